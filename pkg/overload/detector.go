@@ -1,0 +1,52 @@
+// Package overload holds the overload detection policies: may this upstream
+// take this job? Each upstream has a Detector of its own, which turns what
+// the upstream reports into a Level. Detectors own no clock and no lock.
+package overload
+
+import "pilotfish/pkg/selection"
+
+// Sample is what one report says about an upstream's load.
+type Sample struct {
+	// Stalled is the number of joblets ready and waiting for a core.
+	Stalled float64
+	// Wait is the mean wait of recently started jobs, in seconds; NaN when
+	// the upstream does not report it.
+	Wait float64
+	// Response is the mean response time of recently finished jobs, in seconds; NaN when unknown.
+	Response float64
+}
+
+// Detector follows one upstream's load. It remembers earlier samples, so it
+// must see every report once and in order.
+type Detector interface {
+	// Observe takes a new report into account and returns the new level.
+	Observe(Sample) Level
+}
+
+// Level says which jobs an upstream may take: 1 is all, 0 is none. In
+// between, the jobs whose Rank is below the level.
+type Level float64
+
+// Admits reports whether the job may go to an upstream at this level.
+func (l Level) Admits(job selection.Job) bool {
+	return l >= 1 || Rank(job) < float64(l)
+}
+
+// Rank orders jobs by importance over [0, 1), least first to be refused
+// last: all high jobs come before all low ones, and within a priority the
+// project's hash and the hour decide, so that every sidecar refuses the same
+// projects and the admitted ones keep their caches (DAGOR's business and user
+// priority).
+func Rank(job selection.Job) float64 {
+	x := (job.Project ^ job.Hour*0x9e3779b97f4a7c15)
+	x ^= x >> 33
+	x *= 0xff51afd7ed558ccd
+	x ^= x >> 33
+	x *= 0xc4ceb9fe1a85ec53
+	x ^= x >> 33
+	rank := float64(x>>11) / (1 << 53) / selection.Priorities
+	if job.Priority == selection.Low {
+		rank += 1.0 / selection.Priorities
+	}
+	return rank
+}

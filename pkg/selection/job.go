@@ -1,0 +1,52 @@
+package selection
+
+// Priority orders jobs: high ones, which a person waits for, go before low
+// ones (the thesis, 2.3).
+type Priority uint8
+
+// The priorities. Low is the zero value: a job that names none is low.
+const (
+	Low Priority = iota
+	High
+
+	// Priorities is how many there are, for arrays indexed by Priority.
+	Priorities = 2
+)
+
+// String returns the word that submitters, metrics and logs use.
+func (p Priority) String() string {
+	if p == High {
+		return "high"
+	}
+	return "low"
+}
+
+// ParsePriority is the inverse of String; ok is false for any other word.
+func ParsePriority(s string) (p Priority, ok bool) {
+	switch s {
+	case "high":
+		return High, true
+	case "low":
+		return Low, true
+	}
+	return Low, false
+}
+
+// Job is all that a policy may know of a job. It has no field for what only a
+// simulator could know, such as the job's true size.
+type Job struct {
+	// Project is a hash of the project's identifier; 0 is a job without
+	// affinity.
+	Project  uint64
+	Priority Priority
+	// Number counts the claims of this sidecar; round-robin turns on it.
+	Number uint64
+	// Hour counts hours since 1970; DAGOR varies by it whose jobs go first.
+	Hour uint64
+	// Fetch is the expected time to fetch the project's data, in seconds.
+	Fetch float64
+	// Busy is the share of the whole pool's cores in use, 0 to 1.
+	Busy float64
+	// Homes is how many upstreams the project's load deserves, at least 1.
+	Homes int
+}

@@ -1,0 +1,73 @@
+package selection
+
+// Cache says whether an upstream is believed to hold a project's data (the
+// thesis, 9.2.3). A larger value is better.
+type Cache uint8
+
+// The cache statuses, in ascending order of preference.
+const (
+	NotCached Cache = iota
+	AssumedCached
+	Cached
+)
+
+// String returns the word that metrics and logs use.
+func (c Cache) String() string {
+	switch c {
+	case Cached:
+		return "cached"
+	case AssumedCached:
+		return "assumed"
+	}
+	return "none"
+}
+
+// View is a policy's input for one eligible upstream: plain numbers, computed
+// for one job at one instant. Times are in seconds.
+type View struct {
+	// ID is a hash of the upstream's address, the same in every sidecar.
+	ID uint64
+	// Weight is the upstream's share of the load as discovery gives it; 1 is normal.
+	Weight float64
+	// Cores is how many joblets the upstream runs at once.
+	Cores float64
+
+	// Cache is the project's cache status here; Warm is the probability that
+	// its data is there when the job starts; FetchLeft is what remains of a
+	// fetch under way (0 when none is).
+	Cache     Cache
+	Warm      float64
+	FetchLeft float64
+	// FetchFactor is how fetches here compare with the pool's; 1 is normal.
+	FetchFactor float64
+
+	// InFlight is this sidecar's jobs there.
+	InFlight float64
+	// Assigned is the thesis's "in progress": the last reported count plus
+	// everything this sidecar assigned since, finished or not.
+	Assigned float64
+	// Jobs estimates the jobs there now: reported, plus own claims since the
+	// report that are open, less own older claims that have ended since.
+	Jobs float64
+	// JobsHigh is the part of Jobs that is high priority.
+	JobsHigh float64
+	// Stalled and StalledHigh are the reported stalled joblets, all and high.
+	Stalled     float64
+	StalledHigh float64
+	// Age is the report's age; +Inf when there is none.
+	Age float64
+
+	// Rate is jobs completed per second when every core is busy; 0 is unknown.
+	Rate float64
+	// Latency is the peak-sensitive moving average of the time to first byte.
+	Latency float64
+	// IdleCPU and IdleIO are the shares of cores and of fetch capacity that
+	// are free, 0 to 1.
+	IdleCPU float64
+	IdleIO  float64
+
+	// Uptime is how long the upstream has been up as far as is known; +Inf when unknown.
+	Uptime float64
+	// Left is how long it will stay up; +Inf when it is not pre-emptible.
+	Left float64
+}
