@@ -1,0 +1,119 @@
+package pool
+
+import (
+	"time"
+
+	"pilotfish/pkg/selection"
+)
+
+// Upstream is what discovery says of one rule processing server.
+type Upstream struct {
+	// Address is host:port, the upstream's identity.
+	Address string `json:"address"`
+	// Weight is its share of the load; 0 means 1.
+	Weight float64 `json:"weight,omitempty"`
+	// Cores is how many joblets it runs at once; 0 is unknown until a report tells.
+	Cores int `json:"cores,omitempty"`
+	// StartedAt is when it came up; zero is unknown.
+	StartedAt time.Time `json:"started_at,omitzero"`
+	// StopsAt is when it will stop, if that is known: the end of a
+	// pre-emptible upstream's life. Zero is unknown.
+	StopsAt time.Time `json:"stops_at,omitzero"`
+	// Draining upstreams get no new jobs while another is eligible.
+	Draining bool `json:"draining,omitempty"`
+}
+
+// Report is what an upstream says of itself at one instant.
+type Report struct {
+	// At is when the upstream was in this state, on the sidecar's clock.
+	At time.Time
+	// Running and Stalled count jobs in progress and stalled joblets, by priority.
+	Running [selection.Priorities]float64
+	Stalled [selection.Priorities]float64
+	// Cores is 0 when it does not say.
+	Cores int
+	// CoresBusy is how many of them run a joblet; negative when it does not say.
+	CoresBusy float64
+	// Completed counts the jobs finished since the upstream started; negative
+	// when it does not say.
+	Completed float64
+	// Wait and Response are the mean wait of the jobs started, and the mean response time
+	// of those finished, since the report before, in seconds; NaN when unknown.
+	Wait     float64
+	Response float64
+	// Cached is the projects in its cache; nil leaves what was known before.
+	Cached CacheSet
+}
+
+// Hint is the load that an upstream tells on the answer to a job: a partial
+// report, fresher than the last poll.
+type Hint struct {
+	At      time.Time
+	Running [selection.Priorities]float64
+	Stalled [selection.Priorities]float64
+	// Cached says whether the job found its project's data there; Known is
+	// false when the upstream did not say.
+	Cached, Known bool
+	// Waited and Fetched are the job's own wait and fetch time; negative when not told.
+	Waited  time.Duration
+	Fetched time.Duration
+}
+
+// CacheSet is an immutable set of the projects that an upstream holds.
+type CacheSet interface {
+	// Contains reports whether the project with this hash is in the set.
+	Contains(project uint64) bool
+	// Len is how many projects are in it.
+	Len() int
+}
+
+// Outcome is how an attempt ended.
+type Outcome uint8
+
+// The outcomes of an attempt, a closed set.
+const (
+	// Answered: the answer was passed on to its end, whatever its status below 500.
+	Answered Outcome = iota
+	// Failed: a complete answer with a status of 500 or more.
+	Failed
+	// NotStarted: a 503 that says that nothing was done for the job.
+	NotStarted
+	// Refused: no connection, or it ended before the job was sent in full.
+	Refused
+	// NoAnswer: the job was sent in full but no byte of an answer came.
+	NoAnswer
+	// TimedOut: no answer began within the attempt's time.
+	TimedOut
+	// Truncated: the answer began and was cut short by the upstream.
+	Truncated
+	// Gone: the submitter went away, or the job's own deadline passed while the answer streamed.
+	Gone
+
+	// Outcomes is how many there are.
+	Outcomes = int(Gone) + 1
+)
+
+// String returns the outcome's word in metrics, logs and traces.
+func (o Outcome) String() string {
+	return [Outcomes]string{"answered", "failed", "not_started", "refused", "no_answer", "timed_out", "truncated", "gone"}[o]
+}
+
+// Gate guards one upstream against repeated failure: the breaker, as the pool sees it.
+type Gate interface {
+	// Ready reports, without side effects, whether Enter may let a job through at now.
+	Ready(now time.Time) bool
+	// Enter lets one job through, or refuses with ok false. done must be
+	// called exactly once, when the upstream has shown whether it works:
+	// when its answer begins, or at the failure.
+	Enter(now time.Time) (done func(now time.Time, v Verdict), ok bool)
+}
+
+// Verdict is what an attempt tells about its upstream's health.
+type Verdict uint8
+
+// The verdicts. Unknown says nothing, as when the submitter left first.
+const (
+	Healthy Verdict = iota
+	Unhealthy
+	Unknown
+)
