@@ -1,0 +1,30 @@
+package pool
+
+// generations is a bounded map that forgets what was not touched lately: when
+// the young half is full, the old half is dropped and they change places. It
+// never depends on map order, so equal inputs give equal contents.
+type generations[V any] struct {
+	limit      int
+	young, old map[uint64]V
+}
+
+func newGenerations[V any](limit int) *generations[V] {
+	return &generations[V]{limit: limit, young: make(map[uint64]V)}
+}
+
+func (g *generations[V]) get(key uint64) (V, bool) {
+	if v, ok := g.young[key]; ok {
+		return v, true
+	}
+	v, ok := g.old[key]
+	return v, ok
+}
+
+func (g *generations[V]) put(key uint64, v V) {
+	if _, ok := g.young[key]; !ok && len(g.young) >= g.limit/2 {
+		g.old, g.young = g.young, make(map[uint64]V)
+	}
+	g.young[key] = v
+}
+
+func (g *generations[V]) len() int { return len(g.young) + len(g.old) }

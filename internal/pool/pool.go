@@ -1,0 +1,133 @@
+package pool
+
+import (
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"time"
+
+	"pilotfish/pkg/overload"
+	"pilotfish/pkg/selection"
+)
+
+// Config says how a pool chooses. Policy, Detector, Gate and Rand are required.
+type Config struct {
+	// Policy picks among the eligible upstreams.
+	Policy selection.Policy
+	// Detector makes the overload detector of a new upstream.
+	Detector func() overload.Detector
+	// Gate gives the breaker of the upstream at address.
+	Gate func(address string) Gate
+	// Rand breaks ties and draws samples.
+	Rand *rand.Rand
+	// Stale is the age at which a report's load no longer counts; default 15 s
+	// (three polls). A cache listing counts four times as long.
+	Stale time.Duration
+	// Cores is assumed of an upstream that does not tell; default 16.
+	Cores int
+}
+
+func (c *Config) validate() error {
+	if c.Policy == nil || c.Detector == nil || c.Gate == nil || c.Rand == nil {
+		return errors.New("pool: Policy, Detector, Gate and Rand are required")
+	}
+	if c.Stale == 0 {
+		c.Stale = 15 * time.Second
+	}
+	if c.Cores == 0 {
+		c.Cores = 16
+	}
+	if c.Stale < 0 || c.Cores < 0 {
+		return fmt.Errorf("pool: Stale %v and Cores %d must be positive", c.Stale, c.Cores)
+	}
+	return nil
+}
+
+// Pool is the upstreams and their live state.
+type Pool struct {
+	cfg     Config
+	members map[string]*member // by address, including those that left with leases open
+	set     []*member          // the current set, sorted by address
+	fetches *fetches
+
+	number   uint64 // claims so far
+	inFlight int
+
+	// Scratch of one claim.
+	views     []selection.View
+	costs     []selection.Cost
+	candidate []*member
+}
+
+// New returns an empty pool.
+func New(cfg Config) (*Pool, error) {
+	if err := cfg.validate(); err != nil {
+		return nil, err
+	}
+	return &Pool{cfg: cfg, members: make(map[string]*member), fetches: newFetches()}, nil
+}
+
+// Set replaces the membership by a full set. What is known of upstreams that
+// stay is kept; those that left finish their jobs. It returns the addresses
+// that joined and that left.
+func (p *Pool) Set(now time.Time, upstreams []Upstream) (joined, left []string) {
+	first := len(p.members) == 0
+	before := p.set
+	for _, m := range before {
+		m.inSet = false
+	}
+	p.set = make([]*member, 0, len(upstreams))
+	for _, u := range upstreams {
+		if u.Weight == 0 {
+			u.Weight = 1
+		}
+		m, known := p.members[u.Address]
+		if known && m.inSet {
+			continue // named twice
+		}
+		if !known {
+			m = newMember(u, &p.cfg)
+			p.members[u.Address] = m
+		}
+		switch {
+		case known && slices.Contains(before, m):
+			if !u.StartedAt.Equal(m.StartedAt) && !m.StartedAt.IsZero() {
+				m.forget(&p.cfg) // it restarted in place
+				m.joined = now
+			}
+		default:
+			joined = append(joined, u.Address)
+			if known {
+				m.forget(&p.cfg)
+			}
+			if !first {
+				m.joined = now
+			}
+		}
+		m.Upstream, m.inSet = u, true
+		p.set = append(p.set, m)
+	}
+	slices.SortFunc(p.set, func(a, b *member) int { return strings.Compare(a.Address, b.Address) })
+	for _, m := range before {
+		if !m.inSet {
+			left = append(left, m.Address)
+			p.reap(m)
+		}
+	}
+	return joined, left
+}
+
+// reap forgets an upstream that left once its last job has ended.
+func (p *Pool) reap(m *member) {
+	if !m.inSet && m.jobs() == 0 {
+		delete(p.members, m.Address)
+	}
+}
+
+// InFlight is the number of open leases.
+func (p *Pool) InFlight() int { return p.inFlight }
+
+// Len is the number of upstreams in the set.
+func (p *Pool) Len() int { return len(p.set) }

@@ -1,0 +1,106 @@
+package pool
+
+import (
+	"math"
+	"time"
+
+	"pilotfish/pkg/overload"
+	"pilotfish/pkg/selection"
+)
+
+// Report takes what an upstream says of itself into account. A report older
+// than the one known, or from an upstream that has left, is dropped.
+func (p *Pool) Report(now time.Time, address string, r Report) {
+	m, ok := p.members[address]
+	if !ok || !m.inSet || m.reported && !r.At.After(m.report.At) {
+		return
+	}
+	m.learnRate(r)
+	if r.Cached == nil {
+		r.Cached = m.report.Cached
+	}
+	m.adopt(r)
+	if r.Cached != nil {
+		m.settle(p.fetches)
+	}
+	m.level = m.detector.Observe(overload.Sample{
+		Stalled:  r.Stalled[selection.Low] + r.Stalled[selection.High],
+		Wait:     r.Wait,
+		Response: r.Response,
+	})
+}
+
+// hint takes the load on an answer into account: a report that is fresher
+// than the last poll and says less.
+func (p *Pool) hint(m *member, h *Hint) {
+	if !m.reported || !h.At.After(m.report.At) {
+		return
+	}
+	r := m.report
+	r.At, r.Running, r.Stalled = h.At, h.Running, h.Stalled
+	m.adopt(r)
+}
+
+// adopt makes r the last report and recounts what it does not know.
+func (m *member) adopt(r Report) {
+	m.report, m.reported = r, true
+	m.begun, m.ended = [selection.Priorities]int{}, [selection.Priorities]int{}
+	for l := m.open.last; l != nil && l.claimed.After(r.At); l = l.prev {
+		m.begun[l.job.Priority]++
+	}
+	m.ends = m.ends.since(r.At)
+	for _, e := range m.ends {
+		if !e.claimed.After(r.At) {
+			m.ended[e.priority]++
+		}
+	}
+	m.assigned = m.begun[selection.Low] + m.begun[selection.High]
+	for _, e := range m.ends {
+		if e.claimed.After(r.At) {
+			m.assigned++
+		}
+	}
+}
+
+// learnRate compares the counters of two reports; it must see the old one.
+func (m *member) learnRate(r Report) {
+	if r.Completed < 0 {
+		return
+	}
+	busy := r.CoresBusy
+	if busy < 0 {
+		busy = r.Running[selection.Low] + r.Running[selection.High]
+		if r.Cores > 0 {
+			busy = math.Min(busy, float64(r.Cores))
+		}
+	}
+	done := r.Completed - m.rate.completed
+	if m.rate.at.IsZero() || done < 0 { // the first, or it restarted
+		done = 0
+		m.rate.at = time.Time{}
+	}
+	m.rate.observe(r.At, done, (busy+m.rate.lastBusy)/2)
+	m.rate.completed, m.rate.lastBusy = r.Completed, busy
+}
+
+// learn draws from an answer that began: how long the fetch took, and whether
+// the assumption about the cache was right.
+func (p *Pool) learn(now time.Time, l *Lease, h *Hint) {
+	project := l.job.Project
+	m := l.member
+	if h == nil || project == 0 {
+		return
+	}
+	p.hint(m, h)
+	if h.Fetched >= 0 && h.Known && !h.Cached {
+		expected := p.fetches.expected(project)
+		p.fetches.observe(project, h.Fetched)
+		ratio := math.Min(math.Max(h.Fetched.Seconds()/math.Max(expected, 0.001), 0.1), 10)
+		m.fetchFactor *= math.Pow(ratio/m.fetchFactor, 0.05)
+		m.fetchFactor = math.Min(math.Max(m.fetchFactor, 0.5), 3)
+	}
+	if a, ok := m.assumed[project]; ok && a.fetched.After(now) {
+		a.fetched = now // an answer began, so the data is there
+		m.assumed[project] = a
+	}
+}

@@ -1,0 +1,119 @@
+package pool
+
+import (
+	"cmp"
+	"slices"
+	"time"
+
+	"pilotfish/pkg/selection"
+)
+
+// State is all that the pool knows of one upstream, for people and metrics.
+type State struct {
+	Upstream
+	Eligible bool   `json:"eligible"`
+	Why      string `json:"why,omitempty"` // what keeps it from being eligible
+	InFlight int    `json:"in_flight"`
+	// Jobs, Running and Stalled are the estimate now and the last report's counts.
+	Jobs    float64 `json:"jobs"`
+	Running float64 `json:"running"`
+	Stalled float64 `json:"stalled"`
+	// ReportAge is in seconds; negative when there was no report.
+	ReportAge float64 `json:"report_age_seconds"`
+	Level     float64 `json:"overload_level"`
+	Cached    int     `json:"cached_projects"`
+	Assumed   int     `json:"assumed_projects"`
+	// Rate is jobs completed per second when every core is busy; 0 is unknown.
+	Rate    float64 `json:"rate"`
+	Latency float64 `json:"latency_seconds"`
+}
+
+// States lists the upstreams in the set, by address.
+func (p *Pool) States(now time.Time) []State {
+	states := make([]State, 0, len(p.set))
+	for _, m := range p.set {
+		s := State{
+			Upstream:  m.Upstream,
+			InFlight:  m.jobs(),
+			Running:   m.report.Running[selection.Low] + m.report.Running[selection.High],
+			Stalled:   m.report.Stalled[selection.Low] + m.report.Stalled[selection.High],
+			ReportAge: -1,
+			Level:     float64(m.level),
+			Assumed:   len(m.assumed),
+			Rate:      m.cores(&p.cfg) * m.rate.perCore(),
+			Latency:   m.latency.value,
+		}
+		fresh := m.fresh(now, &p.cfg)
+		s.Jobs = m.present(selection.High, fresh) + m.present(selection.Low, fresh)
+		if m.reported {
+			s.ReportAge = now.Sub(m.report.At).Seconds()
+		}
+		if m.report.Cached != nil {
+			s.Cached = m.report.Cached.Len()
+		}
+		switch {
+		case m.Draining:
+			s.Why = "draining"
+		case !m.gate.Ready(now):
+			s.Why = "breaker open"
+		case fresh && m.level <= 0:
+			s.Why = "overloaded"
+		}
+		s.Eligible = s.Why == ""
+		states = append(states, s)
+	}
+	return states
+}
+
+// Ranked is one upstream as a policy would see it for a job.
+type Ranked struct {
+	Address string          `json:"address"`
+	Picked  bool            `json:"picked"`
+	Cache   string          `json:"cache"`
+	Jobs    float64         `json:"jobs"`
+	Cost    *selection.Cost `json:"cost,omitempty"`
+}
+
+// Explain ranks the eligible upstreams for a job without claiming one, the
+// one that would be picked first.
+func (p *Pool) Explain(now time.Time, r Request) ([]Ranked, error) {
+	if len(p.set) == 0 {
+		return nil, ErrEmpty
+	}
+	job := p.job(now, r)
+	if _, err := p.filter(now, job, r.Tried); err != nil {
+		return nil, err
+	}
+	p.look(now, &job)
+	pick := p.cfg.Policy.Pick(job, p.views, p.cfg.Rand)
+	costs := make([]selection.Cost, len(p.views))
+	coster, priced := p.cfg.Policy.(selection.Coster)
+	if priced {
+		coster.Costs(job, p.views, costs)
+	}
+	ranked := make([]Ranked, len(p.views))
+	for i, v := range p.views {
+		ranked[i] = Ranked{Address: p.candidate[i].Address, Picked: i == pick, Cache: v.Cache.String(), Jobs: v.Jobs}
+		if priced {
+			ranked[i].Cost = &costs[i]
+		}
+	}
+	sortRanked(ranked)
+	return ranked, nil
+}
+
+// sortRanked puts the pick first and the rest by cost, or by jobs where the
+// policy names no cost.
+func sortRanked(ranked []Ranked) {
+	slices.SortStableFunc(ranked, func(a, b Ranked) int {
+		switch {
+		case a.Picked:
+			return -1
+		case b.Picked:
+			return 1
+		case a.Cost != nil:
+			return cmp.Compare(a.Cost.Total, b.Cost.Total)
+		}
+		return cmp.Compare(a.Jobs, b.Jobs)
+	})
+}
