@@ -1,0 +1,184 @@
+package balancer
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"pilotfish/internal/admission"
+	"pilotfish/internal/pool"
+	"pilotfish/pkg/selection"
+)
+
+// The reasons for which a job is shed.
+var (
+	// ErrQueueFull: there is no room to wait, or a high job needed it.
+	ErrQueueFull = errors.New("too many jobs wait for an upstream")
+	// ErrWaited: no upstream became eligible in the time the job may wait.
+	ErrWaited = errors.New("no upstream became eligible in time")
+)
+
+// maxRefused is how many waiting jobs in a row may find no upstream before the
+// rest is not asked: they would mostly hear the same.
+const maxRefused = 8
+
+// Request is what Claim is asked for.
+type Request struct {
+	pool.Request
+	// Bytes is the size of the job's body, kept while it waits.
+	Bytes int64
+	// Wait bounds the wait for an eligible upstream; 0 means the default.
+	Wait time.Duration
+}
+
+// waiter is the goroutine behind an entry of the queue.
+type waiter struct {
+	request  pool.Request
+	since    time.Time
+	priority selection.Priority
+	granted  chan grant // buffered: the grant is made under the mutex
+}
+
+type grant struct {
+	lease *pool.Lease
+	err   error
+}
+
+// Claim picks an upstream for a job and counts it there. When none is
+// eligible the job waits its turn, until one is, ctx ends, the wait is over
+// (ErrWaited) or the queue overflows (ErrQueueFull). When the job has been to
+// every upstream the error is pool.ErrAllTried, at once. The caller must end
+// the lease with Done.
+func (b *Balancer) Claim(ctx context.Context, r Request) (*Lease, error) {
+	b.mu.Lock()
+	now := time.Now()
+	if b.queue.Ahead(r.Priority) == 0 {
+		l, err := b.pool.Claim(now, r.Request)
+		if err == nil || errors.Is(err, pool.ErrAllTried) {
+			b.mu.Unlock()
+			return b.claimed(l, now, err)
+		}
+	}
+	if r.Wait == 0 {
+		r.Wait = b.wait
+	}
+	e := &admission.Entry{Priority: r.Priority, Bytes: r.Bytes, Deadline: now.Add(r.Wait)}
+	w := &waiter{request: r.Request, since: now, priority: r.Priority, granted: make(chan grant, 1)}
+	shed, err := b.queue.Push(e)
+	if err != nil {
+		n := b.queue.Len()
+		b.mu.Unlock()
+		return nil, fmt.Errorf("%w (%d)", ErrQueueFull, n)
+	}
+	b.waiters[e] = w
+	for _, s := range shed {
+		b.waiters[s].granted <- grant{err: fmt.Errorf("%w: a high job took the place", ErrQueueFull)}
+		delete(b.waiters, s)
+	}
+	served := b.serve(now)
+	b.mu.Unlock()
+	b.tell(served)
+	select {
+	case b.wake <- struct{}{}:
+	default:
+	}
+	return b.await(ctx, e, w, r.Wait)
+}
+
+// await blocks until the waiter is granted a lease or gives up.
+func (b *Balancer) await(ctx context.Context, e *admission.Entry, w *waiter, wait time.Duration) (*Lease, error) {
+	if b.hooks.Queued != nil {
+		b.hooks.Queued(w.priority)
+	}
+	timer := time.NewTimer(wait)
+	defer timer.Stop()
+	var g grant
+	select {
+	case g = <-w.granted:
+	case <-ctx.Done():
+		g = b.giveUp(e, w, ctx.Err())
+	case <-timer.C:
+		g = b.giveUp(e, w, ErrWaited)
+	}
+	if b.hooks.Left != nil {
+		b.hooks.Left(w.priority, time.Since(w.since))
+	}
+	if g.err != nil {
+		return nil, g.err
+	}
+	return &Lease{b: b, Lease: g.lease}, nil
+}
+
+// giveUp takes a waiter out of the queue. A grant that came first is kept,
+// unless the submitter is gone.
+func (b *Balancer) giveUp(e *admission.Entry, w *waiter, why error) grant {
+	b.mu.Lock()
+	waiting := b.queue.Remove(e)
+	delete(b.waiters, e)
+	b.mu.Unlock()
+	if waiting {
+		return grant{err: why}
+	}
+	g := <-w.granted
+	if g.err == nil && !errors.Is(why, ErrWaited) {
+		(&Lease{b: b, Lease: g.lease}).Done(pool.Gone)
+		return grant{err: why}
+	}
+	return g
+}
+
+// served is a claim that was made for a waiting job.
+type served struct {
+	cache     selection.Cache
+	panicking bool
+	took      time.Duration
+}
+
+// serve offers the upstreams to the waiting jobs, in order. The mutex must be held.
+func (b *Balancer) serve(now time.Time) []served {
+	if b.queue.Len() == 0 {
+		return nil
+	}
+	var done []served
+	refused := 0
+	b.queue.All(func(e *admission.Entry) bool {
+		w := b.waiters[e]
+		started := time.Now()
+		l, err := b.pool.Claim(now, w.request)
+		if err != nil && !errors.Is(err, pool.ErrAllTried) {
+			refused++
+			return refused < maxRefused
+		}
+		refused = 0
+		b.queue.Remove(e)
+		delete(b.waiters, e)
+		w.granted <- grant{lease: l, err: err}
+		if err == nil {
+			done = append(done, served{cache: l.Cache, panicking: l.Panic, took: time.Since(started)})
+		}
+		return true
+	})
+	return done
+}
+
+// tell runs the hooks for claims made by serve.
+func (b *Balancer) tell(done []served) {
+	if b.hooks.Picked == nil {
+		return
+	}
+	for _, s := range done {
+		b.hooks.Picked(s.cache, s.took, s.panicking)
+	}
+}
+
+// claimed wraps a claim that was made without waiting.
+func (b *Balancer) claimed(l *pool.Lease, started time.Time, err error) (*Lease, error) {
+	if err != nil {
+		return nil, err
+	}
+	if b.hooks.Picked != nil {
+		b.hooks.Picked(l.Cache, time.Since(started), l.Panic)
+	}
+	return &Lease{b: b, Lease: l}, nil
+}

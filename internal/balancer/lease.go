@@ -1,0 +1,31 @@
+package balancer
+
+import (
+	"time"
+
+	"pilotfish/internal/pool"
+)
+
+// Lease is one attempt's claim on an upstream, safe to use beside others.
+// Done must be called once on every path.
+type Lease struct {
+	*pool.Lease
+	b *Balancer
+}
+
+// Answered notes that an answer has begun; see pool.Lease.
+func (l *Lease) Answered(healthy bool, hint *pool.Hint) {
+	l.b.mu.Lock()
+	defer l.b.mu.Unlock()
+	l.Lease.Answered(time.Now(), healthy, hint)
+}
+
+// Done ends the lease and offers the upstream to the jobs that wait.
+func (l *Lease) Done(o pool.Outcome) {
+	l.b.mu.Lock()
+	now := time.Now()
+	l.Lease.Done(now, o)
+	served := l.b.serve(now)
+	l.b.mu.Unlock()
+	l.b.tell(served)
+}
