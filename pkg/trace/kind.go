@@ -1,6 +1,10 @@
 package trace
 
-import "fmt"
+import (
+	"fmt"
+
+	"github.com/go-json-experiment/json/jsontext"
+)
 
 // Kind is what a job asks of an upstream.
 type Kind uint8
@@ -20,18 +24,25 @@ func (k Kind) String() string {
 	return "process"
 }
 
-// MarshalText returns the word in a trace.
-func (k Kind) MarshalText() ([]byte, error) { return []byte(k.String()), nil }
+// MarshalJSONTo writes the word.
+func (k Kind) MarshalJSONTo(enc *jsontext.Encoder) error {
+	return enc.WriteToken(jsontext.String(k.String()))
+}
 
-// UnmarshalText reads the word in a trace.
-func (k *Kind) UnmarshalText(text []byte) error {
-	switch string(text) {
-	case "process":
+// UnmarshalJSONFrom reads the word.
+func (k *Kind) UnmarshalJSONFrom(dec *jsontext.Decoder) error {
+	token, err := dec.ReadToken()
+	if err != nil {
+		return err
+	}
+	text := token.String()
+	switch {
+	case token.Kind() == '"' && text == "process":
 		*k = Process
-	case "prefetch":
+	case token.Kind() == '"' && text == "prefetch":
 		*k = Prefetch
 	default:
-		return fmt.Errorf("unknown kind %q: it is process or prefetch", text)
+		return fmt.Errorf("unknown kind %.40q: it is process or prefetch", text)
 	}
 	return nil
 }

@@ -1,0 +1,147 @@
+package trace
+
+import (
+	"bufio"
+	"errors"
+	"fmt"
+	"io"
+	"math"
+
+	"github.com/go-json-experiment/json"
+)
+
+// MaxLine bounds one line, in bytes.
+const MaxLine = 1 << 20
+
+// ErrEmpty is returned for a trace without a job.
+var ErrEmpty = errors.New("the trace is empty: it has no job")
+
+// ReaderConfig says how to read a trace; its zero value reads a nameless one in
+// order of time.
+type ReaderConfig struct {
+	// Name is the file's name in errors; "" names lines alone.
+	Name string
+	// AnyOrder accepts offsets that go backwards, as in a capture, which is
+	// written as jobs end. See Sort.
+	AnyOrder bool
+}
+
+// Error says where a trace is wrong.
+type Error struct {
+	// File is "" when the reader was not told a name.
+	File string
+	Line int64
+	// Field is a path as in timeouts/queue; "" is the line as a whole.
+	Field string
+	Err   error
+}
+
+// Error names file, line and field.
+func (e *Error) Error() string {
+	where := fmt.Sprintf("line %d: ", e.Line)
+	if e.File != "" {
+		where = e.File + ": " + where
+	}
+	if e.Field != "" {
+		where += "field " + e.Field + ": "
+	}
+	return where + e.Err.Error()
+}
+
+// Unwrap returns what is wrong.
+func (e *Error) Unwrap() error { return e.Err }
+
+// Reader reads a trace, a job at a time. It is strict: a field that it does
+// not know, or a value that makes no sense, ends the reading.
+type Reader struct {
+	cfg    ReaderConfig
+	lines  *bufio.Scanner
+	decode json.Options
+	line   int64
+	offset float64
+	err    error
+}
+
+// line is a job whose offset may be missing: an Offset left at NaN, or nil for null.
+type line struct {
+	Offset *float64 `json:"offset"`
+	Job
+}
+
+// NewReader returns a reader of the trace in r.
+func NewReader(r io.Reader, cfg ReaderConfig) *Reader {
+	lines := bufio.NewScanner(r)
+	lines.Buffer(make([]byte, 0, 64<<10), MaxLine)
+	return &Reader{cfg: cfg, lines: lines, decode: decoding()}
+}
+
+// Next returns the next job, or io.EOF after the last. Any other error is an
+// *Error, save ErrEmpty, and is returned again by every later call.
+func (r *Reader) Next() (Job, error) {
+	if r.err != nil {
+		return Job{}, r.err
+	}
+	job, err := r.next()
+	if err != nil {
+		r.err = err
+		return Job{}, err
+	}
+	return job, nil
+}
+
+// Line is the number of the line that Next returned last, counted from 1.
+func (r *Reader) Line() int64 { return r.line }
+
+func (r *Reader) next() (Job, error) {
+	if !r.lines.Scan() {
+		return Job{}, r.end()
+	}
+	r.line++
+	text := r.lines.Bytes()
+	if len(text) == 0 {
+		return Job{}, r.fail("", errors.New("is empty: every line holds one job"))
+	}
+	offset := math.NaN()
+	entry := line{Offset: &offset}
+	if err := json.Unmarshal(text, &entry, r.decode); err != nil {
+		return Job{}, r.fail(locate(err))
+	}
+	if entry.Offset == nil || offset != offset {
+		return Job{}, r.fail("offset", errors.New("is missing"))
+	}
+	job := entry.Job
+	job.Offset = offset
+	if f := job.check(); f != nil {
+		return Job{}, r.fail(f.field, errors.New(f.reason))
+	}
+	if job.After >= Line(r.line) {
+		return Job{}, r.fail("after", fmt.Errorf("%d is not an earlier line", job.After))
+	}
+	if job.Offset < r.offset && !r.cfg.AnyOrder {
+		return Job{}, r.fail("offset", fmt.Errorf("%v goes back in time: the line before has %v", job.Offset, r.offset))
+	}
+	r.offset = job.Offset
+	return job, nil
+}
+
+// end says why there is no further line.
+func (r *Reader) end() error {
+	err := r.lines.Err()
+	switch {
+	case errors.Is(err, bufio.ErrTooLong):
+		r.line++
+		return r.fail("", fmt.Errorf("is longer than %d bytes", MaxLine))
+	case err != nil:
+		r.line++
+		return r.fail("", err)
+	case r.line > 0:
+		return io.EOF
+	case r.cfg.Name != "":
+		return fmt.Errorf("%s: %w", r.cfg.Name, ErrEmpty)
+	}
+	return ErrEmpty
+}
+
+func (r *Reader) fail(field string, err error) error {
+	return &Error{File: r.cfg.Name, Line: r.line, Field: field, Err: err}
+}
