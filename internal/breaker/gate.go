@@ -85,7 +85,6 @@ func (g *gate) Enter(now time.Time) (done func(now time.Time, v pool.Verdict), o
 	before := g.state
 	if g.probe != nil {
 		g.probe.report(errUnknown) // overdue: it makes room for the next
-		g.probe = nil
 	}
 	report, err := g.breaker.Allow()
 	g.settle(now, before)

@@ -61,6 +61,30 @@ func TestTransitionsAreToldOnceInOrderAndWithoutLocks(t *testing.T) {
 	})
 }
 
+func TestASlowListenerIsToldInOrderAndHoldsNobodyUp(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var told []State
+		set, err := New(Config{}, testRNG(1), func(_ string, _, to State) {
+			if to == Open {
+				time.Sleep(time.Hour)
+			}
+			told = append(told, to)
+		})
+		require.NoError(t, err)
+		g := set.Gate("u:1").(*gate)
+		fail(t, g, 4)
+		last := mustEnter(t, g)
+		go last(time.Now(), pool.Unhealthy)
+		synctest.Wait()
+		sleepOpen(t, g)
+		try(t, g, pool.Healthy)
+		assert.Empty(t, told)
+		time.Sleep(time.Hour)
+		synctest.Wait()
+		assert.Equal(t, []State{Open, HalfOpen, Closed}, told)
+	})
+}
+
 func TestStatusSaysSinceWhenAndUntilWhen(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		set, err := New(Config{}, testRNG(1), nil)
