@@ -1,0 +1,38 @@
+package overload
+
+// hysteresis is the share of the limit that the stalled joblets must fall
+// below before an upstream that exceeded it counts as recovered, so that a
+// backlog around the limit does not switch it with every report.
+const hysteresis = 0.8
+
+// Threshold is a static breaker: an upstream with more stalled joblets than
+// the limit gets no jobs until it has less than 0.8 times as many.
+//
+// Source: the thesis, 9.1.2, whose limit is 100 and which has no hysteresis. Use it as the
+// safety net under any selection policy.
+type Threshold struct {
+	limit   float64
+	tripped bool
+}
+
+// NewThreshold returns a detector for one upstream that trips above limit stalled joblets.
+func NewThreshold(limit float64) *Threshold {
+	return &Threshold{limit: limit}
+}
+
+// Observe implements Detector. A number of stalled joblets that is NaN changes nothing.
+func (t *Threshold) Observe(s Sample) Level {
+	t.tripped = trips(t.tripped, s.Stalled, t.limit)
+	if t.tripped {
+		return 0
+	}
+	return 1
+}
+
+// trips is the next state of a breaker with hysteresis.
+func trips(tripped bool, stalled, limit float64) bool {
+	if tripped {
+		return !(stalled < hysteresis*limit)
+	}
+	return stalled > limit
+}

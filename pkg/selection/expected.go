@@ -1,0 +1,108 @@
+package selection
+
+import "math/rand/v2"
+
+// Expected takes the upstream where the job can be expected to complete
+// first, every consideration priced in seconds:
+//
+//	wait       the jobs ahead of its priority by the upstream's rate, or a
+//	           shadow price that grows as the free cores go
+//	fetch      (1 + Busy) (1 - Warm) the project's fetch time: a fetch delays
+//	           others too; of a fetch under way, what the wait leaves of it
+//	placement  cold only: a little for every rank down the project's rendezvous
+//	           order, so that sidecars agree where a cold project goes
+//	stop       what a stop before the job's end would lose
+//
+// The job stays with the cached upstreams unless another is cheaper by a
+// tenth of the fetch time. Cached upstreams whose costs differ by less than
+// reports of their age can tell are equals: of two random ones of them the
+// cheaper is taken, lest all sidecars herd to one; and only the first few in
+// rendezvous order are looked at, as many as the project deserves homes, so
+// that surplus copies fall out of the caches. A project that deserves more
+// homes than it has gets the next in order, whose fetch its earlier waits
+// have paid for.
+//
+// Completion times by waits and fetches, not by the jobs' own lengths: those
+// are too variable to predict, and the same wherever the job runs.
+//
+// Sources: Mooncake and llm-d (waits against fetches in seconds), Mitzenmacher
+// and Dahlin (stale reports), Thaler and Ravishankar (rendezvous). Use it
+// wherever upstreams report; it degrades to own counts where they do not.
+// A job without a project is at home everywhere.
+type Expected struct {
+	c ExpectedConfig
+}
+
+// NewExpected returns the policy, or an error that names the parameter that
+// makes no sense.
+func NewExpected(config ExpectedConfig) (*Expected, error) {
+	if err := config.resolve(); err != nil {
+		return nil, err
+	}
+	return &Expected{c: config}, nil
+}
+
+// Pick implements Policy.
+func (e *Expected) Pick(job Job, views []View, rng *rand.Rand) int {
+	var s survey
+	s.look(&e.c, job, views)
+	home, other := candidate{index: nowhere}, candidate{index: nowhere}
+	for i := range views {
+		v := &views[i]
+		total := s.cost(v, lastRank).Total
+		if s.warm(v) {
+			home.offer(i, total)
+		} else if other.undercut(total) || total == other.total && s.before(v, &views[other.index]) {
+			other = candidate{i, total}
+		}
+	}
+	for rank := range s.order.n {
+		i := s.order.views[rank]
+		if s.warm(&views[i]) {
+			continue
+		}
+		total := s.placed(views, rank).Total
+		if other.undercut(total) || total == other.total && s.before(&views[i], &views[other.index]) {
+			other = candidate{i, total}
+		}
+	}
+	if home.index < 0 || other.index >= 0 && home.total > other.total+s.gain(other.index) {
+		return other.index
+	}
+	return s.nearEqual(home, views, rng)
+}
+
+// Costs implements Coster.
+func (e *Expected) Costs(job Job, views []View, costs []Cost) {
+	var s survey
+	s.look(&e.c, job, views)
+	for i := range views {
+		costs[i] = s.cost(&views[i], lastRank)
+	}
+	for rank := range s.order.n {
+		costs[s.order.views[rank]] = s.placed(views, rank)
+	}
+}
+
+var _ Coster = (*Expected)(nil)
+
+// candidate is the best view so far and its cost.
+type candidate struct {
+	index int
+	total float64
+}
+
+// nowhere is the index of a candidate before any view was seen.
+const nowhere = -1
+
+// undercut reports whether a cost is below the candidate's.
+func (c candidate) undercut(total float64) bool {
+	return c.index < 0 || total < c.total
+}
+
+// offer takes the view at index, if it is cheaper.
+func (c *candidate) offer(index int, total float64) {
+	if c.undercut(total) {
+		*c = candidate{index, total}
+	}
+}

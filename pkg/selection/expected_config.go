@@ -1,0 +1,144 @@
+package selection
+
+import (
+	"fmt"
+	"math"
+)
+
+// ExpectedConfig holds the parameters of Expected; 0 means the default.
+type ExpectedConfig struct {
+	// Hysteresis is how much a move off the cached upstreams must gain, as a
+	// share of the fetch time; 0.1.
+	Hysteresis float64
+	// RankPrice is the price of each rank in the project's rendezvous order
+	// that a cold placement goes down, as a share of the fetch time; 0.1.
+	// From the fifth rank on all cost the same.
+	RankPrice float64
+	// WarmAt is the probability of the data being there from which on an
+	// upstream counts as cached; 0.5.
+	WarmAt float64
+	// Band is the difference in cost, in seconds, below which cached upstreams
+	// count as equal however fresh their reports; 0.05.
+	Band float64
+	// BandWidth is by how many standard deviations of the jobs that may have
+	// come since the report the band widens; 1.
+	BandWidth float64
+	// SlowStart is for how many seconds an upstream that came up takes only
+	// a growing share of the cold placements; 60.
+	SlowStart float64
+	// LastCold is from how many seconds before its stop on an upstream gets no
+	// more cold placements; 1800.
+	LastCold float64
+	// TailScale and LongestJob describe how long jobs last, in seconds, for the
+	// price of a stop: a job outlasts t with a probability of TailScale / t,
+	// none outlasts LongestJob; 1.6 and 7200 (the thesis's percentiles).
+	TailScale  float64
+	LongestJob float64
+	// CoreRate is the jobs that a core completes in a second where no upstream's
+	// rate is known yet; 1/12 (the thesis's mean job lasts 12 s).
+	CoreRate float64
+	// Off switches parts off.
+	Off Part
+}
+
+// Part is a set of the separable parts of Expected, for ablation.
+type Part uint16
+
+// The parts.
+const (
+	// PartSocial is the factor 1 + Busy on a fetch, which delays others too.
+	PartSocial Part = 1 << iota
+	// PartShadow is the price of a free core, which grows as an upstream fills up.
+	PartShadow
+	// PartPlacement is the price of a rank in rendezvous order.
+	PartPlacement
+	// PartBand is the choice among near-equal cached upstreams; without it the
+	// cheapest is taken.
+	PartBand
+	// PartHysteresis is the gain that a move must bring.
+	PartHysteresis
+	// PartHomes is the account of a hot project's homes; without it homes
+	// appear only as jobs overflow.
+	PartHomes
+	// PartPriority lets high jobs see only the high ones ahead of them.
+	PartPriority
+	// PartStop is the price of a stop before the job's end, and the end of
+	// cold placements before it.
+	PartStop
+	// PartSlowStart is the growing share of cold placements after a start.
+	PartSlowStart
+	// PartJoin counts of a fetch under way only the remainder.
+	PartJoin
+
+	allParts = 1<<iota - 1
+)
+
+// Parts lists every part on its own.
+func Parts() []Part {
+	var parts []Part
+	for p := Part(1); p&allParts != 0; p <<= 1 {
+		parts = append(parts, p)
+	}
+	return parts
+}
+
+// String names a single part.
+func (p Part) String() string {
+	switch p {
+	case PartSocial:
+		return "social"
+	case PartShadow:
+		return "shadow"
+	case PartPlacement:
+		return "placement"
+	case PartBand:
+		return "band"
+	case PartHysteresis:
+		return "hysteresis"
+	case PartHomes:
+		return "homes"
+	case PartPriority:
+		return "priority"
+	case PartStop:
+		return "stop"
+	case PartSlowStart:
+		return "slow-start"
+	case PartJoin:
+		return "join"
+	}
+	return fmt.Sprintf("parts %#x", uint16(p))
+}
+
+// resolve puts the defaults in and refuses nonsense.
+func (c *ExpectedConfig) resolve() error {
+	for _, f := range []struct {
+		name     string
+		value    *float64
+		standard float64
+	}{
+		{"Hysteresis", &c.Hysteresis, 0.1},
+		{"RankPrice", &c.RankPrice, 0.1},
+		{"WarmAt", &c.WarmAt, 0.5},
+		{"Band", &c.Band, 0.05},
+		{"BandWidth", &c.BandWidth, 1},
+		{"SlowStart", &c.SlowStart, 60},
+		{"LastCold", &c.LastCold, 1800},
+		{"TailScale", &c.TailScale, 1.6},
+		{"LongestJob", &c.LongestJob, 7200},
+		{"CoreRate", &c.CoreRate, 1.0 / 12},
+	} {
+		if !(*f.value >= 0) || math.IsInf(*f.value, 0) {
+			return fmt.Errorf("expected: %s is %v: want a finite number, 0 (for %v) or more", f.name, *f.value, f.standard)
+		}
+		if *f.value == 0 {
+			*f.value = f.standard
+		}
+	}
+	if c.WarmAt > 1 {
+		return fmt.Errorf("expected: WarmAt is %v: want a probability, at most 1", c.WarmAt)
+	}
+	if c.Off&^allParts != 0 {
+		return fmt.Errorf("expected: Off has the bits %#x, which are no part", uint16(c.Off&^allParts))
+	}
+	return nil
+}
