@@ -1,0 +1,39 @@
+# make demo   four rule processing servers, the sidecar, one job; then it serves
+# make test   everything, race detector on; prints how long each part takes
+SHELL := /bin/bash
+GO    ?= go
+BIN   := $(CURDIR)/bin
+PART  := ./tools/part
+
+.PHONY: demo build test quick lint bench fuzz clean
+
+demo:
+	$(GO) run ./cmd/pilotfish demo $(DEMO)
+
+build:
+	CGO_ENABLED=0 $(GO) build -trimpath -o $(BIN)/ ./cmd/...
+
+# The quick loop: under a minute.
+quick:
+	$(GO) test ./...
+
+test:
+	@$(PART) "unit, race"   $(GO) test -race -shuffle=on -timeout 10m ./...
+	@$(PART) "long, race"   $(GO) test -race -tags long -run Long -timeout 15m ./...
+	@$(PART) "fuzz smoke"   ./tools/fuzz 5s
+	@$(PART) "benchmarks"   $(GO) test -run '^$$' -bench . -benchtime 1x ./...
+
+lint: $(BIN)/golangci-lint
+	test -z "$$(gofmt -l $$(git ls-files '*.go'))"
+	$(BIN)/golangci-lint run ./...
+	./tools/vulncheck $(BIN)/govulncheck
+
+$(BIN)/golangci-lint: tools/lint/go.sum
+	cd tools/lint && $(GO) build -o $(BIN)/ tool
+	touch $@
+
+bench:
+	$(GO) test -run '^$$' -bench . -benchmem ./...
+
+clean:
+	rm -rf $(BIN)

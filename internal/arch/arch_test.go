@@ -1,0 +1,99 @@
+// Package arch holds the import table of docs/architecture.md against the code.
+package arch
+
+import (
+	"go/build"
+	"io/fs"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+const module = "pilotfish/"
+
+// layers says which packages of ours each package may import, by layer. A
+// package may import what stands in lower layers, and values may import
+// values; shells never import each other.
+var layers = []struct {
+	name     string
+	siblings bool // may packages of this layer import each other?
+	packages []string
+}{
+	{"values", true, []string{"pkg/selection", "pkg/overload", "pkg/trace", "internal/job", "internal/workload", "internal/stats"}},
+	{"machines", false, []string{"internal/pool", "internal/admission"}},
+	{"shells", false, []string{
+		"internal/sim", "internal/balancer", "internal/proxy", "internal/discovery", "internal/report",
+		"internal/breaker", "internal/metrics", "internal/ruleserver", "internal/ruleserver/executor", "internal/ruleserver/rules",
+	}},
+	{"surface", false, []string{"internal/config", "internal/admin", "pkg/fakeupstream"}},
+	{"programs", false, []string{"cmd/pilotfish", "cmd/ruleserver", "cmd/tracelab"}},
+}
+
+// owners says which package alone may import a library.
+var owners = map[string][]string{
+	"github.com/prometheus/client_golang": {"internal/metrics", "internal/ruleserver"},
+	"github.com/prometheus/common":        {"internal/report"},
+	"github.com/hashicorp/consul/api":     {"internal/discovery", "internal/ruleserver"},
+	"github.com/sony/gobreaker":           {"internal/breaker"},
+	"github.com/goccy/go-yaml":            {"internal/config"},
+}
+
+func TestImports(t *testing.T) {
+	root := filepath.Join("..", "..")
+	level := map[string]int{}
+	for i, l := range layers {
+		for _, p := range l.packages {
+			level[p] = i
+		}
+	}
+	seen := 0
+	require.NoError(t, filepath.WalkDir(root, func(path string, d fs.DirEntry, err error) error {
+		if err != nil || !d.IsDir() {
+			return err
+		}
+		rel := filepath.ToSlash(strings.TrimPrefix(path, root+string(filepath.Separator)))
+		if strings.HasPrefix(d.Name(), ".") && d.Name() != ".." || d.Name() == "testdata" || rel == "tools" {
+			return filepath.SkipDir
+		}
+		p, err := build.ImportDir(path, build.IgnoreVendor)
+		if err != nil || len(p.GoFiles) == 0 {
+			return nil // no Go code but tests here
+		}
+		from, known := level[rel]
+		if !known {
+			t.Errorf("%s is in no layer: add it to this table and to docs/architecture.md", rel)
+			return nil
+		}
+		seen++
+		for _, imported := range p.Imports {
+			checkImport(t, rel, from, imported, level)
+		}
+		return nil
+	}))
+	require.GreaterOrEqual(t, seen, 10, "the walk found too few packages to mean anything")
+}
+
+func checkImport(t *testing.T, rel string, from int, imported string, level map[string]int) {
+	if ours, ok := strings.CutPrefix(imported, module); ok {
+		to, known := level[ours]
+		child := strings.HasPrefix(ours, rel+"/") // a package may split off parts of its own
+		switch {
+		case !known:
+			t.Errorf("%s imports %s, which is in no layer", rel, ours)
+		case to > from, to == from && !layers[from].siblings && !child:
+			t.Errorf("%s (%s) imports %s (%s)", rel, layers[from].name, ours, layers[to].name)
+		}
+		return
+	}
+	for library, allowed := range owners {
+		if strings.HasPrefix(imported, library) && !slices.Contains(allowed, rel) {
+			t.Errorf("%s imports %s, which belongs to %s", rel, imported, strings.Join(allowed, ", "))
+		}
+	}
+	if from <= 1 && strings.Contains(strings.Split(imported, "/")[0], ".") && !strings.HasPrefix(imported, "github.com/go-json-experiment/") {
+		t.Errorf("%s (%s) imports %s: values and machines use the standard library and the JSON library only", rel, layers[from].name, imported)
+	}
+}

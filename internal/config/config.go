@@ -1,0 +1,163 @@
+// Package config is what an operator can set. Every key has a default, an
+// unknown key is an error, and every error names file, line and column.
+package config
+
+import "time"
+
+// Config is the whole configuration. Its zero value is not usable; start from Default.
+type Config struct {
+	// Listen is where submitters post jobs; Admin is where operators look.
+	Listen string `yaml:"listen"`
+	Admin  string `yaml:"admin"`
+
+	Discovery Discovery `yaml:"discovery"`
+	Reports   Reports   `yaml:"reports"`
+	Job       Job       `yaml:"job"`
+	Selection Selection `yaml:"selection"`
+	Overload  Overload  `yaml:"overload"`
+	Breaker   Breaker   `yaml:"breaker"`
+	Retry     Retry     `yaml:"retry"`
+	Queue     Queue     `yaml:"queue"`
+	Stream    Stream    `yaml:"stream"`
+	Shutdown  Shutdown  `yaml:"shutdown"`
+	Log       Log       `yaml:"log"`
+	Debug     Debug     `yaml:"debug"`
+}
+
+// Discovery says where the upstreams come from.
+type Discovery struct {
+	// Static is a fixed list of host:port.
+	Static []string `yaml:"static"`
+}
+
+// Reports says how upstreams are asked about themselves.
+type Reports struct {
+	Interval    time.Duration `yaml:"interval"`
+	Timeout     time.Duration `yaml:"timeout"`
+	MetricsPath string        `yaml:"metrics_path"`
+	CachePath   string        `yaml:"cache_path"`
+	Names       Names         `yaml:"names"`
+}
+
+// Names are the upstreams' names for their metrics; an empty one keeps the default.
+type Names struct {
+	Stalled   string `yaml:"stalled"`
+	Running   string `yaml:"running"`
+	Cores     string `yaml:"cores"`
+	CoresBusy string `yaml:"cores_busy"`
+	Completed string `yaml:"completed"`
+	Wait      string `yaml:"wait"`
+	Response  string `yaml:"response"`
+}
+
+// Job says where a job's members are, as JSON Pointers, and how large it may be.
+type Job struct {
+	Project  string `yaml:"project"`
+	Priority string `yaml:"priority"`
+	Queue    string `yaml:"queue"`
+	Evaluate string `yaml:"evaluate"`
+	Stream   string `yaml:"stream"`
+	Session  string `yaml:"session"`
+	// MaxBody bounds one body; Budget bounds all bodies kept for retries.
+	MaxBody Size `yaml:"max_body"`
+	Budget  Size `yaml:"budget"`
+}
+
+// Selection names the host selection policy.
+type Selection struct {
+	Policy string `yaml:"policy"`
+}
+
+// Overload names the overload detection policy and its limit.
+type Overload struct {
+	Policy  string  `yaml:"policy"`
+	Stalled float64 `yaml:"stalled"`
+}
+
+// Breaker guards each upstream.
+type Breaker struct {
+	Failures int           `yaml:"failures"`
+	Open     time.Duration `yaml:"open"`
+	OpenMax  time.Duration `yaml:"open_max"`
+}
+
+// Retry bounds the attempts of a job.
+type Retry struct {
+	Attempts       int           `yaml:"attempts"`
+	ConnectTimeout time.Duration `yaml:"connect_timeout"`
+	// FirstByte bounds one attempt up to the first byte of its answer when
+	// the job does not say.
+	FirstByte time.Duration `yaml:"first_byte"`
+	// Budget is the share of jobs that may be retried.
+	Budget float64 `yaml:"budget"`
+}
+
+// Queue bounds the jobs that wait for an eligible upstream.
+type Queue struct {
+	Jobs  int           `yaml:"jobs"`
+	Bytes Size          `yaml:"bytes"`
+	Wait  time.Duration `yaml:"wait"`
+}
+
+// Stream bounds the answers.
+type Stream struct {
+	// Idle is how long an answer may say nothing when the job names no
+	// stream timeout.
+	Idle time.Duration `yaml:"idle"`
+	// ExplainHeaders adds headers about the decision.
+	ExplainHeaders bool `yaml:"explain_headers"`
+}
+
+// Shutdown bounds the end.
+type Shutdown struct {
+	// Grace is how long accepted jobs may take to finish.
+	Grace time.Duration `yaml:"grace"`
+}
+
+// Log sets what is logged.
+type Log struct {
+	Level string `yaml:"level"`
+}
+
+// Debug opens what is closed by default.
+type Debug struct {
+	// Pprof serves /debug/pprof on the admin port.
+	Pprof bool `yaml:"pprof"`
+}
+
+// Default is the configuration of an empty file.
+func Default() Config {
+	return Config{
+		Listen: "127.0.0.1:8080",
+		Admin:  "127.0.0.1:9180",
+		Reports: Reports{
+			Interval:    5 * time.Second,
+			Timeout:     2 * time.Second,
+			MetricsPath: "/metrics",
+			CachePath:   "/v1/cache/projects",
+		},
+		Job: Job{
+			Project:  "/project_id",
+			Priority: "/priority",
+			Queue:    "/timeouts/queue_seconds",
+			Evaluate: "/timeouts/evaluate_seconds",
+			Stream:   "/timeouts/stream_seconds",
+			Session:  "/session_id",
+			MaxBody:  64 << 20,
+			Budget:   1 << 30,
+		},
+		Selection: Selection{Policy: "expected"},
+		Overload:  Overload{Policy: "threshold", Stalled: 100},
+		Breaker:   Breaker{Failures: 5, Open: 5 * time.Second, OpenMax: time.Minute},
+		Retry: Retry{
+			Attempts:       3,
+			ConnectTimeout: time.Second,
+			FirstByte:      10 * time.Minute,
+			Budget:         0.2,
+		},
+		Queue:    Queue{Jobs: 1000, Bytes: 256 << 20, Wait: 10 * time.Second},
+		Stream:   Stream{Idle: 5 * time.Minute},
+		Shutdown: Shutdown{Grace: 2 * time.Minute},
+		Log:      Log{Level: "info"},
+	}
+}

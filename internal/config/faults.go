@@ -1,0 +1,123 @@
+package config
+
+import (
+	"fmt"
+	"net"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"pilotfish/pkg/overload"
+	"pilotfish/pkg/selection"
+)
+
+// fault is a value that cannot be used.
+type fault struct{ key, text string }
+
+// Check reports what is wrong with a configuration that did not come from a
+// file; keys are named as in one.
+func (c *Config) Check() error {
+	if fs := c.faults(); len(fs) > 0 {
+		return fmt.Errorf("%s: %s", fs[0].key, fs[0].text)
+	}
+	return nil
+}
+
+func (c *Config) faults() []fault {
+	var f faults
+	f.address("listen", c.Listen)
+	f.address("admin", c.Admin)
+	if c.Listen == c.Admin {
+		f.add("admin", "%s is taken by listen", c.Admin)
+	}
+	for i, a := range c.Discovery.Static {
+		f.upstream(fmt.Sprintf("discovery.static[%d]", i), a)
+	}
+	f.positive("reports.interval", c.Reports.Interval)
+	f.positive("reports.timeout", c.Reports.Timeout)
+	f.path("reports.metrics_path", c.Reports.MetricsPath)
+	f.path("reports.cache_path", c.Reports.CachePath)
+	for _, p := range []struct{ key, pointer string }{
+		{"job.project", c.Job.Project}, {"job.priority", c.Job.Priority}, {"job.queue", c.Job.Queue},
+		{"job.evaluate", c.Job.Evaluate}, {"job.stream", c.Job.Stream}, {"job.session", c.Job.Session},
+	} {
+		if !strings.HasPrefix(p.pointer, "/") {
+			f.add(p.key, "%q is not a JSON Pointer such as /project_id", p.pointer)
+		}
+	}
+	f.atLeast("job.max_body", int64(c.Job.MaxBody), 1)
+	f.atLeast("job.budget", int64(c.Job.Budget), 0)
+	f.oneOf("selection.policy", c.Selection.Policy, selection.Names())
+	f.oneOf("overload.policy", c.Overload.Policy, overload.Names())
+	if c.Overload.Stalled <= 0 {
+		f.add("overload.stalled", "%v must be positive", c.Overload.Stalled)
+	}
+	f.atLeast("breaker.failures", int64(c.Breaker.Failures), 1)
+	f.positive("breaker.open", c.Breaker.Open)
+	if c.Breaker.OpenMax < c.Breaker.Open {
+		f.add("breaker.open_max", "%v is less than breaker.open, %v", c.Breaker.OpenMax, c.Breaker.Open)
+	}
+	f.atLeast("retry.attempts", int64(c.Retry.Attempts), 1)
+	f.positive("retry.connect_timeout", c.Retry.ConnectTimeout)
+	f.positive("retry.first_byte", c.Retry.FirstByte)
+	if c.Retry.Budget < 0 || c.Retry.Budget > 1 {
+		f.add("retry.budget", "%v is not a share from 0 to 1", c.Retry.Budget)
+	}
+	f.atLeast("queue.jobs", int64(c.Queue.Jobs), 1)
+	f.atLeast("queue.bytes", int64(c.Queue.Bytes), 1)
+	f.positive("queue.wait", c.Queue.Wait)
+	f.positive("stream.idle", c.Stream.Idle)
+	f.positive("shutdown.grace", c.Shutdown.Grace)
+	f.oneOf("log.level", c.Log.Level, []string{"debug", "info", "warn", "error"})
+	return f
+}
+
+type faults []fault
+
+func (f *faults) add(key, format string, args ...any) {
+	*f = append(*f, fault{key, fmt.Sprintf(format, args...)})
+}
+
+func (f *faults) positive(key string, d time.Duration) {
+	if d <= 0 {
+		f.add(key, "%v must be positive", d)
+	}
+}
+
+func (f *faults) atLeast(key string, n, least int64) {
+	if n < least {
+		f.add(key, "%d must be at least %d", n, least)
+	}
+}
+
+func (f *faults) path(key, path string) {
+	if !strings.HasPrefix(path, "/") {
+		f.add(key, "%q must begin with /", path)
+	}
+}
+
+func (f *faults) oneOf(key, word string, words []string) {
+	if !slices.Contains(words, word) {
+		f.add(key, "%q is not one of %s", word, strings.Join(words, ", "))
+	}
+}
+
+// address checks host:port to listen on; port 0 takes a free one.
+func (f *faults) address(key, a string) {
+	_, port, err := net.SplitHostPort(a)
+	if err == nil {
+		_, err = strconv.ParseUint(port, 10, 16)
+	}
+	if err != nil {
+		f.add(key, "%q is not host:port", a)
+	}
+}
+
+// upstream checks host:port to connect to.
+func (f *faults) upstream(key, a string) {
+	host, port, err := net.SplitHostPort(a)
+	if n, perr := strconv.ParseUint(port, 10, 16); err != nil || perr != nil || n == 0 || host == "" {
+		f.add(key, "%q is not host:port", a)
+	}
+}

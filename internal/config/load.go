@@ -1,0 +1,98 @@
+package config
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"strings"
+
+	"github.com/goccy/go-yaml"
+)
+
+// maxFile bounds a configuration file.
+const maxFile = 1 << 20
+
+// Error is one fault of a configuration file.
+type Error struct {
+	File         string
+	Line, Column int    // 0 when the fault has no place, as for a key that is missing
+	Text         string // what is wrong, with the key it is about
+}
+
+// Error is file:line:column: text.
+func (e *Error) Error() string {
+	if e.Line == 0 {
+		return fmt.Sprintf("%s: %s", e.File, e.Text)
+	}
+	return fmt.Sprintf("%s:%d:%d: %s", e.File, e.Line, e.Column, e.Text)
+}
+
+// Load reads a configuration file over the defaults and checks it. All that
+// is wrong with its values is reported, joined; of a file that is not YAML or
+// has unknown keys, the first fault.
+func Load(path string) (Config, error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return Config{}, err
+	}
+	defer f.Close()
+	text, err := io.ReadAll(io.LimitReader(f, maxFile+1))
+	if err != nil {
+		return Config{}, fmt.Errorf("%s: %w", path, err)
+	}
+	if len(text) > maxFile {
+		return Config{}, &Error{File: path, Text: fmt.Sprintf("the file is larger than %d bytes", maxFile)}
+	}
+	return Parse(path, text)
+}
+
+// Parse is Load of a file's text; name is the file's name in errors.
+func Parse(name string, text []byte) (Config, error) {
+	c := Default()
+	dec := yaml.NewDecoder(bytes.NewReader(text), yaml.Strict())
+	if err := dec.Decode(&c); err != nil && !errors.Is(err, io.EOF) {
+		return Config{}, syntaxError(name, err)
+	}
+	if err := dec.Decode(new(any)); !errors.Is(err, io.EOF) {
+		return Config{}, &Error{File: name, Text: "the file holds more than one document"}
+	}
+	var faults []error
+	for _, f := range c.faults() {
+		line, column := place(text, f.key)
+		faults = append(faults, &Error{File: name, Line: line, Column: column, Text: f.key + ": " + f.text})
+	}
+	return c, errors.Join(faults...)
+}
+
+// syntaxError says where the YAML library found a fault, without its
+// multi-line excerpt of the source.
+func syntaxError(name string, err error) error {
+	var ye yaml.Error
+	if !errors.As(err, &ye) {
+		return &Error{File: name, Text: firstLine(err.Error())}
+	}
+	at := ye.GetToken().Position
+	return &Error{File: name, Line: at.Line, Column: at.Column, Text: ye.GetMessage()}
+}
+
+// place finds the line and column of key's value; zeros when the file does
+// not hold it.
+func place(text []byte, key string) (line, column int) {
+	path, err := yaml.PathString("$." + key)
+	if err != nil {
+		return 0, 0
+	}
+	node, err := path.ReadNode(bytes.NewReader(text))
+	if err != nil || node.GetToken() == nil {
+		return 0, 0
+	}
+	at := node.GetToken().Position
+	return at.Line, at.Column
+}
+
+func firstLine(s string) string {
+	s, _, _ = strings.Cut(s, "\n")
+	return s
+}
