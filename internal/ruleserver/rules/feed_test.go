@@ -1,0 +1,70 @@
+package rules
+
+import (
+	"bytes"
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+func TestParseFeedSaysWhatIsWrong(t *testing.T) {
+	for text, want := range map[string]string{
+		"":                                     "empty: want a first line that names the columns",
+		"id,id\n":                              `line 1: column 2 is named "id": want a name of its own`,
+		"id,\n":                                `line 1: column 2 is named "": want a name of its own`,
+		"id,a\n1\n":                            "record on line 2: wrong number of fields",
+		"id\n\"a\n":                            "parse error on line 2, column 4: extraneous or missing \" in quoted-field",
+		"id\n\xff\n":                           "not UTF-8",
+		strings.Repeat("a,", MaxColumns) + "b": "line 1: 1001 columns, and at most 1000 are allowed",
+	} {
+		_, err := ParseFeed([]byte(text))
+		assert.EqualError(t, err, want, "%.20q", text)
+	}
+}
+
+// TestEncodeChunks: chunks are whole lines of bounded size, and together they
+// are the feed.
+func TestEncodeChunks(t *testing.T) {
+	feed := &Feed{Columns: []string{"id", "title"}}
+	for i := range 10_000 {
+		feed.Items = append(feed.Items, Item{fmt.Sprint(i), `a "quoted", ünusual` + "\nline"})
+	}
+	for _, format := range []Format{CSV, NDJSON} {
+		chunks := feed.Encode(format)
+		require.Greater(t, len(chunks), 5)
+		for _, chunk := range chunks {
+			require.Less(t, len(chunk), 2*chunkSize)
+			require.True(t, bytes.HasSuffix(chunk, []byte("\n")))
+		}
+		whole := bytes.Join(chunks, nil)
+		if format == NDJSON {
+			require.Equal(t, len(feed.Items), bytes.Count(whole, []byte("\n")))
+			continue
+		}
+		again, err := ParseFeed(whole)
+		require.NoError(t, err)
+		require.Equal(t, feed, again)
+	}
+	empty := &Feed{Columns: []string{"id", "title"}}
+	assert.Equal(t, "id,title\n", string(bytes.Join(empty.Encode(CSV), nil)))
+	assert.Empty(t, empty.Encode(NDJSON))
+}
+
+func FuzzParseFeed(f *testing.F) {
+	f.Add([]byte("id,title\n1,\"a,b\"\n"))
+	f.Add([]byte("\ufeffid\r\n1\r\n"))
+	f.Fuzz(func(t *testing.T, data []byte) {
+		feed, err := ParseFeed(data)
+		if err != nil {
+			return
+		}
+		for _, item := range feed.Items {
+			require.Len(t, item, len(feed.Columns))
+		}
+		feed.Encode(NDJSON)
+		feed.Encode(CSV)
+	})
+}
