@@ -1,9 +1,6 @@
 package selection
 
-import (
-	"math"
-	"math/rand/v2"
-)
+import "math/rand/v2"
 
 // LeastInFlight takes the upstream with the fewest of this sidecar's own jobs
 // for its weight.
@@ -22,10 +19,11 @@ func (LeastInFlight) Pick(_ Job, views []View, rng *rand.Rand) int {
 	return fewest.index
 }
 
+// leastWeight stands in for a weight of 0 or less, so that even such an
+// upstream's load is a number.
+const leastWeight = 1e-9
+
 // ownLoad is this sidecar's jobs there for each unit of weight.
 func ownLoad(v *View) float64 {
-	if !(v.Weight > 0) {
-		return math.Inf(1)
-	}
-	return v.InFlight / v.Weight
+	return v.InFlight / max(v.Weight, leastWeight)
 }

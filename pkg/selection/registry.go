@@ -9,7 +9,9 @@ import (
 func Names() []string {
 	return []string{
 		"baseline", "random", "dynamic",
-		"round-robin", "least-in-flight",
+		"round-robin", "least-in-flight", "stretch",
+		"home-step", "bounded-hash", "p2c-ewma",
+		"cache-threshold", "sticky-until",
 		"expected",
 	}
 }
@@ -28,6 +30,18 @@ func New(name string) (Policy, error) {
 		return RoundRobin{}, nil
 	case "least-in-flight":
 		return LeastInFlight{}, nil
+	case "stretch":
+		return Stretch{}, nil
+	case "home-step":
+		return HomeStep{}, nil
+	case "bounded-hash":
+		return BoundedHash{}, nil
+	case "p2c-ewma":
+		return P2CEWMA{}, nil
+	case "cache-threshold":
+		return CacheThreshold{}, nil
+	case "sticky-until":
+		return StickyUntil{}, nil
 	case "expected":
 		return NewExpected(ExpectedConfig{})
 	}

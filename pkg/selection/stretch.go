@@ -1,0 +1,53 @@
+package selection
+
+import "math/rand/v2"
+
+// The parameters of Stretch.
+const (
+	// The share of a job's time that it spends on a core rather than fetching:
+	// where its project is cached or assumed to be, and where it is not. The source samples
+	// it off line for every kind of request; here the kinds are these two.
+	stretchCachedCPU = 0.95
+	stretchColdCPU   = 0.5
+	// stretchReserve is the share of an upstream's cores that low jobs see as
+	// taken: the reservation for short jobs, which here are the high ones. The
+	// source reserves on some servers only and adjusts the share to the load.
+	stretchReserve = 0.1
+	// stretchFloor bounds how little can be free, and so the cost.
+	stretchFloor = 0.01
+)
+
+// Stretch takes the upstream with the least expected stretch,
+//
+//	w / idle CPU + (1 - w) / idle I/O
+//
+// where w is the share of its time that such a job spends on a core: most of
+// it where the project is cached, half of it where it must be fetched. Low jobs see
+// a tenth less idle CPU, which stays free for high ones.
+//
+// Source: Zhu, Smith and Yang's master/slave scheduler. Use it where upstreams
+// report how busy cores and disks or network are; it does not price the
+// fetch itself. A job without a project spends its time on a core.
+type Stretch struct{}
+
+// Pick implements Policy.
+func (Stretch) Pick(job Job, views []View, rng *rand.Rand) int {
+	var lowest least
+	for i := range views {
+		lowest.offer(i, stretch(job, &views[i]), rng)
+	}
+	return lowest.index
+}
+
+// stretch is the factor by which a job there takes longer than at an idle upstream.
+func stretch(job Job, v *View) float64 {
+	w := stretchCachedCPU
+	if job.Project != 0 && v.Cache == NotCached {
+		w = stretchColdCPU
+	}
+	cpu := v.IdleCPU
+	if job.Priority == Low {
+		cpu -= stretchReserve
+	}
+	return w/max(cpu, stretchFloor) + (1-w)/max(v.IdleIO, stretchFloor)
+}
