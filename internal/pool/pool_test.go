@@ -1,0 +1,375 @@
+package pool
+
+import (
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"pilotfish/pkg/overload"
+	"pilotfish/pkg/selection"
+)
+
+var start = time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
+
+// switchGate is a gate that a test opens and shuts.
+type switchGate struct {
+	shut     bool
+	entered  int
+	verdicts []Verdict
+}
+
+func (g *switchGate) Ready(time.Time) bool { return !g.shut }
+
+func (g *switchGate) Enter(time.Time) (func(time.Time, Verdict), bool) {
+	if g.shut {
+		return nil, false
+	}
+	g.entered++
+	return func(_ time.Time, v Verdict) { g.verdicts = append(g.verdicts, v) }, true
+}
+
+// projects is a CacheSet over a map.
+type projects map[uint64]bool
+
+func (p projects) Contains(project uint64) bool { return p[project] }
+func (p projects) Len() int                     { return len(p) }
+
+type fixture struct {
+	*Pool
+	gates map[string]*switchGate
+}
+
+func newFixture(t testing.TB, policy string, n int) *fixture {
+	t.Helper()
+	choose, err := selection.New(policy)
+	require.NoError(t, err)
+	detector, err := overload.New("threshold", 100)
+	require.NoError(t, err)
+	f := &fixture{gates: map[string]*switchGate{}}
+	f.Pool, err = New(Config{
+		Policy: choose, Detector: detector, Rand: rand.New(rand.NewPCG(1, 2)),
+		Gate: func(address string) Gate {
+			f.gates[address] = &switchGate{}
+			return f.gates[address]
+		},
+	})
+	require.NoError(t, err)
+	f.Set(start, upstreams(n))
+	return f
+}
+
+func upstreams(n int) []Upstream {
+	us := make([]Upstream, n)
+	for i := range us {
+		us[i].Address = fmt.Sprintf("10.0.0.%d:9000", i)
+	}
+	return us
+}
+
+func report(at time.Time, running, stalled float64, cached ...uint64) Report {
+	set := projects{}
+	for _, p := range cached {
+		set[p] = true
+	}
+	return Report{
+		At: at, Running: [2]float64{selection.Low: running}, Stalled: [2]float64{selection.Low: stalled},
+		Cores: 16, CoresBusy: -1, Completed: -1, Wait: math.NaN(), Response: math.NaN(), Cached: set,
+	}
+}
+
+// Invariants 1 to 5 over random histories, against a naive list of open leases.
+func TestRandomHistories(t *testing.T) {
+	for seed := range uint64(30) {
+		rng := rand.New(rand.NewPCG(seed, 0))
+		f := newFixture(t, selection.Names()[int(seed)%len(selection.Names())], 5)
+		now := start
+		var open []*Lease
+		in := map[string]bool{}
+		for _, s := range f.States(now) {
+			in[s.Address] = true
+		}
+		for range 2000 {
+			now = now.Add(time.Duration(rng.IntN(500)) * time.Millisecond)
+			switch k := rng.IntN(20); {
+			case k < 9:
+				var tried []string
+				if rng.IntN(4) == 0 {
+					tried = []string{fmt.Sprintf("10.0.0.%d:9000", rng.IntN(6))}
+				}
+				l, err := f.Claim(now, Request{Project: rng.Uint64N(20), Priority: selection.Priority(rng.IntN(2)), Tried: tried})
+				if err != nil {
+					continue
+				}
+				u := l.Upstream()
+				require.True(t, in[u.Address], "claimed an upstream that left")
+				require.NotContains(t, tried, u.Address)
+				require.True(t, l.Panic || !f.gates[u.Address].shut, "claimed behind a shut gate")
+				open = append(open, l)
+			case k < 17 && len(open) > 0:
+				i := rng.IntN(len(open))
+				if rng.IntN(2) == 0 {
+					open[i].Answered(now, true, nil)
+				}
+				open[i].Done(now, Outcome(rng.IntN(Outcomes)))
+				open[i].Done(now, Answered) // a second end changes nothing
+				open = slices.Delete(open, i, i+1)
+			case k == 17:
+				us := upstreams(7)
+				rng.Shuffle(len(us), func(i, j int) { us[i], us[j] = us[j], us[i] })
+				us = us[:rng.IntN(len(us)+1)]
+				f.Set(now, append(us, us...)) // every one named twice
+				in = map[string]bool{}
+				for _, u := range us {
+					in[u.Address] = true
+				}
+			case k == 18:
+				for _, g := range f.gates {
+					g.shut = rng.IntN(3) == 0
+				}
+			default:
+				a := fmt.Sprintf("10.0.0.%d:9000", rng.IntN(7))
+				f.Report(now, a, report(now.Add(-time.Duration(rng.IntN(3000))*time.Millisecond), float64(rng.IntN(30)), float64(rng.IntN(150)), rng.Uint64N(20)))
+			}
+			want := map[string]int{}
+			for _, l := range open {
+				want[l.Upstream().Address]++
+			}
+			require.Equal(t, len(open), f.InFlight())
+			require.Len(t, f.States(now), len(in))
+			for _, s := range f.States(now) {
+				require.Equal(t, want[s.Address], s.InFlight, "%s", s.Address)
+			}
+		}
+	}
+}
+
+// The estimate after any history equals the report, plus open claims it has
+// not seen, less ends it has not seen: counted anew from the whole history.
+func TestEstimateAgainstHistory(t *testing.T) {
+	type past struct {
+		*Lease
+		claimed, ended time.Time
+	}
+	rng := rand.New(rand.NewPCG(7, 7))
+	f := newFixture(t, "random", 1)
+	address := upstreams(1)[0].Address
+	now, last, reported := start, time.Time{}, 0.0
+	var history []*past
+	for range 5000 {
+		now = now.Add(time.Duration(1+rng.IntN(300)) * time.Millisecond)
+		switch k := rng.IntN(10); {
+		case k < 5:
+			l, err := f.Claim(now, Request{})
+			require.NoError(t, err)
+			history = append(history, &past{Lease: l, claimed: now})
+		case k < 9 && len(history) > 0:
+			h := history[rng.IntN(len(history))]
+			if h.ended.IsZero() {
+				h.Answered(now, true, nil)
+				h.Done(now, Answered)
+				h.ended = now
+			}
+		default:
+			at := now.Add(-time.Duration(rng.IntN(1000)) * time.Millisecond)
+			if !at.After(last) {
+				continue
+			}
+			reported = float64(rng.IntN(60))
+			f.Report(now, address, report(at, reported, 0))
+			last = at
+		}
+		want, own := reported, 0.0
+		for _, h := range history {
+			open := h.ended.IsZero()
+			if open {
+				own++
+			}
+			switch seen := !h.claimed.After(last); {
+			case !seen && open:
+				want++
+			case seen && !open && h.ended.After(last):
+				want--
+			}
+		}
+		if last.IsZero() || now.Sub(last) > 15*time.Second {
+			want = own
+		}
+		require.InDelta(t, math.Max(want, own), f.States(now)[0].Jobs, 1e-9)
+	}
+}
+
+func TestDrainingGetsNothingUnlessAllDrain(t *testing.T) {
+	f := newFixture(t, "least-in-flight", 3)
+	us := upstreams(3)
+	us[0].Draining, us[1].Draining = true, true
+	f.Set(start, us)
+	for range 50 {
+		l, err := f.Claim(start, Request{})
+		require.NoError(t, err)
+		require.Equal(t, us[2].Address, l.Upstream().Address)
+	}
+	us[2].Draining = true
+	f.Set(start, us)
+	_, err := f.Claim(start, Request{})
+	require.NoError(t, err, "service goes on when every upstream drains")
+}
+
+func TestPanicWhenBreakersAloneKeepOutMoreThanHalf(t *testing.T) {
+	f := newFixture(t, "least-in-flight", 4)
+	us := upstreams(4)
+	for i, u := range us {
+		f.gates[u.Address].shut = i < 2
+	}
+	l, err := f.Claim(start, Request{})
+	require.NoError(t, err)
+	assert.False(t, l.Panic, "half is not more than half")
+	f.gates[us[2].Address].shut = true
+	used := map[string]bool{}
+	for range 8 {
+		l, err = f.Claim(start, Request{})
+		require.NoError(t, err)
+		assert.True(t, l.Panic)
+		used[l.Upstream().Address] = true
+		l.Answered(start, true, nil) // must not need a gate
+	}
+	assert.Len(t, used, 4)
+}
+
+func TestOverloadedIsNotEligibleUntilItsReportIsStale(t *testing.T) {
+	f := newFixture(t, "least-in-flight", 1)
+	address := upstreams(1)[0].Address
+	f.Report(start, address, report(start, 16, 101))
+	_, err := f.Claim(start, Request{})
+	require.ErrorIs(t, err, ErrNoneEligible)
+	assert.Equal(t, "overloaded", f.States(start)[0].Why)
+	_, err = f.Claim(start.Add(16*time.Second), Request{})
+	require.NoError(t, err, "a report feed that froze must not stop the service")
+}
+
+func TestErrorsTellTriedFromIneligible(t *testing.T) {
+	f := newFixture(t, "random", 2)
+	us := upstreams(2)
+	_, err := f.Claim(start, Request{Tried: []string{us[0].Address, us[1].Address}})
+	require.ErrorIs(t, err, ErrAllTried)
+	f.Report(start, us[1].Address, report(start, 0, 200))
+	_, err = f.Claim(start, Request{Tried: []string{us[0].Address}})
+	require.ErrorIs(t, err, ErrNoneEligible)
+	f.Set(start, nil)
+	_, err = f.Claim(start, Request{})
+	require.ErrorIs(t, err, ErrEmpty)
+}
+
+func TestVerdicts(t *testing.T) {
+	for _, c := range []struct {
+		name     string
+		answered bool
+		healthy  bool
+		outcome  Outcome
+		want     Verdict
+	}{
+		{"an answer", true, true, Answered, Healthy},
+		{"an answer that was cut short later", true, true, Truncated, Healthy},
+		{"a failing answer", true, false, Failed, Unhealthy},
+		{"no connection", false, false, Refused, Unhealthy},
+		{"a submitter that left", false, false, Gone, Unknown},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			f := newFixture(t, "random", 1)
+			l, err := f.Claim(start, Request{})
+			require.NoError(t, err)
+			if c.answered {
+				l.Answered(start, c.healthy, nil)
+			}
+			l.Done(start, c.outcome)
+			assert.Equal(t, []Verdict{c.want}, f.gates[upstreams(1)[0].Address].verdicts)
+		})
+	}
+}
+
+func TestAssumedUntilReportsSayOtherwise(t *testing.T) {
+	f := newFixture(t, "random", 1)
+	address := upstreams(1)[0].Address
+	status := func(now time.Time) selection.Cache {
+		s, _ := f.members[address].cache(5, now, &f.cfg)
+		return s
+	}
+	l, err := f.Claim(start, Request{Project: 5})
+	require.NoError(t, err)
+	assert.Equal(t, selection.NotCached, l.Cache)
+	assert.Equal(t, selection.AssumedCached, status(start))
+	now := start.Add(3 * time.Second)
+	f.Report(now, address, report(now, 1, 0))
+	assert.Equal(t, selection.AssumedCached, status(now), "the fetch may still run")
+	now = now.Add(10 * time.Second)
+	f.Report(now, address, report(now, 1, 0))
+	assert.Equal(t, selection.NotCached, status(now), "it would be listed by now")
+	now = now.Add(time.Second)
+	f.Report(now, address, report(now, 1, 0, 5))
+	assert.Equal(t, selection.Cached, status(now))
+}
+
+func TestRestartForgetsTheCache(t *testing.T) {
+	f := newFixture(t, "random", 1)
+	us := upstreams(1)
+	us[0].StartedAt = start
+	f.Set(start, us)
+	f.Report(start.Add(time.Second), us[0].Address, report(start.Add(time.Second), 0, 0, 5))
+	require.Equal(t, 1, f.States(start)[0].Cached)
+	us[0].StartedAt = start.Add(time.Minute)
+	f.Set(start.Add(time.Minute), us)
+	assert.Zero(t, f.States(start)[0].Cached)
+}
+
+func TestHintIsAFresherReport(t *testing.T) {
+	f := newFixture(t, "random", 1)
+	address := upstreams(1)[0].Address
+	f.Report(start, address, report(start, 10, 4))
+	l, err := f.Claim(start.Add(time.Second), Request{Project: 9})
+	require.NoError(t, err)
+	now := start.Add(2 * time.Second)
+	l.Answered(now, true, &Hint{At: now, Running: [2]float64{3, 0}, Known: true, Waited: -1, Fetched: 8 * time.Second})
+	assert.InDelta(t, 3, f.States(now)[0].Jobs, 1e-9)
+	assert.Greater(t, f.fetches.expected(9), 3.0, "the fetch time was learned")
+	_, left := f.members[address].cache(9, now, &f.cfg)
+	assert.Zero(t, left, "an answer means that the fetch has ended")
+}
+
+func TestExplainClaimsNothing(t *testing.T) {
+	f := newFixture(t, "expected", 3)
+	us := upstreams(3)
+	f.Report(start, us[1].Address, report(start, 1, 0, 42))
+	ranking, err := f.Explain(start, Request{Project: 42})
+	require.NoError(t, err)
+	assert.Equal(t, us[1].Address, ranking[0].Address)
+	assert.True(t, ranking[0].Picked)
+	assert.Equal(t, "cached", ranking[0].Cache)
+	assert.Greater(t, ranking[1].Cost.Fetch, ranking[0].Cost.Fetch)
+	assert.Zero(t, f.InFlight())
+}
+
+func BenchmarkClaim(b *testing.B) {
+	for _, n := range []int{14, 1000} {
+		b.Run(fmt.Sprint(n), func(b *testing.B) {
+			f := newFixture(b, "expected", n)
+			for _, u := range upstreams(n) {
+				f.Report(start, u.Address, report(start, 3, 0, 1, 2, 3, 4, 5, 6, 7, 8))
+			}
+			now := start.Add(time.Second)
+			b.ReportAllocs()
+			for i := range b.N {
+				l, err := f.Claim(now, Request{Project: uint64(i) % 64})
+				if err != nil {
+					b.Fatal(err)
+				}
+				l.Answered(now, true, nil)
+				l.Done(now, Answered)
+			}
+		})
+	}
+}
