@@ -1,0 +1,231 @@
+package balancer_test
+
+import (
+	"context"
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	"go.uber.org/goleak"
+
+	"pilotfish/internal/admission"
+	"pilotfish/internal/balancer"
+	"pilotfish/internal/pool"
+	"pilotfish/pkg/overload"
+	"pilotfish/pkg/selection"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+type openGate struct{}
+
+func (openGate) Ready(time.Time) bool { return true }
+func (openGate) Enter(time.Time) (func(time.Time, pool.Verdict), bool) {
+	return func(time.Time, pool.Verdict) {}, true
+}
+
+func newBalancer(t *testing.T, n int, queue admission.Config, hooks balancer.Hooks) *balancer.Balancer {
+	t.Helper()
+	policy, err := selection.New("least-in-flight")
+	require.NoError(t, err)
+	detector, err := overload.New("threshold", 100)
+	require.NoError(t, err)
+	p, err := pool.New(pool.Config{
+		Policy: policy, Detector: detector, Rand: rand.New(rand.NewPCG(1, 1)),
+		Gate: func(string) pool.Gate { return openGate{} },
+	})
+	require.NoError(t, err)
+	q, err := admission.New(queue)
+	require.NoError(t, err)
+	b, err := balancer.New(balancer.Config{Pool: p, Queue: q, Hooks: hooks})
+	require.NoError(t, err)
+	set := make([]pool.Upstream, n)
+	for i := range set {
+		set[i].Address = address(i)
+	}
+	b.Set(set)
+	return b
+}
+
+func address(i int) string { return fmt.Sprintf("10.0.0.%d:9000", i) }
+
+// load reports that the upstream is overloaded, or that it is idle.
+func load(b *balancer.Balancer, i int, stalled float64) {
+	b.Report(address(i), pool.Report{
+		At: time.Now(), Stalled: [2]float64{stalled, 0}, CoresBusy: -1, Completed: -1,
+		Wait: math.NaN(), Response: math.NaN(),
+	})
+	time.Sleep(time.Nanosecond) // the next report is a later one
+}
+
+func TestWaitersAreServedWhenAnUpstreamRecovers(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBalancer(t, 1, admission.Config{}, balancer.Hooks{})
+		load(b, 0, 1000)
+		var served atomic.Int32
+		for range 4 {
+			go func() {
+				l, err := b.Claim(t.Context(), balancer.Request{})
+				if assert.NoError(t, err) {
+					served.Add(1)
+					l.Done(pool.Answered)
+				}
+			}()
+		}
+		synctest.Wait()
+		_, waiting := b.Counts()
+		require.Equal(t, 4, waiting)
+		require.Zero(t, served.Load())
+		load(b, 0, 0)
+		synctest.Wait()
+		assert.Equal(t, int32(4), served.Load())
+	})
+}
+
+func TestNewcomersDoNotOvertake(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBalancer(t, 1, admission.Config{}, balancer.Hooks{})
+		load(b, 0, 1000)
+		var first atomic.Bool
+		go func() {
+			l, err := b.Claim(t.Context(), balancer.Request{})
+			assert.NoError(t, err)
+			first.Store(true)
+			l.Done(pool.Answered)
+		}()
+		synctest.Wait()
+		// The report turns stale while nothing happens; the newcomer's own
+		// arrival serves the one who waited.
+		time.Sleep(9 * time.Second)
+		load(b, 0, 0)
+		l, err := b.Claim(t.Context(), balancer.Request{})
+		require.NoError(t, err)
+		synctest.Wait()
+		assert.True(t, first.Load())
+		l.Done(pool.Answered)
+	})
+}
+
+func TestRunServesWhenOnlyTimePasses(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBalancer(t, 1, admission.Config{}, balancer.Hooks{})
+		ctx, cancel := context.WithCancel(t.Context())
+		go b.Run(ctx)
+		load(b, 0, 1000)
+		begun := time.Now()
+		l, err := b.Claim(t.Context(), balancer.Request{Wait: time.Minute})
+		require.NoError(t, err)
+		assert.InDelta(t, 15, time.Since(begun).Seconds(), 0.2, "the report is stale after 15 s")
+		l.Done(pool.Answered)
+		cancel()
+		synctest.Wait()
+	})
+}
+
+func TestWaitingEnds(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var queued, left atomic.Int32
+		var waited atomic.Int64
+		b := newBalancer(t, 1, admission.Config{}, balancer.Hooks{
+			Queued: func(selection.Priority) { queued.Add(1) },
+			Left:   func(_ selection.Priority, d time.Duration) { left.Add(1); waited.Store(int64(d)) },
+		})
+		load(b, 0, 1000)
+		_, err := b.Claim(t.Context(), balancer.Request{Wait: 3 * time.Second})
+		require.ErrorIs(t, err, balancer.ErrWaited)
+		assert.Equal(t, 3*time.Second, time.Duration(waited.Load()))
+		load(b, 0, 1000)
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		_, err = b.Claim(ctx, balancer.Request{})
+		require.ErrorIs(t, err, context.DeadlineExceeded)
+		assert.Equal(t, queued.Load(), left.Load())
+		_, waiting := b.Counts()
+		assert.Zero(t, waiting)
+	})
+}
+
+func TestAFullQueueShedsLowForHigh(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBalancer(t, 1, admission.Config{Jobs: 1}, balancer.Hooks{})
+		load(b, 0, 1000)
+		shed := make(chan error, 1)
+		go func() {
+			_, err := b.Claim(t.Context(), balancer.Request{})
+			shed <- err
+		}()
+		synctest.Wait()
+		_, err := b.Claim(t.Context(), balancer.Request{})
+		require.ErrorIs(t, err, balancer.ErrQueueFull, "low does not push out low")
+		high := make(chan error, 1)
+		go func() {
+			l, err := b.Claim(t.Context(), balancer.Request{Request: pool.Request{Priority: selection.High}})
+			if err == nil {
+				l.Done(pool.Answered)
+			}
+			high <- err
+		}()
+		require.ErrorIs(t, <-shed, balancer.ErrQueueFull)
+		load(b, 0, 0)
+		require.NoError(t, <-high)
+	})
+}
+
+// Many goroutines claim, abandon and end while upstreams come, go and report:
+// at rest nothing is in flight and nobody waits (invariants 1 to 3).
+func TestConservationUnderConcurrency(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBalancer(t, 4, admission.Config{Jobs: 20}, balancer.Hooks{})
+		ctx, cancel := context.WithCancel(t.Context())
+		go b.Run(ctx)
+		var claims, ends atomic.Int64
+		var jobs sync.WaitGroup
+		for g := range uint64(50) {
+			jobs.Go(func() {
+				rng := rand.New(rand.NewPCG(g, 3))
+				for range 50 {
+					ctx, cancel := context.WithTimeout(t.Context(), time.Duration(1+rng.IntN(3000))*time.Millisecond)
+					l, err := b.Claim(ctx, balancer.Request{Request: pool.Request{
+						Project: rng.Uint64N(10), Priority: selection.Priority(rng.IntN(2)),
+					}})
+					if err == nil {
+						claims.Add(1)
+						time.Sleep(time.Duration(rng.IntN(500)) * time.Millisecond)
+						l.Answered(true, nil)
+						l.Done(pool.Outcome(rng.IntN(pool.Outcomes)))
+						ends.Add(1)
+					}
+					cancel()
+				}
+			})
+		}
+		changes := rand.New(rand.NewPCG(9, 9))
+		for range 200 {
+			time.Sleep(100 * time.Millisecond)
+			if changes.IntN(5) == 0 {
+				set := make([]pool.Upstream, changes.IntN(5))
+				for i := range set {
+					set[i].Address = address(i)
+				}
+				b.Set(set)
+			}
+			load(b, changes.IntN(4), float64(changes.IntN(200)))
+		}
+		b.Set([]pool.Upstream{{Address: address(0)}})
+		jobs.Wait()
+		inFlight, waiting := b.Counts()
+		assert.Zero(t, inFlight)
+		assert.Zero(t, waiting)
+		assert.Positive(t, claims.Load())
+		assert.Equal(t, claims.Load(), ends.Load())
+		cancel()
+		synctest.Wait()
+	})
+}
