@@ -1,0 +1,110 @@
+package discovery
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+	"time"
+
+	"pilotfish/internal/pool"
+)
+
+// parseList reads a list of upstreams. Text that begins with a bracket is a JSON
+// list of pool.Upstream; otherwise each line is an address followed by
+// any of weight=, cores=, started_at=, stops_at=, preemptible= and draining=, blank, or
+// a comment after '#'. Errors are *lineError.
+func parseList(text []byte, lifetime time.Duration) ([]pool.Upstream, error) {
+	if rest := bytes.TrimSpace(text); len(rest) > 0 && rest[0] == '[' {
+		return parseJSON(text)
+	}
+	var list []pool.Upstream
+	n := 0
+	for line := range strings.Lines(string(text)) {
+		n++
+		line, _, _ = strings.Cut(line, "#")
+		words := strings.Fields(line)
+		if len(words) == 0 {
+			continue
+		}
+		u, err := parseLine(words, lifetime)
+		if err != nil {
+			return nil, &lineError{line: n, err: err}
+		}
+		list = append(list, u)
+	}
+	return list, nil
+}
+
+func parseLine(words []string, lifetime time.Duration) (pool.Upstream, error) {
+	address, err := canonical(words[0])
+	if err != nil {
+		return pool.Upstream{}, err
+	}
+	var f facts
+	for _, w := range words[1:] {
+		key, value, ok := strings.Cut(w, "=")
+		if !ok {
+			return pool.Upstream{}, fmt.Errorf("%s: want key=value", quote(w))
+		}
+		if err := f.learn(key, value); err != nil {
+			return pool.Upstream{}, err
+		}
+	}
+	return f.upstream(address, lifetime), nil
+}
+
+func parseJSON(text []byte) ([]pool.Upstream, error) {
+	dec := json.NewDecoder(bytes.NewReader(text))
+	dec.DisallowUnknownFields()
+	if _, err := dec.Token(); err != nil { // the opening bracket
+		return nil, jsonError(text, dec.InputOffset(), err)
+	}
+	list := []pool.Upstream{}
+	for dec.More() {
+		start := dec.InputOffset()
+		var u pool.Upstream
+		err := dec.Decode(&u)
+		if err == nil {
+			err = check(&u)
+		}
+		if err != nil {
+			return nil, jsonError(text, start, err)
+		}
+		list = append(list, u)
+	}
+	if _, err := dec.Token(); err != nil { // the closing one
+		return nil, jsonError(text, dec.InputOffset(), err)
+	}
+	if _, err := dec.Token(); err != io.EOF {
+		return nil, jsonError(text, dec.InputOffset(), errors.New("something follows the list"))
+	}
+	return list, nil
+}
+
+// jsonError says in which line of text err was met: where the syntax breaks, or
+// where the value after offset begins.
+func jsonError(text []byte, offset int64, err error) error {
+	var syntax *json.SyntaxError
+	switch {
+	case errors.As(err, &syntax):
+		offset = syntax.Offset
+	case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF):
+		offset, err = int64(len(text)), io.ErrUnexpectedEOF
+	default:
+		rest := text[offset:]
+		offset += int64(len(rest) - len(bytes.TrimLeft(rest, ", \t\r\n")))
+	}
+	return &lineError{line: 1 + bytes.Count(text[:offset], []byte("\n")), err: err}
+}
+
+// lineError is what is wrong in a line of a file.
+type lineError struct {
+	line int
+	err  error
+}
+
+func (e *lineError) Error() string { return fmt.Sprintf("line %d: %v", e.line, e.err) }
+func (e *lineError) Unwrap() error { return e.err }

@@ -1,0 +1,78 @@
+package discovery
+
+import (
+	"math/rand/v2"
+	"time"
+
+	"github.com/cenkalti/backoff/v5"
+)
+
+// pace is how often a source may be asked.
+type pace struct {
+	gap      time.Duration // from one query to the next
+	saved    int           // queries that an idle time saves up
+	retryMax time.Duration // the longest pause after failures
+}
+
+const (
+	// shortest is the shortest gap, and the first pause after a failure.
+	shortest = time.Second
+	// longestRetry bounds the pause after failures.
+	longestRetry = 10 * time.Second
+	// spread is by how much of itself a pause may be longer, at random, so that
+	// many sidecars do not ask in step.
+	spread = 0.2
+)
+
+// pacer says when to ask next. It is a value without a clock: a bucket of at
+// most 1+saved queries that gains one every gap, and an exponential pause after failures.
+type pacer struct {
+	pace
+	rng   *rand.Rand
+	slot  time.Time // when the next query is due
+	retry *backoff.ExponentialBackOff
+}
+
+func newPacer(p pace, rng *rand.Rand) *pacer {
+	retry := backoff.NewExponentialBackOff()
+	retry.InitialInterval = shortest
+	retry.Multiplier = 2
+	retry.MaxInterval = max(shortest, p.retryMax)
+	retry.RandomizationFactor = 0 // its source is global; spread adds ours
+	return &pacer{pace: p, rng: rng, retry: retry}
+}
+
+// pause books the next query at now, after one that failed or not, and returns
+// how long to wait for it. A positive soon asks for it no later than that, but
+// never sooner than the shortest gap.
+func (p *pacer) pause(now time.Time, failed bool, soon time.Duration) time.Duration {
+	slot := later(p.slot, now.Add(-time.Duration(p.saved)*p.gap))
+	if soon > 0 {
+		slot = earlier(slot, now.Add(max(soon, shortest)))
+	}
+	if failed {
+		slot = later(slot, now.Add(p.spread(p.retry.NextBackOff())))
+	} else {
+		p.retry.Reset()
+	}
+	p.slot = slot.Add(p.spread(p.gap))
+	return max(0, slot.Sub(now))
+}
+
+func (p *pacer) spread(d time.Duration) time.Duration {
+	return d + time.Duration(spread*p.rng.Float64()*float64(d))
+}
+
+func later(a, b time.Time) time.Time {
+	if a.After(b) {
+		return a
+	}
+	return b
+}
+
+func earlier(a, b time.Time) time.Time {
+	if a.Before(b) {
+		return a
+	}
+	return b
+}

@@ -1,0 +1,80 @@
+package discovery
+
+import (
+	"cmp"
+	"slices"
+
+	"pilotfish/internal/pool"
+)
+
+// arrange makes a full set of what a source said: sorted by address, without
+// the sidecar's own address, one upstream for each address. The result is never
+// nil and does not depend on the order of list.
+func arrange(list []pool.Upstream, own own) []pool.Upstream {
+	set := make([]pool.Upstream, 0, len(list))
+	for _, u := range list {
+		if !own[u.Address] {
+			set = append(set, u)
+		}
+	}
+	slices.SortFunc(set, preferred)
+	return slices.CompactFunc(set, func(a, b pool.Upstream) bool { return a.Address == b.Address })
+}
+
+// preferred orders by address, and of two entries for one address puts first the one to
+// believe: that of the newest start, because a server that comes back may
+// leave its former registration behind.
+func preferred(a, b pool.Upstream) int {
+	return cmp.Or(
+		cmp.Compare(a.Address, b.Address),
+		b.StartedAt.Compare(a.StartedAt),
+		b.StopsAt.Compare(a.StopsAt),
+		compareBool(a.Draining, b.Draining),
+		cmp.Compare(b.Weight, a.Weight),
+		cmp.Compare(b.Cores, a.Cores),
+	)
+}
+
+func compareBool(a, b bool) int {
+	switch {
+	case a == b:
+		return 0
+	case b:
+		return -1
+	}
+	return 1
+}
+
+// same says whether two arranged sets say the same.
+func same(a, b []pool.Upstream) bool {
+	return slices.EqualFunc(a, b, func(a, b pool.Upstream) bool { return preferred(a, b) == 0 })
+}
+
+// missing is the addresses of have that set lacks. Both are arranged.
+func missing(have, set []pool.Upstream) []string {
+	var gone []string
+	for _, u := range have {
+		if _, ok := find(set, u.Address); !ok {
+			gone = append(gone, u.Address)
+		}
+	}
+	return gone
+}
+
+// union adds to set the upstreams of have that it lacks. Both are arranged.
+func union(set, have []pool.Upstream) []pool.Upstream {
+	all := slices.Clone(set)
+	for _, u := range have {
+		if _, ok := find(set, u.Address); !ok {
+			all = append(all, u)
+		}
+	}
+	slices.SortFunc(all, preferred)
+	return all
+}
+
+func find(set []pool.Upstream, address string) (int, bool) {
+	return slices.BinarySearchFunc(set, address, func(u pool.Upstream, a string) int {
+		return cmp.Compare(u.Address, a)
+	})
+}
