@@ -13,6 +13,11 @@ import (
 	"pilotfish/pkg/selection"
 )
 
+const (
+	maxWord   = 32 // bytes of an unknown priority that an error repeats
+	maxDigits = 64 // bytes of a number of seconds
+)
+
 // set keeps the value of m, which is not null. It returns what is wrong with
 // it, or "".
 func (w *walk) set(m member, kind jsontext.Kind, value []byte) (wrong string) {
@@ -44,11 +49,11 @@ func (w *walk) setProject(kind jsontext.Kind, value []byte) (wrong string) {
 			return fmt.Sprintf("is longer than %d bytes", MaxProject)
 		}
 	case '0':
-		if bytes.ContainsAny(value, ".eE") {
-			return "must be an integer or a string, not " + cut(string(value))
-		}
 		if len(value) > MaxProject {
 			return fmt.Sprintf("is longer than %d digits", MaxProject)
+		}
+		if bytes.ContainsAny(value, ".eE") {
+			return "must be an integer or a string, not " + string(value)
 		}
 		if string(value) == "-0" {
 			text = value[1:] // the same integer
@@ -61,15 +66,16 @@ func (w *walk) setProject(kind jsontext.Kind, value []byte) (wrong string) {
 }
 
 func (w *walk) setPriority(kind jsontext.Kind, value []byte) (wrong string) {
+	const must = `must be "high" or "low"`
 	if kind != '"' {
-		return `must be "high" or "low", not ` + kindName(kind)
+		return must + ", not " + kindName(kind)
 	}
-	word, ok := w.unquote(value, len("high"))
-	if ok {
-		w.facts.Priority, ok = selection.ParsePriority(string(word))
-	}
+	word, ok := w.unquote(value, maxWord)
 	if !ok {
-		return fmt.Sprintf(`must be "high" or "low", not %s`, strconv.QuoteToASCII(cut(string(value[1:len(value)-1]))))
+		return must
+	}
+	if w.facts.Priority, ok = selection.ParsePriority(string(word)); !ok {
+		return fmt.Sprintf("%s, not %+q", must, word)
 	}
 	return ""
 }
@@ -92,9 +98,6 @@ func (w *walk) setSession(kind jsontext.Kind, value []byte) (wrong string) {
 	w.facts.Session = makeText(text)
 	return ""
 }
-
-// maxDigits bounds a number of seconds, in bytes of its text.
-const maxDigits = 64
 
 // seconds reads a timeout, to the nanosecond. One above 0 stays above 0.
 func seconds(kind jsontext.Kind, value []byte) (d time.Duration, wrong string) {

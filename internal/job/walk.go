@@ -49,8 +49,8 @@ func (w *walk) job(root *node) error {
 		return w.fault("", start, "must be an object, not "+kindName(kind))
 	}
 	w.left = root.leaves
-	if err := w.object(root); err != nil || w.left == 0 {
-		return err
+	if err := w.object(root); err != nil || w.dec.StackDepth() > 0 {
+		return err // stopped within the object if there is no error
 	}
 	if w.dec.PeekKind() != jsontext.KindInvalid {
 		return &SyntaxError{Position: positionAt(w.body, w.next()), Reason: "more follows after the job's object"}
