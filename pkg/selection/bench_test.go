@@ -31,19 +31,28 @@ func TestPickAllocatesNothing(t *testing.T) {
 func BenchmarkPick(b *testing.B) {
 	for _, name := range Names() {
 		for _, n := range []int{14, 1000} {
-			b.Run(fmt.Sprintf("%s/%d", name, n), func(b *testing.B) {
-				policy, err := New(name)
-				require.NoError(b, err)
-				rng := rand.New(rand.NewPCG(1, 2))
-				views := randomViews(rng, n)
-				job := randomJob(rng)
-				b.ReportAllocs()
-				for b.Loop() {
-					job.Project++
-					job.Number++
-					policy.Pick(job, views, rng)
-				}
-			})
+			b.Run(fmt.Sprintf("%s/%d", name, n), func(b *testing.B) { benchmarkPick(b, name, n, fleet) })
 		}
+	}
+}
+
+// BenchmarkWildPick picks among views that no branch prediction can learn.
+func BenchmarkWildPick(b *testing.B) {
+	for _, n := range []int{14, 1000} {
+		b.Run(fmt.Sprintf("expected/%d", n), func(b *testing.B) { benchmarkPick(b, "expected", n, randomViews) })
+	}
+}
+
+func benchmarkPick(b *testing.B, name string, n int, make func(*rand.Rand, int) []View) {
+	policy, err := New(name)
+	require.NoError(b, err)
+	rng := rand.New(rand.NewPCG(1, 2))
+	views := make(rng, n)
+	job := Job{Fetch: 5, Busy: 0.7, Homes: 2}
+	b.ReportAllocs()
+	for b.Loop() {
+		job.Project++
+		job.Number++
+		policy.Pick(job, views, rng)
 	}
 }

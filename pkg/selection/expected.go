@@ -46,27 +46,22 @@ func NewExpected(config ExpectedConfig) (*Expected, error) {
 func (e *Expected) Pick(job Job, views []View, rng *rand.Rand) int {
 	var s survey
 	s.look(&e.c, job, views)
-	home, other := candidate{index: nowhere}, candidate{index: nowhere}
+	home, other := nobody(), nobody()
 	for i := range views {
 		v := &views[i]
-		total := s.cost(v, lastRank).Total
+		total := s.price(v, lastRank).total()
 		if s.warm(v) {
 			home.offer(i, total)
-		} else if other.undercut(total) || total == other.total && s.before(v, &views[other.index]) {
-			other = candidate{i, total}
+		} else if !(total > other.total) {
+			s.offer(&other, i, total, views)
 		}
 	}
-	for rank := range s.order.n {
-		i := s.order.views[rank]
-		if s.warm(&views[i]) {
-			continue
-		}
-		total := s.placed(views, rank).Total
-		if other.undercut(total) || total == other.total && s.before(&views[i], &views[other.index]) {
-			other = candidate{i, total}
+	for rank, i := range s.order.views[:s.order.n] {
+		if !s.warm(&views[i]) {
+			s.offer(&other, i, s.placed(views, rank).total(), views)
 		}
 	}
-	if home.index < 0 || other.index >= 0 && home.total > other.total+s.gain(other.index) {
+	if s.moves(home, other) {
 		return other.index
 	}
 	return s.nearEqual(home, views, rng)
@@ -77,32 +72,13 @@ func (e *Expected) Costs(job Job, views []View, costs []Cost) {
 	var s survey
 	s.look(&e.c, job, views)
 	for i := range views {
-		costs[i] = s.cost(&views[i], lastRank)
+		costs[i] = s.price(&views[i], lastRank).cost()
 	}
-	for rank := range s.order.n {
-		costs[s.order.views[rank]] = s.placed(views, rank)
+	for rank, i := range s.order.views[:s.order.n] {
+		if !s.warm(&views[i]) {
+			costs[i] = s.placed(views, rank).cost()
+		}
 	}
 }
 
 var _ Coster = (*Expected)(nil)
-
-// candidate is the best view so far and its cost.
-type candidate struct {
-	index int
-	total float64
-}
-
-// nowhere is the index of a candidate before any view was seen.
-const nowhere = -1
-
-// undercut reports whether a cost is below the candidate's.
-func (c candidate) undercut(total float64) bool {
-	return c.index < 0 || total < c.total
-}
-
-// offer takes the view at index, if it is cheaper.
-func (c *candidate) offer(index int, total float64) {
-	if c.undercut(total) {
-		*c = candidate{index, total}
-	}
-}

@@ -6,6 +6,9 @@ import "math/rand/v2"
 // best: of two random ones the cheaper. A project that deserves few homes
 // only looks at the first few in its rendezvous order.
 func (s *survey) nearEqual(best candidate, views []View, rng *rand.Rand) int {
+	if s.homes == 1 {
+		return best.index
+	}
 	limit := best.total + s.band(&views[best.index])
 	homes := s.job.Homes
 	if s.c.Off&PartHomes != 0 || s.job.Project == 0 || homes > maxRanked {
@@ -18,7 +21,7 @@ func (s *survey) nearEqual(best candidate, views []View, rng *rand.Rand) int {
 		if !s.warm(v) {
 			continue
 		}
-		total := s.cost(v, lastRank).Total
+		total := s.price(v, lastRank).total()
 		switch {
 		case !(total <= limit):
 		case homes == 0:
@@ -28,42 +31,10 @@ func (s *survey) nearEqual(best candidate, views []View, rng *rand.Rand) int {
 		}
 	}
 	for _, i := range first.views[:first.n] {
-		two.offer(candidate{i, s.cost(&views[i], lastRank).Total}, rng)
+		two.offer(candidate{i, s.price(&views[i], lastRank).total()}, rng)
 	}
 	if two.seen == 0 {
 		return best.index // only where costs are not finite
 	}
 	return two.cheaper(rng)
-}
-
-// pair keeps two of the candidates offered, every pair with the same probability.
-type pair struct {
-	a, b candidate
-	seen int
-}
-
-// offer takes one more candidate into account.
-func (p *pair) offer(c candidate, rng *rand.Rand) {
-	p.seen++
-	switch p.seen {
-	case 1:
-		p.a = c
-	case 2:
-		p.b = c
-	default:
-		switch rng.IntN(p.seen) {
-		case 0:
-			p.a = c
-		case 1:
-			p.b = c
-		}
-	}
-}
-
-// cheaper is the index of the cheaper of the two.
-func (p *pair) cheaper(rng *rand.Rand) int {
-	if p.seen > 1 && (p.b.total < p.a.total || p.b.total == p.a.total && rng.IntN(2) == 0) {
-		return p.b.index
-	}
-	return p.a.index
 }

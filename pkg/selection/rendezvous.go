@@ -72,11 +72,16 @@ func (o order) score(v *View, floor float64) float64 {
 	if o.even {
 		return fraction(hash)
 	}
+	return weighAbove(floor, hash, v.Weight)
+}
+
+// weighAbove is weigh where the result exceeds floor, else maybe 0.
+func weighAbove(floor float64, hash uint64, weight float64) float64 {
 	// -ln u >= 1-u, so that weight/(1-u) bounds the score from above.
-	if floor > 0 && v.Weight < floor*(1-fraction(hash)) {
+	if floor > 0 && weight < floor*(1-fraction(hash)) {
 		return 0
 	}
-	return weigh(hash, v.Weight)
+	return weigh(hash, weight)
 }
 
 // maxRanked bounds how much of an order is looked at.

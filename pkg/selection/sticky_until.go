@@ -28,13 +28,13 @@ type StickyUntil struct{}
 // Pick implements Policy.
 func (StickyUntil) Pick(job Job, views []View, rng *rand.Rand) int {
 	coreRate := meanCoreRate(views, stickyCoreRate)
-	cached, other := candidate{index: nowhere}, candidate{index: nowhere}
+	cached, other := nobody(), nobody()
 	for i := range views {
 		v := &views[i]
 		if v.Warm >= stickyWarm {
-			cached.offer(i, drain(v, coreRate))
+			cached.offer(i, v.Jobs/rateOf(v, coreRate))
 		} else {
-			other.offer(i, drain(v, coreRate))
+			other.offer(i, v.Jobs/rateOf(v, coreRate))
 		}
 	}
 	sticky := job.Project != 0 && cached.index != nowhere &&
@@ -45,19 +45,11 @@ func (StickyUntil) Pick(job Job, views []View, rng *rand.Rand) int {
 		if sticky && v.Warm < stickyWarm {
 			continue
 		}
-		cost := drain(v, coreRate)
+		cost := v.Jobs / rateOf(v, coreRate)
 		if job.Project != 0 {
 			cost += (1 - v.Warm) * job.Fetch
 		}
 		lowest.offer(i, cost, rng)
 	}
 	return lowest.index
-}
-
-// drain is the time that v is estimated to take for the jobs it has, in seconds.
-func drain(v *View, coreRate float64) float64 {
-	if v.Rate > 0 {
-		return v.Jobs / v.Rate
-	}
-	return v.Jobs / (coreRate * coresOf(v))
 }

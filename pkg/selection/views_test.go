@@ -55,3 +55,26 @@ func randomJob(rng *rand.Rand) Job {
 		Homes:    oneOf(rng, 1, 1, 2, 3, 20),
 	}
 }
+
+// fleet makes n views as they are on a good day: alike, busy, with the project
+// cached at two of them.
+func fleet(rng *rand.Rand, n int) []View {
+	views := make([]View, n)
+	for i := range views {
+		jobs := 20 + math.Floor(24*rng.Float64())
+		views[i] = View{
+			ID: rng.Uint64(), Weight: 1, Cores: 40,
+			FetchFactor: 1,
+			InFlight:    float64(rng.IntN(4)), Assigned: jobs + float64(rng.IntN(9)),
+			Jobs: jobs, JobsHigh: math.Floor(jobs / 5), Stalled: max(0, jobs-40), Age: 5 * rng.Float64(),
+			Rate: 2 + rng.Float64(), Latency: 0.2 + rng.ExpFloat64(),
+			IdleCPU: 1 - min(1, jobs/40), IdleIO: rng.Float64(),
+			Uptime: math.Inf(1), Left: math.Inf(1),
+		}
+	}
+	for range 2 {
+		v := &views[rng.IntN(n)]
+		v.Cache, v.Warm = Cached, 1
+	}
+	return views
+}
