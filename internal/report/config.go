@@ -31,6 +31,9 @@ type Config struct {
 	// MaxMetricsBytes and MaxCacheBytes bound the two answers, compressed and
 	// not. Defaults 4 MiB and 64 MiB.
 	MaxMetricsBytes, MaxCacheBytes int64
+	// MaxMetricsLines bounds the lines of the metrics, each of which may cost
+	// far more memory than its bytes. Default 50,000.
+	MaxMetricsLines int
 	// MaxProjects bounds the projects in one cache listing. Default 1,000,000.
 	MaxProjects int
 	// Transport carries the requests. Default: a transport of the poller's
@@ -87,6 +90,7 @@ func (c Config) filled() Config {
 	or(&c.CachePath, "/v1/cache/projects")
 	or(&c.MaxMetricsBytes, 4<<20)
 	or(&c.MaxCacheBytes, 64<<20)
+	or(&c.MaxMetricsLines, 50_000)
 	or(&c.MaxProjects, 1_000_000)
 	or(&c.Names.Stalled, "ruleserver_stalled_joblets")
 	or(&c.Names.Running, "ruleserver_jobs_running")
@@ -118,7 +122,10 @@ func (c Config) check() error {
 	for _, m := range []struct {
 		key   string
 		value int64
-	}{{"max_metrics_bytes", c.MaxMetricsBytes}, {"max_cache_bytes", c.MaxCacheBytes}, {"max_projects", int64(c.MaxProjects)}} {
+	}{
+		{"max_metrics_bytes", c.MaxMetricsBytes}, {"max_cache_bytes", c.MaxCacheBytes},
+		{"max_metrics_lines", int64(c.MaxMetricsLines)}, {"max_projects", int64(c.MaxProjects)},
+	} {
 		if m.value < 1 {
 			return fmt.Errorf("%s is %d, not above 0", m.key, m.value)
 		}

@@ -74,7 +74,7 @@ func (f *follower) metrics(ctx context.Context) (report pool.Report, err error) 
 		accept: "text/plain;version=0.0.4",
 		max:    f.config.MaxMetricsBytes,
 	}, func(a answer) error {
-		page, err := readPage(a.header, a.body)
+		page, err := readPage(a.header, a.body, f.config.MaxMetricsLines)
 		if err != nil {
 			return err
 		}

@@ -13,14 +13,16 @@ const maxToken = 64 << 10
 
 // guard feeds a decoder for as long as it gets on with what it was fed.
 type guard struct {
-	from io.Reader
-	dec  *jsontext.Decoder
-	fed  int64
+	from  io.Reader
+	dec   *jsontext.Decoder
+	fed   int64
+	stuck error // why it stopped, without the decoder's words around it
 }
 
 func (g *guard) Read(into []byte) (int, error) {
 	if g.fed-g.dec.InputOffset() > maxToken {
-		return 0, fmt.Errorf("a value is longer than %d bytes", maxToken)
+		g.stuck = fmt.Errorf("a value is longer than %d bytes", maxToken)
+		return 0, g.stuck
 	}
 	n, err := g.from.Read(into)
 	g.fed += int64(n)

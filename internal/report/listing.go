@@ -28,7 +28,11 @@ func readListing(body io.Reader, max, expected int) (*Projects, error) {
 	// Only the members wanted are checked for being there twice.
 	source.dec = jsontext.NewDecoder(source, jsontext.AllowDuplicateNames(true), jsontext.AllowInvalidUTF8(true))
 	l := listing{dec: source.dec, projects: newProjects(min(expected, max)), max: max}
-	if err := l.whole(); err != nil {
+	err := l.whole()
+	switch {
+	case source.stuck != nil:
+		return nil, source.stuck
+	case err != nil:
 		return nil, err
 	}
 	return l.projects, nil

@@ -21,13 +21,13 @@ const maxCount = 1e12
 // page is the metrics of one upstream at one instant, by name.
 type page map[string]*dto.MetricFamily
 
-// readPage reads Prometheus text to its end.
-func readPage(header http.Header, body io.Reader) (page, error) {
+// readPage reads Prometheus text of at most maxLines lines to its end.
+func readPage(header http.Header, body io.Reader, maxLines int) (page, error) {
 	if kind := header.Get("Content-Type"); kind != "" && expfmt.ResponseFormat(header) != expfmt.FmtText {
 		return nil, fmt.Errorf("content type %q is not Prometheus text", kind)
 	}
 	parser := expfmt.NewTextParser(model.UTF8Validation)
-	families, err := parser.TextToMetricFamilies(body)
+	families, err := parser.TextToMetricFamilies(&lines{from: body, left: maxLines, max: maxLines})
 	if err != nil {
 		return nil, err
 	}

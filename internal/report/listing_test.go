@@ -1,0 +1,208 @@
+package report
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"strconv"
+	"strings"
+	"testing"
+	"testing/iotest"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"pilotfish/internal/job"
+)
+
+func TestListingReadsIDs(t *testing.T) {
+	for _, c := range []struct {
+		name, text string
+		want       []string
+	}{
+		{"as specified", `{"projects":[{"id":12345,"version":3,"bytes":52428800,"age_seconds":12.5},{"id":"abc"}]}`, []string{"12345", "abc"}},
+		{"an integer and its string are one", `{"projects":[{"id":7},{"id":"7"}]}`, []string{"7"}},
+		{"a leading zero is another", `{"projects":[{"id":"07"},{"id":7}]}`, []string{"07", "7"}},
+		{"negative", `{"projects":[{"id":-7},{"id":-0}]}`, []string{"-7", "0"}},
+		{"beyond 64 bits", `{"projects":[{"id":123456789012345678901234567890}]}`, []string{"123456789012345678901234567890"}},
+		{"escapes", `{"pro\u006aects":[{"\u0069d":"a\u00e9\n\ud83d\ude00"}]}`, []string{"aé\n😀"}},
+		{"invalid UTF-8", "{\"projects\":[{\"id\":\"a\xff\"}]}", []string{"a\ufffd"}},
+		{"other members, in any order", `{"a":{"projects":[{}]},"projects":[{"x":[{"id":1}],"id":2,"y":null}],"b":[[]]}`, []string{"2"}},
+		{"other members twice", `{"a":1,"a":2,"projects":[]}`, nil},
+		{"none", `{"projects":[]}`, nil},
+		{"null", `{"projects":null}`, nil},
+		{"no project", `{"projects":[{"id":""}]}`, nil},
+		{"of the longest", `{"projects":[{"id":"` + strings.Repeat("x", job.MaxProject) + `"}]}`, []string{strings.Repeat("x", job.MaxProject)}},
+		{"longer than any job's", `{"projects":[{"id":"` + strings.Repeat("x", job.MaxProject+1) + `"},{"id":1}]}`, []string{"1"}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			set, err := readListing(iotest.OneByteReader(strings.NewReader(c.text)), 10, 0)
+			require.NoError(t, err)
+			assert.Equal(t, len(c.want), set.Len())
+			for _, id := range c.want {
+				assert.True(t, set.Contains(job.Key(id)), "%q", id)
+			}
+		})
+	}
+}
+
+func TestListingRefusesWhatIsNone(t *testing.T) {
+	for _, c := range []struct{ name, text, want string }{
+		{"empty", "", "empty"},
+		{"null", "null", "not an object"},
+		{"an array", `[{"id":1}]`, "not an object"},
+		{"no projects", `{"project":[]}`, `"projects" is missing`},
+		{"in another case", `{"Projects":[]}`, `"projects" is missing`},
+		{"projects twice", `{"projects":[],"projects":[]}`, `"projects" is there twice`},
+		{"not an array", `{"projects":{"id":1}}`, "projects: not an array"},
+		{"bare ids", `{"projects":[{"id":1},2]}`, "projects[1]: not an object"},
+		{"no id", `{"projects":[{"id":1},{"ID":2}]}`, `projects[1]: "id" is missing`},
+		{"id twice", `{"projects":[{"id":1,"id":1}]}`, `projects[0]: "id" is there twice`},
+		{"id null", `{"projects":[{"id":null}]}`, "projects[0]: the id is neither an integer nor a string"},
+		{"id an object", `{"projects":[{"id":{"id":1}}]}`, "projects[0]: the id is neither an integer nor a string"},
+		{"id a fraction", `{"projects":[{"id":1.0}]}`, "projects[0]: the id is neither an integer nor a string"},
+		{"id a power", `{"projects":[{"id":1e3}]}`, "projects[0]: the id is neither an integer nor a string"},
+		{"too many", `{"projects":[` + strings.Repeat(`{"id":1},`, 10) + `{"id":1}]}`, "more than 10 projects"},
+		{"more after it", `{"projects":[]}{}`, "more follows after its end"},
+		{"a long string", `{"x":"` + strings.Repeat("x", 1<<20) + `"}`, "a value is longer than 65536 bytes"},
+		{"long white space", `{"projects":` + strings.Repeat(" ", 1<<20) + `[]}`, "a value is longer than 65536 bytes"},
+		{"HTML", "<html>", "jsontext: invalid character '<' at start of value"},
+		{"cut off", `{"projects":[{"id":1}`, `projects[1]: jsontext: unexpected EOF within "/projects" after offset 21`},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			_, err := readListing(strings.NewReader(c.text), 10, 0)
+			assert.EqualError(t, err, c.want)
+		})
+	}
+}
+
+func TestListingBoundsNesting(t *testing.T) {
+	_, err := readListing(strings.NewReader(`{"x":`+strings.Repeat("[", 20_000)), 10, 0)
+	assert.ErrorContains(t, err, "exceeded max depth")
+}
+
+func TestListingOf100000Projects(t *testing.T) {
+	set, err := readListing(bytes.NewReader(listingOf(100_000)), 100_000, 0)
+	require.NoError(t, err)
+	require.Equal(t, 100_000, set.Len())
+	for id := 100_000; id < 200_000; id++ {
+		require.True(t, set.Contains(job.Key(strconv.Itoa(id))), id)
+	}
+	assert.False(t, set.Contains(job.Key("99999")))
+	assert.False(t, set.Contains(job.Key("200000")))
+}
+
+// FuzzCacheListing compares with what a naive reader makes of the same bytes.
+func FuzzCacheListing(f *testing.F) {
+	for _, seed := range []string{
+		`{"projects":[{"id":12345,"version":3,"bytes":52428800,"age_seconds":12.5}]}`,
+		`{"projects":[{"id":"a\u00e9"},{"id":-0},{"x":[1,{"id":2}],"id":3}],"b":null}`,
+		`{"projects":null}`, `{"projects":[{"id":1,"id":2}]}`, `{"projects":[1]}`, `[]`, `{"projects":[]} x`, "{\"projects\":[{\"id\":\"\xff\"}]}",
+	} {
+		f.Add([]byte(seed))
+	}
+	const most = 5
+	f.Fuzz(func(t *testing.T, data []byte) {
+		if len(data) > maxToken {
+			t.Skip("the naive reader knows no bounds")
+		}
+		want, ok := naiveListing(data, most)
+		got, err := readListing(bytes.NewReader(data), most, 0)
+		require.Equal(t, ok, err == nil, "%v", err)
+		if !ok {
+			return
+		}
+		require.Equal(t, len(want), got.Len())
+		for key := range want {
+			require.True(t, got.Contains(key))
+		}
+	})
+}
+
+// pair is a member of an object, in a tree that keeps those that are there twice.
+type pair struct {
+	name  string
+	value any
+}
+
+func naiveListing(data []byte, most int) (keys map[uint64]struct{}, ok bool) {
+	if !json.Valid(data) {
+		return nil, false
+	}
+	dec := json.NewDecoder(bytes.NewReader(data))
+	dec.UseNumber()
+	projects, ok := only(naiveTree(dec), "projects")
+	if !ok {
+		return nil, false
+	}
+	keys = map[uint64]struct{}{}
+	if projects == nil {
+		return keys, true
+	}
+	entries, ok := projects.([]any)
+	if !ok || len(entries) > most {
+		return nil, false
+	}
+	for _, entry := range entries {
+		id, ok := only(entry, "id")
+		if !ok {
+			return nil, false
+		}
+		text, isString := id.(string)
+		if number, isNumber := id.(json.Number); isNumber {
+			text = number.String()
+			if strings.ContainsAny(text, ".eE") {
+				return nil, false
+			}
+			if text == "-0" {
+				text = "0"
+			}
+		} else if !isString {
+			return nil, false
+		}
+		if text != "" && len(text) <= job.MaxProject {
+			keys[job.Key(text)] = struct{}{}
+		}
+	}
+	return keys, true
+}
+
+// only returns the one member of that name.
+func only(object any, name string) (value any, ok bool) {
+	pairs, isObject := object.([]pair)
+	if !isObject {
+		return nil, false
+	}
+	found := 0
+	for _, p := range pairs {
+		if p.name == name {
+			value, found = p.value, found+1
+		}
+	}
+	return value, found == 1
+}
+
+func naiveTree(dec *json.Decoder) any {
+	token, err := dec.Token()
+	if err != nil {
+		panic(fmt.Sprintf("valid JSON gave %v", err))
+	}
+	switch token {
+	case json.Delim('{'):
+		pairs := []pair{}
+		for dec.More() {
+			name := naiveTree(dec).(string)
+			pairs = append(pairs, pair{name, naiveTree(dec)})
+		}
+		_, _ = dec.Token()
+		return pairs
+	case json.Delim('['):
+		values := []any{}
+		for dec.More() {
+			values = append(values, naiveTree(dec))
+		}
+		_, _ = dec.Token()
+		return values
+	}
+	return token
+}

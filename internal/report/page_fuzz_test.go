@@ -1,0 +1,58 @@
+package report
+
+import (
+	"bytes"
+	"net/http"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"pilotfish/pkg/selection"
+)
+
+// FuzzMetrics checks that only sane reports come out of any bytes, and, of a
+// page so plain that a naive reader suffices, the right one.
+func FuzzMetrics(f *testing.F) {
+	f.Add([]byte(goodPage))
+	f.Add([]byte("ruleserver_stalled_joblets 1\nruleserver_jobs_running 2\nruleserver_jobs_running 3\n"))
+	f.Add([]byte("ruleserver_stalled_joblets{priority=\"high\"} NaN\n"))
+	f.Add([]byte("# TYPE ruleserver_wait_seconds summary\nruleserver_wait_seconds_sum 1\nruleserver_wait_seconds_count 1\n"))
+	f.Add([]byte("{\"a b\",c=\"d\"} 1e3 12\n"))
+	names := Config{}.filled().Names
+	f.Fuzz(func(t *testing.T, data []byte) {
+		page, err := readPage(http.Header{}, bytes.NewReader(data), 1000)
+		if err != nil {
+			return
+		}
+		r, totals, err := page.load(names)
+		if err != nil {
+			return
+		}
+		for p := range selection.Priorities {
+			require.True(t, r.Stalled[p] >= 0 && r.Running[p] >= 0, "%v", r)
+		}
+		require.True(t, r.Cores >= 0 && r.Cores <= maxCores, "%v", r.Cores)
+		require.True(t, r.CoresBusy == -1 || r.CoresBusy >= 0, "%v", r.CoresBusy)
+		require.True(t, r.Completed == -1 || r.Completed >= 0, "%v", r.Completed)
+		for _, before := range []total{{}, unknown, totals.wait} {
+			require.False(t, totals.wait.mean(before) < 0)
+		}
+		if !bytes.ContainsAny(data, "#{\"") {
+			require.Equal(t, naiveSum(string(data), names.Stalled), r.Stalled[selection.Low])
+			require.Equal(t, naiveSum(string(data), names.Running), r.Running[selection.Low])
+		}
+	})
+}
+
+// naiveSum adds up a metric on a page without comments and labels.
+func naiveSum(page, name string) (sum float64) {
+	for line := range strings.SplitSeq(page, "\n") {
+		if words := strings.Fields(line); len(words) > 1 && words[0] == name {
+			x, _ := strconv.ParseFloat(words[1], 64)
+			sum += x
+		}
+	}
+	return sum
+}
