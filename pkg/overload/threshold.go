@@ -1,5 +1,10 @@
 package overload
 
+import (
+	"fmt"
+	"math"
+)
+
 // hysteresis is the share of the limit that the stalled joblets must fall
 // below before an upstream that exceeded it counts as recovered, so that a
 // backlog around the limit does not switch it with every report.
@@ -15,9 +20,13 @@ type Threshold struct {
 	tripped bool
 }
 
-// NewThreshold returns a detector for one upstream that trips above limit stalled joblets.
-func NewThreshold(limit float64) *Threshold {
-	return &Threshold{limit: limit}
+// NewThreshold returns what makes a detector for each upstream that trips
+// above limit stalled joblets, or an error for a limit that makes no sense.
+func NewThreshold(limit float64) (func() Detector, error) {
+	if !(limit > 0) || math.IsInf(limit, 0) {
+		return nil, fmt.Errorf("threshold: the limit is %v stalled joblets: want a finite number above 0", limit)
+	}
+	return func() Detector { return &Threshold{limit: limit} }, nil
 }
 
 // Observe implements Detector. A number of stalled joblets that is NaN changes nothing.
