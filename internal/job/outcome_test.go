@@ -6,7 +6,6 @@ import (
 	"github.com/stretchr/testify/assert"
 
 	"pilotfish/internal/job"
-	"pilotfish/internal/pool"
 )
 
 func TestOutcomesHaveDistinctWords(t *testing.T) {
@@ -22,18 +21,6 @@ func TestOutcomesHaveDistinctWords(t *testing.T) {
 		assert.Regexp(t, `^[a-z_]+$`, word)
 		assert.False(t, seen[word], word)
 		seen[word] = true
-	}
-}
-
-func TestJobsAndAttemptsThatEndAlikeShareTheWord(t *testing.T) {
-	for o, attempt := range map[job.Outcome]pool.Outcome{
-		job.Answered:  pool.Answered,
-		job.Failed:    pool.Failed,
-		job.Truncated: pool.Truncated,
-		job.NoAnswer:  pool.NoAnswer,
-		job.Gone:      pool.Gone,
-	} {
-		assert.Equal(t, attempt.String(), o.String())
 	}
 }
 

@@ -1,0 +1,87 @@
+package metrics
+
+import (
+	"fmt"
+	"reflect"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+
+	"pilotfish/internal/job"
+	"pilotfish/internal/pool"
+	"pilotfish/pkg/selection"
+)
+
+func TestReportFailuresLiveAsLongAsTheirUpstream(t *testing.T) {
+	m := newMetrics(t)
+	const a, b = `pilotfish_report_failures_total{upstream="a:1"}`, `pilotfish_report_failures_total{upstream="b:1"}`
+	failures := func() map[string]float64 {
+		found := map[string]float64{}
+		all := series(t, m.registry)
+		for _, name := range []string{a, b} {
+			if v, ok := all[name]; ok {
+				found[name] = v
+			}
+		}
+		return found
+	}
+	m.ReportFailed("a:1")
+	assert.Empty(t, failures())
+	m.Joined([]string{"a:1", "b:1"})
+	m.ReportFailed("a:1")
+	m.ReportFailed("a:1")
+	assert.Equal(t, map[string]float64{a: 2, b: 0}, failures())
+	m.Left([]string{"a:1"})
+	m.ReportFailed("a:1") // of a poll that was under way
+	assert.Equal(t, map[string]float64{b: 0}, failures())
+	m.Joined([]string{"a:1"})
+	assert.Equal(t, map[string]float64{a: 0, b: 0}, failures())
+}
+
+// The number of series is bounded by the upstreams there are now, whatever
+// submitters send and however often upstreams come and go.
+func TestSeriesAreBounded(t *testing.T) {
+	m := newMetrics(t)
+	var upstreams []Upstream
+	m.SetSource(func(time.Time) Live { return Live{Upstreams: upstreams} })
+	count := func() (n int) {
+		families, err := m.registry.Gather()
+		assert.NoError(t, err)
+		for _, f := range families {
+			n += len(f.Metric)
+		}
+		return n
+	}
+	before := count()
+	for i := range 1000 {
+		address := fmt.Sprintf("10.0.%d.%d:80", i/250, i%250)
+		m.Joined([]string{address})
+		upstreams = []Upstream{{Address: address}}
+		m.ReportFailed(address)
+		m.Left([]string{address})
+	}
+	upstreams = nil
+	for i := range 100_000 {
+		m.Picked(selection.Cache(i%3), time.Duration(i), i%2 == 0)
+		m.AttemptDone(pool.Outcome(i % pool.Outcomes))
+		m.JobDone(selection.Priority(i%2), job.Outcome(i%job.Outcomes), time.Duration(i), time.Duration(i))
+	}
+	assert.Equal(t, before, count())
+	assert.Empty(t, m.upstream)
+}
+
+// Series could only grow with projects, paths or methods if an event could
+// carry such a thing. Addresses are the only text that any of them takes.
+func TestNoEventTakesTextButAddresses(t *testing.T) {
+	addresses := map[string]bool{"Joined": true, "Left": true, "ReportFailed": true}
+	metrics := reflect.TypeFor[*Metrics]()
+	assert.Greater(t, metrics.NumMethod(), 10)
+	for i := range metrics.NumMethod() {
+		method := metrics.Method(i)
+		for arg := range method.Type.Ins() {
+			text := arg.Kind() == reflect.String || arg.Kind() == reflect.Slice || arg.Kind() == reflect.Map
+			assert.False(t, text && !addresses[method.Name], "%s takes %v", method.Name, arg)
+		}
+	}
+}

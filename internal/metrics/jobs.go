@@ -1,0 +1,100 @@
+package metrics
+
+import (
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"pilotfish/internal/job"
+	"pilotfish/pkg/selection"
+)
+
+// jobs counts and times whole jobs, by priority and outcome.
+type jobs struct {
+	ended         [selection.Priorities][]prometheus.Counter // by job.Outcome
+	shed          [selection.Priorities][]prometheus.Counter // by job.Shedding
+	duration      []prometheus.Observer
+	ttfb          []prometheus.Observer
+	queued        []prometheus.Gauge
+	waited        []prometheus.Observer
+	answers       [3]prometheus.Counter
+	notReplayable prometheus.Counter
+}
+
+// How much of an answer the submitter got (Phoenix's complete, partial and
+// absent results).
+const (
+	complete = iota
+	partial
+	absent
+)
+
+func newJobs(r *registrar) *jobs {
+	duration := r.histograms("pilotfish_job_duration_seconds",
+		"From a job's arrival to its end, of all jobs that were not refused.", jobSeconds, "priority")
+	ttfb := r.histograms("pilotfish_job_ttfb_seconds",
+		"From a job's arrival to the first byte of its answer, where there was one.", jobSeconds, "priority")
+	queued := r.gauges("pilotfish_queue_jobs",
+		"Jobs that wait in the sidecar for an eligible upstream.", "priority")
+	waited := r.histograms("pilotfish_queue_wait_seconds",
+		"Time that a job spent in the queue, of those that had to wait, whatever became of them.", queueSeconds, "priority")
+	answers := r.counters("pilotfish_answers_total",
+		"Jobs by how much of an answer the submitter got.", "complete")
+	j := &jobs{
+		duration: byLabel[selection.Priority](selection.Priorities, duration.WithLabelValues),
+		ttfb:     byLabel[selection.Priority](selection.Priorities, ttfb.WithLabelValues),
+		queued:   byLabel[selection.Priority](selection.Priorities, queued.WithLabelValues),
+		waited:   byLabel[selection.Priority](selection.Priorities, waited.WithLabelValues),
+		answers: [3]prometheus.Counter{
+			answers.WithLabelValues("complete"), answers.WithLabelValues("partial"), answers.WithLabelValues("absent"),
+		},
+		notReplayable: r.counter("pilotfish_replay_disabled_total",
+			"Jobs served without the chance of a retry, because their body did not fit into what is kept."),
+	}
+	ended := r.counters("pilotfish_jobs_total", "Jobs by how they ended.", "priority", "outcome")
+	shed := r.counters("pilotfish_shed_total", "Jobs refused for load.", "priority", "reason")
+	for p := range selection.Priority(selection.Priorities) {
+		j.ended[p] = byLabel[job.Outcome](job.Outcomes, ended.WithLabelValues, p.String())
+		j.shed[p] = byLabel[job.Shedding](job.Sheddings, shed.WithLabelValues, p.String())
+	}
+	return j
+}
+
+// JobDone counts a job that ended. ttfb and total are the times from its
+// arrival to the first byte of the answer, negative when none was passed on,
+// and to its end.
+func (j *jobs) JobDone(p selection.Priority, o job.Outcome, ttfb, total time.Duration) {
+	j.ended[p][o].Inc()
+	if o == job.Forwarded {
+		return
+	}
+	switch {
+	case ttfb < 0:
+		j.answers[absent].Inc()
+	case o == job.Answered || o == job.Failed:
+		j.answers[complete].Inc()
+	default:
+		j.answers[partial].Inc()
+	}
+	if o.Tried() {
+		j.duration[p].Observe(total.Seconds())
+	}
+	if o.Tried() && ttfb >= 0 {
+		j.ttfb[p].Observe(ttfb.Seconds())
+	}
+}
+
+// JobShed counts a job refused for load; JobDone counts it too.
+func (j *jobs) JobShed(p selection.Priority, why job.Shedding) { j.shed[p][why].Inc() }
+
+// QueueEntered counts a job that waits from now on; QueueLeft must follow.
+func (j *jobs) QueueEntered(p selection.Priority) { j.queued[p].Inc() }
+
+// QueueLeft counts a job that no longer waits, and for how long it did.
+func (j *jobs) QueueLeft(p selection.Priority, waited time.Duration) {
+	j.queued[p].Dec()
+	j.waited[p].Observe(waited.Seconds())
+}
+
+// ReplayDisabled counts a job whose body could not be kept for retries.
+func (j *jobs) ReplayDisabled() { j.notReplayable.Inc() }

@@ -1,0 +1,181 @@
+package metrics
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+
+	"pilotfish/internal/job"
+	"pilotfish/internal/pool"
+	"pilotfish/pkg/selection"
+)
+
+func TestJobDone(t *testing.T) {
+	const none = -1
+	for _, c := range []struct {
+		outcome job.Outcome
+		ttfb    time.Duration
+		answer  string // "" is not counted
+		timed   bool
+	}{
+		{job.Answered, 2 * time.Second, "complete", true},
+		{job.Answered, 0, "complete", true},
+		{job.Failed, 2 * time.Second, "complete", true},
+		{job.Truncated, 2 * time.Second, "partial", true},
+		{job.Deadline, 2 * time.Second, "partial", true},
+		{job.Deadline, none, "absent", true},
+		{job.Gone, 2 * time.Second, "partial", true},
+		{job.Gone, none, "absent", true},
+		{job.NoAnswer, none, "absent", true},
+		{job.Shed, none, "absent", false},
+		{job.NoUpstream, none, "absent", false},
+		{job.Rejected, none, "absent", false},
+		{job.TooLarge, none, "absent", false},
+		{job.Broken, none, "absent", false},
+		{job.Broken, 2 * time.Second, "partial", false},
+		{job.Forwarded, 2 * time.Second, "", false},
+	} {
+		for _, p := range []selection.Priority{selection.Low, selection.High} {
+			m := newMetrics(t)
+			want := map[string]float64{
+				fmt.Sprintf("pilotfish_jobs_total{outcome=%q,priority=%q}", c.outcome, p): 1,
+			}
+			if c.answer != "" {
+				want[fmt.Sprintf("pilotfish_answers_total{complete=%q}", c.answer)] = 1
+			}
+			if c.timed {
+				want[fmt.Sprintf("pilotfish_job_duration_seconds_count{priority=%q}", p)] = 1
+				want[fmt.Sprintf("pilotfish_job_duration_seconds_sum{priority=%q}", p)] = 5
+			}
+			if c.timed && c.ttfb >= 0 {
+				want[fmt.Sprintf("pilotfish_job_ttfb_seconds_count{priority=%q}", p)] = 1
+				if c.ttfb > 0 {
+					want[fmt.Sprintf("pilotfish_job_ttfb_seconds_sum{priority=%q}", p)] = 2
+				}
+			}
+			assert.Equal(t, want, changes(t, m, func() { m.JobDone(p, c.outcome, c.ttfb, 5*time.Second) }),
+				"%v after %v", c.outcome, c.ttfb)
+		}
+	}
+}
+
+func TestJobsAndAttemptsThatEndAlikeShareTheWord(t *testing.T) {
+	for o, attempt := range map[job.Outcome]pool.Outcome{
+		job.Answered:  pool.Answered,
+		job.Failed:    pool.Failed,
+		job.Truncated: pool.Truncated,
+		job.NoAnswer:  pool.NoAnswer,
+		job.Gone:      pool.Gone,
+	} {
+		assert.Equal(t, attempt.String(), o.String())
+	}
+}
+
+func TestJobShed(t *testing.T) {
+	m := newMetrics(t)
+	got := changes(t, m, func() {
+		m.JobShed(selection.High, job.QueueFull)
+		m.JobShed(selection.Low, job.Displaced)
+		m.JobShed(selection.Low, job.Waited)
+		m.JobShed(selection.Low, job.Waited)
+	})
+	assert.Equal(t, map[string]float64{
+		`pilotfish_shed_total{priority="high",reason="queue_full"}`: 1,
+		`pilotfish_shed_total{priority="low",reason="displaced"}`:   1,
+		`pilotfish_shed_total{priority="low",reason="waited"}`:      2,
+	}, got)
+}
+
+func TestQueue(t *testing.T) {
+	m := newMetrics(t)
+	got := changes(t, m, func() {
+		m.QueueEntered(selection.High)
+		m.QueueEntered(selection.High)
+		m.QueueEntered(selection.Low)
+		m.QueueLeft(selection.High, 3*time.Second)
+	})
+	assert.Equal(t, map[string]float64{
+		`pilotfish_queue_jobs{priority="high"}`:               1,
+		`pilotfish_queue_jobs{priority="low"}`:                1,
+		`pilotfish_queue_wait_seconds_count{priority="high"}`: 1,
+		`pilotfish_queue_wait_seconds_sum{priority="high"}`:   3,
+	}, got)
+}
+
+func TestAttemptsAndRetries(t *testing.T) {
+	m := newMetrics(t)
+	want := map[string]float64{"pilotfish_retries_refused_total": 2, "pilotfish_replay_disabled_total": 1}
+	got := changes(t, m, func() {
+		m.ReplayDisabled()
+		m.RetryRefused()
+		m.RetryRefused()
+		for o := range pool.Outcome(pool.Outcomes) {
+			for range int(o) + 1 {
+				m.AttemptDone(o)
+			}
+			want[fmt.Sprintf("pilotfish_attempts_total{outcome=%q}", o)] = float64(o) + 1
+		}
+	})
+	assert.Equal(t, want, got)
+}
+
+func TestPicked(t *testing.T) {
+	m := newMetrics(t)
+	got := changes(t, m, func() {
+		m.Picked(selection.Cached, time.Second, false)
+		m.Picked(selection.AssumedCached, time.Second, false)
+		m.Picked(selection.AssumedCached, time.Second, false)
+		m.Picked(selection.NotCached, time.Second, true)
+	})
+	assert.Equal(t, map[string]float64{
+		`pilotfish_picks_total{cache="cached"}`:  1,
+		`pilotfish_picks_total{cache="assumed"}`: 2,
+		`pilotfish_picks_total{cache="none"}`:    1,
+		"pilotfish_pick_seconds_count":           4,
+		"pilotfish_pick_seconds_sum":             4,
+		"pilotfish_panic_mode":                   1,
+	}, got)
+	got = changes(t, m, func() { m.Picked(selection.Cached, 0, false) })
+	assert.Equal(t, -1.0, got["pilotfish_panic_mode"], "panic mode did not end")
+}
+
+func TestReloaded(t *testing.T) {
+	m := newMetrics(t)
+	assert.Equal(t, map[string]float64{
+		`pilotfish_config_reloads_total{result="refused"}`: 1,
+		"pilotfish_config_last_reload_success":             -1,
+	}, changes(t, m, func() { m.Reloaded(false) }))
+	assert.Equal(t, map[string]float64{
+		`pilotfish_config_reloads_total{result="applied"}`: 1,
+		"pilotfish_config_last_reload_success":             1,
+	}, changes(t, m, func() { m.Reloaded(true) }))
+}
+
+// What a job may cost: none of it allocates.
+func TestAJobsEventsDoNotAllocate(t *testing.T) {
+	m := newMetrics(t)
+	event := func() {
+		m.Picked(selection.Cached, time.Microsecond, false)
+		m.QueueEntered(selection.Low)
+		m.QueueLeft(selection.Low, time.Millisecond)
+		m.AttemptDone(pool.Answered)
+		m.JobDone(selection.Low, job.Answered, time.Second, 2*time.Second)
+	}
+	event() // the native histograms make their first buckets
+	assert.Zero(t, testing.AllocsPerRun(1000, event))
+}
+
+func BenchmarkAJobsEvents(b *testing.B) {
+	m, err := New(nil, "")
+	if err != nil {
+		b.Fatal(err)
+	}
+	b.ReportAllocs()
+	for b.Loop() {
+		m.Picked(selection.Cached, time.Microsecond, false)
+		m.AttemptDone(pool.Answered)
+		m.JobDone(selection.Low, job.Answered, time.Second, 2*time.Second)
+	}
+}

@@ -1,0 +1,102 @@
+package metrics
+
+import (
+	"maps"
+	"slices"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+// lived returns the series that depend on live state.
+func lived(t *testing.T, m *Metrics) map[string]float64 {
+	t.Helper()
+	all := series(t, m.registry)
+	bare := series(t, newMetrics(t).registry)
+	maps.DeleteFunc(all, func(name string, _ float64) bool {
+		_, ok := bare[name]
+		return ok || !strings.HasPrefix(name, "pilotfish_")
+	})
+	return all
+}
+
+func TestAScrapeReadsLiveState(t *testing.T) {
+	m := newMetrics(t)
+	assert.Empty(t, lived(t, m), "without a source")
+
+	state := Live{
+		Upstreams: []Upstream{
+			{Address: "10.0.0.1:80", Eligible: true, InFlight: 3, ReportAge: 1.5, Stalled: 7, Level: 1},
+			{Address: "10.0.0.2:80", InFlight: 1, Breaker: 2, ReportAge: -1, Stalled: 9, Level: 0.25},
+		},
+		Discovery: Discovery{Age: 90 * time.Second, Applied: 4, Refused: 2, Failed: 1},
+		BodyBytes: 4096,
+	}
+	m.SetSource(func(time.Time) Live { return state })
+	want := map[string]float64{
+		`pilotfish_upstream_in_flight{upstream="10.0.0.1:80"}`:          3,
+		`pilotfish_upstream_stalled{upstream="10.0.0.1:80"}`:            7,
+		`pilotfish_upstream_report_age_seconds{upstream="10.0.0.1:80"}`: 1.5,
+		`pilotfish_upstream_eligible{upstream="10.0.0.1:80"}`:           1,
+		`pilotfish_breaker_state{upstream="10.0.0.1:80"}`:               0,
+		`pilotfish_overload_level{upstream="10.0.0.1:80"}`:              1,
+
+		`pilotfish_upstream_in_flight{upstream="10.0.0.2:80"}`: 1,
+		`pilotfish_upstream_eligible{upstream="10.0.0.2:80"}`:  0,
+		`pilotfish_breaker_state{upstream="10.0.0.2:80"}`:      2,
+		`pilotfish_overload_level{upstream="10.0.0.2:80"}`:     0.25,
+
+		"pilotfish_discovery_age_seconds":                  90,
+		`pilotfish_discovery_sets_total{result="applied"}`: 4,
+		`pilotfish_discovery_sets_total{result="refused"}`: 2,
+		"pilotfish_discovery_errors_total":                 1,
+		"pilotfish_body_bytes":                             4096,
+	}
+	assert.Equal(t, want, lived(t, m))
+	assert.Equal(t, want, lived(t, m), "a scrape changed something")
+
+	state = Live{Discovery: Discovery{Age: -1}}
+	assert.Equal(t, []string{
+		"pilotfish_body_bytes",
+		"pilotfish_discovery_errors_total",
+		`pilotfish_discovery_sets_total{result="applied"}`,
+		`pilotfish_discovery_sets_total{result="refused"}`,
+	}, slices.Sorted(maps.Keys(lived(t, m))), "after the upstreams left")
+}
+
+func TestTheSourceIsAskedForTheInstantOfTheScrape(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m := newMetrics(t)
+		var asked []time.Time
+		m.SetSource(func(now time.Time) Live {
+			asked = append(asked, now)
+			return Live{}
+		})
+		start := time.Now()
+		series(t, m.registry)
+		time.Sleep(time.Minute)
+		series(t, m.registry)
+		assert.Equal(t, []time.Time{start, start.Add(time.Minute)}, asked)
+	})
+}
+
+func TestAnAddressThatIsNotTextFailsTheScrapeNotTheProcess(t *testing.T) {
+	m := newMetrics(t)
+	m.SetSource(func(time.Time) Live {
+		return Live{Upstreams: []Upstream{{Address: "\xff:80"}, {Address: "u:1", InFlight: 3}}}
+	})
+	families, err := m.registry.Gather()
+	require.ErrorContains(t, err, "not valid UTF-8")
+	for _, f := range families {
+		if f.GetName() == "pilotfish_upstream_in_flight" {
+			require.Len(t, f.Metric, 1)
+			assert.Equal(t, 3.0, f.Metric[0].GetGauge().GetValue())
+			return
+		}
+	}
+	t.Error("the good upstream is missing")
+}
