@@ -154,3 +154,23 @@ func (l *list) remove(e *Entry) {
 	e.prev, e.next = nil, nil
 	l.len--
 }
+
+// maxRefused is how many waiting jobs in a row may find no upstream before the
+// rest is not asked: they would mostly hear the same.
+const maxRefused = 8
+
+// Serve offers a chance to the waiting jobs, in order. Those for which try
+// returns true leave the queue.
+func (q *Queue) Serve(try func(*Entry) bool) {
+	refused := 0
+	for e := range q.All {
+		if !try(e) {
+			if refused++; refused == maxRefused {
+				return
+			}
+			continue
+		}
+		refused = 0
+		q.Remove(e)
+	}
+}

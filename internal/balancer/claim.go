@@ -19,10 +19,6 @@ var (
 	ErrWaited = errors.New("no upstream became eligible in time")
 )
 
-// maxRefused is how many waiting jobs in a row may find no upstream before the
-// rest is not asked: they would mostly hear the same.
-const maxRefused = 8
-
 // Request is what Claim is asked for.
 type Request struct {
 	pool.Request
@@ -141,17 +137,13 @@ func (b *Balancer) serve(now time.Time) []served {
 		return nil
 	}
 	var done []served
-	refused := 0
-	b.queue.All(func(e *admission.Entry) bool {
+	b.queue.Serve(func(e *admission.Entry) bool {
 		w := b.waiters[e]
 		started := time.Now()
 		l, err := b.pool.Claim(now, w.request)
 		if err != nil && !errors.Is(err, pool.ErrAllTried) {
-			refused++
-			return refused < maxRefused
+			return false
 		}
-		refused = 0
-		b.queue.Remove(e)
 		delete(b.waiters, e)
 		w.granted <- grant{lease: l, err: err}
 		if err == nil {
