@@ -101,9 +101,8 @@ func (g *Guard) Answer(now time.Time, set []pool.Upstream) Ruling {
 	if left := g.left(now); left > 0 {
 		return Ruling{Changed: g.known && g.apply(union(set, g.good)), Doubt: g.doubt, Confirm: left}
 	}
-	first := !g.known
 	g.doubt, g.known, g.good = None, true, set
-	return Ruling{Changed: g.apply(set) || first}
+	return Ruling{Changed: g.apply(set)}
 }
 
 // doubtOf judges an answer of n upstreams that lacks gone of the good ones. Before the
@@ -142,7 +141,7 @@ func (g *Guard) left(now time.Time) time.Duration {
 }
 
 func (g *Guard) apply(set []pool.Upstream) bool {
-	if same(g.applied, set) {
+	if g.applied != nil && same(g.applied, set) {
 		return false
 	}
 	g.applied = set

@@ -1,0 +1,80 @@
+package discovery
+
+import (
+	"net/netip"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+func TestCanonical(t *testing.T) {
+	for in, want := range map[string]string{
+		"10.0.0.1:9001":          "10.0.0.1:9001",
+		"Rules-1.Example.COM:80": "rules-1.example.com:80",
+		"[2001:DB8:0:0::1]:9001": "[2001:db8::1]:9001",
+		"[::ffff:10.0.0.1]:9001": "10.0.0.1:9001",
+		"a_b:65535":              "a_b:65535",
+		"a:0080":                 "a:80",
+	} {
+		got, err := canonical(in)
+		require.NoError(t, err, in)
+		assert.Equal(t, want, got)
+		again, err := canonical(got)
+		require.NoError(t, err)
+		assert.Equal(t, got, again)
+	}
+}
+
+func TestCanonicalRefuses(t *testing.T) {
+	for in, want := range map[string]string{
+		"":                              `address "": want host:port`,
+		"a":                             `address "a": want host:port`,
+		"::1:80":                        `address "::1:80": want host:port`,
+		"a:http":                        `address "a:http": want a port from 1 to 65535`,
+		"a:0":                           `address "a:0": want a port from 1 to 65535`,
+		"a:65536":                       `address "a:65536": want a port from 1 to 65535`,
+		":80":                           `host "": want a name or an IP address`,
+		"a b:80":                        `host "a b": want a name or an IP address`,
+		"a\n:80":                        `host "a\n": want a name or an IP address`,
+		"user@a:80":                     `host "user@a": want a name or an IP address`,
+		"http://a:80":                   `address "http://a:80": want host:port`,
+		"[fe80::1%eth0]:1":              `host "fe80::1%eth0": an address with a zone means nothing elsewhere`,
+		strings.Repeat("a", 254) + ":1": `host "` + strings.Repeat("a", 80) + `"…: want a name or an IP address`,
+	} {
+		_, err := canonical(in)
+		assert.EqualError(t, err, want)
+	}
+}
+
+func TestOwnAddresses(t *testing.T) {
+	local := []netip.Addr{netip.MustParseAddr("10.0.0.7"), netip.MustParseAddr("fe80::1%eth0")}
+	for listen, want := range map[string]string{
+		"127.0.0.1:8080": "127.0.0.1:8080 localhost:8080",
+		"localhost:8080": "localhost:8080",
+		"10.0.0.7:8080":  "10.0.0.7:8080",
+		"[::1]:8080":     "[::1]:8080 localhost:8080",
+		":8080":          "10.0.0.7:8080 127.0.0.1:8080 [::1]:8080 [fe80::1]:8080 localhost:8080",
+		"0.0.0.0:8080":   "10.0.0.7:8080 127.0.0.1:8080 [::1]:8080 [fe80::1]:8080 localhost:8080",
+		"[::]:8080":      "10.0.0.7:8080 127.0.0.1:8080 [::1]:8080 [fe80::1]:8080 localhost:8080",
+	} {
+		o, err := newOwn([]string{listen}, local)
+		require.NoError(t, err)
+		var got []string
+		for a := range o {
+			got = append(got, a)
+		}
+		assert.ElementsMatch(t, strings.Fields(want), got, listen)
+	}
+	for _, bad := range []string{"8080", "a:x", "a:0", "a b:1"} {
+		_, err := newOwn([]string{bad}, nil)
+		assert.ErrorContains(t, err, "own address")
+	}
+}
+
+func TestLocalAddressesHaveTheLoopback(t *testing.T) {
+	all, err := localAddresses()
+	require.NoError(t, err)
+	assert.Contains(t, all, netip.MustParseAddr("127.0.0.1"))
+}

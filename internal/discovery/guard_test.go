@@ -1,0 +1,282 @@
+package discovery
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+func newGuard(t *testing.T) *Guard {
+	t.Helper()
+	g, err := NewGuard(GuardConfig{})
+	require.NoError(t, err)
+	return g
+}
+
+// play feeds a script of lines "<second> <names, - for none, ! for a failure>" to
+// a guard and returns what is in force after each, with the doubt if any.
+func play(t *testing.T, script string) string {
+	t.Helper()
+	g := newGuard(t)
+	var out []string
+	for line := range strings.Lines(script) {
+		second, said, ok := strings.Cut(strings.TrimSpace(line), " ")
+		if !ok {
+			continue
+		}
+		after, err := time.ParseDuration(second + "s")
+		require.NoError(t, err)
+		said = strings.TrimSpace(strings.Split(said, "=>")[0])
+		var r Ruling
+		switch said {
+		case "!":
+			g.Fail()
+		case "-":
+			r = g.Answer(epoch.Add(after), ups(""))
+		default:
+			r = g.Answer(epoch.Add(after), ups(said))
+		}
+		got := fmt.Sprintf("%s %s => %s", second, said, names(g.Applied()))
+		if r.Doubt != None {
+			got += fmt.Sprintf(" (%s, %s)", r.Doubt, r.Confirm)
+		}
+		out = append(out, got)
+	}
+	return strings.Join(out, "\n")
+}
+
+func TestGuardScripts(t *testing.T) {
+	for name, script := range map[string]string{
+		"additions and small drops apply at once": `
+			0 a b => a b
+			1 a b c d => a b c d
+			2 a b => a b
+			3 b => b`,
+		"a failure changes nothing": `
+			0 a b => a b
+			1 ! => a b
+			900 ! => a b
+			901 a => a`,
+		"emptiness waits for 30 s": `
+			0 a b => a b
+			1 - => a b (emptiness, 30s)
+			30 - => a b (emptiness, 1s)
+			31 - => -
+			32 - => -
+			33 a => a`,
+		"a drop of more than half waits for 10 s": `
+			0 a b c d => a b c d
+			1 a => a b c d (drop, 10s)
+			10 a => a b c d (drop, 1s)
+			11 a => a`,
+		"what doubtful answers add joins": `
+			0 a b => a b
+			1 c => a b c (drop, 10s)
+			2 c d => a b c d (drop, 9s)
+			11 c d => c d`,
+		"recovery ends the doubt": `
+			0 a b c d => a b c d
+			1 - => a b c d (emptiness, 30s)
+			29 a b => a b
+			60 - => a b (emptiness, 30s)`,
+		"a failure begins the hold anew": `
+			0 a b => a b
+			1 - => a b (emptiness, 30s)
+			30 ! => a b
+			32 - => a b (emptiness, 30s)
+			61 - => a b (emptiness, 1s)
+			62 - => -`,
+		"an upstream that returns begins the hold anew": `
+			0 a b c d e f => a b c d e f
+			1 a => a b c d e f (drop, 10s)
+			10 a b => a b c d e f (drop, 10s)
+			19 a b => a b c d e f (drop, 1s)
+			20 a b => a b`,
+		"after emptiness a drop has its own hold": `
+			0 a b c d e => a b c d e
+			1 - => a b c d e (emptiness, 30s)
+			30 a => a b c d e (drop, 10s)
+			34 a b => a b c d e (drop, 10s)
+			37 a b c => a b c`,
+		"patience ends a quarrel of answers": `
+			0 a b c d e => a b c d e
+			10 a => a b c d e (drop, 10s)
+			19 b => a b c d e (drop, 10s)
+			28 a => a b c d e (drop, 10s)
+			37 b => a b c d e (drop, 10s)
+			46 a => a b c d e (drop, 10s)
+			55 b => a b c d e (drop, 10s)
+			64 a => a b c d e (drop, 10s)
+			73 b => a b c d e (drop, 10s)
+			82 a => a b c d e (drop, 10s)
+			91 b => a b c d e (drop, 10s)
+			100 a => a b c d e (drop, 10s)
+			109 b => a b c d e (drop, 10s)
+			118 a => a b c d e (drop, 10s)
+			127 b => a b c d e (drop, 3s)
+			136 a => a`,
+		"emptiness at the start waits too, and then is a set": `
+			0 - => ? (emptiness, 30s)
+			29 - => ? (emptiness, 1s)
+			30 - => -`,
+		"the first set needs no confirmation": `
+			0 - => ? (emptiness, 30s)
+			1 a => a`,
+	} {
+		t.Run(name, func(t *testing.T) {
+			var want []string
+			for line := range strings.Lines(script) {
+				if line = strings.TrimSpace(line); line != "" {
+					want = append(want, line)
+				}
+			}
+			assert.Equal(t, strings.Join(want, "\n"), play(t, script))
+		})
+	}
+}
+
+func TestGuardTellsWhetherTheSetChanged(t *testing.T) {
+	g := newGuard(t)
+	assert.True(t, g.Answer(epoch, ups("a b")).Changed)
+	assert.False(t, g.Answer(epoch, ups("a b")).Changed)
+	assert.False(t, g.Answer(epoch, ups("")).Changed)
+	draining := ups("a b")
+	draining[0].Draining = true
+	assert.True(t, g.Answer(epoch, draining).Changed, "a fact of an upstream is part of the set")
+	empty := newGuard(t)
+	empty.Answer(epoch, ups(""))
+	assert.True(t, empty.Answer(epoch.Add(time.Minute), ups("")).Changed, "the first set, though empty")
+}
+
+func TestGuardRefusesNegativeDurations(t *testing.T) {
+	for _, c := range []GuardConfig{{HoldEmpty: -1}, {HoldDrop: -1}, {Patience: -1}} {
+		_, err := NewGuard(c)
+		assert.ErrorContains(t, err, "want a positive duration")
+	}
+}
+
+// TestGuardProperties plays random sources.
+func TestGuardProperties(t *testing.T) {
+	rng := seeded()
+	letters := "a b c d e f g h"
+	for range 3000 {
+		g, now := newGuard(t), epoch
+		var run time.Duration // how long the same answer has been given without a failure
+		last, lastGood := "?", ups("")
+		for range 40 {
+			step := time.Duration(rng.IntN(8000)) * time.Millisecond
+			now = now.Add(step)
+			if rng.IntN(12) == 0 {
+				before := names(g.Applied())
+				g.Fail()
+				require.Equal(t, before, names(g.Applied()))
+				last = "?"
+				continue
+			}
+			said := last
+			if said == "?" || rng.IntN(4) == 0 {
+				var pick []string
+				for _, l := range strings.Fields(letters) {
+					if rng.IntN(3) == 0 {
+						pick = append(pick, l)
+					}
+				}
+				said = strings.Join(pick, " ")
+			}
+			if rng.IntN(5) == 0 {
+				said = ""
+			}
+			if said == last {
+				run += step
+			} else {
+				run = 0
+			}
+			last = said
+			set := ups(said)
+			before := g.Applied()
+			r := g.Answer(now, set)
+
+			for _, u := range set {
+				_, ok := find(g.Applied(), u.Address)
+				require.True(t, ok || !g.Known(), "what an answer has is in force at once")
+			}
+			if r.Doubt == None {
+				require.Equal(t, names(set), names(g.Applied()))
+				lastGood = set
+			} else {
+				require.Positive(t, r.Confirm)
+				require.Less(t, run, DefaultHoldEmpty, "an answer repeated for long is believed")
+				require.False(t, r.Doubt == Drop && run >= DefaultHoldDrop)
+				require.Empty(t, missing(lastGood, g.Applied()), "nothing is lost while in doubt")
+				require.Equal(t, r.Doubt == Emptiness, len(set) == 0)
+			}
+			require.Equal(t, r.Changed, names(before) != names(g.Applied()))
+		}
+	}
+}
+
+// TestGuardNeverLosesMoreThanHalfUnconfirmed compares with a naive rule: a set
+// that loses more than half may be applied only if the answers of the whole hold before lacked as much.
+func TestGuardNeverLosesMoreThanHalfUnconfirmed(t *testing.T) {
+	type said struct {
+		at  time.Time
+		set int // bit set of upstreams
+		ok  bool
+	}
+	rng := seeded()
+	losses := 0
+	for range 2000 {
+		g, now := newGuard(t), epoch
+		var history []said
+		good := -1
+		for range 60 {
+			now = now.Add(time.Duration(500+rng.IntN(4000)) * time.Millisecond)
+			s := said{at: now, set: rng.IntN(16), ok: rng.IntN(15) > 0}
+			if n := len(history); n > 0 && rng.IntN(6) > 0 {
+				s.set = history[n-1].set
+			}
+			history = append(history, s)
+			if !s.ok {
+				g.Fail()
+				continue
+			}
+			var text []string
+			for i, l := range []string{"a", "b", "c", "d"} {
+				if s.set&(1<<i) != 0 {
+					text = append(text, l)
+				}
+			}
+			if g.Answer(now, ups(strings.Join(text, " "))).Doubt != None {
+				continue
+			}
+			if lost := good &^ s.set; good > 0 && (s.set == 0 || 2*ones(lost) > ones(good)) {
+				losses++
+				hold := DefaultHoldDrop
+				if s.set == 0 {
+					hold = DefaultHoldEmpty
+				}
+				for i := len(history) - 1; i >= 0; i-- {
+					h := history[i]
+					require.True(t, h.ok, "a failure within the hold")
+					require.True(t, h.set == 0 || 2*ones(good&^h.set) > ones(good), "an undoubted answer within the hold")
+					if !h.at.After(now.Add(-hold)) {
+						break
+					}
+				}
+			}
+			good = s.set
+		}
+	}
+	assert.Greater(t, losses, 1000, "the scenario does lose upstreams")
+}
+
+func ones(b int) (n int) {
+	for ; b > 0; b &= b - 1 {
+		n++
+	}
+	return n
+}
