@@ -1,0 +1,248 @@
+package selection
+
+import (
+	"math"
+	"math/rand/v2"
+	"slices"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+// standard is the documented defaults.
+func standard() ExpectedConfig {
+	return ExpectedConfig{
+		Hysteresis: 0.1, RankPrice: 0.1, WarmAt: 0.5, Band: 0.05, BandWidth: 1,
+		SlowStart: 60, LastCold: 1800, TailScale: 1.6, LongestJob: 7200, CoreRate: 1.0 / 12,
+	}
+}
+
+// naive is Expected, written from the rule with sorting and searching.
+type naive struct {
+	ExpectedConfig
+	job   Job
+	views []View
+	rate  func(View) float64
+	order []int // all views, in rendezvous order
+}
+
+func (n naive) on(p Part) bool { return n.Off&p == 0 }
+
+func (n naive) warm(v View) bool {
+	return n.job.Project == 0 || v.Warm >= n.WarmAt || n.joins(v)
+}
+
+func (n naive) joins(v View) bool { return v.FetchLeft > 0 && n.on(PartJoin) }
+
+func (n naive) refused(v View) bool {
+	if !n.on(PartSlowStart) || v.Uptime >= n.SlowStart {
+		return false
+	}
+	lot := mix(mix(n.job.Project^v.ID*0x9e3779b97f4a7c15) ^ 0x9e3779b97f4a7c15)
+	return (float64(lot>>12)+0.5)/(1<<52) >= math.Max(0.1, v.Uptime/n.SlowStart)
+}
+
+func (n naive) doomed(v View) bool { return n.on(PartStop) && v.Left < n.LastCold }
+
+// next is the view to become a further home, or -1.
+func (n naive) next() int {
+	homes := indices(n.views, n.warm)
+	if n.job.Project == 0 || !n.on(PartHomes) || len(homes) == 0 || len(homes) >= n.job.Homes {
+		return -1
+	}
+	for rank, i := range n.order {
+		if rank == 16 || rank >= max(5, n.job.Homes) {
+			break
+		}
+		if v := n.views[i]; !n.warm(v) && !n.doomed(v) && !n.refused(v) {
+			return i
+		}
+	}
+	return -1
+}
+
+func (n naive) queue(v View) (ahead float64, full bool) {
+	jobs, stalled := v.Jobs, v.Stalled
+	if n.job.Priority == High && n.on(PartPriority) {
+		jobs, stalled = v.JobsHigh, v.StalledHigh
+	}
+	ahead = math.Max(math.Max(jobs-cores(v), stalled), 0)
+	return ahead, ahead > 0 || v.Jobs >= cores(v)
+}
+
+func (n naive) cost(i int) Cost {
+	v, c := n.views[i], Cost{}
+	ahead, full := n.queue(v)
+	switch {
+	case full:
+		c.Wait = (ahead + 1) / n.rate(v)
+	case n.on(PartShadow):
+		used := v.Jobs / cores(v)
+		c.Wait = used * used * (used * used) / n.rate(v)
+	}
+	if n.on(PartStop) && v.Left < n.LongestJob {
+		outlasts := n.TailScale/math.Max(v.Left, n.TailScale) - n.TailScale/n.LongestJob
+		c.Stop = math.Max(0, outlasts) * (v.Left + n.job.Fetch)
+	}
+	switch {
+	case n.job.Project == 0:
+	case n.joins(v):
+		c.Fetch = math.Max(0, v.FetchLeft-c.Wait)
+	default:
+		c.Fetch = n.job.Fetch
+		if n.on(PartSocial) {
+			c.Fetch *= 1 + n.job.Busy
+		}
+		c.Fetch *= 1 - v.Warm
+		if v.FetchFactor > 0 {
+			c.Fetch *= v.FetchFactor
+		}
+	}
+	if !n.warm(v) {
+		if n.on(PartPlacement) {
+			c.Placement = n.RankPrice * n.job.Fetch * float64(min(slices.Index(n.order, i), 5))
+		}
+		if n.refused(v) {
+			c.Placement += n.SlowStart - v.Uptime
+		}
+		if n.doomed(v) {
+			c.Stop = n.LastCold + c.Stop
+		}
+		if i == n.next() {
+			c.Placement = -c.Fetch
+		}
+	}
+	c.Total = c.Wait + c.Fetch + c.Placement + c.Stop
+	return c
+}
+
+func (n naive) pick() []float64 {
+	total := func(i int) float64 { return n.cost(i).Total }
+	// In rendezvous order: the first of several cheapest others is the one to take.
+	var homes, others []int
+	for _, i := range n.order {
+		if n.warm(n.views[i]) {
+			homes = append(homes, i)
+		} else {
+			others = append(others, i)
+		}
+	}
+	cheapest := func(of []int) int {
+		best := of[0]
+		for _, i := range of {
+			if total(i) < total(best) {
+				best = i
+			}
+		}
+		return best
+	}
+	if len(homes) == 0 {
+		return evenly(len(n.views), []int{cheapest(others)})
+	}
+	home := cheapest(slices.Sorted(slices.Values(homes)))
+	if len(others) > 0 {
+		other := cheapest(others)
+		gain := n.Hysteresis * n.job.Fetch
+		if other == n.next() || !n.on(PartHysteresis) || n.job.Project == 0 {
+			gain = 0
+		}
+		if total(home) > total(other)+gain {
+			return evenly(len(n.views), []int{other})
+		}
+	}
+	limit := total(home) + n.band(home)
+	near := slices.DeleteFunc(slices.Clone(homes), func(i int) bool { return total(i) > limit })
+	if n.on(PartHomes) && n.job.Project != 0 && n.job.Homes <= 16 {
+		near = near[:min(len(near), max(n.job.Homes, 1))]
+	}
+	return twoChoices(len(n.views), near, total)
+}
+
+func (n naive) band(i int) float64 {
+	v := n.views[i]
+	if !n.on(PartBand) {
+		return 0
+	}
+	if _, full := n.queue(v); !full {
+		return n.Band
+	}
+	came := n.job.Busy * math.Min(v.Age, 60) / n.rate(v)
+	return math.Max(n.Band, n.BandWidth*math.Sqrt(came))
+}
+
+// twoChoices is how often each is the cheaper of a random two of the near ones.
+func twoChoices(n int, near []int, total func(int) float64) []float64 {
+	if len(near) == 1 {
+		return evenly(n, near)
+	}
+	p := make([]float64, n)
+	chance := 1 / float64(len(near)*(len(near)-1))
+	for _, a := range near {
+		for _, b := range near {
+			switch {
+			case a == b:
+			case total(a) < total(b):
+				p[a] += chance
+			case total(b) < total(a):
+				p[b] += chance
+			default:
+				p[a] += chance / 2
+				p[b] += chance / 2
+			}
+		}
+	}
+	return p
+}
+
+// newNaive fills in what is not given with the defaults.
+func newNaive(config ExpectedConfig, job Job, views []View) naive {
+	off := config.Off
+	config = standard()
+	config.Off = off
+	return naive{
+		ExpectedConfig: config, job: job, views: views,
+		rate: estimator(views, config.CoreRate), order: byRendezvous(job.Project, views),
+	}
+}
+
+// expectedOracle is the oracle for the default parameters without some parts.
+func expectedOracle(config ExpectedConfig) oracle {
+	return func(job Job, views []View) []float64 { return newNaive(config, job, views).pick() }
+}
+
+// TestExpectedWithoutParts compares with the oracle whatever is switched off.
+func TestExpectedWithoutParts(t *testing.T) {
+	rng := rand.New(rand.NewPCG(41, 42))
+	for range 8000 {
+		config := ExpectedConfig{Off: Part(rng.Uint32()) & allParts}
+		policy, err := NewExpected(config)
+		require.NoError(t, err)
+		job, views := randomCase(rng)
+		got := policy.Pick(job, views, rng)
+		want := expectedOracle(config)(job, views)
+		require.NotZero(t, want[got], "picked %d for %+v of %+v without %b", got, job, views, config.Off)
+	}
+}
+
+// TestExpectedCosts compares every view's cost with the oracle's, to the cause.
+func TestExpectedCosts(t *testing.T) {
+	rng := rand.New(rand.NewPCG(51, 52))
+	for range 4000 {
+		config := ExpectedConfig{Off: Part(rng.Uint32()) & Part(rng.Uint32()) & allParts}
+		policy, err := NewExpected(config)
+		require.NoError(t, err)
+		job, views := randomCase(rng)
+		costs := make([]Cost, len(views))
+		policy.Costs(job, views, costs)
+		n := newNaive(config, job, views)
+		for i, got := range costs {
+			want := n.cost(i)
+			for _, c := range [][2]float64{
+				{want.Total, got.Total}, {want.Wait, got.Wait}, {want.Fetch, got.Fetch},
+				{want.Placement, got.Placement}, {want.Stop, got.Stop},
+			} {
+				require.InDelta(t, c[0], c[1], 1e-9*(1+math.Abs(c[0])), "want %+v, got %+v for %+v", want, got, views[i])
+			}
+		}
+	}
+}
