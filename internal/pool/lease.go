@@ -52,7 +52,7 @@ func (l *Lease) Done(now time.Time, o Outcome) {
 	l.done = true
 	if !l.answered {
 		switch o {
-		case Gone:
+		case Gone, NotStarted: // neither speaks for or against its health
 			l.verdict(now, Unknown)
 		default:
 			l.settle(now, o == Answered)

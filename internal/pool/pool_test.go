@@ -277,6 +277,7 @@ func TestVerdicts(t *testing.T) {
 		{"an answer that was cut short later", true, true, Truncated, Healthy},
 		{"a failing answer", true, false, Failed, Unhealthy},
 		{"no connection", false, false, Refused, Unhealthy},
+		{"a refusal for load", false, false, NotStarted, Unknown},
 		{"a submitter that left", false, false, Gone, Unknown},
 	} {
 		t.Run(c.name, func(t *testing.T) {
