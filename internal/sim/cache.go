@@ -1,0 +1,79 @@
+package sim
+
+import "time"
+
+// cache holds joblets' results in a bounded number of bytes; the oldest go
+// first (the thesis, 3.5). It also remembers when projects came and went, so
+// that a report taken earlier can be answered without copying the listing.
+type cache struct {
+	limit, used int64
+	entries     map[key]int64
+	order       []key // by age, oldest at head; holds each entry once
+	head        int
+	listed      map[uint64]stay
+	evicted     int
+}
+
+// stay is when a project's feed was last in the cache; out is never while it is.
+type stay struct {
+	version int64
+	in, out time.Duration
+}
+
+const never = time.Duration(1<<63 - 1)
+
+func newCache(limit int64) cache {
+	return cache{limit: limit, entries: make(map[key]int64), listed: make(map[uint64]stay)}
+}
+
+func (c *cache) has(k key) bool {
+	_, ok := c.entries[k]
+	return ok
+}
+
+func (c *cache) put(k key, bytes int64, now time.Duration) {
+	if bytes > c.limit || c.has(k) {
+		return
+	}
+	for c.used+bytes > c.limit {
+		c.evict(now)
+	}
+	c.entries[k] = bytes
+	c.order = append(c.order, k)
+	c.used += bytes
+	if k.phase == feedSource {
+		c.listed[k.project] = stay{version: k.version, in: now, out: never}
+	}
+}
+
+func (c *cache) evict(now time.Duration) {
+	k := c.order[c.head]
+	c.head++
+	if c.head > 1024 && c.head*2 > len(c.order) {
+		c.order = append(c.order[:0], c.order[c.head:]...)
+		c.head = 0
+	}
+	c.used -= c.entries[k]
+	delete(c.entries, k)
+	c.evicted++
+	if s := c.listed[k.project]; k.phase == feedSource && s.version == k.version {
+		s.out = now
+		c.listed[k.project] = s
+	}
+}
+
+// listing is the projects in the cache at one instant, a pool.CacheSet.
+type listing struct {
+	cache *cache
+	at    time.Duration
+}
+
+// Contains reports whether the project was in the cache.
+func (l *listing) Contains(project uint64) bool {
+	s, ok := l.cache.listed[project]
+	return ok && s.in <= l.at && l.at < s.out
+}
+
+// Len is how many projects the cache has seen; nothing in a simulation needs
+// the exact number of one instant.
+func (l *listing) Len() int { return len(l.cache.listed) }
