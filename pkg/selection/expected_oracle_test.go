@@ -81,8 +81,8 @@ func (n naive) cost(i int) Cost {
 		c.Wait = used * used * (used * used) / n.rate(v)
 	}
 	if n.on(PartStop) && v.Left < n.LongestJob {
-		outlasts := n.TailScale/math.Max(v.Left, n.TailScale) - n.TailScale/n.LongestJob
-		c.Stop = math.Max(0, outlasts) * (v.Left + n.job.Fetch)
+		left := math.Max(v.Left, n.TailScale)
+		c.Stop = math.Max(0, n.TailScale/left-n.TailScale/n.LongestJob) * (left + n.job.Fetch)
 	}
 	switch {
 	case n.job.Project == 0:

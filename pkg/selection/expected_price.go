@@ -100,7 +100,8 @@ func (s *survey) refused(v *View) bool {
 // lost is the time that a stop in left seconds is expected to cost: the
 // chance that the job lasts longer, times the work and the fetch to repeat.
 func (s *survey) lost(left float64) float64 {
-	outlasts := s.c.TailScale/max(left, s.c.TailScale) - s.c.TailScale/s.c.LongestJob
+	left = max(left, s.c.TailScale)
+	outlasts := s.c.TailScale/left - s.c.TailScale/s.c.LongestJob
 	return max(0, outlasts) * (left + s.job.Fetch)
 }
 

@@ -1,0 +1,379 @@
+package selection
+
+import (
+	"math"
+	"math/rand/v2"
+	"slices"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+// newExpected is the policy without some parts.
+func newExpected(t *testing.T, off Part) *Expected {
+	t.Helper()
+	policy, err := NewExpected(ExpectedConfig{Off: off})
+	require.NoError(t, err)
+	return policy
+}
+
+// busy loads an upstream with as many waiting jobs as backlog says.
+func busy(v *View, backlog float64) {
+	v.Jobs, v.Stalled = v.Cores+backlog, backlog
+}
+
+// TestExpectedWeighsWaitsAgainstFetches: one upstream has the project and a
+// backlog, another is idle; 2.4 jobs complete per second, 70 % of the cores are busy.
+func TestExpectedWeighsWaitsAgainstFetches(t *testing.T) {
+	for _, c := range []struct {
+		backlog, fetch float64
+		stays          bool
+	}{
+		{backlog: 8, fetch: 5, stays: true},
+		{backlog: 8, fetch: 0.5, stays: false},
+		{backlog: 60, fetch: 5, stays: false},
+		{backlog: 60, fetch: 30, stays: true},
+	} {
+		views, rng := idle(2), rand.New(rand.NewPCG(1, 1))
+		views[0].Warm, views[0].Cache = 1, Cached
+		busy(&views[0], c.backlog)
+		for project := uint64(1); project < 50; project++ {
+			job := Job{Project: project, Fetch: c.fetch, Busy: 0.7, Homes: 1}
+			got := newExpected(t, 0).Pick(job, views, rng)
+			require.Equal(t, c.stays, got == 0, "backlog %v, fetch %v", c.backlog, c.fetch)
+		}
+		costs := make([]Cost, 2)
+		newExpected(t, PartPlacement).Costs(Job{Project: 1, Fetch: c.fetch, Busy: 0.7, Homes: 1}, views, costs)
+		assert.InDelta(t, (c.backlog+1)/2.4, costs[0].Total, 1e-9)
+		assert.InDelta(t, 1.7*c.fetch, costs[1].Total, 1e-9)
+	}
+}
+
+// TestExpectedPicksTheIdleOfTwo without a project: always.
+func TestExpectedPicksTheIdleOfTwo(t *testing.T) {
+	rng := rand.New(rand.NewPCG(1, 1))
+	for _, jobs := range []float64{1, 20, 40, 90} {
+		for idleAt := range 2 {
+			views := idle(2)
+			views[1-idleAt].Jobs = jobs
+			for range 200 {
+				require.Equal(t, idleAt, newExpected(t, 0).Pick(Job{Busy: 0.5}, views, rng))
+			}
+		}
+	}
+}
+
+// TestExpectedShunsTheStuck: an upstream stuck on long jobs completes few and
+// has a low rate; as many jobs ahead mean a longer wait there, and fewer may too.
+func TestExpectedShunsTheStuck(t *testing.T) {
+	views, rng := idle(2), rand.New(rand.NewPCG(1, 1))
+	busy(&views[0], 5)
+	busy(&views[1], 9)
+	views[0].Rate = 0.05
+	for range 200 {
+		require.Equal(t, 1, newExpected(t, 0).Pick(Job{}, views, rng))
+	}
+}
+
+// TestExpectedAgreesOnAColdProject: whatever the random source, every sidecar
+// sends a project that is cached nowhere to the same upstream, the first in
+// rendezvous order that is not much busier.
+func TestExpectedAgreesOnAColdProject(t *testing.T) {
+	views := idle(14)
+	for project := uint64(1); project < 300; project++ {
+		job := Job{Project: project, Fetch: 5, Busy: 0.5, Homes: 1}
+		order := byRendezvous(project, views)
+		for seed := range uint64(3) {
+			got := newExpected(t, 0).Pick(job, views, rand.New(rand.NewPCG(seed, 0)))
+			require.Equal(t, order[0], got)
+		}
+		crowded := slices.Clone(views)
+		busy(&crowded[order[0]], 20)
+		require.Equal(t, order[1], newExpected(t, 0).Pick(job, crowded, nil))
+	}
+}
+
+// TestExpectedHysteresis: a move must gain a tenth of the fetch time.
+func TestExpectedHysteresis(t *testing.T) {
+	views := idle(2)
+	views[0].Warm = 1
+	busy(&views[0], 22) // 9.58 s against the 9 s of a fetch
+	job := Job{Project: 1, Fetch: 9, Homes: 1}
+	assert.Equal(t, 0, newExpected(t, PartPlacement).Pick(job, views, nil))
+	assert.Equal(t, 1, newExpected(t, PartPlacement|PartHysteresis).Pick(job, views, nil))
+}
+
+// TestExpectedJoinsAFetchUnderWay: waiting for the rest of one beats another.
+func TestExpectedJoinsAFetchUnderWay(t *testing.T) {
+	views := idle(2)
+	views[0].FetchLeft = 3
+	busy(&views[0], 0)
+	job := Job{Project: 1, Fetch: 5, Homes: 1}
+	assert.Equal(t, 0, newExpected(t, PartPlacement).Pick(job, views, nil))
+	costs := make([]Cost, 2)
+	newExpected(t, PartPlacement).Costs(job, views, costs)
+	assert.InDelta(t, 3, costs[0].Total, 1e-9, "the fetch goes on during the wait")
+	assert.Equal(t, 1, newExpected(t, PartPlacement|PartJoin).Pick(job, views, nil))
+}
+
+// TestExpectedSpreadsNearEqualHomes: a project that deserves two homes and has
+// four uses the first two in its rendezvous order; one that deserves all, all.
+func TestExpectedSpreadsNearEqualHomes(t *testing.T) {
+	views := idle(6)
+	for i := range 4 {
+		views[i].Warm = 1
+	}
+	for project := uint64(1); project < 40; project++ {
+		rng := rand.New(rand.NewPCG(project, 1))
+		order := byRendezvous(project, views[:4])
+		for homes := 1; homes <= 5; homes++ {
+			counts := make([]int, 6)
+			for range 800 {
+				counts[newExpected(t, 0).Pick(Job{Project: project, Fetch: 5, Homes: min(homes, 4)}, views, rng)]++
+			}
+			requireSpread(t, counts, evenly(6, order[:min(homes, 4)]))
+		}
+	}
+}
+
+// TestExpectedBandWidensWithAge: five jobs more are a difference between fresh
+// reports, none between old ones.
+func TestExpectedBandWidensWithAge(t *testing.T) {
+	for _, c := range []struct {
+		age  float64
+		want []float64
+	}{
+		{age: 0.1, want: []float64{1, 0, 0}},
+		{age: 600, want: []float64{2.0 / 3, 1.0 / 3, 0}}, // the cheaper of two
+	} {
+		views, rng := idle(3), rand.New(rand.NewPCG(1, 1))
+		for i := range views {
+			views[i].Warm, views[i].Age = 1, c.age
+			busy(&views[i], 20+5*float64(i))
+		}
+		counts := make([]int, 3)
+		for range 3000 {
+			counts[newExpected(t, PartHomes).Pick(Job{Project: 4, Fetch: 60, Busy: 1, Homes: 1}, views, rng)]++
+		}
+		requireSpread(t, counts, c.want)
+	}
+}
+
+// TestExpectedOpensAnotherHome: where the project deserves two homes and has
+// one with a wait, the next in rendezvous order becomes the second, though the
+// wait alone is less than a fetch.
+func TestExpectedOpensAnotherHome(t *testing.T) {
+	for project := uint64(1); project < 60; project++ {
+		views := idle(5)
+		order := byRendezvous(project, views)
+		views[order[2]].Warm = 1
+		busy(&views[order[2]], 8)
+		job := Job{Project: project, Fetch: 30, Busy: 0.7, Homes: 1}
+		require.Equal(t, order[2], newExpected(t, 0).Pick(job, views, nil))
+		job.Homes = 2
+		require.Equal(t, order[0], newExpected(t, 0).Pick(job, views, nil))
+		require.Equal(t, order[2], newExpected(t, PartHomes).Pick(job, views, nil))
+		views[order[0]].Left = 60
+		require.Equal(t, order[1], newExpected(t, 0).Pick(job, views, nil), "not where it would soon be lost")
+	}
+}
+
+// TestExpectedStops: nothing is fetched to an upstream in its last half hour
+// while there is another, but a cached project is still served there.
+func TestExpectedStops(t *testing.T) {
+	for project := uint64(1); project < 60; project++ {
+		views := idle(3)
+		order := byRendezvous(project, views)
+		views[order[0]].Left = 1700
+		job := Job{Project: project, Fetch: 5, Busy: 0.5, Homes: 1}
+		require.Equal(t, order[1], newExpected(t, 0).Pick(job, views, nil))
+		require.Equal(t, order[0], newExpected(t, PartStop).Pick(job, views, nil))
+		views[order[0]].Warm = 1
+		require.Equal(t, order[0], newExpected(t, 0).Pick(job, views, nil))
+	}
+}
+
+// TestExpectedPriceOfAStop: near its end an upstream is dearer, at most by
+// the work and the fetch that a stop would lose.
+func TestExpectedPriceOfAStop(t *testing.T) {
+	job := Job{Project: 1, Fetch: 5, Homes: 1}
+	price := func(left float64) float64 {
+		views, costs := idle(1), make([]Cost, 1)
+		views[0].Left, views[0].Warm = left, 1
+		newExpected(t, 0).Costs(job, views, costs)
+		return costs[0].Stop
+	}
+	assert.Zero(t, price(math.Inf(1)))
+	assert.Zero(t, price(80000))
+	assert.InDelta(t, 1.6+5, price(0), 0.01, "the shortest job's work and the fetch")
+	assert.InDelta(t, 1.6/60*65, price(60), 0.02)
+	assert.InDelta(t, 1.6/3600*3605-1.6/7200*3605, price(3600), 1e-9)
+	for _, left := range []float64{2, 10, 100, 1000, 7000} {
+		assert.Greater(t, price(left), price(left*1.1))
+	}
+}
+
+// TestExpectedSlowStart: an upstream that came up takes a growing share of the
+// cold projects that are its own by rendezvous, from a tenth to all of them.
+func TestExpectedSlowStart(t *testing.T) {
+	share := func(uptime float64) float64 {
+		views, own, taken := idle(4), 0.0, 0.0
+		views[2].Uptime = uptime
+		for project := uint64(1); project <= 4000; project++ {
+			if byRendezvous(project, views)[0] != 2 {
+				continue
+			}
+			own++
+			if newExpected(t, 0).Pick(Job{Project: project, Fetch: 5, Homes: 1}, views, nil) == 2 {
+				taken++
+			}
+		}
+		return taken / own
+	}
+	for _, c := range [][2]float64{{0, 0.1}, {3, 0.1}, {15, 0.25}, {30, 0.5}, {45, 0.75}, {60, 1}} {
+		assert.InDelta(t, c[1], share(c[0]), 0.05, "up for %v s", c[0])
+	}
+}
+
+// TestExpectedHighSeesOnlyHigh: no number of low jobs waiting changes what a
+// full upstream costs a high one.
+func TestExpectedHighSeesOnlyHigh(t *testing.T) {
+	views, costs := idle(2), make([]Cost, 2)
+	high := Job{Project: 1, Priority: High, Fetch: 5, Homes: 1}
+	wait := func(job Job, backlog float64) float64 {
+		busy(&views[0], backlog)
+		newExpected(t, 0).Costs(job, views, costs)
+		return costs[0].Wait
+	}
+	for _, backlog := range []float64{0, 1, 50, 1e6} {
+		assert.InDelta(t, 1/2.4, wait(high, backlog), 1e-9)
+		assert.InDelta(t, (backlog+1)/2.4, wait(Job{Project: 1, Fetch: 5, Homes: 1}, backlog), 1e-3)
+	}
+	views[0].JobsHigh, views[0].StalledHigh = 50, 10
+	assert.InDelta(t, 11/2.4, wait(high, 50), 1e-9)
+}
+
+// TestExpectedMoreWaitNeverAttracts: making the picked upstream's rivals
+// busier leaves the pick, and making one busier never moves the pick to it.
+func TestExpectedMoreWaitNeverAttracts(t *testing.T) {
+	rng := rand.New(rand.NewPCG(61, 62))
+	policy := newExpected(t, PartBand) // so that the pick is settled by the costs
+	for range 20000 {
+		job, views := randomCase(rng)
+		if job.Project == 0 {
+			continue
+		}
+		seed := rng.Uint64()
+		before := policy.Pick(job, views, rand.New(rand.NewPCG(seed, 0)))
+		at := rng.IntN(len(views))
+		more := 1 + float64(rng.IntN(100))
+		views[at].Jobs += more
+		views[at].JobsHigh += more
+		views[at].Stalled += more
+		views[at].StalledHigh += more
+		after := policy.Pick(job, views, rand.New(rand.NewPCG(seed, 0)))
+		if before != at {
+			require.NotEqual(t, at, after, "%v more jobs drew %+v to %+v", more, job, views)
+		}
+	}
+}
+
+// TestExpectedCostsAreMonotone: more of what is bad never costs less.
+func TestExpectedCostsAreMonotone(t *testing.T) {
+	rng := rand.New(rand.NewPCG(71, 72))
+	policy := newExpected(t, 0)
+	for range 20000 {
+		job, views := randomCase(rng)
+		job.Homes = 1
+		at := rng.IntN(len(views))
+		before, after := make([]Cost, len(views)), make([]Cost, len(views))
+		policy.Costs(job, views, before)
+		v := &views[at]
+		switch rng.IntN(6) {
+		case 0:
+			v.Jobs++
+			v.JobsHigh++
+		case 1:
+			v.Stalled++
+			v.StalledHigh++
+		case 2:
+			if v.Rate == 0 {
+				continue // a known rate replaces a mean
+			}
+			v.Rate /= 2
+		case 3:
+			v.Warm /= 2
+		case 4:
+			if v.FetchLeft == 0 {
+				continue // a fetch under way is better than none
+			}
+			v.FetchLeft++
+		case 5:
+			v.Left /= 2
+		}
+		policy.Costs(job, views, after)
+		require.GreaterOrEqual(t, after[at].Total, before[at].Total-1e-9, "%+v for %+v", views[at], job)
+	}
+}
+
+// TestExpectedDoesNotHerd: two sidecars with the same reports, each counting
+// its own claims only, share a burst of a hundred jobs without a project
+// between upstreams; the most loaded gets at most 1.5 times the least.
+func TestExpectedDoesNotHerd(t *testing.T) {
+	for _, n := range []int{2, 4, 5} {
+		for _, jobs := range []float64{0, 20, 38, 60} {
+			for seed := range uint64(20) {
+				sent := make([]float64, n)
+				sidecars := [][]View{idle(n), idle(n)}
+				rng := rand.New(rand.NewPCG(seed, 0))
+				for k := range 100 {
+					views := sidecars[k%2]
+					if k < 2 {
+						for i := range views {
+							views[i].Jobs = jobs
+						}
+					}
+					at := newExpected(t, 0).Pick(Job{Busy: 0.8, Fetch: 5, Homes: 1}, views, rng)
+					views[at].Jobs++
+					sent[at]++
+				}
+				require.LessOrEqual(t, slices.Max(sent), 1.5*slices.Min(sent), "from %v jobs: %v", jobs, sent)
+			}
+		}
+	}
+}
+
+// TestExpectedPartsMatter: switching any part off changes some pick.
+func TestExpectedPartsMatter(t *testing.T) {
+	require.Len(t, Parts(), 10)
+	full := newExpected(t, 0)
+	for _, part := range Parts() {
+		without := newExpected(t, part)
+		rng := rand.New(rand.NewPCG(81, 82))
+		differ := 0
+		for seed := range uint64(5000) {
+			job, views := randomCase(rng)
+			a := full.Pick(job, views, rand.New(rand.NewPCG(seed, 0)))
+			b := without.Pick(job, views, rand.New(rand.NewPCG(seed, 0)))
+			if a != b {
+				differ++
+			}
+		}
+		assert.Positive(t, differ, part.String())
+		assert.NotContains(t, part.String(), "parts")
+	}
+}
+
+func TestNewExpectedRefusesNonsense(t *testing.T) {
+	for want, c := range map[string]ExpectedConfig{
+		"expected: Hysteresis is -1: want a finite number, 0 (for 0.1) or more": {Hysteresis: -1},
+		"expected: LastCold is NaN: want a finite number, 0 (for 1800) or more": {LastCold: math.NaN()},
+		"expected: Band is +Inf: want a finite number, 0 (for 0.05) or more":    {Band: math.Inf(1)},
+		"expected: WarmAt is 1.5: want a probability, at most 1":                {WarmAt: 1.5},
+		"expected: Off has the bits 0x8000, which are no part":                  {Off: 0x8000},
+	} {
+		_, err := NewExpected(c)
+		assert.EqualError(t, err, want)
+	}
+}
