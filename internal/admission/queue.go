@@ -11,8 +11,13 @@ import (
 	"pilotfish/pkg/selection"
 )
 
-// ErrFull is returned for a job that finds no room and may push nobody out.
-var ErrFull = errors.New("the queue is full")
+// The reasons for which a job is shed.
+var (
+	// ErrFull: there is no room to wait, or a high job needed it.
+	ErrFull = errors.New("too many jobs wait for an upstream")
+	// ErrWaited: no upstream became eligible in the time the job may wait.
+	ErrWaited = errors.New("no upstream became eligible in time")
+)
 
 // Config bounds a queue.
 type Config struct {

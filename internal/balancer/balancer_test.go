@@ -139,7 +139,7 @@ func TestWaitingEnds(t *testing.T) {
 		})
 		load(b, 0, 1000)
 		_, err := b.Claim(t.Context(), balancer.Request{Wait: 3 * time.Second})
-		require.ErrorIs(t, err, balancer.ErrWaited)
+		require.ErrorIs(t, err, admission.ErrWaited)
 		assert.Equal(t, 3*time.Second, time.Duration(waited.Load()))
 		load(b, 0, 1000)
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
@@ -163,7 +163,7 @@ func TestAFullQueueShedsLowForHigh(t *testing.T) {
 		}()
 		synctest.Wait()
 		_, err := b.Claim(t.Context(), balancer.Request{})
-		require.ErrorIs(t, err, balancer.ErrQueueFull, "low does not push out low")
+		require.ErrorIs(t, err, admission.ErrFull, "low does not push out low")
 		high := make(chan error, 1)
 		go func() {
 			l, err := b.Claim(t.Context(), balancer.Request{Request: pool.Request{Priority: selection.High}})
@@ -172,7 +172,7 @@ func TestAFullQueueShedsLowForHigh(t *testing.T) {
 			}
 			high <- err
 		}()
-		require.ErrorIs(t, <-shed, balancer.ErrQueueFull)
+		require.ErrorIs(t, <-shed, admission.ErrFull)
 		load(b, 0, 0)
 		require.NoError(t, <-high)
 	})

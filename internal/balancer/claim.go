@@ -11,14 +11,6 @@ import (
 	"pilotfish/pkg/selection"
 )
 
-// The reasons for which a job is shed.
-var (
-	// ErrQueueFull: there is no room to wait, or a high job needed it.
-	ErrQueueFull = errors.New("too many jobs wait for an upstream")
-	// ErrWaited: no upstream became eligible in the time the job may wait.
-	ErrWaited = errors.New("no upstream became eligible in time")
-)
-
 // Request is what Claim is asked for.
 type Request struct {
 	pool.Request
@@ -43,7 +35,7 @@ type grant struct {
 
 // Claim picks an upstream for a job and counts it there. When none is
 // eligible the job waits its turn, until one is, ctx ends, the wait is over
-// (ErrWaited) or the queue overflows (ErrQueueFull). When the job has been to
+// (admission.ErrWaited) or the queue overflows (admission.ErrFull). When the job has been to
 // every upstream the error is pool.ErrAllTried, at once. The caller must end
 // the lease with Done.
 func (b *Balancer) Claim(ctx context.Context, r Request) (*Lease, error) {
@@ -65,11 +57,11 @@ func (b *Balancer) Claim(ctx context.Context, r Request) (*Lease, error) {
 	if err != nil {
 		n := b.queue.Len()
 		b.mu.Unlock()
-		return nil, fmt.Errorf("%w (%d)", ErrQueueFull, n)
+		return nil, fmt.Errorf("%w (%d)", admission.ErrFull, n)
 	}
 	b.waiters[e] = w
 	for _, s := range shed {
-		b.waiters[s].granted <- grant{err: fmt.Errorf("%w: a high job took the place", ErrQueueFull)}
+		b.waiters[s].granted <- grant{err: fmt.Errorf("%w: a high job took the place", admission.ErrFull)}
 		delete(b.waiters, s)
 	}
 	served := b.serve(now)
@@ -95,7 +87,7 @@ func (b *Balancer) await(ctx context.Context, e *admission.Entry, w *waiter, wai
 	case <-ctx.Done():
 		g = b.giveUp(e, w, ctx.Err())
 	case <-timer.C:
-		g = b.giveUp(e, w, ErrWaited)
+		g = b.giveUp(e, w, admission.ErrWaited)
 	}
 	if b.hooks.Left != nil {
 		b.hooks.Left(w.priority, time.Since(w.since))
@@ -117,7 +109,7 @@ func (b *Balancer) giveUp(e *admission.Entry, w *waiter, why error) grant {
 		return grant{err: why}
 	}
 	g := <-w.granted
-	if g.err == nil && !errors.Is(why, ErrWaited) {
+	if g.err == nil && !errors.Is(why, admission.ErrWaited) {
 		(&Lease{b: b, Lease: g.lease}).Done(pool.Gone)
 		return grant{err: why}
 	}
