@@ -12,8 +12,8 @@ import (
 
 // Source yields a trace's jobs in order of their offsets.
 type Source interface {
-	// Next returns the next job; ok is false at the end.
-	Next() (j trace.Job, ok bool, err error)
+	// Next returns the next job, or io.EOF at the end.
+	Next() (trace.Job, error)
 }
 
 // Config is one run: a fleet, the sidecars before it, and how they choose.

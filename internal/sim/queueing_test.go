@@ -1,6 +1,7 @@
 package sim
 
 import (
+	"io"
 	"math"
 	"math/rand/v2"
 	"testing"
@@ -24,9 +25,9 @@ type poisson struct {
 	withPriority bool
 }
 
-func (p *poisson) Next() (trace.Job, bool, error) {
+func (p *poisson) Next() (trace.Job, error) {
 	if p.n == 0 {
-		return trace.Job{}, false, nil
+		return trace.Job{}, io.EOF
 	}
 	p.n--
 	p.at += p.rng.ExpFloat64() / p.rate
@@ -34,7 +35,7 @@ func (p *poisson) Next() (trace.Job, bool, error) {
 	if p.withPriority && p.rng.IntN(5) == 0 {
 		j.Priority = selection.High
 	}
-	return j, true, nil
+	return j, nil
 }
 
 func setup(t testing.TB, policy, detector string) Sidecar {
@@ -195,13 +196,13 @@ func TestPatienceEnds(t *testing.T) {
 
 type jobList []trace.Job
 
-func (l *jobList) Next() (trace.Job, bool, error) {
+func (l *jobList) Next() (trace.Job, error) {
 	if len(*l) == 0 {
-		return trace.Job{}, false, nil
+		return trace.Job{}, io.EOF
 	}
 	j := (*l)[0]
 	*l = (*l)[1:]
-	return j, true, nil
+	return j, nil
 }
 
 // The cache is a naive list with the oldest first.

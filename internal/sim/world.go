@@ -2,7 +2,9 @@ package sim
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"io"
 	"math/rand/v2"
 	"time"
 
@@ -107,12 +109,11 @@ func (w *world) ended() bool { return w.cfg.End > 0 && w.now > w.cfg.End }
 func (w *world) over() bool { return w.exhausted && w.open == 0 }
 
 func (w *world) read(number int64) (trace.Job, int64, error) {
-	t, ok, err := w.cfg.Source.Next()
-	if err != nil {
-		return t, 0, err
+	t, err := w.cfg.Source.Next()
+	if errors.Is(err, io.EOF) {
+		w.exhausted, err = true, nil
 	}
-	w.exhausted = !ok
-	return t, number + 1, nil
+	return t, number + 1, err
 }
 
 // arrival lets a job of the trace come to its sidecar, or wait for the job
