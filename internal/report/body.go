@@ -62,7 +62,7 @@ func openBody(resp *http.Response, max int64) (*bounded, error) {
 	case "gzip":
 		unzipped, err := gzip.NewReader(raw)
 		if err != nil {
-			return nil, fmt.Errorf("gzip: %w", raw.cause(err))
+			return nil, raw.cause(err)
 		}
 		return newBounded(unzipped, max), nil
 	default:

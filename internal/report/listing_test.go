@@ -104,7 +104,7 @@ func FuzzCacheListing(f *testing.F) {
 	const most = 5
 	f.Fuzz(func(t *testing.T, data []byte) {
 		if len(data) > maxToken {
-			t.Skip("the naive reader knows no bounds")
+			return // the naive reader knows no bounds
 		}
 		want, ok := naiveListing(data, most)
 		got, err := readListing(bytes.NewReader(data), most, 0)
