@@ -15,7 +15,7 @@ import (
 
 const (
 	// maxConsulAnswer bounds an answer, in bytes; an instance takes 1 to 2 kB.
-	maxConsulAnswer = 64 << 20
+	maxConsulAnswer = 32 << 20
 	// maxToken bounds the token file, in bytes.
 	maxToken = 4 << 10
 )

@@ -1,0 +1,147 @@
+package discovery
+
+import (
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"pilotfish/internal/pool"
+)
+
+func keeping(path string) func(*Config) { return func(c *Config) { c.Snapshot = path } }
+
+func TestSnapshotCarriesASidecarOverARestart(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "snapshot")
+	bubble(t, func(t *testing.T) {
+		up := &agent{replies: []reply{list("10", "a"), list("11", "a b").late(time.Second), list("11", "a b").late(wait)}}
+		d := consulOf(t, up, keeping(path))
+		require.Equal(t, "a | a b", sets(follow(t, d, time.Minute)))
+		assert.False(t, d.Status().FromSnapshot)
+	})
+	info, err := os.Stat(path)
+	require.NoError(t, err)
+	assert.Equal(t, os.FileMode(0o600), info.Mode())
+	left, err := os.ReadDir(filepath.Dir(path))
+	require.NoError(t, err)
+	assert.Len(t, left, 1, "no temporary file is left")
+
+	bubble(t, func(t *testing.T) {
+		down := &agent{replies: []reply{{refuse: true}, {refuse: true}, list("3", ""), list("4", "a b c").late(20 * time.Second), list("4", "a b c").late(wait)}}
+		var told []Status
+		d := consulOf(t, down, func(c *Config) {
+			c.Snapshot = path
+			c.Observe = func(s Status) { told = append(told, s) }
+		})
+		all := follow(t, d, time.Minute)
+		assert.Equal(t, "a b | a b c", sets(all))
+		assert.Zero(t, all[0].after, "at once")
+		require.Len(t, told, 4)
+		assert.True(t, told[0].FromSnapshot)
+		assert.Error(t, told[0].Err)
+		assert.Zero(t, told[0].HeardAt)
+		assert.Equal(t, 2, told[0].Upstreams)
+		assert.True(t, told[1].FromSnapshot)
+		assert.Equal(t, Emptiness, told[2].Doubt)
+		assert.True(t, told[2].FromSnapshot)
+		assert.False(t, told[3].FromSnapshot)
+		assert.NoError(t, told[3].Err)
+		assert.Equal(t, []uint64{2, 1, 2}, []uint64{told[3].Applied, told[3].Refused, told[3].Failed})
+	})
+}
+
+func TestSnapshotIsNotReadWhenTheSourceAnswers(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "snapshot")
+	require.NoError(t, os.WriteFile(path, []byte(snapshotOf("old")), 0o600))
+	bubble(t, func(t *testing.T) {
+		d := consulOf(t, &agent{replies: []reply{list("10", "a"), list("10", "a").late(wait)}}, keeping(path))
+		assert.Equal(t, "a", sets(follow(t, d, time.Minute)))
+	})
+}
+
+func TestSnapshotServesAnEmptyCatalogue(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "snapshot")
+	require.NoError(t, os.WriteFile(path, []byte(snapshotOf("old")), 0o600))
+	bubble(t, func(t *testing.T) {
+		d := consulOf(t, &agent{replies: []reply{list("2", ""), list("2", "").late(30 * time.Second), list("2", "").late(wait)}}, keeping(path))
+		assert.Equal(t, "old | -", sets(follow(t, d, time.Minute)))
+	})
+}
+
+// snapshotOf is the text of a snapshot.
+func snapshotOf(names string) string {
+	data, err := json.Marshal(saved{Source: "consul service rules at consul.test:8500", SavedAt: epoch, Upstreams: ups(names)})
+	if err != nil {
+		panic(err)
+	}
+	return string(data)
+}
+
+func TestSnapshotThatIsCorruptIsReportedAndIgnored(t *testing.T) {
+	for name, c := range map[string]struct{ text, err string }{
+		"empty":            {"", "unexpected end of JSON input"},
+		"cut":              {snapshotOf("a")[:40], "unexpected end of JSON input"},
+		"garbage":          {"\x00\x01", "invalid character"},
+		"another source":   {strings.Replace(snapshotOf("a"), "rules", "other", 1), `it is of "consul service other at consul.test:8500", not of consul service rules`},
+		"a bad address":    {strings.Replace(snapshotOf("a b"), "b:1", "b", 1), `upstream 2: address "b": want host:port`},
+		"a bad number":     {strings.Replace(snapshotOf("a"), `"a:1"`, `"a:1","weight":-1`, 1), "upstream 1: weight -1: want a number"},
+		"too many":         {snapshotOf("a b c d"), "it has 4 upstreams, at most 3 are allowed"},
+		"longer than that": {strings.Repeat(" ", maxSnapshot+1), "is longer than 16777216 bytes"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			path := filepath.Join(t.TempDir(), "snapshot")
+			require.NoError(t, os.WriteFile(path, []byte(c.text), 0o600))
+			bubble(t, func(t *testing.T) {
+				a := &agent{replies: []reply{{refuse: true}, {refuse: true}, {refuse: true}, list("10", "x"), list("10", "x").late(wait)}}
+				var first Status
+				d := consulOf(t, a, func(cfg *Config) {
+					cfg.Snapshot, cfg.MaxUpstreams = path, 3
+					cfg.Observe = func(s Status) {
+						if first.Source == "" {
+							first = s
+						}
+					}
+				})
+				assert.Equal(t, "x", sets(follow(t, d, time.Minute)))
+				assert.ErrorContains(t, first.SnapshotErr, c.err)
+				assert.ErrorContains(t, first.SnapshotErr, "read snapshot")
+				assert.False(t, first.FromSnapshot)
+				assert.NoError(t, d.Status().SnapshotErr, "it was written anew")
+			})
+			back, err := (&snapshot{path: path, source: "consul service rules at consul.test:8500", most: 3}).read()
+			require.NoError(t, err)
+			assert.Equal(t, ups("x"), back)
+		})
+	}
+}
+
+func TestSnapshotThatCannotBeWrittenIsReported(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		path := filepath.Join(t.TempDir(), "missing", "snapshot")
+		d := consulOf(t, &agent{replies: []reply{list("10", "a"), list("10", "a").late(wait)}}, keeping(path))
+		assert.Equal(t, "a", sets(follow(t, d, time.Minute)), "and costs nothing else")
+		assert.ErrorContains(t, d.Status().SnapshotErr, "write snapshot: ")
+	})
+}
+
+func TestSnapshotWithoutAFileIsNoError(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		d := consulOf(t, &agent{replies: []reply{{refuse: true}}}, keeping(filepath.Join(t.TempDir(), "none")))
+		assert.Empty(t, follow(t, d, time.Minute))
+		assert.NoError(t, d.Status().SnapshotErr)
+	})
+}
+
+func TestSnapshotKeepsEveryFact(t *testing.T) {
+	s := &snapshot{path: filepath.Join(t.TempDir(), "s"), source: "x", most: 10}
+	set := []pool.Upstream{{Address: "a:1", Weight: 2, Cores: 3, StartedAt: epoch, StopsAt: epoch.Add(1), Draining: true}, {Address: "b:1"}}
+	require.NoError(t, s.write(epoch, set))
+	back, err := s.read()
+	require.NoError(t, err)
+	assert.True(t, same(set, back))
+}
