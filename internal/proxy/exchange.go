@@ -1,0 +1,101 @@
+package proxy
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"time"
+
+	"pilotfish/internal/job"
+	"pilotfish/internal/pool"
+)
+
+// exchange is one job on its way through the proxy. It belongs to the
+// handler's goroutine.
+type exchange struct {
+	p      *Proxy
+	w      http.ResponseWriter
+	r      *http.Request
+	rc     *http.ResponseController
+	record *Record
+	body   *job.Body
+
+	firstByte time.Duration // for each attempt
+	deadline  time.Time     // for all attempts; zero is none
+	connect   time.Duration // for the next dial
+
+	lease   *Lease   // of the attempt under way
+	tried   []string // addresses
+	spent   bool     // the one retry of a job that an upstream may have begun is used up
+	failure *failure // of the last attempt
+	last    *kept    // the last answer that was not passed on
+
+	begun bool // the head of an answer was written
+}
+
+func newExchange(p *Proxy, w http.ResponseWriter, r *http.Request) *exchange {
+	return &exchange{
+		p: p, w: w, r: r,
+		rc:      http.NewResponseController(w),
+		record:  &Record{Arrived: time.Now(), Outcome: Failed, Answer: Absent},
+		connect: p.cfg.ConnectTimeout,
+	}
+}
+
+// claim claims an upstream for the next attempt.
+func (x *exchange) claim(ctx context.Context) error {
+	f := &x.record.Facts
+	c := Claim{
+		Request: pool.Request{Project: f.Key, Priority: f.Priority, Tried: x.tried},
+		Bytes:   x.body.Len(),
+	}
+	if f.Queue > 0 {
+		c.Wait = max(f.Queue-x.record.Queued, 1)
+	}
+	if c.Bytes < 0 {
+		c.Bytes = int64(len(x.body.Bytes()))
+	}
+	started := time.Now()
+	lease, err := x.p.cfg.Claim(ctx, c)
+	x.record.Queued += time.Since(started)
+	if err != nil {
+		return err
+	}
+	x.lease = &lease
+	x.tried = append(x.tried, lease.Address)
+	x.record.begin(&lease)
+	return nil
+}
+
+// settle ends the lease of the attempt under way.
+func (x *exchange) settle(o pool.Outcome, err error) {
+	lease := x.lease
+	x.lease = nil
+	x.record.settle(o, err)
+	lease.Done(o)
+}
+
+// exhausted is the end of the attempts: the last real answer if there was
+// one, else the reason why there is none.
+func (x *exchange) exhausted(ctx context.Context, err error) (*answer, error) {
+	switch {
+	case x.r.Context().Err() != nil:
+		return nil, x.gone()
+	case x.last != nil:
+		return x.last.answer(), nil
+	case ctx.Err() != nil:
+		return nil, context.Cause(ctx)
+	case errors.Is(err, pool.ErrAllTried) && x.failure != nil:
+		return nil, x.failure.err
+	}
+	return nil, err
+}
+
+// end closes the books.
+func (x *exchange) end() {
+	if x.lease != nil { // a panic is passing
+		x.settle(pool.Gone, nil)
+	}
+	x.record.Total = time.Since(x.record.Arrived)
+	x.p.cfg.Observe(x.record)
+}

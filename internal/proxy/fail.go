@@ -1,0 +1,74 @@
+package proxy
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"time"
+)
+
+// fail ends a job that could not be answered by an upstream, or not in full.
+func (x *exchange) fail(err error) {
+	x.record.Err = err
+	if x.begun {
+		x.breakOff()
+		return
+	}
+	p := problemOf(err)
+	p.retryAfter = x.p.cfg.RetryAfter
+	x.record.Status, x.record.Reason, x.record.Outcome = p.Status, p.reason, p.outcome
+	if p.Status == statusGone {
+		panic(http.ErrAbortHandler) // or the server would answer 200 on its own
+	}
+	unread := x.body == nil && x.r.Body != http.NoBody && x.r.ProtoMajor == 1
+	if unread || x.body != nil && !x.body.Whole() {
+		x.w.Header().Set("Connection", "close")
+	}
+	p.write(x.w)
+	if unread {
+		x.linger()
+	}
+}
+
+// gone says why the submitter's request ended before its answer.
+func (x *exchange) gone() error {
+	if cause := context.Cause(x.r.Context()); errors.Is(cause, ErrShutdown) {
+		return cause
+	}
+	return fmt.Errorf("%w: %w", errGone, context.Cause(x.r.Context()))
+}
+
+// lingerTime bounds how long the rest of a refused body is read.
+const lingerTime = 5 * time.Second
+
+// linger reads the rest of a refused body, within bounds, for a submitter that
+// reads its answer only after it has sent everything: closing at once would
+// reset the connection and lose the answer. One that expects to be told to go
+// on sends nothing more.
+func (x *exchange) linger() {
+	if x.r.Header.Get("Expect") != "" || x.flush() != nil {
+		return
+	}
+	_ = x.rc.SetReadDeadline(time.Now().Add(lingerTime))
+	_, _ = io.CopyN(io.Discard, x.r.Body, 2*x.p.cfg.MaxBody)
+}
+
+// breakOff ends an answer so that the submitter cannot take it for whole: by
+// a missing end of a body with a length or in chunks, by the reset of a stream
+// in HTTP/2, and by that of the connection in HTTP/1.0, where a close would mean the end.
+func (x *exchange) breakOff() {
+	_, framed := x.w.Header()["Content-Length"]
+	if x.r.ProtoAtLeast(1, 1) || framed {
+		panic(http.ErrAbortHandler)
+	}
+	conn, _, err := x.rc.Hijack()
+	if err != nil {
+		panic(http.ErrAbortHandler)
+	}
+	if tcp, ok := conn.(interface{ SetLinger(seconds int) error }); ok {
+		_ = tcp.SetLinger(0) // fails only on a connection that is closed already
+	}
+	_ = conn.Close()
+}

@@ -1,0 +1,103 @@
+package proxy
+
+import (
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"net/netip"
+	"slices"
+	"strings"
+)
+
+var (
+	errCrossSite   = errors.New("a web page must not submit jobs")
+	errForeignHost = errors.New("the Host header names another machine")
+	errMethod      = errors.New("the method is refused")
+	errUpgrade     = errors.New("protocols are not switched")
+)
+
+// Guard refuses what no submitter sends: requests of web pages, which a
+// browser on the same machine would carry to a loopback port, and requests for
+// a tunnel. Against a page whose own name resolves to this machine, only the
+// Host header helps.
+type Guard struct {
+	hosts []string // lower case
+	any   bool
+}
+
+// NewGuard returns a guard that lets requests for hosts pass besides
+// localhost, loopback addresses and the address connected to; "*" lets all pass.
+func NewGuard(hosts []string) Guard {
+	g := Guard{any: slices.Contains(hosts, "*")}
+	for _, h := range hosts {
+		g.hosts = append(g.hosts, strings.ToLower(h))
+	}
+	return g
+}
+
+// Wrap puts the guard before another handler.
+func (g Guard) Wrap(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if err := g.check(r); err != nil {
+			problemOf(err).write(w)
+			return
+		}
+		next.ServeHTTP(w, r)
+	})
+}
+
+func (g Guard) check(r *http.Request) error {
+	switch {
+	case len(r.Header["Origin"]) > 0:
+		return fmt.Errorf("%w: the request has an Origin", errCrossSite)
+	case slices.ContainsFunc(r.Header["Sec-Fetch-Site"], elsewhere):
+		return fmt.Errorf("%w: Sec-Fetch-Site is %q", errCrossSite, r.Header["Sec-Fetch-Site"])
+	case !g.knows(r):
+		return fmt.Errorf("%w: %q", errForeignHost, r.Host)
+	case r.Method == http.MethodConnect || r.Method == http.MethodTrace:
+		return fmt.Errorf("%w: %s", errMethod, r.Method)
+	case !onlyH2C(r.Header["Upgrade"]):
+		return fmt.Errorf("%w: Upgrade is %q", errUpgrade, r.Header["Upgrade"])
+	}
+	return nil
+}
+
+func elsewhere(site string) bool { return site != "none" && site != "same-origin" }
+
+// onlyH2C reports whether nothing but an upgrade to HTTP/2 is offered. Java's
+// client offers it with every first request; it is passed over in silence, as
+// RFC 9110 allows.
+func onlyH2C(upgrade []string) bool {
+	for _, u := range upgrade {
+		if !strings.EqualFold(strings.TrimSpace(u), "h2c") {
+			return false
+		}
+	}
+	return true
+}
+
+// knows reports whether the Host header may be used here. No browser leaves it out.
+func (g Guard) knows(r *http.Request) bool {
+	host := r.Host
+	if h, _, err := net.SplitHostPort(host); err == nil {
+		host = h
+	}
+	host = strings.ToLower(strings.TrimSuffix(strings.TrimPrefix(host, "["), "]"))
+	if g.any || host == "" || host == "localhost" || slices.Contains(g.hosts, host) {
+		return true
+	}
+	ip, err := netip.ParseAddr(host)
+	if err != nil {
+		return false
+	}
+	if ip.Unmap().IsLoopback() {
+		return true
+	}
+	local, ok := r.Context().Value(http.LocalAddrContextKey).(net.Addr)
+	if !ok {
+		return false
+	}
+	at, err := netip.ParseAddrPort(local.String())
+	return err == nil && at.Addr().Unmap() == ip.Unmap()
+}

@@ -1,0 +1,102 @@
+package proxy
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"os"
+	"strings"
+	"time"
+
+	"pilotfish/internal/job"
+)
+
+var (
+	errMalformed = errors.New("malformed job")
+	errFraming   = errors.New("malformed body")
+	errSlow      = errors.New("the body comes too slowly")
+	errGone      = errors.New("the submitter went away")
+)
+
+// read reads the body whole, or as far as the budget allows, and what the job
+// says of itself.
+func (x *exchange) read() error {
+	var from io.Reader = x.r.Body
+	if x.r.Body != http.NoBody {
+		from = &pacedBody{r: x.r.Body, rc: x.rc, idle: x.p.cfg.BodyIdle}
+	}
+	body, err := job.ReadBody(from, x.r.ContentLength, x.p.cfg.MaxBody, x.p.cfg.Budget)
+	if err != nil {
+		x.record.Body = x.r.ContentLength
+		return x.sendingFailed(err)
+	}
+	x.record.Body, x.record.Unkept = body.Len(), !body.Whole()
+	if isJob(x.r) && body.Len() != 0 {
+		x.record.Facts, err = body.Facts(x.p.cfg.Reader)
+	}
+	if err != nil {
+		body.Release()
+		return fmt.Errorf("%w: %w", errMalformed, err)
+	}
+	x.body = body
+	return nil
+}
+
+// sendingFailed says why a submitter's body could not be read.
+func (x *exchange) sendingFailed(err error) error {
+	var broken *net.OpError
+	switch {
+	case errors.Is(err, job.ErrTooLarge):
+		return err
+	case errors.Is(err, os.ErrDeadlineExceeded):
+		return fmt.Errorf("%w: %w", errSlow, err)
+	case x.r.Context().Err() != nil, errors.Is(err, io.ErrUnexpectedEOF), errors.As(err, &broken):
+		return fmt.Errorf("%w: %w", errGone, err)
+	}
+	return fmt.Errorf("%w: %w", errFraming, err)
+}
+
+// isJob reports whether the body is to be read as a job: one posted as JSON,
+// or as nothing in particular. One that is compressed is passed on unread.
+func isJob(r *http.Request) bool {
+	if r.Method != http.MethodPost {
+		return false
+	}
+	if e := r.Header.Get("Content-Encoding"); e != "" && !strings.EqualFold(e, "identity") {
+		return false
+	}
+	media, _, _ := strings.Cut(r.Header.Get("Content-Type"), ";")
+	media = strings.ToLower(strings.TrimSpace(media))
+	return media == "" || media == "application/json" || strings.HasSuffix(media, "+json")
+}
+
+// slowest is the rate, in bytes per second, below which a body is too slow.
+// It is far below what any line offers, so that only those who mean to keep a
+// connection busy meet it.
+const slowest = 256
+
+// pacedBody reads a submitter's body and gives up on one that hardly comes.
+// Only time spent blocked counts, so that a slow upstream is not held against
+// the submitter.
+type pacedBody struct {
+	r       io.Reader
+	rc      *http.ResponseController
+	idle    time.Duration
+	got     int64
+	blocked time.Duration
+}
+
+func (b *pacedBody) Read(p []byte) (int, error) {
+	started := time.Now()
+	allowed := b.idle + time.Duration(b.got)*(time.Second/slowest) - b.blocked
+	_ = b.rc.SetReadDeadline(started.Add(allowed)) // without deadlines, a body is not paced
+	n, err := b.r.Read(p)
+	b.got += int64(n)
+	b.blocked += time.Since(started)
+	if err != nil {
+		_ = b.rc.SetReadDeadline(time.Time{})
+	}
+	return n, err
+}

@@ -1,0 +1,104 @@
+package proxy
+
+import (
+	"time"
+
+	"pilotfish/internal/job"
+	"pilotfish/internal/pool"
+	"pilotfish/pkg/selection"
+)
+
+// Outcome is how a job ended, a closed set.
+type Outcome string
+
+// The outcomes of a job.
+const (
+	// Answered: an upstream's answer below 500 was passed on to its end.
+	Answered Outcome = "answered"
+	// Failed: an upstream's answer of 500 or more, one cut short, or none at all.
+	Failed Outcome = "failed"
+	// Shed: refused for load, by the sidecar or by the last upstream tried.
+	Shed Outcome = "shed"
+	// Rejected: refused as invalid by the sidecar.
+	Rejected Outcome = "rejected"
+	// Gone: the submitter went away first, or the job's time for streaming ended.
+	Gone Outcome = "gone"
+)
+
+// Answer is how much of an upstream's answer the submitter got.
+type Answer string
+
+// The answers. Absent is also a job that pilotfish answered itself.
+const (
+	Complete Answer = "complete"
+	Partial  Answer = "partial"
+	Absent   Answer = "absent"
+)
+
+// Record is what happened to one job: the source of its log line, its metrics
+// and its line in a capture. Times are from the job's arrival; 0 is not seen.
+type Record struct {
+	Arrived time.Time
+	// Facts is what the job said of itself; empty for what is not a job.
+	Facts job.Facts
+	// Body is the body's size in bytes, -1 unknown.
+	Body int64
+	// Unkept is set when the body exceeded the budget of kept bytes, so that
+	// it could be sent only once.
+	Unkept   bool
+	Attempts []Attempt
+
+	// Queued is the time spent in claims: in the queue, mostly.
+	Queued time.Duration
+	// TTFB and Total are the times to the head and to the end of the answer.
+	TTFB, Total time.Duration
+	// Status is what the submitter was answered, 499 if it was gone before.
+	Status int
+	// Reason is the word for an answer of pilotfish's own, as in the
+	// Pilotfish-Reason header; "" for an upstream's.
+	Reason string
+	// Err is what went wrong, for the log; nil if nothing did.
+	Err error
+	// Bytes is how much of the answer's body was passed on.
+	Bytes   int64
+	Outcome Outcome
+	Answer  Answer
+	// Unframed is set for a complete answer that ended by closing the connection:
+	// nothing tells whether the upstream had more to say.
+	Unframed bool
+}
+
+// Attempt is one try at one upstream.
+type Attempt struct {
+	Upstream string
+	Cache    selection.Cache
+	Cost     selection.Cost
+	Panic    bool
+	Outcome  pool.Outcome
+	// Start and End are from the job's arrival.
+	Start, End time.Duration
+	// Hint is what the upstream told of its load; nil when nothing.
+	Hint *pool.Hint
+	// Repeated is set when a kept connection turned out dead and the job was
+	// sent again to the same upstream, on a new one.
+	Repeated bool
+	// Err is why it failed.
+	Err error
+}
+
+// begin notes a new attempt.
+func (r *Record) begin(l *Lease) {
+	r.Attempts = append(r.Attempts, Attempt{
+		Upstream: l.Address, Cache: l.Cache, Cost: l.Cost, Panic: l.Panic,
+		Start: time.Since(r.Arrived),
+	})
+}
+
+// attempt is the attempt under way.
+func (r *Record) attempt() *Attempt { return &r.Attempts[len(r.Attempts)-1] }
+
+// settle notes the end of the attempt under way.
+func (r *Record) settle(o pool.Outcome, err error) {
+	a := r.attempt()
+	a.Outcome, a.Err, a.End = o, err, time.Since(r.Arrived)
+}

@@ -1,0 +1,67 @@
+package proxy
+
+import (
+	"errors"
+	"fmt"
+	"net/http"
+	"net/url"
+	"strings"
+)
+
+var errTarget = errors.New("the request target cannot be passed on unaltered")
+
+// target is the URL at an upstream that puts the submitter's own target,
+// byte for byte, on the request line. Of an absolute one, the authority is
+// dropped: jobs go to the upstream that was picked and nowhere else.
+func target(r *http.Request, address string) (*url.URL, error) {
+	raw := r.RequestURI
+	if _, rest, absolute := strings.Cut(raw, "://"); absolute && raw[0] != '/' {
+		raw = "/"
+		if i := strings.IndexAny(rest, "/?"); i >= 0 {
+			raw = rest[i:]
+			if raw[0] == '?' {
+				raw = "/" + raw
+			}
+		}
+	}
+	path, query, asked := strings.Cut(raw, "?")
+	u := &url.URL{Scheme: "http", Host: address, Opaque: path, RawQuery: query, ForceQuery: asked}
+	if strings.HasPrefix(path, "//") { // an opaque one would be taken for an authority
+		u.Opaque, u.Path, u.RawPath = "", r.URL.Path, r.URL.RawPath
+	}
+	if u.RequestURI() != raw {
+		return nil, fmt.Errorf("%w: %q", errTarget, raw)
+	}
+	return u, nil
+}
+
+// request is what is sent to an upstream: the submitter's request, less what
+// concerns only the submitter's connection. Each attempt has its own body.
+func (x *exchange) request(u *url.URL) *http.Request {
+	out := &http.Request{
+		Method:        x.r.Method,
+		URL:           u,
+		Host:          x.r.Host,
+		Header:        make(http.Header, len(x.r.Header)+1),
+		Body:          http.NoBody,
+		ContentLength: x.body.Len(),
+	}
+	endToEnd(out.Header, x.r.Header)
+	if out.ContentLength != 0 {
+		out.Body = x.body.NewReader()
+	}
+	if len(x.r.Trailer) > 0 { // they follow a chunked body only
+		out.Trailer = x.r.Trailer
+		out.ContentLength = -1
+	}
+	out.Header.Del("Expect") // met here: the body is at hand
+	for _, te := range x.r.Header["Te"] {
+		if strings.EqualFold(strings.TrimSpace(te), "trailers") {
+			out.Header.Set("Te", "trailers")
+		}
+	}
+	if _, named := out.Header["User-Agent"]; !named {
+		out.Header["User-Agent"] = nil // or the transport would add its own
+	}
+	return out
+}

@@ -1,0 +1,100 @@
+package proxy
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log"
+	"net"
+	"net/http"
+	"time"
+)
+
+// ErrShutdown is the cause of jobs cut because the process ends.
+var ErrShutdown = errors.New("pilotfish is shutting down")
+
+// ServerConfig bounds what submitters may take.
+type ServerConfig struct {
+	// HeaderTimeout bounds the time for a request's head; default 10 s.
+	HeaderTimeout time.Duration
+	// IdleTimeout is how long a connection is kept without a job; default 2 min.
+	IdleTimeout time.Duration
+	// MaxHeader bounds a request's head, in bytes; default 64 KiB.
+	MaxHeader int
+	// Conns bounds the connections; further ones wait to be accepted. Default 4096.
+	Conns int
+	// Streams bounds the jobs at one time on one HTTP/2 connection; default 250.
+	Streams int
+	// WriteIdle bounds how long an HTTP/2 connection may take no byte; default 5 min.
+	WriteIdle time.Duration
+	// ErrorLog gets what net/http has to say; nil is the standard logger.
+	ErrorLog *log.Logger
+}
+
+// Server is an http.Server with every bound set. It speaks HTTP/1.1 and 1.0,
+// and HTTP/2 without TLS to those who start with it.
+type Server struct {
+	http  *http.Server
+	conns int
+	cut   context.CancelCauseFunc
+}
+
+// NewServer returns a server of h.
+func NewServer(h http.Handler, cfg ServerConfig) (*Server, error) {
+	err := errors.Join(
+		number("HeaderTimeout", &cfg.HeaderTimeout, 10*time.Second),
+		number("IdleTimeout", &cfg.IdleTimeout, 2*time.Minute),
+		number("MaxHeader", &cfg.MaxHeader, 64<<10),
+		number("Conns", &cfg.Conns, 4096),
+		number("Streams", &cfg.Streams, 250),
+		number("WriteIdle", &cfg.WriteIdle, 5*time.Minute),
+	)
+	if err != nil {
+		return nil, err
+	}
+	base, cut := context.WithCancelCause(context.Background())
+	s := &http.Server{
+		Handler:           h,
+		ReadHeaderTimeout: cfg.HeaderTimeout,
+		IdleTimeout:       cfg.IdleTimeout,
+		MaxHeaderBytes:    cfg.MaxHeader,
+		ErrorLog:          cfg.ErrorLog,
+		BaseContext:       func(net.Listener) context.Context { return base },
+		Protocols:         new(http.Protocols),
+		HTTP2: &http.HTTP2Config{
+			MaxConcurrentStreams: cfg.Streams,
+			SendPingTimeout:      30 * time.Second,
+			WriteByteTimeout:     cfg.WriteIdle,
+		},
+	}
+	s.Protocols.SetHTTP1(true)
+	s.Protocols.SetUnencryptedHTTP2(true)
+	return &Server{http: s, conns: cfg.Conns, cut: cut}, nil
+}
+
+// Serve accepts from l until Shutdown, and then returns nil.
+func (s *Server) Serve(l net.Listener) error {
+	err := s.http.Serve(newBounded(l, s.conns))
+	if errors.Is(err, http.ErrServerClosed) {
+		return nil
+	}
+	return fmt.Errorf("serving %s: %w", l.Addr(), err)
+}
+
+// settleTime is how long jobs that were cut have to end their books.
+const settleTime = time.Second
+
+// Shutdown stops accepting and waits for the jobs at hand until ctx ends.
+// Those that are left are then cut, visibly to their submitters, and the error is ctx's.
+func (s *Server) Shutdown(ctx context.Context) error {
+	defer s.cut(ErrShutdown)
+	err := s.http.Shutdown(ctx)
+	if err == nil {
+		return nil
+	}
+	s.cut(ErrShutdown)
+	settle, cancel := context.WithTimeout(context.WithoutCancel(ctx), settleTime)
+	defer cancel()
+	_ = s.http.Shutdown(settle) // what matters is that they had the time
+	return errors.Join(fmt.Errorf("jobs were cut: %w", err), s.http.Close())
+}

@@ -1,0 +1,184 @@
+package proxy_test
+
+import (
+	"context"
+	"hash/fnv"
+	"io"
+	"log"
+	"math/rand/v2"
+	"net"
+	"net/http"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"pilotfish/internal/admission"
+	"pilotfish/internal/balancer"
+	"pilotfish/internal/breaker"
+	"pilotfish/internal/job"
+	"pilotfish/internal/pool"
+	"pilotfish/internal/proxy"
+	"pilotfish/internal/report"
+	"pilotfish/pkg/overload"
+	"pilotfish/pkg/selection"
+)
+
+// patience bounds every wait of these tests; nothing is measured by it.
+const patience = 20 * time.Second
+
+// setup is what a test varies.
+type setup struct {
+	proxy.Config
+	upstreams []string
+	policy    selection.Policy // nil takes the upstreams in the order given
+	budget    int64            // of kept bodies; 0 is 256 MiB
+	queue     admission.Config
+	wait      time.Duration
+	breaker   breaker.Config
+	server    proxy.ServerConfig
+}
+
+// sidecar is a proxy with all that stands behind it, listening.
+type sidecar struct {
+	t        testing.TB
+	address  string
+	balancer *balancer.Balancer
+	server   *proxy.Server
+	budget   *job.Budget
+
+	mu      sync.Mutex
+	records []*proxy.Record
+}
+
+// inOrder picks the first of its upstreams that is eligible.
+type inOrder map[uint64]int
+
+func (o inOrder) Pick(_ selection.Job, views []selection.View, _ *rand.Rand) int {
+	best := 0
+	for i := range views {
+		if o[views[i].ID] < o[views[best].ID] {
+			best = i
+		}
+	}
+	return best
+}
+
+func startSidecar(t testing.TB, s setup) *sidecar {
+	t.Helper()
+	if s.policy == nil {
+		o := inOrder{}
+		for i, u := range s.upstreams {
+			h := fnv.New64a()
+			_, _ = h.Write([]byte(u))
+			o[h.Sum64()] = i
+		}
+		s.policy = o
+	}
+	if s.budget == 0 {
+		s.budget = 256 << 20
+	}
+	rng := rand.New(rand.NewPCG(1, 2))
+	breakers, err := breaker.New(s.breaker, rng, nil)
+	require.NoError(t, err)
+	p, err := pool.New(pool.Config{
+		Policy: s.policy, Rand: rng, Gate: breakers.Gate,
+		Detector: func() overload.Detector { return overload.None{} },
+	})
+	require.NoError(t, err)
+	q, err := admission.New(s.queue)
+	require.NoError(t, err)
+	b, err := balancer.New(balancer.Config{Pool: p, Queue: q, Wait: s.wait})
+	require.NoError(t, err)
+	set := make([]pool.Upstream, len(s.upstreams))
+	for i, u := range s.upstreams {
+		set[i].Address = u
+	}
+	b.Set(set)
+
+	c := &sidecar{t: t, balancer: b, budget: job.NewBudget(s.budget)}
+	s.Config.Budget = c.budget
+	s.Config.Reader, err = job.NewReader(job.Fields{})
+	require.NoError(t, err)
+	s.Config.Hint = report.ParseHint
+	s.Config.Claim = func(ctx context.Context, r proxy.Claim) (proxy.Lease, error) {
+		l, err := b.Claim(ctx, balancer.Request{Request: r.Request, Bytes: r.Bytes, Wait: r.Wait})
+		if err != nil {
+			return proxy.Lease{}, err
+		}
+		return proxy.Lease{Address: l.Upstream().Address, Cache: l.Cache, Cost: l.Cost, Panic: l.Panic, Settler: l}, nil
+	}
+	s.Config.Observe = func(r *proxy.Record) {
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		c.records = append(c.records, r)
+	}
+	handler, err := proxy.New(s.Config)
+	require.NoError(t, err)
+	s.server.ErrorLog = log.New(io.Discard, "", 0)
+	c.server, err = proxy.NewServer(handler, s.server)
+	require.NoError(t, err)
+
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	c.address = l.Addr().String()
+	ctx, stop := context.WithCancel(context.Background())
+	var running sync.WaitGroup
+	running.Go(func() { b.Run(ctx) })
+	running.Go(func() {
+		if err := c.server.Serve(l); err != nil {
+			t.Errorf("serving: %v", err)
+		}
+	})
+	t.Cleanup(func() {
+		now, cancel := context.WithCancel(context.Background())
+		cancel()
+		_ = c.server.Shutdown(now) // tests that care for this error shut down themselves
+		stop()
+		running.Wait()
+		handler.Close()
+		inFlight, waiting := b.Counts()
+		if inFlight != 0 || waiting != 0 {
+			t.Errorf("%d leases and %d waiting jobs are left", inFlight, waiting)
+		}
+		if used := c.budget.Used(); used != 0 {
+			t.Errorf("%d bytes of bodies are still kept", used)
+		}
+	})
+	return c
+}
+
+func (c *sidecar) url(path string) string { return "http://" + c.address + path }
+
+// seen waits until n jobs have ended and returns their records.
+func (c *sidecar) seen(n int) []*proxy.Record {
+	c.t.Helper()
+	require.Eventually(c.t, func() bool {
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		return len(c.records) >= n
+	}, patience, time.Millisecond, "%d jobs should have ended", n)
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	require.Len(c.t, c.records, n)
+	return c.records
+}
+
+// client is a submitter's, with connections of its own.
+func client(t testing.TB) *http.Client {
+	tr := &http.Transport{DisableCompression: true, MaxIdleConnsPerHost: 100}
+	t.Cleanup(tr.CloseIdleConnections)
+	return &http.Client{Transport: tr, Timeout: patience}
+}
+
+// post submits a job and reads the whole answer.
+func (c *sidecar) post(body string) (*http.Response, string) {
+	c.t.Helper()
+	res, err := client(c.t).Post(c.url("/v1/jobs"), "application/json", reader(body))
+	require.NoError(c.t, err)
+	defer res.Body.Close()
+	text, err := io.ReadAll(res.Body)
+	require.NoError(c.t, err)
+	return res, string(text)
+}

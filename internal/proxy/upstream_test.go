@@ -1,0 +1,151 @@
+package proxy_test
+
+import (
+	"bufio"
+	"bytes"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+func reader(s string) io.Reader { return strings.NewReader(s) }
+
+// upstream is a server under a test's control, down to the byte.
+type upstream struct {
+	t       testing.TB
+	address string
+	conns   atomic.Int64
+	open    sync.WaitGroup
+	script  func(*peer)
+}
+
+// peer is one connection of an upstream.
+type peer struct {
+	*net.TCPConn
+	t  testing.TB
+	in *bufio.Reader
+	n  int64 // which connection, from 1
+}
+
+// received is a request as it came.
+type received struct {
+	*http.Request
+	head string // as it came
+	body []byte
+}
+
+// scripted starts an upstream that runs script for each connection and then closes it.
+func scripted(t testing.TB, script func(*peer)) *upstream {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	u := &upstream{t: t, address: l.Addr().String(), script: script}
+	u.open.Go(func() {
+		for {
+			c, err := l.Accept()
+			if err != nil {
+				return
+			}
+			p := &peer{TCPConn: c.(*net.TCPConn), t: t, in: bufio.NewReader(c), n: u.conns.Add(1)}
+			u.open.Go(func() {
+				defer p.Close()
+				script(p)
+			})
+		}
+	})
+	t.Cleanup(func() {
+		_ = l.Close()
+		u.open.Wait()
+	})
+	return u
+}
+
+// request reads the next request whole; nil when none comes.
+func (p *peer) request() *received {
+	head, err := p.head()
+	if err != nil {
+		return nil
+	}
+	r, err := http.ReadRequest(bufio.NewReader(io.MultiReader(strings.NewReader(head), p.in)))
+	if err != nil {
+		p.t.Errorf("a malformed request: %v\n%s", err, head)
+		return nil
+	}
+	body, err := io.ReadAll(r.Body)
+	if err != nil {
+		return nil
+	}
+	return &received{Request: r, head: head, body: body}
+}
+
+// head reads the lines up to the empty one.
+func (p *peer) head() (string, error) {
+	var head strings.Builder
+	for {
+		line, err := p.in.ReadString('\n')
+		if err != nil {
+			return "", err
+		}
+		head.WriteString(line)
+		if line == "\r\n" {
+			return head.String(), nil
+		}
+	}
+}
+
+// say writes as it stands; a peer that is gone is for the test to notice.
+func (p *peer) say(format string, args ...any) {
+	_, _ = fmt.Fprintf(p.TCPConn, format, args...)
+}
+
+// reset closes the connection with RST.
+func (p *peer) reset() {
+	_ = p.SetLinger(0)
+	_ = p.Close()
+}
+
+// gone blocks until the other side has closed.
+func (p *peer) gone() { _, _ = io.Copy(io.Discard, p.in) }
+
+// answering serves every request on a connection with the same text.
+func answering(t testing.TB, text string) *upstream {
+	return scripted(t, func(p *peer) {
+		for p.request() != nil {
+			p.say("%s", text)
+		}
+	})
+}
+
+const ok = "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok"
+
+// refusing is the address of an upstream where nobody listens.
+func refusing(t testing.TB) string {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	defer l.Close()
+	return l.Addr().String()
+}
+
+// serving is an upstream that net/http serves.
+func serving(t testing.TB, h http.HandlerFunc) string {
+	s := httptest.NewServer(h)
+	t.Cleanup(s.Close)
+	return s.Listener.Addr().String()
+}
+
+// echo answers with the body it got.
+func echo(w http.ResponseWriter, r *http.Request) {
+	body, err := io.ReadAll(r.Body)
+	if err != nil {
+		panic(http.ErrAbortHandler)
+	}
+	_, _ = io.Copy(w, bytes.NewReader(body))
+}
