@@ -15,10 +15,11 @@ import "math/rand/v2"
 //
 // The job stays with the cached upstreams unless another is cheaper by a
 // tenth of the fetch time. Cached upstreams whose costs differ by less than
-// reports of their age can tell are equals: of two random ones of them the
-// cheaper is taken, lest all sidecars herd to one; and only the first few in
-// rendezvous order are looked at, as many as the project deserves homes, so
-// that surplus copies fall out of the caches. A project that deserves more
+// reports of their age can tell are equals. Of these, those with the fewest of
+// this sidecar's own jobs are left, and the cheaper of two random ones is
+// taken, lest all sidecars herd to one; and only the first few in rendezvous
+// order are looked at, as many as the project deserves homes, so that surplus
+// copies fall out of the caches. A project that deserves more
 // homes than it has gets the next in order, whose fetch its earlier waits
 // have paid for.
 //

@@ -155,7 +155,7 @@ func (n naive) pick() []float64 {
 	if n.on(PartHomes) && n.job.Project != 0 && n.job.Homes <= 16 {
 		near = near[:min(len(near), max(n.job.Homes, 1))]
 	}
-	return twoChoices(len(n.views), near, total)
+	return twoChoices(len(n.views), lowest(n.views, near, load), total)
 }
 
 func (n naive) band(i int) float64 {

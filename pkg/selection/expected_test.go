@@ -18,9 +18,9 @@ func newExpected(t *testing.T, off Part) *Expected {
 	return policy
 }
 
-// busy loads an upstream with as many waiting jobs as backlog says.
+// busy loads an upstream with as many jobs more than its cores as backlog says.
 func busy(v *View, backlog float64) {
-	v.Jobs, v.Stalled = v.Cores+backlog, backlog
+	v.Jobs, v.Stalled = v.Cores+backlog, max(0, backlog)
 }
 
 // TestExpectedWeighsWaitsAgainstFetches: one upstream has the project and a
@@ -321,27 +321,45 @@ func TestExpectedCostsAreMonotone(t *testing.T) {
 // its own claims only, share a burst of a hundred jobs without a project
 // between upstreams; the most loaded gets at most 1.5 times the least.
 func TestExpectedDoesNotHerd(t *testing.T) {
-	for _, n := range []int{2, 4, 5} {
-		for _, jobs := range []float64{0, 20, 38, 60} {
+	policy := newExpected(t, 0)
+	for _, n := range []int{2, 5, 7, 14} {
+		for _, reported := range []float64{0, 20, 38, 60} {
 			for seed := range uint64(20) {
-				sent := make([]float64, n)
-				sidecars := [][]View{idle(n), idle(n)}
-				rng := rand.New(rand.NewPCG(seed, 0))
-				for k := range 100 {
-					views := sidecars[k%2]
-					if k < 2 {
-						for i := range views {
-							views[i].Jobs = jobs
-						}
+				sent, rng := make([]float64, n), rand.New(rand.NewPCG(seed, 0))
+				for range 2 {
+					views := idle(n)
+					for i := range views {
+						busy(&views[i], reported-views[i].Cores)
 					}
-					at := newExpected(t, 0).Pick(Job{Busy: 0.8, Fetch: 5, Homes: 1}, views, rng)
-					views[at].Jobs++
-					sent[at]++
+					for range 50 {
+						at := policy.Pick(Job{Busy: 0.8, Fetch: 5, Homes: 1}, views, rng)
+						views[at].Jobs++
+						views[at].InFlight++
+						sent[at]++
+					}
 				}
-				require.LessOrEqual(t, slices.Max(sent), 1.5*slices.Min(sent), "from %v jobs: %v", jobs, sent)
+				require.LessOrEqual(t, slices.Max(sent), 1.5*slices.Min(sent), "after %v jobs each: %v", reported, sent)
 			}
 		}
 	}
+}
+
+// TestExpectedDoesNotHerdOnTheLeast: many sidecars that see one upstream a
+// little ahead in the same old reports, and have one job each, do not all take it.
+func TestExpectedDoesNotHerdOnTheLeast(t *testing.T) {
+	views, rng := idle(14), rand.New(rand.NewPCG(1, 1))
+	for i := range views {
+		busy(&views[i], 20)
+		views[i].Age = 5
+	}
+	busy(&views[3], 19)
+	took := 0
+	for range 1000 {
+		if newExpected(t, 0).Pick(Job{Busy: 0.9, Homes: 1}, views, rng) == 3 {
+			took++
+		}
+	}
+	assert.InDelta(t, 1000*2.0/14, took, 45, "one in seven pairs has it")
 }
 
 // TestExpectedPartsMatter: switching any part off changes some pick.
