@@ -1,6 +1,7 @@
 package rules
 
 import (
+	"cmp"
 	"strconv"
 	"strings"
 	"time"
@@ -46,6 +47,15 @@ type Timeouts struct {
 	Queue    time.Duration // from reception to the start of its first joblet
 	Evaluate time.Duration // from there to its last joblet's end
 	Stream   time.Duration // sending the answer
+}
+
+// Or gives the timeouts of a request, and where it gave none those of other.
+func (t Timeouts) Or(other Timeouts) Timeouts {
+	return Timeouts{
+		Queue:    cmp.Or(t.Queue, other.Queue),
+		Evaluate: cmp.Or(t.Evaluate, other.Evaluate),
+		Stream:   cmp.Or(t.Stream, other.Stream),
+	}
 }
 
 type wireJob struct {

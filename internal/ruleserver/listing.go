@@ -1,0 +1,125 @@
+package ruleserver
+
+import (
+	"bytes"
+	"compress/gzip"
+	"fmt"
+	"net/http"
+	"strconv"
+	"sync"
+	"time"
+
+	"github.com/go-json-experiment/json/jsontext"
+
+	"pilotfish/internal/ruleserver/executor"
+)
+
+// listingAge is how old an answer may be that is given again: ages are wrong by
+// that much, and many submitters that ask at the same time cost as one.
+const listingAge = time.Second
+
+// listing answers GET /v1/cache/projects. Its ETag names the set of results in
+// the cache: a submitter that is told 304 has the projects, and their ages have
+// grown by the time since it got them.
+type listing struct {
+	executor *executor.Executor
+	born     time.Time // tells this server's ETags from its predecessor's
+
+	mu      sync.Mutex
+	made    time.Time
+	etag    string
+	plain   []byte
+	gzipped []byte // made when first asked for
+}
+
+func newListing(e *executor.Executor, now time.Time) *listing {
+	return &listing{executor: e, born: now}
+}
+
+func (l *listing) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	header := w.Header()
+	header.Set("Vary", "Accept-Encoding")
+	if etag := l.etagOf(l.executor.Changes()); r.Header.Get("If-None-Match") == etag {
+		header.Set("ETag", etag)
+		w.WriteHeader(http.StatusNotModified)
+		return
+	}
+	zip := quality(r.Header.Get("Accept-Encoding"), "gzip") > 0
+	body, etag := l.body(time.Now(), zip)
+	header.Set("ETag", etag)
+	header.Set("Content-Type", "application/json")
+	if zip {
+		header.Set("Content-Encoding", "gzip")
+	}
+	header.Set("Content-Length", strconv.Itoa(len(body)))
+	_, _ = w.Write(body) // a submitter that goes away asks again
+}
+
+// etagOf is weak: ages differ under equal tags.
+func (l *listing) etagOf(changes uint64) string {
+	return fmt.Sprintf(`W/"%x-%x"`, l.born.UnixNano(), changes)
+}
+
+func (l *listing) body(now time.Time, zip bool) (body []byte, etag string) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.plain == nil || now.Sub(l.made) >= listingAge || l.etag != l.etagOf(l.executor.Changes()) {
+		projects, changes := l.executor.Projects()
+		l.made, l.etag = now, l.etagOf(changes)
+		l.plain, l.gzipped = appendListing(nil, now, projects), nil
+	}
+	if !zip {
+		return l.plain, l.etag
+	}
+	if l.gzipped == nil {
+		l.gzipped = compress(l.plain)
+	}
+	return l.gzipped, l.etag
+}
+
+func appendListing(text []byte, now time.Time, projects []executor.CachedProject) []byte {
+	text = append(text, `{"projects":[`...)
+	for i, p := range projects {
+		if i > 0 {
+			text = append(text, ',')
+		}
+		text = append(text, `{"id":`...)
+		text = appendProject(text, p.Project)
+		text = append(text, `,"version":`...)
+		text = strconv.AppendInt(text, p.Version, 10)
+		text = append(text, `,"bytes":`...)
+		text = strconv.AppendInt(text, p.Bytes, 10)
+		text = append(text, `,"age_seconds":`...)
+		text = strconv.AppendFloat(text, max(now.Sub(p.Added), 0).Seconds(), 'f', 3, 64)
+		text = append(text, '}')
+	}
+	return append(text, "]}\n"...)
+}
+
+// appendProject writes an integer where the project's name is one that every
+// JSON reader takes without loss.
+func appendProject(text []byte, project string) []byte {
+	if n, err := strconv.ParseInt(project, 10, 54); err == nil && strconv.FormatInt(n, 10) == project {
+		return append(text, project...)
+	}
+	text, err := jsontext.AppendQuote(text, project)
+	if err != nil {
+		panic("ruleserver: a project's name is not UTF-8: " + err.Error()) // rules.ValidProject
+	}
+	return text
+}
+
+func compress(text []byte) []byte {
+	var buffer bytes.Buffer
+	writer, err := gzip.NewWriterLevel(&buffer, gzip.BestSpeed)
+	if err != nil {
+		panic("ruleserver: gzip: " + err.Error())
+	}
+	if _, err := writer.Write(text); err != nil {
+		panic("ruleserver: gzip: " + err.Error())
+	}
+	if err := writer.Close(); err != nil {
+		panic("ruleserver: gzip: " + err.Error())
+	}
+	return buffer.Bytes()
+}

@@ -1,0 +1,108 @@
+package ruleserver
+
+import (
+	"github.com/prometheus/client_golang/prometheus"
+
+	"pilotfish/internal/ruleserver/executor"
+)
+
+// metrics are the server's, on a registry of its own. What the executor counts
+// is read from one snapshot at each scrape, so that it always adds up.
+type metrics struct {
+	jobs            *prometheus.CounterVec
+	wait, execution *prometheus.HistogramVec
+}
+
+func newMetrics(registry prometheus.Registerer, load func() executor.Load) *metrics {
+	m := &metrics{
+		jobs: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "ruleserver_jobs_completed_total",
+			Help: "Jobs that ended, prefetches aside.",
+		}, []string{"priority", "outcome"}),
+		wait: prometheus.NewHistogramVec(prometheus.HistogramOpts{
+			Name:    "ruleserver_wait_seconds",
+			Help:    "Time from a job's reception to the start of its first joblet.",
+			Buckets: []float64{.001, .01, .1, .5, 1, 2.5, 5, 10, 30, 60, 120, 240, 600},
+		}, []string{"priority"}),
+		execution: prometheus.NewHistogramVec(prometheus.HistogramOpts{
+			Name:    "ruleserver_execution_seconds",
+			Help:    "Time from the start of a job's first joblet to the end of its last.",
+			Buckets: []float64{.001, .01, .1, .5, 1, 2.5, 5, 10, 30, 60, 300, 1800, 7200},
+		}, []string{"priority"}),
+	}
+	for _, p := range executor.Priorities() {
+		for _, o := range []Outcome{OK, Failed, Cancelled, Timeout} {
+			m.jobs.WithLabelValues(p.String(), string(o))
+		}
+		m.wait.WithLabelValues(p.String())
+		m.execution.WithLabelValues(p.String())
+	}
+	registry.MustRegister(m.jobs, m.wait, m.execution, newLoadCollector(load))
+	return m
+}
+
+// observe counts a job that ended.
+func (m *metrics) observe(r Record) {
+	if r.Prefetch || r.Outcome == Rejected {
+		return
+	}
+	m.jobs.WithLabelValues(r.Priority, string(r.Outcome)).Inc()
+	if r.Facts.Started {
+		m.wait.WithLabelValues(r.Priority).Observe(r.Facts.Wait.Seconds())
+	}
+	if r.Status == 200 {
+		m.execution.WithLabelValues(r.Priority).Observe(r.Facts.Execution.Seconds())
+	}
+}
+
+// loadCollector turns one snapshot of the load into metrics.
+type loadCollector struct {
+	load func() executor.Load
+
+	stalled, running, cores, busy, started, completed, fetches, evictions *prometheus.Desc
+}
+
+func newLoadCollector(load func() executor.Load) *loadCollector {
+	describe := func(name, help string, labels ...string) *prometheus.Desc {
+		return prometheus.NewDesc("ruleserver_"+name, help, labels, nil)
+	}
+	return &loadCollector{
+		load:      load,
+		stalled:   describe("stalled_joblets", "Joblets that are ready and wait for a core.", "priority"),
+		running:   describe("jobs_running", "Jobs and prefetches received and not finished, less those whose next joblet is stalled.", "priority"),
+		cores:     describe("cores", "Joblets that can run at the same time."),
+		busy:      describe("cores_busy", "Joblets that run."),
+		started:   describe("joblets_started_total", "Joblets that started.", "priority", "kind"),
+		completed: describe("joblets_completed_total", "Joblets that ended, failed ones included.", "priority", "kind"),
+		fetches:   describe("fetches_total", "Fetches of a project's data that started."),
+		evictions: describe("evictions_total", "Results evicted from the cache to make room."),
+	}
+}
+
+func (c *loadCollector) Describe(descs chan<- *prometheus.Desc) {
+	prometheus.DescribeByCollect(c, descs)
+}
+
+func (c *loadCollector) Collect(out chan<- prometheus.Metric) {
+	gauge := func(d *prometheus.Desc, value int, labels ...string) {
+		out <- prometheus.MustNewConstMetric(d, prometheus.GaugeValue, float64(value), labels...)
+	}
+	counter := func(d *prometheus.Desc, value uint64, labels ...string) {
+		out <- prometheus.MustNewConstMetric(d, prometheus.CounterValue, float64(value), labels...)
+	}
+	load := c.load()
+	var fetches uint64
+	for _, p := range executor.Priorities() {
+		gauge(c.stalled, load.Stalled[p], p.String())
+		gauge(c.running, load.Running[p], p.String())
+		for _, k := range executor.Kinds() {
+			counter(c.started, load.Totals.Started[p][k], p.String(), k.String())
+			counter(c.completed, load.Totals.Completed[p][k], p.String(), k.String())
+		}
+		fetches += load.Totals.Started[p][executor.FeedSource]
+	}
+	gauge(c.cores, load.Cores)
+	gauge(c.busy, load.Busy)
+	counter(c.fetches, fetches)
+	counter(c.evictions, load.Totals.Evictions)
+}
