@@ -43,11 +43,11 @@ func BenchmarkWildPick(b *testing.B) {
 	}
 }
 
-func benchmarkPick(b *testing.B, name string, n int, make func(*rand.Rand, int) []View) {
+func benchmarkPick(b *testing.B, name string, n int, build func(*rand.Rand, int) []View) {
 	policy, err := New(name)
 	require.NoError(b, err)
 	rng := rand.New(rand.NewPCG(1, 2))
-	views := make(rng, n)
+	views := build(rng, n)
 	job := Job{Fetch: 5, Busy: 0.7, Homes: 2}
 	b.ReportAllocs()
 	for b.Loop() {
