@@ -33,44 +33,44 @@ const (
 // default; the zero Config is the thesis's day in production.
 type Config struct {
 	// Seed selects one of the many workloads that fit the description.
-	Seed uint64
+	Seed uint64 `yaml:"seed"`
 	// Pattern defaults to Schedules.
-	Pattern Pattern
+	Pattern Pattern `yaml:"pattern"`
 	// Jobs is the exact number of jobs; the default is the thesis's 2,879,676.
-	Jobs int
+	Jobs int `yaml:"jobs"`
 	// Duration is the time from 0 in which all jobs are sent, in seconds; a day by default.
-	Duration float64
+	Duration float64 `yaml:"duration"`
 	// StartHour is the hour of the day at time zero, 0 to 23.
-	StartHour int
+	StartHour int `yaml:"start_hour"`
 	// Submitters is how many submitters there are; each job comes from one at
 	// random. Default 40.
-	Submitters int
+	Submitters int `yaml:"submitters"`
 	// HighShare is the share of high jobs, prefetches included. Default 0.2,
 	// an assumption: the thesis gives no share, only that most jobs are low.
-	HighShare float64
+	HighShare float64 `yaml:"high_share"`
 	// Static leaves the data of every project as it is, as in the thesis's
 	// experiments (7.4.1). Otherwise imports change it.
-	Static bool
+	Static bool `yaml:"static"`
 
 	// Projects is the size of the population. For Schedules it is 0: there are
 	// as many as it takes to make the jobs. Otherwise the default is 1000.
-	Projects int
+	Projects int `yaml:"projects"`
 	// Gap is between the jobs of a SingleBurst, in seconds. Default 1.
-	Gap float64
+	Gap float64 `yaml:"gap"`
 	// BurstJobs are sent at once by OnOff. Default 20.
-	BurstJobs int
+	BurstJobs int `yaml:"burst_jobs"`
 	// Pause is between the bursts of OnOff, in seconds. Default 30.
-	Pause float64
+	Pause float64 `yaml:"pause"`
 
 	// Population, Schedule and Session shape what is drawn.
-	Population PopulationConfig
-	Schedule   ScheduleConfig
-	Session    SessionConfig
+	Population PopulationConfig `yaml:"population"`
+	Schedule   ScheduleConfig   `yaml:"schedule"`
+	Session    SessionConfig    `yaml:"session"`
 
 	// LowTimeouts and HighTimeouts are set on every job of that priority.
 	// Defaults: 240, 1800 and 3600 s, and 60, 600 and 600 s.
-	LowTimeouts  trace.Timeouts
-	HighTimeouts trace.Timeouts
+	LowTimeouts  trace.Timeouts `yaml:"low_timeouts"`
+	HighTimeouts trace.Timeouts `yaml:"high_timeouts"`
 }
 
 // The thesis's day: the jobs left of the capture (the thesis, 8.1.1).

@@ -17,42 +17,53 @@ const firstID = 10_001
 
 // PopulationConfig shapes the projects. Spreads are standard deviations of
 // logarithms. The zero value of each field means its default; the defaults
-// are calibrated on the production rows of the thesis's tables 4 and 5.
+// are calibrated on the production rows of the thesis's tables 4 and 5, with
+// 14 upstreams of 16 cores.
 type PopulationConfig struct {
-	// Bytes and BytesSpread give the size of a project's data: median 4 MB,
-	// spread 2, so from hundreds of items to millions. MaxBytes is 8 GB.
-	Bytes, BytesSpread, MaxBytes float64
+	// Bytes is the median size of a project's data: 4 MB, with a spread of 2
+	// and at most 8 GB, so from hundreds of items to millions.
+	Bytes       float64 `yaml:"bytes"`
+	BytesSpread float64 `yaml:"bytes_spread"`
+	MaxBytes    float64 `yaml:"max_bytes"`
 	// FetchRate is how many bytes one core-second fetches: 25 MB.
-	// FetchSpread, 0.4, sets projects of equal size apart.
-	FetchRate, FetchSpread float64
+	FetchRate float64 `yaml:"fetch_rate"`
+	// FetchSpread sets the rates of projects apart: 0.4.
+	FetchSpread float64 `yaml:"fetch_spread"`
 
-	// Channels and ChannelsSpread give a project's export channels: median 3,
-	// spread 1.2, at most MaxChannels, 400. ChannelsBySize, 0.3, is the
-	// correlation with the logarithm of the size.
-	Channels, ChannelsSpread, ChannelsBySize float64
-	MaxChannels                              int
+	// Channels is the median number of a project's export channels: 3, with a
+	// spread of 1.2 and at most 400.
+	Channels       float64 `yaml:"channels"`
+	ChannelsSpread float64 `yaml:"channels_spread"`
+	MaxChannels    int     `yaml:"max_channels"`
+	// ChannelsBySize is how their logarithm correlates with the size's: 0.3.
+	ChannelsBySize float64 `yaml:"channels_by_size"`
 	// SharedSets is how many sets of shared rules a project has at most, 3;
-	// one in SharedSets+1 projects has none. Shared is the work of a set as a
-	// share of the median channel's: 0.5.
-	SharedSets int
-	Shared     float64
+	// one in SharedSets+1 projects has none.
+	SharedSets int `yaml:"shared_sets"`
+	// Shared is the work of a set as a share of a channel's: 0.5.
+	Shared float64 `yaml:"shared"`
 
-	// Work and WorkSpread give the core-seconds of a channel's rules and
-	// output in a project of median size: median 0.12, spread 1.3. Work grows
-	// in proportion with the size, to MaxWork, 1800, at most. Output is
-	// OutputShare of it, 0.2.
-	Work, WorkSpread, MaxWork, OutputShare float64
-	// View is the core-seconds of a high job in a project of median size,
-	// 0.12, and ViewBySize, 0.85, the power of the size with which it grows:
-	// a page shows no more of a large feed than of a small one.
-	View, ViewBySize float64
+	// Work is the median core-seconds of a channel's operators and output in
+	// a project of median size: 0.07, with a spread of 1.5. It grows in
+	// proportion with the size, to 1800 at most.
+	Work       float64 `yaml:"work"`
+	WorkSpread float64 `yaml:"work_spread"`
+	MaxWork    float64 `yaml:"max_work"`
+	// OutputShare is the output's share of it: 0.2.
+	OutputShare float64 `yaml:"output_share"`
+	// View is the median core-seconds of a high job in a project of median
+	// size: 0.18. It grows with the size to the power ViewBySize, 0.85: a page
+	// shows no more of a large feed than of a small one.
+	View       float64 `yaml:"view"`
+	ViewBySize float64 `yaml:"view_by_size"`
 
-	// MaxDemand is the cores that one project may keep busy on average:
-	// 2. Nobody exports a huge feed to hundreds of channels every quarter of an
+	// MaxDemand is the cores that one project may keep busy on average: 4.
+	// Nobody exports a huge feed to hundreds of channels every quarter of an
 	// hour: such a project runs less often, then to fewer channels.
-	MaxDemand float64
-	// PopularitySpread, 1.5, is how much more people work on some projects than on others.
-	PopularitySpread float64
+	MaxDemand float64 `yaml:"max_demand"`
+	// PopularitySpread is how much more people work on some projects than on
+	// others: 1.5.
+	PopularitySpread float64 `yaml:"popularity_spread"`
 }
 
 func (c PopulationConfig) withDefaults() PopulationConfig {
@@ -67,13 +78,13 @@ func (c PopulationConfig) withDefaults() PopulationConfig {
 	orDefault(&c.MaxChannels, 400)
 	orDefault(&c.SharedSets, 3)
 	orDefault(&c.Shared, 0.5)
-	orDefault(&c.Work, 0.12)
-	orDefault(&c.WorkSpread, 1.3)
+	orDefault(&c.Work, 0.07)
+	orDefault(&c.WorkSpread, 1.5)
 	orDefault(&c.MaxWork, 1800)
 	orDefault(&c.OutputShare, 0.2)
-	orDefault(&c.View, 0.12)
+	orDefault(&c.View, 0.18)
 	orDefault(&c.ViewBySize, 0.85)
-	orDefault(&c.MaxDemand, 2)
+	orDefault(&c.MaxDemand, 4)
 	orDefault(&c.PopularitySpread, 1.5)
 	return c
 }

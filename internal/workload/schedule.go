@@ -27,23 +27,28 @@ func slower(p float64) float64 {
 }
 
 // ScheduleConfig shapes when projects run and how fast their channels follow
-// each other. The zero value of each field means its default.
+// each other. Spreads are standard deviations of logarithms. The zero value of
+// each field means its default.
 type ScheduleConfig struct {
-	// Hours weighs the hours of the day; by default 64 to 100.
-	Hours Hours
+	// Hours weighs the hours of the day; by default from 64 to 100.
+	Hours Hours `yaml:"hours"`
 	// Round is the share of projects due on the quarter of an hour: 0.3.
-	Round float64
-	// Delay and DelaySpread give the time from the firing to the first job,
-	// in which the import runs: median 20 s, spread 1.
-	Delay, DelaySpread float64
-	// Pace and PaceSpread give the time from one channel's job to the next:
-	// median 2 s, spread 1. MaxWindow, 600 s, bounds that of all channels.
-	Pace, PaceSpread, MaxWindow float64
+	Round float64 `yaml:"round"`
+	// Delay is the median time from the firing to the first job, in which the
+	// import runs: 20 s, with a spread of 1.
+	Delay       float64 `yaml:"delay"`
+	DelaySpread float64 `yaml:"delay_spread"`
+	// Pace is the median time from one channel's job to the next: 8 s, with a
+	// spread of 1. Worker servers bound it, and MaxWindow, 900 s, bounds the
+	// time for all channels.
+	Pace       float64 `yaml:"pace"`
+	PaceSpread float64 `yaml:"pace_spread"`
+	MaxWindow  float64 `yaml:"max_window"`
 	// Imports is the chance that a firing imports new data: 0.3. One whose
 	// period is a day always does.
-	Imports float64
+	Imports float64 `yaml:"imports"`
 	// JobSpread is how much two jobs of one channel differ: 0.3.
-	JobSpread float64
+	JobSpread float64 `yaml:"job_spread"`
 }
 
 func (c ScheduleConfig) withDefaults() ScheduleConfig {
@@ -51,9 +56,9 @@ func (c ScheduleConfig) withDefaults() ScheduleConfig {
 	orDefault(&c.Round, 0.3)
 	orDefault(&c.Delay, 20)
 	orDefault(&c.DelaySpread, 1)
-	orDefault(&c.Pace, 2)
+	orDefault(&c.Pace, 8)
 	orDefault(&c.PaceSpread, 1)
-	orDefault(&c.MaxWindow, 600)
+	orDefault(&c.MaxWindow, 900)
 	orDefault(&c.Imports, 0.3)
 	orDefault(&c.JobSpread, 0.3)
 	return c

@@ -7,24 +7,29 @@ import (
 	"pilotfish/pkg/trace"
 )
 
-// SessionConfig shapes what people do. The zero value of each field means its
-// default.
+// SessionConfig shapes what people do. Spreads are standard deviations of
+// logarithms. The zero value of each field means its default.
 type SessionConfig struct {
 	// Hours weighs the hours of the day; office hours by default.
-	Hours Hours
-	// Jobs and JobsSpread give how many jobs follow a session's prefetch:
-	// median 6, spread 1, at most MaxJobs, 200.
-	Jobs, JobsSpread float64
-	MaxJobs          int
-	// Think and ThinkSpread give the time between two jobs: median 15 s, spread 1.
-	Think, ThinkSpread float64
+	Hours Hours `yaml:"hours"`
+	// Jobs is the median number of jobs that follow a session's prefetch: 6,
+	// with a spread of 1 and at most 200.
+	Jobs       float64 `yaml:"jobs"`
+	JobsSpread float64 `yaml:"jobs_spread"`
+	MaxJobs    int     `yaml:"max_jobs"`
+	// Think is the median time between two jobs: 15 s, with a spread of 1.
+	Think       float64 `yaml:"think"`
+	ThinkSpread float64 `yaml:"think_spread"`
 	// Chained is the chance that a job after the first waits for the one
-	// before, which the web backend sent Chain seconds ago: 0.17 and 0.2 s. It
-	// makes 15 % of all high jobs (the thesis, 7.4.7).
-	Chained, Chain float64
-	// WorkSpread, 1.1, is how much the work of jobs on equal projects differs;
-	// MaxWork, 430 core-seconds, bounds it.
-	WorkSpread, MaxWork float64
+	// before: 0.17, which makes 15 % of all high jobs (the thesis, 7.4.7).
+	Chained float64 `yaml:"chained"`
+	// Chain is how long after that one such a job is due: 0.2 s, as the web
+	// backend sends both.
+	Chain float64 `yaml:"chain"`
+	// WorkSpread is how much jobs on equal projects differ: 1.6. MaxWork, 430
+	// core-seconds, bounds them.
+	WorkSpread float64 `yaml:"work_spread"`
+	MaxWork    float64 `yaml:"max_work"`
 }
 
 func (c SessionConfig) withDefaults() SessionConfig {
@@ -36,7 +41,7 @@ func (c SessionConfig) withDefaults() SessionConfig {
 	orDefault(&c.ThinkSpread, 1)
 	orDefault(&c.Chained, 0.17)
 	orDefault(&c.Chain, 0.2)
-	orDefault(&c.WorkSpread, 1.1)
+	orDefault(&c.WorkSpread, 1.6)
 	orDefault(&c.MaxWork, 430)
 	return c
 }
