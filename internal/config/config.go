@@ -9,6 +9,8 @@ type Config struct {
 	// Listen is where submitters post jobs; Admin is where operators look.
 	Listen string `yaml:"listen"`
 	Admin  string `yaml:"admin"`
+	// Hosts are names that may stand in the Host header besides this machine's own.
+	Hosts []string `yaml:"hosts"`
 
 	Discovery Discovery `yaml:"discovery"`
 	Reports   Reports   `yaml:"reports"`
@@ -24,10 +26,55 @@ type Config struct {
 	Debug     Debug     `yaml:"debug"`
 }
 
-// Discovery says where the upstreams come from.
+// Discovery says where the upstreams come from: exactly one of Static, File,
+// DNS and Consul.
 type Discovery struct {
 	// Static is a fixed list of host:port.
 	Static []string `yaml:"static"`
+	File   *File    `yaml:"file"`
+	DNS    *DNS     `yaml:"dns"`
+	Consul *Consul  `yaml:"consul"`
+
+	// KeepLast is how long an empty answer must be repeated before it is
+	// believed; one that lacks more than half, a third of it.
+	KeepLast time.Duration `yaml:"keep_last"`
+	// Snapshot is a file that keeps the last set over a restart.
+	Snapshot string `yaml:"snapshot"`
+}
+
+// File lists the upstreams, one to a line or as JSON.
+type File struct {
+	Path     string        `yaml:"path"`
+	Interval time.Duration `yaml:"interval"`
+}
+
+// DNS is a name that has the upstreams as its records.
+type DNS struct {
+	Name     string        `yaml:"name"`
+	Record   string        `yaml:"record"`
+	Port     int           `yaml:"port"`
+	Interval time.Duration `yaml:"interval"`
+}
+
+// Consul is a service whose passing instances are the upstreams.
+type Consul struct {
+	Address    string        `yaml:"address"`
+	Service    string        `yaml:"service"`
+	Tag        string        `yaml:"tag"`
+	Datacenter string        `yaml:"datacenter"`
+	Namespace  string        `yaml:"namespace"`
+	TokenFile  string        `yaml:"token_file"`
+	TLS        TLS           `yaml:"tls"`
+	Stale      bool          `yaml:"stale"`
+	Wait       time.Duration `yaml:"wait"`
+}
+
+// TLS is how to reach a Consul agent by https.
+type TLS struct {
+	CAFile     string `yaml:"ca_file"`
+	CertFile   string `yaml:"cert_file"`
+	KeyFile    string `yaml:"key_file"`
+	ServerName string `yaml:"server_name"`
 }
 
 // Reports says how upstreams are asked about themselves.
@@ -47,6 +94,7 @@ type Names struct {
 	CoresBusy string `yaml:"cores_busy"`
 	Completed string `yaml:"completed"`
 	Wait      string `yaml:"wait"`
+	Execution string `yaml:"execution"`
 	Response  string `yaml:"response"`
 }
 
@@ -101,8 +149,7 @@ type Queue struct {
 
 // Stream bounds the answers.
 type Stream struct {
-	// Idle is how long an answer may say nothing when the job names no
-	// stream timeout.
+	// Idle is how long an upstream may keep silent amid an answer.
 	Idle time.Duration `yaml:"idle"`
 	// ExplainHeaders adds headers about the decision.
 	ExplainHeaders bool `yaml:"explain_headers"`
@@ -128,8 +175,9 @@ type Debug struct {
 // Default is the configuration of an empty file.
 func Default() Config {
 	return Config{
-		Listen: "127.0.0.1:8080",
-		Admin:  "127.0.0.1:9180",
+		Listen:    "127.0.0.1:8080",
+		Admin:     "127.0.0.1:9180",
+		Discovery: Discovery{KeepLast: 30 * time.Second},
 		Reports: Reports{
 			Interval:    5 * time.Second,
 			Timeout:     2 * time.Second,
@@ -152,11 +200,11 @@ func Default() Config {
 		Retry: Retry{
 			Attempts:       3,
 			ConnectTimeout: time.Second,
-			FirstByte:      10 * time.Minute,
+			FirstByte:      5 * time.Minute,
 			Budget:         0.2,
 		},
 		Queue:    Queue{Jobs: 1000, Bytes: 256 << 20, Wait: 10 * time.Second},
-		Stream:   Stream{Idle: 5 * time.Minute},
+		Stream:   Stream{Idle: 3 * time.Hour},
 		Shutdown: Shutdown{Grace: 2 * time.Minute},
 		Log:      Log{Level: "info"},
 	}

@@ -31,9 +31,7 @@ func (c *Config) faults() []fault {
 	if c.Listen == c.Admin {
 		f.add("admin", "%s is taken by listen", c.Admin)
 	}
-	for i, a := range c.Discovery.Static {
-		f.upstream(fmt.Sprintf("discovery.static[%d]", i), a)
-	}
+	f.discovery(&c.Discovery)
 	f.positive("reports.interval", c.Reports.Interval)
 	f.positive("reports.timeout", c.Reports.Timeout)
 	f.path("reports.metrics_path", c.Reports.MetricsPath)
@@ -74,6 +72,31 @@ func (c *Config) faults() []fault {
 }
 
 type faults []fault
+
+func (f *faults) discovery(d *Discovery) {
+	sources := 0
+	for _, given := range []bool{len(d.Static) > 0, d.File != nil, d.DNS != nil, d.Consul != nil} {
+		if given {
+			sources++
+		}
+	}
+	if sources != 1 {
+		f.add("discovery", "exactly one of static, file, dns and consul must say where the upstreams are, not %d of them", sources)
+	}
+	for i, a := range d.Static {
+		f.upstream(fmt.Sprintf("discovery.static[%d]", i), a)
+	}
+	if d.File != nil && d.File.Path == "" {
+		f.add("discovery.file.path", "a path is required")
+	}
+	if d.DNS != nil && d.DNS.Name == "" {
+		f.add("discovery.dns.name", "a name is required")
+	}
+	if d.Consul != nil && d.Consul.Service == "" {
+		f.add("discovery.consul.service", "a service is required")
+	}
+	f.positive("discovery.keep_last", d.KeepLast)
+}
 
 func (f *faults) add(key, format string, args ...any) {
 	*f = append(*f, fault{key, fmt.Sprintf(format, args...)})

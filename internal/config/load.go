@@ -32,7 +32,11 @@ func (e *Error) Error() string {
 // Load reads a configuration file over the defaults and checks it. All that
 // is wrong with its values is reported, joined; of a file that is not YAML or
 // has unknown keys, the first fault.
-func Load(path string) (Config, error) {
+func Load(path string) (Config, error) { return LoadOver(path, func(*Config) {}) }
+
+// LoadOver is Load with a change laid over what the file says, before it is
+// checked: what a command line overrides need not be right in the file.
+func LoadOver(path string, overlay func(*Config)) (Config, error) {
 	f, err := os.Open(path)
 	if err != nil {
 		return Config{}, err
@@ -45,11 +49,10 @@ func Load(path string) (Config, error) {
 	if len(text) > maxFile {
 		return Config{}, &Error{File: path, Text: fmt.Sprintf("the file is larger than %d bytes", maxFile)}
 	}
-	return Parse(path, text)
+	return parse(path, text, overlay)
 }
 
-// Parse is Load of a file's text; name is the file's name in errors.
-func Parse(name string, text []byte) (Config, error) {
+func parse(name string, text []byte, overlay func(*Config)) (Config, error) {
 	c := Default()
 	dec := yaml.NewDecoder(bytes.NewReader(text), yaml.Strict())
 	if err := dec.Decode(&c); err != nil && !errors.Is(err, io.EOF) {
@@ -58,6 +61,7 @@ func Parse(name string, text []byte) (Config, error) {
 	if err := dec.Decode(new(any)); !errors.Is(err, io.EOF) {
 		return Config{}, &Error{File: name, Text: "the file holds more than one document"}
 	}
+	overlay(&c)
 	var faults []error
 	for _, f := range c.faults() {
 		line, column := place(text, f.key)

@@ -1,0 +1,83 @@
+package main
+
+import (
+	"io"
+
+	"go.uber.org/zap"
+	"go.uber.org/zap/zapcore"
+
+	"pilotfish/internal/proxy"
+)
+
+// newLogger writes JSON lines, so that no input can forge one.
+func newLogger(w io.Writer, level string) (*zap.Logger, zap.AtomicLevel, error) {
+	at, err := zap.ParseAtomicLevel(level)
+	if err != nil {
+		return nil, at, err
+	}
+	enc := zap.NewProductionEncoderConfig()
+	enc.EncodeTime = zapcore.ISO8601TimeEncoder
+	core := zapcore.NewCore(zapcore.NewJSONEncoder(enc), zapcore.Lock(zapcore.AddSync(w)), at)
+	return zap.New(core), at, nil
+}
+
+// logJob writes a job's one line.
+func logJob(log *zap.Logger, r *proxy.Record) {
+	line := log.Check(zap.InfoLevel, "job")
+	if line == nil {
+		return
+	}
+	fields := []zap.Field{
+		zap.String("session", r.Facts.Session.String()),
+		zap.String("project", r.Facts.Project.String()),
+		zap.Stringer("priority", r.Facts.Priority),
+		zap.String("outcome", string(r.Outcome)),
+		zap.Int("status", r.Status),
+		zap.Array("attempts", attempts(r.Attempts)),
+		zap.Float64("queue_seconds", r.Queued.Seconds()),
+		zap.Float64("ttfb_seconds", r.TTFB.Seconds()),
+		zap.Float64("total_seconds", r.Total.Seconds()),
+		zap.Int64("body_bytes", r.Body),
+		zap.Int64("answer_bytes", r.Bytes),
+		zap.String("answer", string(r.Answer)),
+	}
+	if r.Reason != "" {
+		fields = append(fields, zap.String("reason", r.Reason))
+	}
+	if r.Unkept {
+		fields = append(fields, zap.Bool("replay_disabled", true))
+	}
+	if r.Err != nil {
+		fields = append(fields, zap.Error(r.Err))
+	}
+	line.Write(fields...)
+}
+
+// attempts are the upstreams tried, each with what speaks for the choice.
+type attempts []proxy.Attempt
+
+func (as attempts) MarshalLogArray(enc zapcore.ArrayEncoder) error {
+	for i := range as {
+		if err := enc.AppendObject((*attempt)(&as[i])); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+type attempt proxy.Attempt
+
+func (a *attempt) MarshalLogObject(enc zapcore.ObjectEncoder) error {
+	enc.AddString("upstream", a.Upstream)
+	enc.AddString("outcome", a.Outcome.String())
+	enc.AddString("cache", a.Cache.String())
+	enc.AddString("why", (*proxy.Attempt)(a).Why())
+	enc.AddFloat64("seconds", (a.End - a.Start).Seconds())
+	if a.Repeated {
+		enc.AddBool("repeated", true)
+	}
+	if a.Err != nil {
+		enc.AddString("error", a.Err.Error())
+	}
+	return nil
+}

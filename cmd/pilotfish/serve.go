@@ -1,0 +1,121 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"os"
+	"os/signal"
+	"syscall"
+
+	"go.uber.org/zap"
+
+	"pilotfish/internal/config"
+)
+
+type serveCommand struct {
+	Config         string   `type:"path" placeholder:"FILE" help:"Configuration file; SIGHUP reads it again."`
+	Upstream       []string `sep:"none" placeholder:"HOST:PORT" help:"An upstream; repeat for more. Replaces the file's discovery."`
+	Listen         string   `placeholder:"HOST:PORT" help:"Where submitters post jobs; default 127.0.0.1:8080."`
+	Admin          string   `placeholder:"HOST:PORT" help:"Where operators look; default 127.0.0.1:9180."`
+	ExplainHeaders bool     `help:"Add headers about the decision to each answer."`
+}
+
+// load reads the file, if there is one, and lays the flags over it.
+func (c *serveCommand) load() (config.Config, error) {
+	if c.Config == "" && len(c.Upstream) == 0 {
+		return config.Config{}, errors.New("no upstreams: name them with --upstream HOST:PORT, or a file with --config")
+	}
+	cfg := config.Default()
+	if c.Config != "" {
+		var err error
+		if cfg, err = config.LoadOver(c.Config, c.overlay); err != nil {
+			return cfg, err
+		}
+		return cfg, nil
+	}
+	c.overlay(&cfg)
+	return cfg, cfg.Check()
+}
+
+// overlay lays the flags that were given over a configuration.
+func (c *serveCommand) overlay(cfg *config.Config) {
+	if len(c.Upstream) > 0 {
+		keep := cfg.Discovery.KeepLast
+		cfg.Discovery = config.Discovery{Static: c.Upstream, KeepLast: keep}
+	}
+	if c.Listen != "" {
+		cfg.Listen = c.Listen
+	}
+	if c.Admin != "" {
+		cfg.Admin = c.Admin
+	}
+	cfg.Stream.ExplainHeaders = cfg.Stream.ExplainHeaders || c.ExplainHeaders
+}
+
+func (c *serveCommand) Run(s streams) error {
+	cfg, err := c.load()
+	if err != nil {
+		return err
+	}
+	log, level, err := newLogger(s.err, cfg.Log.Level)
+	if err != nil {
+		return err
+	}
+	side, err := newSidecar(&cfg, log, level)
+	if err != nil {
+		return err
+	}
+	jobs, err := listen(cfg.Listen, "--listen")
+	if err != nil {
+		return err
+	}
+	defer jobs.Close()
+	admins, err := listen(cfg.Admin, "--admin")
+	if err != nil {
+		return err
+	}
+	defer admins.Close()
+
+	ctx, cancel := context.WithCancel(context.Background())
+	defer cancel()
+	stop := make(chan os.Signal, 2)
+	signal.Notify(stop, syscall.SIGTERM, syscall.SIGINT)
+	defer signal.Stop(stop)
+	hup := make(chan os.Signal, 1)
+	signal.Notify(hup, syscall.SIGHUP)
+	defer signal.Stop(hup)
+	log.Info("serving", zap.Stringer("jobs", jobs.Addr()), zap.Stringer("admin", admins.Addr()),
+		zap.String("selection", cfg.Selection.Policy), zap.String("overload", cfg.Overload.Policy))
+
+	ended := make(chan error, 1)
+	go func() { ended <- side.Run(ctx, &cfg, jobs, admins) }()
+	running := cfg
+	for {
+		select {
+		case err := <-ended:
+			return err
+		case <-hup:
+			c.reload(side, &running)
+		case sig := <-stop:
+			if ctx.Err() != nil {
+				return errors.New("stopped by a second " + sig.String())
+			}
+			cancel()
+		}
+	}
+}
+
+// reload applies the file again; a bad one changes nothing.
+func (c *serveCommand) reload(side *sidecar, running *config.Config) {
+	cfg, err := c.load()
+	if err == nil {
+		err = side.reload(running, &cfg)
+	}
+	side.metrics.Reloaded(err == nil)
+	if err != nil {
+		side.log.Error("the configuration was not reloaded", zap.Error(err))
+		return
+	}
+	*running = cfg
+	side.log.Info("the configuration was reloaded")
+}

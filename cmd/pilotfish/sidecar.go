@@ -1,0 +1,240 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"net"
+	"net/http"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"go.uber.org/zap"
+
+	"pilotfish/internal/admin"
+	"pilotfish/internal/admission"
+	"pilotfish/internal/balancer"
+	"pilotfish/internal/breaker"
+	"pilotfish/internal/config"
+	"pilotfish/internal/metrics"
+	"pilotfish/internal/pool"
+	"pilotfish/internal/proxy"
+	"pilotfish/pkg/overload"
+	"pilotfish/pkg/selection"
+)
+
+// sidecar is the whole program, put together. What lives as long as the
+// process is here; what a reload replaces is in generation.
+type sidecar struct {
+	log      *zap.Logger
+	level    zap.AtomicLevel
+	metrics  *metrics.Metrics
+	breakers *breaker.Set
+	balancer *balancer.Balancer
+	stopping atomic.Bool
+
+	mu      sync.Mutex // guards changes of the generation
+	current atomic.Pointer[generation]
+	running context.Context // of Run; nil before
+}
+
+// newSidecar builds everything that does not yet need a port.
+func newSidecar(cfg *config.Config, log *zap.Logger, level zap.AtomicLevel) (*sidecar, error) {
+	s := &sidecar{log: log, level: level}
+	var err error
+	if s.metrics, err = metrics.New(nil, version); err != nil {
+		return nil, err
+	}
+	s.breakers, err = breaker.New(breaker.Config{
+		Failures: cfg.Breaker.Failures, Open: cfg.Breaker.Open, OpenMax: cfg.Breaker.OpenMax,
+	}, stream(), func(address string, from, to breaker.State) {
+		log.Warn("breaker", zap.String("upstream", address), zap.Stringer("from", from), zap.Stringer("to", to))
+	})
+	if err != nil {
+		return nil, err
+	}
+	if s.balancer, err = s.newBalancer(cfg); err != nil {
+		return nil, err
+	}
+	g, err := s.newGeneration(cfg)
+	if err != nil {
+		return nil, err
+	}
+	s.current.Store(g)
+	s.metrics.SetSource(s.live)
+	return s, nil
+}
+
+// newBalancer builds the pool, the queue and the lock around them.
+func (s *sidecar) newBalancer(cfg *config.Config) (*balancer.Balancer, error) {
+	policy, err := selection.New(cfg.Selection.Policy)
+	if err != nil {
+		return nil, err
+	}
+	detector, err := overload.New(cfg.Overload.Policy, cfg.Overload.Stalled)
+	if err != nil {
+		return nil, err
+	}
+	p, err := pool.New(pool.Config{
+		Policy: policy, Detector: detector, Gate: s.breakers.Gate, Rand: stream(),
+		Stale: 3 * cfg.Reports.Interval,
+	})
+	if err != nil {
+		return nil, err
+	}
+	q, err := admission.New(admission.Config{Jobs: cfg.Queue.Jobs, Bytes: int64(cfg.Queue.Bytes)})
+	if err != nil {
+		return nil, err
+	}
+	return balancer.New(balancer.Config{Pool: p, Queue: q, Wait: cfg.Queue.Wait, Hooks: balancer.Hooks{
+		Queued: s.metrics.QueueEntered,
+		Left:   s.metrics.QueueLeft,
+		Picked: s.metrics.Picked,
+		Joined: func(addresses []string) {
+			s.metrics.Joined(addresses)
+			s.log.Info("upstreams joined", zap.Strings("upstreams", addresses))
+		},
+		Gone: func(addresses []string) {
+			s.metrics.Left(addresses)
+			for _, a := range addresses {
+				s.breakers.Forget(time.Now(), a)
+			}
+			s.log.Info("upstreams left", zap.Strings("upstreams", addresses))
+		},
+	}})
+}
+
+// ServeHTTP takes one request on the job port.
+func (s *sidecar) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	s.current.Load().proxy.ServeHTTP(w, r)
+}
+
+// admin builds what the admin port serves.
+func (s *sidecar) admin(cfg *config.Config) (http.Handler, error) {
+	return admin.New(admin.Config{
+		Metrics: s.metrics.Handler(),
+		Pool:    s.balancer,
+		Ready:   s.ready,
+		Guard:   proxy.NewGuard(cfg.Hosts).Wrap,
+		Pprof:   cfg.Debug.Pprof,
+	})
+}
+
+func (s *sidecar) ready() error {
+	switch {
+	case s.stopping.Load():
+		return errors.New("shutting down")
+	case !s.balancer.Ready():
+		return errors.New("no upstreams are known yet")
+	}
+	return nil
+}
+
+// Run serves both ports until ctx ends, and then lets the accepted jobs
+// finish within the grace time.
+func (s *sidecar) Run(ctx context.Context, cfg *config.Config, jobs, admins net.Listener) error {
+	handler, err := s.admin(cfg)
+	if err != nil {
+		return err
+	}
+	errorLog, err := zap.NewStdLogAt(s.log, zap.WarnLevel)
+	if err != nil {
+		return err
+	}
+	jobServer, err := proxy.NewServer(s, proxy.ServerConfig{ErrorLog: errorLog})
+	if err != nil {
+		return err
+	}
+	adminServer, err := proxy.NewServer(handler, proxy.ServerConfig{ErrorLog: errorLog, Conns: 64})
+	if err != nil {
+		return err
+	}
+	background, cancel := context.WithCancel(context.WithoutCancel(ctx))
+	var wg sync.WaitGroup
+	defer wg.Wait()
+	defer cancel()
+	wg.Go(func() { s.balancer.Run(background) })
+	s.start(background)
+	defer s.current.Load().stop()
+
+	failed := make(chan error, 2)
+	wg.Go(func() { failed <- jobServer.Serve(jobs) })
+	wg.Go(func() { failed <- adminServer.Serve(admins) })
+	select {
+	case err = <-failed:
+	case <-ctx.Done():
+	}
+	s.stopping.Store(true)
+	s.log.Info("shutting down", zap.Duration("grace", cfg.Shutdown.Grace))
+	grace, done := context.WithTimeout(background, cfg.Shutdown.Grace)
+	defer done()
+	err = errors.Join(err, jobServer.Shutdown(grace))
+	short, done := context.WithTimeout(background, time.Second)
+	defer done()
+	_ = adminServer.Shutdown(short) // a scraper that hangs keeps nobody
+	return err
+}
+
+// claim adapts the balancer to what the proxy asks for.
+func (s *sidecar) claim(ctx context.Context, c proxy.Claim) (proxy.Lease, error) {
+	l, err := s.balancer.Claim(ctx, balancer.Request{Request: c.Request, Bytes: c.Bytes, Wait: c.Wait})
+	if err != nil {
+		return proxy.Lease{}, err
+	}
+	return proxy.Lease{
+		Address: l.Upstream().Address, Cache: l.Cache, Cost: l.Cost, Panic: l.Panic, Settler: l,
+	}, nil
+}
+
+// observe turns a job's record into its log line and its metrics.
+func (s *sidecar) observe(r *proxy.Record) {
+	ttfb := r.TTFB
+	if ttfb == 0 {
+		ttfb = -1
+	}
+	s.metrics.JobDone(r.Facts.Priority, outcome(r), ttfb, r.Total)
+	if r.Unkept {
+		s.metrics.ReplayDisabled()
+	}
+	for i := range r.Attempts {
+		s.metrics.AttemptDone(r.Attempts[i].Outcome)
+	}
+	logJob(s.log, r)
+}
+
+// live is what a scrape shows of the moment.
+func (s *sidecar) live(now time.Time) metrics.Live {
+	states := s.balancer.States()
+	live := metrics.Live{Upstreams: make([]metrics.Upstream, len(states))}
+	for i, st := range states {
+		live.Upstreams[i] = metrics.Upstream{
+			Address: st.Address, Eligible: st.Eligible, InFlight: st.InFlight,
+			ReportAge: st.ReportAge, Stalled: st.Stalled, Level: st.Level,
+		}
+		if b, ok := s.breakers.Status(st.Address); ok {
+			live.Upstreams[i].Breaker = uint8(b.State)
+		}
+	}
+	g := s.current.Load()
+	d := g.discovery.Status()
+	live.BodyBytes = g.budget.Used()
+	live.Discovery = metrics.Discovery{Age: -1, Applied: d.Applied, Refused: d.Refused, Failed: d.Failed}
+	if !d.HeardAt.IsZero() {
+		live.Discovery.Age = now.Sub(d.HeardAt)
+	}
+	return live
+}
+
+// stream is a random stream of its own, seeded by the system.
+func stream() *rand.Rand { return rand.New(rand.NewPCG(rand.Uint64(), rand.Uint64())) }
+
+// listen opens a port; key is what changes it.
+func listen(address, flag string) (net.Listener, error) {
+	l, err := net.Listen("tcp", address)
+	if err != nil {
+		return nil, fmt.Errorf("cannot listen on %s: %w; choose another address with %s", address, errors.Unwrap(err), flag)
+	}
+	return l, nil
+}
