@@ -12,9 +12,6 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// wait is as long as a blocking query that sees no change.
-const wait = DefaultConsulWait
-
 func TestConsulScripts(t *testing.T) {
 	noLeader := reply{status: 500, body: "No cluster leader"}
 	for name, c := range map[string]struct {
@@ -24,12 +21,12 @@ func TestConsulScripts(t *testing.T) {
 		err     string // the status's last error
 	}{
 		"follows changes": {
-			replies: []reply{list("10", "b a"), list("11", "a b c").late(5 * time.Second), list("12", "b c").late(time.Second), list("12", "b c").late(wait)},
+			replies: []reply{list("10", "b a"), list("11", "a b c").late(5 * time.Second), list("12", "b c").late(time.Second), list("12", "b c").quiet()},
 			howLong: 3 * time.Minute,
 			want:    "a b | a b c | b c",
 		},
 		"comes up after 20 s": {
-			replies: []reply{{refuse: true}, {refuse: true}, {refuse: true}, {refuse: true}, list("5", "a b"), list("5", "a b").late(wait)},
+			replies: []reply{{refuse: true}, {refuse: true}, {refuse: true}, {refuse: true}, list("5", "a b"), list("5", "a b").quiet()},
 			howLong: time.Minute,
 			want:    "a b",
 		},
@@ -88,37 +85,37 @@ func TestConsulScripts(t *testing.T) {
 			err:     `ask consul: status 302: ""`,
 		},
 		"survives a short null": {
-			replies: []reply{list("10", "a b"), {index: "11", body: "null"}, list("12", "a b c").late(20 * time.Second), list("12", "a b c").late(wait)},
+			replies: []reply{list("10", "a b"), {index: "11", body: "null"}, list("12", "a b c").late(20 * time.Second), list("12", "a b c").quiet()},
 			howLong: 5 * time.Minute,
 			want:    "a b | a b c",
 		},
 		"survives a short emptiness": {
-			replies: []reply{list("10", "a b"), list("11", ""), list("11", "").late(10 * time.Second), list("12", "a b").late(15 * time.Second), list("12", "a b").late(wait)},
+			replies: []reply{list("10", "a b"), list("11", ""), list("11", "").late(10 * time.Second), list("12", "a b").late(15 * time.Second), list("12", "a b").quiet()},
 			howLong: 5 * time.Minute,
 			want:    "a b",
 		},
 		"applies real emptiness": {
-			replies: []reply{list("10", "a b"), list("11", ""), list("11", "").late(30 * time.Second), list("11", "").late(wait)},
+			replies: []reply{list("10", "a b"), list("11", ""), list("11", "").late(30 * time.Second), list("11", "").quiet()},
 			howLong: 5 * time.Minute,
 			want:    "a b | -",
 		},
 		"survives half a list": {
-			replies: []reply{list("10", "a b c d e"), list("11", "a b"), list("12", "a b c d").late(5 * time.Second), list("12", "a b c d").late(wait)},
+			replies: []reply{list("10", "a b c d e"), list("11", "a b"), list("12", "a b c d").late(5 * time.Second), list("12", "a b c d").quiet()},
 			howLong: 5 * time.Minute,
 			want:    "a b c d e | a b c d",
 		},
 		"applies half a list that stays": {
-			replies: []reply{list("10", "a b c d e"), list("11", "a b"), list("11", "a b").late(10 * time.Second), list("11", "a b").late(wait)},
+			replies: []reply{list("10", "a b c d e"), list("11", "a b"), list("11", "a b").late(10 * time.Second), list("11", "a b").quiet()},
 			howLong: 5 * time.Minute,
 			want:    "a b c d e | a b",
 		},
 		"sees the change at 51 after the index went from 100 to 50": {
-			replies: []reply{list("100", "a b"), list("50", "a b").late(30 * time.Second), list("50", "a b"), list("51", "a b c").late(10 * time.Second), list("51", "a b c").late(wait)},
+			replies: []reply{list("100", "a b"), list("50", "a b").late(30 * time.Second), list("50", "a b"), list("51", "a b c").late(10 * time.Second), list("51", "a b c").quiet()},
 			howLong: 5 * time.Minute,
 			want:    "a b | a b c",
 		},
 		"a streamed view says nothing of the leader": {
-			replies: []reply{list("10", "a"), {index: "11", body: entries("a b"), noLeader: true, after: time.Second, headers: map[string]string{"X-Consul-Query-Backend": "streaming"}}, list("11", "a b").late(wait)},
+			replies: []reply{list("10", "a"), {index: "11", body: entries("a b"), noLeader: true, after: time.Second, headers: map[string]string{"X-Consul-Query-Backend": "streaming"}}, list("11", "a b").quiet()},
 			howLong: 2 * time.Minute,
 			want:    "a | a b",
 		},
@@ -141,7 +138,7 @@ func TestConsulAsksAnewAfterTheIndexWentBack(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		a := &agent{replies: []reply{
 			list("100", "a b"), list("50", "a b").late(30 * time.Second),
-			list("50", "a b"), list("51", "a b c").late(10 * time.Second), list("51", "a b c").late(wait),
+			list("50", "a b"), list("51", "a b c").late(10 * time.Second), list("51", "a b c").quiet(),
 		}}
 		all := follow(t, consulOf(t, a, nil), 90*time.Second)
 		assert.Equal(t, "- 100 - 50 51", a.indexes())
@@ -152,7 +149,7 @@ func TestConsulAsksAnewAfterTheIndexWentBack(t *testing.T) {
 
 func TestConsulAsksAnewAfterAnError(t *testing.T) {
 	bubble(t, func(t *testing.T) {
-		a := &agent{replies: []reply{list("100", "a b"), {refuse: true}, list("7", "a b"), list("7", "a b").late(wait)}}
+		a := &agent{replies: []reply{list("100", "a b"), {refuse: true}, list("7", "a b"), list("7", "a b").quiet()}}
 		follow(t, consulOf(t, a, nil), time.Minute)
 		assert.Equal(t, "- 100 - 7", a.indexes())
 	})
@@ -191,7 +188,7 @@ func TestConsulNeverAsksMoreThanAboutOnceASecond(t *testing.T) {
 
 func TestConsulWaitsShorterWhileInDoubt(t *testing.T) {
 	bubble(t, func(t *testing.T) {
-		a := &agent{replies: []reply{list("10", "a b"), list("11", ""), list("11", "").late(30 * time.Second), list("11", "").late(wait)}}
+		a := &agent{replies: []reply{list("10", "a b"), list("11", ""), list("11", "").late(30 * time.Second), list("11", "").quiet()}}
 		follow(t, consulOf(t, a, nil), 2*time.Minute)
 		var waits []string
 		for _, q := range a.asked {
@@ -205,7 +202,7 @@ func TestConsulAsksForWhatIsConfigured(t *testing.T) {
 	token := filepath.Join(t.TempDir(), "token")
 	require.NoError(t, os.WriteFile(token, []byte("s3cret\n"), 0o600))
 	bubble(t, func(t *testing.T) {
-		a := &agent{replies: []reply{list("10", "a"), list("11", "a").late(wait)}}
+		a := &agent{replies: []reply{list("10", "a"), list("11", "a").quiet()}}
 		d := consulOf(t, a, func(c *Config) {
 			c.Consul.Tag, c.Consul.Datacenter, c.Consul.Namespace = "blue", "dc2", "team"
 			c.Consul.TokenFile, c.Consul.Stale, c.Consul.Wait = token, true, 90*time.Second
@@ -222,7 +219,7 @@ func TestConsulAsksForWhatIsConfigured(t *testing.T) {
 func TestConsulReadsTheTokenAgain(t *testing.T) {
 	token := filepath.Join(t.TempDir(), "token")
 	bubble(t, func(t *testing.T) {
-		a := &agent{replies: []reply{list("10", "a"), list("10", "a").late(wait)}}
+		a := &agent{replies: []reply{list("10", "a"), list("10", "a").quiet()}}
 		d := consulOf(t, a, func(c *Config) { c.Consul.TokenFile = token })
 		assert.Empty(t, follow(t, d, 5*time.Second))
 		assert.ErrorContains(t, d.Status().Err, "read consul token: stat "+token)
@@ -234,7 +231,7 @@ func TestConsulReadsTheTokenAgain(t *testing.T) {
 		require.NoError(t, os.WriteFile(token, []byte("one"), 0o600))
 		assert.Equal(t, "a", sets(follow(t, d, time.Minute)))
 		require.NoError(t, os.WriteFile(token, []byte("two"), 0o600))
-		follow(t, d, 2*wait)
+		follow(t, d, 2*DefaultConsulWait)
 		assert.Equal(t, "one", a.asked[0].query.Header.Get("X-Consul-Token"))
 		assert.Equal(t, "two", a.asked[len(a.asked)-1].query.Header.Get("X-Consul-Token"))
 	})

@@ -62,7 +62,7 @@ func TestRunReturnsAtOnceWhenCancelled(t *testing.T) {
 
 func TestOwnAddressIsLeftOut(t *testing.T) {
 	bubble(t, func(t *testing.T) {
-		a := &agent{replies: []reply{list("10", "me a me b"), list("11", "me a").late(time.Second), list("11", "me a").late(wait)}}
+		a := &agent{replies: []reply{list("10", "me a me b"), list("11", "me a").late(time.Second), list("11", "me a").quiet()}}
 		d := consulOf(t, a, func(c *Config) { c.Own = []string{"ME:1"} })
 		assert.Equal(t, "a b | a", sets(follow(t, d, time.Minute)))
 	})
@@ -82,7 +82,7 @@ func TestStatusTellsOfTheAnswers(t *testing.T) {
 		var told []Status
 		a := &agent{replies: []reply{
 			list("10", "a b c"), list("11", "").late(5 * time.Second), {refuse: true},
-			{index: "12", body: `[null,` + entries("a b c")[1:], after: time.Second}, list("12", "a b c").late(wait),
+			{index: "12", body: `[null,` + entries("a b c")[1:], after: time.Second}, list("12", "a b c").quiet(),
 		}}
 		d := consulOf(t, a, func(c *Config) { c.Observe = func(s Status) { told = append(told, s) } })
 		start := time.Now()
@@ -106,7 +106,7 @@ func TestStatusTellsOfTheAnswers(t *testing.T) {
 
 func TestTheReceiverOwnsTheSet(t *testing.T) {
 	bubble(t, func(t *testing.T) {
-		a := &agent{replies: []reply{list("10", "a b"), list("11", "a b c").late(time.Second), list("11", "a b c").late(wait)}}
+		a := &agent{replies: []reply{list("10", "a b"), list("11", "a b c").late(time.Second), list("11", "a b c").quiet()}}
 		d := consulOf(t, a, nil)
 		ctx, cancel := context.WithCancel(t.Context())
 		out, ended := make(chan []pool.Upstream), make(chan error)

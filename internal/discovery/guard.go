@@ -2,6 +2,7 @@ package discovery
 
 import (
 	"fmt"
+	"slices"
 	"time"
 
 	"pilotfish/internal/pool"
@@ -19,7 +20,8 @@ const (
 type GuardConfig struct {
 	// HoldEmpty is for an answer without any upstream; default 30 s.
 	HoldEmpty time.Duration
-	// HoldDrop is for one that lacks more than half of the upstreams; default 10 s.
+	// HoldDrop is for one that lacks many upstreams, or some after a doubt or a
+	// failure; default 10 s.
 	HoldDrop time.Duration
 	// Patience is for a run of doubtful answers that disagree with each other: when it has
 	// lasted so long, the next one that is not empty is believed; default 2 min.
@@ -50,11 +52,11 @@ func (c GuardConfig) withDefaults() (GuardConfig, error) {
 // that restarts, loses its leader or its data answers with errors, with nothing, or with
 // half of the truth, for seconds, and would take the upstreams away that still serve.
 //
-// So an answer that is empty, or that lacks more than half of the last good set,
-// is in doubt. What it adds or changes applies at once, but what it lacks
-// stays, until answers have agreed for the hold: all doubtful in the same way, and none
-// of them bringing back an upstream that the one before lacked. An error tells nothing, and
-// the hold begins anew after it.
+// So an answer that is empty, or that lacks more than half of the last good set, is in
+// doubt; and from then on, as after a failure, so is one that lacks any of it, because a
+// catalogue recovers bit by bit. What a doubtful answer adds or changes applies at
+// once, but what it lacks stays, until answers have agreed for the hold on what is
+// gone. A failure tells nothing, and the hold begins anew after it.
 //
 // Guard is a value without clock, lock or I/O.
 type Guard struct {
@@ -63,10 +65,11 @@ type Guard struct {
 	good    []pool.Upstream // the last set that was believed
 	applied []pool.Upstream // good, or good joined with a doubtful answer
 
+	wary   bool // nothing has been believed since the last doubt or failure
 	doubt  Doubt
 	since  time.Time // the first doubtful answer of this run
 	steady time.Time // since when they agree
-	gone   []string  // what the last one lacks
+	gone   []string  // what of good the last one lacks
 }
 
 // NewGuard returns a guard that knows no set yet. It refuses negative durations.
@@ -91,7 +94,7 @@ func (g *Guard) Restore(set []pool.Upstream) {
 
 // Fail takes note of an answer that did not come: the set stays, and
 // what was in doubt must be confirmed from the start.
-func (g *Guard) Fail() { g.doubt = None }
+func (g *Guard) Fail() { g.doubt, g.wary = None, true }
 
 // Answer takes the arranged set that the source gave at now.
 func (g *Guard) Answer(now time.Time, set []pool.Upstream) Ruling {
@@ -99,9 +102,10 @@ func (g *Guard) Answer(now time.Time, set []pool.Upstream) Ruling {
 	g.judge(now, g.doubtOf(len(set), len(gone)), gone)
 
 	if left := g.left(now); left > 0 {
+		g.wary = true
 		return Ruling{Changed: g.known && g.apply(union(set, g.good)), Doubt: g.doubt, Confirm: left}
 	}
-	g.doubt, g.known, g.good = None, true, set
+	g.doubt, g.wary, g.known, g.good = None, false, true, set
 	return Ruling{Changed: g.apply(set)}
 }
 
@@ -112,7 +116,7 @@ func (g *Guard) doubtOf(n, gone int) Doubt {
 	switch {
 	case n == 0 && (len(g.good) > 0 || !g.known):
 		return Emptiness
-	case 2*gone > len(g.good):
+	case 2*gone > len(g.good), g.wary && gone > 0:
 		return Drop
 	}
 	return None
@@ -123,7 +127,7 @@ func (g *Guard) judge(now time.Time, d Doubt, gone []string) {
 	if g.doubt == None {
 		g.since = now
 	}
-	if d != g.doubt || returned(g.gone, gone) {
+	if d != g.doubt || !slices.Equal(g.gone, gone) {
 		g.steady = now
 	}
 	g.doubt, g.gone = d, gone
@@ -146,17 +150,4 @@ func (g *Guard) apply(set []pool.Upstream) bool {
 	}
 	g.applied = set
 	return true
-}
-
-// returned says whether an address of before is no longer in after. Both are sorted.
-func returned(before, after []string) bool {
-	for _, a := range before {
-		for len(after) > 0 && after[0] < a {
-			after = after[1:]
-		}
-		if len(after) == 0 || after[0] != a {
-			return true
-		}
-	}
-	return false
 }

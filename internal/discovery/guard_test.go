@@ -2,6 +2,7 @@ package discovery
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -60,7 +61,13 @@ func TestGuardScripts(t *testing.T) {
 			0 a b => a b
 			1 ! => a b
 			900 ! => a b
-			901 a => a`,
+			901 a b => a b`,
+		"after a failure any loss waits": `
+			0 a b c => a b c
+			1 ! => a b c
+			2 a b => a b c (drop, 10s)
+			12 a b => a b
+			13 a => a`,
 		"emptiness waits for 30 s": `
 			0 a b => a b
 			1 - => a b (emptiness, 30s)
@@ -78,11 +85,19 @@ func TestGuardScripts(t *testing.T) {
 			1 c => a b c (drop, 10s)
 			2 c d => a b c d (drop, 9s)
 			11 c d => c d`,
-		"recovery ends the doubt": `
+		"recovery bit by bit loses nothing": `
 			0 a b c d => a b c d
 			1 - => a b c d (emptiness, 30s)
-			29 a b => a b
-			60 - => a b (emptiness, 30s)`,
+			29 a => a b c d (drop, 10s)
+			31 a b => a b c d (drop, 10s)
+			34 a b d e => a b c d e (drop, 10s)
+			40 a b c d e => a b c d e
+			41 a b c => a b c`,
+		"recovery that leaves some behind is believed in the end": `
+			0 a b c d => a b c d
+			1 - => a b c d (emptiness, 30s)
+			3 a b c => a b c d (drop, 10s)
+			13 a b c => a b c`,
 		"a failure begins the hold anew": `
 			0 a b => a b
 			1 - => a b (emptiness, 30s)
@@ -96,12 +111,18 @@ func TestGuardScripts(t *testing.T) {
 			10 a b => a b c d e f (drop, 10s)
 			19 a b => a b c d e f (drop, 1s)
 			20 a b => a b`,
-		"after emptiness a drop has its own hold": `
-			0 a b c d e => a b c d e
-			1 - => a b c d e (emptiness, 30s)
-			30 a => a b c d e (drop, 10s)
-			34 a b => a b c d e (drop, 10s)
-			37 a b c => a b c`,
+		"a further loss begins the hold anew": `
+			0 a b c d e f => a b c d e f
+			1 a b => a b c d e f (drop, 10s)
+			10 a => a b c d e f (drop, 10s)
+			19 a => a b c d e f (drop, 1s)
+			20 a => a`,
+		"between emptiness and a drop the hold begins anew": `
+			0 a b => a b
+			1 - => a b (emptiness, 30s)
+			30 x => a b x (drop, 10s)
+			39 - => a b (emptiness, 30s)
+			69 - => -`,
 		"patience ends a quarrel of answers": `
 			0 a b c d e => a b c d e
 			10 a => a b c d e (drop, 10s)
@@ -219,14 +240,29 @@ func TestGuardProperties(t *testing.T) {
 	}
 }
 
-// TestGuardNeverLosesMoreThanHalfUnconfirmed compares with a naive rule: a set
-// that loses more than half may be applied only if the answers of the whole hold before lacked as much.
-func TestGuardNeverLosesMoreThanHalfUnconfirmed(t *testing.T) {
-	type said struct {
-		at  time.Time
-		set int // bit set of upstreams
-		ok  bool
+// said is one answer, as a bit set of upstreams, or a failure.
+type said struct {
+	at  time.Time
+	set int
+	ok  bool
+}
+
+// unbroken is for how long all answers up to the last have been as wanted.
+func unbroken(history []said, wanted func(said) bool) (age time.Duration) {
+	last := history[len(history)-1].at
+	for _, h := range slices.Backward(history) {
+		if !wanted(h) {
+			break
+		}
+		age = last.Sub(h.at)
 	}
+	return age
+}
+
+// TestGuardNeverLosesMoreThanHalfUnconfirmed compares with a naive rule: a set that
+// loses more than half is applied only if the answers of the whole hold before lacked the
+// same, or quarrelled for as long as patience goes.
+func TestGuardNeverLosesMoreThanHalfUnconfirmed(t *testing.T) {
 	rng := seeded()
 	losses := 0
 	for range 2000 {
@@ -259,14 +295,11 @@ func TestGuardNeverLosesMoreThanHalfUnconfirmed(t *testing.T) {
 				if s.set == 0 {
 					hold = DefaultHoldEmpty
 				}
-				for i := len(history) - 1; i >= 0; i-- {
-					h := history[i]
-					require.True(t, h.ok, "a failure within the hold")
-					require.True(t, h.set == 0 || 2*ones(good&^h.set) > ones(good), "an undoubted answer within the hold")
-					if !h.at.After(now.Add(-hold)) {
-						break
-					}
-				}
+				agreeing := unbroken(history, func(h said) bool {
+					return h.ok && good&^h.set == lost && (h.set == 0) == (s.set == 0)
+				})
+				doubtful := unbroken(history, func(h said) bool { return h.ok && good&^h.set != 0 })
+				require.True(t, agreeing >= hold || s.set != 0 && doubtful >= DefaultPatience)
 			}
 			good = s.set
 		}

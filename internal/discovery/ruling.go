@@ -19,7 +19,7 @@ type Doubt uint8
 const (
 	None      Doubt = iota
 	Emptiness       // it has no upstream
-	Drop            // it lacks more than half of the good set
+	Drop            // it lacks more than half of the good set, or some of it when the guard is wary
 )
 
 // String returns the doubt's word in logs.

@@ -19,6 +19,7 @@ import (
 // reply is one answer of a scripted agent.
 type reply struct {
 	after    time.Duration // before the answer comes
+	block    bool          // it comes when the query has waited as long as it wants
 	hang     bool          // it never comes
 	refuse   bool          // no connection
 	status   int           // 0 is 200
@@ -40,7 +41,9 @@ func entries(names string) string {
 	return "[" + strings.Join(all, ",") + "]"
 }
 
+// late makes the reply come after d, and quiet once the query's own wait is over.
 func (r reply) late(d time.Duration) reply { r.after = d; return r }
+func (r reply) quiet() reply               { r.block = true; return r }
 
 // agent is a scripted Consul agent, a transport in memory. Its last reply
 // goes on for ever.
@@ -70,6 +73,9 @@ func (a *agent) RoundTrip(r *http.Request) (*http.Response, error) {
 	if say.hang {
 		<-r.Context().Done()
 		return nil, r.Context().Err()
+	}
+	if wait, err := time.ParseDuration(r.URL.Query().Get("wait")); err == nil && say.block {
+		say.after = wait
 	}
 	if !sleep(r.Context(), say.after) {
 		return nil, r.Context().Err()

@@ -19,7 +19,7 @@ func keeping(path string) func(*Config) { return func(c *Config) { c.Snapshot = 
 func TestSnapshotCarriesASidecarOverARestart(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "snapshot")
 	bubble(t, func(t *testing.T) {
-		up := &agent{replies: []reply{list("10", "a"), list("11", "a b").late(time.Second), list("11", "a b").late(wait)}}
+		up := &agent{replies: []reply{list("10", "a"), list("11", "a b").late(time.Second), list("11", "a b").quiet()}}
 		d := consulOf(t, up, keeping(path))
 		require.Equal(t, "a | a b", sets(follow(t, d, time.Minute)))
 		assert.False(t, d.Status().FromSnapshot)
@@ -32,7 +32,7 @@ func TestSnapshotCarriesASidecarOverARestart(t *testing.T) {
 	assert.Len(t, left, 1, "no temporary file is left")
 
 	bubble(t, func(t *testing.T) {
-		down := &agent{replies: []reply{{refuse: true}, {refuse: true}, list("3", ""), list("4", "a b c").late(20 * time.Second), list("4", "a b c").late(wait)}}
+		down := &agent{replies: []reply{{refuse: true}, {refuse: true}, list("3", ""), list("4", "a b c").late(20 * time.Second), list("4", "a b c").quiet()}}
 		var told []Status
 		d := consulOf(t, down, func(c *Config) {
 			c.Snapshot = path
@@ -59,7 +59,7 @@ func TestSnapshotIsNotReadWhenTheSourceAnswers(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "snapshot")
 	require.NoError(t, os.WriteFile(path, []byte(snapshotOf("old")), 0o600))
 	bubble(t, func(t *testing.T) {
-		d := consulOf(t, &agent{replies: []reply{list("10", "a"), list("10", "a").late(wait)}}, keeping(path))
+		d := consulOf(t, &agent{replies: []reply{list("10", "a"), list("10", "a").quiet()}}, keeping(path))
 		assert.Equal(t, "a", sets(follow(t, d, time.Minute)))
 	})
 }
@@ -68,7 +68,7 @@ func TestSnapshotServesAnEmptyCatalogue(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "snapshot")
 	require.NoError(t, os.WriteFile(path, []byte(snapshotOf("old")), 0o600))
 	bubble(t, func(t *testing.T) {
-		d := consulOf(t, &agent{replies: []reply{list("2", ""), list("2", "").late(30 * time.Second), list("2", "").late(wait)}}, keeping(path))
+		d := consulOf(t, &agent{replies: []reply{list("2", ""), list("2", "").late(30 * time.Second), list("2", "").quiet()}}, keeping(path))
 		assert.Equal(t, "old | -", sets(follow(t, d, time.Minute)))
 	})
 }
@@ -97,7 +97,7 @@ func TestSnapshotThatIsCorruptIsReportedAndIgnored(t *testing.T) {
 			path := filepath.Join(t.TempDir(), "snapshot")
 			require.NoError(t, os.WriteFile(path, []byte(c.text), 0o600))
 			bubble(t, func(t *testing.T) {
-				a := &agent{replies: []reply{{refuse: true}, {refuse: true}, {refuse: true}, list("10", "x"), list("10", "x").late(wait)}}
+				a := &agent{replies: []reply{{refuse: true}, {refuse: true}, {refuse: true}, list("10", "x"), list("10", "x").quiet()}}
 				var first Status
 				d := consulOf(t, a, func(cfg *Config) {
 					cfg.Snapshot, cfg.MaxUpstreams = path, 3
@@ -123,7 +123,7 @@ func TestSnapshotThatIsCorruptIsReportedAndIgnored(t *testing.T) {
 func TestSnapshotThatCannotBeWrittenIsReported(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		path := filepath.Join(t.TempDir(), "missing", "snapshot")
-		d := consulOf(t, &agent{replies: []reply{list("10", "a"), list("10", "a").late(wait)}}, keeping(path))
+		d := consulOf(t, &agent{replies: []reply{list("10", "a"), list("10", "a").quiet()}}, keeping(path))
 		assert.Equal(t, "a", sets(follow(t, d, time.Minute)), "and costs nothing else")
 		assert.ErrorContains(t, d.Status().SnapshotErr, "write snapshot: ")
 	})
