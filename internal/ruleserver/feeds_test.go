@@ -42,7 +42,7 @@ func TestReadOfAChangingFeed(t *testing.T) {
 	version, err := f.version("1")
 	require.NoError(t, err)
 	_, err = f.read("1", version)
-	assert.ErrorIs(t, err, errFeedChanged)
+	require.ErrorIs(t, err, errFeedChanged)
 	p := problemOf(err)
 	assert.Equal(t, 503, p.Status)
 	assert.True(t, p.retry)

@@ -232,8 +232,8 @@ func TestDrain(t *testing.T) {
 
 		short, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
-		assert.ErrorIs(t, s.Wait(short), context.DeadlineExceeded)
-		assert.NoError(t, s.Wait(t.Context()))
+		require.ErrorIs(t, s.Wait(short), context.DeadlineExceeded)
+		require.NoError(t, s.Wait(t.Context()))
 		assert.Equal(t, time.Minute, time.Since(begin))
 		wg.Wait()
 	})
@@ -244,9 +244,9 @@ func TestChangedFeed(t *testing.T) {
 	files := fstest.MapFS{"2.csv": {Data: []byte("id\n1\n"), ModTime: time.Unix(1, 0)}}
 	s := newServer(t, Config{Feeds: files})
 	job := func() string { return do(s, t.Context(), "POST", "/v1/jobs", `{"project_id": 2}`).Body.String() }
-	assert.Equal(t, "{\"id\":\"1\"}\n", job())
+	assert.JSONEq(t, `{"id":"1"}`, job())
 	files["2.csv"] = &fstest.MapFile{Data: []byte("id\n2\n"), ModTime: time.Unix(2, 0)}
-	assert.Equal(t, "{\"id\":\"2\"}\n", job())
+	assert.JSONEq(t, `{"id":"2"}`, job())
 	projects, _ := s.executor.Projects()
 	assert.Len(t, projects, 1)
 }

@@ -49,10 +49,10 @@ func (m *machine) submit(now time.Time, r Request) *job {
 		m.rerank(n)
 		j.cached = j.cached && n.joblet.Key.Kind != FeedSource
 	}
-	switch next := j.needs[0]; {
-	case next.state == running:
+	switch next := j.needs[0]; next.state {
+	case running:
 		j.start(now)
-	case next.state == waiting: // just added, for nothing
+	case waiting: // just added, with its input at hand
 		m.makeReady(next, have)
 	}
 	return j

@@ -1,0 +1,206 @@
+package main
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"io"
+	"net"
+	"net/http"
+	"os"
+	"regexp"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	"go.uber.org/goleak"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+const (
+	testdata = "../../testdata/"
+	examples = testdata + "feeds"
+)
+
+// started is a ruleserver that runs in this process.
+type started struct {
+	url    string
+	exited chan int
+	log    *lockedBuffer
+}
+
+type lockedBuffer struct {
+	mu sync.Mutex
+	b  bytes.Buffer
+}
+
+func (l *lockedBuffer) Write(p []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.b.Write(p)
+}
+
+func (l *lockedBuffer) String() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.b.String()
+}
+
+func start(t *testing.T, feeds string, args ...string) started {
+	t.Helper()
+	reader, writer := io.Pipe()
+	s := started{exited: make(chan int, 1), log: new(lockedBuffer)}
+	go func() {
+		code := run(append([]string{"--listen=127.0.0.1:0", "--feeds=" + feeds}, args...), writer, s.log)
+		writer.Close()
+		s.exited <- code
+	}()
+	line, err := bufio.NewReader(reader).ReadString('\n')
+	require.NoError(t, err, s.log)
+	go func() { _, _ = io.Copy(io.Discard, reader) }()
+	s.url = regexp.MustCompile(`http://\S+`).FindString(line)
+	require.NotEmpty(t, s.url, line)
+	t.Cleanup(http.DefaultClient.CloseIdleConnections)
+	return s
+}
+
+func terminate(t *testing.T) {
+	t.Helper()
+	require.NoError(t, syscall.Kill(os.Getpid(), syscall.SIGTERM))
+}
+
+func post(t *testing.T, url string) (*http.Response, error) {
+	body, err := os.Open(testdata + "listing-1.json")
+	require.NoError(t, err)
+	r, err := http.NewRequestWithContext(t.Context(), "POST", url+"/v1/jobs", body)
+	require.NoError(t, err)
+	r.Header.Set("Accept", "text/csv")
+	return http.DefaultClient.Do(r)
+}
+
+func TestThesisExample(t *testing.T) {
+	s := start(t, examples)
+	response, err := post(t, s.url)
+	require.NoError(t, err)
+	got, err := io.ReadAll(response.Body)
+	require.NoError(t, err)
+	response.Body.Close()
+	want, err := os.ReadFile(testdata + "table-2.csv")
+	require.NoError(t, err)
+	assert.Equal(t, string(want), string(got))
+
+	terminate(t)
+	assert.Zero(t, <-s.exited, s.log)
+	assert.Contains(t, s.log.String(), `"msg":"job","session":"5531f48d-74f0-4b52-8203-470d5ed8aa90","project":"12345","priority":"high","outcome":"ok","status":200`)
+}
+
+// TestDrain: after SIGTERM the job that is in ends well, a new one is told to go
+// elsewhere, and the process ends with 0.
+func TestDrain(t *testing.T) {
+	feeds := t.TempDir()
+	const bytes = 32 << 20 // more than sockets hold: the answer waits until it is read
+	feed := "id\n" + strings.Repeat(strings.Repeat("x", 1023)+"\n", bytes>>10)
+	require.NoError(t, os.WriteFile(feeds+"/12345.csv", []byte(feed), 0o600))
+	s := start(t, feeds)
+	first, err := http.Post(s.url+"/v1/jobs", "application/json", strings.NewReader(`{"project_id": 12345}`))
+	require.NoError(t, err)
+	defer first.Body.Close()
+
+	terminate(t)
+	until(t, s.url+"/healthz", "draining")
+	second, err := post(t, s.url)
+	require.NoError(t, err)
+	assert.Equal(t, http.StatusServiceUnavailable, second.StatusCode)
+	assert.Equal(t, "no", second.Header.Get("Job-Started"))
+	second.Body.Close()
+
+	n, err := io.Copy(io.Discard, first.Body)
+	require.NoError(t, err)
+	assert.Greater(t, n, int64(bytes))
+	assert.Zero(t, <-s.exited, s.log)
+}
+
+func TestSecondSignalEndsAtOnce(t *testing.T) {
+	s := start(t, examples, "--cost=output=1h", "--grace=1h")
+	var wg sync.WaitGroup
+	wg.Go(func() {
+		if response, err := post(t, s.url); err == nil {
+			response.Body.Close()
+		}
+	})
+	until(t, s.url+"/metrics", `ruleserver_jobs_running{priority="high"} 1`)
+	terminate(t)
+	until(t, s.url+"/healthz", "draining")
+	terminate(t)
+	assert.Equal(t, exitFault, <-s.exited)
+	wg.Wait()
+	assert.Contains(t, s.log.String(), "second signal")
+}
+
+func TestGraceEnds(t *testing.T) {
+	s := start(t, examples, "--cost=output=1h", "--grace=1ms")
+	var wg sync.WaitGroup
+	wg.Go(func() {
+		if response, err := post(t, s.url); err == nil {
+			response.Body.Close()
+		}
+	})
+	until(t, s.url+"/metrics", `ruleserver_jobs_running{priority="high"} 1`)
+	terminate(t)
+	assert.Equal(t, exitFault, <-s.exited)
+	wg.Wait()
+	assert.Contains(t, s.log.String(), "jobs were still running 1ms after the signal, and were cut")
+}
+
+// until asks until the answer contains a text.
+func until(t *testing.T, url, text string) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+	defer cancel()
+	for {
+		r, err := http.NewRequestWithContext(ctx, "GET", url, nil)
+		require.NoError(t, err)
+		response, err := http.DefaultClient.Do(r)
+		require.NoError(t, err, "waiting for %q", text)
+		body, err := io.ReadAll(response.Body)
+		response.Body.Close()
+		require.NoError(t, err)
+		if strings.Contains(string(body), text) {
+			return
+		}
+	}
+}
+
+// TestUsage: each mistake on the command line is named, with its flag.
+func TestUsage(t *testing.T) {
+	taken, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	defer taken.Close()
+	feeds := "--feeds=" + testdata + "feeds"
+	for _, c := range []struct {
+		args []string
+		code int
+		want string
+	}{
+		{nil, exitUsage, "missing flags: --feeds=DIR"},
+		{[]string{"--feeds=nowhere"}, exitUsage, "--feeds: stat"},
+		{[]string{feeds, "--cost=fetch=2"}, exitUsage, `--cost: cost: fetch: want a duration such as 2s or 400ms, got "2"`},
+		{[]string{feeds, "--cache-bytes=1TB"}, exitUsage, `--cache-bytes: "1TB" is not a size`},
+		{[]string{feeds, "--log-level=loud"}, exitUsage, "--log-level must be one of"},
+		{[]string{feeds, "--cores=-1"}, exitFault, "cores: want 1 to 4096, got -1"},
+		{[]string{feeds, "--listen=nonsense"}, exitFault, "--listen: listen tcp: address nonsense: missing port in address"},
+		{[]string{feeds, "--listen=" + taken.Addr().String()}, exitFault, taken.Addr().String() + " is taken: choose another address with --listen"},
+	} {
+		var stderr bytes.Buffer
+		assert.Equal(t, c.code, run(c.args, io.Discard, &stderr), "%q: %s", c.args, &stderr)
+		assert.Contains(t, stderr.String(), c.want, "%q", c.args)
+	}
+	var stdout bytes.Buffer
+	assert.Zero(t, run([]string{"--help"}, &stdout, io.Discard))
+	assert.Contains(t, stdout.String(), "--cost=COST")
+}
