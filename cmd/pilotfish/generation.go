@@ -62,10 +62,8 @@ func (s *sidecar) newGeneration(cfg *config.Config) (*generation, error) {
 func (s *sidecar) discoveryConfig(cfg *config.Config) discovery.Config {
 	d := &cfg.Discovery
 	c := discovery.Config{
-		Static:   d.Static,
-		Own:      []string{cfg.Listen, cfg.Admin},
-		Guard:    discovery.GuardConfig{HoldEmpty: d.KeepLast, HoldDrop: d.KeepLast / 3},
-		Snapshot: d.Snapshot,
+		Static: d.Static,
+		Own:    []string{cfg.Listen, cfg.Admin},
 		Observe: func(st discovery.Status) {
 			if st.Err != nil {
 				s.log.Warn("discovery", zap.String("source", st.Source), zap.Int("upstreams", st.Upstreams), zap.Error(st.Err))
@@ -81,6 +79,8 @@ func (s *sidecar) discoveryConfig(cfg *config.Config) discovery.Config {
 		c.DNS = &discovery.DNSConfig{Name: d.DNS.Name, Record: d.DNS.Record, Port: d.DNS.Port, Interval: d.DNS.Interval}
 	}
 	if k := d.Consul; k != nil {
+		c.Guard = discovery.GuardConfig{HoldEmpty: k.KeepLast, HoldDrop: k.KeepLast / 3}
+		c.Snapshot = k.Snapshot
 		c.Consul = &discovery.ConsulConfig{
 			Address: k.Address, Service: k.Service, Tag: k.Tag, Datacenter: k.Datacenter, Namespace: k.Namespace,
 			TokenFile: k.TokenFile, TLS: discovery.TLSConfig(k.TLS), Stale: k.Stale, Wait: k.Wait,

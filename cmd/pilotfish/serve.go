@@ -40,8 +40,7 @@ func (c *serveCommand) load() (config.Config, error) {
 // overlay lays the flags that were given over a configuration.
 func (c *serveCommand) overlay(cfg *config.Config) {
 	if len(c.Upstream) > 0 {
-		keep := cfg.Discovery.KeepLast
-		cfg.Discovery = config.Discovery{Static: c.Upstream, KeepLast: keep}
+		cfg.Discovery = config.Discovery{Static: c.Upstream}
 	}
 	if c.Listen != "" {
 		cfg.Listen = c.Listen

@@ -34,12 +34,6 @@ type Discovery struct {
 	File   *File    `yaml:"file"`
 	DNS    *DNS     `yaml:"dns"`
 	Consul *Consul  `yaml:"consul"`
-
-	// KeepLast is how long an empty answer must be repeated before it is
-	// believed; one that lacks more than half, a third of it.
-	KeepLast time.Duration `yaml:"keep_last"`
-	// Snapshot is a file that keeps the last set over a restart.
-	Snapshot string `yaml:"snapshot"`
 }
 
 // File lists the upstreams, one to a line or as JSON.
@@ -67,6 +61,11 @@ type Consul struct {
 	TLS        TLS           `yaml:"tls"`
 	Stale      bool          `yaml:"stale"`
 	Wait       time.Duration `yaml:"wait"`
+	// KeepLast is how long an empty answer must be repeated before it is
+	// believed; one that lacks more than half, a third of it. Default 30 s.
+	KeepLast time.Duration `yaml:"keep_last"`
+	// Snapshot is a file that keeps the last set over a restart; "" keeps none.
+	Snapshot string `yaml:"snapshot"`
 }
 
 // TLS is how to reach a Consul agent by https.
@@ -177,7 +176,6 @@ func Default() Config {
 	return Config{
 		Listen:    "127.0.0.1:8080",
 		Admin:     "127.0.0.1:9180",
-		Discovery: Discovery{KeepLast: 30 * time.Second},
 		Reports: Reports{
 			Interval:    5 * time.Second,
 			Timeout:     2 * time.Second,

@@ -95,7 +95,9 @@ func (f *faults) discovery(d *Discovery) {
 	if d.Consul != nil && d.Consul.Service == "" {
 		f.add("discovery.consul.service", "a service is required")
 	}
-	f.positive("discovery.keep_last", d.KeepLast)
+	if d.Consul != nil && d.Consul.KeepLast < 0 {
+		f.add("discovery.consul.keep_last", "%v must not be negative", d.Consul.KeepLast)
+	}
 }
 
 func (f *faults) add(key, format string, args ...any) {

@@ -6,9 +6,12 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"strconv"
 	"strings"
 
 	"github.com/goccy/go-yaml"
+	"github.com/goccy/go-yaml/ast"
+	"github.com/goccy/go-yaml/parser"
 )
 
 // maxFile bounds a configuration file.
@@ -56,7 +59,7 @@ func parse(name string, text []byte, overlay func(*Config)) (Config, error) {
 	c := Default()
 	dec := yaml.NewDecoder(bytes.NewReader(text), yaml.Strict())
 	if err := dec.Decode(&c); err != nil && !errors.Is(err, io.EOF) {
-		return Config{}, syntaxError(name, err)
+		return Config{}, syntaxError(name, text, err)
 	}
 	if err := dec.Decode(new(any)); !errors.Is(err, io.EOF) {
 		return Config{}, &Error{File: name, Text: "the file holds more than one document"}
@@ -72,13 +75,33 @@ func parse(name string, text []byte, overlay func(*Config)) (Config, error) {
 
 // syntaxError says where the YAML library found a fault, without its
 // multi-line excerpt of the source.
-func syntaxError(name string, err error) error {
+func syntaxError(name string, text []byte, err error) error {
 	var ye yaml.Error
-	if !errors.As(err, &ye) {
-		return &Error{File: name, Text: firstLine(err.Error())}
+	if errors.As(err, &ye) {
+		at := ye.GetToken().Position
+		return &Error{File: name, Line: at.Line, Column: at.Column, Text: ye.GetMessage()}
 	}
-	at := ye.GetToken().Position
-	return &Error{File: name, Line: at.Line, Column: at.Column, Text: ye.GetMessage()}
+	// A value's own parser does not know where the value stands; it quotes it.
+	message, _, _ := strings.Cut(err.Error(), "\n")
+	fault := &Error{File: name, Text: message}
+	if file, perr := parser.ParseBytes(text, 0); perr == nil {
+		for _, doc := range file.Docs {
+			ast.Walk(&quoted{fault}, doc)
+		}
+	}
+	return fault
+}
+
+// quoted looks for the first scalar that a fault's text quotes.
+type quoted struct{ fault *Error }
+
+func (q *quoted) Visit(n ast.Node) ast.Visitor {
+	value, ok := n.(*ast.StringNode)
+	if ok && q.fault.Line == 0 && strings.Contains(q.fault.Text, strconv.Quote(value.Value)) {
+		at := value.GetToken().Position
+		q.fault.Line, q.fault.Column = at.Line, at.Column
+	}
+	return q
 }
 
 // place finds the line and column of key's value; zeros when the file does
@@ -94,9 +117,4 @@ func place(text []byte, key string) (line, column int) {
 	}
 	at := node.GetToken().Position
 	return at.Line, at.Column
-}
-
-func firstLine(s string) string {
-	s, _, _ = strings.Cut(s, "\n")
-	return s
 }
