@@ -76,9 +76,7 @@ func (e *Expected) Costs(job Job, views []View, costs []Cost) {
 		costs[i] = s.price(&views[i], lastRank).cost()
 	}
 	for rank, i := range s.order.views[:s.order.n] {
-		if !s.warm(&views[i]) {
-			costs[i] = s.placed(views, rank).cost()
-		}
+		costs[i] = s.placed(views, rank).cost()
 	}
 }
 

@@ -379,13 +379,17 @@ func permute(s []float64, f func([]float64)) {
 	rec(0)
 }
 
-// randomCase makes a job, one in five without a project, and up to nine views.
+// randomCase makes a job, one in five without a project, and mostly up to nine
+// views, sometimes more than are ever ranked.
 func randomCase(rng *rand.Rand) (Job, []View) {
 	job := randomJob(rng)
 	if rng.IntN(5) == 0 {
 		job.Project = 0
 	}
 	n := 1 + rng.IntN(9)
+	if rng.IntN(20) == 0 {
+		n = 3 * maxRanked
+	}
 	views := randomViews(rng, n)
 	if rng.IntN(4) == 0 { // twins, but for who they are
 		for i := range views {
