@@ -47,6 +47,7 @@ type Config struct {
 	Submitters int `yaml:"submitters"`
 	// HighShare is the share of high jobs, prefetches included. Default 0.2,
 	// an assumption: the thesis gives no share, only that most jobs are low.
+	// A share too small for one job gives none.
 	HighShare float64 `yaml:"high_share"`
 	// Static leaves the data of every project as it is, as in the thesis's
 	// experiments (7.4.1). Otherwise imports change it.
