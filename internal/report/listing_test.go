@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
-	"strconv"
 	"strings"
 	"testing"
 	"testing/iotest"
@@ -79,17 +78,6 @@ func TestListingRefusesWhatIsNone(t *testing.T) {
 func TestListingBoundsNesting(t *testing.T) {
 	_, err := readListing(strings.NewReader(`{"x":`+strings.Repeat("[", 20_000)), 10, 0)
 	assert.ErrorContains(t, err, "exceeded max depth")
-}
-
-func TestListingOf100000Projects(t *testing.T) {
-	set, err := readListing(bytes.NewReader(listingOf(100_000)), 100_000, 0)
-	require.NoError(t, err)
-	require.Equal(t, 100_000, set.Len())
-	for id := 100_000; id < 200_000; id++ {
-		require.True(t, set.Contains(job.Key(strconv.Itoa(id))), id)
-	}
-	assert.False(t, set.Contains(job.Key("99999")))
-	assert.False(t, set.Contains(job.Key("200000")))
 }
 
 // FuzzCacheListing compares with what a naive reader makes of the same bytes.

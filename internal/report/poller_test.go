@@ -120,16 +120,16 @@ func addresses(n int) []string {
 func TestRunPollsEachAtItsOwnPace(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := newFleet(t, Config{})
-		all := addresses(50)
+		all := addresses(20)
 		f.during(t, func() {
 			f.Follow(all)
-			time.Sleep(1000 * time.Second)
+			time.Sleep(500 * time.Second)
 		})
 		phases := map[time.Duration]bool{}
 		var second time.Duration
 		for _, address := range all {
 			asked := f.asked[address]
-			require.InDelta(t, 200, len(asked), 5)
+			require.InDelta(t, 100, len(asked), 4)
 			require.Less(t, asked[0], 500*time.Millisecond, "the first comes soon")
 			require.Less(t, asked[1]-asked[0], 5*time.Second)
 			for i := 2; i < len(asked); i++ {
@@ -143,7 +143,7 @@ func TestRunPollsEachAtItsOwnPace(t *testing.T) {
 			second += asked[1] - asked[0]
 		}
 		assert.Len(t, phases, len(all), "no two begin together")
-		assert.InDelta(t, 2.5, second.Seconds()/float64(len(all)), 0.7, "phases fill the interval")
+		assert.InDelta(t, 2.5, second.Seconds()/float64(len(all)), 1, "phases fill the interval")
 	})
 }
 
@@ -210,10 +210,10 @@ func TestRunIsHeldUpByNobody(t *testing.T) {
 		}
 		f.during(t, func() {
 			f.Follow([]string{"hangs:1", "drips:1", "drips-listing:1", "well:1"})
-			time.Sleep(1000 * time.Second)
+			time.Sleep(500 * time.Second)
 		})
 		for address, asked := range f.asked {
-			assert.InDelta(t, 200, len(asked), 5, address)
+			assert.InDelta(t, 100, len(asked), 4, address)
 		}
 		assert.Len(t, f.reports["well:1"], len(f.asked["well:1"]))
 		assert.Empty(t, f.errs["well:1"])
@@ -221,7 +221,7 @@ func TestRunIsHeldUpByNobody(t *testing.T) {
 			assert.Empty(t, f.reports[address])
 			assert.Equal(t, []string{"upstream " + address + ": metrics: no whole answer within 2s"}, slices.Compact(f.errs[address]))
 		}
-		assert.InDelta(t, 200, len(f.reports["drips-listing:1"]), 5)
+		assert.InDelta(t, 100, len(f.reports["drips-listing:1"]), 4)
 		assert.Equal(t, []string{"upstream drips-listing:1: cache listing: no whole answer within 2s"}, slices.Compact(f.errs["drips-listing:1"]))
 	})
 }
