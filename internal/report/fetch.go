@@ -8,6 +8,7 @@ import (
 	"net"
 	"net/http"
 	"net/url"
+	"strings"
 	"time"
 )
 
@@ -61,7 +62,7 @@ type answer struct {
 type statusError int
 
 func (e statusError) Error() string {
-	return fmt.Sprintf("status %d %s", int(e), http.StatusText(int(e)))
+	return strings.TrimSpace(fmt.Sprintf("status %d %s", int(e), http.StatusText(int(e))))
 }
 
 // get sends the request and has read make sense of a 200. The timeout covers

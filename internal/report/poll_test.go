@@ -172,7 +172,7 @@ func TestPollNamesWhatIsBroken(t *testing.T) {
 		metrics, listing string
 	}{
 		{"a failure", write(500, "", []byte("sorry")), "status 500 Internal Server Error", "status 500 Internal Server Error"},
-		{"a status of its own", write(299, "", nil), "status 299 ", "status 299 "},
+		{"a status of its own", write(299, "", nil), "status 299", "status 299"},
 		{"unchanged, unasked", write(304, "", nil), "status 304 Not Modified", "status 304 Not Modified"},
 		{"elsewhere", http.RedirectHandler("/v1/trap", http.StatusFound).ServeHTTP, "status 302 Found", "status 302 Found"},
 		{"empty", write(200, "", nil), "metric ruleserver_stalled_joblets is missing", "empty"},
