@@ -195,7 +195,7 @@ func TestAnyViewsAreSurvived(t *testing.T) {
 				Fetch: extreme(), Busy: rng.Float64(), Homes: oneOf(rng, 1, 3, 1000, math.MaxInt),
 			}
 			got := policy.Pick(job, views, rng)
-			require.True(t, got >= 0 && got < len(views), "%s picked %d of %d for %+v of %+v", name, got, len(views), job, views)
+			require.True(t, got >= 0 && got < len(views), "%s picked %d for %+v of %+v", name, got, job, views)
 		}
 	}
 }

@@ -19,9 +19,8 @@ import "math/rand/v2"
 // this sidecar's own jobs are left, and the cheaper of two random ones is
 // taken, lest all sidecars herd to one; and only the first few in rendezvous
 // order are looked at, as many as the project deserves homes, so that surplus
-// copies fall out of the caches. A project that deserves more
-// homes than it has gets the next in order, whose fetch its earlier waits
-// have paid for.
+// copies fall out of the caches. A project that deserves more homes than it
+// has gets the next in order, whose fetch its earlier waits have paid for.
 //
 // Completion times by waits and fetches, not by the jobs' own lengths: those
 // are too variable to predict, and the same wherever the job runs.

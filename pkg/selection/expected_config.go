@@ -128,7 +128,8 @@ func (c *ExpectedConfig) resolve() error {
 		{"CoreRate", &c.CoreRate, 1.0 / 12},
 	} {
 		if !(*f.value >= 0) || math.IsInf(*f.value, 0) {
-			return fmt.Errorf("expected: %s is %v: want a finite number, 0 (for %v) or more", f.name, *f.value, f.standard)
+			return fmt.Errorf("expected: %s is %v: want a finite number, 0 (for %v) or more",
+				f.name, *f.value, f.standard)
 		}
 		if *f.value == 0 {
 			*f.value = f.standard

@@ -117,7 +117,11 @@ func (n naive) cost(i int) Cost {
 }
 
 func (n naive) pick() []float64 {
-	total := func(i int) float64 { return n.cost(i).Total }
+	totals := make([]float64, len(n.views))
+	for i := range totals {
+		totals[i] = n.cost(i).Total
+	}
+	total := func(i int) float64 { return totals[i] }
 	// In rendezvous order: the first of several cheapest others is the one to take.
 	var homes, others []int
 	for _, i := range n.order {

@@ -17,11 +17,17 @@ type Policy interface {
 
 // Cost is what a policy weighed for one upstream, in seconds; lower is better.
 type Cost struct {
-	Total     float64 `json:"total"`
-	Wait      float64 `json:"wait"`
-	Fetch     float64 `json:"fetch"`
+	// Total is the sum of the others.
+	Total float64 `json:"total"`
+	// Wait is the expected wait, or the price of taking a free core.
+	Wait float64 `json:"wait"`
+	// Fetch is the time for the project's data, and what it costs others.
+	Fetch float64 `json:"fetch"`
+	// Placement is the price of leading the project astray from its homes;
+	// negative where it deserves another home.
 	Placement float64 `json:"placement"`
-	Stop      float64 `json:"stop"`
+	// Stop is what a stop of the upstream is expected to lose.
+	Stop float64 `json:"stop"`
 }
 
 // Coster is a Policy that can show its reasons.

@@ -29,7 +29,7 @@ type View struct {
 	ID uint64
 	// Weight is the upstream's share of the load as discovery gives it; 1 is normal.
 	Weight float64
-	// Cores is how many joblets the upstream runs at once.
+	// Cores is how many joblets the upstream runs at once; 0 is unknown.
 	Cores float64
 
 	// Cache is the project's cache status here; Warm is the probability that
@@ -38,7 +38,8 @@ type View struct {
 	Cache     Cache
 	Warm      float64
 	FetchLeft float64
-	// FetchFactor is how fetches here compare with the pool's; 1 is normal.
+	// FetchFactor is how fetches here compare with the pool's; 1 is normal, 0
+	// unknown.
 	FetchFactor float64
 
 	// InFlight is this sidecar's jobs there.

@@ -1,0 +1,153 @@
+package selection
+
+import (
+	"math"
+	"math/rand/v2"
+	"slices"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+// TestExpectedMoreWaitNeverAttracts: making the picked upstream's rivals
+// busier leaves the pick, and making one busier never moves the pick to it.
+func TestExpectedMoreWaitNeverAttracts(t *testing.T) {
+	rng := rand.New(rand.NewPCG(61, 62))
+	policy := newExpected(t, PartBand) // so that the pick is settled by the costs
+	for range 20000 {
+		job, views := randomCase(rng)
+		if job.Project == 0 {
+			continue
+		}
+		seed := rng.Uint64()
+		before := policy.Pick(job, views, rand.New(rand.NewPCG(seed, 0)))
+		at := rng.IntN(len(views))
+		more := 1 + float64(rng.IntN(100))
+		views[at].Jobs += more
+		views[at].JobsHigh += more
+		views[at].Stalled += more
+		views[at].StalledHigh += more
+		after := policy.Pick(job, views, rand.New(rand.NewPCG(seed, 0)))
+		if before != at {
+			require.NotEqual(t, at, after, "%v more jobs drew %+v to %+v", more, job, views)
+		}
+	}
+}
+
+// TestExpectedCostsAreMonotone: more of what is bad never costs less.
+func TestExpectedCostsAreMonotone(t *testing.T) {
+	rng := rand.New(rand.NewPCG(71, 72))
+	policy := newExpected(t, 0)
+	for range 20000 {
+		job, views := randomCase(rng)
+		job.Homes = 1
+		at := rng.IntN(len(views))
+		before, after := make([]Cost, len(views)), make([]Cost, len(views))
+		policy.Costs(job, views, before)
+		v := &views[at]
+		switch rng.IntN(6) {
+		case 0:
+			v.Jobs++
+			v.JobsHigh++
+		case 1:
+			v.Stalled++
+			v.StalledHigh++
+		case 2:
+			if v.Rate == 0 {
+				continue // a known rate replaces a mean
+			}
+			v.Rate /= 2
+		case 3:
+			v.Warm /= 2
+		case 4:
+			if v.FetchLeft == 0 {
+				continue // a fetch under way is better than none
+			}
+			v.FetchLeft++
+		case 5:
+			v.Left /= 2
+		}
+		policy.Costs(job, views, after)
+		require.GreaterOrEqual(t, after[at].Total, before[at].Total-1e-9, "%+v for %+v", views[at], job)
+	}
+}
+
+// TestExpectedDoesNotHerd: two sidecars with the same reports, each counting
+// its own claims only, share a burst of a hundred jobs without a project
+// between upstreams; the most loaded gets at most 1.5 times the least.
+func TestExpectedDoesNotHerd(t *testing.T) {
+	policy := newExpected(t, 0)
+	for _, n := range []int{2, 5, 7, 14} {
+		for _, reported := range []float64{0, 20, 38, 60} {
+			for seed := range uint64(20) {
+				sent, rng := make([]float64, n), rand.New(rand.NewPCG(seed, 0))
+				for range 2 {
+					views := idle(n)
+					for i := range views {
+						busy(&views[i], reported-views[i].Cores)
+					}
+					for range 50 {
+						at := policy.Pick(Job{Busy: 0.8, Fetch: 5, Homes: 1}, views, rng)
+						views[at].Jobs++
+						views[at].InFlight++
+						sent[at]++
+					}
+				}
+				require.LessOrEqual(t, slices.Max(sent), 1.5*slices.Min(sent), "after %v jobs each: %v", reported, sent)
+			}
+		}
+	}
+}
+
+// TestExpectedDoesNotHerdOnTheLeast: many sidecars that see one upstream a
+// little ahead in the same old reports, and have one job each, do not all take it.
+func TestExpectedDoesNotHerdOnTheLeast(t *testing.T) {
+	views, rng := idle(14), rand.New(rand.NewPCG(1, 1))
+	for i := range views {
+		busy(&views[i], 20)
+		views[i].Age = 5
+	}
+	busy(&views[3], 19)
+	took := 0
+	for range 1000 {
+		if newExpected(t, 0).Pick(Job{Busy: 0.9, Homes: 1}, views, rng) == 3 {
+			took++
+		}
+	}
+	assert.InDelta(t, 1000*2.0/14, took, 45, "one in seven pairs has it")
+}
+
+// TestExpectedPartsMatter: switching any part off changes some pick.
+func TestExpectedPartsMatter(t *testing.T) {
+	require.Len(t, Parts(), 10)
+	full := newExpected(t, 0)
+	for _, part := range Parts() {
+		without := newExpected(t, part)
+		rng := rand.New(rand.NewPCG(81, 82))
+		differ := 0
+		for seed := range uint64(5000) {
+			job, views := randomCase(rng)
+			a := full.Pick(job, views, rand.New(rand.NewPCG(seed, 0)))
+			b := without.Pick(job, views, rand.New(rand.NewPCG(seed, 0)))
+			if a != b {
+				differ++
+			}
+		}
+		assert.Positive(t, differ, part.String())
+		assert.NotContains(t, part.String(), "parts")
+	}
+}
+
+func TestNewExpectedRefusesNonsense(t *testing.T) {
+	for want, c := range map[string]ExpectedConfig{
+		"expected: Hysteresis is -1: want a finite number, 0 (for 0.1) or more": {Hysteresis: -1},
+		"expected: LastCold is NaN: want a finite number, 0 (for 1800) or more": {LastCold: math.NaN()},
+		"expected: Band is +Inf: want a finite number, 0 (for 0.05) or more":    {Band: math.Inf(1)},
+		"expected: WarmAt is 1.5: want a probability, at most 1":                {WarmAt: 1.5},
+		"expected: Off has the bits 0x8000, which are no part":                  {Off: 0x8000},
+	} {
+		_, err := NewExpected(c)
+		assert.EqualError(t, err, want)
+	}
+}
