@@ -4,6 +4,7 @@ import (
 	"encoding/csv"
 	"fmt"
 	"io"
+	"math"
 	"slices"
 	"strconv"
 	"strings"
@@ -31,7 +32,10 @@ func ReadRows(r io.Reader, name string) ([]Row, error) {
 		}
 		rows = append(rows, row)
 	}
-	return rows, t.err
+	if t.err != nil {
+		return nil, t.err
+	}
+	return rows, nil
 }
 
 // ReadVariances reads a table in the form of
@@ -50,7 +54,10 @@ func ReadVariances(r io.Reader, name string) ([]VarianceRow, error) {
 		}
 		rows = append(rows, row)
 	}
-	return rows, t.err
+	if t.err != nil {
+		return nil, t.err
+	}
+	return rows, nil
 }
 
 // table reads a CSV file line by line and keeps the first error.
@@ -94,8 +101,8 @@ func (t *table) text(field int) string { return t.fields[field] }
 
 func (t *table) number(field int) float64 {
 	v, err := strconv.ParseFloat(t.fields[field], 64)
-	if err != nil || !(v >= 0) {
-		t.fail(field, "%q is not a number of at least 0", t.fields[field])
+	if err != nil || !(v >= 0 && v <= math.MaxFloat64) {
+		t.fail(field, "%q is not a finite number of at least 0", t.fields[field])
 	}
 	return v
 }

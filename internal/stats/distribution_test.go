@@ -1,0 +1,137 @@
+package stats
+
+import (
+	"math"
+	"math/rand/v2"
+	"slices"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+// draws are distributions of very different shapes and ranges.
+var draws = map[string]func(*rand.Rand) float64{
+	"uniform":    func(rng *rand.Rand) float64 { return rng.Float64() },
+	"long tail":  func(rng *rand.Rand) float64 { return math.Exp(3 * rng.NormFloat64()) },
+	"half zeros": func(rng *rand.Rand) float64 { return max(0, rng.NormFloat64()) },
+	"few values": func(rng *rand.Rand) float64 { return float64(rng.IntN(4)) },
+	"wide":       func(rng *rand.Rand) float64 { return math.Pow(10, 17*rng.Float64()-8) },
+	"falling":    func() func(*rand.Rand) float64 { v := 1e9; return func(*rand.Rand) float64 { v *= 0.99; return v } }(),
+}
+
+// exact is the value of rank ceil(q x n) of sorted values.
+func exact(sorted []float64, q float64) float64 {
+	return sorted[max(1, int(math.Ceil(q*float64(len(sorted)))))-1]
+}
+
+func TestDistributionAgreesWithSorting(t *testing.T) {
+	for name, draw := range draws {
+		t.Run(name, func(t *testing.T) {
+			rng := rand.New(rand.NewPCG(1, 7))
+			for _, n := range []int{1, 2, 3, 10, 2000} {
+				d := NewDistribution()
+				values := make([]float64, n)
+				for i := range values {
+					values[i] = draw(rng)
+					d.Add(values[i])
+				}
+				slices.Sort(values)
+				for _, q := range []float64{0, 0.01, 0.5, 0.9, 0.95, 0.99, 0.999, 1} {
+					want := exact(values, q)
+					if want < smallest {
+						want = 0
+					}
+					assert.InDelta(t, want, d.Quantile(q), 0.00500001*want, "quantile %v of %d", q, n)
+				}
+				mean, variance := twoPass(values)
+				assert.InEpsilon(t, mean+1, d.Mean()+1, 1e-9)
+				assert.InEpsilon(t, variance+1, d.Variance()+1, 1e-9)
+				assert.Equal(t, values[0], d.Min())
+				assert.Equal(t, values[n-1], d.Max())
+				assert.Equal(t, uint64(n), d.Count())
+			}
+		})
+	}
+}
+
+func twoPass(values []float64) (mean, variance float64) {
+	for _, v := range values {
+		mean += v / float64(len(values))
+	}
+	for _, v := range values {
+		variance += (v - mean) * (v - mean) / float64(len(values))
+	}
+	return mean, variance
+}
+
+func TestMergeIsAddingAll(t *testing.T) {
+	rng := rand.New(rand.NewPCG(3, 3))
+	for name, draw := range draws {
+		all, merged := NewDistribution(), NewDistribution()
+		for _, n := range []int{0, 1, 500, 0, 30} {
+			part := NewDistribution()
+			for range n {
+				v := draw(rng)
+				all.Add(v)
+				part.Add(v)
+			}
+			merged.Merge(part)
+		}
+		a, b := all.Summary(), merged.Summary()
+		assert.InEpsilon(t, a.Mean, b.Mean, 1e-9, name)
+		assert.InEpsilon(t, all.Variance(), merged.Variance(), 1e-9, name)
+		a.Mean, b.Mean = 0, 0
+		assert.Equal(t, a, b, name)
+	}
+}
+
+func TestSketchSizeDependsOnTheRangeAlone(t *testing.T) {
+	rng := rand.New(rand.NewPCG(5, 5))
+	s := NewSketch(0.005)
+	for range 200_000 {
+		s.Add(draws["wide"](rng))
+	}
+	// ln(1e17)/0.01 buckets, and room for as many again below.
+	assert.Less(t, len(s.counts), 8_000)
+}
+
+func TestEmptyDistribution(t *testing.T) {
+	assert.Equal(t, Summary{}, NewDistribution().Summary())
+	assert.Zero(t, NewDistribution().Variance())
+}
+
+func TestSketchPanicsOnNonsense(t *testing.T) {
+	for _, v := range []float64{-1e-12, math.NaN(), math.Inf(1)} {
+		assert.Panics(t, func() { NewSketch(0.01).Add(v) }, "%v", v)
+	}
+	for _, v := range []float64{0, 1, -1, math.NaN()} {
+		assert.Panics(t, func() { NewSketch(v) }, "%v", v)
+	}
+	assert.Panics(t, func() { NewSketch(0.01).Quantile(1.1) })
+	assert.Panics(t, func() { NewSketch(0.01).Merge(NewSketch(0.02)) })
+}
+
+func TestMomentsStayExactFarFromZero(t *testing.T) {
+	var m Moments
+	for i := range 1000 {
+		m.Add(1e9 + float64(i%2))
+	}
+	require.Equal(t, 1e9+0.5, m.Mean())
+	assert.InDelta(t, 0.25, m.Variance(), 1e-6)
+	assert.InDelta(t, 0.5, m.Deviation(), 1e-6)
+	assert.InEpsilon(t, 1e12+500, m.Sum(), 1e-12)
+}
+
+func BenchmarkDistributionAdd(b *testing.B) {
+	rng := rand.New(rand.NewPCG(1, 1))
+	values := make([]float64, 1024)
+	for i := range values {
+		values[i] = math.Exp(3 * rng.NormFloat64())
+	}
+	d := NewDistribution()
+	b.ReportAllocs()
+	for i := 0; b.Loop(); i++ {
+		d.Add(values[i%1024])
+	}
+}
