@@ -3,7 +3,7 @@ package job
 import "fmt"
 
 // Fields says where a job's members are, as JSON Pointers (RFC 6901). They
-// lead through objects only: an array on the way is not entered. An empty
+// lead through objects only: a job with anything else but null there is refused. An empty
 // pointer stands for that field's default.
 type Fields struct {
 	Project, Priority, Queue, Evaluate, Stream, Session string

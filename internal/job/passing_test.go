@@ -36,6 +36,12 @@ func TestOverTheBudgetABodyPassesOnce(t *testing.T) {
 	}
 }
 
+func TestOverTheBudgetTheHeadIsFull(t *testing.T) {
+	for _, declared := range []int64{0, 10, 45_000, 100_000, -1} {
+		passing(t, bytes.NewReader(randomBytes(100_000)), declared, maxBody)
+	}
+}
+
 // An upstream that refuses the connection, or fails amid the head, costs no attempt.
 func TestOverTheBudgetTheHeadIsReplayed(t *testing.T) {
 	data := randomBytes(1 << 20)

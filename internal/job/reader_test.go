@@ -113,7 +113,7 @@ func TestReadAgreesWithOracle(t *testing.T) {
 	rng := rand.New(rand.NewPCG(1, 2))
 	r := newReader(t, Fields{})
 	classes := map[string]int{}
-	for range 30_000 {
+	for range 15_000 {
 		body := []byte(randomObject(rng, 4))
 		if rng.IntN(3) == 0 {
 			body = damage(rng, body)
@@ -125,7 +125,7 @@ func TestReadAgreesWithOracle(t *testing.T) {
 		classes[class]++
 	}
 	for _, class := range []string{"", "syntax", "field"} {
-		assert.Greater(t, classes[class], 3000, "the documents exercise %q too little: %v", class, classes)
+		assert.Greater(t, classes[class], 1500, "the documents exercise %q too little: %v", class, classes)
 	}
 }
 
@@ -238,16 +238,16 @@ func TestNesting(t *testing.T) {
 
 func TestLongValues(t *testing.T) {
 	r := newReader(t, Fields{})
-	long := strings.Repeat("9", 8<<20)
+	long := strings.Repeat("9", 2<<20)
 	for _, skipped := range []string{
 		`"` + long + `"`, long, "-" + long, "0." + long, `["` + long + `"]`, `{"` + long + `":1}`,
-		`"` + strings.Repeat(`\u0039`, 1<<20) + `"`,
+		`"` + strings.Repeat(`\u0039`, 1<<18) + `"`,
 	} {
 		facts, err := r.Read([]byte(`{"x":` + skipped + `,"project_id":7}`))
 		require.NoError(t, err)
 		assert.Equal(t, "7", facts.Project.String())
 	}
-	facts, err := r.Read([]byte(`{"` + long + `":1,"` + strings.Repeat(`\u0039`, 1<<20) + `":1,"project_id":7}`))
+	facts, err := r.Read([]byte(`{"` + long + `":1,"` + strings.Repeat(`\u0039`, 1<<18) + `":1,"project_id":7}`))
 	require.NoError(t, err)
 	assert.Equal(t, "7", facts.Project.String())
 

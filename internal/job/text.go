@@ -1,6 +1,8 @@
 package job
 
-const inline = 39 // with its length, the whole of a Text's second word group
+// inline is how many bytes a Text holds in place: enough for a UUID and for any
+// 64-bit integer.
+const inline = 39
 
 // Text is a short string that usually needs no allocation: integers and UUIDs
 // are held in place. Texts are equal under == exactly if their strings are.

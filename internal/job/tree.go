@@ -24,50 +24,63 @@ type node struct {
 	children []*node
 }
 
-// tree joins the pointers into the tree that a Reader walks along with a body.
+// tree joins the pointers into the tree that a walk follows along with a body.
 func (f Fields) tree() (*node, error) {
 	root := &node{}
-	nodes := 0
-	owner := f.pointers()
-	for m := project; m < members; m++ {
-		refuse := func(format string, args ...any) error {
-			return &PointerError{Field: memberNames[m], Pointer: owner[m], Reason: fmt.Sprintf(format, args...)}
+	var nodes int
+	for m, pointer := range f.pointers() {
+		if member(m) == none {
+			continue
 		}
-		p := jsontext.Pointer(owner[m])
-		switch {
-		case len(p) > maxPointer:
-			return nil, refuse("it is longer than %d bytes", maxPointer)
-		case p[0] != '/':
-			return nil, refuse("it must start with a slash")
-		case !p.IsValid():
-			return nil, refuse("it must be valid UTF-8, with ~0 for a tilde and ~1 for a slash within a name")
+		wrong := checkPointer(pointer)
+		if wrong == "" {
+			wrong = root.add(member(m), jsontext.Pointer(pointer), &nodes)
 		}
-		if strings.Count(owner[m], "/") > maxNames {
-			return nil, refuse("it has more than %d names", maxNames)
+		if wrong != "" {
+			return nil, &PointerError{Field: memberNames[m], Pointer: pointer, Reason: wrong}
 		}
-		at := root
-		for name := range p.Tokens() {
-			if at.want != none {
-				return nil, refuse("it leads through %q, which is the %s", at.pointer, memberNames[at.want])
-			}
-			at.leaves++
-			next := at.child([]byte(name))
-			if next == nil {
-				next = &node{name: name, pointer: string(jsontext.Pointer(at.pointer).AppendToken(name)), bit: 1 << nodes}
-				at.children = append(at.children, next)
-				nodes++
-			}
-			at = next
-		}
-		switch {
-		case at.want != none:
-			return nil, refuse("it is already the %s", memberNames[at.want])
-		case len(at.children) > 0:
-			return nil, refuse("other members are within it")
-		}
-		at.want, at.leaves = m, 1
 	}
 	return root, nil
+}
+
+// checkPointer returns what is wrong with a pointer by itself, or "".
+func checkPointer(p string) (wrong string) {
+	switch {
+	case p[0] != '/':
+		return "it must start with a slash"
+	case len(p) > maxPointer:
+		return fmt.Sprintf("it is longer than %d bytes", maxPointer)
+	case strings.Count(p, "/") > maxNames:
+		return fmt.Sprintf("it has more than %d names", maxNames)
+	case !jsontext.Pointer(p).IsValid():
+		return "it must be valid UTF-8, with ~0 for a tilde and ~1 for a slash within a name"
+	}
+	return ""
+}
+
+// add puts m below the root n. It returns how the pointer collides with an earlier one, or "".
+func (n *node) add(m member, p jsontext.Pointer, nodes *int) (wrong string) {
+	for name := range p.Tokens() {
+		if n.want != none {
+			return fmt.Sprintf("it leads through %q, which is the %s", n.pointer, memberNames[n.want])
+		}
+		n.leaves++
+		c := n.child([]byte(name))
+		if c == nil {
+			c = &node{name: name, pointer: string(jsontext.Pointer(n.pointer).AppendToken(name)), bit: 1 << *nodes}
+			n.children = append(n.children, c)
+			*nodes++
+		}
+		n = c
+	}
+	switch {
+	case n.want != none:
+		return "it is already the " + memberNames[n.want]
+	case len(n.children) > 0:
+		return "other members are within it"
+	}
+	n.want, n.leaves = m, 1
+	return ""
 }
 
 func (n *node) child(name []byte) *node {
