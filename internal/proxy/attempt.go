@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net"
 	"net/http"
 	"net/http/httptrace"
 	"net/url"
@@ -105,7 +104,7 @@ func (x *exchange) explain(ctx context.Context, how sent, given time.Duration, e
 	case how.begun:
 		f.rule = once
 	}
-	var op *net.OpError
+	var dial *dialError
 	cause := context.Cause(ctx)
 	switch {
 	case x.r.Context().Err() != nil:
@@ -119,8 +118,8 @@ func (x *exchange) explain(ctx context.Context, how sent, given time.Duration, e
 		if given < x.firstByte/2 {
 			f.outcome = pool.Gone // too short a time to speak against the upstream
 		}
-	case errors.As(err, &op) && op.Op == "dial":
-		f.noConnect = op.Timeout()
+	case errors.As(err, &dial):
+		f.noConnect = dial.timeout
 	}
 	f.err = fmt.Errorf("%w: %s: %w", errNoAnswer, x.lease.Address, err)
 	return f

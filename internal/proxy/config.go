@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net"
 	"net/http"
 	"time"
 
@@ -39,7 +40,7 @@ type Config struct {
 	// Attempts bounds the attempts for one job; default 3.
 	Attempts int
 	// RetryBudget bounds retries to this share of the jobs of the last 10 s;
-	// default 0.2. Three are always allowed.
+	// default 0.2. Three a second are always allowed.
 	RetryBudget float64
 	// ConnectTimeout bounds a dial, and is doubled after it has passed; default 1 s.
 	ConnectTimeout time.Duration
@@ -54,6 +55,8 @@ type Config struct {
 	// WriteIdle bounds how long a submitter may take no byte of an answer; default 5 min.
 	WriteIdle time.Duration
 
+	// Dial connects to an upstream until ctx ends; nil dials TCP.
+	Dial func(ctx context.Context, network, address string) (net.Conn, error)
 	// IdleConns is how many connections to each upstream are kept for later
 	// jobs, and IdleConnTimeout for how long; default 64 and 50 s.
 	IdleConns       int
@@ -109,6 +112,9 @@ func (c *Config) validate() error {
 	}
 	if c.Observe == nil {
 		c.Observe = func(*Record) {}
+	}
+	if c.Dial == nil {
+		c.Dial = (&net.Dialer{KeepAliveConfig: keepAlive()}).DialContext
 	}
 	if c.RetryBudget < 0 || c.RetryBudget > 1 {
 		return fmt.Errorf("proxy: RetryBudget %v must be between 0 and 1", c.RetryBudget)

@@ -180,7 +180,7 @@ func (x *exchange) finished(a *answer, err error) {
 	}
 	if err == nil {
 		r.Answer = Complete
-		r.Unframed = a.ContentLength < 0 && len(a.TransferEncoding) == 0 && a.Close
+		r.Unframed = a.ContentLength < 0 && len(a.TransferEncoding) == 0 && a.Body != http.NoBody
 	}
 	if x.lease != nil {
 		x.settle(outcome, err)

@@ -22,14 +22,26 @@ func (x *exchange) fail(err error) {
 	if p.Status == statusGone {
 		panic(http.ErrAbortHandler) // or the server would answer 200 on its own
 	}
-	unread := x.body == nil && x.r.Body != http.NoBody && x.r.ProtoMajor == 1
-	if unread || x.body != nil && !x.body.Whole() {
+	unread := x.unread()
+	if unread {
 		x.w.Header().Set("Connection", "close")
+	}
+	if x.p.cfg.ExplainHeaders {
+		x.record.explain(x.w.Header())
 	}
 	p.write(x.w)
 	if unread {
 		x.linger()
 	}
+}
+
+// unread reports whether some of the body is still to come on a connection
+// that serves this job alone.
+func (x *exchange) unread() bool {
+	if x.body == nil {
+		return x.r.Body != http.NoBody && x.r.ProtoMajor == 1
+	}
+	return !x.body.Whole() && x.r.ProtoMajor == 1
 }
 
 // gone says why the submitter's request ended before its answer.

@@ -58,7 +58,7 @@ func problemOf(err error) problem {
 		p = problem{reason: "body-too-large", Status: 413, outcome: Rejected, Title: "the body is too large"}
 	case is(errUpgrade):
 		p = problem{reason: "upgrade-refused", Status: 501, outcome: Rejected, Title: "protocols are not switched"}
-	case is(errDeadline), is(errFirstByte), is(context.DeadlineExceeded):
+	case is(errDeadline), is(errFirstByte):
 		p = problem{reason: "deadline", Status: 504, outcome: Failed, Title: "no answer began in time"}
 	case is(admission.ErrFull):
 		p = problem{reason: "queue-full", Status: 503, outcome: Shed, Title: "too many jobs wait for an upstream"}

@@ -41,6 +41,9 @@ func (x *exchange) read() error {
 		return fmt.Errorf("%w: %w", errMalformed, err)
 	}
 	x.body = body
+	if x.record.Unkept {
+		_ = x.rc.EnableFullDuplex() // HTTP/2 always is: an upstream may answer before the rest has come
+	}
 	return nil
 }
 

@@ -27,6 +27,7 @@ func (x *exchange) mayRetry(f *failure) bool {
 	case len(x.tried) >= x.p.cfg.Attempts,
 		f.rule == never,
 		f.rule == once && x.spent,
+		!x.deadline.IsZero() && !time.Now().Before(x.deadline),
 		!x.body.Replayable(),
 		!x.p.retries.take(time.Now()):
 		return false
@@ -66,8 +67,11 @@ func newBackoff() *backoff.ExponentialBackOff {
 }
 
 const (
-	retryFloor  = 3  // retries that are always allowed
 	retryWindow = 10 // seconds
+	// retryFloor is how many retries any second may see whatever the share: too
+	// few to be a storm, and enough for a quiet sidecar to go around an
+	// upstream that died until its breaker opens.
+	retryFloor = 3
 )
 
 // retryBudget bounds retries to a share of the jobs of the last seconds, so
@@ -96,7 +100,7 @@ func (b *retryBudget) take(now time.Time) bool {
 	for _, s := range b.seconds {
 		jobs, retries = jobs+s.jobs, retries+s.retries
 	}
-	if retries >= retryFloor && float64(retries+1) > b.share*float64(jobs) {
+	if b.seconds[i].retries >= retryFloor && float64(retries+1) > b.share*float64(jobs) {
 		return false
 	}
 	b.seconds[i].retries++

@@ -38,6 +38,7 @@ type setup struct {
 	wait      time.Duration
 	breaker   breaker.Config
 	server    proxy.ServerConfig
+	network   *memory // nil is TCP
 }
 
 // sidecar is a proxy with all that stands behind it, listening.
@@ -75,6 +76,12 @@ func startSidecar(t testing.TB, s setup) *sidecar {
 			o[h.Sum64()] = i
 		}
 		s.policy = o
+	}
+	if s.RetryBudget == 0 {
+		s.RetryBudget = 1 // all may be retried
+	}
+	if s.breaker.Failures == 0 {
+		s.breaker.Failures = 1e6 // practically never
 	}
 	if s.budget == 0 {
 		s.budget = 256 << 20
@@ -114,14 +121,22 @@ func startSidecar(t testing.TB, s setup) *sidecar {
 		defer c.mu.Unlock()
 		c.records = append(c.records, r)
 	}
+	if s.network != nil {
+		s.Config.Dial = s.network.dial
+	}
 	handler, err := proxy.New(s.Config)
 	require.NoError(t, err)
 	s.server.ErrorLog = log.New(io.Discard, "", 0)
 	c.server, err = proxy.NewServer(handler, s.server)
 	require.NoError(t, err)
 
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	require.NoError(t, err)
+	var l net.Listener
+	if s.network != nil {
+		l = s.network.listen("127.0.0.1:8080")
+	} else {
+		l, err = net.Listen("tcp", "127.0.0.1:0")
+		require.NoError(t, err)
+	}
 	c.address = l.Addr().String()
 	ctx, stop := context.WithCancel(context.Background())
 	var running sync.WaitGroup

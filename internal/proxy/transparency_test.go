@@ -1,9 +1,17 @@
 package proxy_test
 
 import (
+	"crypto/sha256"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"net/http"
+	"runtime"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
 
 	"pilotfish/internal/pool"
 	"pilotfish/internal/proxy"
@@ -20,8 +28,324 @@ func TestAJobIsAnswered(t *testing.T) {
 	assert.Equal(t, "12345", r.Facts.Project.String())
 	assert.Equal(t, proxy.Answered, r.Outcome)
 	assert.Equal(t, proxy.Complete, r.Answer)
+	assert.False(t, r.Unframed)
 	assert.EqualValues(t, len(job), r.Bytes)
-	assert.Len(t, r.Attempts, 2)
+	require.Len(t, r.Attempts, 2)
 	assert.Equal(t, pool.Refused, r.Attempts[0].Outcome)
 	assert.Equal(t, pool.Answered, r.Attempts[1].Outcome)
+}
+
+// jobOf makes a job of n bytes; one byte cannot be a job, but is passed on.
+func jobOf(n int) (body, contentType string) {
+	if n < 20 {
+		return strings.Repeat("x", n), "text/plain"
+	}
+	frame := `{"project_id":7,"x":""}`
+	return frame[:len(frame)-2] + strings.Repeat("a", n-len(frame)) + `"}`, "application/json"
+}
+
+// unsized hides a body's length, so that it is sent in chunks.
+type unsized struct{ io.Reader }
+
+func TestBodiesArriveWholeAfterARetry(t *testing.T) {
+	var head *received
+	up := scripted(t, func(p *peer) {
+		for r := p.request(); r != nil; r = p.request() {
+			head = r
+			p.say("HTTP/1.1 200 OK\r\nContent-Length: 32\r\n\r\n%s", digest(string(r.body)))
+		}
+	})
+	c := startSidecar(t, setup{upstreams: []string{refusing(t), up.address}})
+	for _, n := range []int{1, 1 << 10, 16<<10 + 1, 64<<10 + 1, 1<<20 + 1, 8 << 20} {
+		body, contentType := jobOf(n)
+		for _, sized := range []bool{true, false} {
+			t.Run(fmt.Sprintf("%d bytes, length %t", n, sized), func(t *testing.T) {
+				var r io.Reader = strings.NewReader(body)
+				if !sized {
+					r = unsized{r}
+				}
+				res, err := client(t).Post(c.url("/v1/jobs"), contentType, r)
+				require.NoError(t, err)
+				defer res.Body.Close()
+				got, err := io.ReadAll(res.Body)
+				require.NoError(t, err)
+				assert.Equal(t, digest(body), string(got))
+				assert.EqualValues(t, n, head.ContentLength)
+				assert.Empty(t, head.TransferEncoding)
+				assert.Equal(t, 1, strings.Count(head.head, "\nContent-Length:"))
+			})
+		}
+	}
+	for _, r := range c.seen(12) {
+		assert.Len(t, r.Attempts, 2)
+	}
+}
+
+func digest(s string) string {
+	sum := sha256.Sum256([]byte(s))
+	return fmt.Sprintf("%x", sum[:16])
+}
+
+func TestAnswersPassWhole(t *testing.T) {
+	for _, n := range []int{0, 1, 64 << 10, 64 << 20} {
+		for _, sized := range []bool{true, false} {
+			t.Run(fmt.Sprintf("%d bytes, length %t", n, sized), func(t *testing.T) {
+				sum := make(chan [32]byte, 1)
+				up := serving(t, func(w http.ResponseWriter, _ *http.Request) {
+					if sized {
+						w.Header().Set("Content-Length", fmt.Sprint(n))
+					}
+					w.WriteHeader(200)
+					_ = http.NewResponseController(w).Flush()
+					h := sha256.New()
+					_, _ = io.CopyN(io.MultiWriter(w, h), rand.NewChaCha8([32]byte{}), int64(n))
+					sum <- [32]byte(h.Sum(nil))
+				})
+				c := startSidecar(t, setup{upstreams: []string{up}})
+				var before, after runtime.MemStats
+				runtime.ReadMemStats(&before)
+				res, err := client(t).Post(c.url("/"), "application/json", reader("{}"))
+				require.NoError(t, err)
+				defer res.Body.Close()
+				h := sha256.New()
+				got, err := io.Copy(h, res.Body)
+				require.NoError(t, err)
+				runtime.ReadMemStats(&after)
+				assert.EqualValues(t, n, got)
+				assert.Equal(t, <-sum, [32]byte(h.Sum(nil)))
+				assert.Equal(t, sized, res.ContentLength >= 0, "framing keeps its meaning")
+				assert.Less(t, after.TotalAlloc-before.TotalAlloc, uint64(8<<20), "an answer is not kept")
+			})
+		}
+	}
+}
+
+func TestHeadersPassUnmodified(t *testing.T) {
+	var got *received
+	up := scripted(t, func(p *peer) {
+		for got = p.request(); got != nil; got = p.request() {
+			p.say("HTTP/1.1 299 Odd\r\nSet-Cookie: a=1\r\nSet-Cookie: b=2\r\nSet-Cookie: c=3\r\nVary: x\r\n" +
+				"X-Load: at=1\r\nConnection: keep-alive, X-Hop\r\nX-Hop: 1\r\nKeep-Alive: timeout=5\r\nContent-Encoding: gzip\r\nContent-Length: 3\r\n\r\n\x1f\x8b?")
+		}
+	})
+	c := startSidecar(t, setup{upstreams: []string{up.address}})
+	s := c.connect()
+	s.say("POST /a?b HTTP/1.1\r\nHost: localhost:99\r\nX-Two: 1\r\nX-Two: 2\r\nConnection: x-mine\r\nX-Mine: 1\r\nTE: trailers, deflate\r\nContent-Length: 2\r\n\r\n{}")
+	res := s.response()
+	body, err := io.ReadAll(res.Body)
+	require.NoError(t, err)
+	assert.Equal(t, "\x1f\x8b?", string(body), "compressed bodies are opaque")
+	assert.Equal(t, 299, res.StatusCode)
+	assert.Equal(t, http.Header{
+		"Set-Cookie": {"a=1", "b=2", "c=3"}, "Vary": {"x"}, "X-Load": {"at=1"},
+		"Content-Encoding": {"gzip"}, "Content-Length": {"3"},
+	}, res.Header, "nothing is added: no Date, no Content-Type, no Via")
+	assert.Equal(t, "localhost:99", got.Host)
+	assert.Equal(t, http.Header{"X-Two": {"1", "2"}, "Content-Length": {"2"}}, got.Header,
+		"nothing is added: no User-Agent, no Accept-Encoding, no Via, no X-Forwarded-For")
+}
+
+func TestTeTrailersAndUserAgentPass(t *testing.T) {
+	var got *received
+	up := scripted(t, func(p *peer) { got = p.request(); p.say(ok) })
+	c := startSidecar(t, setup{upstreams: []string{up.address}})
+	s := c.connect()
+	s.say("GET / HTTP/1.1\r\nHost: localhost\r\nTE: trailers\r\nUser-Agent: mine\r\nUpgrade: h2c\r\nHTTP2-Settings: AAMAAABkAAQAAP__\r\nConnection: Upgrade, HTTP2-Settings\r\n\r\n")
+	assert.Equal(t, 200, s.status(), "an offer of HTTP/2 is passed over")
+	assert.Equal(t, http.Header{"Te": {"trailers"}, "User-Agent": {"mine"}}, got.Header)
+}
+
+func TestTargetsPassUnmodified(t *testing.T) {
+	var head string
+	up := scripted(t, func(p *peer) {
+		for r := p.request(); r != nil; r = p.request() {
+			head = r.head
+			p.say(ok)
+		}
+	})
+	c := startSidecar(t, setup{upstreams: []string{up.address}})
+	for sent, want := range map[string]string{
+		"/a%2Fb//../c;x?y=%zz&a;b":         "",
+		"/":                                "",
+		"/?":                               "",
+		"/a?":                              "",
+		"/a??b?c":                          "",
+		"//evil.example/x?y":               "",
+		"//evil.example/%2e%2E/x":          "",
+		"/a<b>\"^`{|}":                     "",
+		"/\xff\xfe":                        "",
+		"/a#b?c#d":                         "",
+		"/http://x/y":                      "",
+		"http://localhost/v1/jobs?a=%2f":   "/v1/jobs?a=%2f",
+		"http://127.0.0.1:1":               "/",
+		"http://127.0.0.1:1?x":             "/?x",
+		"http://localhost:22//a/b":         "//a/b",
+		"http://localhost/metrics":         "/metrics",
+		"http://localhost/debug/pprof/?%7": "/debug/pprof/?%7",
+	} {
+		if want == "" {
+			want = sent
+		}
+		head = ""
+		s := c.connect()
+		s.say("POST %s HTTP/1.1\r\nHost: localhost\r\nContent-Length: 2\r\n\r\n{}", sent)
+		assert.Equal(t, 200, s.status(), sent)
+		line, _, _ := strings.Cut(head, "\r\n")
+		assert.Equal(t, "POST "+want+" HTTP/1.1", line)
+	}
+	s := c.connect()
+	s.say("OPTIONS * HTTP/1.1\r\nHost: localhost\r\n\r\n")
+	assert.Equal(t, 200, s.status())
+	s.say("POST //evil/<x> HTTP/1.1\r\nHost: localhost\r\nContent-Length: 2\r\n\r\n{}")
+	assert.Equal(t, 400, s.status(), "what could not be passed on unaltered is refused")
+}
+
+func TestBodilessAnswers(t *testing.T) {
+	for name, tc := range map[string]struct {
+		method, answer string
+		status         int
+		length         string
+	}{
+		"HEAD":           {"HEAD", "HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\n", 200, "5"},
+		"HEAD with body": {"HEAD", "HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nwrong", 200, "5"},
+		"204":            {"GET", "HTTP/1.1 204 No Content\r\n\r\n", 204, ""},
+		"204 with body":  {"GET", "HTTP/1.1 204 No Content\r\nContent-Length: 5\r\n\r\nwrong", 204, ""},
+		"304":            {"GET", "HTTP/1.1 304 Not Modified\r\nETag: \"x\"\r\n\r\n", 304, ""},
+		"304 with body":  {"GET", "HTTP/1.1 304 Not Modified\r\nETag: \"x\"\r\n\r\nwrong", 304, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			up := answering(t, tc.answer)
+			c := startSidecar(t, setup{upstreams: []string{up.address}})
+			s := c.connect()
+			for range 2 { // on one connection: nothing of a body may be left on it
+				s.say("%s / HTTP/1.1\r\nHost: localhost\r\n\r\n", tc.method)
+				res, err := http.ReadResponse(s.in, &http.Request{Method: tc.method})
+				require.NoError(t, err)
+				body, err := io.ReadAll(res.Body)
+				require.NoError(t, err)
+				assert.Empty(t, body)
+				assert.Equal(t, tc.status, res.StatusCode)
+				assert.Equal(t, tc.length, res.Header.Get("Content-Length"))
+				assert.NotContains(t, res.Header, "Date")
+			}
+			for _, r := range c.seen(2) {
+				assert.Equal(t, proxy.Complete, r.Answer)
+				assert.False(t, r.Unframed)
+			}
+		})
+	}
+}
+
+func TestInterimAnswers(t *testing.T) {
+	up := scripted(t, func(p *peer) {
+		if r := p.request(); r.URL.Path == "/flood" {
+			p.say("%s", strings.Repeat("HTTP/1.1 102 Processing\r\n\r\n", 1000)+ok)
+			return
+		}
+		p.say("HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 103 Early Hints\r\nLink: </a>\r\n\r\nHTTP/1.1 102 Processing\r\n\r\n" + ok)
+	})
+	c := startSidecar(t, setup{upstreams: []string{up.address}})
+	s := c.connect()
+	s.job("{}")
+	hints := s.response()
+	assert.Equal(t, 103, hints.StatusCode)
+	assert.Equal(t, http.Header{"Link": {"</a>"}}, hints.Header)
+	assert.Equal(t, 102, s.response().StatusCode)
+	final := s.response()
+	assert.Equal(t, 200, final.StatusCode)
+	assert.NotContains(t, final.Header, "Link")
+
+	old := c.connect()
+	old.say("GET / HTTP/1.0\r\n\r\n")
+	assert.Equal(t, 200, old.response().StatusCode, "HTTP/1.0 knows no interim answers")
+
+	flood := c.connect()
+	flood.say("GET /flood HTTP/1.1\r\nHost: localhost\r\n\r\n")
+	n := 0
+	for res := flood.response(); ; res = flood.response() {
+		if n++; res.StatusCode != 102 {
+			assert.Equal(t, 502, res.StatusCode)
+			break
+		}
+	}
+	assert.Equal(t, 33, n, "interim answers are bounded")
+}
+
+func TestTrailers(t *testing.T) {
+	var got *received
+	up := scripted(t, func(p *peer) {
+		got = p.request()
+		p.say("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\nTrailer: X-Sum\r\n\r\n2\r\nok\r\n0\r\nX-Sum: 1\r\nX-More: 2\r\n\r\n")
+	})
+	c := startSidecar(t, setup{upstreams: []string{up.address}})
+	for name, submit := range map[string]*http.Client{"http/1.1": client(t), "h2c": h2c(t)} {
+		t.Run(name, func(t *testing.T) {
+			r, err := http.NewRequest("POST", c.url("/"), unsized{reader("{}")})
+			require.NoError(t, err)
+			r.Trailer = http.Header{"X-Mine": {"3"}}
+			res, err := submit.Do(r)
+			require.NoError(t, err)
+			defer res.Body.Close()
+			assert.Contains(t, res.Trailer, "X-Sum", "announced trailers are announced")
+			_, err = io.Copy(io.Discard, res.Body)
+			require.NoError(t, err)
+			assert.Equal(t, http.Header{"X-Sum": {"1"}, "X-More": {"2"}}, res.Trailer)
+			assert.Equal(t, http.Header{"X-Mine": {"3"}}, got.Trailer)
+			assert.Equal(t, "{}", string(got.body))
+		})
+	}
+}
+
+func h2c(t testing.TB) *http.Client {
+	tr := &http.Transport{Protocols: new(http.Protocols), DisableCompression: true}
+	tr.Protocols.SetUnencryptedHTTP2(true)
+	t.Cleanup(tr.CloseIdleConnections)
+	return &http.Client{Transport: tr, Timeout: patience}
+}
+
+func TestOldSubmitters(t *testing.T) {
+	for name, answer := range map[string]string{
+		"length":  "HTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\nbody",
+		"chunked": "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n4\r\nbody\r\n0\r\n\r\n",
+		"closing": "HTTP/1.0 200 OK\r\n\r\nbody",
+	} {
+		t.Run(name, func(t *testing.T) {
+			up := scripted(t, func(p *peer) { p.request(); p.say("%s", answer) })
+			c := startSidecar(t, setup{upstreams: []string{up.address}})
+			s := c.connect()
+			s.say("GET / HTTP/1.0\r\n\r\n")
+			text, err := s.rest()
+			require.NoError(t, err)
+			head, body, _ := strings.Cut(text, "\r\n\r\n")
+			assert.Equal(t, "body", body)
+			assert.NotContains(t, head, "chunked")
+			assert.Equal(t, name == "closing", c.seen(1)[0].Unframed, "counted, but complete as far as can be known")
+		})
+	}
+}
+
+func TestExplainHeaders(t *testing.T) {
+	up := answering(t, ok)
+	for _, explain := range []bool{false, true} {
+		c := startSidecar(t, setup{upstreams: []string{refusing(t), up.address}, Config: proxy.Config{ExplainHeaders: explain}})
+		res, _ := c.post(`{"project_id": 1}`)
+		if !explain {
+			assert.Equal(t, http.Header{"Content-Length": {"2"}}, res.Header)
+			continue
+		}
+		assert.Equal(t, up.address, res.Header.Get("Pilotfish-Upstream"))
+		assert.Equal(t, "2", res.Header.Get("Pilotfish-Attempts"))
+		assert.Equal(t, "none", res.Header.Get("Pilotfish-Cache"))
+		assert.Contains(t, res.Header.Get("Pilotfish-Why"), "cost=")
+	}
+}
+
+func TestAHintReachesTheRecord(t *testing.T) {
+	up := answering(t, "HTTP/1.1 200 OK\r\nX-Load: running=3, stalled=0, cached=1, waited=0.5\r\nContent-Length: 0\r\n\r\n")
+	c := startSidecar(t, setup{upstreams: []string{up.address}})
+	res, _ := c.post("{}")
+	assert.NotEmpty(t, res.Header.Get("X-Load"), "it passes all the same")
+	hint := c.seen(1)[0].Attempts[0].Hint
+	require.NotNil(t, hint)
+	assert.True(t, hint.Cached)
 }

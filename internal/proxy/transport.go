@@ -2,6 +2,7 @@ package proxy
 
 import (
 	"context"
+	"errors"
 	"net"
 	"net/http"
 	"sync"
@@ -19,7 +20,7 @@ type upstreams struct {
 func newUpstreams(cfg *Config) *upstreams {
 	kept := &http.Transport{
 		Proxy:                  nil, // never the environment's: an upstream is reached directly
-		DialContext:            dial,
+		DialContext:            dialer(cfg.Dial),
 		Protocols:              new(http.Protocols),
 		DisableCompression:     true, // an answer passes as it is
 		MaxIdleConnsPerHost:    cfg.IdleConns,
@@ -45,16 +46,30 @@ func keepAlive() net.KeepAliveConfig {
 
 type connectTimeout struct{}
 
-// dial connects to an upstream within the attempt's connect timeout.
-func dial(ctx context.Context, network, address string) (net.Conn, error) {
-	d := net.Dialer{KeepAliveConfig: keepAlive()}
-	d.Timeout, _ = ctx.Value(connectTimeout{}).(time.Duration)
-	c, err := d.DialContext(ctx, network, address)
-	if err != nil {
-		return nil, err
+// dialer connects to an upstream within the attempt's connect timeout.
+func dialer(dial func(context.Context, string, string) (net.Conn, error)) func(context.Context, string, string) (net.Conn, error) {
+	return func(ctx context.Context, network, address string) (net.Conn, error) {
+		if timeout, ok := ctx.Value(connectTimeout{}).(time.Duration); ok {
+			var cancel context.CancelFunc
+			ctx, cancel = context.WithTimeout(ctx, timeout)
+			defer cancel()
+		}
+		c, err := dial(ctx, network, address)
+		if err != nil {
+			return nil, &dialError{timeout: errors.Is(ctx.Err(), context.DeadlineExceeded), err: err}
+		}
+		return &conn{Conn: c, closed: make(chan struct{})}, nil
 	}
-	return &conn{Conn: c, closed: make(chan struct{})}, nil
 }
+
+// dialError is a connection that could not be made.
+type dialError struct {
+	timeout bool // it took longer than the connect timeout
+	err     error
+}
+
+func (e *dialError) Error() string { return e.err.Error() }
+func (e *dialError) Unwrap() error { return e.err }
 
 // conn is a connection to an upstream that counts what was sent. Embedding
 // the interface hides the shortcuts past Write that a *net.TCPConn offers.

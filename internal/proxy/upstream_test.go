@@ -29,7 +29,7 @@ type upstream struct {
 
 // peer is one connection of an upstream.
 type peer struct {
-	*net.TCPConn
+	net.Conn
 	t  testing.TB
 	in *bufio.Reader
 	n  int64 // which connection, from 1
@@ -47,6 +47,11 @@ func scripted(t testing.TB, script func(*peer)) *upstream {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(t, err)
+	return scriptedOn(t, l, script)
+}
+
+func scriptedOn(t testing.TB, l net.Listener, script func(*peer)) *upstream {
+	t.Helper()
 	u := &upstream{t: t, address: l.Addr().String(), script: script}
 	u.open.Go(func() {
 		for {
@@ -54,7 +59,7 @@ func scripted(t testing.TB, script func(*peer)) *upstream {
 			if err != nil {
 				return
 			}
-			p := &peer{TCPConn: c.(*net.TCPConn), t: t, in: bufio.NewReader(c), n: u.conns.Add(1)}
+			p := &peer{Conn: c, t: t, in: bufio.NewReader(c), n: u.conns.Add(1)}
 			u.open.Go(func() {
 				defer p.Close()
 				script(p)
@@ -103,12 +108,12 @@ func (p *peer) head() (string, error) {
 
 // say writes as it stands; a peer that is gone is for the test to notice.
 func (p *peer) say(format string, args ...any) {
-	_, _ = fmt.Fprintf(p.TCPConn, format, args...)
+	_, _ = fmt.Fprintf(p.Conn, format, args...)
 }
 
 // reset closes the connection with RST.
 func (p *peer) reset() {
-	_ = p.SetLinger(0)
+	_ = p.Conn.(*net.TCPConn).SetLinger(0)
 	_ = p.Close()
 }
 

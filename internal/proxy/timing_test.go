@@ -1,0 +1,281 @@
+package proxy_test
+
+import (
+	"io"
+	"net/http"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"pilotfish/internal/admission"
+	"pilotfish/internal/pool"
+	"pilotfish/internal/proxy"
+)
+
+// bubble runs a test in fake time, on a network of pipes.
+func bubble(t *testing.T, test func(t *testing.T, m *memory)) {
+	t.Helper()
+	synctest.Test(t, func(t *testing.T) { test(t, newMemory()) })
+}
+
+// submit posts a job in a bubble and reads as much of the answer as comes.
+func (m *memory) submit(t *testing.T, body string) (status int, text string, h http.Header, err error) {
+	t.Helper()
+	res, err := m.client(t).Post("http://127.0.0.1:8080/v1/jobs", "application/json", strings.NewReader(body))
+	require.NoError(t, err)
+	defer res.Body.Close()
+	got, err := io.ReadAll(res.Body)
+	return res.StatusCode, string(got), res.Header, err
+}
+
+// silent answers with a head and part of a body, and goes on after a silence.
+func silent(d time.Duration) func(*peer) {
+	return func(p *peer) {
+		p.request()
+		p.say("HTTP/1.1 200 OK\r\nContent-Length: 8\r\n\r\nhalf")
+		time.Sleep(d)
+		p.say("half")
+	}
+}
+
+func TestSilenceAmidAnAnswer(t *testing.T) {
+	for _, tc := range []struct {
+		job     string
+		silence time.Duration
+		cut     time.Duration // 0: not cut
+		outcome pool.Outcome
+	}{
+		{"{}", 2 * time.Hour, 0, pool.Answered},
+		{"{}", 4 * time.Hour, 3 * time.Hour, pool.Truncated},
+		{`{"timeouts":{"queue_seconds":1,"evaluate_seconds":1}}`, 2 * time.Hour, 0, pool.Answered},
+		{`{"timeouts":{"stream_seconds":60}}`, 59 * time.Second, 0, pool.Answered},
+		{`{"timeouts":{"stream_seconds":60}}`, 61 * time.Second, time.Minute, pool.Gone},
+	} {
+		bubble(t, func(t *testing.T, m *memory) {
+			c := startSidecar(t, setup{network: m, upstreams: []string{m.upstream(t, "up:1", silent(tc.silence))}})
+			_, text, _, err := m.submit(t, tc.job)
+			r := c.seen(1)[0]
+			assert.Equal(t, tc.outcome, r.Attempts[0].Outcome)
+			if tc.cut == 0 {
+				require.NoError(t, err)
+				assert.Equal(t, "halfhalf", text)
+				assert.Equal(t, tc.silence, r.Total)
+				return
+			}
+			require.ErrorIs(t, err, io.ErrUnexpectedEOF)
+			assert.Equal(t, "half", text)
+			assert.Equal(t, tc.cut, r.Total)
+			assert.Equal(t, proxy.Partial, r.Answer)
+		})
+	}
+}
+
+func TestFirstByteAndDeadline(t *testing.T) {
+	hang := func(p *peer) { p.request(); p.gone() }
+	quick := func(p *peer) { p.request(); p.say(ok) }
+	for name, tc := range map[string]struct {
+		job     string
+		scripts []func(*peer)
+		status  int
+		took    time.Duration
+		ended   []pool.Outcome
+	}{
+		"no timeouts: the configured bound, then one retry": {
+			"{}", []func(*peer){hang, quick}, 200, 5 * time.Minute, []pool.Outcome{pool.TimedOut, pool.Answered},
+		},
+		"a job that hangs everywhere does not tour them all": {
+			"{}", []func(*peer){hang, hang, quick}, 504, 10 * time.Minute, []pool.Outcome{pool.TimedOut, pool.TimedOut},
+		},
+		"queue and evaluate bound an attempt, and stream leaves time for another": {
+			`{"timeouts":{"queue_seconds":5,"evaluate_seconds":10,"stream_seconds":60}}`,
+			[]func(*peer){hang, quick}, 200, 15 * time.Second, []pool.Outcome{pool.TimedOut, pool.Answered},
+		},
+		"the deadline ends everything": {
+			`{"timeouts":{"queue_seconds":5,"evaluate_seconds":10,"stream_seconds":3}}`,
+			[]func(*peer){hang, hang}, 504, 18 * time.Second, []pool.Outcome{pool.TimedOut, pool.Gone},
+		},
+		"without a stream timeout it leaves no time for another": {
+			`{"timeouts":{"evaluate_seconds":10}}`, []func(*peer){hang, quick}, 504, 10 * time.Second, []pool.Outcome{pool.TimedOut},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			bubble(t, func(t *testing.T, m *memory) {
+				var ups []string
+				for i, script := range tc.scripts {
+					ups = append(ups, m.upstream(t, "up:"+string(rune('1'+i)), script))
+				}
+				c := startSidecar(t, setup{network: m, upstreams: ups})
+				status, _, h, err := m.submit(t, tc.job)
+				require.NoError(t, err)
+				assert.Equal(t, tc.status, status)
+				r := c.seen(1)[0]
+				assert.Equal(t, tc.took, r.Total)
+				var ended []pool.Outcome
+				for _, a := range r.Attempts {
+					ended = append(ended, a.Outcome)
+				}
+				assert.Equal(t, tc.ended, ended)
+				if tc.status == 504 {
+					assert.Equal(t, "deadline", h.Get("Pilotfish-Reason"))
+					assert.Equal(t, proxy.Failed, r.Outcome)
+					assert.Equal(t, proxy.Absent, r.Answer)
+				}
+			})
+		})
+	}
+}
+
+func TestConnectTimeoutIsDoubled(t *testing.T) {
+	bubble(t, func(t *testing.T, m *memory) { // addresses without a listener never answer
+		c := startSidecar(t, setup{network: m, upstreams: []string{"up:1", "up:2", "up:3", "up:4"}})
+		status, _, h, _ := m.submit(t, "{}")
+		assert.Equal(t, 502, status)
+		assert.Equal(t, "no-answer", h.Get("Pilotfish-Reason"))
+		r := c.seen(1)[0]
+		require.Len(t, r.Attempts, 3)
+		for i, a := range r.Attempts {
+			assert.Equal(t, pool.Refused, a.Outcome)
+			assert.Equal(t, time.Second<<i, a.End-a.Start)
+		}
+		assert.Equal(t, r.Attempts[0].End, r.Attempts[1].Start, "the first failover is at once")
+		assert.LessOrEqual(t, r.Attempts[2].Start-r.Attempts[1].End, 25*time.Millisecond+1)
+	})
+}
+
+func TestAJobWaitsForAnUpstream(t *testing.T) {
+	for name, tc := range map[string]struct {
+		job    string
+		queue  admission.Config
+		status int
+		reason string
+		took   time.Duration
+	}{
+		"until the configured wait ends": {"{}", admission.Config{}, 503, "none-eligible", 10 * time.Second},
+		"until its own ends":             {`{"timeouts":{"queue_seconds":2}}`, admission.Config{}, 503, "none-eligible", 2 * time.Second},
+		"if there is room":               {"{}", admission.Config{Jobs: -1}, 503, "queue-full", 0},
+		"until its deadline":             {`{"timeouts":{"evaluate_seconds":1,"stream_seconds":1}}`, admission.Config{}, 504, "deadline", 2 * time.Second},
+	} {
+		t.Run(name, func(t *testing.T) {
+			bubble(t, func(t *testing.T, m *memory) {
+				c := startSidecar(t, setup{network: m, queue: tc.queue})
+				status, text, h, _ := m.submit(t, tc.job)
+				assert.Equal(t, tc.status, status)
+				assert.Equal(t, tc.reason, h.Get("Pilotfish-Reason"))
+				assert.Equal(t, "application/problem+json", h.Get("Content-Type"))
+				assert.Contains(t, text, `"type":"urn:pilotfish:problem:`+tc.reason+`"`)
+				r := c.seen(1)[0]
+				assert.Equal(t, tc.took, r.Queued)
+				if status == 503 {
+					assert.Equal(t, "1", h.Get("Retry-After"))
+					assert.Equal(t, proxy.Shed, r.Outcome)
+				}
+			})
+		})
+	}
+	t.Run("and is served when one comes", func(t *testing.T) {
+		bubble(t, func(t *testing.T, m *memory) {
+			c := startSidecar(t, setup{network: m})
+			up := m.upstream(t, "up:1", func(p *peer) { p.request(); p.say(ok) })
+			time.AfterFunc(3*time.Second, func() { c.balancer.Set([]pool.Upstream{{Address: up}}) })
+			status, _, _, _ := m.submit(t, "{}")
+			assert.Equal(t, 200, status)
+			assert.Equal(t, 3*time.Second, c.seen(1)[0].Queued)
+		})
+	})
+}
+
+// trickle yields a byte each time after a while.
+type trickle struct {
+	left  int
+	piece int
+	every time.Duration
+}
+
+func (b *trickle) Read(p []byte) (int, error) {
+	if b.left == 0 {
+		return 0, io.EOF
+	}
+	time.Sleep(b.every)
+	n := min(b.piece, b.left, len(p))
+	for i := range n {
+		p[i] = ' '
+	}
+	b.left -= n
+	if b.left == 0 {
+		copy(p[:n], "{}")
+	}
+	return n, nil
+}
+
+func TestSlowBodies(t *testing.T) {
+	for name, tc := range map[string]struct {
+		body   *trickle
+		status int
+	}{
+		"1 KiB/s is served":       {&trickle{left: 1 << 20, piece: 1 << 10, every: time.Second}, 200},
+		"a pause is served":       {&trickle{left: 4, piece: 2, every: 14 * time.Second}, 200},
+		"1 B/s is not":            {&trickle{left: 1000, piece: 1, every: time.Second}, 408},
+		"nor is a long silence":   {&trickle{left: 4, piece: 2, every: time.Minute}, 408},
+		"nor a byte now and then": {&trickle{left: 1000, piece: 32, every: 10 * time.Second}, 408},
+	} {
+		t.Run(name, func(t *testing.T) {
+			bubble(t, func(t *testing.T, m *memory) {
+				c := startSidecar(t, setup{network: m, upstreams: []string{m.upstream(t, "up:1", func(p *peer) { p.request(); p.say(ok) })}})
+				res, err := m.client(t).Post("http://127.0.0.1:8080/", "application/json", tc.body)
+				require.NoError(t, err)
+				defer res.Body.Close()
+				assert.Equal(t, tc.status, res.StatusCode)
+				_, _ = io.Copy(io.Discard, res.Body)
+				r := c.seen(1)[0]
+				if tc.status == 408 {
+					assert.Equal(t, "slow-body", r.Reason)
+					assert.Empty(t, r.Attempts, "no upstream is held meanwhile")
+					assert.Less(t, r.Total, 45*time.Second)
+					time.Sleep(time.Hour) // the submitter's transport wakes up and notices
+				}
+			})
+		})
+	}
+}
+
+func TestSlowSubmitters(t *testing.T) {
+	for name, tc := range map[string]struct {
+		pause time.Duration
+		whole bool
+	}{
+		"a slow one gets everything": {4 * time.Minute, true},
+		"a stalled one is given up":  {6 * time.Minute, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			bubble(t, func(t *testing.T, m *memory) {
+				up := m.upstream(t, "up:1", func(p *peer) {
+					p.request()
+					p.say("HTTP/1.1 200 OK\r\nContent-Length: 1000000\r\n\r\n%s", strings.Repeat("x", 1000000))
+				})
+				c := startSidecar(t, setup{network: m, upstreams: []string{up}})
+				conn, err := m.dial(t.Context(), "tcp", "127.0.0.1:8080")
+				require.NoError(t, err)
+				defer conn.Close()
+				_, _ = io.WriteString(conn, "GET / HTTP/1.1\r\nHost: localhost\r\n\r\n")
+				n := 0
+				for buffer := make([]byte, 128<<10); n < 1000000; time.Sleep(tc.pause) {
+					m, err := io.ReadFull(conn, buffer)
+					if n += m; err != nil {
+						break
+					}
+				}
+				if !tc.whole {
+					assert.Less(t, n, 1000000)
+					assert.Equal(t, proxy.Gone, c.seen(1)[0].Outcome)
+					return
+				}
+				assert.GreaterOrEqual(t, n, 1000000)
+				assert.Equal(t, proxy.Answered, c.seen(1)[0].Outcome)
+			})
+		})
+	}
+}

@@ -1,0 +1,158 @@
+package proxy_test
+
+import (
+	"io"
+	"net"
+	"net/http"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"pilotfish/internal/pool"
+	"pilotfish/internal/proxy"
+)
+
+// Every way in which an upstream can die amid an answer is an error for every
+// kind of submitter, after a prefix of what the upstream sent and nothing else.
+func TestATruncatedAnswerIsNeverACleanEnd(t *testing.T) {
+	const piece = "0123456789abcdef"
+	long := strings.Repeat(piece, 64<<10)
+	answers := map[string]struct{ text, body string }{
+		"length":             {"Content-Length: 2097152\r\n\r\n" + long, long},
+		"length, no body":    {"Content-Length: 10\r\n\r\n", ""},
+		"in a size line":     {"Transfer-Encoding: chunked\r\n\r\n10\r\n" + piece + "\r\n1", piece},
+		"in a chunk":         {"Transfer-Encoding: chunked\r\n\r\n10\r\n" + piece + "\r\n10\r\n01234567", piece + "01234567"},
+		"before last chunk":  {"Transfer-Encoding: chunked\r\n\r\n10\r\n" + piece + "\r\n", piece},
+		"before last CRLF":   {"Transfer-Encoding: chunked\r\n\r\n10\r\n" + piece + "\r\n0\r\n", piece},
+		"in a trailer":       {"Transfer-Encoding: chunked\r\nTrailer: X\r\n\r\n10\r\n" + piece + "\r\n0\r\nX: 1", piece},
+		"a broken size line": {"Transfer-Encoding: chunked\r\n\r\n10\r\n" + piece + "\r\nzz\r\nxx", piece},
+	}
+	endings := map[string]func(*peer){"FIN": func(*peer) {}, "RST": func(p *peer) { p.reset() }}
+	submitters := map[string]func(t *testing.T, c *sidecar) (string, error){
+		"http/1.1": func(t *testing.T, c *sidecar) (string, error) { return readAll(t, client(t), c) },
+		"h2c":      func(t *testing.T, c *sidecar) (string, error) { return readAll(t, h2c(t), c) },
+		"http/1.0": func(t *testing.T, c *sidecar) (string, error) {
+			s := c.connect()
+			s.say("GET / HTTP/1.0\r\n\r\n")
+			res := s.response()
+			body, err := io.ReadAll(res.Body)
+			return string(body), err
+		},
+	}
+	for answer, a := range answers {
+		for ending, end := range endings {
+			up := scripted(t, func(p *peer) {
+				p.request()
+				p.say("HTTP/1.1 200 OK\r\n%s", a.text)
+				if ending == "RST" {
+					drained(t, p.Conn.(*net.TCPConn))
+				}
+				end(p)
+			})
+			for submitter, submit := range submitters {
+				t.Run(answer+", "+ending+", "+submitter, func(t *testing.T) {
+					c := startSidecar(t, setup{upstreams: []string{up.address, up.address + "0"}})
+					got, err := submit(t, c)
+					require.Error(t, err)
+					assert.True(t, strings.HasPrefix(a.body, got), "nothing is appended")
+					r := c.seen(1)[0]
+					require.Len(t, r.Attempts, 1, "nothing is retried after a response byte")
+					assert.Equal(t, pool.Truncated, r.Attempts[0].Outcome)
+					assert.Equal(t, proxy.Failed, r.Outcome)
+					assert.Equal(t, proxy.Partial, r.Answer)
+				})
+			}
+		}
+	}
+}
+
+func readAll(t *testing.T, c *http.Client, s *sidecar) (string, error) {
+	res, err := c.Get(s.url("/"))
+	require.NoError(t, err)
+	defer res.Body.Close()
+	assert.Equal(t, 200, res.StatusCode)
+	body, err := io.ReadAll(res.Body)
+	return string(body), err
+}
+
+func TestAnswersThatEndByClosing(t *testing.T) {
+	up := scripted(t, func(p *peer) {
+		r := p.request()
+		p.say("HTTP/1.1 200 OK\r\n\r\nbody")
+		if r.URL.Path == "/rst" {
+			drained(t, p.Conn.(*net.TCPConn))
+			p.reset()
+		}
+	})
+	c := startSidecar(t, setup{upstreams: []string{up.address}})
+	res, err := client(t).Get(c.url("/fin"))
+	require.NoError(t, err)
+	body, err := io.ReadAll(res.Body)
+	require.NoError(t, err)
+	assert.Equal(t, "body", string(body))
+	r := c.seen(1)[0]
+	assert.True(t, r.Unframed)
+	assert.Equal(t, proxy.Complete, r.Answer)
+
+	_, err = readAll(t, client(t), c)
+	require.NoError(t, err)
+	res, err = client(t).Get(c.url("/rst"))
+	require.NoError(t, err)
+	_, err = io.ReadAll(res.Body)
+	require.Error(t, err)
+	assert.Equal(t, proxy.Partial, c.seen(3)[2].Answer)
+}
+
+func TestTheExcessOfAnAnswerIsDropped(t *testing.T) {
+	up := scripted(t, func(p *peer) {
+		p.request()
+		p.say("HTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\nbody0123456789")
+		p.gone()
+	})
+	c := startSidecar(t, setup{upstreams: []string{up.address}})
+	for range 3 {
+		res, text := c.post("{}")
+		assert.Equal(t, 200, res.StatusCode)
+		assert.Equal(t, "body", text)
+	}
+	assert.EqualValues(t, 3, up.conns.Load(), "a connection with an excess is not used again")
+}
+
+func TestGarbageForAnAnswer(t *testing.T) {
+	for name, text := range map[string]string{
+		"binary":                    "\x00\x01\x02\x03\r\n\r\n",
+		"a status line":             "HTTP/1.1 200 OK\r\n",
+		"a long status line":        "HTTP/1.1 200 " + strings.Repeat("x", 300<<10),
+		"a huge header":             "HTTP/1.1 200 OK\r\nX: " + strings.Repeat("x", 20<<20) + "\r\n\r\n",
+		"two lengths":               "HTTP/1.1 200 OK\r\nContent-Length: 1\r\nContent-Length: 2\r\n\r\nxx",
+		"a negative length":         "HTTP/1.1 200 OK\r\nContent-Length: -1\r\n\r\n",
+		"an unknown coding":         "HTTP/1.1 200 OK\r\nTransfer-Encoding: gzip\r\n\r\nxx",
+		"no such status":            "HTTP/1.1 099 No\r\nContent-Length: 0\r\n\r\n",
+		"four digits":               "HTTP/1.1 2000 No\r\nContent-Length: 0\r\n\r\n",
+		"a switch nobody asked for": "HTTP/1.1 101 Switching Protocols\r\nUpgrade: x\r\nConnection: Upgrade\r\n\r\n",
+	} {
+		t.Run(name, func(t *testing.T) {
+			up := scripted(t, func(p *peer) {
+				p.request()
+				p.say("%s", text)
+			})
+			other := answering(t, ok)
+			c := startSidecar(t, setup{upstreams: []string{up.address, other.address}})
+			res, text := c.post("{}")
+			assert.Equal(t, 502, res.StatusCode, text)
+			assert.Equal(t, "no-answer", res.Header.Get("Pilotfish-Reason"))
+			r := c.seen(1)[0]
+			assert.Len(t, r.Attempts, 1, "a byte of an answer came: it is not retried")
+			assert.Equal(t, pool.Truncated, r.Attempts[0].Outcome)
+		})
+	}
+	t.Run("chunks and a length", func(t *testing.T) {
+		up := answering(t, "HTTP/1.1 200 OK\r\nContent-Length: 100\r\nTransfer-Encoding: chunked\r\n\r\n2\r\nok\r\n0\r\n\r\n")
+		c := startSidecar(t, setup{upstreams: []string{up.address}})
+		res, text := c.post("{}")
+		assert.Equal(t, "ok", text)
+		assert.Empty(t, res.Header["Content-Length"])
+	})
+}
