@@ -100,7 +100,7 @@ func (o *oracle) remove(j *oracleJob) {
 // TestMachineMatchesOracle drives the machine and the oracle through the same
 // random events, and compares every choice and every state.
 func TestMachineMatchesOracle(t *testing.T) {
-	for seed := range uint64(80) {
+	for seed := range uint64(40) {
 		rng := rand.New(rand.NewPCG(seed, 2))
 		cores := 1 + rng.IntN(4)
 		m := newMachine(cores, int64(rng.IntN(12))*(entryOverhead+10))

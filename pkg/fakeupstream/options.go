@@ -1,0 +1,30 @@
+package fakeupstream
+
+import "io/fs"
+
+// Options say what an upstream is like. The zero value is a server with 4 cores,
+// a cache of 1 GiB that is empty, and a feed for every project.
+type Options struct {
+	Cores      int   // joblets that run at the same time; 4
+	CacheBytes int64 // memory for results; 1 GiB; negative keeps none
+
+	// Feeds holds a file PROJECT.csv for each project, its columns named in the
+	// first line. Without it every project has ThesisFeed.
+	Feeds fs.FS
+
+	// Cached are the projects whose data is cached from the start, the first one
+	// the oldest.
+	Cached []string
+
+	// Cost is how long joblets last, in the form of the ruleserver's flag --cost,
+	// such as "fetch=2s,shared=400ms,operators=800ms,output=100ms". Without it
+	// they last as long as their work.
+	Cost string
+}
+
+// TB is what New needs of a *testing.T, *testing.B or *testing.F.
+type TB interface {
+	Helper()
+	Cleanup(func())
+	Fatalf(format string, args ...any)
+}

@@ -1,0 +1,369 @@
+package fakeupstream_test
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/http/httptrace"
+	"net/textproto"
+	"os"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"testing/fstest"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	"go.uber.org/goleak"
+
+	"pilotfish/pkg/fakeupstream"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// submitter has connections of its own, which end with the test.
+func submitter(t *testing.T) *http.Client {
+	transport := &http.Transport{}
+	t.Cleanup(transport.CloseIdleConnections)
+	return &http.Client{Transport: transport}
+}
+
+func send(t *testing.T, c *http.Client, method, url, body string) (*http.Response, error) {
+	r, err := http.NewRequestWithContext(t.Context(), method, url, strings.NewReader(body))
+	require.NoError(t, err)
+	return c.Do(r)
+}
+
+func get(t *testing.T, url string) string {
+	t.Helper()
+	response, err := send(t, submitter(t), "GET", url, "")
+	require.NoError(t, err)
+	defer response.Body.Close()
+	body, err := io.ReadAll(response.Body)
+	require.NoError(t, err)
+	return string(body)
+}
+
+// job sends the thesis's job and reads the whole answer.
+func job(t *testing.T, up *fakeupstream.Upstream) (response *http.Response, body string, err error) {
+	response, err = send(t, submitter(t), "POST", up.URL+"/v1/jobs", fakeupstream.ThesisJob)
+	if err != nil {
+		return nil, "", err
+	}
+	defer response.Body.Close()
+	all, err := io.ReadAll(response.Body)
+	return response, string(all), err
+}
+
+func TestConstantsAreTheThesis(t *testing.T) {
+	for name, got := range map[string]string{"listing-1.json": fakeupstream.ThesisJob, "table-1.csv": fakeupstream.ThesisFeed} {
+		want, err := os.ReadFile("../../testdata/" + name)
+		require.NoError(t, err)
+		assert.Equal(t, string(want), got, name)
+	}
+}
+
+func TestRecordsJobs(t *testing.T) {
+	up := fakeupstream.New(t, fakeupstream.Options{})
+	r, err := http.NewRequestWithContext(t.Context(), "POST", up.URL+"/v1/jobs", strings.NewReader(fakeupstream.ThesisJob))
+	require.NoError(t, err)
+	r.Header["X-Twice"] = []string{"a", "b"}
+	response, err := submitter(t).Do(r)
+	require.NoError(t, err)
+	response.Body.Close()
+	get(t, up.URL+"/metrics")
+	get(t, up.URL+"/healthz")
+	get(t, up.URL+"/anything")
+
+	require.NoError(t, up.Await(t.Context(), func(jobs []fakeupstream.Job) bool { return len(jobs) == 2 && jobs[0].Ended }))
+	jobs := up.Jobs()
+	assert.Equal(t, fakeupstream.ThesisJob, string(jobs[0].Body))
+	assert.Equal(t, []string{"a", "b"}, jobs[0].Header["X-Twice"])
+	assert.Equal(t, up.Address(), jobs[0].Host)
+	assert.Equal(t, "POST /v1/jobs", jobs[0].Method+" "+jobs[0].Path)
+	assert.Equal(t, "/anything", jobs[1].Path)
+	assert.NotEqual(t, jobs[0].Remote, jobs[1].Remote)
+	up.Forget()
+	assert.Empty(t, up.Jobs())
+}
+
+// TestRecordsHalfABody: an upload that breaks off is never a whole job.
+func TestRecordsHalfABody(t *testing.T) {
+	up := fakeupstream.New(t, fakeupstream.Options{})
+	conn, err := net.Dial("tcp", up.Address())
+	require.NoError(t, err)
+	fmt.Fprint(conn, "POST /v1/jobs HTTP/1.1\r\nHost: x\r\nContent-Length: 100\r\n\r\n{")
+	conn.Close()
+	require.NoError(t, up.Await(t.Context(), func(jobs []fakeupstream.Job) bool { return len(jobs) == 1 }))
+	assert.Equal(t, "{", string(up.Jobs()[0].Body))
+	assert.ErrorIs(t, up.Jobs()[0].BodyErr, io.ErrUnexpectedEOF)
+}
+
+func TestStatusAndHeader(t *testing.T) {
+	up := fakeupstream.New(t, fakeupstream.Options{})
+	up.SetFault(fakeupstream.Fault{
+		Status: 503, Body: "busy", Times: 2,
+		Header: http.Header{"Retry-After": {"7"}, "Set-Cookie": {"a=1", "b=2"}},
+	})
+	for range 2 {
+		response, body, err := job(t, up)
+		require.NoError(t, err)
+		assert.Equal(t, 503, response.StatusCode)
+		assert.Equal(t, "busy", body)
+		assert.Equal(t, "7", response.Header.Get("Retry-After"))
+		assert.Equal(t, []string{"a=1", "b=2"}, response.Header["Set-Cookie"])
+		assert.EqualValues(t, 4, response.ContentLength)
+	}
+	response, _, err := job(t, up)
+	require.NoError(t, err)
+	assert.Equal(t, 200, response.StatusCode, "the fault's times are over")
+	assert.NotEmpty(t, response.Header.Get("X-Load"))
+
+	up.SetFault(fakeupstream.Fault{Header: http.Header{"X-Load": nil}})
+	response, _, err = job(t, up)
+	require.NoError(t, err)
+	assert.Equal(t, 200, response.StatusCode)
+	assert.Empty(t, response.Header.Get("X-Load"))
+}
+
+// TestCut: the answer is a true beginning of the whole one, and an error.
+func TestCut(t *testing.T) {
+	up := fakeupstream.New(t, fakeupstream.Options{})
+	_, whole, err := job(t, up)
+	require.NoError(t, err)
+	for _, cut := range []fakeupstream.Cut{fakeupstream.CutFIN, fakeupstream.CutRST} {
+		for _, after := range []int64{0, 1, 100, int64(len(whole)), 1 << 20} {
+			up.SetFault(fakeupstream.Fault{Cut: cut, CutAfter: after})
+			response, body, err := job(t, up)
+			require.Error(t, err, "cut %d after %d", cut, after)
+			if cut == fakeupstream.CutRST {
+				require.ErrorIs(t, err, syscall.ECONNRESET, "after %d", after)
+			} else {
+				require.NotErrorIs(t, err, syscall.ECONNRESET, "after %d", after)
+				require.Equal(t, whole[:min(after, int64(len(whole)))], body, "after %d", after)
+			}
+			if response != nil {
+				require.Equal(t, 200, response.StatusCode)
+			}
+		}
+		up.SetFault(fakeupstream.Fault{Cut: cut, CutAfter: fakeupstream.BeforeHeaders})
+		response, _, err := job(t, up)
+		require.Error(t, err)
+		require.Nil(t, response)
+	}
+	up.SetFault(fakeupstream.Fault{Body: "0123456789", Cut: fakeupstream.CutFIN, CutAfter: 4})
+	response, body, err := job(t, up)
+	require.ErrorIs(t, err, io.ErrUnexpectedEOF)
+	assert.Equal(t, "0123", body)
+	assert.EqualValues(t, 10, response.ContentLength)
+}
+
+// TestStall: the first bytes come, and the rest when the fault is replaced.
+func TestStall(t *testing.T) {
+	up := fakeupstream.New(t, fakeupstream.Options{})
+	up.SetFault(fakeupstream.Fault{Body: "0123456789", Stall: true, StallAfter: 4})
+	response, err := send(t, submitter(t), "POST", up.URL+"/v1/jobs", "{}")
+	require.NoError(t, err)
+	defer response.Body.Close()
+	first := make([]byte, 4)
+	_, err = io.ReadFull(response.Body, first)
+	require.NoError(t, err)
+	assert.Equal(t, "0123", string(first))
+	assert.False(t, up.Jobs()[0].Ended)
+	up.SetFault(fakeupstream.Fault{})
+	rest, err := io.ReadAll(response.Body)
+	require.NoError(t, err)
+	assert.Equal(t, "456789", string(rest))
+}
+
+func TestStallThenCut(t *testing.T) {
+	up := fakeupstream.New(t, fakeupstream.Options{})
+	up.SetFault(fakeupstream.Fault{
+		Body: "0123456789", Chunked: true, Stall: true, StallAfter: 2, Cut: fakeupstream.CutFIN, CutAfter: 6,
+	})
+	response, err := send(t, submitter(t), "POST", up.URL+"/v1/jobs", "{}")
+	require.NoError(t, err)
+	defer response.Body.Close()
+	assert.EqualValues(t, -1, response.ContentLength)
+	up.SetFault(fakeupstream.Fault{})
+	body, err := io.ReadAll(response.Body)
+	require.ErrorIs(t, err, io.ErrUnexpectedEOF)
+	assert.Equal(t, "012345", string(body))
+}
+
+// TestHang: no answer until the submitter leaves, which is recorded, or the fault
+// is replaced.
+func TestHang(t *testing.T) {
+	for name, fault := range map[string]fakeupstream.Fault{"hang": {Hang: true}, "delay": {Delay: time.Hour}} {
+		up := fakeupstream.New(t, fakeupstream.Options{})
+		up.SetFault(fault)
+		ctx, leave := context.WithCancel(t.Context())
+		r, err := http.NewRequestWithContext(ctx, "POST", up.URL+"/v1/jobs", strings.NewReader(fakeupstream.ThesisJob))
+		require.NoError(t, err)
+		var wg sync.WaitGroup
+		wg.Go(func() {
+			_, err := submitter(t).Do(r) //nolint:bodyclose // there is none
+			assert.ErrorIs(t, err, context.Canceled, name)
+		})
+		require.NoError(t, up.Await(t.Context(), func(jobs []fakeupstream.Job) bool { return len(jobs) == 1 }))
+		leave()
+		wg.Wait()
+		require.NoError(t, up.Await(t.Context(), func(jobs []fakeupstream.Job) bool { return jobs[0].Ended && jobs[0].Gone }))
+
+		wg.Go(func() {
+			response, _, err := job(t, up)
+			if assert.NoError(t, err, name) {
+				assert.Equal(t, 200, response.StatusCode, name)
+			}
+		})
+		require.NoError(t, up.Await(t.Context(), func(jobs []fakeupstream.Job) bool { return len(jobs) == 2 }))
+		assert.False(t, up.Jobs()[1].Ended)
+		up.SetFault(fakeupstream.Fault{})
+		wg.Wait()
+	}
+}
+
+func TestInformationalAndTrailer(t *testing.T) {
+	up := fakeupstream.New(t, fakeupstream.Options{})
+	up.SetFault(fakeupstream.Fault{Informational: []int{103, 102}, Trailer: http.Header{"X-Sum": {"5"}}})
+	var informational []int
+	ctx := httptrace.WithClientTrace(t.Context(), &httptrace.ClientTrace{
+		Got1xxResponse: func(code int, _ textproto.MIMEHeader) error { informational = append(informational, code); return nil },
+	})
+	r, err := http.NewRequestWithContext(ctx, "POST", up.URL+"/v1/jobs", strings.NewReader(fakeupstream.ThesisJob))
+	require.NoError(t, err)
+	response, err := submitter(t).Do(r)
+	require.NoError(t, err)
+	defer response.Body.Close()
+	body, err := io.ReadAll(response.Body)
+	require.NoError(t, err)
+	assert.NotEmpty(t, body)
+	assert.Equal(t, []int{103, 102}, informational)
+	assert.Equal(t, http.Header{"X-Sum": {"5"}}, response.Trailer)
+}
+
+func TestRefuse(t *testing.T) {
+	up := fakeupstream.New(t, fakeupstream.Options{})
+	c := submitter(t)
+	response, err := send(t, c, "POST", up.URL+"/v1/jobs", fakeupstream.ThesisJob)
+	require.NoError(t, err)
+	_, err = io.Copy(io.Discard, response.Body)
+	require.NoError(t, err)
+	response.Body.Close()
+
+	require.NoError(t, up.Refuse(true))
+	require.NoError(t, up.Refuse(true))
+	_, err = net.Dial("tcp", up.Address())
+	require.ErrorIs(t, err, syscall.ECONNREFUSED)
+	require.Eventually(t, func() bool { // its idle connection was closed, too
+		response, err := send(t, c, "POST", up.URL+"/v1/jobs", fakeupstream.ThesisJob)
+		if err == nil {
+			response.Body.Close()
+		}
+		return errors.Is(err, syscall.ECONNREFUSED)
+	}, 10*time.Second, time.Millisecond)
+
+	require.NoError(t, up.Refuse(false))
+	_, _, err = job(t, up)
+	require.NoError(t, err)
+}
+
+func TestReports(t *testing.T) {
+	up := fakeupstream.New(t, fakeupstream.Options{Cached: []string{"7", "shop"}})
+	listing := get(t, up.URL+"/v1/cache/projects")
+	assert.Regexp(t, `^{"projects":\[{"id":7,.*},{"id":"shop",.*}\]}`, listing)
+	require.NoError(t, up.SetCached("12345"))
+	assert.Regexp(t, `^{"projects":\[{"id":12345,[^{]*}\]}`, get(t, up.URL+"/v1/cache/projects"))
+	response, _, err := job(t, up)
+	require.NoError(t, err)
+	assert.Contains(t, response.Header.Get("X-Load"), "cached=1")
+	require.Error(t, up.SetCached("../x"))
+
+	up.SetStalled(2, 40)
+	up.SetRunning(3, 50)
+	metrics := get(t, up.URL+"/metrics")
+	assert.Contains(t, metrics, "ruleserver_stalled_joblets{priority=\"high\"} 2\n")
+	assert.Contains(t, metrics, "ruleserver_stalled_joblets{priority=\"low\"} 40\n")
+	assert.Contains(t, metrics, "ruleserver_jobs_running{priority=\"low\"} 50\n")
+	response, _, err = job(t, up)
+	require.NoError(t, err)
+	assert.Contains(t, response.Header.Get("X-Load"), "running=53, stalled=42, stalled_high=2")
+	up.SetStalled(-1, -1)
+	assert.Contains(t, get(t, up.URL+"/metrics"), "ruleserver_stalled_joblets{priority=\"low\"} 0\n")
+
+	// A fault of reports is none of jobs.
+	up.SetReportFault(fakeupstream.Fault{Status: 500, Body: "garbage"})
+	assert.Equal(t, "garbage", get(t, up.URL+"/metrics"))
+	assert.Equal(t, "garbage", get(t, up.URL+"/v1/cache/projects"))
+	_, body, err := job(t, up)
+	require.NoError(t, err)
+	assert.NotEqual(t, "garbage", body)
+}
+
+func TestOptions(t *testing.T) {
+	up := fakeupstream.New(t, fakeupstream.Options{
+		Cores: 2, Cost: "fetch=1ms", Feeds: fstest.MapFS{"1.csv": {Data: []byte("id\n5\n")}},
+	})
+	response, err := send(t, submitter(t), "POST", up.URL+"/v1/jobs", `{"project_id": 1}`)
+	require.NoError(t, err)
+	defer response.Body.Close()
+	line, err := bufio.NewReader(response.Body).ReadString('\n')
+	require.NoError(t, err)
+	assert.JSONEq(t, `{"id":"5"}`, line)
+	assert.Contains(t, get(t, up.URL+"/metrics"), "ruleserver_cores 2\n")
+
+	for want, o := range map[string]fakeupstream.Options{
+		"fakeupstream: cost: fetch: want a duration such as 2s or 400ms, got \"1\"": {Cost: "fetch=1"},
+		"fakeupstream: ruleserver: cores: want 1 to 4096, got -1":                   {Cores: -1},
+		"fakeupstream: unknown project 7: there is no feed 7.csv":                   {Feeds: fstest.MapFS{}, Cached: []string{"7"}},
+	} {
+		_, err := fakeupstream.Start(o)
+		assert.EqualError(t, err, want)
+	}
+}
+
+func TestDrain(t *testing.T) {
+	up := fakeupstream.New(t, fakeupstream.Options{})
+	up.Drain()
+	assert.Equal(t, "draining\n", get(t, up.URL+"/healthz"))
+	response, _, err := job(t, up)
+	require.NoError(t, err)
+	assert.Equal(t, "no", response.Header.Get("Job-Started"))
+}
+
+// TestSwitchesWhileRunning: everything may be switched while jobs run.
+func TestSwitchesWhileRunning(t *testing.T) {
+	up := fakeupstream.New(t, fakeupstream.Options{})
+	var wg sync.WaitGroup
+	for range 4 {
+		wg.Go(func() {
+			for range 25 {
+				_, _, _ = job(t, up) // whole or not, it ends
+			}
+		})
+	}
+	for i := range 100 {
+		up.SetFault([]fakeupstream.Fault{
+			{}, {Hang: true}, {Status: 500}, {Cut: fakeupstream.CutRST, CutAfter: 10}, {Stall: true}, {Delay: time.Hour},
+		}[i%6])
+		up.SetStalled(i, i)
+		assert.NoError(t, up.SetCached(fmt.Sprint(i)))
+		get(t, up.URL+"/metrics")
+	}
+	up.SetFault(fakeupstream.Fault{})
+	wg.Wait()
+	require.NoError(t, up.Await(t.Context(), func(jobs []fakeupstream.Job) bool {
+		for _, j := range jobs {
+			if !j.Ended {
+				return false
+			}
+		}
+		return true
+	}))
+}
