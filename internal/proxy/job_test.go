@@ -1,0 +1,232 @@
+package proxy_test
+
+import (
+	"bytes"
+	"compress/gzip"
+	"fmt"
+	"io"
+	"net/http"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"pilotfish/internal/proxy"
+)
+
+func TestBodiesAreReadAsJobs(t *testing.T) {
+	long := strings.Repeat("a", 8<<20)
+	for name, tc := range map[string]struct {
+		body    string
+		status  int
+		project string
+		detail  string // of the refusal
+	}{
+		"first":                 {`{"project_id":1,"x":"` + long + `"}`, 200, "1", ""},
+		"last":                  {`{"x":"` + long + `","project_id":"1"}`, 200, "1", ""},
+		"nested":                {`{"x":{"project_id":1},"y":[{"project_id":2}]}`, 200, "", ""},
+		"in a string":           {`{"x":"\"project_id\":1"}`, 200, "", ""},
+		"other case":            {`{"Project_ID":1}`, 200, "", ""},
+		"escaped":               {`{"project\u005fid":1}`, 200, "1", ""},
+		"null":                  {`{"project_id":null}`, 200, "", ""},
+		"empty object":          {`{}`, 200, "", ""},
+		"deep":                  {`{"x":` + strings.Repeat("[", 99) + strings.Repeat("]", 99) + `,"project_id":1}`, 200, "1", ""},
+		"a number of a MiB":     {`{"x":` + strings.Repeat("1", 1<<20) + `,"project_id":1}`, 200, "1", ""},
+		"invalid UTF-8":         {"{\"x\":\"\xff\"}", 200, "", ""},
+		"twice":                 {`{"project_id":1,"project_id":1}`, 400, "", `/project_id at line 1, column 17 (byte 16) is there twice`},
+		"a fraction":            {`{"project_id":1.5}`, 400, "", "/project_id at line 1, column 15"},
+		"an object":             {`{"project_id":{}}`, 400, "", "/project_id at line 1"},
+		"an unknown priority":   {"{\n \"priority\":\"urgent\"}", 400, "", `/priority at line 2, column 13`},
+		"a negative timeout":    {`{"timeouts":{"queue_seconds":-1}}`, 400, "", "/timeouts/queue_seconds at line 1"},
+		"not JSON":              {`project_id=1`, 400, "", "invalid JSON at line 1, column 1"},
+		"an array":              {`[]`, 400, "", "must be an object, not an array"},
+		"cut short":             {`{"x":[1,2`, 400, "", "it ends amid the job"},
+		"a trailing comma":      {`{"x":1,}`, 400, "", "invalid JSON"},
+		"a comment":             {`{/**/}`, 400, "", "invalid JSON"},
+		"two values":            {`{}{}`, 400, "", "more follows"},
+		"a control character":   {"{\"x\":\"\n\"}", 400, "", "invalid JSON"},
+		"a lone minus":          {`{"x":-}`, 400, "", "invalid JSON"},
+		"a leading zero":        {`{"x":01}`, 400, "", "invalid JSON"},
+		"NaN":                   {`{"x":NaN}`, 400, "", "invalid JSON"},
+		"single quotes":         {`{'x':1}`, 400, "", "invalid JSON"},
+		"a broken escape":       {`{"x":"\q"}`, 400, "", "invalid JSON"},
+		"a byte order mark":     {"\ufeff{}", 400, "", "invalid JSON"},
+		"100,000 open braces":   {strings.Repeat(`{"a":`, 100000), 400, "", "invalid JSON"},
+		"100,000 open brackets": {`{"a":` + strings.Repeat("[", 100000), 400, "", "invalid JSON"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			c := startSidecar(t, setup{upstreams: []string{serving(t, echo)}})
+			res, text := c.post(tc.body)
+			require.Equal(t, tc.status, res.StatusCode)
+			r := c.seen(1)[0]
+			assert.Equal(t, tc.project, r.Facts.Project.String())
+			if tc.status == 200 {
+				assert.True(t, tc.body == text, "the body passes unmodified")
+				return
+			}
+			assert.Contains(t, strings.ReplaceAll(text, `\"`, `"`), tc.detail)
+			assert.Equal(t, "malformed-job", res.Header.Get("Pilotfish-Reason"))
+			assert.Equal(t, proxy.Rejected, r.Outcome)
+			assert.Empty(t, r.Attempts)
+		})
+	}
+}
+
+func TestWhatIsNoJobIsPassedOnUnread(t *testing.T) {
+	var bomb bytes.Buffer
+	z := gzip.NewWriter(&bomb)
+	_, _ = z.Write(make([]byte, 10<<20))
+	require.NoError(t, z.Close())
+	c := startSidecar(t, setup{upstreams: []string{serving(t, echo)}})
+	for name, tc := range map[string]struct {
+		method, contentType, coding, body string
+	}{
+		"GET":             {method: "GET"},
+		"an empty POST":   {method: "POST", contentType: "application/json"},
+		"another type":    {method: "POST", contentType: "text/csv", body: `{"project_id":`},
+		"a form":          {method: "POST", contentType: "application/x-www-form-urlencoded", body: "a=b"},
+		"another method":  {method: "PUT", contentType: "application/json", body: "{"},
+		"an odd method":   {method: "BREW", contentType: "application/json", body: "{"},
+		"a gzip bomb":     {"POST", "application/json", "gzip", bomb.String()},
+		"what is no gzip": {"POST", "application/json", "gzip", "{"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r, err := http.NewRequest(tc.method, c.url("/v1/jobs"), strings.NewReader(tc.body))
+			require.NoError(t, err)
+			r.Header.Set("Content-Type", tc.contentType)
+			if tc.coding != "" {
+				r.Header.Set("Content-Encoding", tc.coding)
+			}
+			res, err := client(t).Do(r)
+			require.NoError(t, err)
+			defer res.Body.Close()
+			got, err := io.ReadAll(res.Body)
+			require.NoError(t, err)
+			assert.Equal(t, 200, res.StatusCode)
+			assert.True(t, tc.body == string(got))
+		})
+	}
+	for _, r := range c.seen(8) {
+		assert.Zero(t, r.Facts.Key)
+	}
+}
+
+func TestJSONByAnyName(t *testing.T) {
+	c := startSidecar(t, setup{upstreams: []string{serving(t, echo)}})
+	for _, contentType := range []string{"", "application/json", "Application/JSON; charset=utf-8", "application/vnd.x+json"} {
+		r, err := http.NewRequest("POST", c.url("/"), strings.NewReader(`{"project_id":1}`))
+		require.NoError(t, err)
+		if contentType != "" {
+			r.Header.Set("Content-Type", contentType)
+		}
+		res, err := client(t).Do(r)
+		require.NoError(t, err)
+		_ = res.Body.Close()
+	}
+	for _, r := range c.seen(4) {
+		assert.Equal(t, "1", r.Facts.Project.String())
+	}
+}
+
+// A submitter that sends everything before it reads gets the answer too.
+func TestTooLargeBodiesAreRefusedReadably(t *testing.T) {
+	const limit = 1 << 20
+	w := newWitness(t)
+	for name, tc := range map[string]struct {
+		size   int
+		head   string
+		status int
+	}{
+		"the limit":                {limit, "Content-Length: %d\r\n\r\n", 200},
+		"the limit in chunks":      {limit, "", 200},
+		"one more":                 {limit + 1, "Content-Length: %d\r\n\r\n", 413},
+		"one more in chunks":       {limit + 1, "", 413},
+		"twice as much":            {2 * limit, "Content-Length: %d\r\n\r\n", 413},
+		"nearly thrice, in chunks": {2*limit + limit/2, "", 413},
+	} {
+		t.Run(name, func(t *testing.T) {
+			c := startSidecar(t, setup{upstreams: []string{w.address}, Config: proxy.Config{MaxBody: limit}})
+			s := c.connect()
+			body, _ := jobOf(tc.size)
+			s.say(post)
+			if tc.head != "" {
+				s.say(tc.head+"%s", tc.size, body)
+			} else {
+				s.say("Transfer-Encoding: chunked\r\n\r\n%x\r\n%s\r\n0\r\n\r\n", tc.size, body)
+			}
+			res := s.response()
+			text, err := io.ReadAll(res.Body)
+			require.NoError(t, err)
+			assert.Equal(t, tc.status, res.StatusCode, string(text))
+			if tc.status == 413 {
+				assert.Equal(t, "body-too-large", c.seen(1)[0].Reason)
+				assert.Contains(t, string(text), fmt.Sprint(limit))
+			}
+		})
+	}
+}
+
+func TestBodiesOverTheBudgetAreServedOnce(t *testing.T) {
+	body, _ := jobOf(1 << 20)
+	up := serving(t, echo)
+	dies := scripted(t, func(p *peer) { _ = p.request() })
+	for name, tc := range map[string]struct {
+		first    string
+		status   int
+		attempts int
+	}{
+		"served": {up, 200, 1},
+		"retried while nothing of it was consumed": {refusing(t), 200, 2},
+		"not after that": {dies.address, 502, 1},
+	} {
+		for _, sized := range []bool{true, false} {
+			t.Run(fmt.Sprintf("%s, length %t", name, sized), func(t *testing.T) {
+				c := startSidecar(t, setup{upstreams: []string{tc.first, up}, budget: 1})
+				var r io.Reader = strings.NewReader(body)
+				if !sized {
+					r = unsized{r}
+				}
+				res, err := client(t).Post(c.url("/"), "application/json", r)
+				require.NoError(t, err)
+				defer res.Body.Close()
+				got, err := io.ReadAll(res.Body)
+				require.NoError(t, err)
+				assert.Equal(t, tc.status, res.StatusCode)
+				if tc.status == 200 {
+					assert.True(t, body == string(got))
+				}
+				record := c.seen(1)[0]
+				assert.True(t, record.Unkept)
+				assert.Equal(t, "7", record.Facts.Project.String())
+				assert.Len(t, record.Attempts, tc.attempts)
+			})
+		}
+	}
+}
+
+func TestManySlowUploadsStayWithinTheBudget(t *testing.T) {
+	const jobs, size, budget = 100, 1 << 20, 8 << 20
+	c := startSidecar(t, setup{upstreams: []string{serving(t, echo)}, budget: budget})
+	body, _ := jobOf(size)
+	all := make([]*submitter, jobs)
+	for i := range all {
+		all[i] = c.connect()
+		all[i].say("%sContent-Length: %d\r\n\r\n%s", post, size, body[:size/2])
+	}
+	require.Eventually(t, func() bool { return c.budget.Used() > budget/2 }, patience, 1e6)
+	assert.LessOrEqual(t, c.budget.Used(), int64(budget+jobs*(64<<10)))
+	for _, s := range all {
+		go s.say("%s", body[size/2:])
+	}
+	for _, s := range all {
+		assert.Equal(t, 200, s.status())
+	}
+	unkept := 0
+	for _, r := range c.seen(jobs) {
+		if r.Unkept {
+			unkept++
+		}
+	}
+	assert.Positive(t, unkept)
+}
