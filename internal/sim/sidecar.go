@@ -17,6 +17,8 @@ type sidecar struct {
 	rng   *rand.Rand
 	jobs  map[*admission.Entry]*job
 	polls []poll
+
+	serving bool // a job that ends at once must not serve the queue within itself
 }
 
 // waiting is a job's place in the sidecar's queue.
@@ -119,9 +121,11 @@ func (s *sidecar) try(w *world, j *job) bool {
 
 // serve offers the upstreams to the waiting jobs.
 func (s *sidecar) serve(w *world) {
-	if s.queue.Len() == 0 {
+	if s.queue.Len() == 0 || s.serving {
 		return
 	}
+	s.serving = true
+	defer func() { s.serving = false }()
 	s.queue.Serve(func(e *admission.Entry) bool {
 		j := s.jobs[e]
 		if !s.try(w, j) {
