@@ -3,7 +3,8 @@
 // long-tailed (the thesis, 4.1.2), and the jobs that they and the people who
 // look after them submit.
 //
-// Everything follows from one seed: equal configurations give equal jobs.
+// Everything follows from one seed: equal configurations give equal jobs, on
+// one architecture to the last bit.
 // Memory grows with the population, never with the number of jobs emitted.
 package workload
 
@@ -117,8 +118,8 @@ func (c *Config) validate() error {
 			return fmt.Errorf("workload: projects: %d given, but pattern %s makes as many as its jobs need", c.Projects, c.Pattern)
 		}
 	case Steady, SingleBurst, OnOff:
-		if c.Projects < 1 || c.Projects > maxProjects {
-			return fmt.Errorf("workload: projects: %d is not between 1 and %d", c.Projects, maxProjects)
+		if c.Projects < 1 || c.Projects > c.Population.MaxProjects {
+			return fmt.Errorf("workload: projects: %d is not between 1 and %d", c.Projects, c.Population.MaxProjects)
 		}
 	default:
 		return fmt.Errorf("workload: pattern: unknown %q: it is %s, %s, %s or %s", c.Pattern, Schedules, Steady, SingleBurst, OnOff)

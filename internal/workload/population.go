@@ -9,9 +9,6 @@ import (
 	"pilotfish/pkg/trace"
 )
 
-// maxProjects bounds a population, and with it the memory that it takes.
-const maxProjects = 1_000_000
-
 // firstID is the smallest project identifier.
 const firstID = 10_001
 
@@ -20,6 +17,8 @@ const firstID = 10_001
 // are calibrated on the production rows of the thesis's tables 4 and 5, with
 // 14 upstreams of 16 cores.
 type PopulationConfig struct {
+	// MaxProjects bounds the population, and so its memory: 1,000,000.
+	MaxProjects int `yaml:"max_projects"`
 	// Bytes is the median size of a project's data: 4 MB, with a spread of 2
 	// and at most 8 GB, so from hundreds of items to millions.
 	Bytes       float64 `yaml:"bytes"`
@@ -67,6 +66,7 @@ type PopulationConfig struct {
 }
 
 func (c PopulationConfig) withDefaults() PopulationConfig {
+	orDefault(&c.MaxProjects, 1_000_000)
 	orDefault(&c.Bytes, 4e6)
 	orDefault(&c.BytesSpread, 2)
 	orDefault(&c.MaxBytes, 8e9)
@@ -95,6 +95,7 @@ func (c *PopulationConfig) validate() error {
 		field            string
 		value, low, high float64
 	}{
+		{"max_projects", float64(c.MaxProjects), 1, 1e8},
 		{"bytes", c.Bytes, 1, large}, {"bytes_spread", c.BytesSpread, 0, 5}, {"max_bytes", c.MaxBytes, 1, large},
 		{"fetch_rate", c.FetchRate, 1, large}, {"fetch_spread", c.FetchSpread, 0, 5},
 		{"channels", c.Channels, 1, large}, {"channels_spread", c.ChannelsSpread, 0, 5}, {"channels_by_size", c.ChannelsBySize, -1, 1},
@@ -120,9 +121,9 @@ func newPopulation(cfg *Config, full func(*Project) bool) (*Population, error) {
 	rng := rand.New(source(cfg.Seed, streamPopulation, 0))
 	var p Population
 	for {
-		if len(p.Projects) == maxProjects {
-			return nil, fmt.Errorf("workload: %d projects do not make %d jobs in %v s: a longer duration or fewer jobs would do",
-				maxProjects, cfg.Jobs, cfg.Duration)
+		if len(p.Projects) == cfg.Population.MaxProjects {
+			return nil, fmt.Errorf("workload: population.max_projects: %d do not make %d jobs in %v s: a longer duration would do, or fewer jobs",
+				len(p.Projects), cfg.Jobs, cfg.Duration)
 		}
 		project := drawProject(rng, cfg, firstID+len(p.Projects))
 		p.Projects = append(p.Projects, project)

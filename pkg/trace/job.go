@@ -28,8 +28,7 @@ type Job struct {
 	// Shared names the shared rules. Jobs of one project, one version and
 	// equal names share one SharedOperators joblet; "" has none.
 	Shared string `json:"shared,omitzero"`
-	// Channel is the export channel, from 1 within its project. Jobs of one
-	// channel with equal data and shared rules do the same work.
+	// Channel is the export channel, from 1 within its project.
 	Channel int64 `json:"channel,omitzero"`
 
 	// Load, SharedRules, Operators and Output are the core-seconds of the
