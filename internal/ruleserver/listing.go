@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net/http"
 	"strconv"
+	"strings"
 	"sync"
 	"time"
 
@@ -66,7 +67,7 @@ func (l *listing) body(now time.Time, zip bool) (body []byte, etag string) {
 	if l.plain == nil || now.Sub(l.made) >= listingAge || l.etag != l.etagOf(l.executor.Changes()) {
 		projects, changes := l.executor.Projects()
 		l.made, l.etag = now, l.etagOf(changes)
-		l.plain, l.gzipped = appendListing(nil, now, projects), nil
+		l.plain, l.gzipped = appendListing(make([]byte, 0, 32+96*len(projects)), now, projects), nil
 	}
 	if !zip {
 		return l.plain, l.etag
@@ -99,7 +100,8 @@ func appendListing(text []byte, now time.Time, projects []executor.CachedProject
 // appendProject writes an integer where the project's name is one that every
 // JSON reader takes without loss.
 func appendProject(text []byte, project string) []byte {
-	if n, err := strconv.ParseInt(project, 10, 54); err == nil && strconv.FormatInt(n, 10) == project {
+	digits := strings.TrimPrefix(project, "-")
+	if _, err := strconv.ParseInt(project, 10, 54); err == nil && (digits[0] != '0' || project == "0") {
 		return append(text, project...)
 	}
 	text, err := jsontext.AppendQuote(text, project)

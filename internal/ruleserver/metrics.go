@@ -1,6 +1,8 @@
 package ruleserver
 
 import (
+	"net/http"
+
 	"github.com/prometheus/client_golang/prometheus"
 
 	"pilotfish/internal/ruleserver/executor"
@@ -50,7 +52,7 @@ func (m *metrics) observe(r Record) {
 	if r.Facts.Started {
 		m.wait.WithLabelValues(r.Priority).Observe(r.Facts.Wait.Seconds())
 	}
-	if r.Status == 200 {
+	if r.Status == http.StatusOK {
 		m.execution.WithLabelValues(r.Priority).Observe(r.Facts.Execution.Seconds())
 	}
 }

@@ -1,6 +1,7 @@
 package ruleserver
 
 import (
+	"context"
 	"fmt"
 	"io"
 	"net"
@@ -15,8 +16,11 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// largeFeeds has a project whose answer fills every buffer between two sockets.
-var largeFeeds = fstest.MapFS{"1.csv": {Data: []byte("id\n" + strings.Repeat(strings.Repeat("x", 1023)+"\n", 32<<10))}}
+// largeFeeds has a project whose answer fills every buffer between two sockets,
+// with those that begin asks for.
+var largeFeeds = fstest.MapFS{"1.csv": {Data: []byte("id\n" + strings.Repeat(strings.Repeat("x", 1023)+"\n", largeFeed>>10))}}
+
+const largeFeed = 12 << 20
 
 // listen serves s on a socket, and reports the records of its jobs.
 func listen(t *testing.T, c Config) (url string, ended chan Record) {
@@ -27,43 +31,57 @@ func listen(t *testing.T, c Config) (url string, ended chan Record) {
 	return server.URL, ended
 }
 
-// begin posts a job and returns once the answer's headers are there.
-func begin(t *testing.T, url, body string) *http.Response {
-	response, err := http.Post(url+"/v1/jobs", "application/json", strings.NewReader(body))
+// submitter reads through a small buffer.
+func submitter(t *testing.T) *http.Client {
+	transport := &http.Transport{DialContext: func(ctx context.Context, network, address string) (net.Conn, error) {
+		conn, err := new(net.Dialer).DialContext(ctx, network, address)
+		if err == nil {
+			err = conn.(*net.TCPConn).SetReadBuffer(64 << 10)
+		}
+		return conn, err
+	}}
+	t.Cleanup(transport.CloseIdleConnections)
+	return &http.Client{Transport: transport}
+}
+
+// begin posts a job and returns the answer's body once its headers are there.
+func begin(t *testing.T, c *http.Client, url, body string) io.ReadCloser {
+	response, err := c.Post(url+"/v1/jobs", "application/json", strings.NewReader(body))
 	require.NoError(t, err)
 	t.Cleanup(func() { response.Body.Close() })
 	require.Equal(t, http.StatusOK, response.StatusCode)
-	return response
+	return response.Body
 }
 
 // TestStreamTimeout: an answer that is not taken in time is cut, and seen to be.
 func TestStreamTimeout(t *testing.T) {
 	url, ended := listen(t, Config{Feeds: largeFeeds})
-	response := begin(t, url, `{"project_id": 1, "timeouts": {"stream_seconds": 0.05}}`)
+	answer := begin(t, submitter(t), url, `{"project_id": 1, "timeouts": {"stream_seconds": 0.05}}`)
 	r := <-ended // nobody reads until the server has given up
 	assert.Equal(t, Timeout, r.Outcome)
-	n, err := io.Copy(io.Discard, response.Body)
-	assert.Error(t, err, "an answer that was cut must not look whole")
-	assert.Less(t, n, int64(32<<20))
+	n, err := io.Copy(io.Discard, answer)
+	require.Error(t, err, "an answer that was cut must not look whole")
+	assert.Less(t, n, int64(largeFeed))
 }
 
 func TestSubmitterLeavesTheStream(t *testing.T) {
 	url, ended := listen(t, Config{Feeds: largeFeeds})
-	response := begin(t, url, `{"project_id": 1}`)
-	_, err := io.ReadFull(response.Body, make([]byte, 1<<20))
+	answer := begin(t, submitter(t), url, `{"project_id": 1}`)
+	_, err := io.ReadFull(answer, make([]byte, 1<<20))
 	require.NoError(t, err)
-	require.NoError(t, response.Body.Close())
+	require.NoError(t, answer.Close())
 	r := <-ended
 	assert.Equal(t, Cancelled, r.Outcome)
-	assert.Less(t, r.Bytes, int64(32<<20))
+	assert.Less(t, r.Bytes, int64(largeFeed))
 }
 
 // TestStreamIsWhole, and the connection serves another job, whose time is its own.
 func TestStreamIsWhole(t *testing.T) {
 	url, ended := listen(t, Config{Feeds: largeFeeds})
+	c := submitter(t)
 	for range 2 {
-		response := begin(t, url, `{"project_id": 1, "timeouts": {"stream_seconds": 60}}`)
-		n, err := io.Copy(io.Discard, response.Body)
+		answer := begin(t, c, url, `{"project_id": 1, "timeouts": {"stream_seconds": 60}}`)
+		n, err := io.Copy(io.Discard, answer)
 		require.NoError(t, err)
 		r := <-ended
 		assert.Equal(t, OK, r.Outcome)

@@ -122,7 +122,7 @@ func TestTimeouts(t *testing.T) {
 
 		begin := time.Now()
 		_, err := queued.Wait(t.Context())
-		assert.ErrorIs(t, err, ErrQueueTimeout)
+		require.ErrorIs(t, err, ErrQueueTimeout)
 		assert.Equal(t, 5*time.Second, time.Since(begin))
 		assert.False(t, queued.Facts().Started)
 

@@ -109,7 +109,7 @@ func TestMachineMatchesOracle(t *testing.T) {
 		now := epoch
 		submitted, left, ended := 0, 0, 0
 
-		for step := range 400 {
+		for step := range 250 {
 			now = now.Add(time.Second)
 			where := fmt.Sprintf("seed %d, step %d", seed, step)
 			switch event := rng.IntN(10); {
