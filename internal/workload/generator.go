@@ -21,6 +21,8 @@ type Generator struct {
 	queue             queue
 	exports, sessions *rand.Rand
 	emitted           int
+	// job is the one being filled in; here, lest each costs an allocation.
+	job trace.Job
 }
 
 // New returns the generator of a workload, with its population drawn. It
@@ -114,17 +116,17 @@ func (g *Generator) Next() (trace.Job, error) {
 		// What runs may begin other processes, but none that is due before itself.
 		next := g.queue.next()
 		at := next.at
-		var job trace.Job
-		emits, again := next.run(g, at, &job)
+		g.job = trace.Job{}
+		emits, again := next.run(g, at, &g.job)
 		if again < never {
 			g.queue.delay(again)
 		} else {
 			g.queue.drop()
 		}
 		if emits {
-			job.Offset = instant(at)
+			g.job.Offset = instant(at)
 			g.emitted++
-			return job, nil
+			return g.job, nil
 		}
 	}
 }
