@@ -12,7 +12,7 @@ type flags struct {
 	Feeds      string          `required:"" type:"existingdir" placeholder:"DIR" help:"Product data: one file PROJECT.csv for each project, its columns named in the first line."`
 	Cores      int             `default:"4" help:"Joblets that run at the same time (${default})."`
 	CacheBytes size            `default:"1GiB" placeholder:"SIZE" help:"Results kept in memory (${default}); the oldest make room."`
-	Cost       ruleserver.Cost `placeholder:"COST" help:"How long joblets last at least, sleeping where their work is done sooner. Parts separated by commas: fetch, shared, operators and output, each =DURATION[+DURATION/item][+DURATION/MiB]; tail=SHAPE (over 1) multiplies all costs of a project by its own heavy-tailed factor of mean 1; seed=NUMBER chooses the factors. Example: fetch=2s+40ms/MiB,shared=400ms,operators=800ms,output=100ms,tail=1.5,seed=7"`
+	Cost       ruleserver.Cost `placeholder:"COST" help:"How long joblets last at least, sleeping where their work is done sooner. Parts separated by commas: fetch, shared, operators and output, each =DURATION, which may go on with +DURATION/item and +DURATION/MiB of the feed; tail=SHAPE (over 1) multiplies all costs of a project by its own heavy-tailed factor of mean 1; seed=NUMBER chooses the factors. Example: fetch=2s+40ms/MiB,shared=400ms,operators=800ms,output=100ms,tail=1.5,seed=7"`
 	MaxBody    size            `default:"64MiB" placeholder:"SIZE" help:"Largest body of a job (${default})."`
 	MaxFeed    size            `default:"256MiB" placeholder:"SIZE" help:"Largest feed, read or made (${default})."`
 	MaxJobs    int             `default:"1000" help:"Jobs taken in at the same time (${default}); more get a 503."`
