@@ -121,3 +121,17 @@ var _ process = (*export)(nil)
 var _ interface {
 	Next() (trace.Job, error)
 } = (*Generator)(nil)
+
+func TestFewInstantsAreUniformToo(t *testing.T) {
+	rng := newRand()
+	first, second := 0.0, 0.0
+	for range 20_000 {
+		i := instants{rng: rng, left: 2}
+		a, _ := i.next()
+		b, _ := i.next()
+		first += a / 20_000
+		second += b / 20_000
+	}
+	assert.InDelta(t, 1.0/3, first, 0.01)
+	assert.InDelta(t, 2.0/3, second, 0.01)
+}
