@@ -1,0 +1,289 @@
+package proxy_test
+
+import (
+	"fmt"
+	"net/http"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"pilotfish/internal/pool"
+	"pilotfish/internal/proxy"
+)
+
+const busy = "HTTP/1.1 503 Service Unavailable\r\nRetry-After: 7\r\nContent-Length: 4\r\n\r\nbusy"
+
+// How one attempt ends decides whether and where there is another.
+func TestRetryRules(t *testing.T) {
+	up := map[string]func(t *testing.T) string{
+		"refuses": func(t *testing.T) string { return refusing(t) },
+		"ok":      func(t *testing.T) string { return answering(t, ok).address },
+		"busy":    func(t *testing.T) string { return answering(t, busy).address },
+		"busy2":   func(t *testing.T) string { return answering(t, strings.Replace(busy, "busy", "BUSY", 1)).address },
+		"not started": func(t *testing.T) string {
+			return answering(t, "HTTP/1.1 503 No\r\nJob-Started: no\r\nContent-Length: 0\r\n\r\n").address
+		},
+		"unavailable": func(t *testing.T) string {
+			return answering(t, "HTTP/1.1 503 No\r\nContent-Length: 1\r\n\r\n3").address
+		},
+		"error": func(t *testing.T) string {
+			return answering(t, "HTTP/1.1 500 No\r\nContent-Length: 1\r\n\r\n0").address
+		},
+		"too many": func(t *testing.T) string {
+			return answering(t, "HTTP/1.1 429 No\r\nRetry-After: 7\r\nContent-Length: 1\r\n\r\n9").address
+		},
+		"verbose": func(t *testing.T) string {
+			return answering(t, fmt.Sprintf("HTTP/1.1 503 No\r\nRetry-After: 7\r\nContent-Length: 70000\r\n\r\n%070000d", 1)).address
+		},
+		"busy, cut short": func(t *testing.T) string {
+			return scripted(t, func(p *peer) { p.request(); p.say("%s", strings.TrimSuffix(busy, "y")) }).address
+		},
+		"dies": func(t *testing.T) string { return scripted(t, func(p *peer) { p.request() }).address },
+		"resets": func(t *testing.T) string {
+			return scripted(t, func(p *peer) { p.request(); p.reset() }).address
+		},
+	}
+	for _, tc := range []struct {
+		upstreams string
+		status    int
+		body      string // "-" is a problem of pilotfish's own
+		ended     []pool.Outcome
+		outcome   proxy.Outcome
+	}{
+		{"refuses ok", 200, "ok", []pool.Outcome{pool.Refused, pool.Answered}, proxy.Answered},
+		{"refuses refuses ok", 200, "ok", []pool.Outcome{pool.Refused, pool.Refused, pool.Answered}, proxy.Answered},
+		{"refuses refuses resets ok", 502, "-", []pool.Outcome{pool.Refused, pool.Refused, pool.NoAnswer}, proxy.Failed},
+		{"refuses", 502, "-", []pool.Outcome{pool.Refused}, proxy.Failed},
+		{"dies ok", 200, "ok", []pool.Outcome{pool.NoAnswer, pool.Answered}, proxy.Answered},
+		{"dies dies ok", 502, "-", []pool.Outcome{pool.NoAnswer, pool.NoAnswer}, proxy.Failed},
+		{"resets refuses ok", 200, "ok", []pool.Outcome{pool.NoAnswer, pool.Refused, pool.Answered}, proxy.Answered},
+		{"busy ok", 200, "ok", []pool.Outcome{pool.NotStarted, pool.Answered}, proxy.Answered},
+		{"not started ok", 200, "ok", []pool.Outcome{pool.NotStarted, pool.Answered}, proxy.Answered},
+		{"busy", 503, "busy", []pool.Outcome{pool.NotStarted}, proxy.Shed},
+		{"busy busy2", 503, "BUSY", []pool.Outcome{pool.NotStarted, pool.NotStarted}, proxy.Shed},
+		{"busy refuses", 503, "busy", []pool.Outcome{pool.NotStarted, pool.Refused}, proxy.Shed},
+		{"busy dies dies ok", 503, "busy", []pool.Outcome{pool.NotStarted, pool.NoAnswer, pool.NoAnswer}, proxy.Shed},
+		{"busy, cut short ok", 200, "ok", []pool.Outcome{pool.NotStarted, pool.Answered}, proxy.Answered},
+		{"busy, cut short", 502, "-", []pool.Outcome{pool.NotStarted}, proxy.Failed},
+		{"verbose ok", 503, fmt.Sprintf("%070000d", 1), []pool.Outcome{pool.NotStarted}, proxy.Shed},
+		{"unavailable ok", 503, "3", []pool.Outcome{pool.Failed}, proxy.Failed},
+		{"error ok", 500, "0", []pool.Outcome{pool.Failed}, proxy.Failed},
+		{"too many ok", 429, "9", []pool.Outcome{pool.Answered}, proxy.Answered},
+	} {
+		t.Run(tc.upstreams, func(t *testing.T) {
+			var ups []string
+			for rest := tc.upstreams; rest != ""; rest = strings.TrimSpace(rest) {
+				name := longestPrefix(rest, up)
+				require.NotEmpty(t, name)
+				ups = append(ups, up[name](t))
+				rest = rest[len(name):]
+			}
+			c := startSidecar(t, setup{upstreams: ups})
+			res, text := c.post(`{"project_id": 1}`)
+			assert.Equal(t, tc.status, res.StatusCode)
+			if tc.body == "-" {
+				assert.Equal(t, "no-answer", res.Header.Get("Pilotfish-Reason"))
+			} else {
+				assert.Equal(t, tc.body, text)
+				assert.Empty(t, res.Header.Get("Pilotfish-Reason"))
+			}
+			r := c.seen(1)[0]
+			require.Len(t, r.Attempts, len(tc.ended))
+			for i, a := range r.Attempts {
+				assert.Equal(t, tc.ended[i], a.Outcome, "attempt %d", i)
+				assert.Equal(t, ups[i], a.Upstream, "each goes to another upstream")
+			}
+			assert.Equal(t, tc.outcome, r.Outcome)
+			assert.Equal(t, tc.status, r.Status)
+		})
+	}
+}
+
+func longestPrefix[V any](s string, names map[string]V) (longest string) {
+	for name := range names {
+		if strings.HasPrefix(s, name) && len(name) > len(longest) {
+			longest = name
+		}
+	}
+	return longest
+}
+
+// An upstream that closes each connection after two answers, without saying
+// so, races with the job that comes third.
+func TestKeptConnectionsThatTurnOutDead(t *testing.T) {
+	var executed sync.Map
+	up := scripted(t, func(p *peer) {
+		for range 2 {
+			r := p.request()
+			if r == nil {
+				return
+			}
+			n, _ := executed.LoadOrStore(string(r.body), new(atomic.Int32))
+			n.(*atomic.Int32).Add(1)
+			p.say(ok)
+		}
+	})
+	c := startSidecar(t, setup{upstreams: []string{up.address}})
+	const workers, each = 4, 1000
+	var all sync.WaitGroup
+	for w := range workers {
+		all.Go(func() {
+			s := c.connect()
+			for i := range each {
+				s.job(fmt.Sprintf(`{"n":%d}`, w*each+i))
+				if !assert.Equal(t, 200, s.status()) {
+					return
+				}
+			}
+		})
+	}
+	all.Wait()
+	repeated := 0
+	for _, r := range c.seen(workers * each) {
+		if r.Attempts[0].Repeated {
+			repeated++
+		}
+	}
+	t.Logf("%d of %d jobs met a dead connection", repeated, workers*each)
+	executed.Range(func(job, n any) bool {
+		return assert.LessOrEqual(t, n.(*atomic.Int32).Load(), int32(2), job)
+	})
+}
+
+// A job on a kept connection that ends without a byte of an answer is sent
+// again to the same upstream: once if it may have been begun.
+func TestADeadConnectionIsReplacedAtTheSameUpstream(t *testing.T) {
+	for dead, status := range map[int64]int{1: 200, 2: 502} {
+		bubble(t, func(t *testing.T, m *memory) {
+			up := m.upstream(t, "up:1", func(p *peer) {
+				if p.n == 1 {
+					p.request()
+					p.say(ok)
+				}
+				if p.request() != nil && p.n > dead {
+					p.say(ok)
+				}
+			})
+			c := startSidecar(t, setup{network: m, upstreams: []string{up}})
+			first, _, _, _ := m.submit(t, "{}")
+			assert.Equal(t, 200, first)
+			second, _, _, _ := m.submit(t, "{}")
+			assert.Equal(t, status, second)
+			r := c.seen(2)[1]
+			require.Len(t, r.Attempts, 1)
+			assert.True(t, r.Attempts[0].Repeated)
+			assert.Equal(t, map[int]pool.Outcome{200: pool.Answered, 502: pool.NoAnswer}[status], r.Attempts[0].Outcome)
+		})
+	}
+}
+
+// A job that kills what it meets is sent twice at most, kept connections and
+// headers that ask for a replay notwithstanding.
+func TestAKillerDoesNotTour(t *testing.T) {
+	var killed atomic.Int32
+	var ups []string
+	for range 4 {
+		ups = append(ups, scripted(t, func(p *peer) {
+			for r := p.request(); r != nil; r = p.request() {
+				if strings.Contains(string(r.body), "kill") {
+					killed.Add(1)
+					return
+				}
+				p.say(ok)
+			}
+		}).address)
+	}
+	for warm := range 3 {
+		c := startSidecar(t, setup{upstreams: ups})
+		for range warm {
+			res, _ := c.post("{}")
+			assert.Equal(t, 200, res.StatusCode)
+		}
+		killed.Store(0)
+		r, err := http.NewRequest("POST", c.url("/"), reader(`{"x":"kill"}`))
+		require.NoError(t, err)
+		r.Header.Set("Idempotency-Key", "1")
+		res, err := client(t).Do(r)
+		require.NoError(t, err)
+		_ = res.Body.Close()
+		assert.Equal(t, 502, res.StatusCode)
+		assert.EqualValues(t, 2, killed.Load())
+	}
+}
+
+// An upstream that answers without reading the job, and closes, is heard.
+func TestEarlyAnswers(t *testing.T) {
+	body, _ := jobOf(8 << 20)
+	early := func(answer string) string {
+		return scripted(t, func(p *peer) {
+			if _, err := p.head(); err == nil {
+				p.say("%s", answer)
+			}
+		}).address
+	}
+	forbidden := early("HTTP/1.1 403 Forbidden\r\nContent-Length: 2\r\n\r\nno")
+	shedding := early(busy)
+	good := answering(t, ok).address
+	for range 20 {
+		c := startSidecar(t, setup{upstreams: []string{forbidden}})
+		res, text := c.post(body)
+		require.Equal(t, 403, res.StatusCode, text)
+		require.Equal(t, "no", text)
+		c = startSidecar(t, setup{upstreams: []string{shedding, good}})
+		res, text = c.post(body)
+		require.Equal(t, 200, res.StatusCode, text)
+	}
+}
+
+func TestRetryBudgetUnderTotalOutage(t *testing.T) {
+	var received atomic.Int32
+	down := func() string {
+		return scripted(t, func(p *peer) {
+			if p.request() != nil {
+				received.Add(1)
+				p.say("HTTP/1.1 503 No\r\nRetry-After: 1\r\nConnection: close\r\nContent-Length: 0\r\n\r\n")
+			}
+		}).address
+	}
+	c := startSidecar(t, setup{upstreams: []string{down(), down(), down(), down()}, Config: proxy.Config{RetryBudget: 0.2}})
+	const jobs = 1000
+	s := c.connect()
+	for range jobs {
+		s.job("{}")
+		assert.Equal(t, 503, s.status())
+	}
+	assert.LessOrEqual(t, received.Load(), int32(1.25*jobs))
+	assert.GreaterOrEqual(t, received.Load(), int32(1.1*jobs), "what the budget allows is used")
+}
+
+func TestASubmitterThatLeavesBetweenAttemptsEndsThem(t *testing.T) {
+	left := make(chan struct{})
+	reached := make(chan struct{}, 10)
+	die := func(n int) string {
+		return scripted(t, func(p *peer) {
+			p.request()
+			reached <- struct{}{}
+			if n == 2 {
+				<-left
+				p.gone() // until the sidecar has noticed, too
+			}
+			p.say(busy)
+		}).address
+	}
+	c := startSidecar(t, setup{upstreams: []string{die(1), die(2), die(3)}})
+	s := c.connect()
+	s.job("{}")
+	<-reached
+	<-reached
+	_ = s.Close()
+	close(left)
+	r := c.seen(1)[0]
+	require.Len(t, r.Attempts, 2)
+	assert.Equal(t, pool.Gone, r.Attempts[1].Outcome)
+	assert.Equal(t, 499, r.Status)
+	assert.Empty(t, reached)
+}

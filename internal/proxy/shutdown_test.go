@@ -1,0 +1,122 @@
+package proxy_test
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"pilotfish/internal/proxy"
+)
+
+func TestShutdownLetsJobsFinish(t *testing.T) {
+	const streams = 50
+	finish := make(chan struct{})
+	up := serving(t, func(w http.ResponseWriter, _ *http.Request) {
+		_, _ = io.WriteString(w, "begun ")
+		_ = http.NewResponseController(w).Flush()
+		<-finish
+		_, _ = io.WriteString(w, "done")
+	})
+	c := startSidecar(t, setup{upstreams: []string{up}})
+	var all sync.WaitGroup
+	for i := range streams {
+		submit := client(t)
+		if i%2 == 0 {
+			submit = h2c(t)
+		}
+		res, err := submit.Get(c.url("/"))
+		require.NoError(t, err)
+		all.Go(func() {
+			defer res.Body.Close()
+			body, err := io.ReadAll(res.Body)
+			assert.NoError(t, err)
+			assert.Equal(t, "begun done", string(body))
+		})
+	}
+	stopped := make(chan error, 1)
+	go func() { stopped <- c.server.Shutdown(context.Background()) }()
+	require.Eventually(t, func() bool {
+		conn, err := net.Dial("tcp", c.address)
+		if err == nil {
+			_ = conn.Close()
+		}
+		return err != nil
+	}, patience, time.Millisecond, "no more jobs are accepted")
+	assert.Empty(t, stopped, "it waits for the jobs at hand")
+	close(finish)
+	all.Wait()
+	require.NoError(t, <-stopped)
+	for _, r := range c.seen(streams) {
+		assert.Equal(t, proxy.Answered, r.Outcome)
+	}
+}
+
+// Jobs that outlast the grace time are cut, which no submitter can take for a
+// clean end.
+func TestShutdownCutsWhatLasts(t *testing.T) {
+	up := scripted(t, func(p *peer) {
+		r := p.request()
+		switch r.URL.Path {
+		case "/chunked":
+			p.say("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n4\r\nsome\r\n")
+		case "/length":
+			p.say("HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\nsome")
+		}
+		p.gone()
+	})
+	c := startSidecar(t, setup{upstreams: []string{up.address}})
+	ends := make(chan string, 10)
+	streaming := func(name string, submit *http.Client, path string) {
+		res, err := submit.Get(c.url(path))
+		require.NoError(t, err)
+		go func() {
+			defer res.Body.Close()
+			body, err := io.ReadAll(res.Body)
+			ends <- fmt.Sprintf("%s: %s, clean %t", name, body, err == nil)
+		}()
+	}
+	streaming("chunked", client(t), "/chunked")
+	streaming("length", client(t), "/length")
+	streaming("h2c", h2c(t), "/chunked")
+	old := c.connect()
+	old.say("GET /chunked HTTP/1.0\r\n\r\n")
+	old.response()
+	go func() {
+		body, err := io.ReadAll(old.in)
+		ends <- fmt.Sprintf("http/1.0: %s, clean %t", body, err == nil)
+	}()
+	silent := c.connect()
+	silent.say("GET /silent HTTP/1.1\r\nHost: localhost\r\n\r\n")
+	go func() {
+		res, err := http.ReadResponse(silent.in, nil)
+		if assert.NoError(t, err) {
+			ends <- fmt.Sprintf("silent: %d %s", res.StatusCode, res.Header.Get("Pilotfish-Reason"))
+		}
+	}()
+	require.Eventually(t, func() bool { n, _ := c.balancer.Counts(); return n == 5 }, patience, time.Millisecond)
+
+	grace, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
+	defer cancel()
+	err := c.server.Shutdown(grace)
+	require.ErrorIs(t, err, context.DeadlineExceeded)
+	var got []string
+	for range 5 {
+		got = append(got, strings.Replace(<-ends, ": ,", ": some,", 1)) // a reset may destroy what was sent
+	}
+	assert.ElementsMatch(t, []string{
+		"chunked: some, clean false", "length: some, clean false", "h2c: some, clean false", "http/1.0: some, clean false",
+		"silent: 503 shutting-down",
+	}, got)
+	for _, r := range c.seen(5) {
+		require.ErrorIs(t, r.Err, proxy.ErrShutdown)
+	}
+}

@@ -1,0 +1,227 @@
+package proxy_test
+
+import (
+	"context"
+	"io"
+	"net"
+	"net/http"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"pilotfish/internal/breaker"
+	"pilotfish/internal/pool"
+	"pilotfish/internal/proxy"
+)
+
+// However and whenever a submitter leaves, the upstream is told, the lease
+// ends, and no breaker is debited: one failure would open it here.
+func TestASubmitterThatLeaves(t *testing.T) {
+	raw := func(end func(*net.TCPConn) error) func(t *testing.T, c *sidecar, ready func(io.Reader)) {
+		return func(t *testing.T, c *sidecar, ready func(io.Reader)) {
+			s := c.connect()
+			s.job("{}")
+			ready(readerFunc(func(p []byte) (int, error) { return s.response().Body.Read(p) }))
+			require.NoError(t, end(s.Conn.(*net.TCPConn)))
+		}
+	}
+	leave := map[string]func(t *testing.T, c *sidecar, ready func(io.Reader)){
+		"FIN":          raw((*net.TCPConn).Close),
+		"half-closing": raw((*net.TCPConn).CloseWrite),
+		"RST": raw(func(c *net.TCPConn) error {
+			_ = c.SetLinger(0)
+			return c.Close()
+		}),
+		"h2c": func(t *testing.T, c *sidecar, ready func(io.Reader)) {
+			ctx, cancel := context.WithCancel(t.Context())
+			r, err := http.NewRequestWithContext(ctx, "POST", c.url("/"), reader("{}"))
+			require.NoError(t, err)
+			submit := h2c(t)
+			ended := make(chan struct{})
+			body, sink := io.Pipe()
+			go func() {
+				defer close(ended)
+				if res, err := submit.Do(r); err == nil {
+					defer res.Body.Close()
+					_, _ = io.Copy(sink, res.Body)
+				}
+			}()
+			ready(body)
+			cancel()
+			<-ended
+		},
+	}
+	for how, leave := range leave {
+		for when, head := range map[string]string{
+			"before the answer": "",
+			"amid the answer":   "HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\nsome",
+			"amid the chunks":   "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n4\r\nsome\r\n",
+		} {
+			t.Run(how+" "+when, func(t *testing.T) {
+				reached, told := make(chan struct{}), make(chan struct{})
+				up := scripted(t, func(p *peer) {
+					p.request()
+					p.say("%s", head)
+					close(reached)
+					p.gone()
+					close(told)
+				})
+				c := startSidecar(t, setup{upstreams: []string{up.address}, breaker: breaker.Config{Failures: 1}})
+				leave(t, c, func(answer io.Reader) {
+					<-reached
+					if head != "" {
+						_, err := io.ReadFull(answer, make([]byte, 4))
+						require.NoError(t, err)
+					}
+				})
+				<-told
+				r := c.seen(1)[0]
+				assert.Equal(t, proxy.Gone, r.Outcome)
+				require.Len(t, r.Attempts, 1)
+				assert.Equal(t, pool.Gone, r.Attempts[0].Outcome)
+				if head == "" {
+					assert.Equal(t, 499, r.Status)
+					assert.Equal(t, "submitter-gone", r.Reason)
+					assert.Equal(t, proxy.Absent, r.Answer)
+				} else {
+					assert.Equal(t, 200, r.Status)
+					assert.Equal(t, proxy.Partial, r.Answer)
+				}
+				assert.True(t, c.balancer.States()[0].Eligible)
+			})
+		}
+	}
+}
+
+type readerFunc func([]byte) (int, error)
+
+func (f readerFunc) Read(p []byte) (int, error) { return f(p) }
+
+func TestASubmitterThatLeavesWhileWaiting(t *testing.T) {
+	for name, submit := range map[string]*http.Client{"http/1.1": client(t), "h2c": h2c(t)} {
+		t.Run(name, func(t *testing.T) {
+			c := startSidecar(t, setup{wait: time.Hour}) // no upstream will ever come
+			ctx, cancel := context.WithCancel(t.Context())
+			r, err := http.NewRequestWithContext(ctx, "POST", c.url("/"), reader("{}"))
+			require.NoError(t, err)
+			go func() {
+				assert.Eventually(t, func() bool { _, waiting := c.balancer.Counts(); return waiting == 1 }, patience, time.Millisecond)
+				cancel()
+			}()
+			_, err = submit.Do(r)
+			require.ErrorIs(t, err, context.Canceled)
+			record := c.seen(1)[0]
+			assert.Equal(t, proxy.Gone, record.Outcome)
+			assert.Equal(t, 499, record.Status)
+			assert.Empty(t, record.Attempts)
+			_, waiting := c.balancer.Counts()
+			assert.Zero(t, waiting)
+		})
+	}
+}
+
+func TestAnUploadThatIsAbandonedReachesNoUpstream(t *testing.T) {
+	w := newWitness(t)
+	for _, budget := range []int64{0, 1} { // kept whole, or passed on as it comes
+		c := startSidecar(t, setup{upstreams: []string{w.address}, budget: budget})
+		body, _ := jobOf(1 << 20)
+		for i, sent := range []string{
+			"Content-Length: 1048576\r\n\r\n" + body[:1<<19],
+			"Content-Length: 1048576\r\n\r\n" + body[:1<<10],
+			"Transfer-Encoding: chunked\r\n\r\n80000\r\n" + body[:1<<19] + "\r\n",
+			"Transfer-Encoding: chunked\r\n\r\n80000\r\n" + body[:1<<18],
+		} {
+			s := c.connect()
+			s.say("%s%s", post, sent)
+			_ = s.Close()
+			r := c.seen(i + 1)[i]
+			assert.Equal(t, proxy.Gone, r.Outcome)
+			assert.Equal(t, 499, r.Status)
+		}
+		assert.Empty(t, w.take())
+	}
+}
+
+func TestSlowHeadsAndIdleConnectionsAreClosed(t *testing.T) {
+	for name, sent := range map[string]string{
+		"nothing":           "",
+		"half a head":       "POST / HTTP/1.1\r\nHost: local",
+		"half a preface":    "PRI * HTTP/2.0\r\n\r\nS",
+		"idle after a job":  "GET / HTTP/1.1\r\nHost: localhost\r\n\r\n",
+		"a head, drop-wise": "drops",
+	} {
+		t.Run(name, func(t *testing.T) {
+			bubble(t, func(t *testing.T, m *memory) {
+				up := m.upstream(t, "up:1", func(p *peer) { p.request(); p.say(ok) })
+				startSidecar(t, setup{network: m, upstreams: []string{up}})
+				conn, err := m.dial(t.Context(), "tcp", "127.0.0.1:8080")
+				require.NoError(t, err)
+				defer conn.Close()
+				started := time.Now()
+				var writing sync.WaitGroup
+				writing.Go(func() {
+					_, err := io.WriteString(conn, sent)
+					for sent == "drops" && err == nil && time.Since(started) < time.Hour {
+						_, err = io.WriteString(conn, "X")
+						time.Sleep(time.Second)
+					}
+				})
+				_, _ = io.Copy(io.Discard, conn)
+				writing.Wait()
+				assert.LessOrEqual(t, time.Since(started), 2*time.Minute+time.Second)
+			})
+		})
+	}
+}
+
+func TestConnectionsAreBounded(t *testing.T) {
+	up := answering(t, ok)
+	c := startSidecar(t, setup{upstreams: []string{up.address}, server: proxy.ServerConfig{Conns: 2}})
+	first, second, third := c.connect(), c.connect(), c.connect()
+	for _, s := range []*submitter{first, second} {
+		s.job("{}")
+		assert.Equal(t, 200, s.status())
+	}
+	third.job("{}")
+	first.job("{}")
+	assert.Equal(t, 200, first.status())
+	assert.Len(t, c.seen(3), 3, "the third waits to be accepted")
+	_ = first.Close()
+	assert.Equal(t, 200, third.status())
+}
+
+func TestMemoryDoesNotGrowWithAStalledSubmitter(t *testing.T) {
+	var mu sync.Mutex
+	written := 0
+	piece := strings.Repeat("x", 1<<20)
+	up := serving(t, func(w http.ResponseWriter, _ *http.Request) {
+		for range 1 << 10 {
+			n, err := io.WriteString(w, piece)
+			mu.Lock()
+			written += n
+			mu.Unlock()
+			if err != nil {
+				return
+			}
+		}
+	})
+	c := startSidecar(t, setup{upstreams: []string{up}})
+	s := c.connect()
+	s.say("GET / HTTP/1.1\r\nHost: localhost\r\n\r\n")
+	s.response()
+	last := -1
+	require.Eventually(t, func() bool { // until the upstream is blocked
+		mu.Lock()
+		defer mu.Unlock()
+		still := written == last
+		last = written
+		return still && written > 0
+	}, patience, 200*time.Millisecond)
+	assert.Less(t, last, 64<<20, "what the sockets hold, and no more")
+	_ = s.Close()
+	assert.Equal(t, proxy.Gone, c.seen(1)[0].Outcome)
+}
