@@ -1,0 +1,81 @@
+package deploy
+
+import (
+	"bytes"
+	"fmt"
+	"os"
+	"path/filepath"
+	"testing"
+
+	monitoring "github.com/prometheus-operator/prometheus-operator/pkg/apis/monitoring/v1"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	apps "k8s.io/api/apps/v1"
+	core "k8s.io/api/core/v1"
+	networking "k8s.io/api/networking/v1"
+	meta "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/yaml"
+)
+
+// kinds are the published types of the manifests, each made anew.
+var kinds = map[meta.TypeMeta]func() meta.Object{
+	{APIVersion: "v1", Kind: "ConfigMap"}:                        func() meta.Object { return new(core.ConfigMap) },
+	{APIVersion: "v1", Kind: "Service"}:                          func() meta.Object { return new(core.Service) },
+	{APIVersion: "apps/v1", Kind: "Deployment"}:                  func() meta.Object { return new(apps.Deployment) },
+	{APIVersion: "networking.k8s.io/v1", Kind: "NetworkPolicy"}:  func() meta.Object { return new(networking.NetworkPolicy) },
+	{APIVersion: "monitoring.coreos.com/v1", Kind: "PodMonitor"}: func() meta.Object { return new(monitoring.PodMonitor) },
+}
+
+// decode reads one manifest as its published type: an unknown kind, an unknown
+// or doubled field and a value of the wrong type are errors.
+func decode(text []byte) (meta.Object, error) {
+	var kind meta.TypeMeta
+	if err := yaml.Unmarshal(text, &kind); err != nil {
+		return nil, err
+	}
+	make, ok := kinds[kind]
+	if !ok {
+		return nil, fmt.Errorf("no type for %+v", kind)
+	}
+	o := make()
+	return o, yaml.UnmarshalStrict(text, o)
+}
+
+// manifest decodes the one manifest of a file.
+func manifest[T meta.Object](t *testing.T, name string) T {
+	t.Helper()
+	o, err := decode(read(t, "kubernetes", name))
+	require.NoError(t, err, name)
+	m, ok := o.(T)
+	require.True(t, ok, "%s holds a %T", name, o)
+	return m
+}
+
+func TestEveryManifestIsOfItsPublishedType(t *testing.T) {
+	files, err := filepath.Glob(filepath.Join(root, "deploy", "kubernetes", "*"))
+	require.NoError(t, err)
+	require.NotEmpty(t, files)
+	for _, file := range files {
+		text, err := os.ReadFile(file)
+		require.NoError(t, err)
+		assert.NotContains(t, string(text), "\n---", "%s: only the first manifest of a file would be decoded", file)
+		o, err := decode(text)
+		require.NoError(t, err, file)
+		assert.NotEmpty(t, o.GetName(), file)
+	}
+}
+
+func TestWrongManifestsAreRefused(t *testing.T) {
+	right := read(t, "kubernetes", "submitter.yaml")
+	for _, c := range []struct{ old, wrong, err string }{
+		{"restartPolicy: Always", "restartPolitics: Always", `unknown field "spec.template.spec.initContainers[0].restartPolitics"`},
+		{"replicas: 2", "replicas: two", "cannot unmarshal string"},
+		{"replicas: 2", "replicas: 2\n  replicas: 3", `key "replicas" already set`},
+		{"kind: Deployment", "kind: Deploiment", "no type for"},
+		{"failureThreshold: 30", "failureTreshold: 30", `unknown field "spec.template.spec.initContainers[0].startupProbe.failureTreshold"`},
+	} {
+		require.Contains(t, string(right), c.old)
+		_, err := decode(bytes.Replace(right, []byte(c.old), []byte(c.wrong), 1))
+		assert.ErrorContains(t, err, c.err, c.wrong)
+	}
+}

@@ -1,0 +1,106 @@
+package deploy
+
+import (
+	"bytes"
+	"strings"
+	"testing"
+	"text/template"
+
+	"github.com/hashicorp/nomad/api"
+	"github.com/hashicorp/nomad/jobspec2"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+// parse reads a job as the nomad command does.
+func parse(text []byte) (*api.Job, error) {
+	return jobspec2.ParseWithConfig(&jobspec2.ParseConfig{Path: "pilotfish.nomad.hcl", Body: text, Strict: true})
+}
+
+// nomadTasks are the sidecar and the submitter.
+func nomadTasks(t *testing.T) (sidecar, submitter *api.Task) {
+	t.Helper()
+	job, err := parse(read(t, "nomad", "pilotfish.nomad.hcl"))
+	require.NoError(t, err)
+	require.Len(t, job.TaskGroups, 1)
+	require.Len(t, job.TaskGroups[0].Tasks, 2)
+	return job.TaskGroups[0].Tasks[0], job.TaskGroups[0].Tasks[1]
+}
+
+// nomadSettings renders the sidecar's configuration as an allocation would.
+func nomadSettings(t *testing.T) settings {
+	t.Helper()
+	sidecar, _ := nomadTasks(t)
+	require.Len(t, sidecar.Templates, 1)
+	known := map[string]string{
+		"NOMAD_PORT_jobs": "21080", "NOMAD_ADDR_admin": "10.0.0.7:29180",
+		"NOMAD_ALLOC_DIR": "/alloc", "NOMAD_SECRETS_DIR": "/secrets",
+	}
+	env := func(name string) string {
+		require.Contains(t, known, name)
+		return known[name]
+	}
+	tmpl, err := template.New("").Funcs(template.FuncMap{"env": env}).Parse(*sidecar.Templates[0].EmbeddedTmpl)
+	require.NoError(t, err)
+	var text bytes.Buffer
+	require.NoError(t, tmpl.Execute(&text, nil))
+	return configuration(t, text.Bytes())
+}
+
+func TestWrongJobsAreRefused(t *testing.T) {
+	right := read(t, "nomad", "pilotfish.nomad.hcl")
+	for _, c := range []struct{ old, wrong, err string }{
+		{"sidecar = true", "sidekick = true", "sidekick"},
+		{`kill_timeout = "130s"`, `kill_timeout = "long"`, "kill_timeout"},
+		{"var.pilotfish_image", "var.pilotfish_picture", "pilotfish_picture"},
+		{`port     = "admin"`, `harbour = "admin"`, "harbour"},
+	} {
+		require.Contains(t, string(right), c.old)
+		_, err := parse(bytes.Replace(right, []byte(c.old), []byte(c.wrong), 1))
+		assert.ErrorContains(t, err, c.err)
+	}
+}
+
+func TestTheTaskStartsFirstAndEndsItsJobs(t *testing.T) {
+	sidecar, submitter := nomadTasks(t)
+	require.NotNil(t, sidecar.Lifecycle)
+	assert.Equal(t, api.TaskLifecycle{Hook: api.TaskLifecycleHookPrestart, Sidecar: true}, *sidecar.Lifecycle)
+	assert.Nil(t, submitter.Lifecycle)
+	assert.Equal(t, "SIGTERM", sidecar.KillSignal)
+	assert.Greater(t, *sidecar.KillTimeout, nomadSettings(t).grace(t), "accepted jobs are killed")
+	assert.NotRegexp(t, `^(0|root)?(:|$)`, sidecar.User)
+}
+
+func TestTheTaskIsConfiguredByItsTemplate(t *testing.T) {
+	sidecar, submitter := nomadTasks(t)
+	s := nomadSettings(t)
+	assert.Equal(t, "127.0.0.1:21080", s.Listen, "the job port leaves loopback")
+	assert.Equal(t, "10.0.0.7:29180", s.Admin)
+	assert.Equal(t, "ruleserver", s.Discovery.Consul.Service)
+	assert.LessOrEqual(t, s.bodies(t), int64(*sidecar.Resources.MemoryMB)<<20/2)
+	assert.Equal(t, "http://127.0.0.1:${NOMAD_PORT_jobs}", submitter.Env["PILOTFISH_URL"])
+
+	args, ok := sidecar.Config["args"].([]any)
+	require.True(t, ok)
+	assert.Equal(t, []any{"serve", "--config", "${NOMAD_TASK_DIR}/pilotfish.yaml"}, args)
+	file := sidecar.Templates[0]
+	assert.Equal(t, "local/pilotfish.yaml", *file.DestPath)
+	assert.Equal(t, "signal", *file.ChangeMode)
+	assert.Equal(t, "SIGHUP", *file.ChangeSignal)
+}
+
+func TestConsulChecksTheAdminPort(t *testing.T) {
+	sidecar, _ := nomadTasks(t)
+	require.Len(t, sidecar.Services, 1)
+	service := sidecar.Services[0]
+	assert.Equal(t, "admin", service.PortLabel)
+	assert.Equal(t, api.ServiceProviderConsul, service.Provider)
+	checks := map[string]bool{} // by path: whether a failure restarts the task
+	for _, c := range service.Checks {
+		require.Equal(t, "http", c.Type)
+		assert.Less(t, c.Timeout, c.Interval)
+		checks[c.Path] = c.CheckRestart != nil
+	}
+	assert.Equal(t, map[string]bool{"/healthz": true, "/readyz": false}, checks)
+	assert.True(t, strings.HasPrefix(service.Meta["alloc"], "${NOMAD_"))
+}
