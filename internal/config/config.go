@@ -174,8 +174,8 @@ type Debug struct {
 // Default is the configuration of an empty file.
 func Default() Config {
 	return Config{
-		Listen:    "127.0.0.1:8080",
-		Admin:     "127.0.0.1:9180",
+		Listen: "127.0.0.1:8080",
+		Admin:  "127.0.0.1:9180",
 		Reports: Reports{
 			Interval:    5 * time.Second,
 			Timeout:     2 * time.Second,
