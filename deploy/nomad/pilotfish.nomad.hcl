@@ -79,10 +79,13 @@ job "submitter" {
           listen: 127.0.0.1:{{ env "NOMAD_PORT_jobs" }}
           admin: {{ env "NOMAD_ADDR_admin" }}
           discovery:
-            # With ACLs, give the task an identity for Consul, and its token here:
-            # token_file: {{ env "NOMAD_SECRETS_DIR" }}/consul_token
-            consul: {address: 127.0.0.1:8500, service: ruleserver, stale: true}
-            snapshot: {{ env "NOMAD_ALLOC_DIR" }}/data/upstreams.json
+            consul:
+              address: 127.0.0.1:8500
+              service: ruleserver
+              stale: true
+              snapshot: {{ env "NOMAD_ALLOC_DIR" }}/data/upstreams.json
+              # With ACLs, give the task an identity for Consul, and its token here:
+              # token_file: {{ env "NOMAD_SECRETS_DIR" }}/consul_token
           job: {budget: 128MiB}
           queue: {bytes: 64MiB}
           shutdown: {grace: 2m}

@@ -93,21 +93,6 @@ func TestBodiesFitIntoTheMemory(t *testing.T) {
 	assert.LessOrEqual(t, kubernetesSettings(t).bodies(t), limit/2)
 }
 
-func TestTheSnapshotCanBeWritten(t *testing.T) {
-	pod, c := sidecar(t)
-	dir := path.Dir(kubernetesSettings(t).Discovery.Snapshot)
-	for _, mount := range c.VolumeMounts {
-		for _, v := range pod.Spec.Volumes {
-			if mount.MountPath == dir && v.Name == mount.Name {
-				assert.NotNil(t, v.EmptyDir)
-				assert.False(t, mount.ReadOnly)
-				return
-			}
-		}
-	}
-	t.Errorf("nothing is mounted at %s", dir)
-}
-
 func TestTheHeadlessServiceIsWhatDiscoveryAsksFor(t *testing.T) {
 	s := manifest[*core.Service](t, "ruleserver.yaml")
 	assert.Equal(t, core.ClusterIPNone, s.Spec.ClusterIP)

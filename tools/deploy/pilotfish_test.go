@@ -54,9 +54,8 @@ type settings struct {
 			Port int32
 		}
 		Consul struct {
-			Address, Service string
+			Address, Service, Snapshot string
 		}
-		Snapshot string
 	}
 	Job      struct{ Budget string }
 	Queue    struct{ Bytes string }
