@@ -88,6 +88,9 @@ func (c *Config) validate() error {
 	if c.Source == nil || c.Observe == nil || c.Sidecar.Policy == nil || c.Sidecar.Detector == nil {
 		return errors.New("sim: Source, Observe, Policy and Detector are required")
 	}
+	if c.Sample != nil && c.SampleEvery <= 0 {
+		return fmt.Errorf("sim: SampleEvery %v must be positive", c.SampleEvery)
+	}
 	f, s := &c.Fleet, &c.Sidecar
 	if f.Servers == 0 {
 		f.Servers = 14

@@ -16,8 +16,11 @@ type Result struct {
 	// execution, so that time in the sidecar's queue is not hidden; Run is
 	// from there to its end.
 	Wait, Run time.Duration
-	Server    int // index; negative when it reached none
-	Attempts  int
+	// Work is the core-time of all its joblets, with nothing cached or shared:
+	// its response time if no other job were about.
+	Work     time.Duration
+	Server   int // index; negative when it reached none
+	Attempts int
 	// Fetched: it caused a fetch of its project's data.
 	Fetched bool
 	Cache   selection.Cache
@@ -47,7 +50,8 @@ func (o Outcome) String() string {
 // Sample is the fleet at one instant.
 type Sample struct {
 	At time.Duration
-	// Stalled, Busy and Up are by server; Level is the first sidecar's overload level.
+	// All are by server; Level is the first sidecar's overload level, 1 for a
+	// server that it does not know.
 	Stalled, Busy []int
 	Up            []bool
 	Level         []float64

@@ -245,7 +245,7 @@ func (w *world) end(j *job, o Outcome) {
 	w.totals.Ended++
 	r := Result{
 		Number: j.number, Priority: j.priority, Prefetch: j.kind == trace.Prefetch,
-		Arrived: j.arrived, Attempts: j.attempts, Fetched: j.fetches, Outcome: o, Server: -1,
+		Arrived: j.arrived, Work: j.load + j.sharedRules + j.operators + j.output, Attempts: j.attempts, Fetched: j.fetches, Outcome: o, Server: -1,
 	}
 	if j.lease != nil {
 		r.Server = w.byName[j.lease.Upstream().Address]
@@ -302,9 +302,10 @@ func (sampler) happen(w *world) {
 		sample.Stalled = append(sample.Stalled, len(s.queue))
 		sample.Busy = append(sample.Busy, s.busy)
 		sample.Up = append(sample.Up, s.up)
+		sample.Level = append(sample.Level, 1)
 	}
 	for _, u := range w.sidecars[0].pool.States(w.time(w.now)) {
-		sample.Level = append(sample.Level, u.Level)
+		sample.Level[w.byName[u.Address]] = u.Level
 	}
 	for _, s := range w.sidecars {
 		sample.Queued += s.queue.Len()

@@ -82,6 +82,13 @@ const (
 	hour       = 3600.0
 )
 
+// Resolve returns c with every default in place, or what makes no sense in it:
+// "workload: ", the field as a file names it, and the fault.
+func (c Config) Resolve() (Config, error) {
+	c = c.withDefaults()
+	return c, c.validate()
+}
+
 // withDefaults returns c with every zero field at its default.
 func (c Config) withDefaults() Config {
 	orDefault(&c.Pattern, Schedules)

@@ -28,8 +28,8 @@ type Generator struct {
 // New returns the generator of a workload, with its population drawn. It
 // refuses a configuration that makes no sense.
 func New(cfg Config) (*Generator, error) {
-	cfg = cfg.withDefaults()
-	if err := cfg.validate(); err != nil {
+	cfg, err := cfg.Resolve()
+	if err != nil {
 		return nil, err
 	}
 	g := &Generator{
