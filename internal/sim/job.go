@@ -17,7 +17,6 @@ type job struct {
 	project                              uint64
 	version                              int64
 	shared                               uint64
-	channel                              int64
 	priority                             selection.Priority
 	load, sharedRules, operators, output time.Duration
 	bytes                                int64
@@ -52,7 +51,7 @@ func duration(s float64) time.Duration { return time.Duration(s * float64(time.S
 func newJob(t *trace.Job, number int64) *job {
 	j := &job{
 		number: number, kind: t.Kind,
-		project: keys.Key(string(t.Project)), version: t.Version, shared: nameHash(t.Shared), channel: t.Channel,
+		project: keys.Key(string(t.Project)), version: t.Version, shared: nameHash(t.Shared),
 		priority: t.Priority, bytes: t.Bytes,
 		load: duration(t.Load), begun: -1,
 		queueBound: duration(t.Timeouts.Queue),

@@ -22,7 +22,7 @@ type key struct {
 	project uint64
 	version int64
 	shared  uint64
-	channel int64
+	number  int64 // of the job, where the result is nobody else's
 	phase   phase
 }
 

@@ -151,7 +151,9 @@ func (b *joblet) happen(w *world) {
 	s.account(w.now)
 	s.busy--
 	delete(s.shared, b.key)
-	s.cache.put(b.key, b.bytes, w.now)
+	if b.key.phase <= sharedOperators {
+		s.cache.put(b.key, b.bytes, w.now)
+	}
 	for _, j := range b.jobs {
 		j.on = nil
 		if j.fetches && b.key.phase == feedSource {
@@ -233,7 +235,9 @@ func (s *server) report(w *world, seen *poll) pool.Report {
 	return r
 }
 
-// joblet names the work of the job's phase.
+// joblet names the work of the job's phase. A project's data and its shared
+// rules are what jobs have in common (the thesis, figure 2); the rules of one
+// channel and the answer are the job's own.
 func (j *job) joblet() (k key, work time.Duration, bytes int64) {
 	k = key{project: j.project, version: j.version, phase: j.phase}
 	switch j.phase {
@@ -243,13 +247,10 @@ func (j *job) joblet() (k key, work time.Duration, bytes int64) {
 		k.shared = j.shared
 		return k, j.sharedRules, j.bytes / 2
 	case operators:
-		k.shared, k.channel = j.shared, j.channel
-		if j.channel == 0 {
-			k.channel = -int64(j.number) // nobody else's
-		}
-		return k, j.operators, j.bytes / 4
+		k.number = j.number
+		return k, j.operators, 0
 	}
-	k.channel = -int64(j.number) // an answer goes to one submitter
+	k.number = j.number
 	return k, j.output, 0
 }
 
