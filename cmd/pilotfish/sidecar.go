@@ -79,7 +79,7 @@ func (s *sidecar) newBalancer(cfg *config.Config) (*balancer.Balancer, error) {
 	}
 	p, err := pool.New(pool.Config{
 		Policy: policy, Detector: detector, Gate: s.breakers.Gate, Rand: stream(),
-		Stale: 3 * cfg.Reports.Interval,
+		Stale: 3 * cfg.Reports.Interval, Explain: true,
 	})
 	if err != nil {
 		return nil, err

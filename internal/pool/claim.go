@@ -177,9 +177,9 @@ func (p *Pool) lease(now time.Time, job selection.Job, i int, panicking bool, ve
 	m, v := p.candidate[i], &p.views[i]
 	l := &Lease{
 		pool: p, member: m, job: job, claimed: now, verdict: verdict,
-		Cache: v.Cache, Panic: panicking,
+		Cache: v.Cache, Panic: panicking, idle: v.Jobs < v.Cores,
 	}
-	if c, ok := p.cfg.Policy.(selection.Coster); ok {
+	if c, ok := p.cfg.Policy.(selection.Coster); ok && p.cfg.Explain {
 		p.costs = slices.Grow(p.costs[:0], len(p.views))[:len(p.views)]
 		c.Costs(job, p.views, p.costs)
 		l.Cost = p.costs[i]

@@ -14,10 +14,11 @@ type Lease struct {
 	job     selection.Job
 	claimed time.Time
 	cold    bool
+	idle    bool // a core was free there
 
 	// Cache is the project's cache status there when the job was claimed.
 	Cache selection.Cache
-	// Cost is what the policy weighed, if it can say.
+	// Cost is what the policy weighed, if it can say and Config.Explain asks.
 	Cost selection.Cost
 	// Panic is set when the breakers were ignored.
 	Panic bool

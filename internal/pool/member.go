@@ -143,7 +143,7 @@ func (m *member) assume(project uint64, now time.Time, fetch float64) {
 
 // settle drops assumptions that the report confirms, or refutes by not
 // listing the project although it was taken two fetch times after the claim.
-func (m *member) settle(f *fetches) {
+func (m *member) settle(f *durations) {
 	for project, a := range m.assumed {
 		grace := seconds(2 * f.expected(project))
 		if m.report.Cached.Contains(project) || m.report.At.Sub(a.claimed) > grace {

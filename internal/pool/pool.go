@@ -27,6 +27,8 @@ type Config struct {
 	Stale time.Duration
 	// Cores is assumed of an upstream that does not tell; default 16.
 	Cores int
+	// Explain makes each Lease carry its Cost.
+	Explain bool
 }
 
 func (c *Config) validate() error {
@@ -50,7 +52,8 @@ type Pool struct {
 	cfg     Config
 	members map[string]*member // by address, including those that left with leases open
 	set     []*member          // the current set, sorted by address
-	fetches *fetches
+	fetches *durations         // how long projects' data takes to fetch
+	answers *durations         // how long an answer takes to begin where it is cached
 
 	number   uint64 // claims so far
 	inFlight int
@@ -66,7 +69,7 @@ func New(cfg Config) (*Pool, error) {
 	if err := cfg.validate(); err != nil {
 		return nil, err
 	}
-	return &Pool{cfg: cfg, members: make(map[string]*member), fetches: newFetches()}, nil
+	return &Pool{cfg: cfg, members: make(map[string]*member), fetches: newDurations(fetchPrior), answers: newDurations(answerPrior)}, nil
 }
 
 // Set replaces the membership by a full set. What is known of upstreams that

@@ -374,3 +374,27 @@ func BenchmarkClaim(b *testing.B) {
 		})
 	}
 }
+
+func TestFetchTimesAreLearnedWithoutHints(t *testing.T) {
+	f := newFixture(t, "random", 1)
+	address := upstreams(1)[0].Address
+	now := start
+	for range 40 {
+		l, err := f.Claim(now, Request{Project: 5}) // not cached: the answer takes a fetch and 2 s
+		require.NoError(t, err)
+		require.Equal(t, selection.NotCached, l.Cache)
+		l.Answered(now.Add(32*time.Second), true, nil)
+		l.Done(now.Add(32*time.Second), Answered)
+		now = now.Add(100 * time.Second)
+		f.Report(now, address, report(now, 0, 0, 5))
+		l, err = f.Claim(now, Request{Project: 5})
+		require.NoError(t, err)
+		require.Equal(t, selection.Cached, l.Cache)
+		l.Answered(now.Add(2*time.Second), true, nil)
+		l.Done(now.Add(2*time.Second), Answered)
+		now = now.Add(100 * time.Second)
+		f.Report(now, address, report(now, 0, 0))
+	}
+	assert.InEpsilon(t, 30, f.fetches.expected(5), 0.1)
+	assert.InEpsilon(t, 30, f.fetches.expected(6), 0.3, "a project never seen is expected to be like the others")
+}

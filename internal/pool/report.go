@@ -83,24 +83,42 @@ func (m *member) learnRate(r Report) {
 	m.rate.completed, m.rate.lastBusy = r.Completed, busy
 }
 
-// learn draws from an answer that began: how long the fetch took, and whether
-// the assumption about the cache was right.
+// learn draws from an answer that began: how long the fetch took, and that the
+// project's data is there now.
 func (p *Pool) learn(now time.Time, l *Lease, h *Hint) {
-	project := l.job.Project
-	m := l.member
-	if h == nil || project == 0 {
+	project, m := l.job.Project, l.member
+	if h != nil {
+		p.hint(m, h)
+	}
+	if project == 0 {
 		return
 	}
-	p.hint(m, h)
-	if h.Fetched >= 0 && h.Known && !h.Cached {
-		expected := p.fetches.expected(project)
-		p.fetches.observe(project, h.Fetched)
-		ratio := math.Min(math.Max(h.Fetched.Seconds()/math.Max(expected, 0.001), 0.1), 10)
-		m.fetchFactor *= math.Pow(ratio/m.fetchFactor, 0.05)
-		m.fetchFactor = math.Min(math.Max(m.fetchFactor, 0.5), 3)
+	if took, ok := p.fetchTime(now, l, h); ok {
+		ratio := math.Min(math.Max(took.Seconds()/p.fetches.expected(project), 0.1), 10)
+		p.fetches.observe(project, took)
+		m.fetchFactor = math.Min(math.Max(m.fetchFactor*math.Pow(ratio/m.fetchFactor, 0.05), 0.5), 3)
 	}
 	if a, ok := m.assumed[project]; ok && a.fetched.After(now) {
-		a.fetched = now // an answer began, so the data is there
+		a.fetched = now
 		m.assumed[project] = a
 	}
+}
+
+// fetchTime is how long the fetch took that a job caused. Where the upstream
+// does not tell, it is how much longer the answer took to begin than the
+// project's answers do where it is cached; only from jobs that found a free
+// core, for others also waited.
+func (p *Pool) fetchTime(now time.Time, l *Lease, h *Hint) (took time.Duration, ok bool) {
+	if h != nil && h.Known {
+		return h.Fetched, h.Fetched >= 0 && !h.Cached
+	}
+	if !l.idle {
+		return 0, false
+	}
+	ttfb := now.Sub(l.claimed)
+	if l.Cache == selection.Cached {
+		p.answers.observe(l.job.Project, ttfb)
+	}
+	took = ttfb - seconds(p.answers.expected(l.job.Project))
+	return took, l.cold && took > 0
 }
