@@ -47,13 +47,10 @@ func (x *exchange) claim(ctx context.Context) error {
 	f := &x.record.Facts
 	c := Claim{
 		Request: pool.Request{Project: f.Key, Priority: f.Priority, Tried: x.tried},
-		Bytes:   x.body.Len(),
+		Bytes:   int64(len(x.body.Bytes())),
 	}
 	if f.Queue > 0 {
 		c.Wait = max(f.Queue-x.record.Queued, 1)
-	}
-	if c.Bytes < 0 {
-		c.Bytes = int64(len(x.body.Bytes()))
 	}
 	started := time.Now()
 	lease, err := x.p.cfg.Claim(ctx, c)

@@ -59,7 +59,13 @@ func (x *exchange) run() error {
 	if err != nil {
 		return err
 	}
-	return x.pass(a)
+	if err := x.pass(a); err != nil {
+		return err
+	}
+	if x.unread() { // the upstream answered before it had the whole job
+		x.linger()
+	}
+	return nil
 }
 
 // withDeadline bounds everything before the answer begins: the sum of the

@@ -205,6 +205,33 @@ func TestBodiesOverTheBudgetAreServedOnce(t *testing.T) {
 	}
 }
 
+// What is passed on as it comes may be answered before it has all come, and
+// may turn out too large only then.
+func TestBodiesOverTheBudgetEndEarly(t *testing.T) {
+	const limit = 2 << 20
+	for name, tc := range map[string]struct {
+		script func(*peer)
+		size   int
+		status int
+	}{
+		"an answer to the head": {func(p *peer) {
+			_, _ = p.head()
+			p.say("HTTP/1.1 403 No\r\nContent-Length: 2\r\n\r\nno")
+		}, limit, 403},
+		"one byte too many": {func(p *peer) { p.request() }, limit + 1, 413},
+	} {
+		t.Run(name, func(t *testing.T) {
+			c := startSidecar(t, setup{
+				upstreams: []string{scripted(t, tc.script).address}, budget: 1, Config: proxy.Config{MaxBody: limit},
+			})
+			body, _ := jobOf(tc.size)
+			s := c.connect()
+			s.say("%sTransfer-Encoding: chunked\r\n\r\n%x\r\n%s\r\n0\r\n\r\n", post, tc.size, body)
+			assert.Equal(t, tc.status, s.status(), "read only after everything was sent")
+		})
+	}
+}
+
 func TestManySlowUploadsStayWithinTheBudget(t *testing.T) {
 	const jobs, size, budget = 100, 1 << 20, 8 << 20
 	c := startSidecar(t, setup{upstreams: []string{serving(t, echo)}, budget: budget})

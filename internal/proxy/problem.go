@@ -87,6 +87,9 @@ func (p problem) write(w http.ResponseWriter) {
 	if p.Status == http.StatusServiceUnavailable {
 		h.Set("Retry-After", strconv.Itoa(max(1, int(p.retryAfter.Seconds()))))
 	}
+	if p.Status == http.StatusMethodNotAllowed {
+		h.Set("Allow", "GET, HEAD, POST, PUT, PATCH, DELETE, OPTIONS")
+	}
 	w.WriteHeader(p.Status)
 	_, _ = w.Write(body) // a submitter that is gone is none of its business
 }

@@ -96,10 +96,8 @@ func (b *pacedBody) Read(p []byte) (int, error) {
 	allowed := b.idle + time.Duration(b.got)*(time.Second/slowest) - b.blocked
 	_ = b.rc.SetReadDeadline(started.Add(allowed)) // without deadlines, a body is not paced
 	n, err := b.r.Read(p)
+	_ = b.rc.SetReadDeadline(time.Time{}) // one that passed between two reads would end an HTTP/2 stream
 	b.got += int64(n)
 	b.blocked += time.Since(started)
-	if err != nil {
-		_ = b.rc.SetReadDeadline(time.Time{})
-	}
 	return n, err
 }

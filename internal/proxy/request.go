@@ -15,14 +15,16 @@ var errTarget = errors.New("the request target cannot be passed on unaltered")
 // dropped: jobs go to the upstream that was picked and nowhere else.
 func target(r *http.Request, address string) (*url.URL, error) {
 	raw := r.RequestURI
-	if _, rest, absolute := strings.Cut(raw, "://"); absolute && raw[0] != '/' {
-		raw = "/"
-		if i := strings.IndexAny(rest, "/?"); i >= 0 {
-			raw = rest[i:]
-			if raw[0] == '?' {
-				raw = "/" + raw
-			}
+	switch {
+	case strings.HasPrefix(raw, "/"), raw == "*":
+	case r.URL.Scheme == "http" && r.URL.Host != "":
+		_, raw, _ = strings.Cut(raw, "://")
+		raw = raw[strings.IndexAny(raw+"/", "/?"):]
+		if !strings.HasPrefix(raw, "/") {
+			raw = "/" + raw
 		}
+	default:
+		return nil, fmt.Errorf("%w: %q", errTarget, raw)
 	}
 	path, query, asked := strings.Cut(raw, "?")
 	u := &url.URL{Scheme: "http", Host: address, Opaque: path, RawQuery: query, ForceQuery: asked}

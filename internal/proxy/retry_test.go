@@ -217,7 +217,7 @@ func TestAKillerDoesNotTour(t *testing.T) {
 
 // An upstream that answers without reading the job, and closes, is heard.
 func TestEarlyAnswers(t *testing.T) {
-	body, _ := jobOf(8 << 20)
+	body, _ := jobOf(4 << 20)
 	early := func(answer string) string {
 		return scripted(t, func(p *peer) {
 			if _, err := p.head(); err == nil {
@@ -228,7 +228,7 @@ func TestEarlyAnswers(t *testing.T) {
 	forbidden := early("HTTP/1.1 403 Forbidden\r\nContent-Length: 2\r\n\r\nno")
 	shedding := early(busy)
 	good := answering(t, ok).address
-	for range 20 {
+	for range 8 {
 		c := startSidecar(t, setup{upstreams: []string{forbidden}})
 		res, text := c.post(body)
 		require.Equal(t, 403, res.StatusCode, text)

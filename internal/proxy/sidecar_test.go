@@ -38,7 +38,8 @@ type setup struct {
 	wait      time.Duration
 	breaker   breaker.Config
 	server    proxy.ServerConfig
-	network   *memory // nil is TCP
+	network   *memory                                        // nil is TCP
+	hint      func(http.Header, time.Time) (pool.Hint, bool) // nil is report's
 }
 
 // sidecar is a proxy with all that stands behind it, listening.
@@ -108,7 +109,9 @@ func startSidecar(t testing.TB, s setup) *sidecar {
 	s.Config.Budget = c.budget
 	s.Config.Reader, err = job.NewReader(job.Fields{})
 	require.NoError(t, err)
-	s.Config.Hint = report.ParseHint
+	if s.Config.Hint = s.hint; s.hint == nil {
+		s.Config.Hint = report.ParseHint
+	}
 	s.Config.Claim = func(ctx context.Context, r proxy.Claim) (proxy.Lease, error) {
 		l, err := b.Claim(ctx, balancer.Request{Request: r.Request, Bytes: r.Bytes, Wait: r.Wait})
 		if err != nil {

@@ -1,0 +1,79 @@
+package proxy_test
+
+import (
+	"io"
+	"log"
+	"net"
+	"net/http"
+	"net/http/httputil"
+	"net/url"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"pilotfish/pkg/selection"
+)
+
+// A small job end to end on sockets, beside net/http's own reverse proxy,
+// which neither reads jobs nor chooses, and beside no proxy at all.
+func BenchmarkJob(b *testing.B) {
+	body := `{"project_id":12345,"priority":"high","timeouts":{"queue_seconds":5,"evaluate_seconds":60,"stream_seconds":60},"rules":[` +
+		strings.Repeat(`{"field":"title","action":"set","value":"x"},`, 20) + `{}]}`
+	up := serving(b, func(w http.ResponseWriter, r *http.Request) {
+		_, _ = io.Copy(io.Discard, r.Body)
+		_, _ = io.WriteString(w, "answer")
+	})
+	run := func(b *testing.B, address string) {
+		submit := client(b)
+		b.ReportAllocs()
+		for b.Loop() {
+			res, err := submit.Post("http://"+address+"/v1/jobs", "application/json", strings.NewReader(body))
+			require.NoError(b, err)
+			_, _ = io.Copy(io.Discard, res.Body)
+			_ = res.Body.Close()
+		}
+	}
+	b.Run("pilotfish", func(b *testing.B) {
+		policy, err := selection.New("least-in-flight")
+		require.NoError(b, err)
+		c := startSidecar(b, setup{upstreams: []string{up}, policy: policy})
+		run(b, c.address)
+	})
+	b.Run("httputil", func(b *testing.B) {
+		p := httputil.NewSingleHostReverseProxy(&url.URL{Scheme: "http", Host: up})
+		tr := &http.Transport{MaxIdleConnsPerHost: 64, DisableCompression: true}
+		defer tr.CloseIdleConnections()
+		p.Transport, p.ErrorLog = tr, log.New(io.Discard, "", 0)
+		l, err := net.Listen("tcp", "127.0.0.1:0")
+		require.NoError(b, err)
+		s := &http.Server{Handler: p}
+		go func() { _ = s.Serve(l) }()
+		defer s.Close()
+		run(b, l.Addr().String())
+	})
+	b.Run("direct", func(b *testing.B) { run(b, up) })
+}
+
+// BenchmarkStream is what an answer of 64 MiB costs on its way.
+func BenchmarkStream(b *testing.B) {
+	const size = 64 << 20
+	piece := make([]byte, 32<<10)
+	up := serving(b, func(w http.ResponseWriter, r *http.Request) {
+		for range size / len(piece) {
+			_, _ = w.Write(piece)
+		}
+	})
+	c := startSidecar(b, setup{upstreams: []string{up}})
+	submit := client(b)
+	b.ReportAllocs()
+	b.SetBytes(size)
+	for b.Loop() {
+		res, err := submit.Get(c.url("/"))
+		require.NoError(b, err)
+		n, err := io.Copy(io.Discard, res.Body)
+		require.NoError(b, err)
+		require.EqualValues(b, size, n)
+		_ = res.Body.Close()
+	}
+}
