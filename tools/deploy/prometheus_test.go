@@ -1,0 +1,142 @@
+package deploy
+
+import (
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/prometheus/prometheus/discovery/consul"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	"go.yaml.in/yaml/v2"
+	sigs "sigs.k8s.io/yaml"
+)
+
+// rules are a file's of alerts, as far as the tests here look into them.
+type rules struct {
+	Groups []struct {
+		Rules []struct {
+			Alert       string
+			Labels      struct{ Severity string }
+			Annotations map[string]string
+		}
+	}
+}
+
+func prometheusFile(name string) string { return filepath.Join(root, "deploy", "prometheus", name) }
+
+func TestPromtoolAcceptsTheRules(t *testing.T) {
+	must(t, "promtool", "check", "rules", prometheusFile("alerts.yml"))
+	wrong := strings.Replace(string(read(t, "prometheus", "alerts.yml")), "pilotfish_panic_mode == 1", "pilotfish_panic_mode ==", 1)
+	_, err := run("promtool", "check", "rules", write(t, "alerts.yml", []byte(wrong)))
+	assert.Error(t, err)
+}
+
+func TestAlertsFireAsTested(t *testing.T) {
+	must(t, "promtool", "test", "rules", prometheusFile("alerts_test.yml"))
+}
+
+// Each rule is broken in turn, so that it never or always fires: its test must see it.
+func TestTheTestsOfAlertsCanFail(t *testing.T) {
+	text := string(read(t, "prometheus", "alerts.yml"))
+	exprs := regexp.MustCompile(`(?m)alert: (\w+)\n {8}expr: (\|\n(?: {10}.*\n)+|.*\n)`).FindAllStringSubmatchIndex(text, -1)
+	require.Greater(t, len(exprs), 10)
+	for _, at := range exprs {
+		alert := text[at[2]:at[3]]
+		test := testOf(t, alert)
+		for _, wrong := range []string{`vector(1) < 0`, `group by (job, instance, upstream, priority, version) ({job="pilotfish"})`} {
+			dir := t.TempDir()
+			writeTo(t, filepath.Join(dir, "alerts.yml"), []byte(text[:at[4]]+wrong+"\n"+text[at[5]:]))
+			writeTo(t, filepath.Join(dir, "alerts_test.yml"), test)
+			out, err := run("promtool", "test", "rules", filepath.Join(dir, "alerts_test.yml"))
+			assert.Error(t, err, alert)
+			assert.Contains(t, out, "alertname: "+alert)
+		}
+	}
+}
+
+// testOf is the file of tests with the one for an alert alone.
+func testOf(t *testing.T, alert string) []byte {
+	t.Helper()
+	var all map[string]any
+	require.NoError(t, sigs.Unmarshal(read(t, "prometheus", "alerts_test.yml"), &all))
+	for _, test := range all["tests"].([]any) {
+		if test.(map[string]any)["name"] == alert {
+			all["tests"] = []any{test}
+			text, err := sigs.Marshal(all)
+			require.NoError(t, err)
+			return text
+		}
+	}
+	t.Fatalf("%s has no test", alert)
+	return nil
+}
+
+func TestEachAlertIsTestedBothWaysAndTellsWhatItIs(t *testing.T) {
+	var alerts rules
+	require.NoError(t, sigs.Unmarshal(read(t, "prometheus", "alerts.yml"), &alerts))
+	var tests struct {
+		Tests []struct {
+			Cases []struct {
+				Alert string `json:"alertname"`
+				Fired []any  `json:"exp_alerts"`
+			} `json:"alert_rule_test"`
+		}
+	}
+	require.NoError(t, sigs.Unmarshal(read(t, "prometheus", "alerts_test.yml"), &tests))
+	fired, quiet := map[string]bool{}, map[string]bool{}
+	for _, test := range tests.Tests {
+		for _, c := range test.Cases {
+			if len(c.Fired) > 0 {
+				fired[c.Alert] = true
+			} else {
+				quiet[c.Alert] = true
+			}
+		}
+	}
+	for _, g := range alerts.Groups {
+		for _, r := range g.Rules {
+			assert.True(t, fired[r.Alert], "%s is not tested to fire", r.Alert)
+			assert.True(t, quiet[r.Alert], "%s is not tested to keep quiet", r.Alert)
+			assert.Contains(t, []string{"page", "ticket"}, r.Labels.Severity, r.Alert)
+			assert.NotEmpty(t, r.Annotations["summary"], r.Alert)
+			assert.NotEmpty(t, r.Annotations["description"], r.Alert)
+		}
+	}
+}
+
+// Debian's promtool is built without Consul, so each consul_sd_configs is held
+// against its type here, and promtool checks all the rest.
+func TestTheScrapeConfigurationIsAccepted(t *testing.T) {
+	rest, err := withoutConsul(read(t, "prometheus", "scrape.yml"))
+	require.NoError(t, err)
+	must(t, "promtool", "check", "config", "--syntax-only", write(t, "scrape.yml", rest))
+	assert.FileExists(t, prometheusFile("alerts.yml"), "rule_files names it")
+
+	_, err = withoutConsul([]byte("scrape_configs: [{job_name: a, consul_sd_configs: [{server: a, service: b}]}]"))
+	assert.ErrorContains(t, err, "field service not found")
+	_, err = run("promtool", "check", "config", "--syntax-only", write(t, "scrape.yml", []byte("scrape_configs: [{job: a}]")))
+	assert.Error(t, err)
+}
+
+// withoutConsul takes the consul_sd_configs out of a configuration, each
+// checked against its type.
+func withoutConsul(text []byte) (rest []byte, err error) {
+	var all map[string]any
+	if err := yaml.UnmarshalStrict(text, &all); err != nil {
+		return nil, err
+	}
+	for _, s := range all["scrape_configs"].([]any) {
+		scrape := s.(map[any]any)
+		found, err := yaml.Marshal(scrape["consul_sd_configs"])
+		if err != nil {
+			return nil, err
+		}
+		if err := yaml.UnmarshalStrict(found, new([]*consul.SDConfig)); err != nil {
+			return nil, err
+		}
+		delete(scrape, "consul_sd_configs")
+	}
+	return yaml.Marshal(all)
+}

@@ -1,0 +1,64 @@
+package deploy
+
+import (
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+// units copies the units to where they can be verified, with the program that
+// was built in the place of the one that would be installed, and one change.
+func units(t *testing.T, old, changed string) (service string) {
+	t.Helper()
+	dir := t.TempDir()
+	for _, name := range []string{"pilotfish.socket", "pilotfish.service"} {
+		text := strings.ReplaceAll(string(read(t, "systemd", name)), "/usr/bin/pilotfish", pilotfish(t))
+		writeTo(t, filepath.Join(dir, name), []byte(strings.Replace(text, old, changed, 1)))
+	}
+	return filepath.Join(dir, "pilotfish.service")
+}
+
+func writeTo(t *testing.T, path string, text []byte) {
+	t.Helper()
+	require.NoError(t, os.WriteFile(path, text, 0o600))
+}
+
+func TestSystemdAcceptsTheUnits(t *testing.T) {
+	assert.Empty(t, verify(t, "", ""))
+	assert.Contains(t, verify(t, "ProtectSystem=", "ProtectSistem="), "ProtectSistem")
+	assert.Contains(t, verify(t, "NoDelay=", "NoDelai="), "NoDelai")
+}
+
+// verify is what systemd says of the units, warnings and all.
+func verify(t *testing.T, old, changed string) string {
+	t.Helper()
+	service := units(t, old, changed)
+	out, err := run("systemd-analyze", "verify", "--man=no", service, strings.TrimSuffix(service, "service")+"socket")
+	if err != nil && out == "" {
+		return err.Error()
+	}
+	return out
+}
+
+// systemd sums up, from 0 to 100, what a service could do if it were taken over.
+func TestTheServiceIsConfined(t *testing.T) {
+	must(t, "systemd-analyze", "security", "--offline=true", "--threshold=15", units(t, "", ""))
+	_, err := run("systemd-analyze", "security", "--offline=true", "--threshold=15", units(t, "RestrictNamespaces=yes\n", ""))
+	assert.Error(t, err, "the threshold leaves room to do without")
+}
+
+func TestTheServiceEndsItsJobs(t *testing.T) {
+	service := string(read(t, "systemd", "pilotfish.service"))
+	stop := regexp.MustCompile(`\nTimeoutStopSec=(\w+)\n`).FindStringSubmatch(service)
+	require.NotNil(t, stop)
+	d, err := time.ParseDuration(stop[1])
+	require.NoError(t, err)
+	assert.Greater(t, d, 2*time.Minute, "the default of shutdown.grace")
+	assert.Contains(t, string(read(t, "systemd", "pilotfish.socket")), "\nListenStream=127.0.0.1:8080\n", "the default of listen")
+}
