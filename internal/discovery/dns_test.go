@@ -6,6 +6,7 @@ import (
 	"net"
 	"net/netip"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -15,8 +16,9 @@ import (
 	"pilotfish/internal/pool"
 )
 
-// zone is a resolver in memory. It must not be changed while a lookup runs.
+// zone is a resolver in memory.
 type zone struct {
+	mu     sync.Mutex
 	ips    map[string]string // name -> addresses
 	srv    []*net.SRV
 	fail   map[string]error
@@ -32,10 +34,14 @@ var (
 )
 
 func (z *zone) LookupNetIP(ctx context.Context, network, host string) ([]netip.Addr, error) {
+	z.mu.Lock()
+	defer z.mu.Unlock()
 	z.asked++
 	z.family = append(z.family, network)
 	if z.hang {
+		z.mu.Unlock()
 		<-ctx.Done()
+		z.mu.Lock()
 		return nil, ctx.Err()
 	}
 	if err := z.fail[host]; err != nil {
@@ -52,6 +58,8 @@ func (z *zone) LookupNetIP(ctx context.Context, network, host string) ([]netip.A
 }
 
 func (z *zone) LookupSRV(_ context.Context, service, proto, name string) (string, []*net.SRV, error) {
+	z.mu.Lock()
+	defer z.mu.Unlock()
 	z.asked++
 	if service != "" || proto != "" {
 		return "", nil, errors.New("want the name as it is")
@@ -63,6 +71,15 @@ func (z *zone) LookupSRV(_ context.Context, service, proto, name string) (string
 		return "", nil, errNone
 	}
 	return name, z.srv, nil
+}
+
+// after changes the zone later on.
+func (z *zone) after(d time.Duration, change func()) {
+	time.AfterFunc(d, func() {
+		z.mu.Lock()
+		defer z.mu.Unlock()
+		change()
+	})
 }
 
 func dnsOf(t *testing.T, z *zone, c DNSConfig) *Discovery {
@@ -85,7 +102,7 @@ func TestDNSFollowsAddresses(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		z := &zone{ips: map[string]string{"rules": "10.0.0.2 10.0.0.1 10.0.0.2"}}
 		d := dnsOf(t, z, DNSConfig{Name: "rules", Port: 9001})
-		time.AfterFunc(25*time.Second, func() { z.ips["rules"] = "10.0.0.2 10.0.0.1 10.0.0.3" })
+		z.after(25*time.Second, func() { z.ips["rules"] = "10.0.0.2 10.0.0.1 10.0.0.3" })
 		all := follow(t, d, time.Minute)
 		require.Len(t, all, 2)
 		assert.Equal(t, "10.0.0.1:9001 10.0.0.2:9001", addresses(all[0].set))
@@ -102,7 +119,7 @@ func TestDNSFailuresReplaceNothing(t *testing.T) {
 		bubble(t, func(t *testing.T) {
 			z := &zone{ips: map[string]string{"rules": "10.0.0.1"}, fail: map[string]error{}}
 			d := dnsOf(t, z, DNSConfig{Name: "rules", Port: 1})
-			time.AfterFunc(15*time.Second, func() { z.fail["rules"] = err })
+			z.after(15*time.Second, func() { z.fail["rules"] = err })
 			assert.Len(t, follow(t, d, time.Hour), 1)
 			assert.ErrorIs(t, d.Status().Err, err)
 			assert.Equal(t, 1, d.Status().Upstreams)
@@ -114,8 +131,8 @@ func TestDNSHanging(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		z := &zone{ips: map[string]string{"rules": "10.0.0.1"}}
 		d := dnsOf(t, z, DNSConfig{Name: "rules", Port: 1})
-		time.AfterFunc(15*time.Second, func() { z.hang = true })
-		time.AfterFunc(time.Hour, func() { z.hang = false; z.ips["rules"] += " 10.0.0.2" })
+		z.after(15*time.Second, func() { z.hang = true })
+		z.after(time.Hour, func() { z.hang = false; z.ips["rules"] += " 10.0.0.2" })
 		all := follow(t, d, time.Hour+20*time.Second)
 		require.Len(t, all, 2)
 		assert.NoError(t, d.Status().Err)
@@ -126,7 +143,7 @@ func TestDNSNoSuchNameIsEmptinessOnceConfirmed(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		z := &zone{ips: map[string]string{"rules": "10.0.0.1"}}
 		d := dnsOf(t, z, DNSConfig{Name: "rules", Port: 1})
-		time.AfterFunc(15*time.Second, func() { z.ips["rules"] = "" })
+		z.after(15*time.Second, func() { z.ips["rules"] = "" })
 		all := follow(t, d, 2*time.Minute)
 		require.Len(t, all, 2)
 		assert.Empty(t, all[1].set)
@@ -148,11 +165,11 @@ func TestDNSServices(t *testing.T) {
 			fail: map[string]error{},
 		}
 		d := dnsOf(t, z, DNSConfig{Name: "_http._tcp.rules", Record: RecordSRV})
-		time.AfterFunc(15*time.Second, func() { // a target fails, another comes
+		z.after(15*time.Second, func() { // a target fails, another comes
 			z.fail["p0.rules"] = errServer
 			z.srv = append(z.srv, &net.SRV{Target: "p2.rules.", Port: 9001, Priority: 1})
 		})
-		time.AfterFunc(35*time.Second, func() { // all fail
+		z.after(35*time.Second, func() { // all fail
 			z.fail["p1.rules"], z.fail["p2.rules"] = errServer, errNone
 		})
 		all := follow(t, d, 50*time.Second)
