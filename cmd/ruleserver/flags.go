@@ -1,6 +1,7 @@
 package main
 
 import (
+	"fmt"
 	"time"
 
 	"pilotfish/internal/config"
@@ -17,7 +18,31 @@ type flags struct {
 	MaxFeed    size            `default:"256MiB" placeholder:"SIZE" help:"Largest feed, read or made (${default})."`
 	MaxJobs    int             `default:"1000" help:"Jobs taken in at the same time (${default}); more get a 503."`
 	Grace      time.Duration   `default:"30s" help:"How long jobs may go on after SIGTERM (${default})."`
-	LogLevel   string          `default:"info" enum:"debug,info,warn,error" help:"Least level that is logged: ${enum} (${default})."`
+
+	Consul          string        `placeholder:"HOST:PORT" help:"The Consul agent to register at, with what CONSUL_* variables say of tokens and TLS; without it, nowhere."`
+	Service         string        `default:"ruleserver" placeholder:"NAME" help:"The service to register as (${default})."`
+	CheckInterval   time.Duration `default:"1s" help:"Between Consul's health checks (${default})."`
+	DeregisterAfter time.Duration `default:"1m" help:"How long they may fail before Consul forgets the server (${default}, which is the least)."`
+	Preemptible     bool          `help:"Say that the server lives on borrowed time, and take a notice of its end: POST /v1/preempt, from this machine alone."`
+	Lifetime        time.Duration `default:"24h" help:"How long a pre-emptible server lives at most (${default})."`
+	Notice          time.Duration `default:"30s" help:"From the notice to the end (${default})."`
+
+	LogLevel string `default:"info" enum:"debug,info,warn,error" help:"Least level that is logged: ${enum} (${default})."`
+}
+
+// Validate refuses times that make no sense.
+func (f flags) Validate() error {
+	for _, d := range []struct {
+		flag  string
+		value time.Duration
+	}{
+		{"--grace", f.Grace}, {"--lifetime", f.Lifetime}, {"--notice", f.Notice},
+	} {
+		if d.value < 0 {
+			return fmt.Errorf("%s: %v is negative", d.flag, d.value)
+		}
+	}
+	return nil
 }
 
 func (f flags) config() ruleserver.Config {

@@ -192,6 +192,8 @@ func TestUsage(t *testing.T) {
 		{[]string{feeds, "--cost=fetch=2"}, exitUsage, `--cost: cost: fetch: want a duration such as 2s or 400ms, got "2"`},
 		{[]string{feeds, "--cache-bytes=1TB"}, exitUsage, `--cache-bytes: "1TB" is not a size`},
 		{[]string{feeds, "--log-level=loud"}, exitUsage, "--log-level must be one of"},
+		{[]string{feeds, "--notice=-1s"}, exitUsage, "--notice: -1s is negative"},
+		{[]string{feeds, "--listen=127.0.0.1:0", "--consul=127.0.0.1:1", "--service=a/b"}, exitFault, `registration: service "a/b": want a name without / ? #`},
 		{[]string{feeds, "--cores=-1"}, exitFault, "cores: want 1 to 4096, got -1"},
 		{[]string{feeds, "--listen=nonsense"}, exitFault, "--listen: listen tcp: address nonsense: missing port in address"},
 		{[]string{feeds, "--listen=" + taken.Addr().String()}, exitFault, taken.Addr().String() + " is taken: choose another address with --listen"},

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -17,7 +16,7 @@ import (
 	"pilotfish/internal/ruleserver"
 )
 
-// serve takes jobs until a signal, and then finishes those that it has.
+// serve takes jobs until a signal or a notice, and then finishes those that it has.
 func serve(f flags, stdout, stderr io.Writer) error {
 	signals := make(chan os.Signal, 2)
 	signal.Notify(signals, syscall.SIGTERM, os.Interrupt)
@@ -48,8 +47,9 @@ func serve(f flags, stdout, stderr io.Writer) error {
 	if err != nil {
 		return fmt.Errorf("--listen: %w", err)
 	}
+	notice := newPreemption(f.Notice)
 	web := &http.Server{
-		Handler:           server.Handler(),
+		Handler:           f.handler(server, notice),
 		ReadHeaderTimeout: 10 * time.Second, // bodies and answers have bounds of their own
 		IdleTimeout:       2 * time.Minute,
 		MaxHeaderBytes:    64 << 10,
@@ -60,33 +60,32 @@ func serve(f flags, stdout, stderr io.Writer) error {
 	go func() { failed <- web.Serve(listener) }()
 	fmt.Fprintf(stdout, "ruleserver: listening on http://%s with %d cores\n", listener.Addr(), f.Cores)
 
+	entry, err := f.enter(listener.Addr(), log)
+	if err != nil {
+		return err
+	}
+	defer entry.leave()
 	select {
 	case err := <-failed:
 		return err
 	case s := <-signals:
 		log.Info("draining", zap.Stringer("signal", s), zap.Duration("grace", f.Grace))
+		entry.drain(time.Time{})
+		return drain(server, web, f.Grace, signals)
+	case stopsAt := <-notice.given:
+		log.Info("pre-empted", zap.Time("stops_at", stopsAt))
+		entry.drain(stopsAt)
+		return outlast(server, web, stopsAt, signals)
 	}
-	return drain(server, web, f.Grace, signals)
 }
 
-// drain lets the jobs that are in finish. While they do, the socket stays open,
-// so that a new job gets an answer that lets it be retried elsewhere.
-func drain(server *ruleserver.Server, web *http.Server, grace time.Duration, signals <-chan os.Signal) error {
-	ctx, cancel := context.WithTimeout(context.Background(), grace)
-	defer cancel()
-	server.Drain()
-	drained := make(chan error, 1)
-	go func() {
-		if err := server.Wait(ctx); err != nil {
-			drained <- fmt.Errorf("jobs were still running %v after the signal, and were cut", grace)
-			return
-		}
-		drained <- web.Shutdown(ctx)
-	}()
-	select {
-	case err := <-drained:
-		return err
-	case s := <-signals:
-		return fmt.Errorf("ended at once by a second signal: %v", s)
+// handler is what the port serves.
+func (f flags) handler(server *ruleserver.Server, notice preemption) http.Handler {
+	if !f.Preemptible {
+		return server.Handler()
 	}
+	mux := http.NewServeMux()
+	mux.Handle("/", server.Handler())
+	mux.Handle("POST /v1/preempt", notice)
+	return mux
 }

@@ -26,17 +26,17 @@ var layers = []struct {
 	{"machines", false, []string{"internal/pool", "internal/admission"}},
 	{"shells", false, []string{
 		"internal/sim", "internal/balancer", "internal/proxy", "internal/discovery", "internal/report",
-		"internal/breaker", "internal/metrics", "internal/ruleserver", "internal/ruleserver/executor", "internal/ruleserver/rules",
+		"internal/breaker", "internal/metrics", "internal/ruleserver", "internal/ruleserver/executor", "internal/ruleserver/rules", "internal/ruleserver/registration",
 	}},
 	{"surface", false, []string{"internal/config", "internal/admin", "pkg/fakeupstream"}},
-	{"programs", false, []string{"cmd/pilotfish", "cmd/ruleserver", "cmd/tracelab"}},
+	{"programs", false, []string{"cmd/pilotfish", "cmd/ruleserver", "cmd/tracelab", "cmd/tracelab/figure"}},
 }
 
 // owners says which package alone may import a library.
 var owners = map[string][]string{
 	"github.com/prometheus/client_golang": {"internal/metrics", "internal/ruleserver"},
 	"github.com/prometheus/common":        {"internal/report"},
-	"github.com/hashicorp/consul/api":     {"internal/discovery", "internal/ruleserver"},
+	"github.com/hashicorp/consul/api":     {"internal/discovery", "internal/ruleserver/registration"},
 	"github.com/sony/gobreaker":           {"internal/breaker"},
 	"github.com/goccy/go-yaml":            {"internal/config"},
 }

@@ -81,12 +81,18 @@ func (s *Server) Drain() { s.gate.drain() }
 // Draining says whether Drain was called.
 func (s *Server) Draining() bool { return s.gate.isDraining() }
 
-// Wait blocks until a draining server has answered its last job, or ctx ends.
+// Wait blocks until a draining server has answered its last job, or ctx ends
+// before that.
 func (s *Server) Wait(ctx context.Context) error {
 	select {
 	case <-s.gate.empty:
 		return nil
 	case <-ctx.Done():
+	}
+	select {
+	case <-s.gate.empty:
+		return nil
+	default:
 		return ctx.Err()
 	}
 }
