@@ -64,7 +64,7 @@ type Config struct {
 	// MaxAnswerHeader bounds the head of an answer, in bytes; default 256 KiB.
 	MaxAnswerHeader int64
 
-	// RetryAfter is told to submitters whose job was shed, in whole seconds; default 1 s.
+	// RetryAfter is told to submitters whose job was shed, rounded up to whole seconds; default 1 s.
 	RetryAfter time.Duration
 	// ExplainHeaders adds headers about the decision to each answer:
 	// Pilotfish-Upstream, -Cache, -Attempts and -Why.

@@ -68,8 +68,10 @@ func (x *exchange) run() error {
 	return nil
 }
 
-// withDeadline bounds everything before the answer begins: the sum of the
-// job's timeouts from its arrival, if it gives any.
+// withDeadline bounds everything before the answer begins by the sum of the
+// job's timeouts, from its arrival, if it gives any; the configured bound
+// stands for an evaluate timeout that is missing. What is streamed has its own
+// bounds, from the first byte.
 func (x *exchange) withDeadline() (context.Context, context.CancelFunc) {
 	f := &x.record.Facts
 	x.firstByte = f.Queue + f.Evaluate

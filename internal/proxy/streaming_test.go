@@ -19,7 +19,7 @@ func TestEachPieceComesAtOnce(t *testing.T) {
 		"length":  {"Content-Length: 1000\r\n", "", ""},
 		"closing": {"Connection: close\r\n", "", ""},
 	} {
-		for submitter, submit := range map[string]*http.Client{"http/1.1": client(t), "h2c": h2c(t)} {
+		for submitter, submit := range map[string]func(testing.TB) *http.Client{"http/1.1": client, "h2c": h2c} {
 			t.Run(name+" "+submitter, func(t *testing.T) {
 				const pieces = 200
 				confirmed := make(chan bool)
@@ -40,7 +40,7 @@ func TestEachPieceComesAtOnce(t *testing.T) {
 				})
 				c := startSidecar(t, setup{upstreams: []string{refusing(t), up.address}})
 				defer close(confirmed)
-				res, err := submit.Post(c.url("/"), "application/json", reader("{}"))
+				res, err := submit(t).Post(c.url("/"), "application/json", reader("{}"))
 				require.NoError(t, err, "the head comes before any of the body")
 				defer res.Body.Close()
 				in := bufio.NewReader(res.Body)

@@ -102,7 +102,7 @@ type readerFunc func([]byte) (int, error)
 func (f readerFunc) Read(p []byte) (int, error) { return f(p) }
 
 func TestASubmitterThatLeavesWhileWaiting(t *testing.T) {
-	for name, submit := range map[string]*http.Client{"http/1.1": client(t), "h2c": h2c(t)} {
+	for name, submit := range map[string]func(testing.TB) *http.Client{"http/1.1": client, "h2c": h2c} {
 		t.Run(name, func(t *testing.T) {
 			c := startSidecar(t, setup{wait: time.Hour}) // no upstream will ever come
 			ctx, cancel := context.WithCancel(t.Context())
@@ -112,7 +112,7 @@ func TestASubmitterThatLeavesWhileWaiting(t *testing.T) {
 				assert.Eventually(t, func() bool { _, waiting := c.balancer.Counts(); return waiting == 1 }, patience, time.Millisecond)
 				cancel()
 			}()
-			_, err = submit.Do(r)
+			_, err = submit(t).Do(r)
 			require.ErrorIs(t, err, context.Canceled)
 			record := c.seen(1)[0]
 			assert.Equal(t, proxy.Gone, record.Outcome)

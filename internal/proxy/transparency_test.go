@@ -278,12 +278,12 @@ func TestTrailers(t *testing.T) {
 		p.say("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\nTrailer: X-Sum\r\n\r\n2\r\nok\r\n0\r\nX-Sum: 1\r\nX-More: 2\r\n\r\n")
 	})
 	c := startSidecar(t, setup{upstreams: []string{up.address}})
-	for name, submit := range map[string]*http.Client{"http/1.1": client(t), "h2c": h2c(t)} {
+	for name, submit := range map[string]func(testing.TB) *http.Client{"http/1.1": client, "h2c": h2c} {
 		t.Run(name, func(t *testing.T) {
 			r, err := http.NewRequest("POST", c.url("/"), unsized{reader("{}")})
 			require.NoError(t, err)
 			r.Trailer = http.Header{"X-Mine": {"3"}}
-			res, err := submit.Do(r)
+			res, err := submit(t).Do(r)
 			require.NoError(t, err)
 			defer res.Body.Close()
 			assert.Contains(t, res.Trailer, "X-Sum", "announced trailers are announced")
