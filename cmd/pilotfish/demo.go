@@ -38,12 +38,12 @@ const demoUpstreams = 4
 func (c *demoCommand) Run(s streams) error {
 	ctx, cancel := signal.NotifyContext(context.Background(), syscall.SIGTERM, syscall.SIGINT)
 	defer cancel()
-	jobs, err := listen(c.Listen, "--listen")
+	jobs, err := listen(c.Listen, "--listen", false)
 	if err != nil {
 		return err
 	}
 	defer jobs.Close()
-	admins, err := listen(c.Admin, "--admin")
+	admins, err := listen(c.Admin, "--admin", false)
 	if err != nil {
 		return err
 	}

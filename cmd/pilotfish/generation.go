@@ -141,6 +141,7 @@ func (s *sidecar) reload(old, cfg *config.Config) error {
 	}{
 		{"listen", old.Listen != cfg.Listen},
 		{"admin", old.Admin != cfg.Admin},
+		{"reuse_port", old.ReusePort != cfg.ReusePort},
 		{"selection", old.Selection != cfg.Selection},
 		{"overload", old.Overload != cfg.Overload},
 		{"breaker", old.Breaker != cfg.Breaker},

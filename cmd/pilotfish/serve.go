@@ -17,6 +17,7 @@ type serveCommand struct {
 	Upstream       []string `sep:"none" placeholder:"HOST:PORT" help:"An upstream; repeat for more. Replaces the file's discovery."`
 	Listen         string   `placeholder:"HOST:PORT" help:"Where submitters post jobs; default 127.0.0.1:8080."`
 	Admin          string   `placeholder:"HOST:PORT" help:"Where operators look; default 127.0.0.1:9180."`
+	ReusePort      bool     `help:"Share both ports with the process that takes over (SO_REUSEPORT)."`
 	ExplainHeaders bool     `help:"Add headers about the decision to each answer."`
 }
 
@@ -48,10 +49,17 @@ func (c *serveCommand) overlay(cfg *config.Config) {
 	if c.Admin != "" {
 		cfg.Admin = c.Admin
 	}
+	cfg.ReusePort = cfg.ReusePort || c.ReusePort
 	cfg.Stream.ExplainHeaders = cfg.Stream.ExplainHeaders || c.ExplainHeaders
 }
 
 func (c *serveCommand) Run(s streams) error {
+	ports, err := activated()
+	if err != nil {
+		return err
+	}
+	defer ports.Close()
+	c.use(ports)
 	cfg, err := c.load()
 	if err != nil {
 		return err
@@ -64,16 +72,9 @@ func (c *serveCommand) Run(s streams) error {
 	if err != nil {
 		return err
 	}
-	jobs, err := listen(cfg.Listen, "--listen")
-	if err != nil {
+	if err := ports.open(cfg.Listen, cfg.Admin, cfg.ReusePort); err != nil {
 		return err
 	}
-	defer jobs.Close()
-	admins, err := listen(cfg.Admin, "--admin")
-	if err != nil {
-		return err
-	}
-	defer admins.Close()
 
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
@@ -83,11 +84,11 @@ func (c *serveCommand) Run(s streams) error {
 	hup := make(chan os.Signal, 1)
 	signal.Notify(hup, syscall.SIGHUP)
 	defer signal.Stop(hup)
-	log.Info("serving", zap.Stringer("jobs", jobs.Addr()), zap.Stringer("admin", admins.Addr()),
+	log.Info("serving", zap.Stringer("jobs", ports.jobs.Addr()), zap.Stringer("admin", ports.admin.Addr()),
 		zap.String("selection", cfg.Selection.Policy), zap.String("overload", cfg.Overload.Policy))
 
 	ended := make(chan error, 1)
-	go func() { ended <- side.Run(ctx, &cfg, jobs, admins) }()
+	go func() { ended <- side.Run(ctx, &cfg, ports.jobs, ports.admin) }()
 	running := cfg
 	for {
 		select {
@@ -101,6 +102,16 @@ func (c *serveCommand) Run(s streams) error {
 			}
 			cancel()
 		}
+	}
+}
+
+// use makes the addresses of the ports that were given the configured ones.
+func (c *serveCommand) use(g given) {
+	if g.jobs != nil {
+		c.Listen = g.jobs.Addr().String()
+	}
+	if g.admin != nil {
+		c.Admin = g.admin.Addr().String()
 	}
 }
 

@@ -3,7 +3,6 @@ package main
 import (
 	"context"
 	"errors"
-	"fmt"
 	"math/rand/v2"
 	"net"
 	"net/http"
@@ -11,6 +10,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/coreos/go-systemd/v22/daemon"
 	"go.uber.org/zap"
 
 	"pilotfish/internal/admin"
@@ -108,6 +108,9 @@ func (s *sidecar) newBalancer(cfg *config.Config) (*balancer.Balancer, error) {
 
 // ServeHTTP takes one request on the job port.
 func (s *sidecar) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	if s.stopping.Load() {
+		w.Header().Set("Connection", "close") // the next job belongs to the next process
+	}
 	s.current.Load().proxy.ServeHTTP(w, r)
 }
 
@@ -131,6 +134,11 @@ func (s *sidecar) ready() error {
 	}
 	return nil
 }
+
+// parting is how long a process that ends still takes jobs on the connections
+// that it has accepted. http.Server.Shutdown alone would close those whose
+// request is still on its way.
+const parting = 500 * time.Millisecond
 
 // Run serves both ports until ctx ends, and then lets the accepted jobs
 // finish within the grace time.
@@ -162,12 +170,15 @@ func (s *sidecar) Run(ctx context.Context, cfg *config.Config, jobs, admins net.
 	failed := make(chan error, 2)
 	wg.Go(func() { failed <- jobServer.Serve(jobs) })
 	wg.Go(func() { failed <- adminServer.Serve(admins) })
+	notify(s.log, daemon.SdNotifyReady)
 	select {
 	case err = <-failed:
 	case <-ctx.Done():
 	}
 	s.stopping.Store(true)
+	notify(s.log, daemon.SdNotifyStopping)
 	s.log.Info("shutting down", zap.Duration("grace", cfg.Shutdown.Grace))
+	s.leave(jobs, admins)
 	grace, done := context.WithTimeout(background, cfg.Shutdown.Grace)
 	defer done()
 	err = errors.Join(err, jobServer.Shutdown(grace))
@@ -175,6 +186,19 @@ func (s *sidecar) Run(ctx context.Context, cfg *config.Config, jobs, admins net.
 	defer done()
 	_ = adminServer.Shutdown(short) // a scraper that hangs keeps nobody
 	return err
+}
+
+// leave turns new connections to the next process, where there is one, and
+// gives the jobs of those accepted the time to arrive.
+func (s *sidecar) leave(ports ...net.Listener) {
+	for _, p := range ports {
+		if l, ok := p.(leaver); ok {
+			if err := l.Leave(); err != nil {
+				s.log.Warn("connections under way may be lost", zap.Stringer("port", p.Addr()), zap.Error(err))
+			}
+		}
+	}
+	time.Sleep(parting)
 }
 
 // claim adapts the balancer to what the proxy asks for.
@@ -229,12 +253,3 @@ func (s *sidecar) live(now time.Time) metrics.Live {
 
 // stream is a random stream of its own, seeded by the system.
 func stream() *rand.Rand { return rand.New(rand.NewPCG(rand.Uint64(), rand.Uint64())) }
-
-// listen opens a port; key is what changes it.
-func listen(address, flag string) (net.Listener, error) {
-	l, err := net.Listen("tcp", address)
-	if err != nil {
-		return nil, fmt.Errorf("cannot listen on %s: %w; choose another address with %s", address, errors.Unwrap(err), flag)
-	}
-	return l, nil
-}

@@ -9,6 +9,9 @@ type Config struct {
 	// Listen is where submitters post jobs; Admin is where operators look.
 	Listen string `yaml:"listen"`
 	Admin  string `yaml:"admin"`
+	// ReusePort lets another process of the same user share both ports, to
+	// take over from this one. Off, so that one started by mistake is told so.
+	ReusePort bool `yaml:"reuse_port"`
 	// Hosts are names that may stand in the Host header besides this machine's own.
 	Hosts []string `yaml:"hosts"`
 

@@ -1,0 +1,86 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"sync"
+	"syscall"
+	"time"
+)
+
+// A leaver is a listener that can turn new connections to another process,
+// which holds or shares its port, while those accepted are still served.
+type leaver interface{ Leave() error }
+
+// listen opens a port; flag is what changes its address. A shared one can be
+// opened by several processes of one user.
+func listen(address, flag string, shared bool) (net.Listener, error) {
+	var lc net.ListenConfig
+	if shared {
+		lc.SetMultipathTCP(false) // it cannot be steered
+		lc.Control = func(_, _ string, c syscall.RawConn) error { return onSocket(c, share) }
+	}
+	l, err := lc.Listen(context.Background(), "tcp", address)
+	if err != nil {
+		return nil, fmt.Errorf("cannot listen on %s: %w; choose another address with %s", address, errors.Unwrap(err), flag)
+	}
+	if shared {
+		return sharedPort{l.(*net.TCPListener)}, nil
+	}
+	return l, nil
+}
+
+// onSocket calls f with a socket's descriptor.
+func onSocket(c syscall.RawConn, f func(fd int) error) error {
+	var err error
+	if failed := c.Control(func(fd uintptr) { err = f(int(fd)) }); failed != nil {
+		return failed
+	}
+	return err
+}
+
+// sharedPort is one process's part of a port. Linux spreads new connections
+// over all parts, and resets those that a part still queues when it is
+// closed. So its owner leaves first, and goes on accepting what is there.
+type sharedPort struct{ *net.TCPListener }
+
+func (p sharedPort) Leave() error {
+	c, err := p.SyscallConn()
+	if err != nil {
+		return err
+	}
+	return onSocket(c, steerAway)
+}
+
+// heldPort is a port that another process keeps open. Connections that are
+// not accepted here wait for the process that comes next.
+type heldPort struct {
+	*net.TCPListener
+	closed chan struct{}
+	once   sync.Once
+}
+
+func newHeldPort(l *net.TCPListener) *heldPort {
+	return &heldPort{TCPListener: l, closed: make(chan struct{})}
+}
+
+// Accept waits for Close once the port was left: the server would take an
+// error for the end of its connections too.
+func (p *heldPort) Accept() (net.Conn, error) {
+	c, err := p.TCPListener.Accept()
+	if errors.Is(err, os.ErrDeadlineExceeded) {
+		<-p.closed
+		return nil, net.ErrClosed
+	}
+	return c, err
+}
+
+func (p *heldPort) Leave() error { return p.SetDeadline(time.Unix(1, 0)) }
+
+func (p *heldPort) Close() error {
+	p.once.Do(func() { close(p.closed) })
+	return p.TCPListener.Close()
+}

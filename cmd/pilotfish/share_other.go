@@ -1,0 +1,9 @@
+//go:build !linux
+
+package main
+
+import "errors"
+
+func share(int) error { return errors.New("ports can be shared on Linux only") }
+
+func steerAway(int) error { return nil }
