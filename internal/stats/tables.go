@@ -3,6 +3,7 @@ package stats
 import (
 	"fmt"
 	"io"
+	"math"
 	"slices"
 	"strconv"
 	"strings"
@@ -81,8 +82,12 @@ func (t *Tables) variances() [][]string {
 	return lines
 }
 
-// number shows two digits behind the point, or two in all when it is too small for that.
+// number shows two digits behind the point, or two in all when it is too small
+// for that; NaN, which is no number, as a dash.
 func number(v float64) string {
+	if math.IsNaN(v) {
+		return "-"
+	}
 	if v != 0 && v < 0.005 {
 		return strconv.FormatFloat(v, 'e', 1, 64)
 	}

@@ -1,0 +1,110 @@
+package main
+
+import (
+	"fmt"
+	"math/rand/v2"
+
+	"pilotfish/internal/stats"
+)
+
+// measure is one number of a trial that runs are compared by.
+type measure struct {
+	name string
+	of   func(*trialResult) float64
+}
+
+// measures are the columns of a comparison, by table.
+func measures() []struct {
+	title   string
+	columns []measure
+} {
+	row := func(q stats.Quantity, priority string, of func(*stats.Summary) float64) func(*trialResult) float64 {
+		return func(t *trialResult) float64 {
+			for i := range t.Rows {
+				if t.Rows[i].Quantity == q && t.Rows[i].Priority == priority {
+					return of(&t.Rows[i].Summary)
+				}
+			}
+			return 0
+		}
+	}
+	type table = struct {
+		title   string
+		columns []measure
+	}
+	var tables []table
+	for _, q := range stats.Quantities() {
+		for _, p := range []string{"high", "low"} {
+			tables = append(tables, table{string(q) + ", " + p, []measure{
+				{"mean", row(q, p, func(s *stats.Summary) float64 { return s.Mean })},
+				{"median", row(q, p, func(s *stats.Summary) float64 { return s.Median })},
+				{"p90", row(q, p, func(s *stats.Summary) float64 { return s.P90 })},
+				{"p95", row(q, p, func(s *stats.Summary) float64 { return s.P95 })},
+				{"p99", row(q, p, func(s *stats.Summary) float64 { return s.P99 })},
+			}})
+		}
+	}
+	return append(tables, table{"what else was counted", []measure{
+		{"fetches", func(t *trialResult) float64 { return t.Counts.Fetches }},
+		{"imbalance", func(t *trialResult) float64 { return t.Counts.Imbalance }},
+		{"expired", func(t *trialResult) float64 { return t.Counts.Expired }},
+		{"lost", func(t *trialResult) float64 { return t.Counts.Lost }},
+		{"reports", func(t *trialResult) float64 { return t.Counts.Reports }},
+	}})
+}
+
+// comparisons tells of each run how its measures compare with those of the run
+// it is against: the ratio of the means over the seeds that both have, with a
+// confidence interval of 95 % where those are several.
+func (r *results) comparisons() []grid {
+	var grids []grid
+	for _, table := range measures() {
+		g := grid{title: "ratio to the run against: " + table.title, left: 2, heads: [][]string{{"run", "against"}}}
+		for _, m := range table.columns {
+			g.heads[0] = append(g.heads[0], m.name)
+		}
+		shown := false
+		for i := range r.Runs {
+			run := &r.Runs[i]
+			base := r.run(run.Against)
+			if base == nil || base.Name == run.Name {
+				continue
+			}
+			cells := []string{run.Name, base.Name}
+			for _, m := range table.columns {
+				cell := compare(base, run, m)
+				shown = shown || cell != "-"
+				cells = append(cells, cell)
+			}
+			g.rows = append(g.rows, cells)
+		}
+		if shown {
+			grids = append(grids, g)
+		}
+	}
+	return grids
+}
+
+// compare is one cell: "-" where the base has nothing to compare with.
+func compare(base, run *runResult, m measure) string {
+	var a, b []float64
+	for i := range run.Trials {
+		t := &run.Trials[i]
+		if pair := base.trial(t.Seed); pair != nil {
+			a = append(a, m.of(pair))
+			b = append(b, m.of(t))
+		}
+	}
+	switch {
+	case len(a) == 0:
+		return "-"
+	case len(a) == 1 && a[0] > 0:
+		return fmt.Sprintf("%.3f", b[0]/a[0])
+	}
+	// The same source for every cell: a cell does not depend on the others.
+	ratio, err := stats.Ratio(a, b, stats.CompareConfig{}, rand.New(rand.NewPCG(1, 1)))
+	if err != nil {
+		return "-" // the base is 0 somewhere
+	}
+	return fmt.Sprintf("%.3f [%.3f, %.3f]", ratio.Value, ratio.Low, ratio.High)
+}

@@ -1,0 +1,113 @@
+package main
+
+import (
+	"fmt"
+	"slices"
+
+	"pilotfish/cmd/tracelab/figure"
+	"pilotfish/internal/stats"
+)
+
+// sections are the report's figures, in order.
+func (r *results) sections() []section {
+	return []section{
+		r.percentiles("duration", "Duration", stats.Duration, "From a job's arrival to its end."),
+		r.percentiles("wait", "Wait", stats.Wait, "From a job's arrival at the sidecar to the start of its execution at the upstream."),
+		r.variance(), r.availability(), r.level(), r.imbalance(),
+	}
+}
+
+// percentiles is a quantity's bars, low jobs before high ones, which suffer less.
+func (r *results) percentiles(id, title string, q stats.Quantity, text string) section {
+	s := section{ID: id, Title: title, Text: text + " Black lines are the reference. A stub at the bottom is 0."}
+	for _, priority := range []string{"low", "high"} {
+		var bars []figure.Bar
+		shown := false
+		for i := range r.Runs {
+			run := &r.Runs[i]
+			var bar figure.Bar
+			for n := range run.Rows {
+				row := &run.Rows[n]
+				if row.Quantity != q || row.Priority != priority {
+					continue
+				}
+				shown = true
+				bar.Values = columns(row.Summary)
+				if published, ok := r.published(run, row); ok {
+					bar.Marks = columns(published.Summary)
+				}
+			}
+			bars = append(bars, bar)
+		}
+		if shown {
+			s.add(priority+" jobs", figure.Bars(fmt.Sprintf("%s of %s jobs by run and percentile", title, priority),
+				[]string{"mean", "median", "p90", "p95", "p99", "max"}, bars))
+		}
+	}
+	return s
+}
+
+func columns(s stats.Summary) []float64 {
+	return []float64{s.Mean, s.Median, s.P90, s.P95, s.P99, s.Max}
+}
+
+// variance is the thesis's figure 10.
+func (r *results) variance() section {
+	s := section{ID: "variance", Title: "Variance of the wait of low jobs", Text: "A circle is the jobs of one upstream, the diamond all of them, the black line the reference for all. Circles far apart are upstreams that treat their jobs differently."}
+	var dots []figure.Dot
+	for _, run := range r.Runs {
+		d := figure.Dot{Name: run.Name, Values: run.Variance.Upstreams, All: run.Variance.All}
+		for _, v := range r.Reference.Variances {
+			if v.Run == run.Reference {
+				d.Mark = v.All
+			}
+		}
+		dots = append(dots, d)
+	}
+	s.add("", figure.Dots("Variance of the wait of low jobs, by run and upstream", "s²", dots))
+	return s
+}
+
+// availability is the thesis's figure 14, for every run.
+func (r *results) availability() section {
+	s := section{ID: "availability", Title: "Availability", Heat: true, Text: "The share of time that an upstream has more stalled joblets than the limit, a row each, over time."}
+	for _, run := range r.Runs {
+		h := &run.History
+		s.add(run.Name, figure.Strip("Time overloaded, by upstream, in run "+run.Name, h.Stretch, h.Overloaded, h.Away))
+	}
+	return s
+}
+
+// level is the thesis's figure 15, for every run in which one ever fell.
+func (r *results) level() section {
+	s := section{ID: "level", Title: "Overload level", Heat: true, Text: "How much an upstream refuses, as the first sidecar sees it: from nothing, at level 1, to everything, at level 0. Runs in which nothing is ever refused are left out."}
+	for _, run := range r.Runs {
+		h := &run.History
+		if len(h.Level) == 0 {
+			continue
+		}
+		refused := make([][]float64, len(h.Level))
+		for i, levels := range h.Level {
+			for _, l := range levels {
+				refused[i] = append(refused[i], 1-l)
+			}
+		}
+		s.add(run.Name, figure.Strip("Share refused, by upstream, in run "+run.Name, h.Stretch, refused, h.Away))
+	}
+	return s
+}
+
+// imbalance shows all runs on one scale.
+func (r *results) imbalance() section {
+	s := section{ID: "imbalance", Title: "Backlog imbalance", Text: "The mean distance of an upstream's stalled joblets from the mean of all upstreams, over time; the same square-root scale for all runs."}
+	top := 0.0
+	for _, run := range r.Runs {
+		if d := run.History.Distance; len(d) > 0 {
+			top = max(top, slices.Max(d))
+		}
+	}
+	for i, run := range r.Runs {
+		s.add(run.Name, figure.Area("Backlog imbalance in run "+run.Name, run.History.Stretch, run.History.Distance, top, i))
+	}
+	return s
+}

@@ -1,0 +1,132 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"strconv"
+	"time"
+
+	"pilotfish/internal/workload"
+	"pilotfish/pkg/trace"
+)
+
+// jobs says where the jobs of a run come from.
+type jobs struct {
+	workload workload.Config // resolved
+	trace    string          // a file; "" generates
+	// count and length are of what is played: a number of jobs, and the time
+	// in which they come, in seconds.
+	count  int
+	length float64
+}
+
+// source yields jobs in order of time.
+type source interface {
+	Next() (trace.Job, error)
+	io.Closer
+}
+
+// measure fills in count and length for a share of the jobs, above 0 to 1. A
+// trace is read once through, which finds what is wrong with it before any
+// run begins.
+func (j *jobs) measure(share float64) error {
+	if j.trace == "" {
+		c := &j.workload
+		c.Jobs = max(1, int(float64(c.Jobs)*share))
+		c.Duration *= share
+		j.count, j.length = c.Jobs, c.Duration
+		_, err := c.Resolve()
+		return err
+	}
+	if err := j.scan(-1); err != nil || share == 1 {
+		return err
+	}
+	return j.scan(max(1, int(float64(j.count)*share)))
+}
+
+// scan reads the first jobs of a trace, all if limit is negative.
+func (j *jobs) scan(limit int) error {
+	in, err := openTrace(j.trace, limit)
+	if err != nil {
+		return err
+	}
+	defer in.Close()
+	j.count = 0
+	costs := false
+	for {
+		job, err := in.Next()
+		if errors.Is(err, io.EOF) {
+			break
+		}
+		if err != nil {
+			return err
+		}
+		j.count++
+		j.length = job.Offset
+		costs = costs || job.Work() > 0
+	}
+	if !costs {
+		return fmt.Errorf("%s: no job says what it costs, in load_s, shared_s, operators_s or output_s: a capture cannot be simulated", j.trace)
+	}
+	return nil
+}
+
+// open returns the jobs that were measured, from the first on.
+func (j *jobs) open(seed uint64) (source, error) {
+	if j.trace != "" {
+		return openTrace(j.trace, j.count)
+	}
+	c := j.workload
+	c.Seed = seed
+	g, err := workload.New(c)
+	return generated{g}, err
+}
+
+// describe says what the jobs are, for people.
+func (j *jobs) describe() string {
+	from := "generated"
+	if j.trace != "" {
+		from = "of " + j.trace
+	}
+	return fmt.Sprintf("%s jobs %s, over %v", thousands(j.count), from, time.Duration(j.length*float64(time.Second)).Round(time.Second))
+}
+
+// generated is jobs that a workload invents.
+type generated struct{ *workload.Generator }
+
+func (generated) Close() error { return nil }
+
+// traced is the first jobs of a file.
+type traced struct {
+	*trace.Reader
+	io.Closer
+	left int // negative: all
+}
+
+func openTrace(path string, limit int) (*traced, error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	return &traced{trace.NewReader(f, trace.ReaderConfig{Name: path}), f, limit}, nil
+}
+
+// Next ends after the jobs wanted.
+func (t *traced) Next() (trace.Job, error) {
+	if t.left == 0 {
+		return trace.Job{}, io.EOF
+	}
+	t.left--
+	return t.Reader.Next()
+}
+
+// thousands writes a number with a comma before every third digit.
+func thousands(n int) string {
+	digits := strconv.Itoa(n)
+	for at := len(digits) - 3; at > 0; at -= 3 {
+		digits = digits[:at] + "," + digits[at:]
+	}
+	return digits
+}

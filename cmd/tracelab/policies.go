@@ -1,0 +1,75 @@
+package main
+
+import (
+	"time"
+
+	"pilotfish/internal/sim"
+	"pilotfish/pkg/overload"
+	"pilotfish/pkg/selection"
+)
+
+// parts names the parts of the policy expected.
+func parts() []string {
+	var names []string
+	for _, p := range selection.Parts() {
+		names = append(names, p.String())
+	}
+	return names
+}
+
+func part(name string) (selection.Part, bool) {
+	for _, p := range selection.Parts() {
+		if p.String() == name {
+			return p, true
+		}
+	}
+	return 0, false
+}
+
+func (r *spec) policy() (selection.Policy, error) {
+	if r.Policy != "expected" {
+		return selection.New(r.Policy)
+	}
+	var c selection.ExpectedConfig
+	for _, name := range r.Expected.Off {
+		p, _ := part(name)
+		c.Off |= p
+	}
+	return selection.NewExpected(c)
+}
+
+func (r *spec) detector() (func() overload.Detector, error) {
+	if r.Overload != "dagor" {
+		return overload.New(r.Overload, r.Stalled)
+	}
+	return overload.NewDagor(overload.DagorConfig{Limit: r.Stalled, IgnoreWait: r.Dagor.IgnoreWait})
+}
+
+// setup is the run as the simulator takes it, but for what it observes.
+func (r *spec) setup(seed uint64) (sim.Config, error) {
+	policy, err := r.policy()
+	if err != nil {
+		return sim.Config{}, err
+	}
+	detector, err := r.detector()
+	if err != nil {
+		return sim.Config{}, err
+	}
+	f, s := &r.Fleet, &r.Sidecars
+	c := sim.Config{
+		Seed:  seed,
+		Fleet: sim.Fleet{Servers: f.Upstreams, Cores: f.Cores, CacheBytes: int64(f.Cache), Backlog: f.Backlog},
+		Sidecar: sim.Sidecar{
+			Count: s.Count, Policy: policy, Detector: detector, Interval: s.Interval,
+			Freeze: s.Freeze.At, FreezeFor: s.Freeze.For, Hints: *s.Hints, Attempts: s.Attempts,
+			ConnectTimeout: time.Duration(s.ConnectTimeout), Wait: s.Wait,
+		},
+	}
+	if p := f.Preemption; p != nil {
+		c.Fleet.Preemption = &sim.Preemption{
+			Servers: p.Upstreams, Early: p.Early, Life: p.Life, Notice: p.Notice,
+			AwayMin: p.AwayMin, AwayMax: p.AwayMax, Discovery: p.Discovery,
+		}
+	}
+	return c, nil
+}

@@ -1,0 +1,49 @@
+package main
+
+import (
+	"bufio"
+	"fmt"
+	"io"
+	"os"
+)
+
+type reportCommand struct {
+	Results []string `arg:"" type:"path" help:"Results that simulate has saved with --json; several are shown together."`
+	HTML    string   `name:"html" type:"path" placeholder:"FILE" help:"Write a report with figures."`
+}
+
+func (c *reportCommand) Run(s streams) error {
+	var all []results
+	for _, path := range c.Results {
+		r, err := readResults(path)
+		if err != nil {
+			return err
+		}
+		all = append(all, r)
+	}
+	r := merge(all)
+	if err := r.writeText(s.out); err != nil {
+		return err
+	}
+	if c.HTML != "" {
+		return create(c.HTML, r.writeHTML)
+	}
+	return nil
+}
+
+// create writes a file whole.
+func create(path string, write func(io.Writer) error) error {
+	f, err := os.Create(path)
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	out := bufio.NewWriter(f)
+	if err := write(out); err != nil {
+		return fmt.Errorf("%s: %w", path, err)
+	}
+	if err := out.Flush(); err != nil {
+		return err
+	}
+	return f.Close()
+}

@@ -1,0 +1,123 @@
+package main
+
+import (
+	"time"
+
+	"pilotfish/internal/config"
+	"pilotfish/internal/workload"
+)
+
+// scenario is one YAML file: the jobs, the upstreams, the sidecars before
+// them, and the runs to compare. A key that is absent or zero means its default.
+type scenario struct {
+	// Name heads the report; the file's name by default.
+	Name string `yaml:"name"`
+	// Seed is that of the first of Seeds repetitions, the next have the next
+	// ones; both 1 by default.
+	Seed  uint64 `yaml:"seed"`
+	Seeds int    `yaml:"seeds"`
+
+	// Workload is the jobs to generate; the thesis's day by default. Trace is
+	// a file with the jobs instead, beside the scenario unless it is absolute.
+	Workload *workload.Config `yaml:"workload"`
+	Trace    string           `yaml:"trace"`
+
+	Fleet    fleet    `yaml:"fleet"`
+	Sidecars sidecars `yaml:"sidecars"`
+	// Sample is the time between two looks at the fleet for the figures over
+	// time; 10 s.
+	Sample time.Duration `yaml:"sample"`
+
+	// Reference is published results to print beside ours.
+	Reference reference `yaml:"reference"`
+	// Base names the run that the others are compared with; the first.
+	Base string `yaml:"base"`
+	Runs []spec `yaml:"runs"`
+
+	jobs jobs // resolved from Workload or Trace
+}
+
+// spec is one run. Fleet and Sidecars override the scenario's.
+type spec struct {
+	Name string `yaml:"name"`
+	// Overload is the overload detection policy; none by default. Stalled is
+	// its limit, in stalled joblets; 100.
+	Overload string  `yaml:"overload"`
+	Stalled  float64 `yaml:"stalled"`
+	Dagor    dagor   `yaml:"dagor"`
+	// Policy is the selection policy.
+	Policy   string   `yaml:"policy"`
+	Expected expected `yaml:"expected"`
+
+	// Workload replaces the scenario's, whole.
+	Workload *workload.Config `yaml:"workload"`
+	Fleet    fleet            `yaml:"fleet"`
+	Sidecars sidecars         `yaml:"sidecars"`
+
+	// Against names the run to compare with, instead of the scenario's base.
+	Against string `yaml:"against"`
+	// Reference names the row of the reference to stand beside; Name by default.
+	Reference string `yaml:"reference"`
+
+	jobs jobs
+}
+
+// fleet is the modelled upstreams.
+type fleet struct {
+	Upstreams int         `yaml:"upstreams"` // 14
+	Cores     int         `yaml:"cores"`     // of each: 16
+	Cache     config.Size `yaml:"cache"`     // of each: 64GiB
+	// Backlog is how many stalled joblets keep an upstream from accepting
+	// connections; no number does by default.
+	Backlog    int         `yaml:"backlog"`
+	Preemption *preemption `yaml:"preemption"`
+}
+
+// preemption is how upstreams come and go; they stay for ever by default.
+type preemption struct {
+	Upstreams int           `yaml:"upstreams"` // the first so many; 10
+	Early     float64       `yaml:"early"`     // share of lives that end before their time; 0
+	Life      time.Duration `yaml:"life"`      // 24h
+	Notice    time.Duration `yaml:"notice"`    // 30s
+	AwayMin   time.Duration `yaml:"away_min"`  // 5m
+	AwayMax   time.Duration `yaml:"away_max"`  // 10m
+	Discovery time.Duration `yaml:"discovery"` // 2s
+}
+
+// sidecars is how the sidecars are set up.
+type sidecars struct {
+	Count    int           `yaml:"count"`    // 1
+	Interval time.Duration `yaml:"interval"` // of reports: 5s
+	Hints    *bool         `yaml:"hints"`    // false
+	Attempts int           `yaml:"attempts"` // 3
+	// ConnectTimeout is for the first attempt and doubles with each; 1s.
+	// "never" waits until the upstream accepts.
+	ConnectTimeout patience `yaml:"connect_timeout"`
+	// Wait bounds the wait of jobs that do not say; 240s.
+	Wait   time.Duration `yaml:"wait"`
+	Freeze freeze        `yaml:"freeze"`
+}
+
+// freeze is a time in which no reports come; there is none by default.
+type freeze struct {
+	At  time.Duration `yaml:"at"`
+	For time.Duration `yaml:"for"`
+}
+
+// dagor sets the policy of that name.
+type dagor struct {
+	// IgnoreWait makes stalled joblets its only input, as in the thesis.
+	IgnoreWait bool `yaml:"ignore_wait"`
+}
+
+// expected sets the policy of that name.
+type expected struct {
+	// Off lists the parts to switch off.
+	Off []string `yaml:"off"`
+}
+
+// reference is the files with published results, beside the scenario.
+type reference struct {
+	Results  string `yaml:"results"`
+	Variance string `yaml:"wait_variance"`
+}

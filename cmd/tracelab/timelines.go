@@ -1,0 +1,109 @@
+package main
+
+import (
+	"math"
+
+	"pilotfish/internal/sim"
+	"pilotfish/internal/stats"
+)
+
+// points is how many a timeline has at most: as many as a figure can show.
+const points = 400
+
+// timelines follow the fleet through one trial.
+type timelines struct {
+	limit     float64 // stalled joblets above which an upstream is overloaded
+	imbalance *stats.Imbalance
+	// backlog is the mean over the upstreams, queued the sum over the sidecars.
+	backlog, queued *stats.Timeline
+	// By upstream: is it overloaded, is it away, and its overload level.
+	overloaded, away, level []*stats.Timeline
+	wasAway, wasRefused     bool // any of them, ever
+}
+
+func newTimelines(upstreams int, limit float64) *timelines {
+	t := &timelines{
+		limit:     limit,
+		imbalance: stats.NewImbalance(upstreams, points),
+		backlog:   stats.NewTimeline(points),
+		queued:    stats.NewTimeline(points),
+	}
+	for range upstreams {
+		t.overloaded = append(t.overloaded, stats.NewTimeline(points))
+		t.away = append(t.away, stats.NewTimeline(points))
+		t.level = append(t.level, stats.NewTimeline(points))
+	}
+	return t
+}
+
+func (t *timelines) add(s *sim.Sample) {
+	at := s.At.Seconds()
+	backlogs := make([]float64, len(s.Stalled))
+	sum := 0.0
+	for i, stalled := range s.Stalled {
+		backlogs[i] = float64(stalled)
+		sum += backlogs[i]
+		t.overloaded[i].Set(at, indicator(backlogs[i] > t.limit))
+		t.away[i].Set(at, indicator(!s.Up[i]))
+		t.level[i].Set(at, s.Level[i])
+		t.wasAway = t.wasAway || !s.Up[i]
+		t.wasRefused = t.wasRefused || s.Level[i] < 1
+	}
+	t.imbalance.Set(at, backlogs)
+	t.backlog.Set(at, sum/float64(len(backlogs)))
+	t.queued.Set(at, float64(s.Queued))
+}
+
+func indicator(is bool) float64 {
+	if is {
+		return 1
+	}
+	return 0
+}
+
+// history is timelines in a file: means over equal stretches of time.
+type history struct {
+	// Stretch is the length of one, in seconds.
+	Stretch float64 `json:"stretch_s"`
+	// By upstream; Away and Level are left out when they never change.
+	Overloaded [][]float64 `json:"overloaded"`
+	Away       [][]float64 `json:"away,omitempty"`
+	Level      [][]float64 `json:"level,omitempty"`
+	// Distance is of an upstream's backlog from the mean backlog.
+	Distance []float64 `json:"backlog_distance"`
+	Backlog  []float64 `json:"backlog"`
+	Queued   []float64 `json:"queued"`
+}
+
+func (t *timelines) history() history {
+	h := history{
+		Stretch:    1,
+		Overloaded: series(t.overloaded...),
+		Distance:   series(t.imbalance.Distance())[0],
+		Backlog:    series(t.backlog)[0],
+		Queued:     series(t.queued)[0],
+	}
+	if p := t.backlog.Points(); len(p) > 1 {
+		h.Stretch = p[1].At - p[0].At
+	}
+	if t.wasAway {
+		h.Away = series(t.away...)
+	}
+	if t.wasRefused {
+		h.Level = series(t.level...)
+	}
+	return h
+}
+
+// series returns the values of timelines to four digits behind the point,
+// more than a figure can show.
+func series(timelines ...*stats.Timeline) [][]float64 {
+	all := make([][]float64, len(timelines))
+	for i, t := range timelines {
+		all[i] = []float64{}
+		for _, p := range t.Points() {
+			all[i] = append(all[i], math.Round(p.Value*1e4)/1e4)
+		}
+	}
+	return all
+}
