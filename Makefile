@@ -37,3 +37,13 @@ bench:
 
 clean:
 	rm -rf $(BIN)
+
+# What is in deploy/, with the programs and the types that read it.
+.PHONY: test-deploy test-image
+test-deploy:
+	./tools/need promtool:prometheus systemd-analyze:systemd
+	@$(PART) "deploy" $(GO) -C tools/deploy test -count=1 ./...
+
+# The image's final stage, built and started.
+test-image:
+	@$(PART) "image" ./tools/deploy/image
