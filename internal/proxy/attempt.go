@@ -90,7 +90,7 @@ func (x *exchange) send(ctx context.Context, u *url.URL, by http.RoundTripper) (
 // on a new connection. If some of it was sent, it may have been begun, and
 // that was its one retry of this kind.
 func (x *exchange) stale(ctx context.Context, how sent) bool {
-	return how.reused && !how.answered && ctx.Err() == nil && x.body.Replayable() && !(how.begun && x.spent)
+	return how.reused && !how.answered && ctx.Err() == nil && x.body.Replayable() && (!how.begun || !x.spent)
 }
 
 // explain says what an attempt's failure means.

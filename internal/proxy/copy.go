@@ -22,7 +22,7 @@ var (
 // that the submitter must not take what it got for the whole.
 func (x *exchange) pass(a *answer) error {
 	defer a.cancel(nil)
-	defer a.Body.Close()
+	defer func() { _ = a.Body.Close() }() // what is wrong with it, reading has told
 	x.answered(a)
 	x.body.Release() // an answer has begun: nothing is sent again
 	x.head(a)

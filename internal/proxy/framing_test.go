@@ -159,7 +159,7 @@ func TestExpectContinue(t *testing.T) {
 	c := startSidecar(t, setup{upstreams: []string{w.address}})
 	s := c.connect()
 	s.say(post + "Expect: 100-continue\r\nContent-Length: 2\r\n\r\n")
-	assert.Equal(t, http.StatusContinue, s.response().StatusCode)
+	assert.Equal(t, http.StatusContinue, s.interim())
 	s.say("{}")
 	assert.Equal(t, 200, s.status())
 	assert.Equal(t, []string{"POST / {}"}, w.take())
@@ -171,7 +171,7 @@ func TestExpectContinue(t *testing.T) {
 	down := startSidecar(t, setup{upstreams: []string{refusing(t)}})
 	s = down.connect()
 	s.say(post + "Expect: 100-continue\r\nContent-Length: 2\r\n\r\n")
-	assert.Equal(t, http.StatusContinue, s.response().StatusCode)
+	assert.Equal(t, http.StatusContinue, s.interim())
 	s.say("{}")
 	assert.Equal(t, 502, s.status())
 }

@@ -6,7 +6,6 @@ import (
 	"io"
 	"net"
 	"net/http"
-	"strings"
 	"testing"
 	"time"
 
@@ -42,9 +41,17 @@ func (s *submitter) job(body string) {
 // response reads an answer's head.
 func (s *submitter) response() *http.Response {
 	s.t.Helper()
-	res, err := http.ReadResponse(s.in, nil)
+	res, err := http.ReadResponse(s.in, nil) //nolint:bodyclose // it ends with the connection
 	require.NoError(s.t, err)
 	return res
+}
+
+// interim reads an answer's head that has no body, and returns its status.
+func (s *submitter) interim() int {
+	s.t.Helper()
+	res := s.response()
+	_ = res.Body.Close()
+	return res.StatusCode
 }
 
 // status reads an answer and returns its status; 0 when the connection just ended.
@@ -61,12 +68,4 @@ func (s *submitter) status() int {
 func (s *submitter) rest() (string, error) {
 	b, err := io.ReadAll(s.in)
 	return string(b), err
-}
-
-// line reads one line of a body's chunk, past its size line.
-func (s *submitter) line() string {
-	s.t.Helper()
-	text, err := s.in.ReadString('\n')
-	require.NoError(s.t, err)
-	return strings.TrimRight(text, "\r\n")
 }

@@ -38,8 +38,7 @@ type setup struct {
 	wait      time.Duration
 	breaker   breaker.Config
 	server    proxy.ServerConfig
-	network   *memory                                        // nil is TCP
-	hint      func(http.Header, time.Time) (pool.Hint, bool) // nil is report's
+	network   *memory // nil is TCP
 }
 
 // sidecar is a proxy with all that stands behind it, listening.
@@ -106,26 +105,26 @@ func startSidecar(t testing.TB, s setup) *sidecar {
 	b.Set(set)
 
 	c := &sidecar{t: t, balancer: b, budget: job.NewBudget(s.budget)}
-	s.Config.Budget = c.budget
-	s.Config.Reader, err = job.NewReader(job.Fields{})
+	s.Budget = c.budget
+	s.Reader, err = job.NewReader(job.Fields{})
 	require.NoError(t, err)
-	if s.Config.Hint = s.hint; s.hint == nil {
-		s.Config.Hint = report.ParseHint
+	if s.Hint == nil {
+		s.Hint = report.ParseHint
 	}
-	s.Config.Claim = func(ctx context.Context, r proxy.Claim) (proxy.Lease, error) {
+	s.Claim = func(ctx context.Context, r proxy.Claim) (proxy.Lease, error) {
 		l, err := b.Claim(ctx, balancer.Request{Request: r.Request, Bytes: r.Bytes, Wait: r.Wait})
 		if err != nil {
 			return proxy.Lease{}, err
 		}
 		return proxy.Lease{Address: l.Upstream().Address, Cache: l.Cache, Cost: l.Cost, Panic: l.Panic, Settler: l}, nil
 	}
-	s.Config.Observe = func(r *proxy.Record) {
+	s.Observe = func(r *proxy.Record) {
 		c.mu.Lock()
 		defer c.mu.Unlock()
 		c.records = append(c.records, r)
 	}
 	if s.network != nil {
-		s.Config.Dial = s.network.dial
+		s.Dial = s.network.dial
 	}
 	handler, err := proxy.New(s.Config)
 	require.NoError(t, err)
