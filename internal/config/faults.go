@@ -28,7 +28,7 @@ func (c *Config) faults() []fault {
 	var f faults
 	f.address("listen", c.Listen)
 	f.address("admin", c.Admin)
-	if c.Listen == c.Admin {
+	if c.Listen == c.Admin && !strings.HasSuffix(c.Listen, ":0") { // two free ports are never the same
 		f.add("admin", "%s is taken by listen", c.Admin)
 	}
 	f.discovery(&c.Discovery)
