@@ -43,8 +43,7 @@ func TestWebPagesAndTunnelsAreRefused(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			s := c.connect()
 			s.say("%s", tc.request)
-			res := s.response()
-			_ = res.Body.Close()
+			res, _ := s.response()
 			assert.Equal(t, tc.status, res.StatusCode)
 			assert.Equal(t, tc.reason, res.Header.Get("Pilotfish-Reason"))
 			if tc.status != 200 {

@@ -57,7 +57,7 @@ func TestBodiesAreReadAsJobs(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			c := startSidecar(t, setup{upstreams: []string{serving(t, echo)}})
-			res, text := c.post(tc.body) //nolint:bodyclose // post closes it
+			res, text := c.post(tc.body)
 			require.Equal(t, tc.status, res.StatusCode)
 			r := c.seen(1)[0]
 			assert.Equal(t, tc.project, r.Facts.Project.String())
@@ -155,9 +155,8 @@ func TestTooLargeBodiesAreRefusedReadably(t *testing.T) {
 			} else {
 				s.say("Transfer-Encoding: chunked\r\n\r\n%x\r\n%s\r\n0\r\n\r\n", tc.size, body)
 			}
-			res := s.response()
-			defer res.Body.Close()
-			text, err := io.ReadAll(res.Body)
+			res, answer := s.response()
+			text, err := io.ReadAll(answer)
 			require.NoError(t, err)
 			assert.Equal(t, tc.status, res.StatusCode, string(text))
 			if tc.status == 413 {

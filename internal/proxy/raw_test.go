@@ -38,20 +38,20 @@ func (s *submitter) job(body string) {
 	s.say("POST /v1/jobs HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n%s", len(body), body)
 }
 
-// response reads an answer's head.
-func (s *submitter) response() *http.Response {
+// response reads an answer's head. The body ends with the connection, if not before.
+func (s *submitter) response() (head reply, body io.Reader) {
 	s.t.Helper()
-	res, err := http.ReadResponse(s.in, nil) //nolint:bodyclose // it ends with the connection
+	res, err := http.ReadResponse(s.in, nil)
 	require.NoError(s.t, err)
-	return res
+	s.t.Cleanup(func() { _ = res.Body.Close() })
+	return reply{res.StatusCode, res.Header}, res.Body
 }
 
-// interim reads an answer's head that has no body, and returns its status.
+// interim reads the head of an answer without a body, and returns its status.
 func (s *submitter) interim() int {
 	s.t.Helper()
-	res := s.response()
-	_ = res.Body.Close()
-	return res.StatusCode
+	head, _ := s.response()
+	return head.StatusCode
 }
 
 // status reads an answer and returns its status; 0 when the connection just ended.
@@ -60,6 +60,7 @@ func (s *submitter) status() int {
 	if err != nil {
 		return 0
 	}
+	defer res.Body.Close()
 	_, _ = io.Copy(io.Discard, res.Body)
 	return res.StatusCode
 }

@@ -189,13 +189,19 @@ func client(t testing.TB) *http.Client {
 	return &http.Client{Transport: tr, Timeout: patience}
 }
 
+// reply is the head of an answer.
+type reply struct {
+	StatusCode int
+	Header     http.Header
+}
+
 // post submits a job and reads the whole answer.
-func (c *sidecar) post(body string) (*http.Response, string) {
+func (c *sidecar) post(body string) (reply, string) {
 	c.t.Helper()
 	res, err := client(c.t).Post(c.url("/v1/jobs"), "application/json", reader(body))
 	require.NoError(c.t, err)
 	defer res.Body.Close()
 	text, err := io.ReadAll(res.Body)
 	require.NoError(c.t, err)
-	return res, string(text)
+	return reply{res.StatusCode, res.Header}, string(text)
 }

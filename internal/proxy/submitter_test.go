@@ -25,7 +25,10 @@ func TestASubmitterThatLeaves(t *testing.T) {
 		return func(t *testing.T, c *sidecar, ready func(io.Reader)) {
 			s := c.connect()
 			s.job("{}")
-			ready(readerFunc(func(p []byte) (int, error) { return s.response().Body.Read(p) }))
+			ready(readerFunc(func(p []byte) (int, error) {
+				_, answer := s.response()
+				return answer.Read(p)
+			}))
 			require.NoError(t, end(s.Conn.(*net.TCPConn)))
 		}
 	}
@@ -112,7 +115,10 @@ func TestASubmitterThatLeavesWhileWaiting(t *testing.T) {
 				assert.Eventually(t, func() bool { _, waiting := c.balancer.Counts(); return waiting == 1 }, patience, time.Millisecond)
 				cancel()
 			}()
-			_, err = submit(t).Do(r)
+			res, err := submit(t).Do(r)
+			if err == nil {
+				_ = res.Body.Close()
+			}
 			require.ErrorIs(t, err, context.Canceled)
 			record := c.seen(1)[0]
 			assert.Equal(t, proxy.Gone, record.Outcome)

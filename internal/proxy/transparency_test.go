@@ -131,8 +131,8 @@ func TestHeadersPassUnmodified(t *testing.T) {
 	c := startSidecar(t, setup{upstreams: []string{up.address}})
 	s := c.connect()
 	s.say("POST /a?b HTTP/1.1\r\nHost: localhost:99\r\nX-Two: 1\r\nX-Two: 2\r\nConnection: x-mine\r\nX-Mine: 1\r\nTE: trailers, deflate\r\nContent-Length: 2\r\n\r\n{}")
-	res := s.response()
-	body, err := io.ReadAll(res.Body)
+	res, answer := s.response()
+	body, err := io.ReadAll(answer)
 	require.NoError(t, err)
 	assert.Equal(t, "\x1f\x8b?", string(body), "compressed bodies are opaque")
 	assert.Equal(t, 299, res.StatusCode)
@@ -223,6 +223,7 @@ func TestBodilessAnswers(t *testing.T) {
 				require.NoError(t, err)
 				body, err := io.ReadAll(res.Body)
 				require.NoError(t, err)
+				_ = res.Body.Close()
 				assert.Empty(t, body)
 				assert.Equal(t, tc.status, res.StatusCode)
 				assert.Equal(t, tc.length, res.Header.Get("Content-Length"))
@@ -247,24 +248,24 @@ func TestInterimAnswers(t *testing.T) {
 	c := startSidecar(t, setup{upstreams: []string{up.address}})
 	s := c.connect()
 	s.job("{}")
-	hints := s.response()
+	hints, _ := s.response()
 	assert.Equal(t, 103, hints.StatusCode)
 	assert.Equal(t, http.Header{"Link": {"</a>"}}, hints.Header)
-	assert.Equal(t, 102, s.response().StatusCode)
-	final := s.response()
+	assert.Equal(t, 102, s.interim())
+	final, _ := s.response()
 	assert.Equal(t, 200, final.StatusCode)
 	assert.NotContains(t, final.Header, "Link")
 
 	old := c.connect()
 	old.say("GET / HTTP/1.0\r\n\r\n")
-	assert.Equal(t, 200, old.response().StatusCode, "HTTP/1.0 knows no interim answers")
+	assert.Equal(t, 200, old.interim(), "HTTP/1.0 knows no interim answers")
 
 	flood := c.connect()
 	flood.say("GET /flood HTTP/1.1\r\nHost: localhost\r\n\r\n")
 	n := 0
-	for res := flood.response(); ; res = flood.response() {
-		if n++; res.StatusCode != 102 {
-			assert.Equal(t, 502, res.StatusCode)
+	for status := flood.interim(); ; status = flood.interim() {
+		if n++; status != 102 {
+			assert.Equal(t, 502, status)
 			break
 		}
 	}
