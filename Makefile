@@ -42,7 +42,7 @@ clean:
 .PHONY: test-deploy test-image
 test-deploy:
 	./tools/need promtool:prometheus systemd-analyze:systemd
-	@$(PART) "deploy" $(GO) -C tools/deploy test -count=1 ./...
+	@$(PART) "deploy" $(GO) -C tools/deploy test -count=1 -timeout 5m ./...
 
 # The image's final stage, built and started.
 test-image:

@@ -3,7 +3,6 @@ package deploy
 import (
 	"os"
 	"path/filepath"
-	"regexp"
 	"strings"
 	"testing"
 	"time"
@@ -54,11 +53,8 @@ func TestTheServiceIsConfined(t *testing.T) {
 }
 
 func TestTheServiceEndsItsJobs(t *testing.T) {
-	service := string(read(t, "systemd", "pilotfish.service"))
-	stop := regexp.MustCompile(`\nTimeoutStopSec=(\w+)\n`).FindStringSubmatch(service)
-	require.NotNil(t, stop)
-	d, err := time.ParseDuration(stop[1])
+	stop, err := time.ParseDuration(setting(t, "pilotfish.service", "TimeoutStopSec"))
 	require.NoError(t, err)
-	assert.Greater(t, d, 2*time.Minute, "the default of shutdown.grace")
-	assert.Contains(t, string(read(t, "systemd", "pilotfish.socket")), "\nListenStream=127.0.0.1:8080\n", "the default of listen")
+	assert.Greater(t, stop, 2*time.Minute, "the default of shutdown.grace")
+	assert.Equal(t, "127.0.0.1:8080", setting(t, "pilotfish.socket", "ListenStream"), "the default of listen")
 }

@@ -1,0 +1,80 @@
+package deploy
+
+import (
+	"bytes"
+	"net"
+	"net/http"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+// setting returns a unit's setting.
+func setting(t *testing.T, unit, key string) string {
+	t.Helper()
+	found := regexp.MustCompile(`(?m)^` + key + `=(.*)$`).FindSubmatch(read(t, "systemd", unit))
+	require.NotNil(t, found, "%s has no %s", unit, key)
+	return string(found[1])
+}
+
+// free returns an address on loopback that nobody listens on.
+func free(t *testing.T) string {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	require.NoError(t, l.Close())
+	return l.Addr().String()
+}
+
+// The service's own command takes over a socket of the socket's own name, and
+// tells systemd when it serves: what Type=notify waits for.
+func TestTheServiceTakesItsSocketAndSaysThatItIsReady(t *testing.T) {
+	require.Equal(t, "notify", setting(t, "pilotfish.service", "Type"))
+	jobs, admin := free(t), free(t)
+	file := write(t, "pilotfish.yaml", []byte("admin: "+admin+"\ndiscovery:\n  static: [127.0.0.1:1]\n"))
+	command := strings.NewReplacer("/usr/bin/pilotfish", pilotfish(t), "/etc/pilotfish/pilotfish.yaml", file).
+		Replace(setting(t, "pilotfish.service", "ExecStart"))
+
+	notices, err := net.ListenUnixgram("unixgram", &net.UnixAddr{Name: filepath.Join(t.TempDir(), "notify"), Net: "unixgram"})
+	require.NoError(t, err)
+	defer notices.Close()
+	require.NoError(t, notices.SetReadDeadline(time.Now().Add(time.Minute)))
+
+	args := []string{"--setenv=NOTIFY_SOCKET=" + notices.LocalAddr().String(), "--listen=" + jobs, "--fdname=" + setting(t, "pilotfish.socket", "FileDescriptorName")}
+	systemd := exec.Command("systemd-socket-activate", append(args, strings.Fields(command)...)...)
+	var log bytes.Buffer
+	systemd.Stdout, systemd.Stderr = &log, &log
+	require.NoError(t, systemd.Start())
+	defer func() { _ = systemd.Process.Kill() }()
+
+	// The first connection makes the service start, and waits for it.
+	require.Eventually(t, func() bool {
+		answer, err := http.Get("http://" + jobs)
+		if err != nil {
+			return false
+		}
+		return assert.NoError(t, answer.Body.Close())
+	}, time.Minute, 10*time.Millisecond, "nobody answers at %s: %s", jobs, &log)
+	assert.Equal(t, "READY=1", heard(t, notices))
+
+	require.NoError(t, systemd.Process.Signal(syscall.SIGTERM)) // it became the service
+	assert.Equal(t, "STOPPING=1", heard(t, notices))
+	require.NoError(t, systemd.Wait(), "%s", &log)
+	assert.Contains(t, log.String(), `"jobs":"`+jobs+`"`)
+}
+
+// heard is the next notice.
+func heard(t *testing.T, notices *net.UnixConn) string {
+	t.Helper()
+	text := make([]byte, 4096)
+	n, err := notices.Read(text)
+	require.NoError(t, err)
+	return string(text[:n])
+}
