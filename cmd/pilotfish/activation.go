@@ -72,6 +72,11 @@ func (g *given) open(listenOn, adminOn string, shared bool) (err error) {
 	return err
 }
 
+// addresses are those of both ports, once they are open.
+func (g *given) addresses() []string {
+	return []string{g.jobs.Addr().String(), g.admin.Addr().String()}
+}
+
 // notify tells systemd how far this process is, if it was asked to.
 func notify(log *zap.Logger, state string) {
 	if _, err := daemon.SdNotify(false, state); err != nil {

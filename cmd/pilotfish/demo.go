@@ -63,7 +63,7 @@ func (c *demoCommand) Run(s streams) error {
 	if err != nil {
 		return err
 	}
-	side, err := newSidecar(&cfg, log, level)
+	side, err := newSidecar(&cfg, []string{cfg.Listen, cfg.Admin}, log, level)
 	if err != nil {
 		return err
 	}

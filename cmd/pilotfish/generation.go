@@ -2,6 +2,8 @@ package main
 
 import (
 	"context"
+	"slices"
+	"strings"
 	"sync"
 
 	"go.uber.org/zap"
@@ -63,7 +65,7 @@ func (s *sidecar) discoveryConfig(cfg *config.Config) discovery.Config {
 	d := &cfg.Discovery
 	c := discovery.Config{
 		Static: d.Static,
-		Own:    []string{cfg.Listen, cfg.Admin},
+		Own:    s.own,
 		Observe: func(st discovery.Status) {
 			if st.Err != nil {
 				s.log.Warn("discovery", zap.String("source", st.Source), zap.Int("upstreams", st.Upstreams), zap.Error(st.Err))
@@ -169,7 +171,10 @@ func buildable(cfg *config.Config) error {
 	if err != nil {
 		return err
 	}
-	_, err = newSidecar(cfg, log, level)
+	own := slices.DeleteFunc([]string{cfg.Listen, cfg.Admin}, func(address string) bool {
+		return strings.HasSuffix(address, ":0") // the system will choose one
+	})
+	_, err = newSidecar(cfg, own, log, level)
 	return err
 }
 

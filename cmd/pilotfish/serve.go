@@ -68,11 +68,11 @@ func (c *serveCommand) Run(s streams) error {
 	if err != nil {
 		return err
 	}
-	side, err := newSidecar(&cfg, log, level)
-	if err != nil {
+	if err := ports.open(cfg.Listen, cfg.Admin, cfg.ReusePort); err != nil {
 		return err
 	}
-	if err := ports.open(cfg.Listen, cfg.Admin, cfg.ReusePort); err != nil {
+	side, err := newSidecar(&cfg, ports.addresses(), log, level)
+	if err != nil {
 		return err
 	}
 

@@ -28,6 +28,7 @@ import (
 // sidecar is the whole program, put together. What lives as long as the
 // process is here; what a reload replaces is in generation.
 type sidecar struct {
+	own      []string // host:port of its ports
 	log      *zap.Logger
 	level    zap.AtomicLevel
 	metrics  *metrics.Metrics
@@ -40,9 +41,10 @@ type sidecar struct {
 	running context.Context // of Run; nil before
 }
 
-// newSidecar builds everything that does not yet need a port.
-func newSidecar(cfg *config.Config, log *zap.Logger, level zap.AtomicLevel) (*sidecar, error) {
-	s := &sidecar{log: log, level: level}
+// newSidecar builds everything; nothing runs yet. own is where it will be
+// reached, which is nowhere to send a job.
+func newSidecar(cfg *config.Config, own []string, log *zap.Logger, level zap.AtomicLevel) (*sidecar, error) {
+	s := &sidecar{own: own, log: log, level: level}
 	var err error
 	if s.metrics, err = metrics.New(nil, version); err != nil {
 		return nil, err

@@ -1,0 +1,135 @@
+//go:build cluster
+
+package e2e
+
+import (
+	"bufio"
+	"bytes"
+	"cmp"
+	"encoding/json"
+	"fmt"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+// daemon is a process that runs until it is told to end. What it writes is
+// appended to a file, which is there even if it is killed.
+type daemon struct {
+	t   *testing.T
+	cmd *exec.Cmd
+	log string
+}
+
+// spawn starts a process that does not outlive the test.
+func spawn(t *testing.T, log, binary string, args ...string) *daemon {
+	t.Helper()
+	file, err := os.OpenFile(log, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
+	require.NoError(t, err)
+	defer file.Close() // the process has its own
+	d := &daemon{t: t, cmd: exec.Command(binary, args...), log: log}
+	d.cmd.Stdout, d.cmd.Stderr = file, file
+	d.cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
+	require.NoError(t, d.cmd.Start())
+	t.Cleanup(d.kill)
+	return d
+}
+
+func (d *daemon) signal(s syscall.Signal) {
+	d.t.Helper()
+	require.NoError(d.t, d.cmd.Process.Signal(s))
+}
+
+// kill ends the process at once, if it has not ended.
+func (d *daemon) kill() {
+	if d.cmd.ProcessState == nil {
+		_ = d.cmd.Process.Kill() // fails when it ends right now
+		_ = d.cmd.Wait()         // tells that it was killed
+	}
+}
+
+// drain ends the process with SIGTERM and expects it to end well.
+func (d *daemon) drain() {
+	d.t.Helper()
+	d.signal(syscall.SIGTERM)
+	stuck := time.AfterFunc(patience, func() { _ = d.cmd.Process.Kill() })
+	defer stuck.Stop()
+	require.NoError(d.t, d.cmd.Wait(), "see the end of its log:\n%s", tail(d.log))
+}
+
+// jobLines decodes the lines of a log that tell of a job's end.
+func jobLines[L any](t *testing.T, log string) (lines []L) {
+	t.Helper()
+	text, err := os.ReadFile(log)
+	require.NoError(t, err)
+	scanner := bufio.NewScanner(bytes.NewReader(text))
+	scanner.Buffer(nil, 1<<20)
+	for scanner.Scan() {
+		if bytes.Contains(scanner.Bytes(), []byte(`"msg":"job"`)) {
+			var l L
+			require.NoError(t, json.Unmarshal(scanner.Bytes(), &l), "%s: %s", log, scanner.Text())
+			lines = append(lines, l)
+		}
+	}
+	require.NoError(t, scanner.Err())
+	return lines
+}
+
+// tail is the end of a file, for a person to read.
+func tail(path string) string {
+	text, err := os.ReadFile(path)
+	if err != nil {
+		return err.Error()
+	}
+	return string(text[max(0, len(text)-4000):])
+}
+
+// tool is the path of a program that make builds into bin.
+func tool(t *testing.T, name, variable, build string) string {
+	t.Helper()
+	path, err := filepath.Abs(cmp.Or(os.Getenv(variable), filepath.Join("..", "..", "bin", name)))
+	require.NoError(t, err)
+	_, err = os.Stat(path)
+	require.NoError(t, err, "build it: %s", build)
+	return path
+}
+
+// ruleserver builds the reference server once, and returns its path.
+var ruleserver = sync.OnceValues(func() (string, error) {
+	path := filepath.Join(filepath.Dir(program), "ruleserver")
+	out, err := exec.Command("go", "build", fmt.Sprintf("-race=%t", raceDetector), "-o", path, "pilotfish/cmd/ruleserver").CombinedOutput()
+	if err != nil {
+		err = fmt.Errorf("building ruleserver: %w\n%s", err, out)
+	}
+	return path, err
+})
+
+// freeAddresses returns addresses of loopback on which nobody listens at the moment.
+func freeAddresses(t *testing.T, n int) []string {
+	t.Helper()
+	var free []string
+	for range n {
+		l, err := net.Listen("tcp", "127.0.0.1:0")
+		require.NoError(t, err)
+		defer l.Close()
+		free = append(free, l.Addr().String())
+	}
+	return free
+}
+
+func portOf(t *testing.T, address string) string {
+	t.Helper()
+	_, port, err := net.SplitHostPort(address)
+	require.NoError(t, err)
+	_, err = strconv.ParseUint(port, 10, 16)
+	require.NoError(t, err)
+	return port
+}

@@ -1,0 +1,92 @@
+package e2e
+
+import (
+	"net"
+	"os"
+	"os/exec"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+const restarts = 5
+
+// What holds the port, as systemd does, keeps it open while nobody accepts:
+// submitters wait for the next sidecar instead of being refused.
+func TestRestartUnderHeldPorts(t *testing.T) {
+	t.Parallel()
+	jobs, admin := hold(t), hold(t)
+	args := []string{"--upstream", upstream(t, echo("a")), "--upstream", upstream(t, echo("b"))}
+	// The names and their order are whatever a unit says.
+	s := activate(t, []*os.File{admin, jobs}, "admin:jobs", args...)
+	c := newCrowd(s.jobs)
+	c.more(t, 50)
+	for range restarts {
+		s.stop()
+		s = activate(t, []*os.File{jobs, admin}, "pilotfish.socket:pilotfish.socket", args...)
+		c.more(t, 50)
+	}
+	assert.Empty(t, c.end())
+	s.stop()
+}
+
+// hold opens a port and returns its socket.
+func hold(t *testing.T) *os.File {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	t.Cleanup(func() { _ = l.Close() })
+	f, err := l.(*net.TCPListener).File()
+	require.NoError(t, err)
+	t.Cleanup(func() { _ = f.Close() })
+	return f
+}
+
+// Without anything to hold the port, the next sidecar opens it before the
+// last one is asked to go.
+func TestRestartBySharedPorts(t *testing.T) {
+	t.Parallel()
+	args := []string{"--reuse-port", "--upstream", upstream(t, echo("a")), "--upstream", upstream(t, echo("b"))}
+	s := start(t, append(args, "--listen", "127.0.0.1:0", "--admin", "127.0.0.1:0")...)
+	args = append(args, "--listen", s.jobs, "--admin", s.admin)
+	c := newCrowd(s.jobs)
+	c.more(t, 50)
+	for range restarts {
+		next := start(t, args...)
+		s.stop()
+		s = next
+		c.more(t, 50)
+	}
+	assert.Empty(t, c.end())
+	s.stop()
+}
+
+func TestPortsAreNotSharedByMistake(t *testing.T) {
+	t.Parallel()
+	a := upstream(t, echo("a"))
+	s := start(t, "--upstream", a, "--listen", "127.0.0.1:0", "--admin", "127.0.0.1:0")
+	out, err := exec.Command(program, "serve", "--reuse-port",
+		"--upstream", a, "--listen", s.jobs, "--admin", "127.0.0.1:0").CombinedOutput()
+	require.Error(t, err)
+	assert.Contains(t, string(out), "cannot listen on "+s.jobs)
+	assert.Contains(t, string(out), "address already in use")
+	assert.Contains(t, string(out), "--listen")
+}
+
+func TestSocketsThatNobodyAskedFor(t *testing.T) {
+	t.Parallel()
+	for _, test := range []struct {
+		names, says string
+		sockets     []*os.File
+	}{
+		{"jobs:jobs", `socket "jobs" on`, []*os.File{hold(t), hold(t)}},
+		{"a:b:c", `socket "c" on`, []*os.File{hold(t), hold(t), hold(t)}},
+		{"jobs", `socket "jobs": `, []*os.File{os.Stdin}},
+	} {
+		cmd := activated(test.sockets, test.names, "--upstream", "127.0.0.1:1")
+		out, err := cmd.CombinedOutput()
+		require.Error(t, err)
+		assert.Contains(t, string(out), "socket activation: "+test.says)
+	}
+}

@@ -1,0 +1,102 @@
+package e2e
+
+import (
+	"io"
+	"net"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+// streaming starts a sidecar and a job that is being answered.
+func streaming(t *testing.T) (s *sidecar, answer io.Reader, gate chan struct{}) {
+	t.Helper()
+	gate = make(chan struct{})
+	s = start(t, "--upstream", upstream(t, gated{gate}.ServeHTTP), "--listen", "127.0.0.1:0", "--admin", "127.0.0.1:0")
+	res, err := http.Post("http://"+s.jobs+"/v1/jobs", "application/json", strings.NewReader(`{"project_id": 1}`))
+	require.NoError(t, err)
+	t.Cleanup(func() { _ = res.Body.Close() })
+	first := make([]byte, len(firstPart))
+	_, err = io.ReadFull(res.Body, first)
+	require.NoError(t, err)
+	require.Equal(t, firstPart, string(first))
+	return s, res.Body, gate
+}
+
+func TestSIGTERMDrains(t *testing.T) {
+	t.Parallel()
+	s, answer, gate := streaming(t)
+	code, _ := s.ready()
+	require.Equal(t, http.StatusOK, code)
+
+	s.signal(syscall.SIGTERM)
+	s.await("shutting down")
+	code, text := s.ready()
+	assert.Equal(t, http.StatusServiceUnavailable, code)
+	assert.Equal(t, "shutting down\n", text)
+	require.Eventually(t, func() bool {
+		c, err := net.Dial("tcp", s.jobs)
+		if err == nil {
+			_ = c.Close()
+		}
+		return err != nil
+	}, patience, tick, "the port stays open")
+	select {
+	case <-s.ended:
+		assert.Fail(t, "it did not wait for its job")
+	default:
+	}
+
+	close(gate)
+	rest, err := io.ReadAll(answer)
+	require.NoError(t, err)
+	assert.Equal(t, secondPart, string(rest))
+	assert.Equal(t, 0, s.exit())
+}
+
+func TestASecondSIGTERMEndsNow(t *testing.T) {
+	t.Parallel()
+	s, answer, _ := streaming(t)
+	s.signal(syscall.SIGTERM)
+	s.await("shutting down")
+	s.signal(syscall.SIGTERM)
+	assert.Equal(t, 1, s.exit())
+	assert.Len(t, s.logged("stopped by a second terminated"), 1)
+	_, err := io.ReadAll(answer)
+	assert.Error(t, err, "the answer was cut, and must not look whole")
+}
+
+func TestSIGHUPReloads(t *testing.T) {
+	t.Parallel()
+	file := filepath.Join(t.TempDir(), "pilotfish.yaml")
+	write := func(text string) { require.NoError(t, os.WriteFile(file, []byte(text), 0o600)) }
+	write("discovery:\n  static: [" + upstream(t, echo("a")) + "]\n")
+	s := start(t, "--config", file, "--listen", "127.0.0.1:0", "--admin", "127.0.0.1:0")
+	served := func() string {
+		res, err := http.Post("http://"+s.jobs+"/v1/jobs", "application/json", strings.NewReader(`{"project_id": 1}`))
+		require.NoError(t, err)
+		defer res.Body.Close()
+		return res.Header.Get("Upstream")
+	}
+	require.Equal(t, "a", served())
+
+	write("discovery:\n  static: [nowhere]\n")
+	s.signal(syscall.SIGHUP)
+	l := s.await("the configuration was not reloaded")
+	assert.Contains(t, l["error"], file+":2:")
+	assert.Equal(t, 0.0, s.metric("pilotfish_config_last_reload_success"))
+	assert.Equal(t, "a", served(), "a bad file changes nothing")
+
+	write("discovery:\n  static: [" + upstream(t, echo("b")) + "]\n")
+	s.signal(syscall.SIGHUP)
+	s.await("the configuration was reloaded")
+	assert.Equal(t, 1.0, s.metric("pilotfish_config_last_reload_success"))
+	require.Eventually(t, func() bool { return served() == "b" }, patience, tick)
+	s.stop()
+}

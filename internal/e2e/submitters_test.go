@@ -1,0 +1,141 @@
+//go:build cluster
+
+package e2e
+
+import (
+	"crypto/sha256"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+// submitters post jobs through a sidecar and enter every answer in a ledger.
+type submitters struct {
+	url    string
+	feeds  feeds
+	ledger *ledger
+
+	clients []*http.Transport
+	number  atomic.Int64 // of jobs posted
+	ended   atomic.Int64 // of them
+}
+
+// newSubmitters is n submitters, each with connections of its own.
+func newSubmitters(t *testing.T, address string, f feeds, l *ledger, n int) *submitters {
+	s := &submitters{url: "http://" + address + "/v1/jobs", feeds: f, ledger: l}
+	for range n {
+		c := &http.Transport{MaxIdleConnsPerHost: 100}
+		t.Cleanup(c.CloseIdleConnections)
+		s.clients = append(s.clients, c)
+	}
+	return s
+}
+
+// pace posts a job every so often, whatever becomes of those before. The
+// returned function stops that and waits for the last answer.
+func (s *submitters) pace(every time.Duration) (stop func()) {
+	over := make(chan struct{})
+	var wg sync.WaitGroup
+	wg.Go(func() {
+		due := time.NewTicker(every)
+		defer due.Stop()
+		for {
+			select {
+			case <-over:
+				return
+			case <-due.C:
+				wg.Go(s.small)
+			}
+		}
+	})
+	return sync.OnceFunc(func() {
+		close(over)
+		wg.Wait()
+	})
+}
+
+// more waits until so many more jobs have ended.
+func (s *submitters) more(t *testing.T, jobs int64) {
+	t.Helper()
+	until := s.ended.Load() + jobs
+	require.Eventually(t, func() bool { return s.ended.Load() >= until }, patience, tick, "jobs do not end anymore")
+}
+
+// small posts a job of a small project. Every fourth has so little time that
+// an upstream that is paused makes it go elsewhere.
+func (s *submitters) small() {
+	n := s.number.Add(1)
+	more := ""
+	if n%4 == 0 {
+		more = `, "timeouts": {"queue_seconds": 3, "evaluate_seconds": 4, "stream_seconds": 60}`
+	}
+	project := int(n*n)%smallProjects + 1
+	session, response, a := s.post(s.clients[n%int64(len(s.clients))], n, project, more)
+	s.finish(session, response, project, a)
+}
+
+// post posts a job and returns the head of its answer, if there is one.
+func (s *submitters) post(by http.RoundTripper, n int64, project int, more string) (session string, response *http.Response, a answer) {
+	session = fmt.Sprintf("job-%d", n)
+	body := fmt.Sprintf(`{"session_id": %q, "project_id": %d, "priority": %q%s}`,
+		session, project, [...]string{"low", "high"}[n%2], more)
+	r, err := http.NewRequest(http.MethodPost, s.url, strings.NewReader(body))
+	if err != nil {
+		panic(err)
+	}
+	r.GetBody = nil // it is posted once, and never again by the transport on its own
+	r.Header.Set("Accept", "text/csv")
+	a = answer{sent: time.Now()}
+	response, a.cut = by.RoundTrip(r)
+	if a.cut == nil {
+		a.status, a.upstream = response.StatusCode, response.Header.Get("Pilotfish-Upstream")
+	}
+	return session, response, a
+}
+
+// finish reads an answer to its end and enters it.
+func (s *submitters) finish(session string, response *http.Response, project int, a answer) answer {
+	if response != nil {
+		hash := sha256.New()
+		_, a.cut = io.Copy(hash, response.Body)
+		_ = response.Body.Close()
+		a.right = [sha256.Size]byte(hash.Sum(nil)) == s.feeds.right[project]
+	}
+	a.ended = time.Now()
+	s.ledger.enter(session, a)
+	s.ended.Add(1)
+	return a
+}
+
+// stream is a long answer that has begun and is not read.
+type stream struct {
+	upstream string
+	// rest reads it to its end.
+	rest func() answer
+}
+
+// begin posts a job with an answer that goes on until it is read.
+func (s *submitters) begin(t *testing.T, project int) stream {
+	t.Helper()
+	slow := &http.Transport{Dial: func(network, address string) (net.Conn, error) {
+		c, err := net.Dial(network, address)
+		if err == nil {
+			err = c.(*net.TCPConn).SetReadBuffer(64 << 10)
+		}
+		return c, err
+	}}
+	t.Cleanup(slow.CloseIdleConnections)
+	session, response, a := s.post(slow, s.number.Add(1), project, "")
+	require.NoError(t, a.cut)
+	assert.Equal(t, http.StatusOK, a.status)
+	return stream{upstream: a.upstream, rest: func() answer { return s.finish(session, response, project, a) }}
+}
