@@ -99,6 +99,14 @@ func (b *Balancer) Report(address string, r pool.Report) {
 	b.tell(served)
 }
 
+// Listing hands what an upstream had cached at an instant to the pool, where
+// it does not come with a report.
+func (b *Balancer) Listing(address string, at time.Time, cached pool.CacheSet) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.pool.Listing(at, address, cached)
+}
+
 // Ready reports whether a first set of upstreams was applied and is not empty.
 func (b *Balancer) Ready() bool {
 	b.mu.Lock()

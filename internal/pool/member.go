@@ -21,8 +21,10 @@ type member struct {
 	inSet  bool
 	joined time.Time // zero for those of the first set: they may have been up for long
 
-	report   Report
+	report   Report // the last, with the load of a hint where that is fresher
 	reported bool
+	polled   time.Time // when the last report was taken, hints aside
+	listed   time.Time // when the last cache listing was
 	rate     rate
 
 	open     leases // by claim time, oldest first
@@ -66,6 +68,7 @@ func newMember(u Upstream, cfg *Config) *member {
 // forget drops what a restarted upstream no longer is: its report, cache and pace.
 func (m *member) forget(cfg *Config) {
 	m.report, m.reported = Report{}, false
+	m.polled, m.listed = time.Time{}, time.Time{}
 	m.rate = rate{}
 	m.assumed = make(map[uint64]assumption)
 	m.detector, m.level = cfg.Detector(), 1
@@ -83,9 +86,14 @@ func (m *member) fresh(now time.Time, cfg *Config) bool {
 }
 
 // trusted reports whether the last cache listing still counts: data does not
-// leave a cache as fast as load changes, so it outlives the load figures.
+// leave a cache as fast as load changes, so it outlives the load figures. Any
+// word from the upstream since then keeps it alive.
 func (m *member) trusted(now time.Time, cfg *Config) bool {
-	return m.reported && now.Sub(m.report.At) <= 4*cfg.Stale
+	heard := m.listed
+	if m.report.At.After(heard) {
+		heard = m.report.At
+	}
+	return now.Sub(heard) <= 4*cfg.Stale
 }
 
 // admits applies the overload level, unless the report behind it is stale.
@@ -141,12 +149,12 @@ func (m *member) assume(project uint64, now time.Time, fetch float64) {
 	}
 }
 
-// settle drops assumptions that the report confirms, or refutes by not
-// listing the project although it was taken two fetch times after the claim.
+// settle drops assumptions that the last listing confirms, or refutes by not
+// naming the project although it was taken two fetch times after the claim.
 func (m *member) settle(f *durations) {
 	for project, a := range m.assumed {
 		grace := seconds(2 * f.expected(project))
-		if m.report.Cached.Contains(project) || m.report.At.Sub(a.claimed) > grace {
+		if m.report.Cached.Contains(project) || m.listed.Sub(a.claimed) > grace {
 			delete(m.assumed, project)
 		}
 	}

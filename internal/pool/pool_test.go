@@ -341,6 +341,60 @@ func TestHintIsAFresherReport(t *testing.T) {
 	assert.Zero(t, left, "an answer means that the fetch has ended")
 }
 
+// A report is often older than the hints on answers that came meanwhile.
+func TestReportCountsBesideAFresherHint(t *testing.T) {
+	f := newFixture(t, "random", 1)
+	address := upstreams(1)[0].Address
+	f.Report(start, address, report(start, 10, 4))
+	l, err := f.Claim(start.Add(time.Second), Request{Project: 9})
+	require.NoError(t, err)
+	now := start.Add(6 * time.Second)
+	l.Answered(now, true, &Hint{At: now, Running: [2]float64{3, 0}, Waited: -1, Fetched: -1})
+
+	late := report(start.Add(5*time.Second), 7, 200, 5)
+	late.Cores = 8
+	f.Report(now, address, late)
+	s := f.States(now)[0]
+	assert.Equal(t, []float64{3, 0}, []float64{s.Running, s.Stalled}, "the hint's load is fresher")
+	assert.Zero(t, s.ReportAge)
+	assert.Equal(t, 8.0, f.members[address].cores(&f.cfg))
+	assert.Equal(t, 1, s.Cached)
+	assert.Zero(t, s.Level, "the detector sees each report")
+
+	f.Report(now, address, report(start.Add(4*time.Second), 0, 0))
+	assert.Equal(t, 1, f.States(now)[0].Cached, "a report older than the one before is dropped")
+}
+
+func TestListingCountsByItself(t *testing.T) {
+	f := newFixture(t, "random", 1)
+	address := upstreams(1)[0].Address
+	status := func(now time.Time, project uint64) selection.Cache {
+		s, _ := f.members[address].cache(project, now, &f.cfg)
+		return s
+	}
+	f.Listing(start, address, projects{5: true})
+	assert.Equal(t, selection.Cached, status(start.Add(time.Minute), 5), "without any report")
+	assert.Equal(t, selection.NotCached, status(start.Add(61*time.Second), 5), "four times as long as load")
+
+	_, err := f.Claim(start.Add(time.Second), Request{Project: 6})
+	require.NoError(t, err)
+	now := start.Add(time.Minute)
+	load := report(now, 1, 0)
+	load.Cached = nil
+	f.Report(now, address, load)
+	assert.Equal(t, selection.AssumedCached, status(now, 6), "no listing has had the time to name it")
+	assert.Equal(t, selection.Cached, status(now.Add(time.Minute), 5), "any word keeps a listing alive")
+	f.Listing(start.Add(2*time.Second), address, projects{7: true})
+	assert.Equal(t, selection.AssumedCached, status(now, 6), "the fetch may still have run")
+	assert.Equal(t, selection.NotCached, status(now, 5))
+	f.Listing(start.Add(time.Second), address, projects{5: true})
+	assert.Equal(t, selection.NotCached, status(now, 5), "an older listing is dropped")
+	f.Listing(now, address, projects{})
+	assert.Equal(t, selection.NotCached, status(now, 6), "it would be listed by now")
+	f.Listing(now, "10.9.9.9:1", projects{}) // unknown: nothing happens
+	assert.Len(t, f.States(now), 1)
+}
+
 func TestExplainClaimsNothing(t *testing.T) {
 	f := newFixture(t, "expected", 3)
 	us := upstreams(3)

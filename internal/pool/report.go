@@ -9,25 +9,42 @@ import (
 )
 
 // Report takes what an upstream says of itself into account. A report older
-// than the one known, or from an upstream that has left, is dropped.
+// than the one before, or from an upstream that has left, is dropped. Where a
+// hint on an answer is fresher, its load stands, and the rest of the report counts.
 func (p *Pool) Report(now time.Time, address string, r Report) {
 	m, ok := p.members[address]
-	if !ok || !m.inSet || m.reported && !r.At.After(m.report.At) {
+	if !ok || !m.inSet || !r.At.After(m.polled) {
 		return
 	}
+	m.polled = r.At
 	m.learnRate(r)
-	if r.Cached == nil {
-		r.Cached = m.report.Cached
-	}
-	m.adopt(r)
-	if r.Cached != nil {
-		m.settle(p.fetches)
-	}
 	m.level = m.detector.Observe(overload.Sample{
 		Stalled:  r.Stalled[selection.Low] + r.Stalled[selection.High],
 		Wait:     r.Wait,
 		Response: r.Response,
 	})
+	if r.Cached != nil {
+		p.list(m, r.At, r.Cached)
+	}
+	r.Cached = m.report.Cached
+	if last := m.report; last.At.After(r.At) {
+		r.At, r.Running, r.Stalled = last.At, last.Running, last.Stalled
+	}
+	m.adopt(r)
+}
+
+// Listing takes the cache of an upstream, as it was at an instant, into
+// account, where it does not come with a report. One that is not newer than
+// the one before, or from an upstream that has left, is dropped.
+func (p *Pool) Listing(at time.Time, address string, cached CacheSet) {
+	if m, ok := p.members[address]; ok && m.inSet && at.After(m.listed) {
+		p.list(m, at, cached)
+	}
+}
+
+func (p *Pool) list(m *member, at time.Time, cached CacheSet) {
+	m.report.Cached, m.listed = cached, at
+	m.settle(p.fetches)
 }
 
 // hint takes the load on an answer into account: a report that is fresher
