@@ -42,7 +42,7 @@ func BenchmarkPoll(b *testing.B) {
 				require.Equal(b, projects, r.Cached.Len())
 			}, func(_ string, err error) { b.Error(err) })
 			require.NoError(b, err)
-			f := newFollower(p, "upstream:1", rand.New(rand.NewPCG(3, 4)))
+			f := newFollower(p, "upstream:1")
 			b.ReportAllocs()
 			b.SetBytes(int64(len(page) + len(listing)))
 			for b.Loop() {

@@ -18,7 +18,7 @@ func readLoad(text string, names Names) (pool.Report, totals, error) {
 	if err != nil {
 		return pool.Report{}, totals{}, err
 	}
-	return p.load(Config{Names: names}.filled().Names)
+	return loadOf(p, Config{Names: names}.filled().Names)
 }
 
 func byPriority(low, high float64) (v [selection.Priorities]float64) {

@@ -1,6 +1,7 @@
 package report
 
 import (
+	"context"
 	"math/rand/v2"
 	"time"
 )
@@ -9,6 +10,22 @@ const (
 	jitter = 0.2 // share by which an interval may be longer or shorter
 	hurry  = 0.1 // share of an interval within which the first poll comes
 )
+
+// every has ask ask, over and over, until ctx is done.
+func every(ctx context.Context, interval time.Duration, rng *rand.Rand, ask func(context.Context)) {
+	timer := time.NewTimer(pace(0, interval, rng))
+	defer timer.Stop()
+	for n := 1; ; n++ {
+		select {
+		case <-ctx.Done():
+			return
+		case <-timer.C:
+		}
+		start := time.Now()
+		ask(ctx)
+		timer.Reset(pace(n, interval, rng) - time.Since(start))
+	}
+}
 
 // pace returns the time from the start of poll number n to that of the next;
 // before the first poll, n is 0 and it starts from the moment the upstream is

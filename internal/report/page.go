@@ -3,7 +3,6 @@ package report
 import (
 	"fmt"
 	"io"
-	"math"
 	"net/http"
 	"strings"
 
@@ -14,11 +13,7 @@ import (
 	"pilotfish/pkg/selection"
 )
 
-// maxCount bounds what is believed of a gauge or counter: far above all that
-// a server can count, far below where a float64 loses units.
-const maxCount = 1e12
-
-// page is the metrics of one upstream at one instant, by name.
+// page is the figures of one upstream as its metrics page tells them.
 type page map[string]*dto.MetricFamily
 
 // readPage reads Prometheus text of at most maxLines lines to its end.
@@ -34,9 +29,6 @@ func readPage(header http.Header, body io.Reader, maxLines int) (page, error) {
 	return families, nil
 }
 
-// levels returns the sums of a metric by priority. What does not say its
-// priority is low. A metric that is missing, or that counts what cannot be
-// counted, is an error.
 func (p page) levels(name string) (sums [selection.Priorities]float64, err error) {
 	family := p[name]
 	if family == nil {
@@ -54,24 +46,14 @@ func (p page) levels(name string) (sums [selection.Priorities]float64, err error
 		default:
 			return sums, fmt.Errorf("metric %s is a %s, not a number", name, strings.ToLower(family.GetType().String()))
 		}
-		if !(value >= 0 && value <= maxCount) {
-			return sums, fmt.Errorf("metric %s is %v, not between 0 and %g", name, value, float64(maxCount))
+		if err := counted(name, value); err != nil {
+			return sums, err
 		}
 		sums[priorityOf(m)] += value
 	}
 	return sums, nil
 }
 
-// sum returns the sum of a metric over all its labels; NaN is unknown.
-func (p page) sum(name string) float64 {
-	levels, err := p.levels(name)
-	if err != nil {
-		return math.NaN()
-	}
-	return levels[selection.Low] + levels[selection.High]
-}
-
-// total returns a histogram's or summary's totals over all its labels.
 func (p page) total(name string) total {
 	family := p[name]
 	if family == nil {

@@ -26,7 +26,7 @@ func FuzzMetrics(f *testing.F) {
 		if err != nil {
 			return
 		}
-		r, totals, err := page.load(names)
+		r, totals, err := loadOf(page, names)
 		if err != nil {
 			return
 		}

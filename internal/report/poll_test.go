@@ -42,7 +42,7 @@ func newSubject(t *testing.T, c Config, address string) *subject {
 		})
 	require.NoError(t, err)
 	t.Cleanup(p.fetcher.client.CloseIdleConnections)
-	s.follower = newFollower(p, address, rand.New(rand.NewPCG(3, 4)))
+	s.follower = newFollower(p, address)
 	return s
 }
 
