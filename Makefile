@@ -47,3 +47,16 @@ test-deploy:
 # The image's final stage, built and started.
 test-image:
 	@$(PART) "image" ./tools/deploy/image
+
+# Programs that submit jobs, through a real sidecar: curl, Python's requests,
+# aiohttp and httpx, node's fetch.
+.PHONY: test-clients
+test-clients: $(BIN)/venv/installed
+	./tools/need curl node:nodejs
+	@PYTHON=$(BIN)/venv/bin/python NODE=node \
+		$(PART) "clients" $(GO) test -tags clients -run Clients -count=1 -v -timeout 10m ./internal/e2e
+
+$(BIN)/venv/installed: internal/e2e/clients/requirements.txt
+	python3 -c 'import ensurepip' && python3 -m venv $(BIN)/venv || { ./tools/need virtualenv && virtualenv -q $(BIN)/venv; }
+	$(BIN)/venv/bin/pip install -q --disable-pip-version-check -r $<
+	touch $@
