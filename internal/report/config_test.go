@@ -22,6 +22,15 @@ func TestConfigRefusesNonsense(t *testing.T) {
 	}{
 		{Config{Interval: -time.Second}, "reports: interval is -1s, not between 1ms and 1h0m0s"},
 		{Config{Interval: 2 * time.Hour}, "reports: interval is 2h0m0s, not between 1ms and 1h0m0s"},
+		{Config{CacheInterval: time.Microsecond}, "reports: cache_interval is 1µs, not between 1ms and 1h0m0s"},
+		{Config{Prometheus: Server{URL: "127.0.0.1:9090"}}, `reports: prometheus.url is "127.0.0.1:9090", not an address such as "http://127.0.0.1:9090"`},
+		{Config{Prometheus: Server{URL: "ftp://a"}}, `reports: prometheus.url is "ftp://a", not an address such as "http://127.0.0.1:9090"`},
+		{Config{Prometheus: Server{URL: "http://"}}, `reports: prometheus.url is "http://", not an address such as "http://127.0.0.1:9090"`},
+		{Config{Prometheus: Server{URL: "http://user:secret@a"}}, "reports: prometheus.url holds credentials, which do not belong there"},
+		{Config{Prometheus: Server{URL: "http://a/?b=c"}}, `reports: prometheus.url is "http://a/?b=c", not an address such as "http://127.0.0.1:9090"`},
+		{Config{Prometheus: Server{InstanceLabel: "a b"}}, `reports: prometheus.instance_label is "a b", not a label that can bear an address`},
+		{Config{Prometheus: Server{InstanceLabel: "priority"}}, `reports: prometheus.instance_label is "priority", not a label that can bear an address`},
+		{Config{Prometheus: Server{MaxBytes: -5}}, "reports: prometheus.max_bytes is -5, not above 0"},
 		{Config{Timeout: time.Microsecond}, "reports: timeout is 1µs, not between 1ms and 1h0m0s"},
 		{Config{MetricsPath: "metrics"}, `reports: metrics_path is "metrics", not a path such as "/metrics"`},
 		{Config{MetricsPath: "//elsewhere/metrics"}, `reports: metrics_path is "//elsewhere/metrics", not a path such as "/metrics"`},
@@ -46,6 +55,7 @@ func TestConfigDefaults(t *testing.T) {
 	require.NoError(t, err)
 	assert.Equal(t, Config{
 		Interval:        5 * time.Second,
+		CacheInterval:   30 * time.Second,
 		Timeout:         2 * time.Second,
 		MetricsPath:     "/metrics",
 		CachePath:       "/v1/cache/projects",
@@ -53,6 +63,7 @@ func TestConfigDefaults(t *testing.T) {
 		MaxCacheBytes:   64 << 20,
 		MaxMetricsLines: 50_000,
 		MaxProjects:     1_000_000,
+		Prometheus:      Server{URL: "http://127.0.0.1:9090", InstanceLabel: "instance", MaxBytes: 32 << 20},
 		Names: Names{
 			Stalled:   "ruleserver_stalled_joblets",
 			Running:   "ruleserver_jobs_running",

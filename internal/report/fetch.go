@@ -54,6 +54,7 @@ type answer struct {
 	// at is midway between the request and the response headers, the best
 	// guess of when the upstream looked at itself.
 	at     time.Time
+	asked  time.Time // when the request began
 	header http.Header
 	body   io.Reader // decompressed, bounded
 }
@@ -112,7 +113,7 @@ func (f fetcher) exchange(ctx context.Context, r request, read func(answer) erro
 	if err != nil {
 		return err
 	}
-	if err := read(answer{at: at, header: resp.Header, body: body}); err != nil {
+	if err := read(answer{at: at, asked: start, header: resp.Header, body: body}); err != nil {
 		return body.cause(err)
 	}
 	return nil

@@ -45,12 +45,19 @@ func (l *listing) whole() error {
 		}
 		return err
 	}
-	if _, err := l.dec.ReadToken(); err == nil {
+	return ended(l.dec)
+}
+
+// ended says what is wrong when something follows after the one value read.
+func ended(dec *jsontext.Decoder) error {
+	_, err := dec.ReadToken()
+	switch err {
+	case nil:
 		return errors.New("more follows after its end")
-	} else if err != io.EOF {
-		return err
+	case io.EOF:
+		return nil
 	}
-	return nil
+	return err
 }
 
 // array reads the projects. null is what some encoders make of none.
