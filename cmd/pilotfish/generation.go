@@ -17,12 +17,12 @@ import (
 )
 
 // generation is what a reload replaces as a whole: how jobs are read and
-// attempted, who is asked for upstreams, and how they are polled.
+// attempted, who is asked for upstreams, and who for reports of them.
 type generation struct {
 	proxy     *proxy.Proxy
 	budget    *job.Budget
 	discovery *discovery.Discovery
-	poller    *report.Poller
+	reports   reports
 	stop      func() // ends and joins what start began
 }
 
@@ -50,14 +50,7 @@ func (s *sidecar) newGeneration(cfg *config.Config) (*generation, error) {
 	if g.discovery, err = discovery.New(s.discoveryConfig(cfg), stream()); err != nil {
 		return nil, err
 	}
-	g.poller, err = report.New(report.Config{
-		Interval: cfg.Reports.Interval, Timeout: cfg.Reports.Timeout,
-		MetricsPath: cfg.Reports.MetricsPath, CachePath: cfg.Reports.CachePath,
-		Names: report.Names(cfg.Reports.Names),
-	}, stream(), s.balancer.Report, func(address string, err error) {
-		s.metrics.ReportFailed(address)
-		s.log.Debug("report", zap.String("upstream", address), zap.Error(err))
-	})
+	g.reports, err = s.newReports(&cfg.Reports)
 	return g, err
 }
 
@@ -98,7 +91,7 @@ func (s *sidecar) start(ctx context.Context) {
 	ctx, cancel := context.WithCancel(ctx)
 	sets := make(chan []pool.Upstream)
 	var wg sync.WaitGroup
-	wg.Go(func() { g.poller.Run(ctx) })
+	wg.Go(func() { g.reports.Run(ctx) })
 	wg.Go(func() {
 		if err := g.discovery.Run(ctx, sets); err != nil && ctx.Err() == nil {
 			s.log.Error("discovery ended", zap.Error(err))
@@ -111,7 +104,7 @@ func (s *sidecar) start(ctx context.Context) {
 				return
 			case set := <-sets:
 				s.balancer.Set(set)
-				g.poller.Follow(addresses(set))
+				g.reports.Follow(addresses(set))
 			}
 		}
 	})

@@ -81,11 +81,32 @@ type TLS struct {
 
 // Reports says how upstreams are asked about themselves.
 type Reports struct {
+	// Source is who tells the upstreams' load: "upstreams", each its own, or
+	// "prometheus", one server that scrapes them.
+	Source      string        `yaml:"source"`
 	Interval    time.Duration `yaml:"interval"`
 	Timeout     time.Duration `yaml:"timeout"`
 	MetricsPath string        `yaml:"metrics_path"`
 	CachePath   string        `yaml:"cache_path"`
 	Names       Names         `yaml:"names"`
+	// CacheInterval is how often an upstream is asked for its cache listing
+	// where a Prometheus tells the load; 0 is six intervals.
+	CacheInterval time.Duration `yaml:"cache_interval"`
+	Prometheus    *Prometheus   `yaml:"prometheus"`
+}
+
+// The sources of reports.
+const (
+	FromUpstreams  = "upstreams"
+	FromPrometheus = "prometheus"
+)
+
+// Prometheus is a server that scrapes every upstream.
+type Prometheus struct {
+	// URL is where it serves; default http://127.0.0.1:9090.
+	URL string `yaml:"url"`
+	// InstanceLabel is the label that bears an upstream's address; default instance.
+	InstanceLabel string `yaml:"instance_label"`
 }
 
 // Names are the upstreams' names for their metrics; an empty one keeps the default.
@@ -180,6 +201,7 @@ func Default() Config {
 		Listen: "127.0.0.1:8080",
 		Admin:  "127.0.0.1:9180",
 		Reports: Reports{
+			Source:      FromUpstreams,
 			Interval:    5 * time.Second,
 			Timeout:     2 * time.Second,
 			MetricsPath: "/metrics",

@@ -3,6 +3,7 @@ package config
 import (
 	"fmt"
 	"net"
+	"net/url"
 	"slices"
 	"strconv"
 	"strings"
@@ -32,10 +33,7 @@ func (c *Config) faults() []fault {
 		f.add("admin", "%s is taken by listen", c.Admin)
 	}
 	f.discovery(&c.Discovery)
-	f.positive("reports.interval", c.Reports.Interval)
-	f.positive("reports.timeout", c.Reports.Timeout)
-	f.path("reports.metrics_path", c.Reports.MetricsPath)
-	f.path("reports.cache_path", c.Reports.CachePath)
+	f.reports(&c.Reports)
 	for _, p := range []struct{ key, pointer string }{
 		{"job.project", c.Job.Project}, {"job.priority", c.Job.Priority}, {"job.queue", c.Job.Queue},
 		{"job.evaluate", c.Job.Evaluate}, {"job.stream", c.Job.Stream}, {"job.session", c.Job.Session},
@@ -100,6 +98,28 @@ func (f *faults) discovery(d *Discovery) {
 	}
 }
 
+func (f *faults) reports(r *Reports) {
+	f.oneOf("reports.source", r.Source, []string{FromUpstreams, FromPrometheus})
+	f.positive("reports.interval", r.Interval)
+	f.positive("reports.timeout", r.Timeout)
+	f.path("reports.metrics_path", r.MetricsPath)
+	f.path("reports.cache_path", r.CachePath)
+	if r.CacheInterval != 0 {
+		f.positive("reports.cache_interval", r.CacheInterval)
+	}
+	if r.Prometheus != nil && r.Prometheus.URL != "" {
+		f.url("reports.prometheus.url", r.Prometheus.URL)
+	}
+	if r.Source == FromUpstreams {
+		if r.CacheInterval > 0 {
+			f.add("reports.cache_interval", "%v changes nothing while reports.source is upstreams, which tell both at once", r.CacheInterval)
+		}
+		if r.Prometheus != nil {
+			f.add("reports.prometheus", "nobody asks it while reports.source is upstreams")
+		}
+	}
+}
+
 func (f *faults) add(key, format string, args ...any) {
 	*f = append(*f, fault{key, fmt.Sprintf(format, args...)})
 }
@@ -119,6 +139,13 @@ func (f *faults) atLeast(key string, n, least int64) {
 func (f *faults) path(key, path string) {
 	if !strings.HasPrefix(path, "/") {
 		f.add(key, "%q must begin with /", path)
+	}
+}
+
+func (f *faults) url(key, text string) {
+	u, err := url.Parse(text)
+	if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" {
+		f.add(key, "%q is not a URL such as http://127.0.0.1:9090", text)
 	}
 }
 
