@@ -31,6 +31,7 @@ type failure struct {
 	outcome   pool.Outcome
 	rule      rule
 	noConnect bool // the dial took too long
+	stale     bool // it was on a kept connection, which may have been closed as the job was sent
 }
 
 // attempt tries the job once at the upstream of x.lease.
@@ -41,10 +42,13 @@ func (x *exchange) attempt() (*answer, *failure) {
 	}
 	ctx, cancel := context.WithCancelCause(context.WithValue(x.r.Context(), connectTimeout{}, x.connect))
 	timer, given := x.bound(cancel)
-	res, how, err := x.send(ctx, u, x.p.upstreams.kept)
-	if err != nil && x.stale(ctx, how) {
+	by := x.p.upstreams.kept
+	if x.again {
+		by = x.p.upstreams.fresh
+	}
+	res, how, err := x.send(ctx, u, by)
+	if err != nil && how.stale() && !how.begun && ctx.Err() == nil && x.body.Replayable() {
 		x.record.attempt().Repeated = true
-		x.spent = x.spent || how.begun
 		res, how, err = x.send(ctx, u, x.p.upstreams.fresh)
 	}
 	if !timer.Stop() && err == nil && ctx.Err() != nil { // the answer came as the time ended
@@ -82,20 +86,19 @@ func (x *exchange) send(ctx context.Context, u *url.URL, by http.RoundTripper) (
 	s := sending{interim: x.interim}
 	out := x.request(u).WithContext(httptrace.WithClientTrace(ctx, s.trace()))
 	res, err := by.RoundTrip(out)
-	return res, s.end(), err
-}
-
-// stale reports whether a kept connection was closed just as the job was
-// sent: that says nothing about the upstream, so the job is sent there again,
-// on a new connection. If some of it was sent, it may have been begun, and
-// that was its one retry of this kind.
-func (x *exchange) stale(ctx context.Context, how sent) bool {
-	return how.reused && !how.answered && ctx.Err() == nil && x.body.Replayable() && (!how.begun || !x.spent)
+	how := s.end()
+	if how.excess {
+		if err == nil {
+			_ = res.Body.Close()
+		}
+		return nil, how, errExcess
+	}
+	return res, how, err
 }
 
 // explain says what an attempt's failure means.
 func (x *exchange) explain(ctx context.Context, how sent, given time.Duration, err error) *failure {
-	f := &failure{outcome: pool.Refused, rule: always}
+	f := &failure{outcome: pool.Refused, rule: always, stale: how.stale() && ctx.Err() == nil}
 	switch {
 	case how.answered:
 		f.outcome, f.rule = pool.Truncated, never

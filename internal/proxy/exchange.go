@@ -26,6 +26,7 @@ type exchange struct {
 
 	lease   *Lease   // of the attempt under way
 	tried   []string // addresses
+	again   bool     // the attempt goes where the one before went, on a new connection
 	spent   bool     // the one retry of a job that an upstream may have begun is used up
 	failure *failure // of the last attempt
 	last    *kept    // the last answer that was not passed on
@@ -52,8 +53,13 @@ func (x *exchange) claim(ctx context.Context) error {
 	if f.Queue > 0 {
 		c.Wait = max(f.Queue-x.record.Queued, 1)
 	}
+	x.again = false
 	started := time.Now()
 	lease, err := x.p.cfg.Claim(ctx, c)
+	if errors.Is(err, pool.ErrAllTried) && x.failure != nil && x.failure.stale {
+		c.Tried, x.again = x.tried[:len(x.tried)-1], true
+		lease, err = x.p.cfg.Claim(ctx, c)
+	}
 	x.record.Queued += time.Since(started)
 	if err != nil {
 		return err

@@ -7,6 +7,7 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -144,7 +145,7 @@ func TestKeptConnectionsThatTurnOutDead(t *testing.T) {
 	all.Wait()
 	repeated := 0
 	for _, r := range c.seen(workers * each) {
-		if r.Attempts[0].Repeated {
+		if r.Attempts[0].Repeated || len(r.Attempts) > 1 {
 			repeated++
 		}
 	}
@@ -154,29 +155,59 @@ func TestKeptConnectionsThatTurnOutDead(t *testing.T) {
 	})
 }
 
-// A job on a kept connection that ends without a byte of an answer is sent
-// again to the same upstream: once if it may have been begun.
-func TestADeadConnectionIsReplacedAtTheSameUpstream(t *testing.T) {
-	for dead, status := range map[int64]int{1: 200, 2: 502} {
-		bubble(t, func(t *testing.T, m *memory) {
-			up := m.upstream(t, "up:1", func(p *peer) {
-				if p.n == 1 {
-					p.request()
-					p.say(ok)
+// A kept connection that ends without a byte of an answer does not speak
+// against the upstream, but the job may.
+func TestADeadConnectionIsReplaced(t *testing.T) {
+	unread := func(p *peer) { time.Sleep(time.Minute) } // closes while the job is being written
+	read := func(p *peer) { p.request() }
+	dead := func(n int64, end func(*peer)) func(*peer) {
+		return func(p *peer) {
+			if p.n == 1 {
+				p.request()
+				p.say(ok)
+			}
+			if p.n <= n {
+				end(p)
+				return
+			}
+			p.request()
+			p.say(ok)
+		}
+	}
+	both := []pool.Outcome{pool.NoAnswer, pool.Answered}
+	for name, tc := range map[string]struct {
+		script   func(*peer)
+		other    bool
+		status   int
+		ended    []pool.Outcome
+		repeated bool
+	}{
+		"nothing was sent":                           {dead(1, unread), true, 200, both[1:], true},
+		"it was sent: elsewhere":                     {dead(1, read), true, 200, both, false},
+		"it was sent: there is only one":             {dead(1, read), false, 200, both, false},
+		"it timed out: that is not the connection":   {dead(1, func(p *peer) { p.request(); p.gone() }), false, 504, []pool.Outcome{pool.TimedOut}, false},
+		"it was sent, and again: the job may be why": {dead(2, read), false, 502, []pool.Outcome{pool.NoAnswer, pool.NoAnswer}, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			bubble(t, func(t *testing.T, m *memory) {
+				ups := []string{m.upstream(t, "up:1", tc.script)}
+				if tc.other {
+					ups = append(ups, m.upstream(t, "up:2", func(p *peer) { p.request(); p.say(ok) }))
 				}
-				if p.request() != nil && p.n > dead {
-					p.say(ok)
+				c := startSidecar(t, setup{network: m, upstreams: ups})
+				first, _, _, _ := m.submit(t, "{}")
+				assert.Equal(t, 200, first)
+				second, _, _, _ := m.submit(t, "{}")
+				assert.Equal(t, tc.status, second)
+				r := c.seen(2)[1]
+				var ended []pool.Outcome
+				for _, a := range r.Attempts {
+					ended = append(ended, a.Outcome)
 				}
+				assert.Equal(t, tc.ended, ended)
+				assert.Equal(t, tc.repeated, r.Attempts[0].Repeated)
+				assert.Equal(t, tc.other && len(ended) > 1, r.Attempts[len(ended)-1].Upstream == "up:2")
 			})
-			c := startSidecar(t, setup{network: m, upstreams: []string{up}})
-			first, _, _, _ := m.submit(t, "{}")
-			assert.Equal(t, 200, first)
-			second, _, _, _ := m.submit(t, "{}")
-			assert.Equal(t, status, second)
-			r := c.seen(2)[1]
-			require.Len(t, r.Attempts, 1)
-			assert.True(t, r.Attempts[0].Repeated)
-			assert.Equal(t, map[int]pool.Outcome{200: pool.Answered, 502: pool.NoAnswer}[status], r.Attempts[0].Outcome)
 		})
 	}
 }

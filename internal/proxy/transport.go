@@ -71,11 +71,12 @@ type dialError struct {
 func (e *dialError) Error() string { return e.err.Error() }
 func (e *dialError) Unwrap() error { return e.err }
 
-// conn is a connection to an upstream that counts what was sent. Embedding
+// conn is a connection to an upstream that counts what was sent and received. Embedding
 // the interface hides the shortcuts past Write that a *net.TCPConn offers.
 type conn struct {
 	net.Conn
 	written atomic.Int64
+	read    atomic.Int64
 	once    sync.Once
 	closed  chan struct{}
 }
@@ -85,14 +86,21 @@ type conn struct {
 const lastWord = 100 * time.Millisecond
 
 func (c *conn) Write(p []byte) (int, error) {
+	c.written.Add(int64(len(p))) // before, for the answer may be quicker than the return from Write
 	n, err := c.Conn.Write(p)
-	c.written.Add(int64(n))
+	c.written.Add(int64(n - len(p)))
 	if err != nil {
 		select {
 		case <-c.closed:
 		case <-time.After(lastWord):
 		}
 	}
+	return n, err
+}
+
+func (c *conn) Read(p []byte) (int, error) {
+	n, err := c.Conn.Read(p)
+	c.read.Add(int64(n))
 	return n, err
 }
 

@@ -1,10 +1,12 @@
 package proxy_test
 
 import (
+	"fmt"
 	"io"
 	"net"
 	"net/http"
 	"strings"
+	"sync"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -100,18 +102,34 @@ func TestAnswersThatEndByClosing(t *testing.T) {
 }
 
 func TestTheExcessOfAnAnswerIsDropped(t *testing.T) {
-	up := scripted(t, func(p *peer) {
-		p.request()
-		p.say("HTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\nbody0123456789")
-		p.gone()
-	})
-	c := startSidecar(t, setup{upstreams: []string{up.address}})
-	for range 3 {
-		res, text := c.post("{}")
-		assert.Equal(t, 200, res.StatusCode)
-		assert.Equal(t, "body", text)
+	for name, excess := range map[string]string{
+		"garbage":    "0123456789",
+		"an answer":  "HTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\nevil",
+		"an interim": "HTTP/1.1 103 Evil\r\n\r\n",
+	} {
+		t.Run(name, func(t *testing.T) {
+			up := scripted(t, func(p *peer) {
+				for r := p.request(); r != nil; r = p.request() {
+					p.say("HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n%s%s", len(r.body), r.body, excess)
+				}
+			})
+			c := startSidecar(t, setup{upstreams: []string{up.address}})
+			var all sync.WaitGroup
+			for w := range 4 {
+				all.Go(func() {
+					s := c.connect()
+					for i := range 100 {
+						job := fmt.Sprintf(`{"n":%d}`, 100*w+i)
+						s.job(job)
+						head, answer := s.response()
+						text, err := io.ReadAll(answer)
+						assert.Equal(t, fmt.Sprint(200, job, nil), fmt.Sprint(head.StatusCode, string(text), err))
+					}
+				})
+			}
+			all.Wait()
+		})
 	}
-	assert.EqualValues(t, 3, up.conns.Load(), "a connection with an excess is not used again")
 }
 
 func TestGarbageForAnAnswer(t *testing.T) {
