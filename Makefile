@@ -60,3 +60,9 @@ $(BIN)/venv/installed: internal/e2e/clients/requirements.txt
 	python3 -c 'import ensurepip' && python3 -m venv $(BIN)/venv || { ./tools/need virtualenv && virtualenv -q $(BIN)/venv; }
 	$(BIN)/venv/bin/pip install -q --disable-pip-version-check -r $<
 	touch $@
+
+# The load of upstreams as a real Prometheus server tells it.
+.PHONY: test-prometheus
+test-prometheus:
+	./tools/need prometheus
+	@$(PART) "prometheus" $(GO) test -race -tags cluster -run RealPrometheus -count=1 -timeout 10m ./internal/report

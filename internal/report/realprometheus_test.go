@@ -1,0 +1,201 @@
+//go:build cluster
+
+package report
+
+import (
+	"math"
+	"math/rand/v2"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"pilotfish/internal/job"
+	"pilotfish/internal/pool"
+	"pilotfish/internal/ruleserver"
+	"pilotfish/internal/ruleserver/executor"
+	"pilotfish/pkg/selection"
+)
+
+// counting is a rule processing server that says at each scrape which one it
+// is: as many joblets are stalled, and twice as many jobs run.
+type counting struct {
+	*httptest.Server
+	address string
+	jobs    chan ruleserver.Record
+
+	mu      sync.Mutex
+	scrapes []time.Time // when each began
+}
+
+func newCounting(t *testing.T) *counting {
+	c := &counting{jobs: make(chan ruleserver.Record, 1)}
+	rules, err := ruleserver.New(ruleserver.Config{
+		Feeds: os.DirFS("../../testdata/feeds"),
+		OnJob: func(r ruleserver.Record) { c.jobs <- r },
+		AdjustLoad: func(l *executor.Load) {
+			n := c.last()
+			l.Stalled[executor.Low], l.Stalled[executor.High] = n, 1000
+			l.Running[executor.Low], l.Running[executor.High] = 2*n, 0
+		},
+	})
+	require.NoError(t, err)
+	t.Cleanup(rules.Close)
+	handler := rules.Handler()
+	c.Server = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Path == "/metrics" {
+			c.mu.Lock()
+			c.scrapes = append(c.scrapes, time.Now())
+			c.mu.Unlock()
+		}
+		handler.ServeHTTP(w, r)
+	}))
+	t.Cleanup(c.Close)
+	c.address = c.Listener.Addr().String()
+	return c
+}
+
+func (c *counting) last() int {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return len(c.scrapes)
+}
+
+func (c *counting) scrape(n int) time.Time {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.scrapes[n-1]
+}
+
+// check says whether a report is of the scrape that it shows.
+func (c *counting) check(t *testing.T, r pool.Report) {
+	t.Helper()
+	n := r.Stalled[selection.Low]
+	require.GreaterOrEqual(t, n, 1.0)
+	assert.Equal(t, byPriority(n, 1000), r.Stalled)
+	assert.Equal(t, byPriority(2*n, 0), r.Running)
+	assert.Equal(t, 4, r.Cores)
+	assert.True(t, r.Cached == nil)
+	// The server sees a scrape a little after Prometheus began it, and
+	// Prometheus may shift its time by 2 ms. That of the query would be later.
+	at := c.scrape(int(n))
+	assert.False(t, r.At.After(at.Add(10*time.Millisecond)), "scrape %v began at %v, the report is of %v", n, at, r.At)
+	assert.False(t, r.At.Before(at.Add(-10*time.Second)), "scrape %v began at %v, the report is of %v", n, at, r.At)
+}
+
+// word is one call of the source's functions.
+type word struct {
+	address string
+	report  pool.Report
+	cached  pool.CacheSet
+	err     string
+}
+
+func TestRealPrometheus(t *testing.T) {
+	a, b := newCounting(t), newCounting(t)
+	url := startPrometheus(t, target{address: a.address}, target{address: b.address})
+	heard := make(chan word)
+	ended := make(chan struct{})
+	tell := func(x word) {
+		select {
+		case heard <- x:
+		case <-ended:
+		}
+	}
+	p, err := NewPrometheus(Config{
+		Interval: 300 * time.Millisecond, CacheInterval: time.Second, Timeout: time.Minute,
+		Prometheus: Server{URL: url},
+	}, rand.New(rand.NewPCG(1, 2)),
+		func(address string, r pool.Report) { tell(word{address: address, report: r}) },
+		func(address string, _ time.Time, cached pool.CacheSet) { tell(word{address: address, cached: cached}) },
+		func(address string, err error) { tell(word{address: address, err: err.Error()}) })
+	require.NoError(t, err)
+	running(t, p)
+	t.Cleanup(func() { close(ended) })
+	p.Follow([]string{a.address, b.address, "127.0.0.1:1"})
+
+	// Each scrape is told once, in order, as of when it was.
+	reports := map[string][]pool.Report{}
+	for len(reports[a.address]) < 5 || len(reports[b.address]) < 5 {
+		switch x := within(t, heard, "reports of both"); {
+		case x.err != "" && strings.Contains(x.err, ": metrics: "):
+			require.Equal(t, "upstream "+x.address+": metrics: Prometheus: it has nothing of this upstream", x.err)
+			require.Empty(t, reports[x.address], "only before its first scrape")
+		case x.err != "":
+			require.Equal(t, "127.0.0.1:1", x.address)
+		case x.cached != nil:
+			assert.Zero(t, x.cached.Len())
+		default:
+			map[string]*counting{a.address: a, b.address: b}[x.address].check(t, x.report)
+			if before := reports[x.address]; len(before) > 0 {
+				last := before[len(before)-1]
+				assert.Greater(t, x.report.Stalled[selection.Low], last.Stalled[selection.Low])
+				assert.True(t, x.report.At.After(last.At))
+				assert.True(t, math.IsNaN(x.report.Wait), "no job yet")
+			}
+			reports[x.address] = append(reports[x.address], x.report)
+		}
+	}
+
+	// A job's times are the means of the report after it, and its project is listed.
+	body, err := os.Open("../../testdata/listing-1.json")
+	require.NoError(t, err)
+	resp, err := a.Client().Post(a.URL+"/v1/jobs", "application/json", body)
+	require.NoError(t, err)
+	require.NoError(t, resp.Body.Close())
+	require.Equal(t, http.StatusOK, resp.StatusCode)
+	facts := within(t, a.jobs, "the job's record").Facts
+	for means, listed := false, false; !means || !listed; {
+		switch x := within(t, heard, "the job's times and project"); {
+		case x.cached != nil:
+			listed = listed || x.address == a.address && x.cached.Contains(job.Key("12345"))
+		case x.err == "" && !math.IsNaN(x.report.Wait):
+			require.Equal(t, a.address, x.address)
+			assert.InDelta(t, facts.Wait.Seconds(), x.report.Wait, 1e-9)
+			assert.InDelta(t, (facts.Wait + facts.Execution).Seconds(), x.report.Response, 1e-9)
+			assert.Equal(t, 1.0, x.report.Completed)
+			means = true
+		}
+	}
+
+	// One that cannot be scraped any more is forgotten at once; the other stays.
+	a.Close()
+	gone := "upstream " + a.address + ": metrics: Prometheus: it has nothing of this upstream"
+	for within(t, heard, "that a is gone").err != gone {
+	}
+	for {
+		x := within(t, heard, "a report of b")
+		if x.address == b.address && x.err == "" && x.cached == nil {
+			b.check(t, x.report)
+			break
+		}
+		require.False(t, x.address == a.address && x.err == "" && x.cached == nil, "a report of one that is gone")
+	}
+}
+
+// A label that bears no address leaves every upstream without a report.
+func TestRealPrometheusByAnotherLabel(t *testing.T) {
+	c := newCounting(t)
+	url := startPrometheus(t, target{address: c.address, labels: "backend: the-one"})
+	ask := func(label, name string) (reports int, errs []string) {
+		p, err := NewPrometheus(Config{Prometheus: Server{URL: url, InstanceLabel: label}, Timeout: time.Minute}, rand.New(rand.NewPCG(1, 2)),
+			func(string, pool.Report) { reports++ },
+			func(string, time.Time, pool.CacheSet) {},
+			func(_ string, err error) { errs = append(errs, err.Error()) })
+		require.NoError(t, err)
+		p.Follow([]string{name})
+		p.poll(t.Context())
+		p.fetcher.client.CloseIdleConnections()
+		return reports, errs
+	}
+	require.Eventually(t, func() bool { n, _ := ask("backend", "the-one"); return n == 1 }, patient, 100*time.Millisecond)
+	reports, errs := ask("backend", c.address)
+	assert.Zero(t, reports)
+	assert.Equal(t, []string{"upstream " + c.address + ": metrics: Prometheus: it has nothing of this upstream"}, errs)
+}

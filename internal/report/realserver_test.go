@@ -1,0 +1,107 @@
+//go:build cluster
+
+package report
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"net"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+// The tests in files with this build tag run a real Prometheus, as Debian's
+// package prometheus has it: make test-prometheus.
+
+// patient bounds a wait for something that comes within seconds.
+const patient = 2 * time.Minute
+
+// target is what Prometheus scrapes; labels is YAML.
+type target struct{ address, labels string }
+
+// startPrometheus runs a server that scrapes the targets every second, and
+// returns its URL.
+func startPrometheus(t testing.TB, targets ...target) string {
+	t.Helper()
+	binary, err := exec.LookPath("prometheus")
+	require.NoError(t, err, "want Prometheus: apt-get install prometheus")
+
+	var config strings.Builder
+	config.WriteString("global: {scrape_interval: 1s}\nscrape_configs:\n- job_name: rules\n  static_configs:\n")
+	for _, to := range targets {
+		fmt.Fprintf(&config, "  - {targets: [%q], labels: {%s}}\n", to.address, to.labels)
+	}
+	dir := t.TempDir()
+	file := filepath.Join(dir, "prometheus.yml")
+	require.NoError(t, os.WriteFile(file, []byte(config.String()), 0o600))
+
+	address := freeAddress(t)
+	var log bytes.Buffer
+	cmd := exec.Command(binary, "--config.file="+file, "--storage.tsdb.path="+filepath.Join(dir, "data"),
+		"--web.listen-address="+address, "--log.level=warn")
+	cmd.Stdout, cmd.Stderr = &log, &log
+	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
+	require.NoError(t, cmd.Start())
+	t.Cleanup(func() {
+		_ = cmd.Process.Kill() // it may have ended by itself
+		_ = cmd.Wait()         // tells that it was killed
+		if t.Failed() {
+			t.Log(log.String())
+		}
+	})
+	client := &http.Client{Transport: &http.Transport{DisableKeepAlives: true}}
+	require.Eventually(t, func() bool {
+		resp, err := client.Get("http://" + address + "/-/ready")
+		if err != nil {
+			return false
+		}
+		defer resp.Body.Close()
+		return resp.StatusCode == http.StatusOK
+	}, patient, 100*time.Millisecond, "Prometheus is ready")
+	return "http://" + address
+}
+
+// freeAddress is one that nobody listens on at the moment.
+func freeAddress(t testing.TB) string {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	defer l.Close()
+	return l.Addr().String()
+}
+
+// running runs a source until the test ends.
+func running(t *testing.T, p *Prometheus) {
+	ctx, cancel := context.WithCancel(context.Background())
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		p.Run(ctx)
+	}()
+	t.Cleanup(func() {
+		cancel()
+		<-done
+	})
+}
+
+// within receives within patient.
+func within[T any](t *testing.T, from <-chan T, what string) T {
+	t.Helper()
+	select {
+	case x := <-from:
+		return x
+	case <-time.After(patient):
+		assert.FailNow(t, "waited in vain", what)
+		panic("unreachable")
+	}
+}
