@@ -334,7 +334,7 @@ func TestHintIsAFresherReport(t *testing.T) {
 	l, err := f.Claim(start.Add(time.Second), Request{Project: 9})
 	require.NoError(t, err)
 	now := start.Add(2 * time.Second)
-	l.Answered(now, true, &Hint{At: now, Running: [2]float64{3, 0}, Known: true, Waited: -1, Fetched: 8 * time.Second})
+	l.Answered(now, true, &Hint{At: now, Running: [2]float64{3, 0}, Known: true, Waited: 0, Fetched: 8 * time.Second})
 	assert.InDelta(t, 3, f.States(now)[0].Jobs, 1e-9)
 	assert.Greater(t, f.fetches.expected(9), 3.0, "the fetch time was learned")
 	_, left := f.members[address].cache(9, now, &f.cfg)

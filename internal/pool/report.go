@@ -121,21 +121,27 @@ func (p *Pool) learn(now time.Time, l *Lease, h *Hint) {
 	}
 }
 
-// fetchTime is how long the fetch took that a job caused. Where the upstream
-// does not tell, it is how much longer the answer took to begin than the
-// project's answers do where it is cached; only from jobs that found a free
-// core, for others also waited.
+// fetchTime is what it cost a job to come where its project's data was not:
+// how much longer its answer took to begin than the project's answers do where
+// the data is cached, less the wait for a core. That is more than the fetch,
+// which an upstream may tell: what was computed from the data is to be computed
+// again as well. Where the upstream does not tell the wait, only jobs that
+// found a free core count.
 func (p *Pool) fetchTime(now time.Time, l *Lease, h *Hint) (took time.Duration, ok bool) {
-	if h != nil && h.Known {
-		return h.Fetched, h.Fetched >= 0 && !h.Cached
-	}
-	if !l.idle {
+	ran, cold := now.Sub(l.claimed), l.cold
+	switch {
+	case h != nil && h.Known && h.Waited >= 0:
+		ran, cold = ran-h.Waited, !h.Cached
+	case !l.idle:
 		return 0, false
 	}
-	ttfb := now.Sub(l.claimed)
-	if l.Cache == selection.Cached {
-		p.answers.observe(l.job.Project, ttfb)
+	if !cold {
+		p.answers.observe(l.job.Project, ran)
+		return 0, false
 	}
-	took = ttfb - seconds(p.answers.expected(l.job.Project))
-	return took, l.cold && took > 0
+	took = ran - seconds(p.answers.expected(l.job.Project))
+	if h != nil {
+		took = max(took, h.Fetched)
+	}
+	return took, took > 0
 }
