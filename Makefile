@@ -66,3 +66,9 @@ $(BIN)/venv/installed: internal/e2e/clients/requirements.txt
 test-prometheus:
 	./tools/need prometheus
 	@$(PART) "prometheus" $(GO) test -race -tags cluster -run RealPrometheus -count=1 -timeout 10m ./internal/report
+
+# 200 jobs a second through one sidecar while upstreams fail, for two minutes;
+# SOAK=10m for longer.
+.PHONY: soak
+soak:
+	@$(PART) "soak" $(GO) test -tags soak -run Soak -count=1 -v -timeout 2h ./internal/e2e

@@ -27,8 +27,9 @@ type sidecar struct {
 	ended chan struct{} // closed when the process has ended
 	code  int           // of its exit, then
 
-	mu  sync.Mutex
-	log []line // all but those of jobs
+	mu    sync.Mutex
+	log   []line       // all but those of jobs
+	onJob func([]byte) // gets those
 }
 
 // line is a line of the sidecar's log.
@@ -56,7 +57,13 @@ func activated(sockets []*os.File, names string, args ...string) *exec.Cmd {
 
 func launch(t *testing.T, cmd *exec.Cmd) *sidecar {
 	t.Helper()
-	s := &sidecar{t: t, cmd: cmd, ended: make(chan struct{})}
+	return launchWith(t, cmd, func([]byte) {})
+}
+
+// launchWith also hands over the lines that the sidecar logs for jobs.
+func launchWith(t *testing.T, cmd *exec.Cmd, onJob func([]byte)) *sidecar {
+	t.Helper()
+	s := &sidecar{t: t, cmd: cmd, onJob: onJob, ended: make(chan struct{})}
 	stderr, err := cmd.StderrPipe()
 	require.NoError(t, err)
 	require.NoError(t, cmd.Start())
@@ -77,11 +84,13 @@ func (s *sidecar) follow(stderr io.Reader) {
 		if json.Unmarshal(scanner.Bytes(), &l) != nil {
 			l["msg"] = scanner.Text()
 		}
-		if l["msg"] != "job" {
-			s.mu.Lock()
-			s.log = append(s.log, l)
-			s.mu.Unlock()
+		if l["msg"] == "job" {
+			s.onJob(scanner.Bytes())
+			continue
 		}
+		s.mu.Lock()
+		s.log = append(s.log, l)
+		s.mu.Unlock()
 	}
 	_ = s.cmd.Wait() // the code tells
 	s.code = s.cmd.ProcessState.ExitCode()

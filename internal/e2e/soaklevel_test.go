@@ -1,0 +1,69 @@
+//go:build soak
+
+package e2e
+
+import (
+	"context"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+)
+
+// level is something that must not grow while the load is the same.
+type level struct {
+	metric string
+	slack  float64 // by which the end may exceed the beginning, in its own unit
+
+	seen []float64
+}
+
+// newLevels are what a leak would raise. The slack covers what the fault of
+// the moment does: jobs that hang hold a few goroutines and two descriptors
+// each, and the collector lets the heap swing.
+func newLevels() []*level {
+	return []*level{
+		{metric: "go_goroutines", slack: 150},
+		{metric: "process_open_fds", slack: 100},
+		{metric: "go_memstats_heap_inuse_bytes", slack: 16 << 20},
+		{metric: "process_resident_memory_bytes", slack: 16 << 20},
+	}
+}
+
+// watch notes the levels every second until ctx ends.
+func watch(ctx context.Context, t *testing.T, s *sidecar, levels []*level) {
+	due := time.NewTicker(time.Second)
+	defer due.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-due.C:
+		}
+		scraped, err := s.scrape()
+		if !assert.NoError(t, err) {
+			return
+		}
+		for _, l := range levels {
+			l.seen = append(l.seen, scraped.sum(l.metric))
+		}
+	}
+}
+
+// flat compares the last quarter with the second: the first warms up.
+func (l *level) flat(t *testing.T) {
+	quarter := len(l.seen) / 4
+	if !assert.GreaterOrEqual(t, quarter, 5, "too short a time to tell") {
+		return
+	}
+	before, after := median(l.seen[quarter:2*quarter]), median(l.seen[3*quarter:])
+	t.Logf("%-30s second quarter %.0f, last %.0f", l.metric, before, after)
+	assert.LessOrEqual(t, after, before+l.slack, "%s grows", l.metric)
+	assert.Positive(t, before, "%s is not there", l.metric)
+}
+
+func median(values []float64) float64 {
+	sorted := slices.Sorted(slices.Values(values))
+	return sorted[len(sorted)/2]
+}
