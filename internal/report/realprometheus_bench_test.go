@@ -1,0 +1,58 @@
+//go:build cluster
+
+package report
+
+import (
+	"context"
+	"math/rand/v2"
+	"net/http"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"pilotfish/internal/pool"
+)
+
+// BenchmarkRealPrometheus tells what one query about manyUpstreams costs: the
+// bytes on the connection both ways, and the server's processor time, less what
+// it spends on its scrapes.
+func BenchmarkRealPrometheus(b *testing.B) {
+	server := busyServer(b)
+	var targets []target
+	for _, address := range addresses(manyUpstreams) {
+		targets = append(targets, target{server.Listener.Addr().String(), "instance: \"" + address + "\""})
+	}
+	transport, n := counter(b)
+	url := startPrometheus(b, targets...)
+	known := map[string]bool{}
+	p, err := NewPrometheus(Config{Transport: transport, Timeout: time.Minute, Prometheus: Server{URL: url}}, rand.New(rand.NewPCG(1, 2)),
+		func(address string, _ pool.Report) { known[address] = true },
+		func(string, time.Time, pool.CacheSet) {}, func(string, error) {})
+	require.NoError(b, err)
+	p.Follow(addresses(manyUpstreams))
+	require.Eventually(b, func() bool { p.poll(context.Background()); return len(known) == manyUpstreams }, patient, time.Second)
+
+	start, used := time.Now(), processor(b, url)
+	time.Sleep(10 * time.Second) // scrapes alone
+	scrapes := (processor(b, url) - used) / time.Since(start).Seconds()
+
+	start, used = time.Now(), processor(b, url)
+	n.Store(0)
+	for b.Loop() {
+		p.poll(context.Background())
+	}
+	queries := processor(b, url) - used - scrapes*time.Since(start).Seconds()
+	b.ReportMetric(queries*1000/float64(b.N), "server-ms/op")
+	b.ReportMetric(float64(n.Load())/float64(b.N), "wire-B/op")
+}
+
+// processor is the processor time, in seconds, that the server says it has used.
+func processor(b *testing.B, url string) float64 {
+	resp, err := http.Get(url + "/metrics")
+	require.NoError(b, err)
+	defer resp.Body.Close()
+	page, err := readPage(resp.Header, resp.Body, 50_000)
+	require.NoError(b, err)
+	return sum(page, "process_cpu_seconds_total")
+}
