@@ -31,7 +31,7 @@ func logJob(log *zap.Logger, r *proxy.Record) {
 		zap.String("session", r.Facts.Session.String()),
 		zap.String("project", r.Facts.Project.String()),
 		zap.Stringer("priority", r.Facts.Priority),
-		zap.String("outcome", string(r.Outcome)),
+		zap.Stringer("outcome", r.Outcome),
 		zap.Int("status", r.Status),
 		zap.Array("attempts", attempts(r.Attempts)),
 		zap.Float64("queue_seconds", r.Queued.Seconds()),

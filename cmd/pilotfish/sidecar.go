@@ -18,6 +18,7 @@ import (
 	"pilotfish/internal/balancer"
 	"pilotfish/internal/breaker"
 	"pilotfish/internal/config"
+	"pilotfish/internal/job"
 	"pilotfish/internal/metrics"
 	"pilotfish/internal/pool"
 	"pilotfish/internal/proxy"
@@ -220,7 +221,13 @@ func (s *sidecar) observe(r *proxy.Record) {
 	if ttfb == 0 {
 		ttfb = -1
 	}
-	s.metrics.JobDone(r.Facts.Priority, outcome(r), ttfb, r.Total)
+	s.metrics.JobDone(r.Facts.Priority, r.Outcome, ttfb, r.Total)
+	if r.Outcome == job.Shed {
+		s.metrics.JobShed(r.Facts.Priority, r.Shedding)
+	}
+	if r.RetryRefused {
+		s.metrics.RetryRefused()
+	}
 	if r.Unkept {
 		s.metrics.ReplayDisabled()
 	}

@@ -15,6 +15,8 @@ import (
 var (
 	// ErrFull: there is no room to wait, or a high job needed it.
 	ErrFull = errors.New("too many jobs wait for an upstream")
+	// ErrDisplaced is the ErrFull of a job that waited until a high one needed its place.
+	ErrDisplaced = fmt.Errorf("%w: a high job took the place", ErrFull)
 	// ErrWaited: no upstream became eligible in the time the job may wait.
 	ErrWaited = errors.New("no upstream became eligible in time")
 )

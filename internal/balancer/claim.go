@@ -61,7 +61,7 @@ func (b *Balancer) Claim(ctx context.Context, r Request) (*Lease, error) {
 	}
 	b.waiters[e] = w
 	for _, s := range shed {
-		b.waiters[s].granted <- grant{err: fmt.Errorf("%w: a high job took the place", admission.ErrFull)}
+		b.waiters[s].granted <- grant{err: admission.ErrDisplaced}
 		delete(b.waiters, s)
 	}
 	served := b.serve(now)

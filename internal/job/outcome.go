@@ -26,8 +26,6 @@ const (
 	Rejected
 	// TooLarge: refused because its body is longer than a body may be.
 	TooLarge
-	// Forwarded: not a job but some other request, passed on whatever became of it.
-	Forwarded
 	// Broken: pilotfish itself failed.
 	Broken
 
@@ -39,7 +37,7 @@ const (
 func (o Outcome) String() string {
 	return [Outcomes]string{
 		"answered", "failed", "truncated", "no_answer", "deadline", "gone",
-		"shed", "no_upstream", "rejected", "too_large", "forwarded", "broken",
+		"shed", "no_upstream", "rejected", "too_large", "broken",
 	}[o]
 }
 
@@ -58,12 +56,14 @@ const (
 	Displaced
 	// Waited: no upstream became eligible in the time that it could wait.
 	Waited
+	// Stopping: pilotfish is shutting down.
+	Stopping
 
 	// Sheddings is how many there are.
-	Sheddings = int(Waited) + 1
+	Sheddings = int(Stopping) + 1
 )
 
 // String returns the reason's word in metrics and logs.
 func (s Shedding) String() string {
-	return [Sheddings]string{"queue_full", "displaced", "waited"}[s]
+	return [Sheddings]string{"queue_full", "displaced", "waited", "shutting_down"}[s]
 }

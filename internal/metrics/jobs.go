@@ -65,9 +65,6 @@ func newJobs(r *registrar) *jobs {
 // and to its end.
 func (j *jobs) JobDone(p selection.Priority, o job.Outcome, ttfb, total time.Duration) {
 	j.ended[p][o].Inc()
-	if o == job.Forwarded {
-		return
-	}
 	switch {
 	case ttfb < 0:
 		j.answers[absent].Inc()

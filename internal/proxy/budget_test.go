@@ -77,28 +77,28 @@ func TestEveryErrorHasItsStatus(t *testing.T) {
 		err     error
 		status  int
 		reason  string
-		outcome Outcome
+		outcome job.Outcome
 	}{
-		{errMalformed, 400, "malformed-job", Rejected},
-		{errFraming, 400, "malformed-body", Rejected},
-		{errTarget, 400, "bad-target", Rejected},
-		{errCrossSite, 403, "cross-site", Rejected},
-		{errForeignHost, 403, "foreign-host", Rejected},
-		{errMethod, 405, "method-refused", Rejected},
-		{errSlow, 408, "slow-body", Rejected},
-		{job.ErrTooLarge, 413, "body-too-large", Rejected},
-		{errGone, 499, "submitter-gone", Gone},
-		{errUpgrade, 501, "upgrade-refused", Rejected},
-		{errNoAnswer, 502, "no-answer", Failed},
-		{pool.ErrAllTried, 502, "no-answer", Failed},
-		{admission.ErrFull, 503, "queue-full", Shed},
-		{admission.ErrWaited, 503, "none-eligible", Shed},
-		{pool.ErrEmpty, 503, "none-eligible", Shed},
-		{pool.ErrNoneEligible, 503, "none-eligible", Shed},
-		{ErrShutdown, 503, "shutting-down", Shed},
-		{errDeadline, 504, "deadline", Failed},
-		{fmt.Errorf("%w: up:1: %w", errNoAnswer, errFirstByte), 504, "deadline", Failed},
-		{assert.AnError, 500, "internal", Failed},
+		{errMalformed, 400, "malformed-job", job.Rejected},
+		{errFraming, 400, "malformed-body", job.Rejected},
+		{errTarget, 400, "bad-target", job.Rejected},
+		{errCrossSite, 403, "cross-site", job.Rejected},
+		{errForeignHost, 403, "foreign-host", job.Rejected},
+		{errMethod, 405, "method-refused", job.Rejected},
+		{errSlow, 408, "slow-body", job.Rejected},
+		{job.ErrTooLarge, 413, "body-too-large", job.TooLarge},
+		{errGone, 499, "submitter-gone", job.Gone},
+		{errUpgrade, 501, "upgrade-refused", job.Rejected},
+		{errNoAnswer, 502, "no-answer", job.NoAnswer},
+		{pool.ErrAllTried, 502, "no-answer", job.NoAnswer},
+		{admission.ErrFull, 503, "queue-full", job.Shed},
+		{admission.ErrWaited, 503, "none-eligible", job.Shed},
+		{pool.ErrEmpty, 503, "none-eligible", job.Shed},
+		{pool.ErrNoneEligible, 503, "none-eligible", job.Shed},
+		{ErrShutdown, 503, "shutting-down", job.Shed},
+		{errDeadline, 504, "deadline", job.Deadline},
+		{fmt.Errorf("%w: up:1: %w", errNoAnswer, errFirstByte), 504, "deadline", job.Deadline},
+		{assert.AnError, 500, "internal", job.Broken},
 	} {
 		p := problemOf(fmt.Errorf("more about it: %w", tc.err))
 		assert.Equal(t, tc.status, p.Status, tc.err)

@@ -9,6 +9,7 @@ import (
 	"sync"
 	"time"
 
+	"pilotfish/internal/job"
 	"pilotfish/internal/pool"
 )
 
@@ -168,15 +169,15 @@ func (x *exchange) finished(a *answer, err error) {
 	outcome := pool.Answered
 	switch {
 	case errors.Is(err, errCut), errors.Is(err, errIdle):
-		outcome, r.Outcome = pool.Truncated, Failed
+		outcome, r.Outcome = pool.Truncated, job.Truncated
 	case err != nil:
-		outcome, r.Outcome = pool.Gone, Gone
+		outcome, r.Outcome = pool.Gone, job.Gone
 	case a.refused():
-		outcome, r.Outcome = pool.NotStarted, Shed
+		outcome, r.Outcome = pool.NotStarted, job.Failed
 	case a.StatusCode >= http.StatusInternalServerError:
-		outcome, r.Outcome = pool.Failed, Failed
+		outcome, r.Outcome = pool.Failed, job.Failed
 	default:
-		r.Outcome = Answered
+		r.Outcome = job.Answered
 	}
 	if err == nil {
 		r.Answer = Complete

@@ -38,7 +38,7 @@ func newExchange(p *Proxy, w http.ResponseWriter, r *http.Request) *exchange {
 	return &exchange{
 		p: p, w: w, r: r,
 		rc:      http.NewResponseController(w),
-		record:  &Record{Arrived: time.Now(), Outcome: Failed, Answer: Absent},
+		record:  &Record{Arrived: time.Now(), Outcome: job.Broken, Answer: Absent},
 		connect: p.cfg.ConnectTimeout,
 	}
 }

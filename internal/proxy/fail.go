@@ -18,7 +18,8 @@ func (x *exchange) fail(err error) {
 	}
 	p := problemOf(err)
 	p.retryAfter = x.p.cfg.RetryAfter
-	x.record.Status, x.record.Reason, x.record.Outcome = p.Status, p.reason, p.outcome
+	x.record.Status, x.record.Reason = p.Status, p.reason
+	x.record.Outcome, x.record.Shedding = p.outcome, p.shedding
 	if p.Status == statusGone {
 		panic(http.ErrAbortHandler) // or the server would answer 200 on its own
 	}

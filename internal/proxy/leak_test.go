@@ -16,6 +16,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"pilotfish/internal/job"
 	"pilotfish/internal/pool"
 	"pilotfish/internal/proxy"
 )
@@ -94,7 +95,7 @@ func TestAPanicEndsTheLease(t *testing.T) {
 	s.job("{}")
 	assert.Zero(t, s.status())
 	r := c.seen(1)[0]
-	assert.Equal(t, proxy.Failed, r.Outcome)
+	assert.Equal(t, job.Broken, r.Outcome)
 	inFlight, _ := c.balancer.Counts()
 	assert.Zero(t, inFlight)
 }

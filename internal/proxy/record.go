@@ -8,23 +8,6 @@ import (
 	"pilotfish/pkg/selection"
 )
 
-// Outcome is how a job ended, a closed set.
-type Outcome string
-
-// The outcomes of a job.
-const (
-	// Answered: an upstream's answer below 500 was passed on to its end.
-	Answered Outcome = "answered"
-	// Failed: an upstream's answer of 500 or more, one cut short, or none at all.
-	Failed Outcome = "failed"
-	// Shed: refused for load, by the sidecar or by the last upstream tried.
-	Shed Outcome = "shed"
-	// Rejected: refused as invalid by the sidecar.
-	Rejected Outcome = "rejected"
-	// Gone: the submitter went away first, or the job's time for streaming ended.
-	Gone Outcome = "gone"
-)
-
 // Answer is how much of an upstream's answer the submitter got.
 type Answer string
 
@@ -45,8 +28,10 @@ type Record struct {
 	Body int64
 	// Unkept is set when the body exceeded the budget of kept bytes, so that
 	// it could be sent only once.
-	Unkept   bool
-	Attempts []Attempt
+	Unkept bool
+	// RetryRefused is set when the retry budget was used up.
+	RetryRefused bool
+	Attempts     []Attempt
 
 	// Queued is the time spent in claims: in the queue, mostly.
 	Queued time.Duration
@@ -61,8 +46,10 @@ type Record struct {
 	Err error
 	// Bytes is how much of the answer's body was passed on.
 	Bytes   int64
-	Outcome Outcome
-	Answer  Answer
+	Outcome job.Outcome
+	// Shedding is why, where the outcome is job.Shed.
+	Shedding job.Shedding
+	Answer   Answer
 	// Unframed is set for a complete answer that ended by closing the connection:
 	// nothing tells whether the upstream had more to say.
 	Unframed bool

@@ -28,8 +28,11 @@ func (x *exchange) mayRetry(f *failure) bool {
 		f.rule == never,
 		f.rule == once && x.spent,
 		!x.deadline.IsZero() && !time.Now().Before(x.deadline),
-		!x.body.Replayable(),
-		!x.p.retries.take(time.Now()):
+		!x.body.Replayable():
+		return false
+	}
+	if !x.p.retries.take(time.Now()) {
+		x.record.RetryRefused = true
 		return false
 	}
 	x.spent = x.spent || f.rule == once

@@ -12,6 +12,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"pilotfish/internal/job"
 	"pilotfish/internal/pool"
 	"pilotfish/internal/proxy"
 )
@@ -53,27 +54,27 @@ func TestRetryRules(t *testing.T) {
 		status    int
 		body      string // "-" is a problem of pilotfish's own
 		ended     []pool.Outcome
-		outcome   proxy.Outcome
+		outcome   job.Outcome
 	}{
-		{"refuses ok", 200, "ok", []pool.Outcome{pool.Refused, pool.Answered}, proxy.Answered},
-		{"refuses refuses ok", 200, "ok", []pool.Outcome{pool.Refused, pool.Refused, pool.Answered}, proxy.Answered},
-		{"refuses refuses resets ok", 502, "-", []pool.Outcome{pool.Refused, pool.Refused, pool.NoAnswer}, proxy.Failed},
-		{"refuses", 502, "-", []pool.Outcome{pool.Refused}, proxy.Failed},
-		{"dies ok", 200, "ok", []pool.Outcome{pool.NoAnswer, pool.Answered}, proxy.Answered},
-		{"dies dies ok", 502, "-", []pool.Outcome{pool.NoAnswer, pool.NoAnswer}, proxy.Failed},
-		{"resets refuses ok", 200, "ok", []pool.Outcome{pool.NoAnswer, pool.Refused, pool.Answered}, proxy.Answered},
-		{"busy ok", 200, "ok", []pool.Outcome{pool.NotStarted, pool.Answered}, proxy.Answered},
-		{"not started ok", 200, "ok", []pool.Outcome{pool.NotStarted, pool.Answered}, proxy.Answered},
-		{"busy", 503, "busy", []pool.Outcome{pool.NotStarted}, proxy.Shed},
-		{"busy busy2", 503, "BUSY", []pool.Outcome{pool.NotStarted, pool.NotStarted}, proxy.Shed},
-		{"busy refuses", 503, "busy", []pool.Outcome{pool.NotStarted, pool.Refused}, proxy.Shed},
-		{"busy dies dies ok", 503, "busy", []pool.Outcome{pool.NotStarted, pool.NoAnswer, pool.NoAnswer}, proxy.Shed},
-		{"busy, cut short ok", 200, "ok", []pool.Outcome{pool.NotStarted, pool.Answered}, proxy.Answered},
-		{"busy, cut short", 502, "-", []pool.Outcome{pool.NotStarted}, proxy.Failed},
-		{"verbose ok", 503, fmt.Sprintf("%070000d", 1), []pool.Outcome{pool.NotStarted}, proxy.Shed},
-		{"unavailable ok", 503, "3", []pool.Outcome{pool.Failed}, proxy.Failed},
-		{"error ok", 500, "0", []pool.Outcome{pool.Failed}, proxy.Failed},
-		{"too many ok", 429, "9", []pool.Outcome{pool.Answered}, proxy.Answered},
+		{"refuses ok", 200, "ok", []pool.Outcome{pool.Refused, pool.Answered}, job.Answered},
+		{"refuses refuses ok", 200, "ok", []pool.Outcome{pool.Refused, pool.Refused, pool.Answered}, job.Answered},
+		{"refuses refuses resets ok", 502, "-", []pool.Outcome{pool.Refused, pool.Refused, pool.NoAnswer}, job.NoAnswer},
+		{"refuses", 502, "-", []pool.Outcome{pool.Refused}, job.NoAnswer},
+		{"dies ok", 200, "ok", []pool.Outcome{pool.NoAnswer, pool.Answered}, job.Answered},
+		{"dies dies ok", 502, "-", []pool.Outcome{pool.NoAnswer, pool.NoAnswer}, job.NoAnswer},
+		{"resets refuses ok", 200, "ok", []pool.Outcome{pool.NoAnswer, pool.Refused, pool.Answered}, job.Answered},
+		{"busy ok", 200, "ok", []pool.Outcome{pool.NotStarted, pool.Answered}, job.Answered},
+		{"not started ok", 200, "ok", []pool.Outcome{pool.NotStarted, pool.Answered}, job.Answered},
+		{"busy", 503, "busy", []pool.Outcome{pool.NotStarted}, job.Failed},
+		{"busy busy2", 503, "BUSY", []pool.Outcome{pool.NotStarted, pool.NotStarted}, job.Failed},
+		{"busy refuses", 503, "busy", []pool.Outcome{pool.NotStarted, pool.Refused}, job.Failed},
+		{"busy dies dies ok", 503, "busy", []pool.Outcome{pool.NotStarted, pool.NoAnswer, pool.NoAnswer}, job.Failed},
+		{"busy, cut short ok", 200, "ok", []pool.Outcome{pool.NotStarted, pool.Answered}, job.Answered},
+		{"busy, cut short", 502, "-", []pool.Outcome{pool.NotStarted}, job.NoAnswer},
+		{"verbose ok", 503, fmt.Sprintf("%070000d", 1), []pool.Outcome{pool.NotStarted}, job.Failed},
+		{"unavailable ok", 503, "3", []pool.Outcome{pool.Failed}, job.Failed},
+		{"error ok", 500, "0", []pool.Outcome{pool.Failed}, job.Failed},
+		{"too many ok", 429, "9", []pool.Outcome{pool.Answered}, job.Answered},
 	} {
 		t.Run(tc.upstreams, func(t *testing.T) {
 			var ups []string

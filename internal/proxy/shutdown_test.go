@@ -14,6 +14,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"pilotfish/internal/job"
 	"pilotfish/internal/proxy"
 )
 
@@ -55,7 +56,7 @@ func TestShutdownLetsJobsFinish(t *testing.T) {
 	all.Wait()
 	require.NoError(t, <-stopped)
 	for _, r := range c.seen(streams) {
-		assert.Equal(t, proxy.Answered, r.Outcome)
+		assert.Equal(t, job.Answered, r.Outcome)
 	}
 }
 

@@ -14,6 +14,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"pilotfish/internal/breaker"
+	"pilotfish/internal/job"
 	"pilotfish/internal/pool"
 	"pilotfish/internal/proxy"
 )
@@ -83,7 +84,7 @@ func TestASubmitterThatLeaves(t *testing.T) {
 				})
 				<-told
 				r := c.seen(1)[0]
-				assert.Equal(t, proxy.Gone, r.Outcome)
+				assert.Equal(t, job.Gone, r.Outcome)
 				require.Len(t, r.Attempts, 1)
 				assert.Equal(t, pool.Gone, r.Attempts[0].Outcome)
 				if head == "" {
@@ -121,7 +122,7 @@ func TestASubmitterThatLeavesWhileWaiting(t *testing.T) {
 			}
 			require.ErrorIs(t, err, context.Canceled)
 			record := c.seen(1)[0]
-			assert.Equal(t, proxy.Gone, record.Outcome)
+			assert.Equal(t, job.Gone, record.Outcome)
 			assert.Equal(t, 499, record.Status)
 			assert.Empty(t, record.Attempts)
 			_, waiting := c.balancer.Counts()
@@ -145,7 +146,7 @@ func TestAnUploadThatIsAbandonedReachesNoUpstream(t *testing.T) {
 			s.say("%s%s", post, sent)
 			_ = s.Close()
 			r := c.seen(i + 1)[i]
-			assert.Equal(t, proxy.Gone, r.Outcome)
+			assert.Equal(t, job.Gone, r.Outcome)
 			assert.Equal(t, 499, r.Status)
 		}
 		assert.Empty(t, w.take())
@@ -229,5 +230,5 @@ func TestMemoryDoesNotGrowWithAStalledSubmitter(t *testing.T) {
 	}, patience, 200*time.Millisecond)
 	assert.Less(t, last, 64<<20, "what the sockets hold, and no more")
 	_ = s.Close()
-	assert.Equal(t, proxy.Gone, c.seen(1)[0].Outcome)
+	assert.Equal(t, job.Gone, c.seen(1)[0].Outcome)
 }

@@ -12,6 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"pilotfish/internal/admission"
+	"pilotfish/internal/job"
 	"pilotfish/internal/pool"
 	"pilotfish/internal/proxy"
 )
@@ -121,7 +122,7 @@ func TestFirstByteAndDeadline(t *testing.T) {
 				assert.Equal(t, tc.ended, ended)
 				if tc.status == 504 {
 					assert.Equal(t, "deadline", h.Get("Pilotfish-Reason"))
-					assert.Equal(t, proxy.Failed, r.Outcome)
+					assert.Equal(t, job.Deadline, r.Outcome)
 					assert.Equal(t, proxy.Absent, r.Answer)
 				}
 			})
@@ -171,7 +172,7 @@ func TestAJobWaitsForAnUpstream(t *testing.T) {
 				assert.Equal(t, tc.took, r.Queued)
 				if status == 503 {
 					assert.Equal(t, "1", h.Get("Retry-After"))
-					assert.Equal(t, proxy.Shed, r.Outcome)
+					assert.Equal(t, job.Shed, r.Outcome)
 				}
 			})
 		})
@@ -270,11 +271,11 @@ func TestSlowSubmitters(t *testing.T) {
 				}
 				if !tc.whole {
 					assert.Less(t, n, 1000000)
-					assert.Equal(t, proxy.Gone, c.seen(1)[0].Outcome)
+					assert.Equal(t, job.Gone, c.seen(1)[0].Outcome)
 					return
 				}
 				assert.GreaterOrEqual(t, n, 1000000)
-				assert.Equal(t, proxy.Answered, c.seen(1)[0].Outcome)
+				assert.Equal(t, job.Answered, c.seen(1)[0].Outcome)
 			})
 		})
 	}

@@ -13,23 +13,24 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"pilotfish/internal/job"
 	"pilotfish/internal/pool"
 	"pilotfish/internal/proxy"
 )
 
 func TestAJobIsAnswered(t *testing.T) {
 	c := startSidecar(t, setup{upstreams: []string{refusing(t), serving(t, echo)}})
-	job := `{"project_id": 12345, "priority": "high", "session_id": "s", "rules": []}`
-	res, text := c.post(job)
+	body := `{"project_id": 12345, "priority": "high", "session_id": "s", "rules": []}`
+	res, text := c.post(body)
 	assert.Equal(t, 200, res.StatusCode)
-	assert.Equal(t, job, text)
+	assert.Equal(t, body, text)
 
 	r := c.seen(1)[0]
 	assert.Equal(t, "12345", r.Facts.Project.String())
-	assert.Equal(t, proxy.Answered, r.Outcome)
+	assert.Equal(t, job.Answered, r.Outcome)
 	assert.Equal(t, proxy.Complete, r.Answer)
 	assert.False(t, r.Unframed)
-	assert.EqualValues(t, len(job), r.Bytes)
+	assert.EqualValues(t, len(body), r.Bytes)
 	require.Len(t, r.Attempts, 2)
 	assert.Equal(t, pool.Refused, r.Attempts[0].Outcome)
 	assert.Equal(t, pool.Answered, r.Attempts[1].Outcome)
