@@ -35,56 +35,114 @@ func (e *event) before(o *event) bool {
 	return e.seq < o.seq
 }
 
-// events is a binary heap ordered by (time, rank, sequence), so that equal
-// inputs give equal runs.
+const (
+	// slot is the time that one slot of the calendar covers, slots how many
+	// there are: enough for the polls of a minute.
+	slot  = 100 * time.Millisecond
+	slots = 1024
+)
+
+// events is a priority queue ordered by (time, rank, sequence), so that equal
+// inputs give equal runs. A heap holds only what is due soon; the rest lies
+// unsorted in a calendar, by time, so that the heap stays in the processor's
+// cache however many polls are planned (Brown's calendar queue, in a coarse form).
 type events struct {
-	heap []event
-	seq  uint64
+	near     heap // due before slot number edge
+	edge     int64
+	calendar [slots][]event // those of slots edge to edge+slots-1
+	planned  int            // how many the calendar holds
+	far      heap           // due later
+	seq      uint64
 }
+
+func slotOf(at time.Duration) int64 { return int64(at / slot) }
 
 func (es *events) add(at time.Duration, r rank, what happening) {
 	es.seq++
-	h := append(es.heap, event{at: at, seq: es.seq, rank: r, what: what})
-	i := len(h) - 1
-	for i > 0 {
-		parent := (i - 1) / 2
-		if !h[i].before(&h[parent]) {
-			break
-		}
-		h[i], h[parent] = h[parent], h[i]
-		i = parent
+	es.place(event{at: at, seq: es.seq, rank: r, what: what})
+}
+
+func (es *events) place(e event) {
+	switch n := slotOf(e.at); {
+	case n < es.edge:
+		es.near.push(e)
+	case n < es.edge+slots:
+		es.calendar[n%slots] = append(es.calendar[n%slots], e)
+		es.planned++
+	default:
+		es.far.push(e)
 	}
-	es.heap = h
 }
 
 // next is when the earliest event is due; ok is false when there is none.
 func (es *events) next() (at time.Duration, ok bool) {
-	if len(es.heap) == 0 {
-		return 0, false
+	for len(es.near) == 0 {
+		if es.planned == 0 {
+			if len(es.far) == 0 {
+				return 0, false
+			}
+			es.edge = slotOf(es.far[0].at)
+		}
+		for len(es.far) > 0 && slotOf(es.far[0].at) < es.edge+slots {
+			es.place(es.far.pop())
+		}
+		es.turn()
 	}
-	return es.heap[0].at, true
+	return es.near[0].at, true
 }
 
-func (es *events) pop() event {
-	h := es.heap
-	top := h[0]
-	last := len(h) - 1
-	h[0] = h[last]
-	h[last] = event{}
-	h = h[:last]
+// turn moves the events of the first slot from the calendar to the heap.
+func (es *events) turn() {
+	now := es.calendar[es.edge%slots]
+	es.edge++
+	es.planned -= len(now)
+	for _, e := range now {
+		es.near.push(e)
+	}
+	clear(now)
+	es.calendar[(es.edge-1)%slots] = now[:0]
+}
+
+// pop removes the event that next told of.
+func (es *events) pop() event { return es.near.pop() }
+
+// heap is a binary heap, the earliest event first.
+type heap []event
+
+func (h *heap) push(e event) {
+	s := append(*h, e)
+	i := len(s) - 1
+	for i > 0 {
+		parent := (i - 1) / 2
+		if !s[i].before(&s[parent]) {
+			break
+		}
+		s[i], s[parent] = s[parent], s[i]
+		i = parent
+	}
+	*h = s
+}
+
+func (h *heap) pop() event {
+	s := *h
+	top := s[0]
+	last := len(s) - 1
+	s[0] = s[last]
+	s[last] = event{}
+	s = s[:last]
 	for i := 0; ; {
 		least := i
-		for c := 2*i + 1; c <= 2*i+2 && c < len(h); c++ {
-			if h[c].before(&h[least]) {
+		for c := 2*i + 1; c <= 2*i+2 && c < len(s); c++ {
+			if s[c].before(&s[least]) {
 				least = c
 			}
 		}
 		if least == i {
 			break
 		}
-		h[i], h[least] = h[least], h[i]
+		s[i], s[least] = s[least], s[i]
 		i = least
 	}
-	es.heap = h
+	*h = s
 	return top
 }

@@ -66,7 +66,7 @@ func newSidecar(w *world, number int) (*sidecar, error) {
 		p := &s.polls[i]
 		p.side, p.server = s, up
 		p.listing.cache = &up.cache
-		phase := time.Duration(s.rng.Int64N(int64(w.cfg.Sidecar.Interval)))
+		phase := time.Duration(w.polls.Int64N(int64(w.cfg.Sidecar.Interval)))
 		w.events.add(phase, rankReport, p)
 	}
 	return s, err
@@ -78,7 +78,7 @@ func (p *poll) happen(w *world) {
 	if w.over() {
 		return
 	}
-	jitter := time.Duration((p.side.rng.Float64()*0.4 - 0.2) * float64(interval))
+	jitter := time.Duration((w.polls.Float64()*0.4 - 0.2) * float64(interval))
 	w.events.add(w.now+interval+jitter, rankReport, p)
 	if !p.server.up || w.frozen() {
 		return

@@ -25,6 +25,7 @@ type world struct {
 	byName   map[string]int
 	sidecars []*sidecar
 	rng      *rand.Rand // the fleet's stream
+	polls    *rand.Rand // that of when sidecars poll
 
 	unfinished map[int64]*after // by line: jobs that others may wait for
 	exhausted  bool
@@ -45,6 +46,7 @@ func Run(ctx context.Context, cfg Config) (Totals, error) {
 		cfg:        cfg,
 		byName:     make(map[string]int),
 		rng:        rand.New(rand.NewPCG(cfg.Seed, 1)),
+		polls:      rand.New(rand.NewPCG(cfg.Seed, 2)),
 		unfinished: make(map[int64]*after),
 	}
 	for i := range cfg.Fleet.Servers {
