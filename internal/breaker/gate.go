@@ -62,7 +62,7 @@ func newGate(address string, config Config, rng *rand.Rand, changed func(string,
 		ReadyToTrip: func(counts gobreaker.Counts) bool {
 			return counts.ConsecutiveFailures >= uint32(config.Failures)
 		},
-		IsExcluded: func(err error) bool { return err == errUnknown },
+		IsExcluded: func(err error) bool { return errors.Is(err, errUnknown) },
 		// gobreaker calls this with its lock held, so it only takes the note.
 		OnStateChange: func(_ string, _, to gobreaker.State) { g.state = State(to) },
 	})

@@ -152,7 +152,7 @@ func TestUpstreamsThatComeAndGoLeaveNothing(t *testing.T) {
 			time.Sleep(time.Second)
 		}
 		assert.LessOrEqual(t, len(set.gates), 31) // the failing half of the last minute
-		assert.Equal(t, len(set.gates), len(set.left))
+		assert.Len(t, set.left, len(set.gates))
 		time.Sleep(time.Minute)
 		set.Forget(time.Now(), "another")
 		assert.Empty(t, set.gates)

@@ -69,10 +69,10 @@ func (a *attempt) Read(p []byte) (int, error) {
 	switch {
 	case a.sent > a.body.limit:
 		n, err = 0, fmt.Errorf("%w: more than %d bytes", ErrTooLarge, a.body.limit)
-	case err == io.EOF && a.sent < a.body.length:
+	case errors.Is(err, io.EOF) && a.sent < a.body.length:
 		err = shortBody(a.sent, a.body.length)
 	}
-	if err != nil && err != io.EOF {
+	if err != nil && !errors.Is(err, io.EOF) {
 		a.body.fail(err)
 	}
 	return n, err

@@ -1,7 +1,6 @@
 package job
 
 import (
-	"errors"
 	"strings"
 	"testing"
 	"time"
@@ -62,7 +61,7 @@ func TestRefusedPointers(t *testing.T) {
 		_, err := NewReader(c.fields)
 		require.EqualError(t, err, c.want)
 		var pointer *PointerError
-		require.True(t, errors.As(err, &pointer))
+		require.ErrorAs(t, err, &pointer)
 		assert.Equal(t, c.field, pointer.Field)
 	}
 }

@@ -43,7 +43,7 @@ func FuzzNewReader(f *testing.F) {
 		r, err := NewReader(Fields{Project: project, Queue: queue})
 		if err != nil {
 			var pointer *PointerError
-			require.True(t, errors.As(err, &pointer))
+			require.ErrorAs(t, err, &pointer)
 			return
 		}
 		_, err = r.Read([]byte(`{}`))

@@ -1,7 +1,6 @@
 package job
 
 import (
-	"errors"
 	"fmt"
 	"os"
 	"strconv"
@@ -94,9 +93,9 @@ func TestTable(t *testing.T) {
 			case "y_":
 				assert.NoError(t, err)
 			case "n_":
-				assert.True(t, errors.As(err, &syntax), "%T", err)
+				assert.ErrorAs(t, err, &syntax)
 			case "f_":
-				assert.True(t, errors.As(err, &field), "%T", err)
+				assert.ErrorAs(t, err, &field)
 			default:
 				t.Errorf("jobs.txt:%d: a name starts with y_, n_ or f_", row.line)
 			}

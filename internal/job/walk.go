@@ -55,7 +55,7 @@ func (w *walk) job(root *node) error {
 	if w.dec.PeekKind() != jsontext.KindInvalid {
 		return &SyntaxError{Position: positionAt(w.body, w.next()), Reason: "more follows after the job's object"}
 	}
-	if _, err := w.dec.ReadToken(); err != io.EOF {
+	if _, err := w.dec.ReadToken(); !errors.Is(err, io.EOF) {
 		return err
 	}
 	return nil

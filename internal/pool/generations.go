@@ -26,5 +26,3 @@ func (g *generations[V]) put(key uint64, v V) {
 	}
 	g.young[key] = v
 }
-
-func (g *generations[V]) len() int { return len(g.young) + len(g.old) }

@@ -51,10 +51,10 @@ func (l *listing) whole() error {
 // ended says what is wrong when something follows after the one value read.
 func ended(dec *jsontext.Decoder) error {
 	_, err := dec.ReadToken()
-	switch err {
-	case nil:
+	switch {
+	case err == nil:
 		return errors.New("more follows after its end")
-	case io.EOF:
+	case errors.Is(err, io.EOF):
 		return nil
 	}
 	return err
