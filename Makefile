@@ -72,3 +72,18 @@ test-prometheus:
 .PHONY: soak
 soak:
 	@$(PART) "soak" $(GO) test -tags soak -run Soak -count=1 -v -timeout 2h ./internal/e2e
+
+# Real Consul agents, and servers that are killed, drained and paused while
+# they come and go; Toxiproxy before servers. It prints the ledger of all jobs.
+.PHONY: test-cluster
+test-cluster: $(BIN)/consul $(BIN)/toxiproxy-server
+	@$(PART) "cluster, race" $(GO) test -race -tags cluster -run 'Cluster|RealConsul' -count=1 -v -timeout 15m ./internal/e2e ./internal/discovery
+
+# Built once; four minutes of two cores.
+$(BIN)/consul: tools/consul/go.sum
+	cd tools/consul && $(GO) build -o $@ github.com/hashicorp/consul
+	touch $@
+
+$(BIN)/toxiproxy-server: tools/toxiproxy/go.sum
+	cd tools/toxiproxy && $(GO) build -o $@ github.com/Shopify/toxiproxy/v2/cmd/server
+	touch $@

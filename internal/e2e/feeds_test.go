@@ -13,42 +13,55 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// feeds is a directory of product data, and what the right answer to a job
-// without rules is for each project: the data as it is.
-type feeds struct {
-	dir   string
-	right map[int][sha256.Size]byte
-}
-
 const (
 	// smallProjects are numbered from 1; their answers fit into one segment.
-	smallProjects = 40
-	// bigProject is more than sockets hold, so that its answer goes on for as long as nobody reads it.
+	smallProjects, smallItems = 400, 20
+	// bigProject and the next ones have more data than sockets hold, so that
+	// an answer goes on for as long as nobody reads it.
 	bigProject = 1000
-	bigBytes   = 32 << 20
-	bigCopies  = 3 // from bigProject on
+	bigItems   = 32 << 10
 )
 
-func newFeeds(t *testing.T) feeds {
+// newFeeds makes a directory of product data, for all small projects and some big ones.
+func newFeeds(t *testing.T, big int) string {
 	t.Helper()
-	f := feeds{dir: t.TempDir(), right: map[int][sha256.Size]byte{}}
+	dir := t.TempDir()
+	write := func(project int) {
+		file := filepath.Join(dir, fmt.Sprintf("%d.csv", project))
+		require.NoError(t, os.WriteFile(file, []byte(feed(project, "")), 0o600))
+	}
 	for p := 1; p <= smallProjects; p++ {
-		f.add(t, p, 40, "shoe")
+		write(p)
 	}
-	for p := bigProject; p < bigProject+bigCopies; p++ {
-		f.add(t, p, bigBytes>>10, strings.Repeat("x", 1<<10))
+	for p := bigProject; p < bigProject+big; p++ {
+		write(p)
 	}
-	return f
+	return dir
 }
 
-// add writes a feed that is unlike any other project's.
-func (f feeds) add(t *testing.T, project, items int, title string) {
-	t.Helper()
-	var text strings.Builder
-	text.WriteString("id,project,title\n")
-	for i := range items {
-		fmt.Fprintf(&text, "%d,%d,%s\n", i, project, title)
+// feed is a project's data. Jobs give every item a title.
+func feed(project int, title string) string {
+	items, filling := smallItems, ""
+	if project >= bigProject {
+		items, filling = bigItems, strings.Repeat("x", 1<<10)
 	}
-	f.right[project] = sha256.Sum256([]byte(text.String()))
-	require.NoError(t, os.WriteFile(filepath.Join(f.dir, fmt.Sprintf("%d.csv", project)), []byte(text.String()), 0o600))
+	var text strings.Builder
+	text.WriteString("id,project,title,filling\n")
+	for i := range items {
+		fmt.Fprintf(&text, "%d,%d,%s,%s\n", i, project, title, filling)
+	}
+	return text.String()
+}
+
+// job is one job's text. What it asks for is like no other's answer, as the
+// session is its own: no server has it ready, and no mistake goes unseen.
+func job(session string, project int, priority, more string) string {
+	return fmt.Sprintf(`{"session_id": %q, "project_id": %d, "priority": %q%s, "operators": [
+		{"name": "Entitle", "actions": [{"field": "title", "action": "set", "value": %q}]}]}`,
+		session, project, priority, more, session)
+}
+
+// rightAnswer is the hash of the only right answer to a job.
+func rightAnswer(session string, project int) [sha256.Size]byte {
+	return sha256.Sum256([]byte(feed(project, session)))
 }

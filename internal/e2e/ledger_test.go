@@ -62,6 +62,18 @@ func (l *ledger) enter(session string, a answer) {
 	l.answers[session] = a
 }
 
+// served says whether an upstream has answered a job that was sent after an instant.
+func (l *ledger) served(upstream string, after time.Time) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for _, a := range l.answers {
+		if a.upstream == upstream && a.sent.After(after) {
+			return true
+		}
+	}
+	return false
+}
+
 func (l *ledger) readSidecar(lines []passedJob) {
 	for _, j := range lines {
 		l.passed[j.Session] = append(l.passed[j.Session], j)

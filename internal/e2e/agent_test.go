@@ -1,0 +1,72 @@
+//go:build cluster
+
+package e2e
+
+import (
+	"encoding/json"
+	"io"
+	"net/http"
+	"path/filepath"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+// agent is a Consul agent in dev mode: it is a whole Consul, and forgets all
+// when it ends.
+type agent struct {
+	binary, log string
+	http        string // its address
+	args        []string
+
+	process *daemon
+}
+
+func newAgent(t *testing.T) *agent {
+	t.Helper()
+	free := freeAddresses(t, 4)
+	return &agent{
+		binary: tool(t, "consul", "PILOTFISH_CONSUL", "make bin/consul"),
+		log:    filepath.Join(t.TempDir(), "consul.log"),
+		http:   free[0],
+		args: []string{
+			"agent", "-dev", "-bind=127.0.0.1", "-client=127.0.0.1", "-node=test", "-log-level=warn",
+			"-http-port", portOf(t, free[0]), "-server-port", portOf(t, free[1]),
+			"-serf-lan-port", portOf(t, free[2]), "-serf-wan-port", portOf(t, free[3]),
+			"-dns-port=-1", "-grpc-port=-1", "-grpc-tls-port=-1",
+			"-hcl", "disable_update_check = true",
+		},
+	}
+}
+
+// start runs the agent and waits until it leads itself.
+func (a *agent) start(t *testing.T) {
+	t.Helper()
+	a.process = spawn(t, a.log, a.binary, a.args...)
+	require.Eventually(t, func() bool {
+		var leader string
+		return a.get("/v1/status/leader", &leader) == nil && leader != ""
+	}, 2*patience, 10*tick, "the agent does not lead itself")
+}
+
+// passing is how many servers are healthy for it; -1 when it does not say.
+func (a *agent) passing() int {
+	var entries []json.RawMessage
+	if a.get("/v1/health/service/rules?passing", &entries) != nil {
+		return -1
+	}
+	return len(entries)
+}
+
+func (a *agent) get(path string, into any) error {
+	response, err := http.Get("http://" + a.http + path)
+	if err != nil {
+		return err
+	}
+	defer response.Body.Close()
+	text, err := io.ReadAll(response.Body)
+	if err != nil {
+		return err
+	}
+	return json.Unmarshal(text, into)
+}

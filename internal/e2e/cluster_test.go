@@ -1,0 +1,94 @@
+//go:build cluster
+
+package e2e
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+// cluster is servers and one sidecar, each a process of its own.
+type cluster struct {
+	t     *testing.T
+	dir   string   // of the logs
+	feeds string   // their directory
+	flags []string // of every server
+
+	binary  string // of the servers
+	servers map[string]*daemon
+	beside  *daemon // the sidecar's process
+	sidecar *sidecar
+}
+
+func newCluster(t *testing.T, feeds string, flags ...string) *cluster {
+	t.Helper()
+	binary, err := ruleserver()
+	require.NoError(t, err)
+	return &cluster{t: t, dir: t.TempDir(), feeds: feeds, flags: flags, binary: binary, servers: map[string]*daemon{}}
+}
+
+// serve starts a server at an address, as often as is asked for.
+func (c *cluster) serve(address string) {
+	c.t.Helper()
+	c.servers[address] = spawn(c.t, c.serverLog(address), c.binary,
+		append([]string{"--listen=" + address, "--feeds=" + c.feeds}, c.flags...)...)
+}
+
+func (c *cluster) serverLog(address string) string {
+	return filepath.Join(c.dir, strings.ReplaceAll(address, ":", "-")+".log")
+}
+
+// sideline starts the sidecar and waits until it knows upstreams.
+func (c *cluster) sideline(config string) {
+	c.t.Helper()
+	free := freeAddresses(c.t, 2)
+	file := filepath.Join(c.t.TempDir(), "pilotfish.yaml")
+	require.NoError(c.t, os.WriteFile(file, []byte(fmt.Sprintf(
+		"listen: %s\nadmin: %s\nreports: {interval: 1s, timeout: 1s}\nstream: {explain_headers: true}\n%s", free[0], free[1], config)), 0o600))
+	c.beside = spawn(c.t, filepath.Join(c.t.TempDir(), "sidecar.log"), program, "serve", "--config", file)
+	c.sidecar = &sidecar{t: c.t, jobs: free[0], admin: free[1]}
+	c.t.Cleanup(func() {
+		if c.t.Failed() {
+			c.t.Log(tail(c.beside.log))
+		}
+	})
+}
+
+// eligible waits until the sidecar may use so many upstreams, and no others are in its set.
+func (c *cluster) eligible(n int) {
+	c.t.Helper()
+	require.Eventually(c.t, func() bool {
+		scraped, err := c.sidecar.scrape()
+		if err != nil {
+			return false
+		}
+		const name = "pilotfish_upstream_eligible"
+		return len(scraped[name].GetMetric()) == n && scraped.sum(name) == float64(n)
+	}, 2*patience, 10*tick, "there are not %d upstreams", n)
+}
+
+// balance holds the sidecar's own figures against the ledger, once all jobs have ended.
+func (c *cluster) balance(l *ledger) {
+	c.t.Helper()
+	assert.Eventually(c.t, func() bool { return c.sidecar.metric("pilotfish_upstream_in_flight") == 0 }, patience, tick)
+	scraped, err := c.sidecar.scrape()
+	require.NoError(c.t, err)
+	assert.EqualValues(c.t, len(l.answers), scraped.sum("pilotfish_jobs_total"), "every job ended in one outcome")
+	assert.EqualValues(c.t, 0, scraped.sum("pilotfish_queue_jobs"))
+	assert.EqualValues(c.t, 0, scraped.sum("pilotfish_body_bytes"))
+}
+
+// read puts the logs into the ledger. The processes must have ended.
+func (c *cluster) read(l *ledger) {
+	c.t.Helper()
+	l.readSidecar(jobLines[passedJob](c.t, c.beside.log))
+	for address := range c.servers {
+		l.readServer(address, jobLines[workedJob](c.t, c.serverLog(address)))
+	}
+}

@@ -1,0 +1,111 @@
+//go:build cluster
+
+package e2e
+
+import (
+	"fmt"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+// TestClusterLosesNoJob: 50 jobs a second go on while servers are killed,
+// drained and paused and Consul is away. Every job ends in one answer, which is right
+// unless its server was killed amid it. It takes about a minute and a half.
+func TestClusterLosesNoJob(t *testing.T) {
+	consul := newAgent(t)
+	consul.start(t)
+	c := newCluster(t, newFeeds(t, 3), "--consul="+consul.http, "--service=rules", "--cores=16", "--cost=fetch=100ms,output=150ms")
+	addresses := freeAddresses(t, 4)
+	for _, a := range addresses {
+		c.serve(a)
+	}
+	c.sideline("discovery: {consul: {address: " + consul.http + ", service: rules}}\n")
+	c.eligible(4)
+	begun := time.Now()
+	step := func(format string, args ...any) {
+		t.Logf("%5.1fs "+format, append([]any{time.Since(begun).Seconds()}, args...)...)
+	}
+
+	l := newLedger()
+	s := newSubmitters(t, c.sidecar.jobs, l, 4)
+	stop := s.pace(20 * time.Millisecond)
+	defer stop()
+	s.more(t, 100)
+
+	// Killed amid an answer: that one is cut, and is not to be taken for whole.
+	amid := s.begin(t, bigProject)
+	killed, killedAt := amid.upstream, time.Now()
+	step("kill %s", killed)
+	c.servers[killed].kill()
+	assert.Equal(t, "cut", amid.rest().ending())
+	c.eligible(3)
+	step("its place is known to be empty")
+	s.more(t, 100)
+
+	// Drained amid an answer: it finishes, and nothing new comes.
+	amid = s.begin(t, bigProject+1)
+	drained := amid.upstream
+	step("drain %s", drained)
+	c.servers[drained].signal(syscall.SIGTERM)
+	c.eligible(2)
+	s.more(t, 50)
+	assert.Equal(t, "right", amid.rest().ending())
+	require.NoError(t, c.servers[drained].cmd.Wait(), tail(c.serverLog(drained)))
+	s.more(t, 50)
+
+	// Paused amid an answer, for 10 s: it finishes late.
+	amid = s.begin(t, bigProject+2)
+	paused := amid.upstream
+	step("pause %s", paused)
+	c.servers[paused].signal(syscall.SIGSTOP)
+	time.Sleep(10 * time.Second)
+	c.servers[paused].signal(syscall.SIGCONT)
+	step("it goes on")
+	assert.Equal(t, "right", amid.rest().ending())
+	c.eligible(2)
+
+	// Consul goes for 20 s and knows nothing when it is back. Meanwhile two
+	// servers come back, too.
+	step("stop Consul")
+	consul.process.kill()
+	away := time.After(20 * time.Second)
+	c.serve(killed)
+	c.serve(drained)
+	s.more(t, 500)
+	assert.Equal(t, 2.0, c.sidecar.metric("pilotfish_upstream_eligible"), "what was there stays")
+	<-away
+	consul.start(t)
+	step("Consul is back, and empty")
+	require.Eventually(t, func() bool { return consul.passing() == 4 }, 2*patience, 10*tick, "the servers do not register again")
+	step("it knows all four")
+	c.eligible(4)
+	step("and so does the sidecar")
+	back := time.Now()
+	for _, a := range addresses {
+		require.Eventually(t, func() bool { return l.served(a, back) }, 2*patience, 10*tick, "%s is not used", a)
+	}
+	s.more(t, 250)
+
+	stop()
+	c.balance(l)
+	c.beside.drain()
+	for _, a := range addresses {
+		c.servers[a].drain()
+	}
+	assert.Zero(t, consul.passing(), "they deregistered")
+	c.read(l)
+	fmt.Printf("== ledger: %.0f s, killed %s, drained %s, paused %s\n%v", time.Since(begun).Seconds(), killed, drained, paused, l)
+
+	assert.Empty(t, l.audit(killed))
+	assert.Equal(t, len(l.answers), l.count("right")+l.count("cut"), "no job is lost")
+	for session, a := range l.answers {
+		if a.ending() == "cut" {
+			assert.Equal(t, killed, a.upstream, session)
+			assert.True(t, a.sent.Before(killedAt) && a.ended.After(killedAt), "%s: it was under way at the kill", session)
+		}
+	}
+}
