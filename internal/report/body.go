@@ -34,7 +34,7 @@ func (b *bounded) Read(into []byte) (int, error) {
 		n, err = int(b.left), fmt.Errorf("longer than %d bytes", b.max)
 	}
 	b.left -= int64(n)
-	if err == io.EOF {
+	if errors.Is(err, io.EOF) {
 		return n, err
 	}
 	if errors.Is(err, io.ErrUnexpectedEOF) {

@@ -40,7 +40,7 @@ func readListing(body io.Reader, max, expected int) (*Projects, error) {
 
 func (l *listing) whole() error {
 	if err := l.object("projects", l.array); err != nil {
-		if err == io.EOF {
+		if errors.Is(err, io.EOF) {
 			return errors.New("empty")
 		}
 		return err

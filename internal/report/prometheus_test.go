@@ -179,7 +179,9 @@ func TestPrometheusNamesWhatIsBroken(t *testing.T) {
 		handler http.HandlerFunc
 		want    string
 	}{
-		{"a failure", func(w http.ResponseWriter, _ *http.Request) { http.Error(w, `{"status":"error"}`, 503) }, "status 503 Service Unavailable"},
+		{"a failure", func(w http.ResponseWriter, _ *http.Request) {
+			http.Error(w, `{"status":"error"}`, http.StatusServiceUnavailable)
+		}, "status 503 Service Unavailable"},
 		{"elsewhere", http.RedirectHandler("/graph", http.StatusFound).ServeHTTP, "status 302 Found"},
 		{"empty", say(""), "empty"},
 		{"garbage", say("<html>"), "jsontext: invalid character '<' at start of value"},

@@ -47,7 +47,7 @@ func busyServer(b *testing.B) *httptest.Server {
 	rules, err := ruleserver.New(ruleserver.Config{Feeds: feeds, Cores: 16, AdjustLoad: func(l *executor.Load) {
 		for _, p := range executor.Priorities() {
 			l.Stalled[p], l.Running[p], l.Busy = rand.IntN(100), rand.IntN(32), rand.IntN(16)
-			for k := range executor.Kinds() {
+			for _, k := range executor.Kinds() {
 				l.Totals.Started[p][k], l.Totals.Completed[p][k] = rand.Uint64N(1e6), rand.Uint64N(1e6)
 			}
 		}

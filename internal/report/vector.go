@@ -78,7 +78,7 @@ func readVector(body io.Reader, each func(sample)) error {
 	switch {
 	case source.stuck != nil:
 		return source.stuck
-	case err == io.EOF:
+	case errors.Is(err, io.EOF):
 		return errors.New("empty")
 	case err != nil:
 		return err
