@@ -65,7 +65,7 @@ func TestAgreesWithErlangC(t *testing.T) {
 		cores int
 		load  float64
 	}{{1, 0.5}, {1, 0.8}, {4, 0.7}, {16, 0.8}} {
-		const work, jobs = 2.0, 400_000
+		const work, jobs = 2.0, 600_000
 		rate := c.load * float64(c.cores) / work
 		sum, n := 0.0, 0
 		totals, err := Run(t.Context(), Config{
