@@ -5,7 +5,7 @@ GO    ?= go
 BIN   := $(CURDIR)/bin
 PART  := ./tools/part
 
-.PHONY: demo build test quick lint bench fuzz clean
+.PHONY: demo build test quick lint bench clean
 
 demo:
 	$(GO) run ./cmd/pilotfish demo $(DEMO)
@@ -17,11 +17,24 @@ build:
 quick:
 	$(GO) test ./...
 
+# Everything, the cheap before the dear. Each part says how long it took.
 test:
-	@$(PART) "unit, race"   $(GO) test -race -shuffle=on -timeout 10m ./...
-	@$(PART) "long, race"   $(GO) test -race -tags long -run Long -timeout 15m ./...
-	@$(PART) "fuzz smoke"   ./tools/fuzz 5s
-	@$(PART) "benchmarks"   $(GO) test -run '^$$' -bench . -benchtime 1x ./...
+	@$(PART) "all of make test" $(MAKE) --no-print-directory \
+		test-unit test-long test-fuzz test-bench test-deploy test-prometheus test-image test-clients test-cluster soak
+
+.PHONY: test-unit test-long test-fuzz test-bench
+test-unit:
+	@$(PART) "unit, race" $(GO) test -race -shuffle=on -timeout 15m ./...
+
+# What is too slow for the quick loop.
+test-long:
+	@$(PART) "long, race" $(GO) test -race -tags long -run Long -timeout 20m ./...
+
+test-fuzz:
+	@$(PART) "fuzz smoke" ./tools/fuzz 5s
+
+test-bench:
+	@$(PART) "benchmarks, once each" $(GO) test -run '^$$' -bench . -benchtime 1x ./...
 
 lint: $(BIN)/golangci-lint
 	test -z "$$(gofmt -l $$(git ls-files '*.go'))"
