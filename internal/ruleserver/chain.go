@@ -10,21 +10,21 @@ import (
 
 // chain splits a job into its joblets. What a joblet's result depends on is all
 // in its key: the data's version and the digests of the operators so far.
-func (s *Server) chain(job rules.Job, version int64, format rules.Format) []executor.Joblet {
+func (s *Server) chain(job rules.Job, version int64, format rules.Format, cost Cost) []executor.Joblet {
 	key := func(kind executor.Kind, inputs string) executor.Key {
 		return executor.Key{Kind: kind, Project: job.Project, Version: version, Inputs: inputs}
 	}
 	shared := job.Shared.Digest
 	channel := shared + " " + job.Channel.Digest
 	return []executor.Joblet{
-		s.feedSource(job.Project, version),
-		s.apply(key(executor.SharedOperators, shared), job.Shared.List),
-		s.apply(key(executor.Operators, channel), job.Channel.List),
-		s.output(key(executor.OutputFeed, channel+" "+string(format)), format),
+		s.feedSource(job.Project, version, cost),
+		s.apply(key(executor.SharedOperators, shared), job.Shared.List, cost),
+		s.apply(key(executor.Operators, channel), job.Channel.List, cost),
+		s.output(key(executor.OutputFeed, channel+" "+string(format)), format, cost),
 	}
 }
 
-func (s *Server) feedSource(project string, version int64) executor.Joblet {
+func (s *Server) feedSource(project string, version int64, cost Cost) executor.Joblet {
 	key := executor.Key{Kind: executor.FeedSource, Project: project, Version: version}
 	return executor.Joblet{Key: key, Work: func(ctx context.Context, _ any) (executor.Result, error) {
 		begin := time.Now()
@@ -32,11 +32,11 @@ func (s *Server) feedSource(project string, version int64) executor.Joblet {
 		if err != nil {
 			return executor.Result{}, err
 		}
-		return feedResult(feed), s.lengthen(ctx, begin, key, feed)
+		return feedResult(feed), cost.lengthen(ctx, begin, key, feed)
 	}}
 }
 
-func (s *Server) apply(key executor.Key, operators []rules.Operator) executor.Joblet {
+func (s *Server) apply(key executor.Key, operators []rules.Operator, cost Cost) executor.Joblet {
 	return executor.Joblet{Key: key, Work: func(ctx context.Context, input any) (executor.Result, error) {
 		begin := time.Now()
 		feed := input.(*rules.Feed)
@@ -44,11 +44,11 @@ func (s *Server) apply(key executor.Key, operators []rules.Operator) executor.Jo
 		if err != nil {
 			return executor.Result{}, err
 		}
-		return feedResult(made), s.lengthen(ctx, begin, key, feed)
+		return feedResult(made), cost.lengthen(ctx, begin, key, feed)
 	}}
 }
 
-func (s *Server) output(key executor.Key, format rules.Format) executor.Joblet {
+func (s *Server) output(key executor.Key, format rules.Format, cost Cost) executor.Joblet {
 	return executor.Joblet{Key: key, Work: func(ctx context.Context, input any) (executor.Result, error) {
 		begin := time.Now()
 		feed := input.(*rules.Feed)
@@ -57,27 +57,10 @@ func (s *Server) output(key executor.Key, format rules.Format) executor.Joblet {
 		for _, chunk := range chunks {
 			result.Bytes += int64(cap(chunk))
 		}
-		return result, s.lengthen(ctx, begin, key, feed)
+		return result, cost.lengthen(ctx, begin, key, feed)
 	}}
 }
 
 func feedResult(feed *rules.Feed) executor.Result {
 	return executor.Result{Value: feed, Bytes: feed.Bytes()}
-}
-
-// lengthen keeps a joblet going until its cost is over.
-func (s *Server) lengthen(ctx context.Context, begin time.Time, key executor.Key, feed *rules.Feed) error {
-	cost := s.config.Cost.of(key.Kind, key.Project, len(feed.Items), feed.Bytes())
-	left := cost - time.Since(begin)
-	if left <= 0 {
-		return nil
-	}
-	timer := time.NewTimer(left)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-		return nil
-	case <-ctx.Done():
-		return executor.ErrClosed
-	}
 }

@@ -32,6 +32,10 @@ type Config struct {
 	BodyIdle time.Duration
 
 	Cost Cost // how long joblets last; nothing beyond their work
+	// TrustCost lets a job or prefetch bring its own cost, in the header
+	// CostHeader, which stands in for Cost. It is for experiments: a cost may
+	// hold a core for as long as it says.
+	TrustCost bool
 
 	// OnJob, when set, is called with the record of each job and prefetch after
 	// its end, concurrently.

@@ -35,6 +35,10 @@ type JobletCost struct {
 	Base, PerItem, PerMiB time.Duration
 }
 
+// CostHeader is the request header in which a job brings its own cost, in the
+// form that ParseCost reads, to a server that trusts it.
+const CostHeader = "X-Cost"
+
 // ParseCost reads a cost as the command line gives it: parts separated by
 // commas, each NAME=DURATION for fetch, shared, operators and output, where
 // DURATION may go on with +DURATION/item and +DURATION/MiB, and tail=SHAPE and

@@ -58,6 +58,10 @@ func (x *exchange) run() (whole bool) {
 	if err != nil {
 		return x.refuse(err)
 	}
+	cost, err := s.costOf(x.r)
+	if err != nil {
+		return x.refuse(err)
+	}
 	timeouts := job.Timeouts.Or(s.config.Timeouts)
 	format := formatOf(x.r.Header.Get("Accept"))
 	priority := executor.Low
@@ -65,7 +69,7 @@ func (x *exchange) run() (whole bool) {
 		priority = executor.High
 	}
 	request := executor.Request{
-		Priority: priority, Chain: s.chain(job, version, format),
+		Priority: priority, Chain: s.chain(job, version, format, cost),
 		Queue: timeouts.Queue, Evaluate: timeouts.Evaluate,
 	}
 	if x.record.Prefetch {

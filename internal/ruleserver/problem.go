@@ -32,10 +32,13 @@ func problemOf(err error) problem {
 		body      *http.MaxBytesError
 		full      errFull
 		broken    errBody
+		costly    errCost
 	)
 	switch {
 	case errors.As(err, &malformed):
 		p.Type, p.Status, p.Path = "malformed-job", http.StatusBadRequest, string(malformed.Path)
+	case errors.As(err, &costly):
+		p.Type, p.Status = "malformed-cost", http.StatusBadRequest
 	case errors.As(err, &body):
 		p.Type, p.Status = "body-too-large", http.StatusRequestEntityTooLarge
 	case errors.As(err, &broken):
