@@ -3,7 +3,9 @@ package main
 import (
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
+	"time"
 )
 
 // describe says how the run is set up, point by point, for people.
@@ -22,7 +24,7 @@ func (r *spec) describe() []string {
 		said = append(said, "load hints")
 	}
 	if s.Freeze.For > 0 {
-		said = append(said, fmt.Sprintf("none from %v for %v", s.Freeze.At, s.Freeze.For))
+		said = append(said, fmt.Sprintf("none from %s for %s", span(s.Freeze.At.Seconds()), span(s.Freeze.For.Seconds())))
 	}
 	if r.Overload != "none" && r.Stalled != 100 {
 		said = append(said, fmt.Sprintf("limit %v stalled", r.Stalled))
@@ -49,6 +51,27 @@ func common(of [][]string) (all []string, rest []string) {
 		rest = append(rest, strings.Join(own, ", "))
 	}
 	return all, rest
+}
+
+// thousands writes a number with a comma before every third digit.
+func thousands(n int) string {
+	digits := strconv.Itoa(n)
+	for at := len(digits) - 3; at > 0; at -= 3 {
+		digits = digits[:at] + "," + digits[at:]
+	}
+	return digits
+}
+
+// span writes a number of seconds to the second, without units that are zero.
+func span(seconds float64) string {
+	text := time.Duration(seconds * float64(time.Second)).Round(time.Second).String()
+	if whole, ok := strings.CutSuffix(text, "m0s"); ok {
+		text = whole + "m"
+	}
+	if whole, ok := strings.CutSuffix(text, "h0m"); ok {
+		text = whole + "h"
+	}
+	return text
 }
 
 // number is a count of things.

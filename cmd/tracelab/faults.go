@@ -97,7 +97,14 @@ func (f *faults) run(key string, s *scenario, i int) {
 	}
 	r.jobs = s.jobs
 	if r.Workload != nil {
-		r.jobs = f.jobs(key+".workload", r.Workload)
+		var over workload.Config
+		if s.Workload != nil {
+			over = *s.Workload
+		}
+		if err := f.in.DecodeKey(key+".workload", &over); err != nil {
+			f.found = append(f.found, err)
+		}
+		r.jobs = f.jobs(key+".workload", &over)
 	}
 	// What a run leaves open was looked at before.
 	if r.Fleet != s.Fleet {

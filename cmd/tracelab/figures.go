@@ -13,8 +13,17 @@ func (r *results) sections() []section {
 	return []section{
 		r.percentiles("duration", "Duration", stats.Duration, "From a job's arrival to its end."),
 		r.percentiles("wait", "Wait", stats.Wait, "From a job's arrival at the sidecar to the start of its execution at the upstream."),
-		r.variance(), r.availability(), r.level(), r.imbalance(),
+		r.variance(), r.availability(), r.level(), r.closeups(), r.imbalance(),
 	}
+}
+
+// end is when the longest run ends, in seconds, at least 1.
+func (r *results) end() float64 {
+	end := 1.0
+	for _, run := range r.Runs {
+		end = max(end, run.History.End)
+	}
+	return end
 }
 
 // percentiles is a quantity's bars, low jobs before high ones, which suffer less.
@@ -73,7 +82,7 @@ func (r *results) availability() section {
 	s := section{ID: "availability", Title: "Availability", Heat: true, Text: "The share of time that an upstream has more stalled joblets than the limit, a row each, over time."}
 	for _, run := range r.Runs {
 		h := &run.History
-		s.add(run.Name, figure.Strip("Time overloaded, by upstream, in run "+run.Name, h.Stretch, h.Overloaded, h.Away))
+		s.add(run.Name, figure.Strip("Time overloaded, by upstream, in run "+run.Name, h.Stretch, r.end(), h.Overloaded, h.Away))
 	}
 	return s
 }
@@ -92,7 +101,25 @@ func (r *results) level() section {
 				refused[i] = append(refused[i], 1-l)
 			}
 		}
-		s.add(run.Name, figure.Strip("Share refused, by upstream, in run "+run.Name, h.Stretch, refused, h.Away))
+		s.add(run.Name, figure.Strip("Share refused, by upstream, in run "+run.Name, h.Stretch, r.end(), refused, h.Away))
+	}
+	return s
+}
+
+// closeups is the thesis's figure 15, for every run in which a level ever moved.
+func (r *results) closeups() section {
+	s := section{ID: "closeup", Title: "Overload level, close up", Text: "The time in which levels move most, for the upstreams whose levels move most: the upper line of each is level 1, at which it takes every job, the lower one level 0."}
+	for _, run := range r.Runs {
+		c := run.History.Closeup
+		if c == nil {
+			continue
+		}
+		var names []string
+		for _, i := range c.Upstreams {
+			names = append(names, fmt.Sprintf("upstream %d", i))
+		}
+		s.add(fmt.Sprintf("%s, from %s on", run.Name, span(c.From)),
+			figure.Lines("Overload level by upstream, close up, in run "+run.Name, c.Step, names, c.Level))
 	}
 	return s
 }
@@ -107,7 +134,7 @@ func (r *results) imbalance() section {
 		}
 	}
 	for i, run := range r.Runs {
-		s.add(run.Name, figure.Area("Backlog imbalance in run "+run.Name, run.History.Stretch, run.History.Distance, top, i))
+		s.add(run.Name, figure.Area("Backlog imbalance in run "+run.Name, run.History.Stretch, r.end(), run.History.Distance, top, i))
 	}
 	return s
 }

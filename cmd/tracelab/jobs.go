@@ -5,8 +5,6 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"strconv"
-	"time"
 
 	"pilotfish/internal/workload"
 	"pilotfish/pkg/trace"
@@ -90,7 +88,7 @@ func (j *jobs) describe() string {
 	if j.trace != "" {
 		from = "of " + j.trace
 	}
-	return fmt.Sprintf("%s jobs %s, over %v", thousands(j.count), from, time.Duration(j.length*float64(time.Second)).Round(time.Second))
+	return fmt.Sprintf("%s jobs %s, over %s", thousands(j.count), from, span(j.length))
 }
 
 // generated is jobs that a workload invents.
@@ -120,13 +118,4 @@ func (t *traced) Next() (trace.Job, error) {
 	}
 	t.left--
 	return t.Reader.Next()
-}
-
-// thousands writes a number with a comma before every third digit.
-func thousands(n int) string {
-	digits := strconv.Itoa(n)
-	for at := len(digits) - 3; at > 0; at -= 3 {
-		digits = digits[:at] + "," + digits[at:]
-	}
-	return digits
 }

@@ -16,6 +16,11 @@ func loadScenario(path string) (*scenario, error) {
 	if err != nil {
 		return nil, err
 	}
+	return parseScenario(d, path)
+}
+
+// parseScenario is loadScenario of a file that was read.
+func parseScenario(d config.Document, path string) (*scenario, error) {
 	var s scenario
 	if err := d.Decode(&s); err != nil {
 		return nil, err

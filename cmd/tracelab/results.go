@@ -119,7 +119,11 @@ func readResults(path string) (results, error) {
 		return results{}, err
 	}
 	defer f.Close()
-	dec := json.NewDecoder(io.LimitReader(f, maxResults))
+	return decodeResults(path, io.LimitReader(f, maxResults))
+}
+
+func decodeResults(path string, from io.Reader) (results, error) {
+	dec := json.NewDecoder(from)
 	dec.DisallowUnknownFields()
 	var r results
 	if err := dec.Decode(&r); err != nil {
@@ -144,6 +148,9 @@ func readResults(path string) (results, error) {
 
 // check refuses what could not be drawn.
 func (r *runResult) check() error {
+	if len(r.Trials) == 0 {
+		return errors.New("trials: there is none")
+	}
 	n := len(r.Variance.Upstreams)
 	h := &r.History
 	for _, of := range []struct {
@@ -156,6 +163,9 @@ func (r *runResult) check() error {
 	}
 	if !(h.Stretch > 0) {
 		return fmt.Errorf("history.stretch_s: %v must be positive", h.Stretch)
+	}
+	if c := h.Closeup; c != nil && (len(c.Level) != len(c.Upstreams) || !(c.Step > 0)) {
+		return fmt.Errorf("history.closeup: %d rows of %d upstreams every %v s do not fit together", len(c.Level), len(c.Upstreams), c.Step)
 	}
 	return nil
 }
@@ -202,12 +212,18 @@ func (r *runResult) rename(names map[string]string) {
 	}
 	r.Name = name
 	r.Variance.Run = name
-	for i := range r.Rows {
-		r.Rows[i].Run = name
+	r.Rows = renamed(r.Rows, name)
+	r.Trials = slices.Clone(r.Trials)
+	for i := range r.Trials {
+		r.Trials[i].Rows = renamed(r.Trials[i].Rows, name)
 	}
-	for _, t := range r.Trials {
-		for i := range t.Rows {
-			t.Rows[i].Run = name
-		}
+}
+
+// renamed is a copy: the rows may be shown under their own name too.
+func renamed(rows []stats.Row, run string) []stats.Row {
+	rows = slices.Clone(rows)
+	for i := range rows {
+		rows[i].Run = run
 	}
+	return rows
 }

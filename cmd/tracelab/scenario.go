@@ -49,7 +49,7 @@ type spec struct {
 	Policy   string   `yaml:"policy"`
 	Expected expected `yaml:"expected"`
 
-	// Workload replaces the scenario's, whole.
+	// Workload goes over the scenario's, key by key.
 	Workload *workload.Config `yaml:"workload"`
 	Fleet    fleet            `yaml:"fleet"`
 	Sidecars sidecars         `yaml:"sidecars"`

@@ -19,6 +19,9 @@ type timelines struct {
 	// By upstream: is it overloaded, is it away, and its overload level.
 	overloaded, away, level []*stats.Timeline
 	wasAway, wasRefused     bool // any of them, ever
+	// levels are the samples of the first upstreams, for a closeup.
+	levels [][]float32
+	last   float64 // when the last sample was taken
 }
 
 func newTimelines(upstreams int, limit float64) *timelines {
@@ -28,11 +31,13 @@ func newTimelines(upstreams int, limit float64) *timelines {
 		backlog:   stats.NewTimeline(points),
 		queued:    stats.NewTimeline(points),
 	}
-	for range upstreams {
+	for i := range upstreams {
 		t.overloaded = append(t.overloaded, stats.NewTimeline(points))
 		t.away = append(t.away, stats.NewTimeline(points))
 		t.level = append(t.level, stats.NewTimeline(points))
+		t.level[i].Set(0, 1)
 	}
+	t.levels = make([][]float32, min(upstreams, closeupOf))
 	return t
 }
 
@@ -48,7 +53,11 @@ func (t *timelines) add(s *sim.Sample) {
 		t.level[i].Set(at, s.Level[i])
 		t.wasAway = t.wasAway || !s.Up[i]
 		t.wasRefused = t.wasRefused || s.Level[i] < 1
+		if i < len(t.levels) {
+			t.levels[i] = append(t.levels[i], float32(s.Level[i]))
+		}
 	}
+	t.last = at
 	t.imbalance.Set(at, backlogs)
 	t.backlog.Set(at, sum/float64(len(backlogs)))
 	t.queued.Set(at, float64(s.Queued))
@@ -63,8 +72,9 @@ func indicator(is bool) float64 {
 
 // history is timelines in a file: means over equal stretches of time.
 type history struct {
-	// Stretch is the length of one, in seconds.
+	// Stretch is the length of one, and End when the last one ends, in seconds.
 	Stretch float64 `json:"stretch_s"`
+	End     float64 `json:"end_s"`
 	// By upstream; Away and Level are left out when they never change.
 	Overloaded [][]float64 `json:"overloaded"`
 	Away       [][]float64 `json:"away,omitempty"`
@@ -73,11 +83,13 @@ type history struct {
 	Distance []float64 `json:"backlog_distance"`
 	Backlog  []float64 `json:"backlog"`
 	Queued   []float64 `json:"queued"`
+	Closeup  *closeup  `json:"closeup,omitempty"`
 }
 
 func (t *timelines) history() history {
 	h := history{
 		Stretch:    1,
+		End:        t.last,
 		Overloaded: series(t.overloaded...),
 		Distance:   series(t.imbalance.Distance())[0],
 		Backlog:    series(t.backlog)[0],
@@ -91,6 +103,7 @@ func (t *timelines) history() history {
 	}
 	if t.wasRefused {
 		h.Level = series(t.level...)
+		h.Closeup = findCloseup(t.last/float64(len(t.levels[0])), t.levels)
 	}
 	return h
 }

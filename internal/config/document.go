@@ -38,6 +38,9 @@ type Document struct {
 	text []byte
 }
 
+// NewDocument is the text of a file of that name.
+func NewDocument(name string, text []byte) Document { return Document{name: name, text: text} }
+
 // Open reads a file whole; one larger than a mebibyte is refused.
 func Open(path string) (Document, error) {
 	f, err := os.Open(path)
@@ -52,7 +55,7 @@ func Open(path string) (Document, error) {
 	if len(text) > maxFile {
 		return Document{}, &Error{File: path, Text: fmt.Sprintf("the file is larger than %d bytes", maxFile)}
 	}
-	return Document{name: path, text: text}, nil
+	return NewDocument(path, text), nil
 }
 
 // Decode lays the file's one document over what into holds. A key that into
@@ -64,6 +67,19 @@ func (d Document) Decode(into any) error {
 	}
 	if err := dec.Decode(new(any)); !errors.Is(err, io.EOF) {
 		return &Error{File: d.name, Text: "the file holds more than one document"}
+	}
+	return nil
+}
+
+// DecodeKey lays the value of a key, such as runs[1].workload, over what into
+// holds, as Decode does the whole.
+func (d Document) DecodeKey(key string, into any) error {
+	node := d.node(key)
+	if node == nil {
+		return d.Fault(key, "is not there")
+	}
+	if err := yaml.NodeToValue(node, into, yaml.Strict()); err != nil {
+		return d.syntax(err)
 	}
 	return nil
 }
@@ -98,8 +114,8 @@ func (d Document) syntax(err error) error {
 type quoted struct{ fault *Error }
 
 func (q *quoted) Visit(n ast.Node) ast.Visitor {
-	value, ok := n.(*ast.StringNode)
-	if ok && q.fault.Line == 0 && strings.Contains(q.fault.Text, strconv.Quote(value.Value)) {
+	value, ok := n.(ast.ScalarNode)
+	if ok && q.fault.Line == 0 && strings.Contains(q.fault.Text, strconv.Quote(value.GetToken().Value)) {
 		at := value.GetToken().Position
 		q.fault.Line, q.fault.Column = at.Line, at.Column
 	}
@@ -109,14 +125,23 @@ func (q *quoted) Visit(n ast.Node) ast.Visitor {
 // place finds the line and column of key's value; zeros when the file does
 // not hold it.
 func (d Document) place(key string) (line, column int) {
-	path, err := yaml.PathString("$." + key)
-	if err != nil {
-		return 0, 0
-	}
-	node, err := path.ReadNode(bytes.NewReader(d.text))
-	if err != nil || node.GetToken() == nil {
+	node := d.node(key)
+	if node == nil || node.GetToken() == nil {
 		return 0, 0
 	}
 	at := node.GetToken().Position
 	return at.Line, at.Column
+}
+
+// node is the value of a key, nil when the file does not hold it.
+func (d Document) node(key string) ast.Node {
+	path, err := yaml.PathString("$." + key)
+	if err != nil {
+		return nil
+	}
+	node, err := path.ReadNode(bytes.NewReader(d.text))
+	if err != nil {
+		return nil
+	}
+	return node
 }

@@ -18,7 +18,7 @@ func LoadOver(path string, overlay func(*Config)) (Config, error) {
 }
 
 func parse(name string, text []byte, overlay func(*Config)) (Config, error) {
-	c, d := Default(), Document{name: name, text: text}
+	c, d := Default(), NewDocument(name, text)
 	if err := d.Decode(&c); err != nil {
 		return c, err
 	}

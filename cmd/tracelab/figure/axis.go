@@ -1,7 +1,6 @@
 package figure
 
 import (
-	"fmt"
 	"math"
 	"strconv"
 
@@ -14,7 +13,7 @@ func decades(axis *plot.Axis, label func(float64) string, values ...[]float64) {
 	low, high := math.Inf(1), math.Inf(-1)
 	for _, vs := range values {
 		for _, v := range vs {
-			if v > 0 {
+			if v > 0 && v < 1e300 {
 				low, high = min(low, v), max(high, v)
 			}
 		}
@@ -49,34 +48,46 @@ func seconds(v float64) string {
 
 func plain(v float64) string { return strconv.FormatFloat(v, 'g', 6, 64) }
 
-// clock puts a time axis from 0 to end, in seconds, into days, hours or
-// minutes with round ticks.
+// clock puts a time axis from 0 to end, in seconds, with round ticks.
 func clock(axis *plot.Axis, end float64) {
-	unit, name := 1.0, "s"
-	switch {
-	case end > 3*86400:
-		unit, name = 86400, "d"
-	case end > 2*3600:
-		unit, name = 3600, "h"
-	case end > 120:
-		unit, name = 60, "min"
-	}
-	step := round(end / unit / 8)
-	var ticks plot.ConstantTicks
-	for n := 0; float64(n)*step*unit <= end*1.0001; n++ {
-		ticks = append(ticks, plot.Tick{Value: float64(n) * step * unit, Label: fmt.Sprintf("%v %s", float64(n)*step, name)})
+	units := []struct {
+		name    string
+		seconds float64
+		steps   []float64
+	}{
+		{"s", 1, []float64{1, 2, 5, 10, 15, 30}},
+		{"min", 60, []float64{1, 2, 5, 10, 15, 30}},
+		{"h", 3600, []float64{1, 2, 3, 6, 12}},
+		{"d", 86400, []float64{1, 2, 5, 10, 20, 50, 100, 1000, 10_000}},
 	}
 	axis.Min, axis.Max = 0, end
-	axis.Tick.Marker = ticks
-}
-
-// round is the next number of 1, 2, 3, 5 or 6 times a power of ten.
-func round(v float64) float64 {
-	power := math.Pow(10, math.Floor(math.Log10(v)))
-	for _, n := range []float64{1, 2, 3, 5, 6} {
-		if v <= n*power*1.0001 {
-			return n * power
+	for _, u := range units {
+		for _, step := range u.steps {
+			if n := int(end / (step * u.seconds)); n <= 10 || u.name == "d" && step == 10_000 {
+				ticks := plot.ConstantTicks{{Value: 0, Label: "0"}}
+				for i := range min(n, 100) {
+					at := float64(i+1) * step
+					ticks = append(ticks, plot.Tick{Value: at * u.seconds, Label: plain(at) + " " + u.name})
+				}
+				axis.Tick.Marker = ticks
+				return
+			}
 		}
 	}
-	return 10 * power
+}
+
+// roots are the round numbers up to top that stand apart on a square-root scale.
+func roots(top float64) plot.ConstantTicks {
+	ticks := plot.ConstantTicks{{Value: 0, Label: "0"}}
+	last := 0.0
+	for power := math.Pow(10, math.Floor(math.Log10(top))-3); power <= top; power *= 10 {
+		for _, n := range []float64{1, 2, 5} {
+			v := n * power
+			if root := math.Sqrt(v / top); v <= top && root-last >= 0.2 {
+				ticks = append(ticks, plot.Tick{Value: v, Label: plain(v)})
+				last = root
+			}
+		}
+	}
+	return ticks
 }

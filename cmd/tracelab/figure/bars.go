@@ -56,7 +56,7 @@ func (b *Bar) paint(c draw.Canvas, x, y func(float64) vg.Length, number, count i
 		fill(c, series(number), l, y(floor), r, top)
 		if g < len(b.Marks) && b.Marks[g] > 0 {
 			at := y(b.Marks[g])
-			stroke(c, ink, 1.4, vg.Point{X: x(left - 0.02*width), Y: at}, vg.Point{X: x(left + 1.02*width), Y: at})
+			stroke(c, ink, 1.4, vg.Point{X: x(left + 0.02*width), Y: at}, vg.Point{X: x(left + 0.98*width), Y: at})
 		}
 	}
 }

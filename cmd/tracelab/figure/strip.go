@@ -15,14 +15,11 @@ const shades = 12
 
 // Strip draws a row for each upstream over time: calm where the share is 0, red
 // where it is 1, grey where the upstream is away. Rows hold shares from 0 to
-// 1 over equal stretches of time, in seconds; gone may be empty, or has as many.
-func Strip(label string, stretch float64, rows, gone [][]float64) SVG {
+// 1 over equal stretches of time up to end, in seconds; gone may be empty, or
+// has as many.
+func Strip(label string, stretch, end float64, rows, gone [][]float64) SVG {
 	p := newPlot()
-	width := 0
-	for _, row := range rows {
-		width = max(width, len(row))
-	}
-	clock(&p.X, math.Max(1, float64(width))*stretch)
+	clock(&p.X, end)
 	p.Y.Min, p.Y.Max = 0.5-float64(len(rows)), 0.5
 	p.Y.Tick.Marker = upstreams(len(rows))
 	p.Y.Tick.LineStyle.Width = 0
@@ -39,7 +36,7 @@ func Strip(label string, stretch float64, rows, gone [][]float64) SVG {
 			top, bottom := y(0.5-float64(i)), y(-0.5-float64(i))
 			gap := (top - bottom) * 0.08
 			stripes(cells, func(with color.RGBA, from, to int) {
-				fill(c, with, x(float64(from)*stretch), bottom+gap, x(float64(to)*stretch), top-gap)
+				fill(c, with, x(float64(from)*stretch), bottom+gap, x(min(float64(to)*stretch, end)), top-gap)
 			})
 		}
 	}))
@@ -63,7 +60,12 @@ func stripes(cells []color.RGBA, paint func(with color.RGBA, from, to int)) {
 
 // upstreams labels rows by number, as many as have room.
 func upstreams(rows int) plot.ConstantTicks {
-	step := int(math.Max(1, round(float64(rows)/15)))
+	step := 1
+	for _, larger := range []int{2, 5, 10, 20, 50, 100, 200, 500, 1000} {
+		if rows/step > 15 {
+			step = larger
+		}
+	}
 	var ticks plot.ConstantTicks
 	for i := 0; i < rows; i += step {
 		ticks = append(ticks, plot.Tick{Value: -float64(i), Label: strconv.Itoa(i)})

@@ -30,12 +30,12 @@ func render(p *plot.Plot, width, height vg.Length, label string) SVG {
 	_, body, _ = strings.Cut(body, ">")
 	_, body, _ = strings.Cut("<svg"+body, "\n")
 	return SVG(fmt.Sprintf(`<svg viewBox="0 0 %.0f %.0f" role="img" aria-label="%s">`+"\n", width.Points(), height.Points(), html.EscapeString(label)) +
-		fontStyle().ReplaceAllString(body, `style="font-size:$1px"`))
+		fontStyle().ReplaceAllString(body, "font-size:"))
 }
 
 // fontStyle is how the library names a font: the page's own does.
 func fontStyle() *regexp.Regexp {
-	return regexp.MustCompile(`style="font-family:[^"]*font-size:([0-9.]+)px"`)
+	return regexp.MustCompile(`font-family:[^"]*font-size:`)
 }
 
 // newPlot is an empty plot in the report's look.

@@ -1,0 +1,206 @@
+package main
+
+import (
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"pilotfish/internal/config"
+	"pilotfish/internal/stats"
+	"pilotfish/internal/workload"
+	"pilotfish/pkg/overload"
+	"pilotfish/pkg/selection"
+)
+
+func scenarios(t testing.TB) []string {
+	t.Helper()
+	all, err := filepath.Glob(filepath.Join("..", "..", "testdata", "scenarios", "*.yaml"))
+	require.NoError(t, err)
+	require.NotEmpty(t, all)
+	return all
+}
+
+// Every scenario that is shipped loads, and everything it names is there.
+func TestShippedScenariosLoad(t *testing.T) {
+	for _, path := range scenarios(t) {
+		s, err := loadScenario(path)
+		require.NoError(t, err, path)
+		_, err = readReference(&s.Reference)
+		require.NoError(t, err, path)
+		for i := range s.Runs {
+			_, err := s.Runs[i].setup(1)
+			require.NoError(t, err, path)
+		}
+	}
+}
+
+// The thesis's scenarios are the thesis's: what calibration rests on.
+func TestThesisScenarios(t *testing.T) {
+	for file, runs := range map[string]int{"thesis.yaml": 6, "production.yaml": 1} {
+		s, err := loadScenario(filepath.Join("..", "..", "testdata", "scenarios", file))
+		require.NoError(t, err)
+		published, err := readReference(&s.Reference)
+		require.NoError(t, err)
+		require.Len(t, s.Runs, runs)
+		for i := range s.Runs {
+			r := &s.Runs[i]
+			assert.True(t, slices.ContainsFunc(published.Variances, func(v stats.VarianceRow) bool { return v.Run == r.Reference }), r.Name)
+			assert.Equal(t, 2_879_676, r.jobs.workload.Jobs)
+			assert.Equal(t, 86400.0, r.jobs.workload.Duration)
+			assert.Equal(t, file == "thesis.yaml", r.jobs.workload.Static)
+			assert.Equal(t, 14, r.Fleet.Upstreams)
+			assert.Equal(t, 1, r.Sidecars.Count)
+			assert.Equal(t, 5*time.Second, r.Sidecars.Interval)
+		}
+	}
+}
+
+func parse(text string) (*scenario, error) {
+	return parseScenario(config.NewDocument("s.yaml", []byte(text)), "s.yaml")
+}
+
+func TestDefaults(t *testing.T) {
+	s, err := parse("runs: [{name: a, policy: random}]")
+	require.NoError(t, err)
+	assert.Equal(t, "s", s.Name)
+	assert.Equal(t, uint64(1), s.Seed)
+	assert.Equal(t, 1, s.Seeds)
+	assert.Equal(t, 10*time.Second, s.Sample)
+	assert.Equal(t, "a", s.Base)
+	r := &s.Runs[0]
+	assert.Equal(t, fleet{Upstreams: 14, Cores: 16, Cache: 64 << 30}, r.Fleet)
+	assert.Equal(t, 2_879_676, r.jobs.workload.Jobs)
+	assert.Equal(t, "none", r.Overload)
+	assert.Equal(t, 100.0, r.Stalled)
+	c, err := r.setup(7)
+	require.NoError(t, err)
+	assert.Equal(t, uint64(7), c.Seed)
+	assert.Equal(t, 1, c.Sidecar.Count)
+	assert.Equal(t, 5*time.Second, c.Sidecar.Interval)
+	assert.Equal(t, time.Second, c.Sidecar.ConnectTimeout)
+	assert.Equal(t, 3, c.Sidecar.Attempts)
+	assert.Equal(t, 240*time.Second, c.Sidecar.Wait)
+	assert.False(t, c.Sidecar.Hints)
+	assert.Nil(t, c.Fleet.Preemption)
+}
+
+// What a run says goes over what the scenario says; the rest stays.
+func TestRunsOverride(t *testing.T) {
+	s, err := parse(`
+workload: {jobs: 1000, duration: 600, pattern: steady}
+fleet: {upstreams: 8, cache: 2GiB, preemption: {life: 1h}}
+sidecars: {count: 40, hints: true, connect_timeout: never}
+base: b
+runs:
+  - {name: a, policy: expected, expected: {off: [` + selection.Parts()[0].String() + `]}, sidecars: {interval: 20s, hints: false, connect_timeout: 2s}}
+  - {name: b, policy: dynamic, overload: dagor, stalled: 50, dagor: {ignore_wait: true}, fleet: {upstreams: 10}}
+  - {name: c, policy: dynamic, against: a, workload: {jobs: 500}}
+`)
+	require.NoError(t, err)
+	a, b, c := &s.Runs[0], &s.Runs[1], &s.Runs[2]
+	x, err := a.setup(1)
+	require.NoError(t, err)
+	assert.Equal(t, 40, x.Sidecar.Count)
+	assert.Equal(t, 20*time.Second, x.Sidecar.Interval)
+	assert.Equal(t, 2*time.Second, x.Sidecar.ConnectTimeout)
+	assert.False(t, x.Sidecar.Hints)
+	assert.Equal(t, int64(2<<30), x.Fleet.CacheBytes)
+	assert.Equal(t, 8, x.Fleet.Servers)
+	assert.Equal(t, 8, x.Fleet.Preemption.Servers)
+	assert.Equal(t, time.Hour, x.Fleet.Preemption.Life)
+	want, err := selection.NewExpected(selection.ExpectedConfig{Off: selection.Parts()[0]})
+	require.NoError(t, err)
+	assert.Equal(t, want, x.Sidecar.Policy)
+
+	y, err := b.setup(1)
+	require.NoError(t, err)
+	assert.Equal(t, 10, y.Fleet.Servers)
+	assert.Equal(t, 8, y.Fleet.Preemption.Servers)
+	detector, err := overload.NewDagor(overload.DagorConfig{Limit: 50, IgnoreWait: true})
+	require.NoError(t, err)
+	assert.Equal(t, detector(), y.Sidecar.Detector())
+
+	assert.Equal(t, "b", a.Against)
+	assert.Equal(t, "a", c.Against)
+	assert.Equal(t, 1000, b.jobs.workload.Jobs)
+	assert.Equal(t, 500, c.jobs.workload.Jobs)
+	assert.Equal(t, 600.0, c.jobs.workload.Duration)
+	assert.Equal(t, workload.Steady, c.jobs.workload.Pattern)
+}
+
+func TestScenarioFaults(t *testing.T) {
+	const run = "runs: [{name: a, policy: random}]\n"
+	for text, want := range map[string]string{
+		"":                        "s.yaml: runs: there is no run",
+		"runs: []":                "s.yaml:1:7: runs: there is no run",
+		"runs: [":                 "s.yaml:1:7: sequence end token ']' not found",
+		run + "run: 1":            `s.yaml:2:1: unknown field "run"`,
+		run + "seeds: -1":         "s.yaml:2:8: seeds: -1 is not between 1 and 1000",
+		run + "seeds: x":          "s.yaml:2:8: cannot unmarshal string into Go struct field scenario.Seeds of type int",
+		run + "sample: -1s":       "s.yaml:2:9: sample: -1s must be positive",
+		run + "base: b":           `s.yaml:2:7: base: there is no run "b"`,
+		run + "---\n" + run:       "s.yaml: the file holds more than one document",
+		"runs: [{policy: x}]":     "s.yaml:1:8: runs[0].name: a name is required\ns.yaml:1:17: runs[0].policy: \"x\" is not one of " + strings.Join(selection.Names(), ", "),
+		"runs: [{name: a}]":       "s.yaml:1:8: runs[0].policy: \"\" is not one of " + strings.Join(selection.Names(), ", "),
+		"runs: [{name: a, x: 1}]": `s.yaml:1:18: unknown field "x"`,
+
+		"runs: [{name: a, policy: random}, {name: a, policy: random}]":     `s.yaml:1:42: runs[1].name: "a" is there twice`,
+		"runs: [{name: a, policy: random, overload: x}]":                   `s.yaml:1:44: runs[0].overload: "x" is not one of none, threshold, dagor, adaptive`,
+		"runs: [{name: a, policy: random, stalled: -5}]":                   "s.yaml:1:43: runs[0].stalled: -5 must be positive",
+		"runs: [{name: a, policy: random, against: b}]":                    `s.yaml:1:43: runs[0].against: there is no run "b"`,
+		"runs: [{name: a, policy: random, dagor: {ignore_wait: true}}]":    "s.yaml:1:41: runs[0].dagor: is for the overload policy dagor, not for none",
+		"runs: [{name: a, policy: random, expected: {off: [hysteresis]}}]": "s.yaml:1:44: runs[0].expected: is for the policy expected, not for random",
+		"runs: [{name: a, policy: expected, expected: {off: [magic]}}]":    "s.yaml:1:53: runs[0].expected.off[0]: \"magic\" is not one of " + strings.Join(parts(), ", "),
+		"runs: [{name: a, policy: random, fleet: {cores: -1}}]":            "s.yaml:1:49: runs[0].fleet.cores: -1 is not between 1 and 65536",
+		"runs: [{name: a, policy: random, sidecars: {attempts: 101}}]":     "s.yaml:1:55: runs[0].sidecars.attempts: 101 is not between 1 and 100",
+		"runs: [{name: a, policy: random, workload: {jobs: -1}}]":          "s.yaml:1:51: runs[0].workload.jobs: -1 is less than 1",
+		run + "workload: {jobs: -1}":                                       "s.yaml:2:18: workload.jobs: -1 is less than 1",
+		run + "workload: {seed: 3}":                                        "s.yaml:2:18: workload.seed: the scenario's seed is that of its workload too",
+		run + "workload: {population: {work: -1}}":                         "s.yaml:2:31: workload.population.work: -1 is not between 0 and 1e+12",
+		run + "workload: {jobs: 5}\ntrace: t.jsonl":                        "s.yaml:3:8: trace: either a trace or a workload says what the jobs are, not both",
+		run + "fleet: {preemption: {upstreams: 5}, upstreams: 4}":          "s.yaml:2:33: fleet.preemption.upstreams: 5 is not between 1 and 4",
+		run + "fleet: {upstreams: 10001}":                                  "s.yaml:2:20: fleet.upstreams: 10001 is not between 1 and 10000",
+		run + "fleet: {cache: much}":                                       `s.yaml:2:16: "much" is not a size such as 65536, 512KiB, 64MiB or 1GiB`,
+		run + "fleet: {backlog: -1}":                                       "s.yaml:2:18: fleet.backlog: -1 is not between 0 and 1073741824",
+		run + "fleet: {preemption: {upstreams: 15}}":                       "s.yaml:2:33: fleet.preemption.upstreams: 15 is not between 1 and 14",
+		run + "fleet: {preemption: {early: 1.5}}":                          "s.yaml:2:29: fleet.preemption.early: 1.5 is not a share from 0 to 1",
+		run + "fleet: {preemption: {life: 10s}}":                           "s.yaml:2:28: fleet.preemption.life: 10s is not longer than the notice, 30s",
+		run + "fleet: {preemption: {away_min: 5m, away_max: 1m}}":          "s.yaml:2:46: fleet.preemption.away_max: 1m0s is less than away_min, 5m0s",
+		run + "sidecars: {count: -1}":                                      "s.yaml:2:19: sidecars.count: -1 is not between 1 and 100000",
+		run + "sidecars: {interval: -5s}":                                  "s.yaml:2:22: sidecars.interval: -5s must be positive",
+		run + "sidecars: {wait: -5s}":                                      "s.yaml:2:18: sidecars.wait: -5s must be positive",
+		run + "sidecars: {connect_timeout: -1}":                            `s.yaml:2:29: "-1" is neither a time above 0, such as 1s, nor never`,
+		run + "sidecars: {connect_timeout: soon}":                          `s.yaml:2:29: "soon" is neither a time above 0, such as 1s, nor never`,
+		run + "sidecars: {freeze: {at: -1s, for: -2s}}":                    "s.yaml:2:25: sidecars.freeze.at: -1s must not be negative\ns.yaml:2:35: sidecars.freeze.for: -2s must not be negative",
+	} {
+		_, err := parse(text)
+		assert.EqualError(t, err, want, text)
+	}
+	_, err := loadScenario(filepath.Join(t.TempDir(), "absent.yaml"))
+	assert.ErrorIs(t, err, os.ErrNotExist)
+}
+
+func FuzzScenario(f *testing.F) {
+	for _, path := range scenarios(f) {
+		text, err := os.ReadFile(path)
+		require.NoError(f, err)
+		f.Add(string(text))
+	}
+	f.Fuzz(func(t *testing.T, text string) {
+		s, err := parse(text)
+		if err != nil {
+			return
+		}
+		for i := range s.Runs {
+			if _, err := s.Runs[i].setup(1); err != nil {
+				t.Fatalf("accepted, but then: %v", err)
+			}
+		}
+	})
+}
