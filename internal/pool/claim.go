@@ -65,7 +65,6 @@ func (p *Pool) job(now time.Time, r Request) selection.Job {
 		Number:   p.number,
 		Hour:     uint64(now.Unix() / 3600),
 		Fetch:    p.fetches.expected(r.Project),
-		Homes:    1,
 	}
 }
 

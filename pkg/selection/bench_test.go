@@ -48,7 +48,7 @@ func benchmarkPick(b *testing.B, name string, n int, build func(*rand.Rand, int)
 	require.NoError(b, err)
 	rng := rand.New(rand.NewPCG(1, 2))
 	views := build(rng, n)
-	job := Job{Fetch: 5, Busy: 0.7, Homes: 2}
+	job := Job{Fetch: 5, Busy: 0.7}
 	b.ReportAllocs()
 	for b.Loop() {
 		job.Project++

@@ -161,7 +161,7 @@ func TestNoProjectIsNoProject(t *testing.T) {
 		rng := rand.New(rand.NewPCG(5, 6))
 		counts, want := make([]int, 8), make([]float64, 8)
 		for number := range uint64(4000) {
-			counts[policy.Pick(Job{Number: number, Fetch: 5, Homes: 1}, idle(8), rng)]++
+			counts[policy.Pick(Job{Number: number, Fetch: 5}, idle(8), rng)]++
 		}
 		for i := range want {
 			want[i] = 1.0 / 8
@@ -192,7 +192,7 @@ func TestAnyViewsAreSurvived(t *testing.T) {
 			}
 			job := Job{
 				Project: oneOf(rng, 0, 1, rng.Uint64()), Priority: Priority(rng.IntN(2)), Number: rng.Uint64(),
-				Fetch: extreme(), Busy: rng.Float64(), Homes: oneOf(rng, 1, 3, 1000, math.MaxInt),
+				Fetch: extreme(), Busy: rng.Float64(),
 			}
 			got := policy.Pick(job, views, rng)
 			require.True(t, got >= 0 && got < len(views), "%s picked %d for %+v of %+v", name, got, job, views)

@@ -5,22 +5,20 @@ import "math/rand/v2"
 // Expected takes the upstream where the job can be expected to complete
 // first, every consideration priced in seconds:
 //
-//	wait       the jobs ahead of its priority by the upstream's rate, or a
-//	           shadow price that grows as the free cores go
+//	wait       1.5 times the jobs ahead of its priority by the upstream's rate,
+//	           since others claim as well while a report ages; or a shadow
+//	           price that grows as the free cores go
 //	fetch      (1 + Busy) (1 - Warm) the project's fetch time: a fetch delays
 //	           others too; of a fetch under way, what the wait leaves of it
-//	placement  cold only: a little for every rank down the project's rendezvous
-//	           order, so that sidecars agree where a cold project goes
+//	placement  cold only: two fetch times for every rank down the project's
+//	           rendezvous order, so that sidecars agree where a cold project goes
 //	stop       what a stop before the job's end would lose
 //
 // The job stays with the cached upstreams unless another is cheaper by a
 // tenth of the fetch time. Cached upstreams whose costs differ by less than
 // reports of their age can tell are equals. Of these, those with the fewest of
 // this sidecar's own jobs are left, and the cheaper of two random ones is
-// taken, lest all sidecars herd to one; and only the first few in rendezvous
-// order are looked at, as many as the project deserves homes, so that surplus
-// copies fall out of the caches. A project that deserves more homes than it
-// has gets the next in order, whose fetch its earlier waits have paid for.
+// taken, lest all sidecars herd to one.
 //
 // Completion times by waits and fetches, not by the jobs' own lengths: those
 // are too variable to predict, and the same wherever the job runs.
@@ -46,11 +44,12 @@ func NewExpected(config ExpectedConfig) (*Expected, error) {
 func (e *Expected) Pick(job Job, views []View, rng *rand.Rand) int {
 	var s survey
 	s.look(&e.c, job, views)
-	home, other := nobody(), nobody()
+	cached, home, other := 0, nobody(), nobody()
 	for i := range views {
 		v := &views[i]
 		total := s.price(v, lastRank).total()
 		if s.warm(v) {
+			cached++
 			home.offer(i, total)
 		} else if !(total > other.total) {
 			s.offer(&other, i, total, views)
@@ -58,11 +57,14 @@ func (e *Expected) Pick(job Job, views []View, rng *rand.Rand) int {
 	}
 	for rank, i := range s.order.views[:s.order.n] {
 		if !s.warm(&views[i]) {
-			s.offer(&other, i, s.placed(views, rank).total(), views)
+			s.offer(&other, i, s.price(&views[i], float64(rank)).total(), views)
 		}
 	}
-	if s.moves(home, other) {
+	switch {
+	case cached == 0 || home.total > other.total+s.gain:
 		return other.index
+	case cached == 1:
+		return home.index
 	}
 	return s.nearEqual(home, views, rng)
 }
@@ -75,7 +77,7 @@ func (e *Expected) Costs(job Job, views []View, costs []Cost) {
 		costs[i] = s.price(&views[i], lastRank).cost()
 	}
 	for rank, i := range s.order.views[:s.order.n] {
-		costs[i] = s.placed(views, rank).cost()
+		costs[i] = s.price(&views[i], float64(rank)).cost()
 	}
 }
 

@@ -10,9 +10,14 @@ type ExpectedConfig struct {
 	// Hysteresis is how much a move off the cached upstreams must gain, as a
 	// share of the fetch time; 0.1.
 	Hysteresis float64
+	// WaitPrice is how many seconds of fetching one second of waiting is worth:
+	// reports are seconds old, so that a wait is longer than it looks for what
+	// others have claimed since; 1.5, at least 1.
+	WaitPrice float64
 	// RankPrice is the price of each rank in the project's rendezvous order
-	// that a cold placement goes down, as a share of the fetch time; 0.1.
-	// From the fifth rank on all cost the same.
+	// that a cold placement goes down, in fetch times: what it costs that the
+	// next sidecar may place the project elsewhere; 2. From the fifth rank on
+	// all cost the same.
 	RankPrice float64
 	// WarmAt is the probability of the data being there from which on an
 	// upstream counts as cached; 0.5.
@@ -46,8 +51,10 @@ type Part uint16
 
 // The parts.
 const (
+	// PartWaitPrice is the factor WaitPrice on a wait.
+	PartWaitPrice Part = 1 << iota
 	// PartSocial is the factor 1 + Busy on a fetch, which delays others too.
-	PartSocial Part = 1 << iota
+	PartSocial
 	// PartShadow is the price of a free core, which grows as an upstream fills up.
 	PartShadow
 	// PartPlacement is the price of a rank in rendezvous order.
@@ -57,9 +64,6 @@ const (
 	PartBand
 	// PartHysteresis is the gain that a move must bring.
 	PartHysteresis
-	// PartHomes is the account of a hot project's homes; without it homes
-	// appear only as jobs overflow.
-	PartHomes
 	// PartPriority lets high jobs see only the high ones ahead of them.
 	PartPriority
 	// PartStop is the price of a stop before the job's end, and the end of
@@ -85,6 +89,8 @@ func Parts() []Part {
 // String names a single part.
 func (p Part) String() string {
 	switch p {
+	case PartWaitPrice:
+		return "wait-price"
 	case PartSocial:
 		return "social"
 	case PartShadow:
@@ -95,8 +101,6 @@ func (p Part) String() string {
 		return "band"
 	case PartHysteresis:
 		return "hysteresis"
-	case PartHomes:
-		return "homes"
 	case PartPriority:
 		return "priority"
 	case PartStop:
@@ -117,7 +121,8 @@ func (c *ExpectedConfig) resolve() error {
 		standard float64
 	}{
 		{"Hysteresis", &c.Hysteresis, 0.1},
-		{"RankPrice", &c.RankPrice, 0.1},
+		{"WaitPrice", &c.WaitPrice, 1.5},
+		{"RankPrice", &c.RankPrice, 2},
 		{"WarmAt", &c.WarmAt, 0.5},
 		{"Band", &c.Band, 0.05},
 		{"BandWidth", &c.BandWidth, 1},
@@ -134,6 +139,9 @@ func (c *ExpectedConfig) resolve() error {
 		if *f.value == 0 {
 			*f.value = f.standard
 		}
+	}
+	if c.WaitPrice < 1 {
+		return fmt.Errorf("expected: WaitPrice is %v: want 1 or more, lest a full upstream be cheaper than one with a free core", c.WaitPrice)
 	}
 	if c.WarmAt > 1 {
 		return fmt.Errorf("expected: WarmAt is %v: want a probability, at most 1", c.WarmAt)

@@ -12,7 +12,7 @@ import (
 // standard is the documented defaults.
 func standard() ExpectedConfig {
 	return ExpectedConfig{
-		Hysteresis: 0.1, RankPrice: 0.1, WarmAt: 0.5, Band: 0.05, BandWidth: 1,
+		Hysteresis: 0.1, WaitPrice: 1.5, RankPrice: 2, WarmAt: 0.5, Band: 0.05, BandWidth: 1,
 		SlowStart: 60, LastCold: 1800, TailScale: 1.6, LongestJob: 7200, CoreRate: 1.0 / 12,
 	}
 }
@@ -44,23 +44,6 @@ func (n naive) refused(v View) bool {
 
 func (n naive) doomed(v View) bool { return n.on(PartStop) && v.Left < n.LastCold }
 
-// next is the view to become a further home, or -1.
-func (n naive) next() int {
-	homes := indices(n.views, n.warm)
-	if n.job.Project == 0 || !n.on(PartHomes) || len(homes) == 0 || len(homes) >= n.job.Homes {
-		return -1
-	}
-	for rank, i := range n.order {
-		if rank == 16 || rank >= max(5, n.job.Homes) {
-			break
-		}
-		if v := n.views[i]; !n.warm(v) && !n.doomed(v) && !n.refused(v) {
-			return i
-		}
-	}
-	return -1
-}
-
 func (n naive) queue(v View) (ahead float64, full bool) {
 	jobs, stalled := v.Jobs, v.Stalled
 	if n.job.Priority == High && n.on(PartPriority) {
@@ -70,12 +53,19 @@ func (n naive) queue(v View) (ahead float64, full bool) {
 	return ahead, ahead > 0 || v.Jobs >= cores(v)
 }
 
+func (n naive) waitPrice() float64 {
+	if n.on(PartWaitPrice) {
+		return n.WaitPrice
+	}
+	return 1
+}
+
 func (n naive) cost(i int) Cost {
 	v, c := n.views[i], Cost{}
 	ahead, full := n.queue(v)
 	switch {
 	case full:
-		c.Wait = (ahead + 1) / n.rate(v)
+		c.Wait = n.waitPrice() * (ahead + 1) / n.rate(v)
 	case n.on(PartShadow):
 		used := v.Jobs / cores(v)
 		c.Wait = used * used * (used * used) / n.rate(v)
@@ -99,17 +89,16 @@ func (n naive) cost(i int) Cost {
 		}
 	}
 	if !n.warm(v) {
-		if n.on(PartPlacement) {
-			c.Placement = n.RankPrice * n.job.Fetch * float64(min(slices.Index(n.order, i), 5))
-		}
+		rank := min(slices.Index(n.order, i), 5)
 		if n.refused(v) {
-			c.Placement += n.SlowStart - v.Uptime
+			c.Placement = n.SlowStart - v.Uptime
+			rank += 5
+		}
+		if n.on(PartPlacement) {
+			c.Placement += n.RankPrice * n.job.Fetch * float64(rank)
 		}
 		if n.doomed(v) {
 			c.Stop = n.LastCold + c.Stop
-		}
-		if i == n.next() {
-			c.Placement = -c.Fetch
 		}
 	}
 	c.Total = c.Wait + c.Fetch + c.Placement + c.Stop
@@ -147,7 +136,7 @@ func (n naive) pick() []float64 {
 	if len(others) > 0 {
 		other := cheapest(others)
 		gain := n.Hysteresis * n.job.Fetch
-		if other == n.next() || !n.on(PartHysteresis) || n.job.Project == 0 {
+		if !n.on(PartHysteresis) || n.job.Project == 0 {
 			gain = 0
 		}
 		if total(home) > total(other)+gain {
@@ -156,9 +145,6 @@ func (n naive) pick() []float64 {
 	}
 	limit := total(home) + n.band(home)
 	near := slices.DeleteFunc(slices.Clone(homes), func(i int) bool { return total(i) > limit })
-	if n.on(PartHomes) && n.job.Project != 0 && n.job.Homes <= 16 {
-		near = near[:min(len(near), max(n.job.Homes, 1))]
-	}
 	return twoChoices(len(n.views), lowest(n.views, near, load), total)
 }
 
@@ -171,7 +157,7 @@ func (n naive) band(i int) float64 {
 		return n.Band
 	}
 	came := n.job.Busy * math.Min(v.Age, 60) / n.rate(v)
-	return math.Max(n.Band, n.BandWidth*math.Sqrt(came))
+	return math.Max(n.Band, n.BandWidth*n.waitPrice()*math.Sqrt(came))
 }
 
 // twoChoices is how often each is the cheaper of a random two of the near ones.

@@ -21,18 +21,8 @@ func (p price) cost() Cost {
 	return Cost{Total: p.total(), Wait: p.wait, Fetch: p.fetch, Placement: p.placement, Stop: p.stop}
 }
 
-// placed is the price of the view at a known rank of the rendezvous order.
-func (s *survey) placed(views []View, rank int) price {
-	i := s.order.views[rank]
-	p := s.price(&views[i], min(float64(rank), lastRank))
-	if i == s.next {
-		// The waits that earned the project this home have paid for its fetch.
-		p.placement = -p.fetch
-	}
-	return p
-}
-
-// price is the expected cost of running the job at v.
+// price is the expected cost of running the job at v, which is at that rank
+// of the rendezvous order.
 func (s *survey) price(v *View, rank float64) price {
 	p := price{wait: s.wait(v)}
 	warm := s.warm(v)
@@ -45,10 +35,11 @@ func (s *survey) price(v *View, rank float64) price {
 		p.fetch = s.fetch * (1 - v.Warm) * factorOf(v)
 	}
 	if !warm {
-		p.placement = s.perRank * rank
 		if v.Uptime < s.slowStart && s.refused(v) {
-			p.placement += s.slowStart - v.Uptime
+			rank += lastRank // behind all that take it
+			p.placement = s.slowStart - v.Uptime
 		}
+		p.placement += s.perRank * rank
 		if v.Left < s.lastCold {
 			p.stop = s.lastCold
 		}
@@ -74,9 +65,9 @@ func (s *survey) ahead(v *View) (jobs, full float64) {
 	return 0, max(0, v.Jobs/cores)
 }
 
-// wait is the time to a free core: that of the jobs ahead and one more, since
-// joblets are not interrupted. As long as cores are free it is a shadow price
-// that meets the wait of a full upstream: the free cores taken now are
+// wait is the price of the time to a free core: that of the jobs ahead and one
+// more, since joblets are not interrupted. As long as cores are free it is a
+// shadow price that grows to one job's time: the free cores taken now are
 // missed by the jobs that come next.
 func (s *survey) wait(v *View) float64 {
 	jobs, full := s.ahead(v)
@@ -86,8 +77,9 @@ func (s *survey) wait(v *View) float64 {
 		}
 		full *= full
 		full *= full
+		return full / rateOf(v, s.coreRate)
 	}
-	return (jobs + full) / rateOf(v, s.coreRate)
+	return s.perWait * (jobs + 1) / rateOf(v, s.coreRate)
 }
 
 // refused reports whether v came up too recently to take this project: it
@@ -106,7 +98,8 @@ func (s *survey) lost(left float64) float64 {
 }
 
 // band is the difference in cost that reports as old as v's cannot tell: the
-// standard deviation of the jobs that may have come since, as time.
+// price of the wait for the standard deviation of the jobs that may have come
+// since.
 func (s *survey) band(v *View) float64 {
 	if s.c.Off&PartBand != 0 {
 		return 0
@@ -116,5 +109,5 @@ func (s *survey) band(v *View) float64 {
 	}
 	const oldest = 60 // s; nothing is known of older ones
 	came := s.job.Busy * min(v.Age, oldest) / rateOf(v, s.coreRate)
-	return max(s.c.Band, s.c.BandWidth*math.Sqrt(came))
+	return max(s.c.Band, s.c.BandWidth*s.perWait*math.Sqrt(came))
 }

@@ -41,7 +41,6 @@ func TestExpectedCostsAreMonotone(t *testing.T) {
 	policy := newExpected(t, 0)
 	for range 20000 {
 		job, views := randomCase(rng)
-		job.Homes = 1
 		at := rng.IntN(len(views))
 		before, after := make([]Cost, len(views)), make([]Cost, len(views))
 		policy.Costs(job, views, before)
@@ -88,7 +87,7 @@ func TestExpectedDoesNotHerd(t *testing.T) {
 						busy(&views[i], reported-views[i].Cores)
 					}
 					for range 50 {
-						at := policy.Pick(Job{Busy: 0.8, Fetch: 5, Homes: 1}, views, rng)
+						at := policy.Pick(Job{Busy: 0.8, Fetch: 5}, views, rng)
 						views[at].Jobs++
 						views[at].InFlight++
 						sent[at]++
@@ -111,7 +110,7 @@ func TestExpectedDoesNotHerdOnTheLeast(t *testing.T) {
 	busy(&views[3], 19)
 	took := 0
 	for range 1000 {
-		if newExpected(t, 0).Pick(Job{Busy: 0.9, Homes: 1}, views, rng) == 3 {
+		if newExpected(t, 0).Pick(Job{Busy: 0.9}, views, rng) == 3 {
 			took++
 		}
 	}
@@ -141,11 +140,12 @@ func TestExpectedPartsMatter(t *testing.T) {
 
 func TestNewExpectedRefusesNonsense(t *testing.T) {
 	for want, c := range map[string]ExpectedConfig{
-		"expected: Hysteresis is -1: want a finite number, 0 (for 0.1) or more": {Hysteresis: -1},
-		"expected: LastCold is NaN: want a finite number, 0 (for 1800) or more": {LastCold: math.NaN()},
-		"expected: Band is +Inf: want a finite number, 0 (for 0.05) or more":    {Band: math.Inf(1)},
-		"expected: WarmAt is 1.5: want a probability, at most 1":                {WarmAt: 1.5},
-		"expected: Off has the bits 0x8000, which are no part":                  {Off: 0x8000},
+		"expected: Hysteresis is -1: want a finite number, 0 (for 0.1) or more":                                 {Hysteresis: -1},
+		"expected: LastCold is NaN: want a finite number, 0 (for 1800) or more":                                 {LastCold: math.NaN()},
+		"expected: Band is +Inf: want a finite number, 0 (for 0.05) or more":                                    {Band: math.Inf(1)},
+		"expected: WaitPrice is 0.5: want 1 or more, lest a full upstream be cheaper than one with a free core": {WaitPrice: 0.5},
+		"expected: WarmAt is 1.5: want a probability, at most 1":                                                {WarmAt: 1.5},
+		"expected: Off has the bits 0x8000, which are no part":                                                  {Off: 0x8000},
 	} {
 		_, err := NewExpected(c)
 		assert.EqualError(t, err, want)

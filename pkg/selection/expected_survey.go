@@ -1,8 +1,5 @@
 package selection
 
-// lastRank is the rank of all views behind the first in rendezvous order.
-const lastRank = 5
-
 // survey is what Expected finds out about all views together before it weighs
 // each: it lives for one pick, on the stack.
 type survey struct {
@@ -14,16 +11,14 @@ type survey struct {
 	join bool
 	// coreRate stands in for rates that are not known.
 	coreRate float64
+	// perWait is the price of a second's wait.
+	perWait float64
 	// fetch is the price of a whole fetch, perRank that of a rank in
-	// rendezvous order, gain what a move off the homes must bring.
+	// rendezvous order, gain what a move off the cached views must bring.
 	fetch, perRank, gain float64
 	// stops and lastCold are the times to a stop from which on it has a price,
 	// and from which on nothing is fetched; slowStart is the time after a start.
 	stops, lastCold, slowStart float64
-	// homes is how many views are warm; next is the index of the view that the
-	// project deserves as a further home, or nowhere.
-	homes int
-	next  int
 	// by compares in the project's rendezvous order; order is the first of it.
 	by    order
 	order ranking
@@ -31,11 +26,15 @@ type survey struct {
 
 // look fills the survey in.
 func (s *survey) look(c *ExpectedConfig, job Job, views []View) {
-	s.c, s.job, s.next = c, job, nowhere
+	s.c, s.job = c, job
 	on := func(p Part) bool { return c.Off&p == 0 }
 	s.high = job.Priority == High && on(PartPriority)
 	s.join = on(PartJoin)
 	s.coreRate = meanCoreRate(views, c.CoreRate)
+	s.perWait = 1
+	if on(PartWaitPrice) {
+		s.perWait = c.WaitPrice
+	}
 	if on(PartStop) {
 		s.stops, s.lastCold = c.LongestJob, c.LastCold
 	}
@@ -56,32 +55,13 @@ func (s *survey) look(c *ExpectedConfig, job Job, views []View) {
 		s.gain = c.Hysteresis * job.Fetch
 	}
 	s.by = newOrder(job.Project, views)
-	s.order.limit = min(max(lastRank, job.Homes), maxRanked)
 	floor := s.order.floor()
 	for i := range views {
-		if s.warm(&views[i]) {
-			s.homes++
-		}
 		if score := s.by.score(&views[i], floor); score > floor {
 			s.order.add(i, score)
 			floor = s.order.floor()
 		}
 	}
-	if on(PartHomes) && s.homes > 0 && s.homes < job.Homes {
-		s.next = s.nextHome(views)
-	}
-}
-
-// nextHome is the first view in rendezvous order that is not a home yet and
-// may become one.
-func (s *survey) nextHome(views []View) int {
-	for _, i := range s.order.views[:s.order.n] {
-		v := &views[i]
-		if !s.warm(v) && !(v.Left < s.lastCold) && !(v.Uptime < s.slowStart && s.refused(v)) {
-			return i
-		}
-	}
-	return nowhere
 }
 
 // warm reports whether the project counts as cached there, now or when a
@@ -97,16 +77,4 @@ func (s *survey) offer(best *candidate, index int, total float64, views []View) 
 		s.by.score(&views[index], 0) > s.by.score(&views[best.index], 0) {
 		*best = candidate{index, total}
 	}
-}
-
-// moves reports whether the job leaves its homes for another view: at a gain,
-// unless the project deserves that one as a home too.
-func (s *survey) moves(home, other candidate) bool {
-	if home.index == nowhere || other.index == nowhere {
-		return home.index == nowhere
-	}
-	if other.index == s.next {
-		return home.total > other.total
-	}
-	return home.total > other.total+s.gain
 }

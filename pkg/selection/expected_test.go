@@ -39,15 +39,26 @@ func TestExpectedWeighsWaitsAgainstFetches(t *testing.T) {
 		views[0].Warm, views[0].Cache = 1, Cached
 		busy(&views[0], c.backlog)
 		for project := uint64(1); project < 50; project++ {
-			job := Job{Project: project, Fetch: c.fetch, Busy: 0.7, Homes: 1}
+			job := Job{Project: project, Fetch: c.fetch, Busy: 0.7}
 			got := newExpected(t, 0).Pick(job, views, rng)
 			require.Equal(t, c.stays, got == 0, "backlog %v, fetch %v", c.backlog, c.fetch)
 		}
 		costs := make([]Cost, 2)
-		newExpected(t, PartPlacement).Costs(Job{Project: 1, Fetch: c.fetch, Busy: 0.7, Homes: 1}, views, costs)
-		assert.InDelta(t, (c.backlog+1)/2.4, costs[0].Total, 1e-9)
+		newExpected(t, PartPlacement).Costs(Job{Project: 1, Fetch: c.fetch, Busy: 0.7}, views, costs)
+		assert.InDelta(t, 1.5*(c.backlog+1)/2.4, costs[0].Total, 1e-9)
 		assert.InDelta(t, 1.7*c.fetch, costs[1].Total, 1e-9)
 	}
+}
+
+// TestExpectedPaysMoreForWaits: 6.25 s of waiting are worth 8.5 s of fetching
+// and the tenth of a fetch that a move must gain.
+func TestExpectedPaysMoreForWaits(t *testing.T) {
+	views := idle(2)
+	views[0].Warm = 1
+	busy(&views[0], 14)
+	job := Job{Project: 1, Fetch: 5, Busy: 0.7}
+	assert.Equal(t, 1, newExpected(t, PartPlacement).Pick(job, views, nil))
+	assert.Equal(t, 0, newExpected(t, PartPlacement|PartWaitPrice).Pick(job, views, nil))
 }
 
 // TestExpectedPicksTheIdleOfTwo without a project: always.
@@ -82,14 +93,16 @@ func TestExpectedShunsTheStuck(t *testing.T) {
 func TestExpectedAgreesOnAColdProject(t *testing.T) {
 	views := idle(14)
 	for project := uint64(1); project < 300; project++ {
-		job := Job{Project: project, Fetch: 5, Busy: 0.5, Homes: 1}
+		job := Job{Project: project, Fetch: 5, Busy: 0.5}
 		order := byRendezvous(project, views)
 		for seed := range uint64(3) {
 			got := newExpected(t, 0).Pick(job, views, rand.New(rand.NewPCG(seed, 0)))
 			require.Equal(t, order[0], got)
 		}
 		crowded := slices.Clone(views)
-		busy(&crowded[order[0]], 20)
+		busy(&crowded[order[0]], 14) // 9.4 s against the 10 s of a rank
+		require.Equal(t, order[0], newExpected(t, 0).Pick(job, crowded, nil))
+		busy(&crowded[order[0]], 16)
 		require.Equal(t, order[1], newExpected(t, 0).Pick(job, crowded, nil))
 	}
 }
@@ -98,8 +111,8 @@ func TestExpectedAgreesOnAColdProject(t *testing.T) {
 func TestExpectedHysteresis(t *testing.T) {
 	views := idle(2)
 	views[0].Warm = 1
-	busy(&views[0], 22) // 9.58 s against the 9 s of a fetch
-	job := Job{Project: 1, Fetch: 9, Homes: 1}
+	busy(&views[0], 14) // 9.4 s against the 9 s of a fetch
+	job := Job{Project: 1, Fetch: 9}
 	assert.Equal(t, 0, newExpected(t, PartPlacement).Pick(job, views, nil))
 	assert.Equal(t, 1, newExpected(t, PartPlacement|PartHysteresis).Pick(job, views, nil))
 }
@@ -109,7 +122,7 @@ func TestExpectedJoinsAFetchUnderWay(t *testing.T) {
 	views := idle(2)
 	views[0].FetchLeft = 3
 	busy(&views[0], 0)
-	job := Job{Project: 1, Fetch: 5, Homes: 1}
+	job := Job{Project: 1, Fetch: 5}
 	assert.Equal(t, 0, newExpected(t, PartPlacement).Pick(job, views, nil))
 	costs := make([]Cost, 2)
 	newExpected(t, PartPlacement).Costs(job, views, costs)
@@ -117,23 +130,20 @@ func TestExpectedJoinsAFetchUnderWay(t *testing.T) {
 	assert.Equal(t, 1, newExpected(t, PartPlacement|PartJoin).Pick(job, views, nil))
 }
 
-// TestExpectedSpreadsNearEqualHomes: a project that deserves two homes and has
-// four uses the first two in its rendezvous order; one that deserves all, all.
-func TestExpectedSpreadsNearEqualHomes(t *testing.T) {
-	views := idle(6)
+// TestExpectedSpreadsNearEqual: cached upstreams that cost as much as each
+// other are taken alike; an own job there decides against one.
+func TestExpectedSpreadsNearEqual(t *testing.T) {
+	views, rng := idle(6), rand.New(rand.NewPCG(1, 1))
 	for i := range 4 {
 		views[i].Warm = 1
 	}
-	for project := uint64(1); project < 40; project++ {
-		rng := rand.New(rand.NewPCG(project, 1))
-		order := byRendezvous(project, views[:4])
-		for homes := 1; homes <= 5; homes++ {
-			counts := make([]int, 6)
-			for range 800 {
-				counts[newExpected(t, 0).Pick(Job{Project: project, Fetch: 5, Homes: min(homes, 4)}, views, rng)]++
-			}
-			requireSpread(t, counts, evenly(6, order[:min(homes, 4)]))
+	for own := range 4 {
+		counts := make([]int, 6)
+		for range 3000 {
+			counts[newExpected(t, 0).Pick(Job{Project: 7, Fetch: 5}, views, rng)]++
 		}
+		requireSpread(t, counts, evenly(6, []int{0, 1, 2, 3}[own:]))
+		views[own].InFlight = 1
 	}
 }
 
@@ -154,28 +164,9 @@ func TestExpectedBandWidensWithAge(t *testing.T) {
 		}
 		counts := make([]int, 3)
 		for range 3000 {
-			counts[newExpected(t, PartHomes).Pick(Job{Project: 4, Fetch: 60, Busy: 1, Homes: 1}, views, rng)]++
+			counts[newExpected(t, 0).Pick(Job{Project: 4, Fetch: 60, Busy: 1}, views, rng)]++
 		}
 		requireSpread(t, counts, c.want)
-	}
-}
-
-// TestExpectedOpensAnotherHome: where the project deserves two homes and has
-// one with a wait, the next in rendezvous order becomes the second, though the
-// wait alone is less than a fetch.
-func TestExpectedOpensAnotherHome(t *testing.T) {
-	for project := uint64(1); project < 60; project++ {
-		views := idle(5)
-		order := byRendezvous(project, views)
-		views[order[2]].Warm = 1
-		busy(&views[order[2]], 8)
-		job := Job{Project: project, Fetch: 30, Busy: 0.7, Homes: 1}
-		require.Equal(t, order[2], newExpected(t, 0).Pick(job, views, nil))
-		job.Homes = 2
-		require.Equal(t, order[0], newExpected(t, 0).Pick(job, views, nil))
-		require.Equal(t, order[2], newExpected(t, PartHomes).Pick(job, views, nil))
-		views[order[0]].Left = 60
-		require.Equal(t, order[1], newExpected(t, 0).Pick(job, views, nil), "not where it would soon be lost")
 	}
 }
 
@@ -186,7 +177,7 @@ func TestExpectedStops(t *testing.T) {
 		views := idle(3)
 		order := byRendezvous(project, views)
 		views[order[0]].Left = 1700
-		job := Job{Project: project, Fetch: 5, Busy: 0.5, Homes: 1}
+		job := Job{Project: project, Fetch: 5, Busy: 0.5}
 		require.Equal(t, order[1], newExpected(t, 0).Pick(job, views, nil))
 		require.Equal(t, order[0], newExpected(t, PartStop).Pick(job, views, nil))
 		views[order[0]].Warm = 1
@@ -197,7 +188,7 @@ func TestExpectedStops(t *testing.T) {
 // TestExpectedPriceOfAStop: near its end an upstream is dearer, at most by
 // the work and the fetch that a stop would lose.
 func TestExpectedPriceOfAStop(t *testing.T) {
-	job := Job{Project: 1, Fetch: 5, Homes: 1}
+	job := Job{Project: 1, Fetch: 5}
 	price := func(left float64) float64 {
 		views, costs := idle(1), make([]Cost, 1)
 		views[0].Left, views[0].Warm = left, 1
@@ -217,7 +208,7 @@ func TestExpectedPriceOfAStop(t *testing.T) {
 // TestExpectedSlowStart: an upstream that came up takes a growing share of the
 // cold projects that are its own by rendezvous, from a tenth to all of them.
 func TestExpectedSlowStart(t *testing.T) {
-	share := func(uptime float64) float64 {
+	share := func(uptime, fetch float64) float64 {
 		views, own, taken := idle(4), 0.0, 0.0
 		views[2].Uptime = uptime
 		for project := uint64(1); project <= 4000; project++ {
@@ -225,14 +216,16 @@ func TestExpectedSlowStart(t *testing.T) {
 				continue
 			}
 			own++
-			if newExpected(t, 0).Pick(Job{Project: project, Fetch: 5, Homes: 1}, views, nil) == 2 {
+			if newExpected(t, 0).Pick(Job{Project: project, Fetch: fetch}, views, nil) == 2 {
 				taken++
 			}
 		}
 		return taken / own
 	}
 	for _, c := range [][2]float64{{0, 0.1}, {3, 0.1}, {15, 0.25}, {30, 0.5}, {45, 0.75}, {60, 1}} {
-		assert.InDelta(t, c[1], share(c[0]), 0.05, "up for %v s", c[0])
+		for _, fetch := range []float64{0.5, 5, 500} {
+			assert.InDelta(t, c[1], share(c[0], fetch), 0.05, "up for %v s, fetch %v s", c[0], fetch)
+		}
 	}
 }
 
@@ -240,16 +233,16 @@ func TestExpectedSlowStart(t *testing.T) {
 // full upstream costs a high one.
 func TestExpectedHighSeesOnlyHigh(t *testing.T) {
 	views, costs := idle(2), make([]Cost, 2)
-	high := Job{Project: 1, Priority: High, Fetch: 5, Homes: 1}
+	high := Job{Project: 1, Priority: High, Fetch: 5}
 	wait := func(job Job, backlog float64) float64 {
 		busy(&views[0], backlog)
 		newExpected(t, 0).Costs(job, views, costs)
 		return costs[0].Wait
 	}
 	for _, backlog := range []float64{0, 1, 50, 1e6} {
-		assert.InDelta(t, 1/2.4, wait(high, backlog), 1e-9)
-		assert.InDelta(t, (backlog+1)/2.4, wait(Job{Project: 1, Fetch: 5, Homes: 1}, backlog), 1e-3)
+		assert.InDelta(t, 1.5/2.4, wait(high, backlog), 1e-9)
+		assert.InDelta(t, 1.5*(backlog+1)/2.4, wait(Job{Project: 1, Fetch: 5}, backlog), 1e-3)
 	}
 	views[0].JobsHigh, views[0].StalledHigh = 50, 10
-	assert.InDelta(t, 11/2.4, wait(high, 50), 1e-9)
+	assert.InDelta(t, 1.5*11/2.4, wait(high, 50), 1e-9)
 }

@@ -47,6 +47,4 @@ type Job struct {
 	Fetch float64
 	// Busy is the share of the whole pool's cores in use, 0 to 1.
 	Busy float64
-	// Homes is how many upstreams the project's load deserves, at least 1.
-	Homes int
 }

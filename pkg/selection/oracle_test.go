@@ -73,7 +73,7 @@ func TestPermutedLoads(t *testing.T) {
 					}
 				}
 				for _, project := range []uint64{0, 7} {
-					job := Job{Project: project, Homes: 9}
+					job := Job{Project: project}
 					counts := make([]int, len(views))
 					for range 300 {
 						counts[policy.Pick(job, views, rng)]++
@@ -111,7 +111,7 @@ func randomCase(rng *rand.Rand) (Job, []View) {
 	}
 	n := 1 + rng.IntN(9)
 	if rng.IntN(50) == 0 {
-		n = 3 * maxRanked
+		n = 10 * lastRank
 	}
 	views := randomViews(rng, n)
 	if rng.IntN(4) == 0 { // twins, but for who they are

@@ -19,12 +19,11 @@ type Policy interface {
 type Cost struct {
 	// Total is the sum of the others.
 	Total float64 `json:"total"`
-	// Wait is the expected wait, or the price of taking a free core.
+	// Wait is the price of the expected wait, or of taking a free core.
 	Wait float64 `json:"wait"`
 	// Fetch is the time for the project's data, and what it costs others.
 	Fetch float64 `json:"fetch"`
-	// Placement is the price of leading the project astray from its homes;
-	// negative where it deserves another home.
+	// Placement is the price of leading the project astray from its home.
 	Placement float64 `json:"placement"`
 	// Stop is what a stop of the upstream is expected to lose.
 	Stop float64 `json:"stop"`

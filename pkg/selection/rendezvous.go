@@ -84,24 +84,23 @@ func weighAbove(floor float64, hash uint64, weight float64) float64 {
 	return weigh(hash, weight)
 }
 
-// maxRanked bounds how much of an order is looked at.
-const maxRanked = 16
+// lastRank is the rank of every view behind the first few in an order: how
+// many are ranked.
+const lastRank = 5
 
-// ranking keeps the first few views in an order. Its size is set by limit, up
-// to maxRanked; the rest of the order is not known.
+// ranking keeps the first few views in an order; the rest of it is not known.
 type ranking struct {
-	views [maxRanked]int
-	score [maxRanked]float64
+	views [lastRank]int
+	score [lastRank]float64
 	n     int
-	limit int
 }
 
 // floor is the score that a view must exceed to be ranked.
 func (r *ranking) floor() float64 {
-	if r.n < r.limit {
+	if r.n < lastRank {
 		return -1
 	}
-	return r.score[r.n-1]
+	return r.score[lastRank-1]
 }
 
 // add ranks the view at index, if its score is high enough.
@@ -109,7 +108,7 @@ func (r *ranking) add(index int, score float64) {
 	if score <= r.floor() {
 		return
 	}
-	if r.n < r.limit {
+	if r.n < lastRank {
 		r.n++
 	}
 	at := r.n - 1

@@ -110,13 +110,13 @@ func TestRankingKeepsTheFirst(t *testing.T) {
 		views := randomViews(rng, 1+rng.IntN(40))
 		project := rng.Uint64()
 		by := newOrder(project, views)
-		r := ranking{limit: 1 + rng.IntN(maxRanked)}
+		var r ranking
 		for i := range views {
 			if floor := r.floor(); by.score(&views[i], floor) > floor {
 				r.add(i, by.score(&views[i], floor))
 			}
 		}
 		want := byRendezvous(project, views)
-		require.Equal(t, want[:min(r.limit, len(want))], r.views[:r.n])
+		require.Equal(t, want[:min(lastRank, len(want))], r.views[:r.n])
 	}
 }

@@ -52,7 +52,6 @@ func randomJob(rng *rand.Rand) Job {
 		Number:   rng.Uint64N(1000),
 		Fetch:    oneOf(rng, 0, 0.5, 5, 5, 30, 1000),
 		Busy:     oneOf(rng, 0, 0.3, 0.7, 1),
-		Homes:    oneOf(rng, 1, 1, 2, 3, 20),
 	}
 }
 
