@@ -1,5 +1,7 @@
 package pool
 
+import "maps"
+
 // generations is a bounded map that forgets what was not touched lately: when
 // the young half is full, the old half is dropped and they change places. It
 // never depends on map order, so equal inputs give equal contents.
@@ -21,8 +23,22 @@ func (g *generations[V]) get(key uint64) (V, bool) {
 }
 
 func (g *generations[V]) put(key uint64, v V) {
+	delete(g.old, key)
 	if _, ok := g.young[key]; !ok && len(g.young) >= g.limit/2 {
 		g.old, g.young = g.young, make(map[uint64]V)
 	}
 	g.young[key] = v
 }
+
+func (g *generations[V]) drop(key uint64) {
+	delete(g.young, key)
+	delete(g.old, key)
+}
+
+// dropFunc drops all for which drop returns true.
+func (g *generations[V]) dropFunc(drop func(key uint64, v V) bool) {
+	maps.DeleteFunc(g.young, drop)
+	maps.DeleteFunc(g.old, drop)
+}
+
+func (g *generations[V]) len() int { return len(g.young) + len(g.old) }

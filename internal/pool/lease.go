@@ -75,7 +75,7 @@ func (l *Lease) Done(now time.Time, o Outcome) {
 	}
 	if !l.answered && o != Gone && l.Cache != selection.Cached {
 		// Nothing shows that the fetch was ever begun.
-		delete(m.assumed, l.job.Project)
+		m.assumed.drop(l.job.Project)
 	}
 	m.ends = m.ends.add(end{claimed: l.claimed, at: now, priority: l.job.Priority})
 	l.pool.inFlight--

@@ -36,7 +36,7 @@ type member struct {
 	begun [selection.Priorities]int
 	ended [selection.Priorities]int
 
-	assumed     map[uint64]assumption
+	assumed     *generations[assumption]
 	latency     peakEWMA
 	fetchFactor float64
 }
@@ -48,7 +48,8 @@ type assumption struct {
 	fetched time.Time // when the fetch is expected to end, or ended
 }
 
-// maxAssumed bounds the projects assumed cached at one upstream.
+// maxAssumed bounds the projects assumed cached at one upstream: where no
+// listing ever settles them, the earliest are forgotten.
 const maxAssumed = 10_000
 
 func newMember(u Upstream, cfg *Config) *member {
@@ -60,7 +61,7 @@ func newMember(u Upstream, cfg *Config) *member {
 		gate:        cfg.Gate(u.Address),
 		detector:    cfg.Detector(),
 		level:       1,
-		assumed:     make(map[uint64]assumption),
+		assumed:     newGenerations[assumption](maxAssumed),
 		fetchFactor: 1,
 	}
 }
@@ -70,7 +71,7 @@ func (m *member) forget(cfg *Config) {
 	m.report, m.reported = Report{}, false
 	m.polled, m.listed = time.Time{}, time.Time{}
 	m.rate = rate{}
-	m.assumed = make(map[uint64]assumption)
+	m.assumed = newGenerations[assumption](maxAssumed)
 	m.detector, m.level = cfg.Detector(), 1
 	m.begun, m.ended = [selection.Priorities]int{}, [selection.Priorities]int{}
 	m.latency = peakEWMA{}
@@ -132,10 +133,7 @@ func (m *member) cache(project uint64, now time.Time, cfg *Config) (status selec
 	if m.trusted(now, cfg) && m.report.Cached != nil && m.report.Cached.Contains(project) {
 		return selection.Cached, 0
 	}
-	if len(m.assumed) == 0 {
-		return selection.NotCached, 0
-	}
-	a, ok := m.assumed[project]
+	a, ok := m.assumed.get(project)
 	if !ok {
 		return selection.NotCached, 0
 	}
@@ -144,20 +142,16 @@ func (m *member) cache(project uint64, now time.Time, cfg *Config) (status selec
 
 // assume notes that project's data will be here once its fetch ends.
 func (m *member) assume(project uint64, now time.Time, fetch float64) {
-	if len(m.assumed) < maxAssumed {
-		m.assumed[project] = assumption{claimed: now, fetched: now.Add(seconds(fetch))}
-	}
+	m.assumed.put(project, assumption{claimed: now, fetched: now.Add(seconds(fetch))})
 }
 
 // settle drops assumptions that the last listing confirms, or refutes by not
 // naming the project although it was taken two fetch times after the claim.
 func (m *member) settle(f *durations) {
-	for project, a := range m.assumed {
+	m.assumed.dropFunc(func(project uint64, a assumption) bool {
 		grace := seconds(2 * f.expected(project))
-		if m.report.Cached.Contains(project) || m.listed.Sub(a.claimed) > grace {
-			delete(m.assumed, project)
-		}
-	}
+		return m.report.Cached.Contains(project) || m.listed.Sub(a.claimed) > grace
+	})
 }
 
 // peakEWMA is a moving average that jumps up to a peak at once and comes

@@ -115,9 +115,9 @@ func (p *Pool) learn(now time.Time, l *Lease, h *Hint) {
 		p.fetches.observe(project, took)
 		m.fetchFactor = math.Min(math.Max(m.fetchFactor*math.Pow(ratio/m.fetchFactor, 0.05), 0.5), 3)
 	}
-	if a, ok := m.assumed[project]; ok && a.fetched.After(now) {
+	if a, ok := m.assumed.get(project); ok && a.fetched.After(now) {
 		a.fetched = now
-		m.assumed[project] = a
+		m.assumed.put(project, a)
 	}
 }
 

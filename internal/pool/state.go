@@ -39,7 +39,7 @@ func (p *Pool) States(now time.Time) []State {
 			Stalled:   m.report.Stalled[selection.Low] + m.report.Stalled[selection.High],
 			ReportAge: -1,
 			Level:     float64(m.level),
-			Assumed:   len(m.assumed),
+			Assumed:   m.assumed.len(),
 			Rate:      m.cores(&p.cfg) * m.rate.perCore(),
 			Latency:   m.latency.value,
 		}

@@ -1,0 +1,32 @@
+package pool
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"pilotfish/pkg/selection"
+)
+
+// Where no listing ever refutes them, assumptions are bounded by forgetting
+// the old ones: what is fetched now is what the next jobs look for.
+func TestTheLatestProjectsAreAssumed(t *testing.T) {
+	f := newFixture(t, "least-in-flight", 1)
+	now := start
+	for project := range uint64(2*maxAssumed + 1) {
+		now = now.Add(time.Millisecond)
+		l, err := f.Claim(now, Request{Project: project + 1})
+		require.NoError(t, err)
+		l.Answered(now, true, nil)
+		l.Done(now, Answered)
+	}
+	status := func(project uint64) selection.Cache {
+		s, _ := f.set[0].cache(project, now, &f.cfg)
+		return s
+	}
+	assert.Equal(t, selection.AssumedCached, status(2*maxAssumed+1))
+	assert.Equal(t, selection.NotCached, status(1))
+	assert.LessOrEqual(t, f.States(now)[0].Assumed, maxAssumed)
+}
