@@ -104,6 +104,7 @@ func (p *Pool) Set(now time.Time, upstreams []Upstream) (joined, left []string) 
 			joined = append(joined, u.Address)
 			if known {
 				m.forget(&p.cfg)
+				m.gate = p.cfg.Gate(u.Address) // the one it had may be forgotten too
 			}
 			if !first {
 				m.joined = now
@@ -127,6 +128,12 @@ func (p *Pool) reap(m *member) {
 	if !m.inSet && m.jobs() == 0 {
 		delete(p.members, m.Address)
 	}
+}
+
+// AllTried reports whether there are upstreams, and a job has been to all.
+func (p *Pool) AllTried(tried []string) bool {
+	untried := func(m *member) bool { return !slices.Contains(tried, m.Address) }
+	return len(p.set) > 0 && !slices.ContainsFunc(p.set, untried)
 }
 
 // InFlight is the number of open leases.
