@@ -29,7 +29,7 @@ type waiter struct {
 }
 
 type grant struct {
-	lease *pool.Lease
+	lease *Lease
 	err   error
 }
 
@@ -41,11 +41,11 @@ type grant struct {
 func (b *Balancer) Claim(ctx context.Context, r Request) (*Lease, error) {
 	b.mu.Lock()
 	now := time.Now()
-	if b.queue.Ahead(r.Priority) == 0 {
-		l, err := b.pool.Claim(now, r.Request)
-		if err == nil || errors.Is(err, pool.ErrAllTried) {
+	if b.queue.Ahead(r.Priority) == 0 || b.pool.AllTried(r.Tried) {
+		g := b.try(now, r.Request)
+		if g.err == nil || errors.Is(g.err, pool.ErrAllTried) {
 			b.mu.Unlock()
-			return b.claimed(l, now, err)
+			return b.claimed(g, now)
 		}
 	}
 	if r.Wait == 0 {
@@ -95,7 +95,16 @@ func (b *Balancer) await(ctx context.Context, e *admission.Entry, w *waiter, wai
 	if g.err != nil {
 		return nil, g.err
 	}
-	return &Lease{b: b, Lease: g.lease}, nil
+	return g.lease, nil
+}
+
+// try claims for one job; the mutex must be held.
+func (b *Balancer) try(now time.Time, r pool.Request) grant {
+	l, err := b.pool.Claim(now, r)
+	if err != nil {
+		return grant{err: err}
+	}
+	return grant{lease: b.lease(l)}
 }
 
 // giveUp takes a waiter out of the queue. A grant that came first is kept,
@@ -110,7 +119,7 @@ func (b *Balancer) giveUp(e *admission.Entry, w *waiter, why error) grant {
 	}
 	g := <-w.granted
 	if g.err == nil && !errors.Is(why, admission.ErrWaited) {
-		(&Lease{b: b, Lease: g.lease}).Done(pool.Gone)
+		g.lease.Done(pool.Gone)
 		return grant{err: why}
 	}
 	return g
@@ -132,14 +141,14 @@ func (b *Balancer) serve(now time.Time) []served {
 	b.queue.Serve(func(e *admission.Entry) bool {
 		w := b.waiters[e]
 		started := time.Now()
-		l, err := b.pool.Claim(now, w.request)
-		if err != nil && !errors.Is(err, pool.ErrAllTried) {
+		g := b.try(now, w.request)
+		if g.err != nil && !errors.Is(g.err, pool.ErrAllTried) {
 			return false
 		}
 		delete(b.waiters, e)
-		w.granted <- grant{lease: l, err: err}
-		if err == nil {
-			done = append(done, served{cache: l.Cache, panicking: l.Panic, took: time.Since(started)})
+		w.granted <- g
+		if g.err == nil {
+			done = append(done, served{cache: g.lease.Cache, panicking: g.lease.Panic, took: time.Since(started)})
 		}
 		return true
 	})
@@ -156,13 +165,10 @@ func (b *Balancer) tell(done []served) {
 	}
 }
 
-// claimed wraps a claim that was made without waiting.
-func (b *Balancer) claimed(l *pool.Lease, started time.Time, err error) (*Lease, error) {
-	if err != nil {
-		return nil, err
+// claimed tells of a claim that was made without waiting.
+func (b *Balancer) claimed(g grant, started time.Time) (*Lease, error) {
+	if g.err == nil && b.hooks.Picked != nil {
+		b.hooks.Picked(g.lease.Cache, time.Since(started), g.lease.Panic)
 	}
-	if b.hooks.Picked != nil {
-		b.hooks.Picked(l.Cache, time.Since(started), l.Panic)
-	}
-	return &Lease{b: b, Lease: l}, nil
+	return g.lease, g.err
 }

@@ -10,8 +10,17 @@ import (
 // Done must be called once on every path.
 type Lease struct {
 	*pool.Lease
-	b *Balancer
+	b        *Balancer
+	upstream pool.Upstream
 }
+
+// lease wraps a claim; the mutex must be held.
+func (b *Balancer) lease(l *pool.Lease) *Lease {
+	return &Lease{Lease: l, b: b, upstream: l.Upstream()}
+}
+
+// Upstream is where the attempt goes, as it was known at the claim.
+func (l *Lease) Upstream() pool.Upstream { return l.upstream }
 
 // Answered notes that an answer has begun; see pool.Lease.
 func (l *Lease) Answered(healthy bool, hint *pool.Hint) {

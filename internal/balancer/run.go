@@ -21,9 +21,9 @@ func (b *Balancer) Run(ctx context.Context) {
 			return
 		case <-b.wake:
 			ticker.Reset(recheck)
-		case now := <-ticker.C:
+		case <-ticker.C:
 			b.mu.Lock()
-			served := b.serve(now)
+			served := b.serve(time.Now()) // a tick may be older than what was claimed since
 			idle := b.queue.Len() == 0
 			b.mu.Unlock()
 			b.tell(served)
