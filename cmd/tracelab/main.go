@@ -25,6 +25,7 @@ type commands struct {
 	Generate generateCommand `cmd:"" help:"Write a trace: the jobs of an invented day."`
 	Simulate simulateCommand `cmd:"" help:"Play a scenario's runs in simulated time and compare them."`
 	Report   reportCommand   `cmd:"" help:"Show results that simulate has saved."`
+	Replay   replayCommand   `cmd:"" help:"Send a trace's jobs to real sidecars, and measure what their submitters see."`
 }
 
 // streams are where commands write.

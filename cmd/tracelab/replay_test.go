@@ -1,0 +1,59 @@
+package main
+
+import (
+	"bytes"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"regexp"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"pilotfish/internal/ruleserver"
+)
+
+// TestReplay: a trace goes to a server, and comes back as a capture of the same jobs.
+func TestReplay(t *testing.T) {
+	dir := t.TempDir()
+	server, err := ruleserver.New(ruleserver.Config{Feeds: os.DirFS(dir), TrustCost: true})
+	require.NoError(t, err)
+	t.Cleanup(server.Close)
+	web := httptest.NewServer(server.Handler())
+	t.Cleanup(web.Close)
+
+	jobs := `{"offset":0,"project":1,"priority":"high","kind":"prefetch","load_s":1,"after":null}
+{"offset":1,"project":1,"priority":"low","kind":"process","load_s":1,"operators_s":2,"after":1}
+{"offset":2,"project":2,"priority":"high","kind":"process","load_s":1,"operators_s":1,"after":null}
+`
+	file, capture := filepath.Join(dir, "trace.jsonl"), filepath.Join(dir, "capture.jsonl")
+	require.NoError(t, os.WriteFile(file, []byte(jobs), 0o600))
+	var out, problems bytes.Buffer
+	code := run([]string{"replay", file, "--target=" + web.URL, "--speed=100", "--feeds=" + dir, "--capture=" + capture}, &out, &problems)
+	require.Equal(t, 0, code, problems.String())
+	text := regexp.MustCompile(" +").ReplaceAllString(out.String(), " ")
+	for _, want := range []string{"\nfrom due ", "\nfrom sent ", "\nanswered 3\n", "\nfetches per 1,000 666.7\n"} {
+		assert.Contains(t, text, want)
+	}
+	captured, err := openTrace(capture, -1)
+	require.NoError(t, err)
+	defer captured.Close()
+	again, err := openTrace(file, -1)
+	require.NoError(t, err)
+	defer again.Close()
+	for range 3 {
+		got, err := captured.Next()
+		require.NoError(t, err)
+		want, err := again.Next()
+		require.NoError(t, err)
+		require.NotNil(t, got.Measured)
+		assert.GreaterOrEqual(t, *got.Measured.TTLB, want.Load+want.Operators-want.Load*float64(min(1, want.After)), "in the trace's seconds")
+		got.Measured = nil
+		assert.Equal(t, want, got)
+	}
+
+	require.Equal(t, 0, run([]string{"replay", file, "--target=" + web.URL, "--jobs=1", "--speed=100"}, &out, &problems))
+	assert.Equal(t, 1, run([]string{"replay", file, "--target=http://192.0.2.1:80"}, &out, &problems))
+	assert.Contains(t, problems.String(), `tracelab: replay: target "http://192.0.2.1:80": is not on this machine`)
+}
