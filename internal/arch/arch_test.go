@@ -25,7 +25,7 @@ var layers = []struct {
 	{"values", true, []string{"pkg/selection", "pkg/overload", "pkg/trace", "internal/job", "internal/workload", "internal/stats"}},
 	{"machines", false, []string{"internal/pool", "internal/admission"}},
 	{"shells", false, []string{
-		"internal/sim", "internal/balancer", "internal/proxy", "internal/discovery", "internal/report",
+		"internal/sim", "internal/replay", "internal/balancer", "internal/proxy", "internal/discovery", "internal/report",
 		"internal/breaker", "internal/metrics", "internal/ruleserver", "internal/ruleserver/executor", "internal/ruleserver/rules", "internal/ruleserver/registration",
 	}},
 	{"surface", false, []string{"internal/config", "internal/admin", "pkg/fakeupstream"}},
