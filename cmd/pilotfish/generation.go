@@ -104,6 +104,7 @@ func (s *sidecar) start(ctx context.Context) {
 				return
 			case set := <-sets:
 				s.balancer.Set(set)
+				s.prewarm.follow(set)
 				g.reports.Follow(addresses(set))
 			}
 		}
@@ -141,6 +142,7 @@ func (s *sidecar) reload(old, cfg *config.Config) error {
 		{"overload", old.Overload != cfg.Overload},
 		{"breaker", old.Breaker != cfg.Breaker},
 		{"queue", old.Queue != cfg.Queue},
+		{"prewarm", old.Prewarm != cfg.Prewarm},
 		{"debug", old.Debug != cfg.Debug},
 	} {
 		if fixed.changed {

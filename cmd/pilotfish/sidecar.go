@@ -35,6 +35,7 @@ type sidecar struct {
 	metrics  *metrics.Metrics
 	breakers *breaker.Set
 	balancer *balancer.Balancer
+	prewarm  prewarming
 	stopping atomic.Bool
 
 	mu      sync.Mutex // guards changes of the generation
@@ -59,6 +60,9 @@ func newSidecar(cfg *config.Config, own []string, log *zap.Logger, level zap.Ato
 		return nil, err
 	}
 	if s.balancer, err = s.newBalancer(cfg); err != nil {
+		return nil, err
+	}
+	if s.prewarm, err = newPrewarming(cfg.Prewarm, s.balancer, log); err != nil {
 		return nil, err
 	}
 	g, err := s.newGeneration(cfg)
@@ -167,6 +171,7 @@ func (s *sidecar) Run(ctx context.Context, cfg *config.Config, jobs, admins net.
 	defer wg.Wait()
 	defer cancel()
 	wg.Go(func() { s.balancer.Run(background) })
+	wg.Go(func() { s.prewarm.run(background) })
 	s.start(background)
 	defer s.current.Load().stop()
 
@@ -234,6 +239,7 @@ func (s *sidecar) observe(r *proxy.Record) {
 	for i := range r.Attempts {
 		s.metrics.AttemptDone(r.Attempts[i].Outcome)
 	}
+	s.prewarm.note(r)
 	logJob(s.log, r)
 }
 

@@ -26,7 +26,7 @@ var layers = []struct {
 	{"machines", false, []string{"internal/pool", "internal/admission"}},
 	{"shells", false, []string{
 		"internal/sim", "internal/replay", "internal/balancer", "internal/proxy", "internal/discovery", "internal/report",
-		"internal/breaker", "internal/metrics", "internal/ruleserver", "internal/ruleserver/executor", "internal/ruleserver/rules", "internal/ruleserver/registration",
+		"internal/breaker", "internal/metrics", "internal/prewarm", "internal/ruleserver", "internal/ruleserver/executor", "internal/ruleserver/rules", "internal/ruleserver/registration",
 	}},
 	{"surface", false, []string{"internal/config", "internal/admin", "pkg/fakeupstream"}},
 	{"programs", false, []string{"cmd/pilotfish", "cmd/ruleserver", "cmd/tracelab", "cmd/tracelab/figure"}},
@@ -39,6 +39,7 @@ var owners = map[string][]string{
 	"github.com/hashicorp/consul/api":     {"internal/discovery", "internal/ruleserver/registration"},
 	"github.com/sony/gobreaker":           {"internal/breaker"},
 	"github.com/goccy/go-yaml":            {"internal/config"},
+	"gonum.org/v1/plot":                   {"cmd/tracelab/figure"},
 }
 
 func TestImports(t *testing.T) {

@@ -128,6 +128,14 @@ func (b *Balancer) Explain(r pool.Request) ([]pool.Ranked, error) {
 	return b.pool.Explain(time.Now(), r)
 }
 
+// Heir is the upstream that a project falls to when the one at leaving goes,
+// "" when there is nothing to fetch.
+func (b *Balancer) Heir(project uint64, leaving string) string {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.pool.Heir(time.Now(), project, leaving)
+}
+
 // Counts are how many jobs are in flight and how many wait.
 func (b *Balancer) Counts() (inFlight, waiting int) {
 	b.mu.Lock()

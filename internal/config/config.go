@@ -23,6 +23,7 @@ type Config struct {
 	Breaker   Breaker   `yaml:"breaker"`
 	Retry     Retry     `yaml:"retry"`
 	Queue     Queue     `yaml:"queue"`
+	Prewarm   Prewarm   `yaml:"prewarm"`
 	Stream    Stream    `yaml:"stream"`
 	Shutdown  Shutdown  `yaml:"shutdown"`
 	Log       Log       `yaml:"log"`
@@ -170,6 +171,14 @@ type Queue struct {
 	Wait  time.Duration `yaml:"wait"`
 }
 
+// Prewarm says what is fetched elsewhere when an upstream gives notice that it will go.
+type Prewarm struct {
+	// Projects bounds those that are fetched for one notice; 0 fetches nothing.
+	Projects int `yaml:"projects"`
+	// Path is where upstreams take prefetches.
+	Path string `yaml:"path"`
+}
+
 // Stream bounds the answers.
 type Stream struct {
 	// Idle is how long an upstream may keep silent amid an answer.
@@ -227,6 +236,7 @@ func Default() Config {
 			Budget:         0.2,
 		},
 		Queue:    Queue{Jobs: 1000, Bytes: 256 << 20, Wait: 10 * time.Second},
+		Prewarm:  Prewarm{Projects: 10, Path: "/v1/prefetch"},
 		Stream:   Stream{Idle: 3 * time.Hour},
 		Shutdown: Shutdown{Grace: 2 * time.Minute},
 		Log:      Log{Level: "info"},

@@ -54,6 +54,10 @@ func (c *Config) faults() []fault {
 	if c.Breaker.OpenMax < c.Breaker.Open {
 		f.add("breaker.open_max", "%v is less than breaker.open, %v", c.Breaker.OpenMax, c.Breaker.Open)
 	}
+	f.atLeast("prewarm.projects", int64(c.Prewarm.Projects), 0)
+	if !strings.HasPrefix(c.Prewarm.Path, "/") {
+		f.add("prewarm.path", "%q must start with /", c.Prewarm.Path)
+	}
 	f.atLeast("retry.attempts", int64(c.Retry.Attempts), 1)
 	f.positive("retry.connect_timeout", c.Retry.ConnectTimeout)
 	f.positive("retry.first_byte", c.Retry.FirstByte)

@@ -60,8 +60,8 @@ func (c *cluster) sideline(config string) {
 	})
 }
 
-// eligible waits until the sidecar may use so many upstreams, and no others are in its set.
-func (c *cluster) eligible(n int) {
+// eligible waits until the sidecar may use n upstreams of so many in its set.
+func (c *cluster) eligible(n, of int) {
 	c.t.Helper()
 	require.Eventually(c.t, func() bool {
 		scraped, err := c.sidecar.scrape()
@@ -69,8 +69,8 @@ func (c *cluster) eligible(n int) {
 			return false
 		}
 		const name = "pilotfish_upstream_eligible"
-		return len(scraped[name].GetMetric()) == n && scraped.sum(name) == float64(n)
-	}, 2*patience, 10*tick, "there are not %d upstreams", n)
+		return len(scraped[name].GetMetric()) == of && scraped.sum(name) == float64(n)
+	}, 2*patience, 10*tick, "the sidecar may not use %d upstreams of %d", n, of)
 }
 
 // balance holds the sidecar's own figures against the ledger, once all jobs have ended.

@@ -24,7 +24,7 @@ func TestClusterLosesNoJob(t *testing.T) {
 		c.serve(a)
 	}
 	c.sideline("discovery: {consul: {address: " + consul.http + ", service: rules}}\n")
-	c.eligible(4)
+	c.eligible(4, 4)
 	begun := time.Now()
 	step := func(format string, args ...any) {
 		t.Logf("%5.1fs "+format, append([]any{time.Since(begun).Seconds()}, args...)...)
@@ -42,7 +42,7 @@ func TestClusterLosesNoJob(t *testing.T) {
 	step("kill %s", killed)
 	c.servers[killed].kill()
 	assert.Equal(t, "cut", amid.rest().ending())
-	c.eligible(3)
+	c.eligible(3, 3)
 	step("its place is known to be empty")
 	s.more(t, 100)
 
@@ -51,7 +51,8 @@ func TestClusterLosesNoJob(t *testing.T) {
 	drained := amid.upstream
 	step("drain %s", drained)
 	c.servers[drained].signal(syscall.SIGTERM)
-	c.eligible(2)
+	c.eligible(2, 3)
+	step("it is known to drain")
 	s.more(t, 50)
 	assert.Equal(t, "right", amid.rest().ending())
 	require.NoError(t, c.servers[drained].cmd.Wait(), tail(c.serverLog(drained)))
@@ -66,7 +67,7 @@ func TestClusterLosesNoJob(t *testing.T) {
 	c.servers[paused].signal(syscall.SIGCONT)
 	step("it goes on")
 	assert.Equal(t, "right", amid.rest().ending())
-	c.eligible(2)
+	c.eligible(2, 2)
 
 	// Consul goes for 20 s and knows nothing when it is back. Meanwhile two
 	// servers come back, too.
@@ -82,7 +83,7 @@ func TestClusterLosesNoJob(t *testing.T) {
 	step("Consul is back, and empty")
 	require.Eventually(t, func() bool { return consul.passing() == 4 }, 2*patience, 10*tick, "the servers do not register again")
 	step("it knows all four")
-	c.eligible(4)
+	c.eligible(4, 4)
 	step("and so does the sidecar")
 	back := time.Now()
 	for _, a := range addresses {

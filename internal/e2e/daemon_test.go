@@ -13,6 +13,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strconv"
+	"strings"
 	"sync"
 	"syscall"
 	"testing"
@@ -83,13 +84,20 @@ func jobLines[L any](t *testing.T, log string) (lines []L) {
 	return lines
 }
 
-// tail is the end of a file, for a person to read.
+// tail is what a log says besides its JSON lines, such as a data race, and its
+// end, for a person to read.
 func tail(path string) string {
 	text, err := os.ReadFile(path)
 	if err != nil {
 		return err.Error()
 	}
-	return string(text[max(0, len(text)-4000):])
+	var odd strings.Builder
+	for l := range strings.Lines(string(text)) {
+		if !strings.HasPrefix(l, "{") && odd.Len() < 20_000 {
+			odd.WriteString(l)
+		}
+	}
+	return odd.String() + string(text[max(0, len(text)-2000):])
 }
 
 // tool is the path of a program that make builds into bin.

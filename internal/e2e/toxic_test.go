@@ -44,7 +44,7 @@ func TestClusterToxicNetwork(t *testing.T) {
 				fronts = append(fronts, proxies.before(a))
 			}
 			cluster.sideline("retry: {budget: 1, first_byte: 3s}\ndiscovery:\n  static: [" + strings.Join(fronts, ", ") + "]\n")
-			cluster.eligible(3)
+			cluster.eligible(3, 3)
 			bad := fronts[0]
 			if c.toxic == "" {
 				proxies.close(bad)

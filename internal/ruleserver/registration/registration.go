@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"maps"
 	"net/http"
+	"strings"
 	"sync"
 	"time"
 
@@ -22,7 +23,7 @@ type Registration struct {
 	wake  chan struct{} // of what waits for the next look
 
 	mu     sync.Mutex
-	wanted api.AgentServiceRegistration // its maps are not changed, but replaced
+	wanted api.AgentServiceRegistration // what it points to is not changed, but replaced
 	told   chan struct{}                // closed when the agent knows what is wanted
 }
 
@@ -87,6 +88,7 @@ func (r *Registration) Drain(stopsAt time.Time) <-chan struct{} {
 		meta["stops_at"] = stamp(stopsAt)
 	}
 	r.wanted.Meta, r.told = meta, make(chan struct{})
+	r.wanted.Check = r.cfg.check(strings.TrimSuffix(r.wanted.Check.HTTP, health) + alive)
 	select {
 	case r.wake <- struct{}{}:
 	default: // it is to be woken already

@@ -127,6 +127,7 @@ func TestDrainIsToldAtOnce(t *testing.T) {
 		assert.Equal(t, "true", meta["draining"])
 		assert.Equal(t, "2026-03-01T12:01:00Z", meta["stops_at"])
 		assert.Equal(t, "16", meta["cores"])
+		assert.Equal(t, "http://10.0.0.1:9001/livez", agent.has(t).Check.HTTP, "it is in the catalogue for as long as it is there")
 	})
 }
 

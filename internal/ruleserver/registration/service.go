@@ -22,13 +22,21 @@ func (c *Config) service(host string, port int) api.AgentServiceRegistration {
 		Address: host, // when empty, the node's is taken
 		Port:    port,
 		Meta:    c.meta(),
-		Check: &api.AgentServiceCheck{
-			Name:                           "healthz",
-			HTTP:                           "http://" + net.JoinHostPort(checked, at) + "/healthz",
-			Interval:                       c.Interval.String(),
-			Timeout:                        max(c.Interval, time.Second).String(),
-			DeregisterCriticalServiceAfter: c.DeregisterAfter.String(),
-		},
+		Check:   c.check("http://" + net.JoinHostPort(checked, at) + health),
+	}
+}
+
+// The paths that say whether the server takes jobs, and whether it is there. A
+// server that drains is there for as long as it has jobs: it stays in the
+// catalogue, for others to learn that it drains.
+const health, alive = "/healthz", "/livez"
+
+func (c *Config) check(url string) *api.AgentServiceCheck {
+	return &api.AgentServiceCheck{
+		HTTP:                           url,
+		Interval:                       c.Interval.String(),
+		Timeout:                        max(c.Interval, time.Second).String(),
+		DeregisterCriticalServiceAfter: c.DeregisterAfter.String(),
 	}
 }
 

@@ -1,0 +1,228 @@
+package prewarm
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	"go.uber.org/goleak"
+
+	"pilotfish/internal/job"
+	"pilotfish/internal/pool"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// upstreams is the transport to all of them: it writes down what they are asked.
+type upstreams struct {
+	mu     sync.Mutex
+	begun  time.Time
+	asked  []string
+	status int // 0 refuses connections, -1 never answers
+}
+
+func (u *upstreams) RoundTrip(r *http.Request) (*http.Response, error) {
+	text, err := io.ReadAll(r.Body)
+	if err != nil {
+		return nil, err
+	}
+	u.mu.Lock()
+	u.asked = append(u.asked, fmt.Sprintf("%v %s %s%s %s", time.Since(u.begun), r.Method, r.URL.Host, r.URL.Path, text))
+	status := u.status
+	u.mu.Unlock()
+	switch status {
+	case 0:
+		return nil, errors.New("connection refused")
+	case -1:
+		<-r.Context().Done()
+		return nil, r.Context().Err()
+	}
+	return &http.Response{StatusCode: status, Status: http.StatusText(status), Body: http.NoBody}, nil
+}
+
+// rig is a prewarmer that runs in a bubble.
+type rig struct {
+	*Prewarmer
+	*upstreams
+	mu   sync.Mutex
+	errs []error
+}
+
+func newRig(t *testing.T, change func(*Config)) *rig {
+	t.Helper()
+	g := &rig{upstreams: &upstreams{begun: time.Now(), status: http.StatusNoContent}}
+	cfg := Config{
+		Transport: g,
+		Heir:      func(uint64, string) string { return "b:1" },
+		Observe: func(_ Prefetch, err error) {
+			g.mu.Lock()
+			defer g.mu.Unlock()
+			g.errs = append(g.errs, err)
+		},
+	}
+	if change != nil {
+		change(&cfg)
+	}
+	var err error
+	g.Prewarmer, err = New(cfg)
+	require.NoError(t, err)
+	ctx, cancel := context.WithCancel(context.Background())
+	var running sync.WaitGroup
+	running.Go(func() { g.Run(ctx) })
+	t.Cleanup(func() { cancel(); running.Wait() })
+	return g
+}
+
+// asked is what upstreams were asked until now.
+func (g *rig) asked() []string {
+	synctest.Wait()
+	g.upstreams.mu.Lock()
+	defer g.upstreams.mu.Unlock()
+	return g.upstreams.asked
+}
+
+// ends is how prefetches ended until now.
+func (g *rig) ends() []error {
+	synctest.Wait()
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return g.errs
+}
+
+// begin lets the upstreams' time start now.
+func (u *upstreams) begin() {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	u.begun = time.Now()
+}
+
+// answer sets what they answer from now on.
+func (u *upstreams) answer(status int) {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	u.status = status
+}
+
+// busy notes jobs of projects at a:1, the first the busiest.
+func (g *rig) busy(projects ...string) {
+	for i, p := range projects {
+		for range len(projects) - i {
+			g.Note("a:1", uint64(i+1), job.NewText(p))
+		}
+	}
+}
+
+var staying = []pool.Upstream{{Address: "a:1"}, {Address: "b:1"}}
+var leaving = []pool.Upstream{{Address: "a:1", Draining: true}, {Address: "b:1"}}
+
+func TestBusiestAreFetchedElsewhereOnNotice(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		g := newRig(t, func(c *Config) { c.Projects = 3 })
+		g.busy("12", "shoes", "012", "7")
+		g.Follow(staying)
+		time.Sleep(10*time.Second + 1)
+		assert.Empty(t, g.asked())
+
+		g.begin()
+		g.Follow(leaving)
+		assert.Len(t, g.asked(), 1, "the first at once")
+		time.Sleep(time.Minute)
+		g.Follow(leaving) // is no news
+		time.Sleep(time.Minute)
+		require.Len(t, g.asked(), 3)
+		assert.Equal(t, `0s POST b:1/v1/prefetch {"project_id":12}`, g.asked()[0])
+		assert.Contains(t, g.asked()[1], `POST b:1/v1/prefetch {"project_id":"shoes"}`)
+		assert.Contains(t, g.asked()[2], `POST b:1/v1/prefetch {"project_id":"012"}`)
+		assert.Equal(t, []error{nil, nil, nil}, g.ends())
+
+		g.Follow(staying)
+		time.Sleep(time.Second)
+		g.Follow(leaving)
+		time.Sleep(time.Minute)
+		assert.Len(t, g.asked(), 6, "a second notice is one of its own")
+	})
+}
+
+func TestEndOfLifeIsANotice(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		g := newRig(t, nil)
+		g.Follow([]pool.Upstream{{Address: "a:1", StopsAt: time.Now().Add(time.Hour)}, {Address: "b:1"}})
+		time.Sleep(time.Hour - DefaultNotice - time.Second)
+		g.busy("1")
+		assert.Empty(t, g.asked())
+		time.Sleep(3 * time.Second)
+		assert.Len(t, g.asked(), 1)
+	})
+}
+
+func TestWhatNeedsNothingIsNotFetched(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		g := newRig(t, func(c *Config) {
+			c.Heir = func(project uint64, leaving string) string {
+				assert.Equal(t, "a:1", leaving)
+				if project == 1 {
+					return "" // is cached elsewhere
+				}
+				return "c:1"
+			}
+		})
+		g.busy("1", "2")
+		g.Note("a:1", 0, job.NewText("")) // a job without a project
+		g.Note("b:1", 9, job.NewText("9"))
+		g.Follow(leaving)
+		time.Sleep(time.Minute)
+		require.Len(t, g.asked(), 1)
+		assert.Contains(t, g.asked()[0], `c:1/v1/prefetch {"project_id":2}`)
+	})
+}
+
+func TestFailuresAreToldAndNotRepeated(t *testing.T) {
+	for status, says := range map[int]string{0: "connection refused", -1: "deadline exceeded", 404: "b:1 answered Not Found", 302: "answered Found"} {
+		synctest.Test(t, func(t *testing.T) {
+			g := newRig(t, nil)
+			g.answer(status)
+			g.busy("1", "2")
+			g.Follow(leaving)
+			time.Sleep(2 * time.Minute)
+			assert.Len(t, g.asked(), 2)
+			require.Len(t, g.ends(), 2)
+			assert.ErrorContains(t, g.ends()[0], "prefetch: ")
+			assert.ErrorContains(t, g.ends()[0], says)
+		})
+	}
+}
+
+func TestAProjectThatIsNoTextIsAnError(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		g := newRig(t, nil)
+		g.busy("\xff")
+		g.Follow(leaving)
+		time.Sleep(time.Minute)
+		assert.Empty(t, g.asked())
+		require.Len(t, g.ends(), 1)
+		assert.ErrorContains(t, g.ends()[0], "invalid UTF-8")
+	})
+}
+
+func TestConfigIsChecked(t *testing.T) {
+	heir := func(uint64, string) string { return "" }
+	for want, cfg := range map[string]Config{
+		"prewarm: Heir is required":                        {},
+		"prewarm: -1 projects: want a positive number":     {Heir: heir, Projects: -1},
+		`prewarm: path "x": want one that starts with /`:   {Heir: heir, Path: "x"},
+		"prewarm: notice 30s, gap -1ns, timeout 30s: want": {Heir: heir, Gap: -1},
+	} {
+		_, err := New(cfg)
+		require.Error(t, err)
+		assert.True(t, strings.HasPrefix(err.Error(), want), "%v", err)
+	}
+}
