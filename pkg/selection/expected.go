@@ -45,19 +45,18 @@ func (e *Expected) Pick(job Job, views []View, rng *rand.Rand) int {
 	var s survey
 	s.look(&e.c, job, views)
 	cached, home, other := 0, nobody(), nobody()
-	for i := range views {
-		v := &views[i]
-		total := s.price(v, lastRank).total()
-		if s.warm(v) {
-			cached++
-			home.offer(i, total)
-		} else if !(total > other.total) {
-			s.offer(&other, i, total, views)
-		}
-	}
 	for rank, i := range s.order.views[:s.order.n] {
 		if !s.warm(&views[i]) {
 			s.offer(&other, i, s.price(&views[i], float64(rank)).total(), views)
+		}
+	}
+	for i := range views {
+		v := &views[i]
+		if s.warm(v) {
+			cached++
+			home.offer(i, s.price(v, lastRank).total())
+		} else if other.total >= s.perRank*lastRank { // else the rank alone costs more
+			s.offer(&other, i, s.price(v, lastRank).total(), views)
 		}
 	}
 	switch {
