@@ -8,11 +8,15 @@ import (
 	"time"
 )
 
-// describe says how the run is set up, point by point, for people.
-func (r *spec) describe() []string {
+// describe says how the run is set up, point by point, for people. end
+// is when it stops, unless it is 0.
+func (r *spec) describe(end time.Duration) []string {
 	f, s := &r.Fleet, &r.Sidecars
 	cache, _ := f.Cache.MarshalYAML() // never fails
 	said := []string{r.jobs.describe(), fmt.Sprintf("%s of %d cores", number(f.Upstreams, "upstream"), f.Cores), fmt.Sprintf("%s cache each", cache)}
+	if end > 0 {
+		said = append(said, "stopped at "+span(end.Seconds()))
+	}
 	if f.Backlog > 0 {
 		said = append(said, fmt.Sprintf("backlog %d", f.Backlog))
 	}

@@ -46,6 +46,9 @@ func (f *faults) add(key, format string, args ...any) {
 func (f *faults) scenario(s *scenario) {
 	f.within("seeds", s.Seeds, 1, maxSeeds)
 	f.positive("sample", s.Sample)
+	if s.End < 0 {
+		f.add("end", "%v must not be negative", s.End)
+	}
 	if s.Trace != "" && s.Workload != nil {
 		f.add("trace", "either a trace or a workload says what the jobs are, not both")
 	}

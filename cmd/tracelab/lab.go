@@ -25,7 +25,7 @@ func newLab(s *scenario, runs []*spec, parallel int) *lab {
 	l := &lab{parallel: parallel, finished: func(*trial) {}}
 	for n := range s.Seeds {
 		for _, r := range runs {
-			l.trials = append(l.trials, &trial{spec: r, seed: s.Seed + uint64(n), sample: s.Sample})
+			l.trials = append(l.trials, &trial{spec: r, seed: s.Seed + uint64(n), sample: s.Sample, end: s.End})
 			l.jobs += int64(r.jobs.count)
 		}
 	}

@@ -70,7 +70,7 @@ func gather(s *scenario, runs []*spec, played []*trial) results {
 func gatherRun(r *spec, trials []*trial) runResult {
 	res := runResult{
 		Name: r.Name, Overload: r.Overload, Policy: r.Policy, Against: r.Against, Reference: r.Reference,
-		Settings: r.describe(), History: trials[0].times.history(),
+		Settings: r.describe(trials[0].end), History: trials[0].times.history(),
 	}
 	var all []counts
 	for _, t := range trials {

@@ -24,6 +24,9 @@ type scenario struct {
 
 	Fleet    fleet    `yaml:"fleet"`
 	Sidecars sidecars `yaml:"sidecars"`
+	// End stops every run; what has not ended by then is not counted, as in the
+	// thesis (10.1). 0 plays until the last job ends.
+	End time.Duration `yaml:"end"`
 	// Sample is the time between two looks at the fleet for the figures over
 	// time; 10 s.
 	Sample time.Duration `yaml:"sample"`

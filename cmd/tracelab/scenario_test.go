@@ -144,6 +144,7 @@ func TestScenarioFaults(t *testing.T) {
 		run + "seeds: -1":         "s.yaml:2:8: seeds: -1 is not between 1 and 1000",
 		run + "seeds: x":          "s.yaml:2:8: cannot unmarshal string into Go struct field scenario.Seeds of type int",
 		run + "sample: -1s":       "s.yaml:2:9: sample: -1s must be positive",
+		run + "end: -1h":          "s.yaml:2:6: end: -1h0m0s must not be negative",
 		run + "base: b":           `s.yaml:2:7: base: there is no run "b"`,
 		run + "---\n" + run:       "s.yaml: the file holds more than one document",
 		"runs: [{policy: x}]":     "s.yaml:1:8: runs[0].name: a name is required\ns.yaml:1:17: runs[0].policy: \"x\" is not one of " + strings.Join(selection.Names(), ", "),

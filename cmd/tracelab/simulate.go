@@ -11,6 +11,7 @@ import (
 	"slices"
 	"strings"
 	"syscall"
+	"time"
 
 	"pilotfish/internal/stats"
 )
@@ -101,6 +102,7 @@ func (c *simulateCommand) choose(s *scenario) ([]*spec, error) {
 			runs = append(runs, &s.Runs[i])
 		}
 	}
+	s.End = time.Duration(float64(s.End) * c.Scale)
 	return runs, measureAll(runs, c.Scale)
 }
 

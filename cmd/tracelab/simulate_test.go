@@ -5,6 +5,7 @@ import (
 	"context"
 	"os"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 
@@ -150,6 +151,22 @@ func (c cancelAfter) Write(p []byte) (int, error) {
 		c.cancel()
 	}
 	return len(p), nil
+}
+
+// What has not ended when a run is stopped is not counted.
+func TestEnd(t *testing.T) {
+	const head = "fleet: {upstreams: 4, cores: 4}\nruns: [{name: a, policy: random}]\nworkload: {jobs: 4000, duration: 900}\nend: "
+	stopped := write(t, "s.yaml", head+"300s\n")
+	code, out, stderr := tracelab("simulate", stopped)
+	require.Zero(t, code, stderr)
+	assert.Contains(t, out, "stopped at 5m")
+	some := regexp.MustCompile(`\na +([0-9,]+) `).FindAllStringSubmatch(out, -1)
+	require.NotEmpty(t, some)
+	assert.Regexp(t, `^1,[0-9]{3}$`, some[len(some)-1][1], "a third of the time, a third of the jobs")
+
+	code, out, stderr = tracelab("simulate", stopped, "--scale", "0.5")
+	require.Zero(t, code, stderr)
+	assert.Contains(t, out, "stopped at 2m30s")
 }
 
 // A run alone comes with the one that it is compared with.

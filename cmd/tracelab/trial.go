@@ -14,8 +14,9 @@ import (
 type trial struct {
 	spec *spec
 	seed uint64
-	// sample is the time between two looks at the fleet.
-	sample time.Duration
+	// sample is the time between two looks at the fleet, end that of the run
+	// unless it is 0.
+	sample, end time.Duration
 
 	// What came of it.
 	stats  *stats.Run
@@ -40,7 +41,7 @@ func (t *trial) play(ctx context.Context, done *atomic.Int64) error {
 	upstreams := t.spec.Fleet.Upstreams
 	t.stats = stats.NewRun(upstreams)
 	t.times = newTimelines(upstreams, t.spec.Stalled)
-	c.Source = in
+	c.Source, c.End = in, t.end
 	c.SampleEvery, c.Sample = t.sample, t.times.add
 	c.Observe = func(r *sim.Result) {
 		done.Add(1)
