@@ -2,7 +2,6 @@ package pool
 
 import (
 	"errors"
-	"math"
 	"slices"
 	"time"
 
@@ -35,11 +34,10 @@ func (p *Pool) Claim(now time.Time, r Request) (*Lease, error) {
 		return nil, ErrEmpty
 	}
 	job := p.job(now, r)
-	panicking, err := p.filter(now, job, r.Tried)
+	panicking, err := p.gather(now, &job, r.Tried)
 	if err != nil {
 		return nil, err
 	}
-	p.look(now, &job)
 	for len(p.candidate) > 0 {
 		i := p.cfg.Policy.Pick(job, p.views, p.cfg.Rand)
 		m := p.candidate[i]
@@ -68,107 +66,22 @@ func (p *Pool) job(now time.Time, r Request) selection.Job {
 	}
 }
 
-// filter fills candidate with the eligible upstreams: not tried, not
+// gather fills candidate and views with the eligible upstreams: not tried, not
 // draining, not overloaded, breaker closed. When breakers alone keep out more
 // than half of the pool they are ignored, for then the fault is more likely
 // ours than theirs. When every upstream drains, draining is ignored.
-func (p *Pool) filter(now time.Time, job selection.Job, tried []string) (panicking bool, err error) {
-	open, draining := 0, 0
-	for _, m := range p.set {
-		if !m.gate.Ready(now) {
-			open++
-		}
-		if m.Draining {
-			draining++
-		}
-	}
-	panicking = 2*open > len(p.set)
-	service := draining == len(p.set)
-	p.candidate = p.candidate[:0]
-	untried := 0
-	for _, m := range p.set {
-		if slices.Contains(tried, m.Address) {
-			continue
-		}
-		untried++
-		if m.Draining && !service || !m.admits(job, now, &p.cfg) || !panicking && !m.gate.Ready(now) {
-			continue
-		}
-		p.candidate = append(p.candidate, m)
+func (p *Pool) gather(now time.Time, job *selection.Job, tried []string) (panicking bool, err error) {
+	shut := p.look(now, job, tried, false)
+	if panicking = 2*shut > len(p.set); panicking {
+		p.look(now, job, tried, true)
 	}
 	switch {
-	case untried == 0:
+	case len(p.candidate) > 0:
+		return panicking, nil
+	case p.AllTried(tried):
 		return panicking, ErrAllTried
-	case len(p.candidate) == 0:
-		return panicking, ErrNoneEligible
 	}
-	return panicking, nil
-}
-
-// look fills views for the candidates.
-func (p *Pool) look(now time.Time, job *selection.Job) {
-	p.views = slices.Grow(p.views[:0], len(p.candidate))[:len(p.candidate)]
-	busy, cores := 0.0, 0.0
-	for i, m := range p.candidate {
-		v := &p.views[i]
-		m.view(v, job.Project, now, &p.cfg)
-		busy += math.Min(v.Jobs, v.Cores)
-		cores += v.Cores
-	}
-	job.Busy = busy / cores
-}
-
-// view fills v for a job of project at now.
-func (m *member) view(v *selection.View, project uint64, now time.Time, cfg *Config) {
-	fresh := m.fresh(now, cfg)
-	cores := m.cores(cfg)
-	high := m.present(selection.High, fresh)
-	jobs := high + m.present(selection.Low, fresh)
-	*v = selection.View{
-		ID:          m.id,
-		Weight:      m.Weight,
-		Cores:       cores,
-		FetchFactor: m.fetchFactor,
-		InFlight:    float64(m.jobs()),
-		Assigned:    float64(m.jobs()),
-		Jobs:        jobs,
-		JobsHigh:    high,
-		Age:         math.Inf(1),
-		Rate:        cores * m.rate.perCore(),
-		Latency:     m.latency.value,
-		IdleCPU:     math.Max(0, 1-jobs/cores),
-		IdleIO:      1 / float64(1+m.cold),
-		Uptime:      math.Inf(1),
-		Left:        math.Inf(1),
-	}
-	if fresh {
-		r := &m.report
-		v.Age = now.Sub(r.At).Seconds()
-		v.StalledHigh = r.Stalled[selection.High]
-		v.Stalled = r.Stalled[selection.Low] + v.StalledHigh
-		v.Assigned = r.Running[selection.Low] + r.Running[selection.High] + v.Stalled + float64(m.assigned)
-		if r.CoresBusy >= 0 {
-			v.IdleCPU = math.Max(0, 1-r.CoresBusy/cores)
-		}
-	}
-	if v.Cache, v.FetchLeft = m.cache(project, now, cfg); v.Cache == selection.Cached {
-		v.Warm = 1
-	} else if v.Cache == selection.AssumedCached {
-		v.Warm = 0.95
-	}
-	if up := cmpLater(m.StartedAt, m.joined); !up.IsZero() {
-		v.Uptime = now.Sub(up).Seconds()
-	}
-	if !m.StopsAt.IsZero() {
-		v.Left = m.StopsAt.Sub(now).Seconds()
-	}
-}
-
-func cmpLater(a, b time.Time) time.Time {
-	if a.After(b) {
-		return a
-	}
-	return b
+	return panicking, ErrNoneEligible
 }
 
 // lease counts the job at candidate i.

@@ -20,6 +20,7 @@ type member struct {
 
 	inSet  bool
 	joined time.Time // zero for those of the first set: they may have been up for long
+	up     time.Time // when it came up, as far as is known; zero is unknown
 
 	report   Report // the last, with the load of a hint where that is fresher
 	reported bool
@@ -97,11 +98,6 @@ func (m *member) trusted(now time.Time, cfg *Config) bool {
 	return now.Sub(heard) <= 4*cfg.Stale
 }
 
-// admits applies the overload level, unless the report behind it is stale.
-func (m *member) admits(job selection.Job, now time.Time, cfg *Config) bool {
-	return !m.fresh(now, cfg) || m.level.Admits(job)
-}
-
 // cores is how many joblets run here at once.
 func (m *member) cores(cfg *Config) float64 {
 	switch {
@@ -121,7 +117,7 @@ func (m *member) present(p selection.Priority, fresh bool) float64 {
 	if !fresh {
 		return own
 	}
-	return math.Max(own, m.report.Running[p]+m.report.Stalled[p]+float64(m.begun[p]-m.ended[p]))
+	return max(own, m.report.Running[p]+m.report.Stalled[p]+float64(m.begun[p]-m.ended[p]))
 }
 
 // cache says what is known of project's data here, and how long a fetch under
@@ -130,7 +126,7 @@ func (m *member) cache(project uint64, now time.Time, cfg *Config) (status selec
 	if project == 0 {
 		return selection.NotCached, 0
 	}
-	if m.trusted(now, cfg) && m.report.Cached != nil && m.report.Cached.Contains(project) {
+	if m.report.Cached != nil && m.report.Cached.Contains(project) && m.trusted(now, cfg) {
 		return selection.Cached, 0
 	}
 	a, ok := m.assumed.get(project)

@@ -57,6 +57,7 @@ type Pool struct {
 
 	number   uint64 // claims so far
 	inFlight int
+	draining bool // every upstream in the set
 
 	// Scratch of one claim.
 	views     []selection.View
@@ -111,8 +112,12 @@ func (p *Pool) Set(now time.Time, upstreams []Upstream) (joined, left []string) 
 			}
 		}
 		m.Upstream, m.inSet = u, true
+		if m.up = m.joined; u.StartedAt.After(m.up) {
+			m.up = u.StartedAt
+		}
 		p.set = append(p.set, m)
 	}
+	p.draining = !slices.ContainsFunc(p.set, func(m *member) bool { return !m.Draining })
 	slices.SortFunc(p.set, func(a, b *member) int { return strings.Compare(a.Address, b.Address) })
 	for _, m := range before {
 		if !m.inSet {

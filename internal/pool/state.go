@@ -81,10 +81,9 @@ func (p *Pool) Explain(now time.Time, r Request) ([]Ranked, error) {
 		return nil, ErrEmpty
 	}
 	job := p.job(now, r)
-	if _, err := p.filter(now, job, r.Tried); err != nil {
+	if _, err := p.gather(now, &job, r.Tried); err != nil {
 		return nil, err
 	}
-	p.look(now, &job)
 	pick := p.cfg.Policy.Pick(job, p.views, p.cfg.Rand)
 	costs := make([]selection.Cost, len(p.views))
 	coster, priced := p.cfg.Policy.(selection.Coster)
