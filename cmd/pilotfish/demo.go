@@ -73,7 +73,7 @@ func (c *demoCommand) Run(s streams) error {
 	running, end := context.WithCancel(ctx)
 	defer end()
 	ended := make(chan error, 1)
-	go func() { ended <- side.Run(running, &cfg, jobs, admins) }()
+	go func() { ended <- side.Run(running, jobs, admins) }()
 	if err := c.submit(ctx, s.out, cfg.Listen); err != nil {
 		end()
 		return errors.Join(err, <-ended)

@@ -48,7 +48,7 @@ func TestReportsFromPrometheus(t *testing.T) {
 	s, err := newSidecar(&cfg, nil, zap.NewNop(), zap.NewAtomicLevel())
 	require.NoError(t, err)
 	s.start(context.Background())
-	defer s.current.Load().stop()
+	defer s.stop()
 
 	require.Eventually(t, func() bool {
 		states := s.balancer.States()

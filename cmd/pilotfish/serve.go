@@ -88,14 +88,13 @@ func (c *serveCommand) Run(s streams) error {
 		zap.String("selection", cfg.Selection.Policy), zap.String("overload", cfg.Overload.Policy))
 
 	ended := make(chan error, 1)
-	go func() { ended <- side.Run(ctx, &cfg, ports.jobs, ports.admin) }()
-	running := cfg
+	go func() { ended <- side.Run(ctx, ports.jobs, ports.admin) }()
 	for {
 		select {
 		case err := <-ended:
 			return err
 		case <-hup:
-			c.reload(side, &running)
+			c.reload(side)
 		case sig := <-stop:
 			if ctx.Err() != nil {
 				return errors.New("stopped by a second " + sig.String())
@@ -116,16 +115,15 @@ func (c *serveCommand) use(g given) {
 }
 
 // reload applies the file again; a bad one changes nothing.
-func (c *serveCommand) reload(side *sidecar, running *config.Config) {
+func (c *serveCommand) reload(side *sidecar) {
 	cfg, err := c.load()
 	if err == nil {
-		err = side.reload(running, &cfg)
+		err = side.reload(&cfg)
 	}
 	side.metrics.Reloaded(err == nil)
 	if err != nil {
 		side.log.Error("the configuration was not reloaded", zap.Error(err))
 		return
 	}
-	*running = cfg
 	side.log.Info("the configuration was reloaded")
 }

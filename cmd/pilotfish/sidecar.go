@@ -29,7 +29,8 @@ import (
 // sidecar is the whole program, put together. What lives as long as the
 // process is here; what a reload replaces is in generation.
 type sidecar struct {
-	own      []string // host:port of its ports
+	own      []string      // host:port of its ports
+	first    config.Config // what a reload does not replace is as it says
 	log      *zap.Logger
 	level    zap.AtomicLevel
 	metrics  *metrics.Metrics
@@ -46,7 +47,7 @@ type sidecar struct {
 // newSidecar builds everything; nothing runs yet. own is where it will be
 // reached, which is nowhere to send a job.
 func newSidecar(cfg *config.Config, own []string, log *zap.Logger, level zap.AtomicLevel) (*sidecar, error) {
-	s := &sidecar{own: own, log: log, level: level}
+	s := &sidecar{own: own, first: *cfg, log: log, level: level}
 	var err error
 	if s.metrics, err = metrics.New(nil, version); err != nil {
 		return nil, err
@@ -65,7 +66,7 @@ func newSidecar(cfg *config.Config, own []string, log *zap.Logger, level zap.Ato
 	if s.prewarm, err = newPrewarming(cfg.Prewarm, s.balancer, log); err != nil {
 		return nil, err
 	}
-	g, err := s.newGeneration(cfg)
+	g, err := s.newGeneration(cfg, nil)
 	if err != nil {
 		return nil, err
 	}
@@ -86,7 +87,7 @@ func (s *sidecar) newBalancer(cfg *config.Config) (*balancer.Balancer, error) {
 	}
 	p, err := pool.New(pool.Config{
 		Policy: policy, Detector: detector, Gate: s.breakers.Gate, Rand: stream(),
-		Stale: 3 * cfg.Reports.Interval, Explain: true,
+		Stale: stale(cfg), Explain: true,
 	})
 	if err != nil {
 		return nil, err
@@ -122,13 +123,20 @@ func (s *sidecar) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 }
 
 // admin builds what the admin port serves.
-func (s *sidecar) admin(cfg *config.Config) (http.Handler, error) {
+func (s *sidecar) admin() (http.Handler, error) {
 	return admin.New(admin.Config{
 		Metrics: s.metrics.Handler(),
 		Pool:    s.balancer,
 		Ready:   s.ready,
-		Guard:   proxy.NewGuard(cfg.Hosts).Wrap,
-		Pprof:   cfg.Debug.Pprof,
+		Guard:   s.guard,
+		Pprof:   s.first.Debug.Pprof,
+	})
+}
+
+// guard guards the admin port as the current generation has it.
+func (s *sidecar) guard(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		s.current.Load().guard.Wrap(next).ServeHTTP(w, r)
 	})
 }
 
@@ -149,8 +157,8 @@ const parting = 500 * time.Millisecond
 
 // Run serves both ports until ctx ends, and then lets the accepted jobs
 // finish within the grace time.
-func (s *sidecar) Run(ctx context.Context, cfg *config.Config, jobs, admins net.Listener) error {
-	handler, err := s.admin(cfg)
+func (s *sidecar) Run(ctx context.Context, jobs, admins net.Listener) error {
+	handler, err := s.admin()
 	if err != nil {
 		return err
 	}
@@ -173,7 +181,7 @@ func (s *sidecar) Run(ctx context.Context, cfg *config.Config, jobs, admins net.
 	wg.Go(func() { s.balancer.Run(background) })
 	wg.Go(func() { s.prewarm.run(background) })
 	s.start(background)
-	defer s.current.Load().stop()
+	defer s.stop()
 
 	failed := make(chan error, 2)
 	wg.Go(func() { failed <- jobServer.Serve(jobs) })
@@ -185,9 +193,10 @@ func (s *sidecar) Run(ctx context.Context, cfg *config.Config, jobs, admins net.
 	}
 	s.stopping.Store(true)
 	notify(s.log, daemon.SdNotifyStopping)
-	s.log.Info("shutting down", zap.Duration("grace", cfg.Shutdown.Grace))
+	end := s.current.Load().cfg.Shutdown.Grace
+	s.log.Info("shutting down", zap.Duration("grace", end))
 	s.leave(jobs, admins)
-	grace, done := context.WithTimeout(background, cfg.Shutdown.Grace)
+	grace, done := context.WithTimeout(background, end)
 	defer done()
 	err = errors.Join(err, jobServer.Shutdown(grace))
 	short, done := context.WithTimeout(background, time.Second)

@@ -107,6 +107,13 @@ func (b *Balancer) Listing(address string, at time.Time, cached pool.CacheSet) {
 	b.pool.Listing(at, address, cached)
 }
 
+// SetStale changes the age at which a report's load no longer counts.
+func (b *Balancer) SetStale(d time.Duration) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.pool.SetStale(d)
+}
+
 // Ready reports whether a first set of upstreams was applied and is not empty.
 func (b *Balancer) Ready() bool {
 	b.mu.Lock()

@@ -6,6 +6,8 @@ import (
 	"net/netip"
 	"strings"
 	"time"
+
+	"pilotfish/internal/pool"
 )
 
 // Bounds and defaults.
@@ -32,6 +34,9 @@ type Config struct {
 	Guard GuardConfig
 	// Snapshot is the file that keeps the last set over a restart; empty keeps none.
 	Snapshot string
+	// Last is the set in force of the Discovery of the same source that this one
+	// takes over from: the last good set, until the source is believed. Nil is none.
+	Last []pool.Upstream
 	// MaxUpstreams bounds an answer; a larger one counts as a failure. Default 10,000.
 	MaxUpstreams int
 	// Lifetime is how long after its start a pre-emptible upstream stops, unless
@@ -73,6 +78,9 @@ func (c *Config) validate() error {
 	}
 	if len(c.Static) > c.MaxUpstreams {
 		return fmt.Errorf("discovery: a list of %d upstreams, at most %d are allowed", len(c.Static), c.MaxUpstreams)
+	}
+	if c.Static != nil && c.Last != nil {
+		return errors.New("discovery: a static list takes over nothing")
 	}
 	if c.Static != nil && c.Snapshot != "" {
 		return errors.New("discovery: a static list needs no snapshot")

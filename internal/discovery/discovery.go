@@ -51,6 +51,10 @@ func New(cfg Config, rng *rand.Rand) (*Discovery, error) {
 	}
 	d := &Discovery{cfg: cfg, own: own, origin: from, guard: guard, pacer: newPacer(from.pace, rng)}
 	d.status.Source = from.name
+	if last := arrange(cfg.Last, own); len(last) > 0 {
+		guard.Inherit(last)
+		d.status.Upstreams = len(last)
+	}
 	if cfg.Snapshot != "" {
 		d.snapshot = &snapshot{path: cfg.Snapshot, source: from.name, most: cfg.MaxUpstreams}
 	}

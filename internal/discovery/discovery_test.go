@@ -35,6 +35,7 @@ func TestNewRefusesNonsense(t *testing.T) {
 		"discovery: lifetime of -1s: want a positive duration":                      {Static: static, Lifetime: -time.Second},
 		"discovery: hold for an empty answer of -1s: want a positive duration":      {Static: static, Guard: GuardConfig{HoldEmpty: -time.Second}},
 		"discovery: a static list needs no snapshot":                                {Static: static, Snapshot: "x"},
+		"discovery: a static list takes over nothing":                               {Static: static, Last: []pool.Upstream{}},
 	} {
 		_, err := New(c, seeded())
 		assert.EqualError(t, err, want)
@@ -116,5 +117,19 @@ func TestTheReceiverOwnsTheSet(t *testing.T) {
 		assert.Equal(t, "a b c", names(<-out))
 		cancel()
 		<-ended
+	})
+}
+
+// One Discovery after another, as at a reload: what the source says in its
+// bad hours is doubted as if there had been only one.
+func TestTheLastSetIsTakenOver(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		a := &agent{replies: []reply{{refuse: true}, list("10", "a"), list("11", "a b c d").quiet()}}
+		d := consulOf(t, a, func(c *Config) {
+			c.Last = []pool.Upstream{{Address: "a:1"}, {Address: "b:1"}, {Address: "c:1"}, {Address: "d:1"}}
+		})
+		assert.Equal(t, 4, d.Status().Upstreams)
+		assert.Equal(t, "a b c d", sets(follow(t, d, time.Minute)))
+		assert.EqualValues(t, 1, d.Status().Refused)
 	})
 }

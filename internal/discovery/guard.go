@@ -85,12 +85,22 @@ func NewGuard(cfg GuardConfig) (*Guard, error) {
 func (g *Guard) Known() bool { return g.known }
 
 // Applied is the set in force, nil before the first. It must not be changed.
-func (g *Guard) Applied() []pool.Upstream { return g.applied }
+func (g *Guard) Applied() []pool.Upstream {
+	if g.applied == nil {
+		return g.good // inherited
+	}
+	return g.applied
+}
 
 // Restore makes set, which must be arranged, the good set without any doubt.
 func (g *Guard) Restore(set []pool.Upstream) {
 	*g = Guard{cfg: g.cfg, known: true, good: set, applied: set}
 }
+
+// Inherit makes set, which must be arranged, the good set of a guard that knows
+// none yet. The next answer counts as a change whatever it says, for what is in
+// force may have changed since.
+func (g *Guard) Inherit(set []pool.Upstream) { g.known, g.good = true, set }
 
 // Fail takes note of an answer that did not come: the set stays, and
 // what was in doubt must be confirmed from the start.

@@ -1,0 +1,115 @@
+package main
+
+import (
+	"context"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	"go.uber.org/zap"
+	"go.uber.org/zap/zapcore"
+	"go.uber.org/zap/zaptest/observer"
+
+	"pilotfish/internal/config"
+	"pilotfish/internal/pool"
+)
+
+// patience bounds a wait for what must come.
+const patience = time.Minute
+
+// fileConfig is a configuration whose upstream is listed in a file.
+func fileConfig(t *testing.T, address string) (cfg config.Config, path string) {
+	t.Helper()
+	path = filepath.Join(t.TempDir(), "upstreams")
+	require.NoError(t, os.WriteFile(path, []byte(address+"\n"), 0o600))
+	cfg = config.Default()
+	cfg.Discovery.File = &config.File{Path: path}
+	cfg.Reports.Interval = 20 * time.Millisecond
+	require.NoError(t, cfg.Check())
+	return cfg, path
+}
+
+func logged(t *testing.T, cfg *config.Config) (*sidecar, *observer.ObservedLogs) {
+	t.Helper()
+	core, logs := observer.New(zapcore.InfoLevel)
+	s, err := newSidecar(cfg, nil, zap.New(core), zap.NewAtomicLevel())
+	require.NoError(t, err)
+	return s, logs
+}
+
+// A reload while discovery is out of reach keeps the upstreams, and goes on
+// asking them about themselves.
+func TestReportsGoOnAfterAReloadWithoutDiscovery(t *testing.T) {
+	var asked atomic.Int32
+	upstream := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { asked.Add(1) }))
+	defer upstream.Close()
+	cfg, path := fileConfig(t, upstream.Listener.Addr().String())
+	s, _ := logged(t, &cfg)
+	s.start(context.Background())
+	defer s.stop()
+	require.Eventually(t, func() bool { return asked.Load() > 0 }, patience, time.Millisecond)
+
+	require.NoError(t, os.Remove(path))
+	require.NoError(t, s.reload(&cfg))
+	asked.Store(0)
+	require.Eventually(t, func() bool { return asked.Load() > 2 }, patience, time.Millisecond)
+	assert.Len(t, s.balancer.States(), 1)
+}
+
+func TestReloadBeforeTheStart(t *testing.T) {
+	cfg, _ := fileConfig(t, "127.0.0.1:1")
+	s, _ := logged(t, &cfg)
+	require.NoError(t, s.reload(&cfg))
+	s.start(context.Background())
+	defer s.stop()
+	require.Eventually(t, func() bool { return len(s.balancer.States()) == 1 }, patience, time.Millisecond)
+}
+
+// What waits for a restart is told by what runs, not by what the file said last.
+func TestChangesThatWaitForARestart(t *testing.T) {
+	cfg, _ := fileConfig(t, "127.0.0.1:1")
+	s, logs := logged(t, &cfg)
+	changed := cfg
+	changed.Queue.Jobs++
+	told := func(c config.Config) int {
+		logs.TakeAll()
+		require.NoError(t, s.reload(&c))
+		return logs.FilterMessage("a change waits for a restart").Len()
+	}
+	assert.Zero(t, told(cfg))
+	assert.Equal(t, 1, told(changed))
+	assert.Equal(t, 1, told(changed), "it waits still")
+	assert.Zero(t, told(cfg), "the change was taken back")
+}
+
+func TestReloadOfHostsAndInterval(t *testing.T) {
+	cfg, _ := fileConfig(t, "127.0.0.1:1")
+	s, _ := logged(t, &cfg)
+	admin, err := s.admin()
+	require.NoError(t, err)
+	status := func() int {
+		r := httptest.NewRequest(http.MethodGet, "/healthz", nil)
+		r.Host = "operator.example"
+		w := httptest.NewRecorder()
+		admin.ServeHTTP(w, r)
+		return w.Code
+	}
+	require.Equal(t, http.StatusForbidden, status())
+	cfg.Hosts = []string{"operator.example"}
+	require.NoError(t, s.reload(&cfg))
+	assert.Equal(t, http.StatusOK, status())
+
+	// A report's age counts by the interval of now.
+	s.balancer.Set([]pool.Upstream{{Address: "127.0.0.1:1"}})
+	s.balancer.Report("127.0.0.1:1", pool.Report{At: time.Now().Add(-10 * time.Second), Running: [2]float64{5, 0}, Completed: -1})
+	assert.Zero(t, s.balancer.States()[0].Jobs)
+	cfg.Reports.Interval = time.Hour
+	require.NoError(t, s.reload(&cfg))
+	assert.Equal(t, 5.0, s.balancer.States()[0].Jobs)
+}
