@@ -46,7 +46,7 @@ func (c *Config) faults() []fault {
 	f.atLeast("job.budget", int64(c.Job.Budget), 0)
 	f.oneOf("selection.policy", c.Selection.Policy, selection.Names())
 	f.oneOf("overload.policy", c.Overload.Policy, overload.Names())
-	if c.Overload.Stalled <= 0 {
+	if !(c.Overload.Stalled > 0) { // in this form it refuses NaN too
 		f.add("overload.stalled", "%v must be positive", c.Overload.Stalled)
 	}
 	f.atLeast("breaker.failures", int64(c.Breaker.Failures), 1)
@@ -61,8 +61,8 @@ func (c *Config) faults() []fault {
 	f.atLeast("retry.attempts", int64(c.Retry.Attempts), 1)
 	f.positive("retry.connect_timeout", c.Retry.ConnectTimeout)
 	f.positive("retry.first_byte", c.Retry.FirstByte)
-	if c.Retry.Budget < 0 || c.Retry.Budget > 1 {
-		f.add("retry.budget", "%v is not a share from 0 to 1", c.Retry.Budget)
+	if !(c.Retry.Budget > 0 && c.Retry.Budget <= 1) {
+		f.add("retry.budget", "%v is not a share above 0 and up to 1; attempts: 1 means no retries", c.Retry.Budget)
 	}
 	f.atLeast("queue.jobs", int64(c.Queue.Jobs), 1)
 	f.atLeast("queue.bytes", int64(c.Queue.Bytes), 1)
