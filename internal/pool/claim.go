@@ -12,7 +12,7 @@ import (
 var (
 	// ErrNoneEligible: there are upstreams to try, but none may be picked now.
 	ErrNoneEligible = errors.New("no upstream is eligible")
-	// ErrAllTried: the job has been to every upstream there is.
+	// ErrAllTried: the job has been to every upstream that takes new jobs.
 	ErrAllTried = errors.New("every upstream has been tried")
 	// ErrEmpty: the pool has no upstreams.
 	ErrEmpty = errors.New("no upstreams are known")

@@ -135,9 +135,12 @@ func (p *Pool) reap(m *member) {
 	}
 }
 
-// AllTried reports whether there are upstreams, and a job has been to all.
+// AllTried reports whether there are upstreams, and a job has been to all that
+// take new jobs: what drains is nothing to wait for, unless all drain.
 func (p *Pool) AllTried(tried []string) bool {
-	untried := func(m *member) bool { return !slices.Contains(tried, m.Address) }
+	untried := func(m *member) bool {
+		return (!m.Draining || p.draining) && !slices.Contains(tried, m.Address)
+	}
 	return len(p.set) > 0 && !slices.ContainsFunc(p.set, untried)
 }
 

@@ -260,6 +260,12 @@ func TestErrorsTellTriedFromIneligible(t *testing.T) {
 	f.Report(start, us[1].Address, report(start, 0, 200))
 	_, err = f.Claim(start, Request{Tried: []string{us[0].Address}})
 	require.ErrorIs(t, err, ErrNoneEligible)
+	us[1].Draining = true
+	f.Set(start, us)
+	_, err = f.Claim(start, Request{Tried: []string{us[0].Address}})
+	require.ErrorIs(t, err, ErrAllTried, "what drains is nothing to wait for")
+	_, err = f.Claim(start, Request{Tried: []string{us[1].Address}})
+	require.NoError(t, err)
 	f.Set(start, nil)
 	_, err = f.Claim(start, Request{})
 	require.ErrorIs(t, err, ErrEmpty)

@@ -19,7 +19,7 @@ type Upstream struct {
 	// StopsAt is when it will stop, if that is known: the end of a
 	// pre-emptible upstream's life. Zero is unknown.
 	StopsAt time.Time `json:"stops_at,omitzero"`
-	// Draining upstreams get no new jobs while another is eligible.
+	// Draining upstreams get no new jobs unless all drain.
 	Draining bool `json:"draining,omitempty"`
 }
 
