@@ -114,7 +114,13 @@ func TestViewsOfTheEligible(t *testing.T) {
 		}
 		l, err := f.Claim(now, Request{Tried: tried})
 		if len(want) == 0 {
-			require.ErrorIs(t, err, ErrNoneEligible)
+			why := ErrAllTried
+			if slices.ContainsFunc(us, func(u Upstream) bool {
+				return (allDrain || !u.Draining) && !slices.Contains(tried, u.Address)
+			}) {
+				why = ErrNoneEligible
+			}
+			require.ErrorIs(t, err, why)
 			continue
 		}
 		require.NoError(t, err)
