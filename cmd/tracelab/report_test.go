@@ -3,23 +3,41 @@ package main
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"io"
+	"os"
 	"path/filepath"
 	"regexp"
 	"strings"
+	"sync"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 )
 
-// played is the results of the small scenario, saved.
+// smallResults is the results of the small scenario, saved; it is played once.
+var smallResults = sync.OnceValues(func() (string, error) {
+	dir, err := os.MkdirTemp("", "tracelab")
+	if err != nil {
+		return "", err
+	}
+	defer os.RemoveAll(dir)
+	path := filepath.Join(dir, "small.json")
+	if code, _, stderr := tracelab("simulate", small, "--json", path); code != 0 {
+		return "", errors.New(stderr)
+	}
+	text, err := os.ReadFile(path)
+	return string(text), err
+})
+
+// played is those results, the test's own.
 func played(t *testing.T) (path string, r results) {
 	t.Helper()
-	path = filepath.Join(t.TempDir(), "small.json")
-	code, _, stderr := tracelab("simulate", small, "--json", path, "--jobs", "1")
-	require.Zero(t, code, stderr)
-	r, err := readResults(path)
+	text, err := smallResults()
+	require.NoError(t, err)
+	path = write(t, "small.json", text)
+	r, err = readResults(path)
 	require.NoError(t, err)
 	return path, r
 }
