@@ -23,8 +23,7 @@ func TestTheLatestProjectsAreAssumed(t *testing.T) {
 		l.Done(now, Answered)
 	}
 	status := func(project uint64) selection.Cache {
-		s, _ := f.set[0].cache(project, now, &f.cfg)
-		return s
+		return f.set[0].cache(project, now, &f.cfg)
 	}
 	assert.Equal(t, selection.AssumedCached, status(2*maxAssumed+1))
 	assert.Equal(t, selection.NotCached, status(1))

@@ -98,14 +98,14 @@ func (p *Pool) lease(now time.Time, job selection.Job, i int, panicking bool, ve
 	}
 	p.number++
 	p.inFlight++
-	m.inFlight[job.Priority]++
-	m.begun[job.Priority]++
+	m.inFlight++
+	m.begun++
 	m.assigned++
 	m.open.add(l)
 	if job.Project != 0 && v.Cache == selection.NotCached {
 		l.cold = true
 		m.cold++
-		m.assume(job.Project, now, job.Fetch*m.fetchFactor)
+		m.assumed.put(job.Project, now)
 	}
 	return l
 }

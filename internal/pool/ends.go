@@ -1,10 +1,6 @@
 package pool
 
-import (
-	"time"
-
-	"pilotfish/pkg/selection"
-)
+import "time"
 
 // maxEnds bounds the ends remembered of one upstream; a report forgets them
 // every few seconds.
@@ -13,7 +9,6 @@ const maxEnds = 4096
 // end is a lease that ended.
 type end struct {
 	claimed, at time.Time
-	priority    selection.Priority
 }
 
 // ends are the leases that ended since the last report, oldest first: what a

@@ -20,7 +20,7 @@ func (p *Pool) Heir(now time.Time, project uint64, leaving string) string {
 			!m.StopsAt.IsZero() && m.StopsAt.Before(now.Add(heirLives)) {
 			continue
 		}
-		if status, _ := m.cache(project, now, &p.cfg); status != selection.NotCached {
+		if status := m.cache(project, now, &p.cfg); status != selection.NotCached {
 			return ""
 		}
 		if score := selection.Rendezvous(project, m.id, m.Weight); heir == "" || score > best {

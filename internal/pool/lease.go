@@ -61,23 +61,23 @@ func (l *Lease) Done(now time.Time, o Outcome) {
 	}
 	m := l.member
 	m.open.remove(l)
-	m.inFlight[l.job.Priority]--
+	m.inFlight--
 	if l.cold {
 		m.cold--
 	}
-	if m.jobs() < 0 || m.inFlight[l.job.Priority] < 0 {
+	if m.inFlight < 0 {
 		panic("BUG: pool: jobs in flight below zero at " + m.Address)
 	}
 	if m.reported && !l.claimed.After(m.report.At) {
-		m.ended[l.job.Priority]++
-	} else if m.begun[l.job.Priority] > 0 {
-		m.begun[l.job.Priority]--
+		m.ended++
+	} else if m.begun > 0 {
+		m.begun--
 	}
 	if !l.answered && o != Gone && l.Cache != selection.Cached {
 		// Nothing shows that the fetch was ever begun.
 		m.assumed.drop(l.job.Project)
 	}
-	m.ends = m.ends.add(end{claimed: l.claimed, at: now, priority: l.job.Priority})
+	m.ends = m.ends.add(end{claimed: l.claimed, at: now})
 	l.pool.inFlight--
 	l.pool.reap(m)
 }

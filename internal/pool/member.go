@@ -29,24 +29,18 @@ type member struct {
 	rate     rate
 
 	open     leases // by claim time, oldest first
-	inFlight [selection.Priorities]int
+	inFlight int
 	cold     int // open leases that may cause a fetch
 	ends     ends
 	assigned int // claims since the report was taken
 	// What the report does not know yet: claims it has not seen, and ends of those it has.
-	begun [selection.Priorities]int
-	ended [selection.Priorities]int
+	begun, ended int
 
-	assumed     *generations[assumption]
+	// assumed are the projects sent here that no listing names yet, by the
+	// time of the claim.
+	assumed     *generations[time.Time]
 	latency     peakEWMA
 	fetchFactor float64
-}
-
-// assumption is a project that was sent to an upstream whose reports do not
-// list it yet.
-type assumption struct {
-	claimed time.Time
-	fetched time.Time // when the fetch is expected to end, or ended
 }
 
 // maxAssumed bounds the projects assumed cached at one upstream: where no
@@ -62,7 +56,7 @@ func newMember(u Upstream, cfg *Config) *member {
 		gate:        cfg.Gate(u.Address),
 		detector:    cfg.Detector(),
 		level:       1,
-		assumed:     newGenerations[assumption](maxAssumed),
+		assumed:     newGenerations[time.Time](maxAssumed),
 		fetchFactor: 1,
 	}
 }
@@ -72,14 +66,11 @@ func (m *member) forget(cfg *Config) {
 	m.report, m.reported = Report{}, false
 	m.polled, m.listed = time.Time{}, time.Time{}
 	m.rate = rate{}
-	m.assumed = newGenerations[assumption](maxAssumed)
+	m.assumed = newGenerations[time.Time](maxAssumed)
 	m.detector, m.level = cfg.Detector(), 1
-	m.begun, m.ended = [selection.Priorities]int{}, [selection.Priorities]int{}
+	m.begun, m.ended = 0, 0
 	m.latency = peakEWMA{}
 }
-
-// jobs is how many leases are open here.
-func (m *member) jobs() int { return m.inFlight[selection.Low] + m.inFlight[selection.High] }
 
 // fresh reports whether the last report is recent enough to choose by. Without
 // it, own counts serve.
@@ -109,44 +100,41 @@ func (m *member) cores(cfg *Config) float64 {
 	return float64(cfg.Cores)
 }
 
-// present estimates the jobs of one priority that are here now: what was
-// reported, plus claims the report has not seen, less ends it has not seen,
-// and never less than this sidecar's own.
-func (m *member) present(p selection.Priority, fresh bool) float64 {
-	own := float64(m.inFlight[p])
+// present estimates the jobs that are here now: what was reported, plus claims
+// the report has not seen, less ends it has not seen, and never less than this
+// sidecar's own.
+func (m *member) present(fresh bool) float64 {
+	own := float64(m.inFlight)
 	if !fresh {
 		return own
 	}
-	return max(own, m.report.Running[p]+m.report.Stalled[p]+float64(m.begun[p]-m.ended[p]))
+	return max(own, sum(m.report.Running)+sum(m.report.Stalled)+float64(m.begun-m.ended))
 }
 
-// cache says what is known of project's data here, and how long a fetch under
-// way still lasts.
-func (m *member) cache(project uint64, now time.Time, cfg *Config) (status selection.Cache, fetchLeft float64) {
+func sum(byPriority [selection.Priorities]float64) float64 {
+	return byPriority[selection.Low] + byPriority[selection.High]
+}
+
+// cache says what is known of project's data here.
+func (m *member) cache(project uint64, now time.Time, cfg *Config) selection.Cache {
 	if project == 0 {
-		return selection.NotCached, 0
+		return selection.NotCached
 	}
 	if m.report.Cached != nil && m.report.Cached.Contains(project) && m.trusted(now, cfg) {
-		return selection.Cached, 0
+		return selection.Cached
 	}
-	a, ok := m.assumed.get(project)
-	if !ok {
-		return selection.NotCached, 0
+	if _, ok := m.assumed.get(project); ok {
+		return selection.AssumedCached
 	}
-	return selection.AssumedCached, math.Max(0, a.fetched.Sub(now).Seconds())
-}
-
-// assume notes that project's data will be here once its fetch ends.
-func (m *member) assume(project uint64, now time.Time, fetch float64) {
-	m.assumed.put(project, assumption{claimed: now, fetched: now.Add(seconds(fetch))})
+	return selection.NotCached
 }
 
 // settle drops assumptions that the last listing confirms, or refutes by not
 // naming the project although it was taken two fetch times after the claim.
 func (m *member) settle(f *durations) {
-	m.assumed.dropFunc(func(project uint64, a assumption) bool {
+	m.assumed.dropFunc(func(project uint64, claimed time.Time) bool {
 		grace := seconds(2 * f.expected(project))
-		return m.report.Cached.Contains(project) || m.listed.Sub(a.claimed) > grace
+		return m.report.Cached.Contains(project) || m.listed.Sub(claimed) > grace
 	})
 }
 

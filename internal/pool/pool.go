@@ -130,7 +130,7 @@ func (p *Pool) Set(now time.Time, upstreams []Upstream) (joined, left []string) 
 
 // reap forgets an upstream that left once its last job has ended.
 func (p *Pool) reap(m *member) {
-	if !m.inSet && m.jobs() == 0 {
+	if !m.inSet && m.inFlight == 0 {
 		delete(p.members, m.Address)
 	}
 }

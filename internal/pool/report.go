@@ -19,7 +19,7 @@ func (p *Pool) Report(now time.Time, address string, r Report) {
 	m.polled = r.At
 	m.learnRate(r)
 	m.level = m.detector.Observe(overload.Sample{
-		Stalled:  r.Stalled[selection.Low] + r.Stalled[selection.High],
+		Stalled:  sum(r.Stalled),
 		Wait:     r.Wait,
 		Response: r.Response,
 	})
@@ -61,20 +61,17 @@ func (p *Pool) hint(m *member, h *Hint) {
 // adopt makes r the last report and recounts what it does not know.
 func (m *member) adopt(r Report) {
 	m.report, m.reported = r, true
-	m.begun, m.ended = [selection.Priorities]int{}, [selection.Priorities]int{}
+	m.begun, m.ended = 0, 0
 	for l := m.open.last; l != nil && l.claimed.After(r.At); l = l.prev {
-		m.begun[l.job.Priority]++
+		m.begun++
 	}
+	m.assigned = m.begun
 	m.ends = m.ends.since(r.At)
-	for _, e := range m.ends {
-		if !e.claimed.After(r.At) {
-			m.ended[e.priority]++
-		}
-	}
-	m.assigned = m.begun[selection.Low] + m.begun[selection.High]
 	for _, e := range m.ends {
 		if e.claimed.After(r.At) {
 			m.assigned++
+		} else {
+			m.ended++
 		}
 	}
 }
@@ -100,8 +97,7 @@ func (m *member) learnRate(r Report) {
 	m.rate.completed, m.rate.lastBusy = r.Completed, busy
 }
 
-// learn draws from an answer that began: how long the fetch took, and that the
-// project's data is there now.
+// learn draws from an answer that began: the load, and how long the fetch took.
 func (p *Pool) learn(now time.Time, l *Lease, h *Hint) {
 	project, m := l.job.Project, l.member
 	if h != nil {
@@ -114,10 +110,6 @@ func (p *Pool) learn(now time.Time, l *Lease, h *Hint) {
 		ratio := math.Min(math.Max(took.Seconds()/p.fetches.expected(project), 0.1), 10)
 		p.fetches.observe(project, took)
 		m.fetchFactor = math.Min(math.Max(m.fetchFactor*math.Pow(ratio/m.fetchFactor, 0.05), 0.5), 3)
-	}
-	if a, ok := m.assumed.get(project); ok && a.fetched.After(now) {
-		a.fetched = now
-		m.assumed.put(project, a)
 	}
 }
 

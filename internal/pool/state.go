@@ -34,9 +34,9 @@ func (p *Pool) States(now time.Time) []State {
 	for _, m := range p.set {
 		s := State{
 			Upstream:  m.Upstream,
-			InFlight:  m.jobs(),
-			Running:   m.report.Running[selection.Low] + m.report.Running[selection.High],
-			Stalled:   m.report.Stalled[selection.Low] + m.report.Stalled[selection.High],
+			InFlight:  m.inFlight,
+			Running:   sum(m.report.Running),
+			Stalled:   sum(m.report.Stalled),
 			ReportAge: -1,
 			Level:     float64(m.level),
 			Assumed:   m.assumed.len(),
@@ -44,7 +44,7 @@ func (p *Pool) States(now time.Time) []State {
 			Latency:   m.latency.value,
 		}
 		fresh := m.fresh(now, &p.cfg)
-		s.Jobs = m.present(selection.High, fresh) + m.present(selection.Low, fresh)
+		s.Jobs = m.present(fresh)
 		if m.reported {
 			s.ReportAge = now.Sub(m.report.At).Seconds()
 		}

@@ -48,22 +48,20 @@ func (p *Pool) look(now time.Time, job *selection.Job, tried []string, ignoreGat
 
 // view fills v with the load, by the last report if that is fresh.
 func (m *member) view(v *selection.View, fresh bool, cfg *Config) {
-	own := float64(m.jobs())
+	own := float64(m.inFlight)
 	*v = selection.View{}
 	v.ID, v.Weight, v.Cores = m.id, m.Weight, m.cores(cfg)
 	v.FetchFactor = m.fetchFactor
 	v.InFlight = own
-	v.JobsHigh = m.present(selection.High, fresh)
-	v.Jobs = v.JobsHigh + m.present(selection.Low, fresh)
+	v.Jobs = m.present(fresh)
 	v.Rate = v.Cores * m.rate.perCore()
 	v.Latency = m.latency.value
 	v.IdleIO = 1 / float64(1+m.cold)
 	busy := v.Jobs
 	if fresh {
 		r := &m.report
-		v.StalledHigh = r.Stalled[selection.High]
-		v.Stalled = r.Stalled[selection.Low] + v.StalledHigh
-		v.Assigned = r.Running[selection.Low] + r.Running[selection.High] + v.Stalled + float64(m.assigned)
+		v.Stalled = sum(r.Stalled)
+		v.Assigned = sum(r.Running) + v.Stalled + float64(m.assigned)
 		if r.CoresBusy >= 0 {
 			busy = r.CoresBusy
 		}
@@ -76,7 +74,7 @@ func (m *member) view(v *selection.View, fresh bool, cfg *Config) {
 
 // expect fills v with what depends on the project and the time.
 func (m *member) expect(v *selection.View, project uint64, now time.Time, cfg *Config) {
-	v.Cache, v.FetchLeft = m.cache(project, now, cfg)
+	v.Cache = m.cache(project, now, cfg)
 	switch v.Cache {
 	case selection.Cached:
 		v.Warm = 1

@@ -50,17 +50,15 @@ func TestViews(t *testing.T) {
 	require.NoError(t, err)
 
 	forever := math.Inf(1)
-	fetch := f.fetches.expected(7)
 	want := []selection.View{
 		{
 			ID: f.members[us[0].Address].id, Weight: 2, Cores: 16, Cache: selection.Cached, Warm: 1, FetchFactor: 1,
-			InFlight: 1, Assigned: 12, Jobs: 12, JobsHigh: 5, Stalled: 3, StalledHigh: 1, Age: 2.5,
+			InFlight: 1, Assigned: 12, Jobs: 12, Stalled: 3, Age: 2.5,
 			IdleCPU: 0.75, IdleIO: 1, Uptime: forever, Left: 3600 - 62.5,
 		},
 		{
 			ID: f.members[us[1].Address].id, Weight: 1, Cores: 4, Cache: selection.AssumedCached, Warm: 0.95, FetchFactor: 1,
-			FetchLeft: fetch - 0.5,
-			InFlight:  1, Assigned: 1, Jobs: 1, JobsHigh: 1, Age: forever,
+			InFlight: 1, Assigned: 1, Jobs: 1, Age: forever,
 			IdleCPU: 0.75, IdleIO: 0.5, Uptime: 3600 + 62.5, Left: forever,
 		},
 		{
@@ -70,8 +68,6 @@ func TestViews(t *testing.T) {
 	}
 	require.Len(t, w.views, len(want))
 	for i := range want {
-		assert.InDelta(t, want[i].FetchLeft, w.views[i].FetchLeft, 1e-6)
-		w.views[i].FetchLeft = want[i].FetchLeft
 		assert.Equal(t, want[i], w.views[i])
 	}
 	assert.InDelta(t, (12.0+1)/(16+4+16), w.job.Busy, 1e-9)

@@ -184,9 +184,9 @@ func TestAnyViewsAreSurvived(t *testing.T) {
 			for i := range views {
 				views[i] = View{
 					ID: rng.Uint64(), Weight: extreme(), Cores: extreme(),
-					Cache: Cache(rng.IntN(3)), Warm: rng.Float64(), FetchLeft: extreme(), FetchFactor: extreme(),
-					InFlight: extreme(), Assigned: extreme(), Jobs: extreme(), JobsHigh: extreme(),
-					Stalled: extreme(), StalledHigh: extreme(), Age: extreme(), Rate: extreme(), Latency: extreme(),
+					Cache: Cache(rng.IntN(3)), Warm: rng.Float64(), FetchFactor: extreme(),
+					InFlight: extreme(), Assigned: extreme(), Jobs: extreme(),
+					Stalled: extreme(), Age: extreme(), Rate: extreme(), Latency: extreme(),
 					IdleCPU: rng.Float64(), IdleIO: rng.Float64(), Uptime: extreme(), Left: extreme(),
 				}
 			}

@@ -5,18 +5,16 @@ import "math/rand/v2"
 // Expected takes the upstream where the job can be expected to complete
 // first, every consideration priced in seconds:
 //
-//	wait       1.5 times the jobs ahead of its priority by the upstream's rate,
-//	           since others claim as well while a report ages; or a shadow
-//	           price that grows as the free cores go
-//	fetch      (1 + Busy) (1 - Warm) the project's fetch time: a fetch delays
-//	           others too; of a fetch under way, what the wait leaves of it
+//	wait       1.5 times the jobs that wait there by the upstream's rate, since
+//	           others claim as well while a report ages; or a shadow price
+//	           that grows as the free cores go
+//	fetch      (1 - Warm) the project's fetch time
 //	placement  cold only: two fetch times for every rank down the project's
 //	           rendezvous order, so that sidecars agree where a cold project goes
 //	stop       what a stop before the job's end would lose
 //
-// The job stays with the cached upstreams unless another is cheaper by a
-// tenth of the fetch time. Cached upstreams whose costs differ by less than
-// reports of their age can tell are equals. Of these, those with the fewest of
+// Cached upstreams whose costs differ by less than reports of their age can
+// tell are equals. Of these, those with the fewest of
 // this sidecar's own jobs are left, and the cheaper of two random ones is
 // taken, lest all sidecars herd to one.
 //
@@ -60,7 +58,7 @@ func (e *Expected) Pick(job Job, views []View, rng *rand.Rand) int {
 		}
 	}
 	switch {
-	case cached == 0 || home.total > other.total+s.gain:
+	case cached == 0 || home.total > other.total:
 		return other.index
 	case cached == 1:
 		return home.index

@@ -7,9 +7,6 @@ import (
 
 // ExpectedConfig holds the parameters of Expected; 0 means the default.
 type ExpectedConfig struct {
-	// Hysteresis is how much a move off the cached upstreams must gain, as a
-	// share of the fetch time; 0.1.
-	Hysteresis float64
 	// WaitPrice is how many seconds of fetching one second of waiting is worth:
 	// reports are seconds old, so that a wait is longer than it looks for what
 	// others have claimed since; 1.5, at least 1.
@@ -53,8 +50,6 @@ type Part uint16
 const (
 	// PartWaitPrice is the factor WaitPrice on a wait.
 	PartWaitPrice Part = 1 << iota
-	// PartSocial is the factor 1 + Busy on a fetch, which delays others too.
-	PartSocial
 	// PartShadow is the price of a free core, which grows as an upstream fills up.
 	PartShadow
 	// PartPlacement is the price of a rank in rendezvous order.
@@ -62,17 +57,11 @@ const (
 	// PartBand is the choice among near-equal cached upstreams; without it the
 	// cheapest is taken.
 	PartBand
-	// PartHysteresis is the gain that a move must bring.
-	PartHysteresis
-	// PartPriority lets high jobs see only the high ones ahead of them.
-	PartPriority
 	// PartStop is the price of a stop before the job's end, and the end of
 	// cold placements before it.
 	PartStop
 	// PartSlowStart is the growing share of cold placements after a start.
 	PartSlowStart
-	// PartJoin counts of a fetch under way only the remainder.
-	PartJoin
 
 	allParts = 1<<iota - 1
 )
@@ -91,24 +80,16 @@ func (p Part) String() string {
 	switch p {
 	case PartWaitPrice:
 		return "wait-price"
-	case PartSocial:
-		return "social"
 	case PartShadow:
 		return "shadow"
 	case PartPlacement:
 		return "placement"
 	case PartBand:
 		return "band"
-	case PartHysteresis:
-		return "hysteresis"
-	case PartPriority:
-		return "priority"
 	case PartStop:
 		return "stop"
 	case PartSlowStart:
 		return "slow-start"
-	case PartJoin:
-		return "join"
 	}
 	return fmt.Sprintf("parts %#x", uint16(p))
 }
@@ -120,7 +101,6 @@ func (c *ExpectedConfig) resolve() error {
 		value    *float64
 		standard float64
 	}{
-		{"Hysteresis", &c.Hysteresis, 0.1},
 		{"WaitPrice", &c.WaitPrice, 1.5},
 		{"RankPrice", &c.RankPrice, 2},
 		{"WarmAt", &c.WarmAt, 0.5},

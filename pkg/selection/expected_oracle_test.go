@@ -12,7 +12,7 @@ import (
 // standard is the documented defaults.
 func standard() ExpectedConfig {
 	return ExpectedConfig{
-		Hysteresis: 0.1, WaitPrice: 1.5, RankPrice: 2, WarmAt: 0.5, Band: 0.05, BandWidth: 1,
+		WaitPrice: 1.5, RankPrice: 2, WarmAt: 0.5, Band: 0.05, BandWidth: 1,
 		SlowStart: 60, LastCold: 1800, TailScale: 1.6, LongestJob: 7200, CoreRate: 1.0 / 12,
 	}
 }
@@ -29,10 +29,8 @@ type naive struct {
 func (n naive) on(p Part) bool { return n.Off&p == 0 }
 
 func (n naive) warm(v View) bool {
-	return n.job.Project == 0 || v.Warm >= n.WarmAt || n.joins(v)
+	return n.job.Project == 0 || v.Warm >= n.WarmAt
 }
-
-func (n naive) joins(v View) bool { return v.FetchLeft > 0 && n.on(PartJoin) }
 
 func (n naive) refused(v View) bool {
 	if !n.on(PartSlowStart) || v.Uptime >= n.SlowStart {
@@ -45,11 +43,7 @@ func (n naive) refused(v View) bool {
 func (n naive) doomed(v View) bool { return n.on(PartStop) && v.Left < n.LastCold }
 
 func (n naive) queue(v View) (ahead float64, full bool) {
-	jobs, stalled := v.Jobs, v.Stalled
-	if n.job.Priority == High && n.on(PartPriority) {
-		jobs, stalled = v.JobsHigh, v.StalledHigh
-	}
-	ahead = math.Max(math.Max(jobs-cores(v), stalled), 0)
+	ahead = math.Max(math.Max(v.Jobs-cores(v), v.Stalled), 0)
 	return ahead, ahead > 0 || v.Jobs >= cores(v)
 }
 
@@ -74,16 +68,8 @@ func (n naive) cost(i int) Cost {
 		left := math.Max(v.Left, n.TailScale)
 		c.Stop = math.Max(0, n.TailScale/left-n.TailScale/n.LongestJob) * (left + n.job.Fetch)
 	}
-	switch {
-	case n.job.Project == 0:
-	case n.joins(v):
-		c.Fetch = math.Max(0, v.FetchLeft-c.Wait)
-	default:
-		c.Fetch = n.job.Fetch
-		if n.on(PartSocial) {
-			c.Fetch *= 1 + n.job.Busy
-		}
-		c.Fetch *= 1 - v.Warm
+	if n.job.Project != 0 {
+		c.Fetch = n.job.Fetch * (1 - v.Warm)
 		if v.FetchFactor > 0 {
 			c.Fetch *= v.FetchFactor
 		}
@@ -135,11 +121,7 @@ func (n naive) pick() []float64 {
 	home := cheapest(slices.Sorted(slices.Values(homes)))
 	if len(others) > 0 {
 		other := cheapest(others)
-		gain := n.Hysteresis * n.job.Fetch
-		if !n.on(PartHysteresis) || n.job.Project == 0 {
-			gain = 0
-		}
-		if total(home) > total(other)+gain {
+		if total(home) > total(other) {
 			return evenly(len(n.views), []int{other})
 		}
 	}

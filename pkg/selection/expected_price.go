@@ -25,16 +25,10 @@ func (p price) cost() Cost {
 // of the rendezvous order.
 func (s *survey) price(v *View, rank float64) price {
 	p := price{wait: s.wait(v)}
-	warm := s.warm(v)
-	switch {
-	case s.job.Project == 0:
-	case v.FetchLeft > 0 && s.join:
-		// The fetch goes on while the job waits for a core.
-		p.fetch = max(0, v.FetchLeft-p.wait)
-	case v.Warm < 1:
-		p.fetch = s.fetch * (1 - v.Warm) * factorOf(v)
+	if s.job.Project != 0 && v.Warm < 1 {
+		p.fetch = s.job.Fetch * (1 - v.Warm) * factorOf(v)
 	}
-	if !warm {
+	if !s.warm(v) {
 		if v.Uptime < s.slowStart && s.refused(v) {
 			rank += lastRank // behind all that take it
 			p.placement = s.slowStart - v.Uptime
@@ -50,15 +44,12 @@ func (s *survey) price(v *View, rank float64) price {
 	return p
 }
 
-// ahead is how many jobs wait at v ahead of this one, and how full v's cores
-// are, 0 to 1.
+// ahead is how many jobs wait at v, and how full v's cores are, 0 to 1. A
+// high job will overtake the low ones, yet is better off where none wait: a
+// joblet that runs is not interrupted.
 func (s *survey) ahead(v *View) (jobs, full float64) {
 	cores := coresOf(v)
-	if s.high {
-		jobs = max(0, v.JobsHigh-cores, v.StalledHigh)
-	} else {
-		jobs = max(0, v.Jobs-cores, v.Stalled)
-	}
+	jobs = max(0, v.Jobs-cores, v.Stalled)
 	if jobs > 0 || v.Jobs >= cores {
 		return jobs, 1
 	}

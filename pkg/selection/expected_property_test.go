@@ -25,9 +25,7 @@ func TestExpectedMoreWaitNeverAttracts(t *testing.T) {
 		at := rng.IntN(len(views))
 		more := 1 + float64(rng.IntN(100))
 		views[at].Jobs += more
-		views[at].JobsHigh += more
 		views[at].Stalled += more
-		views[at].StalledHigh += more
 		after := policy.Pick(job, views, rand.New(rand.NewPCG(seed, 0)))
 		if before != at {
 			require.NotEqual(t, at, after, "%v more jobs drew %+v to %+v", more, job, views)
@@ -45,13 +43,11 @@ func TestExpectedCostsAreMonotone(t *testing.T) {
 		before, after := make([]Cost, len(views)), make([]Cost, len(views))
 		policy.Costs(job, views, before)
 		v := &views[at]
-		switch rng.IntN(6) {
+		switch rng.IntN(5) {
 		case 0:
 			v.Jobs++
-			v.JobsHigh++
 		case 1:
 			v.Stalled++
-			v.StalledHigh++
 		case 2:
 			if v.Rate == 0 {
 				continue // a known rate replaces a mean
@@ -60,11 +56,6 @@ func TestExpectedCostsAreMonotone(t *testing.T) {
 		case 3:
 			v.Warm /= 2
 		case 4:
-			if v.FetchLeft == 0 {
-				continue // a fetch under way is better than none
-			}
-			v.FetchLeft++
-		case 5:
 			v.Left /= 2
 		}
 		policy.Costs(job, views, after)
@@ -119,7 +110,7 @@ func TestExpectedDoesNotHerdOnTheLeast(t *testing.T) {
 
 // TestExpectedPartsMatter: switching any part off changes some pick.
 func TestExpectedPartsMatter(t *testing.T) {
-	require.Len(t, Parts(), 10)
+	require.Len(t, Parts(), 6)
 	full := newExpected(t, 0)
 	for _, part := range Parts() {
 		without := newExpected(t, part)
@@ -140,7 +131,7 @@ func TestExpectedPartsMatter(t *testing.T) {
 
 func TestNewExpectedRefusesNonsense(t *testing.T) {
 	for want, c := range map[string]ExpectedConfig{
-		"expected: Hysteresis is -1: want a finite number, 0 (for 0.1) or more":                                 {Hysteresis: -1},
+		"expected: RankPrice is -1: want a finite number, 0 (for 2) or more":                                    {RankPrice: -1},
 		"expected: LastCold is NaN: want a finite number, 0 (for 1800) or more":                                 {LastCold: math.NaN()},
 		"expected: Band is +Inf: want a finite number, 0 (for 0.05) or more":                                    {Band: math.Inf(1)},
 		"expected: WaitPrice is 0.5: want 1 or more, lest a full upstream be cheaper than one with a free core": {WaitPrice: 0.5},

@@ -5,17 +5,12 @@ package selection
 type survey struct {
 	c   *ExpectedConfig
 	job Job
-	// high says that only the high jobs at an upstream are ahead of this one.
-	high bool
-	// join says that a fetch under way spares the job its own.
-	join bool
 	// coreRate stands in for rates that are not known.
 	coreRate float64
 	// perWait is the price of a second's wait.
 	perWait float64
-	// fetch is the price of a whole fetch, perRank that of a rank in
-	// rendezvous order, gain what a move off the cached views must bring.
-	fetch, perRank, gain float64
+	// perRank is the price of a rank in rendezvous order.
+	perRank float64
 	// stops and lastCold are the times to a stop from which on it has a price,
 	// and from which on nothing is fetched; slowStart is the time after a start.
 	stops, lastCold, slowStart float64
@@ -28,8 +23,6 @@ type survey struct {
 func (s *survey) look(c *ExpectedConfig, job Job, views []View) {
 	s.c, s.job = c, job
 	on := func(p Part) bool { return c.Off&p == 0 }
-	s.high = job.Priority == High && on(PartPriority)
-	s.join = on(PartJoin)
 	s.coreRate = meanCoreRate(views, c.CoreRate)
 	s.perWait = 1
 	if on(PartWaitPrice) {
@@ -44,15 +37,8 @@ func (s *survey) look(c *ExpectedConfig, job Job, views []View) {
 	if job.Project == 0 {
 		return
 	}
-	s.fetch = job.Fetch
-	if on(PartSocial) {
-		s.fetch *= 1 + job.Busy
-	}
 	if on(PartPlacement) {
 		s.perRank = c.RankPrice * job.Fetch
-	}
-	if on(PartHysteresis) {
-		s.gain = c.Hysteresis * job.Fetch
 	}
 	s.by = newOrder(job.Project, views)
 	floor := s.order.floor()
@@ -64,10 +50,9 @@ func (s *survey) look(c *ExpectedConfig, job Job, views []View) {
 	}
 }
 
-// warm reports whether the project counts as cached there, now or when a
-// fetch under way ends.
+// warm reports whether the project counts as cached there.
 func (s *survey) warm(v *View) bool {
-	return v.Warm >= s.c.WarmAt || v.FetchLeft > 0 && s.join || s.job.Project == 0
+	return v.Warm >= s.c.WarmAt || s.job.Project == 0
 }
 
 // offer makes the view at index the best, if it is cheaper or as cheap and

@@ -33,11 +33,9 @@ type View struct {
 	Cores float64
 
 	// Cache is the project's cache status here; Warm is the probability that
-	// its data is there when the job starts; FetchLeft is what remains of a
-	// fetch under way (0 when none is).
-	Cache     Cache
-	Warm      float64
-	FetchLeft float64
+	// its data is there when the job starts.
+	Cache Cache
+	Warm  float64
 	// FetchFactor is how fetches here compare with the pool's; 1 is normal, 0
 	// unknown.
 	FetchFactor float64
@@ -50,11 +48,8 @@ type View struct {
 	// Jobs estimates the jobs there now: reported, plus own claims since the
 	// report that are open, less own older claims that have ended since.
 	Jobs float64
-	// JobsHigh is the part of Jobs that is high priority.
-	JobsHigh float64
-	// Stalled and StalledHigh are the reported stalled joblets, all and high.
-	Stalled     float64
-	StalledHigh float64
+	// Stalled is the reported stalled joblets.
+	Stalled float64
 	// Age is the report's age; +Inf when there is none.
 	Age float64
 

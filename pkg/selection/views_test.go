@@ -25,14 +25,11 @@ func randomViews(rng *rand.Rand, n int) []View {
 		v.Cores = oneOf[float64](rng, 0, 1, 8, 40)
 		v.Cache = Cache(rng.IntN(3))
 		v.Warm = oneOf(rng, 0, 0.2, 0.49, 0.5, 0.95, 1)
-		v.FetchLeft = oneOf(rng, 0, 0, 0, 0.5, 3, 40)
 		v.FetchFactor = oneOf(rng, 0, 0.5, 1, 3)
 		v.InFlight = oneOf[float64](rng, 0, 0, 1, 2, 3, 50, 500)
 		v.Assigned = oneOf(rng, 0, 1, 2, 30, 1e6)
 		v.Jobs = oneOf(rng, 0, 1, 7, 8, 9, 38, 60, 1e6)
-		v.JobsHigh = math.Floor(v.Jobs * oneOf(rng, 0, 0.2, 1))
 		v.Stalled = oneOf(rng, 0, 0, 0, 5, 101, 1e6)
-		v.StalledHigh = math.Floor(v.Stalled * oneOf(rng, 0, 0.2, 1))
 		v.Age = oneOf(rng, 0, 0.1, 2.5, 5, 20, math.Inf(1))
 		v.Rate = oneOf(rng, 0, 0.05, 2.4, 2.4, 100)
 		v.Latency = oneOf(rng, 0, 0.001, 0.3, 0.3, 12, 1e4)
@@ -65,7 +62,7 @@ func fleet(rng *rand.Rand, n int) []View {
 			ID: rng.Uint64(), Weight: 1, Cores: 40,
 			FetchFactor: 1,
 			InFlight:    float64(rng.IntN(4)), Assigned: jobs + float64(rng.IntN(9)),
-			Jobs: jobs, JobsHigh: math.Floor(jobs / 5), Stalled: max(0, jobs-40), Age: 5 * rng.Float64(),
+			Jobs: jobs, Stalled: max(0, jobs-40), Age: 5 * rng.Float64(),
 			Rate: 2 + rng.Float64(), Latency: 0.2 + rng.ExpFloat64(),
 			IdleCPU: 1 - min(1, jobs/40), IdleIO: rng.Float64(),
 			Uptime: math.Inf(1), Left: math.Inf(1),
