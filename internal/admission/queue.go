@@ -6,7 +6,6 @@ package admission
 import (
 	"errors"
 	"fmt"
-	"time"
 
 	"pilotfish/pkg/selection"
 )
@@ -34,8 +33,6 @@ type Config struct {
 type Entry struct {
 	Priority selection.Priority
 	Bytes    int64
-	// Deadline is when the job no longer wants to wait.
-	Deadline time.Time
 
 	queued     bool
 	prev, next *Entry
