@@ -33,6 +33,9 @@ type Config struct {
 type Entry struct {
 	Priority selection.Priority
 	Bytes    int64
+	// Retry marks a job that has been tried: fewer upstreams are left for it
+	// than for others.
+	Retry bool
 
 	queued     bool
 	prev, next *Entry
@@ -160,21 +163,28 @@ func (l *list) remove(e *Entry) {
 }
 
 // maxRefused is how many waiting jobs in a row may find no upstream before the
-// rest is not asked: they would mostly hear the same.
+// rest is not asked: they would mostly hear the same. Retries are counted apart,
+// for what they hear is not true of others.
 const maxRefused = 8
 
 // Serve offers a chance to the waiting jobs, in order. Those for which try
 // returns true leave the queue.
 func (q *Queue) Serve(try func(*Entry) bool) {
-	refused := 0
+	firsts, retries := 0, 0 // refused in a row
 	for e := range q.All {
-		if !try(e) {
-			if refused++; refused == maxRefused {
-				return
-			}
-			continue
+		refused := &firsts
+		if e.Retry {
+			refused = &retries
 		}
-		refused = 0
-		q.Remove(e)
+		switch {
+		case firsts == maxRefused:
+			return
+		case *refused == maxRefused:
+		case try(e):
+			*refused = 0
+			q.Remove(e)
+		default:
+			*refused++
+		}
 	}
 }

@@ -105,6 +105,30 @@ func TestHighWaitsBehindHighOnly(t *testing.T) {
 	assert.Equal(t, 3, q.Ahead(selection.Low))
 }
 
+// Serve asks until eight in a row are refused, of retries and of others each.
+func TestServeAsksBothKinds(t *testing.T) {
+	for name, c := range map[string]struct{ firsts, retries, asked int }{
+		"few":          {3, 3, 6},
+		"many firsts":  {20, 0, 8},
+		"many retries": {3, 20, 11},
+		"many of both": {20, 20, 16},
+	} {
+		t.Run(name, func(t *testing.T) {
+			q, err := New(Config{})
+			require.NoError(t, err)
+			for i := range c.retries + c.firsts {
+				_, err := q.Push(&Entry{Retry: i < c.retries})
+				require.NoError(t, err)
+			}
+			asked := 0
+			q.Serve(func(*Entry) bool { asked++; return false })
+			assert.Equal(t, c.asked, asked)
+			q.Serve(func(*Entry) bool { return true })
+			assert.Zero(t, q.Len())
+		})
+	}
+}
+
 func TestNonsenseIsRefused(t *testing.T) {
 	_, err := New(Config{Bytes: -1})
 	assert.EqualError(t, err, "admission: Bytes -1 must not be negative")

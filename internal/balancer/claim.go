@@ -51,7 +51,7 @@ func (b *Balancer) Claim(ctx context.Context, r Request) (*Lease, error) {
 	if r.Wait == 0 {
 		r.Wait = b.wait
 	}
-	e := &admission.Entry{Priority: r.Priority, Bytes: r.Bytes}
+	e := &admission.Entry{Priority: r.Priority, Bytes: r.Bytes, Retry: len(r.Tried) > 0}
 	w := &waiter{request: r.Request, since: now, priority: r.Priority, granted: make(chan grant, 1)}
 	shed, err := b.queue.Push(e)
 	if err != nil {

@@ -3,16 +3,12 @@ package balancer_test
 import (
 	"sync"
 	"testing"
-	"testing/synctest"
-	"time"
 
 	"github.com/stretchr/testify/assert"
-	"github.com/stretchr/testify/require"
 
 	"pilotfish/internal/admission"
 	"pilotfish/internal/balancer"
 	"pilotfish/internal/pool"
-	"pilotfish/pkg/selection"
 )
 
 // A lease's holder reads where it goes while discovery changes what it knows of
@@ -35,26 +31,4 @@ func TestALeaseIsReadWhileTheSetChanges(t *testing.T) {
 		b.Set([]pool.Upstream{{Address: address(0), Weight: float64(i + 1)}})
 	}
 	wg.Wait()
-}
-
-// A job that has been everywhere is told so at once, however many wait before it.
-func TestAllTriedDoesNotWaitBehindOthers(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		b := newBalancer(t, 1, admission.Config{}, balancer.Hooks{})
-		load(b, 0, 1000)
-		for range 20 {
-			go func() {
-				_, err := b.Claim(t.Context(), balancer.Request{})
-				assert.ErrorIs(t, err, admission.ErrWaited)
-			}()
-		}
-		synctest.Wait()
-		began := time.Now()
-		r := balancer.Request{Request: pool.Request{Tried: []string{address(0)}, Priority: selection.Low}}
-		_, err := b.Claim(t.Context(), r)
-		require.ErrorIs(t, err, pool.ErrAllTried)
-		assert.Zero(t, time.Since(began))
-		time.Sleep(time.Minute) // the others give up
-		synctest.Wait()
-	})
 }
