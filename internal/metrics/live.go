@@ -64,7 +64,7 @@ func newLive(r *registrar) *live {
 		inFlight:        gauge("pilotfish_upstream_in_flight", "Jobs sent there by this sidecar and not finished.", "upstream"),
 		stalled:         gauge("pilotfish_upstream_stalled", "Stalled joblets in the upstream's last report.", "upstream"),
 		reportAge:       gauge("pilotfish_upstream_report_age_seconds", "Age of the upstream's last report; absent when there was none.", "upstream"),
-		eligible:        gauge("pilotfish_upstream_eligible", "1 if the upstream may be picked now, else 0.", "upstream"),
+		eligible:        gauge("pilotfish_upstream_eligible", "1 if the upstream may be picked now, panic mode and a drain of all upstreams aside, else 0.", "upstream"),
 		breaker:         gauge("pilotfish_breaker_state", "0 closed, 1 half open, 2 open.", "upstream"),
 		level:           gauge("pilotfish_overload_level", "Which jobs the upstream may take for its load: 1 is all, 0 is none.", "upstream"),
 		discoveryAge:    gauge("pilotfish_discovery_age_seconds", "Time since discovery last heard a set of upstreams that it believed; absent before the first."),

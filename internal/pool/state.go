@@ -11,6 +11,8 @@ import (
 // State is all that the pool knows of one upstream, for people and metrics.
 type State struct {
 	Upstream
+	// Eligible is said of the upstream by itself: panic mode and a drain of all
+	// upstreams let jobs go where it is false.
 	Eligible bool   `json:"eligible"`
 	Why      string `json:"why,omitempty"` // what keeps it from being eligible
 	InFlight int    `json:"in_flight"`
