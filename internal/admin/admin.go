@@ -7,6 +7,7 @@ import (
 	"errors"
 	"net/http"
 	"net/http/pprof"
+	"net/url"
 
 	"pilotfish/internal/job"
 	"pilotfish/internal/pool"
@@ -65,7 +66,11 @@ func New(cfg Config) (http.Handler, error) {
 // with the reasons. Nothing is claimed or sent.
 func pick(p Pool) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
-		q := r.URL.Query()
+		q, err := url.ParseQuery(r.URL.RawQuery)
+		if err != nil {
+			reply(w, http.StatusBadRequest, map[string]string{"error": err.Error()})
+			return
+		}
 		word := q.Get("priority")
 		if word == "" {
 			word = selection.Low.String()
@@ -89,9 +94,12 @@ func pick(p Pool) http.HandlerFunc {
 }
 
 func reply(w http.ResponseWriter, status int, v any) {
+	text, err := json.MarshalIndent(v, "", "  ")
+	if err != nil { // a number that JSON lacks
+		http.Error(w, err.Error(), http.StatusInternalServerError)
+		return
+	}
 	w.Header().Set("Content-Type", "application/json")
 	w.WriteHeader(status)
-	enc := json.NewEncoder(w)
-	enc.SetIndent("", "  ")
-	_ = enc.Encode(v) // the reader may have gone
+	_, _ = w.Write(append(text, '\n')) // the reader may have gone
 }
