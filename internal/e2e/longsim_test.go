@@ -22,13 +22,14 @@ import (
 // liveTrace is five minutes of an office day's jobs that keep two thirds of the
 // cores busy, in the time of the replay: schedules that fire all their channels,
 // prefetches, and people's jobs that wait for each other. Sizes are less
-// long-tailed than usual, lest a few jobs settle every mean.
+// long-tailed than usual, lest a few jobs settle every mean, and jobs are long
+// beside what a busy machine adds to each.
 func liveTrace(t *testing.T) []trace.Job {
 	t.Helper()
 	g, err := workload.New(workload.Config{
-		Seed: 1, Jobs: 1500, Duration: 300, StartHour: 10, Submitters: 12, Static: true,
+		Seed: 9, Jobs: 1000, Duration: 300, StartHour: 10, Submitters: 12, Static: true,
 		Population: workload.PopulationConfig{
-			Bytes: 16e6, BytesSpread: 0.8, Work: 0.9, WorkSpread: 0.8, View: 0.8, MaxDemand: 4,
+			Bytes: 24e6, BytesSpread: 0.8, Work: 1.35, WorkSpread: 0.8, View: 1.2, MaxDemand: 4,
 		},
 		Session: workload.SessionConfig{WorkSpread: 0.8},
 		// Nobody's patience shall end: what then happens, other tests show.
@@ -145,10 +146,15 @@ func (f figures) String() string {
 		1000*f.execution, 1000*f.wait, 100*f.waited, f.fetches)
 }
 
+// agrees holds a live run against its simulation. What is allowed is twice what was
+// seen on a machine with four times more to do than it has cores, and leaves room
+// for the chance in the policy: its simulations alone differ by a quarter in the
+// wait, a tenth in the fetches, and three points in the share that waited.
 func (f figures) agrees(t *testing.T, policy string, with figures) {
 	t.Helper()
-	assert.InEpsilon(t, with.execution, f.execution, 0.25, "%s: execution", policy)
-	assert.InEpsilon(t, with.fetches, f.fetches, 0.25, "%s: fetches", policy)
-	assert.InDelta(t, with.wait, f.wait, 0.25*with.wait+0.05, "%s: wait", policy)
+	assert.InEpsilon(t, with.execution, f.execution, 0.2, "%s: execution", policy)
+	assert.InEpsilon(t, with.fetches, f.fetches, 0.2, "%s: fetches", policy)
+	// A queue multiplies what each job takes longer than it should.
+	assert.InDelta(t, with.wait, f.wait, 0.3*with.wait+0.05, "%s: wait", policy)
 	assert.InDelta(t, with.waited, f.waited, 0.1, "%s: share that waited", policy)
 }
