@@ -79,9 +79,12 @@ func (r *results) variance() section {
 
 // availability is the thesis's figure 14, for every run.
 func (r *results) availability() section {
-	s := section{ID: "availability", Title: "Availability", Heat: true, Text: "The share of time that an upstream has more stalled joblets than the limit, a row each, over time."}
+	s := section{ID: "availability", Title: "Availability", Heat: true, Text: "The share of time that an upstream has more stalled joblets than the limit, a row each, over time. Runs in which none ever has, nor is away, are left out."}
 	for _, run := range r.Runs {
 		h := &run.History
+		if len(h.Away) == 0 && !slices.ContainsFunc(h.Overloaded, func(row []float64) bool { return slices.Max(append(row, 0)) > 0 }) {
+			continue
+		}
 		s.add(run.Name, figure.Strip("Time overloaded, by upstream, in run "+run.Name, h.Stretch, r.end(), h.Overloaded, h.Away))
 	}
 	return s

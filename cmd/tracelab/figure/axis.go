@@ -7,8 +7,11 @@ import (
 	"gonum.org/v1/plot"
 )
 
-// decades puts a logarithmic scale on an axis that holds all positive values,
-// from a power of ten to another.
+// mostDecades bounds a logarithmic scale: below, nobody cares how small.
+const mostDecades = 9
+
+// decades puts a logarithmic scale on an axis that holds the positive values,
+// from a power of ten to another; values too small for it are left to the caller.
 func decades(axis *plot.Axis, label func(float64) string, values ...[]float64) {
 	low, high := math.Inf(1), math.Inf(-1)
 	for _, vs := range values {
@@ -25,6 +28,7 @@ func decades(axis *plot.Axis, label func(float64) string, values ...[]float64) {
 	if first == last {
 		last++
 	}
+	first = max(first, last-mostDecades)
 	axis.Scale = plot.LogScale{}
 	axis.Min, axis.Max = math.Pow(10, first), math.Pow(10, last)
 	var ticks plot.ConstantTicks

@@ -55,7 +55,7 @@ func (b *Bar) paint(c draw.Canvas, x, y func(float64) vg.Length, number, count i
 		}
 		fill(c, series(number), l, y(floor), r, top)
 		if g < len(b.Marks) && b.Marks[g] > 0 {
-			at := y(b.Marks[g])
+			at := y(max(b.Marks[g], floor))
 			stroke(c, ink, 1.4, vg.Point{X: x(left + 0.02*width), Y: at}, vg.Point{X: x(left + 0.98*width), Y: at})
 		}
 	}

@@ -17,7 +17,7 @@ type Dot struct {
 
 // Dots draws a line for each run on a logarithmic scale of unit, the first on
 // top: circles are upstreams, a diamond is all of them together, a bar what
-// was published. Dots at 0 stand at the left edge.
+// was published. Dots too small for the scale stand at its left edge.
 func Dots(label, unit string, runs []Dot) SVG {
 	p := newPlot()
 	var all [][]float64
@@ -31,6 +31,7 @@ func Dots(label, unit string, runs []Dot) SVG {
 	p.Y.Min, p.Y.Max = 0.5-float64(len(runs)), 0.5
 	p.Y.Tick.Marker = names
 	p.Y.Tick.LineStyle.Width = 0
+	p.Y.Padding = 6 // for dots at the edge
 	p.Add(painter(func(c draw.Canvas, x, y func(float64) vg.Length) {
 		for _, t := range p.X.Tick.Marker.Ticks(p.X.Min, p.X.Max) {
 			stroke(c, faint, 0.6, vg.Point{X: x(t.Value), Y: c.Min.Y}, vg.Point{X: x(t.Value), Y: c.Max.Y})

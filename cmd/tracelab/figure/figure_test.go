@@ -97,6 +97,15 @@ func TestStrip(t *testing.T) {
 	assert.Equal(t, []string{"0", "1 min", "2 min", "3 min"}, texts(s)[:4])
 }
 
+// However far apart values are, the scale stays readable.
+func TestScaleIsBounded(t *testing.T) {
+	s := Dots("variance", "s²", []Dot{{Name: "first", Values: []float64{1e-30, 1e-8, 50}, All: 5}})
+	assert.Equal(t, 3, strings.Count(strings.ToLower(string(s)), "stroke:"+Color(0)))
+	assert.Contains(t, texts(s), "1e-07")
+	assert.NotContains(t, texts(s), "1e-08")
+	shapes(t, Bars("", []string{"a"}, []Bar{{Values: []float64{1e-30}, Marks: []float64{1e-20}}, {Values: []float64{1000}}}))
+}
+
 // A fleet of any size has a figure of bounded size, and not too many labels.
 func TestStripOfMany(t *testing.T) {
 	rows := make([][]float64, 1000)
