@@ -33,9 +33,6 @@ type Config struct {
 type Entry struct {
 	Priority selection.Priority
 	Bytes    int64
-	// Retry marks a job that has been tried: fewer upstreams are left for it
-	// than for others.
-	Retry bool
 
 	queued     bool
 	prev, next *Entry
@@ -162,29 +159,38 @@ func (l *list) remove(e *Entry) {
 	l.len--
 }
 
-// maxRefused is how many waiting jobs in a row may find no upstream before the
-// rest is not asked: they would mostly hear the same. Retries are counted apart,
-// for what they hear is not true of others.
+// Answer is what a waiting job hears when it is offered a chance.
+type Answer uint8
+
+// The answers.
+const (
+	// Served: it has its upstream, or knows that there is none for it.
+	Served Answer = iota
+	// Refused: there is no upstream to be had.
+	Refused
+	// PassedOver: refused for what it is or where it has been, which says
+	// nothing of the next.
+	PassedOver
+)
+
+// maxRefused is how many waiting jobs in a row may be refused before the rest is
+// not asked: they would mostly hear the same.
 const maxRefused = 8
 
-// Serve offers a chance to the waiting jobs, in order. Those for which try
-// returns true leave the queue.
-func (q *Queue) Serve(try func(*Entry) bool) {
-	firsts, retries := 0, 0 // refused in a row
+// Serve offers a chance to the waiting jobs, in order. Those that are served
+// leave the queue.
+func (q *Queue) Serve(try func(*Entry) Answer) {
+	refused := 0
 	for e := range q.All {
-		refused := &firsts
-		if e.Retry {
-			refused = &retries
-		}
-		switch {
-		case firsts == maxRefused:
-			return
-		case *refused == maxRefused:
-		case try(e):
-			*refused = 0
+		switch try(e) {
+		case Served:
+			refused = 0
 			q.Remove(e)
-		default:
-			*refused++
+		case Refused:
+			if refused++; refused == maxRefused {
+				return
+			}
+		case PassedOver:
 		}
 	}
 }

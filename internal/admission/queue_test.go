@@ -105,26 +105,31 @@ func TestHighWaitsBehindHighOnly(t *testing.T) {
 	assert.Equal(t, 3, q.Ahead(selection.Low))
 }
 
-// Serve asks until eight in a row are refused, of retries and of others each.
-func TestServeAsksBothKinds(t *testing.T) {
-	for name, c := range map[string]struct{ firsts, retries, asked int }{
-		"few":          {3, 3, 6},
-		"many firsts":  {20, 0, 8},
-		"many retries": {3, 20, 11},
-		"many of both": {20, 20, 16},
+// Serve asks until so many in a row are refused.
+func TestServeStops(t *testing.T) {
+	for name, c := range map[string]struct {
+		answers      []Answer // repeated
+		asked, stays int
+	}{
+		"all are served":                 {[]Answer{Served}, 1000, 0},
+		"none can be":                    {[]Answer{Refused}, 8, 1000},
+		"those passed over do not count": {[]Answer{PassedOver, PassedOver, Refused}, 24, 1000},
+		"nor do the served":              {[]Answer{Refused, Served}, 1000, 500},
 	} {
 		t.Run(name, func(t *testing.T) {
 			q, err := New(Config{})
 			require.NoError(t, err)
-			for i := range c.retries + c.firsts {
-				_, err := q.Push(&Entry{Retry: i < c.retries})
+			for range 1000 {
+				_, err := q.Push(&Entry{})
 				require.NoError(t, err)
 			}
 			asked := 0
-			q.Serve(func(*Entry) bool { asked++; return false })
+			q.Serve(func(*Entry) Answer {
+				asked++
+				return c.answers[(asked-1)%len(c.answers)]
+			})
 			assert.Equal(t, c.asked, asked)
-			q.Serve(func(*Entry) bool { return true })
-			assert.Zero(t, q.Len())
+			assert.Equal(t, c.stays, q.Len())
 		})
 	}
 }

@@ -51,7 +51,7 @@ func (b *Balancer) Claim(ctx context.Context, r Request) (*Lease, error) {
 	if r.Wait == 0 {
 		r.Wait = b.wait
 	}
-	e := &admission.Entry{Priority: r.Priority, Bytes: r.Bytes, Retry: len(r.Tried) > 0}
+	e := &admission.Entry{Priority: r.Priority, Bytes: r.Bytes}
 	w := &waiter{request: r.Request, since: now, priority: r.Priority, granted: make(chan grant, 1)}
 	shed, err := b.queue.Push(e)
 	if err != nil {
@@ -119,7 +119,7 @@ func (b *Balancer) giveUp(e *admission.Entry, w *waiter, why error) grant {
 	}
 	g := <-w.granted
 	if g.err == nil && !errors.Is(why, admission.ErrWaited) {
-		g.lease.Done(pool.Gone)
+		g.lease.Done(pool.NotStarted) // nothing was sent
 		return grant{err: why}
 	}
 	return g
@@ -138,19 +138,23 @@ func (b *Balancer) serve(now time.Time) []served {
 		return nil
 	}
 	var done []served
-	b.queue.Serve(func(e *admission.Entry) bool {
+	b.queue.Serve(func(e *admission.Entry) admission.Answer {
 		w := b.waiters[e]
 		started := time.Now()
 		g := b.try(now, w.request)
-		if g.err != nil && !errors.Is(g.err, pool.ErrAllTried) {
-			return false
+		switch {
+		case g.err == nil, errors.Is(g.err, pool.ErrAllTried):
+		case errors.Is(g.err, pool.ErrNotAdmitted), len(w.request.Tried) > 0:
+			return admission.PassedOver
+		default:
+			return admission.Refused
 		}
 		delete(b.waiters, e)
 		w.granted <- g
 		if g.err == nil {
 			done = append(done, served{cache: g.lease.Cache, panicking: g.lease.Panic, took: time.Since(started)})
 		}
-		return true
+		return admission.Served
 	})
 	return done
 }

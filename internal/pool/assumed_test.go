@@ -29,3 +29,25 @@ func TestTheLatestProjectsAreAssumed(t *testing.T) {
 	assert.Equal(t, selection.NotCached, status(1))
 	assert.LessOrEqual(t, f.States(now)[0].Assumed, maxAssumed)
 }
+
+// A refusal for load says nothing about data that an earlier job fetched.
+func TestARefusalKeepsWhatAnotherJobFetched(t *testing.T) {
+	f := newFixture(t, "least-in-flight", 1)
+	claim := func() *Lease {
+		l, err := f.Claim(start, Request{Project: 7})
+		require.NoError(t, err)
+		return l
+	}
+	first := claim()
+	require.Equal(t, selection.NotCached, first.Cache)
+	first.Answered(start, true, nil)
+	first.Done(start, Answered)
+
+	second := claim()
+	require.Equal(t, selection.AssumedCached, second.Cache)
+	second.Done(start, NotStarted)
+	third := claim()
+	assert.Equal(t, selection.AssumedCached, third.Cache)
+	third.Done(start, Refused)
+	assert.Equal(t, selection.NotCached, claim().Cache, "it may have restarted")
+}

@@ -2,6 +2,7 @@ package pool
 
 import (
 	"errors"
+	"fmt"
 	"slices"
 	"time"
 
@@ -12,6 +13,9 @@ import (
 var (
 	// ErrNoneEligible: there are upstreams to try, but none may be picked now.
 	ErrNoneEligible = errors.New("no upstream is eligible")
+	// ErrNotAdmitted is the ErrNoneEligible of a job whose rank an overload level
+	// refuses, where other jobs are admitted.
+	ErrNotAdmitted = fmt.Errorf("%w for this project and priority", ErrNoneEligible)
 	// ErrAllTried: the job has been to every upstream that takes new jobs.
 	ErrAllTried = errors.New("every upstream has been tried")
 	// ErrEmpty: the pool has no upstreams.
@@ -80,6 +84,8 @@ func (p *Pool) gather(now time.Time, job *selection.Job, tried []string) (panick
 		return panicking, nil
 	case p.AllTried(tried):
 		return panicking, ErrAllTried
+	case p.ranked:
+		return panicking, ErrNotAdmitted
 	}
 	return panicking, ErrNoneEligible
 }

@@ -73,8 +73,9 @@ func (l *Lease) Done(now time.Time, o Outcome) {
 	} else if m.begun > 0 {
 		m.begun--
 	}
-	if !l.answered && o != Gone && l.Cache != selection.Cached {
-		// Nothing shows that the fetch was ever begun.
+	if !l.answered && o != Gone && l.Cache != selection.Cached && (l.cold || o != NotStarted) {
+		// Nothing shows that the fetch was ever begun, or that its data is there
+		// still; a refusal for load leaves what another job fetched.
 		m.assumed.drop(l.job.Project)
 	}
 	m.ends = m.ends.add(end{claimed: l.claimed, at: now})

@@ -63,6 +63,7 @@ type Pool struct {
 	views     []selection.View
 	costs     []selection.Cost
 	candidate []*member
+	ranked    bool // a level refused the job that admits others
 }
 
 // New returns an empty pool.

@@ -13,7 +13,7 @@ import (
 // ignoreGates counts their upstreams in. It goes through all upstreams for every
 // claim, so it asks each thing once.
 func (p *Pool) look(now time.Time, job *selection.Job, tried []string, ignoreGates bool) (shut int) {
-	p.candidate = p.candidate[:0]
+	p.candidate, p.ranked = p.candidate[:0], false
 	p.views = slices.Grow(p.views[:0], len(p.set))[:len(p.set)]
 	busy, cores := 0.0, 0.0
 	for _, m := range p.set {
@@ -29,6 +29,7 @@ func (p *Pool) look(now time.Time, job *selection.Job, tried []string, ignoreGat
 		age := now.Sub(m.report.At)
 		fresh := m.reported && age <= p.cfg.Stale
 		if fresh && !m.level.Admits(*job) {
+			p.ranked = p.ranked || m.level > 0
 			continue
 		}
 		v := &p.views[len(p.candidate)]

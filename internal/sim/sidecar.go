@@ -90,7 +90,7 @@ func (p *poll) happen(w *world) {
 
 // arrive claims an upstream for a job, or lets it wait its turn.
 func (s *sidecar) arrive(w *world, j *job) {
-	if s.queue.Ahead(j.priority) == 0 && s.try(w, j) {
+	if s.queue.Ahead(j.priority) == 0 && s.try(w, j) == admission.Served {
 		return
 	}
 	wait := w.cfg.Sidecar.Wait
@@ -105,18 +105,20 @@ func (s *sidecar) arrive(w *world, j *job) {
 	w.events.add(w.now+max(wait, 0), rankTimeout, (*expiry)(j))
 }
 
-// try makes one claim and starts the attempt; false when none is eligible.
-func (s *sidecar) try(w *world, j *job) bool {
+// try makes one claim and starts the attempt.
+func (s *sidecar) try(w *world, j *job) admission.Answer {
 	l, err := s.pool.Claim(w.time(w.now), pool.Request{Project: j.project, Priority: j.priority, Tried: j.tried})
 	switch {
+	case err == nil:
+		w.attempt(j, l)
 	case errors.Is(err, pool.ErrAllTried):
 		w.end(j, Unserved)
-		return true
-	case err != nil:
-		return false
+	case errors.Is(err, pool.ErrNotAdmitted), len(j.tried) > 0:
+		return admission.PassedOver
+	default:
+		return admission.Refused
 	}
-	w.attempt(j, l)
-	return true
+	return admission.Served
 }
 
 // serve offers the upstreams to the waiting jobs.
@@ -126,13 +128,12 @@ func (s *sidecar) serve(w *world) {
 	}
 	s.serving = true
 	defer func() { s.serving = false }()
-	s.queue.Serve(func(e *admission.Entry) bool {
-		j := s.jobs[e]
-		if !s.try(w, j) {
-			return false
+	s.queue.Serve(func(e *admission.Entry) admission.Answer {
+		a := s.try(w, s.jobs[e])
+		if a == admission.Served {
+			delete(s.jobs, e)
 		}
-		delete(s.jobs, e)
-		return true
+		return a
 	})
 }
 
