@@ -19,6 +19,8 @@ const (
 	maxSidecars  = 100_000
 	maxSeeds     = 1000
 	maxRuns      = 1000
+	// maxFaults bounds what is told at once.
+	maxFaults = 20
 )
 
 // faults gathers what is wrong with a scenario.
@@ -30,6 +32,9 @@ type faults struct {
 // add notes a fault of a key; one that the file does not hold has the place
 // of what it would stand in.
 func (f *faults) add(key, format string, args ...any) {
+	if len(f.found) == maxFaults {
+		return
+	}
 	fault := f.in.Fault(key, fmt.Sprintf(format, args...))
 	for outer := key; fault.Line == 0; {
 		end := strings.LastIndexAny(outer, ".[")
