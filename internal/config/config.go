@@ -227,7 +227,7 @@ func Default() Config {
 			Budget:   1 << 30,
 		},
 		Selection: Selection{Policy: "expected"},
-		Overload:  Overload{Policy: "threshold", Stalled: 100},
+		Overload:  Overload{Policy: "none", Stalled: 100},
 		Breaker:   Breaker{Failures: 5, Open: 5 * time.Second, OpenMax: time.Minute},
 		Retry: Retry{
 			Attempts:       3,

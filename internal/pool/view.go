@@ -15,7 +15,7 @@ import (
 func (p *Pool) look(now time.Time, job *selection.Job, tried []string, ignoreGates bool) (shut int) {
 	p.candidate, p.ranked = p.candidate[:0], false
 	p.views = slices.Grow(p.views[:0], len(p.set))[:len(p.set)]
-	busy, cores := 0.0, 0.0
+	jobs, cores := 0.0, 0.0
 	for _, m := range p.set {
 		if !m.gate.Ready(now) {
 			shut++
@@ -39,11 +39,11 @@ func (p *Pool) look(now time.Time, job *selection.Job, tried []string, ignoreGat
 			v.Age = age.Seconds()
 		}
 		m.expect(v, job.Project, now, &p.cfg)
-		busy += min(v.Jobs, v.Cores)
+		jobs += v.Jobs
 		cores += v.Cores
 	}
 	p.views = p.views[:len(p.candidate)]
-	job.Busy = busy / cores
+	job.Busy = jobs / cores
 	return shut
 }
 

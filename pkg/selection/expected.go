@@ -8,8 +8,10 @@ import "math/rand/v2"
 //	wait       1.5 times the jobs that wait there by the upstream's rate, since
 //	           others claim as well while a report ages; or a shadow price
 //	           that grows as the free cores go
-//	fetch      (1 - Warm) the project's fetch time
-//	placement  cold only: two fetch times for every rank down the project's
+//	fetch      (1 + Busy) (1 - Warm) the project's fetch time: a fetch takes a
+//	           core from as many other jobs as there are for each, and a
+//	           pool that is behind must not fall further behind by fetching
+//	placement  cold only: two fetches for every rank down the project's
 //	           rendezvous order, so that sidecars agree where a cold project goes
 //	stop       what a stop before the job's end would lose
 //

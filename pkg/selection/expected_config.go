@@ -50,6 +50,8 @@ type Part uint16
 const (
 	// PartWaitPrice is the factor WaitPrice on a wait.
 	PartWaitPrice Part = 1 << iota
+	// PartSocial is the factor 1 + Busy on a fetch, which delays others too.
+	PartSocial
 	// PartShadow is the price of a free core, which grows as an upstream fills up.
 	PartShadow
 	// PartPlacement is the price of a rank in rendezvous order.
@@ -80,6 +82,8 @@ func (p Part) String() string {
 	switch p {
 	case PartWaitPrice:
 		return "wait-price"
+	case PartSocial:
+		return "social"
 	case PartShadow:
 		return "shadow"
 	case PartPlacement:

@@ -54,6 +54,13 @@ func (n naive) waitPrice() float64 {
 	return 1
 }
 
+func (n naive) fetch() float64 {
+	if n.on(PartSocial) {
+		return n.job.Fetch * (1 + n.job.Busy)
+	}
+	return n.job.Fetch
+}
+
 func (n naive) cost(i int) Cost {
 	v, c := n.views[i], Cost{}
 	ahead, full := n.queue(v)
@@ -69,7 +76,7 @@ func (n naive) cost(i int) Cost {
 		c.Stop = math.Max(0, n.TailScale/left-n.TailScale/n.LongestJob) * (left + n.job.Fetch)
 	}
 	if n.job.Project != 0 {
-		c.Fetch = n.job.Fetch * (1 - v.Warm)
+		c.Fetch = n.fetch() * (1 - v.Warm)
 		if v.FetchFactor > 0 {
 			c.Fetch *= v.FetchFactor
 		}
@@ -81,7 +88,7 @@ func (n naive) cost(i int) Cost {
 			rank += 5
 		}
 		if n.on(PartPlacement) {
-			c.Placement += n.RankPrice * n.job.Fetch * float64(rank)
+			c.Placement += n.RankPrice * n.fetch() * float64(rank)
 		}
 		if n.doomed(v) {
 			c.Stop = n.LastCold + c.Stop
@@ -138,7 +145,7 @@ func (n naive) band(i int) float64 {
 	if _, full := n.queue(v); !full {
 		return n.Band
 	}
-	came := n.job.Busy * math.Min(v.Age, 60) / n.rate(v)
+	came := math.Min(n.job.Busy, 1) * math.Min(v.Age, 60) / n.rate(v)
 	return math.Max(n.Band, n.BandWidth*n.waitPrice()*math.Sqrt(came))
 }
 

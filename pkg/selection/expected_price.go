@@ -26,7 +26,7 @@ func (p price) cost() Cost {
 func (s *survey) price(v *View, rank float64) price {
 	p := price{wait: s.wait(v)}
 	if s.job.Project != 0 && v.Warm < 1 {
-		p.fetch = s.job.Fetch * (1 - v.Warm) * factorOf(v)
+		p.fetch = s.fetch * (1 - v.Warm) * factorOf(v)
 	}
 	if !s.warm(v) {
 		if v.Uptime < s.slowStart && s.refused(v) {
@@ -99,6 +99,6 @@ func (s *survey) band(v *View) float64 {
 		return s.c.Band
 	}
 	const oldest = 60 // s; nothing is known of older ones
-	came := s.job.Busy * min(v.Age, oldest) / rateOf(v, s.coreRate)
+	came := min(s.job.Busy, 1) * min(v.Age, oldest) / rateOf(v, s.coreRate)
 	return max(s.c.Band, s.c.BandWidth*s.perWait*math.Sqrt(came))
 }

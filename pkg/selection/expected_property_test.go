@@ -110,7 +110,7 @@ func TestExpectedDoesNotHerdOnTheLeast(t *testing.T) {
 
 // TestExpectedPartsMatter: switching any part off changes some pick.
 func TestExpectedPartsMatter(t *testing.T) {
-	require.Len(t, Parts(), 6)
+	require.Len(t, Parts(), 7)
 	full := newExpected(t, 0)
 	for _, part := range Parts() {
 		without := newExpected(t, part)

@@ -9,8 +9,9 @@ type survey struct {
 	coreRate float64
 	// perWait is the price of a second's wait.
 	perWait float64
-	// perRank is the price of a rank in rendezvous order.
-	perRank float64
+	// fetch is the price of a whole fetch, perRank that of a rank in
+	// rendezvous order.
+	fetch, perRank float64
 	// stops and lastCold are the times to a stop from which on it has a price,
 	// and from which on nothing is fetched; slowStart is the time after a start.
 	stops, lastCold, slowStart float64
@@ -37,8 +38,12 @@ func (s *survey) look(c *ExpectedConfig, job Job, views []View) {
 	if job.Project == 0 {
 		return
 	}
+	s.fetch = job.Fetch
+	if on(PartSocial) {
+		s.fetch *= 1 + job.Busy
+	}
 	if on(PartPlacement) {
-		s.perRank = c.RankPrice * job.Fetch
+		s.perRank = c.RankPrice * s.fetch
 	}
 	s.by = newOrder(job.Project, views)
 	floor := s.order.floor()

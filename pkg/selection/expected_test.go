@@ -99,9 +99,9 @@ func TestExpectedAgreesOnAColdProject(t *testing.T) {
 			require.Equal(t, order[0], got)
 		}
 		crowded := slices.Clone(views)
-		busy(&crowded[order[0]], 14) // 9.4 s against the 10 s of a rank
+		busy(&crowded[order[0]], 22) // 14.4 s against the 15 s of a rank
 		require.Equal(t, order[0], newExpected(t, 0).Pick(job, crowded, nil))
-		busy(&crowded[order[0]], 16)
+		busy(&crowded[order[0]], 24)
 		require.Equal(t, order[1], newExpected(t, 0).Pick(job, crowded, nil))
 	}
 }

@@ -45,6 +45,7 @@ type Job struct {
 	Hour uint64
 	// Fetch is the expected time to fetch the project's data, in seconds.
 	Fetch float64
-	// Busy is the share of the whole pool's cores in use, 0 to 1.
+	// Busy is the jobs at the eligible upstreams for each of their cores: below
+	// 1 cores are free, above it jobs wait.
 	Busy float64
 }
