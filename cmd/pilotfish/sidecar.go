@@ -38,6 +38,8 @@ type sidecar struct {
 	balancer *balancer.Balancer
 	prewarm  prewarming
 	stopping atomic.Bool
+	// transitions are the breakers', on their way to the log.
+	transitions chan transition
 
 	mu      sync.Mutex // guards changes of the generation
 	current atomic.Pointer[generation]
@@ -47,7 +49,7 @@ type sidecar struct {
 // newSidecar builds everything; nothing runs yet. own is where it will be
 // reached, which is nowhere to send a job.
 func newSidecar(cfg *config.Config, own []string, log *zap.Logger, level zap.AtomicLevel) (*sidecar, error) {
-	s := &sidecar{own: own, first: *cfg, log: log, level: level}
+	s := &sidecar{transitions: make(chan transition, 256), own: own, first: *cfg, log: log, level: level}
 	var err error
 	if s.metrics, err = metrics.New(nil, version); err != nil {
 		return nil, err
@@ -55,7 +57,10 @@ func newSidecar(cfg *config.Config, own []string, log *zap.Logger, level zap.Ato
 	s.breakers, err = breaker.New(breaker.Config{
 		Failures: cfg.Breaker.Failures, Open: cfg.Breaker.Open, OpenMax: cfg.Breaker.OpenMax,
 	}, stream(), func(address string, from, to breaker.State) {
-		log.Warn("breaker", zap.String("upstream", address), zap.Stringer("from", from), zap.Stringer("to", to))
+		select {
+		case s.transitions <- transition{address, from, to}:
+		default: // a log that is stuck must not hold up the claims
+		}
 	})
 	if err != nil {
 		return nil, err
@@ -179,6 +184,7 @@ func (s *sidecar) Run(ctx context.Context, jobs, admins net.Listener) error {
 	defer wg.Wait()
 	defer cancel()
 	wg.Go(func() { s.balancer.Run(background) })
+	wg.Go(func() { s.logTransitions(background) })
 	wg.Go(func() { s.prewarm.run(background) })
 	s.start(background)
 	defer s.stop()
@@ -216,6 +222,25 @@ func (s *sidecar) leave(ports ...net.Listener) {
 		}
 	}
 	time.Sleep(parting)
+}
+
+// transition is a breaker's change of state.
+type transition struct {
+	upstream string
+	from, to breaker.State
+}
+
+// logTransitions writes what the breakers tell, until ctx ends: they tell it
+// while the pool is locked.
+func (s *sidecar) logTransitions(ctx context.Context) {
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case t := <-s.transitions:
+			s.log.Warn("breaker", zap.String("upstream", t.upstream), zap.Stringer("from", t.from), zap.Stringer("to", t.to))
+		}
+	}
 }
 
 // claim adapts the balancer to what the proxy asks for.

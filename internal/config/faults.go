@@ -110,6 +110,9 @@ func (f *faults) reports(r *Reports) {
 	f.path("reports.cache_path", r.CachePath)
 	if r.CacheInterval != 0 {
 		f.positive("reports.cache_interval", r.CacheInterval)
+		if r.CacheInterval > 10*r.Interval {
+			f.add("reports.cache_interval", "%v is more than ten times reports.interval, %v: a listing counts for twelve", r.CacheInterval, r.Interval)
+		}
 	}
 	if r.Prometheus != nil && r.Prometheus.URL != "" {
 		f.url("reports.prometheus.url", r.Prometheus.URL)

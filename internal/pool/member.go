@@ -79,14 +79,9 @@ func (m *member) fresh(now time.Time, cfg *Config) bool {
 }
 
 // trusted reports whether the last cache listing still counts: data does not
-// leave a cache as fast as load changes, so it outlives the load figures. Any
-// word from the upstream since then keeps it alive.
+// leave a cache as fast as load changes, so it outlives the load figures.
 func (m *member) trusted(now time.Time, cfg *Config) bool {
-	heard := m.listed
-	if m.report.At.After(heard) {
-		heard = m.report.At
-	}
-	return now.Sub(heard) <= 4*cfg.Stale
+	return now.Sub(m.listed) <= 4*cfg.Stale
 }
 
 // cores is how many joblets run here at once.

@@ -386,7 +386,7 @@ func TestListingCountsByItself(t *testing.T) {
 	load.Cached = nil
 	f.Report(now, address, load)
 	assert.Equal(t, selection.AssumedCached, status(now, 6), "no listing has had the time to name it")
-	assert.Equal(t, selection.Cached, status(now.Add(time.Minute), 5), "any word keeps a listing alive")
+	assert.Equal(t, selection.NotCached, status(now.Add(time.Minute), 5), "load says nothing of the cache")
 	f.Listing(start.Add(2*time.Second), address, projects{7: true})
 	assert.Equal(t, selection.AssumedCached, status(now, 6), "the fetch may still have run")
 	assert.Equal(t, selection.NotCached, status(now, 5))

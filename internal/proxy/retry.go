@@ -84,7 +84,8 @@ type retryBudget struct {
 
 	mu      sync.Mutex
 	seconds [retryWindow]struct{ jobs, retries int }
-	last    int64 // the second, since 1970, counted in seconds[last%retryWindow]
+	start   time.Time
+	last    int64 // the second, since a window before start, counted in seconds[last%retryWindow]
 }
 
 // job counts a job.
@@ -112,7 +113,10 @@ func (b *retryBudget) take(now time.Time) bool {
 
 // turn forgets the seconds that left the window and returns the index of now's.
 func (b *retryBudget) turn(now time.Time) int64 {
-	second := now.Unix()
+	if b.start.IsZero() {
+		b.start = now.Add(-time.Duration(now.Nanosecond())) // a whole second
+	}
+	second := int64(now.Sub(b.start)/time.Second) + retryWindow // steady when the wall clock is set
 	for b.last = max(b.last, second-retryWindow); b.last < second; {
 		b.last++
 		b.seconds[b.last%retryWindow] = struct{ jobs, retries int }{}
