@@ -55,7 +55,7 @@ func serve(f flags, stdout, stderr io.Writer) error {
 		MaxHeaderBytes:    64 << 10,
 		ErrorLog:          zap.NewStdLog(log),
 	}
-	defer web.Close()
+	defer func() { _ = web.Close() }()
 	failed := make(chan error, 1)
 	go func() { failed <- web.Serve(listener) }()
 	fmt.Fprintf(stdout, "ruleserver: listening on http://%s with %d cores\n", listener.Addr(), f.Cores)

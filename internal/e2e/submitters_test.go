@@ -3,6 +3,7 @@
 package e2e
 
 import (
+	"context"
 	"crypto/sha256"
 	"fmt"
 	"io"
@@ -125,15 +126,15 @@ type stream struct {
 // begin posts a job with an answer that goes on until it is read.
 func (s *submitters) begin(t *testing.T, project int) stream {
 	t.Helper()
-	slow := &http.Transport{Dial: func(network, address string) (net.Conn, error) {
-		c, err := net.Dial(network, address)
+	slow := &http.Transport{DialContext: func(ctx context.Context, network, address string) (net.Conn, error) {
+		c, err := new(net.Dialer).DialContext(ctx, network, address)
 		if err == nil {
 			err = c.(*net.TCPConn).SetReadBuffer(64 << 10)
 		}
 		return c, err
 	}}
 	t.Cleanup(slow.CloseIdleConnections)
-	session, response, a := s.post(slow, s.number.Add(1), project, "")
+	session, response, a := s.post(slow, s.number.Add(1), project, "") //nolint:bodyclose // finish closes it
 	require.NoError(t, a.cut)
 	assert.Equal(t, http.StatusOK, a.status)
 	return stream{upstream: a.upstream, rest: func() answer { return s.finish(session, response, project, a) }}

@@ -65,9 +65,9 @@ func ReadBody(r io.Reader, n, max int64, budget *Budget) (*Body, error) {
 		switch {
 		case int64(len(b.head)) > max:
 			err = fmt.Errorf("%w: more than %d bytes", ErrTooLarge, max)
-		case err == io.EOF && int64(len(b.head)) < n:
+		case errors.Is(err, io.EOF) && int64(len(b.head)) < n:
 			err = shortBody(int64(len(b.head)), n)
-		case err == io.EOF:
+		case errors.Is(err, io.EOF):
 			b.rest, b.length = nil, int64(len(b.head))
 			return b, nil
 		case err != nil:

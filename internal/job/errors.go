@@ -63,7 +63,7 @@ func (e *FieldError) Error() string {
 func explain(body []byte, err error) error {
 	var syntactic *jsontext.SyntacticError
 	switch {
-	case err == io.EOF:
+	case errors.Is(err, io.EOF):
 		return &SyntaxError{Position: positionAt(body, len(body)), Reason: "there is nothing in it"}
 	case errors.Is(err, io.ErrUnexpectedEOF):
 		return &SyntaxError{Position: positionAt(body, len(body)), Reason: "it ends amid the job"}

@@ -22,6 +22,3 @@ func (l *least) offer(index int, value float64, rng *rand.Rand) {
 		}
 	}
 }
-
-// found reports whether any value was offered.
-func (l *least) found() bool { return l.ties > 0 }
