@@ -47,9 +47,9 @@ func (r *Reader) read(body []byte, whole bool) (Facts, error) {
 	r.walks.Put(w)
 
 	switch {
-	case err == nil || err == errEndOfHead:
+	case err == nil || errors.Is(err, errEndOfHead):
 		return facts, nil
-	case !whole && (err == io.EOF || errors.Is(err, io.ErrUnexpectedEOF)):
+	case !whole && (errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF)):
 		return facts, nil
 	}
 	return Facts{}, explain(body, err)

@@ -2,6 +2,7 @@ package workload
 
 import (
 	"bytes"
+	"errors"
 	"io"
 	"math/rand/v2"
 	"testing"
@@ -23,7 +24,7 @@ func all(t *testing.T, cfg Config) []trace.Job {
 	var jobs []trace.Job
 	for {
 		job, err := g.Next()
-		if err == io.EOF {
+		if errors.Is(err, io.EOF) {
 			return jobs
 		}
 		require.NoError(t, err)
@@ -116,7 +117,7 @@ func TestMemoryFollowsThePopulation(t *testing.T) {
 	require.NoError(t, err)
 	most := 0
 	for {
-		if _, err := g.Next(); err == io.EOF {
+		if _, err := g.Next(); errors.Is(err, io.EOF) {
 			break
 		}
 		most = max(most, len(g.queue.events))
@@ -182,7 +183,7 @@ func BenchmarkThesisDay(b *testing.B) {
 			b.Fatal(err)
 		}
 		for {
-			if _, err := g.Next(); err == io.EOF {
+			if _, err := g.Next(); errors.Is(err, io.EOF) {
 				break
 			}
 		}

@@ -1,6 +1,7 @@
 package workload
 
 import (
+	"errors"
 	"io"
 	"testing"
 
@@ -50,7 +51,7 @@ func TestTheThesissDay(t *testing.T) {
 	}
 	for {
 		job, err := g.Next()
-		if err == io.EOF {
+		if errors.Is(err, io.EOF) {
 			break
 		}
 		p := job.Priority

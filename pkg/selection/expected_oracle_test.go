@@ -207,7 +207,7 @@ func TestExpectedWithoutParts(t *testing.T) {
 func TestExpectedCosts(t *testing.T) {
 	rng := rand.New(rand.NewPCG(51, 52))
 	for range 4000 {
-		config := ExpectedConfig{Off: Part(rng.Uint32()&rng.Uint32()) & allParts} //nolint:staticcheck // two draws: few parts off
+		config := ExpectedConfig{Off: Part(rng.Uint32()&rng.Uint32()) & allParts}
 		policy, err := NewExpected(config)
 		require.NoError(t, err)
 		job, views := randomCase(rng)

@@ -2,6 +2,7 @@ package trace
 
 import (
 	"bytes"
+	"errors"
 	"io"
 	"testing"
 )
@@ -15,7 +16,7 @@ func BenchmarkReader(b *testing.B) {
 	for i := 0; i < b.N; {
 		r := NewReader(bytes.NewReader(text), ReaderConfig{})
 		for ; i < b.N; i++ {
-			if _, err := r.Next(); err == io.EOF {
+			if _, err := r.Next(); errors.Is(err, io.EOF) {
 				break
 			} else if err != nil {
 				b.Fatal(err)

@@ -2,6 +2,7 @@ package trace
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
 	"io"
 	"math/rand/v2"
@@ -32,7 +33,7 @@ func readAll(text string, cfg ReaderConfig) ([]Job, error) {
 	var jobs []Job
 	for {
 		job, err := r.Next()
-		if err == io.EOF {
+		if errors.Is(err, io.EOF) {
 			return jobs, nil
 		}
 		if err != nil {
