@@ -7,6 +7,7 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/assert"
@@ -198,6 +199,7 @@ func TestADeadConnectionIsReplaced(t *testing.T) {
 				c := startSidecar(t, setup{network: m, upstreams: ups})
 				first, _, _, _ := m.submit(t, "{}")
 				assert.Equal(t, 200, first)
+				synctest.Wait() // until the connection is kept
 				second, _, _, _ := m.submit(t, "{}")
 				assert.Equal(t, tc.status, second)
 				r := c.seen(2)[1]
