@@ -3,6 +3,7 @@ package config
 import (
 	"os"
 	"path/filepath"
+	"reflect"
 	"strings"
 	"testing"
 	"time"
@@ -47,6 +48,27 @@ func TestDefaultsAreAsDocumented(t *testing.T) {
 	want.Discovery.Static = []string{"127.0.0.1:9001", "127.0.0.1:9002"}
 	want.Reports.Names = Names{Stalled: "rps_stalled_promises", Running: "rps_running"}
 	assert.Equal(t, want, got)
+}
+
+// The README shows every section with its default.
+func TestReadmeShowsTheDefaults(t *testing.T) {
+	readme, err := os.ReadFile("../../README.md")
+	require.NoError(t, err)
+	_, text, ok := strings.Cut(string(readme), "```yaml\n")
+	require.True(t, ok)
+	text, _, ok = strings.Cut(text, "```")
+	require.True(t, ok)
+	got, err := parse("README.md", []byte(text), func(*Config) {})
+	require.NoError(t, err)
+	want := Default()
+	want.Hosts = []string{}
+	want.Discovery.Static = []string{"127.0.0.1:9001", "127.0.0.1:9002"}
+	want.Reports.Names = Names{Stalled: "ruleserver_stalled_joblets", Running: "ruleserver_jobs_running"}
+	assert.Equal(t, want, got)
+	sections := reflect.TypeFor[Config]()
+	for i := range sections.NumField() {
+		assert.Contains(t, "\n"+text, "\n"+sections.Field(i).Tag.Get("yaml")+":", "the README leaves a key out")
+	}
 }
 
 func TestOverlayComesBeforeTheCheck(t *testing.T) {
