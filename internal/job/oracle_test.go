@@ -18,6 +18,7 @@ func oracle(body []byte) (Facts, string) {
 		"/project_id": true, "/priority": true, "/session_id": true,
 		"/timeouts/queue_seconds": true, "/timeouts/evaluate_seconds": true, "/timeouts/stream_seconds": true,
 	}}
+	o.dec.UseNumber() // a number too large for a float is still a number
 	text := bytes.TrimLeft(body, " \t\r\n")
 	if len(text) == 0 {
 		return Facts{}, "syntax"
