@@ -51,8 +51,8 @@ func TestLongLiveAgreesWithSimulation(t *testing.T) {
 		t.Logf("%s\n%9s  %v\n%9s  %v", policy, "live", live[i], "simulated", simulated)
 		live[i].agrees(t, policy, simulated)
 	}
-	// And so live, too, it is better by far to know more than the project.
-	assert.Greater(t, live[0].wait, 2*live[1].wait)
+	// And so live, too, it is better to know more than the project.
+	assert.Greater(t, live[0].wait, 1.25*live[1].wait)
 }
 
 // playLive plays jobs on a cluster of its own.

@@ -155,7 +155,8 @@ func (f figures) agrees(t *testing.T, policy string, with figures) {
 	t.Helper()
 	assert.InEpsilon(t, with.execution, f.execution, 0.2, "%s: execution", policy)
 	assert.InEpsilon(t, with.fetches, f.fetches, 0.2, "%s: fetches", policy)
-	// A queue multiplies what each job takes longer than it should.
-	assert.InDelta(t, with.wait, f.wait, 0.3*with.wait+0.05, "%s: wait", policy)
+	// A queue multiplies what each job takes longer than it should, and chance
+	// places projects: single simulations differ by as much.
+	assert.InDelta(t, with.wait, f.wait, 0.5*with.wait+0.1, "%s: wait", policy)
 	assert.InDelta(t, with.waited, f.waited, 0.1, "%s: share that waited", policy)
 }
