@@ -73,11 +73,15 @@ func (p *Pool) job(now time.Time, r Request) selection.Job {
 // gather fills candidate and views with the eligible upstreams: not tried, not
 // draining, not overloaded, breaker closed. When breakers alone keep out more
 // than half of the pool they are ignored, for then the fault is more likely
-// ours than theirs. When every upstream drains, draining is ignored.
+// ours than theirs. When every upstream drains, draining is ignored; and one that
+// has just refused a job for load is asked again only when no other is left.
 func (p *Pool) gather(now time.Time, job *selection.Job, tried []string) (panicking bool, err error) {
-	shut := p.look(now, job, tried, false)
+	shut := p.look(now, job, tried, false, false)
 	if panicking = 2*shut > len(p.set); panicking {
-		p.look(now, job, tried, true)
+		p.look(now, job, tried, true, false)
+	}
+	if len(p.candidate) == 0 {
+		p.look(now, job, tried, panicking, true)
 	}
 	switch {
 	case len(p.candidate) > 0:

@@ -60,6 +60,9 @@ func (l *Lease) Done(now time.Time, o Outcome) {
 		}
 	}
 	m := l.member
+	if o == NotStarted {
+		m.held = now.Add(l.pool.cfg.Hold)
+	}
 	m.open.remove(l)
 	m.inFlight--
 	if l.cold {

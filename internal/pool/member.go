@@ -39,6 +39,7 @@ type member struct {
 	// assumed are the projects sent here that no listing names yet, by the
 	// time of the claim.
 	assumed     *generations[time.Time]
+	held        time.Time // until when it gets no job, for it refused one for load
 	latency     peakEWMA
 	fetchFactor float64
 }

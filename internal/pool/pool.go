@@ -27,6 +27,10 @@ type Config struct {
 	Stale time.Duration
 	// Cores is assumed of an upstream that does not tell; default 16.
 	Cores int
+	// Hold is how long an upstream that refused a job for load gets no other
+	// while there is another to ask, lest one that refuses at once look idle
+	// and attract the rest; default 1 s, negative is not at all.
+	Hold time.Duration
 	// Explain makes each Lease carry its Cost.
 	Explain bool
 }
@@ -37,6 +41,9 @@ func (c *Config) validate() error {
 	}
 	if c.Stale == 0 {
 		c.Stale = 15 * time.Second
+	}
+	if c.Hold == 0 {
+		c.Hold = time.Second
 	}
 	if c.Cores == 0 {
 		c.Cores = 16

@@ -455,3 +455,21 @@ func TestFetchTimesAreLearnedWithoutHints(t *testing.T) {
 	assert.InEpsilon(t, 30, f.fetches.expected(5), 0.1)
 	assert.InEpsilon(t, 30, f.fetches.expected(6), 0.3, "a project never seen is expected to be like the others")
 }
+
+// An upstream that refuses at once looks idle; it must not attract every job.
+func TestARefusalForLoadHoldsJobsOff(t *testing.T) {
+	f := newFixture(t, "least-in-flight", 2)
+	l, err := f.Claim(start, Request{})
+	require.NoError(t, err)
+	refusing := l.Upstream().Address
+	l.Done(start, NotStarted)
+	now := start.Add(999 * time.Millisecond)
+	for range 20 {
+		l, err := f.Claim(now, Request{})
+		require.NoError(t, err)
+		require.NotEqual(t, refusing, l.Upstream().Address)
+	}
+	l, err = f.Claim(start.Add(time.Second), Request{})
+	require.NoError(t, err)
+	assert.Equal(t, refusing, l.Upstream().Address)
+}

@@ -58,6 +58,8 @@ func (p *Pool) States(now time.Time) []State {
 			s.Why = "draining"
 		case !m.gate.Ready(now):
 			s.Why = "breaker open"
+		case now.Before(m.held):
+			s.Why = "refused for load"
 		case fresh && m.level <= 0:
 			s.Why = "overloaded"
 		}

@@ -10,9 +10,10 @@ import (
 
 // look fills candidate with the eligible upstreams, views with what the policy
 // sees of them, and job.Busy. It tells how many breakers are not ready;
-// ignoreGates counts their upstreams in. It goes through all upstreams for every
+// ignoreGates counts their upstreams in, ignoreHolds those that
+// have just refused a job. It goes through all upstreams for every
 // claim, so it asks each thing once.
-func (p *Pool) look(now time.Time, job *selection.Job, tried []string, ignoreGates bool) (shut int) {
+func (p *Pool) look(now time.Time, job *selection.Job, tried []string, ignoreGates, ignoreHolds bool) (shut int) {
 	p.candidate, p.ranked = p.candidate[:0], false
 	p.views = slices.Grow(p.views[:0], len(p.set))[:len(p.set)]
 	jobs, cores := 0.0, 0.0
@@ -23,7 +24,7 @@ func (p *Pool) look(now time.Time, job *selection.Job, tried []string, ignoreGat
 				continue
 			}
 		}
-		if m.Draining && !p.draining || slices.Contains(tried, m.Address) {
+		if now.Before(m.held) && !ignoreHolds || m.Draining && !p.draining || slices.Contains(tried, m.Address) {
 			continue
 		}
 		age := now.Sub(m.report.At)
