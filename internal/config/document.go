@@ -60,7 +60,8 @@ func Open(path string) (Document, error) {
 
 // Decode lays the file's one document over what into holds. A key that into
 // does not know is an error, as everything wrong is: an *Error, the first.
-func (d Document) Decode(into any) error {
+func (d Document) Decode(into any) (err error) {
+	defer d.rescue(&err)
 	dec := yaml.NewDecoder(bytes.NewReader(d.text), yaml.Strict())
 	if err := dec.Decode(into); err != nil && !errors.Is(err, io.EOF) {
 		return d.syntax(err)
@@ -73,7 +74,8 @@ func (d Document) Decode(into any) error {
 
 // DecodeKey lays the value of a key, such as runs[1].workload, over what into
 // holds, as Decode does the whole.
-func (d Document) DecodeKey(key string, into any) error {
+func (d Document) DecodeKey(key string, into any) (err error) {
+	defer d.rescue(&err)
 	node := d.node(key)
 	if node == nil {
 		return d.Fault(key, "is not there")
@@ -82,6 +84,14 @@ func (d Document) DecodeKey(key string, into any) error {
 		return d.syntax(err)
 	}
 	return nil
+}
+
+// rescue makes a fault of a panic: there are malformed files for which the YAML
+// library has no other words.
+func (d Document) rescue(err *error) {
+	if r := recover(); r != nil {
+		*err = &Error{File: d.name, Text: fmt.Sprintf("the file is not YAML: the library fails with %v", r)}
+	}
 }
 
 // Fault is what is wrong with the value of a key, such as runs[1].policy, with
@@ -134,12 +144,17 @@ func (d Document) place(key string) (line, column int) {
 }
 
 // node is the value of a key, nil when the file does not hold it.
-func (d Document) node(key string) ast.Node {
+func (d Document) node(key string) (node ast.Node) {
+	defer func() {
+		if recover() != nil { // see rescue
+			node = nil
+		}
+	}()
 	path, err := yaml.PathString("$." + key)
 	if err != nil {
 		return nil
 	}
-	node, err := path.ReadNode(bytes.NewReader(d.text))
+	node, err = path.ReadNode(bytes.NewReader(d.text))
 	if err != nil {
 		return nil
 	}
