@@ -70,7 +70,7 @@ func simulate(t *testing.T, jobs []trace.Job, policy string) figures {
 	for seed := range uint64(seeds) {
 		chosen, err := selection.New(policy)
 		require.NoError(t, err)
-		detector, err := overload.New("threshold", 100)
+		detector, err := overload.New("none", 100)
 		require.NoError(t, err)
 		source := listed(jobs)
 		if policy != "baseline" { // which goes by the name alone
