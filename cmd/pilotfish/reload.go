@@ -9,7 +9,7 @@ import (
 )
 
 // reload puts a new configuration in the place of the running one, whole. The
-// pool's state and the open jobs are untouched. What needs a restart is ts.first.
+// pool's state and the open jobs are untouched. What needs a restart is told.
 func (s *sidecar) reload(cfg *config.Config) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -20,8 +20,6 @@ const (
 	Gone
 	// Shed: refused for load.
 	Shed
-	// NoUpstream: there was no upstream to wait for.
-	NoUpstream
 	// Rejected: refused as invalid.
 	Rejected
 	// TooLarge: refused because its body is longer than a body may be.
@@ -37,7 +35,7 @@ const (
 func (o Outcome) String() string {
 	return [Outcomes]string{
 		"answered", "failed", "truncated", "no_answer", "deadline", "gone",
-		"shed", "no_upstream", "rejected", "too_large", "broken",
+		"shed", "rejected", "too_large", "broken",
 	}[o]
 }
 

@@ -30,7 +30,6 @@ func TestJobDone(t *testing.T) {
 		{job.Gone, none, "absent", true},
 		{job.NoAnswer, none, "absent", true},
 		{job.Shed, none, "absent", false},
-		{job.NoUpstream, none, "absent", false},
 		{job.Rejected, none, "absent", false},
 		{job.TooLarge, none, "absent", false},
 		{job.Broken, none, "absent", false},
