@@ -31,7 +31,7 @@ test-long:
 	@$(PART) "long, race" $(GO) test -race -tags long -run Long -timeout 20m ./...
 
 test-fuzz:
-	@$(PART) "fuzz smoke" ./tools/fuzz 5s
+	@$(PART) "fuzz smoke" ./tools/fuzz 30000
 
 test-bench:
 	@$(PART) "benchmarks, once each" $(GO) test -run '^$$' -bench . -benchtime 1x ./...
