@@ -9,7 +9,6 @@ import (
 	"pilotfish/internal/config"
 	"pilotfish/internal/workload"
 	"pilotfish/pkg/overload"
-	"pilotfish/pkg/selection"
 )
 
 // The largest numbers that make sense; they bound memory.
@@ -91,7 +90,7 @@ func (f *faults) run(key string, s *scenario, i int) {
 	if !(r.Stalled > 0) {
 		f.add(key+".stalled", "%v must be positive", r.Stalled)
 	}
-	f.oneOf(key+".policy", r.Policy, selection.Names())
+	f.oneOf(key+".policy", r.Policy, policies())
 	for n, name := range r.Expected.Off {
 		if _, ok := part(name); !ok {
 			f.add(fmt.Sprintf("%s.expected.off[%d]", key, n), "%q is not one of %s", name, strings.Join(parts(), ", "))

@@ -26,8 +26,18 @@ func part(name string) (selection.Part, bool) {
 	return 0, false
 }
 
+// clairvoyant names the limit that only the simulator can show.
+const clairvoyant = "clairvoyant"
+
+// policies names what a run may choose by.
+func policies() []string { return append(selection.Names(), clairvoyant) }
+
 func (r *spec) policy() (selection.Policy, error) {
-	if r.Policy != "expected" {
+	switch r.Policy {
+	case clairvoyant:
+		return nil, nil
+	case "expected":
+	default:
 		return selection.New(r.Policy)
 	}
 	var c selection.ExpectedConfig
@@ -60,7 +70,7 @@ func (r *spec) setup(seed uint64) (sim.Config, error) {
 		Seed:  seed,
 		Fleet: sim.Fleet{Servers: f.Upstreams, Cores: f.Cores, CacheBytes: int64(f.Cache), Backlog: f.Backlog},
 		Sidecar: sim.Sidecar{
-			Count: s.Count, Policy: policy, Detector: detector, Interval: s.Interval,
+			Count: s.Count, Policy: policy, Clairvoyant: r.Policy == clairvoyant, Detector: detector, Interval: s.Interval,
 			Freeze: s.Freeze.At, FreezeFor: s.Freeze.For, Hints: *s.Hints, Attempts: s.Attempts,
 			ConnectTimeout: time.Duration(s.ConnectTimeout), Wait: s.Wait,
 		},

@@ -48,7 +48,7 @@ type spec struct {
 	Overload string  `yaml:"overload"`
 	Stalled  float64 `yaml:"stalled"`
 	Dagor    dagor   `yaml:"dagor"`
-	// Policy is the selection policy.
+	// Policy is the selection policy, or clairvoyant.
 	Policy   string   `yaml:"policy"`
 	Expected expected `yaml:"expected"`
 

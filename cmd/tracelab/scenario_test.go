@@ -147,8 +147,8 @@ func TestScenarioFaults(t *testing.T) {
 		run + "end: -1h":          "s.yaml:2:6: end: -1h0m0s must not be negative",
 		run + "base: b":           `s.yaml:2:7: base: there is no run "b"`,
 		run + "---\n" + run:       "s.yaml: the file holds more than one document",
-		"runs: [{policy: x}]":     "s.yaml:1:8: runs[0].name: a name is required\ns.yaml:1:17: runs[0].policy: \"x\" is not one of " + strings.Join(selection.Names(), ", "),
-		"runs: [{name: a}]":       "s.yaml:1:8: runs[0].policy: \"\" is not one of " + strings.Join(selection.Names(), ", "),
+		"runs: [{policy: x}]":     "s.yaml:1:8: runs[0].name: a name is required\ns.yaml:1:17: runs[0].policy: \"x\" is not one of " + strings.Join(policies(), ", "),
+		"runs: [{name: a}]":       "s.yaml:1:8: runs[0].policy: \"\" is not one of " + strings.Join(policies(), ", "),
 		"runs: [{name: a, x: 1}]": `s.yaml:1:18: unknown field "x"`,
 
 		"runs: [{name: a, policy: random}, {name: a, policy: random}]":             `s.yaml:1:42: runs[1].name: "a" is there twice`,

@@ -50,9 +50,12 @@ type Fleet struct {
 // Sidecar is how each sidecar is set up.
 type Sidecar struct {
 	Count int // default 1
-	// Policy and Detector choose; required.
+	// Policy and Detector choose; both are required, but with Clairvoyant no Policy.
 	Policy   selection.Policy
 	Detector func() overload.Detector
+	// Clairvoyant stands for a policy that knows what no sidecar can know, the
+	// true state of every server and the length of every joblet, as a limit.
+	Clairvoyant bool
 	// Interval is the time between two reports of one upstream to one
 	// sidecar, 20 % of it jitter; default 5 s.
 	Interval time.Duration
@@ -85,8 +88,8 @@ type Preemption struct {
 }
 
 func (c *Config) validate() error {
-	if c.Source == nil || c.Observe == nil || c.Sidecar.Policy == nil || c.Sidecar.Detector == nil {
-		return errors.New("sim: Source, Observe, Policy and Detector are required")
+	if c.Source == nil || c.Observe == nil || c.Sidecar.Detector == nil || (c.Sidecar.Policy == nil) != c.Sidecar.Clairvoyant {
+		return errors.New("sim: Source, Observe, Detector, and either Policy or Clairvoyant are required")
 	}
 	if c.Sample != nil && c.SampleEvery <= 0 {
 		return fmt.Errorf("sim: SampleEvery %v must be positive", c.SampleEvery)

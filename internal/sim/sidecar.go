@@ -108,6 +108,9 @@ func (s *sidecar) arrive(w *world, j *job) {
 
 // try makes one claim and starts the attempt.
 func (s *sidecar) try(w *world, j *job) admission.Answer {
+	if w.seer != nil {
+		w.seer.asking = j
+	}
 	l, err := s.pool.Claim(w.time(w.now), pool.Request{Project: j.project, Priority: j.priority, Tried: j.tried})
 	switch {
 	case err == nil:

@@ -24,8 +24,9 @@ type world struct {
 	servers  []*server
 	byName   map[string]int
 	sidecars []*sidecar
-	rng      *rand.Rand // the fleet's stream
-	polls    *rand.Rand // that of when sidecars poll
+	seer     *clairvoyant // or nil
+	rng      *rand.Rand   // the fleet's stream
+	polls    *rand.Rand   // that of when sidecars poll
 
 	unfinished map[int64]*after // by line: jobs that others may wait for
 	exhausted  bool
@@ -39,8 +40,17 @@ type after struct{ jobs []*job }
 // Run plays the trace through the sidecars until its last job has ended, or
 // End, or ctx ends; the totals are valid in every case.
 func Run(ctx context.Context, cfg Config) (Totals, error) {
-	if err := cfg.validate(); err != nil {
+	w, err := newWorld(cfg)
+	if err != nil {
 		return Totals{}, err
+	}
+	err = w.loop(ctx)
+	return w.count(), err
+}
+
+func newWorld(cfg Config) (*world, error) {
+	if err := cfg.validate(); err != nil {
+		return nil, err
 	}
 	w := &world{
 		cfg:        cfg,
@@ -54,10 +64,13 @@ func Run(ctx context.Context, cfg Config) (Totals, error) {
 		w.servers = append(w.servers, s)
 		w.byName[s.address] = i
 	}
+	if cfg.Sidecar.Clairvoyant {
+		w.foresee()
+	}
 	for i := range cfg.Sidecar.Count {
 		s, err := newSidecar(w, i)
 		if err != nil {
-			return Totals{}, err
+			return nil, err
 		}
 		w.sidecars = append(w.sidecars, s)
 	}
@@ -65,8 +78,7 @@ func Run(ctx context.Context, cfg Config) (Totals, error) {
 	if cfg.Sample != nil {
 		w.events.add(cfg.SampleEvery, rankReport, sampler{})
 	}
-	err := w.loop(ctx)
-	return w.count(), err
+	return w, nil
 }
 
 // loop alternates between the trace and the heap, whichever is due first.

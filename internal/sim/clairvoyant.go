@@ -1,0 +1,148 @@
+package sim
+
+import (
+	"math/rand/v2"
+	"time"
+
+	"pilotfish/pkg/selection"
+)
+
+// clairvoyant is a policy that no sidecar could have. It knows what every
+// server holds at this instant and how long each joblet will last, and sends
+// a job where it would start first if no other came, a fetch priced at
+// its true length. It bounds what better reports and better estimates could
+// gain; it does not see the jobs that are still to come.
+type clairvoyant struct {
+	w       *world
+	servers map[uint64]*server // by the views' ID
+	asking  *job
+}
+
+// foresee gives every sidecar of the world the clairvoyant as its policy.
+func (w *world) foresee() {
+	w.seer = &clairvoyant{w: w, servers: make(map[uint64]*server)}
+	for _, s := range w.servers {
+		w.seer.servers[nameHash(s.address)] = s
+	}
+	w.cfg.Sidecar.Policy = w.seer
+}
+
+// Pick implements selection.Policy. Among the best the server with the fewest
+// jobs is taken.
+func (c *clairvoyant) Pick(job selection.Job, views []selection.View, _ *rand.Rand) int {
+	best, least := -1, never
+	for i := range views {
+		s := c.servers[views[i].ID]
+		fetch := time.Duration(float64(s.fetchTime(c.asking, c.w.now)) * max(1, job.Busy))
+		if fetch > least {
+			continue
+		}
+		cost := fetch + s.startsIn(c.asking, c.w.now, least-fetch)
+		if cost < least || cost == least && len(s.present) < len(c.servers[views[best].ID].present) {
+			best, least = i, cost
+		}
+	}
+	return best
+}
+
+// fetchTime is how long the job would be busy with its project's data.
+func (s *server) fetchTime(j *job, now time.Duration) time.Duration {
+	k := key{project: j.project, version: j.version, phase: feedSource}
+	if s.cache.has(k) {
+		return 0
+	}
+	if b := s.shared[k]; b != nil && b.running {
+		return b.begun + b.work - now
+	}
+	return j.load
+}
+
+// startsIn is how long the job would wait for its first joblet, or limit if
+// it is not sooner.
+func (s *server) startsIn(j *job, now, limit time.Duration) time.Duration {
+	first := *j
+	if s.skip(&first); first.phase == finished || s.busy < s.cores {
+		return 0
+	}
+	k, _, _ := first.joblet()
+	b := s.shared[k]
+	switch {
+	case b == nil:
+		b = &joblet{priority: j.priority, seq: s.seq + 1}
+	case b.running:
+		return 0
+	}
+	return newForecast(s, b, j.priority, now).start(limit)
+}
+
+// skip moves a job past everything that is cached.
+func (s *server) skip(j *job) {
+	for ; j.phase < finished; j.phase++ {
+		if k, work, _ := j.joblet(); work > 0 && !s.cache.has(k) {
+			return
+		}
+	}
+}
+
+// forecast plays a server's future, on copies, as if no other job came.
+type forecast struct {
+	server   *server
+	now      time.Duration
+	priority selection.Priority // jobs below it do not matter
+	running  heap               // the ends of joblets
+	ready    jobletQueue
+	awaited  *joblet
+}
+
+// newForecast takes in what runs at the server, and what is stalled there and
+// goes before a job of this priority that needs the awaited joblet.
+func newForecast(s *server, awaited *joblet, p selection.Priority, now time.Duration) *forecast {
+	f := &forecast{server: s, now: now, priority: p}
+	for _, b := range s.shared {
+		switch {
+		case b.running:
+			f.running.push(event{at: b.begun + b.work, seq: b.seq, what: b})
+		case b != awaited && b.priority >= p:
+			plan := *b
+			f.ready.push(&plan)
+		}
+	}
+	plan := *awaited
+	plan.priority = max(plan.priority, p)
+	f.awaited = &plan
+	f.ready.push(f.awaited)
+	return f
+}
+
+// start is how long it takes until the awaited joblet gets a core.
+func (f *forecast) start(limit time.Duration) time.Duration {
+	for at := f.now; ; {
+		for len(f.running) < f.server.cores && len(f.ready) > 0 {
+			b := f.ready.pop()
+			if b == f.awaited {
+				return at - f.now
+			}
+			f.running.push(event{at: at + b.work, seq: b.seq, what: b})
+		}
+		next := f.running.pop()
+		if at = next.at; at-f.now >= limit {
+			return limit
+		}
+		for _, j := range next.what.(*joblet).jobs {
+			if j.priority >= f.priority {
+				f.follow(*j)
+			}
+		}
+	}
+}
+
+// follow makes the joblet that a job needs next; that it might be shared is
+// left out.
+func (f *forecast) follow(j job) {
+	j.phase++
+	if f.server.skip(&j); j.phase == finished {
+		return
+	}
+	_, work, _ := j.joblet()
+	f.ready.push(&joblet{priority: j.priority, seq: j.seq, work: work, jobs: []*job{&j}})
+}
