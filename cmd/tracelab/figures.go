@@ -28,7 +28,7 @@ func (r *results) end() float64 {
 
 // percentiles is a quantity's bars, low jobs before high ones, which suffer less.
 func (r *results) percentiles(id, title string, q stats.Quantity, text string) section {
-	s := section{ID: id, Title: title, Text: text + " Black lines are the reference. A stub at the bottom is 0."}
+	s := section{ID: id, Title: title, Bars: true, Text: text + " Black lines are the reference. A stub at the bottom is 0."}
 	for _, priority := range []string{"low", "high"} {
 		var bars []figure.Bar
 		shown := false

@@ -33,6 +33,7 @@ type pageRun struct {
 type section struct {
 	ID, Title, Text string
 	Heat            bool // they need the key to the colours of strips
+	Bars            bool // each run is known by its colour alone
 	Figures         []titled
 }
 

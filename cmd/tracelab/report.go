@@ -10,6 +10,7 @@ import (
 type reportCommand struct {
 	Results []string `arg:"" type:"path" help:"Results that simulate has saved with --json; several are shown together."`
 	HTML    string   `name:"html" type:"path" placeholder:"FILE" help:"Write a report with figures."`
+	Figures string   `type:"path" placeholder:"DIR" help:"Write each figure to a file of its own."`
 }
 
 func (c *reportCommand) Run(s streams) error {
@@ -25,8 +26,18 @@ func (c *reportCommand) Run(s streams) error {
 	if err := r.writeText(s.out); err != nil {
 		return err
 	}
-	if c.HTML != "" {
-		return create(c.HTML, r.writeHTML)
+	return r.draw(c.HTML, c.Figures)
+}
+
+// draw writes the page and the directory of figures that are wanted.
+func (r *results) draw(page, figures string) error {
+	if page != "" {
+		if err := create(page, r.writeHTML); err != nil {
+			return err
+		}
+	}
+	if figures != "" {
+		return r.writeFigures(figures)
 	}
 	return nil
 }

@@ -190,3 +190,27 @@ func FuzzResults(f *testing.F) {
 		require.NoError(t, r.writeHTML(io.Discard))
 	})
 }
+
+// Every figure of the page is a file of its own as well, with a name that
+// tells what it is.
+func TestFiguresAsFiles(t *testing.T) {
+	path, r := played(t)
+	dir := t.TempDir()
+	code, _, stderr := tracelab("report", path, "--figures", dir)
+	require.Zero(t, code, stderr)
+	want := 0
+	for _, s := range r.sections() {
+		want += len(s.Figures)
+	}
+	files, err := filepath.Glob(filepath.Join(dir, "small-*.svg"))
+	require.NoError(t, err)
+	assert.Len(t, files, want)
+	text, err := os.ReadFile(filepath.Join(dir, "small-wait-low-jobs.svg"))
+	require.NoError(t, err)
+	for _, run := range r.Runs {
+		assert.Contains(t, string(text), ">"+run.Name+"</text>")
+	}
+	code, _, stderr = tracelab("simulate", small, "--figures", path)
+	assert.NotZero(t, code)
+	assert.Contains(t, stderr, "small.json is not a directory")
+}

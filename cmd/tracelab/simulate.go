@@ -23,6 +23,7 @@ type simulateCommand struct {
 	Scale    float64  `default:"1" placeholder:"SHARE" help:"Play this share of the jobs and of the time, above 0 to 1; default 1."`
 	JSON     string   `name:"json" type:"path" placeholder:"FILE" help:"Save the results, for report."`
 	HTML     string   `name:"html" type:"path" placeholder:"FILE" help:"Write a report with figures."`
+	Figures  string   `type:"path" placeholder:"DIR" help:"Write each figure to a file of its own."`
 	Jobs     int      `placeholder:"N" help:"How many runs play at once; by default as many as there are CPUs."`
 }
 
@@ -83,6 +84,11 @@ func (c *simulateCommand) choose(s *scenario) ([]*spec, error) {
 			return nil, err
 		}
 	}
+	if c.Figures != "" {
+		if err := isDirectory(c.Figures); err != nil {
+			return nil, err
+		}
+	}
 	orDefault(&c.Jobs, runtime.GOMAXPROCS(0))
 	if c.Seeds > 0 {
 		s.Seeds = c.Seeds
@@ -140,10 +146,7 @@ func (c *simulateCommand) save(r *results, s streams) error {
 			return err
 		}
 	}
-	if c.HTML != "" {
-		return create(c.HTML, r.writeHTML)
-	}
-	return nil
+	return r.draw(c.HTML, c.Figures)
 }
 
 func readReference(files *reference) (stats.Tables, error) {

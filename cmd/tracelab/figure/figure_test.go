@@ -135,6 +135,27 @@ func TestLines(t *testing.T) {
 	assert.Equal(t, 1, strings.Count(strings.ToLower(string(s)), "stroke:"+Color(0)))
 }
 
+// A file of its own names its series, in as many lines as they take.
+func TestFile(t *testing.T) {
+	s := Bars("waits", []string{"mean"}, []Bar{{Values: []float64{1}}, {Values: []float64{2}}})
+	long := strings.Repeat("w", 140)
+	text := s.File([]string{"first <b>", long})
+	assert.Subset(t, texts(SVG(text)), []string{"first &lt;b&gt;", long})
+	for _, part := range []string{`<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 900 270"`, `fill="` + Color(0) + `"/>`, `fill="` + Color(1) + `"/>`} {
+		assert.Contains(t, text, part)
+	}
+	for _, text := range []string{text, s.File(nil)} {
+		dec := xml.NewDecoder(strings.NewReader(text))
+		for {
+			if _, err := dec.Token(); err != nil {
+				require.ErrorIs(t, err, io.EOF)
+				break
+			}
+		}
+	}
+	assert.Contains(t, s.File(nil), `viewBox="0 0 900 230" font-family`)
+}
+
 func TestColorsDiffer(t *testing.T) {
 	seen := map[string]int{}
 	for i := range 40 {
