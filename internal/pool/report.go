@@ -115,10 +115,11 @@ func (p *Pool) learn(now time.Time, l *Lease, h *Hint) {
 
 // fetchTime is what it cost a job to come where its project's data was not:
 // how much longer its answer took to begin than the project's answers do where
-// the data is cached, less the wait for a core. That is more than the fetch,
-// which an upstream may tell: what was computed from the data is to be computed
-// again as well. Where the upstream does not tell the wait, only jobs that
-// found a free core count.
+// the data is cached, less the wait for a core. That is more than the fetch:
+// what was computed from the data is to be computed again as well. Nor does an
+// upstream's word for the fetch count as the least of it: fetches
+// then look so cheap that a pool that is behind stays behind (docs/experiments.md).
+// Where the upstream does not tell the wait, only jobs that found a free core count.
 func (p *Pool) fetchTime(now time.Time, l *Lease, h *Hint) (took time.Duration, ok bool) {
 	ran, cold := now.Sub(l.claimed), l.cold
 	switch {
@@ -132,8 +133,5 @@ func (p *Pool) fetchTime(now time.Time, l *Lease, h *Hint) (took time.Duration, 
 		return 0, false
 	}
 	took = ran - seconds(p.answers.expected(l.job.Project))
-	if h != nil {
-		took = max(took, h.Fetched)
-	}
 	return took, took > 0
 }

@@ -54,7 +54,8 @@ type Hint struct {
 	// Cached says whether the job found its project's data there; Known is
 	// false when the upstream did not say.
 	Cached, Known bool
-	// Waited and Fetched are the job's own wait and fetch time; negative when not told.
+	// Waited and Fetched are the job's own wait and fetch time; negative when
+	// not told. Fetched is for those who replay traces: the pool learns from when answers begin.
 	Waited  time.Duration
 	Fetched time.Duration
 }

@@ -6,13 +6,14 @@ import "math/rand/v2"
 // first, every consideration priced in seconds:
 //
 //	wait       1.5 times the jobs that wait there by the upstream's rate, since
-//	           others claim as well while a report ages; or a shadow price
+//	           others claim as well while a report ages, and an eighth of
+//	           the cores counts as taken for that; or a shadow price
 //	           that grows as the free cores go
-//	fetch      (1 + Busy) (1 - Warm) the project's fetch time: a fetch takes a
-//	           core from as many other jobs as there are for each, and a
-//	           pool that is behind must not fall further behind by fetching
-//	placement  cold only: two fetches for every rank down the project's
-//	           rendezvous order, so that sidecars agree where a cold project goes
+//	fetch      (1 - Warm) the project's fetch time
+//	placement  cold only: one fetch for every rank down the project's
+//	           rendezvous order, so that sidecars agree where a cold project
+//	           goes; more as the pool fills up, for disagreement multiplies
+//	           fetches, and a pool that is behind falls further behind by them
 //	stop       what a stop before the job's end would lose
 //
 // Cached upstreams whose costs differ by less than reports of their age can

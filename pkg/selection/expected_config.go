@@ -11,10 +11,13 @@ type ExpectedConfig struct {
 	// reports are seconds old, so that a wait is longer than it looks for what
 	// others have claimed since; 1.5, at least 1.
 	WaitPrice float64
+	// Spare is the share of an upstream's cores that count as taken, for the
+	// jobs that others have sent there since its report; 1/8.
+	Spare float64
 	// RankPrice is the price of each rank in the project's rendezvous order
 	// that a cold placement goes down, in fetch times: what it costs that the
-	// next sidecar may place the project elsewhere; 2. From the fifth rank on
-	// all cost the same.
+	// next sidecar may place the project elsewhere; 1. It grows with the square
+	// of Busy, as twice that, where that is more. From the fifth rank on all cost the same.
 	RankPrice float64
 	// WarmAt is the probability of the data being there from which on an
 	// upstream counts as cached; 0.5.
@@ -50,12 +53,15 @@ type Part uint16
 const (
 	// PartWaitPrice is the factor WaitPrice on a wait.
 	PartWaitPrice Part = 1 << iota
-	// PartSocial is the factor 1 + Busy on a fetch, which delays others too.
-	PartSocial
+	// PartSpare is the share Spare of the cores.
+	PartSpare
 	// PartShadow is the price of a free core, which grows as an upstream fills up.
 	PartShadow
 	// PartPlacement is the price of a rank in rendezvous order.
 	PartPlacement
+	// PartCrowding is the growth of that price in a pool that fills up: a pool
+	// that is behind must not fall further behind by fetching.
+	PartCrowding
 	// PartBand is the choice among near-equal cached upstreams; without it the
 	// cheapest is taken.
 	PartBand
@@ -82,12 +88,14 @@ func (p Part) String() string {
 	switch p {
 	case PartWaitPrice:
 		return "wait-price"
-	case PartSocial:
-		return "social"
+	case PartSpare:
+		return "spare"
 	case PartShadow:
 		return "shadow"
 	case PartPlacement:
 		return "placement"
+	case PartCrowding:
+		return "crowding"
 	case PartBand:
 		return "band"
 	case PartStop:
@@ -106,7 +114,8 @@ func (c *ExpectedConfig) resolve() error {
 		standard float64
 	}{
 		{"WaitPrice", &c.WaitPrice, 1.5},
-		{"RankPrice", &c.RankPrice, 2},
+		{"Spare", &c.Spare, 1.0 / 8},
+		{"RankPrice", &c.RankPrice, 1},
 		{"WarmAt", &c.WarmAt, 0.5},
 		{"Band", &c.Band, 0.05},
 		{"BandWidth", &c.BandWidth, 1},
@@ -126,6 +135,9 @@ func (c *ExpectedConfig) resolve() error {
 	}
 	if c.WaitPrice < 1 {
 		return fmt.Errorf("expected: WaitPrice is %v: want 1 or more, lest a full upstream be cheaper than one with a free core", c.WaitPrice)
+	}
+	if c.Spare >= 1 {
+		return fmt.Errorf("expected: Spare is %v: want a share of the cores below 1", c.Spare)
 	}
 	if c.WarmAt > 1 {
 		return fmt.Errorf("expected: WarmAt is %v: want a probability, at most 1", c.WarmAt)

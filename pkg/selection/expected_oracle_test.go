@@ -12,7 +12,7 @@ import (
 // standard is the documented defaults.
 func standard() ExpectedConfig {
 	return ExpectedConfig{
-		WaitPrice: 1.5, RankPrice: 2, WarmAt: 0.5, Band: 0.05, BandWidth: 1,
+		WaitPrice: 1.5, Spare: 0.125, RankPrice: 1, WarmAt: 0.5, Band: 0.05, BandWidth: 1,
 		SlowStart: 60, LastCold: 1800, TailScale: 1.6, LongestJob: 7200, CoreRate: 1.0 / 12,
 	}
 }
@@ -42,9 +42,16 @@ func (n naive) refused(v View) bool {
 
 func (n naive) doomed(v View) bool { return n.on(PartStop) && v.Left < n.LastCold }
 
+func (n naive) usable(v View) float64 {
+	if n.on(PartSpare) {
+		return cores(v) - n.Spare*cores(v)
+	}
+	return cores(v)
+}
+
 func (n naive) queue(v View) (ahead float64, full bool) {
-	ahead = math.Max(math.Max(v.Jobs-cores(v), v.Stalled), 0)
-	return ahead, ahead > 0 || v.Jobs >= cores(v)
+	ahead = math.Max(math.Max(v.Jobs-n.usable(v), v.Stalled), 0)
+	return ahead, ahead > 0 || v.Jobs >= n.usable(v)
 }
 
 func (n naive) waitPrice() float64 {
@@ -54,11 +61,12 @@ func (n naive) waitPrice() float64 {
 	return 1
 }
 
-func (n naive) fetch() float64 {
-	if n.on(PartSocial) {
-		return n.job.Fetch * (1 + n.job.Busy)
+func (n naive) rankPrice() float64 {
+	price := n.RankPrice * n.job.Fetch
+	if n.on(PartCrowding) && 2*math.Pow(n.job.Busy, 2) > 1 {
+		price *= 2 * math.Pow(n.job.Busy, 2)
 	}
-	return n.job.Fetch
+	return price
 }
 
 func (n naive) cost(i int) Cost {
@@ -68,7 +76,7 @@ func (n naive) cost(i int) Cost {
 	case full:
 		c.Wait = n.waitPrice() * (ahead + 1) / n.rate(v)
 	case n.on(PartShadow):
-		used := v.Jobs / cores(v)
+		used := v.Jobs / n.usable(v)
 		c.Wait = used * used * (used * used) / n.rate(v)
 	}
 	if n.on(PartStop) && v.Left < n.LongestJob {
@@ -76,7 +84,7 @@ func (n naive) cost(i int) Cost {
 		c.Stop = math.Max(0, n.TailScale/left-n.TailScale/n.LongestJob) * (left + n.job.Fetch)
 	}
 	if n.job.Project != 0 {
-		c.Fetch = n.fetch() * (1 - v.Warm)
+		c.Fetch = n.job.Fetch * (1 - v.Warm)
 		if v.FetchFactor > 0 {
 			c.Fetch *= v.FetchFactor
 		}
@@ -88,7 +96,7 @@ func (n naive) cost(i int) Cost {
 			rank += 5
 		}
 		if n.on(PartPlacement) {
-			c.Placement += n.RankPrice * n.fetch() * float64(rank)
+			c.Placement += n.rankPrice() * float64(rank)
 		}
 		if n.doomed(v) {
 			c.Stop = n.LastCold + c.Stop

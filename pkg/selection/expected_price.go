@@ -26,7 +26,7 @@ func (p price) cost() Cost {
 func (s *survey) price(v *View, rank float64) price {
 	p := price{wait: s.wait(v)}
 	if s.job.Project != 0 && v.Warm < 1 {
-		p.fetch = s.fetch * (1 - v.Warm) * factorOf(v)
+		p.fetch = s.job.Fetch * (1 - v.Warm) * factorOf(v)
 	}
 	if !s.warm(v) {
 		if v.Uptime < s.slowStart && s.refused(v) {
@@ -44,11 +44,11 @@ func (s *survey) price(v *View, rank float64) price {
 	return p
 }
 
-// ahead is how many jobs wait at v, and how full v's cores are, 0 to 1. A
+// ahead is how many jobs wait at v, and how full v's usable cores are, 0 to 1. A
 // high job will overtake the low ones, yet is better off where none wait: a
 // joblet that runs is not interrupted.
 func (s *survey) ahead(v *View) (jobs, full float64) {
-	cores := coresOf(v)
+	cores := coresOf(v) * s.usable
 	jobs = max(0, v.Jobs-cores, v.Stalled)
 	if jobs > 0 || v.Jobs >= cores {
 		return jobs, 1

@@ -110,7 +110,7 @@ func TestExpectedDoesNotHerdOnTheLeast(t *testing.T) {
 
 // TestExpectedPartsMatter: switching any part off changes some pick.
 func TestExpectedPartsMatter(t *testing.T) {
-	require.Len(t, Parts(), 7)
+	require.Len(t, Parts(), 8)
 	full := newExpected(t, 0)
 	for _, part := range Parts() {
 		without := newExpected(t, part)
@@ -131,10 +131,11 @@ func TestExpectedPartsMatter(t *testing.T) {
 
 func TestNewExpectedRefusesNonsense(t *testing.T) {
 	for want, c := range map[string]ExpectedConfig{
-		"expected: RankPrice is -1: want a finite number, 0 (for 2) or more":                                    {RankPrice: -1},
+		"expected: RankPrice is -1: want a finite number, 0 (for 1) or more":                                    {RankPrice: -1},
 		"expected: LastCold is NaN: want a finite number, 0 (for 1800) or more":                                 {LastCold: math.NaN()},
 		"expected: Band is +Inf: want a finite number, 0 (for 0.05) or more":                                    {Band: math.Inf(1)},
 		"expected: WaitPrice is 0.5: want 1 or more, lest a full upstream be cheaper than one with a free core": {WaitPrice: 0.5},
+		"expected: Spare is 1: want a share of the cores below 1":                                               {Spare: 1},
 		"expected: WarmAt is 1.5: want a probability, at most 1":                                                {WarmAt: 1.5},
 		"expected: Off has the bits 0x8000, which are no part":                                                  {Off: 0x8000},
 	} {

@@ -9,9 +9,10 @@ type survey struct {
 	coreRate float64
 	// perWait is the price of a second's wait.
 	perWait float64
-	// fetch is the price of a whole fetch, perRank that of a rank in
-	// rendezvous order.
-	fetch, perRank float64
+	// usable is the share of an upstream's cores that may look free.
+	usable float64
+	// perRank is the price of a rank in rendezvous order.
+	perRank float64
 	// stops and lastCold are the times to a stop from which on it has a price,
 	// and from which on nothing is fetched; slowStart is the time after a start.
 	stops, lastCold, slowStart float64
@@ -29,6 +30,10 @@ func (s *survey) look(c *ExpectedConfig, job Job, views []View) {
 	if on(PartWaitPrice) {
 		s.perWait = c.WaitPrice
 	}
+	s.usable = 1
+	if on(PartSpare) {
+		s.usable -= c.Spare
+	}
 	if on(PartStop) {
 		s.stops, s.lastCold = c.LongestJob, c.LastCold
 	}
@@ -38,12 +43,11 @@ func (s *survey) look(c *ExpectedConfig, job Job, views []View) {
 	if job.Project == 0 {
 		return
 	}
-	s.fetch = job.Fetch
-	if on(PartSocial) {
-		s.fetch *= 1 + job.Busy
-	}
 	if on(PartPlacement) {
-		s.perRank = c.RankPrice * s.fetch
+		s.perRank = c.RankPrice * job.Fetch
+		if on(PartCrowding) {
+			s.perRank *= max(1, 2*job.Busy*job.Busy)
+		}
 	}
 	s.by = newOrder(job.Project, views)
 	floor := s.order.floor()

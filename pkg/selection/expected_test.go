@@ -24,16 +24,17 @@ func busy(v *View, backlog float64) {
 }
 
 // TestExpectedWeighsWaitsAgainstFetches: one upstream has the project and a
-// backlog, another is idle; 2.4 jobs complete per second.
+// backlog, another is idle; 2.4 jobs complete per second, and 5 of 40 cores
+// count as taken.
 func TestExpectedWeighsWaitsAgainstFetches(t *testing.T) {
 	for _, c := range []struct {
 		backlog, fetch float64
 		stays          bool
 	}{
-		{backlog: 8, fetch: 6, stays: true},
+		{backlog: 8, fetch: 10, stays: true},
 		{backlog: 8, fetch: 0.5, stays: false},
 		{backlog: 60, fetch: 5, stays: false},
-		{backlog: 60, fetch: 40, stays: true},
+		{backlog: 60, fetch: 45, stays: true},
 	} {
 		views, rng := idle(2), rand.New(rand.NewPCG(1, 1))
 		views[0].Warm, views[0].Cache = 1, Cached
@@ -45,7 +46,7 @@ func TestExpectedWeighsWaitsAgainstFetches(t *testing.T) {
 		}
 		costs := make([]Cost, 2)
 		newExpected(t, PartPlacement).Costs(Job{Project: 1, Fetch: c.fetch}, views, costs)
-		assert.InDelta(t, 1.5*(c.backlog+1)/2.4, costs[0].Total, 1e-9)
+		assert.InDelta(t, 1.5*(5+c.backlog+1)/2.4, costs[0].Total, 1e-9)
 		assert.InDelta(t, c.fetch, costs[1].Total, 1e-9)
 	}
 }
@@ -99,10 +100,26 @@ func TestExpectedAgreesOnAColdProject(t *testing.T) {
 			require.Equal(t, order[0], got)
 		}
 		crowded := slices.Clone(views)
-		busy(&crowded[order[0]], 22) // 14.4 s against the 15 s of a rank
+		busy(&crowded[order[0]], 1) // 4.4 s against the 5 s of a rank
 		require.Equal(t, order[0], newExpected(t, 0).Pick(job, crowded, nil))
-		busy(&crowded[order[0]], 24)
+		busy(&crowded[order[0]], 3)
 		require.Equal(t, order[1], newExpected(t, 0).Pick(job, crowded, nil))
+	}
+}
+
+// TestExpectedKeepsToItsOrderWhenCrowded: a placement that is not worth a rank
+// in a pool that is behind was worth it while cores were free.
+func TestExpectedKeepsToItsOrderWhenCrowded(t *testing.T) {
+	views := idle(14)
+	order := byRendezvous(7, views)
+	busy(&views[order[0]], 20) // 16 s
+	for _, c := range []struct {
+		busy float64
+		off  Part
+		rank int
+	}{{0.5, 0, 1}, {1, 0, 1}, {2, 0, 0}, {2, PartCrowding, 1}} {
+		policy := newExpected(t, c.off)
+		assert.Equal(t, order[c.rank], policy.Pick(Job{Project: 7, Fetch: 5, Busy: c.busy}, views, nil), "%+v", c)
 	}
 }
 

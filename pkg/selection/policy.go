@@ -21,7 +21,7 @@ type Cost struct {
 	Total float64 `json:"total"`
 	// Wait is the price of the expected wait, or of taking a free core.
 	Wait float64 `json:"wait"`
-	// Fetch is the time for the project's data, and what it costs others.
+	// Fetch is the time for the project's data.
 	Fetch float64 `json:"fetch"`
 	// Placement is the price of leading the project astray from its home.
 	Placement float64 `json:"placement"`

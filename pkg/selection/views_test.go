@@ -48,7 +48,7 @@ func randomJob(rng *rand.Rand) Job {
 		Priority: Priority(rng.IntN(Priorities)),
 		Number:   rng.Uint64N(1000),
 		Fetch:    oneOf(rng, 0, 0.5, 5, 5, 30, 1000),
-		Busy:     oneOf(rng, 0, 0.3, 0.7, 1),
+		Busy:     oneOf(rng, 0, 0.3, 0.7, 0.8, 1, 3),
 	}
 }
 
