@@ -31,9 +31,6 @@ type ExpectedConfig struct {
 	// SlowStart is for how many seconds an upstream that came up takes only
 	// a growing share of the cold placements; 60.
 	SlowStart float64
-	// LastCold is from how many seconds before its stop on an upstream gets no
-	// more cold placements; 1800.
-	LastCold float64
 	// TailScale and LongestJob describe how long jobs last, in seconds, for the
 	// price of a stop: a job outlasts t with a probability of TailScale / t,
 	// none outlasts LongestJob; 1.6 and 7200 (the thesis's percentiles).
@@ -65,8 +62,7 @@ const (
 	// PartBand is the choice among near-equal cached upstreams; without it the
 	// cheapest is taken.
 	PartBand
-	// PartStop is the price of a stop before the job's end, and the end of
-	// cold placements before it.
+	// PartStop is the price of a stop before the job's end.
 	PartStop
 	// PartSlowStart is the growing share of cold placements after a start.
 	PartSlowStart
@@ -120,7 +116,6 @@ func (c *ExpectedConfig) resolve() error {
 		{"Band", &c.Band, 0.05},
 		{"BandWidth", &c.BandWidth, 1},
 		{"SlowStart", &c.SlowStart, 60},
-		{"LastCold", &c.LastCold, 1800},
 		{"TailScale", &c.TailScale, 1.6},
 		{"LongestJob", &c.LongestJob, 7200},
 		{"CoreRate", &c.CoreRate, 1.0 / 12},

@@ -13,7 +13,7 @@ import (
 func standard() ExpectedConfig {
 	return ExpectedConfig{
 		WaitPrice: 1.5, Spare: 0.125, RankPrice: 1, WarmAt: 0.5, Band: 0.05, BandWidth: 1,
-		SlowStart: 60, LastCold: 1800, TailScale: 1.6, LongestJob: 7200, CoreRate: 1.0 / 12,
+		SlowStart: 60, TailScale: 1.6, LongestJob: 7200, CoreRate: 1.0 / 12,
 	}
 }
 
@@ -39,8 +39,6 @@ func (n naive) refused(v View) bool {
 	lot := mix(mix(n.job.Project^v.ID*0x9e3779b97f4a7c15) ^ 0x9e3779b97f4a7c15)
 	return (float64(lot>>12)+0.5)/(1<<52) >= math.Max(0.1, v.Uptime/n.SlowStart)
 }
-
-func (n naive) doomed(v View) bool { return n.on(PartStop) && v.Left < n.LastCold }
 
 func (n naive) usable(v View) float64 {
 	if n.on(PartSpare) {
@@ -97,9 +95,6 @@ func (n naive) cost(i int) Cost {
 		}
 		if n.on(PartPlacement) {
 			c.Placement += n.rankPrice() * float64(rank)
-		}
-		if n.doomed(v) {
-			c.Stop = n.LastCold + c.Stop
 		}
 	}
 	c.Total = c.Wait + c.Fetch + c.Placement + c.Stop

@@ -34,12 +34,9 @@ func (s *survey) price(v *View, rank float64) price {
 			p.placement = s.slowStart - v.Uptime
 		}
 		p.placement += s.perRank * rank
-		if v.Left < s.lastCold {
-			p.stop = s.lastCold
-		}
 	}
 	if v.Left < s.stops {
-		p.stop += s.lost(v.Left)
+		p.stop = s.lost(v.Left)
 	}
 	return p
 }

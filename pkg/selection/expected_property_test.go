@@ -132,7 +132,7 @@ func TestExpectedPartsMatter(t *testing.T) {
 func TestNewExpectedRefusesNonsense(t *testing.T) {
 	for want, c := range map[string]ExpectedConfig{
 		"expected: RankPrice is -1: want a finite number, 0 (for 1) or more":                                    {RankPrice: -1},
-		"expected: LastCold is NaN: want a finite number, 0 (for 1800) or more":                                 {LastCold: math.NaN()},
+		"expected: SlowStart is NaN: want a finite number, 0 (for 60) or more":                                  {SlowStart: math.NaN()},
 		"expected: Band is +Inf: want a finite number, 0 (for 0.05) or more":                                    {Band: math.Inf(1)},
 		"expected: WaitPrice is 0.5: want 1 or more, lest a full upstream be cheaper than one with a free core": {WaitPrice: 0.5},
 		"expected: Spare is 1: want a share of the cores below 1":                                               {Spare: 1},

@@ -13,9 +13,9 @@ type survey struct {
 	usable float64
 	// perRank is the price of a rank in rendezvous order.
 	perRank float64
-	// stops and lastCold are the times to a stop from which on it has a price,
-	// and from which on nothing is fetched; slowStart is the time after a start.
-	stops, lastCold, slowStart float64
+	// stops is the time to a stop from which on it has a price, slowStart that
+	// after a start.
+	stops, slowStart float64
 	// by compares in the project's rendezvous order; order is the first of it.
 	by    order
 	order ranking
@@ -35,7 +35,7 @@ func (s *survey) look(c *ExpectedConfig, job Job, views []View) {
 		s.usable -= c.Spare
 	}
 	if on(PartStop) {
-		s.stops, s.lastCold = c.LongestJob, c.LastCold
+		s.stops = c.LongestJob
 	}
 	if on(PartSlowStart) {
 		s.slowStart = c.SlowStart

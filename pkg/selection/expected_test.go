@@ -163,19 +163,20 @@ func TestExpectedBandWidensWithAge(t *testing.T) {
 	}
 }
 
-// TestExpectedStops: nothing is fetched to an upstream in its last half hour
-// while there is another, but a cached project is still served there.
+// TestExpectedStops: of two upstreams that have the project the one that stops
+// soon gets no job, unless the other is the dearer by more than a stop would lose.
 func TestExpectedStops(t *testing.T) {
-	for project := uint64(1); project < 60; project++ {
-		views := idle(3)
-		order := byRendezvous(project, views)
-		views[order[0]].Left = 1700
-		job := Job{Project: project, Fetch: 5, Busy: 0.5}
-		require.Equal(t, order[1], newExpected(t, 0).Pick(job, views, nil))
-		require.Equal(t, order[0], newExpected(t, PartStop).Pick(job, views, nil))
-		views[order[0]].Warm = 1
-		require.Equal(t, order[0], newExpected(t, 0).Pick(job, views, nil))
+	views, rng := idle(3), rand.New(rand.NewPCG(1, 1))
+	views[0].Warm, views[1].Warm = 1, 1
+	views[0].Left = 60
+	job, took := Job{Project: 1, Fetch: 5, Busy: 0.5}, make([]int, 3)
+	for range 1000 {
+		require.Equal(t, 1, newExpected(t, 0).Pick(job, views, rng))
+		took[newExpected(t, PartStop).Pick(job, views, rng)]++
 	}
+	requireSpread(t, took, evenly(3, []int{0, 1}))
+	busy(&views[1], 20)
+	require.Equal(t, 0, newExpected(t, 0).Pick(job, views, rng))
 }
 
 // TestExpectedPriceOfAStop: near its end an upstream is dearer, at most by
