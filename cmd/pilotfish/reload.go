@@ -1,11 +1,12 @@
 package main
 
 import (
-	"time"
-
 	"go.uber.org/zap"
 
 	"pilotfish/internal/config"
+	"pilotfish/internal/pool"
+	"pilotfish/pkg/overload"
+	"pilotfish/pkg/selection"
 )
 
 // reload puts a new configuration in the place of the running one, whole. The
@@ -13,13 +14,21 @@ import (
 func (s *sidecar) reload(cfg *config.Config) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	g, err := s.newGeneration(cfg, s.current.Load())
+	before := s.current.Load()
+	g, err := s.newGeneration(cfg, before)
 	if err != nil {
 		return err
 	}
-	before := s.current.Swap(g)
+	c, err := choice(cfg)
+	if err != nil {
+		return err
+	}
+	if cfg.Overload == before.cfg.Overload {
+		c.Detector = nil
+	}
+	s.current.Store(g)
 	before.stop()
-	s.balancer.SetStale(stale(cfg))
+	s.balancer.Choose(c)
 	if s.running != nil {
 		s.startGeneration(g)
 	}
@@ -33,8 +42,6 @@ func (s *sidecar) reload(cfg *config.Config) error {
 		{"listen", s.first.Listen != cfg.Listen},
 		{"admin", s.first.Admin != cfg.Admin},
 		{"reuse_port", s.first.ReusePort != cfg.ReusePort},
-		{"selection", s.first.Selection != cfg.Selection},
-		{"overload", s.first.Overload != cfg.Overload},
 		{"breaker", s.first.Breaker != cfg.Breaker},
 		{"queue", s.first.Queue != cfg.Queue},
 		{"prewarm", s.first.Prewarm != cfg.Prewarm},
@@ -47,5 +54,12 @@ func (s *sidecar) reload(cfg *config.Config) error {
 	return nil
 }
 
-// stale is the age at which a report's load no longer counts.
-func stale(cfg *config.Config) time.Duration { return 3 * cfg.Reports.Interval }
+// choice is how the pool chooses. A report counts for three intervals.
+func choice(cfg *config.Config) (c pool.Choice, err error) {
+	c.Stale = 3 * cfg.Reports.Interval
+	if c.Policy, err = selection.New(cfg.Selection.Policy); err != nil {
+		return c, err
+	}
+	c.Detector, err = overload.New(cfg.Overload.Policy, cfg.Overload.Stalled)
+	return c, err
+}

@@ -16,6 +16,7 @@ import (
 	"go.uber.org/zap/zapcore"
 	"go.uber.org/zap/zaptest/observer"
 
+	"pilotfish/internal/balancer"
 	"pilotfish/internal/config"
 	"pilotfish/internal/pool"
 )
@@ -112,4 +113,42 @@ func TestReloadOfHostsAndInterval(t *testing.T) {
 	cfg.Reports.Interval = time.Hour
 	require.NoError(t, s.reload(&cfg))
 	assert.Equal(t, 5.0, s.balancer.States()[0].Jobs)
+}
+
+// Selection and overload detection are changed while jobs wait, and a file
+// that names no policy changes neither.
+func TestReloadOfTheChoice(t *testing.T) {
+	cfg, _ := fileConfig(t, "127.0.0.1:1")
+	cfg.Overload.Policy = "threshold"
+	s, _ := logged(t, &cfg)
+	s.balancer.Set([]pool.Upstream{{Address: "127.0.0.1:1"}})
+	report := func() {
+		s.balancer.Report("127.0.0.1:1", pool.Report{At: time.Now(), Stalled: [2]float64{500, 0}, Completed: -1})
+	}
+	report()
+	require.False(t, s.balancer.States()[0].Eligible)
+	claimed := make(chan error, 1)
+	go func() {
+		l, err := s.balancer.Claim(t.Context(), balancer.Request{Wait: patience})
+		if err == nil {
+			l.Done(pool.Answered)
+		}
+		claimed <- err
+	}()
+	require.Eventually(t, func() bool { _, waiting := s.balancer.Counts(); return waiting == 1 }, patience, time.Millisecond)
+
+	same := cfg
+	same.Selection.Policy = "random"
+	require.NoError(t, s.reload(&same))
+	require.False(t, s.balancer.States()[0].Eligible, "what a detector has seen is not forgotten for another policy")
+	bad := cfg
+	bad.Overload.Policy, bad.Selection.Policy = "none", "magic"
+	require.Error(t, s.reload(&bad))
+	require.False(t, s.balancer.States()[0].Eligible)
+
+	cfg.Overload.Policy = "none"
+	require.NoError(t, s.reload(&cfg))
+	assert.NoError(t, <-claimed, "the job that waited is served")
+	report()
+	assert.True(t, s.balancer.States()[0].Eligible)
 }

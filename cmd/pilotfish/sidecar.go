@@ -22,8 +22,6 @@ import (
 	"pilotfish/internal/metrics"
 	"pilotfish/internal/pool"
 	"pilotfish/internal/proxy"
-	"pilotfish/pkg/overload"
-	"pilotfish/pkg/selection"
 )
 
 // sidecar is the whole program, put together. What lives as long as the
@@ -82,17 +80,13 @@ func newSidecar(cfg *config.Config, own []string, log *zap.Logger, level zap.Ato
 
 // newBalancer builds the pool, the queue and the lock around them.
 func (s *sidecar) newBalancer(cfg *config.Config) (*balancer.Balancer, error) {
-	policy, err := selection.New(cfg.Selection.Policy)
-	if err != nil {
-		return nil, err
-	}
-	detector, err := overload.New(cfg.Overload.Policy, cfg.Overload.Stalled)
+	c, err := choice(cfg)
 	if err != nil {
 		return nil, err
 	}
 	p, err := pool.New(pool.Config{
-		Policy: policy, Detector: detector, Gate: s.breakers.Gate, Rand: stream(),
-		Stale: stale(cfg), Explain: true,
+		Policy: c.Policy, Detector: c.Detector, Gate: s.breakers.Gate, Rand: stream(),
+		Stale: c.Stale, Explain: true,
 	})
 	if err != nil {
 		return nil, err

@@ -107,11 +107,13 @@ func (b *Balancer) Listing(address string, at time.Time, cached pool.CacheSet) {
 	b.pool.Listing(at, address, cached)
 }
 
-// SetStale changes the age at which a report's load no longer counts.
-func (b *Balancer) SetStale(d time.Duration) {
+// Choose makes the pool choose in another way, for the jobs that wait as well.
+func (b *Balancer) Choose(c pool.Choice) {
 	b.mu.Lock()
-	defer b.mu.Unlock()
-	b.pool.SetStale(d)
+	b.pool.Choose(c)
+	served := b.serve(time.Now())
+	b.mu.Unlock()
+	b.tell(served)
 }
 
 // Ready reports whether a first set of upstreams was applied and is not empty.

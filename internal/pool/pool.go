@@ -152,14 +152,6 @@ func (p *Pool) AllTried(tried []string) bool {
 	return len(p.set) > 0 && !slices.ContainsFunc(p.set, untried)
 }
 
-// SetStale changes Config.Stale, for reports that come at another interval.
-func (p *Pool) SetStale(d time.Duration) {
-	if d <= 0 {
-		panic("BUG: pool: reports that are stale at once")
-	}
-	p.cfg.Stale = d
-}
-
 // InFlight is the number of open leases.
 func (p *Pool) InFlight() int { return p.inFlight }
 
