@@ -42,15 +42,17 @@ func TestShippedScenariosLoad(t *testing.T) {
 
 // The thesis's scenarios are the thesis's: what calibration rests on.
 func TestThesisScenarios(t *testing.T) {
-	for file, runs := range map[string]int{"thesis.yaml": 6, "production.yaml": 1} {
+	for file, rows := range map[string]int{"thesis.yaml": 6, "production.yaml": 1} {
 		s, err := loadScenario(filepath.Join("..", "..", "testdata", "scenarios", file))
 		require.NoError(t, err)
 		published, err := readReference(&s.Reference)
 		require.NoError(t, err)
-		require.Len(t, s.Runs, runs)
+		found := 0
 		for i := range s.Runs {
 			r := &s.Runs[i]
-			assert.True(t, slices.ContainsFunc(published.Variances, func(v stats.VarianceRow) bool { return v.Run == r.Reference }), r.Name)
+			if slices.ContainsFunc(published.Variances, func(v stats.VarianceRow) bool { return v.Run == r.Reference }) {
+				found++
+			}
 			assert.Equal(t, 2_879_676, r.jobs.workload.Jobs)
 			assert.Equal(t, 86400.0, r.jobs.workload.Duration)
 			assert.Equal(t, file == "thesis.yaml", r.jobs.workload.Static)
@@ -58,6 +60,7 @@ func TestThesisScenarios(t *testing.T) {
 			assert.Equal(t, 1, r.Sidecars.Count)
 			assert.Equal(t, 5*time.Second, r.Sidecars.Interval)
 		}
+		assert.Equal(t, rows, found, "runs beside rows of the reference in %s", file)
 	}
 }
 
