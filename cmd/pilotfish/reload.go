@@ -10,25 +10,26 @@ import (
 )
 
 // reload puts a new configuration in the place of the running one, whole. The
-// pool's state and the open jobs are untouched. What needs a restart is told.
+// open jobs and what is known of upstreams are untouched; overload detection
+// begins anew where it changed. What needs a restart is told.
 func (s *sidecar) reload(cfg *config.Config) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	r, err := rules(cfg)
+	if err != nil {
+		return err
+	}
 	before := s.current.Load()
 	g, err := s.newGeneration(cfg, before)
 	if err != nil {
 		return err
 	}
-	c, err := choice(cfg)
-	if err != nil {
-		return err
-	}
 	if cfg.Overload == before.cfg.Overload {
-		c.Detector = nil
+		r.Detector = nil
 	}
 	s.current.Store(g)
 	before.stop()
-	s.balancer.Choose(c)
+	s.balancer.SetRules(r)
 	if s.running != nil {
 		s.startGeneration(g)
 	}
@@ -54,12 +55,12 @@ func (s *sidecar) reload(cfg *config.Config) error {
 	return nil
 }
 
-// choice is how the pool chooses. A report counts for three intervals.
-func choice(cfg *config.Config) (c pool.Choice, err error) {
-	c.Stale = 3 * cfg.Reports.Interval
-	if c.Policy, err = selection.New(cfg.Selection.Policy); err != nil {
-		return c, err
+// rules is what the pool picks by. A report counts for three intervals.
+func rules(cfg *config.Config) (r pool.Rules, err error) {
+	r.Stale = 3 * cfg.Reports.Interval
+	if r.Policy, err = selection.New(cfg.Selection.Policy); err != nil {
+		return r, err
 	}
-	c.Detector, err = overload.New(cfg.Overload.Policy, cfg.Overload.Stalled)
-	return c, err
+	r.Detector, err = overload.New(cfg.Overload.Policy, cfg.Overload.Stalled)
+	return r, err
 }

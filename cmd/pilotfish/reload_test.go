@@ -115,9 +115,9 @@ func TestReloadOfHostsAndInterval(t *testing.T) {
 	assert.Equal(t, 5.0, s.balancer.States()[0].Jobs)
 }
 
-// Selection and overload detection are changed while jobs wait, and a file
-// that names no policy changes neither.
-func TestReloadOfTheChoice(t *testing.T) {
+// Selection and overload detection are changed while jobs wait, and a
+// configuration with an unknown policy changes neither.
+func TestReloadOfTheRules(t *testing.T) {
 	cfg, _ := fileConfig(t, "127.0.0.1:1")
 	cfg.Overload.Policy = "threshold"
 	s, _ := logged(t, &cfg)
@@ -139,6 +139,11 @@ func TestReloadOfTheChoice(t *testing.T) {
 
 	same := cfg
 	same.Selection.Policy = "random"
+	priced := func() bool {
+		ranked, err := s.balancer.Explain(pool.Request{Project: 1})
+		require.NoError(t, err)
+		return ranked[0].Cost != nil
+	}
 	require.NoError(t, s.reload(&same))
 	require.False(t, s.balancer.States()[0].Eligible, "what a detector has seen is not forgotten for another policy")
 	bad := cfg
@@ -151,4 +156,8 @@ func TestReloadOfTheChoice(t *testing.T) {
 	assert.NoError(t, <-claimed, "the job that waited is served")
 	report()
 	assert.True(t, s.balancer.States()[0].Eligible)
+	assert.True(t, priced(), "expected tells its costs")
+	cfg.Selection.Policy = "random"
+	require.NoError(t, s.reload(&cfg))
+	assert.False(t, priced(), "random has none")
 }

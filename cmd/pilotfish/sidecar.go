@@ -25,7 +25,7 @@ import (
 )
 
 // sidecar is the whole program, put together. What lives as long as the
-// process is here; what a reload replaces is in generation.
+// process is here; what a reload replaces is in generation, and the pool's rules.
 type sidecar struct {
 	own      []string      // host:port of its ports
 	first    config.Config // what a reload does not replace is as it says
@@ -80,13 +80,13 @@ func newSidecar(cfg *config.Config, own []string, log *zap.Logger, level zap.Ato
 
 // newBalancer builds the pool, the queue and the lock around them.
 func (s *sidecar) newBalancer(cfg *config.Config) (*balancer.Balancer, error) {
-	c, err := choice(cfg)
+	r, err := rules(cfg)
 	if err != nil {
 		return nil, err
 	}
 	p, err := pool.New(pool.Config{
-		Policy: c.Policy, Detector: c.Detector, Gate: s.breakers.Gate, Rand: stream(),
-		Stale: c.Stale, Explain: true,
+		Policy: r.Policy, Detector: r.Detector, Gate: s.breakers.Gate, Rand: stream(),
+		Stale: r.Stale, Explain: true,
 	})
 	if err != nil {
 		return nil, err

@@ -85,7 +85,7 @@ func (c *simulateCommand) choose(s *scenario) ([]*spec, error) {
 		}
 	}
 	if c.Figures != "" {
-		if err := isDirectory(c.Figures); err != nil {
+		if err := checkDirectory(c.Figures); err != nil {
 			return nil, err
 		}
 	}

@@ -107,10 +107,10 @@ func (b *Balancer) Listing(address string, at time.Time, cached pool.CacheSet) {
 	b.pool.Listing(at, address, cached)
 }
 
-// Choose makes the pool choose in another way, for the jobs that wait as well.
-func (b *Balancer) Choose(c pool.Choice) {
+// SetRules makes the pool pick by other rules, for the jobs that wait as well.
+func (b *Balancer) SetRules(r pool.Rules) {
 	b.mu.Lock()
-	b.pool.Choose(c)
+	b.pool.SetRules(r)
 	served := b.serve(time.Now())
 	b.mu.Unlock()
 	b.tell(served)

@@ -338,10 +338,27 @@ func TestHintIsAFresherReport(t *testing.T) {
 	f.Report(start, address, report(start, 10, 4))
 	l, err := f.Claim(start.Add(time.Second), Request{Project: 9})
 	require.NoError(t, err)
-	now, before := start.Add(21*time.Second), f.fetches.expected(9)
-	l.Answered(now, true, &Hint{At: now, Running: [2]float64{3, 0}, Known: true, Waited: 0, Fetched: time.Second})
+	now := start.Add(2 * time.Second)
+	l.Answered(now, true, &Hint{At: now, Running: [2]float64{3, 0}, Waited: -1, Fetched: -1})
 	assert.InDelta(t, 3, f.States(now)[0].Jobs, 1e-9)
-	assert.Greater(t, f.fetches.expected(9), before, "the fetch time was learned from the time it took")
+}
+
+// What a fetch costs is how much later the answer begins, whatever the
+// upstream says of the fetch alone; an answer that is no later tells nothing.
+func TestFetchTimeIsTheAnswersDelay(t *testing.T) {
+	learned := func(ttfb, fetched time.Duration) float64 {
+		f := newFixture(t, "random", 1)
+		f.Report(start, upstreams(1)[0].Address, report(start, 10, 4))
+		l, err := f.Claim(start.Add(time.Second), Request{Project: 9})
+		require.NoError(t, err)
+		now := start.Add(time.Second + ttfb)
+		l.Answered(now, true, &Hint{At: now, Known: true, Waited: 0, Fetched: fetched})
+		return f.fetches.expected(9)
+	}
+	before := newFixture(t, "random", 1).fetches.expected(9)
+	assert.Greater(t, learned(time.Minute, -1), before)
+	assert.Equal(t, learned(time.Minute, -1), learned(time.Minute, time.Hour))
+	assert.Equal(t, before, learned(time.Millisecond, time.Hour))
 }
 
 // A report is often older than the hints on answers that came meanwhile.

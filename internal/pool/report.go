@@ -116,9 +116,10 @@ func (p *Pool) learn(now time.Time, l *Lease, h *Hint) {
 // fetchTime is what it cost a job to come where its project's data was not:
 // how much longer its answer took to begin than the project's answers do where
 // the data is cached, less the wait for a core. That is more than the fetch:
-// what was computed from the data is to be computed again as well. Nor does an
-// upstream's word for the fetch count as the least of it: fetches
-// then look so cheap that a pool that is behind stays behind (docs/experiments.md).
+// what was computed from the data is to be computed again as well. An answer
+// that began no later than others do tells nothing, and an upstream's word for
+// the fetch alone is not put in its place: with such short times fetches look so
+// cheap that a pool that is behind stays behind (docs/experiments.md).
 // Where the upstream does not tell the wait, only jobs that found a free core count.
 func (p *Pool) fetchTime(now time.Time, l *Lease, h *Hint) (took time.Duration, ok bool) {
 	ran, cold := now.Sub(l.claimed), l.cold

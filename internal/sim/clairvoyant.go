@@ -9,9 +9,9 @@ import (
 
 // clairvoyant is a policy that no sidecar could have. It knows what every
 // server holds at this instant and how long each joblet will last, and sends
-// a job where it would start first if no other came, a fetch priced at
-// its true length. It bounds what better reports and better estimates could
-// gain; it does not see the jobs that are still to come.
+// a job where it would get to its rules first if no other came. It shows what
+// better reports and better estimates could gain. It is greedy, and does not
+// see the jobs that are still to come: not the best that could be done.
 type clairvoyant struct {
 	w       *world
 	servers map[uint64]*server // by the views' ID
@@ -27,20 +27,28 @@ func (w *world) foresee() {
 	w.cfg.Sidecar.Policy = w.seer
 }
 
-// Pick implements selection.Policy. Among the best the server with the fewest
-// jobs is taken.
-func (c *clairvoyant) Pick(job selection.Job, views []selection.View, _ *rand.Rand) int {
-	best, least := -1, never
+// Pick implements selection.Policy. Among the best a server with the fewest
+// jobs is taken, lest all that is idle look alike.
+func (c *clairvoyant) Pick(_ selection.Job, views []selection.View, rng *rand.Rand) int {
+	best, least, fewest, ties := -1, never, 0, 0
 	for i := range views {
 		s := c.servers[views[i].ID]
-		fetch := time.Duration(float64(s.fetchTime(c.asking, c.w.now)) * max(1, job.Busy))
+		fetch := s.fetchTime(c.asking, c.w.now)
 		if fetch > least {
 			continue
 		}
 		cost := fetch + s.startsIn(c.asking, c.w.now, least-fetch)
-		if cost < least || cost == least && len(s.present) < len(c.servers[views[best].ID].present) {
-			best, least = i, cost
+		jobs := len(s.present)
+		if cost > least || cost == least && best >= 0 && jobs > fewest {
+			continue
 		}
+		if cost < least || jobs < fewest {
+			ties = 0
+		}
+		if ties++; rng.IntN(ties) == 0 {
+			best = i
+		}
+		least, fewest = cost, jobs
 	}
 	return best
 }
@@ -57,10 +65,11 @@ func (s *server) fetchTime(j *job, now time.Duration) time.Duration {
 	return j.load
 }
 
-// startsIn is how long the job would wait for its first joblet, or limit if
-// it is not sooner.
+// startsIn is how long the job would wait for its first joblet, or any time
+// above limit if it is longer than that.
 func (s *server) startsIn(j *job, now, limit time.Duration) time.Duration {
 	first := *j
+	first.phase = feedSource // an earlier attempt may have come further
 	if s.skip(&first); first.phase == finished || s.busy < s.cores {
 		return 0
 	}
@@ -114,7 +123,8 @@ func newForecast(s *server, awaited *joblet, p selection.Priority, now time.Dura
 	return f
 }
 
-// start is how long it takes until the awaited joblet gets a core.
+// start is how long it takes until the awaited joblet gets a core, or any time
+// above limit if it is longer than that.
 func (f *forecast) start(limit time.Duration) time.Duration {
 	for at := f.now; ; {
 		for len(f.running) < f.server.cores && len(f.ready) > 0 {
@@ -125,8 +135,8 @@ func (f *forecast) start(limit time.Duration) time.Duration {
 			f.running.push(event{at: at + b.work, seq: b.seq, what: b})
 		}
 		next := f.running.pop()
-		if at = next.at; at-f.now >= limit {
-			return limit
+		if at = next.at; at-f.now > limit {
+			return at - f.now
 		}
 		for _, j := range next.what.(*joblet).jobs {
 			if j.priority >= f.priority {

@@ -41,12 +41,6 @@ func randomJob(rng *rand.Rand) trace.Job {
 	}
 }
 
-func foreseeing(t *testing.T) Sidecar {
-	s := setup(t, "random", "none")
-	s.Policy, s.Clairvoyant = nil, true
-	return s
-}
-
 // What the clairvoyant expects of a server comes to pass when no other job comes.
 func TestForecastComesToPass(t *testing.T) {
 	const last = 1000 // the number of the job that is forecast
@@ -57,7 +51,7 @@ func TestForecastComesToPass(t *testing.T) {
 		w, err := newWorld(Config{
 			Source: &batch{rng: rng, n: 60}, End: time.Duration(rng.Int64N(int64(10 * time.Second))),
 			Fleet:   Fleet{Servers: 1, Cores: 1 + rng.IntN(4)},
-			Sidecar: foreseeing(t),
+			Sidecar: setup(t, "clairvoyant", "none"),
 			Observe: func(r *Result) {
 				if r.Number == last {
 					got = r.Wait
@@ -83,7 +77,44 @@ func TestForecastComesToPass(t *testing.T) {
 	assert.Greater(t, waited, 200, "jobs that had to wait")
 }
 
-// It is what it is for: a limit that policies with less knowledge do not reach.
+// It takes the least of costs that are worked out to their end, and of equal
+// ones a server with the fewest jobs.
+func TestClairvoyantTakesTheLeast(t *testing.T) {
+	chosen := 0
+	for seed := range uint64(300) {
+		rng := rand.New(rand.NewPCG(seed, 4))
+		w, err := newWorld(Config{
+			Source: &batch{rng: rng, n: 60}, End: time.Duration(rng.Int64N(int64(10 * time.Second))),
+			Fleet:   Fleet{Servers: 4, Cores: 1 + rng.IntN(2)},
+			Sidecar: setup(t, "clairvoyant", "none"),
+			Observe: func(*Result) {},
+		})
+		require.NoError(t, err)
+		require.NoError(t, w.loop(t.Context()))
+		w.now = w.cfg.End
+		given := randomJob(rng)
+		w.seer.asking = newJob(&given, 1000)
+		views := make([]selection.View, len(w.servers))
+		costs := make([]time.Duration, len(w.servers))
+		best := 0
+		for i, s := range w.servers {
+			views[i].ID = nameHash(s.address)
+			costs[i] = s.fetchTime(w.seer.asking, w.now) + s.startsIn(w.seer.asking, w.now, never)
+			if costs[i] < costs[best] || costs[i] == costs[best] && len(s.present) < len(w.servers[best].present) {
+				best = i
+			}
+		}
+		got := w.seer.Pick(selection.Job{}, views, rng)
+		require.Equal(t, costs[best], costs[got], "seed %d", seed)
+		require.Len(t, w.servers[got].present, len(w.servers[best].present), "seed %d", seed)
+		if costs[best] != costs[0] {
+			chosen++
+		}
+	}
+	assert.Greater(t, chosen, 50, "jobs for which the first server is not the best")
+}
+
+// It is what it is for: policies with less knowledge do not reach it.
 func TestClairvoyantWaitsLeast(t *testing.T) {
 	mean := func(s Sidecar) float64 {
 		sum, n := 0.0, 0
@@ -96,7 +127,7 @@ func TestClairvoyantWaitsLeast(t *testing.T) {
 		require.NoError(t, err)
 		return sum / float64(n)
 	}
-	limit := mean(foreseeing(t))
+	limit := mean(setup(t, "clairvoyant", "none"))
 	assert.Positive(t, limit)
 	for _, policy := range selection.Names() {
 		assert.Greater(t, mean(setup(t, policy, "none")), limit, policy)

@@ -6,5 +6,6 @@
 // servers, the network between and the passing of time are modelled. A server
 // is the executor of the thesis (3.4, 3.5): cores, a queue of joblets ordered
 // by priority and then submission, equal joblets shared, results in a cache
-// of bounded bytes that evicts the oldest.
+// of bounded bytes that evicts the oldest. Clairvoyant is the one policy that
+// knows more than a sidecar can.
 package sim

@@ -41,7 +41,6 @@ type job struct {
 	received time.Duration
 	begun    time.Duration // negative until its first joblet runs
 	fetches  bool
-	fetched  time.Duration
 	ended    bool
 }
 

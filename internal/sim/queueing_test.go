@@ -38,13 +38,17 @@ func (p *poisson) Next() (trace.Job, error) {
 	return j, nil
 }
 
-func setup(t testing.TB, policy, detector string) Sidecar {
+func setup(t testing.TB, policy, detector string) (s Sidecar) {
 	t.Helper()
-	p, err := selection.New(policy)
+	var err error
+	s.Wait = 1000 * time.Hour
+	if s.Clairvoyant = policy == "clairvoyant"; !s.Clairvoyant {
+		s.Policy, err = selection.New(policy)
+		require.NoError(t, err)
+	}
+	s.Detector, err = overload.New(detector, 100)
 	require.NoError(t, err)
-	d, err := overload.New(detector, 100)
-	require.NoError(t, err)
-	return Sidecar{Policy: p, Detector: d, Wait: 1000 * time.Hour}
+	return s
 }
 
 // meanWait of M/M/k by the Erlang C formula.
@@ -86,7 +90,7 @@ func TestAgreesWithErlangC(t *testing.T) {
 // Conservation: every arrival ends once, and nothing is left (invariant 1),
 // whatever the policy, with servers coming and going.
 func TestConservation(t *testing.T) {
-	for _, policy := range selection.Names() {
+	for _, policy := range append(selection.Names(), "clairvoyant") {
 		arrived := map[int64]int{}
 		totals, err := Run(t.Context(), Config{
 			Source: &poisson{rng: rand.New(rand.NewPCG(3, 3)), rate: 12, work: 2, n: 20_000, withPriority: true},

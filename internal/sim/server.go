@@ -156,9 +156,6 @@ func (b *joblet) happen(w *world) {
 	}
 	for _, j := range b.jobs {
 		j.on = nil
-		if j.fetches && b.key.phase == feedSource {
-			j.fetched = w.now - b.begun
-		}
 		j.phase++
 		s.advance(w, j)
 	}

@@ -213,7 +213,7 @@ func (w *world) retry(j *job, o pool.Outcome, last Outcome) {
 		return
 	}
 	j.tried = append(j.tried, address)
-	j.begun, j.heard, j.fetches, j.fetched = -1, false, false, 0
+	j.begun, j.heard, j.fetches = -1, false, false
 	j.side.arrive(w, j)
 }
 
@@ -228,14 +228,11 @@ func (w *world) answered(j *job) {
 		s := j.server
 		hint = &pool.Hint{
 			At: w.time(w.now), Known: true, Cached: !j.fetches,
-			Waited: j.begun - j.received, Fetched: -1,
+			Waited: j.begun - j.received,
 		}
 		for p := range selection.Priorities {
 			hint.Running[p] = float64(s.jobs[p] - s.waiting[p])
 			hint.Stalled[p] = float64(s.stalled[p])
-		}
-		if j.fetches {
-			hint.Fetched = j.fetched
 		}
 	}
 	j.lease.Answered(w.time(w.now), true, hint)

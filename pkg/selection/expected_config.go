@@ -16,8 +16,9 @@ type ExpectedConfig struct {
 	Spare float64
 	// RankPrice is the price of each rank in the project's rendezvous order
 	// that a cold placement goes down, in fetch times: what it costs that the
-	// next sidecar may place the project elsewhere; 1. It grows with the square
-	// of Busy, as twice that, where that is more. From the fifth rank on all cost the same.
+	// next sidecar may place the project elsewhere; 1. It is multiplied by
+	// 2 Busy² once that exceeds 1, from 0.7 jobs per core on. From the fifth
+	// rank on all cost the same.
 	RankPrice float64
 	// WarmAt is the probability of the data being there from which on an
 	// upstream counts as cached; 0.5.

@@ -54,7 +54,7 @@ func (s *survey) ahead(v *View) (jobs, full float64) {
 }
 
 // wait is the price of the time to a free core: that of the jobs ahead and one
-// more, since joblets are not interrupted. As long as cores are free it is a
+// more, since joblets are not interrupted. As long as usable cores are free it is a
 // shadow price that grows to one job's time: the free cores taken now are
 // missed by the jobs that come next.
 func (s *survey) wait(v *View) float64 {

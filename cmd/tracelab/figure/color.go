@@ -22,6 +22,11 @@ func Heat() []string {
 	return all
 }
 
+// HeatKeys tell what the colours of a strip stand for.
+func HeatKeys() []Key {
+	return []Key{{"none", css(heat(0))}, {"a third", css(heat(1.0 / 3))}, {"two thirds", css(heat(2.0 / 3))}, {"all", css(heat(1))}, {"away", Away()}}
+}
+
 // Away is the colour of an upstream that is away.
 func Away() string { return css(away) }
 

@@ -139,12 +139,12 @@ func TestLines(t *testing.T) {
 func TestFile(t *testing.T) {
 	s := Bars("waits", []string{"mean"}, []Bar{{Values: []float64{1}}, {Values: []float64{2}}})
 	long := strings.Repeat("w", 140)
-	text := s.File([]string{"first <b>", long})
+	text := s.File([]Key{{"first <b>", Color(0)}, {long, Color(1)}})
 	assert.Subset(t, texts(SVG(text)), []string{"first &lt;b&gt;", long})
 	for _, part := range []string{`<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 900 270"`, `fill="` + Color(0) + `"/>`, `fill="` + Color(1) + `"/>`} {
 		assert.Contains(t, text, part)
 	}
-	for _, text := range []string{text, s.File(nil)} {
+	for _, text := range []string{text, s.File(nil), s.File(HeatKeys())} {
 		dec := xml.NewDecoder(strings.NewReader(text))
 		for {
 			if _, err := dec.Token(); err != nil {

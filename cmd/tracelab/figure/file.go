@@ -7,12 +7,15 @@ import (
 	"unicode/utf8"
 )
 
-// File is the figure as a file of its own, with the names of its series below
-// it, each beside its Color.
-func (s SVG) File(names []string) string {
+// Key tells what a colour stands for.
+type Key struct{ Name, Color string }
+
+// File is the figure as a file of its own, with what its colours stand for
+// below it.
+func (s SVG) File(keys []Key) string {
 	const (
 		line   = 16 // a name's height
-		key    = 10 // the side of its colour's square
+		side   = 10 // of its colour's square
 		letter = 6  // a letter's mean width
 		margin = 8
 	)
@@ -22,17 +25,17 @@ func (s SVG) File(names []string) string {
 	}
 	var legend strings.Builder
 	x, y := margin, height+line
-	for i, name := range names {
-		wide := 3*key + letter*utf8.RuneCountInString(name)
+	for _, key := range keys {
+		wide := 3*side + letter*utf8.RuneCountInString(key.Name)
 		if x > margin && x+wide > width {
 			x, y = margin, y+line
 		}
 		fmt.Fprintf(&legend, `<rect x="%d" y="%d" width="%d" height="%d" fill="%s"/><text x="%d" y="%d">%s</text>`+"\n",
-			x, y-key, key, key, Color(i), x+key+4, y-1, html.EscapeString(name))
+			x, y-side, side, side, key.Color, x+side+4, y-1, html.EscapeString(key.Name))
 		x += wide
 	}
 	total := height
-	if len(names) > 0 {
+	if len(keys) > 0 {
 		total = y + margin
 	}
 	return fmt.Sprintf(`<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 %d %d" font-family="Liberation Sans, Arial, Helvetica, sans-serif" font-size="11">`+"\n"+

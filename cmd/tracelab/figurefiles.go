@@ -11,23 +11,27 @@ import (
 )
 
 // writeFigures writes each figure of the report to a file of its own in dir:
-// SCENARIO-SECTION.svg, where a section has several with what tells them apart.
+// SCENARIO-SECTION-TITLE.svg.
 func (r *results) writeFigures(dir string) error {
-	var names []string
-	for _, run := range r.Runs {
-		names = append(names, run.Name)
+	var runs []figure.Key
+	for i, run := range r.Runs {
+		runs = append(runs, figure.Key{Name: run.Name, Color: figure.Color(i)})
 	}
+	written := map[string]bool{}
 	for _, s := range r.sections() {
 		for _, f := range s.Figures {
-			name := r.Scenario + " " + s.ID
-			if len(s.Figures) > 1 {
-				name += " " + f.Title
+			var legend []figure.Key
+			switch {
+			case s.Bars:
+				legend = runs
+			case s.Heat:
+				legend = figure.HeatKeys()
 			}
-			var legend []string
-			if s.Bars {
-				legend = names
+			path := filepath.Join(dir, fileName(r.Scenario+" "+s.ID+" "+f.Title)+".svg")
+			if written[path] {
+				return fmt.Errorf("figures: two would be %s: give the runs names that differ by more than signs", path)
 			}
-			path := filepath.Join(dir, fileName(name)+".svg")
+			written[path] = true
 			err := create(path, func(w io.Writer) error {
 				_, err := io.WriteString(w, figure.SVG(f.SVG).File(legend))
 				return err
@@ -47,8 +51,8 @@ func fileName(title string) string {
 	}), "-")
 }
 
-// isDirectory refuses what is none, before the runs rather than after them.
-func isDirectory(path string) error {
+// checkDirectory refuses what is none, before the runs rather than after them.
+func checkDirectory(path string) error {
 	info, err := os.Stat(path)
 	if err == nil && !info.IsDir() {
 		err = fmt.Errorf("%s is not a directory", path)
