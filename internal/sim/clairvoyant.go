@@ -30,10 +30,11 @@ func (w *world) foresee() {
 // Pick implements selection.Policy. Among the best a server with the fewest
 // jobs is taken, lest all that is idle look alike.
 func (c *clairvoyant) Pick(_ selection.Job, views []selection.View, rng *rand.Rand) int {
+	crowding := c.crowding()
 	best, least, fewest, ties := -1, never, 0, 0
 	for i := range views {
 		s := c.servers[views[i].ID]
-		fetch := s.fetchTime(c.asking, c.w.now)
+		fetch := time.Duration(float64(s.fetchTime(c.asking, c.w.now)) * crowding)
 		if fetch > least {
 			continue
 		}
@@ -51,6 +52,20 @@ func (c *clairvoyant) Pick(_ selection.Job, views []selection.View, rng *rand.Ra
 		least, fewest = cost, jobs
 	}
 	return best
+}
+
+// crowding is the factor on fetches in a fleet that is behind, and must not
+// fall further behind by fetching: that of selection.Expected on placements.
+func (c *clairvoyant) crowding() float64 {
+	jobs, cores := 0.0, 0.0
+	for _, s := range c.w.servers {
+		if s.up {
+			jobs += float64(len(s.present))
+			cores += float64(s.cores)
+		}
+	}
+	busy := jobs / max(cores, 1)
+	return max(1, 2*busy*busy)
 }
 
 // fetchTime is how long the job would be busy with its project's data.

@@ -99,7 +99,8 @@ func TestClairvoyantTakesTheLeast(t *testing.T) {
 		best := 0
 		for i, s := range w.servers {
 			views[i].ID = nameHash(s.address)
-			costs[i] = s.fetchTime(w.seer.asking, w.now) + s.startsIn(w.seer.asking, w.now, never)
+			fetch := float64(s.fetchTime(w.seer.asking, w.now)) * w.seer.crowding()
+			costs[i] = time.Duration(fetch) + s.startsIn(w.seer.asking, w.now, never)
 			if costs[i] < costs[best] || costs[i] == costs[best] && len(s.present) < len(w.servers[best].present) {
 				best = i
 			}
