@@ -1,0 +1,32 @@
+package arch
+
+import (
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+// A link in a document, and a figure, is to a file that is there.
+func TestLinksOfDocuments(t *testing.T) {
+	documents, err := filepath.Glob("../../docs/*.md")
+	require.NoError(t, err)
+	documents = append(documents, "../../README.md")
+	links := 0
+	for _, path := range documents {
+		text, err := os.ReadFile(path)
+		require.NoError(t, err)
+		for _, m := range regexp.MustCompile(`\]\(([^)#]+)[^)]*\)`).FindAllStringSubmatch(string(text), -1) {
+			if strings.Contains(m[1], "://") {
+				continue
+			}
+			links++
+			assert.FileExists(t, filepath.Join(filepath.Dir(path), m[1]), "a link of %s", path)
+		}
+	}
+	assert.Greater(t, links, 10)
+}
