@@ -1,6 +1,7 @@
 package replay
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"math"
@@ -55,10 +56,10 @@ func (c *Config) validate() error {
 	if c.Name == "" || len(c.Name) > 64 {
 		return fmt.Errorf("replay: a name of %d bytes is not between 1 and 64", len(c.Name))
 	}
-	orDefault(&c.Speed, 1)
-	orDefault(&c.Jobs, 1_000_000)
-	orDefault(&c.Open, 10_000)
-	orDefault(&c.Within, time.Hour)
+	c.Speed = cmp.Or(c.Speed, 1)
+	c.Jobs = cmp.Or(c.Jobs, 1_000_000)
+	c.Open = cmp.Or(c.Open, 10_000)
+	c.Within = cmp.Or(c.Within, time.Hour)
 	switch {
 	case !(c.Speed > 0) || math.IsInf(c.Speed, 0):
 		return fmt.Errorf("replay: speed %v is not a positive number", c.Speed)
@@ -97,13 +98,6 @@ func checkTarget(target string, remote bool) error {
 func loopback(host string) bool {
 	address, err := netip.ParseAddr(host)
 	return host == "localhost" || err == nil && address.Unmap().IsLoopback()
-}
-
-func orDefault[T comparable](field *T, value T) {
-	var zero T
-	if *field == zero {
-		*field = value
-	}
 }
 
 // transport is of many submitters, who keep their connections.

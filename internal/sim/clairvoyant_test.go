@@ -101,6 +101,9 @@ func TestClairvoyantTakesTheLeast(t *testing.T) {
 			views[i].ID = nameHash(s.address)
 			fetch := float64(s.fetchTime(w.seer.asking, w.now)) * w.seer.crowding()
 			costs[i] = time.Duration(fetch) + s.startsIn(w.seer.asking, w.now, never)
+			again := *w.seer.asking
+			again.phase = outputFeed // of an attempt that was lost
+			require.Equal(t, s.startsIn(w.seer.asking, w.now, never), s.startsIn(&again, w.now, never), "seed %d", seed)
 			if costs[i] < costs[best] || costs[i] == costs[best] && len(s.present) < len(w.servers[best].present) {
 				best = i
 			}

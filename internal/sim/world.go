@@ -228,7 +228,7 @@ func (w *world) answered(j *job) {
 		s := j.server
 		hint = &pool.Hint{
 			At: w.time(w.now), Known: true, Cached: !j.fetches,
-			Waited: j.begun - j.received,
+			Waited: j.begun - j.received, Fetched: -1,
 		}
 		for p := range selection.Priorities {
 			hint.Running[p] = float64(s.jobs[p] - s.waiting[p])
