@@ -1,4 +1,4 @@
-module pilotfish
+module example.org/pilotfish
 
 go 1.26.7
 

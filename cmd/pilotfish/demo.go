@@ -17,8 +17,9 @@ import (
 	"text/tabwriter"
 	"time"
 
-	"pilotfish/internal/config"
-	"pilotfish/internal/ruleserver"
+	"example.org/pilotfish/internal/cli"
+	"example.org/pilotfish/internal/config"
+	"example.org/pilotfish/internal/ruleserver"
 )
 
 // demoFiles are the thesis's example: listing 1 and the feed of table 1.
@@ -35,7 +36,7 @@ type demoCommand struct {
 // demoUpstreams is how many rule processing servers the demo starts.
 const demoUpstreams = 4
 
-func (c *demoCommand) Run(s streams) error {
+func (c *demoCommand) Run(s cli.Console) error {
 	ctx, cancel := signal.NotifyContext(context.Background(), syscall.SIGTERM, syscall.SIGINT)
 	defer cancel()
 	jobs, err := listen(c.Listen, "--listen", false)
@@ -59,7 +60,7 @@ func (c *demoCommand) Run(s streams) error {
 	cfg.Discovery.Static = upstreams
 	cfg.Stream.ExplainHeaders = true
 	cfg.Shutdown.Grace = 5 * time.Second
-	log, level, err := newLogger(s.err, "warn")
+	log, level, err := newLogger(s.Err, "warn")
 	if err != nil {
 		return err
 	}
@@ -67,14 +68,14 @@ func (c *demoCommand) Run(s streams) error {
 	if err != nil {
 		return err
 	}
-	fmt.Fprintf(s.out, "%d rule processing servers: %s\n", len(upstreams), strings.Join(upstreams, " "))
-	fmt.Fprintf(s.out, "sidecar: jobs on http://%s, metrics on http://%s/metrics\n\n", cfg.Listen, cfg.Admin)
+	fmt.Fprintf(s.Out, "%d rule processing servers: %s\n", len(upstreams), strings.Join(upstreams, " "))
+	fmt.Fprintf(s.Out, "sidecar: jobs on http://%s, metrics on http://%s/metrics\n\n", cfg.Listen, cfg.Admin)
 
 	running, end := context.WithCancel(ctx)
 	defer end()
 	ended := make(chan error, 1)
 	go func() { ended <- side.Run(running, jobs, admins) }()
-	if err := c.submit(ctx, s.out, cfg.Listen); err != nil {
+	if err := c.submit(ctx, s.Out, cfg.Listen); err != nil {
 		end()
 		return errors.Join(err, <-ended)
 	}
@@ -82,8 +83,8 @@ func (c *demoCommand) Run(s streams) error {
 		end()
 		return <-ended
 	}
-	fmt.Fprintf(s.out, "\nStill serving. Try:\n  curl -i -H 'Content-Type: application/json' -H 'Accept: text/csv' --data @cmd/pilotfish/demo/job.json http://%s/v1/jobs\n", cfg.Listen)
-	fmt.Fprintf(s.out, "  curl 'http://%s/api/pick?project=12345&priority=low'\nCtrl-C ends it.\n", cfg.Admin)
+	fmt.Fprintf(s.Out, "\nStill serving. Try:\n  curl -i -H 'Content-Type: application/json' -H 'Accept: text/csv' --data @cmd/pilotfish/demo/job.json http://%s/v1/jobs\n", cfg.Listen)
+	fmt.Fprintf(s.Out, "  curl 'http://%s/api/pick?project=12345&priority=low'\nCtrl-C ends it.\n", cfg.Admin)
 	return <-ended
 }
 

@@ -3,9 +3,9 @@ package main
 import (
 	"go.uber.org/zap"
 
-	"pilotfish/internal/config"
-	"pilotfish/internal/discovery"
-	"pilotfish/internal/pool"
+	"example.org/pilotfish/internal/config"
+	"example.org/pilotfish/internal/discovery"
+	"example.org/pilotfish/internal/pool"
 )
 
 func (s *sidecar) discoveryConfig(cfg *config.Config) discovery.Config {

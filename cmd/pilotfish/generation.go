@@ -9,12 +9,12 @@ import (
 
 	"go.uber.org/zap"
 
-	"pilotfish/internal/config"
-	"pilotfish/internal/discovery"
-	"pilotfish/internal/job"
-	"pilotfish/internal/pool"
-	"pilotfish/internal/proxy"
-	"pilotfish/internal/report"
+	"example.org/pilotfish/internal/config"
+	"example.org/pilotfish/internal/discovery"
+	"example.org/pilotfish/internal/intake"
+	"example.org/pilotfish/internal/pool"
+	"example.org/pilotfish/internal/proxy"
+	"example.org/pilotfish/internal/report"
 )
 
 // generation is what a reload replaces as a whole: how jobs are read and
@@ -23,7 +23,7 @@ type generation struct {
 	cfg       config.Config
 	guard     proxy.Guard // of the admin port
 	proxy     *proxy.Proxy
-	budget    *job.Budget
+	budget    *intake.Budget
 	discovery *discovery.Discovery
 	reports   reports
 	stop      func() // ends and joins what start began
@@ -32,8 +32,8 @@ type generation struct {
 // newGeneration builds a generation that takes over from the one before, if
 // there is one; nothing runs yet.
 func (s *sidecar) newGeneration(cfg *config.Config, before *generation) (*generation, error) {
-	g := &generation{cfg: *cfg, guard: proxy.NewGuard(cfg.Hosts), budget: job.NewBudget(int64(cfg.Job.Budget)), stop: func() {}}
-	reader, err := job.NewReader(job.Fields{
+	g := &generation{cfg: *cfg, guard: proxy.NewGuard(cfg.Hosts), budget: intake.NewBudget(int64(cfg.Job.Budget)), stop: func() {}}
+	reader, err := intake.NewReader(intake.Fields{
 		Project: cfg.Job.Project, Priority: cfg.Job.Priority, Session: cfg.Job.Session,
 		Queue: cfg.Job.Queue, Evaluate: cfg.Job.Evaluate, Stream: cfg.Job.Stream,
 	})

@@ -6,7 +6,7 @@ import (
 	"go.uber.org/zap"
 	"go.uber.org/zap/zapcore"
 
-	"pilotfish/internal/proxy"
+	"example.org/pilotfish/internal/proxy"
 )
 
 // newLogger writes JSON lines, so that no input can forge one.

@@ -2,15 +2,15 @@ package main
 
 import (
 	"context"
+	"example.org/pilotfish/internal/config"
 
 	"go.uber.org/zap"
 
-	"pilotfish/internal/balancer"
-	"pilotfish/internal/config"
-	"pilotfish/internal/job"
-	"pilotfish/internal/pool"
-	"pilotfish/internal/prewarm"
-	"pilotfish/internal/proxy"
+	"example.org/pilotfish/internal/balancer"
+	"example.org/pilotfish/internal/intake"
+	"example.org/pilotfish/internal/pool"
+	"example.org/pilotfish/internal/prewarm"
+	"example.org/pilotfish/internal/proxy"
 )
 
 // prewarming is what is fetched elsewhere before an upstream goes: nothing
@@ -49,7 +49,7 @@ func (p prewarming) follow(set []pool.Upstream) {
 
 // note counts a job where it was answered.
 func (p prewarming) note(r *proxy.Record) {
-	if n := len(r.Attempts); p.Prewarmer != nil && n > 0 && r.Outcome == job.Answered {
+	if n := len(r.Attempts); p.Prewarmer != nil && n > 0 && r.Outcome == intake.Answered {
 		p.Note(r.Attempts[n-1].Upstream, r.Facts.Key, r.Facts.Project)
 	}
 }

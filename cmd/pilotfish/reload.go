@@ -3,10 +3,10 @@ package main
 import (
 	"go.uber.org/zap"
 
-	"pilotfish/internal/config"
-	"pilotfish/internal/pool"
-	"pilotfish/pkg/overload"
-	"pilotfish/pkg/selection"
+	"example.org/pilotfish/internal/config"
+	"example.org/pilotfish/internal/pool"
+	"example.org/pilotfish/pkg/overload"
+	"example.org/pilotfish/pkg/selection"
 )
 
 // reload puts a new configuration in the place of the running one, whole. The

@@ -16,9 +16,9 @@ import (
 	"go.uber.org/zap/zapcore"
 	"go.uber.org/zap/zaptest/observer"
 
-	"pilotfish/internal/balancer"
-	"pilotfish/internal/config"
-	"pilotfish/internal/pool"
+	"example.org/pilotfish/internal/balancer"
+	"example.org/pilotfish/internal/config"
+	"example.org/pilotfish/internal/pool"
 )
 
 // patience bounds a wait for what must come.

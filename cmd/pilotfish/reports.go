@@ -5,8 +5,8 @@ import (
 
 	"go.uber.org/zap"
 
-	"pilotfish/internal/config"
-	"pilotfish/internal/report"
+	"example.org/pilotfish/internal/config"
+	"example.org/pilotfish/internal/report"
 )
 
 // reports is a source of reports of the upstreams that it is told to follow.

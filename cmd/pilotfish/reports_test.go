@@ -13,7 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"go.uber.org/zap"
 
-	"pilotfish/internal/config"
+	"example.org/pilotfish/internal/config"
 )
 
 // With reports.source prometheus the pool's load comes from there, and an

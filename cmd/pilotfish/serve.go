@@ -9,7 +9,8 @@ import (
 
 	"go.uber.org/zap"
 
-	"pilotfish/internal/config"
+	"example.org/pilotfish/internal/cli"
+	"example.org/pilotfish/internal/config"
 )
 
 type serveCommand struct {
@@ -53,7 +54,7 @@ func (c *serveCommand) overlay(cfg *config.Config) {
 	cfg.Stream.ExplainHeaders = cfg.Stream.ExplainHeaders || c.ExplainHeaders
 }
 
-func (c *serveCommand) Run(s streams) error {
+func (c *serveCommand) Run(s cli.Console) error {
 	ports, err := activated()
 	if err != nil {
 		return err
@@ -64,7 +65,7 @@ func (c *serveCommand) Run(s streams) error {
 	if err != nil {
 		return err
 	}
-	log, level, err := newLogger(s.err, cfg.Log.Level)
+	log, level, err := newLogger(s.Err, cfg.Log.Level)
 	if err != nil {
 		return err
 	}

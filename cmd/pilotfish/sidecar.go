@@ -13,15 +13,15 @@ import (
 	"github.com/coreos/go-systemd/v22/daemon"
 	"go.uber.org/zap"
 
-	"pilotfish/internal/admin"
-	"pilotfish/internal/admission"
-	"pilotfish/internal/balancer"
-	"pilotfish/internal/breaker"
-	"pilotfish/internal/config"
-	"pilotfish/internal/job"
-	"pilotfish/internal/metrics"
-	"pilotfish/internal/pool"
-	"pilotfish/internal/proxy"
+	"example.org/pilotfish/internal/admin"
+	"example.org/pilotfish/internal/admission"
+	"example.org/pilotfish/internal/balancer"
+	"example.org/pilotfish/internal/breaker"
+	"example.org/pilotfish/internal/config"
+	"example.org/pilotfish/internal/intake"
+	"example.org/pilotfish/internal/metrics"
+	"example.org/pilotfish/internal/pool"
+	"example.org/pilotfish/internal/proxy"
 )
 
 // sidecar is the whole program, put together. What lives as long as the
@@ -255,7 +255,7 @@ func (s *sidecar) observe(r *proxy.Record) {
 		ttfb = -1
 	}
 	s.metrics.JobDone(r.Facts.Priority, r.Outcome, ttfb, r.Total)
-	if r.Outcome == job.Shed {
+	if r.Outcome == intake.Shed {
 		s.metrics.JobShed(r.Facts.Priority, r.Shedding)
 	}
 	if r.RetryRefused {

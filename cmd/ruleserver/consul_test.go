@@ -12,6 +12,8 @@ import (
 	"github.com/hashicorp/consul/api"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	"example.org/pilotfish/internal/cli"
 )
 
 // scriptedConsul is an agent that says yes to everything, and writes it down:
@@ -130,7 +132,7 @@ func TestNoticeEnds(t *testing.T) {
 	})
 	until(t, s.url+"/metrics", `ruleserver_jobs_running{priority="high"} 1`)
 	preempt(t, s.url)
-	assert.Equal(t, exitFault, <-s.exited)
+	assert.Equal(t, cli.Fault, <-s.exited)
 	running.Wait()
 	assert.Contains(t, s.log.String(), "jobs were still running at the end of the notice, and were cut")
 }

@@ -8,7 +8,7 @@ import (
 	"os"
 	"time"
 
-	"pilotfish/internal/ruleserver"
+	"example.org/pilotfish/internal/ruleserver"
 )
 
 // drain lets the jobs that are in finish. While they do, the socket stays open,

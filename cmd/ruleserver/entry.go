@@ -8,7 +8,7 @@ import (
 
 	"go.uber.org/zap"
 
-	"pilotfish/internal/ruleserver/registration"
+	"example.org/pilotfish/internal/ruleserver/registration"
 )
 
 // tellWithin bounds how long the catalogue is waited for as the server ends.

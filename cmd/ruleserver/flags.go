@@ -4,19 +4,19 @@ import (
 	"fmt"
 	"time"
 
-	"pilotfish/internal/config"
-	"pilotfish/internal/ruleserver"
+	"example.org/pilotfish/internal/ruleserver"
+	"example.org/pilotfish/internal/settings"
 )
 
 type flags struct {
 	Listen     string          `default:"127.0.0.1:9001" placeholder:"ADDRESS" help:"Where to take jobs (${default})."`
 	Feeds      string          `required:"" type:"existingdir" placeholder:"DIR" help:"Product data: one file PROJECT.csv for each project, its columns named in the first line."`
 	Cores      int             `default:"4" help:"Joblets that run at the same time (${default})."`
-	CacheBytes size            `default:"1GiB" placeholder:"SIZE" help:"Results kept in memory (${default}); the oldest make room."`
+	CacheBytes settings.Size   `default:"1GiB" placeholder:"SIZE" help:"Results kept in memory (${default}); the oldest make room."`
 	Cost       ruleserver.Cost `placeholder:"COST" help:"How long joblets last at least, sleeping where their work is done sooner. Parts separated by commas: fetch, shared, operators and output, each =DURATION, which may go on with +DURATION/item and +DURATION/MiB of the feed; tail=SHAPE (over 1) multiplies all costs of a project by its own heavy-tailed factor of mean 1; seed=NUMBER chooses the factors. Example: fetch=2s+40ms/MiB,shared=400ms,operators=800ms,output=100ms,tail=1.5,seed=7"`
 	TrustCost  bool            `help:"Let a job bring its own cost in the header X-Cost, in the form of --cost. For experiments: it may hold a core for as long as it says."`
-	MaxBody    size            `default:"64MiB" placeholder:"SIZE" help:"Largest body of a job (${default})."`
-	MaxFeed    size            `default:"256MiB" placeholder:"SIZE" help:"Largest feed, read or made (${default})."`
+	MaxBody    settings.Size   `default:"64MiB" placeholder:"SIZE" help:"Largest body of a job (${default})."`
+	MaxFeed    settings.Size   `default:"256MiB" placeholder:"SIZE" help:"Largest feed, read or made (${default})."`
 	MaxJobs    int             `default:"1000" help:"Jobs taken in at the same time (${default}); more get a 503."`
 	Grace      time.Duration   `default:"30s" help:"How long jobs may go on after SIGTERM (${default})."`
 
@@ -55,13 +55,4 @@ func (f flags) config() ruleserver.Config {
 		Cores: f.Cores, CacheBytes: cache, Cost: f.Cost, TrustCost: f.TrustCost,
 		MaxBody: int64(f.MaxBody), MaxFeed: int64(f.MaxFeed), MaxJobs: f.MaxJobs,
 	}
-}
-
-// size is a number of bytes, as the sidecar's configuration writes it.
-type size int64
-
-func (s *size) UnmarshalText(text []byte) error {
-	n, err := config.ParseSize(string(text))
-	*s = size(n)
-	return err
 }

@@ -6,7 +6,7 @@ import (
 	"go.uber.org/zap"
 	"go.uber.org/zap/zapcore"
 
-	"pilotfish/internal/ruleserver"
+	"example.org/pilotfish/internal/ruleserver"
 )
 
 // newLogger writes JSON lines, so that no input can forge one.

@@ -18,6 +18,8 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	"go.uber.org/goleak"
+
+	"example.org/pilotfish/internal/cli"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -137,7 +139,7 @@ func TestSecondSignalEndsAtOnce(t *testing.T) {
 	terminate(t)
 	until(t, s.url+"/healthz", "draining")
 	terminate(t)
-	assert.Equal(t, exitFault, <-s.exited)
+	assert.Equal(t, cli.Fault, <-s.exited)
 	wg.Wait()
 	assert.Contains(t, s.log.String(), "second signal")
 }
@@ -152,7 +154,7 @@ func TestGraceEnds(t *testing.T) {
 	})
 	until(t, s.url+"/metrics", `ruleserver_jobs_running{priority="high"} 1`)
 	terminate(t)
-	assert.Equal(t, exitFault, <-s.exited)
+	assert.Equal(t, cli.Fault, <-s.exited)
 	wg.Wait()
 	assert.Contains(t, s.log.String(), "jobs were still running 1ms after the signal, and were cut")
 }
@@ -187,16 +189,16 @@ func TestUsage(t *testing.T) {
 		code int
 		want string
 	}{
-		{nil, exitUsage, "missing flags: --feeds=DIR"},
-		{[]string{"--feeds=nowhere"}, exitUsage, "--feeds: stat"},
-		{[]string{feeds, "--cost=fetch=2"}, exitUsage, `--cost: cost: fetch: want a duration such as 2s or 400ms, got "2"`},
-		{[]string{feeds, "--cache-bytes=1TB"}, exitUsage, `--cache-bytes: "1TB" is not a size`},
-		{[]string{feeds, "--log-level=loud"}, exitUsage, "--log-level must be one of"},
-		{[]string{feeds, "--notice=-1s"}, exitUsage, "--notice: -1s is negative"},
-		{[]string{feeds, "--listen=127.0.0.1:0", "--consul=127.0.0.1:1", "--service=a/b"}, exitFault, `registration: service "a/b": want a name without / ? #`},
-		{[]string{feeds, "--cores=-1"}, exitFault, "cores: want 1 to 4096, got -1"},
-		{[]string{feeds, "--listen=nonsense"}, exitFault, "--listen: listen tcp: address nonsense: missing port in address"},
-		{[]string{feeds, "--listen=" + taken.Addr().String()}, exitFault, taken.Addr().String() + " is taken: choose another address with --listen"},
+		{nil, cli.Usage, "missing flags: --feeds=DIR"},
+		{[]string{"--feeds=nowhere"}, cli.Usage, "--feeds: stat"},
+		{[]string{feeds, "--cost=fetch=2"}, cli.Usage, `--cost: cost: fetch: want a duration such as 2s or 400ms, got "2"`},
+		{[]string{feeds, "--cache-bytes=1TB"}, cli.Usage, `--cache-bytes: "1TB" is not a size`},
+		{[]string{feeds, "--log-level=loud"}, cli.Usage, "--log-level must be one of"},
+		{[]string{feeds, "--notice=-1s"}, cli.Usage, "--notice: -1s is negative"},
+		{[]string{feeds, "--listen=127.0.0.1:0", "--consul=127.0.0.1:1", "--service=a/b"}, cli.Fault, `registration: service "a/b": want a name without / ? #`},
+		{[]string{feeds, "--cores=-1"}, cli.Fault, "cores: want 1 to 4096, got -1"},
+		{[]string{feeds, "--listen=nonsense"}, cli.Fault, "--listen: listen tcp: address nonsense: missing port in address"},
+		{[]string{feeds, "--listen=" + taken.Addr().String()}, cli.Fault, taken.Addr().String() + " is taken: choose another address with --listen"},
 	} {
 		var stderr bytes.Buffer
 		assert.Equal(t, c.code, run(c.args, io.Discard, &stderr), "%q: %s", c.args, &stderr)

@@ -13,7 +13,7 @@ import (
 
 	"go.uber.org/zap"
 
-	"pilotfish/internal/ruleserver"
+	"example.org/pilotfish/internal/ruleserver"
 )
 
 // serve takes jobs until a signal or a notice, and then finishes those that it has.

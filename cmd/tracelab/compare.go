@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 
-	"pilotfish/internal/stats"
+	"example.org/pilotfish/internal/lab/stats"
 )
 
 // measure is one number of a trial that runs are compared by.

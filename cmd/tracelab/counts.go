@@ -3,7 +3,7 @@ package main
 import (
 	"time"
 
-	"pilotfish/internal/sim"
+	"example.org/pilotfish/internal/lab/sim"
 )
 
 // counts are what else a trial is judged by; of several trials, the means.

@@ -6,9 +6,9 @@ import (
 	"strings"
 	"time"
 
-	"pilotfish/internal/config"
-	"pilotfish/internal/workload"
-	"pilotfish/pkg/overload"
+	"example.org/pilotfish/internal/cli"
+	"example.org/pilotfish/internal/lab/workload"
+	"example.org/pilotfish/pkg/overload"
 )
 
 // The largest numbers that make sense; they bound memory.
@@ -24,7 +24,7 @@ const (
 
 // faults gathers what is wrong with a scenario.
 type faults struct {
-	in    config.Document
+	in    cli.Document
 	found []error
 }
 

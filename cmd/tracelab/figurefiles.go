@@ -7,7 +7,7 @@ import (
 	"path/filepath"
 	"strings"
 
-	"pilotfish/cmd/tracelab/figure"
+	"example.org/pilotfish/internal/lab/figure"
 )
 
 // writeFigures writes each figure of the report to a file of its own in dir:

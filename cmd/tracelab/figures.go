@@ -4,8 +4,8 @@ import (
 	"fmt"
 	"slices"
 
-	"pilotfish/cmd/tracelab/figure"
-	"pilotfish/internal/stats"
+	"example.org/pilotfish/internal/lab/figure"
+	"example.org/pilotfish/internal/lab/stats"
 )
 
 // sections are the report's figures, in order.

@@ -4,8 +4,9 @@ import (
 	"errors"
 	"io"
 
-	"pilotfish/internal/workload"
-	"pilotfish/pkg/trace"
+	"example.org/pilotfish/internal/cli"
+	"example.org/pilotfish/internal/lab/workload"
+	"example.org/pilotfish/pkg/trace"
 )
 
 type generateCommand struct {
@@ -21,7 +22,7 @@ type generateCommand struct {
 	Output     string           `short:"o" type:"path" placeholder:"FILE" help:"Where to write; default stdout."`
 }
 
-func (c *generateCommand) Run(s streams) error {
+func (c *generateCommand) Run(s cli.Console) error {
 	cfg, err := c.workload()
 	if err != nil {
 		return err
@@ -34,7 +35,7 @@ func (c *generateCommand) Run(s streams) error {
 	if c.Output != "" {
 		return create(c.Output, write)
 	}
-	return write(s.out)
+	return write(s.Out)
 }
 
 // workload is the scenario's, or the default, with the flags over it.

@@ -7,7 +7,7 @@ import (
 	"io"
 	"strings"
 
-	"pilotfish/cmd/tracelab/figure"
+	"example.org/pilotfish/internal/lab/figure"
 )
 
 //go:embed page.html

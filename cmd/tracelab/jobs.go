@@ -6,8 +6,8 @@ import (
 	"io"
 	"os"
 
-	"pilotfish/internal/workload"
-	"pilotfish/pkg/trace"
+	"example.org/pilotfish/internal/lab/workload"
+	"example.org/pilotfish/pkg/trace"
 )
 
 // jobs says where the jobs of a run come from.

@@ -5,6 +5,8 @@ import (
 	"errors"
 	"sync"
 	"sync/atomic"
+
+	"example.org/pilotfish/internal/cli"
 )
 
 // lab plays a scenario's trials side by side.
@@ -33,7 +35,7 @@ func newLab(s *scenario, runs []*spec, parallel int) *lab {
 }
 
 // run returns the trials that were played to their end, in the order planned.
-// It stops at the first fault; when ctx ends, the error is errInterrupted.
+// It stops at the first fault; when ctx ends, the error is cli.ErrInterrupted.
 func (l *lab) run(ctx context.Context) ([]*trial, error) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
@@ -76,7 +78,7 @@ func (l *lab) run(ctx context.Context) ([]*trial, error) {
 	}
 	err := context.Cause(ctx)
 	if errors.Is(err, context.Canceled) {
-		err = errInterrupted
+		err = cli.ErrInterrupted
 	}
 	return ended, err
 }

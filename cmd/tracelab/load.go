@@ -5,14 +5,14 @@ import (
 	"path/filepath"
 	"strings"
 
-	"pilotfish/internal/config"
+	"example.org/pilotfish/internal/cli"
 )
 
 // loadScenario reads a scenario file, with every default in place. All that
 // is wrong with its values is reported, joined; of a file that is not YAML or
 // has unknown keys, the first fault.
 func loadScenario(path string) (*scenario, error) {
-	d, err := config.Open(path)
+	d, err := cli.Open(path)
 	if err != nil {
 		return nil, err
 	}
@@ -20,7 +20,7 @@ func loadScenario(path string) (*scenario, error) {
 }
 
 // parseScenario is loadScenario of a file that was read.
-func parseScenario(d config.Document, path string) (*scenario, error) {
+func parseScenario(d cli.Document, path string) (*scenario, error) {
 	var s scenario
 	if err := d.Decode(&s); err != nil {
 		return nil, err

@@ -3,9 +3,9 @@ package main
 import (
 	"time"
 
-	"pilotfish/internal/sim"
-	"pilotfish/pkg/overload"
-	"pilotfish/pkg/selection"
+	"example.org/pilotfish/internal/lab/sim"
+	"example.org/pilotfish/pkg/overload"
+	"example.org/pilotfish/pkg/selection"
 )
 
 // parts names the parts of the policy expected.

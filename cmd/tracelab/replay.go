@@ -12,9 +12,10 @@ import (
 	"syscall"
 	"time"
 
-	"pilotfish/internal/replay"
-	"pilotfish/internal/report"
-	"pilotfish/pkg/trace"
+	"example.org/pilotfish/internal/cli"
+	"example.org/pilotfish/internal/lab/replay"
+	"example.org/pilotfish/internal/report"
+	"example.org/pilotfish/pkg/trace"
 )
 
 type replayCommand struct {
@@ -28,7 +29,7 @@ type replayCommand struct {
 	AllowRemote bool          `help:"Let targets be other machines than this one."`
 }
 
-func (c *replayCommand) Run(s streams) error {
+func (c *replayCommand) Run(s cli.Console) error {
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM)
 	defer stop()
 	context.AfterFunc(ctx, stop) // a second Ctrl-C ends at once
@@ -57,7 +58,7 @@ func (c *replayCommand) Run(s streams) error {
 		return err
 	}
 	// What was measured is shown, whatever ended it.
-	if e := seen.writeText(s.out); e != nil {
+	if e := seen.writeText(s.Out); e != nil {
 		return e
 	}
 	if c.Capture != "" {
@@ -66,7 +67,7 @@ func (c *replayCommand) Run(s streams) error {
 		}
 	}
 	if errors.Is(err, context.Canceled) {
-		return errInterrupted
+		return cli.ErrInterrupted
 	}
 	return err
 }

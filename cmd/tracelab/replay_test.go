@@ -11,7 +11,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"pilotfish/internal/ruleserver"
+	"example.org/pilotfish/internal/ruleserver"
 )
 
 // TestReplay: a trace goes to a server, and comes back as a capture of the same jobs.

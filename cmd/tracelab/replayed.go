@@ -8,9 +8,9 @@ import (
 	"slices"
 	"strings"
 
-	"pilotfish/internal/replay"
-	"pilotfish/internal/stats"
-	"pilotfish/pkg/trace"
+	"example.org/pilotfish/internal/lab/replay"
+	"example.org/pilotfish/internal/lab/stats"
+	"example.org/pilotfish/pkg/trace"
 )
 
 // replayed is what was seen of a replay's jobs, in the order in which they ended.

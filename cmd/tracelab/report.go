@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"io"
 	"os"
+
+	"example.org/pilotfish/internal/cli"
 )
 
 type reportCommand struct {
@@ -13,7 +15,7 @@ type reportCommand struct {
 	Figures string   `type:"path" placeholder:"DIR" help:"Write each figure to a file of its own."`
 }
 
-func (c *reportCommand) Run(s streams) error {
+func (c *reportCommand) Run(s cli.Console) error {
 	var all []results
 	for _, path := range c.Results {
 		r, err := readResults(path)
@@ -23,7 +25,7 @@ func (c *reportCommand) Run(s streams) error {
 		all = append(all, r)
 	}
 	r := merge(all)
-	if err := r.writeText(s.out); err != nil {
+	if err := r.writeText(s.Out); err != nil {
 		return err
 	}
 	return r.draw(c.HTML, c.Figures)

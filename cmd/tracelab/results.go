@@ -8,7 +8,7 @@ import (
 	"os"
 	"slices"
 
-	"pilotfish/internal/stats"
+	"example.org/pilotfish/internal/lab/stats"
 )
 
 // results is what simulate saves and report shows.

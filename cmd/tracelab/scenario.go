@@ -3,8 +3,8 @@ package main
 import (
 	"time"
 
-	"pilotfish/internal/config"
-	"pilotfish/internal/workload"
+	"example.org/pilotfish/internal/lab/workload"
+	"example.org/pilotfish/internal/settings"
 )
 
 // scenario is one YAML file: the jobs, the upstreams, the sidecars before
@@ -67,9 +67,9 @@ type spec struct {
 
 // fleet is the modelled upstreams.
 type fleet struct {
-	Upstreams int         `yaml:"upstreams"` // 14
-	Cores     int         `yaml:"cores"`     // of each: 16
-	Cache     config.Size `yaml:"cache"`     // of each: 64GiB
+	Upstreams int           `yaml:"upstreams"` // 14
+	Cores     int           `yaml:"cores"`     // of each: 16
+	Cache     settings.Size `yaml:"cache"`     // of each: 64GiB
 	// Backlog is how many stalled joblets keep an upstream from accepting
 	// connections; no number does by default.
 	Backlog    int         `yaml:"backlog"`

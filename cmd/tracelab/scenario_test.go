@@ -11,11 +11,11 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"pilotfish/internal/config"
-	"pilotfish/internal/stats"
-	"pilotfish/internal/workload"
-	"pilotfish/pkg/overload"
-	"pilotfish/pkg/selection"
+	"example.org/pilotfish/internal/cli"
+	"example.org/pilotfish/internal/lab/stats"
+	"example.org/pilotfish/internal/lab/workload"
+	"example.org/pilotfish/pkg/overload"
+	"example.org/pilotfish/pkg/selection"
 )
 
 func scenarios(t testing.TB) []string {
@@ -65,7 +65,7 @@ func TestThesisScenarios(t *testing.T) {
 }
 
 func parse(text string) (*scenario, error) {
-	return parseScenario(config.NewDocument("s.yaml", []byte(text)), "s.yaml")
+	return parseScenario(cli.NewDocument("s.yaml", []byte(text)), "s.yaml")
 }
 
 func TestDefaults(t *testing.T) {

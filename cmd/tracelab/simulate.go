@@ -13,7 +13,8 @@ import (
 	"syscall"
 	"time"
 
-	"pilotfish/internal/stats"
+	"example.org/pilotfish/internal/cli"
+	"example.org/pilotfish/internal/lab/stats"
 )
 
 type simulateCommand struct {
@@ -27,14 +28,14 @@ type simulateCommand struct {
 	Jobs     int      `placeholder:"N" help:"How many runs play at once; by default as many as there are CPUs."`
 }
 
-func (c *simulateCommand) Run(s streams) error {
+func (c *simulateCommand) Run(s cli.Console) error {
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM)
 	defer stop()
 	context.AfterFunc(ctx, stop) // a second Ctrl-C ends at once
 	return c.simulate(ctx, s)
 }
 
-func (c *simulateCommand) simulate(ctx context.Context, s streams) error {
+func (c *simulateCommand) simulate(ctx context.Context, s cli.Console) error {
 	sc, err := loadScenario(c.Scenario)
 	if err != nil {
 		return err
@@ -48,10 +49,10 @@ func (c *simulateCommand) simulate(ctx context.Context, s streams) error {
 		return err
 	}
 	l := newLab(sc, runs, c.Jobs)
-	p := startProgress(l, s.err)
+	p := startProgress(l, s.Err)
 	played, err := l.run(ctx)
 	p.end()
-	if err != nil && !errors.Is(err, errInterrupted) {
+	if err != nil && !errors.Is(err, cli.ErrInterrupted) {
 		return err
 	}
 	if len(played) == 0 {
@@ -63,7 +64,7 @@ func (c *simulateCommand) simulate(ctx context.Context, s streams) error {
 		return err
 	}
 	if len(played) < len(l.trials) {
-		return fmt.Errorf("%w: these are the %d of %d runs that were done", errInterrupted, len(played), len(l.trials))
+		return fmt.Errorf("%w: these are the %d of %d runs that were done", cli.ErrInterrupted, len(played), len(l.trials))
 	}
 	return nil
 }
@@ -137,8 +138,8 @@ func (s *scenario) names() []string {
 }
 
 // save writes the results everywhere they are wanted.
-func (c *simulateCommand) save(r *results, s streams) error {
-	if err := r.writeText(s.out); err != nil {
+func (c *simulateCommand) save(r *results, s cli.Console) error {
+	if err := r.writeText(s.Out); err != nil {
 		return err
 	}
 	if c.JSON != "" {

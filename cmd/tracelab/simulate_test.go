@@ -12,6 +12,8 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	"go.uber.org/goleak"
+
+	"example.org/pilotfish/internal/cli"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -108,7 +110,7 @@ func TestInterrupted(t *testing.T) {
 		}
 	}
 	played, err := l.run(ctx)
-	require.ErrorIs(t, err, errInterrupted)
+	require.ErrorIs(t, err, cli.ErrInterrupted)
 	require.Len(t, played, 3)
 	r := gather(s, runs, played)
 	require.Len(t, r.Runs, 3)
@@ -119,8 +121,8 @@ func TestInterrupted(t *testing.T) {
 	assert.NotContains(t, out.String(), "hints")
 
 	var stdout, stderr bytes.Buffer
-	err = c.simulate(ctx, streams{&stdout, &stderr})
-	require.ErrorIs(t, err, errInterrupted)
+	err = c.simulate(ctx, cli.Console{Out: &stdout, Err: &stderr})
+	require.ErrorIs(t, err, cli.ErrInterrupted)
 	assert.EqualError(t, err, "interrupted before any run was done")
 	assert.Empty(t, stdout.String())
 }
@@ -132,8 +134,8 @@ func TestInterruptedSaysSo(t *testing.T) {
 	defer cancel()
 	var out bytes.Buffer
 	c := &simulateCommand{Scenario: small, Scale: 1, Jobs: 1}
-	err := c.simulate(ctx, streams{&out, cancelAfter{2, new(int), cancel}})
-	require.ErrorIs(t, err, errInterrupted)
+	err := c.simulate(ctx, cli.Console{Out: &out, Err: cancelAfter{2, new(int), cancel}})
+	require.ErrorIs(t, err, cli.ErrInterrupted)
 	assert.EqualError(t, err, "interrupted: these are the 2 of 10 runs that were done")
 	assert.Contains(t, out.String(), "dynamic")
 	assert.NotContains(t, out.String(), "dagor")
@@ -246,6 +248,6 @@ func TestHelp(t *testing.T) {
 	assert.Zero(t, code)
 	assert.Contains(t, out, "simulate")
 	code, _, stderr := tracelab("frobnicate")
-	assert.Equal(t, exitUsage, code)
+	assert.Equal(t, cli.Usage, code)
 	assert.Contains(t, stderr, "frobnicate")
 }

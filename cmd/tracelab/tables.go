@@ -8,7 +8,7 @@ import (
 	"strconv"
 	"strings"
 
-	"pilotfish/internal/stats"
+	"example.org/pilotfish/internal/lab/stats"
 )
 
 // writeText shows results as text: the thesis's tables, what else was counted,

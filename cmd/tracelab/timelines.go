@@ -3,8 +3,8 @@ package main
 import (
 	"math"
 
-	"pilotfish/internal/sim"
-	"pilotfish/internal/stats"
+	"example.org/pilotfish/internal/lab/sim"
+	"example.org/pilotfish/internal/lab/stats"
 )
 
 // points is how many a timeline has at most: as many as a figure can show.

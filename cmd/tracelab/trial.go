@@ -6,8 +6,8 @@ import (
 	"sync/atomic"
 	"time"
 
-	"pilotfish/internal/sim"
-	"pilotfish/internal/stats"
+	"example.org/pilotfish/internal/lab/sim"
+	"example.org/pilotfish/internal/lab/stats"
 )
 
 // trial is one run with one seed.

@@ -9,9 +9,9 @@ import (
 	"net/http/pprof"
 	"net/url"
 
-	"pilotfish/internal/job"
-	"pilotfish/internal/pool"
-	"pilotfish/pkg/selection"
+	"example.org/pilotfish/internal/intake"
+	"example.org/pilotfish/internal/pool"
+	"example.org/pilotfish/pkg/selection"
 )
 
 // Config says what the admin port shows.
@@ -81,7 +81,7 @@ func pick(p Pool) http.HandlerFunc {
 			return
 		}
 		project := q.Get("project")
-		ranking, err := p.Explain(pool.Request{Project: job.Key(project), Priority: priority})
+		ranking, err := p.Explain(pool.Request{Project: intake.Key(project), Priority: priority})
 		if err != nil {
 			w.Header().Set("Retry-After", "1")
 			reply(w, http.StatusServiceUnavailable, map[string]string{"error": err.Error()})

@@ -11,10 +11,10 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"pilotfish/internal/admin"
-	"pilotfish/internal/job"
-	"pilotfish/internal/pool"
-	"pilotfish/pkg/selection"
+	"example.org/pilotfish/internal/admin"
+	"example.org/pilotfish/internal/intake"
+	"example.org/pilotfish/internal/pool"
+	"example.org/pilotfish/pkg/selection"
 )
 
 // fakePool answers as told, and remembers what it was asked.
@@ -52,8 +52,8 @@ func serve(t *testing.T, cfg admin.Config, method, target string) *httptest.Resp
 func TestPick(t *testing.T) {
 	for target, want := range map[string]pool.Request{
 		"/api/pick":                             {Priority: selection.Low},
-		"/api/pick?project=12345":               {Project: job.Key("12345"), Priority: selection.Low},
-		"/api/pick?project=a%26b&priority=high": {Project: job.Key("a&b"), Priority: selection.High},
+		"/api/pick?project=12345":               {Project: intake.Key("12345"), Priority: selection.Low},
+		"/api/pick?project=a%26b&priority=high": {Project: intake.Key("a&b"), Priority: selection.High},
 	} {
 		p := &fakePool{ranked: []pool.Ranked{{Address: "a:1", Picked: true}, {Address: "b:1"}}}
 		w := serve(t, config(p), http.MethodGet, target)

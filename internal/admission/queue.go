@@ -7,7 +7,7 @@ import (
 	"errors"
 	"fmt"
 
-	"pilotfish/pkg/selection"
+	"example.org/pilotfish/pkg/selection"
 )
 
 // The reasons for which a job is shed.

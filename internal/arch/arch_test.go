@@ -12,7 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-const module = "pilotfish/"
+const module = "example.org/pilotfish/"
 
 // layers says which packages of ours each package may import, by layer. A
 // package may import what stands in lower layers, and values may import
@@ -22,14 +22,19 @@ var layers = []struct {
 	siblings bool // may packages of this layer import each other?
 	packages []string
 }{
-	{"values", true, []string{"pkg/selection", "pkg/overload", "pkg/trace", "internal/job", "internal/workload", "internal/stats"}},
+	{"values", true, []string{
+		"pkg/selection", "pkg/overload", "pkg/trace", "internal/intake", "internal/settings",
+		"internal/lab/workload", "internal/lab/stats",
+	}},
 	{"machines", false, []string{"internal/pool", "internal/admission"}},
 	{"shells", false, []string{
-		"internal/sim", "internal/replay", "internal/balancer", "internal/proxy", "internal/discovery", "internal/report",
-		"internal/breaker", "internal/metrics", "internal/prewarm", "internal/ruleserver", "internal/ruleserver/executor", "internal/ruleserver/rules", "internal/ruleserver/registration",
+		"internal/balancer", "internal/proxy", "internal/discovery", "internal/report",
+		"internal/breaker", "internal/metrics", "internal/prewarm",
+		"internal/ruleserver", "internal/ruleserver/executor", "internal/ruleserver/rules", "internal/ruleserver/registration",
+		"internal/lab/sim", "internal/lab/replay", "internal/lab/figure", "internal/cli",
 	}},
 	{"surface", false, []string{"internal/config", "internal/admin", "pkg/fakeupstream"}},
-	{"programs", false, []string{"cmd/pilotfish", "cmd/ruleserver", "cmd/tracelab", "cmd/tracelab/figure"}},
+	{"programs", false, []string{"cmd/pilotfish", "cmd/ruleserver", "cmd/tracelab"}},
 }
 
 // owners says which package alone may import a library.
@@ -38,8 +43,9 @@ var owners = map[string][]string{
 	"github.com/prometheus/common":        {"internal/report"},
 	"github.com/hashicorp/consul/api":     {"internal/discovery", "internal/ruleserver/registration"},
 	"github.com/sony/gobreaker":           {"internal/breaker"},
-	"github.com/goccy/go-yaml":            {"internal/config"},
-	"gonum.org/v1/plot":                   {"cmd/tracelab/figure"},
+	"github.com/goccy/go-yaml":            {"internal/cli"},
+	"github.com/alecthomas/kong":          {"internal/cli"},
+	"gonum.org/v1/plot":                   {"internal/lab/figure"},
 }
 
 func TestImports(t *testing.T) {

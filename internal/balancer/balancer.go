@@ -9,9 +9,9 @@ import (
 	"sync"
 	"time"
 
-	"pilotfish/internal/admission"
-	"pilotfish/internal/pool"
-	"pilotfish/pkg/selection"
+	"example.org/pilotfish/internal/admission"
+	"example.org/pilotfish/internal/pool"
+	"example.org/pilotfish/pkg/selection"
 )
 
 // Config says what a balancer guards.

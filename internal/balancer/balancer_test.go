@@ -15,11 +15,11 @@ import (
 	"github.com/stretchr/testify/require"
 	"go.uber.org/goleak"
 
-	"pilotfish/internal/admission"
-	"pilotfish/internal/balancer"
-	"pilotfish/internal/pool"
-	"pilotfish/pkg/overload"
-	"pilotfish/pkg/selection"
+	"example.org/pilotfish/internal/admission"
+	"example.org/pilotfish/internal/balancer"
+	"example.org/pilotfish/internal/pool"
+	"example.org/pilotfish/pkg/overload"
+	"example.org/pilotfish/pkg/selection"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }

@@ -6,9 +6,9 @@ import (
 	"fmt"
 	"time"
 
-	"pilotfish/internal/admission"
-	"pilotfish/internal/pool"
-	"pilotfish/pkg/selection"
+	"example.org/pilotfish/internal/admission"
+	"example.org/pilotfish/internal/pool"
+	"example.org/pilotfish/pkg/selection"
 )
 
 // Request is what Claim is asked for.

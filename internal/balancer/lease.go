@@ -3,7 +3,7 @@ package balancer
 import (
 	"time"
 
-	"pilotfish/internal/pool"
+	"example.org/pilotfish/internal/pool"
 )
 
 // Lease is one attempt's claim on an upstream, safe to use beside others.

@@ -6,9 +6,9 @@ import (
 
 	"github.com/stretchr/testify/assert"
 
-	"pilotfish/internal/admission"
-	"pilotfish/internal/balancer"
-	"pilotfish/internal/pool"
+	"example.org/pilotfish/internal/admission"
+	"example.org/pilotfish/internal/balancer"
+	"example.org/pilotfish/internal/pool"
 )
 
 // A lease's holder reads where it goes while discovery changes what it knows of

@@ -8,10 +8,10 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"pilotfish/internal/admission"
-	"pilotfish/internal/balancer"
-	"pilotfish/internal/pool"
-	"pilotfish/pkg/selection"
+	"example.org/pilotfish/internal/admission"
+	"example.org/pilotfish/internal/balancer"
+	"example.org/pilotfish/internal/pool"
+	"example.org/pilotfish/pkg/selection"
 )
 
 // A job that has been everywhere is told so at once, however many wait before it.

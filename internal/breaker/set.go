@@ -12,7 +12,7 @@ import (
 	"sync"
 	"time"
 
-	"pilotfish/internal/pool"
+	"example.org/pilotfish/internal/pool"
 )
 
 // Set holds the breakers of all upstreams. It is safe for concurrent use.

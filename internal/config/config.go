@@ -2,7 +2,11 @@
 // unknown key is an error, and every error names file, line and column.
 package config
 
-import "time"
+import (
+	"time"
+
+	"example.org/pilotfish/internal/settings"
+)
 
 // Config is the whole configuration. Its zero value is not usable; start from Default.
 type Config struct {
@@ -131,8 +135,8 @@ type Job struct {
 	Stream   string `yaml:"stream"`
 	Session  string `yaml:"session"`
 	// MaxBody bounds one body; Budget bounds all bodies kept for retries.
-	MaxBody Size `yaml:"max_body"`
-	Budget  Size `yaml:"budget"`
+	MaxBody settings.Size `yaml:"max_body"`
+	Budget  settings.Size `yaml:"budget"`
 }
 
 // Selection names the host selection policy.
@@ -167,7 +171,7 @@ type Retry struct {
 // Queue bounds the jobs that wait for an eligible upstream.
 type Queue struct {
 	Jobs  int           `yaml:"jobs"`
-	Bytes Size          `yaml:"bytes"`
+	Bytes settings.Size `yaml:"bytes"`
 	Wait  time.Duration `yaml:"wait"`
 }
 

@@ -7,7 +7,7 @@ import (
 	"strings"
 	"time"
 
-	"pilotfish/internal/pool"
+	"example.org/pilotfish/internal/pool"
 )
 
 // Bounds and defaults.

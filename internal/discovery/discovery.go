@@ -12,7 +12,7 @@ import (
 	"sync"
 	"time"
 
-	"pilotfish/internal/pool"
+	"example.org/pilotfish/internal/pool"
 )
 
 // Discovery follows one source.

@@ -8,7 +8,7 @@ import (
 	"net/netip"
 	"time"
 
-	"pilotfish/internal/pool"
+	"example.org/pilotfish/internal/pool"
 )
 
 // Defaults of DNSConfig.

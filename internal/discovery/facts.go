@@ -6,7 +6,7 @@ import (
 	"strconv"
 	"time"
 
-	"pilotfish/internal/pool"
+	"example.org/pilotfish/internal/pool"
 )
 
 const (

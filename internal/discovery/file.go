@@ -7,7 +7,7 @@ import (
 	"fmt"
 	"time"
 
-	"pilotfish/internal/pool"
+	"example.org/pilotfish/internal/pool"
 )
 
 const (

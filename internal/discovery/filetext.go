@@ -9,7 +9,7 @@ import (
 	"strings"
 	"time"
 
-	"pilotfish/internal/pool"
+	"example.org/pilotfish/internal/pool"
 )
 
 // parseList reads a list of upstreams. Text that begins with a bracket is a JSON

@@ -5,7 +5,7 @@ import (
 	"slices"
 	"time"
 
-	"pilotfish/internal/pool"
+	"example.org/pilotfish/internal/pool"
 )
 
 // Defaults of GuardConfig.

@@ -8,7 +8,7 @@ import (
 
 	"go.uber.org/goleak"
 
-	"pilotfish/internal/pool"
+	"example.org/pilotfish/internal/pool"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }

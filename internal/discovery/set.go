@@ -4,7 +4,7 @@ import (
 	"cmp"
 	"slices"
 
-	"pilotfish/internal/pool"
+	"example.org/pilotfish/internal/pool"
 )
 
 // arrange makes a full set of what a source said: sorted by address, without

@@ -9,7 +9,7 @@ import (
 	"path/filepath"
 	"time"
 
-	"pilotfish/internal/pool"
+	"example.org/pilotfish/internal/pool"
 )
 
 // maxSnapshot bounds the snapshot file, in bytes: 10,000 upstreams take about 2 MB.

@@ -4,7 +4,7 @@ import (
 	"context"
 	"time"
 
-	"pilotfish/internal/pool"
+	"example.org/pilotfish/internal/pool"
 )
 
 // source is where upstreams come from.

@@ -6,7 +6,7 @@ import (
 	"fmt"
 	"time"
 
-	"pilotfish/internal/pool"
+	"example.org/pilotfish/internal/pool"
 )
 
 // static is a fixed list. It answers once.

@@ -14,7 +14,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	reference "pilotfish/internal/ruleserver"
+	reference "example.org/pilotfish/internal/ruleserver"
 )
 
 // Programs that post jobs every day do so through a real sidecar, with real

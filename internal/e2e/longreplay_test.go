@@ -13,10 +13,10 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"pilotfish/internal/replay"
-	"pilotfish/internal/report"
-	reference "pilotfish/internal/ruleserver"
-	"pilotfish/pkg/trace"
+	"example.org/pilotfish/internal/lab/replay"
+	"example.org/pilotfish/internal/report"
+	reference "example.org/pilotfish/internal/ruleserver"
+	"example.org/pilotfish/pkg/trace"
 )
 
 // The small cluster, live and simulated: servers of so many cores, sidecars, and

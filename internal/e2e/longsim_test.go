@@ -11,12 +11,12 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"pilotfish/internal/replay"
-	"pilotfish/internal/sim"
-	"pilotfish/internal/workload"
-	"pilotfish/pkg/overload"
-	"pilotfish/pkg/selection"
-	"pilotfish/pkg/trace"
+	"example.org/pilotfish/internal/lab/replay"
+	"example.org/pilotfish/internal/lab/sim"
+	"example.org/pilotfish/internal/lab/workload"
+	"example.org/pilotfish/pkg/overload"
+	"example.org/pilotfish/pkg/selection"
+	"example.org/pilotfish/pkg/trace"
 )
 
 // liveTrace is five minutes of an office day's jobs that keep two thirds of the

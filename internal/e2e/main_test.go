@@ -29,7 +29,7 @@ func run(m *testing.M) int {
 	}
 	defer os.RemoveAll(dir)
 	program = filepath.Join(dir, "pilotfish")
-	build := exec.Command("go", "build", fmt.Sprintf("-race=%t", raceDetector), "-o", program, "pilotfish/cmd/pilotfish")
+	build := exec.Command("go", "build", fmt.Sprintf("-race=%t", raceDetector), "-o", program, "example.org/pilotfish/cmd/pilotfish")
 	if out, err := build.CombinedOutput(); err != nil {
 		fmt.Fprintf(os.Stderr, "building pilotfish: %v\n%s", err, out)
 		return 1

@@ -8,9 +8,9 @@ import (
 
 	"github.com/stretchr/testify/assert"
 
-	"pilotfish/internal/job"
-	"pilotfish/internal/pool"
-	"pilotfish/pkg/selection"
+	"example.org/pilotfish/internal/intake"
+	"example.org/pilotfish/internal/pool"
+	"example.org/pilotfish/pkg/selection"
 )
 
 func TestReportFailuresLiveAsLongAsTheirUpstream(t *testing.T) {
@@ -65,7 +65,7 @@ func TestSeriesAreBounded(t *testing.T) {
 	for i := range 100_000 {
 		m.Picked(selection.Cache(i%3), time.Duration(i), i%2 == 0)
 		m.AttemptDone(pool.Outcome(i % pool.Outcomes))
-		m.JobDone(selection.Priority(i%2), job.Outcome(i%job.Outcomes), time.Duration(i), time.Duration(i))
+		m.JobDone(selection.Priority(i%2), intake.Outcome(i%intake.Outcomes), time.Duration(i), time.Duration(i))
 	}
 	assert.Equal(t, before, count())
 	assert.Empty(t, m.upstream)

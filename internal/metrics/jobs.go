@@ -5,14 +5,14 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
-	"pilotfish/internal/job"
-	"pilotfish/pkg/selection"
+	"example.org/pilotfish/internal/intake"
+	"example.org/pilotfish/pkg/selection"
 )
 
 // jobs counts and times whole jobs, by priority and outcome.
 type jobs struct {
-	ended         [selection.Priorities][]prometheus.Counter // by job.Outcome
-	shed          [selection.Priorities][]prometheus.Counter // by job.Shedding
+	ended         [selection.Priorities][]prometheus.Counter // by intake.Outcome
+	shed          [selection.Priorities][]prometheus.Counter // by intake.Shedding
 	duration      []prometheus.Observer
 	ttfb          []prometheus.Observer
 	queued        []prometheus.Gauge
@@ -54,8 +54,8 @@ func newJobs(r *registrar) *jobs {
 	ended := r.counters("pilotfish_jobs_total", "Jobs by how they ended.", "priority", "outcome")
 	shed := r.counters("pilotfish_shed_total", "Jobs refused for load.", "priority", "reason")
 	for p := range selection.Priority(selection.Priorities) {
-		j.ended[p] = byLabel[job.Outcome](job.Outcomes, ended.WithLabelValues, p.String())
-		j.shed[p] = byLabel[job.Shedding](job.Sheddings, shed.WithLabelValues, p.String())
+		j.ended[p] = byLabel[intake.Outcome](intake.Outcomes, ended.WithLabelValues, p.String())
+		j.shed[p] = byLabel[intake.Shedding](intake.Sheddings, shed.WithLabelValues, p.String())
 	}
 	return j
 }
@@ -63,12 +63,12 @@ func newJobs(r *registrar) *jobs {
 // JobDone counts a job that ended. ttfb and total are the times from its
 // arrival to the first byte of the answer, negative when none was passed on,
 // and to its end.
-func (j *jobs) JobDone(p selection.Priority, o job.Outcome, ttfb, total time.Duration) {
+func (j *jobs) JobDone(p selection.Priority, o intake.Outcome, ttfb, total time.Duration) {
 	j.ended[p][o].Inc()
 	switch {
 	case ttfb < 0:
 		j.answers[absent].Inc()
-	case o == job.Answered || o == job.Failed:
+	case o == intake.Answered || o == intake.Failed:
 		j.answers[complete].Inc()
 	default:
 		j.answers[partial].Inc()
@@ -82,7 +82,7 @@ func (j *jobs) JobDone(p selection.Priority, o job.Outcome, ttfb, total time.Dur
 }
 
 // JobShed counts a job refused for load; JobDone counts it too.
-func (j *jobs) JobShed(p selection.Priority, why job.Shedding) { j.shed[p][why].Inc() }
+func (j *jobs) JobShed(p selection.Priority, why intake.Shedding) { j.shed[p][why].Inc() }
 
 // QueueEntered counts a job that waits from now on; QueueLeft must follow.
 func (j *jobs) QueueEntered(p selection.Priority) { j.queued[p].Inc() }

@@ -7,33 +7,33 @@ import (
 
 	"github.com/stretchr/testify/assert"
 
-	"pilotfish/internal/job"
-	"pilotfish/internal/pool"
-	"pilotfish/pkg/selection"
+	"example.org/pilotfish/internal/intake"
+	"example.org/pilotfish/internal/pool"
+	"example.org/pilotfish/pkg/selection"
 )
 
 func TestJobDone(t *testing.T) {
 	const none = -1
 	for _, c := range []struct {
-		outcome job.Outcome
+		outcome intake.Outcome
 		ttfb    time.Duration
 		answer  string // "" is not counted
 		timed   bool
 	}{
-		{job.Answered, 2 * time.Second, "complete", true},
-		{job.Answered, 0, "complete", true},
-		{job.Failed, 2 * time.Second, "complete", true},
-		{job.Truncated, 2 * time.Second, "partial", true},
-		{job.Deadline, 2 * time.Second, "partial", true},
-		{job.Deadline, none, "absent", true},
-		{job.Gone, 2 * time.Second, "partial", true},
-		{job.Gone, none, "absent", true},
-		{job.NoAnswer, none, "absent", true},
-		{job.Shed, none, "absent", false},
-		{job.Rejected, none, "absent", false},
-		{job.TooLarge, none, "absent", false},
-		{job.Broken, none, "absent", false},
-		{job.Broken, 2 * time.Second, "partial", false},
+		{intake.Answered, 2 * time.Second, "complete", true},
+		{intake.Answered, 0, "complete", true},
+		{intake.Failed, 2 * time.Second, "complete", true},
+		{intake.Truncated, 2 * time.Second, "partial", true},
+		{intake.Deadline, 2 * time.Second, "partial", true},
+		{intake.Deadline, none, "absent", true},
+		{intake.Gone, 2 * time.Second, "partial", true},
+		{intake.Gone, none, "absent", true},
+		{intake.NoAnswer, none, "absent", true},
+		{intake.Shed, none, "absent", false},
+		{intake.Rejected, none, "absent", false},
+		{intake.TooLarge, none, "absent", false},
+		{intake.Broken, none, "absent", false},
+		{intake.Broken, 2 * time.Second, "partial", false},
 	} {
 		for _, p := range []selection.Priority{selection.Low, selection.High} {
 			m := newMetrics(t)
@@ -58,12 +58,12 @@ func TestJobDone(t *testing.T) {
 }
 
 func TestJobsAndAttemptsThatEndAlikeShareTheWord(t *testing.T) {
-	for o, attempt := range map[job.Outcome]pool.Outcome{
-		job.Answered:  pool.Answered,
-		job.Failed:    pool.Failed,
-		job.Truncated: pool.Truncated,
-		job.NoAnswer:  pool.NoAnswer,
-		job.Gone:      pool.Gone,
+	for o, attempt := range map[intake.Outcome]pool.Outcome{
+		intake.Answered:  pool.Answered,
+		intake.Failed:    pool.Failed,
+		intake.Truncated: pool.Truncated,
+		intake.NoAnswer:  pool.NoAnswer,
+		intake.Gone:      pool.Gone,
 	} {
 		assert.Equal(t, attempt.String(), o.String())
 	}
@@ -72,10 +72,10 @@ func TestJobsAndAttemptsThatEndAlikeShareTheWord(t *testing.T) {
 func TestJobShed(t *testing.T) {
 	m := newMetrics(t)
 	got := changes(t, m, func() {
-		m.JobShed(selection.High, job.QueueFull)
-		m.JobShed(selection.Low, job.Displaced)
-		m.JobShed(selection.Low, job.Waited)
-		m.JobShed(selection.Low, job.Waited)
+		m.JobShed(selection.High, intake.QueueFull)
+		m.JobShed(selection.Low, intake.Displaced)
+		m.JobShed(selection.Low, intake.Waited)
+		m.JobShed(selection.Low, intake.Waited)
 	})
 	assert.Equal(t, map[string]float64{
 		`pilotfish_shed_total{priority="high",reason="queue_full"}`: 1,
@@ -157,7 +157,7 @@ func TestAJobsEventsDoNotAllocate(t *testing.T) {
 		m.QueueEntered(selection.Low)
 		m.QueueLeft(selection.Low, time.Millisecond)
 		m.AttemptDone(pool.Answered)
-		m.JobDone(selection.Low, job.Answered, time.Second, 2*time.Second)
+		m.JobDone(selection.Low, intake.Answered, time.Second, 2*time.Second)
 	}
 	event() // the native histograms make their first buckets
 	assert.Zero(t, testing.AllocsPerRun(1000, event))
@@ -172,6 +172,6 @@ func BenchmarkAJobsEvents(b *testing.B) {
 	for b.Loop() {
 		m.Picked(selection.Cached, time.Microsecond, false)
 		m.AttemptDone(pool.Answered)
-		m.JobDone(selection.Low, job.Answered, time.Second, 2*time.Second)
+		m.JobDone(selection.Low, intake.Answered, time.Second, 2*time.Second)
 	}
 }

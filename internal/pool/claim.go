@@ -6,7 +6,7 @@ import (
 	"slices"
 	"time"
 
-	"pilotfish/pkg/selection"
+	"example.org/pilotfish/pkg/selection"
 )
 
 // The reasons why nothing could be claimed.

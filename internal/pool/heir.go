@@ -3,7 +3,7 @@ package pool
 import (
 	"time"
 
-	"pilotfish/pkg/selection"
+	"example.org/pilotfish/pkg/selection"
 )
 
 // heirLives is how long an heir must live on at least: to fetch data for less

@@ -3,7 +3,7 @@ package pool
 import (
 	"time"
 
-	"pilotfish/pkg/selection"
+	"example.org/pilotfish/pkg/selection"
 )
 
 // Lease is one attempt's claim on an upstream. Its holder must call Done once

@@ -5,8 +5,8 @@ import (
 	"math"
 	"time"
 
-	"pilotfish/pkg/overload"
-	"pilotfish/pkg/selection"
+	"example.org/pilotfish/pkg/overload"
+	"example.org/pilotfish/pkg/selection"
 )
 
 // member is one upstream and all that is known of it. It lives while it is in

@@ -8,8 +8,8 @@ import (
 	"strings"
 	"time"
 
-	"pilotfish/pkg/overload"
-	"pilotfish/pkg/selection"
+	"example.org/pilotfish/pkg/overload"
+	"example.org/pilotfish/pkg/selection"
 )
 
 // Config says how a pool chooses. Policy, Detector, Gate and Rand are required.

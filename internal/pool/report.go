@@ -4,8 +4,8 @@ import (
 	"math"
 	"time"
 
-	"pilotfish/pkg/overload"
-	"pilotfish/pkg/selection"
+	"example.org/pilotfish/pkg/overload"
+	"example.org/pilotfish/pkg/selection"
 )
 
 // Report takes what an upstream says of itself into account. A report older

@@ -3,8 +3,8 @@ package pool
 import (
 	"time"
 
-	"pilotfish/pkg/overload"
-	"pilotfish/pkg/selection"
+	"example.org/pilotfish/pkg/overload"
+	"example.org/pilotfish/pkg/selection"
 )
 
 // Rules is the part of a Config that may change while jobs run.

@@ -5,7 +5,7 @@ import (
 	"slices"
 	"time"
 
-	"pilotfish/pkg/selection"
+	"example.org/pilotfish/pkg/selection"
 )
 
 // State is all that the pool knows of one upstream, for people and metrics.

@@ -3,7 +3,7 @@ package pool
 import (
 	"time"
 
-	"pilotfish/pkg/selection"
+	"example.org/pilotfish/pkg/selection"
 )
 
 // Upstream is what discovery says of one rule processing server.

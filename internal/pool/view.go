@@ -5,7 +5,7 @@ import (
 	"slices"
 	"time"
 
-	"pilotfish/pkg/selection"
+	"example.org/pilotfish/pkg/selection"
 )
 
 // look fills candidate with the eligible upstreams, views with what the policy

@@ -10,7 +10,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"pilotfish/pkg/selection"
+	"example.org/pilotfish/pkg/selection"
 )
 
 // witness is a policy that takes the first and remembers what it was shown.

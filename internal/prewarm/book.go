@@ -5,7 +5,7 @@ import (
 	"slices"
 	"time"
 
-	"pilotfish/internal/job"
+	"example.org/pilotfish/internal/intake"
 )
 
 const (
@@ -24,7 +24,7 @@ type place struct {
 // tally is how many jobs a project had at one upstream.
 type tally struct {
 	key  uint64
-	id   job.Text
+	id   intake.Text
 	jobs int
 }
 
@@ -38,7 +38,7 @@ type book struct {
 func newBook() *book { return &book{young: map[place]tally{}} }
 
 // note counts a job. A project that is new in a full span is not counted.
-func (b *book) note(now time.Time, upstream string, key uint64, id job.Text) {
+func (b *book) note(now time.Time, upstream string, key uint64, id intake.Text) {
 	b.turn(now)
 	at := place{upstream, key}
 	t, known := b.young[at]

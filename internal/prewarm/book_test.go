@@ -7,7 +7,7 @@ import (
 
 	"github.com/stretchr/testify/assert"
 
-	"pilotfish/internal/job"
+	"example.org/pilotfish/internal/intake"
 )
 
 var epoch = time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
@@ -15,7 +15,7 @@ var epoch = time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
 // noteN counts jobs of one project.
 func noteN(b *book, now time.Time, upstream string, key uint64, jobs int) {
 	for range jobs {
-		b.note(now, upstream, key, job.NewText(strconv.FormatUint(key, 10)))
+		b.note(now, upstream, key, intake.NewText(strconv.FormatUint(key, 10)))
 	}
 }
 

@@ -7,8 +7,8 @@ import (
 	"sync"
 	"time"
 
-	"pilotfish/internal/job"
-	"pilotfish/internal/pool"
+	"example.org/pilotfish/internal/intake"
+	"example.org/pilotfish/internal/pool"
 )
 
 // Prefetch is one project's data to be fetched by one upstream.
@@ -39,7 +39,7 @@ func New(cfg Config) (*Prewarmer, error) {
 
 // Note counts a job that an upstream answered. Jobs without a project, whose
 // key is 0, are not counted.
-func (p *Prewarmer) Note(upstream string, key uint64, project job.Text) {
+func (p *Prewarmer) Note(upstream string, key uint64, project intake.Text) {
 	if key == 0 {
 		return
 	}

@@ -16,8 +16,8 @@ import (
 	"github.com/stretchr/testify/require"
 	"go.uber.org/goleak"
 
-	"pilotfish/internal/job"
-	"pilotfish/internal/pool"
+	"example.org/pilotfish/internal/intake"
+	"example.org/pilotfish/internal/pool"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -116,7 +116,7 @@ func (u *upstreams) answer(status int) {
 func (g *rig) busy(projects ...string) {
 	for i, p := range projects {
 		for range len(projects) - i {
-			g.Note("a:1", uint64(i+1), job.NewText(p))
+			g.Note("a:1", uint64(i+1), intake.NewText(p))
 		}
 	}
 }
@@ -176,8 +176,8 @@ func TestWhatNeedsNothingIsNotFetched(t *testing.T) {
 			}
 		})
 		g.busy("1", "2")
-		g.Note("a:1", 0, job.NewText("")) // a job without a project
-		g.Note("b:1", 9, job.NewText("9"))
+		g.Note("a:1", 0, intake.NewText("")) // a job without a project
+		g.Note("b:1", 9, intake.NewText("9"))
 		g.Follow(leaving)
 		time.Sleep(time.Minute)
 		require.Len(t, g.asked(), 1)

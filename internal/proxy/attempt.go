@@ -9,7 +9,7 @@ import (
 	"net/url"
 	"time"
 
-	"pilotfish/internal/pool"
+	"example.org/pilotfish/internal/pool"
 )
 
 var (

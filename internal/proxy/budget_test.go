@@ -9,9 +9,9 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"pilotfish/internal/admission"
-	"pilotfish/internal/job"
-	"pilotfish/internal/pool"
+	"example.org/pilotfish/internal/admission"
+	"example.org/pilotfish/internal/intake"
+	"example.org/pilotfish/internal/pool"
 )
 
 // The budget against a list of everything that ever happened.
@@ -77,28 +77,28 @@ func TestEveryErrorHasItsStatus(t *testing.T) {
 		err     error
 		status  int
 		reason  string
-		outcome job.Outcome
+		outcome intake.Outcome
 	}{
-		{errMalformed, 400, "malformed-job", job.Rejected},
-		{errFraming, 400, "malformed-body", job.Rejected},
-		{errTarget, 400, "bad-target", job.Rejected},
-		{errCrossSite, 403, "cross-site", job.Rejected},
-		{errForeignHost, 403, "foreign-host", job.Rejected},
-		{errMethod, 405, "method-refused", job.Rejected},
-		{errSlow, 408, "slow-body", job.Rejected},
-		{job.ErrTooLarge, 413, "body-too-large", job.TooLarge},
-		{errGone, 499, "submitter-gone", job.Gone},
-		{errUpgrade, 501, "upgrade-refused", job.Rejected},
-		{errNoAnswer, 502, "no-answer", job.NoAnswer},
-		{pool.ErrAllTried, 502, "no-answer", job.NoAnswer},
-		{admission.ErrFull, 503, "queue-full", job.Shed},
-		{admission.ErrWaited, 503, "none-eligible", job.Shed},
-		{pool.ErrEmpty, 503, "none-eligible", job.Shed},
-		{pool.ErrNoneEligible, 503, "none-eligible", job.Shed},
-		{ErrShutdown, 503, "shutting-down", job.Shed},
-		{errDeadline, 504, "deadline", job.Deadline},
-		{fmt.Errorf("%w: up:1: %w", errNoAnswer, errFirstByte), 504, "deadline", job.Deadline},
-		{assert.AnError, 500, "internal", job.Broken},
+		{errMalformed, 400, "malformed-job", intake.Rejected},
+		{errFraming, 400, "malformed-body", intake.Rejected},
+		{errTarget, 400, "bad-target", intake.Rejected},
+		{errCrossSite, 403, "cross-site", intake.Rejected},
+		{errForeignHost, 403, "foreign-host", intake.Rejected},
+		{errMethod, 405, "method-refused", intake.Rejected},
+		{errSlow, 408, "slow-body", intake.Rejected},
+		{intake.ErrTooLarge, 413, "body-too-large", intake.TooLarge},
+		{errGone, 499, "submitter-gone", intake.Gone},
+		{errUpgrade, 501, "upgrade-refused", intake.Rejected},
+		{errNoAnswer, 502, "no-answer", intake.NoAnswer},
+		{pool.ErrAllTried, 502, "no-answer", intake.NoAnswer},
+		{admission.ErrFull, 503, "queue-full", intake.Shed},
+		{admission.ErrWaited, 503, "none-eligible", intake.Shed},
+		{pool.ErrEmpty, 503, "none-eligible", intake.Shed},
+		{pool.ErrNoneEligible, 503, "none-eligible", intake.Shed},
+		{ErrShutdown, 503, "shutting-down", intake.Shed},
+		{errDeadline, 504, "deadline", intake.Deadline},
+		{fmt.Errorf("%w: up:1: %w", errNoAnswer, errFirstByte), 504, "deadline", intake.Deadline},
+		{assert.AnError, 500, "internal", intake.Broken},
 	} {
 		p := problemOf(fmt.Errorf("more about it: %w", tc.err))
 		assert.Equal(t, tc.status, p.Status, tc.err)

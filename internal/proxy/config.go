@@ -8,9 +8,9 @@ import (
 	"net/http"
 	"time"
 
-	"pilotfish/internal/job"
-	"pilotfish/internal/pool"
-	"pilotfish/pkg/selection"
+	"example.org/pilotfish/internal/intake"
+	"example.org/pilotfish/internal/pool"
+	"example.org/pilotfish/pkg/selection"
 )
 
 // Config says how jobs are read, attempted and answered. Reader, Budget and
@@ -18,8 +18,8 @@ import (
 type Config struct {
 	// Reader reads the facts out of a job's body; Budget bounds the bytes of
 	// all bodies kept at one time.
-	Reader *job.Reader
-	Budget *job.Budget
+	Reader *intake.Reader
+	Budget *intake.Budget
 	// Claim finds an upstream for each attempt.
 	Claim Claimer
 	// Hint reads the load that an upstream tells on its answer; ok is false

@@ -9,8 +9,8 @@ import (
 	"sync"
 	"time"
 
-	"pilotfish/internal/job"
-	"pilotfish/internal/pool"
+	"example.org/pilotfish/internal/intake"
+	"example.org/pilotfish/internal/pool"
 )
 
 var (
@@ -169,15 +169,15 @@ func (x *exchange) finished(a *answer, err error) {
 	outcome := pool.Answered
 	switch {
 	case errors.Is(err, errCut), errors.Is(err, errIdle):
-		outcome, r.Outcome = pool.Truncated, job.Truncated
+		outcome, r.Outcome = pool.Truncated, intake.Truncated
 	case err != nil:
-		outcome, r.Outcome = pool.Gone, job.Gone
+		outcome, r.Outcome = pool.Gone, intake.Gone
 	case a.refused():
-		outcome, r.Outcome = pool.NotStarted, job.Failed
+		outcome, r.Outcome = pool.NotStarted, intake.Failed
 	case a.StatusCode >= http.StatusInternalServerError:
-		outcome, r.Outcome = pool.Failed, job.Failed
+		outcome, r.Outcome = pool.Failed, intake.Failed
 	default:
-		r.Outcome = job.Answered
+		r.Outcome = intake.Answered
 	}
 	if err == nil {
 		r.Answer = Complete

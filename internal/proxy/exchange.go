@@ -6,8 +6,8 @@ import (
 	"net/http"
 	"time"
 
-	"pilotfish/internal/job"
-	"pilotfish/internal/pool"
+	"example.org/pilotfish/internal/intake"
+	"example.org/pilotfish/internal/pool"
 )
 
 // exchange is one job on its way through the proxy. It belongs to the
@@ -18,7 +18,7 @@ type exchange struct {
 	r      *http.Request
 	rc     *http.ResponseController
 	record *Record
-	body   *job.Body
+	body   *intake.Body
 
 	firstByte time.Duration // for each attempt
 	deadline  time.Time     // for all attempts; zero is none
@@ -38,7 +38,7 @@ func newExchange(p *Proxy, w http.ResponseWriter, r *http.Request) *exchange {
 	return &exchange{
 		p: p, w: w, r: r,
 		rc:      http.NewResponseController(w),
-		record:  &Record{Arrived: time.Now(), Outcome: job.Broken, Answer: Absent},
+		record:  &Record{Arrived: time.Now(), Outcome: intake.Broken, Answer: Absent},
 		connect: p.cfg.ConnectTimeout,
 	}
 }

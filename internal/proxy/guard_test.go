@@ -7,7 +7,7 @@ import (
 
 	"github.com/stretchr/testify/assert"
 
-	"pilotfish/internal/proxy"
+	"example.org/pilotfish/internal/proxy"
 )
 
 func TestWebPagesAndTunnelsAreRefused(t *testing.T) {

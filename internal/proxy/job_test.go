@@ -12,8 +12,8 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"pilotfish/internal/job"
-	"pilotfish/internal/proxy"
+	"example.org/pilotfish/internal/intake"
+	"example.org/pilotfish/internal/proxy"
 )
 
 func TestBodiesAreReadAsJobs(t *testing.T) {
@@ -68,7 +68,7 @@ func TestBodiesAreReadAsJobs(t *testing.T) {
 			}
 			assert.Contains(t, strings.ReplaceAll(text, `\"`, `"`), tc.detail)
 			assert.Equal(t, "malformed-job", res.Header.Get("Pilotfish-Reason"))
-			assert.Equal(t, job.Rejected, r.Outcome)
+			assert.Equal(t, intake.Rejected, r.Outcome)
 			assert.Empty(t, r.Attempts)
 		})
 	}

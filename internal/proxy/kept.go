@@ -7,7 +7,7 @@ import (
 	"io"
 	"net/http"
 
-	"pilotfish/internal/pool"
+	"example.org/pilotfish/internal/pool"
 )
 
 // maxKept bounds the body of an answer that is kept while the job is tried

@@ -16,9 +16,9 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"pilotfish/internal/job"
-	"pilotfish/internal/pool"
-	"pilotfish/internal/proxy"
+	"example.org/pilotfish/internal/intake"
+	"example.org/pilotfish/internal/pool"
+	"example.org/pilotfish/internal/proxy"
 )
 
 // Submitters leave 10,000 times, before and amid answers, and upstreams cut
@@ -95,7 +95,7 @@ func TestAPanicEndsTheLease(t *testing.T) {
 	s.job("{}")
 	assert.Zero(t, s.status())
 	r := c.seen(1)[0]
-	assert.Equal(t, job.Broken, r.Outcome)
+	assert.Equal(t, intake.Broken, r.Outcome)
 	inFlight, _ := c.balancer.Counts()
 	assert.Zero(t, inFlight)
 }

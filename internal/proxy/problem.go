@@ -9,9 +9,9 @@ import (
 	"strconv"
 	"time"
 
-	"pilotfish/internal/admission"
-	"pilotfish/internal/job"
-	"pilotfish/internal/pool"
+	"example.org/pilotfish/internal/admission"
+	"example.org/pilotfish/internal/intake"
+	"example.org/pilotfish/internal/pool"
 )
 
 // statusGone is logged for a submitter that went away; nobody is there to get it.
@@ -28,8 +28,8 @@ type problem struct {
 	Detail string `json:"detail"`
 
 	reason     string
-	outcome    job.Outcome
-	shedding   job.Shedding
+	outcome    intake.Outcome
+	shedding   intake.Shedding
 	retryAfter time.Duration
 }
 
@@ -39,39 +39,39 @@ func problemOf(err error) problem {
 	var p problem
 	switch {
 	case is(ErrShutdown):
-		p = problem{reason: "shutting-down", Status: 503, outcome: job.Shed, shedding: job.Stopping, Title: "pilotfish is shutting down"}
+		p = problem{reason: "shutting-down", Status: 503, outcome: intake.Shed, shedding: intake.Stopping, Title: "pilotfish is shutting down"}
 	case is(errGone), is(context.Canceled):
-		p = problem{reason: "submitter-gone", Status: statusGone, outcome: job.Gone, Title: "the submitter went away"}
+		p = problem{reason: "submitter-gone", Status: statusGone, outcome: intake.Gone, Title: "the submitter went away"}
 	case is(errMalformed):
-		p = problem{reason: "malformed-job", Status: 400, outcome: job.Rejected, Title: "the body is not a valid job"}
+		p = problem{reason: "malformed-job", Status: 400, outcome: intake.Rejected, Title: "the body is not a valid job"}
 	case is(errFraming):
-		p = problem{reason: "malformed-body", Status: 400, outcome: job.Rejected, Title: "the body's framing is broken"}
+		p = problem{reason: "malformed-body", Status: 400, outcome: intake.Rejected, Title: "the body's framing is broken"}
 	case is(errTarget):
-		p = problem{reason: "bad-target", Status: 400, outcome: job.Rejected, Title: "the request target is refused"}
+		p = problem{reason: "bad-target", Status: 400, outcome: intake.Rejected, Title: "the request target is refused"}
 	case is(errCrossSite):
-		p = problem{reason: "cross-site", Status: 403, outcome: job.Rejected, Title: "requests of web pages are refused"}
+		p = problem{reason: "cross-site", Status: 403, outcome: intake.Rejected, Title: "requests of web pages are refused"}
 	case is(errForeignHost):
-		p = problem{reason: "foreign-host", Status: 403, outcome: job.Rejected, Title: "the Host header is refused"}
+		p = problem{reason: "foreign-host", Status: 403, outcome: intake.Rejected, Title: "the Host header is refused"}
 	case is(errMethod):
-		p = problem{reason: "method-refused", Status: 405, outcome: job.Rejected, Title: "the method is refused"}
+		p = problem{reason: "method-refused", Status: 405, outcome: intake.Rejected, Title: "the method is refused"}
 	case is(errSlow):
-		p = problem{reason: "slow-body", Status: 408, outcome: job.Rejected, Title: "the body came too slowly"}
-	case is(job.ErrTooLarge):
-		p = problem{reason: "body-too-large", Status: 413, outcome: job.TooLarge, Title: "the body is too large"}
+		p = problem{reason: "slow-body", Status: 408, outcome: intake.Rejected, Title: "the body came too slowly"}
+	case is(intake.ErrTooLarge):
+		p = problem{reason: "body-too-large", Status: 413, outcome: intake.TooLarge, Title: "the body is too large"}
 	case is(errUpgrade):
-		p = problem{reason: "upgrade-refused", Status: 501, outcome: job.Rejected, Title: "protocols are not switched"}
+		p = problem{reason: "upgrade-refused", Status: 501, outcome: intake.Rejected, Title: "protocols are not switched"}
 	case is(errDeadline), is(errFirstByte):
-		p = problem{reason: "deadline", Status: 504, outcome: job.Deadline, Title: "no answer began in time"}
+		p = problem{reason: "deadline", Status: 504, outcome: intake.Deadline, Title: "no answer began in time"}
 	case is(admission.ErrDisplaced):
-		p = problem{reason: "queue-full", Status: 503, outcome: job.Shed, shedding: job.Displaced, Title: "a high job needed the place"}
+		p = problem{reason: "queue-full", Status: 503, outcome: intake.Shed, shedding: intake.Displaced, Title: "a high job needed the place"}
 	case is(admission.ErrFull):
-		p = problem{reason: "queue-full", Status: 503, outcome: job.Shed, shedding: job.QueueFull, Title: "too many jobs wait for an upstream"}
+		p = problem{reason: "queue-full", Status: 503, outcome: intake.Shed, shedding: intake.QueueFull, Title: "too many jobs wait for an upstream"}
 	case is(admission.ErrWaited), is(pool.ErrNoneEligible), is(pool.ErrEmpty):
-		p = problem{reason: "none-eligible", Status: 503, outcome: job.Shed, shedding: job.Waited, Title: "no upstream may take the job now"}
+		p = problem{reason: "none-eligible", Status: 503, outcome: intake.Shed, shedding: intake.Waited, Title: "no upstream may take the job now"}
 	case is(errNoAnswer), is(pool.ErrAllTried):
-		p = problem{reason: "no-answer", Status: 502, outcome: job.NoAnswer, Title: "no upstream answered"}
+		p = problem{reason: "no-answer", Status: 502, outcome: intake.NoAnswer, Title: "no upstream answered"}
 	default:
-		p = problem{reason: "internal", Status: 500, outcome: job.Broken, Title: "pilotfish failed"}
+		p = problem{reason: "internal", Status: 500, outcome: intake.Broken, Title: "pilotfish failed"}
 	}
 	p.Type = "urn:pilotfish:problem:" + p.reason
 	p.Detail = err.Error()

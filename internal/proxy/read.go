@@ -10,7 +10,7 @@ import (
 	"strings"
 	"time"
 
-	"pilotfish/internal/job"
+	"example.org/pilotfish/internal/intake"
 )
 
 var (
@@ -27,7 +27,7 @@ func (x *exchange) read() error {
 	if x.r.Body != http.NoBody {
 		from = &pacedBody{r: x.r.Body, rc: x.rc, idle: x.p.cfg.BodyIdle}
 	}
-	body, err := job.ReadBody(from, x.r.ContentLength, x.p.cfg.MaxBody, x.p.cfg.Budget)
+	body, err := intake.ReadBody(from, x.r.ContentLength, x.p.cfg.MaxBody, x.p.cfg.Budget)
 	if err != nil {
 		x.record.Body = x.r.ContentLength
 		return x.sendingFailed(err)
@@ -51,7 +51,7 @@ func (x *exchange) read() error {
 func (x *exchange) sendingFailed(err error) error {
 	var broken *net.OpError
 	switch {
-	case errors.Is(err, job.ErrTooLarge):
+	case errors.Is(err, intake.ErrTooLarge):
 		return err
 	case errors.Is(err, os.ErrDeadlineExceeded):
 		return fmt.Errorf("%w: %w", errSlow, err)

@@ -3,9 +3,9 @@ package proxy
 import (
 	"time"
 
-	"pilotfish/internal/job"
-	"pilotfish/internal/pool"
-	"pilotfish/pkg/selection"
+	"example.org/pilotfish/internal/intake"
+	"example.org/pilotfish/internal/pool"
+	"example.org/pilotfish/pkg/selection"
 )
 
 // Answer is how much of an upstream's answer the submitter got.
@@ -23,7 +23,7 @@ const (
 type Record struct {
 	Arrived time.Time
 	// Facts is what the job said of itself; empty for what is not a job.
-	Facts job.Facts
+	Facts intake.Facts
 	// Body is the body's size in bytes, -1 unknown.
 	Body int64
 	// Unkept is set when the body exceeded the budget of kept bytes, so that
@@ -46,9 +46,9 @@ type Record struct {
 	Err error
 	// Bytes is how much of the answer's body was passed on.
 	Bytes   int64
-	Outcome job.Outcome
-	// Shedding is why, where the outcome is job.Shed.
-	Shedding job.Shedding
+	Outcome intake.Outcome
+	// Shedding is why, where the outcome is intake.Shed.
+	Shedding intake.Shedding
 	Answer   Answer
 	// Unframed is set for a complete answer that ended by closing the connection:
 	// nothing tells whether the upstream had more to say.

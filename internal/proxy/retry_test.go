@@ -13,9 +13,9 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"pilotfish/internal/job"
-	"pilotfish/internal/pool"
-	"pilotfish/internal/proxy"
+	"example.org/pilotfish/internal/intake"
+	"example.org/pilotfish/internal/pool"
+	"example.org/pilotfish/internal/proxy"
 )
 
 const busy = "HTTP/1.1 503 Service Unavailable\r\nRetry-After: 7\r\nContent-Length: 4\r\n\r\nbusy"
@@ -55,27 +55,27 @@ func TestRetryRules(t *testing.T) {
 		status    int
 		body      string // "-" is a problem of pilotfish's own
 		ended     []pool.Outcome
-		outcome   job.Outcome
+		outcome   intake.Outcome
 	}{
-		{"refuses ok", 200, "ok", []pool.Outcome{pool.Refused, pool.Answered}, job.Answered},
-		{"refuses refuses ok", 200, "ok", []pool.Outcome{pool.Refused, pool.Refused, pool.Answered}, job.Answered},
-		{"refuses refuses resets ok", 502, "-", []pool.Outcome{pool.Refused, pool.Refused, pool.NoAnswer}, job.NoAnswer},
-		{"refuses", 502, "-", []pool.Outcome{pool.Refused}, job.NoAnswer},
-		{"dies ok", 200, "ok", []pool.Outcome{pool.NoAnswer, pool.Answered}, job.Answered},
-		{"dies dies ok", 502, "-", []pool.Outcome{pool.NoAnswer, pool.NoAnswer}, job.NoAnswer},
-		{"resets refuses ok", 200, "ok", []pool.Outcome{pool.NoAnswer, pool.Refused, pool.Answered}, job.Answered},
-		{"busy ok", 200, "ok", []pool.Outcome{pool.NotStarted, pool.Answered}, job.Answered},
-		{"not started ok", 200, "ok", []pool.Outcome{pool.NotStarted, pool.Answered}, job.Answered},
-		{"busy", 503, "busy", []pool.Outcome{pool.NotStarted}, job.Failed},
-		{"busy busy2", 503, "BUSY", []pool.Outcome{pool.NotStarted, pool.NotStarted}, job.Failed},
-		{"busy refuses", 503, "busy", []pool.Outcome{pool.NotStarted, pool.Refused}, job.Failed},
-		{"busy dies dies ok", 503, "busy", []pool.Outcome{pool.NotStarted, pool.NoAnswer, pool.NoAnswer}, job.Failed},
-		{"busy, cut short ok", 200, "ok", []pool.Outcome{pool.NotStarted, pool.Answered}, job.Answered},
-		{"busy, cut short", 502, "-", []pool.Outcome{pool.NotStarted}, job.NoAnswer},
-		{"verbose ok", 503, fmt.Sprintf("%070000d", 1), []pool.Outcome{pool.NotStarted}, job.Failed},
-		{"unavailable ok", 503, "3", []pool.Outcome{pool.Failed}, job.Failed},
-		{"error ok", 500, "0", []pool.Outcome{pool.Failed}, job.Failed},
-		{"too many ok", 429, "9", []pool.Outcome{pool.Answered}, job.Answered},
+		{"refuses ok", 200, "ok", []pool.Outcome{pool.Refused, pool.Answered}, intake.Answered},
+		{"refuses refuses ok", 200, "ok", []pool.Outcome{pool.Refused, pool.Refused, pool.Answered}, intake.Answered},
+		{"refuses refuses resets ok", 502, "-", []pool.Outcome{pool.Refused, pool.Refused, pool.NoAnswer}, intake.NoAnswer},
+		{"refuses", 502, "-", []pool.Outcome{pool.Refused}, intake.NoAnswer},
+		{"dies ok", 200, "ok", []pool.Outcome{pool.NoAnswer, pool.Answered}, intake.Answered},
+		{"dies dies ok", 502, "-", []pool.Outcome{pool.NoAnswer, pool.NoAnswer}, intake.NoAnswer},
+		{"resets refuses ok", 200, "ok", []pool.Outcome{pool.NoAnswer, pool.Refused, pool.Answered}, intake.Answered},
+		{"busy ok", 200, "ok", []pool.Outcome{pool.NotStarted, pool.Answered}, intake.Answered},
+		{"not started ok", 200, "ok", []pool.Outcome{pool.NotStarted, pool.Answered}, intake.Answered},
+		{"busy", 503, "busy", []pool.Outcome{pool.NotStarted}, intake.Failed},
+		{"busy busy2", 503, "BUSY", []pool.Outcome{pool.NotStarted, pool.NotStarted}, intake.Failed},
+		{"busy refuses", 503, "busy", []pool.Outcome{pool.NotStarted, pool.Refused}, intake.Failed},
+		{"busy dies dies ok", 503, "busy", []pool.Outcome{pool.NotStarted, pool.NoAnswer, pool.NoAnswer}, intake.Failed},
+		{"busy, cut short ok", 200, "ok", []pool.Outcome{pool.NotStarted, pool.Answered}, intake.Answered},
+		{"busy, cut short", 502, "-", []pool.Outcome{pool.NotStarted}, intake.NoAnswer},
+		{"verbose ok", 503, fmt.Sprintf("%070000d", 1), []pool.Outcome{pool.NotStarted}, intake.Failed},
+		{"unavailable ok", 503, "3", []pool.Outcome{pool.Failed}, intake.Failed},
+		{"error ok", 500, "0", []pool.Outcome{pool.Failed}, intake.Failed},
+		{"too many ok", 429, "9", []pool.Outcome{pool.Answered}, intake.Answered},
 	} {
 		t.Run(tc.upstreams, func(t *testing.T) {
 			var ups []string

@@ -14,8 +14,8 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"pilotfish/internal/job"
-	"pilotfish/internal/proxy"
+	"example.org/pilotfish/internal/intake"
+	"example.org/pilotfish/internal/proxy"
 )
 
 func TestShutdownLetsJobsFinish(t *testing.T) {
@@ -56,7 +56,7 @@ func TestShutdownLetsJobsFinish(t *testing.T) {
 	all.Wait()
 	require.NoError(t, <-stopped)
 	for _, r := range c.seen(streams) {
-		assert.Equal(t, job.Answered, r.Outcome)
+		assert.Equal(t, intake.Answered, r.Outcome)
 	}
 }
 

@@ -14,15 +14,15 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"pilotfish/internal/admission"
-	"pilotfish/internal/balancer"
-	"pilotfish/internal/breaker"
-	"pilotfish/internal/job"
-	"pilotfish/internal/pool"
-	"pilotfish/internal/proxy"
-	"pilotfish/internal/report"
-	"pilotfish/pkg/overload"
-	"pilotfish/pkg/selection"
+	"example.org/pilotfish/internal/admission"
+	"example.org/pilotfish/internal/balancer"
+	"example.org/pilotfish/internal/breaker"
+	"example.org/pilotfish/internal/intake"
+	"example.org/pilotfish/internal/pool"
+	"example.org/pilotfish/internal/proxy"
+	"example.org/pilotfish/internal/report"
+	"example.org/pilotfish/pkg/overload"
+	"example.org/pilotfish/pkg/selection"
 )
 
 // patience bounds every wait of these tests; nothing is measured by it.
@@ -47,7 +47,7 @@ type sidecar struct {
 	address  string
 	balancer *balancer.Balancer
 	server   *proxy.Server
-	budget   *job.Budget
+	budget   *intake.Budget
 
 	mu      sync.Mutex
 	records []*proxy.Record
@@ -104,9 +104,9 @@ func startSidecar(t testing.TB, s setup) *sidecar {
 	}
 	b.Set(set)
 
-	c := &sidecar{t: t, balancer: b, budget: job.NewBudget(s.budget)}
+	c := &sidecar{t: t, balancer: b, budget: intake.NewBudget(s.budget)}
 	s.Budget = c.budget
-	s.Reader, err = job.NewReader(job.Fields{})
+	s.Reader, err = intake.NewReader(intake.Fields{})
 	require.NoError(t, err)
 	if s.Hint == nil {
 		s.Hint = report.ParseHint

@@ -9,7 +9,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"pilotfish/pkg/selection"
+	"example.org/pilotfish/pkg/selection"
 )
 
 // Two sidecars that know nothing of each other, and a burst of 100 jobs

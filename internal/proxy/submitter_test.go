@@ -13,10 +13,10 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"pilotfish/internal/breaker"
-	"pilotfish/internal/job"
-	"pilotfish/internal/pool"
-	"pilotfish/internal/proxy"
+	"example.org/pilotfish/internal/breaker"
+	"example.org/pilotfish/internal/intake"
+	"example.org/pilotfish/internal/pool"
+	"example.org/pilotfish/internal/proxy"
 )
 
 // However and whenever a submitter leaves, the upstream is told, the lease
@@ -84,7 +84,7 @@ func TestASubmitterThatLeaves(t *testing.T) {
 				})
 				<-told
 				r := c.seen(1)[0]
-				assert.Equal(t, job.Gone, r.Outcome)
+				assert.Equal(t, intake.Gone, r.Outcome)
 				require.Len(t, r.Attempts, 1)
 				assert.Equal(t, pool.Gone, r.Attempts[0].Outcome)
 				if head == "" {
@@ -122,7 +122,7 @@ func TestASubmitterThatLeavesWhileWaiting(t *testing.T) {
 			}
 			require.ErrorIs(t, err, context.Canceled)
 			record := c.seen(1)[0]
-			assert.Equal(t, job.Gone, record.Outcome)
+			assert.Equal(t, intake.Gone, record.Outcome)
 			assert.Equal(t, 499, record.Status)
 			assert.Empty(t, record.Attempts)
 			_, waiting := c.balancer.Counts()
@@ -146,7 +146,7 @@ func TestAnUploadThatIsAbandonedReachesNoUpstream(t *testing.T) {
 			s.say("%s%s", post, sent)
 			_ = s.Close()
 			r := c.seen(i + 1)[i]
-			assert.Equal(t, job.Gone, r.Outcome)
+			assert.Equal(t, intake.Gone, r.Outcome)
 			assert.Equal(t, 499, r.Status)
 		}
 		assert.Empty(t, w.take())
@@ -230,5 +230,5 @@ func TestMemoryDoesNotGrowWithAStalledSubmitter(t *testing.T) {
 	}, patience, 200*time.Millisecond)
 	assert.Less(t, last, 64<<20, "what the sockets hold, and no more")
 	_ = s.Close()
-	assert.Equal(t, job.Gone, c.seen(1)[0].Outcome)
+	assert.Equal(t, intake.Gone, c.seen(1)[0].Outcome)
 }

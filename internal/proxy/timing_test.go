@@ -11,10 +11,10 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"pilotfish/internal/admission"
-	"pilotfish/internal/job"
-	"pilotfish/internal/pool"
-	"pilotfish/internal/proxy"
+	"example.org/pilotfish/internal/admission"
+	"example.org/pilotfish/internal/intake"
+	"example.org/pilotfish/internal/pool"
+	"example.org/pilotfish/internal/proxy"
 )
 
 // bubble runs a test in fake time, on a network of pipes.
@@ -122,7 +122,7 @@ func TestFirstByteAndDeadline(t *testing.T) {
 				assert.Equal(t, tc.ended, ended)
 				if tc.status == 504 {
 					assert.Equal(t, "deadline", h.Get("Pilotfish-Reason"))
-					assert.Equal(t, job.Deadline, r.Outcome)
+					assert.Equal(t, intake.Deadline, r.Outcome)
 					assert.Equal(t, proxy.Absent, r.Answer)
 				}
 			})
@@ -172,7 +172,7 @@ func TestAJobWaitsForAnUpstream(t *testing.T) {
 				assert.Equal(t, tc.took, r.Queued)
 				if status == 503 {
 					assert.Equal(t, "1", h.Get("Retry-After"))
-					assert.Equal(t, job.Shed, r.Outcome)
+					assert.Equal(t, intake.Shed, r.Outcome)
 				}
 			})
 		})
@@ -271,11 +271,11 @@ func TestSlowSubmitters(t *testing.T) {
 				}
 				if !tc.whole {
 					assert.Less(t, n, 1000000)
-					assert.Equal(t, job.Gone, c.seen(1)[0].Outcome)
+					assert.Equal(t, intake.Gone, c.seen(1)[0].Outcome)
 					return
 				}
 				assert.GreaterOrEqual(t, n, 1000000)
-				assert.Equal(t, job.Answered, c.seen(1)[0].Outcome)
+				assert.Equal(t, intake.Answered, c.seen(1)[0].Outcome)
 			})
 		})
 	}

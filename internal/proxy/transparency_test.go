@@ -13,9 +13,9 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"pilotfish/internal/job"
-	"pilotfish/internal/pool"
-	"pilotfish/internal/proxy"
+	"example.org/pilotfish/internal/intake"
+	"example.org/pilotfish/internal/pool"
+	"example.org/pilotfish/internal/proxy"
 )
 
 func TestAJobIsAnswered(t *testing.T) {
@@ -27,7 +27,7 @@ func TestAJobIsAnswered(t *testing.T) {
 
 	r := c.seen(1)[0]
 	assert.Equal(t, "12345", r.Facts.Project.String())
-	assert.Equal(t, job.Answered, r.Outcome)
+	assert.Equal(t, intake.Answered, r.Outcome)
 	assert.Equal(t, proxy.Complete, r.Answer)
 	assert.False(t, r.Unframed)
 	assert.EqualValues(t, len(body), r.Bytes)

@@ -12,9 +12,9 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"pilotfish/internal/job"
-	"pilotfish/internal/pool"
-	"pilotfish/internal/proxy"
+	"example.org/pilotfish/internal/intake"
+	"example.org/pilotfish/internal/pool"
+	"example.org/pilotfish/internal/proxy"
 )
 
 // Every way in which an upstream can die amid an answer is an error for every
@@ -63,7 +63,7 @@ func TestATruncatedAnswerIsNeverACleanEnd(t *testing.T) {
 					r := c.seen(1)[0]
 					require.Len(t, r.Attempts, 1, "nothing is retried after a response byte")
 					assert.Equal(t, pool.Truncated, r.Attempts[0].Outcome)
-					assert.Equal(t, job.Truncated, r.Outcome)
+					assert.Equal(t, intake.Truncated, r.Outcome)
 					assert.Equal(t, proxy.Partial, r.Answer)
 				})
 			}

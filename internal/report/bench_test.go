@@ -11,8 +11,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"pilotfish/internal/job"
-	"pilotfish/internal/pool"
+	"example.org/pilotfish/internal/intake"
+	"example.org/pilotfish/internal/pool"
 )
 
 func listingOf(n int) []byte {
@@ -68,7 +68,7 @@ func BenchmarkContains(b *testing.B) {
 	require.NoError(b, err)
 	keys := make([]uint64, 1<<16)
 	for i := range keys {
-		keys[i] = job.Key(fmt.Sprint(50_000 + i)) // some of them are there
+		keys[i] = intake.Key(fmt.Sprint(50_000 + i)) // some of them are there
 	}
 	b.ReportAllocs()
 	i, found := 0, 0

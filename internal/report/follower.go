@@ -3,7 +3,7 @@ package report
 import (
 	"context"
 
-	"pilotfish/internal/pool"
+	"example.org/pilotfish/internal/pool"
 )
 
 // follower polls one upstream, one poll at a time.

@@ -4,7 +4,7 @@ import (
 	"errors"
 	"time"
 
-	"pilotfish/internal/pool"
+	"example.org/pilotfish/internal/pool"
 )
 
 // heard is what is known of one upstream from Prometheus's answers so far.

@@ -7,9 +7,9 @@ import (
 	"strings"
 	"time"
 
-	"pilotfish/internal/job"
-	"pilotfish/internal/pool"
-	"pilotfish/pkg/selection"
+	"example.org/pilotfish/internal/intake"
+	"example.org/pilotfish/internal/pool"
+	"example.org/pilotfish/pkg/selection"
 )
 
 const (
@@ -94,9 +94,9 @@ func (t *told) field(key string) (number *float64, most float64) {
 	case "cached":
 		return &t.cached, 1
 	case "waited":
-		return &t.waited, job.MaxTimeout.Seconds()
+		return &t.waited, intake.MaxTimeout.Seconds()
 	case "fetch":
-		return &t.fetch, job.MaxTimeout.Seconds()
+		return &t.fetch, intake.MaxTimeout.Seconds()
 	}
 	return nil, 0
 }

@@ -9,7 +9,7 @@ import (
 
 	"github.com/go-json-experiment/json/jsontext"
 
-	"pilotfish/internal/job"
+	"example.org/pilotfish/internal/intake"
 )
 
 // listing is a cache listing being read: {"projects": [{"id": …}, …]}. Other
@@ -137,8 +137,8 @@ func (l *listing) id() error {
 	case string(text) == "-0":
 		text = text[1:]
 	}
-	if len(text) <= job.MaxProject {
-		l.projects.add(job.Key(string(text)))
+	if len(text) <= intake.MaxProject {
+		l.projects.add(intake.Key(string(text)))
 	}
 	return nil
 }

@@ -11,7 +11,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"pilotfish/internal/job"
+	"example.org/pilotfish/internal/intake"
 )
 
 func TestListingReadsIDs(t *testing.T) {
@@ -31,15 +31,15 @@ func TestListingReadsIDs(t *testing.T) {
 		{"none", `{"projects":[]}`, nil},
 		{"null", `{"projects":null}`, nil},
 		{"no project", `{"projects":[{"id":""}]}`, nil},
-		{"of the longest", `{"projects":[{"id":"` + strings.Repeat("x", job.MaxProject) + `"}]}`, []string{strings.Repeat("x", job.MaxProject)}},
-		{"longer than any job's", `{"projects":[{"id":"` + strings.Repeat("x", job.MaxProject+1) + `"},{"id":1}]}`, []string{"1"}},
+		{"of the longest", `{"projects":[{"id":"` + strings.Repeat("x", intake.MaxProject) + `"}]}`, []string{strings.Repeat("x", intake.MaxProject)}},
+		{"longer than any job's", `{"projects":[{"id":"` + strings.Repeat("x", intake.MaxProject+1) + `"},{"id":1}]}`, []string{"1"}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			set, err := readListing(iotest.OneByteReader(strings.NewReader(c.text)), 10, 0)
 			require.NoError(t, err)
 			assert.Equal(t, len(c.want), set.Len())
 			for _, id := range c.want {
-				assert.True(t, set.Contains(job.Key(id)), "%q", id)
+				assert.True(t, set.Contains(intake.Key(id)), "%q", id)
 			}
 		})
 	}
@@ -148,8 +148,8 @@ func naiveListing(data []byte, most int) (keys map[uint64]struct{}, ok bool) {
 		} else if !isString {
 			return nil, false
 		}
-		if text != "" && len(text) <= job.MaxProject {
-			keys[job.Key(text)] = struct{}{}
+		if text != "" && len(text) <= intake.MaxProject {
+			keys[intake.Key(text)] = struct{}{}
 		}
 	}
 	return keys, true

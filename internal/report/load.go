@@ -4,8 +4,8 @@ import (
 	"fmt"
 	"math"
 
-	"pilotfish/internal/pool"
-	"pilotfish/pkg/selection"
+	"example.org/pilotfish/internal/pool"
+	"example.org/pilotfish/pkg/selection"
 )
 
 // maxCores bounds the cores that are believed of one upstream.

@@ -9,8 +9,8 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"pilotfish/internal/pool"
-	"pilotfish/pkg/selection"
+	"example.org/pilotfish/internal/pool"
+	"example.org/pilotfish/pkg/selection"
 )
 
 func readLoad(text string, names Names) (pool.Report, totals, error) {

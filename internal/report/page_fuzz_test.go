@@ -9,7 +9,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"pilotfish/pkg/selection"
+	"example.org/pilotfish/pkg/selection"
 )
 
 // FuzzMetrics checks that only sane reports come out of any bytes, and, of a

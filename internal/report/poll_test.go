@@ -20,8 +20,8 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"pilotfish/internal/job"
-	"pilotfish/internal/pool"
+	"example.org/pilotfish/internal/intake"
+	"example.org/pilotfish/internal/pool"
 )
 
 // subject is a follower of one upstream, polled by hand.
@@ -104,7 +104,7 @@ func TestPollHandsOverAReport(t *testing.T) {
 	assert.Equal(t, 100_000, r.Cached.Len())
 	found, inside := 0, true
 	for id := range 300_000 {
-		if r.Cached.Contains(job.Key(strconv.Itoa(id))) {
+		if r.Cached.Contains(intake.Key(strconv.Itoa(id))) {
 			found++
 			inside = inside && id >= 100_000 && id < 200_000
 		}
@@ -312,7 +312,7 @@ func TestPollAsksOnlyForAChangedListing(t *testing.T) {
 		require.False(t, r.Cached == nil)
 		assert.Equal(t, len(wantIDs), r.Cached.Len())
 		for _, id := range wantIDs {
-			assert.True(t, r.Cached.Contains(job.Key(id)), id)
+			assert.True(t, r.Cached.Contains(intake.Key(id)), id)
 		}
 		return r.Cached
 	}

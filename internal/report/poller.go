@@ -11,7 +11,7 @@ import (
 	"context"
 	"math/rand/v2"
 
-	"pilotfish/internal/pool"
+	"example.org/pilotfish/internal/pool"
 )
 
 // Poller polls a set of upstreams. Its methods are safe for concurrent use.

@@ -9,7 +9,7 @@ import (
 	"sync/atomic"
 	"time"
 
-	"pilotfish/internal/pool"
+	"example.org/pilotfish/internal/pool"
 )
 
 // Prometheus asks a Prometheus server for the load of all upstreams at once,

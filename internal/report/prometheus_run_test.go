@@ -14,8 +14,8 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"pilotfish/internal/job"
-	"pilotfish/internal/pool"
+	"example.org/pilotfish/internal/intake"
+	"example.org/pilotfish/internal/pool"
 )
 
 // scene plays a Prometheus server and all upstreams, and notes what was asked
@@ -55,7 +55,7 @@ func newScene(t *testing.T, c Config) *scene {
 			locked(func() { s.reports[address] = append(s.reports[address], r) })
 		},
 		func(address string, at time.Time, cached pool.CacheSet) {
-			assert.True(t, cached.Contains(job.Key("7")))
+			assert.True(t, cached.Contains(intake.Key("7")))
 			locked(func() { s.listings[address] = append(s.listings[address], at) })
 		},
 		func(address string, err error) {

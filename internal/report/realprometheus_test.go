@@ -16,11 +16,11 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"pilotfish/internal/job"
-	"pilotfish/internal/pool"
-	"pilotfish/internal/ruleserver"
-	"pilotfish/internal/ruleserver/executor"
-	"pilotfish/pkg/selection"
+	"example.org/pilotfish/internal/intake"
+	"example.org/pilotfish/internal/pool"
+	"example.org/pilotfish/internal/ruleserver"
+	"example.org/pilotfish/internal/ruleserver/executor"
+	"example.org/pilotfish/pkg/selection"
 )
 
 // counting is a rule processing server that says at each scrape which one it
@@ -154,7 +154,7 @@ func TestRealPrometheus(t *testing.T) {
 	for means, listed := false, false; !means || !listed; {
 		switch x := within(t, heard, "the job's times and project"); {
 		case x.cached != nil:
-			listed = listed || x.address == a.address && x.cached.Contains(job.Key("12345"))
+			listed = listed || x.address == a.address && x.cached.Contains(intake.Key("12345"))
 		case x.err == "" && !math.IsNaN(x.report.Wait):
 			require.Equal(t, a.address, x.address)
 			assert.InDelta(t, facts.Wait.Seconds(), x.report.Wait, 1e-9)

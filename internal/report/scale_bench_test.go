@@ -19,11 +19,11 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"pilotfish/internal/pool"
-	"pilotfish/internal/ruleserver"
-	"pilotfish/internal/ruleserver/executor"
-	"pilotfish/pkg/overload"
-	"pilotfish/pkg/selection"
+	"example.org/pilotfish/internal/pool"
+	"example.org/pilotfish/internal/ruleserver"
+	"example.org/pilotfish/internal/ruleserver/executor"
+	"example.org/pilotfish/pkg/overload"
+	"example.org/pilotfish/pkg/selection"
 )
 
 // The benchmarks in this file measure what docs/scale.md computes with.

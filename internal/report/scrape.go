@@ -6,7 +6,7 @@ import (
 	"math"
 	"time"
 
-	"pilotfish/pkg/selection"
+	"example.org/pilotfish/pkg/selection"
 )
 
 // scrape is the figures of one upstream as Prometheus saw them last.

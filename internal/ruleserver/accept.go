@@ -5,7 +5,7 @@ import (
 	"strconv"
 	"strings"
 
-	"pilotfish/internal/ruleserver/rules"
+	"example.org/pilotfish/internal/ruleserver/rules"
 )
 
 // formatOf reads an Accept header: CSV when that is asked for by name, and more

@@ -4,8 +4,8 @@ import (
 	"context"
 	"time"
 
-	"pilotfish/internal/ruleserver/executor"
-	"pilotfish/internal/ruleserver/rules"
+	"example.org/pilotfish/internal/ruleserver/executor"
+	"example.org/pilotfish/internal/ruleserver/rules"
 )
 
 // chain splits a job into its joblets. What a joblet's result depends on is all

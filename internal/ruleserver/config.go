@@ -7,8 +7,8 @@ import (
 	"io/fs"
 	"time"
 
-	"pilotfish/internal/ruleserver/executor"
-	"pilotfish/internal/ruleserver/rules"
+	"example.org/pilotfish/internal/ruleserver/executor"
+	"example.org/pilotfish/internal/ruleserver/rules"
 )
 
 // Config is what a server is made of. The zero value of each field but Feeds

@@ -9,7 +9,7 @@ import (
 	"strings"
 	"time"
 
-	"pilotfish/internal/ruleserver/executor"
+	"example.org/pilotfish/internal/ruleserver/executor"
 )
 
 // Cost says how long joblets last at least, so that a laptop can stand for a

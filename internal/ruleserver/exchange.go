@@ -4,8 +4,8 @@ import (
 	"net/http"
 	"time"
 
-	"pilotfish/internal/ruleserver/executor"
-	"pilotfish/internal/ruleserver/rules"
+	"example.org/pilotfish/internal/ruleserver/executor"
+	"example.org/pilotfish/internal/ruleserver/rules"
 )
 
 // exchange is one job's or prefetch's way through the server.

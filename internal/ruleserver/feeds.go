@@ -8,7 +8,7 @@ import (
 	"io"
 	"io/fs"
 
-	"pilotfish/internal/ruleserver/rules"
+	"example.org/pilotfish/internal/ruleserver/rules"
 )
 
 var (

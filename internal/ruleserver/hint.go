@@ -5,7 +5,7 @@ import (
 	"strconv"
 	"time"
 
-	"pilotfish/internal/ruleserver/executor"
+	"example.org/pilotfish/internal/ruleserver/executor"
 )
 
 // HintHeader is the response header that carries a load hint.

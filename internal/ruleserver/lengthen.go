@@ -6,8 +6,8 @@ import (
 	"net/http"
 	"time"
 
-	"pilotfish/internal/ruleserver/executor"
-	"pilotfish/internal/ruleserver/rules"
+	"example.org/pilotfish/internal/ruleserver/executor"
+	"example.org/pilotfish/internal/ruleserver/rules"
 )
 
 // errCost says that the cost which a job brought cannot be read.

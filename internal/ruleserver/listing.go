@@ -12,7 +12,7 @@ import (
 
 	"github.com/go-json-experiment/json/jsontext"
 
-	"pilotfish/internal/ruleserver/executor"
+	"example.org/pilotfish/internal/ruleserver/executor"
 )
 
 // listingAge is how old an answer may be that is given again: ages are wrong by

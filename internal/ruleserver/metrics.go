@@ -5,7 +5,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
-	"pilotfish/internal/ruleserver/executor"
+	"example.org/pilotfish/internal/ruleserver/executor"
 )
 
 // metrics are the server's, on a registry of its own. What the executor counts

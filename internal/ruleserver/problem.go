@@ -7,8 +7,8 @@ import (
 
 	"github.com/go-json-experiment/json"
 
-	"pilotfish/internal/ruleserver/executor"
-	"pilotfish/internal/ruleserver/rules"
+	"example.org/pilotfish/internal/ruleserver/executor"
+	"example.org/pilotfish/internal/ruleserver/rules"
 )
 
 // problem is an answer in place of a feed (RFC 9457).

@@ -3,7 +3,7 @@ package ruleserver
 import (
 	"time"
 
-	"pilotfish/internal/ruleserver/executor"
+	"example.org/pilotfish/internal/ruleserver/executor"
 )
 
 // Outcome is how a job ended.

@@ -9,7 +9,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 
-	"pilotfish/internal/ruleserver/executor"
+	"example.org/pilotfish/internal/ruleserver/executor"
 )
 
 // Server is a rule processing server without its listener.

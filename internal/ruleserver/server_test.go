@@ -16,8 +16,8 @@ import (
 	"github.com/stretchr/testify/require"
 	"go.uber.org/goleak"
 
-	"pilotfish/internal/ruleserver/executor"
-	"pilotfish/internal/ruleserver/rules"
+	"example.org/pilotfish/internal/ruleserver/executor"
+	"example.org/pilotfish/internal/ruleserver/rules"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }

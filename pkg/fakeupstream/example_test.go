@@ -6,7 +6,7 @@ import (
 	"net/http"
 	"strings"
 
-	"pilotfish/pkg/fakeupstream"
+	"example.org/pilotfish/pkg/fakeupstream"
 )
 
 // A test would call fakeupstream.New(t, …), which needs no error handling and no

@@ -10,8 +10,8 @@ import (
 	"sync/atomic"
 	"time"
 
-	"pilotfish/internal/ruleserver"
-	"pilotfish/internal/ruleserver/executor"
+	"example.org/pilotfish/internal/ruleserver"
+	"example.org/pilotfish/internal/ruleserver/executor"
 )
 
 // Upstream is a rule processing server on a loopback port.

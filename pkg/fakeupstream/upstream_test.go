@@ -22,7 +22,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"go.uber.org/goleak"
 
-	"pilotfish/pkg/fakeupstream"
+	"example.org/pilotfish/pkg/fakeupstream"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }

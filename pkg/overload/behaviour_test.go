@@ -7,7 +7,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"pilotfish/pkg/selection"
+	"example.org/pilotfish/pkg/selection"
 )
 
 // stalled is a sample of which nothing else is known.

@@ -3,7 +3,7 @@
 // the upstream reports into a Level. Detectors own no clock and no lock.
 package overload
 
-import "pilotfish/pkg/selection"
+import "example.org/pilotfish/pkg/selection"
 
 // Sample is what one report says about an upstream's load.
 type Sample struct {

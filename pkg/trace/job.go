@@ -8,7 +8,7 @@
 // tells what happened to it; what is not known is left out.
 package trace
 
-import "pilotfish/pkg/selection"
+import "example.org/pilotfish/pkg/selection"
 
 // Job is one job. A field that is zero is unknown, or nothing, and is left out
 // of the file, except where its comment says otherwise.

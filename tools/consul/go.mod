@@ -1,6 +1,6 @@
 // The Consul agent that the cluster tests run, in a module of its own so that its
 // dependencies stay out of pilotfish's.
-module pilotfish/tools/consul
+module example.org/pilotfish/tools/consul
 
 go 1.26.7
 

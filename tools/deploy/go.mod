@@ -1,6 +1,6 @@
 // Checks of deploy/ against the types and the parsers that it is written for, in a
 // module of their own so that their dependencies stay out of pilotfish's.
-module pilotfish/tools/deploy
+module example.org/pilotfish/tools/deploy
 
 go 1.26.7
 

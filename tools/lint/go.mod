@@ -1,4 +1,4 @@
-module pilotfish/tools/lint
+module example.org/pilotfish/tools/lint
 
 go 1.26.0
 

@@ -2,7 +2,7 @@
 // its own so that its dependencies stay out of pilotfish's:
 //
 //	cd tools/toxiproxy && go build -o ../../bin/toxiproxy-server github.com/Shopify/toxiproxy/v2/cmd/server
-module pilotfish/tools/toxiproxy
+module example.org/pilotfish/tools/toxiproxy
 
 go 1.26.0
 

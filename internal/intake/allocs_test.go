@@ -1,0 +1,28 @@
+//go:build !race
+
+package intake
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+)
+
+// Under the race detector a sync.Pool drops entries at random, hence the build constraint.
+func TestReadDoesNotAllocate(t *testing.T) {
+	r := newReader(t, Fields{})
+	for name, body := range map[string][]byte{
+		"first":   jobOf(4<<10, true),
+		"last":    jobOf(64<<10, false),
+		"largest": []byte(`{"project_id":18446744073709551615,"session_id":1234567890}`),
+		"string":  []byte(`{"project_id":"5531f48d-74f0-4b52-8203-470d5ed8aa90"}`),
+		"escapes": []byte(`{"project\u005fid":"a\u0062c","priority":"\u0068igh"}`),
+	} {
+		allocs := testing.AllocsPerRun(200, func() {
+			if _, err := r.Read(body); err != nil {
+				t.Fatal(err)
+			}
+		})
+		assert.Zero(t, allocs, name)
+	}
+}

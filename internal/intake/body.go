@@ -1,0 +1,167 @@
+package intake
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"sync"
+)
+
+// Peek is how many bytes of a body are always kept, 64 KiB: what a job says of
+// itself is nearly always among them.
+const Peek = 64 << 10
+
+// firstRead is the buffer for a body of undeclared length.
+const firstRead = 4 << 10
+
+// patience is how many reads without a byte end a body.
+const patience = 100
+
+// ErrTooLarge is a body over the limit; a submitter is answered 413.
+var ErrTooLarge = errors.New("the body is too large")
+
+// Body is the body of a job, kept so that each attempt can send it from its beginning.
+//
+// When the budget is exhausted, only the head of the body is kept, and the
+// rest is still with the submitter. It passes through once: the first attempt
+// that reads beyond the head is the last.
+//
+// Methods are safe for concurrent use.
+type Body struct {
+	budget *Budget
+	limit  int64 // of the whole body
+	length int64 // as declared, -1 unknown; the true one when all is read
+
+	mu       sync.Mutex
+	head     []byte
+	rest     io.Reader // nil: head is the whole body
+	newest   int       // number of the newest reader, the only one that may read the rest
+	started  bool      // the rest was read from
+	released bool
+	err      error // of the rest
+}
+
+// ReadBody reads a body from r, up to max bytes, and keeps it at the cost of
+// the budget. n is the declared length, or -1; it guides allocation but is not
+// relied upon. It blocks as long as r does, and keeps using r after it has returned
+// if the body is not Whole.
+//
+// A body longer than max is ErrTooLarge, one shorter than declared
+// io.ErrUnexpectedEOF; other errors are those of r. All are wrapped, and leave nothing kept.
+func ReadBody(r io.Reader, n, max int64, budget *Budget) (*Body, error) {
+	if n > max {
+		return nil, fmt.Errorf("%w: %d bytes declared, %d allowed", ErrTooLarge, n, max)
+	}
+	b := &Body{budget: budget, limit: max, length: n, rest: r}
+	for idle := 0; ; {
+		if len(b.head) == cap(b.head) && !b.grow() {
+			return b, nil // over the budget
+		}
+		m, err := r.Read(b.head[len(b.head):cap(b.head)])
+		b.head = b.head[:len(b.head)+m]
+		if idle++; m > 0 {
+			idle = 0
+		}
+		switch {
+		case int64(len(b.head)) > max:
+			err = fmt.Errorf("%w: more than %d bytes", ErrTooLarge, max)
+		case errors.Is(err, io.EOF) && int64(len(b.head)) < n:
+			err = shortBody(int64(len(b.head)), n)
+		case errors.Is(err, io.EOF):
+			b.rest, b.length = nil, int64(len(b.head))
+			return b, nil
+		case err != nil:
+			err = fmt.Errorf("reading the body, after %d bytes: %w", len(b.head), err)
+		case idle == patience:
+			err = fmt.Errorf("reading the body, after %d bytes: %w", len(b.head), io.ErrNoProgress)
+		}
+		if err != nil {
+			b.Release()
+			return nil, err
+		}
+	}
+}
+
+func shortBody(n, declared int64) error {
+	return fmt.Errorf("the body ended after %d of %d declared bytes: %w", n, declared, io.ErrUnexpectedEOF)
+}
+
+// grow makes room for more of the body, and reports whether the budget allows it.
+func (b *Body) grow() bool {
+	size := int64(cap(b.head))
+	next := 2 * size
+	switch whole := b.length + 1; { // one byte more, to find the end in one read
+	case size == 0 && b.length < 0:
+		next = firstRead
+	case size == 0:
+		next = min(whole, Peek)
+	case whole > size && whole <= 4*size:
+		next = whole
+	}
+	if size < Peek {
+		next = min(next, Peek)
+	}
+	next = min(next, b.limit+1)
+	if next <= Peek {
+		b.budget.force(next - size)
+	} else if !b.budget.take(next - size) {
+		return false
+	}
+	grown := make([]byte, len(b.head), next)
+	copy(grown, b.head)
+	b.head = grown
+	return true
+}
+
+// Whole reports whether all of the body is kept. If it is not, the budget was
+// exhausted; facts beyond the bytes that are kept count as absent.
+func (b *Body) Whole() bool {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.rest == nil
+}
+
+// Replayable reports whether another attempt can send the body from its
+// beginning: always if it is Whole, else until an attempt has read beyond
+// the bytes that are kept.
+func (b *Body) Replayable() bool {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return !b.started && !b.released
+}
+
+// Bytes returns the bytes that are kept, nil after Release. They must not be changed.
+func (b *Body) Bytes() []byte {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.head
+}
+
+// Len returns the length of the body in bytes: the true one if it is Whole,
+// else the declared one, or -1.
+func (b *Body) Len() int64 {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.length
+}
+
+// Facts reads what the job says of itself, as far as the body is kept, which
+// it is until Release.
+func (b *Body) Facts(r *Reader) (Facts, error) {
+	if b.Whole() {
+		return r.Read(b.Bytes())
+	}
+	return r.ReadHead(b.Bytes())
+}
+
+// Release gives the bytes that are kept back to the budget, once. Readers
+// that exist go on, so that an abandoned attempt may hold memory a little
+// longer: it is left to the garbage collector, never pooled. Later readers
+// get ErrSpent.
+func (b *Body) Release() {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.released = true
+	b.budget.give(int64(cap(b.head)))
+	b.head = nil
+}

@@ -1,0 +1,239 @@
+package intake
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"errors"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"sync"
+	"testing"
+	"testing/iotest"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+const maxBody = 64 << 20
+
+func randomBytes(n int) []byte {
+	data := make([]byte, n)
+	_, _ = rand.NewChaCha8([32]byte{byte(n)}).Read(data)
+	return data
+}
+
+func readAll(tb testing.TB, r io.Reader) []byte {
+	got, err := io.ReadAll(r)
+	require.NoError(tb, err)
+	return got
+}
+
+func TestBodyIsReplayedByteForByte(t *testing.T) {
+	for _, size := range []int{0, 1, 4096, 4097, 16<<10 + 1, 64 << 10, 64<<10 + 1, 1<<20 + 1, 8 << 20} {
+		data := randomBytes(size)
+		sum := sha256.Sum256(data)
+		for _, how := range []struct {
+			name string
+			wrap func(io.Reader) io.Reader
+		}{
+			{"plain", func(r io.Reader) io.Reader { return r }},
+			{"halves", iotest.HalfReader},
+			{"data with EOF", iotest.DataErrReader},
+		} {
+			for _, declared := range []int64{int64(size), -1} {
+				t.Run(fmt.Sprintf("%d/%s/%d", size, how.name, declared), func(t *testing.T) {
+					budget := NewBudget(maxBody)
+					body, err := ReadBody(how.wrap(bytes.NewReader(data)), declared, maxBody, budget)
+					require.NoError(t, err)
+					assert.True(t, body.Whole())
+					assert.EqualValues(t, size, body.Len())
+					assert.True(t, bytes.Equal(data, body.Bytes()))
+					for range 3 {
+						assert.True(t, body.Replayable())
+						sent := sha256.New()
+						_, err := io.Copy(sent, body.NewReader())
+						require.NoError(t, err)
+						assert.Equal(t, sum[:], sent.Sum(nil))
+					}
+					assert.GreaterOrEqual(t, budget.Used(), int64(size))
+					if declared >= 0 {
+						assert.LessOrEqual(t, budget.Used(), int64(size)+1, "a true length costs no more")
+					} else {
+						assert.LessOrEqual(t, budget.Used(), max(2*int64(size), firstRead))
+					}
+					body.Release()
+					assert.Zero(t, budget.Used())
+				})
+			}
+		}
+	}
+}
+
+func TestAttemptsShareNothing(t *testing.T) {
+	data := randomBytes(100_000)
+	body, err := ReadBody(bytes.NewReader(data), -1, maxBody, NewBudget(maxBody))
+	require.NoError(t, err)
+	abandoned := body.NewReader()
+	part := make([]byte, 1000)
+	_, err = io.ReadFull(abandoned, part)
+	require.NoError(t, err)
+
+	next := body.NewReader()
+	require.NoError(t, abandoned.Close())
+	assert.Equal(t, data, readAll(t, next))
+	_, err = abandoned.Read(part)
+	assert.ErrorIs(t, err, ErrClosed)
+	n, err := next.Read(part)
+	assert.Zero(t, n)
+	assert.Equal(t, io.EOF, err)
+	n, err = body.NewReader().Read(nil)
+	assert.Zero(t, n)
+	assert.NoError(t, err)
+}
+
+func TestReleaseLeavesReadersAlone(t *testing.T) {
+	data := randomBytes(100_000)
+	budget := NewBudget(maxBody)
+	body, err := ReadBody(bytes.NewReader(data), int64(len(data)), maxBody, budget)
+	require.NoError(t, err)
+	reader := body.NewReader()
+	body.Release()
+	body.Release()
+	assert.Zero(t, budget.Used())
+	assert.Nil(t, body.Bytes())
+	assert.False(t, body.Replayable())
+	assert.EqualValues(t, len(data), body.Len())
+	_, err = body.NewReader().Read(make([]byte, 1))
+	assert.ErrorIs(t, err, ErrSpent)
+	assert.Equal(t, data, readAll(t, reader))
+}
+
+func TestTooLarge(t *testing.T) {
+	const limit = 100_000
+	for _, size := range []int{limit, limit + 1, 10 * limit} {
+		for _, declared := range []int64{int64(size), -1, 0} {
+			budget := NewBudget(maxBody)
+			read := &counting{r: bytes.NewReader(randomBytes(size))}
+			body, err := ReadBody(read, declared, limit, budget)
+			if size <= limit {
+				require.NoError(t, err)
+				assert.EqualValues(t, size, body.Len())
+				continue
+			}
+			require.ErrorIs(t, err, ErrTooLarge)
+			assert.Zero(t, budget.Used())
+			assert.LessOrEqual(t, read.n, limit+1)
+			if declared > limit {
+				assert.Zero(t, read.n, "a declared length is refused unread")
+				assert.EqualError(t, err, fmt.Sprintf("the body is too large: %d bytes declared, 100000 allowed", size))
+			} else {
+				assert.EqualError(t, err, "the body is too large: more than 100000 bytes")
+			}
+		}
+	}
+	_, err := ReadBody(bytes.NewReader([]byte("x")), -1, 0, NewBudget(0))
+	assert.ErrorIs(t, err, ErrTooLarge)
+	body, err := ReadBody(bytes.NewReader(nil), -1, 0, NewBudget(0))
+	require.NoError(t, err)
+	assert.Zero(t, body.Len())
+}
+
+type counting struct {
+	r io.Reader
+	n int
+}
+
+func (c *counting) Read(p []byte) (int, error) {
+	n, err := c.r.Read(p)
+	c.n += n
+	return n, err
+}
+
+// A length is a hint: a small body that declares much gets little memory, and
+// an endless one ends at the limit.
+func TestLyingLengths(t *testing.T) {
+	budget := NewBudget(1 << 40)
+	arrived := make(chan int64, 1)
+	_, err := ReadBody(io.MultiReader(bytes.NewReader([]byte("{}")), probe(func() { arrived <- budget.Used() })), 1<<39, 1<<40, budget)
+	require.ErrorIs(t, err, io.ErrUnexpectedEOF)
+	assert.EqualError(t, err, "the body ended after 2 of 549755813888 declared bytes: unexpected EOF")
+	assert.EqualValues(t, Peek, <-arrived)
+	assert.Zero(t, budget.Used())
+
+	_, err = ReadBody(endless{}, 10, 1<<20, budget)
+	require.ErrorIs(t, err, ErrTooLarge)
+	assert.Zero(t, budget.Used())
+}
+
+type probe func()
+
+func (p probe) Read([]byte) (int, error) { p(); return 0, io.EOF }
+
+type endless struct{}
+
+func (endless) Read(p []byte) (int, error) { return len(p), nil }
+
+type silent struct{}
+
+func (silent) Read([]byte) (int, error) { return 0, nil }
+
+func TestBrokenSubmitters(t *testing.T) {
+	gone := errors.New("connection reset")
+	budget := NewBudget(maxBody)
+	_, err := ReadBody(io.MultiReader(bytes.NewReader([]byte("abc")), iotest.ErrReader(gone)), -1, maxBody, budget)
+	require.ErrorIs(t, err, gone)
+	assert.EqualError(t, err, "reading the body, after 3 bytes: connection reset")
+	_, err = ReadBody(silent{}, -1, maxBody, budget)
+	assert.ErrorIs(t, err, io.ErrNoProgress)
+	assert.Zero(t, budget.Used())
+}
+
+func TestBudgetIsShared(t *testing.T) {
+	const size = 300_000
+	budget := NewBudget(1_000_000)
+	var bodies []*Body
+	whole := 0
+	for range 10 {
+		body, err := ReadBody(bytes.NewReader(randomBytes(size)), size, maxBody, budget)
+		require.NoError(t, err)
+		if body.Whole() {
+			whole++
+		}
+		bodies = append(bodies, body)
+	}
+	assert.Equal(t, 3, whole)
+	assert.LessOrEqual(t, budget.Used(), int64(1_000_000+10*Peek))
+	for _, body := range bodies {
+		body.Release()
+	}
+	assert.Zero(t, budget.Used())
+}
+
+func TestBudgetBalances(t *testing.T) {
+	budget := NewBudget(500_000)
+	var wg sync.WaitGroup
+	for g := range 8 {
+		wg.Go(func() {
+			rng := rand.New(rand.NewPCG(uint64(g), 7))
+			for range 100 {
+				size := rng.IntN(200_000)
+				body, err := ReadBody(bytes.NewReader(make([]byte, size)), -1, 150_000, budget)
+				assert.Equal(t, size > 150_000 && err != nil, err != nil)
+				assert.LessOrEqual(t, budget.Used(), int64(500_000+8*Peek))
+				if err == nil {
+					_, err := io.Copy(io.Discard, body.NewReader())
+					assert.Equal(t, size > 150_000, err != nil, "%v", err)
+					body.Release()
+				}
+			}
+		})
+	}
+	wg.Wait()
+	assert.Zero(t, budget.Used())
+}
+
+func TestImpossibleBudgetsPanic(t *testing.T) {
+	assert.Panics(t, func() { NewBudget(-1) })
+	assert.Panics(t, func() { NewBudget(10).give(1) })
+}

@@ -1,0 +1,111 @@
+package intake
+
+import (
+	"bytes"
+	"errors"
+	"io"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+func FuzzRead(f *testing.F) {
+	for _, row := range rows(f) {
+		f.Add([]byte(row.body))
+	}
+	r := newReader(f, Fields{})
+	f.Fuzz(func(t *testing.T, body []byte) {
+		before := bytes.Clone(body)
+		want, class := oracle(body)
+		got, err := r.Read(body)
+		require.Equal(t, class, classOf(t, err), "%v", err)
+		require.Equal(t, want, got)
+		require.Equal(t, before, body)
+
+		head, err := r.ReadHead(body)
+		if class == "" {
+			require.NoError(t, err)
+			require.Equal(t, want, head, "a whole body is a head")
+		}
+		if err != nil {
+			require.Equal(t, class, classOf(t, err), "a head is refused only for what a body is")
+		}
+	})
+}
+
+func FuzzNewReader(f *testing.F) {
+	d := DefaultFields()
+	f.Add(d.Project, d.Queue)
+	f.Add("/a/b", "/a")
+	f.Add("~1", "/~2")
+	f.Fuzz(func(t *testing.T, project, queue string) {
+		r, err := NewReader(Fields{Project: project, Queue: queue})
+		if err != nil {
+			var pointer *PointerError
+			require.ErrorAs(t, err, &pointer)
+			return
+		}
+		_, err = r.Read([]byte(`{}`))
+		require.NoError(t, err)
+	})
+}
+
+// FuzzBody lets a script decide how bytes arrive and how attempts read them: each byte of it is a
+// step. Whatever the order, every attempt sees the body from its beginning, with no gap.
+func FuzzBody(f *testing.F) {
+	f.Add([]byte("hello"), uint32(0), int64(5), []byte{0, 1, 2, 3, 4, 5, 6, 7})
+	f.Add([]byte("hello"), uint32(200_000), int64(-1), []byte{0, 0, 1, 9, 17, 2, 2, 0, 1})
+	f.Add([]byte{}, uint32(0), int64(9), []byte{0, 3})
+	f.Fuzz(func(t *testing.T, seed []byte, repeat uint32, declared int64, script []byte) {
+		const limit = 256 << 10
+		data := seed
+		if len(seed) > 0 {
+			data = bytes.Repeat(seed, 1+int(repeat%(300<<10))/len(seed))
+		}
+		declared = max(declared, -1)
+		budget := NewBudget(100 << 10)
+		body, err := ReadBody(bytes.NewReader(data), declared, limit, budget)
+		require.LessOrEqual(t, budget.Used(), int64(100<<10))
+		if err != nil {
+			require.True(t, errors.Is(err, ErrTooLarge) && (len(data) > limit || declared > limit) ||
+				errors.Is(err, io.ErrUnexpectedEOF) && declared > int64(len(data)), "%v", err)
+			require.Zero(t, budget.Used())
+			return
+		}
+		require.Equal(t, data[:len(body.Bytes())], body.Bytes())
+
+		type reading struct {
+			r    io.ReadCloser
+			seen int
+		}
+		var readings []*reading
+		for _, step := range script {
+			if step%4 == 0 {
+				readings = append(readings, &reading{r: body.NewReader()})
+			}
+			if len(readings) == 0 {
+				continue
+			}
+			a := readings[int(step/4)%len(readings)]
+			switch step % 4 {
+			case 1, 2:
+				p := make([]byte, 1+int(step)*997)
+				n, err := a.r.Read(p)
+				require.Equal(t, data[a.seen:a.seen+n], p[:n])
+				a.seen += n
+				switch {
+				case err == io.EOF:
+					assert.Equal(t, len(data), a.seen)
+				case err != nil && len(data) <= limit && declared <= int64(len(data)):
+					require.True(t, errors.Is(err, ErrClosed) || errors.Is(err, ErrSpent), "%v", err)
+				}
+			case 3:
+				require.NoError(t, a.r.Close())
+			}
+		}
+		body.Release()
+		body.Release()
+		require.Zero(t, budget.Used())
+	})
+}

@@ -1,0 +1,154 @@
+package intake
+
+import (
+	"bytes"
+	"fmt"
+	"math"
+	"strconv"
+	"time"
+	"unicode/utf8"
+
+	"github.com/go-json-experiment/json/jsontext"
+
+	"example.org/pilotfish/pkg/selection"
+)
+
+const (
+	maxWord   = 32 // bytes of an unknown priority that an error repeats
+	maxDigits = 64 // bytes of a number of seconds
+)
+
+// set keeps the value of m, which is not null. It returns what is wrong with
+// it, or "".
+func (w *walk) set(m member, kind jsontext.Kind, value []byte) (wrong string) {
+	switch m {
+	case project:
+		return w.setProject(kind, value)
+	case priority:
+		return w.setPriority(kind, value)
+	case session:
+		return w.setSession(kind, value)
+	case queue:
+		w.facts.Queue, wrong = seconds(kind, value)
+	case evaluate:
+		w.facts.Evaluate, wrong = seconds(kind, value)
+	case stream:
+		w.facts.Stream, wrong = seconds(kind, value)
+	default:
+		wrong = "must be an object, not " + kindName(kind)
+	}
+	return wrong
+}
+
+func (w *walk) setProject(kind jsontext.Kind, value []byte) (wrong string) {
+	text := value
+	switch kind {
+	case '"':
+		var ok bool
+		if text, ok = w.unquote(value, MaxProject); !ok {
+			return fmt.Sprintf("is longer than %d bytes", MaxProject)
+		}
+	case '0':
+		if len(value) > MaxProject {
+			return fmt.Sprintf("is longer than %d digits", MaxProject)
+		}
+		if bytes.ContainsAny(value, ".eE") {
+			return "must be an integer or a string, not " + string(value)
+		}
+		if string(value) == "-0" {
+			text = value[1:] // the same integer
+		}
+	default:
+		return "must be an integer or a string, not " + kindName(kind)
+	}
+	w.facts.Project, w.facts.Key = makeText(text), keyOf(text)
+	return ""
+}
+
+func (w *walk) setPriority(kind jsontext.Kind, value []byte) (wrong string) {
+	const must = `must be "high" or "low"`
+	if kind != '"' {
+		return must + ", not " + kindName(kind)
+	}
+	word, ok := w.unquote(value, maxWord)
+	if !ok {
+		return must
+	}
+	if w.facts.Priority, ok = selection.ParsePriority(string(word)); !ok {
+		return fmt.Sprintf("%s, not %+q", must, word)
+	}
+	return ""
+}
+
+func (w *walk) setSession(kind jsontext.Kind, value []byte) (wrong string) {
+	text := value
+	switch kind {
+	case '"':
+		var ok bool
+		if text, ok = w.unquote(value, MaxSession); !ok {
+			return fmt.Sprintf("is longer than %d bytes", MaxSession)
+		}
+	case '0':
+		if len(value) > MaxSession {
+			return fmt.Sprintf("is longer than %d digits", MaxSession)
+		}
+	default:
+		return "must be a string or a number, not " + kindName(kind)
+	}
+	w.facts.Session = makeText(text)
+	return ""
+}
+
+// seconds reads a timeout, to the nanosecond. One above 0 stays above 0.
+func seconds(kind jsontext.Kind, value []byte) (d time.Duration, wrong string) {
+	if kind != '0' {
+		return 0, "must be a number of seconds, not " + kindName(kind)
+	}
+	if len(value) > maxDigits {
+		return 0, fmt.Sprintf("is longer than %d digits", maxDigits)
+	}
+	s, err := strconv.ParseFloat(string(value), 64)
+	switch {
+	case s < 0:
+		return 0, "must not be negative"
+	case err != nil || s > MaxTimeout.Seconds():
+		return 0, fmt.Sprintf("must be at most %.0f seconds", MaxTimeout.Seconds())
+	}
+	d = time.Duration(math.Round(s * float64(time.Second)))
+	if s > 0 && d == 0 {
+		d = 1
+	}
+	return d, ""
+}
+
+// unquote returns the text of a quoted string, valid until the next call; ok
+// is false when it is longer than limit. Invalid UTF-8 becomes U+FFFD.
+func (w *walk) unquote(quoted []byte, limit int) (text []byte, ok bool) {
+	const longest = len(`\u0000`) // of what one byte may be written as
+	if len(quoted) > longest*limit+len(`""`) {
+		return nil, false
+	}
+	text = quoted[1 : len(quoted)-1]
+	if bytes.IndexByte(text, '\\') >= 0 || !utf8.Valid(text) {
+		// The decoder has let the string through, so that all it can find wrong is UTF-8.
+		w.scratch, _ = jsontext.AppendUnquote(w.scratch[:0], quoted)
+		text = w.scratch
+	}
+	return text, len(text) <= limit
+}
+
+func kindName(k jsontext.Kind) string {
+	switch k {
+	case 'n':
+		return "null"
+	case 't', 'f':
+		return "a boolean"
+	case '"':
+		return "a string"
+	case '0':
+		return "a number"
+	case '{':
+		return "an object"
+	}
+	return "an array"
+}

@@ -1,0 +1,67 @@
+package intake
+
+// Outcome is how a job ended, as its submitter saw it.
+type Outcome uint8
+
+// The outcomes of a job, a closed set. Where an attempt can end the same way,
+// the word is the same.
+const (
+	// Answered: an upstream's answer with a status below 500 was passed on to its end.
+	Answered Outcome = iota
+	// Failed: an upstream's answer with a status of 500 or more was passed on to its end.
+	Failed
+	// Truncated: the answer began and was cut short by the upstream.
+	Truncated
+	// NoAnswer: attempts were made, and none was answered.
+	NoAnswer
+	// Deadline: the job's time was over before its answer was.
+	Deadline
+	// Gone: the submitter went away, waiting or reading.
+	Gone
+	// Shed: refused for load.
+	Shed
+	// Rejected: refused as invalid.
+	Rejected
+	// TooLarge: refused because its body is longer than a body may be.
+	TooLarge
+	// Broken: pilotfish itself failed.
+	Broken
+
+	// Outcomes is how many there are.
+	Outcomes = int(Broken) + 1
+)
+
+// String returns the outcome's word in metrics, logs and traces.
+func (o Outcome) String() string {
+	return [Outcomes]string{
+		"answered", "failed", "truncated", "no_answer", "deadline", "gone",
+		"shed", "rejected", "too_large", "broken",
+	}[o]
+}
+
+// Tried reports whether it is an outcome of jobs that were not refused: they
+// were claimed, or waited for it.
+func (o Outcome) Tried() bool { return o <= Gone }
+
+// Shedding is why a job was refused for load.
+type Shedding uint8
+
+// The reasons, a closed set.
+const (
+	// QueueFull: there was no room to wait.
+	QueueFull Shedding = iota
+	// Displaced: it waited, and a job of high priority needed its place.
+	Displaced
+	// Waited: no upstream became eligible in the time that it could wait.
+	Waited
+	// Stopping: pilotfish is shutting down.
+	Stopping
+
+	// Sheddings is how many there are.
+	Sheddings = int(Stopping) + 1
+)
+
+// String returns the reason's word in metrics and logs.
+func (s Shedding) String() string {
+	return [Sheddings]string{"queue_full", "displaced", "waited", "shutting_down"}[s]
+}

@@ -1,0 +1,104 @@
+package intake
+
+import (
+	"fmt"
+	"os"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"example.org/pilotfish/pkg/selection"
+)
+
+// row is one row of testdata/jobs.txt.
+type row struct {
+	line             int
+	name, want, body string
+}
+
+// rows reads the table, whose head says what it looks like.
+func rows(tb testing.TB) []row {
+	table, err := os.ReadFile("testdata/jobs.txt")
+	require.NoError(tb, err)
+	var all []row
+	for i, line := range strings.Split(strings.TrimSpace(string(table)), "\n") {
+		if strings.HasPrefix(line, "#") {
+			continue
+		}
+		parts := strings.SplitN(line, " | ", 3)
+		require.Len(tb, parts, 3, "line %d", i+1)
+		body := parts[2]
+		if quoted, ok := strings.CutPrefix(body, "go:"); ok {
+			body, err = strconv.Unquote(quoted)
+			require.NoError(tb, err, "line %d", i+1)
+		}
+		all = append(all, row{line: i + 1, name: parts[0], want: parts[1], body: body})
+	}
+	return all
+}
+
+func newReader(tb testing.TB, fields Fields) *Reader {
+	r, err := NewReader(fields)
+	require.NoError(tb, err)
+	return r
+}
+
+// describe writes down every fact that is not its zero value, or the error.
+func describe(f Facts, err error) string {
+	if err != nil {
+		return err.Error()
+	}
+	var b strings.Builder
+	if f.Project.Len() > 0 {
+		fmt.Fprintf(&b, "project=%q ", f.Project)
+	}
+	if f.Priority != selection.Low {
+		fmt.Fprintf(&b, "priority=%v ", f.Priority)
+	}
+	if f.Session.Len() > 0 {
+		fmt.Fprintf(&b, "session=%q ", f.Session)
+	}
+	if f.Queue != 0 {
+		fmt.Fprintf(&b, "queue=%v ", f.Queue)
+	}
+	if f.Evaluate != 0 {
+		fmt.Fprintf(&b, "evaluate=%v ", f.Evaluate)
+	}
+	if f.Stream != 0 {
+		fmt.Fprintf(&b, "stream=%v ", f.Stream)
+	}
+	if b.Len() == 0 {
+		return "-"
+	}
+	return strings.TrimSpace(b.String())
+}
+
+func TestTable(t *testing.T) {
+	r := newReader(t, Fields{})
+	names := map[string]bool{}
+	for _, row := range rows(t) {
+		assert.False(t, names[row.name], "line %d: %s is there twice", row.line, row.name)
+		names[row.name] = true
+		t.Run(row.name, func(t *testing.T) {
+			facts, err := r.Read([]byte(row.body))
+			assert.Equal(t, row.want, describe(facts, err), "jobs.txt:%d", row.line)
+			assert.Equal(t, Key(facts.Project.String()), facts.Key)
+
+			var syntax *SyntaxError
+			var field *FieldError
+			switch row.name[:2] {
+			case "y_":
+				assert.NoError(t, err)
+			case "n_":
+				assert.ErrorAs(t, err, &syntax)
+			case "f_":
+				assert.ErrorAs(t, err, &field)
+			default:
+				t.Errorf("jobs.txt:%d: a name starts with y_, n_ or f_", row.line)
+			}
+		})
+	}
+}

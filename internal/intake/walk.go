@@ -1,0 +1,136 @@
+package intake
+
+import (
+	"bytes"
+	"errors"
+	"io"
+
+	"github.com/go-json-experiment/json/jsontext"
+)
+
+// errEndOfHead ends a walk whose body is only a head, when it is used up.
+var errEndOfHead = errors.New("end of head")
+
+// walk is one pass over one body, in step with a tree of wanted members.
+type walk struct {
+	dec     jsontext.Decoder
+	src     bytes.Buffer // over the body itself: the decoder reads it in place
+	body    []byte
+	whole   bool   // body is all there is, not only its head
+	left    int    // wanted members that may still come
+	seen    uint64 // bits of the nodes that were met
+	facts   Facts
+	scratch []byte // for names and texts with escapes
+}
+
+// start begins a walk. Duplicate names matter only where they are wanted, and
+// invalid UTF-8 is let through: most of a body is only passed on.
+func (w *walk) start(body []byte, whole bool) {
+	w.src = *bytes.NewBuffer(body)
+	w.dec.Reset(&w.src, jsontext.AllowDuplicateNames(true), jsontext.AllowInvalidUTF8(true))
+	w.body, w.whole = body, whole
+	w.seen, w.facts = 0, Facts{}
+}
+
+// stop lets go of the body, which must not live on in an idle walk.
+func (w *walk) stop() {
+	w.src = bytes.Buffer{}
+	w.dec.Reset(&w.src)
+	w.body, w.facts = nil, Facts{}
+}
+
+// job reads the whole job.
+func (w *walk) job(root *node) error {
+	kind, start := w.dec.PeekKind(), w.next()
+	if kind != '{' {
+		if _, err := w.dec.ReadToken(); err != nil {
+			return err
+		}
+		return w.fault("", start, "must be an object, not "+kindName(kind))
+	}
+	w.left = root.leaves
+	if err := w.object(root); err != nil || w.dec.StackDepth() > 0 {
+		return err // stopped within the object if there is no error
+	}
+	if w.dec.PeekKind() != jsontext.KindInvalid {
+		return &SyntaxError{Position: positionAt(w.body, w.next()), Reason: "more follows after the job's object"}
+	}
+	if _, err := w.dec.ReadToken(); !errors.Is(err, io.EOF) {
+		return err
+	}
+	return nil
+}
+
+// object reads the object that n stands for, up to its end or until no wanted
+// member is left.
+func (w *walk) object(n *node) error {
+	if _, err := w.dec.ReadToken(); err != nil {
+		return err
+	}
+	after := w.left - n.leaves
+	for w.dec.PeekKind() == '"' {
+		name, err := w.dec.ReadValue()
+		if err != nil {
+			return err
+		}
+		start := int(w.dec.InputOffset()) - len(name)
+		switch c := w.child(n, name); {
+		case c == nil:
+			_, err = w.dec.ReadValue() // skipped
+		case w.seen&c.bit != 0:
+			err = w.fault(c.pointer, start, "is there twice")
+		default:
+			w.seen |= c.bit
+			err = w.member(c)
+		}
+		if err != nil || w.left == 0 {
+			return err
+		}
+	}
+	if _, err := w.dec.ReadToken(); err != nil {
+		return err
+	}
+	w.left = after // this object may not come again, so neither may what it lacks
+	return nil
+}
+
+// child returns the child of n that a quoted name stands for, or nil.
+func (w *walk) child(n *node, quoted []byte) *node {
+	if name, ok := w.unquote(quoted, maxPointer); ok {
+		return n.child(name)
+	}
+	return nil
+}
+
+// member reads the value of c: a wanted member, or an object on the way to some.
+func (w *walk) member(c *node) error {
+	kind := w.dec.PeekKind()
+	if kind == '{' && c.want == none {
+		return w.object(c)
+	}
+	value, err := w.dec.ReadValue()
+	if err != nil {
+		return err
+	}
+	end := int(w.dec.InputOffset())
+	if kind == '0' && !w.whole && end == len(w.body) {
+		return errEndOfHead // more digits may follow
+	}
+	w.left -= c.leaves
+	if kind == 'n' {
+		return nil
+	}
+	if wrong := w.set(c.want, kind, value); wrong != "" {
+		return w.fault(c.pointer, end-len(value), wrong)
+	}
+	return nil
+}
+
+// next returns the offset of the token to come.
+func (w *walk) next() int {
+	return len(w.body) - len(bytes.TrimLeft(w.body[w.dec.InputOffset():], " \t\r\n:,"))
+}
+
+func (w *walk) fault(pointer string, offset int, reason string) error {
+	return &FieldError{Position: positionAt(w.body, offset), Pointer: pointer, Reason: reason}
+}

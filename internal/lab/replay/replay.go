@@ -1,0 +1,151 @@
+package replay
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"sync"
+	"time"
+
+	"example.org/pilotfish/pkg/trace"
+)
+
+// player is one replay under way.
+type player struct {
+	cfg       Config
+	transport http.RoundTripper
+	began     time.Time
+	places    chan struct{} // holds one for each job that is open
+	jobs      sync.WaitGroup
+	observing sync.Mutex
+
+	mu   sync.Mutex
+	open map[trace.Line]chan struct{} // closed when the job ends
+}
+
+// Run sends the jobs, and returns when all have ended and were observed. The error
+// is the source's; that time ran out; or why ctx ended. Jobs that were sent are
+// observed in every case.
+func Run(ctx context.Context, cfg Config) error {
+	if err := cfg.validate(); err != nil {
+		return err
+	}
+	ctx, cancel := context.WithTimeoutCause(ctx, cfg.Within,
+		fmt.Errorf("replay: it is not over after %v", cfg.Within))
+	defer cancel()
+	transport := cfg.transport()
+	defer transport.CloseIdleConnections()
+	p := &player{
+		cfg: cfg, transport: transport, began: time.Now(),
+		places: make(chan struct{}, cfg.Open), open: make(map[trace.Line]chan struct{}),
+	}
+	err := p.send(ctx)
+	p.jobs.Wait()
+	return err
+}
+
+// send starts every job when it is due.
+func (p *player) send(ctx context.Context) error {
+	timer := time.NewTimer(0)
+	defer timer.Stop()
+	for line := trace.Line(1); line <= trace.Line(p.cfg.Jobs); line++ {
+		job, err := p.cfg.Source.Next()
+		if errors.Is(err, io.EOF) {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		live := Compress(job, p.cfg.Speed)
+		timer.Reset(pause(due(&live), time.Since(p.began)))
+		select {
+		case <-timer.C:
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		}
+		select {
+		case p.places <- struct{}{}:
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		}
+		first := p.enter(line, live.After)
+		p.jobs.Go(func() { p.play(ctx, line, &job, &live, first) })
+	}
+	return nil
+}
+
+// enter notes that a job is open, and returns what closes when the one that it
+// waits for ends; nil if it waits for none.
+func (p *player) enter(line, after trace.Line) (first <-chan struct{}) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.open[line] = make(chan struct{})
+	return p.open[after] // lines count from 1
+}
+
+func (p *player) leave(line trace.Line) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	close(p.open[line])
+	delete(p.open, line)
+	<-p.places
+}
+
+// play takes one job to its end.
+func (p *player) play(ctx context.Context, line trace.Line, job, live *trace.Job, first <-chan struct{}) {
+	defer p.leave(line)
+	s := sighting{due: p.began.Add(due(live))}
+	if first != nil {
+		<-first // which ends with the replay, if not before
+		s.due = time.Now()
+	}
+	target := p.cfg.Targets[live.Submitter%int64(len(p.cfg.Targets))]
+	p.post(ctx, &s, target, line, live)
+
+	r := Result{Line: line, Job: *job, Status: s.status, Err: s.err}
+	r.Job.Measured = s.measure(target, p.cfg.Speed)
+	p.told(&r, &s)
+	p.observing.Lock()
+	defer p.observing.Unlock()
+	p.cfg.Observe(&r)
+}
+
+// post sends a job and reads its answer to the end.
+func (p *player) post(ctx context.Context, s *sighting, target string, line trace.Line, live *trace.Job) {
+	defer func() {
+		s.last = time.Now()
+		s.stopped = s.err != nil && ctx.Err() != nil
+	}()
+	s.sent = time.Now()
+	r, err := request(ctx, p.cfg.Name, target, line, live)
+	if err != nil {
+		s.err = err
+		return
+	}
+	answer, err := p.transport.RoundTrip(r)
+	if err != nil {
+		s.err = err
+		return
+	}
+	defer answer.Body.Close()
+	s.first, s.status, s.header = time.Now(), answer.StatusCode, answer.Header
+	_, s.err = io.Copy(io.Discard, answer.Body)
+}
+
+// told adds what the upstream said of the job.
+func (p *player) told(r *Result, s *sighting) {
+	if p.cfg.Hint == nil || s.header == nil {
+		return
+	}
+	hint, ok := p.cfg.Hint(s.header, s.first)
+	if !ok {
+		return
+	}
+	r.Fetched = hint.Fetched > 0
+	if hint.Waited >= 0 {
+		wait := hint.Waited.Seconds() * p.cfg.Speed
+		r.Job.Measured.Wait = &wait
+	}
+}

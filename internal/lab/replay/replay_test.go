@@ -1,0 +1,241 @@
+package replay
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"math"
+	"net/http"
+	"net/http/httptest"
+	"sync"
+	"testing"
+	"testing/fstest"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	"go.uber.org/goleak"
+
+	"example.org/pilotfish/internal/report"
+	"example.org/pilotfish/internal/ruleserver"
+	"example.org/pilotfish/pkg/selection"
+	"example.org/pilotfish/pkg/trace"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// listed is a trace in memory.
+type listed []trace.Job
+
+func (l *listed) Next() (trace.Job, error) {
+	if len(*l) == 0 {
+		return trace.Job{}, io.EOF
+	}
+	job := (*l)[0]
+	*l = (*l)[1:]
+	return job, nil
+}
+
+// serve starts an upstream, and returns its URL.
+func serve(t *testing.T, h http.Handler) string {
+	t.Helper()
+	s := httptest.NewServer(h)
+	t.Cleanup(s.Close)
+	return s.URL
+}
+
+// replayed runs a replay, and returns what was observed by line.
+func replayed(t *testing.T, ctx context.Context, jobs []trace.Job, cfg Config) (map[trace.Line]Result, error) {
+	t.Helper()
+	source := listed(jobs)
+	results := map[trace.Line]Result{}
+	cfg.Source, cfg.Name = &source, "test"
+	cfg.Observe = func(r *Result) {
+		require.NotContains(t, results, r.Line, "observed twice")
+		results[r.Line] = *r
+	}
+	err := Run(ctx, cfg)
+	return results, err
+}
+
+// TestAgainstTheReferenceServer: jobs cost there what the trace says, and share
+// what the trace lets them share.
+func TestAgainstTheReferenceServer(t *testing.T) {
+	var mu sync.Mutex
+	executions := map[string]time.Duration{}
+	server, err := ruleserver.New(ruleserver.Config{
+		TrustCost: true, Cores: 8,
+		Feeds: fstest.MapFS{"1.csv": {Data: []byte("id\nx\n")}, "2.csv": {Data: []byte("id\nx\n")}},
+		OnJob: func(r ruleserver.Record) {
+			mu.Lock()
+			defer mu.Unlock()
+			executions[r.Session] = r.Facts.Execution
+		},
+	})
+	require.NoError(t, err)
+	t.Cleanup(server.Close)
+
+	const speed = 10
+	job := trace.Job{Project: "1", Load: 0.5, SharedRules: 0.4, Shared: "s1", Operators: 0.3, Output: 0.2,
+		Timeouts: trace.Timeouts{Queue: 600, Evaluate: 600, Stream: 600}}
+	prefetch := trace.Job{Project: "2", Kind: trace.Prefetch, Load: 0.5, Priority: selection.High}
+	after, of2 := job, job
+	after.After = 2
+	of2.Project, of2.After = "2", 1
+	results, err := replayed(t, t.Context(), []trace.Job{prefetch, job, after, of2},
+		Config{Targets: []string{serve(t, server.Handler())}, Speed: speed, Hint: report.ParseHint})
+	require.NoError(t, err)
+	require.Len(t, results, 4)
+	for line, r := range results {
+		require.True(t, r.OK(), "line %d: status %d, %v", line, r.Status, r.Err)
+		m := r.Job.Measured
+		assert.Equal(t, "answered", m.Outcome)
+		assert.GreaterOrEqual(t, *m.TTFB, *m.Wait)
+		assert.GreaterOrEqual(t, *m.TTLB, *m.TTFB)
+	}
+	// Sleeping is never shorter than asked for.
+	assert.GreaterOrEqual(t, executions["test-1"], 50*time.Millisecond)
+	assert.GreaterOrEqual(t, executions["test-2"], 140*time.Millisecond)
+	assert.GreaterOrEqual(t, *results[2].Job.Measured.TTLB, 1.4, "in the trace's seconds")
+	fetches := map[trace.Line]bool{}
+	for line, r := range results {
+		fetches[line] = r.Fetched
+	}
+	assert.Equal(t, map[trace.Line]bool{1: true, 2: true, 3: false, 4: false}, fetches)
+
+	page := httptest.NewRecorder()
+	server.Handler().ServeHTTP(page, httptest.NewRequest(http.MethodGet, "/metrics", nil))
+	for kind, want := range map[string]int{"feed_source": 1, "shared_operators": 2, "operators": 3, "output_feed": 3} {
+		assert.Contains(t, page.Body.String(), fmt.Sprintf("ruleserver_joblets_started_total{kind=%q,priority=\"low\"} %d\n", kind, want))
+	}
+}
+
+// TestAfter: a job is sent when the one that it waits for has ended, and is due then.
+func TestAfter(t *testing.T) {
+	var mu sync.Mutex
+	var order []string
+	gate := make(chan struct{})
+	target := serve(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		text, _ := io.ReadAll(r.Body)
+		one := bytes.Contains(text, []byte(`"test-1"`))
+		if one {
+			<-gate
+		}
+		mu.Lock()
+		defer mu.Unlock()
+		order = append(order, fmt.Sprint(one))
+		if len(order) == 1 { // line 2, which waits for nobody
+			close(gate)
+		}
+	}))
+	results, err := replayed(t, t.Context(), []trace.Job{{Project: "1"}, {Project: "1"}, {Project: "1", After: 1}}, Config{Targets: []string{target}})
+	require.NoError(t, err)
+	assert.Equal(t, []string{"false", "true", "false"}, order)
+	assert.Len(t, results, 3)
+}
+
+func TestSubmittersHaveTheirTargets(t *testing.T) {
+	named := func(name string) string {
+		return serve(t, http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+			w.Header().Set("Pilotfish-Upstream", name)
+		}))
+	}
+	targets := []string{named("a:1"), named("b:1")}
+	results, err := replayed(t, t.Context(), []trace.Job{{Submitter: 0}, {Submitter: 5}, {Submitter: 2}}, Config{Targets: targets})
+	require.NoError(t, err)
+	assert.Equal(t, "a:1", results[1].Job.Measured.Upstream)
+	assert.Equal(t, "b:1", results[2].Job.Measured.Upstream)
+	assert.Equal(t, "a:1", results[3].Job.Measured.Upstream)
+}
+
+// TestOutcomes: what a submitter sees has the sidecar's words.
+func TestOutcomes(t *testing.T) {
+	own := func(status int) http.HandlerFunc {
+		return func(w http.ResponseWriter, _ *http.Request) {
+			w.Header().Set("Pilotfish-Reason", "reason")
+			w.WriteHeader(status)
+		}
+	}
+	for want, h := range map[string]http.HandlerFunc{
+		"answered": func(http.ResponseWriter, *http.Request) {},
+		"failed":   func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusInternalServerError) },
+		"truncated": func(w http.ResponseWriter, _ *http.Request) {
+			w.Header().Set("Content-Length", "10")
+			_, _ = w.Write([]byte("x"))
+		},
+		"no_answer": func(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) },
+		"shed":      own(http.StatusServiceUnavailable),
+		"deadline":  own(http.StatusGatewayTimeout),
+		"rejected":  own(http.StatusBadRequest),
+	} {
+		results, err := replayed(t, t.Context(), []trace.Job{{Project: "1"}}, Config{Targets: []string{serve(t, h)}})
+		require.NoError(t, err)
+		r := results[1]
+		assert.Equal(t, want, r.Job.Measured.Outcome)
+		assert.Equal(t, want == "answered", r.OK(), want)
+		require.NoError(t, trace.NewWriter(io.Discard).Write(&r.Job), "a capture takes it")
+	}
+}
+
+// TestBounds: what is beyond them is not sent, or cut.
+func TestBounds(t *testing.T) {
+	hangs := serve(t, http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+		_, _ = io.Copy(io.Discard, r.Body)
+		<-r.Context().Done()
+	}))
+	jobs := []trace.Job{{Project: "1"}, {Project: "1", After: 1}, {Project: "1", Offset: 1e6}}
+	results, err := replayed(t, t.Context(), jobs, Config{Targets: []string{hangs}, Within: 50 * time.Millisecond})
+	assert.EqualError(t, err, "replay: it is not over after 50ms")
+	require.Len(t, results, 2, "the third is never due")
+	assert.Equal(t, "gone", results[1].Job.Measured.Outcome)
+	assert.Equal(t, "gone", results[2].Job.Measured.Outcome)
+
+	results, err = replayed(t, t.Context(), jobs, Config{Targets: []string{hangs}, Open: 1, Within: 50 * time.Millisecond})
+	assert.EqualError(t, err, "replay: it is not over after 50ms")
+	assert.Len(t, results, 1, "the second has no place")
+
+	at := serve(t, http.NotFoundHandler())
+	results, err = replayed(t, t.Context(), jobs, Config{Targets: []string{at}, Jobs: 2})
+	require.NoError(t, err)
+	assert.Len(t, results, 2)
+
+	ctx, cancel := context.WithCancelCause(t.Context())
+	stopped := errors.New("stopped")
+	cancel(stopped)
+	_, err = replayed(t, ctx, jobs, Config{Targets: []string{at}})
+	assert.Equal(t, stopped, err)
+}
+
+func TestConfigRefusesNonsense(t *testing.T) {
+	for want, c := range map[string]Config{
+		"replay: no target is given":                                                                                {},
+		`replay: target "localhost:80": want http://host:port`:                                                      {Targets: []string{"localhost:80"}},
+		`replay: target "http://127.0.0.1/x": want http://host:port`:                                                {Targets: []string{"http://127.0.0.1/x"}},
+		`replay: target "http://192.0.2.1:80": is not on this machine, and a replay is a flood: it must be allowed`: {Targets: []string{"http://localhost:80", "http://192.0.2.1:80"}},
+		"replay: speed -1 is not a positive number":                                                                 {Speed: -1},
+		"replay: speed NaN is not a positive number":                                                                {Speed: math.NaN()},
+		"replay: -1 jobs are less than one":                                                                         {Jobs: -1},
+		"replay: -1 open jobs are less than one":                                                                    {Open: -1},
+		"replay: a replay within -1s is over before it begins":                                                      {Within: -time.Second},
+	} {
+		_, err := replayed(t, t.Context(), nil, c)
+		assert.EqualError(t, err, want)
+	}
+	_, err := replayed(t, t.Context(), nil, Config{Targets: []string{"http://192.0.2.1:80"}, AllowRemote: true})
+	assert.NoError(t, err)
+	assert.EqualError(t, Run(t.Context(), Config{}), "replay: Source and Observe are required")
+}
+
+func TestCompress(t *testing.T) {
+	job := trace.Job{Offset: 10, Load: 2, SharedRules: 4, Operators: 6, Output: 8, Timeouts: trace.Timeouts{Queue: 20, Evaluate: 40, Stream: 60},
+		Project: "1", Bytes: 7, Measured: &trace.Measured{}}
+	want := trace.Job{Offset: 5, Load: 1, SharedRules: 2, Operators: 3, Output: 4, Timeouts: trace.Timeouts{Queue: 10, Evaluate: 20, Stream: 30},
+		Project: "1", Bytes: 7}
+	assert.Equal(t, want, Compress(job, 2))
+	assert.Equal(t, 10.0, job.Offset, "the original stays")
+	assert.Equal(t, 5*time.Second, due(&want))
+	assert.Equal(t, 2*time.Second, pause(due(&want), 3*time.Second))
+	assert.Zero(t, pause(due(&want), 6*time.Second), "late is now")
+}

@@ -1,0 +1,86 @@
+package replay
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"net/http"
+
+	"github.com/go-json-experiment/json"
+
+	"example.org/pilotfish/pkg/trace"
+)
+
+// costHeader tells a reference server that trusts it what a job costs.
+const costHeader = "X-Cost"
+
+// body is a job as a submitter sends it.
+type body struct {
+	Session   string        `json:"session_id"`
+	Project   trace.Project `json:"project_id,omitzero"`
+	Priority  string        `json:"priority"`
+	Timeouts  timeouts      `json:"timeouts,omitzero"`
+	Shared    []operator    `json:"shared_operators,omitempty"`
+	Operators []operator    `json:"operators,omitempty"`
+}
+
+type timeouts struct {
+	Queue    float64 `json:"queue_seconds,omitzero"`
+	Evaluate float64 `json:"evaluate_seconds,omitzero"`
+	Stream   float64 `json:"stream_seconds,omitzero"`
+}
+
+// operator is a rule that costs next to nothing and is told from others by its text.
+type operator struct {
+	Name    string   `json:"name"`
+	Actions []action `json:"actions"`
+}
+
+type action struct {
+	Field string `json:"field"`
+	Kind  string `json:"action"`
+	Value value  `json:"value"`
+}
+
+type value struct {
+	Type string `json:"type"`
+	Text string `json:"value"`
+}
+
+func mark(name, text string) []operator {
+	return []operator{{Name: name, Actions: []action{{Field: name, Kind: "set", Value: value{"static", text}}}}}
+}
+
+// request is a job's, on its way to a target. Jobs with the same shared rules say
+// the same of them; what one channel does is said by no other job.
+func request(ctx context.Context, name, target string, line trace.Line, job *trace.Job) (*http.Request, error) {
+	b := body{
+		Session:  fmt.Sprintf("%s-%d", name, line),
+		Project:  job.Project,
+		Priority: job.Priority.String(),
+		Timeouts: timeouts(job.Timeouts),
+	}
+	path := "/v1/prefetch"
+	if job.Kind == trace.Process {
+		path = "/v1/jobs"
+		b.Operators = mark("channel", b.Session)
+		if job.SharedRules > 0 {
+			b.Shared = mark("shared", name+" "+job.Shared)
+		}
+	}
+	text, err := json.Marshal(&b)
+	if err != nil {
+		return nil, fmt.Errorf("replay: line %d: %w", line, err)
+	}
+	r, err := http.NewRequestWithContext(ctx, http.MethodPost, target+path, bytes.NewReader(text))
+	if err != nil {
+		return nil, fmt.Errorf("replay: line %d: %w", line, err)
+	}
+	r.GetBody = nil // a retry of the client's own would not be measured
+	r.Header.Set("Content-Type", "application/json")
+	if job.Work() > 0 {
+		r.Header.Set(costHeader, fmt.Sprintf("fetch=%v,shared=%v,operators=%v,output=%v",
+			duration(job.Load), duration(job.SharedRules), duration(job.Operators), duration(job.Output)))
+	}
+	return r, nil
+}

@@ -1,0 +1,52 @@
+package sim
+
+import (
+	"math/rand/v2"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"example.org/pilotfish/pkg/selection"
+	"example.org/pilotfish/pkg/trace"
+)
+
+// spread gives each job of a source to the next submitter.
+type spread struct {
+	Source
+	next int64
+}
+
+func (s *spread) Next() (trace.Job, error) {
+	j, err := s.Source.Next()
+	s.next++
+	j.Submitter = s.next
+	return j, err
+}
+
+// Forty sidecars that read the same reports, and jobs without a project: by
+// costs alone all would herd to the cheapest upstream until the next report.
+// What the band is worth is in docs/experiments.md.
+func TestBandKeepsSidecarsApart(t *testing.T) {
+	mean := func(load float64, off selection.Part) float64 {
+		policy, err := selection.NewExpected(selection.ExpectedConfig{Off: off})
+		require.NoError(t, err)
+		s := setup(t, "expected", "none")
+		s.Policy, s.Count, s.Interval = policy, 40, 5*time.Second
+		const servers, cores, work, n = 14, 16, 2.0, 60_000
+		jobs := &poisson{rng: rand.New(rand.NewPCG(8, 8)), rate: load * servers * cores / work, work: work, n: n}
+		sum := 0.0
+		_, err = Run(t.Context(), Config{
+			Source: &spread{Source: jobs}, Fleet: Fleet{Servers: servers, Cores: cores}, Sidecar: s,
+			Observe: func(r *Result) { sum += r.Wait.Seconds() },
+		})
+		require.NoError(t, err)
+		return sum / n
+	}
+	for _, load := range []float64{0.5, 0.7, 0.9} {
+		with, without := mean(load, 0), mean(load, selection.PartBand)
+		t.Logf("load %v: mean wait %.4f s, %.4f s without the band", load, with, without)
+		assert.Less(t, with, 0.75*without, "load %v", load)
+	}
+}

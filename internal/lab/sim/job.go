@@ -1,0 +1,69 @@
+package sim
+
+import (
+	"hash/fnv"
+	"time"
+
+	"example.org/pilotfish/internal/intake"
+	"example.org/pilotfish/internal/pool"
+	"example.org/pilotfish/pkg/selection"
+	"example.org/pilotfish/pkg/trace"
+)
+
+// job is one job of the trace on its way.
+type job struct {
+	number                               int64 // line of the trace, from 1
+	kind                                 trace.Kind
+	project                              uint64
+	version                              int64
+	shared                               uint64
+	priority                             selection.Priority
+	load, sharedRules, operators, output time.Duration
+	bytes                                int64
+	queueBound, runBound                 time.Duration // 0 is none
+
+	arrived time.Duration // at the sidecar
+	side    *sidecar
+	entry   waiting // while it waits in the sidecar
+
+	lease    *pool.Lease
+	tried    []string
+	attempts int
+	heard    bool // an answer began
+
+	// At the server.
+	server   *server
+	epoch    int
+	slot     int // in server.present
+	seq      uint64
+	phase    phase
+	on       *joblet
+	received time.Duration
+	begun    time.Duration // negative until its first joblet runs
+	fetches  bool
+	ended    bool
+}
+
+// duration converts the trace's seconds, which keep their meaning to the nanosecond.
+func duration(s float64) time.Duration { return time.Duration(s * float64(time.Second)) }
+
+func newJob(t *trace.Job, number int64) *job {
+	j := &job{
+		number: number, kind: t.Kind,
+		project: intake.Key(string(t.Project)), version: t.Version, shared: nameHash(t.Shared),
+		priority: t.Priority, bytes: t.Bytes,
+		load: duration(t.Load), begun: -1,
+		queueBound: duration(t.Timeouts.Queue),
+		runBound:   duration(t.Timeouts.Evaluate + t.Timeouts.Stream),
+	}
+	if t.Kind != trace.Prefetch {
+		j.sharedRules, j.operators, j.output = duration(t.SharedRules), duration(t.Operators), duration(t.Output)
+	}
+	return j
+}
+
+func nameHash(s string) uint64 {
+	h := fnv.New64a()
+	_, _ = h.Write([]byte(s)) // never fails
+	return h.Sum64()
+}

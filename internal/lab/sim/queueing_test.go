@@ -1,0 +1,252 @@
+package sim
+
+import (
+	"io"
+	"math"
+	"math/rand/v2"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"example.org/pilotfish/pkg/overload"
+	"example.org/pilotfish/pkg/selection"
+	"example.org/pilotfish/pkg/trace"
+)
+
+// poisson yields n jobs of exponential work at exponential intervals, one
+// joblet each and nothing to share.
+type poisson struct {
+	rng          *rand.Rand
+	rate, work   float64
+	n            int
+	at           float64
+	withPriority bool
+}
+
+func (p *poisson) Next() (trace.Job, error) {
+	if p.n == 0 {
+		return trace.Job{}, io.EOF
+	}
+	p.n--
+	p.at += p.rng.ExpFloat64() / p.rate
+	j := trace.Job{Offset: p.at, Operators: p.rng.ExpFloat64() * p.work}
+	if p.withPriority && p.rng.IntN(5) == 0 {
+		j.Priority = selection.High
+	}
+	return j, nil
+}
+
+func setup(t testing.TB, policy, detector string) (s Sidecar) {
+	t.Helper()
+	var err error
+	s.Wait = 1000 * time.Hour
+	if s.Clairvoyant = policy == "clairvoyant"; !s.Clairvoyant {
+		s.Policy, err = selection.New(policy)
+		require.NoError(t, err)
+	}
+	s.Detector, err = overload.New(detector, 100)
+	require.NoError(t, err)
+	return s
+}
+
+// meanWait of M/M/k by the Erlang C formula.
+func erlangC(k int, rate, work float64) float64 {
+	a := rate * work
+	sum, term := 0.0, 1.0
+	for n := range k {
+		sum += term
+		term *= a / float64(n+1)
+	}
+	term /= 1 - a/float64(k)
+	return term / (sum + term) * work / (float64(k) - a)
+}
+
+// Invariant 9: a server is an M/M/k queue when its jobs are.
+func TestAgreesWithErlangC(t *testing.T) {
+	for _, c := range []struct {
+		cores int
+		load  float64
+		jobs  int // enough for an error well below the 3 % that are allowed
+	}{{1, 0.5, 200_000}, {1, 0.8, 1_000_000}, {4, 0.7, 500_000}, {16, 0.8, 1_500_000}} {
+		const work = 2.0
+		rate := c.load * float64(c.cores) / work
+		sum, n := 0.0, 0
+		totals, err := Run(t.Context(), Config{
+			Source:  &poisson{rng: rand.New(rand.NewPCG(uint64(c.cores), 5)), rate: rate, work: work, n: c.jobs},
+			Fleet:   Fleet{Servers: 1, Cores: c.cores},
+			Sidecar: setup(t, "random", "none"),
+			Observe: func(r *Result) { sum += r.Wait.Seconds(); n++ },
+		})
+		require.NoError(t, err)
+		require.Equal(t, c.jobs, n)
+		want := erlangC(c.cores, rate, work)
+		assert.InEpsilon(t, want, sum/float64(c.jobs), 0.03, "M/M/%d at load %v", c.cores, c.load)
+		assert.InEpsilon(t, float64(c.jobs)*work, totals.CoreSeconds, 0.01)
+	}
+}
+
+// Conservation: every arrival ends once, and nothing is left (invariant 1),
+// whatever the policy, with servers coming and going.
+func TestConservation(t *testing.T) {
+	for _, policy := range append(selection.Names(), "clairvoyant") {
+		arrived := map[int64]int{}
+		totals, err := Run(t.Context(), Config{
+			Source: &poisson{rng: rand.New(rand.NewPCG(3, 3)), rate: 12, work: 2, n: 20_000, withPriority: true},
+			Seed:   7,
+			Fleet: Fleet{Servers: 4, Cores: 8, Preemption: &Preemption{
+				Servers: 3, Early: 0.5, Life: 10 * time.Minute, AwayMin: time.Minute, AwayMax: 2 * time.Minute,
+			}},
+			Sidecar: func() Sidecar { s := setup(t, policy, "threshold"); s.Count = 3; s.Wait = time.Minute; return s }(),
+			Observe: func(r *Result) { arrived[r.Number]++ },
+		})
+		require.NoError(t, err, policy)
+		require.Len(t, arrived, 20_000, policy)
+		for number, n := range arrived {
+			require.Equal(t, 1, n, "%s: job %d", policy, number)
+		}
+		assert.Equal(t, totals.Arrivals, totals.Ended)
+		assert.Zero(t, totals.InFlight, policy)
+		assert.Zero(t, totals.Waiting, policy)
+		assert.Positive(t, totals.PreemptionsOfServers)
+	}
+}
+
+// Invariant 7: equal scenario and seed give equal results.
+func TestDeterminism(t *testing.T) {
+	run := func() (results []Result) {
+		_, err := Run(t.Context(), Config{
+			Source:  &poisson{rng: rand.New(rand.NewPCG(4, 4)), rate: 30, work: 2, n: 5000, withPriority: true},
+			Seed:    11,
+			Fleet:   Fleet{Servers: 5, Cores: 16, Preemption: &Preemption{Servers: 5, Early: 1, Life: 10 * time.Minute, AwayMin: time.Minute, AwayMax: time.Minute}},
+			Sidecar: func() Sidecar { s := setup(t, "expected", "threshold"); s.Count = 4; s.Wait = time.Minute; return s }(),
+			Observe: func(r *Result) { results = append(results, *r) },
+		})
+		require.NoError(t, err)
+		return results
+	}
+	first := run()
+	require.NotEmpty(t, first)
+	assert.Equal(t, first, run())
+}
+
+// High jobs go first: with a fifth of the jobs high, at a high load, they wait
+// far less, and the mean of all is as without priorities.
+func TestPriorityGoesFirst(t *testing.T) {
+	var sum [selection.Priorities]float64
+	var n [selection.Priorities]float64
+	_, err := Run(t.Context(), Config{
+		Source:  &poisson{rng: rand.New(rand.NewPCG(5, 5)), rate: 7.2, work: 2, n: 400_000, withPriority: true},
+		Fleet:   Fleet{Servers: 1, Cores: 16},
+		Sidecar: setup(t, "random", "none"),
+		Observe: func(r *Result) { sum[r.Priority] += r.Wait.Seconds(); n[r.Priority]++ },
+	})
+	require.NoError(t, err)
+	high, low := sum[selection.High]/n[selection.High], sum[selection.Low]/n[selection.Low]
+	assert.Less(t, high, low/4)
+	assert.InEpsilon(t, erlangC(16, 7.2, 2), (sum[0]+sum[1])/(n[0]+n[1]), 0.05)
+}
+
+// Equal joblets are computed once, whether cached, running or queued.
+func TestEqualJobletsAreShared(t *testing.T) {
+	jobs := jobList{}
+	for i := range 10 {
+		jobs = append(jobs, trace.Job{
+			Offset: 0.1 * float64(i), Project: "p", Version: 1, Shared: "s", Channel: int64(i + 1),
+			Load: 5, SharedRules: 2, Operators: 1, Output: 0.5, Bytes: 1000,
+		})
+	}
+	var last time.Duration
+	totals, err := Run(t.Context(), Config{
+		Source: &jobs, Fleet: Fleet{Servers: 1, Cores: 16}, Sidecar: setup(t, "random", "none"),
+		Observe: func(r *Result) { last = max(last, r.Arrived+r.Duration()); assert.Zero(t, r.Wait) },
+	})
+	require.NoError(t, err)
+	assert.Equal(t, 1, totals.Fetches)
+	assert.InDelta(t, 8.5, last.Seconds(), 1e-6)
+	assert.InDelta(t, 5+2+10*1.5, totals.CoreSeconds, 1e-6)
+}
+
+func TestDependentJobsWait(t *testing.T) {
+	jobs := jobList{
+		{Offset: 0, Operators: 10},
+		{Offset: 1, Operators: 1, After: 1},
+		{Offset: 2, Operators: 1, After: 2},
+	}
+	ends := map[int64]float64{}
+	_, err := Run(t.Context(), Config{
+		Source: &jobs, Fleet: Fleet{Servers: 1, Cores: 4}, Sidecar: setup(t, "random", "none"),
+		Observe: func(r *Result) { ends[r.Number] = (r.Arrived + r.Duration()).Seconds() },
+	})
+	require.NoError(t, err)
+	assert.InDeltaMapValues(t, map[int64]float64{1: 10, 2: 11, 3: 12}, ends, 1e-6)
+}
+
+func TestPatienceEnds(t *testing.T) {
+	jobs := jobList{
+		{Operators: 100},
+		{Offset: 1, Operators: 1, Timeouts: trace.Timeouts{Queue: 20}},
+	}
+	got := map[int64]Result{}
+	_, err := Run(t.Context(), Config{
+		Source: &jobs, Fleet: Fleet{Servers: 1, Cores: 1}, Sidecar: setup(t, "random", "none"),
+		Observe: func(r *Result) { got[r.Number] = *r },
+	})
+	require.NoError(t, err)
+	assert.Equal(t, Expired, got[2].Outcome)
+	assert.Equal(t, 20*time.Second, got[2].Wait)
+	assert.Equal(t, Done, got[1].Outcome)
+}
+
+type jobList []trace.Job
+
+func (l *jobList) Next() (trace.Job, error) {
+	if len(*l) == 0 {
+		return trace.Job{}, io.EOF
+	}
+	j := (*l)[0]
+	*l = (*l)[1:]
+	return j, nil
+}
+
+// The cache is a naive list with the oldest first.
+func TestCacheAgainstNaiveList(t *testing.T) {
+	type entry struct {
+		k     key
+		bytes int64
+	}
+	rng := rand.New(rand.NewPCG(6, 6))
+	c := newCache(1000)
+	var list []entry
+	for now := range time.Duration(20_000) {
+		k := key{project: rng.Uint64N(40), phase: phase(rng.IntN(2))}
+		found := false
+		for _, e := range list {
+			found = found || e.k == k
+		}
+		require.Equal(t, found, c.has(k))
+		bytes := rng.Int64N(300)
+		c.put(k, bytes, now)
+		if !found {
+			used := int64(0)
+			for _, e := range list {
+				used += e.bytes
+			}
+			for used+bytes > 1000 {
+				used -= list[0].bytes
+				list = list[1:]
+			}
+			list = append(list, entry{k, bytes})
+		}
+		at := listing{cache: &c, at: now}
+		for p := range uint64(40) {
+			in := false
+			for _, e := range list {
+				in = in || e.k == key{project: p}
+			}
+			require.Equal(t, in, at.Contains(p))
+		}
+	}
+	assert.False(t, math.Signbit(float64(c.used)))
+}

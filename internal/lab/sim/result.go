@@ -1,0 +1,71 @@
+package sim
+
+import (
+	"time"
+
+	"example.org/pilotfish/pkg/selection"
+)
+
+// Result is how one job ended, as its submitter saw it.
+type Result struct {
+	Number   int64 // its line in the trace
+	Priority selection.Priority
+	Prefetch bool
+	Arrived  time.Duration
+	// Wait is from the job's arrival at the sidecar to the start of its
+	// execution, so that time in the sidecar's queue is not hidden; Run is
+	// from there to its end.
+	Wait, Run time.Duration
+	// Work is the core-time of all its joblets, with nothing cached or shared:
+	// its response time if no other job were about.
+	Work     time.Duration
+	Server   int // index; negative when it reached none
+	Attempts int
+	// Fetched: it caused a fetch of its project's data.
+	Fetched bool
+	Cache   selection.Cache
+	Outcome Outcome
+}
+
+// Duration is the job's response time.
+func (r *Result) Duration() time.Duration { return r.Wait + r.Run }
+
+// Outcome is how a job ended in a simulation.
+type Outcome uint8
+
+// The outcomes of a simulated job.
+const (
+	Done     Outcome = iota
+	Expired          // its own bound on waiting passed
+	Overrun          // its own bound on running passed
+	Lost             // its upstream went away and no attempt was left
+	Unserved         // no upstream could be reached
+)
+
+// String returns the outcome's word in tables.
+func (o Outcome) String() string {
+	return [...]string{"done", "expired", "overrun", "lost", "unserved"}[o]
+}
+
+// Sample is the fleet at one instant.
+type Sample struct {
+	At time.Duration
+	// All are by server; Level is the first sidecar's overload level, 1 for a
+	// server that it does not know.
+	Stalled, Busy []int
+	Up            []bool
+	Level         []float64
+	// Queued is the jobs that wait in the sidecars.
+	Queued int
+}
+
+// Totals are counted over a whole run.
+type Totals struct {
+	Arrivals, Ended      int
+	Fetches, Evictions   int
+	Started              int // joblets of lives that ended count too
+	CoreSeconds          float64
+	Reports              int
+	InFlight, Waiting    int // left at the end
+	PreemptionsOfServers int
+}

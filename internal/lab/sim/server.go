@@ -1,0 +1,255 @@
+package sim
+
+import (
+	"math"
+	"time"
+
+	"example.org/pilotfish/internal/pool"
+	"example.org/pilotfish/pkg/selection"
+)
+
+// server is one modelled rule processing server.
+type server struct {
+	address string
+	cores   int
+	up      bool
+	epoch   int // counts its lives, so that events of an earlier one are void
+	started time.Duration
+	stops   time.Duration // end of its life; never when it is not pre-emptible
+	drain   bool
+
+	busy    int
+	queue   jobletQueue
+	shared  map[key]*joblet // queued or running
+	cache   cache
+	seq     uint64
+	present []*job                    // received and not finished, in no order that matters
+	jobs    [selection.Priorities]int // received and not finished
+	waiting [selection.Priorities]int // of those, on a joblet that is stalled
+	stalled [selection.Priorities]int // joblets
+
+	completed, fetches   int
+	begun                int // jobs that started to execute
+	waitSum, responseSum float64
+	touched              time.Duration // last change of busy
+	coreSeconds          float64
+}
+
+func newServer(address string, cores int, cacheBytes int64) *server {
+	s := &server{address: address, cores: cores, stops: never}
+	s.boot(0, cacheBytes)
+	return s
+}
+
+// boot starts the server with an empty cache.
+func (s *server) boot(now time.Duration, cacheBytes int64) {
+	s.up, s.drain = true, false
+	s.epoch++
+	s.started = now
+	s.busy = 0
+	s.queue = nil
+	s.shared = make(map[key]*joblet)
+	s.cache = newCache(cacheBytes)
+	s.jobs, s.waiting, s.stalled = [2]int{}, [2]int{}, [2]int{}
+	s.touched = now
+}
+
+// receive takes a job in, and starts what can start.
+func (s *server) receive(w *world, j *job) {
+	s.seq++
+	j.seq = s.seq
+	j.received = w.now
+	j.server, j.epoch = s, s.epoch
+	j.phase = feedSource
+	s.jobs[j.priority]++
+	j.slot = len(s.present)
+	s.present = append(s.present, j)
+	s.advance(w, j)
+	s.dispatch(w)
+}
+
+// advance moves a job past everything that is cached, to its next joblet or its end.
+func (s *server) advance(w *world, j *job) {
+	for ; j.phase < finished; j.phase++ {
+		k, work, bytes := j.joblet()
+		if work <= 0 || s.cache.has(k) {
+			continue
+		}
+		if j.phase == outputFeed {
+			w.answered(j)
+		}
+		s.submit(w, j, k, work, bytes)
+		return
+	}
+	if j.begun < 0 {
+		j.begin(w.now) // everything was cached
+	}
+	s.leave(j)
+	s.completed++
+	s.responseSum += (w.now - j.received).Seconds()
+	w.finished(j)
+}
+
+// submit joins an equal joblet that is queued or running, or queues a new one.
+func (s *server) submit(w *world, j *job, k key, work time.Duration, bytes int64) {
+	b, ok := s.shared[k]
+	if !ok {
+		b = &joblet{key: k, server: s, epoch: s.epoch, priority: j.priority, seq: j.seq, work: work, bytes: bytes}
+		s.shared[k] = b
+		s.queue.push(b)
+		s.stalled[b.priority]++
+		if k.phase == feedSource {
+			j.fetches = true
+		}
+	}
+	b.jobs = append(b.jobs, j)
+	j.on = b
+	if b.running {
+		if j.begun < 0 {
+			j.begin(w.now)
+			s.noteWait(j)
+		}
+		return
+	}
+	s.waiting[j.priority]++
+	if j.priority > b.priority { // a high job pulls the joblet it needs forward
+		s.stalled[b.priority]--
+		s.stalled[j.priority]++
+		b.priority = j.priority
+		s.queue.up(b.place)
+	}
+}
+
+// dispatch starts stalled joblets while cores are free.
+func (s *server) dispatch(w *world) {
+	for s.busy < s.cores && len(s.queue) > 0 {
+		b := s.queue.pop()
+		s.stalled[b.priority]--
+		s.account(w.now)
+		s.busy++
+		b.running, b.begun = true, w.now
+		if b.key.phase == feedSource {
+			s.fetches++
+		}
+		for _, j := range b.jobs {
+			s.waiting[j.priority]--
+			if j.begun < 0 {
+				j.begin(w.now)
+				s.noteWait(j)
+			}
+		}
+		w.events.add(w.now+b.work, rankFinish, b)
+	}
+}
+
+// happen ends a joblet: its result is cached and its jobs go on.
+func (b *joblet) happen(w *world) {
+	s := b.server
+	if b.epoch != s.epoch {
+		return // the server died meanwhile
+	}
+	s.account(w.now)
+	s.busy--
+	delete(s.shared, b.key)
+	if b.key.phase <= sharedOperators {
+		s.cache.put(b.key, b.bytes, w.now)
+	}
+	for _, j := range b.jobs {
+		j.on = nil
+		j.phase++
+		s.advance(w, j)
+	}
+	s.dispatch(w)
+}
+
+// abandon takes a job out before its end; a joblet that nobody else needs and
+// that does not run yet goes with it.
+func (s *server) abandon(j *job) {
+	if b := j.on; b != nil {
+		for i, other := range b.jobs {
+			if other == j {
+				b.jobs = append(b.jobs[:i], b.jobs[i+1:]...)
+				break
+			}
+		}
+		if !b.running {
+			s.waiting[j.priority]--
+			if len(b.jobs) == 0 {
+				s.queue.remove(b)
+				s.stalled[b.priority]--
+				delete(s.shared, b.key)
+			}
+		}
+		j.on = nil
+	}
+	s.leave(j)
+}
+
+func (s *server) leave(j *job) {
+	s.jobs[j.priority]--
+	last := len(s.present) - 1
+	s.present[j.slot] = s.present[last]
+	s.present[j.slot].slot = j.slot
+	s.present[last] = nil
+	s.present = s.present[:last]
+}
+
+func (s *server) noteWait(j *job) {
+	s.begun++
+	s.waitSum += (j.begun - j.received).Seconds()
+}
+
+func (s *server) account(now time.Duration) {
+	s.coreSeconds += float64(s.busy) * (now - s.touched).Seconds()
+	s.touched = now
+}
+
+// report is what the server says of itself now. seen is what the poller
+// remembers of its last poll.
+func (s *server) report(w *world, seen *poll) pool.Report {
+	r := pool.Report{
+		At:        w.time(w.now),
+		Cores:     s.cores,
+		CoresBusy: float64(s.busy),
+		Completed: float64(s.completed),
+		Wait:      math.NaN(),
+		Response:  math.NaN(),
+		Cached:    &seen.listing,
+	}
+	for p := range selection.Priorities {
+		r.Running[p] = float64(s.jobs[p] - s.waiting[p])
+		r.Stalled[p] = float64(s.stalled[p])
+	}
+	if n := s.begun - seen.begun; n > 0 {
+		r.Wait = (s.waitSum - seen.waitSum) / float64(n)
+	}
+	if n := s.completed - seen.completed; n > 0 {
+		r.Response = (s.responseSum - seen.responseSum) / float64(n)
+	}
+	seen.listing = listing{cache: &s.cache, at: w.now}
+	seen.begun, seen.waitSum = s.begun, s.waitSum
+	seen.completed, seen.responseSum = s.completed, s.responseSum
+	return r
+}
+
+// joblet names the work of the job's phase. A project's data and its shared
+// rules are what jobs have in common (the thesis, figure 2); the rules of one
+// channel and the answer are the job's own.
+func (j *job) joblet() (k key, work time.Duration, bytes int64) {
+	k = key{project: j.project, version: j.version, phase: j.phase}
+	switch j.phase {
+	case feedSource:
+		return k, j.load, j.bytes
+	case sharedOperators:
+		k.shared = j.shared
+		return k, j.sharedRules, j.bytes / 2
+	case operators:
+		k.number = j.number
+		return k, j.operators, 0
+	}
+	k.number = j.number
+	return k, j.output, 0
+}
+
+// begin notes that the job's first joblet runs.
+func (j *job) begin(now time.Duration) { j.begun = now }

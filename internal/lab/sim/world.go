@@ -1,0 +1,326 @@
+package sim
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"time"
+
+	"example.org/pilotfish/internal/pool"
+	"example.org/pilotfish/pkg/selection"
+	"example.org/pilotfish/pkg/trace"
+)
+
+// epoch is when every simulation begins; only differences matter.
+var epoch = time.Date(2026, 1, 5, 0, 0, 0, 0, time.UTC)
+
+// world is one run.
+type world struct {
+	cfg      Config
+	now      time.Duration
+	events   events
+	servers  []*server
+	byName   map[string]int
+	sidecars []*sidecar
+	seer     *clairvoyant // or nil
+	rng      *rand.Rand   // the fleet's stream
+	polls    *rand.Rand   // that of when sidecars poll
+
+	unfinished map[int64]*after // by line: jobs that others may wait for
+	exhausted  bool
+	open       int // arrived and not ended
+	totals     Totals
+}
+
+// after is a job that has not ended, and those that wait for it.
+type after struct{ jobs []*job }
+
+// Run plays the trace through the sidecars until its last job has ended, or
+// End, or ctx ends; the totals are valid in every case.
+func Run(ctx context.Context, cfg Config) (Totals, error) {
+	w, err := newWorld(cfg)
+	if err != nil {
+		return Totals{}, err
+	}
+	err = w.loop(ctx)
+	return w.count(), err
+}
+
+func newWorld(cfg Config) (*world, error) {
+	if err := cfg.validate(); err != nil {
+		return nil, err
+	}
+	w := &world{
+		cfg:        cfg,
+		byName:     make(map[string]int),
+		rng:        rand.New(rand.NewPCG(cfg.Seed, 1)),
+		polls:      rand.New(rand.NewPCG(cfg.Seed, 2)),
+		unfinished: make(map[int64]*after),
+	}
+	for i := range cfg.Fleet.Servers {
+		s := newServer(fmt.Sprintf("rps-%02d:80", i), cfg.Fleet.Cores, cfg.Fleet.CacheBytes)
+		w.servers = append(w.servers, s)
+		w.byName[s.address] = i
+	}
+	if cfg.Sidecar.Clairvoyant {
+		w.foresee()
+	}
+	for i := range cfg.Sidecar.Count {
+		s, err := newSidecar(w, i)
+		if err != nil {
+			return nil, err
+		}
+		w.sidecars = append(w.sidecars, s)
+	}
+	w.startFleet()
+	if cfg.Sample != nil {
+		w.events.add(cfg.SampleEvery, rankReport, sampler{})
+	}
+	return w, nil
+}
+
+// loop alternates between the trace and the heap, whichever is due first.
+func (w *world) loop(ctx context.Context) error {
+	next, number, err := w.read(0)
+	if err != nil {
+		return err
+	}
+	for steps := 0; ; steps++ {
+		if steps%65536 == 0 && ctx.Err() != nil {
+			return ctx.Err()
+		}
+		if w.exhausted && w.open == 0 {
+			return nil
+		}
+		at, ok := w.events.next()
+		if !w.exhausted && (!ok || duration(next.Offset) < at) {
+			w.now = duration(next.Offset)
+			if w.ended() {
+				return nil
+			}
+			w.arrival(&next, number)
+			if next, number, err = w.read(number); err != nil {
+				return err
+			}
+			continue
+		}
+		if !ok {
+			return fmt.Errorf("sim: %d jobs are left without an event: BUG", w.open)
+		}
+		w.now = at
+		if w.ended() {
+			return nil
+		}
+		w.events.pop().what.happen(w)
+	}
+}
+
+func (w *world) ended() bool { return w.cfg.End > 0 && w.now > w.cfg.End }
+
+// over reports whether nothing is left to do but what repeats for ever.
+func (w *world) over() bool { return w.exhausted && w.open == 0 }
+
+func (w *world) read(number int64) (trace.Job, int64, error) {
+	t, err := w.cfg.Source.Next()
+	if errors.Is(err, io.EOF) {
+		w.exhausted, err = true, nil
+	}
+	return t, number + 1, err
+}
+
+// arrival lets a job of the trace come to its sidecar, or wait for the job
+// that it depends on.
+func (w *world) arrival(t *trace.Job, number int64) {
+	j := newJob(t, number)
+	j.side = w.sidecars[int(t.Submitter)%len(w.sidecars)]
+	w.totals.Arrivals++
+	w.open++
+	w.unfinished[number] = nil
+	if first, ok := w.unfinished[int64(t.After)]; ok && t.After != 0 {
+		if first == nil {
+			first = &after{}
+			w.unfinished[int64(t.After)] = first
+		}
+		first.jobs = append(first.jobs, j)
+		return
+	}
+	j.arrived = w.now
+	j.side.arrive(w, j)
+}
+
+// attempt sends a job to the upstream it was claimed for.
+func (w *world) attempt(j *job, l *pool.Lease) {
+	j.lease = l
+	j.attempts++
+	s := w.servers[w.byName[l.Upstream().Address]]
+	refusing := !s.up || w.cfg.Fleet.Backlog > 0 && len(s.queue) > w.cfg.Fleet.Backlog
+	timeout := w.cfg.Sidecar.ConnectTimeout
+	switch {
+	case !refusing:
+		w.deliver(j, s)
+	case timeout < 0 && s.up: // the connection waits to be accepted
+		w.events.add(w.now+time.Second, rankArrival, (*knock)(j))
+	default:
+		timeout = max(timeout, time.Second) << (j.attempts - 1)
+		w.events.add(w.now+timeout, rankTimeout, (*refusal)(j))
+	}
+}
+
+func (w *world) deliver(j *job, s *server) {
+	s.receive(w, j)
+	if j.begun < 0 && !j.ended {
+		w.events.add(max(w.now, j.arrived+j.patience(w)), rankTimeout, (*expiry)(j))
+	}
+}
+
+// knock tries again to be accepted by a server that is too busy.
+type knock job
+
+func (k *knock) happen(w *world) {
+	j := (*job)(k)
+	s := w.servers[w.byName[j.lease.Upstream().Address]]
+	switch {
+	case j.ended:
+	case w.now-j.arrived >= j.patience(w):
+		j.lease.Done(w.time(w.now), pool.TimedOut)
+		w.end(j, Expired)
+	case s.up && len(s.queue) <= w.cfg.Fleet.Backlog:
+		w.deliver(j, s)
+	case s.up:
+		w.events.add(w.now+time.Second, rankArrival, k)
+	default:
+		(*refusal)(j).happen(w)
+	}
+}
+
+// refusal is a connection that timed out.
+type refusal job
+
+func (r *refusal) happen(w *world) {
+	j := (*job)(r)
+	w.retry(j, pool.Refused, Unserved)
+}
+
+// retry ends an attempt that failed and makes the next one, if one is left.
+func (w *world) retry(j *job, o pool.Outcome, last Outcome) {
+	address := j.lease.Upstream().Address
+	j.lease.Done(w.time(w.now), o)
+	j.lease, j.server = nil, nil
+	if j.attempts >= w.cfg.Sidecar.Attempts {
+		w.end(j, last)
+		return
+	}
+	j.tried = append(j.tried, address)
+	j.begun, j.heard, j.fetches = -1, false, false
+	j.side.arrive(w, j)
+}
+
+// answered is the first byte of the answer.
+func (w *world) answered(j *job) {
+	if j.heard {
+		return
+	}
+	j.heard = true
+	var hint *pool.Hint
+	if w.cfg.Sidecar.Hints {
+		s := j.server
+		hint = &pool.Hint{
+			At: w.time(w.now), Known: true, Cached: !j.fetches,
+			Waited: j.begun - j.received, Fetched: -1,
+		}
+		for p := range selection.Priorities {
+			hint.Running[p] = float64(s.jobs[p] - s.waiting[p])
+			hint.Stalled[p] = float64(s.stalled[p])
+		}
+	}
+	j.lease.Answered(w.time(w.now), true, hint)
+}
+
+// finished is the last byte of the answer.
+func (w *world) finished(j *job) {
+	w.answered(j)
+	j.lease.Done(w.time(w.now), pool.Answered)
+	w.end(j, Done)
+	j.side.serve(w)
+}
+
+// end observes a job and lets those come that waited for it.
+func (w *world) end(j *job, o Outcome) {
+	if j.ended {
+		panic("BUG: sim: a job ended twice")
+	}
+	j.ended = true
+	w.open--
+	w.totals.Ended++
+	r := Result{
+		Number: j.number, Priority: j.priority, Prefetch: j.kind == trace.Prefetch,
+		Arrived: j.arrived, Work: j.load + j.sharedRules + j.operators + j.output, Attempts: j.attempts, Fetched: j.fetches, Outcome: o, Server: -1,
+	}
+	if j.lease != nil {
+		r.Server = w.byName[j.lease.Upstream().Address]
+		r.Cache = j.lease.Cache
+	}
+	r.Wait = w.now - j.arrived
+	if j.begun >= 0 {
+		r.Wait = j.begun - j.arrived
+		r.Run = w.now - j.begun
+	}
+	w.cfg.Observe(&r)
+	first := w.unfinished[j.number]
+	delete(w.unfinished, j.number)
+	if first == nil {
+		return
+	}
+	for _, next := range first.jobs {
+		next.arrived = w.now
+		next.side.arrive(w, next)
+	}
+}
+
+func (w *world) time(d time.Duration) time.Time { return epoch.Add(d) }
+
+func (w *world) frozen() bool {
+	s := &w.cfg.Sidecar
+	return s.FreezeFor > 0 && w.now >= s.Freeze && w.now < s.Freeze+s.FreezeFor
+}
+
+// count completes the totals.
+func (w *world) count() Totals {
+	for _, s := range w.servers {
+		s.account(w.now)
+		w.totals.Fetches += s.fetches
+		w.totals.Evictions += s.cache.evicted
+		w.totals.CoreSeconds += s.coreSeconds
+	}
+	for _, s := range w.sidecars {
+		w.totals.InFlight += s.pool.InFlight()
+		w.totals.Waiting += s.queue.Len()
+	}
+	return w.totals
+}
+
+// sampler takes the figures over time.
+type sampler struct{}
+
+func (sampler) happen(w *world) {
+	if w.over() {
+		return
+	}
+	sample := Sample{At: w.now}
+	for _, s := range w.servers {
+		sample.Stalled = append(sample.Stalled, len(s.queue))
+		sample.Busy = append(sample.Busy, s.busy)
+		sample.Up = append(sample.Up, s.up)
+		sample.Level = append(sample.Level, 1)
+	}
+	for _, u := range w.sidecars[0].pool.States(w.time(w.now)) {
+		sample.Level[w.byName[u.Address]] = u.Level
+	}
+	for _, s := range w.sidecars {
+		sample.Queued += s.queue.Len()
+	}
+	w.cfg.Sample(&sample)
+	w.events.add(w.now+w.cfg.SampleEvery, rankReport, sampler{})
+}

@@ -1,0 +1,99 @@
+package stats
+
+import (
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"example.org/pilotfish/pkg/selection"
+)
+
+// reference reads the thesis's tables.
+func reference(t *testing.T) Tables {
+	t.Helper()
+	open := func(name string) *os.File {
+		f, err := os.Open(filepath.Join("..", "..", "..", "testdata", "reference", name))
+		require.NoError(t, err)
+		t.Cleanup(func() { f.Close() })
+		return f
+	}
+	rows, err := ReadRows(open("thesis-results.csv"), "thesis-results.csv")
+	require.NoError(t, err)
+	variances, err := ReadVariances(open("thesis-wait-variance.csv"), "thesis-wait-variance.csv")
+	require.NoError(t, err)
+	return Tables{rows, variances}
+}
+
+func TestReadReference(t *testing.T) {
+	tables := reference(t)
+	require.Len(t, tables.Rows, 7*2*3)
+	assert.Equal(t, Row{
+		Run: "Production", Priority: "low", Quantity: Wait,
+		Summary: Summary{Mean: 2.88, Median: 4e-05, P90: 1.93, P95: 9.76, P99: 80.99, Max: 273.30},
+	}, tables.Rows[15])
+	require.Len(t, tables.Variances, 7)
+	v := tables.Variances[6]
+	assert.Equal(t, "DAGOR, dynamic", v.Run)
+	assert.Equal(t, 43.78, v.All)
+	require.Len(t, v.Upstreams, 14)
+	assert.Equal(t, 114.86, v.Upstreams[13])
+}
+
+func TestTablesInTheThesissLayout(t *testing.T) {
+	tables := reference(t)
+	tables.Rows = tables.Rows[14:18]
+	tables.Variances = tables.Variances[:1]
+	tables.Variances[0].Upstreams = tables.Variances[0].Upstreams[:3]
+	var out strings.Builder
+	require.NoError(t, tables.WriteText(&out))
+	assert.Equal(t, `
+wait_s              high                                        low
+run                 mean   median      p90   p95   p99    max  mean   median    p90    p95     p99     max
+Production          0.08  5.0e-05  1.2e-04  0.24  1.87  38.22  2.88  4.0e-05   1.93   9.76   80.99  273.30
+Baseline, baseline  0.08  6.0e-05  1.9e-04  0.20  1.94  36.06  7.13  6.0e-05  14.84  50.12  138.50  242.19
+
+wait variance     all       0       1       2
+Production     248.13  181.27  212.45  349.68
+
+`, "\n"+out.String())
+}
+
+func TestTablesOfARun(t *testing.T) {
+	r := NewRun(2)
+	r.Add(Sample{Priority: selection.Low, Upstream: 1, Wait: 1, Execution: 3})
+	var tables Tables
+	tables.Add("only low", r)
+	var out strings.Builder
+	require.NoError(t, tables.WriteText(&out))
+	assert.Contains(t, out.String(), "only low       -       -    -    -    -    -  4.00    4.00  4.00  4.00  4.00  4.00\n")
+	text, err := json.Marshal(tables)
+	require.NoError(t, err)
+	assert.Contains(t, string(text), `{"run":"only low","priority":"low","quantity":"wait_s","count":1,"mean":1,`)
+	assert.Contains(t, string(text), `"wait_variance":[{"run":"only low","all":0,"upstreams":[0,0]}]`)
+}
+
+func TestReadRefuses(t *testing.T) {
+	head := "run,priority,quantity,mean,median,p90,p95,p99,max\n"
+	row := "x,high,wait_s,1,2,3,4,5,6\n"
+	for text, want := range map[string]string{
+		"":         "r.csv: no headings: EOF",
+		"run,mean": "r.csv: the headings are not run, priority, quantity, mean, median, p90, p95, p99, max",
+		head + row + strings.Replace(row, "high", "top", 1): `r.csv: line 3: field priority: unknown priority "top": it is high or low`,
+		head + strings.Replace(row, "wait_s", "wait", 1):    `r.csv: line 2: field quantity: unknown quantity "wait"`,
+		head + strings.Replace(row, "4", "-4", 1):           `r.csv: line 2: field p95: "-4" is not a finite number of at least 0`,
+		head + strings.Replace(row, "4", "", 1):             `r.csv: line 2: field p95: "" is not a finite number of at least 0`,
+		head + strings.Replace(row, "4", "Inf", 1):          `r.csv: line 2: field p95: "Inf" is not a finite number of at least 0`,
+		head + "x,high\n": "r.csv: record on line 2: wrong number of fields",
+	} {
+		rows, err := ReadRows(strings.NewReader(text), "r.csv")
+		assert.EqualError(t, err, want)
+		assert.Nil(t, rows)
+	}
+	_, err := ReadVariances(strings.NewReader("run,all,s0\nx,1,y\n"), "v.csv")
+	assert.EqualError(t, err, `v.csv: line 2: field s0: "y" is not a finite number of at least 0`)
+}

@@ -1,0 +1,52 @@
+package workload
+
+import "example.org/pilotfish/pkg/trace"
+
+// schedule fires a project's channels time and again.
+type schedule struct {
+	project int
+	firings firings
+	due     firing
+}
+
+func (s *schedule) run(g *Generator, at float64, _ *trace.Job) (bool, float64) {
+	c := &g.cfg.Schedule
+	if s.due.imports && !g.cfg.Static {
+		g.versions[s.project]++
+	}
+	// The window ends with the workload, however late the firing.
+	left := g.cfg.Duration - at
+	delay := min(logNormal(g.exports, c.Delay, c.DelaySpread), left/2)
+	channels := float64(len(g.population.Projects[s.project].Channels))
+	window := min(channels*logNormal(g.exports, c.Pace, c.PaceSpread), c.MaxWindow, left-delay)
+	e := &export{project: s.project, begin: at + delay, window: window}
+	g.queue.push(e.next(g), e)
+
+	var ok bool
+	if s.due, ok = s.firings.next(&g.cfg); !ok {
+		return false, never
+	}
+	return false, s.due.at
+}
+
+// export is one firing: a low job for each channel, spread over a window.
+type export struct {
+	project       int
+	channel       int
+	begin, window float64
+}
+
+// next is when the next channel's job is sent: somewhere in its part of the window.
+func (e *export) next(g *Generator) float64 {
+	channels := len(g.population.Projects[e.project].Channels)
+	return e.begin + e.window*(float64(e.channel)+g.exports.Float64())/float64(channels)
+}
+
+func (e *export) run(g *Generator, _ float64, job *trace.Job) (bool, float64) {
+	g.fillLow(job, e.project, e.channel, g.exports)
+	e.channel++
+	if e.channel == len(g.population.Projects[e.project].Channels) {
+		return true, never
+	}
+	return true, e.next(g)
+}

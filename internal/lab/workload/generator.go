@@ -1,0 +1,135 @@
+package workload
+
+import (
+	"io"
+	"math/rand/v2"
+
+	"example.org/pilotfish/pkg/trace"
+)
+
+// Generator emits the jobs of a workload one by one, in order of time. It is
+// not safe for concurrent use.
+type Generator struct {
+	cfg        Config
+	population *Population
+	// versions counts the imports of each project's data.
+	versions []int64
+	// popular chooses the projects that people open, active those that
+	// single jobs belong to.
+	popular, active chooser
+
+	queue             queue
+	exports, sessions *rand.Rand
+	emitted           int
+	// job is the one being filled in; here, lest each costs an allocation.
+	job trace.Job
+}
+
+// New returns the generator of a workload, with its population drawn. It
+// refuses a configuration that makes no sense.
+func New(cfg Config) (*Generator, error) {
+	cfg, err := cfg.Resolve()
+	if err != nil {
+		return nil, err
+	}
+	g := &Generator{
+		cfg:      cfg,
+		exports:  rand.New(source(cfg.Seed, streamExports, 0)),
+		sessions: rand.New(source(cfg.Seed, streamSessions, 0)),
+	}
+	begin := g.beginSingles
+	if cfg.Pattern == Schedules {
+		begin = g.beginSchedules
+	}
+	if err := begin(); err != nil {
+		return nil, err
+	}
+	g.versions = make([]int64, len(g.population.Projects))
+	for i := range g.population.Projects {
+		p := &g.population.Projects[i]
+		g.versions[i] = 1
+		g.popular.add(p.Popularity)
+		g.active.add(float64(len(p.Channels)) / p.Period)
+	}
+	return g, nil
+}
+
+// beginSchedules draws projects until their schedules make the low jobs, and
+// lets sessions make all the others, so that the number of jobs is exact.
+func (g *Generator) beginSchedules() (err error) {
+	low := g.cfg.Jobs - int(float64(g.cfg.Jobs)*g.cfg.HighShare)
+	number := 0
+	g.population, err = newPopulation(&g.cfg, func(p *Project) bool {
+		s := &schedule{project: number, firings: newFirings(&g.cfg, number, p)}
+		number++
+		runs := s.firings.count(&g.cfg)
+		if runs == 0 {
+			return low == 0
+		}
+		if fit := low / runs; fit < len(p.Channels) {
+			// The last project: the channels that fit, if any.
+			p.Channels = p.Channels[:max(1, fit)]
+			if fit == 0 {
+				return true
+			}
+		}
+		low -= runs * len(p.Channels)
+		s.due, _ = s.firings.next(&g.cfg)
+		g.queue.push(s.due.at, s)
+		return low == 0
+	})
+	if err != nil {
+		return err
+	}
+	scheduled := g.cfg.Jobs - int(float64(g.cfg.Jobs)*g.cfg.HighShare) - low
+	a := newArrivals(&g.cfg, g.cfg.Jobs-scheduled)
+	if at := a.next(); at < never {
+		g.queue.push(at, a)
+	}
+	return nil
+}
+
+// beginSingles draws the population that single jobs are taken from.
+func (g *Generator) beginSingles() (err error) {
+	left := g.cfg.Projects
+	g.population, err = newPopulation(&g.cfg, func(*Project) bool {
+		left--
+		return left == 0
+	})
+	s := newSingles(&g.cfg)
+	g.queue.push(s.next(&g.cfg), s)
+	return err
+}
+
+// Population is the projects that the jobs belong to.
+func (g *Generator) Population() *Population { return g.population }
+
+// Len is how many jobs there are in all.
+func (g *Generator) Len() int { return g.cfg.Jobs }
+
+// Next returns the next job, or io.EOF after the last. There is no other error.
+func (g *Generator) Next() (trace.Job, error) {
+	if g.emitted == g.cfg.Jobs {
+		return trace.Job{}, io.EOF
+	}
+	for {
+		// What runs may begin other processes, but none that is due before itself.
+		next := g.queue.next()
+		at := next.at
+		g.job = trace.Job{}
+		emits, again := next.run(g, at, &g.job)
+		if again < never {
+			g.queue.delay(again)
+		} else {
+			g.queue.drop()
+		}
+		if emits {
+			g.job.Offset = instant(at)
+			g.emitted++
+			return g.job, nil
+		}
+	}
+}
+
+// line is that of the job being filled in.
+func (g *Generator) line() trace.Line { return trace.Line(g.emitted + 1) }

@@ -1,0 +1,48 @@
+package workload
+
+import (
+	"math/rand/v2"
+
+	"example.org/pilotfish/pkg/trace"
+)
+
+// singles sends jobs that have nothing to do with each other: any project,
+// weighed by how many jobs it would have, at the instants of a pattern.
+type singles struct {
+	rng   *rand.Rand
+	times instants
+	sent  int
+}
+
+func newSingles(cfg *Config) *singles {
+	return &singles{
+		rng:   rand.New(source(cfg.Seed, streamJobs, 0)),
+		times: instants{rng: rand.New(source(cfg.Seed, streamArrivals, 0)), left: cfg.Jobs},
+	}
+}
+
+// next is when the next job is sent.
+func (s *singles) next(cfg *Config) float64 {
+	if s.sent == cfg.Jobs {
+		return never
+	}
+	switch cfg.Pattern {
+	case SingleBurst:
+		return float64(s.sent) * cfg.Gap
+	case OnOff:
+		return float64(s.sent/cfg.BurstJobs) * cfg.Pause
+	}
+	share, _ := s.times.next()
+	return share * cfg.Duration
+}
+
+func (s *singles) run(g *Generator, _ float64, job *trace.Job) (bool, float64) {
+	if s.rng.Float64() < g.cfg.HighShare {
+		g.fillHigh(job, g.popular.pick(s.rng), s.rng)
+	} else {
+		project := g.active.pick(s.rng)
+		g.fillLow(job, project, s.rng.IntN(len(g.population.Projects[project].Channels)), s.rng)
+	}
+	s.sent++
+	return true, s.next(&g.cfg)
+}

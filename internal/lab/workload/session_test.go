@@ -1,0 +1,63 @@
+package workload
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"example.org/pilotfish/pkg/selection"
+	"example.org/pilotfish/pkg/trace"
+)
+
+func TestSessionsFollowTheHour(t *testing.T) {
+	hours := [24]float64{}
+	cfg := Config{Seed: 1, Jobs: 200_000, HighShare: 1}
+	for _, job := range all(t, cfg) {
+		hours[int(job.Offset/hour)]++
+	}
+	weights := officeHours()
+	sum := 0.0
+	for _, w := range weights {
+		sum += w
+	}
+	for i, n := range hours {
+		want := 200_000 * weights[i] / sum
+		assert.InDelta(t, want, n, 0.12*want+400, "hour %d", i)
+	}
+}
+
+// TestASessionOpensThenWorks follows the only person at work on each of many projects.
+func TestASessionOpensThenWorks(t *testing.T) {
+	cfg := Config{Seed: 1, Jobs: 20_000, Duration: 30 * day, HighShare: 0.1}
+	cfg.Session.Think = 10
+	last := map[trace.Project]trace.Job{}
+	followed, thinking := 0, 0
+	for _, job := range all(t, cfg) {
+		if job.Priority == selection.Low {
+			continue
+		}
+		before, known := last[job.Project]
+		last[job.Project] = job
+		switch {
+		case !known:
+			require.Equal(t, trace.Prefetch, job.Kind, "a person opens a project first")
+		case job.After > 0:
+			require.InDelta(t, 0.2, job.Offset-before.Offset, 1e-5)
+		case job.Kind == trace.Process:
+			followed++
+			if gap := job.Offset - before.Offset; gap > 2 && gap < 50 {
+				thinking++
+			}
+		}
+	}
+	require.Greater(t, followed, 500)
+	assert.Greater(t, float64(thinking)/float64(followed), 0.85)
+}
+
+func TestALateSessionIsHurried(t *testing.T) {
+	cfg := Config{Seed: 3, Jobs: 500, Duration: 30, HighShare: 1}
+	jobs := all(t, cfg)
+	require.Len(t, jobs, 500)
+	assert.Less(t, jobs[499].Offset, 30.0)
+}

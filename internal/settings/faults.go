@@ -1,0 +1,149 @@
+// Package settings is what every package that an operator or a scenario
+// configures has in common: sizes, and a list of what is wrong.
+//
+// The idiom is the same everywhere. A package declares the part that a file
+// sets as a struct with yaml tags, states each default once in a function that
+// returns the struct filled in, and checks it in a method
+//
+//	func (s Settings) Check(f *settings.Faults)
+//
+// that changes nothing. A file is decoded over the defaults, so that a zero
+// written by a person is refused or obeyed, but never replaced.
+package settings
+
+import (
+	"errors"
+	"fmt"
+	"net"
+	"net/url"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// Fault is a value that cannot be used.
+type Fault struct {
+	Key  string // as in a file: retry.attempts, runs[1].policy
+	Text string // what is wrong with its value
+}
+
+func (f Fault) Error() string { return f.Key + ": " + f.Text }
+
+// Faults gathers what is wrong. The zero value is empty and ready.
+type Faults struct {
+	prefix string
+	found  *[]Fault
+}
+
+// In is the list seen from a section: keys added to it are the section's.
+func (f *Faults) In(section string) *Faults {
+	f.open()
+	return &Faults{prefix: f.key(section), found: f.found}
+}
+
+// All are the faults in the order in which they were found.
+func (f *Faults) All() []Fault {
+	f.open()
+	return *f.found
+}
+
+// Err joins the faults; nil when there is none.
+func (f *Faults) Err() error {
+	var all []error
+	for _, one := range f.All() {
+		all = append(all, one)
+	}
+	return errors.Join(all...)
+}
+
+// Add notes what is wrong with the value of a key; the key "" is the section itself.
+func (f *Faults) Add(key, format string, args ...any) {
+	f.open()
+	*f.found = append(*f.found, Fault{Key: f.key(key), Text: fmt.Sprintf(format, args...)})
+}
+
+func (f *Faults) open() {
+	if f.found == nil {
+		f.found = new([]Fault)
+	}
+}
+
+func (f *Faults) key(key string) string {
+	switch {
+	case f.prefix == "":
+		return key
+	case key == "" || key[0] == '[':
+		return f.prefix + key
+	}
+	return f.prefix + "." + key
+}
+
+// Positive refuses a duration of zero or less.
+func (f *Faults) Positive(key string, d time.Duration) {
+	if d <= 0 {
+		f.Add(key, "%v must be positive", d)
+	}
+}
+
+// AtLeast refuses a number below least.
+func (f *Faults) AtLeast(key string, n, least int64) {
+	if n < least {
+		f.Add(key, "%d must be at least %d", n, least)
+	}
+}
+
+// Within refuses a number outside least to most.
+func (f *Faults) Within(key string, n, least, most int) {
+	if n < least || n > most {
+		f.Add(key, "%d is not between %d and %d", n, least, most)
+	}
+}
+
+// OneOf refuses a word that is not among words.
+func (f *Faults) OneOf(key, word string, words []string) {
+	if !slices.Contains(words, word) {
+		f.Add(key, "%q is not one of %s", word, strings.Join(words, ", "))
+	}
+}
+
+// Path refuses what is not the path of a URL.
+func (f *Faults) Path(key, path string) {
+	if !strings.HasPrefix(path, "/") {
+		f.Add(key, "%q must begin with /", path)
+	}
+}
+
+// URL refuses what is not an http or https URL.
+func (f *Faults) URL(key, text string) {
+	u, err := url.Parse(text)
+	if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" {
+		f.Add(key, "%q is not a URL such as http://127.0.0.1:9090", text)
+	}
+}
+
+// Pointer refuses what is not a JSON Pointer to a member.
+func (f *Faults) Pointer(key, text string) {
+	if !strings.HasPrefix(text, "/") {
+		f.Add(key, "%q is not a JSON Pointer such as /project_id", text)
+	}
+}
+
+// Listen refuses what is not a host:port to listen on; port 0 takes a free one.
+func (f *Faults) Listen(key, address string) {
+	_, port, err := net.SplitHostPort(address)
+	if err == nil {
+		_, err = strconv.ParseUint(port, 10, 16)
+	}
+	if err != nil {
+		f.Add(key, "%q is not host:port", address)
+	}
+}
+
+// Upstream refuses what is not a host:port to connect to.
+func (f *Faults) Upstream(key, address string) {
+	host, port, err := net.SplitHostPort(address)
+	if n, perr := strconv.ParseUint(port, 10, 16); err != nil || perr != nil || n == 0 || host == "" {
+		f.Add(key, "%q is not host:port", address)
+	}
+}

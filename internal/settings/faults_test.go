@@ -1,0 +1,46 @@
+package settings_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+
+	"example.org/pilotfish/internal/settings"
+)
+
+func TestFaultsAreNamedBySection(t *testing.T) {
+	var f settings.Faults
+	assert.NoError(t, f.Err())
+	f.Positive("wait", time.Second)
+	f.Positive("wait", 0)
+	runs := f.In("runs")
+	runs.In("[1]").OneOf("policy", "fair", []string{"a", "b"})
+	runs.Add("", "there is no run")
+	assert.Equal(t, []settings.Fault{
+		{Key: "wait", Text: "0s must be positive"},
+		{Key: "runs[1].policy", Text: `"fair" is not one of a, b`},
+		{Key: "runs", Text: "there is no run"},
+	}, f.All())
+	assert.EqualError(t, f.Err(), "wait: 0s must be positive\nruns[1].policy: \"fair\" is not one of a, b\nruns: there is no run")
+}
+
+func TestAddressesAndPaths(t *testing.T) {
+	for _, c := range []struct {
+		check func(f *settings.Faults, text string)
+		good  []string
+		bad   []string
+	}{
+		{func(f *settings.Faults, s string) { f.Listen("k", s) }, []string{":0", "127.0.0.1:8080"}, []string{"", "host", "a:b", "a:65536"}},
+		{func(f *settings.Faults, s string) { f.Upstream("k", s) }, []string{"a:1", "[::1]:9"}, []string{":1", "a:0", "a", "a:65536"}},
+		{func(f *settings.Faults, s string) { f.Path("k", s) }, []string{"/", "/a"}, []string{"", "a"}},
+		{func(f *settings.Faults, s string) { f.URL("k", s) }, []string{"http://a", "https://a:1/b"}, []string{"a:1", "ftp://a", "http://"}},
+		{func(f *settings.Faults, s string) { f.Pointer("k", s) }, []string{"/a/b"}, []string{"", "a"}},
+	} {
+		for i, text := range append(c.good, c.bad...) {
+			var f settings.Faults
+			c.check(&f, text)
+			assert.Equal(t, i >= len(c.good), f.Err() != nil, "%q", text)
+		}
+	}
+}

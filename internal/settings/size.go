@@ -1,0 +1,56 @@
+package settings
+
+import (
+	"fmt"
+	"math"
+	"strconv"
+	"strings"
+)
+
+// Size is a number of bytes, written as 65536, 64KiB, 64MiB or 1GiB.
+type Size int64
+
+var units = [...]struct {
+	suffix string
+	bytes  int64
+}{{"KiB", 1 << 10}, {"MiB", 1 << 20}, {"GiB", 1 << 30}, {"B", 1}, {"", 1}}
+
+// ParseSize reads a size.
+func ParseSize(s string) (Size, error) {
+	for _, u := range units {
+		digits, ok := strings.CutSuffix(s, u.suffix)
+		if !ok {
+			continue
+		}
+		n, err := strconv.ParseInt(strings.TrimSpace(digits), 10, 64)
+		if err != nil || n < 0 || n > math.MaxInt64/u.bytes {
+			break
+		}
+		return Size(n * u.bytes), nil
+	}
+	return 0, fmt.Errorf("%q is not a size such as 65536, 512KiB, 64MiB or 1GiB", s)
+}
+
+// UnmarshalYAML reads a size from a scalar.
+func (s *Size) UnmarshalYAML(text []byte) error {
+	size, err := ParseSize(strings.Trim(strings.TrimSpace(string(text)), `"'`))
+	*s = size
+	return err
+}
+
+// UnmarshalText reads a size from a command line.
+func (s *Size) UnmarshalText(text []byte) error {
+	size, err := ParseSize(string(text))
+	*s = size
+	return err
+}
+
+// MarshalYAML writes the largest unit that divides the size.
+func (s Size) MarshalYAML() ([]byte, error) {
+	for _, u := range [...]int{2, 1, 0} {
+		if s != 0 && int64(s)%units[u].bytes == 0 {
+			return []byte(strconv.FormatInt(int64(s)/units[u].bytes, 10) + units[u].suffix), nil
+		}
+	}
+	return []byte(strconv.FormatInt(int64(s), 10)), nil
+}

@@ -1,0 +1,27 @@
+package settings
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/goccy/go-yaml"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+func TestSizes(t *testing.T) {
+	for text, want := range map[string]Size{"0": 0, "17": 17, "3KiB": 3 << 10, "64MiB": 64 << 20, "2 GiB": 2 << 30, "9B": 9} {
+		got, err := ParseSize(text)
+		require.NoError(t, err, text)
+		assert.Equal(t, want, got, text)
+		written, err := yaml.Marshal(got)
+		require.NoError(t, err)
+		again, err := ParseSize(strings.TrimSpace(string(written)))
+		require.NoError(t, err)
+		assert.Equal(t, got, again)
+	}
+	for _, text := range []string{"", "-1", "64MB", "1.5MiB", "KiB", "9999999999GiB"} {
+		_, err := ParseSize(text)
+		assert.Error(t, err, text)
+	}
+}
