@@ -39,7 +39,7 @@ func logJob(log *zap.Logger, r *proxy.Record) {
 		zap.Float64("total_seconds", r.Total.Seconds()),
 		zap.Int64("body_bytes", r.Body),
 		zap.Int64("answer_bytes", r.Bytes),
-		zap.String("answer", string(r.Answer)),
+		zap.Stringer("answer", r.Completeness),
 	}
 	if r.Reason != "" {
 		fields = append(fields, zap.String("reason", r.Reason))

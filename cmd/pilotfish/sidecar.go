@@ -250,11 +250,7 @@ func (s *sidecar) claim(ctx context.Context, c proxy.Claim) (proxy.Lease, error)
 
 // observe turns a job's record into its log line and its metrics.
 func (s *sidecar) observe(r *proxy.Record) {
-	ttfb := r.TTFB
-	if ttfb == 0 {
-		ttfb = -1
-	}
-	s.metrics.JobDone(r.Facts.Priority, r.Outcome, ttfb, r.Total)
+	s.metrics.JobDone(r.Facts.Priority, r.Outcome, r.Completeness, r.TTFB, r.Total)
 	if r.Outcome == intake.Shed {
 		s.metrics.JobShed(r.Facts.Priority, r.Shedding)
 	}

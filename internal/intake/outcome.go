@@ -43,6 +43,28 @@ func (o Outcome) String() string {
 // were claimed, or waited for it.
 func (o Outcome) Tried() bool { return o <= Gone }
 
+// Completeness is how much of an upstream's response the submitter got, as far
+// as pilotfish can tell.
+type Completeness uint8
+
+// The degrees, a closed set (Phoenix's complete, partial and absent results).
+const (
+	// Absent: no response of an upstream began. Pilotfish may have answered itself.
+	Absent Completeness = iota
+	// Partial: a response began, and its end was not passed on.
+	Partial
+	// Complete: a response was passed on to its end.
+	Complete
+
+	// Completenesses is how many there are.
+	Completenesses = int(Complete) + 1
+)
+
+// String returns the degree's word in metrics and logs.
+func (c Completeness) String() string {
+	return [Completenesses]string{"absent", "partial", "complete"}[c]
+}
+
 // Shedding is why a job was refused for load.
 type Shedding uint8
 

@@ -22,6 +22,12 @@ func TestOutcomesHaveDistinctWords(t *testing.T) {
 		assert.False(t, seen[word], word)
 		seen[word] = true
 	}
+	for c := range intake.Completenesses {
+		word := intake.Completeness(c).String()
+		assert.Regexp(t, `^[a-z_]+$`, word)
+		assert.False(t, seen[word], word)
+		seen[word] = true
+	}
 }
 
 func TestOnlyRefusedJobsWereNotTried(t *testing.T) {

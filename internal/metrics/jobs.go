@@ -17,17 +17,9 @@ type jobs struct {
 	ttfb          []prometheus.Observer
 	queued        []prometheus.Gauge
 	waited        []prometheus.Observer
-	answers       [3]prometheus.Counter
+	answers       []prometheus.Counter // by intake.Completeness
 	notReplayable prometheus.Counter
 }
-
-// How much of an answer the submitter got (Phoenix's complete, partial and
-// absent results).
-const (
-	complete = iota
-	partial
-	absent
-)
 
 func newJobs(r *registrar) *jobs {
 	duration := r.histograms("pilotfish_job_duration_seconds",
@@ -45,9 +37,7 @@ func newJobs(r *registrar) *jobs {
 		ttfb:     byLabel[selection.Priority](selection.Priorities, ttfb.WithLabelValues),
 		queued:   byLabel[selection.Priority](selection.Priorities, queued.WithLabelValues),
 		waited:   byLabel[selection.Priority](selection.Priorities, waited.WithLabelValues),
-		answers: [3]prometheus.Counter{
-			answers.WithLabelValues("complete"), answers.WithLabelValues("partial"), answers.WithLabelValues("absent"),
-		},
+		answers:  byLabel[intake.Completeness](intake.Completenesses, answers.WithLabelValues),
 		notReplayable: r.counter("pilotfish_replay_disabled_total",
 			"Jobs served without the chance of a retry, because their body did not fit into what is kept."),
 	}
@@ -61,22 +51,16 @@ func newJobs(r *registrar) *jobs {
 }
 
 // JobDone counts a job that ended. ttfb and total are the times from its
-// arrival to the first byte of the answer, negative when none was passed on,
-// and to its end.
-func (j *jobs) JobDone(p selection.Priority, o intake.Outcome, ttfb, total time.Duration) {
+// arrival to the first byte of the response and to its end. The ttfb of a job
+// without a response is not read.
+func (j *jobs) JobDone(p selection.Priority, o intake.Outcome, c intake.Completeness, ttfb, total time.Duration) {
 	j.ended[p][o].Inc()
-	switch {
-	case ttfb < 0:
-		j.answers[absent].Inc()
-	case o == intake.Answered || o == intake.Failed:
-		j.answers[complete].Inc()
-	default:
-		j.answers[partial].Inc()
+	j.answers[c].Inc()
+	if !o.Tried() {
+		return
 	}
-	if o.Tried() {
-		j.duration[p].Observe(total.Seconds())
-	}
-	if o.Tried() && ttfb >= 0 {
+	j.duration[p].Observe(total.Seconds())
+	if c != intake.Absent {
 		j.ttfb[p].Observe(ttfb.Seconds())
 	}
 }

@@ -13,46 +13,46 @@ import (
 )
 
 func TestJobDone(t *testing.T) {
-	const none = -1
 	for _, c := range []struct {
-		outcome intake.Outcome
-		ttfb    time.Duration
-		answer  string // "" is not counted
-		timed   bool
+		outcome      intake.Outcome
+		completeness intake.Completeness
+		ttfb         time.Duration
+		timed        bool
 	}{
-		{intake.Answered, 2 * time.Second, "complete", true},
-		{intake.Answered, 0, "complete", true},
-		{intake.Failed, 2 * time.Second, "complete", true},
-		{intake.Truncated, 2 * time.Second, "partial", true},
-		{intake.Deadline, 2 * time.Second, "partial", true},
-		{intake.Deadline, none, "absent", true},
-		{intake.Gone, 2 * time.Second, "partial", true},
-		{intake.Gone, none, "absent", true},
-		{intake.NoAnswer, none, "absent", true},
-		{intake.Shed, none, "absent", false},
-		{intake.Rejected, none, "absent", false},
-		{intake.TooLarge, none, "absent", false},
-		{intake.Broken, none, "absent", false},
-		{intake.Broken, 2 * time.Second, "partial", false},
+		{intake.Answered, intake.Complete, 2 * time.Second, true},
+		{intake.Answered, intake.Complete, 0, true},
+		{intake.Failed, intake.Complete, 2 * time.Second, true},
+		{intake.Truncated, intake.Partial, 2 * time.Second, true},
+		{intake.Deadline, intake.Partial, 2 * time.Second, true},
+		{intake.Deadline, intake.Absent, 0, true},
+		{intake.Gone, intake.Partial, 2 * time.Second, true},
+		{intake.Gone, intake.Complete, 2 * time.Second, true}, // what is told counts, however odd
+		{intake.Gone, intake.Absent, 0, true},
+		{intake.NoAnswer, intake.Absent, 0, true},
+		{intake.Shed, intake.Absent, 0, false},
+		{intake.Rejected, intake.Absent, 0, false},
+		{intake.TooLarge, intake.Absent, 0, false},
+		{intake.Broken, intake.Absent, 0, false},
+		{intake.Broken, intake.Partial, 2 * time.Second, false},
 	} {
 		for _, p := range []selection.Priority{selection.Low, selection.High} {
 			m := newMetrics(t)
 			want := map[string]float64{
 				fmt.Sprintf("pilotfish_jobs_total{outcome=%q,priority=%q}", c.outcome, p): 1,
-				fmt.Sprintf("pilotfish_answers_total{complete=%q}", c.answer):             1,
+				fmt.Sprintf("pilotfish_answers_total{complete=%q}", c.completeness):       1,
 			}
 			if c.timed {
 				want[fmt.Sprintf("pilotfish_job_duration_seconds_count{priority=%q}", p)] = 1
 				want[fmt.Sprintf("pilotfish_job_duration_seconds_sum{priority=%q}", p)] = 5
 			}
-			if c.timed && c.ttfb >= 0 {
+			if c.timed && c.completeness != intake.Absent {
 				want[fmt.Sprintf("pilotfish_job_ttfb_seconds_count{priority=%q}", p)] = 1
 				if c.ttfb > 0 {
 					want[fmt.Sprintf("pilotfish_job_ttfb_seconds_sum{priority=%q}", p)] = 2
 				}
 			}
-			assert.Equal(t, want, changes(t, m, func() { m.JobDone(p, c.outcome, c.ttfb, 5*time.Second) }),
-				"%v after %v", c.outcome, c.ttfb)
+			assert.Equal(t, want, changes(t, m, func() { m.JobDone(p, c.outcome, c.completeness, c.ttfb, 5*time.Second) }),
+				"%v, %v after %v", c.outcome, c.completeness, c.ttfb)
 		}
 	}
 }
@@ -157,7 +157,7 @@ func TestAJobsEventsDoNotAllocate(t *testing.T) {
 		m.QueueEntered(selection.Low)
 		m.QueueLeft(selection.Low, time.Millisecond)
 		m.AttemptDone(pool.Answered)
-		m.JobDone(selection.Low, intake.Answered, time.Second, 2*time.Second)
+		m.JobDone(selection.Low, intake.Answered, intake.Complete, time.Second, 2*time.Second)
 	}
 	event() // the native histograms make their first buckets
 	assert.Zero(t, testing.AllocsPerRun(1000, event))
@@ -172,6 +172,6 @@ func BenchmarkAJobsEvents(b *testing.B) {
 	for b.Loop() {
 		m.Picked(selection.Cached, time.Microsecond, false)
 		m.AttemptDone(pool.Answered)
-		m.JobDone(selection.Low, intake.Answered, time.Second, 2*time.Second)
+		m.JobDone(selection.Low, intake.Answered, intake.Complete, time.Second, 2*time.Second)
 	}
 }

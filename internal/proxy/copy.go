@@ -72,7 +72,7 @@ func (x *exchange) head(a *answer) {
 	}
 	x.begun = true
 	x.record.Status = a.StatusCode
-	x.record.Answer = Partial
+	x.record.Completeness = intake.Partial
 	x.w.WriteHeader(a.StatusCode)
 }
 
@@ -180,7 +180,7 @@ func (x *exchange) finished(a *answer, err error) {
 		r.Outcome = intake.Answered
 	}
 	if err == nil {
-		r.Answer = Complete
+		r.Completeness = intake.Complete
 		r.Unframed = a.ContentLength < 0 && len(a.TransferEncoding) == 0 && a.Body != http.NoBody
 	}
 	if x.lease != nil {

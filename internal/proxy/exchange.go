@@ -38,7 +38,7 @@ func newExchange(p *Proxy, w http.ResponseWriter, r *http.Request) *exchange {
 	return &exchange{
 		p: p, w: w, r: r,
 		rc:      http.NewResponseController(w),
-		record:  &Record{Arrived: time.Now(), Outcome: intake.Broken, Answer: Absent},
+		record:  &Record{Arrived: time.Now(), Outcome: intake.Broken},
 		connect: p.cfg.ConnectTimeout,
 	}
 }

@@ -8,18 +8,8 @@ import (
 	"example.org/pilotfish/pkg/selection"
 )
 
-// Answer is how much of an upstream's answer the submitter got.
-type Answer string
-
-// The answers. Absent is also a job that pilotfish answered itself.
-const (
-	Complete Answer = "complete"
-	Partial  Answer = "partial"
-	Absent   Answer = "absent"
-)
-
-// Record is what happened to one job: the source of its log line, its metrics
-// and its line in a capture. Times are from the job's arrival; 0 is not seen.
+// Record is what happened to one job: the source of its log line and of its
+// metrics. Times are from the job's arrival; 0 is not seen.
 type Record struct {
 	Arrived time.Time
 	// Facts is what the job said of itself; empty for what is not a job.
@@ -35,7 +25,8 @@ type Record struct {
 
 	// Queued is the time spent in claims: in the queue, mostly.
 	Queued time.Duration
-	// TTFB and Total are the times to the head and to the end of the answer.
+	// TTFB and Total are the times to the head of an upstream's response and to
+	// the end of the job. Without a head there is no TTFB, and Completeness is Absent.
 	TTFB, Total time.Duration
 	// Status is what the submitter was answered, 499 if it was gone before.
 	Status int
@@ -49,8 +40,9 @@ type Record struct {
 	Outcome intake.Outcome
 	// Shedding is why, where the outcome is intake.Shed.
 	Shedding intake.Shedding
-	Answer   Answer
-	// Unframed is set for a complete answer that ended by closing the connection:
+	// Completeness is how much of an upstream's response was passed on.
+	Completeness intake.Completeness
+	// Unframed is set for a complete response that ended by closing the connection:
 	// nothing tells whether the upstream had more to say.
 	Unframed bool
 }

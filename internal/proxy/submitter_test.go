@@ -90,10 +90,10 @@ func TestASubmitterThatLeaves(t *testing.T) {
 				if head == "" {
 					assert.Equal(t, 499, r.Status)
 					assert.Equal(t, "submitter-gone", r.Reason)
-					assert.Equal(t, proxy.Absent, r.Answer)
+					assert.Equal(t, intake.Absent, r.Completeness)
 				} else {
 					assert.Equal(t, 200, r.Status)
-					assert.Equal(t, proxy.Partial, r.Answer)
+					assert.Equal(t, intake.Partial, r.Completeness)
 				}
 				assert.True(t, c.balancer.States()[0].Eligible)
 			})

@@ -14,7 +14,6 @@ import (
 	"example.org/pilotfish/internal/admission"
 	"example.org/pilotfish/internal/intake"
 	"example.org/pilotfish/internal/pool"
-	"example.org/pilotfish/internal/proxy"
 )
 
 // bubble runs a test in fake time, on a network of pipes.
@@ -70,7 +69,7 @@ func TestSilenceAmidAnAnswer(t *testing.T) {
 			require.ErrorIs(t, err, io.ErrUnexpectedEOF)
 			assert.Equal(t, "half", text)
 			assert.Equal(t, tc.cut, r.Total)
-			assert.Equal(t, proxy.Partial, r.Answer)
+			assert.Equal(t, intake.Partial, r.Completeness)
 		})
 	}
 }
@@ -123,7 +122,7 @@ func TestFirstByteAndDeadline(t *testing.T) {
 				if tc.status == 504 {
 					assert.Equal(t, "deadline", h.Get("Pilotfish-Reason"))
 					assert.Equal(t, intake.Deadline, r.Outcome)
-					assert.Equal(t, proxy.Absent, r.Answer)
+					assert.Equal(t, intake.Absent, r.Completeness)
 				}
 			})
 		})

@@ -28,7 +28,7 @@ func TestAJobIsAnswered(t *testing.T) {
 	r := c.seen(1)[0]
 	assert.Equal(t, "12345", r.Facts.Project.String())
 	assert.Equal(t, intake.Answered, r.Outcome)
-	assert.Equal(t, proxy.Complete, r.Answer)
+	assert.Equal(t, intake.Complete, r.Completeness)
 	assert.False(t, r.Unframed)
 	assert.EqualValues(t, len(body), r.Bytes)
 	require.Len(t, r.Attempts, 2)
@@ -231,7 +231,7 @@ func TestBodilessAnswers(t *testing.T) {
 				assert.NotContains(t, res.Header, "Date")
 			}
 			for _, r := range c.seen(2) {
-				assert.Equal(t, proxy.Complete, r.Answer)
+				assert.Equal(t, intake.Complete, r.Completeness)
 				assert.False(t, r.Unframed)
 			}
 		})

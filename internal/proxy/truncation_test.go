@@ -14,7 +14,6 @@ import (
 
 	"example.org/pilotfish/internal/intake"
 	"example.org/pilotfish/internal/pool"
-	"example.org/pilotfish/internal/proxy"
 )
 
 // Every way in which an upstream can die amid an answer is an error for every
@@ -64,7 +63,7 @@ func TestATruncatedAnswerIsNeverACleanEnd(t *testing.T) {
 					require.Len(t, r.Attempts, 1, "nothing is retried after a response byte")
 					assert.Equal(t, pool.Truncated, r.Attempts[0].Outcome)
 					assert.Equal(t, intake.Truncated, r.Outcome)
-					assert.Equal(t, proxy.Partial, r.Answer)
+					assert.Equal(t, intake.Partial, r.Completeness)
 				})
 			}
 		}
@@ -95,11 +94,11 @@ func TestAnswersThatEndByClosing(t *testing.T) {
 	assert.Equal(t, "body", body)
 	r := c.seen(1)[0]
 	assert.True(t, r.Unframed)
-	assert.Equal(t, proxy.Complete, r.Answer)
+	assert.Equal(t, intake.Complete, r.Completeness)
 
 	_, err = readAll(t, client(t), c, "/rst")
 	require.Error(t, err)
-	assert.Equal(t, proxy.Partial, c.seen(2)[1].Answer)
+	assert.Equal(t, intake.Partial, c.seen(2)[1].Completeness)
 }
 
 func TestTheExcessOfAnAnswerIsDropped(t *testing.T) {
