@@ -55,9 +55,9 @@ func (s *sidecar) reload(cfg *config.Config) error {
 	return nil
 }
 
-// rules is what the pool picks by. A report counts for three intervals.
+// rules is what the pool picks by.
 func rules(cfg *config.Config) (r pool.Rules, err error) {
-	r.Stale = 3 * cfg.Reports.Interval
+	r.Interval = cfg.Reports.Interval
 	if r.Policy, err = selection.New(cfg.Selection.Policy); err != nil {
 		return r, err
 	}

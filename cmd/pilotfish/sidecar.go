@@ -86,7 +86,7 @@ func (s *sidecar) newBalancer(cfg *config.Config) (*balancer.Balancer, error) {
 	}
 	p, err := pool.New(pool.Config{
 		Policy: r.Policy, Detector: r.Detector, Gate: s.breakers.Gate, Rand: stream(),
-		Stale: r.Stale, Explain: true,
+		Interval: r.Interval, Explain: true,
 	})
 	if err != nil {
 		return nil, err

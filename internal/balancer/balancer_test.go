@@ -39,7 +39,7 @@ func newBalancer(t *testing.T, n int, queue admission.Config, hooks balancer.Hoo
 	require.NoError(t, err)
 	p, err := pool.New(pool.Config{
 		Policy: policy, Detector: detector, Rand: rand.New(rand.NewPCG(1, 1)),
-		Gate: func(string) pool.Gate { return openGate{} },
+		Gate: func(string) pool.Gate { return openGate{} }, Interval: 5 * time.Second,
 	})
 	require.NoError(t, err)
 	q, err := admission.New(queue)

@@ -76,13 +76,12 @@ func (m *member) forget(cfg *Config) {
 // fresh reports whether the last report is recent enough to choose by. Without
 // it, own counts serve.
 func (m *member) fresh(now time.Time, cfg *Config) bool {
-	return m.reported && now.Sub(m.report.At) <= cfg.Stale
+	return m.reported && now.Sub(m.report.At) <= loadIntervals*cfg.Interval
 }
 
-// trusted reports whether the last cache listing still counts: data does not
-// leave a cache as fast as load changes, so it outlives the load figures.
+// trusted reports whether the last cache listing still counts.
 func (m *member) trusted(now time.Time, cfg *Config) bool {
-	return now.Sub(m.listed) <= 4*cfg.Stale
+	return now.Sub(m.listed) <= ListingIntervals*cfg.Interval
 }
 
 // cores is how many joblets run here at once.

@@ -12,7 +12,15 @@ import (
 	"example.org/pilotfish/pkg/selection"
 )
 
-// Config says how a pool chooses. Policy, Detector, Gate and Rand are required.
+// How long what an upstream said of itself counts, in intervals between two
+// reports. Load outlives two polls in a row that fail. A cache listing outlives
+// it, because data does not leave a cache as fast as load changes.
+const (
+	loadIntervals    = 3
+	ListingIntervals = 4 * loadIntervals
+)
+
+// Config says how a pool chooses. Policy, Detector, Gate, Rand and Interval are required.
 type Config struct {
 	// Policy picks among the eligible upstreams.
 	Policy selection.Policy
@@ -22,9 +30,9 @@ type Config struct {
 	Gate func(address string) Gate
 	// Rand breaks ties and draws samples.
 	Rand *rand.Rand
-	// Stale is the age at which a report's load no longer counts; default 15 s
-	// (three polls). A cache listing counts four times as long.
-	Stale time.Duration
+	// Interval is the mean time between two reports of one upstream. The load in
+	// a report counts for three intervals, a cache listing for twelve.
+	Interval time.Duration
 	// Cores is assumed of an upstream that does not tell; default 16.
 	Cores int
 	// Hold is how long an upstream that refused a job for load gets no other
@@ -39,17 +47,14 @@ func (c *Config) validate() error {
 	if c.Policy == nil || c.Detector == nil || c.Gate == nil || c.Rand == nil {
 		return errors.New("pool: Policy, Detector, Gate and Rand are required")
 	}
-	if c.Stale == 0 {
-		c.Stale = 15 * time.Second
-	}
 	if c.Hold == 0 {
 		c.Hold = time.Second
 	}
 	if c.Cores == 0 {
 		c.Cores = 16
 	}
-	if c.Stale < 0 || c.Cores < 0 {
-		return fmt.Errorf("pool: Stale %v and Cores %d must be positive", c.Stale, c.Cores)
+	if c.Interval <= 0 || c.Cores < 0 {
+		return fmt.Errorf("pool: Interval %v and Cores %d must be positive", c.Interval, c.Cores)
 	}
 	return nil
 }

@@ -58,6 +58,7 @@ func newFixture(t testing.TB, policy string, n int) *fixture {
 			f.gates[address] = &switchGate{}
 			return f.gates[address]
 		},
+		Interval: 5 * time.Second,
 	})
 	require.NoError(t, err)
 	f.Set(start, upstreams(n))

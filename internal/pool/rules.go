@@ -14,17 +14,17 @@ type Rules struct {
 	// Detector replaces the upstreams' detectors, which begin at level 1; nil
 	// keeps them and what they have seen.
 	Detector func() overload.Detector
-	// Stale is as in Config, but has no default.
-	Stale time.Duration
+	// Interval is as in Config.
+	Interval time.Duration
 }
 
 // SetRules makes the pool pick by other rules from now on. What it knows of the
 // upstreams' load and caches stays.
 func (p *Pool) SetRules(r Rules) {
-	if r.Policy == nil || r.Stale <= 0 {
-		panic("BUG: pool: rules without a policy, or with reports that are stale at once")
+	if r.Policy == nil || r.Interval <= 0 {
+		panic("BUG: pool: rules without a policy, or with an interval that is not positive")
 	}
-	p.cfg.Policy, p.cfg.Stale = r.Policy, r.Stale
+	p.cfg.Policy, p.cfg.Interval = r.Policy, r.Interval
 	if r.Detector == nil {
 		return
 	}

@@ -28,7 +28,7 @@ func (p *Pool) look(now time.Time, job *selection.Job, tried []string, ignoreGat
 			continue
 		}
 		age := now.Sub(m.report.At)
-		fresh := m.reported && age <= p.cfg.Stale
+		fresh := m.fresh(now, &p.cfg)
 		if fresh && !m.level.Admits(*job) {
 			p.ranked = p.ranked || m.level > 0
 			continue

@@ -90,7 +90,7 @@ func startSidecar(t testing.TB, s setup) *sidecar {
 	breakers, err := breaker.New(s.breaker, rng, nil)
 	require.NoError(t, err)
 	p, err := pool.New(pool.Config{
-		Policy: s.policy, Rand: rng, Gate: breakers.Gate,
+		Policy: s.policy, Rand: rng, Gate: breakers.Gate, Interval: 5 * time.Second,
 		Detector: func() overload.Detector { return overload.None{} },
 	})
 	require.NoError(t, err)

@@ -144,7 +144,7 @@ func BenchmarkMemory(b *testing.B) {
 		reported := make(map[string]bool, manyUpstreams)
 		before := heap()
 		upstreams, err := pool.New(pool.Config{Policy: policy, Detector: detector, Rand: rand.New(rand.NewPCG(1, 2)),
-			Gate: func(string) pool.Gate { return open{} }})
+			Gate: func(string) pool.Gate { return open{} }, Interval: 5 * time.Second})
 		require.NoError(b, err)
 		var set []pool.Upstream
 		for _, address := range addresses(manyUpstreams) {

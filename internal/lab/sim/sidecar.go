@@ -54,7 +54,7 @@ func newSidecar(w *world, number int) (*sidecar, error) {
 		Detector: w.cfg.Sidecar.Detector,
 		Gate:     func(string) pool.Gate { return ungated{} },
 		Rand:     s.rng,
-		Stale:    3 * w.cfg.Sidecar.Interval,
+		Interval: w.cfg.Sidecar.Interval,
 		Hold:     -1, // a job that loses patience is no refusal
 	})
 	if err != nil {
