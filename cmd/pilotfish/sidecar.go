@@ -32,7 +32,6 @@ type sidecar struct {
 	log      *zap.Logger
 	level    zap.AtomicLevel
 	metrics  *metrics.Metrics
-	breakers *breaker.Set
 	balancer *balancer.Balancer
 	prewarm  prewarming
 	stopping atomic.Bool
@@ -50,17 +49,6 @@ func newSidecar(cfg *config.Config, own []string, log *zap.Logger, level zap.Ato
 	s := &sidecar{transitions: make(chan transition, 256), own: own, first: *cfg, log: log, level: level}
 	var err error
 	if s.metrics, err = metrics.New(nil, version); err != nil {
-		return nil, err
-	}
-	s.breakers, err = breaker.New(breaker.Config{
-		Failures: cfg.Breaker.Failures, Open: cfg.Breaker.Open, OpenMax: cfg.Breaker.OpenMax,
-	}, stream(), func(address string, from, to breaker.State) {
-		select {
-		case s.transitions <- transition{address, from, to}:
-		default: // a log that is stuck must not hold up the claims
-		}
-	})
-	if err != nil {
 		return nil, err
 	}
 	if s.balancer, err = s.newBalancer(cfg); err != nil {
@@ -84,8 +72,21 @@ func (s *sidecar) newBalancer(cfg *config.Config) (*balancer.Balancer, error) {
 	if err != nil {
 		return nil, err
 	}
+	breakers, err := breaker.New(breaker.Config{
+		Settings: cfg.Breaker,
+		Rand:     stream(),
+		Changed: func(address string, from, to breaker.State) {
+			select {
+			case s.transitions <- transition{address, from, to}:
+			default: // a log that is stuck must not hold up the claims
+			}
+		},
+	})
+	if err != nil {
+		return nil, err
+	}
 	p, err := pool.New(pool.Config{
-		Policy: r.Policy, Detector: r.Detector, Gate: s.breakers.Gate, Rand: stream(),
+		Policy: r.Policy, Detector: r.Detector, Breakers: breakers, Rand: stream(),
 		Interval: r.Interval, Explain: true,
 	})
 	if err != nil {
@@ -105,9 +106,6 @@ func (s *sidecar) newBalancer(cfg *config.Config) (*balancer.Balancer, error) {
 		},
 		Gone: func(addresses []string) {
 			s.metrics.Left(addresses)
-			for _, a := range addresses {
-				s.breakers.Forget(time.Now(), a)
-			}
 			s.log.Info("upstreams left", zap.Strings("upstreams", addresses))
 		},
 	}})
@@ -275,9 +273,7 @@ func (s *sidecar) live(now time.Time) metrics.Live {
 		live.Upstreams[i] = metrics.Upstream{
 			Address: st.Address, Eligible: st.Eligible, InFlight: st.InFlight,
 			ReportAge: st.ReportAge, Stalled: st.Stalled, Level: st.Level,
-		}
-		if b, ok := s.breakers.Status(st.Address); ok {
-			live.Upstreams[i].Breaker = uint8(b.State)
+			Breaker: uint8(st.Breaker.State),
 		}
 	}
 	g := s.current.Load()

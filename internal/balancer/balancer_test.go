@@ -17,6 +17,7 @@ import (
 
 	"example.org/pilotfish/internal/admission"
 	"example.org/pilotfish/internal/balancer"
+	"example.org/pilotfish/internal/breaker"
 	"example.org/pilotfish/internal/pool"
 	"example.org/pilotfish/pkg/overload"
 	"example.org/pilotfish/pkg/selection"
@@ -24,11 +25,11 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-type openGate struct{}
-
-func (openGate) Ready(time.Time) bool { return true }
-func (openGate) Enter(time.Time) (func(time.Time, pool.Verdict), bool) {
-	return func(time.Time, pool.Verdict) {}, true
+func breakers(t *testing.T) *breaker.Set {
+	t.Helper()
+	set, err := breaker.New(breaker.Config{Settings: breaker.Default(), Rand: rand.New(rand.NewPCG(1, 2))})
+	require.NoError(t, err)
+	return set
 }
 
 func newBalancer(t *testing.T, n int, queue admission.Config, hooks balancer.Hooks) *balancer.Balancer {
@@ -39,7 +40,7 @@ func newBalancer(t *testing.T, n int, queue admission.Config, hooks balancer.Hoo
 	require.NoError(t, err)
 	p, err := pool.New(pool.Config{
 		Policy: policy, Detector: detector, Rand: rand.New(rand.NewPCG(1, 1)),
-		Gate: func(string) pool.Gate { return openGate{} }, Interval: 5 * time.Second,
+		Breakers: breakers(t), Interval: 5 * time.Second,
 	})
 	require.NoError(t, err)
 	q, err := admission.New(queue)

@@ -27,7 +27,7 @@ func TestRefusedProjectsHoldUpNobody(t *testing.T) {
 		policy, err := selection.New("least-in-flight")
 		require.NoError(t, err)
 		p, err := pool.New(pool.Config{Policy: policy, Detector: func() overload.Detector { return half{} },
-			Rand: rand.New(rand.NewPCG(1, 1)), Gate: func(string) pool.Gate { return openGate{} }, Interval: time.Hour})
+			Rand: rand.New(rand.NewPCG(1, 1)), Breakers: breakers(t), Interval: time.Hour})
 		require.NoError(t, err)
 		q, err := admission.New(admission.Config{})
 		require.NoError(t, err)

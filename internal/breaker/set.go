@@ -1,92 +1,72 @@
-// Package breaker keeps one circuit breaker for each upstream, behind the
-// gate that the pool declares: after repeated failure an upstream gets no job
-// for a while, then one job as a probe, and its share again once that works.
-//
-// The state machine is gobreaker's. The gate around it adds what that leaves
-// out: an open time that grows and is not the same everywhere, a question
-// without side effects, and a half-open state that no lost verdict can wedge.
 package breaker
 
 import (
+	"errors"
+	"fmt"
 	"math/rand/v2"
-	"sync"
 	"time"
 
-	"example.org/pilotfish/internal/pool"
+	"example.org/pilotfish/internal/settings"
 )
 
-// Set holds the breakers of all upstreams. It is safe for concurrent use.
+// Config is what a Set is made of.
+type Config struct {
+	Settings
+	// Rand draws the jitter; required. Only the Set may use it.
+	Rand *rand.Rand
+	// Changed is told of every change of state, in order; nil tells nobody. It
+	// runs within Enter or done, so it must not block or call them.
+	Changed func(address string, from, to State)
+}
+
+// Set holds the breakers of all upstreams.
 type Set struct {
-	config  Config
-	changed func(address string, from, to State)
-
-	mu    sync.Mutex
-	rng   *rand.Rand
-	gates map[string]*gate
-	left  map[string]time.Time // when upstreams left whose breaker is still remembered
+	cfg      Config
+	breakers map[string]*Breaker
+	left     map[string]time.Time // when the upstreams left whose breakers are still kept
 }
 
-// New returns a Set without any breaker yet. It seeds each breaker from rng
-// and does not share it.
-//
-// changed, unless nil, is told of every transition, once and for each
-// upstream in order, on the goroutine of the Enter or done that made it. No
-// lock of this package is held then, but the caller's may be: changed must
-// not block, nor call what calls Enter or done.
-func New(config Config, rng *rand.Rand, changed func(address string, from, to State)) (*Set, error) {
-	config, err := config.withDefaults()
-	if err != nil {
-		return nil, err
+// New returns a Set without any breaker yet.
+func New(cfg Config) (*Set, error) {
+	var f settings.Faults
+	cfg.Check(&f)
+	if err := f.Err(); err != nil {
+		return nil, fmt.Errorf("breaker: %w", err)
 	}
-	if changed == nil {
-		changed = func(string, State, State) {}
+	if cfg.Rand == nil {
+		return nil, errors.New("breaker: Rand is required")
 	}
-	return &Set{
-		config:  config,
-		changed: changed,
-		rng:     rand.New(rand.NewPCG(rng.Uint64(), rng.Uint64())),
-		gates:   make(map[string]*gate),
-		left:    make(map[string]time.Time),
-	}, nil
+	if cfg.Changed == nil {
+		cfg.Changed = func(string, State, State) {}
+	}
+	return &Set{cfg: cfg, breakers: make(map[string]*Breaker), left: make(map[string]time.Time)}, nil
 }
 
-// Gate returns the breaker of the upstream at address, closed if it is new.
-func (s *Set) Gate(address string) pool.Gate {
-	s.mu.Lock()
-	defer s.mu.Unlock()
+// Join returns the breaker of the upstream that joins at address, closed if it is new.
+func (s *Set) Join(address string) *Breaker {
 	delete(s.left, address)
-	g, ok := s.gates[address]
+	b, ok := s.breakers[address]
 	if !ok {
-		rng := rand.New(rand.NewPCG(s.rng.Uint64(), s.rng.Uint64()))
-		g = newGate(address, s.config, rng, s.changed)
-		s.gates[address] = g
+		b = &Breaker{
+			settings: s.cfg.Settings,
+			rng:      s.cfg.Rand,
+			changed:  func(from, to State) { s.cfg.Changed(address, from, to) },
+		}
+		s.breakers[address] = b
 	}
-	return g
+	return b
 }
 
-// Status returns what is known of the breaker of the upstream at address; ok
-// is false when there is none. It changes nothing.
-func (s *Set) Status(address string) (status Status, ok bool) {
-	s.mu.Lock()
-	g, ok := s.gates[address]
-	s.mu.Unlock()
-	if !ok {
-		return Status{}, false
-	}
-	return g.status(), true
-}
-
-// Forget notes that the upstream at address left at now. Its breaker is kept
-// for OpenMax: one that keeps failing must not be forgiven for registering anew.
-func (s *Set) Forget(now time.Time, address string) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if _, ok := s.gates[address]; ok {
+// Leave notes that the upstream at address left at now. Its breaker is kept
+// for OpenMax: an upstream that keeps failing is not forgiven for registering
+// again. One that never opened is dropped at once.
+func (s *Set) Leave(now time.Time, address string) {
+	if _, ok := s.breakers[address]; ok {
 		s.left[address] = now
 	}
 	for old, at := range s.left {
-		if now.Sub(at) >= s.config.OpenMax || s.gates[old].spotless() {
-			delete(s.gates, old)
+		if now.Sub(at) >= s.cfg.OpenMax || s.breakers[old].trips == 0 {
+			delete(s.breakers, old)
 			delete(s.left, old)
 		}
 	}

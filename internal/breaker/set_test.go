@@ -3,199 +3,157 @@ package breaker
 import (
 	"encoding/json"
 	"fmt"
-	"sync"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
-
-	"example.org/pilotfish/internal/pool"
 )
+
+func newSet(t *testing.T, changed func(string, State, State)) *Set {
+	t.Helper()
+	set, err := New(Config{Settings: Default(), Rand: testRNG(1), Changed: changed})
+	require.NoError(t, err)
+	return set
+}
 
 func TestUpstreamsFailAlone(t *testing.T) {
 	for n := 1; n <= 3; n++ {
 		for failing := 0; failing <= n; failing++ {
-			synctest.Test(t, func(t *testing.T) {
-				set, err := New(Config{}, testRNG(1), nil)
-				require.NoError(t, err)
-				for i := range failing {
-					fail(t, set.Gate(fmt.Sprintf("u:%d", i)), 5)
+			set := newSet(t, nil)
+			for i := range failing {
+				of(t, set, fmt.Sprintf("u:%d", i)).fail(5)
+			}
+			ready := 0
+			for i := range n {
+				if f := of(t, set, fmt.Sprintf("u:%d", i)); f.Ready(f.now) {
+					ready++
 				}
-				ready := 0
-				for i := range n {
-					if set.Gate(fmt.Sprintf("u:%d", i)).Ready(time.Now()) {
-						ready++
-					}
-				}
-				assert.Equal(t, n-failing, ready, "%d upstreams, %d failing", n, failing)
-			})
+			}
+			assert.Equal(t, n-failing, ready, "%d upstreams, %d failing", n, failing)
 		}
 	}
 }
 
-func TestTransitionsAreToldOnceInOrderAndWithoutLocks(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		var set *Set
-		var told []string
-		set, err := New(Config{}, testRNG(1), func(address string, from, to State) {
-			told = append(told, fmt.Sprintf("%s %v %v", address, from, to))
-			status, ok := set.Status(address) // waits for good if a lock is held
-			assert.True(t, ok)
-			assert.Equal(t, to, status.State)
-			set.Gate(address).Ready(time.Now())
-		})
-		require.NoError(t, err)
-		g := set.Gate("u:1").(*gate)
-		fail(t, g, 5)
-		sleepOpen(t, g)
-		try(t, g, pool.Unhealthy)
-		sleepOpen(t, g)
-		try(t, g, pool.Healthy)
-		assert.Equal(t, []string{
-			"u:1 closed open",
-			"u:1 open half-open", "u:1 half-open open",
-			"u:1 open half-open", "u:1 half-open closed",
-		}, told)
+func TestChangesAreToldOnceAndInOrder(t *testing.T) {
+	var f *fixture
+	var told []string
+	set := newSet(t, func(address string, from, to State) {
+		told = append(told, fmt.Sprintf("%s %v %v", address, from, to))
+		assert.Equal(t, to, f.state(), "told before it was so")
+		f.Ready(f.now)
 	})
-}
-
-func TestASlowListenerIsToldInOrderAndHoldsNobodyUp(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		told := make(chan State, 3)
-		set, err := New(Config{}, testRNG(1), func(_ string, _, to State) {
-			if to == Open {
-				time.Sleep(time.Hour)
-			}
-			told <- to
-		})
-		require.NoError(t, err)
-		g := set.Gate("u:1").(*gate)
-		fail(t, g, 4)
-		last := mustEnter(t, g)
-		go last(time.Now(), pool.Unhealthy)
-		synctest.Wait()
-		sleepOpen(t, g)
-		try(t, g, pool.Healthy)
-		assert.Empty(t, told)
-		assert.Equal(t, []State{Open, HalfOpen, Closed}, []State{<-told, <-told, <-told})
-	})
+	f = of(t, set, "u:1")
+	f.fail(5)
+	f.sleepOpen()
+	f.try(Unhealthy)
+	f.sleepOpen()
+	f.try(Healthy)
+	assert.Equal(t, []string{
+		"u:1 closed open",
+		"u:1 open half-open", "u:1 half-open open",
+		"u:1 open half-open", "u:1 half-open closed",
+	}, told)
 }
 
 func TestStatusSaysSinceWhenAndUntilWhen(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		set, err := New(Config{}, testRNG(1), nil)
-		require.NoError(t, err)
-		_, ok := set.Status("u:1")
-		assert.False(t, ok)
+	f := newFixture(t, Default())
+	assert.Equal(t, Status{}, f.Status())
+	f.sleep(time.Second)
+	f.fail(5)
+	status := f.Status()
+	assert.Equal(t, Open, status.State)
+	assert.Equal(t, f.now, status.Since)
+	assert.InEpsilon(t, 5, status.Until.Sub(f.now).Seconds(), 0.2)
+	assert.Equal(t, 1, status.Trips)
 
-		g := set.Gate("u:1").(*gate)
-		time.Sleep(time.Second)
-		fail(t, g, 5)
-		now := time.Now()
-		status, ok := set.Status("u:1")
-		require.True(t, ok)
-		assert.Equal(t, Open, status.State)
-		assert.Equal(t, now, status.Since)
-		assert.InEpsilon(t, 5, status.Until.Sub(now).Seconds(), 0.2)
-		assert.Equal(t, 1, status.Trips)
+	text, err := json.Marshal(status)
+	require.NoError(t, err)
+	assert.Contains(t, string(text), `"state":"open"`)
 
-		text, err := json.Marshal(status)
-		require.NoError(t, err)
-		assert.Contains(t, string(text), `"state":"open"`)
-
-		sleepOpen(t, g)
-		try(t, g, pool.Healthy)
-		status, _ = set.Status("u:1")
-		assert.Equal(t, Status{State: Closed, Since: time.Now(), Trips: 1}, status)
-	})
+	f.sleepOpen()
+	f.try(Healthy)
+	assert.Equal(t, Status{State: Closed, Since: f.now, Trips: 1}, f.Status())
 }
 
 func TestAFailingUpstreamThatRegistersAnewIsRemembered(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		set, err := New(Config{}, testRNG(1), nil)
-		require.NoError(t, err)
-		fail(t, set.Gate("u:1"), 5)
+	set := newSet(t, nil)
+	f := of(t, set, "u:1")
+	f.fail(5)
 
-		set.Forget(time.Now(), "u:1")
-		time.Sleep(time.Minute - 1)
-		set.Forget(time.Now(), "another") // forgets what is old by now
-		assert.Equal(t, Open, set.Gate("u:1").(*gate).status().State)
+	set.Leave(f.now, "u:1")
+	f.sleep(time.Minute - 1)
+	set.Leave(f.now, "another") // forgets what is old by now
+	assert.Equal(t, Open, set.Join("u:1").Status().State)
 
-		time.Sleep(time.Hour)
-		set.Forget(time.Now(), "another")
-		assert.Equal(t, 1, set.Gate("u:1").(*gate).status().Trips, "forgotten although it is back")
+	f.sleep(time.Hour)
+	set.Leave(f.now, "another")
+	assert.Equal(t, 1, set.Join("u:1").Status().Trips, "forgotten although it is back")
 
-		set.Forget(time.Now(), "u:1")
-		time.Sleep(time.Minute)
-		set.Forget(time.Now(), "another")
-		_, ok := set.Status("u:1")
-		assert.False(t, ok)
-		assert.Equal(t, Status{}, set.Gate("u:1").(*gate).status())
-	})
+	set.Leave(f.now, "u:1")
+	f.sleep(time.Minute)
+	set.Leave(f.now, "another")
+	assert.Empty(t, set.breakers)
+	assert.Equal(t, Status{}, set.Join("u:1").Status())
 }
 
 func TestUpstreamsThatComeAndGoLeaveNothing(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		set, err := New(Config{}, testRNG(1), nil)
-		require.NoError(t, err)
-		for i := range 1000 {
-			address := fmt.Sprintf("u:%d", i)
-			g := set.Gate(address)
-			if i%2 == 0 {
-				try(t, g, pool.Healthy)
-			} else {
-				fail(t, g, 5)
-			}
-			set.Forget(time.Now(), address)
-			time.Sleep(time.Second)
+	set := newSet(t, nil)
+	now := of(t, set, "u:0").now
+	for i := range 1000 {
+		address := fmt.Sprintf("u:%d", i)
+		f := of(t, set, address)
+		f.now = now
+		if i%2 == 0 {
+			f.try(Healthy)
+		} else {
+			f.fail(5)
 		}
-		assert.LessOrEqual(t, len(set.gates), 31) // the failing half of the last minute
-		assert.Len(t, set.left, len(set.gates))
-		time.Sleep(time.Minute)
-		set.Forget(time.Now(), "another")
-		assert.Empty(t, set.gates)
-		assert.Empty(t, set.left)
-	})
+		set.Leave(now, address)
+		now = now.Add(time.Second)
+	}
+	assert.LessOrEqual(t, len(set.breakers), 31) // the failing half of the last minute
+	assert.Len(t, set.left, len(set.breakers))
+	set.Leave(now.Add(time.Minute), "another")
+	assert.Empty(t, set.breakers)
+	assert.Empty(t, set.left)
 }
 
-// Meant for the race detector: everything at once, over all transitions.
-func TestConcurrentUse(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		var mu sync.Mutex
-		last := map[string]State{}
-		set, err := New(Config{Failures: 2, Open: time.Millisecond, OpenMax: 4 * time.Millisecond},
-			testRNG(1), func(address string, from, to State) {
-				mu.Lock()
-				defer mu.Unlock()
-				assert.Equal(t, last[address], from, "out of order")
-				last[address] = to
-			})
-		require.NoError(t, err)
-		var wg sync.WaitGroup
-		for worker := range uint64(8) {
-			wg.Go(func() {
-				rng := testRNG(worker)
-				for range 2000 {
-					address := fmt.Sprintf("u:%d", rng.IntN(3))
-					g := set.Gate(address)
-					if g.Ready(time.Now()) {
-						if done, ok := g.Enter(time.Now()); ok {
-							time.Sleep(time.Duration(rng.IntN(1000)) * time.Microsecond)
-							done(time.Now(), pool.Verdict(rng.IntN(3)))
-						}
-					}
-					set.Status(address)
-					time.Sleep(time.Duration(rng.IntN(1000)) * time.Microsecond)
-				}
-			})
-		}
-		wg.Wait()
-		require.Len(t, last, 3)
-		for address, state := range last {
-			status, _ := set.Status(address)
-			assert.Equal(t, status.State, state)
-		}
+// Jobs of many submitters overlap at three upstreams in every way: each breaker
+// goes from one state to the next, and what was told is what is.
+func TestOverlappingJobs(t *testing.T) {
+	last := map[string]State{}
+	set, err := New(Config{
+		Settings: Settings{Failures: 2, Open: time.Millisecond, OpenMax: 4 * time.Millisecond},
+		Rand:     testRNG(1),
+		Changed: func(address string, from, to State) {
+			assert.Equal(t, last[address], from, "out of order")
+			assert.NotEqual(t, from, to)
+			last[address] = to
+		},
 	})
+	require.NoError(t, err)
+	rng := testRNG(2)
+	now := of(t, set, "u:0").now
+	var open []doneFunc
+	for range 32_000 {
+		b := set.Join(fmt.Sprintf("u:%d", rng.IntN(3)))
+		ready := b.Ready(now)
+		done, ok := b.Enter(now)
+		assert.Equal(t, ready, ok)
+		if ok {
+			open = append(open, done)
+		}
+		if len(open) > rng.IntN(9) {
+			i := rng.IntN(len(open))
+			open[i](now, Verdict(rng.IntN(3)))
+			open[i] = open[len(open)-1]
+			open = open[:len(open)-1]
+		}
+		now = now.Add(time.Duration(rng.IntN(200)) * time.Microsecond)
+	}
+	require.Len(t, last, 3)
+	for address, state := range last {
+		assert.Equal(t, set.Join(address).Status().State, state)
+	}
 }

@@ -5,6 +5,7 @@ package config
 import (
 	"time"
 
+	"example.org/pilotfish/internal/breaker"
 	"example.org/pilotfish/internal/settings"
 )
 
@@ -19,19 +20,19 @@ type Config struct {
 	// Hosts are names that may stand in the Host header besides this machine's own.
 	Hosts []string `yaml:"hosts"`
 
-	Discovery Discovery `yaml:"discovery"`
-	Reports   Reports   `yaml:"reports"`
-	Job       Job       `yaml:"job"`
-	Selection Selection `yaml:"selection"`
-	Overload  Overload  `yaml:"overload"`
-	Breaker   Breaker   `yaml:"breaker"`
-	Retry     Retry     `yaml:"retry"`
-	Queue     Queue     `yaml:"queue"`
-	Prewarm   Prewarm   `yaml:"prewarm"`
-	Stream    Stream    `yaml:"stream"`
-	Shutdown  Shutdown  `yaml:"shutdown"`
-	Log       Log       `yaml:"log"`
-	Debug     Debug     `yaml:"debug"`
+	Discovery Discovery        `yaml:"discovery"`
+	Reports   Reports          `yaml:"reports"`
+	Job       Job              `yaml:"job"`
+	Selection Selection        `yaml:"selection"`
+	Overload  Overload         `yaml:"overload"`
+	Breaker   breaker.Settings `yaml:"breaker"`
+	Retry     Retry            `yaml:"retry"`
+	Queue     Queue            `yaml:"queue"`
+	Prewarm   Prewarm          `yaml:"prewarm"`
+	Stream    Stream           `yaml:"stream"`
+	Shutdown  Shutdown         `yaml:"shutdown"`
+	Log       Log              `yaml:"log"`
+	Debug     Debug            `yaml:"debug"`
 }
 
 // Discovery says where the upstreams come from: exactly one of Static, File,
@@ -150,13 +151,6 @@ type Overload struct {
 	Stalled float64 `yaml:"stalled"`
 }
 
-// Breaker guards each upstream.
-type Breaker struct {
-	Failures int           `yaml:"failures"`
-	Open     time.Duration `yaml:"open"`
-	OpenMax  time.Duration `yaml:"open_max"`
-}
-
 // Retry bounds the attempts of a job.
 type Retry struct {
 	Attempts       int           `yaml:"attempts"`
@@ -232,7 +226,7 @@ func Default() Config {
 		},
 		Selection: Selection{Policy: "expected"},
 		Overload:  Overload{Policy: "none", Stalled: 100},
-		Breaker:   Breaker{Failures: 5, Open: 5 * time.Second, OpenMax: time.Minute},
+		Breaker:   breaker.Default(),
 		Retry: Retry{
 			Attempts:       3,
 			ConnectTimeout: time.Second,

@@ -38,11 +38,7 @@ func (c *Config) check(f *settings.Faults) {
 	if !(c.Overload.Stalled > 0) { // in this form it refuses NaN too
 		f.Add("overload.stalled", "%v must be positive", c.Overload.Stalled)
 	}
-	f.AtLeast("breaker.failures", int64(c.Breaker.Failures), 1)
-	f.Positive("breaker.open", c.Breaker.Open)
-	if c.Breaker.OpenMax < c.Breaker.Open {
-		f.Add("breaker.open_max", "%v is less than breaker.open, %v", c.Breaker.OpenMax, c.Breaker.Open)
-	}
+	c.Breaker.Check(f.In("breaker"))
 	f.AtLeast("prewarm.projects", int64(c.Prewarm.Projects), 0)
 	if !strings.HasPrefix(c.Prewarm.Path, "/") {
 		f.Add("prewarm.path", "%q must start with /", c.Prewarm.Path)

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"time"
 
+	"example.org/pilotfish/internal/breaker"
 	"example.org/pilotfish/pkg/selection"
 )
 
@@ -52,7 +53,7 @@ func (p *Pool) Claim(now time.Time, r Request) (*Lease, error) {
 			continue
 		}
 		if !ok {
-			verdict = func(time.Time, Verdict) {}
+			verdict = func(time.Time, breaker.Verdict) {}
 		}
 		return p.lease(now, job, i, panicking, verdict), nil
 	}
@@ -95,7 +96,7 @@ func (p *Pool) gather(now time.Time, job *selection.Job, tried []string) (panick
 }
 
 // lease counts the job at candidate i.
-func (p *Pool) lease(now time.Time, job selection.Job, i int, panicking bool, verdict func(time.Time, Verdict)) *Lease {
+func (p *Pool) lease(now time.Time, job selection.Job, i int, panicking bool, verdict func(time.Time, breaker.Verdict)) *Lease {
 	m, v := p.candidate[i], &p.views[i]
 	l := &Lease{
 		pool: p, member: m, job: job, claimed: now, verdict: verdict,

@@ -3,6 +3,7 @@ package pool
 import (
 	"time"
 
+	"example.org/pilotfish/internal/breaker"
 	"example.org/pilotfish/pkg/selection"
 )
 
@@ -23,7 +24,7 @@ type Lease struct {
 	// Panic is set when the breakers were ignored.
 	Panic bool
 
-	verdict    func(now time.Time, v Verdict)
+	verdict    func(now time.Time, v breaker.Verdict)
 	answered   bool
 	done       bool
 	prev, next *Lease // in member.open
@@ -54,7 +55,7 @@ func (l *Lease) Done(now time.Time, o Outcome) {
 	if !l.answered {
 		switch o {
 		case Gone, NotStarted: // neither speaks for or against its health
-			l.verdict(now, Unknown)
+			l.verdict(now, breaker.Unknown)
 		default:
 			l.settle(now, o == Answered)
 		}
@@ -87,9 +88,9 @@ func (l *Lease) Done(now time.Time, o Outcome) {
 }
 
 func (l *Lease) settle(now time.Time, healthy bool) {
-	v := Unhealthy
+	v := breaker.Unhealthy
 	if healthy {
-		v = Healthy
+		v = breaker.Healthy
 	}
 	l.verdict(now, v)
 }

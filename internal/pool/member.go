@@ -14,7 +14,7 @@ import (
 type member struct {
 	Upstream
 	id       uint64
-	gate     Gate
+	gate     gate
 	detector overload.Detector
 	level    overload.Level
 
@@ -48,13 +48,13 @@ type member struct {
 // listing ever settles them, the earliest are forgotten.
 const maxAssumed = 10_000
 
-func newMember(u Upstream, cfg *Config) *member {
+func newMember(u Upstream, g gate, cfg *Config) *member {
 	h := fnv.New64a()
 	_, _ = h.Write([]byte(u.Address)) // never fails
 	return &member{
 		Upstream:    u,
 		id:          h.Sum64(),
-		gate:        cfg.Gate(u.Address),
+		gate:        g,
 		detector:    cfg.Detector(),
 		level:       1,
 		assumed:     newGenerations[time.Time](maxAssumed),

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"example.org/pilotfish/internal/breaker"
 	"example.org/pilotfish/pkg/overload"
 	"example.org/pilotfish/pkg/selection"
 )
@@ -20,14 +21,14 @@ const (
 	ListingIntervals = 4 * loadIntervals
 )
 
-// Config says how a pool chooses. Policy, Detector, Gate, Rand and Interval are required.
+// Config says how a pool chooses. Policy, Detector, Breakers, Rand and Interval are required.
 type Config struct {
 	// Policy picks among the eligible upstreams.
 	Policy selection.Policy
 	// Detector makes the overload detector of a new upstream.
 	Detector func() overload.Detector
-	// Gate gives the breaker of the upstream at address.
-	Gate func(address string) Gate
+	// Breakers guard the upstreams against repeated failure. The pool alone uses them.
+	Breakers *breaker.Set
 	// Rand breaks ties and draws samples.
 	Rand *rand.Rand
 	// Interval is the mean time between two reports of one upstream. The load in
@@ -44,8 +45,8 @@ type Config struct {
 }
 
 func (c *Config) validate() error {
-	if c.Policy == nil || c.Detector == nil || c.Gate == nil || c.Rand == nil {
-		return errors.New("pool: Policy, Detector, Gate and Rand are required")
+	if c.Policy == nil || c.Detector == nil || c.Breakers == nil || c.Rand == nil {
+		return errors.New("pool: Policy, Detector, Breakers and Rand are required")
 	}
 	if c.Hold == 0 {
 		c.Hold = time.Second
@@ -62,10 +63,11 @@ func (c *Config) validate() error {
 // Pool is the upstreams and their live state.
 type Pool struct {
 	cfg     Config
-	members map[string]*member // by address, including those that left with leases open
-	set     []*member          // the current set, sorted by address
-	fetches *durations         // how long projects' data takes to fetch
-	answers *durations         // how long an answer takes to begin where it is cached
+	gate    func(address string) gate // the breaker of an upstream that joins
+	members map[string]*member        // by address, including those that left with leases open
+	set     []*member                 // the current set, sorted by address
+	fetches *durations                // how long projects' data takes to fetch
+	answers *durations                // how long an answer takes to begin where it is cached
 
 	number   uint64 // claims so far
 	inFlight int
@@ -83,7 +85,13 @@ func New(cfg Config) (*Pool, error) {
 	if err := cfg.validate(); err != nil {
 		return nil, err
 	}
-	return &Pool{cfg: cfg, members: make(map[string]*member), fetches: newDurations(fetchPrior), answers: newDurations(answerPrior)}, nil
+	return &Pool{
+		cfg:     cfg,
+		gate:    func(address string) gate { return cfg.Breakers.Join(address) },
+		members: make(map[string]*member),
+		fetches: newDurations(fetchPrior),
+		answers: newDurations(answerPrior),
+	}, nil
 }
 
 // Set replaces the membership by a full set. What is known of upstreams that
@@ -105,7 +113,7 @@ func (p *Pool) Set(now time.Time, upstreams []Upstream) (joined, left []string) 
 			continue // named twice
 		}
 		if !known {
-			m = newMember(u, &p.cfg)
+			m = newMember(u, p.gate(u.Address), &p.cfg)
 			p.members[u.Address] = m
 		}
 		switch {
@@ -118,7 +126,7 @@ func (p *Pool) Set(now time.Time, upstreams []Upstream) (joined, left []string) 
 			joined = append(joined, u.Address)
 			if known {
 				m.forget(&p.cfg)
-				m.gate = p.cfg.Gate(u.Address) // the one it had may be forgotten too
+				m.gate = p.gate(u.Address) // the one it had may be forgotten too
 			}
 			if !first {
 				m.joined = now
@@ -135,6 +143,7 @@ func (p *Pool) Set(now time.Time, upstreams []Upstream) (joined, left []string) 
 	for _, m := range before {
 		if !m.inSet {
 			left = append(left, m.Address)
+			p.cfg.Breakers.Leave(now, m.Address)
 			p.reap(m)
 		}
 	}

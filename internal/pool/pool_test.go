@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"example.org/pilotfish/internal/breaker"
 	"example.org/pilotfish/pkg/overload"
 	"example.org/pilotfish/pkg/selection"
 )
@@ -21,17 +22,19 @@ var start = time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 type switchGate struct {
 	shut     bool
 	entered  int
-	verdicts []Verdict
+	verdicts []breaker.Verdict
 }
 
 func (g *switchGate) Ready(time.Time) bool { return !g.shut }
 
-func (g *switchGate) Enter(time.Time) (func(time.Time, Verdict), bool) {
+func (g *switchGate) Status() breaker.Status { return breaker.Status{} }
+
+func (g *switchGate) Enter(time.Time) (func(time.Time, breaker.Verdict), bool) {
 	if g.shut {
 		return nil, false
 	}
 	g.entered++
-	return func(_ time.Time, v Verdict) { g.verdicts = append(g.verdicts, v) }, true
+	return func(_ time.Time, v breaker.Verdict) { g.verdicts = append(g.verdicts, v) }, true
 }
 
 // projects is a CacheSet over a map.
@@ -53,16 +56,23 @@ func newFixture(t testing.TB, policy string, n int) *fixture {
 	require.NoError(t, err)
 	f := &fixture{gates: map[string]*switchGate{}}
 	f.Pool, err = New(Config{
-		Policy: choose, Detector: detector, Rand: rand.New(rand.NewPCG(1, 2)),
-		Gate: func(address string) Gate {
-			f.gates[address] = &switchGate{}
-			return f.gates[address]
-		},
+		Policy: choose, Detector: detector, Rand: rand.New(rand.NewPCG(1, 2)), Breakers: breakers(t),
 		Interval: 5 * time.Second,
 	})
 	require.NoError(t, err)
+	f.Pool.gate = func(address string) gate {
+		f.gates[address] = &switchGate{}
+		return f.gates[address]
+	}
 	f.Set(start, upstreams(n))
 	return f
+}
+
+func breakers(t testing.TB) *breaker.Set {
+	t.Helper()
+	set, err := breaker.New(breaker.Config{Settings: breaker.Default(), Rand: rand.New(rand.NewPCG(1, 3))})
+	require.NoError(t, err)
+	return set
 }
 
 func upstreams(n int) []Upstream {
@@ -278,14 +288,14 @@ func TestVerdicts(t *testing.T) {
 		answered bool
 		healthy  bool
 		outcome  Outcome
-		want     Verdict
+		want     breaker.Verdict
 	}{
-		{"an answer", true, true, Answered, Healthy},
-		{"an answer that was cut short later", true, true, Truncated, Healthy},
-		{"a failing answer", true, false, Failed, Unhealthy},
-		{"no connection", false, false, Refused, Unhealthy},
-		{"a refusal for load", false, false, NotStarted, Unknown},
-		{"a submitter that left", false, false, Gone, Unknown},
+		{"an answer", true, true, Answered, breaker.Healthy},
+		{"an answer that was cut short later", true, true, Truncated, breaker.Healthy},
+		{"a failing answer", true, false, Failed, breaker.Unhealthy},
+		{"no connection", false, false, Refused, breaker.Unhealthy},
+		{"a refusal for load", false, false, NotStarted, breaker.Unknown},
+		{"a submitter that left", false, false, Gone, breaker.Unknown},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			f := newFixture(t, "random", 1)
@@ -295,7 +305,7 @@ func TestVerdicts(t *testing.T) {
 				l.Answered(start, c.healthy, nil)
 			}
 			l.Done(start, c.outcome)
-			assert.Equal(t, []Verdict{c.want}, f.gates[upstreams(1)[0].Address].verdicts)
+			assert.Equal(t, []breaker.Verdict{c.want}, f.gates[upstreams(1)[0].Address].verdicts)
 		})
 	}
 }

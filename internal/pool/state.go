@@ -5,6 +5,7 @@ import (
 	"slices"
 	"time"
 
+	"example.org/pilotfish/internal/breaker"
 	"example.org/pilotfish/pkg/selection"
 )
 
@@ -21,10 +22,11 @@ type State struct {
 	Running float64 `json:"running"`
 	Stalled float64 `json:"stalled"`
 	// ReportAge is in seconds; negative when there was no report.
-	ReportAge float64 `json:"report_age_seconds"`
-	Level     float64 `json:"overload_level"`
-	Cached    int     `json:"cached_projects"`
-	Assumed   int     `json:"assumed_projects"`
+	ReportAge float64        `json:"report_age_seconds"`
+	Level     float64        `json:"overload_level"`
+	Breaker   breaker.Status `json:"breaker"`
+	Cached    int            `json:"cached_projects"`
+	Assumed   int            `json:"assumed_projects"`
 	// Rate is jobs completed per second when every core is busy; 0 is unknown.
 	Rate    float64 `json:"rate"`
 	Latency float64 `json:"latency_seconds"`
@@ -41,6 +43,7 @@ func (p *Pool) States(now time.Time) []State {
 			Stalled:   sum(m.report.Stalled),
 			ReportAge: -1,
 			Level:     float64(m.level),
+			Breaker:   m.gate.Status(),
 			Assumed:   m.assumed.len(),
 			Rate:      m.cores(&p.cfg) * m.rate.perCore(),
 			Latency:   m.latency.value,

@@ -3,6 +3,7 @@ package pool
 import (
 	"time"
 
+	"example.org/pilotfish/internal/breaker"
 	"example.org/pilotfish/pkg/selection"
 )
 
@@ -99,22 +100,9 @@ func (o Outcome) String() string {
 	return [Outcomes]string{"answered", "failed", "not_started", "refused", "no_answer", "timed_out", "truncated", "gone"}[o]
 }
 
-// Gate guards one upstream against repeated failure: the breaker, as the pool sees it.
-type Gate interface {
-	// Ready reports, without side effects, whether Enter may let a job through at now.
+// gate is an upstream's breaker, as the pool sees it.
+type gate interface {
 	Ready(now time.Time) bool
-	// Enter lets one job through, or refuses with ok false. done must be
-	// called exactly once, when the upstream has shown whether it works:
-	// when its answer begins, or at the failure.
-	Enter(now time.Time) (done func(now time.Time, v Verdict), ok bool)
+	Enter(now time.Time) (done func(now time.Time, v breaker.Verdict), ok bool)
+	Status() breaker.Status
 }
-
-// Verdict is what an attempt tells about its upstream's health.
-type Verdict uint8
-
-// The verdicts. Unknown says nothing, as when the submitter left first.
-const (
-	Healthy Verdict = iota
-	Unhealthy
-	Unknown
-)

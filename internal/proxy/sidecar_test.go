@@ -1,6 +1,7 @@
 package proxy_test
 
 import (
+	"cmp"
 	"context"
 	"hash/fnv"
 	"io"
@@ -36,7 +37,7 @@ type setup struct {
 	budget    int64            // of kept bodies; 0 is 256 MiB
 	queue     admission.Config
 	wait      time.Duration
-	breaker   breaker.Config
+	failures  int // that open a breaker; 0 is practically never
 	server    proxy.ServerConfig
 	network   *memory // nil is TCP
 }
@@ -80,17 +81,16 @@ func startSidecar(t testing.TB, s setup) *sidecar {
 	if s.RetryBudget == 0 {
 		s.RetryBudget = 1 // all may be retried
 	}
-	if s.breaker.Failures == 0 {
-		s.breaker.Failures = 1e6 // practically never
-	}
 	if s.budget == 0 {
 		s.budget = 256 << 20
 	}
 	rng := rand.New(rand.NewPCG(1, 2))
-	breakers, err := breaker.New(s.breaker, rng, nil)
+	guarded := breaker.Default()
+	guarded.Failures = cmp.Or(s.failures, 1e6)
+	breakers, err := breaker.New(breaker.Config{Settings: guarded, Rand: rng})
 	require.NoError(t, err)
 	p, err := pool.New(pool.Config{
-		Policy: s.policy, Rand: rng, Gate: breakers.Gate, Interval: 5 * time.Second,
+		Policy: s.policy, Rand: rng, Breakers: breakers, Interval: 5 * time.Second,
 		Detector: func() overload.Detector { return overload.None{} },
 	})
 	require.NoError(t, err)

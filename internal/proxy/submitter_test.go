@@ -13,7 +13,6 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"example.org/pilotfish/internal/breaker"
 	"example.org/pilotfish/internal/intake"
 	"example.org/pilotfish/internal/pool"
 	"example.org/pilotfish/internal/proxy"
@@ -74,7 +73,7 @@ func TestASubmitterThatLeaves(t *testing.T) {
 					p.gone()
 					close(told)
 				})
-				c := startSidecar(t, setup{upstreams: []string{up.address}, breaker: breaker.Config{Failures: 1}})
+				c := startSidecar(t, setup{upstreams: []string{up.address}, failures: 1})
 				leave(t, c, func(answer io.Reader) {
 					<-reached
 					if head != "" {

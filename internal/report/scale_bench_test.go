@@ -19,6 +19,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"example.org/pilotfish/internal/breaker"
 	"example.org/pilotfish/internal/pool"
 	"example.org/pilotfish/internal/ruleserver"
 	"example.org/pilotfish/internal/ruleserver/executor"
@@ -143,8 +144,10 @@ func BenchmarkMemory(b *testing.B) {
 	for b.Loop() {
 		reported := make(map[string]bool, manyUpstreams)
 		before := heap()
+		breakers, err := breaker.New(breaker.Config{Settings: breaker.Default(), Rand: rand.New(rand.NewPCG(1, 3))})
+		require.NoError(b, err)
 		upstreams, err := pool.New(pool.Config{Policy: policy, Detector: detector, Rand: rand.New(rand.NewPCG(1, 2)),
-			Gate: func(string) pool.Gate { return open{} }, Interval: 5 * time.Second})
+			Breakers: breakers, Interval: 5 * time.Second})
 		require.NoError(b, err)
 		var set []pool.Upstream
 		for _, address := range addresses(manyUpstreams) {
@@ -180,11 +183,6 @@ func BenchmarkMemory(b *testing.B) {
 }
 
 // open is a breaker that never opens.
-type open struct{}
-
-func (open) Ready(time.Time) bool                                  { return true }
-func (open) Enter(time.Time) (func(time.Time, pool.Verdict), bool) { return nil, false }
-
 // heap is the bytes of what can be reached.
 func heap() float64 {
 	runtime.GC()

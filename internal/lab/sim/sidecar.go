@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"example.org/pilotfish/internal/admission"
+	"example.org/pilotfish/internal/breaker"
 	"example.org/pilotfish/internal/pool"
 )
 
@@ -34,25 +35,26 @@ type poll struct {
 	waitSum, responseSum float64
 }
 
-// ungated lets everything through: modelled servers fail by going away, which
-// the retry sees at once.
-type ungated struct{}
-
-func (ungated) Ready(time.Time) bool { return true }
-func (ungated) Enter(time.Time) (func(time.Time, pool.Verdict), bool) {
-	return func(time.Time, pool.Verdict) {}, true
-}
-
 func newSidecar(w *world, number int) (*sidecar, error) {
 	s := &sidecar{
 		rng:  rand.New(rand.NewPCG(w.cfg.Seed, 1000+uint64(number))),
 		jobs: make(map[*admission.Entry]*job),
 	}
-	var err error
+	// Modelled servers fail by going away, which the retry sees at once: so many
+	// failures in a row that no breaker opens.
+	guarded := breaker.Default()
+	guarded.Failures = 1_000_000
+	breakers, err := breaker.New(breaker.Config{
+		Settings: guarded,
+		Rand:     rand.New(rand.NewPCG(w.cfg.Seed, 1_000_000+uint64(number))),
+	})
+	if err != nil {
+		return nil, err
+	}
 	s.pool, err = pool.New(pool.Config{
 		Policy:   w.cfg.Sidecar.Policy,
 		Detector: w.cfg.Sidecar.Detector,
-		Gate:     func(string) pool.Gate { return ungated{} },
+		Breakers: breakers,
 		Rand:     s.rng,
 		Interval: w.cfg.Sidecar.Interval,
 		Hold:     -1, // a job that loses patience is no refusal

@@ -1,0 +1,128 @@
+// Package breaker keeps one circuit breaker for each upstream: after repeated
+// failure an upstream gets no job for a while, then one job as a probe, and its
+// share again once a probe succeeds.
+//
+// The states and rules are those of sony/gobreaker, and a test holds one
+// against the other. That library is not used here because it reads the wall
+// clock, and the simulator runs these breakers in virtual time. It also has no
+// growing open time, no question without side effects, and no way out of a
+// half-open state whose verdict is lost.
+//
+// Nothing here has a lock or a clock: the pool's owner serialises all calls.
+package breaker
+
+import (
+	"math/rand/v2"
+	"time"
+)
+
+const (
+	// jitter is the share by which an open time is made longer or shorter at
+	// random, beyond OpenMax too. Sidecars that saw an upstream fail together
+	// must not all try it again together.
+	jitter = 0.2
+	// probeTimeout is how long a half-open breaker waits for its probe's
+	// verdict before it lets another job through. A verdict can be lost, or
+	// take hours.
+	probeTimeout = time.Minute
+)
+
+// Breaker is the breaker of one upstream.
+type Breaker struct {
+	settings Settings
+	rng      *rand.Rand
+	changed  func(from, to State)
+
+	state    State
+	since    time.Time     // when it came into state; zero if it never changed
+	epoch    int           // counts the changes of state
+	until    time.Time     // when Enter may next let a job through; zero is now
+	failures int           // in a row, while closed
+	probe    *entry        // the newest job let through while half open, until its verdict
+	trips    int           // openings since it last worked for OpenMax
+	open     time.Duration // the last open time, before jitter
+}
+
+// entry is one job that was let through.
+type entry struct {
+	breaker *Breaker
+	epoch   int // of the breaker when the job was let through
+	told    bool
+}
+
+// Ready reports, without side effects, whether Enter lets a job through at now.
+func (b *Breaker) Ready(now time.Time) bool { return !now.Before(b.until) }
+
+// Enter lets one job through, or refuses with ok false. The caller calls done
+// when the upstream has shown whether it works: when its answer begins, or at
+// the failure. Later calls of done change nothing.
+func (b *Breaker) Enter(now time.Time) (done func(now time.Time, v Verdict), ok bool) {
+	if !b.Ready(now) {
+		return nil, false
+	}
+	if b.state == Open {
+		b.change(now, HalfOpen)
+	}
+	e := &entry{breaker: b, epoch: b.epoch}
+	if b.state == HalfOpen {
+		b.probe = e // the verdict of an overdue probe still counts if it comes
+		b.until = now.Add(probeTimeout)
+	}
+	return e.done, true
+}
+
+// done counts the verdict, unless the breaker has changed its state since the
+// job was let through: an old verdict says nothing about the upstream now.
+func (e *entry) done(now time.Time, v Verdict) {
+	b := e.breaker
+	if e.told || e.epoch != b.epoch {
+		return
+	}
+	e.told = true
+	switch v {
+	case Healthy:
+		b.failures = 0
+		if b.state == HalfOpen {
+			b.change(now, Closed)
+		}
+	case Unhealthy:
+		b.failures++
+		if b.state == HalfOpen || b.failures >= b.settings.Failures {
+			b.trip(now)
+		}
+	case Unknown:
+		if b.probe == e {
+			b.until = time.Time{} // the next job is the probe
+		}
+	}
+}
+
+// trip opens the breaker: for twice as long as the last time, unless the
+// upstream has worked for OpenMax since.
+func (b *Breaker) trip(now time.Time) {
+	if b.state == Closed && now.Sub(b.since) >= b.settings.OpenMax {
+		b.trips, b.open = 0, 0
+	}
+	b.trips++
+	b.open = min(max(2*b.open, b.settings.Open), b.settings.OpenMax)
+	wait := time.Duration(float64(b.open) * (1 + jitter*(2*b.rng.Float64()-1)))
+	b.until = now.Add(wait)
+	b.change(now, Open)
+}
+
+// change enters a state and tells of it.
+func (b *Breaker) change(now time.Time, to State) {
+	from := b.state
+	b.state, b.since = to, now
+	b.epoch++
+	b.failures, b.probe = 0, nil
+	if to == Closed {
+		b.until = time.Time{}
+	}
+	b.changed(from, to)
+}
+
+// Status is what is known of the breaker. Asking changes nothing.
+func (b *Breaker) Status() Status {
+	return Status{State: b.state, Since: b.since, Until: b.until, Trips: b.trips}
+}
