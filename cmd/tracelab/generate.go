@@ -1,12 +1,12 @@
 package main
 
 import (
-	"errors"
-	"io"
+	"cmp"
+	"fmt"
 
 	"example.org/pilotfish/internal/cli"
+	"example.org/pilotfish/internal/lab/scenario"
 	"example.org/pilotfish/internal/lab/workload"
-	"example.org/pilotfish/pkg/trace"
 )
 
 type generateCommand struct {
@@ -22,67 +22,31 @@ type generateCommand struct {
 	Output     string           `short:"o" type:"path" placeholder:"FILE" help:"Where to write; default stdout."`
 }
 
-func (c *generateCommand) Run(s cli.Console) error {
-	cfg, err := c.workload()
-	if err != nil {
-		return err
+func (c *generateCommand) Run(console cli.Console) error {
+	cfg := workload.Config{Seed: 1}
+	if c.Scenario != "" {
+		s, err := scenario.Load(c.Scenario)
+		if err != nil {
+			return err
+		}
+		if cfg, err = s.Generated(); err != nil {
+			return fmt.Errorf("%s: %w", c.Scenario, err)
+		}
 	}
+	cfg.Seed = cmp.Or(c.Seed, cfg.Seed)
+	cfg.Pattern = cmp.Or(c.Pattern, cfg.Pattern)
+	cfg.Jobs = cmp.Or(c.Jobs, cfg.Jobs)
+	cfg.Duration = cmp.Or(c.Duration, cfg.Duration)
+	cfg.StartHour = cmp.Or(c.StartHour, cfg.StartHour)
+	cfg.Submitters = cmp.Or(c.Submitters, cfg.Submitters)
+	cfg.HighShare = cmp.Or(c.HighShare, cfg.HighShare)
+	cfg.Static = c.Static || cfg.Static
 	g, err := workload.New(cfg)
 	if err != nil {
 		return err
 	}
-	write := func(w io.Writer) error { return copyJobs(w, g) }
 	if c.Output != "" {
-		return create(c.Output, write)
+		return cli.WriteFile(c.Output, g.Write)
 	}
-	return write(s.Out)
-}
-
-// workload is the scenario's, or the default, with the flags over it.
-func (c *generateCommand) workload() (workload.Config, error) {
-	cfg := workload.Config{Seed: 1}
-	if c.Scenario != "" {
-		s, err := loadScenario(c.Scenario)
-		if err != nil {
-			return cfg, err
-		}
-		if s.Trace != "" {
-			return cfg, errors.New(c.Scenario + ": has a trace, nothing to generate")
-		}
-		cfg = s.jobs.workload
-		cfg.Seed = s.Seed
-	}
-	given(&cfg.Seed, c.Seed)
-	given(&cfg.Pattern, c.Pattern)
-	given(&cfg.Jobs, c.Jobs)
-	given(&cfg.Duration, c.Duration)
-	given(&cfg.StartHour, c.StartHour)
-	given(&cfg.Submitters, c.Submitters)
-	given(&cfg.HighShare, c.HighShare)
-	given(&cfg.Static, c.Static)
-	return cfg, nil
-}
-
-// given lays a flag over a field, if it was given.
-func given[T comparable](field *T, flag T) {
-	var zero T
-	if flag != zero {
-		*field = flag
-	}
-}
-
-func copyJobs(w io.Writer, from *workload.Generator) error {
-	out := trace.NewWriter(w)
-	for {
-		job, err := from.Next()
-		if errors.Is(err, io.EOF) {
-			return out.Flush()
-		}
-		if err != nil {
-			return err
-		}
-		if err := out.Write(&job); err != nil {
-			return err
-		}
-	}
+	return g.Write(console.Out)
 }

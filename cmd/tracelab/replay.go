@@ -1,21 +1,14 @@
 package main
 
 import (
-	"context"
 	"crypto/rand"
-	"errors"
-	"fmt"
-	"io"
-	"os"
-	"os/signal"
 	"path/filepath"
-	"syscall"
 	"time"
 
 	"example.org/pilotfish/internal/cli"
 	"example.org/pilotfish/internal/lab/replay"
+	"example.org/pilotfish/internal/lab/scenario"
 	"example.org/pilotfish/internal/report"
-	"example.org/pilotfish/pkg/trace"
 )
 
 type replayCommand struct {
@@ -29,89 +22,48 @@ type replayCommand struct {
 	AllowRemote bool          `help:"Let targets be other machines than this one."`
 }
 
-func (c *replayCommand) Run(s cli.Console) error {
-	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM)
+func (c *replayCommand) Run(console cli.Console) error {
+	ctx, stop := cli.Context()
 	defer stop()
-	context.AfterFunc(ctx, stop) // a second Ctrl-C ends at once
-	if c.Capture != "" {
-		// Better now than after the replay.
-		if _, err := os.Stat(filepath.Dir(c.Capture)); err != nil {
-			return err
-		}
+	if err := cli.CheckDirectory(filepath.Dir(c.Capture)); err != nil {
+		return err
 	}
 	if c.Feeds != "" {
 		if err := c.writeFeeds(); err != nil {
 			return err
 		}
 	}
-	in, err := openTrace(c.Trace, -1)
+	in, err := scenario.OpenTrace(c.Trace, -1)
 	if err != nil {
 		return err
 	}
 	defer in.Close()
-	var seen replayed
-	err = replay.Run(ctx, replay.Config{
-		Source: in, Targets: c.Target, AllowRemote: c.AllowRemote, Observe: seen.add, Hint: report.ParseHint,
+	var seen replay.Summary
+	ended := replay.Run(ctx, replay.Config{
+		Source: in, Targets: c.Target, AllowRemote: c.AllowRemote, Observe: seen.Add, Hint: report.ParseHint,
 		Name: rand.Text(), Speed: c.Speed, Jobs: c.Jobs, Within: c.Within,
 	})
-	if len(seen.jobs) == 0 {
+	if seen.Jobs() == 0 {
+		return ended
+	}
+	// What was measured is shown, whatever ended the replay.
+	if err := seen.WriteText(console.Out); err != nil {
 		return err
 	}
-	// What was measured is shown, whatever ended it.
-	if e := seen.writeText(s.Out); e != nil {
-		return e
-	}
 	if c.Capture != "" {
-		if e := create(c.Capture, seen.writeCapture); e != nil {
-			return e
+		if err := cli.WriteFile(c.Capture, seen.WriteCapture); err != nil {
+			return err
 		}
 	}
-	if errors.Is(err, context.Canceled) {
-		return cli.ErrInterrupted
-	}
-	return err
+	return ended
 }
 
-// writeFeeds makes the least feed for each project that has none.
+// writeFeeds makes feeds for the jobs that are sent.
 func (c *replayCommand) writeFeeds() error {
-	in, err := openTrace(c.Trace, c.Jobs)
+	in, err := scenario.OpenTrace(c.Trace, c.Jobs)
 	if err != nil {
 		return err
 	}
 	defer in.Close()
-	root, err := os.OpenRoot(c.Feeds) // a project's name leads nowhere else
-	if err != nil {
-		return err
-	}
-	defer root.Close()
-	for {
-		job, err := in.Next()
-		if errors.Is(err, io.EOF) {
-			return nil
-		}
-		if err != nil {
-			return err
-		}
-		if err := writeFeed(root, job.Project); err != nil {
-			return err
-		}
-	}
-}
-
-func writeFeed(root *os.Root, project trace.Project) error {
-	if project == "" {
-		return nil
-	}
-	f, err := root.OpenFile(string(project)+".csv", os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o644)
-	if errors.Is(err, os.ErrExist) {
-		return nil
-	}
-	if err != nil {
-		return fmt.Errorf("--feeds: %w", err)
-	}
-	defer f.Close()
-	if _, err := io.WriteString(f, "id\n1\n"); err != nil {
-		return err
-	}
-	return f.Close()
+	return replay.WriteFeeds(c.Feeds, in)
 }

@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"example.org/pilotfish/internal/lab/scenario"
 	"example.org/pilotfish/internal/ruleserver"
 )
 
@@ -36,10 +37,10 @@ func TestReplay(t *testing.T) {
 	for _, want := range []string{"\nfrom due ", "\nfrom sent ", "\nanswered 3\n", "\nfetches per 1,000 666.7\n"} {
 		assert.Contains(t, text, want)
 	}
-	captured, err := openTrace(capture, -1)
+	captured, err := scenario.OpenTrace(capture, -1)
 	require.NoError(t, err)
 	defer captured.Close()
-	again, err := openTrace(file, -1)
+	again, err := scenario.OpenTrace(file, -1)
 	require.NoError(t, err)
 	defer again.Close()
 	for range 3 {

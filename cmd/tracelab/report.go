@@ -1,62 +1,55 @@
 package main
 
 import (
-	"bufio"
-	"fmt"
-	"io"
+	"cmp"
 	"os"
+	"path/filepath"
 
 	"example.org/pilotfish/internal/cli"
+	"example.org/pilotfish/internal/lab/page"
+	"example.org/pilotfish/internal/lab/results"
 )
+
+// outputs are where results are shown, beside standard output.
+type outputs struct {
+	HTML    string `name:"html" type:"path" placeholder:"FILE" help:"Write a report with figures."`
+	Figures string `type:"path" placeholder:"DIR" help:"Write each figure to a file of its own."`
+}
+
+// check refuses outputs that could not be written, before the work is done.
+func (o *outputs) check() error {
+	if err := cli.CheckDirectory(filepath.Dir(o.HTML)); err != nil {
+		return err
+	}
+	return cli.CheckDirectory(cmp.Or(o.Figures, "."))
+}
+
+func (o *outputs) write(set *results.Set, console cli.Console) error {
+	if err := page.Text(console.Out, set); err != nil {
+		return err
+	}
+	return page.Files(set, o.HTML, o.Figures)
+}
 
 type reportCommand struct {
 	Results []string `arg:"" type:"path" help:"Results that simulate has saved with --json; several are shown together."`
-	HTML    string   `name:"html" type:"path" placeholder:"FILE" help:"Write a report with figures."`
-	Figures string   `type:"path" placeholder:"DIR" help:"Write each figure to a file of its own."`
+	outputs
 }
 
-func (c *reportCommand) Run(s cli.Console) error {
-	var all []results
+func (c *reportCommand) Run(console cli.Console) error {
+	var all []results.Set
 	for _, path := range c.Results {
-		r, err := readResults(path)
+		f, err := os.Open(path)
 		if err != nil {
 			return err
 		}
-		all = append(all, r)
-	}
-	r := merge(all)
-	if err := r.writeText(s.Out); err != nil {
-		return err
-	}
-	return r.draw(c.HTML, c.Figures)
-}
-
-// draw writes the page and the directory of figures that are wanted.
-func (r *results) draw(page, figures string) error {
-	if page != "" {
-		if err := create(page, r.writeHTML); err != nil {
+		set, err := results.Read(f, path)
+		f.Close()
+		if err != nil {
 			return err
 		}
+		all = append(all, set)
 	}
-	if figures != "" {
-		return r.writeFigures(figures)
-	}
-	return nil
-}
-
-// create writes a file whole.
-func create(path string, write func(io.Writer) error) error {
-	f, err := os.Create(path)
-	if err != nil {
-		return err
-	}
-	defer f.Close()
-	out := bufio.NewWriter(f)
-	if err := write(out); err != nil {
-		return fmt.Errorf("%s: %w", path, err)
-	}
-	if err := out.Flush(); err != nil {
-		return err
-	}
-	return f.Close()
+	merged := results.Merge(all)
+	return c.write(&merged, console)
 }

@@ -4,11 +4,13 @@ package arch
 import (
 	"go/build"
 	"io/fs"
+	"os"
 	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
 
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 )
 
@@ -24,7 +26,7 @@ var layers = []struct {
 }{
 	{"values", true, []string{
 		"pkg/selection", "pkg/overload", "pkg/trace", "internal/breaker", "internal/intake", "internal/settings",
-		"internal/lab/workload", "internal/lab/stats",
+		"internal/lab/workload", "internal/lab/stats", "internal/lab/results",
 	}},
 	{"machines", false, []string{"internal/pool", "internal/admission"}},
 	{"shells", false, []string{
@@ -33,7 +35,7 @@ var layers = []struct {
 		"internal/ruleserver", "internal/ruleserver/executor", "internal/ruleserver/rules", "internal/ruleserver/registration",
 		"internal/lab/sim", "internal/lab/replay", "internal/lab/figure", "internal/cli",
 	}},
-	{"surface", false, []string{"internal/config", "internal/admin", "pkg/fakeupstream"}},
+	{"surface", false, []string{"internal/config", "internal/admin", "pkg/fakeupstream", "internal/lab/scenario", "internal/lab/page"}},
 	{"programs", false, []string{"cmd/pilotfish", "cmd/ruleserver", "cmd/tracelab"}},
 }
 
@@ -103,4 +105,24 @@ func checkImport(t *testing.T, rel string, from int, imported string, level map[
 	if from <= 1 && strings.Contains(strings.Split(imported, "/")[0], ".") && !strings.HasPrefix(imported, "github.com/go-json-experiment/") {
 		t.Errorf("%s (%s) imports %s: values and machines use the standard library and the JSON library only", rel, layers[from].name, imported)
 	}
+}
+
+// Commands are doorways: they parse, build, run and return. Their work is in
+// packages that other code can use and test.
+func TestTracelabIsADoorway(t *testing.T) {
+	files, err := filepath.Glob("../../cmd/tracelab/*.go")
+	require.NoError(t, err)
+	total := 0
+	for _, path := range files {
+		if strings.HasSuffix(path, "_test.go") {
+			continue
+		}
+		text, err := os.ReadFile(path)
+		require.NoError(t, err)
+		lines := strings.Count(string(text), "\n")
+		assert.Less(t, lines, 70, "lines of %s: move what is not the command line's to internal/lab", path)
+		total += lines
+	}
+	assert.Greater(t, total, 100, "the test has looked at the wrong folder")
+	assert.Less(t, total, 400, "lines of cmd/tracelab")
 }

@@ -1,11 +1,15 @@
-// Package cli is what the three programs share: how a command line is run, and
-// how a YAML file that knows where its values stand is read.
+// Package cli is what the three programs share: how a command line is run, how a
+// YAML file that knows where its values stand is read, and how files and progress
+// are written.
 package cli
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io"
+	"os/signal"
+	"syscall"
 
 	"github.com/alecthomas/kong"
 )
@@ -64,4 +68,16 @@ func Run(name, description string, grammar any, args []string, c Console) int {
 		return Interrupted
 	}
 	return Fault
+}
+
+// Context ends at Ctrl-C or SIGTERM, with ErrInterrupted as its cause; or at
+// stop. A second signal ends the process at once.
+func Context() (ctx context.Context, stop func()) {
+	signals, stop := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM)
+	ctx, cancel := context.WithCancelCause(context.Background())
+	context.AfterFunc(signals, func() {
+		stop()
+		cancel(ErrInterrupted)
+	})
+	return ctx, stop
 }

@@ -3,8 +3,11 @@ package replay
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
+	"io"
 	"net/http"
+	"os"
 
 	"github.com/go-json-experiment/json"
 
@@ -83,4 +86,44 @@ func request(ctx context.Context, name, target string, line trace.Line, job *tra
 			duration(job.Load), duration(job.SharedRules), duration(job.Operators), duration(job.Output)))
 	}
 	return r, nil
+}
+
+// WriteFeeds puts the smallest feed into a folder for each project of the jobs
+// that has none there, so that reference servers can serve them.
+func WriteFeeds(folder string, jobs Source) error {
+	root, err := os.OpenRoot(folder) // a project's name cannot lead out of it
+	if err != nil {
+		return err
+	}
+	defer root.Close()
+	for {
+		job, err := jobs.Next()
+		if errors.Is(err, io.EOF) {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		if err := writeFeed(root, job.Project); err != nil {
+			return err
+		}
+	}
+}
+
+func writeFeed(root *os.Root, project trace.Project) error {
+	if project == "" {
+		return nil
+	}
+	f, err := root.OpenFile(string(project)+".csv", os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o644)
+	if errors.Is(err, os.ErrExist) {
+		return nil
+	}
+	if err != nil {
+		return fmt.Errorf("--feeds: %w", err)
+	}
+	defer f.Close()
+	if _, err := io.WriteString(f, "id\n1\n"); err != nil {
+		return err
+	}
+	return f.Close()
 }

@@ -1,6 +1,7 @@
 package workload
 
 import (
+	"errors"
 	"io"
 	"math/rand/v2"
 
@@ -133,3 +134,20 @@ func (g *Generator) Next() (trace.Job, error) {
 
 // line is that of the job being filled in.
 func (g *Generator) line() trace.Line { return trace.Line(g.emitted + 1) }
+
+// Write writes all jobs that are left.
+func (g *Generator) Write(w io.Writer) error {
+	out := trace.NewWriter(w)
+	for {
+		job, err := g.Next()
+		if errors.Is(err, io.EOF) {
+			return out.Flush()
+		}
+		if err != nil {
+			return err
+		}
+		if err := out.Write(&job); err != nil {
+			return err
+		}
+	}
+}

@@ -1,27 +1,28 @@
-package main
+package scenario
 
 import (
 	"math"
 
+	"example.org/pilotfish/internal/lab/results"
 	"example.org/pilotfish/internal/lab/sim"
 	"example.org/pilotfish/internal/lab/stats"
 )
 
-// points is how many a timeline has at most: as many as a figure can show.
+// points is the largest number of points of a timeline: a figure cannot show more.
 const points = 400
 
-// timelines follow the fleet through one trial.
+// timelines follow the upstreams through one trial.
 type timelines struct {
-	limit     float64 // stalled joblets above which an upstream is overloaded
+	limit     float64 // an upstream with more stalled joblets counts as overloaded
 	imbalance *stats.Imbalance
 	// backlog is the mean over the upstreams, queued the sum over the sidecars.
 	backlog, queued *stats.Timeline
-	// By upstream: is it overloaded, is it away, and its overload level.
+	// One timeline per upstream: is it overloaded, is it away, its overload level.
 	overloaded, away, level []*stats.Timeline
-	wasAway, wasRefused     bool // any of them, ever
-	// levels are the samples of the first upstreams, for a closeup.
+	wasAway, wasRefused     bool // was any upstream ever away, or its level below 1?
+	// levels are the samples of the first upstreams, for the closeup.
 	levels [][]float32
-	last   float64 // when the last sample was taken
+	last   float64 // when the last sample was taken, in seconds
 }
 
 func newTimelines(upstreams int, limit float64) *timelines {
@@ -70,24 +71,9 @@ func indicator(is bool) float64 {
 	return 0
 }
 
-// history is timelines in a file: means over equal stretches of time.
-type history struct {
-	// Stretch is the length of one, and End when the last one ends, in seconds.
-	Stretch float64 `json:"stretch_s"`
-	End     float64 `json:"end_s"`
-	// By upstream; Away and Level are left out when they never change.
-	Overloaded [][]float64 `json:"overloaded"`
-	Away       [][]float64 `json:"away,omitempty"`
-	Level      [][]float64 `json:"level,omitempty"`
-	// Distance is of an upstream's backlog from the mean backlog.
-	Distance []float64 `json:"backlog_distance"`
-	Backlog  []float64 `json:"backlog"`
-	Queued   []float64 `json:"queued"`
-	Closeup  *closeup  `json:"closeup,omitempty"`
-}
-
-func (t *timelines) history() history {
-	h := history{
+// history is what the results say of the timelines.
+func (t *timelines) history() results.History {
+	h := results.History{
 		Stretch:    1,
 		End:        t.last,
 		Overloaded: series(t.overloaded...),
@@ -103,13 +89,13 @@ func (t *timelines) history() history {
 	}
 	if t.wasRefused {
 		h.Level = series(t.level...)
-		h.Closeup = findCloseup(t.last/float64(len(t.levels[0])), t.levels)
+		h.Closeup = closeup(t.last/float64(len(t.levels[0])), t.levels)
 	}
 	return h
 }
 
-// series returns the values of timelines to four digits behind the point,
-// more than a figure can show.
+// series returns the values of timelines, rounded to four decimal places: a
+// figure cannot show more.
 func series(timelines ...*stats.Timeline) [][]float64 {
 	all := make([][]float64, len(timelines))
 	for i, t := range timelines {

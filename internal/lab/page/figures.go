@@ -1,24 +1,44 @@
-package main
+package page
 
 import (
 	"fmt"
+	"html/template"
 	"slices"
 
 	"example.org/pilotfish/internal/lab/figure"
+	"example.org/pilotfish/internal/lab/results"
 	"example.org/pilotfish/internal/lab/stats"
 )
 
-// sections are the report's figures, in order.
-func (r *results) sections() []section {
-	return []section{
-		r.percentiles("duration", "Duration", stats.Duration, "From a job's arrival to its end."),
-		r.percentiles("wait", "Wait", stats.Wait, "From a job's arrival at the sidecar to the start of its execution at the upstream."),
-		r.variance(), r.availability(), r.level(), r.closeups(), r.imbalance(),
+// section is the figures that show one thing.
+type section struct {
+	ID, Title, Text string
+	Heat            bool // the figures are strips, which need the key to their colours
+	Bars            bool // the figures tell the runs apart by colour alone
+	Figures         []titled
+}
+
+type titled struct {
+	Title string
+	SVG   template.HTML
+}
+
+func (s *section) add(title string, svg figure.SVG) {
+	s.Figures = append(s.Figures, titled{title, template.HTML(svg)}) // package figure escapes the names
+}
+
+// sections are the page's figures, in order. Sections without a figure are left out.
+func sections(r *results.Set) []section {
+	all := []section{
+		percentiles(r, "duration", "Duration", stats.Duration, "From a job's arrival to its end."),
+		percentiles(r, "wait", "Wait", stats.Wait, "From a job's arrival at the sidecar to the start of its execution at the upstream."),
+		variance(r), availability(r), level(r), closeups(r), imbalance(r),
 	}
+	return slices.DeleteFunc(all, func(s section) bool { return len(s.Figures) == 0 })
 }
 
 // end is when the longest run ends, in seconds, at least 1.
-func (r *results) end() float64 {
+func end(r *results.Set) float64 {
 	end := 1.0
 	for _, run := range r.Runs {
 		end = max(end, run.History.End)
@@ -26,8 +46,8 @@ func (r *results) end() float64 {
 	return end
 }
 
-// percentiles is a quantity's bars, low jobs before high ones, which suffer less.
-func (r *results) percentiles(id, title string, q stats.Quantity, text string) section {
+// percentiles is a quantity's bars: low jobs before high ones, which suffer less.
+func percentiles(r *results.Set, id, title string, q stats.Quantity, text string) section {
 	s := section{ID: id, Title: title, Bars: true, Text: text + " Black lines are the reference. A stub at the bottom is 0."}
 	for _, priority := range []string{"low", "high"} {
 		var bars []figure.Bar
@@ -42,8 +62,8 @@ func (r *results) percentiles(id, title string, q stats.Quantity, text string) s
 				}
 				shown = true
 				bar.Values = columns(row.Summary)
-				if published, ok := r.published(run, row); ok {
-					bar.Marks = columns(published.Summary)
+				if theirs, ok := published(r, run, row); ok {
+					bar.Marks = columns(theirs.Summary)
 				}
 			}
 			bars = append(bars, bar)
@@ -61,7 +81,7 @@ func columns(s stats.Summary) []float64 {
 }
 
 // variance is the thesis's figure 10.
-func (r *results) variance() section {
+func variance(r *results.Set) section {
 	s := section{ID: "variance", Title: "Variance of the wait of low jobs", Text: "A circle is the jobs of one upstream, the diamond all of them, the black line the reference for all. Circles far apart are upstreams that treat their jobs differently."}
 	var dots []figure.Dot
 	for _, run := range r.Runs {
@@ -78,20 +98,20 @@ func (r *results) variance() section {
 }
 
 // availability is the thesis's figure 14, for every run.
-func (r *results) availability() section {
+func availability(r *results.Set) section {
 	s := section{ID: "availability", Title: "Availability", Heat: true, Text: "The share of time that an upstream has more stalled joblets than the limit, a row each, over time. Runs in which none ever has, nor is away, are left out."}
 	for _, run := range r.Runs {
 		h := &run.History
 		if len(h.Away) == 0 && !slices.ContainsFunc(h.Overloaded, func(row []float64) bool { return slices.Max(append(row, 0)) > 0 }) {
 			continue
 		}
-		s.add(run.Name, figure.Strip("Time overloaded, by upstream, in run "+run.Name, h.Stretch, r.end(), h.Overloaded, h.Away))
+		s.add(run.Name, figure.Strip("Time overloaded, by upstream, in run "+run.Name, h.Stretch, end(r), h.Overloaded, h.Away))
 	}
 	return s
 }
 
 // level is the thesis's figure 15, for every run in which one ever fell.
-func (r *results) level() section {
+func level(r *results.Set) section {
 	s := section{ID: "level", Title: "Overload level", Heat: true, Text: "How much an upstream refuses, as the first sidecar sees it: from nothing, at level 1, to everything, at level 0. Runs in which nothing is ever refused are left out."}
 	for _, run := range r.Runs {
 		h := &run.History
@@ -104,13 +124,13 @@ func (r *results) level() section {
 				refused[i] = append(refused[i], 1-l)
 			}
 		}
-		s.add(run.Name, figure.Strip("Share refused, by upstream, in run "+run.Name, h.Stretch, r.end(), refused, h.Away))
+		s.add(run.Name, figure.Strip("Share refused, by upstream, in run "+run.Name, h.Stretch, end(r), refused, h.Away))
 	}
 	return s
 }
 
 // closeups is the thesis's figure 15, for every run in which a level ever moved.
-func (r *results) closeups() section {
+func closeups(r *results.Set) section {
 	s := section{ID: "closeup", Title: "Overload level, close up", Text: "The time in which levels move most, for the upstreams whose levels move most: the upper line of each is level 1, at which it takes every job, the lower one level 0."}
 	for _, run := range r.Runs {
 		c := run.History.Closeup
@@ -121,14 +141,14 @@ func (r *results) closeups() section {
 		for _, i := range c.Upstreams {
 			names = append(names, fmt.Sprintf("upstream %d", i))
 		}
-		s.add(fmt.Sprintf("%s, from %s on", run.Name, span(c.From)),
+		s.add(fmt.Sprintf("%s, from %s on", run.Name, stats.Span(c.From)),
 			figure.Lines("Overload level by upstream, close up, in run "+run.Name, c.Step, names, c.Level))
 	}
 	return s
 }
 
 // imbalance shows all runs on one scale.
-func (r *results) imbalance() section {
+func imbalance(r *results.Set) section {
 	s := section{ID: "imbalance", Title: "Backlog imbalance", Text: "The mean distance of an upstream's stalled joblets from the mean of all upstreams, over time; the same square-root scale for all runs."}
 	top := 0.0
 	for _, run := range r.Runs {
@@ -137,7 +157,7 @@ func (r *results) imbalance() section {
 		}
 	}
 	for i, run := range r.Runs {
-		s.add(run.Name, figure.Area("Backlog imbalance in run "+run.Name, run.History.Stretch, r.end(), run.History.Distance, top, i))
+		s.add(run.Name, figure.Area("Backlog imbalance in run "+run.Name, run.History.Stretch, end(r), run.History.Distance, top, i))
 	}
 	return s
 }

@@ -1,4 +1,4 @@
-package main
+package scenario
 
 import (
 	"errors"
@@ -6,6 +6,7 @@ import (
 	"io"
 	"os"
 
+	"example.org/pilotfish/internal/lab/stats"
 	"example.org/pilotfish/internal/lab/workload"
 	"example.org/pilotfish/pkg/trace"
 )
@@ -14,8 +15,8 @@ import (
 type jobs struct {
 	workload workload.Config // resolved
 	trace    string          // a file; "" generates
-	// count and length are of what is played: a number of jobs, and the time
-	// in which they come, in seconds.
+	// count is how many jobs are played, length the time in which they come, in
+	// seconds.
 	count  int
 	length float64
 }
@@ -26,9 +27,9 @@ type source interface {
 	io.Closer
 }
 
-// measure fills in count and length for a share of the jobs, above 0 to 1. A
-// trace is read once through, which finds what is wrong with it before any
-// run begins.
+// measure fills in count and length for a share of the jobs, above 0 to 1. It
+// reads a trace once to its end, to find what is wrong with it before any run
+// begins.
 func (j *jobs) measure(share float64) error {
 	if j.trace == "" {
 		c := &j.workload
@@ -46,7 +47,7 @@ func (j *jobs) measure(share float64) error {
 
 // scan reads the first jobs of a trace, all if limit is negative.
 func (j *jobs) scan(limit int) error {
-	in, err := openTrace(j.trace, limit)
+	in, err := OpenTrace(j.trace, limit)
 	if err != nil {
 		return err
 	}
@@ -74,7 +75,7 @@ func (j *jobs) scan(limit int) error {
 // open returns the jobs that were measured, from the first on.
 func (j *jobs) open(seed uint64) (source, error) {
 	if j.trace != "" {
-		return openTrace(j.trace, j.count)
+		return OpenTrace(j.trace, j.count)
 	}
 	c := j.workload
 	c.Seed = seed
@@ -82,37 +83,38 @@ func (j *jobs) open(seed uint64) (source, error) {
 	return generated{g}, err
 }
 
-// describe says what the jobs are, for people.
+// describe tells people what the jobs are.
 func (j *jobs) describe() string {
 	from := "generated"
 	if j.trace != "" {
 		from = "of " + j.trace
 	}
-	return fmt.Sprintf("%s jobs %s, over %s", thousands(j.count), from, span(j.length))
+	return fmt.Sprintf("%s jobs %s, over %s", stats.Thousands(j.count), from, stats.Span(j.length))
 }
 
-// generated is jobs that a workload invents.
+// generated is the jobs that a workload invents.
 type generated struct{ *workload.Generator }
 
 func (generated) Close() error { return nil }
 
-// traced is the first jobs of a file.
-type traced struct {
+// Trace is the first jobs of a trace file.
+type Trace struct {
 	*trace.Reader
 	io.Closer
 	left int // negative: all
 }
 
-func openTrace(path string, limit int) (*traced, error) {
+// OpenTrace reads the first jobs of a trace file, all if limit is negative.
+func OpenTrace(path string, limit int) (*Trace, error) {
 	f, err := os.Open(path)
 	if err != nil {
 		return nil, err
 	}
-	return &traced{trace.NewReader(f, trace.ReaderConfig{Name: path}), f, limit}, nil
+	return &Trace{trace.NewReader(f, trace.ReaderConfig{Name: path}), f, limit}, nil
 }
 
-// Next ends after the jobs wanted.
-func (t *traced) Next() (trace.Job, error) {
+// Next returns the next job, or io.EOF after the last one that is wanted.
+func (t *Trace) Next() (trace.Job, error) {
 	if t.left == 0 {
 		return trace.Job{}, io.EOF
 	}

@@ -1,33 +1,24 @@
-package main
+package scenario
 
 import (
 	"cmp"
 	"math"
 	"slices"
+
+	"example.org/pilotfish/internal/lab/results"
 )
 
-// What a closeup shows: some upstreams, for some time.
+// The closeup shows so many upstreams, for so many samples.
 const (
 	closeupUpstreams = 4
 	closeupSamples   = 300
-	// closeupOf bounds the upstreams that are watched for it.
+	// closeupOf is how many upstreams are watched for it: that bounds memory.
 	closeupOf = 32
 )
 
-// closeup is the time in which the overload levels moved most, in full
-// detail: the thesis's figure 15.
-type closeup struct {
-	// From is when it begins, Step the time between two levels, in seconds.
-	From float64 `json:"from_s"`
-	Step float64 `json:"step_s"`
-	// Upstreams are those whose levels moved most, with a row of levels each.
-	Upstreams []int       `json:"upstreams"`
-	Level     [][]float64 `json:"level"`
-}
-
-// findCloseup looks for it in the levels of upstreams sampled every step
-// seconds; nil when none ever moves.
-func findCloseup(step float64, levels [][]float32) *closeup {
+// closeup finds the time in which the levels moved most. Each row of levels is
+// one upstream's, sampled every step seconds. It is nil if no level ever moved.
+func closeup(step float64, levels [][]float32) *results.Closeup {
 	if len(levels) == 0 || len(levels[0]) == 0 {
 		return nil
 	}
@@ -41,7 +32,7 @@ func findCloseup(step float64, levels [][]float32) *closeup {
 				sum -= moved(row, n-closeupSamples)
 			}
 		}
-		if sum > best+1e-9 { // what is left of rounding is no movement
+		if sum > best+1e-9 { // less is a rounding error
 			best, from = sum, max(0, n-closeupSamples)
 		}
 	}
@@ -58,7 +49,7 @@ func findCloseup(step float64, levels [][]float32) *closeup {
 		}
 	}
 	slices.SortStableFunc(order, func(a, b int) int { return cmp.Compare(movement[b], movement[a]) })
-	c := &closeup{From: float64(from+1) * step, Step: step}
+	c := &results.Closeup{From: float64(from+1) * step, Step: step}
 	c.Upstreams = slices.Sorted(slices.Values(order[:min(closeupUpstreams, len(order))]))
 	for _, i := range c.Upstreams {
 		var row []float64

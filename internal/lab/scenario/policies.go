@@ -1,4 +1,4 @@
-package main
+package scenario
 
 import (
 	"time"
@@ -32,7 +32,7 @@ const clairvoyant = "clairvoyant"
 // policies names what a run may choose by.
 func policies() []string { return append(selection.Names(), clairvoyant) }
 
-func (r *spec) policy() (selection.Policy, error) {
+func (r *Run) policy() (selection.Policy, error) {
 	switch r.Policy {
 	case clairvoyant:
 		return nil, nil
@@ -48,7 +48,7 @@ func (r *spec) policy() (selection.Policy, error) {
 	return selection.NewExpected(c)
 }
 
-func (r *spec) detector() (func() overload.Detector, error) {
+func (r *Run) detector() (func() overload.Detector, error) {
 	if r.Overload != "dagor" {
 		return overload.New(r.Overload, r.Stalled)
 	}
@@ -56,7 +56,7 @@ func (r *spec) detector() (func() overload.Detector, error) {
 }
 
 // setup is the run as the simulator takes it, but for what it observes.
-func (r *spec) setup(seed uint64) (sim.Config, error) {
+func (r *Run) setup(seed uint64) (sim.Config, error) {
 	policy, err := r.policy()
 	if err != nil {
 		return sim.Config{}, err

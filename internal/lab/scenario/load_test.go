@@ -1,4 +1,4 @@
-package main
+package scenario
 
 import (
 	"os"
@@ -20,7 +20,7 @@ import (
 
 func scenarios(t testing.TB) []string {
 	t.Helper()
-	all, err := filepath.Glob(filepath.Join("..", "..", "testdata", "scenarios", "*.yaml"))
+	all, err := filepath.Glob(filepath.Join("..", "..", "..", "testdata", "scenarios", "*.yaml"))
 	require.NoError(t, err)
 	require.NotEmpty(t, all)
 	return all
@@ -29,9 +29,9 @@ func scenarios(t testing.TB) []string {
 // Every scenario that is shipped loads, and everything it names is there.
 func TestShippedScenariosLoad(t *testing.T) {
 	for _, path := range scenarios(t) {
-		s, err := loadScenario(path)
+		s, err := Load(path)
 		require.NoError(t, err, path)
-		_, err = readReference(&s.Reference)
+		_, err = s.Reference.Read()
 		require.NoError(t, err, path)
 		for i := range s.Runs {
 			_, err := s.Runs[i].setup(1)
@@ -43,9 +43,9 @@ func TestShippedScenariosLoad(t *testing.T) {
 // The thesis's scenarios are the thesis's: what calibration rests on.
 func TestThesisScenarios(t *testing.T) {
 	for file, rows := range map[string]int{"thesis.yaml": 6, "production.yaml": 1} {
-		s, err := loadScenario(filepath.Join("..", "..", "testdata", "scenarios", file))
+		s, err := Load(filepath.Join("..", "..", "..", "testdata", "scenarios", file))
 		require.NoError(t, err)
-		published, err := readReference(&s.Reference)
+		published, err := s.Reference.Read()
 		require.NoError(t, err)
 		found := 0
 		for i := range s.Runs {
@@ -64,12 +64,12 @@ func TestThesisScenarios(t *testing.T) {
 	}
 }
 
-func parse(text string) (*scenario, error) {
-	return parseScenario(cli.NewDocument("s.yaml", []byte(text)), "s.yaml")
+func parseText(text string) (*Scenario, error) {
+	return parse(cli.NewDocument("s.yaml", []byte(text)), "s.yaml")
 }
 
 func TestDefaults(t *testing.T) {
-	s, err := parse("runs: [{name: a, policy: random}]")
+	s, err := parseText("runs: [{name: a, policy: random}]")
 	require.NoError(t, err)
 	assert.Equal(t, "s", s.Name)
 	assert.Equal(t, uint64(1), s.Seed)
@@ -95,7 +95,7 @@ func TestDefaults(t *testing.T) {
 
 // What a run says goes over what the scenario says; the rest stays.
 func TestRunsOverride(t *testing.T) {
-	s, err := parse(`
+	s, err := parseText(`
 workload: {jobs: 1000, duration: 600, pattern: steady}
 fleet: {upstreams: 8, cache: 2GiB, preemption: {life: 1h}}
 sidecars: {count: 40, hints: true, connect_timeout: never}
@@ -145,7 +145,7 @@ func TestScenarioFaults(t *testing.T) {
 		"runs: [":                 "s.yaml:1:7: sequence end token ']' not found",
 		run + "run: 1":            `s.yaml:2:1: unknown field "run"`,
 		run + "seeds: -1":         "s.yaml:2:8: seeds: -1 is not between 1 and 1000",
-		run + "seeds: x":          "s.yaml:2:8: cannot unmarshal string into Go struct field scenario.Seeds of type int",
+		run + "seeds: x":          "s.yaml:2:8: cannot unmarshal string into Go struct field Scenario.Seeds of type int",
 		run + "sample: -1s":       "s.yaml:2:9: sample: -1s must be positive",
 		run + "end: -1h":          "s.yaml:2:6: end: -1h0m0s must not be negative",
 		run + "base: b":           `s.yaml:2:7: base: there is no run "b"`,
@@ -183,10 +183,10 @@ func TestScenarioFaults(t *testing.T) {
 		run + "sidecars: {connect_timeout: soon}":                                  `s.yaml:2:29: "soon" is neither a time above 0, such as 1s, nor never`,
 		run + "sidecars: {freeze: {at: -1s, for: -2s}}":                            "s.yaml:2:25: sidecars.freeze.at: -1s must not be negative\ns.yaml:2:35: sidecars.freeze.for: -2s must not be negative",
 	} {
-		_, err := parse(text)
+		_, err := parseText(text)
 		assert.EqualError(t, err, want, text)
 	}
-	_, err := loadScenario(filepath.Join(t.TempDir(), "absent.yaml"))
+	_, err := Load(filepath.Join(t.TempDir(), "absent.yaml"))
 	assert.ErrorIs(t, err, os.ErrNotExist)
 }
 
@@ -197,7 +197,7 @@ func FuzzScenario(f *testing.F) {
 		f.Add(string(text))
 	}
 	f.Fuzz(func(t *testing.T, text string) {
-		s, err := parse(text)
+		s, err := parseText(text)
 		if err != nil {
 			return
 		}

@@ -1,25 +1,26 @@
-package main
+package page
 
 import (
 	"fmt"
 	"math/rand/v2"
 
+	"example.org/pilotfish/internal/lab/results"
 	"example.org/pilotfish/internal/lab/stats"
 )
 
-// measure is one number of a trial that runs are compared by.
+// measure is one number by which trials are compared.
 type measure struct {
 	name string
-	of   func(*trialResult) float64
+	of   func(*results.Trial) float64
 }
 
-// measures are the columns of a comparison, by table.
+// measures are the tables of the comparisons, with the columns of each.
 func measures() []struct {
 	title   string
 	columns []measure
 } {
-	row := func(q stats.Quantity, priority string, of func(*stats.Summary) float64) func(*trialResult) float64 {
-		return func(t *trialResult) float64 {
+	row := func(q stats.Quantity, priority string, of func(*stats.Summary) float64) func(*results.Trial) float64 {
+		return func(t *results.Trial) float64 {
 			for i := range t.Rows {
 				if t.Rows[i].Quantity == q && t.Rows[i].Priority == priority {
 					return of(&t.Rows[i].Summary)
@@ -45,28 +46,28 @@ func measures() []struct {
 		}
 	}
 	return append(tables, table{"what else was counted", []measure{
-		{"fetches", func(t *trialResult) float64 { return t.Counts.Fetches }},
-		{"imbalance", func(t *trialResult) float64 { return t.Counts.Imbalance }},
-		{"expired", func(t *trialResult) float64 { return t.Counts.Expired }},
-		{"lost", func(t *trialResult) float64 { return t.Counts.Lost }},
-		{"reports", func(t *trialResult) float64 { return t.Counts.Reports }},
+		{"fetches", func(t *results.Trial) float64 { return t.Counts.Fetches }},
+		{"imbalance", func(t *results.Trial) float64 { return t.Counts.Imbalance }},
+		{"expired", func(t *results.Trial) float64 { return t.Counts.Expired }},
+		{"lost", func(t *results.Trial) float64 { return t.Counts.Lost }},
+		{"reports", func(t *results.Trial) float64 { return t.Counts.Reports }},
 	}})
 }
 
-// comparisons tells of each run how its measures compare with those of the run
-// it is against: the ratio of the means over the seeds that both have, with a
-// confidence interval of 95 % where those are several.
-func (r *results) comparisons() []grid {
-	var grids []grid
+// comparisons compare each run with the run that it is against: the ratio of the
+// means over the seeds that both have. If there are several seeds, the ratio has
+// a confidence interval of 95 %.
+func comparisons(r *results.Set) []*stats.Grid {
+	var grids []*stats.Grid
 	for _, table := range measures() {
-		g := grid{title: "ratio to the run against: " + table.title, left: 2, heads: [][]string{{"run", "against"}}}
+		g := &stats.Grid{Title: "ratio to the run against: " + table.title, Left: 2, Heads: [][]string{{"run", "against"}}}
 		for _, m := range table.columns {
-			g.heads[0] = append(g.heads[0], m.name)
+			g.Heads[0] = append(g.Heads[0], m.name)
 		}
 		shown := false
 		for i := range r.Runs {
 			run := &r.Runs[i]
-			base := r.run(run.Against)
+			base := r.Run(run.Against)
 			if base == nil || base.Name == run.Name {
 				continue
 			}
@@ -76,7 +77,7 @@ func (r *results) comparisons() []grid {
 				shown = shown || cell != "-"
 				cells = append(cells, cell)
 			}
-			g.rows = append(g.rows, cells)
+			g.Rows = append(g.Rows, cells)
 		}
 		if shown {
 			grids = append(grids, g)
@@ -85,12 +86,12 @@ func (r *results) comparisons() []grid {
 	return grids
 }
 
-// compare is one cell: "-" where the base has nothing to compare with.
-func compare(base, run *runResult, m measure) string {
+// compare is one cell; "-" if the base has no number to compare with.
+func compare(base, run *results.Run, m measure) string {
 	var a, b []float64
 	for i := range run.Trials {
 		t := &run.Trials[i]
-		if pair := base.trial(t.Seed); pair != nil {
+		if pair := base.Trial(t.Seed); pair != nil {
 			a = append(a, m.of(pair))
 			b = append(b, m.of(t))
 		}
@@ -101,10 +102,10 @@ func compare(base, run *runResult, m measure) string {
 	case len(a) == 1 && a[0] > 0:
 		return fmt.Sprintf("%.3f", b[0]/a[0])
 	}
-	// The same source for every cell: a cell does not depend on the others.
+	// Every cell has a random source of its own: it does not depend on the others.
 	ratio, err := stats.Ratio(a, b, stats.CompareConfig{}, rand.New(rand.NewPCG(1, 1)))
 	if err != nil {
-		return "-" // the base is 0 somewhere
+		return "-" // some trial of the base has 0
 	}
 	return fmt.Sprintf("%.3f [%.3f, %.3f]", ratio.Value, ratio.Low, ratio.High)
 }

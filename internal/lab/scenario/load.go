@@ -1,4 +1,4 @@
-package main
+package scenario
 
 import (
 	"errors"
@@ -8,20 +8,20 @@ import (
 	"example.org/pilotfish/internal/cli"
 )
 
-// loadScenario reads a scenario file, with every default in place. All that
-// is wrong with its values is reported, joined; of a file that is not YAML or
-// has unknown keys, the first fault.
-func loadScenario(path string) (*scenario, error) {
+// Load reads a scenario file, with every default in place. The error joins all
+// that is wrong with the values. If the file is not YAML or has unknown keys,
+// the error is the first such fault.
+func Load(path string) (*Scenario, error) {
 	d, err := cli.Open(path)
 	if err != nil {
 		return nil, err
 	}
-	return parseScenario(d, path)
+	return parse(d, path)
 }
 
-// parseScenario is loadScenario of a file that was read.
-func parseScenario(d cli.Document, path string) (*scenario, error) {
-	var s scenario
+// parse is Load once the file was read.
+func parse(d cli.Document, path string) (*Scenario, error) {
+	var s Scenario
 	if err := d.Decode(&s); err != nil {
 		return nil, err
 	}
@@ -34,8 +34,8 @@ func parseScenario(d cli.Document, path string) (*scenario, error) {
 	return &s, nil
 }
 
-// resolve puts the defaults in, and the files beside the scenario.
-func (s *scenario) resolve(path string) {
+// resolve puts the defaults in, and finds the files that the scenario names.
+func (s *Scenario) resolve(path string) {
 	orDefault(&s.Name, strings.TrimSuffix(filepath.Base(path), filepath.Ext(path)))
 	orDefault(&s.Seed, 1)
 	orDefault(&s.Seeds, 1)

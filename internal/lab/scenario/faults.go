@@ -1,4 +1,4 @@
-package main
+package scenario
 
 import (
 	"fmt"
@@ -47,7 +47,7 @@ func (f *faults) add(key, format string, args ...any) {
 	f.found = append(f.found, fault)
 }
 
-func (f *faults) scenario(s *scenario) {
+func (f *faults) scenario(s *Scenario) {
 	f.within("seeds", s.Seeds, 1, maxSeeds)
 	f.positive("sample", s.Sample)
 	if s.End < 0 {
@@ -66,7 +66,7 @@ func (f *faults) scenario(s *scenario) {
 	if len(s.Runs) > maxRuns {
 		f.add("runs", "%d runs are more than %d", len(s.Runs), maxRuns)
 	}
-	if len(s.Runs) > 0 && !slices.ContainsFunc(s.Runs, func(r spec) bool { return r.Name == s.Base }) {
+	if len(s.Runs) > 0 && !slices.ContainsFunc(s.Runs, func(r Run) bool { return r.Name == s.Base }) {
 		f.add("base", "there is no run %q", s.Base)
 	}
 	for i := range s.Runs {
@@ -74,16 +74,16 @@ func (f *faults) scenario(s *scenario) {
 	}
 }
 
-func (f *faults) run(key string, s *scenario, i int) {
+func (f *faults) run(key string, s *Scenario, i int) {
 	r := &s.Runs[i]
-	same := func(other spec) bool { return other.Name == r.Name }
+	same := func(other Run) bool { return other.Name == r.Name }
 	switch {
 	case r.Name == "":
 		f.add(key+".name", "a name is required")
 	case slices.IndexFunc(s.Runs, same) < i:
 		f.add(key+".name", "%q is there twice", r.Name)
 	}
-	if r.Against != s.Base && !slices.ContainsFunc(s.Runs, func(other spec) bool { return other.Name == r.Against }) {
+	if r.Against != s.Base && !slices.ContainsFunc(s.Runs, func(other Run) bool { return other.Name == r.Against }) {
 		f.add(key+".against", "there is no run %q", r.Against)
 	}
 	f.oneOf(key+".overload", r.Overload, overload.Names())

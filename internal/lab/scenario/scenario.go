@@ -1,50 +1,55 @@
-package main
+// Package scenario reads a scenario file and plays it: the jobs, the upstreams,
+// the sidecars before them, and the runs to compare.
+package scenario
 
 import (
+	"os"
 	"time"
 
+	"example.org/pilotfish/internal/lab/stats"
 	"example.org/pilotfish/internal/lab/workload"
 	"example.org/pilotfish/internal/settings"
 )
 
-// scenario is one YAML file: the jobs, the upstreams, the sidecars before
-// them, and the runs to compare. A key that is absent or zero means its default.
-type scenario struct {
+// Scenario is one YAML file. A key that is absent or zero means its default.
+type Scenario struct {
 	// Name heads the report; the file's name by default.
 	Name string `yaml:"name"`
-	// Seed is that of the first of Seeds repetitions, the next have the next
-	// ones; both 1 by default.
+	// Seed is the seed of the first trial of each run, and Seeds how many trials
+	// each run has: each takes the next seed. Both are 1 by default.
 	Seed  uint64 `yaml:"seed"`
 	Seeds int    `yaml:"seeds"`
 
-	// Workload is the jobs to generate; the thesis's day by default. Trace is
-	// a file with the jobs instead, beside the scenario unless it is absolute.
+	// Workload describes the jobs to generate; the thesis's day by default.
+	// Trace is a file that holds the jobs instead. Its path is relative to the
+	// scenario's folder.
 	Workload *workload.Config `yaml:"workload"`
 	Trace    string           `yaml:"trace"`
 
 	Fleet    fleet    `yaml:"fleet"`
 	Sidecars sidecars `yaml:"sidecars"`
-	// End stops every run; what has not ended by then is not counted, as in the
-	// thesis (10.1). 0 plays until the last job ends.
+	// End stops every run. Jobs that have not ended by then are not counted, as
+	// in the thesis (10.1). 0 plays until the last job ends.
 	End time.Duration `yaml:"end"`
-	// Sample is the time between two looks at the fleet for the figures over
-	// time; 10 s.
+	// Sample is the time between two samples of the upstreams, for the figures
+	// over time; 10 s.
 	Sample time.Duration `yaml:"sample"`
 
-	// Reference is published results to print beside ours.
-	Reference reference `yaml:"reference"`
-	// Base names the run that the others are compared with; the first.
+	// Reference is published results to show beside ours.
+	Reference Reference `yaml:"reference"`
+	// Base names the run that the others are compared with; the first run by default.
 	Base string `yaml:"base"`
-	Runs []spec `yaml:"runs"`
+	Runs []Run  `yaml:"runs"`
 
 	jobs jobs // resolved from Workload or Trace
 }
 
-// spec is one run. Fleet and Sidecars override the scenario's.
-type spec struct {
+// Run is one set-up that is compared with others. What it leaves open is the
+// scenario's.
+type Run struct {
 	Name string `yaml:"name"`
-	// Overload is the overload detection policy; none by default. Stalled is
-	// its limit, in stalled joblets; 100.
+	// Overload is the overload detection policy; none by default. Stalled is its
+	// limit, in stalled joblets; 100 by default.
 	Overload string  `yaml:"overload"`
 	Stalled  float64 `yaml:"stalled"`
 	Dagor    dagor   `yaml:"dagor"`
@@ -52,14 +57,14 @@ type spec struct {
 	Policy   string   `yaml:"policy"`
 	Expected expected `yaml:"expected"`
 
-	// Workload goes over the scenario's, key by key.
+	// Workload, Fleet and Sidecars replace keys of the scenario's, one by one.
 	Workload *workload.Config `yaml:"workload"`
 	Fleet    fleet            `yaml:"fleet"`
 	Sidecars sidecars         `yaml:"sidecars"`
 
 	// Against names the run to compare with, instead of the scenario's base.
 	Against string `yaml:"against"`
-	// Reference names the row of the reference to stand beside; Name by default.
+	// Reference names the published row to show beside this run; Name by default.
 	Reference string `yaml:"reference"`
 
 	jobs jobs
@@ -119,8 +124,35 @@ type expected struct {
 	Off []string `yaml:"off"`
 }
 
-// reference is the files with published results, beside the scenario.
-type reference struct {
+// Reference names the files with published results. Paths are relative to the
+// scenario's folder.
+type Reference struct {
 	Results  string `yaml:"results"`
 	Variance string `yaml:"wait_variance"`
+}
+
+// Read reads the files that are named.
+func (r *Reference) Read() (stats.Tables, error) {
+	var t stats.Tables
+	if r.Results != "" {
+		f, err := os.Open(r.Results)
+		if err != nil {
+			return t, err
+		}
+		defer f.Close()
+		if t.Rows, err = stats.ReadRows(f, r.Results); err != nil {
+			return t, err
+		}
+	}
+	if r.Variance != "" {
+		f, err := os.Open(r.Variance)
+		if err != nil {
+			return t, err
+		}
+		defer f.Close()
+		if t.Variances, err = stats.ReadVariances(f, r.Variance); err != nil {
+			return t, err
+		}
+	}
+	return t, nil
 }

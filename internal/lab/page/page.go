@@ -1,0 +1,116 @@
+package page
+
+import (
+	_ "embed"
+	"fmt"
+	"html/template"
+	"io"
+	"path/filepath"
+	"strings"
+
+	"example.org/pilotfish/internal/cli"
+	"example.org/pilotfish/internal/lab/figure"
+	"example.org/pilotfish/internal/lab/results"
+)
+
+//go:embed page.html
+var pageText string
+
+// page is what the template shows.
+type page struct {
+	Title, Common, Text string
+	// Heat and Away are the colours of the strips.
+	Heat []template.CSS
+	Away template.CSS
+	Runs []pageRun
+
+	Sections []section
+}
+
+type pageRun struct {
+	Name, Overload, Policy, Own string
+	Color                       template.CSS
+}
+
+// HTML writes results as one page that needs no other file.
+func HTML(w io.Writer, r *results.Set) error {
+	t, err := template.New("page").Parse(pageText)
+	if err != nil {
+		panic("BUG: the report's template does not parse: " + err.Error())
+	}
+	var text strings.Builder
+	if err := Text(&text, r); err != nil {
+		return err
+	}
+	shared, own := settings(r)
+	p := page{
+		Title: r.Scenario, Common: strings.Join(shared, ", "), Text: text.String(), Away: template.CSS(figure.Away()),
+		Sections: sections(r),
+	}
+	for _, c := range figure.Heat() {
+		p.Heat = append(p.Heat, template.CSS(c))
+	}
+	for i, run := range r.Runs {
+		p.Runs = append(p.Runs, pageRun{
+			Name: run.Name, Overload: run.Overload, Policy: run.Policy, Own: own[i], Color: template.CSS(figure.Color(i)),
+		})
+	}
+	if err := t.Execute(w, p); err != nil {
+		return fmt.Errorf("the report: %w", err)
+	}
+	return nil
+}
+
+// Files writes the files that are wanted: the page to a file, and each figure to
+// a file of its own in a folder, with the name SCENARIO-SECTION-TITLE.svg. An
+// empty path writes nothing.
+func Files(r *results.Set, page, figures string) error {
+	if page != "" {
+		if err := cli.WriteFile(page, func(w io.Writer) error { return HTML(w, r) }); err != nil {
+			return err
+		}
+	}
+	if figures != "" {
+		return writeFigures(r, figures)
+	}
+	return nil
+}
+
+func writeFigures(r *results.Set, dir string) error {
+	var runs []figure.Key
+	for i, run := range r.Runs {
+		runs = append(runs, figure.Key{Name: run.Name, Color: figure.Color(i)})
+	}
+	written := map[string]bool{}
+	for _, s := range sections(r) {
+		for _, f := range s.Figures {
+			var legend []figure.Key
+			switch {
+			case s.Bars:
+				legend = runs
+			case s.Heat:
+				legend = figure.HeatKeys()
+			}
+			path := filepath.Join(dir, fileName(r.Scenario+" "+s.ID+" "+f.Title)+".svg")
+			if written[path] {
+				return fmt.Errorf("figures: two would be %s: give the runs names that differ by more than signs", path)
+			}
+			written[path] = true
+			err := cli.WriteFile(path, func(w io.Writer) error {
+				_, err := io.WriteString(w, figure.SVG(f.SVG).File(legend))
+				return err
+			})
+			if err != nil {
+				return fmt.Errorf("figures: %w", err)
+			}
+		}
+	}
+	return nil
+}
+
+// fileName is a title in lower case, with hyphens for what is no letter or digit.
+func fileName(title string) string {
+	return strings.Join(strings.FieldsFunc(strings.ToLower(title), func(c rune) bool {
+		return (c < 'a' || c > 'z') && (c < '0' || c > '9')
+	}), "-")
+}

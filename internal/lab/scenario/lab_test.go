@@ -1,0 +1,79 @@
+package scenario
+
+import (
+	"context"
+	"errors"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	"go.uber.org/goleak"
+
+	"example.org/pilotfish/internal/cli"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// small is a lab for the small scenario: 5 runs with 2 seeds each.
+func small(t *testing.T) *Lab {
+	t.Helper()
+	s, err := Load("../../../testdata/scenarios/small.yaml")
+	require.NoError(t, err)
+	runs, err := s.Choose(Choice{Scale: 0.2})
+	require.NoError(t, err)
+	return NewLab(s, runs)
+}
+
+// An interrupted lab returns the trials that are done: all runs of the first
+// seed come before the second.
+func TestInterrupted(t *testing.T) {
+	l := small(t)
+	ctx, cancel := context.WithCancel(t.Context())
+	ended := 0
+	set, err := l.Play(ctx, 1, func(*Trial) {
+		if ended++; ended == 3 {
+			cancel()
+		}
+	})
+	require.ErrorIs(t, err, cli.ErrInterrupted)
+	assert.EqualError(t, err, "interrupted: these are the 3 of 10 runs that were done")
+	require.Len(t, set.Runs, 3)
+	for i, name := range []string{"baseline", "dynamic", "dagor"} {
+		assert.Equal(t, name, set.Runs[i].Name)
+		assert.Len(t, set.Runs[i].Trials, 1)
+	}
+
+	set, err = small(t).Play(ctx, 1, func(*Trial) {})
+	require.ErrorIs(t, err, cli.ErrInterrupted)
+	assert.EqualError(t, err, "interrupted before any run was done")
+	assert.Empty(t, set.Runs)
+}
+
+// A fault ends the lab, whatever was done before.
+func TestFaultyRun(t *testing.T) {
+	l := small(t)
+	l.trials[3].run.jobs.trace = "absent.jsonl"
+	set, err := l.Play(t.Context(), 2, func(*Trial) {})
+	require.ErrorContains(t, err, `run "expected": open absent.jsonl`)
+	assert.False(t, errors.Is(err, cli.ErrInterrupted))
+	assert.Empty(t, set.Runs)
+}
+
+// Every trial is played, and its jobs count once.
+func TestPlay(t *testing.T) {
+	l := small(t)
+	ended := 0
+	set, err := l.Play(t.Context(), 2, func(*Trial) { ended++ })
+	require.NoError(t, err)
+	assert.Equal(t, 10, ended)
+	assert.Equal(t, 10, l.Trials())
+	assert.Equal(t, 1.0, l.Done())
+	require.Len(t, set.Runs, 5)
+	for _, run := range set.Runs {
+		require.Len(t, run.Trials, 2)
+		assert.Equal(t, uint64(2), run.Trials[1].Seed)
+		for _, trial := range run.Trials {
+			assert.Equal(t, 800.0, trial.Counts.Jobs, run.Name)
+		}
+	}
+}

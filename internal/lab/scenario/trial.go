@@ -1,0 +1,110 @@
+package scenario
+
+import (
+	"context"
+	"fmt"
+	"sync/atomic"
+	"time"
+
+	"example.org/pilotfish/internal/lab/results"
+	"example.org/pilotfish/internal/lab/sim"
+	"example.org/pilotfish/internal/lab/stats"
+)
+
+// Trial is one run with one seed. What it holds does not grow with the number
+// of its jobs.
+type Trial struct {
+	run  *Run
+	seed uint64
+	// sample is the time between two samples of the upstreams, end the end of
+	// the run unless it is 0.
+	sample, end time.Duration
+
+	// The results, once it was played.
+	played bool
+	took   time.Duration
+	stats  *stats.Run
+	counts results.Counts
+	times  *timelines
+}
+
+// String tells people what was played, and how long that took.
+func (t *Trial) String() string {
+	return fmt.Sprintf("%s, seed %d: %s jobs in %.1f s", t.run.Name, t.seed, stats.Thousands(int(t.counts.Jobs)), t.took.Seconds())
+}
+
+// play simulates the trial, and adds the jobs that end to done.
+func (t *Trial) play(ctx context.Context, done *atomic.Int64) error {
+	c, err := t.run.setup(t.seed)
+	if err != nil {
+		return fmt.Errorf("run %q: %w", t.run.Name, err)
+	}
+	in, err := t.run.jobs.open(t.seed)
+	if err != nil {
+		return fmt.Errorf("run %q: %w", t.run.Name, err)
+	}
+	defer in.Close()
+
+	upstreams := t.run.Fleet.Upstreams
+	t.stats = stats.NewRun(upstreams)
+	t.times = newTimelines(upstreams, t.run.Stalled)
+	end := time.Duration(0) // of the last job
+	c.Source, c.End = in, t.end
+	c.SampleEvery, c.Sample = t.sample, t.times.add
+	c.Observe = func(r *sim.Result) {
+		done.Add(1)
+		end = max(end, r.Arrived+r.Duration())
+		count(&t.counts, r)
+		if r.Prefetch {
+			return // nobody waits for it
+		}
+		t.stats.Add(stats.Sample{
+			Priority: r.Priority, Upstream: r.Server,
+			Wait: r.Wait.Seconds(), Execution: r.Run.Seconds(), Unloaded: r.Work.Seconds(),
+		})
+	}
+	begin := time.Now()
+	totals, err := sim.Run(ctx, c)
+	t.took = time.Since(begin)
+	if err != nil {
+		return fmt.Errorf("run %q, seed %d: %w", t.run.Name, t.seed, err)
+	}
+	t.sum(totals, end.Seconds())
+	return nil
+}
+
+// count adds a job that ended.
+func count(c *results.Counts, r *sim.Result) {
+	c.Jobs++
+	if r.Prefetch {
+		c.Prefetches++
+	}
+	c.Retries += float64(max(0, r.Attempts-1))
+	switch r.Outcome {
+	case sim.Expired:
+		c.Expired++
+	case sim.Overrun:
+		c.Overrun++
+	case sim.Lost:
+		c.Lost++
+	case sim.Unserved:
+		c.Unserved++
+	case sim.Done:
+	}
+}
+
+// sum adds what is known only when the trial is over, end seconds after it began.
+func (t *Trial) sum(totals sim.Totals, end float64) {
+	c, f := &t.counts, &t.run.Fleet
+	c.Fetches = float64(totals.Fetches)
+	c.FetchesPer1k = 1000 * c.Fetches / max(1, c.Jobs)
+	c.Evictions = float64(totals.Evictions)
+	c.Preemptions = float64(totals.PreemptionsOfServers)
+	c.Reports = float64(totals.Reports)
+	if upstreamSeconds := end * float64(f.Upstreams); upstreamSeconds > 0 {
+		c.ReportsPerSec = c.Reports / upstreamSeconds
+		c.Load = totals.CoreSeconds / upstreamSeconds / float64(f.Cores)
+	}
+	c.Imbalance = t.times.imbalance.Relative()
+	c.Backlog, c.Queued = t.times.backlog.Mean(), t.times.queued.Mean()
+}
