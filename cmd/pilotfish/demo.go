@@ -101,7 +101,7 @@ func startUpstreams() (addresses []string, stop func(), err error) {
 		return nil, nil, err
 	}
 	for range demoUpstreams {
-		server, err := ruleserver.New(ruleserver.Config{Feeds: feeds})
+		server, err := ruleserver.New(ruleserver.Config{Settings: ruleserver.Defaults(), Feeds: feeds})
 		if err != nil {
 			stop()
 			return nil, nil, err

@@ -5,14 +5,16 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"net/netip"
 	"os"
+	"sync"
 	"time"
 
 	"example.org/pilotfish/internal/ruleserver"
 )
 
-// drain lets the jobs that are in finish. While they do, the socket stays open,
-// so that a new job gets an answer that lets it be retried elsewhere.
+// drain lets the open jobs finish. Until then the socket stays open, so that a new
+// job gets a response that says that it may be sent elsewhere.
 func drain(server *ruleserver.Server, web *http.Server, grace time.Duration, signals <-chan os.Signal) error {
 	ctx, cancel := context.WithTimeout(context.Background(), grace)
 	defer cancel()
@@ -33,8 +35,8 @@ func drain(server *ruleserver.Server, web *http.Server, grace time.Duration, sig
 	}
 }
 
-// outlast lets the jobs that are in go on until a notice ends, and stays that
-// long to refuse the others. A signal ends it as soon as they are done.
+// outlast lets the open jobs go on until the end of a notice, and refuses new ones
+// until then. After a signal it ends as soon as no job is open.
 func outlast(server *ruleserver.Server, web *http.Server, stopsAt time.Time, signals <-chan os.Signal) error {
 	server.Drain()
 	end, cancel := context.WithDeadline(context.Background(), stopsAt)
@@ -48,4 +50,34 @@ func outlast(server *ruleserver.Server, web *http.Server, stopsAt time.Time, sig
 		return errors.New("jobs were still running at the end of the notice, and were cut")
 	}
 	return nil
+}
+
+// preemption takes the notice that the server must stop.
+type preemption struct {
+	// given gets the end of the notice.
+	given chan time.Time
+	// announce starts the notice at its first call. It returns when the notice ends.
+	announce func() time.Time
+}
+
+func newPreemption(notice time.Duration) preemption {
+	given := make(chan time.Time, 1)
+	return preemption{given: given, announce: sync.OnceValue(func() time.Time {
+		stopsAt := time.Now().Add(notice)
+		given <- stopsAt
+		return stopsAt
+	})}
+}
+
+// ServeHTTP takes the notice from this machine only, as from an agent of the cloud
+// provider, and not from a web page that somebody reads on it.
+func (p preemption) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	from, err := netip.ParseAddrPort(r.RemoteAddr)
+	if err != nil || !from.Addr().Unmap().IsLoopback() || r.Header.Get("Origin") != "" {
+		http.Error(w, "a notice is taken from this machine only", http.StatusForbidden)
+		return
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(http.StatusAccepted)
+	fmt.Fprintf(w, "{\"stops_at\":%q}\n", p.announce().UTC().Format(time.RFC3339))
 }

@@ -11,20 +11,20 @@ import (
 	"example.org/pilotfish/internal/ruleserver/registration"
 )
 
-// tellWithin bounds how long the catalogue is waited for as the server ends.
+// tellWithin bounds the time that the server waits for Consul when it ends.
 const tellWithin = time.Second
 
-// entry is the server's in the catalogue where others find it: Consul's, or none when nil.
+// entry is the server's entry in Consul's catalogue; nil without Consul.
 type entry struct {
 	registration *registration.Registration
 	log          *zap.Logger
-	end          context.CancelFunc // of keeping it
-	kept         sync.WaitGroup
+	stop         context.CancelFunc // ends the goroutine that keeps the entry
+	running      sync.WaitGroup     // that goroutine
 }
 
-// enter registers the server that takes jobs at address, if Consul is asked for.
-func (f flags) enter(address net.Addr, log *zap.Logger) (*entry, error) {
-	if f.Consul == "" {
+// enter registers the server, which takes jobs at address, if --consul is set.
+func (f *flags) enter(address net.Addr, log *zap.Logger) (*entry, error) {
+	if f.Registration.Consul == "" {
 		return nil, nil
 	}
 	started := time.Now()
@@ -33,27 +33,27 @@ func (f flags) enter(address net.Addr, log *zap.Logger) (*entry, error) {
 		stopsAt = started.Add(f.Lifetime)
 	}
 	r, err := registration.New(registration.Config{
-		Agent: f.Consul, Service: f.Service, Address: address.String(),
-		Cores: f.Cores, StartedAt: started, Preemptible: f.Preemptible, StopsAt: stopsAt,
-		Interval: f.CheckInterval, DeregisterAfter: f.DeregisterAfter,
+		Settings: f.Registration, Address: address.String(),
+		Cores: f.Server.Cores, StartedAt: started, Preemptible: f.Preemptible, StopsAt: stopsAt,
 		Observe: func(err error) {
 			if err != nil {
 				log.Warn("registration", zap.Error(err))
 				return
 			}
-			log.Info("registered", zap.String("service", f.Service), zap.Stringer("address", address))
+			log.Info("registered", zap.String("service", f.Registration.Service), zap.Stringer("address", address))
 		},
 	})
 	if err != nil {
 		return nil, err
 	}
 	ctx, cancel := context.WithCancel(context.Background())
-	e := &entry{registration: r, log: log, end: cancel}
-	e.kept.Go(func() { r.Run(ctx) })
+	e := &entry{registration: r, log: log, stop: cancel}
+	e.running.Go(func() { r.Run(ctx) })
 	return e, nil
 }
 
-// drain says that the server takes no new jobs, and when it stops if that is known.
+// drain registers that the server takes no new jobs, and when it stops unless stopsAt
+// is zero.
 func (e *entry) drain(stopsAt time.Time) {
 	if e == nil {
 		return
@@ -61,17 +61,17 @@ func (e *entry) drain(stopsAt time.Time) {
 	select {
 	case <-e.registration.Drain(stopsAt):
 	case <-time.After(tellWithin):
-		e.log.Warn("draining, and the catalogue does not know it yet")
+		e.log.Warn("draining, but Consul did not confirm it in time: sidecars may send jobs for a little longer, which are refused")
 	}
 }
 
-// leave takes the server out.
+// leave removes the server from the catalogue.
 func (e *entry) leave() {
 	if e == nil {
 		return
 	}
-	e.end()
-	e.kept.Wait()
+	e.stop()
+	e.running.Wait()
 	ctx, cancel := context.WithTimeout(context.Background(), tellWithin)
 	defer cancel()
 	if err := e.registration.Leave(ctx); err != nil {

@@ -195,8 +195,10 @@ func TestUsage(t *testing.T) {
 		{[]string{feeds, "--cache-bytes=1TB"}, cli.Usage, `--cache-bytes: "1TB" is not a size`},
 		{[]string{feeds, "--log-level=loud"}, cli.Usage, "--log-level must be one of"},
 		{[]string{feeds, "--notice=-1s"}, cli.Usage, "--notice: -1s is negative"},
-		{[]string{feeds, "--listen=127.0.0.1:0", "--consul=127.0.0.1:1", "--service=a/b"}, cli.Fault, `registration: service "a/b": want a name without / ? #`},
-		{[]string{feeds, "--cores=-1"}, cli.Fault, "cores: want 1 to 4096, got -1"},
+		{[]string{feeds, "--service=a/b"}, cli.Usage, `--service: "a/b" is not a name without / ? #`},
+		{[]string{feeds, "--deregister-after=59s"}, cli.Usage, "--deregister-after: 59s must be at least 1m0s"},
+		{[]string{feeds, "--listen=127.0.0.1:0", "--consul=gopher://a"}, cli.Fault, "registration: Unknown protocol scheme: gopher"},
+		{[]string{feeds, "--cores=-1"}, cli.Usage, "--cores: -1 is not between 1 and 4096"},
 		{[]string{feeds, "--listen=nonsense"}, cli.Fault, "--listen: listen tcp: address nonsense: missing port in address"},
 		{[]string{feeds, "--listen=" + taken.Addr().String()}, cli.Fault, taken.Addr().String() + " is taken: choose another address with --listen"},
 	} {
@@ -207,4 +209,5 @@ func TestUsage(t *testing.T) {
 	var stdout bytes.Buffer
 	assert.Zero(t, run([]string{"--help"}, &stdout, io.Discard))
 	assert.Contains(t, stdout.String(), "--cost=COST")
+	assert.Contains(t, stdout.String(), "Largest feed that is read or computed (256MiB).")
 }

@@ -12,12 +12,13 @@ import (
 	"time"
 
 	"go.uber.org/zap"
+	"go.uber.org/zap/zapcore"
 
 	"example.org/pilotfish/internal/ruleserver"
 )
 
-// serve takes jobs until a signal or a notice, and then finishes those that it has.
-func serve(f flags, stdout, stderr io.Writer) error {
+// serve takes jobs until a signal or a notice, then finishes the open ones.
+func serve(f *flags, stdout, stderr io.Writer) error {
 	signals := make(chan os.Signal, 2)
 	signal.Notify(signals, syscall.SIGTERM, os.Interrupt)
 	defer signal.Stop(signals)
@@ -26,15 +27,15 @@ func serve(f flags, stdout, stderr io.Writer) error {
 	if err != nil {
 		return fmt.Errorf("--log-level: %w", err)
 	}
-	root, err := os.OpenRoot(f.Feeds) // no link leads out of it
+	root, err := os.OpenRoot(f.Feeds) // refuses links that lead out of the directory
 	if err != nil {
 		return fmt.Errorf("--feeds: %w", err)
 	}
 	defer root.Close()
-	config := f.config()
-	config.Feeds = root.FS()
-	config.OnJob = func(r ruleserver.Record) { logJob(log, r) }
-	server, err := ruleserver.New(config)
+	server, err := ruleserver.New(ruleserver.Config{
+		Settings: f.Server, Feeds: root.FS(),
+		OnJob: func(r ruleserver.Record) { logJob(log, r) },
+	})
 	if err != nil {
 		return err
 	}
@@ -50,7 +51,7 @@ func serve(f flags, stdout, stderr io.Writer) error {
 	notice := newPreemption(f.Notice)
 	web := &http.Server{
 		Handler:           f.handler(server, notice),
-		ReadHeaderTimeout: 10 * time.Second, // bodies and answers have bounds of their own
+		ReadHeaderTimeout: 10 * time.Second, // bodies and responses have timeouts of their own
 		IdleTimeout:       2 * time.Minute,
 		MaxHeaderBytes:    64 << 10,
 		ErrorLog:          zap.NewStdLog(log),
@@ -58,7 +59,7 @@ func serve(f flags, stdout, stderr io.Writer) error {
 	defer func() { _ = web.Close() }()
 	failed := make(chan error, 1)
 	go func() { failed <- web.Serve(listener) }()
-	fmt.Fprintf(stdout, "ruleserver: listening on http://%s with %d cores\n", listener.Addr(), f.Cores)
+	fmt.Fprintf(stdout, "ruleserver: listening on http://%s with %d cores\n", listener.Addr(), f.Server.Cores)
 
 	entry, err := f.enter(listener.Addr(), log)
 	if err != nil {
@@ -79,8 +80,8 @@ func serve(f flags, stdout, stderr io.Writer) error {
 	}
 }
 
-// handler is what the port serves.
-func (f flags) handler(server *ruleserver.Server, notice preemption) http.Handler {
+// handler serves the job port.
+func (f *flags) handler(server *ruleserver.Server, notice preemption) http.Handler {
 	if !f.Preemptible {
 		return server.Handler()
 	}
@@ -88,4 +89,34 @@ func (f flags) handler(server *ruleserver.Server, notice preemption) http.Handle
 	mux.Handle("/", server.Handler())
 	mux.Handle("POST /v1/preempt", notice)
 	return mux
+}
+
+// newLogger writes JSON lines, so that no input can forge a line.
+func newLogger(w io.Writer, level string) (*zap.Logger, error) {
+	least, err := zapcore.ParseLevel(level)
+	if err != nil {
+		return nil, err
+	}
+	encoding := zap.NewProductionEncoderConfig()
+	encoding.EncodeTime = zapcore.ISO8601TimeEncoder
+	return zap.New(zapcore.NewCore(zapcore.NewJSONEncoder(encoding), zapcore.Lock(zapcore.AddSync(w)), least)), nil
+}
+
+// logJob writes the one line of a job.
+func logJob(log *zap.Logger, r ruleserver.Record) {
+	what := "job"
+	if r.Prefetch {
+		what = "prefetch"
+	}
+	line := log.Check(zap.InfoLevel, what)
+	if line == nil {
+		return
+	}
+	line.Write(
+		zap.String("session", r.Session), zap.String("project", r.Project), zap.String("priority", r.Priority),
+		zap.String("outcome", string(r.Outcome)), zap.Int("status", r.Status), zap.Bool("cached", r.Facts.Cached),
+		zap.Float64("wait_seconds", r.Facts.Wait.Seconds()), zap.Float64("execution_seconds", r.Facts.Execution.Seconds()),
+		zap.Float64("fetch_seconds", r.Facts.Fetch.Seconds()), zap.Float64("total_seconds", r.Total.Seconds()),
+		zap.Int64("bytes", r.Bytes), zap.Error(r.Err),
+	)
 }

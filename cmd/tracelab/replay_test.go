@@ -18,7 +18,9 @@ import (
 // TestReplay: a trace goes to a server, and comes back as a capture of the same jobs.
 func TestReplay(t *testing.T) {
 	dir := t.TempDir()
-	server, err := ruleserver.New(ruleserver.Config{Feeds: os.DirFS(dir), TrustCost: true})
+	settings := ruleserver.Defaults()
+	settings.TrustCost = true
+	server, err := ruleserver.New(ruleserver.Config{Settings: settings, Feeds: os.DirFS(dir)})
 	require.NoError(t, err)
 	t.Cleanup(server.Close)
 	web := httptest.NewServer(server.Handler())

@@ -34,16 +34,22 @@ const (
 )
 
 // Run parses args by the grammar, a pointer to a struct that kong reads, and runs
-// the command that they name: a method Run(Console) error. It returns the
-// program's exit code.
+// the command that they name: a method Run(Console) error. A grammar may have a
+// method Defaults() map[string]string: the values of ${name} in its tags. Run
+// returns the program's exit code.
 func Run(name, description string, grammar any, args []string, c Console) int {
 	exited := -1
+	var vars kong.Vars
+	if g, ok := grammar.(interface{ Defaults() map[string]string }); ok {
+		vars = g.Defaults()
+	}
 	parser, err := kong.New(grammar,
 		kong.Name(name),
 		kong.Description(description),
 		kong.Writers(c.Out, c.Err),
 		kong.Exit(func(code int) { exited = code }),
 		kong.UsageOnError(),
+		vars,
 	)
 	if err != nil {
 		panic("BUG: the command line is declared wrong: " + err.Error())

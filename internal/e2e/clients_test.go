@@ -48,7 +48,7 @@ func surroundings(t *testing.T) []string {
 	args := []string{"--listen", "127.0.0.1:0", "--admin", "127.0.0.1:0"}
 	var last string
 	for range 4 {
-		server, err := reference.New(reference.Config{Feeds: os.DirFS("../../cmd/pilotfish/demo/feeds")})
+		server, err := reference.New(reference.Config{Settings: reference.Defaults(), Feeds: os.DirFS("../../cmd/pilotfish/demo/feeds")})
 		require.NoError(t, err)
 		t.Cleanup(server.Close)
 		last = upstream(t, ps.handler(server.Handler()).ServeHTTP)

@@ -65,8 +65,10 @@ func playLive(t *testing.T, jobs []trace.Job, policy string) figures {
 	file := filepath.Join(t.TempDir(), "pilotfish.yaml")
 	require.NoError(t, os.WriteFile(file, fmt.Appendf(nil, "selection: {policy: %s}\nreports: {interval: %v}\n", policy, liveInterval), 0o600))
 	args := []string{"--config", file, "--listen", "127.0.0.1:0", "--admin", "127.0.0.1:0"}
+	settings := reference.Defaults()
+	settings.Cores, settings.TrustCost = liveCores, true
 	for range liveServers {
-		server, err := reference.New(reference.Config{Cores: liveCores, Feeds: feeds, TrustCost: true})
+		server, err := reference.New(reference.Config{Settings: settings, Feeds: feeds})
 		require.NoError(t, err)
 		t.Cleanup(server.Close)
 		args = append(args, "--upstream", upstream(t, server.Handler().ServeHTTP))

@@ -37,8 +37,9 @@ type counting struct {
 func newCounting(t *testing.T) *counting {
 	c := &counting{jobs: make(chan ruleserver.Record, 1)}
 	rules, err := ruleserver.New(ruleserver.Config{
-		Feeds: os.DirFS("../../testdata/feeds"),
-		OnJob: func(r ruleserver.Record) { c.jobs <- r },
+		Settings: ruleserver.Defaults(),
+		Feeds:    os.DirFS("../../testdata/feeds"),
+		OnJob:    func(r ruleserver.Record) { c.jobs <- r },
 		AdjustLoad: func(l *executor.Load) {
 			n := c.last()
 			l.Stalled[executor.Low], l.Stalled[executor.High] = n, 1000

@@ -45,7 +45,9 @@ func busyServer(b *testing.B) *httptest.Server {
 	feed, err := os.ReadFile("../../testdata/feeds/12345.csv")
 	require.NoError(b, err)
 	feeds["12345.csv"] = &fstest.MapFile{Data: feed, ModTime: time.Now()}
-	rules, err := ruleserver.New(ruleserver.Config{Feeds: feeds, Cores: 16, AdjustLoad: func(l *executor.Load) {
+	settings := ruleserver.Defaults()
+	settings.Cores = 16
+	rules, err := ruleserver.New(ruleserver.Config{Settings: settings, Feeds: feeds, AdjustLoad: func(l *executor.Load) {
 		for _, p := range executor.Priorities() {
 			l.Stalled[p], l.Running[p], l.Busy = rand.IntN(100), rand.IntN(32), rand.IntN(16)
 			for _, k := range executor.Kinds() {

@@ -1,77 +1,57 @@
 package ruleserver
 
 import (
-	"cmp"
-	"errors"
-	"fmt"
 	"io/fs"
-	"time"
 
 	"example.org/pilotfish/internal/ruleserver/executor"
-	"example.org/pilotfish/internal/ruleserver/rules"
+	"example.org/pilotfish/internal/settings"
 )
 
-// Config is what a server is made of. The zero value of each field but Feeds
-// takes the default that it names.
-type Config struct {
-	Cores      int   // joblets that run at the same time; 4
-	CacheBytes int64 // results kept, in bytes of memory; 1 GiB; negative keeps none
-
-	// Feeds holds a file PROJECT.csv for each project. Its modification time
-	// and size are the data's version: a file that changes voids what is cached.
-	Feeds fs.FS
-
-	MaxFeed int64 // bytes of a feed's file, and of any feed that rules make of it; 256 MiB
-	MaxBody int64 // bytes of a request's body; 64 MiB
-	MaxJobs int   // jobs and prefetches taken in at the same time; 1000
-
-	// Timeouts hold for jobs that give none of their own: 240 s in the queue,
-	// 30 min of evaluation and 1 h of streaming.
-	Timeouts rules.Timeouts
-	// BodyIdle bounds the time without a byte of a request's body; 30 s.
-	BodyIdle time.Duration
-
-	Cost Cost // how long joblets last; nothing beyond their work
-	// TrustCost lets a job or prefetch bring its own cost, in the header
-	// CostHeader, which stands in for Cost. It is for experiments: a cost may
-	// hold a core for as long as it says.
-	TrustCost bool
-
-	// OnJob, when set, is called with the record of each job and prefetch after
-	// its end, concurrently.
-	OnJob func(Record)
-	// AdjustLoad, when set, may change what the server says of its load, in
-	// metrics and hints alike. It is for fakes.
-	AdjustLoad func(*executor.Load)
+// Settings are what a person sets. The tags make them flags of cmd/ruleserver,
+// which also takes the defaults from Defaults.
+type Settings struct {
+	Cores      int           `default:"${cores}" help:"Joblets that run at the same time (${default})."`
+	CacheBytes settings.Size `default:"${cache_bytes}" placeholder:"SIZE" help:"Memory for results (${default}); the oldest results make room. 0 keeps none."`
+	Cost       Cost          `placeholder:"COST" help:"Least duration of joblets: a joblet sleeps on its core until it is over. Parts separated by commas: fetch, shared, operators and output, each =DURATION and then, if wanted, +DURATION/item and +DURATION/MiB of the feed; tail=SHAPE (more than 1) multiplies the costs of each project by a heavy-tailed factor of its own with the mean 1; seed=NUMBER chooses these factors. Example: fetch=2s+40ms/MiB,shared=400ms,operators=800ms,output=100ms,tail=1.5,seed=7"`
+	TrustCost  bool          `help:"Let a job bring its own cost in the header X-Cost, in the form of --cost. For experiments only: such a job can hold a core for as long as it likes."`
+	MaxBody    settings.Size `default:"${max_body}" placeholder:"SIZE" help:"Largest body of a job (${default})."`
+	MaxFeed    settings.Size `default:"${max_feed}" placeholder:"SIZE" help:"Largest feed that is read or computed (${default})."`
+	MaxJobs    int           `default:"${max_jobs}" help:"Jobs and prefetches taken in at the same time (${default}). More get a 503."`
 }
 
-// withDefaults fills what is zero and refuses nonsense.
-func (c Config) withDefaults() (Config, error) {
-	if c.Feeds == nil {
-		return c, errors.New("no feeds are given")
+// Defaults are the settings of a server of which nobody says anything.
+func Defaults() Settings {
+	return Settings{
+		Cores:      4,
+		CacheBytes: 1 << 30,
+		MaxBody:    64 << 20,
+		MaxFeed:    256 << 20,
+		MaxJobs:    1000,
 	}
-	c.Cores = cmp.Or(c.Cores, 4)
-	c.CacheBytes = max(cmp.Or(c.CacheBytes, 1<<30), 0)
-	c.MaxFeed = cmp.Or(c.MaxFeed, 256<<20)
-	c.MaxBody = cmp.Or(c.MaxBody, 64<<20)
-	c.MaxJobs = cmp.Or(c.MaxJobs, 1000)
-	c.Timeouts = c.Timeouts.Or(rules.Timeouts{Queue: 240 * time.Second, Evaluate: 30 * time.Minute, Stream: time.Hour})
-	c.BodyIdle = cmp.Or(c.BodyIdle, 30*time.Second)
-	for _, bound := range []struct {
-		name  string
-		value int64
-	}{
-		{"the greatest feed", c.MaxFeed},
-		{"the greatest body", c.MaxBody},
-		{"the number of jobs", int64(c.MaxJobs)},
-		{"the queue timeout", int64(c.Timeouts.Queue)},
-		{"the evaluate timeout", int64(c.Timeouts.Evaluate)},
-		{"the stream timeout", int64(c.Timeouts.Stream)},
-		{"the idle time of a body", int64(c.BodyIdle)},
-	} {
-		if bound.value < 0 {
-			return c, fmt.Errorf("%s must not be negative", bound.name)
-		}
-	}
-	return c, nil
+}
+
+// Check adds the faults of the settings to f.
+func (s Settings) Check(f *settings.Faults) {
+	f.Within("cores", s.Cores, 1, executor.MaxCores)
+	f.AtLeast("cache_bytes", int64(s.CacheBytes), 0)
+	f.AtLeast("max_body", int64(s.MaxBody), 1)
+	f.AtLeast("max_feed", int64(s.MaxFeed), 1)
+	f.AtLeast("max_jobs", int64(s.MaxJobs), 1)
+}
+
+// Config is what New needs.
+type Config struct {
+	Settings Settings
+
+	// Feeds has a file PROJECT.csv for each project. The modification time and the
+	// size of a file are the version of its data: when they change, what is cached
+	// of the project is fetched again.
+	Feeds fs.FS
+
+	// OnJob is called with the record of each job and prefetch after its end, from
+	// several goroutines. It may be nil.
+	OnJob func(Record)
+	// AdjustLoad may change the load that the server reports, in metrics and hints
+	// alike. It is for fakes, and may be nil.
+	AdjustLoad func(*executor.Load)
 }

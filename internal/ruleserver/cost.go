@@ -1,6 +1,7 @@
 package ruleserver
 
 import (
+	"context"
 	"fmt"
 	"hash/fnv"
 	"math"
@@ -10,38 +11,45 @@ import (
 	"time"
 
 	"example.org/pilotfish/internal/ruleserver/executor"
+	"example.org/pilotfish/internal/ruleserver/rules"
 )
 
-// Cost says how long joblets last at least, so that a laptop can stand for a
-// cluster: a joblet does its work and then sleeps, holding its core, until its
-// cost is over. The zero Cost adds nothing.
+// Cost is the least duration of joblets. It lets a laptop stand for a cluster: a
+// joblet does its work and then sleeps on its core until its cost is over. The zero
+// Cost adds nothing.
 type Cost struct {
-	Fetch, Shared, Operators, Output JobletCost
+	fetch, shared, operators, output jobletCost
 
-	// Tail, when not zero, multiplies all costs of a project by a factor of its
-	// own: from a Pareto distribution with this shape, the mean 1 and a bound of
-	// MaxTailFactor. Smaller shapes have heavier tails; it must exceed 1.
-	Tail float64
-	// Seed chooses the projects' factors. Servers with equal seeds agree.
-	Seed uint64
+	// tail is 0, or the shape of a Pareto distribution with the mean 1. Each project
+	// draws a factor from it that multiplies all its costs. The shape is more than 1;
+	// the tail is heavier for smaller shapes.
+	tail float64
+	// seed chooses the factors. Servers with equal seeds draw equal factors.
+	seed uint64
 }
 
-// MaxTailFactor bounds the factor of a project.
-const MaxTailFactor = 1000
+// maxTailFactor bounds the factor of a project.
+const maxTailFactor = 1000
 
-// JobletCost is what one kind of joblet costs: Base, and more for each item and
-// each MiB (in memory) of the feed that it makes or works on.
-type JobletCost struct {
-	Base, PerItem, PerMiB time.Duration
+// jobletCost is the cost of one kind of joblet: base, and more for each item and
+// each MiB (in memory) of the feed that the joblet reads.
+type jobletCost struct {
+	base, perItem, perMiB time.Duration
 }
 
-// CostHeader is the request header in which a job brings its own cost, in the
-// form that ParseCost reads, to a server that trusts it.
-const CostHeader = "X-Cost"
+// costHeader is the request header in which a job brings its own cost, in the form
+// that ParseCost reads.
+const costHeader = "X-Cost"
 
-// ParseCost reads a cost as the command line gives it: parts separated by
-// commas, each NAME=DURATION for fetch, shared, operators and output, where
-// DURATION may go on with +DURATION/item and +DURATION/MiB, and tail=SHAPE and
+// errCost says that the server cannot read the cost of a job.
+type errCost struct{ err error }
+
+func (e errCost) Error() string { return fmt.Sprintf("header %s: %v", costHeader, e.err) }
+func (e errCost) Unwrap() error { return e.err }
+
+// ParseCost reads a cost as the flag --cost gives it: parts separated by commas.
+// A part is NAME=DURATION, for fetch, shared, operators and output, and may go on
+// with +DURATION/item and +DURATION/MiB. Other parts are tail=SHAPE and
 // seed=NUMBER. For example
 //
 //	fetch=2s+40ms/MiB,shared=400ms,operators=800ms+5us/item,output=100ms,tail=1.5,seed=7
@@ -60,20 +68,20 @@ func ParseCost(text string) (Cost, error) {
 		var err error
 		switch name {
 		case "fetch":
-			c.Fetch, err = parseJobletCost(value)
+			c.fetch, err = parseJobletCost(value)
 		case "shared":
-			c.Shared, err = parseJobletCost(value)
+			c.shared, err = parseJobletCost(value)
 		case "operators":
-			c.Operators, err = parseJobletCost(value)
+			c.operators, err = parseJobletCost(value)
 		case "output":
-			c.Output, err = parseJobletCost(value)
+			c.output, err = parseJobletCost(value)
 		case "tail":
-			c.Tail, err = strconv.ParseFloat(value, 64)
-			if err != nil || !(c.Tail > 1) || math.IsInf(c.Tail, 0) {
+			c.tail, err = strconv.ParseFloat(value, 64)
+			if err != nil || !(c.tail > 1) || math.IsInf(c.tail, 0) {
 				err = fmt.Errorf("want a number greater than 1, got %q", value)
 			}
 		case "seed":
-			c.Seed, err = strconv.ParseUint(value, 10, 64)
+			c.seed, err = strconv.ParseUint(value, 10, 64)
 			if err != nil {
 				err = fmt.Errorf("want a whole number, got %q", value)
 			}
@@ -93,7 +101,7 @@ func (c *Cost) UnmarshalText(text []byte) (err error) {
 	return err
 }
 
-func parseJobletCost(text string) (c JobletCost, err error) {
+func parseJobletCost(text string) (c jobletCost, err error) {
 	for i, part := range strings.Split(text, "+") {
 		duration, unit, _ := strings.Cut(part, "/")
 		d, err := time.ParseDuration(duration)
@@ -102,11 +110,11 @@ func parseJobletCost(text string) (c JobletCost, err error) {
 		}
 		switch {
 		case unit == "" && i == 0:
-			c.Base = d
+			c.base = d
 		case unit == "item":
-			c.PerItem = d
+			c.perItem = d
 		case unit == "MiB":
-			c.PerMiB = d
+			c.perMiB = d
 		default:
 			return c, fmt.Errorf("want DURATION, DURATION/item or DURATION/MiB, got %q", part)
 		}
@@ -114,30 +122,46 @@ func parseJobletCost(text string) (c JobletCost, err error) {
 	return c, nil
 }
 
-// of gives the cost of a joblet over a feed of so many items and bytes.
+// of is the cost of a joblet for a feed with that many items and bytes.
 func (c Cost) of(kind executor.Kind, project string, items int, bytes int64) time.Duration {
-	one := [...]JobletCost{
-		executor.FeedSource:      c.Fetch,
-		executor.SharedOperators: c.Shared,
-		executor.Operators:       c.Operators,
-		executor.OutputFeed:      c.Output,
+	one := [...]jobletCost{
+		executor.FeedSource:      c.fetch,
+		executor.SharedOperators: c.shared,
+		executor.Operators:       c.operators,
+		executor.OutputFeed:      c.output,
 	}[kind]
-	seconds := one.Base.Seconds() + one.PerItem.Seconds()*float64(items) +
-		one.PerMiB.Seconds()*float64(bytes)/(1<<20)
+	seconds := one.base.Seconds() + one.perItem.Seconds()*float64(items) +
+		one.perMiB.Seconds()*float64(bytes)/(1<<20)
 	seconds *= c.factor(project)
 	return time.Duration(min(seconds, math.MaxInt64/2/1e9) * float64(time.Second))
 }
 
-// factor draws from the project's name alone, so that all servers agree on
+// factor depends only on the project's name and the seed, so that all servers agree
 // which projects are heavy.
 func (c Cost) factor(project string) float64 {
-	if c.Tail == 0 {
+	if c.tail == 0 {
 		return 1
 	}
 	hash := fnv.New64a()
 	hash.Write([]byte(project))
-	rng := rand.New(rand.NewPCG(c.Seed, hash.Sum64()))
+	rng := rand.New(rand.NewPCG(c.seed, hash.Sum64()))
 	u := 1 - rng.Float64() // in (0, 1]
-	scale := (c.Tail - 1) / c.Tail
-	return min(scale*math.Pow(u, -1/c.Tail), MaxTailFactor)
+	scale := (c.tail - 1) / c.tail
+	return min(scale*math.Pow(u, -1/c.tail), maxTailFactor)
+}
+
+// extend waits until a joblet that began at begin has lasted as long as its cost.
+func (c Cost) extend(ctx context.Context, begin time.Time, key executor.Key, feed *rules.Feed) error {
+	left := c.of(key.Kind, key.Project, feed.Len(), feed.Bytes()) - time.Since(begin)
+	if left <= 0 {
+		return nil
+	}
+	timer := time.NewTimer(left)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return nil
+	case <-ctx.Done():
+		return executor.ErrClosed
+	}
 }

@@ -1,19 +1,37 @@
 package ruleserver
 
 import (
+	"errors"
 	"net/http"
+	"os"
 	"time"
 
 	"example.org/pilotfish/internal/ruleserver/executor"
-	"example.org/pilotfish/internal/ruleserver/rules"
 )
 
-// exchange is one job's or prefetch's way through the server.
-type exchange struct {
-	server *Server
-	w      http.ResponseWriter
-	r      *http.Request
-	record Record
+// Outcome is how a job ended.
+type Outcome string
+
+const (
+	outcomeOK        Outcome = "ok"
+	outcomeFailed    Outcome = "failed"
+	outcomeCancelled Outcome = "cancelled" // the submitter left
+	outcomeTimeout   Outcome = "timeout"
+	outcomeRejected  Outcome = "rejected" // before the executor had it; such a job is in no metric
+)
+
+// Record is what is known of a job or prefetch after its end.
+type Record struct {
+	Prefetch bool
+	Session  string
+	Project  string // empty when the server could not read it
+	Priority string
+	Outcome  Outcome
+	Status   int
+	Facts    executor.Facts
+	Total    time.Duration // from the request's headers to the end of the response
+	Bytes    int64         // of the response's body
+	Err      error         // why the outcome is not ok
 }
 
 func (s *Server) serveJob(w http.ResponseWriter, r *http.Request)      { s.serve(w, r, false) }
@@ -21,72 +39,88 @@ func (s *Server) servePrefetch(w http.ResponseWriter, r *http.Request) { s.serve
 
 func (s *Server) serve(w http.ResponseWriter, r *http.Request, prefetch bool) {
 	begin := time.Now()
-	x := &exchange{server: s, w: w, r: r, record: Record{Prefetch: prefetch}}
-	whole := x.run()
-	x.record.Total = time.Since(begin)
-	s.metrics.observe(x.record)
-	if s.config.OnJob != nil {
-		s.config.OnJob(x.record)
+	record, whole := s.process(w, r, Record{Prefetch: prefetch})
+	record.Total = time.Since(begin)
+	s.metrics.observe(record)
+	if s.onJob != nil {
+		s.onJob(record)
 	}
 	if !whole {
-		panic(http.ErrAbortHandler) // an answer that was cut must not look whole
+		panic(http.ErrAbortHandler) // breaks the connection, so that the response does not look whole
 	}
 }
 
-// run reads the job, has it evaluated and answers. It reports whether what it
-// began to answer is whole.
-func (x *exchange) run() (whole bool) {
-	s := x.server
-	if err := s.gate.enter(); err != nil {
-		return x.refuse(err)
+// process reads the job, has it evaluated and responds. It returns the completed
+// record, and whether the response is whole.
+func (s *Server) process(w http.ResponseWriter, r *http.Request, record Record) (_ Record, whole bool) {
+	if err := s.open.enter(); err != nil {
+		return s.refuse(w, record, err), true
 	}
-	defer s.gate.leave()
-	body, err := s.readBody(x.w, x.r)
+	defer s.open.leave()
+	body, err := s.readBody(w, r)
 	if err != nil {
-		return x.refuse(err)
+		return s.refuse(w, record, err), true
 	}
-	parse := rules.ParseJob
-	if x.record.Prefetch {
-		parse = rules.ParsePrefetch
-	}
-	job, err := parse(body)
+	job, err := parse(body, record.Prefetch)
 	if err != nil {
-		return x.refuse(err)
+		return s.refuse(w, record, err), true
 	}
-	x.record.Session, x.record.Project, x.record.Priority = job.Session, job.Project, string(job.Priority)
-	version, err := s.feeds.version(job.Project)
+	record.Session, record.Project, record.Priority = job.Session, job.Project, string(job.Priority)
+	format := formatOf(r.Header.Get("Accept"))
+	request, err := s.request(r.Header, job, format, record.Prefetch)
 	if err != nil {
-		return x.refuse(err)
-	}
-	cost, err := s.costOf(x.r)
-	if err != nil {
-		return x.refuse(err)
-	}
-	timeouts := job.Timeouts.Or(s.config.Timeouts)
-	format := formatOf(x.r.Header.Get("Accept"))
-	priority := executor.Low
-	if job.Priority == rules.High {
-		priority = executor.High
-	}
-	request := executor.Request{
-		Priority: priority, Chain: s.chain(job, version, format, cost),
-		Queue: timeouts.Queue, Evaluate: timeouts.Evaluate,
-	}
-	if x.record.Prefetch {
-		request.Chain = request.Chain[:1]
+		return s.refuse(w, record, err), true
 	}
 
 	submitted := s.executor.Submit(request)
-	defer submitted.Close() // after the answer: until then the job is running
-	result, err := submitted.Wait(x.r.Context())
-	x.record.Facts = submitted.Facts()
+	defer submitted.Close() // after the response: until then the job counts as running
+	result, err := submitted.Wait(r.Context())
+	record.Facts = submitted.Facts()
 	switch {
 	case err != nil:
-		return x.refuse(err)
-	case x.record.Prefetch:
-		return x.done(http.StatusNoContent)
+		return s.refuse(w, record, err), true
+	case record.Prefetch:
+		record.Status, record.Outcome = http.StatusNoContent, outcomeOK
+		s.setHint(w, record.Facts)
+		w.WriteHeader(record.Status)
+		return record, true
 	}
-	x.w.Header().Set("Content-Type", string(format))
-	x.w.Header().Set("Vary", "Accept")
-	return x.stream(result.Value.([][]byte), timeouts.Stream)
+	w.Header().Set("Content-Type", string(format))
+	w.Header().Set("Vary", "Accept")
+	return s.stream(w, record, result.Value.([][]byte), timeouts(job).Stream)
+}
+
+// refuse responds with a problem.
+func (s *Server) refuse(w http.ResponseWriter, record Record, err error) Record {
+	p := problemOf(err)
+	record.Status, record.Outcome, record.Err = p.Status, p.outcome, err
+	s.setHint(w, record.Facts)
+	p.write(w, record.Facts.Started)
+	return record
+}
+
+// stream responds with the chunks of a result, and flushes each one.
+func (s *Server) stream(w http.ResponseWriter, record Record, chunks [][]byte, timeout time.Duration) (_ Record, whole bool) {
+	connection := http.NewResponseController(w)
+	// A connection without deadlines, as in tests, has no timeout.
+	_ = connection.SetWriteDeadline(time.Now().Add(timeout))
+	record.Status, record.Outcome = http.StatusOK, outcomeOK
+	s.setHint(w, record.Facts)
+	w.WriteHeader(record.Status)
+	for _, chunk := range chunks {
+		n, err := w.Write(chunk)
+		record.Bytes += int64(n)
+		if err == nil {
+			err = connection.Flush()
+		}
+		if err == nil || errors.Is(err, http.ErrNotSupported) {
+			continue
+		}
+		record.Outcome, record.Err = outcomeCancelled, err
+		if errors.Is(err, os.ErrDeadlineExceeded) {
+			record.Outcome = outcomeTimeout
+		}
+		return record, false
+	}
+	return record, true // net/http removes the deadline after the end of the response
 }

@@ -16,7 +16,7 @@ var (
 	errFeedChanged    = errors.New("the feed changed while it was fetched")
 )
 
-// feeds is the item store: a file of CSV for each project.
+// feeds is the store of product data: a CSV file for each project.
 type feeds struct {
 	files    fs.FS
 	maxBytes int64
@@ -24,9 +24,9 @@ type feeds struct {
 
 func (f feeds) name(project string) string { return project + ".csv" }
 
-// version gives the version of a project's data, which changes with its file.
+// version returns the version of a project's data. It changes with the file.
 func (f feeds) version(project string) (int64, error) {
-	if !rules.ValidProject(project) { // its callers checked: this guards the file system
+	if !rules.ValidProject(project) { // callers have checked it; this protects the file system
 		return 0, fmt.Errorf("%w %q", errUnknownProject, project)
 	}
 	info, err := fs.Stat(f.files, f.name(project))
@@ -39,7 +39,7 @@ func (f feeds) version(project string) (int64, error) {
 	return versionOf(info), nil
 }
 
-// versionOf is a hash that every JSON reader can hold: of 53 bits.
+// versionOf is a hash of 53 bits, because many JSON readers keep no more of a number.
 func versionOf(info fs.FileInfo) int64 {
 	hash := fnv.New64a()
 	var data [16]byte
@@ -49,7 +49,7 @@ func versionOf(info fs.FileInfo) int64 {
 	return int64(hash.Sum64() >> 11)
 }
 
-// read gives the data of a version, or errFeedChanged when that is gone.
+// read returns the data of a version, or errFeedChanged when the file has changed.
 func (f feeds) read(project string, version int64) (*rules.Feed, error) {
 	name := f.name(project)
 	file, err := f.files.Open(name)

@@ -15,22 +15,22 @@ import (
 	"example.org/pilotfish/internal/ruleserver/executor"
 )
 
-// listingAge is how old an answer may be that is given again: ages are wrong by
-// that much, and many submitters that ask at the same time cost as one.
+// listingAge is how long a listing is kept and served again, so that many clients
+// cost as much as one. The ages in it are wrong by at most that.
 const listingAge = time.Second
 
-// listing answers GET /v1/cache/projects. Its ETag names the set of results in
-// the cache: a submitter that is told 304 has the projects, and their ages have
+// listing serves GET /v1/cache/projects. The ETag stands for the set of cached
+// results. After a 304, the client still has the right projects; their ages have
 // grown by the time since it got them.
 type listing struct {
 	executor *executor.Executor
-	born     time.Time // tells this server's ETags from its predecessor's
+	born     time.Time // part of the ETag, so that it differs after a restart
 
 	mu      sync.Mutex
 	made    time.Time
 	etag    string
 	plain   []byte
-	gzipped []byte // made when first asked for
+	gzipped []byte // nil until a client asks for it
 }
 
 func newListing(e *executor.Executor, now time.Time) *listing {
@@ -53,10 +53,10 @@ func (l *listing) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		header.Set("Content-Encoding", "gzip")
 	}
 	header.Set("Content-Length", strconv.Itoa(len(body)))
-	_, _ = w.Write(body) // a submitter that goes away asks again
+	_, _ = w.Write(body) // if the client has left, it asks again
 }
 
-// etagOf is weak: ages differ under equal tags.
+// etagOf is weak (W/), because the ages differ under equal tags.
 func (l *listing) etagOf(changes uint64) string {
 	return fmt.Sprintf(`W/"%x-%x"`, l.born.UnixNano(), changes)
 }
@@ -97,8 +97,8 @@ func appendListing(text []byte, now time.Time, projects []executor.CachedProject
 	return append(text, "]}\n"...)
 }
 
-// appendProject writes an integer where the project's name is one that every
-// JSON reader takes without loss.
+// appendProject writes the name as a number if it is an integer that every JSON
+// reader keeps exactly, otherwise as a string.
 func appendProject(text []byte, project string) []byte {
 	digits := strings.TrimPrefix(project, "-")
 	if _, err := strconv.ParseInt(project, 10, 54); err == nil && (digits[0] != '0' || project == "0") {
@@ -106,7 +106,7 @@ func appendProject(text []byte, project string) []byte {
 	}
 	text, err := jsontext.AppendQuote(text, project)
 	if err != nil {
-		panic("ruleserver: a project's name is not UTF-8: " + err.Error()) // rules.ValidProject
+		panic("BUG: ruleserver: a project's name is not UTF-8: " + err.Error()) // rules.ValidProject
 	}
 	return text
 }
@@ -115,13 +115,13 @@ func compress(text []byte) []byte {
 	var buffer bytes.Buffer
 	writer, err := gzip.NewWriterLevel(&buffer, gzip.BestSpeed)
 	if err != nil {
-		panic("ruleserver: gzip: " + err.Error())
+		panic("BUG: ruleserver: gzip: " + err.Error())
 	}
 	if _, err := writer.Write(text); err != nil {
-		panic("ruleserver: gzip: " + err.Error())
+		panic("BUG: ruleserver: gzip: " + err.Error())
 	}
 	if err := writer.Close(); err != nil {
-		panic("ruleserver: gzip: " + err.Error())
+		panic("BUG: ruleserver: gzip: " + err.Error())
 	}
 	return buffer.Bytes()
 }

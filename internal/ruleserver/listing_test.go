@@ -23,7 +23,7 @@ func TestListing(t *testing.T) {
 			"12345.csv": {Data: []byte("id\n1\n"), ModTime: at},
 			"shop.csv":  {Data: []byte("id\n22\n"), ModTime: at},
 		}
-		s := newServer(t, Config{Feeds: files})
+		s := newServer(t, func(c *Config) { c.Feeds = files })
 		list := func(options ...string) (body string, status int, etag string) {
 			w := do(s, t.Context(), "GET", "/v1/cache/projects", "", options...)
 			return w.Body.String(), w.Code, w.Header().Get("ETag")
@@ -57,13 +57,13 @@ func TestListing(t *testing.T) {
 
 		// A server that comes back has other tags, though it counts the same.
 		time.Sleep(time.Second)
-		again := newServer(t, Config{Feeds: files})
+		again := newServer(t, func(c *Config) { c.Feeds = files })
 		assert.NotEqual(t, empty, do(again, t.Context(), "GET", "/v1/cache/projects", "").Header().Get("ETag"))
 	})
 }
 
 func TestListingOf100000Projects(t *testing.T) {
-	s := newServer(t, Config{})
+	s := newServer(t, nil)
 	results := make([]executor.Cached, 100_000)
 	for i := range results {
 		results[i].Key.Project = fmt.Sprint(i)

@@ -8,8 +8,8 @@ import (
 	"example.org/pilotfish/internal/ruleserver/executor"
 )
 
-// metrics are the server's, on a registry of its own. What the executor counts
-// is read from one snapshot at each scrape, so that it always adds up.
+// metrics count what happens to jobs. loadCollector reads what the executor counts
+// from one snapshot for each scrape, so that these numbers always agree.
 type metrics struct {
 	jobs            *prometheus.CounterVec
 	wait, execution *prometheus.HistogramVec
@@ -33,7 +33,7 @@ func newMetrics(registry prometheus.Registerer, load func() executor.Load) *metr
 		}, []string{"priority"}),
 	}
 	for _, p := range executor.Priorities() {
-		for _, o := range []Outcome{OK, Failed, Cancelled, Timeout} {
+		for _, o := range []Outcome{outcomeOK, outcomeFailed, outcomeCancelled, outcomeTimeout} {
 			m.jobs.WithLabelValues(p.String(), string(o))
 		}
 		m.wait.WithLabelValues(p.String())
@@ -45,7 +45,7 @@ func newMetrics(registry prometheus.Registerer, load func() executor.Load) *metr
 
 // observe counts a job that ended.
 func (m *metrics) observe(r Record) {
-	if r.Prefetch || r.Outcome == Rejected {
+	if r.Prefetch || r.Outcome == outcomeRejected {
 		return
 	}
 	m.jobs.WithLabelValues(r.Priority, string(r.Outcome)).Inc()
@@ -57,7 +57,7 @@ func (m *metrics) observe(r Record) {
 	}
 }
 
-// loadCollector turns one snapshot of the load into metrics.
+// loadCollector makes metrics of one snapshot of the load.
 type loadCollector struct {
 	load func() executor.Load
 

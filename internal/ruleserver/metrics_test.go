@@ -18,10 +18,10 @@ import (
 // TestMetrics: a scenario with known numbers, all of which can be scraped.
 func TestMetrics(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := newServer(t, Config{
-			Feeds: fstest.MapFS{"1.csv": {Data: []byte("id\n1\n")}, "2.csv": {Data: []byte("id\n1\n")}, "3.csv": {Data: []byte("id\n1\n")}},
-			Cores: 1,
-			Cost:  Cost{Fetch: JobletCost{Base: 10 * time.Second}},
+		s := newServer(t, func(c *Config) {
+			c.Feeds = fstest.MapFS{"1.csv": {Data: []byte("id\n1\n")}, "2.csv": {Data: []byte("id\n1\n")}, "3.csv": {Data: []byte("id\n1\n")}}
+			c.Settings.Cores = 1
+			c.Settings.Cost = Cost{fetch: jobletCost{base: 10 * time.Second}}
 		})
 		var wg sync.WaitGroup
 		for _, body := range []string{
@@ -96,14 +96,16 @@ ruleserver_joblets_started_total{kind="shared_operators",priority="low"} 2
 }
 
 func TestMetricsAreClean(t *testing.T) {
-	s := newServer(t, Config{})
+	s := newServer(t, nil)
 	problems, err := testutil.GatherAndLint(s.registry)
 	require.NoError(t, err)
 	assert.Empty(t, problems)
 }
 
 func TestAdjustLoad(t *testing.T) {
-	s := newServer(t, Config{AdjustLoad: func(l *executor.Load) { l.Stalled[executor.Low] = 77 }})
+	s := newServer(t, func(c *Config) {
+		c.AdjustLoad = func(l *executor.Load) { l.Stalled[executor.Low] = 77 }
+	})
 	assert.Contains(t, do(s, t.Context(), "GET", "/metrics", "").Body.String(), `ruleserver_stalled_joblets{priority="low"} 77`)
-	assert.Contains(t, do(s, t.Context(), "POST", "/v1/jobs", `{"project_id": 12345}`).Header().Get(HintHeader), "stalled=77")
+	assert.Contains(t, do(s, t.Context(), "POST", "/v1/jobs", `{"project_id": 12345}`).Header().Get(hintHeader), "stalled=77")
 }

@@ -11,20 +11,20 @@ import (
 	"example.org/pilotfish/internal/ruleserver/rules"
 )
 
-// problem is an answer in place of a feed (RFC 9457).
+// problem is the body of a response without a feed (RFC 9457).
 type problem struct {
 	Type   string `json:"type"` // stable, for programs
 	Status int    `json:"status"`
 	Detail string `json:"detail"`
 	Path   string `json:"path,omitzero"` // JSON Pointer to what is malformed
 
-	retry   bool    // the same job may fare better later or elsewhere
-	outcome Outcome // of the job that it answers
+	retry   bool    // the same job may succeed later or elsewhere
+	outcome Outcome // of the job
 }
 
-// problemOf is the one place where errors become statuses.
+// problemOf maps every error to its status.
 func problemOf(err error) problem {
-	p := problem{Detail: err.Error(), outcome: Rejected}
+	p := problem{Detail: err.Error(), outcome: outcomeRejected}
 	is := func(target error) bool { return errors.Is(err, target) }
 	var (
 		malformed *rules.Malformed
@@ -52,27 +52,27 @@ func problemOf(err error) problem {
 	case errors.As(err, &full):
 		p.Type, p.Status, p.retry = "full", http.StatusServiceUnavailable, true
 	case is(executor.ErrQueueTimeout):
-		p.Type, p.Status, p.retry, p.outcome = "queue-timeout", http.StatusServiceUnavailable, true, Timeout
+		p.Type, p.Status, p.retry, p.outcome = "queue-timeout", http.StatusServiceUnavailable, true, outcomeTimeout
 	case is(executor.ErrEvaluateTimeout):
-		p.Type, p.Status, p.outcome = "evaluate-timeout", http.StatusGatewayTimeout, Timeout
+		p.Type, p.Status, p.outcome = "evaluate-timeout", http.StatusGatewayTimeout, outcomeTimeout
 	case is(executor.ErrClosed):
-		p.Type, p.Status, p.retry, p.outcome = "closing", http.StatusServiceUnavailable, true, Failed
+		p.Type, p.Status, p.retry, p.outcome = "closing", http.StatusServiceUnavailable, true, outcomeFailed
 	case is(context.Canceled):
-		// Nobody reads this answer; the status is what nginx logs for it.
-		p.Type, p.Status, p.outcome = "submitter-gone", 499, Cancelled
+		// Nobody reads this response. nginx logs the same status.
+		p.Type, p.Status, p.outcome = "submitter-gone", 499, outcomeCancelled
 	case is(errFeedChanged):
-		p.Type, p.Status, p.retry, p.outcome = "feed-changed", http.StatusServiceUnavailable, true, Failed
+		p.Type, p.Status, p.retry, p.outcome = "feed-changed", http.StatusServiceUnavailable, true, outcomeFailed
 	case errors.As(err, &grown):
-		p.Type, p.Status, p.outcome = "result-too-large", http.StatusUnprocessableEntity, Failed
+		p.Type, p.Status, p.outcome = "result-too-large", http.StatusUnprocessableEntity, outcomeFailed
 	default:
-		p.Type, p.Status, p.outcome = "feed-unreadable", http.StatusInternalServerError, Failed
+		p.Type, p.Status, p.outcome = "feed-unreadable", http.StatusInternalServerError, outcomeFailed
 	}
 	p.Type = "urn:ruleserver:" + p.Type
 	return p
 }
 
-// write answers with the problem. A job that did not start says so: it may be
-// retried elsewhere without fear of doing it twice.
+// write responds with the problem. If the job has not started, the response says so:
+// then it can be sent elsewhere without running twice.
 func (p problem) write(w http.ResponseWriter, started bool) {
 	header := w.Header()
 	header.Set("Content-Type", "application/problem+json")
@@ -84,8 +84,8 @@ func (p problem) write(w http.ResponseWriter, started bool) {
 	}
 	text, err := json.Marshal(p)
 	if err != nil {
-		panic("ruleserver: a problem cannot be written: " + err.Error())
+		panic("BUG: ruleserver: a problem cannot be written: " + err.Error())
 	}
 	w.WriteHeader(p.Status)
-	_, _ = w.Write(append(text, '\n')) // who does not read it has it no better
+	_, _ = w.Write(append(text, '\n')) // if it fails, the client has left
 }

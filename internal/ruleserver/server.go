@@ -1,3 +1,10 @@
+// Package ruleserver is the reference rule processing server: the upstream that
+// pilotfish is tested and measured with. It follows section 3 of the thesis: a job
+// fetches its project's product data, applies rules to it and streams the result
+// back. The joblets of all jobs share a number of cores and a cache.
+//
+// Package rules has the rules, package executor the cores and the cache. This
+// package is the HTTP interface over both.
 package ruleserver
 
 import (
@@ -10,42 +17,51 @@ import (
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 
 	"example.org/pilotfish/internal/ruleserver/executor"
+	"example.org/pilotfish/internal/settings"
 )
 
 // Server is a rule processing server without its listener.
 type Server struct {
-	config   Config
-	feeds    feeds
-	executor *executor.Executor
-	gate     *gate
-	listing  *listing
-	metrics  *metrics
-	registry *prometheus.Registry
+	settings   Settings
+	onJob      func(Record)
+	adjustLoad func(*executor.Load)
+	feeds      feeds
+	executor   *executor.Executor
+	open       *openJobs
+	listing    *listing
+	metrics    *metrics
+	registry   *prometheus.Registry
 }
 
-// New makes a server; close it when done.
+// New makes a server. The caller closes it.
 func New(c Config) (*Server, error) {
-	c, err := c.withDefaults()
-	if err != nil {
+	var faults settings.Faults
+	c.Settings.Check(&faults)
+	if c.Feeds == nil {
+		faults.Add("feeds", "there are none")
+	}
+	if err := faults.Err(); err != nil {
 		return nil, fmt.Errorf("ruleserver: %w", err)
 	}
-	e, err := executor.New(executor.Config{Cores: c.Cores, CacheBytes: c.CacheBytes})
+	e, err := executor.New(executor.Config{Cores: c.Settings.Cores, CacheBytes: int64(c.Settings.CacheBytes)})
 	if err != nil {
 		return nil, fmt.Errorf("ruleserver: %w", err)
 	}
 	s := &Server{
-		config:   c,
-		feeds:    feeds{files: c.Feeds, maxBytes: c.MaxFeed},
-		executor: e,
-		gate:     newGate(c.MaxJobs),
-		listing:  newListing(e, time.Now()),
-		registry: prometheus.NewRegistry(),
+		settings:   c.Settings,
+		onJob:      c.OnJob,
+		adjustLoad: c.AdjustLoad,
+		feeds:      feeds{files: c.Feeds, maxBytes: int64(c.Settings.MaxFeed)},
+		executor:   e,
+		open:       newOpenJobs(c.Settings.MaxJobs),
+		listing:    newListing(e, time.Now()),
+		registry:   prometheus.NewRegistry(),
 	}
 	s.metrics = newMetrics(s.registry, s.load)
 	return s, nil
 }
 
-// Handler serves the whole HTTP interface.
+// Handler serves the HTTP interface: jobs, prefetches, metrics, listing and health.
 func (s *Server) Handler() http.Handler {
 	mux := http.NewServeMux()
 	mux.HandleFunc("POST /v1/jobs", s.serveJob)
@@ -57,15 +73,6 @@ func (s *Server) Handler() http.Handler {
 	return mux
 }
 
-// load is what the server says of itself.
-func (s *Server) load() executor.Load {
-	load := s.executor.Load()
-	if s.config.AdjustLoad != nil {
-		s.config.AdjustLoad(&load)
-	}
-	return load
-}
-
 func (s *Server) serveHealth(w http.ResponseWriter, _ *http.Request) {
 	if s.Draining() {
 		http.Error(w, "draining", http.StatusServiceUnavailable)
@@ -74,32 +81,30 @@ func (s *Server) serveHealth(w http.ResponseWriter, _ *http.Request) {
 	fmt.Fprintln(w, "ok")
 }
 
-// Drain makes the server refuse new jobs, with an answer that lets them be
-// retried elsewhere, and report itself unhealthy. Jobs that are in go on. It
-// cannot be undone.
-func (s *Server) Drain() { s.gate.drain() }
+// Drain makes the server unhealthy and lets it refuse new jobs, with a response that
+// says that they may be sent elsewhere. Open jobs go on. It cannot be undone.
+func (s *Server) Drain() { s.open.drain() }
 
-// Draining says whether Drain was called.
-func (s *Server) Draining() bool { return s.gate.isDraining() }
+// Draining reports whether Drain was called.
+func (s *Server) Draining() bool { return s.open.isDraining() }
 
-// Wait blocks until a draining server has answered its last job, or ctx ends
-// before that.
+// Wait blocks until a draining server has no open job, or until ctx ends.
 func (s *Server) Wait(ctx context.Context) error {
 	select {
-	case <-s.gate.empty:
+	case <-s.open.none:
 		return nil
 	case <-ctx.Done():
 	}
 	select {
-	case <-s.gate.empty:
+	case <-s.open.none:
 		return nil
 	default:
 		return ctx.Err()
 	}
 }
 
-// Warm makes the cache hold the data of these projects and nothing else, the
-// first one the oldest, as if each had just been fetched.
+// Warm fills the cache with the data of these projects and nothing else, the first
+// one as the oldest, as if each had just been fetched.
 func (s *Server) Warm(projects ...string) error {
 	var results []executor.Cached
 	for _, project := range projects {
@@ -120,7 +125,7 @@ func (s *Server) Warm(projects ...string) error {
 	return nil
 }
 
-// Close fails the jobs that are in and ends all that runs.
+// Close fails the open jobs and ends the joblets that run.
 func (s *Server) Close() {
 	s.Drain()
 	s.executor.Close()

@@ -17,7 +17,6 @@ import (
 	"go.uber.org/goleak"
 
 	"example.org/pilotfish/internal/ruleserver/executor"
-	"example.org/pilotfish/internal/ruleserver/rules"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -51,11 +50,13 @@ func (r *records) last(t *testing.T) Record {
 	return r.all[len(r.all)-1]
 }
 
-// newServer makes a server with the example feed, whatever else c says.
-func newServer(t *testing.T, c Config) *Server {
+// newServer makes a server with the example feeds and the default settings, unless
+// change sets others.
+func newServer(t *testing.T, change func(*Config)) *Server {
 	t.Helper()
-	if c.Feeds == nil {
-		c.Feeds = os.DirFS(testdata + "feeds")
+	c := Config{Settings: Defaults(), Feeds: os.DirFS(testdata + "feeds")}
+	if change != nil {
+		change(&c)
 	}
 	s, err := New(c)
 	require.NoError(t, err)
@@ -76,7 +77,7 @@ func do(s *Server, ctx context.Context, method, path, body string, options ...st
 }
 
 func TestThesisExample(t *testing.T) {
-	s := newServer(t, Config{})
+	s := newServer(t, nil)
 	w := do(s, t.Context(), "POST", "/v1/jobs", readFile(t, "listing-1.json"), "Accept: text/csv")
 	assert.Equal(t, http.StatusOK, w.Code)
 	assert.Equal(t, "text/csv", w.Header().Get("Content-Type"))
@@ -89,113 +90,18 @@ func TestThesisExample(t *testing.T) {
 }
 
 func TestPrefetch(t *testing.T) {
-	s := newServer(t, Config{})
+	s := newServer(t, nil)
 	assert.Equal(t, http.StatusNoContent, do(s, t.Context(), "POST", "/v1/prefetch", `{"project_id": 12345}`).Code)
 	load := s.executor.Load()
 	assert.EqualValues(t, 1, load.Totals.Started[executor.Low][executor.FeedSource])
 	assert.Zero(t, load.Totals.Started[executor.Low][executor.SharedOperators])
 	w := do(s, t.Context(), "POST", "/v1/jobs", readFile(t, "listing-1.json"))
-	assert.Contains(t, w.Header().Get(HintHeader), "cached=1")
-}
-
-// TestProblems: every refusal has its status, its type and what a submitter
-// needs to go on.
-func TestProblems(t *testing.T) {
-	files := fstest.MapFS{
-		"broken.csv": {Data: []byte("id,id\n")},
-		"large.csv":  {Data: []byte("id\n" + strings.Repeat("x", 1000))},
-		"grow.csv":   {Data: []byte("id\n" + strings.Repeat("x", 400))},
-	}
-	s := newServer(t, Config{Feeds: files, MaxBody: 300, MaxFeed: 500})
-	grow := `{"project_id":"grow","operators":[{"actions":[{"field":"id","action":"append","value":{"type":"field","value":"id"}}]}]}`
-	for _, c := range []struct {
-		path, body, option string
-		status             int
-		kind, detail       string
-	}{
-		{"/v1/jobs", `{"project_id": 1, "priority": "urgent"}`, "", 400, "malformed-job", `/priority: want \"high\" or \"low\", got \"urgent\"`},
-		{"/v1/prefetch", `{}`, "", 400, "malformed-job", "/project_id: missing"},
-		{"/v1/jobs", `{"project_id": 1}` + strings.Repeat(" ", 300), "", 413, "body-too-large", "too large"},
-		{"/v1/jobs", `{"project_id": 1}`, "Content-Encoding: gzip", 415, "body-encoded", "send it as it is"},
-		{"/v1/jobs", `{"project_id": 7}`, "", 404, "unknown-project", "there is no feed 7.csv"},
-		{"/v1/jobs", `{"project_id": "broken"}`, "", 500, "feed-unreadable", `feed broken.csv: line 1: column 2 is named \"id\"`},
-		{"/v1/jobs", `{"project_id": "large"}`, "", 500, "feed-unreadable", "feed large.csv: larger than 500 bytes"},
-		{"/v1/jobs", grow, "", 422, "result-too-large", "more than 500 bytes"},
-	} {
-		w := do(s, t.Context(), "POST", c.path, c.body, c.option)
-		assert.Equal(t, c.status, w.Code, c.body)
-		assert.Equal(t, "application/problem+json", w.Header().Get("Content-Type"), c.body)
-		assert.Contains(t, w.Body.String(), `"type":"urn:ruleserver:`+c.kind+`"`, c.body)
-		assert.Contains(t, w.Body.String(), c.detail, c.body)
-		assert.Empty(t, w.Header().Get("Job-Started"), c.body)
-	}
-	w := do(s, t.Context(), "POST", "/v1/jobs", `{"project_id": [1]}`)
-	assert.Contains(t, w.Body.String(), `"path":"/project_id"`)
-	assert.Equal(t, http.StatusMethodNotAllowed, do(s, t.Context(), "GET", "/v1/jobs", "").Code)
-}
-
-// TestQueueTimeout: a job that no core takes in time says that nothing was done.
-func TestQueueTimeout(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		log := new(records)
-		s := newServer(t, Config{
-			Feeds: fstest.MapFS{"1.csv": {Data: []byte("id\n1\n")}, "2.csv": {Data: []byte("id\n1\n")}},
-			Cores: 1, Cost: Cost{Fetch: JobletCost{Base: time.Minute}}, OnJob: log.add,
-		})
-		var wg sync.WaitGroup
-		wg.Go(func() { do(s, t.Context(), "POST", "/v1/prefetch", `{"project_id": 1}`) })
-		synctest.Wait()
-
-		begin := time.Now()
-		w := do(s, t.Context(), "POST", "/v1/jobs", `{"project_id": 2, "timeouts": {"queue_seconds": 15}}`)
-		assert.Equal(t, 15*time.Second, time.Since(begin))
-		assert.Equal(t, http.StatusServiceUnavailable, w.Code)
-		assert.Equal(t, "1", w.Header().Get("Retry-After"))
-		assert.Equal(t, "no", w.Header().Get("Job-Started"))
-		assert.Contains(t, w.Body.String(), "queue-timeout")
-		assert.Equal(t, Timeout, log.last(t).Outcome)
-		wg.Wait()
-	})
-}
-
-func TestEvaluateTimeout(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		s := newServer(t, Config{
-			Feeds: fstest.MapFS{"2.csv": {Data: []byte("id\n1\n")}},
-			Cost:  Cost{Operators: JobletCost{Base: time.Minute}},
-		})
-		begin := time.Now()
-		w := do(s, t.Context(), "POST", "/v1/jobs", `{"project_id": 2, "timeouts": {"evaluate_seconds": 30}}`)
-		assert.Equal(t, 30*time.Second, time.Since(begin))
-		assert.Equal(t, http.StatusGatewayTimeout, w.Code)
-		assert.Contains(t, w.Body.String(), "evaluate-timeout")
-		assert.Empty(t, w.Header().Get("Job-Started"), "it did start")
-		assert.Equal(t, 1, s.executor.Load().Busy, "a joblet that runs is not interrupted")
-	})
-}
-
-// TestSubmitterGone: its joblets are cancelled.
-func TestSubmitterGone(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		log := new(records)
-		s := newServer(t, Config{Cost: Cost{Fetch: JobletCost{Base: time.Minute}}, OnJob: log.add})
-		ctx, leave := context.WithTimeout(t.Context(), time.Second)
-		defer leave()
-		var wg sync.WaitGroup
-		wg.Go(func() { do(s, ctx, "POST", "/v1/jobs", readFile(t, "listing-1.json")) })
-		time.Sleep(500 * time.Millisecond)
-		assert.Equal(t, 1, s.executor.Load().Running[executor.High])
-		wg.Wait()
-		assert.Equal(t, 0, s.executor.Load().Running[executor.High])
-		time.Sleep(2 * time.Minute)
-		assert.EqualValues(t, 1, s.executor.Load().Totals.Completed[executor.High][executor.FeedSource])
-		assert.Zero(t, s.executor.Load().Totals.Started[executor.High][executor.SharedOperators])
-	})
+	assert.Contains(t, w.Header().Get(hintHeader), "cached=1")
 }
 
 func TestMaxJobs(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := newServer(t, Config{MaxJobs: 1, Cost: Cost{Fetch: JobletCost{Base: time.Minute}}})
+		s := newServer(t, func(c *Config) { c.Settings.MaxJobs, c.Settings.Cost = 1, Cost{fetch: jobletCost{base: time.Minute}} })
 		var wg sync.WaitGroup
 		wg.Go(func() { do(s, t.Context(), "POST", "/v1/prefetch", `{"project_id": 12345}`) })
 		synctest.Wait()
@@ -211,7 +117,7 @@ func TestMaxJobs(t *testing.T) {
 // TestDrain: what is in goes on, nothing comes in, and Wait ends with the last.
 func TestDrain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := newServer(t, Config{Cost: Cost{Output: JobletCost{Base: time.Minute}}})
+		s := newServer(t, func(c *Config) { c.Settings.Cost = Cost{output: jobletCost{base: time.Minute}} })
 		assert.Equal(t, http.StatusOK, do(s, t.Context(), "GET", "/healthz", "").Code)
 		begin := time.Now()
 		var wg sync.WaitGroup
@@ -242,7 +148,7 @@ func TestDrain(t *testing.T) {
 // TestChangedFeed: a file that changes voids what is cached of it.
 func TestChangedFeed(t *testing.T) {
 	files := fstest.MapFS{"2.csv": {Data: []byte("id\n1\n"), ModTime: time.Unix(1, 0)}}
-	s := newServer(t, Config{Feeds: files})
+	s := newServer(t, func(c *Config) { c.Feeds = files })
 	job := func() string { return do(s, t.Context(), "POST", "/v1/jobs", `{"project_id": 2}`).Body.String() }
 	assert.JSONEq(t, `{"id":"1"}`, job())
 	files["2.csv"] = &fstest.MapFile{Data: []byte("id\n2\n"), ModTime: time.Unix(2, 0)}
@@ -252,25 +158,27 @@ func TestChangedFeed(t *testing.T) {
 }
 
 func TestWarm(t *testing.T) {
-	s := newServer(t, Config{})
+	s := newServer(t, nil)
 	require.NoError(t, s.Warm("12345"))
 	w := do(s, t.Context(), "POST", "/v1/jobs", readFile(t, "listing-1.json"))
-	assert.Contains(t, w.Header().Get(HintHeader), "cached=1")
+	assert.Contains(t, w.Header().Get(hintHeader), "cached=1")
 	require.NoError(t, s.Warm())
 	projects, _ := s.executor.Projects()
 	assert.Empty(t, projects)
 	assert.EqualError(t, s.Warm("../table-1"), `unknown project "../table-1"`)
 }
 
-func TestNewRefusesNonsense(t *testing.T) {
-	feeds := fstest.MapFS{}
-	for want, c := range map[string]Config{
-		"ruleserver: no feeds are given":                      {},
-		"ruleserver: cores: want 1 to 4096, got -1":           {Feeds: feeds, Cores: -1},
-		"ruleserver: the greatest body must not be negative":  {Feeds: feeds, MaxBody: -1},
-		"ruleserver: the queue timeout must not be negative":  {Feeds: feeds, Timeouts: rules.Timeouts{Queue: -1}},
-		"ruleserver: the number of jobs must not be negative": {Feeds: feeds, MaxJobs: -1},
+func TestNewRefusesBadConfigurations(t *testing.T) {
+	for want, change := range map[string]func(*Config){
+		"ruleserver: feeds: there are none":               func(c *Config) { c.Feeds = nil },
+		"ruleserver: cores: -1 is not between 1 and 4096": func(c *Config) { c.Settings.Cores = -1 },
+		"ruleserver: cache_bytes: -1 must be at least 0":  func(c *Config) { c.Settings.CacheBytes = -1 },
+		"ruleserver: max_body: 0 must be at least 1":      func(c *Config) { c.Settings.MaxBody = 0 },
+		"ruleserver: max_feed: 0 must be at least 1":      func(c *Config) { c.Settings.MaxFeed = 0 },
+		"ruleserver: max_jobs: 0 must be at least 1":      func(c *Config) { c.Settings.MaxJobs = 0 },
 	} {
+		c := Config{Settings: Defaults(), Feeds: fstest.MapFS{}}
+		change(&c)
 		_, err := New(c)
 		assert.EqualError(t, err, want)
 	}

@@ -45,12 +45,15 @@ func (s *Size) UnmarshalText(text []byte) error {
 	return err
 }
 
-// MarshalYAML writes the largest unit that divides the size.
-func (s Size) MarshalYAML() ([]byte, error) {
+// MarshalYAML writes the size as String does.
+func (s Size) MarshalYAML() ([]byte, error) { return []byte(s.String()), nil }
+
+// String is the size in the largest unit that divides it.
+func (s Size) String() string {
 	for _, u := range [...]int{2, 1, 0} {
 		if s != 0 && int64(s)%units[u].bytes == 0 {
-			return []byte(strconv.FormatInt(int64(s)/units[u].bytes, 10) + units[u].suffix), nil
+			return strconv.FormatInt(int64(s)/units[u].bytes, 10) + units[u].suffix
 		}
 	}
-	return []byte(strconv.FormatInt(int64(s), 10)), nil
+	return strconv.FormatInt(int64(s), 10)
 }

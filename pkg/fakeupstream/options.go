@@ -1,6 +1,12 @@
 package fakeupstream
 
-import "io/fs"
+import (
+	"cmp"
+	"io/fs"
+
+	"example.org/pilotfish/internal/ruleserver"
+	"example.org/pilotfish/internal/settings"
+)
 
 // Options say what an upstream is like. The zero value is a server with 4 cores,
 // a cache of 1 GiB that is empty, and a feed for every project.
@@ -20,6 +26,16 @@ type Options struct {
 	// such as "fetch=2s,shared=400ms,operators=800ms,output=100ms". Without it
 	// they last as long as their work.
 	Cost string
+}
+
+// settings are those of the reference server.
+func (o Options) settings() (ruleserver.Settings, error) {
+	s := ruleserver.Defaults()
+	s.Cores = cmp.Or(o.Cores, s.Cores)
+	s.CacheBytes = max(cmp.Or(settings.Size(o.CacheBytes), s.CacheBytes), 0)
+	var err error
+	s.Cost, err = ruleserver.ParseCost(o.Cost)
+	return s, err
 }
 
 // TB is what New needs of a *testing.T, *testing.B or *testing.F.

@@ -51,14 +51,12 @@ func Start(o Options) (*Upstream, error) {
 	if o.Feeds == nil {
 		o.Feeds = everyProject{}
 	}
-	cost, err := ruleserver.ParseCost(o.Cost)
+	settings, err := o.settings()
 	if err != nil {
 		return nil, fmt.Errorf("fakeupstream: %w", err)
 	}
 	u := &Upstream{journal: newJournal(), jobs: newSwitches(), reports: newSwitches()}
-	u.server, err = ruleserver.New(ruleserver.Config{
-		Cores: o.Cores, CacheBytes: o.CacheBytes, Feeds: o.Feeds, Cost: cost, AdjustLoad: u.adjust,
-	})
+	u.server, err = ruleserver.New(ruleserver.Config{Settings: settings, Feeds: o.Feeds, AdjustLoad: u.adjust})
 	if err != nil {
 		return nil, fmt.Errorf("fakeupstream: %w", err)
 	}

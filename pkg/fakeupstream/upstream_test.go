@@ -325,7 +325,7 @@ func TestOptions(t *testing.T) {
 
 	for want, o := range map[string]fakeupstream.Options{
 		"fakeupstream: cost: fetch: want a duration such as 2s or 400ms, got \"1\"": {Cost: "fetch=1"},
-		"fakeupstream: ruleserver: cores: want 1 to 4096, got -1":                   {Cores: -1},
+		"fakeupstream: ruleserver: cores: -1 is not between 1 and 4096":             {Cores: -1},
 		"fakeupstream: unknown project 7: there is no feed 7.csv":                   {Feeds: fstest.MapFS{}, Cached: []string{"7"}},
 	} {
 		_, err := fakeupstream.Start(o)

@@ -65,9 +65,11 @@ func replayed(t *testing.T, ctx context.Context, jobs []trace.Job, cfg Config) (
 func TestAgainstTheReferenceServer(t *testing.T) {
 	var mu sync.Mutex
 	executions := map[string]time.Duration{}
+	settings := ruleserver.Defaults()
+	settings.TrustCost, settings.Cores = true, 8
 	server, err := ruleserver.New(ruleserver.Config{
-		TrustCost: true, Cores: 8,
-		Feeds: fstest.MapFS{"1.csv": {Data: []byte("id\nx\n")}, "2.csv": {Data: []byte("id\nx\n")}},
+		Settings: settings,
+		Feeds:    fstest.MapFS{"1.csv": {Data: []byte("id\nx\n")}, "2.csv": {Data: []byte("id\nx\n")}},
 		OnJob: func(r ruleserver.Record) {
 			mu.Lock()
 			defer mu.Unlock()

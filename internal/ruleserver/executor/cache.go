@@ -5,19 +5,19 @@ import (
 	"time"
 )
 
-// entryOverhead is what an entry takes of the cache beside its result, so that
-// even empty results are bounded in number.
+// entryOverhead is the size that an entry has in addition to its result, in bytes.
+// It bounds the number of empty results too.
 const entryOverhead = 256
 
 // cache holds the results of joblets, up to a number of bytes. To make room it
-// evicts the oldest entries, used or not (the thesis's section 3.5).
+// evicts the oldest entries, also those that jobs still use (thesis, 3.5).
 type cache struct {
 	limit, used int64
 	order       list.List // of *entry, the oldest first
 	entries     map[Key]*list.Element
 	projects    map[string]map[Key]bool // the keys of each project's entries
 	evictions   uint64
-	changes     uint64 // grows whenever the set of entries changes
+	changes     uint64 // of the set of entries
 }
 
 type entry struct {
@@ -38,8 +38,8 @@ func (c *cache) get(key Key) (Result, bool) {
 	return element.Value.(*entry).result, true
 }
 
-// put adds a result. One that is larger than the whole cache is not kept. Data
-// that was fetched voids what is held of the project's other versions.
+// put adds a result, unless it is larger than the whole cache. A FeedSource
+// removes the results of the project's other versions.
 func (c *cache) put(now time.Time, key Key, result Result) {
 	if c.entries[key] != nil || result.Bytes+entryOverhead > c.limit {
 		return
@@ -90,7 +90,7 @@ type CachedProject struct {
 	Added   time.Time
 }
 
-// listProjects gives the projects whose data is held, the oldest first.
+// listProjects returns the projects whose data is cached, the oldest first.
 func (c *cache) listProjects() []CachedProject {
 	projects := make([]CachedProject, 0, len(c.projects))
 	for element := c.order.Front(); element != nil; element = element.Next() {
@@ -99,4 +99,36 @@ func (c *cache) listProjects() []CachedProject {
 		}
 	}
 	return projects
+}
+
+// Changes counts the changes of the cache. It grows with each one.
+func (e *Executor) Changes() uint64 {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return e.machine.cache.changes
+}
+
+// Projects returns the projects whose data is cached, the oldest first, and the
+// number of changes of the cache so far.
+func (e *Executor) Projects() (projects []CachedProject, changes uint64) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return e.machine.cache.listProjects(), e.machine.cache.changes
+}
+
+// Cached is a result with the key of its joblet.
+type Cached struct {
+	Key    Key
+	Result Result
+}
+
+// ReplaceCache empties the cache and adds these results, the first one as the
+// oldest. Results that do not fit push out older ones.
+func (e *Executor) ReplaceCache(results []Cached) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.machine.cache.clear()
+	for _, r := range results {
+		e.machine.cache.put(time.Now(), r.Key, r.Result)
+	}
 }

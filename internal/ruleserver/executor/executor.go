@@ -1,3 +1,14 @@
+// Package executor runs the joblets of rule processing jobs on a number of cores,
+// as sections 3.4 and 3.5 of the thesis describe.
+//
+// A job is a chain of joblets: each needs the result of the one before it. Joblets
+// wait for a core, high priority first, then in the order in which their jobs came.
+// A running joblet is never interrupted. Equal joblets run once: a job takes a
+// result that is cached, and joins a joblet that is running or waiting. Results
+// stay in a cache with a bound in bytes; it evicts its oldest entries first.
+//
+// The machine is a plain state machine without lock, goroutine or clock. The
+// Executor is the shell that adds them.
 package executor
 
 import (
@@ -8,7 +19,7 @@ import (
 	"time"
 )
 
-// ErrClosed is the error of jobs that an executor cannot end because it closes.
+// ErrClosed is the error of jobs that are open when the executor closes.
 var ErrClosed = errors.New("the executor is closed")
 
 // MaxCores bounds the cores of an executor.
@@ -16,8 +27,23 @@ const MaxCores = 4096
 
 // Config is what an executor is made of.
 type Config struct {
-	Cores      int   // joblets that run at the same time: 1 to MaxCores
-	CacheBytes int64 // for results; 0 keeps none
+	Cores      int   // joblets that run at the same time: 1 to 4096
+	CacheBytes int64 // memory for results; 0 keeps none
+}
+
+// Load is what an executor does at one instant.
+type Load struct {
+	Cores, Busy int             // joblets that can run at the same time, and that run
+	Running     [priorities]int // jobs and prefetches taken in and not closed, less those whose next joblet is stalled
+	Stalled     [priorities]int // joblets that are ready and wait for a core
+	Totals      Totals
+}
+
+// Totals count events since the executor was made. They never shrink.
+type Totals struct {
+	Started   [priorities][kinds]uint64 // joblets
+	Completed [priorities][kinds]uint64 // joblets, including those that failed
+	Evictions uint64                    // results removed from the cache to make room
 }
 
 // Executor runs joblets. Its methods are safe for concurrent use.
@@ -31,7 +57,7 @@ type Executor struct {
 	open    map[*job]*Job
 }
 
-// New makes an executor; close it when done.
+// New makes an executor. The caller closes it.
 func New(c Config) (*Executor, error) {
 	if c.Cores < 1 || c.Cores > MaxCores {
 		return nil, fmt.Errorf("cores: want 1 to %d, got %d", MaxCores, c.Cores)
@@ -44,14 +70,14 @@ func New(c Config) (*Executor, error) {
 	return e, nil
 }
 
-// Job is a request that was submitted.
+// Job is a request that Submit took in.
 type Job struct {
 	executor *Executor
 	job      *job
-	changed  chan struct{} // holds one value when the job started or ended
+	changed  chan struct{} // has a value after the job started or ended
 }
 
-// Submit takes a job in. The caller closes it, whatever comes of it.
+// Submit takes a job in. The caller closes it, also when it fails.
 func (e *Executor) Submit(r Request) *Job {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -61,8 +87,8 @@ func (e *Executor) Submit(r Request) *Job {
 	return j
 }
 
-// Wait blocks until the job has its result, or an error: that of a joblet,
-// ErrQueueTimeout, ErrEvaluateTimeout, ErrClosed, or ctx's.
+// Wait blocks until the job has its result or an error: a joblet's,
+// ErrQueueTimeout, ErrEvaluateTimeout, ErrClosed or the cause of ctx's end.
 func (j *Job) Wait(ctx context.Context) (Result, error) {
 	e := j.executor
 	timer := time.NewTimer(0)
@@ -89,15 +115,15 @@ func (j *Job) Wait(ctx context.Context) (Result, error) {
 	}
 }
 
-// Facts gives what the job has seen so far.
+// Facts returns what is known of the job so far.
 func (j *Job) Facts() Facts {
 	j.executor.mu.Lock()
 	defer j.executor.mu.Unlock()
 	return j.job.facts()
 }
 
-// Close takes the job out. Its joblets are cancelled, but for those that run or
-// that another job shares.
+// Close takes the job out and drops its joblets. Joblets that run, or that another
+// job needs too, go on.
 func (j *Job) Close() {
 	e := j.executor
 	e.mu.Lock()
@@ -106,54 +132,22 @@ func (j *Job) Close() {
 	delete(e.open, j.job)
 }
 
-// Load gives what the executor does at this instant.
+// Load returns what the executor does now.
 func (e *Executor) Load() Load {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	return e.machine.load()
 }
 
-// Changes grows whenever the cached results change.
-func (e *Executor) Changes() uint64 {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	return e.machine.cache.changes
-}
-
-// Projects gives the projects whose data is cached, the oldest first, and the
-// changes that led there.
-func (e *Executor) Projects() (projects []CachedProject, changes uint64) {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	return e.machine.cache.listProjects(), e.machine.cache.changes
-}
-
-// Cached is a result and the joblet that gives it.
-type Cached struct {
-	Key    Key
-	Result Result
-}
-
-// ReplaceCache makes the cache hold these results and no others, the first one
-// the oldest, as far as they fit.
-func (e *Executor) ReplaceCache(results []Cached) {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	e.machine.cache.clear()
-	for _, r := range results {
-		e.machine.cache.put(time.Now(), r.Key, r.Result)
-	}
-}
-
 // Close ends all jobs with ErrClosed and waits for the joblets that run.
 func (e *Executor) Close() {
 	e.mu.Lock()
-	e.cancel() // under the lock: nothing starts after it
+	e.cancel() // under the lock, so that nothing starts after it
 	e.mu.Unlock()
 	e.wg.Wait()
 }
 
-// dispatch starts what can start. The lock is held.
+// dispatch starts joblets while a core is free. The caller holds the lock.
 func (e *Executor) dispatch() {
 	if e.ctx.Err() != nil {
 		return
@@ -163,7 +157,7 @@ func (e *Executor) dispatch() {
 		if n == nil {
 			return
 		}
-		e.tell(started)
+		e.notify(started)
 		e.wg.Go(func() { e.run(n) })
 	}
 }
@@ -172,16 +166,16 @@ func (e *Executor) run(n *node) {
 	result, err := n.joblet.Work(e.ctx, n.input.Value)
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	e.tell(e.machine.finish(time.Now(), n, result, err))
+	e.notify(e.machine.finish(time.Now(), n, result, err))
 	e.dispatch()
 }
 
-// tell wakes those that wait for the jobs. The lock is held.
-func (e *Executor) tell(jobs []*job) {
+// notify wakes the goroutines in Wait for the jobs. The caller holds the lock.
+func (e *Executor) notify(jobs []*job) {
 	for _, j := range jobs {
 		select {
 		case e.open[j].changed <- struct{}{}:
-		default: // there is word for it already
+		default: // it has not seen the last change yet, and will see both
 		}
 	}
 }

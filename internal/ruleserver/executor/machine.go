@@ -6,15 +6,15 @@ import (
 	"time"
 )
 
-// machine decides which joblets run. Between two calls of start that found
-// nothing, no ready joblet waits while a core is free.
+// machine decides which joblets run. After start has returned nil, no joblet is
+// stalled while a core is free.
 type machine struct {
 	cores, busy int
 	cache       *cache
 	nodes       map[Key]*node
 	ready       readyQueue
-	jobs        map[*job]bool // that have not left
-	submitted   uint64
+	jobs        map[*job]bool // submitted, and not left yet
+	submitted   uint64        // jobs so far
 	totals      Totals
 }
 
@@ -22,7 +22,7 @@ func newMachine(cores int, cacheBytes int64) *machine {
 	return &machine{cores: cores, cache: newCache(cacheBytes), nodes: map[Key]*node{}, jobs: map[*job]bool{}}
 }
 
-// submit takes a job in. Whoever submits it makes it leave.
+// submit takes a job in. The caller also calls leave, once.
 func (m *machine) submit(now time.Time, r Request) *job {
 	m.submitted++
 	j := &job{request: r, rank: rank{r.Priority, m.submitted}, received: now, cached: true}
@@ -52,14 +52,14 @@ func (m *machine) submit(now time.Time, r Request) *job {
 	switch next := j.needs[0]; next.state {
 	case running:
 		j.start(now)
-	case waiting: // just added, with its input at hand
+	case waiting: // it is new, and its input is there
 		m.makeReady(next, have)
 	}
 	return j
 }
 
-// find gives what of a chain is there already: the last result that is cached,
-// or else the last joblet that some job waits for, and what is missing after it.
+// find looks for the last part of the chain that is there already: a cached result
+// or a joblet that other jobs need. missing is the rest of the chain.
 func (m *machine) find(chain []Joblet) (have Result, last *node, missing []Joblet) {
 	for i := len(chain) - 1; i >= 0; i-- {
 		if result, ok := m.cache.get(chain[i].Key); ok {
@@ -86,8 +86,8 @@ func (m *machine) makeReady(n *node, input Result) {
 	heap.Push(&m.ready, n)
 }
 
-// rerank follows a change of the node's jobs. A running node keeps the rank it
-// started with.
+// rerank updates the node's rank after a change of its jobs. A running node keeps
+// its rank.
 func (m *machine) rerank(n *node) {
 	if n.state == running {
 		return
@@ -98,8 +98,9 @@ func (m *machine) rerank(n *node) {
 	}
 }
 
-// start takes the best ready joblet to a free core. It gives nil when there is
-// none of either, and otherwise the jobs that start thereby; finish must follow.
+// start gives a free core to the best ready joblet, and returns it with the jobs
+// that it starts. It returns nil without a free core or a ready joblet. The caller
+// calls finish when the joblet ends.
 func (m *machine) start(now time.Time) (n *node, started []*job) {
 	if m.busy == m.cores || len(m.ready) == 0 {
 		return nil, nil
@@ -117,10 +118,10 @@ func (m *machine) start(now time.Time) (n *node, started []*job) {
 	return n, started
 }
 
-// finish frees a running joblet's core and gives the jobs that end thereby.
+// finish frees the core of a running joblet, and returns the jobs that end with it.
 func (m *machine) finish(now time.Time, n *node, result Result, err error) (ended []*job) {
 	if n.state != running || m.nodes[n.joblet.Key] != n {
-		panic("executor: finished a joblet that does not run")
+		panic("BUG: executor: finished a joblet that does not run")
 	}
 	m.busy--
 	m.totals.Completed[n.rank.priority][n.joblet.Key.Kind]++
@@ -149,7 +150,7 @@ func (m *machine) finish(now time.Time, n *node, result Result, err error) (ende
 	return ended
 }
 
-// expire ends a job whose phase is over time.
+// expire ends the job with an error if it has passed its deadline.
 func (m *machine) expire(now time.Time, j *job) {
 	if !j.ended.IsZero() || now.Before(j.deadline()) {
 		return
@@ -162,18 +163,18 @@ func (m *machine) expire(now time.Time, j *job) {
 	j.end(now, Result{}, err)
 }
 
-// leave takes a job out, wherever it is. What only it needed is given up, a
-// running joblet aside.
+// leave takes a job out, in any state. Joblets that only this job needs are dropped,
+// except one that runs.
 func (m *machine) leave(j *job) {
 	if !m.jobs[j] {
-		panic("executor: a job left twice")
+		panic("BUG: executor: a job left twice")
 	}
 	m.forget(j)
 	delete(m.jobs, j)
 }
 
-// forget takes a job off the joblets that it needs, and drops those that no
-// other job needs.
+// forget removes the job from the joblets that it needs, and drops the joblets that
+// no other job needs.
 func (m *machine) forget(j *job) {
 	for _, n := range j.needs {
 		delete(n.jobs, j)
@@ -190,4 +191,18 @@ func (m *machine) forget(j *job) {
 		delete(m.nodes, n.joblet.Key)
 	}
 	j.needs = nil
+}
+
+func (m *machine) load() Load {
+	l := Load{Cores: m.cores, Busy: m.busy, Totals: m.totals}
+	l.Totals.Evictions = m.cache.evictions
+	for j := range m.jobs {
+		if !j.stalled() {
+			l.Running[j.rank.priority]++
+		}
+	}
+	for _, n := range m.ready {
+		l.Stalled[n.rank.priority]++
+	}
+	return l
 }

@@ -109,8 +109,8 @@ var epoch = time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
 func example() (*fakeAgent, Config) {
 	a := &fakeAgent{services: map[string]api.AgentServiceRegistration{}}
 	return a, Config{
-		Agent: "consul.test:8500", Service: "rules", Address: "10.0.0.1:9001",
-		Cores: 16, StartedAt: epoch, Preemptible: true, StopsAt: epoch.Add(24 * time.Hour),
+		Settings: Settings{Consul: "consul.test:8500", Service: "rules", CheckInterval: time.Second, DeregisterAfter: time.Minute},
+		Address:  "10.0.0.1:9001", Cores: 16, StartedAt: epoch, Preemptible: true, StopsAt: epoch.Add(24 * time.Hour),
 		Transport: a,
 	}
 }

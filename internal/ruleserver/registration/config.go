@@ -1,99 +1,81 @@
 package registration
 
 import (
-	"cmp"
-	"errors"
 	"fmt"
 	"net"
 	"net/http"
 	"strconv"
 	"strings"
 	"time"
+
+	"example.org/pilotfish/internal/settings"
 )
 
-// Defaults of Config.
 const (
-	DefaultInterval        = time.Second
-	DefaultDeregisterAfter = time.Minute
-	DefaultEvery           = 3 * time.Second
-	DefaultTimeout         = 2 * time.Second
+	lookInterval = 3 * time.Second // between two looks at the agent; also the longest pause after a failure
+	askTimeout   = 2 * time.Second // for one request to the agent
+	leastForget  = time.Minute     // Consul takes a shorter deregister_after for this
 )
 
-// Config says who is registered, and where.
+// Settings are what a person sets. The tags make them flags of cmd/ruleserver,
+// which also takes the defaults from Defaults.
+type Settings struct {
+	Consul          string        `placeholder:"HOST:PORT" help:"Consul agent to register at, as host:port or a URL; a token and TLS come from the CONSUL_* variables. Without it the server does not register."`
+	Service         string        `default:"${service}" placeholder:"NAME" help:"Name to register as (${default})."`
+	CheckInterval   time.Duration `default:"${check_interval}" help:"Time between Consul's health checks (${default}). A check fails after the same time, but not within 1s."`
+	DeregisterAfter time.Duration `default:"${deregister_after}" help:"Consul forgets the server when health checks have failed for so long (${default}, which is the least)."`
+}
+
+// Defaults are the settings of a server of which nobody says anything.
+func Defaults() Settings {
+	return Settings{Service: "ruleserver", CheckInterval: time.Second, DeregisterAfter: leastForget}
+}
+
+// Check adds the faults of the settings to f.
+func (s Settings) Check(f *settings.Faults) {
+	if s.Service == "" || strings.ContainsAny(s.Service, "/?#") {
+		f.Add("service", "%q is not a name without / ? #", s.Service)
+	}
+	f.Positive("check_interval", s.CheckInterval)
+	if s.DeregisterAfter < leastForget {
+		f.Add("deregister_after", "%v must be at least %v", s.DeregisterAfter, leastForget)
+	}
+}
+
+// Config is what New needs: the settings, with an agent, and the server.
 type Config struct {
-	// Agent is the Consul agent's address: host:port, or a URL with http, https or
-	// unix. A token and TLS come from Consul's own CONSUL_* environment variables.
-	Agent string
-	// Service is the service's name.
-	Service string
+	Settings Settings
+
 	// Address is host:port, where the server takes jobs. An empty or unspecified
 	// host stands for the address of the agent's node.
 	Address string
-
-	// Cores is how many joblets run at the same time.
+	// Cores is the number of joblets that can run at the same time.
 	Cores int
-	// StartedAt is when the server came up.
+	// StartedAt is when the server started.
 	StartedAt time.Time
-	// Preemptible says that the server lives on borrowed time, and StopsAt until when.
+	// Preemptible says that the server may be stopped at any time, after a notice.
 	Preemptible bool
-	StopsAt     time.Time
+	// StopsAt is when the server stops; zero when that is not known.
+	StopsAt time.Time
 
-	// Interval is from one health check to the next, which is also how long the
-	// agent waits for one's answer, if that is over a second; default 1 s.
-	Interval time.Duration
-	// DeregisterAfter is how long checks may fail before the agent forgets the
-	// server; default 1 min, which is the least that an agent keeps to.
-	DeregisterAfter time.Duration
-	// Every is from one look at the registration to the next, and bounds the pause
-	// after failures; default 3 s.
-	Every time.Duration
-	// Timeout is how long an agent may take to answer; default 2 s.
-	Timeout time.Duration
-
-	// Observe is told what became of the registration: nil when it was made, anew or
-	// changed, and why it could not be looked at or made. It must not block. Nil observes nothing.
+	// Observe is called with nil after each registration, and with the error when
+	// the agent could not be asked or told. It must not block, and may be nil.
 	Observe func(error)
-	// Transport carries the requests; nil is a plain one.
+	// Transport carries the requests to the agent; nil is a plain one.
 	Transport http.RoundTripper
 }
 
-// withDefaults fills what is zero and refuses nonsense. host and port are Address's.
-func (c Config) withDefaults() (_ Config, host string, port int, err error) {
-	c.Interval = cmp.Or(c.Interval, DefaultInterval)
-	c.DeregisterAfter = cmp.Or(c.DeregisterAfter, DefaultDeregisterAfter)
-	c.Every = cmp.Or(c.Every, DefaultEvery)
-	c.Timeout = cmp.Or(c.Timeout, DefaultTimeout)
-	if c.Observe == nil {
-		c.Observe = func(error) {}
-	}
+// hostPort splits Address. An unspecified host is returned as empty.
+func (c Config) hostPort() (host string, port int, err error) {
 	host, text, err := net.SplitHostPort(c.Address)
 	if err == nil {
 		port, err = strconv.Atoi(text)
 	}
-	switch {
-	case err != nil || port < 1 || port > 65535:
-		return c, "", 0, fmt.Errorf("address %q: want host:port", c.Address)
-	case c.Agent == "":
-		return c, "", 0, errors.New("want the address of a Consul agent")
-	case c.Service == "" || strings.ContainsAny(c.Service, "/?#"):
-		return c, "", 0, fmt.Errorf("service %q: want a name without / ? #", c.Service)
-	case c.DeregisterAfter < time.Minute:
-		return c, "", 0, fmt.Errorf("deregister after %v: want 1m or more, as Consul does", c.DeregisterAfter)
-	}
-	for _, d := range []struct {
-		name  string
-		value time.Duration
-	}{
-		{"the interval of health checks", c.Interval},
-		{"the interval of looks", c.Every},
-		{"the timeout", c.Timeout},
-	} {
-		if d.value < 0 {
-			return c, "", 0, fmt.Errorf("%s must not be negative", d.name)
-		}
+	if err != nil || port < 1 || port > 65535 {
+		return "", 0, fmt.Errorf("address %q: want host:port", c.Address)
 	}
 	if ip := net.ParseIP(host); ip != nil && ip.IsUnspecified() {
 		host = ""
 	}
-	return c, host, port, nil
+	return host, port, nil
 }

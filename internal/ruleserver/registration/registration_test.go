@@ -67,7 +67,7 @@ func TestRegistersAgainWhenTheAgentForgot(t *testing.T) {
 		kept(t, cfg)
 		synctest.Wait()
 		agent.change(func(a *fakeAgent) { clear(a.services) })
-		time.Sleep(DefaultEvery)
+		time.Sleep(lookInterval)
 		synctest.Wait()
 		agent.has(t)
 		agent.change(func(a *fakeAgent) {
@@ -75,7 +75,7 @@ func TestRegistersAgainWhenTheAgentForgot(t *testing.T) {
 			s.Meta = nil
 			a.services["rules-10.0.0.1:9001"] = s
 		})
-		time.Sleep(DefaultEvery)
+		time.Sleep(lookInterval)
 		synctest.Wait()
 		assert.Equal(t, "16", agent.has(t).Meta["cores"], "what another has changed is put right")
 	})
@@ -103,7 +103,7 @@ func TestKeepsTryingWhileTheAgentFails(t *testing.T) {
 				assert.ErrorContains(t, failures[0], f.says)
 				assert.Less(t, len(failures), 50, "less and less often")
 				agent.change(func(a *fakeAgent) { a.down, a.status, a.hangs = false, 0, false })
-				time.Sleep(DefaultEvery*3/2 + DefaultTimeout)
+				time.Sleep(lookInterval*3/2 + askTimeout)
 				synctest.Wait()
 				agent.has(t)
 				all := told()
@@ -186,15 +186,13 @@ func TestUnspecifiedAddress(t *testing.T) {
 
 func TestConfigIsChecked(t *testing.T) {
 	for want, spoil := range map[string]func(*Config){
-		`registration: address "9001": want host:port`:                        func(c *Config) { c.Address = "9001" },
-		`registration: address "a:0": want host:port`:                         func(c *Config) { c.Address = "a:0" },
-		"registration: want the address of a Consul agent":                    func(c *Config) { c.Agent = "" },
-		`registration: service "a/b": want a name without / ? #`:              func(c *Config) { c.Service = "a/b" },
-		"registration: deregister after 59s: want 1m or more, as Consul does": func(c *Config) { c.DeregisterAfter = 59 * time.Second },
-		"registration: the interval of health checks must not be negative":    func(c *Config) { c.Interval = -1 },
-		"registration: the interval of looks must not be negative":            func(c *Config) { c.Every = -1 },
-		"registration: the timeout must not be negative":                      func(c *Config) { c.Timeout = -1 },
-		"registration: Unknown protocol scheme: gopher":                       func(c *Config) { c.Agent = "gopher://a" },
+		`registration: address "9001": want host:port`:              func(c *Config) { c.Address = "9001" },
+		`registration: address "a:0": want host:port`:               func(c *Config) { c.Address = "a:0" },
+		"registration: consul: want the address of an agent":        func(c *Config) { c.Settings.Consul = "" },
+		`registration: service: "a/b" is not a name without / ? #`:  func(c *Config) { c.Settings.Service = "a/b" },
+		"registration: deregister_after: 59s must be at least 1m0s": func(c *Config) { c.Settings.DeregisterAfter = 59 * time.Second },
+		"registration: check_interval: 0s must be positive":         func(c *Config) { c.Settings.CheckInterval = 0 },
+		"registration: Unknown protocol scheme: gopher":             func(c *Config) { c.Settings.Consul = "gopher://a" },
 	} {
 		_, cfg := example()
 		spoil(&cfg)

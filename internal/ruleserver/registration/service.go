@@ -9,38 +9,37 @@ import (
 	"github.com/hashicorp/consul/api"
 )
 
-// service is what an agent is to know of the server, before any notice.
+// service is the entry of a server that takes jobs.
 func (c *Config) service(host string, port int) api.AgentServiceRegistration {
 	at := strconv.Itoa(port)
 	checked := host
 	if checked == "" {
-		checked = "127.0.0.1" // the agent is beside the server
+		checked = "127.0.0.1" // the agent runs on the server's machine
 	}
 	return api.AgentServiceRegistration{
-		ID:      c.Service + "-" + net.JoinHostPort(checked, at),
-		Name:    c.Service,
-		Address: host, // when empty, the node's is taken
+		ID:      c.Settings.Service + "-" + net.JoinHostPort(checked, at),
+		Name:    c.Settings.Service,
+		Address: host, // empty means the node's
 		Port:    port,
 		Meta:    c.meta(),
-		Check:   c.check("http://" + net.JoinHostPort(checked, at) + health),
+		Check:   c.check("http://" + net.JoinHostPort(checked, at) + healthPath),
 	}
 }
 
-// The paths that say whether the server takes jobs, and whether it is there. A
-// server that drains is there for as long as it has jobs: it stays in the
-// catalogue, for others to learn that it drains.
-const health, alive = "/healthz", "/livez"
+// Consul checks healthPath while the server takes jobs, and alivePath while it
+// drains: the entry must stay, so that sidecars can see that the server drains.
+const healthPath, alivePath = "/healthz", "/livez"
 
 func (c *Config) check(url string) *api.AgentServiceCheck {
 	return &api.AgentServiceCheck{
 		HTTP:                           url,
-		Interval:                       c.Interval.String(),
-		Timeout:                        max(c.Interval, time.Second).String(),
-		DeregisterCriticalServiceAfter: c.DeregisterAfter.String(),
+		Interval:                       c.Settings.CheckInterval.String(),
+		Timeout:                        max(c.Settings.CheckInterval, time.Second).String(),
+		DeregisterCriticalServiceAfter: c.Settings.DeregisterAfter.String(),
 	}
 }
 
-// meta is what the server tells of itself, in words that discovery reads.
+// meta describes the server in the words that pilotfish's discovery reads.
 func (c *Config) meta() map[string]string {
 	meta := map[string]string{
 		"cores":       strconv.Itoa(c.Cores),
@@ -56,8 +55,8 @@ func (c *Config) meta() map[string]string {
 
 func stamp(t time.Time) string { return t.UTC().Format(time.RFC3339) }
 
-// knows says whether what the agent has is what it is to have.
-func knows(has *api.AgentService, wanted *api.AgentServiceRegistration) bool {
+// same reports whether the agent has the wanted entry.
+func same(has *api.AgentService, wanted *api.AgentServiceRegistration) bool {
 	return has != nil && has.Service == wanted.Name && has.Port == wanted.Port &&
 		(wanted.Address == "" || has.Address == wanted.Address) && maps.Equal(has.Meta, wanted.Meta)
 }

@@ -5,11 +5,11 @@ import (
 	"strings"
 )
 
-// compiler turns conditions and actions into functions of an item whose fields
-// are in the order of its columns.
+// compiler turns conditions and actions into functions of an item. The item's
+// fields are in the order of columns.
 type compiler struct{ columns []string }
 
-func compile(columns []string, operators []Operator) (*program, error) {
+func compile(columns []string, operators []operator) (*program, error) {
 	columns, err := layout(columns, operators)
 	if err != nil {
 		return nil, err
@@ -18,33 +18,33 @@ func compile(columns []string, operators []Operator) (*program, error) {
 	p := &program{columns: columns}
 	for _, o := range operators {
 		p.steps = append(p.steps, step{
-			when:      c.all(o.Conditions),
-			then:      c.acts(o.Actions),
-			otherwise: c.acts(o.Else),
+			when:      c.all(o.conditions),
+			then:      c.acts(o.actions),
+			otherwise: c.acts(o.otherwise),
 		})
 	}
 	return p, nil
 }
 
-func (c compiler) field(name string) func(Item) string {
+func (c compiler) field(name string) func(row) string {
 	i := slices.Index(c.columns, name)
 	if i < 0 { // no item has it
-		return func(Item) string { return "" }
+		return func(row) string { return "" }
 	}
-	return func(item Item) string { return item[i] }
+	return func(item row) string { return item[i] }
 }
 
-func (c compiler) value(v Value) func(Item) string {
-	if v.Field != "" {
-		return c.field(v.Field)
+func (c compiler) value(v operand) func(row) string {
+	if v.field != "" {
+		return c.field(v.field)
 	}
-	return func(Item) string { return v.Static }
+	return func(row) string { return v.static }
 }
 
-// all holds when every condition does.
-func (c compiler) all(conditions []Condition) func(Item) bool {
+// all is true when every condition is.
+func (c compiler) all(conditions []condition) func(row) bool {
 	tests := c.tests(conditions)
-	return func(item Item) bool {
+	return func(item row) bool {
 		for _, test := range tests {
 			if !test(item) {
 				return false
@@ -54,17 +54,17 @@ func (c compiler) all(conditions []Condition) func(Item) bool {
 	}
 }
 
-func (c compiler) tests(conditions []Condition) (tests []func(Item) bool) {
-	for _, condition := range conditions {
-		tests = append(tests, c.test(condition))
+func (c compiler) tests(conditions []condition) (tests []func(row) bool) {
+	for _, one := range conditions {
+		tests = append(tests, c.test(one))
 	}
 	return tests
 }
 
-// test holds when the condition's own filter does, or any of its children.
-func (c compiler) test(condition Condition) func(Item) bool {
-	own, children := c.filter(condition), c.tests(condition.Children)
-	return func(item Item) bool {
+// test is true when the condition's own filter is, or one of its children.
+func (c compiler) test(one condition) func(row) bool {
+	own, children := c.filter(one), c.tests(one.children)
+	return func(item row) bool {
 		if own(item) {
 			return true
 		}
@@ -77,30 +77,30 @@ func (c compiler) test(condition Condition) func(Item) bool {
 	}
 }
 
-func (c compiler) filter(condition Condition) func(Item) bool {
-	field, value := c.field(condition.Field), c.value(condition.Value)
-	switch condition.Filter {
+func (c compiler) filter(one condition) func(row) bool {
+	field, value := c.field(one.field), c.value(one.value)
+	switch one.filter {
 	case "is_empty":
-		return func(item Item) bool { return field(item) == "" }
+		return func(item row) bool { return field(item) == "" }
 	case "is_not_empty":
-		return func(item Item) bool { return field(item) != "" }
+		return func(item row) bool { return field(item) != "" }
 	case "matches":
-		return func(item Item) bool { return condition.Pattern.MatchString(field(item)) }
+		return func(item row) bool { return one.pattern.MatchString(field(item)) }
 	case "does_not_match":
-		return func(item Item) bool { return !condition.Pattern.MatchString(field(item)) }
+		return func(item row) bool { return !one.pattern.MatchString(field(item)) }
 	}
-	holds := filters[condition.Filter]
-	return func(item Item) bool { return holds(field(item), value(item)) }
+	holds := filters[one.filter]
+	return func(item row) bool { return holds(field(item), value(item)) }
 }
 
-func (c compiler) acts(actions []Action) (acts []act) {
+func (c compiler) acts(actions []action) (acts []act) {
 	for _, a := range actions {
-		switch at := slices.Index(c.columns, a.Field); {
-		case a.Field == AllFields:
-			acts = append(acts, func(Item, *room) (bool, error) { return false, nil })
-		case at >= 0: // else there is nothing to change
+		switch at := slices.Index(c.columns, a.field); {
+		case a.field == allFields:
+			acts = append(acts, func(row, *room) (bool, error) { return false, nil })
+		case at >= 0: // no item has a field of another name: there is nothing to change
 			text := c.text(a)
-			acts = append(acts, func(item Item, room *room) (bool, error) {
+			acts = append(acts, func(item row, room *room) (bool, error) {
 				was := len(item[at])
 				written, err := text(item, item[at], room)
 				if err != nil {
@@ -114,28 +114,28 @@ func (c compiler) acts(actions []Action) (acts []act) {
 	return acts
 }
 
-// text gives what the action makes of a field. Where that may be much longer
-// than its parts, it asks for room before it builds it.
-func (c compiler) text(a Action) func(item Item, field string, room *room) (string, error) {
-	switch a.Kind {
-	case TextTransform:
-		return func(_ Item, field string, _ *room) (string, error) { return a.Transform(field), nil }
-	case Replace:
-		by := c.value(a.Values[0])
-		return func(item Item, field string, room *room) (string, error) {
+// text returns a function that computes the field's new text. When the text may
+// be much longer than its parts, the function asks for room before it builds it.
+func (c compiler) text(a action) func(item row, field string, room *room) (string, error) {
+	switch a.kind {
+	case actionTransform:
+		return func(_ row, field string, _ *room) (string, error) { return a.transform(field), nil }
+	case actionReplace:
+		by := c.value(a.values[0])
+		return func(item row, field string, room *room) (string, error) {
 			by := by(item)
-			grows := int64(strings.Count(field, a.Search)) * int64(len(by)-len(a.Search))
+			grows := int64(strings.Count(field, a.search)) * int64(len(by)-len(a.search))
 			if err := room.has(grows); err != nil {
 				return "", err
 			}
-			return strings.ReplaceAll(field, a.Search, by), nil
+			return strings.ReplaceAll(field, a.search, by), nil
 		}
 	}
-	values := make([]func(Item) string, len(a.Values)) // none for remove and clear
-	for i, v := range a.Values {
+	values := make([]func(row) string, len(a.values)) // none for remove and clear
+	for i, v := range a.values {
 		values[i] = c.value(v)
 	}
-	return func(item Item, field string, room *room) (string, error) {
+	return func(item row, field string, room *room) (string, error) {
 		if len(values) == 1 {
 			return values[0](item), nil
 		}

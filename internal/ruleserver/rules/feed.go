@@ -9,37 +9,40 @@ import (
 	"unicode/utf8"
 )
 
-// Feed is a project's product data. It is immutable once made: applying rules
-// makes another one, so that a cached feed may be read by many jobs at once.
+// Feed is a project's product data. Nothing changes a feed: rules make a new one.
+// So many jobs may read one cached feed at the same time.
 type Feed struct {
-	Columns []string
-	Items   []Item
+	columns []string
+	items   []row
 }
 
-// Item is one product's fields, in the order of the feed's columns.
-type Item []string
+// row is one item (a product): its fields, in the order of the feed's columns.
+type row []string
 
-// Bytes is the feed's size in memory, near enough to bound a cache.
+// Len is the number of items.
+func (f *Feed) Len() int { return len(f.items) }
+
+// Bytes is the feed's size in memory. It is not exact, but good enough to bound a
+// cache.
 func (f *Feed) Bytes() (n int64) {
-	for _, item := range f.Items {
+	for _, item := range f.items {
 		n += item.bytes()
 	}
 	return n
 }
 
-func (i Item) bytes() int64 {
-	const overhead = 16 // of a field beside its text
-	n := len(i) * overhead
-	for _, field := range i {
+func (r row) bytes() int64 {
+	const overhead = 16 // bytes of a field beside its text
+	n := len(r) * overhead
+	for _, field := range r {
 		n += len(field)
 	}
 	return int64(n)
 }
 
-// ParseFeed reads CSV whose first record names the columns. Errors name the
-// line.
+// ParseFeed reads CSV. The first record names the columns. Errors name the line.
 func ParseFeed(data []byte) (*Feed, error) {
-	data = bytes.TrimPrefix(data, []byte("\ufeff")) // spreadsheets begin files with it
+	data = bytes.TrimPrefix(data, []byte("\ufeff")) // spreadsheet programs write this mark first
 	if !utf8.Valid(data) {
 		return nil, errors.New("not UTF-8")
 	}
@@ -51,8 +54,8 @@ func ParseFeed(data []byte) (*Feed, error) {
 	if err != nil {
 		return nil, err
 	}
-	if len(columns) > MaxColumns {
-		return nil, fmt.Errorf("line 1: %d columns, and at most %d are allowed", len(columns), MaxColumns)
+	if len(columns) > maxColumns {
+		return nil, fmt.Errorf("line 1: %d columns, and at most %d are allowed", len(columns), maxColumns)
 	}
 	seen := make(map[string]bool, len(columns))
 	for i, name := range columns {
@@ -61,7 +64,7 @@ func ParseFeed(data []byte) (*Feed, error) {
 		}
 		seen[name] = true
 	}
-	feed := &Feed{Columns: columns}
+	feed := &Feed{columns: columns}
 	for {
 		record, err := reader.Read()
 		if err == io.EOF {
@@ -70,6 +73,6 @@ func ParseFeed(data []byte) (*Feed, error) {
 		if err != nil {
 			return nil, err
 		}
-		feed.Items = append(feed.Items, record)
+		feed.items = append(feed.items, record)
 	}
 }

@@ -18,7 +18,7 @@ func TestParseFeedSaysWhatIsWrong(t *testing.T) {
 		"id,a\n1\n":                            "record on line 2: wrong number of fields",
 		"id\n\"a\n":                            "parse error on line 2, column 4: extraneous or missing \" in quoted-field",
 		"id\n\xff\n":                           "not UTF-8",
-		strings.Repeat("a,", MaxColumns) + "b": "line 1: 1001 columns, and at most 1000 are allowed",
+		strings.Repeat("a,", maxColumns) + "b": "line 1: 1001 columns, and at most 1000 are allowed",
 	} {
 		_, err := ParseFeed([]byte(text))
 		assert.EqualError(t, err, want, "%.20q", text)
@@ -28,9 +28,9 @@ func TestParseFeedSaysWhatIsWrong(t *testing.T) {
 // TestEncodeChunks: chunks are whole lines of bounded size, and together they
 // are the feed.
 func TestEncodeChunks(t *testing.T) {
-	feed := &Feed{Columns: []string{"id", "title"}}
+	feed := &Feed{columns: []string{"id", "title"}}
 	for i := range 10_000 {
-		feed.Items = append(feed.Items, Item{fmt.Sprint(i), `a "quoted", ünusual` + "\nline"})
+		feed.items = append(feed.items, row{fmt.Sprint(i), `a "quoted", ünusual` + "\nline"})
 	}
 	for _, format := range []Format{CSV, NDJSON} {
 		chunks := feed.Encode(format)
@@ -41,14 +41,14 @@ func TestEncodeChunks(t *testing.T) {
 		}
 		whole := bytes.Join(chunks, nil)
 		if format == NDJSON {
-			require.Equal(t, len(feed.Items), bytes.Count(whole, []byte("\n")))
+			require.Equal(t, len(feed.items), bytes.Count(whole, []byte("\n")))
 			continue
 		}
 		again, err := ParseFeed(whole)
 		require.NoError(t, err)
 		require.Equal(t, feed, again)
 	}
-	empty := &Feed{Columns: []string{"id", "title"}}
+	empty := &Feed{columns: []string{"id", "title"}}
 	assert.Equal(t, "id,title\n", string(bytes.Join(empty.Encode(CSV), nil)))
 	assert.Empty(t, empty.Encode(NDJSON))
 }
@@ -61,8 +61,8 @@ func FuzzParseFeed(f *testing.F) {
 		if err != nil {
 			return
 		}
-		for _, item := range feed.Items {
-			require.Len(t, item, len(feed.Columns))
+		for _, item := range feed.items {
+			require.Len(t, item, len(feed.columns))
 		}
 		feed.Encode(NDJSON)
 		feed.Encode(CSV)

@@ -12,17 +12,17 @@ import (
 type Format string
 
 const (
-	// NDJSON is one JSON object a line and item: every column in order, every
-	// value a string, since nothing says which of a feed's texts are numbers.
+	// NDJSON is one JSON object on a line for each item. It has every column, in
+	// order. Each value is a string: a feed does not say which texts are numbers.
 	NDJSON Format = "application/x-ndjson"
-	// CSV is the columns' names, then one line an item.
+	// CSV is a line with the names of the columns, then one line for each item.
 	CSV Format = "text/csv"
 )
 
-// chunkSize is where a chunk ends: at the first item that reaches it.
+// chunkSize is in bytes. A chunk ends with the first item that reaches it.
 const chunkSize = 32 << 10
 
-// Encode writes the feed as chunks of whole lines, to be sent one by one.
+// Encode writes the feed as chunks of whole lines, ready to send one by one.
 func (f *Feed) Encode(format Format) [][]byte {
 	switch format {
 	case NDJSON:
@@ -30,12 +30,12 @@ func (f *Feed) Encode(format Format) [][]byte {
 	case CSV:
 		return f.encodeCSV()
 	}
-	panic(fmt.Sprintf("rules: unknown format %q", format))
+	panic(fmt.Sprintf("BUG: rules: unknown format %q", format))
 }
 
 func (f *Feed) encodeNDJSON() (chunks [][]byte) {
-	names := make([][]byte, len(f.Columns)) // {"id": and ,"title": and so on
-	for i, column := range f.Columns {
+	names := make([][]byte, len(f.columns)) // {"id": and ,"title": and so on
+	for i, column := range f.columns {
 		opening := byte(',')
 		if i == 0 {
 			opening = '{'
@@ -43,7 +43,7 @@ func (f *Feed) encodeNDJSON() (chunks [][]byte) {
 		names[i] = append(quote([]byte{opening}, column), ':')
 	}
 	var chunk []byte
-	for _, item := range f.Items {
+	for _, item := range f.items {
 		for i, field := range item {
 			chunk = quote(append(chunk, names[i]...), field)
 		}
@@ -61,7 +61,7 @@ func (f *Feed) encodeNDJSON() (chunks [][]byte) {
 func quote(to []byte, text string) []byte {
 	to, err := jsontext.AppendQuote(to, text)
 	if err != nil {
-		panic("rules: a feed's text is not UTF-8: " + err.Error()) // ParseFeed and ParseJob refuse it
+		panic("BUG: rules: a feed's text is not UTF-8: " + err.Error()) // ParseFeed and ParseJob refuse it
 	}
 	return to
 }
@@ -71,13 +71,13 @@ func (f *Feed) encodeCSV() (chunks [][]byte) {
 	writer := csv.NewWriter(buffer)
 	write := func(record []string) {
 		if err := writer.Write(record); err != nil {
-			panic("rules: writing to memory: " + err.Error())
+			panic("BUG: rules: writing to memory: " + err.Error())
 		}
 	}
-	write(f.Columns)
-	for _, item := range f.Items {
+	write(f.columns)
+	for _, item := range f.items {
 		write(item)
-		// The writer holds back up to 4 KiB: flush only where a chunk may end.
+		// The writer buffers up to 4 KiB more, so a chunk may be a little larger.
 		if buffer.Len() < chunkSize {
 			continue
 		}

@@ -1,3 +1,9 @@
+// Package rules is the rule processing itself: it reads a job (listing 1 of the
+// thesis shows one), compiles the operators for a feed's columns and applies them.
+// It is pure: the same feed and operators always give the same feed.
+//
+// A feed is text. A field that an item lacks equals an empty field, and a text is
+// read as a number only where a filter compares.
 package rules
 
 import (
@@ -9,8 +15,8 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 )
 
-// Priority says whether a person waits for the job (high) or a schedule does
-// (low).
+// Priority is high when a person waits for the job, and low when a schedule sent
+// it.
 type Priority string
 
 const (
@@ -20,15 +26,15 @@ const (
 
 // Bounds on what one job may ask for.
 const (
-	// MaxOperators bounds the operators of a job, shared ones included.
-	MaxOperators = 10_000
-	// MaxConditions and MaxActions bound those of all its operators together.
-	MaxConditions = 100_000
-	MaxActions    = 100_000
-	// MaxDepth bounds how deep conditions nest through children.
-	MaxDepth = 100
-	// MaxTimeout bounds each timeout.
-	MaxTimeout = 7 * 24 * time.Hour
+	// maxOperators bounds the operators of a job, shared ones included.
+	maxOperators = 10_000
+	// maxConditions and maxActions bound those of all its operators together.
+	maxConditions = 100_000
+	maxActions    = 100_000
+	// maxDepth bounds how deep conditions nest through children.
+	maxDepth = 100
+	// maxTimeout bounds each timeout.
+	maxTimeout = 7 * 24 * time.Hour
 )
 
 // Job is a rule processing request.
@@ -41,15 +47,14 @@ type Job struct {
 	Channel  Operators // those of one export channel
 }
 
-// Timeouts are the longest times a job may spend in each of its phases. Zero
-// means that the request gave none.
+// Timeouts bound the phases of a job. Zero means that the job gives no timeout.
 type Timeouts struct {
 	Queue    time.Duration // from reception to the start of its first joblet
 	Evaluate time.Duration // from there to its last joblet's end
 	Stream   time.Duration // sending the answer
 }
 
-// Or gives the timeouts of a request, and where it gave none those of other.
+// Or returns t, with the timeouts of other in place of those that t lacks.
 func (t Timeouts) Or(other Timeouts) Timeouts {
 	return Timeouts{
 		Queue:    cmp.Or(t.Queue, other.Queue),
@@ -65,9 +70,9 @@ type wireJob struct {
 	Timeouts wireTimeouts   `json:"timeouts"`
 	Shared   []wireOperator `json:"shared_operators"`
 	Channel  []wireOperator `json:"operators"`
-	// Requests also carry presentation and debugging options, which change
-	// nothing here. Below this level an unknown member is an error, because
-	// ignoring it would change what a rule means.
+	// Jobs also carry presentation and debugging options, which have no effect
+	// here. At deeper levels an unknown member is an error: to ignore it would
+	// change the meaning of a rule.
 	Options jsontext.Value `json:",embed"`
 }
 
@@ -77,7 +82,7 @@ type wireTimeouts struct {
 	Stream   *float64 `json:"stream_seconds"`
 }
 
-// ParseJob reads a request. Its errors are all *Malformed.
+// ParseJob reads a job. All its errors are *Malformed.
 func ParseJob(body []byte) (Job, error) {
 	var wire wireJob
 	if err := decode(body, &wire); err != nil {
@@ -109,8 +114,8 @@ func ParseJob(body []byte) (Job, error) {
 	return job, nil
 }
 
-// ValidProject says whether id can name a project: it also names a file, so
-// nothing that could leave a directory is allowed.
+// ValidProject reports whether id can name a project. The name is also part of a
+// file's name, so no character is allowed that could lead out of a directory.
 func ValidProject(id string) bool {
 	return id != "" && len(id) <= 128 && strings.Trim(id,
 		"abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_") == ""
@@ -167,11 +172,24 @@ func (w wireTimeouts) parse() (t Timeouts, err error) {
 			continue
 		}
 		d := time.Duration(*one.seconds * float64(time.Second))
-		if *one.seconds <= 0 || *one.seconds > MaxTimeout.Seconds() || d <= 0 {
+		if *one.seconds <= 0 || *one.seconds > maxTimeout.Seconds() || d <= 0 {
 			return t, malformed(one.path, "want more than 0 and at most %v seconds, got %v",
-				MaxTimeout.Seconds(), *one.seconds)
+				maxTimeout.Seconds(), *one.seconds)
 		}
 		*one.to = d
 	}
 	return t, nil
+}
+
+// ParsePrefetch reads a prefetch: a job without operators. All its errors are
+// *Malformed.
+func ParsePrefetch(body []byte) (Job, error) {
+	job, err := ParseJob(body)
+	if err != nil {
+		return Job{}, err
+	}
+	if len(job.Shared.list)+len(job.Channel.list) > 0 {
+		return Job{}, malformed("", "a prefetch applies no operators")
+	}
+	return job, nil
 }

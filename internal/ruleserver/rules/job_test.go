@@ -33,9 +33,9 @@ func TestThesisExample(t *testing.T) {
 
 	feed, err := ParseFeed(readFile(t, "table-1.csv"))
 	require.NoError(t, err)
-	feed, err = Apply(feed, job.Shared.List, 1<<20)
+	feed, err = Apply(feed, job.Shared, 1<<20)
 	require.NoError(t, err)
-	feed, err = Apply(feed, job.Channel.List, 1<<20)
+	feed, err = Apply(feed, job.Channel, 1<<20)
 	require.NoError(t, err)
 
 	assert.Equal(t, string(readFile(t, "table-2.csv")), string(bytes.Join(feed.Encode(CSV), nil)))
@@ -53,7 +53,7 @@ func TestParseJobTakesTheLeast(t *testing.T) {
 	assert.Equal(t, "shop_7-b", job.Project)
 	assert.Equal(t, Low, job.Priority)
 	assert.Zero(t, job.Timeouts)
-	assert.Empty(t, job.Shared.List)
+	assert.Empty(t, job.Shared.list)
 }
 
 // TestParseJobSaysWhatIsWrong: one fault each, and the exact message.
@@ -127,18 +127,18 @@ func TestParseJobBounds(t *testing.T) {
 		return fmt.Sprintf(`{"project_id":1,"operators":[{"condition":[%s%s],"actions":[{"field":"a","action":"clear"}]}]}`,
 			strings.Repeat(open, depth), strings.Repeat("]}", depth))
 	}
-	_, err := ParseJob([]byte(nested(MaxDepth)))
+	_, err := ParseJob([]byte(nested(maxDepth)))
 	require.NoError(t, err)
-	_, err = ParseJob([]byte(nested(MaxDepth + 1)))
+	_, err = ParseJob([]byte(nested(maxDepth + 1)))
 	require.ErrorContains(t, err, "conditions nested deeper than 100")
 
 	actions := func(n int) string {
 		return `{"project_id":1,"operators":[{"actions":[` +
 			strings.TrimSuffix(strings.Repeat(`{"field":"a","action":"clear"},`, n), ",") + `]}]}`
 	}
-	_, err = ParseJob([]byte(actions(MaxActions)))
+	_, err = ParseJob([]byte(actions(maxActions)))
 	require.NoError(t, err)
-	_, err = ParseJob([]byte(actions(MaxActions + 1)))
+	_, err = ParseJob([]byte(actions(maxActions + 1)))
 	assert.EqualError(t, err, "100001 actions, and a job may have 100000")
 }
 
@@ -181,7 +181,7 @@ func FuzzParseJob(f *testing.F) {
 		require.Equal(t, job.Shared.Digest, again.Shared.Digest)
 
 		const limit = 1 << 20
-		out, err := Apply(feed, append(job.Shared.List, job.Channel.List...), limit)
+		out, err := Apply(feed, Operators{list: append(job.Shared.list, job.Channel.list...)}, limit)
 		if err != nil {
 			require.ErrorAs(t, err, new(*TooLarge))
 			return

@@ -2,43 +2,43 @@ package rules
 
 import "slices"
 
-// layout gives the columns of a feed after the operators, in order.
+// layout returns the columns of a feed after the operators, in order.
 //
-// A new field stands next to what it is made from: directly right of the
-// rightmost column among those its value reads or, when its value reads none,
-// among those its operator's conditions read. With neither, it goes to the end.
-// Several new fields of one operator beside the same column keep the order in
-// which they are written. So `availability`, set to a static text when `stock`
-// is greater than zero, stands right of `stock`.
+// A new column stands to the right of what it is made from: of the rightmost
+// column that its value reads or, if it reads none, that its operator's conditions
+// read. Without such a column it goes to the end. New columns of one operator
+// beside the same column keep the order in which the job writes them. Example: a
+// job sets `availability` to a static text where `stock` is greater than zero, so
+// `availability` stands right of `stock`.
 //
-// The order depends on the operators alone, never on the items, so that an
-// output has the same columns whatever today's data is.
-func layout(columns []string, operators []Operator) ([]string, error) {
+// The order depends only on the operators, never on the items: the output has the
+// same columns on every day.
+func layout(columns []string, operators []operator) ([]string, error) {
 	columns = slices.Clone(columns)
 	for _, o := range operators {
-		tested := fieldsOf(o.Conditions)
+		tested := fieldsOf(o.conditions)
 		newest := map[string]string{} // what this operator last placed right of a column
-		for _, a := range slices.Concat(o.Actions, o.Else) {
-			if !a.creates() || slices.Contains(columns, a.Field) {
+		for _, a := range slices.Concat(o.actions, o.otherwise) {
+			if !a.creates() || slices.Contains(columns, a.field) {
 				continue
 			}
-			if len(columns) == MaxColumns {
-				return nil, tooLarge("more than %d columns", MaxColumns)
+			if len(columns) == maxColumns {
+				return nil, tooLarge("more than %d columns", maxColumns)
 			}
 			anchor := rightmost(columns, a.reads())
 			if anchor < 0 {
 				anchor = rightmost(columns, tested)
 			}
 			if anchor < 0 {
-				columns = append(columns, a.Field)
+				columns = append(columns, a.field)
 				continue
 			}
 			beside := columns[anchor]
 			if name, ok := newest[beside]; ok {
 				anchor = slices.Index(columns, name)
 			}
-			columns = slices.Insert(columns, anchor+1, a.Field)
-			newest[beside] = a.Field
+			columns = slices.Insert(columns, anchor+1, a.field)
+			newest[beside] = a.field
 		}
 	}
 	return columns, nil
@@ -53,31 +53,31 @@ func rightmost(columns, names []string) int {
 	return index
 }
 
-// creates says whether the action gives the field to items that lack it.
-func (a Action) creates() bool {
-	switch a.Kind {
-	case Set, Copy, Combine, Append, Prepend:
+// creates reports whether the action adds the field to items that lack it.
+func (a action) creates() bool {
+	switch a.kind {
+	case actionSet, actionCopy, actionCombine, actionAppend, actionPrepend:
 		return true
 	}
 	return false
 }
 
-func (a Action) reads() (names []string) {
-	for _, v := range a.Values {
-		if v.Field != "" {
-			names = append(names, v.Field)
+func (a action) reads() (names []string) {
+	for _, v := range a.values {
+		if v.field != "" {
+			names = append(names, v.field)
 		}
 	}
 	return names
 }
 
-func fieldsOf(conditions []Condition) (names []string) {
+func fieldsOf(conditions []condition) (names []string) {
 	for _, c := range conditions {
-		names = append(names, c.Field)
-		if c.Value.Field != "" {
-			names = append(names, c.Value.Field)
+		names = append(names, c.field)
+		if c.value.field != "" {
+			names = append(names, c.value.field)
 		}
-		names = append(names, fieldsOf(c.Children)...)
+		names = append(names, fieldsOf(c.children)...)
 	}
 	return names
 }

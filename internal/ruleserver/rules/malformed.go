@@ -12,22 +12,22 @@ import (
 // Malformed says what is wrong with a request and where.
 type Malformed struct {
 	Path   jsontext.Pointer // "" is the request as a whole
-	Reason string
+	reason string
 }
 
 func (m *Malformed) Error() string {
 	if m.Path == "" {
-		return m.Reason
+		return m.reason
 	}
-	return fmt.Sprintf("%s: %s", m.Path, m.Reason)
+	return fmt.Sprintf("%s: %s", m.Path, m.reason)
 }
 
 func malformed(path jsontext.Pointer, format string, args ...any) error {
-	return &Malformed{Path: path, Reason: fmt.Sprintf(format, args...)}
+	return &Malformed{Path: path, reason: fmt.Sprintf(format, args...)}
 }
 
-// decode reads JSON text into a wire struct, and turns the library's errors,
-// which speak of Go types, into ones that speak of the request.
+// decode reads JSON text into a wire struct. The library's errors name Go types;
+// decode turns them into errors that name members of the request.
 func decode(body []byte, into any) error { return decodeAt("", body, into) }
 
 // decodeAt reads a part of the request that is found at path.

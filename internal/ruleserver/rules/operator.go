@@ -9,20 +9,19 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 )
 
-// Operator is one rule: items for which every condition holds get the actions,
+// operator is one rule: items for which every condition holds get the actions,
 // the others the else actions.
-type Operator struct {
-	Name       string
-	Conditions []Condition
-	Actions    []Action
-	Else       []Action
+type operator struct {
+	conditions []condition
+	actions    []action
+	otherwise  []action
 }
 
 // Operators is one of a job's two lists of operators, in order.
 type Operators struct {
-	List []Operator
-	// Digest is equal for equal lists, and different for lists that could act
-	// differently. White space and the order of members do not count; the
+	list []operator
+	// Digest is equal for equal lists, and differs when the lists could act
+	// differently. White space and the order of members make no difference; the
 	// operators' names do.
 	Digest string
 }
@@ -35,34 +34,36 @@ type wireOperator struct {
 }
 
 func parseOperators(path jsontext.Pointer, wires []wireOperator) (Operators, error) {
-	operators := make([]Operator, len(wires))
+	operators := make([]operator, len(wires))
 	for i, wire := range wires {
 		here := at(path, i)
 		if len(wire.Actions)+len(wire.ElseActions) == 0 {
 			return Operators{}, malformed(here+"/actions", "missing")
 		}
-		o := Operator{Name: wire.Name}
-		var err error
-		if o.Conditions, err = parseConditions(here+"/condition", wire.Condition, 1); err != nil {
+		var (
+			o   operator
+			err error
+		)
+		if o.conditions, err = parseConditions(here+"/condition", wire.Condition, 1); err != nil {
 			return Operators{}, err
 		}
-		if o.Actions, err = parseActions(here+"/actions", wire.Actions); err != nil {
+		if o.actions, err = parseActions(here+"/actions", wire.Actions); err != nil {
 			return Operators{}, err
 		}
-		if o.Else, err = parseActions(here+"/else_actions", wire.ElseActions); err != nil {
+		if o.otherwise, err = parseActions(here+"/else_actions", wire.ElseActions); err != nil {
 			return Operators{}, err
 		}
 		operators[i] = o
 	}
-	return Operators{List: operators, Digest: digest(wires)}, nil
+	return Operators{list: operators, Digest: digest(wires)}, nil
 }
 
 func digest(wires []wireOperator) string {
 	text, err := json.Marshal(wires, jsontext.ReorderRawObjects(true),
-		// 0.10 and 0.1 are equal numbers and different texts.
+		// A feed is text, in which 0.10 and 0.1 differ.
 		jsontext.CanonicalizeRawInts(false), jsontext.CanonicalizeRawFloats(false))
 	if err != nil {
-		panic("rules: operators that were read cannot be written: " + err.Error())
+		panic("BUG: rules: operators that were read cannot be written: " + err.Error())
 	}
 	sum := sha256.Sum256(text)
 	return hex.EncodeToString(sum[:])
@@ -80,9 +81,9 @@ func (w *wireJob) checkBounds() error {
 		what   string
 		n, max int
 	}{
-		{"operators", len(operators), MaxOperators},
-		{"conditions", conditions, MaxConditions},
-		{"actions", actions, MaxActions},
+		{"operators", len(operators), maxOperators},
+		{"conditions", conditions, maxConditions},
+		{"actions", actions, maxActions},
 	} {
 		if count.n > count.max {
 			return malformed("", "%d %s, and a job may have %d", count.n, count.what, count.max)

@@ -2,43 +2,43 @@ package rules
 
 import "github.com/go-json-experiment/json/jsontext"
 
-// Value is what a filter compares with or an action writes: a static text, or
+// operand is what a filter compares with or an action writes: a static text, or
 // the text that the item has in a field.
-type Value struct {
-	Field  string // when not empty, the value is this field's
-	Static string
+type operand struct {
+	field  string // when it is not empty, the text is this field's
+	static string
 }
 
-type wireValue struct {
+type wireOperand struct {
 	Type  string         `json:"type"`
 	Value jsontext.Value `json:"value"`
 }
 
-// parseValue reads {"type": "static" or "field", "value": …}, or a bare scalar
+// parseOperand reads {"type": "static" or "field", "value": …}, or a bare scalar
 // as a shorter way to write a static value.
-func parseValue(path jsontext.Pointer, raw jsontext.Value) (Value, error) {
+func parseOperand(path jsontext.Pointer, raw jsontext.Value) (operand, error) {
 	if raw.Kind() != jsontext.KindBeginObject {
 		text, err := parseScalar(path, raw)
-		return Value{Static: text}, err
+		return operand{static: text}, err
 	}
-	var wire wireValue
+	var wire wireOperand
 	if err := decodeAt(path, raw, &wire); err != nil {
-		return Value{}, err
+		return operand{}, err
 	}
 	text, err := parseScalar(path+"/value", wire.Value)
 	if err != nil {
-		return Value{}, err
+		return operand{}, err
 	}
 	switch wire.Type {
 	case "static":
-		return Value{Static: text}, nil
+		return operand{static: text}, nil
 	case "field":
 		if text == "" || wire.Value.Kind() != jsontext.KindString {
-			return Value{}, malformed(path+"/value", "want the name of a field")
+			return operand{}, malformed(path+"/value", "want the name of a field")
 		}
-		return Value{Field: text}, nil
+		return operand{field: text}, nil
 	}
-	return Value{}, malformed(path+"/type", `want "static" or "field", got %.40q`, wire.Type)
+	return operand{}, malformed(path+"/type", `want "static" or "field", got %.40q`, wire.Type)
 }
 
 // parseScalar gives a string's text, and a number or boolean as it was written.
@@ -59,8 +59,8 @@ func parseScalar(path jsontext.Pointer, raw jsontext.Value) (string, error) {
 	}
 }
 
-// parseValues reads a list of values.
-func parseValues(path jsontext.Pointer, raw jsontext.Value) ([]Value, error) {
+// parseOperands reads a list of values.
+func parseOperands(path jsontext.Pointer, raw jsontext.Value) ([]operand, error) {
 	if raw.Kind() != jsontext.KindBeginArray {
 		return nil, malformed(path, "want an array of values, got %s", kindName(raw.Kind()))
 	}
@@ -71,9 +71,9 @@ func parseValues(path jsontext.Pointer, raw jsontext.Value) ([]Value, error) {
 	if len(list) == 0 {
 		return nil, malformed(path, "want at least one value")
 	}
-	values := make([]Value, len(list))
+	values := make([]operand, len(list))
 	for i, one := range list {
-		v, err := parseValue(at(path, i), one)
+		v, err := parseOperand(at(path, i), one)
 		if err != nil {
 			return nil, err
 		}

@@ -2,17 +2,31 @@ package ruleserver
 
 import (
 	"fmt"
+	"net/http"
 	"strconv"
 	"time"
 
 	"example.org/pilotfish/internal/ruleserver/executor"
 )
 
-// HintHeader is the response header that carries a load hint.
-const HintHeader = "X-Load"
+// hintHeader is the response header of the load hint.
+const hintHeader = "X-Load"
 
-// hint tells a submitter what the server's metrics would, and what its own job
-// met. The job itself still counts as running.
+// load is the load that the server reports.
+func (s *Server) load() executor.Load {
+	load := s.executor.Load()
+	if s.adjustLoad != nil {
+		s.adjustLoad(&load)
+	}
+	return load
+}
+
+func (s *Server) setHint(w http.ResponseWriter, job executor.Facts) {
+	w.Header().Set(hintHeader, hint(time.Now(), s.load(), job))
+}
+
+// hint tells the submitter what the metrics would tell it now, and what happened to
+// its own job. The job itself still counts as running.
 func hint(now time.Time, load executor.Load, job executor.Facts) string {
 	text := fmt.Sprintf("at=%.3f, running=%d, stalled=%d, stalled_high=%d, cores=%d",
 		float64(now.UnixMilli())/1000,
@@ -32,6 +46,7 @@ func hint(now time.Time, load executor.Load, job executor.Facts) string {
 	return text
 }
 
+// seconds writes a duration as a number of seconds, to the microsecond.
 func seconds(d time.Duration) string {
 	return strconv.FormatFloat(d.Round(time.Microsecond).Seconds(), 'f', -1, 64)
 }

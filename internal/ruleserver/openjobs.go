@@ -1,0 +1,70 @@
+package ruleserver
+
+import (
+	"errors"
+	"fmt"
+	"sync"
+)
+
+var errDraining = errors.New("the server is draining: it takes no new jobs")
+
+// errFull says that the server has as many jobs as it takes.
+type errFull struct{ jobs int }
+
+func (e errFull) Error() string {
+	return fmt.Sprintf("the server has %d jobs, and takes no more", e.jobs)
+}
+
+// openJobs counts the jobs and prefetches that the server has taken in. It takes no
+// more when it is full or draining.
+type openJobs struct {
+	max int
+
+	mu       sync.Mutex
+	n        int
+	draining bool
+	none     chan struct{} // closed when the server drains and n is 0
+}
+
+func newOpenJobs(max int) *openJobs { return &openJobs{max: max, none: make(chan struct{})} }
+
+// enter counts a job in. Without an error, leave must follow.
+func (o *openJobs) enter() error {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if o.draining {
+		return errDraining
+	}
+	if o.n == o.max {
+		return errFull{o.max}
+	}
+	o.n++
+	return nil
+}
+
+func (o *openJobs) leave() {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.n--
+	if o.draining && o.n == 0 {
+		close(o.none)
+	}
+}
+
+func (o *openJobs) drain() {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if o.draining {
+		return
+	}
+	o.draining = true
+	if o.n == 0 {
+		close(o.none)
+	}
+}
+
+func (o *openJobs) isDraining() bool {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.draining
+}
