@@ -6,7 +6,7 @@ import (
 	"example.org/pilotfish/internal/config"
 	"example.org/pilotfish/internal/pool"
 	"example.org/pilotfish/pkg/overload"
-	"example.org/pilotfish/pkg/selection"
+	"example.org/pilotfish/pkg/selection/rivals"
 )
 
 // reload puts a new configuration in the place of the running one, whole. The
@@ -58,7 +58,7 @@ func (s *sidecar) reload(cfg *config.Config) error {
 // rules is what the pool picks by.
 func rules(cfg *config.Config) (r pool.Rules, err error) {
 	r.Interval = cfg.Reports.Interval
-	if r.Policy, err = selection.New(cfg.Selection.Policy); err != nil {
+	if r.Policy, err = rivals.New(cfg.Selection.Policy); err != nil {
 		return r, err
 	}
 	r.Detector, err = overload.New(cfg.Overload.Policy, cfg.Overload.Stalled)

@@ -25,7 +25,8 @@ var layers = []struct {
 	packages []string
 }{
 	{"values", true, []string{
-		"pkg/selection", "pkg/overload", "pkg/trace", "internal/breaker", "internal/intake", "internal/settings",
+		"pkg/selection", "pkg/selection/rivals", "pkg/selection/policytest", "pkg/overload", "pkg/trace",
+		"internal/breaker", "internal/hash", "internal/intake", "internal/settings",
 		"internal/lab/workload", "internal/lab/stats", "internal/lab/results",
 	}},
 	{"machines", false, []string{"internal/pool", "internal/admission"}},

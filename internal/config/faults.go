@@ -2,11 +2,13 @@ package config
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"example.org/pilotfish/internal/settings"
 	"example.org/pilotfish/pkg/overload"
 	"example.org/pilotfish/pkg/selection"
+	"example.org/pilotfish/pkg/selection/rivals"
 )
 
 // Check reports what is wrong with a configuration that did not come from a
@@ -33,7 +35,10 @@ func (c *Config) check(f *settings.Faults) {
 	}
 	f.AtLeast("job.max_body", int64(c.Job.MaxBody), 1)
 	f.AtLeast("job.budget", int64(c.Job.Budget), 0)
-	f.OneOf("selection.policy", c.Selection.Policy, selection.Names())
+	if !slices.Contains(rivals.All(), c.Selection.Policy) {
+		f.Add("selection.policy", "%q is not one of %s, nor one of the policies to compare with: %s",
+			c.Selection.Policy, strings.Join(selection.Names(), ", "), strings.Join(rivals.Names(), ", "))
+	}
 	f.OneOf("overload.policy", c.Overload.Policy, overload.Names())
 	if !(c.Overload.Stalled > 0) { // in this form it refuses NaN too
 		f.Add("overload.stalled", "%v must be positive", c.Overload.Stalled)

@@ -15,7 +15,7 @@ import (
 	"example.org/pilotfish/internal/lab/sim"
 	"example.org/pilotfish/internal/lab/workload"
 	"example.org/pilotfish/pkg/overload"
-	"example.org/pilotfish/pkg/selection"
+	"example.org/pilotfish/pkg/selection/rivals"
 	"example.org/pilotfish/pkg/trace"
 )
 
@@ -68,7 +68,7 @@ func simulate(t *testing.T, jobs []trace.Job, policy string) figures {
 	var all tally
 	const seeds = 20
 	for seed := range uint64(seeds) {
-		chosen, err := selection.New(policy)
+		chosen, err := rivals.New(policy)
 		require.NoError(t, err)
 		detector, err := overload.New("none", 100)
 		require.NoError(t, err)

@@ -1,7 +1,6 @@
 package pool
 
 import (
-	"hash/fnv"
 	"math"
 	"time"
 
@@ -49,11 +48,9 @@ type member struct {
 const maxAssumed = 10_000
 
 func newMember(u Upstream, g gate, cfg *Config) *member {
-	h := fnv.New64a()
-	_, _ = h.Write([]byte(u.Address)) // never fails
 	return &member{
 		Upstream:    u,
-		id:          h.Sum64(),
+		id:          selection.UpstreamID(u.Address),
 		gate:        g,
 		detector:    cfg.Detector(),
 		level:       1,

@@ -3,7 +3,6 @@ package proxy_test
 import (
 	"cmp"
 	"context"
-	"hash/fnv"
 	"io"
 	"log"
 	"math/rand/v2"
@@ -72,9 +71,7 @@ func startSidecar(t testing.TB, s setup) *sidecar {
 	if s.policy == nil {
 		o := inOrder{}
 		for i, u := range s.upstreams {
-			h := fnv.New64a()
-			_, _ = h.Write([]byte(u))
-			o[h.Sum64()] = i
+			o[selection.UpstreamID(u)] = i
 		}
 		s.policy = o
 	}

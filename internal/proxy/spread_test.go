@@ -9,7 +9,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"example.org/pilotfish/pkg/selection"
+	"example.org/pilotfish/pkg/selection/rivals"
 )
 
 // Two sidecars that know nothing of each other, and a burst of 100 jobs
@@ -30,7 +30,7 @@ func TestABurstOverTwoSidecarsSpreads(t *testing.T) {
 					<-finish
 				}))
 			}
-			policy, err := selection.New(name)
+			policy, err := rivals.New(name)
 			require.NoError(t, err)
 			a := startSidecar(t, setup{upstreams: ups, policy: policy})
 			b := startSidecar(t, setup{upstreams: ups, policy: policy})

@@ -3,7 +3,10 @@
 // the upstream reports into a Level. Detectors own no clock and no lock.
 package overload
 
-import "example.org/pilotfish/pkg/selection"
+import (
+	"example.org/pilotfish/internal/hash"
+	"example.org/pilotfish/pkg/selection"
+)
 
 // Sample is what one report says about an upstream's load.
 type Sample struct {
@@ -38,13 +41,7 @@ func (l Level) Admits(job selection.Job) bool {
 // projects and the admitted ones keep their caches (DAGOR's business and user
 // priority).
 func Rank(job selection.Job) float64 {
-	x := (job.Project ^ job.Hour*0x9e3779b97f4a7c15)
-	x ^= x >> 33
-	x *= 0xff51afd7ed558ccd
-	x ^= x >> 33
-	x *= 0xc4ceb9fe1a85ec53
-	x ^= x >> 33
-	rank := float64(x>>11) / (1 << 53) / selection.Priorities
+	rank := float64(hash.Pair(job.Project, job.Hour)>>11) / (1 << 53) / selection.Priorities
 	if job.Priority == selection.Low {
 		rank += 1.0 / selection.Priorities
 	}

@@ -1,4 +1,4 @@
-package selection
+package selection_test
 
 import (
 	"fmt"
@@ -6,17 +6,20 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"example.org/pilotfish/pkg/selection"
+	"example.org/pilotfish/pkg/selection/policytest"
 )
 
 // TestPickAllocatesNothing holds every policy to its claim of keeping nothing.
 func TestPickAllocatesNothing(t *testing.T) {
-	for _, name := range Names() {
-		policy, err := New(name)
+	for _, name := range selection.Names() {
+		policy, err := selection.New(name)
 		require.NoError(t, err)
 		for _, n := range []int{1, 14, 1000} {
 			rng := rand.New(rand.NewPCG(1, 2))
-			views := randomViews(rng, n)
-			job := randomJob(rng)
+			views := policytest.Views(rng, n)
+			job := policytest.Job(rng)
 			allocs := testing.AllocsPerRun(20, func() {
 				job.Project++
 				policy.Pick(job, views, rng)
@@ -29,9 +32,9 @@ func TestPickAllocatesNothing(t *testing.T) {
 }
 
 func BenchmarkPick(b *testing.B) {
-	for _, name := range Names() {
+	for _, name := range selection.Names() {
 		for _, n := range []int{14, 1000} {
-			b.Run(fmt.Sprintf("%s/%d", name, n), func(b *testing.B) { benchmarkPick(b, name, n, fleet) })
+			b.Run(fmt.Sprintf("%s/%d", name, n), func(b *testing.B) { benchmarkPick(b, name, n, policytest.Busy) })
 		}
 	}
 }
@@ -39,16 +42,16 @@ func BenchmarkPick(b *testing.B) {
 // BenchmarkWildPick picks among views that no branch prediction can learn.
 func BenchmarkWildPick(b *testing.B) {
 	for _, n := range []int{14, 1000} {
-		b.Run(fmt.Sprintf("expected/%d", n), func(b *testing.B) { benchmarkPick(b, "expected", n, randomViews) })
+		b.Run(fmt.Sprintf("expected/%d", n), func(b *testing.B) { benchmarkPick(b, "expected", n, policytest.Views) })
 	}
 }
 
-func benchmarkPick(b *testing.B, name string, n int, build func(*rand.Rand, int) []View) {
-	policy, err := New(name)
+func benchmarkPick(b *testing.B, name string, n int, build func(*rand.Rand, int) []selection.View) {
+	policy, err := selection.New(name)
 	require.NoError(b, err)
 	rng := rand.New(rand.NewPCG(1, 2))
 	views := build(rng, n)
-	job := Job{Fetch: 5, Busy: 0.7}
+	job := selection.Job{Fetch: 5, Busy: 0.7}
 	b.ReportAllocs()
 	for b.Loop() {
 		job.Project++

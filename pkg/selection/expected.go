@@ -1,36 +1,51 @@
 package selection
 
-import "math/rand/v2"
+import (
+	"fmt"
+	"math"
+)
 
-// Expected takes the upstream where the job can be expected to complete
-// first, every consideration priced in seconds:
+// Expected takes the upstream with the lowest cost, in seconds. The cost of
+// running a job of project p at upstream u is
 //
-//	wait       1.5 times the jobs that wait there by the upstream's rate, since
-//	           others claim as well while a report ages, and an eighth of
-//	           the cores counts as taken for that; or a shadow price
-//	           that grows as the free cores go
-//	fetch      (1 - Warm) the project's fetch time
-//	placement  cold only: one fetch for every rank down the project's
-//	           rendezvous order, so that sidecars agree where a cold project
-//	           goes; more as the pool fills up, for disagreement multiplies
-//	           fetches, and a pool that is behind falls further behind by them
-//	stop       what a stop before the job's end would lose
+//	cost(u) = wait(u)                                until a core is free
+//	        + fetch(p) (1 - warm(p, u))              to fetch what is not cached at u
+//	        + fetch(p) rank(p, u) max(1, 2 busy²)    only where p is not cached at u
+//	        + stop(u)                                what a stop of u would lose
 //
-// Cached upstreams whose costs differ by less than reports of their age can
-// tell are equals. Of these, those with the fewest of
-// this sidecar's own jobs are left, and the cheaper of two random ones is
-// taken, lest all sidecars herd to one.
+//	wait(u) = 1.5 (jobs ahead + 1) / rate(u)         if no core is free
+//	        = (jobs / cores)⁴ / rate(u)              otherwise
 //
-// Completion times by waits and fetches, not by the jobs' own lengths: those
-// are too variable to predict, and the same wherever the job runs.
+// Wait: reports are seconds old, and other sidecars claim cores as well. So a
+// wait counts 1.5 times, and an eighth of the cores counts as taken. Taking a
+// free core has a price, too: the next jobs cannot have it.
+//
+// Rank: the place of u in the rendezvous order of p, from 0 to 5. All sidecars
+// have the same order, so they agree where a project goes that is cached
+// nowhere. If they disagreed, several upstreams would fetch its data. That
+// costs more in a pool that is busy; busy is its jobs per core. An upstream
+// that came up less than a minute ago ranks behind all others, for all but a
+// growing share of the projects.
+//
+// Stop: the probability that the job lasts longer than u, times the work and
+// the fetch to repeat.
+//
+// Costs of cached upstreams count as equal if reports of their age cannot tell
+// them apart. Of these upstreams, Expected keeps those with the fewest of this
+// sidecar's own jobs, which it knows exactly. It draws two of them and takes
+// the cheaper one, so that not all sidecars take the same.
+//
+// The job's own length is ignored: it is too variable to predict, and equal on
+// every upstream. A job without a project counts as cached everywhere.
 //
 // Sources: Mooncake and llm-d (waits against fetches in seconds), Mitzenmacher
 // and Dahlin (stale reports), Thaler and Ravishankar (rendezvous). Use it
-// wherever upstreams report; it degrades to own counts where they do not.
-// A job without a project is at home everywhere.
+// wherever upstreams report. Without reports it goes by this sidecar's own jobs.
 type Expected struct {
 	c ExpectedConfig
 }
+
+var _ Coster = (*Expected)(nil)
 
 // NewExpected returns the policy, or an error that names the parameter that
 // makes no sense.
@@ -41,44 +56,128 @@ func NewExpected(config ExpectedConfig) (*Expected, error) {
 	return &Expected{c: config}, nil
 }
 
-// Pick implements Policy.
-func (e *Expected) Pick(job Job, views []View, rng *rand.Rand) int {
-	var s survey
-	s.look(&e.c, job, views)
-	cached, home, other := 0, nobody(), nobody()
-	for rank, i := range s.order.views[:s.order.n] {
-		if !s.warm(&views[i]) {
-			s.offer(&other, i, s.price(&views[i], float64(rank)).total(), views)
-		}
-	}
-	for i := range views {
-		v := &views[i]
-		if s.warm(v) {
-			cached++
-			home.offer(i, s.price(v, lastRank).total())
-		} else if other.total >= s.perRank*lastRank { // else the rank alone costs more
-			s.offer(&other, i, s.price(v, lastRank).total(), views)
-		}
-	}
-	switch {
-	case cached == 0 || home.total > other.total:
-		return other.index
-	case cached == 1:
-		return home.index
-	}
-	return s.nearEqual(home, views, rng)
+// ExpectedConfig holds the parameters of Expected; 0 means the default.
+type ExpectedConfig struct {
+	// WaitPrice is how many seconds of fetching one second of waiting is worth.
+	// An old report makes a wait look shorter than it is. Default 1.5; at least 1.
+	WaitPrice float64
+	// Spare is the share of an upstream's cores that count as taken by jobs
+	// that others have sent there since its report. Default 1/8.
+	Spare float64
+	// RankPrice is the price of each rank in the project's rendezvous order, in
+	// fetch times: the next sidecar may place the project elsewhere, and fetch
+	// again. It is multiplied by 2 Busy² once that exceeds 1, which it does from
+	// 0.7 jobs per core on. Default 1. All ranks from the fifth on cost the same.
+	RankPrice float64
+	// WarmAt is the probability of the data being there from which on the
+	// project counts as cached. Default 0.5.
+	WarmAt float64
+	// Band is the difference in cost, in seconds, below which cached upstreams
+	// count as equal even if their reports are fresh. Default 0.05.
+	Band float64
+	// BandWidth widens the band with the age of the reports. It is a number of
+	// standard deviations of the jobs that may have come since. Default 1.
+	BandWidth float64
+	// SlowStart is for how many seconds after its start an upstream takes only a
+	// growing share of the projects that are not cached there. Default 60.
+	SlowStart float64
+	// TailScale and LongestJob describe how long jobs last, for the price of a
+	// stop, in seconds. A job outlasts t with a probability of TailScale / t,
+	// and none outlasts LongestJob. Defaults 1.6 and 7200: the thesis's percentiles.
+	TailScale  float64
+	LongestJob float64
+	// CoreRate is the jobs that a core completes in a second where no upstream's
+	// rate is known. Default 1/12: the thesis's mean job lasts 12 s.
+	CoreRate float64
+	// Off switches parts off.
+	Off Part
 }
 
-// Costs implements Coster.
-func (e *Expected) Costs(job Job, views []View, costs []Cost) {
-	var s survey
-	s.look(&e.c, job, views)
-	for i := range views {
-		costs[i] = s.price(&views[i], lastRank).cost()
+// Part is a set of the separable parts of Expected, for ablation.
+type Part uint16
+
+// The parts.
+const (
+	// PartWaitPrice is the factor WaitPrice on a wait.
+	PartWaitPrice Part = 1 << iota
+	// PartSpare is the share Spare of the cores.
+	PartSpare
+	// PartShadow is the price of a free core, which grows as an upstream fills up.
+	PartShadow
+	// PartPlacement is the price of a rank in rendezvous order.
+	PartPlacement
+	// PartCrowding is the growth of that price in a pool that fills up. Without
+	// it, a pool that is behind falls further behind by fetching.
+	PartCrowding
+	// PartBand is the choice among cached upstreams that count as equal. Without
+	// it the cheapest is taken.
+	PartBand
+	// PartStop is the price of a stop before the job's end.
+	PartStop
+	// PartSlowStart is the growing share of projects after a start.
+	PartSlowStart
+
+	allParts = 1<<iota - 1
+)
+
+// Parts lists every part on its own.
+func Parts() []Part {
+	var parts []Part
+	for p := Part(1); p&allParts != 0; p <<= 1 {
+		parts = append(parts, p)
 	}
-	for rank, i := range s.order.views[:s.order.n] {
-		costs[i] = s.price(&views[i], float64(rank)).cost()
-	}
+	return parts
 }
 
-var _ Coster = (*Expected)(nil)
+// String names a single part.
+func (p Part) String() string {
+	for i, name := range [...]string{
+		"wait-price", "spare", "shadow", "placement", "crowding", "band", "stop", "slow-start",
+	} {
+		if p == 1<<i {
+			return name
+		}
+	}
+	return fmt.Sprintf("parts %#x", uint16(p))
+}
+
+// resolve puts the defaults in and refuses nonsense.
+func (c *ExpectedConfig) resolve() error {
+	for _, f := range []struct {
+		name     string
+		value    *float64
+		standard float64
+	}{
+		{"WaitPrice", &c.WaitPrice, 1.5},
+		{"Spare", &c.Spare, 1.0 / 8},
+		{"RankPrice", &c.RankPrice, 1},
+		{"WarmAt", &c.WarmAt, 0.5},
+		{"Band", &c.Band, 0.05},
+		{"BandWidth", &c.BandWidth, 1},
+		{"SlowStart", &c.SlowStart, 60},
+		{"TailScale", &c.TailScale, 1.6},
+		{"LongestJob", &c.LongestJob, 7200},
+		{"CoreRate", &c.CoreRate, 1.0 / 12},
+	} {
+		if !(*f.value >= 0) || math.IsInf(*f.value, 0) {
+			return fmt.Errorf("expected: %s is %v: want a finite number, 0 (for %v) or more",
+				f.name, *f.value, f.standard)
+		}
+		if *f.value == 0 {
+			*f.value = f.standard
+		}
+	}
+	if c.WaitPrice < 1 {
+		return fmt.Errorf("expected: WaitPrice is %v: want 1 or more: below 1, a full upstream could cost less than one with a free core", c.WaitPrice)
+	}
+	if c.Spare >= 1 {
+		return fmt.Errorf("expected: Spare is %v: want a share of the cores below 1", c.Spare)
+	}
+	if c.WarmAt > 1 {
+		return fmt.Errorf("expected: WarmAt is %v: want a probability, at most 1", c.WarmAt)
+	}
+	if c.Off&^allParts != 0 {
+		return fmt.Errorf("expected: Off has the bits %#x, which are no part", uint16(c.Off&^allParts))
+	}
+	return nil
+}

@@ -1,4 +1,4 @@
-package selection
+package selection_test
 
 import (
 	"math"
@@ -7,11 +7,15 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"example.org/pilotfish/internal/hash"
+	"example.org/pilotfish/pkg/selection"
+	"example.org/pilotfish/pkg/selection/policytest"
 )
 
 // standard is the documented defaults.
-func standard() ExpectedConfig {
-	return ExpectedConfig{
+func standard() selection.ExpectedConfig {
+	return selection.ExpectedConfig{
 		WaitPrice: 1.5, Spare: 0.125, RankPrice: 1, WarmAt: 0.5, Band: 0.05, BandWidth: 1,
 		SlowStart: 60, TailScale: 1.6, LongestJob: 7200, CoreRate: 1.0 / 12,
 	}
@@ -19,41 +23,41 @@ func standard() ExpectedConfig {
 
 // naive is Expected, written from the rule with sorting and searching.
 type naive struct {
-	ExpectedConfig
-	job   Job
-	views []View
-	rate  func(View) float64
+	selection.ExpectedConfig
+	job   selection.Job
+	views []selection.View
+	rate  func(selection.View) float64
 	order []int // all views, in rendezvous order
 }
 
-func (n naive) on(p Part) bool { return n.Off&p == 0 }
+func (n naive) on(p selection.Part) bool { return n.Off&p == 0 }
 
-func (n naive) warm(v View) bool {
+func (n naive) warm(v selection.View) bool {
 	return n.job.Project == 0 || v.Warm >= n.WarmAt
 }
 
-func (n naive) refused(v View) bool {
-	if !n.on(PartSlowStart) || v.Uptime >= n.SlowStart {
+func (n naive) refused(v selection.View) bool {
+	if !n.on(selection.PartSlowStart) || v.Uptime >= n.SlowStart {
 		return false
 	}
-	lot := mix(mix(n.job.Project^v.ID*0x9e3779b97f4a7c15) ^ 0x9e3779b97f4a7c15)
+	lot := hash.Mix(hash.Mix(n.job.Project^v.ID*0x9e3779b97f4a7c15) ^ 0x9e3779b97f4a7c15)
 	return (float64(lot>>12)+0.5)/(1<<52) >= math.Max(0.1, v.Uptime/n.SlowStart)
 }
 
-func (n naive) usable(v View) float64 {
-	if n.on(PartSpare) {
+func (n naive) usable(v selection.View) float64 {
+	if n.on(selection.PartSpare) {
 		return cores(v) - n.Spare*cores(v)
 	}
 	return cores(v)
 }
 
-func (n naive) queue(v View) (ahead float64, full bool) {
+func (n naive) queue(v selection.View) (ahead float64, full bool) {
 	ahead = math.Max(math.Max(v.Jobs-n.usable(v), v.Stalled), 0)
 	return ahead, ahead > 0 || v.Jobs >= n.usable(v)
 }
 
 func (n naive) waitPrice() float64 {
-	if n.on(PartWaitPrice) {
+	if n.on(selection.PartWaitPrice) {
 		return n.WaitPrice
 	}
 	return 1
@@ -61,23 +65,23 @@ func (n naive) waitPrice() float64 {
 
 func (n naive) rankPrice() float64 {
 	price := n.RankPrice * n.job.Fetch
-	if n.on(PartCrowding) && 2*math.Pow(n.job.Busy, 2) > 1 {
+	if n.on(selection.PartCrowding) && 2*math.Pow(n.job.Busy, 2) > 1 {
 		price *= 2 * math.Pow(n.job.Busy, 2)
 	}
 	return price
 }
 
-func (n naive) cost(i int) Cost {
-	v, c := n.views[i], Cost{}
+func (n naive) cost(i int) selection.Cost {
+	v, c := n.views[i], selection.Cost{}
 	ahead, full := n.queue(v)
 	switch {
 	case full:
 		c.Wait = n.waitPrice() * (ahead + 1) / n.rate(v)
-	case n.on(PartShadow):
+	case n.on(selection.PartShadow):
 		used := v.Jobs / n.usable(v)
 		c.Wait = used * used * (used * used) / n.rate(v)
 	}
-	if n.on(PartStop) && v.Left < n.LongestJob {
+	if n.on(selection.PartStop) && v.Left < n.LongestJob {
 		left := math.Max(v.Left, n.TailScale)
 		c.Stop = math.Max(0, n.TailScale/left-n.TailScale/n.LongestJob) * (left + n.job.Fetch)
 	}
@@ -93,7 +97,7 @@ func (n naive) cost(i int) Cost {
 			c.Placement = n.SlowStart - v.Uptime
 			rank += 5
 		}
-		if n.on(PartPlacement) {
+		if n.on(selection.PartPlacement) {
 			c.Placement += n.rankPrice() * float64(rank)
 		}
 	}
@@ -126,23 +130,23 @@ func (n naive) pick() []float64 {
 		return best
 	}
 	if len(homes) == 0 {
-		return evenly(len(n.views), []int{cheapest(others)})
+		return policytest.Evenly(len(n.views), []int{cheapest(others)})
 	}
 	home := cheapest(slices.Sorted(slices.Values(homes)))
 	if len(others) > 0 {
 		other := cheapest(others)
 		if total(home) > total(other) {
-			return evenly(len(n.views), []int{other})
+			return policytest.Evenly(len(n.views), []int{other})
 		}
 	}
 	limit := total(home) + n.band(home)
 	near := slices.DeleteFunc(slices.Clone(homes), func(i int) bool { return total(i) > limit })
-	return twoChoices(len(n.views), lowest(n.views, near, load), total)
+	return twoChoices(len(n.views), policytest.Lowest(n.views, near, load), total)
 }
 
 func (n naive) band(i int) float64 {
 	v := n.views[i]
-	if !n.on(PartBand) {
+	if !n.on(selection.PartBand) {
 		return 0
 	}
 	if _, full := n.queue(v); !full {
@@ -155,7 +159,7 @@ func (n naive) band(i int) float64 {
 // twoChoices is how often each is the cheaper of a random two of the near ones.
 func twoChoices(n int, near []int, total func(int) float64) []float64 {
 	if len(near) == 1 {
-		return evenly(n, near)
+		return policytest.Evenly(n, near)
 	}
 	p := make([]float64, n)
 	chance := 1 / float64(len(near)*(len(near)-1))
@@ -177,29 +181,37 @@ func twoChoices(n int, near []int, total func(int) float64) []float64 {
 }
 
 // newNaive fills in what is not given with the defaults.
-func newNaive(config ExpectedConfig, job Job, views []View) naive {
+func newNaive(config selection.ExpectedConfig, job selection.Job, views []selection.View) naive {
 	off := config.Off
 	config = standard()
 	config.Off = off
 	return naive{
 		ExpectedConfig: config, job: job, views: views,
-		rate: estimator(views, config.CoreRate), order: byRendezvous(job.Project, views),
+		rate: estimator(views, config.CoreRate), order: policytest.ByRendezvous(job.Project, views),
 	}
 }
 
 // expectedOracle is the oracle for the default parameters without some parts.
-func expectedOracle(config ExpectedConfig) oracle {
-	return func(job Job, views []View) []float64 { return newNaive(config, job, views).pick() }
+func expectedOracle(config selection.ExpectedConfig) policytest.Oracle {
+	return func(job selection.Job, views []selection.View) []float64 { return newNaive(config, job, views).pick() }
+}
+
+// allParts is the set of all parts.
+func allParts() (all selection.Part) {
+	for _, p := range selection.Parts() {
+		all |= p
+	}
+	return all
 }
 
 // TestExpectedWithoutParts compares with the oracle whatever is switched off.
 func TestExpectedWithoutParts(t *testing.T) {
 	rng := rand.New(rand.NewPCG(41, 42))
 	for range 8000 {
-		config := ExpectedConfig{Off: Part(rng.Uint32()) & allParts}
-		policy, err := NewExpected(config)
+		config := selection.ExpectedConfig{Off: selection.Part(rng.Uint32()) & allParts()}
+		policy, err := selection.NewExpected(config)
 		require.NoError(t, err)
-		job, views := randomCase(rng)
+		job, views := policytest.Case(rng)
 		got := policy.Pick(job, views, rng)
 		want := expectedOracle(config)(job, views)
 		require.NotZero(t, want[got], "picked %d for %+v of %+v without %b", got, job, views, config.Off)
@@ -210,11 +222,11 @@ func TestExpectedWithoutParts(t *testing.T) {
 func TestExpectedCosts(t *testing.T) {
 	rng := rand.New(rand.NewPCG(51, 52))
 	for range 4000 {
-		config := ExpectedConfig{Off: Part(rng.Uint32()&rng.Uint32()) & allParts}
-		policy, err := NewExpected(config)
+		config := selection.ExpectedConfig{Off: selection.Part(rng.Uint32()&rng.Uint32()) & allParts()}
+		policy, err := selection.NewExpected(config)
 		require.NoError(t, err)
-		job, views := randomCase(rng)
-		costs := make([]Cost, len(views))
+		job, views := policytest.Case(rng)
+		costs := make([]selection.Cost, len(views))
 		policy.Costs(job, views, costs)
 		n := newNaive(config, job, views)
 		for i, got := range costs {

@@ -1,4 +1,4 @@
-package selection
+package selection_test
 
 import (
 	"math"
@@ -8,15 +8,18 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	"example.org/pilotfish/pkg/selection"
+	"example.org/pilotfish/pkg/selection/policytest"
 )
 
 // TestExpectedMoreWaitNeverAttracts: making the picked upstream's rivals
 // busier leaves the pick, and making one busier never moves the pick to it.
 func TestExpectedMoreWaitNeverAttracts(t *testing.T) {
 	rng := rand.New(rand.NewPCG(61, 62))
-	policy := newExpected(t, PartBand) // so that the pick is settled by the costs
+	policy := newExpected(t, selection.PartBand) // so that the pick is settled by the costs
 	for range 20000 {
-		job, views := randomCase(rng)
+		job, views := policytest.Case(rng)
 		if job.Project == 0 {
 			continue
 		}
@@ -38,9 +41,9 @@ func TestExpectedCostsAreMonotone(t *testing.T) {
 	rng := rand.New(rand.NewPCG(71, 72))
 	policy := newExpected(t, 0)
 	for range 20000 {
-		job, views := randomCase(rng)
+		job, views := policytest.Case(rng)
 		at := rng.IntN(len(views))
-		before, after := make([]Cost, len(views)), make([]Cost, len(views))
+		before, after := make([]selection.Cost, len(views)), make([]selection.Cost, len(views))
 		policy.Costs(job, views, before)
 		v := &views[at]
 		switch rng.IntN(5) {
@@ -73,12 +76,12 @@ func TestExpectedDoesNotHerd(t *testing.T) {
 			for seed := range uint64(20) {
 				sent, rng := make([]float64, n), rand.New(rand.NewPCG(seed, 0))
 				for range 2 {
-					views := idle(n)
+					views := policytest.Idle(n)
 					for i := range views {
 						busy(&views[i], reported-views[i].Cores)
 					}
 					for range 50 {
-						at := policy.Pick(Job{Busy: 0.8, Fetch: 5}, views, rng)
+						at := policy.Pick(selection.Job{Busy: 0.8, Fetch: 5}, views, rng)
 						views[at].Jobs++
 						views[at].InFlight++
 						sent[at]++
@@ -93,7 +96,7 @@ func TestExpectedDoesNotHerd(t *testing.T) {
 // TestExpectedDoesNotHerdOnTheLeast: many sidecars that see one upstream a
 // little ahead in the same old reports, and have one job each, do not all take it.
 func TestExpectedDoesNotHerdOnTheLeast(t *testing.T) {
-	views, rng := idle(14), rand.New(rand.NewPCG(1, 1))
+	views, rng := policytest.Idle(14), rand.New(rand.NewPCG(1, 1))
 	for i := range views {
 		busy(&views[i], 20)
 		views[i].Age = 5
@@ -101,7 +104,7 @@ func TestExpectedDoesNotHerdOnTheLeast(t *testing.T) {
 	busy(&views[3], 19)
 	took := 0
 	for range 1000 {
-		if newExpected(t, 0).Pick(Job{Busy: 0.9}, views, rng) == 3 {
+		if newExpected(t, 0).Pick(selection.Job{Busy: 0.9}, views, rng) == 3 {
 			took++
 		}
 	}
@@ -110,14 +113,14 @@ func TestExpectedDoesNotHerdOnTheLeast(t *testing.T) {
 
 // TestExpectedPartsMatter: switching any part off changes some pick.
 func TestExpectedPartsMatter(t *testing.T) {
-	require.Len(t, Parts(), 8)
+	require.Len(t, selection.Parts(), 8)
 	full := newExpected(t, 0)
-	for _, part := range Parts() {
+	for _, part := range selection.Parts() {
 		without := newExpected(t, part)
 		rng := rand.New(rand.NewPCG(81, 82))
 		differ := 0
 		for seed := range uint64(5000) {
-			job, views := randomCase(rng)
+			job, views := policytest.Case(rng)
 			a := full.Pick(job, views, rand.New(rand.NewPCG(seed, 0)))
 			b := without.Pick(job, views, rand.New(rand.NewPCG(seed, 0)))
 			if a != b {
@@ -130,16 +133,16 @@ func TestExpectedPartsMatter(t *testing.T) {
 }
 
 func TestNewExpectedRefusesNonsense(t *testing.T) {
-	for want, c := range map[string]ExpectedConfig{
-		"expected: RankPrice is -1: want a finite number, 0 (for 1) or more":                                    {RankPrice: -1},
-		"expected: SlowStart is NaN: want a finite number, 0 (for 60) or more":                                  {SlowStart: math.NaN()},
-		"expected: Band is +Inf: want a finite number, 0 (for 0.05) or more":                                    {Band: math.Inf(1)},
-		"expected: WaitPrice is 0.5: want 1 or more, lest a full upstream be cheaper than one with a free core": {WaitPrice: 0.5},
-		"expected: Spare is 1: want a share of the cores below 1":                                               {Spare: 1},
-		"expected: WarmAt is 1.5: want a probability, at most 1":                                                {WarmAt: 1.5},
-		"expected: Off has the bits 0x8000, which are no part":                                                  {Off: 0x8000},
+	for want, c := range map[string]selection.ExpectedConfig{
+		"expected: RankPrice is -1: want a finite number, 0 (for 1) or more":                                             {RankPrice: -1},
+		"expected: SlowStart is NaN: want a finite number, 0 (for 60) or more":                                           {SlowStart: math.NaN()},
+		"expected: Band is +Inf: want a finite number, 0 (for 0.05) or more":                                             {Band: math.Inf(1)},
+		"expected: WaitPrice is 0.5: want 1 or more: below 1, a full upstream could cost less than one with a free core": {WaitPrice: 0.5},
+		"expected: Spare is 1: want a share of the cores below 1":                                                        {Spare: 1},
+		"expected: WarmAt is 1.5: want a probability, at most 1":                                                         {WarmAt: 1.5},
+		"expected: Off has the bits 0x8000, which are no part":                                                           {Off: 0x8000},
 	} {
-		_, err := NewExpected(c)
+		_, err := selection.NewExpected(c)
 		assert.EqualError(t, err, want)
 	}
 }

@@ -1,4 +1,4 @@
-package selection
+package selection_test
 
 import (
 	"math"
@@ -8,18 +8,21 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	"example.org/pilotfish/pkg/selection"
+	"example.org/pilotfish/pkg/selection/policytest"
 )
 
 // newExpected is the policy without some parts.
-func newExpected(t *testing.T, off Part) *Expected {
+func newExpected(t *testing.T, off selection.Part) *selection.Expected {
 	t.Helper()
-	policy, err := NewExpected(ExpectedConfig{Off: off})
+	policy, err := selection.NewExpected(selection.ExpectedConfig{Off: off})
 	require.NoError(t, err)
 	return policy
 }
 
 // busy loads an upstream with as many jobs more than its cores as backlog says.
-func busy(v *View, backlog float64) {
+func busy(v *selection.View, backlog float64) {
 	v.Jobs, v.Stalled = v.Cores+backlog, max(0, backlog)
 }
 
@@ -36,16 +39,16 @@ func TestExpectedWeighsWaitsAgainstFetches(t *testing.T) {
 		{backlog: 60, fetch: 5, stays: false},
 		{backlog: 60, fetch: 45, stays: true},
 	} {
-		views, rng := idle(2), rand.New(rand.NewPCG(1, 1))
-		views[0].Warm, views[0].Cache = 1, Cached
+		views, rng := policytest.Idle(2), rand.New(rand.NewPCG(1, 1))
+		views[0].Warm, views[0].Cache = 1, selection.Cached
 		busy(&views[0], c.backlog)
 		for project := uint64(1); project < 50; project++ {
-			job := Job{Project: project, Fetch: c.fetch}
+			job := selection.Job{Project: project, Fetch: c.fetch}
 			got := newExpected(t, 0).Pick(job, views, rng)
 			require.Equal(t, c.stays, got == 0, "backlog %v, fetch %v", c.backlog, c.fetch)
 		}
-		costs := make([]Cost, 2)
-		newExpected(t, PartPlacement).Costs(Job{Project: 1, Fetch: c.fetch}, views, costs)
+		costs := make([]selection.Cost, 2)
+		newExpected(t, selection.PartPlacement).Costs(selection.Job{Project: 1, Fetch: c.fetch}, views, costs)
 		assert.InDelta(t, 1.5*(5+c.backlog+1)/2.4, costs[0].Total, 1e-9)
 		assert.InDelta(t, c.fetch, costs[1].Total, 1e-9)
 	}
@@ -53,12 +56,12 @@ func TestExpectedWeighsWaitsAgainstFetches(t *testing.T) {
 
 // TestExpectedPaysMoreForWaits: 6.25 s of waiting are worth 9 s of fetching.
 func TestExpectedPaysMoreForWaits(t *testing.T) {
-	views := idle(2)
+	views := policytest.Idle(2)
 	views[0].Warm = 1
 	busy(&views[0], 14)
-	job := Job{Project: 1, Fetch: 9}
-	assert.Equal(t, 1, newExpected(t, PartPlacement).Pick(job, views, nil))
-	assert.Equal(t, 0, newExpected(t, PartPlacement|PartWaitPrice).Pick(job, views, nil))
+	job := selection.Job{Project: 1, Fetch: 9}
+	assert.Equal(t, 1, newExpected(t, selection.PartPlacement).Pick(job, views, nil))
+	assert.Equal(t, 0, newExpected(t, selection.PartPlacement|selection.PartWaitPrice).Pick(job, views, nil))
 }
 
 // TestExpectedPicksTheIdleOfTwo without a project: always.
@@ -66,10 +69,10 @@ func TestExpectedPicksTheIdleOfTwo(t *testing.T) {
 	rng := rand.New(rand.NewPCG(1, 1))
 	for _, jobs := range []float64{1, 20, 40, 90} {
 		for idleAt := range 2 {
-			views := idle(2)
+			views := policytest.Idle(2)
 			views[1-idleAt].Jobs = jobs
 			for range 200 {
-				require.Equal(t, idleAt, newExpected(t, 0).Pick(Job{Busy: 0.5}, views, rng))
+				require.Equal(t, idleAt, newExpected(t, 0).Pick(selection.Job{Busy: 0.5}, views, rng))
 			}
 		}
 	}
@@ -78,12 +81,12 @@ func TestExpectedPicksTheIdleOfTwo(t *testing.T) {
 // TestExpectedShunsTheStuck: an upstream stuck on long jobs completes few and
 // has a low rate; as many jobs ahead mean a longer wait there, and fewer may too.
 func TestExpectedShunsTheStuck(t *testing.T) {
-	views, rng := idle(2), rand.New(rand.NewPCG(1, 1))
+	views, rng := policytest.Idle(2), rand.New(rand.NewPCG(1, 1))
 	busy(&views[0], 5)
 	busy(&views[1], 9)
 	views[0].Rate = 0.05
 	for range 200 {
-		require.Equal(t, 1, newExpected(t, 0).Pick(Job{}, views, rng))
+		require.Equal(t, 1, newExpected(t, 0).Pick(selection.Job{}, views, rng))
 	}
 }
 
@@ -91,10 +94,10 @@ func TestExpectedShunsTheStuck(t *testing.T) {
 // sends a project that is cached nowhere to the same upstream, the first in
 // rendezvous order that is not much busier.
 func TestExpectedAgreesOnAColdProject(t *testing.T) {
-	views := idle(14)
+	views := policytest.Idle(14)
 	for project := uint64(1); project < 300; project++ {
-		job := Job{Project: project, Fetch: 5, Busy: 0.5}
-		order := byRendezvous(project, views)
+		job := selection.Job{Project: project, Fetch: 5, Busy: 0.5}
+		order := policytest.ByRendezvous(project, views)
 		for seed := range uint64(3) {
 			got := newExpected(t, 0).Pick(job, views, rand.New(rand.NewPCG(seed, 0)))
 			require.Equal(t, order[0], got)
@@ -110,32 +113,32 @@ func TestExpectedAgreesOnAColdProject(t *testing.T) {
 // TestExpectedKeepsToItsOrderWhenCrowded: a placement that is not worth a rank
 // in a pool that is behind was worth it while cores were free.
 func TestExpectedKeepsToItsOrderWhenCrowded(t *testing.T) {
-	views := idle(14)
-	order := byRendezvous(7, views)
+	views := policytest.Idle(14)
+	order := policytest.ByRendezvous(7, views)
 	busy(&views[order[0]], 20) // 16 s
 	for _, c := range []struct {
 		busy float64
-		off  Part
+		off  selection.Part
 		rank int
-	}{{0.5, 0, 1}, {1, 0, 1}, {2, 0, 0}, {2, PartCrowding, 1}} {
+	}{{0.5, 0, 1}, {1, 0, 1}, {2, 0, 0}, {2, selection.PartCrowding, 1}} {
 		policy := newExpected(t, c.off)
-		assert.Equal(t, order[c.rank], policy.Pick(Job{Project: 7, Fetch: 5, Busy: c.busy}, views, nil), "%+v", c)
+		assert.Equal(t, order[c.rank], policy.Pick(selection.Job{Project: 7, Fetch: 5, Busy: c.busy}, views, nil), "%+v", c)
 	}
 }
 
 // TestExpectedSpreadsNearEqual: cached upstreams that cost as much as each
 // other are taken alike; an own job there decides against one.
 func TestExpectedSpreadsNearEqual(t *testing.T) {
-	views, rng := idle(6), rand.New(rand.NewPCG(1, 1))
+	views, rng := policytest.Idle(6), rand.New(rand.NewPCG(1, 1))
 	for i := range 4 {
 		views[i].Warm = 1
 	}
 	for own := range 4 {
 		counts := make([]int, 6)
 		for range 3000 {
-			counts[newExpected(t, 0).Pick(Job{Project: 7, Fetch: 5}, views, rng)]++
+			counts[newExpected(t, 0).Pick(selection.Job{Project: 7, Fetch: 5}, views, rng)]++
 		}
-		requireSpread(t, counts, evenly(6, []int{0, 1, 2, 3}[own:]))
+		require.NoError(t, policytest.Spread(counts, policytest.Evenly(6, []int{0, 1, 2, 3}[own:])))
 		views[own].InFlight = 1
 	}
 }
@@ -150,31 +153,31 @@ func TestExpectedBandWidensWithAge(t *testing.T) {
 		{age: 0.1, want: []float64{1, 0, 0}},
 		{age: 600, want: []float64{2.0 / 3, 1.0 / 3, 0}}, // the cheaper of two
 	} {
-		views, rng := idle(3), rand.New(rand.NewPCG(1, 1))
+		views, rng := policytest.Idle(3), rand.New(rand.NewPCG(1, 1))
 		for i := range views {
 			views[i].Warm, views[i].Age = 1, c.age
 			busy(&views[i], 20+5*float64(i))
 		}
 		counts := make([]int, 3)
 		for range 3000 {
-			counts[newExpected(t, 0).Pick(Job{Project: 4, Fetch: 60, Busy: 1}, views, rng)]++
+			counts[newExpected(t, 0).Pick(selection.Job{Project: 4, Fetch: 60, Busy: 1}, views, rng)]++
 		}
-		requireSpread(t, counts, c.want)
+		require.NoError(t, policytest.Spread(counts, c.want))
 	}
 }
 
 // TestExpectedStops: of two upstreams that have the project the one that stops
 // soon gets no job, unless the other is the dearer by more than a stop would lose.
 func TestExpectedStops(t *testing.T) {
-	views, rng := idle(3), rand.New(rand.NewPCG(1, 1))
+	views, rng := policytest.Idle(3), rand.New(rand.NewPCG(1, 1))
 	views[0].Warm, views[1].Warm = 1, 1
 	views[0].Left = 60
-	job, took := Job{Project: 1, Fetch: 5, Busy: 0.5}, make([]int, 3)
+	job, took := selection.Job{Project: 1, Fetch: 5, Busy: 0.5}, make([]int, 3)
 	for range 1000 {
 		require.Equal(t, 1, newExpected(t, 0).Pick(job, views, rng))
-		took[newExpected(t, PartStop).Pick(job, views, rng)]++
+		took[newExpected(t, selection.PartStop).Pick(job, views, rng)]++
 	}
-	requireSpread(t, took, evenly(3, []int{0, 1}))
+	require.NoError(t, policytest.Spread(took, policytest.Evenly(3, []int{0, 1})))
 	busy(&views[1], 20)
 	require.Equal(t, 0, newExpected(t, 0).Pick(job, views, rng))
 }
@@ -182,9 +185,9 @@ func TestExpectedStops(t *testing.T) {
 // TestExpectedPriceOfAStop: near its end an upstream is dearer, at most by
 // the work and the fetch that a stop would lose.
 func TestExpectedPriceOfAStop(t *testing.T) {
-	job := Job{Project: 1, Fetch: 5}
+	job := selection.Job{Project: 1, Fetch: 5}
 	price := func(left float64) float64 {
-		views, costs := idle(1), make([]Cost, 1)
+		views, costs := policytest.Idle(1), make([]selection.Cost, 1)
 		views[0].Left, views[0].Warm = left, 1
 		newExpected(t, 0).Costs(job, views, costs)
 		return costs[0].Stop
@@ -203,14 +206,14 @@ func TestExpectedPriceOfAStop(t *testing.T) {
 // cold projects that are its own by rendezvous, from a tenth to all of them.
 func TestExpectedSlowStart(t *testing.T) {
 	share := func(uptime, fetch float64) float64 {
-		views, own, taken := idle(4), 0.0, 0.0
+		views, own, taken := policytest.Idle(4), 0.0, 0.0
 		views[2].Uptime = uptime
 		for project := uint64(1); project <= 4000; project++ {
-			if byRendezvous(project, views)[0] != 2 {
+			if policytest.ByRendezvous(project, views)[0] != 2 {
 				continue
 			}
 			own++
-			if newExpected(t, 0).Pick(Job{Project: project, Fetch: fetch}, views, nil) == 2 {
+			if newExpected(t, 0).Pick(selection.Job{Project: project, Fetch: fetch}, views, nil) == 2 {
 				taken++
 			}
 		}

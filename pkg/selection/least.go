@@ -1,17 +1,20 @@
 package selection
 
-import "math/rand/v2"
+import (
+	"math"
+	"math/rand/v2"
+)
 
-// least finds the smallest of the values offered to it, each of several
+// Least finds the smallest of the values offered to it, each of several
 // equals with the same probability. The zero value has seen none.
-type least struct {
+type Least struct {
 	index int
 	value float64
 	ties  int
 }
 
-// offer takes the value of the view at index into account.
-func (l *least) offer(index int, value float64, rng *rand.Rand) {
+// Offer takes the value of the view at index into account.
+func (l *Least) Offer(index int, value float64, rng *rand.Rand) {
 	switch {
 	case l.ties == 0 || value < l.value:
 		l.index, l.value, l.ties = index, value, 1
@@ -21,4 +24,71 @@ func (l *least) offer(index int, value float64, rng *rand.Rand) {
 			l.index = index
 		}
 	}
+}
+
+// Index is that of the view with the smallest value.
+func (l *Least) Index() int { return l.index }
+
+// nowhere is the index of a candidate before any view was seen.
+const nowhere = -1
+
+// candidate is a view and its cost.
+type candidate struct {
+	index int
+	cost  float64
+}
+
+// none is the candidate before any view was seen. Every view is better.
+func none() candidate { return candidate{nowhere, math.Inf(1)} }
+
+// beatenBy reports whether a cost is below the candidate's.
+func (c candidate) beatenBy(cost float64) bool { return c.index == nowhere || cost < c.cost }
+
+// pair keeps two of the candidates offered, every pair with the same probability.
+type pair struct {
+	a, b candidate
+	seen int
+}
+
+// offer takes one more candidate into account.
+func (p *pair) offer(c candidate, rng *rand.Rand) {
+	p.seen++
+	switch p.seen {
+	case 1:
+		p.a = c
+	case 2:
+		p.b = c
+	default:
+		switch rng.IntN(p.seen) {
+		case 0:
+			p.a = c
+		case 1:
+			p.b = c
+		}
+	}
+}
+
+// cheaper is the index of the cheaper of the two.
+func (p *pair) cheaper(rng *rand.Rand) int {
+	if p.seen > 1 && (p.b.cost < p.a.cost || p.b.cost == p.a.cost && rng.IntN(2) == 0) {
+		return p.b.index
+	}
+	return p.a.index
+}
+
+// LeastInFlight takes the upstream with the fewest of this sidecar's own jobs
+// for its weight.
+//
+// Source: Zhu, Smith and Yang's Flat-C; the least-request and leastconn of
+// common proxies. Use it where upstreams report nothing. It sees no caches,
+// and of the load only this sidecar's share.
+type LeastInFlight struct{}
+
+// Pick implements Policy.
+func (LeastInFlight) Pick(_ Job, views []View, rng *rand.Rand) int {
+	var fewest Least
+	for i := range views {
+		fewest.Offer(i, views[i].OwnLoad(), rng)
+	}
+	return fewest.Index()
 }

@@ -3,15 +3,22 @@
 //
 // Policies are pure values. They own no clock, lock or random source, keep
 // nothing between picks, and see nothing of the pool but the views.
+//
+// Package rivals holds further ones to compare with, and package policytest
+// checks policies, also those of other people.
 package selection
 
-import "math/rand/v2"
+import (
+	"fmt"
+	"math/rand/v2"
+	"strings"
+)
 
 // Policy chooses an upstream for a job.
 type Policy interface {
-	// Pick returns the index in views of the upstream chosen. views is never
-	// empty and sorted by the upstreams' addresses; Pick neither keeps nor
-	// changes it. Ties are broken with rng, never by index.
+	// Pick returns the index in views of the chosen upstream. views is never
+	// empty, and it is sorted by the upstreams' addresses. Pick neither keeps
+	// nor changes it. Ties are broken with rng, never by index.
 	Pick(job Job, views []View, rng *rand.Rand) int
 }
 
@@ -21,9 +28,9 @@ type Cost struct {
 	Total float64 `json:"total"`
 	// Wait is the price of the expected wait, or of taking a free core.
 	Wait float64 `json:"wait"`
-	// Fetch is the time for the project's data.
+	// Fetch is the time to fetch the project's data.
 	Fetch float64 `json:"fetch"`
-	// Placement is the price of leading the project astray from its home.
+	// Placement is the price of placing the project away from its home.
 	Placement float64 `json:"placement"`
 	// Stop is what a stop of the upstream is expected to lose.
 	Stop float64 `json:"stop"`
@@ -34,4 +41,32 @@ type Coster interface {
 	Policy
 	// Costs fills costs[i] with the cost of views[i]; the slices have equal lengths.
 	Costs(job Job, views []View, costs []Cost)
+}
+
+// Names lists every policy that New knows, the default first, then by how much
+// they must know of the upstreams.
+func Names() []string {
+	return []string{"expected", "dynamic", "stretch", "bounded-hash", "p2c-ewma", "least-in-flight", "random"}
+}
+
+// New returns the policy of that name with its default parameters. The error
+// for an unknown name lists the known ones.
+func New(name string) (Policy, error) {
+	switch name {
+	case "expected":
+		return NewExpected(ExpectedConfig{})
+	case "dynamic":
+		return Dynamic{}, nil
+	case "stretch":
+		return Stretch{}, nil
+	case "bounded-hash":
+		return BoundedHash{}, nil
+	case "p2c-ewma":
+		return P2CEWMA{}, nil
+	case "least-in-flight":
+		return LeastInFlight{}, nil
+	case "random":
+		return Random{}, nil
+	}
+	return nil, fmt.Errorf("unknown selection policy %q: want one of %s", name, strings.Join(Names(), ", "))
 }

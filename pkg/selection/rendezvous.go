@@ -1,6 +1,10 @@
 package selection
 
-import "math"
+import (
+	"math"
+
+	"example.org/pilotfish/internal/hash"
+)
 
 // Rendezvous scores an upstream for a project by highest random weight: the
 // project's home is the upstream with the largest score, its second home has
@@ -18,7 +22,7 @@ func Rendezvous(project, upstreamID uint64, weight float64) float64 {
 // rendezvousHash is the random number that project and upstream meet on.
 // Where weights are equal its order is that of the scores.
 func rendezvousHash(project, upstreamID uint64) uint64 {
-	return mix(project ^ upstreamID*0x9e3779b97f4a7c15)
+	return hash.Pair(project, upstreamID)
 }
 
 // weigh turns a uniform hash into a score. 52 bits and a half keep the
@@ -33,16 +37,6 @@ func weigh(hash uint64, weight float64) float64 {
 // fraction maps a hash to (0, 1).
 func fraction(hash uint64) float64 {
 	return (float64(hash>>12) + 0.5) / (1 << 52)
-}
-
-// mix spreads every bit of x over all bits of the result (the finaliser of
-// MurmurHash3).
-func mix(x uint64) uint64 {
-	x ^= x >> 33
-	x *= 0xff51afd7ed558ccd
-	x ^= x >> 33
-	x *= 0xc4ceb9fe1a85ec53
-	return x ^ x>>33
 }
 
 // order compares upstreams by their rendezvous score for one project.
@@ -101,6 +95,17 @@ func (r *ranking) floor() float64 {
 		return -1
 	}
 	return r.score[lastRank-1]
+}
+
+// rank adds all views.
+func (r *ranking) rank(o order, views []View) {
+	floor := r.floor()
+	for i := range views {
+		if score := o.score(&views[i], floor); score > floor {
+			r.add(i, score)
+			floor = r.floor()
+		}
+	}
 }
 
 // add ranks the view at index, if its score is high enough.

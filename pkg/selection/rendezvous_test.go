@@ -1,20 +1,22 @@
-package selection
+package selection_test
 
 import (
 	"math"
-	"math/rand/v2"
 	"slices"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	"example.org/pilotfish/pkg/selection"
+	"example.org/pilotfish/pkg/selection/policytest"
 )
 
 // home is the upstream with the highest score.
 func home(project uint64, ids []uint64, weight func(uint64) float64) uint64 {
 	best, score := uint64(0), math.Inf(-1)
 	for _, id := range ids {
-		if s := Rendezvous(project, id, weight(id)); s > score {
+		if s := selection.Rendezvous(project, id, weight(id)); s > score {
 			best, score = id, s
 		}
 	}
@@ -52,7 +54,7 @@ func TestRendezvousBalances(t *testing.T) {
 	for i := range want {
 		want[i] = 1.0 / 14
 	}
-	requireSpread(t, counts, want)
+	require.NoError(t, policytest.Spread(counts, want))
 }
 
 func TestRendezvousRespectsWeights(t *testing.T) {
@@ -61,7 +63,7 @@ func TestRendezvousRespectsWeights(t *testing.T) {
 	for project := uint64(1); project <= 20000; project++ {
 		counts[home(project, []uint64{0, 1, 2, 3, 4}, func(id uint64) float64 { return weights[id] })]++
 	}
-	requireSpread(t, counts, want)
+	require.NoError(t, policytest.Spread(counts, want))
 }
 
 // TestRendezvousWeightMovesOnlyItsOwn: when an upstream's weight falls, no
@@ -87,36 +89,9 @@ func TestRendezvousWeightMovesOnlyItsOwn(t *testing.T) {
 }
 
 func TestRendezvousWithoutWeightIsLastInAnOrder(t *testing.T) {
-	a, b := Rendezvous(5, 1, 0), Rendezvous(5, 2, 0)
+	a, b := selection.Rendezvous(5, 1, 0), selection.Rendezvous(5, 2, 0)
 	assert.NotEqual(t, a, b)
 	assert.Negative(t, a)
 	assert.Negative(t, b)
-	assert.Positive(t, Rendezvous(5, 3, 1e-9))
-}
-
-func TestWeighIsFiniteAtTheEnds(t *testing.T) {
-	for _, hash := range []uint64{0, 1, math.MaxUint64} {
-		score := weigh(hash, 1)
-		assert.Positive(t, score)
-		assert.False(t, math.IsInf(score, 0), "hash %x", hash)
-	}
-}
-
-// TestRankingKeepsTheFirst compares the bounded ranking with a sort, with
-// equal and with unequal weights.
-func TestRankingKeepsTheFirst(t *testing.T) {
-	rng := rand.New(rand.NewPCG(1, 1))
-	for range 500 {
-		views := randomViews(rng, 1+rng.IntN(40))
-		project := rng.Uint64()
-		by := newOrder(project, views)
-		var r ranking
-		for i := range views {
-			if floor := r.floor(); by.score(&views[i], floor) > floor {
-				r.add(i, by.score(&views[i], floor))
-			}
-		}
-		want := byRendezvous(project, views)
-		require.Equal(t, want[:min(lastRank, len(want))], r.views[:r.n])
-	}
+	assert.Positive(t, selection.Rendezvous(5, 3, 1e-9))
 }

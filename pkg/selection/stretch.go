@@ -32,11 +32,11 @@ type Stretch struct{}
 
 // Pick implements Policy.
 func (Stretch) Pick(job Job, views []View, rng *rand.Rand) int {
-	var lowest least
+	var lowest Least
 	for i := range views {
-		lowest.offer(i, stretch(job, &views[i]), rng)
+		lowest.Offer(i, stretch(job, &views[i]), rng)
 	}
-	return lowest.index
+	return lowest.Index()
 }
 
 // stretch is the factor by which a job there takes longer than at an idle upstream.

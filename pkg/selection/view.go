@@ -1,5 +1,7 @@
 package selection
 
+import "example.org/pilotfish/internal/hash"
+
 // Cache says whether an upstream is believed to hold a project's data (the
 // thesis, 9.2.3). A larger value is better.
 type Cache uint8
@@ -25,7 +27,7 @@ func (c Cache) String() string {
 // View is a policy's input for one eligible upstream: plain numbers, computed
 // for one job at one instant. Times are in seconds.
 type View struct {
-	// ID is a hash of the upstream's address, the same in every sidecar.
+	// ID is UpstreamID of the upstream's address.
 	ID uint64
 	// Weight is the upstream's share of the load as discovery gives it; 1 is normal.
 	Weight float64
@@ -66,4 +68,61 @@ type View struct {
 	Uptime float64
 	// Left is how long it will stay up; +Inf when it is not pre-emptible.
 	Left float64
+}
+
+// UpstreamID is the hash of an upstream's address, which is the same in every sidecar.
+func UpstreamID(address string) uint64 { return hash.Text(address) }
+
+// leastWeight replaces a weight of 0 or less, so that even such an upstream's
+// load is a number.
+const leastWeight = 1e-9
+
+// OwnLoad is this sidecar's jobs there for each unit of weight.
+func (v *View) OwnLoad() float64 { return v.InFlight / max(v.Weight, leastWeight) }
+
+// unknownCores replaces the number of an upstream's cores where it is not known.
+const unknownCores = 8
+
+// cores is the number of cores, known or not.
+func (v *View) cores() float64 {
+	if v.Cores > 0 {
+		return v.Cores
+	}
+	return unknownCores
+}
+
+// fetchFactor is how fetches here compare with the pool's, 1 where that is not known.
+func (v *View) fetchFactor() float64 {
+	if v.FetchFactor > 0 {
+		return v.FetchFactor
+	}
+	return 1
+}
+
+// Rates tells how many jobs an upstream completes in a second when it is full,
+// also where that is not known.
+type Rates struct{ perCore float64 }
+
+// NewRates takes the mean rate of a core from the views whose rates are known.
+// If none is known, it takes perCore.
+func NewRates(views []View, perCore float64) Rates {
+	var rate, cores float64
+	for i := range views {
+		if views[i].Rate > 0 {
+			rate += views[i].Rate
+			cores += views[i].cores()
+		}
+	}
+	if cores > 0 {
+		perCore = rate / cores
+	}
+	return Rates{perCore}
+}
+
+// Of is the rate of v, in jobs per second.
+func (r Rates) Of(v *View) float64 {
+	if v.Rate > 0 {
+		return v.Rate
+	}
+	return r.perCore * v.cores()
 }

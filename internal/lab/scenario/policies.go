@@ -6,6 +6,7 @@ import (
 	"example.org/pilotfish/internal/lab/sim"
 	"example.org/pilotfish/pkg/overload"
 	"example.org/pilotfish/pkg/selection"
+	"example.org/pilotfish/pkg/selection/rivals"
 )
 
 // parts names the parts of the policy expected.
@@ -30,7 +31,7 @@ func part(name string) (selection.Part, bool) {
 const clairvoyant = "clairvoyant"
 
 // policies names what a run may choose by.
-func policies() []string { return append(selection.Names(), clairvoyant) }
+func policies() []string { return append(rivals.All(), clairvoyant) }
 
 func (r *Run) policy() (selection.Policy, error) {
 	switch r.Policy {
@@ -38,7 +39,7 @@ func (r *Run) policy() (selection.Policy, error) {
 		return nil, nil
 	case "expected":
 	default:
-		return selection.New(r.Policy)
+		return rivals.New(r.Policy)
 	}
 	var c selection.ExpectedConfig
 	for _, name := range r.Expected.Off {

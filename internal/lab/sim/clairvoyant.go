@@ -22,7 +22,7 @@ type clairvoyant struct {
 func (w *world) foresee() {
 	w.seer = &clairvoyant{w: w, servers: make(map[uint64]*server)}
 	for _, s := range w.servers {
-		w.seer.servers[nameHash(s.address)] = s
+		w.seer.servers[selection.UpstreamID(s.address)] = s
 	}
 	w.cfg.Sidecar.Policy = w.seer
 }

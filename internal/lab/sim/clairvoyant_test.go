@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"example.org/pilotfish/pkg/selection"
+	"example.org/pilotfish/pkg/selection/rivals"
 	"example.org/pilotfish/pkg/trace"
 )
 
@@ -98,7 +99,7 @@ func TestClairvoyantTakesTheLeast(t *testing.T) {
 		costs := make([]time.Duration, len(w.servers))
 		best := 0
 		for i, s := range w.servers {
-			views[i].ID = nameHash(s.address)
+			views[i].ID = selection.UpstreamID(s.address)
 			fetch := float64(s.fetchTime(w.seer.asking, w.now)) * w.seer.crowding()
 			costs[i] = time.Duration(fetch) + s.startsIn(w.seer.asking, w.now, never)
 			again := *w.seer.asking
@@ -133,7 +134,7 @@ func TestClairvoyantWaitsLeast(t *testing.T) {
 	}
 	limit := mean(setup(t, "clairvoyant", "none"))
 	assert.Positive(t, limit)
-	for _, policy := range selection.Names() {
+	for _, policy := range rivals.All() {
 		assert.Greater(t, mean(setup(t, policy, "none")), limit, policy)
 	}
 }

@@ -1,9 +1,9 @@
 package sim
 
 import (
-	"hash/fnv"
 	"time"
 
+	"example.org/pilotfish/internal/hash"
 	"example.org/pilotfish/internal/intake"
 	"example.org/pilotfish/internal/pool"
 	"example.org/pilotfish/pkg/selection"
@@ -50,7 +50,7 @@ func duration(s float64) time.Duration { return time.Duration(s * float64(time.S
 func newJob(t *trace.Job, number int64) *job {
 	j := &job{
 		number: number, kind: t.Kind,
-		project: intake.Key(string(t.Project)), version: t.Version, shared: nameHash(t.Shared),
+		project: intake.Key(string(t.Project)), version: t.Version, shared: hash.Text(t.Shared),
 		priority: t.Priority, bytes: t.Bytes,
 		load: duration(t.Load), begun: -1,
 		queueBound: duration(t.Timeouts.Queue),
@@ -60,10 +60,4 @@ func newJob(t *trace.Job, number int64) *job {
 		j.sharedRules, j.operators, j.output = duration(t.SharedRules), duration(t.Operators), duration(t.Output)
 	}
 	return j
-}
-
-func nameHash(s string) uint64 {
-	h := fnv.New64a()
-	_, _ = h.Write([]byte(s)) // never fails
-	return h.Sum64()
 }

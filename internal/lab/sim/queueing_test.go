@@ -12,6 +12,7 @@ import (
 
 	"example.org/pilotfish/pkg/overload"
 	"example.org/pilotfish/pkg/selection"
+	"example.org/pilotfish/pkg/selection/rivals"
 	"example.org/pilotfish/pkg/trace"
 )
 
@@ -43,7 +44,7 @@ func setup(t testing.TB, policy, detector string) (s Sidecar) {
 	var err error
 	s.Wait = 1000 * time.Hour
 	if s.Clairvoyant = policy == "clairvoyant"; !s.Clairvoyant {
-		s.Policy, err = selection.New(policy)
+		s.Policy, err = rivals.New(policy)
 		require.NoError(t, err)
 	}
 	s.Detector, err = overload.New(detector, 100)
@@ -90,7 +91,7 @@ func TestAgreesWithErlangC(t *testing.T) {
 // Conservation: every arrival ends once, and nothing is left (invariant 1),
 // whatever the policy, with servers coming and going.
 func TestConservation(t *testing.T) {
-	for _, policy := range append(selection.Names(), "clairvoyant") {
+	for _, policy := range append(rivals.All(), "clairvoyant") {
 		arrived := map[int64]int{}
 		totals, err := Run(t.Context(), Config{
 			Source: &poisson{rng: rand.New(rand.NewPCG(3, 3)), rate: 12, work: 2, n: 20_000, withPriority: true},

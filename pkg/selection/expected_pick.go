@@ -1,0 +1,243 @@
+package selection
+
+import (
+	"math"
+	"math/rand/v2"
+
+	"example.org/pilotfish/internal/hash"
+)
+
+// Pick implements Policy.
+func (e *Expected) Pick(job Job, views []View, rng *rand.Rand) int {
+	var p pricing
+	p.prepare(&e.c, job, views)
+	cached, n := p.cheapestCached(views)
+	other := p.cheapestOther(views)
+	switch {
+	case n == 0 || cached.cost > other.cost:
+		return other.index
+	case n == 1:
+		return cached.index
+	}
+	return p.nearEqual(cached, views, rng)
+}
+
+// Costs implements Coster.
+func (e *Expected) Costs(job Job, views []View, costs []Cost) {
+	var p pricing
+	p.prepare(&e.c, job, views)
+	for i := range views {
+		costs[i] = p.cost(&views[i], lastRank)
+	}
+	for rank, i := range p.first.views[:p.first.n] {
+		costs[i] = p.cost(&views[i], float64(rank))
+	}
+}
+
+// cheapestCached is the cheapest view where the project is cached, and how many
+// such views there are.
+func (p *pricing) cheapestCached(views []View) (best candidate, n int) {
+	best = none()
+	for i := range views {
+		if !p.cached(&views[i]) {
+			continue
+		}
+		n++
+		if cost := p.cost(&views[i], lastRank).Total; best.beatenBy(cost) {
+			best = candidate{i, cost}
+		}
+	}
+	return best, n
+}
+
+// cheapestOther is the cheapest view where the project is not cached. Of equals
+// it is the earliest in rendezvous order, so that all sidecars agree.
+func (p *pricing) cheapestOther(views []View) candidate {
+	best := none()
+	consider := func(i int, rank float64) {
+		cost := p.cost(&views[i], rank).Total
+		if best.beatenBy(cost) || cost == best.cost &&
+			p.order.score(&views[i], 0) > p.order.score(&views[best.index], 0) {
+			best = candidate{i, cost}
+		}
+	}
+	for rank, i := range p.first.views[:p.first.n] {
+		if !p.cached(&views[i]) {
+			consider(i, float64(rank))
+		}
+	}
+	for i := range views {
+		if !(best.cost >= p.perRank*lastRank) {
+			break // the last rank alone costs more
+		}
+		if !p.cached(&views[i]) {
+			consider(i, lastRank)
+		}
+	}
+	return best
+}
+
+// nearEqual chooses among the cached views whose costs count as equal to that
+// of the cheapest. It keeps those with the fewest own jobs, draws two of them,
+// and takes the cheaper one.
+func (p *pricing) nearEqual(cheapest candidate, views []View, rng *rand.Rand) int {
+	limit := cheapest.cost + p.band(&views[cheapest.index])
+	fewest, drawn := math.Inf(1), pair{}
+	for i := range views {
+		v := &views[i]
+		if !p.cached(v) {
+			continue
+		}
+		cost, own := p.cost(v, lastRank).Total, v.OwnLoad()
+		if !(cost <= limit) || own > fewest {
+			continue
+		}
+		if own < fewest {
+			fewest, drawn = own, pair{}
+		}
+		drawn.offer(candidate{i, cost}, rng)
+	}
+	if drawn.seen == 0 {
+		return cheapest.index // only where costs are not finite
+	}
+	return drawn.cheaper(rng)
+}
+
+// pricing is the rule for one job: the parameters, and what depends on all
+// views together. It lives for one pick, on the stack.
+type pricing struct {
+	c     *ExpectedConfig
+	job   Job
+	rates Rates
+
+	perWait   float64 // price of waiting for one second
+	usable    float64 // share of an upstream's cores that may look free
+	perRank   float64 // price of one rank, in seconds
+	stops     float64 // a stop has a price if it is closer than this, in seconds
+	slowStart float64 // an upstream that is up for less is starting, in seconds
+
+	order order   // of the project
+	first ranking // the first views in that order
+}
+
+// prepare fills the pricing in. A part that is off leaves its price at nothing.
+func (p *pricing) prepare(c *ExpectedConfig, job Job, views []View) {
+	p.c, p.job = c, job
+	on := func(part Part) bool { return c.Off&part == 0 }
+	p.rates = NewRates(views, c.CoreRate)
+	p.perWait = 1
+	if on(PartWaitPrice) {
+		p.perWait = c.WaitPrice
+	}
+	p.usable = 1
+	if on(PartSpare) {
+		p.usable -= c.Spare
+	}
+	if on(PartStop) {
+		p.stops = c.LongestJob
+	}
+	if on(PartSlowStart) {
+		p.slowStart = c.SlowStart
+	}
+	if job.Project == 0 {
+		return
+	}
+	if on(PartPlacement) {
+		p.perRank = c.RankPrice * job.Fetch
+		if on(PartCrowding) {
+			p.perRank *= max(1, 2*job.Busy*job.Busy)
+		}
+	}
+	p.order = newOrder(job.Project, views)
+	p.first.rank(p.order, views)
+}
+
+// cost is the cost of running the job at v, which has that rank.
+func (p *pricing) cost(v *View, rank float64) Cost {
+	c := Cost{Wait: p.wait(v)}
+	if p.job.Project != 0 && v.Warm < 1 {
+		c.Fetch = p.job.Fetch * (1 - v.Warm) * v.fetchFactor()
+	}
+	if !p.cached(v) {
+		if v.Uptime < p.slowStart && p.tooNew(v) {
+			rank += lastRank
+			c.Placement = p.slowStart - v.Uptime
+		}
+		c.Placement += p.perRank * rank
+	}
+	if v.Left < p.stops {
+		c.Stop = p.lost(v.Left)
+	}
+	c.Total = c.Wait + c.Fetch + c.Placement + c.Stop
+	return c
+}
+
+// cached reports whether the project counts as cached at v.
+func (p *pricing) cached(v *View) bool {
+	return v.Warm >= p.c.WarmAt || p.job.Project == 0
+}
+
+// ahead is how many jobs wait at v, and how full its usable cores are, 0 to 1.
+// Low jobs count for a high job as well: it overtakes those that wait, but not
+// the joblets that run.
+func (p *pricing) ahead(v *View) (jobs, full float64) {
+	cores := v.cores() * p.usable
+	jobs = max(0, v.Jobs-cores, v.Stalled)
+	if jobs > 0 || v.Jobs >= cores {
+		return jobs, 1
+	}
+	return 0, max(0, v.Jobs/cores)
+}
+
+// wait is the price of the time until a core is free. It is at least the time
+// of one job, since joblets are not interrupted. The price of a free core grows
+// to the same time.
+func (p *pricing) wait(v *View) float64 {
+	jobs, full := p.ahead(v)
+	if full < 1 {
+		if p.c.Off&PartShadow != 0 {
+			return 0
+		}
+		full *= full
+		full *= full
+		return full / p.rates.Of(v)
+	}
+	return p.perWait * (jobs + 1) / p.rates.Of(v)
+}
+
+const (
+	// slowStartFloor is the share of the projects that an upstream takes at the
+	// moment of its start.
+	slowStartFloor = 0.1
+	// slowStartSalt makes this share independent of the rendezvous order.
+	slowStartSalt = 0x9e3779b97f4a7c15
+)
+
+// tooNew reports whether v came up too recently to take this project. All
+// sidecars say the same.
+func (p *pricing) tooNew(v *View) bool {
+	share := max(slowStartFloor, v.Uptime/p.slowStart)
+	return fraction(hash.Mix(rendezvousHash(p.job.Project, v.ID)^slowStartSalt)) >= share
+}
+
+// lost is the time that a stop in left seconds is expected to cost.
+func (p *pricing) lost(left float64) float64 {
+	left = max(left, p.c.TailScale)
+	outlasts := p.c.TailScale/left - p.c.TailScale/p.c.LongestJob
+	return max(0, outlasts) * (left + p.job.Fetch)
+}
+
+// band is the difference in cost that reports as old as v's cannot tell: the
+// price of waiting for as many jobs as the standard deviation of those that may
+// have come since.
+func (p *pricing) band(v *View) float64 {
+	if p.c.Off&PartBand != 0 {
+		return 0
+	}
+	if _, full := p.ahead(v); full < 1 {
+		return p.c.Band
+	}
+	const oldest = 60 // s; of older reports nothing is known
+	came := min(p.job.Busy, 1) * min(v.Age, oldest) / p.rates.Of(v)
+	return max(p.c.Band, p.c.BandWidth*p.perWait*math.Sqrt(came))
+}

@@ -1,0 +1,134 @@
+package policytest
+
+import (
+	"math"
+	"math/rand/v2"
+
+	"example.org/pilotfish/internal/hash"
+	"example.org/pilotfish/pkg/selection"
+)
+
+// Case makes a job, one in five without a project, and mostly up to nine
+// views, sometimes fifty.
+func Case(rng *rand.Rand) (selection.Job, []selection.View) {
+	job := Job(rng)
+	if rng.IntN(5) == 0 {
+		job.Project = 0
+	}
+	n := 1 + rng.IntN(9)
+	if rng.IntN(50) == 0 {
+		n = 50
+	}
+	views := Views(rng, n)
+	if rng.IntN(4) == 0 { // twins: they differ in nothing but their ID
+		for i := range views {
+			id := views[i].ID
+			views[i] = views[0]
+			views[i].ID = id
+		}
+	}
+	return job, views
+}
+
+// Job makes a job with a project.
+func Job(rng *rand.Rand) selection.Job {
+	return selection.Job{
+		Project:  rng.Uint64() | 1,
+		Priority: selection.Priority(rng.IntN(selection.Priorities)),
+		Number:   rng.Uint64N(1000),
+		Fetch:    oneOf(rng, 0, 0.5, 5, 5, 30, 1000),
+		Busy:     oneOf(rng, 0, 0.3, 0.7, 0.8, 1, 3),
+	}
+}
+
+// Views makes n views whose fields are drawn from few numbers, so that ties are
+// frequent. Zeros, large numbers and, where they are allowed, infinities are
+// among them.
+func Views(rng *rand.Rand, n int) []selection.View {
+	views := make([]selection.View, n)
+	sameWeight := rng.IntN(2) == 0
+	for i := range views {
+		v := &views[i]
+		v.ID = rng.Uint64()
+		v.Weight = 1
+		if !sameWeight {
+			v.Weight = oneOf(rng, 0, 0.5, 1, 2, 10)
+		}
+		v.Cores = oneOf[float64](rng, 0, 1, 8, 40)
+		v.Cache = selection.Cache(rng.IntN(3))
+		v.Warm = oneOf(rng, 0, 0.2, 0.49, 0.5, 0.95, 1)
+		v.FetchFactor = oneOf(rng, 0, 0.5, 1, 3)
+		v.InFlight = oneOf[float64](rng, 0, 0, 1, 2, 3, 50, 500)
+		v.Assigned = oneOf(rng, 0, 1, 2, 30, 1e6)
+		v.Jobs = oneOf(rng, 0, 1, 7, 8, 9, 38, 60, 1e6)
+		v.Stalled = oneOf(rng, 0, 0, 0, 5, 101, 1e6)
+		v.Age = oneOf(rng, 0, 0.1, 2.5, 5, 20, math.Inf(1))
+		v.Rate = oneOf(rng, 0, 0.05, 2.4, 2.4, 100)
+		v.Latency = oneOf(rng, 0, 0.001, 0.3, 0.3, 12, 1e4)
+		v.IdleCPU = oneOf(rng, 0, 0.05, 0.3, 0.9, 1)
+		v.IdleIO = oneOf(rng, 0, 0.05, 0.3, 0.9, 1)
+		v.Uptime = oneOf(rng, 0, 10, 59, 3600, math.Inf(1), math.Inf(1))
+		v.Left = oneOf(rng, 0, 1, 600, 3600, 80000, math.Inf(1), math.Inf(1))
+	}
+	return views
+}
+
+// Idle makes n upstreams that are alike and have nothing to do.
+func Idle(n int) []selection.View {
+	views := make([]selection.View, n)
+	for i := range views {
+		views[i] = selection.View{
+			ID: hash.Mix(uint64(i + 1)), Weight: 1, Cores: 40, FetchFactor: 1, Rate: 2.4, Latency: 1,
+			IdleCPU: 1, IdleIO: 1, Age: 2.5, Uptime: math.Inf(1), Left: math.Inf(1),
+		}
+	}
+	return views
+}
+
+// Busy makes n upstreams as they are on a good day: alike, loaded, with the
+// project cached at up to two of them.
+func Busy(rng *rand.Rand, n int) []selection.View {
+	views := make([]selection.View, n)
+	for i := range views {
+		jobs := 20 + math.Floor(24*rng.Float64())
+		views[i] = selection.View{
+			ID: rng.Uint64(), Weight: 1, Cores: 40,
+			FetchFactor: 1,
+			InFlight:    float64(rng.IntN(4)), Assigned: jobs + float64(rng.IntN(9)),
+			Jobs: jobs, Stalled: max(0, jobs-40), Age: 5 * rng.Float64(),
+			Rate: 2 + rng.Float64(), Latency: 0.2 + rng.ExpFloat64(),
+			IdleCPU: 1 - min(1, jobs/40), IdleIO: rng.Float64(),
+			Uptime: math.Inf(1), Left: math.Inf(1),
+		}
+	}
+	for range 2 {
+		v := &views[rng.IntN(n)]
+		v.Cache, v.Warm = selection.Cached, 1
+	}
+	return views
+}
+
+// extreme makes a job and up to five views whose numbers are the smallest and
+// the largest that there are.
+func extreme(rng *rand.Rand) (selection.Job, []selection.View) {
+	x := func() float64 { return oneOf(rng, 0, math.SmallestNonzeroFloat64, 1, math.MaxFloat64, 1e300) }
+	views := make([]selection.View, 1+rng.IntN(5))
+	for i := range views {
+		views[i] = selection.View{
+			ID: rng.Uint64(), Weight: x(), Cores: x(),
+			Cache: selection.Cache(rng.IntN(3)), Warm: rng.Float64(), FetchFactor: x(),
+			InFlight: x(), Assigned: x(), Jobs: x(),
+			Stalled: x(), Age: x(), Rate: x(), Latency: x(),
+			IdleCPU: rng.Float64(), IdleIO: rng.Float64(), Uptime: x(), Left: x(),
+		}
+	}
+	return selection.Job{
+		Project: oneOf(rng, 0, 1, rng.Uint64()), Priority: selection.Priority(rng.IntN(selection.Priorities)),
+		Number: rng.Uint64(), Fetch: x(), Busy: rng.Float64(),
+	}, views
+}
+
+// oneOf returns one of the values at random.
+func oneOf[T any](rng *rand.Rand, values ...T) T {
+	return values[rng.IntN(len(values))]
+}
