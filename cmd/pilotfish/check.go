@@ -1,6 +1,7 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 
 	"example.org/pilotfish/internal/cli"
@@ -8,11 +9,20 @@ import (
 )
 
 type checkCommand struct {
-	Config string `required:"" type:"path" placeholder:"FILE" help:"The configuration file."`
+	File   string `arg:"" optional:"" placeholder:"FILE" help:"The configuration file; - reads standard input."`
+	Config string `type:"path" placeholder:"FILE" help:"The same, as for serve."`
+	Print  bool   `help:"Print the effective configuration: the file over the defaults, without passwords."`
 }
 
 func (c *checkCommand) Run(s cli.Console) error {
-	cfg, err := config.Load(c.Config)
+	d, err := c.document(s)
+	if err != nil {
+		return err
+	}
+	cfg, warnings, err := config.Parse(d)
+	for _, w := range warnings {
+		fmt.Fprintln(s.Err, w)
+	}
 	if err == nil {
 		err = buildable(&cfg)
 	}
@@ -20,6 +30,26 @@ func (c *checkCommand) Run(s cli.Console) error {
 		fmt.Fprintln(s.Err, err)
 		return cli.ErrReported
 	}
-	_, err = fmt.Fprintf(s.Out, "%s: ok\n", c.Config)
+	if c.Print {
+		text, err := cli.Encode(&cfg)
+		if err != nil {
+			return err
+		}
+		_, err = s.Out.Write(text)
+		return err
+	}
+	_, err = fmt.Fprintf(s.Out, "%s: ok\n", d.Name())
 	return err
+}
+
+func (c *checkCommand) document(s cli.Console) (cli.Document, error) {
+	switch {
+	case c.File != "" && c.Config != "":
+		return cli.Document{}, errors.New("name one file, as an argument or with --config")
+	case c.File == "" && c.Config == "":
+		return cli.Document{}, errors.New("name a file, or - for standard input")
+	case c.File == "-":
+		return cli.Read("standard input", s.In)
+	}
+	return cli.Open(c.File + c.Config)
 }

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"runtime"
 
 	"example.org/pilotfish/internal/cli"
 )
@@ -14,24 +13,30 @@ import (
 // version is set by the linker when a release is built.
 var version = "devel"
 
-func main() { os.Exit(run(os.Args[1:], os.Stdout, os.Stderr)) }
+func main() { os.Exit(run(os.Args[1:], os.Stdin, os.Stdout, os.Stderr)) }
 
 type commands struct {
 	Serve   serveCommand   `cmd:"" help:"Take jobs and pass them on."`
 	Check   checkCommand   `cmd:"" help:"Say what is wrong with a configuration file."`
 	Demo    demoCommand    `cmd:"" help:"Start four rule processing servers and the sidecar, and run a job."`
 	Version versionCommand `cmd:"" help:"Print the version."`
+
+	ShowVersion cli.VersionFlag `name:"version" help:"Print the version."`
 }
 
 // run is main without the process: it returns the exit code.
-func run(args []string, stdout, stderr io.Writer) int {
-	return cli.Run("pilotfish", "A sidecar proxy for sticky workloads: each job goes to the upstream that will finish it soonest.",
-		new(commands), args, cli.Console{Out: stdout, Err: stderr})
+func run(args []string, stdin io.Reader, stdout, stderr io.Writer) int {
+	p := cli.Program{
+		Name:        "pilotfish",
+		Description: "A sidecar proxy for sticky workloads: each job goes to the upstream that will finish it soonest.",
+		Version:     cli.Version(version),
+	}
+	return p.Run(new(commands), args, cli.Console{In: stdin, Out: stdout, Err: stderr})
 }
 
 type versionCommand struct{}
 
 func (versionCommand) Run(s cli.Console) error {
-	_, err := fmt.Fprintf(s.Out, "pilotfish %s %s %s/%s\n", version, runtime.Version(), runtime.GOOS, runtime.GOARCH)
+	_, err := fmt.Fprintf(s.Out, "pilotfish %s\n", cli.Version(version))
 	return err
 }

@@ -19,6 +19,7 @@ import (
 	"example.org/pilotfish/internal/balancer"
 	"example.org/pilotfish/internal/config"
 	"example.org/pilotfish/internal/pool"
+	"example.org/pilotfish/internal/settings"
 )
 
 // patience bounds a wait for what must come.
@@ -32,8 +33,15 @@ func fileConfig(t *testing.T, address string) (cfg config.Config, path string) {
 	cfg = config.Default()
 	cfg.Discovery.File = &config.File{Path: path}
 	cfg.Reports.Interval = 20 * time.Millisecond
-	require.NoError(t, cfg.Check())
+	requireUsable(t, &cfg)
 	return cfg, path
+}
+
+func requireUsable(t *testing.T, cfg *config.Config) {
+	t.Helper()
+	var f settings.Faults
+	cfg.Check(&f)
+	require.NoError(t, f.Err())
 }
 
 func logged(t *testing.T, cfg *config.Config) (*sidecar, *observer.ObservedLogs) {

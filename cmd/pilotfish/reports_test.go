@@ -44,7 +44,7 @@ func TestReportsFromPrometheus(t *testing.T) {
 	cfg.Reports.Interval, cfg.Reports.CacheInterval = 50*time.Millisecond, 50*time.Millisecond
 	cfg.Reports.Timeout = time.Minute
 	cfg.Reports.Prometheus = &config.Prometheus{URL: prometheus.URL}
-	require.NoError(t, cfg.Check())
+	requireUsable(t, &cfg)
 	s, err := newSidecar(&cfg, nil, zap.NewNop(), zap.NewAtomicLevel())
 	require.NoError(t, err)
 	s.start(context.Background())

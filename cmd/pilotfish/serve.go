@@ -23,35 +23,36 @@ type serveCommand struct {
 }
 
 // load reads the file, if there is one, and lays the flags over it.
-func (c *serveCommand) load() (config.Config, error) {
+func (c *serveCommand) load() (config.Config, []*cli.Error, error) {
 	if c.Config == "" && len(c.Upstream) == 0 {
-		return config.Config{}, errors.New("no upstreams: name them with --upstream HOST:PORT, or a file with --config")
+		return config.Config{}, nil, errors.New("no upstreams: name them with --upstream HOST:PORT, or a file with --config")
 	}
-	cfg := config.Default()
-	if c.Config != "" {
-		var err error
-		if cfg, err = config.LoadOver(c.Config, c.overlay); err != nil {
-			return cfg, err
-		}
-		return cfg, nil
+	if c.Config == "" {
+		return config.Parse(cli.Document{}, c.given()...)
 	}
-	c.overlay(&cfg)
-	return cfg, cfg.Check()
+	return config.Load(c.Config, c.given()...)
 }
 
-// overlay lays the flags that were given over a configuration.
-func (c *serveCommand) overlay(cfg *config.Config) {
+// given are the flags on the command line.
+func (c *serveCommand) given() (flags []config.Flag) {
 	if len(c.Upstream) > 0 {
-		cfg.Discovery = config.Discovery{Static: c.Upstream}
+		flags = append(flags, config.Flag{Name: "--upstream", Key: "discovery", Set: func(cfg *config.Config) {
+			cfg.Discovery = config.Discovery{Static: c.Upstream}
+		}})
 	}
 	if c.Listen != "" {
-		cfg.Listen = c.Listen
+		flags = append(flags, config.Flag{Name: "--listen", Key: "listen", Set: func(cfg *config.Config) { cfg.Listen = c.Listen }})
 	}
 	if c.Admin != "" {
-		cfg.Admin = c.Admin
+		flags = append(flags, config.Flag{Name: "--admin", Key: "admin", Set: func(cfg *config.Config) { cfg.Admin = c.Admin }})
 	}
-	cfg.ReusePort = cfg.ReusePort || c.ReusePort
-	cfg.Stream.ExplainHeaders = cfg.Stream.ExplainHeaders || c.ExplainHeaders
+	if c.ReusePort {
+		flags = append(flags, config.Flag{Name: "--reuse-port", Key: "reuse_port", Set: func(cfg *config.Config) { cfg.ReusePort = true }})
+	}
+	if c.ExplainHeaders {
+		flags = append(flags, config.Flag{Name: "--explain-headers", Key: "stream.explain_headers", Set: func(cfg *config.Config) { cfg.Stream.ExplainHeaders = true }})
+	}
+	return flags
 }
 
 func (c *serveCommand) Run(s cli.Console) error {
@@ -61,7 +62,7 @@ func (c *serveCommand) Run(s cli.Console) error {
 	}
 	defer ports.Close()
 	c.use(ports)
-	cfg, err := c.load()
+	cfg, warnings, err := c.load()
 	if err != nil {
 		return err
 	}
@@ -69,6 +70,7 @@ func (c *serveCommand) Run(s cli.Console) error {
 	if err != nil {
 		return err
 	}
+	warn(log, warnings)
 	if err := ports.open(cfg.Listen, cfg.Admin, cfg.ReusePort); err != nil {
 		return err
 	}
@@ -117,7 +119,8 @@ func (c *serveCommand) use(g given) {
 
 // reload applies the file again; a bad one changes nothing.
 func (c *serveCommand) reload(side *sidecar) {
-	cfg, err := c.load()
+	cfg, warnings, err := c.load()
+	warn(side.log, warnings)
 	if err == nil {
 		err = side.reload(&cfg)
 	}
@@ -127,4 +130,11 @@ func (c *serveCommand) reload(side *sidecar) {
 		return
 	}
 	side.log.Info("the configuration was reloaded")
+}
+
+// warn logs what is legal and unwise about a configuration.
+func warn(log *zap.Logger, warnings []*cli.Error) {
+	for _, w := range warnings {
+		log.Warn("configuration", zap.String("warning", w.Text), zap.String("file", w.File), zap.Int("line", w.Line))
+	}
 }

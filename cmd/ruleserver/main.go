@@ -21,9 +21,13 @@ func main() { os.Exit(run(os.Args[1:], os.Stdout, os.Stderr)) }
 
 // run is main without the process: it returns the exit code.
 func run(args []string, stdout, stderr io.Writer) int {
-	return cli.Run("ruleserver", "The reference rule processing server. It takes jobs until SIGTERM, then finishes the open ones and ends; "+
-		"a second signal ends it at once.",
-		new(flags), args, cli.Console{Out: stdout, Err: stderr})
+	p := cli.Program{
+		Name: "ruleserver",
+		Description: "The reference rule processing server. It takes jobs until SIGTERM, then finishes the open ones and ends; " +
+			"a second signal ends it at once.",
+		Version: cli.Version("devel"),
+	}
+	return p.Run(new(flags), args, cli.Console{Out: stdout, Err: stderr})
 }
 
 type flags struct {
@@ -38,6 +42,8 @@ type flags struct {
 	Notice       time.Duration         `default:"30s" help:"Time from the notice to the end (${default})."`
 
 	LogLevel string `default:"info" enum:"debug,info,warn,error" help:"Least level to log: ${enum} (${default})."`
+
+	Version cli.VersionFlag `help:"Print the version."`
 }
 
 // Defaults are the values of ${name} in the tags of settings.

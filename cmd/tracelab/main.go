@@ -16,10 +16,12 @@ type commands struct {
 	Simulate simulateCommand `cmd:"" help:"Play a scenario's runs in simulated time and compare them."`
 	Report   reportCommand   `cmd:"" help:"Show results that simulate has saved."`
 	Replay   replayCommand   `cmd:"" help:"Send a trace's jobs to real sidecars, and measure what their submitters see."`
+
+	Version cli.VersionFlag `help:"Print the version."`
 }
 
 // run is main without the process: it returns the exit code.
 func run(args []string, stdout, stderr io.Writer) int {
-	return cli.Run("tracelab", "Measures policies on traces: generates, simulates and reports.",
-		new(commands), args, cli.Console{Out: stdout, Err: stderr})
+	p := cli.Program{Name: "tracelab", Description: "Measures policies on traces: generates, simulates and reports.", Version: cli.Version("devel")}
+	return p.Run(new(commands), args, cli.Console{Out: stdout, Err: stderr})
 }

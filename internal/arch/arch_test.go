@@ -46,7 +46,7 @@ var owners = map[string][]string{
 	"github.com/prometheus/common":        {"internal/report"},
 	"github.com/hashicorp/consul/api":     {"internal/discovery", "internal/ruleserver/registration"},
 	"github.com/sony/gobreaker":           {}, // only a test, as an oracle
-	"github.com/goccy/go-yaml":            {"internal/cli"},
+	"go.yaml.in/yaml":                     {"internal/cli"},
 	"github.com/alecthomas/kong":          {"internal/cli"},
 	"gonum.org/v1/plot":                   {"internal/lab/figure"},
 }

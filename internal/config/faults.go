@@ -2,6 +2,8 @@ package config
 
 import (
 	"fmt"
+	"net"
+	"net/netip"
 	"slices"
 	"strings"
 
@@ -11,19 +13,16 @@ import (
 	"example.org/pilotfish/pkg/selection/rivals"
 )
 
-// Check reports what is wrong with a configuration that did not come from a
-// file; keys are named as in one.
-func (c *Config) Check() error {
-	var f settings.Faults
-	c.check(&f)
-	return f.Err()
-}
-
-func (c *Config) check(f *settings.Faults) {
+// Check looks for what is wrong with the configuration, and what is unwise.
+func (c *Config) Check(f *settings.Faults) {
 	f.Listen("listen", c.Listen)
 	f.Listen("admin", c.Admin)
 	if c.Listen == c.Admin && !strings.HasSuffix(c.Listen, ":0") { // two free ports are never the same
 		f.Add("admin", "%s is taken by listen", c.Admin)
+	}
+	if open(c.Admin) {
+		_, port, _ := net.SplitHostPort(c.Admin)
+		f.Warn("admin", "%s is open to other machines, and asks nobody who they are; 127.0.0.1:%s is for this one alone", c.Admin, port)
 	}
 	checkDiscovery(f, &c.Discovery)
 	checkReports(f, &c.Reports)
@@ -36,8 +35,8 @@ func (c *Config) check(f *settings.Faults) {
 	f.AtLeast("job.max_body", int64(c.Job.MaxBody), 1)
 	f.AtLeast("job.budget", int64(c.Job.Budget), 0)
 	if !slices.Contains(rivals.All(), c.Selection.Policy) {
-		f.Add("selection.policy", "%q is not one of %s, nor one of the policies to compare with: %s",
-			c.Selection.Policy, strings.Join(selection.Names(), ", "), strings.Join(rivals.Names(), ", "))
+		f.Add("selection.policy", "%q is not one of %s, nor one of the policies to compare with: %s%s", c.Selection.Policy,
+			strings.Join(selection.Names(), ", "), strings.Join(rivals.Names(), ", "), settings.DidYouMean(c.Selection.Policy, rivals.All()))
 	}
 	f.OneOf("overload.policy", c.Overload.Policy, overload.Names())
 	if !(c.Overload.Stalled > 0) { // in this form it refuses NaN too
@@ -112,4 +111,14 @@ func checkReports(f *settings.Faults, r *Reports) {
 			f.Add("reports.prometheus", "nobody asks it while reports.source is upstreams")
 		}
 	}
+}
+
+// open says whether other machines can reach an address to listen on.
+func open(address string) bool {
+	host, _, err := net.SplitHostPort(address)
+	if err != nil || host == "localhost" {
+		return false
+	}
+	ip, err := netip.ParseAddr(host)
+	return err != nil || !ip.IsLoopback()
 }

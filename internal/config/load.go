@@ -5,28 +5,35 @@ import (
 	"example.org/pilotfish/internal/settings"
 )
 
-// Load reads a configuration file over the defaults and checks it. All that
-// is wrong with its values is reported, joined; of a file that is not YAML or
-// has unknown keys, the first fault.
-func Load(path string) (Config, error) { return LoadOver(path, func(*Config) {}) }
-
-// LoadOver is Load with a change laid over what the file says, before it is
-// checked: what a command line overrides need not be right in the file.
-func LoadOver(path string, overlay func(*Config)) (Config, error) {
-	d, err := cli.Open(path)
-	if err != nil {
-		return Config{}, err
-	}
-	return parse(d, overlay)
+// Flag is a setting of the command line. It is laid over the file's before the
+// check, so that what it replaces need not be right in the file.
+type Flag struct {
+	Name string // --listen
+	Key  string // what it sets: listen
+	Set  func(*Config)
 }
 
-func parse(d cli.Document, overlay func(*Config)) (Config, error) {
-	c := Default()
-	if err := d.Decode(&c); err != nil {
-		return c, err
+// Load reads a configuration file over the defaults, lays flags over it, and
+// checks the result. It returns all faults and warnings in the file's order.
+func Load(path string, flags ...Flag) (Config, []*cli.Error, error) {
+	d, err := cli.Open(path)
+	if err != nil {
+		return Config{}, nil, err
 	}
-	overlay(&c)
-	var f settings.Faults
-	c.check(&f)
-	return c, d.Place(&f)
+	return Parse(d, flags...)
+}
+
+// Parse is Load of a document that was read; the zero Document has no key.
+func Parse(d cli.Document, flags ...Flag) (Config, []*cli.Error, error) {
+	c := Default()
+	d.Flags = map[string]string{}
+	set := func(f *settings.Faults) {
+		for _, flag := range flags {
+			flag.Set(&c)
+			d.Flags[flag.Key] = flag.Name
+		}
+		c.Check(f)
+	}
+	warnings, err := d.Decode(&c, set)
+	return c, warnings, err
 }

@@ -22,10 +22,11 @@ import (
 	"time"
 )
 
-// Fault is a value that cannot be used.
+// Fault is a value that cannot be used or, as a warning, should not be.
 type Fault struct {
-	Key  string // as in a file: retry.attempts, runs[1].policy
-	Text string // what is wrong with its value
+	Key     string // as in a file: retry.attempts, runs[1].policy
+	Text    string // what is wrong with its value
+	Warning bool   // the value is legal
 }
 
 func (f Fault) Error() string { return f.Key + ": " + f.Text }
@@ -42,17 +43,19 @@ func (f *Faults) In(section string) *Faults {
 	return &Faults{prefix: f.key(section), found: f.found}
 }
 
-// All are the faults in the order in which they were found.
+// All are the faults and warnings in the order in which they were found.
 func (f *Faults) All() []Fault {
 	f.open()
 	return *f.found
 }
 
-// Err joins the faults; nil when there is none.
+// Err joins the faults without the warnings; nil when there is none.
 func (f *Faults) Err() error {
 	var all []error
 	for _, one := range f.All() {
-		all = append(all, one)
+		if !one.Warning {
+			all = append(all, one)
+		}
 	}
 	return errors.Join(all...)
 }
@@ -61,6 +64,12 @@ func (f *Faults) Err() error {
 func (f *Faults) Add(key, format string, args ...any) {
 	f.open()
 	*f.found = append(*f.found, Fault{Key: f.key(key), Text: fmt.Sprintf(format, args...)})
+}
+
+// Warn notes what is legal and unwise about the value of a key.
+func (f *Faults) Warn(key, format string, args ...any) {
+	f.open()
+	*f.found = append(*f.found, Fault{Key: f.key(key), Text: fmt.Sprintf(format, args...), Warning: true})
 }
 
 func (f *Faults) open() {
@@ -103,8 +112,50 @@ func (f *Faults) Within(key string, n, least, most int) {
 // OneOf refuses a word that is not among words.
 func (f *Faults) OneOf(key, word string, words []string) {
 	if !slices.Contains(words, word) {
-		f.Add(key, "%q is not one of %s", word, strings.Join(words, ", "))
+		f.Add(key, "%q is not one of %s%s", word, strings.Join(words, ", "), DidYouMean(word, words))
 	}
+}
+
+// DidYouMean is "; did you mean x?" for the word x that was probably meant: the
+// one that differs in the fewest letters, and in no more than a third of them. It
+// is "" when there is none.
+func DidYouMean(word string, words []string) string {
+	if len(word) > 64 {
+		return ""
+	}
+	nearest, least := "", 1+max(1, len(word)/3)
+	for _, w := range words {
+		if n := edits(strings.ToLower(word), strings.ToLower(w)); n < least {
+			nearest, least = w, n
+		}
+	}
+	if nearest == "" {
+		return ""
+	}
+	return "; did you mean " + nearest + "?"
+}
+
+// edits counts the letters to insert, drop, replace or swap with the next one
+// that make a into b.
+func edits(a, b string) int {
+	rows := make([][]int, len(a)+1)
+	for i := range rows {
+		rows[i] = make([]int, len(b)+1)
+		for j := range rows[i] {
+			switch {
+			case i == 0 || j == 0:
+				rows[i][j] = i + j
+			case a[i-1] == b[j-1]:
+				rows[i][j] = rows[i-1][j-1]
+			default:
+				rows[i][j] = 1 + min(rows[i-1][j], rows[i][j-1], rows[i-1][j-1])
+			}
+			if i > 1 && j > 1 && a[i-1] == b[j-2] && a[i-2] == b[j-1] {
+				rows[i][j] = min(rows[i][j], rows[i-2][j-2]+1)
+			}
+		}
+	}
+	return rows[len(a)][len(b)]
 }
 
 // Path refuses what is not the path of a URL.

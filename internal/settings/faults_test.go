@@ -1,23 +1,22 @@
-package settings_test
+package settings
 
 import (
+	"strings"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/assert"
-
-	"example.org/pilotfish/internal/settings"
 )
 
 func TestFaultsAreNamedBySection(t *testing.T) {
-	var f settings.Faults
+	var f Faults
 	assert.NoError(t, f.Err())
 	f.Positive("wait", time.Second)
 	f.Positive("wait", 0)
 	runs := f.In("runs")
 	runs.In("[1]").OneOf("policy", "fair", []string{"a", "b"})
 	runs.Add("", "there is no run")
-	assert.Equal(t, []settings.Fault{
+	assert.Equal(t, []Fault{
 		{Key: "wait", Text: "0s must be positive"},
 		{Key: "runs[1].policy", Text: `"fair" is not one of a, b`},
 		{Key: "runs", Text: "there is no run"},
@@ -27,20 +26,40 @@ func TestFaultsAreNamedBySection(t *testing.T) {
 
 func TestAddressesAndPaths(t *testing.T) {
 	for _, c := range []struct {
-		check func(f *settings.Faults, text string)
+		check func(f *Faults, text string)
 		good  []string
 		bad   []string
 	}{
-		{func(f *settings.Faults, s string) { f.Listen("k", s) }, []string{":0", "127.0.0.1:8080"}, []string{"", "host", "a:b", "a:65536"}},
-		{func(f *settings.Faults, s string) { f.Upstream("k", s) }, []string{"a:1", "[::1]:9"}, []string{":1", "a:0", "a", "a:65536"}},
-		{func(f *settings.Faults, s string) { f.Path("k", s) }, []string{"/", "/a"}, []string{"", "a"}},
-		{func(f *settings.Faults, s string) { f.URL("k", s) }, []string{"http://a", "https://a:1/b"}, []string{"a:1", "ftp://a", "http://"}},
-		{func(f *settings.Faults, s string) { f.Pointer("k", s) }, []string{"/a/b"}, []string{"", "a"}},
+		{func(f *Faults, s string) { f.Listen("k", s) }, []string{":0", "127.0.0.1:8080"}, []string{"", "host", "a:b", "a:65536"}},
+		{func(f *Faults, s string) { f.Upstream("k", s) }, []string{"a:1", "[::1]:9"}, []string{":1", "a:0", "a", "a:65536"}},
+		{func(f *Faults, s string) { f.Path("k", s) }, []string{"/", "/a"}, []string{"", "a"}},
+		{func(f *Faults, s string) { f.URL("k", s) }, []string{"http://a", "https://a:1/b"}, []string{"a:1", "ftp://a", "http://"}},
+		{func(f *Faults, s string) { f.Pointer("k", s) }, []string{"/a/b"}, []string{"", "a"}},
 	} {
 		for i, text := range append(c.good, c.bad...) {
-			var f settings.Faults
+			var f Faults
 			c.check(&f, text)
 			assert.Equal(t, i >= len(c.good), f.Err() != nil, "%q", text)
 		}
 	}
+}
+
+func TestDidYouMean(t *testing.T) {
+	words := []string{"expected", "random", "dynamic", "p2c-ewma"}
+	for word, want := range map[string]string{
+		"expcted": "expected", "exepcted": "expected", "Random": "random", "randon": "random", "p2c_ewma": "p2c-ewma",
+		"best": "", "": "", "unexpected": "expected", strings.Repeat("random", 20): "",
+	} {
+		if want != "" {
+			want = "; did you mean " + want + "?"
+		}
+		assert.Equal(t, want, DidYouMean(word, words), word)
+	}
+}
+
+func TestWarningsAreNoErrors(t *testing.T) {
+	var f Faults
+	f.In("reports").Warn("timeout", "%v is long", time.Minute)
+	assert.NoError(t, f.Err())
+	assert.Equal(t, []Fault{{Key: "reports.timeout", Text: "1m0s is long", Warning: true}}, f.All())
 }

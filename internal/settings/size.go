@@ -31,22 +31,12 @@ func ParseSize(s string) (Size, error) {
 	return 0, fmt.Errorf("%q is not a size such as 65536, 512KiB, 64MiB or 1GiB", s)
 }
 
-// UnmarshalYAML reads a size from a scalar.
-func (s *Size) UnmarshalYAML(text []byte) error {
-	size, err := ParseSize(strings.Trim(strings.TrimSpace(string(text)), `"'`))
-	*s = size
-	return err
-}
-
-// UnmarshalText reads a size from a command line.
+// UnmarshalText reads a size from a file or a command line.
 func (s *Size) UnmarshalText(text []byte) error {
 	size, err := ParseSize(string(text))
 	*s = size
 	return err
 }
-
-// MarshalYAML writes the size as String does.
-func (s Size) MarshalYAML() ([]byte, error) { return []byte(s.String()), nil }
 
 // String is the size in the largest unit that divides it.
 func (s Size) String() string {

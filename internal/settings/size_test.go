@@ -1,10 +1,8 @@
 package settings
 
 import (
-	"strings"
 	"testing"
 
-	"github.com/goccy/go-yaml"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 )
@@ -14,9 +12,7 @@ func TestSizes(t *testing.T) {
 		got, err := ParseSize(text)
 		require.NoError(t, err, text)
 		assert.Equal(t, want, got, text)
-		written, err := yaml.Marshal(got)
-		require.NoError(t, err)
-		again, err := ParseSize(strings.TrimSpace(string(written)))
+		again, err := ParseSize(got.String())
 		require.NoError(t, err)
 		assert.Equal(t, got, again)
 	}

@@ -12,8 +12,7 @@ import (
 // run stops at end, unless that is 0.
 func (r *Run) describe(end time.Duration) []string {
 	f, s := &r.Fleet, &r.Sidecars
-	cache, _ := f.Cache.MarshalYAML() // never fails
-	said := []string{r.jobs.describe(), fmt.Sprintf("%s of %d cores", number(f.Upstreams, "upstream"), f.Cores), fmt.Sprintf("%s cache each", cache)}
+	said := []string{r.jobs.describe(), fmt.Sprintf("%s of %d cores", number(f.Upstreams, "upstream"), f.Cores), fmt.Sprintf("%v cache each", f.Cache)}
 	if end > 0 {
 		said = append(said, "stopped at "+stats.Span(end.Seconds()))
 	}

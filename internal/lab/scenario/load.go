@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"example.org/pilotfish/internal/cli"
+	"example.org/pilotfish/internal/settings"
 )
 
 // Load reads a scenario file, with every default in place. The error joins all
@@ -22,7 +23,7 @@ func Load(path string) (*Scenario, error) {
 // parse is Load once the file was read.
 func parse(d cli.Document, path string) (*Scenario, error) {
 	var s Scenario
-	if err := d.Decode(&s); err != nil {
+	if _, err := d.Decode(&s, func(*settings.Faults) {}); err != nil {
 		return nil, err
 	}
 	s.resolve(path)

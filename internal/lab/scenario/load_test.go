@@ -140,19 +140,19 @@ runs:
 func TestScenarioFaults(t *testing.T) {
 	const run = "runs: [{name: a, policy: random}]\n"
 	for text, want := range map[string]string{
-		"":                        "s.yaml: runs: there is no run",
+		"":                        "s.yaml:1:1: runs: there is no run",
 		"runs: []":                "s.yaml:1:7: runs: there is no run",
-		"runs: [":                 "s.yaml:1:7: sequence end token ']' not found",
-		run + "run: 1":            `s.yaml:2:1: unknown field "run"`,
+		"runs: [":                 "s.yaml:2:1: not YAML: while parsing a flow node: did not find expected node content",
+		run + "run: 1":            "s.yaml:2:1: run: unknown key; did you mean runs?",
 		run + "seeds: -1":         "s.yaml:2:8: seeds: -1 is not between 1 and 1000",
-		run + "seeds: x":          "s.yaml:2:8: cannot unmarshal string into Go struct field Scenario.Seeds of type int",
+		run + "seeds: x":          `s.yaml:2:8: seeds: "x" is not a whole number`,
 		run + "sample: -1s":       "s.yaml:2:9: sample: -1s must be positive",
 		run + "end: -1h":          "s.yaml:2:6: end: -1h0m0s must not be negative",
 		run + "base: b":           `s.yaml:2:7: base: there is no run "b"`,
-		run + "---\n" + run:       "s.yaml: the file holds more than one document",
+		run + "---\n" + run:       "s.yaml:2:1: the file holds more than one document",
 		"runs: [{policy: x}]":     "s.yaml:1:8: runs[0].name: a name is required\ns.yaml:1:17: runs[0].policy: \"x\" is not one of " + strings.Join(policies(), ", "),
 		"runs: [{name: a}]":       "s.yaml:1:8: runs[0].policy: \"\" is not one of " + strings.Join(policies(), ", "),
-		"runs: [{name: a, x: 1}]": `s.yaml:1:18: unknown field "x"`,
+		"runs: [{name: a, x: 1}]": "s.yaml:1:18: runs[0].x: unknown key; those known here are name, overload, stalled, dagor, policy, expected, workload, fleet, sidecars, against, reference",
 
 		"runs: [{name: a, policy: random}, {name: a, policy: random}]":             `s.yaml:1:42: runs[1].name: "a" is there twice`,
 		"runs: [{name: a, policy: random, overload: x}]":                           `s.yaml:1:44: runs[0].overload: "x" is not one of none, threshold, dagor, adaptive`,
@@ -170,7 +170,7 @@ func TestScenarioFaults(t *testing.T) {
 		run + "workload: {jobs: 5}\ntrace: t.jsonl":                                "s.yaml:3:8: trace: either a trace or a workload says what the jobs are, not both",
 		run + "fleet: {preemption: {upstreams: 5}, upstreams: 4}":                  "s.yaml:2:33: fleet.preemption.upstreams: 5 is not between 1 and 4",
 		run + "fleet: {upstreams: 10001}":                                          "s.yaml:2:20: fleet.upstreams: 10001 is not between 1 and 10000",
-		run + "fleet: {cache: much}":                                               `s.yaml:2:16: "much" is not a size such as 65536, 512KiB, 64MiB or 1GiB`,
+		run + "fleet: {cache: much}":                                               `s.yaml:2:16: fleet.cache: "much" is not a size such as 65536, 512KiB, 64MiB or 1GiB`,
 		run + "fleet: {backlog: -1}":                                               "s.yaml:2:18: fleet.backlog: -1 is not between 0 and 1073741824",
 		run + "fleet: {preemption: {upstreams: 15}}":                               "s.yaml:2:33: fleet.preemption.upstreams: 15 is not between 1 and 14",
 		run + "fleet: {preemption: {early: 1.5}}":                                  "s.yaml:2:29: fleet.preemption.early: 1.5 is not a share from 0 to 1",
@@ -179,8 +179,8 @@ func TestScenarioFaults(t *testing.T) {
 		run + "sidecars: {count: -1}":                                              "s.yaml:2:19: sidecars.count: -1 is not between 1 and 100000",
 		run + "sidecars: {interval: -5s}":                                          "s.yaml:2:22: sidecars.interval: -5s must be positive",
 		run + "sidecars: {wait: -5s}":                                              "s.yaml:2:18: sidecars.wait: -5s must be positive",
-		run + "sidecars: {connect_timeout: -1}":                                    `s.yaml:2:29: "-1" is neither a time above 0, such as 1s, nor never`,
-		run + "sidecars: {connect_timeout: soon}":                                  `s.yaml:2:29: "soon" is neither a time above 0, such as 1s, nor never`,
+		run + "sidecars: {connect_timeout: -1}":                                    `s.yaml:2:29: sidecars.connect_timeout: "-1" is neither a time above 0, such as 1s, nor never`,
+		run + "sidecars: {connect_timeout: soon}":                                  `s.yaml:2:29: sidecars.connect_timeout: "soon" is neither a time above 0, such as 1s, nor never`,
 		run + "sidecars: {freeze: {at: -1s, for: -2s}}":                            "s.yaml:2:25: sidecars.freeze.at: -1s must not be negative\ns.yaml:2:35: sidecars.freeze.for: -2s must not be negative",
 	} {
 		_, err := parseText(text)

@@ -2,7 +2,6 @@ package scenario
 
 import (
 	"fmt"
-	"strings"
 	"time"
 )
 
@@ -12,9 +11,9 @@ type patience time.Duration
 // never is no limit.
 const never = patience(-1)
 
-// UnmarshalYAML reads a duration such as 1s, or never.
-func (p *patience) UnmarshalYAML(text []byte) error {
-	word := strings.Trim(strings.TrimSpace(string(text)), `"'`)
+// UnmarshalText reads a duration such as 1s, or never.
+func (p *patience) UnmarshalText(text []byte) error {
+	word := string(text)
 	if word == "never" {
 		*p = never
 		return nil

@@ -1,0 +1,69 @@
+package main
+
+import (
+	"bytes"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+// runOn is run with text on standard input.
+func runOn(stdin string, args ...string) (code int, stdout, stderr string) {
+	var out, err bytes.Buffer
+	code = run(args, strings.NewReader(stdin), &out, &err)
+	return code, out.String(), err.String()
+}
+
+func TestCheck(t *testing.T) {
+	t.Chdir(t.TempDir())
+	good, bad, open := "good.yaml", "bad.yaml", "open.yaml"
+	const upstreams = "discovery: {static: [127.0.0.1:9001]}\n"
+	require.NoError(t, os.WriteFile(good, []byte(upstreams), 0o600))
+	require.NoError(t, os.WriteFile(bad, []byte(upstreams+"reports: {interval: 5}\nqueue: {jobs: 0}\n"), 0o600))
+	require.NoError(t, os.WriteFile(open, []byte(upstreams+"admin: 0.0.0.0:9180\n"), 0o600))
+	for _, c := range []struct {
+		args     []string
+		stdin    string
+		code     int
+		out, err string
+	}{
+		{args: []string{good}, out: "good.yaml: ok\n"},
+		{args: []string{"--config", good}, out: "FOLDER/good.yaml: ok\n"},
+		{args: []string{"-"}, stdin: upstreams, out: "standard input: ok\n"},
+		{args: []string{bad}, code: 1, err: "bad.yaml:2:21: reports.interval: 5 has no unit: write 5s\nbad.yaml:3:15: queue.jobs: 0 must be at least 1\n"},
+		{args: []string{"--print", "-"}, stdin: "listen: 1", code: 1, err: "standard input:1:1: discovery: exactly one of static, file, dns and consul must say where the upstreams are, not 0 of them\n" +
+			"standard input:1:9: listen: \"1\" is not host:port\n"},
+		{args: []string{open}, out: "open.yaml: ok\n", err: "open.yaml:2:8: warning: admin: 0.0.0.0:9180 is open to other machines, and asks nobody who they are; 127.0.0.1:9180 is for this one alone\n"},
+		{args: nil, code: 1, err: "pilotfish: name a file, or - for standard input\n"},
+		{args: []string{good, "--config", bad}, code: 1, err: "pilotfish: name one file, as an argument or with --config\n"},
+		{args: []string{"absent.yaml"}, code: 1, err: "pilotfish: open absent.yaml: no such file or directory\n"},
+	} {
+		folder, err := filepath.Abs(".")
+		require.NoError(t, err)
+		code, stdout, stderr := runOn(c.stdin, append([]string{"check"}, c.args...)...)
+		assert.Equal(t, c.code, code, "%v", c.args)
+		assert.Equal(t, c.out, strings.ReplaceAll(stdout, folder, "FOLDER"), "%v", c.args)
+		assert.Equal(t, c.err, stderr, "%v", c.args)
+	}
+}
+
+// What check prints is the configuration that it was given, in full.
+func TestCheckPrints(t *testing.T) {
+	const text = "discovery: {static: [127.0.0.1:9001]}\nqueue: {wait: 3s}\nreports: {source: prometheus, prometheus: {url: \"http://127.0.0.1:9091\"}}\n"
+	code, printed, stderr := runOn(text, "check", "--print", "-")
+	require.Zero(t, code, stderr)
+	assert.Contains(t, printed, "queue:\n  jobs: 1000\n  bytes: 256MiB\n  wait: 3s\n")
+	code, again, stderr := runOn(printed, "check", "--print", "-")
+	require.Zero(t, code, stderr)
+	assert.Equal(t, printed, again)
+}
+
+func TestServeBlamesFlags(t *testing.T) {
+	code, _, stderr := runOn("", "serve", "--upstream", "nowhere", "--upstream", "127.0.0.1:9001", "--listen", "x")
+	assert.Equal(t, 1, code)
+	assert.Equal(t, "pilotfish: --listen: \"x\" is not host:port\npilotfish: --upstream: \"nowhere\" is not host:port\n", stderr)
+}

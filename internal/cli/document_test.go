@@ -1,0 +1,200 @@
+package cli
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"example.org/pilotfish/internal/settings"
+)
+
+// file is what the documents of these tests set.
+type file struct {
+	Name   string        `yaml:"name"`
+	Wait   time.Duration `yaml:"wait"`
+	Size   settings.Size `yaml:"size"`
+	Share  float64       `yaml:"share"`
+	Seed   uint64        `yaml:"seed"`
+	Hosts  []string      `yaml:"hosts"`
+	Consul *consul       `yaml:"consul"`
+	Runs   []run         `yaml:"runs"`
+	common `yaml:",inline"`
+	Hidden int
+}
+
+type common struct {
+	Attempts int  `yaml:"attempts"`
+	On       bool `yaml:"on"`
+}
+
+type consul struct {
+	Service string        `yaml:"service"`
+	Wait    time.Duration `yaml:"keep_last"`
+}
+
+func (c *consul) SetDefaults() { *c = consul{Wait: 30 * time.Second} }
+
+type run struct {
+	Policy string `yaml:"policy"`
+}
+
+func (f *file) check(faults *settings.Faults) {
+	faults.Positive("wait", f.Wait)
+	if f.Attempts > 10 {
+		faults.Warn("attempts", "%d is many", f.Attempts)
+	}
+	for i, r := range f.Runs {
+		faults.In("runs").In("["+string(rune('0'+i))+"]").OneOf("policy", r.Policy, []string{"random", "expected"})
+	}
+}
+
+func decodeText(text string) (file, []*Error, error) {
+	f := file{Name: "none", Wait: time.Second, Hosts: []string{"a", "b"}}
+	warnings, err := NewDocument("F", []byte(text)).Decode(&f, f.check)
+	return f, warnings, err
+}
+
+func TestDecode(t *testing.T) {
+	defaults := file{Name: "none", Wait: time.Second, Hosts: []string{"a", "b"}}
+	set := func(change func(*file)) file {
+		f := defaults
+		change(&f)
+		return f
+	}
+	for text, want := range map[string]file{
+		"":                           defaults,
+		"# nothing\n":                defaults,
+		"---\n# nothing\n":           defaults,
+		"wait:\nhosts:\nconsul:\n":   defaults, // a key without a value keeps the default
+		"\ufeffname: bom\n":          set(func(f *file) { f.Name = "bom" }),
+		"name: 5":                    set(func(f *file) { f.Name = "5" }),
+		"wait: 0x\nwait2: 1":         {},
+		"wait: 1m30s":                set(func(f *file) { f.Wait = 90 * time.Second }),
+		"size: 3KiB\nshare: -.5":     set(func(f *file) { f.Size, f.Share = 3072, -.5 }),
+		"seed: 18446744073709551615": set(func(f *file) { f.Seed = 1<<64 - 1 }),
+		"attempts: -3\non: True":     set(func(f *file) { f.Attempts, f.On = -3, true }),
+		"hosts: []":                  set(func(f *file) { f.Hosts = []string{} }),
+		"hosts: [127.0.0.1:9, ::1]":  set(func(f *file) { f.Hosts = []string{"127.0.0.1:9", "::1"} }),
+		"consul: {}":                 set(func(f *file) { f.Consul = &consul{Wait: 30 * time.Second} }),
+		"consul: {service: x}":       set(func(f *file) { f.Consul = &consul{"x", 30 * time.Second} }),
+		"runs: [{policy: random}, {policy: expected}]": set(func(f *file) { f.Runs = []run{{"random"}, {"expected"}} }),
+		"runs: [&r {policy: random}, *r]":              set(func(f *file) { f.Runs = []run{{"random"}, {"random"}} }),
+	} {
+		got, warnings, err := decodeText(text)
+		if want.Name == "" {
+			assert.Error(t, err, text)
+			continue
+		}
+		require.NoError(t, err, text)
+		assert.Empty(t, warnings, text)
+		assert.Equal(t, want, got, text)
+	}
+}
+
+func TestFaultsOfADocument(t *testing.T) {
+	for text, want := range map[string]string{
+		"wait: 5":                      "F:1:7: wait: 5 has no unit: write 5s",
+		"wait: 0.5":                    "F:1:7: wait: 0.5 has no unit: write 0.5s",
+		"wait: [5s]":                   "F:1:7: wait: expected a duration such as 5s, found a list",
+		"wait: 0s":                     "F:1:7: wait: 0s must be positive",
+		"wait: soon":                   `F:1:7: wait: "soon" is not a duration such as 500ms, 5s or 2m`,
+		"size: 64MB":                   `F:1:7: size: "64MB" is not a size such as 65536, 512KiB, 64MiB or 1GiB`,
+		"size: {a: 1}":                 "F:1:7: size: expected a value, found a section",
+		"attempts: many":               `F:1:11: attempts: "many" is not a whole number`,
+		"attempts: 1.5":                `F:1:11: attempts: "1.5" is not a whole number`,
+		"seed: -1":                     `F:1:7: seed: "-1" is not a whole number from 0 on`,
+		"share: half":                  `F:1:8: share: "half" is not a number`,
+		"on: yes":                      `F:1:5: on: "yes" is neither true nor false`,
+		"name: [a]":                    "F:1:7: name: expected text, found a list",
+		"hosts: a":                     "F:1:8: hosts: expected a list: write [a]",
+		"hosts: {a: 1}":                "F:1:8: hosts: expected a list, found a section",
+		"consul: x":                    `F:1:9: consul: expected a section with the keys service, keep_last, found "x"`,
+		"- a":                          "F:1:1: the file is not a list of keys and values: expected a section with the keys name, wait, size, share, seed, hosts, consul, runs, attempts, on, found a list",
+		"name: a\nname: b":             "F:2:1: name: already set in line 1",
+		"[a]: b":                       "F:1:1: a key must be text, not a list",
+		"nmae: a":                      "F:1:1: nmae: unknown key; did you mean name?",
+		"keep_last: 5s":                "F:1:1: keep_last: unknown key; did you mean consul.keep_last?",
+		"Hidden: 1":                    "F:1:1: Hidden: unknown key; those known here are name, wait, size, share, seed, hosts, consul, runs, attempts, on",
+		"consul:\n  servce: x":         "F:2:3: consul.servce: unknown key; did you mean service?",
+		"runs:\n- policy: expcted\n":   `F:2:11: runs[0].policy: "expcted" is not one of random, expected; did you mean expected?`,
+		"runs: [{}]":                   `F:1:8: runs[0].policy: "" is not one of random, expected`,
+		"listen: [\n":                  "F:2:1: not YAML: while parsing a flow node: did not find expected node content",
+		"a: b: c":                      "F:1:5: not YAML: mapping values are not allowed in this context",
+		"a: *b":                        "F:1:4: not YAML: unknown anchor 'b' referenced",
+		"a: 1\nb: \x01":                "F:2:4: not YAML: control characters are not allowed (value: 1)",
+		"a: 1\nb: '\xff'":              "F:2:5: not YAML: invalid leading UTF-8 octet (value: 255)",
+		"name: a\n---\nname: b\n":      "F:2:1: the file holds more than one document",
+		"name: a\n---\nname: [\n":      "F:4:1: not YAML: while parsing a flow node: did not find expected node content",
+		"on: 1\nwait: 0s\nattempts: x": "F:1:5: on: \"1\" is neither true nor false\nF:2:7: wait: 0s must be positive\nF:3:11: attempts: \"x\" is not a whole number",
+	} {
+		_, _, err := decodeText(text)
+		require.Error(t, err, text)
+		assert.Equal(t, want, err.Error(), text)
+	}
+}
+
+// A value that did not fit keeps its default, which nobody is told of.
+func TestAMisfitIsToldOnce(t *testing.T) {
+	var f file // the default of wait, 0, is refused by the check
+	_, err := NewDocument("F", []byte("wait: soon")).Decode(&f, f.check)
+	assert.EqualError(t, err, `F:1:7: wait: "soon" is not a duration such as 500ms, 5s or 2m`)
+}
+
+func TestWarningsAreNoFaults(t *testing.T) {
+	_, warnings, err := decodeText("attempts: 11")
+	require.NoError(t, err)
+	require.Len(t, warnings, 1)
+	assert.EqualError(t, warnings[0], "F:1:11: warning: attempts: 11 is many")
+}
+
+func TestFlagsAreBlamed(t *testing.T) {
+	d := NewDocument("F", []byte("attempts: 1"))
+	d.Flags = map[string]string{"wait": "--wait"}
+	var f file
+	_, err := d.Decode(&f, f.check)
+	assert.EqualError(t, err, "--wait: 0s must be positive")
+	assert.EqualError(t, d.Fault("waiting", "is a key of its own"), "F:1:1: waiting: is a key of its own")
+
+	none := Document{Flags: d.Flags} // a command line without a file
+	_, err = none.Decode(&f, f.check)
+	assert.EqualError(t, err, "--wait: 0s must be positive")
+	assert.EqualError(t, none.Fault("hosts", "there are none"), "hosts: there are none")
+}
+
+func TestDecodeKey(t *testing.T) {
+	d := NewDocument("F", []byte("runs:\n- policy: a\n- polcy: b\n"))
+	r := run{Policy: "c"}
+	require.NoError(t, d.DecodeKey("runs[0]", &r))
+	assert.Equal(t, run{"a"}, r)
+	require.NoError(t, d.DecodeKey("runs[2]", &r), "what is not there changes nothing")
+	assert.Equal(t, run{"a"}, r)
+	assert.EqualError(t, d.DecodeKey("runs[1]", &r), "F:3:3: runs[1].polcy: unknown key; did you mean policy?")
+}
+
+// Aliases can make a small file large.
+func TestAliasesAreBounded(t *testing.T) {
+	var f struct {
+		A [][][]string `yaml:"a"`
+	}
+	few := strings.TrimSuffix(strings.Repeat("x,", 1000), ",")
+	text := "a: [[&x [" + few + "], " + strings.TrimSuffix(strings.Repeat("*x,", 1000), ",") + "], &y [*x, *x, *x], *y, *y]\n"
+	text = strings.Replace(text, "a: [[", "a: [&z [", 1)
+	text = strings.Replace(text, "*y, *y]", "*z, *z, *z]", 1)
+	_, err := NewDocument("F", []byte(text)).Decode(&f, func(*settings.Faults) {})
+	require.ErrorContains(t, err, "the file's aliases make it larger than")
+	assert.NotContains(t, err.Error(), "\n", "it is told once")
+}
+
+func TestMissingAndHugeFiles(t *testing.T) {
+	_, err := Open("testdata/nowhere.yaml")
+	require.ErrorContains(t, err, "testdata/nowhere.yaml")
+	huge := filepath.Join(t.TempDir(), "huge.yaml")
+	require.NoError(t, os.WriteFile(huge, []byte(strings.Repeat("#\n", 1<<20)), 0o600))
+	_, err = Open(huge)
+	require.ErrorContains(t, err, "larger than 1048576 bytes")
+}

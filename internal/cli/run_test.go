@@ -1,0 +1,73 @@
+package cli
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"runtime"
+	"runtime/debug"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+)
+
+type grammar struct {
+	Do      doCommand `cmd:"" help:"Do as told."`
+	Version VersionFlag
+}
+
+type doCommand struct {
+	End string `help:"How to end."`
+}
+
+func (c doCommand) Run(s Console) error {
+	fmt.Fprintln(s.Out, "done")
+	switch c.End {
+	case "fault":
+		return errors.Join(errors.New("the disk is full"), errors.New("so is the spare"))
+	case "reported":
+		return fmt.Errorf("check: %w", ErrReported)
+	case "interrupted":
+		return fmt.Errorf("%w in run 3", ErrInterrupted)
+	}
+	return nil
+}
+
+func TestExitCodes(t *testing.T) {
+	for _, c := range []struct {
+		args     []string
+		code     int
+		out, err string
+	}{
+		{[]string{"do"}, 0, "done\n", ""},
+		{[]string{"do", "--end=fault"}, Fault, "done\n", "prog: the disk is full\nprog: so is the spare\n"},
+		{[]string{"do", "--end=reported"}, Fault, "done\n", ""},
+		{[]string{"do", "--end=interrupted"}, Interrupted, "done\n", "prog: interrupted in run 3\n"},
+		{[]string{"do", "--ende=fault"}, Usage, "", "prog: unknown flag --ende, did you mean \"--end\"?\n"},
+		{[]string{"--version"}, 0, "prog 1.2\n", ""},
+		{nil, Usage, "", "prog: expected \"do\"\n"},
+	} {
+		var out, err bytes.Buffer
+		code := Program{Name: "prog", Description: "Does.", Version: "1.2"}.Run(new(grammar), c.args, Console{Out: &out, Err: &err})
+		assert.Equal(t, c.code, code, "%v", c.args)
+		assert.Equal(t, c.out, out.String(), "%v", c.args)
+		assert.Equal(t, c.err, err.String(), "%v", c.args)
+	}
+}
+
+func TestHelpGoesToStandardOutput(t *testing.T) {
+	var out, err bytes.Buffer
+	code := Program{Name: "prog", Description: "Does."}.Run(new(grammar), []string{"do", "--help"}, Console{Out: &out, Err: &err})
+	assert.Zero(t, code)
+	assert.Contains(t, out.String(), "Do as told.")
+	assert.Empty(t, err.String())
+}
+
+func TestVersion(t *testing.T) {
+	platform := " " + runtime.Version() + " " + runtime.GOOS + "/" + runtime.GOARCH
+	assert.Equal(t, "devel"+platform, version("devel", &debug.BuildInfo{}))
+	built := &debug.BuildInfo{Settings: []debug.BuildSetting{{Key: "vcs.revision", Value: "0123456789abcdef"}, {Key: "vcs.modified", Value: "false"}}}
+	assert.Equal(t, "1.2.3 (commit 0123456789ab)"+platform, version("1.2.3", built))
+	built.Settings[1].Value = "true"
+	assert.Equal(t, "devel (commit 0123456789ab, with changes)"+platform, version("devel", built))
+}
