@@ -1,42 +1,41 @@
-# make demo   four rule processing servers, the sidecar, one job; then it serves
-# make test   everything, race detector on; prints how long each part takes
 SHELL := /bin/bash
 GO    ?= go
 BIN   := $(CURDIR)/bin
-PART  := ./tools/part
+
+# The first target is what a bare make does.
+.PHONY: help
+help: ## Show this list.
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-16s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 .PHONY: demo build test quick lint bench clean
 
-demo:
+demo: ## Start four rule processing servers and the sidecar, run a job, go on serving. DEMO=--once ends after the job.
 	$(GO) run ./cmd/pilotfish demo $(DEMO)
 
-build:
+build: ## Build the programs into bin/.
 	CGO_ENABLED=0 $(GO) build -trimpath -o $(BIN)/ ./cmd/...
 
-# The quick loop: under a minute.
-quick:
+quick: ## Run the tests of the quick loop: under a minute.
 	$(GO) test ./...
 
-# Everything, the cheap before the dear. Each part says how long it took.
-test:
-	@$(PART) "all of make test" $(MAKE) --no-print-directory \
+test: ## Run every test, all parts below, with a summary at the end. It asks before it installs a system package.
+	@MAKE="$(MAKE)" ./tools/parts \
 		test-unit test-long test-fuzz test-bench test-deploy test-prometheus test-image test-clients test-cluster soak
 
 .PHONY: test-unit test-long test-fuzz test-bench
-test-unit:
-	@$(PART) "unit, race" $(GO) test -race -shuffle=on -timeout 15m ./...
+test-unit: ## Test every package, race detector on.
+	$(GO) test -race -shuffle=on -timeout 15m ./...
 
-# What is too slow for the quick loop.
-test-long:
-	@$(PART) "long, race" $(GO) test -race -tags long -run Long -timeout 20m ./...
+test-long: ## Run the tests that are too slow for the quick loop.
+	$(GO) test -race -tags long -run Long -timeout 20m ./...
 
-test-fuzz:
-	@$(PART) "fuzz smoke" ./tools/fuzz 30000
+test-fuzz: ## Run each fuzz target for 30,000 inputs.
+	./tools/fuzz 30000
 
-test-bench:
-	@$(PART) "benchmarks, once each" $(GO) test -run '^$$' -bench . -benchtime 1x ./...
+test-bench: ## Run each benchmark once.
+	$(GO) test -run '^$$' -bench . -benchtime 1x ./...
 
-lint: $(BIN)/golangci-lint
+lint: $(BIN)/golangci-lint ## Check the format, run the linters, look for known vulnerabilities.
 	test -z "$$(gofmt -l $$(git ls-files '*.go'))"
 	$(BIN)/golangci-lint run ./...
 	./tools/vulncheck $(BIN)/govulncheck
@@ -45,52 +44,43 @@ $(BIN)/golangci-lint: tools/lint/go.sum
 	cd tools/lint && $(GO) build -o $(BIN)/ tool
 	touch $@
 
-bench:
+bench: ## Run the benchmarks of the packages.
 	$(GO) test -run '^$$' -bench . -benchmem ./...
 
-clean:
+clean: ## Remove bin/.
 	rm -rf $(BIN)
 
-# What is in deploy/, with the programs and the types that read it.
 .PHONY: test-deploy test-image
-test-deploy:
+test-deploy: ## Test deploy/ with the programs and the types that read it.
 	./tools/need promtool:prometheus systemd-analyze:systemd
-	@$(PART) "deploy" $(GO) -C tools/deploy test -count=1 -timeout 5m ./...
+	$(GO) -C tools/deploy test -count=1 -timeout 5m ./...
 
-# The image's final stage, built and started.
-test-image:
-	@$(PART) "image" ./tools/deploy/image
+test-image: ## Build the image's final stage and start it.
+	./tools/deploy/image
 
-# Programs that submit jobs, through a real sidecar: curl, Python's requests,
-# aiohttp and httpx, node's fetch.
 .PHONY: test-clients
-test-clients: $(BIN)/venv/installed
+test-clients: $(BIN)/venv/installed ## Submit jobs through a real sidecar with curl, requests, aiohttp, httpx and node's fetch.
 	./tools/need curl node:nodejs
-	@PYTHON=$(BIN)/venv/bin/python NODE=node \
-		$(PART) "clients" $(GO) test -tags clients -run Clients -count=1 -v -timeout 10m ./internal/e2e
+	PYTHON=$(BIN)/venv/bin/python NODE=node \
+		$(GO) test -tags clients -run Clients -count=1 -v -timeout 10m ./internal/e2e
 
 $(BIN)/venv/installed: internal/e2e/clients/requirements.txt
 	python3 -c 'import ensurepip' && python3 -m venv $(BIN)/venv || { ./tools/need virtualenv && virtualenv -q $(BIN)/venv; }
 	$(BIN)/venv/bin/pip install -q --disable-pip-version-check -r $<
 	touch $@
 
-# The load of upstreams as a real Prometheus server tells it.
 .PHONY: test-prometheus
-test-prometheus:
+test-prometheus: ## Read the load of upstreams from a real Prometheus server.
 	./tools/need prometheus
-	@$(PART) "prometheus" $(GO) test -race -tags cluster -run RealPrometheus -count=1 -timeout 10m ./internal/report
+	$(GO) test -race -tags cluster -run RealPrometheus -count=1 -timeout 10m ./internal/report
 
-# 200 jobs a second through one sidecar while upstreams fail, for two minutes;
-# SOAK=10m for longer.
 .PHONY: soak
-soak:
-	@$(PART) "soak" $(GO) test -tags soak -run Soak -count=1 -v -timeout 2h ./internal/e2e
+soak: ## Send 200 jobs a second through one sidecar for two minutes while upstreams fail. SOAK=10m for longer.
+	$(GO) test -tags soak -run Soak -count=1 -v -timeout 2h ./internal/e2e
 
-# Real Consul agents, and servers that are killed, drained and paused while
-# they come and go; Toxiproxy before servers. It prints the ledger of all jobs.
 .PHONY: test-cluster
-test-cluster: $(BIN)/consul $(BIN)/toxiproxy-server
-	@$(PART) "cluster, race" $(GO) test -race -tags cluster -run 'Cluster|RealConsul' -count=1 -v -timeout 15m ./internal/e2e ./internal/discovery
+test-cluster: $(BIN)/consul $(BIN)/toxiproxy-server ## Kill, drain and pause servers behind real Consul agents and Toxiproxy, and print the ledger of all jobs.
+	$(GO) test -race -tags cluster -run 'Cluster|RealConsul' -count=1 -v -timeout 15m ./internal/e2e ./internal/discovery
 
 # Built once; four minutes of two cores.
 $(BIN)/consul: tools/consul/go.sum
