@@ -59,7 +59,7 @@ func (s *sidecar) newGeneration(cfg *config.Config, before *generation) (*genera
 	if g.discovery, err = discovery.New(found, stream()); err != nil {
 		return nil, err
 	}
-	g.reports, err = s.newReports(&cfg.Reports)
+	g.reports, err = s.newReports(cfg.Reports)
 	return g, err
 }
 

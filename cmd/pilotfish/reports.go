@@ -5,7 +5,6 @@ import (
 
 	"go.uber.org/zap"
 
-	"example.org/pilotfish/internal/config"
 	"example.org/pilotfish/internal/report"
 )
 
@@ -15,21 +14,16 @@ type reports interface {
 	Run(ctx context.Context)
 }
 
-func (s *sidecar) newReports(r *config.Reports) (reports, error) {
+func (s *sidecar) newReports(settings report.Settings) (reports, error) {
 	c := report.Config{
-		Interval: r.Interval, CacheInterval: r.CacheInterval, Timeout: r.Timeout,
-		MetricsPath: r.MetricsPath, CachePath: r.CachePath,
-		Names: report.Names(r.Names),
+		Settings: settings, Rand: stream(), Report: s.balancer.Report, Listing: s.balancer.Listing,
+		Failed: func(address string, err error) {
+			s.metrics.ReportFailed(address)
+			s.log.Debug("report", zap.String("upstream", address), zap.Error(err))
+		},
 	}
-	failed := func(address string, err error) {
-		s.metrics.ReportFailed(address)
-		s.log.Debug("report", zap.String("upstream", address), zap.Error(err))
+	if settings.Source == report.FromPrometheus {
+		return report.NewPrometheus(c)
 	}
-	if r.Source != config.FromPrometheus {
-		return report.New(c, stream(), s.balancer.Report, failed)
-	}
-	if r.Prometheus != nil {
-		c.Prometheus = report.Server{URL: r.Prometheus.URL, InstanceLabel: r.Prometheus.InstanceLabel}
-	}
-	return report.NewPrometheus(c, stream(), s.balancer.Report, s.balancer.Listing, failed)
+	return report.NewPoller(c)
 }

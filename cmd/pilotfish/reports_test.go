@@ -14,6 +14,7 @@ import (
 	"go.uber.org/zap"
 
 	"example.org/pilotfish/internal/config"
+	"example.org/pilotfish/internal/report"
 )
 
 // With reports.source prometheus the pool's load comes from there, and an
@@ -40,10 +41,10 @@ func TestReportsFromPrometheus(t *testing.T) {
 
 	cfg := config.Default()
 	cfg.Discovery.Static = []string{address}
-	cfg.Reports.Source = config.FromPrometheus
+	cfg.Reports.Source = report.FromPrometheus
 	cfg.Reports.Interval, cfg.Reports.CacheInterval = 50*time.Millisecond, 50*time.Millisecond
 	cfg.Reports.Timeout = time.Minute
-	cfg.Reports.Prometheus = &config.Prometheus{URL: prometheus.URL}
+	cfg.Reports.Prometheus = &report.Server{URL: prometheus.URL, InstanceLabel: "instance"}
 	requireUsable(t, &cfg)
 	s, err := newSidecar(&cfg, nil, zap.NewNop(), zap.NewAtomicLevel())
 	require.NoError(t, err)

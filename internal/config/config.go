@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"example.org/pilotfish/internal/breaker"
+	"example.org/pilotfish/internal/report"
 	"example.org/pilotfish/internal/settings"
 )
 
@@ -21,7 +22,7 @@ type Config struct {
 	Hosts []string `yaml:"hosts"`
 
 	Discovery Discovery        `yaml:"discovery"`
-	Reports   Reports          `yaml:"reports"`
+	Reports   report.Settings  `yaml:"reports"`
 	Job       Job              `yaml:"job"`
 	Selection Selection        `yaml:"selection"`
 	Overload  Overload         `yaml:"overload"`
@@ -83,48 +84,6 @@ type TLS struct {
 	CertFile   string `yaml:"cert_file"`
 	KeyFile    string `yaml:"key_file"`
 	ServerName string `yaml:"server_name"`
-}
-
-// Reports says how upstreams are asked about themselves.
-type Reports struct {
-	// Source is who tells the upstreams' load: "upstreams", each its own, or
-	// "prometheus", one server that scrapes them.
-	Source      string        `yaml:"source"`
-	Interval    time.Duration `yaml:"interval"`
-	Timeout     time.Duration `yaml:"timeout"`
-	MetricsPath string        `yaml:"metrics_path"`
-	CachePath   string        `yaml:"cache_path"`
-	Names       Names         `yaml:"names"`
-	// CacheInterval is how often an upstream is asked for its cache listing
-	// where a Prometheus tells the load; 0 is six intervals.
-	CacheInterval time.Duration `yaml:"cache_interval"`
-	Prometheus    *Prometheus   `yaml:"prometheus"`
-}
-
-// The sources of reports.
-const (
-	FromUpstreams  = "upstreams"
-	FromPrometheus = "prometheus"
-)
-
-// Prometheus is a server that scrapes every upstream.
-type Prometheus struct {
-	// URL is where it serves; default http://127.0.0.1:9090.
-	URL string `yaml:"url"`
-	// InstanceLabel is the label that bears an upstream's address; default instance.
-	InstanceLabel string `yaml:"instance_label"`
-}
-
-// Names are the upstreams' names for their metrics; an empty one keeps the default.
-type Names struct {
-	Stalled   string `yaml:"stalled"`
-	Running   string `yaml:"running"`
-	Cores     string `yaml:"cores"`
-	CoresBusy string `yaml:"cores_busy"`
-	Completed string `yaml:"completed"`
-	Wait      string `yaml:"wait"`
-	Execution string `yaml:"execution"`
-	Response  string `yaml:"response"`
 }
 
 // Job says where a job's members are, as JSON Pointers, and how large it may be.
@@ -205,15 +164,9 @@ type Debug struct {
 // Default is the configuration of an empty file.
 func Default() Config {
 	return Config{
-		Listen: "127.0.0.1:8080",
-		Admin:  "127.0.0.1:9180",
-		Reports: Reports{
-			Source:      FromUpstreams,
-			Interval:    5 * time.Second,
-			Timeout:     2 * time.Second,
-			MetricsPath: "/metrics",
-			CachePath:   "/v1/cache/projects",
-		},
+		Listen:  "127.0.0.1:8080",
+		Admin:   "127.0.0.1:9180",
+		Reports: report.Default(),
 		Job: Job{
 			Project:  "/project_id",
 			Priority: "/priority",

@@ -48,7 +48,7 @@ func TestDefaultsAreAsDocumented(t *testing.T) {
 	want := Default()
 	want.Hosts = []string{"sidecar.internal"}
 	want.Discovery.Static = []string{"127.0.0.1:9001", "127.0.0.1:9002"}
-	want.Reports.Names = Names{Stalled: "rps_stalled_promises", Running: "rps_running"}
+	want.Reports.Names.Stalled, want.Reports.Names.Running = "rps_stalled_promises", "rps_running"
 	assert.Equal(t, want, got)
 }
 
@@ -65,7 +65,6 @@ func TestReadmeShowsTheDefaults(t *testing.T) {
 	want := Default()
 	want.Hosts = []string{}
 	want.Discovery.Static = []string{"127.0.0.1:9001", "127.0.0.1:9002"}
-	want.Reports.Names = Names{Stalled: "ruleserver_stalled_joblets", Running: "ruleserver_jobs_running"}
 	assert.Equal(t, want, got)
 	sections := reflect.TypeFor[Config]()
 	for i := range sections.NumField() {

@@ -25,7 +25,7 @@ func (c *Config) Check(f *settings.Faults) {
 		f.Warn("admin", "%s is open to other machines, and asks nobody who they are; 127.0.0.1:%s is for this one alone", c.Admin, port)
 	}
 	checkDiscovery(f, &c.Discovery)
-	checkReports(f, &c.Reports)
+	c.Reports.Check(f.In("reports"))
 	for _, p := range []struct{ key, pointer string }{
 		{"job.project", c.Job.Project}, {"job.priority", c.Job.Priority}, {"job.queue", c.Job.Queue},
 		{"job.evaluate", c.Job.Evaluate}, {"job.stream", c.Job.Stream}, {"job.session", c.Job.Session},
@@ -85,31 +85,6 @@ func checkDiscovery(f *settings.Faults, d *Discovery) {
 	}
 	if d.Consul != nil && d.Consul.KeepLast < 0 {
 		f.Add("discovery.consul.keep_last", "%v must not be negative", d.Consul.KeepLast)
-	}
-}
-
-func checkReports(f *settings.Faults, r *Reports) {
-	f.OneOf("reports.source", r.Source, []string{FromUpstreams, FromPrometheus})
-	f.Positive("reports.interval", r.Interval)
-	f.Positive("reports.timeout", r.Timeout)
-	f.Path("reports.metrics_path", r.MetricsPath)
-	f.Path("reports.cache_path", r.CachePath)
-	if r.CacheInterval != 0 {
-		f.Positive("reports.cache_interval", r.CacheInterval)
-		if r.CacheInterval > 10*r.Interval {
-			f.Add("reports.cache_interval", "%v is more than ten times reports.interval, %v: a listing counts for twelve", r.CacheInterval, r.Interval)
-		}
-	}
-	if r.Prometheus != nil && r.Prometheus.URL != "" {
-		f.URL("reports.prometheus.url", r.Prometheus.URL)
-	}
-	if r.Source == FromUpstreams {
-		if r.CacheInterval > 0 {
-			f.Add("reports.cache_interval", "%v changes nothing while reports.source is upstreams, which tell both at once", r.CacheInterval)
-		}
-		if r.Prometheus != nil {
-			f.Add("reports.prometheus", "nobody asks it while reports.source is upstreams")
-		}
 	}
 }
 

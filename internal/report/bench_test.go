@@ -15,38 +15,27 @@ import (
 	"example.org/pilotfish/internal/pool"
 )
 
-func listingOf(n int) []byte {
-	var b bytes.Buffer
-	b.WriteString(`{"projects":[`)
-	for i := range n {
-		if i > 0 {
-			b.WriteByte(',')
-		}
-		fmt.Fprintf(&b, `{"id":%d,"version":3,"bytes":52428800,"age_seconds":%d.5}`, 100_000+i, n-i)
-	}
-	b.WriteString("]}\n")
-	return b.Bytes()
-}
-
 // BenchmarkPoll is a whole poll but for the network.
 func BenchmarkPoll(b *testing.B) {
 	for _, projects := range []int{100, 100_000} {
 		b.Run(fmt.Sprintf("projects=%d", projects), func(b *testing.B) {
 			page, listing := goodPage, listingOf(projects)
-			p, err := New(Config{Transport: carrier(func(r *http.Request) (*http.Response, error) {
+			c := testConfig()
+			c.Transport = carrier(func(r *http.Request) (*http.Response, error) {
 				if r.URL.Path == "/metrics" {
 					return respond(http.StatusOK, strings.NewReader(page)), nil
 				}
 				return respond(http.StatusOK, bytes.NewReader(listing)), nil
-			})}, rand.New(rand.NewPCG(1, 2)), func(_ string, r pool.Report) {
-				require.Equal(b, projects, r.Cached.Len())
-			}, func(_ string, err error) { b.Error(err) })
+			})
+			c.Report = func(_ string, r pool.Report) { require.Equal(b, projects, r.Cached.Len()) }
+			c.Failed = func(_ string, err error) { b.Error(err) }
+			p, err := NewPoller(c)
 			require.NoError(b, err)
-			f := newFollower(p, "upstream:1")
+			u := newUpstreamPoller(p, "upstream:1")
 			b.ReportAllocs()
 			b.SetBytes(int64(len(page) + len(listing)))
 			for b.Loop() {
-				f.poll(context.Background())
+				u.poll(context.Background())
 			}
 		})
 	}
@@ -54,31 +43,62 @@ func BenchmarkPoll(b *testing.B) {
 
 // BenchmarkWorstPage is the page that costs most within the default bounds.
 func BenchmarkWorstPage(b *testing.B) {
-	page := strings.Repeat("a{b=\"c\",d=\"e\",f=\"g\"} 1\n", 50_000)
+	page := strings.Repeat("a{b=\"c\",d=\"e\",f=\"g\"} 1\n", maxMetricsLines)
 	b.ReportAllocs()
 	b.SetBytes(int64(len(page)))
 	for b.Loop() {
-		_, err := readPage(http.Header{}, strings.NewReader(page), 50_000)
+		_, err := readPage(http.Header{}, strings.NewReader(page), maxMetricsLines)
 		require.NoError(b, err)
 	}
 }
 
+// BenchmarkContains asks the sets of all upstreams for a project, as each claim
+// does; maps of the same hashes are there to compare with. held-MB is what all
+// sets or maps hold.
 func BenchmarkContains(b *testing.B) {
-	projects, err := readListing(bytes.NewReader(listingOf(100_000)), 1_000_000, 0)
-	require.NoError(b, err)
-	keys := make([]uint64, 1<<16)
-	for i := range keys {
-		keys[i] = intake.Key(fmt.Sprint(50_000 + i)) // some of them are there
+	projects := make([]uint64, 10*manyProjects)
+	for i := range projects {
+		projects[i] = intake.Key(fmt.Sprint(100_000 + i))
 	}
-	b.ReportAllocs()
-	i, found := 0, 0
-	for b.Loop() {
-		if projects.Contains(keys[i&(1<<16-1)]) {
-			found++
+	type mapSet map[uint64]struct{}
+	for _, upstreams := range []int{manyUpstreams, 1000} {
+		b.Run(fmt.Sprintf("set/upstreams=%d", upstreams), func(b *testing.B) {
+			benchmarkContains(b, upstreams, projects, func() *projectSet { return newProjectSet(0) },
+				(*projectSet).add, (*projectSet).Contains)
+		})
+		b.Run(fmt.Sprintf("map/upstreams=%d", upstreams), func(b *testing.B) {
+			benchmarkContains(b, upstreams, projects, func() mapSet { return mapSet{} },
+				func(m mapSet, project uint64) { m[project] = struct{}{} },
+				func(m mapSet, project uint64) bool { _, ok := m[project]; return ok })
+		})
+	}
+}
+
+func benchmarkContains[S any](b *testing.B, upstreams int, projects []uint64,
+	make func() S, add func(S, uint64), contains func(S, uint64) bool) {
+	rng := rand.New(rand.NewPCG(3, 4))
+	before := heap()
+	var sets []S
+	for range upstreams {
+		set := make()
+		for _, i := range rng.Perm(len(projects))[:manyProjects] {
+			add(set, projects[i])
 		}
-		i++
+		sets = append(sets, set)
 	}
-	require.LessOrEqual(b, found, i)
+	held := heap() - before
+	n, found := 0, 0
+	for b.Loop() {
+		project := projects[n%len(projects)]
+		n++
+		for _, set := range sets {
+			if contains(set, project) {
+				found++
+			}
+		}
+	}
+	require.NotZero(b, found)
+	b.ReportMetric(held/1e6, "held-MB")
 }
 
 func BenchmarkParseHint(b *testing.B) {

@@ -1,6 +1,7 @@
 package report
 
 import (
+	"compress/gzip"
 	"context"
 	"errors"
 	"fmt"
@@ -14,30 +15,30 @@ import (
 
 const (
 	maxHeaderBytes = 64 << 10
-	maxDrained     = 4 << 10 // of a refusal's body, so that its connection can serve again
+	maxDrained     = 4 << 10 // of a refusal's body, so that its connection can be used again
 )
 
-// fetcher gets bounded answers within a bounded time.
-type fetcher struct {
-	client  *http.Client
+// client gets responses of bounded size within a bounded time.
+type client struct {
+	http    *http.Client
 	timeout time.Duration
 }
 
-func newFetcher(c Config) fetcher {
-	carrier := c.Transport
-	if carrier == nil {
-		carrier = &http.Transport{
+func newClient(c *Config) client {
+	transport := c.Transport
+	if transport == nil {
+		transport = &http.Transport{
 			DialContext:            (&net.Dialer{Timeout: c.Timeout}).DialContext,
-			DisableCompression:     true, // done here, where it can be bounded
+			DisableCompression:     true, // openBody decompresses, and bounds it
 			MaxIdleConnsPerHost:    1,
 			IdleConnTimeout:        3 * c.Interval,
 			MaxResponseHeaderBytes: maxHeaderBytes,
 		}
 	}
-	return fetcher{
+	return client{
 		timeout: c.Timeout,
-		client: &http.Client{
-			Transport: carrier,
+		http: &http.Client{
+			Transport: transport,
 			// An upstream speaks for itself alone: a redirect is a status like any other.
 			CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 		},
@@ -46,46 +47,46 @@ func newFetcher(c Config) fetcher {
 
 type request struct {
 	url, accept string
-	etag        string // "" asks for the answer even if it is as before
-	max         int64  // bytes
+	etag        string // "" asks for the response even if it has not changed
+	max         int64  // bytes of the response, compressed and not
 }
 
-type answer struct {
-	// at is midway between the request and the response headers, the best
-	// guess of when the upstream looked at itself.
+type response struct {
+	asked time.Time // when the request began
+	// at is midway between the request and the response headers: the best guess
+	// of when the upstream looked at itself.
 	at     time.Time
-	asked  time.Time // when the request began
 	header http.Header
 	body   io.Reader // decompressed, bounded
 }
 
-// statusError is an answer with a status other than 200.
+// statusError is a response with a status other than 200.
 type statusError int
 
 func (e statusError) Error() string {
 	return strings.TrimSpace(fmt.Sprintf("status %d %s", int(e), http.StatusText(int(e))))
 }
 
-// get sends the request and has read make sense of a 200. The timeout covers
-// all of it. Another status is a statusError.
-func (f fetcher) get(ctx context.Context, r request, read func(answer) error) error {
-	ctx, cancel := context.WithTimeout(ctx, f.timeout)
+// get sends the request and calls read with a 200. Another status is a
+// statusError. The timeout covers all of it.
+func (c client) get(ctx context.Context, r request, read func(response) error) error {
+	ctx, cancel := context.WithTimeout(ctx, c.timeout)
 	defer cancel()
-	err := f.exchange(ctx, r, read)
+	err := c.exchange(ctx, r, read)
 	if err == nil {
 		return nil
 	}
 	if errors.Is(ctx.Err(), context.DeadlineExceeded) {
-		return fmt.Errorf("no whole answer within %v", f.timeout)
+		return fmt.Errorf("no complete response within %v", c.timeout)
 	}
-	var wrapped *url.Error // which repeats the address
+	var wrapped *url.Error // repeats the address
 	if errors.As(err, &wrapped) {
 		return wrapped.Err
 	}
 	return err
 }
 
-func (f fetcher) exchange(ctx context.Context, r request, read func(answer) error) error {
+func (c client) exchange(ctx context.Context, r request, read func(response) error) error {
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, r.url, nil)
 	if err != nil {
 		return err
@@ -97,12 +98,12 @@ func (f fetcher) exchange(ctx context.Context, r request, read func(answer) erro
 		req.Header.Set("If-None-Match", r.etag)
 	}
 
-	start := time.Now()
-	resp, err := f.client.Do(req)
+	asked := time.Now()
+	resp, err := c.http.Do(req)
 	if err != nil {
 		return err
 	}
-	at := start.Add(time.Since(start) / 2)
+	at := asked.Add(time.Since(asked) / 2)
 	defer resp.Body.Close()
 	if resp.StatusCode != http.StatusOK {
 		_, _ = io.CopyN(io.Discard, resp.Body, maxDrained)
@@ -113,8 +114,69 @@ func (f fetcher) exchange(ctx context.Context, r request, read func(answer) erro
 	if err != nil {
 		return err
 	}
-	if err := read(answer{at: at, asked: start, header: resp.Header, body: body}); err != nil {
+	if err := read(response{asked: asked, at: at, header: resp.Header, body: body}); err != nil {
 		return body.cause(err)
 	}
 	return nil
+}
+
+// openBody returns the body of resp, decompressed. Both the bytes on the
+// connection and the decompressed bytes are bounded by max.
+func openBody(resp *http.Response, max int64) (*bounded, error) {
+	raw := newBounded(resp.Body, max)
+	switch encoding := strings.ToLower(resp.Header.Get("Content-Encoding")); encoding {
+	case "", "identity":
+		return raw, nil
+	case "gzip":
+		unzipped, err := gzip.NewReader(raw)
+		if err != nil {
+			return nil, raw.cause(err)
+		}
+		return newBounded(unzipped, max), nil
+	default:
+		return nil, fmt.Errorf("content encoding %q was not asked for", encoding)
+	}
+}
+
+// bounded reads at most max bytes; one more is an error. It remembers why it
+// broke, because parsers wrap an error of their source in one of their own.
+type bounded struct {
+	from  io.Reader
+	left  int64
+	max   int64
+	broke error // nil at the regular end
+}
+
+func newBounded(from io.Reader, max int64) *bounded {
+	return &bounded{from: from, left: max, max: max}
+}
+
+func (b *bounded) Read(into []byte) (int, error) {
+	if b.broke != nil {
+		return 0, b.broke
+	}
+	if int64(len(into)) > b.left+1 {
+		into = into[:b.left+1]
+	}
+	n, err := b.from.Read(into)
+	if int64(n) > b.left {
+		n, err = int(b.left), fmt.Errorf("longer than %d bytes", b.max)
+	}
+	b.left -= int64(n)
+	if errors.Is(err, io.EOF) {
+		return n, err
+	}
+	if errors.Is(err, io.ErrUnexpectedEOF) {
+		err = errors.New("cut short")
+	}
+	b.broke = err
+	return n, err
+}
+
+// cause returns why a parser failed with err: the source's reason, if it broke.
+func (b *bounded) cause(err error) error {
+	if b.broke != nil {
+		return b.broke
+	}
+	return err
 }

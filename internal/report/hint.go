@@ -14,89 +14,90 @@ import (
 
 const (
 	maxHintBytes = 1024
-	maxHintAge   = time.Minute // older than that, the clocks are at fault
+	maxHintAge   = time.Minute // an older one means that the clocks differ
 )
 
-// ParseHint reads the load that an upstream tells in the header X-Load of an
-// answer that began at now:
+// ParseHint reads the load of an upstream from the header X-Load of a response
+// that began at now:
 //
 //	X-Load: at=1763677245.123, running=12, stalled=3, stalled_high=0, cached=1, waited=0.004, fetch=1.9
 //
-// running and stalled must be there; stalled_high is the part of stalled that
-// has high priority, and without it all is low, as is all of running. The
-// rest is optional, in any order; the last of a kind counts and unknown keys
-// are ignored. One value that makes no sense (not a number, negative, beyond
-// reason) discredits them all, and ok is false.
+// running and stalled are required, the rest is optional, and the order is free.
+// stalled_high is the part of stalled that has high priority; without it all of
+// stalled is low, and all of running always is. Of two values of one key the
+// last counts, and unknown keys are ignored. If one value is not a number, is
+// negative or is too large, no value of the header is used, and ok is false.
 //
 // at is in seconds since 1970 on the upstream's clock. The header is written
-// just before it is read: a time in the future, or more than a minute ago,
-// tells of two clocks that differ, and now is used, as when there is none.
+// just before it is read, so a time in the future, or more than a minute ago,
+// means that the two clocks differ. Then now is used, as when there is no at.
 func ParseHint(h http.Header, now time.Time) (hint pool.Hint, ok bool) {
 	lines := h["X-Load"]
 	if len(lines) != 1 || len(lines[0]) > maxHintBytes {
 		return pool.Hint{}, false
 	}
-	t, ok := parseTold(lines[0])
-	if !ok || t.running < 0 || t.stalled < 0 || t.high > t.stalled || t.cached > 0 && t.cached < 1 {
+	f, ok := parseHintFields(lines[0])
+	if !ok || f.running < 0 || f.stalled < 0 || f.high > f.stalled || f.cached > 0 && f.cached < 1 {
 		return pool.Hint{}, false
 	}
-	high := max(t.high, 0)
+	high := max(f.high, 0)
 	hint = pool.Hint{
 		At:      now,
-		Cached:  t.cached == 1,
-		Known:   t.cached >= 0,
-		Waited:  seconds(t.waited),
-		Fetched: seconds(t.fetch),
+		Cached:  f.cached == 1,
+		Known:   f.cached >= 0,
+		Waited:  seconds(f.waited),
+		Fetched: seconds(f.fetch),
 	}
-	hint.Running[selection.Low] = t.running
-	hint.Stalled[selection.Low] = t.stalled - high
+	hint.Running[selection.Low] = f.running
+	hint.Stalled[selection.Low] = f.stalled - high
 	hint.Stalled[selection.High] = high
-	if age := float64(now.UnixNano())/1e9 - t.at; age > 0 && age <= maxHintAge.Seconds() {
+	if age := float64(now.UnixNano())/1e9 - f.at; age > 0 && age <= maxHintAge.Seconds() {
 		hint.At = now.Add(-seconds(age))
 	}
 	return hint, true
 }
 
-// told is the numbers of a hint as they stand there; negative is not told.
-type told struct{ at, running, stalled, high, cached, waited, fetch float64 }
+// hintFields are the numbers of a hint as they are written; -1 is not there.
+type hintFields struct{ at, running, stalled, high, cached, waited, fetch float64 }
 
-func parseTold(line string) (t told, ok bool) {
-	t = told{-1, -1, -1, -1, -1, -1, -1}
+func parseHintFields(line string) (f hintFields, ok bool) {
+	f = hintFields{-1, -1, -1, -1, -1, -1, -1}
 	for pair := range strings.SplitSeq(line, ",") {
 		key, text, ok := strings.Cut(strings.TrimSpace(pair), "=")
 		if !ok {
-			return t, false
+			return f, false
 		}
-		number, most := t.field(key)
+		number, most := f.field(key)
 		if number == nil {
 			continue
 		}
 		x, err := strconv.ParseFloat(text, 64)
 		if err != nil || !(x >= 0 && x <= most) {
-			return t, false
+			return f, false
 		}
 		*number = x
 	}
-	return t, true
+	return f, true
 }
 
-// field returns the number behind a key, and the most that is believed of it.
-func (t *told) field(key string) (number *float64, most float64) {
+// field returns the number of a key and the largest value that is accepted; nil
+// is for an unknown key.
+func (f *hintFields) field(key string) (number *float64, most float64) {
 	switch key {
 	case "at":
-		return &t.at, math.MaxFloat64
+		return &f.at, math.MaxFloat64
 	case "running":
-		return &t.running, maxCount
+		return &f.running, maxCount
 	case "stalled":
-		return &t.stalled, maxCount
+		return &f.stalled, maxCount
 	case "stalled_high":
-		return &t.high, maxCount
+		return &f.high, maxCount
 	case "cached":
-		return &t.cached, 1
+		return &f.cached, 1
 	case "waited":
-		return &t.waited, intake.MaxTimeout.Seconds()
+		return &f.waited, intake.MaxTimeout.Seconds()
 	case "fetch":
-		return &t.fetch, intake.MaxTimeout.Seconds()
+		return &f.fetch, intake.MaxTimeout.Seconds()
 	}
 	return nil, 0
 }

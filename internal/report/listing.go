@@ -2,9 +2,12 @@ package report
 
 import (
 	"bytes"
+	"context"
 	"errors"
 	"fmt"
 	"io"
+	"net/http"
+	"net/url"
 	"unicode/utf8"
 
 	"github.com/go-json-experiment/json/jsontext"
@@ -12,33 +15,70 @@ import (
 	"example.org/pilotfish/internal/intake"
 )
 
-// listing is a cache listing being read: {"projects": [{"id": …}, …]}. Other
-// members are skipped.
+// Bounds on one cache listing.
+const (
+	maxCacheBytes = 64 << 20
+	maxProjects   = 1_000_000
+)
+
+// listing is the cache listing of one upstream as it was read last.
 type listing struct {
+	cached *projectSet // nil is not known
+	etag   string      // of the response that gave cached; "" is none
+}
+
+// update asks for the listing, if it has changed. An upstream that serves no
+// listing answers 404; then nothing is known to be cached, which is no failure.
+func (l *listing) update(ctx context.Context, c client, url string) error {
+	err := c.get(ctx, request{url: url, accept: "application/json", etag: l.etag, max: maxCacheBytes}, func(resp response) error {
+		cached, err := readListing(resp.body, maxProjects, l.cached.Len())
+		if err != nil {
+			return err
+		}
+		l.cached, l.etag = cached, resp.header.Get("ETag")
+		return nil
+	})
+	switch {
+	case l.etag != "" && errors.Is(err, statusError(http.StatusNotModified)):
+		return nil
+	case errors.Is(err, statusError(http.StatusNotFound)):
+		l.cached, l.etag = nil, ""
+		return nil
+	}
+	return err
+}
+
+// upstreamURL returns the URL of a path, which may have a query, at an upstream.
+func upstreamURL(address, path string) string {
+	return (&url.URL{Scheme: "http", Host: address}).String() + path
+}
+
+// listingReader reads {"projects": [{"id": …}, …]}. It skips other members.
+type listingReader struct {
 	dec      *jsontext.Decoder
-	projects *Projects
+	projects *projectSet
 	max      int
 	text     []byte // scratch for strings with escapes
 }
 
-// readListing reads a listing of at most max projects to its end. To expect
-// their number, where it is right, saves growing.
-func readListing(body io.Reader, max, expected int) (*Projects, error) {
-	source := &guard{from: body}
+// readListing reads a listing of at most max projects to its end. expected is a
+// guess of their number: a good one saves the set from growing.
+func readListing(body io.Reader, max, expected int) (*projectSet, error) {
+	source := &tokenLimit{from: body}
 	// Only the members wanted are checked for being there twice.
 	source.dec = jsontext.NewDecoder(source, jsontext.AllowDuplicateNames(true), jsontext.AllowInvalidUTF8(true))
-	l := listing{dec: source.dec, projects: newProjects(min(expected, max)), max: max}
+	l := listingReader{dec: source.dec, projects: newProjectSet(min(expected, max)), max: max}
 	err := l.whole()
 	switch {
-	case source.stuck != nil:
-		return nil, source.stuck
+	case source.exceeded != nil:
+		return nil, source.exceeded
 	case err != nil:
 		return nil, err
 	}
 	return l.projects, nil
 }
 
-func (l *listing) whole() error {
+func (l *listingReader) whole() error {
 	if err := l.object("projects", l.array); err != nil {
 		if errors.Is(err, io.EOF) {
 			return errors.New("empty")
@@ -60,8 +100,8 @@ func ended(dec *jsontext.Decoder) error {
 	return err
 }
 
-// array reads the projects. null is what some encoders make of none.
-func (l *listing) array() error {
+// array reads the projects. Some encoders write null for none.
+func (l *listingReader) array() error {
 	if l.dec.PeekKind() == 'n' {
 		return l.dec.SkipValue()
 	}
@@ -81,7 +121,7 @@ func (l *listing) array() error {
 }
 
 // object reads an object and one member of it, which must be there once.
-func (l *listing) object(wanted string, read func() error) error {
+func (l *listingReader) object(wanted string, read func() error) error {
 	if err := l.open('{', "an object"); err != nil {
 		return err
 	}
@@ -113,7 +153,7 @@ func (l *listing) object(wanted string, read func() error) error {
 	return nil
 }
 
-func (l *listing) open(kind jsontext.Kind, what string) error {
+func (l *listingReader) open(kind jsontext.Kind, what string) error {
 	token, err := l.dec.ReadToken()
 	if err == nil && token.Kind() != kind {
 		err = errors.New("not " + what)
@@ -121,9 +161,9 @@ func (l *listing) open(kind jsontext.Kind, what string) error {
 	return err
 }
 
-// id reads a project identifier, by the same rules as those of a job, so that the hashes
-// agree. One that no job can have is left out.
-func (l *listing) id() error {
+// id reads a project identifier by the rules for that of a job, so that the
+// hashes agree. It leaves out identifiers that no job can have.
+func (l *listingReader) id() error {
 	kind := l.dec.PeekKind()
 	text, err := l.dec.ReadValue()
 	if err != nil {
@@ -145,11 +185,34 @@ func (l *listing) id() error {
 
 // unquote returns the text of a string that the decoder let through, valid
 // until the next call. Invalid UTF-8 becomes U+FFFD.
-func (l *listing) unquote(quoted []byte) []byte {
+func (l *listingReader) unquote(quoted []byte) []byte {
 	text := quoted[1 : len(quoted)-1]
 	if bytes.IndexByte(text, '\\') < 0 && utf8.Valid(text) {
 		return text
 	}
 	l.text, _ = jsontext.AppendUnquote(l.text[:0], quoted)
 	return l.text
+}
+
+// maxToken bounds one string or number of a JSON response, in bytes. Without it
+// a response could take as much memory as it has bytes, because the decoder holds
+// a token whole.
+const maxToken = 64 << 10
+
+// tokenLimit feeds a decoder until one token is longer than maxToken.
+type tokenLimit struct {
+	from     io.Reader
+	dec      *jsontext.Decoder
+	fed      int64 // bytes that dec got
+	exceeded error // that, without the decoder's words around it
+}
+
+func (t *tokenLimit) Read(into []byte) (int, error) {
+	if t.fed-t.dec.InputOffset() > maxToken {
+		t.exceeded = fmt.Errorf("a value is longer than %d bytes", maxToken)
+		return 0, t.exceeded
+	}
+	n, err := t.from.Read(into)
+	t.fed += int64(n)
+	return n, err
 }

@@ -4,6 +4,8 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
+	"io"
+	"net/http"
 	"strings"
 	"testing"
 	"testing/iotest"
@@ -12,6 +14,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"example.org/pilotfish/internal/intake"
+	"example.org/pilotfish/internal/pool"
 )
 
 func TestListingReadsIDs(t *testing.T) {
@@ -78,6 +81,62 @@ func TestListingRefusesWhatIsNone(t *testing.T) {
 func TestListingBoundsNesting(t *testing.T) {
 	_, err := readListing(strings.NewReader(`{"x":`+strings.Repeat("[", 20_000)), 10, 0)
 	assert.ErrorContains(t, err, "exceeded max depth")
+}
+
+// TestPollAsksOnlyForAChangedListing follows one upstream's listing through its life.
+func TestPollAsksOnlyForAChangedListing(t *testing.T) {
+	var tag, asked, body string
+	status := http.StatusOK
+	s := newSubject(t, upstream(t, nil, func(w http.ResponseWriter, r *http.Request) {
+		asked = r.Header.Get("If-None-Match")
+		if tag != "" {
+			w.Header().Set("ETag", tag)
+		}
+		if status == http.StatusOK && asked != "" && asked == tag {
+			w.WriteHeader(http.StatusNotModified)
+			return
+		}
+		w.WriteHeader(status)
+		_, _ = io.WriteString(w, body)
+	}))
+	expect := func(wantAsked string, wantIDs ...string) pool.CacheSet {
+		t.Helper()
+		r, err := s.once(t)
+		require.NoError(t, err)
+		assert.Equal(t, wantAsked, asked)
+		require.False(t, r.Cached == nil)
+		assert.Equal(t, len(wantIDs), r.Cached.Len())
+		for _, id := range wantIDs {
+			assert.True(t, r.Cached.Contains(intake.Key(id)), id)
+		}
+		return r.Cached
+	}
+
+	body = `{"projects":[{"id":1}]}`
+	expect("", "1")
+	tag, body = `"a"`, `{"projects":[{"id":1},{"id":2}]}`
+	set := expect("", "1", "2")
+	assert.Same(t, set, expect(`"a"`, "1", "2"), "unchanged")
+
+	tag, body = `W/"b"`, `{"projects":[`
+	r, err := s.once(t)
+	assert.Error(t, err)
+	assert.True(t, r.Cached == nil, "a listing that cannot be read tells nothing")
+	tag = `"a"`
+	assert.Same(t, set, expect(`"a"`, "1", "2"), "and costs nothing of what was known")
+
+	tag, body = `W/"c"`, `{"projects":[]}`
+	expect(`"a"`)
+	assert.Equal(t, `W/"c"`, s.listing.etag)
+
+	status = http.StatusNotFound
+	r, err = s.once(t)
+	require.NoError(t, err, "an upstream may have no listing")
+	assert.True(t, r.Cached == nil)
+
+	status, tag, body = http.StatusOK, "", `{"projects":[{"id":3}]}`
+	expect("", "3")
+	expect("", "3")
 }
 
 // FuzzCacheListing compares with what a naive reader makes of the same bytes.

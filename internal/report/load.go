@@ -8,22 +8,26 @@ import (
 	"example.org/pilotfish/pkg/selection"
 )
 
-// maxCores bounds the cores that are believed of one upstream.
-const maxCores = 1 << 20
+const (
+	// maxCores bounds the cores of one upstream that are believed.
+	maxCores = 1 << 20
+	// maxCount bounds the gauges and counters that are believed. It is far above
+	// all that a server can count, and far below where a float64 loses units.
+	maxCount = 1e12
+)
 
 // figures are the metrics of one upstream at one instant, by name.
 type figures interface {
-	// levels returns the sums of a metric by priority. What does not say its
-	// priority is low. A metric that is missing, or that counts what cannot be
-	// counted, is an error.
+	// levels returns the sums of a metric by priority. A value without a priority
+	// is low. A metric that is missing, or has a value that is no count, is an error.
 	levels(name string) ([selection.Priorities]float64, error)
 	// total returns a histogram's or summary's totals over all its labels.
 	total(name string) total
 }
 
-// loadOf reads what figures say of the upstream's load, and the totals from
-// which means are taken. Without running and stalled there is no report:
-// either at 0 would draw all jobs to an upstream that only fails to tell.
+// loadOf reads the upstream's load from figures, and the totals from which means
+// are taken. Without running and stalled there is no report: a 0 for one of them
+// would draw all jobs to an upstream that only does not tell it.
 func loadOf(f figures, names Names) (r pool.Report, t totals, err error) {
 	if r.Stalled, err = f.levels(names.Stalled); err != nil {
 		return r, t, err
@@ -53,22 +57,55 @@ func sum(f figures, name string) float64 {
 	return levels[selection.Low] + levels[selection.High]
 }
 
-// maxCount bounds what is believed of a gauge or counter: far above all that
-// a server can count, far below where a float64 loses units.
-const maxCount = 1e12
-
-// counted says what is wrong with a count.
-func counted(name string, value float64) error {
+// checkCount says what is wrong with a count.
+func checkCount(name string, value float64) error {
 	if !(value >= 0 && value <= maxCount) {
 		return fmt.Errorf("metric %s is %v, not between 0 and %g", name, value, float64(maxCount))
 	}
 	return nil
 }
 
-// orNegative turns the unknown into what a pool.Report says for it.
+// orNegative turns an unknown value into -1, which is unknown in a pool.Report.
 func orNegative(x float64) float64 {
 	if math.IsNaN(x) {
 		return -1
 	}
 	return x
+}
+
+// total is how often something was observed since an upstream started, and the
+// sum of what was observed.
+type total struct{ sum, count float64 }
+
+var unknown = total{sum: math.NaN(), count: math.NaN()}
+
+func (t *total) add(sum, count float64) {
+	t.sum += sum
+	t.count += count
+}
+
+// mean returns the mean of what was observed since before. It is NaN when that
+// was nothing, when either total is unknown, or when the upstream has restarted
+// and counts anew.
+func (t total) mean(before total) float64 {
+	sum, count := t.sum-before.sum, t.count-before.count
+	if !(count > 0) || !(sum >= 0) || math.IsInf(sum, 0) || math.IsInf(count, 0) {
+		return math.NaN()
+	}
+	return sum / count
+}
+
+// totals are the times, in seconds, from which a report's means are taken.
+type totals struct{ wait, execution, response total }
+
+func unknownTotals() totals { return totals{unknown, unknown, unknown} }
+
+// since returns the mean wait and the mean response time since before. Where an
+// upstream does not tell response times, they are wait plus execution.
+func (t totals) since(before totals) (wait, response float64) {
+	wait = t.wait.mean(before.wait)
+	if t.response.count >= 0 {
+		return wait, t.response.mean(before.response)
+	}
+	return wait, wait + t.execution.mean(before.execution)
 }

@@ -10,34 +10,18 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"example.org/pilotfish/internal/pool"
-	"example.org/pilotfish/pkg/selection"
 )
 
 func readLoad(text string, names Names) (pool.Report, totals, error) {
-	p, err := readPage(http.Header{}, strings.NewReader(text), 50_000)
+	p, err := readPage(http.Header{}, strings.NewReader(text), maxMetricsLines)
 	if err != nil {
 		return pool.Report{}, totals{}, err
 	}
-	return loadOf(p, Config{Names: names}.filled().Names)
-}
-
-func byPriority(low, high float64) (v [selection.Priorities]float64) {
-	v[selection.Low], v[selection.High] = low, high
-	return v
-}
-
-// change returns goodPage with one line replaced; "" removes it.
-func change(t *testing.T, line, by string) string {
-	t.Helper()
-	require.Contains(t, goodPage, line+"\n")
-	if by != "" {
-		by += "\n"
-	}
-	return strings.Replace(goodPage, line+"\n", by, 1)
+	return loadOf(p, names)
 }
 
 func TestLoadReadsAGoodPage(t *testing.T) {
-	r, totals, err := readLoad(goodPage, Names{})
+	r, totals, err := readLoad(goodPage, Default().Names)
 	require.NoError(t, err)
 	assert.Equal(t, pool.Report{
 		Stalled:   byPriority(7, 2),
@@ -73,7 +57,7 @@ func TestLoadIsNothingWithoutItsGauges(t *testing.T) {
 		{"too many lines", strings.Repeat("#\n", 50_001), "longer than 50000 lines"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			_, _, err := readLoad(c.page, Names{})
+			_, _, err := readLoad(c.page, Default().Names)
 			assert.EqualError(t, err, c.want)
 		})
 	}
@@ -115,10 +99,10 @@ func TestLoadLeavesOpenWhatItCannotBelieve(t *testing.T) {
 		},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			want, _, err := readLoad(goodPage, Names{})
+			want, _, err := readLoad(goodPage, Default().Names)
 			require.NoError(t, err)
 			c.differs(&want)
-			got, _, err := readLoad(change(t, c.line, c.by), Names{})
+			got, _, err := readLoad(change(t, c.line, c.by), Default().Names)
 			require.NoError(t, err)
 			assert.Equal(t, want, got)
 		})
@@ -126,6 +110,8 @@ func TestLoadLeavesOpenWhatItCannotBelieve(t *testing.T) {
 }
 
 func TestLoadReadsOtherNamesAndTypes(t *testing.T) {
+	names := Default().Names
+	names.Stalled, names.Running, names.Wait, names.Response = "scheduler_stalled_promises", "jobs.active", "wait", "answer"
 	r, totals, err := readLoad(`scheduler_stalled_promises 100
 # TYPE "jobs.active" counter
 {"jobs.active",priority="high"} 4
@@ -135,31 +121,52 @@ wait_sum 12
 wait_count 6
 # TYPE answer untyped
 answer 3
-`, Names{Stalled: "scheduler_stalled_promises", Running: "jobs.active", Wait: "wait", Response: "answer"})
+`, names)
 	require.NoError(t, err)
 	assert.Equal(t, pool.Report{Stalled: byPriority(100, 0), Running: byPriority(0, 4), CoresBusy: -1, Completed: -1}, r)
 	assert.Equal(t, total{12, 6}, totals.wait)
 	assert.True(t, math.IsNaN(totals.response.count), "neither histogram nor summary")
 }
 
-func TestPageMustBePrometheusText(t *testing.T) {
-	for kind, want := range map[string]string{
-		"":           "",
-		"text/plain": "",
-		"text/plain; version=0.0.4; charset=utf-8; escaping=underscores": "",
-		"text/html; charset=utf-8":                                       `content type "text/html; charset=utf-8" is not Prometheus text`,
-		"text/plain; version=9":                                          `content type "text/plain; version=9" is not Prometheus text`,
-		"application/openmetrics-text; version=1.0.0":                    `content type "application/openmetrics-text; version=1.0.0" is not Prometheus text`,
+func TestMeanIsOfTheDifference(t *testing.T) {
+	inf := math.Inf(1)
+	nan := math.NaN()
+	for _, c := range []struct {
+		name        string
+		before, now total
+		want        float64
+	}{
+		{"new jobs", total{10, 5}, total{16, 8}, 2},
+		{"instant jobs", total{10, 5}, total{10, 8}, 0},
+		{"from the first on", total{0, 0}, total{6, 3}, 2},
+		{"no new jobs", total{10, 5}, total{10, 5}, nan},
+		{"restarted", total{10, 5}, total{1, 2}, nan},
+		{"restarted, with as many jobs since", total{10, 5}, total{1, 6}, nan},
+		{"not known before", unknown, total{1, 2}, nan},
+		{"not known now", total{1, 2}, unknown, nan},
+		{"an infinite sum", total{1, 2}, total{inf, 3}, nan},
+		{"an infinite count", total{1, 2}, total{3, inf}, nan},
+		{"infinite twice", total{inf, 2}, total{inf, 3}, nan},
 	} {
-		h := http.Header{}
-		if kind != "" {
-			h.Set("Content-Type", kind)
-		}
-		_, err := readPage(h, strings.NewReader(goodPage), 1000)
-		if want == "" {
-			assert.NoError(t, err, kind)
-		} else {
-			assert.EqualError(t, err, want)
-		}
+		t.Run(c.name, func(t *testing.T) {
+			got := c.now.mean(c.before)
+			if math.IsNaN(c.want) {
+				assert.True(t, math.IsNaN(got), "%v", got)
+				return
+			}
+			assert.Equal(t, c.want, got)
+		})
 	}
+}
+
+func TestResponseIsWaitAndExecutionWhereItIsNotTold(t *testing.T) {
+	before := totals{wait: total{0, 0}, execution: total{0, 0}, response: unknown}
+	now := totals{wait: total{4, 2}, execution: total{9, 3}, response: unknown}
+	wait, response := now.since(before)
+	assert.Equal(t, 2.0, wait)
+	assert.Equal(t, 5.0, response)
+
+	before.response, now.response = total{0, 0}, total{28, 4}
+	_, response = now.since(before)
+	assert.Equal(t, 7.0, response)
 }

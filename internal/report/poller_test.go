@@ -2,13 +2,14 @@ package report
 
 import (
 	"context"
-	"fmt"
+	"errors"
 	"io"
+	"math"
 	"math/rand/v2"
 	"net/http"
 	"slices"
+	"strconv"
 	"strings"
-	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -16,110 +17,133 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"example.org/pilotfish/internal/intake"
 	"example.org/pilotfish/internal/pool"
 )
 
-// fleet plays all upstreams, and notes when each was asked and what was handed over.
-type fleet struct {
-	*Poller
-	answer func(r *http.Request) (*http.Response, error) // nil: answers well at once
-
-	mu      sync.Mutex
-	begun   time.Time
-	asked   map[string][]time.Duration // since begun
-	asking  map[string]int
-	reports map[string][]pool.Report
-	errs    map[string][]string
+// subject is one upstream, polled by hand.
+type subject struct {
+	*upstreamPoller
+	reports []pool.Report
+	errs    []error
 }
 
-func newFleet(t *testing.T, c Config) *fleet {
-	f := &fleet{
-		begun: time.Now(),
-		asked: map[string][]time.Duration{}, asking: map[string]int{},
-		reports: map[string][]pool.Report{}, errs: map[string][]string{},
+func newSubject(t *testing.T, address string, changes ...func(*Config)) *subject {
+	s := &subject{}
+	c := testConfig()
+	c.Timeout = patience
+	for _, change := range changes {
+		change(&c)
 	}
-	c.Transport = carrier(f.roundTrip)
-	p, err := New(c, rand.New(rand.NewPCG(11, 12)), f.sink, f.fail)
+	c.Report = func(_ string, r pool.Report) { s.reports = append(s.reports, r) }
+	c.Failed = func(at string, err error) {
+		assert.Equal(t, address, at)
+		s.errs = append(s.errs, err)
+	}
+	p, err := NewPoller(c)
 	require.NoError(t, err)
-	f.Poller = p
-	return f
+	t.Cleanup(p.client.http.CloseIdleConnections)
+	s.upstreamPoller = newUpstreamPoller(p, address)
+	return s
 }
 
-func (f *fleet) roundTrip(r *http.Request) (*http.Response, error) {
-	address := r.URL.Host
-	f.mu.Lock()
-	f.asking[address]++
-	if f.asking[address] > 1 {
-		panic("two polls of one upstream at once")
+// once polls and returns what was handed over; a nil report is none.
+func (s *subject) once(t *testing.T) (*pool.Report, error) {
+	s.reports, s.errs = nil, nil
+	s.poll(t.Context())
+	require.LessOrEqual(t, len(s.reports), 1)
+	require.LessOrEqual(t, len(s.errs), 1)
+	require.NotZero(t, len(s.reports)+len(s.errs), "a poll that ended silently")
+	var r *pool.Report
+	if len(s.reports) == 1 {
+		r = &s.reports[0]
 	}
-	if r.URL.Path == "/metrics" {
-		f.asked[address] = append(f.asked[address], time.Since(f.begun))
+	return r, errors.Join(s.errs...)
+}
+
+func TestPollHandsOverAReport(t *testing.T) {
+	listing := gzipped(listingOf(100_000))
+	s := newSubject(t, upstream(t, nil, func(w http.ResponseWriter, r *http.Request) {
+		assert.Equal(t, "gzip", r.Header.Get("Accept-Encoding"))
+		assert.Equal(t, "pilotfish", r.Header.Get("User-Agent"))
+		w.Header().Set("Content-Encoding", "gzip")
+		_, _ = w.Write(listing)
+	}))
+	before := time.Now()
+	r, err := s.once(t)
+	require.NoError(t, err)
+	assert.Equal(t, byPriority(7, 2), r.Stalled)
+	assert.Equal(t, byPriority(12, 3), r.Running)
+	assert.True(t, r.At.After(before) && r.At.Before(time.Now()), "%v", r.At)
+	assert.True(t, math.IsNaN(r.Wait) && math.IsNaN(r.Response), "nothing to compare with yet")
+	assert.Equal(t, 100_000, r.Cached.Len())
+	found, inside := 0, true
+	for id := range 300_000 {
+		if r.Cached.Contains(intake.Key(strconv.Itoa(id))) {
+			found++
+			inside = inside && id >= 100_000 && id < 200_000
+		}
 	}
-	f.mu.Unlock()
-	defer func() {
-		f.mu.Lock()
-		f.asking[address]--
-		f.mu.Unlock()
-	}()
-	if f.answer != nil {
-		return f.answer(r)
-	}
-	return well(r)
+	assert.Equal(t, 100_000, found)
+	assert.True(t, inside)
 }
 
-func well(r *http.Request) (*http.Response, error) {
-	if r.URL.Path == "/metrics" {
-		return respond(http.StatusOK, strings.NewReader(goodPage)), nil
-	}
-	return respond(http.StatusNotFound, strings.NewReader("")), nil
+func TestPollTellsMeansSinceTheReportBefore(t *testing.T) {
+	page := goodPage
+	s := newSubject(t, upstream(t, func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, page) }, nil))
+	_, err := s.once(t)
+	require.NoError(t, err)
+
+	page = "garbage\n" // a poll that fails leaves the report before in place
+	_, err = s.once(t)
+	require.Error(t, err)
+
+	page = change(t, `ruleserver_wait_seconds_sum{priority="low"} 2000`, `ruleserver_wait_seconds_sum{priority="low"} 2030`)
+	page = strings.Replace(page, `ruleserver_wait_seconds_count{priority="low"} 1000`, `ruleserver_wait_seconds_count{priority="low"} 1010`, 1)
+	page = strings.Replace(page, `ruleserver_execution_seconds_sum{priority="low"} 9000`, `ruleserver_execution_seconds_sum{priority="low"} 9040`, 1)
+	page = strings.Replace(page, `ruleserver_execution_seconds_count{priority="low"} 1000`, `ruleserver_execution_seconds_count{priority="low"} 1020`, 1)
+	r, err := s.once(t)
+	require.NoError(t, err)
+	assert.Equal(t, 3.0, r.Wait)
+	assert.Equal(t, 5.0, r.Response)
+
+	r, err = s.once(t)
+	require.NoError(t, err)
+	assert.True(t, math.IsNaN(r.Wait), "no new jobs")
+
+	page = goodPage
+	r, err = s.once(t)
+	require.NoError(t, err)
+	assert.True(t, math.IsNaN(r.Wait) && math.IsNaN(r.Response), "restarted")
 }
 
-// after waits in the bubble's time, or until the request is given up.
-func after(r *http.Request, d time.Duration) error {
-	select {
-	case <-time.After(d):
-		return nil
-	case <-r.Context().Done():
-		return r.Context().Err()
-	}
-}
-
-func (f *fleet) sink(address string, r pool.Report) {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	f.reports[address] = append(f.reports[address], r)
-}
-
-func (f *fleet) fail(address string, err error) {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	f.errs[address] = append(f.errs[address], err.Error())
-}
-
-// during runs the poller while act goes on.
-func (f *fleet) during(t *testing.T, act func()) {
-	ctx, cancel := context.WithCancel(t.Context())
-	done := make(chan struct{})
-	go func() {
-		defer close(done)
-		f.Run(ctx)
-	}()
-	act()
-	cancel()
-	<-done
-}
-
-func addresses(n int) []string {
-	all := make([]string, n)
-	for i := range all {
-		all[i] = fmt.Sprintf("10.0.0.%d:9001", i+1)
-	}
-	return all
+func TestReportIsOfMidwayToTheHeaders(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := newFleet(t)
+		f.answer = func(r *http.Request) (*http.Response, error) {
+			if r.URL.Path != "/metrics" {
+				return well(r)
+			}
+			if err := after(r, 300*time.Millisecond); err != nil {
+				return nil, err
+			}
+			body := &slow{r: r, text: goodPage, chunk: len(goodPage) / 2, pause: 400 * time.Millisecond}
+			return respond(http.StatusOK, body), nil
+		}
+		f.during(t, func() {
+			f.Follow([]string{"a:1"})
+			time.Sleep(10 * time.Second)
+		})
+		require.NotEmpty(t, f.reports["a:1"])
+		for i, r := range f.reports["a:1"] {
+			assert.Equal(t, f.asked["a:1"][i]+150*time.Millisecond, r.At.Sub(f.begun))
+		}
+	})
 }
 
 func TestRunPollsEachAtItsOwnPace(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		f := newFleet(t, Config{})
+		f := newFleet(t)
 		all := addresses(20)
 		f.during(t, func() {
 			f.Follow(all)
@@ -147,54 +171,10 @@ func TestRunPollsEachAtItsOwnPace(t *testing.T) {
 	})
 }
 
-func TestReportIsOfMidwayToTheHeaders(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		f := newFleet(t, Config{})
-		f.answer = func(r *http.Request) (*http.Response, error) {
-			if r.URL.Path != "/metrics" {
-				return well(r)
-			}
-			if err := after(r, 300*time.Millisecond); err != nil {
-				return nil, err
-			}
-			body := &slow{r: r, text: goodPage, chunk: len(goodPage) / 2, pause: 400 * time.Millisecond}
-			return respond(http.StatusOK, body), nil
-		}
-		f.during(t, func() {
-			f.Follow([]string{"a:1"})
-			time.Sleep(10 * time.Second)
-		})
-		require.NotEmpty(t, f.reports["a:1"])
-		for i, r := range f.reports["a:1"] {
-			assert.Equal(t, f.asked["a:1"][i]+150*time.Millisecond, r.At.Sub(f.begun))
-		}
-	})
-}
-
-// slow is a body that comes in chunks, with a pause before each.
-type slow struct {
-	r     *http.Request
-	text  string
-	chunk int
-	pause time.Duration
-}
-
-func (s *slow) Read(into []byte) (int, error) {
-	if err := after(s.r, s.pause); err != nil {
-		return 0, err
-	}
-	if s.text == "" {
-		return 0, io.EOF
-	}
-	n := copy(into, s.text[:min(s.chunk, len(s.text))])
-	s.text = s.text[n:]
-	return n, nil
-}
-
 // TestRunIsHeldUpByNobody has upstreams fail in all ways that take time.
 func TestRunIsHeldUpByNobody(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		f := newFleet(t, Config{})
+		f := newFleet(t)
 		f.answer = func(r *http.Request) (*http.Response, error) {
 			switch r.URL.Host {
 			case "hangs:1":
@@ -219,24 +199,28 @@ func TestRunIsHeldUpByNobody(t *testing.T) {
 		assert.Empty(t, f.errs["well:1"])
 		for _, address := range []string{"hangs:1", "drips:1"} {
 			assert.Empty(t, f.reports[address])
-			assert.Equal(t, []string{"upstream " + address + ": metrics: no whole answer within 2s"}, slices.Compact(f.errs[address]))
+			assert.Equal(t, []string{"upstream " + address + ": metrics: no complete response within 2s"}, slices.Compact(f.errs[address]))
 		}
 		assert.InDelta(t, 100, len(f.reports["drips-listing:1"]), 4)
-		assert.Equal(t, []string{"upstream drips-listing:1: cache listing: no whole answer within 2s"}, slices.Compact(f.errs["drips-listing:1"]))
+		assert.Equal(t, []string{"upstream drips-listing:1: cache listing: no complete response within 2s"}, slices.Compact(f.errs["drips-listing:1"]))
 	})
 }
 
-func TestSinkHoldsUpItsUpstreamOnly(t *testing.T) {
+func TestReportHoldsUpItsUpstreamOnly(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		release := make(chan struct{})
 		quick := 0
-		p, err := New(Config{Transport: carrier(well)}, rand.New(rand.NewPCG(1, 2)), func(address string, _ pool.Report) {
+		c := testConfig()
+		c.Transport = carrier(well)
+		c.Report = func(address string, _ pool.Report) {
 			if address == "slow:1" {
 				<-release
 				return
 			}
 			quick++
-		}, func(_ string, err error) { t.Error(err) })
+		}
+		c.Failed = func(_ string, err error) { t.Error(err) }
+		p, err := NewPoller(c)
 		require.NoError(t, err)
 		f := &fleet{Poller: p}
 		f.during(t, func() {
@@ -246,115 +230,6 @@ func TestSinkHoldsUpItsUpstreamOnly(t *testing.T) {
 			assert.Greater(t, quick, 15)
 			close(release)
 		})
-	})
-}
-
-func TestFollowReplacesTheSet(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		f := newFleet(t, Config{})
-		polls := func() map[string]int {
-			synctest.Wait()
-			f.mu.Lock()
-			defer f.mu.Unlock()
-			counts := map[string]int{}
-			for address, asked := range f.asked {
-				counts[address] = len(asked)
-			}
-			clear(f.asked)
-			return counts
-		}
-		f.Follow([]string{"never:1"})
-		f.Follow([]string{"a:1", "b:1", "a:1"}) // before Run
-		f.during(t, func() {
-			time.Sleep(100 * time.Second)
-			counts := polls()
-			assert.Len(t, counts, 2)
-			assert.InDelta(t, 20, counts["a:1"], 3)
-			assert.InDelta(t, 20, counts["b:1"], 3)
-
-			f.Follow([]string{"b:1", "c:1"})
-			time.Sleep(100 * time.Second)
-			counts = polls()
-			assert.Len(t, counts, 2)
-			assert.InDelta(t, 20, counts["b:1"], 3)
-			assert.InDelta(t, 20, counts["c:1"], 3)
-
-			f.Follow(nil)
-			time.Sleep(100 * time.Second)
-			assert.Empty(t, polls())
-
-			f.Follow([]string{"a:1"})
-			time.Sleep(100 * time.Second)
-			assert.InDelta(t, 20, polls()["a:1"], 3)
-		})
-		f.Follow([]string{"late:1"})
-		f.Follow([]string{"later:1"})
-		time.Sleep(100 * time.Second)
-		assert.Empty(t, polls(), "Run has ended")
-	})
-}
-
-// TestFollowDoesNotDisturbThoseThatStay sets the same upstreams anew all the
-// time, which must neither begin nor forget anything.
-func TestFollowDoesNotDisturbThoseThatStay(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		f := newFleet(t, Config{})
-		f.during(t, func() {
-			for i := range 1000 {
-				f.Follow([]string{"a:1", fmt.Sprintf("other-%d:1", i)})
-				time.Sleep(100 * time.Millisecond)
-			}
-		})
-		assert.InDelta(t, 20, len(f.asked["a:1"]), 3)
-	})
-}
-
-func TestThoseThatLeaveStopAtOnce(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		f := newFleet(t, Config{})
-		gaveUp := 0
-		f.answer = func(r *http.Request) (*http.Response, error) {
-			err := after(r, time.Second)
-			if err != nil {
-				gaveUp++
-				return nil, err
-			}
-			return well(r)
-		}
-		f.during(t, func() {
-			f.Follow([]string{"a:1"})
-			time.Sleep(600 * time.Millisecond)
-			synctest.Wait()
-			assert.Len(t, f.asked["a:1"], 1, "a poll is under way")
-			f.Follow(nil)
-			f.Follow([]string{"b:1"})
-			synctest.Wait()
-			assert.Equal(t, 1, gaveUp)
-			f.Follow([]string{"a:1"}) // back again; roundTrip panics if it were polled twice at once
-			time.Sleep(20 * time.Second)
-		})
-		assert.Empty(t, f.errs["a:1"], "to leave is no failure")
-		assert.NotEmpty(t, f.reports["a:1"])
-	})
-}
-
-func TestRunEndsAmidPolls(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		f := newFleet(t, Config{})
-		f.answer = func(r *http.Request) (*http.Response, error) {
-			if r.URL.Path == "/metrics" {
-				return respond(http.StatusOK, &slow{r: r, text: goodPage, chunk: 100, pause: 10 * time.Millisecond}), nil
-			}
-			return nil, after(r, time.Hour)
-		}
-		f.during(t, func() {
-			f.Follow(addresses(100))
-			time.Sleep(500 * time.Millisecond) // some wait, some read metrics, some hang in the listing
-		})
-		time.Sleep(time.Hour)
-		assert.NotEmpty(t, f.asked)
-		assert.Empty(t, f.reports)
-		assert.Empty(t, f.errs, "to end is no failure")
 	})
 }
 
@@ -375,9 +250,11 @@ func TestRunWithRealUpstreams(t *testing.T) {
 		case <-ctx.Done():
 		}
 	}
-	p, err := New(Config{Interval: 50 * time.Millisecond, Timeout: time.Minute}, rand.New(rand.NewPCG(1, 2)),
-		func(address string, _ pool.Report) { pass(reports, address) },
-		func(address string, _ error) { pass(failures, address) })
+	c := testConfig()
+	c.Interval, c.Timeout = 50*time.Millisecond, patience
+	c.Report = func(address string, _ pool.Report) { pass(reports, address) }
+	c.Failed = func(address string, _ error) { pass(failures, address) }
+	p, err := NewPoller(c)
 	require.NoError(t, err)
 	done := make(chan struct{})
 	go func() {
@@ -398,4 +275,31 @@ func TestRunWithRealUpstreams(t *testing.T) {
 	cancel()
 	<-done
 	assert.Equal(t, map[string]bool{bad[1]: true, bad[2]: true}, failed)
+}
+
+// TestPauseSpreadsOverItsRange draws often enough that the ends of each range are approached.
+func TestPauseSpreadsOverItsRange(t *testing.T) {
+	const interval, draws = 5 * time.Second, 10_000
+	for _, c := range []struct {
+		n        int
+		low, top time.Duration
+	}{
+		{0, 0, interval / 10},
+		{1, 0, interval},
+		{2, 4 * time.Second, 6 * time.Second},
+		{1000, 4 * time.Second, 6 * time.Second},
+	} {
+		rng := rand.New(rand.NewPCG(7, uint64(c.n)))
+		least, most, sum := 2*interval, time.Duration(-1), time.Duration(0)
+		for range draws {
+			d := pause(c.n, interval, rng)
+			least, most, sum = min(least, d), max(most, d), sum+d
+		}
+		width := c.top - c.low
+		assert.GreaterOrEqual(t, least, c.low, "poll %d", c.n)
+		assert.Less(t, most, c.top, "poll %d", c.n)
+		assert.Less(t, least, c.low+width/100, "poll %d", c.n)
+		assert.Greater(t, most, c.top-width/100, "poll %d", c.n)
+		assert.InDelta(t, float64(c.low+c.top)/2, float64(sum)/draws, float64(width)/50, "poll %d", c.n)
+	}
 }

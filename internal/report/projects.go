@@ -1,35 +1,40 @@
 package report
 
-// Projects is an immutable set of projects, known by their hashes (job.Key).
-// A nil *Projects is an empty set.
+// projectSet is an immutable set of projects, known by their hashes
+// (intake.Key). A nil *projectSet is an empty set.
 //
-// It is a table with open addressing and linear probing, at most half full. The
-// hashes are uniform already, so their low bits are the place to look.
-type Projects struct {
+// It is a table with open addressing and linear probing, a quarter to a half
+// full. The hashes are uniform, so their low bits choose the slot.
+//
+// It is not a map[uint64]struct{}, because a map of 2,000 projects takes 74 kB
+// instead of 33 kB, and there is one for each upstream. Every claim asks them all
+// while the pool is locked: with 1,000 upstreams that takes about 50 µs instead of
+// 25 µs (BenchmarkContains).
+type projectSet struct {
 	slots []uint64 // a power of two of them; 0 is free
 	n     int
 }
 
 const fewestSlots = 8
 
-// newProjects returns an empty set with room for size projects. It may still be
-// added to; that ends when it is handed over.
-func newProjects(size int) *Projects {
+// newProjectSet returns an empty set with room for size projects. Only whoever
+// made it may add to it, and only before others can read it.
+func newProjectSet(size int) *projectSet {
 	slots := fewestSlots
 	for slots < 2*size {
 		slots *= 2
 	}
-	return &Projects{slots: make([]uint64, slots)}
+	return &projectSet{slots: make([]uint64, slots)}
 }
 
 // Contains reports whether the project with this hash is in the set. The
 // hash 0, which is no project, never is.
-func (p *Projects) Contains(project uint64) bool {
+func (p *projectSet) Contains(project uint64) bool {
 	return project != 0 && p.Len() > 0 && p.slots[p.find(project)] == project
 }
 
 // Len returns how many projects are in the set.
-func (p *Projects) Len() int {
+func (p *projectSet) Len() int {
 	if p == nil {
 		return 0
 	}
@@ -37,7 +42,7 @@ func (p *Projects) Len() int {
 }
 
 // find returns the slot that holds the project, or else the one where it belongs.
-func (p *Projects) find(project uint64) uint64 {
+func (p *projectSet) find(project uint64) uint64 {
 	mask := uint64(len(p.slots) - 1)
 	at := project & mask
 	for p.slots[at] != project && p.slots[at] != 0 {
@@ -46,8 +51,8 @@ func (p *Projects) find(project uint64) uint64 {
 	return at
 }
 
-// add puts a project into the set; 0 and those already there are no change.
-func (p *Projects) add(project uint64) {
+// add puts a project into the set; 0 and those already there change nothing.
+func (p *projectSet) add(project uint64) {
 	if project == 0 {
 		return
 	}
@@ -57,13 +62,10 @@ func (p *Projects) add(project uint64) {
 	}
 	p.slots[at] = project
 	p.n++
-	if 2*p.n > len(p.slots) {
-		p.grow()
+	if 2*p.n <= len(p.slots) {
+		return
 	}
-}
-
-func (p *Projects) grow() {
-	bigger := newProjects(2 * p.n)
+	bigger := newProjectSet(p.n) // twice as many slots
 	for _, project := range p.slots {
 		if project != 0 {
 			bigger.slots[bigger.find(project)] = project

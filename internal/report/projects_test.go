@@ -10,11 +10,11 @@ import (
 	"example.org/pilotfish/internal/pool"
 )
 
-var _ pool.CacheSet = (*Projects)(nil)
+var _ pool.CacheSet = (*projectSet)(nil)
 
-// TestProjectsAgreesWithAMap adds the kinds of keys that trouble such a table:
+// TestProjectSetAgreesWithAMap adds the kinds of keys that trouble such a table:
 // 0, repeated ones, and many that start at the same slot.
-func TestProjectsAgreesWithAMap(t *testing.T) {
+func TestProjectSetAgreesWithAMap(t *testing.T) {
 	rng := rand.New(rand.NewPCG(5, 6))
 	key := func() uint64 {
 		switch rng.IntN(3) {
@@ -28,7 +28,7 @@ func TestProjectsAgreesWithAMap(t *testing.T) {
 	}
 	for range 100 {
 		naive := map[uint64]struct{}{}
-		set := newProjects(rng.IntN(50))
+		set := newProjectSet(rng.IntN(50))
 		for range rng.IntN(400) {
 			k := key()
 			set.add(k)
@@ -50,16 +50,16 @@ func TestProjectsAgreesWithAMap(t *testing.T) {
 	}
 }
 
-func TestProjectsEmpty(t *testing.T) {
-	for _, p := range []*Projects{nil, {}, newProjects(0)} {
+func TestProjectSetEmpty(t *testing.T) {
+	for _, p := range []*projectSet{nil, {}, newProjectSet(0)} {
 		assert.Zero(t, p.Len())
 		assert.False(t, p.Contains(0))
 		assert.False(t, p.Contains(1))
 	}
 }
 
-func TestProjectsContainsWithoutAllocation(t *testing.T) {
-	set := newProjects(0)
+func TestProjectSetContainsWithoutAllocation(t *testing.T) {
+	set := newProjectSet(0)
 	for k := range uint64(1000) {
 		set.add(k * 0x9e3779b97f4a7c15)
 	}

@@ -2,6 +2,7 @@ package report
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"math/rand/v2"
 	"slices"
@@ -12,58 +13,50 @@ import (
 	"example.org/pilotfish/internal/pool"
 )
 
-// Prometheus asks a Prometheus server for the load of all upstreams at once,
-// and only for their cache listings the upstreams themselves. Its methods are
-// safe for concurrent use.
+// maxVectorBytes bounds the response of a Prometheus server. It is enough for
+// some ten thousand upstreams.
+const maxVectorBytes = 32 << 20
+
+// Prometheus asks a Prometheus server for the load of all upstreams at once, and
+// the upstreams themselves only for their cache listings. Its methods are safe
+// for concurrent use.
 //
-// The server must scrape each upstream as one target, whose label
-// InstanceLabel is the upstream's address, and keep the label "priority". A
-// report is as old as the scrape that it comes from, and says so: an Interval
-// shorter than the server's scrape_interval finds nothing new. When a target
-// fails, the server forgets it at once, and there is no report.
+// The server must scrape each upstream as one target whose label InstanceLabel
+// is the upstream's address, and must keep the label "priority". A report is as
+// old as the scrape that it comes from, so an Interval shorter than the server's
+// scrape_interval finds nothing new. When a scrape fails, the server forgets the
+// upstream at once, and there is no report.
 type Prometheus struct {
-	asker
-	crowd  crowd // asks for the listings
-	sink   func(address string, r pool.Report)
-	listed func(address string, at time.Time, cached pool.CacheSet)
-	url    string
-	rng    *rand.Rand // only Run uses it
+	cfg      Config
+	instance string // label that holds the address
+	url      string
+	client   client
+	fanout   fanout // asks for the listings
 
 	set   atomic.Pointer[[]string]
 	begun chan struct{} // closed at the first set
 	begin func()
-	past  map[string]heard // by address; only poll uses it
+	last  map[string]lastScrape // by address; only poll uses it
 }
 
-// NewPrometheus returns a Prometheus that follows nobody yet, or says what is
-// wrong with the configuration.
+// NewPrometheus returns a Prometheus without upstreams, or says what is wrong
+// with the Config.
 //
-// sink gets every report; none tells what is cached. listed gets every cache
-// listing, as it was at an instant that is not after at. failed gets an *Error
-// for each upstream that a query told nothing of, and for every listing that
-// could not be read. sink, and failed about metrics, are called from one
-// goroutine for all upstreams: they must not block, and may still be called for
-// one that has just left. rng spreads the polls and belongs to the Prometheus
-// from now on.
-func NewPrometheus(
-	config Config, rng *rand.Rand,
-	sink func(address string, r pool.Report),
-	listed func(address string, at time.Time, cached pool.CacheSet),
-	failed func(address string, err error),
-) (*Prometheus, error) {
-	if rng == nil || sink == nil || listed == nil || failed == nil {
-		panic("report: NewPrometheus needs a random source, a sink, a listed and a failed function")
+// One goroutine reports for all upstreams, so that Report, and Failed about
+// metrics, must not block. Both may still be called for an upstream that has
+// just left.
+func NewPrometheus(cfg Config) (*Prometheus, error) {
+	if cfg.Listing == nil {
+		return nil, errors.New("report: Listing is required with Prometheus")
 	}
-	asker, err := newAsker(config, failed)
-	if err != nil {
+	if err := cfg.check(); err != nil {
 		return nil, err
 	}
+	server := cfg.server()
 	p := &Prometheus{
-		asker: asker, sink: sink, listed: listed,
-		crowd: newCrowd(rand.New(rand.NewPCG(rng.Uint64(), rng.Uint64()))),
-		url:   queryURL(asker.config.Prometheus, asker.config.Names),
-		rng:   rng,
-		begun: make(chan struct{}),
+		cfg: cfg, instance: server.InstanceLabel, url: queryURL(server, cfg.Names), client: newClient(&cfg),
+		fanout: newFanout(rand.New(rand.NewPCG(cfg.Rand.Uint64(), cfg.Rand.Uint64()))),
+		begun:  make(chan struct{}),
 	}
 	p.begin = sync.OnceFunc(func() { close(p.begun) })
 	return p, nil
@@ -74,38 +67,38 @@ func NewPrometheus(
 func (p *Prometheus) Follow(addresses []string) {
 	set := slices.Clone(addresses)
 	p.set.Store(&set)
-	p.crowd.Follow(set)
+	p.fanout.set(set)
 	p.begin()
 }
 
 // Run asks until ctx is done. When it returns, no query, no poll and no
-// goroutine is left, and no function will be called. Call it once.
+// goroutine is left, and no hook will be called. Call it once.
 func (p *Prometheus) Run(ctx context.Context) {
 	var wg sync.WaitGroup
 	wg.Go(func() {
 		select {
 		case <-ctx.Done():
 		case <-p.begun: // the first query comes soon after the first upstreams
-			every(ctx, p.config.Interval, p.rng, p.poll)
+			every(ctx, p.cfg.Interval, p.cfg.Rand, p.poll)
 		}
 	})
-	p.crowd.run(ctx, func(ctx context.Context, address string, rng *rand.Rand) {
-		l := &lister{by: &p.asker, address: address}
-		every(ctx, p.config.CacheInterval, rng, func(ctx context.Context) { p.list(ctx, l) })
+	p.fanout.run(ctx, func(ctx context.Context, address string, rng *rand.Rand) {
+		var l listing
+		every(ctx, p.cfg.cacheInterval(), rng, func(ctx context.Context) { p.list(ctx, address, &l) })
 	})
 	wg.Wait()
-	p.fetcher.client.CloseIdleConnections()
+	p.client.http.CloseIdleConnections()
 }
 
 // list asks one upstream for its listing and hands it over.
-func (p *Prometheus) list(ctx context.Context, l *lister) {
+func (p *Prometheus) list(ctx context.Context, address string, l *listing) {
 	start := time.Now()
-	err := l.list(ctx)
+	err := l.update(ctx, p.client, upstreamURL(address, p.cfg.CachePath))
 	switch {
 	case err != nil:
-		p.fail(ctx, l.address, CacheListing, err)
+		p.cfg.fail(ctx, address, cachePart, err)
 	case l.cached != nil && ctx.Err() == nil:
-		p.listed(l.address, start, l.cached)
+		p.cfg.Listing(address, start, l.cached)
 	}
 }
 
@@ -116,41 +109,39 @@ func (p *Prometheus) poll(ctx context.Context) {
 		scrapes[address] = newScrape()
 	}
 	if len(scrapes) == 0 {
-		p.past = nil
+		p.last = nil
 		return
 	}
-	asked, err := p.ask(ctx, scrapes)
-	past := make(map[string]heard, len(scrapes))
+	asked, queryErr := p.query(ctx, scrapes)
+	last := make(map[string]lastScrape, len(scrapes))
 	for address, s := range scrapes {
-		h, ok := p.past[address]
-		if !ok {
-			h.totals = unknownTotals()
+		before, known := p.last[address]
+		if !known {
+			before.totals = unknownTotals()
 		}
-		r, news, bad := pool.Report{}, false, err
-		if bad == nil {
-			r, news, bad = h.learn(s, asked, p.config.Names)
+		var r pool.Report
+		now, err := before, queryErr
+		if err == nil {
+			r, now, err = before.next(s, asked, p.cfg.Names)
 		}
-		past[address] = h
+		last[address] = now
 		switch {
-		case bad != nil:
-			p.fail(ctx, address, Metrics, fmt.Errorf("Prometheus: %w", bad))
-		case news && ctx.Err() == nil:
-			p.sink(address, r)
+		case err != nil:
+			p.cfg.fail(ctx, address, metricsPart, fmt.Errorf("Prometheus: %w", err))
+		case !now.at.Equal(before.at) && ctx.Err() == nil:
+			p.cfg.Report(address, r)
 		}
 	}
-	p.past = past
+	p.last = last
 }
 
-// ask fills the scrapes. asked is when.
-func (p *Prometheus) ask(ctx context.Context, scrapes map[string]*scrape) (asked time.Time, err error) {
-	err = p.fetcher.get(ctx, request{
-		url:    p.url,
-		accept: "application/json",
-		max:    p.config.Prometheus.MaxBytes,
-	}, func(a answer) error {
-		asked = a.asked
-		return readVector(a.body, func(x sample) {
-			if s := scrapes[x.Labels[p.config.Prometheus.InstanceLabel]]; s != nil {
+// query fills the scrapes with the server's response, and returns when it was
+// asked for.
+func (p *Prometheus) query(ctx context.Context, scrapes map[string]*scrape) (asked time.Time, err error) {
+	err = p.client.get(ctx, request{url: p.url, accept: "application/json", max: maxVectorBytes}, func(resp response) error {
+		asked = resp.asked
+		return readVector(resp.body, func(x sample) {
+			if s := scrapes[x.Labels[p.instance]]; s != nil {
 				s.add(x)
 			}
 		})

@@ -3,7 +3,6 @@ package report
 import (
 	"context"
 	"fmt"
-	"math/rand/v2"
 	"net/http"
 	"strings"
 	"sync"
@@ -32,7 +31,7 @@ type scene struct {
 	errs     map[string][]string
 }
 
-func newScene(t *testing.T, c Config) *scene {
+func newScene(t *testing.T, cacheInterval time.Duration) *scene {
 	s := &scene{
 		begun: time.Now(), asked: map[string][]time.Duration{},
 		reports: map[string][]pool.Report{}, listings: map[string][]time.Time{}, errs: map[string][]string{},
@@ -42,7 +41,9 @@ func newScene(t *testing.T, c Config) *scene {
 		defer s.mu.Unlock()
 		note()
 	}
-	c.Prometheus.URL = "http://prometheus:9090"
+	c := testConfig()
+	c.Source, c.CacheInterval = FromPrometheus, cacheInterval
+	c.Prometheus = &Server{URL: "http://prometheus:9090", InstanceLabel: "instance"}
 	c.Transport = carrier(func(r *http.Request) (*http.Response, error) {
 		locked(func() { s.asked[r.Host+r.URL.Path] = append(s.asked[r.Host+r.URL.Path], time.Since(s.begun)) })
 		if s.answer != nil {
@@ -50,17 +51,17 @@ func newScene(t *testing.T, c Config) *scene {
 		}
 		return s.well(r)
 	})
-	p, err := NewPrometheus(c, rand.New(rand.NewPCG(11, 12)),
-		func(address string, r pool.Report) {
-			locked(func() { s.reports[address] = append(s.reports[address], r) })
-		},
-		func(address string, at time.Time, cached pool.CacheSet) {
-			assert.True(t, cached.Contains(intake.Key("7")))
-			locked(func() { s.listings[address] = append(s.listings[address], at) })
-		},
-		func(address string, err error) {
-			locked(func() { s.errs[address] = append(s.errs[address], err.Error()) })
-		})
+	c.Report = func(address string, r pool.Report) {
+		locked(func() { s.reports[address] = append(s.reports[address], r) })
+	}
+	c.Listing = func(address string, at time.Time, cached pool.CacheSet) {
+		assert.True(t, cached.Contains(intake.Key("7")))
+		locked(func() { s.listings[address] = append(s.listings[address], at) })
+	}
+	c.Failed = func(address string, err error) {
+		locked(func() { s.errs[address] = append(s.errs[address], err.Error()) })
+	}
+	p, err := NewPrometheus(c)
 	require.NoError(t, err)
 	s.Prometheus = p
 	return s
@@ -97,7 +98,7 @@ const queryPath = "prometheus:9090/api/v1/query"
 
 func TestRunAsksPrometheusForLoadAndUpstreamsForListings(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := newScene(t, Config{})
+		s := newScene(t, 0)
 		all := addresses(5)
 		s.during(t, func() {
 			time.Sleep(time.Minute)
@@ -135,7 +136,7 @@ func TestRunAsksPrometheusForLoadAndUpstreamsForListings(t *testing.T) {
 // TestRunOutlivesItsPrometheus has the server hang, and one upstream after another fail.
 func TestRunOutlivesItsPrometheus(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := newScene(t, Config{CacheInterval: 10 * time.Second})
+		s := newScene(t, 10*time.Second)
 		s.answer = func(r *http.Request) (*http.Response, error) {
 			switch r.Host {
 			case "prometheus:9090", "hangs:1":
@@ -165,20 +166,20 @@ func TestRunOutlivesItsPrometheus(t *testing.T) {
 			}
 		}
 		for _, address := range []string{"well:1", "hangs:1", "fails:1", "has-none:1"} {
-			silent := fmt.Sprintf("upstream %s: metrics: Prometheus: no whole answer within 2s", address)
+			silent := fmt.Sprintf("upstream %s: metrics: Prometheus: no complete response within 2s", address)
 			assert.InDelta(t, queries, told[address][silent], 1, address)
 			delete(told[address], silent)
 		}
 		assert.Empty(t, told["well:1"])
 		assert.Empty(t, told["has-none:1"], "an upstream may have no listing")
 		assert.InDelta(t, 50, told["fails:1"]["upstream fails:1: cache listing: status 500 Internal Server Error"], 4)
-		assert.InDelta(t, 50, told["hangs:1"]["upstream hangs:1: cache listing: no whole answer within 2s"], 4)
+		assert.InDelta(t, 50, told["hangs:1"]["upstream hangs:1: cache listing: no complete response within 2s"], 4)
 	})
 }
 
 func TestPrometheusFollowsTheNewestSet(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := newScene(t, Config{CacheInterval: 5 * time.Second})
+		s := newScene(t, 5*time.Second)
 		since := func(address string) (reports, listings int) {
 			s.mu.Lock()
 			defer s.mu.Unlock()
@@ -217,7 +218,7 @@ func TestPrometheusFollowsTheNewestSet(t *testing.T) {
 
 func TestRunOfAPrometheusEndsAmidItsQuestions(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := newScene(t, Config{CacheInterval: time.Second})
+		s := newScene(t, time.Second)
 		s.answer = func(r *http.Request) (*http.Response, error) { return nil, after(r, time.Hour) }
 		s.during(t, func() {
 			s.Follow(addresses(20))
@@ -228,17 +229,8 @@ func TestRunOfAPrometheusEndsAmidItsQuestions(t *testing.T) {
 		assert.Empty(t, s.errs, "to end is no failure")
 	})
 	synctest.Test(t, func(t *testing.T) {
-		s := newScene(t, Config{})
+		s := newScene(t, 0)
 		s.during(t, func() { time.Sleep(time.Second) })
 		assert.Empty(t, s.asked, "before the first set")
 	})
-}
-
-func TestNewPrometheusNeedsItsFunctions(t *testing.T) {
-	assert.PanicsWithValue(t, "report: NewPrometheus needs a random source, a sink, a listed and a failed function", func() {
-		_, _ = NewPrometheus(Config{}, rand.New(rand.NewPCG(1, 2)), nil, nil, nil)
-	})
-	_, err := NewPrometheus(Config{Timeout: -1}, rand.New(rand.NewPCG(1, 2)),
-		func(string, pool.Report) {}, func(string, time.Time, pool.CacheSet) {}, func(string, error) {})
-	assert.EqualError(t, err, "reports: timeout is -1ns, not between 1ms and 1h0m0s")
 }

@@ -4,7 +4,6 @@ import (
 	"io"
 	"maps"
 	"math"
-	"math/rand/v2"
 	"net/http"
 	"net/http/httptest"
 	"slices"
@@ -25,18 +24,22 @@ type asked struct {
 	errs    map[string]string
 }
 
-func newAsked(t *testing.T, c Config, handler http.HandlerFunc, set ...string) *asked {
-	or(&c.Timeout, time.Minute) // a busy machine may be slow
+func newAsked(t *testing.T, handler http.HandlerFunc, set []string, changes ...func(*Config)) *asked {
 	server := httptest.NewServer(handler)
 	t.Cleanup(server.Close)
-	c.Prometheus.URL = server.URL + c.Prometheus.URL // what is given is a path
 	a := &asked{}
-	p, err := NewPrometheus(c, rand.New(rand.NewPCG(1, 2)),
-		func(address string, r pool.Report) { a.reports[address] = r },
-		func(string, time.Time, pool.CacheSet) { t.Error("nobody asked for a listing") },
-		func(address string, err error) { a.errs[address] = err.Error() })
+	c := testConfig()
+	c.Source, c.Timeout, c.Prometheus = FromPrometheus, patience, new(Server)
+	*c.Prometheus = Server{URL: server.URL, InstanceLabel: "instance"}
+	c.Report = func(address string, r pool.Report) { a.reports[address] = r }
+	c.Listing = func(string, time.Time, pool.CacheSet) { t.Error("nobody asked for a listing") }
+	c.Failed = func(address string, err error) { a.errs[address] = err.Error() }
+	for _, change := range changes {
+		change(&c)
+	}
+	p, err := NewPrometheus(c)
 	require.NoError(t, err)
-	t.Cleanup(p.fetcher.client.CloseIdleConnections)
+	t.Cleanup(p.client.http.CloseIdleConnections)
 	p.Follow(set)
 	a.Prometheus = p
 	return a
@@ -48,13 +51,16 @@ func (a *asked) once(t *testing.T) {
 	a.poll(t.Context())
 }
 
+// noMetrics is the failure of an upstream that Prometheus does not know.
+const noMetrics = "no metrics of this upstream: either it is not scraped, or the instance label is not its address"
+
 func say(answer string) http.HandlerFunc {
 	return func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, answer) }
 }
 
 func TestPrometheusTellsTheLoadOfAll(t *testing.T) {
 	queries := 0
-	a := newAsked(t, Config{Prometheus: Server{URL: "/behind/a/path/"}}, func(w http.ResponseWriter, r *http.Request) {
+	a := newAsked(t, func(w http.ResponseWriter, r *http.Request) {
 		queries++
 		assert.Equal(t, "/behind/a/path/api/v1/query", r.URL.Path)
 		assert.Equal(t, `sum by (__name__, instance, job, priority) ({__name__=~"`+
@@ -68,7 +74,7 @@ func TestPrometheusTellsTheLoadOfAll(t *testing.T) {
 			scraped("a:1", 2.5, nil), scraped("somebody-elses:1", 0, nil),
 			scraped("b:1", 0.5, map[string]string{"__name__=ruleserver_stalled_joblets,priority=high": "", "__name__=ruleserver_cores": ""}),
 		))))
-	}, "a:1", "b:1", "a:1")
+	}, []string{"a:1", "b:1", "a:1"}, func(c *Config) { c.Prometheus.URL += "/behind/a/path/" })
 	before := time.Now()
 	a.once(t)
 	after := time.Now()
@@ -93,7 +99,7 @@ func TestPrometheusTellsTheLoadOfAll(t *testing.T) {
 
 func TestPrometheusTellsNothingTwice(t *testing.T) {
 	answer := vectorOf(scraped("a:1", 5, nil))
-	a := newAsked(t, Config{}, func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, answer) }, "a:1")
+	a := newAsked(t, func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, answer) }, []string{"a:1"})
 	a.once(t)
 	require.Len(t, a.reports, 1)
 	a.once(t)
@@ -127,29 +133,30 @@ func TestPrometheusTellsNothingTwice(t *testing.T) {
 }
 
 func TestPrometheusLimitsAFaultToItsUpstream(t *testing.T) {
+	const noTime = "the time of its scrape is missing, or further than 1h0m0s from that of the query"
 	good := scraped("a:1", 1, nil)
 	for _, c := range []struct {
 		name, elements, want string
 	}{
-		{"not scraped", "", "it has nothing of this upstream"},
-		{"under another label", strings.ReplaceAll(scraped("b:1", 1, nil), "instance", "address"), "it has nothing of this upstream"},
+		{"not scraped", "", noMetrics},
+		{"under another label", strings.ReplaceAll(scraped("b:1", 1, nil), "instance", "address"), noMetrics},
 		{"no running", scraped("b:1", 1, map[string]string{
 			"__name__=ruleserver_jobs_running,priority=high": "", "__name__=ruleserver_jobs_running,priority=low": "",
 		}), "metric ruleserver_jobs_running is missing"},
 		{"no number", scraped("b:1", 1, map[string]string{"__name__=ruleserver_stalled_joblets,priority=low": "NaN"}),
 			"metric ruleserver_stalled_joblets is NaN, not between 0 and 1e+12"},
-		{"no time", scraped("b:1", 1, map[string]string{"pilotfish=scraped": ""}), "the time of its scrape makes no sense"},
-		{"a time long ago", scraped("b:1", 1e6, nil), "the time of its scrape makes no sense"},
-		{"no time at all", scraped("b:1", 1, map[string]string{"pilotfish=scraped": "NaN"}), "the time of its scrape makes no sense"},
+		{"no time", scraped("b:1", 1, map[string]string{"pilotfish=scraped": ""}), noTime},
+		{"a time long ago", scraped("b:1", 1e6, nil), noTime},
+		{"no time at all", scraped("b:1", 1, map[string]string{"pilotfish=scraped": "NaN"}), noTime},
 		{"scraped twice", scraped("b:1", 1, nil) + "," + strings.ReplaceAll(scraped("b:1", 1, nil), `"rules"`, `"pods"`),
-			`two jobs scrape it, "rules" and "pods"`},
+			`two scrape jobs have this upstream, "rules" and "pods": only one may`},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			elements := []string{good}
 			if c.elements != "" {
 				elements = append(elements, c.elements)
 			}
-			a := newAsked(t, Config{}, say(vectorOf(elements...)), "a:1", "b:1")
+			a := newAsked(t, say(vectorOf(elements...)), []string{"a:1", "b:1"})
 			a.once(t)
 			assert.Contains(t, a.reports, "a:1")
 			assert.NotContains(t, a.reports, "b:1")
@@ -160,11 +167,11 @@ func TestPrometheusLimitsAFaultToItsUpstream(t *testing.T) {
 
 func TestPrometheusByAnotherLabel(t *testing.T) {
 	var asked string
-	a := newAsked(t, Config{Prometheus: Server{InstanceLabel: "address"}, Names: Names{Stalled: "stalled.promises"}}, func(w http.ResponseWriter, r *http.Request) {
+	a := newAsked(t, func(w http.ResponseWriter, r *http.Request) {
 		asked = r.URL.Query().Get("query")
 		text := strings.ReplaceAll(vectorOf(scraped("a:1", 1, nil)), "instance", "address")
 		_, _ = io.WriteString(w, strings.ReplaceAll(text, "ruleserver_stalled_joblets", "stalled.promises"))
-	}, "a:1")
+	}, []string{"a:1"}, func(c *Config) { c.Prometheus.InstanceLabel, c.Names.Stalled = "address", "stalled.promises" })
 	a.once(t)
 	assert.Empty(t, a.errs)
 	assert.Equal(t, byPriority(7, 2), a.reports["a:1"].Stalled)
@@ -194,22 +201,27 @@ func TestPrometheusNamesWhatIsBroken(t *testing.T) {
 		{"a bent value", say(vectorOf(element("instance=a:1", "seven"))), `parsing "seven": invalid syntax`},
 		{"more", say(good + good), "more follows after its end"},
 		{"cut short", say(good[:len(good)/2]), "unexpected EOF"},
-		{"huge", say(vectorOf(strings.Repeat(scraped("b:1", 1, nil)+",", 100_000) + "{}")), "longer than 1000000 bytes"},
+		{"huge", func(w http.ResponseWriter, _ *http.Request) {
+			_, _ = io.WriteString(w, `{"warnings":[`)
+			for range 4000 {
+				_, _ = io.WriteString(w, `"`+strings.Repeat("x", 10_000)+`",`)
+			}
+		}, "longer than 33554432 bytes"},
 		{"a huge value", say(vectorOf(element("instance="+strings.Repeat("a", 900_000), "1"))), "a value is longer than 65536 bytes"},
-		{"silent", hang, "no whole answer within 2s"},
+		{"silent", hang, "no complete response within 2s"},
 		{"silent amid its body", func(w http.ResponseWriter, r *http.Request) {
 			_, _ = io.WriteString(w, good[:100])
 			_ = http.NewResponseController(w).Flush()
 			hang(w, r)
-		}, "no whole answer within 2s"},
+		}, "no complete response within 2s"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
-			config := Config{Prometheus: Server{MaxBytes: 1_000_000}}
-			if strings.HasPrefix(c.name, "silent") {
-				config.Timeout = 2 * time.Second
-			}
-			a := newAsked(t, config, c.handler, "a:1", "b:1")
+			a := newAsked(t, c.handler, []string{"a:1", "b:1"}, func(cfg *Config) {
+				if strings.HasPrefix(c.name, "silent") {
+					cfg.Timeout = 2 * time.Second
+				}
+			})
 			a.once(t)
 			assert.Empty(t, a.reports)
 			for _, address := range []string{"a:1", "b:1"} {

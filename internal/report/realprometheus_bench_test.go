@@ -4,7 +4,6 @@ package report
 
 import (
 	"context"
-	"math/rand/v2"
 	"net/http"
 	"testing"
 	"time"
@@ -26,12 +25,14 @@ func BenchmarkRealPrometheus(b *testing.B) {
 	transport, n := counter(b)
 	url := startPrometheus(b, targets...)
 	known := map[string]bool{}
-	p, err := NewPrometheus(Config{Transport: transport, Timeout: time.Minute, Prometheus: Server{URL: url}}, rand.New(rand.NewPCG(1, 2)),
-		func(address string, _ pool.Report) { known[address] = true },
-		func(string, time.Time, pool.CacheSet) {}, func(string, error) {})
+	c := testConfig()
+	c.Source, c.Prometheus = FromPrometheus, &Server{URL: url, InstanceLabel: "instance"}
+	c.Transport, c.Timeout = transport, patience
+	c.Report = func(address string, _ pool.Report) { known[address] = true }
+	p, err := NewPrometheus(c)
 	require.NoError(b, err)
 	p.Follow(addresses(manyUpstreams))
-	require.Eventually(b, func() bool { p.poll(context.Background()); return len(known) == manyUpstreams }, patient, time.Second)
+	require.Eventually(b, func() bool { p.poll(context.Background()); return len(known) == manyUpstreams }, patience, time.Second)
 
 	start, used := time.Now(), processor(b, url)
 	time.Sleep(10 * time.Second) // scrapes alone

@@ -4,7 +4,6 @@ package report
 
 import (
 	"math"
-	"math/rand/v2"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -109,13 +108,13 @@ func TestRealPrometheus(t *testing.T) {
 		case <-ended:
 		}
 	}
-	p, err := NewPrometheus(Config{
-		Interval: 300 * time.Millisecond, CacheInterval: time.Second, Timeout: time.Minute,
-		Prometheus: Server{URL: url},
-	}, rand.New(rand.NewPCG(1, 2)),
-		func(address string, r pool.Report) { tell(word{address: address, report: r}) },
-		func(address string, _ time.Time, cached pool.CacheSet) { tell(word{address: address, cached: cached}) },
-		func(address string, err error) { tell(word{address: address, err: err.Error()}) })
+	c := testConfig()
+	c.Source, c.Prometheus = FromPrometheus, &Server{URL: url, InstanceLabel: "instance"}
+	c.Interval, c.CacheInterval, c.Timeout = 300*time.Millisecond, time.Second, patience
+	c.Report = func(address string, r pool.Report) { tell(word{address: address, report: r}) }
+	c.Listing = func(address string, _ time.Time, cached pool.CacheSet) { tell(word{address: address, cached: cached}) }
+	c.Failed = func(address string, err error) { tell(word{address: address, err: err.Error()}) }
+	p, err := NewPrometheus(c)
 	require.NoError(t, err)
 	running(t, p)
 	t.Cleanup(func() { close(ended) })
@@ -126,7 +125,7 @@ func TestRealPrometheus(t *testing.T) {
 	for len(reports[a.address]) < 5 || len(reports[b.address]) < 5 {
 		switch x := within(t, heard, "reports of both"); {
 		case x.err != "" && strings.Contains(x.err, ": metrics: "):
-			require.Equal(t, "upstream "+x.address+": metrics: Prometheus: it has nothing of this upstream", x.err)
+			require.Equal(t, "upstream "+x.address+": metrics: Prometheus: "+noMetrics, x.err)
 			require.Empty(t, reports[x.address], "only before its first scrape")
 		case x.err != "":
 			require.Equal(t, "127.0.0.1:1", x.address)
@@ -167,7 +166,7 @@ func TestRealPrometheus(t *testing.T) {
 
 	// One that cannot be scraped any more is forgotten at once; the other stays.
 	a.Close()
-	gone := "upstream " + a.address + ": metrics: Prometheus: it has nothing of this upstream"
+	gone := "upstream " + a.address + ": metrics: Prometheus: " + noMetrics
 	for within(t, heard, "that a is gone").err != gone {
 	}
 	for {
@@ -185,18 +184,19 @@ func TestRealPrometheusByAnotherLabel(t *testing.T) {
 	c := newCounting(t)
 	url := startPrometheus(t, target{address: c.address, labels: "backend: the-one"})
 	ask := func(label, name string) (reports int, errs []string) {
-		p, err := NewPrometheus(Config{Prometheus: Server{URL: url, InstanceLabel: label}, Timeout: time.Minute}, rand.New(rand.NewPCG(1, 2)),
-			func(string, pool.Report) { reports++ },
-			func(string, time.Time, pool.CacheSet) {},
-			func(_ string, err error) { errs = append(errs, err.Error()) })
+		c := testConfig()
+		c.Source, c.Prometheus, c.Timeout = FromPrometheus, &Server{URL: url, InstanceLabel: label}, patience
+		c.Report = func(string, pool.Report) { reports++ }
+		c.Failed = func(_ string, err error) { errs = append(errs, err.Error()) }
+		p, err := NewPrometheus(c)
 		require.NoError(t, err)
 		p.Follow([]string{name})
 		p.poll(t.Context())
-		p.fetcher.client.CloseIdleConnections()
+		p.client.http.CloseIdleConnections()
 		return reports, errs
 	}
-	require.Eventually(t, func() bool { n, _ := ask("backend", "the-one"); return n == 1 }, patient, 100*time.Millisecond)
+	require.Eventually(t, func() bool { n, _ := ask("backend", "the-one"); return n == 1 }, patience, 100*time.Millisecond)
 	reports, errs := ask("backend", c.address)
 	assert.Zero(t, reports)
-	assert.Equal(t, []string{"upstream " + c.address + ": metrics: Prometheus: it has nothing of this upstream"}, errs)
+	assert.Equal(t, []string{"upstream " + c.address + ": metrics: Prometheus: " + noMetrics}, errs)
 }

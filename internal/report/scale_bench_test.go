@@ -105,24 +105,30 @@ func counter(b *testing.B) (*http.Transport, *atomic.Int64) {
 func BenchmarkTraffic(b *testing.B) {
 	server := busyServer(b)
 	transport, n := counter(b)
-	p, err := New(Config{Transport: transport, Timeout: time.Minute}, rand.New(rand.NewPCG(1, 2)), func(string, pool.Report) {}, func(string, error) {})
+	cfg := testConfig()
+	cfg.Transport, cfg.Timeout = transport, patience
+	p, err := NewPoller(cfg)
 	require.NoError(b, err)
-	f := newFollower(p, server.Listener.Addr().String())
+	address := server.Listener.Addr().String()
+	u := newUpstreamPoller(p, address)
+	list := func() error {
+		return u.listing.update(context.Background(), u.client, upstreamURL(address, cfg.CachePath))
+	}
 	for _, c := range []struct {
 		name string
 		ask  func() error
 	}{
-		{"metrics", func() error { _, err := f.metrics(context.Background()); return err }},
-		{"listing=changed", func() error { f.etag = ""; return f.list(context.Background()) }},
-		{"listing=unchanged", func() error { return f.list(context.Background()) }},
+		{"metrics", func() error { _, err := u.load(context.Background()); return err }},
+		{"listing=changed", func() error { u.listing.etag = ""; return list() }},
+		{"listing=unchanged", list},
 	} {
 		b.Run(c.name, func(b *testing.B) {
-			require.NoError(b, f.list(context.Background())) // an etag, and a connection
+			require.NoError(b, list()) // an etag, and a connection
 			n.Store(0)
 			for b.Loop() {
 				require.NoError(b, c.ask())
 			}
-			require.Equal(b, manyProjects, f.cached.Len())
+			require.Equal(b, manyProjects, u.listing.cached.Len())
 			b.ReportMetric(float64(n.Load())/float64(b.N), "wire-B/op")
 		})
 	}
@@ -159,7 +165,9 @@ func BenchmarkMemory(b *testing.B) {
 
 		var mu sync.Mutex
 		all, done := make(chan struct{}), false
-		p, err := New(Config{Transport: carrier, Interval: 10 * time.Second, Timeout: time.Minute}, rand.New(rand.NewPCG(1, 2)), func(address string, r pool.Report) {
+		cfg := testConfig()
+		cfg.Transport, cfg.Interval, cfg.Timeout = carrier, 10*time.Second, patience
+		cfg.Report = func(address string, r pool.Report) {
 			mu.Lock()
 			defer mu.Unlock()
 			upstreams.Report(time.Now(), address, r)
@@ -167,7 +175,9 @@ func BenchmarkMemory(b *testing.B) {
 				done = true
 				close(all)
 			}
-		}, func(_ string, err error) { b.Error(err) })
+		}
+		cfg.Failed = func(_ string, err error) { b.Error(err) }
+		p, err := NewPoller(cfg)
 		require.NoError(b, err)
 		p.Follow(addresses(manyUpstreams))
 		ctx, cancel := context.WithCancel(context.Background())

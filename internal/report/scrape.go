@@ -6,14 +6,15 @@ import (
 	"math"
 	"time"
 
+	"example.org/pilotfish/internal/pool"
 	"example.org/pilotfish/pkg/selection"
 )
 
-// scrape is the figures of one upstream as Prometheus saw them last.
+// scrape is the metrics of one upstream in one response of Prometheus.
 type scrape struct {
 	job      string
-	twice    error   // says that two of Prometheus's jobs scrape the upstream
-	at       float64 // when it was, in Unix seconds on Prometheus's clock; NaN is not told
+	twice    error   // set when two jobs of Prometheus scrape the upstream
+	at       float64 // when it was scraped, in Unix seconds on Prometheus's clock; NaN is unknown
 	answered float64 // when Prometheus looked it up, likewise
 	series   map[string][selection.Priorities]float64
 }
@@ -26,7 +27,7 @@ func (s *scrape) add(x sample) {
 		s.job, s.answered, s.series = job, x.Point.at, map[string][selection.Priorities]float64{}
 	}
 	if job != s.job && s.twice == nil {
-		s.twice = fmt.Errorf("two jobs scrape it, %q and %q", s.job, job)
+		s.twice = fmt.Errorf("two scrape jobs have this upstream, %q and %q: only one may", s.job, job)
 	}
 	if x.Labels[kindLabel] == scrapedKind {
 		s.at = x.Point.value
@@ -44,7 +45,7 @@ func (s *scrape) levels(name string) (sums [selection.Priorities]float64, err er
 		return sums, fmt.Errorf("metric %s is missing", name)
 	}
 	for _, value := range sums {
-		if err := counted(name, value); err != nil {
+		if err := checkCount(name, value); err != nil {
 			return sums, err
 		}
 	}
@@ -63,12 +64,45 @@ func (s *scrape) total(name string) total {
 	}
 }
 
-// age returns how long before the answer the scrape was. Both are Prometheus's
-// own times, so that its clock need not agree with the sidecar's.
+// age returns how long before the response the scrape was. Both times are
+// Prometheus's own, so that its clock need not agree with the sidecar's.
 func (s *scrape) age() (time.Duration, error) {
 	age := s.answered - s.at
 	if !(math.Abs(age) <= longest.Seconds()) {
-		return 0, errors.New("the time of its scrape makes no sense")
+		return 0, fmt.Errorf("the time of its scrape is missing, or further than %v from that of the query", longest)
 	}
 	return max(seconds(age), 0), nil
+}
+
+// lastScrape is the newest scrape of one upstream that was reported.
+type lastScrape struct {
+	totals  totals
+	scraped float64   // when it was, on Prometheus's clock
+	at      time.Time // the same on the sidecar's clock
+}
+
+// next makes a report of a scrape that Prometheus was asked for at asked. It
+// returns l again where s is no newer: one of a pair of servers may be behind
+// the other.
+func (l lastScrape) next(s *scrape, asked time.Time, names Names) (pool.Report, lastScrape, error) {
+	switch {
+	case s.series == nil:
+		return pool.Report{}, l, errors.New("no metrics of this upstream: either it is not scraped, or the instance label is not its address")
+	case s.twice != nil:
+		return pool.Report{}, l, s.twice
+	}
+	r, now, err := loadOf(s, names)
+	if err != nil {
+		return pool.Report{}, l, err
+	}
+	age, err := s.age()
+	if err != nil {
+		return pool.Report{}, l, err
+	}
+	r.At = asked.Add(-age)
+	if s.at == l.scraped || !r.At.After(l.at) {
+		return pool.Report{}, l, nil
+	}
+	r.Wait, r.Response = now.since(l.totals)
+	return r, lastScrape{totals: now, scraped: s.at, at: r.At}, nil
 }

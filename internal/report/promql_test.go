@@ -79,18 +79,17 @@ func FuzzVector(f *testing.F) {
 	f.Add([]byte(vectorOf(scraped("", 1, nil))))
 	f.Add([]byte(vectorOf(scraped("", 1, map[string]string{"__name__=ruleserver_cores": "NaN"}))))
 	f.Add([]byte(`{"status":"error","errorType":"timeout","error":"query timed out"}`))
-	names := Config{}.filled().Names
+	names := Default().Names
 	f.Fuzz(func(t *testing.T, data []byte) {
 		s := newScrape()
 		if err := readVector(strings.NewReader(string(data)), s.add); err != nil {
 			return
 		}
-		past := heard{totals: unknownTotals()}
-		r, news, err := past.learn(s, noon, names)
+		r, last, err := lastScrape{totals: unknownTotals()}.next(s, noon, names)
 		if err != nil {
 			return
 		}
-		require.True(t, news)
+		require.Equal(t, last.at, r.At)
 		for p := range selection.Priorities {
 			require.True(t, r.Stalled[p] >= 0 && r.Running[p] >= 0, "%v", r)
 		}

@@ -1,6 +1,7 @@
 package report
 
 import (
+	"bytes"
 	"fmt"
 	"io"
 	"net/http"
@@ -13,7 +14,7 @@ import (
 	"example.org/pilotfish/pkg/selection"
 )
 
-// page is the figures of one upstream as its metrics page tells them.
+// page is the metrics of one upstream as its metrics page tells them.
 type page map[string]*dto.MetricFamily
 
 // readPage reads Prometheus text of at most maxLines lines to its end.
@@ -22,7 +23,7 @@ func readPage(header http.Header, body io.Reader, maxLines int) (page, error) {
 		return nil, fmt.Errorf("content type %q is not Prometheus text", kind)
 	}
 	parser := expfmt.NewTextParser(model.UTF8Validation)
-	families, err := parser.TextToMetricFamilies(&lines{from: body, left: maxLines, max: maxLines})
+	families, err := parser.TextToMetricFamilies(&lineLimit{from: body, left: maxLines, max: maxLines})
 	if err != nil {
 		return nil, err
 	}
@@ -46,7 +47,7 @@ func (p page) levels(name string) (sums [selection.Priorities]float64, err error
 		default:
 			return sums, fmt.Errorf("metric %s is a %s, not a number", name, strings.ToLower(family.GetType().String()))
 		}
-		if err := counted(name, value); err != nil {
+		if err := checkCount(name, value); err != nil {
 			return sums, err
 		}
 		sums[priorityOf(m)] += value
@@ -83,4 +84,18 @@ func priorityOf(m *dto.Metric) selection.Priority {
 		}
 	}
 	return selection.Low
+}
+
+// lineLimit passes on what it reads until that has more than max line ends.
+type lineLimit struct {
+	from      io.Reader
+	left, max int
+}
+
+func (l *lineLimit) Read(into []byte) (int, error) {
+	n, err := l.from.Read(into)
+	if l.left -= bytes.Count(into[:n], []byte{'\n'}); l.left < 0 {
+		return 0, fmt.Errorf("longer than %d lines", l.max)
+	}
+	return n, err
 }

@@ -7,10 +7,33 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"example.org/pilotfish/pkg/selection"
 )
+
+func TestPageMustBePrometheusText(t *testing.T) {
+	for kind, want := range map[string]string{
+		"":           "",
+		"text/plain": "",
+		"text/plain; version=0.0.4; charset=utf-8; escaping=underscores": "",
+		"text/html; charset=utf-8":                                       `content type "text/html; charset=utf-8" is not Prometheus text`,
+		"text/plain; version=9":                                          `content type "text/plain; version=9" is not Prometheus text`,
+		"application/openmetrics-text; version=1.0.0":                    `content type "application/openmetrics-text; version=1.0.0" is not Prometheus text`,
+	} {
+		h := http.Header{}
+		if kind != "" {
+			h.Set("Content-Type", kind)
+		}
+		_, err := readPage(h, strings.NewReader(goodPage), 1000)
+		if want == "" {
+			assert.NoError(t, err, kind)
+		} else {
+			assert.EqualError(t, err, want)
+		}
+	}
+}
 
 // FuzzMetrics checks that only sane reports come out of any bytes, and, of a
 // page so plain that a naive reader suffices, the right one.
@@ -20,7 +43,7 @@ func FuzzMetrics(f *testing.F) {
 	f.Add([]byte("ruleserver_stalled_joblets{priority=\"high\"} NaN\n"))
 	f.Add([]byte("# TYPE ruleserver_wait_seconds summary\nruleserver_wait_seconds_sum 1\nruleserver_wait_seconds_count 1\n"))
 	f.Add([]byte("{\"a b\",c=\"d\"} 1e3 12\n"))
-	names := Config{}.filled().Names
+	names := Default().Names
 	f.Fuzz(func(t *testing.T, data []byte) {
 		page, err := readPage(http.Header{}, bytes.NewReader(data), 1000)
 		if err != nil {

@@ -23,9 +23,6 @@ import (
 // The tests in files with this build tag run a real Prometheus, as Debian's
 // package prometheus has it: make test-prometheus.
 
-// patient bounds a wait for something that comes within seconds.
-const patient = 2 * time.Minute
-
 // target is what Prometheus scrapes; labels is YAML.
 type target struct{ address, labels string }
 
@@ -67,7 +64,7 @@ func startPrometheus(t testing.TB, targets ...target) string {
 		}
 		defer resp.Body.Close()
 		return resp.StatusCode == http.StatusOK
-	}, patient, 100*time.Millisecond, "Prometheus is ready")
+	}, patience, 100*time.Millisecond, "Prometheus is ready")
 	return "http://" + address
 }
 
@@ -94,13 +91,13 @@ func running(t *testing.T, p *Prometheus) {
 	})
 }
 
-// within receives within patient.
+// within receives within patience.
 func within[T any](t *testing.T, from <-chan T, what string) T {
 	t.Helper()
 	select {
 	case x := <-from:
 		return x
-	case <-time.After(patient):
+	case <-time.After(patience):
 		assert.FailNow(t, "waited in vain", what)
 		panic("unreachable")
 	}

@@ -1,0 +1,177 @@
+package report
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+// TestPollNamesWhatIsBroken serves each broken answer as the metrics and as
+// the listing of an upstream.
+func TestPollNamesWhatIsBroken(t *testing.T) {
+	write := func(status int, encoding string, body []byte) http.HandlerFunc {
+		return func(w http.ResponseWriter, _ *http.Request) {
+			if encoding != "" {
+				w.Header().Set("Content-Encoding", encoding)
+			}
+			w.Header().Set("Content-Type", "text/plain")
+			w.WriteHeader(status)
+			_, _ = w.Write(body)
+		}
+	}
+	huge := func(encoding string, pack func([]byte) []byte) http.HandlerFunc {
+		comments := pack(bytes.Repeat([]byte("# all is well"+strings.Repeat(".", 987)+"\n"), 1000))
+		begin, strangers := pack([]byte(`{"strangers":[`)), pack(bytes.Repeat([]byte(`"`+strings.Repeat("x", 10_000)+`",`), 100))
+		return func(w http.ResponseWriter, r *http.Request) {
+			w.Header().Set("Content-Encoding", encoding)
+			w.Header().Set("Content-Type", "text/plain")
+			part := comments
+			if r.URL.Path != "/metrics" {
+				_, _ = w.Write(begin)
+				part = strangers
+			}
+			for range 100 { // a megabyte each; gzip may come in parts as well
+				_, _ = w.Write(part)
+			}
+		}
+	}
+	for _, c := range []struct {
+		name             string
+		handler          http.HandlerFunc
+		metrics, listing string
+	}{
+		{"a failure", write(500, "", []byte("sorry")), "status 500 Internal Server Error", "status 500 Internal Server Error"},
+		{"a status of its own", write(299, "", nil), "status 299", "status 299"},
+		{"unchanged, unasked", write(304, "", nil), "status 304 Not Modified", "status 304 Not Modified"},
+		{"elsewhere", http.RedirectHandler("/v1/trap", http.StatusFound).ServeHTTP, "status 302 Found", "status 302 Found"},
+		{"empty", write(200, "", nil), "metric ruleserver_stalled_joblets is missing", "empty"},
+		{"garbage", write(200, "", []byte("\x00\xff")), "text format parsing error in line 1: invalid metric name", `jsontext: invalid character '\x00' at start of value`},
+		{"huge", huge("", func(b []byte) []byte { return b }), "longer than 4194304 bytes", "longer than 67108864 bytes"},
+		{"huge when unpacked", huge("gzip", gzipped), "longer than 4194304 bytes", "longer than 67108864 bytes"},
+		{"not gzip", write(200, "gzip", []byte("{}    plain text")), "gzip: invalid header", "gzip: invalid header"},
+		{"gzip cut short", write(200, "gzip", gzipped([]byte(goodPage))[:50]), "cut short", "cut short"},
+		{"gzip bent", write(200, "gzip", append(gzipped(nil), "more of the same"...)), "gzip: invalid header", "gzip: invalid header"},
+		{"another encoding", write(200, "br", nil), `content encoding "br" was not asked for`, `content encoding "br" was not asked for`},
+		{"cut short", func(w http.ResponseWriter, _ *http.Request) {
+			w.Header().Set("Content-Length", "1000")
+			_, _ = io.WriteString(w, " ")
+		}, "cut short", "cut short"},
+		{"silent", hang, "no complete response within 2s", "no complete response within 2s"},
+		{"silent after its headers", func(w http.ResponseWriter, r *http.Request) {
+			_ = http.NewResponseController(w).Flush()
+			hang(w, r)
+		}, "no complete response within 2s", "no complete response within 2s"},
+		{"silent amid its body", func(w http.ResponseWriter, r *http.Request) {
+			_, _ = io.WriteString(w, " ")
+			_ = http.NewResponseController(w).Flush()
+			hang(w, r)
+		}, "no complete response within 2s", "no complete response within 2s"},
+		{"silent amid its gzip", func(w http.ResponseWriter, r *http.Request) {
+			w.Header().Set("Content-Encoding", "gzip")
+			_, _ = w.Write(gzipped([]byte(goodPage))[:5])
+			_ = http.NewResponseController(w).Flush()
+			hang(w, r)
+		}, "no complete response within 2s", "no complete response within 2s"},
+		{"endless headers", func(w http.ResponseWriter, _ *http.Request) {
+			w.Header().Set("X-Long", strings.Repeat("x", 100_000))
+		}, "net/http: HTTP/1.x transport connection broken: net/http: server response headers exceeded 65536 bytes; aborted", "net/http: HTTP/1.x transport connection broken: net/http: server response headers exceeded 65536 bytes; aborted"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			timeout := func(cfg *Config) {
+				if strings.HasPrefix(c.name, "silent") {
+					cfg.Timeout = 2 * time.Second // long enough for the part that is well
+				}
+			}
+
+			address := upstream(t, c.handler, nil)
+			r, err := newSubject(t, address, timeout).once(t)
+			assert.Nil(t, r)
+			assert.EqualError(t, err, fmt.Sprintf("upstream %s: metrics: %s", address, c.metrics))
+
+			address = upstream(t, nil, c.handler)
+			r, err = newSubject(t, address, timeout).once(t)
+			if assert.NotNil(t, r, "the load is known all the same") {
+				assert.Equal(t, byPriority(7, 2), r.Stalled)
+				assert.True(t, r.Cached == nil)
+			}
+			assert.EqualError(t, err, fmt.Sprintf("upstream %s: cache listing: %s", address, c.listing))
+		})
+	}
+}
+
+func TestPollOfWhatSpeaksNoHTTP(t *testing.T) {
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	address := listener.Addr().String()
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		conn, err := listener.Accept()
+		if err == nil {
+			_, _ = conn.Read(make([]byte, 1)) // the request has begun
+			_, _ = io.WriteString(conn, "SSH-2.0-OpenSSH_9.7\r\n")
+			_, _ = io.Copy(io.Discard, conn)
+			_ = conn.Close()
+		}
+	}()
+	s := newSubject(t, address)
+	r, err := s.once(t)
+	assert.Nil(t, r)
+	assert.ErrorContains(t, err, "upstream "+address+": metrics: ")
+	assert.ErrorContains(t, err, `malformed HTTP`)
+	<-done
+
+	require.NoError(t, listener.Close())
+	r, err = s.once(t)
+	assert.Nil(t, r)
+	assert.EqualError(t, err, "upstream "+address+": metrics: dial tcp "+address+": connect: connection refused")
+}
+
+func TestPollOfAnAddressThatIsNone(t *testing.T) {
+	for _, address := range []string{"", "a b:1", "host:port:1"} {
+		s := newSubject(t, address, func(c *Config) {
+			c.Transport = carrier(func(*http.Request) (*http.Response, error) { return nil, errors.New("no such host") })
+		})
+		r, err := s.once(t)
+		assert.Nil(t, r)
+		assert.ErrorContains(t, err, "upstream "+address+": metrics: ")
+	}
+}
+
+func TestPollKeepsItsConnection(t *testing.T) {
+	for name, listing := range map[string]http.HandlerFunc{
+		"a listing": func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write(listingOf(10)) },
+		"gzip": func(w http.ResponseWriter, _ *http.Request) {
+			w.Header().Set("Content-Encoding", "gzip")
+			_, _ = w.Write(gzipped(listingOf(10)))
+		},
+		"no listing":   http.NotFound,
+		"a small loss": func(w http.ResponseWriter, _ *http.Request) { http.Error(w, "sorry", 500) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := newSubject(t, upstream(t, nil, listing))
+			dials := 0
+			transport := s.client.http.Transport.(*http.Transport)
+			dial := transport.DialContext
+			transport.DialContext = func(ctx context.Context, network, address string) (net.Conn, error) {
+				dials++
+				return dial(ctx, network, address)
+			}
+			for range 3 {
+				_, _ = s.once(t)
+			}
+			assert.Equal(t, 1, dials)
+		})
+	}
+}

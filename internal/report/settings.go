@@ -1,0 +1,199 @@
+package report
+
+import (
+	"net/url"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/prometheus/common/model"
+
+	"example.org/pilotfish/internal/pool"
+	"example.org/pilotfish/internal/settings"
+)
+
+// Who tells the load of the upstreams.
+const (
+	FromUpstreams  = "upstreams"  // each upstream tells its own
+	FromPrometheus = "prometheus" // one server that scrapes all upstreams
+)
+
+// Bounds of every duration in Settings. A report that is an hour old helps nobody.
+const (
+	shortest = time.Millisecond
+	longest  = time.Hour
+)
+
+// Settings is the section "reports" of a configuration file.
+type Settings struct {
+	// Source is FromUpstreams or FromPrometheus.
+	Source string `yaml:"source"`
+	// Interval is the mean time between the starts of two polls of one upstream,
+	// or of the Prometheus server. Each interval is up to 20 % shorter or longer.
+	Interval time.Duration `yaml:"interval"`
+	// Timeout bounds each response, to its last byte.
+	Timeout time.Duration `yaml:"timeout"`
+	// MetricsPath and CachePath are where an upstream serves its metrics and its
+	// cache listing. Both may have a query.
+	MetricsPath string `yaml:"metrics_path"`
+	CachePath   string `yaml:"cache_path"`
+	Names       Names  `yaml:"names"`
+	// CacheInterval is the mean time between two requests for the cache listing
+	// of one upstream, where Prometheus tells the load. 0 is six intervals, but
+	// at most one hour. Upstreams that tell their load are asked for both at once.
+	CacheInterval time.Duration `yaml:"cache_interval"`
+	// Prometheus is the server to ask, where the source is FromPrometheus; nil is
+	// the default one.
+	Prometheus *Server `yaml:"prometheus"`
+}
+
+// Names are the metrics of an upstream that make up a report. A metric is summed
+// over its labels, except that the label "priority" tells high from low. Values
+// without that label are low.
+type Names struct {
+	// Stalled and Running are gauges that every upstream must have.
+	Stalled string `yaml:"stalled"`
+	Running string `yaml:"running"`
+	// Cores and CoresBusy are gauges.
+	Cores     string `yaml:"cores"`
+	CoresBusy string `yaml:"cores_busy"`
+	// Completed is a counter of jobs.
+	Completed string `yaml:"completed"`
+	// Wait, Execution and Response are histograms or summaries of seconds. Where
+	// an upstream has no Response, it is the sum of the other two.
+	Wait      string `yaml:"wait"`
+	Execution string `yaml:"execution"`
+	Response  string `yaml:"response"`
+}
+
+// Server is a Prometheus server that scrapes every upstream.
+type Server struct {
+	// URL is where it serves, by http or https. It may have a path.
+	URL string `yaml:"url"`
+	// InstanceLabel is the label whose value is an upstream's address, exactly as
+	// discovery gives it.
+	InstanceLabel string `yaml:"instance_label"`
+}
+
+// Default is what a file that says nothing of reports means.
+func Default() Settings {
+	return Settings{
+		Source:      FromUpstreams,
+		Interval:    5 * time.Second,
+		Timeout:     2 * time.Second,
+		MetricsPath: "/metrics",
+		CachePath:   "/v1/cache/projects",
+		Names: Names{
+			Stalled:   "ruleserver_stalled_joblets",
+			Running:   "ruleserver_jobs_running",
+			Cores:     "ruleserver_cores",
+			CoresBusy: "ruleserver_cores_busy",
+			Completed: "ruleserver_jobs_completed_total",
+			Wait:      "ruleserver_wait_seconds",
+			Execution: "ruleserver_execution_seconds",
+			Response:  "ruleserver_response_seconds",
+		},
+	}
+}
+
+// SetDefaults makes s what a section without keys means.
+func (s *Server) SetDefaults() {
+	*s = Server{URL: "http://127.0.0.1:9090", InstanceLabel: "instance"}
+}
+
+// server is the Prometheus server in effect.
+func (s Settings) server() (in Server) {
+	if s.Prometheus != nil {
+		return *s.Prometheus
+	}
+	in.SetDefaults()
+	return in
+}
+
+// cacheInterval is the CacheInterval in effect.
+func (s Settings) cacheInterval() time.Duration {
+	if s.CacheInterval == 0 {
+		return min(6*s.Interval, longest)
+	}
+	return s.CacheInterval
+}
+
+// Check adds what cannot be used to f.
+func (s Settings) Check(f *settings.Faults) {
+	f.OneOf("source", s.Source, []string{FromUpstreams, FromPrometheus})
+	checkDuration(f, "interval", s.Interval)
+	checkDuration(f, "timeout", s.Timeout)
+	checkPath(f, "metrics_path", s.MetricsPath)
+	checkPath(f, "cache_path", s.CachePath)
+	if s.CacheInterval != 0 {
+		checkDuration(f, "cache_interval", s.CacheInterval)
+	}
+	const most = pool.ListingIntervals / (1 + jitter) // so that a listing counts until the next one
+	if s.Interval > 0 && s.CacheInterval > most*s.Interval {
+		f.Add("cache_interval", "%v is more than %v times reports.interval, %v: a listing counts for %d intervals",
+			s.CacheInterval, most, s.Interval, pool.ListingIntervals)
+	}
+	s.Names.check(f.In("names"))
+	if s.Prometheus != nil {
+		s.Prometheus.check(f.In("prometheus"))
+	}
+	if s.Source != FromUpstreams {
+		return
+	}
+	if s.CacheInterval > 0 {
+		f.Add("cache_interval", "%v changes nothing while reports.source is upstreams, which tell both at once", s.CacheInterval)
+	}
+	if s.Prometheus != nil {
+		f.Add("prometheus", "nobody asks it while reports.source is upstreams")
+	}
+}
+
+func checkDuration(f *settings.Faults, key string, d time.Duration) {
+	if d > 0 && (d < shortest || d > longest) {
+		f.Add(key, "%v is not between %v and %v", d, shortest, longest)
+		return
+	}
+	f.Positive(key, d)
+}
+
+func checkPath(f *settings.Faults, key, path string) {
+	u, err := url.Parse(path)
+	if strings.HasPrefix(path, "/") && (err != nil || u.Host != "" || u.Fragment != "") {
+		f.Add(key, "%q is not a path such as /metrics", path)
+		return
+	}
+	f.Path(key, path)
+}
+
+func (n *Names) check(f *settings.Faults) {
+	taken := map[string]string{}
+	for _, m := range []struct{ key, name string }{
+		{"stalled", n.Stalled}, {"running", n.Running}, {"cores", n.Cores}, {"cores_busy", n.CoresBusy},
+		{"completed", n.Completed}, {"wait", n.Wait}, {"execution", n.Execution}, {"response", n.Response},
+	} {
+		other, twice := taken[m.name]
+		switch {
+		case !model.UTF8Validation.IsValidMetricName(m.name):
+			f.Add(m.key, "%q is not the name of a metric", m.name)
+		case twice:
+			f.Add(m.key, "%q is reports.names.%s already", m.name, other)
+		default:
+			taken[m.name] = m.key
+		}
+	}
+}
+
+func (s *Server) check(f *settings.Faults) {
+	u, err := url.Parse(s.URL)
+	switch {
+	case err == nil && u.User != nil:
+		f.Add("url", "it holds credentials, which do not belong in a configuration file") // nor in a message
+	case err == nil && (u.RawQuery != "" || u.Fragment != ""):
+		f.Add("url", "%q has a query or a fragment, and pilotfish adds its own query", s.URL)
+	default:
+		f.URL("url", s.URL)
+	}
+	if !model.LegacyValidation.IsValidLabelName(s.InstanceLabel) || slices.Contains(queryLabels, s.InstanceLabel) {
+		f.Add("instance_label", "%q is not a label that can hold an upstream's address", s.InstanceLabel)
+	}
+}
