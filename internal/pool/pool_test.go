@@ -14,6 +14,7 @@ import (
 	"example.org/pilotfish/internal/breaker"
 	"example.org/pilotfish/pkg/overload"
 	"example.org/pilotfish/pkg/selection"
+	"example.org/pilotfish/pkg/selection/rivals"
 )
 
 var start = time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
@@ -50,7 +51,7 @@ type fixture struct {
 
 func newFixture(t testing.TB, policy string, n int) *fixture {
 	t.Helper()
-	choose, err := selection.New(policy)
+	choose, err := rivals.New(policy)
 	require.NoError(t, err)
 	detector, err := overload.New("threshold", 100)
 	require.NoError(t, err)
@@ -98,7 +99,7 @@ func report(at time.Time, running, stalled float64, cached ...uint64) Report {
 func TestRandomHistories(t *testing.T) {
 	for seed := range uint64(30) {
 		rng := rand.New(rand.NewPCG(seed, 0))
-		f := newFixture(t, selection.Names()[int(seed)%len(selection.Names())], 5)
+		f := newFixture(t, rivals.All()[int(seed)%len(rivals.All())], 5)
 		now := start
 		var open []*Lease
 		in := map[string]bool{}

@@ -5,38 +5,37 @@ import (
 	"math"
 )
 
-// How Adaptive moves its threshold with each report: up by a share of the
-// initial limit while responses meet the target, down by a factor while they
-// do not; and the shares of the initial limit that it stays within.
+// How Adaptive moves its threshold with each report.
 const (
-	adaptiveUp    = 0.02
-	adaptiveDown  = 0.9
-	adaptiveLeast = 0.1
-	adaptiveMost  = 4
+	adaptiveUp    = 0.02 // share of the limit that is added while responses meet the target
+	adaptiveDown  = 0.9  // factor while they do not
+	adaptiveLeast = 0.1  // lowest threshold, as a share of the limit
+	adaptiveMost  = 4    // highest threshold, as a share of the limit
 )
 
 // AdaptiveConfig holds the parameters of an Adaptive.
 type AdaptiveConfig struct {
 	// Limit is the threshold to start from, in stalled joblets; above 0.
 	Limit float64
-	// Target is the mean response time to keep, in seconds; 0 means 30, which is
-	// between the thesis's mean job of 12 s and what its users bear.
+	// Target is the mean response time to keep, in seconds; 0 means 30, well
+	// above the thesis's mean job of 12 s.
 	Target float64
 }
 
 // Adaptive is a breaker whose threshold of stalled joblets follows the response
-// time: additive increase while reports meet the target, multiplicative
-// decrease while they miss it, from a tenth of the limit to four times it. So it
-// finds by itself how much backlog an upstream can bear, which a constant must guess.
-// Crossing the threshold trips it, falling below 0.8 times the threshold resets it. A report
-// without a response time leaves the threshold alone.
+// time. While reports meet the target it rises by a constant; while they miss it
+// it falls by a factor. It stays between a tenth of the limit and four times the
+// limit. So it finds out how much backlog an upstream can take, which a constant
+// must guess. More stalled joblets than the threshold trip the breaker, fewer
+// than 0.8 times the threshold reset it. A report without a response time leaves
+// the threshold alone.
 //
-// Source: Sedghpour, Klein and Tordsson (2021), who have a controller set the
-// limit of a service mesh's breaker so that the tail of the response time
-// stays below a target. This controller is a simpler one; it only asks whether
-// the target is met, since single jobs that last hours would swamp one that
-// asks by how much. Use it where upstreams differ in what they bear; response
-// times must be those of the upstream, not of the streaming submitters.
+// Source: Sedghpour, Klein and Tordsson (2021). Their controller sets the limit
+// of a service mesh's breaker so that the tail of the response time stays below
+// a target. This one is simpler: it only asks whether the target is met. One
+// that asks by how much would be swamped by single jobs that last for hours. Use
+// it where upstreams differ in what they can take. Response times must be those
+// of the upstream, not of the streaming to submitters.
 type Adaptive struct {
 	c         AdaptiveConfig
 	threshold float64
@@ -44,7 +43,7 @@ type Adaptive struct {
 }
 
 // NewAdaptive returns what makes a detector for each upstream, or an error
-// that names the senseless parameter.
+// that names the parameter that makes no sense.
 func NewAdaptive(c AdaptiveConfig) (func() Detector, error) {
 	if !(c.Limit > 0) || math.IsInf(c.Limit, 0) {
 		return nil, fmt.Errorf("adaptive: Limit is %v stalled joblets: want a finite number above 0", c.Limit)

@@ -5,46 +5,44 @@ import (
 	"math"
 )
 
-// How DAGOR moves the level with each report: down by a factor while
-// overloaded, else up by an addend (the paper's 5 % and 1 %); and how far down
-// it goes: the most important jobs still pass as probes.
+// How Dagor moves the level with each report (the paper's 5 % and 1 %).
 const (
-	dagorDown  = 0.95
-	dagorUp    = 0.01
-	dagorFloor = 0.02
+	dagorDown  = 0.95 // factor while the upstream is overloaded
+	dagorUp    = 0.01 // what is added while it is not
+	dagorFloor = 0.02 // lowest level: the most important jobs still pass as probes
 )
 
 // DagorConfig holds the parameters of a Dagor.
 type DagorConfig struct {
-	// Limit is the stalled joblets above which an upstream that does not report
-	// its wait is overloaded; above 0, the thesis's is 100.
+	// Limit is the number of stalled joblets above which an upstream is
+	// overloaded that does not report its wait; above 0. The thesis's is 100.
 	Limit float64
-	// WaitLimit is the mean wait, in seconds, above which one that does is
-	// overloaded; 0 means 10. The paper's own is 20 ms, for services that
-	// answer within 500 ms; 10 s is the same 4 % of the 240 s that jobs wait
-	// in a queue at most.
+	// WaitLimit is the mean wait, in seconds, above which an upstream is
+	// overloaded that reports it; 0 means 10. The paper's limit is 20 ms, for
+	// services that answer within 500 ms. 10 s is the same share, 4 %, of the
+	// 240 s that jobs wait in a queue at most.
 	WaitLimit float64
-	// IgnoreWait makes Stalled the only input, as in the thesis, which could not
-	// get at the wait of jobs still queued and leaves it to future work.
+	// IgnoreWait makes Stalled the only input, as in the thesis.
 	IgnoreWait bool
 }
 
-// Dagor moves the level at which an upstream admits jobs by Rank: with every report
-// down to 0.95 times itself while the upstream is overloaded, up by 0.01
-// while it is not, within 0.02 and 1. So low jobs are refused before high
-// ones, and by project, so that the admitted projects keep their caches.
+// Dagor moves the level at which an upstream admits jobs by Rank. With every
+// report the level falls to 0.95 times itself while the upstream is overloaded,
+// and rises by 0.01 while it is not, between 0.02 and 1. So low jobs are refused
+// before high ones, and by project, so that the admitted projects keep their
+// caches.
 //
 // Source: Zhou et al. (2018) as the thesis uses it, 9.1.3. The paper moves
 // its level along a histogram of the arrivals; here Rank spreads each priority
 // evenly, and the level itself is scaled. Use it where an overloaded pool
-// must shed low jobs; it reacts within a minute, not within a report.
+// must shed low jobs. It reacts within a minute, not within a report.
 type Dagor struct {
 	c     DagorConfig
 	level float64
 }
 
 // NewDagor returns what makes a detector for each upstream, or an error that
-// names the senseless limit.
+// names the parameter that makes no sense.
 func NewDagor(c DagorConfig) (func() Detector, error) {
 	if !(c.Limit > 0) || math.IsInf(c.Limit, 0) {
 		return nil, fmt.Errorf("dagor: Limit is %v stalled joblets: want a finite number above 0", c.Limit)

@@ -4,6 +4,9 @@
 package overload
 
 import (
+	"fmt"
+	"strings"
+
 	"example.org/pilotfish/internal/hash"
 	"example.org/pilotfish/pkg/selection"
 )
@@ -26,8 +29,31 @@ type Detector interface {
 	Observe(Sample) Level
 }
 
+// Names lists every policy that New knows.
+func Names() []string {
+	return []string{"none", "threshold", "dagor", "adaptive"}
+}
+
+// New returns what makes a detector for one upstream, by the policy's name,
+// with its default parameters. limit is the number of stalled joblets above
+// which an upstream is overloaded, 100 in the thesis; none does not use it. The
+// error lists the known policies, or names the limit that makes no sense.
+func New(name string, limit float64) (func() Detector, error) {
+	switch name {
+	case "none":
+		return func() Detector { return None{} }, nil
+	case "threshold":
+		return NewThreshold(limit)
+	case "dagor":
+		return NewDagor(DagorConfig{Limit: limit})
+	case "adaptive":
+		return NewAdaptive(AdaptiveConfig{Limit: limit})
+	}
+	return nil, fmt.Errorf("unknown overload policy %q: want one of %s", name, strings.Join(Names(), ", "))
+}
+
 // Level says which jobs an upstream may take: 1 is all, 0 is none. In
-// between, the jobs whose Rank is below the level.
+// between, it takes the jobs whose Rank is below the level.
 type Level float64
 
 // Admits reports whether the job may go to an upstream at this level.
@@ -35,10 +61,10 @@ func (l Level) Admits(job selection.Job) bool {
 	return l >= 1 || Rank(job) < float64(l)
 }
 
-// Rank orders jobs by importance over [0, 1), least first to be refused
-// last: all high jobs come before all low ones, and within a priority the
+// Rank orders jobs by importance over [0, 1). The job with the lowest rank is
+// refused last. All high jobs come before all low ones. Within a priority the
 // project's hash and the hour decide, so that every sidecar refuses the same
-// projects and the admitted ones keep their caches (DAGOR's business and user
+// projects, and the admitted ones keep their caches (DAGOR's business and user
 // priority).
 func Rank(job selection.Job) float64 {
 	rank := float64(hash.Pair(job.Project, job.Hour)>>11) / (1 << 53) / selection.Priorities
@@ -47,3 +73,12 @@ func Rank(job selection.Job) float64 {
 	}
 	return rank
 }
+
+// None finds no upstream overloaded, whatever it reports.
+//
+// Source: the thesis's baseline, 9.1.1. Use it where the selection policy alone
+// keeps jobs off crowded upstreams, as Expected does.
+type None struct{}
+
+// Observe implements Detector.
+func (None) Observe(Sample) Level { return 1 }

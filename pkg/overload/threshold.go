@@ -5,23 +5,23 @@ import (
 	"math"
 )
 
-// hysteresis is the share of the limit that the stalled joblets must fall
-// below before an upstream that exceeded it counts as recovered, so that a
-// backlog around the limit does not switch it with every report.
+// hysteresis is the share of the limit below which the stalled joblets must
+// fall before a tripped breaker resets. Without it, a backlog around the limit
+// would switch the breaker with every report.
 const hysteresis = 0.8
 
 // Threshold is a static breaker: an upstream with more stalled joblets than
-// the limit gets no jobs until it has less than 0.8 times as many.
+// the limit gets no jobs until they are fewer than 0.8 times the limit.
 //
-// Source: the thesis, 9.1.2, whose limit is 100 and which has no hysteresis. Use it as the
-// safety net under any selection policy.
+// Source: the thesis, 9.1.2. Its limit is 100, and it has no hysteresis. Use it
+// as the safety net under any selection policy.
 type Threshold struct {
 	limit   float64
 	tripped bool
 }
 
 // NewThreshold returns what makes a detector for each upstream that trips
-// above limit stalled joblets, or an error for a limit that makes no sense.
+// above limit stalled joblets, or an error if the limit makes no sense.
 func NewThreshold(limit float64) (func() Detector, error) {
 	if !(limit > 0) || math.IsInf(limit, 0) {
 		return nil, fmt.Errorf("threshold: the limit is %v stalled joblets: want a finite number above 0", limit)

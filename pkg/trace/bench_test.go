@@ -14,7 +14,7 @@ func BenchmarkReader(b *testing.B) {
 	b.SetBytes(int64(len(sample)))
 	b.ReportAllocs()
 	for i := 0; i < b.N; {
-		r := NewReader(bytes.NewReader(text), ReaderConfig{})
+		r := NewReader(bytes.NewReader(text), "")
 		for ; i < b.N; i++ {
 			if _, err := r.Next(); errors.Is(err, io.EOF) {
 				break
@@ -26,7 +26,7 @@ func BenchmarkReader(b *testing.B) {
 }
 
 func BenchmarkWriter(b *testing.B) {
-	r := NewReader(bytes.NewReader([]byte(sample)), ReaderConfig{})
+	r := NewReader(bytes.NewReader([]byte(sample)), "")
 	job, err := r.Next()
 	if err != nil {
 		b.Fatal(err)

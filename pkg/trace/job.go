@@ -1,11 +1,11 @@
-// Package trace holds the record of one job, and its reader and writer: the
-// one contract between the sidecar that captures jobs, the generator that
-// invents them, the replayer and the simulator that run them, and the
-// statistics over all of these.
+// Package trace holds the record of one job, and its reader and writer. It is
+// the contract between the generator, which invents jobs, the simulator, which
+// plays them, and the replayer, which sends them to real sidecars and writes a
+// capture of what it measured.
 //
 // A trace is JSON Lines: one object for each job, times in seconds from the
-// start of the trace. A generated trace tells what each job costs; a capture
-// tells what happened to it; what is not known is left out.
+// start of the trace. A generated trace tells what each job costs. A capture
+// also tells what happened to it. What is not known is left out.
 package trace
 
 import "example.org/pilotfish/pkg/selection"
@@ -22,8 +22,8 @@ type Job struct {
 	Priority selection.Priority `json:"priority"`
 	// Kind is process when the file names none. Always written.
 	Kind Kind `json:"kind"`
-	// Version is the generation of the project's data: an import raises it,
-	// and what is cached of an older one is of no use.
+	// Version is the generation of the project's data. An import raises it, and
+	// makes useless what is cached of older ones.
 	Version int64 `json:"version,omitzero"`
 	// Shared names the shared rules. Jobs of one project, one version and
 	// equal names share one SharedOperators joblet; "" has none.
@@ -42,13 +42,14 @@ type Job struct {
 	Bytes int64 `json:"bytes,omitzero"`
 
 	Timeouts Timeouts `json:"timeouts,omitzero"`
-	// Submitter tells which of the submitters, and so which sidecar, sees the job.
+	// Submitter is the number of the submitter that sends the job. Each has a
+	// sidecar of its own.
 	Submitter int64 `json:"submitter,omitzero"`
 	// After is the line, counted from 1, of an earlier job that must end
 	// before this one is sent; 0 is none, written as null.
 	After Line `json:"after"`
 
-	// Measured is what a sidecar saw of the job; nil in a generated trace.
+	// Measured is what happened to the job; nil in a generated trace.
 	Measured *Measured `json:",embed"`
 }
 
@@ -62,4 +63,37 @@ type Timeouts struct {
 	Queue    float64 `json:"queue,omitzero"`
 	Evaluate float64 `json:"evaluate,omitzero"`
 	Stream   float64 `json:"stream,omitzero"`
+}
+
+// Measured is what was seen of a job from its arrival to its end. Times are in
+// seconds; one that was not seen is nil.
+type Measured struct {
+	// Upstream is the address that gave the answer; "" when none did.
+	Upstream string `json:"upstream,omitzero"`
+	// Outcome is how the job ended, one word in the form of an attempt's outcome.
+	Outcome string `json:"outcome,omitzero"`
+	// Cache is what the sidecar took the project to be at Upstream when it
+	// claimed it: cached, assumed or none.
+	Cache string `json:"cache,omitzero"`
+	// Queued is the time in the sidecar's queue, until the first attempt.
+	Queued *float64 `json:"queue_s,omitzero"`
+	// Wait is the time from reception at the upstream to the start of
+	// execution, where the upstream tells it.
+	Wait *float64 `json:"wait_s,omitzero"`
+	// TTFB and TTLB are the times from the job's arrival to the first and to
+	// the last byte of the answer.
+	TTFB *float64 `json:"ttfb_s,omitzero"`
+	TTLB *float64 `json:"ttlb_s,omitzero"`
+	// Attempts are in the order of their start.
+	Attempts []Attempt `json:"attempts,omitzero"`
+}
+
+// Attempt is one try at one upstream.
+type Attempt struct {
+	Upstream string `json:"upstream"`
+	// Outcome is one word: lower-case letters and underscores.
+	Outcome string `json:"outcome"`
+	// Start and End are in seconds from the job's arrival.
+	Start float64 `json:"start_s"`
+	End   float64 `json:"end_s"`
 }

@@ -16,16 +16,6 @@ const MaxLine = 1 << 20
 // ErrEmpty is returned for a trace without a job.
 var ErrEmpty = errors.New("the trace is empty: it has no job")
 
-// ReaderConfig says how to read a trace; its zero value reads a nameless one in
-// order of time.
-type ReaderConfig struct {
-	// Name is the file's name in errors; "" names lines alone.
-	Name string
-	// AnyOrder accepts offsets that go backwards, as in a capture, which is
-	// written as jobs end. See Sort.
-	AnyOrder bool
-}
-
 // Error says where a trace is wrong.
 type Error struct {
 	// File is "" when the reader was not told a name.
@@ -51,10 +41,10 @@ func (e *Error) Error() string {
 // Unwrap returns what is wrong.
 func (e *Error) Unwrap() error { return e.Err }
 
-// Reader reads a trace, a job at a time. It is strict: a field that it does
-// not know, or a value that makes no sense, ends the reading.
+// Reader reads a trace, a job at a time, in the order of their offsets. It is
+// strict: an unknown field, or a value that makes no sense, ends the reading.
 type Reader struct {
-	cfg    ReaderConfig
+	name   string // of the file, for errors
 	lines  *bufio.Scanner
 	decode json.Options
 	line   int64
@@ -62,21 +52,23 @@ type Reader struct {
 	err    error
 }
 
-// line is a job whose offset may be missing: an Offset left at NaN, or nil for null.
+// line is a job whose offset may be missing: Offset then points to NaN. For null
+// it is nil.
 type line struct {
 	Offset *float64 `json:"offset"`
 	Job
 }
 
-// NewReader returns a reader of the trace in r.
-func NewReader(r io.Reader, cfg ReaderConfig) *Reader {
+// NewReader returns a reader of the trace in r. name is the file's name in
+// errors; with "" they name the line alone.
+func NewReader(r io.Reader, name string) *Reader {
 	lines := bufio.NewScanner(r)
 	lines.Buffer(make([]byte, 0, 64<<10), MaxLine)
-	return &Reader{cfg: cfg, lines: lines, decode: decoding()}
+	return &Reader{name: name, lines: lines, decode: decoding()}
 }
 
-// Next returns the next job, or io.EOF after the last. Any other error is an
-// *Error, save ErrEmpty, and is returned again by every later call.
+// Next returns the next job, or io.EOF after the last. Any other error is
+// ErrEmpty or an *Error. Every later call returns it again.
 func (r *Reader) Next() (Job, error) {
 	if r.err != nil {
 		return Job{}, r.err
@@ -117,7 +109,7 @@ func (r *Reader) next() (Job, error) {
 	if job.After >= Line(r.line) {
 		return Job{}, r.fail("after", fmt.Errorf("%d is not an earlier line", job.After))
 	}
-	if job.Offset < r.offset && !r.cfg.AnyOrder {
+	if job.Offset < r.offset {
 		return Job{}, r.fail("offset", fmt.Errorf("%v goes back in time: the line before has %v", job.Offset, r.offset))
 	}
 	r.offset = job.Offset
@@ -136,12 +128,12 @@ func (r *Reader) end() error {
 		return r.fail("", err)
 	case r.line > 0:
 		return io.EOF
-	case r.cfg.Name != "":
-		return fmt.Errorf("%s: %w", r.cfg.Name, ErrEmpty)
+	case r.name != "":
+		return fmt.Errorf("%s: %w", r.name, ErrEmpty)
 	}
 	return ErrEmpty
 }
 
 func (r *Reader) fail(field string, err error) error {
-	return &Error{File: r.cfg.Name, Line: r.line, Field: field, Err: err}
+	return &Error{File: r.name, Line: r.line, Field: field, Err: err}
 }

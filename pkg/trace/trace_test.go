@@ -3,7 +3,6 @@ package trace
 import (
 	"bytes"
 	"errors"
-	"fmt"
 	"io"
 	"math/rand/v2"
 	"strings"
@@ -21,15 +20,15 @@ const capture = `{"offset":3.25,"project":"shop-é","priority":"high","kind":"pr
 	`"attempts":[{"upstream":"10.0.0.1:80","outcome":"refused","start_s":0,"end_s":0.01},` +
 	`{"upstream":"10.0.0.2:80","outcome":"answered","start_s":0.01,"end_s":2}]}` + "\n"
 
-func read(t *testing.T, text string, cfg ReaderConfig) []Job {
+func read(t *testing.T, text string, name string) []Job {
 	t.Helper()
-	jobs, err := readAll(text, cfg)
+	jobs, err := readAll(text, name)
 	require.NoError(t, err)
 	return jobs
 }
 
-func readAll(text string, cfg ReaderConfig) ([]Job, error) {
-	r := NewReader(strings.NewReader(text), cfg)
+func readAll(text string, name string) ([]Job, error) {
+	r := NewReader(strings.NewReader(text), name)
 	var jobs []Job
 	for {
 		job, err := r.Next()
@@ -55,7 +54,7 @@ func write(t *testing.T, jobs []Job) string {
 }
 
 func TestReaderReadsEveryField(t *testing.T) {
-	jobs := read(t, sample, ReaderConfig{})
+	jobs := read(t, sample, "")
 	require.Len(t, jobs, 1)
 	assert.Equal(t, Job{
 		Offset: 12.5, Project: "12345", Priority: selection.Low, Kind: Process, Version: 3, Shared: "a1", Channel: 7,
@@ -64,7 +63,7 @@ func TestReaderReadsEveryField(t *testing.T) {
 	}, jobs[0])
 	assert.InDelta(t, 3.2, jobs[0].Work(), 1e-12)
 
-	jobs = read(t, capture, ReaderConfig{})
+	jobs = read(t, capture, "")
 	require.Len(t, jobs, 1)
 	assert.Equal(t, Project("shop-é"), jobs[0].Project)
 	assert.Equal(t, selection.High, jobs[0].Priority)
@@ -81,12 +80,12 @@ func TestReaderReadsEveryField(t *testing.T) {
 
 func TestWriterGivesTheSameBytes(t *testing.T) {
 	for _, text := range []string{sample, capture, sample + strings.Replace(sample, "null", "1", 1)} {
-		assert.Equal(t, text, write(t, read(t, text, ReaderConfig{})))
+		assert.Equal(t, text, write(t, read(t, text, "")))
 	}
 }
 
 func TestReaderToleratesOrderSpaceAndAbsence(t *testing.T) {
-	jobs := read(t, `{"priority":"high" , "project":"007","offset":0}`+"\r\n"+`{"offset":0,"project":-3,"after":1}`, ReaderConfig{})
+	jobs := read(t, `{"priority":"high" , "project":"007","offset":0}`+"\r\n"+`{"offset":0,"project":-3,"after":1}`, "")
 	assert.Equal(t, []Job{
 		{Project: "007", Priority: selection.High},
 		{Project: "-3", After: 1},
@@ -144,7 +143,7 @@ func TestReaderRefuses(t *testing.T) {
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
-			_, err := readAll(test.text, ReaderConfig{Name: "t.jsonl"})
+			_, err := readAll(test.text, "t.jsonl")
 			assert.EqualError(t, err, test.want)
 		})
 	}
@@ -152,14 +151,14 @@ func TestReaderRefuses(t *testing.T) {
 
 func TestReaderNamesWhereJSONBreaks(t *testing.T) {
 	for _, text := range []string{`{"offset":`, `{"offset":1}}`, `{"offset":1} {"offset":2}`, "{\"offset\":1,\"shared\":\"\xff\"}", `{"offset":01}`} {
-		_, err := readAll(sample+text, ReaderConfig{Name: "t.jsonl", AnyOrder: true})
+		_, err := readAll(sample+text, "t.jsonl")
 		require.Error(t, err, text)
 		assert.Regexp(t, `^t\.jsonl: line 2: .*not JSON at byte \d+: `, err.Error())
 	}
 }
 
 func TestReaderKeepsItsError(t *testing.T) {
-	r := NewReader(strings.NewReader("{}\n"+sample), ReaderConfig{})
+	r := NewReader(strings.NewReader("{}\n"+sample), "")
 	_, first := r.Next()
 	_, second := r.Next()
 	require.Error(t, first)
@@ -173,9 +172,9 @@ type broken struct{}
 func (broken) Read([]byte) (int, error) { return 0, io.ErrUnexpectedEOF }
 
 func TestReaderPassesOnItsSourcesError(t *testing.T) {
-	_, err := NewReader(io.MultiReader(strings.NewReader(sample), broken{}), ReaderConfig{}).Next()
+	_, err := NewReader(io.MultiReader(strings.NewReader(sample), broken{}), "").Next()
 	require.NoError(t, err)
-	_, err = NewReader(broken{}, ReaderConfig{}).Next()
+	_, err = NewReader(broken{}, "").Next()
 	assert.ErrorIs(t, err, io.ErrUnexpectedEOF)
 }
 
@@ -193,23 +192,6 @@ func TestWriterRefuses(t *testing.T) {
 	}
 }
 
-func TestSort(t *testing.T) {
-	jobs := read(t, `{"offset":4,"project":1}
-{"offset":9,"project":2,"after":1}
-{"offset":2,"project":3}
-{"offset":4,"project":4}
-{"offset":4,"project":5,"after":3}`, ReaderConfig{AnyOrder: true})
-	require.NoError(t, Sort(jobs))
-	var got []string
-	for _, j := range jobs {
-		got = append(got, fmt.Sprint(j.Project, "@", j.Offset, " after ", j.After))
-	}
-	assert.Equal(t, []string{"3@2 after 0", "1@4 after 0", "4@4 after 0", "5@4 after 1", "2@9 after 2"}, got)
-
-	jobs = read(t, "{\"offset\":4}\n{\"offset\":3,\"after\":1}", ReaderConfig{AnyOrder: true})
-	assert.EqualError(t, Sort(jobs), "trace: line 2 waits for a job that starts later")
-}
-
 // TestRoundTrip writes arbitrary jobs and reads them back unchanged.
 func TestRoundTrip(t *testing.T) {
 	rng := rand.New(rand.NewPCG(1, 2))
@@ -219,7 +201,7 @@ func TestRoundTrip(t *testing.T) {
 		offset += rng.ExpFloat64()
 		jobs[i] = arbitrary(rng, offset, i)
 	}
-	assert.Equal(t, jobs, read(t, write(t, jobs), ReaderConfig{}))
+	assert.Equal(t, jobs, read(t, write(t, jobs), ""))
 }
 
 func arbitrary(rng *rand.Rand, offset float64, earlier int) Job {
@@ -258,15 +240,15 @@ func arbitrary(rng *rand.Rand, offset float64, earlier int) Job {
 
 // FuzzReader holds that what a Reader accepts, a Writer writes, and a Reader reads as the same jobs.
 func FuzzReader(f *testing.F) {
-	f.Add(sample + capture)
+	f.Add(capture + sample)
 	f.Add(`{"offset":1,"project":"1"}` + "\n" + `{"offset":1,"project":-0,"after":1}`)
 	f.Add(`{"offset":0,"timeouts":{},"attempts":[],"wait_s":null}`)
 	f.Fuzz(func(t *testing.T, text string) {
-		jobs, err := readAll(text, ReaderConfig{AnyOrder: true})
+		jobs, err := readAll(text, "")
 		if err != nil {
 			return
 		}
 		once := write(t, jobs)
-		assert.Equal(t, once, write(t, read(t, once, ReaderConfig{AnyOrder: true})))
+		assert.Equal(t, once, write(t, read(t, once, "")))
 	})
 }

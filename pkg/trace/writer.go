@@ -10,8 +10,8 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 )
 
-// Writer writes a trace, a job at a time, in the order in which it is given
-// them. Equal jobs give equal bytes.
+// Writer writes a trace, a job at a time, in the order in which it gets them.
+// Equal jobs give equal bytes.
 type Writer struct {
 	out    *bufio.Writer
 	json   *jsontext.Encoder
@@ -25,7 +25,8 @@ func NewWriter(w io.Writer) *Writer {
 	return &Writer{out: out, json: jsontext.NewEncoder(out), encode: encoding()}
 }
 
-// Write appends a job. It refuses one that a Reader would refuse.
+// Write appends a job. It refuses a job that a Reader would refuse by itself;
+// the order of offsets is the caller's.
 func (w *Writer) Write(job *Job) error {
 	w.line++
 	if f := job.check(); f != nil {

@@ -110,7 +110,7 @@ func OpenTrace(path string, limit int) (*Trace, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Trace{trace.NewReader(f, trace.ReaderConfig{Name: path}), f, limit}, nil
+	return &Trace{trace.NewReader(f, path), f, limit}, nil
 }
 
 // Next returns the next job, or io.EOF after the last one that is wanted.

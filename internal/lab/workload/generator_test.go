@@ -67,7 +67,7 @@ func TestEveryTraceIsValid(t *testing.T) {
 		}
 		jobs := all(t, cfg)
 		require.Len(t, jobs, cfg.Jobs, "%+v", cfg)
-		r := trace.NewReader(bytes.NewReader(text(t, jobs)), trace.ReaderConfig{})
+		r := trace.NewReader(bytes.NewReader(text(t, jobs)), "")
 		versions := map[trace.Project]int64{}
 		for i := range jobs {
 			job, err := r.Next()

@@ -1,0 +1,41 @@
+package selection_test
+
+import (
+	"fmt"
+	"math"
+	"math/rand/v2"
+
+	"example.org/pilotfish/pkg/selection"
+)
+
+// One upstream has the project's data, but 24 jobs wait there; the other is idle.
+func ExampleNew() {
+	policy, err := selection.New("expected")
+	if err != nil {
+		panic(err)
+	}
+	crowded := selection.View{
+		ID: selection.UpstreamID("10.0.0.1:80"), Weight: 1, Cores: 8, Rate: 2,
+		Cache: selection.Cached, Warm: 1, Jobs: 32, Stalled: 24,
+		Age: 1.5, Uptime: math.Inf(1), Left: math.Inf(1),
+	}
+	idle := selection.View{
+		ID: selection.UpstreamID("10.0.0.2:80"), Weight: 1, Cores: 8, Rate: 2,
+		Age: 1.5, Uptime: math.Inf(1), Left: math.Inf(1),
+	}
+	views := []selection.View{crowded, idle} // sorted by address
+	rng := rand.New(rand.NewPCG(1, 2))
+	for _, fetch := range []float64{2, 60} { // seconds
+		job := selection.Job{Project: 12345, Priority: selection.High, Fetch: fetch}
+		fmt.Printf("to fetch takes %v s: upstream %d\n", fetch, policy.Pick(job, views, rng))
+	}
+	if c, ok := policy.(selection.Coster); ok {
+		costs := make([]selection.Cost, len(views))
+		c.Costs(selection.Job{Project: 12345, Fetch: 2}, views, costs)
+		fmt.Printf("waiting costs %.1f s, fetching %.1f s\n", costs[0].Total, costs[1].Fetch)
+	}
+	// Output:
+	// to fetch takes 2 s: upstream 1
+	// to fetch takes 60 s: upstream 0
+	// waiting costs 19.5 s, fetching 2.0 s
+}
