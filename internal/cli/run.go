@@ -39,7 +39,7 @@ type VersionFlag = kong.VersionFlag
 var (
 	// ErrReported: the command has already told what is wrong.
 	ErrReported = errors.New("reported")
-	// ErrInterrupted: Ctrl-C or SIGTERM ended the command before its end; the exit code is Interrupted.
+	// ErrInterrupted: Ctrl-C or SIGTERM ended the command before its end; the exit code is 130.
 	ErrInterrupted = errors.New("interrupted")
 )
 
@@ -47,7 +47,7 @@ var (
 const (
 	Fault       = 1   // found while running
 	Usage       = 2   // the command line makes no sense
-	Interrupted = 130 // ended by Ctrl-C or SIGTERM
+	interrupted = 130 // ended by Ctrl-C or SIGTERM
 )
 
 // Run parses args by the grammar, a pointer to a struct that kong reads, and runs
@@ -90,7 +90,7 @@ func (p Program) Run(grammar any, args []string, c Console) int {
 		fmt.Fprintf(c.Err, "%s: %s\n", p.Name, strings.TrimSuffix(line, "\n"))
 	}
 	if errors.Is(err, ErrInterrupted) {
-		return Interrupted
+		return interrupted
 	}
 	return Fault
 }

@@ -42,7 +42,7 @@ func TestExitCodes(t *testing.T) {
 		{[]string{"do"}, 0, "done\n", ""},
 		{[]string{"do", "--end=fault"}, Fault, "done\n", "prog: the disk is full\nprog: so is the spare\n"},
 		{[]string{"do", "--end=reported"}, Fault, "done\n", ""},
-		{[]string{"do", "--end=interrupted"}, Interrupted, "done\n", "prog: interrupted in run 3\n"},
+		{[]string{"do", "--end=interrupted"}, interrupted, "done\n", "prog: interrupted in run 3\n"},
 		{[]string{"do", "--ende=fault"}, Usage, "", "prog: unknown flag --ende, did you mean \"--end\"?\n"},
 		{[]string{"--version"}, 0, "prog 1.2\n", ""},
 		{nil, Usage, "", "prog: expected \"do\"\n"},

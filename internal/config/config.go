@@ -10,30 +10,50 @@ import (
 	"example.org/pilotfish/internal/settings"
 )
 
-// Config is the whole configuration. Its zero value is not usable; start from Default.
+// Config is the whole configuration: the sections of the packages that they set
+// up, and those of the program itself.
 type Config struct {
-	// Listen is where submitters post jobs; Admin is where operators look.
+	// Listen is the address, host:port, at which submitters post jobs.
 	Listen string `yaml:"listen"`
-	Admin  string `yaml:"admin"`
-	// ReusePort lets another process of the same user share both ports, to
-	// take over from this one. Off, so that one started by mistake is told so.
-	ReusePort bool `yaml:"reuse_port"`
-	// Hosts are names that may stand in the Host header besides this machine's own.
+	// Admin is the address of the port for operators: metrics, health, and what is
+	// known of the upstreams. It asks nobody who they are.
+	Admin string `yaml:"admin"`
+	// Hosts are names that a request's Host header may have besides those of this
+	// machine. "*" allows every name, and web pages with it.
 	Hosts []string `yaml:"hosts"`
+	// ReusePort lets another process of the same user open both ports, so that it
+	// can take over from this one. Leave it off otherwise: a second process that
+	// was started by mistake would take a share of the jobs.
+	ReusePort bool `yaml:"reuse_port"`
 
-	Discovery Discovery        `yaml:"discovery"`
-	Reports   report.Settings  `yaml:"reports"`
-	Job       Job              `yaml:"job"`
-	Selection Selection        `yaml:"selection"`
-	Overload  Overload         `yaml:"overload"`
-	Breaker   breaker.Settings `yaml:"breaker"`
-	Retry     Retry            `yaml:"retry"`
-	Queue     Queue            `yaml:"queue"`
-	Prewarm   Prewarm          `yaml:"prewarm"`
-	Stream    Stream           `yaml:"stream"`
-	Shutdown  Shutdown         `yaml:"shutdown"`
-	Log       Log              `yaml:"log"`
-	Debug     Debug            `yaml:"debug"`
+	// Discovery says where the upstreams come from.
+	Discovery Discovery `yaml:"discovery"`
+	// Reports says how upstreams are asked about their load and their caches.
+	Reports report.Settings `yaml:"reports"`
+	// Job says where a job's members are in its body, as JSON Pointers, and how
+	// large a body may be.
+	Job Job `yaml:"job"`
+	// Selection names the policy that picks an upstream for each job.
+	Selection Selection `yaml:"selection"`
+	// Overload names the policy that says what an upstream may still take.
+	Overload Overload `yaml:"overload"`
+	// Breaker keeps jobs from an upstream that fails again and again.
+	Breaker breaker.Settings `yaml:"breaker"`
+	// Retry bounds the attempts of a job.
+	Retry Retry `yaml:"retry"`
+	// Queue bounds the jobs that wait in the sidecar for an eligible upstream.
+	Queue Queue `yaml:"queue"`
+	// Prewarm says what is fetched elsewhere when an upstream gives notice that it
+	// will go.
+	Prewarm Prewarm `yaml:"prewarm"`
+	// Stream bounds the responses.
+	Stream Stream `yaml:"stream"`
+	// Shutdown bounds the end of the process.
+	Shutdown Shutdown `yaml:"shutdown"`
+	// Log says what is logged.
+	Log Log `yaml:"log"`
+	// Debug opens what is closed otherwise.
+	Debug Debug `yaml:"debug"`
 }
 
 // Discovery says where the upstreams come from: exactly one of Static, File,
@@ -99,14 +119,18 @@ type Job struct {
 	Budget  settings.Size `yaml:"budget"`
 }
 
-// Selection names the host selection policy.
+// Selection is the section "selection".
 type Selection struct {
+	// Policy is one of docs/policies.md.
 	Policy string `yaml:"policy"`
 }
 
-// Overload names the overload detection policy and its limit.
+// Overload is the section "overload".
 type Overload struct {
-	Policy  string  `yaml:"policy"`
+	// Policy is none, threshold, dagor or adaptive.
+	Policy string `yaml:"policy"`
+	// Stalled is how many stalled joblets make an upstream overloaded. The policy
+	// none ignores it.
 	Stalled float64 `yaml:"stalled"`
 }
 
@@ -136,26 +160,28 @@ type Prewarm struct {
 	Path string `yaml:"path"`
 }
 
-// Stream bounds the answers.
+// Stream is the section "stream".
 type Stream struct {
-	// Idle is how long an upstream may keep silent amid an answer.
+	// Idle is the longest time between two pieces of a response.
 	Idle time.Duration `yaml:"idle"`
-	// ExplainHeaders adds headers about the decision.
+	// ExplainHeaders adds headers to each response that say which upstream was
+	// picked, and why.
 	ExplainHeaders bool `yaml:"explain_headers"`
 }
 
-// Shutdown bounds the end.
+// Shutdown is the section "shutdown".
 type Shutdown struct {
-	// Grace is how long accepted jobs may take to finish.
+	// Grace is the time that open jobs have to finish after SIGTERM.
 	Grace time.Duration `yaml:"grace"`
 }
 
-// Log sets what is logged.
+// Log is the section "log".
 type Log struct {
+	// Level is the least level that is logged: debug, info, warn or error.
 	Level string `yaml:"level"`
 }
 
-// Debug opens what is closed by default.
+// Debug is the section "debug".
 type Debug struct {
 	// Pprof serves /debug/pprof on the admin port.
 	Pprof bool `yaml:"pprof"`

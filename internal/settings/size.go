@@ -15,8 +15,8 @@ var units = [...]struct {
 	bytes  int64
 }{{"KiB", 1 << 10}, {"MiB", 1 << 20}, {"GiB", 1 << 30}, {"B", 1}, {"", 1}}
 
-// ParseSize reads a size.
-func ParseSize(s string) (Size, error) {
+// parseSize reads a size.
+func parseSize(s string) (Size, error) {
 	for _, u := range units {
 		digits, ok := strings.CutSuffix(s, u.suffix)
 		if !ok {
@@ -33,7 +33,7 @@ func ParseSize(s string) (Size, error) {
 
 // UnmarshalText reads a size from a file or a command line.
 func (s *Size) UnmarshalText(text []byte) error {
-	size, err := ParseSize(string(text))
+	size, err := parseSize(string(text))
 	*s = size
 	return err
 }

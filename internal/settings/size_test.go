@@ -9,15 +9,15 @@ import (
 
 func TestSizes(t *testing.T) {
 	for text, want := range map[string]Size{"0": 0, "17": 17, "3KiB": 3 << 10, "64MiB": 64 << 20, "2 GiB": 2 << 30, "9B": 9} {
-		got, err := ParseSize(text)
+		got, err := parseSize(text)
 		require.NoError(t, err, text)
 		assert.Equal(t, want, got, text)
-		again, err := ParseSize(got.String())
+		again, err := parseSize(got.String())
 		require.NoError(t, err)
 		assert.Equal(t, got, again)
 	}
 	for _, text := range []string{"", "-1", "64MB", "1.5MiB", "KiB", "9999999999GiB"} {
-		_, err := ParseSize(text)
+		_, err := parseSize(text)
 		assert.Error(t, err, text)
 	}
 }
