@@ -55,6 +55,7 @@ func (f *flags) Defaults() map[string]string {
 		"max_body":    s.MaxBody.String(),
 		"max_feed":    s.MaxFeed.String(),
 		"max_jobs":    strconv.Itoa(s.MaxJobs),
+		"orca":        s.ORCA,
 
 		"service":          r.Service,
 		"check_interval":   r.CheckInterval.String(),

@@ -17,6 +17,11 @@ type Settings struct {
 	MaxBody    settings.Size `default:"${max_body}" placeholder:"SIZE" help:"Largest body of a job (${default})."`
 	MaxFeed    settings.Size `default:"${max_feed}" placeholder:"SIZE" help:"Largest feed that is read or computed (${default})."`
 	MaxJobs    int           `default:"${max_jobs}" help:"Jobs and prefetches taken in at the same time (${default}). More get a 503."`
+
+	AnnounceStart bool `help:"Send 102 Processing with Job-Started: yes to every submitter when its job begins to execute. A request can also ask for that: Prefer: job-started."`
+
+	ORCA        string `name:"orca" default:"${orca}" placeholder:"FORMAT" help:"Send an ORCA load report with each response: text, json, bin or off (${default}). A request can also ask for one: Endpoint-Load-Metrics-Format: FORMAT."`
+	ORCATrailer bool   `name:"orca-trailer" help:"Send the ORCA report in the trailer instead of the header, where the response has a body of data. A request can also ask for that: TE: trailers."`
 }
 
 // Defaults are the settings of a server of which nobody says anything.
@@ -27,6 +32,7 @@ func Defaults() Settings {
 		MaxBody:    64 << 20,
 		MaxFeed:    256 << 20,
 		MaxJobs:    1000,
+		ORCA:       orcaOff,
 	}
 }
 
@@ -37,6 +43,7 @@ func (s Settings) Check(f *settings.Faults) {
 	f.AtLeast("max_body", int64(s.MaxBody), 1)
 	f.AtLeast("max_feed", int64(s.MaxFeed), 1)
 	f.AtLeast("max_jobs", int64(s.MaxJobs), 1)
+	f.OneOf("orca", s.ORCA, orcaFormats())
 }
 
 // Config is what New needs.

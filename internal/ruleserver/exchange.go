@@ -4,6 +4,7 @@ import (
 	"errors"
 	"net/http"
 	"os"
+	"strings"
 	"time"
 
 	"example.org/pilotfish/internal/ruleserver/executor"
@@ -53,59 +54,91 @@ func (s *Server) serve(w http.ResponseWriter, r *http.Request, prefetch bool) {
 // process reads the job, has it evaluated and responds. It returns the completed
 // record, and whether the response is whole.
 func (s *Server) process(w http.ResponseWriter, r *http.Request, record Record) (_ Record, whole bool) {
+	report := s.orcaOf(r.Header)
 	if err := s.open.enter(); err != nil {
-		return s.refuse(w, record, err), true
+		return s.refuse(w, record, report, err), true
 	}
 	defer s.open.leave()
 	body, err := s.readBody(w, r)
 	if err != nil {
-		return s.refuse(w, record, err), true
+		return s.refuse(w, record, report, err), true
 	}
 	job, err := parse(body, record.Prefetch)
 	if err != nil {
-		return s.refuse(w, record, err), true
+		return s.refuse(w, record, report, err), true
 	}
 	record.Session, record.Project, record.Priority = job.Session, job.Project, string(job.Priority)
 	format := formatOf(r.Header.Get("Accept"))
 	request, err := s.request(r.Header, job, format, record.Prefetch)
 	if err != nil {
-		return s.refuse(w, record, err), true
+		return s.refuse(w, record, report, err), true
 	}
 
 	submitted := s.executor.Submit(request)
 	defer submitted.Close() // after the response: until then the job counts as running
+	if s.announcesStart(r) && submitted.AwaitStart(r.Context()) == nil {
+		s.announceStart(w, submitted.Facts())
+	}
 	result, err := submitted.Wait(r.Context())
 	record.Facts = submitted.Facts()
 	switch {
 	case err != nil:
-		return s.refuse(w, record, err), true
+		return s.refuse(w, record, report, err), true
 	case record.Prefetch:
 		record.Status, record.Outcome = http.StatusNoContent, outcomeOK
-		s.setHint(w, record.Facts)
+		report.trailer = false // there is no body, so there can be no trailer
+		s.setLoad(w.Header(), report, record.Facts)
 		w.WriteHeader(record.Status)
 		return record, true
 	}
 	w.Header().Set("Content-Type", string(format))
 	w.Header().Set("Vary", "Accept")
-	return s.stream(w, record, result.Value.([][]byte), timeouts(job).Stream)
+	return s.stream(w, record, report, result.Value.([][]byte), timeouts(job).Stream)
+}
+
+// startedHeader says in a 102 that the job has begun ("yes"), and in a refusal that it
+// has not ("no").
+const startedHeader = "Job-Started"
+
+// announcesStart reports whether the submitter gets a 102 when its job begins. It asks
+// for that by a preference (RFC 7240).
+func (s *Server) announcesStart(r *http.Request) bool {
+	asked := quality(strings.Join(r.Header.Values("Prefer"), ","), "job-started") > 0
+	return (asked || s.settings.AnnounceStart) && r.ProtoAtLeast(1, 1) // HTTP/1.0 has no 1xx
+}
+
+// announceStart sends an interim response if the job has begun. Its load hint says
+// how long the job waited and whether its data is cached.
+func (s *Server) announceStart(w http.ResponseWriter, job executor.Facts) {
+	if !job.Started {
+		return
+	}
+	w.Header().Set(startedHeader, "yes")
+	s.setLoad(w.Header(), orca{}, job)
+	w.WriteHeader(http.StatusProcessing)
+	w.Header().Del(startedHeader) // or the final response would have it too
 }
 
 // refuse responds with a problem.
-func (s *Server) refuse(w http.ResponseWriter, record Record, err error) Record {
+func (s *Server) refuse(w http.ResponseWriter, record Record, report orca, err error) Record {
 	p := problemOf(err)
 	record.Status, record.Outcome, record.Err = p.Status, p.outcome, err
-	s.setHint(w, record.Facts)
+	report.trailer = false // the body is short
+	s.setLoad(w.Header(), report, record.Facts)
 	p.write(w, record.Facts.Started)
 	return record
 }
 
 // stream responds with the chunks of a result, and flushes each one.
-func (s *Server) stream(w http.ResponseWriter, record Record, chunks [][]byte, timeout time.Duration) (_ Record, whole bool) {
+func (s *Server) stream(w http.ResponseWriter, record Record, report orca, chunks [][]byte, timeout time.Duration) (_ Record, whole bool) {
 	connection := http.NewResponseController(w)
 	// A connection without deadlines, as in tests, has no timeout.
 	_ = connection.SetWriteDeadline(time.Now().Add(timeout))
 	record.Status, record.Outcome = http.StatusOK, outcomeOK
-	s.setHint(w, record.Facts)
+	s.setLoad(w.Header(), report, record.Facts)
+	if name := report.header(); name != "" && report.trailer {
+		w.Header().Set("Trailer", name)
+	}
 	w.WriteHeader(record.Status)
 	for _, chunk := range chunks {
 		n, err := w.Write(chunk)
@@ -121,6 +154,9 @@ func (s *Server) stream(w http.ResponseWriter, record Record, chunks [][]byte, t
 			record.Outcome = outcomeTimeout
 		}
 		return record, false
+	}
+	if report.trailer {
+		report.set(w.Header(), s.figures(), record.Facts)
 	}
 	return record, true // net/http removes the deadline after the end of the response
 }

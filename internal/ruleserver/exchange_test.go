@@ -1,12 +1,18 @@
 package ruleserver
 
 import (
+	"bufio"
 	"context"
+	"fmt"
 	"io"
 	"io/fs"
 	"net"
 	"net/http"
 	"net/http/httptest"
+	"net/http/httptrace"
+	"net/textproto"
+	"regexp"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -114,6 +120,57 @@ func TestSubmitterGone(t *testing.T) {
 		assert.EqualValues(t, 1, s.executor.Load().Totals.Completed[executor.High][executor.FeedSource])
 		assert.Zero(t, s.executor.Load().Totals.Started[executor.High][executor.SharedOperators])
 	})
+}
+
+// TestStartIsAnnounced to the submitter that asks, once, before the response.
+func TestStartIsAnnounced(t *testing.T) {
+	for name, c := range map[string]struct {
+		always bool
+		prefer []string
+		path   string
+		body   string
+		want   []string // the responses in order: status, Job-Started, cached and waited
+	}{
+		"nobody asks":     {false, nil, "/v1/jobs", `{"project_id": 12345}`, []string{"200"}},
+		"another wish":    {false, []string{"respond-async, wait=10"}, "/v1/jobs", `{"project_id": 12345}`, []string{"200"}},
+		"the request":     {false, []string{"wait=10", "respond-async, job-started"}, "/v1/jobs", `{"project_id": 12345}`, []string{"102 yes 0 0", "200"}},
+		"the settings":    {true, nil, "/v1/jobs", `{"project_id": 12345}`, []string{"102 yes 0 0", "200"}},
+		"a prefetch":      {true, nil, "/v1/prefetch", `{"project_id": 12345}`, []string{"102 yes 0 0", "204"}},
+		"a malformed job": {true, nil, "/v1/jobs", `{}`, []string{"400"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			server := httptest.NewServer(newServer(t, func(config *Config) { config.Settings.AnnounceStart = c.always }).Handler())
+			defer server.Close()
+			var got []string
+			ctx := httptrace.WithClientTrace(t.Context(), &httptrace.ClientTrace{Got1xxResponse: func(code int, h textproto.MIMEHeader) error {
+				hint := regexp.MustCompile(`cached=(\d), waited=(\d)`).FindStringSubmatch(h.Get("X-Load"))
+				got = append(got, fmt.Sprint(code, " ", h.Get("Job-Started"), " ", strings.Join(hint[1:], " ")))
+				return nil
+			}})
+			r, err := http.NewRequestWithContext(ctx, "POST", server.URL+c.path, strings.NewReader(c.body))
+			require.NoError(t, err)
+			r.Header["Prefer"] = c.prefer
+			response, err := server.Client().Do(r)
+			require.NoError(t, err)
+			response.Body.Close()
+			assert.Equal(t, c.want, append(got, strconv.Itoa(response.StatusCode)))
+			assert.Empty(t, response.Header.Get("Job-Started"))
+		})
+	}
+}
+
+// TestNoStartForHTTP10, which has no interim responses.
+func TestNoStartForHTTP10(t *testing.T) {
+	server := httptest.NewServer(newServer(t, nil).Handler())
+	defer server.Close()
+	conn, err := net.Dial("tcp", server.Listener.Addr().String())
+	require.NoError(t, err)
+	defer conn.Close()
+	fmt.Fprint(conn, "POST /v1/jobs HTTP/1.0\r\nPrefer: job-started\r\nContent-Length: 21\r\n\r\n"+`{"project_id": 12345}`)
+	response, err := http.ReadResponse(bufio.NewReader(conn), nil)
+	require.NoError(t, err)
+	response.Body.Close()
+	assert.Equal(t, http.StatusOK, response.StatusCode)
 }
 
 // largeFeeds has a project whose answer fills every buffer between two sockets,

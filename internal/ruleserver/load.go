@@ -2,6 +2,7 @@ package ruleserver
 
 import (
 	"fmt"
+	"math"
 	"net/http"
 	"strconv"
 	"time"
@@ -12,41 +13,71 @@ import (
 // hintHeader is the response header of the load hint.
 const hintHeader = "X-Load"
 
-// load is the load that the server reports.
-func (s *Server) load() executor.Load {
+// figures are the load that the server reports: the executor's, unless a fault makes
+// the server lie.
+type figures struct {
+	cores, busy      float64
+	running, stalled [2]float64 // by executor.Priority
+	totals           executor.Totals
+}
+
+func (f *figures) allRunning() float64 { return f.running[executor.High] + f.running[executor.Low] }
+func (f *figures) allStalled() float64 { return f.stalled[executor.High] + f.stalled[executor.Low] }
+
+func (s *Server) figures() figures {
 	load := s.executor.Load()
 	if s.adjustLoad != nil {
 		s.adjustLoad(&load)
 	}
-	return load
+	return figuresOf(load)
 }
 
-func (s *Server) setHint(w http.ResponseWriter, job executor.Facts) {
-	w.Header().Set(hintHeader, hint(time.Now(), s.load(), job))
+func figuresOf(load executor.Load) figures {
+	f := figures{cores: float64(load.Cores), busy: float64(load.Busy), totals: load.Totals}
+	for _, p := range executor.Priorities() {
+		f.running[p], f.stalled[p] = float64(load.Running[p]), float64(load.Stalled[p])
+	}
+	return f
+}
+
+// setLoad adds what the server says of its load to the header of a response: the
+// load hint, and an ORCA report if that is wanted there.
+func (s *Server) setLoad(header http.Header, report orca, job executor.Facts) {
+	load := s.figures()
+	header.Set(hintHeader, hint(time.Now(), load, job))
+	if !report.trailer {
+		report.set(header, load, job)
+	}
 }
 
 // hint tells the submitter what the metrics would tell it now, and what happened to
 // its own job. The job itself still counts as running.
-func hint(now time.Time, load executor.Load, job executor.Facts) string {
-	text := fmt.Sprintf("at=%.3f, running=%d, stalled=%d, stalled_high=%d, cores=%d",
-		float64(now.UnixMilli())/1000,
-		load.Running[executor.High]+load.Running[executor.Low],
-		load.Stalled[executor.High]+load.Stalled[executor.Low],
-		load.Stalled[executor.High], load.Cores)
+func hint(now time.Time, load figures, job executor.Facts) string {
+	text := fmt.Sprintf("at=%.3f, running=%s, stalled=%s, stalled_high=%s, cores=%s", float64(now.UnixMilli())/1000,
+		number(load.allRunning()), number(load.allStalled()), number(load.stalled[executor.High]), number(load.cores))
 	if job.Started {
-		cached := 0
-		if job.Cached {
-			cached = 1
-		}
-		text += fmt.Sprintf(", cached=%d, waited=%s", cached, seconds(job.Wait))
+		text += fmt.Sprintf(", cached=%s, waited=%s", number(oneIf(job.Cached)), number(seconds(job.Wait)))
 	}
 	if job.Fetch > 0 {
-		text += ", fetch=" + seconds(job.Fetch)
+		text += ", fetch=" + number(seconds(job.Fetch))
 	}
 	return text
 }
 
-// seconds writes a duration as a number of seconds, to the microsecond.
-func seconds(d time.Duration) string {
-	return strconv.FormatFloat(d.Round(time.Microsecond).Seconds(), 'f', -1, 64)
+// number writes a figure without an exponent, unless it is absurd.
+func number(x float64) string {
+	if math.Abs(x) < 1e15 {
+		return strconv.FormatFloat(x, 'f', -1, 64)
+	}
+	return strconv.FormatFloat(x, 'g', -1, 64)
+}
+
+// seconds is a duration in seconds, to the microsecond.
+func seconds(d time.Duration) float64 { return d.Round(time.Microsecond).Seconds() }
+
+func oneIf(b bool) float64 {
+	if b {
+		return 1
+	}
+	return 0
 }

@@ -15,7 +15,7 @@ type metrics struct {
 	wait, execution *prometheus.HistogramVec
 }
 
-func newMetrics(registry prometheus.Registerer, load func() executor.Load) *metrics {
+func newMetrics(registry prometheus.Registerer, load func() figures) *metrics {
 	m := &metrics{
 		jobs: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "ruleserver_jobs_completed_total",
@@ -59,12 +59,12 @@ func (m *metrics) observe(r Record) {
 
 // loadCollector makes metrics of one snapshot of the load.
 type loadCollector struct {
-	load func() executor.Load
+	load func() figures
 
 	stalled, running, cores, busy, started, completed, fetches, evictions *prometheus.Desc
 }
 
-func newLoadCollector(load func() executor.Load) *loadCollector {
+func newLoadCollector(load func() figures) *loadCollector {
 	describe := func(name, help string, labels ...string) *prometheus.Desc {
 		return prometheus.NewDesc("ruleserver_"+name, help, labels, nil)
 	}
@@ -86,8 +86,8 @@ func (c *loadCollector) Describe(descs chan<- *prometheus.Desc) {
 }
 
 func (c *loadCollector) Collect(out chan<- prometheus.Metric) {
-	gauge := func(d *prometheus.Desc, value int, labels ...string) {
-		out <- prometheus.MustNewConstMetric(d, prometheus.GaugeValue, float64(value), labels...)
+	gauge := func(d *prometheus.Desc, value float64, labels ...string) {
+		out <- prometheus.MustNewConstMetric(d, prometheus.GaugeValue, value, labels...)
 	}
 	counter := func(d *prometheus.Desc, value uint64, labels ...string) {
 		out <- prometheus.MustNewConstMetric(d, prometheus.CounterValue, float64(value), labels...)
@@ -95,16 +95,16 @@ func (c *loadCollector) Collect(out chan<- prometheus.Metric) {
 	load := c.load()
 	var fetches uint64
 	for _, p := range executor.Priorities() {
-		gauge(c.stalled, load.Stalled[p], p.String())
-		gauge(c.running, load.Running[p], p.String())
+		gauge(c.stalled, load.stalled[p], p.String())
+		gauge(c.running, load.running[p], p.String())
 		for _, k := range executor.Kinds() {
-			counter(c.started, load.Totals.Started[p][k], p.String(), k.String())
-			counter(c.completed, load.Totals.Completed[p][k], p.String(), k.String())
+			counter(c.started, load.totals.Started[p][k], p.String(), k.String())
+			counter(c.completed, load.totals.Completed[p][k], p.String(), k.String())
 		}
-		fetches += load.Totals.Started[p][executor.FeedSource]
+		fetches += load.totals.Started[p][executor.FeedSource]
 	}
-	gauge(c.cores, load.Cores)
-	gauge(c.busy, load.Busy)
+	gauge(c.cores, load.cores)
+	gauge(c.busy, load.busy)
 	counter(c.fetches, fetches)
-	counter(c.evictions, load.Totals.Evictions)
+	counter(c.evictions, load.totals.Evictions)
 }

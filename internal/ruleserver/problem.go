@@ -79,7 +79,7 @@ func (p problem) write(w http.ResponseWriter, started bool) {
 	if p.retry {
 		header.Set("Retry-After", "1")
 		if !started {
-			header.Set("Job-Started", "no")
+			header.Set(startedHeader, "no")
 		}
 	}
 	text, err := json.Marshal(p)

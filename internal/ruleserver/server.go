@@ -57,7 +57,7 @@ func New(c Config) (*Server, error) {
 		listing:    newListing(e, time.Now()),
 		registry:   prometheus.NewRegistry(),
 	}
-	s.metrics = newMetrics(s.registry, s.load)
+	s.metrics = newMetrics(s.registry, s.figures)
 	return s, nil
 }
 

@@ -35,6 +35,10 @@ func (a *answer) WriteHeader(status int) {
 	if a.began {
 		return
 	}
+	if status >= 100 && status <= 199 && status != http.StatusSwitchingProtocols {
+		a.ResponseWriter.WriteHeader(status) // it is not the answer yet
+		return
+	}
 	a.began = true
 	a.delay()
 	if a.fault.Cut != NoCut && a.fault.CutAfter == BeforeHeaders {

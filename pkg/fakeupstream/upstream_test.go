@@ -234,6 +234,23 @@ func TestHang(t *testing.T) {
 	}
 }
 
+// TestInterimResponsesOfTheServer come before the answer, not in its place.
+func TestInterimResponsesOfTheServer(t *testing.T) {
+	up := fakeupstream.New(t, fakeupstream.Options{})
+	var interim []int
+	ctx := httptrace.WithClientTrace(t.Context(), &httptrace.ClientTrace{
+		Got1xxResponse: func(code int, _ textproto.MIMEHeader) error { interim = append(interim, code); return nil },
+	})
+	r, err := http.NewRequestWithContext(ctx, "POST", up.URL+"/v1/jobs", strings.NewReader(fakeupstream.ThesisJob))
+	require.NoError(t, err)
+	r.Header.Set("Prefer", "job-started")
+	response, err := submitter(t).Do(r)
+	require.NoError(t, err)
+	defer response.Body.Close()
+	assert.Equal(t, []int{102}, interim)
+	assert.Equal(t, http.StatusOK, response.StatusCode)
+}
+
 func TestInformationalAndTrailer(t *testing.T) {
 	up := fakeupstream.New(t, fakeupstream.Options{})
 	up.SetFault(fakeupstream.Fault{Informational: []int{103, 102}, Trailer: http.Header{"X-Sum": {"5"}}})

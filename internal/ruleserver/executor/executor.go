@@ -90,6 +90,22 @@ func (e *Executor) Submit(r Request) *Job {
 // Wait blocks until the job has its result or an error: a joblet's,
 // ErrQueueTimeout, ErrEvaluateTimeout, ErrClosed or the cause of ctx's end.
 func (j *Job) Wait(ctx context.Context) (Result, error) {
+	if err := j.await(ctx, func(j *job) bool { return !j.ended.IsZero() }); err != nil {
+		return Result{}, err
+	}
+	j.executor.mu.Lock()
+	defer j.executor.mu.Unlock()
+	return j.job.result, j.job.err
+}
+
+// AwaitStart blocks until the job has started, or has ended without a start. The
+// error is ErrClosed or the cause of ctx's end.
+func (j *Job) AwaitStart(ctx context.Context) error {
+	return j.await(ctx, func(j *job) bool { return !j.started.IsZero() || !j.ended.IsZero() })
+}
+
+// await blocks until done, which is called with the lock held.
+func (j *Job) await(ctx context.Context, done func(*job) bool) error {
 	e := j.executor
 	timer := time.NewTimer(0)
 	defer timer.Stop()
@@ -97,20 +113,19 @@ func (j *Job) Wait(ctx context.Context) (Result, error) {
 		e.mu.Lock()
 		now := time.Now()
 		e.machine.expire(now, j.job)
-		ended, deadline := !j.job.ended.IsZero(), j.job.deadline()
-		result, err := j.job.result, j.job.err
+		isDone, deadline := done(j.job), j.job.deadline()
 		e.mu.Unlock()
-		if ended {
-			return result, err
+		if isDone {
+			return nil
 		}
 		timer.Reset(deadline.Sub(now))
 		select {
 		case <-j.changed:
 		case <-timer.C:
 		case <-ctx.Done():
-			return Result{}, context.Cause(ctx)
+			return context.Cause(ctx)
 		case <-e.ctx.Done():
-			return Result{}, ErrClosed
+			return ErrClosed
 		}
 	}
 }

@@ -132,6 +132,41 @@ func TestTimeouts(t *testing.T) {
 	})
 }
 
+func TestAwaitStart(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		e := newExecutor(t, 1)
+		first := e.Submit(request(Low, lasting(10*time.Second, chain("first", 1, "", ""))))
+		defer first.Close()
+		second := e.Submit(request(Low, lasting(10*time.Second, chain("second", 1, "", ""))))
+		defer second.Close()
+		impatient := e.Submit(Request{Chain: lasting(time.Second, chain("third", 1, "", "")), Priority: Low, Queue: 50 * time.Second})
+		defer impatient.Close()
+
+		begin := time.Now()
+		require.NoError(t, first.AwaitStart(t.Context()))
+		assert.Zero(t, time.Since(begin))
+		require.NoError(t, second.AwaitStart(t.Context()))
+		assert.Equal(t, 40*time.Second, time.Since(begin), "the joblets of the first job come first")
+		assert.Equal(t, Facts{Started: true, Wait: 40 * time.Second}, second.Facts())
+		require.NoError(t, impatient.AwaitStart(t.Context()))
+		assert.Equal(t, 50*time.Second, time.Since(begin))
+		assert.False(t, impatient.Facts().Started, "it ended without a start")
+		_, err := second.Wait(t.Context())
+		require.NoError(t, err)
+		assert.Equal(t, 80*time.Second, time.Since(begin))
+		assert.NoError(t, second.AwaitStart(t.Context()), "it has started long ago")
+
+		ctx, cancel := context.WithCancelCause(t.Context())
+		gone := errors.New("gone")
+		cancel(gone)
+		blocked := e.Submit(request(Low, lasting(time.Hour, chain("blocked", 1, "", ""))))
+		defer blocked.Close()
+		waits := e.Submit(request(Low, lasting(time.Hour, chain("waits", 1, "", ""))))
+		defer waits.Close()
+		assert.Equal(t, gone, waits.AwaitStart(ctx))
+	})
+}
+
 // TestLeavingCancels: the joblets of a job that leaves do not run, but for those
 // that another job shares.
 func TestLeavingCancels(t *testing.T) {
