@@ -63,6 +63,26 @@ func (s *sidecar) newGeneration(cfg *config.Config, before *generation) (*genera
 	return g, err
 }
 
+// reports is a source of reports of the upstreams that it is told to follow.
+type reports interface {
+	Follow(addresses []string)
+	Run(ctx context.Context)
+}
+
+func (s *sidecar) newReports(settings report.Settings) (reports, error) {
+	c := report.Config{
+		Settings: settings, Rand: stream(), Report: s.balancer.Report, Listing: s.balancer.Listing,
+		Failed: func(address string, err error) {
+			s.metrics.ReportFailed(address)
+			s.log.Debug("report", zap.String("upstream", address), zap.Error(err))
+		},
+	}
+	if settings.Source == report.FromPrometheus {
+		return report.NewPrometheus(c)
+	}
+	return report.NewPoller(c)
+}
+
 // start runs the current generation, and those that take its place, until ctx
 // ends or stop is called.
 func (s *sidecar) start(ctx context.Context) {
@@ -99,7 +119,7 @@ func (s *sidecar) startGeneration(g *generation) {
 				return
 			case set := <-sets:
 				s.balancer.Set(set)
-				s.prewarm.follow(set)
+				s.prewarm.Follow(set)
 				g.reports.Follow(addresses(set))
 			}
 		}

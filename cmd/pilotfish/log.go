@@ -6,6 +6,7 @@ import (
 	"go.uber.org/zap"
 	"go.uber.org/zap/zapcore"
 
+	"example.org/pilotfish/internal/prewarm"
 	"example.org/pilotfish/internal/proxy"
 )
 
@@ -51,6 +52,16 @@ func logJob(log *zap.Logger, r *proxy.Record) {
 		fields = append(fields, zap.Error(r.Err))
 	}
 	line.Write(fields...)
+}
+
+// logPrefetch writes how a prefetch ended.
+func (s *sidecar) logPrefetch(f prewarm.Prefetch, err error) {
+	line := s.log.With(zap.String("project", f.Project), zap.String("upstream", f.Upstream), zap.String("leaving", f.Leaving))
+	if err != nil {
+		line.Warn("prewarm", zap.Error(err))
+		return
+	}
+	line.Info("prewarm")
 }
 
 // attempts are the upstreams tried, each with what speaks for the choice.

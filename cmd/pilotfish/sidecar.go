@@ -21,6 +21,7 @@ import (
 	"example.org/pilotfish/internal/intake"
 	"example.org/pilotfish/internal/metrics"
 	"example.org/pilotfish/internal/pool"
+	"example.org/pilotfish/internal/prewarm"
 	"example.org/pilotfish/internal/proxy"
 )
 
@@ -33,7 +34,7 @@ type sidecar struct {
 	level    zap.AtomicLevel
 	metrics  *metrics.Metrics
 	balancer *balancer.Balancer
-	prewarm  prewarming
+	prewarm  *prewarm.Prewarmer
 	stopping atomic.Bool
 	// transitions are the breakers', on their way to the log.
 	transitions chan transition
@@ -54,7 +55,8 @@ func newSidecar(cfg *config.Config, own []string, log *zap.Logger, level zap.Ato
 	if s.balancer, err = s.newBalancer(cfg); err != nil {
 		return nil, err
 	}
-	if s.prewarm, err = newPrewarming(cfg.Prewarm, s.balancer, log); err != nil {
+	s.prewarm, err = prewarm.New(prewarm.Config{Settings: cfg.Prewarm, Successor: s.balancer.Heir, Observe: s.logPrefetch})
+	if err != nil {
 		return nil, err
 	}
 	g, err := s.newGeneration(cfg, nil)
@@ -177,7 +179,7 @@ func (s *sidecar) Run(ctx context.Context, jobs, admins net.Listener) error {
 	defer cancel()
 	wg.Go(func() { s.balancer.Run(background) })
 	wg.Go(func() { s.logTransitions(background) })
-	wg.Go(func() { s.prewarm.run(background) })
+	wg.Go(func() { s.prewarm.Run(background) })
 	s.start(background)
 	defer s.stop()
 
@@ -261,7 +263,9 @@ func (s *sidecar) observe(r *proxy.Record) {
 	for i := range r.Attempts {
 		s.metrics.AttemptDone(r.Attempts[i].Outcome)
 	}
-	s.prewarm.note(r)
+	if n := len(r.Attempts); n > 0 && r.Outcome == intake.Answered {
+		s.prewarm.Note(r.Attempts[n-1].Upstream, r.Facts.Key, r.Facts.Project)
+	}
 	logJob(s.log, r)
 }
 

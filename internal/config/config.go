@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"example.org/pilotfish/internal/breaker"
+	"example.org/pilotfish/internal/prewarm"
 	"example.org/pilotfish/internal/report"
 	"example.org/pilotfish/internal/settings"
 )
@@ -45,7 +46,7 @@ type Config struct {
 	Queue Queue `yaml:"queue"`
 	// Prewarm says what is fetched elsewhere when an upstream gives notice that it
 	// will go.
-	Prewarm Prewarm `yaml:"prewarm"`
+	Prewarm prewarm.Settings `yaml:"prewarm"`
 	// Stream bounds the responses.
 	Stream Stream `yaml:"stream"`
 	// Shutdown bounds the end of the process.
@@ -152,14 +153,6 @@ type Queue struct {
 	Wait  time.Duration `yaml:"wait"`
 }
 
-// Prewarm says what is fetched elsewhere when an upstream gives notice that it will go.
-type Prewarm struct {
-	// Projects bounds those that are fetched for one notice; 0 fetches nothing.
-	Projects int `yaml:"projects"`
-	// Path is where upstreams take prefetches.
-	Path string `yaml:"path"`
-}
-
 // Stream is the section "stream".
 type Stream struct {
 	// Idle is the longest time between two pieces of a response.
@@ -213,7 +206,7 @@ func Default() Config {
 			Budget:         0.2,
 		},
 		Queue:    Queue{Jobs: 1000, Bytes: 256 << 20, Wait: 10 * time.Second},
-		Prewarm:  Prewarm{Projects: 10, Path: "/v1/prefetch"},
+		Prewarm:  prewarm.Default(),
 		Stream:   Stream{Idle: 3 * time.Hour},
 		Shutdown: Shutdown{Grace: 2 * time.Minute},
 		Log:      Log{Level: "info"},

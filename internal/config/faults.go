@@ -43,10 +43,7 @@ func (c *Config) Check(f *settings.Faults) {
 		f.Add("overload.stalled", "%v must be positive", c.Overload.Stalled)
 	}
 	c.Breaker.Check(f.In("breaker"))
-	f.AtLeast("prewarm.projects", int64(c.Prewarm.Projects), 0)
-	if !strings.HasPrefix(c.Prewarm.Path, "/") {
-		f.Add("prewarm.path", "%q must start with /", c.Prewarm.Path)
-	}
+	c.Prewarm.Check(f.In("prewarm"))
 	f.AtLeast("retry.attempts", int64(c.Retry.Attempts), 1)
 	f.Positive("retry.connect_timeout", c.Retry.ConnectTimeout)
 	f.Positive("retry.first_byte", c.Retry.FirstByte)

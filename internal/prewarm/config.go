@@ -1,66 +1,62 @@
 package prewarm
 
 import (
-	"cmp"
 	"errors"
 	"fmt"
 	"net/http"
 	"strings"
-	"time"
+
+	"example.org/pilotfish/internal/settings"
 )
 
-// Defaults of Config.
-const (
-	DefaultProjects = 10
-	DefaultNotice   = 30 * time.Second
-	DefaultGap      = time.Second
-	DefaultTimeout  = 30 * time.Second
-	DefaultPath     = "/v1/prefetch"
-)
-
-// Config says what is fetched ahead, and how.
-type Config struct {
-	// Heir names the upstream that a project falls to when the one at leaving
-	// goes; "" when there is nothing to fetch. Required.
-	Heir func(project uint64, leaving string) string
-	// Projects bounds those that are fetched for one notice; default 10.
-	Projects int
-	// Notice is how long before its end an upstream counts as leaving, when it
-	// tells its end and no notice; default 30 s.
-	Notice time.Duration
-	// Gap is the shortest time from one prefetch to the next at one upstream; default 1 s.
-	Gap time.Duration
-	// Timeout bounds one prefetch; default 30 s.
-	Timeout time.Duration
-	// Path is where upstreams take prefetches; default /v1/prefetch.
-	Path string
-	// Transport carries the prefetches; nil is a plain one.
-	Transport http.RoundTripper
-	// Observe is told how each prefetch ended, from goroutines of their own. Nil observes nothing.
-	Observe func(Prefetch, error)
+// Settings is the section "prewarm" of a configuration file.
+type Settings struct {
+	// Projects bounds the projects that are fetched for one upstream that leaves;
+	// 0 fetches nothing.
+	Projects int `yaml:"projects"`
+	// Path is where upstreams take prefetches.
+	Path string `yaml:"path"`
 }
 
-func (c Config) withDefaults() (Config, error) {
-	c.Projects = cmp.Or(c.Projects, DefaultProjects)
-	c.Notice = cmp.Or(c.Notice, DefaultNotice)
-	c.Gap = cmp.Or(c.Gap, DefaultGap)
-	c.Timeout = cmp.Or(c.Timeout, DefaultTimeout)
-	c.Path = cmp.Or(c.Path, DefaultPath)
-	if c.Transport == nil {
-		c.Transport = &http.Transport{DisableKeepAlives: true} // one request a second at most
+// Default is what a file that says nothing of it means.
+func Default() Settings { return Settings{Projects: 10, Path: "/v1/prefetch"} }
+
+// Check adds what cannot be used to f.
+func (s Settings) Check(f *settings.Faults) {
+	f.Within("projects", s.Projects, 0, maxPending)
+	if !strings.HasPrefix(s.Path, "/") {
+		f.Add("path", "%q must start with /", s.Path)
+	}
+}
+
+// Config is what a Prewarmer is made of.
+type Config struct {
+	Settings
+	// Successor names the upstream that gets a project's jobs once the upstream at
+	// leaving is gone; "" when nothing is to be fetched. Required.
+	Successor func(project uint64, leaving string) string
+	// Observe is told how each prefetch ended, each time from a goroutine of its
+	// own. Nil observes nothing.
+	Observe func(Prefetch, error)
+	// Transport carries the prefetches; nil is a plain one.
+	Transport http.RoundTripper
+}
+
+// filled returns c with its defaults, or says what is missing or wrong.
+func (c Config) filled() (Config, error) {
+	if c.Successor == nil {
+		return c, errors.New("prewarm: Successor is required")
+	}
+	var f settings.Faults
+	c.Check(&f)
+	if err := f.Err(); err != nil {
+		return c, fmt.Errorf("prewarm: %w", err)
 	}
 	if c.Observe == nil {
 		c.Observe = func(Prefetch, error) {}
 	}
-	switch {
-	case c.Heir == nil:
-		return c, errors.New("prewarm: Heir is required")
-	case c.Projects < 0:
-		return c, fmt.Errorf("prewarm: %d projects: want a positive number", c.Projects)
-	case c.Notice < 0 || c.Gap < 0 || c.Timeout < 0:
-		return c, fmt.Errorf("prewarm: notice %v, gap %v, timeout %v: want positive durations", c.Notice, c.Gap, c.Timeout)
-	case !strings.HasPrefix(c.Path, "/"):
-		return c, fmt.Errorf("prewarm: path %q: want one that starts with /", c.Path)
+	if c.Transport == nil {
+		c.Transport = &http.Transport{DisableKeepAlives: true} // one request a second to an upstream at most
 	}
 	return c, nil
 }

@@ -1,5 +1,5 @@
-// Package prewarm has the data of an upstream's busiest projects fetched
-// elsewhere while that upstream still runs, once it is known that it will go.
+// Package prewarm prepares for an upstream that will leave: while it still runs,
+// other upstreams fetch the data of its busiest projects.
 package prewarm
 
 import (
@@ -11,63 +11,68 @@ import (
 	"example.org/pilotfish/internal/pool"
 )
 
-// Prefetch is one project's data to be fetched by one upstream.
-type Prefetch struct {
-	Project  string
-	Upstream string // that fetches
-	Leaving  string // that had most of the project's jobs
-}
+const (
+	// notice is how long before its end an upstream counts as leaving.
+	notice = 30 * time.Second
+	// candidates bounds the projects that are considered for each one that is
+	// fetched. A project that is cached elsewhere too is not fetched.
+	candidates = 10
+)
 
-// Prewarmer watches for upstreams that leave. Its methods are safe for
-// concurrent use.
+// Prewarmer watches for upstreams that leave. With Settings.Projects at 0 it does
+// nothing. Its methods are safe for concurrent use.
 type Prewarmer struct {
 	cfg  Config
-	sets chan []pool.Upstream // the last one that Run has not seen
+	sets chan []pool.Upstream // the newest set that Run has not taken yet
 
-	mu   sync.Mutex
-	book *book
+	mu     sync.Mutex
+	counts *counts
 }
 
-// New returns a Prewarmer that has seen no job yet.
+// New returns a Prewarmer that has seen no job yet, or says what is wrong with
+// the Config.
 func New(cfg Config) (*Prewarmer, error) {
-	cfg, err := cfg.withDefaults()
+	cfg, err := cfg.filled()
 	if err != nil {
 		return nil, err
 	}
-	return &Prewarmer{cfg: cfg, sets: make(chan []pool.Upstream, 1), book: newBook()}, nil
+	return &Prewarmer{cfg: cfg, sets: make(chan []pool.Upstream, 1), counts: newCounts()}, nil
 }
 
 // Note counts a job that an upstream answered. Jobs without a project, whose
 // key is 0, are not counted.
 func (p *Prewarmer) Note(upstream string, key uint64, project intake.Text) {
-	if key == 0 {
+	if key == 0 || p.cfg.Projects == 0 {
 		return
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.book.note(time.Now(), upstream, key, project)
+	p.counts.note(time.Now(), upstream, key, project)
 }
 
 // Follow takes the set of upstreams, which it does not change. One goroutine
 // may call it.
 func (p *Prewarmer) Follow(set []pool.Upstream) {
 	select {
-	case <-p.sets: // has not been seen, and is over
+	case <-p.sets: // replaced before Run took it
 	default:
 	}
 	p.sets <- set
 }
 
-// Run acts on what leaves until ctx ends. When it returns, no prefetch is
-// under way. Call it once.
+// Run sends prefetches for upstreams that leave until ctx ends. When it returns,
+// no prefetch is under way. Call it once.
 func (p *Prewarmer) Run(ctx context.Context) {
+	if p.cfg.Projects == 0 {
+		return
+	}
 	var sending sync.WaitGroup
 	defer sending.Wait()
-	tick := time.NewTicker(p.cfg.Gap)
+	tick := time.NewTicker(gap)
 	defer tick.Stop()
 	var set []pool.Upstream
-	known := map[string]bool{} // what leaves, and was acted on
-	waiting := newQueue(p.cfg.Gap)
+	known := map[string]bool{} // upstreams that leave and were planned for
+	waiting := newPending()
 	for {
 		select {
 		case <-ctx.Done():
@@ -76,7 +81,7 @@ func (p *Prewarmer) Run(ctx context.Context) {
 		case <-tick.C:
 		}
 		now := time.Now()
-		leaving := p.leaving(now, set)
+		leaving := leavingOf(set, now)
 		for address := range leaving {
 			if !known[address] {
 				waiting.add(p.plan(now, address))
@@ -89,33 +94,30 @@ func (p *Prewarmer) Run(ctx context.Context) {
 	}
 }
 
-// leaving is the upstreams that drain or will have stopped after a notice.
-func (p *Prewarmer) leaving(now time.Time, set []pool.Upstream) map[string]bool {
+// leavingOf returns the addresses of the upstreams that drain, or that end
+// within a notice.
+func leavingOf(set []pool.Upstream, now time.Time) map[string]bool {
 	leaving := map[string]bool{}
 	for i := range set {
 		u := &set[i]
-		if u.Draining || !u.StopsAt.IsZero() && u.StopsAt.Before(now.Add(p.cfg.Notice)) {
+		if u.Draining || !u.StopsAt.IsZero() && u.StopsAt.Before(now.Add(notice)) {
 			leaving[u.Address] = true
 		}
 	}
 	return leaving
 }
 
-// looked bounds how many projects are looked at for each that is fetched:
-// those of one upstream that are cached elsewhere, too, need nothing.
-const looked = 10
-
-// plan is what to fetch when the upstream at leaving goes.
+// plan lists what to fetch because the upstream at leaving goes.
 func (p *Prewarmer) plan(now time.Time, leaving string) (plan []Prefetch) {
 	p.mu.Lock()
-	busiest := p.book.busiest(now, leaving)
+	busiest := p.counts.busiest(now, leaving)
 	p.mu.Unlock()
-	for _, t := range busiest[:min(len(busiest), looked*p.cfg.Projects)] {
+	for _, c := range busiest[:min(len(busiest), candidates*p.cfg.Projects)] {
 		if len(plan) == p.cfg.Projects {
 			break
 		}
-		if heir := p.cfg.Heir(t.key, leaving); heir != "" {
-			plan = append(plan, Prefetch{Project: t.id.String(), Upstream: heir, Leaving: leaving})
+		if to := p.cfg.Successor(c.key, leaving); to != "" {
+			plan = append(plan, Prefetch{Project: c.id.String(), Upstream: to, Leaving: leaving})
 		}
 	}
 	return plan

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io"
 	"net/http"
-	"strings"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -62,7 +61,8 @@ func newRig(t *testing.T, change func(*Config)) *rig {
 	g := &rig{upstreams: &upstreams{begun: time.Now(), status: http.StatusNoContent}}
 	cfg := Config{
 		Transport: g,
-		Heir:      func(uint64, string) string { return "b:1" },
+		Settings:  Default(),
+		Successor: func(uint64, string) string { return "b:1" },
 		Observe: func(_ Prefetch, err error) {
 			g.mu.Lock()
 			defer g.mu.Unlock()
@@ -156,7 +156,7 @@ func TestEndOfLifeIsANotice(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g := newRig(t, nil)
 		g.Follow([]pool.Upstream{{Address: "a:1", StopsAt: time.Now().Add(time.Hour)}, {Address: "b:1"}})
-		time.Sleep(time.Hour - DefaultNotice - time.Second)
+		time.Sleep(time.Hour - notice - time.Second)
 		g.busy("1")
 		assert.Empty(t, g.asked())
 		time.Sleep(3 * time.Second)
@@ -167,7 +167,7 @@ func TestEndOfLifeIsANotice(t *testing.T) {
 func TestWhatNeedsNothingIsNotFetched(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g := newRig(t, func(c *Config) {
-			c.Heir = func(project uint64, leaving string) string {
+			c.Successor = func(project uint64, leaving string) string {
 				assert.Equal(t, "a:1", leaving)
 				if project == 1 {
 					return "" // is cached elsewhere
@@ -213,16 +213,28 @@ func TestAProjectThatIsNoTextIsAnError(t *testing.T) {
 	})
 }
 
+func TestWithoutProjectsNothingIsDone(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		g := newRig(t, func(c *Config) { c.Projects = 0 })
+		g.busy("1", "2")
+		assert.Empty(t, g.counts.current)
+		for range 3 {
+			g.Follow(leaving) // does not block, although nobody takes it
+		}
+		time.Sleep(time.Minute)
+		assert.Empty(t, g.asked())
+	})
+}
+
 func TestConfigIsChecked(t *testing.T) {
-	heir := func(uint64, string) string { return "" }
+	successor := func(uint64, string) string { return "" }
 	for want, cfg := range map[string]Config{
-		"prewarm: Heir is required":                        {},
-		"prewarm: -1 projects: want a positive number":     {Heir: heir, Projects: -1},
-		`prewarm: path "x": want one that starts with /`:   {Heir: heir, Path: "x"},
-		"prewarm: notice 30s, gap -1ns, timeout 30s: want": {Heir: heir, Gap: -1},
+		"prewarm: Successor is required":                    {Settings: Default()},
+		"prewarm: projects: -1 is not between 0 and 1000":   {Settings: Settings{Projects: -1, Path: "/"}, Successor: successor},
+		"prewarm: projects: 1001 is not between 0 and 1000": {Settings: Settings{Projects: 1001, Path: "/"}, Successor: successor},
+		`prewarm: path: "x" must start with /`:              {Settings: Settings{Path: "x"}, Successor: successor},
 	} {
 		_, err := New(cfg)
-		require.Error(t, err)
-		assert.True(t, strings.HasPrefix(err.Error(), want), "%v", err)
+		assert.EqualError(t, err, want)
 	}
 }
