@@ -11,14 +11,14 @@ import (
 
 // Settings is the section "prewarm" of a configuration file.
 type Settings struct {
-	// Projects bounds the projects that are fetched for one upstream that leaves;
-	// 0 fetches nothing.
+	// Projects is how many projects are fetched at most for one upstream that
+	// leaves; 0 fetches nothing.
 	Projects int `yaml:"projects"`
-	// Path is where upstreams take prefetches.
+	// Path is where upstreams take requests to fetch a project's data.
 	Path string `yaml:"path"`
 }
 
-// Default is what a file that says nothing of it means.
+// Default is what a file that says nothing means.
 func Default() Settings { return Settings{Projects: 10, Path: "/v1/prefetch"} }
 
 // Check adds what cannot be used to f.

@@ -26,24 +26,25 @@ const (
 
 // Settings is the section "reports" of a configuration file.
 type Settings struct {
-	// Source is FromUpstreams or FromPrometheus.
+	// Source is who tells the load of the upstreams: "upstreams", each its own, or
+	// "prometheus", one server that scrapes them all.
 	Source string `yaml:"source"`
 	// Interval is the mean time between the starts of two polls of one upstream,
 	// or of the Prometheus server. Each interval is up to 20 % shorter or longer.
 	Interval time.Duration `yaml:"interval"`
-	// Timeout bounds each response, to its last byte.
+	// Timeout is the longest that a response may take, to its last byte.
 	Timeout time.Duration `yaml:"timeout"`
-	// MetricsPath and CachePath are where an upstream serves its metrics and its
-	// cache listing. Both may have a query.
+	// MetricsPath is where an upstream serves its metrics. It may have a query.
 	MetricsPath string `yaml:"metrics_path"`
-	CachePath   string `yaml:"cache_path"`
-	Names       Names  `yaml:"names"`
+	// CachePath is where an upstream serves its cache listing. It may have a query.
+	CachePath string `yaml:"cache_path"`
+	// Names are the metrics of an upstream that make up a report.
+	Names Names `yaml:"names"`
 	// CacheInterval is the mean time between two requests for the cache listing
 	// of one upstream, where Prometheus tells the load. 0 is six intervals, but
 	// at most one hour. Upstreams that tell their load are asked for both at once.
 	CacheInterval time.Duration `yaml:"cache_interval"`
-	// Prometheus is the server to ask, where the source is FromPrometheus; nil is
-	// the default one.
+	// Prometheus is the server to ask, where the source is "prometheus".
 	Prometheus *Server `yaml:"prometheus"`
 }
 
@@ -51,19 +52,24 @@ type Settings struct {
 // over its labels, except that the label "priority" tells high from low. Values
 // without that label are low.
 type Names struct {
-	// Stalled and Running are gauges that every upstream must have.
+	// Stalled is the gauge of joblets that are ready and wait for a core. Every
+	// upstream must have it.
 	Stalled string `yaml:"stalled"`
+	// Running is the gauge of jobs that run. Every upstream must have it.
 	Running string `yaml:"running"`
-	// Cores and CoresBusy are gauges.
-	Cores     string `yaml:"cores"`
+	// Cores is the gauge of cores.
+	Cores string `yaml:"cores"`
+	// CoresBusy is the gauge of cores that work.
 	CoresBusy string `yaml:"cores_busy"`
-	// Completed is a counter of jobs.
+	// Completed is the counter of jobs that ended.
 	Completed string `yaml:"completed"`
-	// Wait, Execution and Response are histograms or summaries of seconds. Where
-	// an upstream has no Response, it is the sum of the other two.
-	Wait      string `yaml:"wait"`
+	// Wait is the histogram or summary of the seconds that jobs waited.
+	Wait string `yaml:"wait"`
+	// Execution is the histogram or summary of the seconds that jobs executed.
 	Execution string `yaml:"execution"`
-	Response  string `yaml:"response"`
+	// Response is the histogram or summary of the seconds from a job's arrival to
+	// its end. Where an upstream has none, it is wait plus execution.
+	Response string `yaml:"response"`
 }
 
 // Server is a Prometheus server that scrapes every upstream.
@@ -75,7 +81,7 @@ type Server struct {
 	InstanceLabel string `yaml:"instance_label"`
 }
 
-// Default is what a file that says nothing of reports means.
+// Default is what a file that says nothing means.
 func Default() Settings {
 	return Settings{
 		Source:      FromUpstreams,
