@@ -52,11 +52,11 @@ func (s *sidecar) newGeneration(cfg *config.Config, before *generation) (*genera
 	if err != nil {
 		return nil, err
 	}
-	found := s.discoveryConfig(cfg)
-	if before != nil && found.Static == nil && reflect.DeepEqual(cfg.Discovery, before.cfg.Discovery) {
+	found := discovery.Config{Settings: cfg.Discovery, Rand: stream(), Self: s.own, Observe: s.logDiscovery}
+	if before != nil && reflect.DeepEqual(cfg.Discovery, before.cfg.Discovery) {
 		found.Last = upstreams(s.balancer.States())
 	}
-	if g.discovery, err = discovery.New(found, stream()); err != nil {
+	if g.discovery, err = discovery.New(found); err != nil {
 		return nil, err
 	}
 	g.reports, err = s.newReports(cfg.Reports)

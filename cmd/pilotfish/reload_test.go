@@ -18,6 +18,7 @@ import (
 
 	"example.org/pilotfish/internal/balancer"
 	"example.org/pilotfish/internal/config"
+	"example.org/pilotfish/internal/discovery"
 	"example.org/pilotfish/internal/pool"
 	"example.org/pilotfish/internal/settings"
 )
@@ -31,7 +32,7 @@ func fileConfig(t *testing.T, address string) (cfg config.Config, path string) {
 	path = filepath.Join(t.TempDir(), "upstreams")
 	require.NoError(t, os.WriteFile(path, []byte(address+"\n"), 0o600))
 	cfg = config.Default()
-	cfg.Discovery.File = &config.File{Path: path}
+	cfg.Discovery.File = &discovery.File{Path: path, Interval: time.Second}
 	cfg.Reports.Interval = 20 * time.Millisecond
 	requireUsable(t, &cfg)
 	return cfg, path

@@ -11,6 +11,7 @@ import (
 
 	"example.org/pilotfish/internal/cli"
 	"example.org/pilotfish/internal/config"
+	"example.org/pilotfish/internal/discovery"
 )
 
 type serveCommand struct {
@@ -37,7 +38,7 @@ func (c *serveCommand) load() (config.Config, []*cli.Error, error) {
 func (c *serveCommand) given() (flags []config.Flag) {
 	if len(c.Upstream) > 0 {
 		flags = append(flags, config.Flag{Name: "--upstream", Key: "discovery", Set: func(cfg *config.Config) {
-			cfg.Discovery = config.Discovery{Static: c.Upstream}
+			cfg.Discovery = discovery.Settings{Static: c.Upstream}
 		}})
 	}
 	if c.Listen != "" {

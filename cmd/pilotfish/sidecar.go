@@ -284,8 +284,8 @@ func (s *sidecar) live(now time.Time) metrics.Live {
 	d := g.discovery.Status()
 	live.BodyBytes = g.budget.Used()
 	live.Discovery = metrics.Discovery{Age: -1, Applied: d.Applied, Refused: d.Refused, Failed: d.Failed}
-	if !d.HeardAt.IsZero() {
-		live.Discovery.Age = now.Sub(d.HeardAt)
+	if !d.BelievedAt.IsZero() {
+		live.Discovery.Age = now.Sub(d.BelievedAt)
 	}
 	return live
 }

@@ -93,7 +93,7 @@ type oracle struct {
 	epoch    int // counts transitions: a verdict counts in its own epoch only
 	failures int
 	until    time.Time // open: may be tried; half open: the probe is overdue
-	probe    int       // the ticket under way as the probe; 0 is none
+	probe    int       // the ticket of the job under way as the probe; 0 is none
 	closedAt time.Time // of the last time that it closed
 	open     time.Duration
 }
@@ -104,7 +104,7 @@ func (o *oracle) enter(now time.Time, ticket int) bool {
 		if now.Before(o.until) {
 			return false
 		}
-		o.turn(HalfOpen)
+		o.enters(HalfOpen)
 	case HalfOpen:
 		if o.probe != 0 && now.Before(o.until) {
 			return false
@@ -125,7 +125,7 @@ func (o *oracle) done(now time.Time, ticket, epoch int, v Verdict) (time.Duratio
 	case v == Unknown && o.probe == ticket:
 		o.probe = 0
 	case v == Healthy && o.state == HalfOpen:
-		o.turn(Closed)
+		o.enters(Closed)
 		o.closedAt = now
 	case v == Healthy:
 		o.failures = 0
@@ -138,13 +138,13 @@ func (o *oracle) done(now time.Time, ticket, epoch int, v Verdict) (time.Duratio
 		if o.open == 0 || o.state == Closed && now.Sub(o.closedAt) >= time.Minute {
 			o.open = 5 * time.Second
 		}
-		o.turn(Open)
+		o.enters(Open)
 		return o.open, true
 	}
 	return 0, false
 }
 
-func (o *oracle) turn(to State) {
+func (o *oracle) enters(to State) {
 	o.state = to
 	o.epoch++
 	o.failures, o.probe = 0, 0

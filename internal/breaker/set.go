@@ -2,7 +2,6 @@ package breaker
 
 import (
 	"errors"
-	"fmt"
 	"math/rand/v2"
 	"time"
 
@@ -29,9 +28,9 @@ type Set struct {
 // New returns a Set without any breaker yet.
 func New(cfg Config) (*Set, error) {
 	var f settings.Faults
-	cfg.Check(&f)
+	cfg.Check(f.In("breaker"))
 	if err := f.Err(); err != nil {
-		return nil, fmt.Errorf("breaker: %w", err)
+		return nil, err
 	}
 	if cfg.Rand == nil {
 		return nil, errors.New("breaker: Rand is required")

@@ -24,14 +24,14 @@ func TestSettingsRefuseNonsense(t *testing.T) {
 		settings Settings
 		want     string
 	}{
-		{with(func(s *Settings) { s.Failures = 0 }), "breaker: failures: 0 is not between 1 and 1000000"},
-		{with(func(s *Settings) { s.Failures = -1 }), "breaker: failures: -1 is not between 1 and 1000000"},
-		{with(func(s *Settings) { s.Failures = 1_000_001 }), "breaker: failures: 1000001 is not between 1 and 1000000"},
-		{with(func(s *Settings) { s.Open = -time.Second }), "breaker: open: -1s is not between 1ms and 24h0m0s"},
-		{with(func(s *Settings) { s.Open = time.Microsecond }), "breaker: open: 1µs is not between 1ms and 24h0m0s"},
-		{with(func(s *Settings) { s.Open = 2 * time.Minute }), "breaker: open_max: 1m0s is less than breaker.open, 2m0s"},
-		{with(func(s *Settings) { s.OpenMax = time.Second }), "breaker: open_max: 1s is less than breaker.open, 5s"},
-		{with(func(s *Settings) { s.OpenMax = 25 * time.Hour }), "breaker: open_max: 25h0m0s is more than 24h0m0s"},
+		{with(func(s *Settings) { s.Failures = 0 }), "breaker.failures: 0 is not between 1 and 1000000"},
+		{with(func(s *Settings) { s.Failures = -1 }), "breaker.failures: -1 is not between 1 and 1000000"},
+		{with(func(s *Settings) { s.Failures = 1_000_001 }), "breaker.failures: 1000001 is not between 1 and 1000000"},
+		{with(func(s *Settings) { s.Open = -time.Second }), "breaker.open: -1s is not between 1ms and 24h0m0s"},
+		{with(func(s *Settings) { s.Open = time.Microsecond }), "breaker.open: 1µs is not between 1ms and 24h0m0s"},
+		{with(func(s *Settings) { s.Open = 2 * time.Minute }), "breaker.open_max: 1m0s is less than breaker.open, 2m0s"},
+		{with(func(s *Settings) { s.OpenMax = time.Second }), "breaker.open_max: 1s is less than breaker.open, 5s"},
+		{with(func(s *Settings) { s.OpenMax = 25 * time.Hour }), "breaker.open_max: 25h0m0s is more than 24h0m0s"},
 	} {
 		_, err := New(Config{Settings: c.settings, Rand: testRNG(1)})
 		assert.EqualError(t, err, c.want)

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"example.org/pilotfish/internal/breaker"
+	"example.org/pilotfish/internal/discovery"
 	"example.org/pilotfish/internal/prewarm"
 	"example.org/pilotfish/internal/report"
 	"example.org/pilotfish/internal/settings"
@@ -28,7 +29,7 @@ type Config struct {
 	ReusePort bool `yaml:"reuse_port"`
 
 	// Discovery says where the upstreams come from.
-	Discovery Discovery `yaml:"discovery"`
+	Discovery discovery.Settings `yaml:"discovery"`
 	// Reports says how upstreams are asked about their load and their caches.
 	Reports report.Settings `yaml:"reports"`
 	// Job says where a job's members are in its body, as JSON Pointers, and how
@@ -55,56 +56,6 @@ type Config struct {
 	Log Log `yaml:"log"`
 	// Debug opens what is closed otherwise.
 	Debug Debug `yaml:"debug"`
-}
-
-// Discovery says where the upstreams come from: exactly one of Static, File,
-// DNS and Consul.
-type Discovery struct {
-	// Static is a fixed list of host:port.
-	Static []string `yaml:"static"`
-	File   *File    `yaml:"file"`
-	DNS    *DNS     `yaml:"dns"`
-	Consul *Consul  `yaml:"consul"`
-}
-
-// File lists the upstreams, one to a line or as JSON.
-type File struct {
-	Path     string        `yaml:"path"`
-	Interval time.Duration `yaml:"interval"`
-}
-
-// DNS is a name that has the upstreams as its records.
-type DNS struct {
-	Name     string        `yaml:"name"`
-	Record   string        `yaml:"record"`
-	Port     int           `yaml:"port"`
-	Interval time.Duration `yaml:"interval"`
-}
-
-// Consul is a service whose passing instances are the upstreams.
-type Consul struct {
-	Address    string        `yaml:"address"`
-	Service    string        `yaml:"service"`
-	Tag        string        `yaml:"tag"`
-	Datacenter string        `yaml:"datacenter"`
-	Namespace  string        `yaml:"namespace"`
-	TokenFile  string        `yaml:"token_file"`
-	TLS        TLS           `yaml:"tls"`
-	Stale      bool          `yaml:"stale"`
-	Wait       time.Duration `yaml:"wait"`
-	// KeepLast is how long an empty answer must be repeated before it is
-	// believed; one that lacks more than half, a third of it. Default 30 s.
-	KeepLast time.Duration `yaml:"keep_last"`
-	// Snapshot is a file that keeps the last set over a restart; "" keeps none.
-	Snapshot string `yaml:"snapshot"`
-}
-
-// TLS is how to reach a Consul agent by https.
-type TLS struct {
-	CAFile     string `yaml:"ca_file"`
-	CertFile   string `yaml:"cert_file"`
-	KeyFile    string `yaml:"key_file"`
-	ServerName string `yaml:"server_name"`
 }
 
 // Job says where a job's members are, as JSON Pointers, and how large it may be.

@@ -1,7 +1,6 @@
 package config
 
 import (
-	"fmt"
 	"net"
 	"net/netip"
 	"slices"
@@ -24,7 +23,7 @@ func (c *Config) Check(f *settings.Faults) {
 		_, port, _ := net.SplitHostPort(c.Admin)
 		f.Warn("admin", "%s is open to other machines, and asks nobody who they are; 127.0.0.1:%s is for this one alone", c.Admin, port)
 	}
-	checkDiscovery(f, &c.Discovery)
+	c.Discovery.Check(f.In("discovery"))
 	c.Reports.Check(f.In("reports"))
 	for _, p := range []struct{ key, pointer string }{
 		{"job.project", c.Job.Project}, {"job.priority", c.Job.Priority}, {"job.queue", c.Job.Queue},
@@ -56,33 +55,6 @@ func (c *Config) Check(f *settings.Faults) {
 	f.Positive("stream.idle", c.Stream.Idle)
 	f.Positive("shutdown.grace", c.Shutdown.Grace)
 	f.OneOf("log.level", c.Log.Level, []string{"debug", "info", "warn", "error"})
-}
-
-func checkDiscovery(f *settings.Faults, d *Discovery) {
-	sources := 0
-	for _, given := range []bool{len(d.Static) > 0, d.File != nil, d.DNS != nil, d.Consul != nil} {
-		if given {
-			sources++
-		}
-	}
-	if sources != 1 {
-		f.Add("discovery", "exactly one of static, file, dns and consul must say where the upstreams are, not %d of them", sources)
-	}
-	for i, a := range d.Static {
-		f.Upstream(fmt.Sprintf("discovery.static[%d]", i), a)
-	}
-	if d.File != nil && d.File.Path == "" {
-		f.Add("discovery.file.path", "a path is required")
-	}
-	if d.DNS != nil && d.DNS.Name == "" {
-		f.Add("discovery.dns.name", "a name is required")
-	}
-	if d.Consul != nil && d.Consul.Service == "" {
-		f.Add("discovery.consul.service", "a service is required")
-	}
-	if d.Consul != nil && d.Consul.KeepLast < 0 {
-		f.Add("discovery.consul.keep_last", "%v must not be negative", d.Consul.KeepLast)
-	}
 }
 
 // open says whether other machines can reach an address to listen on.

@@ -11,39 +11,48 @@ import (
 // maxHost bounds a host name, as DNS does.
 const maxHost = 253
 
-// canonical checks host:port and writes it in the one form under which
-// an upstream is known, so that two spellings of one address collapse: names in lower
-// case, IP addresses in their shortest form.
+// canonical checks host:port and writes it in the one form under which an
+// upstream is known, so that two spellings of one address are the same: names
+// in lower case, IP addresses in their shortest form.
 func canonical(address string) (string, error) {
-	host, port, err := net.SplitHostPort(address)
+	host, port, err := split(address)
 	if err != nil {
-		return "", fmt.Errorf("address %s: want host:port", quote(address))
+		return "", err
 	}
-	n, err := strconv.ParseUint(port, 10, 16)
+	return join(host, port)
+}
+
+// split takes host:port apart and checks the port.
+func split(address string) (host string, port int, err error) {
+	host, text, err := net.SplitHostPort(address)
+	if err != nil {
+		return "", 0, fmt.Errorf("%s is not host:port", quote(address))
+	}
+	n, err := strconv.ParseUint(text, 10, 16)
 	if err != nil || n == 0 {
-		return "", fmt.Errorf("address %s: want a port from 1 to 65535", quote(address))
+		return "", 0, fmt.Errorf("%s is not host:port: the port is not between 1 and 65535", quote(address))
 	}
-	return join(host, int(n))
+	return host, int(n), nil
 }
 
 // join is canonical for a host and a port that come apart.
 func join(host string, port int) (string, error) {
 	if port < 1 || port > 65535 {
-		return "", fmt.Errorf("port %d: want 1 to 65535", port)
+		return "", fmt.Errorf("port %d is not between 1 and 65535", port)
 	}
 	if ip, err := netip.ParseAddr(host); err == nil {
 		if ip.Zone() != "" {
-			return "", fmt.Errorf("host %s: an address with a zone means nothing elsewhere", quote(host))
+			return "", fmt.Errorf("host %s has a zone, which only its own machine knows", quote(host))
 		}
 		host = ip.Unmap().String()
 	} else if !hostName(host) {
-		return "", fmt.Errorf("host %s: want a name or an IP address", quote(host))
+		return "", fmt.Errorf("host %s is not a name or an IP address", quote(host))
 	}
 	return net.JoinHostPort(strings.ToLower(host), strconv.Itoa(port)), nil
 }
 
-// hostName says whether host can be a DNS name. Addresses end up in URLs, log
-// lines and metric labels, so nothing else is let in.
+// hostName reports whether host can be a DNS name. Addresses end up in URLs, log
+// lines and metric labels, so no other character is allowed.
 func hostName(host string) bool {
 	if host == "" || len(host) > maxHost {
 		return false
@@ -65,4 +74,64 @@ func quote(s string) string {
 		return strconv.Quote(s[:most]) + "…"
 	}
 	return strconv.Quote(s)
+}
+
+// selfAddresses are the sidecar's own addresses.
+type selfAddresses map[string]bool
+
+// newSelfAddresses spells out the addresses on which the sidecar listens. One
+// without a host, or with the unspecified one, stands for every address that
+// local returns; a loopback address also has the name localhost.
+func newSelfAddresses(listen []string, local func() ([]netip.Addr, error)) (selfAddresses, error) {
+	self := selfAddresses{}
+	for _, l := range listen {
+		host, port, err := split(l)
+		if err != nil {
+			return nil, fmt.Errorf("own address %w", err)
+		}
+		ip, err := netip.ParseAddr(host)
+		switch {
+		case host == "" || err == nil && ip.IsUnspecified():
+			all, err := local()
+			if err != nil {
+				return nil, err
+			}
+			self.add("localhost", port)
+			self.add("127.0.0.1", port)
+			self.add("::1", port)
+			for _, a := range all {
+				self.add(a.WithZone("").String(), port)
+			}
+			continue
+		case err == nil && ip.IsLoopback():
+			self.add("localhost", port)
+		case err != nil && !hostName(host):
+			return nil, fmt.Errorf("own address %s is not a name or an IP address with a port", quote(l))
+		}
+		self.add(host, port)
+	}
+	return self, nil
+}
+
+func (s selfAddresses) add(host string, port int) {
+	if a, err := join(host, port); err == nil {
+		s[a] = true
+	}
+}
+
+// localAddresses is every address of this machine.
+func localAddresses() ([]netip.Addr, error) {
+	list, err := net.InterfaceAddrs()
+	if err != nil {
+		return nil, fmt.Errorf("list this machine's addresses: %w", err)
+	}
+	var all []netip.Addr
+	for _, a := range list {
+		if n, ok := a.(*net.IPNet); ok {
+			if ip, ok := netip.AddrFromSlice(n.IP); ok {
+				all = append(all, ip.Unmap())
+			}
+		}
+	}
+	return all, nil
 }

@@ -29,27 +29,29 @@ func TestCanonical(t *testing.T) {
 
 func TestCanonicalRefuses(t *testing.T) {
 	for in, want := range map[string]string{
-		"":                              `address "": want host:port`,
-		"a":                             `address "a": want host:port`,
-		"::1:80":                        `address "::1:80": want host:port`,
-		"a:http":                        `address "a:http": want a port from 1 to 65535`,
-		"a:0":                           `address "a:0": want a port from 1 to 65535`,
-		"a:65536":                       `address "a:65536": want a port from 1 to 65535`,
-		":80":                           `host "": want a name or an IP address`,
-		"a b:80":                        `host "a b": want a name or an IP address`,
-		"a\n:80":                        `host "a\n": want a name or an IP address`,
-		"user@a:80":                     `host "user@a": want a name or an IP address`,
-		"http://a:80":                   `address "http://a:80": want host:port`,
-		"[fe80::1%eth0]:1":              `host "fe80::1%eth0": an address with a zone means nothing elsewhere`,
-		strings.Repeat("a", 254) + ":1": `host "` + strings.Repeat("a", 80) + `"…: want a name or an IP address`,
+		"":                              `"" is not host:port`,
+		"a":                             `"a" is not host:port`,
+		"::1:80":                        `"::1:80" is not host:port`,
+		"a:http":                        `"a:http" is not host:port: the port is not between 1 and 65535`,
+		"a:0":                           `"a:0" is not host:port: the port is not between 1 and 65535`,
+		"a:65536":                       `"a:65536" is not host:port: the port is not between 1 and 65535`,
+		":80":                           `host "" is not a name or an IP address`,
+		"a b:80":                        `host "a b" is not a name or an IP address`,
+		"a\n:80":                        `host "a\n" is not a name or an IP address`,
+		"user@a:80":                     `host "user@a" is not a name or an IP address`,
+		"http://a:80":                   `"http://a:80" is not host:port`,
+		"[fe80::1%eth0]:1":              `host "fe80::1%eth0" has a zone, which only its own machine knows`,
+		strings.Repeat("a", 254) + ":1": `host "` + strings.Repeat("a", 80) + `"… is not a name or an IP address`,
 	} {
 		_, err := canonical(in)
 		assert.EqualError(t, err, want)
 	}
 }
 
-func TestOwnAddresses(t *testing.T) {
-	local := []netip.Addr{netip.MustParseAddr("10.0.0.7"), netip.MustParseAddr("fe80::1%eth0")}
+func TestSelfAddresses(t *testing.T) {
+	local := func() ([]netip.Addr, error) {
+		return []netip.Addr{netip.MustParseAddr("10.0.0.7"), netip.MustParseAddr("fe80::1%eth0")}, nil
+	}
 	for listen, want := range map[string]string{
 		"127.0.0.1:8080": "127.0.0.1:8080 localhost:8080",
 		"localhost:8080": "localhost:8080",
@@ -59,7 +61,7 @@ func TestOwnAddresses(t *testing.T) {
 		"0.0.0.0:8080":   "10.0.0.7:8080 127.0.0.1:8080 [::1]:8080 [fe80::1]:8080 localhost:8080",
 		"[::]:8080":      "10.0.0.7:8080 127.0.0.1:8080 [::1]:8080 [fe80::1]:8080 localhost:8080",
 	} {
-		o, err := newOwn([]string{listen}, local)
+		o, err := newSelfAddresses([]string{listen}, local)
 		require.NoError(t, err)
 		var got []string
 		for a := range o {
@@ -68,7 +70,7 @@ func TestOwnAddresses(t *testing.T) {
 		assert.ElementsMatch(t, strings.Fields(want), got, listen)
 	}
 	for _, bad := range []string{"8080", "a:x", "a:0", "a b:1"} {
-		_, err := newOwn([]string{bad}, nil)
+		_, err := newSelfAddresses([]string{bad}, nil)
 		assert.ErrorContains(t, err, "own address")
 	}
 }

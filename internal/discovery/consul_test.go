@@ -1,6 +1,7 @@
 package discovery
 
 import (
+	"encoding/json"
 	"os"
 	"path/filepath"
 	"strconv"
@@ -8,114 +9,117 @@ import (
 	"testing"
 	"time"
 
+	"github.com/hashicorp/consul/api"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	"example.org/pilotfish/internal/pool"
 )
 
 func TestConsulScripts(t *testing.T) {
-	noLeader := reply{status: 500, body: "No cluster leader"}
+	noLeader := scripted{status: 500, body: "No cluster leader"}
 	for name, c := range map[string]struct {
-		replies []reply
+		replies []scripted
 		howLong time.Duration
 		want    string // the sets sent
 		err     string // the status's last error
 	}{
 		"follows changes": {
-			replies: []reply{list("10", "b a"), list("11", "a b c").late(5 * time.Second), list("12", "b c").late(time.Second), list("12", "b c").quiet()},
+			replies: []scripted{list("10", "b a"), list("11", "a b c").late(5 * time.Second), list("12", "b c").late(time.Second), list("12", "b c").quiet()},
 			howLong: 3 * time.Minute,
 			want:    "a b | a b c | b c",
 		},
 		"comes up after 20 s": {
-			replies: []reply{{refuse: true}, {refuse: true}, {refuse: true}, {refuse: true}, list("5", "a b"), list("5", "a b").quiet()},
+			replies: []scripted{{refuse: true}, {refuse: true}, {refuse: true}, {refuse: true}, list("5", "a b"), list("5", "a b").quiet()},
 			howLong: time.Minute,
 			want:    "a b",
 		},
 		"keeps the set through errors": {
-			replies: []reply{list("10", "a b"), noLeader, {refuse: true}, {hang: true}, {status: 403, body: "Permission denied"}, noLeader},
+			replies: []scripted{list("10", "a b"), noLeader, {refuse: true}, {hang: true}, {status: 403, body: "Permission denied"}, noLeader},
 			howLong: 20 * time.Minute,
 			want:    "a b",
 			err:     `ask consul: status 500: "No cluster leader"`,
 		},
 		"keeps the set through a page of a proxy": {
-			replies: []reply{list("10", "a b"), {status: 502, body: "<html>" + strings.Repeat("x", 4000)}},
+			replies: []scripted{list("10", "a b"), {status: 502, body: "<html>" + strings.Repeat("x", 4000)}},
 			howLong: 10 * time.Minute,
 			want:    "a b",
 			err:     `ask consul: status 502: "<html>` + strings.Repeat("x", 74) + `"…`,
 		},
 		"keeps the set through HTML with status 200": {
-			replies: []reply{list("10", "a b"), {index: "11", body: "<html>"}},
+			replies: []scripted{list("10", "a b"), {index: "11", body: "<html>"}},
 			howLong: 10 * time.Minute,
 			want:    "a b",
 			err:     "ask consul: invalid character '<' looking for beginning of value",
 		},
 		"keeps the set through cut JSON": {
-			replies: []reply{list("10", "a b"), {index: "11", body: entries("a b")[:80]}},
+			replies: []scripted{list("10", "a b"), {index: "11", body: entries("a b")[:80]}},
 			howLong: 10 * time.Minute,
 			want:    "a b",
-			err:     "ask consul: the answer is cut short: unexpected EOF",
+			err:     "ask consul: the reply is cut short: unexpected EOF",
 		},
 		"keeps the set through nothing at all": {
-			replies: []reply{list("10", "a b"), {index: "11"}},
+			replies: []scripted{list("10", "a b"), {index: "11"}},
 			howLong: 10 * time.Minute,
 			want:    "a b",
-			err:     "ask consul: the answer is cut short: EOF",
+			err:     "ask consul: the reply is cut short: EOF",
 		},
 		"keeps the set while no leader is known": {
-			replies: []reply{list("10", "a b"), {index: "11", body: "[]", noLeader: true}},
+			replies: []scripted{list("10", "a b"), {index: "11", body: "[]", noLeader: true}},
 			howLong: 10 * time.Minute,
 			want:    "a b",
-			err:     "ask consul: the answer is of a server that knows no leader",
+			err:     "ask consul: the server that replied knows no leader",
 		},
 		"keeps the set while the token may not read": {
-			replies: []reply{list("10", "a b"), {index: "11", body: "[]", headers: map[string]string{"X-Consul-Results-Filtered-By-ACLs": "true"}}},
+			replies: []scripted{list("10", "a b"), {index: "11", body: "[]", headers: map[string]string{"X-Consul-Results-Filtered-By-ACLs": "true"}}},
 			howLong: 10 * time.Minute,
 			want:    "a b",
 			err:     "ask consul: the ACL token may not read the service or its nodes",
 		},
 		"keeps the set while an agent hangs": {
-			replies: []reply{list("10", "a b"), {hang: true}},
+			replies: []scripted{list("10", "a b"), {hang: true}},
 			howLong: 10 * time.Minute,
 			want:    "a b",
-			err:     "ask consul: no answer within 5s: context deadline exceeded",
+			err:     "ask consul: no reply within 5s: context deadline exceeded",
 		},
 		"does not follow a redirect": {
-			replies: []reply{list("10", "a b"), {status: 302, headers: map[string]string{"Location": "http://evil.test/"}}},
+			replies: []scripted{list("10", "a b"), {status: 302, headers: map[string]string{"Location": "http://evil.test/"}}},
 			howLong: time.Minute,
 			want:    "a b",
 			err:     `ask consul: status 302: ""`,
 		},
 		"survives a short null": {
-			replies: []reply{list("10", "a b"), {index: "11", body: "null"}, list("12", "a b c").late(20 * time.Second), list("12", "a b c").quiet()},
+			replies: []scripted{list("10", "a b"), {index: "11", body: "null"}, list("12", "a b c").late(20 * time.Second), list("12", "a b c").quiet()},
 			howLong: 5 * time.Minute,
 			want:    "a b | a b c",
 		},
 		"survives a short emptiness": {
-			replies: []reply{list("10", "a b"), list("11", ""), list("11", "").late(10 * time.Second), list("12", "a b").late(15 * time.Second), list("12", "a b").quiet()},
+			replies: []scripted{list("10", "a b"), list("11", ""), list("11", "").late(10 * time.Second), list("12", "a b").late(15 * time.Second), list("12", "a b").quiet()},
 			howLong: 5 * time.Minute,
 			want:    "a b",
 		},
 		"applies real emptiness": {
-			replies: []reply{list("10", "a b"), list("11", ""), list("11", "").late(30 * time.Second), list("11", "").quiet()},
+			replies: []scripted{list("10", "a b"), list("11", ""), list("11", "").late(30 * time.Second), list("11", "").quiet()},
 			howLong: 5 * time.Minute,
 			want:    "a b | -",
 		},
 		"survives half a list": {
-			replies: []reply{list("10", "a b c d e"), list("11", "a b"), list("12", "a b c d").late(5 * time.Second), list("12", "a b c d").quiet()},
+			replies: []scripted{list("10", "a b c d e"), list("11", "a b"), list("12", "a b c d").late(5 * time.Second), list("12", "a b c d").quiet()},
 			howLong: 5 * time.Minute,
 			want:    "a b c d e | a b c d",
 		},
 		"applies half a list that stays": {
-			replies: []reply{list("10", "a b c d e"), list("11", "a b"), list("11", "a b").late(10 * time.Second), list("11", "a b").quiet()},
+			replies: []scripted{list("10", "a b c d e"), list("11", "a b"), list("11", "a b").late(10 * time.Second), list("11", "a b").quiet()},
 			howLong: 5 * time.Minute,
 			want:    "a b c d e | a b",
 		},
 		"sees the change at 51 after the index went from 100 to 50": {
-			replies: []reply{list("100", "a b"), list("50", "a b").late(30 * time.Second), list("50", "a b"), list("51", "a b c").late(10 * time.Second), list("51", "a b c").quiet()},
+			replies: []scripted{list("100", "a b"), list("50", "a b").late(30 * time.Second), list("50", "a b"), list("51", "a b c").late(10 * time.Second), list("51", "a b c").quiet()},
 			howLong: 5 * time.Minute,
 			want:    "a b | a b c",
 		},
 		"a streamed view says nothing of the leader": {
-			replies: []reply{list("10", "a"), {index: "11", body: entries("a b"), noLeader: true, after: 20 * time.Second, headers: map[string]string{"X-Consul-Query-Backend": "streaming"}}},
+			replies: []scripted{list("10", "a"), {index: "11", body: entries("a b"), noLeader: true, after: 20 * time.Second, headers: map[string]string{"X-Consul-Query-Backend": "streaming"}}},
 			howLong: 2 * time.Minute,
 			want:    "a | a b",
 		},
@@ -136,7 +140,7 @@ func TestConsulScripts(t *testing.T) {
 
 func TestConsulAsksAnewAfterTheIndexWentBack(t *testing.T) {
 	bubble(t, func(t *testing.T) {
-		a := &agent{replies: []reply{
+		a := &agent{replies: []scripted{
 			list("100", "a b"), list("50", "a b").late(30 * time.Second),
 			list("50", "a b"), list("51", "a b c").late(10 * time.Second), list("51", "a b c").quiet(),
 		}}
@@ -149,7 +153,7 @@ func TestConsulAsksAnewAfterTheIndexWentBack(t *testing.T) {
 
 func TestConsulAsksAnewAfterAnError(t *testing.T) {
 	bubble(t, func(t *testing.T) {
-		a := &agent{replies: []reply{list("100", "a b"), {refuse: true}, list("7", "a b"), list("7", "a b").quiet()}}
+		a := &agent{replies: []scripted{list("100", "a b"), {refuse: true}, list("7", "a b"), list("7", "a b").quiet()}}
 		follow(t, consulOf(t, a, nil), time.Minute)
 		assert.Equal(t, "- 100 - 7", a.indexes())
 	})
@@ -157,11 +161,11 @@ func TestConsulAsksAnewAfterAnError(t *testing.T) {
 
 func TestConsulNeverAsksMoreThanAboutOnceASecond(t *testing.T) {
 	const minutes = 10
-	var bumps []reply
+	var bumps []scripted
 	for n := range 2000 {
-		bumps = append(bumps, reply{after: 5 * time.Millisecond, index: strconv.Itoa(n + 1), body: entries("a b")})
+		bumps = append(bumps, scripted{after: 5 * time.Millisecond, index: strconv.Itoa(n + 1), body: entries("a b")})
 	}
-	for name, replies := range map[string][]reply{
+	for name, replies := range map[string][]scripted{
 		"the index moves every 5 ms":    bumps,
 		"the index is missing":          {{body: entries("a b")}},
 		"the index is zero":             {list("0", "a b")},
@@ -188,7 +192,7 @@ func TestConsulNeverAsksMoreThanAboutOnceASecond(t *testing.T) {
 
 func TestConsulWaitsShorterWhileInDoubt(t *testing.T) {
 	bubble(t, func(t *testing.T) {
-		a := &agent{replies: []reply{list("10", "a b"), list("11", ""), list("11", "").late(30 * time.Second), list("11", "").quiet()}}
+		a := &agent{replies: []scripted{list("10", "a b"), list("11", ""), list("11", "").late(30 * time.Second), list("11", "").quiet()}}
 		follow(t, consulOf(t, a, nil), 2*time.Minute)
 		var waits []string
 		for _, q := range a.asked {
@@ -202,7 +206,7 @@ func TestConsulAsksForWhatIsConfigured(t *testing.T) {
 	token := filepath.Join(t.TempDir(), "token")
 	require.NoError(t, os.WriteFile(token, []byte("s3cret\n"), 0o600))
 	bubble(t, func(t *testing.T) {
-		a := &agent{replies: []reply{list("10", "a"), list("11", "a").quiet()}}
+		a := &agent{replies: []scripted{list("10", "a"), list("11", "a").quiet()}}
 		d := consulOf(t, a, func(c *Config) {
 			c.Consul.Tag, c.Consul.Datacenter, c.Consul.Namespace = "blue", "dc2", "team"
 			c.Consul.TokenFile, c.Consul.Stale, c.Consul.Wait = token, true, 90*time.Second
@@ -219,7 +223,7 @@ func TestConsulAsksForWhatIsConfigured(t *testing.T) {
 func TestConsulReadsTheTokenAgain(t *testing.T) {
 	token := filepath.Join(t.TempDir(), "token")
 	bubble(t, func(t *testing.T) {
-		a := &agent{replies: []reply{list("10", "a"), list("10", "a").quiet()}}
+		a := &agent{replies: []scripted{list("10", "a"), list("10", "a").quiet()}}
 		d := consulOf(t, a, func(c *Config) { c.Consul.TokenFile = token })
 		assert.Empty(t, follow(t, d, 5*time.Second))
 		assert.ErrorContains(t, d.Status().Err, "read consul token: stat "+token)
@@ -231,24 +235,64 @@ func TestConsulReadsTheTokenAgain(t *testing.T) {
 		require.NoError(t, os.WriteFile(token, []byte("one"), 0o600))
 		assert.Equal(t, "a", sets(follow(t, d, time.Minute)))
 		require.NoError(t, os.WriteFile(token, []byte("two"), 0o600))
-		follow(t, d, 2*DefaultConsulWait)
+		follow(t, d, 2*time.Minute)
 		assert.Equal(t, "one", a.asked[0].query.Header.Get("X-Consul-Token"))
 		assert.Equal(t, "two", a.asked[len(a.asked)-1].query.Header.Get("X-Consul-Token"))
 	})
 }
 
-func TestConsulRefusesNonsense(t *testing.T) {
-	for want, c := range map[string]ConsulConfig{
-		"discovery: consul: want a service":                                                     {},
-		`discovery: consul: service "a/b": want a name without / ? #`:                           {Service: "a/b"},
-		`discovery: consul: address "ftp://x": want http, https or unix`:                        {Service: "a", Address: "ftp://x"},
-		`discovery: consul: address "http://x": tls needs https`:                                {Service: "a", Address: "http://x", TLS: TLSConfig{CAFile: "ca"}},
-		"discovery: consul: tls: a certificate needs a key, and a key a certificate":            {Service: "a", TLS: TLSConfig{CertFile: "c"}},
-		"discovery: consul: a wait of 1ms: want 1s to 10m0s":                                    {Service: "a", Wait: time.Millisecond},
-		"discovery: consul: a timeout of -1s: want a positive duration":                         {Service: "a", Timeout: -time.Second},
-		"discovery: consul: tls: Error loading CA File: open /no/ca: no such file or directory": {Service: "a", TLS: TLSConfig{CAFile: "/no/ca"}},
+func TestReadEntry(t *testing.T) {
+	start := time.Date(2026, 3, 1, 10, 0, 0, 0, time.UTC)
+	for name, c := range map[string]struct {
+		in   string
+		want pool.Upstream
+		err  string
+	}{
+		"all": {
+			in: `{"Service":{"Address":"A.example","Port":9001,"Weights":{"Passing":3,"Warning":1},
+				"Meta":{"cores":"16","started_at":"2026-03-01T11:00:00+01:00","stops_at":"1772449200","draining":"true","version":"7"}}}`,
+			want: pool.Upstream{Address: "a.example:9001", Weight: 3, Cores: 16, StartedAt: start, StopsAt: start.Add(25 * time.Hour), Draining: true},
+		},
+		"the node's address": {
+			in:   `{"Node":{"Address":"fd00::7"},"Service":{"Port":9001}}`,
+			want: pool.Upstream{Address: "[fd00::7]:9001"},
+		},
+		"pre-emptible": {
+			in:   `{"Service":{"Address":"a","Port":1,"Meta":{"preemptible":"true","started_at":"1772359200.5"}}}`,
+			want: pool.Upstream{Address: "a:1", StartedAt: start.Add(500 * time.Millisecond), StopsAt: start.Add(24*time.Hour + 500*time.Millisecond)},
+		},
+		"pre-emptible without a start": {
+			in:   `{"Service":{"Address":"a","Port":1,"Meta":{"preemptible":"true"}}}`,
+			want: pool.Upstream{Address: "a:1"},
+		},
+		"wrong values cost only themselves": {
+			in:   `{"Service":{"ID":"i","Address":"a","Port":1,"Meta":{"cores":"many","draining":"1","started_at":"yesterday"}}}`,
+			want: pool.Upstream{Address: "a:1", Draining: true},
+			err: `instance "i": meta cores="many": want a number from 0 to 65536` + "\n" +
+				`started_at="yesterday": want RFC 3339 or Unix seconds`,
+		},
+		"no port":    {in: `{"Service":{"ID":"i","Address":"a"}}`, err: `instance "i": port 0 is not between 1 and 65535`},
+		"no address": {in: `{"Service":{"ID":"i","Port":1}}`, err: `instance "i": host "" is not a name or an IP address`},
+		"no service": {in: `{"Node":{}}`, err: "an instance is null"},
+		"null":       {in: `null`, err: "an instance is null"},
 	} {
-		_, err := New(Config{Consul: &c}, seeded())
-		assert.EqualError(t, err, want)
+		t.Run(name, func(t *testing.T) {
+			var e *api.ServiceEntry
+			require.NoError(t, json.Unmarshal([]byte(c.in), &e))
+			u, ok, err := readEntry(e)
+			assert.Equal(t, c.want != pool.Upstream{}, ok)
+			assert.Equal(t, c.want, u)
+			if c.err == "" {
+				assert.NoError(t, err)
+			} else {
+				assert.EqualError(t, err, c.err)
+			}
+		})
 	}
+}
+
+func TestReadTellsOfAFewFlawsOnly(t *testing.T) {
+	r := readEntries([]*api.ServiceEntry{nil, nil, nil, nil, nil, nil, nil, {Service: &api.AgentService{Address: "a", Port: 1}}})
+	assert.Equal(t, "a", names(r.upstreams))
+	assert.ErrorContains(t, r.flaw, "an instance is null\nand 2 more")
 }

@@ -14,19 +14,20 @@ import (
 )
 
 const (
-	// maxConsulAnswer bounds an answer, in bytes; an instance takes 1 to 2 kB.
-	maxConsulAnswer = 32 << 20
+	// maxConsulReply bounds a reply, in bytes; an instance takes 1 to 2 kB.
+	maxConsulReply = 32 << 20
 	// maxToken bounds the token file, in bytes.
 	maxToken = 4 << 10
 )
 
-// newConsulClient returns a client, and the address that it asks.
-func newConsulClient(cfg ConsulConfig) (*api.Client, string, error) {
+// newConsulClient returns a client, and the address that it asks. A nil
+// transport is one that connects.
+func newConsulClient(cfg Consul, transport http.RoundTripper) (*api.Client, string, error) {
 	conf := api.DefaultConfig() // reads the environment
 	if cfg.Address != "" {
 		conf.Address = cfg.Address
 	}
-	if cfg.TLS != (TLSConfig{}) {
+	if cfg.TLS != (TLS{}) {
 		conf.Scheme = "https"
 		conf.TLSConfig = api.TLSConfig{
 			Address: cfg.TLS.ServerName, CAFile: cfg.TLS.CAFile,
@@ -34,7 +35,6 @@ func newConsulClient(cfg ConsulConfig) (*api.Client, string, error) {
 		}
 	}
 	shown := conf.Address
-	transport := cfg.Transport
 	if transport == nil {
 		t, err := newConsulTransport(conf)
 		if err != nil {
@@ -44,7 +44,7 @@ func newConsulClient(cfg ConsulConfig) (*api.Client, string, error) {
 	}
 	conf.HttpClient = &http.Client{
 		Transport: bounded{transport},
-		// A redirect would take the token to wherever it points.
+		// A redirect would send the token to another server.
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 	}
 	client, err := api.NewClient(conf)
@@ -55,8 +55,9 @@ func newConsulClient(cfg ConsulConfig) (*api.Client, string, error) {
 }
 
 // newConsulTransport connects anew for each query: there is at most about one a
-// second, usually one a minute, and a kept connection would outlive an agent that moved. It
-// takes the unix scheme out of conf's address, because the api would bring its own transport.
+// second, usually one a minute, and a kept connection would outlive an agent that
+// moved. It takes the unix scheme out of conf's address, because the api would
+// replace the transport.
 func newConsulTransport(conf *api.Config) (*http.Transport, error) {
 	tls, err := api.SetupTLSConfig(&conf.TLSConfig)
 	if err != nil {
@@ -79,20 +80,20 @@ func newConsulTransport(conf *api.Config) (*http.Transport, error) {
 	return t, nil
 }
 
-// bounded is a transport whose answers end in an error beyond maxConsulAnswer.
+// bounded is a transport whose replies end in an error beyond maxConsulReply.
 type bounded struct{ next http.RoundTripper }
 
 // RoundTrip implements http.RoundTripper.
 func (b bounded) RoundTrip(r *http.Request) (*http.Response, error) {
 	resp, err := b.next.RoundTrip(r)
 	if err == nil {
-		resp.Body = http.MaxBytesReader(nil, resp.Body, maxConsulAnswer)
+		resp.Body = http.MaxBytesReader(nil, resp.Body, maxConsulReply)
 	}
 	return resp, err
 }
 
-// readToken reads the ACL token. It is read each time rather than when its
-// file changes, because an agent that rotates tokens may do so under the same time and size.
+// readToken reads the ACL token. It is read for each query, because a rotated
+// token may have the same length and its file the same time.
 func readToken(path string) (string, error) {
 	data, err := readBounded(path, maxToken)
 	if err != nil {
@@ -103,19 +104,19 @@ func readToken(path string) (string, error) {
 		return "", fmt.Errorf("read consul token: %s is empty", path)
 	}
 	if strings.ContainsFunc(token, func(r rune) bool { return r < '!' || r > '~' }) {
-		return "", fmt.Errorf("read consul token: %s: want one word of plain ASCII", path)
+		return "", fmt.Errorf("read consul token: %s is not one word of plain ASCII", path)
 	}
 	return token, nil
 }
 
-// brief cuts an agent's error page down to what a log line can hold.
+// brief shortens an agent's error page to what a log line can hold.
 func brief(err error) error {
 	var status api.StatusError
 	if errors.As(err, &status) {
 		return fmt.Errorf("status %d: %s", status.Code, quote(strings.TrimSpace(status.Body)))
 	}
 	if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
-		return fmt.Errorf("the answer is cut short: %w", err)
+		return fmt.Errorf("the reply is cut short: %w", err)
 	}
 	return err
 }

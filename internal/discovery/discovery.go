@@ -1,6 +1,7 @@
-// Package discovery finds the upstreams: in a static list, a watched file, DNS
-// or Consul. A Discovery asks one of these sources again and again, hands full
-// sets on, and keeps the last good one through whatever the source does (see Guard).
+// Package discovery finds the upstreams: in a static list, a file, DNS or
+// Consul. A Discovery asks one of these sources again and again, and sends the
+// full set whenever it changes. It keeps the last good set when the source
+// fails, or says something doubtful (see guard).
 package discovery
 
 import (
@@ -8,55 +9,121 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"net/http"
 	"slices"
 	"sync"
 	"time"
 
 	"example.org/pilotfish/internal/pool"
+	"example.org/pilotfish/internal/settings"
 )
+
+// maxUpstreams bounds a set. A reply with more counts as a failure.
+const maxUpstreams = 10_000
+
+// Config is what a Discovery is made of.
+type Config struct {
+	Settings
+	// Rand spreads the queries over time; required. Only Run uses it.
+	Rand *rand.Rand
+	// Self are the addresses on which the sidecar itself listens. An upstream
+	// among them is left out, because it would be a loop. An unspecified host
+	// stands for all of this machine's addresses.
+	Self []string
+	// Last is the set in force of the Discovery that this one replaces. It is
+	// the last good set here, until the source is believed. Nil is none, and a
+	// static list ignores it.
+	Last []pool.Upstream
+	// Observe is called from Run's goroutine after every reply and failure. It
+	// must not block. Nil observes nothing.
+	Observe func(Status)
+	// Resolver resolves the names of DNS; nil is the system's.
+	Resolver Resolver
+	// Transport carries the queries to Consul; nil is a plain one without proxy.
+	Transport http.RoundTripper
+}
+
+// Status is what a Discovery tells about itself. The age of the set is the
+// time since BelievedAt.
+type Status struct {
+	// Source names where upstreams come from.
+	Source string
+	// Upstreams counts the set in force.
+	Upstreams int
+	// BelievedAt is when the source last gave a reply that was believed in
+	// full; zero before the first.
+	BelievedAt time.Time
+	// AppliedAt is when the set in force last changed; zero before the first.
+	AppliedAt time.Time
+	// FromSnapshot says that the set in force was read from the snapshot, and
+	// that the source has not been believed since.
+	FromSnapshot bool
+	// Doubt is why the last reply was not believed in full: "emptiness" or
+	// "drop"; "" when it was.
+	Doubt string
+	// Err is why there was no last reply; nil when there was one.
+	Err error
+	// Flaw is why something was left out of the last reply; nil if nothing was.
+	Flaw error
+	// SnapshotErr is why the snapshot could not be read or written last; nil when it could.
+	SnapshotErr error
+	// Applied counts changes of the set, Refused the replies in doubt, Failed
+	// the replies that did not come.
+	Applied, Refused, Failed uint64
+}
 
 // Discovery follows one source.
 type Discovery struct {
-	cfg      Config
-	own      own
+	observe  func(Status)
+	self     selfAddresses
 	origin   origin
-	guard    *Guard
+	guard    *guard
 	pacer    *pacer
-	snapshot *snapshot // nil keeps none
+	snapshot *snapshotStore // nil keeps none
 
 	mu     sync.Mutex
 	status Status
 }
 
 // New returns a Discovery that has asked nothing yet. It refuses a configuration
-// that cannot work, without asking the source. rng spreads the queries; only Run uses it.
-func New(cfg Config, rng *rand.Rand) (*Discovery, error) {
-	if err := cfg.validate(); err != nil {
+// that cannot work, without asking the source.
+func New(cfg Config) (*Discovery, error) {
+	var f settings.Faults
+	cfg.Check(f.In("discovery"))
+	if err := f.Err(); err != nil {
 		return nil, err
 	}
-	from, err := cfg.origin()
+	if cfg.Rand == nil {
+		return nil, errors.New("discovery: Rand is required")
+	}
+	from, err := cfg.open()
 	if err != nil {
 		return nil, fmt.Errorf("discovery: %w", err)
 	}
-	guard, err := NewGuard(cfg.Guard)
+	self, err := newSelfAddresses(cfg.Self, localAddresses)
 	if err != nil {
 		return nil, fmt.Errorf("discovery: %w", err)
 	}
-	own, err := cfg.own()
-	if err != nil {
-		return nil, fmt.Errorf("discovery: %w", err)
+	d := &Discovery{
+		observe: cfg.Observe, self: self, origin: from,
+		guard: newGuard(defaultKeepLast), pacer: newPacer(from.pace, cfg.Rand),
 	}
-	if len(cfg.Static) > 0 && len(arrange(from.source.(*static).list, own)) == 0 {
-		return nil, errors.New("discovery: every upstream of the static list is the sidecar's own address")
-	}
-	d := &Discovery{cfg: cfg, own: own, origin: from, guard: guard, pacer: newPacer(from.pace, rng)}
 	d.status.Source = from.name
-	if last := arrange(cfg.Last, own); len(last) > 0 {
-		guard.Inherit(last)
-		d.status.Upstreams = len(last)
+	if list, ok := from.source.(*static); ok {
+		if len(arrange(list.list, self)) == 0 {
+			return nil, errors.New("discovery: every upstream of the static list is the sidecar's own address")
+		}
+		return d, nil
 	}
-	if cfg.Snapshot != "" {
-		d.snapshot = &snapshot{path: cfg.Snapshot, source: from.name, most: cfg.MaxUpstreams}
+	if cfg.Consul != nil {
+		d.guard = newGuard(cfg.Consul.KeepLast)
+		if path := cfg.Consul.Snapshot; path != "" {
+			d.snapshot = &snapshotStore{path: path, source: from.name}
+		}
+	}
+	if last := arrange(cfg.Last, self); len(last) > 0 {
+		d.guard.inherit(last)
+		d.status.Upstreams = len(last)
 	}
 	return d, nil
 }
@@ -69,80 +136,108 @@ func (d *Discovery) Status() Status {
 }
 
 // Run sends the full set of upstreams, sorted by address and free of duplicates,
-// whenever it changes; the receiver owns the slice. The first is sent when the
-// source was first believed, or was out of reach and there is a snapshot. Run blocks until ctx
-// is done, returns its error, and never closes out. It must be called once.
+// whenever it changes; the receiver owns the slice. It sends the first set once
+// the source is believed, or once the source is out of reach and there is a
+// snapshot. Run blocks until ctx is done, returns its error, and never closes
+// out. It must be called once.
 func (d *Discovery) Run(ctx context.Context, out chan<- []pool.Upstream) error {
-	var pressing time.Duration // what is left to confirm a doubt
+	var confirm time.Duration // how long a doubt must still be confirmed
 	var failed bool
 	for {
-		if !sleep(ctx, d.pacer.pause(time.Now(), failed, pressing)) {
+		if !sleep(ctx, d.pacer.pause(time.Now(), failed, confirm)) {
 			return ctx.Err()
 		}
-		a, err := d.origin.ask(ctx, pressing)
+		r, err := d.origin.source.ask(ctx, confirm)
 		if ctx.Err() != nil {
 			return ctx.Err()
 		}
-		var ruling Ruling
-		ruling, err = d.hear(time.Now(), a, err)
-		failed, pressing = err != nil, ruling.Confirm
-		if !ruling.Changed {
+		if n := len(r.upstreams); err == nil && n > maxUpstreams {
+			err = fmt.Errorf("%s names %d upstreams, at most %d are allowed", d.origin.name, n, maxUpstreams)
+		}
+		result := d.take(time.Now(), r, err)
+		failed, confirm = err != nil, result.confirm
+		if !result.changed {
 			continue
 		}
 		select {
-		case out <- slices.Clone(d.guard.Applied()):
+		case out <- slices.Clone(d.guard.inForce()):
 		case <-ctx.Done():
 			return ctx.Err()
 		}
 	}
 }
 
-// hear takes an answer, or why there is none, and returns what becomes of it.
-func (d *Discovery) hear(now time.Time, a answer, err error) (Ruling, error) {
-	if n := len(a.upstreams); err == nil && n > d.cfg.MaxUpstreams {
-		err = fmt.Errorf("%s names %d upstreams, at most %d are allowed", d.origin.name, n, d.cfg.MaxUpstreams)
-	}
-	set := arrange(a.upstreams, d.own)
+// take applies a reply, or notes why there is none.
+func (d *Discovery) take(now time.Time, r reply, err error) ruling {
+	set := arrange(r.upstreams, d.self)
 	restored := (err != nil || len(set) == 0) && d.restore()
 
-	var r Ruling
+	var result ruling
 	if err != nil {
-		d.guard.Fail()
+		d.guard.fail()
 	} else {
-		r = d.guard.Answer(now, set)
+		result = d.guard.judge(now, set)
 	}
-	r.Changed = r.Changed || restored
-	if r.Changed && !restored {
+	if result.changed && !restored {
 		d.save(now)
 	}
-	d.note(now, r, restored, a.flaw, err)
-	return r, err
+	result.changed = result.changed || restored
+	d.note(now, result, restored, r.flaw, err)
+	return result
 }
 
-// note updates the status and tells the observer.
-func (d *Discovery) note(now time.Time, r Ruling, restored bool, flaw, err error) {
+// restore makes the snapshot the good set, if there is one and no set is known
+// yet. It reports whether it did.
+func (d *Discovery) restore() bool {
+	if d.snapshot == nil || d.guard.known {
+		return false
+	}
+	set, err := d.snapshot.read()
+	d.noteSnapshot(err)
+	if set = arrange(set, d.self); len(set) == 0 {
+		return false
+	}
+	d.guard.restore(set)
+	return true
+}
+
+// save writes the set in force to the snapshot.
+func (d *Discovery) save(now time.Time) {
+	if d.snapshot != nil {
+		d.noteSnapshot(d.snapshot.write(now, d.guard.inForce()))
+	}
+}
+
+func (d *Discovery) noteSnapshot(err error) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.status.SnapshotErr = err
+}
+
+// note updates the status and calls the observer.
+func (d *Discovery) note(now time.Time, result ruling, restored bool, flaw, err error) {
 	d.mu.Lock()
 	s := &d.status
-	s.Err, s.Doubt, s.Flaw = err, r.Doubt, flaw
-	s.Upstreams = len(d.guard.Applied())
+	s.Err, s.Doubt, s.Flaw = err, string(result.doubt), flaw
+	s.Upstreams = len(d.guard.inForce())
 	switch {
 	case err != nil:
 		s.Failed++
-	case r.Doubt != None:
+	case result.doubt != none:
 		s.Refused++
 	default:
-		s.HeardAt = now
+		s.BelievedAt = now
 	}
-	if r.Changed {
+	if result.changed {
 		s.Applied++
 		s.AppliedAt = now
 	}
-	s.FromSnapshot = restored || s.FromSnapshot && (err != nil || r.Doubt != None)
-	told := *s
+	s.FromSnapshot = restored || s.FromSnapshot && (err != nil || result.doubt != none)
+	status := *s
 	d.mu.Unlock()
 
-	if d.cfg.Observe != nil {
-		d.cfg.Observe(told)
+	if d.observe != nil {
+		d.observe(status)
 	}
 }
 

@@ -13,7 +13,11 @@ import (
 
 func TestStaticSendsItsListOnce(t *testing.T) {
 	bubble(t, func(t *testing.T) {
-		d, err := New(Config{Static: []string{"B:1", "a:1", "b:1", "127.0.0.1:8080", "localhost:8080"}, Own: []string{"127.0.0.1:8080"}}, seeded())
+		d, err := New(Config{
+			Settings: Settings{Static: []string{"B:1", "a:1", "b:1", "127.0.0.1:8080", "localhost:8080"}},
+			Rand:     seeded(), Self: []string{"127.0.0.1:8080"},
+			Last: ups("x"), // ignored: the list is never in doubt
+		})
 		require.NoError(t, err)
 		assert.Equal(t, "a b", sets(follow(t, d, time.Hour)))
 		assert.Equal(t, "static list", d.Status().Source)
@@ -22,31 +26,23 @@ func TestStaticSendsItsListOnce(t *testing.T) {
 }
 
 func TestNewRefusesNonsense(t *testing.T) {
-	static := []string{"a:1"}
+	static := Settings{Static: []string{"a:1"}}
 	for want, c := range map[string]Config{
-		"discovery: want exactly one of static, file, dns and consul, got 0":        {},
-		"discovery: want exactly one of static, file, dns and consul, got 2":        {Static: static, File: &FileConfig{}},
-		"discovery: the static list is empty":                                       {Static: []string{}},
-		`discovery: static upstream 2: address "b": want host:port`:                 {Static: []string{"a:1", "b"}},
-		"discovery: every upstream of the static list is the sidecar's own address": {Static: static, Own: static},
-		`discovery: own address "a": want host:port`:                                {Static: static, Own: []string{"a"}},
-		"discovery: at most -1 upstreams: want a positive number":                   {Static: static, MaxUpstreams: -1},
-		"discovery: a list of 2 upstreams, at most 1 are allowed":                   {Static: []string{"a:1", "b:1"}, MaxUpstreams: 1},
-		"discovery: lifetime of -1s: want a positive duration":                      {Static: static, Lifetime: -time.Second},
-		"discovery: hold for an empty answer of -1s: want a positive duration":      {Static: static, Guard: GuardConfig{HoldEmpty: -time.Second}},
-		"discovery: a static list needs no snapshot":                                {Static: static, Snapshot: "x"},
-		"discovery: a static list takes over nothing":                               {Static: static, Last: []pool.Upstream{}},
+		"discovery: Rand is required": {Settings: static},
+		"discovery: every upstream of the static list is the sidecar's own address":                              {Settings: static, Rand: seeded(), Self: static.Static},
+		`discovery: own address "a" is not host:port`:                                                            {Settings: static, Rand: seeded(), Self: []string{"a"}},
+		"discovery: exactly one of static, file, dns and consul must say where the upstreams are, not 0 of them": {Rand: seeded()},
 	} {
-		_, err := New(c, seeded())
+		_, err := New(c)
 		assert.EqualError(t, err, want)
 	}
 }
 
 func TestRunReturnsAtOnceWhenCancelled(t *testing.T) {
 	for name, a := range map[string]*agent{
-		"while asking":  {replies: []reply{{hang: true}}},
-		"while pausing": {replies: []reply{{refuse: true}}},
-		"while sending": {replies: []reply{list("10", "a")}},
+		"while asking":  {replies: []scripted{{hang: true}}},
+		"while pausing": {replies: []scripted{{refuse: true}}},
+		"while sending": {replies: []scripted{list("10", "a")}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			bubble(t, func(t *testing.T) {
@@ -63,51 +59,51 @@ func TestRunReturnsAtOnceWhenCancelled(t *testing.T) {
 
 func TestOwnAddressIsLeftOut(t *testing.T) {
 	bubble(t, func(t *testing.T) {
-		a := &agent{replies: []reply{list("10", "me a me b"), list("11", "me a").late(time.Second), list("11", "me a").quiet()}}
-		d := consulOf(t, a, func(c *Config) { c.Own = []string{"ME:1"} })
+		a := &agent{replies: []scripted{list("10", "me a me b"), list("11", "me a").late(time.Second), list("11", "me a").quiet()}}
+		d := consulOf(t, a, func(c *Config) { c.Self = []string{"ME:1"} })
 		assert.Equal(t, "a b | a", sets(follow(t, d, time.Minute)))
 	})
 }
 
-func TestTooManyUpstreamsAreNoAnswer(t *testing.T) {
+func TestTooManyUpstreamsAreNoReply(t *testing.T) {
 	bubble(t, func(t *testing.T) {
-		a := &agent{replies: []reply{list("10", "a b"), list("11", "a b c d")}}
-		d := consulOf(t, a, func(c *Config) { c.MaxUpstreams = 3 })
-		assert.Equal(t, "a b", sets(follow(t, d, time.Minute)))
-		assert.EqualError(t, d.Status().Err, "consul service rules at consul.test:8500 names 4 upstreams, at most 3 are allowed")
+		a := &agent{replies: []scripted{list("10", "a b"), list("11", many(maxUpstreams+1)).late(time.Second), {hang: true}}}
+		d := consulOf(t, a, nil)
+		assert.Equal(t, "a b", sets(follow(t, d, 2*time.Second)))
+		assert.EqualError(t, d.Status().Err, "consul service rules at consul.test:8500 names 10001 upstreams, at most 10000 are allowed")
 	})
 }
 
-func TestStatusTellsOfTheAnswers(t *testing.T) {
+func TestStatusTellsOfTheReplies(t *testing.T) {
 	bubble(t, func(t *testing.T) {
-		var told []Status
-		a := &agent{replies: []reply{
+		var seen []Status
+		a := &agent{replies: []scripted{
 			list("10", "a b c"), list("11", "").late(5 * time.Second), {refuse: true},
 			{index: "12", body: `[null,` + entries("a b c")[1:], after: time.Second}, list("12", "a b c").quiet(),
 		}}
-		d := consulOf(t, a, func(c *Config) { c.Observe = func(s Status) { told = append(told, s) } })
+		d := consulOf(t, a, func(c *Config) { c.Observe = func(s Status) { seen = append(seen, s) } })
 		start := time.Now()
 		follow(t, d, 30*time.Second)
-		require.Len(t, told, 4)
+		require.Len(t, seen, 4)
 
-		assert.Equal(t, start, told[0].HeardAt)
-		assert.Equal(t, start, told[0].AppliedAt)
-		assert.Equal(t, Emptiness, told[1].Doubt)
-		assert.Equal(t, start, told[1].HeardAt, "the set's age goes on while in doubt")
-		assert.ErrorContains(t, told[2].Err, "connection refused")
-		assert.Equal(t, None, told[2].Doubt)
-		assert.NoError(t, told[3].Err)
-		assert.EqualError(t, told[3].Flaw, "an instance that is null")
-		assert.True(t, told[3].HeardAt.After(start))
-		assert.Equal(t, start, told[3].AppliedAt, "nothing changed")
-		assert.Equal(t, []uint64{1, 1, 1}, []uint64{told[3].Applied, told[3].Refused, told[3].Failed})
-		assert.Equal(t, told[3], d.Status())
+		assert.Equal(t, start, seen[0].BelievedAt)
+		assert.Equal(t, start, seen[0].AppliedAt)
+		assert.Equal(t, "emptiness", seen[1].Doubt)
+		assert.Equal(t, start, seen[1].BelievedAt, "the set's age goes on while in doubt")
+		assert.ErrorContains(t, seen[2].Err, "connection refused")
+		assert.Empty(t, seen[2].Doubt)
+		assert.NoError(t, seen[3].Err)
+		assert.EqualError(t, seen[3].Flaw, "an instance is null")
+		assert.True(t, seen[3].BelievedAt.After(start))
+		assert.Equal(t, start, seen[3].AppliedAt, "nothing changed")
+		assert.Equal(t, []uint64{1, 1, 1}, []uint64{seen[3].Applied, seen[3].Refused, seen[3].Failed})
+		assert.Equal(t, seen[3], d.Status())
 	})
 }
 
 func TestTheReceiverOwnsTheSet(t *testing.T) {
 	bubble(t, func(t *testing.T) {
-		a := &agent{replies: []reply{list("10", "a b"), list("11", "a b c").late(time.Second), list("11", "a b c").quiet()}}
+		a := &agent{replies: []scripted{list("10", "a b"), list("11", "a b c").late(time.Second), list("11", "a b c").quiet()}}
 		d := consulOf(t, a, nil)
 		ctx, cancel := context.WithCancel(t.Context())
 		out, ended := make(chan []pool.Upstream), make(chan error)
@@ -124,7 +120,7 @@ func TestTheReceiverOwnsTheSet(t *testing.T) {
 // bad hours is doubted as if there had been only one.
 func TestTheLastSetIsTakenOver(t *testing.T) {
 	bubble(t, func(t *testing.T) {
-		a := &agent{replies: []reply{{refuse: true}, list("10", "a"), list("11", "a b c d").quiet()}}
+		a := &agent{replies: []scripted{{refuse: true}, list("10", "a"), list("11", "a b c d").quiet()}}
 		d := consulOf(t, a, func(c *Config) {
 			c.Last = []pool.Upstream{{Address: "a:1"}, {Address: "b:1"}, {Address: "c:1"}, {Address: "d:1"}}
 		})

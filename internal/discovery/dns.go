@@ -6,140 +6,137 @@ import (
 	"fmt"
 	"net"
 	"net/netip"
+	"strings"
 	"time"
-
-	"example.org/pilotfish/internal/pool"
 )
 
-// Defaults of DNSConfig.
-const (
-	DefaultDNSInterval = 10 * time.Second
-	DefaultDNSTimeout  = 5 * time.Second
-)
+// dnsTimeout bounds a resolution, SRV targets included.
+const dnsTimeout = 5 * time.Second
 
-// The kinds of DNS record that can be asked for.
-const (
-	RecordA    = "A"
-	RecordAAAA = "AAAA"
-	RecordSRV  = "SRV"
-)
-
-// AddressLookup resolves a name to addresses; *net.Resolver does.
-type AddressLookup interface {
+// Resolver resolves names; *net.Resolver does.
+type Resolver interface {
 	LookupNetIP(ctx context.Context, network, host string) ([]netip.Addr, error)
-}
-
-// ServiceLookup resolves SRV records; *net.Resolver does.
-type ServiceLookup interface {
 	LookupSRV(ctx context.Context, service, proto, name string) (string, []*net.SRV, error)
 }
 
-// DNSConfig says which name has the upstreams as its records, as that of a
-// headless Kubernetes service has.
-type DNSConfig struct {
-	// Name is asked for; it needs a final dot if the search list must not apply.
-	Name string
-	// Record is RecordA (the default), RecordAAAA or RecordSRV.
-	Record string
-	// Port is the upstreams' port; SRV records have their own, and it must be 0.
-	Port int
-	// Interval is how often the name is resolved; default 10 s, at least 1 s.
-	Interval time.Duration
-	// Timeout bounds a resolution; default 5 s.
-	Timeout time.Duration
-	// Addresses and Services resolve; nil is the system's resolver.
-	Addresses AddressLookup
-	Services  ServiceLookup
-}
-
-func (c DNSConfig) withDefaults() (DNSConfig, error) {
-	if c.Record == "" {
-		c.Record = RecordA
-	}
-	if c.Interval == 0 {
-		c.Interval = DefaultDNSInterval
-	}
-	if c.Timeout == 0 {
-		c.Timeout = DefaultDNSTimeout
-	}
-	if c.Addresses == nil {
-		c.Addresses = net.DefaultResolver
-	}
-	if c.Services == nil {
-		c.Services = net.DefaultResolver
-	}
-	switch {
-	case !hostName(c.Name):
-		return c, fmt.Errorf("dns: name %s: want a host name", quote(c.Name))
-	case c.Record == RecordSRV && c.Port != 0:
-		return c, fmt.Errorf("dns: port %d: SRV records have their own", c.Port)
-	case c.Record == RecordSRV:
-	case c.Record != RecordA && c.Record != RecordAAAA:
-		return c, fmt.Errorf("dns: record %s: want %s, %s or %s", quote(c.Record), RecordA, RecordAAAA, RecordSRV)
-	case c.Port < 1 || c.Port > 65535:
-		return c, fmt.Errorf("dns: port %d: want 1 to 65535", c.Port)
-	}
-	if c.Interval < shortest {
-		return c, fmt.Errorf("dns: an interval of %s: want at least %s", c.Interval, shortest)
-	}
-	if c.Timeout < 0 {
-		return c, fmt.Errorf("dns: a timeout of %s: want a positive duration", c.Timeout)
-	}
-	return c, nil
-}
-
-// dns is a name whose records are the upstreams. That there is no such name
-// is an empty answer, because a headless service without a ready pod has
-// none; whatever else goes wrong is no answer.
+// dns is a name whose records are the upstreams. A name that does not exist is
+// an empty reply, because a headless service without a ready pod has none. Any
+// other failure is no reply.
 type dns struct {
-	cfg   DNSConfig
-	known map[string][]netip.Addr // of the targets of the last SRV answer
+	cfg      DNS
+	resolver Resolver
+	known    map[string][]netip.Addr // of the targets of the last SRV reply
 }
 
-func newDNS(cfg DNSConfig) (origin, error) {
-	cfg, err := cfg.withDefaults()
-	if err != nil {
-		return origin{}, err
+func newDNS(cfg DNS, resolver Resolver) origin {
+	if resolver == nil {
+		resolver = net.DefaultResolver
 	}
 	return origin{
-		source: &dns{cfg: cfg},
+		source: &dns{cfg: cfg, resolver: resolver},
 		name:   fmt.Sprintf("dns %s %s", cfg.Record, cfg.Name),
 		pace:   pace{gap: cfg.Interval, retryMax: min(longestRetry, cfg.Interval)},
-	}, nil
+	}
 }
 
-func (d *dns) ask(ctx context.Context, _ time.Duration) (answer, error) {
-	ctx, cancel := context.WithTimeout(ctx, d.cfg.Timeout)
+func (d *dns) ask(ctx context.Context, _ time.Duration) (reply, error) {
+	ctx, cancel := context.WithTimeout(ctx, dnsTimeout)
 	defer cancel()
-	if d.cfg.Record == RecordSRV {
+	if d.cfg.Record == recordSRV {
 		return d.askSRV(ctx)
 	}
 	network := "ip4"
-	if d.cfg.Record == RecordAAAA {
+	if d.cfg.Record == recordAAAA {
 		network = "ip6"
 	}
-	ips, err := d.cfg.Addresses.LookupNetIP(ctx, network, d.cfg.Name)
+	ips, err := d.resolver.LookupNetIP(ctx, network, d.cfg.Name)
 	if err != nil && !notFound(err) {
-		return answer{}, fmt.Errorf("resolve %s: %w", d.cfg.Name, err)
+		return reply{}, fmt.Errorf("resolve %s: %w", d.cfg.Name, err)
 	}
-	var a answer
+	var r reply
 	for _, ip := range ips {
-		a.add(ip.String(), d.cfg.Port, 0)
+		r.add(ip.String(), d.cfg.Port, 0)
 	}
-	return a, nil
+	return r, nil
 }
 
-// add takes one more upstream, or the flaw that it is none.
-func (a *answer) add(host string, port int, weight float64) {
-	address, err := join(host, port)
+// askSRV resolves the service and then each target, because a job must not
+// depend on DNS. Only the targets of the most preferred priority count (RFC
+// 2782). One that cannot be resolved keeps the addresses it had, or is a flaw if
+// it had none.
+func (d *dns) askSRV(ctx context.Context) (reply, error) {
+	_, records, err := d.resolver.LookupSRV(ctx, "", "", d.cfg.Name)
+	if err != nil && !notFound(err) && len(records) == 0 {
+		return reply{}, fmt.Errorf("resolve %s: %w", d.cfg.Name, err)
+	}
+	var r reply
+	if len(records) > 0 && err != nil { // the resolver left malformed records out
+		r.flaw = err
+	}
+	known := make(map[string][]netip.Addr)
+	for _, record := range preferredRecords(records) {
+		target := strings.TrimSuffix(record.Target, ".")
+		ips, ok := known[target]
+		if !ok {
+			ips, err = d.target(ctx, target)
+			if err != nil {
+				r.flaw = errors.Join(r.flaw, err)
+			}
+			known[target] = ips
+		}
+		for _, ip := range ips {
+			r.add(ip.String(), int(record.Port), float64(record.Weight))
+		}
+	}
+	if len(r.upstreams) == 0 && r.flaw != nil {
+		return reply{}, fmt.Errorf("resolve %s: %w", d.cfg.Name, r.flaw)
+	}
+	d.known = known
+	return r, nil
+}
+
+// target resolves one target of a record. With an error come the addresses that it had before.
+func (d *dns) target(ctx context.Context, name string) ([]netip.Addr, error) {
+	if !hostName(name) {
+		return nil, fmt.Errorf("target %s is not a host name", quote(name))
+	}
+	ips, err := d.resolver.LookupNetIP(ctx, "ip", name)
 	if err != nil {
-		a.flaw = errors.Join(a.flaw, err)
-		return
+		return d.known[name], fmt.Errorf("resolve target %s: %w", name, err)
 	}
-	a.upstreams = append(a.upstreams, pool.Upstream{Address: address, Weight: weight})
+	return oneFamily(ips), nil
 }
 
-// notFound says whether DNS answered that there is nothing.
+// preferredRecords is the records with the lowest priority number.
+func preferredRecords(records []*net.SRV) []*net.SRV {
+	var best []*net.SRV
+	for _, r := range records {
+		if len(best) > 0 && r.Priority < best[0].Priority {
+			best = best[:0]
+		}
+		if len(best) == 0 || r.Priority == best[0].Priority {
+			best = append(best, r)
+		}
+	}
+	return best
+}
+
+// oneFamily is the IPv4 addresses if there are any, else all: a target with both
+// families is still one upstream.
+func oneFamily(ips []netip.Addr) []netip.Addr {
+	var four []netip.Addr
+	for _, ip := range ips {
+		if ip.Unmap().Is4() {
+			four = append(four, ip)
+		}
+	}
+	if len(four) > 0 {
+		return four
+	}
+	return ips
+}
+
+// notFound reports whether DNS said that there is nothing.
 func notFound(err error) bool {
 	var e *net.DNSError
 	return errors.As(err, &e) && e.IsNotFound

@@ -12,6 +12,7 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+	"golang.org/x/net/dns/dnsmessage"
 
 	"example.org/pilotfish/internal/pool"
 )
@@ -82,10 +83,17 @@ func (z *zone) after(d time.Duration, change func()) {
 	})
 }
 
-func dnsOf(t *testing.T, z *zone, c DNSConfig) *Discovery {
+// named is DNS with the defaults.
+func named(name, record string, port int) DNS {
+	var c DNS
+	c.SetDefaults()
+	c.Name, c.Record, c.Port = name, record, port
+	return c
+}
+
+func dnsOf(t *testing.T, z *zone, c DNS) *Discovery {
 	t.Helper()
-	c.Addresses, c.Services = z, z
-	d, err := New(Config{DNS: &c}, seeded())
+	d, err := New(Config{Settings: Settings{DNS: &c}, Rand: seeded(), Resolver: z})
 	require.NoError(t, err)
 	return d
 }
@@ -101,7 +109,7 @@ func addresses(set []pool.Upstream) string {
 func TestDNSFollowsAddresses(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		z := &zone{ips: map[string]string{"rules": "10.0.0.2 10.0.0.1 10.0.0.2"}}
-		d := dnsOf(t, z, DNSConfig{Name: "rules", Port: 9001})
+		d := dnsOf(t, z, named("rules", recordA, 9001))
 		z.after(25*time.Second, func() { z.ips["rules"] = "10.0.0.2 10.0.0.1 10.0.0.3" })
 		all := follow(t, d, time.Minute)
 		require.Len(t, all, 2)
@@ -118,7 +126,7 @@ func TestDNSFailuresReplaceNothing(t *testing.T) {
 	for _, err := range []error{errServer, errTimeout, errors.New("connection refused")} {
 		bubble(t, func(t *testing.T) {
 			z := &zone{ips: map[string]string{"rules": "10.0.0.1"}, fail: map[string]error{}}
-			d := dnsOf(t, z, DNSConfig{Name: "rules", Port: 1})
+			d := dnsOf(t, z, named("rules", recordA, 1))
 			z.after(15*time.Second, func() { z.fail["rules"] = err })
 			assert.Len(t, follow(t, d, time.Hour), 1)
 			assert.ErrorIs(t, d.Status().Err, err)
@@ -130,7 +138,7 @@ func TestDNSFailuresReplaceNothing(t *testing.T) {
 func TestDNSHanging(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		z := &zone{ips: map[string]string{"rules": "10.0.0.1"}}
-		d := dnsOf(t, z, DNSConfig{Name: "rules", Port: 1})
+		d := dnsOf(t, z, named("rules", recordA, 1))
 		z.after(15*time.Second, func() { z.hang = true })
 		z.after(time.Hour, func() { z.hang = false; z.ips["rules"] += " 10.0.0.2" })
 		all := follow(t, d, time.Hour+20*time.Second)
@@ -142,13 +150,13 @@ func TestDNSHanging(t *testing.T) {
 func TestDNSNoSuchNameIsEmptinessOnceConfirmed(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		z := &zone{ips: map[string]string{"rules": "10.0.0.1"}}
-		d := dnsOf(t, z, DNSConfig{Name: "rules", Port: 1})
+		d := dnsOf(t, z, named("rules", recordA, 1))
 		z.after(15*time.Second, func() { z.ips["rules"] = "" })
 		all := follow(t, d, 2*time.Minute)
 		require.Len(t, all, 2)
 		assert.Empty(t, all[1].set)
-		assert.GreaterOrEqual(t, all[1].after, 15*time.Second+DefaultHoldEmpty)
-		assert.Less(t, all[1].after, 15*time.Second+12*time.Second+DefaultHoldEmpty+2*time.Second)
+		assert.GreaterOrEqual(t, all[1].after, 15*time.Second+defaultKeepLast)
+		assert.Less(t, all[1].after, 15*time.Second+12*time.Second+defaultKeepLast+2*time.Second)
 	})
 }
 
@@ -164,7 +172,7 @@ func TestDNSServices(t *testing.T) {
 			},
 			fail: map[string]error{},
 		}
-		d := dnsOf(t, z, DNSConfig{Name: "_http._tcp.rules", Record: RecordSRV})
+		d := dnsOf(t, z, named("_http._tcp.rules", recordSRV, 0))
 		z.after(15*time.Second, func() { // a target fails, another comes
 			z.fail["p0.rules"] = errServer
 			z.srv = append(z.srv, &net.SRV{Target: "p2.rules.", Port: 9001, Priority: 1})
@@ -187,34 +195,87 @@ func TestDNSServices(t *testing.T) {
 func TestDNSServicesThatNeverResolved(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		z := &zone{srv: []*net.SRV{{Target: "p0.", Port: 1}, {Target: "bad name.", Port: 1}}, fail: map[string]error{"p0": errServer}}
-		d := dnsOf(t, z, DNSConfig{Name: "rules", Record: RecordSRV})
+		d := dnsOf(t, z, named("rules", recordSRV, 0))
 		assert.Empty(t, follow(t, d, time.Hour), "an error of a target is no emptiness")
 		assert.ErrorContains(t, d.Status().Err, "resolve rules: resolve target p0: ")
-		assert.ErrorContains(t, d.Status().Err, `target "bad name": want a host name`)
+		assert.ErrorContains(t, d.Status().Err, `target "bad name" is not a host name`)
 	})
 }
 
 func TestDNSServicesFail(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		z := &zone{fail: map[string]error{"rules": errServer}}
-		d := dnsOf(t, z, DNSConfig{Name: "rules", Record: RecordSRV})
+		d := dnsOf(t, z, named("rules", recordSRV, 0))
 		assert.Empty(t, follow(t, d, time.Hour))
 		assert.ErrorIs(t, d.Status().Err, errServer)
 	})
 }
 
-func TestDNSRefusesNonsense(t *testing.T) {
-	for want, c := range map[string]DNSConfig{
-		`discovery: dns: name "": want a host name`:                  {Port: 1},
-		`discovery: dns: name "a b": want a host name`:               {Name: "a b", Port: 1},
-		"discovery: dns: port 0: want 1 to 65535":                    {Name: "a"},
-		"discovery: dns: port 65536: want 1 to 65535":                {Name: "a", Port: 65536, Record: RecordAAAA},
-		"discovery: dns: port 1: SRV records have their own":         {Name: "a", Port: 1, Record: RecordSRV},
-		`discovery: dns: record "MX": want A, AAAA or SRV`:           {Name: "a", Port: 1, Record: "MX"},
-		"discovery: dns: an interval of 1ms: want at least 1s":       {Name: "a", Port: 1, Interval: time.Millisecond},
-		"discovery: dns: a timeout of -1s: want a positive duration": {Name: "a", Port: 1, Timeout: -time.Second},
+// TestDNSOverTheWire resolves with the resolver of the standard library from
+// a small server on loopback.
+func TestDNSOverTheWire(t *testing.T) {
+	conn, err := net.ListenPacket("udp", "127.0.0.1:0")
+	require.NoError(t, err)
+	served := make(chan struct{})
+	go func() { defer close(served); serveDNS(conn) }()
+	defer func() { conn.Close(); <-served }()
+
+	resolver := &net.Resolver{PreferGo: true, Dial: func(ctx context.Context, _, _ string) (net.Conn, error) {
+		return new(net.Dialer).DialContext(ctx, "udp", conn.LocalAddr().String())
+	}}
+	for _, c := range []struct {
+		cfg  DNS
+		want string
+	}{
+		{named("rules.test.", recordA, 9001), "10.0.0.1:9001 10.0.0.2:9001"},
+		{named("rules.test.", recordAAAA, 9001), "[fd00::1]:9001"},
+		{named("_http._tcp.rules.test.", recordSRV, 0), "10.0.0.1:9007 10.0.0.2:9007"},
+		{named("nothing.test.", recordA, 1), ""},
 	} {
-		_, err := New(Config{DNS: &c}, seeded())
-		assert.EqualError(t, err, want)
+		from := newDNS(c.cfg, resolver)
+		ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+		a, err := from.source.ask(ctx, 0)
+		cancel()
+		require.NoError(t, err)
+		require.NoError(t, a.flaw)
+		assert.Equal(t, c.want, addresses(arrange(a.upstreams, nil)))
+	}
+}
+
+// serveDNS replies from a fixed zone until conn is closed. Names outside it do not exist.
+func serveDNS(conn net.PacketConn) {
+	name := dnsmessage.MustNewName("rules.test.")
+	service := dnsmessage.MustNewName("_http._tcp.rules.test.")
+	buf := make([]byte, 1500)
+	for {
+		n, from, err := conn.ReadFrom(buf)
+		if err != nil {
+			return
+		}
+		var m dnsmessage.Message
+		if m.Unpack(buf[:n]) != nil || len(m.Questions) != 1 {
+			continue
+		}
+		m.Response, m.Additionals = true, nil
+		q := m.Questions[0]
+		add := func(body dnsmessage.ResourceBody) {
+			m.Answers = append(m.Answers, dnsmessage.Resource{
+				Header: dnsmessage.ResourceHeader{Name: q.Name, Class: dnsmessage.ClassINET, TTL: 5}, Body: body,
+			})
+		}
+		switch {
+		case q.Name == name && q.Type == dnsmessage.TypeA:
+			add(&dnsmessage.AResource{A: [4]byte{10, 0, 0, 2}})
+			add(&dnsmessage.AResource{A: [4]byte{10, 0, 0, 1}})
+		case q.Name == name && q.Type == dnsmessage.TypeAAAA:
+			add(&dnsmessage.AAAAResource{AAAA: [16]byte{0: 0xfd, 15: 1}})
+		case q.Name == service && q.Type == dnsmessage.TypeSRV:
+			add(&dnsmessage.SRVResource{Port: 9007, Target: name})
+		case q.Name != name && q.Name != service:
+			m.RCode = dnsmessage.RCodeNameError
+		}
+		if packed, err := m.Pack(); err == nil {
+			_, _ = conn.WriteTo(packed, from) // a lost reply fails the test by itself
+		}
 	}
 }

@@ -1,6 +1,7 @@
 package discovery
 
 import (
+	"encoding/json"
 	"os"
 	"path/filepath"
 	"strings"
@@ -10,18 +11,28 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	"example.org/pilotfish/internal/pool"
 )
+
+// listed is File with the defaults.
+func listed(path string) *File {
+	c := &File{}
+	c.SetDefaults()
+	c.Path = path
+	return c
+}
 
 func fileOf(t *testing.T, path string) *Discovery {
 	t.Helper()
-	d, err := New(Config{File: &FileConfig{Path: path}}, seeded())
+	d, err := New(Config{Settings: Settings{File: listed(path)}, Rand: seeded()})
 	require.NoError(t, err)
 	return d
 }
 
 // edits runs a Discovery of a file for two minutes, while the file
 // is changed at the given seconds.
-func edits(t *testing.T, first string, later map[int]func(path string)) (all []heard, d *Discovery) {
+func edits(t *testing.T, first string, later map[int]func(path string)) (all []sent, d *Discovery) {
 	path := filepath.Join(t.TempDir(), "upstreams")
 	require.NoError(t, os.WriteFile(path, []byte(first), 0o600))
 	bubble(t, func(t *testing.T) {
@@ -64,7 +75,7 @@ func TestFileKeepsTheSetWhileTheFileIsBad(t *testing.T) {
 		edit func(path string)
 		err  string
 	}{
-		"bad line": {write(t, "a:1\nb:1\nb:x\n"), "read upstreams: PATH: line 3: address \"b:x\": want a port from 1 to 65535"},
+		"bad line": {write(t, "a:1\nb:1\nb:x\n"), "read upstreams: PATH: line 3: \"b:x\" is not host:port: the port is not between 1 and 65535"},
 		"bad JSON": {write(t, "[\n{]"), "read upstreams: PATH: line 2: invalid character ']' looking for beginning of object key string"},
 		"gone":     {func(path string) { assert.NoError(t, os.Remove(path)) }, "read upstreams: stat PATH: no such file or directory"},
 		"huge":     {func(path string) { assert.NoError(t, os.Truncate(path, maxFile+1)) }, "read upstreams: PATH is longer than 4194304 bytes"},
@@ -97,8 +108,7 @@ func TestFileEmptiedIsBelievedOnceItStays(t *testing.T) {
 
 func TestFileHalfWrittenIsNotTaken(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "upstreams")
-	from, err := newFile(FileConfig{Path: path}, DefaultLifetime)
-	require.NoError(t, err)
+	from := newFile(*listed(path))
 	for _, step := range []struct{ text, want string }{
 		{"10.0.0.1:9001", "10.0.0.1:9001"},
 		{"10.0.0.1:9001\n10.0.0.2:90", "10.0.0.1:9001"},
@@ -106,18 +116,81 @@ func TestFileHalfWrittenIsNotTaken(t *testing.T) {
 		{"10.0.0.1:9001\n10.0.0.2:9002", "10.0.0.1:9001 10.0.0.2:9002"},
 	} {
 		write(t, step.text)(path)
-		a, err := from.ask(t.Context(), 0)
+		a, err := from.source.ask(t.Context(), 0)
 		require.NoError(t, err)
 		assert.Equal(t, step.want, addresses(a.upstreams))
 	}
 }
 
-func TestFileRefusesNonsense(t *testing.T) {
-	for want, c := range map[string]FileConfig{
-		"discovery: file: want a path":                          {},
-		"discovery: file: an interval of 1ms: want at least 1s": {Path: "x", Interval: time.Millisecond},
-	} {
-		_, err := New(Config{File: &c}, seeded())
-		assert.EqualError(t, err, want)
+func TestParseList(t *testing.T) {
+	want := []pool.Upstream{
+		{Address: "b:2", Weight: 2.5, Cores: 16, Draining: true},
+		{Address: "a:1", StartedAt: epoch, StopsAt: epoch.Add(24 * time.Hour)},
 	}
+	for name, text := range map[string]string{
+		"lines": "# the rules\n\n b:2  weight=2.5 cores=16\tdraining=true # going\r\nA:1 preemptible=true started_at=2026-03-01T12:00:00Z",
+		"JSON": ` [{"address":"b:2","weight":2.5,"cores":16,"draining":true},
+			{"address":"a:1","started_at":"2026-03-01T13:00:00+01:00","stops_at":"2026-03-02T12:00:00Z"}]` + "\n",
+	} {
+		got, err := parseList([]byte(text))
+		require.NoError(t, err, name)
+		assert.Equal(t, want, got, name)
+	}
+	for _, empty := range []string{"", "\n# none\n", "[]", "\n [ ]\n"} {
+		got, err := parseList([]byte(empty))
+		require.NoError(t, err)
+		assert.Empty(t, got)
+	}
+}
+
+func TestParseListNamesTheLine(t *testing.T) {
+	for text, want := range map[string]string{
+		"a:1\nb":            `line 2: "b" is not host:port`,
+		"a:1\n\nb:1 weight": `line 3: "weight" is not key=value`,
+		"a:1 weight=x":      `line 1: weight="x": want a number from 0 to 1e+06`,
+		"a:1 colour=blue":   `line 1: colour="blue": unknown key`,
+		"\x00\xff":          `line 1: "\x00\xff" is not host:port`,
+		"[\n{\"address\":\"a:1\"},\n  {\"address\":\"b\"}]":               `line 3: "b" is not host:port`,
+		"[\n{\"address\":\"a:1\"},\n\n{\"address\":\"b:1\",\n\"x\":1}]":   `line 4: json: unknown field "x"`,
+		"[\n{\"address\":\"a:1\",\n\"weight\":-1}]":                       `line 2: weight -1: want a number from 0 to 1e+06`,
+		"[\n{\"address\":\"a:1\"},\n{\"address\":\"a:1\",\"cores\":1e9}]": `line 3: json: cannot unmarshal number 1e9 into Go struct field Upstream.cores of type int`,
+		"[\n{\"address\":\"a:1\"},\n{\"cores\":-1,\"address\":\"a:1\"}]":  `line 3: cores -1: want a number from 0 to 65536`,
+		"[\n{\"address\":\n":          `line 3: unexpected EOF`,
+		"[\n":                         `line 2: unexpected EOF`,
+		"[\n{\"address\":\"a:1\"}\n}": `line 3: invalid character '}' after array element`,
+		"[\n{]":                       `line 2: invalid character ']' looking for beginning of object key string`,
+		"[]\nx":                       `line 2: something follows the list`,
+		"[]\n[]":                      `line 2: something follows the list`,
+	} {
+		_, err := parseList([]byte(text))
+		assert.EqualError(t, err, want, text)
+	}
+}
+
+// FuzzList holds that a list that is accepted is valid, and that a JSON list says
+// the same when written and read again.
+func FuzzList(f *testing.F) {
+	f.Add([]byte("a:1\nb:2 weight=2 # c"))
+	f.Add([]byte(`[{"address":"a:1","started_at":"2026-03-01T12:00:00Z"}]`))
+	f.Add([]byte("[\n{]"))
+	f.Fuzz(func(t *testing.T, text []byte) {
+		list, err := parseList(text)
+		if err != nil {
+			require.Regexp(t, `^line [0-9]+: `, err.Error())
+			return
+		}
+		for _, u := range list {
+			checked := u
+			require.NoError(t, check(&checked))
+			require.Equal(t, u.Address, checked.Address)
+		}
+		if list == nil {
+			list = []pool.Upstream{}
+		}
+		data, err := json.Marshal(list)
+		require.NoError(t, err)
+		again, err := parseList(data)
+		require.NoError(t, err, "%s", data)
+		require.True(t, same(list, again))
+	})
 }

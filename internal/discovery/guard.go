@@ -1,140 +1,120 @@
 package discovery
 
 import (
-	"fmt"
 	"slices"
 	"time"
 
 	"example.org/pilotfish/internal/pool"
 )
 
-// Defaults of GuardConfig.
-const (
-	DefaultHoldEmpty = 30 * time.Second
-	DefaultHoldDrop  = 10 * time.Second
-	DefaultPatience  = 2 * time.Minute
-)
-
-// GuardConfig says how long a doubtful answer must be repeated before it is
-// believed. Zero values mean the defaults.
-type GuardConfig struct {
-	// HoldEmpty is for an answer without any upstream; default 30 s.
-	HoldEmpty time.Duration
-	// HoldDrop is for one that lacks many upstreams, or some after a doubt or a
-	// failure; default 10 s.
-	HoldDrop time.Duration
-	// Patience is for a run of doubtful answers that disagree with each other: when it has
-	// lasted so long, the next one that is not empty is believed; default 2 min.
-	Patience time.Duration
-}
-
-func (c GuardConfig) withDefaults() (GuardConfig, error) {
-	for _, f := range []struct {
-		name string
-		d    *time.Duration
-		or   time.Duration
-	}{
-		{"hold for an empty answer", &c.HoldEmpty, DefaultHoldEmpty},
-		{"hold for a drop", &c.HoldDrop, DefaultHoldDrop},
-		{"patience", &c.Patience, DefaultPatience},
-	} {
-		if *f.d < 0 {
-			return c, fmt.Errorf("%s of %s: want a positive duration", f.name, *f.d)
-		}
-		if *f.d == 0 {
-			*f.d = f.or
-		}
-	}
-	return c, nil
-}
-
-// Guard stands between what a source says and what is applied. A catalogue
-// that restarts, loses its leader or its data answers with errors, with nothing, or with
-// half of the truth, for seconds, and would take the upstreams away that still serve.
+// guard stands between what a source says and what is applied. A catalogue
+// that restarts, or loses its leader or its data, replies for seconds with
+// errors, with nothing, or with half of the truth. Applied as it is, that would
+// take away upstreams that still serve.
 //
-// So an answer that is empty, or that lacks more than half of the last good set, is in
-// doubt; and from then on, as after a failure, so is one that lacks any of it, because a
-// catalogue recovers bit by bit. What a doubtful answer adds or changes applies at
-// once, but what it lacks stays, until answers have agreed for the hold on what is
-// gone. A failure tells nothing, and the hold begins anew after it.
+// So a reply is in doubt when it is empty, or lacks more than half of the last
+// good set. After a doubt or a failure a reply is also in doubt when it lacks
+// any upstream of that set, because a catalogue recovers bit by bit. What a
+// doubtful reply adds or changes applies at once. What it lacks stays, until
+// replies have agreed for the hold on what is gone. A failure says nothing, and
+// the hold begins anew after it.
 //
-// Guard is a value without clock, lock or I/O.
-type Guard struct {
-	cfg     GuardConfig
+// guard is a value without clock, lock or I/O.
+type guard struct {
+	// How long replies must agree: on emptiness, and on a drop.
+	holdEmpty, holdDrop time.Duration
+	// patience ends a run of doubtful replies that disagree with each other: once
+	// it has lasted so long, the next one that is not empty is believed.
+	patience time.Duration
+
 	known   bool            // there is a good set, even if it is empty
 	good    []pool.Upstream // the last set that was believed
-	applied []pool.Upstream // good, or good joined with a doubtful answer
+	applied []pool.Upstream // good, or good joined with a doubtful reply
 
 	wary   bool // nothing has been believed since the last doubt or failure
-	doubt  Doubt
-	since  time.Time // the first doubtful answer of this run
+	doubt  doubt
+	since  time.Time // the first doubtful reply of this run
 	steady time.Time // since when they agree
 	gone   []string  // what of good the last one lacks
 }
 
-// NewGuard returns a guard that knows no set yet. It refuses negative durations.
-func NewGuard(cfg GuardConfig) (*Guard, error) {
-	cfg, err := cfg.withDefaults()
-	if err != nil {
-		return nil, err
-	}
-	return &Guard{cfg: cfg}, nil
+// ruling is what the guard makes of a reply.
+type ruling struct {
+	changed bool          // the set in force is another than before
+	doubt   doubt         // why what the reply lacks was kept
+	confirm time.Duration // how much longer replies must agree before they are believed
 }
 
-// Known reports whether there is a good set.
-func (g *Guard) Known() bool { return g.known }
+// doubt is a reason not to believe a reply yet, as a word for logs.
+type doubt string
 
-// Applied is the set in force, nil before the first. It must not be changed.
-func (g *Guard) Applied() []pool.Upstream {
+const (
+	none      doubt = ""          // the reply was believed in full
+	emptiness doubt = "emptiness" // it has no upstream
+	drop      doubt = "drop"      // it lacks more than half of the good set, or any of it when the guard is wary
+)
+
+// newGuard returns a guard that knows no set yet and believes emptiness after
+// keepLast, a drop after a third of it, and replies that disagree after four
+// times as long. With 0 it believes every reply at once.
+func newGuard(keepLast time.Duration) *guard {
+	return &guard{holdEmpty: keepLast, holdDrop: keepLast / 3, patience: 4 * keepLast}
+}
+
+// inForce is the set in force, nil before the first. It must not be changed.
+func (g *guard) inForce() []pool.Upstream {
 	if g.applied == nil {
 		return g.good // inherited
 	}
 	return g.applied
 }
 
-// Restore makes set, which must be arranged, the good set without any doubt.
-func (g *Guard) Restore(set []pool.Upstream) {
-	*g = Guard{cfg: g.cfg, known: true, good: set, applied: set}
+// restore makes set, which must be arranged, the good set of a guard that knows
+// none yet, and applies it.
+func (g *guard) restore(set []pool.Upstream) {
+	g.inherit(set)
+	g.applied = set
+	g.doubt, g.wary = none, false
 }
 
-// Inherit makes set, which must be arranged, the good set of a guard that knows
-// none yet. The next answer counts as a change whatever it says, for what is in
-// force may have changed since.
-func (g *Guard) Inherit(set []pool.Upstream) { g.known, g.good = true, set }
+// inherit makes set, which must be arranged, the good set of a guard that knows
+// none yet. The next reply counts as a change whatever it says, because what is
+// in force may have changed since.
+func (g *guard) inherit(set []pool.Upstream) { g.known, g.good = true, set }
 
-// Fail takes note of an answer that did not come: the set stays, and
-// what was in doubt must be confirmed from the start.
-func (g *Guard) Fail() { g.doubt, g.wary = None, true }
+// fail notes a reply that did not come: the set stays, and what was in doubt
+// must be confirmed from the start.
+func (g *guard) fail() { g.doubt, g.wary = none, true }
 
-// Answer takes the arranged set that the source gave at now.
-func (g *Guard) Answer(now time.Time, set []pool.Upstream) Ruling {
+// judge takes the arranged set that the source gave at now.
+func (g *guard) judge(now time.Time, set []pool.Upstream) ruling {
 	gone := missing(g.good, set)
-	g.judge(now, g.doubtOf(len(set), len(gone)), gone)
+	g.note(now, g.doubtOf(len(set), len(gone)), gone)
 
 	if left := g.left(now); left > 0 {
 		g.wary = true
-		return Ruling{Changed: g.known && g.apply(union(set, g.good)), Doubt: g.doubt, Confirm: left}
+		return ruling{changed: g.known && g.apply(union(set, g.good)), doubt: g.doubt, confirm: left}
 	}
-	g.doubt, g.wary, g.known, g.good = None, false, true, set
-	return Ruling{Changed: g.apply(set)}
+	g.doubt, g.wary, g.known, g.good = none, false, true, set
+	return ruling{changed: g.apply(set)}
 }
 
-// doubtOf judges an answer of n upstreams that lacks gone of the good ones. Before the
-// first set, emptiness is in doubt too: a catalogue that has just
-// started knows nothing yet.
-func (g *Guard) doubtOf(n, gone int) Doubt {
+// doubtOf judges a reply of n upstreams that lacks gone of the good ones. Before
+// the first set, emptiness is in doubt too: a catalogue that has just started
+// knows nothing yet.
+func (g *guard) doubtOf(n, gone int) doubt {
 	switch {
 	case n == 0 && (len(g.good) > 0 || !g.known):
-		return Emptiness
+		return emptiness
 	case 2*gone > len(g.good), g.wary && gone > 0:
-		return Drop
+		return drop
 	}
-	return None
+	return none
 }
 
-// judge takes note of one more answer's doubt.
-func (g *Guard) judge(now time.Time, d Doubt, gone []string) {
-	if g.doubt == None {
+// note remembers the doubt of one more reply.
+func (g *guard) note(now time.Time, d doubt, gone []string) {
+	if g.doubt == none {
 		g.since = now
 	}
 	if d != g.doubt || !slices.Equal(g.gone, gone) {
@@ -143,18 +123,18 @@ func (g *Guard) judge(now time.Time, d Doubt, gone []string) {
 	g.doubt, g.gone = d, gone
 }
 
-// left is for how long answers must still agree; at most 0 is long enough.
-func (g *Guard) left(now time.Time) time.Duration {
+// left is how long replies must still agree; at most 0 is long enough.
+func (g *guard) left(now time.Time) time.Duration {
 	switch g.doubt {
-	case Emptiness:
-		return g.steady.Add(g.cfg.HoldEmpty).Sub(now)
-	case Drop:
-		return min(g.steady.Add(g.cfg.HoldDrop).Sub(now), g.since.Add(g.cfg.Patience).Sub(now))
+	case emptiness:
+		return g.steady.Add(g.holdEmpty).Sub(now)
+	case drop:
+		return min(g.steady.Add(g.holdDrop).Sub(now), g.since.Add(g.patience).Sub(now))
 	}
 	return 0
 }
 
-func (g *Guard) apply(set []pool.Upstream) bool {
+func (g *guard) apply(set []pool.Upstream) bool {
 	if g.applied != nil && same(g.applied, set) {
 		return false
 	}

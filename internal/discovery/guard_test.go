@@ -11,18 +11,11 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-func newGuard(t *testing.T) *Guard {
-	t.Helper()
-	g, err := NewGuard(GuardConfig{})
-	require.NoError(t, err)
-	return g
-}
-
 // play feeds a script of lines "<second> <names, - for none, ! for a failure>" to
 // a guard and returns what is in force after each, with the doubt if any.
 func play(t *testing.T, script string) string {
 	t.Helper()
-	g := newGuard(t)
+	g := newGuard(30 * time.Second)
 	var out []string
 	for line := range strings.Lines(script) {
 		second, said, ok := strings.Cut(strings.TrimSpace(line), " ")
@@ -32,18 +25,18 @@ func play(t *testing.T, script string) string {
 		after, err := time.ParseDuration(second + "s")
 		require.NoError(t, err)
 		said = strings.TrimSpace(strings.Split(said, "=>")[0])
-		var r Ruling
+		var r ruling
 		switch said {
 		case "!":
-			g.Fail()
+			g.fail()
 		case "-":
-			r = g.Answer(epoch.Add(after), ups(""))
+			r = g.judge(epoch.Add(after), ups(""))
 		default:
-			r = g.Answer(epoch.Add(after), ups(said))
+			r = g.judge(epoch.Add(after), ups(said))
 		}
-		got := fmt.Sprintf("%s %s => %s", second, said, names(g.Applied()))
-		if r.Doubt != None {
-			got += fmt.Sprintf(" (%s, %s)", r.Doubt, r.Confirm)
+		got := fmt.Sprintf("%s %s => %s", second, said, names(g.inForce()))
+		if r.doubt != none {
+			got += fmt.Sprintf(" (%s, %s)", r.doubt, r.confirm)
 		}
 		out = append(out, got)
 	}
@@ -80,7 +73,7 @@ func TestGuardScripts(t *testing.T) {
 			1 a => a b c d (drop, 10s)
 			10 a => a b c d (drop, 1s)
 			11 a => a`,
-		"what doubtful answers add joins": `
+		"what doubtful replies add joins": `
 			0 a b => a b
 			1 c => a b c (drop, 10s)
 			2 c d => a b c d (drop, 9s)
@@ -123,7 +116,7 @@ func TestGuardScripts(t *testing.T) {
 			30 x => a b x (drop, 10s)
 			39 - => a b (emptiness, 30s)
 			69 - => -`,
-		"patience ends a quarrel of answers": `
+		"patience ends a run of replies that disagree": `
 			0 a b c d e => a b c d e
 			10 a => a b c d e (drop, 10s)
 			19 b => a b c d e (drop, 10s)
@@ -161,22 +154,25 @@ func TestGuardScripts(t *testing.T) {
 }
 
 func TestGuardTellsWhetherTheSetChanged(t *testing.T) {
-	g := newGuard(t)
-	assert.True(t, g.Answer(epoch, ups("a b")).Changed)
-	assert.False(t, g.Answer(epoch, ups("a b")).Changed)
-	assert.False(t, g.Answer(epoch, ups("")).Changed)
+	g := newGuard(30 * time.Second)
+	assert.True(t, g.judge(epoch, ups("a b")).changed)
+	assert.False(t, g.judge(epoch, ups("a b")).changed)
+	assert.False(t, g.judge(epoch, ups("")).changed)
 	draining := ups("a b")
 	draining[0].Draining = true
-	assert.True(t, g.Answer(epoch, draining).Changed, "a fact of an upstream is part of the set")
-	empty := newGuard(t)
-	empty.Answer(epoch, ups(""))
-	assert.True(t, empty.Answer(epoch.Add(time.Minute), ups("")).Changed, "the first set, though empty")
+	assert.True(t, g.judge(epoch, draining).changed, "a fact of an upstream is part of the set")
+	empty := newGuard(30 * time.Second)
+	empty.judge(epoch, ups(""))
+	assert.True(t, empty.judge(epoch.Add(time.Minute), ups("")).changed, "the first set, though empty")
 }
 
-func TestGuardRefusesNegativeDurations(t *testing.T) {
-	for _, c := range []GuardConfig{{HoldEmpty: -1}, {HoldDrop: -1}, {Patience: -1}} {
-		_, err := NewGuard(c)
-		assert.ErrorContains(t, err, "want a positive duration")
+func TestGuardThatKeepsNothingBelievesAtOnce(t *testing.T) {
+	g := newGuard(0)
+	for _, said := range []string{"", "a b c d", "a", "", "b"} {
+		g.fail()
+		r := g.judge(epoch, ups(said))
+		assert.Equal(t, ruling{changed: true}, r)
+		assert.Equal(t, names(ups(said)), names(g.inForce()))
 	}
 }
 
@@ -185,16 +181,16 @@ func TestGuardProperties(t *testing.T) {
 	rng := seeded()
 	letters := "a b c d e f g h"
 	for range 3000 {
-		g, now := newGuard(t), epoch
-		var run time.Duration // how long the same answer has been given without a failure
+		g, now := newGuard(30*time.Second), epoch
+		var run time.Duration // how long the same reply has been given without a failure
 		last, lastGood := "?", ups("")
 		for range 40 {
 			step := time.Duration(rng.IntN(8000)) * time.Millisecond
 			now = now.Add(step)
 			if rng.IntN(12) == 0 {
-				before := names(g.Applied())
-				g.Fail()
-				require.Equal(t, before, names(g.Applied()))
+				before := names(g.inForce())
+				g.fail()
+				require.Equal(t, before, names(g.inForce()))
 				last = "?"
 				continue
 			}
@@ -218,36 +214,36 @@ func TestGuardProperties(t *testing.T) {
 			}
 			last = said
 			set := ups(said)
-			before := g.Applied()
-			r := g.Answer(now, set)
+			before := g.inForce()
+			r := g.judge(now, set)
 
 			for _, u := range set {
-				_, ok := find(g.Applied(), u.Address)
-				require.True(t, ok || !g.Known(), "what an answer has is in force at once")
+				_, ok := find(g.inForce(), u.Address)
+				require.True(t, ok || !g.known, "what a reply has is in force at once")
 			}
-			if r.Doubt == None {
-				require.Equal(t, names(set), names(g.Applied()))
+			if r.doubt == none {
+				require.Equal(t, names(set), names(g.inForce()))
 				lastGood = set
 			} else {
-				require.Positive(t, r.Confirm)
-				require.Less(t, run, DefaultHoldEmpty, "an answer repeated for long is believed")
-				require.False(t, r.Doubt == Drop && run >= DefaultHoldDrop)
-				require.Empty(t, missing(lastGood, g.Applied()), "nothing is lost while in doubt")
-				require.Equal(t, r.Doubt == Emptiness, len(set) == 0)
+				require.Positive(t, r.confirm)
+				require.Less(t, run, g.holdEmpty, "a reply repeated for long is believed")
+				require.False(t, r.doubt == drop && run >= g.holdDrop)
+				require.Empty(t, missing(lastGood, g.inForce()), "nothing is lost while in doubt")
+				require.Equal(t, r.doubt == emptiness, len(set) == 0)
 			}
-			require.Equal(t, r.Changed, names(before) != names(g.Applied()))
+			require.Equal(t, r.changed, names(before) != names(g.inForce()))
 		}
 	}
 }
 
-// said is one answer, as a bit set of upstreams, or a failure.
+// said is one reply, as a bit set of upstreams, or a failure.
 type said struct {
 	at  time.Time
 	set int
 	ok  bool
 }
 
-// unbroken is for how long all answers up to the last have been as wanted.
+// unbroken is for how long all replies up to the last have been as wanted.
 func unbroken(history []said, wanted func(said) bool) (age time.Duration) {
 	last := history[len(history)-1].at
 	for _, h := range slices.Backward(history) {
@@ -260,13 +256,13 @@ func unbroken(history []said, wanted func(said) bool) (age time.Duration) {
 }
 
 // TestGuardNeverLosesMoreThanHalfUnconfirmed compares with a naive rule: a set that
-// loses more than half is applied only if the answers of the whole hold before lacked the
-// same, or quarrelled for as long as patience goes.
+// loses more than half is applied only if all replies of the hold before it lacked
+// the same upstreams, or disagreed for as long as patience allows.
 func TestGuardNeverLosesMoreThanHalfUnconfirmed(t *testing.T) {
 	rng := seeded()
 	losses := 0
 	for range 2000 {
-		g, now := newGuard(t), epoch
+		g, now := newGuard(30*time.Second), epoch
 		var history []said
 		good := -1
 		for range 60 {
@@ -277,7 +273,7 @@ func TestGuardNeverLosesMoreThanHalfUnconfirmed(t *testing.T) {
 			}
 			history = append(history, s)
 			if !s.ok {
-				g.Fail()
+				g.fail()
 				continue
 			}
 			var text []string
@@ -286,20 +282,20 @@ func TestGuardNeverLosesMoreThanHalfUnconfirmed(t *testing.T) {
 					text = append(text, l)
 				}
 			}
-			if g.Answer(now, ups(strings.Join(text, " "))).Doubt != None {
+			if g.judge(now, ups(strings.Join(text, " "))).doubt != none {
 				continue
 			}
 			if lost := good &^ s.set; good > 0 && (s.set == 0 || 2*ones(lost) > ones(good)) {
 				losses++
-				hold := DefaultHoldDrop
+				hold := g.holdDrop
 				if s.set == 0 {
-					hold = DefaultHoldEmpty
+					hold = g.holdEmpty
 				}
 				agreeing := unbroken(history, func(h said) bool {
 					return h.ok && good&^h.set == lost && (h.set == 0) == (s.set == 0)
 				})
 				doubtful := unbroken(history, func(h said) bool { return h.ok && good&^h.set != 0 })
-				require.True(t, agreeing >= hold || s.set != 0 && doubtful >= DefaultPatience)
+				require.True(t, agreeing >= hold || s.set != 0 && doubtful >= g.patience)
 			}
 			good = s.set
 		}

@@ -19,15 +19,15 @@ const (
 	shortest = time.Second
 	// longestRetry bounds the pause after failures.
 	longestRetry = 10 * time.Second
-	// spread is by how much of itself a pause may be longer, at random, so that
-	// many sidecars do not ask in step.
+	// spread is the share by which a pause may be longer, at random, so that
+	// many sidecars do not ask at the same time.
 	spread = 0.2
 )
 
 // pacer says when to ask next. It is a value without a clock: a bucket of at
 // most 1+saved queries that gains one every gap, and an exponential pause after failures.
 type pacer struct {
-	pace
+	pace  pace
 	rng   *rand.Rand
 	slot  time.Time // when the next query is due
 	retry *backoff.ExponentialBackOff
@@ -42,11 +42,11 @@ func newPacer(p pace, rng *rand.Rand) *pacer {
 	return &pacer{pace: p, rng: rng, retry: retry}
 }
 
-// pause books the next query at now, after one that failed or not, and returns
-// how long to wait for it. A positive soon asks for it no later than that, but
-// never sooner than the shortest gap.
+// pause plans the next query at now, after one that failed or not, and returns
+// how long to wait for it. A positive soon bounds that wait, but it is never
+// less than the shortest gap.
 func (p *pacer) pause(now time.Time, failed bool, soon time.Duration) time.Duration {
-	slot := later(p.slot, now.Add(-time.Duration(p.saved)*p.gap))
+	slot := later(p.slot, now.Add(-time.Duration(p.pace.saved)*p.pace.gap))
 	if soon > 0 {
 		slot = earlier(slot, now.Add(max(soon, shortest)))
 	}
@@ -55,7 +55,7 @@ func (p *pacer) pause(now time.Time, failed bool, soon time.Duration) time.Durat
 	} else {
 		p.retry.Reset()
 	}
-	p.slot = slot.Add(p.spread(p.gap))
+	p.slot = slot.Add(p.spread(p.pace.gap))
 	return max(0, slot.Sub(now))
 }
 

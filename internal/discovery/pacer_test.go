@@ -24,7 +24,7 @@ func TestPacerKeepsToOneQueryASecond(t *testing.T) {
 			}
 			now = now.Add(p.pause(now, rng.IntN(10) == 0, soon))
 			asked = append(asked, now)
-			now = now.Add(time.Duration(rng.IntN(3)) * 500 * time.Millisecond) // the answer takes a while
+			now = now.Add(time.Duration(rng.IntN(3)) * 500 * time.Millisecond) // the reply takes a while
 		}
 		for i := range asked {
 			for j := i + 1; j < len(asked); j++ {

@@ -154,10 +154,10 @@ func until(t *testing.T, sets <-chan []pool.Upstream, ports string) []pool.Upstr
 
 func realDiscovery(t *testing.T, a *realAgent) *Discovery {
 	t.Helper()
-	d, err := New(Config{
-		Consul: &ConsulConfig{Address: a.http, Service: "rules"},
-		Guard:  GuardConfig{HoldEmpty: 10 * time.Second, HoldDrop: 5 * time.Second},
-	}, seeded())
+	var c Consul
+	c.SetDefaults()
+	c.Address, c.Service, c.KeepLast = a.http, "rules", 12*time.Second
+	d, err := New(Config{Settings: Settings{Consul: &c}, Rand: seeded()})
 	require.NoError(t, err)
 	return d
 }
@@ -220,7 +220,7 @@ func TestRealConsulRestartedEmpty(t *testing.T) {
 	a.stop()
 	require.Eventually(t, func() bool { return d.Status().Err != nil }, patient, 50*time.Millisecond)
 	a.start(t)
-	require.Eventually(t, func() bool { return d.Status().Doubt == Emptiness }, patient, 50*time.Millisecond,
+	require.Eventually(t, func() bool { return d.Status().Doubt == "emptiness" }, patient, 50*time.Millisecond,
 		"the agent came back empty, which is in doubt")
 	assert.Equal(t, 4, d.Status().Upstreams, "the last set is kept")
 	a.register(t, nil, 1, 2, 3, 5)
@@ -250,7 +250,10 @@ func TestRealConsulAccessControl(t *testing.T) {
 
 	token := filepath.Join(t.TempDir(), "token")
 	require.NoError(t, os.WriteFile(token, []byte(none), 0o600))
-	d, err := New(Config{Consul: &ConsulConfig{Address: a.http, Service: "rules", TokenFile: token}}, seeded())
+	var c Consul
+	c.SetDefaults()
+	c.Address, c.Service, c.TokenFile = a.http, "rules", token
+	d, err := New(Config{Settings: Settings{Consul: &c}, Rand: seeded()})
 	require.NoError(t, err)
 	sets := followReal(t, d)
 	require.Eventually(t, func() bool { return d.Status().Err != nil }, patient, 50*time.Millisecond)

@@ -8,12 +8,12 @@ import (
 )
 
 // arrange makes a full set of what a source said: sorted by address, without
-// the sidecar's own address, one upstream for each address. The result is never
+// the sidecar's own addresses, one upstream for each address. The result is never
 // nil and does not depend on the order of list.
-func arrange(list []pool.Upstream, own own) []pool.Upstream {
+func arrange(list []pool.Upstream, self selfAddresses) []pool.Upstream {
 	set := make([]pool.Upstream, 0, len(list))
 	for _, u := range list {
-		if !own[u.Address] {
+		if !self[u.Address] {
 			set = append(set, u)
 		}
 	}
@@ -21,9 +21,9 @@ func arrange(list []pool.Upstream, own own) []pool.Upstream {
 	return slices.CompactFunc(set, func(a, b pool.Upstream) bool { return a.Address == b.Address })
 }
 
-// preferred orders by address, and of two entries for one address puts first the one to
-// believe: that of the newest start, because a server that comes back may
-// leave its former registration behind.
+// preferred orders by address. Of two entries for one address the one to believe
+// comes first: the one with the newest start, because a server that comes back
+// may leave its former registration behind.
 func preferred(a, b pool.Upstream) int {
 	return cmp.Or(
 		cmp.Compare(a.Address, b.Address),
@@ -45,12 +45,12 @@ func compareBool(a, b bool) int {
 	return 1
 }
 
-// same says whether two arranged sets say the same.
+// same reports whether two arranged sets are equal.
 func same(a, b []pool.Upstream) bool {
 	return slices.EqualFunc(a, b, func(a, b pool.Upstream) bool { return preferred(a, b) == 0 })
 }
 
-// missing is the addresses of have that set lacks. Both are arranged.
+// missing are the addresses of have that set lacks. Both are arranged.
 func missing(have, set []pool.Upstream) []string {
 	var gone []string
 	for _, u := range have {

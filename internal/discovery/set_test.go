@@ -12,7 +12,7 @@ import (
 )
 
 func TestArrange(t *testing.T) {
-	me := own{"me:1": true}
+	me := selfAddresses{"me:1": true}
 	assert.Equal(t, "a b c", names(arrange([]pool.Upstream{
 		{Address: "c:1"}, {Address: "me:1"}, {Address: "a:1"}, {Address: "b:1"}, {Address: "a:1"},
 	}, me)))

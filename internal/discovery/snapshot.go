@@ -15,11 +15,10 @@ import (
 // maxSnapshot bounds the snapshot file, in bytes: 10,000 upstreams take about 2 MB.
 const maxSnapshot = 16 << 20
 
-// snapshot is the file that keeps the last set over a restart.
-type snapshot struct {
+// snapshotStore is the file that keeps the last set over a restart.
+type snapshotStore struct {
 	path   string
-	source string // whose set it is
-	most   int    // upstreams
+	source string // the name of the source that gave the set
 }
 
 // saved is the file's content.
@@ -30,7 +29,7 @@ type saved struct {
 }
 
 // write replaces the file by set, whole or not at all.
-func (s *snapshot) write(now time.Time, set []pool.Upstream) error {
+func (s *snapshotStore) write(now time.Time, set []pool.Upstream) error {
 	data, err := json.Marshal(saved{Source: s.source, SavedAt: now.UTC(), Upstreams: set})
 	if err == nil {
 		err = replace(s.path, data)
@@ -49,7 +48,7 @@ func replace(path string, data []byte) (err error) {
 	}
 	defer func() {
 		if err != nil {
-			_ = f.Close() // when it is closed already, err says why we are here
+			_ = f.Close() // err already says what failed
 			_ = os.Remove(f.Name())
 		}
 	}()
@@ -65,9 +64,9 @@ func replace(path string, data []byte) (err error) {
 	return os.Rename(f.Name(), path)
 }
 
-// read returns the upstreams of the file, none if there is no file. What is not a
-// snapshot of this source, whole and valid, is an error.
-func (s *snapshot) read() ([]pool.Upstream, error) {
+// read returns the upstreams of the file, none if there is no file. A file that
+// is not a whole and valid snapshot of this source is an error.
+func (s *snapshotStore) read() ([]pool.Upstream, error) {
 	data, err := readBounded(s.path, maxSnapshot)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil
@@ -80,10 +79,10 @@ func (s *snapshot) read() ([]pool.Upstream, error) {
 		return nil, fmt.Errorf("read snapshot %s: %w", s.path, err)
 	}
 	if got.Source != s.source {
-		return nil, fmt.Errorf("read snapshot %s: it is of %s, not of %s", s.path, quote(got.Source), s.source)
+		return nil, fmt.Errorf("read snapshot %s: it belongs to %s, not to %s", s.path, quote(got.Source), s.source)
 	}
-	if n := len(got.Upstreams); n > s.most {
-		return nil, fmt.Errorf("read snapshot %s: it has %d upstreams, at most %d are allowed", s.path, n, s.most)
+	if n := len(got.Upstreams); n > maxUpstreams {
+		return nil, fmt.Errorf("read snapshot %s: it has %d upstreams, at most %d are allowed", s.path, n, maxUpstreams)
 	}
 	for i := range got.Upstreams {
 		if err := check(&got.Upstreams[i]); err != nil {

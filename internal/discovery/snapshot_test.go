@@ -14,12 +14,12 @@ import (
 	"example.org/pilotfish/internal/pool"
 )
 
-func keeping(path string) func(*Config) { return func(c *Config) { c.Snapshot = path } }
+func keeping(path string) func(*Config) { return func(c *Config) { c.Consul.Snapshot = path } }
 
 func TestSnapshotCarriesASidecarOverARestart(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "snapshot")
 	bubble(t, func(t *testing.T) {
-		up := &agent{replies: []reply{list("10", "a"), list("11", "a b").late(time.Second), list("11", "a b").quiet()}}
+		up := &agent{replies: []scripted{list("10", "a"), list("11", "a b").late(time.Second), list("11", "a b").quiet()}}
 		d := consulOf(t, up, keeping(path))
 		require.Equal(t, "a | a b", sets(follow(t, d, time.Minute)))
 		assert.False(t, d.Status().FromSnapshot)
@@ -32,34 +32,34 @@ func TestSnapshotCarriesASidecarOverARestart(t *testing.T) {
 	assert.Len(t, left, 1, "no temporary file is left")
 
 	bubble(t, func(t *testing.T) {
-		down := &agent{replies: []reply{{refuse: true}, {refuse: true}, list("3", ""), list("4", "a b c").late(20 * time.Second), list("4", "a b c").quiet()}}
-		var told []Status
+		down := &agent{replies: []scripted{{refuse: true}, {refuse: true}, list("3", ""), list("4", "a b c").late(20 * time.Second), list("4", "a b c").quiet()}}
+		var seen []Status
 		d := consulOf(t, down, func(c *Config) {
-			c.Snapshot = path
-			c.Observe = func(s Status) { told = append(told, s) }
+			c.Consul.Snapshot = path
+			c.Observe = func(s Status) { seen = append(seen, s) }
 		})
 		all := follow(t, d, time.Minute)
 		assert.Equal(t, "a b | a b c", sets(all))
 		assert.Zero(t, all[0].after, "at once")
-		require.Len(t, told, 4)
-		assert.True(t, told[0].FromSnapshot)
-		assert.Error(t, told[0].Err)
-		assert.Zero(t, told[0].HeardAt)
-		assert.Equal(t, 2, told[0].Upstreams)
-		assert.True(t, told[1].FromSnapshot)
-		assert.Equal(t, Emptiness, told[2].Doubt)
-		assert.True(t, told[2].FromSnapshot)
-		assert.False(t, told[3].FromSnapshot)
-		assert.NoError(t, told[3].Err)
-		assert.Equal(t, []uint64{2, 1, 2}, []uint64{told[3].Applied, told[3].Refused, told[3].Failed})
+		require.Len(t, seen, 4)
+		assert.True(t, seen[0].FromSnapshot)
+		assert.Error(t, seen[0].Err)
+		assert.Zero(t, seen[0].BelievedAt)
+		assert.Equal(t, 2, seen[0].Upstreams)
+		assert.True(t, seen[1].FromSnapshot)
+		assert.Equal(t, "emptiness", seen[2].Doubt)
+		assert.True(t, seen[2].FromSnapshot)
+		assert.False(t, seen[3].FromSnapshot)
+		assert.NoError(t, seen[3].Err)
+		assert.Equal(t, []uint64{2, 1, 2}, []uint64{seen[3].Applied, seen[3].Refused, seen[3].Failed})
 	})
 }
 
-func TestSnapshotIsNotReadWhenTheSourceAnswers(t *testing.T) {
+func TestSnapshotIsNotReadWhenTheSourceReplies(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "snapshot")
 	require.NoError(t, os.WriteFile(path, []byte(snapshotOf("old")), 0o600))
 	bubble(t, func(t *testing.T) {
-		d := consulOf(t, &agent{replies: []reply{list("10", "a"), list("10", "a").quiet()}}, keeping(path))
+		d := consulOf(t, &agent{replies: []scripted{list("10", "a"), list("10", "a").quiet()}}, keeping(path))
 		assert.Equal(t, "a", sets(follow(t, d, time.Minute)))
 	})
 }
@@ -68,7 +68,7 @@ func TestSnapshotServesAnEmptyCatalogue(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "snapshot")
 	require.NoError(t, os.WriteFile(path, []byte(snapshotOf("old")), 0o600))
 	bubble(t, func(t *testing.T) {
-		d := consulOf(t, &agent{replies: []reply{list("2", ""), list("2", "").late(30 * time.Second), list("2", "").quiet()}}, keeping(path))
+		d := consulOf(t, &agent{replies: []scripted{list("2", ""), list("2", "").late(30 * time.Second), list("2", "").quiet()}}, keeping(path))
 		assert.Equal(t, "old | -", sets(follow(t, d, time.Minute)))
 	})
 }
@@ -87,20 +87,20 @@ func TestSnapshotThatIsCorruptIsReportedAndIgnored(t *testing.T) {
 		"empty":            {"", "unexpected end of JSON input"},
 		"cut":              {snapshotOf("a")[:40], "unexpected end of JSON input"},
 		"garbage":          {"\x00\x01", "invalid character"},
-		"another source":   {strings.Replace(snapshotOf("a"), "rules", "other", 1), `it is of "consul service other at consul.test:8500", not of consul service rules`},
-		"a bad address":    {strings.Replace(snapshotOf("a b"), "b:1", "b", 1), `upstream 2: address "b": want host:port`},
+		"another source":   {strings.Replace(snapshotOf("a"), "rules", "other", 1), `it belongs to "consul service other at consul.test:8500", not to consul service rules`},
+		"a bad address":    {strings.Replace(snapshotOf("a b"), "b:1", "b", 1), `upstream 2: "b" is not host:port`},
 		"a bad number":     {strings.Replace(snapshotOf("a"), `"a:1"`, `"a:1","weight":-1`, 1), "upstream 1: weight -1: want a number"},
-		"too many":         {snapshotOf("a b c d"), "it has 4 upstreams, at most 3 are allowed"},
+		"too many":         {snapshotOf(many(maxUpstreams + 1)), "it has 10001 upstreams, at most 10000 are allowed"},
 		"longer than that": {strings.Repeat(" ", maxSnapshot+1), "is longer than 16777216 bytes"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			path := filepath.Join(t.TempDir(), "snapshot")
 			require.NoError(t, os.WriteFile(path, []byte(c.text), 0o600))
 			bubble(t, func(t *testing.T) {
-				a := &agent{replies: []reply{{refuse: true}, {refuse: true}, {refuse: true}, list("10", "x"), list("10", "x").quiet()}}
+				a := &agent{replies: []scripted{{refuse: true}, {refuse: true}, {refuse: true}, list("10", "x"), list("10", "x").quiet()}}
 				var first Status
 				d := consulOf(t, a, func(cfg *Config) {
-					cfg.Snapshot, cfg.MaxUpstreams = path, 3
+					cfg.Consul.Snapshot = path
 					cfg.Observe = func(s Status) {
 						if first.Source == "" {
 							first = s
@@ -113,7 +113,7 @@ func TestSnapshotThatIsCorruptIsReportedAndIgnored(t *testing.T) {
 				assert.False(t, first.FromSnapshot)
 				assert.NoError(t, d.Status().SnapshotErr, "it was written anew")
 			})
-			back, err := (&snapshot{path: path, source: "consul service rules at consul.test:8500", most: 3}).read()
+			back, err := (&snapshotStore{path: path, source: "consul service rules at consul.test:8500"}).read()
 			require.NoError(t, err)
 			assert.Equal(t, ups("x"), back)
 		})
@@ -123,7 +123,7 @@ func TestSnapshotThatIsCorruptIsReportedAndIgnored(t *testing.T) {
 func TestSnapshotThatCannotBeWrittenIsReported(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		path := filepath.Join(t.TempDir(), "missing", "snapshot")
-		d := consulOf(t, &agent{replies: []reply{list("10", "a"), list("10", "a").quiet()}}, keeping(path))
+		d := consulOf(t, &agent{replies: []scripted{list("10", "a"), list("10", "a").quiet()}}, keeping(path))
 		assert.Equal(t, "a", sets(follow(t, d, time.Minute)), "and costs nothing else")
 		assert.ErrorContains(t, d.Status().SnapshotErr, "write snapshot: ")
 	})
@@ -131,14 +131,14 @@ func TestSnapshotThatCannotBeWrittenIsReported(t *testing.T) {
 
 func TestSnapshotWithoutAFileIsNoError(t *testing.T) {
 	bubble(t, func(t *testing.T) {
-		d := consulOf(t, &agent{replies: []reply{{refuse: true}}}, keeping(filepath.Join(t.TempDir(), "none")))
+		d := consulOf(t, &agent{replies: []scripted{{refuse: true}}}, keeping(filepath.Join(t.TempDir(), "none")))
 		assert.Empty(t, follow(t, d, time.Minute))
 		assert.NoError(t, d.Status().SnapshotErr)
 	})
 }
 
 func TestSnapshotKeepsEveryFact(t *testing.T) {
-	s := &snapshot{path: filepath.Join(t.TempDir(), "s"), source: "x", most: 10}
+	s := &snapshotStore{path: filepath.Join(t.TempDir(), "s"), source: "x"}
 	set := []pool.Upstream{{Address: "a:1", Weight: 2, Cores: 3, StartedAt: epoch, StopsAt: epoch.Add(1), Draining: true}, {Address: "b:1"}}
 	require.NoError(t, s.write(epoch, set))
 	back, err := s.read()

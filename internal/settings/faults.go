@@ -190,11 +190,3 @@ func (f *Faults) Listen(key, address string) {
 		f.Add(key, "%q is not host:port", address)
 	}
 }
-
-// Upstream refuses what is not a host:port to connect to.
-func (f *Faults) Upstream(key, address string) {
-	host, port, err := net.SplitHostPort(address)
-	if n, perr := strconv.ParseUint(port, 10, 16); err != nil || perr != nil || n == 0 || host == "" {
-		f.Add(key, "%q is not host:port", address)
-	}
-}

@@ -12,13 +12,16 @@ import (
 const (
 	maxWeight = 1e6
 	maxCores  = 1 << 16
+	// lifetime is how long after its start a pre-emptible upstream stops, if it
+	// does not say. It is that of Google's pre-emptible machines.
+	lifetime = 24 * time.Hour
 )
 
 // endOfTime is where times stop being writable as RFC 3339.
 var endOfTime = time.Date(10000, 1, 1, 0, 0, 0, 0, time.UTC)
 
-// facts is what text, a service's meta or a line of a file, tells about an upstream.
-type facts struct {
+// attributes are what text, a service's meta or a line of a file, tells about an upstream.
+type attributes struct {
 	weight             float64
 	cores              int
 	startedAt, stopsAt time.Time
@@ -26,26 +29,23 @@ type facts struct {
 	draining           bool
 }
 
-// errUnknownFact is for a key that is none of ours.
-var errUnknownFact = errors.New("unknown key")
-
-// learn takes one key and its value. A wrong value changes nothing.
-func (f *facts) learn(key, value string) (err error) {
+// set takes one key and its value. A wrong value changes nothing.
+func (a *attributes) set(key, value string) (err error) {
 	switch key {
 	case "weight":
-		err = into(&f.weight, value, parseWeight)
+		err = into(&a.weight, value, parseWeight)
 	case "cores":
-		err = into(&f.cores, value, parseCores)
+		err = into(&a.cores, value, parseCores)
 	case "started_at":
-		err = into(&f.startedAt, value, parseTime)
+		err = into(&a.startedAt, value, parseTime)
 	case "stops_at":
-		err = into(&f.stopsAt, value, parseTime)
+		err = into(&a.stopsAt, value, parseTime)
 	case "preemptible":
-		err = into(&f.preemptible, value, parseBool)
+		err = into(&a.preemptible, value, parseBool)
 	case "draining":
-		err = into(&f.draining, value, parseBool)
+		err = into(&a.draining, value, parseBool)
 	default:
-		err = errUnknownFact
+		err = errors.New("unknown key")
 	}
 	if err != nil {
 		return fmt.Errorf("%s=%s: %w", key, quote(value), err)
@@ -53,15 +53,14 @@ func (f *facts) learn(key, value string) (err error) {
 	return nil
 }
 
-// upstream joins the facts. A pre-emptible upstream that does not say when it
-// stops does so its lifetime after its start.
-func (f facts) upstream(address string, lifetime time.Duration) pool.Upstream {
-	if f.preemptible && f.stopsAt.IsZero() && !f.startedAt.IsZero() {
-		f.stopsAt = f.startedAt.Add(lifetime)
+// upstream is the upstream at address with these attributes.
+func (a attributes) upstream(address string) pool.Upstream {
+	if a.preemptible && a.stopsAt.IsZero() && !a.startedAt.IsZero() {
+		a.stopsAt = a.startedAt.Add(lifetime)
 	}
 	return pool.Upstream{
-		Address: address, Weight: f.weight, Cores: f.cores,
-		StartedAt: f.startedAt, StopsAt: f.stopsAt, Draining: f.draining,
+		Address: address, Weight: a.weight, Cores: a.cores,
+		StartedAt: a.startedAt, StopsAt: a.stopsAt, Draining: a.draining,
 	}
 }
 

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"math/rand/v2"
 	"net/http"
 	"strings"
 	"sync"
@@ -12,13 +13,45 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+	"go.uber.org/goleak"
 
 	"example.org/pilotfish/internal/pool"
 )
 
-// reply is one answer of a scripted agent.
-type reply struct {
-	after    time.Duration // before the answer comes
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+func seeded() *rand.Rand { return rand.New(rand.NewPCG(1, 2)) }
+
+// epoch is an instant like any other.
+var epoch = time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
+
+// ups makes an arranged set of names such as "a b c"; each gets port 1.
+func ups(names string) []pool.Upstream {
+	var list []pool.Upstream
+	for _, n := range strings.Fields(names) {
+		list = append(list, pool.Upstream{Address: n + ":1"})
+	}
+	return arrange(list, nil)
+}
+
+// names is the inverse of ups; "-" is the empty set, "?" none at all.
+func names(set []pool.Upstream) string {
+	switch {
+	case set == nil:
+		return "?"
+	case len(set) == 0:
+		return "-"
+	}
+	var all []string
+	for _, u := range set {
+		all = append(all, strings.TrimSuffix(u.Address, ":1"))
+	}
+	return strings.Join(all, " ")
+}
+
+// scripted is one reply of a scripted agent.
+type scripted struct {
+	after    time.Duration // before the reply comes
 	block    bool          // it comes when the query has waited as long as it wants
 	hang     bool          // it never comes
 	refuse   bool          // no connection
@@ -29,8 +62,8 @@ type reply struct {
 	body     string
 }
 
-// list is a reply with passing instances by name.
-func list(index, names string) reply { return reply{index: index, body: entries(names)} }
+// list is a scripted reply with passing instances by name.
+func list(index, names string) scripted { return scripted{index: index, body: entries(names)} }
 
 // entries is the JSON of instances named as in "a b c".
 func entries(names string) string {
@@ -42,13 +75,13 @@ func entries(names string) string {
 }
 
 // late makes the reply come after d, and quiet once the query's own wait is over.
-func (r reply) late(d time.Duration) reply { r.after = d; return r }
-func (r reply) quiet() reply               { r.block = true; return r }
+func (r scripted) late(d time.Duration) scripted { r.after = d; return r }
+func (r scripted) quiet() scripted               { r.block = true; return r }
 
 // agent is a scripted Consul agent, a transport in memory. Its last reply
 // goes on for ever.
 type agent struct {
-	replies []reply
+	replies []scripted
 
 	mu    sync.Mutex
 	asked []asked
@@ -111,14 +144,14 @@ func (a *agent) indexes() string {
 	return strings.Join(all, " ")
 }
 
-// heard is one set that a Discovery sent.
-type heard struct {
+// sent is one set that a Discovery sent.
+type sent struct {
 	after time.Duration // since the start
 	set   []pool.Upstream
 }
 
 // follow runs d for so long, and returns what it sent. It must be called in a bubble.
-func follow(t *testing.T, d *Discovery, howLong time.Duration) []heard {
+func follow(t *testing.T, d *Discovery, howLong time.Duration) []sent {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), howLong)
 	defer cancel()
@@ -126,11 +159,11 @@ func follow(t *testing.T, d *Discovery, howLong time.Duration) []heard {
 	ended := make(chan error, 1)
 	start := time.Now()
 	go func() { ended <- d.Run(ctx, out) }()
-	var all []heard
+	var all []sent
 	for {
 		select {
 		case set := <-out:
-			all = append(all, heard{after: time.Since(start), set: set})
+			all = append(all, sent{after: time.Since(start), set: set})
 		case err := <-ended:
 			require.ErrorIs(t, err, context.DeadlineExceeded)
 			return all
@@ -139,7 +172,7 @@ func follow(t *testing.T, d *Discovery, howLong time.Duration) []heard {
 }
 
 // sets is the sequence of sets that were sent.
-func sets(all []heard) string {
+func sets(all []sent) string {
 	var text []string
 	for _, h := range all {
 		text = append(text, names(h.set))
@@ -150,11 +183,14 @@ func sets(all []heard) string {
 // consulOf is a Discovery of the service "rules" at a.
 func consulOf(t *testing.T, a *agent, change func(*Config)) *Discovery {
 	t.Helper()
-	cfg := Config{Consul: &ConsulConfig{Address: "consul.test:8500", Service: "rules", Transport: a}}
+	var c Consul
+	c.SetDefaults()
+	c.Address, c.Service = "consul.test:8500", "rules"
+	cfg := Config{Settings: Settings{Consul: &c}, Rand: seeded(), Transport: a}
 	if change != nil {
 		change(&cfg)
 	}
-	d, err := New(cfg, seeded())
+	d, err := New(cfg)
 	require.NoError(t, err)
 	return d
 }
@@ -163,4 +199,13 @@ func consulOf(t *testing.T, a *agent, change func(*Config)) *Discovery {
 func bubble(t *testing.T, f func(*testing.T)) {
 	t.Helper()
 	synctest.Test(t, f)
+}
+
+// many is the names of n upstreams, as in "a b c".
+func many(n int) string {
+	var all []string
+	for i := range n {
+		all = append(all, fmt.Sprintf("u%d", i))
+	}
+	return strings.Join(all, " ")
 }

@@ -15,28 +15,28 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// sayRules answers as an agent with two instances does.
+// sayRules replies as an agent with two instances does.
 func sayRules(w http.ResponseWriter, _ *http.Request) {
 	w.Header().Set("X-Consul-Index", "10")
 	w.Header().Set("X-Consul-LastContact", "0")
 	w.Header().Set("X-Consul-KnownLeader", "true")
-	_, _ = w.Write([]byte(entries("a b"))) // a lost answer fails the test by itself
+	_, _ = w.Write([]byte(entries("a b"))) // a lost reply fails the test by itself
 }
 
-// askOnce asks an agent at address for one answer.
-func askOnce(t *testing.T, c ConsulConfig) (answer, error) {
+// askOnce asks an agent for one reply.
+func askOnce(t *testing.T, c Consul) (reply, error) {
 	t.Helper()
 	c.Service = "rules"
-	from, err := newConsul(c, DefaultLifetime)
+	from, err := newConsul(c, nil)
 	require.NoError(t, err)
-	return from.ask(context.Background(), 0)
+	return from.source.ask(context.Background(), 0)
 }
 
 func TestConsulOverHTTP(t *testing.T) {
 	server := httptest.NewServer(http.HandlerFunc(sayRules))
 	defer server.Close()
 	for _, address := range []string{server.URL, strings.TrimPrefix(server.URL, "http://")} {
-		a, err := askOnce(t, ConsulConfig{Address: address})
+		a, err := askOnce(t, Consul{Address: address})
 		require.NoError(t, err)
 		assert.Equal(t, "a b", names(a.upstreams))
 	}
@@ -53,7 +53,7 @@ func TestConsulAddressFromTheEnvironment(t *testing.T) {
 	defer server.Close()
 	t.Setenv("CONSUL_HTTP_ADDR", server.URL)
 	t.Setenv("CONSUL_HTTP_TOKEN", "from-env")
-	a, err := askOnce(t, ConsulConfig{})
+	a, err := askOnce(t, Consul{})
 	require.NoError(t, err)
 	assert.Equal(t, "a b", names(a.upstreams))
 }
@@ -65,15 +65,15 @@ func TestConsulOverHTTPS(t *testing.T) {
 	block := &pem.Block{Type: "CERTIFICATE", Bytes: server.Certificate().Raw}
 	require.NoError(t, os.WriteFile(ca, pem.EncodeToMemory(block), 0o600))
 
-	a, err := askOnce(t, ConsulConfig{Address: server.URL, TLS: TLSConfig{CAFile: ca, ServerName: "example.com"}})
+	a, err := askOnce(t, Consul{Address: server.URL, TLS: TLS{CAFile: ca, ServerName: "example.com"}})
 	require.NoError(t, err)
 	assert.Equal(t, "a b", names(a.upstreams))
 
-	a, err = askOnce(t, ConsulConfig{Address: strings.TrimPrefix(server.URL, "https://"), TLS: TLSConfig{CAFile: ca}})
+	a, err = askOnce(t, Consul{Address: strings.TrimPrefix(server.URL, "https://"), TLS: TLS{CAFile: ca}})
 	require.NoError(t, err, "tls means https")
 	assert.Equal(t, "a b", names(a.upstreams))
 
-	_, err = askOnce(t, ConsulConfig{Address: server.URL, TLS: TLSConfig{CAFile: ca, ServerName: "other.test"}})
+	_, err = askOnce(t, Consul{Address: server.URL, TLS: TLS{CAFile: ca, ServerName: "other.test"}})
 	assert.ErrorContains(t, err, "certificate is valid for")
 }
 
@@ -84,18 +84,18 @@ func TestConsulOverAUnixSocket(t *testing.T) {
 	server := &http.Server{Handler: http.HandlerFunc(sayRules)}
 	ended := make(chan error)
 	go func() { ended <- server.Serve(l) }()
-	a, err := askOnce(t, ConsulConfig{Address: "unix://" + path})
+	a, err := askOnce(t, Consul{Address: "unix://" + path})
 	require.NoError(t, err)
 	assert.Equal(t, "a b", names(a.upstreams))
 	require.NoError(t, server.Close())
 	assert.ErrorIs(t, <-ended, http.ErrServerClosed)
 }
 
-func TestConsulAnswersAreBounded(t *testing.T) {
+func TestConsulRepliesAreBounded(t *testing.T) {
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("X-Consul-KnownLeader", "true")
 		page := []byte(strings.Repeat(" ", 1<<20))
-		for range maxConsulAnswer>>20 + 1 {
+		for range maxConsulReply>>20 + 1 {
 			if _, err := w.Write(page); err != nil {
 				return
 			}
@@ -103,7 +103,7 @@ func TestConsulAnswersAreBounded(t *testing.T) {
 		sayRules(w, nil)
 	}))
 	defer server.Close()
-	_, err := askOnce(t, ConsulConfig{Address: server.URL})
+	_, err := askOnce(t, Consul{Address: server.URL})
 	var bound *http.MaxBytesError
 	assert.ErrorAs(t, err, &bound)
 }
@@ -115,15 +115,15 @@ func TestConsulCutShort(t *testing.T) {
 		_, _ = w.Write([]byte(entries("a b")[:60])) // the rest never comes
 	}))
 	defer server.Close()
-	_, err := askOnce(t, ConsulConfig{Address: server.URL})
-	assert.EqualError(t, err, "ask consul: the answer is cut short: unexpected EOF")
+	_, err := askOnce(t, Consul{Address: server.URL})
+	assert.EqualError(t, err, "ask consul: the reply is cut short: unexpected EOF")
 }
 
 func TestConsulDown(t *testing.T) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(t, err)
 	require.NoError(t, l.Close())
-	_, err = askOnce(t, ConsulConfig{Address: l.Addr().String()})
+	_, err = askOnce(t, Consul{Address: l.Addr().String()})
 	assert.ErrorContains(t, err, "ask consul: ")
 	assert.ErrorContains(t, err, "connection refused")
 }
