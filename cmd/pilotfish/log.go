@@ -2,10 +2,14 @@ package main
 
 import (
 	"io"
+	"math"
+	"sync/atomic"
 
 	"go.uber.org/zap"
 	"go.uber.org/zap/zapcore"
 
+	"example.org/pilotfish/internal/config"
+	"example.org/pilotfish/internal/intake"
 	"example.org/pilotfish/internal/prewarm"
 	"example.org/pilotfish/internal/proxy"
 )
@@ -22,12 +26,44 @@ func newLogger(w io.Writer, level string) (*zap.Logger, zap.AtomicLevel, error) 
 	return zap.New(core), at, nil
 }
 
-// logJob writes a job's one line.
-func logJob(log *zap.Logger, r *proxy.Record) {
-	line := log.Check(zap.InfoLevel, "job")
-	if line == nil {
+// jobLog writes a line for each job that its settings choose.
+type jobLog struct {
+	log *zap.Logger
+	// good counts the jobs that neither failed nor were slow.
+	good atomic.Int64
+}
+
+// write writes a job's one line: a warning where it failed.
+func (l *jobLog) write(set config.Log, r *proxy.Record) {
+	failed := r.Outcome != intake.Answered && r.Outcome != intake.Gone
+	if !l.chosen(set, failed, r.Total >= set.Slow) {
 		return
 	}
+	level := zap.InfoLevel
+	if failed {
+		level = zap.WarnLevel
+	}
+	if line := l.log.Check(level, "job"); line != nil {
+		line.Write(jobFields(r)...)
+	}
+}
+
+// chosen says whether a job gets its line. Of the jobs that are neither failed
+// nor slow, the share that the settings name are spread evenly.
+func (l *jobLog) chosen(set config.Log, failed, slow bool) bool {
+	switch {
+	case set.Jobs == config.LogNone:
+		return false
+	case failed || slow && set.Jobs != config.LogFailed:
+		return true
+	case set.Jobs != config.LogAll:
+		return false
+	}
+	n := float64(l.good.Add(1))
+	return math.Floor(n*set.Share) > math.Floor((n-1)*set.Share)
+}
+
+func jobFields(r *proxy.Record) []zap.Field {
 	fields := []zap.Field{
 		zap.String("session", r.Facts.Session.String()),
 		zap.String("project", r.Facts.Project.String()),
@@ -51,7 +87,7 @@ func logJob(log *zap.Logger, r *proxy.Record) {
 	if r.Err != nil {
 		fields = append(fields, zap.Error(r.Err))
 	}
-	line.Write(fields...)
+	return fields
 }
 
 // logPrefetch writes how a prefetch ended.

@@ -88,7 +88,8 @@ func (c *serveCommand) Run(s cli.Console) error {
 	hup := make(chan os.Signal, 1)
 	signal.Notify(hup, syscall.SIGHUP)
 	defer signal.Stop(hup)
-	log.Info("serving", zap.Stringer("jobs", ports.jobs.Addr()), zap.Stringer("admin", ports.admin.Addr()),
+	log.Info("serving", zap.String("version", cli.Version(version)), zap.Int("pid", os.Getpid()), zap.String("configuration", c.Config),
+		zap.Stringer("jobs", ports.jobs.Addr()), zap.Stringer("admin", ports.admin.Addr()),
 		zap.String("selection", cfg.Selection.Policy), zap.String("overload", cfg.Overload.Policy))
 
 	ended := make(chan error, 1)

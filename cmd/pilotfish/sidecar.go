@@ -31,11 +31,13 @@ type sidecar struct {
 	own      []string      // host:port of its ports
 	first    config.Config // what a reload does not replace is as it says
 	log      *zap.Logger
+	jobs     jobLog
 	level    zap.AtomicLevel
 	metrics  *metrics.Metrics
 	balancer *balancer.Balancer
 	prewarm  *prewarm.Prewarmer
 	stopping atomic.Bool
+	open     atomic.Int64 // requests on the job port
 	// transitions are the breakers', on their way to the log.
 	transitions chan transition
 
@@ -47,7 +49,7 @@ type sidecar struct {
 // newSidecar builds everything; nothing runs yet. own is where it will be
 // reached, which is nowhere to send a job.
 func newSidecar(cfg *config.Config, own []string, log *zap.Logger, level zap.AtomicLevel) (*sidecar, error) {
-	s := &sidecar{transitions: make(chan transition, 256), own: own, first: *cfg, log: log, level: level}
+	s := &sidecar{transitions: make(chan transition, 256), own: own, first: *cfg, log: log, jobs: jobLog{log: log}, level: level}
 	var err error
 	if s.metrics, err = metrics.New(nil, version); err != nil {
 		return nil, err
@@ -118,6 +120,8 @@ func (s *sidecar) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if s.stopping.Load() {
 		w.Header().Set("Connection", "close") // the next job belongs to the next process
 	}
+	s.open.Add(1)
+	defer s.open.Add(-1)
 	s.current.Load().proxy.ServeHTTP(w, r)
 }
 
@@ -194,11 +198,13 @@ func (s *sidecar) Run(ctx context.Context, jobs, admins net.Listener) error {
 	s.stopping.Store(true)
 	notify(s.log, daemon.SdNotifyStopping)
 	end := s.current.Load().cfg.Shutdown.Grace
-	s.log.Info("shutting down", zap.Duration("grace", end))
+	s.log.Info("shutting down", zap.Duration("grace", end), zap.Int64("jobs_left", s.open.Load()))
 	s.leave(jobs, admins)
 	grace, done := context.WithTimeout(background, end)
 	defer done()
+	wg.Go(func() { s.logDrain(grace) })
 	err = errors.Join(err, jobServer.Shutdown(grace))
+	done()
 	short, done := context.WithTimeout(background, time.Second)
 	defer done()
 	_ = adminServer.Shutdown(short) // a scraper that hangs keeps nobody
@@ -216,6 +222,18 @@ func (s *sidecar) leave(ports ...net.Listener) {
 		}
 	}
 	time.Sleep(parting)
+}
+
+// logDrain tells every ten seconds how many jobs are left, until ctx ends.
+func (s *sidecar) logDrain(ctx context.Context) {
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-time.After(10 * time.Second):
+			s.log.Info("draining", zap.Int64("jobs_left", s.open.Load()))
+		}
+	}
 }
 
 // transition is a breaker's change of state.
@@ -266,7 +284,7 @@ func (s *sidecar) observe(r *proxy.Record) {
 	if n := len(r.Attempts); n > 0 && r.Outcome == intake.Answered {
 		s.prewarm.Note(r.Attempts[n-1].Upstream, r.Facts.Key, r.Facts.Project)
 	}
-	logJob(s.log, r)
+	s.jobs.write(s.current.Load().cfg.Log, r)
 }
 
 // live is what a scrape shows of the moment.

@@ -119,10 +119,27 @@ type Shutdown struct {
 	Grace time.Duration `yaml:"grace"`
 }
 
+// Which jobs are logged.
+const (
+	LogAll    = "all"
+	LogSlow   = "slow"
+	LogFailed = "failed"
+	LogNone   = "none"
+)
+
 // Log is the section "log".
 type Log struct {
-	// Level is the least level that is logged: debug, info, warn or error.
+	// Level is the least level that is logged: debug, info, warn or error. A job
+	// that failed is a warning, any other job is at level info.
 	Level string `yaml:"level"`
+	// Jobs says which jobs get a line: all; slow, which is those that failed or
+	// took at least Slow; failed; or none.
+	Jobs string `yaml:"jobs"`
+	// Slow is the time from which on a job is slow.
+	Slow time.Duration `yaml:"slow"`
+	// Share is how many of the jobs that neither failed nor were slow get a line
+	// where Jobs is all: 0.01 is each hundredth.
+	Share float64 `yaml:"share"`
 }
 
 // Debug is the section "debug".
@@ -160,6 +177,6 @@ func Default() Config {
 		Prewarm:  prewarm.Default(),
 		Stream:   Stream{Idle: 3 * time.Hour},
 		Shutdown: Shutdown{Grace: 2 * time.Minute},
-		Log:      Log{Level: "info"},
+		Log:      Log{Level: "info", Jobs: LogAll, Slow: time.Minute, Share: 1},
 	}
 }

@@ -55,6 +55,11 @@ func (c *Config) Check(f *settings.Faults) {
 	f.Positive("stream.idle", c.Stream.Idle)
 	f.Positive("shutdown.grace", c.Shutdown.Grace)
 	f.OneOf("log.level", c.Log.Level, []string{"debug", "info", "warn", "error"})
+	f.OneOf("log.jobs", c.Log.Jobs, []string{LogAll, LogSlow, LogFailed, LogNone})
+	f.Positive("log.slow", c.Log.Slow)
+	if !(c.Log.Share >= 0 && c.Log.Share <= 1) {
+		f.Add("log.share", "%v is not a share from 0 to 1", c.Log.Share)
+	}
 }
 
 // open says whether other machines can reach an address to listen on.
