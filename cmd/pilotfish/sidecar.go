@@ -128,16 +128,16 @@ func (s *sidecar) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 // admin builds what the admin port serves.
 func (s *sidecar) admin() (http.Handler, error) {
 	return admin.New(admin.Config{
-		Metrics: s.metrics.Handler(),
-		Pool:    s.balancer,
-		Ready:   s.ready,
-		Guard:   s.guard,
-		Pprof:   s.first.Debug.Pprof,
+		Metrics:      s.metrics.Handler(),
+		Pool:         s.balancer,
+		Ready:        s.ready,
+		BrowserCheck: s.browserCheck,
+		Pprof:        s.first.Debug.Pprof,
 	})
 }
 
-// guard guards the admin port as the current generation has it.
-func (s *sidecar) guard(next http.Handler) http.Handler {
+// browserCheck is the admin port's, by the settings of the current generation.
+func (s *sidecar) browserCheck(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		s.current.Load().guard.Wrap(next).ServeHTTP(w, r)
 	})

@@ -1,10 +1,12 @@
-// Package admin is what an operator sees: metrics, health, the pool's state
-// and how a job would be placed. It changes nothing and submits nothing.
+// Package admin is the port for operators: metrics, health, the state of the
+// upstreams, and which upstream a job would go to. A request changes nothing and
+// submits nothing.
 package admin
 
 import (
 	"encoding/json"
 	"errors"
+	"fmt"
 	"net/http"
 	"net/http/pprof"
 	"net/url"
@@ -14,21 +16,21 @@ import (
 	"example.org/pilotfish/pkg/selection"
 )
 
-// Config says what the admin port shows.
+// Config is what the admin port is made of. All but Pprof is required.
 type Config struct {
-	// Metrics serves /metrics; required.
+	// Metrics serves /metrics.
 	Metrics http.Handler
-	// Pool answers for the upstreams; required.
+	// Pool knows the upstreams.
 	Pool Pool
-	// Ready tells why the sidecar does not want jobs, or nil; required.
+	// Ready returns why the sidecar does not want jobs, or nil.
 	Ready func() error
-	// Guard refuses requests that a web page caused; required.
-	Guard func(http.Handler) http.Handler
+	// BrowserCheck wraps a handler in one that refuses requests of web pages.
+	BrowserCheck func(http.Handler) http.Handler
 	// Pprof adds /debug/pprof.
 	Pprof bool
 }
 
-// Pool is what the admin port asks about the upstreams.
+// Pool tells the state of all upstreams, and how each would do for a job.
 type Pool interface {
 	States() []pool.State
 	Explain(pool.Request) ([]pool.Ranked, error)
@@ -36,8 +38,8 @@ type Pool interface {
 
 // New returns the admin port's handler.
 func New(cfg Config) (http.Handler, error) {
-	if cfg.Metrics == nil || cfg.Pool == nil || cfg.Ready == nil || cfg.Guard == nil {
-		return nil, errors.New("admin: Metrics, Pool, Ready and Guard are required")
+	if cfg.Metrics == nil || cfg.Pool == nil || cfg.Ready == nil || cfg.BrowserCheck == nil {
+		return nil, errors.New("admin: Metrics, Pool, Ready and BrowserCheck are required")
 	}
 	mux := http.NewServeMux()
 	mux.Handle("GET /metrics", cfg.Metrics)
@@ -59,11 +61,11 @@ func New(cfg Config) (http.Handler, error) {
 		mux.HandleFunc("GET /debug/pprof/symbol", pprof.Symbol)
 		mux.HandleFunc("GET /debug/pprof/trace", pprof.Trace)
 	}
-	return cfg.Guard(mux), nil
+	return cfg.BrowserCheck(mux), nil
 }
 
-// pick answers where a job would go: the thesis's scheduler interface (7.3),
-// with the reasons. Nothing is claimed or sent.
+// pick tells which upstream a job would go to, and why, as the scheduler
+// interface of the thesis does (7.3). Nothing is claimed or sent.
 func pick(p Pool) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		q, err := url.ParseQuery(r.URL.RawQuery)
@@ -77,7 +79,7 @@ func pick(p Pool) http.HandlerFunc {
 		}
 		priority, ok := selection.ParsePriority(word)
 		if !ok {
-			reply(w, http.StatusBadRequest, map[string]string{"error": `priority: "` + word + `" is neither high nor low`})
+			reply(w, http.StatusBadRequest, map[string]string{"error": fmt.Sprintf("priority: %q is neither high nor low", word)})
 			return
 		}
 		project := q.Get("project")
@@ -95,11 +97,11 @@ func pick(p Pool) http.HandlerFunc {
 
 func reply(w http.ResponseWriter, status int, v any) {
 	text, err := json.MarshalIndent(v, "", "  ")
-	if err != nil { // a number that JSON lacks
+	if err != nil { // NaN and infinity have no JSON
 		http.Error(w, err.Error(), http.StatusInternalServerError)
 		return
 	}
 	w.Header().Set("Content-Type", "application/json")
 	w.WriteHeader(status)
-	_, _ = w.Write(append(text, '\n')) // the reader may have gone
+	_, _ = w.Write(append(text, '\n')) // the client may be gone: nothing to do
 }

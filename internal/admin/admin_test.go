@@ -35,8 +35,8 @@ func (p *fakePool) Explain(r pool.Request) ([]pool.Ranked, error) {
 func config(p *fakePool) admin.Config {
 	return admin.Config{
 		Metrics: http.NotFoundHandler(), Pool: p,
-		Ready: func() error { return nil },
-		Guard: func(h http.Handler) http.Handler { return h },
+		Ready:        func() error { return nil },
+		BrowserCheck: func(h http.Handler) http.Handler { return h },
 	}
 }
 
@@ -110,15 +110,15 @@ func TestANumberThatJSONLacks(t *testing.T) {
 	assert.Contains(t, w.Body.String(), "unsupported value: +Inf")
 }
 
-func TestAllIsGuarded(t *testing.T) {
+func TestAllPathsAreChecked(t *testing.T) {
 	cfg := config(&fakePool{})
 	cfg.Pprof = true
-	cfg.Guard = func(http.Handler) http.Handler {
+	cfg.BrowserCheck = func(http.Handler) http.Handler {
 		return http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusForbidden) })
 	}
 	for _, path := range []string{"/metrics", "/healthz", "/readyz", "/api/upstreams", "/api/pick", "/debug/pprof/"} {
 		assert.Equal(t, http.StatusForbidden, serve(t, cfg, http.MethodGet, path).Code, path)
 	}
 	_, err := admin.New(admin.Config{})
-	assert.EqualError(t, err, "admin: Metrics, Pool, Ready and Guard are required")
+	assert.EqualError(t, err, "admin: Metrics, Pool, Ready and BrowserCheck are required")
 }

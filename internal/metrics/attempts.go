@@ -9,7 +9,7 @@ import (
 	"example.org/pilotfish/pkg/selection"
 )
 
-// attempts counts tries at upstreams.
+// attempts counts attempts and refused retries.
 type attempts struct {
 	tried   []prometheus.Counter // by pool.Outcome
 	refused prometheus.Counter
@@ -49,7 +49,8 @@ func newPicks(r *registrar) *picks {
 	}
 }
 
-// Picked counts a pick; panicking says that it ignored the breakers.
+// Picked counts a pick, and how long it took. panicking says that it ignored the
+// breakers.
 func (p *picks) Picked(c selection.Cache, took time.Duration, panicking bool) {
 	p.made[c].Inc()
 	p.took.Observe(took.Seconds())

@@ -7,9 +7,21 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 )
 
+// registrar registers many collectors and gathers the errors.
+type registrar struct {
+	to   prometheus.Registerer
+	errs []error
+}
+
+func (r *registrar) add(c prometheus.Collector) {
+	if err := r.to.Register(c); err != nil {
+		r.errs = append(r.errs, err)
+	}
+}
+
 // The constructors below register what they make. Children of closed label
 // sets are made at once: they show as 0 before the first event, and an event
-// costs no lookup.
+// needs no lookup.
 
 func (r *registrar) counter(name, help string) prometheus.Counter {
 	c := prometheus.NewCounter(prometheus.CounterOpts{Name: name, Help: help})
@@ -38,8 +50,8 @@ func (r *registrar) gauges(name, help string, labels ...string) *prometheus.Gaug
 func (r *registrar) histograms(name, help string, buckets []float64, labels ...string) *prometheus.HistogramVec {
 	v := prometheus.NewHistogramVec(prometheus.HistogramOpts{
 		Name: name, Help: help, Buckets: buckets,
-		// Scrapers that know native histograms get those besides: each bucket a
-		// tenth wider than the one before, and a bounded number of them.
+		// Scrapers that know native histograms get those too. Each bucket is 10 %
+		// wider than the one before, and their number is bounded.
 		NativeHistogramBucketFactor:     1.1,
 		NativeHistogramMaxBucketNumber:  160,
 		NativeHistogramMinResetDuration: time.Hour,
@@ -51,16 +63,16 @@ func (r *registrar) histograms(name, help string, buckets []float64, labels ...s
 // The bounds of the classic buckets, in seconds.
 var (
 	// Jobs of low priority take 0.26 s in the median, 168 s at the 99th
-	// percentile and 7201 s at most (the thesis, table 4): about two bounds for
-	// each factor of ten, closer where most jobs are.
+	// percentile and 7201 s at most (the thesis, table 4). There are about two
+	// bounds for each factor of ten, and more where most jobs are.
 	jobSeconds = []float64{0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 120, 300, 600, 1800, 7200}
 	// A job waits for an upstream 10 s unless it says otherwise.
 	queueSeconds = []float64{0.001, 0.005, 0.025, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 300}
-	// A pick is to take 1 us over 14 upstreams and 20 us over 1000.
+	// A pick should take 1 µs over 14 upstreams and 20 µs over 1,000.
 	pickSeconds = []float64{250e-9, 500e-9, 1e-6, 2.5e-6, 5e-6, 10e-6, 20e-6, 50e-6, 100e-6, 1e-3, 10e-3}
 )
 
-// byLabel returns a closed set's n children, for an array indexed by the set.
+// byLabel returns the n children of a closed set, indexed by its values.
 func byLabel[L interface {
 	~uint8
 	fmt.Stringer

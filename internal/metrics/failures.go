@@ -6,8 +6,8 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 )
 
-// failures counts what goes wrong with an upstream's reports. The series of
-// one are there from Joined to Left, whatever happens outside of that time.
+// failures counts reports that failed, by upstream. The series of an upstream
+// exist from Joined to Left; events before and after are ignored.
 type failures struct {
 	reports *prometheus.CounterVec
 
@@ -23,7 +23,7 @@ func newFailures(r *registrar) *failures {
 	}
 }
 
-// Joined adds the series of upstreams that came.
+// Joined adds the series of upstreams that joined.
 func (f *failures) Joined(addresses []string) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -42,8 +42,8 @@ func (f *failures) Left(addresses []string) {
 	}
 }
 
-// ReportFailed counts a report that could not be had. It ignores upstreams
-// that are not in the pool: the last poll of one that left may end after it.
+// ReportFailed counts a report that failed. It ignores upstreams that are not in
+// the pool: the last poll of an upstream may end after the upstream left.
 func (f *failures) ReportFailed(address string) {
 	f.mu.Lock()
 	defer f.mu.Unlock()

@@ -68,10 +68,10 @@ func (j *jobs) JobDone(p selection.Priority, o intake.Outcome, c intake.Complete
 // JobShed counts a job refused for load; JobDone counts it too.
 func (j *jobs) JobShed(p selection.Priority, why intake.Shedding) { j.shed[p][why].Inc() }
 
-// QueueEntered counts a job that waits from now on; QueueLeft must follow.
+// QueueEntered counts a job that begins to wait; QueueLeft must follow.
 func (j *jobs) QueueEntered(p selection.Priority) { j.queued[p].Inc() }
 
-// QueueLeft counts a job that no longer waits, and for how long it did.
+// QueueLeft counts a job that waits no longer, and how long it waited.
 func (j *jobs) QueueLeft(p selection.Priority, waited time.Duration) {
 	j.queued[p].Dec()
 	j.waited[p].Observe(waited.Seconds())

@@ -1,10 +1,10 @@
-// Package metrics holds every figure that pilotfish shows to Prometheus.
+// Package metrics holds every metric that pilotfish shows to Prometheus.
 //
-// Counters and histograms change at the event, through the methods of
-// Metrics; what is only the state of the moment is read at a scrape from a
-// Source, and a scrape changes nothing. Label values come from closed sets
-// and from the upstreams' addresses: no method takes a project or anything
-// else that a submitter can invent, so the number of series is bounded.
+// Counters and histograms change at the event, through the methods of Metrics.
+// The present state is read at a scrape from a Source, and a scrape changes
+// nothing. Label values come from closed sets and from the upstreams' addresses.
+// No method takes a project or another text that a submitter can invent, so the
+// number of series is bounded.
 package metrics
 
 import (
@@ -19,7 +19,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 )
 
-// Bounds on scraping. Scrapers that are too many hear 503.
+// Bounds on scraping. Excess concurrent scrapes get 503.
 const (
 	maxScrapes    = 4
 	scrapeTimeout = 10 * time.Second
@@ -31,8 +31,8 @@ type Registry interface {
 	prometheus.Gatherer
 }
 
-// Metrics is all of pilotfish's collectors. Its methods are safe for
-// concurrent use.
+// Metrics is all of pilotfish's collectors, and has the methods of each. They are
+// safe for concurrent use.
 type Metrics struct {
 	*jobs
 	*attempts
@@ -44,8 +44,8 @@ type Metrics struct {
 	registry Registry
 }
 
-// New registers the collectors with registry; nil is a new one. version is
-// pilotfish's own. It fails when registry already holds one of the collectors.
+// New registers the collectors with registry; nil is a new one. version is that
+// of pilotfish. New fails when registry already holds one of the collectors.
 func New(registry Registry, version string) (*Metrics, error) {
 	if registry == nil {
 		registry = prometheus.NewRegistry()
@@ -69,8 +69,8 @@ func New(registry Registry, version string) (*Metrics, error) {
 	return m, nil
 }
 
-// Handler serves the metrics, to a few scrapers at a time. What it can gather
-// it serves, even if a part cannot be.
+// Handler serves the metrics, to a few scrapers at a time. If one collector
+// fails, it serves the metrics of the others.
 func (m *Metrics) Handler() http.Handler {
 	return promhttp.InstrumentMetricHandler(m.registry, promhttp.HandlerFor(m.registry, promhttp.HandlerOpts{
 		ErrorHandling:       promhttp.ContinueOnError,
@@ -88,14 +88,31 @@ func newBuildInfo(version string) prometheus.Collector {
 	}, func() float64 { return 1 })
 }
 
-// registrar collects the errors of many registrations.
-type registrar struct {
-	to   prometheus.Registerer
-	errs []error
+// reloads counts the configurations read while running.
+type reloads struct {
+	applied, refused prometheus.Counter
+	last             prometheus.Gauge
 }
 
-func (r *registrar) add(c prometheus.Collector) {
-	if err := r.to.Register(c); err != nil {
-		r.errs = append(r.errs, err)
+func newReloads(r *registrar) *reloads {
+	results := r.counters("pilotfish_config_reloads_total",
+		"Reloads of the configuration; a refused one changed nothing.", "result")
+	c := &reloads{
+		applied: results.WithLabelValues("applied"),
+		refused: results.WithLabelValues("refused"),
+		last: r.gauge("pilotfish_config_last_reload_success",
+			"1 if the configuration read last is in force, 0 if it was refused."),
 	}
+	c.last.Set(1) // the one read at the start
+	return c
+}
+
+// Reloaded counts a reload of the configuration.
+func (c *reloads) Reloaded(applied bool) {
+	if applied {
+		c.applied.Inc()
+	} else {
+		c.refused.Inc()
+	}
+	c.last.Set(boolean(applied))
 }
