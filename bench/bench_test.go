@@ -1,0 +1,87 @@
+//go:build linux
+
+package main
+
+import (
+	"bytes"
+	"encoding/json"
+	"math"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+// TestMain also is the programs that bench starts of itself.
+func TestMain(m *testing.M) {
+	if len(os.Args) > 1 && (os.Args[1] == "upstreams" || os.Args[1] == "relay" || os.Args[1] == "reverse-proxy") {
+		os.Exit(run(os.Args[1:], os.Stdout, os.Stderr))
+	}
+	os.Exit(m.Run())
+}
+
+// Every scenario runs, in small, and every figure is there. How large it is does not matter.
+func TestSmoke(t *testing.T) {
+	dir := t.TempDir()
+	pilotfish := filepath.Join(dir, "pilotfish")
+	out, err := exec.Command("go", "build", "-o", pilotfish, "example.org/pilotfish/cmd/pilotfish").CombinedOutput()
+	require.NoError(t, err, "%s", out)
+	file := filepath.Join(dir, "figures.json")
+	var stdout, stderr bytes.Buffer
+	code := run([]string{
+		"compare", "--builtin", "--rounds", "1", "--duration", "50ms", "--probes", "5", "--settle", "10ms", "--waiting", "50", "--stream", "1000000",
+		"--pilotfish", "pilotfish=" + pilotfish, "--peer", "pilotfish", "--peer", "(Go)", "--json", file,
+	}, &stdout, &stderr)
+	require.Zero(t, code, "%s", &stderr)
+
+	var r results
+	text, err := os.ReadFile(file)
+	require.NoError(t, err)
+	require.NoError(t, json.Unmarshal(text, &r))
+	assert.Empty(t, r.Missing)
+	assert.Equal(t, []string{"direct", "TCP relay (Go)", "pilotfish", "ReverseProxy (Go)"}, r.Peers)
+	require.Len(t, r.Scenarios, 10)
+	for _, s := range r.Scenarios {
+		assert.Contains(t, stdout.String(), s.Name)
+		figures := r.Figures[s.Name]["pilotfish"]
+		assert.NotEmpty(t, figures, s.Name)
+		for name, values := range figures {
+			assert.Len(t, values, 1, "%s: %s", s.Name, name)
+			for _, v := range values {
+				assert.False(t, math.IsNaN(v) || math.IsInf(v, 0), "%s: %s", s.Name, name)
+			}
+		}
+	}
+	assert.Equal(t, []float64{50}, r.Figures["50 jobs of 4 KB that wait"]["pilotfish"]["waiting jobs"])
+	assert.Regexp(t, `(?m)^\|pilotfish\|`, stdout.String())
+}
+
+func TestWhatIsNotInstalledIsNamed(t *testing.T) {
+	t.Setenv("PATH", t.TempDir())
+	var stdout, stderr bytes.Buffer
+	code := run([]string{"compare", "--rounds", "0", "--envoy", "nowhere", "--pilotfish", "pilotfish=nowhere"}, &stdout, &stderr)
+	require.Zero(t, code, "%s", &stderr)
+	for _, name := range []string{"HAProxy, hash on body", "HAProxy, leastconn", "nginx, least_conn", "Envoy, Lua + ring hash", "Envoy, least_request", "pilotfish", "wrk"} {
+		assert.Contains(t, stdout.String(), "missing: "+name+": not installed")
+	}
+}
+
+// Bodies have the size that they should have, are jobs, and end with their project.
+func TestBodies(t *testing.T) {
+	for _, size := range []int{4 << 10, 64 << 10, 1 << 20} {
+		all := bodies(size)
+		require.NotEmpty(t, all)
+		for i, b := range []int{0, len(all) - 1} {
+			var job struct {
+				Project int `json:"project_id"`
+			}
+			require.Len(t, all[b], size)
+			require.NoError(t, json.Unmarshal(all[b], &job), "%d", i)
+			assert.Equal(t, b, job.Project)
+			assert.Regexp(t, `"project_id":\d+}$`, string(all[b][size-30:]))
+		}
+	}
+}
