@@ -152,7 +152,7 @@ func memory(ctx context.Context, m *machine, s *scenario, p *process, address st
 	if err != nil {
 		return nil, err
 	}
-	held, err := hold(ctx, m, s, address)
+	held, err := hold(ctx, s, address)
 	defer func() {
 		for _, c := range held {
 			_ = c.Close()
@@ -178,18 +178,24 @@ func memory(ctx context.Context, m *machine, s *scenario, p *process, address st
 	}, nil
 }
 
-// hold submits jobs that are not answered, over a connection each.
-func hold(ctx context.Context, m *machine, s *scenario, address string) (held []*connection, err error) {
+// hold submits jobs that are not answered, over a connection each. It stops
+// where the proxy takes no more connections.
+func hold(ctx context.Context, s *scenario, address string) (held []*connection, err error) {
 	const dialers = 64
 	var (
 		mu  sync.Mutex
 		all sync.WaitGroup
 	)
+	ctx, cancel := context.WithTimeout(ctx, 30*time.Second)
+	defer cancel()
 	count := min(s.Connections, mostJobs(openFiles()))
 	for d := range dialers {
 		all.Go(func() {
 			for i := d; i < count; i += dialers {
 				c, failed := dial(ctx, address)
+				if failed != nil && ctx.Err() != nil {
+					return
+				}
 				if failed == nil {
 					_, failed = c.Write(requestOf(http.MethodPost, waitPath, bodyOf(i%projects, s.Body)))
 				}
