@@ -58,17 +58,26 @@ type Config struct {
 	Debug Debug `yaml:"debug"`
 }
 
-// Job says where a job's members are, as JSON Pointers, and how large it may be.
+// Job is the section "job".
 type Job struct {
-	Project  string `yaml:"project"`
+	// Project points to the project's identifier: text or a number.
+	Project string `yaml:"project"`
+	// Priority points to the priority: "high" or "low".
 	Priority string `yaml:"priority"`
-	Queue    string `yaml:"queue"`
+	// Queue points to the seconds that the job may wait before it starts.
+	Queue string `yaml:"queue"`
+	// Evaluate points to the seconds from the job's start to the first byte of its
+	// response.
 	Evaluate string `yaml:"evaluate"`
-	Stream   string `yaml:"stream"`
-	Session  string `yaml:"session"`
-	// MaxBody bounds one body; Budget bounds all bodies kept for retries.
+	// Stream points to the seconds that the response may take after that.
+	Stream string `yaml:"stream"`
+	// Session points to the text that names the job in the log.
+	Session string `yaml:"session"`
+	// MaxBody is the largest body; a larger one is refused with 413.
 	MaxBody settings.Size `yaml:"max_body"`
-	Budget  settings.Size `yaml:"budget"`
+	// Budget bounds all bodies that are kept for retries, together. A job whose body
+	// does not fit is sent once.
+	Budget settings.Size `yaml:"budget"`
 }
 
 // Selection is the section "selection".
@@ -86,22 +95,27 @@ type Overload struct {
 	Stalled float64 `yaml:"stalled"`
 }
 
-// Retry bounds the attempts of a job.
+// Retry is the section "retry".
 type Retry struct {
-	Attempts       int           `yaml:"attempts"`
+	// Attempts is how many upstreams a job is sent to at most. 1 means no retries.
+	Attempts int `yaml:"attempts"`
+	// ConnectTimeout is how long a connection to an upstream may take.
 	ConnectTimeout time.Duration `yaml:"connect_timeout"`
-	// FirstByte bounds one attempt up to the first byte of its answer when
-	// the job does not say.
+	// FirstByte is how long an attempt may take up to the first byte of its
+	// response, where the job does not say.
 	FirstByte time.Duration `yaml:"first_byte"`
 	// Budget is the share of jobs that may be retried.
 	Budget float64 `yaml:"budget"`
 }
 
-// Queue bounds the jobs that wait for an eligible upstream.
+// Queue is the section "queue".
 type Queue struct {
-	Jobs  int           `yaml:"jobs"`
+	// Jobs is how many jobs may wait.
+	Jobs int `yaml:"jobs"`
+	// Bytes bounds the bodies of the jobs that wait, together.
 	Bytes settings.Size `yaml:"bytes"`
-	Wait  time.Duration `yaml:"wait"`
+	// Wait is how long a job may wait that does not say.
+	Wait time.Duration `yaml:"wait"`
 }
 
 // Stream is the section "stream".

@@ -1,0 +1,223 @@
+package config
+
+import (
+	"flag"
+	"fmt"
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"os"
+	"path/filepath"
+	"reflect"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"example.org/pilotfish/internal/cli"
+	"example.org/pilotfish/internal/settings"
+)
+
+// The reference of all keys is made from the settings' types, their comments and
+// their defaults:
+//
+//	go test ./internal/config -run TestReference -update
+
+const (
+	reference = "../../docs/configuration.md"
+	begin     = "<!-- begin: made from the code -->\n"
+	end       = "<!-- end -->\n"
+)
+
+var update = flag.Bool("update", false, "write the reference of all keys")
+
+func TestReferenceIsComplete(t *testing.T) {
+	text, err := os.ReadFile(reference)
+	require.NoError(t, err)
+	before, rest, ok := strings.Cut(string(text), begin)
+	require.True(t, ok)
+	_, after, ok := strings.Cut(rest, end)
+	require.True(t, ok)
+	want := before + begin + newManual(t).text() + end + after
+	if *update {
+		require.NoError(t, os.WriteFile(reference, []byte(want), 0o600))
+		return
+	}
+	assert.Equal(t, want, string(text), "go test ./internal/config -run TestReference -update writes it anew")
+}
+
+// manual writes the reference.
+type manual struct {
+	t        *testing.T
+	comments map[string]map[string]string // of fields, by type and field; of types, by type and ""
+}
+
+func newManual(t *testing.T) *manual {
+	return &manual{t: t, comments: map[string]map[string]string{}}
+}
+
+func (m *manual) text() string {
+	c := Default()
+	v := reflect.ValueOf(&c).Elem()
+	var out strings.Builder
+	out.WriteString("\n## Ports and hosts\n\n" + header)
+	m.each(v, func(f reflect.StructField, key string, field reflect.Value) {
+		if field.Kind() != reflect.Struct {
+			m.row(&out, v.Type(), f, key, field)
+		}
+	})
+	m.each(v, func(f reflect.StructField, key string, field reflect.Value) {
+		if field.Kind() == reflect.Struct {
+			fmt.Fprintf(&out, "\n## %s\n\n%s\n\n%s", key, m.meaning(v.Type(), f), header)
+			m.rows(&out, "", field)
+		}
+	})
+	return out.String() + "\n"
+}
+
+const header = "| key | value | default | meaning |\n|---|---|---|---|\n"
+
+// rows writes the keys of a section, and those of the sections in it.
+func (m *manual) rows(out *strings.Builder, prefix string, section reflect.Value) {
+	m.each(section, func(f reflect.StructField, key string, field reflect.Value) {
+		m.row(out, section.Type(), f, prefix+key, field)
+		if field.Kind() == reflect.Pointer {
+			field = reflect.New(field.Type().Elem()).Elem()
+			if d, ok := field.Addr().Interface().(interface{ SetDefaults() }); ok {
+				d.SetDefaults()
+			}
+		}
+		if field.Kind() == reflect.Struct {
+			m.rows(out, prefix+key+".", field)
+		}
+	})
+}
+
+func (m *manual) row(out *strings.Builder, section reflect.Type, f reflect.StructField, key string, v reflect.Value) {
+	fmt.Fprintf(out, "| `%s` | %s | %s | %s |\n", key, kindOf(v), m.value(v), strings.ReplaceAll(m.meaning(section, f), "|", "\\|"))
+}
+
+// meaning is the comment of a field: its own, that of the field before if the two
+// share one, or else that of its type. Names of fields become keys.
+func (m *manual) meaning(section reflect.Type, f reflect.StructField) string {
+	text := m.comment(section, f.Name)
+	for i := f.Index[0] - 1; i >= 0 && text == ""; i-- {
+		if before := m.comment(section, section.Field(i).Name); word(f.Name).MatchString(before) {
+			text = before
+		}
+	}
+	if typ := f.Type; text == "" {
+		if typ.Kind() == reflect.Pointer {
+			typ = typ.Elem()
+		}
+		text = m.comment(typ, "")
+	}
+	assert.NotEmpty(m.t, text, "%v.%s has no comment", section, f.Name)
+	m.each(reflect.New(section).Elem(), func(other reflect.StructField, key string, v reflect.Value) {
+		if kindOf(v) == "section" { // its name may be a common word: Prometheus
+			text = regexp.MustCompile("^"+other.Name+`\b`).ReplaceAllString(text, "`"+key+"`")
+			return
+		}
+		text = word(other.Name).ReplaceAllString(text, "`"+key+"`")
+	})
+	return text
+}
+
+func word(name string) *regexp.Regexp { return regexp.MustCompile(`\b` + name + `\b`) }
+
+// each calls do for each field that a file can set.
+func (m *manual) each(v reflect.Value, do func(f reflect.StructField, key string, field reflect.Value)) {
+	for i := range v.NumField() {
+		f := v.Type().Field(i)
+		if key := f.Tag.Get("yaml"); key != "" {
+			do(f, key, v.Field(i))
+		}
+	}
+}
+
+func kindOf(v reflect.Value) string {
+	switch v.Interface().(type) {
+	case time.Duration:
+		return "duration"
+	case settings.Size:
+		return "size"
+	}
+	switch v.Kind() {
+	case reflect.Bool:
+		return "true or false"
+	case reflect.Int:
+		return "whole number"
+	case reflect.Float64:
+		return "number"
+	case reflect.Slice:
+		return "list"
+	case reflect.String:
+		return "text"
+	}
+	return "section"
+}
+
+// value is a default as a file would have it.
+func (m *manual) value(v reflect.Value) string {
+	switch {
+	case v.Kind() == reflect.Pointer:
+		return "absent"
+	case v.Kind() == reflect.Struct:
+		return ""
+	}
+	one := reflect.New(reflect.StructOf([]reflect.StructField{{Name: "V", Type: v.Type(), Tag: `yaml:"v"`}})).Elem()
+	one.Field(0).Set(v)
+	text, err := cli.Encode(one.Interface())
+	require.NoError(m.t, err)
+	value := strings.TrimSpace(strings.TrimPrefix(string(text), "v:"))
+	if value == "''" {
+		return ""
+	}
+	return "`" + strings.Trim(value, "'") + "`"
+}
+
+// comment is that of a type's field, or of the type itself, in one line.
+func (m *manual) comment(typ reflect.Type, field string) string {
+	of := m.comments[typ.String()]
+	if of == nil {
+		of = m.read(typ)
+		m.comments[typ.String()] = of
+	}
+	return strings.Join(strings.Fields(of[field]), " ")
+}
+
+// read finds the comments of a struct in the source of its package.
+func (m *manual) read(typ reflect.Type) map[string]string {
+	folder := filepath.Join("../..", strings.TrimPrefix(typ.PkgPath(), "example.org/pilotfish"))
+	paths, err := filepath.Glob(filepath.Join(folder, "*.go"))
+	require.NoError(m.t, err)
+	fset, all := token.NewFileSet(), map[string]string{}
+	for _, path := range paths {
+		file, err := parser.ParseFile(fset, path, nil, parser.ParseComments|parser.SkipObjectResolution)
+		require.NoError(m.t, err)
+		ast.Inspect(file, func(n ast.Node) bool {
+			d, ok := n.(*ast.GenDecl)
+			if !ok || d.Tok != token.TYPE {
+				return true
+			}
+			for _, s := range d.Specs {
+				spec := s.(*ast.TypeSpec)
+				fields, ok := spec.Type.(*ast.StructType)
+				if !ok || spec.Name.Name != typ.Name() {
+					continue
+				}
+				all[""] = d.Doc.Text()
+				for _, f := range fields.Fields.List {
+					for _, name := range f.Names {
+						all[name.Name] = f.Doc.Text() + f.Comment.Text()
+					}
+				}
+			}
+			return false
+		})
+	}
+	return all
+}
