@@ -87,7 +87,7 @@ func (f *flags) handler(server *ruleserver.Server, notice preemption) http.Handl
 	}
 	mux := http.NewServeMux()
 	mux.Handle("/", server.Handler())
-	mux.Handle("POST /v1/preempt", notice)
+	mux.Handle("POST /v1/preempt", ruleserver.LocalOnly(notice))
 	return mux
 }
 

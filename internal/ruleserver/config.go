@@ -22,6 +22,8 @@ type Settings struct {
 
 	ORCA        string `name:"orca" default:"${orca}" placeholder:"FORMAT" help:"Send an ORCA load report with each response: text, json, bin or off (${default}). A request can also ask for one: Endpoint-Load-Metrics-Format: FORMAT."`
 	ORCATrailer bool   `name:"orca-trailer" help:"Send the ORCA report in the trailer instead of the header, where the response has a body of data. A request can also ask for that: TE: trailers."`
+
+	Faults bool `help:"For tests only: let programs on this machine make the server misbehave, with PUT /v1/fault. docs/upstreams.md lists the modes."`
 }
 
 // Defaults are the settings of a server of which nobody says anything.

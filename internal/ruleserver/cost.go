@@ -26,6 +26,8 @@ type Cost struct {
 	tail float64
 	// seed chooses the factors. Servers with equal seeds draw equal factors.
 	seed uint64
+
+	slowness float64 // multiplies the duration of every joblet; 0 means 1
 }
 
 // maxTailFactor bounds the factor of a project.
@@ -150,9 +152,12 @@ func (c Cost) factor(project string) float64 {
 	return min(scale*math.Pow(u, -1/c.tail), maxTailFactor)
 }
 
-// extend waits until a joblet that began at begin has lasted as long as its cost.
+// extend waits until a joblet that began at begin has lasted as long as its cost, or
+// as long as a slow server takes.
 func (c Cost) extend(ctx context.Context, begin time.Time, key executor.Key, feed *rules.Feed) error {
-	left := c.of(key.Kind, key.Project, feed.Len(), feed.Bytes()) - time.Since(begin)
+	spent := time.Since(begin)
+	lasts := max(c.of(key.Kind, key.Project, feed.Len(), feed.Bytes()), spent)
+	left := time.Duration(float64(lasts)*max(c.slowness, 1)) - spent
 	if left <= 0 {
 		return nil
 	}

@@ -155,7 +155,7 @@ func (s *Server) stream(w http.ResponseWriter, record Record, report orca, chunk
 		}
 		return record, false
 	}
-	if report.trailer {
+	if report.trailer && !s.faults.is(faultSilent) {
 		report.set(w.Header(), s.figures(), record.Facts)
 	}
 	return record, true // net/http removes the deadline after the end of the response

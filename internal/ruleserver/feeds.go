@@ -7,6 +7,7 @@ import (
 	"hash/fnv"
 	"io"
 	"io/fs"
+	"strings"
 
 	"example.org/pilotfish/internal/ruleserver/rules"
 )
@@ -23,6 +24,20 @@ type feeds struct {
 }
 
 func (f feeds) name(project string) string { return project + ".csv" }
+
+// projects are all projects that have a feed.
+func (f feeds) projects() (projects []string) {
+	names, err := fs.Glob(f.files, f.name("*"))
+	if err != nil {
+		panic("BUG: ruleserver: the pattern of feeds: " + err.Error())
+	}
+	for _, name := range names {
+		if project := strings.TrimSuffix(name, f.name("")); rules.ValidProject(project) {
+			projects = append(projects, project)
+		}
+	}
+	return projects
+}
 
 // version returns the version of a project's data. It changes with the file.
 func (f feeds) version(project string) (int64, error) {

@@ -21,15 +21,15 @@ type figures struct {
 	totals           executor.Totals
 }
 
-func (f *figures) allRunning() float64 { return f.running[executor.High] + f.running[executor.Low] }
-func (f *figures) allStalled() float64 { return f.stalled[executor.High] + f.stalled[executor.Low] }
+func (f figures) allRunning() float64 { return f.running[executor.High] + f.running[executor.Low] }
+func (f figures) allStalled() float64 { return f.stalled[executor.High] + f.stalled[executor.Low] }
 
 func (s *Server) figures() figures {
 	load := s.executor.Load()
 	if s.adjustLoad != nil {
 		s.adjustLoad(&load)
 	}
-	return figuresOf(load)
+	return s.faults.distort(figuresOf(load))
 }
 
 func figuresOf(load executor.Load) figures {
@@ -43,6 +43,9 @@ func figuresOf(load executor.Load) figures {
 // setLoad adds what the server says of its load to the header of a response: the
 // load hint, and an ORCA report if that is wanted there.
 func (s *Server) setLoad(header http.Header, report orca, job executor.Facts) {
+	if s.faults.is(faultSilent) {
+		return
+	}
 	load := s.figures()
 	header.Set(hintHeader, hint(time.Now(), load, job))
 	if !report.trailer {

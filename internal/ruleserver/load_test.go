@@ -40,6 +40,9 @@ func TestWhatTheServerSaysIsDescribed(t *testing.T) {
 	for _, word := range words {
 		assert.Contains(t, string(text), "`"+word+"`")
 	}
+	for _, mode := range faultModes() {
+		assert.Contains(t, string(text), "`"+string(mode)+"`")
+	}
 	for _, format := range orcaFormats()[1:] {
 		assert.Contains(t, string(text), "`"+orcaFormatHeader+": "+format+"`")
 		assert.Contains(t, string(text), "`"+orca{format: format}.header()+": ")

@@ -32,6 +32,16 @@ func newMetrics(registry prometheus.Registerer, load func() figures) *metrics {
 			Buckets: []float64{.001, .01, .1, .5, 1, 2.5, 5, 10, 30, 60, 300, 1800, 7200},
 		}, []string{"priority"}),
 	}
+	m.reset()
+	registry.MustRegister(m.jobs, m.wait, m.execution, newLoadCollector(load))
+	return m
+}
+
+// reset sets all counts to zero.
+func (m *metrics) reset() {
+	m.jobs.Reset()
+	m.wait.Reset()
+	m.execution.Reset()
 	for _, p := range executor.Priorities() {
 		for _, o := range []Outcome{outcomeOK, outcomeFailed, outcomeCancelled, outcomeTimeout} {
 			m.jobs.WithLabelValues(p.String(), string(o))
@@ -39,8 +49,6 @@ func newMetrics(registry prometheus.Registerer, load func() figures) *metrics {
 		m.wait.WithLabelValues(p.String())
 		m.execution.WithLabelValues(p.String())
 	}
-	registry.MustRegister(m.jobs, m.wait, m.execution, newLoadCollector(load))
-	return m
 }
 
 // observe counts a job that ended.

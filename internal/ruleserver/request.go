@@ -75,6 +75,7 @@ func (s *Server) request(header http.Header, job rules.Job, format rules.Format,
 	if err != nil {
 		return executor.Request{}, err
 	}
+	cost.slowness = s.faults.slowness()
 	chain := s.chain(job, version, format, cost)
 	if prefetch {
 		chain = chain[:1]

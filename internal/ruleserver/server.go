@@ -11,6 +11,7 @@ import (
 	"context"
 	"fmt"
 	"net/http"
+	"net/netip"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -28,6 +29,7 @@ type Server struct {
 	feeds      feeds
 	executor   *executor.Executor
 	open       *openJobs
+	faults     *faults
 	listing    *listing
 	metrics    *metrics
 	registry   *prometheus.Registry
@@ -54,6 +56,7 @@ func New(c Config) (*Server, error) {
 		feeds:      feeds{files: c.Feeds, maxBytes: int64(c.Settings.MaxFeed)},
 		executor:   e,
 		open:       newOpenJobs(c.Settings.MaxJobs),
+		faults:     newFaults(),
 		listing:    newListing(e, time.Now()),
 		registry:   prometheus.NewRegistry(),
 	}
@@ -61,15 +64,20 @@ func New(c Config) (*Server, error) {
 	return s, nil
 }
 
+const listingPath, metricsPath = "/v1/cache/projects", "/metrics"
+
 // Handler serves the HTTP interface: jobs, prefetches, metrics, listing and health.
 func (s *Server) Handler() http.Handler {
 	mux := http.NewServeMux()
 	mux.HandleFunc("POST /v1/jobs", s.serveJob)
 	mux.HandleFunc("POST /v1/prefetch", s.servePrefetch)
-	mux.Handle("GET /v1/cache/projects", s.listing)
-	mux.Handle("GET /metrics", promhttp.HandlerFor(s.registry, promhttp.HandlerOpts{}))
+	mux.Handle("GET "+listingPath, s.listing)
+	mux.Handle("GET "+metricsPath, promhttp.HandlerFor(s.registry, promhttp.HandlerOpts{}))
 	mux.HandleFunc("GET /healthz", s.serveHealth)
 	mux.HandleFunc("GET /livez", func(w http.ResponseWriter, _ *http.Request) { fmt.Fprintln(w, "ok") })
+	if s.settings.Faults {
+		return s.withFaults(mux)
+	}
 	return mux
 }
 
@@ -128,5 +136,19 @@ func (s *Server) Warm(projects ...string) error {
 // Close fails the open jobs and ends the joblets that run.
 func (s *Server) Close() {
 	s.Drain()
+	s.faults.set(faultNone, time.Now()) // requests that hang go on, and end
 	s.executor.Close()
+}
+
+// LocalOnly refuses requests from other machines, and those of web pages that somebody
+// reads on this one.
+func LocalOnly(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		from, err := netip.ParseAddrPort(r.RemoteAddr)
+		if err != nil || !from.Addr().Unmap().IsLoopback() || r.Header.Get("Origin") != "" {
+			http.Error(w, "this is for programs on the server's own machine", http.StatusForbidden)
+			return
+		}
+		next.ServeHTTP(w, r)
+	})
 }
