@@ -30,13 +30,32 @@ func TestFaultsAreTold(t *testing.T) {
 	}
 }
 
+// Each file in testdata/unwise is legal, and warned of exactly so.
+func TestWarnings(t *testing.T) {
+	files, err := filepath.Glob("testdata/unwise/*.yaml")
+	require.NoError(t, err)
+	require.Greater(t, len(files), 5)
+	for _, file := range files {
+		want, err := os.ReadFile(strings.TrimSuffix(file, ".yaml") + ".warning")
+		require.NoError(t, err)
+		_, warnings, err := Load(file)
+		require.NoError(t, err)
+		var got []string
+		for _, w := range warnings {
+			got = append(got, strings.ReplaceAll(w.Error(), file, "FILE"))
+		}
+		assert.Equal(t, strings.TrimSpace(string(want)), strings.Join(got, "\n"), file)
+	}
+}
+
 func TestGoodFiles(t *testing.T) {
 	files, err := filepath.Glob("testdata/good/*.yaml")
 	require.NoError(t, err)
 	require.NotEmpty(t, files)
 	for _, file := range files {
-		_, _, err := Load(file)
+		_, warnings, err := Load(file)
 		assert.NoError(t, err, file)
+		assert.Empty(t, warnings, file)
 	}
 }
 

@@ -137,10 +137,17 @@ func (s Settings) checkStatic(f *settings.Faults) {
 		f.Add("", "the list has %d upstreams, at most %d are allowed", len(s.Static), maxUpstreams)
 		return
 	}
+	seen := map[string]bool{}
 	for i, a := range s.Static {
-		if _, err := canonical(a); err != nil {
-			f.Add(fmt.Sprintf("[%d]", i), "%v", err)
+		key := fmt.Sprintf("[%d]", i)
+		address, err := canonical(a)
+		switch {
+		case err != nil:
+			f.Add(key, "%v", err)
+		case seen[address]:
+			f.Warn(key, "%s is there twice; it counts as one upstream", address)
 		}
+		seen[address] = true
 	}
 }
 

@@ -129,6 +129,9 @@ func (s Settings) Check(f *settings.Faults) {
 	f.OneOf("source", s.Source, []string{FromUpstreams, FromPrometheus})
 	checkDuration(f, "interval", s.Interval)
 	checkDuration(f, "timeout", s.Timeout)
+	if s.Interval > 0 && s.Timeout > s.Interval {
+		f.Warn("timeout", "%v is more than reports.interval, %v: an upstream that responds late is asked less often than each interval", s.Timeout, s.Interval)
+	}
 	checkPath(f, "metrics_path", s.MetricsPath)
 	checkPath(f, "cache_path", s.CachePath)
 	if s.CacheInterval != 0 {

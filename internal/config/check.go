@@ -1,6 +1,7 @@
 package config
 
 import (
+	"fmt"
 	"net"
 	"net/netip"
 	"slices"
@@ -14,15 +15,7 @@ import (
 
 // Check looks for what is wrong with the configuration, and what is unwise.
 func (c *Config) Check(f *settings.Faults) {
-	f.Listen("listen", c.Listen)
-	f.Listen("admin", c.Admin)
-	if c.Listen == c.Admin && !strings.HasSuffix(c.Listen, ":0") { // two free ports are never the same
-		f.Add("admin", "%s is taken by listen", c.Admin)
-	}
-	if open(c.Admin) {
-		_, port, _ := net.SplitHostPort(c.Admin)
-		f.Warn("admin", "%s is open to other machines, and asks nobody who they are; 127.0.0.1:%s is for this one alone", c.Admin, port)
-	}
+	c.checkPorts(f)
 	c.Discovery.Check(f.In("discovery"))
 	c.Reports.Check(f.In("reports"))
 	for _, p := range []struct{ key, pointer string }{
@@ -33,10 +26,10 @@ func (c *Config) Check(f *settings.Faults) {
 	}
 	f.AtLeast("job.max_body", int64(c.Job.MaxBody), 1)
 	f.AtLeast("job.budget", int64(c.Job.Budget), 0)
-	if !slices.Contains(rivals.All(), c.Selection.Policy) {
-		f.Add("selection.policy", "%q is not one of %s, nor one of the policies to compare with: %s%s", c.Selection.Policy,
-			strings.Join(selection.Names(), ", "), strings.Join(rivals.Names(), ", "), settings.DidYouMean(c.Selection.Policy, rivals.All()))
+	if c.Job.Budget < c.Job.MaxBody {
+		f.Warn("job.budget", "%v is less than job.max_body, %v: a job with a larger body than %v is never retried", c.Job.Budget, c.Job.MaxBody, c.Job.Budget)
 	}
+	c.Selection.check(f.In("selection"))
 	f.OneOf("overload.policy", c.Overload.Policy, overload.Names())
 	if !(c.Overload.Stalled > 0) { // in this form it refuses NaN too
 		f.Add("overload.stalled", "%v must be positive", c.Overload.Stalled)
@@ -59,6 +52,33 @@ func (c *Config) Check(f *settings.Faults) {
 	f.Positive("log.slow", c.Log.Slow)
 	if !(c.Log.Share >= 0 && c.Log.Share <= 1) {
 		f.Add("log.share", "%v is not a share from 0 to 1", c.Log.Share)
+	}
+}
+
+func (c *Config) checkPorts(f *settings.Faults) {
+	f.Listen("listen", c.Listen)
+	f.Listen("admin", c.Admin)
+	if c.Listen == c.Admin && !strings.HasSuffix(c.Listen, ":0") { // two free ports are never the same
+		f.Add("admin", "%s is taken by listen", c.Admin)
+	}
+	if open(c.Admin) {
+		_, port, _ := net.SplitHostPort(c.Admin)
+		f.Warn("admin", "%s is open to other machines, and asks nobody who they are; 127.0.0.1:%s is for this one alone", c.Admin, port)
+	}
+	for i, host := range c.Hosts {
+		if host == "*" {
+			f.Warn(fmt.Sprintf("hosts[%d]", i), "every name is allowed, so that a web page can post jobs from this machine's browsers; list the names instead")
+		}
+	}
+}
+
+func (s Selection) check(f *settings.Faults) {
+	switch {
+	case slices.Contains(rivals.Names(), s.Policy):
+		f.Warn("policy", "%s is there to compare with; expected is better for nearly every load (docs/policies.md)", s.Policy)
+	case !slices.Contains(selection.Names(), s.Policy):
+		f.Add("policy", "%q is not one of %s, nor one of the policies to compare with: %s%s", s.Policy,
+			strings.Join(selection.Names(), ", "), strings.Join(rivals.Names(), ", "), settings.DidYouMean(s.Policy, rivals.All()))
 	}
 }
 
