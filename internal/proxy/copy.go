@@ -76,14 +76,19 @@ func (x *exchange) head(a *answer) {
 	x.w.WriteHeader(a.StatusCode)
 }
 
-// interim passes a 1xx on.
+// interim passes a 1xx on. The HTTP/2 server encodes headers on a goroutine of
+// its own, which may go on after WriteHeader has returned, when the submitter
+// resets its stream; it encodes a copy where there is a Content-Length, and
+// leaves that out.
 func (x *exchange) interim(code int, h http.Header) {
 	if !x.r.ProtoAtLeast(1, 1) {
 		return
 	}
-	endToEnd(x.w.Header(), h)
+	to := x.w.Header()
+	endToEnd(to, h)
+	to["Content-Length"] = nil
 	x.w.WriteHeader(code)
-	clear(x.w.Header())
+	clear(to)
 }
 
 // buffers are for copying bodies.
