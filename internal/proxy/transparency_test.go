@@ -240,7 +240,11 @@ func TestBodilessAnswers(t *testing.T) {
 
 func TestInterimAnswers(t *testing.T) {
 	up := scripted(t, func(p *peer) {
-		if r := p.request(); r.URL.Path == "/flood" {
+		r := p.request()
+		if r == nil {
+			return
+		}
+		if r.URL.Path == "/flood" {
 			p.say("%s", strings.Repeat("HTTP/1.1 102 Processing\r\n\r\n", 1000)+ok)
 			return
 		}
