@@ -147,3 +147,19 @@ func buildable(cfg *config.Config) error {
 type discard struct{}
 
 func (discard) Write(p []byte) (int, error) { return len(p), nil }
+
+func upstreams(states []pool.State) []pool.Upstream {
+	set := make([]pool.Upstream, len(states))
+	for i := range states {
+		set[i] = states[i].Upstream
+	}
+	return set
+}
+
+func addresses(set []pool.Upstream) []string {
+	list := make([]string, len(set))
+	for i := range set {
+		list[i] = set[i].Address
+	}
+	return list
+}

@@ -9,6 +9,7 @@ import (
 	"go.uber.org/zap/zapcore"
 
 	"example.org/pilotfish/internal/config"
+	"example.org/pilotfish/internal/discovery"
 	"example.org/pilotfish/internal/intake"
 	"example.org/pilotfish/internal/prewarm"
 	"example.org/pilotfish/internal/proxy"
@@ -98,6 +99,26 @@ func (s *sidecar) logPrefetch(f prewarm.Prefetch, err error) {
 		return
 	}
 	line.Info("prewarm")
+}
+
+// logDiscovery warns of what is wrong with a reply of discovery's source.
+func (s *sidecar) logDiscovery(st discovery.Status) {
+	var wrong []zap.Field
+	if st.Err != nil {
+		wrong = append(wrong, zap.Error(st.Err))
+	}
+	if st.Doubt != "" {
+		wrong = append(wrong, zap.String("doubt", st.Doubt))
+	}
+	if st.Flaw != nil {
+		wrong = append(wrong, zap.NamedError("flaw", st.Flaw))
+	}
+	if st.SnapshotErr != nil {
+		wrong = append(wrong, zap.NamedError("snapshot", st.SnapshotErr))
+	}
+	if len(wrong) > 0 {
+		s.log.Warn("discovery", append(wrong, zap.String("source", st.Source), zap.Int("upstreams", st.Upstreams))...)
+	}
 }
 
 // attempts are the upstreams tried, each with what speaks for the choice.
