@@ -29,13 +29,18 @@ func TestWhatTheServerSaysIsDescribed(t *testing.T) {
 	text, err := os.ReadFile("../../docs/upstreams.md")
 	require.NoError(t, err)
 	job := executor.Facts{Started: true, Fetch: time.Second}
-	words := []string{"X-Load", "X-Cost", "Job-Started", "Retry-After", "Prefer", "job-started", "cpu_utilization", "application_utilization"}
+	words := []string{"id", "version", "bytes", "age_seconds", "X-Load", "X-Cost", "Job-Started", "Retry-After", "Prefer", "job-started", "cpu_utilization", "application_utilization"}
 	for pair := range strings.SplitSeq(hint(time.Unix(0, 0), figures{}, job), ", ") {
 		key, _, _ := strings.Cut(pair, "=")
 		words = append(words, key)
 	}
 	for _, one := range measure(figures{cores: 1}, job).named {
 		words = append(words, one.name)
+	}
+	families, err := newServer(t, nil).registry.Gather()
+	require.NoError(t, err)
+	for _, family := range families {
+		words = append(words, family.GetName())
 	}
 	for _, word := range words {
 		assert.Contains(t, string(text), "`"+word+"`")

@@ -19,7 +19,7 @@ func newMetrics(registry prometheus.Registerer, load func() figures) *metrics {
 	m := &metrics{
 		jobs: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "ruleserver_jobs_completed_total",
-			Help: "Jobs that ended, prefetches aside.",
+			Help: "Jobs that ended, without prefetches.",
 		}, []string{"priority", "outcome"}),
 		wait: prometheus.NewHistogramVec(prometheus.HistogramOpts{
 			Name:    "ruleserver_wait_seconds",
@@ -81,9 +81,9 @@ func newLoadCollector(load func() figures) *loadCollector {
 		stalled:   describe("stalled_joblets", "Joblets that are ready and wait for a core.", "priority"),
 		running:   describe("jobs_running", "Jobs and prefetches received and not finished, less those whose next joblet is stalled.", "priority"),
 		cores:     describe("cores", "Joblets that can run at the same time."),
-		busy:      describe("cores_busy", "Joblets that run."),
+		busy:      describe("cores_busy", "Cores that run a joblet."),
 		started:   describe("joblets_started_total", "Joblets that started.", "priority", "kind"),
-		completed: describe("joblets_completed_total", "Joblets that ended, failed ones included.", "priority", "kind"),
+		completed: describe("joblets_completed_total", "Joblets that ended, including those that failed.", "priority", "kind"),
 		fetches:   describe("fetches_total", "Fetches of a project's data that started."),
 		evictions: describe("evictions_total", "Results evicted from the cache to make room."),
 	}

@@ -37,7 +37,7 @@ func TestMetrics(t *testing.T) {
 # HELP ruleserver_cores Joblets that can run at the same time.
 # TYPE ruleserver_cores gauge
 ruleserver_cores 1
-# HELP ruleserver_cores_busy Joblets that run.
+# HELP ruleserver_cores_busy Cores that run a joblet.
 # TYPE ruleserver_cores_busy gauge
 ruleserver_cores_busy 1
 # HELP ruleserver_jobs_running Jobs and prefetches received and not finished, less those whose next joblet is stalled.
@@ -59,7 +59,7 @@ ruleserver_fetches_total 3
 # HELP ruleserver_evictions_total Results evicted from the cache to make room.
 # TYPE ruleserver_evictions_total counter
 ruleserver_evictions_total 0
-# HELP ruleserver_jobs_completed_total Jobs that ended, prefetches aside.
+# HELP ruleserver_jobs_completed_total Jobs that ended, without prefetches.
 # TYPE ruleserver_jobs_completed_total counter
 ruleserver_jobs_completed_total{outcome="cancelled",priority="high"} 0
 ruleserver_jobs_completed_total{outcome="cancelled",priority="low"} 0
