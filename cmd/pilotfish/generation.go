@@ -41,18 +41,16 @@ func (s *sidecar) newGeneration(cfg *config.Config, before *generation) (*genera
 		return nil, err
 	}
 	g.proxy, err = proxy.New(proxy.Config{
-		Reader: reader, Budget: g.budget, Claim: s.claim, Observe: s.observe,
-		Hint:     report.ParseHint,
-		Hosts:    cfg.Hosts,
-		MaxBody:  int64(cfg.Job.MaxBody),
-		Attempts: cfg.Retry.Attempts, RetryBudget: cfg.Retry.Budget,
-		ConnectTimeout: cfg.Retry.ConnectTimeout, FirstByte: cfg.Retry.FirstByte,
-		Idle: cfg.Stream.Idle, ExplainHeaders: cfg.Stream.ExplainHeaders,
+		Reader: reader, Budget: g.budget, Claimer: s.balancer, Observe: s.observe,
+		Hint:    report.ParseHint,
+		Hosts:   cfg.Hosts,
+		MaxBody: int64(cfg.Job.MaxBody),
+		Idle:    cfg.Stream.Idle, ExplainHeaders: cfg.Stream.ExplainHeaders,
 	})
 	if err != nil {
 		return nil, err
 	}
-	found := discovery.Config{Settings: cfg.Discovery, Rand: stream(), Self: s.own, Observe: s.logDiscovery}
+	found := discovery.Config{Settings: cfg.Discovery, Rand: newRand(), Self: s.own, Observe: s.logDiscovery}
 	if before != nil && reflect.DeepEqual(cfg.Discovery, before.cfg.Discovery) {
 		found.Last = upstreams(s.balancer.States())
 	}
@@ -71,7 +69,7 @@ type reports interface {
 
 func (s *sidecar) newReports(settings report.Settings) (reports, error) {
 	c := report.Config{
-		Settings: settings, Rand: stream(), Report: s.balancer.Report, Listing: s.balancer.Listing,
+		Settings: settings, Rand: newRand(), Report: s.balancer.Report, Listing: s.balancer.Listing,
 		Failed: func(address string, err error) {
 			s.metrics.ReportFailed(address)
 			s.log.Debug("report", zap.String("upstream", address), zap.Error(err))

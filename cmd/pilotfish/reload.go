@@ -4,6 +4,7 @@ import (
 	"go.uber.org/zap"
 
 	"example.org/pilotfish/internal/config"
+	"example.org/pilotfish/internal/dispatch"
 	"example.org/pilotfish/internal/pool"
 	"example.org/pilotfish/pkg/overload"
 	"example.org/pilotfish/pkg/selection/rivals"
@@ -29,7 +30,7 @@ func (s *sidecar) reload(cfg *config.Config) error {
 	}
 	s.current.Store(g)
 	before.stop()
-	s.balancer.SetRules(r)
+	s.balancer.SetRules(r, dispatch.RetrySettings(cfg.Retry))
 	if s.running != nil {
 		s.startGeneration(g)
 	}

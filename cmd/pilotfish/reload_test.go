@@ -16,9 +16,9 @@ import (
 	"go.uber.org/zap/zapcore"
 	"go.uber.org/zap/zaptest/observer"
 
-	"example.org/pilotfish/internal/balancer"
 	"example.org/pilotfish/internal/config"
 	"example.org/pilotfish/internal/discovery"
+	"example.org/pilotfish/internal/dispatch"
 	"example.org/pilotfish/internal/pool"
 	"example.org/pilotfish/internal/settings"
 )
@@ -138,7 +138,7 @@ func TestReloadOfTheRules(t *testing.T) {
 	require.False(t, s.balancer.States()[0].Eligible)
 	claimed := make(chan error, 1)
 	go func() {
-		l, err := s.balancer.Claim(t.Context(), balancer.Request{Wait: patience})
+		l, err := s.balancer.Claim(t.Context(), s.balancer.Begin(dispatch.Request{Queue: patience}))
 		if err == nil {
 			l.Done(pool.Answered)
 		}

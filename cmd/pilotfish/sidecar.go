@@ -14,10 +14,10 @@ import (
 	"go.uber.org/zap"
 
 	"example.org/pilotfish/internal/admin"
-	"example.org/pilotfish/internal/admission"
 	"example.org/pilotfish/internal/balancer"
 	"example.org/pilotfish/internal/breaker"
 	"example.org/pilotfish/internal/config"
+	"example.org/pilotfish/internal/dispatch"
 	"example.org/pilotfish/internal/intake"
 	"example.org/pilotfish/internal/metrics"
 	"example.org/pilotfish/internal/pool"
@@ -70,7 +70,7 @@ func newSidecar(cfg *config.Config, own []string, log *zap.Logger, level zap.Ato
 	return s, nil
 }
 
-// newBalancer builds the pool, the queue and the lock around them.
+// newBalancer builds the pool with its breakers, the dispatcher, and the lock around them.
 func (s *sidecar) newBalancer(cfg *config.Config) (*balancer.Balancer, error) {
 	r, err := rules(cfg)
 	if err != nil {
@@ -78,7 +78,7 @@ func (s *sidecar) newBalancer(cfg *config.Config) (*balancer.Balancer, error) {
 	}
 	breakers, err := breaker.New(breaker.Config{
 		Settings: cfg.Breaker,
-		Rand:     stream(),
+		Rand:     newRand(),
 		Changed: func(address string, from, to breaker.State) {
 			select {
 			case s.transitions <- transition{address, from, to}:
@@ -90,17 +90,19 @@ func (s *sidecar) newBalancer(cfg *config.Config) (*balancer.Balancer, error) {
 		return nil, err
 	}
 	p, err := pool.New(pool.Config{
-		Policy: r.Policy, Detector: r.Detector, Breakers: breakers, Rand: stream(),
+		Policy: r.Policy, Detector: r.Detector, Breakers: breakers, Rand: newRand(),
 		Interval: r.Interval, Explain: true,
 	})
 	if err != nil {
 		return nil, err
 	}
-	q, err := admission.New(admission.Config{Jobs: cfg.Queue.Jobs, Bytes: int64(cfg.Queue.Bytes)})
+	d, err := dispatch.New(dispatch.Config{
+		Pool: p, Rand: newRand(), Retry: dispatch.RetrySettings(cfg.Retry), Queue: dispatch.QueueSettings(cfg.Queue),
+	})
 	if err != nil {
 		return nil, err
 	}
-	return balancer.New(balancer.Config{Pool: p, Queue: q, Wait: cfg.Queue.Wait, Hooks: balancer.Hooks{
+	return balancer.New(d, balancer.Hooks{
 		Queued: s.metrics.QueueEntered,
 		Left:   s.metrics.QueueLeft,
 		Picked: s.metrics.Picked,
@@ -112,7 +114,7 @@ func (s *sidecar) newBalancer(cfg *config.Config) (*balancer.Balancer, error) {
 			s.metrics.Left(addresses)
 			s.log.Info("upstreams left", zap.Strings("upstreams", addresses))
 		},
-	}})
+	}), nil
 }
 
 // ServeHTTP takes one request on the job port.
@@ -255,17 +257,6 @@ func (s *sidecar) logTransitions(ctx context.Context) {
 	}
 }
 
-// claim adapts the balancer to what the proxy asks for.
-func (s *sidecar) claim(ctx context.Context, c proxy.Claim) (proxy.Lease, error) {
-	l, err := s.balancer.Claim(ctx, balancer.Request{Request: c.Request, Bytes: c.Bytes, Wait: c.Wait})
-	if err != nil {
-		return proxy.Lease{}, err
-	}
-	return proxy.Lease{
-		Address: l.Upstream().Address, Cache: l.Cache, Cost: l.Cost, Panic: l.Panic, Settler: l,
-	}, nil
-}
-
 // observe turns a job's record into its log line and its metrics.
 func (s *sidecar) observe(r *proxy.Record) {
 	s.metrics.JobDone(r.Facts.Priority, r.Outcome, r.Completeness, r.TTFB, r.Total)
@@ -289,24 +280,18 @@ func (s *sidecar) observe(r *proxy.Record) {
 
 // live is what a scrape shows of the moment.
 func (s *sidecar) live(now time.Time) metrics.Live {
-	states := s.balancer.States()
-	live := metrics.Live{Upstreams: make([]metrics.Upstream, len(states))}
-	for i, st := range states {
-		live.Upstreams[i] = metrics.Upstream{
-			Address: st.Address, Eligible: st.Eligible, InFlight: st.InFlight,
-			ReportAge: st.ReportAge, Stalled: st.Stalled, Level: st.Level,
-			Breaker: uint8(st.Breaker.State),
-		}
-	}
 	g := s.current.Load()
 	d := g.discovery.Status()
-	live.BodyBytes = g.budget.Used()
-	live.Discovery = metrics.Discovery{Age: -1, Applied: d.Applied, Refused: d.Refused, Failed: d.Failed}
+	live := metrics.Live{
+		Upstreams: s.balancer.States(),
+		BodyBytes: g.budget.Used(),
+		Discovery: metrics.Discovery{Age: -1, Applied: d.Applied, Refused: d.Refused, Failed: d.Failed},
+	}
 	if !d.BelievedAt.IsZero() {
 		live.Discovery.Age = now.Sub(d.BelievedAt)
 	}
 	return live
 }
 
-// stream is a random stream of its own, seeded by the system.
-func stream() *rand.Rand { return rand.New(rand.NewPCG(rand.Uint64(), rand.Uint64())) }
+// newRand is a random source of its own, seeded by the system.
+func newRand() *rand.Rand { return rand.New(rand.NewPCG(rand.Uint64(), rand.Uint64())) }

@@ -1,153 +1,185 @@
-// Package balancer is the shell around pool and admission: one mutex, one
-// clock read per event, and the waiting that those machines do not do. Hooks
-// run after the mutex is released.
+// Package balancer is the shell around pool and dispatch: one mutex, one clock
+// read for each event, and the channels on which waiting jobs hear their
+// grants. Hooks run after the mutex is released.
 package balancer
 
 import (
+	"context"
 	"errors"
-	"fmt"
 	"sync"
 	"time"
 
-	"example.org/pilotfish/internal/admission"
+	"example.org/pilotfish/internal/dispatch"
 	"example.org/pilotfish/internal/pool"
 	"example.org/pilotfish/pkg/selection"
 )
 
-// Config says what a balancer guards.
-type Config struct {
-	Pool  *pool.Pool       // required
-	Queue *admission.Queue // required
-	// Wait is how long a job waits for an eligible upstream when it does not
-	// say itself; default 10 s.
-	Wait time.Duration
-	// Hooks observe; each may be nil.
-	Hooks Hooks
-}
-
-// Hooks are called after the mutex is released, from any goroutine.
+// Hooks are called after the mutex is released, from any goroutine. Each may be nil.
 type Hooks struct {
 	// Queued and Left follow a job that waits: Left is called once for each Queued.
 	Queued func(p selection.Priority)
 	Left   func(p selection.Priority, waited time.Duration)
-	// Picked follows each claim.
+	// Picked follows each claim. took is the time of the event that made it,
+	// shared equally among the claims that the event made.
 	Picked func(c selection.Cache, took time.Duration, panicking bool)
 	// Joined and Gone follow the membership.
 	Joined func(addresses []string)
 	Gone   func(addresses []string)
 }
 
-// Balancer lets many goroutines claim from one pool.
+// Balancer lets many goroutines share one dispatcher and its pool.
 type Balancer struct {
 	hooks Hooks
-	wait  time.Duration
+	wake  chan struct{} // tells Run that jobs wait
 
-	mu      sync.Mutex
-	pool    *pool.Pool
-	queue   *admission.Queue
-	ready   bool // a first set was applied
-	waiters map[*admission.Entry]*waiter
-	wake    chan struct{} // tells Run that jobs wait
+	mu       sync.Mutex
+	dispatch *dispatch.Dispatcher
+	pool     *pool.Pool // the dispatcher's
+	ready    bool       // a first set was applied
+	waiting  map[*dispatch.Job]chan dispatch.Grant
 }
 
-// New returns a balancer; its Run must be running for waiting jobs to be
-// served when only time has passed.
-func New(cfg Config) (*Balancer, error) {
-	if cfg.Pool == nil || cfg.Queue == nil {
-		return nil, errors.New("balancer: Pool and Queue are required")
-	}
-	if cfg.Wait == 0 {
-		cfg.Wait = 10 * time.Second
-	}
-	if cfg.Wait < 0 {
-		return nil, fmt.Errorf("balancer: Wait %v must be positive", cfg.Wait)
-	}
+// New returns a balancer that owns d from now on. Its Run must be running for
+// waiting jobs to be served when only time has passed.
+func New(d *dispatch.Dispatcher, hooks Hooks) *Balancer {
 	return &Balancer{
-		hooks:   cfg.Hooks,
-		wait:    cfg.Wait,
-		pool:    cfg.Pool,
-		queue:   cfg.Queue,
-		waiters: make(map[*admission.Entry]*waiter),
-		wake:    make(chan struct{}, 1),
-	}, nil
-}
-
-// Set replaces the pool's membership by a full set.
-func (b *Balancer) Set(upstreams []pool.Upstream) {
-	b.mu.Lock()
-	now := time.Now()
-	joined, left := b.pool.Set(now, upstreams)
-	b.ready = true
-	served := b.serve(now)
-	b.mu.Unlock()
-	b.tell(served)
-	if len(joined) > 0 && b.hooks.Joined != nil {
-		b.hooks.Joined(joined)
-	}
-	if len(left) > 0 && b.hooks.Gone != nil {
-		b.hooks.Gone(left)
+		hooks:    hooks,
+		wake:     make(chan struct{}, 1),
+		dispatch: d,
+		pool:     d.Pool(),
+		waiting:  make(map[*dispatch.Job]chan dispatch.Grant),
 	}
 }
 
-// Report hands an upstream's report to the pool.
-func (b *Balancer) Report(address string, r pool.Report) {
+// event lets something happen, and then serves the jobs that wait.
+func (b *Balancer) event(happen func(now time.Time)) {
 	b.mu.Lock()
 	now := time.Now()
-	b.pool.Report(now, address, r)
+	happen(now)
 	served := b.serve(now)
 	b.mu.Unlock()
-	b.tell(served)
+	b.picked(now, served...)
 }
 
-// Listing hands what an upstream had cached at an instant to the pool, where
-// it does not come with a report.
-func (b *Balancer) Listing(address string, at time.Time, cached pool.CacheSet) {
+// serve tells the waiting jobs what they were granted. The mutex must be held.
+func (b *Balancer) serve(now time.Time) []dispatch.Grant {
+	grants := b.dispatch.Serve(now)
+	for _, g := range grants {
+		b.waiting[g.Job] <- g // has room for one
+		delete(b.waiting, g.Job)
+	}
+	return grants
+}
+
+// picked tells of the claims among grants that one event made at now.
+func (b *Balancer) picked(now time.Time, grants ...dispatch.Grant) {
+	if b.hooks.Picked == nil || len(grants) == 0 {
+		return
+	}
+	each := time.Since(now) / time.Duration(len(grants))
+	for _, g := range grants {
+		if g.Err == nil {
+			b.hooks.Picked(g.Assignment.Cache, each, g.Assignment.Panic)
+		}
+	}
+}
+
+// Begin takes in a new job.
+func (b *Balancer) Begin(r dispatch.Request) *dispatch.Job {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	b.pool.Listing(at, address, cached)
+	return b.dispatch.Begin(time.Now(), r)
 }
 
-// SetRules makes the pool pick by other rules, for the jobs that wait as well.
-func (b *Balancer) SetRules(r pool.Rules) {
+// Claim gets an upstream for a job's next attempt, and counts the job there.
+// While no upstream is eligible the job waits its turn. The errors are ctx's
+// own; dispatch.ErrWaited when the job has waited long enough;
+// dispatch.ErrFull or dispatch.ErrDisplaced when the queue has no place for it; and
+// pool.ErrAllTried, at once, when the job has been to every upstream. The
+// caller must end the lease, with Done or Failed.
+func (b *Balancer) Claim(ctx context.Context, j *dispatch.Job) (*Lease, error) {
 	b.mu.Lock()
-	b.pool.SetRules(r)
-	served := b.serve(time.Now())
+	now := time.Now()
+	g, granted := b.dispatch.Arrive(now, j)
+	if granted {
+		b.mu.Unlock()
+		b.picked(now, g)
+		return b.lease(g)
+	}
+	hear := make(chan dispatch.Grant, 1)
+	b.waiting[j] = hear
+	wait := j.GiveUpAt().Sub(now)
+	served := b.serve(now)
 	b.mu.Unlock()
-	b.tell(served)
+	b.picked(now, served...)
+	select {
+	case b.wake <- struct{}{}:
+	default:
+	}
+	return b.lease(b.await(ctx, j, hear, wait))
 }
 
-// Ready reports whether a first set of upstreams was applied and is not empty.
-func (b *Balancer) Ready() bool {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.ready && b.pool.Len() > 0
+// await blocks until the job hears its grant, or is given up.
+func (b *Balancer) await(ctx context.Context, j *dispatch.Job, hear <-chan dispatch.Grant, wait time.Duration) (g dispatch.Grant) {
+	since := time.Now()
+	if b.hooks.Queued != nil {
+		b.hooks.Queued(j.Priority)
+	}
+	if b.hooks.Left != nil {
+		defer func() { b.hooks.Left(j.Priority, time.Since(since)) }()
+	}
+	timer := time.NewTimer(wait)
+	defer timer.Stop()
+	select {
+	case g = <-hear:
+	case <-ctx.Done():
+		g = b.giveUp(j, hear, ctx.Err())
+	case <-timer.C:
+		g = b.giveUp(j, hear, dispatch.ErrWaited)
+	}
+	return g
 }
 
-// States lists the upstreams, by address.
-func (b *Balancer) States() []pool.State {
+// giveUp takes a waiting job out. A grant that came first is kept, unless the
+// submitter is gone.
+func (b *Balancer) giveUp(j *dispatch.Job, hear <-chan dispatch.Grant, why error) dispatch.Grant {
 	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.pool.States(time.Now())
+	waited := b.dispatch.GiveUp(time.Now(), j)
+	delete(b.waiting, j)
+	b.mu.Unlock()
+	if waited {
+		return dispatch.Grant{Err: why}
+	}
+	g := <-hear
+	if g.Err == nil && !errors.Is(why, dispatch.ErrWaited) {
+		b.event(func(now time.Time) { g.Assignment.Done(now, pool.NotStarted) }) // nothing was sent
+		return dispatch.Grant{Err: why}
+	}
+	return g
 }
 
-// Explain ranks the eligible upstreams for a job without claiming one.
-func (b *Balancer) Explain(r pool.Request) ([]pool.Ranked, error) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.pool.Explain(time.Now(), r)
-}
+// recheck is how often waiting jobs are offered the upstreams when nothing
+// happens: a breaker's open time or a report's freshness ends without an event.
+const recheck = 50 * time.Millisecond
 
-// Heir is the upstream that a project falls to when the one at leaving goes,
-// "" when there is nothing to fetch.
-func (b *Balancer) Heir(project uint64, leaving string) string {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.pool.Heir(time.Now(), project, leaving)
-}
-
-// Counts are how many jobs are in flight and how many wait.
-func (b *Balancer) Counts() (inFlight, waiting int) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.pool.InFlight(), b.queue.Len()
+// Run serves waiting jobs as time passes, until ctx ends. It sleeps while
+// nobody waits.
+func (b *Balancer) Run(ctx context.Context) {
+	ticker := time.NewTicker(recheck)
+	ticker.Stop()
+	defer ticker.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-b.wake:
+			ticker.Reset(recheck)
+		case <-ticker.C:
+			idle := false
+			b.event(func(time.Time) { idle = b.dispatch.Waiting() == 0 })
+			if idle {
+				ticker.Stop()
+			}
+		}
+	}
 }

@@ -15,9 +15,9 @@ import (
 	"github.com/stretchr/testify/require"
 	"go.uber.org/goleak"
 
-	"example.org/pilotfish/internal/admission"
 	"example.org/pilotfish/internal/balancer"
 	"example.org/pilotfish/internal/breaker"
+	"example.org/pilotfish/internal/dispatch"
 	"example.org/pilotfish/internal/pool"
 	"example.org/pilotfish/pkg/overload"
 	"example.org/pilotfish/pkg/selection"
@@ -25,34 +25,41 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-func breakers(t *testing.T) *breaker.Set {
-	t.Helper()
-	set, err := breaker.New(breaker.Config{Settings: breaker.Default(), Rand: rand.New(rand.NewPCG(1, 2))})
-	require.NoError(t, err)
-	return set
-}
-
-func newBalancer(t *testing.T, n int, queue admission.Config, hooks balancer.Hooks) *balancer.Balancer {
+// newBalancer guards n upstreams whose breakers practically never open, unless
+// the number of failures is given.
+func newBalancer(t *testing.T, n int, queue dispatch.QueueSettings, hooks balancer.Hooks, failures ...int) *balancer.Balancer {
 	t.Helper()
 	policy, err := selection.New("least-in-flight")
 	require.NoError(t, err)
 	detector, err := overload.New("threshold", 100)
 	require.NoError(t, err)
-	p, err := pool.New(pool.Config{
-		Policy: policy, Detector: detector, Rand: rand.New(rand.NewPCG(1, 1)),
-		Breakers: breakers(t), Interval: 5 * time.Second,
-	})
+	rng := rand.New(rand.NewPCG(1, 1))
+	guarded := breaker.Default()
+	guarded.Failures = append(failures, 1e6)[0]
+	breakers, err := breaker.New(breaker.Config{Settings: guarded, Rand: rng})
 	require.NoError(t, err)
-	q, err := admission.New(queue)
+	p, err := pool.New(pool.Config{Policy: policy, Detector: detector, Rand: rng, Breakers: breakers, Interval: 5 * time.Second})
 	require.NoError(t, err)
-	b, err := balancer.New(balancer.Config{Pool: p, Queue: q, Hooks: hooks})
+	d, err := dispatch.New(dispatch.Config{Pool: p, Rand: rng, Retry: dispatch.DefaultRetry(), Queue: queue})
 	require.NoError(t, err)
+	b := balancer.New(d, hooks)
 	set := make([]pool.Upstream, n)
 	for i := range set {
 		set[i].Address = address(i)
 	}
 	b.Set(set)
 	return b
+}
+
+// claim begins a job and claims for it.
+func claim(ctx context.Context, b *balancer.Balancer, r dispatch.Request) (*balancer.Lease, error) {
+	return b.Claim(ctx, b.Begin(r))
+}
+
+func bounded(jobs int) dispatch.QueueSettings {
+	q := dispatch.DefaultQueue()
+	q.Jobs = jobs
+	return q
 }
 
 func address(i int) string { return fmt.Sprintf("10.0.0.%d:9000", i) }
@@ -68,12 +75,12 @@ func load(b *balancer.Balancer, i int, stalled float64) {
 
 func TestWaitersAreServedWhenAnUpstreamRecovers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		b := newBalancer(t, 1, admission.Config{}, balancer.Hooks{})
+		b := newBalancer(t, 1, dispatch.DefaultQueue(), balancer.Hooks{})
 		load(b, 0, 1000)
 		var served atomic.Int32
 		for range 4 {
 			go func() {
-				l, err := b.Claim(t.Context(), balancer.Request{})
+				l, err := claim(t.Context(), b, dispatch.Request{})
 				if assert.NoError(t, err) {
 					served.Add(1)
 					l.Done(pool.Answered)
@@ -92,11 +99,11 @@ func TestWaitersAreServedWhenAnUpstreamRecovers(t *testing.T) {
 
 func TestNewcomersDoNotOvertake(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		b := newBalancer(t, 1, admission.Config{}, balancer.Hooks{})
+		b := newBalancer(t, 1, dispatch.DefaultQueue(), balancer.Hooks{})
 		load(b, 0, 1000)
 		var first atomic.Bool
 		go func() {
-			l, err := b.Claim(t.Context(), balancer.Request{})
+			l, err := claim(t.Context(), b, dispatch.Request{})
 			assert.NoError(t, err)
 			first.Store(true)
 			l.Done(pool.Answered)
@@ -106,7 +113,7 @@ func TestNewcomersDoNotOvertake(t *testing.T) {
 		// arrival serves the one who waited.
 		time.Sleep(9 * time.Second)
 		load(b, 0, 0)
-		l, err := b.Claim(t.Context(), balancer.Request{})
+		l, err := claim(t.Context(), b, dispatch.Request{})
 		require.NoError(t, err)
 		synctest.Wait()
 		assert.True(t, first.Load())
@@ -116,12 +123,12 @@ func TestNewcomersDoNotOvertake(t *testing.T) {
 
 func TestRunServesWhenOnlyTimePasses(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		b := newBalancer(t, 1, admission.Config{}, balancer.Hooks{})
+		b := newBalancer(t, 1, dispatch.DefaultQueue(), balancer.Hooks{})
 		ctx, cancel := context.WithCancel(t.Context())
 		go b.Run(ctx)
 		load(b, 0, 1000)
 		begun := time.Now()
-		l, err := b.Claim(t.Context(), balancer.Request{Wait: time.Minute})
+		l, err := claim(t.Context(), b, dispatch.Request{Queue: time.Minute})
 		require.NoError(t, err)
 		assert.InDelta(t, 15, time.Since(begun).Seconds(), 0.2, "the report is stale after 15 s")
 		l.Done(pool.Answered)
@@ -134,18 +141,18 @@ func TestWaitingEnds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var queued, left atomic.Int32
 		var waited atomic.Int64
-		b := newBalancer(t, 1, admission.Config{}, balancer.Hooks{
+		b := newBalancer(t, 1, dispatch.DefaultQueue(), balancer.Hooks{
 			Queued: func(selection.Priority) { queued.Add(1) },
 			Left:   func(_ selection.Priority, d time.Duration) { left.Add(1); waited.Store(int64(d)) },
 		})
 		load(b, 0, 1000)
-		_, err := b.Claim(t.Context(), balancer.Request{Wait: 3 * time.Second})
-		require.ErrorIs(t, err, admission.ErrWaited)
+		_, err := claim(t.Context(), b, dispatch.Request{Queue: 3 * time.Second})
+		require.ErrorIs(t, err, dispatch.ErrWaited)
 		assert.Equal(t, 3*time.Second, time.Duration(waited.Load()))
 		load(b, 0, 1000)
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
-		_, err = b.Claim(ctx, balancer.Request{})
+		_, err = claim(ctx, b, dispatch.Request{})
 		require.ErrorIs(t, err, context.DeadlineExceeded)
 		assert.Equal(t, queued.Load(), left.Load())
 		_, waiting := b.Counts()
@@ -155,25 +162,25 @@ func TestWaitingEnds(t *testing.T) {
 
 func TestAFullQueueShedsLowForHigh(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		b := newBalancer(t, 1, admission.Config{Jobs: 1}, balancer.Hooks{})
+		b := newBalancer(t, 1, bounded(1), balancer.Hooks{})
 		load(b, 0, 1000)
 		shed := make(chan error, 1)
 		go func() {
-			_, err := b.Claim(t.Context(), balancer.Request{})
+			_, err := claim(t.Context(), b, dispatch.Request{})
 			shed <- err
 		}()
 		synctest.Wait()
-		_, err := b.Claim(t.Context(), balancer.Request{})
-		require.ErrorIs(t, err, admission.ErrFull, "low does not push out low")
+		_, err := claim(t.Context(), b, dispatch.Request{})
+		require.ErrorIs(t, err, dispatch.ErrFull, "low does not push out low")
 		high := make(chan error, 1)
 		go func() {
-			l, err := b.Claim(t.Context(), balancer.Request{Request: pool.Request{Priority: selection.High}})
+			l, err := claim(t.Context(), b, dispatch.Request{Priority: selection.High})
 			if err == nil {
 				l.Done(pool.Answered)
 			}
 			high <- err
 		}()
-		require.ErrorIs(t, <-shed, admission.ErrFull)
+		require.ErrorIs(t, <-shed, dispatch.ErrFull)
 		load(b, 0, 0)
 		require.NoError(t, <-high)
 	})
@@ -183,7 +190,7 @@ func TestAFullQueueShedsLowForHigh(t *testing.T) {
 // at rest nothing is in flight and nobody waits (invariants 1 to 3).
 func TestConservationUnderConcurrency(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		b := newBalancer(t, 4, admission.Config{Jobs: 20}, balancer.Hooks{})
+		b := newBalancer(t, 4, bounded(20), balancer.Hooks{}, 5)
 		ctx, cancel := context.WithCancel(t.Context())
 		go b.Run(ctx)
 		var claims, ends atomic.Int64
@@ -193,14 +200,23 @@ func TestConservationUnderConcurrency(t *testing.T) {
 				rng := rand.New(rand.NewPCG(g, 3))
 				for range 50 {
 					ctx, cancel := context.WithTimeout(t.Context(), time.Duration(1+rng.IntN(3000))*time.Millisecond)
-					l, err := b.Claim(ctx, balancer.Request{Request: pool.Request{
-						Project: rng.Uint64N(10), Priority: selection.Priority(rng.IntN(2)),
-					}})
-					if err == nil {
+					j := b.Begin(dispatch.Request{Project: rng.Uint64N(10), Priority: selection.Priority(rng.IntN(2))})
+					for again := true; again; {
+						again = false
+						l, err := b.Claim(ctx, j)
+						if err != nil {
+							break
+						}
 						claims.Add(1)
 						time.Sleep(time.Duration(rng.IntN(500)) * time.Millisecond)
-						l.Answered(true, nil)
-						l.Done(pool.Outcome(rng.IntN(pool.Outcomes)))
+						if rng.IntN(2) == 0 {
+							l.Answered(true, nil)
+							l.Done(pool.Outcome(rng.IntN(pool.Outcomes)))
+						} else {
+							next := l.Failed(dispatch.Failure{Outcome: pool.Refused, Stale: rng.IntN(2) == 0, Repeatable: true})
+							time.Sleep(next.Pause)
+							again = next.Again
+						}
 						ends.Add(1)
 					}
 					cancel()

@@ -3,38 +3,53 @@ package balancer
 import (
 	"time"
 
+	"example.org/pilotfish/internal/dispatch"
 	"example.org/pilotfish/internal/pool"
 )
 
-// Lease is one attempt's claim on an upstream, safe to use beside others.
-// Done must be called once on every path.
+// Lease is one attempt's claim on an upstream, for the goroutine that claimed
+// it. Done or Failed must be called once, on every path.
 type Lease struct {
-	*pool.Lease
-	b        *Balancer
-	upstream pool.Upstream
+	// Choice is where the attempt goes, and why.
+	pool.Choice
+	// ConnectTimeout bounds the dial.
+	ConnectTimeout time.Duration
+	// Fresh is set when the attempt must not use a pooled connection.
+	Fresh bool
+
+	b          *Balancer
+	job        *dispatch.Job
+	assignment *pool.Assignment // under b's mutex
 }
 
-// lease wraps a claim; the mutex must be held.
-func (b *Balancer) lease(l *pool.Lease) *Lease {
-	return &Lease{Lease: l, b: b, upstream: l.Upstream()}
+// lease hands out what was granted.
+func (b *Balancer) lease(g dispatch.Grant) (*Lease, error) {
+	if g.Err != nil {
+		return nil, g.Err
+	}
+	return &Lease{
+		Choice: g.Assignment.Choice, ConnectTimeout: g.ConnectTimeout, Fresh: g.Fresh,
+		b: b, job: g.Job, assignment: g.Assignment,
+	}, nil
 }
 
-// Upstream is where the attempt goes, as it was known at the claim.
-func (l *Lease) Upstream() pool.Upstream { return l.upstream }
-
-// Answered notes that an answer has begun; see pool.Lease.
+// Answered notes that an answer has begun; see pool.Assignment.
 func (l *Lease) Answered(healthy bool, hint *pool.Hint) {
 	l.b.mu.Lock()
 	defer l.b.mu.Unlock()
-	l.Lease.Answered(time.Now(), healthy, hint)
+	l.assignment.Answered(time.Now(), healthy, hint)
 }
 
-// Done ends the lease and offers the upstream to the jobs that wait.
+// Done ends the lease, and the job.
 func (l *Lease) Done(o pool.Outcome) {
-	l.b.mu.Lock()
-	now := time.Now()
-	l.Lease.Done(now, o)
-	served := l.b.serve(now)
-	l.b.mu.Unlock()
-	l.b.tell(served)
+	l.b.event(func(now time.Time) { l.assignment.Done(now, o) })
+}
+
+// Failed ends the lease of an attempt that failed, and decides what follows.
+func (l *Lease) Failed(f dispatch.Failure) (next dispatch.Next) {
+	l.b.event(func(now time.Time) {
+		l.assignment.Done(now, f.Outcome)
+		next = l.b.dispatch.Failed(now, l.job, f)
+	})
+	return next
 }

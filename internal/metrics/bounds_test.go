@@ -43,7 +43,7 @@ func TestReportFailuresLiveAsLongAsTheirUpstream(t *testing.T) {
 // submitters send and however often upstreams come and go.
 func TestSeriesAreBounded(t *testing.T) {
 	m := newMetrics(t)
-	var upstreams []Upstream
+	var upstreams []pool.State
 	m.SetSource(func(time.Time) Live { return Live{Upstreams: upstreams} })
 	count := func() (n int) {
 		families, err := m.registry.Gather()
@@ -57,7 +57,7 @@ func TestSeriesAreBounded(t *testing.T) {
 	for i := range 1000 {
 		address := fmt.Sprintf("10.0.%d.%d:80", i/250, i%250)
 		m.Joined([]string{address})
-		upstreams = []Upstream{{Address: address}}
+		upstreams = []pool.State{{Upstream: at(address)}}
 		m.ReportFailed(address)
 		m.Left([]string{address})
 	}

@@ -5,30 +5,17 @@ import (
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
+
+	"example.org/pilotfish/internal/pool"
 )
 
 // Live is the state at one instant that a scrape shows.
 type Live struct {
 	// Upstreams are those in the pool, each once.
-	Upstreams []Upstream
+	Upstreams []pool.State
 	Discovery Discovery
 	// BodyBytes is what the bodies kept for retries take.
 	BodyBytes int64
-}
-
-// Upstream is the live state of one upstream.
-type Upstream struct {
-	Address  string
-	Eligible bool
-	InFlight int
-	// Breaker is 0 when closed, 1 when half open, 2 when open.
-	Breaker uint8
-	// ReportAge is in seconds; negative when there was no report, and then
-	// Stalled is unknown.
-	ReportAge float64
-	Stalled   float64
-	// Level is 1 when it takes all jobs, 0 when it is overloaded for all.
-	Level float64
 }
 
 // Discovery is what discovery has done so far.
@@ -108,10 +95,10 @@ func (l *live) Collect(ch chan<- prometheus.Metric) {
 	l.discoveryErrors.send(ch, float64(now.Discovery.Failed))
 }
 
-func (l *live) collectUpstream(ch chan<- prometheus.Metric, u Upstream) {
+func (l *live) collectUpstream(ch chan<- prometheus.Metric, u pool.State) {
 	l.inFlight.send(ch, float64(u.InFlight), u.Address)
 	l.eligible.send(ch, boolean(u.Eligible), u.Address)
-	l.breaker.send(ch, float64(u.Breaker), u.Address)
+	l.breaker.send(ch, float64(u.Breaker.State), u.Address)
 	l.level.send(ch, u.Level, u.Address)
 	if u.ReportAge >= 0 {
 		l.reportAge.send(ch, u.ReportAge, u.Address)

@@ -10,6 +10,9 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	"example.org/pilotfish/internal/breaker"
+	"example.org/pilotfish/internal/pool"
 )
 
 // lived returns the series that depend on live state.
@@ -24,14 +27,16 @@ func lived(t *testing.T, m *Metrics) map[string]float64 {
 	return all
 }
 
+func at(address string) pool.Upstream { return pool.Upstream{Address: address} }
+
 func TestAScrapeReadsLiveState(t *testing.T) {
 	m := newMetrics(t)
 	assert.Empty(t, lived(t, m), "without a source")
 
 	state := Live{
-		Upstreams: []Upstream{
-			{Address: "10.0.0.1:80", Eligible: true, InFlight: 3, ReportAge: 1.5, Stalled: 7, Level: 1},
-			{Address: "10.0.0.2:80", InFlight: 1, Breaker: 2, ReportAge: -1, Stalled: 9, Level: 0.25},
+		Upstreams: []pool.State{
+			{Upstream: at("10.0.0.1:80"), Eligible: true, InFlight: 3, ReportAge: 1.5, Stalled: 7, Level: 1},
+			{Upstream: at("10.0.0.2:80"), InFlight: 1, Breaker: breaker.Status{State: breaker.Open}, ReportAge: -1, Stalled: 9, Level: 0.25},
 		},
 		Discovery: Discovery{Age: 90 * time.Second, Applied: 4, Refused: 2, Failed: 1},
 		BodyBytes: 4096,
@@ -87,7 +92,7 @@ func TestTheSourceIsAskedForTheInstantOfTheScrape(t *testing.T) {
 func TestAnAddressThatIsNotTextFailsTheScrapeNotTheProcess(t *testing.T) {
 	m := newMetrics(t)
 	m.SetSource(func(time.Time) Live {
-		return Live{Upstreams: []Upstream{{Address: "\xff:80"}, {Address: "u:1", InFlight: 3}}}
+		return Live{Upstreams: []pool.State{{Upstream: at("\xff:80")}, {Upstream: at("u:1"), InFlight: 3}}}
 	})
 	families, err := m.registry.Gather()
 	require.ErrorContains(t, err, "not valid UTF-8")

@@ -15,6 +15,8 @@ import (
 	dto "github.com/prometheus/client_model/go"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	"example.org/pilotfish/internal/pool"
 	"go.uber.org/goleak"
 )
 
@@ -108,7 +110,7 @@ func TestNamesAndHelpPassThePrometheusLinter(t *testing.T) {
 	m := newMetrics(t)
 	m.Joined([]string{"u:1"})
 	m.SetSource(func(time.Time) Live {
-		return Live{Upstreams: []Upstream{{Address: "u:1"}}}
+		return Live{Upstreams: []pool.State{{Upstream: at("u:1")}}}
 	})
 	families, err := m.registry.Gather()
 	require.NoError(t, err)

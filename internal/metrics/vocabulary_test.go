@@ -10,6 +10,8 @@ import (
 	dto "github.com/prometheus/client_model/go"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	"example.org/pilotfish/internal/pool"
 )
 
 // Enough of PromQL to find the metrics, labels and values that an expression speaks of.
@@ -28,7 +30,7 @@ func wholeVocabulary(t *testing.T) vocabulary {
 	t.Helper()
 	m := newMetrics(t)
 	m.Joined([]string{"u:1"})
-	m.SetSource(func(time.Time) Live { return Live{Upstreams: []Upstream{{Address: "u:1"}}} })
+	m.SetSource(func(time.Time) Live { return Live{Upstreams: []pool.State{{Upstream: at("u:1")}}} })
 	families, err := m.registry.Gather()
 	require.NoError(t, err)
 	all := vocabulary{}

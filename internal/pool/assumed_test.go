@@ -17,7 +17,7 @@ func TestTheLatestProjectsAreAssumed(t *testing.T) {
 	now := start
 	for project := range uint64(2*maxAssumed + 1) {
 		now = now.Add(time.Millisecond)
-		l, err := f.Claim(now, Request{Project: project + 1})
+		l, err := f.Claim(now, Request{Project: project + 1}, nil)
 		require.NoError(t, err)
 		l.Answered(now, true, nil)
 		l.Done(now, Answered)
@@ -33,8 +33,8 @@ func TestTheLatestProjectsAreAssumed(t *testing.T) {
 // A refusal for load says nothing about data that an earlier job fetched.
 func TestARefusalKeepsWhatAnotherJobFetched(t *testing.T) {
 	f := newFixture(t, "least-in-flight", 1)
-	claim := func() *Lease {
-		l, err := f.Claim(start, Request{Project: 7})
+	claim := func() *Assignment {
+		l, err := f.Claim(start, Request{Project: 7}, nil)
 		require.NoError(t, err)
 		return l
 	}

@@ -28,34 +28,33 @@ type Request struct {
 	// Project is a hash of the project's identifier; 0 for none.
 	Project  uint64
 	Priority selection.Priority
-	// Tried are the addresses that this job's earlier attempts went to.
-	Tried []string
 }
 
-// Claim picks an upstream and counts the job there, in one step. The caller
-// must end the lease with Done.
-func (p *Pool) Claim(now time.Time, r Request) (*Lease, error) {
+// Claim picks an upstream and counts the job there, in one step. tried are the
+// addresses that the job may not go to, for it has been there. The caller must
+// end the assignment with Done.
+func (p *Pool) Claim(now time.Time, r Request, tried []string) (*Assignment, error) {
 	if len(p.set) == 0 {
 		return nil, ErrEmpty
 	}
 	job := p.job(now, r)
-	panicking, err := p.gather(now, &job, r.Tried)
+	panicking, err := p.gather(now, &job, tried)
 	if err != nil {
 		return nil, err
 	}
 	for len(p.candidate) > 0 {
 		i := p.cfg.Policy.Pick(job, p.views, p.cfg.Rand)
 		m := p.candidate[i]
-		verdict, ok := m.gate.Enter(now)
+		tell, ok := m.gate.Enter(now)
 		if !ok && !panicking {
 			p.views = slices.Delete(p.views, i, i+1)
 			p.candidate = slices.Delete(p.candidate, i, i+1)
 			continue
 		}
 		if !ok {
-			verdict = func(time.Time, breaker.Verdict) {}
+			tell = func(time.Time, breaker.Verdict) {}
 		}
-		return p.lease(now, job, i, panicking, verdict), nil
+		return p.assign(now, job, i, panicking, tell), nil
 	}
 	return nil, ErrNoneEligible
 }
@@ -95,28 +94,28 @@ func (p *Pool) gather(now time.Time, job *selection.Job, tried []string) (panick
 	return panicking, ErrNoneEligible
 }
 
-// lease counts the job at candidate i.
-func (p *Pool) lease(now time.Time, job selection.Job, i int, panicking bool, verdict func(time.Time, breaker.Verdict)) *Lease {
+// assign counts the job at candidate i.
+func (p *Pool) assign(now time.Time, job selection.Job, i int, panicking bool, tell func(time.Time, breaker.Verdict)) *Assignment {
 	m, v := p.candidate[i], &p.views[i]
-	l := &Lease{
-		pool: p, member: m, job: job, claimed: now, verdict: verdict,
-		Cache: v.Cache, Panic: panicking, idle: v.Jobs < v.Cores,
+	a := &Assignment{
+		Choice: Choice{Address: m.Address, Cache: v.Cache, Panic: panicking},
+		pool:   p, member: m, project: job.Project, claimed: now, tell: tell, idle: v.Jobs < v.Cores,
 	}
 	if c, ok := p.cfg.Policy.(selection.Coster); ok && p.cfg.Explain {
 		p.costs = slices.Grow(p.costs[:0], len(p.views))[:len(p.views)]
 		c.Costs(job, p.views, p.costs)
-		l.Cost = p.costs[i]
+		a.Cost = p.costs[i]
 	}
 	p.number++
 	p.inFlight++
 	m.inFlight++
 	m.begun++
 	m.assigned++
-	m.open.add(l)
+	m.open.add(a)
 	if job.Project != 0 && v.Cache == selection.NotCached {
-		l.cold = true
+		a.cold = true
 		m.cold++
 		m.assumed.put(job.Project, now)
 	}
-	return l
+	return a
 }

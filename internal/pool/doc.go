@@ -7,7 +7,7 @@
 // the same code. It is not safe for concurrent use; internal/balancer guards
 // it with one mutex.
 //
-// Claim filters, picks and counts in one step and returns a Lease; the holder
-// ends it with Lease.Done, which takes the count back and learns from the
-// attempt.
+// Claim filters, picks and counts in one step and returns an Assignment; the
+// holder ends it with Assignment.Done, which takes the count back and learns
+// from the attempt.
 package pool

@@ -6,12 +6,12 @@ import "time"
 // every few seconds.
 const maxEnds = 4096
 
-// end is a lease that ended.
+// end is an attempt that ended.
 type end struct {
 	claimed, at time.Time
 }
 
-// ends are the leases that ended since the last report, oldest first: what a
+// ends are the attempts that ended since the last report, oldest first: what a
 // report that was taken a moment ago and arrives now may still count.
 type ends []end
 

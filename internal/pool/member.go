@@ -9,7 +9,7 @@ import (
 )
 
 // member is one upstream and all that is known of it. It lives while it is in
-// the set or has open leases.
+// the set or has open assignments.
 type member struct {
 	Upstream
 	id       uint64
@@ -27,9 +27,9 @@ type member struct {
 	listed   time.Time // when the last cache listing was
 	rate     rate
 
-	open     leases // by claim time, oldest first
+	open     assignments // by claim time, oldest first
 	inFlight int
-	cold     int // open leases that may cause a fetch
+	cold     int // open assignments that may cause a fetch
 	ends     ends
 	assigned int // claims since the report was taken
 	// What the report does not know yet: claims it has not seen, and ends of those it has.

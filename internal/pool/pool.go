@@ -40,7 +40,7 @@ type Config struct {
 	// while there is another to ask, lest one that refuses at once look idle
 	// and attract the rest; default 1 s, negative is not at all.
 	Hold time.Duration
-	// Explain makes each Lease carry its Cost.
+	// Explain makes each Assignment carry its Cost.
 	Explain bool
 }
 
@@ -64,7 +64,7 @@ func (c *Config) validate() error {
 type Pool struct {
 	cfg     Config
 	gate    func(address string) gate // the breaker of an upstream that joins
-	members map[string]*member        // by address, including those that left with leases open
+	members map[string]*member        // by address, including those that left with jobs open
 	set     []*member                 // the current set, sorted by address
 	fetches *durations                // how long projects' data takes to fetch
 	answers *durations                // how long an answer takes to begin where it is cached
@@ -166,7 +166,7 @@ func (p *Pool) AllTried(tried []string) bool {
 	return len(p.set) > 0 && !slices.ContainsFunc(p.set, untried)
 }
 
-// InFlight is the number of open leases.
+// InFlight is the number of open assignments.
 func (p *Pool) InFlight() int { return p.inFlight }
 
 // Len is the number of upstreams in the set.

@@ -95,13 +95,13 @@ func report(at time.Time, running, stalled float64, cached ...uint64) Report {
 	}
 }
 
-// Invariants 1 to 5 over random histories, against a naive list of open leases.
+// Invariants 1 to 5 over random histories, against a naive list of open assignments.
 func TestRandomHistories(t *testing.T) {
 	for seed := range uint64(30) {
 		rng := rand.New(rand.NewPCG(seed, 0))
 		f := newFixture(t, rivals.All()[int(seed)%len(rivals.All())], 5)
 		now := start
-		var open []*Lease
+		var open []*Assignment
 		in := map[string]bool{}
 		for _, s := range f.States(now) {
 			in[s.Address] = true
@@ -114,11 +114,11 @@ func TestRandomHistories(t *testing.T) {
 				if rng.IntN(4) == 0 {
 					tried = []string{fmt.Sprintf("10.0.0.%d:9000", rng.IntN(6))}
 				}
-				l, err := f.Claim(now, Request{Project: rng.Uint64N(20), Priority: selection.Priority(rng.IntN(2)), Tried: tried})
+				l, err := f.Claim(now, Request{Project: rng.Uint64N(20), Priority: selection.Priority(rng.IntN(2))}, tried)
 				if err != nil {
 					continue
 				}
-				u := l.Upstream()
+				u := l.Choice
 				require.True(t, in[u.Address], "claimed an upstream that left")
 				require.NotContains(t, tried, u.Address)
 				require.True(t, l.Panic || !f.gates[u.Address].shut, "claimed behind a shut gate")
@@ -150,7 +150,7 @@ func TestRandomHistories(t *testing.T) {
 			}
 			want := map[string]int{}
 			for _, l := range open {
-				want[l.Upstream().Address]++
+				want[l.Address]++
 			}
 			require.Equal(t, len(open), f.InFlight())
 			require.Len(t, f.States(now), len(in))
@@ -165,7 +165,7 @@ func TestRandomHistories(t *testing.T) {
 // not seen, less ends it has not seen: counted anew from the whole history.
 func TestEstimateAgainstHistory(t *testing.T) {
 	type past struct {
-		*Lease
+		*Assignment
 		claimed, ended time.Time
 	}
 	rng := rand.New(rand.NewPCG(7, 7))
@@ -177,9 +177,9 @@ func TestEstimateAgainstHistory(t *testing.T) {
 		now = now.Add(time.Duration(1+rng.IntN(300)) * time.Millisecond)
 		switch k := rng.IntN(10); {
 		case k < 5:
-			l, err := f.Claim(now, Request{})
+			l, err := f.Claim(now, Request{}, nil)
 			require.NoError(t, err)
-			history = append(history, &past{Lease: l, claimed: now})
+			history = append(history, &past{Assignment: l, claimed: now})
 		case k < 9 && len(history) > 0:
 			h := history[rng.IntN(len(history))]
 			if h.ended.IsZero() {
@@ -222,13 +222,13 @@ func TestDrainingGetsNothingUnlessAllDrain(t *testing.T) {
 	us[0].Draining, us[1].Draining = true, true
 	f.Set(start, us)
 	for range 50 {
-		l, err := f.Claim(start, Request{})
+		l, err := f.Claim(start, Request{}, nil)
 		require.NoError(t, err)
-		require.Equal(t, us[2].Address, l.Upstream().Address)
+		require.Equal(t, us[2].Address, l.Address)
 	}
 	us[2].Draining = true
 	f.Set(start, us)
-	_, err := f.Claim(start, Request{})
+	_, err := f.Claim(start, Request{}, nil)
 	require.NoError(t, err, "service goes on when every upstream drains")
 }
 
@@ -238,16 +238,16 @@ func TestPanicWhenBreakersAloneKeepOutMoreThanHalf(t *testing.T) {
 	for i, u := range us {
 		f.gates[u.Address].shut = i < 2
 	}
-	l, err := f.Claim(start, Request{})
+	l, err := f.Claim(start, Request{}, nil)
 	require.NoError(t, err)
 	assert.False(t, l.Panic, "half is not more than half")
 	f.gates[us[2].Address].shut = true
 	used := map[string]bool{}
 	for range 8 {
-		l, err = f.Claim(start, Request{})
+		l, err = f.Claim(start, Request{}, nil)
 		require.NoError(t, err)
 		assert.True(t, l.Panic)
-		used[l.Upstream().Address] = true
+		used[l.Address] = true
 		l.Answered(start, true, nil) // must not need a gate
 	}
 	assert.Len(t, used, 4)
@@ -257,29 +257,29 @@ func TestOverloadedIsNotEligibleUntilItsReportIsStale(t *testing.T) {
 	f := newFixture(t, "least-in-flight", 1)
 	address := upstreams(1)[0].Address
 	f.Report(start, address, report(start, 16, 101))
-	_, err := f.Claim(start, Request{})
+	_, err := f.Claim(start, Request{}, nil)
 	require.ErrorIs(t, err, ErrNoneEligible)
 	assert.Equal(t, "overloaded", f.States(start)[0].Why)
-	_, err = f.Claim(start.Add(16*time.Second), Request{})
+	_, err = f.Claim(start.Add(16*time.Second), Request{}, nil)
 	require.NoError(t, err, "a report feed that froze must not stop the service")
 }
 
 func TestErrorsTellTriedFromIneligible(t *testing.T) {
 	f := newFixture(t, "random", 2)
 	us := upstreams(2)
-	_, err := f.Claim(start, Request{Tried: []string{us[0].Address, us[1].Address}})
+	_, err := f.Claim(start, Request{}, []string{us[0].Address, us[1].Address})
 	require.ErrorIs(t, err, ErrAllTried)
 	f.Report(start, us[1].Address, report(start, 0, 200))
-	_, err = f.Claim(start, Request{Tried: []string{us[0].Address}})
+	_, err = f.Claim(start, Request{}, []string{us[0].Address})
 	require.ErrorIs(t, err, ErrNoneEligible)
 	us[1].Draining = true
 	f.Set(start, us)
-	_, err = f.Claim(start, Request{Tried: []string{us[0].Address}})
+	_, err = f.Claim(start, Request{}, []string{us[0].Address})
 	require.ErrorIs(t, err, ErrAllTried, "what drains is nothing to wait for")
-	_, err = f.Claim(start, Request{Tried: []string{us[1].Address}})
+	_, err = f.Claim(start, Request{}, []string{us[1].Address})
 	require.NoError(t, err)
 	f.Set(start, nil)
-	_, err = f.Claim(start, Request{})
+	_, err = f.Claim(start, Request{}, nil)
 	require.ErrorIs(t, err, ErrEmpty)
 }
 
@@ -300,7 +300,7 @@ func TestVerdicts(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			f := newFixture(t, "random", 1)
-			l, err := f.Claim(start, Request{})
+			l, err := f.Claim(start, Request{}, nil)
 			require.NoError(t, err)
 			if c.answered {
 				l.Answered(start, c.healthy, nil)
@@ -317,7 +317,7 @@ func TestAssumedUntilReportsSayOtherwise(t *testing.T) {
 	status := func(now time.Time) selection.Cache {
 		return f.members[address].cache(5, now, &f.cfg)
 	}
-	l, err := f.Claim(start, Request{Project: 5})
+	l, err := f.Claim(start, Request{Project: 5}, nil)
 	require.NoError(t, err)
 	assert.Equal(t, selection.NotCached, l.Cache)
 	assert.Equal(t, selection.AssumedCached, status(start))
@@ -348,7 +348,7 @@ func TestHintIsAFresherReport(t *testing.T) {
 	f := newFixture(t, "random", 1)
 	address := upstreams(1)[0].Address
 	f.Report(start, address, report(start, 10, 4))
-	l, err := f.Claim(start.Add(time.Second), Request{Project: 9})
+	l, err := f.Claim(start.Add(time.Second), Request{Project: 9}, nil)
 	require.NoError(t, err)
 	now := start.Add(2 * time.Second)
 	l.Answered(now, true, &Hint{At: now, Running: [2]float64{3, 0}, Waited: -1, Fetched: -1})
@@ -361,7 +361,7 @@ func TestFetchTimeIsTheAnswersDelay(t *testing.T) {
 	learned := func(ttfb, fetched time.Duration) float64 {
 		f := newFixture(t, "random", 1)
 		f.Report(start, upstreams(1)[0].Address, report(start, 10, 4))
-		l, err := f.Claim(start.Add(time.Second), Request{Project: 9})
+		l, err := f.Claim(start.Add(time.Second), Request{Project: 9}, nil)
 		require.NoError(t, err)
 		now := start.Add(time.Second + ttfb)
 		l.Answered(now, true, &Hint{At: now, Known: true, Waited: 0, Fetched: fetched})
@@ -378,7 +378,7 @@ func TestReportCountsBesideAFresherHint(t *testing.T) {
 	f := newFixture(t, "random", 1)
 	address := upstreams(1)[0].Address
 	f.Report(start, address, report(start, 10, 4))
-	l, err := f.Claim(start.Add(time.Second), Request{Project: 9})
+	l, err := f.Claim(start.Add(time.Second), Request{Project: 9}, nil)
 	require.NoError(t, err)
 	now := start.Add(6 * time.Second)
 	l.Answered(now, true, &Hint{At: now, Running: [2]float64{3, 0}, Waited: -1, Fetched: -1})
@@ -408,7 +408,7 @@ func TestListingCountsByItself(t *testing.T) {
 	assert.Equal(t, selection.Cached, status(start.Add(time.Minute), 5), "without any report")
 	assert.Equal(t, selection.NotCached, status(start.Add(61*time.Second), 5), "four times as long as load")
 
-	_, err := f.Claim(start.Add(time.Second), Request{Project: 6})
+	_, err := f.Claim(start.Add(time.Second), Request{Project: 6}, nil)
 	require.NoError(t, err)
 	now := start.Add(time.Minute)
 	load := report(now, 1, 0)
@@ -450,7 +450,7 @@ func BenchmarkClaim(b *testing.B) {
 			now := start.Add(time.Second)
 			b.ReportAllocs()
 			for i := range b.N {
-				l, err := f.Claim(now, Request{Project: uint64(i) % 64})
+				l, err := f.Claim(now, Request{Project: uint64(i) % 64}, nil)
 				if err != nil {
 					b.Fatal(err)
 				}
@@ -466,14 +466,14 @@ func TestFetchTimesAreLearnedWithoutHints(t *testing.T) {
 	address := upstreams(1)[0].Address
 	now := start
 	for range 40 {
-		l, err := f.Claim(now, Request{Project: 5}) // not cached: the answer takes a fetch and 2 s
+		l, err := f.Claim(now, Request{Project: 5}, nil) // not cached: the answer takes a fetch and 2 s
 		require.NoError(t, err)
 		require.Equal(t, selection.NotCached, l.Cache)
 		l.Answered(now.Add(32*time.Second), true, nil)
 		l.Done(now.Add(32*time.Second), Answered)
 		now = now.Add(100 * time.Second)
 		f.Report(now, address, report(now, 0, 0, 5))
-		l, err = f.Claim(now, Request{Project: 5})
+		l, err = f.Claim(now, Request{Project: 5}, nil)
 		require.NoError(t, err)
 		require.Equal(t, selection.Cached, l.Cache)
 		l.Answered(now.Add(2*time.Second), true, nil)
@@ -488,17 +488,17 @@ func TestFetchTimesAreLearnedWithoutHints(t *testing.T) {
 // An upstream that refuses at once looks idle; it must not attract every job.
 func TestARefusalForLoadHoldsJobsOff(t *testing.T) {
 	f := newFixture(t, "least-in-flight", 2)
-	l, err := f.Claim(start, Request{})
+	l, err := f.Claim(start, Request{}, nil)
 	require.NoError(t, err)
-	refusing := l.Upstream().Address
+	refusing := l.Address
 	l.Done(start, NotStarted)
 	now := start.Add(999 * time.Millisecond)
 	for range 20 {
-		l, err := f.Claim(now, Request{})
+		l, err := f.Claim(now, Request{}, nil)
 		require.NoError(t, err)
-		require.NotEqual(t, refusing, l.Upstream().Address)
+		require.NotEqual(t, refusing, l.Address)
 	}
-	l, err = f.Claim(start.Add(time.Second), Request{})
+	l, err = f.Claim(start.Add(time.Second), Request{}, nil)
 	require.NoError(t, err)
-	assert.Equal(t, refusing, l.Upstream().Address)
+	assert.Equal(t, refusing, l.Address)
 }

@@ -62,7 +62,7 @@ func (p *Pool) hint(m *member, h *Hint) {
 func (m *member) adopt(r Report) {
 	m.report, m.reported = r, true
 	m.begun, m.ended = 0, 0
-	for l := m.open.last; l != nil && l.claimed.After(r.At); l = l.prev {
+	for a := m.open.last; a != nil && a.claimed.After(r.At); a = a.prev {
 		m.begun++
 	}
 	m.assigned = m.begun
@@ -98,15 +98,15 @@ func (m *member) learnRate(r Report) {
 }
 
 // learn draws from an answer that began: the load, and how long the fetch took.
-func (p *Pool) learn(now time.Time, l *Lease, h *Hint) {
-	project, m := l.job.Project, l.member
+func (p *Pool) learn(now time.Time, a *Assignment, h *Hint) {
+	project, m := a.project, a.member
 	if h != nil {
 		p.hint(m, h)
 	}
 	if project == 0 {
 		return
 	}
-	if took, ok := p.fetchTime(now, l, h); ok {
+	if took, ok := p.fetchTime(now, a, h); ok {
 		ratio := math.Min(math.Max(took.Seconds()/p.fetches.expected(project), 0.1), 10)
 		p.fetches.observe(project, took)
 		m.fetchFactor = math.Min(math.Max(m.fetchFactor*math.Pow(ratio/m.fetchFactor, 0.05), 0.5), 3)
@@ -121,18 +121,18 @@ func (p *Pool) learn(now time.Time, l *Lease, h *Hint) {
 // the fetch alone is not put in its place: with such short times fetches look so
 // cheap that a pool that is behind stays behind (docs/experiments.md).
 // Where the upstream does not tell the wait, only jobs that found a free core count.
-func (p *Pool) fetchTime(now time.Time, l *Lease, h *Hint) (took time.Duration, ok bool) {
-	ran, cold := now.Sub(l.claimed), l.cold
+func (p *Pool) fetchTime(now time.Time, a *Assignment, h *Hint) (took time.Duration, ok bool) {
+	ran, cold := now.Sub(a.claimed), a.cold
 	switch {
 	case h != nil && h.Known && h.Waited >= 0:
 		ran, cold = ran-h.Waited, !h.Cached
-	case !l.idle:
+	case !a.idle:
 		return 0, false
 	}
 	if !cold {
-		p.answers.observe(l.job.Project, ran)
+		p.answers.observe(a.project, ran)
 		return 0, false
 	}
-	took = ran - seconds(p.answers.expected(l.job.Project))
+	took = ran - seconds(p.answers.expected(a.project))
 	return took, took > 0
 }

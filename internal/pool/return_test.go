@@ -13,7 +13,7 @@ import (
 func TestAnUpstreamThatReturnsHasTheGateOfItsAddress(t *testing.T) {
 	f := newFixture(t, "least-in-flight", 1)
 	first := f.set[0].Address
-	l, err := f.Claim(start, Request{})
+	l, err := f.Claim(start, Request{}, nil)
 	require.NoError(t, err)
 	f.Set(start, nil)
 	delete(f.gates, first) // as the breakers forget those that left

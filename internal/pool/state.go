@@ -88,7 +88,7 @@ func (p *Pool) Explain(now time.Time, r Request) ([]Ranked, error) {
 		return nil, ErrEmpty
 	}
 	job := p.job(now, r)
-	if _, err := p.gather(now, &job, r.Tried); err != nil {
+	if _, err := p.gather(now, &job, nil); err != nil {
 		return nil, err
 	}
 	pick := p.cfg.Policy.Pick(job, p.views, p.cfg.Rand)

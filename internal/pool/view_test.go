@@ -42,11 +42,11 @@ func TestViews(t *testing.T) {
 	f.Set(start.Add(time.Minute), append(us, upstreams(3)[2]))
 	now := start.Add(time.Minute + 2*time.Second)
 	for _, tried := range [][]string{nil, {us[0].Address}} { // jobs at the first, and at the second
-		_, err := f.Claim(now, Request{Project: 7, Priority: selection.High, Tried: tried})
+		_, err := f.Claim(now, Request{Project: 7, Priority: selection.High}, tried)
 		require.NoError(t, err)
 	}
 	now = now.Add(500 * time.Millisecond)
-	_, err := f.Claim(now, Request{Project: 7})
+	_, err := f.Claim(now, Request{Project: 7}, nil)
 	require.NoError(t, err)
 
 	forever := math.Inf(1)
@@ -108,7 +108,7 @@ func TestViewsOfTheEligible(t *testing.T) {
 				want = append(want, m.id)
 			}
 		}
-		l, err := f.Claim(now, Request{Tried: tried})
+		l, err := f.Claim(now, Request{}, tried)
 		if len(want) == 0 {
 			why := ErrAllTried
 			if slices.ContainsFunc(us, func(u Upstream) bool {

@@ -9,6 +9,7 @@ import (
 	"net/url"
 	"time"
 
+	"example.org/pilotfish/internal/dispatch"
 	"example.org/pilotfish/internal/pool"
 )
 
@@ -25,25 +26,24 @@ type answer struct {
 	cancel context.CancelCauseFunc
 }
 
-// failure is an attempt that brought nothing to pass on. Its lease is ended.
+// failure is an attempt that brought nothing to pass on. Its lease is ended
+// by lost, which also says what comes next.
 type failure struct {
-	err       error
-	outcome   pool.Outcome
-	rule      rule
-	noConnect bool // the dial took too long
-	stale     bool // it was on a kept connection, which may have been closed as the job was sent
+	dispatch.Failure
+	err  error
+	next dispatch.Next
 }
 
 // attempt tries the job once at the upstream of x.lease.
 func (x *exchange) attempt() (*answer, *failure) {
 	u, err := target(x.r, x.lease.Address)
 	if err != nil {
-		return nil, x.lost(&failure{err: err, outcome: pool.Gone})
+		return nil, x.lost(gone(err))
 	}
-	ctx, cancel := context.WithCancelCause(context.WithValue(x.r.Context(), connectTimeout{}, x.connect))
+	ctx, cancel := context.WithCancelCause(context.WithValue(x.r.Context(), connectTimeout{}, x.lease.ConnectTimeout))
 	timer, given := x.bound(cancel)
 	by := x.p.upstreams.kept
-	if x.again {
+	if x.lease.Fresh {
 		by = x.p.upstreams.fresh
 	}
 	res, how, err := x.send(ctx, u, by)
@@ -74,8 +74,8 @@ func (x *exchange) attempt() (*answer, *failure) {
 // take that of the job, and no longer than the job's deadline. given is what it got.
 func (x *exchange) bound(cancel context.CancelCauseFunc) (timer *time.Timer, given time.Duration) {
 	why := errFirstByte
-	given = x.firstByte
-	if left := time.Until(x.deadline); !x.deadline.IsZero() && left < given {
+	given = x.job.FirstByte
+	if left := time.Until(x.job.Deadline); !x.job.Deadline.IsZero() && left < given {
 		why, given = errDeadline, left
 	}
 	return time.AfterFunc(given, func() { cancel(why) }), given
@@ -98,38 +98,47 @@ func (x *exchange) send(ctx context.Context, u *url.URL, by http.RoundTripper) (
 
 // explain says what an attempt's failure means.
 func (x *exchange) explain(ctx context.Context, how sent, given time.Duration, err error) *failure {
-	f := &failure{outcome: pool.Refused, rule: always, stale: how.stale() && ctx.Err() == nil}
+	f := &failure{Failure: dispatch.Failure{Outcome: pool.Refused, Stale: how.stale() && ctx.Err() == nil}}
 	switch {
 	case how.answered:
-		f.outcome, f.rule = pool.Truncated, never
+		f.Outcome, f.Progress = pool.Truncated, dispatch.Heard
 	case how.inFull:
-		f.outcome, f.rule = pool.NoAnswer, once
+		f.Outcome, f.Progress = pool.NoAnswer, dispatch.Begun
 	case how.begun:
-		f.rule = once
+		f.Progress = dispatch.Begun
 	}
 	var dial *dialError
 	cause := context.Cause(ctx)
 	switch {
 	case x.r.Context().Err() != nil:
-		return &failure{err: x.gone(), outcome: pool.Gone}
+		return gone(x.gone())
 	case x.body.Err() != nil:
-		return &failure{err: x.sendingFailed(x.body.Err()), outcome: pool.Gone}
+		return gone(x.sendingFailed(x.body.Err()))
 	case errors.Is(cause, errFirstByte):
-		f.outcome, err = pool.TimedOut, cause
+		f.Outcome, err = pool.TimedOut, cause
 	case errors.Is(cause, errDeadline):
-		f.outcome, f.rule, err = pool.TimedOut, never, cause
-		if given < x.firstByte/2 {
-			f.outcome = pool.Gone // too short a time to speak against the upstream
+		f.Outcome, err = pool.TimedOut, cause
+		if given < x.job.FirstByte/2 {
+			f.Outcome = pool.Gone // too short a time to speak against the upstream
 		}
 	case errors.As(err, &dial):
-		f.noConnect = dial.timeout
+		f.ConnectTimedOut = dial.timeout
 	}
 	f.err = fmt.Errorf("%w: %s: %w", errNoAnswer, x.lease.Address, err)
 	return f
 }
 
+// gone is the failure of an attempt that the submitter's side ended.
+func gone(err error) *failure {
+	return &failure{Failure: dispatch.Failure{Outcome: pool.Gone}, err: err}
+}
+
 // lost ends the lease of an attempt that failed.
 func (x *exchange) lost(f *failure) *failure {
-	x.settle(f.outcome, f.err)
+	lease := x.lease
+	x.lease = nil
+	x.record.settle(f.Outcome, f.err)
+	f.Repeatable = x.body.Replayable()
+	f.next = lease.Failed(f.Failure)
 	return f
 }

@@ -8,20 +8,21 @@ import (
 	"net/http"
 	"time"
 
+	"example.org/pilotfish/internal/balancer"
+	"example.org/pilotfish/internal/dispatch"
 	"example.org/pilotfish/internal/intake"
 	"example.org/pilotfish/internal/pool"
-	"example.org/pilotfish/pkg/selection"
 )
 
 // Config says how jobs are read, attempted and answered. Reader, Budget and
-// Claim are required.
+// Claimer are required.
 type Config struct {
 	// Reader reads the facts out of a job's body; Budget bounds the bytes of
 	// all bodies kept at one time.
 	Reader *intake.Reader
 	Budget *intake.Budget
-	// Claim finds an upstream for each attempt.
-	Claim Claimer
+	// Claimer finds an upstream for each attempt.
+	Claimer Claimer
 	// Hint reads the load that an upstream tells on its answer; ok is false
 	// when there is none. nil never finds one.
 	Hint func(h http.Header, now time.Time) (hint pool.Hint, ok bool)
@@ -36,17 +37,6 @@ type Config struct {
 	// BodyIdle is how long a submitter may keep silent while it sends a
 	// body, in sum beyond the time that 256 bytes/s take; default 30 s.
 	BodyIdle time.Duration
-
-	// Attempts bounds the attempts for one job; default 3.
-	Attempts int
-	// RetryBudget bounds retries to this share of the jobs of the last 10 s;
-	// default 0.2. Three a second are always allowed.
-	RetryBudget float64
-	// ConnectTimeout bounds a dial, and is doubled after it has passed; default 1 s.
-	ConnectTimeout time.Duration
-	// FirstByte bounds dial, sending and the wait for an answer's head, where
-	// the job does not say how long its evaluation may take; default 5 min.
-	FirstByte time.Duration
 
 	// Idle bounds the silence of an upstream amid its answer; default 3 h. It
 	// is long because an upstream may think for hours between two bytes: one
@@ -71,41 +61,21 @@ type Config struct {
 	ExplainHeaders bool
 }
 
-// Claimer picks an upstream for an attempt and counts the job there; it
-// blocks while none is eligible. The errors are ctx's, or wrap
-// pool.ErrAllTried (no other upstream is left), admission.ErrFull or
-// admission.ErrWaited (the job is shed).
-type Claimer func(ctx context.Context, c Claim) (Lease, error)
-
-// Claim is what a Claimer is asked for.
-type Claim struct {
-	pool.Request
-	// Bytes is the size of the body, which is kept while the job waits.
-	Bytes int64
-	// Wait bounds the wait for an eligible upstream; 0 means the Claimer's own bound.
-	Wait time.Duration
-}
-
-// Lease is an attempt's claim on the upstream at Address, and why it was picked.
-type Lease struct {
-	Address string
-	Cache   selection.Cache
-	Cost    selection.Cost
-	Panic   bool // the breakers were ignored
-	Settler
-}
-
-// Settler takes back what a claim has counted. Done is called exactly once,
-// last; Answered at most once, when an answer begins: healthy is false for one
-// that speaks against the upstream.
-type Settler interface {
-	Answered(healthy bool, hint *pool.Hint)
-	Done(o pool.Outcome)
+// Claimer decides where jobs go: a balancer.Balancer.
+type Claimer interface {
+	// Begin takes in a new job, which counts for the retry budget.
+	Begin(r dispatch.Request) *dispatch.Job
+	// Claim gets an upstream for the job's next attempt and counts the job
+	// there. It blocks while none is eligible. The errors are ctx's; or
+	// pool.ErrAllTried when no upstream is left that the job has not been to;
+	// or dispatch.ErrFull or dispatch.ErrWaited when the job is shed. The lease
+	// must be ended.
+	Claim(ctx context.Context, j *dispatch.Job) (*balancer.Lease, error)
 }
 
 func (c *Config) validate() error {
-	if c.Reader == nil || c.Budget == nil || c.Claim == nil {
-		return errors.New("proxy: Reader, Budget and Claim are required")
+	if c.Reader == nil || c.Budget == nil || c.Claimer == nil {
+		return errors.New("proxy: Reader, Budget and Claimer are required")
 	}
 	if c.Hint == nil {
 		c.Hint = func(http.Header, time.Time) (pool.Hint, bool) { return pool.Hint{}, false }
@@ -116,18 +86,9 @@ func (c *Config) validate() error {
 	if c.Dial == nil {
 		c.Dial = (&net.Dialer{KeepAliveConfig: keepAlive()}).DialContext
 	}
-	if c.RetryBudget < 0 || c.RetryBudget > 1 {
-		return fmt.Errorf("proxy: RetryBudget %v must be between 0 and 1", c.RetryBudget)
-	}
-	if c.RetryBudget == 0 {
-		c.RetryBudget = 0.2
-	}
 	return errors.Join(
 		number("MaxBody", &c.MaxBody, 64<<20),
 		number("BodyIdle", &c.BodyIdle, 30*time.Second),
-		number("Attempts", &c.Attempts, 3),
-		number("ConnectTimeout", &c.ConnectTimeout, time.Second),
-		number("FirstByte", &c.FirstByte, 5*time.Minute),
 		number("Idle", &c.Idle, 3*time.Hour),
 		number("WriteIdle", &c.WriteIdle, 5*time.Minute),
 		number("IdleConns", &c.IdleConns, 64),

@@ -6,6 +6,8 @@ import (
 	"net/http"
 	"time"
 
+	"example.org/pilotfish/internal/balancer"
+	"example.org/pilotfish/internal/dispatch"
 	"example.org/pilotfish/internal/intake"
 	"example.org/pilotfish/internal/pool"
 )
@@ -20,16 +22,10 @@ type exchange struct {
 	record *Record
 	body   *intake.Body
 
-	firstByte time.Duration // for each attempt
-	deadline  time.Time     // for all attempts; zero is none
-	connect   time.Duration // for the next dial
-
-	lease   *Lease   // of the attempt under way
-	tried   []string // addresses
-	again   bool     // the attempt goes where the one before went, on a new connection
-	spent   bool     // the one retry of a job that an upstream may have begun is used up
-	failure *failure // of the last attempt
-	last    *kept    // the last answer that was not passed on
+	job     *dispatch.Job
+	lease   *balancer.Lease // of the attempt under way
+	failure *failure        // of the last attempt
+	last    *kept           // the last answer that was not passed on
 
 	begun bool // the head of an answer was written
 }
@@ -37,36 +33,21 @@ type exchange struct {
 func newExchange(p *Proxy, w http.ResponseWriter, r *http.Request) *exchange {
 	return &exchange{
 		p: p, w: w, r: r,
-		rc:      http.NewResponseController(w),
-		record:  &Record{Arrived: time.Now(), Outcome: intake.Broken},
-		connect: p.cfg.ConnectTimeout,
+		rc:     http.NewResponseController(w),
+		record: &Record{Arrived: time.Now(), Outcome: intake.Broken},
 	}
 }
 
 // claim claims an upstream for the next attempt.
 func (x *exchange) claim(ctx context.Context) error {
-	f := &x.record.Facts
-	c := Claim{
-		Request: pool.Request{Project: f.Key, Priority: f.Priority, Tried: x.tried},
-		Bytes:   int64(len(x.body.Bytes())),
-	}
-	if f.Queue > 0 {
-		c.Wait = max(f.Queue-x.record.Queued, 1)
-	}
-	x.again = false
 	started := time.Now()
-	lease, err := x.p.cfg.Claim(ctx, c)
-	if errors.Is(err, pool.ErrAllTried) && x.failure != nil && x.failure.stale {
-		c.Tried, x.again = x.tried[:len(x.tried)-1], true
-		lease, err = x.p.cfg.Claim(ctx, c)
-	}
+	lease, err := x.p.cfg.Claimer.Claim(ctx, x.job)
 	x.record.Queued += time.Since(started)
 	if err != nil {
 		return err
 	}
-	x.lease = &lease
-	x.tried = append(x.tried, lease.Address)
-	x.record.begin(&lease)
+	x.lease = lease
+	x.record.begin(lease)
 	return nil
 }
 

@@ -6,6 +6,8 @@ import (
 	"context"
 	"net/http"
 	"time"
+
+	"example.org/pilotfish/internal/dispatch"
 )
 
 // Proxy is the http.Handler that submitters talk to.
@@ -13,7 +15,6 @@ type Proxy struct {
 	cfg       Config
 	guard     Guard
 	upstreams *upstreams
-	retries   *retryBudget
 }
 
 // New returns a Proxy. Close it when no job is left.
@@ -25,7 +26,6 @@ func New(cfg Config) (*Proxy, error) {
 		cfg:       cfg,
 		guard:     NewGuard(cfg.Hosts),
 		upstreams: newUpstreams(&cfg),
-		retries:   &retryBudget{share: cfg.RetryBudget},
 	}, nil
 }
 
@@ -53,6 +53,7 @@ func (x *exchange) run() error {
 	}
 	defer x.body.Release()
 
+	x.begin()
 	ctx, cancel := x.withDeadline()
 	defer cancel()
 	a, err := x.attempts(ctx)
@@ -68,28 +69,27 @@ func (x *exchange) run() error {
 	return nil
 }
 
-// withDeadline bounds everything before the answer begins by the sum of the
-// job's timeouts, from its arrival, if it gives any; the configured bound
-// stands for an evaluate timeout that is missing. What is streamed has its own
-// bounds, from the first byte.
-func (x *exchange) withDeadline() (context.Context, context.CancelFunc) {
+// begin hands the job to the dispatcher.
+func (x *exchange) begin() {
 	f := &x.record.Facts
-	x.firstByte = f.Queue + f.Evaluate
-	if f.Evaluate == 0 {
-		x.firstByte = f.Queue + x.p.cfg.FirstByte
-	}
-	if f.Queue+f.Evaluate+f.Stream == 0 {
+	x.job = x.p.cfg.Claimer.Begin(dispatch.Request{
+		Project: f.Key, Priority: f.Priority, Arrived: x.record.Arrived, Bytes: int64(len(x.body.Bytes())),
+		Queue: f.Queue, Evaluate: f.Evaluate, Stream: f.Stream,
+	})
+}
+
+// withDeadline bounds everything before the answer begins by the job's
+// deadline, if it has one. What is streamed has its own bounds, from the first byte.
+func (x *exchange) withDeadline() (context.Context, context.CancelFunc) {
+	if x.job.Deadline.IsZero() {
 		return x.r.Context(), func() {}
 	}
-	x.deadline = x.record.Arrived.Add(x.firstByte + f.Stream)
-	return context.WithDeadlineCause(x.r.Context(), x.deadline, errDeadline)
+	return context.WithDeadlineCause(x.r.Context(), x.job.Deadline, errDeadline)
 }
 
 // attempts tries the job at one upstream after the other until an answer
 // begins that is to be passed on.
 func (x *exchange) attempts(ctx context.Context) (*answer, error) {
-	x.p.retries.job(time.Now())
-	backoff := newBackoff()
 	for {
 		if err := x.claim(ctx); err != nil {
 			return x.exhausted(ctx, err)
@@ -99,11 +99,27 @@ func (x *exchange) attempts(ctx context.Context) (*answer, error) {
 			return a, nil
 		}
 		x.failure = failed
-		if !x.mayRetry(failed) {
+		if !failed.next.Again {
+			x.record.RetryRefused = failed.next.OverBudget
 			return x.exhausted(ctx, failed.err)
 		}
-		if err := x.pause(ctx, backoff); err != nil {
+		if err := pause(ctx, failed.next.Pause); err != nil {
 			return x.exhausted(ctx, err)
 		}
+	}
+}
+
+// pause waits before the next attempt.
+func pause(ctx context.Context, d time.Duration) error {
+	if d == 0 {
+		return nil
+	}
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return nil
+	case <-ctx.Done():
+		return context.Cause(ctx)
 	}
 }

@@ -7,6 +7,7 @@ import (
 	"io"
 	"net/http"
 
+	"example.org/pilotfish/internal/dispatch"
 	"example.org/pilotfish/internal/pool"
 )
 
@@ -41,9 +42,8 @@ func (x *exchange) notStarted(a *answer) bool {
 	a.cancel(nil)
 	x.hint(a.Header)
 	x.failure = x.lost(&failure{
+		Failure: dispatch.Failure{Outcome: pool.NotStarted, Progress: dispatch.Heard},
 		err:     fmt.Errorf("%w: %s did not start the job", errNoAnswer, x.lease.Address),
-		outcome: pool.NotStarted,
-		rule:    always,
 	})
 	return true
 }

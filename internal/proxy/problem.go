@@ -9,7 +9,7 @@ import (
 	"strconv"
 	"time"
 
-	"example.org/pilotfish/internal/admission"
+	"example.org/pilotfish/internal/dispatch"
 	"example.org/pilotfish/internal/intake"
 	"example.org/pilotfish/internal/pool"
 )
@@ -62,11 +62,11 @@ func problemOf(err error) problem {
 		p = problem{reason: "upgrade-refused", Status: 501, outcome: intake.Rejected, Title: "protocols are not switched"}
 	case is(errDeadline), is(errFirstByte):
 		p = problem{reason: "deadline", Status: 504, outcome: intake.Deadline, Title: "no answer began in time"}
-	case is(admission.ErrDisplaced):
+	case is(dispatch.ErrDisplaced):
 		p = problem{reason: "queue-full", Status: 503, outcome: intake.Shed, shedding: intake.Displaced, Title: "a high job needed the place"}
-	case is(admission.ErrFull):
+	case is(dispatch.ErrFull):
 		p = problem{reason: "queue-full", Status: 503, outcome: intake.Shed, shedding: intake.QueueFull, Title: "too many jobs wait for an upstream"}
-	case is(admission.ErrWaited), is(pool.ErrNoneEligible), is(pool.ErrEmpty):
+	case is(dispatch.ErrWaited), is(pool.ErrNoneEligible), is(pool.ErrEmpty):
 		p = problem{reason: "none-eligible", Status: 503, outcome: intake.Shed, shedding: intake.Waited, Title: "no upstream may take the job now"}
 	case is(errNoAnswer), is(pool.ErrAllTried):
 		p = problem{reason: "no-answer", Status: 502, outcome: intake.NoAnswer, Title: "no upstream answered"}

@@ -3,6 +3,7 @@ package proxy
 import (
 	"time"
 
+	"example.org/pilotfish/internal/balancer"
 	"example.org/pilotfish/internal/intake"
 	"example.org/pilotfish/internal/pool"
 	"example.org/pilotfish/pkg/selection"
@@ -66,7 +67,7 @@ type Attempt struct {
 }
 
 // begin notes a new attempt.
-func (r *Record) begin(l *Lease) {
+func (r *Record) begin(l *balancer.Lease) {
 	r.Attempts = append(r.Attempts, Attempt{
 		Upstream: l.Address, Cache: l.Cache, Cost: l.Cost, Panic: l.Panic,
 		Start: time.Since(r.Arrived),

@@ -15,7 +15,6 @@ import (
 
 	"example.org/pilotfish/internal/intake"
 	"example.org/pilotfish/internal/pool"
-	"example.org/pilotfish/internal/proxy"
 )
 
 const busy = "HTTP/1.1 503 Service Unavailable\r\nRetry-After: 7\r\nContent-Length: 4\r\n\r\nbusy"
@@ -283,7 +282,7 @@ func TestRetryBudgetUnderTotalOutage(t *testing.T) {
 			}
 		}).address
 	}
-	c := startSidecar(t, setup{upstreams: []string{down(), down(), down(), down()}, Config: proxy.Config{RetryBudget: 0.2}})
+	c := startSidecar(t, setup{upstreams: []string{down(), down(), down(), down()}, retries: 0.2})
 	const jobs = 1000
 	s := c.connect()
 	for range jobs {

@@ -14,9 +14,9 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"example.org/pilotfish/internal/admission"
 	"example.org/pilotfish/internal/balancer"
 	"example.org/pilotfish/internal/breaker"
+	"example.org/pilotfish/internal/dispatch"
 	"example.org/pilotfish/internal/intake"
 	"example.org/pilotfish/internal/pool"
 	"example.org/pilotfish/internal/proxy"
@@ -32,11 +32,12 @@ const patience = 20 * time.Second
 type setup struct {
 	proxy.Config
 	upstreams []string
-	policy    selection.Policy // nil takes the upstreams in the order given
-	budget    int64            // of kept bodies; 0 is 256 MiB
-	queue     admission.Config
-	wait      time.Duration
-	failures  int // that open a breaker; 0 is practically never
+	policy    selection.Policy       // nil takes the upstreams in the order given
+	budget    int64                  // of kept bodies; 0 is 256 MiB
+	queue     dispatch.QueueSettings // zero is the default
+	wait      time.Duration          // in the queue; 0 is the default
+	retries   float64                // the retry budget; 0 lets all be retried
+	failures  int                    // that open a breaker; 0 is practically never
 	server    proxy.ServerConfig
 	network   *memory // nil is TCP
 }
@@ -75,9 +76,12 @@ func startSidecar(t testing.TB, s setup) *sidecar {
 		}
 		s.policy = o
 	}
-	if s.RetryBudget == 0 {
-		s.RetryBudget = 1 // all may be retried
+	if s.queue == (dispatch.QueueSettings{}) {
+		s.queue = dispatch.DefaultQueue()
 	}
+	s.queue.Wait = cmp.Or(s.wait, s.queue.Wait)
+	retry := dispatch.DefaultRetry()
+	retry.Budget = cmp.Or(s.retries, 1)
 	if s.budget == 0 {
 		s.budget = 256 << 20
 	}
@@ -91,10 +95,9 @@ func startSidecar(t testing.TB, s setup) *sidecar {
 		Detector: func() overload.Detector { return overload.None{} },
 	})
 	require.NoError(t, err)
-	q, err := admission.New(s.queue)
+	d, err := dispatch.New(dispatch.Config{Pool: p, Rand: rng, Retry: retry, Queue: s.queue})
 	require.NoError(t, err)
-	b, err := balancer.New(balancer.Config{Pool: p, Queue: q, Wait: s.wait})
-	require.NoError(t, err)
+	b := balancer.New(d, balancer.Hooks{})
 	set := make([]pool.Upstream, len(s.upstreams))
 	for i, u := range s.upstreams {
 		set[i].Address = u
@@ -108,13 +111,7 @@ func startSidecar(t testing.TB, s setup) *sidecar {
 	if s.Hint == nil {
 		s.Hint = report.ParseHint
 	}
-	s.Claim = func(ctx context.Context, r proxy.Claim) (proxy.Lease, error) {
-		l, err := b.Claim(ctx, balancer.Request{Request: r.Request, Bytes: r.Bytes, Wait: r.Wait})
-		if err != nil {
-			return proxy.Lease{}, err
-		}
-		return proxy.Lease{Address: l.Upstream().Address, Cache: l.Cache, Cost: l.Cost, Panic: l.Panic, Settler: l}, nil
-	}
+	s.Claimer = b
 	s.Observe = func(r *proxy.Record) {
 		c.mu.Lock()
 		defer c.mu.Unlock()

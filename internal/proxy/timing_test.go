@@ -11,7 +11,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"example.org/pilotfish/internal/admission"
+	"example.org/pilotfish/internal/dispatch"
 	"example.org/pilotfish/internal/intake"
 	"example.org/pilotfish/internal/pool"
 )
@@ -149,15 +149,15 @@ func TestConnectTimeoutIsDoubled(t *testing.T) {
 func TestAJobWaitsForAnUpstream(t *testing.T) {
 	for name, tc := range map[string]struct {
 		job    string
-		queue  admission.Config
+		queue  dispatch.QueueSettings
 		status int
 		reason string
 		took   time.Duration
 	}{
-		"until the configured wait ends": {"{}", admission.Config{}, 503, "none-eligible", 10 * time.Second},
-		"until its own ends":             {`{"timeouts":{"queue_seconds":2}}`, admission.Config{}, 503, "none-eligible", 2 * time.Second},
-		"if there is room":               {"{}", admission.Config{Jobs: -1}, 503, "queue-full", 0},
-		"until its deadline":             {`{"timeouts":{"evaluate_seconds":1,"stream_seconds":1}}`, admission.Config{}, 504, "deadline", 2 * time.Second},
+		"until the configured wait ends": {"{}", dispatch.DefaultQueue(), 503, "none-eligible", 10 * time.Second},
+		"until its own ends":             {`{"timeouts":{"queue_seconds":2}}`, dispatch.DefaultQueue(), 503, "none-eligible", 2 * time.Second},
+		"if there is room":               {"{}", dispatch.QueueSettings{Jobs: 1, Bytes: 1, Wait: time.Second}, 503, "queue-full", 0},
+		"until its deadline":             {`{"timeouts":{"evaluate_seconds":1,"stream_seconds":1}}`, dispatch.DefaultQueue(), 504, "deadline", 2 * time.Second},
 	} {
 		t.Run(name, func(t *testing.T) {
 			bubble(t, func(t *testing.T, m *memory) {

@@ -1,6 +1,11 @@
 package scenario
 
-import "time"
+import (
+	"time"
+
+	"example.org/pilotfish/internal/breaker"
+	"example.org/pilotfish/internal/dispatch"
+)
 
 // defaultSample is the time between two samples of the fleet.
 const defaultSample = 10 * time.Second
@@ -16,6 +21,8 @@ func defaultSidecars() sidecars {
 		Hints:          new(bool),
 		Attempts:       3,
 		ConnectTimeout: patience(time.Second),
+		Budget:         dispatch.DefaultRetry().Budget,
+		Breaker:        breaker.Default(),
 		Wait:           240 * time.Second,
 	}
 }
@@ -46,6 +53,10 @@ func (s *sidecars) over(under sidecars) {
 	orDefault(&s.Hints, under.Hints)
 	orDefault(&s.Attempts, under.Attempts)
 	orDefault(&s.ConnectTimeout, under.ConnectTimeout)
+	orDefault(&s.Budget, under.Budget)
+	orDefault(&s.Breaker.Failures, under.Breaker.Failures)
+	orDefault(&s.Breaker.Open, under.Breaker.Open)
+	orDefault(&s.Breaker.OpenMax, under.Breaker.OpenMax)
 	orDefault(&s.Wait, under.Wait)
 	orDefault(&s.Freeze, under.Freeze)
 }

@@ -73,7 +73,7 @@ func (r *Run) setup(seed uint64) (sim.Config, error) {
 		Sidecar: sim.Sidecar{
 			Count: s.Count, Policy: policy, Clairvoyant: r.Policy == clairvoyant, Detector: detector, Interval: s.Interval,
 			Freeze: s.Freeze.At, FreezeFor: s.Freeze.For, Hints: *s.Hints, Attempts: s.Attempts,
-			ConnectTimeout: time.Duration(s.ConnectTimeout), Wait: s.Wait,
+			ConnectTimeout: time.Duration(s.ConnectTimeout), Budget: s.Budget, Breaker: s.Breaker, Wait: s.Wait,
 		},
 	}
 	if p := f.Preemption; p != nil {

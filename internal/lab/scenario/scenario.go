@@ -6,6 +6,7 @@ import (
 	"os"
 	"time"
 
+	"example.org/pilotfish/internal/breaker"
 	"example.org/pilotfish/internal/lab/stats"
 	"example.org/pilotfish/internal/lab/workload"
 	"example.org/pilotfish/internal/settings"
@@ -98,9 +99,13 @@ type sidecars struct {
 	Interval time.Duration `yaml:"interval"` // of reports: 5s
 	Hints    *bool         `yaml:"hints"`    // false
 	Attempts int           `yaml:"attempts"` // 3
-	// ConnectTimeout is for the first attempt and doubles with each; 1s.
+	// ConnectTimeout is for the first attempt and doubles after it has passed; 1s.
 	// "never" waits until the upstream accepts.
 	ConnectTimeout patience `yaml:"connect_timeout"`
+	// Budget is the share of the jobs that may be retried; 0.2.
+	Budget float64 `yaml:"budget"`
+	// Breaker sets the breakers; a pilotfish's defaults.
+	Breaker breaker.Settings `yaml:"breaker"`
 	// Wait bounds the wait of jobs that do not say; 240s.
 	Wait   time.Duration `yaml:"wait"`
 	Freeze freeze        `yaml:"freeze"`

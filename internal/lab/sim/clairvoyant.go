@@ -15,7 +15,6 @@ import (
 type clairvoyant struct {
 	w       *world
 	servers map[uint64]*server // by the views' ID
-	asking  *job
 }
 
 // foresee gives every sidecar of the world the clairvoyant as its policy.
@@ -34,11 +33,11 @@ func (c *clairvoyant) Pick(_ selection.Job, views []selection.View, rng *rand.Ra
 	best, least, fewest, ties := -1, never, 0, 0
 	for i := range views {
 		s := c.servers[views[i].ID]
-		fetch := time.Duration(float64(s.fetchTime(c.asking, c.w.now)) * crowding)
+		fetch := time.Duration(float64(s.fetchTime(c.w.asking, c.w.now)) * crowding)
 		if fetch > least {
 			continue
 		}
-		cost := fetch + s.startsIn(c.asking, c.w.now, least-fetch)
+		cost := fetch + s.startsIn(c.w.asking, c.w.now, least-fetch)
 		jobs := len(s.present)
 		if cost > least || cost == least && best >= 0 && jobs > fewest {
 			continue

@@ -65,10 +65,9 @@ func TestForecastComesToPass(t *testing.T) {
 		w.now, w.exhausted, w.cfg.End = w.cfg.End, true, 0
 		given := randomJob(rng)
 		j := newJob(&given, last)
-		j.arrived, j.side = w.now, w.sidecars[0]
 		want := w.servers[0].startsIn(j, w.now, never)
 		w.open++
-		j.side.arrive(w, j)
+		w.sidecars[0].submit(w, j)
 		require.NoError(t, w.loop(t.Context()))
 		require.Equal(t, want, got, "seed %d", seed)
 		if want > 0 {
@@ -94,17 +93,17 @@ func TestClairvoyantTakesTheLeast(t *testing.T) {
 		require.NoError(t, w.loop(t.Context()))
 		w.now = w.cfg.End
 		given := randomJob(rng)
-		w.seer.asking = newJob(&given, 1000)
+		w.asking = newJob(&given, 1000)
 		views := make([]selection.View, len(w.servers))
 		costs := make([]time.Duration, len(w.servers))
 		best := 0
 		for i, s := range w.servers {
 			views[i].ID = selection.UpstreamID(s.address)
-			fetch := float64(s.fetchTime(w.seer.asking, w.now)) * w.seer.crowding()
-			costs[i] = time.Duration(fetch) + s.startsIn(w.seer.asking, w.now, never)
-			again := *w.seer.asking
+			fetch := float64(s.fetchTime(w.asking, w.now)) * w.seer.crowding()
+			costs[i] = time.Duration(fetch) + s.startsIn(w.asking, w.now, never)
+			again := *w.asking
 			again.phase = outputFeed // of an attempt that was lost
-			require.Equal(t, s.startsIn(w.seer.asking, w.now, never), s.startsIn(&again, w.now, never), "seed %d", seed)
+			require.Equal(t, s.startsIn(w.asking, w.now, never), s.startsIn(&again, w.now, never), "seed %d", seed)
 			if costs[i] < costs[best] || costs[i] == costs[best] && len(s.present) < len(w.servers[best].present) {
 				best = i
 			}

@@ -1,10 +1,13 @@
 package sim
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"time"
 
+	"example.org/pilotfish/internal/breaker"
+	"example.org/pilotfish/internal/dispatch"
 	"example.org/pilotfish/pkg/overload"
 	"example.org/pilotfish/pkg/selection"
 	"example.org/pilotfish/pkg/trace"
@@ -63,11 +66,15 @@ type Sidecar struct {
 	Freeze, FreezeFor time.Duration
 	// Hints turns on the load hint on answers.
 	Hints bool
-	// Attempts bounds the tries of a job; default 3.
-	Attempts int
-	// ConnectTimeout is for the first attempt, and doubles; default 1 s.
-	// Negative waits for ever, as the thesis's experiments did.
+	// Attempts, ConnectTimeout, FirstByte and Budget are as in
+	// dispatch.RetrySettings; 0 is its default. A negative ConnectTimeout waits
+	// for ever, as the thesis's experiments did.
+	Attempts       int
 	ConnectTimeout time.Duration
+	FirstByte      time.Duration
+	Budget         float64
+	// Breaker sets the breakers; the zero value is breaker.Default.
+	Breaker breaker.Settings
 	// Wait bounds the wait for an eligible upstream where the job does not
 	// say; default 240 s.
 	Wait time.Duration
@@ -110,12 +117,12 @@ func (c *Config) validate() error {
 	if s.Interval == 0 {
 		s.Interval = 5 * time.Second
 	}
-	if s.Attempts == 0 {
-		s.Attempts = 3
-	}
-	if s.ConnectTimeout == 0 {
-		s.ConnectTimeout = time.Second
-	}
+	retry := dispatch.DefaultRetry()
+	s.Attempts = cmp.Or(s.Attempts, retry.Attempts)
+	s.ConnectTimeout = cmp.Or(s.ConnectTimeout, retry.ConnectTimeout)
+	s.FirstByte = cmp.Or(s.FirstByte, retry.FirstByte)
+	s.Budget = cmp.Or(s.Budget, retry.Budget)
+	s.Breaker = cmp.Or(s.Breaker, breaker.Default())
 	if s.Wait == 0 {
 		s.Wait = 240 * time.Second
 	}
@@ -134,6 +141,15 @@ func (c *Config) validate() error {
 		return p.validate(f.Servers)
 	}
 	return nil
+}
+
+// retry is what the sidecars' dispatchers are set to.
+func (s *Sidecar) retry() dispatch.RetrySettings {
+	r := dispatch.RetrySettings{Attempts: s.Attempts, ConnectTimeout: s.ConnectTimeout, FirstByte: s.FirstByte, Budget: s.Budget}
+	if r.ConnectTimeout < 0 { // it still bounds the dial to a server that is gone
+		r.ConnectTimeout = dispatch.DefaultRetry().ConnectTimeout
+	}
+	return r
 }
 
 func (p *Preemption) validate(servers int) error {

@@ -3,6 +3,7 @@ package sim
 import (
 	"time"
 
+	"example.org/pilotfish/internal/dispatch"
 	"example.org/pilotfish/internal/pool"
 )
 
@@ -81,13 +82,12 @@ func (x *stop) happen(w *world) {
 	s.present = nil
 	for _, j := range lost {
 		j.on = nil
-		o := pool.NoAnswer
-		if j.heard { // bytes of an answer have reached the submitter
-			j.lease.Done(w.time(w.now), pool.Truncated)
+		if j.heard >= 0 { // bytes of an answer have reached the submitter
+			j.assignment.Done(w.time(w.now), pool.Truncated)
 			w.end(j, Lost)
 			continue
 		}
-		w.retry(j, o, Lost)
+		j.side.fail(w, j, dispatch.Failure{Outcome: pool.NoAnswer, Progress: dispatch.Begun}, Lost)
 	}
 	w.announce()
 	away := p.AwayMin + time.Duration(w.rng.Int64N(int64(p.AwayMax-p.AwayMin)+1))

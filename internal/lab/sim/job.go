@@ -3,6 +3,7 @@ package sim
 import (
 	"time"
 
+	"example.org/pilotfish/internal/dispatch"
 	"example.org/pilotfish/internal/hash"
 	"example.org/pilotfish/internal/intake"
 	"example.org/pilotfish/internal/pool"
@@ -20,16 +21,19 @@ type job struct {
 	priority                             selection.Priority
 	load, sharedRules, operators, output time.Duration
 	bytes                                int64
-	queueBound, runBound                 time.Duration // 0 is none
+	// The job's own timeouts; 0 is none.
+	queueBound, evaluateBound, streamBound time.Duration
 
-	arrived time.Duration // at the sidecar
-	side    *sidecar
-	entry   waiting // while it waits in the sidecar
-
-	lease    *pool.Lease
-	tried    []string
+	arrived  time.Duration // at the sidecar
+	side     *sidecar
+	dispatch *dispatch.Job
 	attempts int
-	heard    bool // an answer began
+
+	// The attempt under way.
+	assignment *pool.Assignment
+	sent       time.Duration // when it began
+	heard      time.Duration // when its answer began; negative before
+	watched    time.Duration // when a timeout is planned; never if none is
 
 	// At the server.
 	server   *server
@@ -52,12 +56,19 @@ func newJob(t *trace.Job, number int64) *job {
 		number: number, kind: t.Kind,
 		project: intake.Key(string(t.Project)), version: t.Version, shared: hash.Text(t.Shared),
 		priority: t.Priority, bytes: t.Bytes,
-		load: duration(t.Load), begun: -1,
-		queueBound: duration(t.Timeouts.Queue),
-		runBound:   duration(t.Timeouts.Evaluate + t.Timeouts.Stream),
+		load: duration(t.Load), begun: -1, heard: -1, watched: never,
+		queueBound:    duration(t.Timeouts.Queue),
+		evaluateBound: duration(t.Timeouts.Evaluate),
+		streamBound:   duration(t.Timeouts.Stream),
 	}
 	if t.Kind != trace.Prefetch {
 		j.sharedRules, j.operators, j.output = duration(t.SharedRules), duration(t.Operators), duration(t.Output)
 	}
 	return j
+}
+
+// leave forgets an attempt that failed.
+func (j *job) leave() {
+	j.assignment, j.server = nil, nil
+	j.begun, j.heard, j.fetches = -1, -1, false
 }

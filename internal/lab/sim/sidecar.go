@@ -5,25 +5,136 @@ import (
 	"math/rand/v2"
 	"time"
 
-	"example.org/pilotfish/internal/admission"
 	"example.org/pilotfish/internal/breaker"
+	"example.org/pilotfish/internal/dispatch"
 	"example.org/pilotfish/internal/pool"
 )
 
-// sidecar is one submitter's pilotfish: the real pool and admission, and the
-// retry rules of the proxy.
+// sidecar is one submitter's pilotfish: the real dispatcher, pool and breakers.
 type sidecar struct {
-	pool  *pool.Pool
-	queue *admission.Queue
-	rng   *rand.Rand
-	jobs  map[*admission.Entry]*job
-	polls []poll
-
-	serving bool // a job that ends at once must not serve the queue within itself
+	pool     *pool.Pool
+	dispatch *dispatch.Dispatcher
+	jobs     map[*dispatch.Job]*job // that have not ended
+	polls    []poll
+	serving  bool // a job that ends at once must not serve the queue within itself
 }
 
-// waiting is a job's place in the sidecar's queue.
-type waiting struct{ admission.Entry }
+// The random streams of a sidecar, beside those of the world.
+const (
+	poolStream     = 1000 // plus the sidecar's number
+	breakerStream  = 1 << 32
+	dispatchStream = 2 << 32
+)
+
+func newSidecar(w *world, number int) (*sidecar, error) {
+	s := &sidecar{jobs: make(map[*dispatch.Job]*job)}
+	cfg := &w.cfg.Sidecar
+	stream := func(n uint64) *rand.Rand { return rand.New(rand.NewPCG(w.cfg.Seed, n+uint64(number))) }
+	breakers, err := breaker.New(breaker.Config{Settings: cfg.Breaker, Rand: stream(breakerStream)})
+	if err != nil {
+		return nil, err
+	}
+	s.pool, err = pool.New(pool.Config{
+		Policy:   cfg.Policy,
+		Detector: cfg.Detector,
+		Breakers: breakers,
+		Rand:     stream(poolStream),
+		Interval: cfg.Interval,
+		Hold:     -1, // a job that loses patience is no refusal
+	})
+	if err != nil {
+		return nil, err
+	}
+	s.dispatch, err = dispatch.New(dispatch.Config{
+		Pool: s.pool, Rand: stream(dispatchStream),
+		Retry: cfg.retry(),
+		// As long as the day is: the experiments shed nothing.
+		Queue:  dispatch.QueueSettings{Jobs: 1 << 30, Bytes: 1 << 50, Wait: cfg.Wait},
+		Asking: func(d *dispatch.Job) { w.asking = s.jobs[d] },
+	})
+	s.startPolls(w)
+	return s, err
+}
+
+// submit takes in a job.
+func (s *sidecar) submit(w *world, j *job) {
+	j.side, j.arrived = s, w.now
+	j.dispatch = s.dispatch.Begin(w.time(w.now), dispatch.Request{
+		Project: j.project, Priority: j.priority, Arrived: w.time(w.now),
+		Queue: j.queueBound, Evaluate: j.evaluateBound, Stream: j.streamBound,
+	})
+	s.jobs[j.dispatch] = j
+	s.claim(w, j)
+}
+
+// claim asks for an upstream for the job's next attempt.
+func (s *sidecar) claim(w *world, j *job) {
+	g, granted := s.dispatch.Arrive(w.time(w.now), j.dispatch)
+	if granted {
+		s.granted(w, g)
+		return
+	}
+	w.events.add(j.dispatch.GiveUpAt().Sub(epoch), rankTimeout, (*surrender)(j))
+	s.serve(w)
+}
+
+// serve offers the upstreams to the waiting jobs.
+func (s *sidecar) serve(w *world) {
+	if s.serving {
+		return
+	}
+	s.serving = true
+	defer func() { s.serving = false }()
+	for _, g := range s.dispatch.Serve(w.time(w.now)) {
+		s.granted(w, g)
+	}
+}
+
+// granted starts an attempt, or ends a job that has been everywhere.
+func (s *sidecar) granted(w *world, g dispatch.Grant) {
+	j := s.jobs[g.Job]
+	switch {
+	case g.Err == nil:
+		w.attempt(j, g)
+	case errors.Is(g.Err, pool.ErrAllTried):
+		w.end(j, Unserved)
+	default:
+		panic("BUG: sim: the sidecar's queue is full")
+	}
+}
+
+// fail ends an attempt that failed. last is the job's outcome if no other
+// attempt follows.
+func (s *sidecar) fail(w *world, j *job, f dispatch.Failure, last Outcome) {
+	j.assignment.Done(w.time(w.now), f.Outcome)
+	f.Repeatable = true
+	next := s.dispatch.Failed(w.time(w.now), j.dispatch, f)
+	j.leave()
+	switch {
+	case !next.Again:
+		w.end(j, last)
+	case next.Pause > 0:
+		w.events.add(w.now+next.Pause, rankArrival, (*comeAgain)(j))
+	default:
+		s.claim(w, j)
+	}
+	s.serve(w)
+}
+
+// comeAgain is the end of the pause before a retry.
+type comeAgain job
+
+func (c *comeAgain) happen(w *world) { c.side.claim(w, (*job)(c)) }
+
+// surrender is the end of a job's patience in its sidecar.
+type surrender job
+
+func (x *surrender) happen(w *world) {
+	j, now := (*job)(x), w.time(w.now)
+	if !now.Before(j.dispatch.GiveUpAt()) && j.side.dispatch.GiveUp(now, j.dispatch) {
+		w.end(j, Expired)
+	}
+}
 
 // poll is one sidecar's polling of one server, and what it remembers of it.
 type poll struct {
@@ -35,35 +146,7 @@ type poll struct {
 	waitSum, responseSum float64
 }
 
-func newSidecar(w *world, number int) (*sidecar, error) {
-	s := &sidecar{
-		rng:  rand.New(rand.NewPCG(w.cfg.Seed, 1000+uint64(number))),
-		jobs: make(map[*admission.Entry]*job),
-	}
-	// Modelled servers fail by going away, which the retry sees at once: so many
-	// failures in a row that no breaker opens.
-	guarded := breaker.Default()
-	guarded.Failures = 1_000_000
-	breakers, err := breaker.New(breaker.Config{
-		Settings: guarded,
-		Rand:     rand.New(rand.NewPCG(w.cfg.Seed, 1_000_000+uint64(number))),
-	})
-	if err != nil {
-		return nil, err
-	}
-	s.pool, err = pool.New(pool.Config{
-		Policy:   w.cfg.Sidecar.Policy,
-		Detector: w.cfg.Sidecar.Detector,
-		Breakers: breakers,
-		Rand:     s.rng,
-		Interval: w.cfg.Sidecar.Interval,
-		Hold:     -1, // a job that loses patience is no refusal
-	})
-	if err != nil {
-		return nil, err
-	}
-	// As wide as the day is long: the experiments shed nothing.
-	s.queue, err = admission.New(admission.Config{Jobs: 1 << 30, Bytes: 1 << 50})
+func (s *sidecar) startPolls(w *world) {
 	s.polls = make([]poll, len(w.servers))
 	for i, up := range w.servers {
 		p := &s.polls[i]
@@ -72,7 +155,6 @@ func newSidecar(w *world, number int) (*sidecar, error) {
 		phase := time.Duration(w.polls.Int64N(int64(w.cfg.Sidecar.Interval)))
 		w.events.add(phase, rankReport, p)
 	}
-	return s, err
 }
 
 // happen polls a server and sets the time for the next poll.
@@ -89,83 +171,4 @@ func (p *poll) happen(w *world) {
 	w.totals.Reports++
 	p.side.pool.Report(w.time(w.now), p.server.address, p.server.report(w, p))
 	p.side.serve(w)
-}
-
-// arrive claims an upstream for a job, or lets it wait its turn.
-func (s *sidecar) arrive(w *world, j *job) {
-	if s.queue.Ahead(j.priority) == 0 && s.try(w, j) == admission.Served {
-		return
-	}
-	wait := w.cfg.Sidecar.Wait
-	if j.queueBound > 0 {
-		wait = j.queueBound - (w.now - j.arrived)
-	}
-	j.entry.Priority = j.priority
-	if _, err := s.queue.Push(&j.entry.Entry); err != nil {
-		panic("BUG: sim: the sidecar's queue is full")
-	}
-	s.jobs[&j.entry.Entry] = j
-	w.events.add(w.now+max(wait, 0), rankTimeout, (*expiry)(j))
-}
-
-// try makes one claim and starts the attempt.
-func (s *sidecar) try(w *world, j *job) admission.Answer {
-	if w.seer != nil {
-		w.seer.asking = j
-	}
-	l, err := s.pool.Claim(w.time(w.now), pool.Request{Project: j.project, Priority: j.priority, Tried: j.tried})
-	switch {
-	case err == nil:
-		w.attempt(j, l)
-	case errors.Is(err, pool.ErrAllTried):
-		w.end(j, Unserved)
-	case errors.Is(err, pool.ErrNotAdmitted), len(j.tried) > 0:
-		return admission.PassedOver
-	default:
-		return admission.Refused
-	}
-	return admission.Served
-}
-
-// serve offers the upstreams to the waiting jobs.
-func (s *sidecar) serve(w *world) {
-	if s.queue.Len() == 0 || s.serving {
-		return
-	}
-	s.serving = true
-	defer func() { s.serving = false }()
-	s.queue.Serve(func(e *admission.Entry) admission.Answer {
-		a := s.try(w, s.jobs[e])
-		if a == admission.Served {
-			delete(s.jobs, e)
-		}
-		return a
-	})
-}
-
-// expiry is the end of a job's patience, in the sidecar or at a server.
-type expiry job
-
-func (e *expiry) happen(w *world) {
-	j := (*job)(e)
-	if j.ended || j.begun >= 0 {
-		return
-	}
-	switch {
-	case j.server != nil && w.now-j.arrived >= j.patience(w):
-		j.server.abandon(j)
-		j.lease.Done(w.time(w.now), pool.NotStarted)
-		w.end(j, Expired)
-		j.side.serve(w)
-	case j.lease == nil && j.side.queue.Remove(&j.entry.Entry):
-		delete(j.side.jobs, &j.entry.Entry)
-		w.end(j, Expired)
-	}
-}
-
-func (j *job) patience(w *world) time.Duration {
-	if j.queueBound > 0 {
-		return j.queueBound
-	}
-	return w.cfg.Sidecar.Wait
 }

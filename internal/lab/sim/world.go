@@ -8,6 +8,7 @@ import (
 	"math/rand/v2"
 	"time"
 
+	"example.org/pilotfish/internal/dispatch"
 	"example.org/pilotfish/internal/pool"
 	"example.org/pilotfish/pkg/selection"
 	"example.org/pilotfish/pkg/trace"
@@ -25,6 +26,7 @@ type world struct {
 	byName   map[string]int
 	sidecars []*sidecar
 	seer     *clairvoyant // or nil
+	asking   *job         // the job that a pool is asked for
 	rng      *rand.Rand   // the fleet's stream
 	polls    *rand.Rand   // that of when sidecars poll
 
@@ -146,32 +148,29 @@ func (w *world) arrival(t *trace.Job, number int64) {
 		first.jobs = append(first.jobs, j)
 		return
 	}
-	j.arrived = w.now
-	j.side.arrive(w, j)
+	j.side.submit(w, j)
 }
 
 // attempt sends a job to the upstream it was claimed for.
-func (w *world) attempt(j *job, l *pool.Lease) {
-	j.lease = l
+func (w *world) attempt(j *job, g dispatch.Grant) {
+	j.assignment, j.sent = g.Assignment, w.now
 	j.attempts++
-	s := w.servers[w.byName[l.Upstream().Address]]
+	s := w.servers[w.byName[g.Assignment.Address]]
 	refusing := !s.up || w.cfg.Fleet.Backlog > 0 && len(s.queue) > w.cfg.Fleet.Backlog
-	timeout := w.cfg.Sidecar.ConnectTimeout
 	switch {
 	case !refusing:
 		w.deliver(j, s)
-	case timeout < 0 && s.up: // the connection waits to be accepted
+	case w.cfg.Sidecar.ConnectTimeout < 0 && s.up: // the connection waits to be accepted
 		w.events.add(w.now+time.Second, rankArrival, (*knock)(j))
 	default:
-		timeout = max(timeout, time.Second) << (j.attempts - 1)
-		w.events.add(w.now+timeout, rankTimeout, (*refusal)(j))
+		w.events.add(w.now+g.ConnectTimeout, rankTimeout, (*refusal)(j))
 	}
 }
 
 func (w *world) deliver(j *job, s *server) {
 	s.receive(w, j)
-	if j.begun < 0 && !j.ended {
-		w.events.add(max(w.now, j.arrived+j.patience(w)), rankTimeout, (*expiry)(j))
+	if !j.ended {
+		w.watch(j)
 	}
 }
 
@@ -180,11 +179,10 @@ type knock job
 
 func (k *knock) happen(w *world) {
 	j := (*job)(k)
-	s := w.servers[w.byName[j.lease.Upstream().Address]]
+	s := w.servers[w.byName[j.assignment.Address]]
 	switch {
-	case j.ended:
 	case w.now-j.arrived >= j.patience(w):
-		j.lease.Done(w.time(w.now), pool.TimedOut)
+		j.assignment.Done(w.time(w.now), pool.TimedOut)
 		w.end(j, Expired)
 	case s.up && len(s.queue) <= w.cfg.Fleet.Backlog:
 		w.deliver(j, s)
@@ -199,30 +197,93 @@ func (k *knock) happen(w *world) {
 type refusal job
 
 func (r *refusal) happen(w *world) {
-	j := (*job)(r)
-	w.retry(j, pool.Refused, Unserved)
+	f := dispatch.Failure{Outcome: pool.Refused, ConnectTimedOut: true}
+	r.side.fail(w, (*job)(r), f, Unserved)
 }
 
-// retry ends an attempt that failed and makes the next one, if one is left.
-func (w *world) retry(j *job, o pool.Outcome, last Outcome) {
-	address := j.lease.Upstream().Address
-	j.lease.Done(w.time(w.now), o)
-	j.lease, j.server = nil, nil
-	if j.attempts >= w.cfg.Sidecar.Attempts {
-		w.end(j, last)
+// glance is the longest time to the next look at a job. Most jobs have ended by
+// then; without it every job would be kept until its time would have been over.
+const glance = time.Minute
+
+// watch plans to look after a job when its time at a server is over, or before
+// that. Nothing is added to a look that is planned for no later instant.
+func (w *world) watch(j *job) {
+	if due := max(w.now, min(j.due(w), w.now+glance)); due < j.watched {
+		j.watched = due
+		w.events.add(due, rankTimeout, (*timeout)(j))
+	}
+}
+
+// timeout is when the time of a job at a server may be over.
+type timeout job
+
+func (x *timeout) happen(w *world) {
+	j := (*job)(x)
+	if w.now != j.watched { // an earlier one was planned since
 		return
 	}
-	j.tried = append(j.tried, address)
-	j.begun, j.heard, j.fetches = -1, false, false
-	j.side.arrive(w, j)
+	j.watched = never
+	s := j.server
+	if j.ended || s == nil { // the next attempt is watched anew
+		return
+	}
+	if j.due(w) > w.now {
+		w.watch(j)
+		return
+	}
+	s.abandon(j)
+	switch now := w.time(w.now); {
+	case j.heard >= 0:
+		j.assignment.Done(now, pool.Gone)
+		w.end(j, Overrun)
+		j.side.serve(w)
+	case j.begun < 0 && w.now >= j.arrived+j.patience(w):
+		j.assignment.Done(now, pool.NotStarted)
+		w.end(j, Expired)
+		j.side.serve(w)
+	default:
+		f := dispatch.Failure{Outcome: pool.TimedOut, Progress: dispatch.Begun}
+		if w.now-j.sent < j.dispatch.FirstByte/2 {
+			f.Outcome = pool.Gone // the deadline left it too short a time
+		}
+		j.side.fail(w, j, f, Overrun)
+	}
+}
+
+// due is when the time of a job at a server is over: that for the stream once
+// its answer has begun, that for the first byte before, and its patience
+// before it runs.
+func (j *job) due(w *world) time.Duration {
+	if j.heard >= 0 {
+		if j.streamBound == 0 {
+			return never
+		}
+		return j.heard + j.streamBound
+	}
+	due := j.sent + j.dispatch.FirstByte
+	if deadline := j.dispatch.Deadline; !deadline.IsZero() {
+		due = min(due, deadline.Sub(epoch))
+	}
+	if j.begun < 0 {
+		due = min(due, j.arrived+j.patience(w))
+	}
+	return due
+}
+
+// patience is how long a job waits to be run.
+func (j *job) patience(w *world) time.Duration {
+	if j.queueBound > 0 {
+		return j.queueBound
+	}
+	return w.cfg.Sidecar.Wait
 }
 
 // answered is the first byte of the answer.
 func (w *world) answered(j *job) {
-	if j.heard {
+	if j.heard >= 0 {
 		return
 	}
-	j.heard = true
+	j.heard = w.now
 	var hint *pool.Hint
 	if w.cfg.Sidecar.Hints {
 		s := j.server
@@ -235,13 +296,13 @@ func (w *world) answered(j *job) {
 			hint.Stalled[p] = float64(s.stalled[p])
 		}
 	}
-	j.lease.Answered(w.time(w.now), true, hint)
+	j.assignment.Answered(w.time(w.now), true, hint)
 }
 
 // finished is the last byte of the answer.
 func (w *world) finished(j *job) {
 	w.answered(j)
-	j.lease.Done(w.time(w.now), pool.Answered)
+	j.assignment.Done(w.time(w.now), pool.Answered)
 	w.end(j, Done)
 	j.side.serve(w)
 }
@@ -252,15 +313,16 @@ func (w *world) end(j *job, o Outcome) {
 		panic("BUG: sim: a job ended twice")
 	}
 	j.ended = true
+	delete(j.side.jobs, j.dispatch)
 	w.open--
 	w.totals.Ended++
 	r := Result{
 		Number: j.number, Priority: j.priority, Prefetch: j.kind == trace.Prefetch,
 		Arrived: j.arrived, Work: j.load + j.sharedRules + j.operators + j.output, Attempts: j.attempts, Fetched: j.fetches, Outcome: o, Server: -1,
 	}
-	if j.lease != nil {
-		r.Server = w.byName[j.lease.Upstream().Address]
-		r.Cache = j.lease.Cache
+	if j.assignment != nil {
+		r.Server = w.byName[j.assignment.Address]
+		r.Cache = j.assignment.Cache
 	}
 	r.Wait = w.now - j.arrived
 	if j.begun >= 0 {
@@ -274,8 +336,7 @@ func (w *world) end(j *job, o Outcome) {
 		return
 	}
 	for _, next := range first.jobs {
-		next.arrived = w.now
-		next.side.arrive(w, next)
+		next.side.submit(w, next)
 	}
 }
 
@@ -296,7 +357,7 @@ func (w *world) count() Totals {
 	}
 	for _, s := range w.sidecars {
 		w.totals.InFlight += s.pool.InFlight()
-		w.totals.Waiting += s.queue.Len()
+		w.totals.Waiting += s.dispatch.Waiting()
 	}
 	return w.totals
 }
@@ -319,7 +380,7 @@ func (sampler) happen(w *world) {
 		sample.Level[w.byName[u.Address]] = u.Level
 	}
 	for _, s := range w.sidecars {
-		sample.Queued += s.queue.Len()
+		sample.Queued += s.dispatch.Waiting()
 	}
 	w.cfg.Sample(&sample)
 	w.events.add(w.now+w.cfg.SampleEvery, rankReport, sampler{})

@@ -1,0 +1,81 @@
+package balancer
+
+import (
+	"time"
+
+	"example.org/pilotfish/internal/dispatch"
+	"example.org/pilotfish/internal/pool"
+)
+
+// Set replaces the pool's membership by a full set.
+func (b *Balancer) Set(upstreams []pool.Upstream) {
+	var joined, left []string
+	b.event(func(now time.Time) {
+		joined, left = b.pool.Set(now, upstreams)
+		b.ready = true
+	})
+	if len(joined) > 0 && b.hooks.Joined != nil {
+		b.hooks.Joined(joined)
+	}
+	if len(left) > 0 && b.hooks.Gone != nil {
+		b.hooks.Gone(left)
+	}
+}
+
+// Report hands an upstream's report to the pool.
+func (b *Balancer) Report(address string, r pool.Report) {
+	b.event(func(now time.Time) { b.pool.Report(now, address, r) })
+}
+
+// Listing hands what an upstream had cached at an instant to the pool, where
+// it does not come with a report.
+func (b *Balancer) Listing(address string, at time.Time, cached pool.CacheSet) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.pool.Listing(at, address, cached)
+}
+
+// SetRules makes the pool pick and the dispatcher retry by other rules, also
+// for the jobs that wait.
+func (b *Balancer) SetRules(r pool.Rules, retry dispatch.RetrySettings) {
+	b.event(func(time.Time) {
+		b.pool.SetRules(r)
+		b.dispatch.SetRetry(retry)
+	})
+}
+
+// Ready reports whether a first set of upstreams was applied and is not empty.
+func (b *Balancer) Ready() bool {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.ready && b.pool.Len() > 0
+}
+
+// States lists the upstreams, by address.
+func (b *Balancer) States() []pool.State {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.pool.States(time.Now())
+}
+
+// Explain ranks the eligible upstreams for a job without claiming one.
+func (b *Balancer) Explain(r pool.Request) ([]pool.Ranked, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.pool.Explain(time.Now(), r)
+}
+
+// Heir is the upstream that a project falls to when the one at leaving goes,
+// "" when there is nothing to fetch.
+func (b *Balancer) Heir(project uint64, leaving string) string {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.pool.Heir(time.Now(), project, leaving)
+}
+
+// Counts are how many jobs are in flight and how many wait.
+func (b *Balancer) Counts() (inFlight, waiting int) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.pool.InFlight(), b.dispatch.Waiting()
+}

@@ -1,0 +1,168 @@
+// Package dispatch decides which job goes to an upstream next, how long a job
+// waits for one, and whether a failed attempt is followed by another.
+//
+// It is a machine over a pool of upstreams and a queue of waiting jobs: it owns
+// no clock, lock, channel or goroutine. The instant is an argument and the
+// random source is given, so that the sidecar and the simulator run the same
+// rules. It is not safe for concurrent use; internal/balancer guards it with
+// one mutex.
+//
+// A job begins once (Begin). For each attempt it arrives (Arrive), and either
+// gets an upstream at once or waits until Serve grants it one, or until its
+// shell gives it up (GiveUp). After a failed attempt, Failed says whether the
+// job may arrive again, and after which pause.
+package dispatch
+
+import (
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"time"
+
+	"example.org/pilotfish/internal/pool"
+	"example.org/pilotfish/internal/settings"
+)
+
+// Config is a dispatcher's settings and what it stands on.
+type Config struct {
+	Retry RetrySettings
+	Queue QueueSettings
+
+	// Pool is the upstreams; required.
+	Pool *pool.Pool
+	// Rand draws the pauses between attempts; required.
+	Rand *rand.Rand
+	// Asking is called before the pool is asked on behalf of a job; nil is
+	// nobody. The simulator's clairvoyant policy learns there whose turn it is.
+	Asking func(*Job)
+}
+
+// Dispatcher decides for all jobs of one sidecar.
+type Dispatcher struct {
+	pool   *pool.Pool
+	rng    *rand.Rand
+	asking func(*Job)
+	retry  RetrySettings
+	queue  queue
+	budget budget
+	shed   []Grant // of jobs that lost their place, until Serve tells them
+}
+
+// New returns a dispatcher that no job waits for.
+func New(cfg Config) (*Dispatcher, error) {
+	if cfg.Pool == nil || cfg.Rand == nil {
+		return nil, errors.New("dispatch: Pool and Rand are required")
+	}
+	if cfg.Asking == nil {
+		cfg.Asking = func(*Job) {}
+	}
+	var f settings.Faults
+	cfg.Retry.Check(f.In("retry"))
+	cfg.Queue.Check(f.In("queue"))
+	if err := f.Err(); err != nil {
+		return nil, fmt.Errorf("dispatch: %w", err)
+	}
+	return &Dispatcher{
+		pool:   cfg.Pool,
+		rng:    cfg.Rand,
+		asking: cfg.Asking,
+		retry:  cfg.Retry,
+		queue:  queue{bounds: cfg.Queue},
+	}, nil
+}
+
+// Pool is the upstreams that the jobs go to.
+func (d *Dispatcher) Pool() *pool.Pool { return d.pool }
+
+// Waiting is how many jobs wait for an upstream.
+func (d *Dispatcher) Waiting() int { return d.queue.len() }
+
+// SetRetry replaces the bounds on attempts. A job that has begun keeps its time.
+func (d *Dispatcher) SetRetry(s RetrySettings) { d.retry = s }
+
+// Begin takes in a new job.
+func (d *Dispatcher) Begin(now time.Time, r Request) *Job {
+	d.budget.job(now)
+	j := &Job{Request: r, connect: d.retry.ConnectTimeout}
+	j.FirstByte, j.Deadline = d.retry.bounds(r)
+	return j
+}
+
+// Arrive asks for an upstream for a job's next attempt. If granted is false the
+// job waits until Job.GiveUpAt, and the shell calls Serve next: others may
+// have lost their places.
+//
+// A newcomer does not overtake those who wait, unless it has been everywhere:
+// that it can be told at once.
+func (d *Dispatcher) Arrive(now time.Time, j *Job) (g Grant, granted bool) {
+	tried, _ := d.tried(j)
+	if d.queue.ahead(j.Priority) == 0 || d.pool.AllTried(tried) {
+		if g, a := d.ask(now, j); a == served {
+			return g, true
+		}
+	}
+	displaced, ok := d.queue.push(j)
+	if !ok {
+		return Grant{Job: j, Err: fmt.Errorf("%w (%d)", ErrFull, d.queue.len())}, true
+	}
+	for _, low := range displaced {
+		low.waited += now.Sub(low.since)
+		d.shed = append(d.shed, Grant{Job: low, Err: ErrDisplaced})
+	}
+	j.wait(now, d.queue.bounds.Wait)
+	return Grant{}, false
+}
+
+// Serve offers the upstreams to the waiting jobs, in order, and returns those
+// whose wait is over. The shell calls it after every event that may have made
+// an upstream eligible.
+func (d *Dispatcher) Serve(now time.Time) []Grant {
+	over := d.shed
+	d.shed = nil
+	d.queue.serve(func(j *Job) answer {
+		g, a := d.ask(now, j)
+		if a == served {
+			j.waited += now.Sub(j.since)
+			over = append(over, g)
+		}
+		return a
+	})
+	return over
+}
+
+// GiveUp takes a job out of the queue, and reports whether it was waiting: if
+// not, Serve was first and has granted it something.
+func (d *Dispatcher) GiveUp(now time.Time, j *Job) bool {
+	if !d.queue.remove(j) {
+		return false
+	}
+	j.waited += now.Sub(j.since)
+	return true
+}
+
+// ask asks the pool for an upstream for j.
+func (d *Dispatcher) ask(now time.Time, j *Job) (Grant, answer) {
+	d.asking(j)
+	tried, fresh := d.tried(j)
+	a, err := d.pool.Claim(now, pool.Request{Project: j.Project, Priority: j.Priority}, tried)
+	switch {
+	case err == nil:
+		j.tried = append(j.tried, a.Address)
+		return Grant{Job: j, Assignment: a, ConnectTimeout: j.connect, Fresh: fresh}, served
+	case errors.Is(err, pool.ErrAllTried):
+		return Grant{Job: j, Err: err}, served
+	case errors.Is(err, pool.ErrNotAdmitted), len(tried) > 0:
+		return Grant{}, passedOver
+	}
+	return Grant{}, refused
+}
+
+// tried are the upstreams that j may not go to. After a failure on a pooled
+// connection that may just have been stale, and when no other upstream is left,
+// the last one may be asked once more, on a fresh connection.
+func (d *Dispatcher) tried(j *Job) (addresses []string, fresh bool) {
+	if j.stale && d.pool.AllTried(j.tried) {
+		return j.tried[:len(j.tried)-1], true
+	}
+	return j.tried, false
+}

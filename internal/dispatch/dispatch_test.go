@@ -1,0 +1,359 @@
+package dispatch
+
+import (
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"example.org/pilotfish/internal/breaker"
+	"example.org/pilotfish/internal/pool"
+	"example.org/pilotfish/pkg/overload"
+	"example.org/pilotfish/pkg/selection"
+)
+
+var start = time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
+
+// fixture is a dispatcher over n upstreams. It serves after each event, as a shell does.
+type fixture struct {
+	*Dispatcher
+	t       testing.TB
+	granted map[*Job]Grant // by Serve
+}
+
+func newFixture(t testing.TB, n int, change func(*Config)) *fixture {
+	t.Helper()
+	policy, err := selection.New("least-in-flight")
+	require.NoError(t, err)
+	detector, err := overload.New("threshold", 100)
+	require.NoError(t, err)
+	return newFixtureOver(t, n, pool.Config{Policy: policy, Detector: detector, Interval: 5 * time.Second}, change)
+}
+
+func newFixtureOver(t testing.TB, n int, p pool.Config, change func(*Config)) *fixture {
+	t.Helper()
+	p.Rand = rand.New(rand.NewPCG(1, 1))
+	guarded := breaker.Default()
+	guarded.Failures = 1e6 // practically never
+	var err error
+	p.Breakers, err = breaker.New(breaker.Config{Settings: guarded, Rand: p.Rand})
+	require.NoError(t, err)
+	upstreams, err := pool.New(p)
+	require.NoError(t, err)
+	set := make([]pool.Upstream, n)
+	for i := range set {
+		set[i].Address = address(i)
+	}
+	upstreams.Set(start, set)
+	cfg := Config{Pool: upstreams, Rand: rand.New(rand.NewPCG(2, 2)), Retry: DefaultRetry(), Queue: DefaultQueue()}
+	cfg.Retry.Budget = 1
+	if change != nil {
+		change(&cfg)
+	}
+	d, err := New(cfg)
+	require.NoError(t, err)
+	return &fixture{Dispatcher: d, t: t, granted: map[*Job]Grant{}}
+}
+
+func address(i int) string { return fmt.Sprintf("10.0.0.%d:9000", i) }
+
+// load reports that upstream i is overloaded, or that it is not.
+func (f *fixture) load(now time.Time, i int, stalled float64) {
+	f.Pool().Report(now, address(i), pool.Report{
+		At: now, Stalled: [2]float64{stalled, 0}, CoresBusy: -1, Completed: -1,
+		Wait: math.NaN(), Response: math.NaN(),
+	})
+	f.serve(now)
+}
+
+func (f *fixture) serve(now time.Time) {
+	for _, g := range f.Serve(now) {
+		_, twice := f.granted[g.Job]
+		require.False(f.t, twice, "granted twice")
+		f.granted[g.Job] = g
+	}
+}
+
+// wait lets a new job arrive, and requires that it waits.
+func (f *fixture) wait(now time.Time, r Request) *Job {
+	f.t.Helper()
+	j := f.Begin(now, r)
+	_, granted := f.Arrive(now, j)
+	require.False(f.t, granted, "it should wait")
+	f.serve(now)
+	return j
+}
+
+// claim lets a job arrive, and requires that it goes to an upstream at once.
+func (f *fixture) claim(now time.Time, j *Job) Grant {
+	f.t.Helper()
+	g, granted := f.Arrive(now, j)
+	require.True(f.t, granted, "it should not wait")
+	require.NoError(f.t, g.Err)
+	return g
+}
+
+// fail ends a job's attempt with a failure, which another attempt may follow.
+func (f *fixture) fail(now time.Time, g Grant, failure Failure) Next {
+	failure.Repeatable = true
+	g.Assignment.Done(now, failure.Outcome)
+	next := f.Failed(now, g.Job, failure)
+	f.serve(now)
+	return next
+}
+
+func TestWaitingJobsAreServedInOrder(t *testing.T) {
+	f := newFixture(t, 1, nil)
+	f.load(start, 0, 1000)
+	low := f.wait(start, Request{})
+	later := f.wait(start, Request{})
+	high := f.wait(start, Request{Priority: selection.High})
+	var order []*Job
+	f.asking = func(j *Job) { order = append(order, j) }
+	now := start.Add(time.Second)
+	f.load(now, 0, 0)
+	assert.Equal(t, []*Job{high, low, later}, order)
+	for _, j := range order {
+		require.NoError(t, f.granted[j].Err)
+		assert.Equal(t, time.Second, j.waited)
+	}
+	assert.Zero(t, f.Waiting())
+}
+
+func TestNewcomersDoNotOvertake(t *testing.T) {
+	f := newFixture(t, 1, nil)
+	f.load(start, 0, 1000)
+	first := f.wait(start, Request{})
+	// The report is stale by now: it is the newcomer's arrival that serves them.
+	second := f.wait(start.Add(time.Minute), Request{})
+	assert.NoError(t, f.granted[first].Err)
+	assert.NoError(t, f.granted[second].Err)
+	assert.Len(t, f.granted, 2)
+
+	f.load(start.Add(2*time.Minute), 0, 1000)
+	f.wait(start.Add(2*time.Minute), Request{})
+	f.load(start.Add(2*time.Minute+1), 0, 0)
+	assert.Len(t, f.granted, 3)
+}
+
+func TestAFullQueueShedsLowForHigh(t *testing.T) {
+	f := newFixture(t, 1, func(c *Config) { c.Queue.Jobs = 1 })
+	f.load(start, 0, 1000)
+	low := f.wait(start, Request{})
+	g, granted := f.Arrive(start, f.Begin(start, Request{}))
+	require.True(t, granted)
+	require.ErrorIs(t, g.Err, ErrFull, "low does not push out low")
+	require.NotErrorIs(t, g.Err, ErrDisplaced)
+	require.EqualError(t, g.Err, "too many jobs wait for an upstream (1)")
+	high := f.wait(start, Request{Priority: selection.High})
+	require.ErrorIs(t, f.granted[low].Err, ErrDisplaced)
+	f.load(start.Add(1), 0, 0)
+	require.NoError(t, f.granted[high].Err)
+}
+
+func TestGivingUp(t *testing.T) {
+	f := newFixture(t, 1, nil)
+	f.load(start, 0, 1000)
+	j := f.wait(start, Request{})
+	assert.Equal(t, start.Add(10*time.Second), j.GiveUpAt())
+	assert.True(t, f.GiveUp(start.Add(time.Second), j))
+	assert.False(t, f.GiveUp(start.Add(time.Second), j), "it does not wait any more")
+	assert.Zero(t, f.Waiting())
+
+	j = f.wait(start, Request{})
+	f.load(start.Add(1), 0, 0)
+	assert.False(t, f.GiveUp(start.Add(1), j), "it was served first")
+	assert.NoError(t, f.granted[j].Err)
+}
+
+// A job's own queue timeout is for all its waits together; the configured
+// bound, for jobs that give none, is for each.
+func TestHowLongAJobWaits(t *testing.T) {
+	for own, want := range map[time.Duration]time.Duration{
+		0: 10 * time.Second, 5 * time.Second: 4 * time.Second, time.Millisecond: 0,
+	} {
+		f := newFixture(t, 2, nil)
+		f.load(start, 0, 1000)
+		f.load(start, 1, 1000)
+		j := f.wait(start, Request{Queue: own})
+		now := start.Add(time.Second)
+		f.load(now, 0, 0)
+		f.fail(now, f.granted[j], Failure{Outcome: pool.Refused})
+		_, granted := f.Arrive(now, j)
+		require.False(t, granted)
+		assert.Equal(t, now.Add(want), j.GiveUpAt(), "own bound %v", own)
+	}
+}
+
+// A job that has been everywhere is told so at once, however many wait before it.
+func TestAllTriedDoesNotWaitBehindOthers(t *testing.T) {
+	f := newFixture(t, 1, nil)
+	tourist := f.Begin(start, Request{})
+	g := f.claim(start, tourist)
+	f.load(start.Add(1), 0, 1000)
+	for range 20 {
+		f.wait(start.Add(1), Request{})
+	}
+	require.True(t, f.fail(start.Add(1), g, Failure{Outcome: pool.Refused}).Again)
+	g, granted := f.Arrive(start.Add(1), tourist)
+	require.True(t, granted)
+	assert.ErrorIs(t, g.Err, pool.ErrAllTried)
+}
+
+// Retries that wait for the one upstream they have not been to hold up nobody
+// who can go elsewhere.
+func TestRetriesThatWaitHoldUpNobody(t *testing.T) {
+	f := newFixture(t, 2, nil)
+	f.load(start, 0, 1000)
+	now := start.Add(1)
+	for i := range 20 {
+		j := f.Begin(now, Request{Priority: selection.High})
+		g, granted := f.Arrive(now, j)
+		require.Equal(t, i == 0, granted, "those who wait are asked first")
+		if f.serve(now); !granted {
+			g = f.granted[j]
+			delete(f.granted, j)
+		}
+		require.Equal(t, address(1), g.Assignment.Address)
+		require.True(t, f.fail(now, g, Failure{Outcome: pool.Refused}).Again)
+		_, granted = f.Arrive(now, j)
+		require.False(t, granted)
+		now = now.Add(time.Second) // for the retry budget
+		f.load(now, 0, 1000)
+	}
+	require.Equal(t, 20, f.Waiting())
+	j := f.wait(now, Request{}) // behind those who go first, and served in the same instant
+	assert.Equal(t, address(1), f.granted[j].Assignment.Address)
+	assert.Equal(t, 20, f.Waiting())
+}
+
+type half struct{}
+
+func (half) Observe(overload.Sample) overload.Level { return 0.75 } // admits half of the low jobs, by project
+
+// Jobs of projects that no upstream admits now hold up nobody else.
+func TestRefusedProjectsHoldUpNobody(t *testing.T) {
+	policy, err := selection.New("least-in-flight")
+	require.NoError(t, err)
+	f := newFixtureOver(t, 1, pool.Config{
+		Policy: policy, Detector: func() overload.Detector { return half{} }, Interval: time.Hour,
+	}, nil)
+	f.load(start, 0, 0)
+	granted := 0
+	for i := range uint64(1000) {
+		j := f.Begin(start, Request{Project: (i + 1) * 0x9e3779b97f4a7c15})
+		if _, ok := f.Arrive(start, j); ok {
+			granted++
+		}
+		f.serve(start)
+	}
+	granted += len(f.granted)
+	assert.Greater(t, granted, 450)
+	assert.Less(t, granted, 550)
+	assert.Equal(t, 1000-granted, f.Waiting())
+}
+
+// A pooled connection that turned out dead does not speak against its
+// upstream, which is asked once more where no other is left.
+func TestAfterAStaleConnection(t *testing.T) {
+	stale := Failure{Outcome: pool.NoAnswer, Progress: Begun, Stale: true}
+	f := newFixture(t, 1, nil)
+	j := f.Begin(start, Request{})
+	g := f.claim(start, j)
+	assert.False(t, g.Fresh)
+	require.True(t, f.fail(start, g, stale).Again)
+	g = f.claim(start, j)
+	assert.True(t, g.Fresh, "on a connection of its own")
+	assert.Equal(t, address(0), g.Assignment.Address)
+	assert.False(t, f.fail(start, g, stale).Again, "the job may be the reason")
+
+	f = newFixture(t, 2, nil)
+	j = f.Begin(start, Request{})
+	first := f.claim(start, j)
+	require.True(t, f.fail(start, first, stale).Again)
+	g = f.claim(start, j)
+	assert.False(t, g.Fresh)
+	assert.NotEqual(t, first.Assignment.Address, g.Assignment.Address, "another is left")
+}
+
+// Whatever happens, each job is granted something once for each arrival, and at
+// the end nothing waits and nothing is counted (invariant 1).
+func TestRandomHistories(t *testing.T) {
+	for seed := range uint64(30) {
+		rng := rand.New(rand.NewPCG(seed, 9))
+		f := newFixture(t, 4, func(c *Config) { c.Queue.Jobs = 10 })
+		now := start
+		waiting, running := map[*Job]bool{}, map[*Job]Grant{}
+		arrivals, ends := 0, 0
+		take := func(j *Job, g Grant) {
+			delete(waiting, j)
+			if g.Err != nil {
+				ends++
+				return
+			}
+			running[j] = g
+		}
+		serve := func() {
+			for _, g := range f.Serve(now) {
+				require.True(t, waiting[g.Job])
+				take(g.Job, g)
+			}
+		}
+		arrive := func(j *Job) {
+			g, granted := f.Arrive(now, j)
+			if waiting[j] = !granted; granted {
+				take(j, g)
+			}
+			serve()
+		}
+		for range 2000 {
+			now = now.Add(time.Duration(rng.IntN(200)) * time.Millisecond)
+			switch k := rng.IntN(10); {
+			case k < 4:
+				arrivals++
+				arrive(f.Begin(now, Request{Priority: selection.Priority(rng.IntN(2)), Bytes: rng.Int64N(1000)}))
+			case k < 7:
+				for j, g := range running {
+					delete(running, j)
+					if rng.IntN(2) == 0 {
+						g.Assignment.Done(now, pool.Answered)
+						ends++
+						break
+					}
+					o := []pool.Outcome{pool.Refused, pool.NoAnswer, pool.NotStarted}[rng.IntN(3)]
+					next := f.fail(now, g, Failure{Outcome: o, Progress: Progress(rng.IntN(2)), Stale: rng.IntN(4) == 0})
+					require.Empty(t, f.granted)
+					if !next.Again {
+						ends++
+						break
+					}
+					arrive(j)
+					break
+				}
+				serve()
+			case k == 7:
+				for j := range waiting {
+					if now.Before(j.GiveUpAt()) {
+						continue
+					}
+					require.True(t, f.GiveUp(now, j))
+					delete(waiting, j)
+					ends++
+				}
+			default:
+				f.Pool().Report(now, address(rng.IntN(4)), pool.Report{
+					At: now, Stalled: [2]float64{float64(rng.IntN(3)) * 100, 0}, CoresBusy: -1, Completed: -1,
+					Wait: math.NaN(), Response: math.NaN(),
+				})
+				serve()
+			}
+			require.Equal(t, len(waiting), f.Waiting())
+			require.Equal(t, len(running), f.Pool().InFlight())
+			require.Equal(t, arrivals, ends+len(waiting)+len(running))
+		}
+	}
+}

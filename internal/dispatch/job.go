@@ -1,0 +1,68 @@
+package dispatch
+
+import (
+	"container/list"
+	"time"
+
+	"example.org/pilotfish/internal/pool"
+	"example.org/pilotfish/pkg/selection"
+)
+
+// Request is what a job says of itself, and when it came.
+type Request struct {
+	// Project is a hash of the project's identifier; 0 for none.
+	Project  uint64
+	Priority selection.Priority
+	// Arrived is when the sidecar received the job.
+	Arrived time.Time
+	// Bytes is the size of the body, which is kept while the job waits.
+	Bytes int64
+	// Queue, Evaluate and Stream are the job's own bounds on its wait, on its
+	// processing until the first byte, and on its answer; 0 is not given.
+	Queue, Evaluate, Stream time.Duration
+}
+
+// Job is one job on its way to its answer, over all its attempts. The exported
+// fields are set by Begin and do not change.
+type Job struct {
+	Request
+	// FirstByte bounds each attempt until its answer begins.
+	FirstByte time.Duration
+	// Deadline is when the last attempt must have an answer that has begun;
+	// zero is none.
+	Deadline time.Time
+
+	tried   []string      // the addresses of the attempts so far
+	spent   bool          // the one retry of a job that an upstream may have begun is used up
+	stale   bool          // the last attempt was lost on a pooled connection
+	connect time.Duration // for the next dial
+
+	place  *list.Element // in the queue; nil when it does not wait
+	since  time.Time     // when the wait under way began
+	until  time.Time     // and when it must end
+	waited time.Duration // in waits that are over
+}
+
+// GiveUpAt is when a job that waits must be given up.
+func (j *Job) GiveUpAt() time.Time { return j.until }
+
+// wait begins a wait at now. The job's own bound is on all its waits together.
+func (j *Job) wait(now time.Time, most time.Duration) {
+	if j.Queue > 0 {
+		most = max(j.Queue-j.waited, 0)
+	}
+	j.since, j.until = now, now.Add(most)
+}
+
+// Grant is how the wait of a job ended, which may have been none.
+type Grant struct {
+	Job *Job
+	// Assignment is the job's place at an upstream, which the shell must end;
+	// nil if Err says why there is none: pool.ErrAllTried, ErrFull or ErrDisplaced.
+	Assignment *pool.Assignment
+	Err        error
+	// ConnectTimeout bounds the dial of the attempt.
+	ConnectTimeout time.Duration
+	// Fresh is set when the attempt must not use a pooled connection.
+	Fresh bool
+}

@@ -1,0 +1,152 @@
+package dispatch
+
+import (
+	"container/list"
+	"errors"
+	"fmt"
+	"time"
+
+	"example.org/pilotfish/internal/settings"
+	"example.org/pilotfish/pkg/selection"
+)
+
+// The reasons for which a job is shed.
+var (
+	// ErrFull: there is no room to wait, or a high job needed it.
+	ErrFull = errors.New("too many jobs wait for an upstream")
+	// ErrDisplaced is the ErrFull of a job that waited until a high one needed its place.
+	ErrDisplaced = fmt.Errorf("%w: a high job took the place", ErrFull)
+	// ErrWaited: no upstream became eligible in the time the job may wait.
+	ErrWaited = errors.New("no upstream became eligible in time")
+)
+
+// QueueSettings bounds the jobs that wait for an eligible upstream.
+type QueueSettings struct {
+	// Jobs bounds how many wait.
+	Jobs int `yaml:"jobs"`
+	// Bytes bounds the size of their bodies together.
+	Bytes settings.Size `yaml:"bytes"`
+	// Wait bounds the wait of a job that does not say itself how long it waits.
+	Wait time.Duration `yaml:"wait"`
+}
+
+// DefaultQueue is the bounds of an empty file.
+func DefaultQueue() QueueSettings {
+	return QueueSettings{Jobs: 1000, Bytes: 256 << 20, Wait: 10 * time.Second}
+}
+
+// Check reports what cannot be used.
+func (s QueueSettings) Check(f *settings.Faults) {
+	f.AtLeast("jobs", int64(s.Jobs), 1)
+	f.AtLeast("bytes", int64(s.Bytes), 1)
+	f.Positive("wait", s.Wait)
+}
+
+// queue is the waiting jobs: high before low, first come first served within a
+// priority, bounded in number and bytes.
+type queue struct {
+	bounds QueueSettings
+	lists  [selection.Priorities]list.List // of *Job, the oldest first
+	bytes  int64
+}
+
+// push lets j wait. When there is no room, a high job pushes out low ones, the
+// latest first. They are returned as displaced and no longer wait. Otherwise
+// ok is false, and j does not wait.
+func (q *queue) push(j *Job) (displaced []*Job, ok bool) {
+	if j.place != nil {
+		panic("BUG: dispatch: a job waits twice")
+	}
+	jobs, bytes := q.len(), q.bytes+j.Bytes
+	full := func() bool { return jobs >= q.bounds.Jobs || bytes > int64(q.bounds.Bytes) }
+	if j.Priority == selection.High {
+		// Nobody is pushed out unless that makes enough room.
+		for last := q.lists[selection.Low].Back(); last != nil && full(); last = last.Prev() {
+			low := last.Value.(*Job)
+			displaced = append(displaced, low)
+			jobs, bytes = jobs-1, bytes-low.Bytes
+		}
+	}
+	if full() {
+		return nil, false
+	}
+	for _, low := range displaced {
+		q.remove(low)
+	}
+	j.place = q.lists[j.Priority].PushBack(j)
+	q.bytes += j.Bytes
+	return displaced, true
+}
+
+// remove takes j out, wherever it stands, and reports whether it was waiting.
+func (q *queue) remove(j *Job) bool {
+	if j.place == nil {
+		return false
+	}
+	q.lists[j.Priority].Remove(j.place)
+	q.bytes -= j.Bytes
+	j.place = nil
+	return true
+}
+
+// all yields the waiting jobs in the order in which they are to be served.
+// The one just yielded may be removed.
+func (q *queue) all(yield func(*Job) bool) {
+	for _, p := range [...]selection.Priority{selection.High, selection.Low} {
+		for e := q.lists[p].Front(); e != nil; {
+			next := e.Next()
+			if !yield(e.Value.(*Job)) {
+				return
+			}
+			e = next
+		}
+	}
+}
+
+// ahead is how many waiting jobs a newcomer of priority p would let go first.
+func (q *queue) ahead(p selection.Priority) int {
+	n := q.lists[selection.High].Len()
+	if p == selection.Low {
+		n += q.lists[selection.Low].Len()
+	}
+	return n
+}
+
+// len is how many jobs wait.
+func (q *queue) len() int {
+	return q.lists[selection.High].Len() + q.lists[selection.Low].Len()
+}
+
+// answer is what a waiting job hears when it asks for an upstream.
+type answer uint8
+
+const (
+	// served: it has its upstream, or knows that there is none for it.
+	served answer = iota
+	// refused: there is no upstream to be had.
+	refused
+	// passedOver: refused for what the job is or where it has been, which says
+	// nothing about the next job.
+	passedOver
+)
+
+// maxRefused is how many waiting jobs in a row may be refused before the rest is
+// not asked: they would mostly hear the same.
+const maxRefused = 8
+
+// serve lets the waiting jobs ask, in order. Those that are served leave the queue.
+func (q *queue) serve(ask func(*Job) answer) {
+	refusals := 0
+	for j := range q.all {
+		switch ask(j) {
+		case served:
+			refusals = 0
+			q.remove(j)
+		case refused:
+			if refusals++; refusals == maxRefused {
+				return
+			}
+		case passedOver:
+		}
+	}
+}

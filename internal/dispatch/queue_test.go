@@ -1,0 +1,137 @@
+package dispatch
+
+import (
+	"math/rand/v2"
+	"slices"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"example.org/pilotfish/internal/settings"
+	"example.org/pilotfish/pkg/selection"
+)
+
+// waiting is a job that may wait.
+func waiting(p selection.Priority, bytes int64) *Job {
+	return &Job{Request: Request{Priority: p, Bytes: bytes}}
+}
+
+// naive is the queue as one would say it: a slice in order of arrival.
+type naive []*Job
+
+func (n naive) order() []*Job {
+	var out []*Job
+	for _, p := range []selection.Priority{selection.High, selection.Low} {
+		for _, e := range n {
+			if e.Priority == p {
+				out = append(out, e)
+			}
+		}
+	}
+	return out
+}
+
+func (n naive) bytes() (sum int64) {
+	for _, e := range n {
+		sum += e.Bytes
+	}
+	return sum
+}
+
+func (n naive) push(e *Job, cfg QueueSettings) (naive, []*Job, bool) {
+	fits := func(n naive) bool { return len(n) < cfg.Jobs && n.bytes()+e.Bytes <= int64(cfg.Bytes) }
+	rest, shed := slices.Clone(n), []*Job(nil)
+	for e.Priority == selection.High && !fits(rest) {
+		i := len(rest) - 1
+		for i >= 0 && rest[i].Priority != selection.Low {
+			i--
+		}
+		if i < 0 {
+			break
+		}
+		shed = append(shed, rest[i])
+		rest = slices.Delete(rest, i, i+1)
+	}
+	if !fits(rest) {
+		return n, nil, false
+	}
+	return append(rest, e), shed, true
+}
+
+func TestAgainstNaiveQueue(t *testing.T) {
+	for seed := range uint64(50) {
+		rng := rand.New(rand.NewPCG(seed, 1))
+		cfg := QueueSettings{Jobs: 1 + rng.IntN(20), Bytes: settings.Size(1 + rng.Int64N(2000))}
+		q := &queue{bounds: cfg}
+		var n naive
+		for range 500 {
+			if rng.IntN(3) > 0 {
+				e := waiting(selection.Priority(rng.IntN(2)), rng.Int64N(300))
+				next, wantShed, ok := n.push(e, cfg)
+				shed, pushed := q.push(e)
+				require.Equal(t, ok, pushed)
+				require.Equal(t, wantShed, shed)
+				n = next
+			} else if len(n) > 0 {
+				i := rng.IntN(len(n))
+				require.True(t, q.remove(n[i]))
+				require.False(t, q.remove(n[i]), "removed twice")
+				n = slices.Delete(n, i, i+1)
+			}
+			require.Equal(t, n.order(), slices.Collect(q.all))
+			require.Equal(t, len(n), q.len())
+			require.Equal(t, n.bytes(), q.bytes)
+		}
+	}
+}
+
+func TestEntriesMayLeaveWhileListed(t *testing.T) {
+	q := &queue{bounds: DefaultQueue()}
+	for range 10 {
+		_, ok := q.push(waiting(selection.Low, 0))
+		require.True(t, ok)
+	}
+	for e := range q.all {
+		q.remove(e)
+	}
+	assert.Zero(t, q.len())
+}
+
+func TestHighWaitsBehindHighOnly(t *testing.T) {
+	q := &queue{bounds: DefaultQueue()}
+	for _, p := range []selection.Priority{selection.Low, selection.Low, selection.High} {
+		_, ok := q.push(waiting(p, 0))
+		require.True(t, ok)
+	}
+	assert.Equal(t, 1, q.ahead(selection.High))
+	assert.Equal(t, 3, q.ahead(selection.Low))
+}
+
+// Serve asks until so many in a row are refused.
+func TestServeStops(t *testing.T) {
+	for name, c := range map[string]struct {
+		answers      []answer // repeated
+		asked, stays int
+	}{
+		"all are served":                 {[]answer{served}, 1000, 0},
+		"none can be":                    {[]answer{refused}, 8, 1000},
+		"those passed over do not count": {[]answer{passedOver, passedOver, refused}, 24, 1000},
+		"nor do the served":              {[]answer{refused, served}, 1000, 500},
+	} {
+		t.Run(name, func(t *testing.T) {
+			q := &queue{bounds: DefaultQueue()}
+			for range 1000 {
+				_, ok := q.push(waiting(selection.Low, 0))
+				require.True(t, ok)
+			}
+			asked := 0
+			q.serve(func(*Job) answer {
+				asked++
+				return c.answers[(asked-1)%len(c.answers)]
+			})
+			assert.Equal(t, c.asked, asked)
+			assert.Equal(t, c.stays, q.len())
+		})
+	}
+}

@@ -1,0 +1,154 @@
+package dispatch
+
+import (
+	"time"
+
+	"example.org/pilotfish/internal/pool"
+	"example.org/pilotfish/internal/settings"
+)
+
+// RetrySettings bounds the attempts of each job, and the retries of all jobs.
+type RetrySettings struct {
+	// Attempts bounds the attempts for one job.
+	Attempts int `yaml:"attempts"`
+	// ConnectTimeout bounds a dial. It doubles for a job's next attempt after
+	// it has passed.
+	ConnectTimeout time.Duration `yaml:"connect_timeout"`
+	// FirstByte bounds one attempt until its answer begins, where the job does
+	// not say how long its evaluation may take.
+	FirstByte time.Duration `yaml:"first_byte"`
+	// Budget bounds the retries to this share of the jobs of the last 10 s.
+	// Three retries a second are always allowed.
+	Budget float64 `yaml:"budget"`
+}
+
+// DefaultRetry is the bounds of an empty file.
+func DefaultRetry() RetrySettings {
+	return RetrySettings{Attempts: 3, ConnectTimeout: time.Second, FirstByte: 5 * time.Minute, Budget: 0.2}
+}
+
+// Check reports what cannot be used.
+func (s RetrySettings) Check(f *settings.Faults) {
+	f.AtLeast("attempts", int64(s.Attempts), 1)
+	f.Positive("connect_timeout", s.ConnectTimeout)
+	f.Positive("first_byte", s.FirstByte)
+	if !(s.Budget > 0 && s.Budget <= 1) { // in this form it refuses NaN too
+		f.Add("budget", "%v is not a share above 0 and up to 1; attempts: 1 means no retries", s.Budget)
+	}
+}
+
+// bounds are a job's FirstByte and Deadline. The deadline is the sum of the
+// job's own timeouts, if it gives any. The configured bound stands for an
+// evaluate timeout that is missing.
+func (s RetrySettings) bounds(r Request) (firstByte time.Duration, deadline time.Time) {
+	firstByte = r.Queue + r.Evaluate
+	if r.Evaluate == 0 {
+		firstByte = r.Queue + s.FirstByte
+	}
+	if r.Queue+r.Evaluate+r.Stream > 0 {
+		deadline = r.Arrived.Add(firstByte + r.Stream)
+	}
+	return firstByte, deadline
+}
+
+// Failure is an attempt that brought no answer to pass on.
+type Failure struct {
+	// Outcome is how it ended for the upstream.
+	Outcome pool.Outcome
+	// Progress is how far it came.
+	Progress Progress
+	// Repeatable is set while the job can be sent again: its body is still
+	// here, whole.
+	Repeatable bool
+	// ConnectTimedOut is set when the dial took longer than ConnectTimeout.
+	ConnectTimedOut bool
+	// Stale is set when a pooled connection ended without a byte of an answer.
+	// The upstream may have closed it just as the job was sent, which does not
+	// speak against the upstream.
+	Stale bool
+}
+
+// Progress is how far an attempt came before it failed.
+type Progress uint8
+
+// The steps of an attempt.
+const (
+	// Unsent: no byte of the job can have reached the upstream.
+	Unsent Progress = iota
+	// Begun: the upstream may have begun the job.
+	Begun
+	// Heard: a byte of the answer came.
+	Heard
+)
+
+// Next is what follows a failed attempt.
+type Next struct {
+	// Again: the job may Arrive once more, when Pause is over.
+	Again bool
+	Pause time.Duration
+	// OverBudget: it may not, because of the retry budget alone.
+	OverBudget bool
+}
+
+// Failed decides whether a failed attempt is followed by another, and if so
+// counts the retry. The attempt's Assignment must be ended apart from that.
+func (d *Dispatcher) Failed(now time.Time, j *Job, f Failure) Next {
+	j.stale = f.Stale
+	class := f.class()
+	switch {
+	case len(j.tried) >= d.retry.Attempts,
+		class == never,
+		class == once && j.spent,
+		!j.Deadline.IsZero() && !now.Before(j.Deadline),
+		!f.Repeatable:
+		return Next{}
+	case !d.budget.take(now, d.retry.Budget):
+		return Next{OverBudget: true}
+	}
+	j.spent = j.spent || class == once
+	if f.ConnectTimedOut {
+		j.connect *= 2
+	}
+	return Next{Again: true, Pause: d.pause(len(j.tried))}
+}
+
+// retryClass says whether a failed attempt may be followed by another.
+type retryClass uint8
+
+const (
+	never retryClass = iota
+	// once: an upstream may have begun the job. Processing is pure, so it may
+	// be repeated, but a job that kills upstreams must not go to all of them.
+	once
+	// always: no upstream can have begun it.
+	always
+)
+
+func (f Failure) class() retryClass {
+	switch {
+	case f.Outcome == pool.NotStarted: // the upstream says so
+		return always
+	case f.Outcome == pool.Gone, f.Progress == Heard:
+		return never
+	case f.Progress == Begun:
+		return once
+	}
+	return always
+}
+
+// The longest pause before the third attempt, and before any.
+const (
+	firstPause = 25 * time.Millisecond
+	maxPause   = 250 * time.Millisecond
+)
+
+// pause is how long to wait after so many attempts: not at all before the
+// second, which goes elsewhere. The later pauses are drawn between 0 and 25 ms,
+// 50 ms ... 250 ms ("full jitter").
+func (d *Dispatcher) pause(attempts int) time.Duration {
+	if attempts < 2 {
+		return 0
+	}
+	most := min(firstPause<<min(attempts-2, 4), maxPause)
+	return time.Duration(d.rng.Int64N(int64(most) + 1))
+}

@@ -1,0 +1,181 @@
+package dispatch
+
+import (
+	"math"
+	"math/rand/v2"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"example.org/pilotfish/internal/pool"
+	"example.org/pilotfish/internal/settings"
+)
+
+// How attempts end decides whether there is another. There are more upstreams
+// than attempts.
+func TestRetryRules(t *testing.T) {
+	refused := Failure{Outcome: pool.Refused}
+	cut := Failure{Outcome: pool.Refused, Progress: Begun}
+	silent := Failure{Outcome: pool.NoAnswer, Progress: Begun}
+	late := Failure{Outcome: pool.TimedOut, Progress: Begun}
+	lateDial := Failure{Outcome: pool.TimedOut}
+	busy := Failure{Outcome: pool.NotStarted, Progress: Heard}
+	halfHead := Failure{Outcome: pool.Truncated, Progress: Heard}
+	lateHead := Failure{Outcome: pool.TimedOut, Progress: Heard}
+	gone := Failure{Outcome: pool.Gone}
+	for name, c := range map[string]struct {
+		failures []Failure
+		attempts int // made in all, of at most 4
+	}{
+		"no connection: always":                           {[]Failure{refused, refused, refused, refused}, 4},
+		"a refusal for load: always":                      {[]Failure{busy, busy, busy, busy}, 4},
+		"too late before anything was sent: always":       {[]Failure{lateDial, lateDial, lateDial, lateDial}, 4},
+		"lost while it was sent: once":                    {[]Failure{cut, cut}, 2},
+		"no answer to the whole job: once":                {[]Failure{silent, silent}, 2},
+		"too late: once":                                  {[]Failure{late, late}, 2},
+		"once is once for all of these together":          {[]Failure{cut, silent}, 2},
+		"what no upstream can have begun does not use it": {[]Failure{refused, silent, busy, silent}, 4},
+		"and may follow it":                               {[]Failure{silent, refused, refused, refused}, 4},
+		"a part of an answer's head: never":               {[]Failure{halfHead}, 1},
+		"too late, amid the head: never":                  {[]Failure{lateHead}, 1},
+		"the submitter is gone: never":                    {[]Failure{gone}, 1},
+	} {
+		t.Run(name, func(t *testing.T) {
+			f := newFixture(t, 9, func(c *Config) { c.Retry.Attempts = 4 })
+			j := f.Begin(start, Request{})
+			been := map[string]bool{}
+			for i, failure := range c.failures {
+				g := f.claim(start, j)
+				require.False(t, been[g.Assignment.Address], "each goes to another upstream")
+				been[g.Assignment.Address] = true
+				next := f.fail(start, g, failure)
+				require.Equal(t, i+1 < c.attempts, next.Again, "after attempt %d", i+1)
+				require.False(t, next.OverBudget)
+			}
+		})
+	}
+}
+
+func TestABodyThatIsNotKeptIsSentOnce(t *testing.T) {
+	f := newFixture(t, 2, nil)
+	j := f.Begin(start, Request{})
+	f.claim(start, j).Assignment.Done(start, pool.Refused)
+	assert.Equal(t, Next{}, f.Failed(start, j, Failure{Outcome: pool.Refused}))
+}
+
+func TestNoRetryAfterTheDeadline(t *testing.T) {
+	for after, want := range map[time.Duration]bool{17*time.Second + 999*time.Millisecond: true, 18 * time.Second: false} {
+		f := newFixture(t, 2, nil)
+		j := f.Begin(start, Request{Arrived: start, Queue: 5 * time.Second, Evaluate: 10 * time.Second, Stream: 3 * time.Second})
+		g := f.claim(start, j)
+		assert.Equal(t, want, f.fail(start.Add(after), g, Failure{Outcome: pool.Refused}).Again)
+	}
+}
+
+func TestBoundsOfAJob(t *testing.T) {
+	for _, c := range []struct {
+		queue, evaluate, stream time.Duration
+		firstByte, total        time.Duration // total 0 is no deadline
+	}{
+		{0, 0, 0, 300, 0},
+		{5, 10, 0, 15, 15},
+		{5, 10, 60, 15, 75},
+		{0, 10, 0, 10, 10},
+		{5, 0, 0, 305, 305},
+		{0, 0, 60, 300, 360},
+	} {
+		f := newFixture(t, 1, nil)
+		j := f.Begin(start, Request{
+			Arrived: start, Queue: c.queue * time.Second, Evaluate: c.evaluate * time.Second, Stream: c.stream * time.Second,
+		})
+		assert.Equal(t, c.firstByte*time.Second, j.FirstByte)
+		if c.total == 0 {
+			assert.Zero(t, j.Deadline)
+			continue
+		}
+		assert.Equal(t, start.Add(c.total*time.Second), j.Deadline)
+	}
+}
+
+func TestConnectTimeoutDoublesAfterItHasPassed(t *testing.T) {
+	f := newFixture(t, 9, func(c *Config) { c.Retry.Attempts = 9 })
+	now, j := start, f.Begin(start, Request{})
+	for _, c := range []struct {
+		given time.Duration
+		late  bool
+	}{{time.Second, true}, {2 * time.Second, false}, {2 * time.Second, true}, {4 * time.Second, true}} {
+		g := f.claim(now, j)
+		assert.Equal(t, c.given, g.ConnectTimeout)
+		require.True(t, f.fail(now, g, Failure{Outcome: pool.Refused, ConnectTimedOut: c.late}).Again)
+		now = now.Add(time.Second) // for the retry budget
+	}
+}
+
+// The first retry is at once, for it goes elsewhere; then the pauses are drawn
+// from an interval that doubles ("full jitter").
+func TestPauses(t *testing.T) {
+	f := newFixture(t, 1, nil)
+	require.Zero(t, f.pause(1))
+	for i, most := range []time.Duration{25, 50, 100, 200, 250, 250, 250} {
+		least, largest := time.Hour, time.Duration(0)
+		for range 2000 {
+			d := f.pause(i + 2)
+			least, largest = min(least, d), max(largest, d)
+		}
+		assert.LessOrEqual(t, largest, most*time.Millisecond)
+		assert.Greater(t, largest, most*time.Millisecond*99/100)
+		assert.GreaterOrEqual(t, least, time.Duration(0))
+		assert.Less(t, least, most*time.Millisecond/100)
+	}
+	assert.LessOrEqual(t, f.pause(1_000_000), maxPause)
+}
+
+// Under a total outage the retries are a share of the jobs.
+func TestRetryBudgetUnderTotalOutage(t *testing.T) {
+	f := newFixture(t, 4, func(c *Config) { c.Retry.Budget = 0.2 })
+	rng := rand.New(rand.NewPCG(5, 5))
+	now, jobs, attempts, over := start, 10_000, 0, 0
+	for range jobs {
+		now = now.Add(time.Duration(rng.ExpFloat64() * float64(10*time.Millisecond)))
+		j := f.Begin(now, Request{})
+		for again := true; again; attempts++ {
+			g, granted := f.Arrive(now, j)
+			require.True(t, granted)
+			require.NoError(t, g.Err)
+			next := f.fail(now, g, Failure{Outcome: pool.Refused})
+			if again = next.Again; next.OverBudget {
+				over++
+			}
+		}
+	}
+	assert.InEpsilon(t, 1.2*float64(jobs), attempts, 0.02)
+	assert.Greater(t, over, jobs/2)
+	f.SetRetry(DefaultRetry())
+	f.retry.Attempts = 1
+	assert.Equal(t, Next{}, f.fail(now, f.claim(now, f.Begin(now, Request{})), Failure{Outcome: pool.Refused}), "the new bound holds")
+}
+
+func TestNonsenseIsRefused(t *testing.T) {
+	for want, change := range map[string]func(*Config){
+		"dispatch: Pool and Rand are required":                                                         func(c *Config) { c.Pool = nil },
+		"dispatch: retry.attempts: 0 must be at least 1":                                               func(c *Config) { c.Retry.Attempts = 0 },
+		"dispatch: retry.connect_timeout: 0s must be positive":                                         func(c *Config) { c.Retry.ConnectTimeout = 0 },
+		"dispatch: retry.first_byte: -1ns must be positive":                                            func(c *Config) { c.Retry.FirstByte = -1 },
+		"dispatch: retry.budget: 0 is not a share above 0 and up to 1; attempts: 1 means no retries":   func(c *Config) { c.Retry.Budget = 0 },
+		"dispatch: retry.budget: NaN is not a share above 0 and up to 1; attempts: 1 means no retries": func(c *Config) { c.Retry.Budget = math.NaN() },
+		"dispatch: queue.jobs: 0 must be at least 1":                                                   func(c *Config) { c.Queue.Jobs = 0 },
+		"dispatch: queue.bytes: 0 must be at least 1":                                                  func(c *Config) { c.Queue.Bytes = 0 },
+		"dispatch: queue.wait: 0s must be positive":                                                    func(c *Config) { c.Queue.Wait = 0 },
+	} {
+		cfg := Config{Pool: newFixture(t, 1, nil).Pool(), Rand: rand.New(rand.NewPCG(1, 1)), Retry: DefaultRetry(), Queue: DefaultQueue()}
+		change(&cfg)
+		_, err := New(cfg)
+		assert.EqualError(t, err, want)
+	}
+	var f settings.Faults
+	DefaultRetry().Check(&f)
+	DefaultQueue().Check(&f)
+	assert.NoError(t, f.Err())
+}
