@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"io"
 	"reflect"
 	"slices"
 	"strings"
@@ -131,7 +132,7 @@ func (s *sidecar) startGeneration(g *generation) {
 
 // buildable reports what only building the parts can tell of a configuration.
 func buildable(cfg *config.Config) error {
-	log, level, err := newLogger(discard{}, cfg.Log.Level)
+	log, level, err := newLogger(io.Discard, cfg.Log.Level)
 	if err != nil {
 		return err
 	}
@@ -141,10 +142,6 @@ func buildable(cfg *config.Config) error {
 	_, err = newSidecar(cfg, own, log, level)
 	return err
 }
-
-type discard struct{}
-
-func (discard) Write(p []byte) (int, error) { return len(p), nil }
 
 func upstreams(states []pool.State) []pool.Upstream {
 	set := make([]pool.Upstream, len(states))

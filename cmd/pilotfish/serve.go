@@ -57,12 +57,12 @@ func (c *serveCommand) given() (flags []config.Flag) {
 }
 
 func (c *serveCommand) Run(s cli.Console) error {
-	ports, err := activated()
+	served, err := activated()
 	if err != nil {
 		return err
 	}
-	defer ports.Close()
-	c.use(ports)
+	defer served.Close()
+	c.use(served)
 	cfg, warnings, err := c.load()
 	if err != nil {
 		return err
@@ -72,10 +72,10 @@ func (c *serveCommand) Run(s cli.Console) error {
 		return err
 	}
 	warn(log, warnings)
-	if err := ports.open(cfg.Listen, cfg.Admin, cfg.ReusePort); err != nil {
+	if err := served.open(cfg.Listen, cfg.Admin, cfg.ReusePort); err != nil {
 		return err
 	}
-	side, err := newSidecar(&cfg, ports.addresses(), log, level)
+	side, err := newSidecar(&cfg, served.addresses(), log, level)
 	if err != nil {
 		return err
 	}
@@ -89,11 +89,11 @@ func (c *serveCommand) Run(s cli.Console) error {
 	signal.Notify(hup, syscall.SIGHUP)
 	defer signal.Stop(hup)
 	log.Info("serving", zap.String("version", cli.Version(version)), zap.Int("pid", os.Getpid()), zap.String("configuration", c.Config),
-		zap.Stringer("jobs", ports.jobs.Addr()), zap.Stringer("admin", ports.admin.Addr()),
+		zap.Stringer("jobs", served.jobs.Addr()), zap.Stringer("admin", served.admin.Addr()),
 		zap.String("selection", cfg.Selection.Policy), zap.String("overload", cfg.Overload.Policy))
 
 	ended := make(chan error, 1)
-	go func() { ended <- side.Run(ctx, ports.jobs, ports.admin) }()
+	go func() { ended <- side.Run(ctx, served.jobs, served.admin) }()
 	for {
 		select {
 		case err := <-ended:
@@ -109,13 +109,13 @@ func (c *serveCommand) Run(s cli.Console) error {
 	}
 }
 
-// use makes the addresses of the ports that were given the configured ones.
-func (c *serveCommand) use(g given) {
-	if g.jobs != nil {
-		c.Listen = g.jobs.Addr().String()
+// use makes the addresses of the ports that systemd has opened the configured ones.
+func (c *serveCommand) use(p ports) {
+	if p.jobs != nil {
+		c.Listen = p.jobs.Addr().String()
 	}
-	if g.admin != nil {
-		c.Admin = g.admin.Addr().String()
+	if p.admin != nil {
+		c.Admin = p.admin.Addr().String()
 	}
 }
 

@@ -1,9 +1,7 @@
 package main
 
 import (
-	"context"
 	"errors"
-	"fmt"
 	"net"
 	"os"
 	"sync"
@@ -14,24 +12,6 @@ import (
 // A leaver is a listener that can turn new connections to another process,
 // which holds or shares its port, while those accepted are still served.
 type leaver interface{ Leave() error }
-
-// listen opens a port; flag is what changes its address. A shared one can be
-// opened by several processes of one user.
-func listen(address, flag string, shared bool) (net.Listener, error) {
-	var lc net.ListenConfig
-	if shared {
-		lc.SetMultipathTCP(false) // it cannot be steered
-		lc.Control = func(_, _ string, c syscall.RawConn) error { return onSocket(c, share) }
-	}
-	l, err := lc.Listen(context.Background(), "tcp", address)
-	if err != nil {
-		return nil, fmt.Errorf("cannot listen on %s: %w; choose another address with %s", address, errors.Unwrap(err), flag)
-	}
-	if shared {
-		return sharedPort{l.(*net.TCPListener)}, nil
-	}
-	return l, nil
-}
 
 // onSocket calls f with a socket's descriptor.
 func onSocket(c syscall.RawConn, f func(fd int) error) error {
