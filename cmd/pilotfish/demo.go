@@ -1,14 +1,11 @@
 package main
 
 import (
-	"bytes"
 	"context"
-	"embed"
 	"encoding/csv"
 	"errors"
 	"fmt"
 	"io"
-	"io/fs"
 	"net"
 	"net/http"
 	"os/signal"
@@ -20,12 +17,8 @@ import (
 	"example.org/pilotfish/internal/cli"
 	"example.org/pilotfish/internal/config"
 	"example.org/pilotfish/internal/ruleserver"
+	"example.org/pilotfish/internal/ruleserver/example"
 )
-
-// demoFiles are the thesis's example: listing 1 and the feed of table 1.
-//
-//go:embed demo
-var demoFiles embed.FS
 
 type demoCommand struct {
 	Once   bool   `help:"End after the table."`
@@ -83,7 +76,7 @@ func (c *demoCommand) Run(s cli.Console) error {
 		end()
 		return <-ended
 	}
-	fmt.Fprintf(s.Out, "\nStill serving. Try:\n  curl -i -H 'Content-Type: application/json' -H 'Accept: text/csv' --data @cmd/pilotfish/demo/job.json http://%s/v1/jobs\n", cfg.Listen)
+	fmt.Fprintf(s.Out, "\nStill serving. Try:\n  curl -i -H 'Content-Type: application/json' -H 'Accept: text/csv' --data @internal/ruleserver/example/job.json http://%s/v1/jobs\n", cfg.Listen)
 	fmt.Fprintf(s.Out, "  curl 'http://%s/api/pick?project=12345&priority=low'\nCtrl-C ends it.\n", cfg.Admin)
 	return <-ended
 }
@@ -96,12 +89,8 @@ func startUpstreams() (addresses []string, stop func(), err error) {
 			c()
 		}
 	}
-	feeds, err := fs.Sub(demoFiles, "demo/feeds")
-	if err != nil {
-		return nil, nil, err
-	}
 	for range demoUpstreams {
-		server, err := ruleserver.New(ruleserver.Config{Settings: ruleserver.Defaults(), Feeds: feeds})
+		server, err := ruleserver.New(ruleserver.Config{Settings: ruleserver.Defaults(), Feeds: example.Feeds()})
 		if err != nil {
 			stop()
 			return nil, nil, err
@@ -121,11 +110,7 @@ func startUpstreams() (addresses []string, stop func(), err error) {
 
 // submit posts the example job as a submitter would, and shows what came back.
 func (c *demoCommand) submit(ctx context.Context, out io.Writer, address string) error {
-	body, err := demoFiles.ReadFile("demo/job.json")
-	if err != nil {
-		return err
-	}
-	r, err := http.NewRequestWithContext(ctx, http.MethodPost, "http://"+address+"/v1/jobs", bytes.NewReader(body))
+	r, err := http.NewRequestWithContext(ctx, http.MethodPost, "http://"+address+"/v1/jobs", strings.NewReader(example.Job()))
 	if err != nil {
 		return err
 	}

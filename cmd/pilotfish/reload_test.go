@@ -6,7 +6,6 @@ import (
 	"net/http/httptest"
 	"os"
 	"path/filepath"
-	"sync/atomic"
 	"testing"
 	"time"
 
@@ -21,6 +20,7 @@ import (
 	"example.org/pilotfish/internal/dispatch"
 	"example.org/pilotfish/internal/pool"
 	"example.org/pilotfish/internal/settings"
+	"example.org/pilotfish/pkg/fakeupstream"
 )
 
 // patience bounds a wait for what must come.
@@ -56,20 +56,23 @@ func logged(t *testing.T, cfg *config.Config) (*sidecar, *observer.ObservedLogs)
 // A reload while discovery is out of reach keeps the upstreams, and goes on
 // asking them about themselves.
 func TestReportsGoOnAfterAReloadWithoutDiscovery(t *testing.T) {
-	var asked atomic.Int32
-	upstream := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { asked.Add(1) }))
-	defer upstream.Close()
-	cfg, path := fileConfig(t, upstream.Listener.Addr().String())
+	upstream := fakeupstream.New(t, fakeupstream.Options{})
+	cfg, path := fileConfig(t, upstream.Address())
 	s, _ := logged(t, &cfg)
 	s.start(context.Background())
 	defer s.stop()
-	require.Eventually(t, func() bool { return asked.Load() > 0 }, patience, time.Millisecond)
+	reported := func(running int) func() bool {
+		upstream.SetRunning(0, running)
+		return func() bool {
+			states := s.balancer.States()
+			return len(states) == 1 && states[0].Running == float64(running)
+		}
+	}
+	require.Eventually(t, reported(5), patience, time.Millisecond)
 
 	require.NoError(t, os.Remove(path))
 	require.NoError(t, s.reload(&cfg))
-	asked.Store(0)
-	require.Eventually(t, func() bool { return asked.Load() > 2 }, patience, time.Millisecond)
-	assert.Len(t, s.balancer.States(), 1)
+	require.Eventually(t, reported(7), patience, time.Millisecond)
 }
 
 func TestReloadBeforeTheStart(t *testing.T) {

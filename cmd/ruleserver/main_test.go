@@ -25,7 +25,7 @@ import (
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 const (
-	testdata = "../../testdata/"
+	testdata = "../../internal/ruleserver/example/"
 	examples = testdata + "feeds"
 )
 
@@ -77,7 +77,7 @@ func terminate(t *testing.T) {
 }
 
 func post(t *testing.T, url string) (*http.Response, error) {
-	body, err := os.Open(testdata + "listing-1.json")
+	body, err := os.Open(testdata + "job.json")
 	require.NoError(t, err)
 	r, err := http.NewRequestWithContext(t.Context(), "POST", url+"/v1/jobs", body)
 	require.NoError(t, err)
@@ -92,7 +92,7 @@ func TestThesisExample(t *testing.T) {
 	got, err := io.ReadAll(response.Body)
 	require.NoError(t, err)
 	response.Body.Close()
-	want, err := os.ReadFile(testdata + "table-2.csv")
+	want, err := os.ReadFile(testdata + "answer.csv")
 	require.NoError(t, err)
 	assert.Equal(t, string(want), string(got))
 

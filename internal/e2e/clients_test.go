@@ -15,6 +15,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	reference "example.org/pilotfish/internal/ruleserver"
+	"example.org/pilotfish/internal/ruleserver/example"
 )
 
 // Programs that post jobs every day do so through a real sidecar, with real
@@ -48,17 +49,19 @@ func surroundings(t *testing.T) []string {
 	args := []string{"--listen", "127.0.0.1:0", "--admin", "127.0.0.1:0"}
 	var last string
 	for range 4 {
-		server, err := reference.New(reference.Config{Settings: reference.Defaults(), Feeds: os.DirFS("../../cmd/pilotfish/demo/feeds")})
+		server, err := reference.New(reference.Config{Settings: reference.Defaults(), Feeds: example.Feeds()})
 		require.NoError(t, err)
 		t.Cleanup(server.Close)
-		last = upstream(t, ps.handler(server.Handler()).ServeHTTP)
+		web := httptest.NewServer(ps.handler(server.Handler()))
+		t.Cleanup(web.Close)
+		last = web.Listener.Addr().String()
 		args = append(args, "--upstream", last)
 	}
 	s = start(t, args...)
 	control := httptest.NewServer(ps.control())
 	t.Cleanup(control.Close)
 
-	job, err := filepath.Abs("../../cmd/pilotfish/demo/job.json")
+	job, err := filepath.Abs("../ruleserver/example/job.json")
 	require.NoError(t, err)
 	return []string{"SIDECAR=http://" + s.jobs, "CONTROL=" + control.URL, "JOB=" + job, "TABLE=" + table(t, last, job)}
 }

@@ -4,6 +4,7 @@ package e2e
 
 import (
 	"fmt"
+	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"testing"
@@ -71,7 +72,9 @@ func playLive(t *testing.T, jobs []trace.Job, policy string) figures {
 		server, err := reference.New(reference.Config{Settings: settings, Feeds: feeds})
 		require.NoError(t, err)
 		t.Cleanup(server.Close)
-		args = append(args, "--upstream", upstream(t, server.Handler().ServeHTTP))
+		web := httptest.NewServer(server.Handler())
+		t.Cleanup(web.Close)
+		args = append(args, "--upstream", web.Listener.Addr().String())
 	}
 	var targets []string
 	for range liveSidecars {

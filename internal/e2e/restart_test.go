@@ -17,7 +17,7 @@ const restarts = 5
 func TestRestartUnderHeldPorts(t *testing.T) {
 	t.Parallel()
 	jobs, admin := hold(t), hold(t)
-	args := []string{"--upstream", upstream(t, echo("a")), "--upstream", upstream(t, echo("b"))}
+	args := []string{"--upstream", echoing(t, "a"), "--upstream", echoing(t, "b")}
 	// The names and their order are whatever a unit says.
 	s := activate(t, []*os.File{admin, jobs}, "admin:jobs", args...)
 	c := newCrowd(s.jobs)
@@ -47,7 +47,7 @@ func hold(t *testing.T) *os.File {
 // last one is asked to go.
 func TestRestartBySharedPorts(t *testing.T) {
 	t.Parallel()
-	args := []string{"--reuse-port", "--upstream", upstream(t, echo("a")), "--upstream", upstream(t, echo("b"))}
+	args := []string{"--reuse-port", "--upstream", echoing(t, "a"), "--upstream", echoing(t, "b")}
 	s := start(t, append(args, "--listen", "127.0.0.1:0", "--admin", "127.0.0.1:0")...)
 	args = append(args, "--listen", s.jobs, "--admin", s.admin)
 	c := newCrowd(s.jobs)
@@ -64,7 +64,7 @@ func TestRestartBySharedPorts(t *testing.T) {
 
 func TestPortsAreNotSharedByMistake(t *testing.T) {
 	t.Parallel()
-	a := upstream(t, echo("a"))
+	a := echoing(t, "a")
 	s := start(t, "--upstream", a, "--listen", "127.0.0.1:0", "--admin", "127.0.0.1:0")
 	out, err := exec.Command(program, "serve", "--reuse-port",
 		"--upstream", a, "--listen", s.jobs, "--admin", "127.0.0.1:0").CombinedOutput()

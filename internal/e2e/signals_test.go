@@ -12,13 +12,19 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	"example.org/pilotfish/pkg/fakeupstream"
 )
 
-// streaming starts a sidecar and a job that is being answered.
-func streaming(t *testing.T) (s *sidecar, answer io.Reader, gate chan struct{}) {
+const firstPart, secondPart = "first,", "second"
+
+// streaming starts a sidecar and a job whose answer has stalled after its first
+// part. goOn sends the second one.
+func streaming(t *testing.T) (s *sidecar, answer io.Reader, goOn func()) {
 	t.Helper()
-	gate = make(chan struct{})
-	s = start(t, "--upstream", upstream(t, gated{gate}.ServeHTTP), "--listen", "127.0.0.1:0", "--admin", "127.0.0.1:0")
+	up := fakeupstream.New(t, fakeupstream.Options{})
+	up.SetFault(fakeupstream.Fault{Body: firstPart + secondPart, Stall: true, StallAfter: int64(len(firstPart))})
+	s = start(t, "--upstream", up.Address(), "--listen", "127.0.0.1:0", "--admin", "127.0.0.1:0")
 	res, err := http.Post("http://"+s.jobs+"/v1/jobs", "application/json", strings.NewReader(`{"project_id": 1}`))
 	require.NoError(t, err)
 	t.Cleanup(func() { _ = res.Body.Close() })
@@ -26,12 +32,12 @@ func streaming(t *testing.T) (s *sidecar, answer io.Reader, gate chan struct{}) 
 	_, err = io.ReadFull(res.Body, first)
 	require.NoError(t, err)
 	require.Equal(t, firstPart, string(first))
-	return s, res.Body, gate
+	return s, res.Body, func() { up.SetFault(fakeupstream.Fault{}) }
 }
 
 func TestSIGTERMDrains(t *testing.T) {
 	t.Parallel()
-	s, answer, gate := streaming(t)
+	s, answer, goOn := streaming(t)
 	code, _ := s.ready()
 	require.Equal(t, http.StatusOK, code)
 
@@ -53,7 +59,7 @@ func TestSIGTERMDrains(t *testing.T) {
 	default:
 	}
 
-	close(gate)
+	goOn()
 	rest, err := io.ReadAll(answer)
 	require.NoError(t, err)
 	assert.Equal(t, secondPart, string(rest))
@@ -76,7 +82,7 @@ func TestSIGHUPReloads(t *testing.T) {
 	t.Parallel()
 	file := filepath.Join(t.TempDir(), "pilotfish.yaml")
 	write := func(text string) { require.NoError(t, os.WriteFile(file, []byte(text), 0o600)) }
-	write("discovery:\n  static: [" + upstream(t, echo("a")) + "]\n")
+	write("discovery:\n  static: [" + echoing(t, "a") + "]\n")
 	s := start(t, "--config", file, "--listen", "127.0.0.1:0", "--admin", "127.0.0.1:0")
 	served := func() string {
 		res, err := http.Post("http://"+s.jobs+"/v1/jobs", "application/json", strings.NewReader(`{"project_id": 1}`))
@@ -93,7 +99,7 @@ func TestSIGHUPReloads(t *testing.T) {
 	assert.Equal(t, 0.0, s.metric("pilotfish_config_last_reload_success"))
 	assert.Equal(t, "a", served(), "a bad file changes nothing")
 
-	write("discovery:\n  static: [" + upstream(t, echo("b")) + "]\n")
+	write("discovery:\n  static: [" + echoing(t, "b") + "]\n")
 	s.signal(syscall.SIGHUP)
 	s.await("the configuration was reloaded")
 	assert.Equal(t, 1.0, s.metric("pilotfish_config_last_reload_success"))

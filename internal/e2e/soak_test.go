@@ -37,7 +37,7 @@ func TestSoak(t *testing.T) {
 	var addresses []string
 	for n := range 4 {
 		u := newFaulty(t, b, n)
-		upstreams, addresses = append(upstreams, u), append(addresses, u.address)
+		upstreams, addresses = append(upstreams, u), append(addresses, u.Address())
 	}
 	s := soaked(t, b, addresses)
 	before := s.held(t)
@@ -51,8 +51,8 @@ func TestSoak(t *testing.T) {
 	newLoad(s.jobs, b).run(ctx, rand.New(rand.NewPCG(seed, 2)))
 	wg.Wait()
 	b.open.Wait()
-	for _, u := range upstreams {
-		u.rest()
+	for _, u := range upstreams { // closes the connections that no job uses
+		assert.NoError(t, u.Refuse(true))
 	}
 
 	for _, l := range levels {

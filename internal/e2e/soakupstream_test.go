@@ -3,35 +3,32 @@
 package e2e
 
 import (
-	"context"
+	"errors"
 	"fmt"
 	"hash/crc32"
 	"io"
-	"log"
-	"net"
 	"net/http"
 	"strconv"
 	"strings"
-	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/assert"
-	"golang.org/x/sys/unix"
+
+	"example.org/pilotfish/pkg/fakeupstream"
 )
 
 // faulty is an upstream with faults, which writes down what jobs come to it.
 type faulty struct {
-	t       *testing.T
-	address string
-	books   *books
-	now     atomic.Uint32 // its fault
-
-	mu     sync.Mutex
-	server *http.Server
-	closed []*http.Server // before
+	*fakeupstream.Upstream
+	t     *testing.T
+	books *books
+	now   atomic.Uint32 // its fault
 }
+
+// fewer bytes than the shortest answer has.
+const fewer = 10
 
 // The request and answer headers of a job: its number, the sum of its body, the
 // size of the answer it wants, and whether in chunks; the number of the visit.
@@ -40,66 +37,42 @@ const (
 	visitHeader                                     = "Soak-Visit"
 )
 
-type connKey struct{}
-
 // newFaulty starts an upstream on a loopback address of its own, so that no
-// connection of anybody takes its port while it is closed.
+// other connection takes its port while it is closed.
 func newFaulty(t *testing.T, b *books, n int) *faulty {
 	t.Helper()
-	u := &faulty{t: t, address: fmt.Sprintf("127.0.0.%d:0", 11+n), books: b}
-	u.open()
-	t.Cleanup(u.close)
+	u := &faulty{t: t, books: b}
+	u.Upstream = fakeupstream.New(t, fakeupstream.Options{
+		Handler: http.HandlerFunc(u.work), Listen: fmt.Sprintf("127.0.0.%d:0", 11+n), Cached: []string{"1", "2", "3"},
+	})
 	return u
 }
 
-func (u *faulty) open() {
-	u.mu.Lock()
-	defer u.mu.Unlock()
-	l, err := net.Listen("tcp", u.address)
-	if !assert.NoError(u.t, err) {
-		return
-	}
-	u.address = l.Addr().String()
-	u.server = &http.Server{
-		Handler:     u,
-		ErrorLog:    log.New(io.Discard, "", 0), // it has enough to say about broken connections
-		ConnContext: func(ctx context.Context, c net.Conn) context.Context { return context.WithValue(ctx, connKey{}, c) },
-	}
-	go u.server.Serve(l)
-}
-
-// close ends the upstream for good.
-func (u *faulty) close() {
-	for _, s := range append(u.closed, u.server) {
-		_ = s.Close()
-	}
-}
-
-// rest closes the connections that no job uses.
-func (u *faulty) rest() { u.server.SetKeepAlivesEnabled(false) }
-
+// set replaces the upstream's fault. What is not done here, work does.
 func (u *faulty) set(f fault) {
-	before := fault(u.now.Swap(uint32(f)))
-	switch {
-	case before == refusing || before == killed:
-		u.open()
-	case f == killed:
-		_ = u.server.Close()
-	case f == refusing:
-		u.closed = append(u.closed, u.server)
-		gone, cancel := context.WithCancel(context.Background())
-		cancel()
-		_ = u.server.Shutdown(gone) // the port and what is idle; it need not wait
+	u.now.Store(uint32(f))
+	assert.NoError(u.t, u.Refuse(f == refusing))
+	var jobs, reports fakeupstream.Fault
+	switch f {
+	case killed:
+		u.Kill()
+	case resetting:
+		jobs = fakeupstream.Fault{Cut: fakeupstream.CutRST, CutAfter: fakeupstream.BeforeHeaders}
+	case tearing:
+		jobs = fakeupstream.Fault{Cut: fakeupstream.CutRST, CutAfter: fewer}
+	case truncating:
+		jobs = fakeupstream.Fault{Cut: fakeupstream.CutFIN, CutAfter: fewer}
+	case garbling:
+		reports = fakeupstream.Fault{Body: `{"projects":[{"id":1},{"id":` + strings.Repeat("[", 10_000)}
 	}
+	u.SetFault(jobs)
+	u.SetReportFault(reports)
 }
 
-func (u *faulty) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+func (u *faulty) work(w http.ResponseWriter, r *http.Request) {
+	u.Forget() // the books have it all
 	f := fault(u.now.Load())
-	if r.Method == http.MethodGet {
-		u.report(w, r, f)
-		return
-	}
-	v := u.books.arrive(r.Header.Get(jobHeader), u.address, f)
+	v := u.books.arrive(r.Header.Get(jobHeader), u.Address(), f)
 	defer v.left()
 	sum := crc32.NewIEEE()
 	if _, err := io.Copy(sum, r.Body); err != nil {
@@ -108,8 +81,6 @@ func (u *faulty) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	v.read = true
 	v.damaged = r.Header.Get(sumHeader) != strconv.FormatUint(uint64(sum.Sum32()), 10)
 	switch f {
-	case resetting:
-		reset(r)
 	case hanging:
 		<-r.Context().Done()
 		panic(http.ErrAbortHandler)
@@ -141,35 +112,17 @@ func (u *faulty) answer(w http.ResponseWriter, r *http.Request, f fault, v *visi
 	for len(text) > 0 {
 		piece := text[:min(third, len(text))]
 		text = text[len(piece):]
-		v.wrote = true
-		_, err := io.WriteString(w, piece)
+		n, err := io.WriteString(w, piece)
+		// A cut before the headers leaves nothing; of another error nobody knows.
+		v.wrote = v.wrote || n > 0 || !errors.Is(err, fakeupstream.ErrCut)
 		if err != nil || http.NewResponseController(w).Flush() != nil {
 			return
 		}
-		switch f {
-		case tearing:
-			reset(r)
-		case truncating:
-			panic(http.ErrAbortHandler)
-		case slow:
+		if f == slow {
 			pause(r, 50*time.Millisecond)
 		}
 	}
 	v.whole = true
-}
-
-// report is what an upstream says of itself.
-func (u *faulty) report(w http.ResponseWriter, r *http.Request, f fault) {
-	switch listing := r.URL.Path == "/v1/cache/projects"; {
-	case f == garbling && listing:
-		_, _ = io.WriteString(w, `{"projects":[{"id":1},{"id":`+strings.Repeat("[", 10_000))
-	case f == garbling:
-		_, _ = io.WriteString(w, strings.Repeat("ruleserver_stalled_joblets NaN of {{{\n", 1000))
-	case listing:
-		_, _ = io.WriteString(w, `{"projects":[{"id":1},{"id":2},{"id":3}]}`)
-	default:
-		_, _ = io.WriteString(w, "# TYPE ruleserver_stalled_joblets gauge\nruleserver_stalled_joblets{priority=\"low\"} 0\n")
-	}
 }
 
 // answerText is the body of a job's answer.
@@ -180,20 +133,6 @@ func answerText(job, size string) string {
 	}
 	text := "answer to " + job + "\n"
 	return strings.Repeat(text, n/len(text)+1)
-}
-
-// reset resets the connection, once what was written has arrived.
-func reset(r *http.Request) {
-	c := r.Context().Value(connKey{}).(*net.TCPConn)
-	if raw, err := c.SyscallConn(); err == nil {
-		for left := 1; left > 0 && r.Context().Err() == nil; {
-			_ = raw.Control(func(fd uintptr) { left, _ = unix.IoctlGetInt(int(fd), unix.SIOCOUTQ) })
-			pause(r, 100*time.Microsecond)
-		}
-	}
-	_ = c.SetLinger(0)
-	_ = c.Close()
-	panic(http.ErrAbortHandler)
 }
 
 // pause waits, unless the sidecar goes away.

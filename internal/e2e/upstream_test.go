@@ -3,42 +3,55 @@ package e2e
 import (
 	"io"
 	"net/http"
-	"net/http/httptest"
 	"strings"
 	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"example.org/pilotfish/pkg/fakeupstream"
 )
 
-// upstream starts an upstream that does what h does, and returns its host:port.
-func upstream(t *testing.T, h http.HandlerFunc) string {
+// echoing starts an upstream that answers with the job itself, and its name. It
+// returns its host:port.
+func echoing(t *testing.T, name string) string {
 	t.Helper()
-	server := httptest.NewServer(h)
-	t.Cleanup(server.Close)
-	return strings.TrimPrefix(server.URL, "http://")
-}
-
-// echo answers with the body, and its name.
-func echo(name string) http.HandlerFunc {
-	return func(w http.ResponseWriter, r *http.Request) {
+	return fakeupstream.New(t, fakeupstream.Options{Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Upstream", name)
 		_, _ = io.Copy(w, r.Body)
-	}
+	})}).Address()
 }
 
-// gated answers in two parts: the first at once, the second when the gate opens.
-type gated struct{ gate chan struct{} }
-
-const firstPart, secondPart = "first,", "second"
-
-func (g gated) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	if r.Method != http.MethodPost {
-		return
+// The upstream that holds a project dies, is back, and then refuses
+// connections. Every time the other one answers, and the submitter sees nothing of it.
+func TestAJobMovesFromADeadUpstream(t *testing.T) {
+	t.Parallel()
+	ups := []*fakeupstream.Upstream{fakeupstream.New(t, fakeupstream.Options{}), fakeupstream.New(t, fakeupstream.Options{})}
+	s := start(t, "--upstream", ups[0].Address(), "--upstream", ups[1].Address(), "--listen", "127.0.0.1:0", "--admin", "127.0.0.1:0")
+	post := func() string {
+		res, err := http.Post("http://"+s.jobs+"/v1/jobs", "application/json", strings.NewReader(fakeupstream.ExampleJob()))
+		require.NoError(t, err)
+		defer res.Body.Close()
+		text, err := io.ReadAll(res.Body)
+		require.NoError(t, err)
+		require.Equal(t, http.StatusOK, res.StatusCode, "%s", text)
+		return string(text)
 	}
-	_, _ = io.Copy(io.Discard, r.Body)
-	_, _ = io.WriteString(w, firstPart)
-	_ = http.NewResponseController(w).Flush()
-	select {
-	case <-g.gate:
-		_, _ = io.WriteString(w, secondPart)
-	case <-r.Context().Done():
+	want := post()
+	holder, other := ups[0], ups[1]
+	if len(other.Jobs()) > 0 {
+		holder, other = other, holder
 	}
+	require.Len(t, holder.Jobs(), 1)
+	require.Empty(t, other.Jobs())
+
+	holder.Kill()
+	assert.Equal(t, want, post())
+	assert.Len(t, other.Jobs(), 1)
+
+	require.NoError(t, holder.Refuse(false))
+	require.NoError(t, other.Refuse(true))
+	assert.Equal(t, want, post())
+	assert.Len(t, holder.Jobs(), 2)
+	s.stop()
 }

@@ -6,7 +6,6 @@ import (
 	"math"
 	"net/http"
 	"net/http/httptest"
-	"os"
 	"strings"
 	"sync"
 	"testing"
@@ -18,6 +17,7 @@ import (
 	"example.org/pilotfish/internal/intake"
 	"example.org/pilotfish/internal/pool"
 	"example.org/pilotfish/internal/ruleserver"
+	"example.org/pilotfish/internal/ruleserver/example"
 	"example.org/pilotfish/internal/ruleserver/executor"
 	"example.org/pilotfish/pkg/selection"
 )
@@ -37,7 +37,7 @@ func newCounting(t *testing.T) *counting {
 	c := &counting{jobs: make(chan ruleserver.Record, 1)}
 	rules, err := ruleserver.New(ruleserver.Config{
 		Settings: ruleserver.Defaults(),
-		Feeds:    os.DirFS("../../testdata/feeds"),
+		Feeds:    example.Feeds(),
 		OnJob:    func(r ruleserver.Record) { c.jobs <- r },
 		AdjustLoad: func(l *executor.Load) {
 			n := c.last()
@@ -144,9 +144,7 @@ func TestRealPrometheus(t *testing.T) {
 	}
 
 	// A job's times are the means of the report after it, and its project is listed.
-	body, err := os.Open("../../testdata/listing-1.json")
-	require.NoError(t, err)
-	resp, err := a.Client().Post(a.URL+"/v1/jobs", "application/json", body)
+	resp, err := a.Client().Post(a.URL+"/v1/jobs", "application/json", strings.NewReader(example.Job()))
 	require.NoError(t, err)
 	require.NoError(t, resp.Body.Close())
 	require.Equal(t, http.StatusOK, resp.StatusCode)

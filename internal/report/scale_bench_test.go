@@ -8,7 +8,6 @@ import (
 	"net"
 	"net/http"
 	"net/http/httptest"
-	"os"
 	"runtime"
 	"strings"
 	"sync"
@@ -22,6 +21,7 @@ import (
 	"example.org/pilotfish/internal/breaker"
 	"example.org/pilotfish/internal/pool"
 	"example.org/pilotfish/internal/ruleserver"
+	"example.org/pilotfish/internal/ruleserver/example"
 	"example.org/pilotfish/internal/ruleserver/executor"
 	"example.org/pilotfish/pkg/overload"
 	"example.org/pilotfish/pkg/selection"
@@ -42,9 +42,7 @@ func busyServer(b *testing.B) *httptest.Server {
 		projects = append(projects, project)
 		feeds[project+".csv"] = &fstest.MapFile{Data: []byte("id,title\n1,shirt\n"), ModTime: time.Now()}
 	}
-	feed, err := os.ReadFile("../../testdata/feeds/12345.csv")
-	require.NoError(b, err)
-	feeds["12345.csv"] = &fstest.MapFile{Data: feed, ModTime: time.Now()}
+	feeds["12345.csv"] = &fstest.MapFile{Data: []byte(example.Feed()), ModTime: time.Now()}
 	settings := ruleserver.Defaults()
 	settings.Cores = 16
 	rules, err := ruleserver.New(ruleserver.Config{Settings: settings, Feeds: feeds, AdjustLoad: func(l *executor.Load) {
@@ -59,10 +57,8 @@ func busyServer(b *testing.B) *httptest.Server {
 	b.Cleanup(rules.Close)
 	server := httptest.NewServer(rules.Handler())
 	b.Cleanup(server.Close)
-	job, err := os.ReadFile("../../testdata/listing-1.json")
-	require.NoError(b, err)
 	for range 50 {
-		resp, err := server.Client().Post(server.URL+"/v1/jobs", "application/json", bytes.NewReader(job))
+		resp, err := server.Client().Post(server.URL+"/v1/jobs", "application/json", strings.NewReader(example.Job()))
 		require.NoError(b, err)
 		require.NoError(b, resp.Body.Close())
 		require.Equal(b, http.StatusOK, resp.StatusCode)

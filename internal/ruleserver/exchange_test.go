@@ -23,6 +23,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"example.org/pilotfish/internal/ruleserver/example"
 	"example.org/pilotfish/internal/ruleserver/executor"
 )
 
@@ -111,7 +112,7 @@ func TestSubmitterGone(t *testing.T) {
 		ctx, leave := context.WithTimeout(t.Context(), time.Second)
 		defer leave()
 		var wg sync.WaitGroup
-		wg.Go(func() { do(s, ctx, "POST", "/v1/jobs", readFile(t, "listing-1.json")) })
+		wg.Go(func() { do(s, ctx, "POST", "/v1/jobs", example.Job()) })
 		time.Sleep(500 * time.Millisecond)
 		assert.Equal(t, 1, s.executor.Load().Running[executor.High])
 		wg.Wait()

@@ -16,19 +16,11 @@ import (
 	"github.com/stretchr/testify/require"
 	"go.uber.org/goleak"
 
+	"example.org/pilotfish/internal/ruleserver/example"
 	"example.org/pilotfish/internal/ruleserver/executor"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
-
-const testdata = "../../testdata/"
-
-func readFile(t *testing.T, name string) string {
-	t.Helper()
-	data, err := os.ReadFile(testdata + name)
-	require.NoError(t, err)
-	return string(data)
-}
 
 // records collects what a server says of its jobs.
 type records struct {
@@ -54,7 +46,7 @@ func (r *records) last(t *testing.T) Record {
 // change sets others.
 func newServer(t *testing.T, change func(*Config)) *Server {
 	t.Helper()
-	c := Config{Settings: Defaults(), Feeds: os.DirFS(testdata + "feeds")}
+	c := Config{Settings: Defaults(), Feeds: example.Feeds()}
 	if change != nil {
 		change(&c)
 	}
@@ -78,12 +70,14 @@ func do(s *Server, ctx context.Context, method, path, body string, options ...st
 
 func TestThesisExample(t *testing.T) {
 	s := newServer(t, nil)
-	w := do(s, t.Context(), "POST", "/v1/jobs", readFile(t, "listing-1.json"), "Accept: text/csv")
+	w := do(s, t.Context(), "POST", "/v1/jobs", example.Job(), "Accept: text/csv")
 	assert.Equal(t, http.StatusOK, w.Code)
 	assert.Equal(t, "text/csv", w.Header().Get("Content-Type"))
-	assert.Equal(t, readFile(t, "table-2.csv"), w.Body.String())
+	want, err := os.ReadFile("example/answer.csv")
+	require.NoError(t, err)
+	assert.Equal(t, string(want), w.Body.String())
 
-	w = do(s, t.Context(), "POST", "/v1/jobs", readFile(t, "listing-1.json"))
+	w = do(s, t.Context(), "POST", "/v1/jobs", example.Job())
 	assert.Equal(t, "application/x-ndjson", w.Header().Get("Content-Type"))
 	assert.Equal(t, 3, strings.Count(w.Body.String(), "\n"))
 	assert.Contains(t, w.Body.String(), `"availability":"out of stock"`)
@@ -95,7 +89,7 @@ func TestPrefetch(t *testing.T) {
 	load := s.executor.Load()
 	assert.EqualValues(t, 1, load.Totals.Started[executor.Low][executor.FeedSource])
 	assert.Zero(t, load.Totals.Started[executor.Low][executor.SharedOperators])
-	w := do(s, t.Context(), "POST", "/v1/jobs", readFile(t, "listing-1.json"))
+	w := do(s, t.Context(), "POST", "/v1/jobs", example.Job())
 	assert.Contains(t, w.Header().Get(hintHeader), "cached=1")
 }
 
@@ -105,12 +99,12 @@ func TestMaxJobs(t *testing.T) {
 		var wg sync.WaitGroup
 		wg.Go(func() { do(s, t.Context(), "POST", "/v1/prefetch", `{"project_id": 12345}`) })
 		synctest.Wait()
-		w := do(s, t.Context(), "POST", "/v1/jobs", readFile(t, "listing-1.json"))
+		w := do(s, t.Context(), "POST", "/v1/jobs", example.Job())
 		assert.Equal(t, http.StatusServiceUnavailable, w.Code)
 		assert.Equal(t, "no", w.Header().Get("Job-Started"))
 		assert.Contains(t, w.Body.String(), "has 1 jobs, and takes no more")
 		wg.Wait()
-		assert.Equal(t, http.StatusOK, do(s, t.Context(), "POST", "/v1/jobs", readFile(t, "listing-1.json")).Code)
+		assert.Equal(t, http.StatusOK, do(s, t.Context(), "POST", "/v1/jobs", example.Job()).Code)
 	})
 }
 
@@ -122,7 +116,7 @@ func TestDrain(t *testing.T) {
 		begin := time.Now()
 		var wg sync.WaitGroup
 		wg.Go(func() {
-			w := do(s, t.Context(), "POST", "/v1/jobs", readFile(t, "listing-1.json"))
+			w := do(s, t.Context(), "POST", "/v1/jobs", example.Job())
 			assert.Equal(t, http.StatusOK, w.Code)
 		})
 		synctest.Wait()
@@ -130,7 +124,7 @@ func TestDrain(t *testing.T) {
 		s.Drain()
 		s.Drain()
 		assert.True(t, s.Draining())
-		w := do(s, t.Context(), "POST", "/v1/jobs", readFile(t, "listing-1.json"))
+		w := do(s, t.Context(), "POST", "/v1/jobs", example.Job())
 		assert.Equal(t, http.StatusServiceUnavailable, w.Code)
 		assert.Equal(t, "no", w.Header().Get("Job-Started"))
 		assert.Equal(t, http.StatusServiceUnavailable, do(s, t.Context(), "GET", "/healthz", "").Code)
@@ -160,7 +154,7 @@ func TestChangedFeed(t *testing.T) {
 func TestWarm(t *testing.T) {
 	s := newServer(t, nil)
 	require.NoError(t, s.Warm("12345"))
-	w := do(s, t.Context(), "POST", "/v1/jobs", readFile(t, "listing-1.json"))
+	w := do(s, t.Context(), "POST", "/v1/jobs", example.Job())
 	assert.Contains(t, w.Header().Get(hintHeader), "cached=1")
 	require.NoError(t, s.Warm())
 	projects, _ := s.executor.Projects()

@@ -20,7 +20,7 @@ func Example() {
 
 	up.SetFault(fakeupstream.Fault{Status: 503, Body: "not now\n", Times: 1})
 	for range 2 {
-		response, err := http.Post(up.URL+"/v1/jobs", "application/json", strings.NewReader(fakeupstream.ThesisJob))
+		response, err := http.Post(up.URL+"/v1/jobs", "application/json", strings.NewReader(fakeupstream.ExampleJob()))
 		if err != nil {
 			panic(err)
 		}

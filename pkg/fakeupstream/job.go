@@ -1,10 +1,13 @@
 package fakeupstream
 
 import (
+	"bytes"
 	"context"
+	"io"
 	"net/http"
 	"slices"
 	"sync"
+	"testing/iotest"
 	"time"
 )
 
@@ -18,8 +21,30 @@ type Job struct {
 	BodyErr      error // why Body is not whole
 	Arrived      time.Time
 
-	Ended bool // the answer is over, whole or not
+	Ended bool // the response is over, whole or not
 	Gone  bool // the submitter left before that
+}
+
+// maxRecorded bounds what is kept of a body, in bytes.
+const maxRecorded = 64<<20 + 1
+
+// read reads a request and its body. Both can be read again afterwards, with
+// the same error if the body broke off.
+func read(r *http.Request) Job {
+	job := Job{
+		Method: r.Method, Path: r.URL.Path, Header: r.Header.Clone(), Host: r.Host,
+		Remote: r.RemoteAddr, Arrived: time.Now(),
+	}
+	job.Body, job.BodyErr = io.ReadAll(io.LimitReader(r.Body, maxRecorded))
+	rest := io.Reader(r.Body)
+	if job.BodyErr != nil {
+		rest = iotest.ErrReader(job.BodyErr)
+	}
+	r.Body = struct {
+		io.Reader
+		io.Closer
+	}{io.MultiReader(bytes.NewReader(job.Body), rest), r.Body}
+	return job
 }
 
 // journal keeps the jobs in the order in which their bodies were read.
@@ -32,7 +57,7 @@ type journal struct {
 
 func newJournal() *journal { return &journal{changed: make(chan struct{})} }
 
-// add keeps a job and gives its number.
+// add keeps a job and returns its number.
 func (j *journal) add(job Job) int {
 	j.mu.Lock()
 	defer j.mu.Unlock()

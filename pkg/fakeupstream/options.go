@@ -3,8 +3,11 @@ package fakeupstream
 import (
 	"cmp"
 	"io/fs"
+	"net/http"
+	"testing/fstest"
 
 	"example.org/pilotfish/internal/ruleserver"
+	"example.org/pilotfish/internal/ruleserver/example"
 	"example.org/pilotfish/internal/settings"
 )
 
@@ -15,7 +18,7 @@ type Options struct {
 	CacheBytes int64 // memory for results; 1 GiB; negative keeps none
 
 	// Feeds holds a file PROJECT.csv for each project, its columns named in the
-	// first line. Without it every project has ThesisFeed.
+	// first line. Without it every project has ExampleFeed.
 	Feeds fs.FS
 
 	// Cached are the projects whose data is cached from the start, the first one
@@ -26,6 +29,14 @@ type Options struct {
 	// such as "fetch=2s,shared=400ms,operators=800ms,output=100ms". Without it
 	// they last as long as their work.
 	Cost string
+
+	// Handler answers jobs, and whatever else is sent, instead of the rules. It
+	// meets the same faults. Reports and health checks are those of a server that
+	// has no jobs.
+	Handler http.Handler
+
+	// Listen is the address to listen on. Without it, it is a free port of 127.0.0.1.
+	Listen string
 }
 
 // settings are those of the reference server.
@@ -43,4 +54,17 @@ type TB interface {
 	Helper()
 	Cleanup(func())
 	Fatalf(format string, args ...any)
+}
+
+// ExampleJob is a job of high priority for project 12345.
+func ExampleJob() string { return example.Job() }
+
+// ExampleFeed is the data of that project, as CSV.
+func ExampleFeed() string { return example.Feed() }
+
+// everyProject is a file system where every project has the same feed.
+type everyProject struct{}
+
+func (everyProject) Open(name string) (fs.File, error) {
+	return fstest.MapFS{name: {Data: []byte(example.Feed()), Mode: 0o400}}.Open(name)
 }

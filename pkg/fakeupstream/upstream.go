@@ -1,8 +1,25 @@
+// Package fakeupstream is a rule processing server for go test: a real one, with
+// executor, cache, metrics and cache listing, that records what it is sent and
+// misbehaves on command.
+//
+//	up := fakeupstream.New(t, fakeupstream.Options{})
+//	up.SetFault(fakeupstream.Fault{Status: 503, Times: 1}) // the first job fails
+//	… send two jobs to up.URL …
+//	jobs := up.Jobs() // headers and bodies of both
+//
+// Every project has the feed of the thesis's table 1 unless Options.Feeds says
+// otherwise, so any job gets an answer. ExampleJob is one to send.
+//
+// All methods are safe for concurrent use and take effect at once: what hangs
+// or stalls because of a fault goes on when the fault is replaced.
 package fakeupstream
 
 import (
+	"cmp"
 	"context"
 	"fmt"
+	"io"
+	"log"
 	"net"
 	"net/http"
 	"strings"
@@ -20,16 +37,17 @@ type Upstream struct {
 	URL string
 
 	server  *ruleserver.Server
-	handler http.Handler // of the server
-	web     *http.Server
+	rules   http.Handler // of the server
+	handler http.Handler // of what is recorded: the rules, or that of Options
 	serving sync.WaitGroup
 	journal *journal
-	jobs    *switches // of all that is no report
+	jobs    *switches // for everything but reports
 	reports *switches
 
 	running, stalled atomic.Pointer[byPriority] // nil for the truth
 
 	mu       sync.Mutex
+	web      *http.Server
 	listener net.Listener // nil while connections are refused
 }
 
@@ -60,26 +78,38 @@ func Start(o Options) (*Upstream, error) {
 	if err != nil {
 		return nil, fmt.Errorf("fakeupstream: %w", err)
 	}
-	u.handler = u.server.Handler()
-	u.web = &http.Server{Handler: u, ReadHeaderTimeout: time.Minute}
-	if err := u.start(o.Cached); err != nil {
+	u.rules = u.server.Handler()
+	u.handler = u.rules
+	if o.Handler != nil {
+		u.handler = o.Handler
+	}
+	if err := u.start(o); err != nil {
 		u.server.Close()
 		return nil, fmt.Errorf("fakeupstream: %w", err)
 	}
 	return u, nil
 }
 
-func (u *Upstream) start(cached []string) error {
-	if err := u.server.Warm(cached...); err != nil {
+func (u *Upstream) start(o Options) error {
+	if err := u.server.Warm(o.Cached...); err != nil {
 		return err
 	}
 	u.mu.Lock()
 	defer u.mu.Unlock()
-	if err := u.listen("127.0.0.1:0"); err != nil {
+	u.web = u.newWeb()
+	if err := u.listen(cmp.Or(o.Listen, "127.0.0.1:0")); err != nil {
 		return err
 	}
 	u.URL = "http://" + u.listener.Addr().String()
 	return nil
+}
+
+func (u *Upstream) newWeb() *http.Server {
+	return &http.Server{
+		Handler:           http.HandlerFunc(u.serve),
+		ReadHeaderTimeout: time.Minute,
+		ErrorLog:          log.New(io.Discard, "", 0), // broken connections are meant here
+	}
 }
 
 // listen opens the socket. The lock is held.
@@ -89,8 +119,22 @@ func (u *Upstream) listen(address string) error {
 		return err
 	}
 	u.listener = listener
-	u.serving.Go(func() { _ = u.web.Serve(listener) }) // it ends when the listener is closed
+	web := u.web
+	u.serving.Go(func() { _ = web.Serve(listener) }) // it ends when the listener is closed
 	return nil
+}
+
+func (u *Upstream) serve(w http.ResponseWriter, r *http.Request) {
+	switch r.URL.Path {
+	case "/healthz":
+		u.rules.ServeHTTP(w, r)
+	case "/metrics", "/v1/cache/projects":
+		u.reports.serve(w, r, u.rules)
+	default:
+		number := u.journal.add(read(r))
+		defer func() { u.journal.end(number, r.Context().Err() != nil) }()
+		u.jobs.serve(w, r, u.handler)
+	}
 }
 
 // Address is the host and port of URL, such as "127.0.0.1:41234".
@@ -98,16 +142,25 @@ func (u *Upstream) Address() string { return strings.TrimPrefix(u.URL, "http://"
 
 // Close breaks all connections, fails the jobs that run and ends the upstream.
 func (u *Upstream) Close() {
-	_ = u.web.Close()
+	u.Kill()
 	u.SetFault(Fault{})
 	u.SetReportFault(Fault{})
 	u.server.Close()
 	u.serving.Wait()
 }
 
-// Drain makes the upstream unhealthy, and its answer to new jobs a 503 that lets
-// them be retried elsewhere. It cannot be undone.
+// Drain makes the upstream unhealthy. It answers new jobs with a 503 that lets
+// them be retried elsewhere. Drain cannot be undone, and a Handler does not see it.
 func (u *Upstream) Drain() { u.server.Drain() }
+
+// Kill breaks all connections and refuses new ones, as if the process had died.
+// Refuse(false) brings the upstream back, with what it has cached.
+func (u *Upstream) Kill() {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	_ = u.web.Close() // its socket with it
+	u.web, u.listener = u.newWeb(), nil
+}
 
 // Refuse closes the socket, so that connections are refused, or opens it again
 // at the same address. Idle connections are closed; those that carry a job end
@@ -128,8 +181,8 @@ func (u *Upstream) Refuse(refuse bool) error {
 	return nil
 }
 
-// SetFault makes jobs, prefetches and whatever else is sent meet a fault, in
-// place of the one before. Reports and health checks do not.
+// SetFault makes jobs, prefetches and whatever else is sent meet a fault, which
+// replaces the one before. Reports and health checks do not meet it.
 func (u *Upstream) SetFault(f Fault) { u.jobs.set(f) }
 
 // SetReportFault makes requests for metrics and for the cache listing meet a
@@ -140,14 +193,14 @@ func (u *Upstream) SetReportFault(f Fault) { u.reports.set(f) }
 // the first one the oldest. Jobs for them find it.
 func (u *Upstream) SetCached(projects ...string) error { return u.server.Warm(projects...) }
 
-// SetStalled makes the upstream claim so many stalled joblets, in its metrics
-// and load hints. Negative numbers tell the truth again.
-func (u *Upstream) SetStalled(high, low int) { u.stalled.Store(claim(high, low)) }
+// SetStalled makes the upstream report so many stalled joblets, in its metrics
+// and load hints. Negative numbers make it report the truth again.
+func (u *Upstream) SetStalled(high, low int) { u.stalled.Store(reported(high, low)) }
 
 // SetRunning does the same for the jobs that run.
-func (u *Upstream) SetRunning(high, low int) { u.running.Store(claim(high, low)) }
+func (u *Upstream) SetRunning(high, low int) { u.running.Store(reported(high, low)) }
 
-func claim(high, low int) *byPriority {
+func reported(high, low int) *byPriority {
 	if high < 0 || low < 0 {
 		return nil
 	}
@@ -163,17 +216,17 @@ func (u *Upstream) adjust(load *executor.Load) {
 	}
 }
 
-// Jobs gives what was sent so far, reports and health checks aside.
+// Jobs returns what was sent so far, but for reports and health checks.
 func (u *Upstream) Jobs() []Job {
 	jobs, _ := u.journal.snapshot()
 	return jobs
 }
 
-// Forget empties what Jobs gives.
+// Forget empties what Jobs returns.
 func (u *Upstream) Forget() { u.journal.forget() }
 
-// Await blocks until done holds for Jobs, or ctx ends. It spares tests from
-// sleeping.
+// Await blocks until done holds for Jobs, or ctx ends. With it, tests need not
+// sleep.
 func (u *Upstream) Await(ctx context.Context, done func([]Job) bool) error {
 	return u.journal.await(ctx, done)
 }

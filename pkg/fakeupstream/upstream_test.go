@@ -10,7 +10,6 @@ import (
 	"net/http"
 	"net/http/httptrace"
 	"net/textproto"
-	"os"
 	"strings"
 	"sync"
 	"syscall"
@@ -59,7 +58,7 @@ type head struct {
 
 // job sends the thesis's job and reads the whole answer.
 func job(t *testing.T, up *fakeupstream.Upstream) (h head, body string, err error) {
-	response, err := send(t, submitter(t), "POST", up.URL+"/v1/jobs", fakeupstream.ThesisJob)
+	response, err := send(t, submitter(t), "POST", up.URL+"/v1/jobs", fakeupstream.ExampleJob())
 	if err != nil {
 		return head{}, "", err
 	}
@@ -68,17 +67,9 @@ func job(t *testing.T, up *fakeupstream.Upstream) (h head, body string, err erro
 	return head{response.StatusCode, response.Header, response.ContentLength}, string(all), err
 }
 
-func TestConstantsAreTheThesis(t *testing.T) {
-	for name, got := range map[string]string{"listing-1.json": fakeupstream.ThesisJob, "table-1.csv": fakeupstream.ThesisFeed} {
-		want, err := os.ReadFile("../../testdata/" + name)
-		require.NoError(t, err)
-		assert.Equal(t, string(want), got, name)
-	}
-}
-
 func TestRecordsJobs(t *testing.T) {
 	up := fakeupstream.New(t, fakeupstream.Options{})
-	r, err := http.NewRequestWithContext(t.Context(), "POST", up.URL+"/v1/jobs", strings.NewReader(fakeupstream.ThesisJob))
+	r, err := http.NewRequestWithContext(t.Context(), "POST", up.URL+"/v1/jobs", strings.NewReader(fakeupstream.ExampleJob()))
 	require.NoError(t, err)
 	r.Header["X-Twice"] = []string{"a", "b"}
 	response, err := submitter(t).Do(r)
@@ -90,7 +81,7 @@ func TestRecordsJobs(t *testing.T) {
 
 	require.NoError(t, up.Await(t.Context(), func(jobs []fakeupstream.Job) bool { return len(jobs) == 2 && jobs[0].Ended }))
 	jobs := up.Jobs()
-	assert.Equal(t, []byte(fakeupstream.ThesisJob), jobs[0].Body)
+	assert.Equal(t, []byte(fakeupstream.ExampleJob()), jobs[0].Body)
 	assert.Equal(t, []string{"a", "b"}, jobs[0].Header["X-Twice"])
 	assert.Equal(t, up.Address(), jobs[0].Host)
 	assert.Equal(t, "POST /v1/jobs", jobs[0].Method+" "+jobs[0].Path)
@@ -102,7 +93,11 @@ func TestRecordsJobs(t *testing.T) {
 
 // TestRecordsHalfABody: an upload that breaks off is never a whole job.
 func TestRecordsHalfABody(t *testing.T) {
-	up := fakeupstream.New(t, fakeupstream.Options{})
+	seen := make(chan error, 1)
+	up := fakeupstream.New(t, fakeupstream.Options{Handler: http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+		_, err := io.ReadAll(r.Body)
+		seen <- err
+	})})
 	conn, err := net.Dial("tcp", up.Address())
 	require.NoError(t, err)
 	fmt.Fprint(conn, "POST /v1/jobs HTTP/1.1\r\nHost: x\r\nContent-Length: 100\r\n\r\n{")
@@ -110,6 +105,7 @@ func TestRecordsHalfABody(t *testing.T) {
 	require.NoError(t, up.Await(t.Context(), func(jobs []fakeupstream.Job) bool { return len(jobs) == 1 }))
 	assert.Equal(t, "{", string(up.Jobs()[0].Body))
 	assert.ErrorIs(t, up.Jobs()[0].BodyErr, io.ErrUnexpectedEOF)
+	assert.ErrorIs(t, <-seen, io.ErrUnexpectedEOF, "a handler sees it, too")
 }
 
 func TestStatusAndHeader(t *testing.T) {
@@ -153,9 +149,9 @@ func TestCut(t *testing.T) {
 				require.ErrorIs(t, err, syscall.ECONNRESET, "after %d", after)
 			} else {
 				require.NotErrorIs(t, err, syscall.ECONNRESET, "after %d", after)
-				require.Equal(t, 200, answer.status)
-				require.Equal(t, whole[:min(after, int64(len(whole)))], body, "after %d", after)
 			}
+			require.Equal(t, 200, answer.status)
+			require.Equal(t, whole[:min(after, int64(len(whole)))], body, "after %d", after)
 		}
 		up.SetFault(fakeupstream.Fault{Cut: cut, CutAfter: fakeupstream.BeforeHeaders})
 		answer, _, err := job(t, up)
@@ -209,7 +205,7 @@ func TestHang(t *testing.T) {
 		up := fakeupstream.New(t, fakeupstream.Options{})
 		up.SetFault(fault)
 		ctx, leave := context.WithCancel(t.Context())
-		r, err := http.NewRequestWithContext(ctx, "POST", up.URL+"/v1/jobs", strings.NewReader(fakeupstream.ThesisJob))
+		r, err := http.NewRequestWithContext(ctx, "POST", up.URL+"/v1/jobs", strings.NewReader(fakeupstream.ExampleJob()))
 		require.NoError(t, err)
 		var wg sync.WaitGroup
 		wg.Go(func() {
@@ -234,14 +230,14 @@ func TestHang(t *testing.T) {
 	}
 }
 
-// TestInterimResponsesOfTheServer come before the answer, not in its place.
+// TestInterimResponsesOfTheServer come before the response, not instead of it.
 func TestInterimResponsesOfTheServer(t *testing.T) {
 	up := fakeupstream.New(t, fakeupstream.Options{})
 	var interim []int
 	ctx := httptrace.WithClientTrace(t.Context(), &httptrace.ClientTrace{
 		Got1xxResponse: func(code int, _ textproto.MIMEHeader) error { interim = append(interim, code); return nil },
 	})
-	r, err := http.NewRequestWithContext(ctx, "POST", up.URL+"/v1/jobs", strings.NewReader(fakeupstream.ThesisJob))
+	r, err := http.NewRequestWithContext(ctx, "POST", up.URL+"/v1/jobs", strings.NewReader(fakeupstream.ExampleJob()))
 	require.NoError(t, err)
 	r.Header.Set("Prefer", "job-started")
 	response, err := submitter(t).Do(r)
@@ -258,7 +254,7 @@ func TestInformationalAndTrailer(t *testing.T) {
 	ctx := httptrace.WithClientTrace(t.Context(), &httptrace.ClientTrace{
 		Got1xxResponse: func(code int, _ textproto.MIMEHeader) error { informational = append(informational, code); return nil },
 	})
-	r, err := http.NewRequestWithContext(ctx, "POST", up.URL+"/v1/jobs", strings.NewReader(fakeupstream.ThesisJob))
+	r, err := http.NewRequestWithContext(ctx, "POST", up.URL+"/v1/jobs", strings.NewReader(fakeupstream.ExampleJob()))
 	require.NoError(t, err)
 	response, err := submitter(t).Do(r)
 	require.NoError(t, err)
@@ -273,7 +269,7 @@ func TestInformationalAndTrailer(t *testing.T) {
 func TestRefuse(t *testing.T) {
 	up := fakeupstream.New(t, fakeupstream.Options{})
 	c := submitter(t)
-	response, err := send(t, c, "POST", up.URL+"/v1/jobs", fakeupstream.ThesisJob)
+	response, err := send(t, c, "POST", up.URL+"/v1/jobs", fakeupstream.ExampleJob())
 	require.NoError(t, err)
 	_, err = io.Copy(io.Discard, response.Body)
 	require.NoError(t, err)
@@ -284,7 +280,7 @@ func TestRefuse(t *testing.T) {
 	_, err = net.Dial("tcp", up.Address())
 	require.ErrorIs(t, err, syscall.ECONNREFUSED)
 	require.Eventually(t, func() bool { // its idle connection was closed, too
-		response, err := send(t, c, "POST", up.URL+"/v1/jobs", fakeupstream.ThesisJob)
+		response, err := send(t, c, "POST", up.URL+"/v1/jobs", fakeupstream.ExampleJob())
 		if err == nil {
 			response.Body.Close()
 		}
@@ -294,6 +290,51 @@ func TestRefuse(t *testing.T) {
 	require.NoError(t, up.Refuse(false))
 	_, _, err = job(t, up)
 	require.NoError(t, err)
+}
+
+// TestKill: a job that is being answered breaks off, and what is cached survives.
+func TestKill(t *testing.T) {
+	up := fakeupstream.New(t, fakeupstream.Options{})
+	up.SetFault(fakeupstream.Fault{Stall: true, StallAfter: 4})
+	response, err := send(t, submitter(t), "POST", up.URL+"/v1/jobs", fakeupstream.ExampleJob())
+	require.NoError(t, err)
+	defer response.Body.Close()
+	up.Kill()
+	_, err = io.ReadAll(response.Body)
+	require.Error(t, err)
+	_, err = net.Dial("tcp", up.Address())
+	require.ErrorIs(t, err, syscall.ECONNREFUSED)
+	up.Kill() // twice is as good as once
+
+	up.SetFault(fakeupstream.Fault{})
+	require.NoError(t, up.Refuse(false))
+	answer, _, err := job(t, up)
+	require.NoError(t, err)
+	assert.Contains(t, answer.header.Get("X-Load"), "cached=1")
+}
+
+// TestHandler: a handler's responses meet faults, and its jobs are recorded.
+func TestHandler(t *testing.T) {
+	up := fakeupstream.New(t, fakeupstream.Options{
+		Listen: "127.0.0.2:0", Cached: []string{"7"},
+		Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			_, err := io.Copy(w, r.Body)
+			if err != nil {
+				assert.ErrorIs(t, err, fakeupstream.ErrCut)
+			}
+		}),
+	})
+	assert.True(t, strings.HasPrefix(up.Address(), "127.0.0.2:"))
+	_, body, err := job(t, up)
+	require.NoError(t, err)
+	assert.Equal(t, fakeupstream.ExampleJob(), body)
+	up.SetFault(fakeupstream.Fault{Cut: fakeupstream.CutFIN, CutAfter: 10})
+	_, body, err = job(t, up)
+	require.Error(t, err)
+	assert.Equal(t, fakeupstream.ExampleJob()[:10], body)
+	assert.Len(t, up.Jobs(), 2)
+	assert.Contains(t, get(t, up.URL+"/v1/cache/projects"), `"id":7`)
+	assert.Equal(t, "ok\n", get(t, up.URL+"/healthz"))
 }
 
 func TestReports(t *testing.T) {

@@ -13,7 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-const testdata = "../../../testdata/"
+const testdata = "../example/"
 
 func readFile(t testing.TB, name string) []byte {
 	t.Helper()
@@ -24,21 +24,21 @@ func readFile(t testing.TB, name string) []byte {
 
 // TestThesisExample: listing 1 makes table 2 of table 1.
 func TestThesisExample(t *testing.T) {
-	job, err := ParseJob(readFile(t, "listing-1.json"))
+	job, err := ParseJob(readFile(t, "job.json"))
 	require.NoError(t, err)
 	assert.Equal(t, "5531f48d-74f0-4b52-8203-470d5ed8aa90", job.Session)
 	assert.Equal(t, "12345", job.Project)
 	assert.Equal(t, High, job.Priority)
 	assert.Equal(t, Timeouts{Queue: 15 * time.Second, Evaluate: 2 * time.Minute, Stream: 5 * time.Minute}, job.Timeouts)
 
-	feed, err := ParseFeed(readFile(t, "table-1.csv"))
+	feed, err := ParseFeed(readFile(t, "feeds/12345.csv"))
 	require.NoError(t, err)
 	feed, err = Apply(feed, job.Shared, 1<<20)
 	require.NoError(t, err)
 	feed, err = Apply(feed, job.Channel, 1<<20)
 	require.NoError(t, err)
 
-	assert.Equal(t, string(readFile(t, "table-2.csv")), string(bytes.Join(feed.Encode(CSV), nil)))
+	assert.Equal(t, string(readFile(t, "answer.csv")), string(bytes.Join(feed.Encode(CSV), nil)))
 	assert.Equal(t, []string{
 		`{"id":"3","title":"T-shirt “Triangle” Blue","color":"Blue","stock":"34","availability":"in stock","price":"15.00"}`,
 		`{"id":"4","title":"T-shirt “Triangle” Red","color":"Red","stock":"0","availability":"out of stock","price":"15.00"}`,
@@ -163,9 +163,9 @@ func TestDigest(t *testing.T) {
 }
 
 func FuzzParseJob(f *testing.F) {
-	f.Add(readFile(f, "listing-1.json"))
+	f.Add(readFile(f, "job.json"))
 	f.Add([]byte(`{"project_id":1,"operators":[{"actions":[{"field":"t","action":"append","value":{"type":"field","value":"t"}}]}]}`))
-	feed, err := ParseFeed(readFile(f, "table-1.csv"))
+	feed, err := ParseFeed(readFile(f, "feeds/12345.csv"))
 	require.NoError(f, err)
 	f.Fuzz(func(t *testing.T, body []byte) {
 		job, err := ParseJob(body)
