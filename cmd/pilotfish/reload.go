@@ -4,7 +4,6 @@ import (
 	"go.uber.org/zap"
 
 	"example.org/pilotfish/internal/config"
-	"example.org/pilotfish/internal/dispatch"
 	"example.org/pilotfish/internal/pool"
 	"example.org/pilotfish/pkg/overload"
 	"example.org/pilotfish/pkg/selection/rivals"
@@ -30,7 +29,7 @@ func (s *sidecar) reload(cfg *config.Config) error {
 	}
 	s.current.Store(g)
 	before.stop()
-	s.balancer.SetRules(r, dispatch.RetrySettings(cfg.Retry))
+	s.balancer.SetRules(r, cfg.Retry)
 	if s.running != nil {
 		s.startGeneration(g)
 	}

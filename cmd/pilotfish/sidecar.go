@@ -97,7 +97,7 @@ func (s *sidecar) newBalancer(cfg *config.Config) (*balancer.Balancer, error) {
 		return nil, err
 	}
 	d, err := dispatch.New(dispatch.Config{
-		Pool: p, Rand: newRand(), Retry: dispatch.RetrySettings(cfg.Retry), Queue: dispatch.QueueSettings(cfg.Queue),
+		Pool: p, Rand: newRand(), Retry: cfg.Retry, Queue: cfg.Queue,
 	})
 	if err != nil {
 		return nil, err

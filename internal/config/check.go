@@ -36,15 +36,8 @@ func (c *Config) Check(f *settings.Faults) {
 	}
 	c.Breaker.Check(f.In("breaker"))
 	c.Prewarm.Check(f.In("prewarm"))
-	f.AtLeast("retry.attempts", int64(c.Retry.Attempts), 1)
-	f.Positive("retry.connect_timeout", c.Retry.ConnectTimeout)
-	f.Positive("retry.first_byte", c.Retry.FirstByte)
-	if !(c.Retry.Budget > 0 && c.Retry.Budget <= 1) {
-		f.Add("retry.budget", "%v is not a share above 0 and up to 1; attempts: 1 means no retries", c.Retry.Budget)
-	}
-	f.AtLeast("queue.jobs", int64(c.Queue.Jobs), 1)
-	f.AtLeast("queue.bytes", int64(c.Queue.Bytes), 1)
-	f.Positive("queue.wait", c.Queue.Wait)
+	c.Retry.Check(f.In("retry"))
+	c.Queue.Check(f.In("queue"))
 	f.Positive("stream.idle", c.Stream.Idle)
 	f.Positive("shutdown.grace", c.Shutdown.Grace)
 	f.OneOf("log.level", c.Log.Level, []string{"debug", "info", "warn", "error"})

@@ -8,6 +8,7 @@ import (
 	"example.org/pilotfish/internal/breaker"
 	"example.org/pilotfish/internal/cli"
 	"example.org/pilotfish/internal/discovery"
+	"example.org/pilotfish/internal/dispatch"
 	"example.org/pilotfish/internal/prewarm"
 	"example.org/pilotfish/internal/report"
 	"example.org/pilotfish/internal/settings"
@@ -43,9 +44,9 @@ type Config struct {
 	// Breaker keeps jobs from an upstream that fails again and again.
 	Breaker breaker.Settings `yaml:"breaker"`
 	// Retry bounds the attempts of a job.
-	Retry Retry `yaml:"retry"`
+	Retry dispatch.RetrySettings `yaml:"retry"`
 	// Queue bounds the jobs that wait in the sidecar for an eligible upstream.
-	Queue Queue `yaml:"queue"`
+	Queue dispatch.QueueSettings `yaml:"queue"`
 	// Prewarm says what is fetched elsewhere when an upstream gives notice that it
 	// will go.
 	Prewarm prewarm.Settings `yaml:"prewarm"`
@@ -94,29 +95,6 @@ type Overload struct {
 	// Stalled is how many stalled joblets make an upstream overloaded. The policy
 	// none ignores it.
 	Stalled float64 `yaml:"stalled"`
-}
-
-// Retry is the section "retry".
-type Retry struct {
-	// Attempts is how many upstreams a job is sent to at most. 1 means no retries.
-	Attempts int `yaml:"attempts"`
-	// ConnectTimeout is how long a connection to an upstream may take.
-	ConnectTimeout time.Duration `yaml:"connect_timeout"`
-	// FirstByte is how long an attempt may take up to the first byte of its
-	// response, where the job does not say.
-	FirstByte time.Duration `yaml:"first_byte"`
-	// Budget is the share of jobs that may be retried.
-	Budget float64 `yaml:"budget"`
-}
-
-// Queue is the section "queue".
-type Queue struct {
-	// Jobs is how many jobs may wait.
-	Jobs int `yaml:"jobs"`
-	// Bytes bounds the bodies of the jobs that wait, together.
-	Bytes settings.Size `yaml:"bytes"`
-	// Wait is how long a job may wait that does not say.
-	Wait time.Duration `yaml:"wait"`
 }
 
 // Stream is the section "stream".
@@ -182,17 +160,12 @@ func Default() Config {
 		Selection: Selection{Policy: "expected"},
 		Overload:  Overload{Policy: "none", Stalled: 100},
 		Breaker:   breaker.Default(),
-		Retry: Retry{
-			Attempts:       3,
-			ConnectTimeout: time.Second,
-			FirstByte:      5 * time.Minute,
-			Budget:         0.2,
-		},
-		Queue:    Queue{Jobs: 1000, Bytes: 256 << 20, Wait: 10 * time.Second},
-		Prewarm:  prewarm.Default(),
-		Stream:   Stream{Idle: 3 * time.Hour},
-		Shutdown: Shutdown{Grace: 2 * time.Minute},
-		Log:      Log{Level: "info", Jobs: LogAll, Slow: time.Minute, Share: 1},
+		Retry:     dispatch.DefaultRetry(),
+		Queue:     dispatch.DefaultQueue(),
+		Prewarm:   prewarm.Default(),
+		Stream:    Stream{Idle: 3 * time.Hour},
+		Shutdown:  Shutdown{Grace: 2 * time.Minute},
+		Log:       Log{Level: "info", Jobs: LogAll, Slow: time.Minute, Share: 1},
 	}
 }
 

@@ -22,11 +22,11 @@ var (
 
 // QueueSettings bounds the jobs that wait for an eligible upstream.
 type QueueSettings struct {
-	// Jobs bounds how many wait.
+	// Jobs is how many jobs may wait.
 	Jobs int `yaml:"jobs"`
-	// Bytes bounds the size of their bodies together.
+	// Bytes bounds the bodies of the jobs that wait, together.
 	Bytes settings.Size `yaml:"bytes"`
-	// Wait bounds the wait of a job that does not say itself how long it waits.
+	// Wait is how long a job may wait that does not say.
 	Wait time.Duration `yaml:"wait"`
 }
 

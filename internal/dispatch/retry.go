@@ -9,16 +9,16 @@ import (
 
 // RetrySettings bounds the attempts of each job, and the retries of all jobs.
 type RetrySettings struct {
-	// Attempts bounds the attempts for one job.
+	// Attempts is how many upstreams a job is sent to at most. 1 means no retries.
 	Attempts int `yaml:"attempts"`
-	// ConnectTimeout bounds a dial. It doubles for a job's next attempt after
-	// it has passed.
+	// ConnectTimeout is how long a connection to an upstream may take. After it has
+	// passed, the job's next attempt has twice the time.
 	ConnectTimeout time.Duration `yaml:"connect_timeout"`
-	// FirstByte bounds one attempt until its answer begins, where the job does
-	// not say how long its evaluation may take.
+	// FirstByte is how long an attempt may take up to the first byte of its
+	// response, where the job does not say.
 	FirstByte time.Duration `yaml:"first_byte"`
-	// Budget bounds the retries to this share of the jobs of the last 10 s.
-	// Three retries a second are always allowed.
+	// Budget is the share of the jobs of the last 10 s that may be retried. Three
+	// retries a second are always allowed.
 	Budget float64 `yaml:"budget"`
 }
 
