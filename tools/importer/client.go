@@ -1,0 +1,87 @@
+// Package importer is what somebody else may build upon pilotfish's packages: a
+// client that chooses the upstream by itself, without a sidecar. It is a module
+// of its own, so that it sees of pilotfish what other people see.
+package importer
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"math"
+	"math/rand/v2"
+	"net/http"
+	"slices"
+	"strings"
+	"sync"
+
+	"example.org/pilotfish/pkg/selection"
+)
+
+// Client posts jobs to the upstream that its policy picks.
+type Client struct {
+	HTTP   *http.Client
+	Policy selection.Policy
+	Rand   *rand.Rand
+
+	mu       sync.Mutex
+	upstream []string // sorted
+	inFlight map[string]float64
+}
+
+// New returns a client of these upstreams, each a host:port.
+func New(policy selection.Policy, rng *rand.Rand, upstreams ...string) *Client {
+	return &Client{
+		HTTP: http.DefaultClient, Policy: policy, Rand: rng,
+		upstream: slices.Sorted(slices.Values(upstreams)), inFlight: map[string]float64{},
+	}
+}
+
+// Post posts a job for a project. It goes to another upstream after a failure,
+// until none is left.
+func (c *Client) Post(project uint64, job string) (answer string, err error) {
+	left := slices.Clone(c.upstream)
+	for len(left) > 0 {
+		at := c.claim(project, left)
+		one, failure := c.try(left[at], job)
+		if failure == nil {
+			return one, nil
+		}
+		err = errors.Join(err, failure)
+		left = slices.Delete(left, at, at+1)
+	}
+	return "", err
+}
+
+// claim picks one of the upstreams and counts the job there.
+func (c *Client) claim(project uint64, upstreams []string) int {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	views := make([]selection.View, len(upstreams))
+	for i, address := range upstreams {
+		views[i] = selection.View{
+			ID: selection.UpstreamID(address), Weight: 1, InFlight: c.inFlight[address], Jobs: c.inFlight[address],
+			Age: math.Inf(1), Uptime: math.Inf(1), Left: math.Inf(1),
+		}
+	}
+	at := c.Policy.Pick(selection.Job{Project: project, Fetch: 5}, views, c.Rand)
+	c.inFlight[upstreams[at]]++
+	return at
+}
+
+func (c *Client) try(upstream, job string) (string, error) {
+	defer func() {
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		c.inFlight[upstream]--
+	}()
+	res, err := c.HTTP.Post("http://"+upstream+"/v1/jobs", "application/json", strings.NewReader(job))
+	if err != nil {
+		return "", err
+	}
+	defer res.Body.Close()
+	text, err := io.ReadAll(res.Body)
+	if err == nil && res.StatusCode != http.StatusOK {
+		err = fmt.Errorf("%s answered %s", upstream, res.Status)
+	}
+	return string(text), err
+}
