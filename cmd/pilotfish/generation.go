@@ -73,6 +73,7 @@ func (s *sidecar) newReports(settings report.Settings) (reports, error) {
 		Settings: settings, Rand: newRand(), Report: s.balancer.Report, Listing: s.balancer.Listing,
 		Failed: func(address string, err error) {
 			s.metrics.ReportFailed(address)
+			s.journal.reportFailed(address, err)
 			s.log.Debug("report", zap.String("upstream", address), zap.Error(err))
 		},
 	}

@@ -38,8 +38,7 @@ type sidecar struct {
 	prewarm  *prewarm.Prewarmer
 	stopping atomic.Bool
 	open     atomic.Int64 // requests on the job port
-	// transitions are the breakers', on their way to the log.
-	transitions chan transition
+	journal  *journal
 
 	mu      sync.Mutex // guards changes of the generation
 	current atomic.Pointer[generation]
@@ -49,7 +48,7 @@ type sidecar struct {
 // newSidecar builds everything; nothing runs yet. own is where it will be
 // reached, which is nowhere to send a job.
 func newSidecar(cfg *config.Config, own []string, log *zap.Logger, level zap.AtomicLevel) (*sidecar, error) {
-	s := &sidecar{transitions: make(chan transition, 256), own: own, first: *cfg, log: log, jobs: jobLog{log: log}, level: level}
+	s := &sidecar{own: own, first: *cfg, log: log, jobs: jobLog{log: log}, journal: newJournal(log), level: level}
 	var err error
 	if s.metrics, err = metrics.New(nil, version); err != nil {
 		return nil, err
@@ -76,16 +75,7 @@ func (s *sidecar) newBalancer(cfg *config.Config) (*balancer.Balancer, error) {
 	if err != nil {
 		return nil, err
 	}
-	breakers, err := breaker.New(breaker.Config{
-		Settings: cfg.Breaker,
-		Rand:     newRand(),
-		Changed: func(address string, from, to breaker.State) {
-			select {
-			case s.transitions <- transition{address, from, to}:
-			default: // a log that is stuck must not hold up the claims
-			}
-		},
-	})
+	breakers, err := breaker.New(breaker.Config{Settings: cfg.Breaker, Rand: newRand()})
 	if err != nil {
 		return nil, err
 	}
@@ -184,7 +174,7 @@ func (s *sidecar) Run(ctx context.Context, jobs, admins net.Listener) error {
 	defer wg.Wait()
 	defer cancel()
 	wg.Go(func() { s.balancer.Run(background) })
-	wg.Go(func() { s.logTransitions(background) })
+	wg.Go(func() { s.journal.run(background, s.balancer.States) })
 	wg.Go(func() { s.prewarm.Run(background) })
 	s.start(background)
 	defer s.stop()
@@ -238,25 +228,6 @@ func (s *sidecar) logDrain(ctx context.Context) {
 	}
 }
 
-// transition is a breaker's change of state.
-type transition struct {
-	upstream string
-	from, to breaker.State
-}
-
-// logTransitions writes what the breakers tell, until ctx ends: they tell it
-// while the pool is locked.
-func (s *sidecar) logTransitions(ctx context.Context) {
-	for {
-		select {
-		case <-ctx.Done():
-			return
-		case t := <-s.transitions:
-			s.log.Warn("breaker", zap.String("upstream", t.upstream), zap.Stringer("from", t.from), zap.Stringer("to", t.to))
-		}
-	}
-}
-
 // observe turns a job's record into its log line and its metrics.
 func (s *sidecar) observe(r *proxy.Record) {
 	s.metrics.JobDone(r.Facts.Priority, r.Outcome, r.Completeness, r.TTFB, r.Total)
@@ -275,6 +246,7 @@ func (s *sidecar) observe(r *proxy.Record) {
 	if n := len(r.Attempts); n > 0 && r.Outcome == intake.Answered {
 		s.prewarm.Note(r.Attempts[n-1].Upstream, r.Facts.Key, r.Facts.Project)
 	}
+	s.journal.ended(r)
 	s.jobs.write(s.current.Load().cfg.Log, r)
 }
 

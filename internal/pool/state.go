@@ -21,12 +21,14 @@ type State struct {
 	Jobs    float64 `json:"jobs"`
 	Running float64 `json:"running"`
 	Stalled float64 `json:"stalled"`
-	// ReportAge is in seconds; negative when there was no report.
-	ReportAge float64        `json:"report_age_seconds"`
-	Level     float64        `json:"overload_level"`
-	Breaker   breaker.Status `json:"breaker"`
-	Cached    int            `json:"cached_projects"`
-	Assumed   int            `json:"assumed_projects"`
+	// ReportAge is in seconds; negative when there was no report. ReportFresh is
+	// set while the report is recent enough to choose by.
+	ReportAge   float64        `json:"report_age_seconds"`
+	ReportFresh bool           `json:"report_fresh"`
+	Level       float64        `json:"overload_level"`
+	Breaker     breaker.Status `json:"breaker"`
+	Cached      int            `json:"cached_projects"`
+	Assumed     int            `json:"assumed_projects"`
 	// Rate is jobs completed per second when every core is busy; 0 is unknown.
 	Rate    float64 `json:"rate"`
 	Latency float64 `json:"latency_seconds"`
@@ -49,7 +51,7 @@ func (p *Pool) States(now time.Time) []State {
 			Latency:   m.latency.value,
 		}
 		fresh := m.fresh(now, &p.cfg)
-		s.Jobs = m.present(fresh)
+		s.Jobs, s.ReportFresh = m.present(fresh), fresh
 		if m.reported {
 			s.ReportAge = now.Sub(m.report.At).Seconds()
 		}

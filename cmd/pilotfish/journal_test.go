@@ -1,0 +1,88 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"go.uber.org/zap"
+	"go.uber.org/zap/zaptest/observer"
+
+	"example.org/pilotfish/internal/breaker"
+	"example.org/pilotfish/internal/pool"
+	"example.org/pilotfish/internal/proxy"
+)
+
+// told is a journal, and what it has logged since the last call of the function.
+func told() (*journal, func() []string) {
+	core, logs := observer.New(zap.DebugLevel)
+	return newJournal(zap.New(core)), func() (lines []string) {
+		for _, e := range logs.TakeAll() {
+			fields := e.ContextMap()
+			lines = append(lines, fmt.Sprintf("%v %v %s (%v)", e.Level, fields["upstream"], e.Message, fields["cause"]))
+		}
+		return lines
+	}
+}
+
+func TestJournalOfOneUpstream(t *testing.T) {
+	j, lines := told()
+	state := pool.State{Upstream: pool.Upstream{Address: "a:1"}}
+	look := func() []string {
+		for range 3 { // each change is told once
+			j.look([]pool.State{state})
+		}
+		return lines()
+	}
+	assert.Empty(t, look(), "nothing is known yet")
+	state.ReportFresh = true
+	assert.Empty(t, look())
+
+	j.reportFailed("a:1", errors.New("status 500"))
+	assert.Empty(t, look(), "the last report still counts")
+	state.ReportFresh = false
+	assert.Equal(t, []string{"warn a:1 the upstream does not report: its load is judged by this sidecar's own jobs there (status 500)"}, look())
+	state.ReportFresh = true
+	assert.Equal(t, []string{"info a:1 the upstream reports again (<nil>)"}, look())
+
+	j.ended(&proxy.Record{Attempts: []proxy.Attempt{{Upstream: "a:1", Err: errors.New("connection refused")}, {Upstream: "b:1"}}})
+	state.Breaker.State = breaker.Open
+	assert.Equal(t, []string{"warn a:1 the upstream is suspected: attempts failed one after another, and jobs go elsewhere (connection refused)"}, look())
+	state.Breaker.State = breaker.HalfOpen
+	assert.Empty(t, look())
+	state.Breaker.State = breaker.Closed
+	assert.Equal(t, []string{"info a:1 the upstream works again (<nil>)"}, look())
+
+	state.Draining, state.StopsAt = true, time.Now()
+	assert.Equal(t, []string{"info a:1 the upstream drains: it gets no new jobs (<nil>)"}, look())
+	state.Draining = false
+	assert.Equal(t, []string{"info a:1 the upstream takes jobs again: it no longer drains (<nil>)"}, look())
+}
+
+// An upstream that has never reported is told of after a few failures.
+func TestJournalOfAnUpstreamThatNeverReports(t *testing.T) {
+	j, lines := told()
+	states := []pool.State{{Upstream: pool.Upstream{Address: "a:1"}}}
+	for range enoughUnheard {
+		j.look(states)
+		assert.Empty(t, lines())
+		j.reportFailed("a:1", errors.New("connection refused"))
+	}
+	j.look(states)
+	assert.Equal(t, []string{"warn a:1 the upstream does not report: its load is judged by this sidecar's own jobs there (connection refused)"}, lines())
+}
+
+// What has left is forgotten, and begins anew when it comes back.
+func TestJournalForgets(t *testing.T) {
+	j, lines := told()
+	state := pool.State{Upstream: pool.Upstream{Address: "a:1", Draining: true}}
+	j.look([]pool.State{state})
+	assert.Len(t, lines(), 1)
+	j.reportFailed("gone:1", errors.New("late"))
+	j.look(nil)
+	assert.Empty(t, j.seen)
+	j.look([]pool.State{state})
+	assert.Len(t, lines(), 1)
+}
