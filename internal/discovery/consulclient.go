@@ -109,11 +109,15 @@ func readToken(path string) (string, error) {
 	return token, nil
 }
 
-// brief shortens an agent's error page to what a log line can hold.
+// brief says in one log line why there is no reply.
 func brief(err error) error {
 	var status api.StatusError
 	if errors.As(err, &status) {
 		return fmt.Errorf("status %d: %s", status.Code, quote(strings.TrimSpace(status.Body)))
+	}
+	var bound *http.MaxBytesError
+	if errors.As(err, &bound) {
+		return fmt.Errorf("the reply is longer than %d bytes", bound.Limit)
 	}
 	if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
 		return fmt.Errorf("the reply is cut short: %w", err)
