@@ -15,7 +15,7 @@ import (
 	"example.org/pilotfish/internal/pool"
 )
 
-// BenchmarkPoll is a whole poll but for the network.
+// BenchmarkPoll is a whole poll without the network.
 func BenchmarkPoll(b *testing.B) {
 	for _, projects := range []int{100, 100_000} {
 		b.Run(fmt.Sprintf("projects=%d", projects), func(b *testing.B) {
@@ -41,7 +41,7 @@ func BenchmarkPoll(b *testing.B) {
 	}
 }
 
-// BenchmarkWorstPage is the page that costs most within the default bounds.
+// BenchmarkWorstPage reads the most expensive page within the bounds.
 func BenchmarkWorstPage(b *testing.B) {
 	page := strings.Repeat("a{b=\"c\",d=\"e\",f=\"g\"} 1\n", maxMetricsLines)
 	b.ReportAllocs()

@@ -15,7 +15,8 @@ import (
 	"example.org/pilotfish/internal/pool"
 )
 
-// fleet plays all upstreams, and notes when each was asked and what was handed over.
+// fleet stands in for all upstreams of a Poller. It notes when each was asked and
+// what was reported.
 type fleet struct {
 	*Poller
 	answer func(r *http.Request) (*http.Response, error) // nil: answers well at once
@@ -134,8 +135,8 @@ func TestFollowReplacesTheSet(t *testing.T) {
 	})
 }
 
-// TestFollowDoesNotDisturbThoseThatStay sets the same upstreams anew all the
-// time, which must neither begin nor forget anything.
+// TestFollowDoesNotDisturbThoseThatStay replaces the set often. The upstream that
+// is in every set must be polled as if nothing had happened.
 func TestFollowDoesNotDisturbThoseThatStay(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := newFleet(t)
@@ -173,7 +174,7 @@ func TestThoseThatLeaveStopAtOnce(t *testing.T) {
 			f.Follow([]string{"a:1"}) // back again; roundTrip panics if it were polled twice at once
 			time.Sleep(20 * time.Second)
 		})
-		assert.Empty(t, f.errs["a:1"], "to leave is no failure")
+		assert.Empty(t, f.errs["a:1"], "an upstream that leaves has not failed")
 		assert.NotEmpty(t, f.reports["a:1"])
 	})
 }
@@ -194,6 +195,6 @@ func TestRunEndsAmidPolls(t *testing.T) {
 		time.Sleep(time.Hour)
 		assert.NotEmpty(t, f.asked)
 		assert.Empty(t, f.reports)
-		assert.Empty(t, f.errs, "to end is no failure")
+		assert.Empty(t, f.errs, "a poll that is ended has not failed")
 	})
 }

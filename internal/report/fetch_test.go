@@ -16,7 +16,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestPollNamesWhatIsBroken serves each broken answer as the metrics and as
+// TestPollNamesWhatIsBroken serves each broken response as the metrics and as
 // the listing of an upstream.
 func TestPollNamesWhatIsBroken(t *testing.T) {
 	write := func(status int, encoding string, body []byte) http.HandlerFunc {
@@ -101,7 +101,7 @@ func TestPollNamesWhatIsBroken(t *testing.T) {
 
 			address = upstream(t, nil, c.handler)
 			r, err = newSubject(t, address, timeout).once(t)
-			if assert.NotNil(t, r, "the load is known all the same") {
+			if assert.NotNil(t, r, "the load is still known") {
 				assert.Equal(t, byPriority(7, 2), r.Stalled)
 				assert.True(t, r.Cached == nil)
 			}

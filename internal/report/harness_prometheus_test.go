@@ -68,7 +68,7 @@ func startPrometheus(t testing.TB, targets ...target) string {
 	return "http://" + address
 }
 
-// freeAddress is one that nobody listens on at the moment.
+// freeAddress returns an address on which nothing listens at the moment.
 func freeAddress(t testing.TB) string {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
@@ -91,14 +91,14 @@ func running(t *testing.T, p *Prometheus) {
 	})
 }
 
-// within receives within patience.
+// within receives a value, or fails after patience.
 func within[T any](t *testing.T, from <-chan T, what string) T {
 	t.Helper()
 	select {
 	case x := <-from:
 		return x
 	case <-time.After(patience):
-		assert.FailNow(t, "waited in vain", what)
+		assert.FailNow(t, "it did not come in time", what)
 		panic("unreachable")
 	}
 }

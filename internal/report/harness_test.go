@@ -107,7 +107,7 @@ func gzipped(plain []byte) []byte {
 	return b.Bytes()
 }
 
-// carrier is an http.RoundTripper in a func.
+// carrier is an http.RoundTripper as a func.
 type carrier func(*http.Request) (*http.Response, error)
 
 func (c carrier) RoundTrip(r *http.Request) (*http.Response, error) { return c(r) }
@@ -123,7 +123,7 @@ func well(r *http.Request) (*http.Response, error) {
 	return respond(http.StatusNotFound, strings.NewReader("")), nil
 }
 
-// after waits in the bubble's time, or until the request is given up.
+// after waits for d, or until the request is cancelled.
 func after(r *http.Request, d time.Duration) error {
 	select {
 	case <-time.After(d):
@@ -153,7 +153,8 @@ func (s *slow) Read(into []byte) (int, error) {
 	return n, nil
 }
 
-// upstream is a server of both parts; a nil handler answers well, with no listing.
+// upstream starts a server of metrics and listing, and returns its address. A nil
+// handler serves a good page, or no listing.
 func upstream(t *testing.T, metrics, listing http.HandlerFunc) string {
 	if metrics == nil {
 		metrics = func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, goodPage) }

@@ -14,7 +14,7 @@ import (
 	"example.org/pilotfish/internal/pool"
 )
 
-// unix writes noon and a bit as X-Load does.
+// unix is noon plus later, written as in X-Load.
 func unix(later time.Duration) string {
 	return strconv.FormatFloat(float64(noon.Add(later).UnixMilli())/1e3, 'f', 3, 64)
 }
@@ -97,7 +97,7 @@ func TestParseHintDoesNotAllocate(t *testing.T) {
 	assert.True(t, ok)
 }
 
-// FuzzParseHint compares with a naive reading of the same pairs.
+// FuzzParseHint compares with a naive reader of the same pairs.
 func FuzzParseHint(f *testing.F) {
 	f.Add("at=1763640000.5, running=12, stalled=3, stalled_high=0, cores=16, cached=1, waited=0.004, fetch=1.9")
 	f.Add("running=1,stalled=0x1p-2")

@@ -123,7 +123,7 @@ func TestPollAsksOnlyForAChangedListing(t *testing.T) {
 	assert.Error(t, err)
 	assert.True(t, r.Cached == nil, "a listing that cannot be read tells nothing")
 	tag = `"a"`
-	assert.Same(t, set, expect(`"a"`, "1", "2"), "and costs nothing of what was known")
+	assert.Same(t, set, expect(`"a"`, "1", "2"), "and the last listing is still known")
 
 	tag, body = `W/"c"`, `{"projects":[]}`
 	expect(`"a"`)
@@ -139,7 +139,7 @@ func TestPollAsksOnlyForAChangedListing(t *testing.T) {
 	expect("", "3")
 }
 
-// FuzzCacheListing compares with what a naive reader makes of the same bytes.
+// FuzzCacheListing compares with a naive reader of the same bytes.
 func FuzzCacheListing(f *testing.F) {
 	for _, seed := range []string{
 		`{"projects":[{"id":12345,"version":3,"bytes":52428800,"age_seconds":12.5}]}`,
@@ -166,7 +166,7 @@ func FuzzCacheListing(f *testing.F) {
 	})
 }
 
-// pair is a member of an object, in a tree that keeps those that are there twice.
+// pair is a member of an object, in a tree that keeps members that are there twice.
 type pair struct {
 	name  string
 	value any

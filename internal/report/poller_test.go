@@ -47,7 +47,7 @@ func newSubject(t *testing.T, address string, changes ...func(*Config)) *subject
 	return s
 }
 
-// once polls and returns what was handed over; a nil report is none.
+// once polls, and returns the report, if there was one, and the failure.
 func (s *subject) once(t *testing.T) (*pool.Report, error) {
 	s.reports, s.errs = nil, nil
 	s.poll(t.Context())
@@ -166,13 +166,13 @@ func TestRunPollsEachAtItsOwnPace(t *testing.T) {
 			phases[asked[0]] = true
 			second += asked[1] - asked[0]
 		}
-		assert.Len(t, phases, len(all), "no two begin together")
-		assert.InDelta(t, 2.5, second.Seconds()/float64(len(all)), 1, "phases fill the interval")
+		assert.Len(t, phases, len(all), "no two upstreams are first asked at the same time")
+		assert.InDelta(t, 2.5, second.Seconds()/float64(len(all)), 1, "the second polls fill the interval")
 	})
 }
 
-// TestRunIsHeldUpByNobody has upstreams fail in all ways that take time.
-func TestRunIsHeldUpByNobody(t *testing.T) {
+// TestRunIsNotDelayedByAnyUpstream has upstreams fail in all ways that take time.
+func TestRunIsNotDelayedByAnyUpstream(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := newFleet(t)
 		f.answer = func(r *http.Request) (*http.Response, error) {
@@ -206,7 +206,7 @@ func TestRunIsHeldUpByNobody(t *testing.T) {
 	})
 }
 
-func TestReportHoldsUpItsUpstreamOnly(t *testing.T) {
+func TestReportDelaysItsUpstreamOnly(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		release := make(chan struct{})
 		quick := 0
@@ -277,7 +277,8 @@ func TestRunWithRealUpstreams(t *testing.T) {
 	assert.Equal(t, map[string]bool{bad[1]: true, bad[2]: true}, failed)
 }
 
-// TestPauseSpreadsOverItsRange draws often enough that the ends of each range are approached.
+// TestPauseSpreadsOverItsRange draws so often that some draws are near the ends of
+// each range.
 func TestPauseSpreadsOverItsRange(t *testing.T) {
 	const interval, draws = 5 * time.Second, 10_000
 	for _, c := range []struct {

@@ -17,8 +17,8 @@ import (
 	"example.org/pilotfish/internal/pool"
 )
 
-// scene plays a Prometheus server and all upstreams, and notes what was asked
-// and what was handed over.
+// scene stands in for a Prometheus server and all upstreams. It notes what was
+// asked and what was reported.
 type scene struct {
 	*Prometheus
 	answer func(r *http.Request) (*http.Response, error) // nil: answers well at once
@@ -103,7 +103,7 @@ func TestRunAsksPrometheusForLoadAndUpstreamsForListings(t *testing.T) {
 		s.during(t, func() {
 			time.Sleep(time.Minute)
 			synctest.Wait()
-			assert.Empty(t, s.asked, "of no upstream is nothing to ask")
+			assert.Empty(t, s.asked, "without upstreams there is nothing to ask")
 			s.Follow(all)
 			time.Sleep(600 * time.Second)
 		})
@@ -133,7 +133,7 @@ func TestRunAsksPrometheusForLoadAndUpstreamsForListings(t *testing.T) {
 	})
 }
 
-// TestRunOutlivesItsPrometheus has the server hang, and one upstream after another fail.
+// TestRunOutlivesItsPrometheus has the server hang, and upstreams fail in several ways.
 func TestRunOutlivesItsPrometheus(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newScene(t, 10*time.Second)
@@ -226,7 +226,7 @@ func TestRunOfAPrometheusEndsAmidItsQuestions(t *testing.T) {
 		})
 		time.Sleep(time.Hour)
 		assert.Len(t, s.asked, 21, "all were under way")
-		assert.Empty(t, s.errs, "to end is no failure")
+		assert.Empty(t, s.errs, "a poll that is ended has not failed")
 	})
 	synctest.Test(t, func(t *testing.T) {
 		s := newScene(t, 0)

@@ -12,7 +12,7 @@ import (
 	"example.org/pilotfish/pkg/selection"
 )
 
-// looked is when the answers in these tests were made, on Prometheus's clock.
+// looked is the time of the queries in these tests, on Prometheus's clock.
 const looked = 1763677245.5
 
 // element is a sample of a vector as JSON; labels is a list of "name=value".
@@ -26,7 +26,7 @@ func element(labels, value string) string {
 }
 
 // scraped is all that Prometheus has of the upstream of goodPage, scraped age
-// seconds before looked; change replaces values by the start of their labels.
+// seconds before looked. change replaces values by their labels; "" removes one.
 func scraped(instance string, age float64, change map[string]string) string {
 	var all []string
 	for _, s := range []struct{ labels, value string }{
@@ -57,7 +57,7 @@ func scraped(instance string, age float64, change map[string]string) string {
 	return strings.Join(all, ",")
 }
 
-// vectorOf is a whole answer.
+// vectorOf is a complete response.
 func vectorOf(elements ...string) string {
 	return `{"status":"success","data":{"resultType":"vector","result":[` + strings.Join(elements, ",") + "]}}\n"
 }
@@ -73,7 +73,7 @@ func TestReadVectorReadsEachSample(t *testing.T) {
 	assert.Equal(t, point{at: looked, value: 0.25}, *got[1].Point)
 }
 
-// FuzzVector checks that only sane reports come out of any bytes.
+// FuzzVector checks that no bytes give a report out of bounds.
 func FuzzVector(f *testing.F) {
 	f.Add([]byte(vectorOf()))
 	f.Add([]byte(vectorOf(scraped("", 1, nil))))

@@ -13,9 +13,8 @@ import (
 	"example.org/pilotfish/internal/pool"
 )
 
-// BenchmarkRealPrometheus tells what one query about manyUpstreams costs: the
-// bytes on the connection both ways, and the server's processor time, less what
-// it spends on its scrapes.
+// BenchmarkRealPrometheus measures one query about manyUpstreams: the bytes on the
+// connection both ways, and the server's processor time without its scrapes.
 func BenchmarkRealPrometheus(b *testing.B) {
 	server := busyServer(b)
 	var targets []target

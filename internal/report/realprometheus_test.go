@@ -22,8 +22,8 @@ import (
 	"example.org/pilotfish/pkg/selection"
 )
 
-// counting is a rule processing server that says at each scrape which one it
-// is: as many joblets are stalled, and twice as many jobs run.
+// counting is a rule processing server that counts its scrapes. Scrape n shows n
+// stalled joblets of low priority and 2 n running jobs.
 type counting struct {
 	*httptest.Server
 	address string
@@ -73,7 +73,7 @@ func (c *counting) scrape(n int) time.Time {
 	return c.scrapes[n-1]
 }
 
-// check says whether a report is of the scrape that it shows.
+// check asserts that a report has the age of the scrape whose number it shows.
 func (c *counting) check(t *testing.T, r pool.Report) {
 	t.Helper()
 	n := r.Stalled[selection.Low]
@@ -83,7 +83,7 @@ func (c *counting) check(t *testing.T, r pool.Report) {
 	assert.Equal(t, 4, r.Cores)
 	assert.True(t, r.Cached == nil)
 	// The server sees a scrape a little after Prometheus began it, and
-	// Prometheus may shift its time by 2 ms. That of the query would be later.
+	// Prometheus may shift its time by 2 ms. The time of the query is later.
 	at := c.scrape(int(n))
 	assert.False(t, r.At.After(at.Add(10*time.Millisecond)), "scrape %v began at %v, the report is of %v", n, at, r.At)
 	assert.False(t, r.At.Before(at.Add(-10*time.Second)), "scrape %v began at %v, the report is of %v", n, at, r.At)
@@ -120,7 +120,7 @@ func TestRealPrometheus(t *testing.T) {
 	t.Cleanup(func() { close(ended) })
 	p.Follow([]string{a.address, b.address, "127.0.0.1:1"})
 
-	// Each scrape is told once, in order, as of when it was.
+	// Each scrape is reported once, in order, with its own time.
 	reports := map[string][]pool.Report{}
 	for len(reports[a.address]) < 5 || len(reports[b.address]) < 5 {
 		switch x := within(t, heard, "reports of both"); {
@@ -162,7 +162,7 @@ func TestRealPrometheus(t *testing.T) {
 		}
 	}
 
-	// One that cannot be scraped any more is forgotten at once; the other stays.
+	// An upstream that can no longer be scraped is forgotten at once; the other stays.
 	a.Close()
 	gone := "upstream " + a.address + ": metrics: Prometheus: " + noMetrics
 	for within(t, heard, "that a is gone").err != gone {
@@ -177,7 +177,7 @@ func TestRealPrometheus(t *testing.T) {
 	}
 }
 
-// A label that bears no address leaves every upstream without a report.
+// An instance label that is not the address leaves every upstream without a report.
 func TestRealPrometheusByAnotherLabel(t *testing.T) {
 	c := newCounting(t)
 	url := startPrometheus(t, target{address: c.address, labels: "backend: the-one"})

@@ -85,7 +85,7 @@ func (c countedConn) Write(p []byte) (int, error) {
 	return n, err
 }
 
-// counter is a transport that counts, as the sources' own is but for that.
+// counter is a transport like the package's own, which also counts bytes.
 func counter(b *testing.B) (*http.Transport, *atomic.Int64) {
 	n := new(atomic.Int64)
 	transport := &http.Transport{DisableCompression: true, DialContext: func(ctx context.Context, network, address string) (net.Conn, error) {
@@ -96,8 +96,8 @@ func counter(b *testing.B) (*http.Transport, *atomic.Int64) {
 	return transport, n
 }
 
-// BenchmarkTraffic tells the bytes on an upstream's connection, both ways and
-// with HTTP's headers, of each thing that is asked of it.
+// BenchmarkTraffic measures the bytes on an upstream's connection, both ways and
+// with HTTP's headers, for each kind of request.
 func BenchmarkTraffic(b *testing.B) {
 	server := busyServer(b)
 	transport, n := counter(b)
@@ -130,8 +130,8 @@ func BenchmarkTraffic(b *testing.B) {
 	}
 }
 
-// BenchmarkMemory tells what reports and pool hold on the heap for
-// manyUpstreams, connections aside.
+// BenchmarkMemory measures what reports and pool hold on the heap for
+// manyUpstreams, without connections.
 func BenchmarkMemory(b *testing.B) {
 	listing := listingOf(manyProjects)
 	carrier := carrier(func(r *http.Request) (*http.Response, error) {
@@ -191,7 +191,7 @@ func BenchmarkMemory(b *testing.B) {
 }
 
 // open is a breaker that never opens.
-// heap is the bytes of what can be reached.
+// heap returns the bytes in use on heap and stacks.
 func heap() float64 {
 	runtime.GC()
 	runtime.GC() // what finalizers let go
