@@ -49,10 +49,8 @@ type sidecar struct {
 // reached, which is nowhere to send a job.
 func newSidecar(cfg *config.Config, own []string, log *zap.Logger, level zap.AtomicLevel) (*sidecar, error) {
 	s := &sidecar{own: own, first: *cfg, log: log, jobs: jobLog{log: log}, journal: newJournal(log), level: level}
+	s.metrics = metrics.New(version)
 	var err error
-	if s.metrics, err = metrics.New(nil, version); err != nil {
-		return nil, err
-	}
 	if s.balancer, err = s.newBalancer(cfg); err != nil {
 		return nil, err
 	}

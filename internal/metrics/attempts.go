@@ -15,7 +15,7 @@ type attempts struct {
 	refused prometheus.Counter
 }
 
-func newAttempts(r *registrar) *attempts {
+func newAttempts(r registrar) *attempts {
 	tried := r.counters("pilotfish_attempts_total", "Attempts by how they ended.", "outcome")
 	return &attempts{
 		tried: byLabel[pool.Outcome](pool.Outcomes, tried.WithLabelValues),
@@ -37,7 +37,7 @@ type picks struct {
 	panicking prometheus.Gauge
 }
 
-func newPicks(r *registrar) *picks {
+func newPicks(r registrar) *picks {
 	made := r.counters("pilotfish_picks_total",
 		"Picks by whether the upstream was believed to hold the project's data.", "cache")
 	took := r.histograms("pilotfish_pick_seconds", "Time to filter the upstreams and pick one.", pickSeconds)

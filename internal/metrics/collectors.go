@@ -7,47 +7,36 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 )
 
-// registrar registers many collectors and gathers the errors.
-type registrar struct {
-	to   prometheus.Registerer
-	errs []error
-}
+// registrar makes collectors and registers them. Two of one name are a bug, and
+// panic. Children of closed label sets are made at once: they show as 0 before
+// the first event, and an event needs no lookup.
+type registrar struct{ *prometheus.Registry }
 
-func (r *registrar) add(c prometheus.Collector) {
-	if err := r.to.Register(c); err != nil {
-		r.errs = append(r.errs, err)
-	}
-}
-
-// The constructors below register what they make. Children of closed label
-// sets are made at once: they show as 0 before the first event, and an event
-// needs no lookup.
-
-func (r *registrar) counter(name, help string) prometheus.Counter {
+func (r registrar) counter(name, help string) prometheus.Counter {
 	c := prometheus.NewCounter(prometheus.CounterOpts{Name: name, Help: help})
-	r.add(c)
+	r.MustRegister(c)
 	return c
 }
 
-func (r *registrar) gauge(name, help string) prometheus.Gauge {
+func (r registrar) gauge(name, help string) prometheus.Gauge {
 	g := prometheus.NewGauge(prometheus.GaugeOpts{Name: name, Help: help})
-	r.add(g)
+	r.MustRegister(g)
 	return g
 }
 
-func (r *registrar) counters(name, help string, labels ...string) *prometheus.CounterVec {
+func (r registrar) counters(name, help string, labels ...string) *prometheus.CounterVec {
 	v := prometheus.NewCounterVec(prometheus.CounterOpts{Name: name, Help: help}, labels)
-	r.add(v)
+	r.MustRegister(v)
 	return v
 }
 
-func (r *registrar) gauges(name, help string, labels ...string) *prometheus.GaugeVec {
+func (r registrar) gauges(name, help string, labels ...string) *prometheus.GaugeVec {
 	v := prometheus.NewGaugeVec(prometheus.GaugeOpts{Name: name, Help: help}, labels)
-	r.add(v)
+	r.MustRegister(v)
 	return v
 }
 
-func (r *registrar) histograms(name, help string, buckets []float64, labels ...string) *prometheus.HistogramVec {
+func (r registrar) histograms(name, help string, buckets []float64, labels ...string) *prometheus.HistogramVec {
 	v := prometheus.NewHistogramVec(prometheus.HistogramOpts{
 		Name: name, Help: help, Buckets: buckets,
 		// Scrapers that know native histograms get those too. Each bucket is 10 %
@@ -56,7 +45,7 @@ func (r *registrar) histograms(name, help string, buckets []float64, labels ...s
 		NativeHistogramMaxBucketNumber:  160,
 		NativeHistogramMinResetDuration: time.Hour,
 	}, labels)
-	r.add(v)
+	r.MustRegister(v)
 	return v
 }
 

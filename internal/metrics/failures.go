@@ -15,7 +15,7 @@ type failures struct {
 	upstream map[string]prometheus.Counter
 }
 
-func newFailures(r *registrar) *failures {
+func newFailures(r registrar) *failures {
 	return &failures{
 		reports: r.counters("pilotfish_report_failures_total",
 			"Reports that could not be fetched or read.", "upstream"),

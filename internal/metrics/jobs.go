@@ -21,7 +21,7 @@ type jobs struct {
 	notReplayable prometheus.Counter
 }
 
-func newJobs(r *registrar) *jobs {
+func newJobs(r registrar) *jobs {
 	duration := r.histograms("pilotfish_job_duration_seconds",
 		"From a job's arrival to its end, of all jobs that were not refused.", jobSeconds, "priority")
 	ttfb := r.histograms("pilotfish_job_ttfb_seconds",

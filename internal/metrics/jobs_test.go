@@ -36,7 +36,7 @@ func TestJobDone(t *testing.T) {
 		{intake.Broken, intake.Partial, 2 * time.Second, false},
 	} {
 		for _, p := range []selection.Priority{selection.Low, selection.High} {
-			m := newMetrics(t)
+			m := newMetrics()
 			want := map[string]float64{
 				fmt.Sprintf("pilotfish_jobs_total{outcome=%q,priority=%q}", c.outcome, p): 1,
 				fmt.Sprintf("pilotfish_answers_total{complete=%q}", c.completeness):       1,
@@ -70,7 +70,7 @@ func TestJobsAndAttemptsThatEndAlikeShareTheWord(t *testing.T) {
 }
 
 func TestJobShed(t *testing.T) {
-	m := newMetrics(t)
+	m := newMetrics()
 	got := changes(t, m, func() {
 		m.JobShed(selection.High, intake.QueueFull)
 		m.JobShed(selection.Low, intake.Displaced)
@@ -85,7 +85,7 @@ func TestJobShed(t *testing.T) {
 }
 
 func TestQueue(t *testing.T) {
-	m := newMetrics(t)
+	m := newMetrics()
 	got := changes(t, m, func() {
 		m.QueueEntered(selection.High)
 		m.QueueEntered(selection.High)
@@ -98,80 +98,4 @@ func TestQueue(t *testing.T) {
 		`pilotfish_queue_wait_seconds_count{priority="high"}`: 1,
 		`pilotfish_queue_wait_seconds_sum{priority="high"}`:   3,
 	}, got)
-}
-
-func TestAttemptsAndRetries(t *testing.T) {
-	m := newMetrics(t)
-	want := map[string]float64{"pilotfish_retries_refused_total": 2, "pilotfish_replay_disabled_total": 1}
-	got := changes(t, m, func() {
-		m.ReplayDisabled()
-		m.RetryRefused()
-		m.RetryRefused()
-		for o := range pool.Outcome(pool.Outcomes) {
-			for range int(o) + 1 {
-				m.AttemptDone(o)
-			}
-			want[fmt.Sprintf("pilotfish_attempts_total{outcome=%q}", o)] = float64(o) + 1
-		}
-	})
-	assert.Equal(t, want, got)
-}
-
-func TestPicked(t *testing.T) {
-	m := newMetrics(t)
-	got := changes(t, m, func() {
-		m.Picked(selection.Cached, time.Second, false)
-		m.Picked(selection.AssumedCached, time.Second, false)
-		m.Picked(selection.AssumedCached, time.Second, false)
-		m.Picked(selection.NotCached, time.Second, true)
-	})
-	assert.Equal(t, map[string]float64{
-		`pilotfish_picks_total{cache="cached"}`:  1,
-		`pilotfish_picks_total{cache="assumed"}`: 2,
-		`pilotfish_picks_total{cache="none"}`:    1,
-		"pilotfish_pick_seconds_count":           4,
-		"pilotfish_pick_seconds_sum":             4,
-		"pilotfish_panic_mode":                   1,
-	}, got)
-	got = changes(t, m, func() { m.Picked(selection.Cached, 0, false) })
-	assert.Equal(t, -1.0, got["pilotfish_panic_mode"], "panic mode did not end")
-}
-
-func TestReloaded(t *testing.T) {
-	m := newMetrics(t)
-	assert.Equal(t, map[string]float64{
-		`pilotfish_config_reloads_total{result="refused"}`: 1,
-		"pilotfish_config_last_reload_success":             -1,
-	}, changes(t, m, func() { m.Reloaded(false) }))
-	assert.Equal(t, map[string]float64{
-		`pilotfish_config_reloads_total{result="applied"}`: 1,
-		"pilotfish_config_last_reload_success":             1,
-	}, changes(t, m, func() { m.Reloaded(true) }))
-}
-
-// What a job may cost: none of it allocates.
-func TestAJobsEventsDoNotAllocate(t *testing.T) {
-	m := newMetrics(t)
-	event := func() {
-		m.Picked(selection.Cached, time.Microsecond, false)
-		m.QueueEntered(selection.Low)
-		m.QueueLeft(selection.Low, time.Millisecond)
-		m.AttemptDone(pool.Answered)
-		m.JobDone(selection.Low, intake.Answered, intake.Complete, time.Second, 2*time.Second)
-	}
-	event() // the native histograms make their first buckets
-	assert.Zero(t, testing.AllocsPerRun(1000, event))
-}
-
-func BenchmarkAJobsEvents(b *testing.B) {
-	m, err := New(nil, "")
-	if err != nil {
-		b.Fatal(err)
-	}
-	b.ReportAllocs()
-	for b.Loop() {
-		m.Picked(selection.Cached, time.Microsecond, false)
-		m.AttemptDone(pool.Answered)
-		m.JobDone(selection.Low, intake.Answered, intake.Complete, time.Second, 2*time.Second)
-	}
 }

@@ -40,7 +40,7 @@ type live struct {
 	discoverySets, discoveryErrors                         figure
 }
 
-func newLive(r *registrar) *live {
+func newLive(r registrar) *live {
 	gauge := func(name, help string, labels ...string) figure {
 		return figure{prometheus.NewDesc(name, help, labels, nil), prometheus.GaugeValue}
 	}
@@ -59,7 +59,7 @@ func newLive(r *registrar) *live {
 		discoverySets:   counter("pilotfish_discovery_sets_total", "Changes of the set of upstreams, and answers refused as doubtful.", "result"),
 		discoveryErrors: counter("pilotfish_discovery_errors_total", "Answers of discovery's source that did not come or could not be read."),
 	}
-	r.add(l)
+	r.MustRegister(l)
 	return l
 }
 

@@ -19,7 +19,7 @@ import (
 func lived(t *testing.T, m *Metrics) map[string]float64 {
 	t.Helper()
 	all := series(t, m.registry)
-	bare := series(t, newMetrics(t).registry)
+	bare := series(t, newMetrics().registry)
 	maps.DeleteFunc(all, func(name string, _ float64) bool {
 		_, ok := bare[name]
 		return ok || !strings.HasPrefix(name, "pilotfish_")
@@ -30,7 +30,7 @@ func lived(t *testing.T, m *Metrics) map[string]float64 {
 func at(address string) pool.Upstream { return pool.Upstream{Address: address} }
 
 func TestAScrapeReadsLiveState(t *testing.T) {
-	m := newMetrics(t)
+	m := newMetrics()
 	assert.Empty(t, lived(t, m), "without a source")
 
 	state := Live{
@@ -75,7 +75,7 @@ func TestAScrapeReadsLiveState(t *testing.T) {
 
 func TestTheSourceIsAskedForTheInstantOfTheScrape(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		m := newMetrics(t)
+		m := newMetrics()
 		var asked []time.Time
 		m.SetSource(func(now time.Time) Live {
 			asked = append(asked, now)
@@ -90,7 +90,7 @@ func TestTheSourceIsAskedForTheInstantOfTheScrape(t *testing.T) {
 }
 
 func TestAnAddressThatIsNotTextFailsTheScrapeNotTheProcess(t *testing.T) {
-	m := newMetrics(t)
+	m := newMetrics()
 	m.SetSource(func(time.Time) Live {
 		return Live{Upstreams: []pool.State{{Upstream: at("\xff:80")}, {Upstream: at("u:1"), InFlight: 3}}}
 	})

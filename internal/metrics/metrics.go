@@ -8,8 +8,6 @@
 package metrics
 
 import (
-	"errors"
-	"fmt"
 	"net/http"
 	"runtime"
 	"time"
@@ -25,12 +23,6 @@ const (
 	scrapeTimeout = 10 * time.Second
 )
 
-// Registry is where collectors are registered and gathered from.
-type Registry interface {
-	prometheus.Registerer
-	prometheus.Gatherer
-}
-
 // Metrics is all of pilotfish's collectors, and has the methods of each. They are
 // safe for concurrent use.
 type Metrics struct {
@@ -41,16 +33,13 @@ type Metrics struct {
 	*reloads
 	*live
 
-	registry Registry
+	registry *prometheus.Registry
 }
 
-// New registers the collectors with registry; nil is a new one. version is that
-// of pilotfish. New fails when registry already holds one of the collectors.
-func New(registry Registry, version string) (*Metrics, error) {
-	if registry == nil {
-		registry = prometheus.NewRegistry()
-	}
-	r := &registrar{to: registry}
+// New returns the collectors on a registry of their own. version is that of
+// pilotfish.
+func New(version string) *Metrics {
+	r := registrar{prometheus.NewRegistry()}
 	m := &Metrics{
 		jobs:     newJobs(r),
 		attempts: newAttempts(r),
@@ -58,15 +47,11 @@ func New(registry Registry, version string) (*Metrics, error) {
 		failures: newFailures(r),
 		reloads:  newReloads(r),
 		live:     newLive(r),
-		registry: registry,
+		registry: r.Registry,
 	}
-	r.add(newBuildInfo(version))
-	r.add(collectors.NewGoCollector())
-	r.add(collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
-	if len(r.errs) > 0 {
-		return nil, fmt.Errorf("metrics: %w", errors.Join(r.errs...))
-	}
-	return m, nil
+	r.MustRegister(newBuildInfo(version), collectors.NewGoCollector(),
+		collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
+	return m
 }
 
 // Handler serves the metrics, to a few scrapers at a time. If one collector
@@ -94,7 +79,7 @@ type reloads struct {
 	last             prometheus.Gauge
 }
 
-func newReloads(r *registrar) *reloads {
+func newReloads(r registrar) *reloads {
 	results := r.counters("pilotfish_config_reloads_total",
 		"Reloads of the configuration; a refused one changed nothing.", "result")
 	c := &reloads{

@@ -5,6 +5,7 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptest"
+	"reflect"
 	"runtime"
 	"strings"
 	"testing"
@@ -15,19 +16,16 @@ import (
 	dto "github.com/prometheus/client_model/go"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
-
-	"example.org/pilotfish/internal/pool"
 	"go.uber.org/goleak"
+
+	"example.org/pilotfish/internal/intake"
+	"example.org/pilotfish/internal/pool"
+	"example.org/pilotfish/pkg/selection"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-func newMetrics(t *testing.T) *Metrics {
-	t.Helper()
-	m, err := New(nil, "1.2.3")
-	require.NoError(t, err)
-	return m
-}
+func newMetrics() *Metrics { return New("1.2.3") }
 
 // series gathers every series as name{label="value",...} with its value; a
 // histogram is its _count and its _sum.
@@ -80,7 +78,7 @@ func changes(t *testing.T, m *Metrics, events func()) map[string]float64 {
 }
 
 func TestAtTheStart(t *testing.T) {
-	all := series(t, newMetrics(t).registry)
+	all := series(t, newMetrics().registry)
 	for name, want := range map[string]float64{
 		fmt.Sprintf("pilotfish_build_info{goversion=%q,version=\"1.2.3\"}", runtime.Version()): 1,
 		"pilotfish_config_last_reload_success":                                                 1,
@@ -97,17 +95,8 @@ func TestAtTheStart(t *testing.T) {
 	assert.Positive(t, all["process_open_fds"])
 }
 
-func TestTwoOnOneRegistryAreRefused(t *testing.T) {
-	registry := prometheus.NewRegistry()
-	_, err := New(registry, "1")
-	require.NoError(t, err)
-	_, err = New(registry, "1")
-	require.ErrorContains(t, err, "metrics: ")
-	assert.ErrorAs(t, err, new(prometheus.AlreadyRegisteredError))
-}
-
 func TestNamesAndHelpPassThePrometheusLinter(t *testing.T) {
-	m := newMetrics(t)
+	m := newMetrics()
 	m.Joined([]string{"u:1"})
 	m.SetSource(func(time.Time) Live {
 		return Live{Upstreams: []pool.State{{Upstream: at("u:1")}}}
@@ -120,7 +109,7 @@ func TestNamesAndHelpPassThePrometheusLinter(t *testing.T) {
 }
 
 func TestHandlerServesWhatWasCounted(t *testing.T) {
-	m := newMetrics(t)
+	m := newMetrics()
 	m.RetryRefused()
 	server := httptest.NewServer(m.Handler())
 	defer server.Close()
@@ -137,7 +126,7 @@ func TestHandlerServesWhatWasCounted(t *testing.T) {
 }
 
 func TestScrapesAreBounded(t *testing.T) {
-	m := newMetrics(t)
+	m := newMetrics()
 	entered, release := make(chan struct{}), make(chan struct{})
 	m.SetSource(func(time.Time) Live {
 		entered <- struct{}{}
@@ -159,5 +148,56 @@ func TestScrapesAreBounded(t *testing.T) {
 	close(release)
 	for range maxScrapes {
 		assert.Equal(t, http.StatusOK, <-codes)
+	}
+}
+
+func TestReloaded(t *testing.T) {
+	m := newMetrics()
+	assert.Equal(t, map[string]float64{
+		`pilotfish_config_reloads_total{result="refused"}`: 1,
+		"pilotfish_config_last_reload_success":             -1,
+	}, changes(t, m, func() { m.Reloaded(false) }))
+	assert.Equal(t, map[string]float64{
+		`pilotfish_config_reloads_total{result="applied"}`: 1,
+		"pilotfish_config_last_reload_success":             1,
+	}, changes(t, m, func() { m.Reloaded(true) }))
+}
+
+// Series could only grow with projects, paths or methods if an event could
+// carry such a thing. Addresses are the only text that any of them takes.
+func TestNoEventTakesTextButAddresses(t *testing.T) {
+	addresses := map[string]bool{"Joined": true, "Left": true, "ReportFailed": true}
+	metrics := reflect.TypeFor[*Metrics]()
+	assert.Greater(t, metrics.NumMethod(), 10)
+	for i := range metrics.NumMethod() {
+		method := metrics.Method(i)
+		for arg := range method.Type.Ins() {
+			text := arg.Kind() == reflect.String || arg.Kind() == reflect.Slice || arg.Kind() == reflect.Map
+			assert.False(t, text && !addresses[method.Name], "%s takes %v", method.Name, arg)
+		}
+	}
+}
+
+// What a job may cost: none of it allocates.
+func TestAJobsEventsDoNotAllocate(t *testing.T) {
+	m := newMetrics()
+	event := func() {
+		m.Picked(selection.Cached, time.Microsecond, false)
+		m.QueueEntered(selection.Low)
+		m.QueueLeft(selection.Low, time.Millisecond)
+		m.AttemptDone(pool.Answered)
+		m.JobDone(selection.Low, intake.Answered, intake.Complete, time.Second, 2*time.Second)
+	}
+	event() // the native histograms make their first buckets
+	assert.Zero(t, testing.AllocsPerRun(1000, event))
+}
+
+func BenchmarkAJobsEvents(b *testing.B) {
+	m := newMetrics()
+	b.ReportAllocs()
+	for b.Loop() {
+		m.Picked(selection.Cached, time.Microsecond, false)
+		m.AttemptDone(pool.Answered)
+		m.JobDone(selection.Low, intake.Answered, intake.Complete, time.Second, 2*time.Second)
 	}
 }

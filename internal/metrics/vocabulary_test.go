@@ -28,7 +28,7 @@ type vocabulary map[string]map[string][]string
 // wholeVocabulary is that of a sidecar with an upstream that has reported.
 func wholeVocabulary(t *testing.T) vocabulary {
 	t.Helper()
-	m := newMetrics(t)
+	m := newMetrics()
 	m.Joined([]string{"u:1"})
 	m.SetSource(func(time.Time) Live { return Live{Upstreams: []pool.State{{Upstream: at("u:1")}}} })
 	families, err := m.registry.Gather()
