@@ -31,7 +31,6 @@ const (
 type Breaker struct {
 	settings Settings
 	rng      *rand.Rand
-	changed  func(from, to State)
 
 	state    State
 	since    time.Time     // when it came into state; zero if it never changed
@@ -47,14 +46,14 @@ type Breaker struct {
 type entry struct {
 	breaker *Breaker
 	epoch   int // of the breaker when the job was let through
-	told    bool
+	counted bool
 }
 
 // Ready reports, without side effects, whether Enter lets a job through at now.
 func (b *Breaker) Ready(now time.Time) bool { return !now.Before(b.until) }
 
 // Enter lets one job through, or refuses with ok false. The caller calls done
-// when the upstream has shown whether it works: when its answer begins, or at
+// when the upstream has shown whether it works: when its response begins, or at
 // the failure. Later calls of done change nothing.
 func (b *Breaker) Enter(now time.Time) (done func(now time.Time, v Verdict), ok bool) {
 	if !b.Ready(now) {
@@ -75,10 +74,10 @@ func (b *Breaker) Enter(now time.Time) (done func(now time.Time, v Verdict), ok 
 // job was let through: an old verdict says nothing about the upstream now.
 func (e *entry) done(now time.Time, v Verdict) {
 	b := e.breaker
-	if e.told || e.epoch != b.epoch {
+	if e.counted || e.epoch != b.epoch {
 		return
 	}
-	e.told = true
+	e.counted = true
 	switch v {
 	case Healthy:
 		b.failures = 0
@@ -110,16 +109,13 @@ func (b *Breaker) trip(now time.Time) {
 	b.change(now, Open)
 }
 
-// change enters a state and tells of it.
 func (b *Breaker) change(now time.Time, to State) {
-	from := b.state
 	b.state, b.since = to, now
 	b.epoch++
 	b.failures, b.probe = 0, nil
 	if to == Closed {
 		b.until = time.Time{}
 	}
-	b.changed(from, to)
 }
 
 // Status is what is known of the breaker. Asking changes nothing.

@@ -167,20 +167,17 @@ func TestHalfOpenLetsOneOfAThousandThrough(t *testing.T) {
 }
 
 func TestAskingChangesNothing(t *testing.T) {
-	changes := 0
-	set, err := New(Config{Settings: Default(), Rand: testRNG(1), Changed: func(string, State, State) { changes++ }})
-	require.NoError(t, err)
-	f := of(t, set, "u:1")
+	f := newFixture(t, Default())
 	f.fail(5)
 	f.sleep(time.Hour)
-	before := f.Status()
+	before, status := *f.Breaker, f.Status()
 	for range 10 {
 		assert.True(t, f.Ready(f.now))
 		f.Status()
 	}
-	assert.Equal(t, before, f.Status())
-	assert.Equal(t, Open, before.State)
-	assert.Equal(t, 1, changes)
+	assert.Equal(t, before, *f.Breaker)
+	assert.Equal(t, status, f.Status())
+	assert.Equal(t, Open, status.State)
 }
 
 func TestTheOpenTimeDoublesUpToItsBound(t *testing.T) {

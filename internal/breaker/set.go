@@ -13,9 +13,6 @@ type Config struct {
 	Settings
 	// Rand draws the jitter; required. Only the Set may use it.
 	Rand *rand.Rand
-	// Changed is told of every change of state, in order; nil tells nobody. It
-	// runs within Enter or done, so it must not block or call them.
-	Changed func(address string, from, to State)
 }
 
 // Set holds the breakers of all upstreams.
@@ -35,9 +32,6 @@ func New(cfg Config) (*Set, error) {
 	if cfg.Rand == nil {
 		return nil, errors.New("breaker: Rand is required")
 	}
-	if cfg.Changed == nil {
-		cfg.Changed = func(string, State, State) {}
-	}
 	return &Set{cfg: cfg, breakers: make(map[string]*Breaker), left: make(map[string]time.Time)}, nil
 }
 
@@ -46,11 +40,7 @@ func (s *Set) Join(address string) *Breaker {
 	delete(s.left, address)
 	b, ok := s.breakers[address]
 	if !ok {
-		b = &Breaker{
-			settings: s.cfg.Settings,
-			rng:      s.cfg.Rand,
-			changed:  func(from, to State) { s.cfg.Changed(address, from, to) },
-		}
+		b = &Breaker{settings: s.cfg.Settings, rng: s.cfg.Rand}
 		s.breakers[address] = b
 	}
 	return b
