@@ -30,7 +30,7 @@ type Config struct {
 	Pprof bool
 }
 
-// Pool tells the state of all upstreams, and how each would do for a job.
+// Pool has the state of all upstreams, and ranks them for a job.
 type Pool interface {
 	States() []pool.State
 	Explain(pool.Request) ([]pool.Ranked, error)
@@ -64,7 +64,7 @@ func New(cfg Config) (http.Handler, error) {
 	return cfg.BrowserCheck(mux), nil
 }
 
-// pick tells which upstream a job would go to, and why, as the scheduler
+// pick says which upstream a job would go to, and why, as the scheduler
 // interface of the thesis does (7.3). Nothing is claimed or sent.
 func pick(p Pool) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {

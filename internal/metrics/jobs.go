@@ -25,13 +25,13 @@ func newJobs(r registrar) *jobs {
 	duration := r.histograms("pilotfish_job_duration_seconds",
 		"From a job's arrival to its end, of all jobs that were not refused.", jobSeconds, "priority")
 	ttfb := r.histograms("pilotfish_job_ttfb_seconds",
-		"From a job's arrival to the first byte of its answer, where there was one.", jobSeconds, "priority")
+		"From a job's arrival to the first byte of its response, where there was one.", jobSeconds, "priority")
 	queued := r.gauges("pilotfish_queue_jobs",
 		"Jobs that wait in the sidecar for an eligible upstream.", "priority")
 	waited := r.histograms("pilotfish_queue_wait_seconds",
 		"Time that a job spent in the queue, of those that had to wait, whatever became of them.", queueSeconds, "priority")
 	answers := r.counters("pilotfish_answers_total",
-		"Jobs by how much of an answer the submitter got.", "complete")
+		"Jobs by how much of a response the submitter got.", "complete")
 	j := &jobs{
 		duration: byLabel[selection.Priority](selection.Priorities, duration.WithLabelValues),
 		ttfb:     byLabel[selection.Priority](selection.Priorities, ttfb.WithLabelValues),
@@ -39,7 +39,7 @@ func newJobs(r registrar) *jobs {
 		waited:   byLabel[selection.Priority](selection.Priorities, waited.WithLabelValues),
 		answers:  byLabel[intake.Completeness](intake.Completenesses, answers.WithLabelValues),
 		notReplayable: r.counter("pilotfish_replay_disabled_total",
-			"Jobs served without the chance of a retry, because their body did not fit into what is kept."),
+			"Jobs that could be sent only once, because their body did not fit into what is kept for retries."),
 	}
 	ended := r.counters("pilotfish_jobs_total", "Jobs by how they ended.", "priority", "outcome")
 	shed := r.counters("pilotfish_shed_total", "Jobs refused for load.", "priority", "reason")

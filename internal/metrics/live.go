@@ -20,9 +20,10 @@ type Live struct {
 
 // Discovery is what discovery has done so far.
 type Discovery struct {
-	// Age is the time since the source was last believed; negative when it never was.
+	// Age is the time since a set was last accepted; negative when none ever was.
 	Age time.Duration
-	// Applied and Refused count sets of upstreams, Failed the answers that did not come.
+	// Applied and Refused count sets of upstreams. Failed counts requests without a
+	// reply that could be read.
 	Applied, Refused, Failed uint64
 }
 
@@ -30,8 +31,8 @@ type Discovery struct {
 // and change nothing.
 type Source func(now time.Time) Live
 
-// live is a collector that reads its figures from a Source at each scrape. So
-// an upstream's series end when it leaves, and none can outlive it.
+// live is a collector that reads the state from a Source at each scrape, so that
+// an upstream's series end when it leaves.
 type live struct {
 	source atomic.Pointer[Source]
 
@@ -54,10 +55,10 @@ func newLive(r registrar) *live {
 		eligible:        gauge("pilotfish_upstream_eligible", "1 if the upstream may be picked now, panic mode and a drain of all upstreams aside, else 0.", "upstream"),
 		breaker:         gauge("pilotfish_breaker_state", "0 closed, 1 half open, 2 open.", "upstream"),
 		level:           gauge("pilotfish_overload_level", "Which jobs the upstream may take for its load: 1 is all, 0 is none.", "upstream"),
-		discoveryAge:    gauge("pilotfish_discovery_age_seconds", "Time since discovery last heard a set of upstreams that it believed; absent before the first."),
-		bodyBytes:       gauge("pilotfish_body_bytes", "Size of the bodies kept for retries now."),
-		discoverySets:   counter("pilotfish_discovery_sets_total", "Changes of the set of upstreams, and answers refused as doubtful.", "result"),
-		discoveryErrors: counter("pilotfish_discovery_errors_total", "Answers of discovery's source that did not come or could not be read."),
+		discoveryAge:    gauge("pilotfish_discovery_age_seconds", "Time since discovery last accepted a set of upstreams; absent before the first."),
+		bodyBytes:       gauge("pilotfish_body_bytes", "Bytes of the bodies kept for retries."),
+		discoverySets:   counter("pilotfish_discovery_sets_total", "Changes of the set of upstreams, and sets refused as doubtful.", "result"),
+		discoveryErrors: counter("pilotfish_discovery_errors_total", "Requests to discovery's source without a reply that could be read."),
 	}
 	r.MustRegister(l)
 	return l

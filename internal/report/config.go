@@ -73,7 +73,7 @@ func (e *pollError) Error() string {
 
 func (e *pollError) Unwrap() error { return e.err }
 
-// fail tells of a failure, except of one that only comes from the end of ctx.
+// fail calls Failed, except for a failure that only comes from the end of ctx.
 func (c *Config) fail(ctx context.Context, address, part string, err error) {
 	if ctx.Err() == nil {
 		c.Failed(address, &pollError{address, part, err})

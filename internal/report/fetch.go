@@ -54,7 +54,7 @@ type request struct {
 type response struct {
 	asked time.Time // when the request began
 	// at is midway between the request and the response headers: the best guess
-	// of when the upstream looked at itself.
+	// of when the upstream took its figures.
 	at     time.Time
 	header http.Header
 	body   io.Reader // decompressed, bounded

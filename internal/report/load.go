@@ -27,7 +27,7 @@ type figures interface {
 
 // loadOf reads the upstream's load from figures, and the totals from which means
 // are taken. Without running and stalled there is no report: a 0 for one of them
-// would draw all jobs to an upstream that only does not tell it.
+// would draw all jobs to an upstream that only lacks the metric.
 func loadOf(f figures, names Names) (r pool.Report, t totals, err error) {
 	if r.Stalled, err = f.levels(names.Stalled); err != nil {
 		return r, t, err
@@ -101,7 +101,7 @@ type totals struct{ wait, execution, response total }
 func unknownTotals() totals { return totals{unknown, unknown, unknown} }
 
 // since returns the mean wait and the mean response time since before. Where an
-// upstream does not tell response times, they are wait plus execution.
+// upstream has no response times, they are wait plus execution.
 func (t totals) since(before totals) (wait, response float64) {
 	wait = t.wait.mean(before.wait)
 	if t.response.count >= 0 {

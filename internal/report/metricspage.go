@@ -14,7 +14,7 @@ import (
 	"example.org/pilotfish/pkg/selection"
 )
 
-// page is the metrics of one upstream as its metrics page tells them.
+// page is the metrics of one upstream as its metrics page shows them.
 type page map[string]*dto.MetricFamily
 
 // readPage reads Prometheus text of at most maxLines lines to its end.

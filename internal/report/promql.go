@@ -26,9 +26,8 @@ const (
 var queryLabels = []string{nameLabel, jobLabel, priorityLabel, kindLabel}
 
 // query returns the PromQL that asks for all metrics of all upstreams at one
-// instant, and for when each upstream was scraped. The vector itself does not
-// tell that: its samples have the time of the query. The sums drop the labels
-// that nobody needs.
+// instant, and for when each upstream was scraped. The vector itself lacks
+// that: its samples have the time of the query. The sums drop all other labels.
 func query(names Names, instance string) string {
 	var series []string
 	for _, n := range names.series() {

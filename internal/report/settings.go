@@ -12,10 +12,10 @@ import (
 	"example.org/pilotfish/internal/settings"
 )
 
-// Who tells the load of the upstreams.
+// The sources of the upstreams' load.
 const (
-	FromUpstreams  = "upstreams"  // each upstream tells its own
-	FromPrometheus = "prometheus" // one server that scrapes all upstreams
+	FromUpstreams  = "upstreams"  // each upstream, of its own
+	FromPrometheus = "prometheus" // one server that scrapes them all
 )
 
 // Bounds of every duration in Settings. A report that is an hour old helps nobody.
@@ -26,8 +26,8 @@ const (
 
 // Settings is the section "reports" of a configuration file.
 type Settings struct {
-	// Source is who tells the load of the upstreams: "upstreams", each its own, or
-	// "prometheus", one server that scrapes them all.
+	// Source is where the load of the upstreams comes from: "upstreams", each its
+	// own, or "prometheus", one server that scrapes them all.
 	Source string `yaml:"source"`
 	// Interval is the mean time between the starts of two polls of one upstream,
 	// or of the Prometheus server. Each interval is up to 20 % shorter or longer.
@@ -38,19 +38,20 @@ type Settings struct {
 	MetricsPath string `yaml:"metrics_path"`
 	// CachePath is where an upstream serves its cache listing. It may have a query.
 	CachePath string `yaml:"cache_path"`
-	// Names are the metrics of an upstream that make up a report.
+	// Names are the metrics of an upstream that make up a report. A metric is
+	// summed over its labels, except that the label "priority" separates high from
+	// low. Values without that label are low.
 	Names Names `yaml:"names"`
 	// CacheInterval is the mean time between two requests for the cache listing
-	// of one upstream, where Prometheus tells the load. 0 is six intervals, but
-	// at most one hour. Upstreams that tell their load are asked for both at once.
+	// of one upstream, where the source is "prometheus". 0 is six intervals, but at
+	// most one hour. With the source "upstreams", load and listing are asked for
+	// together, every interval.
 	CacheInterval time.Duration `yaml:"cache_interval"`
 	// Prometheus is the server to ask, where the source is "prometheus".
 	Prometheus *Server `yaml:"prometheus"`
 }
 
-// Names are the metrics of an upstream that make up a report. A metric is summed
-// over its labels, except that the label "priority" tells high from low. Values
-// without that label are low.
+// Names are the metrics of an upstream that make up a report.
 type Names struct {
 	// Stalled is the gauge of joblets that are ready and wait for a core. Every
 	// upstream must have it.
