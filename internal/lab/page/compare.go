@@ -103,7 +103,7 @@ func compare(base, run *results.Run, m measure) string {
 		return fmt.Sprintf("%.3f", b[0]/a[0])
 	}
 	// Every cell has a random source of its own: it does not depend on the others.
-	ratio, err := stats.Ratio(a, b, stats.CompareConfig{}, rand.New(rand.NewPCG(1, 1)))
+	ratio, err := stats.Ratio(a, b, rand.New(rand.NewPCG(1, 1)))
 	if err != nil {
 		return "-" // some trial of the base has 0
 	}

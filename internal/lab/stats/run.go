@@ -1,36 +1,62 @@
+// Package stats turns what happened to jobs into the numbers and tables by
+// which policies are compared: percentiles, slowdown, stretch, variance of the
+// wait per upstream, imbalance, and paired comparisons. Its memory does not
+// grow with the number of jobs. The simulator and the replay share it.
 package stats
 
-import "example.org/pilotfish/pkg/selection"
+import (
+	"fmt"
+
+	"example.org/pilotfish/pkg/selection"
+)
+
+// Quantity is what a table tells of jobs.
+type Quantity string
+
+const (
+	// Duration is from the job's arrival to its end, in seconds.
+	Duration Quantity = "duration_s"
+	// Wait is from the job's arrival to the start of its execution, in seconds.
+	Wait Quantity = "wait_s"
+	// slowdown is the share of a job's time that it waited: see slowdownOf.
+	slowdown Quantity = "slowdown"
+	// stretch is how many times as long a job took as with no load.
+	stretch Quantity = "stretch"
+)
+
+// Quantities returns all, in the order of tables.
+func Quantities() []Quantity { return []Quantity{Duration, Wait, slowdown, stretch} }
 
 // Sample is what is counted of one finished job. Times are in seconds.
 type Sample struct {
 	Priority selection.Priority
-	// Upstream numbers the upstream that ran it, from 0; negative is none.
+	// Upstream is the number of the upstream that ran the job, from 0; it is
+	// negative if there was none.
 	Upstream int
 	// Wait is from the arrival to the start of execution, Execution from there
 	// to the end.
 	Wait, Execution float64
-	// Unloaded is the response time that the job would have with no other
-	// job about; 0 is unknown and counts no stretch.
+	// Unloaded is the response time that the job would have if there was no
+	// other job; 0 is unknown and counts no stretch (Zhu, Smith and Yang).
 	Unloaded float64
 }
 
 // Run gathers the samples of one run: one policy over one workload.
 type Run struct {
 	by    [selection.Priorities]map[Quantity]*Distribution
-	waits []Moments // of low jobs, by upstream
+	waits []moments // of low jobs, by upstream
 }
 
 // NewRun returns an empty run over a number of upstreams.
 func NewRun(upstreams int) *Run {
-	r := &Run{waits: make([]Moments, upstreams)}
+	r := &Run{waits: make([]moments, upstreams)}
 	for p := range r.by {
 		r.by[p] = map[Quantity]*Distribution{
 			Duration: NewDistribution(),
 			Wait:     NewDistribution(),
-			// Finer, as what matters of it lies in its last digits below 1.
-			Slowdown: newDistribution(0.0005),
-			Stretch:  NewDistribution(),
+			// Finer, because the digits below 1 matter: 0.99 is not 0.999.
+			slowdown: newDistribution(0.0005),
+			stretch:  NewDistribution(),
 		}
 	}
 	return r
@@ -42,17 +68,28 @@ func (r *Run) Add(s Sample) {
 	by := r.by[s.Priority]
 	by[Duration].Add(s.Wait + s.Execution)
 	by[Wait].Add(s.Wait)
-	by[Slowdown].Add(SlowdownOf(s.Wait, s.Execution))
+	by[slowdown].Add(slowdownOf(s.Wait, s.Execution))
 	if s.Unloaded > 0 {
-		stretch, _ := StretchOf(s.Wait+s.Execution, s.Unloaded)
-		by[Stretch].Add(stretch)
+		by[stretch].Add((s.Wait + s.Execution) / s.Unloaded)
 	}
 	if s.Priority == selection.Low && s.Upstream >= 0 {
-		r.waits[s.Upstream].Add(s.Wait)
+		r.waits[s.Upstream].add(s.Wait)
 	}
 }
 
-// Merge counts everything that other did. It panics when the two have
+// slowdownOf is W/(W+E), the thesis's definition (5.1): 0 for a job that did
+// not wait, close to 1 for one that hardly did anything else.
+func slowdownOf(wait, execution float64) float64 {
+	if wait < 0 || execution < 0 {
+		panic(fmt.Sprintf("stats: a wait of %v s and an execution of %v s", wait, execution))
+	}
+	if wait == 0 {
+		return 0
+	}
+	return wait / (wait + execution)
+}
+
+// Merge counts everything that other has counted. It panics when the two have
 // different numbers of upstreams.
 func (r *Run) Merge(other *Run) {
 	if len(r.waits) != len(other.waits) {
@@ -60,24 +97,21 @@ func (r *Run) Merge(other *Run) {
 	}
 	for p := range r.by {
 		for _, q := range Quantities() {
-			r.by[p][q].Merge(other.by[p][q])
+			r.by[p][q].merge(other.by[p][q])
 		}
 	}
 	for i := range r.waits {
-		r.waits[i].Merge(&other.waits[i])
+		r.waits[i].merge(&other.waits[i])
 	}
 }
-
-// Of is the distribution of a quantity over the jobs of a priority.
-func (r *Run) Of(q Quantity, p selection.Priority) *Distribution { return r.by[p][q] }
 
 // Rows returns the run's rows of the thesis's tables, high first.
 func (r *Run) Rows(name string) []Row {
 	var rows []Row
 	for _, q := range Quantities() {
 		for _, p := range []selection.Priority{selection.High, selection.Low} {
-			if d := r.Of(q, p); d.Count() > 0 {
-				rows = append(rows, Row{Run: name, Priority: p.String(), Quantity: q, Summary: d.Summary()})
+			if s := r.by[p][q].Summary(); s.Count > 0 {
+				rows = append(rows, Row{Run: name, Priority: p.String(), Quantity: q, Summary: s})
 			}
 		}
 	}
@@ -88,11 +122,11 @@ func (r *Run) Rows(name string) []Row {
 // the waits of low jobs that an upstream ran, in square seconds.
 func (r *Run) WaitVariance(name string) VarianceRow {
 	row := VarianceRow{Run: name}
-	var all Moments
+	var all moments
 	for i := range r.waits {
-		all.Merge(&r.waits[i])
-		row.Upstreams = append(row.Upstreams, r.waits[i].Variance())
+		all.merge(&r.waits[i])
+		row.Upstreams = append(row.Upstreams, r.waits[i].variance())
 	}
-	row.All = all.Variance()
+	row.All = all.variance()
 	return row
 }

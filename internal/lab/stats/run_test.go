@@ -11,25 +11,15 @@ import (
 )
 
 func TestSlowdown(t *testing.T) {
-	assert.Equal(t, 0.0, SlowdownOf(0, 0))
-	assert.Equal(t, 0.0, SlowdownOf(0, 5))
-	assert.Equal(t, 0.75, SlowdownOf(3, 1))
-	assert.Equal(t, 1.0, SlowdownOf(3, 0))
-	assert.Panics(t, func() { SlowdownOf(-1, 1) })
-	assert.Panics(t, func() { SlowdownOf(1, -1) })
+	assert.Equal(t, 0.0, slowdownOf(0, 0))
+	assert.Equal(t, 0.0, slowdownOf(0, 5))
+	assert.Equal(t, 0.75, slowdownOf(3, 1))
+	assert.Equal(t, 1.0, slowdownOf(3, 0))
+	assert.Panics(t, func() { slowdownOf(-1, 1) })
+	assert.Panics(t, func() { slowdownOf(1, -1) })
 }
 
-func TestStretch(t *testing.T) {
-	stretch, ok := StretchOf(6, 4)
-	assert.Equal(t, 1.5, stretch)
-	assert.True(t, ok)
-	stretch, ok = StretchOf(0, 0)
-	assert.Equal(t, 1.0, stretch)
-	assert.True(t, ok)
-	_, ok = StretchOf(1, 0)
-	assert.False(t, ok)
-	assert.Panics(t, func() { StretchOf(-1, 1) })
-}
+func of(r *Run, q Quantity, p selection.Priority) *Distribution { return r.by[p][q] }
 
 func TestRunSeparatesPrioritiesAndUpstreams(t *testing.T) {
 	r := NewRun(3)
@@ -39,12 +29,12 @@ func TestRunSeparatesPrioritiesAndUpstreams(t *testing.T) {
 	r.Add(Sample{Priority: selection.Low, Upstream: 2, Wait: 5, Execution: 5})
 	r.Add(Sample{Priority: selection.Low, Upstream: -1, Wait: 9})
 
-	assert.Equal(t, 200.0, r.Of(Duration, selection.High).Max())
-	assert.Equal(t, 4.0, r.Of(Stretch, selection.High).Mean())
-	assert.Equal(t, uint64(0), r.Of(Stretch, selection.Low).Count())
-	assert.Equal(t, 4.5, r.Of(Wait, selection.Low).Mean())
-	assert.Equal(t, 6.25, r.Of(Duration, selection.Low).Mean())
-	assert.InDelta(t, (0.5+0.75+0.5+1)/4, r.Of(Slowdown, selection.Low).Mean(), 1e-12)
+	assert.Equal(t, 200.0, of(r, Duration, selection.High).Summary().Max)
+	assert.Equal(t, 4.0, of(r, stretch, selection.High).Summary().Mean)
+	assert.Equal(t, uint64(0), of(r, stretch, selection.Low).Summary().Count)
+	assert.Equal(t, 4.5, of(r, Wait, selection.Low).Summary().Mean)
+	assert.Equal(t, 6.25, of(r, Duration, selection.Low).Summary().Mean)
+	assert.InDelta(t, (0.5+0.75+0.5+1)/4, of(r, slowdown, selection.Low).Summary().Mean, 1e-12)
 
 	v := r.WaitVariance("x")
 	assert.Equal(t, []float64{1, 0, 0}, v.Upstreams)
@@ -88,6 +78,6 @@ func TestSlowdownResolvesTheThesissMedians(t *testing.T) {
 		r.Add(Sample{Wait: 0.00005, Execution: 0.238})
 	}
 	r.Add(Sample{Wait: 99, Execution: 1})
-	require.InEpsilon(t, 0.00021, r.Of(Slowdown, selection.Low).Quantile(0.5), 0.002)
-	assert.InDelta(t, 0.99, r.Of(Slowdown, selection.Low).Quantile(0.95), 0.0005)
+	require.InEpsilon(t, 0.00021, of(r, slowdown, selection.Low).Quantile(0.5), 0.002)
+	assert.InDelta(t, 0.99, of(r, slowdown, selection.Low).Quantile(0.95), 0.0005)
 }

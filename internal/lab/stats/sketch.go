@@ -1,7 +1,3 @@
-// Package stats turns what happened to jobs into the numbers and tables by
-// which policies are compared: percentiles, slowdown, stretch, variance of the
-// wait per upstream, imbalance, and paired comparisons. Its memory does not
-// grow with the number of jobs. The simulator and the replay share it.
 package stats
 
 import (
@@ -9,46 +5,46 @@ import (
 	"math"
 )
 
-// smallest is the value below which a Sketch calls everything zero: a
+// zero is the value below which a sketch counts everything as zero: a
 // nanosecond, if values are seconds.
-const smallest = 1e-9
+const zero = 1e-9
 
-// Sketch counts values in buckets whose bounds grow geometrically, so that
-// every percentile is right within a relative error, whatever the
-// distribution: DDSketch (Masson, Rim and Lee, VLDB 2019) with a store that
-// grows to the range of the values, some 5,000 buckets for an error of 0.5 %
-// and values from a nanosecond to centuries.
-type Sketch struct {
-	// growth is ln(gamma): a bucket ends gamma times higher than it begins.
+// sketch counts values in buckets whose bounds grow geometrically. So every
+// percentile is right within a relative error, whatever the distribution:
+// DDSketch (Masson, Rim and Lee, VLDB 2019). The number of buckets grows with
+// the range of the values: some 5,000 for an error of 0.5 % and values from a
+// nanosecond to centuries.
+type sketch struct {
+	// gamma is the ratio of a bucket's upper bound to its lower one, growth is
+	// ln(gamma).
 	growth float64
 	gamma  float64
-	// zeros counts values below smallest; counts[i] those of bucket first+i,
-	// which holds (gamma^(k-1), gamma^k] for its number k.
+	// zeros counts the values below zero. counts[i] counts those of bucket
+	// first+i; bucket k holds (gamma^(k-1), gamma^k].
 	zeros  uint64
 	first  int
 	counts []uint64
 	total  uint64
 }
 
-// NewSketch returns a sketch whose percentiles are right within a relative
+// newSketch returns a sketch whose percentiles are right within a relative
 // error, such as 0.005 for half a percent. It panics unless the error lies
 // between 0 and 1.
-func NewSketch(relative float64) *Sketch {
+func newSketch(relative float64) *sketch {
 	if !(relative > 0 && relative < 1) {
 		panic(fmt.Sprintf("stats: a relative error of %v is not between 0 and 1", relative))
 	}
 	gamma := (1 + relative) / (1 - relative)
-	return &Sketch{growth: math.Log(gamma), gamma: gamma}
+	return &sketch{growth: math.Log(gamma), gamma: gamma}
 }
 
-// Add counts a value. It panics when that is negative, infinite or no number:
-// times and ratios never are.
-func (s *Sketch) Add(value float64) {
+// add counts a value. It panics when that is negative, infinite or no number.
+func (s *sketch) add(value float64) {
 	if !(value >= 0 && value <= math.MaxFloat64) {
 		panic(fmt.Sprintf("stats: %v is not a finite value of at least 0", value))
 	}
 	s.total++
-	if value < smallest {
+	if value < zero {
 		s.zeros++
 		return
 	}
@@ -56,13 +52,13 @@ func (s *Sketch) Add(value float64) {
 }
 
 // bucket returns the counter of bucket k, and makes room for it.
-func (s *Sketch) bucket(k int) *uint64 {
+func (s *sketch) bucket(k int) *uint64 {
 	switch {
 	case len(s.counts) == 0:
 		s.first = k
 		s.counts = make([]uint64, 1, 64)
 	case k < s.first:
-		// Room below for as much again, lest falling values cost a copy each.
+		// Make room below for as many again: falling values then cost few copies.
 		grown := s.first - k + len(s.counts)
 		counts := make([]uint64, grown+len(s.counts))
 		copy(counts[grown:], s.counts)
@@ -73,9 +69,9 @@ func (s *Sketch) bucket(k int) *uint64 {
 	return &s.counts[k-s.first]
 }
 
-// Merge adds everything that other counted. It panics when the two have
+// merge adds everything that other has counted. It panics when the two have
 // different errors.
-func (s *Sketch) Merge(other *Sketch) {
+func (s *sketch) merge(other *sketch) {
 	if s.growth != other.growth {
 		panic("stats: sketches of different errors do not merge")
 	}
@@ -88,13 +84,10 @@ func (s *Sketch) Merge(other *Sketch) {
 	}
 }
 
-// Count is how many values there were.
-func (s *Sketch) Count() uint64 { return s.total }
-
-// Quantile returns the value of rank ceil(q x count), counted from the
+// quantile returns the value of rank ceil(q x count), counted from the
 // smallest, within the sketch's error; 0 when there are no values. It panics
 // unless q is between 0 and 1.
-func (s *Sketch) Quantile(q float64) float64 {
+func (s *sketch) quantile(q float64) float64 {
 	if !(q >= 0 && q <= 1) {
 		panic(fmt.Sprintf("stats: quantile %v is not between 0 and 1", q))
 	}
@@ -105,7 +98,7 @@ func (s *Sketch) Quantile(q float64) float64 {
 	}
 	for i, n := range s.counts {
 		if seen += n; rank <= seen {
-			// The point between the bounds that is off by the same share from both.
+			// The point whose relative distance from both bounds is the same.
 			return 2 * math.Exp(float64(s.first+i)*s.growth) / (1 + s.gamma)
 		}
 	}

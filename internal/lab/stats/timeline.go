@@ -63,8 +63,8 @@ func (t *Timeline) halve() {
 
 // Point is the mean of a value over the time from At to the next point.
 type Point struct {
-	At    float64 `json:"at"`
-	Value float64 `json:"value"`
+	At    float64
+	Value float64
 }
 
 // Points returns the means so far, the last over a shorter time if need be.
@@ -88,3 +88,46 @@ func (t *Timeline) Mean() float64 {
 	}
 	return sum / t.now
 }
+
+// Imbalance follows how far the upstreams' backlogs are from the mean of all.
+type Imbalance struct {
+	upstreams      int
+	mean, distance *Timeline
+}
+
+// NewImbalance returns an imbalance over a number of upstreams that begins at
+// 0 with no backlog. Its timelines have at most limit points.
+func NewImbalance(upstreams, limit int) *Imbalance {
+	return &Imbalance{upstreams: upstreams, mean: NewTimeline(limit), distance: NewTimeline(limit)}
+}
+
+// Set says what the backlogs of all upstreams are from at on, in seconds.
+func (i *Imbalance) Set(at float64, backlogs []float64) {
+	if len(backlogs) != i.upstreams {
+		panic(fmt.Sprintf("stats: %d backlogs of %d upstreams", len(backlogs), i.upstreams))
+	}
+	mean := 0.0
+	for _, b := range backlogs {
+		mean += b / float64(len(backlogs))
+	}
+	distance := 0.0
+	for _, b := range backlogs {
+		distance += math.Abs(b-mean) / float64(len(backlogs))
+	}
+	i.mean.Set(at, mean)
+	i.distance.Set(at, distance)
+}
+
+// Relative is the mean distance of a backlog from the mean backlog, divided by
+// the mean backlog, both over all time. It is 0 for perfect balance, and 2(1-1/n)
+// if one of n upstreams has all the backlog. Without any backlog it is 0.
+func (i *Imbalance) Relative() float64 {
+	mean := i.mean.Mean()
+	if mean == 0 {
+		return 0
+	}
+	return i.distance.Mean() / mean
+}
+
+// Distance follows the mean distance of a backlog from the mean backlog.
+func (i *Imbalance) Distance() *Timeline { return i.distance }
