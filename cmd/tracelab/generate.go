@@ -23,7 +23,8 @@ type generateCommand struct {
 }
 
 func (c *generateCommand) Run(console cli.Console) error {
-	cfg := workload.Config{Seed: 1}
+	cfg := workload.Default()
+	cfg.Seed = 1
 	if c.Scenario != "" {
 		s, err := scenario.Load(c.Scenario)
 		if err != nil {

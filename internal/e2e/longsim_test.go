@@ -26,16 +26,15 @@ import (
 // beside what a busy machine adds to each.
 func liveTrace(t *testing.T) []trace.Job {
 	t.Helper()
-	g, err := workload.New(workload.Config{
-		Seed: 9, Jobs: 1000, Duration: 300, StartHour: 10, Submitters: 12, Static: true,
-		Population: workload.PopulationConfig{
-			Bytes: 24e6, BytesSpread: 0.8, Work: 1.35, WorkSpread: 0.8, View: 1.2, MaxDemand: 4,
-		},
-		Session: workload.SessionConfig{WorkSpread: 0.8},
-		// Nobody's patience shall end: what then happens, other tests show.
-		LowTimeouts:  trace.Timeouts{Queue: 600, Evaluate: 1800, Stream: 3600},
-		HighTimeouts: trace.Timeouts{Queue: 600, Evaluate: 1800, Stream: 3600},
-	})
+	c := workload.Default()
+	c.Seed, c.Jobs, c.Duration, c.StartHour, c.Submitters, c.Static = 9, 1000, 300, 10, 12, true
+	c.Population.Bytes, c.Population.BytesSpread = 24e6, 0.8
+	c.Population.Work, c.Population.WorkSpread, c.Population.View = 1.35, 0.8, 1.2
+	c.Session.WorkSpread = 0.8
+	// Nobody's patience shall end: what then happens, other tests show.
+	c.LowTimeouts = trace.Timeouts{Queue: 600, Evaluate: 1800, Stream: 3600}
+	c.HighTimeouts = c.LowTimeouts
+	g, err := workload.New(c)
 	require.NoError(t, err)
 	var jobs []trace.Job
 	for {

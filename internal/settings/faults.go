@@ -109,6 +109,13 @@ func (f *Faults) Within(key string, n, least, most int) {
 	}
 }
 
+// Between refuses a number outside least to most, and NaN.
+func (f *Faults) Between(key string, x, least, most float64) {
+	if !(x >= least && x <= most) {
+		f.Add(key, "%v is not between %v and %v", x, least, most)
+	}
+}
+
 // OneOf refuses a word that is not among words.
 func (f *Faults) OneOf(key, word string, words []string) {
 	if !slices.Contains(words, word) {

@@ -23,7 +23,7 @@ func (r *Run) describe(end time.Duration) []string {
 		said = append(said, fmt.Sprintf("%d pre-emptible, %.0f %% early", p.Upstreams, 100*p.Early))
 	}
 	said = append(said, number(s.Count, "sidecar"), fmt.Sprintf("reports every %v", s.Interval))
-	if *s.Hints {
+	if s.Hints {
 		said = append(said, "load hints")
 	}
 	if s.Freeze.For > 0 {

@@ -8,17 +8,30 @@ import (
 
 	"example.org/pilotfish/internal/lab/stats"
 	"example.org/pilotfish/internal/lab/workload"
+	"example.org/pilotfish/internal/settings"
 	"example.org/pilotfish/pkg/trace"
 )
 
 // jobs says where the jobs of a run come from.
 type jobs struct {
-	workload workload.Config // resolved
-	trace    string          // a file; "" generates
+	workload workload.Config // without a trace
+	trace    string          // a file, or ""
 	// count is how many jobs are played, length the time in which they come, in
 	// seconds.
 	count  int
 	length float64
+}
+
+// newJobs is the jobs of a workload or, without one, of a trace. Without both it
+// is the default workload.
+func newJobs(w *workload.Config, trace string) jobs {
+	switch {
+	case w != nil:
+		return jobs{workload: *w}
+	case trace != "":
+		return jobs{trace: trace}
+	}
+	return jobs{workload: workload.Default()}
 }
 
 // source yields jobs in order of time.
@@ -36,8 +49,9 @@ func (j *jobs) measure(share float64) error {
 		c.Jobs = max(1, int(float64(c.Jobs)*share))
 		c.Duration *= share
 		j.count, j.length = c.Jobs, c.Duration
-		_, err := c.Resolve()
-		return err
+		var f settings.Faults
+		c.Check(&f)
+		return f.Err()
 	}
 	if err := j.scan(-1); err != nil || share == 1 {
 		return err

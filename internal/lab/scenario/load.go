@@ -1,7 +1,8 @@
 package scenario
 
 import (
-	"errors"
+	"cmp"
+	"fmt"
 	"path/filepath"
 	"strings"
 
@@ -9,9 +10,8 @@ import (
 	"example.org/pilotfish/internal/settings"
 )
 
-// Load reads a scenario file, with every default in place. The error joins all
-// that is wrong with the values. If the file is not YAML or has unknown keys,
-// the error is the first such fault.
+// Load reads a scenario file. The error joins all that is wrong with it, each
+// with its place in the file.
 func Load(path string) (*Scenario, error) {
 	d, err := cli.Open(path)
 	if err != nil {
@@ -22,51 +22,55 @@ func Load(path string) (*Scenario, error) {
 
 // parse is Load once the file was read.
 func parse(d cli.Document, path string) (*Scenario, error) {
-	var s Scenario
-	if _, err := d.Decode(&s, func(*settings.Faults) {}); err != nil {
+	s := defaults()
+	_, err := d.Decode(&s, func(f *settings.Faults) {
+		s.complete(d, path)
+		s.check(f)
+	})
+	if err != nil {
 		return nil, err
-	}
-	s.resolve(path)
-	f := faults{in: d}
-	f.scenario(&s)
-	if len(f.found) > 0 {
-		return nil, errors.Join(f.found...)
 	}
 	return &s, nil
 }
 
-// resolve puts the defaults in, and finds the files that the scenario names.
-func (s *Scenario) resolve(path string) {
-	orDefault(&s.Name, strings.TrimSuffix(filepath.Base(path), filepath.Ext(path)))
-	orDefault(&s.Seed, 1)
-	orDefault(&s.Seeds, 1)
-	orDefault(&s.Sample, defaultSample)
+// complete fills in what depends on other keys, and finds the files that the
+// scenario names.
+func (s *Scenario) complete(d cli.Document, path string) {
+	s.Name = cmp.Or(s.Name, strings.TrimSuffix(filepath.Base(path), filepath.Ext(path)))
 	for _, file := range []*string{&s.Trace, &s.Reference.Results, &s.Reference.Variance} {
 		if *file != "" && !filepath.IsAbs(*file) {
 			*file = filepath.Join(filepath.Dir(path), *file)
 		}
 	}
-	s.Fleet.over(defaultFleet())
-	s.Sidecars.over(defaultSidecars())
+	s.Fleet.complete()
+	s.jobs = newJobs(s.Workload, s.Trace)
 	for i := range s.Runs {
-		r := &s.Runs[i]
-		orDefault(&r.Overload, "none")
-		orDefault(&r.Stalled, 100)
-		orDefault(&r.Reference, r.Name)
-		r.Fleet.over(s.Fleet)
-		r.Sidecars.over(s.Sidecars)
+		r := s.newRun()
+		_ = d.DecodeKey(fmt.Sprintf("runs[%d]", i), &r) // its faults were found before
+		r.Fleet.complete()
+		r.Reference = cmp.Or(r.Reference, r.Name)
+		r.jobs = newJobs(r.Workload, s.Trace)
+		s.Runs[i] = r
 	}
 	if len(s.Runs) > 0 {
-		orDefault(&s.Base, s.Runs[0].Name)
+		s.Base = cmp.Or(s.Base, s.Runs[0].Name)
 	}
 	for i := range s.Runs {
-		orDefault(&s.Runs[i].Against, s.Base)
+		s.Runs[i].Against = cmp.Or(s.Runs[i].Against, s.Base)
 	}
 }
 
-func orDefault[T comparable](field *T, value T) {
-	var zero T
-	if *field == zero {
-		*field = value
+// newRun is a run that has left all open.
+func (s *Scenario) newRun() Run {
+	r := Run{Overload: "none", Stalled: 100, Workload: clone(s.Workload), Fleet: s.Fleet, Sidecars: s.Sidecars}
+	r.Fleet.Preemption = clone(s.Fleet.Preemption)
+	return r
+}
+
+func clone[T any](p *T) *T {
+	if p == nil {
+		return nil
 	}
+	c := *p
+	return &c
 }

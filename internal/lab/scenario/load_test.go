@@ -134,25 +134,25 @@ runs:
 	assert.Equal(t, 1000, b.jobs.workload.Jobs)
 	assert.Equal(t, 500, c.jobs.workload.Jobs)
 	assert.Equal(t, 600.0, c.jobs.workload.Duration)
-	assert.Equal(t, workload.Steady, c.jobs.workload.Pattern)
+	assert.Equal(t, workload.Pattern("steady"), c.jobs.workload.Pattern)
 }
 
 func TestScenarioFaults(t *testing.T) {
 	const run = "runs: [{name: a, policy: random}]\n"
 	for text, want := range map[string]string{
-		"":                        "s.yaml:1:1: runs: there is no run",
-		"runs: []":                "s.yaml:1:7: runs: there is no run",
-		"runs: [":                 "s.yaml:2:1: not YAML: while parsing a flow node: did not find expected node content",
-		run + "run: 1":            "s.yaml:2:1: run: unknown key; did you mean runs?",
-		run + "seeds: -1":         "s.yaml:2:8: seeds: -1 is not between 1 and 1000",
-		run + "seeds: x":          `s.yaml:2:8: seeds: "x" is not a whole number`,
-		run + "sample: -1s":       "s.yaml:2:9: sample: -1s must be positive",
-		run + "end: -1h":          "s.yaml:2:6: end: -1h0m0s must not be negative",
-		run + "base: b":           `s.yaml:2:7: base: there is no run "b"`,
-		run + "---\n" + run:       "s.yaml:2:1: the file holds more than one document",
-		"runs: [{policy: x}]":     "s.yaml:1:8: runs[0].name: a name is required\ns.yaml:1:17: runs[0].policy: \"x\" is not one of " + strings.Join(policies(), ", "),
-		"runs: [{name: a}]":       "s.yaml:1:8: runs[0].policy: \"\" is not one of " + strings.Join(policies(), ", "),
-		"runs: [{name: a, x: 1}]": "s.yaml:1:18: runs[0].x: unknown key; those known here are name, overload, stalled, dagor, policy, expected, workload, fleet, sidecars, against, reference",
+		"":                    "s.yaml:1:1: runs: there is no run",
+		"runs: []":            "s.yaml:1:7: runs: there is no run",
+		"runs: [":             "s.yaml:2:1: not YAML: while parsing a flow node: did not find expected node content",
+		run + "run: 1":        "s.yaml:2:1: run: unknown key; did you mean runs?",
+		run + "seeds: -1":     "s.yaml:2:8: seeds: -1 is not between 1 and 1000",
+		run + "seeds: x":      `s.yaml:2:8: seeds: "x" is not a whole number`,
+		run + "sample: -1s":   "s.yaml:2:9: sample: -1s must be positive",
+		run + "end: -1h":      "s.yaml:2:6: end: -1h0m0s must not be negative",
+		run + "base: b":       `s.yaml:2:7: base: there is no run "b"`,
+		run + "---\n" + run:   "s.yaml:2:1: the file holds more than one document",
+		"runs: [{policy: x}]": "s.yaml:1:8: runs[0].name: a name is required\ns.yaml:1:17: runs[0].policy: \"x\" is not one of " + strings.Join(policies(), ", "),
+		"runs: [{name: a}]":   "s.yaml:1:8: runs[0].policy: \"\" is not one of " + strings.Join(policies(), ", "),
+		"runs: [{name: a, policy: random, x: 1}]": "s.yaml:1:34: runs[0].x: unknown key; those known here are name, overload, stalled, dagor, policy, expected, workload, fleet, sidecars, against, reference",
 
 		"runs: [{name: a, policy: random}, {name: a, policy: random}]":             `s.yaml:1:42: runs[1].name: "a" is there twice`,
 		"runs: [{name: a, policy: random, overload: x}]":                           `s.yaml:1:44: runs[0].overload: "x" is not one of none, threshold, dagor, adaptive`,

@@ -72,7 +72,7 @@ func (r *Run) setup(seed uint64) (sim.Config, error) {
 		Fleet: sim.Fleet{Servers: f.Upstreams, Cores: f.Cores, CacheBytes: int64(f.Cache), Backlog: f.Backlog},
 		Sidecar: sim.Sidecar{
 			Count: s.Count, Policy: policy, Clairvoyant: r.Policy == clairvoyant, Detector: detector, Interval: s.Interval,
-			Freeze: s.Freeze.At, FreezeFor: s.Freeze.For, Hints: *s.Hints, Attempts: s.Attempts,
+			Freeze: s.Freeze.At, FreezeFor: s.Freeze.For, Hints: s.Hints, Attempts: s.Attempts,
 			ConnectTimeout: time.Duration(s.ConnectTimeout), Budget: s.Budget, Breaker: s.Breaker, Wait: s.Wait,
 		},
 	}

@@ -11,7 +11,7 @@ type forecast struct {
 	server   *server
 	now      time.Duration
 	priority selection.Priority // jobs below it do not matter
-	running  heap               // the ends of joblets
+	running  eventHeap          // the ends of joblets
 	ready    jobletQueue
 	awaited  *joblet
 }

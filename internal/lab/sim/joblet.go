@@ -1,6 +1,7 @@
 package sim
 
 import (
+	"container/heap"
 	"time"
 
 	"example.org/pilotfish/pkg/selection"
@@ -41,63 +42,38 @@ type joblet struct {
 	place    int // in the queue
 }
 
-// jobletQueue is a binary heap by priority, then submission.
+// jobletQueue is a heap by priority, then submission, for container/heap.
 type jobletQueue []*joblet
 
-func (q jobletQueue) less(i, j int) bool {
+func (q jobletQueue) Len() int { return len(q) }
+
+func (q jobletQueue) Less(i, j int) bool {
 	if q[i].priority != q[j].priority {
 		return q[i].priority > q[j].priority
 	}
 	return q[i].seq < q[j].seq
 }
 
-func (q jobletQueue) swap(i, j int) {
+func (q jobletQueue) Swap(i, j int) {
 	q[i], q[j] = q[j], q[i]
 	q[i].place, q[j].place = i, j
 }
 
-func (q *jobletQueue) push(b *joblet) {
+func (q *jobletQueue) Push(x any) {
+	b := x.(*joblet)
 	b.place = len(*q)
 	*q = append(*q, b)
-	q.up(b.place)
 }
 
-func (q *jobletQueue) pop() *joblet {
-	b := (*q)[0]
-	q.remove(b)
+func (q *jobletQueue) Pop() any {
+	last := len(*q) - 1
+	b := (*q)[last]
+	(*q)[last] = nil
+	*q = (*q)[:last]
 	return b
 }
 
-func (q *jobletQueue) remove(b *joblet) {
-	i, last := b.place, len(*q)-1
-	q.swap(i, last)
-	(*q)[last] = nil
-	*q = (*q)[:last]
-	if i < last {
-		q.down(i)
-		q.up(i)
-	}
-}
-
-func (q jobletQueue) up(i int) {
-	for i > 0 && q.less(i, (i-1)/2) {
-		q.swap(i, (i-1)/2)
-		i = (i - 1) / 2
-	}
-}
-
-func (q jobletQueue) down(i int) {
-	for {
-		least := i
-		for c := 2*i + 1; c <= 2*i+2 && c < len(q); c++ {
-			if q.less(c, least) {
-				least = c
-			}
-		}
-		if least == i {
-			return
-		}
-		q.swap(i, least)
-		i = least
-	}
-}
+func (q *jobletQueue) push(b *joblet)   { heap.Push(q, b) }
+func (q *jobletQueue) pop() *joblet     { return heap.Pop(q).(*joblet) }
+func (q *jobletQueue) remove(b *joblet) { heap.Remove(q, b.place) }
+func (q *jobletQueue) fix(b *joblet)    { heap.Fix(q, b.place) }

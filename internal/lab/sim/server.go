@@ -116,7 +116,7 @@ func (s *server) submit(w *world, j *job, k key, work time.Duration, bytes int64
 		s.stalled[b.priority]--
 		s.stalled[j.priority]++
 		b.priority = j.priority
-		s.queue.up(b.place)
+		s.queue.fix(b)
 	}
 }
 

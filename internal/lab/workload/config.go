@@ -1,17 +1,15 @@
-// Package workload invents the jobs of a product feed processing system: a
-// population of projects whose sizes, schedules, channels and popularity are
-// long-tailed (the thesis, 4.1.2), and the jobs that they and the people who
-// look after them submit.
+// Package workload invents the jobs of a product feed processing system. It draws
+// a population of projects whose sizes, schedules, channels and popularity are
+// long-tailed (the thesis, 4.1.2), and the jobs that the projects and the people
+// who work on them submit.
 //
-// Everything follows from one seed: equal configurations give equal jobs, on
-// one architecture to the last bit.
-// Memory grows with the population, never with the number of jobs emitted.
+// One seed decides everything: equal configurations give equal jobs, to the last
+// bit on one architecture. Memory grows with the population, not with the number
+// of jobs.
 package workload
 
 import (
-	"fmt"
-	"math"
-
+	"example.org/pilotfish/internal/settings"
 	"example.org/pilotfish/pkg/trace"
 )
 
@@ -19,49 +17,46 @@ import (
 type Pattern string
 
 const (
-	// Schedules is the pattern of the thesis: a project's schedule fires all
+	// schedules is the pattern of the thesis: a project's schedule fires all
 	// its channels within seconds to minutes, and people work in sessions.
-	Schedules Pattern = "schedules"
-	// Steady sends single jobs at a constant rate, independent of each other.
-	Steady Pattern = "steady"
-	// SingleBurst sends all jobs one Gap apart and then nothing (Turner, 4.2).
-	SingleBurst Pattern = "single-burst"
-	// OnOff sends BurstJobs jobs at once, pauses, and does so again (Turner, 4.4).
-	OnOff Pattern = "on-off"
+	schedules Pattern = "schedules"
+	// steady sends single jobs at a constant rate, independent of each other.
+	steady Pattern = "steady"
+	// singleBurst sends all jobs one Gap apart and then nothing (Turner, 4.2).
+	singleBurst Pattern = "single-burst"
+	// onOff sends BurstJobs jobs at once, pauses, and repeats that (Turner, 4.4).
+	onOff Pattern = "on-off"
 )
 
-// Config describes a workload. The zero value of each field means its
-// default; the zero Config is the thesis's day in production.
+// Config describes a workload. Start from Default. Times are in seconds.
 type Config struct {
 	// Seed selects one of the many workloads that fit the description.
 	Seed uint64 `yaml:"seed"`
-	// Pattern defaults to Schedules.
+	// Pattern is how jobs arrive.
 	Pattern Pattern `yaml:"pattern"`
-	// Jobs is the exact number of jobs; the default is the thesis's 2,879,676.
+	// Jobs is the exact number of jobs.
 	Jobs int `yaml:"jobs"`
-	// Duration is the time from 0 in which all jobs are sent, in seconds; a day by default.
+	// Duration is the time from 0 in which all jobs are sent.
 	Duration float64 `yaml:"duration"`
 	// StartHour is the hour of the day at time zero, 0 to 23.
 	StartHour int `yaml:"start_hour"`
-	// Submitters is how many submitters there are; each job comes from one at
-	// random. Default 40.
+	// Submitters is how many submitters there are. Each job comes from one of
+	// them at random.
 	Submitters int `yaml:"submitters"`
-	// HighShare is the share of high jobs, prefetches included. Default 0.2,
-	// an assumption: the thesis gives no share, only that most jobs are low.
-	// A share too small for one job gives none.
+	// HighShare is the share of high jobs, prefetches included.
 	HighShare float64 `yaml:"high_share"`
 	// Static leaves the data of every project as it is, as in the thesis's
 	// experiments (7.4.1). Otherwise imports change it.
 	Static bool `yaml:"static"`
 
-	// Projects is the size of the population. For Schedules it is 0: there are
-	// as many as it takes to make the jobs. Otherwise the default is 1000.
+	// Projects is the size of the population. 0 leaves it to the pattern:
+	// schedules draws as many projects as make the jobs, the others draw 1,000.
 	Projects int `yaml:"projects"`
-	// Gap is between the jobs of a SingleBurst, in seconds. Default 1.
+	// Gap is the time between two jobs of the pattern single-burst.
 	Gap float64 `yaml:"gap"`
-	// BurstJobs are sent at once by OnOff. Default 20.
+	// BurstJobs is how many jobs the pattern on-off sends at once.
 	BurstJobs int `yaml:"burst_jobs"`
-	// Pause is between the bursts of OnOff, in seconds. Default 30.
+	// Pause is the time between two bursts of the pattern on-off.
 	Pause float64 `yaml:"pause"`
 
 	// Population, Schedule and Session shape what is drawn.
@@ -70,121 +65,94 @@ type Config struct {
 	Session    SessionConfig    `yaml:"session"`
 
 	// LowTimeouts and HighTimeouts are set on every job of that priority.
-	// Defaults: 240, 1800 and 3600 s, and 60, 600 and 600 s.
 	LowTimeouts  trace.Timeouts `yaml:"low_timeouts"`
 	HighTimeouts trace.Timeouts `yaml:"high_timeouts"`
 }
 
-// The thesis's day: the jobs left of the capture (the thesis, 8.1.1).
 const (
-	thesisJobs = 2_879_676
-	day        = 86400.0
-	hour       = 3600.0
+	day  = 86400.0
+	hour = 3600.0
 )
 
-// Resolve returns c with every default in place, or what makes no sense in it:
-// "workload: ", the field as a file names it, and the fault.
-func (c Config) Resolve() (Config, error) {
-	c = c.withDefaults()
-	return c, c.validate()
-}
-
-// withDefaults returns c with every zero field at its default.
-func (c Config) withDefaults() Config {
-	orDefault(&c.Pattern, Schedules)
-	orDefault(&c.Jobs, thesisJobs)
-	orDefault(&c.Duration, day)
-	orDefault(&c.Submitters, 40)
-	orDefault(&c.HighShare, 0.2)
-	if c.Pattern != Schedules {
-		orDefault(&c.Projects, 1000)
-	}
-	orDefault(&c.Gap, 1)
-	orDefault(&c.BurstJobs, 20)
-	orDefault(&c.Pause, 30)
-	orDefault(&c.LowTimeouts, trace.Timeouts{Queue: 240, Evaluate: 1800, Stream: 3600})
-	orDefault(&c.HighTimeouts, trace.Timeouts{Queue: 60, Evaluate: 600, Stream: 600})
-	c.Population = c.Population.withDefaults()
-	c.Schedule = c.Schedule.withDefaults()
-	c.Session = c.Session.withDefaults()
-	return c
-}
-
-func orDefault[T comparable](field *T, value T) {
-	var zero T
-	if *field == zero {
-		*field = value
+// Default is the thesis's day in production.
+func Default() Config {
+	return Config{
+		Pattern:    schedules,
+		Jobs:       2_879_676, // those that are left of the capture (the thesis, 8.1.1)
+		Duration:   day,
+		Submitters: 40,
+		// An assumption: the thesis says only that most jobs are low.
+		HighShare:    0.2,
+		Gap:          1,
+		BurstJobs:    20,
+		Pause:        30,
+		Population:   defaultPopulation(),
+		Schedule:     defaultSchedule(),
+		Session:      defaultSession(),
+		LowTimeouts:  trace.Timeouts{Queue: 240, Evaluate: 1800, Stream: 3600},
+		HighTimeouts: trace.Timeouts{Queue: 60, Evaluate: 600, Stream: 600},
 	}
 }
 
-// validate refuses nonsense; it expects the defaults to be in place.
-func (c *Config) validate() error {
+// SetDefaults makes c the default.
+func (c *Config) SetDefaults() { *c = Default() }
+
+// Check refuses nonsense.
+func (c Config) Check(f *settings.Faults) {
 	switch c.Pattern {
-	case Schedules:
+	case schedules:
 		if c.Projects != 0 {
-			return fmt.Errorf("workload: projects: %d given, but pattern %s makes as many as its jobs need", c.Projects, c.Pattern)
+			f.Add("projects", "%d given, but pattern %s makes as many as its jobs need", c.Projects, c.Pattern)
 		}
-	case Steady, SingleBurst, OnOff:
-		if c.Projects < 1 || c.Projects > c.Population.MaxProjects {
-			return fmt.Errorf("workload: projects: %d is not between 1 and %d", c.Projects, c.Population.MaxProjects)
-		}
+	case steady, singleBurst, onOff:
+		f.Within("projects", c.projects(), 1, c.Population.MaxProjects)
 	default:
-		return fmt.Errorf("workload: pattern: unknown %q: it is %s, %s, %s or %s", c.Pattern, Schedules, Steady, SingleBurst, OnOff)
+		f.Add("pattern", "unknown %q: it is %s, %s, %s or %s", c.Pattern, schedules, steady, singleBurst, onOff)
 	}
-	if c.Jobs < 1 {
-		return fmt.Errorf("workload: jobs: %d is less than 1", c.Jobs)
-	}
-	if c.Submitters < 1 {
-		return fmt.Errorf("workload: submitters: %d is less than 1", c.Submitters)
-	}
-	if c.StartHour < 0 || c.StartHour > 23 {
-		return fmt.Errorf("workload: start_hour: %d is not between 0 and 23", c.StartHour)
-	}
-	if c.BurstJobs < 1 {
-		return fmt.Errorf("workload: burst_jobs: %d is less than 1", c.BurstJobs)
-	}
-	if err := inRange("high_share", c.HighShare, 0, 1); err != nil {
-		return err
-	}
-	for _, s := range [...]struct {
-		field string
-		value float64
-	}{
-		{"duration", c.Duration}, {"gap", c.Gap}, {"pause", c.Pause},
-		{"low_timeouts.queue", c.LowTimeouts.Queue}, {"low_timeouts.evaluate", c.LowTimeouts.Evaluate}, {"low_timeouts.stream", c.LowTimeouts.Stream},
-		{"high_timeouts.queue", c.HighTimeouts.Queue}, {"high_timeouts.evaluate", c.HighTimeouts.Evaluate}, {"high_timeouts.stream", c.HighTimeouts.Stream},
-	} {
-		if err := inRange(s.field, s.value, 0, trace.MaxSeconds); err != nil {
-			return err
+	for _, n := range [...]struct {
+		key   string
+		value int
+	}{{"jobs", c.Jobs}, {"submitters", c.Submitters}, {"burst_jobs", c.BurstJobs}} {
+		if n.value < 1 {
+			f.Add(n.key, "%d is less than 1", n.value)
 		}
 	}
-	if need := c.span(); need > c.Duration {
-		return fmt.Errorf("workload: duration: %v s is too short: the %d jobs of pattern %s take %v s", c.Duration, c.Jobs, c.Pattern, need)
+	f.Within("start_hour", c.StartHour, 0, 23)
+	f.Between("high_share", c.HighShare, 0, 1)
+	f.Between("duration", c.Duration, 0, trace.MaxSeconds)
+	f.Between("gap", c.Gap, 0, trace.MaxSeconds)
+	f.Between("pause", c.Pause, 0, trace.MaxSeconds)
+	checkTimeouts(f.In("low_timeouts"), c.LowTimeouts)
+	checkTimeouts(f.In("high_timeouts"), c.HighTimeouts)
+	if need := c.span(); need > 0 && need > c.Duration {
+		f.Add("duration", "%v s is too short: the %d jobs of pattern %s take %v s", c.Duration, c.Jobs, c.Pattern, need)
 	}
-	if err := c.Population.validate(); err != nil {
-		return err
+	c.Population.check(f.In("population"))
+	c.Schedule.check(f.In("schedule"))
+	c.Session.check(f.In("session"))
+}
+
+func checkTimeouts(f *settings.Faults, t trace.Timeouts) {
+	f.Between("queue", t.Queue, 0, trace.MaxSeconds)
+	f.Between("evaluate", t.Evaluate, 0, trace.MaxSeconds)
+	f.Between("stream", t.Stream, 0, trace.MaxSeconds)
+}
+
+// projects is the size of the population of the patterns that do not fix it.
+func (c *Config) projects() int {
+	if c.Projects == 0 {
+		return 1000
 	}
-	if err := c.Schedule.validate(); err != nil {
-		return err
-	}
-	return c.Session.validate()
+	return c.Projects
 }
 
 // span is the time from the first to the last job of the patterns that fix it.
 func (c *Config) span() float64 {
 	switch c.Pattern {
-	case SingleBurst:
+	case singleBurst:
 		return float64(c.Jobs-1) * c.Gap
-	case OnOff:
-		return float64((c.Jobs-1)/c.BurstJobs) * c.Pause
+	case onOff:
+		return float64((c.Jobs-1)/max(c.BurstJobs, 1)) * c.Pause
 	}
 	return 0
-}
-
-// inRange refuses a value that is not between low and high; NaN is not.
-func inRange(field string, value, low, high float64) error {
-	if math.IsNaN(value) || value < low || value > high {
-		return fmt.Errorf("workload: %s: %v is not between %v and %v", field, value, low, high)
-	}
-	return nil
 }

@@ -13,7 +13,7 @@ func TestConfigRefusesNonsense(t *testing.T) {
 	for want, change := range map[string]func(*Config){
 		`workload: pattern: unknown "poisson": it is schedules, steady, single-burst or on-off`: func(c *Config) { c.Pattern = "poisson" },
 		"workload: projects: 5 given, but pattern schedules makes as many as its jobs need":     func(c *Config) { c.Projects = 5 },
-		"workload: projects: -5 is not between 1 and 1000000":                                   func(c *Config) { c.Pattern, c.Projects = Steady, -5 },
+		"workload: projects: -5 is not between 1 and 1000000":                                   func(c *Config) { c.Pattern, c.Projects = steady, -5 },
 		"workload: jobs: -1 is less than 1":                                                     func(c *Config) { c.Jobs = -1 },
 		"workload: submitters: -1 is less than 1":                                               func(c *Config) { c.Submitters = -1 },
 		"workload: start_hour: 24 is not between 0 and 23":                                      func(c *Config) { c.StartHour = 24 },
@@ -21,8 +21,8 @@ func TestConfigRefusesNonsense(t *testing.T) {
 		"workload: high_share: 1.5 is not between 0 and 1":                                      func(c *Config) { c.HighShare = 1.5 },
 		"workload: high_share: NaN is not between 0 and 1":                                      func(c *Config) { c.HighShare = math.NaN() },
 		"workload: duration: -1 is not between 0 and 1e+09":                                     func(c *Config) { c.Duration = -1 },
-		"workload: duration: 60 s is too short: the 100 jobs of pattern single-burst take 99 s": func(c *Config) { c.Pattern, c.Jobs, c.Duration = SingleBurst, 100, 60 },
-		"workload: duration: 60 s is too short: the 100 jobs of pattern on-off take 120 s":      func(c *Config) { c.Pattern, c.Jobs, c.Duration = OnOff, 100, 60 },
+		"workload: duration: 60 s is too short: the 100 jobs of pattern single-burst take 99 s": func(c *Config) { c.Pattern, c.Jobs, c.Duration = singleBurst, 100, 60 },
+		"workload: duration: 60 s is too short: the 100 jobs of pattern on-off take 120 s":      func(c *Config) { c.Pattern, c.Jobs, c.Duration = onOff, 100, 60 },
 		"workload: high_timeouts.stream: -1 is not between 0 and 1e+09":                         func(c *Config) { c.HighTimeouts = trace.Timeouts{Stream: -1} },
 		"workload: population.max_demand: -1 is not between 1e-06 and 1e+12":                    func(c *Config) { c.Population.MaxDemand = -1 },
 		"workload: population.channels_by_size: 2 is not between -1 and 1":                      func(c *Config) { c.Population.ChannelsBySize = 2 },
@@ -31,7 +31,7 @@ func TestConfigRefusesNonsense(t *testing.T) {
 		"workload: session.chained: 1.1 is not between 0 and 1":                                 func(c *Config) { c.Session.Chained = 1.1 },
 		"workload: session.max_jobs: -1 is not between 1 and 1e+06":                             func(c *Config) { c.Session.MaxJobs = -1 },
 	} {
-		cfg := Config{Jobs: 10}
+		cfg := config(func(c *Config) { c.Jobs = 10 })
 		change(&cfg)
 		_, err := New(cfg)
 		assert.EqualError(t, err, want)

@@ -17,7 +17,7 @@ func (s *schedule) run(g *Generator, at float64, _ *trace.Job) (bool, float64) {
 	// The window ends with the workload, however late the firing.
 	left := g.cfg.Duration - at
 	delay := min(logNormal(g.exports, c.Delay, c.DelaySpread), left/2)
-	channels := float64(len(g.population.Projects[s.project].Channels))
+	channels := float64(len(g.population[s.project].Channels))
 	window := min(channels*logNormal(g.exports, c.Pace, c.PaceSpread), c.MaxWindow, left-delay)
 	e := &export{project: s.project, begin: at + delay, window: window}
 	g.queue.push(e.next(g), e)
@@ -38,14 +38,14 @@ type export struct {
 
 // next is when the next channel's job is sent: somewhere in its part of the window.
 func (e *export) next(g *Generator) float64 {
-	channels := len(g.population.Projects[e.project].Channels)
+	channels := len(g.population[e.project].Channels)
 	return e.begin + e.window*(float64(e.channel)+g.exports.Float64())/float64(channels)
 }
 
 func (e *export) run(g *Generator, _ float64, job *trace.Job) (bool, float64) {
 	g.fillLow(job, e.project, e.channel, g.exports)
 	e.channel++
-	if e.channel == len(g.population.Projects[e.project].Channels) {
+	if e.channel == len(g.population[e.project].Channels) {
 		return true, never
 	}
 	return true, e.next(g)

@@ -8,8 +8,8 @@ import (
 )
 
 // fill sets what all jobs of a project have in common.
-func (g *Generator) fill(job *trace.Job, project int, rng *rand.Rand) *Project {
-	p := &g.population.Projects[project]
+func (g *Generator) fill(job *trace.Job, project int, rng *rand.Rand) *projectModel {
+	p := &g.population[project]
 	job.Project = p.ID
 	job.Version = g.versions[project]
 	job.Load = p.Load
@@ -51,7 +51,7 @@ func (g *Generator) fillPrefetch(job *trace.Job, project int, rng *rand.Rand) {
 }
 
 // share sets the channel and its shared rules.
-func share(job *trace.Job, p *Project, channel int) {
+func share(job *trace.Job, p *projectModel, channel int) {
 	job.Channel = int64(channel + 1)
 	if set := p.Channels[channel].Set; set > 0 {
 		job.Shared, job.SharedRules = p.Sets[set-1].Name, p.Sets[set-1].Work

@@ -2,9 +2,11 @@ package workload
 
 import (
 	"errors"
+	"fmt"
 	"io"
 	"math/rand/v2"
 
+	"example.org/pilotfish/internal/settings"
 	"example.org/pilotfish/pkg/trace"
 )
 
@@ -12,7 +14,7 @@ import (
 // not safe for concurrent use.
 type Generator struct {
 	cfg        Config
-	population *Population
+	population []projectModel
 	// versions counts the imports of each project's data.
 	versions []int64
 	// popular chooses the projects that people open, active those that
@@ -29,9 +31,9 @@ type Generator struct {
 // New returns the generator of a workload, with its population drawn. It
 // refuses a configuration that makes no sense.
 func New(cfg Config) (*Generator, error) {
-	cfg, err := cfg.Resolve()
-	if err != nil {
-		return nil, err
+	var f settings.Faults
+	if cfg.Check(&f); f.Err() != nil {
+		return nil, fmt.Errorf("workload: %w", f.Err())
 	}
 	g := &Generator{
 		cfg:      cfg,
@@ -39,15 +41,15 @@ func New(cfg Config) (*Generator, error) {
 		sessions: rand.New(source(cfg.Seed, streamSessions, 0)),
 	}
 	begin := g.beginSingles
-	if cfg.Pattern == Schedules {
+	if cfg.Pattern == schedules {
 		begin = g.beginSchedules
 	}
 	if err := begin(); err != nil {
 		return nil, err
 	}
-	g.versions = make([]int64, len(g.population.Projects))
-	for i := range g.population.Projects {
-		p := &g.population.Projects[i]
+	g.versions = make([]int64, len(g.population))
+	for i := range g.population {
+		p := &g.population[i]
 		g.versions[i] = 1
 		g.popular.add(p.Popularity)
 		g.active.add(float64(len(p.Channels)) / p.Period)
@@ -60,7 +62,7 @@ func New(cfg Config) (*Generator, error) {
 func (g *Generator) beginSchedules() (err error) {
 	low := g.cfg.Jobs - int(float64(g.cfg.Jobs)*g.cfg.HighShare)
 	number := 0
-	g.population, err = newPopulation(&g.cfg, func(p *Project) bool {
+	g.population, err = newPopulation(&g.cfg, func(p *projectModel) bool {
 		s := &schedule{project: number, firings: newFirings(&g.cfg, number, p)}
 		number++
 		runs := s.firings.count(&g.cfg)
@@ -92,8 +94,8 @@ func (g *Generator) beginSchedules() (err error) {
 
 // beginSingles draws the population that single jobs are taken from.
 func (g *Generator) beginSingles() (err error) {
-	left := g.cfg.Projects
-	g.population, err = newPopulation(&g.cfg, func(*Project) bool {
+	left := g.cfg.projects()
+	g.population, err = newPopulation(&g.cfg, func(*projectModel) bool {
 		left--
 		return left == 0
 	})
@@ -101,9 +103,6 @@ func (g *Generator) beginSingles() (err error) {
 	g.queue.push(s.next(&g.cfg), s)
 	return err
 }
-
-// Population is the projects that the jobs belong to.
-func (g *Generator) Population() *Population { return g.population }
 
 // Len is how many jobs there are in all.
 func (g *Generator) Len() int { return g.cfg.Jobs }

@@ -14,8 +14,22 @@ import (
 	"example.org/pilotfish/pkg/trace"
 )
 
+// config is the default with a change.
+func config(change func(*Config)) Config {
+	c := Default()
+	change(&c)
+	return c
+}
+
 // small is an hour with few projects.
-func small(seed uint64) Config { return Config{Seed: seed, Jobs: 20_000, Duration: hour, StartHour: 9} }
+func small(seed uint64) Config {
+	return config(func(c *Config) {
+		c.Seed = seed
+		c.Jobs = 20_000
+		c.Duration = hour
+		c.StartHour = 9
+	})
+}
 
 func all(t *testing.T, cfg Config) []trace.Job {
 	t.Helper()
@@ -44,8 +58,13 @@ func text(t *testing.T, jobs []trace.Job) []byte {
 }
 
 func TestSameSeedSameBytes(t *testing.T) {
-	for _, pattern := range []Pattern{Schedules, Steady, SingleBurst, OnOff} {
-		cfg := Config{Seed: 7, Pattern: pattern, Jobs: 3000, Duration: 2 * hour}
+	for _, pattern := range []Pattern{schedules, steady, singleBurst, onOff} {
+		cfg := config(func(c *Config) {
+			c.Seed = 7
+			c.Pattern = pattern
+			c.Jobs = 3000
+			c.Duration = 2 * hour
+		})
 		first := text(t, all(t, cfg))
 		assert.True(t, bytes.Equal(first, text(t, all(t, cfg))), "%s", pattern)
 		cfg.Seed = 8
@@ -59,12 +78,18 @@ func TestSameSeedSameBytes(t *testing.T) {
 func TestEveryTraceIsValid(t *testing.T) {
 	rng := rand.New(rand.NewPCG(4, 4))
 	for range 20 {
-		cfg := Config{
-			Seed: rng.Uint64(), Pattern: []Pattern{Schedules, Schedules, Steady, SingleBurst, OnOff}[rng.IntN(5)],
-			Jobs: 1 + rng.IntN(3000), Duration: 900 + 2*day*rng.Float64(), StartHour: rng.IntN(24),
-			HighShare: []float64{1e-9, 0.05, 0.2, 0.5, 1}[rng.IntN(5)], Static: rng.IntN(2) == 0,
-			Submitters: 1 + rng.IntN(50), Gap: 0.25, Pause: 5,
-		}
+		cfg := config(func(c *Config) {
+			c.Seed = rng.Uint64()
+			c.Pattern = []Pattern{schedules, schedules, steady, singleBurst, onOff}[rng.IntN(5)]
+			c.Jobs = 1 + rng.IntN(3000)
+			c.Duration = 900 + 2*day*rng.Float64()
+			c.StartHour = rng.IntN(24)
+			c.HighShare = []float64{1e-9, 0.05, 0.2, 0.5, 1}[rng.IntN(5)]
+			c.Static = rng.IntN(2) == 0
+			c.Submitters = 1 + rng.IntN(50)
+			c.Gap = 0.25
+			c.Pause = 5
+		})
 		jobs := all(t, cfg)
 		require.Len(t, jobs, cfg.Jobs, "%+v", cfg)
 		r := trace.NewReader(bytes.NewReader(text(t, jobs)), "")
@@ -96,7 +121,7 @@ func TestEveryTraceIsValid(t *testing.T) {
 }
 
 func TestGeneratorEnds(t *testing.T) {
-	g, err := New(Config{Jobs: 3, Duration: hour, Pattern: Steady})
+	g, err := New(config(func(c *Config) { c.Jobs, c.Duration, c.Pattern = 3, hour, steady }))
 	require.NoError(t, err)
 	assert.Equal(t, 3, g.Len())
 	for range 3 {
@@ -122,7 +147,7 @@ func TestMemoryFollowsThePopulation(t *testing.T) {
 		}
 		most = max(most, len(g.queue.events))
 	}
-	assert.Less(t, most, 2*len(g.Population().Projects))
+	assert.Less(t, most, 2*len(g.population))
 }
 
 func TestJobsOfOneProjectShare(t *testing.T) {
@@ -178,7 +203,7 @@ func TestTimeoutsByPriority(t *testing.T) {
 func BenchmarkThesisDay(b *testing.B) {
 	b.ReportAllocs()
 	for b.Loop() {
-		g, err := New(Config{Seed: 1})
+		g, err := New(config(func(c *Config) { c.Seed = 1 }))
 		if err != nil {
 			b.Fatal(err)
 		}

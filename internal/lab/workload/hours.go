@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"math"
 	"sort"
+
+	"example.org/pilotfish/internal/settings"
 )
 
 // Hours weighs the hours of a day against each other, from midnight on.
@@ -20,17 +22,14 @@ func scheduleHours() Hours {
 	return Hours{70, 68, 72, 80, 88, 95, 100, 98, 95, 92, 90, 88, 86, 86, 86, 84, 82, 78, 74, 70, 66, 64, 64, 66}
 }
 
-// validate refuses weights that are negative or all zero.
-func (h *Hours) validate(field string) error {
+// check refuses weights that are negative or all zero.
+func (h *Hours) check(key string, f *settings.Faults) {
 	for i, w := range h {
-		if err := inRange(fmt.Sprintf("%s[%d]", field, i), w, 0, math.MaxFloat32); err != nil {
-			return err
-		}
+		f.Between(fmt.Sprintf("%s[%d]", key, i), w, 0, math.MaxFloat32)
 	}
 	if h.peak() == 0 {
-		return fmt.Errorf("workload: %s: every hour is 0", field)
+		f.Add(key, "every hour is 0")
 	}
-	return nil
 }
 
 func (h *Hours) peak() float64 {

@@ -27,9 +27,9 @@ func (s *singles) next(cfg *Config) float64 {
 		return never
 	}
 	switch cfg.Pattern {
-	case SingleBurst:
+	case singleBurst:
 		return float64(s.sent) * cfg.Gap
-	case OnOff:
+	case onOff:
 		return float64(s.sent/cfg.BurstJobs) * cfg.Pause
 	}
 	share, _ := s.times.next()
@@ -41,7 +41,7 @@ func (s *singles) run(g *Generator, _ float64, job *trace.Job) (bool, float64) {
 		g.fillHigh(job, g.popular.pick(s.rng), s.rng)
 	} else {
 		project := g.active.pick(s.rng)
-		g.fillLow(job, project, s.rng.IntN(len(g.population.Projects[project].Channels)), s.rng)
+		g.fillLow(job, project, s.rng.IntN(len(g.population[project].Channels)), s.rng)
 	}
 	s.sent++
 	return true, s.next(&g.cfg)

@@ -14,7 +14,12 @@ import (
 func TestSteadyIsUniform(t *testing.T) {
 	tenths := [10]int{}
 	high := 0
-	for _, job := range all(t, Config{Pattern: Steady, Jobs: 20_000, Duration: 1000, HighShare: 0.3}) {
+	for _, job := range all(t, config(func(c *Config) {
+		c.Pattern = steady
+		c.Jobs = 20_000
+		c.Duration = 1000
+		c.HighShare = 0.3
+	})) {
 		tenths[int(job.Offset/100)]++
 		if job.Priority == selection.High {
 			high++
@@ -27,14 +32,25 @@ func TestSteadyIsUniform(t *testing.T) {
 }
 
 func TestSingleBurstIsEvenlySpaced(t *testing.T) {
-	jobs := all(t, Config{Pattern: SingleBurst, Jobs: 128, Duration: 200, Gap: 1.5})
+	jobs := all(t, config(func(c *Config) {
+		c.Pattern = singleBurst
+		c.Jobs = 128
+		c.Duration = 200
+		c.Gap = 1.5
+	}))
 	for i, job := range jobs {
 		assert.Equal(t, float64(i)*1.5, job.Offset)
 	}
 }
 
 func TestOnOffSendsBurstsAtOnce(t *testing.T) {
-	jobs := all(t, Config{Pattern: OnOff, Jobs: 50, Duration: 100, BurstJobs: 20, Pause: 45})
+	jobs := all(t, config(func(c *Config) {
+		c.Pattern = onOff
+		c.Jobs = 50
+		c.Duration = 100
+		c.BurstJobs = 20
+		c.Pause = 45
+	}))
 	var times []float64
 	for _, job := range jobs {
 		times = append(times, job.Offset)
@@ -44,11 +60,16 @@ func TestOnOffSendsBurstsAtOnce(t *testing.T) {
 }
 
 func TestSinglesFavourBusyProjects(t *testing.T) {
-	cfg := Config{Pattern: Steady, Jobs: 50_000, HighShare: 1e-9, Projects: 200}
+	cfg := config(func(c *Config) {
+		c.Pattern = steady
+		c.Jobs = 50_000
+		c.HighShare = 1e-9
+		c.Projects = 200
+	})
 	g, err := New(cfg)
 	require.NoError(t, err)
 	rates, sum := map[trace.Project]float64{}, 0.0
-	for _, p := range g.Population().Projects {
+	for _, p := range g.population {
 		rates[p.ID] = float64(len(p.Channels)) / p.Period
 		sum += rates[p.ID]
 	}

@@ -11,15 +11,15 @@ import (
 	"example.org/pilotfish/pkg/trace"
 )
 
-func population(t *testing.T, cfg Config) []Project {
+func population(t *testing.T, cfg Config) []projectModel {
 	t.Helper()
 	g, err := New(cfg)
 	require.NoError(t, err)
-	return g.Population().Projects
+	return g.population
 }
 
 func TestProjectsAreLongTailed(t *testing.T) {
-	projects := population(t, Config{Seed: 2})
+	projects := population(t, config(func(c *Config) { c.Seed = 2 }))
 	require.Greater(t, len(projects), 5000)
 	ids := map[trace.Project]bool{}
 	periods := map[float64]int{}
@@ -69,7 +69,7 @@ func topShare(values []float64, share float64) float64 {
 
 func TestBigProjectsHaveBigJobs(t *testing.T) {
 	var size, load, work, channels []float64
-	for _, p := range population(t, Config{Seed: 3}) {
+	for _, p := range population(t, config(func(c *Config) { c.Seed = 3 })) {
 		size = append(size, math.Log(float64(p.Bytes)))
 		load = append(load, math.Log(p.Load+1e-6))
 		work = append(work, math.Log(p.Channels[0].Operators))
@@ -96,25 +96,25 @@ func correlation(a, b []float64) float64 {
 }
 
 func TestLimitSlowsDownBeforeItCutsChannels(t *testing.T) {
-	channels := func(n int, work float64) []Channel {
-		return slices.Repeat([]Channel{{Operators: work}}, n)
+	channels := func(n int, work float64) []channelModel {
+		return slices.Repeat([]channelModel{{Operators: work}}, n)
 	}
-	p := Project{Period: 900, Channels: channels(8, 900)}
+	p := projectModel{Period: 900, Channels: channels(8, 900)}
 	p.limit(2) // 7200 core-seconds: 8 cores each quarter of an hour, 2 each hour
 	assert.Equal(t, hour, p.Period)
 	assert.Len(t, p.Channels, 8)
 
-	p = Project{Period: 1800, Channels: channels(100, day/10)}
+	p = projectModel{Period: 1800, Channels: channels(100, day/10)}
 	p.limit(2) // 10 cores even if once a day
 	assert.Equal(t, day, p.Period)
 	assert.Len(t, p.Channels, 12)
 
-	p = Project{Period: 900, Channels: channels(1, 10*day)}
+	p = projectModel{Period: 900, Channels: channels(1, 10*day)}
 	p.limit(2)
 	assert.Len(t, p.Channels, 1)
 }
 
 func TestTooManyProjectsAreRefused(t *testing.T) {
-	_, err := New(Config{Jobs: 1000, Duration: 1, Population: PopulationConfig{MaxProjects: 50}})
-	assert.EqualError(t, err, "workload: population.max_projects: 50 do not make 1000 jobs in 1 s: a longer duration would do, or fewer jobs")
+	_, err := New(config(func(c *Config) { c.Jobs, c.Duration, c.Population.MaxProjects = 1000, 1, 50 }))
+	assert.EqualError(t, err, "workload: population.max_projects: 50 do not make 1000 jobs in 1 s: take a longer duration or fewer jobs")
 }

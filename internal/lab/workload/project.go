@@ -2,9 +2,9 @@ package workload
 
 import "example.org/pilotfish/pkg/trace"
 
-// Project is one project of the population. It never changes; what changes is
+// projectModel is one project of the population. It never changes; what changes is
 // its data, whose version the Generator counts.
-type Project struct {
+type projectModel struct {
 	ID trace.Project
 	// Bytes is the size of its data in a cache.
 	Bytes int64
@@ -14,32 +14,32 @@ type Project struct {
 	// the first is due, in seconds.
 	Period, Phase float64
 	// Channels are its export channels; a trace counts them from 1.
-	Channels []Channel
+	Channels []channelModel
 	// Sets are its sets of shared rules.
-	Sets []Set
+	Sets []setModel
 	// Popularity is how often people open it, relative to the others.
 	Popularity float64
 	// view is the core-seconds of a typical high job.
 	view float64
 }
 
-// Channel is one export channel of a project.
-type Channel struct {
+// channelModel is one export channel of a project.
+type channelModel struct {
 	// Set is which of the project's sets of shared rules comes first, from 1; 0 is none.
 	Set int
 	// Operators and Output are the usual core-seconds of those joblets.
 	Operators, Output float64
 }
 
-// Set is a set of rules that channels share.
-type Set struct {
+// setModel is a set of rules that channels share.
+type setModel struct {
 	Name string
 	// Work is the core-seconds of its SharedOperators joblet.
 	Work float64
 }
 
 // work is the core-seconds of one firing when the data is cached.
-func (p *Project) work() float64 {
+func (p *projectModel) work() float64 {
 	sum := 0.0
 	for _, c := range p.Channels {
 		sum += c.Operators + c.Output

@@ -3,6 +3,8 @@ package workload
 import (
 	"math"
 	"math/rand/v2"
+
+	"example.org/pilotfish/internal/settings"
 )
 
 // period is the time between two firings and how many projects have it.
@@ -27,57 +29,52 @@ func slower(p float64) float64 {
 }
 
 // ScheduleConfig shapes when projects run and how fast their channels follow
-// each other. Spreads are standard deviations of logarithms. The zero value of
-// each field means its default.
+// each other. Spreads are standard deviations of logarithms, times are in seconds.
 type ScheduleConfig struct {
-	// Hours weighs the hours of the day; by default from 64 to 100.
+	// Hours weighs the hours of the day.
 	Hours Hours `yaml:"hours"`
-	// Round is the share of projects due on the quarter of an hour: 0.3.
+	// Round is the share of projects that are due on the quarter of an hour.
 	Round float64 `yaml:"round"`
-	// Delay is the median time from the firing to the first job, in which the
-	// import runs: 20 s, with a spread of 1.
+	// Delay is the median time from the firing to the first job; the import runs
+	// in it.
 	Delay       float64 `yaml:"delay"`
 	DelaySpread float64 `yaml:"delay_spread"`
-	// Pace is the median time from one channel's job to the next: 8 s, with a
-	// spread of 1. Worker servers bound it, and MaxWindow, 900 s, bounds the
-	// time for all channels.
+	// Pace is the median time from one channel's job to the next: worker servers
+	// limit it. MaxWindow bounds the time for all channels.
 	Pace       float64 `yaml:"pace"`
 	PaceSpread float64 `yaml:"pace_spread"`
 	MaxWindow  float64 `yaml:"max_window"`
-	// Imports is the chance that a firing imports new data: 0.3. One whose
-	// period is a day always does.
+	// Imports is the chance that a firing imports new data. A firing of a
+	// schedule with a period of a day always does.
 	Imports float64 `yaml:"imports"`
-	// JobSpread is how much two jobs of one channel differ: 0.3.
+	// JobSpread is how much two jobs of one channel differ.
 	JobSpread float64 `yaml:"job_spread"`
 }
 
-func (c ScheduleConfig) withDefaults() ScheduleConfig {
-	orDefault(&c.Hours, scheduleHours())
-	orDefault(&c.Round, 0.3)
-	orDefault(&c.Delay, 20)
-	orDefault(&c.DelaySpread, 1)
-	orDefault(&c.Pace, 8)
-	orDefault(&c.PaceSpread, 1)
-	orDefault(&c.MaxWindow, 900)
-	orDefault(&c.Imports, 0.3)
-	orDefault(&c.JobSpread, 0.3)
-	return c
+func defaultSchedule() ScheduleConfig {
+	return ScheduleConfig{
+		Hours:       scheduleHours(),
+		Round:       0.3,
+		Delay:       20,
+		DelaySpread: 1,
+		Pace:        8,
+		PaceSpread:  1,
+		MaxWindow:   900,
+		Imports:     0.3,
+		JobSpread:   0.3,
+	}
 }
 
-func (c *ScheduleConfig) validate() error {
-	for _, f := range [...]struct {
-		field       string
-		value, high float64
-	}{
-		{"round", c.Round, 1}, {"delay", c.Delay, day}, {"delay_spread", c.DelaySpread, 5},
-		{"pace", c.Pace, day}, {"pace_spread", c.PaceSpread, 5}, {"max_window", c.MaxWindow, day},
-		{"imports", c.Imports, 1}, {"job_spread", c.JobSpread, 5},
-	} {
-		if err := inRange("schedule."+f.field, f.value, 0, f.high); err != nil {
-			return err
-		}
-	}
-	return c.Hours.validate("schedule.hours")
+func (c *ScheduleConfig) check(f *settings.Faults) {
+	f.Between("round", c.Round, 0, 1)
+	f.Between("delay", c.Delay, 0, day)
+	f.Between("delay_spread", c.DelaySpread, 0, 5)
+	f.Between("pace", c.Pace, 0, day)
+	f.Between("pace_spread", c.PaceSpread, 0, 5)
+	f.Between("max_window", c.MaxWindow, 0, day)
+	f.Between("imports", c.Imports, 0, 1)
+	f.Between("job_spread", c.JobSpread, 0, 5)
+	c.Hours.check("hours", f)
 }
 
 // period draws the period of a project.
@@ -115,7 +112,7 @@ type firing struct {
 	imports bool
 }
 
-func newFirings(cfg *Config, number int, p *Project) firings {
+func newFirings(cfg *Config, number int, p *projectModel) firings {
 	return firings{pcg: *source(cfg.Seed, streamSchedules, number), due: p.Phase, period: p.Period}
 }
 

@@ -12,12 +12,12 @@ import (
 
 // TestAFiringRunsEveryChannel looks at projects whose firings cannot overlap.
 func TestAFiringRunsEveryChannel(t *testing.T) {
-	cfg := Config{Seed: 5, Jobs: 100_000}
+	cfg := config(func(c *Config) { c.Seed, c.Jobs = 5, 100_000 })
 	g, err := New(cfg)
 	require.NoError(t, err)
-	slow := map[trace.Project]Project{}
+	slow := map[trace.Project]projectModel{}
 	// The last project is cut to make the count exact.
-	for _, p := range g.Population().Projects[:len(g.Population().Projects)-1] {
+	for _, p := range g.population[:len(g.population)-1] {
 		if p.Period >= 4*hour {
 			slow[p.ID] = p
 		}
@@ -51,7 +51,7 @@ func TestAFiringRunsEveryChannel(t *testing.T) {
 }
 
 func TestImportsRaiseTheVersion(t *testing.T) {
-	cfg := Config{Seed: 5, Jobs: 100_000}
+	cfg := config(func(c *Config) { c.Seed, c.Jobs = 5, 100_000 })
 	last := map[trace.Project]int64{}
 	sum := int64(0)
 	for _, job := range all(t, cfg) {
@@ -62,8 +62,8 @@ func TestImportsRaiseTheVersion(t *testing.T) {
 	g, err := New(cfg)
 	require.NoError(t, err)
 	want := 0.0
-	for i := range g.Population().Projects {
-		p := &g.Population().Projects[i]
+	for i := range g.population {
+		p := &g.population[i]
 		f := newFirings(&g.cfg, i, p)
 		for {
 			run, ok := f.next(&g.cfg)
@@ -81,7 +81,7 @@ func TestImportsRaiseTheVersion(t *testing.T) {
 }
 
 func TestSchedulesFollowTheHour(t *testing.T) {
-	cfg := Config{Seed: 1, Jobs: 100_000, StartHour: 6}
+	cfg := config(func(c *Config) { c.Seed, c.Jobs, c.StartHour = 1, 100_000, 6 })
 	cfg.Schedule.Hours = Hours{0: 1, 1: 1, 2: 1, 3: 1, 4: 1, 5: 1, 6: 4, 7: 4, 8: 4, 9: 4, 10: 4, 11: 4}
 	parts := [4]float64{}
 	for _, job := range all(t, cfg) {
@@ -95,8 +95,8 @@ func TestSchedulesFollowTheHour(t *testing.T) {
 }
 
 func TestFiringsAreAValue(t *testing.T) {
-	cfg := Config{}.withDefaults()
-	f := newFirings(&cfg, 3, &Project{Period: 900, Phase: 100})
+	cfg := Default()
+	f := newFirings(&cfg, 3, &projectModel{Period: 900, Phase: 100})
 	n := f.count(&cfg)
 	assert.True(t, 60 < n && n < 96, "%d of 96", n)
 	last := -1.0

@@ -4,63 +4,60 @@ import (
 	"math"
 	"math/rand/v2"
 
+	"example.org/pilotfish/internal/settings"
 	"example.org/pilotfish/pkg/trace"
 )
 
 // SessionConfig shapes what people do. Spreads are standard deviations of
-// logarithms. The zero value of each field means its default.
+// logarithms, times are in seconds.
 type SessionConfig struct {
-	// Hours weighs the hours of the day; office hours by default.
+	// Hours weighs the hours of the day.
 	Hours Hours `yaml:"hours"`
-	// Jobs is the median number of jobs that follow a session's prefetch: 6,
-	// with a spread of 1 and at most 200.
+	// Jobs is the median number of jobs that follow a session's prefetch,
+	// MaxJobs the largest number.
 	Jobs       float64 `yaml:"jobs"`
 	JobsSpread float64 `yaml:"jobs_spread"`
 	MaxJobs    int     `yaml:"max_jobs"`
-	// Think is the median time between two jobs: 15 s, with a spread of 1.
+	// Think is the median time between two jobs.
 	Think       float64 `yaml:"think"`
 	ThinkSpread float64 `yaml:"think_spread"`
-	// Chained is the chance that a job after the first waits for the one
-	// before: 0.17, which makes 15 % of all high jobs (the thesis, 7.4.7).
+	// Chained is the chance that a job after the first waits for the one before.
 	Chained float64 `yaml:"chained"`
-	// Chain is how long after that one such a job is due: 0.2 s, as the web
-	// backend sends both.
+	// Chain is how long after the one before such a job is due: the web backend
+	// sends both.
 	Chain float64 `yaml:"chain"`
-	// WorkSpread is how much jobs on equal projects differ: 1.6. MaxWork, 430
-	// core-seconds, bounds them.
+	// WorkSpread is how much jobs on equal projects differ. MaxWork bounds
+	// them, in core-seconds.
 	WorkSpread float64 `yaml:"work_spread"`
 	MaxWork    float64 `yaml:"max_work"`
 }
 
-func (c SessionConfig) withDefaults() SessionConfig {
-	orDefault(&c.Hours, officeHours())
-	orDefault(&c.Jobs, 6)
-	orDefault(&c.JobsSpread, 1)
-	orDefault(&c.MaxJobs, 200)
-	orDefault(&c.Think, 15)
-	orDefault(&c.ThinkSpread, 1)
-	orDefault(&c.Chained, 0.17)
-	orDefault(&c.Chain, 0.2)
-	orDefault(&c.WorkSpread, 1.6)
-	orDefault(&c.MaxWork, 430)
-	return c
+func defaultSession() SessionConfig {
+	return SessionConfig{
+		Hours:       officeHours(),
+		Jobs:        6,
+		JobsSpread:  1,
+		MaxJobs:     200,
+		Think:       15,
+		ThinkSpread: 1,
+		Chained:     0.17, // which makes 15 % of all high jobs (the thesis, 7.4.7)
+		Chain:       0.2,
+		WorkSpread:  1.6,
+		MaxWork:     430,
+	}
 }
 
-func (c *SessionConfig) validate() error {
-	for _, f := range [...]struct {
-		field            string
-		value, low, high float64
-	}{
-		{"jobs", c.Jobs, 1, 1e6}, {"jobs_spread", c.JobsSpread, 0, 5}, {"max_jobs", float64(c.MaxJobs), 1, 1e6},
-		{"think", c.Think, 0, day}, {"think_spread", c.ThinkSpread, 0, 5},
-		{"chained", c.Chained, 0, 1}, {"chain", c.Chain, 0, day},
-		{"work_spread", c.WorkSpread, 0, 5}, {"max_work", c.MaxWork, 0, day},
-	} {
-		if err := inRange("session."+f.field, f.value, f.low, f.high); err != nil {
-			return err
-		}
-	}
-	return c.Hours.validate("session.hours")
+func (c *SessionConfig) check(f *settings.Faults) {
+	f.Between("jobs", c.Jobs, 1, 1e6)
+	f.Between("jobs_spread", c.JobsSpread, 0, 5)
+	f.Between("max_jobs", float64(c.MaxJobs), 1, 1e6)
+	f.Between("think", c.Think, 0, day)
+	f.Between("think_spread", c.ThinkSpread, 0, 5)
+	f.Between("chained", c.Chained, 0, 1)
+	f.Between("chain", c.Chain, 0, day)
+	f.Between("work_spread", c.WorkSpread, 0, 5)
+	f.Between("max_work", c.MaxWork, 0, day)
+	c.Hours.check("hours", f)
 }
 
 // size draws how many jobs a session has, its prefetch included.

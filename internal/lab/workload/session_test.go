@@ -12,7 +12,7 @@ import (
 
 func TestSessionsFollowTheHour(t *testing.T) {
 	hours := [24]float64{}
-	cfg := Config{Seed: 1, Jobs: 200_000, HighShare: 1}
+	cfg := config(func(c *Config) { c.Seed, c.Jobs, c.HighShare = 1, 200_000, 1 })
 	for _, job := range all(t, cfg) {
 		hours[int(job.Offset/hour)]++
 	}
@@ -29,7 +29,12 @@ func TestSessionsFollowTheHour(t *testing.T) {
 
 // TestASessionOpensThenWorks follows the only person at work on each of many projects.
 func TestASessionOpensThenWorks(t *testing.T) {
-	cfg := Config{Seed: 1, Jobs: 20_000, Duration: 30 * day, HighShare: 0.1}
+	cfg := config(func(c *Config) {
+		c.Seed = 1
+		c.Jobs = 20_000
+		c.Duration = 30 * day
+		c.HighShare = 0.1
+	})
 	cfg.Session.Think = 10
 	last := map[trace.Project]trace.Job{}
 	followed, thinking := 0, 0
@@ -56,7 +61,12 @@ func TestASessionOpensThenWorks(t *testing.T) {
 }
 
 func TestALateSessionIsHurried(t *testing.T) {
-	cfg := Config{Seed: 3, Jobs: 500, Duration: 30, HighShare: 1}
+	cfg := config(func(c *Config) {
+		c.Seed = 3
+		c.Jobs = 500
+		c.Duration = 30
+		c.HighShare = 1
+	})
 	jobs := all(t, cfg)
 	require.Len(t, jobs, 500)
 	assert.Less(t, jobs[499].Offset, 30.0)
