@@ -15,7 +15,7 @@ import (
 func (s *sidecar) reload(cfg *config.Config) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	r, err := rules(cfg)
+	settings, err := poolSettings(cfg)
 	if err != nil {
 		return err
 	}
@@ -25,11 +25,11 @@ func (s *sidecar) reload(cfg *config.Config) error {
 		return err
 	}
 	if cfg.Overload == before.cfg.Overload {
-		r.Detector = nil
+		settings.Detector = nil // keep what the detectors have seen
 	}
 	s.current.Store(g)
 	before.stop()
-	s.balancer.SetRules(r, cfg.Retry)
+	s.balancer.SetSettings(settings, cfg.Retry)
 	if s.running != nil {
 		s.startGeneration(g)
 	}
@@ -55,12 +55,12 @@ func (s *sidecar) reload(cfg *config.Config) error {
 	return nil
 }
 
-// rules is what the pool picks by.
-func rules(cfg *config.Config) (r pool.Rules, err error) {
-	r.Interval = cfg.Reports.Interval
-	if r.Policy, err = rivals.New(cfg.Selection.Policy); err != nil {
-		return r, err
+// poolSettings is what the pool picks by.
+func poolSettings(cfg *config.Config) (s pool.Settings, err error) {
+	s.Interval = cfg.Reports.Interval
+	if s.Policy, err = rivals.New(cfg.Selection.Policy); err != nil {
+		return s, err
 	}
-	r.Detector, err = overload.New(cfg.Overload.Policy, cfg.Overload.Stalled)
-	return r, err
+	s.Detector, err = overload.New(cfg.Overload.Policy, cfg.Overload.Stalled)
+	return s, err
 }

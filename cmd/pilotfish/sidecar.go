@@ -54,7 +54,7 @@ func newSidecar(cfg *config.Config, own []string, log *zap.Logger, level zap.Ato
 	if s.balancer, err = s.newBalancer(cfg); err != nil {
 		return nil, err
 	}
-	s.prewarm, err = prewarm.New(prewarm.Config{Settings: cfg.Prewarm, Successor: s.balancer.Heir, Observe: s.logPrefetch})
+	s.prewarm, err = prewarm.New(prewarm.Config{Settings: cfg.Prewarm, Successor: s.balancer.Successor, Observe: s.logPrefetch})
 	if err != nil {
 		return nil, err
 	}
@@ -69,7 +69,7 @@ func newSidecar(cfg *config.Config, own []string, log *zap.Logger, level zap.Ato
 
 // newBalancer builds the pool with its breakers, the dispatcher, and the lock around them.
 func (s *sidecar) newBalancer(cfg *config.Config) (*balancer.Balancer, error) {
-	r, err := rules(cfg)
+	settings, err := poolSettings(cfg)
 	if err != nil {
 		return nil, err
 	}
@@ -77,16 +77,11 @@ func (s *sidecar) newBalancer(cfg *config.Config) (*balancer.Balancer, error) {
 	if err != nil {
 		return nil, err
 	}
-	p, err := pool.New(pool.Config{
-		Policy: r.Policy, Detector: r.Detector, Breakers: breakers, Rand: newRand(),
-		Interval: r.Interval, Explain: true,
-	})
+	p, err := pool.New(pool.Config{Settings: settings, Breakers: breakers, Rand: newRand(), Explain: true})
 	if err != nil {
 		return nil, err
 	}
-	d, err := dispatch.New(dispatch.Config{
-		Pool: p, Rand: newRand(), Retry: cfg.Retry, Queue: cfg.Queue,
-	})
+	d, err := dispatch.New(dispatch.Config{Pool: p, Rand: newRand(), Retry: cfg.Retry, Queue: cfg.Queue})
 	if err != nil {
 		return nil, err
 	}

@@ -152,7 +152,7 @@ func (b *Balancer) giveUp(j *dispatch.Job, hear <-chan dispatch.Grant, why error
 	}
 	g := <-hear
 	if g.Err == nil && !errors.Is(why, dispatch.ErrWaited) {
-		b.event(func(now time.Time) { g.Assignment.Done(now, pool.NotStarted) }) // nothing was sent
+		b.event(func(now time.Time) { g.Assignment.Cancel(now) })
 		return dispatch.Grant{Err: why}
 	}
 	return g

@@ -38,7 +38,9 @@ func newBalancer(t *testing.T, n int, queue dispatch.QueueSettings, hooks balanc
 	guarded.Failures = append(failures, 1e6)[0]
 	breakers, err := breaker.New(breaker.Config{Settings: guarded, Rand: rng})
 	require.NoError(t, err)
-	p, err := pool.New(pool.Config{Policy: policy, Detector: detector, Rand: rng, Breakers: breakers, Interval: 5 * time.Second})
+	p, err := pool.New(pool.Config{
+		Settings: pool.Settings{Policy: policy, Detector: detector, Interval: 5 * time.Second}, Breakers: breakers, Rand: rng,
+	})
 	require.NoError(t, err)
 	d, err := dispatch.New(dispatch.Config{Pool: p, Rand: rng, Retry: dispatch.DefaultRetry(), Queue: queue})
 	require.NoError(t, err)

@@ -35,11 +35,11 @@ func (b *Balancer) Listing(address string, at time.Time, cached pool.CacheSet) {
 	b.pool.Listing(at, address, cached)
 }
 
-// SetRules makes the pool pick and the dispatcher retry by other rules, also
-// for the jobs that wait.
-func (b *Balancer) SetRules(r pool.Rules, retry dispatch.RetrySettings) {
+// SetSettings makes the pool pick and the dispatcher retry by other settings,
+// also for the jobs that wait.
+func (b *Balancer) SetSettings(s pool.Settings, retry dispatch.RetrySettings) {
 	b.event(func(time.Time) {
-		b.pool.SetRules(r)
+		b.pool.SetSettings(s)
 		b.dispatch.SetRetry(retry)
 	})
 }
@@ -65,12 +65,12 @@ func (b *Balancer) Explain(r pool.Request) ([]pool.Ranked, error) {
 	return b.pool.Explain(time.Now(), r)
 }
 
-// Heir is the upstream that a project falls to when the one at leaving goes,
+// Successor is the upstream that a project falls to when the one at leaving goes,
 // "" when there is nothing to fetch.
-func (b *Balancer) Heir(project uint64, leaving string) string {
+func (b *Balancer) Successor(project uint64, leaving string) string {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	return b.pool.Heir(time.Now(), project, leaving)
+	return b.pool.Successor(time.Now(), project, leaving)
 }
 
 // Counts are how many jobs are in flight and how many wait.

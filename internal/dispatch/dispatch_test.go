@@ -31,18 +31,17 @@ func newFixture(t testing.TB, n int, change func(*Config)) *fixture {
 	require.NoError(t, err)
 	detector, err := overload.New("threshold", 100)
 	require.NoError(t, err)
-	return newFixtureOver(t, n, pool.Config{Policy: policy, Detector: detector, Interval: 5 * time.Second}, change)
+	return newFixtureOver(t, n, pool.Settings{Policy: policy, Detector: detector, Interval: 5 * time.Second}, change)
 }
 
-func newFixtureOver(t testing.TB, n int, p pool.Config, change func(*Config)) *fixture {
+func newFixtureOver(t testing.TB, n int, s pool.Settings, change func(*Config)) *fixture {
 	t.Helper()
-	p.Rand = rand.New(rand.NewPCG(1, 1))
+	rng := rand.New(rand.NewPCG(1, 1))
 	guarded := breaker.Default()
 	guarded.Failures = 1e6 // practically never
-	var err error
-	p.Breakers, err = breaker.New(breaker.Config{Settings: guarded, Rand: p.Rand})
+	breakers, err := breaker.New(breaker.Config{Settings: guarded, Rand: rng})
 	require.NoError(t, err)
-	upstreams, err := pool.New(p)
+	upstreams, err := pool.New(pool.Config{Settings: s, Breakers: breakers, Rand: rng})
 	require.NoError(t, err)
 	set := make([]pool.Upstream, n)
 	for i := range set {
@@ -239,7 +238,7 @@ func (half) Observe(overload.Sample) overload.Level { return 0.75 } // admits ha
 func TestRefusedProjectsHoldUpNobody(t *testing.T) {
 	policy, err := selection.New("least-in-flight")
 	require.NoError(t, err)
-	f := newFixtureOver(t, 1, pool.Config{
+	f := newFixtureOver(t, 1, pool.Settings{
 		Policy: policy, Detector: func() overload.Detector { return half{} }, Interval: time.Hour,
 	}, nil)
 	f.load(start, 0, 0)

@@ -1,6 +1,7 @@
 package pool
 
 import (
+	"math"
 	"time"
 
 	"example.org/pilotfish/internal/breaker"
@@ -20,8 +21,8 @@ type Choice struct {
 }
 
 // Assignment is an open attempt: a job that is counted at an upstream. Its
-// holder must call Done once on every path, and before it Answered when an
-// answer begins.
+// holder must call Done or Cancel once on every path, and before that Answered
+// when an answer begins.
 type Assignment struct {
 	Choice
 
@@ -29,13 +30,12 @@ type Assignment struct {
 	member  *member
 	project uint64
 	claimed time.Time
-	cold    bool
+	cold    bool // it may cause a fetch
 	idle    bool // a core was free there
+	tell    func(now time.Time, v breaker.Verdict)
 
-	tell       func(now time.Time, v breaker.Verdict)
-	answered   bool
-	done       bool
-	prev, next *Assignment // in member.open
+	answered bool
+	done     bool
 }
 
 // Answered notes that an answer has begun: the breaker learns of it now, not
@@ -46,9 +46,16 @@ func (a *Assignment) Answered(now time.Time, healthy bool, hint *Hint) {
 		return
 	}
 	a.answered = true
-	a.judge(now, healthy)
+	verdict := breaker.Unhealthy
+	if healthy {
+		verdict = breaker.Healthy
+	}
+	a.tell(now, verdict)
 	a.member.latency.observe(now, now.Sub(a.claimed).Seconds())
-	a.pool.learn(now, a, hint)
+	if hint != nil {
+		a.member.hint(hint)
+	}
+	a.learn(now, hint)
 }
 
 // Done ends the attempt; calls after the first change nothing.
@@ -56,74 +63,92 @@ func (a *Assignment) Done(now time.Time, o Outcome) {
 	if a.done {
 		return
 	}
+	if o == NotStarted {
+		a.member.held = now.Add(a.pool.cfg.Hold)
+	}
+	// Without an answer nothing shows that the fetch was ever begun, or that its
+	// data is there still. A refusal for load leaves what another job fetched.
+	if !a.answered && o != Gone && a.Cache != selection.Cached && (a.cold || o != NotStarted) {
+		a.member.assumed.drop(a.project)
+	}
+	switch o {
+	case Gone, NotStarted: // neither speaks for or against its health
+		a.end(now, breaker.Unknown)
+	case Answered:
+		a.end(now, breaker.Healthy)
+	default:
+		a.end(now, breaker.Unhealthy)
+	}
+}
+
+// Cancel takes an assignment back that was never used: nothing was sent.
+func (a *Assignment) Cancel(now time.Time) {
+	if a.done {
+		return
+	}
+	if a.cold {
+		a.member.assumed.drop(a.project)
+	}
+	a.end(now, breaker.Unknown)
+}
+
+// end takes the counts back. The verdict is for the breaker, unless an answer
+// has told it one already.
+func (a *Assignment) end(now time.Time, v breaker.Verdict) {
 	a.done = true
 	if !a.answered {
-		switch o {
-		case Gone, NotStarted: // neither speaks for or against its health
-			a.tell(now, breaker.Unknown)
-		default:
-			a.judge(now, o == Answered)
-		}
+		a.tell(now, v)
 	}
 	m := a.member
-	if o == NotStarted {
-		m.held = now.Add(a.pool.cfg.Hold)
+	m.load.done(now)
+	if m.load.inFlight < 0 {
+		panic("BUG: pool: jobs in flight below zero at " + m.Address)
 	}
-	m.open.remove(a)
-	m.inFlight--
 	if a.cold {
 		m.cold--
 	}
-	if m.inFlight < 0 {
-		panic("BUG: pool: jobs in flight below zero at " + m.Address)
-	}
-	if m.reported && !a.claimed.After(m.report.At) {
-		m.ended++
-	} else if m.begun > 0 {
-		m.begun--
-	}
-	if !a.answered && o != Gone && a.Cache != selection.Cached && (a.cold || o != NotStarted) {
-		// Nothing shows that the fetch was ever begun, or that its data is there
-		// still; a refusal for load leaves what another job fetched.
-		m.assumed.drop(a.project)
-	}
-	m.ends = m.ends.add(end{claimed: a.claimed, at: now})
 	a.pool.inFlight--
 	a.pool.reap(m)
 }
 
-// judge tells the breaker.
-func (a *Assignment) judge(now time.Time, healthy bool) {
-	v := breaker.Unhealthy
-	if healthy {
-		v = breaker.Healthy
+// learn draws from an answer that began how long the fetch took.
+func (a *Assignment) learn(now time.Time, h *Hint) {
+	if a.project == 0 {
+		return
 	}
-	a.tell(now, v)
+	took, ok := a.fetchTime(now, h)
+	if !ok {
+		return
+	}
+	m, fetches := a.member, a.pool.fetches
+	ratio := math.Min(math.Max(took.Seconds()/fetches.expected(a.project), 0.1), 10)
+	fetches.observe(a.project, took)
+	m.fetchFactor = math.Min(math.Max(m.fetchFactor*math.Pow(ratio/m.fetchFactor, 0.05), 0.5), 3)
 }
 
-// assignments is a doubly linked list, so that one leaves it in constant time.
-type assignments struct{ first, last *Assignment }
-
-func (ls *assignments) add(a *Assignment) {
-	a.prev = ls.last
-	if ls.last != nil {
-		ls.last.next = a
-	} else {
-		ls.first = a
+// fetchTime is what it cost a job to come where its project's data was not:
+// how much longer its answer took to begin than the project's answers do where
+// the data is cached, less the wait for a core. That is more than the fetch,
+// because what was computed from the data must be computed again as well. An
+// answer that began no later than others do tells nothing.
+//
+// The upstream's own word for the fetch is not used: it leaves out what is
+// computed again, and with such short times fetches look so cheap that a pool
+// that is behind stays behind (docs/experiments.md). Where the upstream does
+// not tell the wait, only jobs that found a free core count.
+func (a *Assignment) fetchTime(now time.Time, h *Hint) (took time.Duration, ok bool) {
+	ran, cold := now.Sub(a.claimed), a.cold
+	switch {
+	case h != nil && h.Known && h.Waited >= 0:
+		ran, cold = ran-h.Waited, !h.Cached
+	case !a.idle:
+		return 0, false
 	}
-	ls.last = a
-}
-
-func (ls *assignments) remove(a *Assignment) {
-	if a.prev != nil {
-		a.prev.next = a.next
-	} else {
-		ls.first = a.next
+	answers := a.pool.answers
+	if !cold {
+		answers.observe(a.project, ran)
+		return 0, false
 	}
-	if a.next != nil {
-		a.next.prev = a.prev
-	} else {
-		ls.last = a.prev
-	}
-	a.prev, a.next = nil, nil
+	took = ran - seconds(answers.expected(a.project))
+	return took, took > 0
 }

@@ -1,3 +1,14 @@
+// Package pool keeps the upstreams and their live state, and chooses among
+// them: membership, jobs in flight, reports with their age, eligibility,
+// drain, and what was learned about projects.
+//
+// It is a machine: it owns no clock, lock or goroutine. Time and random numbers
+// are arguments, so that the sidecar and the simulator run the same code. It is
+// not safe for concurrent use; internal/balancer guards it with one mutex.
+//
+// Claim filters, picks and counts in one step and returns an Assignment. The
+// holder ends it with Assignment.Done, which takes the count back and learns
+// from the attempt.
 package pool
 
 import (
@@ -21,24 +32,29 @@ const (
 	ListingIntervals = 4 * loadIntervals
 )
 
-// Config says how a pool chooses. Policy, Detector, Breakers, Rand and Interval are required.
-type Config struct {
+// Settings is the part of a Config that may change while jobs run. All are required.
+type Settings struct {
 	// Policy picks among the eligible upstreams.
 	Policy selection.Policy
-	// Detector makes the overload detector of a new upstream.
+	// Detector makes the overload detector of an upstream.
 	Detector func() overload.Detector
+	// Interval is the mean time between two reports of one upstream. The load in
+	// a report counts for three intervals, a cache listing for twelve.
+	Interval time.Duration
+}
+
+// Config says how a pool chooses. Settings, Breakers and Rand are required.
+type Config struct {
+	Settings
 	// Breakers guard the upstreams against repeated failure. The pool alone uses them.
 	Breakers *breaker.Set
 	// Rand breaks ties and draws samples.
 	Rand *rand.Rand
-	// Interval is the mean time between two reports of one upstream. The load in
-	// a report counts for three intervals, a cache listing for twelve.
-	Interval time.Duration
 	// Cores is assumed of an upstream that does not tell; default 16.
 	Cores int
 	// Hold is how long an upstream that refused a job for load gets no other
-	// while there is another to ask, lest one that refuses at once look idle
-	// and attract the rest; default 1 s, negative is not at all.
+	// while there is another to ask. Without it an upstream that refuses at once
+	// would look idle and attract the rest. Default 1 s; negative is not at all.
 	Hold time.Duration
 	// Explain makes each Assignment carry its Cost.
 	Explain bool
@@ -73,11 +89,8 @@ type Pool struct {
 	inFlight int
 	draining bool // every upstream in the set
 
-	// Scratch of one claim.
-	views     []selection.View
-	costs     []selection.Cost
-	candidate []*member
-	ranked    bool // a level refused the job that admits others
+	memory candidates       // of the last claim, used again by the next
+	costs  []selection.Cost // the same
 }
 
 // New returns an empty pool.
@@ -152,9 +165,26 @@ func (p *Pool) Set(now time.Time, upstreams []Upstream) (joined, left []string) 
 
 // reap forgets an upstream that left once its last job has ended.
 func (p *Pool) reap(m *member) {
-	if !m.inSet && m.inFlight == 0 {
+	if !m.inSet && m.load.inFlight == 0 {
 		delete(p.members, m.Address)
 	}
+}
+
+// SetSettings makes the pool pick by other settings from now on. What it knows
+// of the upstreams' load and caches stays. Their detectors stay as well, with
+// what they have seen, if Detector is nil; new ones begin at level 1.
+func (p *Pool) SetSettings(s Settings) {
+	if s.Policy == nil || s.Interval <= 0 {
+		panic("BUG: pool: settings without a policy, or with an interval that is not positive")
+	}
+	if s.Detector == nil {
+		s.Detector = p.cfg.Detector
+	} else {
+		for _, m := range p.members {
+			m.detector, m.level = s.Detector(), 1
+		}
+	}
+	p.cfg.Settings = s
 }
 
 // AllTried reports whether there are upstreams, and a job has been to all that

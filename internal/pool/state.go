@@ -40,9 +40,9 @@ func (p *Pool) States(now time.Time) []State {
 	for _, m := range p.set {
 		s := State{
 			Upstream:  m.Upstream,
-			InFlight:  m.inFlight,
-			Running:   sum(m.report.Running),
-			Stalled:   sum(m.report.Stalled),
+			InFlight:  m.load.inFlight,
+			Running:   m.load.running,
+			Stalled:   m.load.stalled,
 			ReportAge: -1,
 			Level:     float64(m.level),
 			Breaker:   m.gate.Status(),
@@ -51,12 +51,12 @@ func (p *Pool) States(now time.Time) []State {
 			Latency:   m.latency.value,
 		}
 		fresh := m.fresh(now, &p.cfg)
-		s.Jobs, s.ReportFresh = m.present(fresh), fresh
-		if m.reported {
-			s.ReportAge = now.Sub(m.report.At).Seconds()
+		s.Jobs, s.ReportFresh = m.load.present(fresh), fresh
+		if m.load.reported {
+			s.ReportAge = now.Sub(m.load.at).Seconds()
 		}
-		if m.report.Cached != nil {
-			s.Cached = m.report.Cached.Len()
+		if m.cached != nil {
+			s.Cached = m.cached.Len()
 		}
 		switch {
 		case m.Draining:
@@ -86,22 +86,21 @@ type Ranked struct {
 // Explain ranks the eligible upstreams for a job without claiming one, the
 // one that would be picked first.
 func (p *Pool) Explain(now time.Time, r Request) ([]Ranked, error) {
-	if len(p.set) == 0 {
-		return nil, ErrEmpty
-	}
 	job := p.job(now, r)
-	if _, err := p.gather(now, &job, nil); err != nil {
+	c, err := p.eligible(now, job, nil)
+	if err != nil {
 		return nil, err
 	}
-	pick := p.cfg.Policy.Pick(job, p.views, p.cfg.Rand)
-	costs := make([]selection.Cost, len(p.views))
+	job.Busy = c.busy
+	pick := p.cfg.Policy.Pick(job, c.views, p.cfg.Rand)
+	costs := make([]selection.Cost, len(c.views))
 	coster, priced := p.cfg.Policy.(selection.Coster)
 	if priced {
-		coster.Costs(job, p.views, costs)
+		coster.Costs(job, c.views, costs)
 	}
-	ranked := make([]Ranked, len(p.views))
-	for i, v := range p.views {
-		ranked[i] = Ranked{Address: p.candidate[i].Address, Picked: i == pick, Cache: v.Cache.String(), Jobs: v.Jobs}
+	ranked := make([]Ranked, len(c.views))
+	for i, v := range c.views {
+		ranked[i] = Ranked{Address: c.members[i].Address, Picked: i == pick, Cache: v.Cache.String(), Jobs: v.Jobs}
 		if priced {
 			ranked[i].Cost = &costs[i]
 		}

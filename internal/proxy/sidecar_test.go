@@ -91,8 +91,10 @@ func startSidecar(t testing.TB, s setup) *sidecar {
 	breakers, err := breaker.New(breaker.Config{Settings: guarded, Rand: rng})
 	require.NoError(t, err)
 	p, err := pool.New(pool.Config{
-		Policy: s.policy, Rand: rng, Breakers: breakers, Interval: 5 * time.Second,
-		Detector: func() overload.Detector { return overload.None{} },
+		Settings: pool.Settings{
+			Policy: s.policy, Detector: func() overload.Detector { return overload.None{} }, Interval: 5 * time.Second,
+		},
+		Breakers: breakers, Rand: rng,
 	})
 	require.NoError(t, err)
 	d, err := dispatch.New(dispatch.Config{Pool: p, Rand: rng, Retry: retry, Queue: s.queue})

@@ -150,8 +150,10 @@ func BenchmarkMemory(b *testing.B) {
 		before := heap()
 		breakers, err := breaker.New(breaker.Config{Settings: breaker.Default(), Rand: rand.New(rand.NewPCG(1, 3))})
 		require.NoError(b, err)
-		upstreams, err := pool.New(pool.Config{Policy: policy, Detector: detector, Rand: rand.New(rand.NewPCG(1, 2)),
-			Breakers: breakers, Interval: 5 * time.Second})
+		upstreams, err := pool.New(pool.Config{
+			Settings: pool.Settings{Policy: policy, Detector: detector, Interval: 5 * time.Second},
+			Breakers: breakers, Rand: rand.New(rand.NewPCG(1, 2)),
+		})
 		require.NoError(b, err)
 		var set []pool.Upstream
 		for _, address := range addresses(manyUpstreams) {

@@ -35,11 +35,9 @@ func newSidecar(w *world, number int) (*sidecar, error) {
 		return nil, err
 	}
 	s.pool, err = pool.New(pool.Config{
-		Policy:   cfg.Policy,
-		Detector: cfg.Detector,
+		Settings: pool.Settings{Policy: cfg.Policy, Detector: cfg.Detector, Interval: cfg.Interval},
 		Breakers: breakers,
 		Rand:     stream(poolStream),
-		Interval: cfg.Interval,
 		Hold:     -1, // a job that loses patience is no refusal
 	})
 	if err != nil {

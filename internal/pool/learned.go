@@ -61,3 +61,50 @@ func (f *durations) expected(project uint64) float64 {
 	}
 	return math.Exp((m.mean*m.n + f.all.mean*shrink) / (m.n + shrink))
 }
+
+func seconds(s float64) time.Duration { return time.Duration(s * float64(time.Second)) }
+
+// rateMemory is the half-life of what is known about completion rates.
+const rateMemory = time.Minute
+
+// rate learns how many jobs a busy core completes per second: completions
+// over core-seconds, both fading. Dividing by the cores that were in fact busy
+// keeps a quiet upstream from looking like a slow one.
+type rate struct {
+	done, busy    float64
+	at            time.Time // of the last observation, with what it told
+	lastCompleted float64
+	lastBusy      float64
+}
+
+// observe takes an upstream's counter of completions and the cores that are busy.
+func (r *rate) observe(at time.Time, completed, busy float64) {
+	dt := at.Sub(r.at).Seconds()
+	if done := completed - r.lastCompleted; !r.at.IsZero() && done >= 0 && dt > 0 { // not the first since it started
+		fade := math.Exp2(-dt / rateMemory.Seconds())
+		r.done = r.done*fade + done
+		r.busy = r.busy*fade + (busy+r.lastBusy)/2*dt
+	}
+	r.at, r.lastCompleted, r.lastBusy = at, completed, busy
+}
+
+// perCore is completions per second and busy core; 0 while unknown.
+func (r *rate) perCore() float64 {
+	if r.busy <= 0 || r.done <= 0 {
+		return 0
+	}
+	return r.done / r.busy
+}
+
+// peakEWMA is a moving average that jumps up to a peak at once and comes
+// down with a half-life of ten seconds.
+type peakEWMA struct {
+	value float64
+	at    time.Time
+}
+
+func (e *peakEWMA) observe(now time.Time, v float64) {
+	fade := math.Exp2(-now.Sub(e.at).Seconds() / 10)
+	e.at = now
+	e.value = math.Max(v, e.value*fade+v*(1-fade))
+}

@@ -1,0 +1,126 @@
+package pool
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"example.org/pilotfish/internal/breaker"
+	"example.org/pilotfish/pkg/selection"
+)
+
+func TestVerdicts(t *testing.T) {
+	for _, c := range []struct {
+		name     string
+		answered bool
+		healthy  bool
+		outcome  Outcome
+		want     breaker.Verdict
+	}{
+		{"an answer", true, true, Answered, breaker.Healthy},
+		{"an answer that was cut short later", true, true, Truncated, breaker.Healthy},
+		{"a failing answer", true, false, Failed, breaker.Unhealthy},
+		{"no connection", false, false, Refused, breaker.Unhealthy},
+		{"a refusal for load", false, false, NotStarted, breaker.Unknown},
+		{"a submitter that left", false, false, Gone, breaker.Unknown},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			f := newFixture(t, "random", 1)
+			l, err := f.Claim(start, Request{}, nil)
+			require.NoError(t, err)
+			if c.answered {
+				l.Answered(start, c.healthy, nil)
+			}
+			l.Done(start, c.outcome)
+			assert.Equal(t, []breaker.Verdict{c.want}, f.gates[upstreams(1)[0].Address].verdicts)
+		})
+	}
+}
+
+// A refusal for load says nothing about data that an earlier job fetched.
+func TestARefusalKeepsWhatAnotherJobFetched(t *testing.T) {
+	f := newFixture(t, "least-in-flight", 1)
+	claim := func() *Assignment {
+		l, err := f.Claim(start, Request{Project: 7}, nil)
+		require.NoError(t, err)
+		return l
+	}
+	first := claim()
+	require.Equal(t, selection.NotCached, first.Cache)
+	first.Answered(start, true, nil)
+	first.Done(start, Answered)
+
+	second := claim()
+	require.Equal(t, selection.AssumedCached, second.Cache)
+	second.Done(start, NotStarted)
+	third := claim()
+	assert.Equal(t, selection.AssumedCached, third.Cache)
+	third.Done(start, Refused)
+	assert.Equal(t, selection.NotCached, claim().Cache, "it may have restarted")
+}
+
+// What a fetch costs is how much later the answer begins, whatever the
+// upstream says of the fetch alone; an answer that is no later tells nothing.
+func TestFetchTimeIsTheAnswersDelay(t *testing.T) {
+	learned := func(ttfb, fetched time.Duration) float64 {
+		f := newFixture(t, "random", 1)
+		f.Report(start, upstreams(1)[0].Address, report(start, 10, 4))
+		l, err := f.Claim(start.Add(time.Second), Request{Project: 9}, nil)
+		require.NoError(t, err)
+		now := start.Add(time.Second + ttfb)
+		l.Answered(now, true, &Hint{At: now, Known: true, Waited: 0, Fetched: fetched})
+		return f.fetches.expected(9)
+	}
+	before := newFixture(t, "random", 1).fetches.expected(9)
+	assert.Greater(t, learned(time.Minute, -1), before)
+	assert.Equal(t, learned(time.Minute, -1), learned(time.Minute, time.Hour))
+	assert.Equal(t, before, learned(time.Millisecond, time.Hour))
+}
+
+func TestFetchTimesAreLearnedWithoutHints(t *testing.T) {
+	f := newFixture(t, "random", 1)
+	address := upstreams(1)[0].Address
+	now := start
+	for range 40 {
+		l, err := f.Claim(now, Request{Project: 5}, nil) // not cached: the answer takes a fetch and 2 s
+		require.NoError(t, err)
+		require.Equal(t, selection.NotCached, l.Cache)
+		l.Answered(now.Add(32*time.Second), true, nil)
+		l.Done(now.Add(32*time.Second), Answered)
+		now = now.Add(100 * time.Second)
+		f.Report(now, address, report(now, 0, 0, 5))
+		l, err = f.Claim(now, Request{Project: 5}, nil)
+		require.NoError(t, err)
+		require.Equal(t, selection.Cached, l.Cache)
+		l.Answered(now.Add(2*time.Second), true, nil)
+		l.Done(now.Add(2*time.Second), Answered)
+		now = now.Add(100 * time.Second)
+		f.Report(now, address, report(now, 0, 0))
+	}
+	assert.InEpsilon(t, 30, f.fetches.expected(5), 0.1)
+	assert.InEpsilon(t, 30, f.fetches.expected(6), 0.3, "a project never seen is expected to be like the others")
+}
+
+func BenchmarkClaim(b *testing.B) {
+	for _, n := range []int{14, 1000} {
+		b.Run(fmt.Sprint(n), func(b *testing.B) {
+			f := newFixture(b, "expected", n)
+			for _, u := range upstreams(n) {
+				f.Report(start, u.Address, report(start, 3, 0, 1, 2, 3, 4, 5, 6, 7, 8))
+			}
+			now := start.Add(time.Second)
+			b.ReportAllocs()
+			for i := range b.N {
+				l, err := f.Claim(now, Request{Project: uint64(i) % 64}, nil)
+				if err != nil {
+					b.Fatal(err)
+				}
+				l.Answered(now, true, nil)
+				l.Done(now, Answered)
+			}
+		})
+	}
+}

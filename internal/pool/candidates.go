@@ -1,0 +1,161 @@
+package pool
+
+import (
+	"math"
+	"slices"
+	"time"
+
+	"example.org/pilotfish/pkg/selection"
+)
+
+// candidates are the upstreams that a job may go to, and what a policy sees of them.
+type candidates struct {
+	members []*member
+	views   []selection.View // of the members, in their order
+	busy    float64          // jobs per core, over all of them
+
+	shut              int  // upstreams in the set whose breaker is not ready
+	panicking         bool // the breakers were ignored
+	admittedElsewhere bool // an overload level refuses this job, and admits others
+}
+
+// remove takes out candidate i.
+func (c *candidates) remove(i int) {
+	c.members = slices.Delete(c.members, i, i+1)
+	c.views = slices.Delete(c.views, i, i+1)
+}
+
+// waive says which reasons to leave an upstream out are ignored.
+type waive struct {
+	breakers bool
+	holds    bool // of upstreams that have just refused a job for load
+}
+
+// eligible finds the upstreams that a job may go to: not tried, not draining,
+// not overloaded, not held, breaker ready. When breakers alone keep out more
+// than half of the pool they are ignored, for then the fault is more likely ours
+// than theirs. When every upstream drains, draining is ignored. An upstream
+// that has just refused a job for load is asked only when no other is left.
+//
+// What it returns is valid until the next call.
+func (p *Pool) eligible(now time.Time, job selection.Job, tried []string) (candidates, error) {
+	c := p.look(now, job, tried, waive{})
+	panicking := 2*c.shut > len(p.set)
+	if panicking {
+		c = p.look(now, job, tried, waive{breakers: true})
+	}
+	if len(c.members) == 0 {
+		c = p.look(now, job, tried, waive{breakers: panicking, holds: true})
+	}
+	c.panicking = panicking
+	switch {
+	case len(c.members) > 0:
+		return c, nil
+	case len(p.set) == 0:
+		return c, ErrEmpty
+	case p.AllTried(tried):
+		return c, ErrAllTried
+	case c.admittedElsewhere:
+		return c, ErrNotAdmitted
+	}
+	return c, ErrNoneEligible
+}
+
+// look goes through all upstreams once. That happens for every claim, so it
+// asks each thing once.
+func (p *Pool) look(now time.Time, job selection.Job, tried []string, w waive) candidates {
+	c := candidates{members: p.memory.members[:0], views: slices.Grow(p.memory.views[:0], len(p.set))[:len(p.set)]}
+	jobs, cores := 0.0, 0.0
+	for _, m := range p.set {
+		if !m.gate.Ready(now) {
+			c.shut++
+			if !w.breakers {
+				continue
+			}
+		}
+		if now.Before(m.held) && !w.holds || m.Draining && !p.draining || slices.Contains(tried, m.Address) {
+			continue
+		}
+		fresh := m.fresh(now, &p.cfg)
+		if fresh && !m.level.Admits(job) {
+			c.admittedElsewhere = c.admittedElsewhere || m.level > 0
+			continue
+		}
+		v := &c.views[len(c.members)]
+		c.members = append(c.members, m)
+		m.view(v, now, fresh, &p.cfg)
+		m.expect(v, job.Project, now, &p.cfg)
+		jobs += v.Jobs
+		cores += v.Cores
+	}
+	p.memory = c
+	c.views = c.views[:len(c.members)]
+	c.busy = jobs / cores
+	return c
+}
+
+// view fills v with the load, by the last report if that is fresh.
+func (m *member) view(v *selection.View, now time.Time, fresh bool, cfg *Config) {
+	*v = selection.View{}
+	v.ID, v.Weight, v.Cores = m.id, m.Weight, m.cores(cfg)
+	v.FetchFactor = m.fetchFactor
+	v.InFlight = float64(m.load.inFlight)
+	v.Jobs = m.load.present(fresh)
+	v.Assigned = m.load.assigned(fresh)
+	v.Rate = v.Cores * m.rate.perCore()
+	v.Latency = m.latency.value
+	v.IdleIO = 1 / float64(1+m.cold)
+	v.Age = math.Inf(1)
+	busy := v.Jobs
+	if fresh {
+		v.Age = now.Sub(m.load.at).Seconds()
+		v.Stalled = m.load.stalled
+		if m.coresBusy >= 0 {
+			busy = m.coresBusy
+		}
+	}
+	v.IdleCPU = max(0, 1-busy/v.Cores)
+}
+
+// expect fills v with what depends on the project and the time.
+func (m *member) expect(v *selection.View, project uint64, now time.Time, cfg *Config) {
+	v.Cache = m.cache(project, now, cfg)
+	switch v.Cache {
+	case selection.Cached:
+		v.Warm = 1
+	case selection.AssumedCached:
+		v.Warm = 0.95
+	}
+	v.Uptime, v.Left = math.Inf(1), math.Inf(1)
+	if !m.up.IsZero() {
+		v.Uptime = now.Sub(m.up).Seconds()
+	}
+	if !m.StopsAt.IsZero() {
+		v.Left = m.StopsAt.Sub(now).Seconds()
+	}
+}
+
+// successorLives is how long a successor must live on at least. To fetch data
+// for a shorter time does not pay, as for placements.
+const successorLives = 30 * time.Minute
+
+// Successor is the upstream that a project falls to when the one at leaving
+// goes: of those that may be picked and stay, the first in the project's
+// rendezvous order. It is "" when there is none, and when one of them has the
+// data already.
+func (p *Pool) Successor(now time.Time, project uint64, leaving string) string {
+	successor, best := "", 0.0
+	for _, m := range p.set {
+		if m.Address == leaving || m.Draining || !m.gate.Ready(now) ||
+			!m.StopsAt.IsZero() && m.StopsAt.Before(now.Add(successorLives)) {
+			continue
+		}
+		if m.cache(project, now, &p.cfg) != selection.NotCached {
+			return ""
+		}
+		if score := selection.Rendezvous(project, m.id, m.Weight); successor == "" || score > best {
+			successor, best = m.Address, score
+		}
+	}
+	return successor
+}

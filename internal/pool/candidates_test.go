@@ -1,0 +1,275 @@
+package pool
+
+import (
+	"math"
+	"math/rand/v2"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"example.org/pilotfish/pkg/selection"
+)
+
+// witness is a policy that takes the first and remembers what it was shown.
+type witness struct {
+	job   selection.Job
+	views []selection.View
+}
+
+func (w *witness) Pick(job selection.Job, views []selection.View, _ *rand.Rand) int {
+	w.job, w.views = job, slices.Clone(views)
+	return 0
+}
+
+// TestViews checks all that a policy sees of an upstream with a fresh report,
+// of one whose report is stale, and of one that is new.
+func TestViews(t *testing.T) {
+	f, w := newFixture(t, "random", 0), &witness{}
+	f.cfg.Policy = w
+	us := upstreams(2)
+	us[0].Weight, us[0].StopsAt = 2, start.Add(time.Hour)
+	us[1].Cores, us[1].StartedAt = 4, start.Add(-time.Hour)
+	f.Set(start, us)
+	stale := report(start, 50, 10)
+	stale.Cores = 0
+	f.Report(start, us[1].Address, stale)
+	r := report(start.Add(time.Minute), 5, 2, 7)
+	r.Running[selection.High], r.Stalled[selection.High], r.CoresBusy = 3, 1, 4
+	f.Report(start.Add(time.Minute), us[0].Address, r)
+	f.Set(start.Add(time.Minute), append(us, upstreams(3)[2]))
+	now := start.Add(time.Minute + 2*time.Second)
+	for _, tried := range [][]string{nil, {us[0].Address}} { // jobs at the first, and at the second
+		_, err := f.Claim(now, Request{Project: 7, Priority: selection.High}, tried)
+		require.NoError(t, err)
+	}
+	now = now.Add(500 * time.Millisecond)
+	_, err := f.Claim(now, Request{Project: 7}, nil)
+	require.NoError(t, err)
+
+	forever := math.Inf(1)
+	want := []selection.View{
+		{
+			ID: f.members[us[0].Address].id, Weight: 2, Cores: 16, Cache: selection.Cached, Warm: 1, FetchFactor: 1,
+			InFlight: 1, Assigned: 12, Jobs: 12, Stalled: 3, Age: 2.5,
+			IdleCPU: 0.75, IdleIO: 1, Uptime: forever, Left: 3600 - 62.5,
+		},
+		{
+			ID: f.members[us[1].Address].id, Weight: 1, Cores: 4, Cache: selection.AssumedCached, Warm: 0.95, FetchFactor: 1,
+			InFlight: 1, Assigned: 1, Jobs: 1, Age: forever,
+			IdleCPU: 0.75, IdleIO: 0.5, Uptime: 3600 + 62.5, Left: forever,
+		},
+		{
+			ID: f.members[upstreams(3)[2].Address].id, Weight: 1, Cores: 16, FetchFactor: 1, Age: forever,
+			IdleCPU: 1, IdleIO: 1, Uptime: 2.5, Left: forever,
+		},
+	}
+	require.Len(t, w.views, len(want))
+	for i := range want {
+		assert.Equal(t, want[i], w.views[i])
+	}
+	assert.InDelta(t, (12.0+1)/(16+4+16), w.job.Busy, 1e-9)
+}
+
+// TestViewsOfTheEligible: the views are those of the upstreams that may be
+// picked, in the order of their addresses, whatever was seen before.
+func TestViewsOfTheEligible(t *testing.T) {
+	f, w := newFixture(t, "random", 8), &witness{}
+	f.cfg.Policy = w
+	us, now := upstreams(8), start
+	rng := rand.New(rand.NewPCG(3, 4))
+	for range 3000 {
+		now = now.Add(time.Duration(rng.IntN(3000)) * time.Millisecond)
+		for i := range us {
+			us[i].Draining = rng.IntN(3) == 0
+			f.gates[us[i].Address].shut = rng.IntN(3) == 0
+			if rng.IntN(4) == 0 {
+				f.Report(now, us[i].Address, report(now, 1, float64(rng.IntN(130))))
+			}
+		}
+		if rng.IntN(5) == 0 {
+			for i := range us {
+				us[i].Draining = true
+			}
+		}
+		f.Set(now, us)
+		tried := []string{us[rng.IntN(8)].Address, us[rng.IntN(8)].Address}
+
+		shut := func(u Upstream) bool { return f.gates[u.Address].shut }
+		panicking := 2*len(slices.DeleteFunc(slices.Clone(us), func(u Upstream) bool { return !shut(u) })) > len(us)
+		allDrain := !slices.ContainsFunc(us, func(u Upstream) bool { return !u.Draining })
+		var want []uint64
+		for _, u := range us {
+			m := f.members[u.Address]
+			if (panicking || !shut(u)) && (allDrain || !u.Draining) && !slices.Contains(tried, u.Address) &&
+				!(m.level <= 0 && now.Sub(m.load.at) <= 15*time.Second) {
+				want = append(want, m.id)
+			}
+		}
+		l, err := f.Claim(now, Request{}, tried)
+		if len(want) == 0 {
+			why := ErrAllTried
+			if slices.ContainsFunc(us, func(u Upstream) bool {
+				return (allDrain || !u.Draining) && !slices.Contains(tried, u.Address)
+			}) {
+				why = ErrNoneEligible
+			}
+			require.ErrorIs(t, err, why)
+			continue
+		}
+		require.NoError(t, err)
+		require.Equal(t, panicking, l.Panic)
+		var got []uint64
+		for _, v := range w.views {
+			got = append(got, v.ID)
+		}
+		require.Equal(t, want, got)
+		l.Done(now, Gone)
+	}
+}
+
+func TestDrainingGetsNothingUnlessAllDrain(t *testing.T) {
+	f := newFixture(t, "least-in-flight", 3)
+	us := upstreams(3)
+	us[0].Draining, us[1].Draining = true, true
+	f.Set(start, us)
+	for range 50 {
+		l, err := f.Claim(start, Request{}, nil)
+		require.NoError(t, err)
+		require.Equal(t, us[2].Address, l.Address)
+	}
+	us[2].Draining = true
+	f.Set(start, us)
+	_, err := f.Claim(start, Request{}, nil)
+	require.NoError(t, err, "service goes on when every upstream drains")
+}
+
+func TestPanicWhenBreakersAloneKeepOutMoreThanHalf(t *testing.T) {
+	f := newFixture(t, "least-in-flight", 4)
+	us := upstreams(4)
+	for i, u := range us {
+		f.gates[u.Address].shut = i < 2
+	}
+	l, err := f.Claim(start, Request{}, nil)
+	require.NoError(t, err)
+	assert.False(t, l.Panic, "half is not more than half")
+	f.gates[us[2].Address].shut = true
+	used := map[string]bool{}
+	for range 8 {
+		l, err = f.Claim(start, Request{}, nil)
+		require.NoError(t, err)
+		assert.True(t, l.Panic)
+		used[l.Address] = true
+		l.Answered(start, true, nil) // must not need a gate
+	}
+	assert.Len(t, used, 4)
+}
+
+func TestOverloadedIsNotEligibleUntilItsReportIsStale(t *testing.T) {
+	f := newFixture(t, "least-in-flight", 1)
+	address := upstreams(1)[0].Address
+	f.Report(start, address, report(start, 16, 101))
+	_, err := f.Claim(start, Request{}, nil)
+	require.ErrorIs(t, err, ErrNoneEligible)
+	assert.Equal(t, "overloaded", f.States(start)[0].Why)
+	_, err = f.Claim(start.Add(16*time.Second), Request{}, nil)
+	require.NoError(t, err, "a report feed that froze must not stop the service")
+}
+
+func TestErrorsTellTriedFromIneligible(t *testing.T) {
+	f := newFixture(t, "random", 2)
+	us := upstreams(2)
+	_, err := f.Claim(start, Request{}, []string{us[0].Address, us[1].Address})
+	require.ErrorIs(t, err, ErrAllTried)
+	f.Report(start, us[1].Address, report(start, 0, 200))
+	_, err = f.Claim(start, Request{}, []string{us[0].Address})
+	require.ErrorIs(t, err, ErrNoneEligible)
+	us[1].Draining = true
+	f.Set(start, us)
+	_, err = f.Claim(start, Request{}, []string{us[0].Address})
+	require.ErrorIs(t, err, ErrAllTried, "what drains is nothing to wait for")
+	_, err = f.Claim(start, Request{}, []string{us[1].Address})
+	require.NoError(t, err)
+	f.Set(start, nil)
+	_, err = f.Claim(start, Request{}, nil)
+	require.ErrorIs(t, err, ErrEmpty)
+}
+
+// An upstream that refuses at once looks idle; it must not attract every job.
+func TestARefusalForLoadHoldsJobsOff(t *testing.T) {
+	f := newFixture(t, "least-in-flight", 2)
+	l, err := f.Claim(start, Request{}, nil)
+	require.NoError(t, err)
+	refusing := l.Address
+	l.Done(start, NotStarted)
+	now := start.Add(999 * time.Millisecond)
+	for range 20 {
+		l, err := f.Claim(now, Request{}, nil)
+		require.NoError(t, err)
+		require.NotEqual(t, refusing, l.Address)
+	}
+	l, err = f.Claim(start.Add(time.Second), Request{}, nil)
+	require.NoError(t, err)
+	assert.Equal(t, refusing, l.Address)
+}
+
+func TestSuccessorIsWhereTheProjectFalls(t *testing.T) {
+	f := newFixture(t, "expected", 5)
+	all := upstreams(5)
+	f.Set(start, all)
+	for project := uint64(1); project <= 100; project++ {
+		home := f.Successor(start, project, "")
+		next := f.Successor(start, project, home)
+		assert.NotEmpty(t, next)
+		assert.NotEqual(t, home, next)
+		assert.Equal(t, home, f.Successor(start, project, next), "who is not its home leaves, and nothing changes")
+
+		f.Set(start, slices.DeleteFunc(slices.Clone(all), func(u Upstream) bool { return u.Address == home }))
+		assert.Equal(t, next, f.Successor(start, project, ""), "it is the home once the other is gone")
+		f.Set(start, all)
+	}
+}
+
+func TestSuccessorStaysAndMayBePicked(t *testing.T) {
+	f := newFixture(t, "expected", 3)
+	all := upstreams(3)
+	f.Set(start, all)
+	const project = 7
+	successor := f.Successor(start, project, "")
+	i := slices.IndexFunc(all, func(u Upstream) bool { return u.Address == successor })
+	other := f.Successor(start, project, successor)
+
+	for name, change := range map[string]func(*Upstream){
+		"drains":     func(u *Upstream) { u.Draining = true },
+		"stops soon": func(u *Upstream) { u.StopsAt = start.Add(successorLives - time.Second) },
+	} {
+		set := slices.Clone(all)
+		change(&set[i])
+		f.Set(start, set)
+		assert.Equal(t, other, f.Successor(start, project, ""), name)
+	}
+	f.Set(start, all)
+	f.gates[successor].shut = true
+	assert.Equal(t, other, f.Successor(start, project, ""), "its breaker is open")
+	f.gates[successor].shut = false
+	assert.Equal(t, successor, f.Successor(start, project, ""))
+
+	f.Set(start, all[:1])
+	assert.Empty(t, f.Successor(start, project, all[0].Address), "nobody is left")
+}
+
+func TestNoSuccessorForWhatIsCachedElsewhere(t *testing.T) {
+	f := newFixture(t, "expected", 3)
+	all := upstreams(3)
+	f.Set(start, all)
+	const project = 7
+	f.Report(start, all[2].Address, report(start, 0, 0, project))
+	assert.Empty(t, f.Successor(start, project, all[0].Address))
+	assert.NotEmpty(t, f.Successor(start, project, all[2].Address), "what leaves has it, and nobody else")
+
+	all[2].Draining = true
+	f.Set(start, all)
+	assert.NotEmpty(t, f.Successor(start, project, all[0].Address), "what drains has it for nobody")
+}
