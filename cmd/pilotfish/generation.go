@@ -34,10 +34,7 @@ type generation struct {
 // there is one; nothing runs yet.
 func (s *sidecar) newGeneration(cfg *config.Config, before *generation) (*generation, error) {
 	g := &generation{cfg: *cfg, guard: proxy.NewGuard(cfg.Hosts), budget: intake.NewBudget(int64(cfg.Job.Budget)), stop: func() {}}
-	reader, err := intake.NewReader(intake.Fields{
-		Project: cfg.Job.Project, Priority: cfg.Job.Priority, Session: cfg.Job.Session,
-		Queue: cfg.Job.Queue, Evaluate: cfg.Job.Evaluate, Stream: cfg.Job.Stream,
-	})
+	reader, err := intake.NewReader(cfg.Job)
 	if err != nil {
 		return nil, err
 	}

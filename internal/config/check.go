@@ -18,17 +18,7 @@ func (c *Config) Check(f *settings.Faults) {
 	c.checkPorts(f)
 	c.Discovery.Check(f.In("discovery"))
 	c.Reports.Check(f.In("reports"))
-	for _, p := range []struct{ key, pointer string }{
-		{"job.project", c.Job.Project}, {"job.priority", c.Job.Priority}, {"job.queue", c.Job.Queue},
-		{"job.evaluate", c.Job.Evaluate}, {"job.stream", c.Job.Stream}, {"job.session", c.Job.Session},
-	} {
-		f.Pointer(p.key, p.pointer)
-	}
-	f.AtLeast("job.max_body", int64(c.Job.MaxBody), 1)
-	f.AtLeast("job.budget", int64(c.Job.Budget), 0)
-	if c.Job.Budget < c.Job.MaxBody {
-		f.Warn("job.budget", "%v is less than job.max_body, %v: a job with a larger body than %v is never retried", c.Job.Budget, c.Job.MaxBody, c.Job.Budget)
-	}
+	c.Job.Check(f.In("job"))
 	c.Selection.check(f.In("selection"))
 	f.OneOf("overload.policy", c.Overload.Policy, overload.Names())
 	if !(c.Overload.Stalled > 0) { // in this form it refuses NaN too

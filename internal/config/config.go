@@ -9,6 +9,7 @@ import (
 	"example.org/pilotfish/internal/cli"
 	"example.org/pilotfish/internal/discovery"
 	"example.org/pilotfish/internal/dispatch"
+	"example.org/pilotfish/internal/intake"
 	"example.org/pilotfish/internal/prewarm"
 	"example.org/pilotfish/internal/report"
 	"example.org/pilotfish/internal/settings"
@@ -36,7 +37,7 @@ type Config struct {
 	Reports report.Settings `yaml:"reports"`
 	// Job says where a job's members are in its body, as JSON Pointers, and how
 	// large a body may be.
-	Job Job `yaml:"job"`
+	Job intake.Settings `yaml:"job"`
 	// Selection names the policy that picks an upstream for each job.
 	Selection Selection `yaml:"selection"`
 	// Overload names the policy that says what an upstream may still take.
@@ -58,28 +59,6 @@ type Config struct {
 	Log Log `yaml:"log"`
 	// Debug opens what is closed otherwise.
 	Debug Debug `yaml:"debug"`
-}
-
-// Job is the section "job".
-type Job struct {
-	// Project points to the project's identifier: text or a number.
-	Project string `yaml:"project"`
-	// Priority points to the priority: "high" or "low".
-	Priority string `yaml:"priority"`
-	// Queue points to the seconds that the job may wait before it starts.
-	Queue string `yaml:"queue"`
-	// Evaluate points to the seconds from the job's start to the first byte of its
-	// response.
-	Evaluate string `yaml:"evaluate"`
-	// Stream points to the seconds that the response may take after that.
-	Stream string `yaml:"stream"`
-	// Session points to the text that names the job in the log.
-	Session string `yaml:"session"`
-	// MaxBody is the largest body; a larger one is refused with 413.
-	MaxBody settings.Size `yaml:"max_body"`
-	// Budget bounds all bodies that are kept for retries, together. A job whose body
-	// does not fit is sent once.
-	Budget settings.Size `yaml:"budget"`
 }
 
 // Selection is the section "selection".
@@ -144,19 +123,10 @@ type Debug struct {
 // Default is the configuration of an empty file.
 func Default() Config {
 	return Config{
-		Listen:  "127.0.0.1:8080",
-		Admin:   "127.0.0.1:9180",
-		Reports: report.Default(),
-		Job: Job{
-			Project:  "/project_id",
-			Priority: "/priority",
-			Queue:    "/timeouts/queue_seconds",
-			Evaluate: "/timeouts/evaluate_seconds",
-			Stream:   "/timeouts/stream_seconds",
-			Session:  "/session_id",
-			MaxBody:  64 << 20,
-			Budget:   1 << 30,
-		},
+		Listen:    "127.0.0.1:8080",
+		Admin:     "127.0.0.1:9180",
+		Reports:   report.Default(),
+		Job:       intake.Default(),
 		Selection: Selection{Policy: "expected"},
 		Overload:  Overload{Policy: "none", Stalled: 100},
 		Breaker:   breaker.Default(),

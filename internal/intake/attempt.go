@@ -8,17 +8,17 @@ import (
 )
 
 var (
-	// ErrSpent is a body that can no longer be sent from its beginning: it was
-	// released, or an attempt has read what is not kept.
-	ErrSpent = errors.New("the body was sent once and is not kept")
-	// ErrClosed is a read of an attempt's reader after its Close, or of what is
-	// not kept after a later attempt has begun.
-	ErrClosed = errors.New("this attempt's body is closed")
+	// errSpent: the body can no longer be sent from its beginning. It was released,
+	// or an attempt has read what is not kept.
+	errSpent = errors.New("the body was sent once and is not kept")
+	// errClosed: an attempt's reader was read after its Close, or beyond what is
+	// kept after a later attempt has begun.
+	errClosed = errors.New("this attempt's body is closed")
 )
 
 // NewReader returns the body from its beginning, for one attempt. An abandoned
-// attempt may still be reading an earlier one: neither disturbs the other. If
-// the body is not Replayable, reading fails with ErrSpent.
+// attempt may still read from an earlier reader; neither disturbs the other. If
+// the body is not Replayable, reading fails with errSpent.
 func (b *Body) NewReader() io.ReadCloser {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -26,9 +26,9 @@ func (b *Body) NewReader() io.ReadCloser {
 	return &attempt{body: b, number: b.newest, head: b.head, spent: b.started || b.released}
 }
 
-// Err returns the error that ended the passing on of bytes that are not kept:
-// ErrTooLarge, or the submitter's failure to send the rest. It tells an attempt's
-// failure that is the submitter's from one that is the upstream's.
+// Err returns the error that ended the reading of what is not kept: ErrTooLarge,
+// or the submitter's failure to send it. It tells whether an attempt failed
+// because of the submitter or because of the upstream.
 func (b *Body) Err() error {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -39,7 +39,7 @@ func (b *Body) Err() error {
 type attempt struct {
 	body   *Body
 	number int
-	head   []byte // what of the bytes that are kept is still to be read
+	head   []byte // the kept bytes that are still to be read
 	sent   int64
 	spent  bool
 	closed atomic.Bool
@@ -49,9 +49,9 @@ type attempt struct {
 func (a *attempt) Read(p []byte) (int, error) {
 	switch {
 	case a.closed.Load():
-		return 0, ErrClosed
+		return 0, errClosed
 	case a.spent:
-		return 0, ErrSpent
+		return 0, errSpent
 	case len(p) == 0:
 		return 0, nil
 	case len(a.head) > 0:
@@ -84,8 +84,8 @@ func (a *attempt) Close() error {
 	return nil
 }
 
-// passOn gives the attempt of that number what is left with the submitter, if no
-// later attempt has begun. From then on no other attempt can have it.
+// passOn gives the attempt of that number what the submitter has not sent yet, if
+// no later attempt has begun. From then on no other attempt can have it.
 func (b *Body) passOn(number int) (io.Reader, error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -95,7 +95,7 @@ func (b *Body) passOn(number int) (io.Reader, error) {
 	case b.err != nil:
 		return nil, b.err
 	case number != b.newest:
-		return nil, ErrClosed
+		return nil, errClosed
 	}
 	b.started = true
 	return b.rest, nil

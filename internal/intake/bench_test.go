@@ -30,7 +30,7 @@ var sizes = []struct {
 }{{"1KB", 1 << 10}, {"4KB", 4 << 10}, {"64KB", 64 << 10}, {"1MB", 1 << 20}}
 
 func BenchmarkRead(b *testing.B) {
-	r := newReader(b, Fields{})
+	r := newReader(b, Settings{})
 	for _, size := range sizes {
 		for _, first := range []bool{true, false} {
 			where := map[bool]string{true: "first", false: "last"}[first]
@@ -39,7 +39,7 @@ func BenchmarkRead(b *testing.B) {
 				b.SetBytes(int64(len(body)))
 				b.ReportAllocs()
 				for b.Loop() {
-					if facts, err := r.Read(body); err != nil || facts.Stream == 0 {
+					if facts, err := r.read(body); err != nil || facts.Stream == 0 {
 						b.Fatal(facts, err)
 					}
 				}

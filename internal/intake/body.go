@@ -7,9 +7,9 @@ import (
 	"sync"
 )
 
-// Peek is how many bytes of a body are always kept, 64 KiB: what a job says of
+// peek is how many bytes of a body are always kept, 64 KiB. What a job says of
 // itself is nearly always among them.
-const Peek = 64 << 10
+const peek = 64 << 10
 
 // firstRead is the buffer for a body of undeclared length.
 const firstRead = 4 << 10
@@ -22,9 +22,9 @@ var ErrTooLarge = errors.New("the body is too large")
 
 // Body is the body of a job, kept so that each attempt can send it from its beginning.
 //
-// When the budget is exhausted, only the head of the body is kept, and the
-// rest is still with the submitter. It passes through once: the first attempt
-// that reads beyond the head is the last.
+// When the budget is exhausted, only the head of the body is kept. The rest is
+// read from the submitter when an attempt sends it. That can happen once: the
+// first attempt that reads beyond the head is the last.
 //
 // Methods are safe for concurrent use.
 type Body struct {
@@ -41,13 +41,14 @@ type Body struct {
 	err      error // of the rest
 }
 
-// ReadBody reads a body from r, up to max bytes, and keeps it at the cost of
-// the budget. n is the declared length, or -1; it guides allocation but is not
-// relied upon. It blocks as long as r does, and keeps using r after it has returned
-// if the body is not Whole.
+// ReadBody reads a body from r, up to max bytes, and keeps it as far as the
+// budget allows. n is the declared length, or -1; it only guides allocation.
+// ReadBody blocks as long as r does. If the body is not Whole, r is still read
+// after ReadBody has returned.
 //
 // A body longer than max is ErrTooLarge, one shorter than declared
-// io.ErrUnexpectedEOF; other errors are those of r. All are wrapped, and leave nothing kept.
+// io.ErrUnexpectedEOF. Other errors are those of r. All are wrapped, and after an
+// error nothing is kept.
 func ReadBody(r io.Reader, n, max int64, budget *Budget) (*Body, error) {
 	if n > max {
 		return nil, fmt.Errorf("%w: %d bytes declared, %d allowed", ErrTooLarge, n, max)
@@ -90,19 +91,19 @@ func shortBody(n, declared int64) error {
 func (b *Body) grow() bool {
 	size := int64(cap(b.head))
 	next := 2 * size
-	switch whole := b.length + 1; { // one byte more, to find the end in one read
+	switch whole := b.length + 1; { // one byte more finds the end in the same read
 	case size == 0 && b.length < 0:
 		next = firstRead
 	case size == 0:
-		next = min(whole, Peek)
+		next = min(whole, peek)
 	case whole > size && whole <= 4*size:
 		next = whole
 	}
-	if size < Peek {
-		next = min(next, Peek)
+	if size < peek {
+		next = min(next, peek)
 	}
 	next = min(next, b.limit+1)
-	if next <= Peek {
+	if next <= peek {
 		b.budget.force(next - size)
 	} else if !b.budget.take(next - size) {
 		return false
@@ -114,7 +115,7 @@ func (b *Body) grow() bool {
 }
 
 // Whole reports whether all of the body is kept. If it is not, the budget was
-// exhausted; facts beyond the bytes that are kept count as absent.
+// exhausted, and facts beyond the kept bytes count as absent.
 func (b *Body) Whole() bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -122,42 +123,42 @@ func (b *Body) Whole() bool {
 }
 
 // Replayable reports whether another attempt can send the body from its
-// beginning: always if it is Whole, else until an attempt has read beyond
-// the bytes that are kept.
+// beginning. A Whole body always is; another one until an attempt has read beyond
+// the kept bytes.
 func (b *Body) Replayable() bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	return !b.started && !b.released
 }
 
-// Bytes returns the bytes that are kept, nil after Release. They must not be changed.
+// Bytes returns the kept bytes, nil after Release. They must not be changed.
 func (b *Body) Bytes() []byte {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	return b.head
 }
 
-// Len returns the length of the body in bytes: the true one if it is Whole,
-// else the declared one, or -1.
+// Len returns the length of the body in bytes: the true length if it is Whole,
+// otherwise the declared one, or -1.
 func (b *Body) Len() int64 {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	return b.length
 }
 
-// Facts reads what the job says of itself, as far as the body is kept, which
-// it is until Release.
+// Facts reads what the job says of itself out of the kept bytes. After Release
+// there are none.
 func (b *Body) Facts(r *Reader) (Facts, error) {
 	if b.Whole() {
-		return r.Read(b.Bytes())
+		return r.read(b.Bytes())
 	}
-	return r.ReadHead(b.Bytes())
+	return r.readHead(b.Bytes())
 }
 
-// Release gives the bytes that are kept back to the budget, once. Readers
-// that exist go on, so that an abandoned attempt may hold memory a little
-// longer: it is left to the garbage collector, never pooled. Later readers
-// get ErrSpent.
+// Release gives the kept bytes back to the budget; a second call does nothing.
+// Existing readers go on, so an abandoned attempt may hold the memory a little
+// longer. That is why bodies are left to the garbage collector and never pooled.
+// Later readers get errSpent.
 func (b *Body) Release() {
 	b.mu.Lock()
 	defer b.mu.Unlock()

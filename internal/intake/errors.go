@@ -9,54 +9,54 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 )
 
-// Position is a place in a body.
-type Position struct {
+// position is a place in a body.
+type position struct {
 	Offset       int // in bytes, from 0
 	Line, Column int // from 1; a column is a byte
 }
 
-func (p Position) String() string {
+func (p position) String() string {
 	return fmt.Sprintf("line %d, column %d (byte %d)", p.Line, p.Column, p.Offset)
 }
 
-func positionAt(body []byte, offset int) Position {
+func positionAt(body []byte, offset int) position {
 	before := body[:min(offset, len(body))]
-	return Position{
+	return position{
 		Offset: offset,
 		Line:   1 + bytes.Count(before, []byte{'\n'}),
 		Column: len(before) - bytes.LastIndexByte(before, '\n'),
 	}
 }
 
-// SyntaxError is a body that is not valid JSON.
-type SyntaxError struct {
-	Position
+// syntaxError is a body that is not valid JSON.
+type syntaxError struct {
+	position
 	// Pointer is the JSON Pointer of the value that is broken, cut short when
 	// it is long; "" is the whole body.
 	Pointer string
 	Reason  string
 }
 
-func (e *SyntaxError) Error() string {
+func (e *syntaxError) Error() string {
 	if e.Pointer == "" {
-		return fmt.Sprintf("invalid JSON at %v: %s", e.Position, e.Reason)
+		return fmt.Sprintf("invalid JSON at %v: %s", e.position, e.Reason)
 	}
-	return fmt.Sprintf("invalid JSON at %v in %q: %s", e.Position, e.Pointer, e.Reason)
+	return fmt.Sprintf("invalid JSON at %v in %q: %s", e.position, e.Pointer, e.Reason)
 }
 
-// FieldError is valid JSON that is not a valid job.
-type FieldError struct {
-	Position
+// fieldError is valid JSON that is not a valid job.
+type fieldError struct {
+	position
 	// Pointer is the JSON Pointer of the offending member; "" is the whole body.
 	Pointer string
 	Reason  string
 }
 
-func (e *FieldError) Error() string {
+func (e *fieldError) Error() string {
 	if e.Pointer == "" {
-		return fmt.Sprintf("the job at %v %s", e.Position, e.Reason)
+		return fmt.Sprintf("the job at %v %s", e.position, e.Reason)
 	}
-	return fmt.Sprintf("%s at %v %s", e.Pointer, e.Position, e.Reason)
+	return fmt.Sprintf("%s at %v %s", e.Pointer, e.position, e.Reason)
 }
 
 // explain turns an error of the decoder into one of this package.
@@ -64,12 +64,12 @@ func explain(body []byte, err error) error {
 	var syntactic *jsontext.SyntacticError
 	switch {
 	case errors.Is(err, io.EOF):
-		return &SyntaxError{Position: positionAt(body, len(body)), Reason: "there is nothing in it"}
+		return &syntaxError{position: positionAt(body, len(body)), Reason: "there is nothing in it"}
 	case errors.Is(err, io.ErrUnexpectedEOF):
-		return &SyntaxError{Position: positionAt(body, len(body)), Reason: "it ends amid the job"}
+		return &syntaxError{position: positionAt(body, len(body)), Reason: "it ends within the job"}
 	case errors.As(err, &syntactic):
-		return &SyntaxError{
-			Position: positionAt(body, int(syntactic.ByteOffset)),
+		return &syntaxError{
+			position: positionAt(body, int(syntactic.ByteOffset)),
 			Pointer:  cut(string(syntactic.JSONPointer)),
 			Reason:   syntactic.Err.Error(),
 		}

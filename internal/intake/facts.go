@@ -1,30 +1,28 @@
 // Package intake holds what a sidecar reads out of a submitter's request: the
-// facts that a policy and a deadline need, and the body, kept so that every
-// attempt can send it from its beginning.
+// facts that a policy and a deadline need, and the body, which is kept so that
+// every attempt can send it from its beginning. It also holds the words for how
+// a job ends.
 //
-// Only the wanted members are read; the rest of a job is skipped, checked for
-// its grammar but never parsed into values. All limits are constants of this package.
+// Only the wanted members are read. The rest of a job is skipped: its grammar is
+// checked, but no value is parsed.
 package intake
 
 import (
 	"math"
 	"time"
 
+	"example.org/pilotfish/internal/hash"
 	"example.org/pilotfish/pkg/selection"
 )
 
 const (
 	// MaxProject bounds a project identifier, in bytes of its text.
 	MaxProject = 256
-	// MaxSession bounds a session identifier, in bytes of its text.
-	MaxSession = 128
-	// MaxTimeout bounds each timeout. It is the largest 32-bit number of
-	// seconds, a usual way to say "no limit"; three of them still add up
-	// within a time.Duration.
+	// maxSession bounds a session identifier, in bytes of its text.
+	maxSession = 128
+	// MaxTimeout bounds each timeout. It is the largest 32-bit number of seconds,
+	// which often stands for "no limit". Three of them fit into a time.Duration.
 	MaxTimeout = math.MaxInt32 * time.Second
-	// MaxDepth bounds the nesting of arrays and objects. It is jsontext's own,
-	// and costs at most a few megabytes of stack.
-	MaxDepth = 10_000
 )
 
 // Facts is what a job says of itself. Members that are absent, null or an
@@ -34,14 +32,64 @@ type Facts struct {
 	// 12345 and the string "12345" are the same project, with the same text;
 	// "012345" is another.
 	Project Text
-	// Key is Key of the project: 0 is a job without affinity.
+	// Key is the function Key of the project; 0 is a job without affinity.
 	Key      uint64
 	Priority selection.Priority
 	// Session names the submitter's session in the log; nothing depends on it.
 	Session Text
 
-	// Queue, Evaluate and Stream are the timeouts that the job sets for
-	// waiting, for processing until the first byte, and for streaming. 0 is
-	// not given; so is an explicit 0.
+	// Queue, Evaluate and Stream are the timeouts that the job sets for waiting,
+	// for processing until the first byte, and for streaming. 0 is not given,
+	// even if the job says 0.
 	Queue, Evaluate, Stream time.Duration
 }
+
+// Key returns the hash by which policies know a project. FNV-1a alone would not
+// spread the short, similar texts of consecutive integers over all bits. It
+// depends on nothing but the text, so that all sidecars place a project alike.
+// It is 0 only for "".
+func Key(project string) uint64 { return keyOf(project) }
+
+func keyOf[T string | []byte](project T) uint64 {
+	if len(project) == 0 {
+		return 0
+	}
+	return max(1, hash.Mix(hash.Text(project))) // 0 means no project
+}
+
+// inline is how many bytes a Text holds in place: enough for a UUID, and for any
+// integer of 64 bits.
+const inline = 39
+
+// Text is a short string that usually needs no allocation: integers and UUIDs
+// are held in place. Two Texts are equal under == if, and only if, their strings
+// are equal.
+type Text struct {
+	long  string // set only when the text does not fit in place
+	n     uint8
+	short [inline]byte
+}
+
+// NewText returns the text of s.
+func NewText(s string) Text { return makeText(s) }
+
+func makeText[T string | []byte](s T) Text {
+	var t Text
+	if len(s) > inline {
+		t.long = string(s)
+		return t
+	}
+	t.n = uint8(copy(t.short[:], s))
+	return t
+}
+
+// String returns the text. It allocates a copy of a short one.
+func (t Text) String() string {
+	if t.long != "" {
+		return t.long
+	}
+	return string(t.short[:t.n])
+}
+
+// MarshalText makes encoders write a Text as the string it stands for.
+func (t Text) MarshalText() ([]byte, error) { return []byte(t.String()), nil }

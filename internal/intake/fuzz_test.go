@@ -8,22 +8,24 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	"example.org/pilotfish/internal/settings"
 )
 
 func FuzzRead(f *testing.F) {
 	for _, row := range rows(f) {
 		f.Add([]byte(row.body))
 	}
-	r := newReader(f, Fields{})
+	r := newReader(f, Settings{})
 	f.Fuzz(func(t *testing.T, body []byte) {
 		before := bytes.Clone(body)
 		want, class := oracle(body)
-		got, err := r.Read(body)
+		got, err := r.read(body)
 		require.Equal(t, class, classOf(t, err), "%v", err)
 		require.Equal(t, want, got)
 		require.Equal(t, before, body)
 
-		head, err := r.ReadHead(body)
+		head, err := r.readHead(body)
 		if class == "" {
 			require.NoError(t, err)
 			require.Equal(t, want, head, "a whole body is a head")
@@ -35,18 +37,20 @@ func FuzzRead(f *testing.F) {
 }
 
 func FuzzNewReader(f *testing.F) {
-	d := DefaultFields()
+	d := Default()
 	f.Add(d.Project, d.Queue)
 	f.Add("/a/b", "/a")
 	f.Add("~1", "/~2")
 	f.Fuzz(func(t *testing.T, project, queue string) {
-		r, err := NewReader(Fields{Project: project, Queue: queue})
+		d.Project, d.Queue = project, queue
+		r, err := NewReader(d)
 		if err != nil {
-			var pointer *PointerError
-			require.ErrorAs(t, err, &pointer)
+			var f settings.Faults
+			d.Check(&f)
+			require.NotEmpty(t, f.All())
 			return
 		}
-		_, err = r.Read([]byte(`{}`))
+		_, err = r.read([]byte(`{}`))
 		require.NoError(t, err)
 	})
 }
@@ -98,7 +102,7 @@ func FuzzBody(f *testing.F) {
 				case err == io.EOF:
 					assert.Equal(t, len(data), a.seen)
 				case err != nil && len(data) <= limit && declared <= int64(len(data)):
-					require.True(t, errors.Is(err, ErrClosed) || errors.Is(err, ErrSpent), "%v", err)
+					require.True(t, errors.Is(err, errClosed) || errors.Is(err, errSpent), "%v", err)
 				}
 			case 3:
 				require.NoError(t, a.r.Close())

@@ -18,8 +18,8 @@ const (
 	maxDigits = 64 // bytes of a number of seconds
 )
 
-// set keeps the value of m, which is not null. It returns what is wrong with
-// it, or "".
+// set keeps the value of m, which is not null. It returns what is wrong with the
+// value, or "".
 func (w *walk) set(m member, kind jsontext.Kind, value []byte) (wrong string) {
 	switch m {
 	case project:
@@ -41,28 +41,44 @@ func (w *walk) set(m member, kind jsontext.Kind, value []byte) (wrong string) {
 }
 
 func (w *walk) setProject(kind jsontext.Kind, value []byte) (wrong string) {
-	text := value
-	switch kind {
-	case '"':
-		var ok bool
-		if text, ok = w.unquote(value, MaxProject); !ok {
-			return fmt.Sprintf("is longer than %d bytes", MaxProject)
-		}
-	case '0':
-		if len(value) > MaxProject {
-			return fmt.Sprintf("is longer than %d digits", MaxProject)
-		}
-		if bytes.ContainsAny(value, ".eE") {
-			return "must be an integer or a string, not " + string(value)
-		}
-		if string(value) == "-0" {
-			text = value[1:] // the same integer
-		}
-	default:
-		return "must be an integer or a string, not " + kindName(kind)
+	const must = "must be an integer or a string"
+	text, wrong := w.identifier(kind, value, MaxProject, must)
+	switch {
+	case wrong != "":
+		return wrong
+	case kind == '0' && bytes.ContainsAny(value, ".eE"):
+		return must + ", not " + string(value)
+	case string(value) == "-0":
+		text = value[1:] // the same integer
 	}
 	w.facts.Project, w.facts.Key = makeText(text), keyOf(text)
 	return ""
+}
+
+func (w *walk) setSession(kind jsontext.Kind, value []byte) (wrong string) {
+	text, wrong := w.identifier(kind, value, maxSession, "must be a string or a number")
+	if wrong == "" {
+		w.facts.Session = makeText(text)
+	}
+	return wrong
+}
+
+// identifier returns the text of a string or of a number, up to limit bytes.
+func (w *walk) identifier(kind jsontext.Kind, value []byte, limit int, must string) (text []byte, wrong string) {
+	switch kind {
+	case '"':
+		text, ok := w.unquote(value, limit)
+		if !ok {
+			return nil, fmt.Sprintf("is longer than %d bytes", limit)
+		}
+		return text, ""
+	case '0':
+		if len(value) > limit {
+			return nil, fmt.Sprintf("is longer than %d digits", limit)
+		}
+		return value, ""
+	}
+	return nil, must + ", not " + kindName(kind)
 }
 
 func (w *walk) setPriority(kind jsontext.Kind, value []byte) (wrong string) {
@@ -80,26 +96,7 @@ func (w *walk) setPriority(kind jsontext.Kind, value []byte) (wrong string) {
 	return ""
 }
 
-func (w *walk) setSession(kind jsontext.Kind, value []byte) (wrong string) {
-	text := value
-	switch kind {
-	case '"':
-		var ok bool
-		if text, ok = w.unquote(value, MaxSession); !ok {
-			return fmt.Sprintf("is longer than %d bytes", MaxSession)
-		}
-	case '0':
-		if len(value) > MaxSession {
-			return fmt.Sprintf("is longer than %d digits", MaxSession)
-		}
-	default:
-		return "must be a string or a number, not " + kindName(kind)
-	}
-	w.facts.Session = makeText(text)
-	return ""
-}
-
-// seconds reads a timeout, to the nanosecond. One above 0 stays above 0.
+// seconds reads a timeout, to the nanosecond. A timeout above 0 stays above 0.
 func seconds(kind jsontext.Kind, value []byte) (d time.Duration, wrong string) {
 	if kind != '0' {
 		return 0, "must be a number of seconds, not " + kindName(kind)
@@ -130,7 +127,7 @@ func (w *walk) unquote(quoted []byte, limit int) (text []byte, ok bool) {
 	}
 	text = quoted[1 : len(quoted)-1]
 	if bytes.IndexByte(text, '\\') >= 0 || !utf8.Valid(text) {
-		// The decoder has let the string through, so that all it can find wrong is UTF-8.
+		// The decoder has accepted the string, so that only its UTF-8 can be wrong.
 		w.scratch, _ = jsontext.AppendUnquote(w.scratch[:0], quoted)
 		text = w.scratch
 	}

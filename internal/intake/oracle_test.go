@@ -144,7 +144,7 @@ func (o *naive) set(pointer string, raw json.RawMessage) bool {
 			s = n.String()
 		}
 		o.facts.Session = NewText(s)
-		return (isString || isNumber) && len(s) <= MaxSession
+		return (isString || isNumber) && len(s) <= maxSession
 	case "/priority":
 		if s == "high" {
 			o.facts.Priority = selection.High

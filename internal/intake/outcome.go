@@ -6,17 +6,17 @@ type Outcome uint8
 // The outcomes of a job, a closed set. Where an attempt can end the same way,
 // the word is the same.
 const (
-	// Answered: an upstream's answer with a status below 500 was passed on to its end.
+	// Answered: a response with a status below 500 was passed on to its end.
 	Answered Outcome = iota
-	// Failed: an upstream's answer with a status of 500 or more was passed on to its end.
+	// Failed: a response with a status of 500 or more was passed on to its end.
 	Failed
-	// Truncated: the answer began and was cut short by the upstream.
+	// Truncated: a response began, and the upstream cut it short.
 	Truncated
-	// NoAnswer: attempts were made, and none was answered.
+	// NoAnswer: attempts were made, and none had a response.
 	NoAnswer
-	// Deadline: the job's time was over before its answer was.
+	// Deadline: the job's time was over before its response was.
 	Deadline
-	// Gone: the submitter went away, waiting or reading.
+	// Gone: the submitter left while it waited or read.
 	Gone
 	// Shed: refused for load.
 	Shed
@@ -39,8 +39,8 @@ func (o Outcome) String() string {
 	}[o]
 }
 
-// Tried reports whether it is an outcome of jobs that were not refused: they
-// were claimed, or waited for it.
+// Tried reports whether jobs with this outcome were not refused: they had an
+// upstream, or waited for one.
 func (o Outcome) Tried() bool { return o <= Gone }
 
 // Completeness is how much of an upstream's response the submitter got, as far

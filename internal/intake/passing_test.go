@@ -18,7 +18,7 @@ func passing(tb testing.TB, rest io.Reader, declared, limit int64) *Body {
 	body, err := ReadBody(rest, declared, limit, NewBudget(0))
 	require.NoError(tb, err)
 	require.False(tb, body.Whole())
-	require.Len(tb, body.Bytes(), Peek)
+	require.Len(tb, body.Bytes(), peek)
 	return body
 }
 
@@ -32,7 +32,7 @@ func TestOverTheBudgetABodyPassesOnce(t *testing.T) {
 		assert.False(t, body.Replayable())
 		assert.NoError(t, body.Err())
 		_, err := body.NewReader().Read(make([]byte, 1))
-		assert.ErrorIs(t, err, ErrSpent)
+		assert.ErrorIs(t, err, errSpent)
 	}
 }
 
@@ -46,12 +46,12 @@ func TestOverTheBudgetTheHeadIsFull(t *testing.T) {
 func TestOverTheBudgetTheHeadIsReplayed(t *testing.T) {
 	data := randomBytes(1 << 20)
 	body := passing(t, bytes.NewReader(data), -1, maxBody)
-	head := make([]byte, Peek)
+	head := make([]byte, peek)
 	for range 3 {
 		require.NoError(t, body.NewReader().Close())
 		_, err := io.ReadFull(body.NewReader(), head)
 		require.NoError(t, err)
-		require.Equal(t, data[:Peek], head)
+		require.Equal(t, data[:peek], head)
 		require.True(t, body.Replayable())
 	}
 	assert.Equal(t, data, readAll(t, body.NewReader()))
@@ -63,8 +63,8 @@ func TestAbandonedAttemptsDoNotStealTheRest(t *testing.T) {
 	abandoned := body.NewReader()
 	next := body.NewReader()
 	got, err := io.ReadAll(abandoned)
-	assert.ErrorIs(t, err, ErrClosed)
-	assert.Equal(t, data[:Peek], got)
+	assert.ErrorIs(t, err, errClosed)
+	assert.Equal(t, data[:peek], got)
 	assert.Equal(t, data, readAll(t, next))
 }
 
@@ -80,7 +80,7 @@ func TestConcurrentAttemptsShareOutTheRest(t *testing.T) {
 				got, err := io.ReadAll(body.NewReader())
 				assert.True(t, bytes.HasPrefix(data, got))
 				if err != nil {
-					assert.True(t, errors.Is(err, ErrClosed) || errors.Is(err, ErrSpent), "%v", err)
+					assert.True(t, errors.Is(err, errClosed) || errors.Is(err, errSpent), "%v", err)
 					return
 				}
 				assert.Len(t, got, len(data))
@@ -122,7 +122,7 @@ func TestTheSubmittersFailureIsTold(t *testing.T) {
 }
 
 func TestShortBodiesAreAlwaysWhole(t *testing.T) {
-	data := randomBytes(Peek - 1)
+	data := randomBytes(peek - 1)
 	body, err := ReadBody(bytes.NewReader(data), -1, maxBody, NewBudget(0))
 	require.NoError(t, err)
 	assert.True(t, body.Whole())
@@ -130,7 +130,7 @@ func TestShortBodiesAreAlwaysWhole(t *testing.T) {
 }
 
 func TestFactsOfABody(t *testing.T) {
-	r := newReader(t, Fields{})
+	r := newReader(t, Settings{})
 	filler := `"x":"` + strings.Repeat("x", 100_000) + `"`
 	for _, c := range []struct {
 		name, body string

@@ -1,41 +1,49 @@
 package intake
 
 import (
+	"bytes"
 	"errors"
+	"fmt"
 	"io"
 	"sync"
+
+	"github.com/go-json-experiment/json/jsontext"
+
+	"example.org/pilotfish/internal/settings"
 )
 
 // Reader reads Facts out of bodies. It is safe for concurrent use.
 type Reader struct {
 	root  *node
-	walks sync.Pool // of *walk
+	walks sync.Pool // of *walk, for their buffers
 }
 
-// NewReader returns a Reader of the members at fields. A pointer that is
-// malformed, used twice or within another is refused with a *PointerError.
-func NewReader(fields Fields) (*Reader, error) {
-	root, err := fields.tree()
-	if err != nil {
-		return nil, err
+// NewReader returns a Reader of the members that the settings point to, or an
+// error that names the pointers that cannot be used.
+func NewReader(s Settings) (*Reader, error) {
+	var f settings.Faults
+	root := s.tree(&f)
+	if err := f.Err(); err != nil {
+		return nil, fmt.Errorf("intake: %w", err)
 	}
 	return &Reader{root: root}, nil
 }
 
-// Read reads the facts of a whole body. It stops as soon as all members have
-// been found, so that what comes later costs nothing and is not checked;
-// otherwise the whole body must be valid JSON. Strings may hold invalid UTF-8,
-// because most of them are only passed on.
+// read reads the facts of a whole body. It stops as soon as all members have
+// been found: what comes later costs nothing and is not checked. Otherwise the
+// whole body must be valid JSON, nested 10,000 levels at most: jsontext's bound,
+// which costs a few MiB of stack. Strings may hold invalid UTF-8, because most
+// of them are only passed on.
 //
-// Errors are *SyntaxError or *FieldError. A member, or an object on the way
-// to one, that is met twice is an error.
-func (r *Reader) Read(body []byte) (Facts, error) { return r.read(body, true) }
+// Errors are *syntaxError or *fieldError. It is an error if a member, or an
+// object on the way to one, is there twice.
+func (r *Reader) read(body []byte) (Facts, error) { return r.facts(body, true) }
 
-// ReadHead reads the facts of a body of which only the beginning is at hand.
-// A head that ends amid the job is no error: members beyond it are absent.
-func (r *Reader) ReadHead(head []byte) (Facts, error) { return r.read(head, false) }
+// readHead reads the facts of a body whose beginning alone is kept. If the job
+// goes on beyond it, that is no error: later members count as absent.
+func (r *Reader) readHead(head []byte) (Facts, error) { return r.facts(head, false) }
 
-func (r *Reader) read(body []byte, whole bool) (Facts, error) {
+func (r *Reader) facts(body []byte, whole bool) (Facts, error) {
 	w, ok := r.walks.Get().(*walk)
 	if !ok {
 		w = new(walk)
@@ -53,4 +61,131 @@ func (r *Reader) read(body []byte, whole bool) (Facts, error) {
 		return facts, nil
 	}
 	return Facts{}, explain(body, err)
+}
+
+// errEndOfHead ends a walk over the beginning of a body, when it is used up.
+var errEndOfHead = errors.New("end of head")
+
+// walk is one pass over one body, in step with a tree of wanted members.
+type walk struct {
+	dec     jsontext.Decoder
+	src     bytes.Buffer // over the body itself: the decoder reads it in place
+	body    []byte
+	whole   bool   // body is the whole body, not only its beginning
+	left    int    // wanted members that may still come
+	seen    uint64 // bits of the nodes that were met
+	facts   Facts
+	scratch []byte // for names and texts with escapes
+}
+
+// start begins a walk. Duplicate names matter only where they are wanted, and
+// invalid UTF-8 is let through: most of a body is only passed on.
+func (w *walk) start(body []byte, whole bool) {
+	w.src = *bytes.NewBuffer(body)
+	w.dec.Reset(&w.src, jsontext.AllowDuplicateNames(true), jsontext.AllowInvalidUTF8(true))
+	w.body, w.whole = body, whole
+	w.seen, w.facts = 0, Facts{}
+}
+
+// stop drops the body, so that an idle walk does not keep it in memory.
+func (w *walk) stop() {
+	w.src = bytes.Buffer{}
+	w.dec.Reset(&w.src)
+	w.body, w.facts = nil, Facts{}
+}
+
+// job reads the whole job.
+func (w *walk) job(root *node) error {
+	kind, start := w.dec.PeekKind(), w.next()
+	if kind != '{' {
+		if _, err := w.dec.ReadToken(); err != nil {
+			return err
+		}
+		return w.fault("", start, "must be an object, not "+kindName(kind))
+	}
+	w.left = root.leaves
+	if err := w.object(root); err != nil || w.dec.StackDepth() > 0 {
+		return err // without an error it stopped within the object
+	}
+	if w.dec.PeekKind() != jsontext.KindInvalid {
+		return &syntaxError{position: positionAt(w.body, w.next()), Reason: "more follows after the job's object"}
+	}
+	if _, err := w.dec.ReadToken(); !errors.Is(err, io.EOF) {
+		return err
+	}
+	return nil
+}
+
+// object reads the object that n stands for, up to its end or until no wanted
+// member is left.
+func (w *walk) object(n *node) error {
+	if _, err := w.dec.ReadToken(); err != nil {
+		return err
+	}
+	after := w.left - n.leaves
+	for w.dec.PeekKind() == '"' {
+		name, err := w.dec.ReadValue()
+		if err != nil {
+			return err
+		}
+		start := int(w.dec.InputOffset()) - len(name)
+		switch c := w.child(n, name); {
+		case c == nil:
+			_, err = w.dec.ReadValue() // skipped
+		case w.seen&c.bit != 0:
+			err = w.fault(c.pointer, start, "is there twice")
+		default:
+			w.seen |= c.bit
+			err = w.member(c)
+		}
+		if err != nil || w.left == 0 {
+			return err
+		}
+	}
+	if _, err := w.dec.ReadToken(); err != nil {
+		return err
+	}
+	w.left = after // the object may not come again, so what it lacks will not come
+	return nil
+}
+
+// child returns the child of n that a quoted name stands for, or nil.
+func (w *walk) child(n *node, quoted []byte) *node {
+	if name, ok := w.unquote(quoted, maxPointer); ok {
+		return n.child(name)
+	}
+	return nil
+}
+
+// member reads the value of c: a wanted member, or an object on the way to some.
+func (w *walk) member(c *node) error {
+	kind := w.dec.PeekKind()
+	if kind == '{' && c.want == none {
+		return w.object(c)
+	}
+	value, err := w.dec.ReadValue()
+	if err != nil {
+		return err
+	}
+	end := int(w.dec.InputOffset())
+	if kind == '0' && !w.whole && end == len(w.body) {
+		return errEndOfHead // more digits may follow
+	}
+	w.left -= c.leaves
+	if kind == 'n' {
+		return nil
+	}
+	if wrong := w.set(c.want, kind, value); wrong != "" {
+		return w.fault(c.pointer, end-len(value), wrong)
+	}
+	return nil
+}
+
+// next returns the offset of the token to come.
+func (w *walk) next() int {
+	return len(w.body) - len(bytes.TrimLeft(w.body[w.dec.InputOffset():], " \t\r\n:,"))
+}
+
+func (w *walk) fault(pointer string, offset int, reason string) error {
+	return &fieldError{position: positionAt(w.body, offset), Pointer: pointer, Reason: reason}
 }

@@ -20,8 +20,8 @@ import (
 
 // classOf names the kind of an error as the oracle does.
 func classOf(tb testing.TB, err error) string {
-	var syntax *SyntaxError
-	var field *FieldError
+	var syntax *syntaxError
+	var field *fieldError
 	switch {
 	case err == nil:
 		return ""
@@ -30,7 +30,7 @@ func classOf(tb testing.TB, err error) string {
 	case errors.As(err, &field):
 		return "field"
 	}
-	tb.Fatalf("%T is neither a SyntaxError nor a FieldError: %v", err, err)
+	tb.Fatalf("%T is neither a syntaxError nor a fieldError: %v", err, err)
 	return ""
 }
 
@@ -111,7 +111,7 @@ func damage(rng *rand.Rand, body []byte) []byte {
 
 func TestReadAgreesWithOracle(t *testing.T) {
 	rng := rand.New(rand.NewPCG(1, 2))
-	r := newReader(t, Fields{})
+	r := newReader(t, Settings{})
 	classes := map[string]int{}
 	for range 15_000 {
 		body := []byte(randomObject(rng, 4))
@@ -119,7 +119,7 @@ func TestReadAgreesWithOracle(t *testing.T) {
 			body = damage(rng, body)
 		}
 		want, class := oracle(body)
-		got, err := r.Read(body)
+		got, err := r.read(body)
 		require.Equal(t, class, classOf(t, err), "%q: %v", body, err)
 		require.Equal(t, want, got, "%q", body)
 		classes[class]++
@@ -146,7 +146,7 @@ func TestOracleAgreesWithTable(t *testing.T) {
 
 func TestOrderOfMembersDoesNotMatter(t *testing.T) {
 	rng := rand.New(rand.NewPCG(3, 4))
-	r := newReader(t, Fields{})
+	r := newReader(t, Settings{})
 	inner := []string{`"queue_seconds":1`, `"evaluate_seconds":2`, `"stream_seconds":3`, `"x":[{"queue_seconds":9}]`}
 	for range 500 {
 		rng.Shuffle(len(inner), func(i, j int) { inner[i], inner[j] = inner[j], inner[i] })
@@ -156,7 +156,7 @@ func TestOrderOfMembersDoesNotMatter(t *testing.T) {
 		}
 		rng.Shuffle(len(outer), func(i, j int) { outer[i], outer[j] = outer[j], outer[i] })
 		body := "{" + strings.Join(outer, ",") + "}"
-		facts, err := r.Read([]byte(body))
+		facts, err := r.read([]byte(body))
 		require.NoError(t, err, body)
 		require.Equal(t, Facts{
 			Project: NewText("42"), Key: Key("42"), Priority: selection.High, Session: NewText("s"),
@@ -165,24 +165,24 @@ func TestOrderOfMembersDoesNotMatter(t *testing.T) {
 	}
 }
 
-// A cut body is an error to Read and none to ReadHead, which never takes the
+// A cut body is an error to Read and none to readHead, which never takes the
 // beginning of a value for the value.
 func TestEveryPrefix(t *testing.T) {
-	r := newReader(t, Fields{})
+	r := newReader(t, Settings{})
 	body := []byte(`{"x":[{"y":"\u0041é"},-1.5e3,true],"timeouts":{"queue_seconds":12.5,"z":null,"evaluate_seconds":120,` +
 		`"stream_seconds":300},"project_id":12345,"priority":"high","session_id":"\u0041bc","after":1}`)
-	full, err := r.Read(body)
+	full, err := r.read(body)
 	require.NoError(t, err)
 	last := bytes.Index(body, []byte(`,"after"`))
 	for n := range len(body) {
-		_, err := r.Read(body[:n])
+		_, err := r.read(body[:n])
 		if n < last {
 			require.Equal(t, "syntax", classOf(t, err), "%q", body[:n])
 		} else {
 			require.NoError(t, err, "%q", body[:n])
 		}
 
-		head, err := r.ReadHead(body[:n])
+		head, err := r.readHead(body[:n])
 		require.NoError(t, err, "%q", body[:n])
 		for _, c := range []struct{ member, got, want, zero any }{
 			{"project", head.Project.String(), "12345", ""},
@@ -196,13 +196,13 @@ func TestEveryPrefix(t *testing.T) {
 			require.Contains(t, []any{c.want, c.zero}, c.got, "%s of %q", c.member, body[:n])
 		}
 	}
-	head, err := r.ReadHead(body[:last])
+	head, err := r.readHead(body[:last])
 	require.NoError(t, err)
 	assert.Equal(t, full, head)
 }
 
 func TestReadHeadStillRefusesWhatItSees(t *testing.T) {
-	r := newReader(t, Fields{})
+	r := newReader(t, Settings{})
 	for body, class := range map[string]string{
 		`{"priority":"urgent","x":[1,`: "field",
 		`{"project_id":1,"project_id"`: "field",
@@ -210,26 +210,29 @@ func TestReadHeadStillRefusesWhatItSees(t *testing.T) {
 		`{"a":1,}`:                     "syntax",
 		`{"a":tru}`:                    "syntax",
 	} {
-		_, err := r.ReadHead([]byte(body))
+		_, err := r.readHead([]byte(body))
 		assert.Equal(t, class, classOf(t, err), body)
 	}
 }
 
+// maxDepth is jsontext's bound on the nesting of arrays and objects.
+const maxDepth = 10_000
+
 func TestNesting(t *testing.T) {
-	r := newReader(t, Fields{})
+	r := newReader(t, Settings{})
 	nest := func(levels int) string {
 		return `{"x":` + strings.Repeat("[", levels) + strings.Repeat("]", levels) + `,"project_id":1}`
 	}
-	for _, levels := range []int{100, 1000, MaxDepth - 1} {
-		facts, err := r.Read([]byte(nest(levels)))
+	for _, levels := range []int{100, 1000, maxDepth - 1} {
+		facts, err := r.read([]byte(nest(levels)))
 		require.NoError(t, err, "%d levels", levels)
 		assert.Equal(t, "1", facts.Project.String())
 	}
 	for _, body := range []string{
-		nest(MaxDepth), nest(1_000_000),
+		nest(maxDepth), nest(1_000_000),
 		strings.Repeat(`{"x":`, 1_000_000), `{"x":` + strings.Repeat(`[`, 1_000_000), `{"timeouts":` + strings.Repeat(`{"timeouts":`, 1_000_000),
 	} {
-		_, err := r.Read([]byte(body))
+		_, err := r.read([]byte(body))
 		require.Equal(t, "syntax", classOf(t, err))
 		assert.Contains(t, err.Error(), "exceeded max depth")
 		assert.Less(t, len(err.Error()), 400, "an error stays readable")
@@ -237,17 +240,17 @@ func TestNesting(t *testing.T) {
 }
 
 func TestLongValues(t *testing.T) {
-	r := newReader(t, Fields{})
+	r := newReader(t, Settings{})
 	long := strings.Repeat("9", 2<<20)
 	for _, skipped := range []string{
 		`"` + long + `"`, long, "-" + long, "0." + long, `["` + long + `"]`, `{"` + long + `":1}`,
 		`"` + strings.Repeat(`\u0039`, 1<<18) + `"`,
 	} {
-		facts, err := r.Read([]byte(`{"x":` + skipped + `,"project_id":7}`))
+		facts, err := r.read([]byte(`{"x":` + skipped + `,"project_id":7}`))
 		require.NoError(t, err)
 		assert.Equal(t, "7", facts.Project.String())
 	}
-	facts, err := r.Read([]byte(`{"` + long + `":1,"` + strings.Repeat(`\u0039`, 1<<18) + `":1,"project_id":7}`))
+	facts, err := r.read([]byte(`{"` + long + `":1,"` + strings.Repeat(`\u0039`, 1<<18) + `":1,"project_id":7}`))
 	require.NoError(t, err)
 	assert.Equal(t, "7", facts.Project.String())
 
@@ -260,45 +263,45 @@ func TestLongValues(t *testing.T) {
 		{`{"priority":"` + long + `"}`, `/priority at line 1, column 13 (byte 12) must be "high" or "low"`},
 		{`{"timeouts":{"queue_seconds":` + long + `}}`, "/timeouts/queue_seconds at line 1, column 30 (byte 29) is longer than 64 digits"},
 	} {
-		_, err := r.Read([]byte(c.body))
+		_, err := r.read([]byte(c.body))
 		assert.EqualError(t, err, c.want)
 	}
 }
 
 func TestLimitsOfTexts(t *testing.T) {
-	r := newReader(t, Fields{})
+	r := newReader(t, Settings{})
 	for _, c := range []struct {
 		member string
 		limit  int
-	}{{"project_id", MaxProject}, {"session_id", MaxSession}} {
+	}{{"project_id", MaxProject}, {"session_id", maxSession}} {
 		for _, char := range []struct {
 			json string
 			size int
 		}{{"a", 1}, {`\u0061`, 1}, {"é", 2}, {`\ud83d\ude00`, 4}} {
 			full := strings.Repeat(char.json, c.limit/char.size)
-			facts, err := r.Read(fmt.Appendf(nil, `{%q:"%s"}`, c.member, full))
+			facts, err := r.read(fmt.Appendf(nil, `{%q:"%s"}`, c.member, full))
 			require.NoError(t, err)
-			assert.Equal(t, c.limit, facts.Project.Len()+facts.Session.Len())
-			_, err = r.Read(fmt.Appendf(nil, `{%q:"%s"}`, c.member, full+char.json))
+			assert.Equal(t, c.limit, len(facts.Project.String())+len(facts.Session.String()))
+			_, err = r.read(fmt.Appendf(nil, `{%q:"%s"}`, c.member, full+char.json))
 			assert.Equal(t, "field", classOf(t, err), "%s of %s", c.member, char.json)
 		}
 	}
 }
 
 func TestReadLeavesTheBodyAlone(t *testing.T) {
-	r := newReader(t, Fields{})
+	r := newReader(t, Settings{})
 	for _, row := range rows(t) {
 		body := []byte(row.body)
-		_, _ = r.Read(body)
+		_, _ = r.read(body)
 		require.Equal(t, row.body, string(body), row.name)
 	}
 }
 
 func TestFactsDoNotShareTheBody(t *testing.T) {
-	r := newReader(t, Fields{})
+	r := newReader(t, Settings{})
 	project := strings.Repeat("p", 200)
 	body := []byte(`{"project_id":"` + project + `","session_id":"abc"}`)
-	facts, err := r.Read(body)
+	facts, err := r.read(body)
 	require.NoError(t, err)
 	for i := range body {
 		body[i] = '#'
@@ -309,7 +312,7 @@ func TestFactsDoNotShareTheBody(t *testing.T) {
 
 // Readers forget: nothing of one body shows in the facts or errors of another.
 func TestConcurrentReads(t *testing.T) {
-	r := newReader(t, Fields{})
+	r := newReader(t, Settings{})
 	table := rows(t)
 	var wg sync.WaitGroup
 	for g := range 4 {
@@ -317,7 +320,7 @@ func TestConcurrentReads(t *testing.T) {
 			rng := rand.New(rand.NewPCG(uint64(g), 0))
 			for range 2000 {
 				row := table[rng.IntN(len(table))]
-				facts, err := r.Read([]byte(row.body))
+				facts, err := r.read([]byte(row.body))
 				assert.Equal(t, row.want, describe(facts, err), row.name)
 			}
 		})

@@ -1,6 +1,7 @@
 package intake
 
 import (
+	"cmp"
 	"fmt"
 	"os"
 	"strconv"
@@ -40,10 +41,18 @@ func rows(tb testing.TB) []row {
 	return all
 }
 
-func newReader(tb testing.TB, fields Fields) *Reader {
-	r, err := NewReader(fields)
+// newReader has the default where s has no pointer.
+func newReader(tb testing.TB, s Settings) *Reader {
+	r, err := NewReader(overDefault(s))
 	require.NoError(tb, err)
 	return r
+}
+
+func overDefault(s Settings) Settings {
+	d := Default()
+	d.Project, d.Priority, d.Session = cmp.Or(s.Project, d.Project), cmp.Or(s.Priority, d.Priority), cmp.Or(s.Session, d.Session)
+	d.Queue, d.Evaluate, d.Stream = cmp.Or(s.Queue, d.Queue), cmp.Or(s.Evaluate, d.Evaluate), cmp.Or(s.Stream, d.Stream)
+	return d
 }
 
 // describe writes down every fact that is not its zero value, or the error.
@@ -52,13 +61,13 @@ func describe(f Facts, err error) string {
 		return err.Error()
 	}
 	var b strings.Builder
-	if f.Project.Len() > 0 {
+	if f.Project != (Text{}) {
 		fmt.Fprintf(&b, "project=%q ", f.Project)
 	}
 	if f.Priority != selection.Low {
 		fmt.Fprintf(&b, "priority=%v ", f.Priority)
 	}
-	if f.Session.Len() > 0 {
+	if f.Session != (Text{}) {
 		fmt.Fprintf(&b, "session=%q ", f.Session)
 	}
 	if f.Queue != 0 {
@@ -77,18 +86,18 @@ func describe(f Facts, err error) string {
 }
 
 func TestTable(t *testing.T) {
-	r := newReader(t, Fields{})
+	r := newReader(t, Settings{})
 	names := map[string]bool{}
 	for _, row := range rows(t) {
 		assert.False(t, names[row.name], "line %d: %s is there twice", row.line, row.name)
 		names[row.name] = true
 		t.Run(row.name, func(t *testing.T) {
-			facts, err := r.Read([]byte(row.body))
+			facts, err := r.read([]byte(row.body))
 			assert.Equal(t, row.want, describe(facts, err), "jobs.txt:%d", row.line)
 			assert.Equal(t, Key(facts.Project.String()), facts.Key)
 
-			var syntax *SyntaxError
-			var field *FieldError
+			var syntax *syntaxError
+			var field *fieldError
 			switch row.name[:2] {
 			case "y_":
 				assert.NoError(t, err)

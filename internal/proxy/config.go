@@ -32,7 +32,7 @@ type Config struct {
 	// Hosts are names that a submitter may put in the Host header besides
 	// localhost, loopback addresses and the address it connected to; "*" allows all.
 	Hosts []string
-	// MaxBody bounds a body, in bytes; default 64 MiB.
+	// MaxBody bounds a body, in bytes; default that of intake.
 	MaxBody int64
 	// BodyIdle is how long a submitter may keep silent while it sends a
 	// body, in sum beyond the time that 256 bytes/s take; default 30 s.
@@ -87,7 +87,7 @@ func (c *Config) validate() error {
 		c.Dial = (&net.Dialer{KeepAliveConfig: keepAlive()}).DialContext
 	}
 	return errors.Join(
-		number("MaxBody", &c.MaxBody, 64<<20),
+		number("MaxBody", &c.MaxBody, int64(intake.Default().MaxBody)),
 		number("BodyIdle", &c.BodyIdle, 30*time.Second),
 		number("Idle", &c.Idle, 3*time.Hour),
 		number("WriteIdle", &c.WriteIdle, 5*time.Minute),

@@ -42,7 +42,7 @@ func TestBodiesAreReadAsJobs(t *testing.T) {
 		"a negative timeout":    {`{"timeouts":{"queue_seconds":-1}}`, 400, "", "/timeouts/queue_seconds at line 1"},
 		"not JSON":              {`project_id=1`, 400, "", "invalid JSON at line 1, column 1"},
 		"an array":              {`[]`, 400, "", "must be an object, not an array"},
-		"cut short":             {`{"x":[1,2`, 400, "", "it ends amid the job"},
+		"cut short":             {`{"x":[1,2`, 400, "", "it ends within the job"},
 		"a trailing comma":      {`{"x":1,}`, 400, "", "invalid JSON"},
 		"a comment":             {`{/**/}`, 400, "", "invalid JSON"},
 		"two values":            {`{}{}`, 400, "", "more follows"},

@@ -3,6 +3,7 @@ package intake
 import (
 	"math"
 	"strconv"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -48,4 +49,21 @@ func TestKeysDiffer(t *testing.T) {
 		require.False(t, twice, "projects %d and %d", p, other)
 		seen[k] = p
 	}
+}
+
+func TestText(t *testing.T) {
+	var texts []string
+	for n := range 300 {
+		texts = append(texts, strings.Repeat("x", n))
+	}
+	texts = append(texts, "y", "x\x00", "\x00", "☃")
+	for i, a := range texts {
+		assert.Equal(t, a, NewText(a).String())
+		for j, b := range texts {
+			if (NewText(a) == NewText(b)) != (i == j) {
+				t.Errorf("%q and %q", a, b)
+			}
+		}
+	}
+	assert.Equal(t, Text{}, NewText(""))
 }

@@ -1,0 +1,93 @@
+package intake
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"example.org/pilotfish/internal/settings"
+)
+
+func TestConfiguredFields(t *testing.T) {
+	r := newReader(t, Settings{Project: "/meta/a~1b", Queue: "/meta/limits/~0q", Evaluate: "/meta/limits/", Session: "/é"})
+	facts, err := r.read([]byte(`{"project_id":1,"priority":"high","é":"s","meta":{"a/b":2,"limits":{"":4,"~q":3}},"timeouts":{"queue_seconds":9}}`))
+	require.NoError(t, err)
+	assert.Equal(t, `project="2" priority=high session="s" queue=3s evaluate=4s`, describe(facts, nil))
+
+	_, err = r.read([]byte(`{"meta":{"a/b":1.5}}`))
+	assert.EqualError(t, err, "/meta/a~1b at line 1, column 16 (byte 15) must be an integer or a string, not 1.5")
+	_, err = r.read([]byte(`{"meta":{"limits":3}}`))
+	assert.EqualError(t, err, "/meta/limits at line 1, column 19 (byte 18) must be an object, not a number")
+}
+
+func TestPointersLeadThroughObjectsOnly(t *testing.T) {
+	r := newReader(t, Settings{Project: "/jobs/0"})
+	facts, err := r.read([]byte(`{"jobs":{"0":5}}`))
+	require.NoError(t, err)
+	assert.Equal(t, "5", facts.Project.String())
+	_, err = r.read([]byte(`{"jobs":[5]}`))
+	assert.EqualError(t, err, "/jobs at line 1, column 9 (byte 8) must be an object, not an array")
+}
+
+func TestRefusedSettings(t *testing.T) {
+	for want, s := range map[string]Settings{
+		`project: "project_id" is not a JSON Pointer such as /project_id`:                             {Project: "project_id"},
+		`session: "#/s" is not a JSON Pointer such as /project_id`:                                    {Session: "#/s"},
+		`priority: "/a~2" must be valid UTF-8, with ~0 for a tilde and ~1 for a slash within a name`:  {Priority: "/a~2"},
+		`priority: "/a~" must be valid UTF-8, with ~0 for a tilde and ~1 for a slash within a name`:   {Priority: "/a~"},
+		`priority: "/\xff" must be valid UTF-8, with ~0 for a tilde and ~1 for a slash within a name`: {Priority: "/\xff"},
+		`session: "/project_id" is already the project`:                                               {Session: "/project_id"},
+		`session: "/priority/x" leads through "/priority", which is the priority`:                     {Session: "/priority/x"},
+		`session: "/timeouts" has other members within it`:                                            {Session: "/timeouts"},
+		`stream: "/timeouts/stream_seconds" is already the queue`:                                     {Queue: "/timeouts/stream_seconds"},
+		`queue: "/` + strings.Repeat("x", 256) + `" is longer than 256 bytes`:                         {Queue: "/" + strings.Repeat("x", 256)},
+		`evaluate: "/x/x/x/x/x/x/x/x/x/x/x" has more than 10 names`:                                   {Evaluate: strings.Repeat("/x", 11)},
+		`queue: "/timeouts/queue_seconds" leads through "/timeouts", which is the project` + "\n" +
+			`evaluate: "/timeouts/evaluate_seconds" leads through "/timeouts", which is the project` + "\n" +
+			`stream: "/timeouts/stream_seconds" leads through "/timeouts", which is the project`: {Project: "/timeouts"},
+	} {
+		s = overDefault(s)
+		_, err := NewReader(s)
+		require.EqualError(t, err, "intake: "+want)
+		var f settings.Faults
+		s.Check(&f)
+		require.EqualError(t, f.Err(), want)
+	}
+	var f settings.Faults
+	Default().Check(&f)
+	require.Empty(t, f.All())
+	_, err := NewReader(Settings{})
+	require.ErrorContains(t, err, `project: "" is not a JSON Pointer such as /project_id`)
+}
+
+func TestSizesAreChecked(t *testing.T) {
+	s := Default()
+	s.MaxBody, s.Budget = 0, -1
+	var f settings.Faults
+	s.Check(&f)
+	require.EqualError(t, f.Err(), "max_body: 0 must be at least 1\nbudget: -1 must be at least 0")
+	f = settings.Faults{}
+	s.MaxBody, s.Budget = 64<<20, 1<<20
+	s.Check(&f)
+	require.NoError(t, f.Err())
+	require.Len(t, f.All(), 1)
+	require.EqualError(t, f.All()[0], "budget: 1MiB is less than job.max_body, 64MiB: a job with a larger body than 1MiB is never retried")
+}
+
+// The longest pointers that are allowed use every bit of a walk's word at most once.
+func TestLargestTree(t *testing.T) {
+	at := func(name string) string { return strings.Repeat("/"+name, 10) }
+	r := newReader(t, Settings{Project: at("a"), Priority: at("b"), Queue: at("c"), Evaluate: at("d"), Stream: at("e"), Session: at("f")})
+	var body strings.Builder
+	for i, name := range []string{"a", "b", "c", "d", "e", "f"} {
+		value := []string{"1", `"high"`, "2", "3", "4", `"s"`}[i]
+		body.WriteString([]string{"{", ","}[min(i, 1)])
+		body.WriteString(strings.Repeat(`"`+name+`":{`, 9) + `"` + name + `":` + value + strings.Repeat("}", 9))
+	}
+	body.WriteString("}")
+	facts, err := r.read([]byte(body.String()))
+	require.NoError(t, err)
+	assert.Equal(t, `project="1" priority=high session="s" queue=2s evaluate=3s stream=4s`, describe(facts, nil))
+}
