@@ -114,5 +114,13 @@ func FuzzParse(f *testing.F) {
 		c.Check(&faults)
 		assert.NoError(t, faults.Err())
 		assert.Greater(t, c.Queue.Wait, time.Duration(0))
+
+		written, err := cli.Encode(&c)
+		require.NoError(t, err)
+		again, _, err := Parse(cli.NewDocument("written.yaml", written))
+		require.NoError(t, err, "%s", written)
+		twice, err := cli.Encode(&again)
+		require.NoError(t, err)
+		assert.Equal(t, string(written), string(twice))
 	})
 }
