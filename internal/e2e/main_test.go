@@ -1,3 +1,14 @@
+// Package e2e tests the programs that are shipped: pilotfish as a process of its
+// own, with real sockets to submitters and upstreams. Build tags choose what runs:
+//
+//	none     one sidecar: signals, restarts, systemd, its metrics      go test ./internal/e2e
+//	long     a trace replayed live agrees with its simulation           make test-long
+//	clients  curl, Python and node get what they sent, and retry right  make test-clients
+//	cluster  jobs survive while servers die, drain and pause behind     make test-cluster
+//	         real Consul agents and Toxiproxy; a ledger of all jobs
+//	soak     two minutes of load and failures leave nothing behind      make soak
+//
+// Files that hold no test, but what tests stand on, are named harness_*.
 package e2e
 
 import (
@@ -5,6 +16,8 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime/debug"
+	"slices"
 	"testing"
 	"time"
 )
@@ -12,8 +25,9 @@ import (
 // program is the pilotfish under test.
 var program string
 
-// tick is how often a condition is looked at; patience is how long something may take that should happen at once. Tests
-// measure no times: it only ends those that hang.
+// tick is how often a condition is looked at. patience is how long something may
+// take that should happen at once: tests measure no times, it only ends those that
+// hang.
 const (
 	tick     = 5 * time.Millisecond
 	patience = 30 * time.Second
@@ -29,10 +43,17 @@ func run(m *testing.M) int {
 	}
 	defer os.RemoveAll(dir)
 	program = filepath.Join(dir, "pilotfish")
-	build := exec.Command("go", "build", fmt.Sprintf("-race=%t", raceDetector), "-o", program, "example.org/pilotfish/cmd/pilotfish")
+	build := exec.Command("go", "build", fmt.Sprintf("-race=%t", raceDetector()), "-o", program, "example.org/pilotfish/cmd/pilotfish")
 	if out, err := build.CombinedOutput(); err != nil {
 		fmt.Fprintf(os.Stderr, "building pilotfish: %v\n%s", err, out)
 		return 1
 	}
 	return m.Run()
+}
+
+// raceDetector says whether the tests run with the race detector, so that the
+// programs do too.
+func raceDetector() bool {
+	info, ok := debug.ReadBuildInfo()
+	return ok && slices.Contains(info.Settings, debug.BuildSetting{Key: "-race", Value: "true"})
 }

@@ -113,7 +113,7 @@ func tool(t *testing.T, name, variable, build string) string {
 // ruleserver builds the reference server once, and returns its path.
 var ruleserver = sync.OnceValues(func() (string, error) {
 	path := filepath.Join(filepath.Dir(program), "ruleserver")
-	out, err := exec.Command("go", "build", fmt.Sprintf("-race=%t", raceDetector), "-o", path, "example.org/pilotfish/cmd/ruleserver").CombinedOutput()
+	out, err := exec.Command("go", "build", fmt.Sprintf("-race=%t", raceDetector()), "-o", path, "example.org/pilotfish/cmd/ruleserver").CombinedOutput()
 	if err != nil {
 		err = fmt.Errorf("building ruleserver: %w\n%s", err, out)
 	}

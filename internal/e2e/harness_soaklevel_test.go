@@ -28,7 +28,7 @@ func newLevels() []*level {
 		{metric: "process_open_fds", slack: 100},
 		{metric: "go_memstats_heap_inuse_bytes", slack: 16 << 20},
 	}
-	if !raceDetector { // which has a memory of its own
+	if !raceDetector() { // which has a memory of its own
 		levels = append(levels, &level{metric: "process_resident_memory_bytes", slack: 16 << 20})
 	}
 	return levels
