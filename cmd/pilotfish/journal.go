@@ -9,7 +9,7 @@ import (
 
 	"example.org/pilotfish/internal/breaker"
 	"example.org/pilotfish/internal/pool"
-	"example.org/pilotfish/internal/proxy"
+	"example.org/pilotfish/internal/record"
 )
 
 // journal logs what changes about each upstream: once, with its cause.
@@ -112,7 +112,7 @@ func (j *journal) reportFailed(address string, err error) {
 }
 
 // ended notes why a job's attempts failed.
-func (j *journal) ended(r *proxy.Record) {
+func (j *journal) ended(r *record.Job) {
 	for i := range r.Attempts {
 		if a := &r.Attempts[i]; a.Err != nil {
 			j.mu.Lock()

@@ -12,7 +12,7 @@ import (
 
 	"example.org/pilotfish/internal/breaker"
 	"example.org/pilotfish/internal/pool"
-	"example.org/pilotfish/internal/proxy"
+	"example.org/pilotfish/internal/record"
 )
 
 // told is a journal, and what it has logged since the last call of the function.
@@ -47,7 +47,7 @@ func TestJournalOfOneUpstream(t *testing.T) {
 	state.ReportFresh = true
 	assert.Equal(t, []string{"info a:1 the upstream reports again (<nil>)"}, look())
 
-	j.ended(&proxy.Record{Attempts: []proxy.Attempt{{Upstream: "a:1", Err: errors.New("connection refused")}, {Upstream: "b:1"}}})
+	j.ended(&record.Job{Attempts: []record.Attempt{{Upstream: "a:1", Err: errors.New("connection refused")}, {Upstream: "b:1"}}})
 	state.Breaker.State = breaker.Open
 	assert.Equal(t, []string{"warn a:1 the upstream is suspected: attempts failed one after another, and jobs go elsewhere (connection refused)"}, look())
 	state.Breaker.State = breaker.HalfOpen

@@ -12,7 +12,7 @@ import (
 	"example.org/pilotfish/internal/discovery"
 	"example.org/pilotfish/internal/intake"
 	"example.org/pilotfish/internal/prewarm"
-	"example.org/pilotfish/internal/proxy"
+	"example.org/pilotfish/internal/record"
 )
 
 // newLogger writes JSON lines, so that no input can forge one.
@@ -35,7 +35,7 @@ type jobLog struct {
 }
 
 // write writes a job's one line: a warning where it failed.
-func (l *jobLog) write(set config.Log, r *proxy.Record) {
+func (l *jobLog) write(set config.Log, r *record.Job) {
 	failed := r.Outcome != intake.Answered && r.Outcome != intake.Gone
 	if !l.chosen(set, failed, r.Total >= set.Slow) {
 		return
@@ -64,7 +64,7 @@ func (l *jobLog) chosen(set config.Log, failed, slow bool) bool {
 	return math.Floor(n*set.Share) > math.Floor((n-1)*set.Share)
 }
 
-func jobFields(r *proxy.Record) []zap.Field {
+func jobFields(r *record.Job) []zap.Field {
 	fields := []zap.Field{
 		zap.String("session", r.Facts.Session.String()),
 		zap.String("project", r.Facts.Project.String()),
@@ -122,7 +122,7 @@ func (s *sidecar) logDiscovery(st discovery.Status) {
 }
 
 // attempts are the upstreams tried, each with what speaks for the choice.
-type attempts []proxy.Attempt
+type attempts []record.Attempt
 
 func (as attempts) MarshalLogArray(enc zapcore.ArrayEncoder) error {
 	for i := range as {
@@ -133,13 +133,13 @@ func (as attempts) MarshalLogArray(enc zapcore.ArrayEncoder) error {
 	return nil
 }
 
-type attempt proxy.Attempt
+type attempt record.Attempt
 
 func (a *attempt) MarshalLogObject(enc zapcore.ObjectEncoder) error {
 	enc.AddString("upstream", a.Upstream)
 	enc.AddString("outcome", a.Outcome.String())
 	enc.AddString("cache", a.Cache.String())
-	enc.AddString("why", (*proxy.Attempt)(a).Why())
+	enc.AddString("why", (*record.Attempt)(a).Why())
 	enc.AddFloat64("seconds", (a.End - a.Start).Seconds())
 	if a.Repeated {
 		enc.AddBool("repeated", true)

@@ -11,11 +11,11 @@ import (
 
 	"example.org/pilotfish/internal/config"
 	"example.org/pilotfish/internal/intake"
-	"example.org/pilotfish/internal/proxy"
+	"example.org/pilotfish/internal/record"
 )
 
 func TestWhichJobsAreLogged(t *testing.T) {
-	records := []*proxy.Record{
+	records := []*record.Job{
 		{Outcome: intake.Answered, Total: time.Second},
 		{Outcome: intake.Answered, Total: time.Hour},
 		{Outcome: intake.Gone, Total: time.Second},
@@ -49,15 +49,15 @@ func TestAShareOfTheJobsIsLogged(t *testing.T) {
 	l := jobLog{log: zap.New(core)}
 	set := config.Log{Jobs: config.LogAll, Slow: time.Minute, Share: 0.1}
 	for i := range 1000 {
-		l.write(set, &proxy.Record{Outcome: intake.Answered})
+		l.write(set, &record.Job{Outcome: intake.Answered})
 		assert.Equal(t, (i+1)/10, logs.Len())
 	}
 	logs.TakeAll()
 	for range 10 {
-		l.write(set, &proxy.Record{Outcome: intake.Truncated})
+		l.write(set, &record.Job{Outcome: intake.Truncated})
 	}
 	assert.Equal(t, 10, logs.Len())
 	set.Share = 0
-	l.write(set, &proxy.Record{Outcome: intake.Answered})
+	l.write(set, &record.Job{Outcome: intake.Answered})
 	assert.Equal(t, 10, logs.Len())
 }

@@ -23,6 +23,7 @@ import (
 	"example.org/pilotfish/internal/pool"
 	"example.org/pilotfish/internal/prewarm"
 	"example.org/pilotfish/internal/proxy"
+	"example.org/pilotfish/internal/record"
 )
 
 // sidecar is the whole program, put together. What lives as long as the
@@ -222,7 +223,7 @@ func (s *sidecar) logDrain(ctx context.Context) {
 }
 
 // observe turns a job's record into its log line and its metrics.
-func (s *sidecar) observe(r *proxy.Record) {
+func (s *sidecar) observe(r *record.Job) {
 	s.metrics.JobDone(r.Facts.Priority, r.Outcome, r.Completeness, r.TTFB, r.Total)
 	if r.Outcome == intake.Shed {
 		s.metrics.JobShed(r.Facts.Priority, r.Shedding)

@@ -32,6 +32,7 @@ var layers = []struct {
 	{"pool", false, []string{"internal/pool"}},
 	{"machines", false, []string{"internal/dispatch"}},
 	{"lock", false, []string{"internal/balancer"}},
+	{"record", false, []string{"internal/record"}},
 	{"shells", false, []string{
 		"internal/proxy", "internal/discovery", "internal/report", "internal/metrics", "internal/prewarm",
 		"internal/ruleserver", "internal/ruleserver/executor", "internal/ruleserver/rules", "internal/ruleserver/registration",

@@ -11,12 +11,7 @@ import (
 
 	"example.org/pilotfish/internal/dispatch"
 	"example.org/pilotfish/internal/pool"
-)
-
-var (
-	errNoAnswer  = errors.New("no upstream answered")
-	errFirstByte = errors.New("no answer began in time")
-	errDeadline  = errors.New("the job's deadline passed")
+	"example.org/pilotfish/internal/record"
 )
 
 // answer is an upstream's answer that has begun. It holds its attempt's lease.
@@ -48,7 +43,7 @@ func (x *exchange) attempt() (*answer, *failure) {
 	}
 	res, how, err := x.send(ctx, u, by)
 	if err != nil && how.stale() && !how.begun && ctx.Err() == nil && x.body.Replayable() {
-		x.record.attempt().Repeated = true
+		x.record.Attempt().Repeated = true
 		res, how, err = x.send(ctx, u, x.p.upstreams.fresh)
 	}
 	if !timer.Stop() && err == nil && ctx.Err() != nil { // the answer came as the time ended
@@ -73,10 +68,10 @@ func (x *exchange) attempt() (*answer, *failure) {
 // bound gives the attempt its time: until an answer's head is there, it may
 // take that of the job, and no longer than the job's deadline. given is what it got.
 func (x *exchange) bound(cancel context.CancelCauseFunc) (timer *time.Timer, given time.Duration) {
-	why := errFirstByte
+	why := record.ErrFirstByte
 	given = x.job.FirstByte
 	if left := time.Until(x.job.Deadline); !x.job.Deadline.IsZero() && left < given {
-		why, given = errDeadline, left
+		why, given = record.ErrDeadline, left
 	}
 	return time.AfterFunc(given, func() { cancel(why) }), given
 }
@@ -114,9 +109,9 @@ func (x *exchange) explain(ctx context.Context, how sent, given time.Duration, e
 		return gone(x.gone())
 	case x.body.Err() != nil:
 		return gone(x.sendingFailed(x.body.Err()))
-	case errors.Is(cause, errFirstByte):
+	case errors.Is(cause, record.ErrFirstByte):
 		f.Outcome, err = pool.TimedOut, cause
-	case errors.Is(cause, errDeadline):
+	case errors.Is(cause, record.ErrDeadline):
 		f.Outcome, err = pool.TimedOut, cause
 		if given < x.job.FirstByte/2 {
 			f.Outcome = pool.Gone // too short a time to speak against the upstream
@@ -124,7 +119,7 @@ func (x *exchange) explain(ctx context.Context, how sent, given time.Duration, e
 	case errors.As(err, &dial):
 		f.ConnectTimedOut = dial.timeout
 	}
-	f.err = fmt.Errorf("%w: %s: %w", errNoAnswer, x.lease.Address, err)
+	f.err = fmt.Errorf("%w: %s: %w", record.ErrNoAnswer, x.lease.Address, err)
 	return f
 }
 
@@ -137,7 +132,7 @@ func gone(err error) *failure {
 func (x *exchange) lost(f *failure) *failure {
 	lease := x.lease
 	x.lease = nil
-	x.record.settle(f.Outcome, f.err)
+	x.record.Settle(f.Outcome, f.err)
 	f.Repeatable = x.body.Replayable()
 	f.next = lease.Failed(f.Failure)
 	return f

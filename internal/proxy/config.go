@@ -12,6 +12,7 @@ import (
 	"example.org/pilotfish/internal/dispatch"
 	"example.org/pilotfish/internal/intake"
 	"example.org/pilotfish/internal/pool"
+	"example.org/pilotfish/internal/record"
 )
 
 // Config says how jobs are read, attempted and answered. Reader, Budget and
@@ -27,7 +28,7 @@ type Config struct {
 	// when there is none. nil never finds one.
 	Hint func(h http.Header, now time.Time) (hint pool.Hint, ok bool)
 	// Observe is called once for each job, when it has ended. nil is none.
-	Observe func(*Record)
+	Observe func(*record.Job)
 
 	// Hosts are names that a submitter may put in the Host header besides
 	// localhost, loopback addresses and the address it connected to; "*" allows all.
@@ -81,7 +82,7 @@ func (c *Config) validate() error {
 		c.Hint = func(http.Header, time.Time) (pool.Hint, bool) { return pool.Hint{}, false }
 	}
 	if c.Observe == nil {
-		c.Observe = func(*Record) {}
+		c.Observe = func(*record.Job) {}
 	}
 	if c.Dial == nil {
 		c.Dial = (&net.Dialer{KeepAliveConfig: keepAlive()}).DialContext

@@ -11,6 +11,7 @@ import (
 
 	"example.org/pilotfish/internal/intake"
 	"example.org/pilotfish/internal/pool"
+	"example.org/pilotfish/internal/record"
 )
 
 var (
@@ -48,14 +49,14 @@ func (x *exchange) answered(a *answer) {
 	}
 	x.hint(a.Header)
 	if !a.refused() {
-		x.lease.Answered(a.StatusCode < http.StatusInternalServerError, x.record.attempt().Hint)
+		x.lease.Answered(a.StatusCode < http.StatusInternalServerError, x.record.Attempt().Hint)
 	}
 }
 
 // hint notes the load that the upstream tells.
 func (x *exchange) hint(h http.Header) {
 	if hint, ok := x.p.cfg.Hint(h, time.Now()); ok {
-		x.record.attempt().Hint = &hint
+		x.record.Attempt().Hint = &hint
 	}
 }
 
@@ -68,7 +69,7 @@ func (x *exchange) head(a *answer) {
 		h.Add("Trailer", name)
 	}
 	if x.p.cfg.ExplainHeaders {
-		x.record.explain(h)
+		x.record.Explain(h)
 	}
 	x.begun = true
 	x.record.Status = a.StatusCode
@@ -139,14 +140,14 @@ func (x *exchange) write(p []byte) error {
 	n, err := x.w.Write(p)
 	x.record.Bytes += int64(n)
 	if err != nil {
-		return fmt.Errorf("%w: %w", errGone, err)
+		return fmt.Errorf("%w: %w", record.ErrGone, err)
 	}
 	return x.flush()
 }
 
 func (x *exchange) flush() error {
 	if err := x.rc.Flush(); err != nil && !errors.Is(err, http.ErrNotSupported) {
-		return fmt.Errorf("%w: %w", errGone, err)
+		return fmt.Errorf("%w: %w", record.ErrGone, err)
 	}
 	return nil
 }

@@ -10,6 +10,7 @@ import (
 	"example.org/pilotfish/internal/dispatch"
 	"example.org/pilotfish/internal/intake"
 	"example.org/pilotfish/internal/pool"
+	"example.org/pilotfish/internal/record"
 )
 
 // exchange is one job on its way through the proxy. It belongs to the
@@ -19,7 +20,7 @@ type exchange struct {
 	w      http.ResponseWriter
 	r      *http.Request
 	rc     *http.ResponseController
-	record *Record
+	record *record.Job
 	body   *intake.Body
 
 	job     *dispatch.Job
@@ -34,7 +35,7 @@ func newExchange(p *Proxy, w http.ResponseWriter, r *http.Request) *exchange {
 	return &exchange{
 		p: p, w: w, r: r,
 		rc:     http.NewResponseController(w),
-		record: &Record{Arrived: time.Now(), Outcome: intake.Broken},
+		record: &record.Job{Arrived: time.Now(), Outcome: intake.Broken},
 	}
 }
 
@@ -47,7 +48,7 @@ func (x *exchange) claim(ctx context.Context) error {
 		return err
 	}
 	x.lease = lease
-	x.record.begin(lease)
+	x.record.Begin(lease.Choice)
 	return nil
 }
 
@@ -55,7 +56,7 @@ func (x *exchange) claim(ctx context.Context) error {
 func (x *exchange) settle(o pool.Outcome, err error) {
 	lease := x.lease
 	x.lease = nil
-	x.record.settle(o, err)
+	x.record.Settle(o, err)
 	lease.Done(o)
 }
 

@@ -7,6 +7,8 @@ import (
 	"io"
 	"net/http"
 	"time"
+
+	"example.org/pilotfish/internal/record"
 )
 
 // fail ends a job that could not be answered by an upstream, or not in full.
@@ -16,11 +18,10 @@ func (x *exchange) fail(err error) {
 		x.breakOff()
 		return
 	}
-	p := problemOf(err)
-	p.retryAfter = x.p.cfg.RetryAfter
-	x.record.Status, x.record.Reason = p.Status, p.reason
-	x.record.Outcome, x.record.Shedding = p.outcome, p.shedding
-	if p.Status == statusGone {
+	p := record.ProblemOf(err)
+	x.record.Status, x.record.Reason = p.Status, p.Reason
+	x.record.Outcome, x.record.Shedding = p.Outcome, p.Shedding
+	if p.Status == record.StatusGone {
 		panic(http.ErrAbortHandler) // or the server would answer 200 on its own
 	}
 	unread := x.unread()
@@ -28,9 +29,9 @@ func (x *exchange) fail(err error) {
 		x.w.Header().Set("Connection", "close")
 	}
 	if x.p.cfg.ExplainHeaders {
-		x.record.explain(x.w.Header())
+		x.record.Explain(x.w.Header())
 	}
-	p.write(x.w)
+	p.Write(x.w, x.p.cfg.RetryAfter)
 	if unread {
 		x.linger()
 	}
@@ -47,10 +48,10 @@ func (x *exchange) unread() bool {
 
 // gone says why the submitter's request ended before its answer.
 func (x *exchange) gone() error {
-	if cause := context.Cause(x.r.Context()); errors.Is(cause, ErrShutdown) {
+	if cause := context.Cause(x.r.Context()); errors.Is(cause, record.ErrShutdown) {
 		return cause
 	}
-	return fmt.Errorf("%w: %w", errGone, context.Cause(x.r.Context()))
+	return fmt.Errorf("%w: %w", record.ErrGone, context.Cause(x.r.Context()))
 }
 
 // lingerTime bounds how long the rest of a refused body is read.

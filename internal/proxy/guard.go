@@ -1,20 +1,33 @@
 package proxy
 
 import (
-	"errors"
 	"fmt"
 	"net"
 	"net/http"
 	"net/netip"
 	"slices"
 	"strings"
+
+	"example.org/pilotfish/internal/record"
 )
 
 var (
-	errCrossSite   = errors.New("a web page must not submit jobs")
-	errForeignHost = errors.New("the Host header names another machine")
-	errMethod      = errors.New("the method is refused")
-	errUpgrade     = errors.New("protocols are not switched")
+	errCrossSite = &record.Refusal{
+		Status: 403, Reason: "cross-site",
+		Title: "requests of web pages are refused", Text: "a web page must not submit jobs",
+	}
+	errForeignHost = &record.Refusal{
+		Status: 403, Reason: "foreign-host",
+		Title: "the Host header is refused", Text: "the Host header names another machine",
+	}
+	errMethod = &record.Refusal{
+		Status: 405, Reason: "method-refused",
+		Title: "the method is refused", Text: "the method is refused",
+	}
+	errUpgrade = &record.Refusal{
+		Status: 501, Reason: "upgrade-refused",
+		Title: "protocols are not switched", Text: "protocols are not switched",
+	}
 )
 
 // Guard refuses what no submitter sends: requests of web pages, which a
@@ -40,7 +53,7 @@ func NewGuard(hosts []string) Guard {
 func (g Guard) Wrap(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if err := g.check(r); err != nil {
-			problemOf(err).write(w)
+			record.ProblemOf(err).Write(w, 0)
 			return
 		}
 		next.ServeHTTP(w, r)

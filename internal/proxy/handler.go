@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"example.org/pilotfish/internal/dispatch"
+	"example.org/pilotfish/internal/record"
 )
 
 // Proxy is the http.Handler that submitters talk to.
@@ -84,7 +85,7 @@ func (x *exchange) withDeadline() (context.Context, context.CancelFunc) {
 	if x.job.Deadline.IsZero() {
 		return x.r.Context(), func() {}
 	}
-	return context.WithDeadlineCause(x.r.Context(), x.job.Deadline, errDeadline)
+	return context.WithDeadlineCause(x.r.Context(), x.job.Deadline, record.ErrDeadline)
 }
 
 // attempts tries the job at one upstream after the other until an answer

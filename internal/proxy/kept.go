@@ -9,6 +9,7 @@ import (
 
 	"example.org/pilotfish/internal/dispatch"
 	"example.org/pilotfish/internal/pool"
+	"example.org/pilotfish/internal/record"
 )
 
 // maxKept bounds the body of an answer that is kept while the job is tried
@@ -43,7 +44,7 @@ func (x *exchange) notStarted(a *answer) bool {
 	x.hint(a.Header)
 	x.failure = x.lost(&failure{
 		Failure: dispatch.Failure{Outcome: pool.NotStarted, Progress: dispatch.Heard},
-		err:     fmt.Errorf("%w: %s did not start the job", errNoAnswer, x.lease.Address),
+		err:     fmt.Errorf("%w: %s did not start the job", record.ErrNoAnswer, x.lease.Address),
 	})
 	return true
 }

@@ -11,13 +11,18 @@ import (
 	"time"
 
 	"example.org/pilotfish/internal/intake"
+	"example.org/pilotfish/internal/record"
 )
 
 var (
-	errMalformed = errors.New("malformed job")
-	errFraming   = errors.New("malformed body")
-	errSlow      = errors.New("the body comes too slowly")
-	errGone      = errors.New("the submitter went away")
+	errFraming = &record.Refusal{
+		Status: 400, Reason: "malformed-body",
+		Title: "the body's framing is broken", Text: "malformed body",
+	}
+	errSlow = &record.Refusal{
+		Status: 408, Reason: "slow-body",
+		Title: "the body came too slowly", Text: "the body comes too slowly",
+	}
 )
 
 // read reads the body whole, or as far as the budget allows, and what the job
@@ -38,7 +43,7 @@ func (x *exchange) read() error {
 	}
 	if err != nil {
 		body.Release()
-		return fmt.Errorf("%w: %w", errMalformed, err)
+		return fmt.Errorf("%w: %w", record.ErrMalformed, err)
 	}
 	x.body = body
 	if x.record.Unkept {
@@ -56,7 +61,7 @@ func (x *exchange) sendingFailed(err error) error {
 	case errors.Is(err, os.ErrDeadlineExceeded):
 		return fmt.Errorf("%w: %w", errSlow, err)
 	case x.r.Context().Err() != nil, errors.Is(err, io.ErrUnexpectedEOF), errors.As(err, &broken):
-		return fmt.Errorf("%w: %w", errGone, err)
+		return fmt.Errorf("%w: %w", record.ErrGone, err)
 	}
 	return fmt.Errorf("%w: %w", errFraming, err)
 }

@@ -1,14 +1,18 @@
 package proxy
 
 import (
-	"errors"
 	"fmt"
 	"net/http"
 	"net/url"
 	"strings"
+
+	"example.org/pilotfish/internal/record"
 )
 
-var errTarget = errors.New("the request target cannot be passed on unaltered")
+var errTarget = &record.Refusal{
+	Status: 400, Reason: "bad-target",
+	Title: "the request target is refused", Text: "the request target cannot be passed on unaltered",
+}
 
 // target is the URL at an upstream that puts the submitter's own target,
 // byte for byte, on the request line. Of an absolute one, the authority is

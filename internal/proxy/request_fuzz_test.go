@@ -3,11 +3,15 @@ package proxy
 import (
 	"bufio"
 	"bytes"
+	"fmt"
 	"net/http"
 	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"example.org/pilotfish/internal/intake"
+	"example.org/pilotfish/internal/record"
 )
 
 // Whatever target net/http lets through is put on the request line as it was,
@@ -42,4 +46,27 @@ func FuzzTarget(f *testing.F) {
 			require.True(t, strings.HasSuffix(raw, strings.TrimPrefix(got, "/")))
 		}
 	})
+}
+
+func TestEveryRefusalHasItsStatus(t *testing.T) {
+	for _, tc := range []struct {
+		err    error
+		status int
+		reason string
+	}{
+		{errFraming, 400, "malformed-body"},
+		{errTarget, 400, "bad-target"},
+		{errCrossSite, 403, "cross-site"},
+		{errForeignHost, 403, "foreign-host"},
+		{errMethod, 405, "method-refused"},
+		{errSlow, 408, "slow-body"},
+		{errUpgrade, 501, "upgrade-refused"},
+	} {
+		p := record.ProblemOf(fmt.Errorf("more about it: %w", tc.err))
+		require.Equal(t, tc.status, p.Status, tc.err)
+		require.Equal(t, tc.reason, p.Reason)
+		require.Equal(t, intake.Rejected, p.Outcome)
+		require.Contains(t, p.Detail, tc.err.Error())
+		require.NotEmpty(t, p.Title)
+	}
 }

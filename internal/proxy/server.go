@@ -8,10 +8,9 @@ import (
 	"net"
 	"net/http"
 	"time"
-)
 
-// ErrShutdown is the cause of jobs cut because the process ends.
-var ErrShutdown = errors.New("pilotfish is shutting down")
+	"example.org/pilotfish/internal/record"
+)
 
 // ServerConfig bounds what submitters may take.
 type ServerConfig struct {
@@ -87,12 +86,12 @@ const settleTime = time.Second
 // Shutdown stops accepting and waits for the jobs at hand until ctx ends.
 // Those that are left are then cut, visibly to their submitters, and the error is ctx's.
 func (s *Server) Shutdown(ctx context.Context) error {
-	defer s.cut(ErrShutdown)
+	defer s.cut(record.ErrShutdown)
 	err := s.http.Shutdown(ctx)
 	if err == nil {
 		return nil
 	}
-	s.cut(ErrShutdown)
+	s.cut(record.ErrShutdown)
 	settle, cancel := context.WithTimeout(context.WithoutCancel(ctx), settleTime)
 	defer cancel()
 	_ = s.http.Shutdown(settle) // what matters is that they had the time

@@ -15,7 +15,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"example.org/pilotfish/internal/intake"
-	"example.org/pilotfish/internal/proxy"
+	"example.org/pilotfish/internal/record"
 )
 
 func TestShutdownLetsJobsFinish(t *testing.T) {
@@ -122,6 +122,6 @@ func TestShutdownCutsWhatLasts(t *testing.T) {
 		"silent: 503",
 	}, got)
 	for _, r := range c.seen(5) {
-		require.ErrorIs(t, r.Err, proxy.ErrShutdown)
+		require.ErrorIs(t, r.Err, record.ErrShutdown)
 	}
 }

@@ -20,6 +20,7 @@ import (
 	"example.org/pilotfish/internal/intake"
 	"example.org/pilotfish/internal/pool"
 	"example.org/pilotfish/internal/proxy"
+	"example.org/pilotfish/internal/record"
 	"example.org/pilotfish/internal/report"
 	"example.org/pilotfish/pkg/overload"
 	"example.org/pilotfish/pkg/selection"
@@ -51,7 +52,7 @@ type sidecar struct {
 	budget   *intake.Budget
 
 	mu      sync.Mutex
-	records []*proxy.Record
+	records []*record.Job
 }
 
 // inOrder picks the first of its upstreams that is eligible.
@@ -114,7 +115,7 @@ func startSidecar(t testing.TB, s setup) *sidecar {
 		s.Hint = report.ParseHint
 	}
 	s.Claimer = b
-	s.Observe = func(r *proxy.Record) {
+	s.Observe = func(r *record.Job) {
 		c.mu.Lock()
 		defer c.mu.Unlock()
 		c.records = append(c.records, r)
@@ -165,7 +166,7 @@ func startSidecar(t testing.TB, s setup) *sidecar {
 func (c *sidecar) url(path string) string { return "http://" + c.address + path }
 
 // seen waits until n jobs have ended and returns their records.
-func (c *sidecar) seen(n int) []*proxy.Record {
+func (c *sidecar) seen(n int) []*record.Job {
 	c.t.Helper()
 	require.Eventually(c.t, func() bool {
 		c.mu.Lock()

@@ -1,4 +1,4 @@
-package proxy
+package record
 
 import (
 	"fmt"
@@ -18,32 +18,26 @@ func TestEveryErrorHasItsStatus(t *testing.T) {
 		reason  string
 		outcome intake.Outcome
 	}{
-		{errMalformed, 400, "malformed-job", intake.Rejected},
-		{errFraming, 400, "malformed-body", intake.Rejected},
-		{errTarget, 400, "bad-target", intake.Rejected},
-		{errCrossSite, 403, "cross-site", intake.Rejected},
-		{errForeignHost, 403, "foreign-host", intake.Rejected},
-		{errMethod, 405, "method-refused", intake.Rejected},
-		{errSlow, 408, "slow-body", intake.Rejected},
+		{ErrMalformed, 400, "malformed-job", intake.Rejected},
+		{&Refusal{Status: 405, Reason: "method-refused", Title: "x", Text: "y"}, 405, "method-refused", intake.Rejected},
 		{intake.ErrTooLarge, 413, "body-too-large", intake.TooLarge},
-		{errGone, 499, "submitter-gone", intake.Gone},
-		{errUpgrade, 501, "upgrade-refused", intake.Rejected},
-		{errNoAnswer, 502, "no-answer", intake.NoAnswer},
+		{ErrGone, 499, "submitter-gone", intake.Gone},
+		{ErrNoAnswer, 502, "no-answer", intake.NoAnswer},
 		{pool.ErrAllTried, 502, "no-answer", intake.NoAnswer},
 		{dispatch.ErrFull, 503, "queue-full", intake.Shed},
 		{dispatch.ErrWaited, 503, "none-eligible", intake.Shed},
 		{pool.ErrEmpty, 503, "none-eligible", intake.Shed},
 		{pool.ErrNoneEligible, 503, "none-eligible", intake.Shed},
 		{ErrShutdown, 503, "shutting-down", intake.Shed},
-		{errDeadline, 504, "deadline", intake.Deadline},
-		{fmt.Errorf("%w: up:1: %w", errNoAnswer, errFirstByte), 504, "deadline", intake.Deadline},
+		{ErrDeadline, 504, "deadline", intake.Deadline},
+		{fmt.Errorf("%w: up:1: %w", ErrNoAnswer, ErrFirstByte), 504, "deadline", intake.Deadline},
 		{assert.AnError, 500, "internal", intake.Broken},
 	} {
-		p := problemOf(fmt.Errorf("more about it: %w", tc.err))
+		p := ProblemOf(fmt.Errorf("more about it: %w", tc.err))
 		assert.Equal(t, tc.status, p.Status, tc.err)
-		assert.Equal(t, tc.reason, p.reason)
+		assert.Equal(t, tc.reason, p.Reason)
 		assert.Equal(t, "urn:pilotfish:problem:"+tc.reason, p.Type)
-		assert.Equal(t, tc.outcome, p.outcome)
+		assert.Equal(t, tc.outcome, p.Outcome)
 		assert.Contains(t, p.Detail, tc.err.Error())
 		assert.NotEmpty(t, p.Title)
 	}

@@ -1,17 +1,21 @@
-package proxy
+// Package record holds what happened to one job, and the response that a
+// submitter gets when no upstream's response is passed on.
+package record
 
 import (
+	"fmt"
+	"net/http"
+	"strconv"
 	"time"
 
-	"example.org/pilotfish/internal/balancer"
 	"example.org/pilotfish/internal/intake"
 	"example.org/pilotfish/internal/pool"
 	"example.org/pilotfish/pkg/selection"
 )
 
-// Record is what happened to one job: the source of its log line and of its
+// Job is what happened to one job: the source of its log line and of its
 // metrics. Times are from the job's arrival; 0 is not seen.
-type Record struct {
+type Job struct {
 	Arrived time.Time
 	// Facts is what the job said of itself; empty for what is not a job.
 	Facts intake.Facts
@@ -66,19 +70,41 @@ type Attempt struct {
 	Err error
 }
 
-// begin notes a new attempt.
-func (r *Record) begin(l *balancer.Lease) {
+// Begin notes a new attempt.
+func (r *Job) Begin(c pool.Choice) {
 	r.Attempts = append(r.Attempts, Attempt{
-		Upstream: l.Address, Cache: l.Cache, Cost: l.Cost, Panic: l.Panic,
+		Upstream: c.Address, Cache: c.Cache, Cost: c.Cost, Panic: c.Panic,
 		Start: time.Since(r.Arrived),
 	})
 }
 
-// attempt is the attempt under way.
-func (r *Record) attempt() *Attempt { return &r.Attempts[len(r.Attempts)-1] }
+// Attempt is the attempt under way.
+func (r *Job) Attempt() *Attempt { return &r.Attempts[len(r.Attempts)-1] }
 
-// settle notes the end of the attempt under way.
-func (r *Record) settle(o pool.Outcome, err error) {
-	a := r.attempt()
+// Settle notes the end of the attempt under way.
+func (r *Job) Settle(o pool.Outcome, err error) {
+	a := r.Attempt()
 	a.Outcome, a.Err, a.End = o, err, time.Since(r.Arrived)
+}
+
+// Explain adds headers about the decision.
+func (r *Job) Explain(h http.Header) {
+	if len(r.Attempts) == 0 {
+		return
+	}
+	a := r.Attempt()
+	h.Set("Pilotfish-Upstream", a.Upstream)
+	h.Set("Pilotfish-Cache", a.Cache.String())
+	h.Set("Pilotfish-Attempts", strconv.Itoa(len(r.Attempts)))
+	h.Set("Pilotfish-Why", a.Why())
+}
+
+// Why says in a few words what spoke for the upstream; costs are in seconds.
+func (a *Attempt) Why() string {
+	why := fmt.Sprintf("cost=%.3f wait=%.3f fetch=%.3f placement=%.3f stop=%.3f",
+		a.Cost.Total, a.Cost.Wait, a.Cost.Fetch, a.Cost.Placement, a.Cost.Stop)
+	if a.Panic {
+		why += " panic"
+	}
+	return why
 }

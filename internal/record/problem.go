@@ -1,0 +1,123 @@
+package record
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"math"
+	"net/http"
+	"strconv"
+	"time"
+
+	"example.org/pilotfish/internal/dispatch"
+	"example.org/pilotfish/internal/intake"
+	"example.org/pilotfish/internal/pool"
+)
+
+// The errors for which a job gets no response of an upstream, besides those of
+// dispatch, pool and intake.
+var (
+	// ErrShutdown is the cause of jobs cut because the process ends.
+	ErrShutdown = errors.New("pilotfish is shutting down")
+	// ErrGone: the submitter left before its response.
+	ErrGone = errors.New("the submitter went away")
+	// ErrNoAnswer: attempts were made, and none brought a response.
+	ErrNoAnswer = errors.New("no upstream answered")
+	// ErrFirstByte: an attempt's response did not begin in time.
+	ErrFirstByte = errors.New("no answer began in time")
+	// ErrDeadline: the time that the job gives itself is over.
+	ErrDeadline = errors.New("the job's deadline passed")
+	// ErrMalformed: the body is not a job.
+	ErrMalformed = &Refusal{Status: 400, Reason: "malformed-job", Title: "the body is not a valid job", Text: "malformed job"}
+)
+
+// Refusal is an error in what the submitter sent. It says how it is answered.
+type Refusal struct {
+	Status int
+	Reason string // the word of the Pilotfish-Reason header
+	Title  string // of the problem: what is wrong, in a few words
+	Text   string // of the error
+}
+
+func (r *Refusal) Error() string { return r.Text }
+
+// StatusGone is logged for a submitter that went away; nobody is there to get it.
+const StatusGone = 499
+
+// reasonHeader tells pilotfish's own responses from those of upstreams.
+const reasonHeader = "Pilotfish-Reason"
+
+// Problem is a response of pilotfish's own, in the form of RFC 9457.
+type Problem struct {
+	Type   string `json:"type"` // urn:pilotfish:problem: and the reason
+	Title  string `json:"title"`
+	Status int    `json:"status"`
+	Detail string `json:"detail"`
+
+	Reason   string          `json:"-"`
+	Outcome  intake.Outcome  `json:"-"`
+	Shedding intake.Shedding `json:"-"`
+}
+
+// ProblemOf is the one place where errors become statuses.
+func ProblemOf(err error) Problem {
+	is := func(target error) bool { return errors.Is(err, target) }
+	var p Problem
+	var refusal *Refusal
+	switch {
+	case is(ErrShutdown):
+		p = Problem{Reason: "shutting-down", Status: 503, Outcome: intake.Shed, Shedding: intake.Stopping, Title: "pilotfish is shutting down"}
+	case is(ErrGone), is(context.Canceled):
+		p = Problem{Reason: "submitter-gone", Status: StatusGone, Outcome: intake.Gone, Title: "the submitter went away"}
+	case errors.As(err, &refusal):
+		p = Problem{Reason: refusal.Reason, Status: refusal.Status, Outcome: intake.Rejected, Title: refusal.Title}
+	case is(intake.ErrTooLarge):
+		p = Problem{Reason: "body-too-large", Status: 413, Outcome: intake.TooLarge, Title: "the body is too large"}
+	case is(ErrDeadline), is(ErrFirstByte):
+		p = Problem{Reason: "deadline", Status: 504, Outcome: intake.Deadline, Title: "no answer began in time"}
+	case is(dispatch.ErrDisplaced):
+		p = Problem{Reason: "queue-full", Status: 503, Outcome: intake.Shed, Shedding: intake.Displaced, Title: "a high job needed the place"}
+	case is(dispatch.ErrFull):
+		p = Problem{Reason: "queue-full", Status: 503, Outcome: intake.Shed, Shedding: intake.QueueFull, Title: "too many jobs wait for an upstream"}
+	case is(dispatch.ErrWaited), is(pool.ErrNoneEligible), is(pool.ErrEmpty):
+		p = Problem{Reason: "none-eligible", Status: 503, Outcome: intake.Shed, Shedding: intake.Waited, Title: "no upstream may take the job now"}
+	case is(ErrNoAnswer), is(pool.ErrAllTried):
+		p = Problem{Reason: "no-answer", Status: 502, Outcome: intake.NoAnswer, Title: "no upstream answered"}
+	default:
+		p = Problem{Reason: "internal", Status: 500, Outcome: intake.Broken, Title: "pilotfish failed"}
+	}
+	p.Type = "urn:pilotfish:problem:" + p.Reason
+	p.Detail = err.Error()
+	return p
+}
+
+// Body is the problem as JSON.
+func (p Problem) Body() []byte {
+	body, err := json.Marshal(p)
+	if err != nil {
+		panic("BUG: record: a problem of texts and a number does not marshal: " + err.Error())
+	}
+	return body
+}
+
+// SetHeaders sets the headers that go with the body. retryAfter is told for a
+// 503, rounded up to whole seconds.
+func (p Problem) SetHeaders(h http.Header, retryAfter time.Duration) {
+	h.Set("Content-Type", "application/problem+json")
+	h.Set(reasonHeader, p.Reason)
+	if p.Status == http.StatusServiceUnavailable {
+		h.Set("Retry-After", strconv.Itoa(max(1, int(math.Ceil(retryAfter.Seconds())))))
+	}
+	if p.Status == http.StatusMethodNotAllowed {
+		h.Set("Allow", "GET, HEAD, POST, PUT, PATCH, DELETE, OPTIONS")
+	}
+}
+
+// Write answers with the problem.
+func (p Problem) Write(w http.ResponseWriter, retryAfter time.Duration) {
+	body := p.Body()
+	p.SetHeaders(w.Header(), retryAfter)
+	w.Header().Set("Content-Length", strconv.Itoa(len(body)))
+	w.WriteHeader(p.Status)
+	_, _ = w.Write(body) // the submitter may be gone; nothing to do
+}
