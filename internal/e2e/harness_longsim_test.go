@@ -75,10 +75,9 @@ func simulate(t *testing.T, jobs []trace.Job, policy string) figures {
 		if policy != "baseline" { // which goes by the name alone
 			source = renamed(jobs, seed)
 		}
-		_, err = sim.Run(t.Context(), sim.Config{
-			Source: &source, Seed: seed,
-			Fleet:   sim.Fleet{Servers: liveServers, Cores: liveCores},
-			Sidecar: sim.Sidecar{Count: liveSidecars, Policy: chosen, Detector: detector, Interval: liveInterval, Hints: true},
+		c := sim.Config{
+			Source: &source, Seed: seed, Policy: chosen, Detector: detector,
+			Fleet: sim.DefaultFleet(), Sidecars: sim.DefaultSidecars(),
 			Observe: func(r *sim.Result) {
 				require.Equal(t, sim.Done, r.Outcome)
 				kind := trace.Process
@@ -87,7 +86,10 @@ func simulate(t *testing.T, jobs []trace.Job, policy string) figures {
 				}
 				all.add(kind, r.Run.Seconds(), r.Wait.Seconds(), r.Fetched)
 			},
-		})
+		}
+		c.Fleet.Upstreams, c.Fleet.Cores = liveServers, liveCores
+		c.Sidecars.Count, c.Sidecars.Interval, c.Sidecars.Hints = liveSidecars, liveInterval, true
+		_, err = sim.Run(t.Context(), c)
 		require.NoError(t, err)
 	}
 	return all.figures()

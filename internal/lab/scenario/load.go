@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"example.org/pilotfish/internal/cli"
+	"example.org/pilotfish/internal/lab/sim"
 	"example.org/pilotfish/internal/settings"
 )
 
@@ -42,12 +43,12 @@ func (s *Scenario) complete(d cli.Document, path string) {
 			*file = filepath.Join(filepath.Dir(path), *file)
 		}
 	}
-	s.Fleet.complete()
+	complete(&s.Fleet)
 	s.jobs = newJobs(s.Workload, s.Trace)
 	for i := range s.Runs {
 		r := s.newRun()
 		_ = d.DecodeKey(fmt.Sprintf("runs[%d]", i), &r) // its faults were found before
-		r.Fleet.complete()
+		complete(&r.Fleet)
 		r.Reference = cmp.Or(r.Reference, r.Name)
 		r.jobs = newJobs(r.Workload, s.Trace)
 		s.Runs[i] = r
@@ -65,6 +66,13 @@ func (s *Scenario) newRun() Run {
 	r := Run{Overload: "none", Stalled: 100, Workload: clone(s.Workload), Fleet: s.Fleet, Sidecars: s.Sidecars}
 	r.Fleet.Preemption = clone(s.Fleet.Preemption)
 	return r
+}
+
+// complete fills in how many of the upstreams are pre-emptible.
+func complete(v *sim.Fleet) {
+	if p := v.Preemption; p != nil && p.Upstreams == 0 {
+		p.Upstreams = min(10, v.Upstreams)
+	}
 }
 
 func clone[T any](p *T) *T {

@@ -12,8 +12,10 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"example.org/pilotfish/internal/cli"
+	"example.org/pilotfish/internal/lab/sim"
 	"example.org/pilotfish/internal/lab/stats"
 	"example.org/pilotfish/internal/lab/workload"
+	"example.org/pilotfish/internal/settings"
 	"example.org/pilotfish/pkg/overload"
 	"example.org/pilotfish/pkg/selection"
 )
@@ -77,19 +79,19 @@ func TestDefaults(t *testing.T) {
 	assert.Equal(t, 10*time.Second, s.Sample)
 	assert.Equal(t, "a", s.Base)
 	r := &s.Runs[0]
-	assert.Equal(t, fleet{Upstreams: 14, Cores: 16, Cache: 64 << 30}, r.Fleet)
+	assert.Equal(t, sim.Fleet{Upstreams: 14, Cores: 16, Cache: 64 << 30}, r.Fleet)
 	assert.Equal(t, 2_879_676, r.jobs.workload.Jobs)
 	assert.Equal(t, "none", r.Overload)
 	assert.Equal(t, 100.0, r.Stalled)
 	c, err := r.setup(7)
 	require.NoError(t, err)
 	assert.Equal(t, uint64(7), c.Seed)
-	assert.Equal(t, 1, c.Sidecar.Count)
-	assert.Equal(t, 5*time.Second, c.Sidecar.Interval)
-	assert.Equal(t, time.Second, c.Sidecar.ConnectTimeout)
-	assert.Equal(t, 3, c.Sidecar.Attempts)
-	assert.Equal(t, 240*time.Second, c.Sidecar.Wait)
-	assert.False(t, c.Sidecar.Hints)
+	assert.Equal(t, 1, c.Sidecars.Count)
+	assert.Equal(t, 5*time.Second, c.Sidecars.Interval)
+	assert.Equal(t, sim.Patience(time.Second), c.Sidecars.ConnectTimeout)
+	assert.Equal(t, 3, c.Sidecars.Attempts)
+	assert.Equal(t, 240*time.Second, c.Sidecars.Wait)
+	assert.False(t, c.Sidecars.Hints)
 	assert.Nil(t, c.Fleet.Preemption)
 }
 
@@ -109,25 +111,25 @@ runs:
 	a, b, c := &s.Runs[0], &s.Runs[1], &s.Runs[2]
 	x, err := a.setup(1)
 	require.NoError(t, err)
-	assert.Equal(t, 40, x.Sidecar.Count)
-	assert.Equal(t, 20*time.Second, x.Sidecar.Interval)
-	assert.Equal(t, 2*time.Second, x.Sidecar.ConnectTimeout)
-	assert.False(t, x.Sidecar.Hints)
-	assert.Equal(t, int64(2<<30), x.Fleet.CacheBytes)
-	assert.Equal(t, 8, x.Fleet.Servers)
-	assert.Equal(t, 8, x.Fleet.Preemption.Servers)
+	assert.Equal(t, 40, x.Sidecars.Count)
+	assert.Equal(t, 20*time.Second, x.Sidecars.Interval)
+	assert.Equal(t, sim.Patience(2*time.Second), x.Sidecars.ConnectTimeout)
+	assert.False(t, x.Sidecars.Hints)
+	assert.Equal(t, settings.Size(2<<30), x.Fleet.Cache)
+	assert.Equal(t, 8, x.Fleet.Upstreams)
+	assert.Equal(t, 8, x.Fleet.Preemption.Upstreams)
 	assert.Equal(t, time.Hour, x.Fleet.Preemption.Life)
 	want, err := selection.NewExpected(selection.ExpectedConfig{Off: selection.Parts()[0]})
 	require.NoError(t, err)
-	assert.Equal(t, want, x.Sidecar.Policy)
+	assert.Equal(t, want, x.Policy)
 
 	y, err := b.setup(1)
 	require.NoError(t, err)
-	assert.Equal(t, 10, y.Fleet.Servers)
-	assert.Equal(t, 8, y.Fleet.Preemption.Servers)
+	assert.Equal(t, 10, y.Fleet.Upstreams)
+	assert.Equal(t, 8, y.Fleet.Preemption.Upstreams)
 	detector, err := overload.NewDagor(overload.DagorConfig{Limit: 50, IgnoreWait: true})
 	require.NoError(t, err)
-	assert.Equal(t, detector(), y.Sidecar.Detector())
+	assert.Equal(t, detector(), y.Detector())
 
 	assert.Equal(t, "b", a.Against)
 	assert.Equal(t, "a", c.Against)

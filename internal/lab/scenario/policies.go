@@ -1,8 +1,6 @@
 package scenario
 
 import (
-	"time"
-
 	"example.org/pilotfish/internal/lab/sim"
 	"example.org/pilotfish/pkg/overload"
 	"example.org/pilotfish/pkg/selection"
@@ -56,31 +54,16 @@ func (r *Run) detector() (func() overload.Detector, error) {
 	return overload.NewDagor(overload.DagorConfig{Limit: r.Stalled, IgnoreWait: r.Dagor.IgnoreWait})
 }
 
-// setup is the run as the simulator takes it, but for what it observes.
+// setup is the run as the simulator takes it, without the jobs and without what
+// it observes.
 func (r *Run) setup(seed uint64) (sim.Config, error) {
 	policy, err := r.policy()
 	if err != nil {
 		return sim.Config{}, err
 	}
 	detector, err := r.detector()
-	if err != nil {
-		return sim.Config{}, err
-	}
-	f, s := &r.Fleet, &r.Sidecars
-	c := sim.Config{
-		Seed:  seed,
-		Fleet: sim.Fleet{Servers: f.Upstreams, Cores: f.Cores, CacheBytes: int64(f.Cache), Backlog: f.Backlog},
-		Sidecar: sim.Sidecar{
-			Count: s.Count, Policy: policy, Clairvoyant: r.Policy == clairvoyant, Detector: detector, Interval: s.Interval,
-			Freeze: s.Freeze.At, FreezeFor: s.Freeze.For, Hints: s.Hints, Attempts: s.Attempts,
-			ConnectTimeout: time.Duration(s.ConnectTimeout), Budget: s.Budget, Breaker: s.Breaker, Wait: s.Wait,
-		},
-	}
-	if p := f.Preemption; p != nil {
-		c.Fleet.Preemption = &sim.Preemption{
-			Servers: p.Upstreams, Early: p.Early, Life: p.Life, Notice: p.Notice,
-			AwayMin: p.AwayMin, AwayMax: p.AwayMax, Discovery: p.Discovery,
-		}
-	}
-	return c, nil
+	return sim.Config{
+		Seed: seed, Policy: policy, Clairvoyant: r.Policy == clairvoyant, Detector: detector,
+		Fleet: r.Fleet, Sidecars: r.Sidecars,
+	}, err
 }

@@ -6,6 +6,7 @@ import (
 	"os"
 	"time"
 
+	"example.org/pilotfish/internal/lab/sim"
 	"example.org/pilotfish/internal/lab/stats"
 	"example.org/pilotfish/internal/lab/workload"
 )
@@ -25,8 +26,8 @@ type Scenario struct {
 	Workload *workload.Config `yaml:"workload"`
 	Trace    string           `yaml:"trace"`
 
-	Fleet    fleet    `yaml:"fleet"`
-	Sidecars sidecars `yaml:"sidecars"`
+	Fleet    sim.Fleet    `yaml:"fleet"`
+	Sidecars sim.Sidecars `yaml:"sidecars"`
 	// End stops every run. Jobs that have not ended by then are not counted, as
 	// in the thesis (10.1). 0 plays until the last job ends.
 	End time.Duration `yaml:"end"`
@@ -45,7 +46,7 @@ type Scenario struct {
 
 func defaults() Scenario {
 	return Scenario{
-		Seed: 1, Seeds: 1, Fleet: defaultFleet(), Sidecars: defaultSidecars(), Sample: 10 * time.Second,
+		Seed: 1, Seeds: 1, Fleet: sim.DefaultFleet(), Sidecars: sim.DefaultSidecars(), Sample: 10 * time.Second,
 	}
 }
 
@@ -64,8 +65,8 @@ type Run struct {
 
 	// Workload, Fleet and Sidecars replace keys of the scenario's, one by one.
 	Workload *workload.Config `yaml:"workload"`
-	Fleet    fleet            `yaml:"fleet"`
-	Sidecars sidecars         `yaml:"sidecars"`
+	Fleet    sim.Fleet        `yaml:"fleet"`
+	Sidecars sim.Sidecars     `yaml:"sidecars"`
 
 	// Against names the run to compare with, instead of the scenario's base.
 	Against string `yaml:"against"`

@@ -99,7 +99,7 @@ func (t *Trial) sum(totals sim.Totals, end float64) {
 	c.Fetches = float64(totals.Fetches)
 	c.FetchesPer1k = 1000 * c.Fetches / max(1, c.Jobs)
 	c.Evictions = float64(totals.Evictions)
-	c.Preemptions = float64(totals.PreemptionsOfServers)
+	c.Preemptions = float64(totals.Preemptions)
 	c.Reports = float64(totals.Reports)
 	if upstreamSeconds := end * float64(f.Upstreams); upstreamSeconds > 0 {
 		c.ReportsPerSec = c.Reports / upstreamSeconds

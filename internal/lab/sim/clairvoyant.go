@@ -23,7 +23,7 @@ func (w *world) foresee() {
 	for _, s := range w.servers {
 		w.seer.servers[selection.UpstreamID(s.address)] = s
 	}
-	w.cfg.Sidecar.Policy = w.seer
+	w.cfg.Policy = w.seer
 }
 
 // Pick implements selection.Policy. Among the best a server with the fewest

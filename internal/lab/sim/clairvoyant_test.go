@@ -49,16 +49,15 @@ func TestForecastComesToPass(t *testing.T) {
 	for seed := range uint64(500) {
 		rng := rand.New(rand.NewPCG(seed, 3))
 		var got time.Duration
-		w, err := newWorld(Config{
-			Source: &batch{rng: rng, n: 60}, End: time.Duration(rng.Int64N(int64(10 * time.Second))),
-			Fleet:   Fleet{Servers: 1, Cores: 1 + rng.IntN(4)},
-			Sidecar: setup(t, "clairvoyant", "none"),
-			Observe: func(r *Result) {
-				if r.Number == last {
-					got = r.Wait
-				}
-			},
-		})
+		c := setup(t, "clairvoyant", "none", 1, 1+rng.IntN(4))
+		c.Source = &batch{rng: rng, n: 60}
+		c.End = time.Duration(rng.Int64N(int64(10 * time.Second)))
+		c.Observe = func(r *Result) {
+			if r.Number == last {
+				got = r.Wait
+			}
+		}
+		w, err := newWorld(c)
 		require.NoError(t, err)
 		require.NoError(t, w.loop(t.Context()))
 
@@ -83,12 +82,11 @@ func TestClairvoyantTakesTheLeast(t *testing.T) {
 	chosen := 0
 	for seed := range uint64(300) {
 		rng := rand.New(rand.NewPCG(seed, 4))
-		w, err := newWorld(Config{
-			Source: &batch{rng: rng, n: 60}, End: time.Duration(rng.Int64N(int64(10 * time.Second))),
-			Fleet:   Fleet{Servers: 4, Cores: 1 + rng.IntN(2)},
-			Sidecar: setup(t, "clairvoyant", "none"),
-			Observe: func(*Result) {},
-		})
+		c := setup(t, "clairvoyant", "none", 4, 1+rng.IntN(2))
+		c.Source = &batch{rng: rng, n: 60}
+		c.End = time.Duration(rng.Int64N(int64(10 * time.Second)))
+		c.Observe = func(*Result) {}
+		w, err := newWorld(c)
 		require.NoError(t, err)
 		require.NoError(t, w.loop(t.Context()))
 		w.now = w.cfg.End
@@ -120,20 +118,17 @@ func TestClairvoyantTakesTheLeast(t *testing.T) {
 
 // It is what it is for: policies with less knowledge do not reach it.
 func TestClairvoyantWaitsLeast(t *testing.T) {
-	mean := func(s Sidecar) float64 {
+	mean := func(c Config) float64 {
 		sum, n := 0.0, 0
-		_, err := Run(t.Context(), Config{
-			Source:  &poisson{rng: rand.New(rand.NewPCG(6, 6)), rate: 7.2, work: 2, n: 20_000},
-			Fleet:   Fleet{Servers: 4, Cores: 4},
-			Sidecar: s,
-			Observe: func(r *Result) { sum += r.Wait.Seconds(); n++ },
-		})
+		c.Source = &poisson{rng: rand.New(rand.NewPCG(6, 6)), rate: 7.2, work: 2, n: 20_000}
+		c.Observe = func(r *Result) { sum += r.Wait.Seconds(); n++ }
+		_, err := Run(t.Context(), c)
 		require.NoError(t, err)
 		return sum / float64(n)
 	}
-	limit := mean(setup(t, "clairvoyant", "none"))
+	limit := mean(setup(t, "clairvoyant", "none", 4, 4))
 	assert.Positive(t, limit)
 	for _, policy := range rivals.All() {
-		assert.Greater(t, mean(setup(t, policy, "none")), limit, policy)
+		assert.Greater(t, mean(setup(t, policy, "none", 4, 4)), limit, policy)
 	}
 }

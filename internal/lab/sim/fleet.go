@@ -10,7 +10,7 @@ import (
 // startFleet plans the lives of the servers and tells the sidecars who is there.
 func (w *world) startFleet() {
 	if p := w.cfg.Fleet.Preemption; p != nil {
-		for _, s := range w.servers[:p.Servers] {
+		for _, s := range w.servers[:p.Upstreams] {
 			// Somewhere within its life when the run begins.
 			w.live(s, time.Duration(w.rng.Int64N(int64(p.Life))))
 		}
@@ -77,7 +77,7 @@ func (x *stop) happen(w *world) {
 	s.account(w.now)
 	s.up = false
 	s.epoch++
-	w.totals.PreemptionsOfServers++
+	w.totals.Preemptions++
 	lost := s.present
 	s.present = nil
 	for _, j := range lost {
@@ -99,7 +99,7 @@ type comeback server
 
 func (c *comeback) happen(w *world) {
 	s := (*server)(c)
-	s.boot(w.now, w.cfg.Fleet.CacheBytes)
+	s.boot(w.now, int64(w.cfg.Fleet.Cache))
 	w.live(s, 0)
 	w.announce()
 }

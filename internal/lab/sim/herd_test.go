@@ -3,7 +3,6 @@ package sim
 import (
 	"math/rand/v2"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -32,15 +31,14 @@ func TestBandKeepsSidecarsApart(t *testing.T) {
 	mean := func(load float64, off selection.Part) float64 {
 		policy, err := selection.NewExpected(selection.ExpectedConfig{Off: off})
 		require.NoError(t, err)
-		s := setup(t, "expected", "none")
-		s.Policy, s.Count, s.Interval = policy, 40, 5*time.Second
 		const servers, cores, work, n = 14, 16, 2.0, 60_000
 		jobs := &poisson{rng: rand.New(rand.NewPCG(8, 8)), rate: load * servers * cores / work, work: work, n: n}
 		sum := 0.0
-		_, err = Run(t.Context(), Config{
-			Source: &spread{Source: jobs}, Fleet: Fleet{Servers: servers, Cores: cores}, Sidecar: s,
-			Observe: func(r *Result) { sum += r.Wait.Seconds() },
-		})
+		c := setup(t, "expected", "none", servers, cores)
+		c.Policy, c.Sidecars.Count = policy, 40
+		c.Source = &spread{Source: jobs}
+		c.Observe = func(r *Result) { sum += r.Wait.Seconds() }
+		_, err = Run(t.Context(), c)
 		require.NoError(t, err)
 		return sum / n
 	}

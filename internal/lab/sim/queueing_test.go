@@ -39,17 +39,28 @@ func (p *poisson) Next() (trace.Job, error) {
 	return j, nil
 }
 
-func setup(t testing.TB, policy, detector string) (s Sidecar) {
+// setup is a run on a fleet in which jobs wait as long as they must.
+func setup(t testing.TB, policy, detector string, upstreams, cores int) Config {
 	t.Helper()
+	c := Config{Fleet: DefaultFleet(), Sidecars: DefaultSidecars(), Clairvoyant: policy == "clairvoyant"}
+	c.Fleet.Upstreams, c.Fleet.Cores = upstreams, cores
+	c.Sidecars.Wait = 1000 * time.Hour
 	var err error
-	s.Wait = 1000 * time.Hour
-	if s.Clairvoyant = policy == "clairvoyant"; !s.Clairvoyant {
-		s.Policy, err = rivals.New(policy)
+	if !c.Clairvoyant {
+		c.Policy, err = rivals.New(policy)
 		require.NoError(t, err)
 	}
-	s.Detector, err = overload.New(detector, 100)
+	c.Detector, err = overload.New(detector, 100)
 	require.NoError(t, err)
-	return s
+	return c
+}
+
+// preemption is of so many upstreams, which live for ten minutes at most.
+func preemption(upstreams int, early float64, awayMin, awayMax time.Duration) *Preemption {
+	var p Preemption
+	p.SetDefaults()
+	p.Upstreams, p.Early, p.Life, p.AwayMin, p.AwayMax = upstreams, early, 10*time.Minute, awayMin, awayMax
+	return &p
 }
 
 // meanWait of M/M/k by the Erlang C formula.
@@ -74,12 +85,10 @@ func TestAgreesWithErlangC(t *testing.T) {
 		const work = 2.0
 		rate := c.load * float64(c.cores) / work
 		sum, n := 0.0, 0
-		totals, err := Run(t.Context(), Config{
-			Source:  &poisson{rng: rand.New(rand.NewPCG(uint64(c.cores), 5)), rate: rate, work: work, n: c.jobs},
-			Fleet:   Fleet{Servers: 1, Cores: c.cores},
-			Sidecar: setup(t, "random", "none"),
-			Observe: func(r *Result) { sum += r.Wait.Seconds(); n++ },
-		})
+		cfg := setup(t, "random", "none", 1, c.cores)
+		cfg.Source = &poisson{rng: rand.New(rand.NewPCG(uint64(c.cores), 5)), rate: rate, work: work, n: c.jobs}
+		cfg.Observe = func(r *Result) { sum += r.Wait.Seconds(); n++ }
+		totals, err := Run(t.Context(), cfg)
 		require.NoError(t, err)
 		require.Equal(t, c.jobs, n)
 		want := erlangC(c.cores, rate, work)
@@ -93,15 +102,13 @@ func TestAgreesWithErlangC(t *testing.T) {
 func TestConservation(t *testing.T) {
 	for _, policy := range append(rivals.All(), "clairvoyant") {
 		arrived := map[int64]int{}
-		totals, err := Run(t.Context(), Config{
-			Source: &poisson{rng: rand.New(rand.NewPCG(3, 3)), rate: 12, work: 2, n: 20_000, withPriority: true},
-			Seed:   7,
-			Fleet: Fleet{Servers: 4, Cores: 8, Preemption: &Preemption{
-				Servers: 3, Early: 0.5, Life: 10 * time.Minute, AwayMin: time.Minute, AwayMax: 2 * time.Minute,
-			}},
-			Sidecar: func() Sidecar { s := setup(t, policy, "threshold"); s.Count = 3; s.Wait = time.Minute; return s }(),
-			Observe: func(r *Result) { arrived[r.Number]++ },
-		})
+		c := setup(t, policy, "threshold", 4, 8)
+		c.Sidecars.Count, c.Sidecars.Wait = 3, time.Minute
+		c.Fleet.Preemption = preemption(3, 0.5, time.Minute, 2*time.Minute)
+		c.Source = &poisson{rng: rand.New(rand.NewPCG(3, 3)), rate: 12, work: 2, n: 20_000, withPriority: true}
+		c.Seed = 7
+		c.Observe = func(r *Result) { arrived[r.Number]++ }
+		totals, err := Run(t.Context(), c)
 		require.NoError(t, err, policy)
 		require.Len(t, arrived, 20_000, policy)
 		for number, n := range arrived {
@@ -110,20 +117,20 @@ func TestConservation(t *testing.T) {
 		assert.Equal(t, totals.Arrivals, totals.Ended)
 		assert.Zero(t, totals.InFlight, policy)
 		assert.Zero(t, totals.Waiting, policy)
-		assert.Positive(t, totals.PreemptionsOfServers)
+		assert.Positive(t, totals.Preemptions)
 	}
 }
 
 // Invariant 7: equal scenario and seed give equal results.
 func TestDeterminism(t *testing.T) {
 	run := func() (results []Result) {
-		_, err := Run(t.Context(), Config{
-			Source:  &poisson{rng: rand.New(rand.NewPCG(4, 4)), rate: 30, work: 2, n: 5000, withPriority: true},
-			Seed:    11,
-			Fleet:   Fleet{Servers: 5, Cores: 16, Preemption: &Preemption{Servers: 5, Early: 1, Life: 10 * time.Minute, AwayMin: time.Minute, AwayMax: time.Minute}},
-			Sidecar: func() Sidecar { s := setup(t, "expected", "threshold"); s.Count = 4; s.Wait = time.Minute; return s }(),
-			Observe: func(r *Result) { results = append(results, *r) },
-		})
+		c := setup(t, "expected", "threshold", 5, 16)
+		c.Sidecars.Count, c.Sidecars.Wait = 4, time.Minute
+		c.Fleet.Preemption = preemption(5, 1, time.Minute, time.Minute)
+		c.Source = &poisson{rng: rand.New(rand.NewPCG(4, 4)), rate: 30, work: 2, n: 5000, withPriority: true}
+		c.Seed = 11
+		c.Observe = func(r *Result) { results = append(results, *r) }
+		_, err := Run(t.Context(), c)
 		require.NoError(t, err)
 		return results
 	}
@@ -137,12 +144,10 @@ func TestDeterminism(t *testing.T) {
 func TestPriorityGoesFirst(t *testing.T) {
 	var sum [selection.Priorities]float64
 	var n [selection.Priorities]float64
-	_, err := Run(t.Context(), Config{
-		Source:  &poisson{rng: rand.New(rand.NewPCG(5, 5)), rate: 7.2, work: 2, n: 400_000, withPriority: true},
-		Fleet:   Fleet{Servers: 1, Cores: 16},
-		Sidecar: setup(t, "random", "none"),
-		Observe: func(r *Result) { sum[r.Priority] += r.Wait.Seconds(); n[r.Priority]++ },
-	})
+	c := setup(t, "random", "none", 1, 16)
+	c.Source = &poisson{rng: rand.New(rand.NewPCG(5, 5)), rate: 7.2, work: 2, n: 400_000, withPriority: true}
+	c.Observe = func(r *Result) { sum[r.Priority] += r.Wait.Seconds(); n[r.Priority]++ }
+	_, err := Run(t.Context(), c)
 	require.NoError(t, err)
 	high, low := sum[selection.High]/n[selection.High], sum[selection.Low]/n[selection.Low]
 	assert.Less(t, high, low/4)
@@ -159,10 +164,10 @@ func TestEqualJobletsAreShared(t *testing.T) {
 		})
 	}
 	var last time.Duration
-	totals, err := Run(t.Context(), Config{
-		Source: &jobs, Fleet: Fleet{Servers: 1, Cores: 16}, Sidecar: setup(t, "random", "none"),
-		Observe: func(r *Result) { last = max(last, r.Arrived+r.Duration()); assert.Zero(t, r.Wait) },
-	})
+	c := setup(t, "random", "none", 1, 16)
+	c.Source = &jobs
+	c.Observe = func(r *Result) { last = max(last, r.Arrived+r.Duration()); assert.Zero(t, r.Wait) }
+	totals, err := Run(t.Context(), c)
 	require.NoError(t, err)
 	assert.Equal(t, 1, totals.Fetches)
 	assert.InDelta(t, 8.5, last.Seconds(), 1e-6)
@@ -176,10 +181,10 @@ func TestDependentJobsWait(t *testing.T) {
 		{Offset: 2, Operators: 1, After: 2},
 	}
 	ends := map[int64]float64{}
-	_, err := Run(t.Context(), Config{
-		Source: &jobs, Fleet: Fleet{Servers: 1, Cores: 4}, Sidecar: setup(t, "random", "none"),
-		Observe: func(r *Result) { ends[r.Number] = (r.Arrived + r.Duration()).Seconds() },
-	})
+	c := setup(t, "random", "none", 1, 4)
+	c.Source = &jobs
+	c.Observe = func(r *Result) { ends[r.Number] = (r.Arrived + r.Duration()).Seconds() }
+	_, err := Run(t.Context(), c)
 	require.NoError(t, err)
 	assert.InDeltaMapValues(t, map[int64]float64{1: 10, 2: 11, 3: 12}, ends, 1e-6)
 }
@@ -190,10 +195,10 @@ func TestPatienceEnds(t *testing.T) {
 		{Offset: 1, Operators: 1, Timeouts: trace.Timeouts{Queue: 20}},
 	}
 	got := map[int64]Result{}
-	_, err := Run(t.Context(), Config{
-		Source: &jobs, Fleet: Fleet{Servers: 1, Cores: 1}, Sidecar: setup(t, "random", "none"),
-		Observe: func(r *Result) { got[r.Number] = *r },
-	})
+	c := setup(t, "random", "none", 1, 1)
+	c.Source = &jobs
+	c.Observe = func(r *Result) { got[r.Number] = *r }
+	_, err := Run(t.Context(), c)
 	require.NoError(t, err)
 	assert.Equal(t, Expired, got[2].Outcome)
 	assert.Equal(t, 20*time.Second, got[2].Wait)

@@ -61,11 +61,11 @@ type Sample struct {
 
 // Totals are counted over a whole run.
 type Totals struct {
-	Arrivals, Ended      int
-	Fetches, Evictions   int
-	Started              int // joblets of lives that ended count too
-	CoreSeconds          float64
-	Reports              int
-	InFlight, Waiting    int // left at the end
-	PreemptionsOfServers int
+	Arrivals, Ended    int
+	Fetches, Evictions int
+	Started            int // joblets of lives that ended count too
+	CoreSeconds        float64
+	Reports            int
+	InFlight, Waiting  int // left at the end
+	Preemptions        int
 }

@@ -28,14 +28,14 @@ const (
 
 func newSidecar(w *world, number int) (*sidecar, error) {
 	s := &sidecar{jobs: make(map[*dispatch.Job]*job)}
-	cfg := &w.cfg.Sidecar
+	cfg := &w.cfg.Sidecars
 	stream := func(n uint64) *rand.Rand { return rand.New(rand.NewPCG(w.cfg.Seed, n+uint64(number))) }
 	breakers, err := breaker.New(breaker.Config{Settings: cfg.Breaker, Rand: stream(breakerStream)})
 	if err != nil {
 		return nil, err
 	}
 	s.pool, err = pool.New(pool.Config{
-		Settings: pool.Settings{Policy: cfg.Policy, Detector: cfg.Detector, Interval: cfg.Interval},
+		Settings: pool.Settings{Policy: w.cfg.Policy, Detector: w.cfg.Detector, Interval: cfg.Interval},
 		Breakers: breakers,
 		Rand:     stream(poolStream),
 		Hold:     -1, // a job that loses patience is no refusal
@@ -150,14 +150,14 @@ func (s *sidecar) startPolls(w *world) {
 		p := &s.polls[i]
 		p.side, p.server = s, up
 		p.listing.cache = &up.cache
-		phase := time.Duration(w.polls.Int64N(int64(w.cfg.Sidecar.Interval)))
+		phase := time.Duration(w.polls.Int64N(int64(w.cfg.Sidecars.Interval)))
 		w.events.add(phase, rankReport, p)
 	}
 }
 
 // happen polls a server and sets the time for the next poll.
 func (p *poll) happen(w *world) {
-	interval := w.cfg.Sidecar.Interval
+	interval := w.cfg.Sidecars.Interval
 	if w.over() {
 		return
 	}

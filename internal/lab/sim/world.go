@@ -51,7 +51,7 @@ func Run(ctx context.Context, cfg Config) (Totals, error) {
 }
 
 func newWorld(cfg Config) (*world, error) {
-	if err := cfg.validate(); err != nil {
+	if err := cfg.check(); err != nil {
 		return nil, err
 	}
 	w := &world{
@@ -61,15 +61,15 @@ func newWorld(cfg Config) (*world, error) {
 		polls:      rand.New(rand.NewPCG(cfg.Seed, 2)),
 		unfinished: make(map[int64]*after),
 	}
-	for i := range cfg.Fleet.Servers {
-		s := newServer(fmt.Sprintf("rps-%02d:80", i), cfg.Fleet.Cores, cfg.Fleet.CacheBytes)
+	for i := range cfg.Fleet.Upstreams {
+		s := newServer(fmt.Sprintf("rps-%02d:80", i), cfg.Fleet.Cores, int64(cfg.Fleet.Cache))
 		w.servers = append(w.servers, s)
 		w.byName[s.address] = i
 	}
-	if cfg.Sidecar.Clairvoyant {
+	if cfg.Clairvoyant {
 		w.foresee()
 	}
-	for i := range cfg.Sidecar.Count {
+	for i := range cfg.Sidecars.Count {
 		s, err := newSidecar(w, i)
 		if err != nil {
 			return nil, err
@@ -160,7 +160,7 @@ func (w *world) attempt(j *job, g dispatch.Grant) {
 	switch {
 	case !refusing:
 		w.deliver(j, s)
-	case w.cfg.Sidecar.ConnectTimeout < 0 && s.up: // the connection waits to be accepted
+	case w.cfg.Sidecars.ConnectTimeout < 0 && s.up: // the connection waits to be accepted
 		w.events.add(w.now+time.Second, rankArrival, (*knock)(j))
 	default:
 		w.events.add(w.now+g.ConnectTimeout, rankTimeout, (*refusal)(j))
@@ -275,7 +275,7 @@ func (j *job) patience(w *world) time.Duration {
 	if j.queueBound > 0 {
 		return j.queueBound
 	}
-	return w.cfg.Sidecar.Wait
+	return w.cfg.Sidecars.Wait
 }
 
 // answered is the first byte of the answer.
@@ -285,7 +285,7 @@ func (w *world) answered(j *job) {
 	}
 	j.heard = w.now
 	var hint *pool.Hint
-	if w.cfg.Sidecar.Hints {
+	if w.cfg.Sidecars.Hints {
 		s := j.server
 		hint = &pool.Hint{
 			At: w.time(w.now), Known: true, Cached: !j.fetches,
@@ -343,8 +343,8 @@ func (w *world) end(j *job, o Outcome) {
 func (w *world) time(d time.Duration) time.Time { return epoch.Add(d) }
 
 func (w *world) frozen() bool {
-	s := &w.cfg.Sidecar
-	return s.FreezeFor > 0 && w.now >= s.Freeze && w.now < s.Freeze+s.FreezeFor
+	s := &w.cfg.Sidecars
+	return s.Freeze.For > 0 && w.now >= s.Freeze.At && w.now < s.Freeze.At+s.Freeze.For
 }
 
 // count completes the totals.

@@ -1,4 +1,4 @@
-package scenario
+package sim
 
 import (
 	"fmt"
@@ -16,8 +16,8 @@ const (
 	maxSidecars  = 100_000
 )
 
-// fleet is the modelled upstreams.
-type fleet struct {
+// Fleet is the modelled upstreams.
+type Fleet struct {
 	// Upstreams is how many there are.
 	Upstreams int `yaml:"upstreams"`
 	// Cores and Cache are of each upstream.
@@ -27,32 +27,27 @@ type fleet struct {
 	// connections; with 0 no number does.
 	Backlog int `yaml:"backlog"`
 	// Preemption is how upstreams come and go; without it they stay.
-	Preemption *preemption `yaml:"preemption"`
+	Preemption *Preemption `yaml:"preemption"`
 }
 
-// defaultFleet is the thesis's.
-func defaultFleet() fleet { return fleet{Upstreams: 14, Cores: 16, Cache: 64 << 30} }
+// DefaultFleet is the thesis's.
+func DefaultFleet() Fleet { return Fleet{Upstreams: 14, Cores: 16, Cache: 64 << 30} }
 
-func (v fleet) Check(f *settings.Faults) {
+// Check refuses nonsense.
+func (v Fleet) Check(f *settings.Faults) {
 	f.Within("upstreams", v.Upstreams, 1, maxUpstreams)
 	f.Within("cores", v.Cores, 1, maxCores)
+	f.AtLeast("cache", int64(v.Cache), 1)
 	f.Within("backlog", v.Backlog, 0, 1<<30)
 	if v.Preemption != nil {
 		v.Preemption.check(f.In("preemption"), v.Upstreams)
 	}
 }
 
-// complete fills in what depends on other keys.
-func (v *fleet) complete() {
-	if p := v.Preemption; p != nil && p.Upstreams == 0 {
-		p.Upstreams = min(10, v.Upstreams)
-	}
-}
-
-// preemption is how upstreams come and go.
-type preemption struct {
-	// Upstreams is how many are pre-emptible, the first ones. 0 is 10, or all if
-	// there are fewer.
+// Preemption is how upstreams come and go.
+type Preemption struct {
+	// Upstreams is how many are pre-emptible, the first ones. In a scenario 0 is
+	// 10, or all if there are fewer.
 	Upstreams int `yaml:"upstreams"`
 	// Early is the share of lives that end before Life, at a time uniform over it.
 	Early float64 `yaml:"early"`
@@ -67,8 +62,8 @@ type preemption struct {
 }
 
 // SetDefaults fills in what a scenario leaves open.
-func (p *preemption) SetDefaults() {
-	*p = preemption{
+func (p *Preemption) SetDefaults() {
+	*p = Preemption{
 		Life:      24 * time.Hour,
 		Notice:    30 * time.Second,
 		AwayMin:   5 * time.Minute,
@@ -77,7 +72,7 @@ func (p *preemption) SetDefaults() {
 	}
 }
 
-func (p *preemption) check(f *settings.Faults, upstreams int) {
+func (p *Preemption) check(f *settings.Faults, upstreams int) {
 	f.Within("upstreams", p.Upstreams, 1, upstreams)
 	if !(p.Early >= 0 && p.Early <= 1) {
 		f.Add("early", "%v is not a share from 0 to 1", p.Early)
@@ -93,43 +88,42 @@ func (p *preemption) check(f *settings.Faults, upstreams int) {
 	}
 }
 
-// sidecars is how the sidecars are set up.
-type sidecars struct {
+// Sidecars is how the sidecars are set up.
+type Sidecars struct {
 	Count int `yaml:"count"`
 	// Interval is the time between two reports of one upstream to one sidecar.
 	Interval time.Duration `yaml:"interval"`
 	// Hints turns on the load hint on answers.
 	Hints bool `yaml:"hints"`
-	// Attempts bounds the attempts of a job.
-	Attempts int `yaml:"attempts"`
-	// ConnectTimeout is how long a connection may take; it doubles after it has
-	// passed. "never" waits until the upstream accepts, as the thesis's
+	// Attempts, ConnectTimeout and Budget are as in dispatch.RetrySettings. The
+	// ConnectTimeout "never" waits until the upstream accepts, as the thesis's
 	// experiments did.
-	ConnectTimeout patience `yaml:"connect_timeout"`
-	// Budget is the share of the jobs that may be retried.
-	Budget  float64          `yaml:"budget"`
-	Breaker breaker.Settings `yaml:"breaker"`
+	Attempts       int              `yaml:"attempts"`
+	ConnectTimeout Patience         `yaml:"connect_timeout"`
+	Budget         float64          `yaml:"budget"`
+	Breaker        breaker.Settings `yaml:"breaker"`
 	// Wait bounds the wait of jobs that do not say how long they wait.
 	Wait time.Duration `yaml:"wait"`
 	// Freeze is a time in which no reports come.
-	Freeze freeze `yaml:"freeze"`
+	Freeze Freeze `yaml:"freeze"`
 }
 
-// defaultSidecars is the thesis's one scheduler, with the sidecar's own retries.
-func defaultSidecars() sidecars {
+// DefaultSidecars is the thesis's one scheduler, with the sidecar's own retries.
+func DefaultSidecars() Sidecars {
 	retry := dispatch.DefaultRetry()
-	return sidecars{
+	return Sidecars{
 		Count:          1,
 		Interval:       5 * time.Second,
 		Attempts:       retry.Attempts,
-		ConnectTimeout: patience(retry.ConnectTimeout),
+		ConnectTimeout: Patience(retry.ConnectTimeout),
 		Budget:         retry.Budget,
 		Breaker:        breaker.Default(),
 		Wait:           240 * time.Second,
 	}
 }
 
-func (v sidecars) Check(f *settings.Faults) {
+// Check refuses nonsense.
+func (v Sidecars) Check(f *settings.Faults) {
 	f.Within("count", v.Count, 1, maxSidecars)
 	f.Positive("interval", v.Interval)
 	f.Within("attempts", v.Attempts, 1, 100)
@@ -146,17 +140,17 @@ func (v sidecars) Check(f *settings.Faults) {
 	}
 }
 
-// freeze begins At into the run and lasts For; 0 is no freeze.
-type freeze struct {
+// Freeze begins At into the run and lasts For; 0 is no freeze.
+type Freeze struct {
 	At  time.Duration `yaml:"at"`
 	For time.Duration `yaml:"for"`
 }
 
-// patience is a time limit, or none: negative.
-type patience time.Duration
+// Patience is a time limit, or none: negative.
+type Patience time.Duration
 
 // UnmarshalText reads a duration such as 1s, or never.
-func (p *patience) UnmarshalText(text []byte) error {
+func (p *Patience) UnmarshalText(text []byte) error {
 	if string(text) == "never" {
 		*p = -1
 		return nil
@@ -165,14 +159,24 @@ func (p *patience) UnmarshalText(text []byte) error {
 	if err != nil || d <= 0 {
 		return fmt.Errorf("%q is neither a time above 0, such as 1s, nor never", text)
 	}
-	*p = patience(d)
+	*p = Patience(d)
 	return nil
 }
 
 // String is what the scenario says.
-func (p patience) String() string {
+func (p Patience) String() string {
 	if p < 0 {
 		return "never"
 	}
 	return time.Duration(p).String()
+}
+
+// retry is what the sidecars' dispatchers are set to.
+func (v *Sidecars) retry() dispatch.RetrySettings {
+	r := dispatch.DefaultRetry()
+	r.Attempts, r.Budget = v.Attempts, v.Budget
+	if v.ConnectTimeout > 0 { // never: the default still bounds the dial to a server that is gone
+		r.ConnectTimeout = time.Duration(v.ConnectTimeout)
+	}
+	return r
 }
