@@ -1,0 +1,229 @@
+package upstreamclient
+
+import (
+	"context"
+	"errors"
+	"net"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+func TestConnectionsAreKept(t *testing.T) {
+	var conns atomic.Int32
+	up := listen(t, func(p *peer) {
+		conns.Add(1)
+		for r, _ := p.request(); r != nil; r, _ = p.request() {
+			p.say(ok)
+		}
+	})
+	c := newClient(t, Config{})
+	for i := range 5 {
+		status, text, p := do(t, c, job(up, "{}"))
+		assert.Equal(t, 200, status)
+		assert.Equal(t, "ok", text)
+		assert.Equal(t, Progress{Reused: i > 0, Begun: true, InFull: true, Answered: true}, p)
+	}
+	assert.EqualValues(t, 1, conns.Load())
+
+	fresh := job(up, "{}")
+	fresh.Fresh = true
+	_, _, p := do(t, c, fresh)
+	assert.False(t, p.Reused)
+	assert.Equal(t, 2, c.idleConns(up), "a fresh connection is kept, too")
+}
+
+// A connection is used again only if nothing is left on it and both sides mean to go on.
+func TestConnectionsThatAreNotKept(t *testing.T) {
+	for name, answer := range map[string]string{
+		"the upstream closes":      "HTTP/1.1 200 OK\r\nConnection: close\r\nContent-Length: 2\r\n\r\nok",
+		"HTTP/1.0":                 "HTTP/1.0 200 OK\r\nContent-Length: 2\r\n\r\nok",
+		"excess":                   ok + "HTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\nevil",
+		"the body of a bodiless":   "HTTP/1.1 204 No Content\r\n\r\nevil",
+		"switching nobody asked":   "HTTP/1.1 101 Switching Protocols\r\n\r\n",
+		"a length beside chunks":   "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n2\r\nok\r\n0\r\n\r\nx",
+		"an interim answer, after": ok + "HTTP/1.1 103 Evil\r\n\r\n",
+	} {
+		t.Run(name, func(t *testing.T) {
+			up := listen(t, func(p *peer) {
+				for r, _ := p.request(); r != nil; r, _ = p.request() {
+					p.say("%s", answer)
+				}
+			})
+			c := newClient(t, Config{})
+			do(t, c, job(up, "{}"))
+			assert.Zero(t, c.idleConns(up))
+		})
+	}
+}
+
+// What an upstream sends on an idle connection, and its end, are noticed before
+// the connection is used again.
+func TestIdleConnectionsAreLookedAt(t *testing.T) {
+	for name, meanwhile := range map[string]func(*peer){
+		"closed":      func(p *peer) { _ = p.Close() },
+		"half closed": func(p *peer) { _ = p.Conn.(*net.TCPConn).CloseWrite(); p.gone() },
+		"reset":       (*peer).reset,
+		"excess":      func(p *peer) { p.say("HTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\nevil"); p.gone() },
+	} {
+		for _, swept := range []bool{false, true} {
+			t.Run(name, func(t *testing.T) {
+				kept := make(chan struct{})
+				up := listen(t, func(p *peer) {
+					p.request()
+					p.say(ok)
+					if p.n == 1 {
+						<-kept
+						meanwhile(p)
+					}
+				})
+				c := newClient(t, Config{})
+				do(t, c, job(up, "{}"))
+				require.Equal(t, 1, c.idleConns(up))
+				c.mu.Lock()
+				first := c.idle[up][0]
+				c.mu.Unlock()
+				close(kept)
+				require.Eventually(t, first.more, patience, time.Millisecond)
+				if swept {
+					c.sweep()
+					assert.Zero(t, c.idleConns(up))
+				}
+				status, text, p := do(t, c, job(up, "{}"))
+				assert.Equal(t, 200, status)
+				assert.Equal(t, "ok", text)
+				assert.False(t, p.Reused)
+			})
+		}
+	}
+}
+
+func TestIdleConnectionsAreBounded(t *testing.T) {
+	up := listen(t, func(p *peer) {
+		for r, _ := p.request(); r != nil; r, _ = p.request() {
+			p.say(ok)
+		}
+	})
+	c := newClient(t, Config{Idle: 2})
+	var open []*Response
+	for range 4 {
+		res, _, err := c.Do(context.Background(), job(up, "{}"))
+		require.NoError(t, err)
+		open = append(open, res)
+	}
+	for _, res := range open {
+		_, err := res.all()
+		require.NoError(t, err)
+	}
+	assert.Equal(t, 2, c.idleConns(up))
+}
+
+// network connects to scripts over pipes, in a bubble of fake time.
+func network(script func(*peer)) func(context.Context, string, string) (net.Conn, error) {
+	n := 0
+	return func(context.Context, string, string) (net.Conn, error) {
+		here, there := net.Pipe()
+		n++
+		p := &peer{Conn: there, in: newReader(there), n: n}
+		go func() {
+			defer there.Close()
+			script(p)
+		}()
+		return here, nil
+	}
+}
+
+func TestIdleConnectionsAreClosedInTime(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		started := time.Now()
+		var ended []time.Duration
+		c := newClient(t, Config{IdleTimeout: 50 * time.Second, Dial: network(func(p *peer) {
+			for r, _ := p.request(); r != nil; r, _ = p.request() {
+				p.say(ok)
+			}
+			ended = append(ended, time.Since(started))
+		})})
+		do(t, c, job("up:1", "{}"))
+		time.Sleep(30 * time.Second)
+		do(t, c, job("up:1", "{}"))
+		time.Sleep(45 * time.Second)
+		assert.Equal(t, 1, c.idleConns("up:1"))
+		time.Sleep(16 * time.Second)
+		assert.Zero(t, c.idleConns("up:1"))
+		synctest.Wait()
+		require.Len(t, ended, 1)
+		assert.InDelta(t, 85, ended[0].Seconds(), 6)
+		assert.Nil(t, c.sweeper, "no timer runs while no connection is idle")
+	})
+}
+
+func TestClosedClientsKeepNothing(t *testing.T) {
+	up := listen(t, func(p *peer) {
+		for r, _ := p.request(); r != nil; r, _ = p.request() {
+			p.say(ok)
+		}
+	})
+	c := newClient(t, Config{})
+	res, _, err := c.Do(context.Background(), job(up, "{}"))
+	require.NoError(t, err)
+	c.Close()
+	_, err = res.all()
+	require.NoError(t, err)
+	assert.Zero(t, c.idleConns(up))
+}
+
+func TestDialErrors(t *testing.T) {
+	never := func(ctx context.Context, _, _ string) (net.Conn, error) {
+		<-ctx.Done()
+		return nil, ctx.Err()
+	}
+	synctest.Test(t, func(t *testing.T) {
+		c := newClient(t, Config{Dial: never})
+		started := time.Now()
+		r := job("up:1", "{}")
+		r.ConnectTimeout = 2 * time.Second
+		_, p, err := c.Do(context.Background(), r)
+		var dial *DialError
+		require.ErrorAs(t, err, &dial)
+		assert.True(t, dial.Timeout)
+		assert.Equal(t, Progress{}, p)
+		assert.Equal(t, 2*time.Second, time.Since(started))
+
+		r = job("up:1", "{}")
+		r.Deadline = time.Now().Add(time.Second / 2)
+		_, _, err = c.Do(context.Background(), r)
+		require.ErrorIs(t, err, ErrDeadline)
+
+		reason := errors.New("the submitter went away")
+		ctx, cancel := context.WithCancelCause(context.Background())
+		time.AfterFunc(time.Second/2, func() { cancel(reason) })
+		_, _, err = c.Do(ctx, job("up:1", "{}"))
+		require.ErrorIs(t, err, reason)
+		_, _, err = c.Do(ctx, job("up:1", "{}"))
+		require.ErrorIs(t, err, reason, "from the start")
+	})
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	_ = l.Close()
+	c := newClient(t, Config{})
+	_, p, err := c.Do(context.Background(), job(l.Addr().String(), "{}"))
+	var dial *DialError
+	require.ErrorAs(t, err, &dial)
+	assert.False(t, dial.Timeout)
+	assert.True(t, strings.Contains(err.Error(), "connection refused"), err)
+	assert.Equal(t, Progress{}, p)
+}
+
+func TestConfigs(t *testing.T) {
+	for _, cfg := range []Config{
+		{}, {Idle: 1, IdleTimeout: 1}, {Idle: 1, MaxHead: 1}, {IdleTimeout: 1, MaxHead: 1}, {Idle: -1, IdleTimeout: 1, MaxHead: 1},
+	} {
+		_, err := New(cfg)
+		assert.Error(t, err)
+	}
+}

@@ -1,0 +1,248 @@
+package upstreamclient
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/http/httptrace"
+	"net/textproto"
+	"net/url"
+	"os"
+	"runtime"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	"golang.org/x/sys/unix"
+)
+
+// tape is a connection that plays an answer back, once a request was written:
+// so many bytes at a time, and at last an end or a reset.
+type tape struct {
+	mu     sync.Mutex
+	asked  sync.Cond
+	begun  bool
+	closed bool
+	left   []byte
+	piece  int
+	end    error
+}
+
+func newTape(answer []byte, piece int, end error) *tape {
+	t := &tape{left: answer, piece: piece, end: end}
+	t.asked.L = &t.mu
+	return t
+}
+
+func (t *tape) Write(p []byte) (int, error) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.begun = true
+	t.asked.Broadcast()
+	return len(p), nil
+}
+
+func (t *tape) Read(p []byte) (int, error) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	for !t.begun && !t.closed {
+		t.asked.Wait()
+	}
+	if t.closed {
+		return 0, net.ErrClosed
+	}
+	if len(t.left) == 0 {
+		return 0, t.end
+	}
+	n := copy(p[:min(len(p), t.piece)], t.left)
+	t.left = t.left[n:]
+	return n, nil
+}
+
+func (t *tape) Close() error {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.closed = true
+	t.asked.Broadcast()
+	return nil
+}
+
+func (t *tape) LocalAddr() net.Addr              { return &net.TCPAddr{} }
+func (t *tape) RemoteAddr() net.Addr             { return &net.TCPAddr{} }
+func (t *tape) SetDeadline(time.Time) error      { return nil }
+func (t *tape) SetReadDeadline(time.Time) error  { return nil }
+func (t *tape) SetWriteDeadline(time.Time) error { return nil }
+
+// outcome is what a submitter can see of an answer.
+type outcome struct {
+	interims        []string
+	failed          bool // no head came
+	status          int
+	length          int64
+	coding          []string
+	header, trailer http.Header
+	body            string
+	cut             bool // the body did not end as it should
+}
+
+// socket is a connection on which an answer comes through the kernel.
+func socket(t testing.TB, answer []byte, piece int) net.Conn {
+	pair, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_NONBLOCK|unix.SOCK_CLOEXEC, 0)
+	require.NoError(t, err)
+	var conns [2]net.Conn
+	for i, fd := range pair {
+		f := os.NewFile(uintptr(fd), "pair")
+		conns[i], err = net.FileConn(f)
+		require.NoError(t, err)
+		_ = f.Close()
+	}
+	go func() {
+		defer conns[1].Close()
+		if _, err := http.ReadRequest(bufio.NewReader(conns[1])); err != nil {
+			return
+		}
+		for len(answer) > 0 {
+			n, err := conns[1].Write(answer[:min(len(answer), piece)])
+			if err != nil {
+				return
+			}
+			answer = answer[n:]
+			runtime.Gosched()
+		}
+	}()
+	return conns[0]
+}
+
+// ofClient is the outcome by the client of this package.
+func ofClient(t testing.TB, method string, play net.Conn) (o outcome) {
+	c, err := New(Config{
+		Dial: func(context.Context, string, string) (net.Conn, error) { return play, nil },
+		Idle: 1, IdleTimeout: time.Minute, MaxHead: 1 << 20,
+	})
+	require.NoError(t, err)
+	defer c.Close()
+	r := &Request{
+		Address: "up:1", Method: method, Target: "/", ConnectTimeout: time.Second,
+		Interim: func(status int, h http.Header) { o.interims = append(o.interims, fmt.Sprint(status, h)) },
+	}
+	res, _, err := c.Do(context.Background(), r)
+	if err != nil || res.StatusCode < 200 {
+		o.failed = true
+		if err == nil {
+			res.Close()
+		}
+		return o
+	}
+	o.status, o.length, o.coding, o.header = res.StatusCode, res.ContentLength, res.TransferEncoding, res.Header
+	_ = res.Ready() // must not change what follows
+	o.body, err = res.all()
+	o.cut, o.trailer = err != nil, res.Trailer
+	return o
+}
+
+// ofTransport is the outcome by net/http's transport, as the oracle.
+func ofTransport(method string, play *tape) (o outcome) {
+	tr := &http.Transport{
+		DialContext:        func(context.Context, string, string) (net.Conn, error) { return play, nil },
+		DisableCompression: true, MaxResponseHeaderBytes: 1 << 20,
+	}
+	defer tr.CloseIdleConnections()
+	ctx := httptrace.WithClientTrace(context.Background(), &httptrace.ClientTrace{
+		Got1xxResponse: func(code int, h textproto.MIMEHeader) error {
+			if len(o.interims) == maxInterims {
+				return errInterims
+			}
+			o.interims = append(o.interims, fmt.Sprint(code, http.Header(h)))
+			return nil
+		},
+	})
+	r := (&http.Request{Method: method, URL: &url.URL{Scheme: "http", Host: "up:1", Path: "/"}, Header: http.Header{}}).WithContext(ctx)
+	res, err := tr.RoundTrip(r)
+	if err != nil || res.StatusCode < 200 {
+		o.failed = true
+		if err == nil {
+			_ = res.Body.Close()
+		}
+		return o
+	}
+	defer res.Body.Close()
+	o.status, o.length, o.coding, o.header = res.StatusCode, res.ContentLength, res.TransferEncoding, res.Header
+	body, err := io.ReadAll(res.Body)
+	o.body, o.cut, o.trailer = string(body), err != nil, res.Trailer
+	return o
+}
+
+// without100 leaves the interim answers out that are not passed on.
+func without100(interims []string) (rest []string) {
+	for _, i := range interims {
+		if !strings.HasPrefix(i, "100 ") {
+			rest = append(rest, i)
+		}
+	}
+	return rest
+}
+
+// Whatever an upstream answers, in whatever pieces, and however it ends: the
+// client and net/http's transport make the same of it.
+func FuzzAnswersAsTheTransport(f *testing.F) {
+	for _, answer := range []string{
+		ok,
+		"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\nTrailer: X-Sum\r\n\r\n2\r\nok\r\n0\r\nX-Sum: 1\r\nX-More: 2\r\n\r\n",
+		"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n10\r\n0123456789abcdef\r\n1",
+		"HTTP/1.1 200 OK\r\n\r\nuntil the end",
+		"HTTP/1.0 200 OK\r\n\r\nuntil the end",
+		"HTTP/1.0 200 OK\r\nConnection: keep-alive\r\nContent-Length: 2\r\n\r\nokexcess",
+		"HTTP/1.1 204 No Content\r\n\r\n",
+		"HTTP/1.1 304 Not Modified\r\nContent-Length: 5\r\n\r\n",
+		"HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 103 Early Hints\r\nLink: </a>\r\n\r\n" + ok,
+		strings.Repeat("HTTP/1.1 102 Processing\r\n\r\n", 40) + ok,
+		"HTTP/1.1 101 Switching Protocols\r\nUpgrade: x\r\nConnection: Upgrade\r\n\r\nx",
+		"HTTP/1.1 200 OK\r\nContent-Length: 1\r\nContent-Length: 2\r\n\r\nxx",
+		"HTTP/1.1 200 OK\r\nContent-Length: 100\r\nTransfer-Encoding: chunked\r\n\r\n2\r\nok\r\n0\r\n\r\n",
+		"HTTP/1.1 200 OK\r\nTransfer-Encoding: gzip\r\n\r\nxx",
+		"HTTP/1.1 099 No\r\nContent-Length: 0\r\n\r\n",
+		"HTTP/1.1 503 No\r\nRetry-After: 1\r\nConnection: close\r\nContent-Length: 4\r\n\r\nbusy",
+		"HTTP/1.1 200 OK\nContent-Length: 2\n\nok",
+		"HTTP/1.1 200 OK\r\n X: folded\r\n\r\n",
+		"\x00\x01\r\n\r\n",
+		"",
+	} {
+		for _, method := range []bool{false, true} {
+			f.Add([]byte(answer), uint16(1<<15), method, false)
+			f.Add([]byte(answer), uint16(3), method, true)
+		}
+	}
+	f.Fuzz(func(t *testing.T, answer []byte, piece uint16, head, reset bool) {
+		if len(answer) > 64<<10 {
+			return
+		}
+		method, end := "GET", io.EOF
+		if head {
+			method = "HEAD"
+		}
+		if reset {
+			end = errors.New("connection reset by peer")
+		}
+		size := max(1, int(piece))
+		got := ofClient(t, method, newTape(bytes.Clone(answer), size, end))
+		want := ofTransport(method, newTape(bytes.Clone(answer), size, end))
+		if len(want.interims) <= maxInterims { // 100 counts, too
+			assert.Equal(t, without100(want.interims), got.interims)
+		}
+		got.interims, want.interims = nil, nil
+		assert.Equal(t, want, got)
+		if !reset {
+			got = ofClient(t, method, socket(t, answer, max(size, len(answer)/16)))
+			got.interims = nil
+			assert.Equal(t, want, got, "through the kernel")
+		}
+	})
+}

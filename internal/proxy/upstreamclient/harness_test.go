@@ -1,0 +1,141 @@
+package upstreamclient
+
+import (
+	"bufio"
+	"context"
+	"fmt"
+	"io"
+	"log"
+	"net"
+	"net/http"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"go.uber.org/goleak"
+)
+
+func TestMain(m *testing.M) {
+	log.SetOutput(io.Discard) // net/http's transport comments on what upstreams send
+	goleak.VerifyTestMain(m)
+}
+
+// patience bounds what would otherwise hang; nothing is measured by it.
+const patience = 20 * time.Second
+
+// peer is one connection of an upstream under a test's control.
+type peer struct {
+	net.Conn
+	in *bufio.Reader
+	n  int // which connection, from 1
+}
+
+// request reads a request whole; nil if none comes.
+func (p *peer) request() (*http.Request, string) {
+	r, err := http.ReadRequest(p.in)
+	if err != nil {
+		return nil, ""
+	}
+	body, err := io.ReadAll(r.Body)
+	if err != nil {
+		return nil, ""
+	}
+	return r, string(body)
+}
+
+func newReader(r io.Reader) *bufio.Reader { return bufio.NewReader(r) }
+
+func (p *peer) say(format string, args ...any) { _, _ = fmt.Fprintf(p.Conn, format, args...) }
+
+func (p *peer) reset() {
+	_ = p.Conn.(*net.TCPConn).SetLinger(0)
+	_ = p.Close()
+}
+
+// gone waits until the client has closed.
+func (p *peer) gone() { _, _ = io.Copy(io.Discard, p.in) }
+
+// listen starts an upstream that runs script for each connection, and then closes it.
+func listen(t testing.TB, script func(*peer)) (address string) {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	var all sync.WaitGroup
+	all.Go(func() {
+		for n := 1; ; n++ {
+			c, err := l.Accept()
+			if err != nil {
+				return
+			}
+			all.Go(func() {
+				defer c.Close()
+				script(&peer{Conn: c, in: newReader(c), n: n})
+			})
+		}
+	})
+	t.Cleanup(func() {
+		_ = l.Close()
+		all.Wait()
+	})
+	return l.Addr().String()
+}
+
+const ok = "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok"
+
+// newClient returns a client that is closed before the upstreams are.
+func newClient(t testing.TB, cfg Config) *Client {
+	t.Helper()
+	if cfg.Idle == 0 {
+		cfg.Idle = 8
+	}
+	if cfg.IdleTimeout == 0 {
+		cfg.IdleTimeout = time.Minute
+	}
+	if cfg.MaxHead == 0 {
+		cfg.MaxHead = 64 << 10
+	}
+	c, err := New(cfg)
+	require.NoError(t, err)
+	t.Cleanup(c.Close)
+	return c
+}
+
+func job(address, body string) *Request {
+	return &Request{
+		Address: address, Method: "POST", Target: "/v1/jobs", Host: "localhost", Whole: []byte(body),
+		ConnectTimeout: time.Second, Deadline: time.Now().Add(patience),
+	}
+}
+
+// all reads an answer to its end and closes it.
+func (r *Response) all() (string, error) {
+	defer r.Close()
+	var text []byte
+	for piece := make([]byte, 1<<10); ; {
+		n, err := r.Read(piece, time.Now().Add(patience))
+		text = append(text, piece[:n]...)
+		if err == io.EOF {
+			return string(text), nil
+		}
+		if err != nil {
+			return string(text), err
+		}
+	}
+}
+
+// do sends a request that must be answered, and reads the answer.
+func do(t testing.TB, c *Client, r *Request) (status int, text string, p Progress) {
+	t.Helper()
+	res, p, err := c.Do(context.Background(), r)
+	require.NoError(t, err)
+	text, err = res.all()
+	require.NoError(t, err)
+	return res.StatusCode, text, p
+}
+
+func (c *Client) idleConns(address string) int {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return len(c.idle[address])
+}

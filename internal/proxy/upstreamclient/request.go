@@ -1,0 +1,141 @@
+package upstreamclient
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/textproto"
+	"strconv"
+	"time"
+
+	"golang.org/x/net/http/httpguts"
+)
+
+// Request is a request to one upstream.
+type Request struct {
+	// Address is the upstream's, host:port. The Host header is Host, or the
+	// address where that is empty.
+	Address, Host string
+	// Method and Target are put on the request line as they are.
+	Method, Target string
+	// Header is sent as it is. It must not frame the body.
+	Header http.Header
+
+	// Whole is the body, if all of it is at hand. Otherwise it is read from Body,
+	// which is closed when it is no longer read from; Length is its length, -1 unknown.
+	Whole  []byte
+	Body   io.ReadCloser
+	Length int64
+	// Trailer is sent after the body, which is sent in chunks then.
+	Trailer http.Header
+
+	// Fresh asks for a new connection.
+	Fresh bool
+	// ConnectTimeout bounds a dial; Deadline everything up to the head of the answer.
+	ConnectTimeout time.Duration
+	Deadline       time.Time
+
+	// Interim is called with each interim answer (1xx), but for 100 Continue.
+	Interim func(status int, h http.Header)
+}
+
+// ErrRequest is a request that cannot be written as HTTP/1.1. Nothing of it was sent.
+var ErrRequest = errors.New("the request cannot be sent")
+
+// chunked reports whether the body is sent in chunks.
+func (r *Request) chunked() bool {
+	return len(r.Trailer) > 0 || r.Body != nil && r.Length < 0
+}
+
+// appendHead appends the request's head to b.
+func (r *Request) appendHead(b []byte) ([]byte, error) {
+	if !httpguts.ValidHeaderFieldName(r.Method) { // a method is a token, too
+		return nil, fmt.Errorf("%w: method %q", ErrRequest, r.Method)
+	}
+	if !ValidTarget(r.Target) {
+		return nil, fmt.Errorf("%w: target %q", ErrRequest, r.Target)
+	}
+	host := r.Host
+	if host == "" {
+		host = r.Address
+	}
+	if !httpguts.ValidHostHeader(host) {
+		return nil, fmt.Errorf("%w: host %q", ErrRequest, host)
+	}
+	b = append(b, r.Method...)
+	b = append(b, ' ')
+	b = append(b, r.Target...)
+	b = append(b, " HTTP/1.1\r\nHost: "...)
+	b = append(b, host...)
+	b = append(b, "\r\n"...)
+	b, err := r.appendFraming(b)
+	if err != nil {
+		return nil, err
+	}
+	if b, err = appendFields(b, r.Header); err != nil {
+		return nil, err
+	}
+	return append(b, "\r\n"...), nil
+}
+
+// appendFraming appends the headers that tell where the body ends.
+func (r *Request) appendFraming(b []byte) ([]byte, error) {
+	if r.chunked() {
+		b = append(b, "Transfer-Encoding: chunked\r\n"...)
+		for name := range r.Trailer {
+			if !httpguts.ValidTrailerHeader(name) || !httpguts.ValidHeaderFieldName(name) {
+				return nil, fmt.Errorf("%w: trailer %q", ErrRequest, name)
+			}
+			b = append(b, "Trailer: "...)
+			b = append(b, name...)
+			b = append(b, "\r\n"...)
+		}
+		return b, nil
+	}
+	length := int64(len(r.Whole))
+	if r.Body != nil {
+		length = r.Length
+	}
+	switch {
+	case length > 0, r.Method == http.MethodPost, r.Method == http.MethodPut, r.Method == http.MethodPatch:
+		b = append(b, "Content-Length: "...)
+		b = strconv.AppendInt(b, length, 10)
+		b = append(b, "\r\n"...)
+	}
+	return b, nil
+}
+
+// appendFields appends header fields. Framing is not the caller's.
+func appendFields(b []byte, h http.Header) ([]byte, error) {
+	for name, values := range h {
+		switch textproto.CanonicalMIMEHeaderKey(name) {
+		case "Host", "Content-Length", "Transfer-Encoding", "Trailer":
+			continue
+		}
+		if !httpguts.ValidHeaderFieldName(name) {
+			return nil, fmt.Errorf("%w: header name %q", ErrRequest, name)
+		}
+		for _, v := range values {
+			if !httpguts.ValidHeaderFieldValue(v) {
+				return nil, fmt.Errorf("%w: a value of header %s", ErrRequest, name)
+			}
+			b = append(b, name...)
+			b = append(b, ": "...)
+			b = append(b, v...)
+			b = append(b, "\r\n"...)
+		}
+	}
+	return b, nil
+}
+
+// ValidTarget reports whether a request target stays one: nothing in it ends the
+// target, or the request line.
+func ValidTarget(target string) bool {
+	for i := range len(target) {
+		if target[i] <= ' ' || target[i] == 0x7f {
+			return false
+		}
+	}
+	return target != ""
+}

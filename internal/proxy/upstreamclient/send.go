@@ -1,0 +1,171 @@
+package upstreamclient
+
+import (
+	"fmt"
+	"io"
+	"net"
+	"strconv"
+	"sync"
+	"sync/atomic"
+)
+
+// inline is the largest body that the caller's goroutine sends, together with
+// the head. A socket takes that much at once: the write does not wait for an
+// upstream that answers without reading.
+const inline = 16 << 10
+
+// pieces are buffers for heads, and for bodies on their way.
+var pieces = sync.Pool{New: func() any { return new([2 * inline]byte) }}
+
+// BodyError is a body that could not be read.
+type BodyError struct{ Err error }
+
+func (e *BodyError) Error() string { return "reading the body: " + e.Err.Error() }
+func (e *BodyError) Unwrap() error { return e.Err }
+
+// sending is a request on its way to an upstream.
+type sending struct {
+	conn    *conn
+	written atomic.Int64              // bytes
+	body    atomic.Pointer[BodyError] // what was wrong with the body
+	ended   chan struct{}             // closed when the sending has ended; nil if that is so from the start
+	err     error                     // why not all was sent; to be read when the sending has ended
+
+	last func()      // to be done when both the sending and the answer have ended
+	half atomic.Bool // one of them has
+}
+
+// send sends the request. A goroutine of its own sends a body that a socket may
+// not take at once: an early answer is read meanwhile.
+func send(cn *conn, r *Request) (*sending, error) {
+	piece, ok := pieces.Get().(*[2 * inline]byte)
+	if !ok {
+		panic("BUG: upstreamclient: the pool of pieces holds something else")
+	}
+	head, err := r.appendHead(piece[:0])
+	if err != nil {
+		pieces.Put(piece)
+		return nil, err
+	}
+	s := &sending{conn: cn}
+	if r.Body == nil && !r.chunked() && len(r.Whole) <= inline {
+		s.err = s.write(append(head, r.Whole...))
+		pieces.Put(piece)
+		return s, nil
+	}
+	s.ended = make(chan struct{})
+	go func() {
+		defer close(s.ended)
+		defer pieces.Put(piece)
+		if s.err = s.write(head); s.err == nil {
+			s.err = s.sendBody(r, piece[:])
+		}
+		if s.half.Swap(true) {
+			s.last()
+		}
+	}()
+	return s, nil
+}
+
+// finish calls last as soon as the sending has ended.
+func (s *sending) finish(last func()) {
+	s.last = last
+	if s.half.Swap(true) {
+		last()
+	}
+}
+
+// over reports whether the sending has ended.
+func (s *sending) over() bool {
+	if s.ended == nil {
+		return true
+	}
+	select {
+	case <-s.ended:
+		return true
+	default:
+		return false
+	}
+}
+
+// write writes the parts as one.
+func (s *sending) write(parts ...[]byte) error {
+	var size int64
+	for _, p := range parts {
+		size += int64(len(p))
+	}
+	s.written.Add(size) // before, for the answer may be quicker than the return from Write
+	var n int64
+	var err error
+	if len(parts) == 1 {
+		var m int
+		m, err = s.conn.Conn.Write(parts[0])
+		n = int64(m)
+	} else {
+		buffers := net.Buffers(parts)
+		n, err = buffers.WriteTo(s.conn.Conn)
+	}
+	s.written.Add(n - size)
+	return err
+}
+
+// sendBody sends what follows the head. piece is a buffer to use.
+func (s *sending) sendBody(r *Request, piece []byte) error {
+	if r.Body == nil && !r.chunked() {
+		return s.write(r.Whole)
+	}
+	var err error
+	switch {
+	case r.Body == nil:
+		err = s.chunk(r.Whole)
+	case r.chunked():
+		err = s.readBody(r, piece, s.chunk)
+	default:
+		err = s.readBody(r, piece, func(p []byte) error { return s.write(p) })
+	}
+	if err != nil || !r.chunked() {
+		return err
+	}
+	end, err := appendFields([]byte("0\r\n"), r.Trailer)
+	if err != nil {
+		return err
+	}
+	return s.write(append(end, "\r\n"...))
+}
+
+// chunk sends one chunk.
+func (s *sending) chunk(p []byte) error {
+	if len(p) == 0 {
+		return nil // an empty chunk would be the end
+	}
+	return s.write(append(strconv.AppendInt(nil, int64(len(p)), 16), "\r\n"...), p, []byte("\r\n"))
+}
+
+// readBody reads the body and passes its pieces on. A body that fails ends the
+// exchange: the upstream would wait for the rest.
+func (s *sending) readBody(r *Request, piece []byte, pass func(p []byte) error) error {
+	left := r.Length
+	for {
+		n, err := r.Body.Read(piece)
+		if r.Length >= 0 && int64(n) > left {
+			err = fmt.Errorf("it is longer than %d bytes", r.Length)
+		} else if n > 0 {
+			left -= int64(n)
+			if failed := pass(piece[:n]); failed != nil {
+				return failed
+			}
+		}
+		switch {
+		case err == io.EOF && (r.Length < 0 || left == 0):
+			return nil
+		case err == io.EOF:
+			err = io.ErrUnexpectedEOF
+		case err == nil:
+			continue
+		}
+		failed := &BodyError{Err: err}
+		s.body.Store(failed)
+		s.conn.interrupt()
+		return failed
+	}
+}
