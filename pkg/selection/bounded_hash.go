@@ -5,20 +5,19 @@ import (
 	"math/rand/v2"
 )
 
-// boundedFactor is how far above the mean in-flight an upstream may be.
+// boundedFactor is the most jobs that an upstream may have, as a factor of the mean.
 const boundedFactor = 1.5
 
 // BoundedHash takes the first upstream in the project's rendezvous order that
-// has no more of this sidecar's jobs than 1.5 times the mean, the new job
-// counted in, rounded up, and so never less than one slot. Weights scale the bound. There is
-// always one, since the bounds add up to more than the jobs.
+// is below its bound. The bound is 1.5 times the mean of this sidecar's jobs, the
+// new one included, rounded up; weights scale it. There always is such an
+// upstream, since the bounds add up to more than the jobs. A job without a
+// project goes where the fewest jobs are in flight.
 //
 // Source: Mirrokni, Thorup and Zadimoghaddam's consistent hashing with bounded
 // loads, as HAProxy (hash-balance-factor) and Envoy have it. Use it where
-// upstreams report nothing and caches matter: it spills a project along the
-// same few upstreams, but pays for a fetch at each whether or not that is
-// cheaper than to wait. A job without a project goes where fewest are in
-// flight.
+// upstreams report nothing and caches matter: it spreads a busy project over the
+// same few upstreams. It does not weigh a fetch there against a wait.
 type BoundedHash struct{}
 
 // Pick implements Policy.
@@ -45,8 +44,7 @@ func (BoundedHash) Pick(job Job, views []View, rng *rand.Rand) int {
 	return first
 }
 
-// slots is how many jobs v may have: its share of all, by weight, with the
-// bound's leeway.
+// slots is the bound of v: how many jobs it may have.
 func slots(v *View, total, weights float64, n int) float64 {
 	share := 1 / float64(n)
 	if weights > 0 {

@@ -1,6 +1,6 @@
 package selection
 
-// Priority orders jobs: high ones, which a person waits for, go before low
+// Priority orders jobs. A person waits for a high job, so high jobs go before low
 // ones (the thesis, 2.3).
 type Priority uint8
 
@@ -39,13 +39,14 @@ type Job struct {
 	// affinity.
 	Project  uint64
 	Priority Priority
-	// Number counts the claims of this sidecar; round-robin turns on it.
+	// Number counts the claims of this sidecar, for policies that take turns.
 	Number uint64
-	// Hour counts hours since 1970; DAGOR varies by it whose jobs go first.
+	// Hour counts hours since 1970. With it, overload.Rank changes from hour to
+	// hour which projects are refused first.
 	Hour uint64
 	// Fetch is the expected time to fetch the project's data, in seconds.
 	Fetch float64
-	// Busy is the jobs at the eligible upstreams for each of their cores: below
-	// 1 cores are free, above it jobs wait.
+	// Busy is the number of jobs at the eligible upstreams, divided by that of
+	// their cores: below 1 cores are free, above 1 jobs wait.
 	Busy float64
 }

@@ -9,9 +9,10 @@ import (
 // Rendezvous scores an upstream for a project by highest random weight: the
 // project's home is the upstream with the largest score, its second home has
 // the second largest, and so on. Every sidecar finds the same order without
-// talking to another; when an upstream goes, only its own projects move, to
-// all others in proportion to their weights. The score is above 0, but below
-// 0 for a weight of 0 or less: behind every other, in an order all the same.
+// talking to another. When an upstream leaves, only its own projects move, to
+// all others in proportion to their weights. The score is above 0. Only for a
+// weight of 0 or less it is below 0: such upstreams come last, in an order of
+// their own.
 //
 // Source: Thaler and Ravishankar (1998); the weights after Schindelhauer and
 // Schomaker (2005).
@@ -19,14 +20,13 @@ func Rendezvous(project, upstreamID uint64, weight float64) float64 {
 	return weigh(rendezvousHash(project, upstreamID), weight)
 }
 
-// rendezvousHash is the random number that project and upstream meet on.
-// Where weights are equal its order is that of the scores.
+// rendezvousHash is the random number of a project and an upstream. If all weights
+// are equal, its order is that of the scores.
 func rendezvousHash(project, upstreamID uint64) uint64 {
 	return hash.Pair(project, upstreamID)
 }
 
-// weigh turns a uniform hash into a score. 52 bits and a half keep the
-// fraction strictly between 0 and 1, so that the logarithm is never 0.
+// weigh turns a uniform hash into a score.
 func weigh(hash uint64, weight float64) float64 {
 	if !(weight > 0) {
 		return fraction(hash) - 1
@@ -34,7 +34,8 @@ func weigh(hash uint64, weight float64) float64 {
 	return -weight / math.Log(fraction(hash))
 }
 
-// fraction maps a hash to (0, 1).
+// fraction maps a hash to (0, 1): neither 0 nor 1, so that no logarithm is 0 or
+// infinite.
 func fraction(hash uint64) float64 {
 	return (float64(hash>>12) + 0.5) / (1 << 52)
 }
@@ -42,9 +43,7 @@ func fraction(hash uint64) float64 {
 // order compares upstreams by their rendezvous score for one project.
 type order struct {
 	project uint64
-	// even says that all weights are equal: then hashes are compared and no
-	// logarithm is taken.
-	even bool
+	even    bool // all weights are equal: then no logarithm is needed
 }
 
 // newOrder prepares the project's order over views.
@@ -59,8 +58,8 @@ func newOrder(project uint64, views []View) order {
 	return order{project: project, even: even}
 }
 
-// score is a view's place in the order, more is earlier; any score below
-// floor may come back as 0, which spares most logarithms.
+// score is a view's place in the order; a larger score is earlier. A score below
+// floor may be returned as 0, which saves most logarithms.
 func (o order) score(v *View, floor float64) float64 {
 	hash := rendezvousHash(o.project, v.ID)
 	if o.even {
@@ -69,20 +68,19 @@ func (o order) score(v *View, floor float64) float64 {
 	return weighAbove(floor, hash, v.Weight)
 }
 
-// weighAbove is weigh where the result exceeds floor, else maybe 0.
+// weighAbove is weigh if the result exceeds floor. Otherwise it may be 0.
 func weighAbove(floor float64, hash uint64, weight float64) float64 {
-	// -ln u >= 1-u, so that weight/(1-u) bounds the score from above.
+	// -ln u >= 1-u, so weight/(1-u) bounds the score from above.
 	if floor > 0 && weight < floor*(1-fraction(hash)) {
 		return 0
 	}
 	return weigh(hash, weight)
 }
 
-// lastRank is the rank of every view behind the first few in an order: how
-// many are ranked.
+// lastRank is how many views of an order are ranked, and the rank of all others.
 const lastRank = 5
 
-// ranking keeps the first few views in an order; the rest of it is not known.
+// ranking is the first few views in an order. It does not know the rest.
 type ranking struct {
 	views [lastRank]int
 	score [lastRank]float64

@@ -4,16 +4,16 @@ import "math/rand/v2"
 
 // The parameters of Stretch.
 const (
-	// The share of a job's time that it spends on a core rather than fetching:
-	// where its project is cached or assumed to be, and where it is not. The source samples
-	// it off line for every kind of request; here the kinds are these two.
+	// The share of a job's time that it spends on a core and not on fetching: where
+	// its project is cached or assumed cached, and where it is not. The source
+	// samples the share off line for every kind of request; here there are two kinds.
 	stretchCachedCPU = 0.95
 	stretchColdCPU   = 0.5
 	// stretchReserve is the share of an upstream's cores that low jobs see as
-	// taken: the reservation for short jobs, which here are the high ones. The
-	// source reserves on some servers only and adjusts the share to the load.
+	// taken. The source reserves cores for short jobs, which here are the high
+	// ones. It reserves them on some servers only, and adjusts the share to the load.
 	stretchReserve = 0.1
-	// stretchFloor bounds how little can be free, and so the cost.
+	// stretchFloor is the least share that counts as free. It bounds the cost.
 	stretchFloor = 0.01
 )
 
@@ -21,13 +21,14 @@ const (
 //
 //	w / idle CPU + (1 - w) / idle I/O
 //
-// where w is the share of its time that such a job spends on a core: most of
-// it where the project is cached, half of it where it must be fetched. Low jobs see
-// a tenth less idle CPU, which stays free for high ones.
+// where w is the share of its time that such a job spends on a core: 0.95 where
+// the project is cached, 0.5 where it must be fetched. Low jobs see a tenth less
+// idle CPU, which stays free for high jobs. A job without a project counts as
+// cached.
 //
 // Source: Zhu, Smith and Yang's master/slave scheduler. Use it where upstreams
-// report how busy cores and disks or network are; it does not price the
-// fetch itself. A job without a project spends its time on a core.
+// report how busy their cores and their disks or network are. It does not price
+// the fetch itself.
 type Stretch struct{}
 
 // Pick implements Policy.

@@ -34,8 +34,8 @@ type View struct {
 	// Cores is how many joblets the upstream runs at once; 0 is unknown.
 	Cores float64
 
-	// Cache is the project's cache status here; Warm is the probability that
-	// its data is there when the job starts.
+	// Cache is the project's cache status here. Warm is the probability that its
+	// data is here when the job starts.
 	Cache Cache
 	Warm  float64
 	// FetchFactor is how fetches here compare with the pool's; 1 is normal, 0
@@ -47,8 +47,8 @@ type View struct {
 	// Assigned is the thesis's "in progress": the last reported count plus
 	// everything this sidecar assigned since, finished or not.
 	Assigned float64
-	// Jobs estimates the jobs there now: reported, plus own claims since the
-	// report that are open, less own older claims that have ended since.
+	// Jobs estimates the jobs there now: the reported ones, plus this sidecar's
+	// open claims since the report, less its older claims that have ended since.
 	Jobs float64
 	// Stalled is the reported stalled joblets.
 	Stalled float64
@@ -66,7 +66,7 @@ type View struct {
 
 	// Uptime is how long the upstream has been up as far as is known; +Inf when unknown.
 	Uptime float64
-	// Left is how long it will stay up; +Inf when it is not pre-emptible.
+	// Left is how long it will stay up; +Inf when it cannot be pre-empted.
 	Left float64
 }
 

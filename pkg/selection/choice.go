@@ -75,20 +75,3 @@ func (p *pair) cheaper(rng *rand.Rand) int {
 	}
 	return p.a.index
 }
-
-// LeastInFlight takes the upstream with the fewest of this sidecar's own jobs
-// for its weight.
-//
-// Source: Zhu, Smith and Yang's Flat-C; the least-request and leastconn of
-// common proxies. Use it where upstreams report nothing. It sees no caches,
-// and of the load only this sidecar's share.
-type LeastInFlight struct{}
-
-// Pick implements Policy.
-func (LeastInFlight) Pick(_ Job, views []View, rng *rand.Rand) int {
-	var fewest Least
-	for i := range views {
-		fewest.Offer(i, views[i].OwnLoad(), rng)
-	}
-	return fewest.Index()
-}
