@@ -58,7 +58,7 @@ func (o *naive) object(pointer string) string {
 			return "syntax"
 		}
 		if tok == json.Delim('}') {
-			o.settle(pointer)
+			o.drop(pointer)
 			o.closed = pointer == ""
 			return ""
 		}
@@ -75,8 +75,8 @@ func (o *naive) object(pointer string) string {
 	}
 }
 
-// settle strikes off all that is wanted at the pointer or below.
-func (o *naive) settle(pointer string) {
+// drop removes all that is wanted at the pointer or below.
+func (o *naive) drop(pointer string) {
 	for w := range o.wanted {
 		if w == pointer || strings.HasPrefix(w, pointer+"/") {
 			delete(o.wanted, w)
@@ -107,7 +107,7 @@ func (o *naive) member(pointer string) string {
 	if !leaf && pointer != "/timeouts" {
 		return ""
 	}
-	o.settle(pointer)
+	o.drop(pointer)
 	if string(raw) == "null" {
 		return ""
 	}

@@ -13,7 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// passing returns a body of which the budget leaves only the head.
+// passing returns a body whose head alone is kept.
 func passing(tb testing.TB, rest io.Reader, declared, limit int64) *Body {
 	body, err := ReadBody(rest, declared, limit, NewBudget(0))
 	require.NoError(tb, err)
@@ -42,7 +42,7 @@ func TestOverTheBudgetTheHeadIsFull(t *testing.T) {
 	}
 }
 
-// An upstream that refuses the connection, or fails amid the head, costs no attempt.
+// An upstream that refuses the connection, or fails within the head, costs no attempt.
 func TestOverTheBudgetTheHeadIsReplayed(t *testing.T) {
 	data := randomBytes(1 << 20)
 	body := passing(t, bytes.NewReader(data), -1, maxBody)

@@ -10,7 +10,7 @@ import (
 	"example.org/pilotfish/pkg/selection"
 )
 
-// stalled is a sample of which nothing else is known.
+// stalled is a sample that tells nothing else.
 func stalled(n float64) Sample {
 	return Sample{Stalled: n, Wait: math.NaN(), Response: math.NaN()}
 }

@@ -13,8 +13,8 @@ import (
 	"example.org/pilotfish/pkg/selection/policytest"
 )
 
-// TestBoundedHashSpillsInOrder sends one hot project's jobs, none of which
-// ends: no upstream ever exceeds the bound, and they fill in rendezvous order.
+// TestBoundedHashSpillsInOrder sends one busy project's jobs, and none of them
+// ends. No upstream ever exceeds the bound, and they fill in rendezvous order.
 func TestBoundedHashSpillsInOrder(t *testing.T) {
 	const project = 99
 	views, rng := policytest.Idle(7), rand.New(rand.NewPCG(1, 1))

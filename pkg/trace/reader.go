@@ -18,7 +18,7 @@ var ErrEmpty = errors.New("the trace is empty: it has no job")
 
 // Error says where a trace is wrong.
 type Error struct {
-	// File is "" when the reader was not told a name.
+	// File is the name that NewReader got; it may be "".
 	File string
 	Line int64
 	// Field is a path as in timeouts/queue; "" is the line as a whole.
