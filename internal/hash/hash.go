@@ -28,3 +28,13 @@ func Pair(a, b uint64) uint64 {
 	// from cancelling each other out.
 	return Mix(a ^ b*0x9e3779b97f4a7c15)
 }
+
+// Project is the key by which policies know a project. Text alone would not
+// spread the short, similar texts of consecutive integers over all bits. It is 0
+// only for "", which is no project.
+func Project[T string | []byte](project T) uint64 {
+	if len(project) == 0 {
+		return 0
+	}
+	return max(1, Mix(Text(project)))
+}

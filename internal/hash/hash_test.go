@@ -2,9 +2,12 @@ package hash
 
 import (
 	"hash/fnv"
+	"math"
+	"strconv"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
 )
 
 // The values are fixed for good: sidecars of different versions must agree.
@@ -25,4 +28,45 @@ func TestHashesAreFixed(t *testing.T) {
 	}
 	assert.Equal(t, Mix(7^0xdaa66d2c7ddf743f), Pair(7, 3))
 	assert.NotEqual(t, Pair(7, 3), Pair(3, 7))
+}
+
+// The values are fixed for good: sidecars of different versions must agree.
+func TestProjectIsFixed(t *testing.T) {
+	for project, want := range map[string]uint64{
+		"":       0,
+		"0":      0xc1e42af088ff1b2c,
+		"12345":  0x2a80c0ef561103f3,
+		"012345": 0x1fc091a53fc20f98,
+		"☃":      0x565ea38a4a9c5305,
+	} {
+		assert.Equal(t, want, Project(project), "%q is %#x", project, Project(project))
+	}
+}
+
+// Consecutive projects spread evenly over the values of any byte of their hashes.
+func TestProjectSpreads(t *testing.T) {
+	const projects, buckets = 25_600, 256
+	for shift := 0; shift < 64; shift += 8 {
+		var counts [buckets]float64
+		for p := range projects {
+			counts[byte(Project(strconv.Itoa(p))>>shift)]++
+		}
+		chi2 := 0.0
+		for _, c := range counts {
+			chi2 += (c - projects/buckets) * (c - projects/buckets) / (projects / buckets)
+		}
+		// Chi-squared has mean 255 and deviation sqrt(510) here; five deviations are no accident.
+		assert.InDelta(t, buckets-1, chi2, 5*math.Sqrt(2*(buckets-1)), "byte %d", shift/8)
+	}
+}
+
+func TestProjectsDiffer(t *testing.T) {
+	seen := map[uint64]int{}
+	for p := range 200_000 {
+		k := Project(strconv.Itoa(p))
+		require.NotZero(t, k)
+		other, twice := seen[k]
+		require.False(t, twice, "projects %d and %d", p, other)
+		seen[k] = p
+	}
 }

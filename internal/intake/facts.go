@@ -44,18 +44,9 @@ type Facts struct {
 	Queue, Evaluate, Stream time.Duration
 }
 
-// Key returns the hash by which policies know a project. FNV-1a alone would not
-// spread the short, similar texts of consecutive integers over all bits. It
-// depends on nothing but the text, so that all sidecars place a project alike.
-// It is 0 only for "".
-func Key(project string) uint64 { return keyOf(project) }
-
-func keyOf[T string | []byte](project T) uint64 {
-	if len(project) == 0 {
-		return 0
-	}
-	return max(1, hash.Mix(hash.Text(project))) // 0 means no project
-}
+// Key returns the hash by which policies know a project. All sidecars have the
+// same. It is 0 only for "".
+func Key(project string) uint64 { return hash.Project(project) }
 
 // inline is how many bytes a Text holds in place: enough for a UUID, and for any
 // integer of 64 bits.

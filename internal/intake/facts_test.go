@@ -1,53 +1,114 @@
 package intake
 
 import (
-	"math"
+	"cmp"
+	"fmt"
+	"os"
 	"strconv"
 	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	"example.org/pilotfish/pkg/selection"
 )
 
-// The values are fixed for good: sidecars of different versions must agree.
-func TestKeyIsFixed(t *testing.T) {
-	for project, want := range map[string]uint64{
-		"":       0,
-		"0":      0xc1e42af088ff1b2c,
-		"12345":  0x2a80c0ef561103f3,
-		"012345": 0x1fc091a53fc20f98,
-		"☃":      0x565ea38a4a9c5305,
-	} {
-		assert.Equal(t, want, Key(project), "%q is %#x", project, Key(project))
-	}
+// row is one row of testdata/jobs.txt.
+type row struct {
+	line             int
+	name, want, body string
 }
 
-// Consecutive projects spread evenly over the values of any byte of their keys.
-func TestKeySpreads(t *testing.T) {
-	const projects, buckets = 25_600, 256
-	for shift := 0; shift < 64; shift += 8 {
-		var counts [buckets]float64
-		for p := range projects {
-			counts[byte(Key(strconv.Itoa(p))>>shift)]++
+// rows reads the table, whose head says what it looks like.
+func rows(tb testing.TB) []row {
+	table, err := os.ReadFile("testdata/jobs.txt")
+	require.NoError(tb, err)
+	var all []row
+	for i, line := range strings.Split(strings.TrimSpace(string(table)), "\n") {
+		if strings.HasPrefix(line, "#") {
+			continue
 		}
-		chi2 := 0.0
-		for _, c := range counts {
-			chi2 += (c - projects/buckets) * (c - projects/buckets) / (projects / buckets)
+		parts := strings.SplitN(line, " | ", 3)
+		require.Len(tb, parts, 3, "line %d", i+1)
+		body := parts[2]
+		if quoted, ok := strings.CutPrefix(body, "go:"); ok {
+			body, err = strconv.Unquote(quoted)
+			require.NoError(tb, err, "line %d", i+1)
 		}
-		// Chi-squared has mean 255 and deviation sqrt(510) here; five deviations are no accident.
-		assert.InDelta(t, buckets-1, chi2, 5*math.Sqrt(2*(buckets-1)), "byte %d", shift/8)
+		all = append(all, row{line: i + 1, name: parts[0], want: parts[1], body: body})
 	}
+	return all
 }
 
-func TestKeysDiffer(t *testing.T) {
-	seen := map[uint64]int{}
-	for p := range 200_000 {
-		k := Key(strconv.Itoa(p))
-		require.NotZero(t, k)
-		other, twice := seen[k]
-		require.False(t, twice, "projects %d and %d", p, other)
-		seen[k] = p
+// newReader has the default where s has no pointer.
+func newReader(tb testing.TB, s Settings) *Reader {
+	r, err := NewReader(overDefault(s))
+	require.NoError(tb, err)
+	return r
+}
+
+func overDefault(s Settings) Settings {
+	d := Default()
+	d.Project, d.Priority, d.Session = cmp.Or(s.Project, d.Project), cmp.Or(s.Priority, d.Priority), cmp.Or(s.Session, d.Session)
+	d.Queue, d.Evaluate, d.Stream = cmp.Or(s.Queue, d.Queue), cmp.Or(s.Evaluate, d.Evaluate), cmp.Or(s.Stream, d.Stream)
+	return d
+}
+
+// describe writes down every fact that is not its zero value, or the error.
+func describe(f Facts, err error) string {
+	if err != nil {
+		return err.Error()
+	}
+	var b strings.Builder
+	if f.Project != (Text{}) {
+		fmt.Fprintf(&b, "project=%q ", f.Project)
+	}
+	if f.Priority != selection.Low {
+		fmt.Fprintf(&b, "priority=%v ", f.Priority)
+	}
+	if f.Session != (Text{}) {
+		fmt.Fprintf(&b, "session=%q ", f.Session)
+	}
+	if f.Queue != 0 {
+		fmt.Fprintf(&b, "queue=%v ", f.Queue)
+	}
+	if f.Evaluate != 0 {
+		fmt.Fprintf(&b, "evaluate=%v ", f.Evaluate)
+	}
+	if f.Stream != 0 {
+		fmt.Fprintf(&b, "stream=%v ", f.Stream)
+	}
+	if b.Len() == 0 {
+		return "-"
+	}
+	return strings.TrimSpace(b.String())
+}
+
+func TestTable(t *testing.T) {
+	r := newReader(t, Settings{})
+	names := map[string]bool{}
+	for _, row := range rows(t) {
+		assert.False(t, names[row.name], "line %d: %s is there twice", row.line, row.name)
+		names[row.name] = true
+		t.Run(row.name, func(t *testing.T) {
+			facts, err := r.read([]byte(row.body))
+			assert.Equal(t, row.want, describe(facts, err), "jobs.txt:%d", row.line)
+			assert.Equal(t, Key(facts.Project.String()), facts.Key)
+
+			var syntax *syntaxError
+			var field *fieldError
+			switch row.name[:2] {
+			case "y_":
+				assert.NoError(t, err)
+			case "n_":
+				assert.ErrorAs(t, err, &syntax)
+			case "f_":
+				assert.ErrorAs(t, err, &field)
+			default:
+				t.Errorf("jobs.txt:%d: a name starts with y_, n_ or f_", row.line)
+			}
+		})
 	}
 }
 

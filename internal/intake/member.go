@@ -10,6 +10,7 @@ import (
 
 	"github.com/go-json-experiment/json/jsontext"
 
+	"example.org/pilotfish/internal/hash"
 	"example.org/pilotfish/pkg/selection"
 )
 
@@ -51,7 +52,7 @@ func (w *walk) setProject(kind jsontext.Kind, value []byte) (wrong string) {
 	case string(value) == "-0":
 		text = value[1:] // the same integer
 	}
-	w.facts.Project, w.facts.Key = makeText(text), keyOf(text)
+	w.facts.Project, w.facts.Key = makeText(text), hash.Project(text)
 	return ""
 }
 

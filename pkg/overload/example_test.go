@@ -26,3 +26,21 @@ func ExampleNew() {
 	// 90 stalled joblets, takes jobs: false
 	// 79 stalled joblets, takes jobs: true
 }
+
+// At a level of 0.75 an upstream takes all high jobs, and half of the projects'
+// low ones: the same half in every sidecar.
+func ExampleLevel() {
+	level := overload.Level(0.75)
+	for _, priority := range []selection.Priority{selection.High, selection.Low} {
+		admitted := 0
+		for project := uint64(1); project <= 1000; project++ {
+			if level.Admits(selection.Job{Project: project, Priority: priority, Hour: 490000}) {
+				admitted++
+			}
+		}
+		fmt.Printf("%v: %d of 1000 projects\n", priority, admitted)
+	}
+	// Output:
+	// high: 1000 of 1000 projects
+	// low: 494 of 1000 projects
+}

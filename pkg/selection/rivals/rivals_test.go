@@ -1,6 +1,7 @@
 package rivals
 
 import (
+	"fmt"
 	"math"
 	"math/rand/v2"
 	"slices"
@@ -252,4 +253,27 @@ func TestPickAllocatesNothing(t *testing.T) {
 			policy.Pick(job, views, rng)
 		}), name)
 	}
+}
+
+// A project is cached at one of three upstreams, which have nothing to do.
+func ExampleNew() {
+	views := policytest.Idle(3)
+	views[2].Cache, views[2].Warm = selection.Cached, 1
+	job := selection.Job{Project: 7, Fetch: 5}
+	for _, name := range []string{"round-robin", "expected"} {
+		policy, err := New(name)
+		if err != nil {
+			panic(err)
+		}
+		found, rng := 0, rand.New(rand.NewPCG(1, 2))
+		for job.Number = range 300 {
+			if policy.Pick(job, views, rng) == 2 {
+				found++
+			}
+		}
+		fmt.Printf("%s: %d of 300 jobs find the data\n", name, found)
+	}
+	// Output:
+	// round-robin: 100 of 300 jobs find the data
+	// expected: 300 of 300 jobs find the data
 }
