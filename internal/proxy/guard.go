@@ -18,15 +18,15 @@ var (
 	}
 	errForeignHost = &record.Refusal{
 		Status: 403, Reason: "foreign-host",
-		Title: "the Host header is refused", Text: "the Host header names another machine",
+		Title: "the Host header names another machine; hosts allows more names", Text: "the Host header names another machine",
 	}
 	errMethod = &record.Refusal{
 		Status: 405, Reason: "method-refused",
-		Title: "the method is refused", Text: "the method is refused",
+		Title: "CONNECT and TRACE are refused", Text: "the method is refused",
 	}
 	errUpgrade = &record.Refusal{
 		Status: 501, Reason: "upgrade-refused",
-		Title: "protocols are not switched", Text: "protocols are not switched",
+		Title: "protocol upgrades are refused", Text: "protocols are not switched",
 	}
 )
 

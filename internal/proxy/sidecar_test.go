@@ -33,6 +33,7 @@ const patience = 20 * time.Second
 type setup struct {
 	proxy.Config
 	upstreams []string
+	seed      uint64                 // of what the sidecar draws
 	policy    selection.Policy       // nil takes the upstreams in the order given
 	budget    int64                  // of kept bodies; 0 is 256 MiB
 	queue     dispatch.QueueSettings // zero is the default
@@ -86,7 +87,7 @@ func startSidecar(t testing.TB, s setup) *sidecar {
 	if s.budget == 0 {
 		s.budget = 256 << 20
 	}
-	rng := rand.New(rand.NewPCG(1, 2))
+	rng := rand.New(rand.NewPCG(s.seed, 2))
 	guarded := breaker.Default()
 	guarded.Failures = cmp.Or(s.failures, 1e6)
 	breakers, err := breaker.New(breaker.Config{Settings: guarded, Rand: rng})

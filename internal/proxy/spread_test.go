@@ -9,13 +9,13 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"example.org/pilotfish/pkg/selection/rivals"
+	"example.org/pilotfish/pkg/selection"
 )
 
 // Two sidecars that know nothing of each other, and a burst of 100 jobs
 // before any report could tell them, load the upstreams evenly.
 func TestABurstOverTwoSidecarsSpreads(t *testing.T) {
-	for _, name := range []string{"least-in-flight", "expected", "baseline"} {
+	for _, name := range []string{"least-in-flight", "expected"} {
 		t.Run(name, func(t *testing.T) {
 			const jobs, n = 100, 4
 			var counts [n]atomic.Int64
@@ -30,10 +30,10 @@ func TestABurstOverTwoSidecarsSpreads(t *testing.T) {
 					<-finish
 				}))
 			}
-			policy, err := rivals.New(name)
+			policy, err := selection.New(name)
 			require.NoError(t, err)
-			a := startSidecar(t, setup{upstreams: ups, policy: policy})
-			b := startSidecar(t, setup{upstreams: ups, policy: policy})
+			a := startSidecar(t, setup{upstreams: ups, policy: policy, seed: 1})
+			b := startSidecar(t, setup{upstreams: ups, policy: policy, seed: 2})
 			submit := client(t)
 			var all sync.WaitGroup
 			for i := range jobs {

@@ -3,11 +3,8 @@ package proxy_test
 import (
 	"bufio"
 	"net/http"
-	"slices"
 	"testing"
-	"time"
 
-	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 )
 
@@ -23,7 +20,6 @@ func TestEachPieceComesAtOnce(t *testing.T) {
 			t.Run(name+" "+submitter, func(t *testing.T) {
 				const pieces = 200
 				confirmed := make(chan bool)
-				written := make(chan time.Time, pieces)
 				up := scripted(t, func(p *peer) {
 					p.request()
 					p.say("HTTP/1.1 200 OK\r\n%s\r\n", tc.head)
@@ -31,7 +27,6 @@ func TestEachPieceComesAtOnce(t *testing.T) {
 						if !<-confirmed {
 							return
 						}
-						written <- time.Now()
 						p.say("%sline\n%s", tc.before, tc.after)
 					}
 					if tc.before != "" {
@@ -44,18 +39,14 @@ func TestEachPieceComesAtOnce(t *testing.T) {
 				require.NoError(t, err, "the head comes before any of the body")
 				defer res.Body.Close()
 				in := bufio.NewReader(res.Body)
-				var late []time.Duration
 				for range pieces {
 					confirmed <- true
 					line, err := in.ReadString('\n')
-					late = append(late, time.Since(<-written))
 					require.NoError(t, err)
 					require.Equal(t, "line\n", line)
 				}
 				_, err = in.ReadByte()
 				require.Error(t, err)
-				slices.Sort(late)
-				assert.Less(t, late[pieces/2], 50*time.Millisecond)
 			})
 		}
 	}

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"math"
 	"net/http"
+	"slices"
 	"strconv"
 	"time"
 
@@ -56,35 +57,41 @@ type Problem struct {
 
 	Reason   string          `json:"-"`
 	Outcome  intake.Outcome  `json:"-"`
-	Shedding intake.Shedding `json:"-"`
+	Shedding intake.Shedding `json:"-"` // where the outcome is intake.Shed
 }
 
-// ProblemOf is the one place where errors become statuses.
+// known is a problem and the errors that it stands for.
+type known struct {
+	errs []error
+	Problem
+}
+
+func (k known) is(err error) bool {
+	return slices.ContainsFunc(k.errs, func(target error) bool { return errors.Is(err, target) })
+}
+
+// problems are those that are not a refusal's. docs/operate.md shows them to
+// people, and the refusals too.
+var problems = []known{
+	{[]error{ErrShutdown}, Problem{Reason: "shutting-down", Status: 503, Outcome: intake.Shed, Shedding: intake.Stopping, Title: "pilotfish is shutting down"}},
+	{[]error{ErrGone, context.Canceled}, Problem{Reason: "submitter-gone", Status: StatusGone, Outcome: intake.Gone, Title: "the submitter went away"}},
+	{[]error{intake.ErrTooLarge}, Problem{Reason: "body-too-large", Status: 413, Outcome: intake.TooLarge, Title: "the body is larger than job.max_body"}},
+	{[]error{ErrDeadline, ErrFirstByte}, Problem{Reason: "deadline", Status: 504, Outcome: intake.Deadline, Title: "no upstream began its response in the job's time"}},
+	{[]error{dispatch.ErrDisplaced}, Problem{Reason: "queue-full", Status: 503, Outcome: intake.Shed, Shedding: intake.Displaced, Title: "a high job needed this job's place in the queue"}},
+	{[]error{dispatch.ErrFull}, Problem{Reason: "queue-full", Status: 503, Outcome: intake.Shed, Shedding: intake.QueueFull, Title: "too many jobs wait for an upstream"}},
+	{[]error{dispatch.ErrWaited, pool.ErrNoneEligible, pool.ErrEmpty}, Problem{Reason: "none-eligible", Status: 503, Outcome: intake.Shed, Shedding: intake.Waited, Title: "no upstream may take the job now"}},
+	{[]error{ErrNoAnswer, pool.ErrAllTried}, Problem{Reason: "no-answer", Status: 502, Outcome: intake.NoAnswer, Title: "no upstream answered"}},
+}
+
+// ProblemOf is the one place where errors become statuses. Where an error wraps
+// several that have a problem, a refusal counts, and else the first in the table.
 func ProblemOf(err error) Problem {
-	is := func(target error) bool { return errors.Is(err, target) }
-	var p Problem
+	p := Problem{Reason: "internal", Status: 500, Outcome: intake.Broken, Title: "pilotfish failed; its log says how"}
 	var refusal *Refusal
-	switch {
-	case is(ErrShutdown):
-		p = Problem{Reason: "shutting-down", Status: 503, Outcome: intake.Shed, Shedding: intake.Stopping, Title: "pilotfish is shutting down"}
-	case is(ErrGone), is(context.Canceled):
-		p = Problem{Reason: "submitter-gone", Status: StatusGone, Outcome: intake.Gone, Title: "the submitter went away"}
-	case errors.As(err, &refusal):
+	if errors.As(err, &refusal) {
 		p = Problem{Reason: refusal.Reason, Status: refusal.Status, Outcome: intake.Rejected, Title: refusal.Title}
-	case is(intake.ErrTooLarge):
-		p = Problem{Reason: "body-too-large", Status: 413, Outcome: intake.TooLarge, Title: "the body is too large"}
-	case is(ErrDeadline), is(ErrFirstByte):
-		p = Problem{Reason: "deadline", Status: 504, Outcome: intake.Deadline, Title: "no answer began in time"}
-	case is(dispatch.ErrDisplaced):
-		p = Problem{Reason: "queue-full", Status: 503, Outcome: intake.Shed, Shedding: intake.Displaced, Title: "a high job needed the place"}
-	case is(dispatch.ErrFull):
-		p = Problem{Reason: "queue-full", Status: 503, Outcome: intake.Shed, Shedding: intake.QueueFull, Title: "too many jobs wait for an upstream"}
-	case is(dispatch.ErrWaited), is(pool.ErrNoneEligible), is(pool.ErrEmpty):
-		p = Problem{Reason: "none-eligible", Status: 503, Outcome: intake.Shed, Shedding: intake.Waited, Title: "no upstream may take the job now"}
-	case is(ErrNoAnswer), is(pool.ErrAllTried):
-		p = Problem{Reason: "no-answer", Status: 502, Outcome: intake.NoAnswer, Title: "no upstream answered"}
-	default:
-		p = Problem{Reason: "internal", Status: 500, Outcome: intake.Broken, Title: "pilotfish failed"}
+	} else if i := slices.IndexFunc(problems, func(k known) bool { return k.is(err) }); i >= 0 {
+		p = problems[i].Problem
 	}
 	p.Type = "urn:pilotfish:problem:" + p.Reason
 	p.Detail = err.Error()
