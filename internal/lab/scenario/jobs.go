@@ -46,9 +46,8 @@ type source interface {
 func (j *jobs) measure(share float64) error {
 	if j.trace == "" {
 		c := &j.workload
-		c.Jobs = max(1, int(float64(c.Jobs)*share))
-		c.Duration *= share
-		j.count, j.length = c.Jobs, c.Duration
+		c.Scale(share)
+		j.count, j.length = c.Len(), c.Duration
 		var f settings.Faults
 		c.Check(&f)
 		return f.Err()

@@ -9,6 +9,9 @@
 package workload
 
 import (
+	"fmt"
+	"slices"
+
 	"example.org/pilotfish/internal/settings"
 	"example.org/pilotfish/pkg/trace"
 )
@@ -26,6 +29,9 @@ const (
 	singleBurst Pattern = "single-burst"
 	// onOff sends BurstJobs jobs at once, pauses, and repeats that (Turner, 4.4).
 	onOff Pattern = "on-off"
+	// sources is a second model of the same cluster, which shares nothing with
+	// schedules but the settings of a fetch: see SourcesConfig.
+	sources Pattern = "sources"
 )
 
 // Config describes a workload. Start from Default. Times are in seconds.
@@ -34,7 +40,7 @@ type Config struct {
 	Seed uint64 `yaml:"seed"`
 	// Pattern is how jobs arrive.
 	Pattern Pattern `yaml:"pattern"`
-	// Jobs is the exact number of jobs.
+	// Jobs is the exact number of jobs, without those of Crowds.
 	Jobs int `yaml:"jobs"`
 	// Duration is the time from 0 in which all jobs are sent.
 	Duration float64 `yaml:"duration"`
@@ -59,10 +65,14 @@ type Config struct {
 	// Pause is the time between two bursts of the pattern on-off.
 	Pause float64 `yaml:"pause"`
 
-	// Population, Schedule and Session shape what is drawn.
+	// Population, Schedule and Session shape what is drawn; Sources does for the
+	// pattern of that name.
 	Population PopulationConfig `yaml:"population"`
 	Schedule   ScheduleConfig   `yaml:"schedule"`
 	Session    SessionConfig    `yaml:"session"`
+	Sources    SourcesConfig    `yaml:"sources"`
+	// Crowds are flash crowds, which come on top of the pattern.
+	Crowds []Crowd `yaml:"crowds"`
 
 	// LowTimeouts and HighTimeouts are set on every job of that priority.
 	LowTimeouts  trace.Timeouts `yaml:"low_timeouts"`
@@ -89,6 +99,7 @@ func Default() Config {
 		Population:   defaultPopulation(),
 		Schedule:     defaultSchedule(),
 		Session:      defaultSession(),
+		Sources:      defaultSources(),
 		LowTimeouts:  trace.Timeouts{Queue: 240, Evaluate: 1800, Stream: 3600},
 		HighTimeouts: trace.Timeouts{Queue: 60, Evaluate: 600, Stream: 600},
 	}
@@ -104,10 +115,10 @@ func (c Config) Check(f *settings.Faults) {
 		if c.Projects != 0 {
 			f.Add("projects", "%d given, but pattern %s makes as many as its jobs need", c.Projects, c.Pattern)
 		}
-	case steady, singleBurst, onOff:
+	case steady, singleBurst, onOff, sources:
 		f.Within("projects", c.projects(), 1, c.Population.MaxProjects)
 	default:
-		f.Add("pattern", "unknown %q: it is %s, %s, %s or %s", c.Pattern, schedules, steady, singleBurst, onOff)
+		f.Add("pattern", "unknown %q: it is %s, %s, %s, %s or %s", c.Pattern, schedules, steady, singleBurst, onOff, sources)
 	}
 	for _, n := range [...]struct {
 		key   string
@@ -130,6 +141,31 @@ func (c Config) Check(f *settings.Faults) {
 	c.Population.check(f.In("population"))
 	c.Schedule.check(f.In("schedule"))
 	c.Session.check(f.In("session"))
+	c.Sources.check(f.In("sources"))
+	for i := range c.Crowds {
+		c.Crowds[i].check(f.In(fmt.Sprintf("crowds[%d]", i)), c.Duration)
+	}
+}
+
+// Len is how many jobs there are, those of crowds included.
+func (c *Config) Len() int {
+	n := c.Jobs
+	for i := range c.Crowds {
+		n += c.Crowds[i].Jobs
+	}
+	return n
+}
+
+// Scale takes a share of the jobs and of the time, above 0 to 1. What happens at
+// a set time happens at the same share of the whole.
+func (c *Config) Scale(share float64) {
+	jobs := func(n int) int { return max(1, int(float64(n)*share)) }
+	c.Jobs, c.Duration = jobs(c.Jobs), c.Duration*share
+	c.Crowds = slices.Clone(c.Crowds)
+	for i := range c.Crowds {
+		x := &c.Crowds[i]
+		x.At, x.For, x.Jobs = x.At*share, x.For*share, jobs(x.Jobs)
+	}
 }
 
 func checkTimeouts(f *settings.Faults, t trace.Timeouts) {

@@ -16,6 +16,8 @@ const (
 	streamSessions
 	streamArrivals
 	streamJobs
+	streamSources
+	streamCrowds
 )
 
 // source returns the source of a stream; n tells apart those of one subsystem.
@@ -29,11 +31,55 @@ func logNormal(rng *rand.Rand, median, spread float64) float64 {
 	return median * math.Exp(spread*rng.NormFloat64())
 }
 
+// pareto draws from the Pareto distribution with this median. A small index makes
+// a heavy tail: the mean is infinite at 1, the variance at 2.
+func pareto(rng *rand.Rand, median, index float64) float64 {
+	return median * math.Pow(2*(1-rng.Float64()), -1/index)
+}
+
 // seconds rounds to a microsecond, which keeps traces short.
 func seconds(s float64) float64 { return math.Round(s*1e6) / 1e6 }
 
 // instant rounds down to a microsecond: no job leaves the duration.
 func instant(s float64) float64 { return math.Floor(s*1e6) / 1e6 }
+
+// weights picks indices in proportion to weights that change: a tree of sums,
+// whose leaves are the weights.
+type weights struct {
+	sums   []float64 // node i has the children 2i and 2i+1; 1 is the root
+	leaves int       // a power of two
+}
+
+func newWeights(n int) weights {
+	leaves := 1
+	for leaves < n {
+		leaves *= 2
+	}
+	return weights{sums: make([]float64, 2*leaves), leaves: leaves}
+}
+
+func (w *weights) sum() float64 { return w.sums[1] }
+
+func (w *weights) set(i int, weight float64) {
+	i += w.leaves
+	w.sums[i] = weight
+	for i /= 2; i > 0; i /= 2 {
+		w.sums[i] = w.sums[2*i] + w.sums[2*i+1]
+	}
+}
+
+// pick is 0 when every weight is 0.
+func (w *weights) pick(rng *rand.Rand) int {
+	at, i := rng.Float64()*w.sum(), 1
+	for i < w.leaves {
+		i *= 2
+		if at >= w.sums[i] && w.sums[i+1] > 0 {
+			at -= w.sums[i]
+			i++
+		}
+	}
+	return i - w.leaves
+}
 
 // chooser picks indices in proportion to weights.
 type chooser struct{ sums []float64 }

@@ -47,6 +47,44 @@ func TestChooserFollowsWeights(t *testing.T) {
 	}
 }
 
+// TestWeightsFollowWhatIsSet changes the weights now and then.
+func TestWeightsFollowWhatIsSet(t *testing.T) {
+	rng := newRand()
+	w := newWeights(5)
+	assert.Zero(t, w.pick(rng), "no weight at all")
+	for range 20 {
+		now := make([]float64, 5)
+		sum := 0.0
+		for i := range now {
+			now[i] = float64(rng.IntN(3))
+			w.set(i, now[i])
+			sum += now[i]
+		}
+		require.InDelta(t, sum, w.sum(), 1e-12)
+		counts := make([]float64, 5)
+		for range 10_000 {
+			counts[w.pick(rng)]++
+		}
+		for i := range now {
+			if sum > 0 {
+				require.InDelta(t, 10_000*now[i]/sum, counts[i], 250*min(now[i], 1), "%d of %v", i, now)
+			}
+		}
+	}
+}
+
+// TestPareto: a half lies below the median, and the tail falls by its index.
+func TestPareto(t *testing.T) {
+	rng := newRand()
+	var values []float64
+	for range 40_000 {
+		values = append(values, pareto(rng, 3, 1.5))
+	}
+	assert.InEpsilon(t, 3, quantile(values, 0.5), 0.03)
+	assert.InEpsilon(t, 3*math.Pow(5, 1/1.5), quantile(values, 0.9), 0.05)
+	assert.InEpsilon(t, 3*math.Pow(50, 1/1.5), quantile(values, 0.99), 0.1)
+}
+
 func TestLogNormal(t *testing.T) {
 	rng := newRand()
 	var values []float64

@@ -41,8 +41,11 @@ func New(cfg Config) (*Generator, error) {
 		sessions: rand.New(source(cfg.Seed, streamSessions, 0)),
 	}
 	begin := g.beginSingles
-	if cfg.Pattern == schedules {
+	switch cfg.Pattern {
+	case schedules:
 		begin = g.beginSchedules
+	case sources:
+		begin = g.beginSources
 	}
 	if err := begin(); err != nil {
 		return nil, err
@@ -53,6 +56,9 @@ func New(cfg Config) (*Generator, error) {
 		g.versions[i] = 1
 		g.popular.add(p.Popularity)
 		g.active.add(float64(len(p.Channels)) / p.Period)
+	}
+	for i := range cfg.Crowds {
+		g.beginCrowd(i)
 	}
 	return g, nil
 }
@@ -105,11 +111,11 @@ func (g *Generator) beginSingles() (err error) {
 }
 
 // Len is how many jobs there are in all.
-func (g *Generator) Len() int { return g.cfg.Jobs }
+func (g *Generator) Len() int { return g.cfg.Len() }
 
 // Next returns the next job, or io.EOF after the last. There is no other error.
 func (g *Generator) Next() (trace.Job, error) {
-	if g.emitted == g.cfg.Jobs {
+	if g.emitted == g.Len() {
 		return trace.Job{}, io.EOF
 	}
 	for {

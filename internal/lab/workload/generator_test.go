@@ -58,7 +58,7 @@ func text(t *testing.T, jobs []trace.Job) []byte {
 }
 
 func TestSameSeedSameBytes(t *testing.T) {
-	for _, pattern := range []Pattern{schedules, steady, singleBurst, onOff} {
+	for _, pattern := range []Pattern{schedules, steady, singleBurst, onOff, sources} {
 		cfg := config(func(c *Config) {
 			c.Seed = 7
 			c.Pattern = pattern
@@ -80,7 +80,7 @@ func TestEveryTraceIsValid(t *testing.T) {
 	for range 20 {
 		cfg := config(func(c *Config) {
 			c.Seed = rng.Uint64()
-			c.Pattern = []Pattern{schedules, schedules, steady, singleBurst, onOff}[rng.IntN(5)]
+			c.Pattern = []Pattern{schedules, schedules, steady, singleBurst, onOff, sources}[rng.IntN(6)]
 			c.Jobs = 1 + rng.IntN(3000)
 			c.Duration = 900 + 2*day*rng.Float64()
 			c.StartHour = rng.IntN(24)
@@ -89,9 +89,12 @@ func TestEveryTraceIsValid(t *testing.T) {
 			c.Submitters = 1 + rng.IntN(50)
 			c.Gap = 0.25
 			c.Pause = 5
+			for range rng.IntN(3) {
+				c.Crowds = append(c.Crowds, Crowd{At: 100, For: 800, Jobs: 1 + rng.IntN(100), HighShare: rng.Float64(), Bytes: float64(rng.IntN(2)) * 1e9})
+			}
 		})
 		jobs := all(t, cfg)
-		require.Len(t, jobs, cfg.Jobs, "%+v", cfg)
+		require.Len(t, jobs, cfg.Len(), "%+v", cfg)
 		r := trace.NewReader(bytes.NewReader(text(t, jobs)), "")
 		versions := map[trace.Project]int64{}
 		for i := range jobs {

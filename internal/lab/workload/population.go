@@ -47,6 +47,9 @@ type PopulationConfig struct {
 	Work       float64 `yaml:"work"`
 	WorkSpread float64 `yaml:"work_spread"`
 	MaxWork    float64 `yaml:"max_work"`
+	// WorkTail is the index of a Pareto distribution that takes the place of the
+	// log-normal one with WorkSpread; 0 keeps that one.
+	WorkTail float64 `yaml:"work_tail"`
 	// OutputShare is the output's share of the work.
 	OutputShare float64 `yaml:"output_share"`
 	// View is the median work of a high job in a project of median size, in
@@ -62,6 +65,9 @@ type PopulationConfig struct {
 	// PopularitySpread is how much more people work on some projects than on
 	// others.
 	PopularitySpread float64 `yaml:"popularity_spread"`
+	// PopularityBySize is how the logarithms of a project's popularity and of its
+	// size correlate.
+	PopularityBySize float64 `yaml:"popularity_by_size"`
 }
 
 // defaultPopulation is calibrated on the production rows of the thesis's tables
@@ -109,11 +115,15 @@ func (c *PopulationConfig) check(f *settings.Faults) {
 	f.Between("work", c.Work, 0, large)
 	f.Between("work_spread", c.WorkSpread, 0, 5)
 	f.Between("max_work", c.MaxWork, 0, day)
+	if c.WorkTail != 0 {
+		f.Between("work_tail", c.WorkTail, 0.5, 10)
+	}
 	f.Between("output_share", c.OutputShare, 0, 1)
 	f.Between("view", c.View, 0, large)
 	f.Between("view_by_size", c.ViewBySize, 0, 2)
 	f.Between("max_demand", c.MaxDemand, 1e-6, large)
 	f.Between("popularity_spread", c.PopularitySpread, 0, 5)
+	f.Between("popularity_by_size", c.PopularityBySize, -1, 1)
 }
 
 // newPopulation draws projects until full says that the one drawn last completes it.
@@ -144,21 +154,21 @@ func drawProject(rng *rand.Rand, cfg *Config, id int) projectModel {
 		ID:         trace.Project(strconv.Itoa(id)),
 		Bytes:      max(1, int64(bytes)),
 		Load:       seconds(logNormal(rng, bytes/c.FetchRate, c.FetchSpread)),
-		Popularity: logNormal(rng, 1, c.PopularitySpread),
+		Popularity: math.Exp(c.PopularitySpread * correlated(rng, large, c.PopularityBySize)),
 		view:       c.View * math.Pow(size, c.ViewBySize),
 	}
 
-	many := c.ChannelsBySize*large + math.Sqrt(1-c.ChannelsBySize*c.ChannelsBySize)*rng.NormFloat64()
+	many := correlated(rng, large, c.ChannelsBySize)
 	channels := min(max(1, int(c.Channels*math.Exp(c.ChannelsSpread*many))), c.MaxChannels)
 	for i := range rng.IntN(c.SharedSets + 1) {
 		p.Sets = append(p.Sets, setModel{
 			Name: "s" + strconv.Itoa(i+1),
-			Work: seconds(min(logNormal(rng, c.Shared*c.Work*size, c.WorkSpread), c.MaxWork)),
+			Work: seconds(c.work(rng, c.Shared*c.Work*size)),
 		})
 	}
 	p.Channels = make([]channelModel, channels)
 	for i := range p.Channels {
-		work := min(logNormal(rng, c.Work*size, c.WorkSpread), c.MaxWork)
+		work := c.work(rng, c.Work*size)
 		p.Channels[i] = channelModel{Operators: (1 - c.OutputShare) * work, Output: c.OutputShare * work}
 		if len(p.Sets) > 0 {
 			p.Channels[i].Set = 1 + rng.IntN(len(p.Sets))
@@ -168,6 +178,19 @@ func drawProject(rng *rand.Rand, cfg *Config, id int) projectModel {
 	p.limit(c.MaxDemand)
 	p.Phase = cfg.Schedule.phase(rng, p.Period)
 	return p
+}
+
+// correlated draws a normal number that correlates with another one.
+func correlated(rng *rand.Rand, with, correlation float64) float64 {
+	return correlation*with + math.Sqrt(1-correlation*correlation)*rng.NormFloat64()
+}
+
+// work draws the core-seconds of a channel or of shared rules.
+func (c *PopulationConfig) work(rng *rand.Rand, median float64) float64 {
+	if c.WorkTail > 0 {
+		return min(pareto(rng, median, c.WorkTail), c.MaxWork)
+	}
+	return min(logNormal(rng, median, c.WorkSpread), c.MaxWork)
 }
 
 // limit makes a project run less often, then on fewer channels, until it keeps

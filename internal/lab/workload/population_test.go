@@ -80,6 +80,24 @@ func TestBigProjectsHaveBigJobs(t *testing.T) {
 	assert.InDelta(t, 0.3, correlation(size, channels), 0.08)
 }
 
+// TestOtherPopulations: big projects may be the popular ones, and the work may
+// have a Pareto tail.
+func TestOtherPopulations(t *testing.T) {
+	var size, popularity, work []float64
+	for _, p := range population(t, config(func(c *Config) {
+		c.Seed, c.Population.PopularityBySize, c.Population.WorkTail = 3, 0.7, 1
+	})) {
+		size = append(size, math.Log(float64(p.Bytes)))
+		popularity = append(popularity, math.Log(p.Popularity))
+		if p.Bytes > 3e6 && p.Bytes < 5e6 {
+			work = append(work, p.Channels[0].Operators)
+		}
+	}
+	assert.InDelta(t, 0.7, correlation(size, popularity), 0.05)
+	require.Greater(t, len(work), 500)
+	assert.InEpsilon(t, 10*quantile(work, 0.5), quantile(work, 0.95), 0.35)
+}
+
 func correlation(a, b []float64) float64 {
 	n := float64(len(a))
 	var ma, mb, ab, aa, bb float64
