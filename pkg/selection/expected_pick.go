@@ -27,10 +27,10 @@ func (e *Expected) Costs(job Job, views []View, costs []Cost) {
 	var p pricing
 	p.prepare(&e.c, job, views)
 	for i := range views {
-		costs[i] = p.cost(&views[i], lastRank)
+		costs[i] = p.price(&views[i], lastRank).cost()
 	}
 	for rank, i := range p.first.views[:p.first.n] {
-		costs[i] = p.cost(&views[i], float64(rank))
+		costs[i] = p.price(&views[i], float64(rank)).cost()
 	}
 }
 
@@ -43,7 +43,7 @@ func (p *pricing) cheapestCached(views []View) (best candidate, n int) {
 			continue
 		}
 		n++
-		if cost := p.cost(&views[i], lastRank).Total; best.beatenBy(cost) {
+		if cost := p.price(&views[i], lastRank).total(); best.beatenBy(cost) {
 			best = candidate{i, cost}
 		}
 	}
@@ -55,7 +55,7 @@ func (p *pricing) cheapestCached(views []View) (best candidate, n int) {
 func (p *pricing) cheapestOther(views []View) candidate {
 	best := none()
 	consider := func(i int, rank float64) {
-		cost := p.cost(&views[i], rank).Total
+		cost := p.price(&views[i], rank).total()
 		if best.beatenBy(cost) || cost == best.cost &&
 			p.order.score(&views[i], 0) > p.order.score(&views[best.index], 0) {
 			best = candidate{i, cost}
@@ -88,7 +88,7 @@ func (p *pricing) nearEqual(cheapest candidate, views []View, rng *rand.Rand) in
 		if !p.cached(v) {
 			continue
 		}
-		cost, own := p.cost(v, lastRank).Total, v.OwnLoad()
+		cost, own := p.price(v, lastRank).total(), v.OwnLoad()
 		if !(cost <= limit) || own > fewest {
 			continue
 		}
@@ -152,23 +152,32 @@ func (p *pricing) prepare(c *ExpectedConfig, job Job, views []View) {
 	p.first.rank(p.order, views)
 }
 
-// cost is the cost of running the job at v, which has that rank.
-func (p *pricing) cost(v *View, rank float64) Cost {
-	c := Cost{Wait: p.wait(v)}
+// price is a Cost without its total. The compiler keeps structs of up to four
+// fields in registers: with a thousand views, a pick takes half as long as with Cost.
+type price struct{ wait, fetch, placement, stop float64 }
+
+func (p price) total() float64 { return p.wait + p.fetch + p.placement + p.stop }
+
+func (p price) cost() Cost {
+	return Cost{Total: p.total(), Wait: p.wait, Fetch: p.fetch, Placement: p.placement, Stop: p.stop}
+}
+
+// price is the price of running the job at v, which has that rank.
+func (p *pricing) price(v *View, rank float64) price {
+	c := price{wait: p.wait(v)}
 	if p.job.Project != 0 && v.Warm < 1 {
-		c.Fetch = p.job.Fetch * (1 - v.Warm) * v.fetchFactor()
+		c.fetch = p.job.Fetch * (1 - v.Warm) * v.fetchFactor()
 	}
 	if !p.cached(v) {
 		if v.Uptime < p.slowStart && p.tooNew(v) {
 			rank += lastRank
-			c.Placement = p.slowStart - v.Uptime
+			c.placement = p.slowStart - v.Uptime
 		}
-		c.Placement += p.perRank * rank
+		c.placement += p.perRank * rank
 	}
 	if v.Left < p.stops {
-		c.Stop = p.lost(v.Left)
+		c.stop = p.lost(v.Left)
 	}
-	c.Total = c.Wait + c.Fetch + c.Placement + c.Stop
 	return c
 }
 
