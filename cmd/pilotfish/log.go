@@ -3,7 +3,9 @@ package main
 import (
 	"io"
 	"math"
+	"sync"
 	"sync/atomic"
+	"time"
 
 	"go.uber.org/zap"
 	"go.uber.org/zap/zapcore"
@@ -32,10 +34,17 @@ type jobLog struct {
 	log *zap.Logger
 	// good counts the jobs that neither failed nor were slow.
 	good atomic.Int64
+
+	mu     sync.Mutex
+	unread int       // jobs since the last warning of them
+	warned time.Time // when that was
 }
 
 // write writes a job's one line: a warning where it failed.
 func (l *jobLog) write(set config.Log, r *record.Job) {
+	if r.Unread != "" && r.Body != 0 {
+		l.warnUnread(r)
+	}
 	failed := r.Outcome != intake.Answered && r.Outcome != intake.Gone
 	if !l.chosen(set, failed, r.Total >= set.Slow) {
 		return
@@ -47,6 +56,21 @@ func (l *jobLog) write(set config.Log, r *record.Job) {
 	if line := l.log.Check(level, "job"); line != nil {
 		line.Write(jobFields(r)...)
 	}
+}
+
+// warnUnread warns, once a minute at most and whatever the settings, that bodies
+// are passed on without being read: a job of high priority may be among them.
+func (l *jobLog) warnUnread(r *record.Job) {
+	now := r.Arrived.Add(r.Total)
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.unread++
+	if now.Sub(l.warned) < time.Minute {
+		return
+	}
+	l.log.Warn("jobs are passed on without being read: what they say of their priority and project is lost",
+		zap.Int("jobs", l.unread), zap.String("last", r.Unread))
+	l.unread, l.warned = 0, now
 }
 
 // chosen says whether a job gets its line. Of the jobs that are neither failed
@@ -69,6 +93,7 @@ func jobFields(r *record.Job) []zap.Field {
 		zap.String("session", r.Facts.Session.String()),
 		zap.String("project", r.Facts.Project.String()),
 		zap.Stringer("priority", r.Facts.Priority),
+		zap.Stringer("read", r.Read),
 		zap.Stringer("outcome", r.Outcome),
 		zap.Int("status", r.Status),
 		zap.Array("attempts", attempts(r.Attempts)),
@@ -78,6 +103,9 @@ func jobFields(r *record.Job) []zap.Field {
 		zap.Int64("body_bytes", r.Body),
 		zap.Int64("answer_bytes", r.Bytes),
 		zap.Stringer("answer", r.Completeness),
+	}
+	if r.Unread != "" {
+		fields = append(fields, zap.String("unread", r.Unread))
 	}
 	if r.Reason != "" {
 		fields = append(fields, zap.String("reason", r.Reason))

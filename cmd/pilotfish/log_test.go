@@ -61,3 +61,26 @@ func TestAShareOfTheJobsIsLogged(t *testing.T) {
 	l.write(set, &record.Job{Outcome: intake.Answered})
 	assert.Equal(t, 10, logs.Len())
 }
+
+// Unread bodies are told of once a minute, whichever jobs are logged.
+func TestUnreadBodiesAreWarnedOf(t *testing.T) {
+	core, logs := observer.New(zap.DebugLevel)
+	l := jobLog{log: zap.New(core)}
+	set := config.Log{Jobs: config.LogNone, Slow: time.Minute}
+	begin := time.Unix(1_800_000_000, 0)
+	for _, r := range []record.Job{
+		{Arrived: begin, Unread: "it is no POST", Body: 0},
+		{Arrived: begin, Body: 5},
+		{Arrived: begin, Unread: "encoded", Body: 5},
+		{Arrived: begin, Total: 59 * time.Second, Unread: "encoded", Body: 5},
+		{Arrived: begin.Add(time.Minute), Unread: "a form", Body: -1},
+	} {
+		l.write(set, &r)
+	}
+	var got []map[string]any
+	for _, e := range logs.All() {
+		assert.Equal(t, zap.WarnLevel, e.Level)
+		got = append(got, e.ContextMap())
+	}
+	assert.Equal(t, []map[string]any{{"jobs": int64(1), "last": "encoded"}, {"jobs": int64(2), "last": "a form"}}, got)
+}

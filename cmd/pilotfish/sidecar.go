@@ -224,7 +224,7 @@ func (s *sidecar) logDrain(ctx context.Context) {
 
 // observe turns a job's record into its log line and its metrics.
 func (s *sidecar) observe(r *record.Job) {
-	s.metrics.JobDone(r.Facts.Priority, r.Outcome, r.Completeness, r.TTFB, r.Total)
+	s.metrics.JobDone(r.Facts.Priority, r.Read, r.Outcome, r.Completeness, r.TTFB, r.Total)
 	if r.Outcome == intake.Shed {
 		s.metrics.JobShed(r.Facts.Priority, r.Shedding)
 	}

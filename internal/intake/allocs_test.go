@@ -19,7 +19,7 @@ func TestReadDoesNotAllocate(t *testing.T) {
 		"escapes": []byte(`{"project\u005fid":"a\u0062c","priority":"\u0068igh"}`),
 	} {
 		allocs := testing.AllocsPerRun(200, func() {
-			if _, err := r.read(body); err != nil {
+			if _, _, err := r.read(body, true); err != nil {
 				t.Fatal(err)
 			}
 		})

@@ -39,7 +39,7 @@ func BenchmarkRead(b *testing.B) {
 				b.SetBytes(int64(len(body)))
 				b.ReportAllocs()
 				for b.Loop() {
-					if facts, err := r.read(body); err != nil || facts.Stream == 0 {
+					if facts, _, err := r.read(body, true); err != nil || facts.Stream == 0 {
 						b.Fatal(facts, err)
 					}
 				}

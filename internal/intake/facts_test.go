@@ -92,7 +92,7 @@ func TestTable(t *testing.T) {
 		assert.False(t, names[row.name], "line %d: %s is there twice", row.line, row.name)
 		names[row.name] = true
 		t.Run(row.name, func(t *testing.T) {
-			facts, err := r.read([]byte(row.body))
+			facts, _, err := r.read([]byte(row.body), true)
 			assert.Equal(t, row.want, describe(facts, err), "jobs.txt:%d", row.line)
 			assert.Equal(t, Key(facts.Project.String()), facts.Key)
 
@@ -109,6 +109,39 @@ func TestTable(t *testing.T) {
 				t.Errorf("jobs.txt:%d: a name starts with y_, n_ or f_", row.line)
 			}
 		})
+	}
+}
+
+// How much was read: what a policy and a queue need is the project and the priority.
+func TestReadings(t *testing.T) {
+	r, err := NewReader(Default())
+	require.NoError(t, err)
+	const unfinished = `"rules":[1,2,`
+	for _, c := range []struct {
+		body  string
+		whole bool
+		want  Reading
+	}{
+		{`{"project_id":7,"priority":"high"}`, true, Full},
+		{`{"project_id":7}`, true, Full},
+		{`{"priority":"high"}`, true, NoProject},
+		{`{"project_id":null}`, true, NoProject},
+		{`{"project_id":""}`, true, NoProject},
+		{`{}`, true, NoProject},
+		{`{"project_id":7,"priority":"high",` + unfinished, false, Full},
+		{`{"priority":null,"project_id":7,` + unfinished, false, Full},
+		{`{"priority":"high","project_id":"",` + unfinished, false, NoProject},
+		{`{"project_id":7,` + unfinished, false, Partly}, // its priority may be high
+		{`{"priority":"high",` + unfinished, false, Partly},
+		{`{"priority":"high","project_id":7`, false, Partly}, // or 77
+		{`{` + unfinished, false, Partly},
+		{`{"project_id":7,` + unfinished, true, Unread},
+		{`{"priority":"urgent"}`, true, Unread},
+		{`[]`, true, Unread},
+	} {
+		_, got, err := r.read([]byte(c.body), c.whole)
+		assert.Equal(t, c.want, got, c.body)
+		assert.Equal(t, c.want == Unread, err != nil, c.body)
 	}
 }
 

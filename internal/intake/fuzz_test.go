@@ -20,12 +20,12 @@ func FuzzRead(f *testing.F) {
 	f.Fuzz(func(t *testing.T, body []byte) {
 		before := bytes.Clone(body)
 		want, class := oracle(body)
-		got, err := r.read(body)
+		got, _, err := r.read(body, true)
 		require.Equal(t, class, classOf(t, err), "%v", err)
 		require.Equal(t, want, got)
 		require.Equal(t, before, body)
 
-		head, err := r.readHead(body)
+		head, _, err := r.read(body, false)
 		if class == "" {
 			require.NoError(t, err)
 			require.Equal(t, want, head, "a whole body is a head")
@@ -50,7 +50,7 @@ func FuzzNewReader(f *testing.F) {
 			require.NotEmpty(t, f.All())
 			return
 		}
-		_, err = r.read([]byte(`{}`))
+		_, _, err = r.read([]byte(`{}`), true)
 		require.NoError(t, err)
 	})
 }

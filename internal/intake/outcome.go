@@ -87,3 +87,26 @@ const (
 func (s Shedding) String() string {
 	return [Sheddings]string{"queue_full", "displaced", "waited", "shutting_down"}[s]
 }
+
+// Reading is how much was read of what a job says of itself.
+type Reading uint8
+
+// The degrees, a closed set.
+const (
+	// Unread: nothing was read. The job counts as one of low priority without a project.
+	Unread Reading = iota
+	// Partly: the kept bytes end before both the project and the priority.
+	Partly
+	// NoProject: all was read, and there is no project.
+	NoProject
+	// Full: all was read, with a project.
+	Full
+
+	// Readings is how many there are.
+	Readings = int(Full) + 1
+)
+
+// String returns the degree's word in metrics and logs.
+func (r Reading) String() string {
+	return [Readings]string{"unread", "partly", "no_project", "full"}[r]
+}

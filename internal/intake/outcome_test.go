@@ -28,6 +28,12 @@ func TestOutcomesHaveDistinctWords(t *testing.T) {
 		assert.False(t, seen[word], word)
 		seen[word] = true
 	}
+	for r := range intake.Readings {
+		word := intake.Reading(r).String()
+		assert.Regexp(t, `^[a-z_]+$`, word)
+		assert.False(t, seen[word], word)
+		seen[word] = true
+	}
 }
 
 func TestOnlyRefusedJobsWereNotTried(t *testing.T) {

@@ -14,8 +14,9 @@ import (
 
 // Reader reads Facts out of bodies. It is safe for concurrent use.
 type Reader struct {
-	root  *node
-	walks sync.Pool // of *walk, for their buffers
+	root    *node
+	anyType bool
+	walks   sync.Pool // of *walk, for their buffers
 }
 
 // NewReader returns a Reader of the members that the settings point to, or an
@@ -26,41 +27,43 @@ func NewReader(s Settings) (*Reader, error) {
 	if err := f.Err(); err != nil {
 		return nil, fmt.Errorf("intake: %w", err)
 	}
-	return &Reader{root: root}, nil
+	return &Reader{root: root, anyType: s.Read == ReadAny}, nil
 }
 
-// read reads the facts of a whole body. It stops as soon as all members have
-// been found: what comes later costs nothing and is not checked. Otherwise the
-// whole body must be valid JSON, nested 10,000 levels at most: jsontext's bound,
-// which costs a few MiB of stack. Strings may hold invalid UTF-8, because most
-// of them are only passed on.
+// AnyType reports whether a body is a job's whatever its content type, if it looks
+// like one.
+func (r *Reader) AnyType() bool { return r.anyType }
+
+// read reads the facts of a body. It stops as soon as all members have been
+// found: what comes later costs nothing and is not checked. Otherwise the body
+// must be valid JSON, nested 10,000 levels at most: jsontext's bound, which costs a
+// few MiB of stack. Strings may hold invalid UTF-8, because most of them are only
+// passed on. If only the beginning of the body is kept, it is not whole; a job that
+// goes on beyond that is no error, and later members count as absent.
 //
 // Errors are *syntaxError or *fieldError. It is an error if a member, or an
 // object on the way to one, is there twice.
-func (r *Reader) read(body []byte) (Facts, error) { return r.facts(body, true) }
-
-// readHead reads the facts of a body whose beginning alone is kept. If the job
-// goes on beyond it, that is no error: later members count as absent.
-func (r *Reader) readHead(head []byte) (Facts, error) { return r.facts(head, false) }
-
-func (r *Reader) facts(body []byte, whole bool) (Facts, error) {
+func (r *Reader) read(body []byte, whole bool) (Facts, Reading, error) {
 	w, ok := r.walks.Get().(*walk)
 	if !ok {
 		w = new(walk)
 	}
 	w.start(body, whole)
 	err := w.job(r.root)
-	facts := w.facts
+	facts, decisive := w.facts, w.met[project] && w.met[priority]
 	w.stop()
 	r.walks.Put(w)
 
+	cut := errors.Is(err, errEndOfHead) || !whole && (errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF))
 	switch {
-	case err == nil || errors.Is(err, errEndOfHead):
-		return facts, nil
-	case !whole && (errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF)):
-		return facts, nil
+	case err != nil && !cut:
+		return Facts{}, Unread, explain(body, err)
+	case cut && !decisive:
+		return facts, Partly, nil
+	case facts.Key == 0:
+		return facts, NoProject, nil
 	}
-	return Facts{}, explain(body, err)
+	return facts, Full, nil
 }
 
 // errEndOfHead ends a walk over the beginning of a body, when it is used up.
@@ -71,9 +74,10 @@ type walk struct {
 	dec     jsontext.Decoder
 	src     bytes.Buffer // over the body itself: the decoder reads it in place
 	body    []byte
-	whole   bool   // body is the whole body, not only its beginning
-	left    int    // wanted members that may still come
-	seen    uint64 // bits of the nodes that were met
+	whole   bool          // body is the whole body, not only its beginning
+	left    int           // wanted members that may still come
+	seen    uint64        // bits of the nodes that were met
+	met     [members]bool // wanted members that were met, null or not
 	facts   Facts
 	scratch []byte // for names and texts with escapes
 }
@@ -84,7 +88,7 @@ func (w *walk) start(body []byte, whole bool) {
 	w.src = *bytes.NewBuffer(body)
 	w.dec.Reset(&w.src, jsontext.AllowDuplicateNames(true), jsontext.AllowInvalidUTF8(true))
 	w.body, w.whole = body, whole
-	w.seen, w.facts = 0, Facts{}
+	w.seen, w.met, w.facts = 0, [members]bool{}, Facts{}
 }
 
 // stop drops the body, so that an idle walk does not keep it in memory.
@@ -172,6 +176,7 @@ func (w *walk) member(c *node) error {
 		return errEndOfHead // more digits may follow
 	}
 	w.left -= c.leaves
+	w.met[c.want] = true
 	if kind == 'n' {
 		return nil
 	}

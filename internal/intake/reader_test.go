@@ -119,7 +119,7 @@ func TestReadAgreesWithOracle(t *testing.T) {
 			body = damage(rng, body)
 		}
 		want, class := oracle(body)
-		got, err := r.read(body)
+		got, _, err := r.read(body, true)
 		require.Equal(t, class, classOf(t, err), "%q: %v", body, err)
 		require.Equal(t, want, got, "%q", body)
 		classes[class]++
@@ -156,7 +156,7 @@ func TestOrderOfMembersDoesNotMatter(t *testing.T) {
 		}
 		rng.Shuffle(len(outer), func(i, j int) { outer[i], outer[j] = outer[j], outer[i] })
 		body := "{" + strings.Join(outer, ",") + "}"
-		facts, err := r.read([]byte(body))
+		facts, _, err := r.read([]byte(body), true)
 		require.NoError(t, err, body)
 		require.Equal(t, Facts{
 			Project: NewText("42"), Key: Key("42"), Priority: selection.High, Session: NewText("s"),
@@ -171,18 +171,18 @@ func TestEveryPrefix(t *testing.T) {
 	r := newReader(t, Settings{})
 	body := []byte(`{"x":[{"y":"\u0041é"},-1.5e3,true],"timeouts":{"queue_seconds":12.5,"z":null,"evaluate_seconds":120,` +
 		`"stream_seconds":300},"project_id":12345,"priority":"high","session_id":"\u0041bc","after":1}`)
-	full, err := r.read(body)
+	full, _, err := r.read(body, true)
 	require.NoError(t, err)
 	last := bytes.Index(body, []byte(`,"after"`))
 	for n := range len(body) {
-		_, err := r.read(body[:n])
+		_, _, err := r.read(body[:n], true)
 		if n < last {
 			require.Equal(t, "syntax", classOf(t, err), "%q", body[:n])
 		} else {
 			require.NoError(t, err, "%q", body[:n])
 		}
 
-		head, err := r.readHead(body[:n])
+		head, _, err := r.read(body[:n], false)
 		require.NoError(t, err, "%q", body[:n])
 		for _, c := range []struct{ member, got, want, zero any }{
 			{"project", head.Project.String(), "12345", ""},
@@ -196,7 +196,7 @@ func TestEveryPrefix(t *testing.T) {
 			require.Contains(t, []any{c.want, c.zero}, c.got, "%s of %q", c.member, body[:n])
 		}
 	}
-	head, err := r.readHead(body[:last])
+	head, _, err := r.read(body[:last], false)
 	require.NoError(t, err)
 	assert.Equal(t, full, head)
 }
@@ -210,7 +210,7 @@ func TestReadHeadStillRefusesWhatItSees(t *testing.T) {
 		`{"a":1,}`:                     "syntax",
 		`{"a":tru}`:                    "syntax",
 	} {
-		_, err := r.readHead([]byte(body))
+		_, _, err := r.read([]byte(body), false)
 		assert.Equal(t, class, classOf(t, err), body)
 	}
 }
@@ -224,7 +224,7 @@ func TestNesting(t *testing.T) {
 		return `{"x":` + strings.Repeat("[", levels) + strings.Repeat("]", levels) + `,"project_id":1}`
 	}
 	for _, levels := range []int{100, 1000, maxDepth - 1} {
-		facts, err := r.read([]byte(nest(levels)))
+		facts, _, err := r.read([]byte(nest(levels)), true)
 		require.NoError(t, err, "%d levels", levels)
 		assert.Equal(t, "1", facts.Project.String())
 	}
@@ -232,7 +232,7 @@ func TestNesting(t *testing.T) {
 		nest(maxDepth), nest(1_000_000),
 		strings.Repeat(`{"x":`, 1_000_000), `{"x":` + strings.Repeat(`[`, 1_000_000), `{"timeouts":` + strings.Repeat(`{"timeouts":`, 1_000_000),
 	} {
-		_, err := r.read([]byte(body))
+		_, _, err := r.read([]byte(body), true)
 		require.Equal(t, "syntax", classOf(t, err))
 		assert.Contains(t, err.Error(), "exceeded max depth")
 		assert.Less(t, len(err.Error()), 400, "an error stays readable")
@@ -246,11 +246,11 @@ func TestLongValues(t *testing.T) {
 		`"` + long + `"`, long, "-" + long, "0." + long, `["` + long + `"]`, `{"` + long + `":1}`,
 		`"` + strings.Repeat(`\u0039`, 1<<18) + `"`,
 	} {
-		facts, err := r.read([]byte(`{"x":` + skipped + `,"project_id":7}`))
+		facts, _, err := r.read([]byte(`{"x":`+skipped+`,"project_id":7}`), true)
 		require.NoError(t, err)
 		assert.Equal(t, "7", facts.Project.String())
 	}
-	facts, err := r.read([]byte(`{"` + long + `":1,"` + strings.Repeat(`\u0039`, 1<<18) + `":1,"project_id":7}`))
+	facts, _, err := r.read([]byte(`{"`+long+`":1,"`+strings.Repeat(`\u0039`, 1<<18)+`":1,"project_id":7}`), true)
 	require.NoError(t, err)
 	assert.Equal(t, "7", facts.Project.String())
 
@@ -263,7 +263,7 @@ func TestLongValues(t *testing.T) {
 		{`{"priority":"` + long + `"}`, `/priority at line 1, column 13 (byte 12) must be "high" or "low"`},
 		{`{"timeouts":{"queue_seconds":` + long + `}}`, "/timeouts/queue_seconds at line 1, column 30 (byte 29) is longer than 64 digits"},
 	} {
-		_, err := r.read([]byte(c.body))
+		_, _, err := r.read([]byte(c.body), true)
 		assert.EqualError(t, err, c.want)
 	}
 }
@@ -279,10 +279,10 @@ func TestLimitsOfTexts(t *testing.T) {
 			size int
 		}{{"a", 1}, {`\u0061`, 1}, {"é", 2}, {`\ud83d\ude00`, 4}} {
 			full := strings.Repeat(char.json, c.limit/char.size)
-			facts, err := r.read(fmt.Appendf(nil, `{%q:"%s"}`, c.member, full))
+			facts, _, err := r.read(fmt.Appendf(nil, `{%q:"%s"}`, c.member, full), true)
 			require.NoError(t, err)
 			assert.Equal(t, c.limit, len(facts.Project.String())+len(facts.Session.String()))
-			_, err = r.read(fmt.Appendf(nil, `{%q:"%s"}`, c.member, full+char.json))
+			_, _, err = r.read(fmt.Appendf(nil, `{%q:"%s"}`, c.member, full+char.json), true)
 			assert.Equal(t, "field", classOf(t, err), "%s of %s", c.member, char.json)
 		}
 	}
@@ -292,7 +292,7 @@ func TestReadLeavesTheBodyAlone(t *testing.T) {
 	r := newReader(t, Settings{})
 	for _, row := range rows(t) {
 		body := []byte(row.body)
-		_, _ = r.read(body)
+		_, _, _ = r.read(body, true)
 		require.Equal(t, row.body, string(body), row.name)
 	}
 }
@@ -301,7 +301,7 @@ func TestFactsDoNotShareTheBody(t *testing.T) {
 	r := newReader(t, Settings{})
 	project := strings.Repeat("p", 200)
 	body := []byte(`{"project_id":"` + project + `","session_id":"abc"}`)
-	facts, err := r.read(body)
+	facts, _, err := r.read(body, true)
 	require.NoError(t, err)
 	for i := range body {
 		body[i] = '#'
@@ -320,7 +320,7 @@ func TestConcurrentReads(t *testing.T) {
 			rng := rand.New(rand.NewPCG(uint64(g), 0))
 			for range 2000 {
 				row := table[rng.IntN(len(table))]
-				facts, err := r.read([]byte(row.body))
+				facts, _, err := r.read([]byte(row.body), true)
 				assert.Equal(t, row.want, describe(facts, err), row.name)
 			}
 		})

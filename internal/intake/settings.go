@@ -13,6 +13,11 @@ import (
 // 6901), and how large a body may be. A pointer leads through objects only: a job
 // with anything else there, but null, is refused.
 type Settings struct {
+	// Read says which bodies of a POST are read as jobs: any, which is every body
+	// that begins with {, whatever its Content-Type; or json, which is those with a
+	// JSON type or none. The rest is passed on unread, as jobs of low priority
+	// without a project.
+	Read string `yaml:"read"`
 	// Project points to the project's identifier: text or a number.
 	Project string `yaml:"project"`
 	// Priority points to the priority: "high" or "low".
@@ -36,6 +41,7 @@ type Settings struct {
 // Default is the settings of an empty file.
 func Default() Settings {
 	return Settings{
+		Read:     ReadAny,
 		Project:  "/project_id",
 		Priority: "/priority",
 		Queue:    "/timeouts/queue_seconds",
@@ -47,8 +53,15 @@ func Default() Settings {
 	}
 }
 
+// Which bodies are read as jobs.
+const (
+	ReadAny  = "any"
+	ReadJSON = "json"
+)
+
 // Check reports what cannot be used, and what is unwise.
 func (s Settings) Check(f *settings.Faults) {
+	f.OneOf("read", s.Read, []string{ReadAny, ReadJSON})
 	s.tree(f)
 	f.AtLeast("max_body", int64(s.MaxBody), 1)
 	f.AtLeast("budget", int64(s.Budget), 0)

@@ -12,22 +12,22 @@ import (
 
 func TestConfiguredFields(t *testing.T) {
 	r := newReader(t, Settings{Project: "/meta/a~1b", Queue: "/meta/limits/~0q", Evaluate: "/meta/limits/", Session: "/é"})
-	facts, err := r.read([]byte(`{"project_id":1,"priority":"high","é":"s","meta":{"a/b":2,"limits":{"":4,"~q":3}},"timeouts":{"queue_seconds":9}}`))
+	facts, _, err := r.read([]byte(`{"project_id":1,"priority":"high","é":"s","meta":{"a/b":2,"limits":{"":4,"~q":3}},"timeouts":{"queue_seconds":9}}`), true)
 	require.NoError(t, err)
 	assert.Equal(t, `project="2" priority=high session="s" queue=3s evaluate=4s`, describe(facts, nil))
 
-	_, err = r.read([]byte(`{"meta":{"a/b":1.5}}`))
+	_, _, err = r.read([]byte(`{"meta":{"a/b":1.5}}`), true)
 	assert.EqualError(t, err, "/meta/a~1b at line 1, column 16 (byte 15) must be an integer or a string, not 1.5")
-	_, err = r.read([]byte(`{"meta":{"limits":3}}`))
+	_, _, err = r.read([]byte(`{"meta":{"limits":3}}`), true)
 	assert.EqualError(t, err, "/meta/limits at line 1, column 19 (byte 18) must be an object, not a number")
 }
 
 func TestPointersLeadThroughObjectsOnly(t *testing.T) {
 	r := newReader(t, Settings{Project: "/jobs/0"})
-	facts, err := r.read([]byte(`{"jobs":{"0":5}}`))
+	facts, _, err := r.read([]byte(`{"jobs":{"0":5}}`), true)
 	require.NoError(t, err)
 	assert.Equal(t, "5", facts.Project.String())
-	_, err = r.read([]byte(`{"jobs":[5]}`))
+	_, _, err = r.read([]byte(`{"jobs":[5]}`), true)
 	assert.EqualError(t, err, "/jobs at line 1, column 9 (byte 8) must be an object, not an array")
 }
 
@@ -87,7 +87,7 @@ func TestLargestTree(t *testing.T) {
 		body.WriteString(strings.Repeat(`"`+name+`":{`, 9) + `"` + name + `":` + value + strings.Repeat("}", 9))
 	}
 	body.WriteString("}")
-	facts, err := r.read([]byte(body.String()))
+	facts, _, err := r.read([]byte(body.String()), true)
 	require.NoError(t, err)
 	assert.Equal(t, `project="1" priority=high session="s" queue=2s evaluate=3s stream=4s`, describe(facts, nil))
 }

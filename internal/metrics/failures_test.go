@@ -64,7 +64,7 @@ func TestSeriesAreBounded(t *testing.T) {
 	for i := range 100_000 {
 		m.Picked(selection.Cache(i%3), time.Duration(i), i%2 == 0)
 		m.AttemptDone(pool.Outcome(i % pool.Outcomes))
-		m.JobDone(selection.Priority(i%2), intake.Outcome(i%intake.Outcomes), intake.Completeness(i%intake.Completenesses), time.Duration(i), time.Duration(i))
+		m.JobDone(selection.Priority(i%2), intake.Reading(i%intake.Readings), intake.Outcome(i%intake.Outcomes), intake.Completeness(i%intake.Completenesses), time.Duration(i), time.Duration(i))
 	}
 	assert.Equal(t, before, count())
 	assert.Empty(t, m.upstream)

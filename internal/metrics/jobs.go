@@ -11,8 +11,8 @@ import (
 
 // jobs counts and times whole jobs, by priority and outcome.
 type jobs struct {
-	ended         [selection.Priorities][]prometheus.Counter // by intake.Outcome
-	shed          [selection.Priorities][]prometheus.Counter // by intake.Shedding
+	ended         [selection.Priorities][intake.Readings][]prometheus.Counter // by intake.Outcome
+	shed          [selection.Priorities][]prometheus.Counter                  // by intake.Shedding
 	duration      []prometheus.Observer
 	ttfb          []prometheus.Observer
 	queued        []prometheus.Gauge
@@ -41,10 +41,12 @@ func newJobs(r registrar) *jobs {
 		notReplayable: r.counter("pilotfish_replay_disabled_total",
 			"Jobs that could be sent only once, because their body did not fit into what is kept for retries."),
 	}
-	ended := r.counters("pilotfish_jobs_total", "Jobs by how they ended.", "priority", "outcome")
+	ended := r.counters("pilotfish_jobs_total", "Jobs by how they ended, and by how much was read of what they say of themselves.", "priority", "read", "outcome")
 	shed := r.counters("pilotfish_shed_total", "Jobs refused for load.", "priority", "reason")
 	for p := range selection.Priority(selection.Priorities) {
-		j.ended[p] = byLabel[intake.Outcome](intake.Outcomes, ended.WithLabelValues, p.String())
+		for read := range intake.Reading(intake.Readings) {
+			j.ended[p][read] = byLabel[intake.Outcome](intake.Outcomes, ended.WithLabelValues, p.String(), read.String())
+		}
 		j.shed[p] = byLabel[intake.Shedding](intake.Sheddings, shed.WithLabelValues, p.String())
 	}
 	return j
@@ -53,8 +55,8 @@ func newJobs(r registrar) *jobs {
 // JobDone counts a job that ended. ttfb and total are the times from its
 // arrival to the first byte of the response and to its end. The ttfb of a job
 // without a response is not read.
-func (j *jobs) JobDone(p selection.Priority, o intake.Outcome, c intake.Completeness, ttfb, total time.Duration) {
-	j.ended[p][o].Inc()
+func (j *jobs) JobDone(p selection.Priority, read intake.Reading, o intake.Outcome, c intake.Completeness, ttfb, total time.Duration) {
+	j.ended[p][read][o].Inc()
 	j.answers[c].Inc()
 	if !o.Tried() {
 		return

@@ -38,8 +38,8 @@ func TestJobDone(t *testing.T) {
 		for _, p := range []selection.Priority{selection.Low, selection.High} {
 			m := newMetrics()
 			want := map[string]float64{
-				fmt.Sprintf("pilotfish_jobs_total{outcome=%q,priority=%q}", c.outcome, p): 1,
-				fmt.Sprintf("pilotfish_answers_total{complete=%q}", c.completeness):       1,
+				fmt.Sprintf("pilotfish_jobs_total{outcome=%q,priority=%q,read=\"no_project\"}", c.outcome, p): 1,
+				fmt.Sprintf("pilotfish_answers_total{complete=%q}", c.completeness):                           1,
 			}
 			if c.timed {
 				want[fmt.Sprintf("pilotfish_job_duration_seconds_count{priority=%q}", p)] = 1
@@ -51,7 +51,7 @@ func TestJobDone(t *testing.T) {
 					want[fmt.Sprintf("pilotfish_job_ttfb_seconds_sum{priority=%q}", p)] = 2
 				}
 			}
-			assert.Equal(t, want, changes(t, m, func() { m.JobDone(p, c.outcome, c.completeness, c.ttfb, 5*time.Second) }),
+			assert.Equal(t, want, changes(t, m, func() { m.JobDone(p, intake.NoProject, c.outcome, c.completeness, c.ttfb, 5*time.Second) }),
 				"%v, %v after %v", c.outcome, c.completeness, c.ttfb)
 		}
 	}

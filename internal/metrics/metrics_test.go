@@ -83,7 +83,7 @@ func TestAtTheStart(t *testing.T) {
 		fmt.Sprintf("pilotfish_build_info{goversion=%q,version=\"1.2.3\"}", runtime.Version()): 1,
 		"pilotfish_config_last_reload_success":                                                 1,
 		"pilotfish_panic_mode":                                                                 0,
-		`pilotfish_jobs_total{outcome="answered",priority="high"}`:                             0,
+		`pilotfish_jobs_total{outcome="answered",priority="high",read="full"}`:                 0,
 		`pilotfish_queue_jobs{priority="low"}`:                                                 0,
 		`pilotfish_picks_total{cache="assumed"}`:                                               0,
 	} {
@@ -186,7 +186,7 @@ func TestAJobsEventsDoNotAllocate(t *testing.T) {
 		m.QueueEntered(selection.Low)
 		m.QueueLeft(selection.Low, time.Millisecond)
 		m.AttemptDone(pool.Answered)
-		m.JobDone(selection.Low, intake.Answered, intake.Complete, time.Second, 2*time.Second)
+		m.JobDone(selection.Low, intake.Full, intake.Answered, intake.Complete, time.Second, 2*time.Second)
 	}
 	event() // the native histograms make their first buckets
 	assert.Zero(t, testing.AllocsPerRun(1000, event))
@@ -198,6 +198,6 @@ func BenchmarkAJobsEvents(b *testing.B) {
 	for b.Loop() {
 		m.Picked(selection.Cached, time.Microsecond, false)
 		m.AttemptDone(pool.Answered)
-		m.JobDone(selection.Low, intake.Answered, intake.Complete, time.Second, 2*time.Second)
+		m.JobDone(selection.Low, intake.Full, intake.Answered, intake.Complete, time.Second, 2*time.Second)
 	}
 }

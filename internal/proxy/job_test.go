@@ -1,11 +1,8 @@
 package proxy_test
 
 import (
-	"bytes"
-	"compress/gzip"
 	"fmt"
 	"io"
-	"net/http"
 	"strings"
 	"testing"
 
@@ -71,62 +68,6 @@ func TestBodiesAreReadAsJobs(t *testing.T) {
 			assert.Equal(t, intake.Rejected, r.Outcome)
 			assert.Empty(t, r.Attempts)
 		})
-	}
-}
-
-func TestWhatIsNoJobIsPassedOnUnread(t *testing.T) {
-	var bomb bytes.Buffer
-	z := gzip.NewWriter(&bomb)
-	_, _ = z.Write(make([]byte, 10<<20))
-	require.NoError(t, z.Close())
-	c := startSidecar(t, setup{upstreams: []string{serving(t, echo)}})
-	for name, tc := range map[string]struct {
-		method, contentType, coding, body string
-	}{
-		"GET":             {method: "GET"},
-		"an empty POST":   {method: "POST", contentType: "application/json"},
-		"another type":    {method: "POST", contentType: "text/csv", body: `{"project_id":`},
-		"a form":          {method: "POST", contentType: "application/x-www-form-urlencoded", body: "a=b"},
-		"another method":  {method: "PUT", contentType: "application/json", body: "{"},
-		"an odd method":   {method: "BREW", contentType: "application/json", body: "{"},
-		"a gzip bomb":     {"POST", "application/json", "gzip", bomb.String()},
-		"what is no gzip": {"POST", "application/json", "gzip", "{"},
-	} {
-		t.Run(name, func(t *testing.T) {
-			r, err := http.NewRequest(tc.method, c.url("/v1/jobs"), strings.NewReader(tc.body))
-			require.NoError(t, err)
-			r.Header.Set("Content-Type", tc.contentType)
-			if tc.coding != "" {
-				r.Header.Set("Content-Encoding", tc.coding)
-			}
-			res, err := client(t).Do(r)
-			require.NoError(t, err)
-			defer res.Body.Close()
-			got, err := io.ReadAll(res.Body)
-			require.NoError(t, err)
-			assert.Equal(t, 200, res.StatusCode)
-			assert.Equal(t, tc.body, string(got))
-		})
-	}
-	for _, r := range c.seen(8) {
-		assert.Zero(t, r.Facts.Key)
-	}
-}
-
-func TestJSONByAnyName(t *testing.T) {
-	c := startSidecar(t, setup{upstreams: []string{serving(t, echo)}})
-	for _, contentType := range []string{"", "application/json", "Application/JSON; charset=utf-8", "application/vnd.x+json"} {
-		r, err := http.NewRequest("POST", c.url("/"), strings.NewReader(`{"project_id":1}`))
-		require.NoError(t, err)
-		if contentType != "" {
-			r.Header.Set("Content-Type", contentType)
-		}
-		res, err := client(t).Do(r)
-		require.NoError(t, err)
-		_ = res.Body.Close()
-	}
-	for _, r := range c.seen(4) {
-		assert.Equal(t, "1", r.Facts.Project.String())
 	}
 }
 

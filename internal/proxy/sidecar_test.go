@@ -110,8 +110,10 @@ func startSidecar(t testing.TB, s setup) *sidecar {
 
 	c := &sidecar{t: t, balancer: b, budget: intake.NewBudget(s.budget)}
 	s.Budget = c.budget
-	s.Reader, err = intake.NewReader(intake.Default())
-	require.NoError(t, err)
+	if s.Reader == nil {
+		s.Reader, err = intake.NewReader(intake.Default())
+		require.NoError(t, err)
+	}
 	if s.Hint == nil {
 		s.Hint = report.ParseHint
 	}

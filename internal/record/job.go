@@ -19,6 +19,9 @@ type Job struct {
 	Arrived time.Time
 	// Facts is what the job said of itself; empty for what is not a job.
 	Facts intake.Facts
+	// Read is how much of it could be read, and Unread why that is not all.
+	Read   intake.Reading
+	Unread string
 	// Body is the body's size in bytes, -1 unknown.
 	Body int64
 	// Unkept is set when the body exceeded the budget of kept bytes, so that
@@ -97,6 +100,7 @@ func (r *Job) Explain(h http.Header) {
 	h.Set("Pilotfish-Cache", a.Cache.String())
 	h.Set("Pilotfish-Attempts", strconv.Itoa(len(r.Attempts)))
 	h.Set("Pilotfish-Why", a.Why())
+	h.Set("Pilotfish-Read", r.Read.String())
 }
 
 // Why says in a few words what spoke for the upstream; costs are in seconds.

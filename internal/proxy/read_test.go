@@ -1,0 +1,108 @@
+package proxy_test
+
+import (
+	"bytes"
+	"compress/gzip"
+	"io"
+	"net/http"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"example.org/pilotfish/internal/intake"
+	"example.org/pilotfish/internal/proxy"
+	"example.org/pilotfish/pkg/selection"
+)
+
+// What a submitter sends is passed on as it is. Whether it was read as a job, and
+// if not why, is told: a job of high priority must not become one of low priority
+// without anybody's notice.
+func TestWhatIsReadAsAJob(t *testing.T) {
+	var bomb bytes.Buffer
+	z := gzip.NewWriter(&bomb)
+	_, _ = z.Write(make([]byte, 10<<20))
+	require.NoError(t, z.Close())
+	const job = `{"project_id":1,"priority":"high"}`
+	const form = "application/x-www-form-urlencoded" // what curl -d says of every body
+	jsonOnly := intake.Default()
+	jsonOnly.Read = intake.ReadJSON
+	strict, err := intake.NewReader(jsonOnly)
+	require.NoError(t, err)
+	anyType, err := intake.NewReader(intake.Default())
+	require.NoError(t, err)
+	for name, c := range map[string]struct {
+		reader                            *intake.Reader
+		method, contentType, coding, body string
+		read                              intake.Reading
+		unread                            string
+	}{
+		"JSON":                     {anyType, "POST", "application/json", "", job, intake.Full, ""},
+		"JSON, written oddly":      {anyType, "POST", "Application/JSON; charset=utf-8", "", job, intake.Full, ""},
+		"a kind of JSON":           {anyType, "POST", "application/vnd.x+json", "", job, intake.Full, ""},
+		"no type":                  {anyType, "POST", "", "", job, intake.Full, ""},
+		"not encoded":              {anyType, "POST", "", "identity", job, intake.Full, ""},
+		"a form that is an object": {anyType, "POST", form, "", job, intake.Full, ""},
+		"text that is an object":   {anyType, "POST", "text/plain", "", "\r\n\t " + job, intake.Full, ""},
+		"without a project":        {anyType, "POST", form, "", `{"priority":"high"}`, intake.NoProject, ""},
+		"JSON alone: JSON":         {strict, "POST", "application/json", "", job, intake.Full, ""},
+		"JSON alone: no type":      {strict, "POST", "", "", job, intake.Full, ""},
+		"JSON alone: a form":       {strict, "POST", form, "", job, intake.Unread, `job.read is json, and its Content-Type "application/x-www-form-urlencoded"`},
+		"GET":                      {anyType, "GET", "", "", "", intake.Unread, "it is no POST"},
+		"another method":           {anyType, "PUT", "application/json", "", job, intake.Unread, "it is no POST"},
+		"an odd method":            {anyType, "BREW", "application/json", "", "{", intake.Unread, "it is no POST"},
+		"an empty POST":            {anyType, "POST", "application/json", "", "", intake.Unread, "it has no body"},
+		"a form":                   {anyType, "POST", form, "", "a=b", intake.Unread, `its body does not begin with {, and its Content-Type is "application/x-www-form-urlencoded"`},
+		"an unfinished object":     {anyType, "POST", "text/csv", "", `{"project_id":`, intake.Unread, `its Content-Type is "text/csv", and its body no job: invalid JSON at line 1, column 15 (byte 14): it ends within the job`},
+		"an object that is no job": {anyType, "POST", "text/csv", "", `{"priority":"urgent"}`, intake.Unread, `its Content-Type is "text/csv", and its body no job: /priority at line 1, column 13 (byte 12) must be "high" or "low", not "urgent"`},
+		"a gzip bomb":              {anyType, "POST", "application/json", "gzip", bomb.String(), intake.Unread, `its body is encoded: "gzip"`},
+		"what is no gzip":          {anyType, "POST", "application/json", "gzip", job, intake.Unread, `its body is encoded: "gzip"`},
+	} {
+		t.Run(name, func(t *testing.T) {
+			side := startSidecar(t, setup{upstreams: []string{serving(t, echo)}, Config: proxy.Config{ExplainHeaders: true, Reader: c.reader}})
+			r, err := http.NewRequest(c.method, side.url("/v1/jobs"), strings.NewReader(c.body))
+			require.NoError(t, err)
+			if c.contentType != "" {
+				r.Header.Set("Content-Type", c.contentType)
+			}
+			if c.coding != "" {
+				r.Header.Set("Content-Encoding", c.coding)
+			}
+			res, err := client(t).Do(r)
+			require.NoError(t, err)
+			defer res.Body.Close()
+			got, err := io.ReadAll(res.Body)
+			require.NoError(t, err)
+			assert.Equal(t, 200, res.StatusCode)
+			assert.Equal(t, c.body, string(got))
+			assert.Equal(t, c.read.String(), res.Header.Get("Pilotfish-Read"))
+			record := side.seen(1)[0]
+			assert.Equal(t, c.read, record.Read)
+			assert.Equal(t, c.unread, record.Unread)
+			assert.Equal(t, c.read == intake.Full, record.Facts.Key != 0)
+			assert.Equal(t, c.read != intake.Unread, record.Facts.Priority == selection.High)
+		})
+	}
+}
+
+// Of a body that is not kept, the beginning is read. What it does not say is told.
+func TestTheBeginningOfALongBodyIsRead(t *testing.T) {
+	long := `"rules":"` + strings.Repeat("x", 100<<10) + `"`
+	c := startSidecar(t, setup{upstreams: []string{serving(t, echo)}, budget: 1})
+	for i, tc := range []struct {
+		body   string
+		read   intake.Reading
+		unread string
+	}{
+		{`{"project_id":1,"priority":"high",` + long + `}`, intake.Full, ""},
+		{`{"project_id":1,` + long + `,"priority":"high"}`, intake.Partly, "its body is not kept, and the beginning lacks the project or the priority"},
+	} {
+		res, _ := c.post(tc.body)
+		assert.Equal(t, 200, res.StatusCode)
+		record := c.seen(i + 1)[i]
+		assert.Equal(t, tc.read, record.Read)
+		assert.Equal(t, tc.unread, record.Unread)
+		assert.NotZero(t, record.Facts.Key)
+	}
+}
