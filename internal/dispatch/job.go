@@ -46,6 +46,26 @@ type Job struct {
 // GiveUpAt is when a job that waits must be given up.
 func (j *Job) GiveUpAt() time.Time { return j.until }
 
+// TimeLeft is how long an attempt that begins at now may take until its answer
+// begins. last is set where the job's deadline ends it.
+func (j *Job) TimeLeft(now time.Time) (left time.Duration, last bool) {
+	left = j.FirstByte
+	if j.Deadline.IsZero() || j.Deadline.Sub(now) >= left {
+		return left, false
+	}
+	return j.Deadline.Sub(now), true
+}
+
+// TimedOut is the outcome of an attempt whose answer did not begin in the time
+// that it had left. Less than half of FirstByte is too short a time to speak
+// against the upstream.
+func (j *Job) TimedOut(left time.Duration) pool.Outcome {
+	if left < j.FirstByte/2 {
+		return pool.Gone
+	}
+	return pool.TimedOut
+}
+
 // wait begins a wait at now. The job's own bound is on all its waits together.
 func (j *Job) wait(now time.Time, most time.Duration) {
 	if j.Queue > 0 {

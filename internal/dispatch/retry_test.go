@@ -99,6 +99,29 @@ func TestBoundsOfAJob(t *testing.T) {
 	}
 }
 
+// An attempt has the job's time for an answer to begin, or what the deadline
+// leaves of it; less than half of it says nothing of the upstream.
+func TestTimeOfAnAttempt(t *testing.T) {
+	f := newFixture(t, 1, nil)
+	j := f.Begin(start, Request{Arrived: start, Queue: 4 * time.Second, Evaluate: 6 * time.Second, Stream: 10 * time.Second})
+	for _, c := range []struct {
+		at, left time.Duration
+		last     bool
+		outcome  pool.Outcome
+	}{
+		{0, 10, false, pool.TimedOut}, {10, 10, false, pool.TimedOut}, {12, 8, true, pool.TimedOut},
+		{15, 5, true, pool.TimedOut}, {16, 4, true, pool.Gone}, {21, -1, true, pool.Gone},
+	} {
+		left, last := j.TimeLeft(start.Add(c.at * time.Second))
+		assert.Equal(t, c.left*time.Second, left)
+		assert.Equal(t, c.last, last)
+		assert.Equal(t, c.outcome, j.TimedOut(left))
+	}
+	left, last := f.Begin(start, Request{Arrived: start}).TimeLeft(start.Add(time.Hour))
+	assert.Equal(t, 5*time.Minute, left)
+	assert.False(t, last, "a job without timeouts has no deadline")
+}
+
 func TestConnectTimeoutDoublesAfterItHasPassed(t *testing.T) {
 	f := newFixture(t, 9, func(c *Config) { c.Retry.Attempts = 9 })
 	now, j := start, f.Begin(start, Request{})

@@ -36,7 +36,7 @@ func (x *exchange) attempt() (*answer, *failure) {
 		return nil, x.lost(gone(err))
 	}
 	ctx, cancel := context.WithCancelCause(context.WithValue(x.r.Context(), connectTimeout{}, x.lease.ConnectTimeout))
-	timer, given := x.bound(cancel)
+	timer, left := x.bound(cancel)
 	by := x.p.upstreams.kept
 	if x.lease.Fresh {
 		by = x.p.upstreams.fresh
@@ -56,7 +56,7 @@ func (x *exchange) attempt() (*answer, *failure) {
 	}
 	if err != nil {
 		defer cancel(nil)
-		return nil, x.lost(x.explain(ctx, how, given, err))
+		return nil, x.lost(x.explain(ctx, how, left, err))
 	}
 	a := &answer{Response: res, ctx: ctx, cancel: cancel}
 	if x.notStarted(a) {
@@ -65,15 +65,14 @@ func (x *exchange) attempt() (*answer, *failure) {
 	return a, nil
 }
 
-// bound gives the attempt its time: until an answer's head is there, it may
-// take that of the job, and no longer than the job's deadline. given is what it got.
-func (x *exchange) bound(cancel context.CancelCauseFunc) (timer *time.Timer, given time.Duration) {
+// bound ends the attempt when it has no time left until an answer's head is there.
+func (x *exchange) bound(cancel context.CancelCauseFunc) (timer *time.Timer, left time.Duration) {
+	left, last := x.job.TimeLeft(time.Now())
 	why := record.ErrFirstByte
-	given = x.job.FirstByte
-	if left := time.Until(x.job.Deadline); !x.job.Deadline.IsZero() && left < given {
-		why, given = record.ErrDeadline, left
+	if last {
+		why = record.ErrDeadline
 	}
-	return time.AfterFunc(given, func() { cancel(why) }), given
+	return time.AfterFunc(left, func() { cancel(why) }), left
 }
 
 // send sends the request and waits for the head of an answer.
@@ -92,7 +91,7 @@ func (x *exchange) send(ctx context.Context, u *url.URL, by http.RoundTripper) (
 }
 
 // explain says what an attempt's failure means.
-func (x *exchange) explain(ctx context.Context, how sent, given time.Duration, err error) *failure {
+func (x *exchange) explain(ctx context.Context, how sent, left time.Duration, err error) *failure {
 	f := &failure{Failure: dispatch.Failure{Outcome: pool.Refused, Stale: how.stale() && ctx.Err() == nil}}
 	switch {
 	case how.answered:
@@ -109,13 +108,8 @@ func (x *exchange) explain(ctx context.Context, how sent, given time.Duration, e
 		return gone(x.gone())
 	case x.body.Err() != nil:
 		return gone(x.sendingFailed(x.body.Err()))
-	case errors.Is(cause, record.ErrFirstByte):
-		f.Outcome, err = pool.TimedOut, cause
-	case errors.Is(cause, record.ErrDeadline):
-		f.Outcome, err = pool.TimedOut, cause
-		if given < x.job.FirstByte/2 {
-			f.Outcome = pool.Gone // too short a time to speak against the upstream
-		}
+	case errors.Is(cause, record.ErrFirstByte), errors.Is(cause, record.ErrDeadline):
+		f.Outcome, err = x.job.TimedOut(left), cause
 	case errors.As(err, &dial):
 		f.ConnectTimedOut = dial.timeout
 	}

@@ -10,24 +10,23 @@ import (
 // clairvoyant is a policy that no sidecar could have. It knows what every
 // server holds at this instant and how long each joblet will last, and sends
 // a job where it would get to its rules first if no other came. It shows what
-// better reports and better estimates could gain. It is greedy, and does not
-// see the jobs that are still to come: not the best that could be done.
+// better reports and better estimates could gain. It is greedy and does not
+// see the jobs that are still to come, so it is not the best that could be done.
 type clairvoyant struct {
 	w       *world
 	servers map[uint64]*server // by the views' ID
 }
 
-// foresee gives every sidecar of the world the clairvoyant as its policy.
-func (w *world) foresee() {
-	w.seer = &clairvoyant{w: w, servers: make(map[uint64]*server)}
+func newClairvoyant(w *world) *clairvoyant {
+	c := &clairvoyant{w: w, servers: make(map[uint64]*server)}
 	for _, s := range w.servers {
-		w.seer.servers[selection.UpstreamID(s.address)] = s
+		c.servers[selection.UpstreamID(s.address)] = s
 	}
-	w.cfg.Policy = w.seer
+	return c
 }
 
-// Pick implements selection.Policy. Among the best a server with the fewest
-// jobs is taken, lest all that is idle look alike.
+// Pick implements selection.Policy. Of equal costs the server with the
+// fewest jobs is taken, because all that is idle has the same cost.
 func (c *clairvoyant) Pick(_ selection.Job, views []selection.View, rng *rand.Rand) int {
 	crowding := c.crowding()
 	best, least, fewest, ties := -1, never, 0, 0

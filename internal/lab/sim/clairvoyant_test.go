@@ -92,12 +92,13 @@ func TestClairvoyantTakesTheLeast(t *testing.T) {
 		w.now = w.cfg.End
 		given := randomJob(rng)
 		w.asking = newJob(&given, 1000)
+		seer := w.cfg.Policy.(*clairvoyant)
 		views := make([]selection.View, len(w.servers))
 		costs := make([]time.Duration, len(w.servers))
 		best := 0
 		for i, s := range w.servers {
 			views[i].ID = selection.UpstreamID(s.address)
-			fetch := float64(s.fetchTime(w.asking, w.now)) * w.seer.crowding()
+			fetch := float64(s.fetchTime(w.asking, w.now)) * seer.crowding()
 			costs[i] = time.Duration(fetch) + s.startsIn(w.asking, w.now, never)
 			again := *w.asking
 			again.phase = outputFeed // of an attempt that was lost
@@ -106,7 +107,7 @@ func TestClairvoyantTakesTheLeast(t *testing.T) {
 				best = i
 			}
 		}
-		got := w.seer.Pick(selection.Job{}, views, rng)
+		got := seer.Pick(selection.Job{}, views, rng)
 		require.Equal(t, costs[best], costs[got], "seed %d", seed)
 		require.Len(t, w.servers[got].present, len(w.servers[best].present), "seed %d", seed)
 		if costs[best] != costs[0] {

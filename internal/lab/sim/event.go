@@ -11,7 +11,6 @@ const (
 	rankFleet
 	rankReport
 	rankTimeout
-	rankQueue
 	rankArrival
 )
 

@@ -63,9 +63,32 @@ type Sample struct {
 type Totals struct {
 	Arrivals, Ended    int
 	Fetches, Evictions int
-	Started            int // joblets of lives that ended count too
 	CoreSeconds        float64
 	Reports            int
 	InFlight, Waiting  int // left at the end
 	Preemptions        int
+}
+
+// sampler takes the figures over time.
+type sampler struct{}
+
+func (sampler) happen(w *world) {
+	if w.over() {
+		return
+	}
+	sample := Sample{At: w.now}
+	for _, s := range w.servers {
+		sample.Stalled = append(sample.Stalled, len(s.queue))
+		sample.Busy = append(sample.Busy, s.busy)
+		sample.Up = append(sample.Up, s.up)
+		sample.Level = append(sample.Level, 1)
+	}
+	for _, u := range w.sidecars[0].pool.States(w.time(w.now)) {
+		sample.Level[w.byName[u.Address]] = u.Level
+	}
+	for _, s := range w.sidecars {
+		sample.Queued += s.dispatch.Waiting()
+	}
+	w.cfg.Sample(&sample)
+	w.events.add(w.now+w.cfg.SampleEvery, rankReport, sampler{})
 }

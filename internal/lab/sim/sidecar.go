@@ -101,29 +101,6 @@ func (s *sidecar) granted(w *world, g dispatch.Grant) {
 	}
 }
 
-// fail ends an attempt that failed. last is the job's outcome if no other
-// attempt follows.
-func (s *sidecar) fail(w *world, j *job, f dispatch.Failure, last Outcome) {
-	j.assignment.Done(w.time(w.now), f.Outcome)
-	f.Repeatable = true
-	next := s.dispatch.Failed(w.time(w.now), j.dispatch, f)
-	j.leave()
-	switch {
-	case !next.Again:
-		w.end(j, last)
-	case next.Pause > 0:
-		w.events.add(w.now+next.Pause, rankArrival, (*comeAgain)(j))
-	default:
-		s.claim(w, j)
-	}
-	s.serve(w)
-}
-
-// comeAgain is the end of the pause before a retry.
-type comeAgain job
-
-func (c *comeAgain) happen(w *world) { c.side.claim(w, (*job)(c)) }
-
 // surrender is the end of a job's patience in its sidecar.
 type surrender job
 

@@ -1,0 +1,185 @@
+package sim
+
+import (
+	"time"
+
+	"example.org/pilotfish/internal/dispatch"
+	"example.org/pilotfish/internal/pool"
+	"example.org/pilotfish/pkg/selection"
+)
+
+// attempt sends a job to the upstream it was claimed for.
+func (w *world) attempt(j *job, g dispatch.Grant) {
+	j.assignment, j.sent = g.Assignment, w.now
+	j.attempts++
+	s := w.servers[w.byName[g.Assignment.Address]]
+	refusing := !s.up || w.cfg.Fleet.Backlog > 0 && len(s.queue) > w.cfg.Fleet.Backlog
+	switch {
+	case !refusing:
+		w.deliver(j, s)
+	case w.cfg.Sidecars.ConnectTimeout < 0 && s.up: // the connection waits to be accepted
+		w.events.add(w.now+time.Second, rankArrival, (*knock)(j))
+	default:
+		w.events.add(w.now+g.ConnectTimeout, rankTimeout, (*refusal)(j))
+	}
+}
+
+func (w *world) deliver(j *job, s *server) {
+	s.receive(w, j)
+	if !j.ended {
+		w.watch(j)
+	}
+}
+
+// knock tries again to be accepted by a server that is too busy.
+type knock job
+
+func (k *knock) happen(w *world) {
+	j := (*job)(k)
+	s := w.servers[w.byName[j.assignment.Address]]
+	switch {
+	case w.now-j.arrived >= j.patience(w):
+		j.assignment.Done(w.time(w.now), pool.TimedOut)
+		w.end(j, Expired)
+	case s.up && len(s.queue) <= w.cfg.Fleet.Backlog:
+		w.deliver(j, s)
+	case s.up:
+		w.events.add(w.now+time.Second, rankArrival, k)
+	default:
+		(*refusal)(j).happen(w)
+	}
+}
+
+// refusal is a connection that timed out.
+type refusal job
+
+func (r *refusal) happen(w *world) {
+	f := dispatch.Failure{Outcome: pool.Refused, ConnectTimedOut: true}
+	r.side.fail(w, (*job)(r), f, Unserved)
+}
+
+// glance is the longest time to the next look at a job. Most jobs have ended by
+// then; without it every job would be kept until its time would have been over.
+const glance = time.Minute
+
+// watch plans to look after a job when its time at a server is over, or before
+// that. Nothing is added to a look that is planned for no later instant.
+func (w *world) watch(j *job) {
+	if due := max(w.now, min(j.due(w), w.now+glance)); due < j.watched {
+		j.watched = due
+		w.events.add(due, rankTimeout, (*timeout)(j))
+	}
+}
+
+// timeout is when the time of a job at a server may be over.
+type timeout job
+
+func (x *timeout) happen(w *world) {
+	j := (*job)(x)
+	if w.now != j.watched { // an earlier one was planned since
+		return
+	}
+	j.watched = never
+	s := j.server
+	if j.ended || s == nil { // the next attempt is watched anew
+		return
+	}
+	if j.due(w) > w.now {
+		w.watch(j)
+		return
+	}
+	s.abandon(j)
+	switch now := w.time(w.now); {
+	case j.heard >= 0:
+		j.assignment.Done(now, pool.Gone)
+		w.end(j, Overrun)
+		j.side.serve(w)
+	case j.begun < 0 && w.now >= j.arrived+j.patience(w):
+		j.assignment.Done(now, pool.NotStarted)
+		w.end(j, Expired)
+		j.side.serve(w)
+	default:
+		left, _ := j.dispatch.TimeLeft(w.time(j.sent))
+		j.side.fail(w, j, dispatch.Failure{Outcome: j.dispatch.TimedOut(left), Progress: dispatch.Begun}, Overrun)
+	}
+}
+
+// due is when the time of a job at a server is over: that for the stream once
+// its answer has begun, that for the first byte before, and its patience
+// before it runs.
+func (j *job) due(w *world) time.Duration {
+	if j.heard >= 0 {
+		if j.streamBound == 0 {
+			return never
+		}
+		return j.heard + j.streamBound
+	}
+	left, _ := j.dispatch.TimeLeft(w.time(j.sent))
+	if j.begun >= 0 {
+		return j.sent + left
+	}
+	return min(j.sent+left, j.arrived+j.patience(w))
+}
+
+// patience is how long a job waits to be run.
+func (j *job) patience(w *world) time.Duration {
+	if j.queueBound > 0 {
+		return j.queueBound
+	}
+	return w.cfg.Sidecars.Wait
+}
+
+// answered is the first byte of the answer.
+func (w *world) answered(j *job) {
+	if j.heard >= 0 {
+		return
+	}
+	j.heard = w.now
+	if j.watched != never {
+		w.watch(j) // for the stream timeout
+	}
+	var hint *pool.Hint
+	if w.cfg.Sidecars.Hints {
+		s := j.server
+		hint = &pool.Hint{
+			At: w.time(w.now), Known: true, Cached: !j.fetches,
+			Waited: j.begun - j.received, Fetched: -1,
+		}
+		for p := range selection.Priorities {
+			hint.Running[p] = float64(s.jobs[p] - s.waiting[p])
+			hint.Stalled[p] = float64(s.stalled[p])
+		}
+	}
+	j.assignment.Answered(w.time(w.now), true, hint)
+}
+
+// finished is the last byte of the answer.
+func (w *world) finished(j *job) {
+	w.answered(j)
+	j.assignment.Done(w.time(w.now), pool.Answered)
+	w.end(j, Done)
+	j.side.serve(w)
+}
+
+// fail ends an attempt that failed. last is the job's outcome if no other
+// attempt follows.
+func (s *sidecar) fail(w *world, j *job, f dispatch.Failure, last Outcome) {
+	j.assignment.Done(w.time(w.now), f.Outcome)
+	f.Repeatable = true
+	next := s.dispatch.Failed(w.time(w.now), j.dispatch, f)
+	j.leave()
+	switch {
+	case !next.Again:
+		w.end(j, last)
+	case next.Pause > 0:
+		w.events.add(w.now+next.Pause, rankArrival, (*pauseEnd)(j))
+	default:
+		s.claim(w, j)
+	}
+	s.serve(w)
+}
+
+// pauseEnd is the end of the pause before a retry.
+type pauseEnd job
+
+func (c *pauseEnd) happen(w *world) { c.side.claim(w, (*job)(c)) }

@@ -1,0 +1,100 @@
+package sim
+
+import (
+	"math/rand/v2"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"example.org/pilotfish/pkg/trace"
+)
+
+// A simulated job keeps to its own timeouts as the proxy does: an attempt whose
+// answer does not begin in time is followed by one more, within the deadline,
+// and an answer that takes too long is cut.
+func TestTimeoutsOfAJob(t *testing.T) {
+	for name, c := range map[string]struct {
+		job      trace.Job
+		outcome  Outcome
+		ends     time.Duration
+		attempts int
+	}{
+		"in time": {
+			trace.Job{Operators: 14, Output: 2, Timeouts: trace.Timeouts{Queue: 5, Evaluate: 10, Stream: 3}}, Done, 16 * time.Second, 1,
+		},
+		"the deadline ends the second attempt": {
+			trace.Job{Operators: 100, Timeouts: trace.Timeouts{Queue: 5, Evaluate: 10, Stream: 3}}, Overrun, 18 * time.Second, 2,
+		},
+		"without a stream timeout there is no time for another attempt": {
+			trace.Job{Operators: 100, Timeouts: trace.Timeouts{Queue: 5, Evaluate: 10}}, Overrun, 15 * time.Second, 1,
+		},
+		"two attempts, each of the default time": {
+			trace.Job{Operators: 1000}, Overrun, 10 * time.Minute, 2,
+		},
+		"the answer is cut": {
+			trace.Job{Operators: 2, Output: 100, Timeouts: trace.Timeouts{Stream: 10}}, Overrun, 12 * time.Second, 1,
+		},
+		"an answer without a timeout is not": {
+			trace.Job{Operators: 2, Output: 10_000, Timeouts: trace.Timeouts{Queue: 5}}, Done, 10_002 * time.Second, 1,
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			cfg := setup(t, "least-in-flight", "none", 2, 4)
+			cfg.Source = &jobList{c.job}
+			var got Result
+			cfg.Observe = func(r *Result) { got = *r }
+			totals, err := Run(t.Context(), cfg)
+			require.NoError(t, err)
+			assert.Equal(t, c.outcome, got.Outcome)
+			assert.Equal(t, c.ends, got.Arrived+got.Duration())
+			assert.Equal(t, c.attempts, got.Attempts)
+			assert.Zero(t, totals.InFlight)
+		})
+	}
+}
+
+// deadServers plays jobs before a fleet in which some servers do not answer, of
+// which the sidecar hears from nobody. It returns how many attempts failed.
+func deadServers(t *testing.T, dead int, change func(*Config)) (failed int) {
+	t.Helper()
+	const jobs = 5000
+	cfg := setup(t, "random", "none", 4, 16)
+	cfg.Source = &poisson{rng: rand.New(rand.NewPCG(3, 1)), rate: 20, work: 0.2, n: jobs}
+	ended := 0
+	cfg.Observe = func(r *Result) {
+		ended++
+		failed += r.Attempts
+		if r.Outcome == Done {
+			failed--
+		}
+	}
+	change(&cfg)
+	w, err := newWorld(cfg)
+	require.NoError(t, err)
+	for _, s := range w.servers[:dead] {
+		s.up = false
+	}
+	require.NoError(t, w.loop(t.Context()))
+	require.Equal(t, jobs, ended)
+	return failed
+}
+
+// A quarter of the attempts would go to the server that is dead. After five
+// failures in a row its breaker opens, and then only probes go there.
+func TestBreakersKeepJobsFromADeadServer(t *testing.T) {
+	without := deadServers(t, 1, func(c *Config) { c.Sidecars.Breaker.Failures = 1_000_000; c.Sidecars.Budget = 1 })
+	with := deadServers(t, 1, func(*Config) {})
+	assert.InEpsilon(t, 5000/4, without, 0.1)
+	assert.Less(t, with, 50)
+	assert.GreaterOrEqual(t, with, 5)
+}
+
+// When all are dead, breakers are ignored, and the budget bounds the retries.
+func TestTheBudgetBoundsRetries(t *testing.T) {
+	all := deadServers(t, 4, func(c *Config) { c.Sidecars.Budget = 1 })
+	few := deadServers(t, 4, func(c *Config) { c.Sidecars.Budget = 0.2 })
+	assert.InEpsilon(t, 5000*2, all, 0.05)
+	assert.InEpsilon(t, 5000*1.2, few, 0.05)
+}
