@@ -48,7 +48,7 @@ func (s *sidecar) newGeneration(cfg *config.Config, before *generation) (*genera
 	if err != nil {
 		return nil, err
 	}
-	found := discovery.Config{Settings: cfg.Discovery, Rand: newRand(), Self: s.own, Observe: s.logDiscovery}
+	found := discovery.Config{Settings: cfg.Discovery, Rand: newRand(), Self: s.self, Observe: s.logDiscovery}
 	if before != nil && reflect.DeepEqual(cfg.Discovery, before.cfg.Discovery) {
 		found.Last = upstreams(s.balancer.States())
 	}

@@ -1,0 +1,103 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"net"
+	"sync"
+	"time"
+
+	"github.com/coreos/go-systemd/v22/daemon"
+	"go.uber.org/zap"
+
+	"example.org/pilotfish/internal/proxy"
+)
+
+// drainDelay is how long a process that ends still takes jobs on the connections
+// that it has accepted. http.Server.Shutdown alone would close those whose
+// request is still on its way.
+const drainDelay = 500 * time.Millisecond
+
+// Run serves both ports until ctx ends, and then lets the accepted jobs finish
+// within the grace time.
+func (s *sidecar) Run(ctx context.Context, jobs, admins net.Listener) error {
+	jobServer, adminServer, err := s.servers()
+	if err != nil {
+		return err
+	}
+	background, cancel := context.WithCancel(context.WithoutCancel(ctx))
+	var wg sync.WaitGroup
+	defer wg.Wait()
+	defer cancel()
+	wg.Go(func() { s.balancer.Run(background) })
+	wg.Go(func() { s.journal.run(background, s.balancer.States) })
+	wg.Go(func() { s.prewarm.Run(background) })
+	s.start(background)
+	defer s.stop()
+
+	failed := make(chan error, 2)
+	wg.Go(func() { failed <- jobServer.Serve(jobs) })
+	wg.Go(func() { failed <- adminServer.Serve(admins) })
+	notify(s.log, daemon.SdNotifyReady)
+	select {
+	case err = <-failed:
+	case <-ctx.Done():
+	}
+	s.stopping.Store(true)
+	notify(s.log, daemon.SdNotifyStopping)
+	grace := s.current.Load().cfg.Shutdown.Grace
+	s.log.Info("shutting down", zap.Duration("grace", grace), zap.Int64("jobs_left", s.open.Load()))
+	s.leave(jobs, admins)
+	err = errors.Join(err, s.drain(background, jobServer, grace))
+	short, done := context.WithTimeout(background, time.Second)
+	defer done()
+	_ = adminServer.Shutdown(short) // a scraper that hangs keeps nobody
+	return err
+}
+
+// servers builds what serves the two ports.
+func (s *sidecar) servers() (jobs, admins *proxy.Server, err error) {
+	handler, err := s.admin()
+	if err != nil {
+		return nil, nil, err
+	}
+	errorLog, err := zap.NewStdLogAt(s.log, zap.WarnLevel)
+	if err != nil {
+		return nil, nil, err
+	}
+	if jobs, err = proxy.NewServer(s, proxy.ServerConfig{ErrorLog: errorLog}); err != nil {
+		return nil, nil, err
+	}
+	admins, err = proxy.NewServer(handler, proxy.ServerConfig{ErrorLog: errorLog, Conns: 64})
+	return jobs, admins, err
+}
+
+// leave turns new connections to the next process, where there is one, and
+// gives the jobs of those accepted the time to arrive.
+func (s *sidecar) leave(ports ...net.Listener) {
+	for _, p := range ports {
+		if l, ok := p.(leaver); ok {
+			if err := l.Leave(); err != nil {
+				s.log.Warn("connections under way may be lost", zap.Stringer("port", p.Addr()), zap.Error(err))
+			}
+		}
+	}
+	time.Sleep(drainDelay)
+}
+
+// drain lets the open jobs finish within the grace time, and tells every ten
+// seconds how many are left.
+func (s *sidecar) drain(ctx context.Context, server *proxy.Server, grace time.Duration) error {
+	ctx, cancel := context.WithTimeout(ctx, grace)
+	defer cancel()
+	ended := make(chan error, 1)
+	go func() { ended <- server.Shutdown(ctx) }()
+	for {
+		select {
+		case err := <-ended:
+			return err
+		case <-time.After(10 * time.Second):
+			s.log.Info("draining", zap.Int64("jobs_left", s.open.Load()))
+		}
+	}
+}
