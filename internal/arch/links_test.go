@@ -15,7 +15,7 @@ import (
 func TestLinksOfDocuments(t *testing.T) {
 	documents, err := filepath.Glob("../../docs/*.md")
 	require.NoError(t, err)
-	documents = append(documents, "../../README.md")
+	documents = append(documents, "../../README.md", "../../CONTRIBUTING.md")
 	links := 0
 	for _, path := range documents {
 		text, err := os.ReadFile(path)
