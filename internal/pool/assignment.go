@@ -16,6 +16,10 @@ type Choice struct {
 	Cache selection.Cache
 	// Cost is what the policy weighed, if it can say and Config.Explain asks.
 	Cost selection.Cost
+	// RunnerUp is the upstream that would have cost the least without this one, and
+	// RunnerUpCost what it would have; "" where there is no Cost, or no other upstream.
+	RunnerUp     string
+	RunnerUpCost float64
 	// Panic is set when the breakers were ignored.
 	Panic bool
 }

@@ -124,3 +124,26 @@ func BenchmarkClaim(b *testing.B) {
 		})
 	}
 }
+
+// A claim names the second best upstream: the one that would be picked without it.
+func TestTheRunnerUp(t *testing.T) {
+	f := newFixture(t, "expected", 3)
+	f.cfg.Explain = true
+	us := upstreams(3)
+	f.Report(start, us[1].Address, report(start, 1, 0, 42))
+	f.Report(start, us[2].Address, report(start, 1, 8))
+	ranking, err := f.Explain(start, Request{Project: 42})
+	require.NoError(t, err)
+	a, err := f.Claim(start, Request{Project: 42}, nil)
+	require.NoError(t, err)
+	assert.Equal(t, us[1].Address, a.Address)
+	assert.Equal(t, ranking[1].Address, a.RunnerUp)
+	assert.Equal(t, ranking[1].Cost.Total, a.RunnerUpCost)
+	assert.Greater(t, a.RunnerUpCost, a.Cost.Total)
+	a.Done(start, Answered)
+
+	alone, err := f.Claim(start, Request{Project: 42}, []string{us[0].Address, us[1].Address})
+	require.NoError(t, err)
+	assert.Empty(t, alone.RunnerUp, "there is no other upstream")
+	alone.Done(start, Answered)
+}

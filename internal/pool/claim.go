@@ -77,6 +77,11 @@ func (p *Pool) assign(now time.Time, job selection.Job, c *candidates, i int, te
 		p.costs = slices.Grow(p.costs[:0], len(c.views))[:len(c.views)]
 		coster.Costs(job, c.views, p.costs)
 		a.Cost = p.costs[i]
+		for j, cost := range p.costs {
+			if j != i && (a.RunnerUp == "" || cost.Total < a.RunnerUpCost) {
+				a.RunnerUp, a.RunnerUpCost = c.members[j].Address, cost.Total
+			}
+		}
 	}
 	p.number++
 	p.inFlight++

@@ -60,8 +60,11 @@ type Attempt struct {
 	Upstream string
 	Cache    selection.Cache
 	Cost     selection.Cost
-	Panic    bool
-	Outcome  pool.Outcome
+	// RunnerUp and RunnerUpCost are as in pool.Choice.
+	RunnerUp     string
+	RunnerUpCost float64
+	Panic        bool
+	Outcome      pool.Outcome
 	// Start and End are from the job's arrival.
 	Start, End time.Duration
 	// Hint is what the upstream told of its load; nil when nothing.
@@ -77,6 +80,7 @@ type Attempt struct {
 func (r *Job) Begin(c pool.Choice) {
 	r.Attempts = append(r.Attempts, Attempt{
 		Upstream: c.Address, Cache: c.Cache, Cost: c.Cost, Panic: c.Panic,
+		RunnerUp: c.RunnerUp, RunnerUpCost: c.RunnerUpCost,
 		Start: time.Since(r.Arrived),
 	})
 }
@@ -107,6 +111,9 @@ func (r *Job) Explain(h http.Header) {
 func (a *Attempt) Why() string {
 	why := fmt.Sprintf("cost=%.3f wait=%.3f fetch=%.3f placement=%.3f stop=%.3f",
 		a.Cost.Total, a.Cost.Wait, a.Cost.Fetch, a.Cost.Placement, a.Cost.Stop)
+	if a.RunnerUp != "" {
+		why += fmt.Sprintf(" runner_up=%s runner_up_cost=%.3f", a.RunnerUp, a.RunnerUpCost)
+	}
 	if a.Panic {
 		why += " panic"
 	}

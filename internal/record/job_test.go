@@ -1,0 +1,48 @@
+package record
+
+import (
+	"errors"
+	"net/http"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+
+	"example.org/pilotfish/internal/intake"
+	"example.org/pilotfish/internal/pool"
+	"example.org/pilotfish/pkg/selection"
+)
+
+func TestAttemptsAndTheirReasons(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := &Job{Arrived: time.Now(), Read: intake.NoProject}
+		h := http.Header{}
+		r.Explain(h)
+		assert.Empty(t, h, "nothing was decided")
+
+		time.Sleep(time.Second)
+		r.Begin(pool.Choice{Address: "a:1", Cache: selection.Cached, Panic: true})
+		time.Sleep(time.Second)
+		failed := errors.New("connection refused")
+		r.Settle(pool.Refused, failed)
+		r.Begin(pool.Choice{
+			Address: "b:1", Cost: selection.Cost{Total: 2.5, Wait: .5, Fetch: 2}, RunnerUp: "c:1", RunnerUpCost: 3.25,
+		})
+		time.Sleep(time.Second)
+		r.Settle(pool.Answered, nil)
+
+		first, second := r.Attempts[0], r.Attempts[1]
+		assert.Equal(t, []any{time.Second, 2 * time.Second, pool.Refused, failed}, []any{first.Start, first.End, first.Outcome, first.Err})
+		assert.Equal(t, []any{2 * time.Second, 3 * time.Second, pool.Answered}, []any{second.Start, second.End, second.Outcome})
+		assert.Equal(t, "cost=0.000 wait=0.000 fetch=0.000 placement=0.000 stop=0.000 panic", first.Why())
+		r.Explain(h)
+		assert.Equal(t, http.Header{
+			"Pilotfish-Upstream": {"b:1"},
+			"Pilotfish-Cache":    {"none"},
+			"Pilotfish-Attempts": {"2"},
+			"Pilotfish-Read":     {"no_project"},
+			"Pilotfish-Why":      {"cost=2.500 wait=0.500 fetch=2.000 placement=0.000 stop=0.000 runner_up=c:1 runner_up_cost=3.250"},
+		}, h)
+	})
+}
