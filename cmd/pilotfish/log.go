@@ -169,6 +169,17 @@ func (a *attempt) MarshalLogObject(enc zapcore.ObjectEncoder) error {
 	enc.AddString("cache", a.Cache.String())
 	enc.AddString("why", (*record.Attempt)(a).Why())
 	enc.AddFloat64("seconds", (a.End - a.Start).Seconds())
+	if h := a.Hint; h != nil { // what the upstream says of the job itself
+		if h.Waited >= 0 {
+			enc.AddFloat64("upstream_wait_seconds", h.Waited.Seconds())
+		}
+		if h.Fetched >= 0 {
+			enc.AddFloat64("upstream_fetch_seconds", h.Fetched.Seconds())
+		}
+		if h.Known {
+			enc.AddBool("upstream_cached", h.Cached)
+		}
+	}
 	if a.Repeated {
 		enc.AddBool("repeated", true)
 	}

@@ -11,6 +11,7 @@ import (
 
 	"example.org/pilotfish/internal/config"
 	"example.org/pilotfish/internal/intake"
+	"example.org/pilotfish/internal/pool"
 	"example.org/pilotfish/internal/record"
 )
 
@@ -83,4 +84,30 @@ func TestUnreadBodiesAreWarnedOf(t *testing.T) {
 		got = append(got, e.ContextMap())
 	}
 	assert.Equal(t, []map[string]any{{"jobs": int64(1), "last": "encoded"}, {"jobs": int64(2), "last": "a form"}}, got)
+}
+
+// An attempt tells what its upstream says of the job, as far as it does.
+func TestAttemptsAreLogged(t *testing.T) {
+	for want, hint := range map[string]*pool.Hint{
+		"":           nil,
+		" 1.5 - -":   {Waited: 1500 * time.Millisecond, Fetched: -1},
+		" - 2 false": {Waited: -1, Fetched: 2 * time.Second, Known: true},
+		" 0 0 true":  {Known: true, Cached: true},
+	} {
+		core, logs := observer.New(zap.DebugLevel)
+		l := jobLog{log: zap.New(core)}
+		l.write(config.Default().Log, &record.Job{Attempts: []record.Attempt{{Upstream: "a:1", End: time.Second, Hint: hint}}})
+		a := logs.All()[0].ContextMap()["attempts"].([]any)[0].(map[string]any)
+		assert.Equal(t, []any{"a:1", 1.0}, []any{a["upstream"], a["seconds"]})
+		got := ""
+		for _, key := range []string{"upstream_wait_seconds", "upstream_fetch_seconds", "upstream_cached"} {
+			switch value, told := a[key]; {
+			case told:
+				got += fmt.Sprint(" ", value)
+			case hint != nil:
+				got += " -"
+			}
+		}
+		assert.Equal(t, want, got)
+	}
 }
