@@ -22,8 +22,8 @@ import (
 
 type demoCommand struct {
 	Once   bool   `help:"End after the table."`
-	Listen string `default:"127.0.0.1:8080" placeholder:"HOST:PORT" help:"Where the sidecar takes jobs (${default})."`
-	Admin  string `default:"127.0.0.1:9180" placeholder:"HOST:PORT" help:"Where operators look (${default})."`
+	Listen string `default:"${listen}" placeholder:"HOST:PORT" help:"Where the sidecar takes jobs (${default})."`
+	Admin  string `default:"${admin}" placeholder:"HOST:PORT" help:"Where operators look (${default})."`
 }
 
 // demoUpstreams is how many rule processing servers the demo starts.

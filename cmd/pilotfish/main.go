@@ -8,6 +8,7 @@ import (
 	"os"
 
 	"example.org/pilotfish/internal/cli"
+	"example.org/pilotfish/internal/config"
 )
 
 // version is set by the linker when a release is built.
@@ -22,6 +23,12 @@ type commands struct {
 	Version versionCommand `cmd:"" help:"Print the version."`
 
 	ShowVersion cli.VersionFlag `name:"version" help:"Print the version."`
+}
+
+// Defaults are the values of ${name} in the tags of the commands.
+func (*commands) Defaults() map[string]string {
+	c := config.Default()
+	return map[string]string{"listen": c.Listen, "admin": c.Admin}
 }
 
 // run is main without the process: it returns the exit code.

@@ -17,8 +17,8 @@ import (
 type serveCommand struct {
 	Config         string   `type:"path" placeholder:"FILE" help:"Configuration file; SIGHUP reads it again."`
 	Upstream       []string `sep:"none" placeholder:"HOST:PORT" help:"An upstream; repeat for more. Replaces the file's discovery."`
-	Listen         string   `placeholder:"HOST:PORT" help:"Where submitters post jobs; default 127.0.0.1:8080."`
-	Admin          string   `placeholder:"HOST:PORT" help:"Where operators look; default 127.0.0.1:9180."`
+	Listen         string   `placeholder:"HOST:PORT" help:"Where submitters post jobs; default ${listen}."`
+	Admin          string   `placeholder:"HOST:PORT" help:"Where operators look; default ${admin}."`
 	ReusePort      bool     `help:"Share both ports with the process that takes over (SO_REUSEPORT)."`
 	ExplainHeaders bool     `help:"Add headers about the decision to each answer."`
 }
