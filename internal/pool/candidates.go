@@ -12,7 +12,6 @@ import (
 type candidates struct {
 	members []*member
 	views   []selection.View // of the members, in their order
-	busy    float64          // jobs per core, over all of them
 
 	shut              int  // upstreams in the set whose breaker is not ready
 	panicking         bool // the breakers were ignored
@@ -65,7 +64,6 @@ func (p *Pool) eligible(now time.Time, job selection.Job, tried []string) (candi
 // asks each thing once.
 func (p *Pool) look(now time.Time, job selection.Job, tried []string, w waive) candidates {
 	c := candidates{members: p.memory.members[:0], views: slices.Grow(p.memory.views[:0], len(p.set))[:len(p.set)]}
-	jobs, cores := 0.0, 0.0
 	for _, m := range p.set {
 		if !m.gate.Ready(now) {
 			c.shut++
@@ -85,12 +83,9 @@ func (p *Pool) look(now time.Time, job selection.Job, tried []string, w waive) c
 		c.members = append(c.members, m)
 		m.view(v, now, fresh, &p.cfg)
 		m.expect(v, job.Project, now, &p.cfg)
-		jobs += v.Jobs
-		cores += v.Cores
 	}
 	p.memory = c
 	c.views = c.views[:len(c.members)]
-	c.busy = jobs / cores
 	return c
 }
 

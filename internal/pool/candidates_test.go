@@ -70,7 +70,6 @@ func TestViews(t *testing.T) {
 	for i := range want {
 		assert.Equal(t, want[i], w.views[i])
 	}
-	assert.InDelta(t, (12.0+1)/(16+4+16), w.job.Busy, 1e-9)
 }
 
 // TestViewsOfTheEligible: the views are those of the upstreams that may be

@@ -39,7 +39,6 @@ func (p *Pool) Claim(now time.Time, r Request, tried []string) (*Assignment, err
 	if err != nil {
 		return nil, err
 	}
-	job.Busy = c.busy
 	for len(c.members) > 0 {
 		i := p.cfg.Policy.Pick(job, c.views, p.cfg.Rand)
 		tell, ok := c.members[i].gate.Enter(now)

@@ -91,7 +91,6 @@ func (p *Pool) Explain(now time.Time, r Request) ([]Ranked, error) {
 	if err != nil {
 		return nil, err
 	}
-	job.Busy = c.busy
 	pick := p.cfg.Policy.Pick(job, c.views, p.cfg.Rand)
 	costs := make([]selection.Cost, len(c.views))
 	coster, priced := p.cfg.Policy.(selection.Coster)

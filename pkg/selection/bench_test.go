@@ -51,7 +51,7 @@ func benchmarkPick(b *testing.B, name string, n int, build func(*rand.Rand, int)
 	require.NoError(b, err)
 	rng := rand.New(rand.NewPCG(1, 2))
 	views := build(rng, n)
-	job := selection.Job{Fetch: 5, Busy: 0.7}
+	job := selection.Job{Fetch: 5, Open: 1}
 	b.ReportAllocs()
 	for b.Loop() {
 		job.Project++

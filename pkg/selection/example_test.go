@@ -25,7 +25,7 @@ func ExampleNew() {
 	}
 	views := []selection.View{crowded, idle} // sorted by address
 	rng := rand.New(rand.NewPCG(1, 2))
-	for _, fetch := range []float64{2, 60} { // seconds
+	for _, fetch := range []float64{2, 600} { // seconds
 		job := selection.Job{Project: 12345, Priority: selection.High, Fetch: fetch}
 		fmt.Printf("to fetch takes %v s: upstream %d\n", fetch, policy.Pick(job, views, rng))
 	}
@@ -36,6 +36,6 @@ func ExampleNew() {
 	}
 	// Output:
 	// to fetch takes 2 s: upstream 1
-	// to fetch takes 60 s: upstream 0
-	// waiting costs 19.5 s, fetching 2.0 s
+	// to fetch takes 600 s: upstream 0
+	// waiting costs 19.5 s, fetching 0.8 s
 }

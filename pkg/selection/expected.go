@@ -8,27 +8,41 @@ import (
 // Expected takes the upstream with the lowest cost, in seconds. The cost of
 // running a job of project p at upstream u is
 //
-//	cost(u) = wait(u)                                until a core is free
-//	        + fetch(p) (1 - warm(p, u))              to fetch what is not cached at u
-//	        + fetch(p) rank(p, u) max(1, 2 busy²)    only where p is not cached at u
-//	        + stop(u)                                what a stop of u would lose
+//	cost(u) = wait(u)                            until a core is free
+//	        + price(p) (1 - warm(p, u))          to fetch what is not cached at u
+//	        + 1.5 price(p) rank(p, u) crowd(u)   only where p is not cached at u
+//	        + stop(u)                            what a stop of u would lose
 //
-//	wait(u) = 1.5 (jobs ahead + 1) / rate(u)         if no core is free
-//	        = (jobs / cores)⁴ / rate(u)              otherwise
+//	wait(u)  = 1.5 (jobs ahead + 1) / rate(u)    if no core is free
+//	         = (jobs / cores)⁴ / rate(u)         otherwise
+//	price(p) = 0.5 fetch(p)^0.7 / (1 + open(p) / 2)
+//	crowd(u) = max(1, 4.5 (jobs / cores)²)
 //
 // Wait: reports are seconds old, and other sidecars claim cores as well. So a
 // wait counts 1.5 times, and an eighth of the cores counts as taken. Taking a
 // free core has a price, too: the next jobs cannot have it.
 //
+// Price: data that was fetched serves later jobs as well, and more so the jobs
+// of the project that are open now. So a fetch costs less than its time.
+//
 // Rank: the place of u in the rendezvous order of p, from 0 to 5. All sidecars
 // have the same order, so they agree where a project goes that is cached
 // nowhere. If they disagreed, several upstreams would fetch its data. That
-// costs more in a pool that is busy; busy is its jobs per core. An upstream
-// that came up less than a minute ago ranks behind all others, for all but a
-// growing share of the projects.
+// costs more at an upstream that is crowded already. An upstream that came up
+// less than a minute ago ranks behind all others, for all but a growing share
+// of the projects.
 //
 // Stop: the probability that the job lasts longer than u, times the work and
 // the fetch to repeat.
+//
+// Unknown load: an upstream without a fresh report counts as loaded as the
+// median of the others, and more if this sidecar has more jobs there than
+// elsewhere. If fewer than half of the upstreams have one, Expected chooses as
+// BoundedHash does.
+//
+// Figures of one upstream change its own cost alone. Others' costs depend on
+// them only through medians, and only where the others' own load or rate is
+// unknown.
 //
 // Costs of cached upstreams count as equal if reports of their age cannot tell
 // them apart. Of these upstreams, Expected keeps those with the fewest of this
@@ -40,7 +54,7 @@ import (
 //
 // Sources: Mooncake and llm-d (waits against fetches in seconds), Mitzenmacher
 // and Dahlin (stale reports), Thaler and Ravishankar (rendezvous). Use it
-// wherever upstreams report. Without reports it goes by this sidecar's own jobs.
+// wherever upstreams report.
 type Expected struct {
 	c ExpectedConfig
 }
@@ -64,11 +78,22 @@ type ExpectedConfig struct {
 	// Spare is the share of an upstream's cores that count as taken by jobs
 	// that others have sent there since its report. Default 1/8.
 	Spare float64
+	// FetchScale and FetchPower make the price of a fetch from its time:
+	// FetchScale times the time, in seconds, to the power of FetchPower.
+	// Defaults 0.5 and 0.7.
+	FetchScale float64
+	FetchPower float64
+	// FetchShare is how much of that price each open job of the project takes
+	// over. The price is divided by 1 + FetchShare times their number. Default 0.5.
+	FetchShare float64
 	// RankPrice is the price of each rank in the project's rendezvous order, in
-	// fetch times: the next sidecar may place the project elsewhere, and fetch
-	// again. It is multiplied by 2 Busy² once that exceeds 1, which it does from
-	// 0.7 jobs per core on. Default 1. All ranks from the fifth on cost the same.
+	// prices of a fetch: the next sidecar may place the project elsewhere, and
+	// fetch again. Default 1.5. All ranks from the fifth on cost the same.
 	RankPrice float64
+	// Crowding is the factor on the price of a rank at an upstream with one job
+	// per core; it grows with the square of the jobs per core, up to ten, and is
+	// at least 1. Default 4.5.
+	Crowding float64
 	// WarmAt is the probability of the data being there from which on the
 	// project counts as cached. Default 0.5.
 	WarmAt float64
@@ -106,7 +131,7 @@ const (
 	PartShadow
 	// PartPlacement is the price of a rank in rendezvous order.
 	PartPlacement
-	// PartCrowding is the growth of that price in a pool that fills up. Without
+	// PartCrowding is the growth of that price with an upstream's load. Without
 	// it, a pool that is behind falls further behind by fetching.
 	PartCrowding
 	// PartBand is the choice among cached upstreams that count as equal. Without
@@ -116,6 +141,10 @@ const (
 	PartStop
 	// PartSlowStart is the growing share of projects after a start.
 	PartSlowStart
+	// PartFetchPrice makes the price of a fetch less than its time.
+	PartFetchPrice
+	// PartShare divides it among the project's open jobs.
+	PartShare
 
 	allParts = 1<<iota - 1
 )
@@ -133,6 +162,7 @@ func Parts() []Part {
 func (p Part) String() string {
 	for i, name := range [...]string{
 		"wait-price", "spare", "shadow", "placement", "crowding", "band", "stop", "slow-start",
+		"fetch-price", "share",
 	} {
 		if p == 1<<i {
 			return name
@@ -150,7 +180,11 @@ func (c *ExpectedConfig) resolve() error {
 	}{
 		{"WaitPrice", &c.WaitPrice, 1.5},
 		{"Spare", &c.Spare, 1.0 / 8},
-		{"RankPrice", &c.RankPrice, 1},
+		{"FetchScale", &c.FetchScale, 0.5},
+		{"FetchPower", &c.FetchPower, 0.7},
+		{"FetchShare", &c.FetchShare, 0.5},
+		{"RankPrice", &c.RankPrice, 1.5},
+		{"Crowding", &c.Crowding, 4.5},
 		{"WarmAt", &c.WarmAt, 0.5},
 		{"Band", &c.Band, 0.05},
 		{"BandWidth", &c.BandWidth, 1},

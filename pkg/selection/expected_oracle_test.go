@@ -16,7 +16,8 @@ import (
 // standard is the documented defaults.
 func standard() selection.ExpectedConfig {
 	return selection.ExpectedConfig{
-		WaitPrice: 1.5, Spare: 0.125, RankPrice: 1, WarmAt: 0.5, Band: 0.05, BandWidth: 1,
+		WaitPrice: 1.5, Spare: 0.125, FetchScale: 0.5, FetchPower: 0.7, FetchShare: 0.5,
+		RankPrice: 1.5, Crowding: 4.5, WarmAt: 0.5, Band: 0.05, BandWidth: 1,
 		SlowStart: 60, TailScale: 1.6, LongestJob: 7200, CoreRate: 1.0 / 12,
 	}
 }
@@ -52,8 +53,8 @@ func (n naive) usable(v selection.View) float64 {
 }
 
 func (n naive) queue(v selection.View) (ahead float64, full bool) {
-	ahead = math.Max(math.Max(v.Jobs-n.usable(v), v.Stalled), 0)
-	return ahead, ahead > 0 || v.Jobs >= n.usable(v)
+	ahead = math.Max(math.Max(n.jobs(v)-n.usable(v), v.Stalled), 0)
+	return ahead, ahead > 0 || n.jobs(v) >= n.usable(v)
 }
 
 func (n naive) waitPrice() float64 {
@@ -63,12 +64,58 @@ func (n naive) waitPrice() float64 {
 	return 1
 }
 
-func (n naive) rankPrice() float64 {
-	price := n.RankPrice * n.job.Fetch
-	if n.on(selection.PartCrowding) && 2*math.Pow(n.job.Busy, 2) > 1 {
-		price *= 2 * math.Pow(n.job.Busy, 2)
+func (n naive) fetchPrice() float64 {
+	price := n.job.Fetch
+	if n.on(selection.PartFetchPrice) {
+		price = n.FetchScale * math.Pow(n.job.Fetch, n.FetchPower)
+	}
+	if n.on(selection.PartShare) {
+		price /= 1 + n.FetchShare*n.job.Open
 	}
 	return price
+}
+
+func (n naive) rankPrice(v selection.View) float64 {
+	price := n.RankPrice * n.fetchPrice()
+	if n.on(selection.PartCrowding) {
+		perCore := math.Min(n.jobs(v)/cores(v), 10)
+		price *= math.Max(1, n.Crowding*perCore*perCore)
+	}
+	return price
+}
+
+func knows(v selection.View) bool { return !math.IsInf(v.Age, 1) }
+
+// jobs is how many jobs are at v, known or estimated from the views that report.
+func (n naive) jobs(v selection.View) float64 {
+	if knows(v) {
+		return v.Jobs
+	}
+	own, all := 0.0, []float64{}
+	for _, other := range n.views {
+		if knows(other) {
+			own += other.InFlight
+			all = append(all, other.Jobs/cores(other))
+		}
+	}
+	if len(all) == 0 {
+		return math.Max(v.Jobs, v.InFlight)
+	}
+	slices.Sort(all)
+	own /= float64(len(all))
+	estimate := all[(len(all)-1)/2] * cores(v) * math.Max(1, (v.InFlight+1)/(own+1))
+	return math.Max(estimate, math.Max(v.Jobs, v.InFlight))
+}
+
+// blind reports whether fewer than half of the views report.
+func (n naive) blind() bool {
+	known := 0
+	for _, v := range n.views {
+		if knows(v) {
+			known++
+		}
+	}
+	return 2*known < len(n.views)
 }
 
 func (n naive) cost(i int) selection.Cost {
@@ -78,7 +125,7 @@ func (n naive) cost(i int) selection.Cost {
 	case full:
 		c.Wait = n.waitPrice() * (ahead + 1) / n.rate(v)
 	case n.on(selection.PartShadow):
-		used := v.Jobs / n.usable(v)
+		used := n.jobs(v) / n.usable(v)
 		c.Wait = used * used * (used * used) / n.rate(v)
 	}
 	if n.on(selection.PartStop) && v.Left < n.LongestJob {
@@ -86,7 +133,7 @@ func (n naive) cost(i int) selection.Cost {
 		c.Stop = math.Max(0, n.TailScale/left-n.TailScale/n.LongestJob) * (left + n.job.Fetch)
 	}
 	if n.job.Project != 0 {
-		c.Fetch = n.job.Fetch * (1 - v.Warm)
+		c.Fetch = n.fetchPrice() * (1 - v.Warm)
 		if v.FetchFactor > 0 {
 			c.Fetch *= v.FetchFactor
 		}
@@ -98,7 +145,7 @@ func (n naive) cost(i int) selection.Cost {
 			rank += 5
 		}
 		if n.on(selection.PartPlacement) {
-			c.Placement += n.rankPrice() * float64(rank)
+			c.Placement += n.rankPrice(v) * float64(rank)
 		}
 	}
 	c.Total = c.Wait + c.Fetch + c.Placement + c.Stop
@@ -106,6 +153,9 @@ func (n naive) cost(i int) selection.Cost {
 }
 
 func (n naive) pick() []float64 {
+	if n.blind() {
+		return boundedHashOracle(n.job, n.views)
+	}
 	totals := make([]float64, len(n.views))
 	for i := range totals {
 		totals[i] = n.cost(i).Total
@@ -152,7 +202,7 @@ func (n naive) band(i int) float64 {
 	if _, full := n.queue(v); !full {
 		return n.Band
 	}
-	came := math.Min(n.job.Busy, 1) * math.Min(v.Age, 60) / n.rate(v)
+	came := math.Min(v.Age, 60) / n.rate(v)
 	return math.Max(n.Band, n.BandWidth*n.waitPrice()*math.Sqrt(came))
 }
 

@@ -11,6 +11,9 @@ import (
 func (e *Expected) Pick(job Job, views []View, rng *rand.Rand) int {
 	var p pricing
 	p.prepare(&e.c, job, views)
+	if p.blind {
+		return BoundedHash{}.Pick(job, views, rng)
+	}
 	cached, n := p.cheapestCached(views)
 	other := p.cheapestOther(views)
 	switch {
@@ -109,10 +112,13 @@ type pricing struct {
 	c     *ExpectedConfig
 	job   Job
 	rates Rates
+	load  loads
+	blind bool // too little is known of the load
 
 	perWait   float64 // price of waiting for one second
 	usable    float64 // share of an upstream's cores that may look free
-	perRank   float64 // price of one rank, in seconds
+	fetch     float64 // price of a fetch, in seconds
+	perRank   float64 // price of one rank where cores are free, in seconds
 	stops     float64 // a stop has a price if it is closer than this, in seconds
 	slowStart float64 // an upstream that is up for less is starting, in seconds
 
@@ -125,6 +131,8 @@ func (p *pricing) prepare(c *ExpectedConfig, job Job, views []View) {
 	p.c, p.job = c, job
 	on := func(part Part) bool { return c.Off&part == 0 }
 	p.rates = NewRates(views, c.CoreRate)
+	p.load = newLoads(views)
+	p.blind = 2*p.load.known < len(views)
 	p.perWait = 1
 	if on(PartWaitPrice) {
 		p.perWait = c.WaitPrice
@@ -142,11 +150,15 @@ func (p *pricing) prepare(c *ExpectedConfig, job Job, views []View) {
 	if job.Project == 0 {
 		return
 	}
+	p.fetch = job.Fetch
+	if on(PartFetchPrice) {
+		p.fetch = c.FetchScale * math.Pow(job.Fetch, c.FetchPower)
+	}
+	if on(PartShare) {
+		p.fetch /= 1 + c.FetchShare*job.Open
+	}
 	if on(PartPlacement) {
-		p.perRank = c.RankPrice * job.Fetch
-		if on(PartCrowding) {
-			p.perRank *= max(1, 2*job.Busy*job.Busy)
-		}
+		p.perRank = c.RankPrice * p.fetch
 	}
 	p.order = newOrder(job.Project, views)
 	p.first.rank(p.order, views)
@@ -166,14 +178,14 @@ func (p price) cost() Cost {
 func (p *pricing) price(v *View, rank float64) price {
 	c := price{wait: p.wait(v)}
 	if p.job.Project != 0 && v.Warm < 1 {
-		c.fetch = p.job.Fetch * (1 - v.Warm) * v.fetchFactor()
+		c.fetch = p.fetch * (1 - v.Warm) * v.fetchFactor()
 	}
 	if !p.cached(v) {
 		if v.Uptime < p.slowStart && p.tooNew(v) {
 			rank += lastRank
 			c.placement = p.slowStart - v.Uptime
 		}
-		c.placement += p.perRank * rank
+		c.placement += p.perRank * rank * p.crowd(v)
 	}
 	if v.Left < p.stops {
 		c.stop = p.lost(v.Left)
@@ -191,11 +203,24 @@ func (p *pricing) cached(v *View) bool {
 // the joblets that run.
 func (p *pricing) ahead(v *View) (jobs, full float64) {
 	cores := v.cores() * p.usable
-	jobs = max(0, v.Jobs-cores, v.Stalled)
-	if jobs > 0 || v.Jobs >= cores {
+	here := p.load.jobs(v)
+	jobs = max(0, here-cores, v.Stalled)
+	if jobs > 0 || here >= cores {
 		return jobs, 1
 	}
-	return 0, max(0, v.Jobs/cores)
+	return 0, max(0, here/cores)
+}
+
+// crowdedAt bounds the jobs per core that make a placement dearer.
+const crowdedAt = 10
+
+// crowd is the factor on the price of placing the project at v.
+func (p *pricing) crowd(v *View) float64 {
+	if p.c.Off&PartCrowding != 0 {
+		return 1
+	}
+	perCore := min(p.load.jobs(v)/v.cores(), crowdedAt)
+	return max(1, p.c.Crowding*perCore*perCore)
 }
 
 // wait is the price of the time until a core is free. It is at least the time
@@ -247,6 +272,6 @@ func (p *pricing) band(v *View) float64 {
 		return p.c.Band
 	}
 	const oldest = 60 // s; of older reports nothing is known
-	came := min(p.job.Busy, 1) * min(v.Age, oldest) / p.rates.Of(v)
+	came := min(v.Age, oldest) / p.rates.Of(v)
 	return max(p.c.Band, p.c.BandWidth*p.perWait*math.Sqrt(came))
 }

@@ -34,10 +34,10 @@ func TestExpectedWeighsWaitsAgainstFetches(t *testing.T) {
 		backlog, fetch float64
 		stays          bool
 	}{
-		{backlog: 8, fetch: 10, stays: true},
+		{backlog: 8, fetch: 100, stays: true},
 		{backlog: 8, fetch: 0.5, stays: false},
 		{backlog: 60, fetch: 5, stays: false},
-		{backlog: 60, fetch: 45, stays: true},
+		{backlog: 60, fetch: 1000, stays: true},
 	} {
 		views, rng := policytest.Idle(2), rand.New(rand.NewPCG(1, 1))
 		views[0].Warm, views[0].Cache = 1, selection.Cached
@@ -50,18 +50,33 @@ func TestExpectedWeighsWaitsAgainstFetches(t *testing.T) {
 		costs := make([]selection.Cost, 2)
 		newExpected(t, selection.PartPlacement).Costs(selection.Job{Project: 1, Fetch: c.fetch}, views, costs)
 		assert.InDelta(t, 1.5*(5+c.backlog+1)/2.4, costs[0].Total, 1e-9)
-		assert.InDelta(t, c.fetch, costs[1].Total, 1e-9)
+		assert.InDelta(t, 0.5*math.Pow(c.fetch, 0.7), costs[1].Total, 1e-9)
 	}
 }
 
-// TestExpectedPaysMoreForWaits: 6.25 s of waiting are worth 9 s of fetching.
+// TestExpectedPaysMoreForWaits: 8.3 s of waiting cost more than a fetch whose
+// price is 10 s.
 func TestExpectedPaysMoreForWaits(t *testing.T) {
 	views := policytest.Idle(2)
 	views[0].Warm = 1
 	busy(&views[0], 14)
-	job := selection.Job{Project: 1, Fetch: 9}
+	job := selection.Job{Project: 1, Fetch: 72}
 	assert.Equal(t, 1, newExpected(t, selection.PartPlacement).Pick(job, views, nil))
 	assert.Equal(t, 0, newExpected(t, selection.PartPlacement|selection.PartWaitPrice).Pick(job, views, nil))
+}
+
+// TestExpectedSharesFetches: the open jobs of a project take over their part of
+// a fetch, so that a project in demand spreads.
+func TestExpectedSharesFetches(t *testing.T) {
+	views := policytest.Idle(2)
+	views[0].Warm = 1
+	busy(&views[0], 14) // 12.5 s
+	job := selection.Job{Project: 1, Fetch: 150}
+	without := selection.PartPlacement | selection.PartShare
+	assert.Equal(t, 0, newExpected(t, selection.PartPlacement).Pick(job, views, nil))
+	job.Open = 4
+	assert.Equal(t, 1, newExpected(t, selection.PartPlacement).Pick(job, views, nil))
+	assert.Equal(t, 0, newExpected(t, without).Pick(job, views, nil))
 }
 
 // TestExpectedPicksTheIdleOfTwo without a project: always.
@@ -72,7 +87,7 @@ func TestExpectedPicksTheIdleOfTwo(t *testing.T) {
 			views := policytest.Idle(2)
 			views[1-idleAt].Jobs = jobs
 			for range 200 {
-				require.Equal(t, idleAt, newExpected(t, 0).Pick(selection.Job{Busy: 0.5}, views, rng))
+				require.Equal(t, idleAt, newExpected(t, 0).Pick(selection.Job{}, views, rng))
 			}
 		}
 	}
@@ -96,33 +111,36 @@ func TestExpectedShunsTheStuck(t *testing.T) {
 func TestExpectedAgreesOnAColdProject(t *testing.T) {
 	views := policytest.Idle(14)
 	for project := uint64(1); project < 300; project++ {
-		job := selection.Job{Project: project, Fetch: 5, Busy: 0.5}
+		job := selection.Job{Project: project, Fetch: 20}
 		order := policytest.ByRendezvous(project, views)
 		for seed := range uint64(3) {
 			got := newExpected(t, 0).Pick(job, views, rand.New(rand.NewPCG(seed, 0)))
 			require.Equal(t, order[0], got)
 		}
 		crowded := slices.Clone(views)
-		busy(&crowded[order[0]], 1) // 4.4 s against the 5 s of a rank
+		busy(&crowded[order[0]], 1) // 4.4 s against the 6.1 s of a rank
 		require.Equal(t, order[0], newExpected(t, 0).Pick(job, crowded, nil))
-		busy(&crowded[order[0]], 3)
+		busy(&crowded[order[0]], 5)
 		require.Equal(t, order[1], newExpected(t, 0).Pick(job, crowded, nil))
 	}
 }
 
-// TestExpectedKeepsToItsOrderWhenCrowded: a placement that is not worth a rank
-// in a pool that is behind was worth it while cores were free.
+// TestExpectedKeepsToItsOrderWhenCrowded: a project leaves its home for
+// upstreams that have room, and not for those that are nearly full.
 func TestExpectedKeepsToItsOrderWhenCrowded(t *testing.T) {
-	views := policytest.Idle(14)
-	order := policytest.ByRendezvous(7, views)
-	busy(&views[order[0]], 20) // 16 s
 	for _, c := range []struct {
-		busy float64
+		jobs float64 // at every other upstream of 40 cores
 		off  selection.Part
 		rank int
-	}{{0.5, 0, 1}, {1, 0, 1}, {2, 0, 0}, {2, selection.PartCrowding, 1}} {
+	}{{0, 0, 1}, {16, 0, 1}, {36, 0, 0}, {36, selection.PartCrowding, 1}} {
+		views := policytest.Idle(14)
+		order := policytest.ByRendezvous(7, views)
+		for i := range views {
+			views[i].Jobs = c.jobs
+		}
+		busy(&views[order[0]], 20) // 16 s
 		policy := newExpected(t, c.off)
-		assert.Equal(t, order[c.rank], policy.Pick(selection.Job{Project: 7, Fetch: 5, Busy: c.busy}, views, nil), "%+v", c)
+		assert.Equal(t, order[c.rank], policy.Pick(selection.Job{Project: 7, Fetch: 20}, views, nil), "%+v", c)
 	}
 }
 
@@ -160,7 +178,7 @@ func TestExpectedBandWidensWithAge(t *testing.T) {
 		}
 		counts := make([]int, 3)
 		for range 3000 {
-			counts[newExpected(t, 0).Pick(selection.Job{Project: 4, Fetch: 60, Busy: 1}, views, rng)]++
+			counts[newExpected(t, 0).Pick(selection.Job{Project: 4, Fetch: 60}, views, rng)]++
 		}
 		require.NoError(t, policytest.Spread(counts, c.want))
 	}
@@ -172,7 +190,7 @@ func TestExpectedStops(t *testing.T) {
 	views, rng := policytest.Idle(3), rand.New(rand.NewPCG(1, 1))
 	views[0].Warm, views[1].Warm = 1, 1
 	views[0].Left = 60
-	job, took := selection.Job{Project: 1, Fetch: 5, Busy: 0.5}, make([]int, 3)
+	job, took := selection.Job{Project: 1, Fetch: 30}, make([]int, 3)
 	for range 1000 {
 		require.Equal(t, 1, newExpected(t, 0).Pick(job, views, rng))
 		took[newExpected(t, selection.PartStop).Pick(job, views, rng)]++

@@ -46,7 +46,6 @@ type Job struct {
 	Hour uint64
 	// Fetch is the expected time to fetch the project's data, in seconds.
 	Fetch float64
-	// Busy is the number of jobs at the eligible upstreams, divided by that of
-	// their cores: below 1 cores are free, above 1 jobs wait.
-	Busy float64
+	// Open is this sidecar's open jobs of the project, not counting this one.
+	Open float64
 }

@@ -2,6 +2,7 @@ package selection_test
 
 import (
 	"math"
+	"slices"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -130,16 +131,16 @@ func p2cOracle(_ selection.Job, views []selection.View) []float64 {
 
 // estimator gives each view's rate, or the mean of the others' for its cores.
 func estimator(views []selection.View, standard float64) func(selection.View) float64 {
-	rates, known := 0.0, 0.0
+	var perCores []float64
 	for _, v := range views {
 		if v.Rate > 0 {
-			rates += v.Rate
-			known += cores(v)
+			perCores = append(perCores, v.Rate/cores(v))
 		}
 	}
 	perCore := standard
-	if known > 0 {
-		perCore = rates / known
+	if len(perCores) > 0 {
+		slices.Sort(perCores)
+		perCore = perCores[(len(perCores)-1)/2]
 	}
 	return func(v selection.View) float64 {
 		if v.Rate > 0 {

@@ -1,6 +1,10 @@
 package selection
 
-import "example.org/pilotfish/internal/hash"
+import (
+	"math"
+
+	"example.org/pilotfish/internal/hash"
+)
 
 // Cache says whether an upstream is believed to hold a project's data (the
 // thesis, 9.2.3). A larger value is better.
@@ -77,6 +81,9 @@ func UpstreamID(address string) uint64 { return hash.Text(address) }
 // load is a number.
 const leastWeight = 1e-9
 
+// reports says whether there is a fresh report on the upstream's load.
+func (v *View) reports() bool { return !math.IsInf(v.Age, 1) }
+
 // OwnLoad is this sidecar's jobs there for each unit of weight.
 func (v *View) OwnLoad() float64 { return v.InFlight / max(v.Weight, leastWeight) }
 
@@ -97,32 +104,4 @@ func (v *View) fetchFactor() float64 {
 		return v.FetchFactor
 	}
 	return 1
-}
-
-// Rates tells how many jobs an upstream completes in a second when it is full,
-// also where that is not known.
-type Rates struct{ perCore float64 }
-
-// NewRates takes the mean rate of a core from the views whose rates are known.
-// If none is known, it takes perCore.
-func NewRates(views []View, perCore float64) Rates {
-	var rate, cores float64
-	for i := range views {
-		if views[i].Rate > 0 {
-			rate += views[i].Rate
-			cores += views[i].cores()
-		}
-	}
-	if cores > 0 {
-		perCore = rate / cores
-	}
-	return Rates{perCore}
-}
-
-// Of is the rate of v, in jobs per second.
-func (r Rates) Of(v *View) float64 {
-	if v.Rate > 0 {
-		return v.Rate
-	}
-	return r.perCore * v.cores()
 }

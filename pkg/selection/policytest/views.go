@@ -37,7 +37,7 @@ func Job(rng *rand.Rand) selection.Job {
 		Priority: selection.Priority(rng.IntN(selection.Priorities)),
 		Number:   rng.Uint64N(1000),
 		Fetch:    oneOf(rng, 0, 0.5, 5, 5, 30, 1000),
-		Busy:     oneOf(rng, 0, 0.3, 0.7, 0.8, 1, 3),
+		Open:     oneOf[float64](rng, 0, 0, 1, 7),
 	}
 }
 
@@ -124,7 +124,7 @@ func extreme(rng *rand.Rand) (selection.Job, []selection.View) {
 	}
 	return selection.Job{
 		Project: oneOf(rng, 0, 1, rng.Uint64()), Priority: selection.Priority(rng.IntN(selection.Priorities)),
-		Number: rng.Uint64(), Fetch: x(), Busy: rng.Float64(),
+		Number: rng.Uint64(), Fetch: x(), Open: x(),
 	}, views
 }
 

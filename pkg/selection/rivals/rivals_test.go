@@ -198,17 +198,17 @@ func cacheThresholdOracle(job selection.Job, views []selection.View) []float64 {
 	return policytest.Evenly(len(views), policytest.Lowest(views, all, load))
 }
 
-// estimator gives each view's rate, or the mean of the others' for its cores.
+// estimator gives each view's rate, or the median of the others' for its cores.
 func estimator(views []selection.View, perCore float64) func(selection.View) float64 {
-	rates, known := 0.0, 0.0
+	var known []float64
 	for _, v := range views {
 		if v.Rate > 0 {
-			rates += v.Rate
-			known += cores(v)
+			known = append(known, v.Rate/cores(v))
 		}
 	}
-	if known > 0 {
-		perCore = rates / known
+	if len(known) > 0 {
+		slices.Sort(known)
+		perCore = known[(len(known)-1)/2]
 	}
 	return func(v selection.View) float64 {
 		if v.Rate > 0 {

@@ -1,0 +1,95 @@
+package selection
+
+import (
+	"math"
+	"slices"
+)
+
+// What is not known of an upstream is taken from the others: their median,
+// which no single one of them can move far.
+
+// Rates tells how many jobs an upstream completes in a second when it is full,
+// also where that is not known.
+type Rates struct{ perCore float64 }
+
+// NewRates takes the median rate of a core from the views whose rates are
+// known. If none is known, it takes perCore.
+func NewRates(views []View, perCore float64) Rates {
+	if rate, known := median(views, func(v *View) float64 {
+		if !(v.Rate > 0) {
+			return math.NaN()
+		}
+		return v.Rate / v.cores()
+	}); known > 0 {
+		perCore = rate
+	}
+	return Rates{perCore}
+}
+
+// Of is the rate of v, in jobs per second.
+func (r Rates) Of(v *View) float64 {
+	if v.Rate > 0 {
+		return v.Rate
+	}
+	return r.perCore * v.cores()
+}
+
+// loads tells how many jobs are at an upstream, also where no fresh report says.
+type loads struct {
+	known   int     // views with a fresh report
+	perCore float64 // their median of jobs per core
+	own     float64 // their mean of this sidecar's own jobs
+}
+
+func newLoads(views []View) loads {
+	var l loads
+	for i := range views {
+		if v := &views[i]; v.reports() {
+			l.known++
+			l.own += v.InFlight
+		}
+	}
+	if l.known == 0 || l.known == len(views) {
+		return l // nobody needs a median
+	}
+	l.own /= float64(l.known)
+	l.perCore, _ = median(views, func(v *View) float64 {
+		if !v.reports() {
+			return math.NaN()
+		}
+		return v.Jobs / v.cores()
+	})
+	return l
+}
+
+// jobs is how many jobs are at v. Where no fresh report says, it is the median
+// of the others, more where this sidecar has more jobs than it has elsewhere.
+func (l loads) jobs(v *View) float64 {
+	if v.reports() {
+		return v.Jobs
+	}
+	more := max(1, (v.InFlight+1)/(l.own+1))
+	return max(v.Jobs, v.InFlight, l.perCore*v.cores()*more)
+}
+
+// medianOf bounds how many views a median is taken of, so that it needs no
+// memory. From more views, as many are taken at equal distances.
+const medianOf = 64
+
+// median is the lower median of the positive and zero values of the views, and
+// how many there are. A value that is negative, infinite or no number is left out.
+func median(views []View, value func(*View) float64) (m float64, known int) {
+	var values [medianOf]float64
+	step := (len(views) + medianOf - 1) / medianOf
+	for i := 0; i < len(views); i += step {
+		if x := value(&views[i]); x >= 0 && !math.IsInf(x, 1) {
+			values[known] = x
+			known++
+		}
+	}
+	if known == 0 {
+		return 0, 0
+	}
+	slices.Sort(values[:known])
+	return values[(known-1)/2], known
+}
