@@ -25,23 +25,30 @@ func (BoundedHash) Pick(job Job, views []View, rng *rand.Rand) int {
 	if job.Project == 0 {
 		return LeastInFlight{}.Pick(job, views, rng)
 	}
+	i, _ := firstBelowBound(job, views, func(*View) bool { return true })
+	return i
+}
+
+// firstBelowBound is the first view in the project's rendezvous order that may
+// serve and is below its bound; ok is false if there is none.
+func firstBelowBound(job Job, views []View, may func(v *View) bool) (first int, ok bool) {
 	total, weights := 1.0, 0.0
 	for i := range views {
 		total += views[i].InFlight
 		weights += max(0, views[i].Weight)
 	}
 	by := newOrder(job.Project, views)
-	first, score := 0, -1.0
+	score := -1.0
 	for i := range views {
 		v := &views[i]
-		if v.InFlight >= slots(v, total, weights, len(views)) {
+		if !may(v) || v.InFlight >= slots(v, total, weights, len(views)) {
 			continue
 		}
 		if s := by.score(v, score); s > score {
-			first, score = i, s
+			first, score, ok = i, s, true
 		}
 	}
-	return first
+	return first, ok
 }
 
 // slots is the bound of v: how many jobs it may have.

@@ -107,6 +107,25 @@ func (n naive) jobs(v selection.View) float64 {
 	return math.Max(estimate, math.Max(v.Jobs, v.InFlight))
 }
 
+// firstCachedBelowBound is where a job goes while too little is known of the load.
+func (n naive) firstCachedBelowBound() (int, bool) {
+	jobs, weights := 1.0, 0.0
+	for _, v := range n.views {
+		jobs += v.InFlight
+		weights += v.Weight
+	}
+	for _, i := range n.order {
+		share := 1 / float64(len(n.views))
+		if weights > 0 {
+			share = n.views[i].Weight / weights
+		}
+		if n.job.Project != 0 && n.warm(n.views[i]) && n.views[i].InFlight < math.Ceil(1.5*jobs*share) {
+			return i, true
+		}
+	}
+	return 0, false
+}
+
 // blind reports whether fewer than half of the views report.
 func (n naive) blind() bool {
 	known := 0
@@ -154,6 +173,9 @@ func (n naive) cost(i int) selection.Cost {
 
 func (n naive) pick() []float64 {
 	if n.blind() {
+		if i, ok := n.firstCachedBelowBound(); ok {
+			return policytest.Evenly(len(n.views), []int{i})
+		}
 		return boundedHashOracle(n.job, n.views)
 	}
 	totals := make([]float64, len(n.views))

@@ -200,12 +200,13 @@ func TestGuaranteeUnknownCountsAsTheMedian(t *testing.T) {
 	})
 }
 
-// Guarantee 6: without figures of load, jobs go as bounded hashing sends them.
+// Guarantee 6: without figures of load and caches, jobs go as bounded hashing
+// sends them.
 func TestGuaranteeWithoutReports(t *testing.T) {
 	policy, blind := newExpected(t, 0), selection.BoundedHash{}
 	everyCase(t, 7, func(rng *rand.Rand, job selection.Job, views []selection.View) {
 		for i := range views {
-			views[i].Age = math.Inf(1)
+			views[i].Age, views[i].Warm = math.Inf(1), 0
 		}
 		seed := rng.Uint64()
 		want := blind.Pick(job, views, rand.New(rand.NewPCG(seed, 0)))
