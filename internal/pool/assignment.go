@@ -111,8 +111,12 @@ func (a *Assignment) end(now time.Time, v breaker.Verdict) {
 	if a.cold {
 		m.cold--
 	}
-	a.pool.inFlight--
-	a.pool.reap(m)
+	p := a.pool
+	p.inFlight--
+	if p.open[a.project]--; p.open[a.project] == 0 {
+		delete(p.open, a.project)
+	}
+	p.reap(m)
 }
 
 // learn draws from an answer that began how long the fetch took.
@@ -124,23 +128,28 @@ func (a *Assignment) learn(now time.Time, h *Hint) {
 	if !ok {
 		return
 	}
-	m, fetches := a.member, a.pool.fetches
-	ratio := math.Min(math.Max(took.Seconds()/fetches.expected(a.project), 0.1), 10)
-	fetches.observe(a.project, took)
+	p, m := a.pool, a.member
+	expected := p.fetchTime(a.project)
+	p.sizes.observe(a.project, took, p.answers.expected(a.project))
+	if took <= 0 {
+		return // such an answer began no later than others do: a ratio of it means nothing
+	}
+	ratio := math.Min(math.Max(took/expected, 0.1), 10)
+	p.fetches.observe(a.project, seconds(took))
 	m.fetchFactor = math.Min(math.Max(m.fetchFactor*math.Pow(ratio/m.fetchFactor, 0.05), 0.5), 3)
 }
 
 // fetchTime is what it cost a job to come where its project's data was not:
 // how much longer its answer took to begin than the project's answers do where
 // the data is cached, less the wait for a core. That is more than the fetch,
-// because what was computed from the data must be computed again as well. An
-// answer that began no later than others do tells nothing.
+// because what was computed from the data must be computed again as well. It is
+// negative where the answer began earlier than others do.
 //
 // The upstream's own word for the fetch is not used: it leaves out what is
 // computed again, and with such short times fetches look so cheap that a pool
 // that is behind stays behind (docs/experiments.md). Where the upstream does
 // not tell the wait, only jobs that found a free core count.
-func (a *Assignment) fetchTime(now time.Time, h *Hint) (took time.Duration, ok bool) {
+func (a *Assignment) fetchTime(now time.Time, h *Hint) (took float64, ok bool) {
 	ran, cold := now.Sub(a.claimed), a.cold
 	switch {
 	case h != nil && h.Known && h.Waited >= 0:
@@ -153,6 +162,5 @@ func (a *Assignment) fetchTime(now time.Time, h *Hint) (took time.Duration, ok b
 		answers.observe(a.project, ran)
 		return 0, false
 	}
-	took = ran - seconds(answers.expected(a.project))
-	return took, took > 0
+	return ran.Seconds() - answers.expected(a.project), true
 }

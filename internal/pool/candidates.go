@@ -35,18 +35,20 @@ type waive struct {
 // than half of the pool they are ignored, for then the fault is more likely ours
 // than theirs. When every upstream drains, draining is ignored. An upstream
 // that has just refused a job for load is asked only when no other is left.
+// It fills in how long a fetch will take for the job.
 //
 // What it returns is valid until the next call.
-func (p *Pool) eligible(now time.Time, job selection.Job, tried []string) (candidates, error) {
-	c := p.look(now, job, tried, waive{})
+func (p *Pool) eligible(now time.Time, job *selection.Job, tried []string) (candidates, error) {
+	c := p.look(now, *job, tried, waive{})
 	panicking := 2*c.shut > len(p.set)
 	if panicking {
-		c = p.look(now, job, tried, waive{breakers: true})
+		c = p.look(now, *job, tried, waive{breakers: true})
 	}
 	if len(c.members) == 0 {
-		c = p.look(now, job, tried, waive{breakers: panicking, holds: true})
+		c = p.look(now, *job, tried, waive{breakers: panicking, holds: true})
 	}
 	c.panicking = panicking
+	job.Fetch = p.fetchTime(job.Project)
 	switch {
 	case len(c.members) > 0:
 		return c, nil
@@ -83,6 +85,11 @@ func (p *Pool) look(now time.Time, job selection.Job, tried []string, w waive) c
 		c.members = append(c.members, m)
 		m.view(v, now, fresh, &p.cfg)
 		m.expect(v, job.Project, now, &p.cfg)
+		if v.Cache == selection.Cached {
+			if bytes := m.cached.Bytes(job.Project); bytes > 0 {
+				p.sizes.sized(job.Project, bytes)
+			}
+		}
 	}
 	p.memory = c
 	c.views = c.views[:len(c.members)]

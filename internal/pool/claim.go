@@ -35,7 +35,7 @@ type Request struct {
 // end the assignment with Done.
 func (p *Pool) Claim(now time.Time, r Request, tried []string) (*Assignment, error) {
 	job := p.job(now, r)
-	c, err := p.eligible(now, job, tried)
+	c, err := p.eligible(now, &job, tried)
 	if err != nil {
 		return nil, err
 	}
@@ -54,14 +54,15 @@ func (p *Pool) Claim(now time.Time, r Request, tried []string) (*Assignment, err
 	return nil, ErrNoneEligible
 }
 
-// job makes the policy's input from the request and what was learned.
+// job makes the policy's input from the request. What depends on the upstreams
+// is filled in by eligible.
 func (p *Pool) job(now time.Time, r Request) selection.Job {
 	return selection.Job{
 		Project:  r.Project,
 		Priority: r.Priority,
 		Number:   p.number,
 		Hour:     uint64(now.Unix() / 3600),
-		Fetch:    p.fetches.expected(r.Project),
+		Open:     float64(p.open[r.Project]),
 	}
 }
 
@@ -84,6 +85,7 @@ func (p *Pool) assign(now time.Time, job selection.Job, c *candidates, i int, te
 	}
 	p.number++
 	p.inFlight++
+	p.open[job.Project]++
 	m.load.claim(now)
 	if job.Project != 0 && v.Cache == selection.NotCached {
 		a.cold = true

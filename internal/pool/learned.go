@@ -62,6 +62,62 @@ func (f *durations) expected(project uint64) float64 {
 	return math.Exp((m.mean*m.n + f.all.mean*shrink) / (m.n + shrink))
 }
 
+// fetchModel learns how long a fetch takes from the size of the data: a
+// start-up time plus a time for each byte.
+//
+// Job lengths vary so much that a mean over few jobs says nothing. So it follows
+// the median: an observation moves the larger of the two parts up or down by a
+// fixed step, however far off it is. No single upstream or job can move it far.
+type fetchModel struct {
+	startup, perByte float64 // seconds
+	sizes            *generations[float64]
+}
+
+const (
+	// fetchStep is the largest step of one observation, as a factor.
+	fetchStep = 1.1
+	// The parts begin at 0.1 s and 25 MB/s, and stay within these bounds.
+	startupPrior, startupLeast, startupMost = 0.1, 0.001, 10
+	perBytePrior, perByteLeast, perByteMost = 1 / 25e6, 1e-10, 1e-4
+)
+
+func newFetchModel() *fetchModel {
+	return &fetchModel{startup: startupPrior, perByte: perBytePrior, sizes: newGenerations[float64](learnedProjects)}
+}
+
+// sized remembers how large a project's data is.
+func (f *fetchModel) sized(project uint64, bytes float64) {
+	if known, ok := f.sizes.get(project); !ok || known != bytes {
+		f.sizes.put(project, bytes)
+	}
+}
+
+// expected is how long it takes to fetch the project's data, in seconds; ok is
+// false where the size is not known.
+func (f *fetchModel) expected(project uint64) (took float64, ok bool) {
+	bytes, ok := f.sizes.get(project)
+	return f.startup + f.perByte*bytes, ok
+}
+
+// observe learns that a job took that much longer to begin its answer because
+// it had to fetch. answer is how long such an answer takes without. Where the
+// fetch is short beside it, the observation says less, and the step is smaller.
+func (f *fetchModel) observe(project uint64, took, answer float64) {
+	want, ok := f.expected(project)
+	if !ok {
+		return
+	}
+	step := math.Pow(fetchStep, want/(want+answer))
+	if took < want {
+		step = 1 / step
+	}
+	if 2*f.startup > want {
+		f.startup = min(max(f.startup*step, startupLeast), startupMost)
+	} else {
+		f.perByte = min(max(f.perByte*step, perByteLeast), perByteMost)
+	}
+}
+
 func seconds(s float64) time.Duration { return time.Duration(s * float64(time.Second)) }
 
 // rateMemory is the half-life of what is known about completion rates.

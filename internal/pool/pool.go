@@ -82,10 +82,12 @@ type Pool struct {
 	gate    func(address string) gate // the breaker of an upstream that joins
 	members map[string]*member        // by address, including those that left with jobs open
 	set     []*member                 // the current set, sorted by address
-	fetches *durations                // how long projects' data takes to fetch
+	fetches *durations                // how long projects' data takes to fetch, where its size is not known
+	sizes   *fetchModel               // the same, where it is
 	answers *durations                // how long an answer takes to begin where it is cached
 
-	number   uint64 // claims so far
+	number   uint64         // claims so far
+	open     map[uint64]int // open assignments by project
 	inFlight int
 	draining bool // every upstream in the set
 
@@ -103,6 +105,8 @@ func New(cfg Config) (*Pool, error) {
 		gate:    func(address string) gate { return cfg.Breakers.Join(address) },
 		members: make(map[string]*member),
 		fetches: newDurations(fetchPrior),
+		sizes:   newFetchModel(),
+		open:    make(map[uint64]int),
 		answers: newDurations(answerPrior),
 	}, nil
 }
@@ -194,6 +198,14 @@ func (p *Pool) AllTried(tried []string) bool {
 		return (!m.Draining || p.draining) && !slices.Contains(tried, m.Address)
 	}
 	return len(p.set) > 0 && !slices.ContainsFunc(p.set, untried)
+}
+
+// fetchTime is how long it is expected to take to fetch the project's data, in seconds.
+func (p *Pool) fetchTime(project uint64) float64 {
+	if took, ok := p.sizes.expected(project); ok {
+		return took
+	}
+	return p.fetches.expected(project)
 }
 
 // InFlight is the number of open assignments.

@@ -42,6 +42,7 @@ func (g *switchGate) Enter(time.Time) (func(time.Time, breaker.Verdict), bool) {
 type projects map[uint64]bool
 
 func (p projects) Contains(project uint64) bool { return p[project] }
+func (p projects) Bytes(uint64) float64         { return 0 }
 func (p projects) Len() int                     { return len(p) }
 
 type fixture struct {

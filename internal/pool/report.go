@@ -22,7 +22,7 @@ func (p *Pool) Report(now time.Time, address string, r Report) {
 	m.level = m.detector.Observe(overload.Sample{Stalled: sum(r.Stalled), Wait: r.Wait, Response: r.Response})
 	m.reportedCores, m.coresBusy = r.Cores, r.CoresBusy
 	if r.Cached != nil {
-		m.list(r.At, r.Cached, p.fetches)
+		m.list(r.At, r.Cached, p.fetchTime)
 	}
 	if !m.load.at.After(r.At) {
 		m.load.adopt(r.At, sum(r.Running), sum(r.Stalled))
@@ -34,17 +34,17 @@ func (p *Pool) Report(now time.Time, address string, r Report) {
 // the one before, or from an upstream that has left, is dropped.
 func (p *Pool) Listing(at time.Time, address string, cached CacheSet) {
 	if m, ok := p.members[address]; ok && m.inSet && at.After(m.listed) {
-		m.list(at, cached, p.fetches)
+		m.list(at, cached, p.fetchTime)
 	}
 }
 
 // list takes a cache listing, and drops the assumptions that it confirms. It
 // drops as well those that it refutes: a project that it does not name although
 // it was made two fetch times after the claim.
-func (m *member) list(at time.Time, cached CacheSet, fetches *durations) {
+func (m *member) list(at time.Time, cached CacheSet, fetchTime func(project uint64) float64) {
 	m.cached, m.listed = cached, at
 	m.assumed.dropFunc(func(project uint64, claimed time.Time) bool {
-		return cached.Contains(project) || at.Sub(claimed) > seconds(2*fetches.expected(project))
+		return cached.Contains(project) || at.Sub(claimed) > seconds(2*fetchTime(project))
 	})
 }
 

@@ -65,6 +65,8 @@ type Hint struct {
 type CacheSet interface {
 	// Contains reports whether the project with this hash is in the set.
 	Contains(project uint64) bool
+	// Bytes is the size of the project's data there; 0 where it is not told.
+	Bytes(project uint64) float64
 	// Len is how many projects are in it.
 	Len() int
 }

@@ -8,6 +8,8 @@ import (
 	"io"
 	"net/http"
 	"net/url"
+	"slices"
+	"strconv"
 	"unicode/utf8"
 
 	"github.com/go-json-experiment/json/jsontext"
@@ -53,12 +55,16 @@ func upstreamURL(address, path string) string {
 	return (&url.URL{Scheme: "http", Host: address}).String() + path
 }
 
-// listingReader reads {"projects": [{"id": …}, …]}. It skips other members.
+// listingReader reads {"projects": [{"id": …, "bytes": …}, …]}. The size is
+// optional. It skips other members.
 type listingReader struct {
 	dec      *jsontext.Decoder
 	projects *projectSet
 	max      int
 	text     []byte // scratch for strings with escapes
+
+	key   uint64  // of the project that is being read
+	bytes float32 // of its data
 }
 
 // readListing reads a listing of at most max projects to its end. expected is a
@@ -79,7 +85,7 @@ func readListing(body io.Reader, max, expected int) (*projectSet, error) {
 }
 
 func (l *listingReader) whole() error {
-	if err := l.object("projects", l.array); err != nil {
+	if err := l.object(member{name: "projects", read: l.array}); err != nil {
 		if errors.Is(err, io.EOF) {
 			return errors.New("empty")
 		}
@@ -112,33 +118,44 @@ func (l *listingReader) array() error {
 		if n == l.max {
 			return fmt.Errorf("more than %d projects", l.max)
 		}
-		if err := l.object("id", l.id); err != nil {
+		l.key, l.bytes = 0, 0
+		if err := l.object(member{name: "id", read: l.id}, member{name: "bytes", read: l.size, optional: true}); err != nil {
 			return fmt.Errorf("projects[%d]: %w", n, err)
 		}
+		l.projects.add(l.key, l.bytes)
 	}
 	_, err := l.dec.ReadToken()
 	return err
 }
 
-// object reads an object and one member of it, which must be there once.
-func (l *listingReader) object(wanted string, read func() error) error {
+// member is what is wanted of an object.
+type member struct {
+	name     string
+	read     func() error
+	optional bool
+	seen     bool
+}
+
+// object reads an object and the wanted members of it, each of which may be
+// there only once.
+func (l *listingReader) object(wanted ...member) error {
 	if err := l.open('{', "an object"); err != nil {
 		return err
 	}
-	seen := false
 	for l.dec.PeekKind() == '"' {
 		name, err := l.dec.ReadValue()
 		if err != nil {
 			return err
 		}
+		at := slices.IndexFunc(wanted, func(m member) bool { return string(l.unquote(name)) == m.name })
 		switch {
-		case string(l.unquote(name)) != wanted:
+		case at < 0:
 			err = l.dec.SkipValue()
-		case seen:
-			err = fmt.Errorf("%q is there twice", wanted)
+		case wanted[at].seen:
+			err = fmt.Errorf("%q is there twice", wanted[at].name)
 		default:
-			seen = true
-			err = read()
+			wanted[at].seen = true
+			err = wanted[at].read()
 		}
 		if err != nil {
 			return err
@@ -147,8 +164,10 @@ func (l *listingReader) object(wanted string, read func() error) error {
 	if _, err := l.dec.ReadToken(); err != nil {
 		return err
 	}
-	if !seen {
-		return fmt.Errorf("%q is missing", wanted)
+	for _, m := range wanted {
+		if !m.seen && !m.optional {
+			return fmt.Errorf("%q is missing", m.name)
+		}
 	}
 	return nil
 }
@@ -178,7 +197,19 @@ func (l *listingReader) id() error {
 		text = text[1:]
 	}
 	if len(text) <= intake.MaxProject {
-		l.projects.add(intake.Key(string(text)))
+		l.key = intake.Key(string(text))
+	}
+	return nil
+}
+
+// size reads the size of a project's data. What is no size counts as not told.
+func (l *listingReader) size() error {
+	text, err := l.dec.ReadValue()
+	if err != nil {
+		return err
+	}
+	if bytes, err := strconv.ParseFloat(string(text), 32); err == nil && bytes > 0 {
+		l.bytes = float32(bytes)
 	}
 	return nil
 }

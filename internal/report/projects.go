@@ -11,7 +11,8 @@ package report
 // while the pool is locked: with 1,000 upstreams that takes about 50 µs instead of
 // 25 µs (BenchmarkContains).
 type projectSet struct {
-	slots []uint64 // a power of two of them; 0 is free
+	slots []uint64  // a power of two of them; 0 is free
+	bytes []float32 // of the data, by slot; 0 is not told, none where nothing tells
 	n     int
 }
 
@@ -33,6 +34,14 @@ func (p *projectSet) Contains(project uint64) bool {
 	return project != 0 && p.Len() > 0 && p.slots[p.find(project)] == project
 }
 
+// Bytes is the size of the project's data, or 0 where the listing does not tell.
+func (p *projectSet) Bytes(project uint64) float64 {
+	if !p.Contains(project) || p.bytes == nil {
+		return 0
+	}
+	return float64(p.bytes[p.find(project)])
+}
+
 // Len returns how many projects are in the set.
 func (p *projectSet) Len() int {
 	if p == nil {
@@ -51,25 +60,43 @@ func (p *projectSet) find(project uint64) uint64 {
 	return at
 }
 
-// add puts a project into the set; 0 and those already there change nothing.
-func (p *projectSet) add(project uint64) {
+// add puts a project of that many bytes into the set, 0 where that is not known.
+// The project 0 changes nothing, and one that is already there only its size.
+func (p *projectSet) add(project uint64, bytes float32) {
 	if project == 0 {
 		return
 	}
 	at := p.find(project)
-	if p.slots[at] == project {
-		return
+	if p.slots[at] == 0 {
+		if p.slots[at] = project; 2*(p.n+1) > len(p.slots) {
+			p.grow()
+			at = p.find(project)
+		}
+		p.n++
 	}
-	p.slots[at] = project
-	p.n++
-	if 2*p.n <= len(p.slots) {
-		return
+	if bytes > 0 && p.bytes == nil {
+		p.bytes = make([]float32, len(p.slots))
 	}
-	bigger := newProjectSet(p.n) // twice as many slots
-	for _, project := range p.slots {
-		if project != 0 {
-			bigger.slots[bigger.find(project)] = project
+	if p.bytes != nil {
+		p.bytes[at] = bytes
+	}
+}
+
+// grow doubles the slots.
+func (p *projectSet) grow() {
+	slots, bytes := p.slots, p.bytes
+	p.slots = make([]uint64, 2*len(slots))
+	if bytes != nil {
+		p.bytes = make([]float32, len(p.slots))
+	}
+	for i, project := range slots {
+		if project == 0 {
+			continue
+		}
+		at := p.find(project)
+		p.slots[at] = project
+		if bytes != nil {
+			p.bytes[at] = bytes[i]
 		}
 	}
-	p.slots = bigger.slots
 }

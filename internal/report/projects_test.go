@@ -31,7 +31,7 @@ func TestProjectSetAgreesWithAMap(t *testing.T) {
 		set := newProjectSet(rng.IntN(50))
 		for range rng.IntN(400) {
 			k := key()
-			set.add(k)
+			set.add(k, 0)
 			if k != 0 {
 				naive[k] = struct{}{}
 			}
@@ -61,7 +61,7 @@ func TestProjectSetEmpty(t *testing.T) {
 func TestProjectSetContainsWithoutAllocation(t *testing.T) {
 	set := newProjectSet(0)
 	for k := range uint64(1000) {
-		set.add(k * 0x9e3779b97f4a7c15)
+		set.add(k*0x9e3779b97f4a7c15, 0)
 	}
 	found := 0
 	assert.Zero(t, testing.AllocsPerRun(100, func() {

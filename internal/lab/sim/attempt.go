@@ -98,6 +98,10 @@ func (x *timeout) happen(w *world) {
 		j.assignment.Done(now, pool.NotStarted)
 		w.end(j, Expired)
 		j.side.serve(w)
+	case j.evaluated() <= w.now: // the server says so in its answer
+		j.assignment.Done(now, pool.Answered)
+		w.end(j, Overrun)
+		j.side.serve(w)
 	default:
 		left, _ := j.dispatch.TimeLeft(w.time(j.sent))
 		j.side.fail(w, j, dispatch.Failure{Outcome: j.dispatch.TimedOut(left), Progress: dispatch.Begun}, Overrun)
@@ -116,9 +120,17 @@ func (j *job) due(w *world) time.Duration {
 	}
 	left, _ := j.dispatch.TimeLeft(w.time(j.sent))
 	if j.begun >= 0 {
-		return j.sent + left
+		return min(j.sent+left, j.evaluated())
 	}
 	return min(j.sent+left, j.arrived+j.patience(w))
+}
+
+// evaluated is when a job that runs has used up its own time up to the first byte.
+func (j *job) evaluated() time.Duration {
+	if j.begun < 0 || j.evaluateBound == 0 {
+		return never
+	}
+	return j.begun + j.evaluateBound
 }
 
 // patience is how long a job waits to be run.
@@ -167,13 +179,14 @@ func (s *sidecar) fail(w *world, j *job, f dispatch.Failure, last Outcome) {
 	j.assignment.Done(w.time(w.now), f.Outcome)
 	f.Repeatable = true
 	next := s.dispatch.Failed(w.time(w.now), j.dispatch, f)
-	j.leave()
-	switch {
-	case !next.Again:
+	if !next.Again {
 		w.end(j, last)
-	case next.Pause > 0:
+		s.serve(w)
+		return
+	}
+	if j.leave(); next.Pause > 0 {
 		w.events.add(w.now+next.Pause, rankArrival, (*pauseEnd)(j))
-	default:
+	} else {
 		s.claim(w, j)
 	}
 	s.serve(w)

@@ -16,8 +16,8 @@ type cache struct {
 
 // stay is when a project's feed was last in the cache; out is never while it is.
 type stay struct {
-	version int64
-	in, out time.Duration
+	version, bytes int64
+	in, out        time.Duration
 }
 
 const never = time.Duration(1<<63 - 1)
@@ -42,7 +42,7 @@ func (c *cache) put(k key, bytes int64, now time.Duration) {
 	c.order = append(c.order, k)
 	c.used += bytes
 	if k.phase == feedSource {
-		c.listed[k.project] = stay{version: k.version, in: now, out: never}
+		c.listed[k.project] = stay{version: k.version, bytes: bytes, in: now, out: never}
 	}
 }
 
@@ -73,6 +73,9 @@ func (l *listing) Contains(project uint64) bool {
 	s, ok := l.cache.listed[project]
 	return ok && s.in <= l.at && l.at < s.out
 }
+
+// Bytes is the size of the project's data.
+func (l *listing) Bytes(project uint64) float64 { return float64(l.cache.listed[project].bytes) }
 
 // Len is how many projects the cache has seen; nothing in a simulation needs
 // the exact number of one instant.

@@ -160,8 +160,8 @@ func (w *world) end(j *job, o Outcome) {
 		Number: j.number, Priority: j.priority, Prefetch: j.kind == trace.Prefetch,
 		Arrived: j.arrived, Work: j.load + j.sharedRules + j.operators + j.output, Attempts: j.attempts, Fetched: j.fetches, Outcome: o, Server: -1,
 	}
-	if j.assignment != nil {
-		r.Server = w.byName[j.assignment.Address]
+	if j.server != nil {
+		r.Server = w.byName[j.server.address]
 		r.Cache = j.assignment.Cache
 	}
 	r.Wait = w.now - j.arrived
