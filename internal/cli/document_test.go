@@ -117,7 +117,7 @@ func TestFaultsOfADocument(t *testing.T) {
 		"- a":                          "F:1:1: the file is not a list of keys and values: expected a section with the keys name, wait, size, share, seed, hosts, consul, runs, attempts, on, found a list",
 		"name: a\nname: b":             "F:2:1: name: already set in line 1",
 		"[a]: b":                       "F:1:1: a key must be text, not a list",
-		"nmae: a":                      "F:1:1: nmae: unknown key; did you mean name?",
+		"naem: a":                      "F:1:1: naem: unknown key; did you mean name?",
 		"keep_last: 5s":                "F:1:1: keep_last: unknown key; did you mean consul.keep_last?",
 		"Hidden: 1":                    "F:1:1: Hidden: unknown key; those known here are name, wait, size, share, seed, hosts, consul, runs, attempts, on",
 		"consul:\n  servce: x":         "F:2:3: consul.servce: unknown key; did you mean service?",
