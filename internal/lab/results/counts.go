@@ -14,6 +14,7 @@ type Counts struct {
 	Overrun       float64 `json:"overrun"`
 	Lost          float64 `json:"lost"`
 	Unserved      float64 `json:"unserved"`
+	Failed        float64 `json:"failed"`
 	Preemptions   float64 `json:"preemptions"`
 	Reports       float64 `json:"reports"`
 	ReportsPerSec float64 `json:"reports_per_upstream_second"`
@@ -32,7 +33,7 @@ type Counts struct {
 func (c *Counts) fields() []*float64 {
 	return []*float64{
 		&c.Jobs, &c.Prefetches, &c.Fetches, &c.FetchesPer1k, &c.Evictions, &c.Retries,
-		&c.Expired, &c.Overrun, &c.Lost, &c.Unserved, &c.Preemptions, &c.Reports, &c.ReportsPerSec,
+		&c.Expired, &c.Overrun, &c.Lost, &c.Unserved, &c.Failed, &c.Preemptions, &c.Reports, &c.ReportsPerSec,
 		&c.Load, &c.Imbalance, &c.Backlog, &c.Queued,
 	}
 }

@@ -24,12 +24,16 @@ func (s *Scenario) check(f *settings.Faults) {
 	if s.End < 0 {
 		f.Add("end", "%v must not be negative", s.End)
 	}
+	if s.WarmUp < 0 {
+		f.Add("warm_up", "%v must not be negative", s.WarmUp)
+	}
 	if s.Trace != "" && s.Workload != nil {
 		f.Add("trace", "either a trace or a workload says what the jobs are, not both")
 	}
 	checkWorkload(f.In("workload"), s.Workload)
 	s.Fleet.Check(f.In("fleet"))
 	s.Sidecars.Check(f.In("sidecars"))
+	s.Submitters.Check(f.In("submitters"))
 	if len(s.Runs) == 0 {
 		f.Add("runs", "there is no run")
 	}
@@ -85,6 +89,9 @@ func (s *Scenario) checkRun(f *settings.Faults, i int) {
 	}
 	if r.Sidecars != s.Sidecars {
 		r.Sidecars.Check(f.In("sidecars"))
+	}
+	if r.Submitters != s.Submitters {
+		r.Submitters.Check(f.In("submitters"))
 	}
 }
 

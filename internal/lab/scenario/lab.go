@@ -17,7 +17,7 @@ type Lab struct {
 	runs     []*Run
 	trials   []*Trial
 	jobs     int64        // of all trials
-	done     atomic.Int64 // jobs that have ended
+	done     atomic.Int64 // jobs that were sent
 }
 
 // NewLab plans the trials of runs that Choose has returned. All runs of the
@@ -27,7 +27,7 @@ func NewLab(s *Scenario, runs []*Run) *Lab {
 	l := &Lab{scenario: s.Name, runs: runs}
 	for n := range s.Seeds {
 		for _, r := range runs {
-			l.trials = append(l.trials, &Trial{run: r, seed: s.Seed + uint64(n), sample: s.Sample, end: s.End})
+			l.trials = append(l.trials, &Trial{run: r, seed: s.Seed + uint64(n), sample: s.Sample, warm: s.WarmUp, end: s.End})
 			l.jobs += int64(r.jobs.count)
 		}
 	}
@@ -37,7 +37,7 @@ func NewLab(s *Scenario, runs []*Run) *Lab {
 // Trials is how many trials there are to play.
 func (l *Lab) Trials() int { return len(l.trials) }
 
-// Done is the share of the jobs that have ended. It may be called while the lab
+// Done is the share of the jobs that were sent. It may be called while the lab
 // plays.
 func (l *Lab) Done() float64 { return float64(l.done.Load()) / float64(l.jobs) }
 

@@ -36,6 +36,8 @@ func parse(d cli.Document, path string) (*Scenario, error) {
 
 // complete fills in what depends on other keys, and finds the files that the
 // scenario names.
+//
+// The runs are those of d, which need not be the scenario's own file.
 func (s *Scenario) complete(d cli.Document, path string) {
 	s.Name = cmp.Or(s.Name, strings.TrimSuffix(filepath.Base(path), filepath.Ext(path)))
 	for _, file := range []*string{&s.Trace, &s.Reference.Results, &s.Reference.Variance} {
@@ -63,8 +65,8 @@ func (s *Scenario) complete(d cli.Document, path string) {
 
 // newRun is a run that has left all open.
 func (s *Scenario) newRun() Run {
-	r := Run{Overload: "none", Stalled: 100, Workload: clone(s.Workload), Fleet: s.Fleet, Sidecars: s.Sidecars}
-	r.Fleet.Preemption = clone(s.Fleet.Preemption)
+	r := Run{Overload: "none", Stalled: 100, Workload: clone(s.Workload), Fleet: s.Fleet, Sidecars: s.Sidecars, Submitters: s.Submitters}
+	r.Fleet.Preemption, r.Fleet.Growth, r.Fleet.Restart = clone(s.Fleet.Preemption), clone(s.Fleet.Growth), clone(s.Fleet.Restart)
 	return r
 }
 

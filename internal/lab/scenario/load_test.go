@@ -79,7 +79,7 @@ func TestDefaults(t *testing.T) {
 	assert.Equal(t, 10*time.Second, s.Sample)
 	assert.Equal(t, "a", s.Base)
 	r := &s.Runs[0]
-	assert.Equal(t, sim.Fleet{Upstreams: 14, Cores: 16, Cache: 64 << 30}, r.Fleet)
+	assert.Equal(t, sim.Fleet{Upstreams: 14, Cores: 16, Cache: 64 << 30, Parallel: 1, Discovery: 2 * time.Second}, r.Fleet)
 	assert.Equal(t, 2_879_676, r.jobs.workload.Jobs)
 	assert.Equal(t, "none", r.Overload)
 	assert.Equal(t, 100.0, r.Stalled)
@@ -154,7 +154,7 @@ func TestScenarioFaults(t *testing.T) {
 		run + "---\n" + run:   "s.yaml:2:1: the file holds more than one document",
 		"runs: [{policy: x}]": "s.yaml:1:8: runs[0].name: a name is required\ns.yaml:1:17: runs[0].policy: \"x\" is not one of " + strings.Join(policies(), ", "),
 		"runs: [{name: a}]":   "s.yaml:1:8: runs[0].policy: \"\" is not one of " + strings.Join(policies(), ", "),
-		"runs: [{name: a, policy: random, x: 1}]": "s.yaml:1:34: runs[0].x: unknown key; those known here are name, overload, stalled, dagor, policy, expected, workload, fleet, sidecars, against, reference",
+		"runs: [{name: a, policy: random, x: 1}]": "s.yaml:1:34: runs[0].x: unknown key; those known here are name, overload, stalled, dagor, policy, expected, workload, fleet, sidecars, submitters, against, reference",
 
 		"runs: [{name: a, policy: random}, {name: a, policy: random}]":             `s.yaml:1:42: runs[1].name: "a" is there twice`,
 		"runs: [{name: a, policy: random, overload: x}]":                           `s.yaml:1:44: runs[0].overload: "x" is not one of none, threshold, dagor, adaptive`,
@@ -178,6 +178,26 @@ func TestScenarioFaults(t *testing.T) {
 		run + "fleet: {preemption: {early: 1.5}}":                                  "s.yaml:2:29: fleet.preemption.early: 1.5 is not a share from 0 to 1",
 		run + "fleet: {preemption: {life: 10s}}":                                   "s.yaml:2:28: fleet.preemption.life: 10s is not longer than the notice, 30s",
 		run + "fleet: {preemption: {away_min: 5m, away_max: 1m}}":                  "s.yaml:2:46: fleet.preemption.away_max: 1m0s is less than away_min, 5m0s",
+		run + "fleet: {discovery: 0s}":                                             "s.yaml:2:20: fleet.discovery: 0s must be positive",
+		run + "fleet: {parallel: 0}":                                               "s.yaml:2:19: fleet.parallel: 0 is not between 1 and 65536",
+		run + "fleet: {contention: -1}":                                            "s.yaml:2:21: fleet.contention: -1 is not between 0 and 100",
+		run + "fleet: {unlike: [{first: 14}]}":                                     "s.yaml:2:26: fleet.unlike[0].first: 14 is not between 0 and 13",
+		run + "fleet: {unlike: [{speed: 0}]}":                                      "s.yaml:2:26: fleet.unlike[0].speed: 0 is not between 0.001 and 1000",
+		run + "fleet: {faults: [{kind: hung}, {kind: ill}]}":                       `s.yaml:2:39: fleet.faults[1].kind: "ill" is not one of hung, refusing, slow, failing, empty, silent, loadless, listless, coreless, many-cores, idle, greedy, nan, resets`,
+		run + "fleet: {faults: [{kind: hung, first: 10, upstreams: 5}]}":           "s.yaml:2:53: fleet.faults[0].upstreams: 5 is not between 1 and 4",
+		run + "fleet: {faults: [{kind: hung, for: -1s}]}":                          "s.yaml:2:36: fleet.faults[0].for: -1s must not be negative",
+		run + "fleet: {faults: [~]}":                                               "s.yaml:2:18: fleet.faults[0]: nothing is said of this fault",
+		run + "fleet: {unlike: [~]}":                                               "s.yaml:2:18: fleet.unlike[0]: nothing is said of these upstreams",
+		run + "fleet: {growth: {upstreams: 14, at: 1m}}":                           "s.yaml:2:29: fleet.growth.upstreams: 14 is not between 1 and 13",
+		run + "fleet: {growth: {upstreams: 3}}":                                    "s.yaml:2:17: fleet.growth.at: 0s must be positive",
+		run + "fleet: {restart: {at: 1m, away: 0s}}":                               "s.yaml:2:33: fleet.restart.away: 0s must be positive",
+		run + "fleet: {restart: {at: 1m}, preemption: {}}":                         "s.yaml:2:18: fleet.restart: either upstreams are pre-empted or they restart, not both",
+		run + "submitters: {patience: 3s, again: -1}":                              "s.yaml:2:35: submitters.again: -1 is not between 0 and 1000",
+		run + "submitters: {again: 2}":                                             "s.yaml:2:21: submitters.again: 2 times, but patience is without an end",
+		run + "warm_up: -1s":                                                       "s.yaml:2:10: warm_up: -1s must not be negative",
+		run + "sidecars: {lag: -1s}":                                               "s.yaml:2:17: sidecars.lag: -1s must not be negative",
+		run + "workload: {crowds: [{jobs: 0}]}":                                    "s.yaml:2:28: workload.crowds[0].jobs: 0 is not between 1 and 1000000000",
+		"runs: [{name: a, policy: random, submitters: {patience: -1s}}]":           "s.yaml:1:57: runs[0].submitters.patience: -1s must not be negative",
 		run + "sidecars: {count: -1}":                                              "s.yaml:2:19: sidecars.count: -1 is not between 1 and 100000",
 		run + "sidecars: {interval: -5s}":                                          "s.yaml:2:22: sidecars.interval: -5s must be positive",
 		run + "sidecars: {wait: -5s}":                                              "s.yaml:2:18: sidecars.wait: -5s must be positive",

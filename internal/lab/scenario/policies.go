@@ -64,6 +64,6 @@ func (r *Run) setup(seed uint64) (sim.Config, error) {
 	detector, err := r.detector()
 	return sim.Config{
 		Seed: seed, Policy: policy, Clairvoyant: r.Policy == clairvoyant, Detector: detector,
-		Fleet: r.Fleet, Sidecars: r.Sidecars,
+		Fleet: r.Fleet, Sidecars: r.Sidecars, Submitters: r.Submitters,
 	}, err
 }

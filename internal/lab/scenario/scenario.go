@@ -26,11 +26,15 @@ type Scenario struct {
 	Workload *workload.Config `yaml:"workload"`
 	Trace    string           `yaml:"trace"`
 
-	Fleet    sim.Fleet    `yaml:"fleet"`
-	Sidecars sim.Sidecars `yaml:"sidecars"`
+	Fleet      sim.Fleet      `yaml:"fleet"`
+	Sidecars   sim.Sidecars   `yaml:"sidecars"`
+	Submitters sim.Submitters `yaml:"submitters"`
 	// End stops every run. Jobs that have not ended by then are not counted, as
 	// in the thesis (10.1). 0 plays until the last job ends.
 	End time.Duration `yaml:"end"`
+	// WarmUp is left out: jobs that arrive before it is over, and what is counted
+	// of the upstreams until then.
+	WarmUp time.Duration `yaml:"warm_up"`
 	// Sample is the time between two samples of the upstreams, for the figures
 	// over time.
 	Sample time.Duration `yaml:"sample"`
@@ -63,10 +67,11 @@ type Run struct {
 	Policy   string   `yaml:"policy"`
 	Expected expected `yaml:"expected"`
 
-	// Workload, Fleet and Sidecars replace keys of the scenario's, one by one.
-	Workload *workload.Config `yaml:"workload"`
-	Fleet    sim.Fleet        `yaml:"fleet"`
-	Sidecars sim.Sidecars     `yaml:"sidecars"`
+	// These replace keys of the scenario's, one by one; lists are replaced whole.
+	Workload   *workload.Config `yaml:"workload"`
+	Fleet      sim.Fleet        `yaml:"fleet"`
+	Sidecars   sim.Sidecars     `yaml:"sidecars"`
+	Submitters sim.Submitters   `yaml:"submitters"`
 
 	// Against names the run to compare with, instead of the scenario's base.
 	Against string `yaml:"against"`

@@ -9,6 +9,7 @@ import (
 	"example.org/pilotfish/internal/lab/results"
 	"example.org/pilotfish/internal/lab/sim"
 	"example.org/pilotfish/internal/lab/stats"
+	"example.org/pilotfish/pkg/trace"
 )
 
 // Trial is one run with one seed. What it holds does not grow with the number
@@ -16,9 +17,9 @@ import (
 type Trial struct {
 	run  *Run
 	seed uint64
-	// sample is the time between two samples of the upstreams, end the end of
-	// the run unless it is 0.
-	sample, end time.Duration
+	// sample is the time between two samples of the upstreams, warm what is left
+	// out of the results, end the end of the run unless it is 0.
+	sample, warm, end time.Duration
 
 	// The results, once it was played.
 	played bool
@@ -33,7 +34,7 @@ func (t *Trial) String() string {
 	return fmt.Sprintf("%s, seed %d: %s jobs in %.1f s", t.run.Name, t.seed, stats.Thousands(int(t.counts.Jobs)), t.took.Seconds())
 }
 
-// play simulates the trial, and adds the jobs that end to done.
+// play simulates the trial, and adds the jobs that are sent to done.
 func (t *Trial) play(ctx context.Context, done *atomic.Int64) error {
 	c, err := t.run.setup(t.seed)
 	if err != nil {
@@ -48,12 +49,9 @@ func (t *Trial) play(ctx context.Context, done *atomic.Int64) error {
 	upstreams := t.run.Fleet.Upstreams
 	t.stats = stats.NewRun(upstreams)
 	t.times = newTimelines(upstreams, t.run.Stalled)
-	end := time.Duration(0) // of the last job
-	c.Source, c.End = in, t.end
+	c.Source, c.WarmUp, c.End = &counted{in, done}, t.warm, t.end
 	c.SampleEvery, c.Sample = t.sample, t.times.add
 	c.Observe = func(r *sim.Result) {
-		done.Add(1)
-		end = max(end, r.Arrived+r.Duration())
 		count(&t.counts, r)
 		if r.Prefetch {
 			return // nobody waits for it
@@ -69,8 +67,22 @@ func (t *Trial) play(ctx context.Context, done *atomic.Int64) error {
 	if err != nil {
 		return fmt.Errorf("run %q, seed %d: %w", t.run.Name, t.seed, err)
 	}
-	t.sum(totals, end.Seconds())
+	t.sum(totals)
 	return nil
+}
+
+// counted counts the jobs that it yields.
+type counted struct {
+	source
+	sent *atomic.Int64
+}
+
+func (c *counted) Next() (trace.Job, error) {
+	job, err := c.source.Next()
+	if err == nil {
+		c.sent.Add(1)
+	}
+	return job, err
 }
 
 // count adds a job that ended.
@@ -89,19 +101,21 @@ func count(c *results.Counts, r *sim.Result) {
 		c.Lost++
 	case sim.Unserved:
 		c.Unserved++
+	case sim.Failed:
+		c.Failed++
 	case sim.Done:
 	}
 }
 
-// sum adds what is known only when the trial is over, end seconds after it began.
-func (t *Trial) sum(totals sim.Totals, end float64) {
+// sum adds what is known only when the trial is over.
+func (t *Trial) sum(totals sim.Totals) {
 	c, f := &t.counts, &t.run.Fleet
 	c.Fetches = float64(totals.Fetches)
 	c.FetchesPer1k = 1000 * c.Fetches / max(1, c.Jobs)
 	c.Evictions = float64(totals.Evictions)
-	c.Preemptions = float64(totals.Preemptions)
+	c.Preemptions = float64(totals.Stops)
 	c.Reports = float64(totals.Reports)
-	if upstreamSeconds := end * float64(f.Upstreams); upstreamSeconds > 0 {
+	if upstreamSeconds := totals.Length.Seconds() * float64(f.Upstreams); upstreamSeconds > 0 {
 		c.ReportsPerSec = c.Reports / upstreamSeconds
 		c.Load = totals.CoreSeconds / upstreamSeconds / float64(f.Cores)
 	}

@@ -13,9 +13,15 @@ func (w *world) attempt(j *job, g dispatch.Grant) {
 	j.assignment, j.sent = g.Assignment, w.now
 	j.attempts++
 	s := w.servers[w.byName[g.Assignment.Address]]
-	refusing := !s.up || w.cfg.Fleet.Backlog > 0 && len(s.queue) > w.cfg.Fleet.Backlog
+	accepts := s.up && (w.cfg.Fleet.Backlog == 0 || len(s.queue) <= w.cfg.Fleet.Backlog)
 	switch {
-	case !refusing:
+	case s.up && s.suffers(refusing, w.now) != nil:
+		w.events.add(w.now+instant, rankTimeout, (*refusal)(j))
+	case s.up && s.suffers(failing, w.now) != nil:
+		w.events.add(w.now+instant, rankTimeout, brushOff{j, false})
+	case s.up && s.suffers(empty, w.now) != nil:
+		w.events.add(w.now+instant, rankTimeout, brushOff{j, true})
+	case accepts:
 		w.deliver(j, s)
 	case w.cfg.Sidecars.ConnectTimeout < 0 && s.up: // the connection waits to be accepted
 		w.events.add(w.now+time.Second, rankArrival, (*knock)(j))
@@ -36,6 +42,9 @@ type knock job
 
 func (k *knock) happen(w *world) {
 	j := (*job)(k)
+	if j.ended {
+		return
+	}
 	s := w.servers[w.byName[j.assignment.Address]]
 	switch {
 	case w.now-j.arrived >= j.patience(w):
@@ -50,11 +59,14 @@ func (k *knock) happen(w *world) {
 	}
 }
 
-// refusal is a connection that timed out.
+// refusal is a connection that timed out, or was refused.
 type refusal job
 
 func (r *refusal) happen(w *world) {
-	f := dispatch.Failure{Outcome: pool.Refused, ConnectTimedOut: true}
+	if r.ended {
+		return
+	}
+	f := dispatch.Failure{Outcome: pool.Refused, ConnectTimedOut: w.now > r.sent+instant}
 	r.side.fail(w, (*job)(r), f, Unserved)
 }
 
@@ -195,4 +207,8 @@ func (s *sidecar) fail(w *world, j *job, f dispatch.Failure, last Outcome) {
 // pauseEnd is the end of the pause before a retry.
 type pauseEnd job
 
-func (c *pauseEnd) happen(w *world) { c.side.claim(w, (*job)(c)) }
+func (c *pauseEnd) happen(w *world) {
+	if !c.ended {
+		c.side.claim(w, (*job)(c))
+	}
+}

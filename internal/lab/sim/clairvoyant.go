@@ -31,7 +31,10 @@ func (c *clairvoyant) Pick(_ selection.Job, views []selection.View, rng *rand.Ra
 	crowding := c.crowding()
 	best, least, fewest, ties := -1, never, 0, 0
 	for i := range views {
-		s := c.servers[views[i].ID]
+		s := c.server(views[i].ID)
+		if s.sick(c.w.now) {
+			continue
+		}
 		fetch := time.Duration(float64(s.fetchTime(c.w.asking, c.w.now)) * crowding)
 		if fetch > least {
 			continue
@@ -49,7 +52,21 @@ func (c *clairvoyant) Pick(_ selection.Job, views []selection.View, rng *rand.Ra
 		}
 		least, fewest = cost, jobs
 	}
+	if best < 0 { // all are sick
+		best = rng.IntN(len(views))
+	}
 	return best
+}
+
+// server is the one with an ID, which changes when it restarts under a new name.
+func (c *clairvoyant) server(id uint64) *server {
+	if s, ok := c.servers[id]; ok {
+		return s
+	}
+	for _, s := range c.w.servers {
+		c.servers[selection.UpstreamID(s.address)] = s
+	}
+	return c.servers[id]
 }
 
 // crowding is the factor on fetches in a fleet that is behind, and must not
@@ -73,7 +90,7 @@ func (s *server) fetchTime(j *job, now time.Duration) time.Duration {
 		return 0
 	}
 	if b := s.shared[k]; b != nil && b.running {
-		return b.begun + b.work - now
+		return b.ends - now
 	}
 	return j.load
 }

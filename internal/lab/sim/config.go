@@ -42,6 +42,9 @@ type Config struct {
 	// End stops the run; jobs that are not finished are not observed. 0 runs
 	// until the last job ends.
 	End time.Duration
+	// WarmUp is left out: jobs that arrive before it is over are not observed, and
+	// what servers do until then is not in the Totals.
+	WarmUp time.Duration
 
 	// Policy chooses upstreams, Detector says what they may take; both are
 	// required. Clairvoyant stands in the place of Policy: it is a limit, because it
@@ -50,8 +53,9 @@ type Config struct {
 	Clairvoyant bool
 	Detector    func() overload.Detector
 
-	Fleet    Fleet
-	Sidecars Sidecars
+	Fleet      Fleet
+	Sidecars   Sidecars
+	Submitters Submitters
 }
 
 // check refuses nonsense.
@@ -65,6 +69,7 @@ func (c *Config) check() error {
 	var f settings.Faults
 	c.Fleet.Check(f.In("fleet"))
 	c.Sidecars.Check(f.In("sidecars"))
+	c.Submitters.Check(f.In("submitters"))
 	if err := f.Err(); err != nil {
 		return fmt.Errorf("sim: %w", err)
 	}

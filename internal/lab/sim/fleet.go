@@ -1,105 +1,147 @@
 package sim
 
 import (
+	"fmt"
+	"slices"
 	"time"
 
-	"example.org/pilotfish/internal/dispatch"
-	"example.org/pilotfish/internal/pool"
+	"example.org/pilotfish/internal/settings"
 )
 
-// startFleet plans the lives of the servers and tells the sidecars who is there.
-func (w *world) startFleet() {
-	if p := w.cfg.Fleet.Preemption; p != nil {
-		for _, s := range w.servers[:p.Upstreams] {
-			// Somewhere within its life when the run begins.
-			w.live(s, time.Duration(w.rng.Int64N(int64(p.Life))))
+// The largest numbers that make sense; they bound memory.
+const (
+	maxUpstreams = 10_000
+	maxCores     = 1 << 16
+)
+
+// Fleet is the modelled upstreams.
+type Fleet struct {
+	// Upstreams is how many there are.
+	Upstreams int `yaml:"upstreams"`
+	// Cores and Cache are of each upstream.
+	Cores int           `yaml:"cores"`
+	Cache settings.Size `yaml:"cache"`
+	// Backlog is how many stalled joblets keep an upstream from accepting
+	// connections; with 0 no number does.
+	Backlog int `yaml:"backlog"`
+	// Parallel is how many cores a joblet may run on. It takes those that are free
+	// when it begins. Each beyond the first adds 0.8 to its speed.
+	Parallel int `yaml:"parallel"`
+	// Contention is by how much longer a joblet lasts that begins when every other
+	// core is busy, as a share of its work.
+	Contention float64 `yaml:"contention"`
+	// Discovery is how long the sidecars take to hear of a change.
+	Discovery time.Duration `yaml:"discovery"`
+
+	// Unlike is upstreams that differ, Faults what goes wrong with some.
+	Unlike []*Unlike `yaml:"unlike"`
+	Faults []*Fault  `yaml:"faults"`
+	// Without Preemption, Growth and Restart, upstreams neither come nor go.
+	Preemption *Preemption `yaml:"preemption"`
+	Growth     *Growth     `yaml:"growth"`
+	Restart    *Restart    `yaml:"restart"`
+}
+
+// DefaultFleet is the thesis's.
+func DefaultFleet() Fleet {
+	return Fleet{Upstreams: 14, Cores: 16, Cache: 64 << 30, Parallel: 1, Discovery: 2 * time.Second}
+}
+
+// Check refuses nonsense.
+func (v Fleet) Check(f *settings.Faults) {
+	f.Within("upstreams", v.Upstreams, 1, maxUpstreams)
+	f.Within("cores", v.Cores, 1, maxCores)
+	f.AtLeast("cache", int64(v.Cache), 1)
+	f.Within("backlog", v.Backlog, 0, 1<<30)
+	f.Within("parallel", v.Parallel, 1, maxCores)
+	f.Between("contention", v.Contention, 0, 100)
+	f.Positive("discovery", v.Discovery)
+	for i, u := range v.Unlike {
+		u.check(f.In(fmt.Sprintf("unlike[%d]", i)), v.Upstreams)
+	}
+	for i, x := range v.Faults {
+		x.check(f.In(fmt.Sprintf("faults[%d]", i)), v.Upstreams)
+	}
+	if v.Preemption != nil {
+		v.Preemption.check(f.In("preemption"), v.Upstreams)
+	}
+	if v.Growth != nil {
+		v.Growth.check(f.In("growth"), v.Upstreams)
+	}
+	if v.Restart != nil {
+		v.Restart.check(f.In("restart"))
+	}
+	if v.Restart != nil && v.Preemption != nil {
+		f.Add("restart", "either upstreams are pre-empted or they restart, not both")
+	}
+}
+
+// Scale takes a share of the time, above 0 to 1: what happens at a set time
+// happens at the same share of the whole. Lives stay as long as they are.
+func (v *Fleet) Scale(share float64) {
+	scale := func(d *time.Duration) { *d = time.Duration(float64(*d) * share) }
+	v.Faults = slices.Clone(v.Faults)
+	for i, old := range v.Faults {
+		x := *old
+		scale(&x.At)
+		scale(&x.For)
+		scale(&x.Every)
+		v.Faults[i] = &x
+	}
+	if v.Growth != nil {
+		g := *v.Growth
+		scale(&g.At)
+		scale(&g.Every)
+		v.Growth = &g
+	}
+	if v.Restart != nil {
+		r := *v.Restart
+		scale(&r.At)
+		scale(&r.Every)
+		v.Restart = &r
+	}
+}
+
+// Unlike is upstreams that differ from the rest of the fleet.
+type Unlike struct {
+	// Upstreams is how many they are, First the number of the first of them.
+	Upstreams int `yaml:"upstreams"`
+	First     int `yaml:"first"`
+	// Cores is how many each has; 0 is as many as the others.
+	Cores int `yaml:"cores"`
+	// Speed is how many times as fast their cores are.
+	Speed float64 `yaml:"speed"`
+}
+
+// SetDefaults fills in what a scenario leaves open.
+func (v *Unlike) SetDefaults() { *v = Unlike{Upstreams: 1, Speed: 1} }
+
+func (v *Unlike) check(f *settings.Faults, upstreams int) {
+	if v == nil {
+		f.Add("", "nothing is said of these upstreams")
+		return
+	}
+	checkSome(f, v.First, v.Upstreams, upstreams)
+	f.Within("cores", v.Cores, 0, maxCores)
+	f.Between("speed", v.Speed, 1e-3, 1e3)
+}
+
+// newServers makes the fleet.
+func (w *world) newServers() {
+	c := &w.cfg.Fleet
+	for i := range c.Upstreams {
+		s := newServer(fmt.Sprintf("rps-%02d:80", i), c)
+		for _, u := range c.Unlike {
+			if i < u.First || i >= u.First+u.Upstreams {
+				continue
+			}
+			s.speed = u.Speed
+			if u.Cores > 0 {
+				s.cores = u.Cores
+			}
 		}
+		w.servers = append(w.servers, s)
+		w.byName[s.address] = i
 	}
-	w.discover()
-}
-
-// live plans the rest of a server's life, of which spent is over.
-func (w *world) live(s *server, spent time.Duration) {
-	p := w.cfg.Fleet.Preemption
-	life := p.Life
-	if w.rng.Float64() < p.Early {
-		life = time.Duration(w.rng.Int64N(int64(p.Life)))
-	}
-	left := max(life-spent, p.Notice)
-	s.started = w.now - spent
-	s.stops = s.started + p.Life
-	w.events.add(w.now+left-p.Notice, rankFleet, (*notice)(s))
-	w.events.add(w.now+left, rankFleet, (*stop)(s))
-}
-
-// discover tells every sidecar the current set.
-func (w *world) discover() {
-	var set []pool.Upstream
-	for _, s := range w.servers {
-		if !s.up {
-			continue
-		}
-		u := pool.Upstream{Address: s.address, Cores: s.cores, Draining: s.drain}
-		if s.stops != never {
-			u.StartedAt, u.StopsAt = w.time(s.started), w.time(s.stops)
-		}
-		set = append(set, u)
-	}
-	for _, side := range w.sidecars {
-		side.pool.Set(w.time(w.now), set)
-		side.serve(w)
-	}
-}
-
-// discovery is a change that has reached the sidecars.
-type discovery struct{}
-
-func (discovery) happen(w *world) { w.discover() }
-
-func (w *world) announce() {
-	w.events.add(w.now+w.cfg.Fleet.Preemption.Discovery, rankFleet, discovery{})
-}
-
-// notice is the cloud's warning.
-type notice server
-
-func (n *notice) happen(w *world) {
-	n.drain = true
-	w.announce()
-}
-
-// stop is the end of a server's life: what runs there is lost.
-type stop server
-
-func (x *stop) happen(w *world) {
-	s := (*server)(x)
-	p := w.cfg.Fleet.Preemption
-	s.account(w.now)
-	s.up = false
-	s.epoch++
-	w.totals.Preemptions++
-	lost := s.present
-	s.present = nil
-	for _, j := range lost {
-		j.on = nil
-		if j.heard >= 0 { // bytes of an answer have reached the submitter
-			j.assignment.Done(w.time(w.now), pool.Truncated)
-			w.end(j, Lost)
-			continue
-		}
-		j.side.fail(w, j, dispatch.Failure{Outcome: pool.NoAnswer, Progress: dispatch.Begun}, Lost)
-	}
-	w.announce()
-	away := p.AwayMin + time.Duration(w.rng.Int64N(int64(p.AwayMax-p.AwayMin)+1))
-	w.events.add(w.now+away, rankFleet, (*comeback)(s))
-}
-
-// comeback is a server that starts again, with nothing in its cache.
-type comeback server
-
-func (c *comeback) happen(w *world) {
-	s := (*server)(c)
-	s.boot(w.now, int64(w.cfg.Fleet.Cache))
-	w.live(s, 0)
-	w.announce()
+	w.startFaults()
 }

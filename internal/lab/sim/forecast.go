@@ -12,6 +12,7 @@ type forecast struct {
 	now      time.Duration
 	priority selection.Priority // jobs below it do not matter
 	running  eventHeap          // the ends of joblets
+	busy     int                // cores
 	ready    jobletQueue
 	awaited  *joblet
 }
@@ -23,7 +24,8 @@ func newForecast(s *server, awaited *joblet, p selection.Priority, now time.Dura
 	for _, b := range s.shared {
 		switch {
 		case b.running:
-			f.running.push(event{at: b.begun + b.work, seq: b.seq, what: b})
+			f.running.push(event{at: b.ends, seq: b.seq, what: b})
+			f.busy += b.cores
 		case b != awaited && b.priority >= p:
 			plan := *b
 			f.ready.push(&plan)
@@ -40,18 +42,22 @@ func newForecast(s *server, awaited *joblet, p selection.Priority, now time.Dura
 // above limit if it is longer than that.
 func (f *forecast) start(limit time.Duration) time.Duration {
 	for at := f.now; ; {
-		for len(f.running) < f.server.cores && len(f.ready) > 0 {
+		for f.busy < f.server.cores && len(f.ready) > 0 {
 			b := f.ready.pop()
 			if b == f.awaited {
 				return at - f.now
 			}
-			f.running.push(event{at: at + b.work, seq: b.seq, what: b})
+			b.cores = f.server.width(f.busy)
+			f.running.push(event{at: at + f.server.takes(at, b, f.busy), seq: b.seq, what: b})
+			f.busy += b.cores
 		}
 		next := f.running.pop()
 		if at = next.at; at-f.now > limit {
 			return at - f.now
 		}
-		for _, j := range next.what.(*joblet).jobs {
+		done := next.what.(*joblet)
+		f.busy -= done.cores
+		for _, j := range done.jobs {
 			if j.priority >= f.priority {
 				f.follow(*j)
 			}

@@ -24,6 +24,8 @@ type job struct {
 	// The job's own timeouts; 0 is none.
 	queueBound, evaluateBound, streamBound time.Duration
 
+	first    time.Duration // when its submitter sent it for the first time
+	again    int           // how often it was sent again
 	arrived  time.Duration // at the sidecar
 	side     *sidecar
 	dispatch *dispatch.Job

@@ -37,9 +37,103 @@ type joblet struct {
 	work     time.Duration
 	bytes    int64
 	jobs     []*job
-	begun    time.Duration
+	ends     time.Duration // while it runs
+	stood    time.Duration // for how long the server had stood still when it began
+	cores    int           // that it runs on
 	running  bool
 	place    int // in the queue
+}
+
+// joblet names the work of the job's phase. A project's data and its shared
+// rules are what jobs have in common (the thesis, figure 2); the rules of one
+// channel and the answer are the job's own.
+func (j *job) joblet() (k key, work time.Duration, bytes int64) {
+	k = key{project: j.project, version: j.version, phase: j.phase}
+	switch j.phase {
+	case feedSource:
+		return k, j.load, j.bytes
+	case sharedOperators:
+		k.shared = j.shared
+		return k, j.sharedRules, j.bytes / 2
+	case operators:
+		k.number = j.number
+		return k, j.operators, 0
+	}
+	k.number = j.number
+	return k, j.output, 0
+}
+
+// begin runs a joblet on cores that are free.
+func (s *server) begin(now time.Duration, b *joblet) {
+	b.cores = s.width(s.busy)
+	b.running = true
+	b.ends = now + s.takes(now, b, s.busy)
+	b.stood = s.stood(now)
+	s.busy += b.cores
+}
+
+// width is how many cores a joblet gets that begins while so many are busy.
+func (s *server) width(busy int) int { return min(s.fleet.Parallel, s.cores-busy) }
+
+// perCore is what each core beyond the first adds to the speed of a joblet.
+const perCore = 0.8
+
+// takes is how long a joblet lasts on its cores that begins now while so many
+// are busy.
+func (s *server) takes(now time.Duration, b *joblet, busy int) time.Duration {
+	longer, faster := 1.0, s.speed*(1+perCore*float64(b.cores-1))
+	if f := s.suffers(slow, now); f != nil {
+		longer = f.Factor
+	}
+	if s.cores > 1 {
+		longer *= 1 + s.fleet.Contention*float64(busy)/float64(s.cores-1)
+	}
+	if longer == faster {
+		return b.work
+	}
+	return time.Duration(float64(b.work) * longer / faster)
+}
+
+// happen ends a joblet: its result is cached and its jobs go on.
+func (b *joblet) happen(w *world) {
+	s := b.server
+	if b.epoch != s.epoch {
+		return // the server died meanwhile
+	}
+	if s.delays(w, b) {
+		return
+	}
+	s.account(w.now)
+	s.busy -= b.cores
+	delete(s.shared, b.key)
+	if b.key.phase <= sharedOperators {
+		s.cache.put(b.key, b.bytes, w.now)
+	}
+	for _, j := range b.jobs {
+		j.on = nil
+		j.phase++
+		s.advance(w, j)
+	}
+	s.dispatch(w)
+}
+
+// delays puts the end of a joblet off by the time for which its server has stood
+// still since it began, or was put off before.
+func (s *server) delays(w *world, b *joblet) bool {
+	lost := s.stood(w.now) - b.stood
+	resumes := w.now
+	if f := s.suffers(hung, w.now); f != nil {
+		resumes = f.until(w.now)
+	}
+	if lost == 0 && resumes == w.now {
+		return false
+	}
+	if resumes == never {
+		return true // its jobs will time out
+	}
+	b.stood, b.ends = s.stood(resumes), resumes+lost
+	w.events.add(b.ends, rankFinish, b)
+	return true
 }
 
 // jobletQueue is a heap by priority, then submission, for container/heap.

@@ -117,7 +117,7 @@ func TestConservation(t *testing.T) {
 		assert.Equal(t, totals.Arrivals, totals.Ended)
 		assert.Zero(t, totals.InFlight, policy)
 		assert.Zero(t, totals.Waiting, policy)
-		assert.Positive(t, totals.Preemptions)
+		assert.Positive(t, totals.Stops)
 	}
 }
 

@@ -14,7 +14,9 @@ type Result struct {
 	Arrived  time.Duration
 	// Wait is from the job's arrival at the sidecar to the start of its
 	// execution, so that time in the sidecar's queue is not hidden; Run is
-	// from there to its end.
+	// from there to its end. A job without a result, because it was Lost, Unserved
+	// or Failed, has waited at least as long as it may wait: otherwise an upstream
+	// that fails at once would look like the best.
 	Wait, Run time.Duration
 	// Work is the core-time of all its joblets, with nothing cached or shared:
 	// its response time if no other job were about.
@@ -40,11 +42,12 @@ const (
 	Overrun          // its own bound on running passed
 	Lost             // its upstream went away and no attempt was left
 	Unserved         // no upstream could be reached
+	Failed           // the answer was an error, or empty
 )
 
 // String returns the outcome's word in tables.
 func (o Outcome) String() string {
-	return [...]string{"done", "expired", "overrun", "lost", "unserved"}[o]
+	return [...]string{"done", "expired", "overrun", "lost", "unserved", "failed"}[o]
 }
 
 // Sample is the fleet at one instant.
@@ -61,12 +64,13 @@ type Sample struct {
 
 // Totals are counted over a whole run.
 type Totals struct {
+	Length             time.Duration // up to the last job's end, without the warm-up
 	Arrivals, Ended    int
 	Fetches, Evictions int
 	CoreSeconds        float64
 	Reports            int
 	InFlight, Waiting  int // left at the end
-	Preemptions        int
+	Stops              int // of servers
 }
 
 // sampler takes the figures over time.

@@ -10,8 +10,12 @@ import (
 
 // server is one modelled rule processing server.
 type server struct {
+	fleet   *Fleet
 	address string
 	cores   int
+	speed   float64 // how many times as fast as others
+	faults  []*Fault
+	held    []heldJob // that came while it stood still
 	up      bool
 	epoch   int // counts its lives, so that events of an earlier one are void
 	started time.Duration
@@ -29,27 +33,30 @@ type server struct {
 	stalled [selection.Priorities]int // joblets
 
 	completed, fetches   int
+	evicted              int // beside those that the cache counts
 	begun                int // jobs that started to execute
 	waitSum, responseSum float64
 	touched              time.Duration // last change of busy
 	coreSeconds          float64
 }
 
-func newServer(address string, cores int, cacheBytes int64) *server {
-	s := &server{address: address, cores: cores, stops: never}
-	s.boot(0, cacheBytes)
+func newServer(address string, fleet *Fleet) *server {
+	s := &server{fleet: fleet, address: address, cores: fleet.Cores, speed: 1, stops: never}
+	s.boot(0)
 	return s
 }
 
 // boot starts the server with an empty cache.
-func (s *server) boot(now time.Duration, cacheBytes int64) {
+func (s *server) boot(now time.Duration) {
 	s.up, s.drain = true, false
 	s.epoch++
 	s.started = now
 	s.busy = 0
-	s.queue = nil
+	s.queue, s.held = nil, nil
+	s.evicted += s.cache.evicted
 	s.shared = make(map[key]*joblet)
-	s.cache = newCache(cacheBytes)
+	s.cache = newCache(int64(s.fleet.Cache))
+	s.completed, s.begun, s.waitSum, s.responseSum = 0, 0, 0, 0
 	s.jobs, s.waiting, s.stalled = [2]int{}, [2]int{}, [2]int{}
 	s.touched = now
 }
@@ -64,8 +71,19 @@ func (s *server) receive(w *world, j *job) {
 	s.jobs[j.priority]++
 	j.slot = len(s.present)
 	s.present = append(s.present, j)
+	if s.suffers(hung, w.now) != nil {
+		s.held = append(s.held, heldJob{j, j.seq})
+		return
+	}
 	s.advance(w, j)
 	s.dispatch(w)
+}
+
+// heldJob is a job that came to a server that stood still, and the number that
+// the server gave it: the job may come again.
+type heldJob struct {
+	job *job
+	seq uint64
 }
 
 // advance moves a job past everything that is cached, to its next joblet or its end.
@@ -126,8 +144,7 @@ func (s *server) dispatch(w *world) {
 		b := s.queue.pop()
 		s.stalled[b.priority]--
 		s.account(w.now)
-		s.busy++
-		b.running, b.begun = true, w.now
+		s.begin(w.now, b)
 		if b.key.phase == feedSource {
 			s.fetches++
 		}
@@ -138,28 +155,8 @@ func (s *server) dispatch(w *world) {
 				s.noteWait(j)
 			}
 		}
-		w.events.add(w.now+b.work, rankFinish, b)
+		w.events.add(b.ends, rankFinish, b)
 	}
-}
-
-// happen ends a joblet: its result is cached and its jobs go on.
-func (b *joblet) happen(w *world) {
-	s := b.server
-	if b.epoch != s.epoch {
-		return // the server died meanwhile
-	}
-	s.account(w.now)
-	s.busy--
-	delete(s.shared, b.key)
-	if b.key.phase <= sharedOperators {
-		s.cache.put(b.key, b.bytes, w.now)
-	}
-	for _, j := range b.jobs {
-		j.on = nil
-		j.phase++
-		s.advance(w, j)
-	}
-	s.dispatch(w)
 }
 
 // abandon takes a job out before its end; a joblet that nobody else needs and
@@ -214,7 +211,10 @@ func (s *server) report(w *world, seen *poll) pool.Report {
 		Completed: float64(s.completed),
 		Wait:      math.NaN(),
 		Response:  math.NaN(),
-		Cached:    &seen.listing,
+		Cached:    &listing{cache: &s.cache, at: w.now},
+	}
+	if seen.life != s.epoch {
+		*seen = poll{sides: seen.sides, server: s, life: s.epoch}
 	}
 	for p := range selection.Priorities {
 		r.Running[p] = float64(s.jobs[p] - s.waiting[p])
@@ -226,29 +226,10 @@ func (s *server) report(w *world, seen *poll) pool.Report {
 	if n := s.completed - seen.completed; n > 0 {
 		r.Response = (s.responseSum - seen.responseSum) / float64(n)
 	}
-	seen.listing = listing{cache: &s.cache, at: w.now}
+	s.lie(&r, w.now)
 	seen.begun, seen.waitSum = s.begun, s.waitSum
 	seen.completed, seen.responseSum = s.completed, s.responseSum
 	return r
-}
-
-// joblet names the work of the job's phase. A project's data and its shared
-// rules are what jobs have in common (the thesis, figure 2); the rules of one
-// channel and the answer are the job's own.
-func (j *job) joblet() (k key, work time.Duration, bytes int64) {
-	k = key{project: j.project, version: j.version, phase: j.phase}
-	switch j.phase {
-	case feedSource:
-		return k, j.load, j.bytes
-	case sharedOperators:
-		k.shared = j.shared
-		return k, j.sharedRules, j.bytes / 2
-	case operators:
-		k.number = j.number
-		return k, j.operators, 0
-	}
-	k.number = j.number
-	return k, j.output, 0
 }
 
 // begin notes that the job's first joblet runs.

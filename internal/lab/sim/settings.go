@@ -9,90 +9,18 @@ import (
 	"example.org/pilotfish/internal/settings"
 )
 
-// The largest numbers that make sense; they bound memory.
-const (
-	maxUpstreams = 10_000
-	maxCores     = 1 << 16
-	maxSidecars  = 100_000
-)
-
-// Fleet is the modelled upstreams.
-type Fleet struct {
-	// Upstreams is how many there are.
-	Upstreams int `yaml:"upstreams"`
-	// Cores and Cache are of each upstream.
-	Cores int           `yaml:"cores"`
-	Cache settings.Size `yaml:"cache"`
-	// Backlog is how many stalled joblets keep an upstream from accepting
-	// connections; with 0 no number does.
-	Backlog int `yaml:"backlog"`
-	// Preemption is how upstreams come and go; without it they stay.
-	Preemption *Preemption `yaml:"preemption"`
-}
-
-// DefaultFleet is the thesis's.
-func DefaultFleet() Fleet { return Fleet{Upstreams: 14, Cores: 16, Cache: 64 << 30} }
-
-// Check refuses nonsense.
-func (v Fleet) Check(f *settings.Faults) {
-	f.Within("upstreams", v.Upstreams, 1, maxUpstreams)
-	f.Within("cores", v.Cores, 1, maxCores)
-	f.AtLeast("cache", int64(v.Cache), 1)
-	f.Within("backlog", v.Backlog, 0, 1<<30)
-	if v.Preemption != nil {
-		v.Preemption.check(f.In("preemption"), v.Upstreams)
-	}
-}
-
-// Preemption is how upstreams come and go.
-type Preemption struct {
-	// Upstreams is how many are pre-emptible, the first ones. In a scenario 0 is
-	// 10, or all if there are fewer.
-	Upstreams int `yaml:"upstreams"`
-	// Early is the share of lives that end before Life, at a time uniform over it.
-	Early float64 `yaml:"early"`
-	// Life is the longest life. Notice comes so long before its end.
-	Life   time.Duration `yaml:"life"`
-	Notice time.Duration `yaml:"notice"`
-	// AwayMin and AwayMax bound how long an upstream stays away.
-	AwayMin time.Duration `yaml:"away_min"`
-	AwayMax time.Duration `yaml:"away_max"`
-	// Discovery is how long the sidecars take to hear of a change.
-	Discovery time.Duration `yaml:"discovery"`
-}
-
-// SetDefaults fills in what a scenario leaves open.
-func (p *Preemption) SetDefaults() {
-	*p = Preemption{
-		Life:      24 * time.Hour,
-		Notice:    30 * time.Second,
-		AwayMin:   5 * time.Minute,
-		AwayMax:   10 * time.Minute,
-		Discovery: 2 * time.Second,
-	}
-}
-
-func (p *Preemption) check(f *settings.Faults, upstreams int) {
-	f.Within("upstreams", p.Upstreams, 1, upstreams)
-	if !(p.Early >= 0 && p.Early <= 1) {
-		f.Add("early", "%v is not a share from 0 to 1", p.Early)
-	}
-	f.Positive("notice", p.Notice)
-	f.Positive("away_min", p.AwayMin)
-	f.Positive("discovery", p.Discovery)
-	if p.Life <= p.Notice {
-		f.Add("life", "%v is not longer than the notice, %v", p.Life, p.Notice)
-	}
-	if p.AwayMax < p.AwayMin {
-		f.Add("away_max", "%v is less than away_min, %v", p.AwayMax, p.AwayMin)
-	}
-}
+// maxSidecars is the largest number that makes sense; it bounds memory.
+const maxSidecars = 100_000
 
 // Sidecars is how the sidecars are set up.
 type Sidecars struct {
 	Count int `yaml:"count"`
 	// Interval is the time between two reports of one upstream to one sidecar.
 	Interval time.Duration `yaml:"interval"`
+	// Lag is how long a report takes to arrive. Together makes all sidecars see
+	// the same reports, as those of one Prometheus server.
+	Lag      time.Duration `yaml:"lag"`
+	Together bool          `yaml:"together"`
 	// Hints turns on the load hint on answers.
 	Hints bool `yaml:"hints"`
 	// Attempts, ConnectTimeout and Budget are as in dispatch.RetrySettings. The
@@ -126,6 +54,9 @@ func DefaultSidecars() Sidecars {
 func (v Sidecars) Check(f *settings.Faults) {
 	f.Within("count", v.Count, 1, maxSidecars)
 	f.Positive("interval", v.Interval)
+	if v.Lag < 0 {
+		f.Add("lag", "%v must not be negative", v.Lag)
+	}
 	f.Within("attempts", v.Attempts, 1, 100)
 	if !(v.Budget > 0 && v.Budget <= 1) {
 		f.Add("budget", "%v is not a share above 0 and up to 1", v.Budget)

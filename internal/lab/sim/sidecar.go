@@ -3,7 +3,6 @@ package sim
 import (
 	"errors"
 	"math/rand/v2"
-	"time"
 
 	"example.org/pilotfish/internal/breaker"
 	"example.org/pilotfish/internal/dispatch"
@@ -15,8 +14,7 @@ type sidecar struct {
 	pool     *pool.Pool
 	dispatch *dispatch.Dispatcher
 	jobs     map[*dispatch.Job]*job // that have not ended
-	polls    []poll
-	serving  bool // a job that ends at once must not serve the queue within itself
+	serving  bool                   // a job that ends at once must not serve the queue within itself
 }
 
 // The random streams of a sidecar, beside those of the world.
@@ -50,18 +48,21 @@ func newSidecar(w *world, number int) (*sidecar, error) {
 		Queue:  dispatch.QueueSettings{Jobs: 1 << 30, Bytes: 1 << 50, Wait: cfg.Wait},
 		Asking: func(d *dispatch.Job) { w.asking = s.jobs[d] },
 	})
-	s.startPolls(w)
 	return s, err
 }
 
 // submit takes in a job.
 func (s *sidecar) submit(w *world, j *job) {
 	j.side, j.arrived = s, w.now
+	if j.again == 0 {
+		j.first = w.now
+	}
 	j.dispatch = s.dispatch.Begin(w.time(w.now), dispatch.Request{
 		Project: j.project, Priority: j.priority, Arrived: w.time(w.now),
 		Queue: j.queueBound, Evaluate: j.evaluateBound, Stream: j.streamBound,
 	})
 	s.jobs[j.dispatch] = j
+	w.expectAnswer(j)
 	s.claim(w, j)
 }
 
@@ -109,41 +110,4 @@ func (x *surrender) happen(w *world) {
 	if !now.Before(j.dispatch.GiveUpAt()) && j.side.dispatch.GiveUp(now, j.dispatch) {
 		w.end(j, Expired)
 	}
-}
-
-// poll is one sidecar's polling of one server, and what it remembers of it.
-type poll struct {
-	side    *sidecar
-	server  *server
-	listing listing
-
-	begun, completed     int
-	waitSum, responseSum float64
-}
-
-func (s *sidecar) startPolls(w *world) {
-	s.polls = make([]poll, len(w.servers))
-	for i, up := range w.servers {
-		p := &s.polls[i]
-		p.side, p.server = s, up
-		p.listing.cache = &up.cache
-		phase := time.Duration(w.polls.Int64N(int64(w.cfg.Sidecars.Interval)))
-		w.events.add(phase, rankReport, p)
-	}
-}
-
-// happen polls a server and sets the time for the next poll.
-func (p *poll) happen(w *world) {
-	interval := w.cfg.Sidecars.Interval
-	if w.over() {
-		return
-	}
-	jitter := time.Duration((w.polls.Float64()*0.4 - 0.2) * float64(interval))
-	w.events.add(w.now+interval+jitter, rankReport, p)
-	if !p.server.up || w.frozen() {
-		return
-	}
-	w.totals.Reports++
-	p.side.pool.Report(w.time(w.now), p.server.address, p.server.report(w, p))
-	p.side.serve(w)
 }

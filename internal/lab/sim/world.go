@@ -57,11 +57,7 @@ func newWorld(cfg Config) (*world, error) {
 		polls:      rand.New(rand.NewPCG(cfg.Seed, 2)),
 		unfinished: make(map[int64]*after),
 	}
-	for i := range cfg.Fleet.Upstreams {
-		s := newServer(fmt.Sprintf("rps-%02d:80", i), cfg.Fleet.Cores, int64(cfg.Fleet.Cache))
-		w.servers = append(w.servers, s)
-		w.byName[s.address] = i
-	}
+	w.newServers()
 	if cfg.Clairvoyant {
 		w.cfg.Policy = newClairvoyant(w)
 	}
@@ -72,7 +68,11 @@ func newWorld(cfg Config) (*world, error) {
 		}
 		w.sidecars = append(w.sidecars, s)
 	}
+	w.startPolls()
 	w.startFleet()
+	if cfg.WarmUp > 0 {
+		w.events.add(cfg.WarmUp, rankFinish, warmUpEnd{})
+	}
 	if cfg.Sample != nil {
 		w.events.add(cfg.SampleEvery, rankReport, sampler{})
 	}
@@ -158,18 +158,24 @@ func (w *world) end(j *job, o Outcome) {
 	w.totals.Ended++
 	r := Result{
 		Number: j.number, Priority: j.priority, Prefetch: j.kind == trace.Prefetch,
-		Arrived: j.arrived, Work: j.load + j.sharedRules + j.operators + j.output, Attempts: j.attempts, Fetched: j.fetches, Outcome: o, Server: -1,
+		Arrived: j.first, Work: j.load + j.sharedRules + j.operators + j.output, Attempts: j.attempts, Fetched: j.fetches, Outcome: o, Server: -1,
 	}
 	if j.server != nil {
 		r.Server = w.byName[j.server.address]
 		r.Cache = j.assignment.Cache
 	}
-	r.Wait = w.now - j.arrived
-	if j.begun >= 0 {
-		r.Wait = j.begun - j.arrived
+	switch {
+	case o == Failed || o == Unserved || o == Lost:
+		r.Wait = max(w.now-j.first, j.patience(w))
+	case j.begun >= 0:
+		r.Wait = j.begun - j.first
 		r.Run = w.now - j.begun
+	default:
+		r.Wait = w.now - j.first
 	}
-	w.cfg.Observe(&r)
+	if r.Arrived >= w.cfg.WarmUp {
+		w.cfg.Observe(&r)
+	}
 	first := w.unfinished[j.number]
 	delete(w.unfinished, j.number)
 	if first == nil {
@@ -187,17 +193,33 @@ func (w *world) frozen() bool {
 	return s.Freeze.For > 0 && w.now >= s.Freeze.At && w.now < s.Freeze.At+s.Freeze.For
 }
 
+// warmUpEnd forgets what servers did before.
+type warmUpEnd struct{}
+
+func (warmUpEnd) happen(w *world) {
+	w.totals.Reports, w.totals.Stops = 0, 0
+	for _, s := range w.servers {
+		s.account(w.now)
+		s.fetches, s.coreSeconds, s.evicted = 0, 0, -s.cache.evicted
+	}
+}
+
 // count completes the totals.
 func (w *world) count() Totals {
 	for _, s := range w.servers {
 		s.account(w.now)
 		w.totals.Fetches += s.fetches
-		w.totals.Evictions += s.cache.evicted
+		w.totals.Evictions += s.evicted + s.cache.evicted
 		w.totals.CoreSeconds += s.coreSeconds
 	}
 	for _, s := range w.sidecars {
 		w.totals.InFlight += s.pool.InFlight()
 		w.totals.Waiting += s.dispatch.Waiting()
 	}
+	end := w.now
+	if w.cfg.End > 0 {
+		end = min(end, w.cfg.End)
+	}
+	w.totals.Length = max(0, end-w.cfg.WarmUp)
 	return w.totals
 }

@@ -1,0 +1,226 @@
+package sim
+
+import (
+	"math"
+	"math/rand/v2"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"example.org/pilotfish/pkg/selection/rivals"
+	"example.org/pilotfish/pkg/trace"
+)
+
+// fault is one of the first upstream, with a change.
+func fault(kind FaultKind, change func(*Fault)) []*Fault {
+	var f Fault
+	f.SetDefaults()
+	f.Kind = kind
+	change(&f)
+	return []*Fault{&f}
+}
+
+// played plays jobs, and returns what became of each, by its number.
+func played(t *testing.T, cfg Config, jobs ...trace.Job) map[int64]Result {
+	t.Helper()
+	list := jobList(jobs)
+	cfg.Source = &list
+	got := map[int64]Result{}
+	cfg.Observe = func(r *Result) { got[r.Number] = *r }
+	totals, err := Run(t.Context(), cfg)
+	require.NoError(t, err)
+	require.Len(t, got, len(jobs))
+	require.Zero(t, totals.InFlight)
+	return got
+}
+
+// A fault is active as long as spent and until say.
+func TestFaultsComeAndGo(t *testing.T) {
+	for _, f := range []Fault{
+		{At: 3 * time.Second}, {At: 3 * time.Second, For: 10 * time.Second},
+		{Every: 4 * time.Second}, {At: time.Second, For: 11 * time.Second, Every: 4 * time.Second},
+	} {
+		const step = 100 * time.Millisecond
+		sum := time.Duration(0)
+		for now := time.Duration(0); now < 30*time.Second; now += step {
+			require.Equal(t, sum, f.spent(now), "%+v at %v", f, now)
+			if !f.active(now) {
+				continue
+			}
+			sum += step
+			until := f.until(now)
+			require.Greater(t, until, now)
+			if until != never {
+				require.False(t, f.active(until), "%+v at %v", f, until)
+				require.True(t, f.active(until-1), "%+v at %v", f, until)
+			}
+		}
+	}
+}
+
+// What runs on a server that hangs stands still; what comes meanwhile waits.
+func TestAHungServerStandsStill(t *testing.T) {
+	cfg := setup(t, "random", "none", 1, 1)
+	cfg.Fleet.Faults = fault(hung, func(f *Fault) { f.At, f.For = 4*time.Second, 5*time.Second })
+	got := played(t, cfg, trace.Job{Operators: 10}, trace.Job{Offset: 5, Operators: 1})
+	assert.Equal(t, 15*time.Second, got[1].Run)
+	assert.Equal(t, 10*time.Second, got[2].Wait)
+	assert.Equal(t, time.Second, got[2].Run)
+
+	cfg.Fleet.Faults[0].For, cfg.Fleet.Faults[0].Every = 0, 6*time.Second // 3 s of each 6 s, from 4 s on
+	cfg.Fleet.Faults[0].For = time.Hour
+	got = played(t, cfg, trace.Job{Operators: 10}, trace.Job{Offset: 20, Operators: 1})
+	assert.Equal(t, 19*time.Second, got[1].Run, "it stood still from 4 to 7, 10 to 13 and 16 to 19 s")
+	assert.Equal(t, time.Second, got[2].Run)
+
+	cfg.Fleet.Faults = fault(hung, func(f *Fault) { f.At = time.Second })
+	got = played(t, cfg, trace.Job{Offset: 2, Operators: 1, Timeouts: trace.Timeouts{Queue: 30}})
+	assert.Equal(t, Expired, got[1].Outcome)
+	assert.Equal(t, 30*time.Second, got[1].Wait)
+}
+
+// An upstream that has no answer keeps its jobs from being done, and a short
+// time does not count in its favour.
+func TestNoAnswerCountsAsAWait(t *testing.T) {
+	for _, kind := range []FaultKind{failing, empty} {
+		cfg := setup(t, "random", "none", 1, 1)
+		cfg.Fleet.Faults = fault(kind, func(*Fault) {})
+		got := played(t, cfg, trace.Job{Operators: 1, Timeouts: trace.Timeouts{Queue: 30}})
+		assert.Equal(t, Failed, got[1].Outcome, kind)
+		assert.Equal(t, 30*time.Second, got[1].Wait, kind)
+	}
+	cfg := setup(t, "least-in-flight", "none", 2, 1)
+	cfg.Fleet.Faults = fault(refusing, func(*Fault) {})
+	retried := 0
+	for seed := range uint64(20) {
+		cfg.Seed = seed
+		got := played(t, cfg, trace.Job{Operators: 1})
+		assert.Equal(t, Done, got[1].Outcome)
+		retried += got[1].Attempts - 1
+	}
+	assert.InDelta(t, 10, retried, 8)
+}
+
+// TestWhatSickServersReport looks at the reports themselves.
+func TestWhatSickServersReport(t *testing.T) {
+	report := func(kind FaultKind) (w *world, r *reply) {
+		cfg := setup(t, "random", "none", 1, 4)
+		cfg.Fleet.Faults = fault(kind, func(f *Fault) { f.Factor = 4000 })
+		cfg.Source, cfg.Observe = &jobList{}, func(*Result) {}
+		w, err := newWorld(cfg)
+		require.NoError(t, err)
+		j := newJob(&trace.Job{Project: "p", Operators: 9}, 1)
+		j.side = w.sidecars[0]
+		w.servers[0].receive(w, j)
+		w.servers[0].completed = 7
+		p := &poll{server: w.servers[0]}
+		return w, &reply{p, w.servers[0].report(w, p)}
+	}
+	_, r := report(slow)
+	assert.Equal(t, [2]float64{1, 0}, r.report.Running)
+	assert.Equal(t, 4, r.report.Cores)
+	assert.Equal(t, 7.0, r.report.Completed)
+	assert.False(t, r.report.Cached.Contains(1))
+	for kind, is := range map[FaultKind]func(w *world, r *reply) bool{
+		manyCores: func(_ *world, r *reply) bool { return r.report.Cores == 4000 },
+		coreless:  func(w *world, r *reply) bool { return r.report.Cores == 0 },
+		listless:  func(_ *world, r *reply) bool { return r.report.Cached == nil },
+		idle:      func(_ *world, r *reply) bool { return r.report.Running[0] == 0 && r.report.CoresBusy == 0 },
+		greedy:    func(_ *world, r *reply) bool { return r.report.Cached.Contains(1) && r.report.Cached.Len() > 0 },
+		nan: func(_ *world, r *reply) bool {
+			return math.IsNaN(r.report.Running[0]) && math.IsNaN(r.report.Completed)
+		},
+		resets:   func(_ *world, r *reply) bool { return r.report.Completed == 0 },
+		silent:   func(w *world, _ *reply) bool { return !w.servers[0].reports(w) },
+		hung:     func(w *world, _ *reply) bool { return !w.servers[0].reports(w) },
+		refusing: func(w *world, _ *reply) bool { return !w.servers[0].reports(w) },
+		slow:     func(w *world, _ *reply) bool { return w.servers[0].reports(w) },
+		loadless: func(w *world, _ *reply) bool { return w.servers[0].reports(w) },
+	} {
+		w, r := report(kind)
+		assert.True(t, is(w, r), kind)
+	}
+}
+
+// Upstreams without figures are chosen by what is left: the sidecar knows
+// nothing of the load of a loadless one but its own jobs.
+func TestLoadlessServersTellTheirListing(t *testing.T) {
+	cfg := setup(t, "random", "none", 2, 4)
+	cfg.Sidecars.Interval = time.Second
+	cfg.Fleet.Faults = fault(loadless, func(*Fault) {})
+	cfg.Source, cfg.Observe = &jobList{{Offset: 10, Operators: 1}}, func(*Result) {}
+	w, err := newWorld(cfg)
+	require.NoError(t, err)
+	require.NoError(t, w.loop(t.Context()))
+	states := w.sidecars[0].pool.States(w.time(w.now))
+	assert.Negative(t, states[0].ReportAge)
+	assert.GreaterOrEqual(t, states[1].ReportAge, 0.0)
+}
+
+func TestServersDiffer(t *testing.T) {
+	run := func(change func(*Fleet), jobs ...trace.Job) map[int64]Result {
+		cfg := setup(t, "random", "none", 1, 4)
+		change(&cfg.Fleet)
+		return played(t, cfg, jobs...)
+	}
+	slowed := run(func(f *Fleet) { f.Faults = fault(slow, func(f *Fault) { f.Factor = 5 }) }, trace.Job{Operators: 2})
+	assert.Equal(t, 10*time.Second, slowed[1].Run)
+	fast := run(func(f *Fleet) { f.Unlike = []*Unlike{{Upstreams: 1, Cores: 1, Speed: 2}} }, trace.Job{Operators: 2}, trace.Job{Operators: 2})
+	assert.Equal(t, time.Second, fast[1].Run)
+	assert.Equal(t, time.Second, fast[2].Wait, "there is one core")
+	wide := run(func(f *Fleet) { f.Parallel = 3 }, trace.Job{Operators: 2.6}, trace.Job{Operators: 2.6})
+	assert.Equal(t, time.Second, wide[1].Run, "on three cores")
+	assert.Equal(t, 2600*time.Millisecond, wide[2].Run, "on the one that is left")
+	crowded := run(func(f *Fleet) { f.Contention = 0.6 }, trace.Job{Operators: 1}, trace.Job{Operators: 1}, trace.Job{Operators: 1})
+	assert.Equal(t, time.Second, crowded[1].Run)
+	assert.Equal(t, 1200*time.Millisecond, crowded[2].Run)
+	assert.Equal(t, 1400*time.Millisecond, crowded[3].Run)
+}
+
+// Conservation with everything that can go wrong at once: every arrival ends
+// once, and nothing is left (invariant 1).
+func TestConservationInTrouble(t *testing.T) {
+	again := 0
+	for i, policy := range append(rivals.All(), "clairvoyant") {
+		rng := rand.New(rand.NewPCG(9, uint64(i)))
+		cfg := setup(t, policy, []string{"none", "threshold", "dagor", "adaptive"}[i%4], 6, 4)
+		var restart Restart
+		restart.SetDefaults()
+		restart.At, restart.Every, restart.Rename = 30*time.Second, 40*time.Second, i%2 == 0
+		cfg.Seed, cfg.Fleet.Restart = uint64(i), &restart
+		cfg.Fleet.Growth = &Growth{Upstreams: 2, At: time.Minute, Every: time.Minute}
+		cfg.Fleet.Parallel, cfg.Fleet.Contention = 1+i%3, 0.3
+		cfg.Fleet.Unlike = []*Unlike{{Upstreams: 2, First: 1, Cores: 2, Speed: 0.5}}
+		for _, kind := range faultKinds() {
+			cfg.Fleet.Faults = append(cfg.Fleet.Faults, &Fault{
+				Kind: FaultKind(kind), Upstreams: 1, First: rng.IntN(6), Factor: 5,
+				At:  time.Duration(rng.Int64N(int64(4 * time.Minute))),
+				For: time.Duration(rng.Int64N(int64(3 * time.Minute))), Every: time.Duration(i%2) * 20 * time.Second,
+			})
+		}
+		cfg.Sidecars.Count, cfg.Sidecars.Wait, cfg.Sidecars.Together = 3, time.Minute, i%2 == 0
+		cfg.Sidecars.Lag = time.Duration(i%3) * time.Second
+		cfg.Submitters = Submitters{Patience: 2 * time.Second, Again: 3}
+		arrived := map[int64]int{}
+		cfg.Source = &poisson{rng: rng, rate: 10, work: 1, n: 4000, withPriority: true}
+		cfg.Observe = func(r *Result) {
+			arrived[r.Number]++
+			if r.Attempts > cfg.Sidecars.Attempts {
+				again++
+			}
+		}
+		totals, err := Run(t.Context(), cfg)
+		require.NoError(t, err, policy)
+		require.Len(t, arrived, 4000, policy)
+		for number, n := range arrived {
+			require.Equal(t, 1, n, "%s: job %d", policy, number)
+		}
+		assert.Equal(t, totals.Arrivals, totals.Ended, policy)
+		assert.Zero(t, totals.InFlight, policy)
+		assert.Zero(t, totals.Waiting, policy)
+		assert.Equal(t, 6, totals.Stops, policy)
+	}
+	assert.Positive(t, again, "jobs that were sent again")
+}

@@ -1,0 +1,125 @@
+package sim
+
+import (
+	"math/rand/v2"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"example.org/pilotfish/pkg/selection"
+	"example.org/pilotfish/pkg/trace"
+)
+
+// Upstreams that join get jobs from then on.
+func TestAFleetGrows(t *testing.T) {
+	cfg := setup(t, "random", "none", 4, 4)
+	cfg.Fleet.Growth = &Growth{Upstreams: 2, At: 100 * time.Second, Every: 50 * time.Second}
+	cfg.Source = &poisson{rng: rand.New(rand.NewPCG(1, 1)), rate: 10, work: 0.1, n: 3000}
+	first := map[int]time.Duration{}
+	cfg.Observe = func(r *Result) {
+		if at, ok := first[r.Server]; !ok || r.Arrived < at {
+			first[r.Server] = r.Arrived
+		}
+	}
+	_, err := Run(t.Context(), cfg)
+	require.NoError(t, err)
+	for server, want := range []float64{0, 0, 102, 152} { // two seconds to hear of them
+		assert.InDelta(t, want, first[server].Seconds(), 3, "server %d", server)
+	}
+}
+
+// In a rolling restart every upstream stops once. Jobs that run then are tried
+// again elsewhere; the caches are lost.
+func TestRollingRestart(t *testing.T) {
+	for _, rename := range []bool{false, true} {
+		cfg := setup(t, "bounded-hash", "none", 3, 4)
+		var restart Restart
+		restart.SetDefaults()
+		restart.At, restart.Rename = 100*time.Second, rename
+		cfg.Fleet.Restart = &restart
+		var jobs jobList
+		for at := range 600 {
+			jobs = append(jobs, trace.Job{Offset: float64(at), Project: "p", Version: 1, Load: 1, Bytes: 1, Operators: 0.1})
+		}
+		cfg.Source = &jobs
+		lost := 0
+		cfg.Observe = func(r *Result) {
+			if r.Outcome != Done {
+				lost++
+			}
+		}
+		w, err := newWorld(cfg)
+		require.NoError(t, err)
+		before := w.servers[0].address
+		require.NoError(t, w.loop(t.Context()))
+		totals := w.count()
+		assert.Equal(t, 3, totals.Stops)
+		assert.Zero(t, lost)
+		assert.GreaterOrEqual(t, totals.Fetches, 2, "at home, and where it went meanwhile")
+		assert.Equal(t, rename, w.servers[0].address != before)
+	}
+}
+
+// What is before the end of the warm-up is not in the results.
+func TestWarmUpIsLeftOut(t *testing.T) {
+	var jobs jobList
+	for at := range 100 {
+		jobs = append(jobs, trace.Job{Offset: float64(at), Project: "p", Version: int64(1 + at/25), Load: 1, Bytes: 1, Operators: 0.5})
+	}
+	cfg := setup(t, "random", "none", 1, 4)
+	cfg.Source, cfg.WarmUp = &jobs, 50*time.Second
+	seen := 0
+	cfg.Observe = func(r *Result) {
+		seen++
+		assert.GreaterOrEqual(t, r.Arrived, 50*time.Second)
+	}
+	totals, err := Run(t.Context(), cfg)
+	require.NoError(t, err)
+	assert.Equal(t, 50, seen)
+	assert.Equal(t, 100, totals.Ended)
+	assert.Equal(t, 2, totals.Fetches, "of four versions")
+	assert.InDelta(t, 2+50*0.5, totals.CoreSeconds, 1)
+	assert.InDelta(t, 49.5, totals.Length.Seconds(), 1.1)
+}
+
+// A submitter that loses patience sends its job again, and waits from the first
+// time on.
+func TestImpatientSubmitters(t *testing.T) {
+	cfg := setup(t, "random", "none", 1, 1)
+	cfg.Submitters = Submitters{Patience: 3 * time.Second, Again: 2}
+	high := trace.Job{Offset: 1, Priority: selection.High, Operators: 2}
+	got := played(t, cfg, trace.Job{Operators: 20}, high)
+	assert.Equal(t, Done, got[2].Outcome)
+	assert.Equal(t, 3, got[2].Attempts, "sent three times, and then waited for")
+	assert.Equal(t, 19*time.Second, got[2].Wait)
+	assert.Equal(t, 2*time.Second, got[2].Run)
+
+	low := high
+	low.Priority = selection.Low
+	got = played(t, cfg, trace.Job{Operators: 20}, low)
+	assert.Equal(t, 1, got[2].Attempts, "nobody waits for a low job")
+
+	// It begins at once, but its answer takes longer than the patience: what ran
+	// for the first request goes on, and the second finds it running.
+	high.Operators, high.Offset = 8, 0
+	got = played(t, cfg, high)
+	assert.Equal(t, 8*time.Second, got[1].Wait+got[1].Run)
+	assert.Equal(t, 3, got[1].Attempts)
+}
+
+// Sidecars that see the same reports see them at the same instant.
+func TestReportsTogether(t *testing.T) {
+	for _, together := range []bool{false, true} {
+		cfg := setup(t, "random", "none", 2, 1)
+		cfg.Sidecars.Count, cfg.Sidecars.Together, cfg.Sidecars.Lag = 3, together, time.Second
+		cfg.Source, cfg.Observe = &jobList{{Offset: 20, Operators: 1}}, func(*Result) {}
+		w, err := newWorld(cfg)
+		require.NoError(t, err)
+		require.NoError(t, w.loop(t.Context()))
+		age := func(i int) float64 { return w.sidecars[i].pool.States(w.time(w.now))[0].ReportAge }
+		assert.Equal(t, together, age(0) == age(1) && age(1) == age(2))
+		assert.GreaterOrEqual(t, age(0), 1.0, "a report is as old as it takes to arrive")
+	}
+}
