@@ -1,120 +1,166 @@
 package proxy
 
 import (
-	"context"
 	"errors"
 	"fmt"
-	"net/http"
-	"net/http/httptrace"
-	"net/url"
 	"time"
 
+	"example.org/pilotfish/internal/balancer"
 	"example.org/pilotfish/internal/dispatch"
 	"example.org/pilotfish/internal/pool"
+	"example.org/pilotfish/internal/proxy/upstreamclient"
 	"example.org/pilotfish/internal/record"
 )
 
-// answer is an upstream's answer that has begun. It holds its attempt's lease.
-type answer struct {
-	*http.Response
-	ctx    context.Context // ended, with its cause, by what ends the streaming
-	cancel context.CancelCauseFunc
+// attempt is one try at one upstream. It owns its lease, which ends once: by
+// done or lost, or by abandon when a panic passes.
+type attempt struct {
+	x     *exchange
+	lease *balancer.Lease
+	ended bool
 }
 
-// failure is an attempt that brought nothing to pass on. Its lease is ended
-// by lost, which also says what comes next.
+// failure is an attempt that brought no response to pass on.
 type failure struct {
 	dispatch.Failure
-	err  error
-	next dispatch.Next
+	err     error
+	refusal *refusal // the response of an upstream that says that it did not start the job
+	next    dispatch.Next
 }
 
-// attempt tries the job once at the upstream of x.lease.
-func (x *exchange) attempt() (*answer, *failure) {
-	u, err := target(x.r, x.lease.Address)
-	if err != nil {
-		return nil, x.lost(gone(err))
+// attempt tries the job once, and passes the response on if there is one to
+// pass on. The error is then the job's.
+func (x *exchange) attempt(lease *balancer.Lease) (*failure, error) {
+	a := attempt{x: x, lease: lease}
+	defer a.abandon()
+	x.record.Begin(lease.Choice)
+	response, failed := a.send()
+	if failed != nil {
+		return a.lost(failed), nil
 	}
-	ctx, cancel := context.WithCancelCause(context.WithValue(x.r.Context(), connectTimeout{}, x.lease.ConnectTimeout))
-	timer, left := x.bound(cancel)
-	by := x.p.upstreams.kept
-	if x.lease.Fresh {
-		by = x.p.upstreams.fresh
+	failed, err := a.receive(response)
+	if failed != nil {
+		return a.lost(failed), nil
 	}
-	res, how, err := x.send(ctx, u, by)
-	if err != nil && how.stale() && !how.begun && ctx.Err() == nil && x.body.Replayable() {
-		x.record.Attempt().Repeated = true
-		res, how, err = x.send(ctx, u, x.p.upstreams.fresh)
-	}
-	if !timer.Stop() && err == nil && ctx.Err() != nil { // the answer came as the time ended
-		_ = res.Body.Close()
-		err = context.Cause(ctx)
-	}
-	if err == nil && (res.StatusCode < 200) {
-		_ = res.Body.Close()
-		err = fmt.Errorf("an answer with status %d, which nobody asked for", res.StatusCode)
-	}
-	if err != nil {
-		defer cancel(nil)
-		return nil, x.lost(x.explain(ctx, how, left, err))
-	}
-	a := &answer{Response: res, ctx: ctx, cancel: cancel}
-	if x.notStarted(a) {
-		return nil, x.failure
-	}
-	return a, nil
+	return nil, err
 }
 
-// bound ends the attempt when it has no time left until an answer's head is there.
-func (x *exchange) bound(cancel context.CancelCauseFunc) (timer *time.Timer, left time.Duration) {
-	left, last := x.job.TimeLeft(time.Now())
+// receive passes a response on, or keeps it if it says that the job was not
+// started. Only one that is too long to be kept is passed on all the same.
+func (a *attempt) receive(response *upstreamclient.Response) (*failure, error) {
+	defer response.Close()
+	if !notStarted(response) {
+		return nil, a.pass(response, nil)
+	}
+	now := time.Now()
+	left, _ := a.x.job.TimeLeft(now)
+	refused, err := readRefusal(response, now.Add(left))
+	if err == nil && len(refused.body) > maxRefusal {
+		return nil, a.pass(response, refused.body)
+	}
+	a.x.hint(response.Header)
+	failed := &failure{
+		Failure: dispatch.Failure{Outcome: pool.NotStarted, Progress: dispatch.Heard},
+		err:     fmt.Errorf("%w: %s did not start the job", record.ErrNoAnswer, a.lease.Address),
+	}
+	if err == nil {
+		failed.refusal = refused
+	}
+	return failed, nil
+}
+
+// send sends the job and waits for the head of the response.
+func (a *attempt) send() (*upstreamclient.Response, *failure) {
+	now := time.Now()
+	left, last := a.x.job.TimeLeft(now)
+	out := a.x.outgoing
+	out.Address, out.Fresh, out.ConnectTimeout, out.Deadline = a.lease.Address, a.lease.Fresh, a.lease.ConnectTimeout, now.Add(left)
+	response, how, err := a.do(out)
+	if how.Stale() && !how.Begun && a.mayRepeat(err) {
+		a.x.record.Attempt().Repeated = true
+		out.Fresh = true
+		response, how, err = a.do(out)
+	}
+	switch {
+	case err != nil && errors.Is(err, upstreamclient.ErrDeadline):
+		return nil, a.late(how, left, last)
+	case err != nil:
+		return nil, a.explain(how, err)
+	case response.StatusCode < 200:
+		response.Close()
+		return nil, a.explain(how, fmt.Errorf("an answer with status %d, which nobody asked for", response.StatusCode))
+	}
+	return response, nil
+}
+
+// do sends the job, from its beginning.
+func (a *attempt) do(out upstreamclient.Request) (*upstreamclient.Response, upstreamclient.Progress, error) {
+	body := a.x.body
+	if body.Whole() {
+		out.Whole = body.Bytes()
+	} else {
+		out.Body, out.Length = body.NewReader(), body.Len()
+	}
+	return a.x.p.upstreams.Do(a.x.r.Context(), &out)
+}
+
+// mayRepeat reports whether a job of which nothing was sent may go to the same
+// upstream at once, on a new connection.
+func (a *attempt) mayRepeat(err error) bool {
+	return err != nil && !errors.Is(err, upstreamclient.ErrDeadline) && a.x.r.Context().Err() == nil && a.x.body.Replayable()
+}
+
+// explain says what an attempt's failure means.
+func (a *attempt) explain(how upstreamclient.Progress, err error) *failure {
+	var (
+		body *upstreamclient.BodyError
+		dial *upstreamclient.DialError
+	)
+	switch {
+	case a.x.r.Context().Err() != nil:
+		return gone(a.x.gone())
+	case errors.Is(err, upstreamclient.ErrRequest):
+		return gone(fmt.Errorf("%w: %w", errRequest, err))
+	case errors.As(err, &body):
+		return gone(a.x.sendingFailed(body.Err))
+	}
+	f := &failure{
+		Failure: dispatch.Failure{Outcome: pool.Refused, Progress: progress(how), Stale: how.Stale()},
+		err:     fmt.Errorf("%w: %s: %w", record.ErrNoAnswer, a.lease.Address, err),
+	}
+	switch {
+	case how.Answered:
+		f.Outcome = pool.Truncated
+	case how.InFull:
+		f.Outcome = pool.NoAnswer
+	case errors.As(err, &dial):
+		f.ConnectTimedOut = dial.Timeout
+	}
+	return f
+}
+
+// late is the failure of an attempt whose time was over; last says that it was
+// the job's.
+func (a *attempt) late(how upstreamclient.Progress, left time.Duration, last bool) *failure {
 	why := record.ErrFirstByte
 	if last {
 		why = record.ErrDeadline
 	}
-	return time.AfterFunc(left, func() { cancel(why) }), left
+	return &failure{
+		Failure: dispatch.Failure{Outcome: a.x.job.TimedOut(left), Progress: progress(how)},
+		err:     fmt.Errorf("%w: %s: %w", record.ErrNoAnswer, a.lease.Address, why),
+	}
 }
 
-// send sends the request and waits for the head of an answer.
-func (x *exchange) send(ctx context.Context, u *url.URL, by http.RoundTripper) (*http.Response, sent, error) {
-	s := sending{interim: x.interim}
-	out := x.request(u).WithContext(httptrace.WithClientTrace(ctx, s.trace()))
-	res, err := by.RoundTrip(out)
-	how := s.end()
-	if how.excess {
-		if err == nil {
-			_ = res.Body.Close()
-		}
-		return nil, how, errExcess
-	}
-	return res, how, err
-}
-
-// explain says what an attempt's failure means.
-func (x *exchange) explain(ctx context.Context, how sent, left time.Duration, err error) *failure {
-	f := &failure{Failure: dispatch.Failure{Outcome: pool.Refused, Stale: how.stale() && ctx.Err() == nil}}
+// progress is how far the job came, as far as retries ask.
+func progress(how upstreamclient.Progress) dispatch.Progress {
 	switch {
-	case how.answered:
-		f.Outcome, f.Progress = pool.Truncated, dispatch.Heard
-	case how.inFull:
-		f.Outcome, f.Progress = pool.NoAnswer, dispatch.Begun
-	case how.begun:
-		f.Progress = dispatch.Begun
+	case how.Answered:
+		return dispatch.Heard
+	case how.Begun:
+		return dispatch.Begun
 	}
-	var dial *dialError
-	cause := context.Cause(ctx)
-	switch {
-	case x.r.Context().Err() != nil:
-		return gone(x.gone())
-	case x.body.Err() != nil:
-		return gone(x.sendingFailed(x.body.Err()))
-	case errors.Is(cause, record.ErrFirstByte), errors.Is(cause, record.ErrDeadline):
-		f.Outcome, err = x.job.TimedOut(left), cause
-	case errors.As(err, &dial):
-		f.ConnectTimedOut = dial.timeout
-	}
-	f.err = fmt.Errorf("%w: %s: %w", record.ErrNoAnswer, x.lease.Address, err)
-	return f
+	return dispatch.Unsent
 }
 
 // gone is the failure of an attempt that the submitter's side ended.
@@ -122,12 +168,25 @@ func gone(err error) *failure {
 	return &failure{Failure: dispatch.Failure{Outcome: pool.Gone}, err: err}
 }
 
-// lost ends the lease of an attempt that failed.
-func (x *exchange) lost(f *failure) *failure {
-	lease := x.lease
-	x.lease = nil
-	x.record.Settle(f.Outcome, f.err)
-	f.Repeatable = x.body.Replayable()
-	f.next = lease.Failed(f.Failure)
+// lost ends an attempt that failed, and decides what follows.
+func (a *attempt) lost(f *failure) *failure {
+	a.ended = true
+	a.x.record.Settle(f.Outcome, f.err)
+	f.Repeatable = a.x.body.Replayable()
+	f.next = a.lease.Failed(f.Failure)
 	return f
+}
+
+// done ends an attempt whose response was passed on, as much of it as could be.
+func (a *attempt) done(o pool.Outcome, err error) {
+	a.ended = true
+	a.x.record.Settle(o, err)
+	a.lease.Done(o)
+}
+
+// abandon ends an attempt that a panic ended.
+func (a *attempt) abandon() {
+	if !a.ended {
+		a.done(pool.Gone, nil)
+	}
 }

@@ -99,6 +99,11 @@ func (c *Config) validate() error {
 	)
 }
 
+// keepAlive finds a dead peer in about a minute, however long a response is silent.
+func keepAlive() net.KeepAliveConfig {
+	return net.KeepAliveConfig{Enable: true, Idle: 30 * time.Second, Interval: 10 * time.Second, Count: 3}
+}
+
 // number gives a field that is 0 its default and refuses a negative one.
 func number[N int | int64 | time.Duration](name string, field *N, def N) error {
 	switch {

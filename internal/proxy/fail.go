@@ -14,7 +14,7 @@ import (
 // fail ends a job that could not be answered by an upstream, or not in full.
 func (x *exchange) fail(err error) {
 	x.record.Err = err
-	if x.begun {
+	if x.begun() {
 		x.breakOff()
 		return
 	}
@@ -31,6 +31,7 @@ func (x *exchange) fail(err error) {
 	if x.p.cfg.ExplainHeaders {
 		x.record.Explain(x.w.Header())
 	}
+	x.extend()
 	p.Write(x.w, x.p.cfg.RetryAfter)
 	if unread {
 		x.linger()

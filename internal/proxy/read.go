@@ -11,7 +11,9 @@ import (
 	"strings"
 	"time"
 
+	"example.org/pilotfish/internal/dispatch"
 	"example.org/pilotfish/internal/intake"
+	"example.org/pilotfish/internal/proxy/upstreamclient"
 	"example.org/pilotfish/internal/record"
 )
 
@@ -27,8 +29,41 @@ var (
 )
 
 // read reads the body whole, or as far as the budget allows, and what the job
-// says of itself.
+// says of itself; and takes the job in. What it adds to the exchange does not
+// change after it.
 func (x *exchange) read() error {
+	body, err := x.readBody()
+	if err != nil {
+		return err
+	}
+	x.body = body
+	target, err := target(x.r)
+	if err != nil {
+		return err
+	}
+	d, err := readJob(x.r, body, x.p.cfg.Reader)
+	x.record.Facts, x.record.Read, x.record.Unread = d.facts, d.reading, d.unread
+	if err != nil {
+		return fmt.Errorf("%w: %w", record.ErrMalformed, err)
+	}
+	x.outgoing = upstreamclient.Request{
+		Method: x.r.Method, Target: target, Host: x.r.Host,
+		Header: outgoingHeader(x.r), Trailer: x.r.Trailer, // trailers follow a chunked body only
+		Interim: x.interim,
+	}
+	if !body.Whole() {
+		_ = x.rc.EnableFullDuplex() // HTTP/2 always is: an upstream may answer before the rest has come
+	}
+	f := &x.record.Facts
+	x.job = x.p.cfg.Claimer.Begin(dispatch.Request{
+		Project: f.Key, Priority: f.Priority, Arrived: x.record.Arrived, Bytes: int64(len(body.Bytes())),
+		Queue: f.Queue, Evaluate: f.Evaluate, Stream: f.Stream,
+	})
+	return nil
+}
+
+// readBody reads the body from the submitter.
+func (x *exchange) readBody() (*intake.Body, error) {
 	var from io.Reader = x.r.Body
 	if x.r.Body != http.NoBody {
 		from = &pacedBody{r: x.r.Body, rc: x.rc, idle: x.p.cfg.BodyIdle}
@@ -36,20 +71,10 @@ func (x *exchange) read() error {
 	body, err := intake.ReadBody(from, x.r.ContentLength, x.p.cfg.MaxBody, x.p.cfg.Budget)
 	if err != nil {
 		x.record.Body = x.r.ContentLength
-		return x.sendingFailed(err)
+		return nil, x.sendingFailed(err)
 	}
 	x.record.Body, x.record.Unkept = body.Len(), !body.Whole()
-	j, err := readJob(x.r, body, x.p.cfg.Reader)
-	x.record.Facts, x.record.Read, x.record.Unread = j.facts, j.reading, j.unread
-	if err != nil {
-		body.Release()
-		return fmt.Errorf("%w: %w", record.ErrMalformed, err)
-	}
-	x.body = body
-	if x.record.Unkept {
-		_ = x.rc.EnableFullDuplex() // HTTP/2 always is: an upstream may answer before the rest has come
-	}
-	return nil
+	return body, nil
 }
 
 // sendingFailed says why a submitter's body could not be read.

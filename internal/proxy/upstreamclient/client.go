@@ -1,7 +1,7 @@
 // Package upstreamclient sends requests to upstreams over HTTP/1.1 and reads
 // their answers, on the goroutine of the caller. It keeps connections for later
-// requests. A second goroutine runs only while a large body is sent: an upstream
-// may answer before it has read all of it.
+// requests. A second goroutine runs only while a connection is made, and while a
+// large body is sent: an upstream may answer before it has read all of it.
 package upstreamclient
 
 import (
@@ -9,7 +9,8 @@ import (
 	"errors"
 	"fmt"
 	"net"
-	"sync"
+	"net/http"
+	"os"
 	"time"
 )
 
@@ -27,12 +28,8 @@ type Config struct {
 
 // Client sends requests to upstreams. It is safe for concurrent use.
 type Client struct {
-	cfg Config
-
-	mu      sync.Mutex
-	idle    map[string][]*conn // by address; the one used last is the last
-	sweeper *time.Timer        // nil while no connection is idle
-	closed  bool
+	cfg  Config
+	pool *pool
 }
 
 // New returns a Client. Close it when no request is under way.
@@ -43,30 +40,20 @@ func New(cfg Config) (*Client, error) {
 	if cfg.Dial == nil {
 		cfg.Dial = (&net.Dialer{}).DialContext
 	}
-	return &Client{cfg: cfg, idle: make(map[string][]*conn)}, nil
+	return &Client{cfg: cfg, pool: newPool(cfg)}, nil
 }
 
 // Close closes the connections that no request uses. Those in use are closed
 // after their requests.
-func (c *Client) Close() {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.closed = true
-	for _, conns := range c.idle {
-		closeAll(conns)
-	}
-	clear(c.idle)
-	if c.sweeper != nil {
-		c.sweeper.Stop()
-		c.sweeper = nil
-	}
-}
+func (c *Client) Close() { c.pool.close() }
 
-func closeAll(conns []*conn) {
-	for _, cn := range conns {
-		_ = cn.Close()
-	}
-}
+// The reasons why an exchange ended.
+var (
+	// ErrDeadline: the head of an answer did not come before the deadline.
+	ErrDeadline = errors.New("no answer began before the deadline")
+	// ErrSilent: Read waited for so long as it may.
+	ErrSilent = errors.New("the upstream was silent for too long")
+)
 
 // DialError is a connection that could not be made.
 type DialError struct {
@@ -77,115 +64,77 @@ type DialError struct {
 func (e *DialError) Error() string { return e.Err.Error() }
 func (e *DialError) Unwrap() error { return e.Err }
 
-// connect returns a connection to the upstream: one that is kept, unless fresh
-// is asked for, or else a new one. I/O on it ends at the deadline.
-func (c *Client) connect(ctx context.Context, r *Request) (*conn, error) {
-	for !r.Fresh {
-		cn := c.take(r.Address)
-		if cn == nil {
-			break
-		}
-		if cn.SetDeadline(r.Deadline) == nil && !cn.more() {
-			cn.reused = true
-			return cn, nil
-		}
-		_ = cn.Close() // the upstream has closed it, or sent what nobody asked for
+// Progress is how far a request got. It tells whether the request may be sent again.
+type Progress struct {
+	Reused   bool // it was sent on a kept connection
+	Begun    bool // some of it may have reached the upstream
+	InFull   bool // all of it was sent
+	Answered bool // at least one byte of an answer came
+}
+
+// Stale reports whether a kept connection brought nothing: the upstream may have
+// closed it just as the request was sent, which does not speak against the upstream.
+func (p Progress) Stale() bool { return p.Reused && !p.Answered }
+
+// Do sends a request and waits for the head of the answer. It ends when ctx does:
+// the error is then ctx's cause. Errors of a dial are *DialError, those of the body *BodyError.
+func (c *Client) Do(ctx context.Context, r *Request) (*Response, Progress, error) {
+	var p Progress
+	if ctx.Err() != nil {
+		return nil, p, context.Cause(ctx)
 	}
-	bound := time.Now().Add(r.ConnectTimeout)
-	ofConnect := r.Deadline.IsZero() || bound.Before(r.Deadline)
-	if !ofConnect {
-		bound = r.Deadline
-	}
-	dialing, cancel := context.WithDeadline(ctx, bound)
-	defer cancel()
-	nc, err := c.cfg.Dial(dialing, "tcp", r.Address)
+	cn, err := c.pool.connect(ctx, r)
 	if err != nil {
-		late := ctx.Err() == nil && (errors.Is(dialing.Err(), context.DeadlineExceeded) || !time.Now().Before(bound))
-		if late && !ofConnect {
-			return nil, fmt.Errorf("%w: %w", ErrDeadline, err)
-		}
-		return nil, &DialError{Timeout: late, Err: err}
+		return nil, p, err
 	}
-	cn := newConn(nc)
-	if err := cn.SetDeadline(r.Deadline); err != nil {
-		return nil, errors.Join(&DialError{Err: err}, cn.Close())
-	}
-	return cn, nil
-}
-
-// take takes the connection that was used last, if one is kept.
-func (c *Client) take(address string) *conn {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	conns := c.idle[address]
-	if len(conns) == 0 {
-		return nil
-	}
-	cn := conns[len(conns)-1]
-	conns[len(conns)-1] = nil
-	c.idle[address] = conns[:len(conns)-1]
-	return cn
-}
-
-// keep keeps a connection for a later request.
-func (c *Client) keep(address string, cn *conn) {
-	cn.idleSince = time.Now()
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	conns := c.idle[address]
-	if c.closed || len(conns) >= c.cfg.Idle {
+	p.Reused = cn.kept
+	unhook := context.AfterFunc(ctx, cn.interrupt)
+	s, err := send(cn, r)
+	if err != nil {
+		unhook()
 		_ = cn.Close()
-		return
+		return nil, p, err
 	}
-	c.idle[address] = append(conns, cn)
-	if c.sweeper == nil {
-		c.sweeper = time.AfterFunc(c.sweepInterval(), c.sweep)
+	head, answered, err := cn.head(r, c.cfg.MaxHead)
+	if err != nil {
+		err = errorOf(ctx, s, err)
+		unhook()
+		if r.Body != nil {
+			_ = r.Body.Close()
+		}
+		_ = cn.Close()
+		if r.Body == nil && s.ended != nil {
+			<-s.ended // the connection is closed: it does not take long
+		}
 	}
+	p.Answered = answered
+	p.Begun = s.written.Load() > 0
+	p.InFull = s.over() && s.err == nil
+	if err != nil {
+		return nil, p, err
+	}
+	if !s.over() {
+		_ = cn.SetWriteDeadline(time.Time{}) // the deadline was for the head; if this fails, so does reading
+	}
+	response := &Response{
+		Response: head, pool: c.pool, conn: cn, sending: s, address: r.Address, ctx: ctx, unhook: unhook,
+		whole: head.Body == http.NoBody,
+	}
+	if r.Body != nil {
+		response.body = r.Body
+	}
+	return response, p, nil
 }
 
-// sweepInterval is how often idle connections are looked through.
-func (c *Client) sweepInterval() time.Duration { return c.cfg.IdleTimeout / 5 }
-
-// sweep closes the connections that have been idle for too long, or that the
-// upstream has closed.
-func (c *Client) sweep() {
-	c.mu.Lock()
-	all := c.idle
-	c.idle = make(map[string][]*conn, len(all))
-	c.mu.Unlock()
-
-	oldest := time.Now().Add(-c.cfg.IdleTimeout)
-	for address, conns := range all {
-		var good []*conn
-		for _, cn := range conns {
-			if cn.idleSince.After(oldest) && cn.SetDeadline(time.Time{}) == nil && !cn.more() {
-				good = append(good, cn)
-			} else {
-				_ = cn.Close()
-			}
-		}
-		if len(good) > 0 {
-			all[address] = good
-		} else {
-			delete(all, address)
-		}
+// errorOf is the error that an exchange ends with.
+func errorOf(ctx context.Context, s *sending, err error) error {
+	switch {
+	case ctx.Err() != nil:
+		return context.Cause(ctx)
+	case s.body.Load() != nil:
+		return s.body.Load()
+	case errors.Is(err, os.ErrDeadlineExceeded):
+		return ErrDeadline
 	}
-
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.sweeper = nil
-	for address, conns := range all {
-		room := c.cfg.Idle - len(c.idle[address])
-		if c.closed {
-			room = 0
-		}
-		extra := max(0, len(conns)-room)
-		closeAll(conns[:extra])
-		if len(conns) > extra {
-			c.idle[address] = append(conns[extra:], c.idle[address]...)
-		}
-	}
-	if len(c.idle) > 0 && !c.closed {
-		c.sweeper = time.AfterFunc(c.sweepInterval(), c.sweep)
-	}
+	return err
 }

@@ -17,7 +17,7 @@ import (
 type conn struct {
 	net.Conn
 	raw       syscall.RawConn // nil where every read waits, as on a pipe
-	reused    bool            // it has served another request
+	kept      bool            // it was idle, or has served another request
 	idleSince time.Time
 
 	in     *bufio.Reader // over the conn itself; nil until there is something to read

@@ -135,7 +135,10 @@ func do(t testing.TB, c *Client, r *Request) (status int, text string, p Progres
 }
 
 func (c *Client) idleConns(address string) int {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return len(c.idle[address])
+	c.pool.mu.Lock()
+	defer c.pool.mu.Unlock()
+	if u := c.pool.upstreams[address]; u != nil {
+		return len(u.idle)
+	}
+	return 0
 }

@@ -53,7 +53,7 @@ func (r *Request) appendHead(b []byte) ([]byte, error) {
 	if !httpguts.ValidHeaderFieldName(r.Method) { // a method is a token, too
 		return nil, fmt.Errorf("%w: method %q", ErrRequest, r.Method)
 	}
-	if !ValidTarget(r.Target) {
+	if !validTarget(r.Target) {
 		return nil, fmt.Errorf("%w: target %q", ErrRequest, r.Target)
 	}
 	host := r.Host
@@ -129,9 +129,9 @@ func appendFields(b []byte, h http.Header) ([]byte, error) {
 	return b, nil
 }
 
-// ValidTarget reports whether a request target stays one: nothing in it ends the
+// validTarget reports whether a request target stays one: nothing in it ends the
 // target, or the request line.
-func ValidTarget(target string) bool {
+func validTarget(target string) bool {
 	for i := range len(target) {
 		if target[i] <= ' ' || target[i] == 0x7f {
 			return false

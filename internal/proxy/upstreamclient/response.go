@@ -8,110 +8,27 @@ import (
 	"io"
 	"math"
 	"net/http"
-	"os"
 	"time"
 )
 
-// The reasons why an exchange ended.
-var (
-	// ErrDeadline: the head of an answer did not come before the deadline.
-	ErrDeadline = errors.New("no answer began before the deadline")
-	// ErrSilent: Read waited for so long as it may.
-	ErrSilent = errors.New("the upstream was silent for too long")
-	// errInterims: an upstream sent interim answers without end.
-	errInterims = errors.New("too many interim answers")
-)
+// errInterims: an upstream sends interim answers without end.
+var errInterims = errors.New("too many interim answers")
 
 // maxInterims bounds the interim answers to one request.
 const maxInterims = 32
-
-// Progress is how far a request got. It tells whether the request may be sent again.
-type Progress struct {
-	Reused   bool // it was sent on a kept connection
-	Begun    bool // some of it may have reached the upstream
-	InFull   bool // all of it was sent
-	Answered bool // at least one byte of an answer came
-}
-
-// Stale reports whether a kept connection brought nothing: the upstream may have
-// closed it just as the request was sent, which does not speak against the upstream.
-func (p Progress) Stale() bool { return p.Reused && !p.Answered }
 
 // Response is an answer whose head has come. Close must be called exactly once.
 type Response struct {
 	*http.Response // its Body and Close are not for the caller
 
-	client  *Client
+	pool    *pool
 	conn    *conn
 	sending *sending
-	request *Request
+	address string
+	body    io.Closer // of the request; nil if that was whole
 	ctx     context.Context
 	unhook  func() bool // ends the interruption by ctx
 	whole   bool        // all of the body was read
-}
-
-// Do sends a request and waits for the head of the answer. It ends when ctx does:
-// the error is then ctx's cause. Errors of a dial are *DialError, those of the body *BodyError.
-func (c *Client) Do(ctx context.Context, r *Request) (*Response, Progress, error) {
-	var p Progress
-	if ctx.Err() != nil {
-		return nil, p, context.Cause(ctx)
-	}
-	cn, err := c.connect(ctx, r)
-	if err != nil {
-		return nil, p, errorOf(ctx, nil, err)
-	}
-	p.Reused = cn.reused
-	unhook := context.AfterFunc(ctx, cn.interrupt)
-	s, err := send(cn, r)
-	if err != nil {
-		unhook()
-		_ = cn.Close()
-		return nil, p, err
-	}
-	head, answered, err := cn.head(r, c.cfg.MaxHead)
-	p.Answered = answered
-	if err != nil {
-		err = errorOf(ctx, s, err)
-		unhook()
-		abandon(cn, r)
-		if r.Body == nil && s.ended != nil {
-			<-s.ended // the connection is closed: it does not take long
-		}
-	}
-	p.Begun = s.written.Load() > 0
-	p.InFull = s.over() && s.err == nil
-	if err != nil {
-		return nil, p, err
-	}
-	if !s.over() {
-		_ = cn.SetWriteDeadline(time.Time{}) // the deadline was for the head; if this fails, so does reading
-	}
-	return &Response{
-		Response: head, client: c, conn: cn, sending: s, request: r, ctx: ctx, unhook: unhook,
-		whole: head.Body == http.NoBody,
-	}, p, nil
-}
-
-// abandon ends an exchange that cannot go on.
-func abandon(cn *conn, r *Request) {
-	if r.Body != nil {
-		_ = r.Body.Close()
-	}
-	_ = cn.Close()
-}
-
-// errorOf is the error that an exchange ends with.
-func errorOf(ctx context.Context, s *sending, err error) error {
-	switch {
-	case ctx.Err() != nil:
-		return context.Cause(ctx)
-	case s != nil && s.body.Load() != nil:
-		return s.body.Load()
-	case errors.Is(err, os.ErrDeadlineExceeded):
-		return ErrDeadline
-	}
-	return err
 }
 
 // head reads the head of the answer, and passes interim ones on. answered is
@@ -141,6 +58,12 @@ func (c *conn) head(r *Request, most int64) (_ *http.Response, answered bool, _ 
 			r.Interim(head.StatusCode, head.Header)
 		}
 	}
+}
+
+// Unframed reports whether the body has neither a length nor chunks: it ends
+// with the connection, and nothing tells whether the upstream had more to say.
+func (r *Response) Unframed() bool {
+	return r.ContentLength < 0 && len(r.TransferEncoding) == 0 && r.Body != http.NoBody
 }
 
 // Ready reports whether the first Read brings something, or the end, without
@@ -199,8 +122,8 @@ const lastWrite = 50 * time.Millisecond
 func (r *Response) Close() {
 	calm := r.unhook() // nobody interrupts it anymore
 	good := calm && r.whole && !r.Response.Close && r.StatusCode >= 200 && r.conn.failed == nil && r.conn.in.Buffered() == 0
-	if !good || r.request.Body != nil && !r.sending.over() {
-		abandon(r.conn, r.request)
+	if !good || r.body != nil && !r.sending.over() {
+		r.abandon()
 		return
 	}
 	r.conn.release()
@@ -215,11 +138,21 @@ func (r *Response) Close() {
 // settle keeps the connection if all of the request was sent, or else closes it.
 func (r *Response) settle() {
 	if r.sending.err != nil {
-		abandon(r.conn, r.request)
+		r.abandon()
 		return
 	}
-	if r.request.Body != nil {
-		_ = r.request.Body.Close()
+	r.closeBody()
+	r.pool.keep(r.address, r.conn)
+}
+
+// abandon ends an exchange after which the connection is of no use.
+func (r *Response) abandon() {
+	r.closeBody()
+	_ = r.conn.Close()
+}
+
+func (r *Response) closeBody() {
+	if r.body != nil {
+		_ = r.body.Close()
 	}
-	r.client.keep(r.request.Address, r.conn)
 }

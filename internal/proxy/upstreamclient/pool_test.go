@@ -85,13 +85,13 @@ func TestIdleConnectionsAreLookedAt(t *testing.T) {
 				c := newClient(t, Config{})
 				do(t, c, job(up, "{}"))
 				require.Equal(t, 1, c.idleConns(up))
-				c.mu.Lock()
-				first := c.idle[up][0]
-				c.mu.Unlock()
+				c.pool.mu.Lock()
+				first := c.pool.upstreams[up].idle[0]
+				c.pool.mu.Unlock()
 				close(kept)
 				require.Eventually(t, first.more, patience, time.Millisecond)
 				if swept {
-					c.sweep()
+					c.pool.sweep()
 					assert.Zero(t, c.idleConns(up))
 				}
 				status, text, p := do(t, c, job(up, "{}"))
@@ -158,7 +158,7 @@ func TestIdleConnectionsAreClosedInTime(t *testing.T) {
 		synctest.Wait()
 		require.Len(t, ended, 1)
 		assert.InDelta(t, 85, ended[0].Seconds(), 6)
-		assert.Nil(t, c.sweeper, "no timer runs while no connection is idle")
+		assert.Nil(t, c.pool.sweeper, "no timer runs while no connection is idle")
 	})
 }
 
@@ -226,4 +226,148 @@ func TestConfigs(t *testing.T) {
 		_, err := New(cfg)
 		assert.Error(t, err)
 	}
+}
+
+// gate is a network where dials wait to be let through.
+type gate struct {
+	dialing, most atomic.Int32
+	through       chan error
+	script        func(*peer)
+}
+
+func (g *gate) dial(ctx context.Context, _, _ string) (net.Conn, error) {
+	if n := g.dialing.Add(1); n > g.most.Load() {
+		g.most.Store(n)
+	}
+	defer g.dialing.Add(-1)
+	select {
+	case err := <-g.through:
+		if err != nil {
+			return nil, err
+		}
+		return network(g.script)(ctx, "", "")
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
+}
+
+// A burst waits for so few connections as may be made at one time, and for
+// those that others give back.
+func TestBurstsWaitForConnections(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		g := &gate{through: make(chan error), script: func(p *peer) {
+			for r, _ := p.request(); r != nil; r, _ = p.request() {
+				p.say(ok)
+			}
+		}}
+		c := newClient(t, Config{Dial: g.dial, Idle: 4})
+		const jobs = 200
+		var answered atomic.Int32
+		for range jobs {
+			go func() {
+				status, _, _ := do(t, c, job("up:1", "{}"))
+				assert.Equal(t, 200, status)
+				answered.Add(1)
+			}()
+		}
+		synctest.Wait()
+		assert.EqualValues(t, maxDials, g.most.Load())
+		g.through <- nil
+		synctest.Wait()
+		assert.EqualValues(t, jobs, answered.Load(), "one connection serves them all, one after the other")
+		time.Sleep(2 * time.Second) // the other dials time out, for nobody
+	})
+}
+
+// Where an upstream makes no connection for the connect timeout, nobody waits longer than that.
+func TestADeadUpstreamFailsAllWhoWait(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		g := &gate{through: make(chan error)}
+		c := newClient(t, Config{Dial: g.dial})
+		started := time.Now()
+		var failed atomic.Int32
+		for range 200 {
+			go func() {
+				_, _, err := c.Do(context.Background(), job("up:1", "{}"))
+				var dial *DialError
+				if assert.ErrorAs(t, err, &dial) && assert.True(t, dial.Timeout) {
+					failed.Add(1)
+				}
+				assert.Equal(t, time.Second, time.Since(started))
+			}()
+		}
+		time.Sleep(time.Second)
+		synctest.Wait()
+		assert.EqualValues(t, 200, failed.Load())
+		time.Sleep(2 * time.Second)
+	})
+}
+
+// A refused connection fails one request; the others find out for themselves.
+func TestARefusedConnectionFailsOneRequest(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		g := &gate{through: make(chan error), script: func(p *peer) { p.request(); p.say(ok) }}
+		c := newClient(t, Config{Dial: g.dial})
+		ended := make(chan error, 2)
+		for range 2 {
+			go func() {
+				res, _, err := c.Do(context.Background(), job("up:1", "{}"))
+				if err == nil {
+					_, err = res.all()
+				}
+				ended <- err
+			}()
+		}
+		synctest.Wait()
+		refused := errors.New("connection refused")
+		g.through <- refused
+		require.ErrorIs(t, <-ended, refused)
+		g.through <- nil
+		require.NoError(t, <-ended)
+	})
+}
+
+// A request that leaves gives what it was waiting for to the next.
+func TestALeavingRequestPassesItsConnectionOn(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		g := &gate{through: make(chan error), script: func(p *peer) { p.request(); p.say(ok) }}
+		c := newClient(t, Config{Dial: g.dial})
+		ctx, cancel := context.WithCancel(context.Background())
+		left := make(chan error, 1)
+		go func() {
+			_, _, err := c.Do(ctx, job("up:1", "{}"))
+			left <- err
+		}()
+		synctest.Wait()
+		cancel()
+		require.ErrorIs(t, <-left, context.Canceled)
+		g.through <- nil
+		synctest.Wait()
+		assert.Equal(t, 1, c.idleConns("up:1"), "the connection that came too late is kept")
+		_, _, p := do(t, c, job("up:1", "{}"))
+		assert.True(t, p.Reused)
+	})
+}
+
+// What was forgotten in a sweep comes back as needed.
+func TestUpstreamsAreForgotten(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := newClient(t, Config{IdleTimeout: time.Second, Dial: network(func(p *peer) {
+			for r, _ := p.request(); r != nil; r, _ = p.request() {
+				p.say(ok)
+			}
+		})})
+		do(t, c, job("up:1", "{}"))
+		res, _, err := c.Do(context.Background(), job("up:1", "{}"))
+		require.NoError(t, err)
+		do(t, c, job("up:2", "{}"))
+		time.Sleep(3 * time.Second)
+		c.pool.mu.Lock()
+		assert.Empty(t, c.pool.upstreams)
+		assert.Nil(t, c.pool.sweeper)
+		c.pool.mu.Unlock()
+		_, err = res.all()
+		require.NoError(t, err)
+		assert.Equal(t, 1, c.idleConns("up:1"))
+	})
 }

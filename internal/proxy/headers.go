@@ -1,0 +1,102 @@
+package proxy
+
+import (
+	"fmt"
+	"net/http"
+	"net/textproto"
+	"strings"
+
+	"example.org/pilotfish/internal/record"
+)
+
+var errTarget = &record.Refusal{
+	Status: 400, Reason: "bad-target",
+	Title: "the request target is refused", Text: "the request target cannot be passed on unaltered",
+}
+
+// errRequest is what no HTTP/1.1 request can carry, though HTTP/2 did.
+var errRequest = &record.Refusal{
+	Status: 400, Reason: "bad-request",
+	Title: "the request's head is refused", Text: "the request cannot be passed on unaltered",
+}
+
+// target is the submitter's own target, byte for byte, for an upstream's request
+// line. Of an absolute one, the authority is dropped: jobs go to the upstream
+// that was picked and nowhere else.
+func target(r *http.Request) (string, error) {
+	raw := r.RequestURI
+	switch {
+	case strings.HasPrefix(raw, "/"), raw == "*" && r.Method == http.MethodOptions:
+	case r.URL.Scheme == "http" && r.URL.Host != "":
+		_, raw, _ = strings.Cut(raw, "://")
+		raw = raw[strings.IndexAny(raw+"/", "/?"):]
+		if !strings.HasPrefix(raw, "/") {
+			raw = "/" + raw
+		}
+	default:
+		return "", fmt.Errorf("%w: %q", errTarget, raw)
+	}
+	for i := range len(raw) {
+		if !inTarget(raw[i]) {
+			return "", fmt.Errorf("%w: byte %q at position %d of %q", errTarget, raw[i:i+1], i+1, raw)
+		}
+	}
+	return raw, nil
+}
+
+// inTarget reports whether a byte may stand in a request target (RFC 9112, 3.2,
+// and RFC 3986). Brackets may, which many submitters do not escape in a query;
+// escapes are not decoded here, so that wrong ones pass.
+func inTarget(b byte) bool {
+	switch {
+	case b <= ' ', b >= 0x7f:
+		return false
+	}
+	return !strings.ContainsRune("\"#<>\\^`{|}", rune(b))
+}
+
+// outgoingHeader is what goes to an upstream of the submitter's header.
+func outgoingHeader(r *http.Request) http.Header {
+	h := make(http.Header, len(r.Header)+1)
+	endToEnd(h, r.Header)
+	delete(h, "Expect") // met here: the body is at hand
+	for _, te := range r.Header["Te"] {
+		if strings.EqualFold(strings.TrimSpace(te), "trailers") {
+			h["Te"] = []string{"trailers"}
+		}
+	}
+	return h
+}
+
+// endToEnd copies the headers that are meant for the other end.
+func endToEnd(dst, src http.Header) {
+	for name, values := range src {
+		if !hopByHop(name) {
+			dst[name] = values
+		}
+	}
+	for _, list := range src["Connection"] {
+		for name := range strings.SplitSeq(list, ",") {
+			delete(dst, textproto.CanonicalMIMEHeaderKey(strings.TrimSpace(name)))
+		}
+	}
+}
+
+// hopByHop reports whether a header concerns one connection only (RFC 9110, 7.6.1).
+func hopByHop(name string) bool {
+	switch name {
+	case "Connection", "Keep-Alive", "Proxy-Connection", "Proxy-Authenticate", "Proxy-Authorization",
+		"Te", "Trailer", "Transfer-Encoding", "Upgrade", "Http2-Settings":
+		return true
+	}
+	return false
+}
+
+// unadorned keeps the server from adding headers that the upstream did not send.
+func unadorned(h http.Header) {
+	for _, name := range []string{"Date", "Content-Type"} {
+		if _, sent := h[name]; !sent {
+			h[name] = nil
+		}
+	}
+}

@@ -1,0 +1,127 @@
+package proxy_test
+
+import (
+	"bytes"
+	"context"
+	"io"
+	"math/rand/v2"
+	"net"
+	"net/http"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	"golang.org/x/net/http2"
+	"golang.org/x/net/http2/hpack"
+
+	"example.org/pilotfish/internal/proxy"
+)
+
+// Submitters reset their HTTP/2 streams while interim answers are written to
+// them. The server encodes a header map on a goroutine of its own, which may go
+// on after the stream was reset: the race detector finds whoever changes that
+// map meanwhile, which would end the process.
+func TestInterimAnswersWhileStreamsAreReset(t *testing.T) {
+	up := scripted(t, func(p *peer) {
+		for p.request() != nil {
+			p.say("%s", strings.Repeat("HTTP/1.1 103 Early Hints\r\nLink: </a>\r\nX-A: 1\r\nX-B: 2\r\n\r\n", 30)+ok)
+		}
+	})
+	c := startSidecar(t, setup{upstreams: []string{up.address}})
+	submit := h2c(t)
+	const jobs = 1500
+	var all sync.WaitGroup
+	for worker := range uint64(8) {
+		all.Go(func() {
+			rng := rand.New(rand.NewPCG(worker, 1))
+			for range jobs / 8 {
+				ctx, cancel := context.WithCancel(t.Context())
+				r, err := http.NewRequestWithContext(ctx, "POST", c.url("/"), strings.NewReader("{}"))
+				if !assert.NoError(t, err) {
+					cancel()
+					return
+				}
+				timer := time.AfterFunc(time.Duration(rng.IntN(2000))*time.Microsecond, cancel)
+				if res, err := submit.Do(r); err == nil {
+					_, _ = io.Copy(io.Discard, res.Body)
+					_ = res.Body.Close()
+				}
+				timer.Stop()
+				cancel()
+			}
+		})
+	}
+	all.Wait()
+	res, text := c.post("{}")
+	require.Equal(t, 200, res.StatusCode, "the process lives")
+	assert.Equal(t, "ok", text)
+	require.Eventually(t, func() bool { return c.budget.Used() == 0 }, patience, time.Millisecond, "the jobs of streams that were reset should end")
+}
+
+// framed sends one request over HTTP/2 with these pseudo-headers as they are, and
+// returns the response's status; 0 when the server ends the stream without one.
+func framed(t *testing.T, c *sidecar, pseudo ...[2]string) (status string) {
+	conn, err := net.Dial("tcp", c.address)
+	require.NoError(t, err)
+	defer conn.Close()
+	require.NoError(t, conn.SetDeadline(time.Now().Add(patience)))
+	_, err = io.WriteString(conn, http2.ClientPreface)
+	require.NoError(t, err)
+	f := http2.NewFramer(conn, conn)
+	f.ReadMetaHeaders = hpack.NewDecoder(4096, nil)
+	require.NoError(t, f.WriteSettings())
+	var block bytes.Buffer
+	enc := hpack.NewEncoder(&block)
+	for _, h := range pseudo {
+		require.NoError(t, enc.WriteField(hpack.HeaderField{Name: h[0], Value: h[1]}))
+	}
+	require.NoError(t, f.WriteHeaders(http2.HeadersFrameParam{StreamID: 1, BlockFragment: block.Bytes(), EndHeaders: true, EndStream: true}))
+	for {
+		frame, err := f.ReadFrame()
+		if err != nil {
+			return "0"
+		}
+		switch frame := frame.(type) {
+		case *http2.MetaHeadersFrame:
+			return frame.PseudoValue("status")
+		case *http2.RSTStreamFrame, *http2.GoAwayFrame:
+			return "0"
+		}
+	}
+}
+
+// What HTTP/2 can carry and a request line cannot is refused before an upstream
+// sees anything of it.
+func TestRequestLinesOfHTTP2(t *testing.T) {
+	w := newWitness(t)
+	c := startSidecar(t, setup{upstreams: []string{w.address}, Config: proxy.Config{Hosts: []string{"*"}}})
+	head := func(method, path, authority string) [][2]string {
+		return [][2]string{{":method", method}, {":scheme", "http"}, {":path", path}, {":authority", authority}}
+	}
+	assert.Equal(t, "200", framed(t, c, head("GET", "/a?b", "localhost")...))
+	assert.Equal(t, []string{"GET /a?b "}, w.take())
+	for _, tc := range []struct{ method, path, authority string }{
+		{"GET", "/a HTTP/1.1 x: y", "localhost"},
+		{"GET", "/a HTTP/1.1\r\nX: y", "localhost"},
+		{"GET", "/a\nb", "localhost"},
+		{"GET", "/a\x00", "localhost"},
+		{"GET", "/a\x7f", "localhost"},
+		{"GET", "/\xff", "localhost"},
+		{"GET", "/a#b", "localhost"},
+		{"GET", "/<a>", "localhost"},
+		{"GET", "*", "localhost"},
+		{"GET", "a", "localhost"},
+		{"GET /b", "/a", "localhost"},
+		{"GET\r\nX:", "/a", "localhost"},
+		{"GET", "/a", "local host"},
+		{"GET", "/a", "localhost\r\nX: y"},
+		{"GET", "/a", "a/b"},
+	} {
+		status := framed(t, c, head(tc.method, tc.path, tc.authority)...)
+		assert.Contains(t, []string{"0", "400", "405"}, status, "%q %q %q", tc.method, tc.path, tc.authority)
+		assert.Empty(t, w.take(), "%q %q %q", tc.method, tc.path, tc.authority)
+	}
+}

@@ -1,0 +1,223 @@
+package proxy
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"sync"
+	"time"
+
+	"example.org/pilotfish/internal/intake"
+	"example.org/pilotfish/internal/pool"
+	"example.org/pilotfish/internal/proxy/upstreamclient"
+	"example.org/pilotfish/internal/record"
+)
+
+var (
+	errCut         = errors.New("the upstream cut its answer short")
+	errIdle        = errors.New("idle timeout: the upstream sent nothing more of its answer")
+	errStreamLimit = errors.New("the job's time for streaming ended")
+)
+
+// pass passes a response on, as it comes, and ends the attempt. read is what was
+// read of the body before. An error means that the submitter must not take what
+// it got for the whole.
+func (a *attempt) pass(response *upstreamclient.Response, read []byte) error {
+	x := a.x
+	a.answered(response)
+	x.body.Release() // a response has begun: nothing is sent again
+	x.head(response.StatusCode, response.Header, response.Trailer, response.ContentLength)
+	err := a.stream(response, read)
+	if err == nil {
+		x.trailers(response.Trailer)
+		x.record.Completeness = intake.Complete
+		x.record.Unframed = response.Unframed()
+	}
+	outcome := pool.Answered
+	switch {
+	case errors.Is(err, errCut), errors.Is(err, errIdle):
+		outcome, x.record.Outcome = pool.Truncated, intake.Truncated
+	case err != nil:
+		outcome, x.record.Outcome = pool.Gone, intake.Gone
+	case notStarted(response):
+		outcome, x.record.Outcome = pool.NotStarted, intake.Failed
+	case response.StatusCode >= http.StatusInternalServerError:
+		outcome, x.record.Outcome = pool.Failed, intake.Failed
+	default:
+		x.record.Outcome = intake.Answered
+	}
+	a.done(outcome, err)
+	return err
+}
+
+// answered tells pool and breaker that a response has begun: now, not hours
+// later at its end.
+func (a *attempt) answered(response *upstreamclient.Response) {
+	x := a.x
+	x.record.TTFB = time.Since(x.record.Arrived)
+	x.hint(response.Header)
+	if !notStarted(response) {
+		a.lease.Answered(response.StatusCode < http.StatusInternalServerError, x.record.Attempt().Hint)
+	}
+}
+
+// hint notes the load that the upstream tells.
+func (x *exchange) hint(h http.Header) {
+	if hint, ok := x.p.cfg.Hint(h, time.Now()); ok {
+		x.record.Attempt().Hint = &hint
+	}
+}
+
+// head writes status and headers.
+func (x *exchange) head(status int, header, trailer http.Header, length int64) {
+	h := x.w.Header()
+	endToEnd(h, header)
+	unadorned(h)
+	for name := range trailer {
+		h.Add("Trailer", name)
+	}
+	if length < 0 && x.r.ProtoMajor == 1 && x.r.ProtoMinor > 0 {
+		h["Transfer-Encoding"] = []string{"chunked"} // or the server would give a short body a length
+	}
+	if x.p.cfg.ExplainHeaders {
+		x.record.Explain(h)
+	}
+	x.record.Status = status
+	x.record.Completeness = intake.Partial
+	x.w.WriteHeader(status)
+}
+
+// interim passes a 1xx on. The HTTP/2 server encodes headers on a goroutine of
+// its own, which may go on after WriteHeader has returned, when the submitter
+// resets its stream; it encodes a copy where there is a Content-Length, and
+// leaves that out.
+func (x *exchange) interim(status int, h http.Header) {
+	if !x.r.ProtoAtLeast(1, 1) {
+		return
+	}
+	x.extend()
+	to := x.w.Header()
+	endToEnd(to, h)
+	to["Content-Length"] = nil
+	x.w.WriteHeader(status)
+	clear(to)
+}
+
+// buffers are for copying bodies.
+var buffers = sync.Pool{New: func() any { return new([32 << 10]byte) }}
+
+// stream passes the body on, each piece at once. It is limited by the job's
+// stream timeout, if it has one, and by the idle timeout. The head goes with the
+// first piece, unless the upstream pauses before that.
+func (a *attempt) stream(response *upstreamclient.Response, read []byte) error {
+	x := a.x
+	x.extend()
+	if len(read) > 0 {
+		if err := x.write(read); err != nil {
+			return err
+		}
+	} else if !response.Ready() {
+		if err := x.flush(); err != nil {
+			return err
+		}
+	}
+	var limit time.Time
+	if stream := x.record.Facts.Stream; stream > 0 {
+		limit = time.Now().Add(stream)
+	}
+	buffer, ok := buffers.Get().(*[32 << 10]byte)
+	if !ok {
+		panic("BUG: proxy: the pool of buffers holds something else")
+	}
+	defer buffers.Put(buffer)
+	for {
+		until, why := time.Now().Add(x.p.cfg.Idle), errIdle
+		if !limit.IsZero() && limit.Before(until) {
+			until, why = limit, errStreamLimit
+		}
+		n, err := response.Read(buffer[:], until)
+		x.extend()
+		if n > 0 {
+			if failed := x.write(buffer[:n]); failed != nil {
+				return failed
+			}
+		}
+		if err == io.EOF {
+			return x.flushEnd(response.ContentLength)
+		}
+		if failed := x.flush(); failed != nil {
+			return failed
+		}
+		if errors.Is(err, upstreamclient.ErrSilent) {
+			return why
+		}
+		if err != nil {
+			return a.cut(err)
+		}
+	}
+}
+
+// cut says why the rest of a response did not come.
+func (a *attempt) cut(err error) error {
+	var body *upstreamclient.BodyError
+	switch {
+	case a.x.r.Context().Err() != nil:
+		return a.x.gone()
+	case errors.As(err, &body):
+		return a.x.sendingFailed(body.Err)
+	}
+	return fmt.Errorf("%w: %w", errCut, err)
+}
+
+// extend gives the submitter its time to take what is written next.
+func (x *exchange) extend() {
+	_ = x.rc.SetWriteDeadline(time.Now().Add(x.p.cfg.WriteIdle)) // not every writer has deadlines
+}
+
+// write writes to the submitter.
+func (x *exchange) write(p []byte) error {
+	n, err := x.w.Write(p)
+	x.record.Bytes += int64(n)
+	if err != nil {
+		return fmt.Errorf("%w: %w", record.ErrGone, err)
+	}
+	return nil
+}
+
+// flush sends what was written.
+func (x *exchange) flush() error {
+	if err := x.rc.Flush(); err != nil && !errors.Is(err, http.ErrNotSupported) {
+		return fmt.Errorf("%w: %w", record.ErrGone, err)
+	}
+	return nil
+}
+
+// flushEnd sends the last of a body of that length; -1 is unknown. Where the
+// server adds an end of its own, it sends both together when the handler
+// returns. In HTTP/2 it would also add a length then, if there is none.
+func (x *exchange) flushEnd(length int64) error {
+	chunked := length < 0 && x.r.ProtoMajor == 1 && x.r.ProtoMinor > 0
+	if chunked || length >= 0 && x.r.ProtoMajor > 1 {
+		return nil
+	}
+	return x.flush()
+}
+
+// trailers passes on what follows the body, announced or not.
+func (x *exchange) trailers(trailer http.Header) {
+	if len(trailer) == 0 {
+		return
+	}
+	h := x.w.Header()
+	announced := make(map[string]bool)
+	for _, name := range h["Trailer"] {
+		announced[name] = true
+	}
+	for name, values := range trailer {
+		if !announced[name] {
+			name = http.TrailerPrefix + name
+		}
+		h[name] = values
+	}
+}

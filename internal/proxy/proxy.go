@@ -1,0 +1,108 @@
+// Package proxy passes jobs on. The files follow a job's way: read, claim,
+// attempt, pass, and fail where there is no response to pass on.
+package proxy
+
+import (
+	"context"
+	"net/http"
+	"time"
+
+	"example.org/pilotfish/internal/dispatch"
+	"example.org/pilotfish/internal/intake"
+	"example.org/pilotfish/internal/proxy/upstreamclient"
+	"example.org/pilotfish/internal/record"
+)
+
+// Proxy is the http.Handler that submitters talk to.
+type Proxy struct {
+	cfg       Config
+	guard     Guard
+	upstreams *upstreamclient.Client
+}
+
+// New returns a Proxy. Close it when no job is left.
+func New(cfg Config) (*Proxy, error) {
+	if err := cfg.validate(); err != nil {
+		return nil, err
+	}
+	upstreams, err := upstreamclient.New(upstreamclient.Config{
+		Dial: cfg.Dial, Idle: cfg.IdleConns, IdleTimeout: cfg.IdleConnTimeout, MaxHead: cfg.MaxAnswerHeader,
+	})
+	if err != nil {
+		return nil, err
+	}
+	return &Proxy{cfg: cfg, guard: NewGuard(cfg.Hosts), upstreams: upstreams}, nil
+}
+
+// Close closes the connections to upstreams that no job uses.
+func (p *Proxy) Close() { p.upstreams.Close() }
+
+// ServeHTTP takes one job from its arrival to its end. The record is handed
+// to Observe on every path, also after a panic.
+func (p *Proxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	x := &exchange{
+		p: p, w: w, r: r,
+		rc:     http.NewResponseController(w),
+		record: &record.Job{Arrived: time.Now(), Outcome: intake.Broken},
+	}
+	defer x.close()
+	if err := x.run(); err != nil {
+		x.fail(err)
+	}
+}
+
+// exchange is one job on its way through the proxy, on the handler's
+// goroutine. Nothing of it changes after read, except the record.
+type exchange struct {
+	p      *Proxy
+	w      http.ResponseWriter
+	r      *http.Request
+	rc     *http.ResponseController
+	record *record.Job
+
+	// What read adds.
+	body     *intake.Body
+	outgoing upstreamclient.Request // what all attempts send alike
+	job      *dispatch.Job          // the attempts so far, and what may follow
+}
+
+// run is a job's way. An error before the response has begun becomes a response
+// of pilotfish's own; one after it breaks the response off.
+func (x *exchange) run() error {
+	if err := x.p.guard.check(x.r); err != nil {
+		return err
+	}
+	if err := x.read(); err != nil {
+		return err
+	}
+	ctx, cancel := x.withDeadline()
+	defer cancel()
+	if err := x.attempts(ctx); err != nil {
+		return err
+	}
+	if x.unread() { // the upstream answered before it had the whole job
+		x.linger()
+	}
+	return nil
+}
+
+// withDeadline bounds everything before the response begins by the job's
+// deadline, if it has one. What is streamed has its own bounds, from the first byte.
+func (x *exchange) withDeadline() (context.Context, context.CancelFunc) {
+	if x.job.Deadline.IsZero() {
+		return x.r.Context(), func() {}
+	}
+	return context.WithDeadlineCause(x.r.Context(), x.job.Deadline, record.ErrDeadline)
+}
+
+// begun reports whether the head of an upstream's response was written.
+func (x *exchange) begun() bool { return x.record.Completeness != intake.Absent }
+
+// close gives the body back and hands the record over.
+func (x *exchange) close() {
+	if x.body != nil {
+		x.body.Release()
+	}
+	x.record.Total = time.Since(x.record.Arrived)
+	x.p.cfg.Observe(x.record)
+}

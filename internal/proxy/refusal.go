@@ -1,0 +1,66 @@
+package proxy
+
+import (
+	"io"
+	"net/http"
+	"time"
+
+	"example.org/pilotfish/internal/intake"
+	"example.org/pilotfish/internal/proxy/upstreamclient"
+)
+
+// maxRefusal bounds the body of a response that is kept while the job is tried
+// elsewhere; a longer one is passed on instead.
+const maxRefusal = 64 << 10
+
+// refusal is an upstream's whole response that says that it did not start the
+// job. It is passed on only if no other upstream does better.
+type refusal struct {
+	status          int
+	header, trailer http.Header
+	length          int64 // -1 unknown
+	body            []byte
+}
+
+// notStarted reports whether a response says that nothing was done for the job.
+func notStarted(r *upstreamclient.Response) bool {
+	return r.StatusCode == http.StatusServiceUnavailable &&
+		(r.Header.Get("Retry-After") != "" || r.Header.Get("Job-Started") == "no")
+}
+
+// readRefusal reads the rest of a response, until then at most, or so much of
+// it that it is longer than a refusal may be.
+func readRefusal(response *upstreamclient.Response, until time.Time) (*refusal, error) {
+	body := bodyUntil{response, until}
+	read, err := io.ReadAll(io.LimitReader(body, maxRefusal+1))
+	return &refusal{
+		status: response.StatusCode, header: response.Header, trailer: response.Trailer,
+		length: response.ContentLength, body: read,
+	}, err
+}
+
+// bodyUntil reads a response's body until an instant.
+type bodyUntil struct {
+	response *upstreamclient.Response
+	until    time.Time
+}
+
+func (b bodyUntil) Read(p []byte) (int, error) { return b.response.Read(p, b.until) }
+
+// write passes the refusal on. Its attempt has ended.
+func (r *refusal) write(x *exchange) error {
+	x.record.TTFB = time.Since(x.record.Arrived)
+	x.head(r.status, r.header, r.trailer, r.length)
+	x.extend()
+	err := x.write(r.body)
+	if err == nil {
+		err = x.flushEnd(r.length)
+	}
+	if err != nil {
+		x.record.Outcome = intake.Gone
+		return err
+	}
+	x.trailers(r.trailer)
+	x.record.Completeness, x.record.Outcome = intake.Complete, intake.Failed
+	return nil
+}
