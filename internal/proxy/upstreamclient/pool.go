@@ -163,8 +163,8 @@ func (p *pool) dialMore(address string, u *upstream, timeout time.Duration) {
 }
 
 // dial makes a connection and gives it, or its failure, to the request that has
-// waited longest. Where the upstream made no connection for the whole timeout,
-// all requests that have waited for so long fail.
+// waited longest. A time-out is not for requests that came later than the dial
+// began; it is for all the others, if the upstream made no connection meanwhile.
 func (p *pool) dial(address string, u *upstream, timeout time.Duration) {
 	started := time.Now()
 	ctx, cancel := context.WithTimeout(p.ctx, timeout)
@@ -179,8 +179,11 @@ func (p *pool) dial(address string, u *upstream, timeout time.Duration) {
 		u.made = time.Now()
 		p.put(address, u, newConn(nc))
 	} else {
-		all := late && !u.made.After(started)
-		for first := true; len(u.waiting) > 0 && (first || all && !u.waiting[0].since.After(started)); first = false {
+		failing := 1
+		if late && !u.made.After(started) {
+			failing = len(u.waiting)
+		}
+		for ; failing > 0 && len(u.waiting) > 0 && !(late && u.waiting[0].since.After(started)); failing-- {
 			u.waiting[0].got <- dialling{err: &DialError{Timeout: late, Err: err}}
 			u.waiting = slices.Delete(u.waiting, 0, 1)
 		}
