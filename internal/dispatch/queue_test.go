@@ -4,10 +4,12 @@ import (
 	"math/rand/v2"
 	"slices"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"example.org/pilotfish/internal/pool"
 	"example.org/pilotfish/internal/settings"
 	"example.org/pilotfish/pkg/selection"
 )
@@ -133,5 +135,54 @@ func TestServeStops(t *testing.T) {
 			assert.Equal(t, c.asked, asked)
 			assert.Equal(t, c.stays, q.len())
 		})
+	}
+}
+
+func TestAFullQueueShedsLowForHigh(t *testing.T) {
+	f := newFixture(t, 1, func(c *Config) { c.Queue.Jobs = 1 })
+	f.load(start, 0, 1000)
+	low := f.wait(start, Request{})
+	g, granted := f.Arrive(start, f.Begin(start, Request{}))
+	require.True(t, granted)
+	require.ErrorIs(t, g.Err, ErrFull, "low does not push out low")
+	require.NotErrorIs(t, g.Err, ErrDisplaced)
+	require.EqualError(t, g.Err, "too many jobs wait for an upstream (1)")
+	high := f.wait(start, Request{Priority: selection.High})
+	require.ErrorIs(t, f.granted[low].Err, ErrDisplaced)
+	f.load(start.Add(1), 0, 0)
+	require.NoError(t, f.granted[high].Err)
+}
+
+func TestGivingUp(t *testing.T) {
+	f := newFixture(t, 1, nil)
+	f.load(start, 0, 1000)
+	j := f.wait(start, Request{})
+	assert.Equal(t, start.Add(10*time.Second), j.GiveUpAt())
+	assert.True(t, f.GiveUp(start.Add(time.Second), j))
+	assert.False(t, f.GiveUp(start.Add(time.Second), j), "it does not wait any more")
+	assert.Zero(t, f.Waiting())
+
+	j = f.wait(start, Request{})
+	f.load(start.Add(1), 0, 0)
+	assert.False(t, f.GiveUp(start.Add(1), j), "it was served first")
+	assert.NoError(t, f.granted[j].Err)
+}
+
+// A job's own queue timeout is for all its waits together; the configured
+// bound, for jobs that give none, is for each.
+func TestHowLongAJobWaits(t *testing.T) {
+	for own, want := range map[time.Duration]time.Duration{
+		0: 10 * time.Second, 5 * time.Second: 4 * time.Second, time.Millisecond: 0,
+	} {
+		f := newFixture(t, 2, nil)
+		f.load(start, 0, 1000)
+		f.load(start, 1, 1000)
+		j := f.wait(start, Request{Queue: own})
+		now := start.Add(time.Second)
+		f.load(now, 0, 0)
+		f.fail(now, f.granted[j], Failure{Outcome: pool.Refused})
+		_, granted := f.Arrive(now, j)
+		require.False(t, granted)
+		assert.Equal(t, now.Add(want), j.GiveUpAt(), "own bound %v", own)
 	}
 }

@@ -39,7 +39,7 @@ func TestRetryRules(t *testing.T) {
 		"what no upstream can have begun does not use it": {[]Failure{refused, silent, busy, silent}, 4},
 		"and may follow it":                               {[]Failure{silent, refused, refused, refused}, 4},
 		"a part of an answer's head: never":               {[]Failure{halfHead}, 1},
-		"too late, amid the head: never":                  {[]Failure{lateHead}, 1},
+		"too late, within the head: never":                {[]Failure{lateHead}, 1},
 		"the submitter is gone: never":                    {[]Failure{gone}, 1},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -136,7 +136,7 @@ func TestConnectTimeoutDoublesAfterItHasPassed(t *testing.T) {
 	}
 }
 
-// The first retry is at once, for it goes elsewhere; then the pauses are drawn
+// The first retry is at once, because it goes elsewhere. Then the pauses are drawn
 // from an interval that doubles ("full jitter").
 func TestPauses(t *testing.T) {
 	f := newFixture(t, 1, nil)

@@ -31,7 +31,7 @@ type Request struct {
 }
 
 // Claim picks an upstream and counts the job there, in one step. tried are the
-// addresses that the job may not go to, for it has been there. The caller must
+// addresses that the job has been to, and may not go to again. The caller must
 // end the assignment with Done.
 func (p *Pool) Claim(now time.Time, r Request, tried []string) (*Assignment, error) {
 	job := p.job(now, r)

@@ -17,7 +17,7 @@ type member struct {
 	up     time.Time // when it came up, as far as is known; zero is unknown
 
 	gate     gate
-	held     time.Time // until when it gets no job, for it refused one for load
+	held     time.Time // it gets no job before that, because it refused one for load
 	detector overload.Detector
 	level    overload.Level
 

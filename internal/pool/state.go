@@ -12,10 +12,10 @@ import (
 // State is all that the pool knows of one upstream, for people and metrics.
 type State struct {
 	Upstream
-	// Eligible is said of the upstream by itself: panic mode and a drain of all
-	// upstreams let jobs go where it is false.
+	// Eligible ignores panic mode and a drain of all upstreams, in which jobs may
+	// still go there. Why says what keeps the upstream from being eligible.
 	Eligible bool   `json:"eligible"`
-	Why      string `json:"why,omitempty"` // what keeps it from being eligible
+	Why      string `json:"why,omitempty"`
 	InFlight int    `json:"in_flight"`
 	// Jobs, Running and Stalled are the estimate now and the last report's counts.
 	Jobs    float64 `json:"jobs"`

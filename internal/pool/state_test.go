@@ -2,10 +2,49 @@ package pool
 
 import (
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 )
+
+func TestStatesSayWhatIsKnown(t *testing.T) {
+	f := newFixture(t, "random", 5)
+	us := upstreams(5)
+	us[1].Draining = true
+	f.Set(start, us)
+	f.gates[us[2].Address].shut = true
+	f.Report(start, us[0].Address, report(start, 3, 2, 7, 8))
+	f.Report(start, us[3].Address, report(start, 16, 500))
+	tried := []string{us[0].Address, us[1].Address, us[2].Address, us[3].Address}
+	a, err := f.Claim(start, Request{Project: 7}, tried)
+	require.NoError(t, err)
+	a.Done(start, NotStarted)
+	a, err = f.Claim(start, Request{Project: 7}, tried) // nobody else is left
+	require.NoError(t, err)
+	require.Equal(t, us[4].Address, a.Address)
+
+	now := start.Add(500 * time.Millisecond)
+	states := f.States(now)
+	why := map[string]string{}
+	for _, s := range states {
+		assert.Equal(t, s.Why == "", s.Eligible)
+		why[s.Address] = s.Why
+	}
+	assert.Equal(t, map[string]string{
+		us[0].Address: "", us[1].Address: "draining", us[2].Address: "breaker open",
+		us[3].Address: "overloaded", us[4].Address: "refused for load",
+	}, why)
+	assert.Equal(t, []float64{5, 3, 2, 0.5, 1}, []float64{
+		states[0].Jobs, states[0].Running, states[0].Stalled, states[0].ReportAge, states[0].Level,
+	})
+	assert.Equal(t, 2, states[0].Cached)
+	assert.True(t, states[0].ReportFresh)
+	assert.False(t, f.States(now.Add(time.Minute))[0].ReportFresh)
+	last := states[4]
+	assert.Equal(t, []float64{1, -1}, []float64{last.Jobs, last.ReportAge})
+	assert.Equal(t, []int{1, 1}, []int{last.InFlight, last.Assumed})
+}
 
 func TestExplainClaimsNothing(t *testing.T) {
 	f := newFixture(t, "expected", 3)

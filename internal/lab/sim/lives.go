@@ -117,7 +117,7 @@ func (w *world) startFleet() {
 	w.discover()
 }
 
-// live plans the rest of a server's life, of which spent is over.
+// live plans the rest of a server's life, after the time that is spent.
 func (w *world) live(s *server, spent time.Duration) {
 	p := w.cfg.Fleet.Preemption
 	life := p.Life

@@ -256,3 +256,19 @@ func TestCacheAgainstNaiveList(t *testing.T) {
 	}
 	assert.False(t, math.Signbit(float64(c.used)))
 }
+
+// BenchmarkRun plays jobs with projects through the sidecars, three quarters of
+// what the fleet can do.
+func BenchmarkRun(b *testing.B) {
+	for name, sidecars := range map[string]int{"one scheduler": 1, "40 sidecars": 40} {
+		b.Run(name, func(b *testing.B) {
+			c := setup(b, "expected", "none", 14, 16)
+			c.Sidecars.Count, c.Sidecars.Wait = sidecars, 4*time.Minute
+			b.ReportAllocs()
+			c.Source = &spread{Source: &poisson{rng: rand.New(rand.NewPCG(1, 1)), rate: 84, work: 2, n: b.N}}
+			c.Observe = func(*Result) {}
+			_, err := Run(b.Context(), c)
+			require.NoError(b, err)
+		})
+	}
+}
