@@ -196,6 +196,7 @@ func (s *sidecar) fail(w *world, j *job, f dispatch.Failure, last Outcome) {
 		s.serve(w)
 		return
 	}
+	j.last = last
 	if j.leave(); next.Pause > 0 {
 		w.events.add(w.now+next.Pause, rankArrival, (*pauseEnd)(j))
 	} else {

@@ -17,29 +17,33 @@ import (
 // that takes too long is cut.
 func TestTimeoutsOfAJob(t *testing.T) {
 	for name, c := range map[string]struct {
-		job      trace.Job
-		outcome  Outcome
-		ends     time.Duration
-		attempts int
+		upstreams int
+		job       trace.Job
+		outcome   Outcome
+		ends      time.Duration
+		attempts  int
 	}{
 		"in time": {
-			trace.Job{Operators: 9, Output: 2, Timeouts: trace.Timeouts{Queue: 5, Evaluate: 10, Stream: 3}}, Done, 11 * time.Second, 1,
+			2, trace.Job{Operators: 9, Output: 2, Timeouts: trace.Timeouts{Queue: 5, Evaluate: 10, Stream: 3}}, Done, 11 * time.Second, 1,
 		},
 		"the server ends a job that runs for too long": {
-			trace.Job{Operators: 100, Timeouts: trace.Timeouts{Queue: 5, Evaluate: 10, Stream: 3}}, Overrun, 10 * time.Second, 1,
+			2, trace.Job{Operators: 100, Timeouts: trace.Timeouts{Queue: 5, Evaluate: 10, Stream: 3}}, Overrun, 10 * time.Second, 1,
 		},
 		"two attempts, each of the default time": {
-			trace.Job{Operators: 1000}, Overrun, 10 * time.Minute, 2,
+			2, trace.Job{Operators: 1000}, Overrun, 10 * time.Minute, 2,
+		},
+		"where there is one upstream only, one": {
+			1, trace.Job{Operators: 1000}, Overrun, 5 * time.Minute, 1,
 		},
 		"the answer is cut": {
-			trace.Job{Operators: 2, Output: 100, Timeouts: trace.Timeouts{Stream: 10}}, Overrun, 12 * time.Second, 1,
+			2, trace.Job{Operators: 2, Output: 100, Timeouts: trace.Timeouts{Stream: 10}}, Overrun, 12 * time.Second, 1,
 		},
 		"an answer without a timeout is not": {
-			trace.Job{Operators: 2, Output: 10_000, Timeouts: trace.Timeouts{Queue: 5}}, Done, 10_002 * time.Second, 1,
+			2, trace.Job{Operators: 2, Output: 10_000, Timeouts: trace.Timeouts{Queue: 5}}, Done, 10_002 * time.Second, 1,
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			cfg := setup(t, "least-in-flight", "none", 2, 4)
+			cfg := setup(t, "least-in-flight", "none", c.upstreams, 4)
 			cfg.Source = &jobList{c.job}
 			var got Result
 			cfg.Observe = func(r *Result) { got = *r }

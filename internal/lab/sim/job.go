@@ -30,6 +30,7 @@ type job struct {
 	side     *sidecar
 	dispatch *dispatch.Job
 	attempts int
+	last     Outcome // of the job, if no other attempt follows
 
 	// The attempt under way.
 	assignment *pool.Assignment
@@ -58,7 +59,7 @@ func newJob(t *trace.Job, number int64) *job {
 		number: number, kind: t.Kind,
 		project: intake.Key(string(t.Project)), version: t.Version, shared: hash.Text(t.Shared),
 		priority: t.Priority, bytes: t.Bytes,
-		load: duration(t.Load), begun: -1, heard: -1, watched: never,
+		load: duration(t.Load), begun: -1, heard: -1, watched: never, last: Unserved,
 		queueBound:    duration(t.Timeouts.Queue),
 		evaluateBound: duration(t.Timeouts.Evaluate),
 		streamBound:   duration(t.Timeouts.Stream),

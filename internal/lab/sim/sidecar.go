@@ -96,7 +96,7 @@ func (s *sidecar) granted(w *world, g dispatch.Grant) {
 	case g.Err == nil:
 		w.attempt(j, g)
 	case errors.Is(g.Err, pool.ErrAllTried):
-		w.end(j, Unserved)
+		w.end(j, j.last)
 	default:
 		panic("BUG: sim: the sidecar's queue is full")
 	}
