@@ -39,11 +39,9 @@ func (s *sidecar) newGeneration(cfg *config.Config, before *generation) (*genera
 		return nil, err
 	}
 	g.proxy, err = proxy.New(proxy.Config{
-		Reader: reader, Budget: g.budget, Claimer: s.balancer, Observe: s.observe,
-		Hint:    report.ParseHint,
-		Hosts:   cfg.Hosts,
-		MaxBody: int64(cfg.Job.MaxBody),
-		Idle:    cfg.Stream.Idle, ExplainHeaders: cfg.Stream.ExplainHeaders,
+		Settings: cfg.Stream, Hosts: cfg.Hosts,
+		Reader: reader, Budget: g.budget, MaxBody: int64(cfg.Job.MaxBody),
+		Claimer: s.balancer, Hint: report.ParseHint, Observe: s.observe,
 	})
 	if err != nil {
 		return nil, err

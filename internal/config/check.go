@@ -28,7 +28,7 @@ func (c *Config) Check(f *settings.Faults) {
 	c.Prewarm.Check(f.In("prewarm"))
 	c.Retry.Check(f.In("retry"))
 	c.Queue.Check(f.In("queue"))
-	f.Positive("stream.idle", c.Stream.Idle)
+	c.Stream.Check(f.In("stream"))
 	f.Positive("shutdown.grace", c.Shutdown.Grace)
 	f.OneOf("log.level", c.Log.Level, []string{"debug", "info", "warn", "error"})
 	f.OneOf("log.jobs", c.Log.Jobs, []string{LogAll, LogSlow, LogFailed, LogNone})

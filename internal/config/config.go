@@ -11,6 +11,7 @@ import (
 	"example.org/pilotfish/internal/dispatch"
 	"example.org/pilotfish/internal/intake"
 	"example.org/pilotfish/internal/prewarm"
+	"example.org/pilotfish/internal/proxy"
 	"example.org/pilotfish/internal/report"
 	"example.org/pilotfish/internal/settings"
 )
@@ -52,7 +53,7 @@ type Config struct {
 	// will go.
 	Prewarm prewarm.Settings `yaml:"prewarm"`
 	// Stream bounds the responses.
-	Stream Stream `yaml:"stream"`
+	Stream proxy.Settings `yaml:"stream"`
 	// Shutdown bounds the end of the process.
 	Shutdown Shutdown `yaml:"shutdown"`
 	// Log says what is logged.
@@ -74,15 +75,6 @@ type Overload struct {
 	// Stalled is how many stalled joblets make an upstream overloaded. The policy
 	// none ignores it.
 	Stalled float64 `yaml:"stalled"`
-}
-
-// Stream is the section "stream".
-type Stream struct {
-	// Idle is the longest time between two pieces of a response.
-	Idle time.Duration `yaml:"idle"`
-	// ExplainHeaders adds headers to each response that say which upstream was
-	// picked, and why.
-	ExplainHeaders bool `yaml:"explain_headers"`
 }
 
 // Shutdown is the section "shutdown".
@@ -133,7 +125,7 @@ func Default() Config {
 		Retry:     dispatch.DefaultRetry(),
 		Queue:     dispatch.DefaultQueue(),
 		Prewarm:   prewarm.Default(),
-		Stream:    Stream{Idle: 3 * time.Hour},
+		Stream:    proxy.Default(),
 		Shutdown:  Shutdown{Grace: 2 * time.Minute},
 		Log:       Log{Level: "info", Jobs: LogAll, Slow: time.Minute, Share: 1},
 	}

@@ -13,11 +13,31 @@ import (
 	"example.org/pilotfish/internal/intake"
 	"example.org/pilotfish/internal/pool"
 	"example.org/pilotfish/internal/record"
+	"example.org/pilotfish/internal/settings"
 )
+
+// Settings is the section "stream" of a configuration file.
+type Settings struct {
+	// Idle is the longest time between two pieces of a response. It is long by
+	// default, because an upstream may compute for hours between two pieces: one
+	// that is dead, and not silent, is found out within a minute.
+	Idle time.Duration `yaml:"idle"`
+	// ExplainHeaders adds headers to each response that say which upstream was
+	// picked, and why: Pilotfish-Upstream, -Cache, -Attempts, -Why and -Read.
+	ExplainHeaders bool `yaml:"explain_headers"`
+}
+
+// Default is the settings of an empty file.
+func Default() Settings { return Settings{Idle: 3 * time.Hour} }
+
+// Check reports what cannot be used.
+func (s Settings) Check(f *settings.Faults) { f.Positive("idle", s.Idle) }
 
 // Config says how jobs are read, attempted and answered. Reader, Budget and
 // Claimer are required.
 type Config struct {
+	Settings
+
 	// Reader reads the facts out of a job's body; Budget bounds the bytes of
 	// all bodies kept at one time.
 	Reader *intake.Reader
@@ -39,10 +59,6 @@ type Config struct {
 	// body, in sum beyond the time that 256 bytes/s take; default 30 s.
 	BodyIdle time.Duration
 
-	// Idle bounds the silence of an upstream amid its answer; default 3 h. It
-	// is long because an upstream may think for hours between two bytes: one
-	// that is dead, not silent, is found out by keep-alive probes within a minute.
-	Idle time.Duration
 	// WriteIdle bounds how long a submitter may take no byte of an answer; default 5 min.
 	WriteIdle time.Duration
 
@@ -57,9 +73,6 @@ type Config struct {
 
 	// RetryAfter is told to submitters whose job was shed, rounded up to whole seconds; default 1 s.
 	RetryAfter time.Duration
-	// ExplainHeaders adds headers about the decision to each answer:
-	// Pilotfish-Upstream, -Cache, -Attempts and -Why.
-	ExplainHeaders bool
 }
 
 // Claimer decides where jobs go: a balancer.Balancer.
@@ -87,10 +100,14 @@ func (c *Config) validate() error {
 	if c.Dial == nil {
 		c.Dial = (&net.Dialer{KeepAliveConfig: keepAlive()}).DialContext
 	}
+	var f settings.Faults
+	c.Check(f.In("stream"))
+	if err := f.Err(); err != nil {
+		return fmt.Errorf("proxy: %w", err)
+	}
 	return errors.Join(
 		number("MaxBody", &c.MaxBody, int64(intake.Default().MaxBody)),
 		number("BodyIdle", &c.BodyIdle, 30*time.Second),
-		number("Idle", &c.Idle, 3*time.Hour),
 		number("WriteIdle", &c.WriteIdle, 5*time.Minute),
 		number("IdleConns", &c.IdleConns, 64),
 		number("IdleConnTimeout", &c.IdleConnTimeout, 50*time.Second),

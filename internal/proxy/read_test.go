@@ -60,7 +60,7 @@ func TestWhatIsReadAsAJob(t *testing.T) {
 		"what is no gzip":          {anyType, "POST", "application/json", "gzip", job, intake.Unread, `its body is encoded: "gzip"`},
 	} {
 		t.Run(name, func(t *testing.T) {
-			side := startSidecar(t, setup{upstreams: []string{serving(t, echo)}, Config: proxy.Config{ExplainHeaders: true, Reader: c.reader}})
+			side := startSidecar(t, setup{upstreams: []string{serving(t, echo)}, Config: proxy.Config{Settings: proxy.Settings{ExplainHeaders: true}, Reader: c.reader}})
 			r, err := http.NewRequest(c.method, side.url("/v1/jobs"), strings.NewReader(c.body))
 			require.NoError(t, err)
 			if c.contentType != "" {

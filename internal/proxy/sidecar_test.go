@@ -114,6 +114,7 @@ func startSidecar(t testing.TB, s setup) *sidecar {
 		s.Reader, err = intake.NewReader(intake.Default())
 		require.NoError(t, err)
 	}
+	s.Settings.Idle = cmp.Or(s.Settings.Idle, proxy.Default().Idle)
 	if s.Hint == nil {
 		s.Hint = report.ParseHint
 	}

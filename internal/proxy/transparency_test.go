@@ -339,7 +339,7 @@ func TestOldSubmitters(t *testing.T) {
 func TestExplainHeaders(t *testing.T) {
 	up := answering(t, ok)
 	for _, explain := range []bool{false, true} {
-		c := startSidecar(t, setup{upstreams: []string{refusing(t), up.address}, Config: proxy.Config{ExplainHeaders: explain}})
+		c := startSidecar(t, setup{upstreams: []string{refusing(t), up.address}, Config: proxy.Config{Settings: proxy.Settings{ExplainHeaders: explain}}})
 		res, _ := c.post(`{"project_id": 1}`)
 		if !explain {
 			assert.Equal(t, http.Header{"Content-Length": {"2"}}, res.Header)
