@@ -90,6 +90,7 @@ func (l *jobLog) chosen(set config.Log, failed, slow bool) bool {
 
 func jobFields(r *record.Job) []zap.Field {
 	fields := []zap.Field{
+		zap.String("id", r.ID),
 		zap.String("session", r.Facts.Session.String()),
 		zap.String("project", r.Facts.Project.String()),
 		zap.Stringer("priority", r.Facts.Priority),

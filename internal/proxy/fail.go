@@ -28,6 +28,7 @@ func (x *exchange) fail(err error) {
 	if unread {
 		x.w.Header().Set("Connection", "close")
 	}
+	identify(x.w.Header(), x.record.ID)
 	if x.p.cfg.ExplainHeaders {
 		x.record.Explain(x.w.Header())
 	}

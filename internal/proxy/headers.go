@@ -55,11 +55,19 @@ func inTarget(b byte) bool {
 	return !strings.ContainsRune("\"#<>\\^`{|}", rune(b))
 }
 
+// identify puts the job's identifier into a header that has no other.
+func identify(h http.Header, id string) {
+	if _, told := h["X-Request-Id"]; !told {
+		h["X-Request-Id"] = []string{id}
+	}
+}
+
 // outgoingHeader is what goes to an upstream of the submitter's header.
-func outgoingHeader(r *http.Request) http.Header {
+func outgoingHeader(r *http.Request, id string) http.Header {
 	h := make(http.Header, len(r.Header)+1)
 	endToEnd(h, r.Header)
 	delete(h, "Expect") // met here: the body is at hand
+	identify(h, id)
 	for _, te := range r.Header["Te"] {
 		if strings.EqualFold(strings.TrimSpace(te), "trailers") {
 			h["Te"] = []string{"trailers"}

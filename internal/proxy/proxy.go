@@ -3,7 +3,9 @@
 package proxy
 
 import (
+	"cmp"
 	"context"
+	"crypto/rand"
 	"net/http"
 	"time"
 
@@ -42,8 +44,11 @@ func (p *Proxy) Close() { p.upstreams.Close() }
 func (p *Proxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	x := &exchange{
 		p: p, w: w, r: r,
-		rc:     http.NewResponseController(w),
-		record: &record.Job{Arrived: time.Now(), Outcome: intake.Broken},
+		rc: http.NewResponseController(w),
+		record: &record.Job{
+			ID:      cmp.Or(intake.ID(r.Header.Get("X-Request-Id"), r.Header.Get("Traceparent")), rand.Text()),
+			Arrived: time.Now(), Outcome: intake.Broken,
+		},
 	}
 	defer x.close()
 	if err := x.run(); err != nil {

@@ -48,7 +48,7 @@ func (x *exchange) read() error {
 	}
 	x.outgoing = upstreamclient.Request{
 		Method: x.r.Method, Target: target, Host: x.r.Host,
-		Header: outgoingHeader(x.r), Trailer: x.r.Trailer, // trailers follow a chunked body only
+		Header: outgoingHeader(x.r, x.record.ID), Trailer: x.r.Trailer, // trailers follow a chunked body only
 		Interim: x.interim,
 	}
 	if !body.Whole() {

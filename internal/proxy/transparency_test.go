@@ -15,7 +15,6 @@ import (
 
 	"example.org/pilotfish/internal/intake"
 	"example.org/pilotfish/internal/pool"
-	"example.org/pilotfish/internal/proxy"
 )
 
 func TestAJobIsAnswered(t *testing.T) {
@@ -131,7 +130,7 @@ func TestHeadersPassUnmodified(t *testing.T) {
 	})
 	c := startSidecar(t, setup{upstreams: []string{up.address}})
 	s := c.connect()
-	s.say("POST /a?b HTTP/1.1\r\nHost: localhost:99\r\nX-Two: 1\r\nX-Two: 2\r\nConnection: x-mine\r\nX-Mine: 1\r\nTE: trailers, deflate\r\nContent-Length: 2\r\n\r\n{}")
+	s.say("POST /a?b HTTP/1.1\r\nHost: localhost:99\r\nX-Two: 1\r\nX-Two: 2\r\nX-Request-Id: mine\r\nConnection: x-mine\r\nX-Mine: 1\r\nTE: trailers, deflate\r\nContent-Length: 2\r\n\r\n{}")
 	res, answer := s.response()
 	body, err := io.ReadAll(answer)
 	require.NoError(t, err)
@@ -139,10 +138,10 @@ func TestHeadersPassUnmodified(t *testing.T) {
 	assert.Equal(t, 299, res.StatusCode)
 	assert.Equal(t, http.Header{
 		"Set-Cookie": {"a=1", "b=2", "c=3"}, "Vary": {"x"}, "X-Load": {"at=1"},
-		"Content-Encoding": {"gzip"}, "Content-Length": {"3"},
-	}, res.Header, "nothing is added: no Date, no Content-Type, no Via")
+		"Content-Encoding": {"gzip"}, "Content-Length": {"3"}, "X-Request-Id": {"mine"},
+	}, res.Header, "nothing but the identifier is added: no Date, no Content-Type, no Via")
 	assert.Equal(t, "localhost:99", got.Host)
-	assert.Equal(t, http.Header{"X-Two": {"1", "2"}, "Content-Length": {"2"}}, got.Header,
+	assert.Equal(t, http.Header{"X-Two": {"1", "2"}, "X-Request-Id": {"mine"}, "Content-Length": {"2"}}, got.Header,
 		"nothing is added: no User-Agent, no Accept-Encoding, no Via, no X-Forwarded-For")
 }
 
@@ -151,9 +150,9 @@ func TestTeTrailersAndUserAgentPass(t *testing.T) {
 	up := scripted(t, func(p *peer) { got = p.request(); p.say(ok) })
 	c := startSidecar(t, setup{upstreams: []string{up.address}})
 	s := c.connect()
-	s.say("GET / HTTP/1.1\r\nHost: localhost\r\nTE: trailers\r\nUser-Agent: mine\r\nUpgrade: h2c\r\nHTTP2-Settings: AAMAAABkAAQAAP__\r\nConnection: Upgrade, HTTP2-Settings\r\n\r\n")
+	s.say("GET / HTTP/1.1\r\nHost: localhost\r\nTE: trailers\r\nUser-Agent: mine\r\nX-Request-Id: 1\r\nUpgrade: h2c\r\nHTTP2-Settings: AAMAAABkAAQAAP__\r\nConnection: Upgrade, HTTP2-Settings\r\n\r\n")
 	assert.Equal(t, 200, s.status(), "an offer of HTTP/2 is passed over")
-	assert.Equal(t, http.Header{"Te": {"trailers"}, "User-Agent": {"mine"}}, got.Header)
+	assert.Equal(t, http.Header{"Te": {"trailers"}, "User-Agent": {"mine"}, "X-Request-Id": {"1"}}, got.Header)
 }
 
 func TestTargetsPassUnmodified(t *testing.T) {
@@ -333,22 +332,6 @@ func TestOldSubmitters(t *testing.T) {
 			assert.NotContains(t, head, "chunked")
 			assert.Equal(t, name == "closing", c.seen(1)[0].Unframed, "counted, but complete as far as can be known")
 		})
-	}
-}
-
-func TestExplainHeaders(t *testing.T) {
-	up := answering(t, ok)
-	for _, explain := range []bool{false, true} {
-		c := startSidecar(t, setup{upstreams: []string{refusing(t), up.address}, Config: proxy.Config{Settings: proxy.Settings{ExplainHeaders: explain}}})
-		res, _ := c.post(`{"project_id": 1}`)
-		if !explain {
-			assert.Equal(t, http.Header{"Content-Length": {"2"}}, res.Header)
-			continue
-		}
-		assert.Equal(t, up.address, res.Header.Get("Pilotfish-Upstream"))
-		assert.Equal(t, "2", res.Header.Get("Pilotfish-Attempts"))
-		assert.Equal(t, "none", res.Header.Get("Pilotfish-Cache"))
-		assert.Contains(t, res.Header.Get("Pilotfish-Why"), "cost=")
 	}
 }
 

@@ -16,6 +16,9 @@ import (
 // Job is what happened to one job: the source of its log line and of its
 // metrics. Times are from the job's arrival; 0 is not seen.
 type Job struct {
+	// ID names the job in logs: the one that the request brought along, or one of
+	// pilotfish's own. In both cases submitter and upstream are told.
+	ID      string
 	Arrived time.Time
 	// Facts is what the job said of itself; empty for what is not a job.
 	Facts intake.Facts
