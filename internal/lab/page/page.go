@@ -32,8 +32,8 @@ type pageRun struct {
 	Color                       template.CSS
 }
 
-// HTML writes results as one page that needs no other file.
-func HTML(w io.Writer, r *results.Set) error {
+// writeHTML writes results as one page that needs no other file.
+func writeHTML(w io.Writer, r *results.Set) error {
 	t, err := template.New("page").Parse(pageText)
 	if err != nil {
 		panic("BUG: the report's template does not parse: " + err.Error())
@@ -66,7 +66,7 @@ func HTML(w io.Writer, r *results.Set) error {
 // empty path writes nothing.
 func Files(r *results.Set, page, figures string) error {
 	if page != "" {
-		if err := cli.WriteFile(page, func(w io.Writer) error { return HTML(w, r) }); err != nil {
+		if err := cli.WriteFile(page, func(w io.Writer) error { return writeHTML(w, r) }); err != nil {
 			return err
 		}
 	}

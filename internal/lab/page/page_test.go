@@ -54,7 +54,7 @@ func small(t *testing.T) *results.Set {
 func TestPageStandsAlone(t *testing.T) {
 	r := small(t)
 	var out bytes.Buffer
-	require.NoError(t, HTML(&out, r))
+	require.NoError(t, writeHTML(&out, r))
 	page := out.String()
 	for id, figures := range map[string]int{
 		"duration": 2, "wait": 2, "variance": 1, "availability": 5, "level": 4, "closeup": 4, "imbalance": 5,
@@ -86,7 +86,7 @@ func TestPageEscapes(t *testing.T) {
 		}
 	}
 	var out bytes.Buffer
-	require.NoError(t, HTML(&out, r))
+	require.NoError(t, writeHTML(&out, r))
 	assert.NotContains(t, out.String(), "<script>")
 	assert.Contains(t, out.String(), "&lt;script&gt;")
 }
@@ -169,6 +169,6 @@ func FuzzResults(f *testing.F) {
 			return
 		}
 		require.NoError(t, Text(io.Discard, &r))
-		require.NoError(t, HTML(io.Discard, &r))
+		require.NoError(t, writeHTML(io.Discard, &r))
 	})
 }
