@@ -57,6 +57,7 @@ func (c *demoCommand) Run(s cli.Console) error {
 	if err != nil {
 		return err
 	}
+	defer log.Sync() //nolint:errcheck // nobody is left to tell
 	side, err := newSidecar(&cfg, []string{cfg.Listen, cfg.Admin}, log, level)
 	if err != nil {
 		return err

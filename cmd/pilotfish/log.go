@@ -17,7 +17,8 @@ import (
 	"example.org/pilotfish/internal/record"
 )
 
-// newLogger writes JSON lines, so that no input can forge one.
+// newLogger writes JSON lines, so that no input can forge one. Lines may wait for
+// logDelay, but not behind an error; Sync writes what waits.
 func newLogger(w io.Writer, level string) (*zap.Logger, zap.AtomicLevel, error) {
 	at, err := zap.ParseAtomicLevel(level)
 	if err != nil {
@@ -25,8 +26,14 @@ func newLogger(w io.Writer, level string) (*zap.Logger, zap.AtomicLevel, error) 
 	}
 	enc := zap.NewProductionEncoderConfig()
 	enc.EncodeTime = zapcore.ISO8601TimeEncoder
-	core := zapcore.NewCore(zapcore.NewJSONEncoder(enc), zapcore.Lock(zapcore.AddSync(w)), at)
-	return zap.New(core), at, nil
+	lines := &lineBuffer{to: w}
+	core := zapcore.NewCore(zapcore.NewJSONEncoder(enc), lines, at)
+	return zap.New(core, zap.Hooks(func(e zapcore.Entry) error {
+		if e.Level < zap.ErrorLevel {
+			return nil
+		}
+		return lines.Sync()
+	})), at, nil
 }
 
 // jobLog writes a line for each job that its settings choose.

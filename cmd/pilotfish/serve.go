@@ -71,6 +71,7 @@ func (c *serveCommand) Run(s cli.Console) error {
 	if err != nil {
 		return err
 	}
+	defer log.Sync() //nolint:errcheck // nobody is left to tell
 	warn(log, warnings)
 	if err := served.open(cfg.Listen, cfg.Admin, cfg.ReusePort); err != nil {
 		return err

@@ -3,7 +3,6 @@
 package record
 
 import (
-	"fmt"
 	"net/http"
 	"strconv"
 	"time"
@@ -112,13 +111,19 @@ func (r *Job) Explain(h http.Header) {
 
 // Why says in a few words what spoke for the upstream; costs are in seconds.
 func (a *Attempt) Why() string {
-	why := fmt.Sprintf("cost=%.3f wait=%.3f fetch=%.3f placement=%.3f stop=%.3f",
-		a.Cost.Total, a.Cost.Wait, a.Cost.Fetch, a.Cost.Placement, a.Cost.Stop)
-	if a.RunnerUp != "" {
-		why += fmt.Sprintf(" runner_up=%s runner_up_cost=%.3f", a.RunnerUp, a.RunnerUpCost)
+	why := make([]byte, 0, 96)
+	for _, part := range [...]struct {
+		name string
+		cost float64
+	}{
+		{"cost=", a.Cost.Total}, {" wait=", a.Cost.Wait}, {" fetch=", a.Cost.Fetch},
+		{" placement=", a.Cost.Placement}, {" stop=", a.Cost.Stop},
+	} {
+		why = append(why, part.name...)
+		why = strconv.AppendFloat(why, part.cost, 'f', 3, 64)
 	}
 	if a.Panic {
-		why += " panic"
+		why = append(why, " panic"...)
 	}
-	return why
+	return string(why)
 }
