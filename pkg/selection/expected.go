@@ -19,7 +19,7 @@ import (
 //	crowd(u) = max(1, 4.5 (jobs / cores)²)
 //
 // Wait: reports are seconds old, and other sidecars claim cores as well. So a
-// wait counts 1.5 times, and an eighth of the cores counts as taken. Taking a
+// wait counts 1.5 times, and three tenths of the cores count as taken. Taking a
 // free core has a price, too: the next jobs cannot have it.
 //
 // Price: data that was fetched serves later jobs as well, and more so the jobs
@@ -76,7 +76,7 @@ type ExpectedConfig struct {
 	// An old report makes a wait look shorter than it is. Default 1.5; at least 1.
 	WaitPrice float64
 	// Spare is the share of an upstream's cores that count as taken by jobs
-	// that others have sent there since its report. Default 1/8.
+	// that others have sent there since its report. Default 0.3.
 	Spare float64
 	// FetchScale and FetchPower make the price of a fetch from its time:
 	// FetchScale times the time, in seconds, to the power of FetchPower.
@@ -179,7 +179,7 @@ func (c *ExpectedConfig) resolve() error {
 		standard float64
 	}{
 		{"WaitPrice", &c.WaitPrice, 1.5},
-		{"Spare", &c.Spare, 1.0 / 8},
+		{"Spare", &c.Spare, 0.3},
 		{"FetchScale", &c.FetchScale, 0.5},
 		{"FetchPower", &c.FetchPower, 0.7},
 		{"FetchShare", &c.FetchShare, 0.5},

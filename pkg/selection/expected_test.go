@@ -27,14 +27,14 @@ func busy(v *selection.View, backlog float64) {
 }
 
 // TestExpectedWeighsWaitsAgainstFetches: one upstream has the project and a
-// backlog, another is idle; 2.4 jobs complete per second, and 5 of 40 cores
-// count as taken.
+// backlog, another is idle; 2.4 jobs complete per second, and 12 of 40
+// cores count as taken.
 func TestExpectedWeighsWaitsAgainstFetches(t *testing.T) {
 	for _, c := range []struct {
 		backlog, fetch float64
 		stays          bool
 	}{
-		{backlog: 8, fetch: 100, stays: true},
+		{backlog: 8, fetch: 200, stays: true},
 		{backlog: 8, fetch: 0.5, stays: false},
 		{backlog: 60, fetch: 5, stays: false},
 		{backlog: 60, fetch: 1000, stays: true},
@@ -49,18 +49,18 @@ func TestExpectedWeighsWaitsAgainstFetches(t *testing.T) {
 		}
 		costs := make([]selection.Cost, 2)
 		newExpected(t, selection.PartPlacement).Costs(selection.Job{Project: 1, Fetch: c.fetch}, views, costs)
-		assert.InDelta(t, 1.5*(5+c.backlog+1)/2.4, costs[0].Total, 1e-9)
+		assert.InDelta(t, 1.5*(12+c.backlog+1)/2.4, costs[0].Total, 1e-9)
 		assert.InDelta(t, 0.5*math.Pow(c.fetch, 0.7), costs[1].Total, 1e-9)
 	}
 }
 
-// TestExpectedPaysMoreForWaits: 8.3 s of waiting cost more than a fetch whose
-// price is 10 s.
+// TestExpectedPaysMoreForWaits: 11 s of waiting cost more than a fetch whose
+// price is 14 s.
 func TestExpectedPaysMoreForWaits(t *testing.T) {
 	views := policytest.Idle(2)
 	views[0].Warm = 1
 	busy(&views[0], 14)
-	job := selection.Job{Project: 1, Fetch: 72}
+	job := selection.Job{Project: 1, Fetch: 117}
 	assert.Equal(t, 1, newExpected(t, selection.PartPlacement).Pick(job, views, nil))
 	assert.Equal(t, 0, newExpected(t, selection.PartPlacement|selection.PartWaitPrice).Pick(job, views, nil))
 }
@@ -70,8 +70,8 @@ func TestExpectedPaysMoreForWaits(t *testing.T) {
 func TestExpectedSharesFetches(t *testing.T) {
 	views := policytest.Idle(2)
 	views[0].Warm = 1
-	busy(&views[0], 14) // 12.5 s
-	job := selection.Job{Project: 1, Fetch: 150}
+	busy(&views[0], 14) // 16.9 s
+	job := selection.Job{Project: 1, Fetch: 200}
 	without := selection.PartPlacement | selection.PartShare
 	assert.Equal(t, 0, newExpected(t, selection.PartPlacement).Pick(job, views, nil))
 	job.Open = 4
@@ -111,14 +111,14 @@ func TestExpectedShunsTheStuck(t *testing.T) {
 func TestExpectedAgreesOnAColdProject(t *testing.T) {
 	views := policytest.Idle(14)
 	for project := uint64(1); project < 300; project++ {
-		job := selection.Job{Project: project, Fetch: 20}
+		job := selection.Job{Project: project, Fetch: 40}
 		order := policytest.ByRendezvous(project, views)
 		for seed := range uint64(3) {
 			got := newExpected(t, 0).Pick(job, views, rand.New(rand.NewPCG(seed, 0)))
 			require.Equal(t, order[0], got)
 		}
 		crowded := slices.Clone(views)
-		busy(&crowded[order[0]], 1) // 4.4 s against the 6.1 s of a rank
+		busy(&crowded[order[0]], 1) // 8.8 s against the 9.9 s of a rank
 		require.Equal(t, order[0], newExpected(t, 0).Pick(job, crowded, nil))
 		busy(&crowded[order[0]], 5)
 		require.Equal(t, order[1], newExpected(t, 0).Pick(job, crowded, nil))
@@ -138,7 +138,7 @@ func TestExpectedKeepsToItsOrderWhenCrowded(t *testing.T) {
 		for i := range views {
 			views[i].Jobs = c.jobs
 		}
-		busy(&views[order[0]], 20) // 16 s
+		busy(&views[order[0]], 20) // 21 s
 		policy := newExpected(t, c.off)
 		assert.Equal(t, order[c.rank], policy.Pick(selection.Job{Project: 7, Fetch: 20}, views, nil), "%+v", c)
 	}
