@@ -111,16 +111,18 @@ func (r *Job) Explain(h http.Header) {
 
 // Why says in a few words what spoke for the upstream; costs are in seconds.
 func (a *Attempt) Why() string {
-	why := make([]byte, 0, 96)
-	for _, part := range [...]struct {
-		name string
-		cost float64
-	}{
-		{"cost=", a.Cost.Total}, {" wait=", a.Cost.Wait}, {" fetch=", a.Cost.Fetch},
-		{" placement=", a.Cost.Placement}, {" stop=", a.Cost.Stop},
-	} {
-		why = append(why, part.name...)
-		why = strconv.AppendFloat(why, part.cost, 'f', 3, 64)
+	why := make([]byte, 0, 128)
+	cost := func(name string, seconds float64) {
+		why = strconv.AppendFloat(append(why, name...), seconds, 'f', 3, 64)
+	}
+	cost("cost=", a.Cost.Total)
+	cost(" wait=", a.Cost.Wait)
+	cost(" fetch=", a.Cost.Fetch)
+	cost(" placement=", a.Cost.Placement)
+	cost(" stop=", a.Cost.Stop)
+	if a.RunnerUp != "" {
+		why = append(append(why, " runner_up="...), a.RunnerUp...)
+		cost(" runner_up_cost=", a.RunnerUpCost)
 	}
 	if a.Panic {
 		why = append(why, " panic"...)
