@@ -14,6 +14,7 @@ import (
 	"example.org/pilotfish/internal/proxy"
 	"example.org/pilotfish/internal/report"
 	"example.org/pilotfish/internal/settings"
+	"example.org/pilotfish/pkg/overload"
 )
 
 // Config is the whole configuration: the sections of the packages that they set
@@ -120,7 +121,7 @@ func Default() Config {
 		Reports:   report.Default(),
 		Job:       intake.Default(),
 		Selection: Selection{Policy: "expected"},
-		Overload:  Overload{Policy: "none", Stalled: 100},
+		Overload:  Overload{Policy: overload.DefaultPolicy, Stalled: overload.DefaultLimit},
 		Breaker:   breaker.Default(),
 		Retry:     dispatch.DefaultRetry(),
 		Queue:     dispatch.DefaultQueue(),

@@ -29,18 +29,24 @@ type Detector interface {
 	Observe(Sample) Level
 }
 
+// The policy and the limit of who names none. The limit is the thesis's.
+const (
+	DefaultPolicy = "none"
+	DefaultLimit  = 100
+)
+
 // Names lists every policy that New knows.
 func Names() []string {
-	return []string{"none", "threshold", "dagor", "adaptive"}
+	return []string{DefaultPolicy, "threshold", "dagor", "adaptive"}
 }
 
 // New returns what makes a detector for one upstream, by the policy's name,
 // with its default parameters. limit is the number of stalled joblets above
-// which an upstream is overloaded, 100 in the thesis; none does not use it. The
+// which an upstream is overloaded; none does not use it. The
 // error lists the known policies, or names the limit that makes no sense.
 func New(name string, limit float64) (func() Detector, error) {
 	switch name {
-	case "none":
+	case DefaultPolicy:
 		return func() Detector { return None{} }, nil
 	case "threshold":
 		return NewThreshold(limit)

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"example.org/pilotfish/internal/lab/stats"
+	"example.org/pilotfish/pkg/overload"
 )
 
 // describe tells people how the run is set up, one point after the other. The
@@ -29,7 +30,7 @@ func (r *Run) describe(end time.Duration) []string {
 	if s.Freeze.For > 0 {
 		said = append(said, fmt.Sprintf("none from %s for %s", stats.Span(s.Freeze.At.Seconds()), stats.Span(s.Freeze.For.Seconds())))
 	}
-	if r.Overload != "none" && r.Stalled != 100 {
+	if r.Overload != overload.DefaultPolicy && r.Stalled != overload.DefaultLimit {
 		said = append(said, fmt.Sprintf("limit %v stalled", r.Stalled))
 	}
 	if r.Dagor.IgnoreWait {

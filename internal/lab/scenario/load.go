@@ -9,6 +9,7 @@ import (
 	"example.org/pilotfish/internal/cli"
 	"example.org/pilotfish/internal/lab/sim"
 	"example.org/pilotfish/internal/settings"
+	"example.org/pilotfish/pkg/overload"
 )
 
 // Load reads a scenario file. The error joins all that is wrong with it, each
@@ -65,7 +66,7 @@ func (s *Scenario) complete(d cli.Document, path string) {
 
 // newRun is a run that has left all open.
 func (s *Scenario) newRun() Run {
-	r := Run{Overload: "none", Stalled: 100, Workload: clone(s.Workload), Fleet: s.Fleet, Sidecars: s.Sidecars, Submitters: s.Submitters}
+	r := Run{Overload: overload.DefaultPolicy, Stalled: overload.DefaultLimit, Workload: clone(s.Workload), Fleet: s.Fleet, Sidecars: s.Sidecars, Submitters: s.Submitters}
 	r.Fleet.Preemption, r.Fleet.Growth, r.Fleet.Restart = clone(s.Fleet.Preemption), clone(s.Fleet.Growth), clone(s.Fleet.Restart)
 	return r
 }
