@@ -3,10 +3,13 @@
 package main
 
 import (
+	"fmt"
 	"io"
 	"os"
 
 	"example.org/pilotfish/internal/cli"
+	"example.org/pilotfish/internal/lab/replay"
+	"example.org/pilotfish/internal/lab/workload"
 )
 
 func main() { os.Exit(run(os.Args[1:], os.Stdout, os.Stderr)) }
@@ -18,6 +21,15 @@ type commands struct {
 	Replay   replayCommand   `cmd:"" help:"Send a trace's jobs to real sidecars, and measure what their submitters see."`
 
 	Version cli.VersionFlag `help:"Print the version."`
+}
+
+// Defaults are the values of ${name} in the flags' tags.
+func (*commands) Defaults() map[string]string {
+	w, r := workload.Default(), replay.Defaults()
+	return map[string]string{
+		"jobs": fmt.Sprint(w.Jobs), "duration": fmt.Sprint(w.Duration), "submitters": fmt.Sprint(w.Submitters), "high_share": fmt.Sprint(w.HighShare),
+		"speed": fmt.Sprint(r.Speed), "replay_jobs": fmt.Sprint(r.Jobs), "within": r.Within.String(),
+	}
 }
 
 // run is main without the process: it returns the exit code.

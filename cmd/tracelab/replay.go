@@ -3,7 +3,6 @@ package main
 import (
 	"crypto/rand"
 	"path/filepath"
-	"time"
 
 	"example.org/pilotfish/internal/cli"
 	"example.org/pilotfish/internal/lab/replay"
@@ -12,14 +11,10 @@ import (
 )
 
 type replayCommand struct {
-	Trace       string        `arg:"" type:"existingfile" help:"The trace, as generate writes it."`
-	Target      []string      `required:"" sep:"none" placeholder:"URL" help:"Where to send jobs, as http://host:port; repeat for more sidecars: a job's submitter chooses."`
-	Speed       float64       `default:"1" placeholder:"N" help:"Let time pass this many times as fast: offsets, costs and timeouts are divided by it (${default})."`
-	Jobs        int           `default:"100000" placeholder:"N" help:"Send so many at most (${default})."`
-	Within      time.Duration `default:"1h" help:"Cut what is not over by then (${default})."`
-	Feeds       string        `type:"existingdir" placeholder:"DIR" help:"Put a feed of one item there for each project without one, for reference servers on this machine."`
-	Capture     string        `type:"path" placeholder:"FILE" help:"Write the trace with what was measured of each job."`
-	AllowRemote bool          `help:"Let targets be other machines than this one."`
+	Trace string `arg:"" type:"existingfile" help:"The trace, as generate writes it."`
+	replay.Settings
+	Feeds   string `type:"existingdir" placeholder:"DIR" help:"Put a feed of one item there for each project without one, for reference servers on this machine."`
+	Capture string `type:"path" placeholder:"FILE" help:"Write the trace with what was measured of each job."`
 }
 
 func (c *replayCommand) Run(console cli.Console) error {
@@ -38,10 +33,10 @@ func (c *replayCommand) Run(console cli.Console) error {
 		return err
 	}
 	defer in.Close()
+	c.Open = replay.Defaults().Open
 	var seen replay.Summary
 	ended := replay.Run(ctx, replay.Config{
-		Source: in, Targets: c.Target, AllowRemote: c.AllowRemote, Observe: seen.Add, Hint: report.ParseHint,
-		Name: rand.Text(), Speed: c.Speed, Jobs: c.Jobs, Within: c.Within,
+		Settings: c.Settings, Source: in, Observe: seen.Add, Hint: report.ParseHint, Name: rand.Text(),
 	})
 	if seen.Jobs() == 0 {
 		return ended

@@ -58,5 +58,5 @@ func TestReplay(t *testing.T) {
 
 	require.Equal(t, 0, run([]string{"replay", file, "--target=" + web.URL, "--jobs=1", "--speed=100"}, &out, &problems))
 	assert.Equal(t, 1, run([]string{"replay", file, "--target=http://192.0.2.1:80"}, &out, &problems))
-	assert.Contains(t, problems.String(), `tracelab: replay: target "http://192.0.2.1:80": is not on this machine`)
+	assert.Contains(t, problems.String(), `tracelab: replay: target: "http://192.0.2.1:80": is not on this machine`)
 }

@@ -1,7 +1,11 @@
+// Package replay submits the jobs of a trace to real sidecars, or to real
+// upstreams, at the times that the trace tells, and measures what the submitters
+// see. A job is sent when the trace says so, however late the responses to other
+// jobs are: slow upstreams cannot hide that they are slow. A header says what each
+// job costs, for reference servers that trust it.
 package replay
 
 import (
-	"cmp"
 	"errors"
 	"fmt"
 	"math"
@@ -12,6 +16,7 @@ import (
 	"time"
 
 	"example.org/pilotfish/internal/pool"
+	"example.org/pilotfish/internal/settings"
 	"example.org/pilotfish/pkg/trace"
 )
 
@@ -21,61 +26,75 @@ type Source interface {
 	Next() (trace.Job, error)
 }
 
+// Settings are what a person sets. The tags make them flags of tracelab replay,
+// which takes the defaults from Defaults.
+type Settings struct {
+	// Targets are where jobs go. A job's submitter chooses among them, as it does
+	// among simulated sidecars.
+	Targets []string `name:"target" required:"" sep:"none" placeholder:"URL" help:"Where to send jobs, as http://host:port; repeat for more sidecars: a job's submitter chooses."`
+	// Speed divides all offsets, costs and timeouts.
+	Speed float64 `default:"${speed}" placeholder:"N" help:"Let time pass this many times as fast: offsets, costs and timeouts are divided by it (${default})."`
+	// Jobs is how many jobs are sent at most. The rest of the trace is left out.
+	Jobs int `default:"${replay_jobs}" placeholder:"N" help:"Send so many at most (${default})."`
+	// Within bounds the replay. Jobs that have not ended by then are cut.
+	Within time.Duration `default:"${within}" help:"Cut what is not over by then (${default})."`
+	// AllowRemote lets targets be other machines than this one.
+	AllowRemote bool `help:"Let targets be other machines than this one."`
+	// Open is how many jobs may be under way. A job that is due beyond that is late.
+	Open int `kong:"-"`
+}
+
+// Defaults are the settings of a replay at the trace's own speed, without a target.
+func Defaults() Settings {
+	return Settings{Speed: 1, Jobs: 100_000, Within: time.Hour, Open: 10_000}
+}
+
+// Check refuses nonsense.
+func (s Settings) Check(f *settings.Faults) {
+	if !(s.Speed > 0) || math.IsInf(s.Speed, 0) {
+		f.Add("speed", "%v is not a positive number", s.Speed)
+	}
+	f.AtLeast("jobs", int64(s.Jobs), 1)
+	f.AtLeast("open", int64(s.Open), 1)
+	f.Positive("within", s.Within)
+	if len(s.Targets) == 0 {
+		f.Add("target", "there is none")
+	}
+	for _, target := range s.Targets {
+		if err := checkTarget(target, s.AllowRemote); err != nil {
+			f.Add("target", "%q: %v", target, err)
+		}
+	}
+}
+
 // Config is one replay.
 type Config struct {
+	Settings
 	// Source is the jobs; required.
 	Source Source
-	// Targets are where jobs go, as http://host:port; at least one. A job's
-	// submitter chooses among them, as it does among simulated sidecars.
-	Targets []string
-	// AllowRemote lets a target be another machine than this one.
-	AllowRemote bool
 	// Observe is called once for each job that ends, one call at a time; required.
 	Observe func(*Result)
-	// Hint reads what an upstream tells of a job in the headers of an answer that
-	// began at a time; without it, waits at upstreams stay unknown.
+	// Hint reads what an upstream says about a job in the header of a response that
+	// began at that instant. Without it, waits at upstreams stay unknown.
 	Hint func(http.Header, time.Time) (pool.Hint, bool)
 	// Name tells the jobs of this replay from those of others, whose results
 	// upstreams may have kept; required, at most 64 bytes.
 	Name string
-
-	// Speed divides all offsets, costs and timeouts; 1 by default.
-	Speed float64
-	// Jobs bounds how many are sent, the rest of the trace is left out; 1,000,000
-	// by default. Open bounds those that have not ended: a job that is due beyond
-	// it is late; 10,000 by default.
-	Jobs, Open int
-	// Within bounds the replay: what is not over then is cut; 1 h by default.
-	Within time.Duration
+	// Transport carries the jobs; nil keeps 256 connections to each target.
+	Transport http.RoundTripper
 }
 
-func (c *Config) validate() error {
+func (c *Config) check() error {
 	if c.Source == nil || c.Observe == nil {
 		return errors.New("replay: Source and Observe are required")
 	}
 	if c.Name == "" || len(c.Name) > 64 {
 		return fmt.Errorf("replay: a name of %d bytes is not between 1 and 64", len(c.Name))
 	}
-	c.Speed = cmp.Or(c.Speed, 1)
-	c.Jobs = cmp.Or(c.Jobs, 1_000_000)
-	c.Open = cmp.Or(c.Open, 10_000)
-	c.Within = cmp.Or(c.Within, time.Hour)
-	switch {
-	case !(c.Speed > 0) || math.IsInf(c.Speed, 0):
-		return fmt.Errorf("replay: speed %v is not a positive number", c.Speed)
-	case c.Jobs < 1:
-		return fmt.Errorf("replay: %d jobs are less than one", c.Jobs)
-	case c.Open < 1:
-		return fmt.Errorf("replay: %d open jobs are less than one", c.Open)
-	case c.Within <= 0:
-		return fmt.Errorf("replay: a replay within %v is over before it begins", c.Within)
-	case len(c.Targets) == 0:
-		return errors.New("replay: no target is given")
-	}
-	for _, target := range c.Targets {
-		if err := checkTarget(target, c.AllowRemote); err != nil {
-			return fmt.Errorf("replay: target %q: %w", target, err)
-		}
+	var f settings.Faults
+	c.Check(&f)
+	if err := f.Err(); err != nil {
+		return fmt.Errorf("replay: %w", err)
 	}
 	return nil
 }
@@ -89,7 +108,7 @@ func checkTarget(target string, remote bool) error {
 		return errors.New("want http://host:port")
 	}
 	if !remote && !loopback(u.Hostname()) {
-		return errors.New("is not on this machine, and a replay is a flood: it must be allowed")
+		return errors.New("is not on this machine, and a replay is a flood: allow it with --allow-remote")
 	}
 	return nil
 }
@@ -100,8 +119,8 @@ func loopback(host string) bool {
 	return host == "localhost" || err == nil && address.Unmap().IsLoopback()
 }
 
-// transport is of many submitters, who keep their connections.
-func (c *Config) transport() *http.Transport {
+// newTransport is of many submitters, who keep their connections.
+func newTransport() *http.Transport {
 	return &http.Transport{
 		DialContext:         (&net.Dialer{Timeout: 10 * time.Second}).DialContext,
 		DisableCompression:  true,

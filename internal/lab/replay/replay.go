@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"net/http"
 	"sync"
 	"time"
 
@@ -15,7 +14,6 @@ import (
 // player is one replay under way.
 type player struct {
 	cfg       Config
-	transport http.RoundTripper
 	began     time.Time
 	places    chan struct{} // holds one for each job that is open
 	jobs      sync.WaitGroup
@@ -29,16 +27,19 @@ type player struct {
 // is the source's; that time ran out; or why ctx ended. Jobs that were sent are
 // observed in every case.
 func Run(ctx context.Context, cfg Config) error {
-	if err := cfg.validate(); err != nil {
+	if err := cfg.check(); err != nil {
 		return err
 	}
 	ctx, cancel := context.WithTimeoutCause(ctx, cfg.Within,
 		fmt.Errorf("replay: it is not over after %v", cfg.Within))
 	defer cancel()
-	transport := cfg.transport()
-	defer transport.CloseIdleConnections()
+	if cfg.Transport == nil {
+		transport := newTransport()
+		defer transport.CloseIdleConnections()
+		cfg.Transport = transport
+	}
 	p := &player{
-		cfg: cfg, transport: transport, began: time.Now(),
+		cfg: cfg, began: time.Now(),
 		places: make(chan struct{}, cfg.Open), open: make(map[trace.Line]chan struct{}),
 	}
 	err := p.send(ctx)
@@ -58,7 +59,7 @@ func (p *player) send(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		live := Compress(job, p.cfg.Speed)
+		live := compress(job, p.cfg.Speed)
 		timer.Reset(pause(due(&live), time.Since(p.began)))
 		select {
 		case <-timer.C:
@@ -124,7 +125,7 @@ func (p *player) post(ctx context.Context, s *sighting, target string, line trac
 		s.err = err
 		return
 	}
-	answer, err := p.transport.RoundTrip(r)
+	answer, err := p.cfg.Transport.RoundTrip(r)
 	if err != nil {
 		s.err = err
 		return
@@ -149,3 +150,25 @@ func (p *player) told(r *Result, s *sighting) {
 		r.Job.Measured.Wait = &wait
 	}
 }
+
+// due is when a job is sent, since the start of the replay.
+func due(job *trace.Job) time.Duration { return duration(job.Offset) }
+
+// pause is how long to sleep before a job that is due.
+func pause(due, elapsed time.Duration) time.Duration { return max(0, due-elapsed) }
+
+// compress returns a job as it is in time that passes speed times as fast: its
+// offset, costs and timeouts divided by speed. What was measured is left out.
+func compress(job trace.Job, speed float64) trace.Job {
+	for _, seconds := range []*float64{
+		&job.Offset, &job.Load, &job.SharedRules, &job.Operators, &job.Output,
+		&job.Timeouts.Queue, &job.Timeouts.Evaluate, &job.Timeouts.Stream,
+	} {
+		*seconds /= speed
+	}
+	job.Measured = nil
+	return job
+}
+
+// duration converts the trace's seconds.
+func duration(s float64) time.Duration { return time.Duration(s * float64(time.Second)) }

@@ -12,6 +12,7 @@ import (
 	"sync"
 	"testing"
 	"testing/fstest"
+	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/assert"
@@ -46,12 +47,14 @@ func serve(t *testing.T, h http.Handler) string {
 	return s.URL
 }
 
-// replayed runs a replay, and returns what was observed by line.
-func replayed(t *testing.T, ctx context.Context, jobs []trace.Job, cfg Config) (map[trace.Line]Result, error) {
+// replayed runs a replay to targets, and returns what was observed by line.
+func replayed(t *testing.T, ctx context.Context, jobs []trace.Job, change func(*Config), targets ...string) (map[trace.Line]Result, error) {
 	t.Helper()
 	source := listed(jobs)
 	results := map[trace.Line]Result{}
-	cfg.Source, cfg.Name = &source, "test"
+	cfg := Config{Settings: Defaults(), Source: &source, Name: "test"}
+	cfg.Targets = targets
+	change(&cfg)
 	cfg.Observe = func(r *Result) {
 		require.NotContains(t, results, r.Line, "observed twice")
 		results[r.Line] = *r
@@ -59,6 +62,9 @@ func replayed(t *testing.T, ctx context.Context, jobs []trace.Job, cfg Config) (
 	err := Run(ctx, cfg)
 	return results, err
 }
+
+// as leaves a configuration as it is.
+func as(*Config) {}
 
 // TestAgainstTheReferenceServer: jobs cost there what the trace says, and share
 // what the trace lets them share.
@@ -87,7 +93,7 @@ func TestAgainstTheReferenceServer(t *testing.T) {
 	after.After = 2
 	of2.Project, of2.After = "2", 1
 	results, err := replayed(t, t.Context(), []trace.Job{prefetch, job, after, of2},
-		Config{Targets: []string{serve(t, server.Handler())}, Speed: speed, Hint: report.ParseHint})
+		func(c *Config) { c.Speed, c.Hint = speed, report.ParseHint }, serve(t, server.Handler()))
 	require.NoError(t, err)
 	require.Len(t, results, 4)
 	for line, r := range results {
@@ -132,7 +138,7 @@ func TestAfter(t *testing.T) {
 			close(gate)
 		}
 	}))
-	results, err := replayed(t, t.Context(), []trace.Job{{Project: "1"}, {Project: "1"}, {Project: "1", After: 1}}, Config{Targets: []string{target}})
+	results, err := replayed(t, t.Context(), []trace.Job{{Project: "1"}, {Project: "1"}, {Project: "1", After: 1}}, as, target)
 	require.NoError(t, err)
 	assert.Equal(t, []string{"false", "true", "false"}, order)
 	assert.Len(t, results, 3)
@@ -145,7 +151,7 @@ func TestSubmittersHaveTheirTargets(t *testing.T) {
 		}))
 	}
 	targets := []string{named("a:1"), named("b:1")}
-	results, err := replayed(t, t.Context(), []trace.Job{{Submitter: 0}, {Submitter: 5}, {Submitter: 2}}, Config{Targets: targets})
+	results, err := replayed(t, t.Context(), []trace.Job{{Submitter: 0}, {Submitter: 5}, {Submitter: 2}}, as, targets...)
 	require.NoError(t, err)
 	assert.Equal(t, "a:1", results[1].Job.Measured.Upstream)
 	assert.Equal(t, "b:1", results[2].Job.Measured.Upstream)
@@ -172,7 +178,7 @@ func TestOutcomes(t *testing.T) {
 		"deadline":  own(http.StatusGatewayTimeout),
 		"rejected":  own(http.StatusBadRequest),
 	} {
-		results, err := replayed(t, t.Context(), []trace.Job{{Project: "1"}}, Config{Targets: []string{serve(t, h)}})
+		results, err := replayed(t, t.Context(), []trace.Job{{Project: "1"}}, as, serve(t, h))
 		require.NoError(t, err)
 		r := results[1]
 		assert.Equal(t, want, r.Job.Measured.Outcome)
@@ -181,53 +187,66 @@ func TestOutcomes(t *testing.T) {
 	}
 }
 
+// hangs is a transport that never answers.
+type hangs struct{}
+
+func (hangs) RoundTrip(r *http.Request) (*http.Response, error) {
+	<-r.Context().Done()
+	return nil, r.Context().Err()
+}
+
 // TestBounds: what is beyond them is not sent, or cut.
 func TestBounds(t *testing.T) {
-	hangs := serve(t, http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
-		_, _ = io.Copy(io.Discard, r.Body)
-		<-r.Context().Done()
-	}))
 	jobs := []trace.Job{{Project: "1"}, {Project: "1", After: 1}, {Project: "1", Offset: 1e6}}
-	results, err := replayed(t, t.Context(), jobs, Config{Targets: []string{hangs}, Within: 50 * time.Millisecond})
-	assert.EqualError(t, err, "replay: it is not over after 50ms")
-	require.Len(t, results, 2, "the third is never due")
-	assert.Equal(t, "gone", results[1].Job.Measured.Outcome)
-	assert.Equal(t, "gone", results[2].Job.Measured.Outcome)
-
-	results, err = replayed(t, t.Context(), jobs, Config{Targets: []string{hangs}, Open: 1, Within: 50 * time.Millisecond})
-	assert.EqualError(t, err, "replay: it is not over after 50ms")
-	assert.Len(t, results, 1, "the second has no place")
+	for open, want := range map[int]int{
+		10: 2, // the third is never due
+		1:  1, // the second has no place
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			results, err := replayed(t, t.Context(), jobs,
+				func(c *Config) { c.Transport, c.Open, c.Within = hangs{}, open, time.Minute }, "http://localhost")
+			assert.EqualError(t, err, "replay: it is not over after 1m0s")
+			require.Len(t, results, want)
+			for _, r := range results {
+				assert.Equal(t, "gone", r.Job.Measured.Outcome)
+			}
+		})
+	}
 
 	at := serve(t, http.NotFoundHandler())
-	results, err = replayed(t, t.Context(), jobs, Config{Targets: []string{at}, Jobs: 2})
+	results, err := replayed(t, t.Context(), jobs, func(c *Config) { c.Jobs = 2 }, at)
 	require.NoError(t, err)
 	assert.Len(t, results, 2)
 
 	ctx, cancel := context.WithCancelCause(t.Context())
 	stopped := errors.New("stopped")
 	cancel(stopped)
-	_, err = replayed(t, ctx, jobs, Config{Targets: []string{at}})
+	_, err = replayed(t, ctx, jobs, as, at)
 	assert.Equal(t, stopped, err)
 }
 
 func TestConfigRefusesNonsense(t *testing.T) {
-	for want, c := range map[string]Config{
-		"replay: no target is given":                                                                                {},
-		`replay: target "localhost:80": want http://host:port`:                                                      {Targets: []string{"localhost:80"}},
-		`replay: target "http://127.0.0.1/x": want http://host:port`:                                                {Targets: []string{"http://127.0.0.1/x"}},
-		`replay: target "http://192.0.2.1:80": is not on this machine, and a replay is a flood: it must be allowed`: {Targets: []string{"http://localhost:80", "http://192.0.2.1:80"}},
-		"replay: speed -1 is not a positive number":                                                                 {Speed: -1},
-		"replay: speed NaN is not a positive number":                                                                {Speed: math.NaN()},
-		"replay: -1 jobs are less than one":                                                                         {Jobs: -1},
-		"replay: -1 open jobs are less than one":                                                                    {Open: -1},
-		"replay: a replay within -1s is over before it begins":                                                      {Within: -time.Second},
+	const here = "http://localhost:80"
+	for want, change := range map[string]func(*Config){
+		"replay: target: there is none":                               func(c *Config) { c.Targets = nil },
+		`replay: target: "localhost:80": want http://host:port`:       func(c *Config) { c.Targets = []string{"localhost:80"} },
+		`replay: target: "http://127.0.0.1/x": want http://host:port`: func(c *Config) { c.Targets = []string{"http://127.0.0.1/x"} },
+		`replay: target: "http://192.0.2.1:80": is not on this machine, and a replay is a flood: allow it with --allow-remote`: func(c *Config) {
+			c.Targets = []string{here, "http://192.0.2.1:80"}
+		},
+		"replay: speed: -1 is not a positive number":        func(c *Config) { c.Speed = -1 },
+		"replay: speed: NaN is not a positive number":       func(c *Config) { c.Speed = math.NaN() },
+		"replay: jobs: -1 must be at least 1":               func(c *Config) { c.Jobs = -1 },
+		"replay: open: 0 must be at least 1":                func(c *Config) { c.Open = 0 },
+		"replay: within: -1s must be positive":              func(c *Config) { c.Within = -time.Second },
+		"replay: a name of 0 bytes is not between 1 and 64": func(c *Config) { c.Name = "" },
+		"replay: Source and Observe are required":           func(c *Config) { c.Source = nil },
 	} {
-		_, err := replayed(t, t.Context(), nil, c)
+		_, err := replayed(t, t.Context(), nil, change, here)
 		assert.EqualError(t, err, want)
 	}
-	_, err := replayed(t, t.Context(), nil, Config{Targets: []string{"http://192.0.2.1:80"}, AllowRemote: true})
+	_, err := replayed(t, t.Context(), nil, func(c *Config) { c.AllowRemote = true }, "http://192.0.2.1:80")
 	assert.NoError(t, err)
-	assert.EqualError(t, Run(t.Context(), Config{}), "replay: Source and Observe are required")
 }
 
 func TestCompress(t *testing.T) {
@@ -235,7 +254,7 @@ func TestCompress(t *testing.T) {
 		Project: "1", Bytes: 7, Measured: &trace.Measured{}}
 	want := trace.Job{Offset: 5, Load: 1, SharedRules: 2, Operators: 3, Output: 4, Timeouts: trace.Timeouts{Queue: 10, Evaluate: 20, Stream: 30},
 		Project: "1", Bytes: 7}
-	assert.Equal(t, want, Compress(job, 2))
+	assert.Equal(t, want, compress(job, 2))
 	assert.Equal(t, 10.0, job.Offset, "the original stays")
 	assert.Equal(t, 5*time.Second, due(&want))
 	assert.Equal(t, 2*time.Second, pause(due(&want), 3*time.Second))
