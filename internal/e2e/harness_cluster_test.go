@@ -73,6 +73,14 @@ func (c *cluster) eligible(n, of int) {
 	}, 2*patience, 10*tick, "the sidecar may not use %d upstreams of %d", n, of)
 }
 
+// fails waits until a counter of failures has gone up by n.
+func (c *cluster) fails(name string, n float64, labels ...string) {
+	c.t.Helper()
+	before := c.sidecar.metric(name, labels...)
+	require.Eventually(c.t, func() bool { return c.sidecar.metric(name, labels...) >= before+n },
+		2*patience, 10*tick, "%s %v does not go up by %v", name, labels, n)
+}
+
 // balance holds the sidecar's own figures against the ledger, once all jobs have ended.
 func (c *cluster) balance(l *ledger) {
 	c.t.Helper()
