@@ -20,17 +20,14 @@ quick: ## Run the tests of the quick loop: under a minute.
 
 test: ## Run every test, all parts below, with a summary at the end. It asks before it installs a system package.
 	@MAKE="$(MAKE)" ./tools/parts \
-		test-unit test-importer test-long test-guarantees test-fuzz test-bench test-deploy test-prometheus test-image test-clients test-cluster soak
+		test-unit test-importer test-guarantees test-fuzz test-bench test-deploy test-prometheus test-image test-clients test-cluster soak
 
-.PHONY: test-unit test-importer test-long test-guarantees test-fuzz test-bench
+.PHONY: test-unit test-importer test-guarantees test-fuzz test-bench
 test-unit: ## Test every package, race detector on.
 	$(GO) test -race -shuffle=on -timeout 15m ./...
 
 test-importer: ## Test a module of somebody else's that imports pkg/, race detector on.
 	$(GO) -C tools/importer test -race -count=1 -timeout 5m ./...
-
-test-long: ## Run the tests that are too slow for the quick loop.
-	$(GO) test -race -tags long -run Long -timeout 20m ./...
 
 test-guarantees: ## Test what docs/policies.md guarantees over a million random pools each.
 	$(GO) test -run Guarantee -timeout 10m ./pkg/selection -cases 1000000

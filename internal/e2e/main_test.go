@@ -1,8 +1,8 @@
 // Package e2e tests the programs that are shipped: pilotfish as a process of its
 // own, with real sockets to submitters and upstreams. Build tags choose what runs:
 //
-//	none     one sidecar: signals, restarts, systemd, its metrics      go test ./internal/e2e
-//	long     a trace replayed live agrees with its simulation           make test-long
+//	none     one sidecar: signals, restarts, systemd, its metrics;      go test ./internal/e2e
+//	         a trace through three sidecars
 //	clients  curl, Python and node get what they sent, and retry right  make test-clients
 //	cluster  jobs survive while servers die, drain and pause behind     make test-cluster
 //	         real Consul agents and Toxiproxy; a ledger of all jobs

@@ -125,7 +125,7 @@ func startSidecar(t testing.TB, s setup) *sidecar {
 		c.records = append(c.records, r)
 	}
 	if s.network != nil {
-		s.Dial = s.network.dial
+		s.Dial = s.network.Dial
 	}
 	handler, err := proxy.New(s.Config)
 	require.NoError(t, err)
@@ -135,7 +135,7 @@ func startSidecar(t testing.TB, s setup) *sidecar {
 
 	var l net.Listener
 	if s.network != nil {
-		l = s.network.listen("127.0.0.1:8080")
+		l = s.network.Listen("127.0.0.1:8080")
 	} else {
 		l, err = net.Listen("tcp", "127.0.0.1:0")
 		require.NoError(t, err)

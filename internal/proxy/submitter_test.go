@@ -164,7 +164,7 @@ func TestSlowHeadsAndIdleConnectionsAreClosed(t *testing.T) {
 			bubble(t, func(t *testing.T, m *memory) {
 				up := m.upstream(t, "up:1", func(p *peer) { p.request(); p.say(ok) })
 				startSidecar(t, setup{network: m, upstreams: []string{up}})
-				conn, err := m.dial(t.Context(), "tcp", "127.0.0.1:8080")
+				conn, err := m.Dial(t.Context(), "tcp", "127.0.0.1:8080")
 				require.NoError(t, err)
 				defer conn.Close()
 				started := time.Now()

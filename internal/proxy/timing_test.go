@@ -13,13 +13,28 @@ import (
 
 	"example.org/pilotfish/internal/dispatch"
 	"example.org/pilotfish/internal/intake"
+	"example.org/pilotfish/internal/memnet"
 	"example.org/pilotfish/internal/pool"
 )
+
+// memory is a network for bubbles of fake time.
+type memory struct{ memnet.Network }
+
+func (m *memory) upstream(t testing.TB, address string, script func(*peer)) string {
+	return scriptedOn(t, m.Listen(address), script).address
+}
+
+// client is a submitter's, over the memory.
+func (m *memory) client(t testing.TB) *http.Client {
+	tr := &http.Transport{DisableCompression: true, DialContext: m.Dial}
+	t.Cleanup(tr.CloseIdleConnections)
+	return &http.Client{Transport: tr}
+}
 
 // bubble runs a test in fake time, on a network of pipes.
 func bubble(t *testing.T, test func(t *testing.T, m *memory)) {
 	t.Helper()
-	synctest.Test(t, func(t *testing.T) { test(t, newMemory()) })
+	synctest.Test(t, func(t *testing.T) { test(t, new(memory)) })
 }
 
 // submit posts a job in a bubble and reads as much of the answer as comes.
@@ -257,7 +272,7 @@ func TestSlowSubmitters(t *testing.T) {
 					p.say("HTTP/1.1 200 OK\r\nContent-Length: 1000000\r\n\r\n%s", strings.Repeat("x", 1000000))
 				})
 				c := startSidecar(t, setup{network: m, upstreams: []string{up}})
-				conn, err := m.dial(t.Context(), "tcp", "127.0.0.1:8080")
+				conn, err := m.Dial(t.Context(), "tcp", "127.0.0.1:8080")
 				require.NoError(t, err)
 				defer conn.Close()
 				_, _ = io.WriteString(conn, "GET / HTTP/1.1\r\nHost: localhost\r\n\r\n")

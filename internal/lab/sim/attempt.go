@@ -166,7 +166,7 @@ func (w *world) answered(j *job) {
 	if w.cfg.Sidecars.Hints {
 		s := j.server
 		hint = &pool.Hint{
-			At: w.time(w.now), Known: true, Cached: !j.fetches,
+			At: w.time(w.now), Known: true, Cached: !j.cold,
 			Waited: j.begun - j.received, Fetched: -1,
 		}
 		for p := range selection.Priorities {

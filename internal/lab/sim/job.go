@@ -47,7 +47,8 @@ type job struct {
 	on       *joblet
 	received time.Duration
 	begun    time.Duration // negative until its first joblet runs
-	fetches  bool
+	fetches  bool          // it was the first to need its project's data, which was not cached
+	cold     bool          // the data was not cached: it, or a job before it, fetches
 	ended    bool
 }
 
@@ -73,5 +74,5 @@ func newJob(t *trace.Job, number int64) *job {
 // leave forgets an attempt that failed.
 func (j *job) leave() {
 	j.assignment, j.server = nil, nil
-	j.begun, j.heard, j.fetches = -1, -1, false
+	j.begun, j.heard, j.fetches, j.cold = -1, -1, false, false
 }

@@ -189,6 +189,23 @@ func TestDependentJobsWait(t *testing.T) {
 	assert.InDeltaMapValues(t, map[int64]float64{1: 10, 2: 11, 3: 12}, ends, 1e-6)
 }
 
+// A submitter sends its next job once it has seen the response to the one before.
+// By then the server has given the core to a job that waited there.
+func TestDependentJobsComeAfterThoseThatWaitAtTheServer(t *testing.T) {
+	jobs := jobList{
+		{Offset: 0, Operators: 10},
+		{Offset: 1, Operators: 5},
+		{Offset: 2, Operators: 1, After: 1, Priority: selection.High},
+	}
+	ends := map[int64]float64{}
+	c := setup(t, "random", "none", 1, 1)
+	c.Source = &jobs
+	c.Observe = func(r *Result) { ends[r.Number] = (r.Arrived + r.Duration()).Seconds() }
+	_, err := Run(t.Context(), c)
+	require.NoError(t, err)
+	assert.InDeltaMapValues(t, map[int64]float64{1: 10, 2: 15, 3: 16}, ends, 1e-6)
+}
+
 func TestPatienceEnds(t *testing.T) {
 	jobs := jobList{
 		{Operators: 100},

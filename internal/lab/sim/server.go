@@ -102,6 +102,7 @@ func (s *server) advance(w *world, j *job) {
 	if j.begun < 0 {
 		j.begin(w.now) // everything was cached
 	}
+	w.answered(j) // while it still counts as one of the server's
 	s.leave(j)
 	s.completed++
 	s.responseSum += (w.now - j.received).Seconds()
@@ -110,6 +111,9 @@ func (s *server) advance(w *world, j *job) {
 
 // submit joins an equal joblet that is queued or running, or queues a new one.
 func (s *server) submit(w *world, j *job, k key, work time.Duration, bytes int64) {
+	if k.phase == feedSource {
+		j.cold = true
+	}
 	b, ok := s.shared[k]
 	if !ok {
 		b = &joblet{key: k, server: s, epoch: s.epoch, priority: j.priority, seq: j.seq, work: work, bytes: bytes}

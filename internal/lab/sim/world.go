@@ -182,9 +182,15 @@ func (w *world) end(j *job, o Outcome) {
 		return
 	}
 	for _, next := range first.jobs {
-		next.side.submit(w, next)
+		w.events.add(w.now, rankArrival, (*sequel)(next))
 	}
 }
+
+// sequel is the arrival of a job that waited for another one. It comes after the
+// server has given the other's core away: its submitter must first see the response.
+type sequel job
+
+func (n *sequel) happen(w *world) { n.side.submit(w, (*job)(n)) }
 
 func (w *world) time(d time.Duration) time.Time { return epoch.Add(d) }
 
