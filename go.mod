@@ -3,6 +3,7 @@ module example.org/pilotfish
 go 1.26.7
 
 require (
+	github.com/DataDog/sketches-go v1.4.8
 	github.com/alecthomas/kong v1.17.0
 	github.com/cenkalti/backoff/v5 v5.0.3
 	github.com/coreos/go-systemd/v22 v22.7.0

@@ -1,9 +1,7 @@
 package main
 
 import (
-	"context"
 	"sync"
-	"time"
 
 	"go.uber.org/zap"
 
@@ -36,18 +34,6 @@ const enoughUnheard = 3
 
 func newJournal(log *zap.Logger) *journal {
 	return &journal{log: log, seen: map[string]*condition{}}
-}
-
-// run looks at the upstreams every second until ctx ends.
-func (j *journal) run(ctx context.Context, states func() []pool.State) {
-	for {
-		select {
-		case <-ctx.Done():
-			return
-		case <-time.After(time.Second):
-			j.look(states())
-		}
-	}
 }
 
 // look logs what is new since the last look.

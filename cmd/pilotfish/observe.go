@@ -10,6 +10,11 @@ import (
 
 // observe turns a job's record into its log line and its metrics.
 func (s *sidecar) observe(r *record.Job) {
+	figures := r.Quality()
+	s.served.ended(time.Now(), &figures)
+	if times, ok := figures.Stretch(); ok {
+		s.metrics.JobStretched(figures.Priority, times)
+	}
 	s.metrics.JobDone(r.Facts.Priority, r.Read, r.Outcome, r.Completeness, r.TTFB, r.Total)
 	if r.Outcome == intake.Shed {
 		s.metrics.JobShed(r.Facts.Priority, r.Shedding)
@@ -34,8 +39,11 @@ func (s *sidecar) observe(r *record.Job) {
 func (s *sidecar) live(now time.Time) metrics.Live {
 	g := s.current.Load()
 	d := g.discovery.Status()
+	fleet, modes := s.served.statuses()
 	live := metrics.Live{
 		Upstreams: s.balancer.States(),
+		Fleet:     fleet,
+		Quality:   modes,
 		BodyBytes: g.budget.Used(),
 		Discovery: metrics.Discovery{Age: -1, Applied: d.Applied, Refused: d.Refused, Failed: d.Failed},
 	}

@@ -30,7 +30,7 @@ func (s *sidecar) Run(ctx context.Context, jobs, admins net.Listener) error {
 	defer wg.Wait()
 	defer cancel()
 	wg.Go(func() { s.balancer.Run(background) })
-	wg.Go(func() { s.journal.run(background, s.balancer.States) })
+	wg.Go(func() { s.watch(background) })
 	wg.Go(func() { s.prewarm.Run(background) })
 	s.start(background)
 	defer s.stop()

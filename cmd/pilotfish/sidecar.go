@@ -29,6 +29,7 @@ type sidecar struct {
 	log      *zap.Logger
 	jobs     jobLog
 	journal  *journal
+	served   *served
 	metrics  *metrics.Metrics
 	balancer *balancer.Balancer
 	prewarm  *prewarm.Prewarmer
@@ -44,7 +45,7 @@ type sidecar struct {
 // newSidecar builds everything; nothing runs yet. self is where the sidecar will be
 // reached, so that it never sends a job to itself.
 func newSidecar(cfg *config.Config, self []string, log *zap.Logger, level zap.AtomicLevel) (*sidecar, error) {
-	s := &sidecar{self: self, first: *cfg, log: log, jobs: jobLog{log: log}, journal: newJournal(log), level: level}
+	s := &sidecar{self: self, first: *cfg, log: log, jobs: jobLog{log: log}, journal: newJournal(log), served: newServed(log), level: level}
 	s.metrics = metrics.New(version)
 	var err error
 	if s.balancer, err = s.newBalancer(cfg); err != nil {
@@ -82,9 +83,10 @@ func (s *sidecar) newBalancer(cfg *config.Config) (*balancer.Balancer, error) {
 		return nil, err
 	}
 	return balancer.New(d, balancer.Hooks{
-		Queued: s.metrics.QueueEntered,
-		Left:   s.metrics.QueueLeft,
-		Picked: s.metrics.Picked,
+		Queued:   s.metrics.QueueEntered,
+		Left:     s.metrics.QueueLeft,
+		Picked:   s.metrics.Picked,
+		Answered: s.served.began,
 		Joined: func(addresses []string) {
 			s.metrics.Joined(addresses)
 			s.log.Info("upstreams joined", zap.Strings("upstreams", addresses))
@@ -111,6 +113,7 @@ func (s *sidecar) admin() (http.Handler, error) {
 	return admin.New(admin.Config{
 		Metrics:      s.metrics.Handler(),
 		Pool:         s.balancer,
+		Quality:      s.served,
 		Ready:        s.ready,
 		BrowserCheck: s.browserCheck,
 		Pprof:        s.first.Debug.Pprof,

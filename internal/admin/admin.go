@@ -13,6 +13,7 @@ import (
 
 	"example.org/pilotfish/internal/intake"
 	"example.org/pilotfish/internal/pool"
+	"example.org/pilotfish/internal/quality"
 	"example.org/pilotfish/pkg/selection"
 )
 
@@ -22,6 +23,8 @@ type Config struct {
 	Metrics http.Handler
 	// Pool knows the upstreams.
 	Pool Pool
+	// Quality knows how jobs were served.
+	Quality Quality
 	// Ready returns why the sidecar does not want jobs, or nil.
 	Ready func() error
 	// BrowserCheck wraps a handler in one that refuses requests of web pages.
@@ -36,10 +39,15 @@ type Pool interface {
 	Explain(pool.Request) ([]pool.Ranked, error)
 }
 
+// Quality tells how jobs were served over the last minutes.
+type Quality interface {
+	Summary() quality.Summary
+}
+
 // New returns the admin port's handler.
 func New(cfg Config) (http.Handler, error) {
-	if cfg.Metrics == nil || cfg.Pool == nil || cfg.Ready == nil || cfg.BrowserCheck == nil {
-		return nil, errors.New("admin: Metrics, Pool, Ready and BrowserCheck are required")
+	if cfg.Metrics == nil || cfg.Pool == nil || cfg.Quality == nil || cfg.Ready == nil || cfg.BrowserCheck == nil {
+		return nil, errors.New("admin: Metrics, Pool, Quality, Ready and BrowserCheck are required")
 	}
 	mux := http.NewServeMux()
 	mux.Handle("GET /metrics", cfg.Metrics)
@@ -55,6 +63,9 @@ func New(cfg Config) (http.Handler, error) {
 		reply(w, http.StatusOK, map[string]any{"upstreams": cfg.Pool.States()})
 	})
 	mux.HandleFunc("GET /api/pick", pick(cfg.Pool))
+	mux.HandleFunc("GET /api/quality", func(w http.ResponseWriter, _ *http.Request) {
+		reply(w, http.StatusOK, cfg.Quality.Summary())
+	})
 	if cfg.Pprof {
 		mux.HandleFunc("GET /debug/pprof/", pprof.Index)
 		mux.HandleFunc("GET /debug/pprof/profile", pprof.Profile)

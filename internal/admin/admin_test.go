@@ -14,6 +14,7 @@ import (
 	"example.org/pilotfish/internal/admin"
 	"example.org/pilotfish/internal/intake"
 	"example.org/pilotfish/internal/pool"
+	"example.org/pilotfish/internal/quality"
 	"example.org/pilotfish/pkg/selection"
 )
 
@@ -32,9 +33,30 @@ func (p *fakePool) Explain(r pool.Request) ([]pool.Ranked, error) {
 	return p.ranked, p.err
 }
 
+// fakeQuality has seen one job of high priority.
+type fakeQuality struct{}
+
+func (fakeQuality) Summary() quality.Summary {
+	return quality.Summary{Fleet: quality.Served{
+		Status:  quality.Status{Mode: quality.Growing},
+		Windows: []quality.Window{{Seconds: 60, High: quality.Figures{Jobs: 1, Complete: 1}}},
+	}}
+}
+
+func TestQuality(t *testing.T) {
+	var got map[string]any
+	w := serve(t, config(&fakePool{}), http.MethodGet, "/api/quality")
+	require.NoError(t, json.Unmarshal(w.Body.Bytes(), &got))
+	fleet := got["fleet"].(map[string]any)
+	assert.Equal(t, "growing", fleet["mode"])
+	window := fleet["windows"].([]any)[0].(map[string]any)
+	assert.Equal(t, 60.0, window["seconds"])
+	assert.Equal(t, 1.0, window["high"].(map[string]any)["complete"])
+}
+
 func config(p *fakePool) admin.Config {
 	return admin.Config{
-		Metrics: http.NotFoundHandler(), Pool: p,
+		Metrics: http.NotFoundHandler(), Pool: p, Quality: fakeQuality{},
 		Ready:        func() error { return nil },
 		BrowserCheck: func(h http.Handler) http.Handler { return h },
 	}
@@ -116,9 +138,9 @@ func TestAllPathsAreChecked(t *testing.T) {
 	cfg.BrowserCheck = func(http.Handler) http.Handler {
 		return http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusForbidden) })
 	}
-	for _, path := range []string{"/metrics", "/healthz", "/readyz", "/api/upstreams", "/api/pick", "/debug/pprof/"} {
+	for _, path := range []string{"/metrics", "/healthz", "/readyz", "/api/upstreams", "/api/pick", "/api/quality", "/debug/pprof/"} {
 		assert.Equal(t, http.StatusForbidden, serve(t, cfg, http.MethodGet, path).Code, path)
 	}
 	_, err := admin.New(admin.Config{})
-	assert.EqualError(t, err, "admin: Metrics, Pool, Ready and BrowserCheck are required")
+	assert.EqualError(t, err, "admin: Metrics, Pool, Quality, Ready and BrowserCheck are required")
 }

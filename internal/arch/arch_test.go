@@ -30,7 +30,7 @@ var layers = []struct {
 		"internal/lab/workload", "internal/lab/stats", "internal/lab/results",
 	}},
 	{"pool", false, []string{"internal/pool"}},
-	{"machines", false, []string{"internal/dispatch"}},
+	{"machines", false, []string{"internal/dispatch", "internal/quality"}},
 	{"lock", false, []string{"internal/balancer"}},
 	{"record", false, []string{"internal/record"}},
 	{"shells", false, []string{
@@ -51,6 +51,7 @@ var owners = map[string][]string{
 	"github.com/prometheus/client_golang": {"internal/metrics", "internal/ruleserver"},
 	"github.com/prometheus/common":        {"internal/report"},
 	"github.com/hashicorp/consul/api":     {"internal/discovery", "internal/ruleserver/registration"},
+	"github.com/DataDog/sketches-go":      {"internal/quality"},
 	"github.com/sony/gobreaker":           {}, // only a test, as an oracle
 	"go.yaml.in/yaml":                     {"internal/cli"},
 	"github.com/alecthomas/kong":          {"internal/cli"},

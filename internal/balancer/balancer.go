@@ -22,6 +22,8 @@ type Hooks struct {
 	// Picked follows each claim. took is the time of the event that made it,
 	// shared equally among the claims that the event made.
 	Picked func(c selection.Cache, took time.Duration, panicking bool)
+	// Answered follows each response that begins, at now.
+	Answered func(now time.Time, j *dispatch.Job, c pool.Choice)
 	// Joined and Gone follow the membership.
 	Joined func(addresses []string)
 	Gone   func(addresses []string)

@@ -36,8 +36,12 @@ func (b *Balancer) lease(g dispatch.Grant) (*Lease, error) {
 // Answered notes that an answer has begun; see pool.Assignment.
 func (l *Lease) Answered(healthy bool, hint *pool.Hint) {
 	l.b.mu.Lock()
-	defer l.b.mu.Unlock()
-	l.assignment.Answered(time.Now(), healthy, hint)
+	now := time.Now()
+	l.assignment.Answered(now, healthy, hint)
+	l.b.mu.Unlock()
+	if l.b.hooks.Answered != nil {
+		l.b.hooks.Answered(now, l.job, l.Choice)
+	}
 }
 
 // Done ends the lease, and the job.

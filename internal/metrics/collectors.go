@@ -57,6 +57,9 @@ var (
 	jobSeconds = []float64{0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 120, 300, 600, 1800, 7200}
 	// A job waits for an upstream 10 s unless it says otherwise.
 	queueSeconds = []float64{0.001, 0.005, 0.025, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 300}
+	// A job that never waits has 1 and 0; one that hardly did anything else has many, and nearly 1.
+	stretches = []float64{1, 1.1, 1.25, 1.5, 2, 3, 5, 10, 30, 100, 1000}
+	slowdowns = []float64{0, 0.01, 0.05, 0.1, 0.25, 0.5, 0.75, 0.9, 0.95, 0.99, 1}
 	// A pick should take 1 µs over 14 upstreams and 20 µs over 1,000.
 	pickSeconds = []float64{250e-9, 500e-9, 1e-6, 2.5e-6, 5e-6, 10e-6, 20e-6, 50e-6, 100e-6, 1e-3, 10e-3}
 )

@@ -18,6 +18,8 @@ type jobs struct {
 	queued        []prometheus.Gauge
 	waited        []prometheus.Observer
 	answers       []prometheus.Counter // by intake.Completeness
+	stretch       []prometheus.Observer
+	slowdown      []prometheus.Observer
 	notReplayable prometheus.Counter
 }
 
@@ -32,7 +34,13 @@ func newJobs(r registrar) *jobs {
 		"Time that a job spent in the queue, of those that had to wait, whatever became of them.", queueSeconds, "priority")
 	answers := r.counters("pilotfish_answers_total",
 		"Jobs by how much of a response the submitter got.", "complete")
+	stretch := r.histograms("pilotfish_job_stretch",
+		"A complete job's time over its time with no load, where the upstream tells the wait.", stretches, "priority")
+	slowdown := r.histograms("pilotfish_job_slowdown",
+		"The share of a complete job's time that it waited, where the upstream tells the wait.", slowdowns, "priority")
 	j := &jobs{
+		stretch:  byLabel[selection.Priority](selection.Priorities, stretch.WithLabelValues),
+		slowdown: byLabel[selection.Priority](selection.Priorities, slowdown.WithLabelValues),
 		duration: byLabel[selection.Priority](selection.Priorities, duration.WithLabelValues),
 		ttfb:     byLabel[selection.Priority](selection.Priorities, ttfb.WithLabelValues),
 		queued:   byLabel[selection.Priority](selection.Priorities, queued.WithLabelValues),
@@ -65,6 +73,12 @@ func (j *jobs) JobDone(p selection.Priority, read intake.Reading, o intake.Outco
 	if c != intake.Absent {
 		j.ttfb[p].Observe(ttfb.Seconds())
 	}
+}
+
+// JobStretched counts how many times as long a complete job took as it would with no load.
+func (j *jobs) JobStretched(p selection.Priority, times float64) {
+	j.stretch[p].Observe(times)
+	j.slowdown[p].Observe(1 - 1/times)
 }
 
 // JobShed counts a job refused for load; JobDone counts it too.

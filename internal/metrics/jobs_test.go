@@ -99,3 +99,16 @@ func TestQueue(t *testing.T) {
 		`pilotfish_queue_wait_seconds_sum{priority="high"}`:   3,
 	}, got)
 }
+
+func TestJobStretched(t *testing.T) {
+	m := newMetrics()
+	assert.Equal(t, map[string]float64{
+		`pilotfish_job_stretch_count{priority="high"}`:  2,
+		`pilotfish_job_stretch_sum{priority="high"}`:    5,
+		`pilotfish_job_slowdown_count{priority="high"}`: 2,
+		`pilotfish_job_slowdown_sum{priority="high"}`:   0.75,
+	}, changes(t, m, func() {
+		m.JobStretched(selection.High, 1)
+		m.JobStretched(selection.High, 4)
+	}))
+}

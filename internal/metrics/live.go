@@ -7,12 +7,16 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"example.org/pilotfish/internal/pool"
+	"example.org/pilotfish/internal/quality"
 )
 
 // Live is the state at one instant that a scrape shows.
 type Live struct {
 	// Upstreams are those in the pool, each once.
 	Upstreams []pool.State
+	// Fleet says how jobs are served, and Quality how each upstream serves them, by its address.
+	Fleet     quality.Status
+	Quality   map[string]quality.Status
 	Discovery Discovery
 	// BodyBytes is what the bodies kept for retries take.
 	BodyBytes int64
@@ -37,6 +41,7 @@ type live struct {
 	source atomic.Pointer[Source]
 
 	inFlight, stalled, reportAge, eligible, breaker, level figure
+	mode, fleetMode, slope, deadline, imbalance            figure
 	discoveryAge, bodyBytes                                figure
 	discoverySets, discoveryErrors                         figure
 }
@@ -55,6 +60,11 @@ func newLive(r registrar) *live {
 		eligible:        gauge("pilotfish_upstream_eligible", "1 if the upstream may be picked now, panic mode and a drain of all upstreams aside, else 0.", "upstream"),
 		breaker:         gauge("pilotfish_breaker_state", "0 closed, 1 half open, 2 open.", "upstream"),
 		level:           gauge("pilotfish_overload_level", "Which jobs the upstream may take for its load: 1 is all, 0 is none.", "upstream"),
+		mode:            gauge("pilotfish_mode", "How the upstream serves its jobs: 0 too few to tell, 1 flat, 2 growing, 3 losing.", "upstream"),
+		fleetMode:       gauge("pilotfish_fleet_mode", "How all jobs are served: 0 too few to tell, 1 flat, 2 growing, 3 losing."),
+		slope:           gauge("pilotfish_first_byte_slope_seconds", "By how much the time to first byte rises from one job to the next; absent while it is not known."),
+		deadline:        gauge("pilotfish_first_deadline_seconds", "In what time a job will first have waited as long as it may, if times rise on; absent unless the fleet's mode is growing."),
+		imbalance:       gauge("pilotfish_backlog_imbalance", "How far the jobs for each core at an upstream are from the mean of all, over that mean; 0 is even."),
 		discoveryAge:    gauge("pilotfish_discovery_age_seconds", "Time since discovery last accepted a set of upstreams; absent before the first."),
 		bodyBytes:       gauge("pilotfish_body_bytes", "Bytes of the bodies kept for retries."),
 		discoverySets:   counter("pilotfish_discovery_sets_total", "Changes of the set of upstreams, and sets refused as doubtful.", "result"),
@@ -71,6 +81,7 @@ func (l *live) SetSource(s Source) { l.source.Store(&s) }
 func (l *live) Describe(ch chan<- *prometheus.Desc) {
 	for _, f := range []figure{
 		l.inFlight, l.stalled, l.reportAge, l.eligible, l.breaker, l.level,
+		l.mode, l.fleetMode, l.slope, l.deadline, l.imbalance,
 		l.discoveryAge, l.bodyBytes, l.discoverySets, l.discoveryErrors,
 	} {
 		ch <- f.desc
@@ -86,7 +97,16 @@ func (l *live) Collect(ch chan<- prometheus.Metric) {
 	now := (*source)(time.Now())
 	for _, u := range now.Upstreams {
 		l.collectUpstream(ch, u)
+		l.mode.send(ch, float64(now.Quality[u.Address].Mode), u.Address)
 	}
+	l.fleetMode.send(ch, float64(now.Fleet.Mode))
+	if now.Fleet.Trend.Jobs > 0 {
+		l.slope.send(ch, now.Fleet.Trend.Slope)
+	}
+	if after := now.Fleet.DeadlineSeconds; after != nil {
+		l.deadline.send(ch, *after)
+	}
+	l.imbalance.send(ch, quality.Imbalance(now.Upstreams))
 	if now.Discovery.Age >= 0 {
 		l.discoveryAge.send(ch, now.Discovery.Age.Seconds())
 	}

@@ -13,6 +13,7 @@ import (
 
 	"example.org/pilotfish/internal/breaker"
 	"example.org/pilotfish/internal/pool"
+	"example.org/pilotfish/internal/quality"
 )
 
 // lived returns the series that depend on live state.
@@ -34,8 +35,10 @@ func TestAScrapeReadsLiveState(t *testing.T) {
 	assert.Empty(t, lived(t, m), "without a source")
 
 	state := Live{
+		Fleet:   quality.Status{Mode: quality.Growing, Trend: quality.Trend{Jobs: 20, Slope: 0.25}, DeadlineSeconds: new(90.0)},
+		Quality: map[string]quality.Status{"10.0.0.1:80": {Mode: quality.Losing}},
 		Upstreams: []pool.State{
-			{Upstream: at("10.0.0.1:80"), Eligible: true, InFlight: 3, ReportAge: 1.5, Stalled: 7, Level: 1},
+			{Upstream: at("10.0.0.1:80"), Eligible: true, InFlight: 3, Jobs: 8, Cores: 4, ReportAge: 1.5, Stalled: 7, Level: 1},
 			{Upstream: at("10.0.0.2:80"), InFlight: 1, Breaker: breaker.Status{State: breaker.Open}, ReportAge: -1, Stalled: 9, Level: 0.25},
 		},
 		Discovery: Discovery{Age: 90 * time.Second, Applied: 4, Refused: 2, Failed: 1},
@@ -55,6 +58,13 @@ func TestAScrapeReadsLiveState(t *testing.T) {
 		`pilotfish_breaker_state{upstream="10.0.0.2:80"}`:      2,
 		`pilotfish_overload_level{upstream="10.0.0.2:80"}`:     0.25,
 
+		`pilotfish_mode{upstream="10.0.0.1:80"}`: 3,
+		`pilotfish_mode{upstream="10.0.0.2:80"}`: 0,
+		"pilotfish_fleet_mode":                   2,
+		"pilotfish_first_byte_slope_seconds":     0.25,
+		"pilotfish_first_deadline_seconds":       90,
+		"pilotfish_backlog_imbalance":            1, // one of two has all the jobs
+
 		"pilotfish_discovery_age_seconds":                  90,
 		`pilotfish_discovery_sets_total{result="applied"}`: 4,
 		`pilotfish_discovery_sets_total{result="refused"}`: 2,
@@ -66,10 +76,12 @@ func TestAScrapeReadsLiveState(t *testing.T) {
 
 	state = Live{Discovery: Discovery{Age: -1}}
 	assert.Equal(t, []string{
+		"pilotfish_backlog_imbalance",
 		"pilotfish_body_bytes",
 		"pilotfish_discovery_errors_total",
 		`pilotfish_discovery_sets_total{result="applied"}`,
 		`pilotfish_discovery_sets_total{result="refused"}`,
+		"pilotfish_fleet_mode",
 	}, slices.Sorted(maps.Keys(lived(t, m))), "after the upstreams left")
 }
 

@@ -99,7 +99,7 @@ func TestNamesAndHelpPassThePrometheusLinter(t *testing.T) {
 	m := newMetrics()
 	m.Joined([]string{"u:1"})
 	m.SetSource(func(time.Time) Live {
-		return Live{Upstreams: []pool.State{{Upstream: at("u:1")}}}
+		return growing([]pool.State{{Upstream: at("u:1")}})
 	})
 	families, err := m.registry.Gather()
 	require.NoError(t, err)
@@ -186,6 +186,7 @@ func TestAJobsEventsDoNotAllocate(t *testing.T) {
 		m.QueueEntered(selection.Low)
 		m.QueueLeft(selection.Low, time.Millisecond)
 		m.AttemptDone(pool.Answered)
+		m.JobStretched(selection.Low, 1.5)
 		m.JobDone(selection.Low, intake.Full, intake.Answered, intake.Complete, time.Second, 2*time.Second)
 	}
 	event() // the native histograms make their first buckets
@@ -198,6 +199,7 @@ func BenchmarkAJobsEvents(b *testing.B) {
 	for b.Loop() {
 		m.Picked(selection.Cached, time.Microsecond, false)
 		m.AttemptDone(pool.Answered)
+		m.JobStretched(selection.Low, 1.5)
 		m.JobDone(selection.Low, intake.Full, intake.Answered, intake.Complete, time.Second, 2*time.Second)
 	}
 }

@@ -12,6 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"example.org/pilotfish/internal/pool"
+	"example.org/pilotfish/internal/quality"
 )
 
 // Enough of PromQL to find the metrics, labels and values that an expression speaks of.
@@ -25,12 +26,19 @@ var (
 // vocabulary is every metric family with its labels and their values.
 type vocabulary map[string]map[string][]string
 
+// growing is a fleet whose every figure is known.
+func growing(upstreams []pool.State) Live {
+	return Live{Upstreams: upstreams, Fleet: quality.Status{
+		Mode: quality.Growing, Trend: quality.Trend{Jobs: 20, Slope: 0.5}, DeadlineSeconds: new(90.0),
+	}}
+}
+
 // wholeVocabulary is that of a sidecar with an upstream that has reported.
 func wholeVocabulary(t *testing.T) vocabulary {
 	t.Helper()
 	m := newMetrics()
 	m.Joined([]string{"u:1"})
-	m.SetSource(func(time.Time) Live { return Live{Upstreams: []pool.State{{Upstream: at("u:1")}}} })
+	m.SetSource(func(time.Time) Live { return growing([]pool.State{{Upstream: at("u:1")}}) })
 	families, err := m.registry.Gather()
 	require.NoError(t, err)
 	all := vocabulary{}

@@ -10,8 +10,9 @@ import (
 
 // Choice is where an attempt goes, and why. It does not change.
 type Choice struct {
-	// Address is the upstream's.
+	// Address is the upstream's, and Claimed when the job was counted there.
 	Address string
+	Claimed time.Time
 	// Cache is the project's cache status there.
 	Cache selection.Cache
 	// Cost is what the policy weighed, if it can say and Config.Explain asks.
@@ -33,7 +34,6 @@ type Assignment struct {
 	pool    *Pool
 	member  *member
 	project uint64
-	claimed time.Time
 	cold    bool // it may cause a fetch
 	idle    bool // a core was free there
 	tell    func(now time.Time, v breaker.Verdict)
@@ -55,7 +55,7 @@ func (a *Assignment) Answered(now time.Time, healthy bool, hint *Hint) {
 		verdict = breaker.Healthy
 	}
 	a.tell(now, verdict)
-	a.member.latency.observe(now, now.Sub(a.claimed).Seconds())
+	a.member.latency.observe(now, now.Sub(a.Claimed).Seconds())
 	if hint != nil {
 		a.member.hint(hint)
 	}
@@ -150,7 +150,7 @@ func (a *Assignment) learn(now time.Time, h *Hint) {
 // that is behind stays behind (docs/experiments.md). Where the upstream does
 // not tell the wait, only jobs that found a free core count.
 func (a *Assignment) fetchTime(now time.Time, h *Hint) (took float64, ok bool) {
-	ran, cold := now.Sub(a.claimed), a.cold
+	ran, cold := now.Sub(a.Claimed), a.cold
 	switch {
 	case h != nil && h.Known && h.Waited >= 0:
 		ran, cold = ran-h.Waited, !h.Cached

@@ -70,8 +70,8 @@ func (p *Pool) job(now time.Time, r Request) selection.Job {
 func (p *Pool) assign(now time.Time, job selection.Job, c *candidates, i int, tell func(time.Time, breaker.Verdict)) *Assignment {
 	m, v := c.members[i], &c.views[i]
 	a := &Assignment{
-		Choice: Choice{Address: m.Address, Cache: v.Cache, Panic: c.panicking},
-		pool:   p, member: m, project: job.Project, claimed: now, tell: tell, idle: v.Jobs < v.Cores,
+		Choice: Choice{Address: m.Address, Claimed: now, Cache: v.Cache, Panic: c.panicking},
+		pool:   p, member: m, project: job.Project, tell: tell, idle: v.Jobs < v.Cores,
 	}
 	if coster, ok := p.cfg.Policy.(selection.Coster); ok && p.cfg.Explain {
 		p.costs = slices.Grow(p.costs[:0], len(c.views))[:len(c.views)]

@@ -21,6 +21,10 @@ type State struct {
 	Jobs    float64 `json:"jobs"`
 	Running float64 `json:"running"`
 	Stalled float64 `json:"stalled"`
+	// Cores is what the upstream reports, or else what discovery says; 0 is unknown.
+	// CoresBusy is how many of them run a joblet; negative is unknown.
+	Cores     int     `json:"cores"`
+	CoresBusy float64 `json:"cores_busy"`
 	// ReportAge is in seconds; negative when there was no report. ReportFresh is
 	// set while the report is recent enough to choose by.
 	ReportAge   float64        `json:"report_age_seconds"`
@@ -39,6 +43,8 @@ func (p *Pool) States(now time.Time) []State {
 	states := make([]State, 0, len(p.set))
 	for _, m := range p.set {
 		s := State{
+			Cores:     cmp.Or(m.reportedCores, m.Cores),
+			CoresBusy: -1,
 			Upstream:  m.Upstream,
 			InFlight:  m.load.inFlight,
 			Running:   m.load.running,
@@ -53,7 +59,7 @@ func (p *Pool) States(now time.Time) []State {
 		fresh := m.fresh(now, &p.cfg)
 		s.Jobs, s.ReportFresh = m.load.present(fresh), fresh
 		if m.load.reported {
-			s.ReportAge = now.Sub(m.load.at).Seconds()
+			s.ReportAge, s.CoresBusy = now.Sub(m.load.at).Seconds(), m.coresBusy
 		}
 		if m.cached != nil {
 			s.Cached = m.cached.Len()

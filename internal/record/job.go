@@ -9,6 +9,7 @@ import (
 
 	"example.org/pilotfish/internal/intake"
 	"example.org/pilotfish/internal/pool"
+	"example.org/pilotfish/internal/quality"
 	"example.org/pilotfish/pkg/selection"
 )
 
@@ -94,6 +95,26 @@ func (r *Job) Attempt() *Attempt { return &r.Attempts[len(r.Attempts)-1] }
 func (r *Job) Settle(o pool.Outcome, err error) {
 	a := r.Attempt()
 	a.Outcome, a.Err, a.End = o, err, time.Since(r.Arrived)
+}
+
+// Quality is the key figures of the job. Metrics, log, trace and page tell the same.
+func (r *Job) Quality() quality.Job {
+	j := quality.Job{
+		Priority: r.Facts.Priority, Outcome: r.Outcome, Completeness: r.Completeness,
+		Arrived: r.Arrived, FirstByte: r.TTFB, LastByte: r.Total, Waited: -1,
+		Attempts: make([]quality.Attempt, len(r.Attempts)),
+	}
+	for i := range r.Attempts {
+		a := &r.Attempts[i]
+		j.Attempts[i] = quality.Attempt{Upstream: a.Upstream, Outcome: a.Outcome, Start: a.Start, End: a.End}
+	}
+	if n := len(r.Attempts); n > 0 {
+		last := &r.Attempts[n-1]
+		if (last.Outcome == pool.Answered || last.Outcome == pool.Failed) && last.Hint != nil && last.Hint.Waited >= 0 {
+			j.Waited = last.Start + last.Hint.Waited
+		}
+	}
+	return j
 }
 
 // Explain adds headers about the decision.

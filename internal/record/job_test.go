@@ -11,6 +11,7 @@ import (
 
 	"example.org/pilotfish/internal/intake"
 	"example.org/pilotfish/internal/pool"
+	"example.org/pilotfish/internal/quality"
 	"example.org/pilotfish/pkg/selection"
 )
 
@@ -45,4 +46,31 @@ func TestAttemptsAndTheirReasons(t *testing.T) {
 			"Pilotfish-Why":      {"cost=2.500 wait=0.500 fetch=2.000 placement=0.000 stop=0.000 runner_up=c:1 runner_up_cost=3.250"},
 		}, h)
 	})
+}
+
+func TestQuality(t *testing.T) {
+	arrived := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
+	r := Job{
+		Arrived: arrived, Facts: intake.Facts{Priority: selection.High},
+		Outcome: intake.Answered, Completeness: intake.Complete, TTFB: 5 * time.Second, Total: 8 * time.Second,
+		Attempts: []Attempt{
+			{Upstream: "a:1", Outcome: pool.NotStarted, Start: time.Second, End: 2 * time.Second, Hint: &pool.Hint{Waited: time.Hour}},
+			{Upstream: "b:1", Outcome: pool.Answered, Start: 2 * time.Second, End: 8 * time.Second, Hint: &pool.Hint{Waited: time.Second}},
+		},
+	}
+	want := quality.Job{
+		Priority: selection.High, Outcome: intake.Answered, Completeness: intake.Complete,
+		Arrived: arrived, FirstByte: 5 * time.Second, LastByte: 8 * time.Second, Waited: 3 * time.Second,
+		Attempts: []quality.Attempt{
+			{Upstream: "a:1", Outcome: pool.NotStarted, Start: time.Second, End: 2 * time.Second},
+			{Upstream: "b:1", Outcome: pool.Answered, Start: 2 * time.Second, End: 8 * time.Second},
+		},
+	}
+	assert.Equal(t, want, r.Quality())
+	want.Waited = -1
+	for _, hint := range []*pool.Hint{nil, {Waited: -1}} {
+		r.Attempts[1].Hint = hint
+		assert.Equal(t, want, r.Quality(), "the upstream does not tell")
+	}
+	assert.Equal(t, quality.Job{Waited: -1, Attempts: []quality.Attempt{}}, (&Job{}).Quality())
 }

@@ -1,0 +1,116 @@
+package main
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	"go.uber.org/zap"
+
+	"example.org/pilotfish/internal/dispatch"
+	"example.org/pilotfish/internal/pool"
+	"example.org/pilotfish/internal/quality"
+)
+
+// served is the shell around the machine of quality: a lock, the clock, and the log.
+type served struct {
+	log *zap.Logger
+
+	mu      sync.Mutex
+	machine *quality.Machine
+}
+
+func newServed(log *zap.Logger) *served {
+	return &served{log: log, machine: quality.New(time.Now())}
+}
+
+// began counts a response that has begun.
+func (s *served) began(now time.Time, j *dispatch.Job, c pool.Choice) {
+	bound := j.FirstByte
+	if !j.Deadline.IsZero() {
+		bound = min(bound, j.Deadline.Sub(j.Arrived))
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.machine.Began(now, quality.FirstByte{Upstream: c.Address, Arrived: j.Arrived, Claimed: c.Claimed, Bound: bound})
+}
+
+// ended counts a job that has ended.
+func (s *served) ended(now time.Time, j *quality.Job) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.machine.Observe(now, j)
+}
+
+// look judges the modes, and logs those that changed.
+func (s *served) look(now time.Time, states []pool.State) {
+	s.mu.Lock()
+	s.machine.Follow(addresses(upstreams(states)))
+	changes := s.machine.Advance(now)
+	s.mu.Unlock()
+	for _, c := range changes {
+		s.write(c)
+	}
+}
+
+// write logs a change of the mode, unless it is only that there were enough jobs to
+// tell, or no longer.
+func (s *served) write(c quality.Change) {
+	text := map[quality.Mode]string{
+		quality.Flat:    "jobs are served alike again",
+		quality.Growing: "more work comes than is done: each job waits longer than the one before",
+		quality.Losing:  "jobs are being lost: submitters get their results in part, or not at all",
+	}[c.To]
+	if text == "" || c.From == quality.Unknown && c.To == quality.Flat {
+		return
+	}
+	fields := []zap.Field{zap.Stringer("from", c.From), zap.Stringer("to", c.To), zap.String("cause", c.Cause)}
+	if c.Upstream != "" {
+		fields = append(fields, zap.String("upstream", c.Upstream))
+	}
+	if c.To == quality.Flat {
+		s.log.Info(text, fields...)
+		return
+	}
+	s.log.Warn(text, fields...)
+}
+
+// Summary is all that is known now. The lock is held for one upstream at a time.
+func (s *served) Summary() quality.Summary {
+	now := time.Now()
+	s.mu.Lock()
+	sum := quality.Summary{At: now, Fleet: s.machine.Served(now, ""), Changes: s.machine.Changes(), Upstreams: []quality.Served{}}
+	addresses := s.machine.Upstreams()
+	s.mu.Unlock()
+	for _, a := range addresses {
+		s.mu.Lock()
+		sum.Upstreams = append(sum.Upstreams, s.machine.Served(now, a))
+		s.mu.Unlock()
+	}
+	return sum
+}
+
+// statuses are the modes of the fleet and of each upstream.
+func (s *served) statuses() (fleet quality.Status, upstreams map[string]quality.Status) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	upstreams = map[string]quality.Status{}
+	for _, a := range s.machine.Upstreams() {
+		upstreams[a] = s.machine.Status(a)
+	}
+	return s.machine.Status(""), upstreams
+}
+
+// watch looks at the upstreams and at the modes every second until ctx ends.
+func (s *sidecar) watch(ctx context.Context) {
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-time.After(time.Second):
+			states := s.balancer.States()
+			s.journal.look(states)
+			s.served.look(time.Now(), states)
+		}
+	}
+}

@@ -1,0 +1,311 @@
+package quality
+
+import (
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"example.org/pilotfish/internal/intake"
+)
+
+var start = time.Date(2019, 3, 13, 9, 0, 0, 0, time.UTC)
+
+// since is an instant so many seconds after the start.
+func since(seconds float64) time.Time {
+	return start.Add(time.Duration(seconds * float64(time.Second)))
+}
+
+// timed is a job by its times from the start, in seconds.
+type timed struct {
+	arrived, firstByte, lastByte float64
+	lost                         bool
+}
+
+func (x timed) job() Job {
+	j := Job{
+		Outcome: intake.Answered, Completeness: intake.Complete, Arrived: since(x.arrived), Waited: -1,
+		FirstByte: time.Duration(x.firstByte * 1e9), LastByte: time.Duration(x.lastByte * 1e9),
+	}
+	if x.lost {
+		j.Outcome, j.Completeness = intake.Deadline, intake.Absent
+	}
+	return j
+}
+
+// play feeds a machine with what happens to jobs, judges every second, and returns the
+// modes that the fleet entered.
+func play(m *Machine, jobs []Job) (changes []Change) {
+	type event struct {
+		at    time.Time
+		job   *Job
+		first bool
+	}
+	var events []event
+	for i := range jobs {
+		j := &jobs[i]
+		events = append(events, event{at: j.Arrived.Add(j.LastByte), job: j})
+		if j.Completeness != intake.Absent {
+			events = append(events, event{at: j.Arrived.Add(j.FirstByte), job: j, first: true})
+		}
+	}
+	slices.SortStableFunc(events, func(a, b event) int { return a.at.Compare(b.at) })
+	for now := start; len(events) > 0; {
+		now = now.Add(time.Second)
+		for ; len(events) > 0 && !events[0].at.After(now); events = events[1:] {
+			if e := events[0]; e.first {
+				m.Began(e.at, FirstByte{Arrived: e.job.Arrived, Bound: patience + 20*time.Second})
+			} else {
+				m.Observe(e.at, e.job)
+			}
+		}
+		changes = append(changes, m.Advance(now)...)
+	}
+	return changes
+}
+
+func modes(changes []Change) (list []Mode) {
+	for _, c := range changes {
+		list = append(list, c.To)
+	}
+	return list
+}
+
+// between is the time from one search of the thesis's single bursts to the next: of 16
+// the last begins 20.4 s after the first.
+const between = 20.4 / 15
+
+func TestTable1(t *testing.T) {
+	first := []float64{2.51, 2.74, 4.37, 6.39, 8.38, 10.5, 13.0, 16.6, 19.3, 22.8, 24.6, 27.9, 29.6, 32.1, 35.3, 39.3}
+	last := []float64{18.3, 26.2, 24.5, 25.5, 30.4, 27.8, 30.9, 37.1, 40.6, 42.5, 45.1, 50.0, 50.2, 52.6, 54.0, 57.4}
+	var jobs []Job
+	for i := range first {
+		jobs = append(jobs, timed{arrived: between * float64(i), firstByte: first[i], lastByte: last[i]}.job())
+	}
+	m := New(start)
+	changes := play(m, jobs)
+	require.Equal(t, []Mode{Flat, Growing}, modes(changes))
+	assert.InDelta(t, (39.3-2.51)/15, changes[1].Trend.Slope, 0.3)
+	f := m.windows(since(60), "")[1].All
+	assert.Equal(t, uint64(16), f.Complete)
+	assert.InEpsilon(t, 39.3, f.FirstByte.Max, 1e-6)
+	assert.InEpsilon(t, 37.1, f.LastByte.P50, 0.05)
+}
+
+// The slopes of tables 3 and 4, from a first search of 2.5 s, with the deviation that
+// the thesis tells of a search by itself (4.1): 0.26 s.
+func TestSlopesOfTables3And4(t *testing.T) {
+	for _, c := range []struct{ workers, slope float64 }{
+		{8, 3.88}, {16, 2.37}, {24, 1.09}, {32, 0.51}, {40, 0.23}, {48, 0.069}, {64, 0.005},
+	} {
+		t.Run(fmt.Sprintf("%v workers", c.workers), func(t *testing.T) {
+			rng := rand.New(rand.NewPCG(3, uint64(c.workers)))
+			var jobs []Job
+			for i := range 128 {
+				first := 2.5 + c.slope*float64(i) + 0.26*rng.NormFloat64()
+				if first > 80 { // from here on searches are lost
+					break
+				}
+				jobs = append(jobs, timed{arrived: between * float64(i), firstByte: first, lastByte: first + 20}.job())
+			}
+			m := New(start)
+			changes := play(m, jobs)
+			if c.workers == 64 {
+				assert.Equal(t, []Mode{Flat}, modes(changes), "it is flat")
+				return
+			}
+			require.Equal(t, []Mode{Flat, Growing}, modes(changes))
+			s := m.Status("")
+			assert.InEpsilon(t, c.slope, s.Trend.Slope, 0.1)
+			require.NotNil(t, s.DeadlineJobs)
+			left := (80 - s.Trend.Level) / s.Trend.Slope
+			assert.InDelta(t, max(left, 0), *s.DeadlineJobs, 0.1)
+			assert.InEpsilon(t, max(left, 0)*between+1, *s.DeadlineSeconds+1, 0.05)
+			assert.Contains(t, changes[1].Cause, "s a job; over the last")
+		})
+	}
+}
+
+// The time-out bursts of table 2: which search was the last with results, its time to
+// first byte, how many were lost then, and that of the next one.
+func TestTimeOutBurstsOfTable2(t *testing.T) {
+	type burst struct {
+		last   int
+		before float64
+		lost   int
+		after  float64
+	}
+	for workers, bursts := range map[int][]burst{
+		8:  {{21, 84.1, 15, 68.5}, {49, 95.2, 21, 68.3}, {91, 73.1, 30, 67.5}},
+		16: {{34, 83.7, 15, 64.4}, {67, 93.3, 25, 68.3}, {110, 107.5, 18, 0}},
+		24: {{68, 76.3, 9, 69.0}, {100, 93.7, 10, 77.5}, {115, 80.8, 6, 73.9}},
+	} {
+		t.Run(fmt.Sprintf("%v workers", workers), func(t *testing.T) {
+			var jobs []Job
+			add := func(first float64, lost bool) {
+				x := timed{arrived: between * float64(len(jobs)), firstByte: first, lastByte: first + 20, lost: lost}
+				jobs = append(jobs, x.job())
+			}
+			begin := 2.5
+			for _, b := range bursts {
+				n := b.last - len(jobs)
+				for i := range n {
+					add(begin+(b.before-begin)*float64(i+1)/float64(n), false)
+				}
+				for range b.lost {
+					add(b.before, true)
+				}
+				begin = b.after
+			}
+			for i := len(jobs); begin > 0 && i < 128; i++ {
+				add(begin+float64(i%7), false)
+			}
+			m := New(start)
+			changes := play(m, jobs)
+			list := modes(changes)
+			require.GreaterOrEqual(t, len(list), 4)
+			assert.Equal(t, []Mode{Flat, Growing, Losing, Growing}, list[:4])
+			assert.Subset(t, []Mode{Flat, Growing, Losing}, list)
+			losing, again := changes[2], changes[3]
+			assert.Regexp(t, `^of the \d+ jobs of the last minute 0 came in part and \d+ not at all; by outcome: deadline \d+$`, losing.Cause)
+			lost := jobs[bursts[0].last]
+			assert.WithinDuration(t, lost.Arrived.Add(lost.LastByte), losing.At, 5*time.Second, "with the first lost searches")
+			if again.Trend.Jobs > 0 {
+				assert.Less(t, again.Trend.Jobs, 30.0, "it judges by those after the burst only")
+				assert.Less(t, again.Trend.Level, bursts[1].before+5)
+			}
+		})
+	}
+}
+
+// A model of the system that the thesis measures, with its single bursts of 128 searches.
+func TestSingleBursts(t *testing.T) {
+	arrivals := make([]time.Duration, 128)
+	for i := range arrivals {
+		arrivals[i] = time.Duration(between * float64(i) * 1e9)
+	}
+	for workers, want := range map[int]struct {
+		modes []Mode
+		slope float64 // of the thesis's tables 3 and 4
+	}{
+		16: {[]Mode{Flat, Growing, Losing, Growing}, 2.37},
+		24: {[]Mode{Flat, Growing, Losing, Growing}, 1.09},
+		32: {[]Mode{Flat, Growing}, 0.51},
+		40: {[]Mode{Flat, Growing}, 0.23},
+		64: {[]Mode{Flat}, 0},
+	} {
+		t.Run(fmt.Sprintf("%v workers", workers), func(t *testing.T) {
+			ended := runPhoenix(workers, arrivals, rand.New(rand.NewPCG(1, uint64(workers))))
+			loses := slices.ContainsFunc(ended, func(s search) bool { return s.packets < sources })
+			require.Equal(t, workers < 32, loses, "the model loses searches where Phoenix does")
+			changes := play(New(start), phoenixJobs(ended))
+			list := modes(changes)
+			require.GreaterOrEqual(t, len(list), len(want.modes))
+			assert.Equal(t, want.modes, list[:len(want.modes)])
+			if want.slope > 0 { // the model's workers take searches in waves, and waves are no line
+				assert.InDelta(t, 0, math.Log2(changes[1].Trend.Slope/want.slope), 2)
+			}
+		})
+	}
+}
+
+func phoenixJobs(ended []search) []Job {
+	jobs := make([]Job, len(ended))
+	for i := range ended {
+		jobs[i] = ended[i].job(start)
+	}
+	return jobs
+}
+
+// Bursts of 20 searches with pauses (4.4): with short pauses whole bursts are lost, and
+// the next ones are served again; with long ones none is.
+func TestOnOffBursts(t *testing.T) {
+	for pause, loses := range map[time.Duration]bool{30 * time.Second: true, 60 * time.Second: false} {
+		t.Run(pause.String(), func(t *testing.T) {
+			var arrivals []time.Duration
+			for burst := range 10 {
+				for i := range 20 {
+					arrivals = append(arrivals, time.Duration(burst)*(pause+4*time.Second)+time.Duration(i)*360*time.Millisecond)
+				}
+			}
+			ended := runPhoenix(24, arrivals, rand.New(rand.NewPCG(4, 0)))
+			list := modes(play(New(start), phoenixJobs(ended)))
+			assert.Equal(t, []Mode{Flat, Growing}, list[:2], "within a burst each waits for those before")
+			assert.Equal(t, loses, slices.Contains(list, Losing))
+			if loses {
+				i := slices.Index(list, Losing)
+				assert.Equal(t, Growing, list[i+1], "the lost searches leave room for the next")
+				assert.Less(t, len(list), 10, "it does not flap")
+			}
+		})
+	}
+}
+
+// queue is jobs of random size and arrival at servers that take them first come first
+// served, as many as come in an hour at a load.
+func queue(servers int, load float64, rng *rand.Rand) []Job {
+	free := make([]float64, servers)
+	var jobs []Job
+	for at := 0.0; at < 3600; {
+		at += rng.ExpFloat64() / (load * float64(servers))
+		next := 0
+		for i := range free {
+			if free[i] < free[next] {
+				next = i
+			}
+		}
+		begin := max(at, free[next])
+		free[next] = begin + rng.ExpFloat64()
+		jobs = append(jobs, timed{arrived: at, firstByte: free[next] - at, lastByte: free[next] - at}.job())
+	}
+	return jobs
+}
+
+func TestAQueueThatCopesIsFlat(t *testing.T) {
+	assert.Equal(t, []Mode{Flat}, modes(play(New(start), queue(16, 0.5, rand.New(rand.NewPCG(5, 0))))))
+}
+
+// A tenth more than the servers can do: growing, and it stays so.
+func TestAQueueThatDoesNotCopeGrows(t *testing.T) {
+	m := New(start)
+	changes := play(m, queue(16, 1.1, rand.New(rand.NewPCG(6, 0))))
+	require.Equal(t, []Mode{Flat, Growing}, modes(changes))
+	assert.Less(t, changes[1].At.Sub(start), 3*time.Minute)
+	// Of 17.6 jobs that come in a second one and a half wait for the next.
+	assert.InEpsilon(t, 1.6/16/17.6, m.Status("").Trend.Slope, 0.5)
+}
+
+func TestJobsThatAreLost(t *testing.T) {
+	m := New(start)
+	now := 0.0
+	end := func(n int, every float64, o intake.Outcome, c intake.Completeness) (changes []Change) {
+		for range n {
+			now += every
+			if c != intake.Absent {
+				m.Began(since(now-0.05), FirstByte{Arrived: since(now - 0.1)})
+			}
+			j := Job{Outcome: o, Completeness: c, Arrived: since(now - 0.1), FirstByte: 50 * time.Millisecond, LastByte: 100 * time.Millisecond, Waited: -1}
+			m.Observe(since(now), &j)
+			changes = append(changes, m.Advance(since(now))...)
+		}
+		return changes
+	}
+	assert.Equal(t, []Mode{Flat}, modes(end(400, 0.1, intake.Answered, intake.Complete)))
+	assert.Empty(t, end(2, 0.1, intake.NoAnswer, intake.Absent), "two are not many")
+	assert.Empty(t, end(50, 0.1, intake.Gone, intake.Partial), "a submitter that leaves is not lost")
+	assert.Empty(t, end(50, 0.1, intake.Rejected, intake.Absent), "nor is a job that is none")
+	changes := end(1, 0.1, intake.Truncated, intake.Partial)
+	require.Equal(t, []Mode{Losing}, modes(changes))
+	assert.Regexp(t, `^of the \d+ jobs of the last minute 1 came in part and 2 not at all; by outcome: truncated 1, no_answer 2$`, changes[0].Cause)
+	assert.Empty(t, end(90, 0.1, intake.Answered, intake.Complete), "nine seconds are not ten")
+	changes = end(30, 0.1, intake.Answered, intake.Complete)
+	require.Equal(t, []Mode{Flat}, modes(changes))
+	assert.Regexp(t, `^\d+ jobs in a row were complete, and none was lost for 10s$`, changes[0].Cause)
+	now += 301
+	assert.Equal(t, []Mode{Unknown}, modes(m.Advance(since(now))))
+}

@@ -1,0 +1,200 @@
+package quality
+
+import (
+	"cmp"
+	"math"
+	"slices"
+	"time"
+)
+
+const (
+	// samples is how many jobs a trend is judged by at most.
+	samples = 128
+	// groups is how many points these are drawn together to; each is a median, so that
+	// a few long jobs do not look like a rise.
+	groups = 32
+	// leastGroups is how few points say nothing.
+	leastGroups = 8
+	// leastSpan is what a full trend spans at least: at high rates each sample stands
+	// for many jobs.
+	leastSpan = time.Minute
+	// maxAge is after which time a job says nothing of now.
+	maxAge = 5 * time.Minute
+)
+
+// sample is one job of a trend. Instants are told since the machine's start.
+type sample struct {
+	arrived   time.Duration
+	firstByte time.Duration // from there
+	bound     time.Duration // 0 is not known
+	jobs      float64       // how many it stands for
+}
+
+// heard is when the first byte came.
+func (s sample) heard() time.Duration { return s.arrived + s.firstByte }
+
+// trend follows how the times to first byte change from job to job.
+type trend struct {
+	ring  []sample // in the order of their first bytes
+	each  int      // every so many jobs one becomes a sample
+	since int      // jobs since the last sample
+}
+
+// add takes in a job whose response has begun.
+func (t *trend) add(s sample) {
+	t.each = max(t.each, 1)
+	if t.since++; t.since < t.each {
+		return
+	}
+	s.jobs, t.since = float64(t.since), 0
+	if len(t.ring) == samples {
+		switch span := t.ring[samples-1].heard() - t.ring[0].heard(); {
+		case span < leastSpan:
+			t.thin()
+		case span > 4*leastSpan && t.each > 1:
+			t.each /= 2
+			fallthrough
+		default:
+			t.ring = slices.Delete(t.ring, 0, 1)
+		}
+	}
+	t.ring = append(t.ring, s)
+}
+
+// thin makes one sample of every two.
+func (t *trend) thin() {
+	half := t.ring[:0]
+	for i := 0; i+1 < len(t.ring); i += 2 {
+		s := t.ring[i+1]
+		s.jobs += t.ring[i].jobs
+		half = append(half, s)
+	}
+	t.ring = half
+	t.each *= 2
+}
+
+// restart forgets the jobs whose first byte came before an instant.
+func (t *trend) restart(at time.Duration) {
+	t.ring = slices.DeleteFunc(t.ring, func(s sample) bool { return s.heard() < at })
+}
+
+// Trend says how the times to first byte change from job to job.
+type Trend struct {
+	// Jobs is how many jobs it is judged by, and Span the time in which they arrived,
+	// in seconds.
+	Jobs float64 `json:"jobs"`
+	Span float64 `json:"span_seconds"`
+	// Level is the median time to first byte of the latest of them, in seconds.
+	Level float64 `json:"first_byte_seconds"`
+	// Slope is by how many seconds it rises from one job to the next.
+	Slope float64 `json:"slope_seconds_per_job"`
+	// Bound is the shortest time that one of them waits for its first byte, in seconds;
+	// 0 is not known.
+	Bound float64 `json:"bound_seconds,omitempty"`
+
+	certainty float64 // of a rise: Mann and Kendall's Z
+}
+
+// Rise is by how much the time to first byte rose over all the jobs of the trend, in seconds.
+func (t Trend) Rise() float64 { return t.Slope * t.Jobs }
+
+// at judges the jobs as they are known at an instant; ok is false when they are too
+// few. They are put in the order of their arrival, for of jobs that arrive together
+// the shortest is heard of first. The latest are left out until half of their kind have
+// had time for a first byte, or only the short ones among them would count.
+func (t *trend) at(now time.Duration) (Trend, bool) {
+	recent := slices.Clone(t.ring)
+	recent = slices.DeleteFunc(recent, func(s sample) bool { return s.heard() < now-maxAge })
+	if len(recent) < leastGroups {
+		return Trend{}, false
+	}
+	slices.SortFunc(recent, func(a, b sample) int { return cmp.Compare(a.firstByte, b.firstByte) })
+	last := now - recent[len(recent)/2].firstByte
+	recent = slices.DeleteFunc(recent, func(s sample) bool { return s.arrived > last })
+	if len(recent) < leastGroups {
+		return Trend{}, false
+	}
+	slices.SortStableFunc(recent, func(a, b sample) int { return cmp.Compare(a.arrived, b.arrived) })
+
+	result := Trend{Span: (recent[len(recent)-1].arrived - recent[0].arrived).Seconds()}
+	for _, s := range recent {
+		if bound := s.bound.Seconds(); result.Bound == 0 || bound > 0 && bound < result.Bound {
+			result.Bound = bound
+		}
+		result.Jobs += s.jobs
+	}
+	points := group(recent)
+	result.certainty = mannKendall(points)
+	result.Slope, result.Level = theilSen(points)
+	return result, true
+}
+
+// point is the median of a group: job is the number of its middle job.
+type point struct{ job, firstByte float64 }
+
+// group draws samples together to at most so many points.
+func group(recent []sample) []point {
+	n := min(len(recent), groups)
+	points := make([]point, n)
+	jobs := 0.0
+	for i := range points {
+		part := recent[i*len(recent)/n : (i+1)*len(recent)/n]
+		values := make([]float64, len(part))
+		before := jobs
+		for k, s := range part {
+			values[k] = s.firstByte.Seconds()
+			jobs += s.jobs
+		}
+		points[i] = point{job: (before + jobs) / 2, firstByte: median(values)}
+	}
+	return points
+}
+
+// mannKendall says how certain it is that points rise, in standard deviations of what
+// chance alone would do. It looks at the order of the values only, so that a long job
+// weighs no more than any other.
+func mannKendall(points []point) float64 {
+	s := 0.0
+	for i, p := range points {
+		for _, later := range points[i+1:] {
+			s += float64(cmp.Compare(later.firstByte, p.firstByte))
+		}
+	}
+	n := float64(len(points))
+	deviation := math.Sqrt(n * (n - 1) * (2*n + 5) / 18)
+	switch {
+	case s > 0:
+		return (s - 1) / deviation
+	case s < 0:
+		return (s + 1) / deviation
+	}
+	return 0
+}
+
+// theilSen is the median slope between any two points, and the height of that line at
+// the last of them.
+func theilSen(points []point) (slope, level float64) {
+	slopes := make([]float64, 0, len(points)*(len(points)-1)/2)
+	for i, p := range points {
+		for _, later := range points[i+1:] {
+			slopes = append(slopes, (later.firstByte-p.firstByte)/(later.job-p.job))
+		}
+	}
+	slope = median(slopes)
+	heights := make([]float64, len(points))
+	last := points[len(points)-1].job
+	for i, p := range points {
+		heights[i] = p.firstByte + slope*(last-p.job)
+	}
+	return slope, median(heights)
+}
+
+// median sorts the values and returns the middle one.
+func median(values []float64) float64 {
+	slices.Sort(values)
+	n := len(values)
+	if n%2 == 1 {
+		return values[n/2]
+	}
+	return (values[n/2-1] + values[n/2]) / 2
+}
