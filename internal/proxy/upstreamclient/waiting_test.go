@@ -1,0 +1,135 @@
+package upstreamclient
+
+import (
+	"context"
+	"errors"
+	"net"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+// gate is a network where dials wait to be let through.
+type gate struct {
+	dialing, most atomic.Int32
+	through       chan error
+	script        func(*peer)
+}
+
+func (g *gate) dial(ctx context.Context, _, _ string) (net.Conn, error) {
+	if n := g.dialing.Add(1); n > g.most.Load() {
+		g.most.Store(n)
+	}
+	defer g.dialing.Add(-1)
+	select {
+	case err := <-g.through:
+		if err != nil {
+			return nil, err
+		}
+		return network(g.script)(ctx, "", "")
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
+}
+
+// A burst waits for so few connections as may be made at one time, and for
+// those that others give back.
+func TestBurstsWaitForConnections(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		g := &gate{through: make(chan error), script: func(p *peer) {
+			for r, _ := p.request(); r != nil; r, _ = p.request() {
+				p.say(ok)
+			}
+		}}
+		c := newClient(t, Config{Dial: g.dial, Idle: 4})
+		const jobs = 200
+		var answered atomic.Int32
+		for range jobs {
+			go func() {
+				status, _, _ := do(t, c, job("up:1", "{}"))
+				assert.Equal(t, 200, status)
+				answered.Add(1)
+			}()
+		}
+		synctest.Wait()
+		assert.EqualValues(t, maxDials, g.most.Load())
+		g.through <- nil
+		synctest.Wait()
+		assert.EqualValues(t, jobs, answered.Load(), "one connection serves them all, one after the other")
+		time.Sleep(2 * time.Second) // the other dials time out, for nobody
+	})
+}
+
+// Where an upstream makes no connection for the connect timeout, nobody waits longer than that.
+func TestADeadUpstreamFailsAllWhoWait(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		g := &gate{through: make(chan error)}
+		c := newClient(t, Config{Dial: g.dial})
+		started := time.Now()
+		var failed atomic.Int32
+		for range 200 {
+			go func() {
+				_, _, err := c.Do(context.Background(), job("up:1", "{}"))
+				var dial *DialError
+				if assert.ErrorAs(t, err, &dial) && assert.True(t, dial.Timeout) {
+					failed.Add(1)
+				}
+				assert.Equal(t, time.Second, time.Since(started))
+			}()
+		}
+		time.Sleep(time.Second)
+		synctest.Wait()
+		assert.EqualValues(t, 200, failed.Load())
+		time.Sleep(2 * time.Second)
+	})
+}
+
+// A refused connection fails one request; the others find out for themselves.
+func TestARefusedConnectionFailsOneRequest(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		g := &gate{through: make(chan error), script: func(p *peer) { p.request(); p.say(ok) }}
+		c := newClient(t, Config{Dial: g.dial})
+		ended := make(chan error, 2)
+		for range 2 {
+			go func() {
+				res, _, err := c.Do(context.Background(), job("up:1", "{}"))
+				if err == nil {
+					_, err = res.all()
+				}
+				ended <- err
+			}()
+		}
+		synctest.Wait()
+		refused := errors.New("connection refused")
+		g.through <- refused
+		require.ErrorIs(t, <-ended, refused)
+		g.through <- nil
+		require.NoError(t, <-ended)
+	})
+}
+
+// A request that leaves gives what it was waiting for to the next.
+func TestALeavingRequestPassesItsConnectionOn(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		g := &gate{through: make(chan error), script: func(p *peer) { p.request(); p.say(ok) }}
+		c := newClient(t, Config{Dial: g.dial})
+		ctx, cancel := context.WithCancel(context.Background())
+		left := make(chan error, 1)
+		go func() {
+			_, _, err := c.Do(ctx, job("up:1", "{}"))
+			left <- err
+		}()
+		synctest.Wait()
+		cancel()
+		require.ErrorIs(t, <-left, context.Canceled)
+		g.through <- nil
+		synctest.Wait()
+		assert.Equal(t, 1, c.idleConns("up:1"), "the connection that came too late is kept")
+		_, _, p := do(t, c, job("up:1", "{}"))
+		assert.True(t, p.Reused)
+	})
+}
