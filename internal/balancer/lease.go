@@ -33,7 +33,7 @@ func (b *Balancer) lease(g dispatch.Grant) (*Lease, error) {
 	}, nil
 }
 
-// Answered notes that an answer has begun; see pool.Assignment.
+// Answered notes that a response has begun; see pool.Assignment.
 func (l *Lease) Answered(healthy bool, hint *pool.Hint) {
 	l.b.mu.Lock()
 	now := time.Now()

@@ -92,12 +92,12 @@ func (d *Dispatcher) Begin(now time.Time, r Request) *Job {
 // job waits until Job.GiveUpAt, and the shell calls Serve next: others may
 // have lost their places.
 //
-// A newcomer does not overtake those who wait, unless it has been everywhere:
-// that it can be told at once.
+// A job does not overtake those that wait. One that has been to every upstream
+// hears so at once.
 func (d *Dispatcher) Arrive(now time.Time, j *Job) (g Grant, granted bool) {
 	tried, _ := d.tried(j)
 	if d.queue.ahead(j.Priority) == 0 || d.pool.AllTried(tried) {
-		if g, a := d.ask(now, j); a == served {
+		if g, heard := d.ask(now, j); heard == served {
 			return g, true
 		}
 	}
@@ -119,13 +119,13 @@ func (d *Dispatcher) Arrive(now time.Time, j *Job) (g Grant, granted bool) {
 func (d *Dispatcher) Serve(now time.Time) []Grant {
 	over := d.shed
 	d.shed = nil
-	d.queue.serve(func(j *Job) answer {
-		g, a := d.ask(now, j)
-		if a == served {
+	d.queue.serve(func(j *Job) reply {
+		g, heard := d.ask(now, j)
+		if heard == served {
 			j.waited += now.Sub(j.since)
 			over = append(over, g)
 		}
-		return a
+		return heard
 	})
 	return over
 }
@@ -141,7 +141,7 @@ func (d *Dispatcher) GiveUp(now time.Time, j *Job) bool {
 }
 
 // ask asks the pool for an upstream for j.
-func (d *Dispatcher) ask(now time.Time, j *Job) (Grant, answer) {
+func (d *Dispatcher) ask(now time.Time, j *Job) (Grant, reply) {
 	d.asking(j)
 	tried, fresh := d.tried(j)
 	a, err := d.pool.Claim(now, pool.Request{Project: j.Project, Priority: j.Priority}, tried)
@@ -154,7 +154,7 @@ func (d *Dispatcher) ask(now time.Time, j *Job) (Grant, answer) {
 	case errors.Is(err, pool.ErrNotAdmitted), len(tried) > 0:
 		return Grant{}, passedOver
 	}
-	return Grant{}, refused
+	return Grant{}, noneEligible
 }
 
 // tried are the upstreams that j may not go to. After a failure on a pooled

@@ -18,18 +18,18 @@ type Request struct {
 	// Bytes is the size of the body, which is kept while the job waits.
 	Bytes int64
 	// Queue, Evaluate and Stream are the job's own bounds on its wait, on its
-	// processing until the first byte, and on its answer; 0 is not given.
+	// processing until the first byte, and on its response; 0 is not given.
 	Queue, Evaluate, Stream time.Duration
 }
 
-// Job is one job on its way to its answer, over all its attempts. The exported
+// Job is one job on its way to its response, over all its attempts. The exported
 // fields are set by Begin and do not change.
 type Job struct {
 	Request
-	// FirstByte bounds each attempt until its answer begins.
+	// FirstByte bounds each attempt until its response begins.
 	FirstByte time.Duration
-	// Deadline is when the last attempt must have an answer that has begun;
-	// zero is none.
+	// Deadline is the instant by which the job's response must have begun; zero is
+	// none.
 	Deadline time.Time
 
 	tried   []string      // the addresses of the attempts so far
@@ -46,7 +46,7 @@ type Job struct {
 // GiveUpAt is when a job that waits must be given up.
 func (j *Job) GiveUpAt() time.Time { return j.until }
 
-// TimeLeft is how long an attempt that begins at now may take until its answer
+// TimeLeft is how long an attempt that begins at now may take until its response
 // begins. last is set where the job's deadline ends it.
 func (j *Job) TimeLeft(now time.Time) (left time.Duration, last bool) {
 	left = j.FirstByte
@@ -56,7 +56,7 @@ func (j *Job) TimeLeft(now time.Time) (left time.Duration, last bool) {
 	return j.Deadline.Sub(now), true
 }
 
-// TimedOut is the outcome of an attempt whose answer did not begin in the time
+// TimedOut is the outcome of an attempt whose response did not begin in the time
 // that it had left. Less than half of FirstByte is too short a time to speak
 // against the upstream.
 func (j *Job) TimedOut(left time.Duration) pool.Outcome {

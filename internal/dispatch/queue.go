@@ -117,33 +117,33 @@ func (q *queue) len() int {
 	return q.lists[selection.High].Len() + q.lists[selection.Low].Len()
 }
 
-// answer is what a waiting job hears when it asks for an upstream.
-type answer uint8
+// reply is what a job hears when it asks for an upstream.
+type reply uint8
 
 const (
-	// served: it has its upstream, or knows that there is none for it.
-	served answer = iota
-	// refused: there is no upstream to be had.
-	refused
-	// passedOver: refused for what the job is or where it has been, which says
-	// nothing about the next job.
+	// served: the job has its upstream, or knows that there is none for it.
+	served reply = iota
+	// noneEligible: no upstream may be picked now.
+	noneEligible
+	// passedOver: none may be picked for this job, because of what it is or where
+	// it has been. That says nothing about the next job.
 	passedOver
 )
 
-// maxRefused is how many waiting jobs in a row may be refused before the rest is
-// not asked: they would mostly hear the same.
-const maxRefused = 8
+// maxAsked is how many waiting jobs in a row may hear that no upstream is
+// eligible before the rest is not asked: they would mostly hear the same.
+const maxAsked = 8
 
 // serve lets the waiting jobs ask, in order. Those that are served leave the queue.
-func (q *queue) serve(ask func(*Job) answer) {
-	refusals := 0
+func (q *queue) serve(ask func(*Job) reply) {
+	asked := 0
 	for j := range q.all {
 		switch ask(j) {
 		case served:
-			refusals = 0
+			asked = 0
 			q.remove(j)
-		case refused:
-			if refusals++; refusals == maxRefused {
+		case noneEligible:
+			if asked++; asked == maxAsked {
 				return
 			}
 		case passedOver:

@@ -110,16 +110,16 @@ func TestHighWaitsBehindHighOnly(t *testing.T) {
 	assert.Equal(t, 3, q.ahead(selection.Low))
 }
 
-// Serve asks until so many in a row are refused.
+// Serve asks until so many in a row hear that no upstream is eligible.
 func TestServeStops(t *testing.T) {
 	for name, c := range map[string]struct {
-		answers      []answer // repeated
+		replies      []reply // repeated
 		asked, stays int
 	}{
-		"all are served":                 {[]answer{served}, 1000, 0},
-		"none can be":                    {[]answer{refused}, 8, 1000},
-		"those passed over do not count": {[]answer{passedOver, passedOver, refused}, 24, 1000},
-		"nor do the served":              {[]answer{refused, served}, 1000, 500},
+		"all are served":                 {[]reply{served}, 1000, 0},
+		"none can be":                    {[]reply{noneEligible}, 8, 1000},
+		"those passed over do not count": {[]reply{passedOver, passedOver, noneEligible}, 24, 1000},
+		"nor do the served":              {[]reply{noneEligible, served}, 1000, 500},
 	} {
 		t.Run(name, func(t *testing.T) {
 			q := &queue{bounds: DefaultQueue()}
@@ -128,9 +128,9 @@ func TestServeStops(t *testing.T) {
 				require.True(t, ok)
 			}
 			asked := 0
-			q.serve(func(*Job) answer {
+			q.serve(func(*Job) reply {
 				asked++
-				return c.answers[(asked-1)%len(c.answers)]
+				return c.replies[(asked-1)%len(c.replies)]
 			})
 			assert.Equal(t, c.asked, asked)
 			assert.Equal(t, c.stays, q.len())

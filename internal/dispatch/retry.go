@@ -51,7 +51,7 @@ func (s RetrySettings) bounds(r Request) (firstByte time.Duration, deadline time
 	return firstByte, deadline
 }
 
-// Failure is an attempt that brought no answer to pass on.
+// Failure is an attempt that brought no response to pass on.
 type Failure struct {
 	// Outcome is how it ended for the upstream.
 	Outcome pool.Outcome
@@ -62,7 +62,7 @@ type Failure struct {
 	Repeatable bool
 	// ConnectTimedOut is set when the dial took longer than ConnectTimeout.
 	ConnectTimedOut bool
-	// Stale is set when a pooled connection ended without a byte of an answer.
+	// Stale is set when a pooled connection ended without a byte of a response.
 	// The upstream may have closed it just as the job was sent, which does not
 	// speak against the upstream.
 	Stale bool
@@ -77,7 +77,7 @@ const (
 	Unsent Progress = iota
 	// Begun: the upstream may have begun the job.
 	Begun
-	// Heard: a byte of the answer came.
+	// Heard: a byte of the response came.
 	Heard
 )
 

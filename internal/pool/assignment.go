@@ -27,7 +27,7 @@ type Choice struct {
 
 // Assignment is an open attempt: a job that is counted at an upstream. Its
 // holder must call Done or Cancel once on every path, and before that Answered
-// when an answer begins.
+// when a response begins.
 type Assignment struct {
 	Choice
 
@@ -42,8 +42,8 @@ type Assignment struct {
 	done     bool
 }
 
-// Answered notes that an answer has begun: the breaker learns of it now, not
-// hours later at the end of a stream. healthy is false for an answer that
+// Answered notes that a response has begun: the breaker learns of it now, not
+// hours later at the end of a stream. healthy is false for a response that
 // speaks against the upstream; hint is nil when there was none.
 func (a *Assignment) Answered(now time.Time, healthy bool, hint *Hint) {
 	if a.answered || a.done {
@@ -70,7 +70,7 @@ func (a *Assignment) Done(now time.Time, o Outcome) {
 	if o == NotStarted {
 		a.member.held = now.Add(a.pool.cfg.Hold)
 	}
-	// Without an answer nothing shows that the fetch was ever begun, or that its
+	// Without a response nothing shows that the fetch was ever begun, or that its
 	// data is there still. A refusal for load leaves what another job fetched.
 	if !a.answered && o != Gone && a.Cache != selection.Cached && (a.cold || o != NotStarted) {
 		a.member.assumed.drop(a.project)
@@ -96,7 +96,7 @@ func (a *Assignment) Cancel(now time.Time) {
 	a.end(now, breaker.Unknown)
 }
 
-// end takes the counts back. The verdict is for the breaker, unless an answer
+// end takes the counts back. The verdict is for the breaker, unless a response
 // has told it one already.
 func (a *Assignment) end(now time.Time, v breaker.Verdict) {
 	a.done = true
@@ -119,7 +119,7 @@ func (a *Assignment) end(now time.Time, v breaker.Verdict) {
 	p.reap(m)
 }
 
-// learn draws from an answer that began how long the fetch took.
+// learn draws from a response that began how long the fetch took.
 func (a *Assignment) learn(now time.Time, h *Hint) {
 	if a.project == 0 {
 		return
@@ -132,7 +132,7 @@ func (a *Assignment) learn(now time.Time, h *Hint) {
 	expected := p.fetchTime(a.project)
 	p.sizes.observe(a.project, took, p.answers.expected(a.project))
 	if took <= 0 {
-		return // such an answer began no later than others do: a ratio of it means nothing
+		return // such a response began no later than others do: a ratio of it means nothing
 	}
 	ratio := math.Min(math.Max(took/expected, 0.1), 10)
 	p.fetches.observe(a.project, seconds(took))
@@ -140,10 +140,10 @@ func (a *Assignment) learn(now time.Time, h *Hint) {
 }
 
 // fetchTime is what it cost a job to come where its project's data was not:
-// how much longer its answer took to begin than the project's answers do where
+// how much longer its response took to begin than the project's responses do where
 // the data is cached, less the wait for a core. That is more than the fetch,
 // because what was computed from the data must be computed again as well. It is
-// negative where the answer began earlier than others do.
+// negative where the response began earlier than others do.
 //
 // The upstream's own word for the fetch is not used: it leaves out what is
 // computed again, and with such short times fetches look so cheap that a pool

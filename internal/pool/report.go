@@ -10,7 +10,7 @@ import (
 
 // Report takes what an upstream says of itself into account. A report that is
 // not newer than the one before, or from an upstream that has left, is dropped.
-// Where a hint on an answer is newer, its load stands, and the rest of the
+// Where a hint on a response is newer, its load stands, and the rest of the
 // report counts.
 func (p *Pool) Report(now time.Time, address string, r Report) {
 	m, ok := p.members[address]
@@ -48,7 +48,7 @@ func (m *member) list(at time.Time, cached CacheSet, fetchTime func(project uint
 	})
 }
 
-// hint takes the load on an answer into account: a report that says less, and
+// hint takes the load on a response into account: a report that says less, and
 // is newer than the last poll.
 func (m *member) hint(h *Hint) {
 	if m.load.reported && h.At.After(m.load.at) {

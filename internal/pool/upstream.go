@@ -46,7 +46,7 @@ type Report struct {
 	Cached CacheSet
 }
 
-// Hint is the load that an upstream tells on the answer to a job: a partial
+// Hint is the load that an upstream tells on the response to a job: a partial
 // report, fresher than the last poll.
 type Hint struct {
 	At      time.Time
@@ -56,7 +56,7 @@ type Hint struct {
 	// false when the upstream did not say.
 	Cached, Known bool
 	// Waited and Fetched are the job's own wait and fetch time; negative when
-	// not told. Fetched is for those who replay traces: the pool learns from when answers begin.
+	// not told. Fetched is for those who replay traces: the pool learns from when responses begin.
 	Waited  time.Duration
 	Fetched time.Duration
 }
@@ -76,21 +76,21 @@ type Outcome uint8
 
 // The outcomes of an attempt, a closed set.
 const (
-	// Answered: the answer was passed on to its end, whatever its status below 500.
+	// Answered: the response was passed on to its end, whatever its status below 500.
 	Answered Outcome = iota
-	// Failed: a complete answer with a status of 500 or more.
+	// Failed: a complete response with a status of 500 or more.
 	Failed
 	// NotStarted: a 503 that says that nothing was done for the job.
 	NotStarted
 	// Refused: no connection, or it ended before the job was sent in full.
 	Refused
-	// NoAnswer: the job was sent in full but no byte of an answer came.
+	// NoAnswer: the job was sent in full but no byte of a response came.
 	NoAnswer
-	// TimedOut: no answer began within the attempt's time.
+	// TimedOut: no response began within the attempt's time.
 	TimedOut
-	// Truncated: the answer began and was cut short by the upstream.
+	// Truncated: the response began and was cut short by the upstream.
 	Truncated
-	// Gone: the submitter went away, or the job's own deadline passed while the answer streamed.
+	// Gone: the submitter went away, or the job's own deadline passed while the response streamed.
 	Gone
 
 	// Outcomes is how many there are.
