@@ -2,8 +2,6 @@ package fakeupstream_test
 
 import (
 	"bufio"
-	"context"
-	"errors"
 	"fmt"
 	"io"
 	"net"
@@ -12,7 +10,6 @@ import (
 	"net/textproto"
 	"strings"
 	"sync"
-	"syscall"
 	"testing"
 	"testing/fstest"
 	"time"
@@ -135,101 +132,6 @@ func TestStatusAndHeader(t *testing.T) {
 	assert.Empty(t, answer.header.Get("X-Load"))
 }
 
-// TestCut: the answer is a true beginning of the whole one, and an error.
-func TestCut(t *testing.T) {
-	up := fakeupstream.New(t, fakeupstream.Options{})
-	_, whole, err := job(t, up)
-	require.NoError(t, err)
-	for _, cut := range []fakeupstream.Cut{fakeupstream.CutFIN, fakeupstream.CutRST} {
-		for _, after := range []int64{0, 1, 100, int64(len(whole)), 1 << 20} {
-			up.SetFault(fakeupstream.Fault{Cut: cut, CutAfter: after})
-			answer, body, err := job(t, up)
-			require.Error(t, err, "cut %d after %d", cut, after)
-			if cut == fakeupstream.CutRST {
-				require.ErrorIs(t, err, syscall.ECONNRESET, "after %d", after)
-			} else {
-				require.NotErrorIs(t, err, syscall.ECONNRESET, "after %d", after)
-			}
-			require.Equal(t, 200, answer.status)
-			require.Equal(t, whole[:min(after, int64(len(whole)))], body, "after %d", after)
-		}
-		up.SetFault(fakeupstream.Fault{Cut: cut, CutAfter: fakeupstream.BeforeHeaders})
-		answer, _, err := job(t, up)
-		require.Error(t, err)
-		require.Zero(t, answer.status)
-	}
-	up.SetFault(fakeupstream.Fault{Body: "0123456789", Cut: fakeupstream.CutFIN, CutAfter: 4})
-	answer, body, err := job(t, up)
-	require.ErrorIs(t, err, io.ErrUnexpectedEOF)
-	assert.Equal(t, "0123", body)
-	assert.EqualValues(t, 10, answer.length)
-}
-
-// TestStall: the first bytes come, and the rest when the fault is replaced.
-func TestStall(t *testing.T) {
-	up := fakeupstream.New(t, fakeupstream.Options{})
-	up.SetFault(fakeupstream.Fault{Body: "0123456789", Stall: true, StallAfter: 4})
-	response, err := send(t, submitter(t), "POST", up.URL+"/v1/jobs", "{}")
-	require.NoError(t, err)
-	defer response.Body.Close()
-	first := make([]byte, 4)
-	_, err = io.ReadFull(response.Body, first)
-	require.NoError(t, err)
-	assert.Equal(t, "0123", string(first))
-	assert.False(t, up.Jobs()[0].Ended)
-	up.SetFault(fakeupstream.Fault{})
-	rest, err := io.ReadAll(response.Body)
-	require.NoError(t, err)
-	assert.Equal(t, "456789", string(rest))
-}
-
-func TestStallThenCut(t *testing.T) {
-	up := fakeupstream.New(t, fakeupstream.Options{})
-	up.SetFault(fakeupstream.Fault{
-		Body: "0123456789", Chunked: true, Stall: true, StallAfter: 2, Cut: fakeupstream.CutFIN, CutAfter: 6,
-	})
-	response, err := send(t, submitter(t), "POST", up.URL+"/v1/jobs", "{}")
-	require.NoError(t, err)
-	defer response.Body.Close()
-	assert.EqualValues(t, -1, response.ContentLength)
-	up.SetFault(fakeupstream.Fault{})
-	body, err := io.ReadAll(response.Body)
-	require.ErrorIs(t, err, io.ErrUnexpectedEOF)
-	assert.Equal(t, "012345", string(body))
-}
-
-// TestHang: no answer until the submitter leaves, which is recorded, or the fault
-// is replaced.
-func TestHang(t *testing.T) {
-	for name, fault := range map[string]fakeupstream.Fault{"hang": {Hang: true}, "delay": {Delay: time.Hour}} {
-		up := fakeupstream.New(t, fakeupstream.Options{})
-		up.SetFault(fault)
-		ctx, leave := context.WithCancel(t.Context())
-		r, err := http.NewRequestWithContext(ctx, "POST", up.URL+"/v1/jobs", strings.NewReader(fakeupstream.ExampleJob()))
-		require.NoError(t, err)
-		var wg sync.WaitGroup
-		wg.Go(func() {
-			_, err := submitter(t).Do(r) //nolint:bodyclose // there is none
-			assert.ErrorIs(t, err, context.Canceled, name)
-		})
-		require.NoError(t, up.Await(t.Context(), func(jobs []fakeupstream.Job) bool { return len(jobs) == 1 }))
-		leave()
-		wg.Wait()
-		require.NoError(t, up.Await(t.Context(), func(jobs []fakeupstream.Job) bool { return jobs[0].Ended && jobs[0].Gone }))
-
-		wg.Go(func() {
-			answer, _, err := job(t, up)
-			if assert.NoError(t, err, name) {
-				assert.Equal(t, 200, answer.status, name)
-			}
-		})
-		require.NoError(t, up.Await(t.Context(), func(jobs []fakeupstream.Job) bool { return len(jobs) == 2 }))
-		assert.False(t, up.Jobs()[1].Ended)
-		up.SetFault(fakeupstream.Fault{})
-		wg.Wait()
-	}
-}
-
 // TestInterimResponsesOfTheServer come before the response, not instead of it.
 func TestInterimResponsesOfTheServer(t *testing.T) {
 	up := fakeupstream.New(t, fakeupstream.Options{})
@@ -264,53 +166,6 @@ func TestInformationalAndTrailer(t *testing.T) {
 	assert.NotEmpty(t, body)
 	assert.Equal(t, []int{103, 102}, informational)
 	assert.Equal(t, http.Header{"X-Sum": {"5"}}, response.Trailer)
-}
-
-func TestRefuse(t *testing.T) {
-	up := fakeupstream.New(t, fakeupstream.Options{})
-	c := submitter(t)
-	response, err := send(t, c, "POST", up.URL+"/v1/jobs", fakeupstream.ExampleJob())
-	require.NoError(t, err)
-	_, err = io.Copy(io.Discard, response.Body)
-	require.NoError(t, err)
-	response.Body.Close()
-
-	require.NoError(t, up.Refuse(true))
-	require.NoError(t, up.Refuse(true))
-	_, err = net.Dial("tcp", up.Address())
-	require.ErrorIs(t, err, syscall.ECONNREFUSED)
-	require.Eventually(t, func() bool { // its idle connection was closed, too
-		response, err := send(t, c, "POST", up.URL+"/v1/jobs", fakeupstream.ExampleJob())
-		if err == nil {
-			response.Body.Close()
-		}
-		return errors.Is(err, syscall.ECONNREFUSED)
-	}, 10*time.Second, time.Millisecond)
-
-	require.NoError(t, up.Refuse(false))
-	_, _, err = job(t, up)
-	require.NoError(t, err)
-}
-
-// TestKill: a job that is being answered breaks off, and what is cached survives.
-func TestKill(t *testing.T) {
-	up := fakeupstream.New(t, fakeupstream.Options{})
-	up.SetFault(fakeupstream.Fault{Stall: true, StallAfter: 4})
-	response, err := send(t, submitter(t), "POST", up.URL+"/v1/jobs", fakeupstream.ExampleJob())
-	require.NoError(t, err)
-	defer response.Body.Close()
-	up.Kill()
-	_, err = io.ReadAll(response.Body)
-	require.Error(t, err)
-	_, err = net.Dial("tcp", up.Address())
-	require.ErrorIs(t, err, syscall.ECONNREFUSED)
-	up.Kill() // twice is as good as once
-
-	up.SetFault(fakeupstream.Fault{})
-	require.NoError(t, up.Refuse(false))
-	answer, _, err := job(t, up)
-	require.NoError(t, err)
-	assert.Contains(t, answer.header.Get("X-Load"), "cached=1")
 }
 
 // TestHandler: a handler's responses meet faults, and its jobs are recorded.
