@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"hash/crc32"
 	"io"
+	"net"
 	"net/http"
 	"strconv"
 	"strings"
@@ -113,9 +114,14 @@ func (u *faulty) answer(w http.ResponseWriter, r *http.Request, f fault, v *visi
 		piece := text[:min(third, len(text))]
 		text = text[len(piece):]
 		n, err := io.WriteString(w, piece)
-		// A cut before the headers leaves nothing; of another error nobody knows.
-		v.wrote = v.wrote || n > 0 || !errors.Is(err, fakeupstream.ErrCut)
-		if err != nil || http.NewResponseController(w).Flush() != nil {
+		if err == nil {
+			err = http.NewResponseController(w).Flush()
+		}
+		// Nothing leaves if the connection is cut before the headers, or was closed
+		// as idle while the job was on its way. Of another error nobody knows.
+		nothing := errors.Is(err, net.ErrClosed) || n == 0 && errors.Is(err, fakeupstream.ErrCut)
+		v.wrote = v.wrote || !nothing
+		if err != nil {
 			return
 		}
 		if f == slow {

@@ -17,8 +17,8 @@ type Job struct {
 	Header       http.Header
 	Host         string // as the submitter gave it
 	Remote       string // the submitter's address: one for each connection
-	Body         []byte
-	BodyErr      error // why Body is not whole
+	Body         []byte // nil if there is a Handler
+	BodyErr      error  // why Body is not whole
 	Arrived      time.Time
 
 	Ended bool // the response is over, whole or not
@@ -28,26 +28,30 @@ type Job struct {
 // maxRecorded bounds what is kept of a body, in bytes.
 const maxRecorded = 64<<20 + 1
 
-// read reads a request and its body. Both can be read again afterwards, with
-// the same error if the body broke off.
-func read(r *http.Request) Job {
-	job := Job{
+// newJob is a request before its body was read.
+func newJob(r *http.Request) Job {
+	return Job{
 		Method: r.Method, Path: r.URL.Path, Header: r.Header.Clone(), Host: r.Host,
 		Remote: r.RemoteAddr, Arrived: time.Now(),
 	}
-	job.Body, job.BodyErr = io.ReadAll(io.LimitReader(r.Body, maxRecorded))
+}
+
+// readBody reads a request's body. It can be read again afterwards, with the same
+// error if it broke off.
+func (j *Job) readBody(r *http.Request) {
+	j.Body, j.BodyErr = io.ReadAll(io.LimitReader(r.Body, maxRecorded))
 	rest := io.Reader(r.Body)
-	if job.BodyErr != nil {
-		rest = iotest.ErrReader(job.BodyErr)
+	if j.BodyErr != nil {
+		rest = iotest.ErrReader(j.BodyErr)
 	}
 	r.Body = struct {
 		io.Reader
 		io.Closer
-	}{io.MultiReader(bytes.NewReader(job.Body), rest), r.Body}
-	return job
+	}{io.MultiReader(bytes.NewReader(j.Body), rest), r.Body}
 }
 
-// journal keeps the jobs in the order in which their bodies were read.
+// journal keeps the jobs in the order in which their bodies were read or, if there
+// is a Handler, in which they arrived.
 type journal struct {
 	mu      sync.Mutex
 	jobs    []Job

@@ -31,8 +31,9 @@ type Options struct {
 	Cost string
 
 	// Handler answers jobs, and whatever else is sent, instead of the rules. It
-	// meets the same faults. Reports and health checks are those of a server that
-	// has no jobs.
+	// meets the same faults. It is called as soon as a job's headers are there, so
+	// bodies are its own to read, and are not recorded. Reports and health checks
+	// are those of a server that has no jobs.
 	Handler http.Handler
 
 	// Listen is the address to listen on. Without it, it is a free port of 127.0.0.1.

@@ -39,6 +39,7 @@ type Upstream struct {
 	server  *ruleserver.Server
 	rules   http.Handler // of the server
 	handler http.Handler // of what is recorded: the rules, or that of Options
+	custom  bool         // it is that of Options
 	serving sync.WaitGroup
 	journal *journal
 	jobs    *switches // for everything but reports
@@ -81,7 +82,7 @@ func Start(o Options) (*Upstream, error) {
 	u.rules = u.server.Handler()
 	u.handler = u.rules
 	if o.Handler != nil {
-		u.handler = o.Handler
+		u.handler, u.custom = o.Handler, true
 	}
 	if err := u.start(o); err != nil {
 		u.server.Close()
@@ -131,7 +132,11 @@ func (u *Upstream) serve(w http.ResponseWriter, r *http.Request) {
 	case "/metrics", "/v1/cache/projects":
 		u.reports.serve(w, r, u.rules)
 	default:
-		number := u.journal.add(read(r))
+		job := newJob(r)
+		if !u.custom {
+			job.readBody(r)
+		}
+		number := u.journal.add(job)
 		defer func() { u.journal.end(number, r.Context().Err() != nil) }()
 		u.jobs.serve(w, r, u.handler)
 	}

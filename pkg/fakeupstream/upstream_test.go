@@ -90,11 +90,7 @@ func TestRecordsJobs(t *testing.T) {
 
 // TestRecordsHalfABody: an upload that breaks off is never a whole job.
 func TestRecordsHalfABody(t *testing.T) {
-	seen := make(chan error, 1)
-	up := fakeupstream.New(t, fakeupstream.Options{Handler: http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
-		_, err := io.ReadAll(r.Body)
-		seen <- err
-	})})
+	up := fakeupstream.New(t, fakeupstream.Options{})
 	conn, err := net.Dial("tcp", up.Address())
 	require.NoError(t, err)
 	fmt.Fprint(conn, "POST /v1/jobs HTTP/1.1\r\nHost: x\r\nContent-Length: 100\r\n\r\n{")
@@ -102,7 +98,6 @@ func TestRecordsHalfABody(t *testing.T) {
 	require.NoError(t, up.Await(t.Context(), func(jobs []fakeupstream.Job) bool { return len(jobs) == 1 }))
 	assert.Equal(t, "{", string(up.Jobs()[0].Body))
 	assert.ErrorIs(t, up.Jobs()[0].BodyErr, io.ErrUnexpectedEOF)
-	assert.ErrorIs(t, <-seen, io.ErrUnexpectedEOF, "a handler sees it, too")
 }
 
 func TestStatusAndHeader(t *testing.T) {
@@ -188,6 +183,7 @@ func TestHandler(t *testing.T) {
 	require.Error(t, err)
 	assert.Equal(t, fakeupstream.ExampleJob()[:10], body)
 	assert.Len(t, up.Jobs(), 2)
+	assert.Nil(t, up.Jobs()[0].Body, "bodies are the handler's")
 	assert.Contains(t, get(t, up.URL+"/v1/cache/projects"), `"id":7`)
 	assert.Equal(t, "ok\n", get(t, up.URL+"/healthz"))
 }
