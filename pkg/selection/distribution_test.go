@@ -17,19 +17,26 @@ import (
 // ends. No upstream ever exceeds the bound, and they fill in rendezvous order.
 func TestBoundedHashSpillsInOrder(t *testing.T) {
 	const project = 99
-	views, rng := policytest.Idle(7), rand.New(rand.NewPCG(1, 1))
-	order := policytest.ByRendezvous(project, views)
-	for sent := 1; sent <= 200; sent++ {
-		at := selection.BoundedHash{}.Pick(selection.Job{Project: project}, views, rng)
-		bound := math.Max(1, math.Ceil(1.5*float64(sent)/7))
-		for _, i := range order[:slices.Index(order, at)] {
-			require.GreaterOrEqual(t, views[i].InFlight, bound, "job %d passed %d by", sent, i)
+	for factor, last := range map[float64]int{0: 5, 0.5: 7, 1: 7, 1.25: 6, 2: 4} {
+		views, rng := policytest.Idle(7), rand.New(rand.NewPCG(1, 1))
+		order := policytest.ByRendezvous(project, views)
+		standing := factor
+		if factor == 0 {
+			standing = 1.5
 		}
-		views[at].InFlight++
-		require.LessOrEqual(t, views[at].InFlight, bound, "job %d", sent)
+		for sent := 1; sent <= 200; sent++ {
+			at := selection.BoundedHash{Factor: factor}.Pick(selection.Job{Project: project}, views, rng)
+			bound := math.Ceil(math.Max(1, standing) * float64(sent) / 7)
+			for _, i := range order[:slices.Index(order, at)] {
+				require.GreaterOrEqual(t, views[i].InFlight, bound, "factor %v: job %d passed %d by", factor, sent, i)
+			}
+			views[at].InFlight++
+			require.LessOrEqual(t, views[at].InFlight, bound, "factor %v: job %d", factor, sent)
+		}
+		for place, i := range order {
+			assert.Equal(t, place < last, views[i].InFlight > 0, "factor %v: place %d", factor, place)
+		}
 	}
-	assert.Positive(t, views[order[0]].InFlight)
-	assert.Zero(t, views[order[6]].InFlight, "1.5 times the mean fits on five of seven")
 }
 
 // TestBoundedHashFollowsWeights: the bound grows with the weight.

@@ -74,46 +74,46 @@ func NewExpected(config ExpectedConfig) (*Expected, error) {
 type ExpectedConfig struct {
 	// WaitPrice is how many seconds of fetching one second of waiting is worth.
 	// An old report makes a wait look shorter than it is. Default 1.5; at least 1.
-	WaitPrice float64
+	WaitPrice float64 `yaml:"wait_price"`
 	// Spare is the share of an upstream's cores that count as taken by jobs
 	// that others have sent there since its report. Default 0.3.
-	Spare float64
+	Spare float64 `yaml:"spare"`
 	// FetchScale and FetchPower make the price of a fetch from its time:
 	// FetchScale times the time, in seconds, to the power of FetchPower.
 	// Defaults 0.5 and 0.7.
-	FetchScale float64
-	FetchPower float64
+	FetchScale float64 `yaml:"fetch_scale"`
+	FetchPower float64 `yaml:"fetch_power"`
 	// FetchShare is how much of that price each open job of the project takes
 	// over. The price is divided by 1 + FetchShare times their number. Default 0.5.
-	FetchShare float64
+	FetchShare float64 `yaml:"fetch_share"`
 	// RankPrice is the price of each rank in the project's rendezvous order, in
 	// prices of a fetch: the next sidecar may place the project elsewhere, and
 	// fetch again. Default 1.5. All ranks from the fifth on cost the same.
-	RankPrice float64
+	RankPrice float64 `yaml:"rank_price"`
 	// Crowding is the factor on the price of a rank at an upstream with one job
 	// per core; it grows with the square of the jobs per core, up to ten, and is
 	// at least 1. Default 4.5.
-	Crowding float64
+	Crowding float64 `yaml:"crowding"`
 	// WarmAt is the probability of the data being there from which on the
 	// project counts as cached. Default 0.5.
-	WarmAt float64
+	WarmAt float64 `yaml:"warm_at"`
 	// Band is the difference in cost, in seconds, below which cached upstreams
 	// count as equal even if their reports are fresh. Default 0.05.
-	Band float64
+	Band float64 `yaml:"band"`
 	// BandWidth widens the band with the age of the reports. It is a number of
 	// standard deviations of the jobs that may have come since. Default 1.
-	BandWidth float64
+	BandWidth float64 `yaml:"band_width"`
 	// SlowStart is for how many seconds after its start an upstream takes only a
 	// growing share of the projects that are not cached there. Default 60.
-	SlowStart float64
+	SlowStart float64 `yaml:"slow_start"`
 	// TailScale and LongestJob describe how long jobs last, for the price of a
 	// stop, in seconds. A job outlasts t with a probability of TailScale / t,
 	// and none outlasts LongestJob. Defaults 1.6 and 7200: the thesis's percentiles.
-	TailScale  float64
-	LongestJob float64
+	TailScale  float64 `yaml:"tail_scale"`
+	LongestJob float64 `yaml:"longest_job"`
 	// CoreRate is the jobs that a core completes in a second where no upstream's
 	// rate is known. Default 1/12: the thesis's mean job lasts 12 s.
-	CoreRate float64
+	CoreRate float64 `yaml:"core_rate"`
 	// Off switches parts off.
 	Off Part
 }

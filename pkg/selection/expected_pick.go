@@ -12,7 +12,7 @@ func (e *Expected) Pick(job Job, views []View, rng *rand.Rand) int {
 	var p pricing
 	p.prepare(&e.c, job, views)
 	if p.blind {
-		if i, ok := firstBelowBound(job, views, p.cached); ok && job.Project != 0 {
+		if i, ok := (BoundedHash{}).first(job, views, p.cached); ok && job.Project != 0 {
 			return i
 		}
 		return BoundedHash{}.Pick(job, views, rng)

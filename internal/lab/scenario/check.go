@@ -9,6 +9,7 @@ import (
 	"example.org/pilotfish/internal/lab/workload"
 	"example.org/pilotfish/internal/settings"
 	"example.org/pilotfish/pkg/overload"
+	"example.org/pilotfish/pkg/selection"
 )
 
 // The largest numbers that make sense; they bound memory.
@@ -74,8 +75,18 @@ func (s *Scenario) checkRun(f *settings.Faults, i int) {
 			f.Add(fmt.Sprintf("expected.off[%d]", n), "%q is not one of %s", name, strings.Join(parts(), ", "))
 		}
 	}
-	if len(r.Expected.Off) > 0 && r.Policy != "expected" {
+	if r.Policy != "expected" && (len(r.Expected.Off) > 0 || r.Expected.ExpectedConfig != (selection.ExpectedConfig{})) {
 		f.Add("expected", "is for the policy expected, not for %s", r.Policy)
+	}
+	if _, err := selection.NewExpected(r.Expected.ExpectedConfig); err != nil {
+		f.Add("expected", "%v", err)
+	}
+	switch {
+	case r.Bound == 0:
+	case r.Policy != "bounded-hash":
+		f.Add("bound", "is for the policy bounded-hash, not for %s", r.Policy)
+	default:
+		f.Between("bound", r.Bound, 1, 1000)
 	}
 	if r.Dagor.IgnoreWait && r.Overload != "dagor" {
 		f.Add("dagor", "is for the overload policy dagor, not for %s", r.Overload)

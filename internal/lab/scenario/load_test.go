@@ -103,9 +103,9 @@ fleet: {upstreams: 8, cache: 2GiB, preemption: {life: 1h}}
 sidecars: {count: 40, hints: true, connect_timeout: never}
 base: b
 runs:
-  - {name: a, policy: expected, expected: {off: [` + selection.Parts()[0].String() + `]}, sidecars: {interval: 20s, hints: false, connect_timeout: 2s}}
+  - {name: a, policy: expected, expected: {wait_price: 2, off: [` + selection.Parts()[0].String() + `]}, sidecars: {interval: 20s, hints: false, connect_timeout: 2s}}
   - {name: b, policy: dynamic, overload: dagor, stalled: 50, dagor: {ignore_wait: true}, fleet: {upstreams: 10}}
-  - {name: c, policy: dynamic, against: a, workload: {jobs: 500}}
+  - {name: c, policy: bounded-hash, bound: 2, against: a, workload: {jobs: 500}}
 `)
 	require.NoError(t, err)
 	a, b, c := &s.Runs[0], &s.Runs[1], &s.Runs[2]
@@ -119,7 +119,7 @@ runs:
 	assert.Equal(t, 8, x.Fleet.Upstreams)
 	assert.Equal(t, 8, x.Fleet.Preemption.Upstreams)
 	assert.Equal(t, time.Hour, x.Fleet.Preemption.Life)
-	want, err := selection.NewExpected(selection.ExpectedConfig{Off: selection.Parts()[0]})
+	want, err := selection.NewExpected(selection.ExpectedConfig{Off: selection.Parts()[0], WaitPrice: 2})
 	require.NoError(t, err)
 	assert.Equal(t, want, x.Policy)
 
@@ -131,6 +131,9 @@ runs:
 	require.NoError(t, err)
 	assert.Equal(t, detector(), y.Detector())
 
+	z, err := c.setup(1)
+	require.NoError(t, err)
+	assert.Equal(t, selection.BoundedHash{Factor: 2}, z.Policy)
 	assert.Equal(t, "b", a.Against)
 	assert.Equal(t, "a", c.Against)
 	assert.Equal(t, 1000, b.jobs.workload.Jobs)
@@ -154,7 +157,7 @@ func TestScenarioFaults(t *testing.T) {
 		run + "---\n" + run:   "s.yaml:2:1: the file holds more than one document",
 		"runs: [{policy: x}]": "s.yaml:1:8: runs[0].name: a name is required\ns.yaml:1:17: runs[0].policy: \"x\" is not one of " + strings.Join(policies(), ", "),
 		"runs: [{name: a}]":   "s.yaml:1:8: runs[0].policy: \"\" is not one of " + strings.Join(policies(), ", "),
-		"runs: [{name: a, policy: random, x: 1}]": "s.yaml:1:34: runs[0].x: unknown key; those known here are name, overload, stalled, dagor, policy, expected, workload, fleet, sidecars, submitters, against, reference",
+		"runs: [{name: a, policy: random, x: 1}]": "s.yaml:1:34: runs[0].x: unknown key; those known here are name, overload, stalled, dagor, policy, expected, bound, workload, fleet, sidecars, submitters, against, reference",
 
 		"runs: [{name: a, policy: random}, {name: a, policy: random}]":             `s.yaml:1:42: runs[1].name: "a" is there twice`,
 		"runs: [{name: a, policy: random, overload: x}]":                           `s.yaml:1:44: runs[0].overload: "x" is not one of none, threshold, dagor, adaptive`,
@@ -178,6 +181,10 @@ func TestScenarioFaults(t *testing.T) {
 		run + "fleet: {preemption: {early: 1.5}}":                                  "s.yaml:2:29: fleet.preemption.early: 1.5 is not a share from 0 to 1",
 		run + "fleet: {preemption: {life: 10s}}":                                   "s.yaml:2:28: fleet.preemption.life: 10s is not longer than the notice, 30s",
 		run + "fleet: {preemption: {away_min: 5m, away_max: 1m}}":                  "s.yaml:2:46: fleet.preemption.away_max: 1m0s is less than away_min, 5m0s",
+		"runs: [{name: a, policy: random, bound: 2}]":                              "s.yaml:1:41: runs[0].bound: is for the policy bounded-hash, not for random",
+		"runs: [{name: a, policy: bounded-hash, bound: 0.5}]":                      "s.yaml:1:47: runs[0].bound: 0.5 is not between 1 and 1000",
+		"runs: [{name: a, policy: random, expected: {band: 1}}]":                   "s.yaml:1:44: runs[0].expected: is for the policy expected, not for random",
+		"runs: [{name: a, policy: expected, expected: {spare: 2}}]":                "s.yaml:1:46: runs[0].expected: expected: Spare is 2: want a share of the cores below 1",
 		run + "fleet: {discovery: 0s}":                                             "s.yaml:2:20: fleet.discovery: 0s must be positive",
 		run + "fleet: {parallel: 0}":                                               "s.yaml:2:19: fleet.parallel: 0 is not between 1 and 65536",
 		run + "fleet: {contention: -1}":                                            "s.yaml:2:21: fleet.contention: -1 is not between 0 and 100",

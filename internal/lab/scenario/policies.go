@@ -35,11 +35,13 @@ func (r *Run) policy() (selection.Policy, error) {
 	switch r.Policy {
 	case clairvoyant:
 		return nil, nil
+	case "bounded-hash":
+		return selection.BoundedHash{Factor: r.Bound}, nil
 	case "expected":
 	default:
 		return rivals.New(r.Policy)
 	}
-	var c selection.ExpectedConfig
+	c := r.Expected.ExpectedConfig
 	for _, name := range r.Expected.Off {
 		p, _ := part(name)
 		c.Off |= p

@@ -9,6 +9,7 @@ import (
 	"example.org/pilotfish/internal/lab/sim"
 	"example.org/pilotfish/internal/lab/stats"
 	"example.org/pilotfish/internal/lab/workload"
+	"example.org/pilotfish/pkg/selection"
 )
 
 // Scenario is one YAML file.
@@ -66,6 +67,8 @@ type Run struct {
 	// Policy is the selection policy, or clairvoyant.
 	Policy   string   `yaml:"policy"`
 	Expected expected `yaml:"expected"`
+	// Bound is the factor of bounded-hash; 0 is its default.
+	Bound float64 `yaml:"bound"`
 
 	// These replace keys of the scenario's, one by one; lists are replaced whole.
 	Workload   *workload.Config `yaml:"workload"`
@@ -89,6 +92,7 @@ type dagor struct {
 
 // expected sets the policy of that name.
 type expected struct {
+	selection.ExpectedConfig `yaml:",inline"`
 	// Off lists the parts to switch off.
 	Off []string `yaml:"off"`
 }

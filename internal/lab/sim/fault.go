@@ -1,6 +1,7 @@
 package sim
 
 import (
+	"fmt"
 	"time"
 
 	"example.org/pilotfish/internal/settings"
@@ -95,6 +96,24 @@ func (v *Fault) check(f *settings.Faults, upstreams int) {
 func checkSome(f *settings.Faults, first, upstreams, fleet int) {
 	f.Within("first", first, 0, fleet-1)
 	f.Within("upstreams", upstreams, 1, max(1, fleet-first))
+}
+
+// String tells people what goes wrong.
+func (v *Fault) String() string {
+	text := fmt.Sprintf("%d %s", v.Upstreams, v.Kind)
+	if v.Kind == slow || v.Kind == manyCores {
+		text += fmt.Sprintf(" (%v)", v.Factor)
+	}
+	if v.Every > 0 {
+		text += fmt.Sprintf(" every %v", v.Every)
+	}
+	if v.At > 0 {
+		text += fmt.Sprintf(" from %v", v.At)
+	}
+	if v.For > 0 {
+		text += fmt.Sprintf(" for %v", v.For)
+	}
+	return text
 }
 
 // end is when the fault is over for good.

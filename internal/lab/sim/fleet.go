@@ -116,6 +116,15 @@ type Unlike struct {
 // SetDefaults fills in what a scenario leaves open.
 func (v *Unlike) SetDefaults() { *v = Unlike{Upstreams: 1, Speed: 1} }
 
+// String tells people how they differ.
+func (v *Unlike) String() string {
+	text := fmt.Sprintf("%d %v times as fast", v.Upstreams, v.Speed)
+	if v.Cores > 0 {
+		text = fmt.Sprintf("%d of %d cores %v times as fast", v.Upstreams, v.Cores, v.Speed)
+	}
+	return text
+}
+
 func (v *Unlike) check(f *settings.Faults, upstreams int) {
 	if v == nil {
 		f.Add("", "nothing is said of these upstreams")
