@@ -148,7 +148,7 @@ func TestAllTriedDoesNotWaitBehindOthers(t *testing.T) {
 	for range 20 {
 		f.wait(start.Add(1), Request{})
 	}
-	require.True(t, f.fail(start.Add(1), g, Failure{Outcome: pool.Refused}).Again)
+	require.True(t, f.fail(start.Add(1), g, Failure{Outcome: pool.NotStarted}).Again)
 	g, granted := f.Arrive(start.Add(1), tourist)
 	require.True(t, granted)
 	assert.ErrorIs(t, g.Err, pool.ErrAllTried)

@@ -32,7 +32,10 @@ type Job struct {
 	// none.
 	Deadline time.Time
 
-	tried   []string      // the addresses of the attempts so far
+	tried    []string // the addresses that it may not go to now
+	attempts int      // how many attempts may have reached an upstream
+	rounds   int      // how often all upstreams refused the connection
+
 	spent   bool          // the one retry of a job that an upstream may have begun is used up
 	stale   bool          // the last attempt was lost on a pooled connection
 	connect time.Duration // for the next dial
@@ -40,7 +43,7 @@ type Job struct {
 	place  *list.Element // in the queue; nil when it does not wait
 	since  time.Time     // when the wait under way began
 	until  time.Time     // and when it must end
-	waited time.Duration // in waits that are over
+	waited time.Duration // in waits and pauses that are over
 }
 
 // GiveUpAt is when a job that waits must be given up.

@@ -10,6 +10,7 @@ import (
 // RetrySettings bounds the attempts of each job, and the retries of all jobs.
 type RetrySettings struct {
 	// Attempts is how many upstreams a job is sent to at most. 1 means no retries.
+	// Otherwise an upstream that refuses the connection does not count.
 	Attempts int `yaml:"attempts"`
 	// ConnectTimeout is how long a connection to an upstream may take. After it has
 	// passed, the job's next attempt has twice the time.
@@ -95,13 +96,18 @@ type Next struct {
 func (d *Dispatcher) Failed(now time.Time, j *Job, f Failure) Next {
 	j.stale = f.Stale
 	class := f.class()
+	if class != refusal {
+		j.attempts++
+	}
 	switch {
-	case len(j.tried) >= d.retry.Attempts,
+	case j.attempts >= d.retry.Attempts, d.retry.Attempts == 1,
 		class == never,
 		class == once && j.spent,
 		!j.Deadline.IsZero() && !now.Before(j.Deadline),
 		!f.Repeatable:
 		return Next{}
+	case class == refusal:
+		return d.refused(j)
 	case !d.budget.take(now, d.retry.Budget):
 		return Next{OverBudget: true}
 	}
@@ -109,7 +115,33 @@ func (d *Dispatcher) Failed(now time.Time, j *Job, f Failure) Next {
 	if f.ConnectTimedOut {
 		j.connect *= 2
 	}
-	return Next{Again: true, Pause: d.pause(len(j.tried))}
+	return Next{Again: true, Pause: d.pause(j.attempts)}
+}
+
+// refused is what follows a refused connection. Nothing can have begun, and to
+// ask another upstream is no load for the one that refused: such an attempt is
+// free, so that a few upstreams that live serve the jobs of many that are dead.
+// When all have refused, the job waits as it would if none were eligible, and then
+// asks them anew: an upstream that restarts is away for less than that.
+func (d *Dispatcher) refused(j *Job) Next {
+	if !d.pool.AllTried(j.tried) {
+		return Next{Again: true}
+	}
+	if j.attempts > 0 {
+		return Next{} // one of them has answered, or may have begun the job
+	}
+	pause := d.draw(firstPause<<min(j.rounds, 5), maxRefusedPause)
+	patience := d.queue.bounds.Wait
+	if j.Queue > 0 {
+		patience = j.Queue
+	}
+	if j.waited+pause > patience {
+		return Next{}
+	}
+	j.rounds++
+	j.waited += pause
+	j.tried = nil
+	return Next{Again: true, Pause: pause}
 }
 
 // retryClass says whether a failed attempt may be followed by another.
@@ -122,6 +154,8 @@ const (
 	once
 	// always: no upstream can have begun it.
 	always
+	// refusal: there was no connection.
+	refusal
 )
 
 func (f Failure) class() retryClass {
@@ -132,14 +166,18 @@ func (f Failure) class() retryClass {
 		return never
 	case f.Progress == Begun:
 		return once
+	case f.Outcome == pool.Refused && !f.ConnectTimedOut && !f.Stale:
+		return refusal
 	}
 	return always
 }
 
-// The longest pause before the third attempt, and before any.
+// The longest pause before the third attempt, before any, and before all
+// upstreams that refused are asked anew.
 const (
-	firstPause = 25 * time.Millisecond
-	maxPause   = 250 * time.Millisecond
+	firstPause      = 25 * time.Millisecond
+	maxPause        = 250 * time.Millisecond
+	maxRefusedPause = time.Second
 )
 
 // pause is how long to wait after so many attempts: not at all before the
@@ -149,6 +187,10 @@ func (d *Dispatcher) pause(attempts int) time.Duration {
 	if attempts < 2 {
 		return 0
 	}
-	most := min(firstPause<<min(attempts-2, 4), maxPause)
-	return time.Duration(d.rng.Int64N(int64(most) + 1))
+	return d.draw(firstPause<<min(attempts-2, 4), maxPause)
+}
+
+// draw draws a pause of at most that long.
+func (d *Dispatcher) draw(longest, bound time.Duration) time.Duration {
+	return time.Duration(d.rng.Int64N(int64(min(longest, bound)) + 1))
 }

@@ -29,7 +29,7 @@ func TestRetryRules(t *testing.T) {
 		failures []Failure
 		attempts int // made in all, of at most 4
 	}{
-		"no connection: always":                           {[]Failure{refused, refused, refused, refused}, 4},
+		"no connection: always, and it does not count":    {[]Failure{refused, refused, refused, refused, refused, refused}, 7},
 		"a refusal for load: always":                      {[]Failure{busy, busy, busy, busy}, 4},
 		"too late before anything was sent: always":       {[]Failure{lateDial, lateDial, lateDial, lateDial}, 4},
 		"lost while it was sent: once":                    {[]Failure{cut, cut}, 2},
@@ -37,7 +37,7 @@ func TestRetryRules(t *testing.T) {
 		"too late: once":                                  {[]Failure{late, late}, 2},
 		"once is once for all of these together":          {[]Failure{cut, silent}, 2},
 		"what no upstream can have begun does not use it": {[]Failure{refused, silent, busy, silent}, 4},
-		"and may follow it":                               {[]Failure{silent, refused, refused, refused}, 4},
+		"and may follow it":                               {[]Failure{silent, refused, busy, refused, busy, lateDial}, 6},
 		"a part of an answer's head: never":               {[]Failure{halfHead}, 1},
 		"too late, within the head: never":                {[]Failure{lateHead}, 1},
 		"the submitter is gone: never":                    {[]Failure{gone}, 1},
@@ -167,7 +167,7 @@ func TestRetryBudgetUnderTotalOutage(t *testing.T) {
 			g, granted := f.Arrive(now, j)
 			require.True(t, granted)
 			require.NoError(t, g.Err)
-			next := f.fail(now, g, Failure{Outcome: pool.Refused})
+			next := f.fail(now, g, Failure{Outcome: pool.NotStarted, Progress: Heard})
 			if again = next.Again; next.OverBudget {
 				over++
 			}
@@ -175,9 +175,73 @@ func TestRetryBudgetUnderTotalOutage(t *testing.T) {
 	}
 	assert.InEpsilon(t, 1.2*float64(jobs), attempts, 0.02)
 	assert.Greater(t, over, jobs/2)
-	f.SetRetry(DefaultRetry())
-	f.retry.Attempts = 1
-	assert.Equal(t, Next{}, f.fail(now, f.claim(now, f.Begin(now, Request{})), Failure{Outcome: pool.Refused}), "the new bound holds")
+}
+
+func TestOneAttemptMeansNoRetries(t *testing.T) {
+	f := newFixture(t, 4, nil)
+	s := DefaultRetry()
+	s.Attempts = 1
+	f.SetRetry(s)
+	for _, failure := range []Failure{{Outcome: pool.Refused}, {Outcome: pool.NotStarted}} {
+		assert.Equal(t, Next{}, f.fail(start, f.claim(start, f.Begin(start, Request{})), failure))
+	}
+}
+
+// Most of the pool refuses connections: every job gets to the upstream that
+// lives, whatever the retry budget.
+func TestOneThatLivesServesTheJobsOfAll(t *testing.T) {
+	for _, upstreams := range []int{2, 4, 14} {
+		f := newFixture(t, upstreams, nil)
+		now := start
+		for range 500 {
+			now = now.Add(10 * time.Millisecond)
+			j := f.Begin(now, Request{})
+			g := f.claim(now, j)
+			for g.Assignment.Address != address(0) {
+				require.Equal(t, Next{Again: true}, f.fail(now, g, Failure{Outcome: pool.Refused}))
+				g = f.claim(now, j)
+			}
+			require.False(t, g.Assignment.Panic)
+			g.Assignment.Answered(now, true, nil)
+			g.Assignment.Done(now, pool.Answered)
+		}
+	}
+}
+
+// A lone upstream that is away for less than a job may wait costs no job.
+func TestJobsWaitForALoneUpstream(t *testing.T) {
+	f := newFixture(t, 1, nil)
+	for n := range 200 {
+		now := start.Add(time.Duration(n) * time.Hour)
+		j, back := f.Begin(now, Request{}), now.Add(8*time.Second)
+		g := f.claim(now, j)
+		for now.Before(back) {
+			next := f.fail(now, g, Failure{Outcome: pool.Refused})
+			require.True(t, next.Again)
+			require.LessOrEqual(t, next.Pause, time.Second)
+			now = now.Add(next.Pause)
+			g = f.claim(now, j)
+		}
+		g.Assignment.Answered(now, true, nil)
+		g.Assignment.Done(now, pool.Answered)
+	}
+}
+
+// The wait has an end: queue.wait, or the job's own time in a queue.
+func TestJobsDoNotWaitForEverForALoneUpstream(t *testing.T) {
+	for own, want := range map[time.Duration]time.Duration{0: 10 * time.Second, 3 * time.Second: 3 * time.Second} {
+		f := newFixture(t, 1, nil)
+		now, j := start, f.Begin(start, Request{Queue: own, Arrived: start})
+		for {
+			next := f.fail(now, f.claim(now, j), Failure{Outcome: pool.Refused})
+			if !next.Again {
+				break
+			}
+			now = now.Add(next.Pause)
+		}
+		assert.LessOrEqual(t, now.Sub(start), want)
+		assert.Greater(t, now.Sub(start), want-time.Second)
+	}
 }
 
 func TestNonsenseIsRefused(t *testing.T) {

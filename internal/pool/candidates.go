@@ -13,7 +13,7 @@ type candidates struct {
 	members []*member
 	views   []selection.View // of the members, in their order
 
-	shut              int  // upstreams in the set whose breaker is not ready
+	takers, shut      int  // upstreams that take new jobs, and those of them whose breaker is not ready
 	panicking         bool // the breakers were ignored
 	admittedElsewhere bool // an overload level refuses this job, and admits others
 }
@@ -31,16 +31,16 @@ type waive struct {
 }
 
 // eligible finds the upstreams that a job may go to: not tried, not draining,
-// not overloaded, not held, breaker ready. When breakers alone keep out more
-// than half of the pool they are ignored, for then the fault is more likely ours
-// than theirs. When every upstream drains, draining is ignored. An upstream
-// that has just refused a job for load is asked only when no other is left.
+// not overloaded, not held, breaker ready. When the breaker of every upstream is
+// open they are ignored, for then the fault is more likely ours than theirs, and
+// there is nobody else to ask. When every upstream drains, draining is ignored. An
+// upstream that has just refused a job for load is asked only when no other is left.
 // It fills in how long a fetch will take for the job.
 //
 // What it returns is valid until the next call.
 func (p *Pool) eligible(now time.Time, job *selection.Job, tried []string) (candidates, error) {
 	c := p.look(now, *job, tried, waive{})
-	panicking := 2*c.shut > len(p.set)
+	panicking := c.shut == c.takers
 	if panicking {
 		c = p.look(now, *job, tried, waive{breakers: true})
 	}
@@ -67,13 +67,17 @@ func (p *Pool) eligible(now time.Time, job *selection.Job, tried []string) (cand
 func (p *Pool) look(now time.Time, job selection.Job, tried []string, w waive) candidates {
 	c := candidates{members: p.memory.members[:0], views: slices.Grow(p.memory.views[:0], len(p.set))[:len(p.set)]}
 	for _, m := range p.set {
+		if m.Draining && !p.draining {
+			continue
+		}
+		c.takers++
 		if !m.gate.Ready(now) {
 			c.shut++
 			if !w.breakers {
 				continue
 			}
 		}
-		if now.Before(m.held) && !w.holds || m.Draining && !p.draining || slices.Contains(tried, m.Address) {
+		if now.Before(m.held) && !w.holds || slices.Contains(tried, m.Address) {
 			continue
 		}
 		fresh := m.fresh(now, &p.cfg)

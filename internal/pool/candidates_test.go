@@ -97,8 +97,8 @@ func TestViewsOfTheEligible(t *testing.T) {
 		tried := []string{us[rng.IntN(8)].Address, us[rng.IntN(8)].Address}
 
 		shut := func(u Upstream) bool { return f.gates[u.Address].shut }
-		panicking := 2*len(slices.DeleteFunc(slices.Clone(us), func(u Upstream) bool { return !shut(u) })) > len(us)
 		allDrain := !slices.ContainsFunc(us, func(u Upstream) bool { return !u.Draining })
+		panicking := !slices.ContainsFunc(us, func(u Upstream) bool { return (allDrain || !u.Draining) && !shut(u) })
 		var want []uint64
 		for _, u := range us {
 			m := f.members[u.Address]
@@ -145,19 +145,23 @@ func TestDrainingGetsNothingUnlessAllDrain(t *testing.T) {
 	require.NoError(t, err, "service goes on when every upstream drains")
 }
 
-func TestPanicWhenBreakersAloneKeepOutMoreThanHalf(t *testing.T) {
+func TestPanicWhenEveryBreakerIsOpen(t *testing.T) {
 	f := newFixture(t, "least-in-flight", 4)
 	us := upstreams(4)
 	for i, u := range us {
-		f.gates[u.Address].shut = i < 2
+		f.gates[u.Address].shut = i < 3
 	}
-	l, err := f.Claim(start, Request{}, nil)
-	require.NoError(t, err)
-	assert.False(t, l.Panic, "half is not more than half")
-	f.gates[us[2].Address].shut = true
-	used := map[string]bool{}
 	for range 8 {
-		l, err = f.Claim(start, Request{}, nil)
+		l, err := f.Claim(start, Request{}, nil)
+		require.NoError(t, err)
+		assert.False(t, l.Panic)
+		assert.Equal(t, us[3].Address, l.Address, "one that answers is enough")
+		l.Done(start, Answered)
+	}
+	f.gates[us[3].Address].shut = true
+	used := map[string]bool{}
+	for range 16 {
+		l, err := f.Claim(start, Request{}, nil)
 		require.NoError(t, err)
 		assert.True(t, l.Panic)
 		used[l.Address] = true

@@ -13,6 +13,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"example.org/pilotfish/internal/dispatch"
 	"example.org/pilotfish/internal/intake"
 	"example.org/pilotfish/internal/pool"
 )
@@ -58,7 +59,7 @@ func TestRetryRules(t *testing.T) {
 	}{
 		{"refuses ok", 200, "ok", []pool.Outcome{pool.Refused, pool.Answered}, intake.Answered},
 		{"refuses refuses ok", 200, "ok", []pool.Outcome{pool.Refused, pool.Refused, pool.Answered}, intake.Answered},
-		{"refuses refuses resets ok", 502, "-", []pool.Outcome{pool.Refused, pool.Refused, pool.NoAnswer}, intake.NoAnswer},
+		{"refuses refuses resets ok", 200, "ok", []pool.Outcome{pool.Refused, pool.Refused, pool.NoAnswer, pool.Answered}, intake.Answered},
 		{"refuses", 502, "-", []pool.Outcome{pool.Refused}, intake.NoAnswer},
 		{"dies ok", 200, "ok", []pool.Outcome{pool.NoAnswer, pool.Answered}, intake.Answered},
 		{"dies dies ok", 502, "-", []pool.Outcome{pool.NoAnswer, pool.NoAnswer}, intake.NoAnswer},
@@ -84,7 +85,8 @@ func TestRetryRules(t *testing.T) {
 				ups = append(ups, up[name](t))
 				rest = rest[len(name):]
 			}
-			c := startSidecar(t, setup{upstreams: ups})
+			// Where all refuse, no time is left to ask them anew.
+			c := startSidecar(t, setup{upstreams: ups, queue: dispatch.QueueSettings{Jobs: 1, Bytes: 1, Wait: 1}})
 			res, text := c.post(`{"project_id": 1}`)
 			assert.Equal(t, tc.status, res.StatusCode)
 			if tc.body == "-" {

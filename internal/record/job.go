@@ -4,6 +4,7 @@ package record
 
 import (
 	"net/http"
+	"slices"
 	"strconv"
 	"time"
 
@@ -79,8 +80,16 @@ type Attempt struct {
 	Err error
 }
 
-// Begin notes a new attempt.
+// maxAttempts bounds the attempts that are kept of a job: one that waits while
+// every upstream refuses its connections may make hundreds.
+const maxAttempts = 32
+
+// Begin notes a new attempt. Of more than maxAttempts the first one and the
+// latest are kept.
 func (r *Job) Begin(c pool.Choice) {
+	if len(r.Attempts) == maxAttempts {
+		r.Attempts = slices.Delete(r.Attempts, 1, 2)
+	}
 	r.Attempts = append(r.Attempts, Attempt{
 		Upstream: c.Address, Cache: c.Cache, Cost: c.Cost, Panic: c.Panic,
 		RunnerUp: c.RunnerUp, RunnerUpCost: c.RunnerUpCost,
