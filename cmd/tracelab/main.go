@@ -17,6 +17,7 @@ func main() { os.Exit(run(os.Args[1:], os.Stdout, os.Stderr)) }
 type commands struct {
 	Generate generateCommand `cmd:"" help:"Write a trace: the jobs of an invented day."`
 	Simulate simulateCommand `cmd:"" help:"Play a scenario's runs in simulated time and compare them."`
+	Judge    judgeCommand    `cmd:"" help:"Compare a policy with the best of its rivals on workloads and fleets on which it was not tuned."`
 	Report   reportCommand   `cmd:"" help:"Show results that simulate has saved."`
 	Replay   replayCommand   `cmd:"" help:"Send a trace's jobs to real sidecars, and measure what their submitters see."`
 

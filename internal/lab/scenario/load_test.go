@@ -22,9 +22,14 @@ import (
 
 func scenarios(t testing.TB) []string {
 	t.Helper()
-	all, err := filepath.Glob(filepath.Join("..", "..", "..", "testdata", "scenarios", "*.yaml"))
-	require.NoError(t, err)
-	require.NotEmpty(t, all)
+	root := filepath.Join("..", "..", "..", "testdata", "scenarios")
+	var all []string
+	for _, dir := range []string{root, filepath.Join(root, "tuning")} {
+		files, err := filepath.Glob(filepath.Join(dir, "*.yaml"))
+		require.NoError(t, err)
+		require.NotEmpty(t, files)
+		all = append(all, files...)
+	}
 	return all
 }
 

@@ -7,7 +7,11 @@ import (
 )
 
 // Interval is an estimate with its confidence interval.
-type Interval struct{ Value, Low, High float64 }
+type Interval struct {
+	Value float64 `json:"value"`
+	Low   float64 `json:"low"`
+	High  float64 `json:"high"`
+}
 
 const (
 	confidence = 0.95   // share of the intervals that hold the true value

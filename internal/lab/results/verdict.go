@@ -1,0 +1,209 @@
+package results
+
+import (
+	"math/rand/v2"
+	"slices"
+
+	"example.org/pilotfish/internal/lab/stats"
+)
+
+// leastWait is the shortest wait that Judge tells apart, in seconds. Nobody
+// notices shorter ones, and the ratio of two of them says nothing.
+const leastWait = 0.010
+
+// Verdict compares one run of a family of workloads and fleets with the best of all others, its rivals.
+type Verdict struct {
+	Family string `json:"family"`
+	// Run is the judged run, Rivals how many it was compared with.
+	Run    string `json:"run"`
+	Rivals int    `json:"rivals"`
+	Seeds  int    `json:"seeds"`
+	// Marks has one for each of MarkNames, in that order.
+	Marks []Mark `json:"marks"`
+	// Unanswered is how many of 1,000 jobs got no result, Fewest the least of any
+	// rival.
+	Unanswered float64 `json:"unanswered_per_1000_jobs"`
+	Fewest     float64 `json:"least_unanswered_per_1000_jobs"`
+}
+
+// Mark is one number by which a run is judged.
+type Mark struct {
+	Name string `json:"name"`
+	// Ours and Best are means over the seeds: of the judged run, and of the rival
+	// that has the least. Times are in seconds.
+	Ours  float64 `json:"ours"`
+	Best  float64 `json:"best"`
+	Rival string  `json:"rival"`
+	// Ratio is Ours over Best; without an interval if there is only one seed.
+	// Waits shorter than 10 ms count as 10 ms in it.
+	Ratio stats.Interval `json:"ratio"`
+}
+
+// marker says what a mark is of a trial.
+type marker struct {
+	name  string
+	least float64 // a smaller value counts as this
+	of    func(*Trial) float64
+}
+
+// markers are the waits, and the mean durations, which hold the fetches as well.
+// The number of fetches is judged apart.
+func markers() []marker {
+	row := func(q stats.Quantity, priority string, of func(stats.Summary) float64) func(*Trial) float64 {
+		return func(t *Trial) float64 {
+			for _, r := range t.Rows {
+				if r.Quantity == q && r.Priority == priority {
+					return of(r.Summary)
+				}
+			}
+			return 0 // there is no such job
+		}
+	}
+	mean := func(s stats.Summary) float64 { return s.Mean }
+	p99 := func(s stats.Summary) float64 { return s.P99 }
+	return []marker{
+		{"low wait", leastWait, row(stats.Wait, "low", mean)},
+		{"low p99", leastWait, row(stats.Wait, "low", p99)},
+		{"high wait", leastWait, row(stats.Wait, "high", mean)},
+		{"high p99", leastWait, row(stats.Wait, "high", p99)},
+		{"low time", leastWait, row(stats.Duration, "low", mean)},
+		{"high time", leastWait, row(stats.Duration, "high", mean)},
+	}
+}
+
+// fetches is the mark that is compared with the rival whose low jobs wait least:
+// a run that never moves a project fetches least, and waits for ever.
+func fetches() marker {
+	return marker{"fetches", 1, func(t *Trial) float64 { return t.Counts.Fetches }}
+}
+
+// MarkNames are the marks of every verdict.
+func MarkNames() []string {
+	var names []string
+	for _, m := range append(markers(), fetches()) {
+		names = append(names, m.name)
+	}
+	return names
+}
+
+// Judge compares the first run of a set with all others. A trial without a pair
+// in another run is left out.
+func Judge(s *Set) Verdict {
+	ours, rivals := &s.Runs[0], s.Runs[1:]
+	v := Verdict{Family: s.Scenario, Run: ours.Name, Rivals: len(rivals), Seeds: len(ours.Trials), Unanswered: unanswered(ours.Counts)}
+	for _, m := range markers() {
+		v.Marks = append(v.Marks, m.compare(ours, m.best(rivals)))
+	}
+	v.Marks = append(v.Marks, fetches().compare(ours, markers()[0].best(rivals)))
+	for i := range rivals {
+		if n := unanswered(rivals[i].Counts); i == 0 || n < v.Fewest {
+			v.Fewest = n
+		}
+	}
+	return v
+}
+
+// unanswered is how many of 1,000 jobs got no result.
+func unanswered(c Counts) float64 {
+	return 1000 * (c.Expired + c.Overrun + c.Lost + c.Unserved + c.Failed) / max(1, c.Jobs)
+}
+
+// best is the run with the least mean; nil if there is none.
+func (m marker) best(runs []Run) *Run {
+	var best *Run
+	for i := range runs {
+		if best == nil || m.mean(&runs[i]) < m.mean(best) {
+			best = &runs[i]
+		}
+	}
+	return best
+}
+
+func (m marker) mean(r *Run) float64 {
+	sum := 0.0
+	for i := range r.Trials {
+		sum += max(m.least, m.of(&r.Trials[i]))
+	}
+	return sum / float64(len(r.Trials))
+}
+
+// compare compares a run with its best rival, seed by seed.
+func (m marker) compare(ours, rival *Run) Mark {
+	mark := Mark{Name: m.name}
+	if rival == nil {
+		return mark
+	}
+	mark.Rival = rival.Name
+	var a, b []float64
+	for i := range ours.Trials {
+		t := &ours.Trials[i]
+		if pair := rival.Trial(t.Seed); pair != nil {
+			mark.Ours += m.of(t)
+			mark.Best += m.of(pair)
+			b = append(b, max(m.least, m.of(t)))
+			a = append(a, max(m.least, m.of(pair)))
+		}
+	}
+	mark.Ours /= max(1, float64(len(a)))
+	mark.Best /= max(1, float64(len(a)))
+	switch len(a) {
+	case 0:
+	case 1:
+		mark.Ratio = stats.Interval{Value: b[0] / a[0]}
+	default:
+		// Each mark has a random source of its own, so that it does not depend on
+		// the others. Every a is positive.
+		mark.Ratio, _ = stats.Ratio(a, b, rand.New(rand.NewPCG(1, 1)))
+	}
+	return mark
+}
+
+// Judgement is what came of all families.
+type Judgement struct {
+	Verdicts []Verdict `json:"families"`
+	Summary  []Summary `json:"summary"`
+}
+
+// Summary is one mark over all families.
+type Summary struct {
+	Mark   string  `json:"mark"`
+	Median float64 `json:"median_ratio"`
+	Worst  float64 `json:"worst_ratio"`
+	// Limit is what the ratio should not exceed, Above the families where it does.
+	Limit float64  `json:"limit"`
+	Above []string `json:"above"`
+}
+
+// The ratios that are not to be exceeded in any family.
+const (
+	waitLimit  = 1.1
+	fetchLimit = 1.3
+)
+
+// Sum sums verdicts up.
+func Sum(verdicts []Verdict) Judgement {
+	j := Judgement{Verdicts: verdicts}
+	for i, name := range MarkNames() {
+		s := Summary{Mark: name, Limit: waitLimit, Above: []string{}}
+		if name == fetches().name {
+			s.Limit = fetchLimit
+		}
+		var ratios []float64
+		for _, v := range verdicts {
+			ratio := v.Marks[i].Ratio.Value
+			ratios = append(ratios, ratio)
+			if ratio > s.Limit {
+				s.Above = append(s.Above, v.Family)
+			}
+		}
+		s.Median, s.Worst = median(ratios), slices.Max(ratios)
+		j.Summary = append(j.Summary, s)
+	}
+	return j
+}
+
+func median(values []float64) float64 {
+	sorted := slices.Sorted(slices.Values(values))
+	n := len(sorted)
+	return (sorted[(n-1)/2] + sorted[n/2]) / 2
+}
