@@ -14,7 +14,7 @@ import (
 
 // TestClusterLosesNoJob: 50 jobs a second go on while servers are killed,
 // drained and paused and Consul is away. Every job ends in one answer, which is right
-// unless its server was killed amid it. It takes about a minute and a half.
+// unless its server was killed during it. It takes about a minute and a half.
 func TestClusterLosesNoJob(t *testing.T) {
 	consul := newAgent(t)
 	consul.start(t)
@@ -36,37 +36,37 @@ func TestClusterLosesNoJob(t *testing.T) {
 	defer stop()
 	s.more(t, 100)
 
-	// Killed amid an answer: that one is cut, and is not to be taken for whole.
-	amid := s.begin(t, bigProject)
-	killed, killedAt := amid.upstream, time.Now()
+	// Killed during an answer: it is cut, and the submitter sees that it is not whole.
+	midway := s.begin(t, bigProject)
+	killed, killedAt := midway.upstream, time.Now()
 	step("kill %s", killed)
 	c.servers[killed].kill()
-	assert.Equal(t, "cut", amid.rest().ending())
+	assert.Equal(t, "cut", midway.rest().ending())
 	c.eligible(3, 3)
 	step("its place is known to be empty")
 	s.more(t, 100)
 
-	// Drained amid an answer: it finishes, and nothing new comes.
-	amid = s.begin(t, bigProject+1)
-	drained := amid.upstream
+	// Drained during an answer: it finishes, and nothing new comes.
+	midway = s.begin(t, bigProject+1)
+	drained := midway.upstream
 	step("drain %s", drained)
 	c.servers[drained].signal(syscall.SIGTERM)
 	c.eligible(2, 3)
 	step("it is known to drain")
 	s.more(t, 50)
-	assert.Equal(t, "right", amid.rest().ending())
+	assert.Equal(t, "right", midway.rest().ending())
 	require.NoError(t, c.servers[drained].cmd.Wait(), tail(c.serverLog(drained)))
 	s.more(t, 50)
 
-	// Paused amid an answer, until the sidecar has missed four reports: it finishes late.
-	amid = s.begin(t, bigProject+2)
-	paused := amid.upstream
+	// Paused during an answer, until the sidecar has missed four reports: it finishes late.
+	midway = s.begin(t, bigProject+2)
+	paused := midway.upstream
 	step("pause %s", paused)
 	c.servers[paused].signal(syscall.SIGSTOP)
 	c.fails("pilotfish_report_failures_total", 4, "upstream", paused)
 	c.servers[paused].signal(syscall.SIGCONT)
 	step("it goes on")
-	assert.Equal(t, "right", amid.rest().ending())
+	assert.Equal(t, "right", midway.rest().ending())
 	c.eligible(2, 2)
 
 	// Consul goes until the sidecar has asked four times, and knows nothing when it

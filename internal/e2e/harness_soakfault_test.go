@@ -17,8 +17,8 @@ const (
 	killed           // so is every connection
 	resetting        // jobs are read in full, and the connection reset before any byte of an answer
 	hanging          // jobs are read in full, and nothing happens
-	tearing          // the connection is reset amid the answer
-	truncating       // the connection is closed amid the answer
+	tearing          // the connection is reset during the answer
+	truncating       // the connection is closed during the answer
 	failing          // 500
 	unwilling        // 503 with Job-Started: no
 	slow             // answers are late, and come in drops

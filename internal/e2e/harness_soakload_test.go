@@ -107,7 +107,7 @@ func (l *load) post(s submission, by *http.Transport) ending {
 	if err != nil {
 		panic("BUG: " + err.Error())
 	}
-	r.GetBody = nil // the transport shall not retry
+	r.GetBody = nil // the transport must not retry
 	r.Header.Set("Content-Type", "application/json")
 	r.Header.Set(jobHeader, s.job)
 	r.Header.Set(sumHeader, strconv.FormatUint(uint64(crc32.ChecksumIEEE(s.body)), 10))

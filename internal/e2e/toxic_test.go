@@ -20,19 +20,19 @@ func TestClusterToxicNetwork(t *testing.T) {
 		outcome string // of attempts there
 		ending  string // of their jobs
 	}{
-		"latency":           {toxic("latency", "downstream", `"latency": 300, "jitter": 200`), "answered", "right"},
-		"bandwidth":         {toxic("bandwidth", "downstream", `"rate": 1`), "answered", "right"},
-		"bandwidth, up":     {toxic("bandwidth", "upstream", `"rate": 1`), "answered", "right"},
-		"slices":            {toxic("slicer", "downstream", `"average_size": 20, "size_variation": 10, "delay": 1000`), "answered", "right"},
-		"slow close":        {toxic("slow_close", "downstream", `"delay": 500`), "answered", "right"},
-		"reset":             {toxic("reset_peer", "downstream", `"timeout": 0`), "no_answer", "right"},
-		"reset, up":         {toxic("reset_peer", "upstream", `"timeout": 0`), "no_answer", "right"},
-		"late reset":        {toxic("reset_peer", "downstream", `"timeout": 300`), "no_answer", "right"},
-		"timeout":           {toxic("timeout", "downstream", `"timeout": 300`), "no_answer", "right"},
-		"silence":           {toxic("timeout", "downstream", `"timeout": 0`), "timed_out", "right"},
-		"cut amid the body": {toxic("limit_data", "downstream", `"bytes": 500`), "truncated", "cut"},
-		"cut amid the head": {toxic("limit_data", "downstream", `"bytes": 10`), "truncated", "refused"},
-		"refused":           {"", "refused", "right"},
+		"latency":         {toxic("latency", "downstream", `"latency": 300, "jitter": 200`), "answered", "right"},
+		"bandwidth":       {toxic("bandwidth", "downstream", `"rate": 1`), "answered", "right"},
+		"bandwidth, up":   {toxic("bandwidth", "upstream", `"rate": 1`), "answered", "right"},
+		"slices":          {toxic("slicer", "downstream", `"average_size": 20, "size_variation": 10, "delay": 1000`), "answered", "right"},
+		"slow close":      {toxic("slow_close", "downstream", `"delay": 500`), "answered", "right"},
+		"reset":           {toxic("reset_peer", "downstream", `"timeout": 0`), "no_answer", "right"},
+		"reset, up":       {toxic("reset_peer", "upstream", `"timeout": 0`), "no_answer", "right"},
+		"late reset":      {toxic("reset_peer", "downstream", `"timeout": 300`), "no_answer", "right"},
+		"timeout":         {toxic("timeout", "downstream", `"timeout": 300`), "no_answer", "right"},
+		"silence":         {toxic("timeout", "downstream", `"timeout": 0`), "timed_out", "right"},
+		"cut in the body": {toxic("limit_data", "downstream", `"bytes": 500`), "truncated", "cut"},
+		"cut in the head": {toxic("limit_data", "downstream", `"bytes": 10`), "truncated", "refused"},
+		"refused":         {"", "refused", "right"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -114,7 +114,7 @@ def streaming(s):
 
 
 def leaving_the_answer(s):
-    """A submitter that leaves amid an answer takes its job with it."""
+    """A submitter that leaves during an answer takes its job with it."""
     probe = f"{s.name}-leaving"
     answer = s.stream("/probe/stream", b'{"project_id": 7}', {**JSON, "Probe-Id": probe})
     equal(answer.read(), b"piece 0\n", "piece")
@@ -128,7 +128,7 @@ class Enough(Exception):
 
 
 def leaving_the_upload(s):
-    """A submitter that leaves amid its job has sent none."""
+    """A submitter that leaves in the middle of its job has sent none."""
     probe = f"{s.name}-upload"
 
     def parts():

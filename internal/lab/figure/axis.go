@@ -1,17 +1,21 @@
 package figure
 
 import (
+	"image/color"
 	"math"
 	"strconv"
 
 	"gonum.org/v1/plot"
+	"gonum.org/v1/plot/vg"
+	"gonum.org/v1/plot/vg/draw"
 )
 
-// mostDecades bounds a logarithmic scale: below, nobody cares how small.
+// mostDecades bounds a logarithmic scale: how small the values below are does not
+// matter.
 const mostDecades = 9
 
-// decades puts a logarithmic scale on an axis that holds the positive values,
-// from a power of ten to another; values too small for it are left to the caller.
+// decades puts a logarithmic scale on an axis, from one power of ten to another. It
+// holds the positive values; the caller handles those that are too small for it.
 func decades(axis *plot.Axis, label func(float64) string, values ...[]float64) {
 	low, high := math.Inf(1), math.Inf(-1)
 	for _, vs := range values {
@@ -94,4 +98,23 @@ func roots(top float64) plot.ConstantTicks {
 		}
 	}
 	return ticks
+}
+
+// painter is a plotter that is one function.
+type painter func(c draw.Canvas, x, y func(float64) vg.Length)
+
+// Plot implements plot.Plotter.
+func (f painter) Plot(c draw.Canvas, p *plot.Plot) {
+	x, y := p.Transforms(&c)
+	f(c, x, y)
+}
+
+// fill paints a rectangle.
+func fill(c draw.Canvas, with color.Color, left, bottom, right, top vg.Length) {
+	c.FillPolygon(with, []vg.Point{{X: left, Y: bottom}, {X: right, Y: bottom}, {X: right, Y: top}, {X: left, Y: top}})
+}
+
+// stroke paints a line.
+func stroke(c draw.Canvas, with color.Color, width vg.Length, points ...vg.Point) {
+	c.StrokeLines(draw.LineStyle{Color: with, Width: width}, points)
 }

@@ -10,8 +10,8 @@ import (
 // Marks, if any, are published values to show as lines across the bars; 0 is none.
 type Bar struct{ Values, Marks []float64 }
 
-// Bars draws grouped bars on a logarithmic scale of seconds, each series in
-// its Color. A value of 0, which that scale has no place for, is a stub.
+// Bars draws grouped bars on a logarithmic scale of seconds, each series in its
+// Color. That scale has no place for 0, so a value of 0 is a stub.
 func Bars(label string, groups []string, series []Bar) SVG {
 	p := newPlot()
 	var all [][]float64
@@ -44,7 +44,7 @@ func lines(c draw.Canvas, ticks []plot.Tick, y func(float64) vg.Length) {
 
 // paint draws the bars of series number of count.
 func (b *Bar) paint(c draw.Canvas, x, y func(float64) vg.Length, number, count int, floor float64) {
-	const share = 0.84 // of a group's width that its bars take
+	const share = 0.84 // the bars' share of a group's width
 	width := share / float64(count)
 	for g, v := range b.Values {
 		left := float64(g) - share/2 + width*float64(number)

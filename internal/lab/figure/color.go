@@ -22,7 +22,7 @@ func Heat() []string {
 	return all
 }
 
-// HeatKeys tell what the colours of a strip stand for.
+// HeatKeys say what the colours of a strip stand for.
 func HeatKeys() []Key {
 	return []Key{{"none", css(heat(0))}, {"a third", css(heat(1.0 / 3))}, {"two thirds", css(heat(2.0 / 3))}, {"all", css(heat(1))}, {"away", Away()}}
 }
@@ -32,8 +32,8 @@ func Away() string { return css(away) }
 
 func css(c color.RGBA) string { return fmt.Sprintf("#%02x%02x%02x", c.R, c.G, c.B) }
 
-// Color is that of a series by its number, as CSS writes it. The first eight
-// are told apart by colour-blind people too (Okabe and Ito).
+// Color is the colour of a series by its number, as CSS writes it. Colour-blind
+// people can tell the first eight apart too (Okabe and Ito).
 func Color(number int) string {
 	return css(series(number))
 }
@@ -46,7 +46,7 @@ func series(number int) color.RGBA {
 	if number < len(first) {
 		return first[number]
 	}
-	// Around the circle by the golden angle: never twice the same.
+	// Steps of the golden angle around the colour circle never give a hue twice.
 	hue := math.Mod(float64(number)*137.508, 360) / 60
 	channel := func(shift float64) uint8 {
 		at := math.Mod(hue+shift, 6)
@@ -55,7 +55,7 @@ func series(number int) color.RGBA {
 	return color.RGBA{channel(0), channel(4), channel(2), 0xff}
 }
 
-// heat goes from calm through orange to red as a share goes from 0 to 1.
+// heat is the colour of a share: calm at 0, orange between, red at 1.
 func heat(share float64) color.RGBA {
 	stops := [...]color.RGBA{calm, {0xfb, 0xc8, 0x4b, 0xff}, {0xe8, 0x6a, 0x2c, 0xff}, {0xb0, 0x1e, 0x28, 0xff}}
 	at := min(max(share, 0), 1) * float64(len(stops)-1)

@@ -6,8 +6,8 @@ import (
 	"gonum.org/v1/plot/vg/draw"
 )
 
-// Dot is one line of dots: a value for each upstream, and that over all. Mark
-// is a published value over all; 0 is none.
+// Dot is one line of dots: a value for each upstream, and the value over all of
+// them. Mark is a published value over all; 0 is none.
 type Dot struct {
 	Name   string
 	Values []float64
@@ -15,9 +15,9 @@ type Dot struct {
 	Mark   float64
 }
 
-// Dots draws a line for each run on a logarithmic scale of unit, the first on
-// top: circles are upstreams, a diamond is all of them together, a bar what
-// was published. Dots too small for the scale stand at its left edge.
+// Dots draws a line for each run on a logarithmic scale of unit, the first run on
+// top. Circles are upstreams, a diamond is all of them together, a bar is the
+// published value. Dots that are too small for the scale stand at its left edge.
 func Dots(label, unit string, runs []Dot) SVG {
 	p := newPlot()
 	var all [][]float64

@@ -10,13 +10,12 @@ import (
 	"gonum.org/v1/plot/vg/draw"
 )
 
-// shades is how many steps of colour a strip tells apart.
+// shades is how many colours a strip has.
 const shades = 12
 
 // Strip draws a row for each upstream over time: calm where the share is 0, red
-// where it is 1, grey where the upstream is away. Rows hold shares from 0 to
-// 1 over equal stretches of time up to end, in seconds; gone may be empty, or
-// has as many.
+// where it is 1, grey where the upstream is away. Rows hold shares from 0 to 1 over
+// equal stretches of time up to end, in seconds. gone has as many rows, or none.
 func Strip(label string, stretch, end float64, rows, gone [][]float64) SVG {
 	p := newPlot()
 	clock(&p.X, end)
@@ -44,7 +43,7 @@ func Strip(label string, stretch, end float64, rows, gone [][]float64) SVG {
 	return render(p, 900, vg.Length(height), label)
 }
 
-// stripes calls paint for each longest run of one colour that is not calm.
+// stripes calls paint for each stretch of one colour that is not calm.
 func stripes(cells []color.RGBA, paint func(with color.RGBA, from, to int)) {
 	for from := 0; from < len(cells); {
 		to := from + 1
@@ -58,7 +57,7 @@ func stripes(cells []color.RGBA, paint func(with color.RGBA, from, to int)) {
 	}
 }
 
-// upstreams labels rows by number, as many as have room.
+// upstreams labels the rows with numbers, as many as there is room for.
 func upstreams(rows int) plot.ConstantTicks {
 	step := 1
 	for _, larger := range []int{2, 5, 10, 20, 50, 100, 200, 500, 1000} {

@@ -23,9 +23,9 @@ type player struct {
 	open map[trace.Line]chan struct{} // closed when the job ends
 }
 
-// Run sends the jobs, and returns when all have ended and were observed. The error
-// is the source's; that time ran out; or why ctx ended. Jobs that were sent are
-// observed in every case.
+// Run sends the jobs, and returns when all have ended and were observed. It ends
+// early at an error of the source, after Within, or when ctx ends; the error says
+// which. Jobs that were sent are observed in every case.
 func Run(ctx context.Context, cfg Config) error {
 	if err := cfg.check(); err != nil {
 		return err
@@ -77,8 +77,8 @@ func (p *player) send(ctx context.Context) error {
 	return nil
 }
 
-// enter notes that a job is open, and returns what closes when the one that it
-// waits for ends; nil if it waits for none.
+// enter notes that a job is open. It returns a channel that is closed when the job
+// that it waits for has ended; nil if it waits for none.
 func (p *player) enter(line, after trace.Line) (first <-chan struct{}) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -99,7 +99,7 @@ func (p *player) play(ctx context.Context, line trace.Line, job, live *trace.Job
 	defer p.leave(line)
 	s := sighting{due: p.began.Add(due(live))}
 	if first != nil {
-		<-first // which ends with the replay, if not before
+		<-first // it is closed at the end of the replay, if not before
 		s.due = time.Now()
 	}
 	target := p.cfg.Targets[live.Submitter%int64(len(p.cfg.Targets))]
@@ -113,7 +113,7 @@ func (p *player) play(ctx context.Context, line trace.Line, job, live *trace.Job
 	p.cfg.Observe(&r)
 }
 
-// post sends a job and reads its answer to the end.
+// post sends a job and reads its response to the end.
 func (p *player) post(ctx context.Context, s *sighting, target string, line trace.Line, live *trace.Job) {
 	defer func() {
 		s.last = time.Now()
@@ -135,7 +135,7 @@ func (p *player) post(ctx context.Context, s *sighting, target string, line trac
 	_, s.err = io.Copy(io.Discard, answer.Body)
 }
 
-// told adds what the upstream said of the job.
+// told adds what the upstream said about the job.
 func (p *player) told(r *Result, s *sighting) {
 	if p.cfg.Hint == nil || s.header == nil {
 		return

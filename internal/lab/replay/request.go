@@ -33,7 +33,7 @@ type timeouts struct {
 	Stream   float64 `json:"stream_seconds,omitzero"`
 }
 
-// operator is a rule that costs next to nothing and is told from others by its text.
+// operator is a rule that costs almost nothing. Its text tells it from others.
 type operator struct {
 	Name    string   `json:"name"`
 	Actions []action `json:"actions"`
@@ -54,8 +54,8 @@ func mark(name, text string) []operator {
 	return []operator{{Name: name, Actions: []action{{Field: name, Kind: "set", Value: value{"static", text}}}}}
 }
 
-// request is a job's, on its way to a target. Jobs with the same shared rules say
-// the same of them; what one channel does is said by no other job.
+// request is a job's HTTP request to a target. Jobs that share rules have the same
+// text there. The rules of its channel have a text that no other job has.
 func request(ctx context.Context, name, target string, line trace.Line, job *trace.Job) (*http.Request, error) {
 	b := body{
 		Session:  fmt.Sprintf("%s-%d", name, line),
@@ -79,7 +79,7 @@ func request(ctx context.Context, name, target string, line trace.Line, job *tra
 	if err != nil {
 		return nil, fmt.Errorf("replay: line %d: %w", line, err)
 	}
-	r.GetBody = nil // a retry of the client's own would not be measured
+	r.GetBody = nil // without it the client does not retry by itself, which nobody would see
 	r.Header.Set("Content-Type", "application/json")
 	if job.Work() > 0 {
 		r.Header.Set(costHeader, fmt.Sprintf("fetch=%v,shared=%v,operators=%v,output=%v",

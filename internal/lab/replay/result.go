@@ -15,14 +15,15 @@ type Result struct {
 	// Line is the job's in the trace, counted from 1.
 	Line trace.Line
 	// Job is the trace's, with Measured filled in, in the trace's seconds. Its
-	// times are from when the job was due, so that a replay that falls behind does
-	// not look fast; the start of its one attempt, at the target, is when it was sent.
+	// times count from when the job was due, so that a replay that falls behind does
+	// not look fast. Its one attempt, at the target, starts when the job was sent.
 	Job trace.Job
-	// Status is that of the answer; 0 without one.
+	// Status is the response's; 0 without one.
 	Status int
-	// Fetched: it caused a fetch of its project's data, where the upstream tells.
+	// Fetched means that it caused a fetch of its project's data. It is false if the
+	// upstream does not tell.
 	Fetched bool
-	// Err is why there was no answer or not all of it; nil if there was.
+	// Err is why there was no response, or not all of it; nil if all came.
 	Err error
 }
 
@@ -32,7 +33,8 @@ func (r *Result) Late() float64 { return r.Job.Measured.Attempts[0].Start }
 // OK reports whether the job was done.
 func (r *Result) OK() bool { return r.Err == nil && r.Status/100 == 2 }
 
-// sighting is what was seen of a job, at instants of this process's clock; zero is never.
+// sighting is what was seen of a job, by this process's clock. A zero instant is
+// never.
 type sighting struct {
 	due, sent, first, last time.Time
 
@@ -42,7 +44,7 @@ type sighting struct {
 	stopped bool // the replay ended before the job did
 }
 
-// outcome names the job's end in the words of the sidecar's own records.
+// outcome names the job's end in the words of the sidecar's records.
 func (s *sighting) outcome() intake.Outcome {
 	own := s.header.Get("Pilotfish-Reason") != ""
 	switch {
@@ -66,8 +68,8 @@ func (s *sighting) outcome() intake.Outcome {
 	return intake.Answered
 }
 
-// cacheWord is a sidecar's word for what it believed of its upstream's cache;
-// "" for anything else.
+// cacheWord is the sidecar's word for what it believed about the upstream's cache;
+// "" if it is no such word.
 func cacheWord(word string) string {
 	if slices.Contains([]string{"cached", "assumed", "none"}, word) {
 		return word
@@ -75,8 +77,8 @@ func cacheWord(word string) string {
 	return ""
 }
 
-// measure turns a sighting into what a capture says of a job, in seconds of a
-// trace that was played speed times as fast as it tells.
+// measure turns a sighting into what a capture says about a job, in the trace's
+// seconds: the trace was played speed times as fast.
 func (s *sighting) measure(target string, speed float64) *trace.Measured {
 	since := func(at time.Time) float64 { return max(0, at.Sub(s.due).Seconds()) * speed }
 	m := &trace.Measured{

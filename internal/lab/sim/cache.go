@@ -2,9 +2,9 @@ package sim
 
 import "time"
 
-// cache holds joblets' results in a bounded number of bytes; the oldest go
-// first (the thesis, 3.5). It also remembers when projects came and went, so
-// that a report taken earlier can be answered without copying the listing.
+// cache holds joblets' results in a bounded number of bytes and evicts the oldest
+// first (the thesis, 3.5). It also remembers when projects came and went. So a
+// listing of an earlier instant needs no copy.
 type cache struct {
 	limit, used int64
 	entries     map[key]int64
@@ -14,7 +14,7 @@ type cache struct {
 	evicted     int
 }
 
-// stay is when a project's feed was last in the cache; out is never while it is.
+// stay is when a project's data was last in the cache; out is never while it is there.
 type stay struct {
 	version, bytes int64
 	in, out        time.Duration

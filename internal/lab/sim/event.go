@@ -104,7 +104,7 @@ func (es *events) turn() {
 	es.calendar[(es.edge-1)%slots] = now[:0]
 }
 
-// pop removes the event that next told of.
+// pop removes the event that is due first; call next before.
 func (es *events) pop() event { return es.near.pop() }
 
 // eventHeap is a binary heap, the earliest event first. container/heap would

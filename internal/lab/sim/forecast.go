@@ -65,8 +65,7 @@ func (f *forecast) start(limit time.Duration) time.Duration {
 	}
 }
 
-// follow makes the joblet that a job needs next; that it might be shared is
-// left out.
+// follow makes the joblet that a job needs next, as if no other job shared it.
 func (f *forecast) follow(j job) {
 	j.phase++
 	if f.server.skip(&j); j.phase == finished {

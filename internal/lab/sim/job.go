@@ -11,7 +11,7 @@ import (
 	"example.org/pilotfish/pkg/trace"
 )
 
-// job is one job of the trace on its way.
+// job is one job of the trace, from its arrival to its end.
 type job struct {
 	number                               int64 // line of the trace, from 1
 	kind                                 trace.Kind

@@ -163,8 +163,8 @@ func (s *server) dispatch(w *world) {
 	}
 }
 
-// abandon takes a job out before its end; a joblet that nobody else needs and
-// that does not run yet goes with it.
+// abandon takes a job out before its end. A joblet that no other job needs goes
+// with it, unless it runs already.
 func (s *server) abandon(j *job) {
 	if b := j.on; b != nil {
 		for i, other := range b.jobs {

@@ -60,7 +60,7 @@ func ReadVariances(r io.Reader, name string) ([]VarianceRow, error) {
 	return rows, nil
 }
 
-// table reads a CSV file line by line and keeps the first error.
+// table reads a CSV file line by line, and keeps the first error.
 type table struct {
 	name   string
 	csv    *csv.Reader

@@ -93,8 +93,8 @@ func (t *Tables) variances() *Grid {
 	return g
 }
 
-// number shows two digits behind the point, or two in all when it is too small
-// for that; NaN, which is no number, as a dash.
+// number shows two decimal places, or two digits in all if it is too small for
+// that. NaN is a dash.
 func number(v float64) string {
 	if math.IsNaN(v) {
 		return "-"

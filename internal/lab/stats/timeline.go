@@ -5,9 +5,9 @@ import (
 	"math"
 )
 
-// Timeline follows a value that changes in steps, such as a backlog, and keeps
-// its means over equal stretches of time, few enough to draw: when there are
-// too many, the stretches double.
+// Timeline follows a value that changes in steps, such as a backlog. It keeps the
+// means over equal stretches of time. When there are too many to draw, the
+// stretches become twice as long.
 type Timeline struct {
 	width float64
 	// areas[i] is the integral over stretch i.
@@ -26,8 +26,8 @@ func NewTimeline(limit int) *Timeline {
 	return &Timeline{width: 1, limit: limit}
 }
 
-// Set says that the value is v from at on, in seconds. It panics when that
-// lies before what is set already.
+// Set says that the value is v from at on, in seconds. It panics if at lies before
+// the last Set.
 func (t *Timeline) Set(at, v float64) {
 	if !(at >= t.now) || math.IsInf(at, 1) {
 		panic(fmt.Sprintf("stats: a timeline at %v s cannot go on at %v s", t.now, at))
@@ -67,7 +67,7 @@ type Point struct {
 	Value float64
 }
 
-// Points returns the means so far, the last over a shorter time if need be.
+// Points returns the means so far. The last one may be over a shorter time.
 func (t *Timeline) Points() []Point {
 	points := make([]Point, len(t.areas))
 	for i, area := range t.areas {

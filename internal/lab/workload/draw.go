@@ -5,8 +5,8 @@ import (
 	"math/rand/v2"
 )
 
-// stream is the name of a subsystem's own source of randomness, so that one
-// subsystem's draws do not move another's.
+// stream names a subsystem's own random source. So the draws of one subsystem do
+// not change those of another.
 type stream uint64
 
 const (
@@ -20,7 +20,7 @@ const (
 	streamCrowds
 )
 
-// source returns the source of a stream; n tells apart those of one subsystem.
+// source returns the source of a stream; n tells the sources of one subsystem apart.
 func source(seed uint64, s stream, n int) *rand.PCG {
 	return rand.NewPCG(seed, uint64(s)<<48|uint64(n))
 }
@@ -37,8 +37,8 @@ func pareto(rng *rand.Rand, median, index float64) float64 {
 	return median * math.Pow(2*(1-rng.Float64()), -1/index)
 }
 
-// seconds rounds to a microsecond, which keeps traces short.
-func seconds(s float64) float64 { return math.Round(s*1e6) / 1e6 }
+// rounded rounds to a microsecond, which keeps traces short.
+func rounded(s float64) float64 { return math.Round(s*1e6) / 1e6 }
 
 // instant rounds down to a microsecond: no job leaves the duration.
 func instant(s float64) float64 { return math.Floor(s*1e6) / 1e6 }

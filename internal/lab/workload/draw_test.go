@@ -151,7 +151,7 @@ func TestQueueBreaksTiesByAge(t *testing.T) {
 }
 
 func TestRounding(t *testing.T) {
-	assert.Equal(t, 1.234568, seconds(1.2345678))
+	assert.Equal(t, 1.234568, rounded(1.2345678))
 	assert.Equal(t, 1.234567, instant(1.2345678))
 }
 

@@ -14,7 +14,7 @@ func (s *schedule) run(g *Generator, at float64, _ *trace.Job) (bool, float64) {
 	if s.due.imports && !g.cfg.Static {
 		g.versions[s.project]++
 	}
-	// The window ends with the workload, however late the firing.
+	// However late the firing is, its window ends with the workload.
 	left := g.cfg.Duration - at
 	delay := min(logNormal(g.exports, c.Delay, c.DelaySpread), left/2)
 	channels := float64(len(g.population[s.project].Channels))

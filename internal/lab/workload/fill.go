@@ -26,7 +26,7 @@ func (g *Generator) fillLow(job *trace.Job, project, channel int, rng *rand.Rand
 	factor = min(factor, g.cfg.Population.MaxWork/(c.Operators+c.Output))
 	job.Priority = selection.Low
 	job.Timeouts = g.cfg.LowTimeouts
-	job.Operators, job.Output = seconds(c.Operators*factor), seconds(c.Output*factor)
+	job.Operators, job.Output = rounded(c.Operators*factor), rounded(c.Output*factor)
 	share(job, p, channel)
 }
 
@@ -38,7 +38,7 @@ func (g *Generator) fillHigh(job *trace.Job, project int, rng *rand.Rand) {
 	output := g.cfg.Population.OutputShare
 	job.Priority = selection.High
 	job.Timeouts = g.cfg.HighTimeouts
-	job.Operators, job.Output = seconds((1-output)*work), seconds(output*work)
+	job.Operators, job.Output = rounded((1-output)*work), rounded(output*work)
 	share(job, p, rng.IntN(len(p.Channels)))
 }
 

@@ -17,19 +17,18 @@ type Generator struct {
 	population []projectModel
 	// versions counts the imports of each project's data.
 	versions []int64
-	// popular chooses the projects that people open, active those that
-	// single jobs belong to.
+	// popular chooses the projects that people open, active the projects of
+	// single jobs.
 	popular, active chooser
 
 	queue             queue
 	exports, sessions *rand.Rand
 	emitted           int
-	// job is the one being filled in; here, lest each costs an allocation.
+	// job is the one being filled in. It is here to save an allocation for each.
 	job trace.Job
 }
 
-// New returns the generator of a workload, with its population drawn. It
-// refuses a configuration that makes no sense.
+// New returns the generator of a workload, with its population drawn.
 func New(cfg Config) (*Generator, error) {
 	var f settings.Faults
 	if cfg.Check(&f); f.Err() != nil {
@@ -76,7 +75,7 @@ func (g *Generator) beginSchedules() (err error) {
 			return low == 0
 		}
 		if fit := low / runs; fit < len(p.Channels) {
-			// The last project: the channels that fit, if any.
+			// The last project gets the channels that fit, if any.
 			p.Channels = p.Channels[:max(1, fit)]
 			if fit == 0 {
 				return true
@@ -119,7 +118,7 @@ func (g *Generator) Next() (trace.Job, error) {
 		return trace.Job{}, io.EOF
 	}
 	for {
-		// What runs may begin other processes, but none that is due before itself.
+		// A process may begin others, but none that is due before itself.
 		next := g.queue.next()
 		at := next.at
 		g.job = trace.Job{}
@@ -137,7 +136,7 @@ func (g *Generator) Next() (trace.Job, error) {
 	}
 }
 
-// line is that of the job being filled in.
+// line is the line of the job being filled in.
 func (g *Generator) line() trace.Line { return trace.Line(g.emitted + 1) }
 
 // Write writes all jobs that are left.

@@ -16,8 +16,8 @@ func officeHours() Hours {
 	return Hours{2, 1, 1, 1, 1, 2, 6, 20, 60, 95, 100, 98, 80, 92, 98, 92, 80, 50, 28, 22, 18, 14, 8, 4}
 }
 
-// scheduleHours is when schedules run: around the clock, most of them early in
-// the morning, when feeds must be fresh, and least late in the evening.
+// scheduleHours is when schedules run: around the clock. Most run early in the
+// morning, because feeds must be fresh then, and fewest late in the evening.
 func scheduleHours() Hours {
 	return Hours{70, 68, 72, 80, 88, 95, 100, 98, 95, 92, 90, 88, 86, 86, 86, 84, 82, 78, 74, 70, 66, 64, 64, 66}
 }
@@ -61,7 +61,7 @@ func (h *Hours) curve(duration float64, start int) curve {
 	return c
 }
 
-// at is the offset before which the given share of all arrivals, 0 to 1, lies.
+// at is the offset by which the given share of all arrivals, 0 to 1, has come.
 func (c curve) at(share float64) float64 {
 	last := len(c.sums) - 1
 	weight := share * c.sums[last]

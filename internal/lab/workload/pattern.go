@@ -6,8 +6,8 @@ import (
 	"example.org/pilotfish/pkg/trace"
 )
 
-// singles sends jobs that have nothing to do with each other: any project,
-// weighed by how many jobs it would have, at the instants of a pattern.
+// singles sends jobs that are independent of each other, at the instants of a
+// pattern. A project's chance is the number of jobs that it would have.
 type singles struct {
 	rng   *rand.Rand
 	times instants

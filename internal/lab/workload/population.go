@@ -126,7 +126,7 @@ func (c *PopulationConfig) check(f *settings.Faults) {
 	f.Between("popularity_by_size", c.PopularityBySize, -1, 1)
 }
 
-// newPopulation draws projects until full says that the one drawn last completes it.
+// newPopulation draws projects until full says that the last one completes it.
 func newPopulation(cfg *Config, full func(*projectModel) bool) ([]projectModel, error) {
 	rng := rand.New(source(cfg.Seed, streamPopulation, 0))
 	var projects []projectModel
@@ -153,7 +153,7 @@ func drawProject(rng *rand.Rand, cfg *Config, id int) projectModel {
 	p := projectModel{
 		ID:         trace.Project(strconv.Itoa(id)),
 		Bytes:      max(1, int64(bytes)),
-		Load:       seconds(logNormal(rng, bytes/c.FetchRate, c.FetchSpread)),
+		Load:       rounded(logNormal(rng, bytes/c.FetchRate, c.FetchSpread)),
 		Popularity: math.Exp(c.PopularitySpread * correlated(rng, large, c.PopularityBySize)),
 		view:       c.View * math.Pow(size, c.ViewBySize),
 	}
@@ -163,7 +163,7 @@ func drawProject(rng *rand.Rand, cfg *Config, id int) projectModel {
 	for i := range rng.IntN(c.SharedSets + 1) {
 		p.Sets = append(p.Sets, setModel{
 			Name: "s" + strconv.Itoa(i+1),
-			Work: seconds(c.work(rng, c.Shared*c.Work*size)),
+			Work: rounded(c.work(rng, c.Shared*c.Work*size)),
 		})
 	}
 	p.Channels = make([]channelModel, channels)

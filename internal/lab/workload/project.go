@@ -2,8 +2,8 @@ package workload
 
 import "example.org/pilotfish/pkg/trace"
 
-// projectModel is one project of the population. It never changes; what changes is
-// its data, whose version the Generator counts.
+// projectModel is one project of the population. It never changes. Its data does:
+// the Generator counts the versions.
 type projectModel struct {
 	ID trace.Project
 	// Bytes is the size of its data in a cache.
@@ -25,7 +25,7 @@ type projectModel struct {
 
 // channelModel is one export channel of a project.
 type channelModel struct {
-	// Set is which of the project's sets of shared rules comes first, from 1; 0 is none.
+	// Set is the number of the set of shared rules that comes first, from 1; 0 is none.
 	Set int
 	// Operators and Output are the usual core-seconds of those joblets.
 	Operators, Output float64

@@ -6,14 +6,14 @@ import (
 	"example.org/pilotfish/pkg/trace"
 )
 
-// never is when a process that is over is due again.
+// never is later than any instant: a process that is over is due then.
 const never = math.MaxFloat64
 
-// process is something that happens over and over: a schedule, the channels
-// of one firing, a person's session.
+// process is something that happens repeatedly: a schedule, the channels of one
+// firing, a person's session.
 type process interface {
-	// run does what is due at a time. It reports whether it filled in a job to
-	// emit then, and when it is due again: never when it is over.
+	// run does what is due at an instant. It reports whether it filled in a job to
+	// emit, and when it is due again.
 	run(g *Generator, at float64, job *trace.Job) (emits bool, again float64)
 }
 

@@ -18,7 +18,7 @@ func periods() [6]period {
 	return [...]period{{900, 0.08}, {1800, 0.07}, {3600, 0.30}, {4 * hour, 0.20}, {12 * hour, 0.10}, {day, 0.25}}
 }
 
-// slower is the next longer period, a day at most.
+// slower is the next longer period, at most a day.
 func slower(p float64) float64 {
 	for _, longer := range periods() {
 		if longer.seconds > p {
@@ -98,8 +98,8 @@ func (c *ScheduleConfig) phase(rng *rand.Rand, period float64) float64 {
 	return phase
 }
 
-// firings is a project's schedule from now on. It is a value: a copy runs on
-// by itself, and gives the same firings.
+// firings is a project's schedule from now on. It is a value: a copy goes on
+// independently, and gives the same firings.
 type firings struct {
 	pcg    rand.PCG
 	due    float64
@@ -116,8 +116,8 @@ func newFirings(cfg *Config, number int, p *projectModel) firings {
 	return firings{pcg: *source(cfg.Seed, streamSchedules, number), due: p.Phase, period: p.Period}
 }
 
-// next returns the next firing before the end of the workload. A schedule that
-// is due in an hour with few firings is passed over as often as that hour's weight tells.
+// next returns the next firing before the end of the workload. In an hour with a
+// low weight, a schedule that is due does not always fire.
 func (f *firings) next(cfg *Config) (run firing, ok bool) {
 	rng := rand.New(&f.pcg)
 	for f.due < cfg.Duration {

@@ -89,7 +89,7 @@ func newArrivals(cfg *Config, jobs int) *arrivals {
 	}
 }
 
-// next is when the next session begins; never when there are enough.
+// next is when the next session begins; never if there are enough.
 func (a *arrivals) next() float64 {
 	share, ok := a.times.next()
 	if !ok {
@@ -110,7 +110,7 @@ func (a *arrivals) run(g *Generator, at float64, _ *trace.Job) (bool, float64) {
 type session struct {
 	project int
 	left    int
-	// line is that of the last job; 0 before the first one after the prefetch.
+	// line is the last job's line; 0 before the first job after the prefetch.
 	line    trace.Line
 	opened  bool
 	chained bool
@@ -136,18 +136,18 @@ func (s *session) run(g *Generator, at float64, job *trace.Job) (bool, float64) 
 	if s.chained = s.line > 0 && g.sessions.Float64() < c.Chained; s.chained {
 		gap = c.Chain
 	}
-	// A session that would outlast the workload is hurried.
+	// A session that would last longer than the workload gets shorter gaps.
 	return true, at + min(gap, (g.cfg.Duration-at)/float64(s.left+1))
 }
 
-// instants are sorted, uniform shares of a whole, 0 to 1, drawn one by one.
+// instants are uniform random shares, 0 to 1, in ascending order, drawn one by one.
 type instants struct {
 	rng  *rand.Rand
 	left int
 	last float64
 }
 
-// next draws the smallest of those left: 1 - V^(1/n) of what remains.
+// next draws the smallest of the n that are left: 1 - V^(1/n) of what remains.
 func (i *instants) next() (share float64, ok bool) {
 	if i.left == 0 {
 		return 0, false

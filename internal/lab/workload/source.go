@@ -64,7 +64,7 @@ func (c *SourcesConfig) project(rng *rand.Rand, p *PopulationConfig, rank int) p
 	return projectModel{
 		ID:         trace.Project(strconv.Itoa(firstID + rank)),
 		Bytes:      max(1, int64(bytes)),
-		Load:       seconds(logNormal(rng, bytes/p.FetchRate, p.FetchSpread)),
+		Load:       rounded(logNormal(rng, bytes/p.FetchRate, p.FetchSpread)),
 		Popularity: math.Pow(float64(rank+1), -c.Zipf),
 		Period:     day,
 		Channels:   []channelModel{{Operators: (1 - p.OutputShare) * c.Work, Output: p.OutputShare * c.Work}},
@@ -191,7 +191,7 @@ func (s *sourceJobs) run(g *Generator, _ float64, job *trace.Job) (bool, float64
 	g.fill(job, project, s.rng)
 	work := min(pareto(s.rng, c.Work, c.WorkIndex), g.cfg.Population.MaxWork)
 	output := g.cfg.Population.OutputShare
-	job.Operators, job.Output = seconds((1-output)*work), seconds(output*work)
+	job.Operators, job.Output = rounded((1-output)*work), rounded(output*work)
 	job.Channel = 1
 	job.Priority, job.Timeouts = selection.Low, g.cfg.LowTimeouts
 	if s.rng.Float64() < g.cfg.HighShare {
