@@ -3,7 +3,6 @@
 package main
 
 import (
-	"errors"
 	"io"
 	"log"
 	"net"
@@ -72,12 +71,13 @@ func relay(in net.Conn, upstream string) {
 		return
 	}
 	defer out.Close()
-	ended := make(chan error, 1)
+	ended := make(chan struct{})
 	go func() {
-		_, err := io.Copy(out, in)
-		ended <- errors.Join(err, out.Close())
+		defer close(ended)
+		_, _ = io.Copy(out, in) // that a side has ended is no failure
+		_ = out.Close()
 	}()
-	_, _ = io.Copy(in, out) // that a side has ended is no failure
+	_, _ = io.Copy(in, out)
 	_ = in.Close()
 	<-ended
 }

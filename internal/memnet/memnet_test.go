@@ -2,7 +2,6 @@ package memnet
 
 import (
 	"context"
-	"errors"
 	"io"
 	"net"
 	"testing"
@@ -48,7 +47,7 @@ func TestDialWaits(t *testing.T) {
 			defer cancel()
 			begun := time.Now()
 			_, err := n.Dial(ctx, "tcp", address)
-			assert.True(t, errors.Is(err, context.DeadlineExceeded), "%v", err)
+			assert.ErrorIs(t, err, context.DeadlineExceeded)
 			assert.Equal(t, time.Minute, time.Since(begun))
 		}
 	})

@@ -144,7 +144,7 @@ func (a *attempt) stream(response *upstreamclient.Response, read []byte) error {
 				return failed
 			}
 		}
-		if err == io.EOF {
+		if errors.Is(err, io.EOF) {
 			return x.flushEnd(response.ContentLength)
 		}
 		if failed := x.flush(); failed != nil {

@@ -122,14 +122,14 @@ func TestORCAIsSentWhenAsked(t *testing.T) {
 				assert.Equal(t, want == "", got == "", got)
 				assert.True(t, strings.HasPrefix(got, want), got)
 			}
-			job := post("/v1/jobs", `{"project_id": 12345}`)
+			job := post("/v1/jobs", `{"project_id": 12345}`) //nolint:bodyclose // post closes it
 			require.Equal(t, http.StatusOK, job.StatusCode)
 			begins(c.header, job.Header.Get("Endpoint-Load-Metrics"))
 			begins(c.trailer, job.Trailer.Get("Endpoint-Load-Metrics"))
 
 			// Without a body of data, a report is in the header.
 			for path, body := range map[string]string{"/v1/prefetch": `{"project_id": 12345}`, "/v1/jobs": `{}`} {
-				response := post(path, body)
+				response := post(path, body) //nolint:bodyclose // post closes it
 				begins(c.header+c.trailer, response.Header.Get("Endpoint-Load-Metrics"))
 				assert.Empty(t, response.Trailer)
 			}

@@ -2,7 +2,6 @@ package scenario
 
 import (
 	"context"
-	"errors"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -55,7 +54,7 @@ func TestFaultyRun(t *testing.T) {
 	l.trials[3].run.jobs.trace = "absent.jsonl"
 	set, err := l.Play(t.Context(), 2, func(*Trial) {})
 	require.ErrorContains(t, err, `run "expected": open absent.jsonl`)
-	assert.False(t, errors.Is(err, cli.ErrInterrupted))
+	assert.NotErrorIs(t, err, cli.ErrInterrupted)
 	assert.Empty(t, set.Runs)
 }
 

@@ -95,7 +95,7 @@ func (c *Client) Do(ctx context.Context, r *Request) (*Response, Progress, error
 		_ = cn.Close()
 		return nil, p, err
 	}
-	head, answered, err := cn.head(r, c.cfg.MaxHead)
+	head, answered, err := cn.head(r, c.cfg.MaxHead) //nolint:bodyclose // the Response closes it
 	if err != nil {
 		err = errorOf(ctx, s, err)
 		unhook()

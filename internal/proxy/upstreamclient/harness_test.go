@@ -3,6 +3,7 @@ package upstreamclient
 import (
 	"bufio"
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"log"
@@ -115,7 +116,7 @@ func (r *Response) all() (string, error) {
 	for piece := make([]byte, 1<<10); ; {
 		n, err := r.Read(piece, time.Now().Add(patience))
 		text = append(text, piece[:n]...)
-		if err == io.EOF {
+		if errors.Is(err, io.EOF) {
 			return string(text), nil
 		}
 		if err != nil {

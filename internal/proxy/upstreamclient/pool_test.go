@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"net"
-	"strings"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -215,7 +214,7 @@ func TestDialErrors(t *testing.T) {
 	var dial *DialError
 	require.ErrorAs(t, err, &dial)
 	assert.False(t, dial.Timeout)
-	assert.True(t, strings.Contains(err.Error(), "connection refused"), err)
+	assert.ErrorContains(t, err, "connection refused")
 	assert.Equal(t, Progress{}, p)
 }
 

@@ -104,7 +104,7 @@ func (r *Response) Read(p []byte, until time.Time) (int, error) {
 	switch {
 	case err == nil:
 		return n, nil
-	case err == io.EOF:
+	case errors.Is(err, io.EOF):
 		r.whole = true
 		return n, io.EOF
 	}

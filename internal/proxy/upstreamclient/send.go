@@ -1,6 +1,7 @@
 package upstreamclient
 
 import (
+	"errors"
 	"fmt"
 	"io"
 	"net"
@@ -156,9 +157,9 @@ func (s *sending) readBody(r *Request, piece []byte, pass func(p []byte) error) 
 			}
 		}
 		switch {
-		case err == io.EOF && (r.Length < 0 || left == 0):
+		case errors.Is(err, io.EOF) && (r.Length < 0 || left == 0):
 			return nil
-		case err == io.EOF:
+		case errors.Is(err, io.EOF):
 			err = io.ErrUnexpectedEOF
 		case err == nil:
 			continue

@@ -50,9 +50,13 @@ func TestBurstsWaitForConnections(t *testing.T) {
 		var answered atomic.Int32
 		for range jobs {
 			go func() {
-				status, _, _ := do(t, c, job("up:1", "{}"))
-				assert.Equal(t, 200, status)
-				answered.Add(1)
+				res, _, err := c.Do(context.Background(), job("up:1", "{}"))
+				if assert.NoError(t, err) {
+					_, err = res.all()
+					assert.NoError(t, err)
+					assert.Equal(t, 200, res.StatusCode)
+					answered.Add(1)
+				}
 			}()
 		}
 		synctest.Wait()
