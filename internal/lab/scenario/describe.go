@@ -44,6 +44,9 @@ func (r *Run) describe(end time.Duration) []string {
 		said = append(said, fmt.Sprintf("%d pre-emptible, %.0f %% early", p.Upstreams, 100*p.Early))
 	}
 	said = append(said, number(s.Count, "sidecar"), fmt.Sprintf("reports every %v", s.Interval))
+	if s.Reserve > 0 {
+		said = append(said, fmt.Sprintf("%v of the share of high jobs reserved", s.Reserve))
+	}
 	if s.Lag > 0 {
 		said = append(said, fmt.Sprintf("%v old", s.Lag))
 	}

@@ -3,6 +3,8 @@ package scenario
 import (
 	"os"
 	"path/filepath"
+	"reflect"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -222,6 +224,39 @@ func TestScenarioFaults(t *testing.T) {
 	}
 	_, err := Load(filepath.Join(t.TempDir(), "absent.yaml"))
 	assert.ErrorIs(t, err, os.ErrNotExist)
+}
+
+// docs/scenarios.md names every key.
+func TestEveryKeyIsDescribed(t *testing.T) {
+	text, err := os.ReadFile(filepath.Join("..", "..", "..", "docs", "scenarios.md"))
+	require.NoError(t, err)
+	described := map[string]bool{}
+	for _, word := range regexp.MustCompile("`[a-z_]+`").FindAllString(string(text), -1) {
+		described[strings.Trim(word, "`")] = true
+	}
+	seen := 0
+	var walk func(reflect.Type)
+	walk = func(v reflect.Type) {
+		for v.Kind() == reflect.Pointer || v.Kind() == reflect.Slice {
+			v = v.Elem()
+		}
+		if v.Kind() != reflect.Struct {
+			return
+		}
+		for i := range v.NumField() {
+			tag, ok := v.Field(i).Tag.Lookup("yaml")
+			if !ok {
+				continue
+			}
+			if key := strings.TrimSuffix(tag, ",inline"); key != "" {
+				seen++
+				assert.True(t, described[key], "docs/scenarios.md does not name %s of %v", key, v)
+			}
+			walk(v.Field(i).Type)
+		}
+	}
+	walk(reflect.TypeFor[Scenario]())
+	assert.Greater(t, seen, 100)
 }
 
 func FuzzScenario(f *testing.F) {

@@ -58,6 +58,14 @@ type Config struct {
 	Submitters Submitters
 }
 
+// policy is that of one sidecar.
+func (c *Config) policy() selection.Policy {
+	if c.Sidecars.Reserve == 0 {
+		return c.Policy
+	}
+	return &reserve{Policy: c.Policy, weight: c.Sidecars.Reserve}
+}
+
 // check refuses nonsense.
 func (c *Config) check() error {
 	if c.Source == nil || c.Observe == nil || c.Detector == nil || (c.Policy == nil) != c.Clairvoyant {

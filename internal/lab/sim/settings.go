@@ -30,6 +30,9 @@ type Sidecars struct {
 	ConnectTimeout Patience         `yaml:"connect_timeout"`
 	Budget         float64          `yaml:"budget"`
 	Breaker        breaker.Settings `yaml:"breaker"`
+	// Reserve is the share of an upstream's cores that low jobs do not see, for each
+	// share of high jobs among all; 0 reserves nothing.
+	Reserve float64 `yaml:"reserve"`
 	// Wait bounds the wait of jobs that do not say how long they wait.
 	Wait time.Duration `yaml:"wait"`
 	// Freeze is a time in which no reports come.
@@ -62,6 +65,7 @@ func (v Sidecars) Check(f *settings.Faults) {
 		f.Add("budget", "%v is not a share above 0 and up to 1", v.Budget)
 	}
 	v.Breaker.Check(f.In("breaker"))
+	f.Between("reserve", v.Reserve, 0, 1)
 	f.Positive("wait", v.Wait)
 	if v.Freeze.At < 0 {
 		f.Add("freeze.at", "%v must not be negative", v.Freeze.At)

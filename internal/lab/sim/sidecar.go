@@ -33,7 +33,7 @@ func newSidecar(w *world, number int) (*sidecar, error) {
 		return nil, err
 	}
 	s.pool, err = pool.New(pool.Config{
-		Settings: pool.Settings{Policy: w.cfg.Policy, Detector: w.cfg.Detector, Interval: cfg.Interval},
+		Settings: pool.Settings{Policy: w.cfg.policy(), Detector: w.cfg.Detector, Interval: cfg.Interval},
 		Breakers: breakers,
 		Rand:     stream(poolStream),
 		Hold:     -1, // a job that loses patience is no refusal
