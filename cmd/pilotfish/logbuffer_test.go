@@ -42,6 +42,7 @@ func TestLinesAreWrittenTogether(t *testing.T) {
 		write("b\n")
 		assert.Empty(t, w.texts)
 		time.Sleep(logDelay/2 + 1)
+		synctest.Wait()
 		assert.Equal(t, []string{"a\nb\n"}, w.texts, "in time")
 
 		write("c\n")
@@ -54,6 +55,7 @@ func TestLinesAreWrittenTogether(t *testing.T) {
 		write(long)
 		assert.Equal(t, []string{long}, w.texts[2:], "when the next does not fit")
 		time.Sleep(logDelay)
+		synctest.Wait()
 		assert.Equal(t, []string{long, long}, w.texts[2:])
 
 		huge := strings.Repeat("y", 3*logBuffer) + "\n"
@@ -61,6 +63,7 @@ func TestLinesAreWrittenTogether(t *testing.T) {
 		write(huge)
 		assert.Equal(t, []string{"d\n", huge}, w.texts[4:])
 		time.Sleep(time.Hour)
+		synctest.Wait()
 		assert.Len(t, w.texts, 6, "and nothing twice")
 	})
 }
