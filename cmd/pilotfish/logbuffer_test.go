@@ -3,7 +3,9 @@ package main
 import (
 	"errors"
 	"io"
+	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -19,13 +21,23 @@ import (
 
 // writes are the writes that a log made.
 type writes struct {
-	texts []string
-	err   error
+	err error
+
+	mu   sync.Mutex
+	made []string
 }
 
 func (w *writes) Write(p []byte) (int, error) {
-	w.texts = append(w.texts, string(p))
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.made = append(w.made, string(p))
 	return len(p), w.err
+}
+
+func (w *writes) texts() []string {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return slices.Clone(w.made)
 }
 
 func TestLinesAreWrittenTogether(t *testing.T) {
@@ -40,31 +52,31 @@ func TestLinesAreWrittenTogether(t *testing.T) {
 		write("a\n")
 		time.Sleep(logDelay / 2)
 		write("b\n")
-		assert.Empty(t, w.texts)
+		assert.Empty(t, w.texts())
 		time.Sleep(logDelay/2 + 1)
 		synctest.Wait()
-		assert.Equal(t, []string{"a\nb\n"}, w.texts, "in time")
+		assert.Equal(t, []string{"a\nb\n"}, w.texts(), "in time")
 
 		write("c\n")
 		require.NoError(t, b.Sync())
 		require.NoError(t, b.Sync())
-		assert.Equal(t, []string{"c\n"}, w.texts[1:], "at Sync, once")
+		assert.Equal(t, []string{"c\n"}, w.texts()[1:], "at Sync, once")
 
 		long := strings.Repeat("x", logBuffer/2) + "\n"
 		write(long)
 		write(long)
-		assert.Equal(t, []string{long}, w.texts[2:], "when the next does not fit")
+		assert.Equal(t, []string{long}, w.texts()[2:], "when the next does not fit")
 		time.Sleep(logDelay)
 		synctest.Wait()
-		assert.Equal(t, []string{long, long}, w.texts[2:])
+		assert.Equal(t, []string{long, long}, w.texts()[2:])
 
 		huge := strings.Repeat("y", 3*logBuffer) + "\n"
 		write("d\n")
 		write(huge)
-		assert.Equal(t, []string{"d\n", huge}, w.texts[4:])
+		assert.Equal(t, []string{"d\n", huge}, w.texts()[4:])
 		time.Sleep(time.Hour)
 		synctest.Wait()
-		assert.Len(t, w.texts, 6, "and nothing twice")
+		assert.Len(t, w.texts(), 6, "and nothing twice")
 	})
 }
 
@@ -85,13 +97,13 @@ func TestErrorsAreWrittenAtOnce(t *testing.T) {
 		require.NoError(t, err)
 		log.Info("one")
 		log.Warn("two")
-		assert.Empty(t, w.texts)
+		assert.Empty(t, w.texts())
 		log.Error("three", zap.Int("n", 3))
-		require.Len(t, w.texts, 1)
-		assert.Equal(t, 3, strings.Count(w.texts[0], "\n"))
+		require.Len(t, w.texts(), 1)
+		assert.Equal(t, 3, strings.Count(w.texts()[0], "\n"))
 		log.Info("four")
 		require.NoError(t, log.Sync())
-		assert.Len(t, w.texts, 2)
+		assert.Len(t, w.texts(), 2)
 	})
 }
 
