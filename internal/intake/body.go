@@ -146,10 +146,6 @@ func (b *Body) Len() int64 {
 	return b.length
 }
 
-// Facts reads what the job says of itself out of the kept bytes, and tells how
-// much could be read. After Release there are none.
-func (b *Body) Facts(r *Reader) (Facts, Reading, error) { return r.read(b.Bytes(), b.Whole()) }
-
 // Release gives the kept bytes back to the budget; a second call does nothing.
 // Existing readers go on, so an abandoned attempt may hold the memory a little
 // longer. That is why bodies are left to the garbage collector and never pooled.

@@ -15,7 +15,7 @@ import (
 // Reader reads Facts out of bodies. It is safe for concurrent use.
 type Reader struct {
 	root    *node
-	anyType bool
+	anyType bool      // a body is a job's whatever its content type, if it looks like one
 	walks   sync.Pool // of *walk, for their buffers
 }
 
@@ -29,10 +29,6 @@ func NewReader(s Settings) (*Reader, error) {
 	}
 	return &Reader{root: root, anyType: s.Read == ReadAny}, nil
 }
-
-// AnyType reports whether a body is a job's whatever its content type, if it looks
-// like one.
-func (r *Reader) AnyType() bool { return r.anyType }
 
 // read reads the facts of a body. It stops as soon as all members have been
 // found: what comes later costs nothing and is not checked. Otherwise the body

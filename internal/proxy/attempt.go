@@ -49,7 +49,7 @@ func (x *exchange) attempt(lease *balancer.Lease) (*failure, error) {
 // started. Only one that is too long to be kept is passed on all the same.
 func (a *attempt) receive(response *upstreamclient.Response) (*failure, error) {
 	defer response.Close()
-	if !notStarted(response) {
+	if !record.NotStarted(response.StatusCode, response.Header) {
 		return nil, a.pass(response, nil)
 	}
 	now := time.Now()

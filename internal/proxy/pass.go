@@ -40,7 +40,7 @@ func (a *attempt) pass(response *upstreamclient.Response, read []byte) error {
 		outcome, x.record.Outcome = pool.Truncated, intake.Truncated
 	case err != nil:
 		outcome, x.record.Outcome = pool.Gone, intake.Gone
-	case notStarted(response):
+	case record.NotStarted(response.StatusCode, response.Header):
 		outcome, x.record.Outcome = pool.NotStarted, intake.Failed
 	case response.StatusCode >= http.StatusInternalServerError:
 		outcome, x.record.Outcome = pool.Failed, intake.Failed
@@ -57,7 +57,7 @@ func (a *attempt) answered(response *upstreamclient.Response) {
 	x := a.x
 	x.record.TTFB = time.Since(x.record.Arrived)
 	x.hint(response.Header)
-	if !notStarted(response) {
+	if !record.NotStarted(response.StatusCode, response.Header) {
 		a.lease.Answered(response.StatusCode < http.StatusInternalServerError, x.record.Attempt().Hint)
 	}
 }

@@ -1,14 +1,12 @@
 package proxy
 
 import (
-	"bytes"
 	"errors"
 	"fmt"
 	"io"
 	"net"
 	"net/http"
 	"os"
-	"strings"
 	"time"
 
 	"example.org/pilotfish/internal/dispatch"
@@ -41,8 +39,8 @@ func (x *exchange) read() error {
 	if err != nil {
 		return err
 	}
-	d, err := readJob(x.r, body, x.p.cfg.Reader)
-	x.record.Facts, x.record.Read, x.record.Unread = d.facts, d.reading, d.unread
+	d, err := x.p.cfg.Reader.Describe(x.r.Method, x.r.Header, body.Bytes(), body.Whole())
+	x.record.Describe(d)
 	if err != nil {
 		return fmt.Errorf("%w: %w", record.ErrMalformed, err)
 	}
@@ -89,50 +87,6 @@ func (x *exchange) sendingFailed(err error) error {
 		return fmt.Errorf("%w: %w", record.ErrGone, err)
 	}
 	return fmt.Errorf("%w: %w", errFraming, err)
-}
-
-// described is what was read of what a job says of itself.
-type described struct {
-	facts   intake.Facts
-	reading intake.Reading
-	unread  string // why it is not all; "" if it is
-}
-
-func unread(format string, args ...any) (described, error) {
-	return described{unread: fmt.Sprintf(format, args...)}, nil
-}
-
-// readJob reads what a job says of itself. A body that claims to be JSON and is no
-// job is an error.
-func readJob(r *http.Request, body *intake.Body, reader *intake.Reader) (d described, err error) {
-	encoding, media := r.Header.Get("Content-Encoding"), mediaType(r.Header)
-	isJSON := media == "" || media == "application/json" || strings.HasSuffix(media, "+json")
-	switch {
-	case r.Method != http.MethodPost:
-		return unread("it is no POST")
-	case body.Len() == 0:
-		return unread("it has no body")
-	case encoding != "" && !strings.EqualFold(encoding, "identity"):
-		return unread("its body is encoded: %.40q", encoding)
-	case !isJSON && !reader.AnyType():
-		return unread("job.read is json, and its Content-Type %.80q", media)
-	case !isJSON && !bytes.HasPrefix(bytes.TrimLeft(body.Bytes(), " \t\r\n"), []byte("{")):
-		return unread("its body does not begin with {, and its Content-Type is %.80q", media)
-	}
-	d.facts, d.reading, err = body.Facts(reader)
-	switch {
-	case err != nil && !isJSON:
-		return unread("its Content-Type is %.80q, and its body no job: %v", media, err)
-	case d.reading == intake.Partly:
-		d.unread = "its body is not kept, and the beginning lacks the project or the priority"
-	}
-	return d, err
-}
-
-// mediaType is the Content-Type without parameters, in lower case.
-func mediaType(h http.Header) string {
-	media, _, _ := strings.Cut(h.Get("Content-Type"), ";")
-	return strings.ToLower(strings.TrimSpace(media))
 }
 
 // slowest is the rate, in bytes per second, below which a body is too slow.

@@ -22,12 +22,6 @@ type refusal struct {
 	body            []byte
 }
 
-// notStarted reports whether a response says that nothing was done for the job.
-func notStarted(r *upstreamclient.Response) bool {
-	return r.StatusCode == http.StatusServiceUnavailable &&
-		(r.Header.Get("Retry-After") != "" || r.Header.Get("Job-Started") == "no")
-}
-
 // readRefusal reads the rest of a response, until then at most, or so much of
 // it that it is longer than a refusal may be.
 func readRefusal(response *upstreamclient.Response, until time.Time) (*refusal, error) {

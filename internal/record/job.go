@@ -84,6 +84,11 @@ type Attempt struct {
 // every upstream refuses its connections may make hundreds.
 const maxAttempts = 32
 
+// Describe notes what the request says of its job.
+func (r *Job) Describe(d intake.Description) {
+	r.Facts, r.Read, r.Unread = d.Facts, d.Reading, d.Unread
+}
+
 // Begin notes a new attempt. Of more than maxAttempts the first one and the
 // latest are kept.
 func (r *Job) Begin(c pool.Choice) {
@@ -158,4 +163,10 @@ func (a *Attempt) Why() string {
 		why = append(why, " panic"...)
 	}
 	return string(why)
+}
+
+// NotStarted reports whether a response says that nothing was done for the job,
+// so that it may go elsewhere.
+func NotStarted(status int, h http.Header) bool {
+	return status == http.StatusServiceUnavailable && (h.Get("Retry-After") != "" || h.Get("Job-Started") == "no")
 }
