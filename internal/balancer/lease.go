@@ -44,6 +44,18 @@ func (l *Lease) Answered(healthy bool, hint *pool.Hint) {
 	}
 }
 
+// Move takes the lease to another upstream: a proxy that was told the fall-backs
+// has gone on to it, because the upstream before brought no answer. An upstream
+// that is not in the pool is not counted.
+func (l *Lease) Move(address string) {
+	l.Choice = pool.Choice{Address: address}
+	l.b.event(func(now time.Time) {
+		if to := l.assignment.Move(now, address); to != nil {
+			l.assignment, l.Choice = to, to.Choice
+		}
+	})
+}
+
 // Done ends the lease, and the job.
 func (l *Lease) Done(o pool.Outcome) {
 	l.b.event(func(now time.Time) { l.assignment.Done(now, o) })

@@ -93,13 +93,17 @@ func (d *Dispatcher) Begin(now time.Time, r Request) *Job {
 // have lost their places.
 //
 // A job does not overtake those that wait. One that has been to every upstream
-// hears so at once.
+// hears so at once, and so does one that may go to some upstreams only, and finds
+// none of them eligible.
 func (d *Dispatcher) Arrive(now time.Time, j *Job) (g Grant, granted bool) {
 	tried, _ := d.tried(j)
-	if d.queue.ahead(j.Priority) == 0 || d.pool.AllTried(tried) {
+	if d.queue.ahead(j.Priority) == 0 || d.pool.AllTried(tried) || j.Among != nil {
 		if g, heard := d.ask(now, j); heard == served {
 			return g, true
 		}
+	}
+	if j.Among != nil {
+		return Grant{Job: j, Err: fmt.Errorf("%w of the %d that it may go to", pool.ErrNoneEligible, len(j.Among))}, true
 	}
 	displaced, ok := d.queue.push(j)
 	if !ok {
@@ -144,7 +148,11 @@ func (d *Dispatcher) GiveUp(now time.Time, j *Job) bool {
 func (d *Dispatcher) ask(now time.Time, j *Job) (Grant, reply) {
 	d.asking(j)
 	tried, fresh := d.tried(j)
-	a, err := d.pool.Claim(now, pool.Request{Project: j.Project, Priority: j.Priority}, tried)
+	r := pool.Request{Project: j.Project, Priority: j.Priority, Among: j.Among}
+	if j.Fallbacks {
+		r.Fallbacks = d.retry.Attempts - 1
+	}
+	a, err := d.pool.Claim(now, r, tried)
 	switch {
 	case err == nil:
 		j.tried = append(j.tried, a.Address)

@@ -307,3 +307,24 @@ func TestRandomHistories(t *testing.T) {
 		}
 	}
 }
+
+// A job that may go to some upstreams only hears at once when none of them is
+// eligible: it does not wait, nor behind those that do.
+func TestAJobForSomeUpstreamsDoesNotWait(t *testing.T) {
+	f := newFixture(t, 2, nil)
+	f.Pool().Set(start, []pool.Upstream{{Address: address(0)}, {Address: address(1), Draining: true}})
+	f.Pool().Report(start, address(0), pool.Report{At: start, Stalled: [2]float64{1000, 0}, CoresBusy: -1, Completed: -1, Wait: math.NaN(), Response: math.NaN()})
+	waits := f.Begin(start, Request{})
+	_, granted := f.Arrive(start, waits)
+	require.False(t, granted)
+	for _, among := range [][]string{{}, {address(0)}, {address(1)}, {"10.9.9.9:9000"}} {
+		g, granted := f.Arrive(start, f.Begin(start, Request{Among: among}))
+		require.True(t, granted, "%v", among)
+		require.ErrorIs(t, g.Err, pool.ErrNoneEligible)
+	}
+	f.Pool().Set(start, []pool.Upstream{{Address: address(0)}, {Address: address(1)}})
+	g, granted := f.Arrive(start, f.Begin(start, Request{Among: []string{address(1)}, Fallbacks: true}))
+	require.True(t, granted)
+	require.NoError(t, g.Err)
+	require.Empty(t, g.Assignment.Fallbacks, "the others are none of those asked for")
+}

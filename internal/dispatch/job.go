@@ -17,6 +17,11 @@ type Request struct {
 	Arrived time.Time
 	// Bytes is the size of the body, which is kept while the job waits.
 	Bytes int64
+	// Among, if not nil, are the only upstreams that the job may go to. Such a job
+	// does not wait.
+	Among []string
+	// Fallbacks asks for as many upstreams to try next as there may be retries.
+	Fallbacks bool
 	// Queue, Evaluate and Stream are the job's own bounds on its wait, on its
 	// processing until the first byte, and on its response; 0 is not given.
 	Queue, Evaluate, Stream time.Duration

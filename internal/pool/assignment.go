@@ -21,6 +21,9 @@ type Choice struct {
 	// RunnerUpCost what it would have; "" where there is no Cost, or no other upstream.
 	RunnerUp     string
 	RunnerUpCost float64
+	// Fallbacks are the upstreams to try when this one does not answer, the best
+	// first, where Request asks for them.
+	Fallbacks []string
 	// Panic is set when the breakers were ignored.
 	Panic bool
 }
@@ -34,6 +37,7 @@ type Assignment struct {
 	pool    *Pool
 	member  *member
 	project uint64
+	moved   bool // the job was elsewhere before: when it came here is not known
 	cold    bool // it may cause a fetch
 	idle    bool // a core was free there
 	tell    func(now time.Time, v breaker.Verdict)
@@ -55,11 +59,48 @@ func (a *Assignment) Answered(now time.Time, healthy bool, hint *Hint) {
 		verdict = breaker.Healthy
 	}
 	a.tell(now, verdict)
-	a.member.latency.observe(now, now.Sub(a.Claimed).Seconds())
 	if hint != nil {
 		a.member.hint(hint)
 	}
-	a.learn(now, hint)
+	if !a.moved {
+		a.member.latency.observe(now, now.Sub(a.Claimed).Seconds())
+		a.learn(now, hint)
+	}
+}
+
+// Move notes that a proxy that was told the fall-backs has gone on to the one of
+// that address. It ends the attempt as one that brought no response, and counts
+// the job there. It returns nil when no such upstream is known.
+func (a *Assignment) Move(now time.Time, address string) *Assignment {
+	p := a.pool
+	a.Done(now, Refused)
+	m := p.members[address]
+	if m == nil {
+		return nil
+	}
+	tell, ok := m.gate.Enter(now)
+	if !ok {
+		tell = func(time.Time, breaker.Verdict) {}
+	}
+	to := &Assignment{
+		Choice: Choice{Address: address, Claimed: now, Cache: m.cache(a.project, now, &p.cfg)},
+		pool:   p, member: m, project: a.project, tell: tell, moved: true,
+	}
+	to.count()
+	return to
+}
+
+// count counts the job at its upstream; end takes that back.
+func (a *Assignment) count() {
+	p, m := a.pool, a.member
+	p.inFlight++
+	p.open[a.project]++
+	m.load.claim(a.Claimed)
+	if a.project != 0 && a.Cache == selection.NotCached {
+		a.cold = true
+		m.cold++
+		m.assumed.put(a.project, a.Claimed)
+	}
 }
 
 // Done ends the attempt; calls after the first change nothing.

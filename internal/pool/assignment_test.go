@@ -147,3 +147,31 @@ func TestTheRunnerUp(t *testing.T) {
 	assert.Empty(t, alone.RunnerUp, "there is no other upstream")
 	alone.Done(start, Answered)
 }
+
+// A job that a proxy has taken to a fall-back counts there. How long it took is
+// not known, so that nothing is learned of times.
+func TestMove(t *testing.T) {
+	f := newFixture(t, "least-in-flight", 2)
+	a, err := f.Claim(start, Request{Project: 7, Fallbacks: 1}, nil)
+	require.NoError(t, err)
+	from, to := a.Address, a.Fallbacks[0]
+	b := a.Move(start.Add(time.Minute), to)
+	require.NotNil(t, b)
+	assert.Equal(t, []breaker.Verdict{breaker.Unhealthy}, f.gates[from].verdicts)
+	assert.Equal(t, 1, f.InFlight())
+	b.Answered(start.Add(2*time.Minute), true, &Hint{At: start, Known: true})
+	assert.Equal(t, []breaker.Verdict{breaker.Healthy}, f.gates[to].verdicts)
+	for _, s := range f.States(start) {
+		assert.Zero(t, s.Latency)
+		assert.Equal(t, s.Address == to, s.InFlight == 1)
+		assert.Equal(t, s.Address == to, s.Assumed == 1)
+	}
+	assert.InDelta(t, fetchPrior.Seconds(), f.fetchTime(7), 1e-9)
+	b.Done(start, Answered)
+	assert.Zero(t, f.InFlight())
+
+	c, err := f.Claim(start, Request{}, nil)
+	require.NoError(t, err)
+	assert.Nil(t, c.Move(start, "10.9.9.9:9000"), "not an upstream of this pool")
+	assert.Zero(t, f.InFlight())
+}

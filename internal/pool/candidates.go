@@ -30,22 +30,22 @@ type waive struct {
 	holds    bool // of upstreams that have just refused a job for load
 }
 
-// eligible finds the upstreams that a job may go to: not tried, not draining,
-// not overloaded, not held, breaker ready. When the breaker of every upstream is
+// eligible finds the upstreams that a job may go to: among those asked for, not tried,
+// not draining, not overloaded, not held, breaker ready. When the breaker of every upstream is
 // open they are ignored, for then the fault is more likely ours than theirs, and
 // there is nobody else to ask. When every upstream drains, draining is ignored. An
 // upstream that has just refused a job for load is asked only when no other is left.
 // It fills in how long a fetch will take for the job.
 //
 // What it returns is valid until the next call.
-func (p *Pool) eligible(now time.Time, job *selection.Job, tried []string) (candidates, error) {
-	c := p.look(now, *job, tried, waive{})
+func (p *Pool) eligible(now time.Time, job *selection.Job, among, tried []string) (candidates, error) {
+	c := p.look(now, *job, among, tried, waive{})
 	panicking := c.shut == c.takers
 	if panicking {
-		c = p.look(now, *job, tried, waive{breakers: true})
+		c = p.look(now, *job, among, tried, waive{breakers: true})
 	}
 	if len(c.members) == 0 {
-		c = p.look(now, *job, tried, waive{breakers: panicking, holds: true})
+		c = p.look(now, *job, among, tried, waive{breakers: panicking, holds: true})
 	}
 	c.panicking = panicking
 	job.Fetch = p.fetchTime(job.Project)
@@ -64,7 +64,7 @@ func (p *Pool) eligible(now time.Time, job *selection.Job, tried []string) (cand
 
 // look goes through all upstreams once. That happens for every claim, so it
 // asks each thing once.
-func (p *Pool) look(now time.Time, job selection.Job, tried []string, w waive) candidates {
+func (p *Pool) look(now time.Time, job selection.Job, among, tried []string, w waive) candidates {
 	c := candidates{members: p.memory.members[:0], views: slices.Grow(p.memory.views[:0], len(p.set))[:len(p.set)]}
 	for _, m := range p.set {
 		if m.Draining && !p.draining {
@@ -77,7 +77,8 @@ func (p *Pool) look(now time.Time, job selection.Job, tried []string, w waive) c
 				continue
 			}
 		}
-		if now.Before(m.held) && !w.holds || slices.Contains(tried, m.Address) {
+		if now.Before(m.held) && !w.holds || slices.Contains(tried, m.Address) ||
+			among != nil && !slices.Contains(among, m.Address) {
 			continue
 		}
 		fresh := m.fresh(now, &p.cfg)

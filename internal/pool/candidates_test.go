@@ -276,3 +276,36 @@ func TestNoSuccessorForWhatIsCachedElsewhere(t *testing.T) {
 	f.Set(start, all)
 	assert.NotEmpty(t, f.Successor(start, project, all[0].Address), "what drains has it for nobody")
 }
+
+func TestOnlyAmongThoseAskedFor(t *testing.T) {
+	f := newFixture(t, "least-in-flight", 4)
+	us := upstreams(4)
+	for range 3 {
+		a, err := f.Claim(start, Request{Among: []string{us[2].Address, "10.0.0.9:9000"}}, nil)
+		require.NoError(t, err)
+		assert.Equal(t, us[2].Address, a.Address, "the only one, though it is the busiest")
+	}
+	for name, among := range map[string][]string{"nobody": {}, "unknown": {"10.0.0.9:9000"}} {
+		_, err := f.Claim(start, Request{Among: among}, nil)
+		assert.ErrorIs(t, err, ErrNoneEligible, name)
+	}
+	f.gates[us[2].Address].shut = true
+	_, err := f.Claim(start, Request{Among: []string{us[2].Address}}, nil)
+	assert.ErrorIs(t, err, ErrNoneEligible)
+}
+
+// Fall-backs are what the policy would pick next.
+func TestFallbacks(t *testing.T) {
+	f := newFixture(t, "expected", 4)
+	us := upstreams(4)
+	for i, load := range []float64{40, 0, 80, 20} {
+		f.Report(start, us[i].Address, report(start, load, 0))
+	}
+	for most, want := range [][]string{nil, {us[3].Address}, {us[3].Address, us[0].Address}, {us[3].Address, us[0].Address, us[2].Address}, {us[3].Address, us[0].Address, us[2].Address}} {
+		a, err := f.Claim(start, Request{Fallbacks: most}, nil)
+		require.NoError(t, err)
+		assert.Equal(t, us[1].Address, a.Address)
+		assert.Equal(t, want, a.Fallbacks)
+		a.Done(start, Answered)
+	}
+}

@@ -28,6 +28,10 @@ type Request struct {
 	// Project is a hash of the project's identifier; 0 for none.
 	Project  uint64
 	Priority selection.Priority
+	// Among, if not nil, are the only addresses that the job may go to.
+	Among []string
+	// Fallbacks is how many upstreams Choice.Fallbacks names at most.
+	Fallbacks int
 }
 
 // Claim picks an upstream and counts the job there, in one step. tried are the
@@ -35,7 +39,7 @@ type Request struct {
 // end the assignment with Done.
 func (p *Pool) Claim(now time.Time, r Request, tried []string) (*Assignment, error) {
 	job := p.job(now, r)
-	c, err := p.eligible(now, &job, tried)
+	c, err := p.eligible(now, &job, r.Among, tried)
 	if err != nil {
 		return nil, err
 	}
@@ -49,7 +53,9 @@ func (p *Pool) Claim(now time.Time, r Request, tried []string) (*Assignment, err
 		if !ok {
 			tell = func(time.Time, breaker.Verdict) {}
 		}
-		return p.assign(now, job, &c, i, tell), nil
+		a := p.assign(now, job, &c, i, tell)
+		a.Fallbacks = p.fallbacks(job, &c, i, r.Fallbacks)
+		return a, nil
 	}
 	return nil, ErrNoneEligible
 }
@@ -84,13 +90,20 @@ func (p *Pool) assign(now time.Time, job selection.Job, c *candidates, i int, te
 		}
 	}
 	p.number++
-	p.inFlight++
-	p.open[job.Project]++
-	m.load.claim(now)
-	if job.Project != 0 && v.Cache == selection.NotCached {
-		a.cold = true
-		m.cold++
-		m.assumed.put(job.Project, now)
-	}
+	a.count()
 	return a
+}
+
+// fallbacks are what the policy would pick if candidate i were not there, then
+// if the first fall-back were not there either, and so on.
+func (p *Pool) fallbacks(job selection.Job, c *candidates, i, most int) (addresses []string) {
+	for range most {
+		c.remove(i)
+		if len(c.members) == 0 {
+			break
+		}
+		i = p.cfg.Policy.Pick(job, c.views, p.cfg.Rand)
+		addresses = append(addresses, c.members[i].Address)
+	}
+	return addresses
 }

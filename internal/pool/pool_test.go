@@ -115,17 +115,32 @@ func TestRandomHistories(t *testing.T) {
 				if rng.IntN(4) == 0 {
 					tried = []string{fmt.Sprintf("10.0.0.%d:9000", rng.IntN(6))}
 				}
-				l, err := f.Claim(now, Request{Project: rng.Uint64N(20), Priority: selection.Priority(rng.IntN(2))}, tried)
+				var among []string
+				if rng.IntN(4) == 0 {
+					among = []string{fmt.Sprintf("10.0.0.%d:9000", rng.IntN(7)), fmt.Sprintf("10.0.0.%d:9000", rng.IntN(7))}
+				}
+				l, err := f.Claim(now, Request{Project: rng.Uint64N(20), Priority: selection.Priority(rng.IntN(2)), Among: among, Fallbacks: rng.IntN(4)}, tried)
 				if err != nil {
 					continue
 				}
 				u := l.Choice
 				require.True(t, in[u.Address], "claimed an upstream that left")
 				require.NotContains(t, tried, u.Address)
+				for i, a := range append(l.Fallbacks, u.Address) {
+					require.True(t, in[a], "an upstream that left")
+					require.NotContains(t, tried, a)
+					require.True(t, among == nil || slices.Contains(among, a), "not one of those asked for")
+					require.NotContains(t, l.Fallbacks[:min(i, len(l.Fallbacks))], a, "named twice")
+				}
 				require.True(t, l.Panic || !f.gates[u.Address].shut, "claimed behind a shut gate")
 				open = append(open, l)
 			case k < 17 && len(open) > 0:
 				i := rng.IntN(len(open))
+				if rng.IntN(4) == 0 {
+					if to := open[i].Move(now, fmt.Sprintf("10.0.0.%d:9000", rng.IntN(8))); to != nil {
+						open[i] = to
+					}
+				}
 				if rng.IntN(2) == 0 {
 					open[i].Answered(now, true, nil)
 				}

@@ -93,7 +93,7 @@ type Ranked struct {
 // one that would be picked first.
 func (p *Pool) Explain(now time.Time, r Request) ([]Ranked, error) {
 	job := p.job(now, r)
-	c, err := p.eligible(now, &job, nil)
+	c, err := p.eligible(now, &job, r.Among, nil)
 	if err != nil {
 		return nil, err
 	}
