@@ -68,7 +68,7 @@ func (c *demoCommand) Run(s cli.Console) error {
 	running, end := context.WithCancel(ctx)
 	defer end()
 	ended := make(chan error, 1)
-	go func() { ended <- side.Run(running, jobs, admins) }()
+	go func() { ended <- side.Run(running, ports{jobs: jobs, admin: admins}) }()
 	if err := c.submit(ctx, s.Out, cfg.Listen); err != nil {
 		end()
 		return errors.Join(err, <-ended)

@@ -13,6 +13,7 @@ import (
 	"example.org/pilotfish/internal/config"
 	"example.org/pilotfish/internal/discovery"
 	"example.org/pilotfish/internal/intake"
+	"example.org/pilotfish/internal/mesh"
 	"example.org/pilotfish/internal/pool"
 	"example.org/pilotfish/internal/proxy"
 	"example.org/pilotfish/internal/report"
@@ -24,6 +25,7 @@ type generation struct {
 	cfg       config.Config
 	guard     proxy.Guard // of the admin port
 	proxy     *proxy.Proxy
+	mesh      *mesh.Filter
 	budget    *intake.Budget
 	discovery *discovery.Discovery
 	reports   reports
@@ -42,6 +44,15 @@ func (s *sidecar) newGeneration(cfg *config.Config, before *generation) (*genera
 		Settings: cfg.Stream, Hosts: cfg.Hosts,
 		Reader: reader, Budget: g.budget, MaxBody: int64(cfg.Job.MaxBody),
 		Claimer: s.balancer, Hint: report.ParseHint, Observe: s.observe,
+	})
+	if err != nil {
+		return nil, err
+	}
+	g.mesh, err = mesh.New(mesh.Config{
+		Reader: reader, Budget: g.budget, Claimer: s.balancer, Observe: s.observe,
+		Hint:           report.ParseHint,
+		MaxBody:        int64(cfg.Job.MaxBody),
+		ExplainHeaders: cfg.Stream.ExplainHeaders,
 	})
 	if err != nil {
 		return nil, err

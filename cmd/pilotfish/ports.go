@@ -11,10 +11,13 @@ import (
 	"github.com/coreos/go-systemd/v22/activation"
 	"github.com/coreos/go-systemd/v22/daemon"
 	"go.uber.org/zap"
+
+	"example.org/pilotfish/internal/config"
 )
 
-// ports are the two that a process serves; nil until they are open.
-type ports struct{ jobs, admin net.Listener }
+// ports are what a process listens on; nil until they are open. There is no
+// mesh port unless it is configured.
+type ports struct{ jobs, admin, mesh net.Listener }
 
 // activated takes over the sockets of socket activation (sd_listen_fds(3)), which
 // systemd has opened for this process. The name of a socket, jobs or admin, says
@@ -55,7 +58,7 @@ func (p *ports) take(f *os.File) error {
 }
 
 func (p *ports) Close() {
-	for _, l := range []net.Listener{p.jobs, p.admin} {
+	for _, l := range []net.Listener{p.jobs, p.admin, p.mesh} {
 		if l != nil {
 			_ = l.Close()
 		}
@@ -63,14 +66,23 @@ func (p *ports) Close() {
 }
 
 // open opens the ports that systemd has not opened.
-func (p *ports) open(listenOn, adminOn string, shared bool) (err error) {
+func (p *ports) open(cfg *config.Config) (err error) {
 	if p.jobs == nil {
-		if p.jobs, err = listen(listenOn, "--listen", shared); err != nil {
+		if p.jobs, err = listen(cfg.Listen, "--listen", cfg.ReusePort); err != nil {
 			return err
 		}
 	}
 	if p.admin == nil {
-		p.admin, err = listen(adminOn, "--admin", shared)
+		if p.admin, err = listen(cfg.Admin, "--admin", cfg.ReusePort); err != nil {
+			return err
+		}
+	}
+	switch {
+	case cfg.Mesh.Listen == "":
+	case cfg.Mesh.Address().Network() == "unix":
+		p.mesh, err = listenLocally(cfg.Mesh.Address().String(), cfg.ReusePort)
+	default:
+		p.mesh, err = listen(cfg.Mesh.Listen, "mesh.listen", cfg.ReusePort)
 	}
 	return err
 }
@@ -93,9 +105,37 @@ func listen(address, flag string, shared bool) (net.Listener, error) {
 	return l, nil
 }
 
-// addresses are those of both ports, once they are open.
-func (p *ports) addresses() []string {
-	return []string{p.jobs.Addr().String(), p.admin.Addr().String()}
+// listenLocally opens a socket in the file system. One that a process has left
+// behind makes room; so does one that is still served, if it is shared: its
+// process keeps the connections that it has.
+func listenLocally(path string, shared bool) (net.Listener, error) {
+	if c, err := net.Dial("unix", path); err == nil {
+		_ = c.Close()
+		if !shared {
+			return nil, fmt.Errorf("cannot listen on %s: another process serves it; choose another path with mesh.listen", path)
+		}
+	}
+	if info, err := os.Lstat(path); err == nil && info.Mode().Type() == os.ModeSocket {
+		if err := os.Remove(path); err != nil {
+			return nil, fmt.Errorf("cannot listen on %s: %w", path, err)
+		}
+	}
+	l, err := net.ListenUnix("unix", &net.UnixAddr{Net: "unix", Name: path})
+	if err != nil {
+		return nil, fmt.Errorf("cannot listen on %s: %w; choose another path with mesh.listen", path, errors.Unwrap(err))
+	}
+	l.SetUnlinkOnClose(!shared) // the path may be the next process's by then
+	return l, nil
+}
+
+// addresses are those of all ports, once they are open.
+func (p *ports) addresses() (all []string) {
+	for _, l := range []net.Listener{p.jobs, p.admin, p.mesh} {
+		if l != nil {
+			all = append(all, l.Addr().String())
+		}
+	}
+	return all
 }
 
 // notify tells systemd how far this process is, if it was asked to.

@@ -43,6 +43,7 @@ func (s *sidecar) reload(cfg *config.Config) error {
 		{"listen", s.first.Listen != cfg.Listen},
 		{"admin", s.first.Admin != cfg.Admin},
 		{"reuse_port", s.first.ReusePort != cfg.ReusePort},
+		{"mesh", s.first.Mesh != cfg.Mesh},
 		{"breaker", s.first.Breaker != cfg.Breaker},
 		{"queue", s.first.Queue != cfg.Queue},
 		{"prewarm", s.first.Prewarm != cfg.Prewarm},

@@ -10,6 +10,7 @@ import (
 	"github.com/coreos/go-systemd/v22/daemon"
 	"go.uber.org/zap"
 
+	"example.org/pilotfish/internal/mesh"
 	"example.org/pilotfish/internal/proxy"
 )
 
@@ -18,10 +19,10 @@ import (
 // request is still on its way.
 const drainDelay = 500 * time.Millisecond
 
-// Run serves both ports until ctx ends, and then lets the accepted jobs finish
+// Run serves the ports until ctx ends, and then lets the accepted jobs finish
 // within the grace time.
-func (s *sidecar) Run(ctx context.Context, jobs, admins net.Listener) error {
-	jobServer, adminServer, err := s.servers()
+func (s *sidecar) Run(ctx context.Context, p ports) error {
+	servers, err := s.servers()
 	if err != nil {
 		return err
 	}
@@ -35,9 +36,12 @@ func (s *sidecar) Run(ctx context.Context, jobs, admins net.Listener) error {
 	s.start(background)
 	defer s.stop()
 
-	failed := make(chan error, 2)
-	wg.Go(func() { failed <- jobServer.Serve(jobs) })
-	wg.Go(func() { failed <- adminServer.Serve(admins) })
+	failed := make(chan error, 3)
+	wg.Go(func() { failed <- servers.jobs.Serve(p.jobs) })
+	wg.Go(func() { failed <- servers.admin.Serve(p.admin) })
+	if p.mesh != nil {
+		wg.Go(func() { failed <- servers.mesh.Serve(p.mesh) })
+	}
 	notify(s.log, daemon.SdNotifyReady)
 	select {
 	case err = <-failed:
@@ -47,29 +51,37 @@ func (s *sidecar) Run(ctx context.Context, jobs, admins net.Listener) error {
 	notify(s.log, daemon.SdNotifyStopping)
 	grace := s.current.Load().cfg.Shutdown.Grace
 	s.log.Info("shutting down", zap.Duration("grace", grace), zap.Int64("jobs_left", s.open.Load()))
-	s.leave(jobs, admins)
-	err = errors.Join(err, s.drain(background, jobServer, grace))
+	s.leave(p.jobs, p.admin, p.mesh)
+	err = errors.Join(err, s.drain(background, servers, grace))
 	short, done := context.WithTimeout(background, time.Second)
 	defer done()
-	_ = adminServer.Shutdown(short) // a scraper that hangs keeps nobody
+	_ = servers.admin.Shutdown(short) // a scraper that hangs keeps nobody
 	return err
 }
 
-// servers builds what serves the two ports.
-func (s *sidecar) servers() (jobs, admins *proxy.Server, err error) {
+// servers are what serves the ports.
+type servers struct {
+	jobs, admin *proxy.Server
+	mesh        *mesh.Server
+}
+
+func (s *sidecar) servers() (all servers, err error) {
 	handler, err := s.admin()
 	if err != nil {
-		return nil, nil, err
+		return all, err
 	}
 	errorLog, err := zap.NewStdLogAt(s.log, zap.WarnLevel)
 	if err != nil {
-		return nil, nil, err
+		return all, err
 	}
-	if jobs, err = proxy.NewServer(s, proxy.ServerConfig{ErrorLog: errorLog}); err != nil {
-		return nil, nil, err
+	if all.jobs, err = proxy.NewServer(s, proxy.ServerConfig{ErrorLog: errorLog}); err != nil {
+		return all, err
 	}
-	admins, err = proxy.NewServer(handler, proxy.ServerConfig{ErrorLog: errorLog, Conns: 64})
-	return jobs, admins, err
+	all.mesh = mesh.NewServer(mesh.ServerConfig{
+		Filter: s.filter, Ready: s.ready, MaxBody: int64(s.first.Job.MaxBody), ErrorLog: errorLog,
+	})
+	all.admin, err = proxy.NewServer(handler, proxy.ServerConfig{ErrorLog: errorLog, Conns: 64})
+	return all, err
 }
 
 // leave turns new connections to the next process, where there is one, and
@@ -87,11 +99,15 @@ func (s *sidecar) leave(ports ...net.Listener) {
 
 // drain lets the open jobs finish within the grace time, and tells every ten
 // seconds how many are left.
-func (s *sidecar) drain(ctx context.Context, server *proxy.Server, grace time.Duration) error {
+func (s *sidecar) drain(ctx context.Context, all servers, grace time.Duration) error {
 	ctx, cancel := context.WithTimeout(ctx, grace)
 	defer cancel()
 	ended := make(chan error, 1)
-	go func() { ended <- server.Shutdown(ctx) }()
+	go func() {
+		cut := make(chan error, 1)
+		go func() { cut <- all.mesh.Shutdown(ctx) }()
+		ended <- errors.Join(all.jobs.Shutdown(ctx), <-cut)
+	}()
 	for {
 		select {
 		case err := <-ended:

@@ -73,7 +73,7 @@ func (c *serveCommand) Run(s cli.Console) error {
 	}
 	defer log.Sync() //nolint:errcheck // nobody is left to tell
 	warn(log, warnings)
-	if err := served.open(cfg.Listen, cfg.Admin, cfg.ReusePort); err != nil {
+	if err := served.open(&cfg); err != nil {
 		return err
 	}
 	side, err := newSidecar(&cfg, served.addresses(), log, level)
@@ -94,7 +94,7 @@ func (c *serveCommand) Run(s cli.Console) error {
 		zap.String("selection", cfg.Selection.Policy), zap.String("overload", cfg.Overload.Policy))
 
 	ended := make(chan error, 1)
-	go func() { ended <- side.Run(ctx, served.jobs, served.admin) }()
+	go func() { ended <- side.Run(ctx, served) }()
 	for {
 		select {
 		case err := <-ended:

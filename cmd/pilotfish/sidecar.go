@@ -15,6 +15,7 @@ import (
 	"example.org/pilotfish/internal/breaker"
 	"example.org/pilotfish/internal/config"
 	"example.org/pilotfish/internal/dispatch"
+	"example.org/pilotfish/internal/mesh"
 	"example.org/pilotfish/internal/metrics"
 	"example.org/pilotfish/internal/pool"
 	"example.org/pilotfish/internal/prewarm"
@@ -106,6 +107,12 @@ func (s *sidecar) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	s.open.Add(1)
 	defer s.open.Add(-1)
 	s.current.Load().proxy.ServeHTTP(w, r)
+}
+
+// filter takes one request that Envoy shows on the mesh port.
+func (s *sidecar) filter() (f *mesh.Filter, done func()) {
+	s.open.Add(1)
+	return s.current.Load().mesh, func() { s.open.Add(-1) }
 }
 
 // admin builds what the admin port serves.

@@ -36,7 +36,7 @@ var layers = []struct {
 	{"shells", false, []string{
 		"internal/proxy", "internal/proxy/upstreamclient", "internal/discovery", "internal/report", "internal/metrics", "internal/prewarm",
 		"internal/ruleserver", "internal/ruleserver/executor", "internal/ruleserver/rules", "internal/ruleserver/registration",
-		"internal/lab/sim", "internal/lab/replay", "internal/lab/figure", "internal/cli", "internal/memnet",
+		"internal/lab/sim", "internal/lab/replay", "internal/lab/figure", "internal/cli", "internal/memnet", "internal/mesh",
 	}},
 	{"surface", false, []string{"internal/config", "internal/admin", "pkg/fakeupstream", "internal/lab/scenario", "internal/lab/page"}},
 	{"programs", false, []string{"cmd/pilotfish", "cmd/ruleserver", "cmd/tracelab", "bench"}},
@@ -56,6 +56,8 @@ var owners = map[string][]string{
 	"go.yaml.in/yaml":                     {"internal/cli"},
 	"github.com/alecthomas/kong":          {"internal/cli"},
 	"gonum.org/v1/plot":                   {"internal/lab/figure"},
+	"google.golang.org/grpc":              {"internal/mesh"},
+	"github.com/envoyproxy/":              {"internal/mesh"},
 }
 
 func TestImports(t *testing.T) {

@@ -44,6 +44,18 @@ func (c *Config) checkPorts(f *settings.Faults) {
 	if c.Listen == c.Admin && !strings.HasSuffix(c.Listen, ":0") { // two free ports are never the same
 		f.Add("admin", "%s is taken by listen", c.Admin)
 	}
+	c.Mesh.Check(f.In("mesh"))
+	switch c.Mesh.Listen {
+	case "":
+	case c.Listen, c.Admin:
+		if !strings.HasSuffix(c.Mesh.Listen, ":0") {
+			f.Add("mesh.listen", "%s is taken by another port of pilotfish", c.Mesh.Listen)
+		}
+	default:
+		if !strings.HasPrefix(c.Mesh.Listen, "unix:") && open(c.Mesh.Listen) {
+			f.Warn("mesh.listen", "%s is open to other machines, and asks nobody who they are", c.Mesh.Listen)
+		}
+	}
 	if open(c.Admin) {
 		_, port, _ := net.SplitHostPort(c.Admin)
 		f.Warn("admin", "%s is open to other machines, and asks nobody who they are; 127.0.0.1:%s is for this one alone", c.Admin, port)

@@ -10,6 +10,7 @@ import (
 	"example.org/pilotfish/internal/discovery"
 	"example.org/pilotfish/internal/dispatch"
 	"example.org/pilotfish/internal/intake"
+	"example.org/pilotfish/internal/mesh"
 	"example.org/pilotfish/internal/prewarm"
 	"example.org/pilotfish/internal/proxy"
 	"example.org/pilotfish/internal/report"
@@ -53,6 +54,9 @@ type Config struct {
 	// Prewarm says what is fetched elsewhere when an upstream gives notice that it
 	// will go.
 	Prewarm prewarm.Settings `yaml:"prewarm"`
+	// Mesh lets Envoy ask for an upstream instead of sending jobs through pilotfish
+	// (docs/mesh.md).
+	Mesh mesh.Settings `yaml:"mesh"`
 	// Stream bounds the responses.
 	Stream proxy.Settings `yaml:"stream"`
 	// Shutdown bounds the end of the process.

@@ -1,0 +1,309 @@
+package mesh
+
+import (
+	"math/rand/v2"
+	"strings"
+	"testing"
+
+	modes "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/http/ext_proc/v3"
+	ext "github.com/envoyproxy/go-control-plane/envoy/service/ext_proc/v3"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	"go.uber.org/goleak"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+	"google.golang.org/protobuf/types/known/structpb"
+
+	"example.org/pilotfish/internal/intake"
+	"example.org/pilotfish/internal/pool"
+	"example.org/pilotfish/pkg/selection"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+const job = `{"project_id":12345,"priority":"high"}`
+
+func TestABufferedJob(t *testing.T) {
+	f := newFixture(t, 4, nil)
+	e := f.envoy()
+	e.send(buffered.headers(false, "content-type", "application/json"))
+	assert.NotNil(t, e.recv().GetRequestHeaders().GetResponse(), "the body is wanted first")
+	e.send(requestBody(job, true))
+	reply := e.recv()
+	assert.Nil(t, reply.GetRequestBody().GetResponse().GetBodyMutation(), "the body stays as it is")
+	list := strings.Split(placed(t, reply), ",")
+	assert.Len(t, list, 3, "as many as retry.attempts")
+	e.send(responseHead(list[0], false, "200"))
+	assert.NotNil(t, e.recv().GetResponseHeaders())
+	inFlight, _ := f.balancer.Counts()
+	assert.Equal(t, 1, inFlight, "until the stream ends")
+	require.NoError(t, e.stream.CloseSend())
+
+	j := f.ended(1)
+	assert.Equal(t, "12345", j.Facts.Project.String())
+	assert.Equal(t, selection.High, j.Facts.Priority)
+	assert.EqualValues(t, len(job), j.Body)
+	assert.Equal(t, 200, j.Status)
+	assert.Equal(t, intake.Answered, j.Outcome)
+	assert.Equal(t, intake.Complete, j.Completeness)
+	assert.True(t, j.Unframed, "its end was not shown")
+	require.Len(t, j.Attempts, 1)
+	assert.Equal(t, pool.Answered, j.Attempts[0].Outcome)
+}
+
+// Bodies pass unchanged in streamed mode, however they come, and whether they
+// are kept or not.
+func TestStreamedBodies(t *testing.T) {
+	rng := rand.New(rand.NewPCG(1, 1))
+	for name, c := range map[string]struct {
+		size   int
+		budget int64
+	}{
+		"empty": {0, 1 << 20}, "small": {100, 1 << 20}, "one piece": {maxPiece, 1 << 20}, "large": {1 << 20, 2 << 20},
+		"larger than the budget": {1 << 20, 0}, "a little larger": {64<<10 + 1, 0},
+	} {
+		for _, trailers := range []bool{false, true} {
+			t.Run(name, func(t *testing.T) {
+				f := newFixture(t, 2, func(cfg *Config) { cfg.Budget = intake.NewBudget(c.budget) })
+				e := f.envoy()
+				e.send(duplex.headers(false, "content-type", "text/plain"))
+				body := make([]byte, c.size)
+				for i := range body {
+					body[i] = 'a' + byte(rng.IntN(26))
+				}
+				sent := make(chan struct{})
+				go func() {
+					defer close(sent)
+					for rest := body; ; {
+						n := min(len(rest), 1+rng.IntN(100_000))
+						last := n == len(rest) && !trailers
+						if e.stream.Send(requestBody(string(rest[:n]), last)) != nil {
+							return
+						}
+						if rest = rest[n:]; len(rest) == 0 {
+							break
+						}
+					}
+					if trailers {
+						_ = e.stream.Send(endOfRequest)
+					}
+				}()
+				assert.Contains(t, placed(t, e.recv()), "10.0.0.")
+				var got []byte
+				for ended := false; !ended; {
+					m := e.recv()
+					if m.GetRequestTrailers() != nil {
+						break
+					}
+					piece := m.GetRequestBody().GetResponse().GetBodyMutation().GetStreamedResponse()
+					require.NotNil(t, piece, "%v", m)
+					got = append(got, piece.GetBody()...)
+					ended = piece.GetEndOfStream()
+					require.False(t, ended && trailers, "the trailers come last")
+				}
+				<-sent
+				assert.Equal(t, string(body), string(got))
+				e.send(responseHead("", false, "200"))
+				e.recv()
+				e.send(responseBody("right", false))
+				assert.Equal(t, "right", string(e.recv().GetResponseBody().GetResponse().GetBodyMutation().GetStreamedResponse().GetBody()))
+				e.send(endOfResponse)
+				assert.NotNil(t, e.recv().GetResponseTrailers())
+				require.NoError(t, e.stream.CloseSend())
+				j := f.ended(1)
+				assert.Equal(t, intake.Complete, j.Completeness)
+				assert.False(t, j.Unframed)
+				assert.EqualValues(t, 5, j.Bytes)
+				assert.Zero(t, f.cfg.Budget.Used())
+			})
+		}
+	}
+}
+
+func TestModes(t *testing.T) {
+	const none, streamed, partial = modes.ProcessingMode_NONE, modes.ProcessingMode_STREAMED, modes.ProcessingMode_BUFFERED_PARTIAL
+	for _, m := range []mode{{none, none}, {streamed, none}, {partial, none}, {modes.ProcessingMode_GRPC, none}, {modes.ProcessingMode_BUFFERED, streamed}, {modes.ProcessingMode_BUFFERED, partial}} {
+		f := newFixture(t, 1, nil)
+		e := f.envoy()
+		e.send(m.headers(false))
+		refused := e.recv().GetImmediateResponse()
+		assert.EqualValues(t, 500, refused.GetStatus().GetCode(), "%v", m)
+		assert.Contains(t, string(refused.GetBody()), "; set ")
+		assert.Contains(t, string(refused.GetBody()), "body_mode is "+map[bool]string{true: m.request.String(), false: m.response.String()}[m.request != modes.ProcessingMode_BUFFERED])
+		assert.Equal(t, intake.Rejected, f.ended(1).Outcome)
+	}
+	f := newFixture(t, 1, nil)
+	e := f.envoy()
+	first := duplex.headers(true)
+	first.ProtocolConfig = nil
+	e.send(first)
+	assert.NotEmpty(t, placed(t, e.recv()), "without a word on it, the mode is the protocol's")
+	e.leave()
+	f.ended(1)
+}
+
+func TestRefusals(t *testing.T) {
+	for name, c := range map[string]struct {
+		upstreams int
+		prepare   func(f *fixture)
+		headers   []string
+		body      string
+		subset    *structpb.Value
+		status    int
+		reason    string
+	}{
+		"no upstreams":       {0, nil, nil, job, nil, 503, "none-eligible"},
+		"no place to wait":   {1, func(f *fixture) { f.overload(true); f.wait(2) }, nil, `{}`, nil, 503, "queue-full"},
+		"no job":             {1, nil, []string{"content-type", "application/json"}, `{"priority":"urgent"}`, nil, 400, "malformed-job"},
+		"too large":          {1, nil, []string{"content-length", "999999999"}, "", nil, 413, "body-too-large"},
+		"its time is over":   {1, func(f *fixture) { f.overload(true) }, nil, `{"timeouts":{"queue_seconds":0.01}}`, nil, 503, "none-eligible"},
+		"among none":         {1, nil, nil, job, structpb.NewListValue(&structpb.ListValue{}), 503, "none-eligible"},
+		"among strangers":    {1, nil, nil, job, structpb.NewStringValue("10.9.9.9:1, 10.9.9.9:2"), 503, "none-eligible"},
+		"among what is busy": {1, func(f *fixture) { f.overload(true) }, nil, job, structpb.NewStringValue(address(0)), 503, "none-eligible"},
+	} {
+		for _, m := range []mode{buffered, duplex} {
+			t.Run(name, func(t *testing.T) {
+				f := newFixture(t, c.upstreams, nil)
+				if c.prepare != nil {
+					c.prepare(f)
+				}
+				f.mu.Lock()
+				before := len(f.records)
+				f.mu.Unlock()
+				e := f.envoy()
+				first := m.headers(false, c.headers...)
+				if c.subset != nil {
+					first.MetadataContext = metadata(subsetNamespace, subsetKey, c.subset)
+				}
+				e.send(first)
+				if c.body != "" {
+					if m == buffered {
+						e.recv()
+					}
+					e.send(requestBody(c.body, true))
+				}
+				refused := e.recv().GetImmediateResponse()
+				require.NotNil(t, refused)
+				assert.EqualValues(t, c.status, refused.GetStatus().GetCode())
+				assert.Contains(t, string(refused.GetBody()), `"type":"urn:pilotfish:problem:`+c.reason+`"`)
+				told := map[string]string{}
+				for _, h := range refused.GetHeaders().GetSetHeaders() {
+					told[h.GetHeader().GetKey()] = string(h.GetHeader().GetRawValue())
+				}
+				want := map[string]string{"content-type": "application/problem+json", "pilotfish-reason": c.reason}
+				if c.status == 503 {
+					want["retry-after"] = "1"
+				}
+				assert.Equal(t, want, told)
+				j := f.ended(before + 1)
+				assert.Equal(t, c.status, j.Status)
+				assert.Equal(t, c.reason, j.Reason)
+				f.overload(false)
+				for _, w := range f.waiting() {
+					w.leave()
+				}
+			})
+		}
+	}
+}
+
+func TestAmongThoseThatEnvoyNames(t *testing.T) {
+	f := newFixture(t, 4, nil)
+	for i := range 4 {
+		e := f.envoy()
+		first := buffered.headers(true)
+		list, err := structpb.NewList([]any{address(i), "10.9.9.9:1"})
+		require.NoError(t, err)
+		first.MetadataContext = metadata(subsetNamespace, subsetKey, structpb.NewListValue(list))
+		e.send(first)
+		assert.Equal(t, address(i), placed(t, e.recv()))
+		e.leave()
+		f.ended(i + 1)
+	}
+}
+
+// Envoy may leave while the job waits, by a reset or politely.
+func TestEnvoyLeavesWhileTheJobWaits(t *testing.T) {
+	for _, politely := range []bool{false, true} {
+		f := newFixture(t, 1, nil)
+		f.overload(true)
+		f.wait(1)
+		e := f.waiting()[0]
+		if politely {
+			require.NoError(t, e.stream.CloseSend())
+		} else {
+			e.leave()
+		}
+		j := f.ended(1)
+		assert.Equal(t, intake.Gone, j.Outcome)
+		assert.Equal(t, 499, j.Status)
+		assert.Empty(t, j.Attempts)
+	}
+}
+
+// A job that waits is placed when an upstream may take it.
+func TestAJobWaitsForAnUpstream(t *testing.T) {
+	f := newFixture(t, 1, nil)
+	f.overload(true)
+	f.wait(1)
+	f.overload(false)
+	e := f.waiting()[0]
+	assert.Equal(t, address(0), placed(t, e.recv()))
+	e.leave()
+	f.ended(1)
+}
+
+func TestWhatIsNoRequest(t *testing.T) {
+	observing := buffered.headers(true)
+	observing.ObservabilityMode = true
+	for name, m := range map[string]*ext.ProcessingRequest{
+		"a response": responseHead("", true, "200"), "a body": requestBody(job, true), "nothing": {}, "observing": observing,
+	} {
+		f := newFixture(t, 1, nil)
+		e := f.envoy()
+		e.send(m)
+		_, err := e.stream.Recv()
+		assert.Equal(t, codes.InvalidArgument, status.Code(err), name)
+		f.mu.Lock()
+		assert.Empty(t, f.records, name)
+		f.mu.Unlock()
+	}
+}
+
+// Whatever Envoy sends, in whatever order, and however it leaves: each request
+// has one record, and no lease stays open.
+func TestAnyOrderOfMessages(t *testing.T) {
+	f := newFixture(t, 3, nil)
+	rng := rand.New(rand.NewPCG(7, 7))
+	any := []func(m mode) *ext.ProcessingRequest{
+		func(m mode) *ext.ProcessingRequest { return m.headers(rng.IntN(2) == 0) },
+		func(mode) *ext.ProcessingRequest { return requestBody(job[:rng.IntN(len(job))], rng.IntN(2) == 0) },
+		func(mode) *ext.ProcessingRequest { return requestBody(job, rng.IntN(2) == 0) },
+		func(mode) *ext.ProcessingRequest { return endOfRequest },
+		func(mode) *ext.ProcessingRequest {
+			return responseHead(address(rng.IntN(5)), rng.IntN(2) == 0, []string{"200", "503", "x"}[rng.IntN(3)])
+		},
+		func(mode) *ext.ProcessingRequest { return responseBody("x", rng.IntN(2) == 0) },
+		func(mode) *ext.ProcessingRequest { return endOfResponse },
+		func(mode) *ext.ProcessingRequest { return &ext.ProcessingRequest{} },
+	}
+	const streams = 400
+	for range streams {
+		m := []mode{buffered, duplex, {duplex.request, buffered.response}}[rng.IntN(3)]
+		e := f.envoy()
+		e.send(m.headers(rng.IntN(3) == 0))
+		for range rng.IntN(8) {
+			if e.stream.Send(any[rng.IntN(len(any))](m)) != nil {
+				break
+			}
+		}
+		if rng.IntN(2) == 0 {
+			_ = e.stream.CloseSend()
+			for err := error(nil); err == nil; {
+				_, err = e.stream.Recv()
+			}
+		}
+		e.leave()
+	}
+	f.settled(streams)
+}

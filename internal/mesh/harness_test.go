@@ -1,0 +1,297 @@
+package mesh
+
+import (
+	"context"
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"net"
+	"net/http"
+	"sync"
+	"testing"
+	"time"
+
+	core "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
+	modes "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/http/ext_proc/v3"
+	ext "github.com/envoyproxy/go-control-plane/envoy/service/ext_proc/v3"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/credentials/insecure"
+	"google.golang.org/protobuf/types/known/structpb"
+
+	"example.org/pilotfish/internal/balancer"
+	"example.org/pilotfish/internal/breaker"
+	"example.org/pilotfish/internal/dispatch"
+	"example.org/pilotfish/internal/intake"
+	"example.org/pilotfish/internal/pool"
+	"example.org/pilotfish/internal/record"
+	"example.org/pilotfish/pkg/overload"
+	"example.org/pilotfish/pkg/selection"
+)
+
+// patience ends tests that hang.
+const patience = 30 * time.Second
+
+// fixture is a filter over n upstreams behind a gRPC server.
+type fixture struct {
+	t        *testing.T
+	balancer *balancer.Balancer
+	budget   *intake.Budget
+	cfg      Config
+	server   *Server
+	client   *grpc.ClientConn
+
+	mu      sync.Mutex
+	records []*record.Job
+	jobs    []*envoy // that wait
+}
+
+func address(i int) string { return fmt.Sprintf("10.0.0.%d:9000", i) }
+
+func newFixture(t *testing.T, n int, change func(*Config)) *fixture {
+	t.Helper()
+	f := &fixture{t: t, budget: intake.NewBudget(1 << 20)}
+	rng := rand.New(rand.NewPCG(1, 2))
+	policy, err := selection.New("least-in-flight")
+	require.NoError(t, err)
+	detector, err := overload.New("threshold", 100)
+	require.NoError(t, err)
+	breakers, err := breaker.New(breaker.Config{Settings: breaker.Default(), Rand: rng})
+	require.NoError(t, err)
+	p, err := pool.New(pool.Config{
+		Settings: pool.Settings{Policy: policy, Detector: detector, Interval: 5 * time.Second}, Breakers: breakers, Rand: rng,
+	})
+	require.NoError(t, err)
+	queue := dispatch.DefaultQueue()
+	queue.Jobs, queue.Wait = 2, 10*time.Millisecond // jobs that are to wait say so themselves
+	d, err := dispatch.New(dispatch.Config{Pool: p, Rand: rng, Retry: dispatch.DefaultRetry(), Queue: queue})
+	require.NoError(t, err)
+	f.balancer = balancer.New(d, balancer.Hooks{})
+	var set []pool.Upstream
+	for i := range n {
+		set = append(set, pool.Upstream{Address: address(i)})
+	}
+	f.balancer.Set(set)
+	reader, err := intake.NewReader(intake.Default())
+	require.NoError(t, err)
+	f.cfg = Config{
+		Reader: reader, Budget: f.budget, Claimer: f.balancer, MaxBody: 8 << 20,
+		Hint: func(h http.Header, now time.Time) (pool.Hint, bool) {
+			return pool.Hint{At: now}, h.Get("X-Load") != ""
+		},
+		Observe: func(j *record.Job) {
+			f.mu.Lock()
+			defer f.mu.Unlock()
+			f.records = append(f.records, j)
+		},
+	}
+	if change != nil {
+		change(&f.cfg)
+	}
+	f.serve()
+	return f
+}
+
+// serve starts the server and a client of it.
+func (f *fixture) serve() {
+	f.t.Helper()
+	filter, err := New(f.cfg)
+	require.NoError(f.t, err)
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(f.t, err)
+	f.server = NewServer(ServerConfig{
+		Filter: func() (*Filter, func()) { return filter, func() {} },
+		Ready: func() error {
+			if !f.balancer.Ready() {
+				return pool.ErrEmpty
+			}
+			return nil
+		},
+		MaxBody: f.cfg.MaxBody,
+	})
+	ended := make(chan error, 1)
+	go func() { ended <- f.server.Serve(l) }()
+	f.client, err = grpc.NewClient(l.Addr().String(), grpc.WithTransportCredentials(insecure.NewCredentials()),
+		grpc.WithDefaultCallOptions(grpc.MaxCallSendMsgSize(64<<20), grpc.MaxCallRecvMsgSize(64<<20)))
+	require.NoError(f.t, err)
+	f.t.Cleanup(func() {
+		assert.NoError(f.t, f.client.Close())
+		ctx, cancel := context.WithTimeout(context.Background(), patience)
+		defer cancel()
+		assert.NoError(f.t, f.server.Shutdown(ctx))
+		assert.NoError(f.t, <-ended)
+		inFlight, waiting := f.balancer.Counts()
+		assert.Zero(f.t, inFlight, "leases are open")
+		assert.Zero(f.t, waiting, "jobs wait")
+		assert.Zero(f.t, f.budget.Used(), "bodies are kept")
+	})
+}
+
+// overload makes the upstreams refuse further jobs, or take them again.
+func (f *fixture) overload(on bool) {
+	r := pool.Report{At: time.Now(), CoresBusy: -1, Completed: -1, Wait: math.NaN(), Response: math.NaN()}
+	if on {
+		r.Stalled[selection.Low] = 1000
+	}
+	for _, s := range f.balancer.States() {
+		f.balancer.Report(s.Address, r)
+	}
+}
+
+// ended waits for n records and returns the last.
+func (f *fixture) ended(n int) *record.Job {
+	f.t.Helper()
+	var last *record.Job
+	require.Eventually(f.t, func() bool {
+		f.mu.Lock()
+		defer f.mu.Unlock()
+		if len(f.records) > 0 {
+			last = f.records[len(f.records)-1]
+		}
+		return len(f.records) == n
+	}, patience, time.Millisecond)
+	return last
+}
+
+// envoy is Envoy's end of a stream.
+type envoy struct {
+	t      *testing.T
+	stream ext.ExternalProcessor_ProcessClient
+	leave  context.CancelFunc
+}
+
+func (f *fixture) envoy() *envoy {
+	f.t.Helper()
+	ctx, cancel := context.WithTimeout(f.t.Context(), patience)
+	f.t.Cleanup(cancel)
+	stream, err := ext.NewExternalProcessorClient(f.client).Process(ctx)
+	require.NoError(f.t, err)
+	return &envoy{t: f.t, stream: stream, leave: cancel}
+}
+
+func (e *envoy) send(m *ext.ProcessingRequest) {
+	e.t.Helper()
+	require.NoError(e.t, e.stream.Send(m))
+}
+
+func (e *envoy) recv() *ext.ProcessingResponse {
+	e.t.Helper()
+	m, err := e.stream.Recv()
+	require.NoError(e.t, err)
+	return m
+}
+
+// mode are the body modes of a filter's configuration.
+type mode struct {
+	request, response modes.ProcessingMode_BodySendMode
+}
+
+var (
+	buffered = mode{modes.ProcessingMode_BUFFERED, modes.ProcessingMode_NONE}
+	duplex   = mode{modes.ProcessingMode_FULL_DUPLEX_STREAMED, modes.ProcessingMode_FULL_DUPLEX_STREAMED}
+)
+
+// headers is the first message for a POST.
+func (m mode) headers(empty bool, more ...string) *ext.ProcessingRequest {
+	return &ext.ProcessingRequest{
+		Request:        &ext.ProcessingRequest_RequestHeaders{RequestHeaders: httpHeaders(empty, append([]string{":method", "POST"}, more...)...)},
+		ProtocolConfig: &ext.ProtocolConfiguration{RequestBodyMode: m.request, ResponseBodyMode: m.response},
+	}
+}
+
+func httpHeaders(end bool, pairs ...string) *ext.HttpHeaders {
+	h := &core.HeaderMap{}
+	for i := 0; i < len(pairs); i += 2 {
+		h.Headers = append(h.Headers, &core.HeaderValue{Key: pairs[i], RawValue: []byte(pairs[i+1])})
+	}
+	return &ext.HttpHeaders{Headers: h, EndOfStream: end}
+}
+
+func requestBody(body string, end bool) *ext.ProcessingRequest {
+	return &ext.ProcessingRequest{Request: &ext.ProcessingRequest_RequestBody{RequestBody: &ext.HttpBody{Body: []byte(body), EndOfStream: end}}}
+}
+
+func responseBody(body string, end bool) *ext.ProcessingRequest {
+	return &ext.ProcessingRequest{Request: &ext.ProcessingRequest_ResponseBody{ResponseBody: &ext.HttpBody{Body: []byte(body), EndOfStream: end}}}
+}
+
+// responseHead is the message about a response that the upstream at address served.
+func responseHead(address string, end bool, status string, more ...string) *ext.ProcessingRequest {
+	m := &ext.ProcessingRequest{Request: &ext.ProcessingRequest_ResponseHeaders{
+		ResponseHeaders: httpHeaders(end, append([]string{":status", status}, more...)...),
+	}}
+	if address != "" {
+		m.MetadataContext = metadata(lbNamespace, servedKey, structpb.NewStringValue(address))
+	}
+	return m
+}
+
+func metadata(namespace, key string, value *structpb.Value) *core.Metadata {
+	return &core.Metadata{FilterMetadata: map[string]*structpb.Struct{namespace: {Fields: map[string]*structpb.Value{key: value}}}}
+}
+
+var (
+	endOfRequest  = &ext.ProcessingRequest{Request: &ext.ProcessingRequest_RequestTrailers{RequestTrailers: &ext.HttpTrailers{}}}
+	endOfResponse = &ext.ProcessingRequest{Request: &ext.ProcessingRequest_ResponseTrailers{ResponseTrailers: &ext.HttpTrailers{}}}
+)
+
+// placed is where the message sends a request, which it must say twice.
+func placed(t *testing.T, m *ext.ProcessingResponse) string {
+	t.Helper()
+	common := m.GetRequestHeaders().GetResponse()
+	if common == nil {
+		common = m.GetRequestBody().GetResponse()
+	}
+	set := common.GetHeaderMutation().GetSetHeaders()
+	require.Len(t, set, 1, "%v", m)
+	assert.Equal(t, "x-gateway-destination-endpoint", set[0].GetHeader().GetKey())
+	assert.Equal(t, core.HeaderValueOption_OVERWRITE_IF_EXISTS_OR_ADD, set[0].GetAppendAction(), "a submitter must not choose")
+	list := string(set[0].GetHeader().GetRawValue())
+	assert.Equal(t, list, m.GetDynamicMetadata().GetFields()["envoy.lb"].GetStructValue().GetFields()["x-gateway-destination-endpoint"].GetStringValue())
+	return list
+}
+
+// wait lets n jobs wait for an upstream.
+func (f *fixture) wait(n int) {
+	f.t.Helper()
+	for range n {
+		e := f.envoy()
+		e.send(duplex.headers(false))
+		e.send(requestBody(`{"timeouts":{"queue_seconds":60}}`, true))
+		f.jobs = append(f.jobs, e)
+	}
+	require.Eventually(f.t, func() bool {
+		_, waiting := f.balancer.Counts()
+		return waiting == n
+	}, patience, time.Millisecond)
+}
+
+// waiting are the jobs that wait let wait.
+func (f *fixture) waiting() []*envoy { return f.jobs }
+
+// settled waits until every stream that reached the filter has its record and
+// nothing is open. A stream that was reset at once may not have reached it.
+func (f *fixture) settled(most int) {
+	f.t.Helper()
+	n := -1
+	require.Eventually(f.t, func() bool {
+		f.mu.Lock()
+		before := n
+		n = len(f.records)
+		f.mu.Unlock()
+		inFlight, waiting := f.balancer.Counts()
+		return n == before && inFlight == 0 && waiting == 0 && f.budget.Used() == 0
+	}, patience, 50*time.Millisecond)
+	assert.LessOrEqual(f.t, n, most)
+	assert.Greater(f.t, n, most/4)
+	seen := map[*record.Job]bool{}
+	for _, j := range f.records {
+		assert.False(f.t, seen[j], "told twice")
+		seen[j] = true
+		assert.NotEqual(f.t, intake.Broken, j.Outcome)
+		for _, a := range j.Attempts {
+			assert.NotZero(f.t, a.End, "an attempt without an end")
+		}
+	}
+}
