@@ -32,6 +32,7 @@ func (s *sidecar) observe(r *record.Job) {
 		s.prewarm.Note(r.Attempts[n-1].Upstream, r.Facts.Key, r.Facts.Project)
 	}
 	s.journal.ended(r)
+	s.capture.Add(r)
 	s.jobs.write(s.current.Load().cfg.Log, r)
 }
 
@@ -47,6 +48,7 @@ func (s *sidecar) live(now time.Time) metrics.Live {
 		BodyBytes: g.budget.Used(),
 		Discovery: metrics.Discovery{Age: -1, Applied: d.Applied, Refused: d.Refused, Failed: d.Failed},
 	}
+	live.Capture.Written, live.Capture.Lost = s.capture.Counts()
 	if !d.BelievedAt.IsZero() {
 		live.Discovery.Age = now.Sub(d.BelievedAt)
 	}

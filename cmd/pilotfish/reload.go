@@ -47,6 +47,7 @@ func (s *sidecar) reload(cfg *config.Config) error {
 		{"breaker", s.first.Breaker != cfg.Breaker},
 		{"queue", s.first.Queue != cfg.Queue},
 		{"prewarm", s.first.Prewarm != cfg.Prewarm},
+		{"capture", s.first.Capture != cfg.Capture},
 		{"debug", s.first.Debug != cfg.Debug},
 	} {
 		if fixed.changed {

@@ -33,6 +33,7 @@ func (s *sidecar) Run(ctx context.Context, p ports) error {
 	wg.Go(func() { s.balancer.Run(background) })
 	wg.Go(func() { s.watch(background) })
 	wg.Go(func() { s.prewarm.Run(background) })
+	wg.Go(func() { s.capture.Run(background) })
 	s.start(background)
 	defer s.stop()
 

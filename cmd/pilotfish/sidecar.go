@@ -13,6 +13,7 @@ import (
 	"example.org/pilotfish/internal/admin"
 	"example.org/pilotfish/internal/balancer"
 	"example.org/pilotfish/internal/breaker"
+	"example.org/pilotfish/internal/capture"
 	"example.org/pilotfish/internal/config"
 	"example.org/pilotfish/internal/dispatch"
 	"example.org/pilotfish/internal/mesh"
@@ -31,6 +32,7 @@ type sidecar struct {
 	jobs     jobLog
 	journal  *journal
 	served   *served
+	capture  *capture.Capture
 	metrics  *metrics.Metrics
 	balancer *balancer.Balancer
 	prewarm  *prewarm.Prewarmer
@@ -53,6 +55,12 @@ func newSidecar(cfg *config.Config, self []string, log *zap.Logger, level zap.At
 		return nil, err
 	}
 	s.prewarm, err = prewarm.New(prewarm.Config{Settings: cfg.Prewarm, Successor: s.balancer.Successor, Observe: s.logPrefetch})
+	if err != nil {
+		return nil, err
+	}
+	s.capture, err = capture.New(capture.Config{Settings: cfg.Capture, Failed: func(err error) {
+		s.log.Warn("jobs are missing from the capture", zap.Error(err))
+	}})
 	if err != nil {
 		return nil, err
 	}

@@ -184,7 +184,7 @@ func TestSimulateRefuses(t *testing.T) {
 		{"t.jsonl: line 2: field offset: -1 is before time zero", 1, []string{jobs(job + strings.Replace(job, `:1,`, `:-1,`, 1))}},
 		{"t.jsonl: line 1: field operators_s: -1 s is negative", 1, []string{jobs(strings.Replace(job, `s":1`, `s":-1`, 1))}},
 		{"t.jsonl: line 2: field offset: 0.5 goes back in time: the line before has 1", 1, []string{jobs(job + strings.Replace(job, `:1,`, `:0.5,`, 1))}},
-		{"t.jsonl: no job says what it costs, in load_s, shared_s, operators_s or output_s: a capture cannot be simulated", 1,
+		{"t.jsonl: no job says what it costs, in load_s, shared_s, operators_s or output_s: it cannot be simulated", 1,
 			[]string{jobs(strings.Replace(job, `"operators_s":1,`, "", 1))}},
 	} {
 		code, out, stderr := tracelab(append([]string{"simulate"}, c.args...)...)

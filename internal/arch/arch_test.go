@@ -34,7 +34,7 @@ var layers = []struct {
 	{"lock", false, []string{"internal/balancer"}},
 	{"record", false, []string{"internal/record"}},
 	{"shells", false, []string{
-		"internal/proxy", "internal/proxy/upstreamclient", "internal/discovery", "internal/report", "internal/metrics", "internal/prewarm",
+		"internal/proxy", "internal/proxy/upstreamclient", "internal/discovery", "internal/report", "internal/metrics", "internal/prewarm", "internal/capture",
 		"internal/ruleserver", "internal/ruleserver/executor", "internal/ruleserver/rules", "internal/ruleserver/registration",
 		"internal/lab/sim", "internal/lab/replay", "internal/lab/figure", "internal/cli", "internal/memnet", "internal/mesh",
 	}},

@@ -26,6 +26,7 @@ func (c *Config) Check(f *settings.Faults) {
 	}
 	c.Breaker.Check(f.In("breaker"))
 	c.Prewarm.Check(f.In("prewarm"))
+	c.Capture.Check(f.In("capture"))
 	c.Retry.Check(f.In("retry"))
 	c.Queue.Check(f.In("queue"))
 	c.Stream.Check(f.In("stream"))

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"example.org/pilotfish/internal/breaker"
+	"example.org/pilotfish/internal/capture"
 	"example.org/pilotfish/internal/cli"
 	"example.org/pilotfish/internal/discovery"
 	"example.org/pilotfish/internal/dispatch"
@@ -57,6 +58,9 @@ type Config struct {
 	// Mesh lets Envoy ask for an upstream instead of sending jobs through pilotfish
 	// (docs/mesh.md).
 	Mesh mesh.Settings `yaml:"mesh"`
+	// Capture writes each job's line to a file, as a trace that tracelab simulates and
+	// replays (docs/replay.md).
+	Capture capture.Settings `yaml:"capture"`
 	// Stream bounds the responses.
 	Stream proxy.Settings `yaml:"stream"`
 	// Shutdown bounds the end of the process.
@@ -130,6 +134,7 @@ func Default() Config {
 		Retry:     dispatch.DefaultRetry(),
 		Queue:     dispatch.DefaultQueue(),
 		Prewarm:   prewarm.Default(),
+		Capture:   capture.Default(),
 		Stream:    proxy.Default(),
 		Shutdown:  Shutdown{Grace: 2 * time.Minute},
 		Log:       Log{Level: "info", Jobs: LogAll, Slow: time.Minute, Share: 1},

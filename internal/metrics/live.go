@@ -18,6 +18,8 @@ type Live struct {
 	Fleet     quality.Status
 	Quality   map[string]quality.Status
 	Discovery Discovery
+	// Capture is what was written of jobs, and what was lost.
+	Capture Capture
 	// BodyBytes is what the bodies kept for retries take.
 	BodyBytes int64
 }
@@ -31,6 +33,9 @@ type Discovery struct {
 	Applied, Refused, Failed uint64
 }
 
+// Capture counts the lines of jobs that were captured.
+type Capture struct{ Written, Lost uint64 }
+
 // Source returns the state at now. It must be safe for concurrent use, quick,
 // and change nothing.
 type Source func(now time.Time) Live
@@ -43,7 +48,7 @@ type live struct {
 	inFlight, stalled, reportAge, eligible, breaker, level figure
 	mode, fleetMode, slope, deadline, imbalance            figure
 	discoveryAge, bodyBytes                                figure
-	discoverySets, discoveryErrors                         figure
+	discoverySets, discoveryErrors, captured               figure
 }
 
 func newLive(r registrar) *live {
@@ -68,6 +73,7 @@ func newLive(r registrar) *live {
 		discoveryAge:    gauge("pilotfish_discovery_age_seconds", "Time since discovery last accepted a set of upstreams; absent before the first."),
 		bodyBytes:       gauge("pilotfish_body_bytes", "Bytes of the bodies kept for retries."),
 		discoverySets:   counter("pilotfish_discovery_sets_total", "Changes of the set of upstreams, and sets refused as doubtful.", "result"),
+		captured:        counter("pilotfish_capture_jobs_total", "Jobs of which a line was captured, and those whose line was lost because it could not be written in time.", "result"),
 		discoveryErrors: counter("pilotfish_discovery_errors_total", "Requests to discovery's source without a reply that could be read."),
 	}
 	r.MustRegister(l)
@@ -82,7 +88,7 @@ func (l *live) Describe(ch chan<- *prometheus.Desc) {
 	for _, f := range []figure{
 		l.inFlight, l.stalled, l.reportAge, l.eligible, l.breaker, l.level,
 		l.mode, l.fleetMode, l.slope, l.deadline, l.imbalance,
-		l.discoveryAge, l.bodyBytes, l.discoverySets, l.discoveryErrors,
+		l.discoveryAge, l.bodyBytes, l.discoverySets, l.discoveryErrors, l.captured,
 	} {
 		ch <- f.desc
 	}
@@ -113,6 +119,8 @@ func (l *live) Collect(ch chan<- prometheus.Metric) {
 	l.bodyBytes.send(ch, float64(now.BodyBytes))
 	l.discoverySets.send(ch, float64(now.Discovery.Applied), "applied")
 	l.discoverySets.send(ch, float64(now.Discovery.Refused), "refused")
+	l.captured.send(ch, float64(now.Capture.Written), "written")
+	l.captured.send(ch, float64(now.Capture.Lost), "lost")
 	l.discoveryErrors.send(ch, float64(now.Discovery.Failed))
 }
 

@@ -43,6 +43,7 @@ func TestAScrapeReadsLiveState(t *testing.T) {
 		},
 		Discovery: Discovery{Age: 90 * time.Second, Applied: 4, Refused: 2, Failed: 1},
 		BodyBytes: 4096,
+		Capture:   Capture{Written: 11, Lost: 3},
 	}
 	m.SetSource(func(time.Time) Live { return state })
 	want := map[string]float64{
@@ -70,6 +71,8 @@ func TestAScrapeReadsLiveState(t *testing.T) {
 		`pilotfish_discovery_sets_total{result="refused"}`: 2,
 		"pilotfish_discovery_errors_total":                 1,
 		"pilotfish_body_bytes":                             4096,
+		`pilotfish_capture_jobs_total{result="written"}`:   11,
+		`pilotfish_capture_jobs_total{result="lost"}`:      3,
 	}
 	assert.Equal(t, want, lived(t, m))
 	assert.Equal(t, want, lived(t, m), "a scrape changed something")
@@ -78,6 +81,8 @@ func TestAScrapeReadsLiveState(t *testing.T) {
 	assert.Equal(t, []string{
 		"pilotfish_backlog_imbalance",
 		"pilotfish_body_bytes",
+		`pilotfish_capture_jobs_total{result="lost"}`,
+		`pilotfish_capture_jobs_total{result="written"}`,
 		"pilotfish_discovery_errors_total",
 		`pilotfish_discovery_sets_total{result="applied"}`,
 		`pilotfish_discovery_sets_total{result="refused"}`,

@@ -12,6 +12,7 @@ import (
 	"example.org/pilotfish/internal/pool"
 	"example.org/pilotfish/internal/quality"
 	"example.org/pilotfish/pkg/selection"
+	"example.org/pilotfish/pkg/trace"
 )
 
 // Job is what happened to one job: the source of its log line and of its
@@ -129,6 +130,44 @@ func (r *Job) Quality() quality.Job {
 		}
 	}
 	return j
+}
+
+// Trace is the job's line in a trace that began at an instant. What was measured is as
+// the submitter saw it; of what the job costs, only the fetch is known, where the
+// upstream tells it.
+func (r *Job) Trace(start time.Time) trace.Job {
+	seconds := func(d time.Duration) *float64 { return new(d.Seconds()) }
+	f := &r.Facts
+	m := &trace.Measured{Outcome: r.Outcome.String(), Queued: seconds(r.Queued)}
+	t := trace.Job{
+		Offset:  max(0, r.Arrived.Sub(start).Seconds()),
+		Project: trace.Project(f.Project.String()), Priority: f.Priority,
+		Timeouts: trace.Timeouts{Queue: f.Queue.Seconds(), Evaluate: f.Evaluate.Seconds(), Stream: f.Stream.Seconds()},
+		Measured: m,
+	}
+	if r.Completeness != intake.Absent {
+		m.TTFB = seconds(r.TTFB)
+	}
+	if r.Completeness == intake.Complete {
+		m.TTLB = seconds(r.Total)
+	}
+	for i := range r.Attempts {
+		a := &r.Attempts[i]
+		m.Attempts = append(m.Attempts, trace.Attempt{
+			Upstream: a.Upstream, Outcome: a.Outcome.String(), Start: a.Start.Seconds(), End: max(a.Start, a.End).Seconds(),
+		})
+	}
+	if n := len(r.Attempts); n > 0 && r.Completeness != intake.Absent {
+		last := &r.Attempts[n-1]
+		m.Upstream, m.Cache = last.Upstream, last.Cache.String()
+		if last.Hint != nil && last.Hint.Waited >= 0 {
+			m.Wait = seconds(last.Hint.Waited)
+		}
+		if last.Hint != nil && last.Hint.Fetched > 0 {
+			t.Load = last.Hint.Fetched.Seconds()
+		}
+	}
+	return t
 }
 
 // Explain adds headers about the decision.

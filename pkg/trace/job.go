@@ -1,7 +1,7 @@
 // Package trace holds the record of one job, and its reader and writer. It is
-// the contract between the generator, which invents jobs, the simulator, which
-// plays them, and the replayer, which sends them to real sidecars and writes a
-// capture of what it measured.
+// the contract between the generator, which invents jobs, the sidecar, which writes
+// a capture of those that it served, the simulator, which plays them, and the
+// replayer, which sends them to real sidecars and writes a capture of what it measured.
 //
 // A trace is JSON Lines: one object for each job, times in seconds from the
 // start of the trace. A generated trace tells what each job costs. A capture

@@ -50,6 +50,8 @@ type Reader struct {
 	line   int64
 	offset float64
 	err    error
+
+	anyOrder bool // offsets may go back
 }
 
 // line is a job whose offset may be missing: Offset then points to NaN. For null
@@ -109,7 +111,7 @@ func (r *Reader) next() (Job, error) {
 	if job.After >= Line(r.line) {
 		return Job{}, r.fail("after", fmt.Errorf("%d is not an earlier line", job.After))
 	}
-	if job.Offset < r.offset {
+	if job.Offset < r.offset && !r.anyOrder {
 		return Job{}, r.fail("offset", fmt.Errorf("%v goes back in time: the line before has %v", job.Offset, r.offset))
 	}
 	r.offset = job.Offset

@@ -31,6 +31,10 @@ func (s *Scenario) check(f *settings.Faults) {
 	if s.Trace != "" && s.Workload != nil {
 		f.Add("trace", "either a trace or a workload says what the jobs are, not both")
 	}
+	f.Between("speed", s.Speed, 0.001, 1000)
+	if s.Trace == "" && s.Speed != 1 {
+		f.Add("speed", "is for a trace; a workload has jobs and duration")
+	}
 	checkWorkload(f.In("workload"), s.Workload)
 	s.Fleet.Check(f.In("fleet"))
 	s.Sidecars.Check(f.In("sidecars"))

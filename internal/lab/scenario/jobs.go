@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os"
 
 	"example.org/pilotfish/internal/lab/stats"
 	"example.org/pilotfish/internal/lab/workload"
@@ -16,6 +15,7 @@ import (
 type jobs struct {
 	workload workload.Config // without a trace
 	trace    string          // a file, or ""
+	speed    float64         // of the trace
 	// count is how many jobs are played, length the time in which they come, in
 	// seconds.
 	count  int
@@ -24,12 +24,12 @@ type jobs struct {
 
 // newJobs is the jobs of a workload or, without one, of a trace. Without both it
 // is the default workload.
-func newJobs(w *workload.Config, trace string) jobs {
+func newJobs(w *workload.Config, trace string, speed float64) jobs {
 	switch {
 	case w != nil:
 		return jobs{workload: *w}
 	case trace != "":
-		return jobs{trace: trace}
+		return jobs{trace: trace, speed: speed}
 	}
 	return jobs{workload: workload.Default()}
 }
@@ -76,11 +76,11 @@ func (j *jobs) scan(limit int) error {
 			return err
 		}
 		j.count++
-		j.length = job.Offset
+		j.length = job.Offset / j.speed
 		costs = costs || job.Work() > 0
 	}
 	if !costs {
-		return fmt.Errorf("%s: no job says what it costs, in load_s, shared_s, operators_s or output_s: a capture cannot be simulated", j.trace)
+		return fmt.Errorf("%s: no job says what it costs, in load_s, shared_s, operators_s or output_s: it cannot be simulated", j.trace)
 	}
 	return nil
 }
@@ -88,7 +88,8 @@ func (j *jobs) scan(limit int) error {
 // open returns the jobs that were measured, from the first on.
 func (j *jobs) open(seed uint64) (source, error) {
 	if j.trace != "" {
-		return OpenTrace(j.trace, j.count)
+		in, err := OpenTrace(j.trace, j.count)
+		return &faster{in, j.speed}, err
 	}
 	c := j.workload
 	c.Seed = seed
@@ -105,32 +106,19 @@ func (j *jobs) describe() string {
 	return fmt.Sprintf("%s jobs %s, over %s", stats.Thousands(j.count), from, stats.Span(j.length))
 }
 
+// faster is the jobs of a trace that passes at a speed.
+type faster struct {
+	*Trace
+	speed float64
+}
+
+func (f *faster) Next() (trace.Job, error) {
+	job, err := f.Trace.Next()
+	job.Offset /= f.speed
+	return job, err
+}
+
 // generated is the jobs that a workload invents.
 type generated struct{ *workload.Generator }
 
 func (generated) Close() error { return nil }
-
-// Trace is the first jobs of a trace file.
-type Trace struct {
-	*trace.Reader
-	io.Closer
-	left int // negative: all
-}
-
-// OpenTrace reads the first jobs of a trace file, all if limit is negative.
-func OpenTrace(path string, limit int) (*Trace, error) {
-	f, err := os.Open(path)
-	if err != nil {
-		return nil, err
-	}
-	return &Trace{trace.NewReader(f, path), f, limit}, nil
-}
-
-// Next returns the next job, or io.EOF after the last one that is wanted.
-func (t *Trace) Next() (trace.Job, error) {
-	if t.left == 0 {
-		return trace.Job{}, io.EOF
-	}
-	t.left--
-	return t.Reader.Next()
-}

@@ -47,13 +47,13 @@ func (s *Scenario) complete(d cli.Document, path string) {
 		}
 	}
 	complete(&s.Fleet)
-	s.jobs = newJobs(s.Workload, s.Trace)
+	s.jobs = newJobs(s.Workload, s.Trace, s.Speed)
 	for i := range s.Runs {
 		r := s.newRun()
 		_ = d.DecodeKey(fmt.Sprintf("runs[%d]", i), &r) // its faults were found before
 		complete(&r.Fleet)
 		r.Reference = cmp.Or(r.Reference, r.Name)
-		r.jobs = newJobs(r.Workload, s.Trace)
+		r.jobs = newJobs(r.Workload, s.Trace, s.Speed)
 		s.Runs[i] = r
 	}
 	if len(s.Runs) > 0 {

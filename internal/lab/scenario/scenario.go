@@ -26,6 +26,9 @@ type Scenario struct {
 	// the jobs are workload.Default.
 	Workload *workload.Config `yaml:"workload"`
 	Trace    string           `yaml:"trace"`
+	// Speed divides the offsets of the trace's jobs: 2 sends them in half the time.
+	// What they cost stays.
+	Speed float64 `yaml:"speed"`
 
 	Fleet      sim.Fleet      `yaml:"fleet"`
 	Sidecars   sim.Sidecars   `yaml:"sidecars"`
@@ -51,7 +54,7 @@ type Scenario struct {
 
 func defaults() Scenario {
 	return Scenario{
-		Seed: 1, Seeds: 1, Fleet: sim.DefaultFleet(), Sidecars: sim.DefaultSidecars(), Sample: 10 * time.Second,
+		Seed: 1, Seeds: 1, Speed: 1, Fleet: sim.DefaultFleet(), Sidecars: sim.DefaultSidecars(), Sample: 10 * time.Second,
 	}
 }
 
