@@ -31,6 +31,7 @@ func (s *sidecar) Run(ctx context.Context, p ports) error {
 	defer wg.Wait()
 	defer cancel()
 	wg.Go(func() { s.balancer.Run(background) })
+	wg.Go(func() { newMemory().run(background) })
 	wg.Go(func() { s.watch(background) })
 	wg.Go(func() { s.prewarm.Run(background) })
 	wg.Go(func() { s.capture.Run(background) })

@@ -1,0 +1,70 @@
+package main
+
+import (
+	"context"
+	"runtime"
+	"runtime/debug"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+func TestTheCollectorsAim(t *testing.T) {
+	for live, want := range map[uint64]int{
+		0: 400, 1 << 20: 400, 6 << 20: 400, 12 << 20: 200, 24 << 20: 100, 48 << 20: 50, 96 << 20: 25, 1 << 40: 25,
+	} {
+		assert.Equal(t, want, gcPercent(live), "%d MiB", live>>20)
+	}
+}
+
+// The aim follows what lives, from one collection to the next.
+func TestTheAimFollowsTheHeap(t *testing.T) {
+	before := debug.SetGCPercent(100)
+	defer debug.SetGCPercent(before)
+	ctx, cancel := context.WithCancel(context.Background())
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		newMemory().run(ctx)
+	}()
+	aim := func() int {
+		percent := debug.SetGCPercent(100)
+		debug.SetGCPercent(percent)
+		return percent
+	}
+	reaches := func(most int) {
+		t.Helper()
+		require.Eventually(t, func() bool {
+			runtime.GC()
+			return aim() <= most
+		}, 20*time.Second, 10*time.Millisecond)
+	}
+	large := make([]byte, 300<<20)
+	reaches(gcLeast)
+	runtime.KeepAlive(large)
+	large = nil
+	require.Eventually(t, func() bool {
+		runtime.GC()
+		return aim() > gcLeast
+	}, 20*time.Second, 10*time.Millisecond)
+	cancel()
+	<-ended
+}
+
+func TestMemoryIsGivenBack(t *testing.T) {
+	large := make([]byte, 300<<20)
+	for i := 0; i < len(large); i += 4096 {
+		large[i] = 1
+	}
+	m := newMemory()
+	_, kept := m.read()
+	require.Greater(t, kept, uint64(300<<20))
+	runtime.KeepAlive(large)
+	large = nil
+	runtime.GC()
+	m.giveBack()
+	live, kept := m.read()
+	assert.LessOrEqual(t, kept, 2*live+spare)
+}
