@@ -77,6 +77,7 @@ type reports interface {
 func (s *sidecar) newReports(settings report.Settings) (reports, error) {
 	c := report.Config{
 		Settings: settings, Rand: newRand(), Report: s.balancer.Report, Listing: s.balancer.Listing,
+		Unreported: s.balancer.ReportFailed,
 		Failed: func(address string, err error) {
 			s.metrics.ReportFailed(address)
 			s.journal.reportFailed(address, err)
@@ -87,6 +88,13 @@ func (s *sidecar) newReports(settings report.Settings) (reports, error) {
 		return report.NewPrometheus(c)
 	}
 	return report.NewPoller(c)
+}
+
+// ask makes an upstream report at once, where upstreams are asked one by one.
+func (s *sidecar) ask(address string) {
+	if poller, ok := s.current.Load().reports.(*report.Poller); ok {
+		poller.Ask(address)
+	}
 }
 
 // start runs the current generation, and those that take its place, until ctx

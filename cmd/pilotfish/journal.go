@@ -20,7 +20,7 @@ type journal struct {
 
 // condition is what the journal has said of an upstream, and why it may change.
 type condition struct {
-	suspected, silent, draining bool
+	suspected, suspect, silent, draining bool
 
 	reported bool  // a report of it was fresh once
 	unheard  int   // reports that failed since then
@@ -49,6 +49,7 @@ func (j *journal) look(states []pool.State) {
 		if s.ReportFresh {
 			c.reported, c.unheard = true, 0
 		}
+		j.failures(log, c, s)
 		j.suspicion(log, c, s)
 		j.silence(log, c, s)
 		if s.Draining != c.draining {
@@ -66,7 +67,7 @@ func (j *journal) look(states []pool.State) {
 	j.seen = left
 }
 
-func (j *journal) suspicion(log *zap.Logger, c *condition, s *pool.State) {
+func (j *journal) failures(log *zap.Logger, c *condition, s *pool.State) {
 	suspected := s.Breaker.State != breaker.Closed
 	switch {
 	case suspected && !c.suspected:
@@ -75,6 +76,17 @@ func (j *journal) suspicion(log *zap.Logger, c *condition, s *pool.State) {
 		log.Info("the upstream works again")
 	}
 	c.suspected = suspected
+}
+
+func (j *journal) suspicion(log *zap.Logger, c *condition, s *pool.State) {
+	suspect := s.Suspect != ""
+	switch {
+	case suspect && !c.suspect:
+		log.Warn("the upstream is suspect: it seems to hang, and new jobs go elsewhere", zap.String("cause", s.Suspect))
+	case c.suspect && !suspect:
+		log.Info("the upstream is no longer suspect: it reports or answers again")
+	}
+	c.suspect = suspect
 }
 
 func (j *journal) silence(log *zap.Logger, c *condition, s *pool.State) {

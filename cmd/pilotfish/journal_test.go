@@ -55,6 +55,11 @@ func TestJournalOfOneUpstream(t *testing.T) {
 	state.Breaker.State = breaker.Closed
 	assert.Equal(t, []string{"info a:1 the upstream works again (<nil>)"}, look())
 
+	state.Suspect = "2 reports in a row failed"
+	assert.Equal(t, []string{"warn a:1 the upstream is suspect: it seems to hang, and new jobs go elsewhere (2 reports in a row failed)"}, look())
+	state.Suspect = ""
+	assert.Equal(t, []string{"info a:1 the upstream is no longer suspect: it reports or answers again (<nil>)"}, look())
+
 	state.Draining, state.StopsAt = true, time.Now()
 	assert.Equal(t, []string{"info a:1 the upstream drains: it gets no new jobs (<nil>)"}, look())
 	state.Draining = false

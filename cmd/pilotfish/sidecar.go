@@ -96,6 +96,7 @@ func (s *sidecar) newBalancer(cfg *config.Config) (*balancer.Balancer, error) {
 		Left:     s.metrics.QueueLeft,
 		Picked:   s.metrics.Picked,
 		Answered: s.served.began,
+		Ask:      s.ask,
 		Joined: func(addresses []string) {
 			s.metrics.Joined(addresses)
 			s.log.Info("upstreams joined", zap.Strings("upstreams", addresses))

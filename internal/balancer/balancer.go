@@ -24,6 +24,8 @@ type Hooks struct {
 	Picked func(c selection.Cache, took time.Duration, panicking bool)
 	// Answered follows each response that begins, at now.
 	Answered func(now time.Time, j *dispatch.Job, c pool.Choice)
+	// Ask is called for an upstream that should report at once.
+	Ask func(address string)
 	// Joined and Gone follow the membership.
 	Joined func(addresses []string)
 	Gone   func(addresses []string)
@@ -59,8 +61,20 @@ func (b *Balancer) event(happen func(now time.Time)) {
 	now := time.Now()
 	happen(now)
 	served := b.serve(now)
-	b.mu.Unlock()
+	b.unlock()
 	b.picked(now, served...)
+}
+
+// unlock releases the mutex, and then asks for the reports that the pool wants.
+func (b *Balancer) unlock() {
+	ask := b.pool.Ask()
+	b.mu.Unlock()
+	if b.hooks.Ask == nil {
+		return
+	}
+	for _, address := range ask {
+		b.hooks.Ask(address)
+	}
 }
 
 // serve tells the waiting jobs what they were granted. The mutex must be held.
@@ -104,7 +118,7 @@ func (b *Balancer) Claim(ctx context.Context, j *dispatch.Job) (*Lease, error) {
 	now := time.Now()
 	g, granted := b.dispatch.Arrive(now, j)
 	if granted {
-		b.mu.Unlock()
+		b.unlock()
 		b.picked(now, g)
 		return b.lease(g)
 	}
@@ -112,7 +126,7 @@ func (b *Balancer) Claim(ctx context.Context, j *dispatch.Job) (*Lease, error) {
 	b.waiting[j] = hear
 	wait := j.GiveUpAt().Sub(now)
 	served := b.serve(now)
-	b.mu.Unlock()
+	b.unlock()
 	b.picked(now, served...)
 	select {
 	case b.wake <- struct{}{}:

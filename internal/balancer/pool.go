@@ -27,6 +27,11 @@ func (b *Balancer) Report(address string, r pool.Report) {
 	b.event(func(now time.Time) { b.pool.Report(now, address, r) })
 }
 
+// ReportFailed tells the pool that an upstream's report could not be fetched or read.
+func (b *Balancer) ReportFailed(address string, why error) {
+	b.event(func(now time.Time) { b.pool.ReportFailed(now, address, why) })
+}
+
 // Listing hands what an upstream had cached at an instant to the pool, where
 // it does not come with a report.
 func (b *Balancer) Listing(address string, at time.Time, cached pool.CacheSet) {

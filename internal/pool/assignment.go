@@ -37,9 +37,10 @@ type Assignment struct {
 	pool    *Pool
 	member  *member
 	project uint64
-	moved   bool // the job was elsewhere before: when it came here is not known
-	cold    bool // it may cause a fetch
-	idle    bool // a core was free there
+	moved   bool   // the job was elsewhere before: when it came here is not known
+	cold    bool   // it may cause a fetch
+	idle    bool   // a core was free there
+	number  uint64 // of the claim
 	tell    func(now time.Time, v breaker.Verdict)
 
 	answered bool
@@ -54,6 +55,7 @@ func (a *Assignment) Answered(now time.Time, healthy bool, hint *Hint) {
 		return
 	}
 	a.answered = true
+	a.pool.answerBegan(now, a)
 	verdict := breaker.Unhealthy
 	if healthy {
 		verdict = breaker.Healthy
@@ -96,6 +98,8 @@ func (a *Assignment) count() {
 	p.inFlight++
 	p.open[a.project]++
 	m.load.claim(a.Claimed)
+	a.number = p.number
+	p.owe(a.Claimed, m, a.number)
 	if a.project != 0 && a.Cache == selection.NotCached {
 		a.cold = true
 		m.cold++
@@ -115,6 +119,9 @@ func (a *Assignment) Done(now time.Time, o Outcome) {
 	// data is there still. A refusal for load leaves what another job fetched.
 	if !a.answered && o != Gone && a.Cache != selection.Cached && (a.cold || o != NotStarted) {
 		a.member.assumed.drop(a.project)
+	}
+	if !a.answered && (o == Answered || o == Failed || o == NotStarted) {
+		a.pool.answerBegan(now, a)
 	}
 	switch o {
 	case Gone, NotStarted: // neither speaks for or against its health
@@ -145,6 +152,9 @@ func (a *Assignment) end(now time.Time, v breaker.Verdict) {
 		a.tell(now, v)
 	}
 	m := a.member
+	if !a.answered {
+		m.suspicion.letGo(a.number)
+	}
 	m.load.done(now)
 	if m.load.inFlight < 0 {
 		panic("BUG: pool: jobs in flight below zero at " + m.Address)

@@ -13,7 +13,9 @@ type candidates struct {
 	members []*member
 	views   []selection.View // of the members, in their order
 
-	takers, shut      int  // upstreams that take new jobs, and those of them whose breaker is not ready
+	takers            int  // upstreams that take new jobs
+	shut, suspects    int  // those of them whose breaker is not ready, and those that are suspect
+	overloaded        bool // one was left out for its load alone
 	panicking         bool // the breakers were ignored
 	admittedElsewhere bool // an overload level refuses this job, and admits others
 }
@@ -26,28 +28,36 @@ func (c *candidates) remove(i int) {
 
 // waive says which reasons to leave an upstream out are ignored.
 type waive struct {
-	breakers bool
 	holds    bool // of upstreams that have just refused a job for load
+	suspects bool
+	breakers bool
 }
 
 // eligible finds the upstreams that a job may go to: among those asked for, not tried,
-// not draining, not overloaded, not held, breaker ready. When the breaker of every upstream is
+// not draining, not overloaded, not held, not suspect, breaker ready. When the breaker of every upstream is
 // open they are ignored, for then the fault is more likely ours than theirs, and
 // there is nobody else to ask. When every upstream drains, draining is ignored. An
 // upstream that has just refused a job for load is asked only when no other is left.
+// A suspect comes after those, and not while the job may wait for one that is only
+// overloaded; but suspicion is ignored when it falls on more than half of the upstreams.
 // It fills in how long a fetch will take for the job.
 //
 // What it returns is valid until the next call.
 func (p *Pool) eligible(now time.Time, job *selection.Job, among, tried []string) (candidates, error) {
 	c := p.look(now, *job, among, tried, waive{})
-	panicking := c.shut == c.takers
-	if panicking {
-		c = p.look(now, *job, among, tried, waive{breakers: true})
+	w := waive{breakers: c.shut == c.takers, suspects: ignoresSuspicion(c.suspects, c.takers)}
+	if w != (waive{}) {
+		c = p.look(now, *job, among, tried, w)
 	}
 	if len(c.members) == 0 {
-		c = p.look(now, *job, among, tried, waive{breakers: panicking, holds: true})
+		w.holds = true
+		c = p.look(now, *job, among, tried, w)
 	}
-	c.panicking = panicking
+	if len(c.members) == 0 && c.suspects > 0 && !c.overloaded {
+		w.suspects = true
+		c = p.look(now, *job, among, tried, w)
+	}
+	c.panicking = w.breakers
 	job.Fetch = p.fetchTime(job.Project)
 	switch {
 	case len(c.members) > 0:
@@ -71,18 +81,22 @@ func (p *Pool) look(now time.Time, job selection.Job, among, tried []string, w w
 			continue
 		}
 		c.takers++
+		if m.suspicion.why != "" {
+			c.suspects++
+		}
 		if !m.gate.Ready(now) {
 			c.shut++
 			if !w.breakers {
 				continue
 			}
 		}
-		if now.Before(m.held) && !w.holds || slices.Contains(tried, m.Address) ||
+		if m.shunned(now) && !w.suspects || now.Before(m.held) && !w.holds || slices.Contains(tried, m.Address) ||
 			among != nil && !slices.Contains(among, m.Address) {
 			continue
 		}
 		fresh := m.fresh(now, &p.cfg)
 		if fresh && !m.level.Admits(job) {
+			c.overloaded = true
 			c.admittedElsewhere = c.admittedElsewhere || m.level > 0
 			continue
 		}
@@ -153,7 +167,7 @@ const successorLives = 30 * time.Minute
 func (p *Pool) Successor(now time.Time, project uint64, leaving string) string {
 	successor, best := "", 0.0
 	for _, m := range p.set {
-		if m.Address == leaving || m.Draining || !m.gate.Ready(now) ||
+		if m.Address == leaving || m.Draining || !m.gate.Ready(now) || m.shunned(now) ||
 			!m.StopsAt.IsZero() && m.StopsAt.Before(now.Add(successorLives)) {
 			continue
 		}

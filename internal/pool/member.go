@@ -16,10 +16,11 @@ type member struct {
 	joined time.Time // zero for those of the first set: they may have been up for long
 	up     time.Time // when it came up, as far as is known; zero is unknown
 
-	gate     gate
-	held     time.Time // it gets no job before that, because it refused one for load
-	detector overload.Detector
-	level    overload.Level
+	gate      gate
+	held      time.Time // it gets no job before that, because it refused one for load
+	suspicion suspicion
+	detector  overload.Detector
+	level     overload.Level
 
 	load          estimate
 	cold          int       // open assignments that may cause a fetch
@@ -57,6 +58,7 @@ func newMember(u Upstream, g gate, cfg *Config) *member {
 // forget drops what a restarted upstream no longer is: its report, cache and pace.
 func (m *member) forget(cfg *Config) {
 	m.load.reset()
+	m.suspicion = suspicion{}
 	m.polled, m.reportedCores = time.Time{}, 0
 	m.cached, m.listed = nil, time.Time{}
 	m.assumed = newGenerations[time.Time](maxAssumed)

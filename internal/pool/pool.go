@@ -89,7 +89,8 @@ type Pool struct {
 	number   uint64         // claims so far
 	open     map[uint64]int // open assignments by project
 	inFlight int
-	draining bool // every upstream in the set
+	draining bool     // every upstream in the set
+	ask      []string // upstreams that should report at once
 
 	memory candidates       // of the last claim, used again by the next
 	costs  []selection.Cost // the same

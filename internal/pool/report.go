@@ -18,6 +18,8 @@ func (p *Pool) Report(now time.Time, address string, r Report) {
 		return
 	}
 	m.polled = r.At
+	m.clear(now)
+	m.suspicion.failed, m.suspicion.dead = 0, false
 	m.observeRate(r)
 	m.level = m.detector.Observe(overload.Sample{Stalled: sum(r.Stalled), Wait: r.Wait, Response: r.Response})
 	m.reportedCores, m.coresBusy = r.Cores, r.CoresBusy

@@ -16,6 +16,9 @@ type State struct {
 	// still go there. Why says what keeps the upstream from being eligible.
 	Eligible bool   `json:"eligible"`
 	Why      string `json:"why,omitempty"`
+	// Suspect says why the upstream is suspect, if it is. That is ignored, and the
+	// upstream stays eligible, while more than half of the upstreams are suspect.
+	Suspect  string `json:"suspect,omitempty"`
 	InFlight int    `json:"in_flight"`
 	// Jobs, Running and Stalled are the estimate now and the last report's counts.
 	Jobs    float64 `json:"jobs"`
@@ -41,8 +44,10 @@ type State struct {
 // States lists the upstreams in the set, by address.
 func (p *Pool) States(now time.Time) []State {
 	states := make([]State, 0, len(p.set))
+	ignored := p.suspicionIgnored()
 	for _, m := range p.set {
 		s := State{
+			Suspect:   m.suspicion.why,
 			Cores:     cmp.Or(m.reportedCores, m.Cores),
 			CoresBusy: -1,
 			Upstream:  m.Upstream,
@@ -69,6 +74,8 @@ func (p *Pool) States(now time.Time) []State {
 			s.Why = "draining"
 		case !m.gate.Ready(now):
 			s.Why = "breaker open"
+		case m.shunned(now) && !ignored:
+			s.Why = "suspect"
 		case now.Before(m.held):
 			s.Why = "refused for load"
 		case fresh && m.level <= 0:

@@ -35,7 +35,7 @@ func BenchmarkPoll(b *testing.B) {
 			b.ReportAllocs()
 			b.SetBytes(int64(len(page) + len(listing)))
 			for b.Loop() {
-				u.poll(context.Background())
+				u.poll(context.Background(), false)
 			}
 		})
 	}

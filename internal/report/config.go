@@ -29,6 +29,9 @@ type Config struct {
 	// Failed takes an error that names the upstream, for each poll that gave no
 	// report and for each cache listing that could not be read; required.
 	Failed func(address string, err error)
+	// Unreported takes the same errors, but only of polls that gave no report, and not
+	// those that say nothing of the upstream; nil is nobody.
+	Unreported func(address string, why error)
 	// Transport carries the requests. Nil is one that uses no proxy, keeps one
 	// connection to each upstream and takes at most 64 KiB of headers.
 	Transport http.RoundTripper
@@ -77,5 +80,13 @@ func (e *pollError) Unwrap() error { return e.err }
 func (c *Config) fail(ctx context.Context, address, part string, err error) {
 	if ctx.Err() == nil {
 		c.Failed(address, &pollError{address, part, err})
+	}
+}
+
+// unreported calls both Failed and Unreported, with the same exception.
+func (c *Config) unreported(ctx context.Context, address string, err error) {
+	c.fail(ctx, address, metricsPart, err)
+	if ctx.Err() == nil && c.Unreported != nil {
+		c.Unreported(address, &pollError{address, metricsPart, err})
 	}
 }

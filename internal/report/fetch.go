@@ -1,6 +1,7 @@
 package report
 
 import (
+	"cmp"
 	"compress/gzip"
 	"context"
 	"errors"
@@ -11,6 +12,8 @@ import (
 	"net/url"
 	"strings"
 	"time"
+
+	"example.org/pilotfish/internal/pool"
 )
 
 const (
@@ -47,8 +50,9 @@ func newClient(c *Config) client {
 
 type request struct {
 	url, accept string
-	etag        string // "" asks for the response even if it has not changed
-	max         int64  // bytes of the response, compressed and not
+	etag        string        // "" asks for the response even if it has not changed
+	max         int64         // bytes of the response, compressed and not
+	timeout     time.Duration // of all of it; 0 is the client's
 }
 
 type response struct {
@@ -67,21 +71,29 @@ func (e statusError) Error() string {
 	return strings.TrimSpace(fmt.Sprintf("status %d %s", int(e), http.StatusText(int(e))))
 }
 
+// unanswered is a request without a response.
+type unanswered struct{ error }
+
+func (unanswered) Is(target error) bool { return target == pool.ErrNoResponse }
+
+func (e unanswered) Unwrap() error { return e.error }
+
 // get sends the request and calls read with a 200. Another status is a
-// statusError. The timeout covers all of it.
+// statusError.
 func (c client) get(ctx context.Context, r request, read func(response) error) error {
-	ctx, cancel := context.WithTimeout(ctx, c.timeout)
+	timeout := cmp.Or(r.timeout, c.timeout)
+	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
 	err := c.exchange(ctx, r, read)
 	if err == nil {
 		return nil
 	}
 	if errors.Is(ctx.Err(), context.DeadlineExceeded) {
-		return fmt.Errorf("no complete response within %v", c.timeout)
+		return unanswered{fmt.Errorf("no complete response within %v", timeout)}
 	}
 	var wrapped *url.Error // repeats the address
 	if errors.As(err, &wrapped) {
-		return wrapped.Err
+		return unanswered{wrapped.Err}
 	}
 	return err
 }

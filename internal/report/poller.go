@@ -11,6 +11,7 @@ package report
 import (
 	"context"
 	"math/rand/v2"
+	"sync"
 	"time"
 
 	"example.org/pilotfish/internal/pool"
@@ -28,6 +29,9 @@ type Poller struct {
 	cfg    Config
 	client client
 	fanout fanout
+
+	mu    sync.Mutex
+	early map[string]chan struct{} // by address: holds one while an upstream is to be asked early
 }
 
 // NewPoller returns a Poller without upstreams, or says what is wrong with the
@@ -36,7 +40,7 @@ func NewPoller(cfg Config) (*Poller, error) {
 	if err := cfg.check(); err != nil {
 		return nil, err
 	}
-	return &Poller{cfg: cfg, client: newClient(&cfg), fanout: newFanout(cfg.Rand)}, nil
+	return &Poller{cfg: cfg, client: newClient(&cfg), fanout: newFanout(cfg.Rand), early: map[string]chan struct{}{}}, nil
 }
 
 // Follow replaces the set of upstreams to ask, given by address. It never blocks
@@ -47,9 +51,34 @@ func (p *Poller) Follow(addresses []string) { p.fanout.set(addresses) }
 // left, and no hook will be called. Call it once.
 func (p *Poller) Run(ctx context.Context) {
 	p.fanout.run(ctx, func(ctx context.Context, address string, rng *rand.Rand) {
-		every(ctx, p.cfg.Interval, rng, newUpstreamPoller(p, address).poll)
+		early := make(chan struct{}, 1)
+		p.askEarly(address, early)
+		defer p.askEarly(address, nil)
+		every(ctx, p.cfg.Interval, rng, early, newUpstreamPoller(p, address).poll)
 	})
 	p.client.http.CloseIdleConnections()
+}
+
+// askEarly notes on which channel an upstream's goroutine hears of Ask; nil is none.
+func (p *Poller) askEarly(address string, early chan struct{}) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if early == nil {
+		delete(p.early, address)
+		return
+	}
+	p.early[address] = early
+}
+
+// Ask makes the next poll of an upstream come at once. It never blocks. An upstream
+// that is not followed, or is being asked already, is left alone.
+func (p *Poller) Ask(address string) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	select {
+	case p.early[address] <- struct{}{}: // a nil channel takes nothing
+	default:
+	}
 }
 
 // upstreamPoller polls one upstream, one poll at a time.
@@ -59,22 +88,32 @@ type upstreamPoller struct {
 	address string
 	listing listing
 	before  totals // as of the last report
+	failed  int    // polls in a row
+	heard   bool   // it has reported
 }
 
 func newUpstreamPoller(p *Poller, address string) *upstreamPoller {
 	return &upstreamPoller{cfg: &p.cfg, client: p.client, address: address, before: unknownTotals()}
 }
 
-// poll asks for the metrics, then for the listing, and hands over what came.
-func (u *upstreamPoller) poll(ctx context.Context) {
-	report, err := u.load(ctx)
-	if err != nil {
-		u.cfg.fail(ctx, u.address, metricsPart, err)
-		return
+// poll asks for the metrics, then for the listing, and hands over what came. It returns
+// whether to ask again soon: an upstream that fails after it has reported may hang. A
+// check is a poll for that reason, and has less time.
+func (u *upstreamPoller) poll(ctx context.Context, check bool) (soon bool) {
+	timeout := u.cfg.Timeout
+	if check && u.heard {
+		timeout = min(timeout, checkTime)
 	}
+	report, err := u.load(ctx, timeout)
+	if err != nil {
+		u.cfg.unreported(ctx, u.address, err)
+		u.failed++
+		return u.heard && u.failed <= maxChecks
+	}
+	u.heard, u.failed = true, 0
 	err = u.listing.update(ctx, u.client, upstreamURL(u.address, u.cfg.CachePath))
 	if ctx.Err() != nil {
-		return // the upstream has left meanwhile
+		return false // the upstream has left meanwhile
 	}
 	if err == nil && u.listing.cached != nil {
 		report.Cached = u.listing.cached
@@ -83,14 +122,15 @@ func (u *upstreamPoller) poll(ctx context.Context) {
 	if err != nil {
 		u.cfg.fail(ctx, u.address, cachePart, err)
 	}
+	return false
 }
 
 // load asks for the metrics and makes a report of them.
-func (u *upstreamPoller) load(ctx context.Context) (report pool.Report, err error) {
+func (u *upstreamPoller) load(ctx context.Context, timeout time.Duration) (report pool.Report, err error) {
 	err = u.client.get(ctx, request{
 		url:    upstreamURL(u.address, u.cfg.MetricsPath),
 		accept: "text/plain;version=0.0.4",
-		max:    maxMetricsBytes,
+		max:    maxMetricsBytes, timeout: timeout,
 	}, func(resp response) error {
 		page, err := readPage(resp.header, resp.body, maxMetricsLines)
 		if err != nil {
@@ -112,21 +152,36 @@ func (u *upstreamPoller) load(ctx context.Context) (report pool.Report, err erro
 const (
 	jitter     = 0.2 // share by which an interval may be longer or shorter
 	firstShare = 0.1 // share of an interval within which the first poll comes
+
+	// checkTime is how long a check may take, and how long after the start of a poll that
+	// failed the next one begins. After maxChecks of them the polls are as rare as others.
+	checkTime = time.Second
+	maxChecks = 3
 )
 
-// every calls ask repeatedly until ctx is done, with a pause between the starts.
-func every(ctx context.Context, interval time.Duration, rng *rand.Rand, ask func(context.Context)) {
+// every calls ask repeatedly until ctx is done, with a pause between the starts. It is
+// called at once when early tells so, and soon after a call that returned true; such
+// calls are checks.
+func every(ctx context.Context, interval time.Duration, rng *rand.Rand, early <-chan struct{}, ask func(ctx context.Context, check bool) (soon bool)) {
 	timer := time.NewTimer(pause(0, interval, rng))
 	defer timer.Stop()
+	soon := false
 	for n := 1; ; n++ {
+		check := soon
 		select {
 		case <-ctx.Done():
 			return
 		case <-timer.C:
+		case <-early:
+			check = true
 		}
 		start := time.Now()
-		ask(ctx)
-		timer.Reset(pause(n, interval, rng) - time.Since(start))
+		soon = ask(ctx, check)
+		next := pause(n, interval, rng)
+		if soon {
+			next = min(next, checkTime)
+		}
+		timer.Reset(next - time.Since(start))
 	}
 }
 

@@ -50,7 +50,7 @@ func newSubject(t *testing.T, address string, changes ...func(*Config)) *subject
 // once polls, and returns the report, if there was one, and the failure.
 func (s *subject) once(t *testing.T) (*pool.Report, error) {
 	s.reports, s.errs = nil, nil
-	s.poll(t.Context())
+	s.poll(t.Context(), false)
 	require.LessOrEqual(t, len(s.reports), 1)
 	require.LessOrEqual(t, len(s.errs), 1)
 	require.NotZero(t, len(s.reports)+len(s.errs), "a poll that ended silently")
@@ -203,6 +203,59 @@ func TestRunIsNotDelayedByAnyUpstream(t *testing.T) {
 		}
 		assert.InDelta(t, 100, len(f.reports["drips-listing:1"]), 4)
 		assert.Equal(t, []string{"upstream drips-listing:1: cache listing: no complete response within 2s"}, slices.Compact(f.errs["drips-listing:1"]))
+	})
+}
+
+// An upstream that fails after it has reported is asked again soon, a few times, and
+// with less time to respond.
+func TestAnUpstreamThatStopsReportingIsAskedSoon(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := newFleet(t)
+		f.answer = func(r *http.Request) (*http.Response, error) {
+			if since := time.Since(f.begun); since > 20*time.Second && since < 60*time.Second {
+				return nil, after(r, time.Hour)
+			}
+			return well(r)
+		}
+		f.during(t, func() {
+			f.Follow([]string{"hangs:1"})
+			time.Sleep(80 * time.Second)
+		})
+		asked := f.asked["hangs:1"]
+		first := slices.IndexFunc(asked, func(at time.Duration) bool { return at > 20*time.Second })
+		assert.Equal(t, 2*time.Second, asked[first+1]-asked[first], "the first poll has its time")
+		assert.Equal(t, time.Second, asked[first+2]-asked[first+1])
+		assert.Equal(t, time.Second, asked[first+3]-asked[first+2])
+		assert.GreaterOrEqual(t, asked[first+4]-asked[first+3], 4*time.Second, "not for ever")
+		errs := f.errs["hangs:1"]
+		assert.Equal(t, []string{"upstream hangs:1: metrics: no complete response within 2s", "upstream hangs:1: metrics: no complete response within 1s"}, slices.Compact(errs[:4]))
+		assert.Equal(t, "upstream hangs:1: metrics: no complete response within 2s", errs[4])
+		last := f.reports["hangs:1"][len(f.reports["hangs:1"])-1]
+		assert.Greater(t, last.At.Sub(f.begun), 60*time.Second)
+	})
+}
+
+func TestAskPollsAtOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := newFleet(t)
+		f.answer = well
+		f.Ask("a:1") // nobody follows it yet
+		f.during(t, func() {
+			f.Follow([]string{"a:1", "b:1"})
+			time.Sleep(20 * time.Second)
+			polls := len(f.asked["a:1"])
+			others := len(f.asked["b:1"])
+			f.Ask("a:1")
+			f.Ask("a:1")
+			f.Ask("unknown:1")
+			synctest.Wait()
+			assert.Greater(t, len(f.asked["a:1"]), polls)
+			assert.Len(t, f.asked["b:1"], others)
+			f.Follow([]string{"b:1"})
+			synctest.Wait()
+			f.Ask("a:1")
+		})
+		assert.Equal(t, 20*time.Second, f.asked["a:1"][len(f.asked["a:1"])-1])
 	})
 }
 

@@ -79,12 +79,15 @@ func (p *Prometheus) Run(ctx context.Context) {
 		select {
 		case <-ctx.Done():
 		case <-p.begun: // the first query comes soon after the first upstreams
-			every(ctx, p.cfg.Interval, p.cfg.Rand, p.poll)
+			every(ctx, p.cfg.Interval, p.cfg.Rand, nil, p.poll)
 		}
 	})
 	p.fanout.run(ctx, func(ctx context.Context, address string, rng *rand.Rand) {
 		var l listing
-		every(ctx, p.cfg.cacheInterval(), rng, func(ctx context.Context) { p.list(ctx, address, &l) })
+		every(ctx, p.cfg.cacheInterval(), rng, nil, func(ctx context.Context, _ bool) bool {
+			p.list(ctx, address, &l)
+			return false
+		})
 	})
 	wg.Wait()
 	p.client.http.CloseIdleConnections()
@@ -103,14 +106,14 @@ func (p *Prometheus) list(ctx context.Context, address string, l *listing) {
 }
 
 // poll asks for the load of all upstreams and hands over what is new.
-func (p *Prometheus) poll(ctx context.Context) {
+func (p *Prometheus) poll(ctx context.Context, _ bool) (soon bool) {
 	scrapes := map[string]*scrape{}
 	for _, address := range *p.set.Load() {
 		scrapes[address] = newScrape()
 	}
 	if len(scrapes) == 0 {
 		p.last = nil
-		return
+		return false
 	}
 	asked, queryErr := p.query(ctx, scrapes)
 	last := make(map[string]lastScrape, len(scrapes))
@@ -126,13 +129,16 @@ func (p *Prometheus) poll(ctx context.Context) {
 		}
 		last[address] = now
 		switch {
-		case err != nil:
+		case queryErr != nil:
 			p.cfg.fail(ctx, address, metricsPart, fmt.Errorf("Prometheus: %w", err))
+		case err != nil:
+			p.cfg.unreported(ctx, address, fmt.Errorf("Prometheus: %w", err))
 		case !now.at.Equal(before.at) && ctx.Err() == nil:
 			p.cfg.Report(address, r)
 		}
 	}
 	p.last = last
+	return false
 }
 
 // query fills the scrapes with the server's response, and returns when it was

@@ -48,7 +48,7 @@ func newAsked(t *testing.T, handler http.HandlerFunc, set []string, changes ...f
 func (a *asked) once(t *testing.T) {
 	t.Helper()
 	a.reports, a.errs = map[string]pool.Report{}, map[string]string{}
-	a.poll(t.Context())
+	a.poll(t.Context(), false)
 }
 
 // noMetrics is the failure of an upstream that Prometheus does not know.

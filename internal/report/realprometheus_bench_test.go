@@ -31,7 +31,7 @@ func BenchmarkRealPrometheus(b *testing.B) {
 	p, err := NewPrometheus(c)
 	require.NoError(b, err)
 	p.Follow(addresses(manyUpstreams))
-	require.Eventually(b, func() bool { p.poll(context.Background()); return len(known) == manyUpstreams }, patience, time.Second)
+	require.Eventually(b, func() bool { p.poll(context.Background(), false); return len(known) == manyUpstreams }, patience, time.Second)
 
 	start, used := time.Now(), processor(b, url)
 	time.Sleep(10 * time.Second) // scrapes alone
@@ -40,7 +40,7 @@ func BenchmarkRealPrometheus(b *testing.B) {
 	start, used = time.Now(), processor(b, url)
 	n.Store(0)
 	for b.Loop() {
-		p.poll(context.Background())
+		p.poll(context.Background(), false)
 	}
 	queries := processor(b, url) - used - scrapes*time.Since(start).Seconds()
 	b.ReportMetric(queries*1000/float64(b.N), "server-ms/op")

@@ -189,7 +189,7 @@ func TestRealPrometheusByAnotherLabel(t *testing.T) {
 		p, err := NewPrometheus(c)
 		require.NoError(t, err)
 		p.Follow([]string{name})
-		p.poll(t.Context())
+		p.poll(t.Context(), false)
 		p.client.http.CloseIdleConnections()
 		return reports, errs
 	}

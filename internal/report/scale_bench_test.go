@@ -114,7 +114,7 @@ func BenchmarkTraffic(b *testing.B) {
 		name string
 		ask  func() error
 	}{
-		{"metrics", func() error { _, err := u.load(context.Background()); return err }},
+		{"metrics", func() error { _, err := u.load(context.Background(), patience); return err }},
 		{"listing=changed", func() error { u.listing.etag = ""; return list() }},
 		{"listing=unchanged", list},
 	} {
