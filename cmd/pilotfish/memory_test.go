@@ -44,7 +44,6 @@ func TestTheAimFollowsTheHeap(t *testing.T) {
 	large := make([]byte, 300<<20)
 	reaches(gcLeast)
 	runtime.KeepAlive(large)
-	large = nil
 	require.Eventually(t, func() bool {
 		runtime.GC()
 		return aim() > gcLeast
@@ -62,7 +61,6 @@ func TestMemoryIsGivenBack(t *testing.T) {
 	_, kept := m.read()
 	require.Greater(t, kept, uint64(300<<20))
 	runtime.KeepAlive(large)
-	large = nil
 	runtime.GC()
 	m.giveBack()
 	live, kept := m.read()

@@ -24,9 +24,9 @@ import (
 	"example.org/pilotfish/pkg/selection"
 )
 
-// hanging is a fleet in fake time. One upstream takes jobs and responds to nothing
+// hungFleet is a fleet in fake time. One upstream takes jobs and responds to nothing
 // from an instant on.
-type hanging struct {
+type hungFleet struct {
 	upstreams []pool.Upstream
 	reporting bool // they have metrics
 	from, to  time.Time
@@ -36,13 +36,13 @@ type hanging struct {
 	jobs int       // how many did
 }
 
-func (h *hanging) hangs(address string) bool {
+func (h *hungFleet) hangs(address string) bool {
 	now := time.Now()
 	return address == h.upstreams[0].Address && !now.Before(h.from) && now.Before(h.to)
 }
 
 // RoundTrip answers a request for metrics.
-func (h *hanging) RoundTrip(r *http.Request) (*http.Response, error) {
+func (h *hungFleet) RoundTrip(r *http.Request) (*http.Response, error) {
 	if h.hangs(r.URL.Host) {
 		<-r.Context().Done()
 		return nil, r.Context().Err()
@@ -55,7 +55,7 @@ func (h *hanging) RoundTrip(r *http.Request) (*http.Response, error) {
 }
 
 // job goes where b says, and is answered after a while unless that upstream hangs.
-func (h *hanging) job(t *testing.T, b *balancer.Balancer, project uint64, takes time.Duration) {
+func (h *hungFleet) job(t *testing.T, b *balancer.Balancer, project uint64, takes time.Duration) {
 	lease, err := b.Claim(t.Context(), b.Begin(dispatch.Request{Project: project, Arrived: time.Now()}))
 	if !assert.NoError(t, err) {
 		return
@@ -75,7 +75,7 @@ func (h *hanging) job(t *testing.T, b *balancer.Balancer, project uint64, takes 
 }
 
 // sidecar is a balancer with a poller, until the test ends.
-func (h *hanging) sidecar(t *testing.T, ctx context.Context, wg *sync.WaitGroup, seed uint64) *balancer.Balancer {
+func (h *hungFleet) sidecar(t *testing.T, ctx context.Context, wg *sync.WaitGroup, seed uint64) *balancer.Balancer {
 	random := func(stream uint64) *rand.Rand { return rand.New(rand.NewPCG(seed, stream)) }
 	breakers, err := breaker.New(breaker.Config{Settings: breaker.Default(), Rand: random(1)})
 	require.NoError(t, err)
@@ -124,7 +124,7 @@ func TestAHungUpstreamIsLeftAloneSoon(t *testing.T) {
 
 func hang(t *testing.T, sidecars, upstreams int, reporting bool) {
 	const rate = 100 // jobs a second
-	h := &hanging{reporting: reporting, from: time.Now().Add(20 * time.Second)}
+	h := &hungFleet{reporting: reporting, from: time.Now().Add(20 * time.Second)}
 	h.to = h.from.Add(time.Minute)
 	for i := range upstreams {
 		h.upstreams = append(h.upstreams, pool.Upstream{Address: fmt.Sprintf("u%d:1", i), Cores: 8})
