@@ -20,7 +20,7 @@ type journal struct {
 
 // condition is what the journal has said of an upstream, and why it may change.
 type condition struct {
-	suspected, suspect, silent, draining bool
+	suspected, suspect, implausible, silent, draining bool
 
 	reported bool  // a report of it was fresh once
 	unheard  int   // reports that failed since then
@@ -51,6 +51,7 @@ func (j *journal) look(states []pool.State) {
 		}
 		j.failures(log, c, s)
 		j.suspicion(log, c, s)
+		j.nonsense(log, c, s)
 		j.silence(log, c, s)
 		if s.Draining != c.draining {
 			c.draining = s.Draining
@@ -87,6 +88,17 @@ func (j *journal) suspicion(log *zap.Logger, c *condition, s *pool.State) {
 		log.Info("the upstream is no longer suspect: it reports or answers again")
 	}
 	c.suspect = suspect
+}
+
+func (j *journal) nonsense(log *zap.Logger, c *condition, s *pool.State) {
+	implausible := s.Implausible != ""
+	switch {
+	case implausible && !c.implausible:
+		log.Warn("the upstream reports what cannot be true: those figures count as unknown", zap.String("cause", s.Implausible))
+	case c.implausible && !implausible:
+		log.Info("the upstream's figures are plausible again")
+	}
+	c.implausible = implausible
 }
 
 func (j *journal) silence(log *zap.Logger, c *condition, s *pool.State) {

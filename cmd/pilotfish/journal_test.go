@@ -60,6 +60,11 @@ func TestJournalOfOneUpstream(t *testing.T) {
 	state.Suspect = ""
 	assert.Equal(t, []string{"info a:1 the upstream is no longer suspect: it reports or answers again (<nil>)"}, look())
 
+	state.Implausible = "4000 cores"
+	assert.Equal(t, []string{"warn a:1 the upstream reports what cannot be true: those figures count as unknown (4000 cores)"}, look())
+	state.Implausible = ""
+	assert.Equal(t, []string{"info a:1 the upstream's figures are plausible again (<nil>)"}, look())
+
 	state.Draining, state.StopsAt = true, time.Now()
 	assert.Equal(t, []string{"info a:1 the upstream drains: it gets no new jobs (<nil>)"}, look())
 	state.Draining = false

@@ -46,7 +46,7 @@ type live struct {
 	source atomic.Pointer[Source]
 
 	inFlight, stalled, reportAge, eligible, breaker, level figure
-	suspect                                                figure
+	suspect, implausible                                   figure
 	mode, fleetMode, slope, deadline, imbalance            figure
 	discoveryAge, bodyBytes                                figure
 	discoverySets, discoveryErrors, captured               figure
@@ -65,6 +65,7 @@ func newLive(r registrar) *live {
 		reportAge:       gauge("pilotfish_upstream_report_age_seconds", "Age of the upstream's last report; absent when there was none.", "upstream"),
 		eligible:        gauge("pilotfish_upstream_eligible", "1 if the upstream may be picked now, panic mode and a drain of all upstreams aside, else 0.", "upstream"),
 		suspect:         gauge("pilotfish_upstream_suspect", "1 if the upstream takes jobs but gives neither answers nor reports, as far as can be told, else 0.", "upstream"),
+		implausible:     gauge("pilotfish_upstream_implausible", "1 if the upstream reports figures that cannot be true and count as unknown, else 0.", "upstream"),
 		breaker:         gauge("pilotfish_breaker_state", "0 closed, 1 half open, 2 open.", "upstream"),
 		level:           gauge("pilotfish_overload_level", "Which jobs the upstream may take for its load: 1 is all, 0 is none.", "upstream"),
 		mode:            gauge("pilotfish_mode", "How the upstream serves its jobs: 0 too few to tell, 1 flat, 2 growing, 3 losing.", "upstream"),
@@ -88,7 +89,7 @@ func (l *live) SetSource(s Source) { l.source.Store(&s) }
 // Describe implements prometheus.Collector.
 func (l *live) Describe(ch chan<- *prometheus.Desc) {
 	for _, f := range []figure{
-		l.inFlight, l.stalled, l.reportAge, l.eligible, l.breaker, l.level, l.suspect,
+		l.inFlight, l.stalled, l.reportAge, l.eligible, l.breaker, l.level, l.suspect, l.implausible,
 		l.mode, l.fleetMode, l.slope, l.deadline, l.imbalance,
 		l.discoveryAge, l.bodyBytes, l.discoverySets, l.discoveryErrors, l.captured,
 	} {
@@ -130,6 +131,7 @@ func (l *live) collectUpstream(ch chan<- prometheus.Metric, u pool.State) {
 	l.inFlight.send(ch, float64(u.InFlight), u.Address)
 	l.eligible.send(ch, boolean(u.Eligible), u.Address)
 	l.suspect.send(ch, boolean(u.Suspect != ""), u.Address)
+	l.implausible.send(ch, boolean(u.Implausible != ""), u.Address)
 	l.breaker.send(ch, float64(u.Breaker.State), u.Address)
 	l.level.send(ch, u.Level, u.Address)
 	if u.ReportAge >= 0 {

@@ -38,7 +38,7 @@ func TestAScrapeReadsLiveState(t *testing.T) {
 		Fleet:   quality.Status{Mode: quality.Growing, Trend: quality.Trend{Jobs: 20, Slope: 0.25}, DeadlineSeconds: new(90.0)},
 		Quality: map[string]quality.Status{"10.0.0.1:80": {Mode: quality.Losing}},
 		Upstreams: []pool.State{
-			{Upstream: at("10.0.0.1:80"), Eligible: true, InFlight: 3, Jobs: 8, Cores: 4, ReportAge: 1.5, Stalled: 7, Level: 1},
+			{Upstream: at("10.0.0.1:80"), Eligible: true, InFlight: 3, Jobs: 8, Cores: 4, ReportAge: 1.5, Stalled: 7, Level: 1, Implausible: "1e+09 busy cores"},
 			{Upstream: at("10.0.0.2:80"), InFlight: 1, Breaker: breaker.Status{State: breaker.Open}, ReportAge: -1, Stalled: 9, Level: 0.25, Suspect: "2 reports in a row failed"},
 		},
 		Discovery: Discovery{Age: 90 * time.Second, Applied: 4, Refused: 2, Failed: 1},
@@ -54,13 +54,15 @@ func TestAScrapeReadsLiveState(t *testing.T) {
 		`pilotfish_breaker_state{upstream="10.0.0.1:80"}`:               0,
 		`pilotfish_overload_level{upstream="10.0.0.1:80"}`:              1,
 
-		`pilotfish_upstream_suspect{upstream="10.0.0.1:80"}`: 0,
+		`pilotfish_upstream_suspect{upstream="10.0.0.1:80"}`:     0,
+		`pilotfish_upstream_implausible{upstream="10.0.0.1:80"}`: 1,
 
-		`pilotfish_upstream_in_flight{upstream="10.0.0.2:80"}`: 1,
-		`pilotfish_upstream_suspect{upstream="10.0.0.2:80"}`:   1,
-		`pilotfish_upstream_eligible{upstream="10.0.0.2:80"}`:  0,
-		`pilotfish_breaker_state{upstream="10.0.0.2:80"}`:      2,
-		`pilotfish_overload_level{upstream="10.0.0.2:80"}`:     0.25,
+		`pilotfish_upstream_in_flight{upstream="10.0.0.2:80"}`:   1,
+		`pilotfish_upstream_suspect{upstream="10.0.0.2:80"}`:     1,
+		`pilotfish_upstream_implausible{upstream="10.0.0.2:80"}`: 0,
+		`pilotfish_upstream_eligible{upstream="10.0.0.2:80"}`:    0,
+		`pilotfish_breaker_state{upstream="10.0.0.2:80"}`:        2,
+		`pilotfish_overload_level{upstream="10.0.0.2:80"}`:       0.25,
 
 		`pilotfish_mode{upstream="10.0.0.1:80"}`: 3,
 		`pilotfish_mode{upstream="10.0.0.2:80"}`: 0,

@@ -203,7 +203,7 @@ func (a *Assignment) learn(now time.Time, h *Hint) {
 func (a *Assignment) fetchTime(now time.Time, h *Hint) (took float64, ok bool) {
 	ran, cold := now.Sub(a.Claimed), a.cold
 	switch {
-	case h != nil && h.Known && h.Waited >= 0:
+	case h != nil && h.Known && h.Waited >= 0 && h.Waited <= ran:
 		ran, cold = ran-h.Waited, !h.Cached
 	case !a.idle:
 		return 0, false

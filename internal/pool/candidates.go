@@ -105,7 +105,7 @@ func (p *Pool) look(now time.Time, job selection.Job, among, tried []string, w w
 		m.view(v, now, fresh, &p.cfg)
 		m.expect(v, job.Project, now, &p.cfg)
 		if v.Cache == selection.Cached {
-			if bytes := m.cached.Bytes(job.Project); bytes > 0 {
+			if bytes := m.cached.Bytes(job.Project); bytes > 0 && bytes <= maxBytes {
 				p.sizes.sized(job.Project, bytes)
 			}
 		}
@@ -123,7 +123,7 @@ func (m *member) view(v *selection.View, now time.Time, fresh bool, cfg *Config)
 	v.InFlight = float64(m.load.inFlight)
 	v.Jobs = m.load.present(fresh)
 	v.Assigned = m.load.assigned(fresh)
-	v.Rate = v.Cores * m.rate.perCore()
+	v.Rate = v.Cores * m.believed.pace
 	v.Latency = m.latency.value
 	v.IdleIO = 1 / float64(1+m.cold)
 	v.Age = math.Inf(1)

@@ -1,6 +1,7 @@
 package pool
 
 import (
+	"cmp"
 	"time"
 
 	"example.org/pilotfish/pkg/overload"
@@ -34,6 +35,7 @@ type member struct {
 	// time of the claim.
 	assumed *generations[time.Time]
 
+	believed    plausibility
 	rate        rate
 	latency     peakEWMA
 	fetchFactor float64
@@ -63,6 +65,7 @@ func (m *member) forget(cfg *Config) {
 	m.cached, m.listed = nil, time.Time{}
 	m.assumed = newGenerations[time.Time](maxAssumed)
 	m.detector, m.level = cfg.Detector(), 1
+	m.believed = plausibility{}
 	m.rate, m.latency = rate{}, peakEWMA{}
 }
 
@@ -74,13 +77,7 @@ func (m *member) fresh(now time.Time, cfg *Config) bool {
 
 // cores is how many joblets run here at once.
 func (m *member) cores(cfg *Config) float64 {
-	switch {
-	case m.reportedCores > 0:
-		return float64(m.reportedCores)
-	case m.Cores > 0:
-		return float64(m.Cores)
-	}
-	return float64(cfg.Cores)
+	return float64(cmp.Or(m.believed.cores, cfg.Cores))
 }
 
 // cache says what is known of project's data here.

@@ -158,6 +158,7 @@ func (p *Pool) Set(now time.Time, upstreams []Upstream) (joined, left []string) 
 	}
 	p.draining = !slices.ContainsFunc(p.set, func(m *member) bool { return !m.Draining })
 	slices.SortFunc(p.set, func(a, b *member) int { return strings.Compare(a.Address, b.Address) })
+	p.compare()
 	for _, m := range before {
 		if !m.inSet {
 			left = append(left, m.Address)

@@ -10,6 +10,7 @@ import (
 
 // Report takes what an upstream says of itself into account. A report that is
 // not newer than the one before, or from an upstream that has left, is dropped.
+// Figures that cannot be true count as unknown.
 // Where a hint on a response is newer, its load stands, and the rest of the
 // report counts.
 func (p *Pool) Report(now time.Time, address string, r Report) {
@@ -18,17 +19,24 @@ func (p *Pool) Report(now time.Time, address string, r Report) {
 		return
 	}
 	m.polled = r.At
+	r, known, wrong := r.sane()
+	m.believed.report = wrong
 	m.clear(now)
 	m.suspicion.failed, m.suspicion.dead = 0, false
-	m.observeRate(r)
-	m.level = m.detector.Observe(overload.Sample{Stalled: sum(r.Stalled), Wait: r.Wait, Response: r.Response})
+	if known || r.CoresBusy >= 0 {
+		m.observeRate(r)
+	}
+	if known {
+		m.level = m.detector.Observe(overload.Sample{Stalled: sum(r.Stalled), Wait: r.Wait, Response: r.Response})
+	}
 	m.reportedCores, m.coresBusy = r.Cores, r.CoresBusy
 	if r.Cached != nil {
 		m.list(r.At, r.Cached, p.fetchTime)
 	}
-	if !m.load.at.After(r.At) {
+	if known && !m.load.at.After(r.At) {
 		m.load.adopt(r.At, sum(r.Running), sum(r.Stalled))
 	}
+	p.compare()
 }
 
 // Listing takes the cache of an upstream, as it was at an instant, into
@@ -53,7 +61,7 @@ func (m *member) list(at time.Time, cached CacheSet, fetchTime func(project uint
 // hint takes the load on a response into account: a report that says less, and
 // is newer than the last poll.
 func (m *member) hint(h *Hint) {
-	if m.load.reported && h.At.After(m.load.at) {
+	if m.load.reported && saneLoad(h.Running) && saneLoad(h.Stalled) && h.At.After(m.load.at) {
 		m.load.adopt(h.At, sum(h.Running), sum(h.Stalled))
 	}
 }

@@ -24,7 +24,8 @@ type State struct {
 	Jobs    float64 `json:"jobs"`
 	Running float64 `json:"running"`
 	Stalled float64 `json:"stalled"`
-	// Cores is what the upstream reports, or else what discovery says; 0 is unknown.
+	// Cores is what the upstream reports, or else what discovery says, if that is
+	// plausible; 0 is unknown.
 	// CoresBusy is how many of them run a joblet; negative is unknown.
 	Cores     int     `json:"cores"`
 	CoresBusy float64 `json:"cores_busy"`
@@ -37,8 +38,10 @@ type State struct {
 	Cached      int            `json:"cached_projects"`
 	Assumed     int            `json:"assumed_projects"`
 	// Rate is jobs completed per second when every core is busy; 0 is unknown.
-	Rate    float64 `json:"rate"`
-	Latency float64 `json:"latency_seconds"`
+	Rate float64 `json:"rate"`
+	// Implausible is which of the upstream's figures cannot be true, and count as unknown.
+	Implausible string  `json:"implausible,omitempty"`
+	Latency     float64 `json:"latency_seconds"`
 }
 
 // States lists the upstreams in the set, by address.
@@ -47,19 +50,20 @@ func (p *Pool) States(now time.Time) []State {
 	ignored := p.suspicionIgnored()
 	for _, m := range p.set {
 		s := State{
-			Suspect:   m.suspicion.why,
-			Cores:     cmp.Or(m.reportedCores, m.Cores),
-			CoresBusy: -1,
-			Upstream:  m.Upstream,
-			InFlight:  m.load.inFlight,
-			Running:   m.load.running,
-			Stalled:   m.load.stalled,
-			ReportAge: -1,
-			Level:     float64(m.level),
-			Breaker:   m.gate.Status(),
-			Assumed:   m.assumed.len(),
-			Rate:      m.cores(&p.cfg) * m.rate.perCore(),
-			Latency:   m.latency.value,
+			Suspect:     m.suspicion.why,
+			Cores:       m.believed.cores,
+			Implausible: m.believed.wrong(),
+			CoresBusy:   -1,
+			Upstream:    m.Upstream,
+			InFlight:    m.load.inFlight,
+			Running:     m.load.running,
+			Stalled:     m.load.stalled,
+			ReportAge:   -1,
+			Level:       float64(m.level),
+			Breaker:     m.gate.Status(),
+			Assumed:     m.assumed.len(),
+			Rate:        m.cores(&p.cfg) * m.believed.pace,
+			Latency:     m.latency.value,
 		}
 		fresh := m.fresh(now, &p.cfg)
 		s.Jobs, s.ReportFresh = m.load.present(fresh), fresh
