@@ -38,7 +38,7 @@ const (
 	idle FaultKind = "idle"
 	// greedy: it reports that every project is cached there.
 	greedy FaultKind = "greedy"
-	// nan: what it reports is not a number.
+	// nan: what it reports is not a number, so that there is no report.
 	nan FaultKind = "nan"
 	// resets: its counters begin again with each report.
 	resets FaultKind = "resets"

@@ -1,7 +1,7 @@
 package sim
 
 import (
-	"math"
+	"errors"
 	"math/rand/v2"
 	"testing"
 	"time"
@@ -9,6 +9,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"example.org/pilotfish/internal/pool"
 	"example.org/pilotfish/pkg/selection/rivals"
 	"example.org/pilotfish/pkg/trace"
 )
@@ -115,8 +116,15 @@ func TestWhatSickServersReport(t *testing.T) {
 		j.side = w.sidecars[0]
 		w.servers[0].receive(w, j)
 		w.servers[0].completed = 7
-		p := &poll{server: w.servers[0]}
-		return w, &reply{p, w.servers[0].report(w, p)}
+		p := &w.sidecars[0].polls[0]
+		return w, &reply{p, w.servers[0].report(w, &p.seen)}
+	}
+	fails := func(why error, normally, soon time.Duration) func(w *world, _ *reply) bool {
+		return func(w *world, _ *reply) bool {
+			took, err := w.servers[0].answers(w, false)
+			check, _ := w.servers[0].answers(w, true)
+			return errors.Is(err, why) && took == normally && check == soon
+		}
 	}
 	_, r := report(slow)
 	assert.Equal(t, [2]float64{1, 0}, r.report.Running)
@@ -129,18 +137,47 @@ func TestWhatSickServersReport(t *testing.T) {
 		listless:  func(_ *world, r *reply) bool { return r.report.Cached == nil },
 		idle:      func(_ *world, r *reply) bool { return r.report.Running[0] == 0 && r.report.CoresBusy == 0 },
 		greedy:    func(_ *world, r *reply) bool { return r.report.Cached.Contains(1) && r.report.Cached.Len() > 0 },
-		nan: func(_ *world, r *reply) bool {
-			return math.IsNaN(r.report.Running[0]) && math.IsNaN(r.report.Completed)
-		},
-		resets:   func(_ *world, r *reply) bool { return r.report.Completed == 0 },
-		silent:   func(w *world, _ *reply) bool { return !w.servers[0].reports(w) },
-		hung:     func(w *world, _ *reply) bool { return !w.servers[0].reports(w) },
-		refusing: func(w *world, _ *reply) bool { return !w.servers[0].reports(w) },
-		slow:     func(w *world, _ *reply) bool { return w.servers[0].reports(w) },
-		loadless: func(w *world, _ *reply) bool { return w.servers[0].reports(w) },
+		resets:    func(_ *world, r *reply) bool { return r.report.Completed == 0 },
+		nan:       fails(errNonsense, instant, instant),
+		silent:    fails(errNonsense, instant, instant),
+		hung:      fails(pool.ErrNoResponse, 2*time.Second, time.Second),
+		refusing:  fails(pool.ErrNoResponse, instant, instant),
+		slow:      fails(nil, 0, 0),
+		loadless:  fails(nil, 0, 0),
 	} {
 		w, r := report(kind)
 		assert.True(t, is(w, r), kind)
+	}
+}
+
+// A server that hangs gets no new job some seconds later, though no answer is
+// late yet: its reports fail, and it owes more answers than the others.
+func TestAHungServerBecomesSuspect(t *testing.T) {
+	for _, sidecars := range []int{1, 8} {
+		cfg := setup(t, "random", "none", 4, 16)
+		cfg.Sidecars.Count = sidecars
+		cfg.Fleet.Faults = fault(hung, func(f *Fault) { f.At, f.For = time.Minute, time.Minute })
+		cfg.Source = &spread{Source: &poisson{rng: rand.New(rand.NewPCG(2, 2)), rate: 50, work: 0.3, n: 9000}}
+		last := time.Duration(0)
+		late, back := 0, 0
+		cfg.Observe = func(r *Result) {
+			if r.Server != 0 {
+				return
+			}
+			switch {
+			case r.Arrived > time.Minute && r.Arrived < 2*time.Minute && r.Attempts == 1:
+				last = max(last, r.Arrived)
+				late++
+			case r.Arrived > 140*time.Second:
+				back++
+			}
+		}
+		_, err := Run(t.Context(), cfg)
+		require.NoError(t, err)
+		t.Logf("%d sidecars: %d jobs went there, the last after %v", sidecars, late, last-time.Minute)
+		assert.Less(t, last, 70*time.Second, "%d sidecars: the last job that went there", sidecars)
+		assert.Positive(t, late)
+		assert.Greater(t, back, 200, "it gets jobs again")
 	}
 }
 

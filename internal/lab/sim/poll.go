@@ -1,21 +1,41 @@
 package sim
 
 import (
+	"errors"
 	"time"
 
 	"example.org/pilotfish/internal/pool"
 )
 
-// poll is the polling of one server by one sidecar, or by all together, and what
-// is remembered of it.
+// poll is the polling of one server by one sidecar, or by all together. It keeps
+// the pace of internal/report: after a poll that failed the next ones come soon.
 type poll struct {
 	sides  []*sidecar
 	server *server
+	seen   seen
 
+	due    time.Duration // when the next poll begins; never while one is under way
+	check  bool          // the next one comes soon, and has less time
+	again  bool          // ask again when the one under way is over
+	failed int           // in a row
+	heard  bool          // the server has reported
+}
+
+// seen is what is remembered of a server's counters.
+type seen struct {
 	life                 int // of the server, that the rest is of
 	begun, completed     int
 	waitSum, responseSum float64
 }
+
+const (
+	pollTime  = 2 * time.Second // how long a poll may take
+	checkTime = time.Second     // how long a check may take, and how long after a failed poll it begins
+	maxChecks = 3               // in a row
+)
+
+// errNonsense is why a report failed that could not be understood.
+var errNonsense = errors.New("not to be understood")
 
 func (w *world) startPolls() {
 	groups := [][]*sidecar{w.sidecars}
@@ -29,34 +49,61 @@ func (w *world) startPolls() {
 		polls := make([]poll, len(w.servers))
 		for i, s := range w.servers {
 			polls[i] = poll{sides: sides, server: s}
-			phase := time.Duration(w.polls.Int64N(int64(w.cfg.Sidecars.Interval)))
-			w.events.add(phase, rankReport, &polls[i])
+			polls[i].plan(w, time.Duration(w.polls.Int64N(int64(w.cfg.Sidecars.Interval))), false)
+		}
+		for _, side := range sides {
+			side.polls = polls
 		}
 	}
 }
 
-// happen polls a server and sets the time for the next poll.
-func (p *poll) happen(w *world) {
-	interval := w.cfg.Sidecars.Interval
-	if w.over() {
-		return
-	}
-	jitter := time.Duration((w.polls.Float64()*0.4 - 0.2) * float64(interval))
-	w.events.add(w.now+interval+jitter, rankReport, p)
-	if !p.server.reports(w) {
-		return
-	}
-	r := &reply{poll: p, report: p.server.report(w, p)}
-	if w.cfg.Sidecars.Lag > 0 {
-		w.events.add(w.now+w.cfg.Sidecars.Lag, rankReport, r)
-		return
-	}
-	r.happen(w)
+// plan makes the next poll begin at an instant, instead of when it was planned before.
+func (p *poll) plan(w *world, at time.Duration, check bool) {
+	p.due, p.check = at, check
+	w.events.add(at, rankReport, p)
 }
 
-// reports says whether the server answers a poll now.
-func (s *server) reports(w *world) bool {
-	return s.up && !w.frozen() && s.suffers(hung, w.now) == nil && s.suffers(refusing, w.now) == nil && s.suffers(silent, w.now) == nil
+// happen polls a server and plans the next poll.
+func (p *poll) happen(w *world) {
+	if w.now != p.due || w.over() {
+		return
+	}
+	interval, s := w.cfg.Sidecars.Interval, p.server
+	next := w.now + interval + time.Duration((w.polls.Float64()*0.4-0.2)*float64(interval))
+	took, err := s.answers(w, p.check && p.heard)
+	switch {
+	case w.frozen():
+		p.plan(w, next, false)
+	case err != nil:
+		p.due = never
+		w.events.add(w.now+took, rankReport, &noReport{p, err, w.now, next})
+	default:
+		p.heard, p.failed = true, 0
+		p.plan(w, next, false)
+		r := &reply{p, s.report(w, &p.seen)}
+		if lag := w.cfg.Sidecars.Lag; lag > 0 {
+			w.events.add(w.now+lag, rankReport, r)
+		} else {
+			r.happen(w)
+		}
+	}
+}
+
+// answers says how a server answers a poll that begins now: after how long it has
+// failed, and why.
+func (s *server) answers(w *world, check bool) (took time.Duration, err error) {
+	switch {
+	case !s.up || s.suffers(hung, w.now) != nil:
+		if check {
+			return checkTime, pool.ErrNoResponse
+		}
+		return pollTime, pool.ErrNoResponse
+	case s.suffers(refusing, w.now) != nil:
+		return instant, pool.ErrNoResponse
+	case s.suffers(silent, w.now) != nil, s.suffers(nan, w.now) != nil:
+		return instant, errNonsense
+	}
+	return 0, nil
 }
 
 // reply is the answer to a poll.
@@ -75,5 +122,45 @@ func (r *reply) happen(w *world) {
 			side.pool.Report(w.time(w.now), s.address, r.report)
 		}
 		side.serve(w)
+	}
+}
+
+// noReport is the end of a poll that failed.
+type noReport struct {
+	poll   *poll
+	why    error
+	began  time.Duration
+	normal time.Duration // when the next poll begins that is no check
+}
+
+func (r *noReport) happen(w *world) {
+	p := r.poll
+	for _, side := range p.sides {
+		side.pool.ReportFailed(w.time(w.now), p.server.address, r.why)
+		side.serve(w)
+	}
+	p.failed++
+	switch {
+	case p.again:
+		p.plan(w, w.now, true)
+	case p.heard && p.failed <= maxChecks:
+		p.plan(w, max(w.now, min(r.normal, r.began+checkTime)), true)
+	default:
+		p.plan(w, max(w.now, r.normal), false)
+	}
+	p.again = false
+}
+
+// askEarly polls the servers at once that the pool wants to hear from. Sidecars
+// that have the reports of one Prometheus server cannot.
+func (s *sidecar) askEarly(w *world) {
+	for _, address := range s.pool.Ask() {
+		switch p := &s.polls[w.byName[address]]; {
+		case w.cfg.Sidecars.Together:
+		case p.due == never:
+			p.again = true
+		default:
+			p.plan(w, w.now, true)
+		}
 	}
 }

@@ -205,9 +205,9 @@ func (s *server) account(now time.Duration) {
 	s.touched = now
 }
 
-// report is what the server says of itself now. seen is what the poller
+// report is what the server says of itself now. before is what the poller
 // remembers of its last poll.
-func (s *server) report(w *world, seen *poll) pool.Report {
+func (s *server) report(w *world, before *seen) pool.Report {
 	r := pool.Report{
 		At:        w.time(w.now),
 		Cores:     s.cores,
@@ -217,22 +217,22 @@ func (s *server) report(w *world, seen *poll) pool.Report {
 		Response:  math.NaN(),
 		Cached:    &listing{cache: &s.cache, at: w.now},
 	}
-	if seen.life != s.epoch {
-		*seen = poll{sides: seen.sides, server: s, life: s.epoch}
+	if before.life != s.epoch {
+		*before = seen{life: s.epoch}
 	}
 	for p := range selection.Priorities {
 		r.Running[p] = float64(s.jobs[p] - s.waiting[p])
 		r.Stalled[p] = float64(s.stalled[p])
 	}
-	if n := s.begun - seen.begun; n > 0 {
-		r.Wait = (s.waitSum - seen.waitSum) / float64(n)
+	if n := s.begun - before.begun; n > 0 {
+		r.Wait = (s.waitSum - before.waitSum) / float64(n)
 	}
-	if n := s.completed - seen.completed; n > 0 {
-		r.Response = (s.responseSum - seen.responseSum) / float64(n)
+	if n := s.completed - before.completed; n > 0 {
+		r.Response = (s.responseSum - before.responseSum) / float64(n)
 	}
 	s.lie(&r, w.now)
-	seen.begun, seen.waitSum = s.begun, s.waitSum
-	seen.completed, seen.responseSum = s.completed, s.responseSum
+	before.begun, before.waitSum = s.begun, s.waitSum
+	before.completed, before.responseSum = s.completed, s.responseSum
 	return r
 }
 

@@ -1,7 +1,6 @@
 package sim
 
 import (
-	"math"
 	"slices"
 	"time"
 
@@ -115,14 +114,9 @@ func (s *server) lie(r *pool.Report, now time.Duration) {
 			r.Running, r.Stalled, r.CoresBusy = [2]float64{}, [2]float64{}, 0
 		case greedy:
 			r.Cached = everything{}
-		case nan:
-			for p := range r.Running {
-				r.Running[p], r.Stalled[p] = math.NaN(), math.NaN()
-			}
-			r.CoresBusy, r.Completed, r.Wait, r.Response = math.NaN(), math.NaN(), math.NaN(), math.NaN()
 		case resets:
 			r.Completed = 0
-		case hung, refusing, slow, failing, empty, silent, loadless:
+		case hung, refusing, slow, failing, empty, silent, loadless, nan:
 		}
 	}
 }

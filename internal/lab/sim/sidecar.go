@@ -14,6 +14,7 @@ type sidecar struct {
 	pool     *pool.Pool
 	dispatch *dispatch.Dispatcher
 	jobs     map[*dispatch.Job]*job // that have not ended
+	polls    []poll                 // by server
 	serving  bool                   // a job that ends at once must not serve the queue within itself
 }
 
@@ -69,6 +70,7 @@ func (s *sidecar) submit(w *world, j *job) {
 // claim asks for an upstream for the job's next attempt.
 func (s *sidecar) claim(w *world, j *job) {
 	g, granted := s.dispatch.Arrive(w.time(w.now), j.dispatch)
+	s.askEarly(w)
 	if granted {
 		s.granted(w, g)
 		return
@@ -87,6 +89,7 @@ func (s *sidecar) serve(w *world) {
 	for _, g := range s.dispatch.Serve(w.time(w.now)) {
 		s.granted(w, g)
 	}
+	s.askEarly(w)
 }
 
 // granted starts an attempt, or ends a job that has been everywhere.
