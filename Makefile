@@ -90,7 +90,7 @@ soak: ## Send 200 jobs a second through one sidecar for two minutes while upstre
 	$(GO) test -tags soak -run Soak -count=1 -v -timeout 2h ./internal/e2e
 
 .PHONY: test-cluster
-test-cluster: $(BIN)/consul $(BIN)/toxiproxy-server ## Kill, drain and pause servers behind real Consul agents and Toxiproxy, and print the ledger of all jobs.
+test-cluster: $(BIN)/consul $(BIN)/toxiproxy-server ## Kill, drain, pause and sicken servers behind real Consul agents and Toxiproxy, and print the ledger of all jobs.
 	$(GO) test -race -tags cluster -run 'Cluster|RealConsul' -count=1 -v -timeout 15m ./internal/e2e ./internal/discovery
 
 # Built once; four minutes of two cores.

@@ -5,7 +5,8 @@
 //	         a trace through three sidecars
 //	clients  curl, Python and node get what they sent, and retry right  make test-clients
 //	cluster  jobs survive while servers die, drain and pause behind     make test-cluster
-//	         real Consul agents and Toxiproxy; a ledger of all jobs
+//	         real Consul agents and Toxiproxy, or hang, fail and lie;
+//	         a ledger of all jobs
 //	soak     two minutes of load and failures leave nothing behind      make soak
 //
 // Files that hold no test, but what tests stand on, are named harness_*.
