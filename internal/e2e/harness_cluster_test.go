@@ -74,11 +74,11 @@ func (c *cluster) eligible(n, of int) {
 }
 
 // fails waits until a counter of failures has gone up by n.
-func (c *cluster) fails(name string, n float64, labels ...string) {
+func (c *cluster) fails(name string, n float64) {
 	c.t.Helper()
-	before := c.sidecar.metric(name, labels...)
-	require.Eventually(c.t, func() bool { return c.sidecar.metric(name, labels...) >= before+n },
-		2*patience, 10*tick, "%s %v does not go up by %v", name, labels, n)
+	before := c.sidecar.metric(name)
+	require.Eventually(c.t, func() bool { return c.sidecar.metric(name) >= before+n },
+		2*patience, 10*tick, "%s does not go up by %v", name, n)
 }
 
 // balance holds the sidecar's own figures against the ledger, once all jobs have ended.
