@@ -48,6 +48,7 @@ func TestAskPollsAtOnce(t *testing.T) {
 		f.during(t, func() {
 			f.Follow([]string{"a:1", "b:1"})
 			time.Sleep(20 * time.Second)
+			synctest.Wait()
 			polls := len(f.asked["a:1"])
 			others := len(f.asked["b:1"])
 			f.Ask("a:1")
