@@ -143,6 +143,7 @@ func (b *books) audit(t *testing.T) {
 	assert.Zero(t, b.unknown, "jobs that nobody submitted")
 	told := 0
 	for n, j := range b.jobs {
+		j.inOrder()
 		fault := j.fault()
 		if fault == "" {
 			continue

@@ -11,6 +11,21 @@ import (
 // maxAttempts is the default of retry.attempts.
 const maxAttempts = 3
 
+// inOrder puts the visits in the order of the attempts. On a busy machine an
+// upstream that is being killed may get round to a job after the job's next
+// attempt was answered elsewhere. Such a visit sent nothing, and the sidecar's log
+// has its attempt before the last one.
+func (j *entry) inOrder() {
+	if len(j.logged) != 1 || len(j.visits) < 2 || len(j.logged[0].Attempts) < len(j.visits) {
+		return
+	}
+	attempts, visits := j.logged[0].Attempts, j.visits
+	answered := visits[len(visits)-2]
+	if last := attempts[len(attempts)-1]; !visits[len(visits)-1].wrote && answered.wrote && answered.upstream == last.Upstream {
+		visits[len(visits)-2], visits[len(visits)-1] = visits[len(visits)-1], answered
+	}
+}
+
 // fault is the rule that a job's entry breaks; "" is none.
 func (j *entry) fault() string {
 	if len(j.endings) != 1 {
