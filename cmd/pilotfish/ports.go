@@ -128,10 +128,10 @@ func listenLocally(path string, shared bool) (net.Listener, error) {
 	return l, nil
 }
 
-// addresses are those of all ports, once they are open.
+// addresses are the host:port of all ports, once they are open.
 func (p *ports) addresses() (all []string) {
 	for _, l := range []net.Listener{p.jobs, p.admin, p.mesh} {
-		if l != nil {
+		if l != nil && l.Addr().Network() == "tcp" {
 			all = append(all, l.Addr().String())
 		}
 	}

@@ -89,8 +89,12 @@ func (c *serveCommand) Run(s cli.Console) error {
 	hup := make(chan os.Signal, 1)
 	signal.Notify(hup, syscall.SIGHUP)
 	defer signal.Stop(hup)
+	mesh := zap.Skip()
+	if served.mesh != nil {
+		mesh = zap.Stringer("mesh", served.mesh.Addr())
+	}
 	log.Info("serving", zap.String("version", cli.Version(version)), zap.Int("pid", os.Getpid()), zap.String("configuration", c.Config),
-		zap.Stringer("jobs", served.jobs.Addr()), zap.Stringer("admin", served.admin.Addr()),
+		zap.Stringer("jobs", served.jobs.Addr()), zap.Stringer("admin", served.admin.Addr()), mesh,
 		zap.String("selection", cfg.Selection.Policy), zap.String("overload", cfg.Overload.Policy))
 
 	ended := make(chan error, 1)

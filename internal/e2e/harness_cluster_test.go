@@ -1,4 +1,4 @@
-//go:build cluster
+//go:build cluster || mesh
 
 package e2e
 
@@ -22,7 +22,8 @@ type cluster struct {
 
 	binary  string // of the servers
 	servers map[string]*daemon
-	beside  *daemon // the sidecar's process
+	config  string  // the sidecar's, a file
+	beside  *daemon // its process
 	sidecar *sidecar
 }
 
@@ -48,16 +49,22 @@ func (c *cluster) serverLog(address string) string {
 func (c *cluster) sideline(config string) {
 	c.t.Helper()
 	free := freeAddresses(c.t, 2)
-	file := filepath.Join(c.t.TempDir(), "pilotfish.yaml")
-	require.NoError(c.t, os.WriteFile(file, []byte(fmt.Sprintf(
+	c.config = filepath.Join(c.t.TempDir(), "pilotfish.yaml")
+	require.NoError(c.t, os.WriteFile(c.config, []byte(fmt.Sprintf(
 		"listen: %s\nadmin: %s\nreports: {interval: 1s, timeout: 1s}\nstream: {explain_headers: true}\n%s", free[0], free[1], config)), 0o600))
-	c.beside = spawn(c.t, filepath.Join(c.t.TempDir(), "sidecar.log"), program, "serve", "--config", file)
+	c.restart()
 	c.sidecar = &sidecar{t: c.t, jobs: free[0], admin: free[1]}
 	c.t.Cleanup(func() {
 		if c.t.Failed() {
 			c.t.Log(tail(c.beside.log))
 		}
 	})
+}
+
+// restart starts the sidecar's process, which must not run.
+func (c *cluster) restart() {
+	c.t.Helper()
+	c.beside = spawn(c.t, filepath.Join(c.dir, "sidecar.log"), program, "serve", "--config", c.config)
 }
 
 // eligible waits until the sidecar may use n upstreams of so many in its set.

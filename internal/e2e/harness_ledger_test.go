@@ -1,4 +1,4 @@
-//go:build cluster
+//go:build cluster || mesh
 
 package e2e
 
@@ -35,6 +35,8 @@ type passedJob struct {
 	Session  string
 	Status   int
 	Answer   string
+	Unframed bool // the sidecar could not see the end of the answer
+	Error    string
 	Attempts []struct {
 		Upstream, Outcome string
 		Repeated          bool

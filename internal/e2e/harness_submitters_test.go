@@ -1,4 +1,4 @@
-//go:build cluster
+//go:build cluster || mesh
 
 package e2e
 
@@ -121,6 +121,8 @@ type stream struct {
 	upstream string
 	// rest reads it to its end.
 	rest func() answer
+	// leave goes away without it.
+	leave func()
 }
 
 // begin posts a job with an answer that goes on until it is read.
@@ -137,5 +139,9 @@ func (s *submitters) begin(t *testing.T, project int) stream {
 	session, response, a := s.post(slow, s.number.Add(1), project, "") //nolint:bodyclose // finish closes it
 	require.NoError(t, a.cut)
 	assert.Equal(t, http.StatusOK, a.status)
-	return stream{upstream: a.upstream, rest: func() answer { return s.finish(session, response, project, a) }}
+	return stream{
+		upstream: a.upstream,
+		rest:     func() answer { return s.finish(session, response, project, a) },
+		leave:    func() { _ = response.Body.Close() },
+	}
 }

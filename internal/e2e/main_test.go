@@ -7,6 +7,7 @@
 //	cluster  jobs survive while servers die, drain and pause behind     make test-cluster
 //	         real Consul agents and Toxiproxy, or hang, fail and lie;
 //	         a ledger of all jobs
+//	mesh     the same through a real Envoy that asks pilotfish          make test-mesh
 //	soak     two minutes of load and failures leave nothing behind      make soak
 //
 // Files that hold no test, but what tests stand on, are named harness_*.

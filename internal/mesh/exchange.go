@@ -1,7 +1,9 @@
 package mesh
 
 import (
+	"cmp"
 	"context"
+	"crypto/rand"
 	"fmt"
 	"time"
 
@@ -31,7 +33,7 @@ type exchange struct {
 
 // newExchange begins to follow a stream. A goroutine hands its messages over and
 // notices its end, also while the job waits for an upstream.
-func newExchange(f *Filter, stream ext.ExternalProcessor_ProcessServer) *exchange {
+func newExchange(f *Filter, stream ext.ExternalProcessor_ProcessServer, r request) *exchange {
 	ctx, cancel := context.WithCancelCause(stream.Context())
 	in := make(chan *ext.ProcessingRequest)
 	go func() {
@@ -51,7 +53,10 @@ func newExchange(f *Filter, stream ext.ExternalProcessor_ProcessServer) *exchang
 	}()
 	return &exchange{
 		f: f, ctx: ctx, stream: stream, in: in,
-		record: &record.Job{Arrived: time.Now(), Outcome: intake.Broken},
+		record: &record.Job{
+			ID:      cmp.Or(intake.ID(r.header.Get("X-Request-Id"), r.header.Get("Traceparent")), rand.Text()),
+			Arrived: time.Now(), Outcome: intake.Broken,
+		},
 	}
 }
 
@@ -103,7 +108,7 @@ func (x *exchange) claim(r request, b body) error {
 // place tells Envoy where the request goes, and passes on what was kept of it.
 func (x *exchange) place(r request, b body) error {
 	addresses := append([]string{x.lease.Address}, x.lease.Fallbacks...)
-	if err := x.send(destination(addresses, r.buffered() && !r.empty)); err != nil || b.kept == nil {
+	if err := x.send(destination(addresses, x.identified(r.header), r.buffered() && !r.empty)); err != nil || b.kept == nil {
 		return err
 	}
 	kept := b.kept.Bytes()
@@ -137,9 +142,18 @@ func (x *exchange) refuse(err error) error {
 	if p.Status == record.StatusGone {
 		return nil
 	}
-	header := http.Header{}
+	header := x.identified(nil)
 	p.SetHeaders(header, x.f.cfg.RetryAfter)
 	return x.send(answer(p, header))
+}
+
+// identified is the header that names the job, where there is none.
+func (x *exchange) identified(h http.Header) http.Header {
+	add := http.Header{}
+	if _, told := h["X-Request-Id"]; !told {
+		add.Set("X-Request-Id", x.record.ID)
+	}
+	return add
 }
 
 // next waits for Envoy's next message.

@@ -77,9 +77,10 @@ func (f *Filter) process(stream ext.ExternalProcessor_ProcessServer) error {
 	if headers == nil || first.GetObservabilityMode() {
 		return status.Error(codes.InvalidArgument, "pilotfish needs the request's headers first, and observability_mode off")
 	}
-	x := newExchange(f, stream)
+	r := requestOf(first, headers)
+	x := newExchange(f, stream, r)
 	defer x.end()
-	return x.run(requestOf(first, headers))
+	return x.run(r)
 }
 
 // errLeft is a stream that ended before the response did.

@@ -57,10 +57,11 @@ func goOn() *ext.ProcessingResponse {
 }
 
 // destination tells Envoy where the request goes, in the reply to its headers or
-// to its whole body.
-func destination(addresses []string, toBody bool) *ext.ProcessingResponse {
+// to its whole body, and adds headers to it.
+func destination(addresses []string, add http.Header, toBody bool) *ext.ProcessingResponse {
 	list := strings.Join(addresses, ",")
-	common := &ext.CommonResponse{HeaderMutation: mutation(http.Header{destinationKey: {list}})}
+	add[destinationKey] = []string{list}
+	common := &ext.CommonResponse{HeaderMutation: mutation(add)}
 	m := &ext.ProcessingResponse{DynamicMetadata: &structpb.Struct{Fields: map[string]*structpb.Value{
 		lbNamespace: structpb.NewStructValue(&structpb.Struct{Fields: map[string]*structpb.Value{
 			destinationKey: structpb.NewStringValue(list),

@@ -36,8 +36,9 @@ func (x *exchange) follow(r request, b body) error {
 		case m.GetRequestTrailers() != nil:
 			err = x.send(requestTrailers())
 		case m.GetResponseHeaders() != nil:
-			x.answered(r, m)
-			err = x.send(responseHeaders(x.explained()))
+			pseudo, header := split(m.GetResponseHeaders().GetHeaders())
+			x.answered(r, m, pseudo[":status"], header)
+			err = x.send(responseHeaders(x.explained(header)))
 		case m.GetResponseBody() != nil:
 			part := m.GetResponseBody()
 			x.record.Bytes += int64(len(part.GetBody()))
@@ -65,14 +66,9 @@ func (x *exchange) passRequest(b body, part *ext.HttpBody) error {
 }
 
 // answered takes in the headers of a response: the breaker learns of them now.
-func (x *exchange) answered(r request, m *ext.ProcessingRequest) {
-	if x.response.begun {
-		return
-	}
-	now := time.Now()
-	pseudo, header := split(m.GetResponseHeaders().GetHeaders())
-	code, err := strconv.Atoi(pseudo[":status"])
-	if err != nil {
+func (x *exchange) answered(r request, m *ext.ProcessingRequest, status string, header http.Header) {
+	code, err := strconv.Atoi(status)
+	if err != nil || x.response.begun {
 		return
 	}
 	x.move(served(m))
@@ -83,12 +79,13 @@ func (x *exchange) answered(r request, m *ext.ProcessingRequest) {
 		own:        ownAnswer(m),
 		notStarted: record.NotStarted(code, header),
 	}
-	if r.responseBody == modes.ProcessingMode_NONE && !x.response.complete {
+	if r.responseBody == modes.ProcessingMode_NONE && !x.response.complete && x.response.own == "" {
 		x.response.complete, x.record.Unframed = true, true // its end is not shown
 	}
 	if x.response.own != "" {
 		return
 	}
+	now := time.Now()
 	x.record.TTFB = now.Sub(x.record.Arrived)
 	x.record.Completeness = intake.Partial
 	var hint *pool.Hint
@@ -121,14 +118,14 @@ func (x *exchange) move(to string) {
 	}
 }
 
-// explained are the headers about the decision, if they are asked for.
-func (x *exchange) explained() http.Header {
-	if !x.f.cfg.ExplainHeaders {
-		return nil
+// explained are the headers to add to a response: the job's name, and the
+// decision if that is asked for.
+func (x *exchange) explained(h http.Header) http.Header {
+	add := x.identified(h)
+	if x.f.cfg.ExplainHeaders {
+		x.record.Explain(add)
 	}
-	h := http.Header{}
-	x.record.Explain(h)
-	return h
+	return add
 }
 
 // settle ends the lease by what was seen of the response.

@@ -1,0 +1,197 @@
+//go:build mesh
+
+package e2e
+
+import (
+	"bytes"
+	"crypto/rand"
+	"crypto/sha256"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+func accepts(address string) bool {
+	c, err := net.Dial("tcp", address)
+	if err == nil {
+		_ = c.Close()
+	}
+	return err == nil
+}
+
+// TestMeshLosesNoJob: 50 jobs a second go through Envoy while servers are killed,
+// drained and come back, and submitters leave. Every job ends in one answer, which
+// is right unless its server was killed amid it, and in one line of the sidecar's
+// log that agrees.
+func TestMeshLosesNoJob(t *testing.T) {
+	for _, mode := range []proxyMode{bufferedMode, duplexMode} {
+		t.Run(string(mode), func(t *testing.T) {
+			m := newMesh(t, mode, asShipped, "--cores=16", "--cost=fetch=50ms,output=20ms")
+			l := newLedger()
+			s := newSubmitters(t, m.jobs, l, 4)
+			stop := s.pace(20 * time.Millisecond)
+			defer stop()
+			s.more(t, 100)
+
+			amid := s.begin(t, bigProject)
+			killed := amid.upstream
+			m.servers[killed].kill()
+			assert.Equal(t, "cut", amid.rest().ending())
+			s.more(t, 100)
+			m.serve(killed)
+
+			amid = s.begin(t, bigProject+1)
+			drained := amid.upstream
+			m.servers[drained].signal(syscall.SIGTERM)
+			s.more(t, 100)
+			assert.Equal(t, "right", amid.rest().ending())
+			require.NoError(t, m.servers[drained].cmd.Wait(), tail(m.serverLog(drained)))
+			s.more(t, 100)
+			m.serve(drained)
+
+			left := s.begin(t, bigProject+2)
+			left.leave()
+			assert.Equal(t, "cut", left.rest().ending())
+			m.large(s)
+			m.eligible(4, 4)
+			back := time.Now()
+			for _, a := range m.upstreams {
+				require.Eventually(t, func() bool { return l.served(a, back) }, 2*patience, 10*tick, "%s is not used", a)
+			}
+
+			stop()
+			m.balance(l)
+			figures := m.statistics("upstreams.*retry|ext_proc.*(fail|timeout|spurious)")
+			m.end()
+			m.read(l)
+			fmt.Printf("== ledger, %s: killed %s, drained %s\n%v", mode, killed, drained, l)
+			assert.Empty(t, l.audit(killed), "%s", figures)
+			assert.Equal(t, len(l.answers), l.count("right")+l.count("cut"), "no job is lost")
+			assert.Equal(t, 2, l.count("cut"))
+		})
+	}
+}
+
+// TestMeshWithoutPilotfish: pilotfish is away for a while, by SIGTERM or by
+// SIGKILL. Where Envoy's filter fails open, the fall-back policy chooses meanwhile,
+// and no job fails. Where it fails closed, Envoy answers 500 at once. It always
+// fails closed for a body that it shows in pieces, which it does not keep.
+func TestMeshWithoutPilotfish(t *testing.T) {
+	drain, kill := (*daemon).drain, (*daemon).kill
+	for name, c := range map[string]struct {
+		mode  proxyMode
+		end   func(*daemon)
+		allow bool
+	}{
+		"drained, open":      {bufferedMode, drain, true},
+		"drained, closed":    {bufferedMode, drain, false},
+		"killed, open":       {bufferedMode, kill, true},
+		"drained, in pieces": {duplexMode, drain, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			m := newMesh(t, c.mode, func(config string) string {
+				return strings.Replace(config, "failure_mode_allow: true", fmt.Sprintf("failure_mode_allow: %t", c.allow), 1)
+			}, "--cores=16", "--cost=fetch=50ms,output=20ms")
+			l := newLedger()
+			s := newSubmitters(t, m.jobs, l, 4)
+			stop := s.pace(20 * time.Millisecond)
+			defer stop()
+			s.more(t, 100)
+			ending := time.Now().Add(-time.Second) // a process that is killed does not write its last lines
+			c.end(m.beside)
+			s.more(t, 100)
+			m.restart()
+			m.eligible(4, 4)
+			require.Eventually(t, func() bool { return m.sidecar.metric("pilotfish_jobs_total") > 0 }, 2*patience, 10*tick, "Envoy does not ask")
+			back := time.Now()
+			s.more(t, 100)
+			stop()
+			m.end()
+			m.read(l)
+			fmt.Printf("== ledger, %s:\n%v", name, l)
+			open := c.allow && c.mode == bufferedMode
+			for session, a := range l.answers {
+				lines, during := len(l.passed[session]), a.ended.After(ending) && a.sent.Before(back)
+				assert.LessOrEqual(t, lines, 1, session)
+				assert.True(t, lines == 1 || during, "%s: without a line, though pilotfish was there: %+v", session, a)
+				assert.True(t, a.ending() == "right" || during && !open, "%s: %s, %d: %+v", session, a.ending(), a.status, l.passed[session])
+			}
+			assert.Equal(t, open, l.count("refused") == 0)
+		})
+	}
+}
+
+// large posts jobs of 8 MB whose members are at their ends, by length and in chunks.
+func (m *mesh) large(s *submitters) {
+	m.t.Helper()
+	const size = 8 << 20
+	for _, chunked := range []bool{false, true} {
+		n := s.number.Add(1)
+		session, project := fmt.Sprintf("job-%d", n), 7
+		head, rest, _ := strings.Cut(job(session, project, "high", ""), "{")
+		body := head + `{"filling": "` + strings.Repeat("x", size) + `", ` + rest
+		r, err := http.NewRequest(http.MethodPost, s.url, strings.NewReader(body))
+		require.NoError(m.t, err)
+		if chunked {
+			r.ContentLength, r.Body = -1, io.NopCloser(strings.NewReader(body))
+		}
+		r.Header.Set("Accept", "text/csv")
+		a := answer{sent: time.Now()}
+		response, err := s.clients[0].RoundTrip(r)
+		require.NoError(m.t, err)
+		a.status, a.upstream = response.StatusCode, response.Header.Get("Pilotfish-Upstream")
+		a = s.finish(session, response, project, a)
+		require.Equal(m.t, "right", a.ending(), "%d", a.status)
+	}
+}
+
+// TestMeshBodiesAreUnchanged: a body comes to the upstream as it was sent, byte
+// for byte; in one of the modes over a socket in the file system.
+func TestMeshBodiesAreUnchanged(t *testing.T) {
+	var upstreams []string
+	for range 4 {
+		server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			hash := sha256.New()
+			n, err := io.Copy(hash, r.Body)
+			fmt.Fprintf(w, "%d %x %v", n, hash.Sum(nil), err)
+		}))
+		t.Cleanup(server.Close)
+		upstreams = append(upstreams, server.Listener.Addr().String())
+	}
+	for _, mode := range []proxyMode{bufferedMode, duplexMode} {
+		t.Run(string(mode), func(t *testing.T) {
+			asks := freeAddresses(t, 1)[0]
+			if mode == duplexMode {
+				asks = "unix:" + filepath.Join(t.TempDir(), "mesh.sock")
+			}
+			m := newMeshOver(&cluster{t: t, dir: t.TempDir()}, upstreams, mode, asks, asShipped)
+			for _, size := range []int{0, 1, 64 << 10, 64<<10 + 1, 8 << 20} {
+				body := make([]byte, size)
+				_, _ = rand.Read(body)
+				for _, declared := range []int64{int64(size), -1} {
+					r, err := http.NewRequest(http.MethodPost, "http://"+m.jobs+"/", io.NopCloser(bytes.NewReader(body)))
+					require.NoError(t, err)
+					r.ContentLength = declared
+					r.Header.Set("Content-Type", "application/octet-stream")
+					res, err := http.DefaultClient.Do(r)
+					require.NoError(t, err)
+					text, err := io.ReadAll(res.Body)
+					require.NoError(t, err)
+					_ = res.Body.Close()
+					assert.Equal(t, fmt.Sprintf("%d %x <nil>", size, sha256.Sum256(body)), string(text))
+				}
+			}
+			m.beside.drain()
+		})
+	}
+}
