@@ -20,7 +20,7 @@ quick: ## Run the tests of the quick loop: under a minute.
 
 test: ## Run every test, all parts below, with a summary at the end. It asks before it installs a system package.
 	@MAKE="$(MAKE)" ./tools/parts \
-		test-unit test-importer test-guarantees test-fuzz test-bench test-deploy test-prometheus test-image test-clients test-mesh test-cluster soak
+		test-unit test-importer test-guarantees test-fuzz test-bench test-browser test-deploy test-prometheus test-image test-clients test-mesh test-cluster soak
 
 .PHONY: test-unit test-importer test-guarantees test-fuzz test-bench
 test-unit: ## Test every package, race detector on.
@@ -60,6 +60,19 @@ bench-peers: build ## Measure what pilotfish costs beside its peers; twenty minu
 
 clean: ## Remove bin/.
 	rm -rf $(BIN)
+
+.PHONY: test-browser
+test-browser: ## Test the admin port's page in a real Chromium. SHOTS=FOLDER keeps screenshots to look at.
+	./tools/need chromium
+	$(GO) -C tools/browser test -count=1 -timeout 10m ./...
+
+# The chart library of the admin port's page, as its package has it.
+UPLOT := 1.6.32
+.PHONY: vendor-uplot
+vendor-uplot: ## Fetch the chart library of the admin port's page anew, by npm.
+	./tools/need npm
+	cd $$(mktemp -d) && npm pack --silent uplot@$(UPLOT) && tar xzf uplot-$(UPLOT).tgz && \
+		cp package/LICENSE package/dist/uPlot.iife.min.js package/dist/uPlot.min.css $(CURDIR)/internal/admin/page/uplot/
 
 .PHONY: test-deploy test-image
 test-deploy: ## Test deploy/ with the programs and the types that read it.

@@ -10,6 +10,7 @@ import (
 	"net/http"
 	"os/signal"
 	"strings"
+	"sync"
 	"syscall"
 	"text/tabwriter"
 	"time"
@@ -63,7 +64,7 @@ func (c *demoCommand) Run(s cli.Console) error {
 		return err
 	}
 	fmt.Fprintf(s.Out, "%d rule processing servers: %s\n", len(upstreams), strings.Join(upstreams, " "))
-	fmt.Fprintf(s.Out, "sidecar: jobs on http://%s, metrics on http://%s/metrics\n\n", cfg.Listen, cfg.Admin)
+	fmt.Fprintf(s.Out, "sidecar: jobs on http://%s, metrics on http://%s/metrics\nlook at: http://%s/\n\n", cfg.Listen, cfg.Admin, cfg.Admin)
 
 	running, end := context.WithCancel(ctx)
 	defer end()
@@ -77,7 +78,11 @@ func (c *demoCommand) Run(s cli.Console) error {
 		end()
 		return <-ended
 	}
-	fmt.Fprintf(s.Out, "\nStill serving. Try:\n  curl -i -H 'Content-Type: application/json' -H 'Accept: text/csv' --data @internal/ruleserver/example/job.json http://%s/v1/jobs\n", cfg.Listen)
+	var load sync.WaitGroup
+	defer func() { end(); load.Wait() }()
+	load.Go(func() { keepBusy(running, cfg.Listen) })
+	fmt.Fprintf(s.Out, "\nStill serving, with a little load: look at http://%s/ in a browser.\n", cfg.Admin)
+	fmt.Fprintf(s.Out, "Or try:\n  curl -i -H 'Content-Type: application/json' -H 'Accept: text/csv' --data @internal/ruleserver/example/job.json http://%s/v1/jobs\n", cfg.Listen)
 	fmt.Fprintf(s.Out, "  curl 'http://%s/api/pick?project=12345&priority=low'\nCtrl-C ends it.\n", cfg.Admin)
 	return <-ended
 }
@@ -90,8 +95,10 @@ func startUpstreams() (addresses []string, stop func(), err error) {
 			c()
 		}
 	}
+	settings := ruleserver.Defaults()
+	settings.TrustCost = true // of the jobs that keep the page alive
 	for range demoUpstreams {
-		server, err := ruleserver.New(ruleserver.Config{Settings: ruleserver.Defaults(), Feeds: example.Feeds()})
+		server, err := ruleserver.New(ruleserver.Config{Settings: settings, Feeds: example.AnyFeeds()})
 		if err != nil {
 			stop()
 			return nil, nil, err

@@ -11,7 +11,9 @@ import (
 // observe turns a job's record into its log line and its metrics.
 func (s *sidecar) observe(r *record.Job) {
 	figures := r.Quality()
-	s.served.ended(time.Now(), &figures)
+	now := time.Now()
+	s.served.ended(now, &figures)
+	s.console.ended(now, r)
 	if times, ok := figures.Stretch(); ok {
 		s.metrics.JobStretched(figures.Priority, times)
 	}

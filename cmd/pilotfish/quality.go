@@ -2,11 +2,13 @@ package main
 
 import (
 	"context"
+	"slices"
 	"sync"
 	"time"
 
 	"go.uber.org/zap"
 
+	"example.org/pilotfish/internal/admin"
 	"example.org/pilotfish/internal/dispatch"
 	"example.org/pilotfish/internal/pool"
 	"example.org/pilotfish/internal/quality"
@@ -56,14 +58,14 @@ func (s *served) look(now time.Time, states []pool.State) {
 // write logs a change of the mode, unless it is only that there were enough jobs to
 // tell, or no longer.
 func (s *served) write(c quality.Change) {
+	if minor(c) {
+		return
+	}
 	text := map[quality.Mode]string{
 		quality.Flat:    "jobs are served alike again",
 		quality.Growing: "more work comes than is done: each job waits longer than the one before",
 		quality.Losing:  "jobs are being lost: submitters get their results in part, or not at all",
 	}[c.To]
-	if text == "" || c.From == quality.Unknown && c.To == quality.Flat {
-		return
-	}
 	fields := []zap.Field{zap.Stringer("from", c.From), zap.Stringer("to", c.To), zap.String("cause", c.Cause)}
 	if c.Upstream != "" {
 		fields = append(fields, zap.String("upstream", c.Upstream))
@@ -90,6 +92,38 @@ func (s *served) Summary() quality.Summary {
 	return sum
 }
 
+// of is how the upstream at an address, or the fleet for "", served its jobs.
+func (s *served) of(now time.Time, address string) quality.Served {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.machine.Served(now, address)
+}
+
+// rows are the upstreams' states, with their modes.
+func (s *served) rows(now time.Time, states []pool.State) []admin.Upstream {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	rows := make([]admin.Upstream, len(states))
+	for i := range states {
+		rows[i] = admin.Upstream{State: states[i], Mode: s.machine.Status(states[i].Address).Mode}
+		rows[i].MinuteJobs, rows[i].MinuteLost = s.machine.Minute(now, states[i].Address)
+	}
+	return rows
+}
+
+// changes are the modes that were entered last, the latest last, but for those that say
+// only that there were enough jobs to tell, or no longer.
+func (s *served) changes(most int) []quality.Change {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	all := slices.DeleteFunc(s.machine.Changes(), minor)
+	return all[max(0, len(all)-most):]
+}
+
+func minor(c quality.Change) bool {
+	return c.To == quality.Unknown || c.From == quality.Unknown && c.To == quality.Flat
+}
+
 // statuses are the modes of the fleet and of each upstream.
 func (s *served) statuses() (fleet quality.Status, upstreams map[string]quality.Status) {
 	s.mu.Lock()
@@ -110,7 +144,9 @@ func (s *sidecar) watch(ctx context.Context) {
 		case <-time.After(time.Second):
 			states := s.balancer.States()
 			s.journal.look(states)
-			s.served.look(time.Now(), states)
+			now := time.Now()
+			s.served.look(now, states)
+			s.console.look(now, states)
 		}
 	}
 }

@@ -42,6 +42,7 @@ func (s *sidecar) reload(cfg *config.Config) error {
 	}{
 		{"listen", s.first.Listen != cfg.Listen},
 		{"admin", s.first.Admin != cfg.Admin},
+		{"admin_write", s.first.AdminWrite != cfg.AdminWrite},
 		{"reuse_port", s.first.ReusePort != cfg.ReusePort},
 		{"mesh", s.first.Mesh != cfg.Mesh},
 		{"breaker", s.first.Breaker != cfg.Breaker},

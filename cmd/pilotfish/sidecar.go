@@ -32,6 +32,7 @@ type sidecar struct {
 	jobs     jobLog
 	journal  *journal
 	served   *served
+	console  *console
 	capture  *capture.Capture
 	metrics  *metrics.Metrics
 	balancer *balancer.Balancer
@@ -50,6 +51,7 @@ type sidecar struct {
 func newSidecar(cfg *config.Config, self []string, log *zap.Logger, level zap.AtomicLevel) (*sidecar, error) {
 	s := &sidecar{self: self, first: *cfg, log: log, jobs: jobLog{log: log}, journal: newJournal(log), served: newServed(log), level: level}
 	s.metrics = metrics.New(version)
+	s.console = newConsole(s)
 	var err error
 	if s.balancer, err = s.newBalancer(cfg); err != nil {
 		return nil, err
@@ -128,12 +130,32 @@ func (s *sidecar) filter() (f *mesh.Filter, done func()) {
 func (s *sidecar) admin() (http.Handler, error) {
 	return admin.New(admin.Config{
 		Metrics:      s.metrics.Handler(),
-		Pool:         s.balancer,
+		Pool:         drained{s.balancer, s.log},
 		Quality:      s.served,
+		Console:      s.console,
+		Write:        s.first.AdminWrite,
 		Ready:        s.ready,
 		BrowserCheck: s.browserCheck,
 		Pprof:        s.first.Debug.Pprof,
 	})
+}
+
+// drained logs what an operator does by hand.
+type drained struct {
+	*balancer.Balancer
+	log *zap.Logger
+}
+
+func (d drained) Drain(address string, on bool) bool {
+	known := d.Balancer.Drain(address, on)
+	switch {
+	case !known:
+	case on:
+		d.log.Info("an operator drains the upstream: it gets no new jobs", zap.String("upstream", address))
+	default:
+		d.log.Info("an operator lets the upstream take jobs again", zap.String("upstream", address))
+	}
+	return known
 }
 
 // browserCheck is the admin port's, by the settings of the current generation.

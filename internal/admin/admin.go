@@ -1,6 +1,7 @@
-// Package admin is the port for operators: metrics, health, the state of the
-// upstreams, and which upstream a job would go to. A request changes nothing and
-// submits nothing.
+// Package admin is the port for operators: a page, and what it shows as JSON; metrics,
+// health, the state of the upstreams, how they serve jobs, and which upstream a job
+// would go to. No request submits anything, and none changes anything, except that an
+// upstream can be drained by hand where that is allowed.
 package admin
 
 import (
@@ -17,7 +18,7 @@ import (
 	"example.org/pilotfish/pkg/selection"
 )
 
-// Config is what the admin port is made of. All but Pprof is required.
+// Config is what the admin port is made of. All but Write and Pprof is required.
 type Config struct {
 	// Metrics serves /metrics.
 	Metrics http.Handler
@@ -25,18 +26,25 @@ type Config struct {
 	Pool Pool
 	// Quality knows how jobs were served.
 	Quality Quality
+	// Console knows what the page shows.
+	Console Console
 	// Ready returns why the sidecar does not want jobs, or nil.
 	Ready func() error
-	// BrowserCheck wraps a handler in one that refuses requests of web pages.
+	// BrowserCheck wraps a handler in one that refuses requests of other sites' pages.
 	BrowserCheck func(http.Handler) http.Handler
+	// Write lets upstreams be drained by hand.
+	Write bool
 	// Pprof adds /debug/pprof.
 	Pprof bool
 }
 
-// Pool has the state of all upstreams, and ranks them for a job.
+// Pool has the state of all upstreams, ranks them for a job, and drains them.
 type Pool interface {
 	States() []pool.State
 	Explain(pool.Request) ([]pool.Ranked, error)
+	// Drain keeps new jobs from an upstream, or ends that. known is false for an
+	// address that is no upstream's.
+	Drain(address string, on bool) (known bool)
 }
 
 // Quality tells how jobs were served over the last minutes.
@@ -44,10 +52,17 @@ type Quality interface {
 	Summary() quality.Summary
 }
 
+// Console tells what the page shows.
+type Console interface {
+	Now() Now
+	History() quality.Series
+	About() (About, error)
+}
+
 // New returns the admin port's handler.
 func New(cfg Config) (http.Handler, error) {
-	if cfg.Metrics == nil || cfg.Pool == nil || cfg.Quality == nil || cfg.Ready == nil || cfg.BrowserCheck == nil {
-		return nil, errors.New("admin: Metrics, Pool, Quality, Ready and BrowserCheck are required")
+	if cfg.Metrics == nil || cfg.Pool == nil || cfg.Quality == nil || cfg.Console == nil || cfg.Ready == nil || cfg.BrowserCheck == nil {
+		return nil, errors.New("admin: Metrics, Pool, Quality, Console, Ready and BrowserCheck are required")
 	}
 	mux := http.NewServeMux()
 	mux.Handle("GET /metrics", cfg.Metrics)
@@ -66,13 +81,66 @@ func New(cfg Config) (http.Handler, error) {
 	mux.HandleFunc("GET /api/quality", func(w http.ResponseWriter, _ *http.Request) {
 		reply(w, http.StatusOK, cfg.Quality.Summary())
 	})
+	mux.HandleFunc("GET /api/now", func(w http.ResponseWriter, _ *http.Request) {
+		reply(w, http.StatusOK, cfg.Console.Now())
+	})
+	mux.HandleFunc("GET /api/history", func(w http.ResponseWriter, _ *http.Request) {
+		reply(w, http.StatusOK, cfg.Console.History())
+	})
+	mux.HandleFunc("GET /api/about", func(w http.ResponseWriter, _ *http.Request) {
+		about, err := cfg.Console.About()
+		if err != nil {
+			reply(w, http.StatusInternalServerError, map[string]string{"error": err.Error()})
+			return
+		}
+		reply(w, http.StatusOK, about)
+	})
+	mux.HandleFunc("GET /api/events", events(cfg.Console.Now))
+	drain(mux, cfg)
+	files, err := page()
+	if err != nil {
+		return nil, fmt.Errorf("admin: %w", err)
+	}
+	mux.Handle("GET /", files)
 	if cfg.Pprof {
 		mux.HandleFunc("GET /debug/pprof/", pprof.Index)
 		mux.HandleFunc("GET /debug/pprof/profile", pprof.Profile)
 		mux.HandleFunc("GET /debug/pprof/symbol", pprof.Symbol)
 		mux.HandleFunc("GET /debug/pprof/trace", pprof.Trace)
 	}
-	return cfg.BrowserCheck(mux), nil
+	return ownOrigin(cfg.BrowserCheck(mux)), nil
+}
+
+// drain serves the one thing that can be changed here.
+func drain(mux *http.ServeMux, cfg Config) {
+	handle := func(on bool) http.HandlerFunc {
+		return func(w http.ResponseWriter, r *http.Request) {
+			address := r.PathValue("address")
+			switch {
+			case !cfg.Write:
+				reply(w, http.StatusForbidden, map[string]string{"error": "upstreams cannot be drained by hand: admin_write is false"})
+			case !cfg.Pool.Drain(address, on):
+				reply(w, http.StatusNotFound, map[string]string{"error": fmt.Sprintf("no upstream has the address %q", address)})
+			default:
+				reply(w, http.StatusOK, map[string]any{"address": address, "drained": on})
+			}
+		}
+	}
+	mux.HandleFunc("POST /api/upstreams/{address}/drain", handle(true))
+	mux.HandleFunc("DELETE /api/upstreams/{address}/drain", handle(false))
+}
+
+// ownOrigin lets this port's own page change things: a browser names the page's origin
+// with every request that is no GET. The browser check behind it refuses every origin
+// that is left, and hosts that are not this machine.
+func ownOrigin(checked http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if origin := r.Header["Origin"]; len(origin) == 1 && origin[0] == "http://"+r.Host {
+			r = r.Clone(r.Context())
+			r.Header.Del("Origin")
+		}
+		checked.ServeHTTP(w, r)
+	})
 }
 
 // pick says which upstream a job would go to, and why, as the scheduler

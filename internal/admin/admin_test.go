@@ -24,6 +24,16 @@ type fakePool struct {
 	ranked []pool.Ranked
 	err    error
 	asked  pool.Request
+
+	drained bool
+}
+
+func (p *fakePool) Drain(address string, on bool) bool {
+	if address != "a:1" {
+		return false
+	}
+	p.drained = on
+	return true
 }
 
 func (p *fakePool) States() []pool.State { return p.states }
@@ -56,7 +66,7 @@ func TestQuality(t *testing.T) {
 
 func config(p *fakePool) admin.Config {
 	return admin.Config{
-		Metrics: http.NotFoundHandler(), Pool: p, Quality: fakeQuality{},
+		Metrics: http.NotFoundHandler(), Pool: p, Quality: fakeQuality{}, Console: &fakeConsole{},
 		Ready:        func() error { return nil },
 		BrowserCheck: func(h http.Handler) http.Handler { return h },
 	}
@@ -138,9 +148,9 @@ func TestAllPathsAreChecked(t *testing.T) {
 	cfg.BrowserCheck = func(http.Handler) http.Handler {
 		return http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusForbidden) })
 	}
-	for _, path := range []string{"/metrics", "/healthz", "/readyz", "/api/upstreams", "/api/pick", "/api/quality", "/debug/pprof/"} {
+	for _, path := range []string{"/metrics", "/healthz", "/readyz", "/api/upstreams", "/api/pick", "/api/quality", "/api/now", "/api/events", "/", "/page.js", "/debug/pprof/"} {
 		assert.Equal(t, http.StatusForbidden, serve(t, cfg, http.MethodGet, path).Code, path)
 	}
 	_, err := admin.New(admin.Config{})
-	assert.EqualError(t, err, "admin: Metrics, Pool, Quality, Ready and BrowserCheck are required")
+	assert.EqualError(t, err, "admin: Metrics, Pool, Quality, Console, Ready and BrowserCheck are required")
 }

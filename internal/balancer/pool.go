@@ -22,6 +22,20 @@ func (b *Balancer) Set(upstreams []pool.Upstream) {
 	}
 }
 
+// Drain keeps new jobs from an upstream by hand, or ends that. It reports whether the
+// upstream is known.
+func (b *Balancer) Drain(address string, on bool) (known bool) {
+	b.event(func(time.Time) { known = b.pool.Drain(address, on) })
+	return known
+}
+
+// CachedAt lists the upstreams that have a project's data, or are taken to have it.
+func (b *Balancer) CachedAt(project uint64) (cached, assumed []string) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.pool.CachedAt(time.Now(), project)
+}
+
 // Report hands an upstream's report to the pool.
 func (b *Balancer) Report(address string, r pool.Report) {
 	b.event(func(now time.Time) { b.pool.Report(now, address, r) })

@@ -27,6 +27,8 @@ type Config struct {
 	// Admin is the address of the port for operators: metrics, health, and what is
 	// known of the upstreams. It asks nobody who they are.
 	Admin string `yaml:"admin"`
+	// AdminWrite lets anyone who reaches that port drain an upstream by hand.
+	AdminWrite bool `yaml:"admin_write"`
 	// Hosts are names that a request's Host header may have besides those of this
 	// machine. "*" allows every name, and web pages with it.
 	Hosts []string `yaml:"hosts"`

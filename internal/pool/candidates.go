@@ -77,7 +77,7 @@ func (p *Pool) eligible(now time.Time, job *selection.Job, among, tried []string
 func (p *Pool) look(now time.Time, job selection.Job, among, tried []string, w waive) candidates {
 	c := candidates{members: p.memory.members[:0], views: slices.Grow(p.memory.views[:0], len(p.set))[:len(p.set)]}
 	for _, m := range p.set {
-		if m.Draining && !p.draining {
+		if m.drains() && !p.draining {
 			continue
 		}
 		c.takers++
@@ -167,7 +167,7 @@ const successorLives = 30 * time.Minute
 func (p *Pool) Successor(now time.Time, project uint64, leaving string) string {
 	successor, best := "", 0.0
 	for _, m := range p.set {
-		if m.Address == leaving || m.Draining || !m.gate.Ready(now) || m.shunned(now) ||
+		if m.Address == leaving || m.drains() || !m.gate.Ready(now) || m.shunned(now) ||
 			!m.StopsAt.IsZero() && m.StopsAt.Before(now.Add(successorLives)) {
 			continue
 		}

@@ -18,6 +18,7 @@ type member struct {
 	up     time.Time // when it came up, as far as is known; zero is unknown
 
 	gate      gate
+	drained   bool      // by hand
 	held      time.Time // it gets no job before that, because it refused one for load
 	suspicion suspicion
 	detector  overload.Detector
@@ -67,7 +68,11 @@ func (m *member) forget(cfg *Config) {
 	m.detector, m.level = cfg.Detector(), 1
 	m.believed = plausibility{}
 	m.rate, m.latency = rate{}, peakEWMA{}
+	m.drained = false
 }
+
+// drains reports whether it gets no new jobs unless all drain.
+func (m *member) drains() bool { return m.Draining || m.drained }
 
 // fresh reports whether the last report is recent enough to choose by. Without
 // it, own counts serve.

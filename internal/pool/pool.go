@@ -156,7 +156,7 @@ func (p *Pool) Set(now time.Time, upstreams []Upstream) (joined, left []string) 
 		}
 		p.set = append(p.set, m)
 	}
-	p.draining = !slices.ContainsFunc(p.set, func(m *member) bool { return !m.Draining })
+	p.countDraining()
 	slices.SortFunc(p.set, func(a, b *member) int { return strings.Compare(a.Address, b.Address) })
 	p.compare()
 	for _, m := range before {
@@ -167,6 +167,23 @@ func (p *Pool) Set(now time.Time, upstreams []Upstream) (joined, left []string) 
 		}
 	}
 	return joined, left
+}
+
+// Drain keeps new jobs from an upstream by hand, or ends that. It reports whether the
+// upstream is known. It ends too when the upstream leaves.
+func (p *Pool) Drain(address string, on bool) bool {
+	m, ok := p.members[address]
+	if !ok || !m.inSet {
+		return false
+	}
+	m.drained = on
+	p.countDraining()
+	return true
+}
+
+// countDraining notes whether every upstream drains.
+func (p *Pool) countDraining() {
+	p.draining = !slices.ContainsFunc(p.set, func(m *member) bool { return !m.drains() })
 }
 
 // reap forgets an upstream that left once its last job has ended.
@@ -197,7 +214,7 @@ func (p *Pool) SetSettings(s Settings) {
 // take new jobs: what drains is nothing to wait for, unless all drain.
 func (p *Pool) AllTried(tried []string) bool {
 	untried := func(m *member) bool {
-		return (!m.Draining || p.draining) && !slices.Contains(tried, m.Address)
+		return (!m.drains() || p.draining) && !slices.Contains(tried, m.Address)
 	}
 	return len(p.set) > 0 && !slices.ContainsFunc(p.set, untried)
 }

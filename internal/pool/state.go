@@ -18,8 +18,10 @@ type State struct {
 	Why      string `json:"why,omitempty"`
 	// Suspect says why the upstream is suspect, if it is. That is ignored, and the
 	// upstream stays eligible, while more than half of the upstreams are suspect.
-	Suspect  string `json:"suspect,omitempty"`
-	InFlight int    `json:"in_flight"`
+	Suspect string `json:"suspect,omitempty"`
+	// Drained is set while an operator keeps new jobs away.
+	Drained  bool `json:"drained,omitempty"`
+	InFlight int  `json:"in_flight"`
 	// Jobs, Running and Stalled are the estimate now and the last report's counts.
 	Jobs    float64 `json:"jobs"`
 	Running float64 `json:"running"`
@@ -53,6 +55,7 @@ func (p *Pool) States(now time.Time) []State {
 			Suspect:     m.suspicion.why,
 			Cores:       m.believed.cores,
 			Implausible: m.believed.wrong(),
+			Drained:     m.drained,
 			CoresBusy:   -1,
 			Upstream:    m.Upstream,
 			InFlight:    m.load.inFlight,
@@ -74,6 +77,8 @@ func (p *Pool) States(now time.Time) []State {
 			s.Cached = m.cached.Len()
 		}
 		switch {
+		case m.drained:
+			s.Why = "drained by hand"
 		case m.Draining:
 			s.Why = "draining"
 		case !m.gate.Ready(now):
@@ -89,6 +94,21 @@ func (p *Pool) States(now time.Time) []State {
 		states = append(states, s)
 	}
 	return states
+}
+
+// CachedAt lists the upstreams that have a project's data by their last listing, and
+// those that are taken to have it because a job of it went there.
+func (p *Pool) CachedAt(now time.Time, project uint64) (cached, assumed []string) {
+	cached, assumed = []string{}, []string{}
+	for _, m := range p.set {
+		switch m.cache(project, now, &p.cfg) {
+		case selection.Cached:
+			cached = append(cached, m.Address)
+		case selection.AssumedCached:
+			assumed = append(assumed, m.Address)
+		}
+	}
+	return cached, assumed
 }
 
 // Ranked is one upstream as a policy would see it for a job.

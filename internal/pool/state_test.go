@@ -58,3 +58,42 @@ func TestExplainClaimsNothing(t *testing.T) {
 	assert.Greater(t, ranking[1].Cost.Fetch, ranking[0].Cost.Fetch)
 	assert.Zero(t, f.InFlight())
 }
+
+func TestDrainByHand(t *testing.T) {
+	f := newFixture(t, "random", 2)
+	us := upstreams(2)
+	require.True(t, f.Drain(us[0].Address, true))
+	assert.False(t, f.Drain("nobody:1", true))
+	for range 20 {
+		a, err := f.Claim(start, Request{}, nil)
+		require.NoError(t, err)
+		assert.Equal(t, us[1].Address, a.Address)
+	}
+	assert.Equal(t, "drained by hand", f.States(start)[0].Why)
+	f.Set(start, us)
+	assert.True(t, f.States(start)[0].Drained, "discovery does not end it")
+
+	require.True(t, f.Drain(us[1].Address, true))
+	_, err := f.Claim(start, Request{}, nil)
+	require.NoError(t, err, "all drain, so that jobs go there all the same")
+	require.True(t, f.Drain(us[0].Address, false))
+	a, err := f.Claim(start, Request{}, nil)
+	require.NoError(t, err)
+	assert.Equal(t, us[0].Address, a.Address)
+	f.Set(start, us[:1])
+	f.Set(start, us)
+	assert.False(t, f.States(start)[1].Drained, "an upstream that left and came back is another one")
+}
+
+func TestCachedAt(t *testing.T) {
+	f := newFixture(t, "expected", 3)
+	us := upstreams(3)
+	f.Report(start, us[1].Address, report(start, 1, 0, 42))
+	_, err := f.Claim(start, Request{Project: 42}, []string{us[0].Address, us[1].Address})
+	require.NoError(t, err)
+	cached, assumed := f.CachedAt(start, 42)
+	assert.Equal(t, []string{us[1].Address}, cached)
+	assert.Equal(t, []string{us[2].Address}, assumed)
+	cached, assumed = f.CachedAt(start, 43)
+	assert.Empty(t, append(cached, assumed...))
+}

@@ -167,7 +167,7 @@ func (m *member) shunned(now time.Time) bool {
 func (p *Pool) suspicionIgnored() bool {
 	suspects, takers := 0, 0
 	for _, m := range p.set {
-		if m.Draining && !p.draining {
+		if m.drains() && !p.draining {
 			continue
 		}
 		takers++

@@ -15,6 +15,7 @@ import (
 	"slices"
 	"time"
 
+	"example.org/pilotfish/internal/intake"
 	"example.org/pilotfish/pkg/selection"
 )
 
@@ -120,6 +121,17 @@ func (m *Machine) Advance(now time.Time) []Change {
 // Upstreams are the addresses that are followed, in order.
 func (m *Machine) Upstreams() []string { return slices.Sorted(maps.Keys(m.upstreams)) }
 
+// Minute is how many jobs ended in the last minute at an upstream, and how many of them
+// were partial or absent there.
+func (m *Machine) Minute(now time.Time, address string) (jobs, lost uint64) {
+	s := m.scope(address)
+	if s == nil {
+		return 0, 0
+	}
+	minute := s.minute(now.Sub(m.start))
+	return minute.jobs(), minute.jobs() - minute.counted[intake.Complete]
+}
+
 // Changes are the modes entered last, the latest last.
 func (m *Machine) Changes() []Change { return append([]Change{}, m.changes...) }
 
@@ -153,6 +165,9 @@ func (m *Machine) Status(address string) Status {
 // Window is the key figures of the jobs that ended in some time until now.
 type Window struct {
 	Seconds float64 `json:"seconds"`
+	// Covered is how much of that the figures are of: the present stretch has only
+	// begun, or the machine is younger.
+	Covered float64 `json:"covered_seconds"`
 	High    Figures `json:"high"`
 	Low     Figures `json:"low"`
 	All     Figures `json:"all"`
@@ -181,8 +196,7 @@ func (m *Machine) Served(now time.Time, address string) Served {
 }
 
 // windows are the figures of the last 1, 5 and 60 minutes at an upstream, or at the
-// fleet for "". The present stretch of each has only begun, so that each covers up to
-// a sixth less.
+// fleet for "".
 func (m *Machine) windows(now time.Time, address string) []Window {
 	s := m.scope(address)
 	if s == nil {
@@ -193,8 +207,8 @@ func (m *Machine) windows(now time.Time, address string) []Window {
 	for i := range windows {
 		low, high := &s.windows[selection.Low][i], &s.windows[selection.High][i]
 		windows[i] = Window{
-			Seconds: low.length().Seconds(),
-			High:    figures(at, high), Low: figures(at, low), All: figures(at, high, low),
+			Seconds: low.length().Seconds(), Covered: low.covered(at).Seconds(),
+			High: figures(at, high), Low: figures(at, low), All: figures(at, high, low),
 		}
 	}
 	return windows

@@ -41,6 +41,7 @@ func TestFigures(t *testing.T) {
 	for i, seconds := range []float64{60, 300, 3600} {
 		w := m.windows(start.Add(time.Second), "")[i]
 		assert.Equal(t, seconds, w.Seconds)
+		assert.Equal(t, 1.0, w.Covered)
 		assert.Equal(t, uint64(1000), w.High.Jobs)
 		for _, q := range []struct{ want, got float64 }{{0.5, w.High.FirstByte.P50}, {0.9, w.High.FirstByte.P90}, {0.99, w.High.FirstByte.P99}, {1, w.High.FirstByte.Max}, {0.5, w.High.FirstByte.Mean}} {
 			assert.InEpsilon(t, q.want, q.got, 0.05)
@@ -87,6 +88,9 @@ func TestWindowsRoll(t *testing.T) {
 	at := 2*time.Hour - time.Second
 	assert.Equal(t, [3]uint64{60, 300, 3600}, jobs(at), "at the end of a stretch")
 	assert.Equal(t, [3]uint64{50, 250, 3000}, jobs(at+time.Second), "and at the beginning of the next")
+	assert.Equal(t, 50.0, m.windows(start.Add(at+time.Second), "")[0].Covered)
+	minute, lost := m.Minute(start.Add(at), "")
+	assert.Equal(t, []uint64{60, 0}, []uint64{minute, lost})
 	assert.Equal(t, [3]uint64{0, 200, 3000}, jobs(at+time.Minute))
 	assert.Equal(t, [3]uint64{}, jobs(at+time.Hour+time.Second))
 }

@@ -141,8 +141,12 @@ func newWindow(width time.Duration, slots int) window {
 	return window{width: width, slots: make([]slot, slots)}
 }
 
-// length is the time that a full window covers. As its present stretch has only
-// begun, it covers up to a stretch less.
+// covered is how much time the stretches at an instant are of.
+func (w *window) covered(at time.Duration) time.Duration {
+	return min(at, w.length()-w.width+at%w.width)
+}
+
+// length is the time that a window covers at most.
 func (w *window) length() time.Duration { return w.width * time.Duration(len(w.slots)) }
 
 // add counts a job that ended at an instant, told since the machine's start.

@@ -26,6 +26,13 @@ func Feeds() fs.FS {
 	return folder
 }
 
+// AnyFeeds has a feed for every project: that of project 12345.
+func AnyFeeds() fs.FS { return anyFeeds{} }
+
+type anyFeeds struct{}
+
+func (anyFeeds) Open(string) (fs.File, error) { return files.Open("feeds/12345.csv") }
+
 func read(name string) string {
 	text, err := files.ReadFile(name)
 	if err != nil {

@@ -1,0 +1,59 @@
+package quality
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+)
+
+func TestHistoryKeepsAnHour(t *testing.T) {
+	var h History
+	now := start
+	for i := range 2 * 60 * 60 {
+		now = start.Add(time.Duration(i) * time.Second)
+		if !h.Due(now) {
+			continue
+		}
+		jobs := map[string]float64{"a:1": float64(i)}
+		if i >= 7000 {
+			jobs["b:1"] = 5
+		}
+		h.Add(Point{At: now, Jobs: float64(i), Waiting: i, FirstByteP99: 1}, jobs)
+	}
+	s := h.Series()
+	assert.Len(t, s.At, fleetPoints)
+	assert.Equal(t, 10.0, s.StepSeconds)
+	assert.Equal(t, []float64{3600, 7190}, []float64{s.Jobs[0], s.Jobs[359]})
+	assert.Equal(t, []int{3600, 7190}, []int{s.Waiting[0], s.Waiting[359]})
+	assert.Equal(t, start.Unix()+7190, s.At[359])
+	assert.Len(t, s.Upstreams["a:1"], upstreamSize)
+	assert.Equal(t, 7140.0, s.Upstreams["a:1"][59])
+	assert.Equal(t, []float64{5, 5, 5}, s.Upstreams["b:1"], "it came later")
+	h.Add(Point{At: now.Add(time.Minute)}, map[string]float64{"b:1": 1})
+	assert.Len(t, h.Series().Upstreams, 1, "a left")
+	assert.Len(t, s.Upstreams, 2, "what was returned stays as it was")
+}
+
+func TestBusiestProjects(t *testing.T) {
+	var p Projects
+	assert.Empty(t, p.Top(start, 3))
+	note := func(now time.Time, key uint64, n int) {
+		for range n {
+			p.Note(now, key, func() string { return fmt.Sprint("project ", key) })
+		}
+	}
+	note(start, 0, 100) // no project
+	note(start, 1, 5)
+	note(start, 2, 7)
+	note(start.Add(6*time.Minute), 1, 3)
+	note(start.Add(6*time.Minute), 3, 1)
+	assert.Equal(t, []Busy{{1, "project 1", 8}, {2, "project 2", 7}, {3, "project 3", 1}}, p.Top(start.Add(6*time.Minute), 5))
+	assert.Equal(t, []Busy{{1, "project 1", 3}}, p.Top(start.Add(12*time.Minute), 1), "what was before is forgotten")
+	assert.Empty(t, p.Top(start.Add(time.Hour), 1))
+	for key := range uint64(2 * maxProjects) {
+		note(start.Add(2*time.Hour), key+1, 1)
+	}
+	assert.Len(t, p.Top(start.Add(2*time.Hour), 3*maxProjects), maxProjects)
+}

@@ -1,0 +1,139 @@
+package browser
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"os/exec"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/chromedp/cdproto/cdp"
+	"github.com/chromedp/cdproto/emulation"
+	"github.com/chromedp/cdproto/log"
+	"github.com/chromedp/cdproto/network"
+	"github.com/chromedp/cdproto/runtime"
+	"github.com/chromedp/chromedp"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+// tab is a page in a Chromium of its own.
+type tab struct {
+	t   *testing.T
+	ctx context.Context
+
+	mu       sync.Mutex
+	requests []string
+	problems []string // that the console tells
+}
+
+// open opens the page of a sidecar, and waits until it shows something. When the test
+// ends it must have asked no other host, and the console must be empty.
+func open(t *testing.T, s sidecar, width, height int64, scheme string) *tab {
+	t.Helper()
+	path, err := exec.LookPath("chromium")
+	require.NoError(t, err, "install Debian's package chromium: ./tools/need chromium")
+	options := []chromedp.ExecAllocatorOption{chromedp.ExecPath(path), chromedp.Headless}
+	if os.Getuid() == 0 {
+		options = append(options, chromedp.NoSandbox) // Chromium refuses root otherwise
+	}
+	ctx, cancel := chromedp.NewExecAllocator(context.Background(), options...)
+	t.Cleanup(cancel)
+	ctx, cancel = context.WithTimeout(ctx, 4*time.Minute)
+	t.Cleanup(cancel)
+	b := &tab{t: t}
+	b.ctx, cancel = chromedp.NewContext(ctx, chromedp.WithListener(b.hear))
+	t.Cleanup(cancel)
+	b.do(command(network.Enable, network.EnableParams{}), command(runtime.Enable, cdp.Empty{}), command(log.Enable, cdp.Empty{}),
+		colors(scheme), chromedp.EmulateViewport(width, height), chromedp.Navigate("http://"+s.admin+"/"), chromedp.WaitReady("body[data-at]"))
+	t.Cleanup(func() {
+		b.mu.Lock()
+		defer b.mu.Unlock()
+		assert.Greater(t, len(b.requests), 5)
+		for _, url := range b.requests {
+			assert.True(t, strings.HasPrefix(url, "http://"+s.admin+"/"), "asks another host: %s", url)
+		}
+		assert.Empty(t, b.problems, "the console")
+	})
+	return b
+}
+
+// colors has the browser prefer light or dark.
+func colors(scheme string) chromedp.Action[chromedp.Void] {
+	return command(emulation.SetEmulatedMedia, emulation.SetEmulatedMediaParams{
+		Features: []*emulation.MediaFeature{{Name: "prefers-color-scheme", Value: scheme}},
+	})
+}
+
+// hear notes requests, and what goes wrong in the page.
+func (b *tab) hear(event any) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	switch e := event.(type) {
+	case *network.EventRequestWillBeSent:
+		b.requests = append(b.requests, e.Request.URL)
+	case *runtime.EventExceptionThrown:
+		b.problems = append(b.problems, fmt.Sprint(e.ExceptionDetails))
+	case *runtime.EventConsoleAPICalled:
+		b.problems = append(b.problems, fmt.Sprint(e.Type, e.Args))
+	case *log.EventEntryAdded: // what the Content-Security-Policy refuses, too
+		b.problems = append(b.problems, fmt.Sprint(e.Entry.Level, " ", e.Entry.Text, " ", e.Entry.URL))
+	}
+}
+
+// command is a command of the browser's protocol.
+func command[P, R any](c cdp.Command[P, R], params P) chromedp.Action[chromedp.Void] {
+	return chromedp.Func(func(ctx context.Context, t *chromedp.Target) error {
+		_, err := cdp.Call(ctx, t, c, params)
+		return err
+	})
+}
+
+func (b *tab) do(actions ...chromedp.Action[chromedp.Void]) {
+	b.t.Helper()
+	require.NoError(b.t, chromedp.Do(b.ctx, actions...))
+}
+
+// eval evaluates an expression in the page.
+func eval[T any](b *tab, expression string) T {
+	b.t.Helper()
+	value, err := chromedp.Run(b.ctx, chromedp.Evaluate[T](expression))
+	require.NoError(b.t, err, expression)
+	return value
+}
+
+// table is the text of a table's rows, by column titles; a cell that spans the table is
+// left out.
+func (b *tab) table(selector string) []map[string]string {
+	b.t.Helper()
+	return eval[[]map[string]string](b, fmt.Sprintf(`(() => {
+		const t = document.querySelector(%q);
+		const rows = [...t.tHead.rows];
+		const heads = [...[...rows[0].cells].filter((c) => rows.length > 1 && c.rowSpan > 1), ...rows.at(-1).cells].map((c) => c.textContent);
+		return [...t.tBodies[0].rows].filter((r) => r.cells.length > 1)
+			.map((r) => Object.fromEntries([...r.cells].map((c, i) => [heads[i], c.textContent])));
+	})()`, selector))
+}
+
+// next waits for the page to show something newer.
+func (b *tab) next() {
+	b.t.Helper()
+	at := eval[string](b, `document.body.dataset.at`)
+	_, err := chromedp.Run(b.ctx, chromedp.Poll[bool](fmt.Sprintf(`document.body.dataset.at !== %q`, at)))
+	require.NoError(b.t, err)
+}
+
+// shot writes a screenshot into the folder $SHOTS, to look at.
+func (b *tab) shot(name string) {
+	b.t.Helper()
+	folder := os.Getenv("SHOTS")
+	if folder == "" {
+		return
+	}
+	image, err := chromedp.Run(b.ctx, chromedp.FullScreenshot(100))
+	require.NoError(b.t, err)
+	require.NoError(b.t, os.WriteFile(folder+"/"+name+".png", image, 0o600))
+}

@@ -1,0 +1,306 @@
+package browser
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"net/url"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/chromedp/chromedp"
+	"github.com/chromedp/chromedp/kb"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"example.org/pilotfish/pkg/fakeupstream"
+)
+
+// state is what of /api/upstreams the page shows.
+type state struct {
+	Address  string
+	Eligible bool
+	Why      string
+	Cached   int `json:"cached_projects"`
+	Assumed  int `json:"assumed_projects"`
+	Cores    int
+	Breaker  struct{ State string }
+}
+
+func states(t *testing.T, s sidecar) (list []state) {
+	return get[struct{ Upstreams []state }](t, s, "/api/upstreams").Upstreams
+}
+
+// figures is what of /api/quality the page shows.
+type figures struct{ Jobs, Complete, Partial, Absent uint64 }
+
+type summary struct {
+	Fleet struct {
+		Mode    string
+		Windows []struct{ High, Low figures }
+	}
+	Upstreams []struct{ Upstream, Mode string }
+}
+
+func count(t *testing.T, text string) uint64 {
+	t.Helper()
+	n, err := strconv.ParseUint(strings.ReplaceAll(text, ",", ""), 10, 64)
+	require.NoError(t, err)
+	return n
+}
+
+// While jobs run and an upstream is killed, the page shows what the API tells.
+func TestThePageShowsWhatTheAPITells(t *testing.T) {
+	servers, addresses := upstreams(t, 3)
+	s := serve(t, addresses, "reports: {interval: 500ms}\nbreaker: {open: 1m}\nretry: {attempts: 1, budget: 1}\n")
+	stop := s.load(t)
+	b := open(t, s, 1400, 1000, "light")
+
+	hour := func() figures { return get[summary](t, s, "/api/quality").Fleet.Windows[2].High }
+	shown := func() figures {
+		row := b.table("#windows")[4] // of 60 minutes
+		return figures{count(t, row["all"]), count(t, row["complete"]), count(t, row["partial"]), count(t, row["absent"])}
+	}
+	for range 3 {
+		before := hour()
+		b.next()
+		b.next() // the first may have been under way
+		now, after := shown(), hour()
+		assert.LessOrEqual(t, before.Complete, now.Complete)
+		assert.LessOrEqual(t, now.Complete, after.Complete)
+		assert.Positive(t, now.Complete)
+	}
+	b.shot("running")
+
+	servers[1].Kill()
+	require.Eventually(t, func() bool {
+		for _, u := range states(t, s) {
+			if u.Address == addresses[1] && !u.Eligible && u.Breaker.State == "open" {
+				return true
+			}
+		}
+		return false
+	}, patience, 100*time.Millisecond, "the breaker opens")
+	b.next()
+	b.next()
+	rows := b.table("#fleet")
+	require.Len(t, rows, 3)
+	for _, row := range rows {
+		killed := row["upstream"] == addresses[1]
+		assert.Equal(t, killed, row["breaker"] == "open", row)
+		assert.Equal(t, killed, row["state"] != "eligible", row)
+	}
+	assert.Equal(t, "2 of 3", eval[string](b, `[...document.querySelectorAll("#tiles div")].find((d) => d.firstChild.textContent === "upstreams eligible").lastChild.textContent`))
+	b.shot("killed")
+
+	stop()
+	b.next()
+	b.next()
+	assert.Equal(t, hour(), shown(), "once nothing happens any more, to the last job")
+	sum := get[summary](t, s, "/api/quality")
+	assert.Equal(t, sum.Fleet.Mode, eval[string](b, `document.querySelector("#mode").textContent`))
+	rows = b.table("#fleet")
+	for i, u := range states(t, s) {
+		want := map[bool]string{true: "eligible", false: u.Why}[u.Eligible]
+		assert.Equal(t, want, rows[i]["state"])
+		assert.Equal(t, sum.Upstreams[i].Mode, rows[i]["mode"])
+		assert.Equal(t, u.Breaker.State, rows[i]["breaker"])
+		cached := strconv.Itoa(u.Cached)
+		if u.Assumed > 0 {
+			cached += fmt.Sprintf(" +%d", u.Assumed)
+		}
+		assert.Equal(t, cached, rows[i]["cached"])
+	}
+	now := get[struct {
+		Failures []struct{ Session, Outcome string }
+		Projects []struct {
+			Name   string
+			Jobs   uint64
+			Cached []string
+		}
+	}](t, s, "/api/now")
+	failures := b.table("#failures table")
+	require.NotEmpty(t, now.Failures, "jobs under way at the server that was killed")
+	require.Len(t, failures, len(now.Failures))
+	for i, f := range now.Failures {
+		assert.Equal(t, f.Session, failures[i]["session"])
+		assert.Contains(t, failures[i]["outcome"], strings.ReplaceAll(f.Outcome, "_", " "))
+	}
+	projects := b.table("#projects table")
+	require.Len(t, projects, 7)
+	for i, p := range now.Projects {
+		assert.Equal(t, p.Name, projects[i]["project"])
+		assert.Equal(t, p.Jobs, count(t, projects[i]["jobs in 5 to 10 min"]))
+		for _, address := range p.Cached {
+			assert.Contains(t, projects[i]["cached at"], address)
+		}
+	}
+	assert.Contains(t, eval[string](b, `document.querySelector("#configuration").textContent`), "interval: 500ms")
+	assert.Equal(t, 3, eval[int](b, `document.querySelectorAll("#charts canvas").length`))
+	b.do(colors("dark"))
+	b.next()
+	b.shot("killed-dark")
+}
+
+func TestTheBoxThatAsks(t *testing.T) {
+	servers, addresses := upstreams(t, 3)
+	require.NoError(t, servers[2].SetCached("12345"))
+	s := serve(t, addresses, "reports: {interval: 200ms}\n")
+	require.Eventually(t, func() bool { return states(t, s)[2].Cached == 1 || states(t, s)[0].Cached+states(t, s)[1].Cached == 1 }, patience, 50*time.Millisecond)
+	b := open(t, s, 1400, 1000, "light")
+	b.do(chromedp.SendKeys("#ask input", "12345"), chromedp.SendKeys("#ask select", "high"), chromedp.Click("#ask button"), chromedp.WaitReady("#answer .bars"))
+	pick := get[struct {
+		Upstream string
+		Ranking  []struct {
+			Address, Cache string
+			Cost           struct{ Total, Wait, Fetch, Placement, Stop float64 }
+		}
+	}](t, s, "/api/pick?project=12345&priority=high")
+	assert.Equal(t, servers[2].Address(), pick.Upstream)
+	assert.Equal(t, pick.Upstream+" ← here", eval[string](b, `document.querySelector("#answer .picked").textContent`))
+	assert.Equal(t, 3, eval[int](b, `document.querySelectorAll("#answer .bar").length`))
+	top := 0.0
+	for _, r := range pick.Ranking {
+		top = max(top, r.Cost.Total)
+	}
+	last := pick.Ranking[2]
+	assert.Positive(t, last.Cost.Fetch, "its data is not there")
+	width := eval[float64](b, `parseFloat([...document.querySelectorAll("#answer .bar")][2].querySelector(".fetch").style.width)`)
+	assert.InDelta(t, 100*last.Cost.Fetch/top, width, 1, "the bar is as long as the cost")
+	assert.Contains(t, eval[string](b, `document.querySelector("#answer").textContent`), "not cached")
+	b.shot("pick")
+}
+
+// Text of submitters is shown as text.
+func TestTextIsNotMarkup(t *testing.T) {
+	servers, addresses := upstreams(t, 1)
+	servers[0].SetFault(fakeupstream.Fault{Status: 500, Body: "no"})
+	s := serve(t, addresses, "")
+	const name = `<img src=x onerror="document.title='broken in'">`
+	status, err := s.submit(context.Background(), name, name)
+	require.NoError(t, err)
+	require.Equal(t, 500, status)
+	b := open(t, s, 1400, 1000, "light")
+	rows := b.table("#failures table")
+	require.Len(t, rows, 1)
+	assert.Equal(t, name, rows[0]["session"])
+	assert.Equal(t, name, b.table("#projects table")[0]["project"])
+	assert.Equal(t, 0, eval[int](b, `document.querySelectorAll("img").length`))
+	assert.NotEqual(t, "broken in", eval[string](b, `document.title`))
+}
+
+func TestKeyboard(t *testing.T) {
+	_, addresses := upstreams(t, 3)
+	s := serve(t, addresses, "")
+	b := open(t, s, 1400, 1000, "light")
+	focus := func() string {
+		return eval[string](b, `document.activeElement.id || document.activeElement.textContent`)
+	}
+	b.do(chromedp.KeyEvent(kb.Tab))
+	assert.Equal(t, "Skip to the upstreams", focus())
+	b.do(chromedp.KeyEvent("\r"))
+	assert.Equal(t, "upstreams", focus())
+	b.do(chromedp.KeyEvent("/"))
+	assert.Equal(t, "find", focus())
+	eval[string](b, `document.querySelector("#find").value = ""`) // the driver types what the page has caught
+	_, port, _ := strings.Cut(addresses[1], ":")
+	b.do(chromedp.KeyEvent(port))
+	require.Len(t, b.table("#fleet"), 1)
+	assert.Equal(t, "1 of 3", eval[string](b, `document.querySelector("#shown").textContent`))
+	b.do(chromedp.KeyEvent(kb.Escape))
+	assert.Len(t, b.table("#fleet"), 3)
+	b.do(chromedp.KeyEvent(kb.Tab)) // to the head of the first column
+	before := b.table("#fleet")
+	b.do(chromedp.KeyEvent("\r"))
+	after := b.table("#fleet")
+	assert.Equal(t, before[0]["upstream"], after[2]["upstream"], "the other way round")
+	assert.Equal(t, "descending", eval[string](b, `document.activeElement.closest("th").ariaSort`))
+	for range 40 { // through all there is, and each shows that it has the focus
+		b.do(chromedp.KeyEvent(kb.Tab))
+		if outline := eval[string](b, `document.activeElement === document.body ? "3px" : getComputedStyle(document.activeElement).outlineWidth`); outline != "3px" {
+			assert.Fail(t, "no outline", "%s at %s", outline, focus())
+		}
+	}
+}
+
+func TestDrainByHand(t *testing.T) {
+	_, addresses := upstreams(t, 2)
+	s := serve(t, addresses, "")
+	b := open(t, s, 1400, 1000, "light")
+	first := b.table("#fleet")[0]["upstream"]
+	eval[bool](b, `(window.confirm = () => true)()`)
+	drained := func() bool {
+		for _, u := range states(t, s) {
+			if u.Address == first {
+				return u.Why == "drained by hand"
+			}
+		}
+		return false
+	}
+	b.do(chromedp.Click("#fleet button.act"))
+	require.Eventually(t, drained, patience, 50*time.Millisecond)
+	_, err := chromedp.Run(b.ctx, chromedp.Poll[bool](`document.querySelector("#fleet button.act").textContent === "undrain"`))
+	require.NoError(t, err)
+	assert.Equal(t, "drained by hand", b.table("#fleet")[0]["state"])
+	b.do(chromedp.Click("#fleet button.act"))
+	require.Eventually(t, func() bool { return !drained() }, patience, 50*time.Millisecond)
+
+	// Another site's page cannot, whatever it claims.
+	for _, header := range []http.Header{
+		{"Origin": {"http://evil.example"}},
+		{"Origin": {"null"}},
+		{"Sec-Fetch-Site": {"cross-site"}},
+		{"Origin": {"http://" + s.admin}, "Sec-Fetch-Site": {"same-site"}},
+	} {
+		r, err := http.NewRequest(http.MethodPost, "http://"+s.admin+"/api/upstreams/"+url.PathEscape(first)+"/drain", nil)
+		require.NoError(t, err)
+		r.Header = header
+		response, err := http.DefaultClient.Do(r)
+		require.NoError(t, err)
+		response.Body.Close()
+		assert.Equal(t, http.StatusForbidden, response.StatusCode, header)
+	}
+	assert.False(t, drained())
+}
+
+// Small screens, and dark ones.
+func TestPhoneAndDark(t *testing.T) {
+	_, addresses := upstreams(t, 2)
+	s := serve(t, addresses, "")
+	stop := s.load(t)
+	b := open(t, s, 390, 844, "dark")
+	b.next()
+	assert.LessOrEqual(t, eval[int](b, `document.documentElement.scrollWidth`), 390, "nothing hangs over the edge")
+	assert.Equal(t, "grid", eval[string](b, `getComputedStyle(document.querySelector("#fleet tbody tr")).display`), "a card for each upstream")
+	dark := eval[string](b, `getComputedStyle(document.body).backgroundColor`)
+	b.shot("phone-dark")
+	stop()
+	light := open(t, s, 390, 844, "light")
+	assert.NotEqual(t, dark, eval[string](light, `getComputedStyle(document.body).backgroundColor`))
+	light.shot("phone-light")
+}
+
+// With 300 upstreams an event touches only what changed.
+func TestManyUpstreams(t *testing.T) {
+	var addresses []string
+	for i := range 300 {
+		addresses = append(addresses, fmt.Sprintf("127.0.0.1:%d", 20000+i))
+	}
+	s := serve(t, addresses, "reports: {interval: 1h}\n")
+	b := open(t, s, 1400, 1000, "light")
+	assert.Len(t, b.table("#fleet"), 300)
+	eval[bool](b, `(() => {
+		window.touched = 0;
+		new MutationObserver((list) => { window.touched += list.length; }).observe(document.querySelector("#fleet"), { subtree: true, childList: true, characterData: true, attributes: true });
+		return true;
+	})()`)
+	b.next()
+	b.next()
+	assert.Less(t, eval[int](b, `window.touched`), 50, "nothing changed at the upstreams")
+	took := eval[float64](b, `(() => { const from = performance.now(); const find = document.querySelector("#find"); find.value = ":202"; find.dispatchEvent(new Event("input")); return performance.now() - from; })()`)
+	t.Logf("looking through 300 upstreams took %.1f ms", took)
+	assert.Equal(t, "100 of 300", eval[string](b, `document.querySelector("#shown").textContent`))
+	b.shot("many")
+}
