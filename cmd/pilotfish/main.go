@@ -19,6 +19,8 @@ func main() { os.Exit(run(os.Args[1:], os.Stdin, os.Stdout, os.Stderr)) }
 type commands struct {
 	Serve   serveCommand   `cmd:"" help:"Take jobs and pass them on."`
 	Check   checkCommand   `cmd:"" help:"Say what is wrong with a configuration file."`
+	Top     topCommand     `cmd:"" help:"Show how a running sidecar's upstreams serve its jobs."`
+	Explain explainCommand `cmd:"" help:"Say where a job would go, and why."`
 	Demo    demoCommand    `cmd:"" help:"Start four rule processing servers and the sidecar, and run a job."`
 	Version versionCommand `cmd:"" help:"Print the version."`
 

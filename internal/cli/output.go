@@ -38,6 +38,12 @@ func CheckDirectory(path string) error {
 	return err
 }
 
+// IsTerminal reports whether a person reads what is written there.
+func IsTerminal(out io.Writer) bool {
+	f, ok := out.(*os.File)
+	return ok && isatty.IsTerminal(f.Fd())
+}
+
 // Progress tells a person how far a long command is: lines, and below them a bar
 // if the output is a terminal.
 type Progress struct {
@@ -53,9 +59,7 @@ type Progress struct {
 // that is done.
 func StartProgress(out io.Writer, share func() float64) *Progress {
 	p := &Progress{out: out, share: share, begin: time.Now(), stop: make(chan struct{}), quiet: make(chan struct{})}
-	if f, ok := out.(*os.File); ok {
-		p.bar = isatty.IsTerminal(f.Fd())
-	}
+	p.bar = IsTerminal(out)
 	go p.draw()
 	return p
 }

@@ -1,0 +1,115 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"strconv"
+	"strings"
+	"text/tabwriter"
+	"time"
+	"unicode"
+
+	"example.org/pilotfish/internal/cli"
+	"example.org/pilotfish/pkg/selection"
+)
+
+// operator asks the admin port of a running sidecar.
+type operator struct {
+	Admin string `default:"127.0.0.1:9180" placeholder:"HOST:PORT" help:"The admin port of a running sidecar (${default})."`
+}
+
+// maxReply bounds what is read of a reply: some 100 times that of 300 upstreams.
+const maxReply = 64 << 20
+
+// get reads one of the admin port's replies.
+func (o operator) get(ctx context.Context, path string, query url.Values, into any) error {
+	ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
+	defer cancel()
+	at := url.URL{Scheme: "http", Host: o.Admin, Path: path, RawQuery: query.Encode()}
+	r, err := http.NewRequestWithContext(ctx, http.MethodGet, at.String(), nil)
+	if err != nil {
+		return fmt.Errorf("--admin: %w", err)
+	}
+	response, err := http.DefaultClient.Do(r)
+	if err != nil {
+		if cause := errors.Unwrap(err); cause != nil {
+			err = cause // it repeats the URL
+		}
+		return fmt.Errorf("no sidecar replies at %s: %w; name its admin port with --admin", o.Admin, err)
+	}
+	defer response.Body.Close()
+	text, err := io.ReadAll(io.LimitReader(response.Body, maxReply))
+	if err != nil {
+		return fmt.Errorf("%s: %w", o.Admin, err)
+	}
+	if response.StatusCode != http.StatusOK {
+		var problem struct{ Error, Detail string }
+		_ = json.Unmarshal(text, &problem) // else the status alone says what is wrong
+		return fmt.Errorf("%s replies %s %s%s", o.Admin, response.Status, problem.Error, problem.Detail)
+	}
+	if err := json.Unmarshal(text, into); err != nil {
+		return fmt.Errorf("%s is no sidecar's admin port: %w", o.Admin, err)
+	}
+	return nil
+}
+
+// plain is a text without what could steer a terminal.
+func plain(text string) string {
+	return strings.Map(func(r rune) rune {
+		if unicode.IsControl(r) {
+			return '?'
+		}
+		return r
+	}, text)
+}
+
+// short writes a number with three digits.
+func short(x float64) string { return strconv.FormatFloat(x, 'g', 3, 64) }
+
+type explainCommand struct {
+	operator
+	Project  string `placeholder:"ID" help:"The job's project; none by default."`
+	Priority string `default:"low" enum:"low,high" help:"Its priority: low or high (${default})."`
+}
+
+// Run says where a job would go, and why. Nothing is sent.
+func (c *explainCommand) Run(s cli.Console) error {
+	ctx, stop := cli.Context()
+	defer stop()
+	var pick struct {
+		Upstream string
+		Ranking  []struct {
+			Address, Cache string
+			Jobs           float64
+			Cost           *selection.Cost
+		}
+	}
+	err := c.get(ctx, "/api/pick", url.Values{"project": {c.Project}, "priority": {c.Priority}}, &pick)
+	if err != nil {
+		return err
+	}
+	of := "a job without a project"
+	if c.Project != "" {
+		of = "a job of project " + plain(c.Project)
+	}
+	fmt.Fprintf(s.Out, "%s, priority %s, would go to %s\n\n", of, c.Priority, plain(pick.Upstream))
+	w := tabwriter.NewWriter(s.Out, 0, 0, 2, ' ', tabwriter.AlignRight)
+	fmt.Fprint(w, "cost\twait\tfetch\tplacement\tstop\tjobs\tcache\tupstream\t\n")
+	for _, r := range pick.Ranking {
+		cost := "–\t–\t–\t–\t–"
+		if c := r.Cost; c != nil {
+			cost = strings.Join([]string{short(c.Total), short(c.Wait), short(c.Fetch), short(c.Placement), short(c.Stop)}, "\t")
+		}
+		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t\n", cost, short(r.Jobs), plain(r.Cache), plain(r.Address))
+	}
+	if err := w.Flush(); err != nil {
+		return err
+	}
+	fmt.Fprintln(s.Out, "\nCosts are in seconds; the least wins. docs/policies.md says what they are made of.")
+	return nil
+}
