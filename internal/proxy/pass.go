@@ -65,7 +65,8 @@ func (a *attempt) answered(response *upstreamclient.Response) {
 // hint notes the load that the upstream tells.
 func (x *exchange) hint(h http.Header) {
 	if hint, ok := x.p.cfg.Hint(h, time.Now()); ok {
-		x.record.Attempt().Hint = &hint
+		told := hint
+		x.record.Attempt().Hint = &told
 	}
 }
 

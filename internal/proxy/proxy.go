@@ -42,14 +42,14 @@ func (p *Proxy) Close() { p.upstreams.Close() }
 // ServeHTTP takes one job from its arrival to its end. The record is handed
 // to Observe on every path, also after a panic.
 func (p *Proxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	x := &exchange{
-		p: p, w: w, r: r,
-		rc: http.NewResponseController(w),
-		record: &record.Job{
-			ID:      cmp.Or(intake.ID(r.Header.Get("X-Request-Id"), r.Header.Get("Traceparent")), rand.Text()),
-			Arrived: time.Now(), Outcome: intake.Broken,
-		},
+	var job struct { // in one piece
+		exchange
+		record record.Job
 	}
+	job.record.ID = cmp.Or(intake.ID(r.Header.Get("X-Request-Id"), r.Header.Get("Traceparent")), rand.Text())
+	job.record.Arrived, job.record.Outcome = time.Now(), intake.Broken
+	job.exchange = exchange{p: p, w: w, r: r, rc: http.NewResponseController(w), record: &job.record}
+	x := &job.exchange
 	defer x.close()
 	if err := x.run(); err != nil {
 		x.fail(err)

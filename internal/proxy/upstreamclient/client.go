@@ -88,21 +88,22 @@ func (c *Client) Do(ctx context.Context, r *Request) (*Response, Progress, error
 		return nil, p, err
 	}
 	p.Reused = cn.kept
-	unhook := context.AfterFunc(ctx, cn.interrupt)
-	s, err := send(cn, r)
-	if err != nil {
-		unhook()
-		_ = cn.Close()
+	response := &Response{pool: c.pool, conn: cn, address: r.Address, ctx: ctx}
+	if r.Body != nil {
+		response.body = r.Body
+	}
+	response.unhook = context.AfterFunc(ctx, cn.interrupted)
+	s := &response.sending
+	if err := s.start(cn, r); err != nil {
+		response.unhook()
+		response.abandon()
 		return nil, p, err
 	}
-	head, answered, err := cn.head(r, c.cfg.MaxHead) //nolint:bodyclose // the Response closes it
+	head, answered, err := cn.head(r, c.cfg.MaxHead)
 	if err != nil {
 		err = errorOf(ctx, s, err)
-		unhook()
-		if r.Body != nil {
-			_ = r.Body.Close()
-		}
-		_ = cn.Close()
+		response.unhook()
+		response.abandon()
 		if r.Body == nil && s.ended != nil {
 			<-s.ended // the connection is closed: it does not take long
 		}
@@ -116,13 +117,7 @@ func (c *Client) Do(ctx context.Context, r *Request) (*Response, Progress, error
 	if !s.over() {
 		_ = cn.SetWriteDeadline(time.Time{}) // the deadline was for the head; if this fails, so does reading
 	}
-	response := &Response{
-		Response: head, pool: c.pool, conn: cn, sending: s, address: r.Address, ctx: ctx, unhook: unhook,
-		whole: head.Body == http.NoBody,
-	}
-	if r.Body != nil {
-		response.body = r.Body
-	}
+	response.Response, response.whole = head, head.Body == http.NoBody
 	return response, p, nil
 }
 

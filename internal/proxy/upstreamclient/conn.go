@@ -24,6 +24,8 @@ type conn struct {
 	left   int64         // how many bytes may still be read from the connection
 	failed error         // of a read; it stands for all later ones
 
+	interrupted func() // interrupt, made once
+
 	// A read that does not wait: its two forms, made once, and what they leave.
 	whenReady, once func(fd uintptr) bool
 	now             bool
@@ -43,6 +45,7 @@ var (
 
 func newConn(nc net.Conn) *conn {
 	c := &conn{Conn: nc, left: math.MaxInt64}
+	c.interrupted = c.interrupt
 	if sc, ok := nc.(syscall.Conn); ok && canTryRead {
 		if raw, err := sc.SyscallConn(); err == nil {
 			c.raw = raw

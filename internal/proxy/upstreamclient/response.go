@@ -23,7 +23,7 @@ type Response struct {
 
 	pool    *pool
 	conn    *conn
-	sending *sending
+	sending sending
 	address string
 	body    io.Closer // of the request; nil if that was whole
 	ctx     context.Context
@@ -108,7 +108,7 @@ func (r *Response) Read(p []byte, until time.Time) (int, error) {
 		r.whole = true
 		return n, io.EOF
 	}
-	if err = errorOf(r.ctx, r.sending, err); errors.Is(err, ErrDeadline) {
+	if err = errorOf(r.ctx, &r.sending, err); errors.Is(err, ErrDeadline) {
 		err = ErrSilent
 	}
 	return n, err

@@ -36,9 +36,9 @@ type sending struct {
 	half atomic.Bool // one of them has
 }
 
-// send sends the request. A goroutine of its own sends a body that a socket may
+// start sends the request. A goroutine of its own sends a body that a socket may
 // not take at once: an early answer is read meanwhile.
-func send(cn *conn, r *Request) (*sending, error) {
+func (s *sending) start(cn *conn, r *Request) error {
 	piece, ok := pieces.Get().(*[2 * inline]byte)
 	if !ok {
 		panic("BUG: upstreamclient: the pool of pieces holds something else")
@@ -46,26 +46,29 @@ func send(cn *conn, r *Request) (*sending, error) {
 	head, err := r.appendHead(piece[:0])
 	if err != nil {
 		pieces.Put(piece)
-		return nil, err
+		return err
 	}
-	s := &sending{conn: cn}
+	s.conn = cn
 	if r.Body == nil && !r.chunked() && len(r.Whole) <= inline {
 		s.err = s.write(append(head, r.Whole...))
 		pieces.Put(piece)
-		return s, nil
+		return nil
 	}
 	s.ended = make(chan struct{})
-	go func() {
-		defer close(s.ended)
-		defer pieces.Put(piece)
-		if s.err = s.write(head); s.err == nil {
-			s.err = s.sendBody(r, piece[:])
-		}
-		if s.half.Swap(true) {
-			s.last()
-		}
-	}()
-	return s, nil
+	go s.rest(r, piece, head)
+	return nil
+}
+
+// rest sends a request with a larger body.
+func (s *sending) rest(r *Request, piece *[2 * inline]byte, head []byte) {
+	defer close(s.ended)
+	defer pieces.Put(piece)
+	if s.err = s.write(head); s.err == nil {
+		s.err = s.sendBody(r, piece[:])
+	}
+	if s.half.Swap(true) {
+		s.last()
+	}
 }
 
 // finish calls last as soon as the sending has ended.
@@ -89,23 +92,22 @@ func (s *sending) over() bool {
 	}
 }
 
-// write writes the parts as one.
-func (s *sending) write(parts ...[]byte) error {
+// write writes bytes as they are.
+func (s *sending) write(p []byte) error {
+	s.written.Add(int64(len(p))) // before, for the answer may be quicker than the return from Write
+	n, err := s.conn.Conn.Write(p)
+	s.written.Add(int64(n - len(p)))
+	return err
+}
+
+// writeParts writes several pieces as one.
+func (s *sending) writeParts(parts net.Buffers) error {
 	var size int64
 	for _, p := range parts {
 		size += int64(len(p))
 	}
-	s.written.Add(size) // before, for the answer may be quicker than the return from Write
-	var n int64
-	var err error
-	if len(parts) == 1 {
-		var m int
-		m, err = s.conn.Conn.Write(parts[0])
-		n = int64(m)
-	} else {
-		buffers := net.Buffers(parts)
-		n, err = buffers.WriteTo(s.conn.Conn)
-	}
+	s.written.Add(size)
+	n, err := parts.WriteTo(s.conn.Conn)
 	s.written.Add(n - size)
 	return err
 }
@@ -122,7 +124,7 @@ func (s *sending) sendBody(r *Request, piece []byte) error {
 	case r.chunked():
 		err = s.readBody(r, piece, s.chunk)
 	default:
-		err = s.readBody(r, piece, func(p []byte) error { return s.write(p) })
+		err = s.readBody(r, piece, s.write)
 	}
 	if err != nil || !r.chunked() {
 		return err
@@ -139,7 +141,8 @@ func (s *sending) chunk(p []byte) error {
 	if len(p) == 0 {
 		return nil // an empty chunk would be the end
 	}
-	return s.write(append(strconv.AppendInt(nil, int64(len(p)), 16), "\r\n"...), p, []byte("\r\n"))
+	size := append(strconv.AppendInt(nil, int64(len(p)), 16), "\r\n"...)
+	return s.writeParts(net.Buffers{size, p, []byte("\r\n")})
 }
 
 // readBody reads the body and passes its pieces on. A body that fails ends the
