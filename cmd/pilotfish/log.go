@@ -104,7 +104,7 @@ func jobFields(r *record.Job) []zap.Field {
 		zap.Stringer("read", r.Read),
 		zap.Stringer("outcome", r.Outcome),
 		zap.Int("status", r.Status),
-		zap.Array("attempts", attempts(r.Attempts)),
+		zap.Array("attempts", (*attempts)(&r.Attempts)),
 		zap.Float64("queue_seconds", r.Queued.Seconds()),
 		zap.Float64("ttfb_seconds", r.TTFB.Seconds()),
 		zap.Float64("total_seconds", r.Total.Seconds()),
@@ -163,9 +163,9 @@ func (s *sidecar) logDiscovery(st discovery.Status) {
 // attempts are the upstreams tried, each with what speaks for the choice.
 type attempts []record.Attempt
 
-func (as attempts) MarshalLogArray(enc zapcore.ArrayEncoder) error {
-	for i := range as {
-		if err := enc.AppendObject((*attempt)(&as[i])); err != nil {
+func (as *attempts) MarshalLogArray(enc zapcore.ArrayEncoder) error {
+	for i := range *as {
+		if err := enc.AppendObject((*attempt)(&(*as)[i])); err != nil {
 			return err
 		}
 	}

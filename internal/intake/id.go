@@ -15,6 +15,9 @@ func ID(requestID, traceparent string) string {
 	if requestID != "" && len(requestID) <= maxID && !strings.ContainsFunc(requestID, unprintable) {
 		return requestID
 	}
+	if traceparent == "" {
+		return ""
+	}
 	return traceID(traceparent)
 }
 

@@ -28,7 +28,7 @@ func (x *exchange) fail(err error) {
 	if unread {
 		x.w.Header().Set("Connection", "close")
 	}
-	identify(x.w.Header(), x.record.ID)
+	identify(x.w.Header(), x.id)
 	if x.p.cfg.ExplainHeaders {
 		x.record.Explain(x.w.Header())
 	}

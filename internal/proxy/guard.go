@@ -93,8 +93,10 @@ func onlyH2C(upgrade []string) bool {
 // knows reports whether the Host header may be used here. No browser leaves it out.
 func (g Guard) knows(r *http.Request) bool {
 	host := r.Host
-	if h, _, err := net.SplitHostPort(host); err == nil {
-		host = h
+	if strings.Contains(host, ":") {
+		if h, _, err := net.SplitHostPort(host); err == nil {
+			host = h
+		}
 	}
 	host = strings.ToLower(strings.TrimSuffix(strings.TrimPrefix(host, "["), "]"))
 	if g.any || host == "" || host == "localhost" || slices.Contains(g.hosts, host) {

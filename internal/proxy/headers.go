@@ -56,14 +56,14 @@ func inTarget(b byte) bool {
 }
 
 // identify puts the job's identifier into a header that has no other.
-func identify(h http.Header, id string) {
+func identify(h http.Header, id []string) {
 	if _, told := h["X-Request-Id"]; !told {
-		h["X-Request-Id"] = []string{id}
+		h["X-Request-Id"] = id
 	}
 }
 
 // outgoingHeader is what goes to an upstream of the submitter's header.
-func outgoingHeader(r *http.Request, id string) http.Header {
+func outgoingHeader(r *http.Request, id []string) http.Header {
 	h := make(http.Header, len(r.Header)+1)
 	endToEnd(h, r.Header)
 	delete(h, "Expect") // met here: the body is at hand

@@ -81,7 +81,7 @@ func (x *exchange) head(status int, header, trailer http.Header, length int64) {
 	if length < 0 && x.r.ProtoMajor == 1 && x.r.ProtoMinor > 0 {
 		h["Transfer-Encoding"] = []string{"chunked"} // or the server would give a short body a length
 	}
-	identify(h, x.record.ID)
+	identify(h, x.id)
 	if x.p.cfg.ExplainHeaders {
 		x.record.Explain(h)
 	}

@@ -48,7 +48,7 @@ func (p *Proxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	job.record.ID = cmp.Or(intake.ID(r.Header.Get("X-Request-Id"), r.Header.Get("Traceparent")), rand.Text())
 	job.record.Arrived, job.record.Outcome = time.Now(), intake.Broken
-	job.exchange = exchange{p: p, w: w, r: r, rc: http.NewResponseController(w), record: &job.record}
+	job.exchange = exchange{p: p, w: w, r: r, id: []string{job.record.ID}, rc: *http.NewResponseController(w), record: &job.record}
 	x := &job.exchange
 	defer x.close()
 	if err := x.run(); err != nil {
@@ -62,10 +62,12 @@ type exchange struct {
 	p      *Proxy
 	w      http.ResponseWriter
 	r      *http.Request
-	rc     *http.ResponseController
+	id     []string // the job's, as the value of a header
+	rc     http.ResponseController
 	record *record.Job
 
 	// What read adds.
+	paced    pacedBody
 	body     *intake.Body
 	outgoing upstreamclient.Request // what all attempts send alike
 	job      *dispatch.Job          // the attempts so far, and what may follow

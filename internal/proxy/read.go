@@ -30,6 +30,7 @@ var (
 // says of itself; and takes the job in. What it adds to the exchange does not
 // change after it.
 func (x *exchange) read() error {
+	x.paced = pacedBody{r: x.r.Body, rc: &x.rc, idle: x.p.cfg.BodyIdle}
 	body, err := x.readBody()
 	if err != nil {
 		return err
@@ -46,7 +47,7 @@ func (x *exchange) read() error {
 	}
 	x.outgoing = upstreamclient.Request{
 		Method: x.r.Method, Target: target, Host: x.r.Host,
-		Header: outgoingHeader(x.r, x.record.ID), Trailer: x.r.Trailer, // trailers follow a chunked body only
+		Header: outgoingHeader(x.r, x.id), Trailer: x.r.Trailer, // trailers follow a chunked body only
 		Interim: x.interim,
 	}
 	if !body.Whole() {
@@ -64,7 +65,7 @@ func (x *exchange) read() error {
 func (x *exchange) readBody() (*intake.Body, error) {
 	var from io.Reader = x.r.Body
 	if x.r.Body != http.NoBody {
-		from = &pacedBody{r: x.r.Body, rc: x.rc, idle: x.p.cfg.BodyIdle}
+		from = &x.paced
 	}
 	body, err := intake.ReadBody(from, x.r.ContentLength, x.p.cfg.MaxBody, x.p.cfg.Budget)
 	if err != nil {

@@ -58,6 +58,8 @@ type Job struct {
 	// Unframed is set for a complete response that ended by closing the connection:
 	// nothing tells whether the upstream had more to say.
 	Unframed bool
+
+	first [1]Attempt // most jobs have no other
 }
 
 // Attempt is one try at one upstream.
@@ -93,6 +95,9 @@ func (r *Job) Describe(d intake.Description) {
 // Begin notes a new attempt. Of more than maxAttempts the first one and the
 // latest are kept.
 func (r *Job) Begin(c pool.Choice) {
+	if r.Attempts == nil {
+		r.Attempts = r.first[:0]
+	}
 	if len(r.Attempts) == maxAttempts {
 		r.Attempts = slices.Delete(r.Attempts, 1, 2)
 	}

@@ -55,7 +55,8 @@ func (s *sending) start(cn *conn, r *Request) error {
 		return nil
 	}
 	s.ended = make(chan struct{})
-	go s.rest(r, piece, head)
+	kept := *r // so that r itself need not outlive the call
+	go s.rest(&kept, piece, head)
 	return nil
 }
 

@@ -1,0 +1,120 @@
+package main
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"fmt"
+	"io"
+	"net"
+	"runtime"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"example.org/pilotfish/internal/config"
+)
+
+// terse is an upstream that answers each request of a connection alike, and
+// allocates nothing for it.
+func terse(t testing.TB) (address string) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	t.Cleanup(func() { _ = l.Close() })
+	answer := []byte("HTTP/1.1 200 OK\r\nContent-Type: text/csv\r\nX-Load: running=1, stalled=0\r\nContent-Length: 2\r\n\r\nok")
+	go func() {
+		for {
+			c, err := l.Accept()
+			if err != nil {
+				return
+			}
+			go func() {
+				defer c.Close()
+				in := bufio.NewReader(c)
+				for skipMessage(in) == nil {
+					if _, err := c.Write(answer); err != nil {
+						return
+					}
+				}
+			}()
+		}
+	}()
+	return l.Addr().String()
+}
+
+// skipMessage reads a request or an answer with a length.
+func skipMessage(in *bufio.Reader) error {
+	length := 0
+	for {
+		line, err := in.ReadSlice('\n')
+		if err != nil {
+			return err
+		}
+		if len(line) == 2 {
+			_, err = in.Discard(length)
+			return err
+		}
+		if value, found := bytes.CutPrefix(line, []byte("Content-Length: ")); found {
+			for _, c := range bytes.TrimRight(value, "\r\n") {
+				length = 10*length + int(c-'0')
+			}
+		}
+	}
+}
+
+// serving starts a sidecar before an upstream, and returns where it takes jobs.
+func serving(t testing.TB, upstream string) (address string) {
+	cfg := config.Default()
+	cfg.Discovery.Static = []string{upstream}
+	cfg.Reports.Interval = time.Hour
+	log, level, err := newLogger(io.Discard, "info")
+	require.NoError(t, err)
+	s, err := newSidecar(&cfg, nil, log, level)
+	require.NoError(t, err)
+	jobs, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	admin, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	ctx, cancel := context.WithCancel(context.Background())
+	ended := make(chan error, 1)
+	go func() { ended <- s.Run(ctx, ports{jobs: jobs, admin: admin}) }()
+	t.Cleanup(func() {
+		cancel()
+		assert.NoError(t, <-ended)
+	})
+	require.Eventually(t, func() bool { return s.ready() == nil }, patience, time.Millisecond)
+	return jobs.Addr().String()
+}
+
+// What one job allocates on its whole way, log line and metrics included, in
+// numbers and in bytes. A change that adds to it must be worth it.
+func TestWhatAJobAllocates(t *testing.T) {
+	address := serving(t, terse(t))
+	c, err := net.Dial("tcp", address)
+	require.NoError(t, err)
+	defer c.Close()
+	in := bufio.NewReader(c)
+	body := `{"rules":[` + strings.Repeat(`{"field":"title","action":"set","value":"x"},`, 85) + `{}],"priority":"low","project_id":12345}`
+	request := fmt.Appendf(nil, "POST /v1/jobs HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n%s", len(body), body)
+	submit := func(jobs int) {
+		for range jobs {
+			_, err := c.Write(request)
+			require.NoError(t, err)
+			require.NoError(t, skipMessage(in))
+		}
+	}
+	const jobs = 2000
+	submit(jobs)
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
+	submit(jobs)
+	runtime.ReadMemStats(&after)
+	number := float64(after.Mallocs-before.Mallocs) / jobs
+	size := float64(after.TotalAlloc-before.TotalAlloc) / jobs
+	t.Logf("%.1f allocations and %.0f bytes for a job of %d bytes", number, size, len(body))
+	assert.Less(t, number, 70.0)
+	assert.Less(t, size, 13_000.0)
+}
