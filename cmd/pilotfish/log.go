@@ -61,7 +61,7 @@ func (l *jobLog) write(set config.Log, r *record.Job) {
 		level = zap.WarnLevel
 	}
 	if line := l.log.Check(level, "job"); line != nil {
-		line.Write(jobFields(r)...)
+		line.Write(zap.Inline((*jobLine)(r)))
 	}
 }
 
@@ -95,39 +95,42 @@ func (l *jobLog) chosen(set config.Log, failed, slow bool) bool {
 	return math.Floor(n*set.Share) > math.Floor((n-1)*set.Share)
 }
 
-func jobFields(r *record.Job) []zap.Field {
-	fields := []zap.Field{
-		zap.String("id", r.ID),
-		zap.String("session", r.Facts.Session.String()),
-		zap.String("project", r.Facts.Project.String()),
-		zap.Stringer("priority", r.Facts.Priority),
-		zap.Stringer("read", r.Read),
-		zap.Stringer("outcome", r.Outcome),
-		zap.Int("status", r.Status),
-		zap.Array("attempts", (*attempts)(&r.Attempts)),
-		zap.Float64("queue_seconds", r.Queued.Seconds()),
-		zap.Float64("ttfb_seconds", r.TTFB.Seconds()),
-		zap.Float64("total_seconds", r.Total.Seconds()),
-		zap.Int64("body_bytes", r.Body),
-		zap.Int64("answer_bytes", r.Bytes),
-		zap.Stringer("answer", r.Completeness),
+// jobLine is a job's fields in its line.
+type jobLine record.Job
+
+func (l *jobLine) MarshalLogObject(enc zapcore.ObjectEncoder) error {
+	enc.AddString("id", l.ID)
+	enc.AddString("session", l.Facts.Session.String())
+	enc.AddString("project", l.Facts.Project.String())
+	enc.AddString("priority", l.Facts.Priority.String())
+	enc.AddString("read", l.Read.String())
+	enc.AddString("outcome", l.Outcome.String())
+	enc.AddInt("status", l.Status)
+	if err := enc.AddArray("attempts", (*attempts)(&l.Attempts)); err != nil {
+		return err
 	}
-	if r.Unread != "" {
-		fields = append(fields, zap.String("unread", r.Unread))
+	enc.AddFloat64("queue_seconds", l.Queued.Seconds())
+	enc.AddFloat64("ttfb_seconds", l.TTFB.Seconds())
+	enc.AddFloat64("total_seconds", l.Total.Seconds())
+	enc.AddInt64("body_bytes", l.Body)
+	enc.AddInt64("answer_bytes", l.Bytes)
+	enc.AddString("answer", l.Completeness.String())
+	if l.Unread != "" {
+		enc.AddString("unread", l.Unread)
 	}
-	if r.Reason != "" {
-		fields = append(fields, zap.String("reason", r.Reason))
+	if l.Reason != "" {
+		enc.AddString("reason", l.Reason)
 	}
-	if r.Unframed {
-		fields = append(fields, zap.Bool("unframed", true))
+	if l.Unframed {
+		enc.AddBool("unframed", true)
 	}
-	if r.Unkept {
-		fields = append(fields, zap.Bool("replay_disabled", true))
+	if l.Unkept {
+		enc.AddBool("replay_disabled", true)
 	}
-	if r.Err != nil {
-		fields = append(fields, zap.Error(r.Err))
+	if l.Err != nil {
+		enc.AddString("error", l.Err.Error())
 	}
-	return fields
+	return nil
 }
 
 // logPrefetch writes how a prefetch ended.
