@@ -75,7 +75,7 @@ func TestEvents(t *testing.T) {
 	require.NoError(t, err)
 	server := httptest.NewServer(h)
 	t.Cleanup(server.Close)
-	response, lines := stream(t, server)
+	response, lines := stream(t, server) //nolint:bodyclose // stream closes it
 	assert.Equal(t, "text/event-stream", response.Header.Get("Content-Type"))
 	assert.Equal(t, "no-store", response.Header.Get("Cache-Control"))
 	require.True(t, lines.Scan())
@@ -88,9 +88,9 @@ func TestEvents(t *testing.T) {
 	assert.Equal(t, 3, now.Waiting)
 
 	for range 15 {
-		stream(t, server)
+		stream(t, server) //nolint:bodyclose // stream closes it
 	}
-	response, lines = stream(t, server)
+	response, lines = stream(t, server) //nolint:bodyclose // stream closes it
 	assert.Equal(t, http.StatusServiceUnavailable, response.StatusCode)
 	require.True(t, lines.Scan())
 	assert.Equal(t, "16 pages are open already; close one", lines.Text())
@@ -103,7 +103,7 @@ func TestAnEventThatJSONLacks(t *testing.T) {
 	require.NoError(t, err)
 	server := httptest.NewServer(h)
 	t.Cleanup(server.Close)
-	_, lines := stream(t, server)
+	_, lines := stream(t, server) //nolint:bodyclose // stream closes it
 	require.True(t, lines.Scan())
 	assert.Equal(t, "event: problem", lines.Text())
 	require.True(t, lines.Scan())

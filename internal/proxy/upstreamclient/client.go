@@ -99,7 +99,7 @@ func (c *Client) Do(ctx context.Context, r *Request) (*Response, Progress, error
 		response.abandon()
 		return nil, p, err
 	}
-	head, answered, err := cn.head(r, c.cfg.MaxHead)
+	head, answered, err := cn.head(r, c.cfg.MaxHead) //nolint:bodyclose // Response.Close does
 	if err != nil {
 		err = errorOf(ctx, s, err)
 		response.unhook()
