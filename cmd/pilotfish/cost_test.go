@@ -116,5 +116,5 @@ func TestWhatAJobAllocates(t *testing.T) {
 	size := float64(after.TotalAlloc-before.TotalAlloc) / jobs
 	t.Logf("%.1f allocations and %.0f bytes for a job of %d bytes", number, size, len(body))
 	assert.Less(t, number, 70.0)
-	assert.Less(t, size, 13_000.0)
+	assert.Less(t, size, 40_000.0, "12,000 without the race detector")
 }

@@ -40,6 +40,7 @@ type setup struct {
 	wait      time.Duration          // in the queue; 0 is the default
 	retries   float64                // the retry budget; 0 lets all be retried
 	failures  int                    // that open a breaker; 0 is practically never
+	connect   time.Duration          // connect time-out; 0 is the default
 	server    proxy.ServerConfig
 	network   *memory // nil is TCP
 }
@@ -83,6 +84,7 @@ func startSidecar(t testing.TB, s setup) *sidecar {
 	}
 	s.queue.Wait = cmp.Or(s.wait, s.queue.Wait)
 	retry := dispatch.DefaultRetry()
+	retry.ConnectTimeout = cmp.Or(s.connect, retry.ConnectTimeout)
 	retry.Budget = cmp.Or(s.retries, 1)
 	if s.budget == 0 {
 		s.budget = 256 << 20
