@@ -296,9 +296,15 @@ func TestManyUpstreams(t *testing.T) {
 		new MutationObserver((list) => { window.touched += list.length; }).observe(document.querySelector("#fleet"), { subtree: true, childList: true, characterData: true, attributes: true });
 		return true;
 	})()`)
-	b.next()
-	b.next()
-	assert.Less(t, eval[int](b, `window.touched`), 50, "nothing changed at the upstreams")
+	quiet := false
+	for range 20 { // the first polls fail, which changes each of them once
+		eval[int](b, `window.touched = 0`)
+		b.next()
+		if quiet = eval[int](b, `window.touched`) < 50; quiet {
+			break
+		}
+	}
+	assert.True(t, quiet, "rows are written although nothing changed at the upstreams")
 	took := eval[float64](b, `(() => { const from = performance.now(); const find = document.querySelector("#find"); find.value = ":202"; find.dispatchEvent(new Event("input")); return performance.now() - from; })()`)
 	t.Logf("looking through 300 upstreams took %.1f ms", took)
 	assert.Equal(t, "100 of 300", eval[string](b, `document.querySelector("#shown").textContent`))
