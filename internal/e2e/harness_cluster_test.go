@@ -64,7 +64,7 @@ func (c *cluster) sideline(config string) {
 // restart starts the sidecar's process, which must not run.
 func (c *cluster) restart() {
 	c.t.Helper()
-	c.beside = spawn(c.t, filepath.Join(c.dir, "sidecar.log"), program, "serve", "--config", c.config)
+	c.beside = spawn(c.t, filepath.Join(filepath.Dir(c.config), "sidecar.log"), program, "serve", "--config", c.config)
 }
 
 // eligible waits until the sidecar may use n upstreams of so many in its set.
