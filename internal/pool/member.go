@@ -36,6 +36,7 @@ type member struct {
 	// time of the claim.
 	assumed *generations[time.Time]
 
+	told        struct{ cores, pace float64 } // what the comparison holds; 0 is unknown
 	believed    plausibility
 	rate        rate
 	latency     peakEWMA

@@ -31,17 +31,27 @@ const (
 // plausibility is which figures of an upstream are believed.
 type plausibility struct {
 	report string  // what is wrong with the last report by itself; "" is nothing
-	others string  // what is wrong with it beside those of the others
 	cores  int     // by the report or by discovery; 0 is unknown
 	pace   float64 // jobs that a busy core completes per second; 0 is unknown
+
+	tooManyCores, tooFast bool // beside the others
 }
 
-// wrong says what is not believed; "" is nothing.
-func (p *plausibility) wrong() string {
-	if p.report != "" && p.others != "" {
-		return p.report + ", " + p.others
+// wrong says what is not believed of an upstream; "" is nothing.
+func (m *member) wrong() string {
+	wrong := m.believed.report
+	also := func(format string, values ...any) {
+		if wrong != "" {
+			wrong += ", "
+		}
+		wrong += fmt.Sprintf(format, values...)
 	}
-	return p.report + p.others
+	if m.believed.tooManyCores {
+		also("%g cores, more than %d times as many as others", m.told.cores, maxTimes)
+	} else if m.believed.tooFast {
+		also("%.3g jobs per second and core, far more than others", m.told.pace)
+	}
+	return wrong
 }
 
 // sane returns the report with what cannot be taken for unknown, and says what that
@@ -85,50 +95,77 @@ func saneLoad(counts [selection.Priorities]float64) bool {
 	return !slices.ContainsFunc(counts[:], func(n float64) bool { return !(n >= 0 && n <= maxJobs) })
 }
 
+// comparison holds the cores and paces that all upstreams of the set tell, in order.
+// Each report changes one of them, and it costs less to move that one than to sort all.
+type comparison struct {
+	cores, paces []float64
+}
+
+// tells takes what one upstream tells now in place of what it told before.
+func (p *Pool) tells(m *member) {
+	cores, pace := float64(m.toldCores()), m.rate.perCore()
+	p.told.cores = replace(p.told.cores, m.told.cores, cores)
+	p.told.paces = replace(p.told.paces, m.told.pace, pace)
+	m.told.cores, m.told.pace = cores, pace
+}
+
+// tellAnew begins the comparison anew, after the set has changed.
+func (p *Pool) tellAnew() {
+	p.told = comparison{}
+	for _, m := range p.set {
+		m.told.cores, m.told.pace = 0, 0
+		p.tells(m)
+	}
+}
+
 // compare sets what is believed of each upstream's cores and pace, beside those of the
 // others.
 func (p *Pool) compare() {
-	var cores, paces []float64
-	for _, m := range p.set {
-		if n := m.toldCores(); n > 0 {
-			cores = append(cores, float64(n))
-		}
-		if pace := m.rate.perCore(); pace > 0 {
-			paces = append(paces, pace)
-		}
-	}
-	mostCores, mostPace := maxTimes*lowerMedian(cores), float64(maxPace)
-	if len(paces) >= enoughPaces {
-		mostPace = min(mostPace, maxTimes*lowerMedian(paces))
+	mostCores, mostPace := maxTimes*lowerMedian(p.told.cores), float64(maxPace)
+	if len(p.told.paces) >= enoughPaces {
+		mostPace = min(mostPace, maxTimes*lowerMedian(p.told.paces))
 	}
 	for _, m := range p.set {
 		b := &m.believed
-		b.others, b.cores, b.pace = "", m.toldCores(), m.rate.perCore()
-		if float64(b.cores) > mostCores {
-			b.others = fmt.Sprintf("%d cores, more than %d times as many as others", b.cores, maxTimes)
+		b.cores, b.pace = int(m.told.cores), m.told.pace
+		b.tooManyCores, b.tooFast = m.told.cores > mostCores, m.told.pace > mostPace
+		if b.tooManyCores {
 			b.cores = 0
 			if float64(m.Cores) <= mostCores {
 				b.cores = m.Cores
 			}
 		}
-		if b.pace > mostPace {
-			if b.others == "" {
-				b.others = fmt.Sprintf("%.3g jobs per second and core, far more than others", b.pace)
-			}
+		if b.tooFast {
 			b.pace = 0
 		}
 	}
 }
 
+// replace puts a figure in place of another in a slice that is in order. A figure of 0
+// is unknown and stands for none.
+func replace(figures []float64, before, now float64) []float64 {
+	if before == now {
+		return figures
+	}
+	if before > 0 {
+		i, _ := slices.BinarySearch(figures, before)
+		figures = slices.Delete(figures, i, i+1)
+	}
+	if now > 0 {
+		i, _ := slices.BinarySearch(figures, now)
+		figures = slices.Insert(figures, i, now)
+	}
+	return figures
+}
+
 // toldCores is what the upstream reports, or else what discovery says; 0 is unknown.
 func (m *member) toldCores() int { return cmp.Or(m.reportedCores, m.Cores) }
 
-// lowerMedian is the middle of the figures, or the lower of the two in the middle;
+// lowerMedian is the middle of figures in order, or the lower of the two in the middle;
 // of none it is 0.
 func lowerMedian(figures []float64) float64 {
 	if len(figures) == 0 {
 		return 0
 	}
-	slices.Sort(figures)
 	return figures[(len(figures)-1)/2]
 }

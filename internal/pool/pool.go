@@ -92,6 +92,7 @@ type Pool struct {
 	draining bool     // every upstream in the set
 	ask      []string // upstreams that should report at once
 
+	told   comparison       // what all upstreams tell
 	memory candidates       // of the last claim, used again by the next
 	costs  []selection.Cost // the same
 }
@@ -158,6 +159,7 @@ func (p *Pool) Set(now time.Time, upstreams []Upstream) (joined, left []string) 
 	}
 	p.countDraining()
 	slices.SortFunc(p.set, func(a, b *member) int { return strings.Compare(a.Address, b.Address) })
+	p.tellAnew()
 	p.compare()
 	for _, m := range before {
 		if !m.inSet {

@@ -36,6 +36,7 @@ func (p *Pool) Report(now time.Time, address string, r Report) {
 	if known && !m.load.at.After(r.At) {
 		m.load.adopt(r.At, sum(r.Running), sum(r.Stalled))
 	}
+	p.tells(m)
 	p.compare()
 }
 

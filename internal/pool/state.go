@@ -54,7 +54,7 @@ func (p *Pool) States(now time.Time) []State {
 		s := State{
 			Suspect:     m.suspicion.why,
 			Cores:       m.believed.cores,
-			Implausible: m.believed.wrong(),
+			Implausible: m.wrong(),
 			Drained:     m.drained,
 			CoresBusy:   -1,
 			Upstream:    m.Upstream,
