@@ -43,14 +43,14 @@ func (s *sidecar) newGeneration(cfg *config.Config, before *generation) (*genera
 	g.proxy, err = proxy.New(proxy.Config{
 		Settings: cfg.Stream, Hosts: cfg.Hosts,
 		Reader: reader, Budget: g.budget, MaxBody: int64(cfg.Job.MaxBody),
-		Claimer: s.balancer, Hint: report.ParseHint, Observe: s.observe,
+		Claimer: s.balancer, Hint: cfg.Reports.Hint, AskLoad: cfg.Reports.ORCA.Ask, Observe: s.observe,
 	})
 	if err != nil {
 		return nil, err
 	}
 	g.mesh, err = mesh.New(mesh.Config{
 		Reader: reader, Budget: g.budget, Claimer: s.balancer, Observe: s.observe,
-		Hint:           report.ParseHint,
+		Hint: cfg.Reports.Hint, AskLoad: cfg.Reports.ORCA.Ask,
 		MaxBody:        int64(cfg.Job.MaxBody),
 		ExplainHeaders: cfg.Stream.ExplainHeaders,
 	})

@@ -36,7 +36,7 @@ func (c *replayCommand) Run(console cli.Console) error {
 	c.Open = replay.Defaults().Open
 	var seen replay.Summary
 	ended := replay.Run(ctx, replay.Config{
-		Settings: c.Settings, Source: in, Observe: seen.Add, Hint: report.ParseHint, Name: rand.Text(),
+		Settings: c.Settings, Source: in, Observe: seen.Add, Hint: report.Default().Hint, Name: rand.Text(),
 	})
 	if seen.Jobs() == 0 {
 		return ended

@@ -44,6 +44,13 @@ func (l *Lease) Answered(healthy bool, hint *pool.Hint) {
 	}
 }
 
+// Told takes in the load that the upstream tells at the end of its response.
+func (l *Lease) Told(hint *pool.Hint) {
+	l.b.mu.Lock()
+	defer l.b.mu.Unlock()
+	l.assignment.Told(time.Now(), hint)
+}
+
 // Move takes the lease to another upstream: a proxy that was told the fall-backs
 // has gone on to it, because the upstream before brought no answer. An upstream
 // that is not in the pool is not counted.

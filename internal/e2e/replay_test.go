@@ -86,7 +86,7 @@ func TestReplayThroughSidecars(t *testing.T) {
 	servers := map[trace.Project]string{} // of each project
 	jobs, fetches := 0, 0
 	require.NoError(t, replay.Run(t.Context(), replay.Config{
-		Settings: settings, Source: source, Name: "live", Hint: report.ParseHint,
+		Settings: settings, Source: source, Name: "live", Hint: report.Default().Hint,
 		Observe: func(r *replay.Result) {
 			if !assert.True(t, r.OK(), "line %d: status %d, %v", r.Line, r.Status, r.Err) {
 				return

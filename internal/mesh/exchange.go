@@ -105,10 +105,17 @@ func (x *exchange) claim(r request, b body) error {
 	return nil
 }
 
+// askLoadHeader asks an upstream for a load report in the form of ORCA.
+const askLoadHeader = "Endpoint-Load-Metrics-Format"
+
 // place tells Envoy where the request goes, and passes on what was kept of it.
 func (x *exchange) place(r request, b body) error {
 	addresses := append([]string{x.lease.Address}, x.lease.Fallbacks...)
-	if err := x.send(destination(addresses, x.identified(r.header), r.buffered() && !r.empty)); err != nil || b.kept == nil {
+	add := x.identified(r.header)
+	if _, asks := r.header[askLoadHeader]; x.f.cfg.AskLoad != "" && !asks {
+		add[askLoadHeader] = []string{x.f.cfg.AskLoad}
+	}
+	if err := x.send(destination(addresses, add, r.buffered() && !r.empty)); err != nil || b.kept == nil {
 		return err
 	}
 	kept := b.kept.Bytes()

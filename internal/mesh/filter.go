@@ -23,8 +23,8 @@ import (
 	"example.org/pilotfish/internal/record"
 )
 
-// Config says how requests are read and placed. All but RetryAfter and
-// ExplainHeaders is required.
+// Config says how requests are read and placed. Required are Reader, Budget,
+// Claimer, Hint, Observe and MaxBody.
 type Config struct {
 	// Reader reads the facts out of a job's body; Budget bounds the bytes of
 	// all bodies kept at one time.
@@ -35,6 +35,9 @@ type Config struct {
 	// Hint reads the load that an upstream tells on its response; ok is false
 	// when there is none.
 	Hint func(h http.Header, now time.Time) (hint pool.Hint, ok bool)
+	// AskLoad is the form in which each job asks its upstream for a load report,
+	// in the terms of ORCA: text, json or bin. "" does not ask.
+	AskLoad string
 	// Observe is called once for each job, when it has ended.
 	Observe func(*record.Job)
 	// MaxBody bounds a body, in bytes.

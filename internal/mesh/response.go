@@ -46,6 +46,7 @@ func (x *exchange) follow(r request, b body) error {
 			err = x.send(responsePiece(part.GetBody(), part.GetEndOfStream()))
 		case m.GetResponseTrailers() != nil:
 			x.response.complete = true
+			x.told(m.GetResponseTrailers())
 			err = x.send(responseTrailers())
 		case m.GetRequestHeaders() != nil:
 			err = status.Error(codes.InvalidArgument, "the headers of a second request on one stream")
@@ -96,6 +97,19 @@ func (x *exchange) answered(r request, m *ext.ProcessingRequest, status string, 
 	if !x.response.notStarted {
 		x.lease.Answered(code < http.StatusInternalServerError, hint)
 	}
+}
+
+// told takes in the load that the upstream tells at the end of its response.
+func (x *exchange) told(trailers *ext.HttpTrailers) {
+	_, trailer := split(trailers.GetTrailers())
+	hint, ok := x.f.cfg.Hint(trailer, time.Now())
+	if !ok || !x.response.begun || x.response.own != "" {
+		return
+	}
+	if last := x.record.Attempt(); last.Hint == nil {
+		last.Hint = &hint
+	}
+	x.lease.Told(&hint)
 }
 
 // errWentOn is an attempt that Envoy gave up for the next one.

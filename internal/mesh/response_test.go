@@ -107,3 +107,50 @@ func TestAPanicEndsTheLease(t *testing.T) {
 	inFlight, _ := f.balancer.Counts()
 	assert.Zero(t, inFlight)
 }
+
+// The load at the end of a response counts where its beginning tells none.
+func TestLoadInTrailers(t *testing.T) {
+	trailers := &ext.ProcessingRequest{Request: &ext.ProcessingRequest_ResponseTrailers{ResponseTrailers: &ext.HttpTrailers{
+		Trailers: httpHeaders(false, "x-load", "1").GetHeaders(),
+	}}}
+	f := newFixture(t, 1, nil)
+	e := f.envoy()
+	e.send(duplex.headers(true))
+	e.recv()
+	e.send(responseHead("", false, "200"))
+	e.recv()
+	e.send(trailers)
+	e.recv()
+	e.leave()
+	j := f.ended(1)
+	assert.Equal(t, intake.Answered, j.Outcome)
+	require.NotNil(t, j.Attempts[0].Hint)
+
+	e = f.envoy()
+	e.send(duplex.headers(true))
+	e.recv()
+	e.send(trailers) // before the headers: nobody has responded
+	e.recv()
+	e.leave()
+	assert.Nil(t, f.ended(2).Attempts[0].Hint)
+}
+
+// Each request asks its upstream for a load report, unless it says itself how.
+func TestAskingForLoad(t *testing.T) {
+	const key = "endpoint-load-metrics-format"
+	f := newFixture(t, 1, func(c *Config) { c.AskLoad = "text" })
+	for i, c := range []struct {
+		header []string
+		want   bool
+	}{{nil, true}, {[]string{key, "json"}, false}} {
+		e := f.envoy()
+		e.send(buffered.headers(true, c.header...))
+		added := map[string]string{}
+		for _, h := range e.recv().GetRequestHeaders().GetResponse().GetHeaderMutation().GetSetHeaders() {
+			added[h.GetHeader().GetKey()] = string(h.GetHeader().GetRawValue())
+		}
+		assert.Equal(t, c.want, added[key] == "text", "%v", added)
+		e.leave()
+		f.ended(i + 1)
+	}
+}

@@ -62,11 +62,18 @@ func (a *Assignment) Answered(now time.Time, healthy bool, hint *Hint) {
 	}
 	a.tell(now, verdict)
 	if hint != nil {
-		a.member.hint(hint)
+		a.member.hint(now, hint, &a.pool.cfg)
 	}
 	if !a.moved {
 		a.member.latency.observe(now, now.Sub(a.Claimed).Seconds())
 		a.learn(now, hint)
+	}
+}
+
+// Told takes in the load that the upstream tells at the end of its response.
+func (a *Assignment) Told(now time.Time, hint *Hint) {
+	if !a.done {
+		a.member.hint(now, hint, &a.pool.cfg)
 	}
 }
 

@@ -12,10 +12,12 @@ import (
 // the set or has open assignments.
 type member struct {
 	Upstream
-	id     uint64
-	inSet  bool
-	joined time.Time // zero for those of the first set: they may have been up for long
-	up     time.Time // when it came up, as far as is known; zero is unknown
+	id    uint64
+	inSet bool
+	// entered is when it came into the set; joined is the same, but zero for those of
+	// the first set, which may have been up for long.
+	entered, joined time.Time
+	up              time.Time // when it came up, as far as is known; zero is unknown
 
 	gate      gate
 	drained   bool      // by hand

@@ -139,7 +139,7 @@ func (p *Pool) Set(now time.Time, upstreams []Upstream) (joined, left []string) 
 		case known && slices.Contains(before, m):
 			if !u.StartedAt.Equal(m.StartedAt) && !m.StartedAt.IsZero() {
 				m.forget(&p.cfg) // it restarted in place
-				m.joined = now
+				m.entered, m.joined = now, now
 			}
 		default:
 			joined = append(joined, u.Address)
@@ -147,6 +147,7 @@ func (p *Pool) Set(now time.Time, upstreams []Upstream) (joined, left []string) 
 				m.forget(&p.cfg)
 				m.gate = p.gate(u.Address) // the one it had may be forgotten too
 			}
+			m.entered = now
 			if !first {
 				m.joined = now
 			}

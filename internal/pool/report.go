@@ -60,11 +60,39 @@ func (m *member) list(at time.Time, cached CacheSet, fetchTime func(project uint
 }
 
 // hint takes the load on a response into account: a report that says less, and
-// is newer than the last poll.
-func (m *member) hint(h *Hint) {
-	if m.load.reported && saneLoad(h.Running) && saneLoad(h.Stalled) && h.At.After(m.load.at) {
-		m.load.adopt(h.At, sum(h.Running), sum(h.Stalled))
+// is newer than the last poll. Where polls bring no report, hints count alone.
+func (m *member) hint(now time.Time, h *Hint, cfg *Config) {
+	alone := now.Sub(m.entered) > loadIntervals*cfg.Interval
+	if !m.load.reported && !alone || !h.At.After(m.load.at) {
+		return
 	}
+	if running, stalled, ok := m.counts(h, cfg); ok {
+		m.load.adopt(h.At, running, stalled)
+	}
+}
+
+// counts are the counts of a hint. What it does not tell follows from the
+// utilization, or else stays as the last report has it.
+func (m *member) counts(h *Hint, cfg *Config) (running, stalled float64, ok bool) {
+	running, stalled = sum(h.Running), sum(h.Stalled)
+	cores := m.cores(cfg)
+	all := h.Utilization * cores
+	switch {
+	case running >= 0 && stalled >= 0:
+	case running < 0 && stalled < 0 && all < 0:
+		return 0, 0, false
+	case running < 0 && stalled < 0:
+		running, stalled = min(all, cores), max(all-cores, 0)
+	case running < 0 && all < 0:
+		running = m.load.running
+	case running < 0:
+		running = max(all-stalled, 0)
+	case stalled < 0 && all < 0:
+		stalled = m.load.stalled
+	case stalled < 0:
+		stalled = max(all-running, 0)
+	}
+	return running, stalled, saneLoad([selection.Priorities]float64{running, stalled})
 }
 
 // observeRate compares the counters of two reports.

@@ -1,6 +1,7 @@
 package pool
 
 import (
+	"math"
 	"testing"
 	"time"
 
@@ -114,4 +115,83 @@ func TestTheLatestProjectsAreAssumed(t *testing.T) {
 	assert.Equal(t, selection.AssumedCached, status(2*maxAssumed+1))
 	assert.Equal(t, selection.NotCached, status(1))
 	assert.LessOrEqual(t, f.States(now)[0].Assumed, maxAssumed)
+}
+
+// An upstream may tell less than both counts.
+func TestWhatAHintLeavesOut(t *testing.T) {
+	unknown := [2]float64{-1, 0}
+	nothing := Hint{Running: unknown, Stalled: unknown, Utilization: -1, Waited: -1, Fetched: -1}
+	for name, c := range map[string]struct {
+		change           func(*Hint)
+		running, stalled float64 // the report before has 10 and 4, of 8 cores
+	}{
+		"nothing":                        {func(*Hint) {}, 10, 4},
+		"idle":                           {func(h *Hint) { h.Utilization = 0 }, 0, 0},
+		"half used":                      {func(h *Hint) { h.Utilization = 0.5 }, 4, 0},
+		"over-used":                      {func(h *Hint) { h.Utilization = 1.5 }, 8, 4},
+		"only running":                   {func(h *Hint) { h.Running[0] = 3 }, 3, 4},
+		"only stalled":                   {func(h *Hint) { h.Stalled[0] = 3 }, 10, 3},
+		"running, and utilization":       {func(h *Hint) { h.Running[0], h.Utilization = 6, 1 }, 6, 2},
+		"running over utilization":       {func(h *Hint) { h.Running[0], h.Utilization = 9, 1 }, 9, 0},
+		"stalled, and utilization":       {func(h *Hint) { h.Stalled[0], h.Utilization = 2, 1 }, 6, 2},
+		"all":                            {func(h *Hint) { h.Running[0], h.Stalled[0], h.Utilization = 1, 2, 50 }, 1, 2},
+		"more than a server can have":    {func(h *Hint) { h.Running[0], h.Stalled[0] = 2e9, 0 }, 10, 4},
+		"more than a server can be used": {func(h *Hint) { h.Utilization = 1e9 }, 10, 4},
+		"no number":                      {func(h *Hint) { h.Running[0], h.Stalled[0] = math.NaN(), 0 }, 10, 4},
+		"no number of use":               {func(h *Hint) { h.Utilization = math.NaN() }, 10, 4},
+	} {
+		t.Run(name, func(t *testing.T) {
+			f := newFixture(t, "random", 1)
+			address := upstreams(1)[0].Address
+			r := report(start, 10, 4)
+			r.Cores = 8
+			f.Report(start, address, r)
+			a, err := f.Claim(start, Request{Project: 9}, nil)
+			require.NoError(t, err)
+			now := start.Add(time.Second)
+			h := nothing
+			h.At = now
+			c.change(&h)
+			a.Answered(now, true, &h)
+			s := f.States(now)[0]
+			assert.Equal(t, []float64{c.running, c.stalled}, []float64{s.Running, s.Stalled})
+		})
+	}
+}
+
+// The load at the end of a response counts like that at its beginning, while the
+// job is still counted there.
+func TestLoadAtTheEndOfAResponse(t *testing.T) {
+	f := newFixture(t, "random", 1)
+	address := upstreams(1)[0].Address
+	f.Report(start, address, report(start, 10, 4))
+	a, err := f.Claim(start, Request{Project: 9}, nil)
+	require.NoError(t, err)
+	now := start.Add(time.Second)
+	a.Answered(now, true, nil)
+	now = now.Add(time.Second)
+	a.Told(now, &Hint{At: now, Running: [2]float64{1, 0}, Stalled: [2]float64{2, 0}, Utilization: -1})
+	assert.InDelta(t, 3, f.States(now)[0].Jobs, 0)
+	a.Done(now.Add(time.Millisecond), Answered)
+	assert.InDelta(t, 2, f.States(now)[0].Jobs, 0, "the upstream has counted this job")
+	a.Told(now.Add(time.Second), &Hint{At: now.Add(time.Second), Utilization: -1})
+	assert.InDelta(t, 2, f.States(now)[0].Jobs, 0, "a lease that has ended tells nothing")
+}
+
+// Where polls bring nothing, hints are all that is known; before the first polls
+// could have come, they would stand for a report that says more.
+func TestHintsCountAlone(t *testing.T) {
+	f := newFixture(t, "random", 1)
+	jobs := func(after time.Duration) float64 {
+		now := start.Add(after)
+		a, err := f.Claim(now, Request{}, nil)
+		require.NoError(t, err)
+		a.Answered(now, true, &Hint{At: now, Running: [2]float64{7, 0}, Utilization: -1, Waited: -1, Fetched: -1})
+		defer a.Done(now, Answered)
+		return f.States(now)[0].Jobs
+	}
+	assert.InDelta(t, 1, jobs(14*time.Second), 0, "three intervals of 5 s have not passed")
+	assert.InDelta(t, 7, jobs(16*time.Second), 0)
+	f.Report(start.Add(20*time.Second), upstreams(1)[0].Address, report(start.Add(18*time.Second), 2, 0))
+	assert.InDelta(t, 2, f.States(start.Add(20 * time.Second))[0].Jobs, 0, "a report that is newer")
 }

@@ -49,9 +49,13 @@ type Report struct {
 // Hint is the load that an upstream tells on the response to a job: a partial
 // report, fresher than the last poll.
 type Hint struct {
-	At      time.Time
+	At time.Time
+	// Running and Stalled are as in Report; negative is not told.
 	Running [selection.Priorities]float64
 	Stalled [selection.Priorities]float64
+	// Utilization is how many jobs run or wait, over the cores; negative is not
+	// told. It counts where Running or Stalled is not told.
+	Utilization float64
 	// Cached says whether the job found its project's data there; Known is
 	// false when the upstream did not say.
 	Cached, Known bool

@@ -44,9 +44,12 @@ type Config struct {
 	Budget *intake.Budget
 	// Claimer finds an upstream for each attempt.
 	Claimer Claimer
-	// Hint reads the load that an upstream tells on its answer; ok is false
-	// when there is none. nil never finds one.
+	// Hint reads the load that an upstream tells in the header or the trailer of
+	// its response; ok is false when there is none. nil never finds one.
 	Hint func(h http.Header, now time.Time) (hint pool.Hint, ok bool)
+	// AskLoad is the form in which each job asks its upstream for a load report,
+	// in the terms of ORCA: text, json or bin. "" does not ask.
+	AskLoad string
 	// Observe is called once for each job, when it has ended. nil is none.
 	Observe func(*record.Job)
 

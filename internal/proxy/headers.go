@@ -62,12 +62,19 @@ func identify(h http.Header, id []string) {
 	}
 }
 
-// outgoingHeader is what goes to an upstream of the submitter's header.
-func outgoingHeader(r *http.Request, id []string) http.Header {
+// askLoadHeader asks an upstream for a load report in the form of ORCA.
+const askLoadHeader = "Endpoint-Load-Metrics-Format"
+
+// outgoingHeader is what goes to an upstream of the submitter's header, and what
+// pilotfish adds.
+func outgoingHeader(r *http.Request, id []string, askLoad string) http.Header {
 	h := make(http.Header, len(r.Header)+1)
 	endToEnd(h, r.Header)
 	delete(h, "Expect") // met here: the body is at hand
 	identify(h, id)
+	if _, asks := h[askLoadHeader]; askLoad != "" && !asks {
+		h[askLoadHeader] = []string{askLoad}
+	}
 	for _, te := range r.Header["Te"] {
 		if strings.EqualFold(strings.TrimSpace(te), "trailers") {
 			h["Te"] = []string{"trailers"}

@@ -6,9 +6,10 @@ import (
 	"strings"
 	"testing"
 
-	"example.org/pilotfish/internal/proxy"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	"example.org/pilotfish/internal/proxy"
 )
 
 func TestExplainHeaders(t *testing.T) {

@@ -31,6 +31,7 @@ func (a *attempt) pass(response *upstreamclient.Response, read []byte) error {
 	err := a.stream(response, read)
 	if err == nil {
 		x.trailers(response.Trailer)
+		a.told(response.Trailer)
 		x.record.Completeness = intake.Complete
 		x.record.Unframed = response.Unframed()
 	}
@@ -60,6 +61,18 @@ func (a *attempt) answered(response *upstreamclient.Response) {
 	if !record.NotStarted(response.StatusCode, response.Header) {
 		a.lease.Answered(response.StatusCode < http.StatusInternalServerError, x.record.Attempt().Hint)
 	}
+}
+
+// told hands over the load that the upstream tells at the end of its response.
+func (a *attempt) told(trailer http.Header) {
+	hint, ok := a.x.p.cfg.Hint(trailer, time.Now())
+	if !ok {
+		return
+	}
+	if last := a.x.record.Attempt(); last.Hint == nil {
+		last.Hint = &hint
+	}
+	a.lease.Told(&hint)
 }
 
 // hint notes the load that the upstream tells.

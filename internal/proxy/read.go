@@ -47,7 +47,7 @@ func (x *exchange) read() error {
 	}
 	x.outgoing = upstreamclient.Request{
 		Method: x.r.Method, Target: target, Host: x.r.Host,
-		Header: outgoingHeader(x.r, x.id), Trailer: x.r.Trailer, // trailers follow a chunked body only
+		Header: outgoingHeader(x.r, x.id, x.p.cfg.AskLoad), Trailer: x.r.Trailer, // trailers follow a chunked body only
 		Interim: x.interim,
 	}
 	if !body.Whole() {

@@ -118,7 +118,7 @@ func startSidecar(t testing.TB, s setup) *sidecar {
 	}
 	s.Settings.Idle = cmp.Or(s.Settings.Idle, proxy.Default().Idle)
 	if s.Hint == nil {
-		s.Hint = report.ParseHint
+		s.Hint = report.Default().Hint
 	}
 	s.Claimer = b
 	s.Observe = func(r *record.Job) {

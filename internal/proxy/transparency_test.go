@@ -334,13 +334,3 @@ func TestOldSubmitters(t *testing.T) {
 		})
 	}
 }
-
-func TestAHintReachesTheRecord(t *testing.T) {
-	up := answering(t, "HTTP/1.1 200 OK\r\nX-Load: running=3, stalled=0, cached=1, waited=0.5\r\nContent-Length: 0\r\n\r\n")
-	c := startSidecar(t, setup{upstreams: []string{up.address}})
-	res, _ := c.post("{}")
-	assert.NotEmpty(t, res.Header.Get("X-Load"), "it passes all the same")
-	hint := c.seen(1)[0].Attempts[0].Hint
-	require.NotNil(t, hint)
-	assert.True(t, hint.Cached)
-}

@@ -105,7 +105,7 @@ func BenchmarkParseHint(b *testing.B) {
 	h := http.Header{"X-Load": {"at=1763677245.123, running=12, stalled=3, stalled_high=0, cores=16, cached=1, waited=0.004, fetch=1.9"}}
 	b.ReportAllocs()
 	for b.Loop() {
-		_, ok := ParseHint(h, noon)
+		_, ok := parseHint(h, noon)
 		require.True(b, ok)
 	}
 }

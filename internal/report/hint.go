@@ -17,7 +17,19 @@ const (
 	maxHintAge   = time.Minute // an older one means that the clocks differ
 )
 
-// ParseHint reads the load of an upstream from the header X-Load of a response
+// Hint reads the load of an upstream from the header or the trailer of a response,
+// which came at now: from X-Load, or else from a load report in the form of ORCA.
+func (s Settings) Hint(h http.Header, now time.Time) (pool.Hint, bool) {
+	if len(h["X-Load"]) > 0 {
+		return parseHint(h, now)
+	}
+	if len(h[orcaHeader]) > 0 || len(h[orcaBinaryHeader]) > 0 {
+		return s.ORCA.read(h, now)
+	}
+	return pool.Hint{}, false
+}
+
+// parseHint reads the load of an upstream from the header X-Load of a response
 // that began at now:
 //
 //	X-Load: at=1763677245.123, running=12, stalled=3, stalled_high=0, cached=1, waited=0.004, fetch=1.9
@@ -31,26 +43,18 @@ const (
 // at is in seconds since 1970 on the upstream's clock. The header is written
 // just before it is read, so a time in the future, or more than a minute ago,
 // means that the two clocks differ. Then now is used, as when there is no at.
-func ParseHint(h http.Header, now time.Time) (hint pool.Hint, ok bool) {
+func parseHint(h http.Header, now time.Time) (hint pool.Hint, ok bool) {
 	lines := h["X-Load"]
 	if len(lines) != 1 || len(lines[0]) > maxHintBytes {
 		return pool.Hint{}, false
 	}
 	f, ok := parseHintFields(lines[0])
-	if !ok || f.running < 0 || f.stalled < 0 || f.high > f.stalled || f.cached > 0 && f.cached < 1 {
+	if !ok || f.running < 0 || f.stalled < 0 {
 		return pool.Hint{}, false
 	}
-	high := max(f.high, 0)
-	hint = pool.Hint{
-		At:      now,
-		Cached:  f.cached == 1,
-		Known:   f.cached >= 0,
-		Waited:  seconds(f.waited),
-		Fetched: seconds(f.fetch),
+	if hint, ok = f.hint(now, -1); !ok {
+		return pool.Hint{}, false
 	}
-	hint.Running[selection.Low] = f.running
-	hint.Stalled[selection.Low] = f.stalled - high
-	hint.Stalled[selection.High] = high
 	if age := float64(now.UnixNano())/1e9 - f.at; age > 0 && age <= maxHintAge.Seconds() {
 		hint.At = now.Add(-seconds(age))
 	}
@@ -60,8 +64,31 @@ func ParseHint(h http.Header, now time.Time) (hint pool.Hint, ok bool) {
 // hintFields are the numbers of a hint as they are written; -1 is not there.
 type hintFields struct{ at, running, stalled, high, cached, waited, fetch float64 }
 
+func noFields() hintFields { return hintFields{-1, -1, -1, -1, -1, -1, -1} }
+
+// hint is what the fields and the utilization mean. ok is false when they
+// contradict each other.
+func (f hintFields) hint(now time.Time, utilization float64) (hint pool.Hint, ok bool) {
+	if f.stalled >= 0 && f.high > f.stalled || f.cached > 0 && f.cached < 1 {
+		return pool.Hint{}, false
+	}
+	hint = pool.Hint{
+		At:          now,
+		Utilization: utilization,
+		Cached:      f.cached == 1,
+		Known:       f.cached >= 0,
+		Waited:      seconds(f.waited),
+		Fetched:     seconds(f.fetch),
+	}
+	hint.Running[selection.Low], hint.Stalled[selection.Low] = f.running, f.stalled
+	if f.stalled >= 0 && f.high >= 0 {
+		hint.Stalled[selection.Low], hint.Stalled[selection.High] = f.stalled-f.high, f.high
+	}
+	return hint, true
+}
+
 func parseHintFields(line string) (f hintFields, ok bool) {
-	f = hintFields{-1, -1, -1, -1, -1, -1, -1}
+	f = noFields()
 	for pair := range strings.SplitSeq(line, ",") {
 		key, text, ok := strings.Cut(strings.TrimSpace(pair), "=")
 		if !ok {

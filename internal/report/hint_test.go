@@ -22,11 +22,11 @@ func unix(later time.Duration) string {
 func TestParseHint(t *testing.T) {
 	full := pool.Hint{
 		At:      noon.Add(-250 * time.Millisecond),
-		Running: byPriority(12, 0), Stalled: byPriority(2, 1),
+		Running: byPriority(12, 0), Stalled: byPriority(2, 1), Utilization: -1,
 		Cached: true, Known: true,
 		Waited: 4 * time.Millisecond, Fetched: 1900 * time.Millisecond,
 	}
-	bare := pool.Hint{At: noon, Running: byPriority(1, 0), Stalled: byPriority(2, 0), Waited: -time.Second, Fetched: -time.Second}
+	bare := pool.Hint{At: noon, Running: byPriority(1, 0), Stalled: byPriority(2, 0), Utilization: -1, Waited: -time.Second, Fetched: -time.Second}
 	with := func(change func(*pool.Hint)) *pool.Hint {
 		h := bare
 		change(&h)
@@ -67,7 +67,7 @@ func TestParseHint(t *testing.T) {
 		{"too long", "running=1, stalled=2, x=" + strings.Repeat("x", 1024), nil},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			got, ok := ParseHint(http.Header{"X-Load": {c.line}}, noon)
+			got, ok := parseHint(http.Header{"X-Load": {c.line}}, noon)
 			require.Equal(t, c.want != nil, ok)
 			if c.want == nil {
 				assert.Zero(t, got)
@@ -82,7 +82,7 @@ func TestParseHint(t *testing.T) {
 
 func TestParseHintNeedsOneLine(t *testing.T) {
 	for _, h := range []http.Header{nil, {}, {"X-Load": nil}, {"X-Load": {"running=1, stalled=2", "running=1, stalled=2"}}} {
-		_, ok := ParseHint(h, noon)
+		_, ok := parseHint(h, noon)
 		assert.False(t, ok, "%v", h)
 	}
 }
@@ -91,7 +91,7 @@ func TestParseHintDoesNotAllocate(t *testing.T) {
 	h := http.Header{"X-Load": {"at=1763677245.123, running=12, stalled=3, stalled_high=0, cores=16, cached=1, waited=0.004, fetch=1.9"}}
 	ok := true
 	assert.Zero(t, testing.AllocsPerRun(100, func() {
-		_, parsed := ParseHint(h, noon)
+		_, parsed := parseHint(h, noon)
 		ok = ok && parsed
 	}))
 	assert.True(t, ok)
@@ -105,7 +105,7 @@ func FuzzParseHint(f *testing.F) {
 	f.Add("running=1, stalled=2, at=1763639999")
 	f.Fuzz(func(t *testing.T, line string) {
 		want, ok := naiveHint(line)
-		got, parsed := ParseHint(http.Header{"X-Load": {line}}, noon)
+		got, parsed := parseHint(http.Header{"X-Load": {line}}, noon)
 		require.Equal(t, ok, parsed)
 		require.False(t, got.At.After(noon))
 		require.False(t, ok && got.At.Before(noon.Add(-time.Minute)))
@@ -141,7 +141,7 @@ func naiveHint(line string) (pool.Hint, bool) {
 		return pool.Hint{}, false
 	}
 	h := pool.Hint{
-		At: noon, Running: byPriority(running, 0), Stalled: byPriority(stalled-high, high),
+		At: noon, Utilization: -1, Running: byPriority(running, 0), Stalled: byPriority(stalled-high, high),
 		Cached: cached == 1, Known: cached != -1,
 		Waited:  time.Duration(values["waited"] * 1e9),
 		Fetched: time.Duration(values["fetch"] * 1e9),

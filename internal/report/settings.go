@@ -42,6 +42,8 @@ type Settings struct {
 	// summed over its labels, except that the label "priority" separates high from
 	// low. Values without that label are low.
 	Names Names `yaml:"names"`
+	// ORCA says how load reports in the form of ORCA are read.
+	ORCA ORCA `yaml:"orca"`
 	// CacheInterval is the mean time between two requests for the cache listing
 	// of one upstream, where the source is "prometheus". 0 is six intervals, but at
 	// most one hour. With the source "upstreams", load and listing are asked for
@@ -100,6 +102,7 @@ func Default() Settings {
 			Execution: "ruleserver_execution_seconds",
 			Response:  "ruleserver_response_seconds",
 		},
+		ORCA: ORCA{Running: "running", Stalled: "stalled"},
 	}
 }
 
@@ -144,6 +147,7 @@ func (s Settings) Check(f *settings.Faults) {
 			s.CacheInterval, most, s.Interval, pool.ListingIntervals)
 	}
 	s.Names.check(f.In("names"))
+	s.ORCA.check(f.In("orca"))
 	if s.Prometheus != nil {
 		s.Prometheus.check(f.In("prometheus"))
 	}

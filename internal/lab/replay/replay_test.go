@@ -93,7 +93,7 @@ func TestAgainstTheReferenceServer(t *testing.T) {
 	after.After = 2
 	of2.Project, of2.After = "2", 1
 	results, err := replayed(t, t.Context(), []trace.Job{prefetch, job, after, of2},
-		func(c *Config) { c.Speed, c.Hint = speed, report.ParseHint }, serve(t, server.Handler()))
+		func(c *Config) { c.Speed, c.Hint = speed, report.Default().Hint }, serve(t, server.Handler()))
 	require.NoError(t, err)
 	require.Len(t, results, 4)
 	for line, r := range results {

@@ -104,7 +104,7 @@ func (c *cluster) sidecar(t *testing.T, number int, policy string) {
 	stream := proxy.Default()
 	stream.ExplainHeaders = true
 	handler, err := proxy.New(proxy.Config{
-		Settings: stream, Reader: reader, Budget: intake.NewBudget(256 << 20), Claimer: b, Hint: report.ParseHint, Dial: c.network.Dial,
+		Settings: stream, Reader: reader, Budget: intake.NewBudget(256 << 20), Claimer: b, Hint: report.Default().Hint, Dial: c.network.Dial,
 	})
 	require.NoError(t, err)
 	server, err := proxy.NewServer(handler, proxy.ServerConfig{ErrorLog: c.quiet})
@@ -151,7 +151,7 @@ func (c *cluster) replay(t *testing.T, jobs []trace.Job) map[trace.Line]seen {
 	settings := replay.Defaults()
 	settings.Targets = c.targets
 	require.NoError(t, replay.Run(c.ctx, replay.Config{
-		Settings: settings, Source: &source, Name: "live", Hint: report.ParseHint, Transport: transport,
+		Settings: settings, Source: &source, Name: "live", Hint: report.Default().Hint, Transport: transport,
 		Observe: func(r *replay.Result) {
 			if !assert.True(t, r.OK(), "line %d: status %d, %v", r.Line, r.Status, r.Err) {
 				return
