@@ -13,24 +13,31 @@ import (
 
 // Now is what the page shows of the moment.
 type Now struct {
+	// At is the moment.
 	At time.Time `json:"at"`
 	// NotReady says why the sidecar does not want jobs; "" if it does.
 	NotReady string `json:"not_ready,omitempty"`
 	// InFlight are the jobs at upstreams, Waiting those in the sidecar's queue.
 	InFlight int `json:"in_flight"`
 	Waiting  int `json:"waiting"`
-	// Imbalance is quality.Imbalance.
-	Imbalance float64          `json:"backlog_imbalance"`
-	Fleet     quality.Served   `json:"fleet"`
-	Upstreams []Upstream       `json:"upstreams"`
-	Projects  []Project        `json:"projects"`
-	Failures  []Failure        `json:"failures"` // the latest first
-	Changes   []quality.Change `json:"changes"`  // the latest last
+	// Imbalance is how far the jobs for each core at an upstream are from the mean of
+	// all, over that mean; 0 is even.
+	Imbalance float64 `json:"backlog_imbalance"`
+	// Fleet is how all jobs were served, and Upstreams how each upstream is.
+	Fleet     quality.Served `json:"fleet"`
+	Upstreams []Upstream     `json:"upstreams"`
+	// Projects are the busiest, the busiest first.
+	Projects []Project `json:"projects"`
+	// Failures are the jobs that failed last, the latest first.
+	Failures []Failure `json:"failures"`
+	// Changes are the modes entered last, the latest last.
+	Changes []quality.Change `json:"changes"`
 }
 
 // Upstream is one row of the fleet's table.
 type Upstream struct {
 	pool.State
+	// Mode is unknown, flat, growing or losing.
 	Mode quality.Mode `json:"mode"`
 	// MinuteJobs is how many jobs ended there in the last minute, and MinuteLost how
 	// many of them in part or without a response.
@@ -40,6 +47,7 @@ type Upstream struct {
 
 // Project is one of the busiest projects.
 type Project struct {
+	// Name is the project's identifier.
 	Name string `json:"name"`
 	// Jobs is how many it had in the last five to ten minutes.
 	Jobs int `json:"jobs"`
@@ -50,26 +58,34 @@ type Project struct {
 
 // Failure is a job that failed lately.
 type Failure struct {
-	At       time.Time `json:"at"`
-	ID       string    `json:"id"`
-	Session  string    `json:"session,omitempty"`
-	Project  string    `json:"project,omitempty"`
-	Priority string    `json:"priority"`
-	Outcome  string    `json:"outcome"`
-	Status   int       `json:"status"`
-	Reason   string    `json:"reason,omitempty"`
-	Error    string    `json:"error,omitempty"`
+	// At is when it ended.
+	At time.Time `json:"at"`
+	// ID, Session, Project and Priority are the job's, as in its log line.
+	ID       string `json:"id"`
+	Session  string `json:"session,omitempty"`
+	Project  string `json:"project,omitempty"`
+	Priority string `json:"priority"`
+	// Outcome is how it ended, and Status what its submitter was answered. Reason is
+	// the word for an answer of pilotfish's own, and Error what went wrong.
+	Outcome string `json:"outcome"`
+	Status  int    `json:"status"`
+	Reason  string `json:"reason,omitempty"`
+	Error   string `json:"error,omitempty"`
 	// Upstreams are those tried.
 	Upstreams []string `json:"upstreams"`
-	Seconds   float64  `json:"seconds"` // from its arrival to its end
+	// Seconds is the time from its arrival to its end.
+	Seconds float64 `json:"seconds"`
 }
 
 // About is what does not change while the process runs, and the configuration.
 type About struct {
-	Version string    `json:"version"`
-	Go      string    `json:"go"`
+	// Version is pilotfish's, and Go that of the Go that built it.
+	Version string `json:"version"`
+	Go      string `json:"go"`
+	// Started is when the process did.
 	Started time.Time `json:"started"`
-	Write   bool      `json:"write"` // upstreams may be drained by hand
+	// Write is set where upstreams may be drained by hand.
+	Write bool `json:"write"`
 	// Configuration is what is in effect, as YAML, without passwords.
 	Configuration string `json:"configuration"`
 }

@@ -33,6 +33,7 @@ const (
 
 // Status is what a breaker knows, for people.
 type Status struct {
+	// State is closed, half-open or open.
 	State State `json:"state"`
 	// Since is when it came into State; zero if it was never in another.
 	Since time.Time `json:"since,omitzero"`

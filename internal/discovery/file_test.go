@@ -194,3 +194,16 @@ func FuzzList(f *testing.F) {
 		require.True(t, same(list, again))
 	})
 }
+
+// Both forms of docs/upstreams.md name the same upstreams.
+func TestTheFileOfTheDocuments(t *testing.T) {
+	var lists [2][]pool.Upstream
+	for i, name := range []string{"upstreams.json", "upstreams.txt"} {
+		text, err := os.ReadFile("../../docs/examples/" + name)
+		require.NoError(t, err)
+		lists[i], err = parseList(text)
+		require.NoError(t, err)
+	}
+	assert.Len(t, lists[0], 3)
+	assert.Equal(t, lists[0], lists[1])
+}

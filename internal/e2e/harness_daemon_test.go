@@ -1,4 +1,4 @@
-//go:build cluster || mesh
+//go:build cluster || mesh || clients
 
 package e2e
 

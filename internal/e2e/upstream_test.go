@@ -1,9 +1,12 @@
 package e2e
 
 import (
+	"fmt"
 	"io"
 	"net/http"
+	"os"
 	"strings"
+	"sync"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -54,4 +57,44 @@ func TestAJobMovesFromADeadUpstream(t *testing.T) {
 	assert.Equal(t, want, post())
 	assert.Len(t, holder.Jobs(), 2)
 	s.stop()
+}
+
+// README.md says how often servers that tell nothing of themselves have a project's
+// data at hand.
+func TestPlainServersGetTheProjectsTheyHave(t *testing.T) {
+	t.Parallel()
+	const servers, projects, jobs = 3, 20, 300
+	var mu sync.Mutex
+	hits := 0
+	var args []string
+	for range servers {
+		cached := map[string]bool{}
+		plain := fakeupstream.New(t, fakeupstream.Options{Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			if r.Method != http.MethodPost {
+				http.NotFound(w, r) // no metrics, no listing
+				return
+			}
+			job, _ := io.ReadAll(r.Body)
+			mu.Lock()
+			defer mu.Unlock()
+			if cached[string(job)] {
+				hits++
+			}
+			cached[string(job)] = true
+		})})
+		args = append(args, "--upstream", plain.Address())
+	}
+	s := start(t, append(args, "--listen", "127.0.0.1:0", "--admin", "127.0.0.1:0")...)
+	for n := range jobs {
+		res, err := http.Post("http://"+s.jobs+"/v1/jobs", "application/json", strings.NewReader(fmt.Sprintf(`{"project_id": %d}`, n*7%projects)))
+		require.NoError(t, err)
+		_ = res.Body.Close()
+		require.Equal(t, http.StatusOK, res.StatusCode)
+	}
+	s.stop()
+	assert.Equal(t, jobs-projects, hits, "each project is fetched once")
+	readme, err := os.ReadFile("../../README.md")
+	require.NoError(t, err)
+	claim := fmt.Sprintf("%d jobs of %d projects, one after another, found their data %d times", jobs, projects, hits)
+	assert.True(t, strings.Contains(strings.Join(strings.Fields(string(readme)), " "), claim), "README.md does not say: %s", claim)
 }

@@ -20,9 +20,11 @@ type State struct {
 	// upstream stays eligible, while more than half of the upstreams are suspect.
 	Suspect string `json:"suspect,omitempty"`
 	// Drained is set while an operator keeps new jobs away.
-	Drained  bool `json:"drained,omitempty"`
-	InFlight int  `json:"in_flight"`
-	// Jobs, Running and Stalled are the estimate now and the last report's counts.
+	Drained bool `json:"drained,omitempty"`
+	// InFlight is the jobs that this sidecar sent there and that have not ended.
+	InFlight int `json:"in_flight"`
+	// Jobs is the estimate now. Running is the jobs, and Stalled the joblets, that the
+	// last report or load hint counts.
 	Jobs    float64 `json:"jobs"`
 	Running float64 `json:"running"`
 	Stalled float64 `json:"stalled"`
@@ -33,17 +35,22 @@ type State struct {
 	CoresBusy float64 `json:"cores_busy"`
 	// ReportAge is in seconds; negative when there was no report. ReportFresh is
 	// set while the report is recent enough to choose by.
-	ReportAge   float64        `json:"report_age_seconds"`
-	ReportFresh bool           `json:"report_fresh"`
-	Level       float64        `json:"overload_level"`
-	Breaker     breaker.Status `json:"breaker"`
-	Cached      int            `json:"cached_projects"`
-	Assumed     int            `json:"assumed_projects"`
+	ReportAge   float64 `json:"report_age_seconds"`
+	ReportFresh bool    `json:"report_fresh"`
+	// Level says which jobs the upstream may take for its load: 1 is all, 0 is none.
+	Level   float64        `json:"overload_level"`
+	Breaker breaker.Status `json:"breaker"`
+	// Cached is how many projects the last cache listing names, and Assumed how many
+	// more are taken to be there because a job of theirs was sent there.
+	Cached  int `json:"cached_projects"`
+	Assumed int `json:"assumed_projects"`
 	// Rate is jobs completed per second when every core is busy; 0 is unknown.
 	Rate float64 `json:"rate"`
 	// Implausible is which of the upstream's figures cannot be true, and count as unknown.
-	Implausible string  `json:"implausible,omitempty"`
-	Latency     float64 `json:"latency_seconds"`
+	Implausible string `json:"implausible,omitempty"`
+	// Latency is how long responses take to begin there: a peak counts at once, and is
+	// forgotten by half in ten seconds.
+	Latency float64 `json:"latency_seconds"`
 }
 
 // States lists the upstreams in the set, by address.
@@ -113,11 +120,16 @@ func (p *Pool) CachedAt(now time.Time, project uint64) (cached, assumed []string
 
 // Ranked is one upstream as a policy would see it for a job.
 type Ranked struct {
-	Address string          `json:"address"`
-	Picked  bool            `json:"picked"`
-	Cache   string          `json:"cache"`
-	Jobs    float64         `json:"jobs"`
-	Cost    *selection.Cost `json:"cost,omitempty"`
+	// Address is host:port.
+	Address string `json:"address"`
+	// Picked is set for the one that the policy picks.
+	Picked bool `json:"picked"`
+	// Cache says whether the project's data is there: none, assumed or cached.
+	Cache string `json:"cache"`
+	// Jobs is the estimate of the jobs that are there now.
+	Jobs float64 `json:"jobs"`
+	// Cost is what spoke for and against it; absent where the policy weighs no costs.
+	Cost *selection.Cost `json:"cost,omitempty"`
 }
 
 // Explain ranks the eligible upstreams for a job without claiming one, the

@@ -54,15 +54,21 @@ func (h *History) Add(p Point, jobs map[string]float64) {
 
 // Series is a history by columns, as charts want it.
 type Series struct {
-	StepSeconds  float64   `json:"step_seconds"`
-	At           []int64   `json:"at"` // seconds since 1970
+	// StepSeconds is the time from one point to the next, and At the instants of all
+	// points, in seconds since 1970.
+	StepSeconds float64 `json:"step_seconds"`
+	At          []int64 `json:"at"`
+	// Jobs is how many ended each second, and Lost those of them with a response in
+	// part or none. FirstByteP50 and FirstByteP99 are times to first byte. All are over
+	// the minute before the point.
 	Jobs         []float64 `json:"jobs_per_second"`
 	Lost         []float64 `json:"lost_per_second"`
 	FirstByteP50 []float64 `json:"first_byte_p50_seconds"`
 	FirstByteP99 []float64 `json:"first_byte_p99_seconds"`
-	InFlight     []int     `json:"in_flight"`
-	Waiting      []int     `json:"waiting"`
-	// Upstreams are the jobs at each upstream, every so many seconds, the latest last.
+	// InFlight is the jobs at upstreams at that instant, and Waiting those in the queue.
+	InFlight []int `json:"in_flight"`
+	Waiting  []int `json:"waiting"`
+	// Upstreams are the jobs at each upstream, every UpstreamStepSeconds, the latest last.
 	UpstreamStepSeconds float64              `json:"upstream_step_seconds"`
 	Upstreams           map[string][]float64 `json:"upstreams"`
 }

@@ -34,11 +34,13 @@ const turns = 5
 
 // Change is a mode that was entered.
 type Change struct {
+	// At is when.
 	At time.Time `json:"at"`
 	// Upstream is "" for the fleet.
 	Upstream string `json:"upstream,omitempty"`
-	From     Mode   `json:"from"`
-	To       Mode   `json:"to"`
+	// From is the mode that was left, and To the one that was entered.
+	From Mode `json:"from"`
+	To   Mode `json:"to"`
 	// Cause says why, for people.
 	Cause string `json:"cause"`
 	// Trend is how the times to first byte changed at that time.
@@ -137,6 +139,7 @@ func (m *Machine) Changes() []Change { return append([]Change{}, m.changes...) }
 
 // Status is the mode of the fleet or of one upstream.
 type Status struct {
+	// Mode is unknown, flat, growing or losing.
 	Mode Mode `json:"mode"`
 	// Since is when it was entered; zero is the start.
 	Since time.Time `json:"since"`
@@ -164,13 +167,15 @@ func (m *Machine) Status(address string) Status {
 
 // Window is the key figures of the jobs that ended in some time until now.
 type Window struct {
+	// Seconds is how long the window is.
 	Seconds float64 `json:"seconds"`
 	// Covered is how much of that the figures are of: the present stretch has only
 	// begun, or the machine is younger.
 	Covered float64 `json:"covered_seconds"`
-	High    Figures `json:"high"`
-	Low     Figures `json:"low"`
-	All     Figures `json:"all"`
+	// High, Low and All are the figures of the jobs of each priority, and of both.
+	High Figures `json:"high"`
+	Low  Figures `json:"low"`
+	All  Figures `json:"all"`
 }
 
 // Served is how one upstream, or the fleet, served its jobs.
@@ -178,14 +183,17 @@ type Served struct {
 	// Upstream is "" for the fleet.
 	Upstream string `json:"upstream,omitempty"`
 	Status
+	// Windows are the last 1, 5 and 60 minutes.
 	Windows []Window `json:"windows"`
 }
 
 // Summary is all that a machine knows at one instant.
 type Summary struct {
-	At        time.Time `json:"at"`
-	Fleet     Served    `json:"fleet"`
-	Upstreams []Served  `json:"upstreams"`
+	// At is the instant.
+	At time.Time `json:"at"`
+	// Fleet is how all jobs were served, and Upstreams how each upstream served its own.
+	Fleet     Served   `json:"fleet"`
+	Upstreams []Served `json:"upstreams"`
 	// Changes are the modes entered last, the latest last.
 	Changes []Change `json:"changes"`
 }

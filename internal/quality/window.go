@@ -25,7 +25,8 @@ const (
 // Figures are the key figures of the jobs of one window and one priority.
 type Figures struct {
 	// Jobs is how many ended, without those that were refused as invalid or whose
-	// submitter left. Each was complete, partial or absent.
+	// submitter left. Each had its response in whole, in part or not at all: Complete,
+	// Partial or Absent.
 	Jobs     uint64 `json:"jobs"`
 	Complete uint64 `json:"complete"`
 	Partial  uint64 `json:"partial"`
@@ -46,6 +47,8 @@ type Figures struct {
 
 // Quantiles says how values are spread; all are 0 without values.
 type Quantiles struct {
+	// Count is how many values there were, and Mean their mean. P50, P90 and P99 are
+	// those that 50, 90 and 99 % of the values do not exceed, and Max is the largest.
 	Count uint64  `json:"count"`
 	Mean  float64 `json:"mean"`
 	P50   float64 `json:"p50"`

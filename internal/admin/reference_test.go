@@ -1,0 +1,214 @@
+package admin_test
+
+import (
+	"flag"
+	"fmt"
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"os"
+	"path/filepath"
+	"reflect"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"example.org/pilotfish/internal/admin"
+	"example.org/pilotfish/internal/pool"
+	"example.org/pilotfish/internal/quality"
+)
+
+// docs/api.md lists every field of /api/*, made from the types and their comments:
+//
+//	go test ./internal/admin -run TestReference -update
+
+const (
+	apiReference = "../../docs/api.md"
+	begin        = "<!-- begin: made from the code -->\n"
+	end          = "<!-- end -->\n"
+)
+
+var update = flag.Bool("update", false, "write the reference of the API")
+
+func TestReferenceOfTheAPI(t *testing.T) {
+	text, err := os.ReadFile(apiReference)
+	require.NoError(t, err)
+	before, rest, ok := strings.Cut(string(text), begin)
+	require.True(t, ok)
+	_, after, ok := strings.Cut(rest, end)
+	require.True(t, ok)
+	want := before + begin + newFieldManual(t).text() + end + after
+	if *update {
+		require.NoError(t, os.WriteFile(apiReference, []byte(want), 0o600))
+		return
+	}
+	assert.Equal(t, want, string(text), "go test ./internal/admin -run TestReference -update writes it anew")
+}
+
+// fieldManual writes the tables of fields, one for each type.
+type fieldManual struct {
+	t        *testing.T
+	out      strings.Builder
+	done     map[reflect.Type]bool
+	comments map[string]map[string]string // of fields, by type and field; of types, by type and ""
+}
+
+func newFieldManual(t *testing.T) *fieldManual {
+	return &fieldManual{t: t, done: map[reflect.Type]bool{}, comments: map[string]map[string]string{}}
+}
+
+func (m *fieldManual) text() string {
+	for _, v := range []any{
+		pool.State{}, pool.Ranked{}, quality.Summary{}, admin.Now{}, quality.Series{}, admin.About{},
+	} {
+		m.table(reflect.TypeOf(v))
+	}
+	return m.out.String() + "\n"
+}
+
+// table writes a type's fields, and then the types that they lead to.
+func (m *fieldManual) table(typ reflect.Type) {
+	if m.done[typ] {
+		return
+	}
+	m.done[typ] = true
+	fmt.Fprintf(&m.out, "\n### %s\n\n%s\n\n| field | value | meaning |\n|---|---|---|\n", title(typ), m.comment(typ, "", typ.Name(), title(typ)))
+	var others []reflect.Type
+	for _, f := range reflect.VisibleFields(typ) {
+		key, options, _ := strings.Cut(f.Tag.Get("json"), ",")
+		row := typ == reflect.TypeFor[admin.Upstream]() // of which most is told already
+		if row && f.Type == reflect.TypeFor[pool.State]() {
+			fmt.Fprintf(&m.out, "| | | all fields of an [upstream](#upstream) |\n")
+		}
+		if key == "" || f.Anonymous || row && len(f.Index) > 1 {
+			continue
+		}
+		value, other := kind(f.Type)
+		if other != nil {
+			others = append(others, other)
+		}
+		if strings.HasPrefix(options, "omit") {
+			value += ", or absent"
+		}
+		fmt.Fprintf(&m.out, "| `%s` | %s | %s |\n", key, value, m.meaning(typ, f))
+	}
+	for _, o := range others {
+		m.table(o)
+	}
+}
+
+// title is what a type is called where several packages have one of its name.
+func title(typ reflect.Type) string {
+	switch typ.String() {
+	case "pool.State":
+		return "upstream"
+	case "admin.Upstream":
+		return "row"
+	case "breaker.Status":
+		return "breaker"
+	}
+	return strings.ToLower(typ.Name())
+}
+
+// kind is a value as JSON has it, and the type that a table of its own shows.
+func kind(typ reflect.Type) (word string, other reflect.Type) {
+	if typ == reflect.TypeFor[time.Time]() {
+		return "time, RFC 3339", nil
+	}
+	if typ.Implements(reflect.TypeFor[interface{ MarshalText() ([]byte, error) }]()) {
+		return "text", nil
+	}
+	switch typ.Kind() {
+	case reflect.Pointer:
+		return kind(typ.Elem())
+	case reflect.Slice:
+		word, other = kind(typ.Elem())
+		return "list of " + word, other
+	case reflect.Map:
+		word, other = kind(typ.Elem())
+		return word + " by name", other
+	case reflect.Struct:
+		return fmt.Sprintf("[%s](#%[1]s)", title(typ)), typ
+	case reflect.Bool:
+		return "true or false", nil
+	case reflect.String:
+		return "text", nil
+	}
+	return "number", nil
+}
+
+// meaning is the comment of a field: its own, that of a field before if that
+// names it, or else that of its type.
+func (m *fieldManual) meaning(typ reflect.Type, f reflect.StructField) string {
+	owner := typ
+	for _, i := range f.Index[:len(f.Index)-1] {
+		owner = owner.Field(i).Type
+	}
+	key, _, _ := strings.Cut(f.Tag.Get("json"), ",")
+	text := m.comment(owner, f.Name, f.Name, "`"+key+"`")
+	for i := f.Index[len(f.Index)-1] - 1; i >= 0 && text == ""; i-- {
+		before := m.comment(owner, owner.Field(i).Name, f.Name, "`"+key+"`")
+		if strings.Contains(before, "`"+key+"`") {
+			text = before
+		}
+	}
+	if _, other := kind(f.Type); text == "" && other != nil {
+		text = m.comment(other, "", other.Name(), "`"+key+"`")
+	}
+	assert.NotEmpty(m.t, text, "%v.%s has no comment", owner, f.Name)
+	for i := range owner.NumField() {
+		other := owner.Field(i)
+		if otherKey, _, _ := strings.Cut(other.Tag.Get("json"), ","); otherKey != "" {
+			text = regexp.MustCompile(`(^|[ (])`+other.Name+`\b`).ReplaceAllString(text, "$1`"+otherKey+"`")
+		}
+	}
+	return strings.ReplaceAll(text, "|", "\\|")
+}
+
+// comment is that of a type's field, or of the type itself, in one line, with one
+// name in the place of another.
+func (m *fieldManual) comment(typ reflect.Type, field, name, instead string) string {
+	of := m.comments[typ.String()]
+	if of == nil {
+		of = m.read(typ)
+		m.comments[typ.String()] = of
+	}
+	text := strings.Join(strings.Fields(of[field]), " ")
+	return regexp.MustCompile(`(^|[ (])`+name+`\b`).ReplaceAllString(text, "${1}"+instead)
+}
+
+// read finds the comments of a struct in the source of its package.
+func (m *fieldManual) read(typ reflect.Type) map[string]string {
+	folder := filepath.Join("../..", strings.TrimPrefix(typ.PkgPath(), "example.org/pilotfish"))
+	paths, err := filepath.Glob(filepath.Join(folder, "*.go"))
+	require.NoError(m.t, err)
+	fset, all := token.NewFileSet(), map[string]string{}
+	for _, path := range paths {
+		file, err := parser.ParseFile(fset, path, nil, parser.ParseComments|parser.SkipObjectResolution)
+		require.NoError(m.t, err)
+		for _, d := range file.Decls {
+			types, ok := d.(*ast.GenDecl)
+			if !ok || types.Tok != token.TYPE {
+				continue
+			}
+			for _, s := range types.Specs {
+				spec := s.(*ast.TypeSpec)
+				fields, ok := spec.Type.(*ast.StructType)
+				if !ok || spec.Name.Name != typ.Name() {
+					continue
+				}
+				all[""] = types.Doc.Text()
+				for _, f := range fields.Fields.List {
+					for _, name := range f.Names {
+						all[name.Name] = strings.TrimSpace(f.Doc.Text() + " " + f.Comment.Text())
+					}
+				}
+			}
+		}
+	}
+	return all
+}

@@ -1,0 +1,219 @@
+//go:build clients
+
+package e2e
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"example.org/pilotfish/internal/pool"
+)
+
+// TestClientsExampleUpstream runs the example of docs/upstreams.md behind a sidecar:
+// what it tells is read, and it is left in peace when it drains.
+func TestClientsExampleUpstream(t *testing.T) {
+	agent := newStubAgent(t)
+	ups := []*exampleUpstream{startExample(t, agent.address), startExample(t, agent.address)}
+	list := filepath.Join(t.TempDir(), "upstreams.json")
+	discover := func(draining *exampleUpstream) {
+		var all []map[string]any
+		for _, u := range ups {
+			all = append(all, map[string]any{"address": u.address, "draining": u == draining})
+		}
+		text, err := json.Marshal(all)
+		require.NoError(t, err)
+		require.NoError(t, os.WriteFile(list, text, 0o600))
+	}
+	discover(nil)
+	config := filepath.Join(t.TempDir(), "pilotfish.yaml")
+	require.NoError(t, os.WriteFile(config, fmt.Appendf(nil,
+		"discovery: {file: {path: %s, interval: 1s}}\nreports: {interval: 200ms}\nstream: {explain_headers: true}\n", list), 0o600))
+	s := &exampleSidecar{start(t, "--config", config, "--listen", "127.0.0.1:0", "--admin", "127.0.0.1:0")}
+
+	s.until(t, "both report their load and their cores", func(by map[string]pool.State) bool {
+		return len(by) == 2 && by[ups[0].address].ReportFresh && by[ups[1].address].ReportFresh && by[ups[0].address].Cores > 0
+	})
+	first := s.post(t, `{"project_id": 1}`)
+	assert.Equal(t, "none", first.Get("Pilotfish-Cache"))
+	assert.Contains(t, first.Get("X-Load"), "cached=0")
+	holder, other := ups[0], ups[1]
+	if first.Get("Pilotfish-Upstream") == other.address {
+		holder, other = other, holder
+	}
+	s.until(t, "the listing is read", func(by map[string]pool.State) bool { return by[holder.address].Cached == 1 })
+	again := s.post(t, `{"project_id": 1}`)
+	assert.Equal(t, []string{holder.address, "cached"}, []string{again.Get("Pilotfish-Upstream"), again.Get("Pilotfish-Cache")})
+	assert.Contains(t, again.Get("X-Load"), "cached=1")
+
+	// A notice: new jobs go elsewhere, and the data is there before they come.
+	discover(holder)
+	s.until(t, "the project is fetched elsewhere", func(by map[string]pool.State) bool {
+		return by[holder.address].Why == "draining" && by[other.address].Cached == 1
+	})
+	moved := s.post(t, `{"project_id": 1}`)
+	assert.Equal(t, []string{other.address, "cached"}, []string{moved.Get("Pilotfish-Upstream"), moved.Get("Pilotfish-Cache")})
+	assert.Contains(t, moved.Get("X-Load"), "cached=1")
+	discover(nil)
+	s.until(t, "the notice is over", func(by map[string]pool.State) bool { return by[holder.address].Eligible })
+
+	// Nobody tells pilotfish of this end, but the server's own refusal.
+	project := s.preferred(t, holder.address)
+	holder.keepBusy(t)
+	s.until(t, "the running job is read", func(by map[string]pool.State) bool { return by[holder.address].Running == 1 })
+	require.NoError(t, holder.cmd.Process.Signal(syscall.SIGTERM))
+	agent.until(t, holder.address+" draining=true")
+	refused := s.post(t, fmt.Sprintf(`{"project_id": %d}`, project))
+	assert.Equal(t, []string{other.address, "2"}, []string{refused.Get("Pilotfish-Upstream"), refused.Get("Pilotfish-Attempts")})
+
+	require.NoError(t, other.cmd.Process.Signal(syscall.SIGTERM))
+	require.NoError(t, other.cmd.Wait(), "it ends well when no job runs")
+	agent.until(t, "deregister ruleserver-"+portOf(t, other.address))
+	s.stop()
+}
+
+// exampleUpstream is a process of docs/examples/upstream.py.
+type exampleUpstream struct {
+	cmd     *exec.Cmd
+	address string
+}
+
+func startExample(t *testing.T, agent string) *exampleUpstream {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	u := &exampleUpstream{address: l.Addr().String()}
+	require.NoError(t, l.Close())
+	u.cmd = exec.Command(cmp.Or(os.Getenv("PYTHON"), "python3"), "../../docs/examples/upstream.py", portOf(t, u.address), agent)
+	u.cmd.Stdout, u.cmd.Stderr = t.Output(), t.Output()
+	require.NoError(t, u.cmd.Start())
+	t.Cleanup(func() {
+		_ = u.cmd.Process.Kill() // fails if it has ended
+		_ = u.cmd.Wait()
+	})
+	return u
+}
+
+// keepBusy gives the server a job past the sidecar that lasts as long as the test.
+func (u *exampleUpstream) keepBusy(t *testing.T) {
+	t.Helper()
+	ctx, cancel := context.WithCancel(context.Background())
+	r, err := http.NewRequestWithContext(ctx, http.MethodPost, "http://"+u.address+"/v1/jobs", strings.NewReader(`{"project_id": 1, "seconds": 600}`))
+	require.NoError(t, err)
+	var wg sync.WaitGroup
+	wg.Go(func() {
+		if response, err := http.DefaultClient.Do(r); err == nil { // it is cut in the end
+			_ = response.Body.Close()
+		}
+	})
+	t.Cleanup(func() { cancel(); wg.Wait() })
+}
+
+// exampleSidecar asks a sidecar as an operator and as a submitter would.
+type exampleSidecar struct{ *sidecar }
+
+func (s *exampleSidecar) get(t *testing.T, path string, into any) {
+	t.Helper()
+	response, err := http.Get("http://" + s.admin + path)
+	require.NoError(t, err)
+	defer response.Body.Close()
+	require.Equal(t, http.StatusOK, response.StatusCode)
+	require.NoError(t, json.NewDecoder(response.Body).Decode(into))
+}
+
+// until waits until the upstreams are in a state.
+func (s *exampleSidecar) until(t *testing.T, what string, so func(map[string]pool.State) bool) {
+	t.Helper()
+	require.Eventually(t, func() bool {
+		var all struct {
+			Upstreams []struct {
+				pool.State
+				Breaker any `json:"breaker"`
+			}
+		}
+		s.get(t, "/api/upstreams", &all)
+		by := map[string]pool.State{}
+		for _, u := range all.Upstreams {
+			by[u.Address] = u.State
+		}
+		return so(by)
+	}, patience, 10*tick, what)
+}
+
+// preferred is a project that is cached nowhere, whose job would go to an upstream.
+func (s *exampleSidecar) preferred(t *testing.T, address string) int {
+	t.Helper()
+	for project := 1000; project < 1100; project++ {
+		var pick struct{ Upstream string }
+		if s.get(t, fmt.Sprintf("/api/pick?project=%d", project), &pick); pick.Upstream == address {
+			return project
+		}
+	}
+	require.FailNow(t, "no project prefers this upstream")
+	return 0
+}
+
+func (s *exampleSidecar) post(t *testing.T, job string) http.Header {
+	t.Helper()
+	response, err := http.Post("http://"+s.jobs+"/v1/jobs", "application/json", strings.NewReader(job))
+	require.NoError(t, err)
+	defer response.Body.Close()
+	text, err := io.ReadAll(response.Body)
+	require.NoError(t, err)
+	require.Equal(t, http.StatusOK, response.StatusCode, "%s", text)
+	assert.Equal(t, "a result made of the project's data\n", string(text))
+	return response.Header
+}
+
+// stubAgent keeps what a Consul agent is told.
+type stubAgent struct {
+	address string
+	mu      sync.Mutex
+	told    []string
+}
+
+func newStubAgent(t *testing.T) *stubAgent {
+	a := &stubAgent{}
+	server := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+		var service struct {
+			Address string
+			Port    int
+			Meta    struct{ Draining string }
+		}
+		_ = json.NewDecoder(r.Body).Decode(&service) // a deregistration has nothing to say
+		line := fmt.Sprintf("%s:%d draining=%s", service.Address, service.Port, service.Meta.Draining)
+		if service.Port == 0 {
+			line = strings.Join(strings.Split(r.URL.Path, "/")[4:], " ")
+		}
+		a.mu.Lock()
+		defer a.mu.Unlock()
+		a.told = append(a.told, line)
+	}))
+	t.Cleanup(server.Close)
+	a.address = server.Listener.Addr().String()
+	return a
+}
+
+func (a *stubAgent) until(t *testing.T, line string) {
+	t.Helper()
+	require.Eventually(t, func() bool {
+		a.mu.Lock()
+		defer a.mu.Unlock()
+		return strings.Contains("\n"+strings.Join(a.told, "\n")+"\n", "\n"+line+"\n")
+	}, patience, 10*tick, "Consul was not told %q", line)
+}
