@@ -25,8 +25,9 @@ import (
 
 // Config is a dispatcher's settings and what it stands on.
 type Config struct {
-	Retry RetrySettings
-	Queue QueueSettings
+	Retry    RetrySettings
+	Queue    QueueSettings
+	Projects ProjectSettings // none is limited by default
 
 	// Pool is the upstreams; required.
 	Pool *pool.Pool
@@ -44,6 +45,7 @@ type Dispatcher struct {
 	asking func(*Job)
 	retry  RetrySettings
 	queue  queue
+	limits limits
 	budget budget
 	shed   []Grant // of jobs that lost their place, until Serve tells them
 }
@@ -59,16 +61,19 @@ func New(cfg Config) (*Dispatcher, error) {
 	var f settings.Faults
 	cfg.Retry.Check(f.In("retry"))
 	cfg.Queue.Check(f.In("queue"))
+	cfg.Projects.Check(f.In("projects"))
 	if err := f.Err(); err != nil {
 		return nil, fmt.Errorf("dispatch: %w", err)
 	}
-	return &Dispatcher{
+	d := &Dispatcher{
 		pool:   cfg.Pool,
 		rng:    cfg.Rand,
 		asking: cfg.Asking,
 		retry:  cfg.Retry,
 		queue:  queue{bounds: cfg.Queue},
-	}, nil
+	}
+	d.SetProjects(cfg.Projects)
+	return d, nil
 }
 
 // Pool is the upstreams that the jobs go to.
@@ -92,14 +97,23 @@ func (d *Dispatcher) Begin(now time.Time, r Request) *Job {
 // job waits until Job.GiveUpAt, and the shell calls Serve next: others may
 // have lost their places.
 //
-// A job does not overtake those that wait. One that has been to every upstream
-// hears so at once, and so does one that may go to some upstreams only, and finds
-// none of them eligible.
+// A job does not overtake those that wait, unless they wait for their project's
+// limit. One that has been to every upstream hears so at once, and so does one that
+// may go to some upstreams only, and finds none of them eligible.
 func (d *Dispatcher) Arrive(now time.Time, j *Job) (g Grant, granted bool) {
 	tried, _ := d.tried(j)
-	if d.queue.ahead(j.Priority) == 0 || d.pool.AllTried(tried) || j.Among != nil {
+	if d.pool.AllTried(tried) || j.Among != nil || d.first(j) {
 		if g, heard := d.ask(now, j); heard == served {
 			return g, true
+		}
+	}
+	held := d.held(j)
+	if held && j.Among != nil {
+		return Grant{Job: j, Err: d.atLimit(now, j)}, true
+	}
+	if held {
+		if err := d.lags(now, j); err != nil {
+			return Grant{Job: j, Err: err}, true
 		}
 	}
 	if j.Among != nil {
@@ -109,9 +123,16 @@ func (d *Dispatcher) Arrive(now time.Time, j *Job) (g Grant, granted bool) {
 	if !ok {
 		return Grant{Job: j, Err: fmt.Errorf("%w (%d)", ErrFull, d.queue.len())}, true
 	}
-	for _, low := range displaced {
-		low.waited += now.Sub(low.since)
-		d.shed = append(d.shed, Grant{Job: low, Err: ErrDisplaced})
+	for _, out := range displaced {
+		out.waited += now.Sub(out.since)
+		err := errOutnumbered
+		if out.Priority != j.Priority {
+			err = ErrDisplaced
+		}
+		d.shed = append(d.shed, Grant{Job: out, Err: err})
+	}
+	if held {
+		d.queue.lines[j.Project].hold(now)
 	}
 	j.wait(now, d.queue.bounds.Wait)
 	return Grant{}, false
@@ -127,6 +148,7 @@ func (d *Dispatcher) Serve(now time.Time) []Grant {
 		g, heard := d.ask(now, j)
 		if heard == served {
 			j.waited += now.Sub(j.since)
+			d.queue.lines[j.Project].leave(now)
 			over = append(over, g)
 		}
 		return heard
@@ -146,6 +168,9 @@ func (d *Dispatcher) GiveUp(now time.Time, j *Job) bool {
 
 // ask asks the pool for an upstream for j.
 func (d *Dispatcher) ask(now time.Time, j *Job) (Grant, reply) {
+	if d.held(j) {
+		return Grant{}, passedOver
+	}
 	d.asking(j)
 	tried, fresh := d.tried(j)
 	r := pool.Request{Project: j.Project, Priority: j.Priority, Among: j.Among}

@@ -235,7 +235,11 @@ func TestAfterAStaleConnection(t *testing.T) {
 func TestRandomHistories(t *testing.T) {
 	for seed := range uint64(30) {
 		rng := rand.New(rand.NewPCG(seed, 9))
-		f := newFixture(t, 4, func(c *Config) { c.Queue.Jobs = 10 })
+		limit := int(seed % 3)
+		f := newFixture(t, 4, func(c *Config) {
+			c.Queue.Jobs = 10
+			c.Projects = ProjectSettings{Limit: limit, Lag: 2 * time.Second, Fair: seed%2 == 0}
+		})
 		now := start
 		waiting, running := map[*Job]bool{}, map[*Job]Grant{}
 		arrivals, ends := 0, 0
@@ -265,7 +269,7 @@ func TestRandomHistories(t *testing.T) {
 			switch k := rng.IntN(10); {
 			case k < 4:
 				arrivals++
-				arrive(f.Begin(now, Request{Priority: selection.Priority(rng.IntN(2)), Bytes: rng.Int64N(1000)}))
+				arrive(f.Begin(now, Request{Project: uint64(rng.IntN(4)), Priority: selection.Priority(rng.IntN(2)), Bytes: rng.Int64N(1000)}))
 			case k < 7:
 				for j, g := range running {
 					delete(running, j)
@@ -276,7 +280,11 @@ func TestRandomHistories(t *testing.T) {
 					}
 					o := []pool.Outcome{pool.Refused, pool.NoAnswer, pool.NotStarted}[rng.IntN(3)]
 					next := f.fail(now, g, Failure{Outcome: o, Progress: Progress(rng.IntN(2)), Stale: rng.IntN(4) == 0})
-					require.Empty(t, f.granted)
+					for waited, g := range f.granted { // for its project's limit
+						require.True(t, waiting[waited])
+						take(waited, g)
+					}
+					clear(f.granted)
 					if !next.Again {
 						ends++
 						break
@@ -302,6 +310,9 @@ func TestRandomHistories(t *testing.T) {
 				serve()
 			}
 			require.Equal(t, len(waiting), f.Waiting())
+			for project := uint64(1); limit > 0 && project < 4; project++ {
+				require.LessOrEqual(t, f.Pool().Open(project), limit)
+			}
 			require.Equal(t, len(running), f.Pool().InFlight())
 			require.Equal(t, arrivals, ends+len(waiting)+len(running))
 		}

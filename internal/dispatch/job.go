@@ -46,6 +46,7 @@ type Job struct {
 	connect time.Duration // for the next dial
 
 	place  *list.Element // in the queue; nil when it does not wait
+	turn   uint64        // its turn there
 	since  time.Time     // when the wait under way began
 	until  time.Time     // and when it must end
 	waited time.Duration // in waits and pauses that are over
@@ -86,7 +87,8 @@ func (j *Job) wait(now time.Time, most time.Duration) {
 type Grant struct {
 	Job *Job
 	// Assignment is the job's place at an upstream, which the shell must end;
-	// nil if Err says why there is none: pool.ErrAllTried, ErrFull or ErrDisplaced.
+	// nil if Err says why there is none: pool.ErrAllTried, ErrFull, ErrDisplaced or
+	// an AtLimit.
 	Assignment *pool.Assignment
 	Err        error
 	// ConnectTimeout bounds the dial of the attempt.

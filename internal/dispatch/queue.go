@@ -16,6 +16,8 @@ var (
 	ErrFull = errors.New("too many jobs wait for an upstream")
 	// ErrDisplaced is the ErrFull of a job that waited until a high one needed its place.
 	ErrDisplaced = fmt.Errorf("%w: a high job took the place", ErrFull)
+	// errOutnumbered is that of a job whose project had more jobs waiting than another.
+	errOutnumbered = fmt.Errorf("%w: a project with fewer of them took the place", ErrFull)
 	// ErrWaited: no upstream became eligible in the time the job may wait.
 	ErrWaited = errors.New("no upstream became eligible in time")
 )
@@ -42,40 +44,86 @@ func (s QueueSettings) Check(f *settings.Faults) {
 	f.Positive("wait", s.Wait)
 }
 
-// queue is the waiting jobs: high before low, first come first served within a
-// priority, bounded in number and bytes.
+// queue is the waiting jobs: high before low, within a priority in the order of
+// their turns, and first come first served within a turn. It is bounded in number
+// and bytes.
+//
+// Where it is fair, a project has one job in each turn. Otherwise all have the same.
 type queue struct {
 	bounds QueueSettings
-	lists  [selection.Priorities]list.List // of *Job, the oldest first
+	fair   bool
+	lists  [selection.Priorities]list.List // of *Job, the next first
+	turns  [selection.Priorities]uint64    // that are under way
+	lines  map[uint64]*line                // by project, of those that wait
 	bytes  int64
 }
 
-// push lets j wait. When there is no room, a high job pushes out low ones, the
-// latest first. They are returned as displaced and no longer wait. Otherwise
-// ok is false, and j does not wait.
+// push lets j wait. When there is no room, a high job pushes out low ones, and any
+// job those of its priority with a later turn, the latest first. They are returned
+// as displaced and no longer wait. Otherwise ok is false, and j does not wait.
 func (q *queue) push(j *Job) (displaced []*Job, ok bool) {
 	if j.place != nil {
 		panic("BUG: dispatch: a job waits twice")
 	}
-	jobs, bytes := q.len(), q.bytes+j.Bytes
+	jobs, bytes, turn := q.len(), q.bytes+j.Bytes, q.turn(j)
 	full := func() bool { return jobs >= q.bounds.Jobs || bytes > int64(q.bounds.Bytes) }
-	if j.Priority == selection.High {
-		// Nobody is pushed out unless that makes enough room.
-		for last := q.lists[selection.Low].Back(); last != nil && full(); last = last.Prev() {
-			low := last.Value.(*Job)
-			displaced = append(displaced, low)
-			jobs, bytes = jobs-1, bytes-low.Bytes
+	// Nobody is pushed out unless that makes enough room.
+	pushOut := func(p selection.Priority, after uint64) {
+		for last := q.lists[p].Back(); last != nil && full() && last.Value.(*Job).turn >= after; last = last.Prev() {
+			out := last.Value.(*Job)
+			displaced = append(displaced, out)
+			jobs, bytes = jobs-1, bytes-out.Bytes
 		}
 	}
+	if j.Priority == selection.High {
+		pushOut(selection.Low, 0)
+	}
+	pushOut(j.Priority, turn+1)
 	if full() {
 		return nil, false
 	}
-	for _, low := range displaced {
-		q.remove(low)
+	for _, out := range displaced {
+		q.remove(out)
 	}
-	j.place = q.lists[j.Priority].PushBack(j)
-	q.bytes += j.Bytes
+	q.insert(j, turn)
 	return displaced, true
+}
+
+// turn is that of a newcomer: the one after its project's latest, or the one that is
+// under way if none of its jobs waits.
+func (q *queue) turn(j *Job) uint64 {
+	if last := q.lists[j.Priority].Back(); !q.fair && last != nil {
+		return last.Value.(*Job).turn
+	}
+	if l := q.lines[j.Project]; q.fair && l != nil && l.jobs[j.Priority] > 0 {
+		return l.last[j.Priority] + 1
+	}
+	return q.turns[j.Priority]
+}
+
+// insert puts j behind those of its turn.
+func (q *queue) insert(j *Job, turn uint64) {
+	list := &q.lists[j.Priority]
+	before := list.Back()
+	for before != nil && before.Value.(*Job).turn > turn {
+		before = before.Prev()
+	}
+	if j.turn = turn; before == nil {
+		j.place = list.PushFront(j)
+	} else {
+		j.place = list.InsertAfter(j, before)
+	}
+	q.bytes += j.Bytes
+	if q.lines == nil {
+		q.lines = map[uint64]*line{}
+	}
+	l := q.lines[j.Project]
+	if l == nil {
+		l = new(line)
+		q.lines[j.Project] = l
+	}
+	l.jobs[j.Priority]++
+	l.last[j.Priority] = turn
 }
 
 // remove takes j out, wherever it stands, and reports whether it was waiting.
@@ -86,6 +134,12 @@ func (q *queue) remove(j *Job) bool {
 	q.lists[j.Priority].Remove(j.place)
 	q.bytes -= j.Bytes
 	j.place = nil
+	l := q.lines[j.Project]
+	if l.jobs[j.Priority]--; l.ahead(selection.Low) == 0 {
+		delete(q.lines, j.Project)
+	} else if j.turn == l.last[j.Priority] && j.turn > 0 {
+		l.last[j.Priority]-- // the latest has left: the next comes in its place
+	}
 	return true
 }
 
@@ -141,6 +195,7 @@ func (q *queue) serve(ask func(*Job) reply) {
 		switch ask(j) {
 		case served:
 			asked = 0
+			q.turns[j.Priority] = max(q.turns[j.Priority], j.turn)
 			q.remove(j)
 		case noneEligible:
 			if asked++; asked == maxAsked {

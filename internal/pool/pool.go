@@ -233,5 +233,8 @@ func (p *Pool) fetchTime(project uint64) float64 {
 // InFlight is the number of open assignments.
 func (p *Pool) InFlight() int { return p.inFlight }
 
+// Open is the number of open assignments of one project.
+func (p *Pool) Open(project uint64) int { return p.open[project] }
+
 // Len is the number of upstreams in the set.
 func (p *Pool) Len() int { return len(p.set) }
