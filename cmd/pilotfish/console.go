@@ -107,7 +107,7 @@ func (c *console) Now() admin.Now {
 	slices.Reverse(n.Failures)
 	n.Projects = make([]admin.Project, len(busiest))
 	for i, b := range busiest {
-		p := admin.Project{Name: b.Name, Jobs: b.Jobs}
+		p := admin.Project{Name: b.Name, Jobs: b.Jobs, ProjectLoad: c.side.balancer.Project(b.Key)}
 		p.Cached, p.Assumed = c.side.balancer.CachedAt(b.Key)
 		n.Projects[i] = p
 	}

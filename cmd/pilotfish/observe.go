@@ -48,6 +48,7 @@ func (s *sidecar) live(now time.Time) metrics.Live {
 		Fleet:     fleet,
 		Quality:   modes,
 		BodyBytes: g.budget.Used(),
+		Limited:   s.balancer.Limited(),
 		Discovery: metrics.Discovery{Age: -1, Applied: d.Applied, Refused: d.Refused, Failed: d.Failed},
 	}
 	live.Capture.Written, live.Capture.Lost = s.capture.Counts()

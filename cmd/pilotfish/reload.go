@@ -29,7 +29,7 @@ func (s *sidecar) reload(cfg *config.Config) error {
 	}
 	s.current.Store(g)
 	before.stop()
-	s.balancer.SetSettings(settings, cfg.Retry)
+	s.balancer.SetSettings(settings, cfg.Retry, cfg.Projects)
 	if s.running != nil {
 		s.startGeneration(g)
 	}

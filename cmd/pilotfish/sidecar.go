@@ -89,7 +89,7 @@ func (s *sidecar) newBalancer(cfg *config.Config) (*balancer.Balancer, error) {
 	if err != nil {
 		return nil, err
 	}
-	d, err := dispatch.New(dispatch.Config{Pool: p, Rand: newRand(), Retry: cfg.Retry, Queue: cfg.Queue})
+	d, err := dispatch.New(dispatch.Config{Pool: p, Rand: newRand(), Retry: cfg.Retry, Queue: cfg.Queue, Projects: cfg.Projects})
 	if err != nil {
 		return nil, err
 	}

@@ -7,6 +7,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"example.org/pilotfish/internal/dispatch"
 	"example.org/pilotfish/internal/pool"
 	"example.org/pilotfish/internal/quality"
 )
@@ -51,6 +52,7 @@ type Project struct {
 	Name string `json:"name"`
 	// Jobs is how many it had in the last five to ten minutes.
 	Jobs int `json:"jobs"`
+	dispatch.ProjectLoad
 	// Cached are the upstreams that have its data, Assumed those that are taken to.
 	Cached  []string `json:"cached"`
 	Assumed []string `json:"assumed"`

@@ -109,7 +109,8 @@ func (b *Balancer) Begin(r dispatch.Request) *dispatch.Job {
 
 // Claim gets an upstream for a job's next attempt, and counts the job there.
 // While no upstream is eligible the job waits its turn. The errors are ctx's
-// own; dispatch.ErrWaited when the job has waited long enough;
+// own; dispatch.ErrWaited when the job has waited long enough; a dispatch.AtLimit
+// when its project holds it up;
 // dispatch.ErrFull or dispatch.ErrDisplaced when the queue has no place for it; and
 // pool.ErrAllTried, at once, when the job has been to every upstream. The
 // caller must end the lease, with Done or Failed.
@@ -160,9 +161,14 @@ func (b *Balancer) await(ctx context.Context, j *dispatch.Job, hear <-chan dispa
 // submitter is gone.
 func (b *Balancer) giveUp(j *dispatch.Job, hear <-chan dispatch.Grant, why error) dispatch.Grant {
 	b.mu.Lock()
-	waited := b.dispatch.GiveUp(time.Now(), j)
+	now := time.Now()
+	waitedFor := b.dispatch.Waited(now, j)
+	waited := b.dispatch.GiveUp(now, j)
 	delete(b.waiting, j)
 	b.mu.Unlock()
+	if waited && errors.Is(why, dispatch.ErrWaited) {
+		return dispatch.Grant{Err: waitedFor}
+	}
 	if waited {
 		return dispatch.Grant{Err: why}
 	}

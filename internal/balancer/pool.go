@@ -54,13 +54,28 @@ func (b *Balancer) Listing(address string, at time.Time, cached pool.CacheSet) {
 	b.pool.Listing(at, address, cached)
 }
 
-// SetSettings makes the pool pick and the dispatcher retry by other settings,
-// also for the jobs that wait.
-func (b *Balancer) SetSettings(s pool.Settings, retry dispatch.RetrySettings) {
+// SetSettings makes the pool pick, and the dispatcher retry and bound projects, by
+// other settings, also for the jobs that wait.
+func (b *Balancer) SetSettings(s pool.Settings, retry dispatch.RetrySettings, projects dispatch.ProjectSettings) {
 	b.event(func(time.Time) {
 		b.pool.SetSettings(s)
 		b.dispatch.SetRetry(retry)
+		b.dispatch.SetProjects(projects)
 	})
+}
+
+// Project is what a project has of the sidecar now, by its hash.
+func (b *Balancer) Project(project uint64) dispatch.ProjectLoad {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.dispatch.Project(project)
+}
+
+// Limited is how many jobs wait because their project is at its limit.
+func (b *Balancer) Limited() int {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.dispatch.Limited()
 }
 
 // Ready reports whether a first set of upstreams was applied and is not empty.

@@ -29,6 +29,7 @@ func (c *Config) Check(f *settings.Faults) {
 	c.Capture.Check(f.In("capture"))
 	c.Retry.Check(f.In("retry"))
 	c.Queue.Check(f.In("queue"))
+	c.Projects.Check(f.In("projects"))
 	c.Stream.Check(f.In("stream"))
 	f.Positive("shutdown.grace", c.Shutdown.Grace)
 	f.OneOf("log.level", c.Log.Level, []string{"debug", "info", "warn", "error"})

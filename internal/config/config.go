@@ -54,6 +54,8 @@ type Config struct {
 	Retry dispatch.RetrySettings `yaml:"retry"`
 	// Queue bounds the jobs that wait in the sidecar for an eligible upstream.
 	Queue dispatch.QueueSettings `yaml:"queue"`
+	// Projects bounds what one project takes of this sidecar.
+	Projects dispatch.ProjectSettings `yaml:"projects"`
 	// Prewarm says what is fetched elsewhere when an upstream gives notice that it
 	// will go.
 	Prewarm prewarm.Settings `yaml:"prewarm"`

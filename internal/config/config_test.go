@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"example.org/pilotfish/internal/cli"
+	"example.org/pilotfish/internal/dispatch"
 	"example.org/pilotfish/internal/settings"
 )
 
@@ -65,6 +66,7 @@ func TestDefaultsAreReadBack(t *testing.T) {
 	want := Default()
 	want.Hosts = []string{"sidecar.internal"}
 	want.Discovery.Static = []string{"127.0.0.1:9001", "127.0.0.1:9002"}
+	want.Projects.Overrides = []dispatch.ProjectLimit{{ID: "12345", Limit: 4}}
 	text, err := cli.Encode(&want)
 	require.NoError(t, err)
 	got, _, err := Parse(cli.NewDocument("defaults.yaml", text))

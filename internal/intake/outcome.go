@@ -78,14 +78,16 @@ const (
 	Waited
 	// Stopping: pilotfish is shutting down.
 	Stopping
+	// ProjectLimit: its project has as many jobs in flight as it may have.
+	ProjectLimit
 
 	// Sheddings is how many there are.
-	Sheddings = int(Stopping) + 1
+	Sheddings = int(ProjectLimit) + 1
 )
 
 // String returns the reason's word in metrics and logs.
 func (s Shedding) String() string {
-	return [Sheddings]string{"queue_full", "displaced", "waited", "shutting_down"}[s]
+	return [Sheddings]string{"queue_full", "displaced", "waited", "shutting_down", "project_limit"}[s]
 }
 
 // Reading is how much was read of what a job says of itself.

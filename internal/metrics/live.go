@@ -20,6 +20,8 @@ type Live struct {
 	Discovery Discovery
 	// Capture is what was written of jobs, and what was lost.
 	Capture Capture
+	// Limited is how many jobs wait because their project is at its limit.
+	Limited int
 	// BodyBytes is what the bodies kept for retries take.
 	BodyBytes int64
 }
@@ -48,7 +50,7 @@ type live struct {
 	inFlight, stalled, reportAge, eligible, breaker, level figure
 	suspect, implausible                                   figure
 	mode, fleetMode, slope, deadline, imbalance            figure
-	discoveryAge, bodyBytes                                figure
+	discoveryAge, bodyBytes, limited                       figure
 	discoverySets, discoveryErrors, captured               figure
 }
 
@@ -74,6 +76,7 @@ func newLive(r registrar) *live {
 		deadline:        gauge("pilotfish_first_deadline_seconds", "In what time a job will first have waited as long as it may, if times rise on; absent unless the fleet's mode is growing."),
 		imbalance:       gauge("pilotfish_backlog_imbalance", "How far the jobs for each core at an upstream are from the mean of all, over that mean; 0 is even."),
 		discoveryAge:    gauge("pilotfish_discovery_age_seconds", "Time since discovery last accepted a set of upstreams; absent before the first."),
+		limited:         gauge("pilotfish_queue_limited_jobs", "Jobs that wait in the sidecar because their project has as many in flight as it may have."),
 		bodyBytes:       gauge("pilotfish_body_bytes", "Bytes of the bodies kept for retries."),
 		discoverySets:   counter("pilotfish_discovery_sets_total", "Changes of the set of upstreams, and sets refused as doubtful.", "result"),
 		captured:        counter("pilotfish_capture_jobs_total", "Jobs of which a line was captured, and those whose line was lost because it could not be written in time.", "result"),
@@ -91,7 +94,7 @@ func (l *live) Describe(ch chan<- *prometheus.Desc) {
 	for _, f := range []figure{
 		l.inFlight, l.stalled, l.reportAge, l.eligible, l.breaker, l.level, l.suspect, l.implausible,
 		l.mode, l.fleetMode, l.slope, l.deadline, l.imbalance,
-		l.discoveryAge, l.bodyBytes, l.discoverySets, l.discoveryErrors, l.captured,
+		l.discoveryAge, l.bodyBytes, l.limited, l.discoverySets, l.discoveryErrors, l.captured,
 	} {
 		ch <- f.desc
 	}
@@ -119,6 +122,7 @@ func (l *live) Collect(ch chan<- prometheus.Metric) {
 	if now.Discovery.Age >= 0 {
 		l.discoveryAge.send(ch, now.Discovery.Age.Seconds())
 	}
+	l.limited.send(ch, float64(now.Limited))
 	l.bodyBytes.send(ch, float64(now.BodyBytes))
 	l.discoverySets.send(ch, float64(now.Discovery.Applied), "applied")
 	l.discoverySets.send(ch, float64(now.Discovery.Refused), "refused")

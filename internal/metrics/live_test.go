@@ -43,6 +43,7 @@ func TestAScrapeReadsLiveState(t *testing.T) {
 		},
 		Discovery: Discovery{Age: 90 * time.Second, Applied: 4, Refused: 2, Failed: 1},
 		BodyBytes: 4096,
+		Limited:   5,
 		Capture:   Capture{Written: 11, Lost: 3},
 	}
 	m.SetSource(func(time.Time) Live { return state })
@@ -76,6 +77,7 @@ func TestAScrapeReadsLiveState(t *testing.T) {
 		`pilotfish_discovery_sets_total{result="refused"}`: 2,
 		"pilotfish_discovery_errors_total":                 1,
 		"pilotfish_body_bytes":                             4096,
+		"pilotfish_queue_limited_jobs":                     5,
 		`pilotfish_capture_jobs_total{result="written"}`:   11,
 		`pilotfish_capture_jobs_total{result="lost"}`:      3,
 	}
@@ -92,6 +94,7 @@ func TestAScrapeReadsLiveState(t *testing.T) {
 		`pilotfish_discovery_sets_total{result="applied"}`,
 		`pilotfish_discovery_sets_total{result="refused"}`,
 		"pilotfish_fleet_mode",
+		"pilotfish_queue_limited_jobs",
 	}, slices.Sorted(maps.Keys(lived(t, m))), "after the upstreams left")
 }
 

@@ -38,9 +38,10 @@ type setup struct {
 	budget    int64                  // of kept bodies; 0 is 256 MiB
 	queue     dispatch.QueueSettings // zero is the default
 	wait      time.Duration          // in the queue; 0 is the default
-	retries   float64                // the retry budget; 0 lets all be retried
-	failures  int                    // that open a breaker; 0 is practically never
-	connect   time.Duration          // connect time-out; 0 is the default
+	projects  dispatch.ProjectSettings
+	retries   float64       // the retry budget; 0 lets all be retried
+	failures  int           // that open a breaker; 0 is practically never
+	connect   time.Duration // connect time-out; 0 is the default
 	server    proxy.ServerConfig
 	network   *memory // nil is TCP
 }
@@ -101,7 +102,7 @@ func startSidecar(t testing.TB, s setup) *sidecar {
 		Breakers: breakers, Rand: rng,
 	})
 	require.NoError(t, err)
-	d, err := dispatch.New(dispatch.Config{Pool: p, Rand: rng, Retry: retry, Queue: s.queue})
+	d, err := dispatch.New(dispatch.Config{Pool: p, Rand: rng, Retry: retry, Queue: s.queue, Projects: s.projects})
 	require.NoError(t, err)
 	b := balancer.New(d, balancer.Hooks{})
 	set := make([]pool.Upstream, len(s.upstreams))

@@ -58,6 +58,8 @@ type Problem struct {
 	Reason   string          `json:"-"`
 	Outcome  intake.Outcome  `json:"-"`
 	Shedding intake.Shedding `json:"-"` // where the outcome is intake.Shed
+	// RetryAfter is when the job should be sent again, where the error tells.
+	RetryAfter time.Duration `json:"-"`
 }
 
 // known is a problem and the errors that it stands for.
@@ -79,6 +81,7 @@ var problems = []known{
 	{[]error{ErrDeadline, ErrFirstByte}, Problem{Reason: "deadline", Status: 504, Outcome: intake.Deadline, Title: "no upstream began its response in the job's time"}},
 	{[]error{dispatch.ErrDisplaced}, Problem{Reason: "queue-full", Status: 503, Outcome: intake.Shed, Shedding: intake.Displaced, Title: "a high job needed this job's place in the queue"}},
 	{[]error{dispatch.ErrFull}, Problem{Reason: "queue-full", Status: 503, Outcome: intake.Shed, Shedding: intake.QueueFull, Title: "too many jobs wait for an upstream"}},
+	{[]error{dispatch.ErrAtLimit}, Problem{Reason: "project-limit", Status: 429, Outcome: intake.Shed, Shedding: intake.ProjectLimit, Title: "the project has as many jobs in flight as it may have"}},
 	{[]error{dispatch.ErrWaited, pool.ErrNoneEligible, pool.ErrEmpty}, Problem{Reason: "none-eligible", Status: 503, Outcome: intake.Shed, Shedding: intake.Waited, Title: "no upstream may take the job now"}},
 	{[]error{ErrNoAnswer, pool.ErrAllTried}, Problem{Reason: "no-answer", Status: 502, Outcome: intake.NoAnswer, Title: "no upstream answered"}},
 }
@@ -92,6 +95,9 @@ func ProblemOf(err error) Problem {
 		p = Problem{Reason: refusal.Reason, Status: refusal.Status, Outcome: intake.Rejected, Title: refusal.Title}
 	} else if i := slices.IndexFunc(problems, func(k known) bool { return k.is(err) }); i >= 0 {
 		p = problems[i].Problem
+	}
+	if limit := (*dispatch.AtLimit)(nil); errors.As(err, &limit) {
+		p.RetryAfter = limit.RetryAfter
 	}
 	p.Type = "urn:pilotfish:problem:" + p.Reason
 	p.Detail = err.Error()
@@ -107,12 +113,16 @@ func (p Problem) Body() []byte {
 	return body
 }
 
-// SetHeaders sets the headers that go with the body. retryAfter is told for a
-// 503, rounded up to whole seconds.
+// SetHeaders sets the headers that go with the body. A 429 and a 503 tell when to
+// send the job again, rounded up to whole seconds: what the error said, or else
+// retryAfter.
 func (p Problem) SetHeaders(h http.Header, retryAfter time.Duration) {
 	h.Set("Content-Type", "application/problem+json")
 	h.Set(reasonHeader, p.Reason)
-	if p.Status == http.StatusServiceUnavailable {
+	if p.RetryAfter > 0 {
+		retryAfter = p.RetryAfter
+	}
+	if p.Status == http.StatusServiceUnavailable || p.Status == http.StatusTooManyRequests {
 		h.Set("Retry-After", strconv.Itoa(max(1, int(math.Ceil(retryAfter.Seconds())))))
 	}
 	if p.Status == http.StatusMethodNotAllowed {

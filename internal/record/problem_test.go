@@ -7,12 +7,14 @@ import (
 	"go/parser"
 	"go/token"
 	"io/fs"
+	"net/http"
 	"os"
 	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -121,7 +123,7 @@ func refusal(t *testing.T, lit *ast.CompositeLit) (r Refusal) {
 func TestEveryErrorHasItsProblem(t *testing.T) {
 	for _, err := range []error{
 		ErrShutdown, ErrGone, ErrNoAnswer, ErrFirstByte, ErrDeadline, ErrMalformed, intake.ErrTooLarge,
-		dispatch.ErrFull, dispatch.ErrDisplaced, dispatch.ErrWaited,
+		dispatch.ErrFull, dispatch.ErrDisplaced, dispatch.ErrWaited, dispatch.ErrAtLimit,
 		pool.ErrEmpty, pool.ErrNoneEligible, pool.ErrNotAdmitted, pool.ErrAllTried,
 	} {
 		p := ProblemOf(fmt.Errorf("more about it: %w", err))
@@ -143,4 +145,20 @@ func TestTheMoreTellingErrorCounts(t *testing.T) {
 	}
 	assert.Equal(t, intake.Displaced, ProblemOf(dispatch.ErrDisplaced).Shedding)
 	assert.Equal(t, intake.QueueFull, ProblemOf(dispatch.ErrFull).Shedding)
+}
+
+// A job of a project at its limit hears when there will be room.
+func TestWhenToComeAgain(t *testing.T) {
+	for want, err := range map[string]error{
+		"13": &dispatch.AtLimit{Limit: 2, RetryAfter: 12300 * time.Millisecond},
+		"5":  &dispatch.AtLimit{Limit: 2},
+		"":   ErrNoAnswer,
+	} {
+		h := http.Header{}
+		ProblemOf(fmt.Errorf("more: %w", err)).SetHeaders(h, 5*time.Second)
+		assert.Equal(t, want, h.Get("Retry-After"))
+	}
+	p := ProblemOf(&dispatch.AtLimit{})
+	assert.Equal(t, http.StatusTooManyRequests, p.Status)
+	assert.Equal(t, intake.ProjectLimit, p.Shedding)
 }

@@ -96,7 +96,7 @@ function projects(list) {
     const at = element("span", "");
     [...places(p.cached, "ok"), ...places(p.assumed, "quiet")].forEach((l, i) => at.append(i ? ", " : "", l));
     if (!at.firstChild) at.append("nowhere");
-    return [[p.name, "text"], [number(p.jobs)], [at, "wide"]];
+    return [[p.name, "text"], [number(p.jobs)], [p.in_flight + (p.limit ? " of " + p.limit : "")], [number(p.waiting), p.waiting ? "bad" : ""], [at, "wide"]];
   });
 }
 
