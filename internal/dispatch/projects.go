@@ -122,10 +122,11 @@ func (d *Dispatcher) SetProjects(s ProjectSettings) {
 
 // ProjectLoad is what one project has of a sidecar.
 type ProjectLoad struct {
-	InFlight int `json:"in_flight"` // at upstreams
-	Waiting  int `json:"waiting"`   // in the sidecar's queue
-	// Limit is how many may be in flight; 0 is no limit.
-	Limit int `json:"limit"`
+	// InFlight is how many of its jobs are at upstreams, and Waiting how many are in
+	// the sidecar's queue. Limit is how many may be in flight; 0 is no limit.
+	InFlight int `json:"in_flight"`
+	Waiting  int `json:"waiting"`
+	Limit    int `json:"limit"`
 }
 
 // Project is what a project has now, by its hash.
