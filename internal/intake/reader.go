@@ -44,8 +44,11 @@ func (r *Reader) read(body []byte, whole bool) (Facts, Reading, error) {
 	if !ok {
 		w = new(walk)
 	}
-	w.start(body, whole)
-	err := w.job(r.root)
+	var err error
+	if w.start(body, whole); !whole || !w.quick(r.root) {
+		w.start(body, whole)
+		err = w.job(r.root)
+	}
 	facts, decisive := w.facts, w.met[project] && w.met[priority]
 	w.stop()
 	r.walks.Put(w)
@@ -78,24 +81,26 @@ type walk struct {
 	scratch []byte // for names and texts with escapes
 }
 
-// start begins a walk. Duplicate names matter only where they are wanted, and
-// invalid UTF-8 is let through: most of a body is only passed on.
+// start begins a walk.
 func (w *walk) start(body []byte, whole bool) {
-	w.src = *bytes.NewBuffer(body)
-	w.dec.Reset(&w.src, jsontext.AllowDuplicateNames(true), jsontext.AllowInvalidUTF8(true))
 	w.body, w.whole = body, whole
 	w.seen, w.met, w.facts = 0, [members]bool{}, Facts{}
 }
 
 // stop drops the body, so that an idle walk does not keep it in memory.
 func (w *walk) stop() {
-	w.src = bytes.Buffer{}
-	w.dec.Reset(&w.src)
+	if w.src.Len() > 0 || w.src.Cap() > 0 {
+		w.src = bytes.Buffer{}
+		w.dec.Reset(&w.src)
+	}
 	w.body, w.facts = nil, Facts{}
 }
 
-// job reads the whole job.
+// job reads the whole job. Duplicate names matter only where they are wanted, and
+// invalid UTF-8 is let through: most of a body is only passed on.
 func (w *walk) job(root *node) error {
+	w.src = *bytes.NewBuffer(w.body)
+	w.dec.Reset(&w.src, jsontext.AllowDuplicateNames(true), jsontext.AllowInvalidUTF8(true))
 	kind, start := w.dec.PeekKind(), w.next()
 	if kind != '{' {
 		if _, err := w.dec.ReadToken(); err != nil {
