@@ -2,17 +2,13 @@ package main
 
 import (
 	"context"
-	"encoding/csv"
 	"errors"
 	"fmt"
-	"io"
 	"net"
 	"net/http"
 	"os/signal"
-	"strings"
 	"sync"
 	"syscall"
-	"text/tabwriter"
 	"time"
 
 	"example.org/pilotfish/internal/cli"
@@ -22,7 +18,7 @@ import (
 )
 
 type demoCommand struct {
-	Once   bool   `help:"End after the table."`
+	Once   bool   `help:"End after the three jobs."`
 	Listen string `default:"${listen}" placeholder:"HOST:PORT" help:"Where the sidecar takes jobs (${default})."`
 	Admin  string `default:"${admin}" placeholder:"HOST:PORT" help:"Where operators look (${default})."`
 }
@@ -30,17 +26,20 @@ type demoCommand struct {
 // demoUpstreams is how many rule processing servers the demo starts.
 const demoUpstreams = 4
 
+// freePorts says how the demo runs where its ports are taken.
+const freePorts = `Port 0 is any free port: make demo DEMO="--listen 127.0.0.1:0 --admin 127.0.0.1:0"`
+
 func (c *demoCommand) Run(s cli.Console) error {
 	ctx, cancel := signal.NotifyContext(context.Background(), syscall.SIGTERM, syscall.SIGINT)
 	defer cancel()
 	jobs, err := listen(c.Listen, "--listen", false)
 	if err != nil {
-		return err
+		return fmt.Errorf("%w. %s", err, freePorts)
 	}
 	defer jobs.Close()
 	admins, err := listen(c.Admin, "--admin", false)
 	if err != nil {
-		return err
+		return fmt.Errorf("%w. %s", err, freePorts)
 	}
 	defer admins.Close()
 	upstreams, stop, err := startUpstreams()
@@ -53,6 +52,7 @@ func (c *demoCommand) Run(s cli.Console) error {
 	cfg.Listen, cfg.Admin = jobs.Addr().String(), admins.Addr().String()
 	cfg.Discovery.Static = upstreams
 	cfg.Stream.ExplainHeaders = true
+	cfg.Reports.Interval, cfg.Reports.Timeout = time.Second, time.Second
 	cfg.Shutdown.Grace = 5 * time.Second
 	log, level, err := newLogger(s.Err, "warn")
 	if err != nil {
@@ -63,27 +63,30 @@ func (c *demoCommand) Run(s cli.Console) error {
 	if err != nil {
 		return err
 	}
-	fmt.Fprintf(s.Out, "%d rule processing servers: %s\n", len(upstreams), strings.Join(upstreams, " "))
-	fmt.Fprintf(s.Out, "sidecar: jobs on http://%s, metrics on http://%s/metrics\nlook at: http://%s/\n\n", cfg.Listen, cfg.Admin, cfg.Admin)
+	fmt.Fprintf(s.Out, "%d rule processing servers run, with one sidecar before them.\n\n", len(upstreams))
+	fmt.Fprintf(s.Out, "  submitters post jobs to  http://%s\n  operators look at        http://%s/\n\n", cfg.Listen, cfg.Admin)
 
 	running, end := context.WithCancel(ctx)
 	defer end()
 	ended := make(chan error, 1)
 	go func() { ended <- side.Run(running, ports{jobs: jobs, admin: admins}) }()
-	if err := c.submit(ctx, s.Out, cfg.Listen); err != nil {
+	// The end of the sidecar would wait for a connection that is open and has had no job.
+	client := &http.Client{Transport: &http.Transport{DisableKeepAlives: true}}
+	err = (&tour{out: s.Out, side: side, address: cfg.Listen, client: client}).run(ctx)
+	if ctx.Err() != nil {
+		err = nil // Ctrl-C came before its end
+	}
+	if err != nil || c.Once || ctx.Err() != nil {
 		end()
 		return errors.Join(err, <-ended)
 	}
-	if c.Once {
-		end()
-		return <-ended
-	}
 	var load sync.WaitGroup
 	defer func() { end(); load.Wait() }()
-	load.Go(func() { keepBusy(running, cfg.Listen) })
-	fmt.Fprintf(s.Out, "\nStill serving, with a little load: look at http://%s/ in a browser.\n", cfg.Admin)
-	fmt.Fprintf(s.Out, "Or try:\n  curl -i -H 'Content-Type: application/json' -H 'Accept: text/csv' --data @internal/ruleserver/example/job.json http://%s/v1/jobs\n", cfg.Listen)
-	fmt.Fprintf(s.Out, "  curl 'http://%s/api/pick?project=12345&priority=low'\nCtrl-C ends it.\n", cfg.Admin)
+	load.Go(func() { keepBusy(running, client, cfg.Listen) })
+	fmt.Fprintf(s.Out, "A little load keeps running now. Ctrl-C ends it.\n\n")
+	fmt.Fprintf(s.Out, "  look      http://%s/ in a browser, or: pilotfish top --admin %[1]s\n", cfg.Admin)
+	fmt.Fprintf(s.Out, "  ask why   curl 'http://%s/api/pick?project=12345&priority=low'\n", cfg.Admin)
+	fmt.Fprintf(s.Out, "  post      curl -i -H 'Content-Type: application/json' -H 'Accept: text/csv' --data @internal/ruleserver/example/job.json http://%s/v1/jobs\n", cfg.Listen)
 	return <-ended
 }
 
@@ -96,7 +99,7 @@ func startUpstreams() (addresses []string, stop func(), err error) {
 		}
 	}
 	settings := ruleserver.Defaults()
-	settings.TrustCost = true // of the jobs that keep the page alive
+	settings.TrustCost = true // of the demo's own jobs
 	for range demoUpstreams {
 		server, err := ruleserver.New(ruleserver.Config{Settings: settings, Feeds: example.AnyFeeds()})
 		if err != nil {
@@ -114,40 +117,4 @@ func startUpstreams() (addresses []string, stop func(), err error) {
 		addresses = append(addresses, l.Addr().String())
 	}
 	return addresses, stop, nil
-}
-
-// submit posts the example job as a submitter would, and shows what came back.
-func (c *demoCommand) submit(ctx context.Context, out io.Writer, address string) error {
-	r, err := http.NewRequestWithContext(ctx, http.MethodPost, "http://"+address+"/v1/jobs", strings.NewReader(example.Job()))
-	if err != nil {
-		return err
-	}
-	r.Header.Set("Content-Type", "application/json")
-	r.Header.Set("Accept", "text/csv")
-	resp, err := http.DefaultClient.Do(r)
-	if err != nil {
-		return err
-	}
-	defer resp.Body.Close()
-	if resp.StatusCode != http.StatusOK {
-		text, _ := io.ReadAll(io.LimitReader(resp.Body, 4096))
-		return fmt.Errorf("the job was answered %s: %s", resp.Status, text)
-	}
-	h := resp.Header
-	fmt.Fprintf(out, "job of project 12345, priority high\n  upstream: %s\n  cache:    %s\n  why:      %s\n\n",
-		h.Get("Pilotfish-Upstream"), h.Get("Pilotfish-Cache"), h.Get("Pilotfish-Why"))
-	return printTable(out, resp.Body)
-}
-
-// printTable shows CSV in columns.
-func printTable(out io.Writer, body io.Reader) error {
-	rows, err := csv.NewReader(body).ReadAll()
-	if err != nil {
-		return fmt.Errorf("the answer is not CSV: %w", err)
-	}
-	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
-	for _, row := range rows {
-		fmt.Fprintln(w, strings.Join(row, "\t"))
-	}
-	return w.Flush()
 }

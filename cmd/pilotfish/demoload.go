@@ -7,6 +7,7 @@ import (
 	"math"
 	"math/rand/v2"
 	"net/http"
+	"strconv"
 	"strings"
 	"sync"
 	"time"
@@ -21,7 +22,7 @@ const (
 // keepBusy submits jobs to a sidecar until ctx ends, so that its page has something to
 // show: more and fewer of them in turns of two minutes, of projects that differ in
 // popularity, with costs that differ by a factor of ten.
-func keepBusy(ctx context.Context, address string) {
+func keepBusy(ctx context.Context, client *http.Client, address string) {
 	rng := newRand()
 	zipf := rand.NewZipf(rng, 1.2, 2, demoProjects-1)
 	places := make(chan struct{}, demoOpen)
@@ -44,25 +45,36 @@ func keepBusy(ctx context.Context, address string) {
 		case places <- struct{}{}:
 			jobs.Go(func() {
 				defer func() { <-places }()
-				submitDemoJob(ctx, address, n, project, priority, cost)
+				submitDemoJob(ctx, client, demoJob{
+					address: address, n: n, project: strconv.FormatUint(project, 10), priority: priority,
+					cost: fmt.Sprintf("fetch=400ms,operators=%dms,output=%dms", int(1000*cost), int(300*cost)),
+				})
 			})
 		default:
 		}
 	}
 }
 
+// demoJob is one job of the demo.
+type demoJob struct {
+	address  string // where it is submitted
+	n        int    // tells it from the others, so that no result is used again
+	project  string
+	priority string
+	cost     string // what the servers make it last, asleep: those of the demo trust it
+}
+
 // submitDemoJob submits one job and reads its response; what becomes of it, the page shows.
-func submitDemoJob(ctx context.Context, address string, n int, project uint64, priority string, cost float64) {
-	body := fmt.Sprintf(`{"session_id":"demo-%d","project_id":%d,"priority":%q,"timeouts":{"queue_seconds":10,"evaluate_seconds":20},`+
-		`"operators":[{"name":"demo","actions":[{"field":"demo","action":"set","value":{"type":"static","value":"%d"}}]}]}`, n, project, priority, n)
-	r, err := http.NewRequestWithContext(ctx, http.MethodPost, "http://"+address+"/v1/jobs", strings.NewReader(body))
+func submitDemoJob(ctx context.Context, client *http.Client, j demoJob) {
+	body := fmt.Sprintf(`{"session_id":"demo-%d","project_id":%s,"priority":%q,"timeouts":{"queue_seconds":10,"evaluate_seconds":20},`+
+		`"operators":[{"name":"demo","actions":[{"field":"demo","action":"set","value":{"type":"static","value":"%d"}}]}]}`, j.n, j.project, j.priority, j.n)
+	r, err := http.NewRequestWithContext(ctx, http.MethodPost, "http://"+j.address+"/v1/jobs", strings.NewReader(body))
 	if err != nil {
 		return
 	}
 	r.Header.Set("Content-Type", "application/json")
-	// What the servers of the demo make a job last, asleep: they trust this header.
-	r.Header.Set("X-Cost", fmt.Sprintf("fetch=400ms,operators=%dms,output=%dms", int(1000*cost), int(300*cost)))
-	resp, err := http.DefaultClient.Do(r)
+	r.Header.Set("X-Cost", j.cost)
+	resp, err := client.Do(r)
 	if err != nil {
 		return
 	}

@@ -1,6 +1,7 @@
 package e2e
 
 import (
+	"bufio"
 	"io"
 	"net"
 	"net/http"
@@ -128,4 +129,24 @@ func TestSystemdIsNotified(t *testing.T) {
 	assert.Equal(t, "READY=1", told())
 	s.stop()
 	assert.Equal(t, "STOPPING=1", told())
+}
+
+// Ctrl-C ends the demo well, in the middle of its jobs and after them.
+func TestTheDemoEndsWithCtrlC(t *testing.T) {
+	t.Parallel()
+	for _, after := range []string{"1. A job", "2. The same", "Ctrl-C ends it"} {
+		cmd := exec.Command(program, "demo", "--listen", "127.0.0.1:0", "--admin", "127.0.0.1:0")
+		out, err := cmd.StdoutPipe()
+		require.NoError(t, err)
+		require.NoError(t, cmd.Start())
+		kill := time.AfterFunc(2*patience, func() { _ = cmd.Process.Kill() })
+		lines := bufio.NewScanner(out)
+		for lines.Scan() {
+			if strings.Contains(lines.Text(), after) {
+				require.NoError(t, cmd.Process.Signal(syscall.SIGINT))
+			}
+		}
+		assert.NoError(t, cmd.Wait(), "Ctrl-C after %q", after)
+		kill.Stop()
+	}
 }

@@ -1,0 +1,191 @@
+package main
+
+import (
+	"context"
+	"encoding/csv"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"slices"
+	"strings"
+	"text/tabwriter"
+	"time"
+
+	"example.org/pilotfish/internal/intake"
+	"example.org/pilotfish/internal/pool"
+	"example.org/pilotfish/internal/ruleserver/example"
+	"example.org/pilotfish/pkg/selection"
+)
+
+const (
+	tourProject = "12345"
+	// tourCost is what the servers make the example job last: its data is slow to fetch.
+	tourCost = "fetch=600ms,output=20ms"
+	// longJobs are more than a server has cores, and last as long as the tour at least.
+	longJobs = 12
+	longCost = "output=20s"
+	// tourPatience bounds the wait for a report of a server.
+	tourPatience = 10 * time.Second
+)
+
+// tour shows what the sidecar does with three jobs of one project, and says why.
+type tour struct {
+	out     io.Writer
+	side    *sidecar
+	address string // where the sidecar takes jobs
+	client  *http.Client
+}
+
+func (t *tour) run(ctx context.Context) error {
+	t.say("1. A job of project %s. No server has the project's data.", tourProject)
+	cold, err := t.submit(ctx)
+	if err != nil {
+		return err
+	}
+	t.say("   It went to %s, the server that every sidecar prefers for this project.", cold.upstream)
+	t.say("   It took %s, because the data had to be fetched. The response:\n", cold.took)
+	if err := printTable(t.out, cold.body); err != nil {
+		return err
+	}
+
+	home := cold.upstream
+	if err := t.until(ctx, home, func(s pool.State) bool { return s.Cached > 0 }); err != nil {
+		return err
+	}
+	t.say("\n2. The same project again.")
+	warm, err := t.submit(ctx)
+	if err != nil {
+		return err
+	}
+	t.say("   It went to %s, which %s.", warm.upstream, cacheWords[warm.cache])
+	t.say("   It took %s.", warm.took)
+
+	long, cancel := context.WithCancel(ctx)
+	defer cancel()
+	t.occupy(long, home)
+	if err := t.until(ctx, home, func(s pool.State) bool { return s.Stalled > 0 }); err != nil {
+		return err
+	}
+	t.say("\n3. The same project once more, while %d long jobs keep the %d cores of %s busy.", longJobs, t.cores(home), home)
+	ranking, err := t.side.balancer.Explain(pool.Request{Project: intake.Key(tourProject), Priority: selection.High})
+	if err != nil {
+		return err
+	}
+	moved, err := t.submit(ctx)
+	if err != nil {
+		return err
+	}
+	t.say("   It went to %s.", moved.upstream)
+	t.compare(ranking, home, moved.upstream)
+	t.say("   It took %s.\n", moved.took)
+	return nil
+}
+
+func (t *tour) say(format string, args ...any) { fmt.Fprintf(t.out, format+"\n", args...) }
+
+// cacheWords says how it is known that a server has the data.
+var cacheWords = map[string]string{
+	selection.Cached.String():        "lists the data as cached",
+	selection.AssumedCached.String(): "should have the data: that is a guess, because the last job went there and its list has not come",
+	selection.NotCached.String():     "does not have the data",
+}
+
+// compare says what the sidecar expected of the server that has the data and of the
+// one that it picked.
+func (t *tour) compare(ranking []pool.Ranked, home, picked string) {
+	cost := func(address string) selection.Cost {
+		i := slices.IndexFunc(ranking, func(r pool.Ranked) bool { return r.Address == address })
+		if i < 0 || ranking[i].Cost == nil {
+			return selection.Cost{}
+		}
+		return *ranking[i].Cost
+	}
+	if picked == home {
+		t.say("   It waits there. Pilotfish guesses %.1f s for a free core, and that a fetch elsewhere would cost more.", cost(home).Wait)
+		return
+	}
+	t.say("   It moved. Pilotfish guesses %.1f s until %s has a free core for it, and %.1f s to fetch", cost(home).Wait, home, cost(picked).Fetch)
+	t.say("   the data elsewhere: it has seen one fetch so far, and its guesses get better with each.")
+}
+
+// until waits until an upstream has reported something.
+func (t *tour) until(ctx context.Context, address string, so func(pool.State) bool) error {
+	ctx, cancel := context.WithTimeout(ctx, tourPatience)
+	defer cancel()
+	for {
+		for _, s := range t.side.balancer.States() {
+			if s.Address == address && so(s) {
+				return nil
+			}
+		}
+		select {
+		case <-ctx.Done():
+			return errors.New("the server does not report what it does")
+		case <-time.After(20 * time.Millisecond):
+		}
+	}
+}
+
+func (t *tour) cores(address string) int {
+	for _, s := range t.side.balancer.States() {
+		if s.Address == address {
+			return s.Cores
+		}
+	}
+	return 0
+}
+
+// occupy gives a server long jobs past the sidecar, as another sidecar would, until
+// ctx ends.
+func (t *tour) occupy(ctx context.Context, address string) {
+	for n := range longJobs {
+		go submitDemoJob(ctx, t.client, demoJob{address: address, n: n, project: tourProject, priority: "high", cost: longCost})
+	}
+}
+
+// toured is what became of one job.
+type toured struct {
+	upstream, cache string
+	body            []byte
+	took            time.Duration // rounded
+}
+
+// submit posts the example job as a submitter would.
+func (t *tour) submit(ctx context.Context) (toured, error) {
+	began := time.Now()
+	r, err := http.NewRequestWithContext(ctx, http.MethodPost, "http://"+t.address+"/v1/jobs", strings.NewReader(example.Job()))
+	if err != nil {
+		return toured{}, err
+	}
+	r.Header.Set("Content-Type", "application/json")
+	r.Header.Set("Accept", "text/csv")
+	r.Header.Set("X-Cost", tourCost)
+	resp, err := t.client.Do(r)
+	if err != nil {
+		return toured{}, err
+	}
+	defer resp.Body.Close()
+	text, err := io.ReadAll(io.LimitReader(resp.Body, 1<<20))
+	if err != nil {
+		return toured{}, err
+	}
+	if resp.StatusCode != http.StatusOK {
+		return toured{}, fmt.Errorf("the job was answered %s: %s", resp.Status, text)
+	}
+	h := resp.Header
+	return toured{upstream: h.Get("Pilotfish-Upstream"), cache: h.Get("Pilotfish-Cache"), body: text, took: time.Since(began).Round(time.Millisecond)}, nil
+}
+
+// printTable shows CSV in columns.
+func printTable(out io.Writer, text []byte) error {
+	rows, err := csv.NewReader(strings.NewReader(string(text))).ReadAll()
+	if err != nil {
+		return fmt.Errorf("the answer is not CSV: %w", err)
+	}
+	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
+	for _, row := range rows {
+		fmt.Fprintln(w, "   "+strings.Join(row, "\t"))
+	}
+	return w.Flush()
+}
