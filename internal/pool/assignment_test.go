@@ -105,7 +105,7 @@ func TestFetchTimesAreLearnedWithoutHints(t *testing.T) {
 }
 
 func BenchmarkClaim(b *testing.B) {
-	for _, n := range []int{14, 1000} {
+	for _, n := range []int{4, 14, 63, 300, 3000} {
 		b.Run(fmt.Sprint(n), func(b *testing.B) {
 			f := newFixture(b, "expected", n)
 			for _, u := range upstreams(n) {

@@ -42,20 +42,30 @@ type waive struct {
 // overloaded; but suspicion is ignored when it falls on more than half of the upstreams.
 // It fills in how long a fetch will take for the job.
 //
+// In a large pool it looks at the upstreams that are near the project, if those suffice.
+//
 // What it returns is valid until the next call.
 func (p *Pool) eligible(now time.Time, job *selection.Job, among, tried []string) (candidates, error) {
-	c := p.look(now, *job, among, tried, waive{})
-	w := waive{breakers: c.shut == c.takers, suspects: ignoresSuspicion(c.suspects, c.takers)}
+	if _, local := p.cfg.Policy.(selection.Local); local && among == nil {
+		if set := p.near.of(job.Project, p.set); set != nil {
+			if c := p.look(now, *job, set, nil, tried, waive{}); c.suffices(c.waives()) {
+				job.Fetch = p.fetchTime(job.Project)
+				return c, nil
+			}
+		}
+	}
+	c := p.look(now, *job, p.set, among, tried, waive{})
+	w := c.waives()
 	if w != (waive{}) {
-		c = p.look(now, *job, among, tried, w)
+		c = p.look(now, *job, p.set, among, tried, w)
 	}
 	if len(c.members) == 0 {
 		w.holds = true
-		c = p.look(now, *job, among, tried, w)
+		c = p.look(now, *job, p.set, among, tried, w)
 	}
 	if len(c.members) == 0 && c.suspects > 0 && !c.overloaded {
 		w.suspects = true
-		c = p.look(now, *job, among, tried, w)
+		c = p.look(now, *job, p.set, among, tried, w)
 	}
 	c.panicking = w.breakers
 	job.Fetch = p.fetchTime(job.Project)
@@ -72,11 +82,16 @@ func (p *Pool) eligible(now time.Time, job *selection.Job, among, tried []string
 	return c, ErrNoneEligible
 }
 
-// look goes through all upstreams once. That happens for every claim, so it
+// waives says which rules are waived by what was seen of all upstreams.
+func (c *candidates) waives() waive {
+	return waive{breakers: c.shut == c.takers, suspects: ignoresSuspicion(c.suspects, c.takers)}
+}
+
+// look goes through the upstreams of a set once. That happens for every claim, so it
 // asks each thing once.
-func (p *Pool) look(now time.Time, job selection.Job, among, tried []string, w waive) candidates {
-	c := candidates{members: p.memory.members[:0], views: slices.Grow(p.memory.views[:0], len(p.set))[:len(p.set)]}
-	for _, m := range p.set {
+func (p *Pool) look(now time.Time, job selection.Job, set []*member, among, tried []string, w waive) candidates {
+	c := candidates{members: p.memory.members[:0], views: slices.Grow(p.memory.views[:0], len(set))[:len(set)]}
+	for _, m := range set {
 		if m.drains() && !p.draining {
 			continue
 		}

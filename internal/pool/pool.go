@@ -93,6 +93,7 @@ type Pool struct {
 	ask      []string // upstreams that should report at once
 
 	told   comparison       // what all upstreams tell
+	near   neighbourhood    // which upstreams a project considers
 	memory candidates       // of the last claim, used again by the next
 	costs  []selection.Cost // the same
 }
@@ -160,6 +161,7 @@ func (p *Pool) Set(now time.Time, upstreams []Upstream) (joined, left []string) 
 	}
 	p.countDraining()
 	slices.SortFunc(p.set, func(a, b *member) int { return strings.Compare(a.Address, b.Address) })
+	p.near = newNeighbourhood()
 	p.tellAnew()
 	p.compare()
 	for _, m := range before {

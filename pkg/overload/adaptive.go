@@ -17,8 +17,7 @@ const (
 type AdaptiveConfig struct {
 	// Limit is the threshold to start from, in stalled joblets; above 0.
 	Limit float64
-	// Target is the mean response time to keep, in seconds; 0 means 30, well
-	// above the thesis's mean job of 12 s.
+	// Target is the mean response time to keep, in seconds; 0 means 30.
 	Target float64
 }
 

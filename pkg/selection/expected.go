@@ -59,7 +59,10 @@ type Expected struct {
 	c ExpectedConfig
 }
 
-var _ Coster = (*Expected)(nil)
+var _ interface {
+	Coster
+	Local
+} = (*Expected)(nil)
 
 // NewExpected returns the policy, or an error that names the parameter that
 // makes no sense.
@@ -112,7 +115,7 @@ type ExpectedConfig struct {
 	TailScale  float64 `yaml:"tail_scale"`
 	LongestJob float64 `yaml:"longest_job"`
 	// CoreRate is the jobs that a core completes in a second where no upstream's
-	// rate is known. Default 1/12: the thesis's mean job lasts 12 s.
+	// rate is known. Default 1/12. As soon as one reports, it has no effect.
 	CoreRate float64 `yaml:"core_rate"`
 	// Off switches parts off.
 	Off Part

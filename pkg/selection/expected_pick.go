@@ -40,6 +40,10 @@ func (e *Expected) Costs(job Job, views []View, costs []Cost) {
 	}
 }
 
+// Local implements Local: all ranks from the fifth on cost the same, and of equals the
+// earliest is taken.
+func (e *Expected) Local() {}
+
 // cheapestCached is the cheapest view where the project is cached, and how many
 // such views there are.
 func (p *pricing) cheapestCached(views []View) (best candidate, n int) {

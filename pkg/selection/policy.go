@@ -36,6 +36,14 @@ type Cost struct {
 	Stop float64 `json:"stop"`
 }
 
+// Local is a Policy that takes upstreams far down in a project's rendezvous order only
+// when those before them are full. In a large pool it need not see all.
+type Local interface {
+	Policy
+	// Local does nothing.
+	Local()
+}
+
 // Coster is a Policy that can show its reasons.
 type Coster interface {
 	Policy

@@ -1,0 +1,101 @@
+package pool
+
+import (
+	"math/rand/v2"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"example.org/pilotfish/pkg/selection"
+)
+
+// large is a pool of n upstreams that report so many jobs each.
+func large(t testing.TB, policy string, n int, jobs func(i int) float64) *fixture {
+	f := newFixture(t, policy, n)
+	for i, u := range upstreams(n) {
+		f.Report(start, u.Address, report(start, jobs(i), 0))
+	}
+	return f
+}
+
+func idle(int) float64 { return 0 }
+
+// seen is how many upstreams a claim for the project weighs.
+func (f *fixture) seen(t testing.TB, project uint64) int {
+	ranking, err := f.Explain(start, Request{Project: project})
+	require.NoError(t, err)
+	return len(ranking)
+}
+
+// The work of a claim does not grow with a large pool.
+func TestALargePoolIsNotSeenWhole(t *testing.T) {
+	for _, n := range []int{nearFrom, 300, 1000} {
+		f := large(t, "expected", n, idle)
+		assert.Equal(t, near, f.seen(t, 5), "%d upstreams", n)
+		assert.Equal(t, n, f.seen(t, 0), "a job without a project has no near upstreams")
+	}
+	assert.Equal(t, nearFrom-1, large(t, "expected", nearFrom-1, idle).seen(t, 5))
+	assert.Equal(t, 300, large(t, "least-in-flight", 300, idle).seen(t, 5), "this policy has no order of upstreams")
+}
+
+// With room near the project's home, the choice is nearly always the one that a look at
+// all would make.
+func TestNearIsWhatAllWouldBe(t *testing.T) {
+	const n = 200
+	rng := rand.New(rand.NewPCG(3, 4))
+	const projects = 300
+	same := 0
+	for project := range uint64(projects) {
+		f := large(t, "expected", n, func(int) float64 { return float64(rng.IntN(13)) })
+		picked, err := f.Claim(start, Request{Project: project + 1}, nil)
+		require.NoError(t, err)
+		picked.Done(start, Answered)
+		views := f.look(start, selection.Job{Project: project + 1}, f.set, nil, nil, waive{})
+		job := selection.Job{Project: project + 1, Fetch: f.fetchTime(project + 1)}
+		best := views.members[f.cfg.Policy.Pick(job, views.views, f.cfg.Rand)].Address
+		if best == picked.Address {
+			same++
+		}
+	}
+	assert.GreaterOrEqual(t, same, projects*95/100, "picks that are the same")
+}
+
+// A project whose near upstreams are full, gone, shut or tried goes further.
+func TestNearIsNotAPrison(t *testing.T) {
+	const n, project = 200, 5
+	nearest := func(f *fixture) (addresses []string) {
+		for _, m := range f.near.of(project, f.set) {
+			addresses = append(addresses, m.Address)
+		}
+		return addresses
+	}
+	elsewhere := func(f *fixture, tried ...string) {
+		t.Helper()
+		a, err := f.Claim(start.Add(time.Second), Request{Project: project}, tried)
+		require.NoError(t, err)
+		assert.NotContains(t, nearest(f), a.Address)
+	}
+	f := large(t, "expected", n, idle)
+	among := nearest(f)
+	require.Len(t, among, near)
+	elsewhere(f, among...)
+	for _, address := range among {
+		f.Report(start.Add(time.Millisecond), address, report(start.Add(time.Millisecond), 16, 400))
+	}
+	elsewhere(f)
+
+	f = large(t, "expected", n, idle)
+	for _, address := range among {
+		f.Drain(address, true)
+	}
+	elsewhere(f)
+
+	f = large(t, "expected", n, idle)
+	f.Set(start, slices.DeleteFunc(upstreams(n), func(u Upstream) bool { return slices.Contains(among, u.Address) }))
+	a, err := f.Claim(start, Request{Project: project}, nil)
+	require.NoError(t, err)
+	assert.NotContains(t, among, a.Address, "the near ones are found anew with each set")
+}
