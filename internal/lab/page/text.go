@@ -28,6 +28,11 @@ func Text(w io.Writer, r *results.Set) error {
 	if err := tables.WriteText(w); err != nil {
 		return err
 	}
+	if apart := apart(r); len(apart.Rows) > 0 {
+		if err := apart.WriteText(w); err != nil {
+			return err
+		}
+	}
 	for _, g := range append([]*stats.Grid{counts(r)}, comparisons(r)...) {
 		if err := g.WriteText(w); err != nil {
 			return err
@@ -108,6 +113,15 @@ func tables(r *results.Set) stats.Tables {
 	return t
 }
 
+// apart is what the first crowd's project got, and what all others did.
+func apart(r *results.Set) stats.Tables {
+	t := stats.Tables{Groups: []string{results.Crowd, results.Others}}
+	for _, run := range r.Runs {
+		t.Rows = append(t.Rows, run.Apart...)
+	}
+	return t
+}
+
 // published finds the published row to show beside a row of a run.
 func published(r *results.Set, run *results.Run, row *stats.Row) (stats.Row, bool) {
 	for _, p := range r.Reference.Rows {
@@ -138,11 +152,18 @@ func counts(r *results.Set) *stats.Grid {
 		"run", "jobs", "fetches per 1,000", "evictions", "retries", "expired", "overrun", "lost", "unserved",
 		"load", "backlog", "imbalance", "queued", "reports per upstream and s",
 	}}}
+	shed := slices.ContainsFunc(r.Runs, func(run results.Run) bool { return run.Counts.Shed > 0 })
+	if shed {
+		g.Heads[0] = slices.Insert(g.Heads[0], 9, "shed")
+	}
 	for _, run := range r.Runs {
 		c := &run.Counts
 		cells := []string{run.Name, stats.Thousands(int(c.Jobs + 0.5)), fmt.Sprintf("%.1f", c.FetchesPer1k)}
 		for _, n := range []float64{c.Evictions, c.Retries, c.Expired, c.Overrun, c.Lost, c.Unserved} {
 			cells = append(cells, stats.Thousands(int(n+0.5)))
+		}
+		if shed {
+			cells = append(cells, stats.Thousands(int(c.Shed+0.5)))
 		}
 		g.Rows = append(g.Rows, append(cells,
 			fmt.Sprintf("%.3f", c.Load), fmt.Sprintf("%.2f", c.Backlog), fmt.Sprintf("%.2f", c.Imbalance),

@@ -15,6 +15,7 @@ type Counts struct {
 	Lost          float64 `json:"lost"`
 	Unserved      float64 `json:"unserved"`
 	Failed        float64 `json:"failed"`
+	Shed          float64 `json:"shed,omitempty"`
 	Preemptions   float64 `json:"preemptions"`
 	Reports       float64 `json:"reports"`
 	ReportsPerSec float64 `json:"reports_per_upstream_second"`
@@ -33,7 +34,7 @@ type Counts struct {
 func (c *Counts) fields() []*float64 {
 	return []*float64{
 		&c.Jobs, &c.Prefetches, &c.Fetches, &c.FetchesPer1k, &c.Evictions, &c.Retries,
-		&c.Expired, &c.Overrun, &c.Lost, &c.Unserved, &c.Failed, &c.Preemptions, &c.Reports, &c.ReportsPerSec,
+		&c.Expired, &c.Overrun, &c.Lost, &c.Unserved, &c.Failed, &c.Shed, &c.Preemptions, &c.Reports, &c.ReportsPerSec,
 		&c.Load, &c.Imbalance, &c.Backlog, &c.Queued,
 	}
 }

@@ -57,7 +57,7 @@ func (r Run) renamed(names map[string]string) Run {
 	}
 	r.Name = name
 	r.Variance.Run = name
-	r.Rows = rows(r.Rows)
+	r.Rows, r.Apart = rows(r.Rows), rows(r.Apart)
 	r.Trials = slices.Clone(r.Trials)
 	for i := range r.Trials {
 		r.Trials[i].Rows = rows(r.Trials[i].Rows)

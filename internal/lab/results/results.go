@@ -40,6 +40,9 @@ type Run struct {
 	// Rows and Variance are over the jobs of all trials.
 	Rows     []stats.Row       `json:"rows"`
 	Variance stats.VarianceRow `json:"wait_variance"`
+	// Apart is the same of the first crowd's project and of all others, where the
+	// scenario asks for it.
+	Apart []stats.Row `json:"apart,omitempty"`
 	// Counts are the means over the trials.
 	Counts Counts `json:"counts"`
 	// History is that of the first trial.
@@ -84,6 +87,12 @@ type Closeup struct {
 	Upstreams []int       `json:"upstreams"`
 	Level     [][]float64 `json:"level"`
 }
+
+// The two kinds of jobs in Run.Apart, in place of priorities.
+const (
+	Crowd  = "crowd"
+	Others = "others"
+)
 
 // New returns an empty set.
 func New(scenario string) Set { return Set{Format: format, Scenario: scenario} }

@@ -36,6 +36,9 @@ func (s *Scenario) check(f *settings.Faults) {
 		f.Add("speed", "is for a trace; a workload has jobs and duration")
 	}
 	checkWorkload(f.In("workload"), s.Workload)
+	if s.Apart && slices.ContainsFunc(s.Runs, func(r Run) bool { return len(r.jobs.workload.Crowds) == 0 }) {
+		f.Add("apart", "is for a workload with crowds")
+	}
 	s.Fleet.Check(f.In("fleet"))
 	s.Sidecars.Check(f.In("sidecars"))
 	s.Submitters.Check(f.In("submitters"))
@@ -102,7 +105,7 @@ func (s *Scenario) checkRun(f *settings.Faults, i int) {
 	if !reflect.DeepEqual(r.Fleet, s.Fleet) {
 		r.Fleet.Check(f.In("fleet"))
 	}
-	if r.Sidecars != s.Sidecars {
+	if !reflect.DeepEqual(r.Sidecars, s.Sidecars) {
 		r.Sidecars.Check(f.In("sidecars"))
 	}
 	if r.Submitters != s.Submitters {

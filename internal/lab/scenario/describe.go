@@ -6,6 +6,7 @@ import (
 	"strings"
 	"time"
 
+	"example.org/pilotfish/internal/dispatch"
 	"example.org/pilotfish/internal/lab/stats"
 	"example.org/pilotfish/pkg/overload"
 	"example.org/pilotfish/pkg/selection"
@@ -47,6 +48,7 @@ func (r *Run) describe(end time.Duration) []string {
 	if s.Reserve > 0 {
 		said = append(said, fmt.Sprintf("%v of the share of high jobs reserved", s.Reserve))
 	}
+	said = append(said, projects(&s.Projects)...)
 	if s.Lag > 0 {
 		said = append(said, fmt.Sprintf("%v old", s.Lag))
 	}
@@ -76,6 +78,23 @@ func (r *Run) describe(end time.Duration) []string {
 		said = append(said, fmt.Sprintf("high jobs sent again after %v, %d times", v.Patience, v.Again))
 	}
 	return append(said, number(s.Attempts, "attempt"), fmt.Sprintf("connect timeout %v", s.ConnectTimeout))
+}
+
+// projects tells how projects are bounded.
+func projects(s *dispatch.ProjectSettings) (said []string) {
+	if s.Limit > 0 {
+		said = append(said, fmt.Sprintf("%d jobs of a project in flight", s.Limit))
+	}
+	if len(s.Overrides) > 0 {
+		said = append(said, number(len(s.Overrides), "project")+" with a limit of its own")
+	}
+	if s.Lag > 0 {
+		said = append(said, fmt.Sprintf("lag %v", s.Lag))
+	}
+	if s.Fair {
+		said = append(said, "projects take turns")
+	}
+	return said
 }
 
 // changed tells the parameters that are not at their defaults, by their keys.

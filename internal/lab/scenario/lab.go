@@ -27,7 +27,7 @@ func NewLab(s *Scenario, runs []*Run) *Lab {
 	l := &Lab{scenario: s.Name, runs: runs}
 	for n := range s.Seeds {
 		for _, r := range runs {
-			l.trials = append(l.trials, &Trial{run: r, seed: s.Seed + uint64(n), sample: s.Sample, warm: s.WarmUp, end: s.End})
+			l.trials = append(l.trials, &Trial{run: r, apart: s.Apart, seed: s.Seed + uint64(n), sample: s.Sample, warm: s.WarmUp, end: s.End})
 			l.jobs += int64(r.jobs.count)
 		}
 	}
@@ -121,9 +121,18 @@ func (r *Run) results(trials []*Trial) results.Run {
 		all = append(all, t.counts)
 	}
 	res.Counts = results.Mean(all)
-	merged := trials[0].stats
+	merged, crowd := trials[0].stats, trials[0].crowd
 	for _, t := range trials[1:] {
 		merged.Merge(t.stats)
+		if crowd != nil {
+			crowd.Merge(t.crowd)
+		}
+	}
+	if crowd != nil {
+		res.Apart = crowd.Rows(r.Name)
+		for i := range res.Apart {
+			res.Apart[i].Priority = map[string]string{"high": results.Crowd, "low": results.Others}[res.Apart[i].Priority]
+		}
 	}
 	res.Rows, res.Variance = merged.Rows(r.Name), merged.WaitVariance(r.Name)
 	return res

@@ -9,6 +9,8 @@ import (
 	"go.uber.org/goleak"
 
 	"example.org/pilotfish/internal/cli"
+	"example.org/pilotfish/internal/lab/results"
+	"example.org/pilotfish/internal/lab/stats"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -75,4 +77,35 @@ func TestPlay(t *testing.T) {
 			assert.Equal(t, 800.0, trial.Counts.Jobs, run.Name)
 		}
 	}
+}
+
+// What the crowd's project got is told apart from what the others did, and together
+// they are all jobs. With a limit on it, the others wait less.
+func TestACrowdApart(t *testing.T) {
+	s, err := Load("../../../testdata/scenarios/flood.yaml")
+	require.NoError(t, err)
+	runs, err := s.Choose(Choice{Only: []string{"limit 8, lag 10 s"}, Seeds: 2, Scale: 0.3})
+	require.NoError(t, err)
+	set, err := NewLab(s, runs).Play(t.Context(), 2, func(*Trial) {})
+	require.NoError(t, err)
+	wait := map[string]float64{}
+	for _, run := range set.Runs {
+		counted := map[string]int64{}
+		for _, rows := range [][]stats.Row{run.Rows, run.Apart} {
+			for _, row := range rows {
+				if row.Quantity != stats.Wait {
+					continue
+				}
+				counted[row.Priority] = int64(row.Count)
+				if row.Priority == results.Others {
+					wait[run.Name] = row.Mean
+				}
+			}
+		}
+		assert.Len(t, counted, 4)
+		assert.Equal(t, counted["high"]+counted["low"], counted[results.Crowd]+counted[results.Others])
+		assert.Positive(t, counted[results.Crowd])
+	}
+	assert.Less(t, wait["limit 8, lag 10 s"], wait["no bounds"]/2)
+	assert.Positive(t, set.Run("limit 8, lag 10 s").Counts.Shed)
 }

@@ -191,6 +191,7 @@ func TestScenarioFaults(t *testing.T) {
 		"runs: [{name: a, policy: random, bound: 2}]":                              "s.yaml:1:41: runs[0].bound: is for the policy bounded-hash, not for random",
 		"runs: [{name: a, policy: bounded-hash, bound: 0.5}]":                      "s.yaml:1:47: runs[0].bound: 0.5 is not between 1 and 1000",
 		"runs: [{name: a, policy: random, expected: {band: 1}}]":                   "s.yaml:1:44: runs[0].expected: is for the policy expected, not for random",
+		"apart: true\nruns: [{name: a, policy: expected}]":                         "s.yaml:1:8: apart: is for a workload with crowds",
 		"runs: [{name: a, policy: expected, expected: {spare: 2}}]":                "s.yaml:1:46: runs[0].expected: expected: Spare is 2: want a share of the cores below 1",
 		run + "fleet: {discovery: 0s}":                                             "s.yaml:2:20: fleet.discovery: 0s must be positive",
 		run + "fleet: {parallel: 0}":                                               "s.yaml:2:19: fleet.parallel: 0 is not between 1 and 65536",

@@ -43,6 +43,9 @@ type Scenario struct {
 	// over time.
 	Sample time.Duration `yaml:"sample"`
 
+	// Apart shows the jobs of the first crowd's project apart from all others.
+	Apart bool `yaml:"apart"`
+
 	// Reference is published results to show beside ours.
 	Reference Reference `yaml:"reference"`
 	// Base names the run that the others are compared with; the first run by default.

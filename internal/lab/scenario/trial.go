@@ -6,9 +6,11 @@ import (
 	"sync/atomic"
 	"time"
 
+	"example.org/pilotfish/internal/intake"
 	"example.org/pilotfish/internal/lab/results"
 	"example.org/pilotfish/internal/lab/sim"
 	"example.org/pilotfish/internal/lab/stats"
+	"example.org/pilotfish/pkg/selection"
 	"example.org/pilotfish/pkg/trace"
 )
 
@@ -21,10 +23,14 @@ type Trial struct {
 	// out of the results, end the end of the run unless it is 0.
 	sample, warm, end time.Duration
 
+	// apart tells the jobs of the first crowd's project from all others.
+	apart bool
+
 	// The results, once it was played.
 	played bool
 	took   time.Duration
 	stats  *stats.Run
+	crowd  *stats.Run // high is the crowd's project, low the others; nil unless apart
 	counts results.Counts
 	times  *timelines
 }
@@ -49,6 +55,10 @@ func (t *Trial) play(ctx context.Context, done *atomic.Int64) error {
 	upstreams := t.run.Fleet.Upstreams
 	t.stats = stats.NewRun(upstreams)
 	t.times = newTimelines(upstreams, t.run.Stalled)
+	var crowd uint64
+	if t.apart {
+		t.crowd, crowd = stats.NewRun(upstreams), intake.Key(in.(generated).CrowdProject())
+	}
 	c.Source, c.WarmUp, c.End = &counted{in, done}, t.warm, t.end
 	c.SampleEvery, c.Sample = t.sample, t.times.add
 	c.Observe = func(r *sim.Result) {
@@ -56,10 +66,18 @@ func (t *Trial) play(ctx context.Context, done *atomic.Int64) error {
 		if r.Prefetch {
 			return // nobody waits for it
 		}
-		t.stats.Add(stats.Sample{
+		s := stats.Sample{
 			Priority: r.Priority, Upstream: r.Server,
 			Wait: r.Wait.Seconds(), Execution: r.Run.Seconds(), Unloaded: r.Work.Seconds(),
-		})
+		}
+		t.stats.Add(s)
+		if t.apart {
+			s.Priority = selection.Low
+			if r.Project == crowd {
+				s.Priority = selection.High
+			}
+			t.crowd.Add(s)
+		}
 	}
 	begin := time.Now()
 	totals, err := sim.Run(ctx, c)
@@ -103,6 +121,8 @@ func count(c *results.Counts, r *sim.Result) {
 		c.Unserved++
 	case sim.Failed:
 		c.Failed++
+	case sim.Shed:
+		c.Shed++
 	case sim.Done:
 	}
 }

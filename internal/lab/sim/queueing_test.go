@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"example.org/pilotfish/internal/dispatch"
 	"example.org/pilotfish/pkg/overload"
 	"example.org/pilotfish/pkg/selection"
 	"example.org/pilotfish/pkg/selection/rivals"
@@ -220,6 +221,31 @@ func TestPatienceEnds(t *testing.T) {
 	assert.Equal(t, Expired, got[2].Outcome)
 	assert.Equal(t, 20*time.Second, got[2].Wait)
 	assert.Equal(t, Done, got[1].Outcome)
+}
+
+// The jobs of a project at its limit wait in its sidecar, and one that would wait
+// too long is refused. It counts as one that waited as long as it may.
+func TestAProjectAtItsLimit(t *testing.T) {
+	jobs := jobList{
+		{Project: "a", Operators: 10},
+		{Project: "a", Operators: 10, Offset: 1},
+		{Project: "b", Operators: 10, Offset: 2},
+		{Project: "a", Operators: 10, Offset: 3},
+		{Project: "a", Operators: 10, Offset: 12, Timeouts: trace.Timeouts{Queue: 100}},
+	}
+	got := map[int64]Result{}
+	c := setup(t, "random", "none", 1, 8)
+	c.Sidecars.Projects = dispatch.ProjectSettings{Limit: 1, Lag: 15 * time.Second}
+	c.Source = &jobs
+	c.Observe = func(r *Result) { got[r.Number] = *r }
+	_, err := Run(t.Context(), c)
+	require.NoError(t, err)
+	for number, wait := range map[int64]time.Duration{1: 0, 2: 9 * time.Second, 3: 0, 4: 17 * time.Second} {
+		assert.Equal(t, Done, got[number].Outcome)
+		assert.Equal(t, wait, got[number].Wait, "job %d", number)
+	}
+	assert.Equal(t, Shed, got[5].Outcome, "one job left the line in 11 s, so that it would wait 22 s")
+	assert.Equal(t, 100*time.Second, got[5].Wait)
 }
 
 type jobList []trace.Job

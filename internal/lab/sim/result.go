@@ -9,13 +9,14 @@ import (
 // Result is how one job ended, as its submitter saw it.
 type Result struct {
 	Number   int64 // its line in the trace
+	Project  uint64
 	Priority selection.Priority
 	Prefetch bool
 	Arrived  time.Duration
 	// Wait is from the job's arrival at the sidecar to the start of its
 	// execution, so that time in the sidecar's queue is not hidden; Run is
-	// from there to its end. A job without a result, because it was Lost, Unserved
-	// or Failed, has waited at least as long as it may wait: otherwise an upstream
+	// from there to its end. A job without a result, because it was Lost, Unserved,
+	// Failed or Shed, has waited at least as long as it may wait: otherwise an upstream
 	// that fails at once would look like the best.
 	Wait, Run time.Duration
 	// Work is the core-time of all its joblets, with nothing cached or shared:
@@ -43,11 +44,12 @@ const (
 	Lost             // its upstream went away and no attempt was left
 	Unserved         // no upstream could be reached
 	Failed           // the answer was an error, or empty
+	Shed             // refused by its sidecar
 )
 
 // String returns the outcome's word in tables.
 func (o Outcome) String() string {
-	return [...]string{"done", "expired", "overrun", "lost", "unserved", "failed"}[o]
+	return [...]string{"done", "expired", "overrun", "lost", "unserved", "failed", "shed"}[o]
 }
 
 // Sample is the fleet at one instant.

@@ -30,6 +30,8 @@ type Sidecars struct {
 	ConnectTimeout Patience         `yaml:"connect_timeout"`
 	Budget         float64          `yaml:"budget"`
 	Breaker        breaker.Settings `yaml:"breaker"`
+	// Projects is as in the sidecar's own configuration.
+	Projects dispatch.ProjectSettings `yaml:"projects"`
 	// Reserve is the share of an upstream's cores that low jobs do not see, for each
 	// share of high jobs among all; 0 reserves nothing.
 	Reserve float64 `yaml:"reserve"`
@@ -65,6 +67,7 @@ func (v Sidecars) Check(f *settings.Faults) {
 		f.Add("budget", "%v is not a share above 0 and up to 1", v.Budget)
 	}
 	v.Breaker.Check(f.In("breaker"))
+	v.Projects.Check(f.In("projects"))
 	f.Between("reserve", v.Reserve, 0, 1)
 	f.Positive("wait", v.Wait)
 	if v.Freeze.At < 0 {

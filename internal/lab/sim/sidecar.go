@@ -44,7 +44,7 @@ func newSidecar(w *world, number int) (*sidecar, error) {
 	}
 	s.dispatch, err = dispatch.New(dispatch.Config{
 		Pool: s.pool, Rand: stream(dispatchStream),
-		Retry: cfg.retry(),
+		Retry: cfg.retry(), Projects: cfg.Projects,
 		// As long as the day is: the experiments shed nothing.
 		Queue:  dispatch.QueueSettings{Jobs: 1 << 30, Bytes: 1 << 50, Wait: cfg.Wait},
 		Asking: func(d *dispatch.Job) { w.asking = s.jobs[d] },
@@ -100,6 +100,8 @@ func (s *sidecar) granted(w *world, g dispatch.Grant) {
 		w.attempt(j, g)
 	case errors.Is(g.Err, pool.ErrAllTried):
 		w.end(j, j.last)
+	case errors.Is(g.Err, dispatch.ErrAtLimit):
+		w.end(j, Shed)
 	default:
 		panic("BUG: sim: the sidecar's queue is full")
 	}

@@ -157,7 +157,7 @@ func (w *world) end(j *job, o Outcome) {
 	w.open--
 	w.totals.Ended++
 	r := Result{
-		Number: j.number, Priority: j.priority, Prefetch: j.kind == trace.Prefetch,
+		Number: j.number, Project: j.project, Priority: j.priority, Prefetch: j.kind == trace.Prefetch,
 		Arrived: j.first, Work: j.load + j.sharedRules + j.operators + j.output, Attempts: j.attempts, Fetched: j.fetches, Outcome: o, Server: -1,
 	}
 	if j.server != nil {
@@ -165,7 +165,7 @@ func (w *world) end(j *job, o Outcome) {
 		r.Cache = j.assignment.Cache
 	}
 	switch {
-	case o == Failed || o == Unserved || o == Lost:
+	case o == Failed || o == Unserved || o == Lost || o == Shed:
 		r.Wait = max(w.now-j.first, j.patience(w))
 	case j.begun >= 0:
 		r.Wait = j.begun - j.first

@@ -28,6 +28,8 @@ type VarianceRow struct {
 type Tables struct {
 	Rows      []Row         `json:"rows"`
 	Variances []VarianceRow `json:"wait_variance"`
+	// Groups are what jobs are parted by; nil is high and low.
+	Groups []string `json:"-"`
 }
 
 // Add appends the rows of a run.
@@ -54,7 +56,10 @@ func (t *Tables) WriteText(w io.Writer) error {
 
 // quantity is one quantity's table: two lines of headings, then a line per run.
 func (t *Tables) quantity(q Quantity) *Grid {
-	priorities := []string{"high", "low"}
+	priorities := t.Groups
+	if priorities == nil {
+		priorities = []string{"high", "low"}
+	}
 	g := &Grid{Left: 1, Heads: [][]string{{string(q)}, {"run"}}}
 	for _, p := range priorities {
 		g.Heads[0] = append(g.Heads[0], p, "", "", "", "", "")

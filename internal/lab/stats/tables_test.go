@@ -26,7 +26,7 @@ func reference(t *testing.T) Tables {
 	require.NoError(t, err)
 	variances, err := ReadVariances(open("thesis-wait-variance.csv"), "thesis-wait-variance.csv")
 	require.NoError(t, err)
-	return Tables{rows, variances}
+	return Tables{Rows: rows, Variances: variances}
 }
 
 func TestReadReference(t *testing.T) {

@@ -47,9 +47,15 @@ func (g *Generator) beginCrowd(number int) {
 	if c.Bytes > 0 {
 		c.project = g.nearest(c.Bytes)
 	}
+	if number == 0 {
+		g.crowded = c.project
+	}
 	c.times = instants{rng: c.rng, left: c.Jobs}
 	g.queue.push(c.next(), c)
 }
+
+// CrowdProject is the identifier of the first crowd's project.
+func (g *Generator) CrowdProject() string { return string(g.population[g.crowded].ID) }
 
 // nearest is the project whose size has the least ratio to the given one.
 func (g *Generator) nearest(bytes float64) int {

@@ -21,6 +21,9 @@ type Generator struct {
 	// single jobs.
 	popular, active chooser
 
+	// crowded is the first crowd's project.
+	crowded int
+
 	queue             queue
 	exports, sessions *rand.Rand
 	emitted           int
