@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net"
 	"net/http"
 	"net/url"
 	"strconv"
@@ -15,12 +16,15 @@ import (
 	"unicode"
 
 	"example.org/pilotfish/internal/cli"
+	"example.org/pilotfish/internal/files"
+	"example.org/pilotfish/internal/settings"
 	"example.org/pilotfish/pkg/selection"
 )
 
 // operator asks the admin port of a running sidecar.
 type operator struct {
-	Admin string `default:"127.0.0.1:9180" placeholder:"HOST:PORT" help:"The admin port of a running sidecar (${default})."`
+	Admin     string `default:"127.0.0.1:9180" placeholder:"HOST:PORT" help:"The admin port of a running sidecar, or unix:PATH (${default})."`
+	TokenFile string `type:"path" placeholder:"FILE" help:"Holds the token of a port that asks for one (admin_token_file)."`
 }
 
 // maxReply bounds what is read of a reply: some 100 times that of 300 upstreams.
@@ -30,12 +34,26 @@ const maxReply = 64 << 20
 func (o operator) get(ctx context.Context, path string, query url.Values, into any) error {
 	ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
 	defer cancel()
+	client := http.Client{Transport: &http.Transport{DisableKeepAlives: true}}
 	at := url.URL{Scheme: "http", Host: o.Admin, Path: path, RawQuery: query.Encode()}
+	if socket, local := settings.UnixPath(o.Admin); local {
+		at.Host = "localhost"
+		client.Transport = &http.Transport{DisableKeepAlives: true, DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
+			return (&net.Dialer{}).DialContext(ctx, "unix", socket)
+		}}
+	}
 	r, err := http.NewRequestWithContext(ctx, http.MethodGet, at.String(), nil)
 	if err != nil {
 		return fmt.Errorf("--admin: %w", err)
 	}
-	response, err := http.DefaultClient.Do(r)
+	if o.TokenFile != "" {
+		token, err := files.Token(o.TokenFile)
+		if err != nil {
+			return fmt.Errorf("--token-file: %w", err)
+		}
+		r.Header.Set("Authorization", "Bearer "+token)
+	}
+	response, err := client.Do(r)
 	if err != nil {
 		if cause := errors.Unwrap(err); cause != nil {
 			err = cause // it repeats the URL
@@ -50,7 +68,11 @@ func (o operator) get(ctx context.Context, path string, query url.Values, into a
 	if response.StatusCode != http.StatusOK {
 		var problem struct{ Error, Detail string }
 		_ = json.Unmarshal(text, &problem) // else the status alone says what is wrong
-		return fmt.Errorf("%s replies %s %s%s", o.Admin, response.Status, problem.Error, problem.Detail)
+		hint := ""
+		if response.StatusCode == http.StatusUnauthorized {
+			hint = "; name the file of its token with --token-file"
+		}
+		return fmt.Errorf("%s replies %s %s%s%s", o.Admin, response.Status, problem.Error, problem.Detail, hint)
 	}
 	if err := json.Unmarshal(text, into); err != nil {
 		return fmt.Errorf("%s is no sidecar's admin port: %w", o.Admin, err)

@@ -2,7 +2,9 @@ package main
 
 import (
 	"context"
+	"fmt"
 	"io"
+	"net"
 	"reflect"
 	"slices"
 	"strings"
@@ -12,11 +14,13 @@ import (
 
 	"example.org/pilotfish/internal/config"
 	"example.org/pilotfish/internal/discovery"
+	"example.org/pilotfish/internal/files"
 	"example.org/pilotfish/internal/intake"
 	"example.org/pilotfish/internal/mesh"
 	"example.org/pilotfish/internal/pool"
 	"example.org/pilotfish/internal/proxy"
 	"example.org/pilotfish/internal/report"
+	"example.org/pilotfish/internal/settings"
 )
 
 // generation is what a reload replaces as a whole: how jobs are read and
@@ -29,13 +33,21 @@ type generation struct {
 	budget    *intake.Budget
 	discovery *discovery.Discovery
 	reports   reports
-	stop      func() // ends and joins what start began
+	dial      files.Dial // connects to upstreams
+	stop      func()     // ends and joins what start began
 }
 
 // newGeneration builds a generation that takes over from the one before, if
 // there is one; nothing runs yet.
 func (s *sidecar) newGeneration(cfg *config.Config, before *generation) (*generation, error) {
 	g := &generation{cfg: *cfg, guard: proxy.NewGuard(cfg.Hosts), budget: intake.NewBudget(int64(cfg.Job.Budget)), stop: func() {}}
+	var err error
+	if g.dial, err = s.dialer("upstream_tls", cfg.UpstreamTLS); err != nil {
+		return nil, err
+	}
+	if _, _, err := adminToken(cfg); err != nil {
+		return nil, err
+	}
 	reader, err := intake.NewReader(cfg.Job)
 	if err != nil {
 		return nil, err
@@ -43,7 +55,7 @@ func (s *sidecar) newGeneration(cfg *config.Config, before *generation) (*genera
 	g.proxy, err = proxy.New(proxy.Config{
 		Settings: cfg.Stream, Hosts: cfg.Hosts,
 		Reader: reader, Budget: g.budget, MaxBody: int64(cfg.Job.MaxBody),
-		Claimer: s.balancer, Hint: cfg.Reports.Hint, AskLoad: cfg.Reports.ORCA.Ask, Observe: s.observe,
+		Claimer: s.balancer, Hint: cfg.Reports.Hint, AskLoad: cfg.Reports.ORCA.Ask, Observe: s.observe, Dial: g.dial,
 	})
 	if err != nil {
 		return nil, err
@@ -64,8 +76,43 @@ func (s *sidecar) newGeneration(cfg *config.Config, before *generation) (*genera
 	if g.discovery, err = discovery.New(found); err != nil {
 		return nil, err
 	}
-	g.reports, err = s.newReports(cfg.Reports)
+	g.reports, err = s.newReports(cfg.Reports, g.dial)
 	return g, err
+}
+
+// dialer connects by TCP, and over it by TLS if key is there.
+func (s *sidecar) dialer(key string, secure *settings.TLS) (files.Dial, error) {
+	dial := files.Dial(proxy.DialTCP())
+	if secure == nil {
+		return dial, nil
+	}
+	t, err := files.NewTLS(*secure, func(err error) {
+		if err != nil {
+			s.log.Error("changed files cannot be used: connections are made with what was read before", zap.String("key", key), zap.Error(err))
+			return
+		}
+		s.log.Info("changed files are used for new connections", zap.String("key", key))
+	})
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", key, err)
+	}
+	return t.Over(dial), nil
+}
+
+// dialUpstream connects to an upstream by the settings of the current generation.
+func (s *sidecar) dialUpstream(ctx context.Context, network, address string) (net.Conn, error) {
+	return s.current.Load().dial(ctx, network, address)
+}
+
+// adminToken is what requests to the admin port must show, if wanted.
+func adminToken(cfg *config.Config) (token string, wanted bool, err error) {
+	if cfg.AdminTokenFile == "" {
+		return "", false, nil
+	}
+	if token, err = files.Token(cfg.AdminTokenFile); err != nil {
+		err = fmt.Errorf("admin_token_file: %w", err)
+	}
+	return token, true, err
 }
 
 // reports is a source of reports of the upstreams that it is told to follow.
@@ -74,9 +121,9 @@ type reports interface {
 	Run(ctx context.Context)
 }
 
-func (s *sidecar) newReports(settings report.Settings) (reports, error) {
+func (s *sidecar) newReports(settings report.Settings, dial files.Dial) (reports, error) {
 	c := report.Config{
-		Settings: settings, Rand: newRand(), Report: s.balancer.Report, Listing: s.balancer.Listing,
+		Settings: settings, Dial: dial, Rand: newRand(), Report: s.balancer.Report, Listing: s.balancer.Listing,
 		Unreported: s.balancer.ReportFailed,
 		Failed: func(address string, err error) {
 			s.metrics.ReportFailed(address)
@@ -85,6 +132,12 @@ func (s *sidecar) newReports(settings report.Settings) (reports, error) {
 		},
 	}
 	if settings.Source == report.FromPrometheus {
+		if server := settings.Prometheus; server != nil && strings.HasPrefix(server.URL, "https:") {
+			var err error
+			if c.DialServer, err = s.dialer("reports.prometheus.tls", &server.TLS); err != nil {
+				return nil, err
+			}
+		}
 		return report.NewPrometheus(c)
 	}
 	return report.NewPoller(c)
@@ -152,7 +205,8 @@ func buildable(cfg *config.Config) error {
 		return err
 	}
 	own := slices.DeleteFunc([]string{cfg.Listen, cfg.Admin}, func(address string) bool {
-		return strings.HasSuffix(address, ":0") // the system will choose one
+		_, local := settings.UnixPath(address)
+		return local || strings.HasSuffix(address, ":0") // the system will choose one
 	})
 	_, err = newSidecar(cfg, own, log, level)
 	return err

@@ -38,19 +38,25 @@ func (p sharedPort) Leave() error {
 // heldPort is a port that another process keeps open. Connections that are
 // not accepted here wait for the process that comes next.
 type heldPort struct {
-	*net.TCPListener
+	timedListener
 	closed chan struct{}
 	once   sync.Once
 }
 
-func newHeldPort(l *net.TCPListener) *heldPort {
-	return &heldPort{TCPListener: l, closed: make(chan struct{})}
+// timedListener is a TCP port or a socket in the file system.
+type timedListener interface {
+	net.Listener
+	SetDeadline(t time.Time) error
+}
+
+func newHeldPort(l timedListener) *heldPort {
+	return &heldPort{timedListener: l, closed: make(chan struct{})}
 }
 
 // Accept waits for Close once the port was left: the server would take an
 // error for the end of its connections too.
 func (p *heldPort) Accept() (net.Conn, error) {
-	c, err := p.TCPListener.Accept()
+	c, err := p.timedListener.Accept()
 	if errors.Is(err, os.ErrDeadlineExceeded) {
 		<-p.closed
 		return nil, net.ErrClosed
@@ -62,5 +68,5 @@ func (p *heldPort) Leave() error { return p.SetDeadline(time.Unix(1, 0)) }
 
 func (p *heldPort) Close() error {
 	p.once.Do(func() { close(p.closed) })
-	return p.TCPListener.Close()
+	return p.timedListener.Close()
 }

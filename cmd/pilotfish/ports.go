@@ -1,12 +1,9 @@
 package main
 
 import (
-	"context"
-	"errors"
 	"fmt"
 	"net"
 	"os"
-	"syscall"
 
 	"github.com/coreos/go-systemd/v22/activation"
 	"github.com/coreos/go-systemd/v22/daemon"
@@ -39,17 +36,17 @@ func (p *ports) take(f *os.File) error {
 	if err != nil {
 		return fmt.Errorf("socket %q: %w", f.Name(), err)
 	}
-	tcp, ok := l.(*net.TCPListener)
+	timed, ok := l.(timedListener)
 	if !ok {
 		_ = l.Close()
-		return fmt.Errorf("socket %q: %s is not a TCP port", f.Name(), l.Addr())
+		return fmt.Errorf("socket %q: %s takes no connections", f.Name(), l.Addr())
 	}
 	admin := f.Name() == "admin" || f.Name() != "jobs" && p.jobs != nil
 	switch {
 	case admin && p.admin == nil:
-		p.admin = tcp // served to the end, so that readiness is seen to fail
+		p.admin = timed // served to the end, so that readiness is seen to fail
 	case !admin && p.jobs == nil:
-		p.jobs = newHeldPort(tcp)
+		p.jobs = newHeldPort(timed)
 	default:
 		_ = l.Close()
 		return fmt.Errorf("socket %q on %s: there is a socket for this purpose already; pilotfish takes one for jobs and one for admin", f.Name(), l.Addr())
@@ -66,66 +63,27 @@ func (p *ports) Close() {
 }
 
 // open opens the ports that systemd has not opened.
-func (p *ports) open(cfg *config.Config) (err error) {
+func (p *ports) open(cfg *config.Config, log *zap.Logger) (err error) {
 	if p.jobs == nil {
 		if p.jobs, err = listen(cfg.Listen, "--listen", cfg.ReusePort); err != nil {
 			return err
 		}
 	}
 	if p.admin == nil {
-		if p.admin, err = listen(cfg.Admin, "--admin", cfg.ReusePort); err != nil {
+		if p.admin, err = listen(cfg.Admin, "--admin", false); err != nil && cfg.ReusePort && isTaken(err) {
+			p.admin, err = awaitPort(cfg.Admin, log), nil
+		}
+		if err != nil {
 			return err
 		}
+		if cfg.ReusePort {
+			p.admin = newYieldedPort(p.admin)
+		}
 	}
-	switch {
-	case cfg.Mesh.Listen == "":
-	case cfg.Mesh.Address().Network() == "unix":
-		p.mesh, err = listenLocally(cfg.Mesh.Address().String(), cfg.ReusePort)
-	default:
+	if cfg.Mesh.Listen != "" {
 		p.mesh, err = listen(cfg.Mesh.Listen, "mesh.listen", cfg.ReusePort)
 	}
 	return err
-}
-
-// listen opens a port; flag is what changes its address. A shared one can be
-// opened by several processes of one user.
-func listen(address, flag string, shared bool) (net.Listener, error) {
-	var lc net.ListenConfig
-	if shared {
-		lc.SetMultipathTCP(false) // it cannot be steered
-		lc.Control = func(_, _ string, c syscall.RawConn) error { return onSocket(c, share) }
-	}
-	l, err := lc.Listen(context.Background(), "tcp", address)
-	if err != nil {
-		return nil, fmt.Errorf("cannot listen on %s: %w; choose another address with %s", address, errors.Unwrap(err), flag)
-	}
-	if shared {
-		return sharedPort{l.(*net.TCPListener)}, nil
-	}
-	return l, nil
-}
-
-// listenLocally opens a socket in the file system. One that a process has left
-// behind makes room; so does one that is still served, if it is shared: its
-// process keeps the connections that it has.
-func listenLocally(path string, shared bool) (net.Listener, error) {
-	if c, err := net.Dial("unix", path); err == nil {
-		_ = c.Close()
-		if !shared {
-			return nil, fmt.Errorf("cannot listen on %s: another process serves it; choose another path with mesh.listen", path)
-		}
-	}
-	if info, err := os.Lstat(path); err == nil && info.Mode().Type() == os.ModeSocket {
-		if err := os.Remove(path); err != nil {
-			return nil, fmt.Errorf("cannot listen on %s: %w", path, err)
-		}
-	}
-	l, err := net.ListenUnix("unix", &net.UnixAddr{Net: "unix", Name: path})
-	if err != nil {
-		return nil, fmt.Errorf("cannot listen on %s: %w; choose another path with mesh.listen", path, errors.Unwrap(err))
-	}
-	l.SetUnlinkOnClose(!shared) // the path may be the next process's by then
-	return l, nil
 }
 
 // addresses are the host:port of all ports, once they are open.

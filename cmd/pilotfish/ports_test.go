@@ -8,6 +8,7 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+	"go.uber.org/zap"
 
 	"example.org/pilotfish/internal/config"
 )
@@ -25,15 +26,15 @@ func TestASocketInTheFileSystem(t *testing.T) {
 	cfg.Listen, cfg.Admin, cfg.Mesh.Listen = "127.0.0.1:0", "127.0.0.1:0", "unix:"+path
 	cfg.ReusePort = true
 	var first, second, third ports
-	require.NoError(t, first.open(&cfg))
+	require.NoError(t, first.open(&cfg, zap.NewNop()))
 	assert.Len(t, first.addresses(), 2, "nobody takes a path for an upstream")
 	cfg.ReusePort = false
-	err = second.open(&cfg)
+	err = second.open(&cfg, zap.NewNop())
 	assert.EqualError(t, err, "cannot listen on "+path+": another process serves it; choose another path with mesh.listen")
 	second.Close()
 
 	cfg.ReusePort = true
-	require.NoError(t, third.open(&cfg))
+	require.NoError(t, third.open(&cfg, zap.NewNop()))
 	first.Close()
 	c, err := net.Dial("unix", path)
 	require.NoError(t, err, "the socket of the next process stays when the first one ends")
@@ -43,7 +44,7 @@ func TestASocketInTheFileSystem(t *testing.T) {
 	require.NoError(t, os.WriteFile(path+".txt", nil, 0o600))
 	cfg.Mesh.Listen += ".txt"
 	var fourth ports
-	assert.ErrorContains(t, fourth.open(&cfg), "choose another path", "a file is not removed")
+	assert.ErrorContains(t, fourth.open(&cfg, zap.NewNop()), "choose another path", "a file is not removed")
 	fourth.Close()
 	assert.FileExists(t, path+".txt")
 }

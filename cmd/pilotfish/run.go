@@ -82,7 +82,7 @@ func (s *sidecar) servers() (all servers, err error) {
 	all.mesh = mesh.NewServer(mesh.ServerConfig{
 		Filter: s.filter, Ready: s.ready, MaxBody: int64(s.first.Job.MaxBody), ErrorLog: errorLog,
 	})
-	all.admin, err = proxy.NewServer(handler, proxy.ServerConfig{ErrorLog: errorLog, Conns: 64})
+	all.admin, err = proxy.NewServer(handler, proxy.ServerConfig{ErrorLog: errorLog, Conns: 64, CloseIdle: true})
 	return all, err
 }
 

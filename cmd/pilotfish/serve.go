@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"errors"
+	"net"
 	"os"
 	"os/signal"
 	"syscall"
@@ -17,9 +18,9 @@ import (
 type serveCommand struct {
 	Config         string   `type:"path" placeholder:"FILE" help:"Configuration file; SIGHUP reads it again."`
 	Upstream       []string `sep:"none" placeholder:"HOST:PORT" help:"An upstream; repeat for more. Replaces the file's discovery."`
-	Listen         string   `placeholder:"HOST:PORT" help:"Where submitters post jobs; default ${listen}."`
-	Admin          string   `placeholder:"HOST:PORT" help:"Where operators look; default ${admin}."`
-	ReusePort      bool     `help:"Share both ports with the process that takes over (SO_REUSEPORT)."`
+	Listen         string   `placeholder:"HOST:PORT" help:"Where submitters post jobs, or unix:PATH; default ${listen}."`
+	Admin          string   `placeholder:"HOST:PORT" help:"Where operators look, or unix:PATH; default ${admin}."`
+	ReusePort      bool     `help:"Share the job port with the process that takes over (SO_REUSEPORT), and leave the admin port to it."`
 	ExplainHeaders bool     `help:"Add headers about the decision to each answer."`
 }
 
@@ -73,7 +74,7 @@ func (c *serveCommand) Run(s cli.Console) error {
 	}
 	defer log.Sync() //nolint:errcheck // nobody is left to tell
 	warn(log, warnings)
-	if err := served.open(&cfg); err != nil {
+	if err := served.open(&cfg, log); err != nil {
 		return err
 	}
 	side, err := newSidecar(&cfg, served.addresses(), log, level)
@@ -117,11 +118,19 @@ func (c *serveCommand) Run(s cli.Console) error {
 // use makes the addresses of the ports that systemd has opened the configured ones.
 func (c *serveCommand) use(p ports) {
 	if p.jobs != nil {
-		c.Listen = p.jobs.Addr().String()
+		c.Listen = addressOf(p.jobs)
 	}
 	if p.admin != nil {
-		c.Admin = p.admin.Addr().String()
+		c.Admin = addressOf(p.admin)
 	}
+}
+
+// addressOf is a listener's address as a configuration has it.
+func addressOf(l net.Listener) string {
+	if l.Addr().Network() == "unix" {
+		return "unix:" + l.Addr().String()
+	}
+	return l.Addr().String()
 }
 
 // reload applies the file again; a bad one changes nothing.

@@ -56,7 +56,10 @@ func newSidecar(cfg *config.Config, self []string, log *zap.Logger, level zap.At
 	if s.balancer, err = s.newBalancer(cfg); err != nil {
 		return nil, err
 	}
-	s.prewarm, err = prewarm.New(prewarm.Config{Settings: cfg.Prewarm, Successor: s.balancer.Successor, Observe: s.logPrefetch})
+	s.prewarm, err = prewarm.New(prewarm.Config{
+		Settings: cfg.Prewarm, Successor: s.balancer.Successor, Observe: s.logPrefetch,
+		Transport: &http.Transport{DisableKeepAlives: true, DialContext: s.dialUpstream}, // one request a second to an upstream at most
+	})
 	if err != nil {
 		return nil, err
 	}
@@ -137,6 +140,7 @@ func (s *sidecar) admin() (http.Handler, error) {
 		Ready:        s.ready,
 		BrowserCheck: s.browserCheck,
 		Pprof:        s.first.Debug.Pprof,
+		Token:        func() (string, bool, error) { return adminToken(&s.current.Load().cfg) },
 	})
 }
 

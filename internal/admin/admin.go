@@ -36,6 +36,10 @@ type Config struct {
 	Write bool
 	// Pprof adds /debug/pprof.
 	Pprof bool
+	// Token returns what a request must show, if it is wanted, but for /healthz and
+	// /readyz: as a bearer token, or as the password of Basic authentication, which
+	// browsers ask for. Nil lets everyone in.
+	Token func() (token string, wanted bool, err error)
 }
 
 // Pool has the state of all upstreams, ranks them for a job, and drains them.
@@ -108,7 +112,7 @@ func New(cfg Config) (http.Handler, error) {
 		mux.HandleFunc("GET /debug/pprof/symbol", pprof.Symbol)
 		mux.HandleFunc("GET /debug/pprof/trace", pprof.Trace)
 	}
-	return ownOrigin(cfg.BrowserCheck(mux)), nil
+	return ownOrigin(cfg.BrowserCheck(authorized(cfg.Token, mux))), nil
 }
 
 // drain serves the one thing that can be changed here.

@@ -33,6 +33,7 @@ var layers = []struct {
 	{"machines", false, []string{"internal/dispatch", "internal/quality"}},
 	{"lock", false, []string{"internal/balancer"}},
 	{"record", false, []string{"internal/record"}},
+	{"files", false, []string{"internal/files"}},
 	{"shells", false, []string{
 		"internal/proxy", "internal/proxy/upstreamclient", "internal/discovery", "internal/report", "internal/metrics", "internal/prewarm", "internal/capture",
 		"internal/ruleserver", "internal/ruleserver/executor", "internal/ruleserver/rules", "internal/ruleserver/registration",

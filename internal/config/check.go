@@ -16,6 +16,9 @@ import (
 // Check looks for what is wrong with the configuration, and what is unwise.
 func (c *Config) Check(f *settings.Faults) {
 	c.checkPorts(f)
+	if c.UpstreamTLS != nil {
+		c.UpstreamTLS.Check(f.In("upstream_tls"))
+	}
 	c.Discovery.Check(f.In("discovery"))
 	c.Reports.Check(f.In("reports"))
 	c.Job.Check(f.In("job"))
@@ -54,11 +57,11 @@ func (c *Config) checkPorts(f *settings.Faults) {
 			f.Add("mesh.listen", "%s is taken by another port of pilotfish", c.Mesh.Listen)
 		}
 	default:
-		if !strings.HasPrefix(c.Mesh.Listen, "unix:") && open(c.Mesh.Listen) {
+		if open(c.Mesh.Listen) {
 			f.Warn("mesh.listen", "%s is open to other machines, and asks nobody who they are", c.Mesh.Listen)
 		}
 	}
-	if open(c.Admin) {
+	if open(c.Admin) && c.AdminTokenFile == "" {
 		_, port, _ := net.SplitHostPort(c.Admin)
 		f.Warn("admin", "%s is open to other machines, and asks nobody who they are; 127.0.0.1:%s is for this one alone", c.Admin, port)
 	}
@@ -81,6 +84,9 @@ func (s Selection) check(f *settings.Faults) {
 
 // open says whether other machines can reach an address to listen on.
 func open(address string) bool {
+	if _, local := settings.UnixPath(address); local {
+		return false
+	}
 	host, _, err := net.SplitHostPort(address)
 	if err != nil || host == "localhost" {
 		return false

@@ -22,23 +22,32 @@ import (
 // Config is the whole configuration: the sections of the packages that they set
 // up, and those of the program itself.
 type Config struct {
-	// Listen is the address, host:port, at which submitters post jobs.
+	// Listen is where submitters post jobs: host:port, or unix: and the path of a socket,
+	// which the process's user and group may use.
 	Listen string `yaml:"listen"`
-	// Admin is the address of the port for operators: metrics, health, and what is
-	// known of the upstreams. It asks nobody who they are.
+	// Admin is where operators find metrics, health, and what is known of the upstreams:
+	// host:port, or unix: and a path. Without AdminTokenFile it asks nobody who they are.
 	Admin string `yaml:"admin"`
+	// AdminTokenFile holds the token that requests to that port must show, but for
+	// /healthz and /readyz: as a bearer token, or as a password. It is read for each
+	// request. Empty lets everyone in.
+	AdminTokenFile string `yaml:"admin_token_file"`
 	// AdminWrite lets anyone who reaches that port drain an upstream by hand.
 	AdminWrite bool `yaml:"admin_write"`
 	// Hosts are names that a request's Host header may have besides those of this
 	// machine. "*" allows every name, and web pages with it.
 	Hosts []string `yaml:"hosts"`
-	// ReusePort lets another process of the same user open both ports, so that it
-	// can take over from this one. Leave it off otherwise: a second process that
+	// ReusePort lets another process of the same user open the job port too, so that it
+	// can take over from this one; it gets the admin port when this one ends. Leave it off otherwise: a second process that
 	// was started by mistake would take a share of the jobs.
 	ReusePort bool `yaml:"reuse_port"`
 
 	// Discovery says where the upstreams come from.
 	Discovery discovery.Settings `yaml:"discovery"`
+	// UpstreamTLS is how to reach upstreams by TLS: for jobs, for reports and for
+	// prefetches. The files are read again when they change. An empty section, {}, trusts the system's
+	// certificates; without the section, upstreams are reached without TLS.
+	UpstreamTLS *settings.TLS `yaml:"upstream_tls"`
 	// Reports says how upstreams are asked about their load and their caches.
 	Reports report.Settings `yaml:"reports"`
 	// Job says where a job's members are in its body, as JSON Pointers, and how

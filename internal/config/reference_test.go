@@ -65,11 +65,14 @@ func (m *manual) text() string {
 	var out strings.Builder
 	out.WriteString("\n## Ports and hosts\n\n" + header)
 	m.each(v, func(f reflect.StructField, key string, field reflect.Value) {
-		if field.Kind() != reflect.Struct {
+		if kindOf(field) != "section" {
 			m.row(&out, v.Type(), f, key, field)
 		}
 	})
 	m.each(v, func(f reflect.StructField, key string, field reflect.Value) {
+		if field.Kind() == reflect.Pointer {
+			field = reflect.New(field.Type().Elem()).Elem()
+		}
 		if field.Kind() == reflect.Struct {
 			fmt.Fprintf(&out, "\n## %s\n\n%s\n\n%s", key, m.meaning(v.Type(), f), header)
 			m.rows(&out, "", field)

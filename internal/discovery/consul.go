@@ -9,6 +9,7 @@ import (
 
 	"github.com/hashicorp/consul/api"
 
+	"example.org/pilotfish/internal/files"
 	"example.org/pilotfish/internal/pool"
 )
 
@@ -63,8 +64,8 @@ func (c *consul) query(ctx context.Context, atMost time.Duration) ([]*api.Servic
 	}
 	if c.cfg.TokenFile != "" {
 		var err error
-		if opts.Token, err = readToken(c.cfg.TokenFile); err != nil {
-			return nil, nil, err
+		if opts.Token, err = files.Token(c.cfg.TokenFile); err != nil {
+			return nil, nil, fmt.Errorf("read consul token: %w", err)
 		}
 	}
 	limit := consulTimeout

@@ -11,13 +11,13 @@ import (
 	"time"
 
 	"github.com/hashicorp/consul/api"
+
+	"example.org/pilotfish/internal/settings"
 )
 
 const (
 	// maxConsulReply bounds a reply, in bytes; an instance takes 1 to 2 kB.
 	maxConsulReply = 32 << 20
-	// maxToken bounds the token file, in bytes.
-	maxToken = 4 << 10
 )
 
 // newConsulClient returns a client, and the address that it asks. A nil
@@ -27,7 +27,7 @@ func newConsulClient(cfg Consul, transport http.RoundTripper) (*api.Client, stri
 	if cfg.Address != "" {
 		conf.Address = cfg.Address
 	}
-	if cfg.TLS != (TLS{}) {
+	if cfg.TLS != (settings.TLS{}) {
 		conf.Scheme = "https"
 		conf.TLSConfig = api.TLSConfig{
 			Address: cfg.TLS.ServerName, CAFile: cfg.TLS.CAFile,
@@ -90,23 +90,6 @@ func (b bounded) RoundTrip(r *http.Request) (*http.Response, error) {
 		resp.Body = http.MaxBytesReader(nil, resp.Body, maxConsulReply)
 	}
 	return resp, err
-}
-
-// readToken reads the ACL token. It is read for each query, because a rotated
-// token may have the same length and its file the same time.
-func readToken(path string) (string, error) {
-	data, err := readBounded(path, maxToken)
-	if err != nil {
-		return "", fmt.Errorf("read consul token: %w", err)
-	}
-	token := strings.TrimSpace(string(data))
-	if token == "" {
-		return "", fmt.Errorf("read consul token: %s is empty", path)
-	}
-	if strings.ContainsFunc(token, func(r rune) bool { return r < '!' || r > '~' }) {
-		return "", fmt.Errorf("read consul token: %s is not one word of plain ASCII", path)
-	}
-	return token, nil
 }
 
 // brief says in one log line why there is no reply.

@@ -14,6 +14,8 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	"example.org/pilotfish/internal/settings"
 )
 
 // sayRules replies as an agent with two instances does.
@@ -66,15 +68,15 @@ func TestConsulOverHTTPS(t *testing.T) {
 	block := &pem.Block{Type: "CERTIFICATE", Bytes: server.Certificate().Raw}
 	require.NoError(t, os.WriteFile(ca, pem.EncodeToMemory(block), 0o600))
 
-	a, err := askOnce(t, Consul{Address: server.URL, TLS: TLS{CAFile: ca, ServerName: "example.com"}})
+	a, err := askOnce(t, Consul{Address: server.URL, TLS: settings.TLS{CAFile: ca, ServerName: "example.com"}})
 	require.NoError(t, err)
 	assert.Equal(t, "a b", names(a.upstreams))
 
-	a, err = askOnce(t, Consul{Address: strings.TrimPrefix(server.URL, "https://"), TLS: TLS{CAFile: ca}})
+	a, err = askOnce(t, Consul{Address: strings.TrimPrefix(server.URL, "https://"), TLS: settings.TLS{CAFile: ca}})
 	require.NoError(t, err, "tls means https")
 	assert.Equal(t, "a b", names(a.upstreams))
 
-	_, err = askOnce(t, Consul{Address: server.URL, TLS: TLS{CAFile: ca, ServerName: "other.test"}})
+	_, err = askOnce(t, Consul{Address: server.URL, TLS: settings.TLS{CAFile: ca, ServerName: "other.test"}})
 	assert.ErrorContains(t, err, "certificate is valid for")
 }
 

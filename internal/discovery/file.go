@@ -7,10 +7,10 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os"
 	"strings"
 	"time"
 
+	"example.org/pilotfish/internal/files"
 	"example.org/pilotfish/internal/pool"
 )
 
@@ -37,7 +37,7 @@ func newFile(cfg File) origin {
 }
 
 func (f *file) ask(context.Context, time.Duration) (reply, error) {
-	now, err := readBounded(f.path, maxFile)
+	now, err := files.Read(f.path, maxFile)
 	if err != nil {
 		return reply{}, fmt.Errorf("read upstreams: %w", err)
 	}
@@ -150,27 +150,3 @@ type lineError struct {
 
 func (e *lineError) Error() string { return fmt.Sprintf("line %d: %v", e.line, e.err) }
 func (e *lineError) Unwrap() error { return e.err }
-
-// readBounded reads a regular file of at most limit bytes.
-func readBounded(path string, limit int64) ([]byte, error) {
-	info, err := os.Stat(path)
-	if err != nil {
-		return nil, err
-	}
-	if !info.Mode().IsRegular() { // to open a pipe would block
-		return nil, fmt.Errorf("%s is not a regular file", path)
-	}
-	f, err := os.Open(path)
-	if err != nil {
-		return nil, err
-	}
-	defer f.Close()
-	data, err := io.ReadAll(io.LimitReader(f, limit+1))
-	if err != nil {
-		return nil, err
-	}
-	if int64(len(data)) > limit {
-		return nil, fmt.Errorf("%s is longer than %d bytes", path, limit)
-	}
-	return data, nil
-}

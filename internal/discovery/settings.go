@@ -61,7 +61,7 @@ type Consul struct {
 	// TokenFile holds the ACL token. It is read before every query.
 	TokenFile string `yaml:"token_file"`
 	// TLS is how to reach the agent by https.
-	TLS TLS `yaml:"tls"`
+	TLS settings.TLS `yaml:"tls"`
 	// Stale lets any Consul server reply, not only the leader.
 	Stale bool `yaml:"stale"`
 	// Wait is how long a query waits for a change.
@@ -72,19 +72,6 @@ type Consul struct {
 	KeepLast time.Duration `yaml:"keep_last"`
 	// Snapshot is a file that keeps the last list over a restart; "" keeps none.
 	Snapshot string `yaml:"snapshot"`
-}
-
-// TLS is how to reach a Consul agent by https. Each file is optional.
-type TLS struct {
-	// CAFile has the certificates to trust; the system's when empty.
-	CAFile string `yaml:"ca_file"`
-	// CertFile is the sidecar's own certificate, for an agent that wants one.
-	CertFile string `yaml:"cert_file"`
-	// KeyFile has that certificate's private key.
-	KeyFile string `yaml:"key_file"`
-	// ServerName is the name in the agent's certificate; the host of the agent's
-	// address when empty.
-	ServerName string `yaml:"server_name"`
 }
 
 // The kinds of DNS record.
@@ -195,12 +182,10 @@ func (s *Consul) check(f *settings.Faults) {
 	case !hasScheme || scheme == "https":
 	case scheme != "http" && scheme != "unix":
 		f.Add("address", "%s must begin with http, https or unix", quote(s.Address))
-	case s.TLS != TLS{}:
+	case s.TLS != settings.TLS{}:
 		f.Add("address", "%s must begin with https where tls is set", quote(s.Address))
 	}
-	if (s.TLS.CertFile == "") != (s.TLS.KeyFile == "") {
-		f.Add("tls", "cert_file and key_file need each other")
-	}
+	s.TLS.Check(f.In("tls"))
 	if s.Wait < time.Second || s.Wait > maxConsulWait {
 		f.Add("wait", "%v is not between %v and %v", s.Wait, time.Second, maxConsulWait)
 	}

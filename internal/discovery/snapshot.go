@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"time"
 
+	"example.org/pilotfish/internal/files"
 	"example.org/pilotfish/internal/pool"
 )
 
@@ -67,7 +68,7 @@ func replace(path string, data []byte) (err error) {
 // read returns the upstreams of the file, none if there is no file. A file that
 // is not a whole and valid snapshot of this source is an error.
 func (s *snapshotStore) read() ([]pool.Upstream, error) {
-	data, err := readBounded(s.path, maxSnapshot)
+	data, err := files.Read(s.path, maxSnapshot)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil
 	}

@@ -98,10 +98,6 @@ func TestSettings(t *testing.T) {
 			assert.EqualError(t, f.Err(), fault)
 		}
 	}
-	a := Settings{Listen: "unix:/run/x"}.Address()
-	assert.Equal(t, "unix /run/x", a.Network()+" "+a.String())
-	a = Settings{Listen: "localhost:1"}.Address()
-	assert.Equal(t, "tcp localhost:1", a.Network()+" "+a.String())
 }
 
 func TestAFilterNeedsItsParts(t *testing.T) {

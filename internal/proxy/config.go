@@ -101,7 +101,7 @@ func (c *Config) validate() error {
 		c.Observe = func(*record.Job) {}
 	}
 	if c.Dial == nil {
-		c.Dial = (&net.Dialer{KeepAliveConfig: keepAlive()}).DialContext
+		c.Dial = DialTCP()
 	}
 	var f settings.Faults
 	c.Check(f.In("stream"))
@@ -117,6 +117,11 @@ func (c *Config) validate() error {
 		number("MaxAnswerHeader", &c.MaxAnswerHeader, 256<<10),
 		number("RetryAfter", &c.RetryAfter, time.Second),
 	)
+}
+
+// DialTCP connects to upstreams as nil does in Config.Dial.
+func DialTCP() func(ctx context.Context, network, address string) (net.Conn, error) {
+	return (&net.Dialer{KeepAliveConfig: keepAlive()}).DialContext
 }
 
 // keepAlive finds a dead peer in about a minute, however long a response is silent.

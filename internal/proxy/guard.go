@@ -18,7 +18,8 @@ var (
 	}
 	errForeignHost = &record.Refusal{
 		Status: 403, Reason: "foreign-host",
-		Title: "the Host header names another machine; hosts allows more names", Text: "the Host header names another machine",
+		Title: "the Host header names another machine; hosts allows more names",
+		Text:  "the Host header names another machine; if this name is meant for pilotfish, list it under the key hosts of its configuration",
 	}
 	errMethod = &record.Refusal{
 		Status: 405, Reason: "method-refused",
@@ -90,8 +91,13 @@ func onlyH2C(upgrade []string) bool {
 	return true
 }
 
-// knows reports whether the Host header may be used here. No browser leaves it out.
+// knows reports whether the Host header may be used here. No browser leaves it out,
+// and none connects to a socket in the file system.
 func (g Guard) knows(r *http.Request) bool {
+	local, ok := r.Context().Value(http.LocalAddrContextKey).(net.Addr)
+	if ok && local.Network() == "unix" {
+		return true
+	}
 	host := r.Host
 	if strings.Contains(host, ":") {
 		if h, _, err := net.SplitHostPort(host); err == nil {
@@ -109,7 +115,6 @@ func (g Guard) knows(r *http.Request) bool {
 	if ip.Unmap().IsLoopback() {
 		return true
 	}
-	local, ok := r.Context().Value(http.LocalAddrContextKey).(net.Addr)
 	if !ok {
 		return false
 	}

@@ -22,6 +22,9 @@ type ServerConfig struct {
 	MaxHeader int
 	// Conns bounds the connections; further ones wait to be accepted. Default 4096.
 	Conns int
+	// CloseIdle closes the connection that has been idle for longest when a further
+	// one waits. A request that arrives on it at that moment is lost, so it is not for jobs.
+	CloseIdle bool
 	// Streams bounds the jobs at one time on one HTTP/2 connection; default 250.
 	Streams int
 	// WriteIdle bounds how long an HTTP/2 connection may take no byte; default 5 min.
@@ -33,9 +36,10 @@ type ServerConfig struct {
 // Server is an http.Server with every bound set. It speaks HTTP/1.1 and 1.0,
 // and HTTP/2 without TLS to those who start with it.
 type Server struct {
-	http  *http.Server
-	conns int
-	cut   context.CancelCauseFunc
+	http      *http.Server
+	conns     int
+	closeIdle bool
+	cut       context.CancelCauseFunc
 }
 
 // NewServer returns a server of h.
@@ -68,12 +72,16 @@ func NewServer(h http.Handler, cfg ServerConfig) (*Server, error) {
 	}
 	s.Protocols.SetHTTP1(true)
 	s.Protocols.SetUnencryptedHTTP2(true)
-	return &Server{http: s, conns: cfg.Conns, cut: cut}, nil
+	return &Server{http: s, conns: cfg.Conns, closeIdle: cfg.CloseIdle, cut: cut}, nil
 }
 
 // Serve accepts from l until Shutdown, and then returns nil.
 func (s *Server) Serve(l net.Listener) error {
-	err := s.http.Serve(newBounded(l, s.conns))
+	bounded := newBounded(l, s.conns)
+	if s.closeIdle {
+		s.http.ConnState = bounded.note
+	}
+	err := s.http.Serve(bounded)
 	if errors.Is(err, http.ErrServerClosed) {
 		return nil
 	}

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"net"
 	"net/http"
 	"strings"
 	"time"
@@ -35,6 +36,10 @@ type Config struct {
 	// Transport carries the requests. Nil is one that uses no proxy, keeps one
 	// connection to each upstream and takes at most 64 KiB of headers.
 	Transport http.RoundTripper
+	// Dial connects to an upstream; nil dials TCP. DialServer connects by TLS to a
+	// Prometheus server whose URL begins with https; nil trusts the system's certificates.
+	// Neither counts where there is a Transport.
+	Dial, DialServer func(ctx context.Context, network, address string) (net.Conn, error)
 }
 
 // check says what is missing or wrong.

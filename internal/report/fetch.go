@@ -27,11 +27,20 @@ type client struct {
 	timeout time.Duration
 }
 
-func newClient(c *Config) client {
+// newClient returns one for upstreams, or for a Prometheus server.
+func newClient(c *Config, server bool) client {
 	transport := c.Transport
 	if transport == nil {
+		dial, secure := (&net.Dialer{Timeout: c.Timeout}).DialContext, c.DialServer
+		if !server {
+			secure = nil // their URLs begin with http, whatever Dial makes of it
+			if c.Dial != nil {
+				dial = c.Dial
+			}
+		}
 		transport = &http.Transport{
-			DialContext:            (&net.Dialer{Timeout: c.Timeout}).DialContext,
+			DialContext:            dial,
+			DialTLSContext:         secure,
 			DisableCompression:     true, // openBody decompresses, and bounds it
 			MaxIdleConnsPerHost:    1,
 			IdleConnTimeout:        3 * c.Interval,

@@ -40,7 +40,7 @@ func NewPoller(cfg Config) (*Poller, error) {
 	if err := cfg.check(); err != nil {
 		return nil, err
 	}
-	return &Poller{cfg: cfg, client: newClient(&cfg), fanout: newFanout(cfg.Rand), early: map[string]chan struct{}{}}, nil
+	return &Poller{cfg: cfg, client: newClient(&cfg, false), fanout: newFanout(cfg.Rand), early: map[string]chan struct{}{}}, nil
 }
 
 // Follow replaces the set of upstreams to ask, given by address. It never blocks

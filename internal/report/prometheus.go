@@ -30,7 +30,8 @@ type Prometheus struct {
 	cfg      Config
 	instance string // label that holds the address
 	url      string
-	client   client
+	client   client // asks upstreams
+	server   client // asks the server
 	fanout   fanout // asks for the listings
 
 	set   atomic.Pointer[[]string]
@@ -54,7 +55,7 @@ func NewPrometheus(cfg Config) (*Prometheus, error) {
 	}
 	server := cfg.server()
 	p := &Prometheus{
-		cfg: cfg, instance: server.InstanceLabel, url: queryURL(server, cfg.Names), client: newClient(&cfg),
+		cfg: cfg, instance: server.InstanceLabel, url: queryURL(server, cfg.Names), client: newClient(&cfg, false), server: newClient(&cfg, true),
 		fanout: newFanout(rand.New(rand.NewPCG(cfg.Rand.Uint64(), cfg.Rand.Uint64()))),
 		begun:  make(chan struct{}),
 	}
@@ -91,6 +92,7 @@ func (p *Prometheus) Run(ctx context.Context) {
 	})
 	wg.Wait()
 	p.client.http.CloseIdleConnections()
+	p.server.http.CloseIdleConnections()
 }
 
 // list asks one upstream for its listing and hands it over.
@@ -144,7 +146,7 @@ func (p *Prometheus) poll(ctx context.Context, _ bool) (soon bool) {
 // query fills the scrapes with the server's response, and returns when it was
 // asked for.
 func (p *Prometheus) query(ctx context.Context, scrapes map[string]*scrape) (asked time.Time, err error) {
-	err = p.client.get(ctx, request{url: p.url, accept: "application/json", max: maxVectorBytes}, func(resp response) error {
+	err = p.server.get(ctx, request{url: p.url, accept: "application/json", max: maxVectorBytes}, func(resp response) error {
 		asked = resp.asked
 		return readVector(resp.body, func(x sample) {
 			if s := scrapes[x.Labels[p.instance]]; s != nil {

@@ -40,6 +40,7 @@ func newAsked(t *testing.T, handler http.HandlerFunc, set []string, changes ...f
 	p, err := NewPrometheus(c)
 	require.NoError(t, err)
 	t.Cleanup(p.client.http.CloseIdleConnections)
+	t.Cleanup(p.server.http.CloseIdleConnections)
 	p.Follow(set)
 	a.Prometheus = p
 	return a

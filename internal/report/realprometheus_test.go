@@ -191,6 +191,7 @@ func TestRealPrometheusByAnotherLabel(t *testing.T) {
 		p.Follow([]string{name})
 		p.poll(t.Context(), false)
 		p.client.http.CloseIdleConnections()
+		p.server.http.CloseIdleConnections()
 		return reports, errs
 	}
 	require.Eventually(t, func() bool { n, _ := ask("backend", "the-one"); return n == 1 }, patience, 100*time.Millisecond)

@@ -82,6 +82,9 @@ type Server struct {
 	// InstanceLabel is the label whose value is an upstream's address, exactly as
 	// discovery gives it.
 	InstanceLabel string `yaml:"instance_label"`
+	// TLS is how to reach it where its URL begins with https. The files are read
+	// again when they change.
+	TLS settings.TLS `yaml:"tls"`
 }
 
 // Default is what a file that says nothing means.
@@ -207,6 +210,10 @@ func (s *Server) check(f *settings.Faults) {
 	default:
 		f.URL("url", s.URL)
 	}
+	if s.TLS != (settings.TLS{}) && !strings.HasPrefix(s.URL, "https:") {
+		f.Add("tls", "it changes nothing while url does not begin with https")
+	}
+	s.TLS.Check(f.In("tls"))
 	if !model.LegacyValidation.IsValidLabelName(s.InstanceLabel) || slices.Contains(queryLabels, s.InstanceLabel) {
 		f.Add("instance_label", "%q is not a label that can hold an upstream's address", s.InstanceLabel)
 	}

@@ -14,10 +14,8 @@ package settings
 import (
 	"errors"
 	"fmt"
-	"net"
 	"net/url"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 )
@@ -184,16 +182,5 @@ func (f *Faults) URL(key, text string) {
 func (f *Faults) Pointer(key, text string) {
 	if !strings.HasPrefix(text, "/") {
 		f.Add(key, "%q is not a JSON Pointer such as /project_id", text)
-	}
-}
-
-// Listen refuses what is not a host:port to listen on; port 0 takes a free one.
-func (f *Faults) Listen(key, address string) {
-	_, port, err := net.SplitHostPort(address)
-	if err == nil {
-		_, err = strconv.ParseUint(port, 10, 16)
-	}
-	if err != nil {
-		f.Add(key, "%q is not host:port", address)
 	}
 }

@@ -17,6 +17,7 @@ import (
 type conn struct {
 	net.Conn
 	raw       syscall.RawConn // nil where every read waits, as on a pipe
+	under     syscall.RawConn // what a TLS connection is made over; nil on others
 	kept      bool            // it was idle, or has served another request
 	idleSince time.Time
 
@@ -46,6 +47,11 @@ var (
 func newConn(nc net.Conn) *conn {
 	c := &conn{Conn: nc, left: math.MaxInt64}
 	c.interrupted = c.interrupt
+	if secure, ok := nc.(interface{ NetConn() net.Conn }); ok {
+		if sc, ok := secure.NetConn().(syscall.Conn); ok {
+			c.under, _ = sc.SyscallConn() // fails only on a connection that is closed already
+		}
+	}
 	if sc, ok := nc.(syscall.Conn); ok && canTryRead {
 		if raw, err := sc.SyscallConn(); err == nil {
 			c.raw = raw
@@ -143,11 +149,21 @@ func (c *conn) more() bool {
 	case c.in != nil && c.in.Buffered() > 0, c.failed != nil:
 		return true
 	case c.raw == nil:
-		return false
+		return c.under != nil && c.ended()
 	}
 	c.filled = false
 	err := c.raw.Read(c.once)
 	return c.filled || err != nil
+}
+
+// ended reports whether something has come on an idle TLS connection: it is its
+// end, for nothing else comes unasked.
+func (c *conn) ended() (yes bool) {
+	err := c.under.Read(func(fd uintptr) bool {
+		yes = hasCome(fd)
+		return true
+	})
+	return yes || err != nil
 }
 
 // interrupt makes reads and writes that are under way, and later ones, fail at once.

@@ -2,8 +2,12 @@ package upstreamclient
 
 import (
 	"context"
+	"crypto/tls"
 	"errors"
+	"io"
 	"net"
+	"net/http"
+	"net/http/httptest"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -248,4 +252,29 @@ func TestUpstreamsAreForgotten(t *testing.T) {
 		require.NoError(t, err)
 		assert.Equal(t, 1, c.idleConns("up:1"))
 	})
+}
+
+// On a TLS connection the client sees no more than that something has come, which on
+// an idle one is its end.
+func TestIdleTLSConnectionsAreLookedAt(t *testing.T) {
+	server := httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, "ok") }))
+	defer server.Close()
+	up := server.Listener.Addr().String()
+	trusting := &tls.Dialer{Config: server.Client().Transport.(*http.Transport).TLSClientConfig}
+	c := newClient(t, Config{Dial: trusting.DialContext})
+	for i := range 3 {
+		status, text, p := do(t, c, job(up, "{}"))
+		assert.Equal(t, 200, status)
+		assert.Equal(t, "ok", text)
+		assert.Equal(t, i > 0, p.Reused)
+	}
+	server.CloseClientConnections()
+	require.Eventually(t, func() bool {
+		c.pool.mu.Lock()
+		defer c.pool.mu.Unlock()
+		return c.pool.upstreams[up].idle[0].more()
+	}, patience, time.Millisecond)
+	_, text, p := do(t, c, job(up, "{}"))
+	assert.Equal(t, "ok", text)
+	assert.False(t, p.Reused, "the connection that ended is not used")
 }

@@ -5,3 +5,5 @@ package upstreamclient
 const canTryRead = false
 
 func tryRead(uintptr, []byte) (int, error) { return 0, errAgain }
+
+func hasCome(uintptr) bool { return false }

@@ -28,3 +28,15 @@ func tryRead(fd uintptr, p []byte) (int, error) {
 		}
 	}
 }
+
+// hasCome reports whether something has come, or the end of the connection, and
+// leaves it there.
+func hasCome(fd uintptr) bool {
+	var one [1]byte
+	for {
+		_, _, err := syscall.Recvfrom(int(fd), one[:], syscall.MSG_PEEK)
+		if !errors.Is(err, syscall.EINTR) {
+			return !errors.Is(err, syscall.EAGAIN)
+		}
+	}
+}

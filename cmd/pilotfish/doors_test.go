@@ -1,0 +1,252 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/tls"
+	"crypto/x509"
+	"crypto/x509/pkix"
+	"encoding/pem"
+	"fmt"
+	"io"
+	"math/big"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"net/http/httputil"
+	"net/url"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	"go.uber.org/zap"
+
+	"example.org/pilotfish/internal/config"
+	"example.org/pilotfish/internal/report"
+	"example.org/pilotfish/internal/settings"
+	"example.org/pilotfish/pkg/fakeupstream"
+)
+
+// identity writes a certificate of pilotfish's own, which it signs itself.
+func identity(t *testing.T) (cert, key string) {
+	t.Helper()
+	private, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	require.NoError(t, err)
+	template := &x509.Certificate{SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: "pilotfish"}, NotAfter: time.Now().Add(time.Hour)}
+	der, err := x509.CreateCertificate(rand.Reader, template, template, &private.PublicKey, private)
+	require.NoError(t, err)
+	text, err := x509.MarshalPKCS8PrivateKey(private)
+	require.NoError(t, err)
+	return written(t, pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der})), written(t, pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: text}))
+}
+
+func written(t *testing.T, text []byte) (path string) {
+	t.Helper()
+	path = filepath.Join(t.TempDir(), "file")
+	require.NoError(t, os.WriteFile(path, text, 0o600))
+	return path
+}
+
+// secured serves h by TLS to those who show a certificate, and returns how to reach it.
+func secured(t *testing.T, h http.Handler) (address string, by settings.TLS) {
+	t.Helper()
+	server := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		assert.Equal(t, "pilotfish", r.TLS.PeerCertificates[0].Subject.CommonName)
+		h.ServeHTTP(w, r)
+	}))
+	server.TLS = &tls.Config{ClientAuth: tls.RequireAnyClientCert}
+	server.StartTLS()
+	t.Cleanup(server.Close)
+	by.CAFile = written(t, pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: server.Certificate().Raw}))
+	by.CertFile, by.KeyFile = identity(t)
+	return server.Listener.Addr().String(), by
+}
+
+// running is a sidecar that serves its ports until the test ends.
+func running(t *testing.T, cfg *config.Config) (*sidecar, ports) {
+	t.Helper()
+	requireUsable(t, cfg)
+	var p ports
+	require.NoError(t, p.open(cfg, zap.NewNop()))
+	s, err := newSidecar(cfg, p.addresses(), zap.NewNop(), zap.NewAtomicLevel())
+	require.NoError(t, err)
+	ctx, stop := context.WithCancel(context.Background())
+	ended := make(chan error)
+	go func() { ended <- s.Run(ctx, p) }()
+	t.Cleanup(func() {
+		stop()
+		assert.NoError(t, <-ended)
+		p.Close()
+	})
+	return s, p
+}
+
+// dialing is a client whose connections all go to one listener.
+func dialing(t *testing.T, l net.Listener) *http.Client {
+	transport := &http.Transport{DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
+		return (&net.Dialer{}).DialContext(ctx, l.Addr().Network(), l.Addr().String())
+	}}
+	t.Cleanup(transport.CloseIdleConnections)
+	return &http.Client{Transport: transport, Timeout: patience}
+}
+
+// Jobs, reports and listings go to upstreams by TLS, with a certificate of pilotfish's own.
+func TestUpstreamsByTLS(t *testing.T) {
+	upstream := fakeupstream.New(t, fakeupstream.Options{Cached: []string{"7"}})
+	at, err := url.Parse(upstream.URL)
+	require.NoError(t, err)
+	address, by := secured(t, httputil.NewSingleHostReverseProxy(at))
+	cfg := config.Default()
+	cfg.Listen, cfg.Admin = "127.0.0.1:0", "127.0.0.1:0"
+	cfg.Discovery.Static = []string{address}
+	cfg.Reports.Interval = 20 * time.Millisecond
+	cfg.UpstreamTLS = &by
+	s, p := running(t, &cfg)
+	upstream.SetRunning(0, 3)
+	require.Eventually(t, func() bool {
+		states := s.balancer.States()
+		return len(states) == 1 && states[0].Running == 3 && states[0].Cached == 1
+	}, patience, time.Millisecond)
+
+	response, err := dialing(t, p.jobs).Post("http://localhost/v1/jobs", "application/json", strings.NewReader(`{"project_id": 7}`))
+	require.NoError(t, err)
+	defer response.Body.Close()
+	assert.Empty(t, response.Header.Get("Pilotfish-Reason"), "an upstream answered")
+	assert.Len(t, upstream.Jobs(), 1)
+
+	bad := cfg
+	bad.UpstreamTLS = &settings.TLS{CAFile: by.CAFile + ".gone"}
+	assert.ErrorContains(t, s.reload(&bad), "upstream_tls: stat "+by.CAFile)
+	assert.Error(t, buildable(&bad))
+}
+
+// A Prometheus server may want TLS although the upstreams do not.
+func TestPrometheusByTLS(t *testing.T) {
+	asked := make(chan string, 1)
+	address, by := secured(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		select {
+		case asked <- r.URL.Path:
+		default:
+		}
+		fmt.Fprint(w, `{"status":"success","data":{"resultType":"vector","result":[]}}`)
+	}))
+	cfg := config.Default()
+	cfg.Listen, cfg.Admin = "127.0.0.1:0", "127.0.0.1:0"
+	cfg.Discovery.Static = []string{"127.0.0.1:1"}
+	cfg.Reports.Source = report.FromPrometheus
+	cfg.Reports.Prometheus = &report.Server{URL: "https://" + address, InstanceLabel: "instance", TLS: by}
+	running(t, &cfg)
+	assert.Equal(t, "/api/v1/query", <-asked)
+}
+
+// Both ports may be sockets in the file system, and the admin port may want a token.
+func TestSocketsAndAToken(t *testing.T) {
+	upstream := fakeupstream.New(t, fakeupstream.Options{})
+	folder := t.TempDir()
+	cfg := config.Default()
+	cfg.Listen, cfg.Admin = "unix:"+folder+"/jobs", "unix:"+folder+"/admin"
+	cfg.AdminTokenFile = written(t, []byte("s3cret\n"))
+	cfg.Discovery.Static = []string{upstream.Address()}
+	s, p := running(t, &cfg)
+	for _, path := range []string{"/jobs", "/admin"} {
+		info, err := os.Stat(folder + path)
+		require.NoError(t, err)
+		assert.Equal(t, os.FileMode(socketMode), info.Mode().Perm())
+	}
+	require.Eventually(t, func() bool { return s.ready() == nil }, patience, time.Millisecond)
+	response, err := dialing(t, p.jobs).Post("http://localhost/v1/jobs", "application/json", strings.NewReader(`{"project_id": 7}`))
+	require.NoError(t, err)
+	_, _ = io.Copy(io.Discard, response.Body)
+	_ = response.Body.Close()
+	assert.Len(t, upstream.Jobs(), 1)
+
+	explain := func(more ...string) (code int, out, problems string) {
+		var stdout, stderr bytes.Buffer
+		code = run(append([]string{"explain", "--admin", cfg.Admin}, more...), nil, &stdout, &stderr)
+		return code, stdout.String(), stderr.String()
+	}
+	code, _, problems := explain()
+	assert.Equal(t, 1, code)
+	assert.Contains(t, problems, "name the file of its token with --token-file")
+	code, out, problems := explain("--token-file", cfg.AdminTokenFile)
+	assert.Zero(t, code, problems)
+	assert.Contains(t, out, upstream.Address())
+
+	cfg.AdminTokenFile += ".gone"
+	assert.ErrorContains(t, s.reload(&cfg), "admin_token_file: stat ")
+}
+
+// With reuse_port the next process shares the job port at once, and gets the admin
+// port when this one begins to end: nobody asks two processes in turns.
+func TestTheAdminPortIsNotShared(t *testing.T) {
+	for name, admin := range map[string]string{"TCP": "127.0.0.1:0", "unix": "unix:" + t.TempDir() + "/admin"} {
+		t.Run(name, func(t *testing.T) {
+			cfg := config.Default()
+			cfg.Listen, cfg.Admin, cfg.ReusePort = "127.0.0.1:0", admin, true
+			var first, second ports
+			require.NoError(t, first.open(&cfg, zap.NewNop()))
+			defer first.Close()
+			cfg.Listen, cfg.Admin = addressOf(first.jobs), addressOf(first.admin)
+			require.NoError(t, second.open(&cfg, zap.NewNop()))
+			defer second.Close()
+			assert.Equal(t, addressOf(first.admin), addressOf(second.admin))
+			accepted := make(chan string, 100)
+			accept := func(who string, l net.Listener) {
+				for {
+					c, err := l.Accept()
+					if err != nil {
+						return
+					}
+					accepted <- who
+					_ = c.Close()
+				}
+			}
+			go accept("first", first.admin)
+			go accept("second", second.admin)
+			connect := func() bool {
+				c, err := net.Dial(first.admin.Addr().Network(), strings.TrimPrefix(cfg.Admin, "unix:"))
+				if err == nil {
+					_ = c.Close()
+				}
+				return err == nil
+			}
+			for range 5 {
+				require.True(t, connect())
+				require.Equal(t, "first", <-accepted)
+			}
+			require.NoError(t, first.admin.(leaver).Leave())
+			require.Eventually(t, connect, patience, time.Millisecond)
+			for <-accepted == "first" { // the second looked whether the first was still there
+			}
+		})
+	}
+}
+
+// A port that something else has is waited for only where a successor is expected.
+func TestATakenAdminPort(t *testing.T) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	defer l.Close()
+	cfg := config.Default()
+	cfg.Listen, cfg.Admin = "127.0.0.1:0", l.Addr().String()
+	var p ports
+	assert.ErrorContains(t, p.open(&cfg, zap.NewNop()), "choose another address with --admin")
+	p.Close()
+	cfg.ReusePort = true
+	var waiting ports
+	require.NoError(t, waiting.open(&cfg, zap.NewNop()))
+	ended := make(chan error)
+	go func() {
+		_, err := waiting.admin.Accept()
+		ended <- err
+	}()
+	waiting.Close()
+	assert.ErrorIs(t, <-ended, net.ErrClosed)
+}

@@ -1,0 +1,52 @@
+package admin
+
+import (
+	"crypto/sha256"
+	"crypto/subtle"
+	"net/http"
+	"strings"
+)
+
+// authorized lets requests pass that show the token. Probes need none: what they are
+// told is whether the sidecar lives and wants jobs. A token that cannot be read
+// opens nothing.
+func authorized(token func() (string, bool, error), next http.Handler) http.Handler {
+	if token == nil {
+		return next
+	}
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Path == "/healthz" || r.URL.Path == "/readyz" {
+			next.ServeHTTP(w, r)
+			return
+		}
+		want, wanted, err := token()
+		switch {
+		case err != nil:
+			http.Error(w, "the admin token cannot be read, so nobody is let in: "+err.Error(), http.StatusServiceUnavailable)
+		case wanted && !same(shown(r), want):
+			w.Header().Set("WWW-Authenticate", `Basic realm="pilotfish", charset="UTF-8"`)
+			w.Header().Add("WWW-Authenticate", `Bearer realm="pilotfish"`)
+			http.Error(w, "the admin port wants the token of admin_token_file: as a bearer token, or as a password with any name", http.StatusUnauthorized)
+		default:
+			next.ServeHTTP(w, r)
+		}
+	})
+}
+
+// shown is the token that a request shows; "" if it shows none.
+func shown(r *http.Request) string {
+	if _, password, ok := r.BasicAuth(); ok {
+		return password
+	}
+	scheme, token, _ := strings.Cut(r.Header.Get("Authorization"), " ")
+	if !strings.EqualFold(scheme, "Bearer") {
+		return ""
+	}
+	return strings.TrimSpace(token)
+}
+
+// same compares in a time that says nothing of the token, not even its length.
+func same(a, b string) bool {
+	x, y := sha256.Sum256([]byte(a)), sha256.Sum256([]byte(b))
+	return subtle.ConstantTimeCompare(x[:], y[:]) == 1
+}

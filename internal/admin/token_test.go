@@ -1,0 +1,66 @@
+package admin_test
+
+import (
+	"errors"
+	"net/http"
+	"net/http/httptest"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"example.org/pilotfish/internal/admin"
+)
+
+func TestToken(t *testing.T) {
+	token, wanted, failed := "s3cret", true, error(nil)
+	cfg := config(&fakePool{})
+	cfg.Token = func() (string, bool, error) { return token, wanted, failed }
+	h, err := admin.New(cfg)
+	require.NoError(t, err)
+	get := func(path string, show func(*http.Request)) *httptest.ResponseRecorder {
+		r := httptest.NewRequest(http.MethodGet, path, nil)
+		show(r)
+		w := httptest.NewRecorder()
+		h.ServeHTTP(w, r)
+		return w
+	}
+	nothing := func(*http.Request) {}
+	bearer := func(token string) func(*http.Request) {
+		return func(r *http.Request) { r.Header.Set("Authorization", "Bearer "+token) }
+	}
+	password := func(token string) func(*http.Request) {
+		return func(r *http.Request) { r.SetBasicAuth("anyone", token) }
+	}
+	for name, c := range map[string]struct {
+		path string
+		show func(*http.Request)
+		want int
+	}{
+		"nothing":             {"/api/now", nothing, 401},
+		"nothing, page":       {"/", nothing, 401},
+		"the token":           {"/api/now", bearer("s3cret"), 200},
+		"another token":       {"/api/now", bearer("secret"), 401},
+		"an empty token":      {"/api/now", bearer(""), 401},
+		"a password":          {"/", password("s3cret"), 200},
+		"another password":    {"/", password("x"), 401},
+		"a scheme of its own": {"/", func(r *http.Request) { r.Header.Set("Authorization", "Token s3cret") }, 401},
+		"health":              {"/healthz", nothing, 200},
+		"readiness":           {"/readyz", nothing, 200},
+		"health of sorts":     {"/healthz/../api/now", nothing, 401},
+	} {
+		assert.Equal(t, c.want, get(c.path, c.show).Code, name)
+	}
+	refused := get("/", nothing)
+	assert.Contains(t, refused.Body.String(), "admin_token_file")
+	assert.Contains(t, refused.Header().Get("WWW-Authenticate"), "Basic")
+
+	token = "next"
+	assert.Equal(t, 401, get("/api/now", bearer("s3cret")).Code)
+	assert.Equal(t, 200, get("/api/now", bearer("next")).Code)
+	token, failed = "", errors.New("no such file")
+	assert.Equal(t, 503, get("/api/now", bearer("")).Code, "a token that is gone opens nothing")
+	assert.Equal(t, 200, get("/healthz", nothing).Code)
+	wanted, failed = false, nil
+	assert.Equal(t, 200, get("/api/now", nothing).Code)
+}

@@ -1,0 +1,151 @@
+package files
+
+import (
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"sync"
+	"time"
+
+	"example.org/pilotfish/internal/settings"
+)
+
+// maxFile bounds a file of certificates or keys, in bytes. Those of a whole system
+// take about 250 kB.
+const maxFile = 4 << 20
+
+// handshakeTimeout bounds a handshake, also for those whose ctx does not end.
+const handshakeTimeout = 10 * time.Second
+
+// Dial connects to an address until ctx ends.
+type Dial func(ctx context.Context, network, address string) (net.Conn, error)
+
+// TLS makes connections secure. It is safe for concurrent use.
+type TLS struct {
+	settings settings.TLS
+	changed  func(error)
+
+	mu     sync.Mutex
+	read   []os.FileInfo // of the files that config was made of
+	config *tls.Config
+	told   string // the failure that was told last
+}
+
+// NewTLS reads the files for the first time. changed is called when they were read
+// again, with why they could not be used: then those that were read before count,
+// and a failure is told once.
+func NewTLS(s settings.TLS, changed func(error)) (*TLS, error) {
+	t := &TLS{settings: s, changed: changed}
+	var err error
+	if t.read, err = stats(s); err != nil {
+		return nil, err
+	}
+	t.config, err = load(s)
+	return t, err
+}
+
+// Over returns a Dial that makes the connections of another one secure.
+func (t *TLS) Over(dial Dial) Dial {
+	return func(ctx context.Context, network, address string) (net.Conn, error) {
+		raw, err := dial(ctx, network, address)
+		if err != nil {
+			return nil, err
+		}
+		cfg := t.current().Clone()
+		if cfg.ServerName == "" {
+			if cfg.ServerName, _, err = net.SplitHostPort(address); err != nil {
+				cfg.ServerName = address
+			}
+		}
+		c := tls.Client(raw, cfg)
+		ctx, cancel := context.WithTimeout(ctx, handshakeTimeout)
+		defer cancel()
+		if err := c.HandshakeContext(ctx); err != nil {
+			_ = raw.Close()
+			return nil, fmt.Errorf("TLS with %s: %w", cfg.ServerName, err)
+		}
+		return c, nil
+	}
+}
+
+// current is what the files say now, or what they last said that can be used.
+func (t *TLS) current() *tls.Config {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	now, err := stats(t.settings)
+	if err == nil && unchanged(t.read, now) {
+		return t.config
+	}
+	var next *tls.Config
+	if err == nil {
+		next, err = load(t.settings)
+	}
+	if err != nil {
+		if t.told != err.Error() {
+			t.told = err.Error()
+			t.changed(err)
+		}
+		return t.config
+	}
+	t.read, t.config, t.told = now, next, ""
+	t.changed(nil)
+	return next
+}
+
+// load reads the files.
+func load(s settings.TLS) (*tls.Config, error) {
+	cfg := &tls.Config{ServerName: s.ServerName, MinVersion: tls.VersionTLS12, NextProtos: []string{"http/1.1"}}
+	if s.CAFile != "" {
+		text, err := Read(s.CAFile, maxFile)
+		if err != nil {
+			return nil, err
+		}
+		cfg.RootCAs = x509.NewCertPool()
+		if !cfg.RootCAs.AppendCertsFromPEM(text) {
+			return nil, fmt.Errorf("%s holds no certificate in PEM form", s.CAFile)
+		}
+	}
+	if s.CertFile == "" {
+		return cfg, nil
+	}
+	certificate, err := Read(s.CertFile, maxFile)
+	if err != nil {
+		return nil, err
+	}
+	key, err := Read(s.KeyFile, maxFile)
+	if err != nil {
+		return nil, err
+	}
+	pair, err := tls.X509KeyPair(certificate, key)
+	if err != nil {
+		return nil, fmt.Errorf("%s and %s: %w", s.CertFile, s.KeyFile, err)
+	}
+	cfg.Certificates = []tls.Certificate{pair}
+	return cfg, nil
+}
+
+// stats are those of the files that are set.
+func stats(s settings.TLS) (all []os.FileInfo, err error) {
+	for _, path := range []string{s.CAFile, s.CertFile, s.KeyFile} {
+		if path == "" {
+			continue
+		}
+		info, failed := os.Stat(path)
+		err = errors.Join(err, failed)
+		all = append(all, info)
+	}
+	return all, err
+}
+
+func unchanged(a, b []os.FileInfo) bool {
+	for i := range a {
+		if !os.SameFile(a[i], b[i]) || a[i].Size() != b[i].Size() || !a[i].ModTime().Equal(b[i].ModTime()) {
+			return false
+		}
+	}
+	return true
+}

@@ -1,0 +1,59 @@
+package settings
+
+import (
+	"net"
+	"path/filepath"
+	"strconv"
+	"strings"
+)
+
+const (
+	// unixPrefix begins the address of a socket in the file system.
+	unixPrefix = "unix:"
+	// maxUnixPath is what fits into a socket's address on Linux, with its final 0.
+	maxUnixPath = 107
+)
+
+// Listen refuses what is neither a host:port to listen on, where port 0 takes a
+// free one, nor unix: and an absolute path.
+func (f *Faults) Listen(key, address string) {
+	if path, local := UnixPath(address); local {
+		if !filepath.IsAbs(path) || len(path) > maxUnixPath {
+			f.Add(key, "%q is not unix: and an absolute path of at most %d bytes", address, maxUnixPath)
+		}
+		return
+	}
+	_, port, err := net.SplitHostPort(address)
+	if err == nil {
+		_, err = strconv.ParseUint(port, 10, 16)
+	}
+	if err != nil {
+		f.Add(key, "%q is not host:port", address)
+	}
+}
+
+// UnixPath is the path of a socket in the file system, if the address names one.
+func UnixPath(address string) (path string, local bool) {
+	return strings.CutPrefix(address, unixPrefix)
+}
+
+// TLS is how to reach a server by TLS. Each file is optional. The server's
+// certificate is always checked.
+type TLS struct {
+	// CAFile has the certificates to trust; the system's when empty.
+	CAFile string `yaml:"ca_file"`
+	// CertFile is the sidecar's own certificate, for a server that wants one.
+	CertFile string `yaml:"cert_file"`
+	// KeyFile has that certificate's private key.
+	KeyFile string `yaml:"key_file"`
+	// ServerName is the name in the server's certificate; the host of the server's
+	// address when empty.
+	ServerName string `yaml:"server_name"`
+}
+
+// Check adds what cannot be used to f.
+func (t TLS) Check(f *Faults) {
+	if (t.CertFile == "") != (t.KeyFile == "") {
+		f.Add("", "cert_file and key_file need each other")
+	}
+}
