@@ -71,7 +71,13 @@ func (d *decoder) value(key string, n *yaml.Node, into reflect.Value) {
 		into = into.Elem()
 	}
 	text, isText := into.Addr().Interface().(encoding.TextUnmarshaler)
+	short, isShort := into.Addr().Interface().(settings.Short)
 	switch {
+	case isShort && n.Kind == yaml.ScalarNode:
+		short.SetText(n.Value)
+	case isShort:
+		into.SetZero() // its keys say all of it
+		d.section(key, n, into)
 	case isText:
 		d.scalar(key, n, "a value", func(s string) error { return text.UnmarshalText([]byte(s)) })
 	case into.Type() == reflect.TypeFor[time.Duration]():
@@ -179,8 +185,14 @@ func duration(s string) (time.Duration, error) {
 	return 0, fmt.Errorf("%q is not a duration such as 500ms, 5s or 2m", s)
 }
 
-// list replaces a list whole.
+// list replaces a list whole. A list of what can be short may be its only element.
 func (d *decoder) list(key string, n *yaml.Node, into reflect.Value) {
+	if n.Kind != yaml.SequenceNode && isShort(into.Type().Elem()) {
+		one := reflect.MakeSlice(into.Type(), 1, 1)
+		d.value(key, n, one.Index(0))
+		into.Set(one)
+		return
+	}
 	if n.Kind != yaml.SequenceNode {
 		if n.Kind == yaml.ScalarNode {
 			d.fault(key, n, "expected a list: write [%s]", n.Value)
@@ -194,6 +206,11 @@ func (d *decoder) list(key string, n *yaml.Node, into reflect.Value) {
 		d.value(fmt.Sprintf("%s[%d]", key, i), one, all.Index(i))
 	}
 	into.Set(all)
+}
+
+// isShort says whether a file may write a section of that type as one text.
+func isShort(t reflect.Type) bool {
+	return reflect.PointerTo(t).Implements(reflect.TypeFor[settings.Short]())
 }
 
 // section lays the keys of a section over the fields of a struct.
@@ -261,12 +278,13 @@ func eachField(v reflect.Value, f func(name string, field reflect.Value)) {
 	}
 }
 
-// eachKey calls f for each key of a section and the sections in it, lists aside.
+// eachKey calls f for each key of a section and the sections in it, lists and short
+// sections aside.
 func eachKey(t reflect.Type, prefix string, f func(key string)) {
 	if t.Kind() == reflect.Pointer {
 		t = t.Elem()
 	}
-	if t.Kind() != reflect.Struct {
+	if t.Kind() != reflect.Struct || isShort(t) {
 		return
 	}
 	for i := range t.NumField() {

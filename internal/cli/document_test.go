@@ -43,6 +43,21 @@ type run struct {
 	Policy string `yaml:"policy"`
 }
 
+// spotted is what the documents of TestShortSections set.
+type spotted struct {
+	Spot  spot   `yaml:"spot"`
+	Spots []spot `yaml:"spots"`
+}
+
+// spot is a section that may be short.
+type spot struct {
+	At   string `yaml:"at"`
+	Size int    `yaml:"length"`
+}
+
+func (s *spot) SetText(text string) { *s = spot{At: text} }
+func (s spot) Text() (string, bool) { return s.At, s.Size == 0 }
+
 func (f *file) check(faults *settings.Faults) {
 	faults.Positive("wait", f.Wait)
 	if f.Attempts > 10 {
@@ -50,6 +65,46 @@ func (f *file) check(faults *settings.Faults) {
 	}
 	for i, r := range f.Runs {
 		faults.In("runs").In("["+string(rune('0'+i))+"]").OneOf("policy", r.Policy, []string{"random", "expected"})
+	}
+}
+
+// What may be short is written as its text or as a section, and as one element of a
+// list or as several. It goes over the default whole.
+func TestShortSections(t *testing.T) {
+	decode := func(text string) (f spotted, err error) {
+		f.Spot, f.Spots = spot{"default", 7}, []spot{{"default", 7}}
+		_, err = NewDocument("F", []byte(text)).Decode(&f, func(*settings.Faults) {})
+		return f, err
+	}
+	for text, want := range map[string]spotted{
+		"{}":                    {Spot: spot{"default", 7}, Spots: []spot{{"default", 7}}},
+		"{spot: , spots: }":     {Spot: spot{"default", 7}, Spots: []spot{{"default", 7}}},
+		"{spot: a, spots: b}":   {Spot: spot{"a", 0}, Spots: []spot{{"b", 0}}},
+		"{spot: {length: 3}}":   {Spot: spot{"", 3}, Spots: []spot{{"default", 7}}},
+		"{spots: {length: 3}}":  {Spot: spot{"default", 7}, Spots: []spot{{"", 3}}},
+		"{spots: [a, {at: b}]}": {Spot: spot{"default", 7}, Spots: []spot{{"a", 0}, {"b", 0}}},
+		"{spots: []}":           {Spot: spot{"default", 7}, Spots: []spot{}},
+	} {
+		got, err := decode(text)
+		require.NoError(t, err, text)
+		assert.Equal(t, want, got, text)
+		written, err := Encode(&got)
+		require.NoError(t, err)
+		again, err := decode(string(written))
+		require.NoError(t, err, "%s", written)
+		assert.Equal(t, want, again, "%s", written)
+	}
+	written, err := Encode(&spotted{Spot: spot{"a", 0}, Spots: []spot{{"b", 2}}})
+	require.NoError(t, err)
+	assert.Contains(t, string(written), "spot: a\n")
+	assert.Contains(t, string(written), "spots:\n  at: b\n  length: 2\n")
+	for text, want := range map[string]string{
+		"{spot: [a]}":               "F:1:8: spot: expected a section with the keys at, length, found a list",
+		"{spots: [{at: a}, [b]]}":   "F:1:19: spots[1]: expected a section with the keys at, length, found a list",
+		"{spots: {length: 3, x: }}": "F:1:21: spots.x: unknown key; those known here are at, length",
+	} {
+		_, err := decode(text)
+		require.EqualError(t, err, want, text)
 	}
 }
 

@@ -9,6 +9,8 @@ import (
 	"time"
 
 	"go.yaml.in/yaml/v4"
+
+	"example.org/pilotfish/internal/settings"
 )
 
 // Encode writes a struct as the YAML that Decode reads it from. Sections that
@@ -31,11 +33,22 @@ func encode(v reflect.Value) *yaml.Node {
 	case fmt.Stringer:
 		return scalarNode("", x.String())
 	}
+	short := v.Kind() == reflect.Struct && isShort(v.Type())
+	if short {
+		section := reflect.New(v.Type())
+		section.Elem().Set(v)
+		if text, ok := section.Interface().(settings.Short).Text(); ok {
+			return scalarNode("!!str", text)
+		}
+	}
+	if v.Kind() == reflect.Slice && v.Len() == 1 && isShort(v.Type().Elem()) {
+		return encode(v.Index(0))
+	}
 	switch v.Kind() {
 	case reflect.Struct:
 		n := &yaml.Node{Kind: yaml.MappingNode}
 		eachField(v, func(name string, field reflect.Value) {
-			if field.Kind() != reflect.Pointer || !field.IsNil() {
+			if (field.Kind() != reflect.Pointer || !field.IsNil()) && !(short && field.IsZero()) {
 				n.Content = append(n.Content, scalarNode("!!str", name), encode(field))
 			}
 		})

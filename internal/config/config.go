@@ -50,8 +50,9 @@ type Config struct {
 	UpstreamTLS *settings.TLS `yaml:"upstream_tls"`
 	// Reports says how upstreams are asked about their load and their caches.
 	Reports report.Settings `yaml:"reports"`
-	// Job says where a job's members are in its body, as JSON Pointers, and how
-	// large a body may be.
+	// Job says where a job's members are in a request, and how large a body may be. A
+	// place is a JSON Pointer into the body such as /project_id, or a section with one
+	// of the keys pointer, header and path.
 	Job intake.Settings `yaml:"job"`
 	// Selection names the policy that picks an upstream for each job.
 	Selection Selection `yaml:"selection"`

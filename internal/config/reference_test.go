@@ -18,6 +18,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"example.org/pilotfish/internal/cli"
+	"example.org/pilotfish/internal/intake"
 	"example.org/pilotfish/internal/settings"
 )
 
@@ -93,7 +94,10 @@ func (m *manual) rows(out *strings.Builder, prefix string, section reflect.Value
 				d.SetDefaults()
 			}
 		}
-		if field.Kind() == reflect.Struct {
+		if places, ok := field.Interface().(intake.Places); ok { // each place has the same keys
+			field = reflect.ValueOf(places[0])
+			m.rows(out, prefix+key+".", field)
+		} else if kindOf(field) == "section" {
 			m.rows(out, prefix+key+".", field)
 		}
 	})
@@ -147,6 +151,10 @@ func kindOf(v reflect.Value) string {
 		return "duration"
 	case settings.Size:
 		return "size"
+	case intake.Place:
+		return "place"
+	case intake.Places:
+		return "place, or list of places"
 	}
 	switch v.Kind() {
 	case reflect.Bool:
@@ -168,7 +176,7 @@ func (m *manual) value(v reflect.Value) string {
 	switch {
 	case v.Kind() == reflect.Pointer:
 		return "absent"
-	case v.Kind() == reflect.Struct:
+	case kindOf(v) == "section":
 		return ""
 	}
 	one := reflect.New(reflect.StructOf([]reflect.StructField{{Name: "V", Type: v.Type(), Tag: `yaml:"v"`}})).Elem()

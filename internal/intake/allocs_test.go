@@ -10,7 +10,7 @@ import (
 
 // Under the race detector a sync.Pool drops entries at random, hence the build constraint.
 func TestReadDoesNotAllocate(t *testing.T) {
-	r := newReader(t, Settings{})
+	r := newReader(t, pointers{})
 	for name, body := range map[string][]byte{
 		"first":   jobOf(4<<10, true),
 		"last":    jobOf(64<<10, false),
@@ -19,7 +19,7 @@ func TestReadDoesNotAllocate(t *testing.T) {
 		"escapes": []byte(`{"project\u005fid":"a\u0062c","priority":"\u0068igh"}`),
 	} {
 		allocs := testing.AllocsPerRun(200, func() {
-			if _, _, err := r.read(body, true); err != nil {
+			if _, _, err := r.read(Head{}, body, true); err != nil {
 				t.Fatal(err)
 			}
 		})

@@ -30,7 +30,7 @@ var sizes = []struct {
 }{{"1KB", 1 << 10}, {"4KB", 4 << 10}, {"64KB", 64 << 10}, {"1MB", 1 << 20}}
 
 func BenchmarkRead(b *testing.B) {
-	r := newReader(b, Settings{})
+	r := newReader(b, pointers{})
 	for _, size := range sizes {
 		for _, first := range []bool{true, false} {
 			where := map[bool]string{true: "first", false: "last"}[first]
@@ -39,7 +39,7 @@ func BenchmarkRead(b *testing.B) {
 				b.SetBytes(int64(len(body)))
 				b.ReportAllocs()
 				for b.Loop() {
-					if facts, _, err := r.read(body, true); err != nil || facts.Stream == 0 {
+					if facts, _, err := r.read(Head{}, body, true); err != nil || facts.Stream == 0 {
 						b.Fatal(facts, err)
 					}
 				}

@@ -2,6 +2,7 @@ package intake
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
 	"net/http"
 	"strings"
@@ -15,35 +16,58 @@ type Description struct {
 	Unread string
 }
 
+// Head is what a request says before its body.
+type Head struct {
+	Method string
+	// Path is the path as it came, without a query.
+	Path   string
+	Header http.Header
+}
+
 // Describe reads what a request says of its job. body is the whole body or its
 // beginning. A body that claims to be JSON and is no job is an error.
-func (r *Reader) Describe(method string, header http.Header, body []byte, whole bool) (d Description, err error) {
-	encoding, media := header.Get("Content-Encoding"), mediaType(header)
+func (r *Reader) Describe(h Head, body []byte, whole bool) (d Description, err error) {
+	media := mediaType(h.Header)
 	isJSON := media == "" || media == "application/json" || strings.HasSuffix(media, "+json")
-	switch {
-	case method != http.MethodPost:
-		return unread("it is no POST")
-	case len(body) == 0:
-		return unread("it has no body")
-	case encoding != "" && !strings.EqualFold(encoding, "identity"):
-		return unread("its body is encoded: %.40q", encoding)
-	case !isJSON && !r.anyType:
-		return unread("job.read is json, and its Content-Type %.80q", media)
-	case !isJSON && !bytes.HasPrefix(bytes.TrimLeft(body, " \t\r\n"), []byte("{")):
-		return unread("its body does not begin with {, and its Content-Type is %.80q", media)
+	if r.root.leaves > 0 {
+		d.Unread = r.unreadable(h, media, isJSON, body)
 	}
-	d.Facts, d.Reading, err = r.read(body, whole)
-	switch {
-	case err != nil && !isJSON:
-		return unread("its Content-Type is %.80q, and its body no job: %v", media, err)
-	case d.Reading == Partly:
-		d.Unread = "its body is not kept, and the beginning lacks the project or the priority"
+	if d.Unread == "" {
+		d.Facts, d.Reading, err = r.read(h, body, whole)
+		var head *headError
+		switch {
+		case err != nil && !isJSON && !errors.As(err, &head):
+			d.Unread = fmt.Sprintf("its Content-Type is %.80q, and its body no job: %v", media, err)
+		case d.Reading == Partly:
+			d.Unread = "its body is not kept, and the beginning lacks the project or the priority"
+			return d, err
+		default:
+			return d, err
+		}
+	}
+	d.Facts, d.Reading, err = r.readHead(h)
+	if d.Reading == NoProject || d.Reading == Full {
+		d.Unread = "" // the body is not needed
 	}
 	return d, err
 }
 
-func unread(format string, args ...any) (Description, error) {
-	return Description{Unread: fmt.Sprintf(format, args...)}, nil
+// unreadable says why the body cannot be read; "" if it may be.
+func (r *Reader) unreadable(h Head, media string, isJSON bool, body []byte) string {
+	encoding := h.Header.Get("Content-Encoding")
+	switch {
+	case h.Method != http.MethodPost:
+		return "it is no POST"
+	case len(body) == 0:
+		return "it has no body"
+	case encoding != "" && !strings.EqualFold(encoding, "identity"):
+		return fmt.Sprintf("its body is encoded: %.40q", encoding)
+	case !isJSON && !r.anyType:
+		return fmt.Sprintf("job.read is json, and its Content-Type %.80q", media)
+	case !isJSON && !bytes.HasPrefix(bytes.TrimLeft(body, " \t\r\n"), []byte("{")):
+		return fmt.Sprintf("its body does not begin with {, and its Content-Type is %.80q", media)
+	}
+	return ""
 }
 
 // mediaType is the Content-Type without parameters, in lower case.

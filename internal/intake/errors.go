@@ -59,6 +59,14 @@ func (e *fieldError) Error() string {
 	return fmt.Sprintf("%s at %v %s", e.Pointer, e.position, e.Reason)
 }
 
+// headError is a member outside the body that no job can have.
+type headError struct {
+	place  string // header X-Priority
+	reason string
+}
+
+func (e *headError) Error() string { return e.place + " " + e.reason }
+
 // explain turns an error of the decoder into one of this package.
 func explain(body []byte, err error) error {
 	var syntactic *jsontext.SyntacticError

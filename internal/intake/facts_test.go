@@ -41,18 +41,27 @@ func rows(tb testing.TB) []row {
 	return all
 }
 
-// newReader has the default where s has no pointer.
-func newReader(tb testing.TB, s Settings) *Reader {
-	r, err := NewReader(overDefault(s))
+// pointers are where the members are in a body; "" is the default.
+type pointers struct{ Project, Priority, Queue, Evaluate, Stream, Session string }
+
+func newReader(tb testing.TB, p pointers) *Reader {
+	r, err := NewReader(overDefault(p))
 	require.NoError(tb, err)
 	return r
 }
 
-func overDefault(s Settings) Settings {
-	d := Default()
-	d.Project, d.Priority, d.Session = cmp.Or(s.Project, d.Project), cmp.Or(s.Priority, d.Priority), cmp.Or(s.Session, d.Session)
-	d.Queue, d.Evaluate, d.Stream = cmp.Or(s.Queue, d.Queue), cmp.Or(s.Evaluate, d.Evaluate), cmp.Or(s.Stream, d.Stream)
-	return d
+func overDefault(p pointers) Settings {
+	s := Default()
+	for _, m := range []struct {
+		to      *Place
+		pointer string
+	}{
+		{&s.Project[0], p.Project}, {&s.Priority, p.Priority}, {&s.Queue, p.Queue},
+		{&s.Evaluate, p.Evaluate}, {&s.Stream, p.Stream}, {&s.Session, p.Session},
+	} {
+		m.to.Pointer = cmp.Or(m.pointer, m.to.Pointer)
+	}
+	return s
 }
 
 // describe writes down every fact that is not its zero value, or the error.
@@ -86,13 +95,13 @@ func describe(f Facts, err error) string {
 }
 
 func TestTable(t *testing.T) {
-	r := newReader(t, Settings{})
+	r := newReader(t, pointers{})
 	names := map[string]bool{}
 	for _, row := range rows(t) {
 		assert.False(t, names[row.name], "line %d: %s is there twice", row.line, row.name)
 		names[row.name] = true
 		t.Run(row.name, func(t *testing.T) {
-			facts, _, err := r.read([]byte(row.body), true)
+			facts, _, err := r.read(Head{}, []byte(row.body), true)
 			assert.Equal(t, row.want, describe(facts, err), "jobs.txt:%d", row.line)
 			assert.Equal(t, Key(facts.Project.String()), facts.Key)
 
@@ -139,7 +148,7 @@ func TestReadings(t *testing.T) {
 		{`{"priority":"urgent"}`, true, Unread},
 		{`[]`, true, Unread},
 	} {
-		_, got, err := r.read([]byte(c.body), c.whole)
+		_, got, err := r.read(Head{}, []byte(c.body), c.whole)
 		assert.Equal(t, c.want, got, c.body)
 		assert.Equal(t, c.want == Unread, err != nil, c.body)
 	}

@@ -16,16 +16,16 @@ func FuzzRead(f *testing.F) {
 	for _, row := range rows(f) {
 		f.Add([]byte(row.body))
 	}
-	r := newReader(f, Settings{})
+	r := newReader(f, pointers{})
 	f.Fuzz(func(t *testing.T, body []byte) {
 		before := bytes.Clone(body)
 		want, class := oracle(body)
-		got, _, err := r.read(body, true)
+		got, _, err := r.read(Head{}, body, true)
 		require.Equal(t, class, classOf(t, err), "%v", err)
 		require.Equal(t, want, got)
 		require.Equal(t, before, body)
 
-		head, _, err := r.read(body, false)
+		head, _, err := r.read(Head{}, body, false)
 		if class == "" {
 			require.NoError(t, err)
 			require.Equal(t, want, head, "a whole body is a head")
@@ -46,15 +46,15 @@ func FuzzQuick(f *testing.F) {
 		f.Add(jobOf(size, true))
 		f.Add(jobOf(size, false))
 	}
-	r := newReader(f, Settings{})
+	r := newReader(f, pointers{})
 	f.Fuzz(func(t *testing.T, body []byte) {
 		before := bytes.Clone(body)
 		var quick, slow walk
-		quick.start(body, true)
+		quick.start(body, true, r.project)
 		if !quick.quick(r.root) {
 			return
 		}
-		slow.start(body, true)
+		slow.start(body, true, r.project)
 		require.NoError(t, slow.job(r.root))
 		require.Equal(t, slow.facts, quick.facts)
 		require.Equal(t, slow.met, quick.met)
@@ -64,11 +64,11 @@ func FuzzQuick(f *testing.F) {
 
 func FuzzNewReader(f *testing.F) {
 	d := Default()
-	f.Add(d.Project, d.Queue)
+	f.Add(d.Project[0].Pointer, d.Queue.Pointer)
 	f.Add("/a/b", "/a")
 	f.Add("~1", "/~2")
 	f.Fuzz(func(t *testing.T, project, queue string) {
-		d.Project, d.Queue = project, queue
+		d.Project, d.Queue = Places{{Pointer: project}}, Place{Pointer: queue}
 		r, err := NewReader(d)
 		if err != nil {
 			var f settings.Faults
@@ -76,7 +76,7 @@ func FuzzNewReader(f *testing.F) {
 			require.NotEmpty(t, f.All())
 			return
 		}
-		_, _, err = r.read([]byte(`{}`), true)
+		_, _, err = r.read(Head{}, []byte(`{}`), true)
 		require.NoError(t, err)
 	})
 }

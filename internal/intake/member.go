@@ -19,12 +19,12 @@ const (
 	maxDigits = 64 // bytes of a number of seconds
 )
 
-// set keeps the value of m, which is not null. It returns what is wrong with the
-// value, or "".
-func (w *walk) set(m member, kind jsontext.Kind, value []byte) (wrong string) {
+// set keeps the value of m, or of that part of it, which is not null. It returns
+// what is wrong with the value, or "".
+func (w *walk) set(m member, part int, kind jsontext.Kind, value []byte) (wrong string) {
 	switch m {
 	case project:
-		return w.setProject(kind, value)
+		return w.setProject(part, kind, value)
 	case priority:
 		return w.setPriority(kind, value)
 	case session:
@@ -41,10 +41,17 @@ func (w *walk) set(m member, kind jsontext.Kind, value []byte) (wrong string) {
 	return wrong
 }
 
-func (w *walk) setProject(kind jsontext.Kind, value []byte) (wrong string) {
+func (w *walk) setProject(part int, kind jsontext.Kind, value []byte) (wrong string) {
 	const must = "must be an integer or a string"
-	text, wrong := w.identifier(kind, value, MaxProject, must)
+	var text []byte
+	n := w.project[part].Prefix
+	if n > 0 {
+		text = prefix(kind, value, n)
+	} else {
+		text, wrong = w.identifier(kind, value, MaxProject, must)
+	}
 	switch {
+	case n > 0:
 	case wrong != "":
 		return wrong
 	case kind == '0' && bytes.ContainsAny(value, ".eE"):
@@ -52,8 +59,23 @@ func (w *walk) setProject(kind jsontext.Kind, value []byte) (wrong string) {
 	case string(value) == "-0":
 		text = value[1:] // the same integer
 	}
-	w.facts.Project, w.facts.Key = makeText(text), hash.Project(text)
+	if len(w.project) == 1 {
+		w.facts.Project, w.facts.Key = makeText(text), hash.Project(text)
+	} else {
+		w.parts[part] = makeText(text)
+	}
 	return ""
+}
+
+// prefix is the project of the jobs whose value begins alike.
+func prefix(kind jsontext.Kind, value []byte, n int) []byte {
+	if kind == '"' {
+		value = value[1 : len(value)-1]
+	}
+	if len(value) == 0 {
+		return nil
+	}
+	return fmt.Appendf(nil, "%016x", hash.Project(value[:min(n, len(value))]))
 }
 
 func (w *walk) setSession(kind jsontext.Kind, value []byte) (wrong string) {

@@ -130,7 +130,7 @@ func TestShortBodiesAreAlwaysWhole(t *testing.T) {
 }
 
 func TestFactsOfABody(t *testing.T) {
-	r := newReader(t, Settings{})
+	r := newReader(t, pointers{})
 	filler := `"x":"` + strings.Repeat("x", 100_000) + `"`
 	for _, c := range []struct {
 		name, body string
@@ -145,7 +145,7 @@ func TestFactsOfABody(t *testing.T) {
 	} {
 		body, err := ReadBody(strings.NewReader(c.body), int64(len(c.body)), maxBody, NewBudget(c.budget))
 		require.NoError(t, err)
-		facts, _, err := r.read(body.Bytes(), body.Whole())
+		facts, _, err := r.read(Head{}, body.Bytes(), body.Whole())
 		assert.Equal(t, c.want, describe(facts, err), c.name)
 		assert.Equal(t, c.body, string(readAll(t, body.NewReader())), c.name)
 	}

@@ -85,8 +85,8 @@ func (w *walk) quickMember(c *node, at int) (end int) {
 		kind = '0'
 	}
 	w.left -= c.leaves
-	w.met[c.want] = true
-	if kind != 'n' && w.set(c.want, kind, value) != "" {
+	w.meet(c.want)
+	if kind != 'n' && w.set(c.want, c.part, kind, value) != "" {
 		return odd
 	}
 	return end

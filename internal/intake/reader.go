@@ -9,12 +9,15 @@ import (
 
 	"github.com/go-json-experiment/json/jsontext"
 
+	"example.org/pilotfish/internal/hash"
 	"example.org/pilotfish/internal/settings"
 )
 
 // Reader reads Facts out of bodies. It is safe for concurrent use.
 type Reader struct {
-	root    *node
+	root    *node        // members of the body
+	head    []headMember // the others
+	project Places
 	anyType bool      // a body is a job's whatever its content type, if it looks like one
 	walks   sync.Pool // of *walk, for their buffers
 }
@@ -23,46 +26,73 @@ type Reader struct {
 // error that names the pointers that cannot be used.
 func NewReader(s Settings) (*Reader, error) {
 	var f settings.Faults
-	root := s.tree(&f)
+	root, head := s.members(&f)
 	if err := f.Err(); err != nil {
 		return nil, fmt.Errorf("intake: %w", err)
 	}
-	return &Reader{root: root, anyType: s.Read == ReadAny}, nil
+	return &Reader{root: root, head: head, project: s.Project, anyType: s.Read == ReadAny}, nil
 }
 
-// read reads the facts of a body. It stops as soon as all members have been
+// read reads the facts of a request. It stops as soon as all members have been
 // found: what comes later costs nothing and is not checked. Otherwise the body
 // must be valid JSON, nested 10,000 levels at most: jsontext's bound, which costs a
 // few MiB of stack. Strings may hold invalid UTF-8, because most of them are only
 // passed on. If only the beginning of the body is kept, it is not whole; a job that
 // goes on beyond that is no error, and later members count as absent.
 //
-// Errors are *syntaxError or *fieldError. It is an error if a member, or an
-// object on the way to one, is there twice.
-func (r *Reader) read(body []byte, whole bool) (Facts, Reading, error) {
+// Errors are *syntaxError, *fieldError or *headError. It is an error if a member, or
+// an object on the way to one, is there twice.
+func (r *Reader) read(h Head, body []byte, whole bool) (Facts, Reading, error) {
+	w := r.begin(body, whole)
+	defer r.end(w)
+	var err error
+	if r.root.leaves > 0 && (!whole || !w.quick(r.root)) {
+		w.start(body, whole, r.project)
+		err = w.job(r.root)
+	}
+	cut := errors.Is(err, errEndOfHead) || !whole && (errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF))
+	if err != nil && !cut {
+		return Facts{}, Unread, explain(body, err)
+	}
+	if err = w.readHead(h, r.head); err == nil {
+		err = w.join()
+	}
+	if err != nil {
+		return Facts{}, Unread, err
+	}
+	return w.facts, w.reading(cut), nil
+}
+
+// readHead is read of a request whose body cannot be read.
+func (r *Reader) readHead(h Head) (Facts, Reading, error) {
+	w := r.begin(nil, false)
+	defer r.end(w)
+	err := w.readHead(h, r.head)
+	if err == nil {
+		err = w.join()
+	}
+	switch reading := w.reading(true); {
+	case err != nil:
+		return Facts{}, Unread, err
+	case reading == Partly && !w.met[project] && !w.met[priority]:
+		return w.facts, Unread, nil
+	default:
+		return w.facts, reading, nil
+	}
+}
+
+func (r *Reader) begin(body []byte, whole bool) *walk {
 	w, ok := r.walks.Get().(*walk)
 	if !ok {
 		w = new(walk)
 	}
-	var err error
-	if w.start(body, whole); !whole || !w.quick(r.root) {
-		w.start(body, whole)
-		err = w.job(r.root)
-	}
-	facts, decisive := w.facts, w.met[project] && w.met[priority]
+	w.start(body, whole, r.project)
+	return w
+}
+
+func (r *Reader) end(w *walk) {
 	w.stop()
 	r.walks.Put(w)
-
-	cut := errors.Is(err, errEndOfHead) || !whole && (errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF))
-	switch {
-	case err != nil && !cut:
-		return Facts{}, Unread, explain(body, err)
-	case cut && !decisive:
-		return facts, Partly, nil
-	case facts.Key == 0:
-		return facts, NoProject, nil
-	}
-	return facts, Full, nil
 }
 
 // errEndOfHead ends a walk over the beginning of a body, when it is used up.
@@ -77,14 +107,20 @@ type walk struct {
 	left    int           // wanted members that may still come
 	seen    uint64        // bits of the nodes that were met
 	met     [members]bool // wanted members that were met, null or not
+	project Places
+	parts   [maxParts]Text // of the project, where it has several
+	lacking int            // parts of the project that were not met
 	facts   Facts
 	scratch []byte // for names and texts with escapes
 }
 
 // start begins a walk.
-func (w *walk) start(body []byte, whole bool) {
+func (w *walk) start(body []byte, whole bool, project Places) {
 	w.body, w.whole = body, whole
 	w.seen, w.met, w.facts = 0, [members]bool{}, Facts{}
+	if w.project, w.lacking = project, len(project); len(project) > 1 {
+		w.parts = [maxParts]Text{}
+	}
 }
 
 // stop drops the body, so that an idle walk does not keep it in memory.
@@ -177,14 +213,72 @@ func (w *walk) member(c *node) error {
 		return errEndOfHead // more digits may follow
 	}
 	w.left -= c.leaves
-	w.met[c.want] = true
+	w.meet(c.want)
 	if kind == 'n' {
 		return nil
 	}
-	if wrong := w.set(c.want, kind, value); wrong != "" {
+	if wrong := w.set(c.want, c.part, kind, value); wrong != "" {
 		return w.fault(c.pointer, end-len(value), wrong)
 	}
 	return nil
+}
+
+// meet notes that a wanted member was met.
+func (w *walk) meet(m member) {
+	w.met[m] = true
+	if m == project {
+		w.lacking--
+	}
+}
+
+// readHead sets the members that are not in the body.
+func (w *walk) readHead(h Head, wanted []headMember) error {
+	for _, m := range wanted {
+		w.meet(m.want)
+		text, wrong := m.find(h)
+		if wrong == "" && text != "" {
+			kind, value := jsonOf(m.want, text)
+			wrong = w.set(m.want, m.part, kind, value)
+		}
+		if wrong != "" {
+			return &headError{place: m.title(), reason: wrong}
+		}
+	}
+	return nil
+}
+
+// join puts a project together that has several parts. It passes over those that
+// are absent.
+func (w *walk) join() error {
+	if len(w.project) < 2 {
+		return nil
+	}
+	var all []byte
+	for _, part := range w.parts {
+		switch {
+		case part == (Text{}):
+		case len(all) == 0:
+			all = append(all, part.String()...)
+		default:
+			all = append(append(all, separator...), part.String()...)
+		}
+	}
+	if len(all) > MaxProject {
+		return &headError{place: "the project", reason: fmt.Sprintf("is longer than %d bytes with all its parts", MaxProject)}
+	}
+	w.facts.Project, w.facts.Key = makeText(all), hash.Project(all)
+	return nil
+}
+
+// reading is how much was read, of a body that was cut or not.
+func (w *walk) reading(cut bool) Reading {
+	switch {
+	case cut && (w.lacking > 0 || !w.met[priority]):
+		return Partly
+	case w.facts.Key == 0:
+		return NoProject
+	}
+	return Full
 }
 
 // next returns the offset of the token to come.

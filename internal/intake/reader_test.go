@@ -111,7 +111,7 @@ func damage(rng *rand.Rand, body []byte) []byte {
 
 func TestReadAgreesWithOracle(t *testing.T) {
 	rng := rand.New(rand.NewPCG(1, 2))
-	r := newReader(t, Settings{})
+	r := newReader(t, pointers{})
 	classes := map[string]int{}
 	for range 15_000 {
 		body := []byte(randomObject(rng, 4))
@@ -119,7 +119,7 @@ func TestReadAgreesWithOracle(t *testing.T) {
 			body = damage(rng, body)
 		}
 		want, class := oracle(body)
-		got, _, err := r.read(body, true)
+		got, _, err := r.read(Head{}, body, true)
 		require.Equal(t, class, classOf(t, err), "%q: %v", body, err)
 		require.Equal(t, want, got, "%q", body)
 		classes[class]++
@@ -146,7 +146,7 @@ func TestOracleAgreesWithTable(t *testing.T) {
 
 func TestOrderOfMembersDoesNotMatter(t *testing.T) {
 	rng := rand.New(rand.NewPCG(3, 4))
-	r := newReader(t, Settings{})
+	r := newReader(t, pointers{})
 	inner := []string{`"queue_seconds":1`, `"evaluate_seconds":2`, `"stream_seconds":3`, `"x":[{"queue_seconds":9}]`}
 	for range 500 {
 		rng.Shuffle(len(inner), func(i, j int) { inner[i], inner[j] = inner[j], inner[i] })
@@ -156,7 +156,7 @@ func TestOrderOfMembersDoesNotMatter(t *testing.T) {
 		}
 		rng.Shuffle(len(outer), func(i, j int) { outer[i], outer[j] = outer[j], outer[i] })
 		body := "{" + strings.Join(outer, ",") + "}"
-		facts, _, err := r.read([]byte(body), true)
+		facts, _, err := r.read(Head{}, []byte(body), true)
 		require.NoError(t, err, body)
 		require.Equal(t, Facts{
 			Project: NewText("42"), Key: Key("42"), Priority: selection.High, Session: NewText("s"),
@@ -168,21 +168,21 @@ func TestOrderOfMembersDoesNotMatter(t *testing.T) {
 // A cut body is an error to Read and none to readHead, which never takes the
 // beginning of a value for the value.
 func TestEveryPrefix(t *testing.T) {
-	r := newReader(t, Settings{})
+	r := newReader(t, pointers{})
 	body := []byte(`{"x":[{"y":"\u0041é"},-1.5e3,true],"timeouts":{"queue_seconds":12.5,"z":null,"evaluate_seconds":120,` +
 		`"stream_seconds":300},"project_id":12345,"priority":"high","session_id":"\u0041bc","after":1}`)
-	full, _, err := r.read(body, true)
+	full, _, err := r.read(Head{}, body, true)
 	require.NoError(t, err)
 	last := bytes.Index(body, []byte(`,"after"`))
 	for n := range len(body) {
-		_, _, err := r.read(body[:n], true)
+		_, _, err := r.read(Head{}, body[:n], true)
 		if n < last {
 			require.Equal(t, "syntax", classOf(t, err), "%q", body[:n])
 		} else {
 			require.NoError(t, err, "%q", body[:n])
 		}
 
-		head, _, err := r.read(body[:n], false)
+		head, _, err := r.read(Head{}, body[:n], false)
 		require.NoError(t, err, "%q", body[:n])
 		for _, c := range []struct{ member, got, want, zero any }{
 			{"project", head.Project.String(), "12345", ""},
@@ -196,13 +196,13 @@ func TestEveryPrefix(t *testing.T) {
 			require.Contains(t, []any{c.want, c.zero}, c.got, "%s of %q", c.member, body[:n])
 		}
 	}
-	head, _, err := r.read(body[:last], false)
+	head, _, err := r.read(Head{}, body[:last], false)
 	require.NoError(t, err)
 	assert.Equal(t, full, head)
 }
 
 func TestReadHeadStillRefusesWhatItSees(t *testing.T) {
-	r := newReader(t, Settings{})
+	r := newReader(t, pointers{})
 	for body, class := range map[string]string{
 		`{"priority":"urgent","x":[1,`: "field",
 		`{"project_id":1,"project_id"`: "field",
@@ -210,7 +210,7 @@ func TestReadHeadStillRefusesWhatItSees(t *testing.T) {
 		`{"a":1,}`:                     "syntax",
 		`{"a":tru}`:                    "syntax",
 	} {
-		_, _, err := r.read([]byte(body), false)
+		_, _, err := r.read(Head{}, []byte(body), false)
 		assert.Equal(t, class, classOf(t, err), body)
 	}
 }
@@ -219,12 +219,12 @@ func TestReadHeadStillRefusesWhatItSees(t *testing.T) {
 const maxDepth = 10_000
 
 func TestNesting(t *testing.T) {
-	r := newReader(t, Settings{})
+	r := newReader(t, pointers{})
 	nest := func(levels int) string {
 		return `{"x":` + strings.Repeat("[", levels) + strings.Repeat("]", levels) + `,"project_id":1}`
 	}
 	for _, levels := range []int{100, 1000, maxDepth - 1} {
-		facts, _, err := r.read([]byte(nest(levels)), true)
+		facts, _, err := r.read(Head{}, []byte(nest(levels)), true)
 		require.NoError(t, err, "%d levels", levels)
 		assert.Equal(t, "1", facts.Project.String())
 	}
@@ -232,7 +232,7 @@ func TestNesting(t *testing.T) {
 		nest(maxDepth), nest(1_000_000),
 		strings.Repeat(`{"x":`, 1_000_000), `{"x":` + strings.Repeat(`[`, 1_000_000), `{"timeouts":` + strings.Repeat(`{"timeouts":`, 1_000_000),
 	} {
-		_, _, err := r.read([]byte(body), true)
+		_, _, err := r.read(Head{}, []byte(body), true)
 		require.Equal(t, "syntax", classOf(t, err))
 		assert.Contains(t, err.Error(), "exceeded max depth")
 		assert.Less(t, len(err.Error()), 400, "an error stays readable")
@@ -240,17 +240,17 @@ func TestNesting(t *testing.T) {
 }
 
 func TestLongValues(t *testing.T) {
-	r := newReader(t, Settings{})
+	r := newReader(t, pointers{})
 	long := strings.Repeat("9", 2<<20)
 	for _, skipped := range []string{
 		`"` + long + `"`, long, "-" + long, "0." + long, `["` + long + `"]`, `{"` + long + `":1}`,
 		`"` + strings.Repeat(`\u0039`, 1<<18) + `"`,
 	} {
-		facts, _, err := r.read([]byte(`{"x":`+skipped+`,"project_id":7}`), true)
+		facts, _, err := r.read(Head{}, []byte(`{"x":`+skipped+`,"project_id":7}`), true)
 		require.NoError(t, err)
 		assert.Equal(t, "7", facts.Project.String())
 	}
-	facts, _, err := r.read([]byte(`{"`+long+`":1,"`+strings.Repeat(`\u0039`, 1<<18)+`":1,"project_id":7}`), true)
+	facts, _, err := r.read(Head{}, []byte(`{"`+long+`":1,"`+strings.Repeat(`\u0039`, 1<<18)+`":1,"project_id":7}`), true)
 	require.NoError(t, err)
 	assert.Equal(t, "7", facts.Project.String())
 
@@ -263,13 +263,13 @@ func TestLongValues(t *testing.T) {
 		{`{"priority":"` + long + `"}`, `/priority at line 1, column 13 (byte 12) must be "high" or "low"`},
 		{`{"timeouts":{"queue_seconds":` + long + `}}`, "/timeouts/queue_seconds at line 1, column 30 (byte 29) is longer than 64 digits"},
 	} {
-		_, _, err := r.read([]byte(c.body), true)
+		_, _, err := r.read(Head{}, []byte(c.body), true)
 		assert.EqualError(t, err, c.want)
 	}
 }
 
 func TestLimitsOfTexts(t *testing.T) {
-	r := newReader(t, Settings{})
+	r := newReader(t, pointers{})
 	for _, c := range []struct {
 		member string
 		limit  int
@@ -279,29 +279,29 @@ func TestLimitsOfTexts(t *testing.T) {
 			size int
 		}{{"a", 1}, {`\u0061`, 1}, {"é", 2}, {`\ud83d\ude00`, 4}} {
 			full := strings.Repeat(char.json, c.limit/char.size)
-			facts, _, err := r.read(fmt.Appendf(nil, `{%q:"%s"}`, c.member, full), true)
+			facts, _, err := r.read(Head{}, fmt.Appendf(nil, `{%q:"%s"}`, c.member, full), true)
 			require.NoError(t, err)
 			assert.Equal(t, c.limit, len(facts.Project.String())+len(facts.Session.String()))
-			_, _, err = r.read(fmt.Appendf(nil, `{%q:"%s"}`, c.member, full+char.json), true)
+			_, _, err = r.read(Head{}, fmt.Appendf(nil, `{%q:"%s"}`, c.member, full+char.json), true)
 			assert.Equal(t, "field", classOf(t, err), "%s of %s", c.member, char.json)
 		}
 	}
 }
 
 func TestReadLeavesTheBodyAlone(t *testing.T) {
-	r := newReader(t, Settings{})
+	r := newReader(t, pointers{})
 	for _, row := range rows(t) {
 		body := []byte(row.body)
-		_, _, _ = r.read(body, true)
+		_, _, _ = r.read(Head{}, body, true)
 		require.Equal(t, row.body, string(body), row.name)
 	}
 }
 
 func TestFactsDoNotShareTheBody(t *testing.T) {
-	r := newReader(t, Settings{})
+	r := newReader(t, pointers{})
 	project := strings.Repeat("p", 200)
 	body := []byte(`{"project_id":"` + project + `","session_id":"abc"}`)
-	facts, _, err := r.read(body, true)
+	facts, _, err := r.read(Head{}, body, true)
 	require.NoError(t, err)
 	for i := range body {
 		body[i] = '#'
@@ -312,7 +312,7 @@ func TestFactsDoNotShareTheBody(t *testing.T) {
 
 // Readers forget: nothing of one body shows in the facts or errors of another.
 func TestConcurrentReads(t *testing.T) {
-	r := newReader(t, Settings{})
+	r := newReader(t, pointers{})
 	table := rows(t)
 	var wg sync.WaitGroup
 	for g := range 4 {
@@ -320,7 +320,7 @@ func TestConcurrentReads(t *testing.T) {
 			rng := rand.New(rand.NewPCG(uint64(g), 0))
 			for range 2000 {
 				row := table[rng.IntN(len(table))]
-				facts, _, err := r.read([]byte(row.body), true)
+				facts, _, err := r.read(Head{}, []byte(row.body), true)
 				assert.Equal(t, row.want, describe(facts, err), row.name)
 			}
 		})

@@ -2,35 +2,33 @@ package intake
 
 import (
 	"fmt"
-	"strings"
-
-	"github.com/go-json-experiment/json/jsontext"
 
 	"example.org/pilotfish/internal/settings"
 )
 
-// Settings says where a job's members are in its body, as JSON Pointers (RFC
-// 6901), and how large a body may be. A pointer leads through objects only: a job
-// with anything else there, but null, is refused.
+// Settings says where a job's members are in a request, and how large a body may
+// be. A place is a JSON Pointer into the body such as /project_id, or a section
+// with one of the keys pointer, header and path.
 type Settings struct {
 	// Read says which bodies of a POST are read as jobs: any, which is every body
 	// that begins with {, whatever its Content-Type; or json, which is those with a
 	// JSON type or none. The rest is passed on unread, as jobs of low priority
-	// without a project.
+	// without a project. Members in headers and in the path are read of every request.
 	Read string `yaml:"read"`
-	// Project points to the project's identifier: text or a number.
-	Project string `yaml:"project"`
-	// Priority points to the priority: "high" or "low".
-	Priority string `yaml:"priority"`
-	// Queue points to the seconds that the job may wait before it starts.
-	Queue string `yaml:"queue"`
-	// Evaluate points to the seconds from the job's start to the first byte of its
-	// response.
-	Evaluate string `yaml:"evaluate"`
-	// Stream points to the seconds that the response may take after that.
-	Stream string `yaml:"stream"`
-	// Session points to the text that names the job in the log.
-	Session string `yaml:"session"`
+	// Project is the place of the project's identifier: text or a number. Of a list of
+	// places, the project is what is there, joined by slashes.
+	Project Places `yaml:"project"`
+	// Priority is the place of the priority: "high" or "low".
+	Priority Place `yaml:"priority"`
+	// Queue is the place of the seconds that the job may wait before it starts.
+	Queue Place `yaml:"queue"`
+	// Evaluate is the place of the seconds from the job's start to the first byte of
+	// its response.
+	Evaluate Place `yaml:"evaluate"`
+	// Stream is the place of the seconds that the response may take after that.
+	Stream Place `yaml:"stream"`
+	// Session is the place of the text that names the job in the log.
+	Session Place `yaml:"session"`
 	// MaxBody is the largest body; a larger one is refused with 413.
 	MaxBody settings.Size `yaml:"max_body"`
 	// Budget bounds all bodies that are kept for retries, together. A job whose body
@@ -42,12 +40,12 @@ type Settings struct {
 func Default() Settings {
 	return Settings{
 		Read:     ReadAny,
-		Project:  "/project_id",
-		Priority: "/priority",
-		Queue:    "/timeouts/queue_seconds",
-		Evaluate: "/timeouts/evaluate_seconds",
-		Stream:   "/timeouts/stream_seconds",
-		Session:  "/session_id",
+		Project:  Places{{Pointer: "/project_id"}},
+		Priority: Place{Pointer: "/priority"},
+		Queue:    Place{Pointer: "/timeouts/queue_seconds"},
+		Evaluate: Place{Pointer: "/timeouts/evaluate_seconds"},
+		Stream:   Place{Pointer: "/timeouts/stream_seconds"},
+		Session:  Place{Pointer: "/session_id"},
 		MaxBody:  64 << 20,
 		Budget:   1 << 30,
 	}
@@ -62,7 +60,7 @@ const (
 // Check reports what cannot be used, and what is unwise.
 func (s Settings) Check(f *settings.Faults) {
 	f.OneOf("read", s.Read, []string{ReadAny, ReadJSON})
-	s.tree(f)
+	s.members(f)
 	f.AtLeast("max_body", int64(s.MaxBody), 1)
 	f.AtLeast("budget", int64(s.Budget), 0)
 	if s.Budget < s.MaxBody {
@@ -89,94 +87,45 @@ func (m member) String() string {
 	return [members]string{"", "project", "priority", "queue", "evaluate", "stream", "session"}[m]
 }
 
-// Bounds of a JSON Pointer in the settings: its bytes, and the names in it. The
-// second keeps all nodes of a tree within the bits of one word.
+// Bounds of JSON Pointers in the settings: the bytes and the names of one, and the
+// names of all of them, which must be within the bits of one word.
 const (
 	maxPointer = 256
-	maxNames   = 64 / int(members-1)
+	maxNames   = 10
+	maxNodes   = 64
 )
 
-// node is one name on the way to wanted members. Either it is wanted itself, or
-// it has children.
-type node struct {
-	name     string
-	pointer  string
-	want     member
-	leaves   int    // wanted members at or below
-	bit      uint64 // this node among all of the tree
-	children []*node
-}
-
-// tree joins the pointers into the tree that a walk follows along with a body.
-// What is wrong with a pointer goes to f.
-func (s Settings) tree(f *settings.Faults) *node {
+// members are the wanted members: the tree of those in the body, and the others.
+// What is wrong with their places goes to f.
+func (s Settings) members(f *settings.Faults) (root *node, head []headMember) {
 	root, nodes := &node{}, 0
-	for m, pointer := range [members]string{
-		project: s.Project, priority: s.Priority, queue: s.Queue, evaluate: s.Evaluate, stream: s.Stream, session: s.Session,
-	} {
-		if member(m) == none {
-			continue
+	add := func(key string, p Place, m member, part int) {
+		p.check(f.In(key), m)
+		if !p.inBody() {
+			head = append(head, headMember{p, m, part})
+			return
 		}
-		key := member(m).String()
-		if !strings.HasPrefix(pointer, "/") {
-			f.Pointer(key, pointer)
-			continue
+		if _, alone := p.Text(); !alone {
+			key += ".pointer"
 		}
-		wrong := checkPointer(pointer)
-		if wrong == "" {
-			wrong = root.add(member(m), jsontext.Pointer(pointer), &nodes)
-		}
-		if wrong != "" {
-			f.Add(key, "%q %s", pointer, wrong)
+		root.place(f, key, p.Pointer, m, part, &nodes)
+	}
+	switch n := len(s.Project); {
+	case n == 1:
+		add(project.String(), s.Project[0], project, 0)
+	case n == 0:
+		add(project.String(), Place{}, project, 0)
+	case n > maxParts:
+		f.Add(project.String(), "%d places are more than %d", n, maxParts)
+	default:
+		for i, p := range s.Project {
+			add(fmt.Sprintf("%v[%d]", project, i), p, project, i)
 		}
 	}
-	return root
-}
-
-// checkPointer returns what is wrong with a pointer by itself, or "".
-func checkPointer(p string) (wrong string) {
-	switch {
-	case len(p) > maxPointer:
-		return fmt.Sprintf("is longer than %d bytes", maxPointer)
-	case strings.Count(p, "/") > maxNames:
-		return fmt.Sprintf("has more than %d names", maxNames)
-	case !jsontext.Pointer(p).IsValid():
-		return "must be valid UTF-8, with ~0 for a tilde and ~1 for a slash within a name"
-	}
-	return ""
-}
-
-// add puts m below the root n. It returns how the pointer collides with an
-// earlier one, or "".
-func (n *node) add(m member, p jsontext.Pointer, nodes *int) (wrong string) {
-	for name := range p.Tokens() {
-		if n.want != none {
-			return fmt.Sprintf("leads through %q, which is the %v", n.pointer, n.want)
-		}
-		n.leaves++
-		c := n.child([]byte(name))
-		if c == nil {
-			c = &node{name: name, pointer: string(jsontext.Pointer(n.pointer).AppendToken(name)), bit: 1 << *nodes}
-			n.children = append(n.children, c)
-			*nodes++
-		}
-		n = c
-	}
-	switch {
-	case n.want != none:
-		return fmt.Sprintf("is already the %v", n.want)
-	case len(n.children) > 0:
-		return "has other members within it"
-	}
-	n.want, n.leaves = m, 1
-	return ""
-}
-
-func (n *node) child(name []byte) *node {
-	for _, c := range n.children {
-		if c.name == string(name) {
-			return c
+	for m, p := range [members]Place{priority: s.Priority, queue: s.Queue, evaluate: s.Evaluate, stream: s.Stream, session: s.Session} {
+		if m := member(m); m >= priority {
+			add(m.String(), p, m, 0)
 		}
 	}
-	return nil
+	return root, head
 }

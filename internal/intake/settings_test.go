@@ -11,28 +11,28 @@ import (
 )
 
 func TestConfiguredFields(t *testing.T) {
-	r := newReader(t, Settings{Project: "/meta/a~1b", Queue: "/meta/limits/~0q", Evaluate: "/meta/limits/", Session: "/é"})
-	facts, _, err := r.read([]byte(`{"project_id":1,"priority":"high","é":"s","meta":{"a/b":2,"limits":{"":4,"~q":3}},"timeouts":{"queue_seconds":9}}`), true)
+	r := newReader(t, pointers{Project: "/meta/a~1b", Queue: "/meta/limits/~0q", Evaluate: "/meta/limits/", Session: "/é"})
+	facts, _, err := r.read(Head{}, []byte(`{"project_id":1,"priority":"high","é":"s","meta":{"a/b":2,"limits":{"":4,"~q":3}},"timeouts":{"queue_seconds":9}}`), true)
 	require.NoError(t, err)
 	assert.Equal(t, `project="2" priority=high session="s" queue=3s evaluate=4s`, describe(facts, nil))
 
-	_, _, err = r.read([]byte(`{"meta":{"a/b":1.5}}`), true)
+	_, _, err = r.read(Head{}, []byte(`{"meta":{"a/b":1.5}}`), true)
 	assert.EqualError(t, err, "/meta/a~1b at line 1, column 16 (byte 15) must be an integer or a string, not 1.5")
-	_, _, err = r.read([]byte(`{"meta":{"limits":3}}`), true)
+	_, _, err = r.read(Head{}, []byte(`{"meta":{"limits":3}}`), true)
 	assert.EqualError(t, err, "/meta/limits at line 1, column 19 (byte 18) must be an object, not a number")
 }
 
 func TestPointersLeadThroughObjectsOnly(t *testing.T) {
-	r := newReader(t, Settings{Project: "/jobs/0"})
-	facts, _, err := r.read([]byte(`{"jobs":{"0":5}}`), true)
+	r := newReader(t, pointers{Project: "/jobs/0"})
+	facts, _, err := r.read(Head{}, []byte(`{"jobs":{"0":5}}`), true)
 	require.NoError(t, err)
 	assert.Equal(t, "5", facts.Project.String())
-	_, _, err = r.read([]byte(`{"jobs":[5]}`), true)
+	_, _, err = r.read(Head{}, []byte(`{"jobs":[5]}`), true)
 	assert.EqualError(t, err, "/jobs at line 1, column 9 (byte 8) must be an object, not an array")
 }
 
 func TestRefusedSettings(t *testing.T) {
-	for want, s := range map[string]Settings{
+	for want, p := range map[string]pointers{
 		`project: "project_id" is not a JSON Pointer such as /project_id`:                             {Project: "project_id"},
 		`session: "#/s" is not a JSON Pointer such as /project_id`:                                    {Session: "#/s"},
 		`priority: "/a~2" must be valid UTF-8, with ~0 for a tilde and ~1 for a slash within a name`:  {Priority: "/a~2"},
@@ -48,7 +48,7 @@ func TestRefusedSettings(t *testing.T) {
 			`evaluate: "/timeouts/evaluate_seconds" leads through "/timeouts", which is the project` + "\n" +
 			`stream: "/timeouts/stream_seconds" leads through "/timeouts", which is the project`: {Project: "/timeouts"},
 	} {
-		s = overDefault(s)
+		s := overDefault(p)
 		_, err := NewReader(s)
 		require.EqualError(t, err, "intake: "+want)
 		var f settings.Faults
@@ -79,7 +79,7 @@ func TestSizesAreChecked(t *testing.T) {
 // The longest pointers that are allowed use every bit of a walk's word at most once.
 func TestLargestTree(t *testing.T) {
 	at := func(name string) string { return strings.Repeat("/"+name, 10) }
-	r := newReader(t, Settings{Project: at("a"), Priority: at("b"), Queue: at("c"), Evaluate: at("d"), Stream: at("e"), Session: at("f")})
+	r := newReader(t, pointers{Project: at("a"), Priority: at("b"), Queue: at("c"), Evaluate: at("d"), Stream: at("e"), Session: at("f")})
 	var body strings.Builder
 	for i, name := range []string{"a", "b", "c", "d", "e", "f"} {
 		value := []string{"1", `"high"`, "2", "3", "4", `"s"`}[i]
@@ -87,7 +87,7 @@ func TestLargestTree(t *testing.T) {
 		body.WriteString(strings.Repeat(`"`+name+`":{`, 9) + `"` + name + `":` + value + strings.Repeat("}", 9))
 	}
 	body.WriteString("}")
-	facts, _, err := r.read([]byte(body.String()), true)
+	facts, _, err := r.read(Head{}, []byte(body.String()), true)
 	require.NoError(t, err)
 	assert.Equal(t, `project="1" priority=high session="s" queue=2s evaluate=3s stream=4s`, describe(facts, nil))
 }

@@ -308,3 +308,32 @@ func TestAnyOrderOfMessages(t *testing.T) {
 	}
 	f.settled(streams)
 }
+
+// A job's members may be outside its body. Then a body that is no JSON is no matter.
+func TestMembersOutsideTheBody(t *testing.T) {
+	settings := intake.Default()
+	settings.Project, settings.Priority = intake.Places{{Path: "/cache/*"}}, intake.Place{Header: "X-Priority"}
+	none := intake.Place{Pointer: "none"}
+	settings.Queue, settings.Evaluate, settings.Stream, settings.Session = none, none, none, none
+	reader, err := intake.NewReader(settings)
+	require.NoError(t, err)
+	f := newFixture(t, 1, func(c *Config) { c.Reader = reader })
+	for i, m := range []mode{buffered, duplex} {
+		e := f.envoy()
+		e.send(m.headers(false, ":path", "/cache/a?x=/cache/b", "x-priority", "high"))
+		if m == buffered {
+			e.recv()
+		}
+		e.send(requestBody("\x00{", true))
+		e.recv()
+		e.leave()
+		j := f.ended(i + 1)
+		assert.Equal(t, "a", j.Facts.Project.String())
+		assert.Equal(t, selection.High, j.Facts.Priority)
+		assert.Equal(t, intake.Full, j.Read)
+	}
+	e := f.envoy()
+	e.send(buffered.headers(true, "x-priority", "urgent"))
+	assert.EqualValues(t, 400, e.recv().GetImmediateResponse().GetStatus().GetCode())
+	f.ended(3)
+}

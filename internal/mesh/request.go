@@ -16,6 +16,7 @@ import (
 // request is the head of a request, and how Envoy shows the rest.
 type request struct {
 	method string
+	path   string // without a query
 	header http.Header
 	empty  bool // no body follows
 	// subset is the upstreams that it may go to; nil is all.
@@ -28,8 +29,9 @@ type request struct {
 // its modes uses those of the Endpoint Picker Protocol.
 func requestOf(first *ext.ProcessingRequest, headers *ext.HttpHeaders) request {
 	pseudo, header := split(headers.GetHeaders())
+	path, _, _ := strings.Cut(pseudo[":path"], "?")
 	r := request{
-		method: pseudo[":method"], header: header, empty: headers.GetEndOfStream(), subset: subset(first),
+		method: pseudo[":method"], path: path, header: header, empty: headers.GetEndOfStream(), subset: subset(first),
 		body: modes.ProcessingMode_FULL_DUPLEX_STREAMED, responseBody: modes.ProcessingMode_FULL_DUPLEX_STREAMED,
 	}
 	if c := first.GetProtocolConfig(); c != nil {

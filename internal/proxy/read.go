@@ -40,7 +40,7 @@ func (x *exchange) read() error {
 	if err != nil {
 		return err
 	}
-	d, err := x.p.cfg.Reader.Describe(x.r.Method, x.r.Header, body.Bytes(), body.Whole())
+	d, err := x.p.cfg.Reader.Describe(intake.Head{Method: x.r.Method, Path: x.r.URL.EscapedPath(), Header: x.r.Header}, body.Bytes(), body.Whole())
 	x.record.Describe(d)
 	if err != nil {
 		return fmt.Errorf("%w: %w", record.ErrMalformed, err)

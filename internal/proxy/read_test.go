@@ -106,3 +106,34 @@ func TestTheBeginningOfALongBodyIsRead(t *testing.T) {
 		assert.NotZero(t, record.Facts.Key)
 	}
 }
+
+// What stands in headers and in the path is read of every request, and bodies pass
+// as they are.
+func TestMembersOutsideTheBody(t *testing.T) {
+	settings := intake.Default()
+	settings.Project, settings.Priority = intake.Places{{Path: "/cache/*"}}, intake.Place{Header: "X-Priority"}
+	outside, err := intake.NewReader(settings)
+	require.NoError(t, err)
+	side := startSidecar(t, setup{upstreams: []string{serving(t, echo)}, Config: proxy.Config{Reader: outside}})
+	send := func(method, path, priority, body string) (int, string) {
+		r, err := http.NewRequest(method, side.url(path), strings.NewReader(body))
+		require.NoError(t, err)
+		r.Header.Set("X-Priority", priority)
+		res, err := client(t).Do(r)
+		require.NoError(t, err)
+		defer res.Body.Close()
+		text, err := io.ReadAll(res.Body)
+		require.NoError(t, err)
+		return res.StatusCode, string(text)
+	}
+	status, text := send("PUT", "/cache/a%2fb/c?x=/cache/d", "high", "\x00{")
+	assert.Equal(t, 200, status)
+	assert.Equal(t, "\x00{", text)
+	record := side.seen(1)[0]
+	assert.Equal(t, "a/b", record.Facts.Project.String())
+	assert.Equal(t, selection.High, record.Facts.Priority)
+	assert.Equal(t, intake.Full, record.Read)
+	status, text = send("GET", "/cache/a", "urgent", "")
+	assert.Equal(t, 400, status)
+	assert.Contains(t, text, `header X-Priority must be \"high\" or \"low\", not \"urgent\"`)
+}

@@ -1,0 +1,171 @@
+package intake
+
+import (
+	"net/textproto"
+	"net/url"
+	"strings"
+
+	"github.com/go-json-experiment/json/jsontext"
+
+	"example.org/pilotfish/internal/settings"
+)
+
+// Place is where a member of a job is: in the body, in a header or in the path of the
+// request. A text alone is a pointer.
+type Place struct {
+	// Pointer is a JSON Pointer into the body (RFC 6901). It leads through objects
+	// only: a job with anything else there, but null, is refused. "none" is nowhere:
+	// no job has the member.
+	Pointer string `yaml:"pointer"`
+	// Header is the name of a request header.
+	Header string `yaml:"header"`
+	// Path is a pattern for the beginning of the request's path, such as
+	// /tenants/*/jobs: the member is what stands in the place of the *. With several,
+	// their texts are joined by a slash. In a path that does not match, it is absent.
+	Path string `yaml:"path"`
+	// Prefix makes a hash of the first bytes of the value, so many, the project. So
+	// jobs that begin alike share one, such as prompts to a language model. The bytes
+	// are those of the JSON text, quotation marks of a string aside; the value may be
+	// of any type. 0 takes the value as it is. Only the project can have one.
+	Prefix int `yaml:"prefix"`
+}
+
+// Places are where the parts of one member are.
+type Places []Place
+
+// SetText makes the place a JSON Pointer.
+func (p *Place) SetText(text string) { *p = Place{Pointer: text} }
+
+// Text is the pointer, of a place that is nothing else.
+func (p Place) Text() (text string, ok bool) { return p.Pointer, p == Place{Pointer: p.Pointer} }
+
+// title names the place in faults of a job.
+func (p Place) title() string {
+	switch {
+	case p.Header != "":
+		return "header " + p.Header
+	case p.Path != "":
+		return "path " + p.Path
+	}
+	return p.Pointer
+}
+
+// Bounds of places.
+const (
+	maxParts    = 4        // of a project
+	maxPrefix   = 64 << 10 // bytes: as much of a body is always kept
+	maxHeader   = 128      // bytes of a header's name
+	maxSegments = 16       // of a path pattern
+	maxPath     = 8 << 10  // bytes of a path that is looked at
+)
+
+const (
+	wild      = "*" // the segment of a path that is taken
+	separator = "/" // between the parts of a project
+)
+
+// check reports what is wrong with the place by itself.
+func (p Place) check(f *settings.Faults, m member) {
+	given := 0
+	for _, text := range []string{p.Pointer, p.Header, p.Path} {
+		if text != "" {
+			given++
+		}
+	}
+	if given > 1 {
+		f.Add("", "a place is one of pointer, header and path, not %d of them", given)
+	}
+	if p.Header != "" && (!isToken(p.Header) || len(p.Header) > maxHeader || strings.EqualFold(p.Header, "Host")) {
+		f.Add("header", "%q is not the name of a header that pilotfish can read", p.Header)
+	}
+	if p.Path != "" {
+		p.checkPath(f)
+	}
+	switch {
+	case p.Prefix != 0 && m != project:
+		f.Add("prefix", "only the project can be a prefix: the %v must be read whole", m)
+	case p.Prefix != 0:
+		f.Within("prefix", p.Prefix, 1, maxPrefix)
+	}
+}
+
+func (p Place) checkPath(f *settings.Faults) {
+	names := strings.Split(p.Path, "/")
+	taken := 0
+	for _, name := range names {
+		if name == wild {
+			taken++
+		}
+	}
+	if names[0] != "" || taken == 0 || len(names) > maxSegments+1 || strings.ContainsAny(p.Path, "?#%") {
+		f.Add("path", "%q is not a pattern such as /tenants/*/jobs with at most %d segments", p.Path, maxSegments)
+	}
+}
+
+// isToken says whether a text can be the name of a header (RFC 9110, 5.6.2).
+func isToken(text string) bool {
+	return text != "" && !strings.ContainsFunc(text, func(r rune) bool {
+		return r <= ' ' || r >= 0x7f || strings.ContainsRune(`"(),/:;<=>?@[\]{}`, r)
+	})
+}
+
+// nowhere is the pointer of a member that no job has.
+const nowhere = "none"
+
+// inBody says whether the place is a member of the body.
+func (p Place) inBody() bool { return p.Header == "" && p.Path == "" && p.Pointer != nowhere }
+
+// find returns the text at a place; "" is absent.
+func (p Place) find(h Head) (text, wrong string) {
+	if p.Pointer == nowhere {
+		return "", ""
+	}
+	if p.Header != "" {
+		switch lines := h.Header[textproto.CanonicalMIMEHeaderKey(p.Header)]; len(lines) {
+		case 0:
+			return "", ""
+		case 1:
+			return lines[0], ""
+		}
+		return "", "is there twice"
+	}
+	return p.inPath(h.Path), ""
+}
+
+// inPath is what stands in a path where the pattern has *; "" where it does not
+// match.
+func (p Place) inPath(path string) string {
+	if len(path) > maxPath {
+		return ""
+	}
+	var found []string
+	for pattern := range strings.SplitSeq(p.Path, "/") {
+		var name string
+		name, path, _ = strings.Cut(path, "/")
+		switch {
+		case pattern == wild && name != "":
+			if plain, err := url.PathUnescape(name); err == nil {
+				name = plain
+			}
+			found = append(found, name)
+		case pattern != name:
+			return ""
+		}
+	}
+	return strings.Join(found, separator)
+}
+
+// jsonOf is a text as the value that a body would have: a number where it is one
+// and a number is wanted, else a string.
+func jsonOf(m member, text string) (jsontext.Kind, []byte) {
+	if m == queue || m == evaluate || m == stream {
+		if v := jsontext.Value(text); v.Kind() == '0' && v.IsValid() {
+			return '0', v
+		}
+	}
+	quoted, err := jsontext.AppendQuote(nil, text)
+	if err != nil { // it is not UTF-8
+		quoted, _ = jsontext.AppendQuote(nil, strings.ToValidUTF8(text, "\uFFFD"))
+	}
+	return '"', quoted
+}

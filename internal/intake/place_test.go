@@ -1,0 +1,226 @@
+package intake
+
+import (
+	"net/http"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"example.org/pilotfish/internal/settings"
+)
+
+// described is what a reader makes of a request.
+func described(t *testing.T, s Settings, h Head, body string) (Description, error) {
+	t.Helper()
+	r, err := NewReader(s)
+	require.NoError(t, err)
+	return r.Describe(h, []byte(body), true)
+}
+
+func TestMembersOutsideTheBody(t *testing.T) {
+	outside := Default()
+	outside.Project = Places{{Path: "/tenants/*/jobs"}}
+	outside.Priority = Place{Header: "x-priority"}
+	outside.Queue, outside.Session = Place{Header: "X-Queue"}, Place{Header: "X-Session"}
+	outside.Evaluate, outside.Stream = Place{Header: "X-Evaluate"}, Place{Header: "X-Stream"}
+	header := func(pairs ...string) http.Header {
+		h := http.Header{}
+		for i := 0; i < len(pairs); i += 2 {
+			h.Add(pairs[i], pairs[i+1])
+		}
+		return h
+	}
+	const path = "/tenants/a%20b/jobs/7"
+	for name, c := range map[string]struct {
+		head Head
+		want string // the facts, or the error
+		read Reading
+	}{
+		"all": {
+			Head{"GET", path, header("X-Priority", "high", "X-Queue", "1.5", "X-Session", "s", "X-Evaluate", "2", "X-Stream", "1e1")},
+			`project="a b" priority=high session="s" queue=1.5s evaluate=2s stream=10s`, Full,
+		},
+		"nothing":              {Head{"GET", "/", nil}, "-", NoProject},
+		"another path":         {Head{"PUT", "/tenants/7/files", nil}, "-", NoProject},
+		"an empty segment":     {Head{"PUT", "/tenants//jobs", nil}, "-", NoProject},
+		"a broken escape":      {Head{"GET", "/tenants/%zz/jobs", nil}, `project="%zz"`, Full},
+		"an empty header":      {Head{"GET", path, header("X-Priority", "")}, `project="a b"`, Full},
+		"no UTF-8":             {Head{"GET", "/", header("X-Session", "\xff")}, `session="` + "\uFFFD" + `"`, NoProject},
+		"not a priority":       {Head{"GET", path, header("X-Priority", "urgent")}, `header x-priority must be "high" or "low", not "urgent"`, Unread},
+		"two priorities":       {Head{"GET", path, header("X-Priority", "low", "X-Priority", "high")}, "header x-priority is there twice", Unread},
+		"no number":            {Head{"GET", path, header("X-Queue", "soon")}, "header X-Queue must be a number of seconds, not a string", Unread},
+		"no JSON number":       {Head{"GET", path, header("X-Queue", "nan")}, "header X-Queue must be a number of seconds, not a string", Unread},
+		"negative":             {Head{"GET", path, header("X-Queue", "-1")}, "header X-Queue must not be negative", Unread},
+		"a long session":       {Head{"GET", path, header("X-Session", strings.Repeat("x", 129))}, "header X-Session is longer than 128 bytes", Unread},
+		"a long project":       {Head{"GET", "/tenants/" + strings.Repeat("x", 257) + "/jobs", nil}, "path /tenants/*/jobs is longer than 256 bytes", Unread},
+		"a path without end":   {Head{"GET", "/tenants/" + strings.Repeat("x", 9000) + "/jobs", nil}, "-", NoProject},
+		"a path that is short": {Head{"GET", "/tenants/7", nil}, "-", NoProject},
+	} {
+		d, err := described(t, outside, c.head, "{")
+		assert.Equal(t, c.want, describe(d.Facts, err), name)
+		assert.Equal(t, c.read, d.Reading, name)
+		assert.Empty(t, d.Unread, "%s: the body is not needed", name)
+		assert.Equal(t, Key(d.Facts.Project.String()), d.Facts.Key, name)
+	}
+}
+
+// What stands outside the body counts where the body cannot be read, too.
+func TestMembersInAndOutsideTheBody(t *testing.T) {
+	s := Default()
+	s.Project = Places{{Header: "X-Project"}}
+	h := func(method, contentType string) Head {
+		return Head{method, "/", http.Header{"X-Project": {"7"}, "Content-Type": {contentType}}}
+	}
+	for name, c := range map[string]struct {
+		head       Head
+		body, want string
+		read       Reading
+		unread     string
+	}{
+		"JSON":          {h("POST", ""), `{"priority":"high","project_id":8}`, `project="7" priority=high`, Full, ""},
+		"GET":           {h("GET", ""), "", `project="7"`, Partly, "it is no POST"},
+		"text":          {h("POST", "text/plain"), "hello", `project="7"`, Partly, `its body does not begin with {, and its Content-Type is "text/plain"`},
+		"text, no job":  {h("POST", "text/plain"), `{"priority":1}`, `project="7"`, Partly, `its Content-Type is "text/plain", and its body no job: /priority at line 1, column 13 (byte 12) must be "high" or "low", not a number`},
+		"JSON, no job":  {h("POST", ""), `{"priority":1}`, `/priority at line 1, column 13 (byte 12) must be "high" or "low", not a number`, Unread, ""},
+		"no header":     {Head{"POST", "/", nil}, `{"priority":"high"}`, `priority=high`, NoProject, ""},
+		"nothing there": {Head{"GET", "/", nil}, "", "-", Partly, "it is no POST"},
+	} {
+		d, err := described(t, s, c.head, c.body)
+		assert.Equal(t, c.want, describe(d.Facts, err), name)
+		assert.Equal(t, c.read, d.Reading, name)
+		assert.Equal(t, c.unread, d.Unread, name)
+	}
+	r, err := NewReader(s)
+	require.NoError(t, err)
+	for body, want := range map[string]Reading{`{"priority":"high","x":"`: Full, `{"x":"`: Partly} {
+		d, err := r.Describe(h("POST", ""), []byte(body), false)
+		require.NoError(t, err)
+		assert.Equal(t, want, d.Reading, "the beginning of a body: %s", body)
+	}
+}
+
+// Prompts that begin alike are one project, whatever follows.
+func TestAPrefixIsAProject(t *testing.T) {
+	s := Default()
+	s.Project = Places{{Pointer: "/model"}, {Pointer: "/prompt", Prefix: 8}, {Pointer: "/messages", Prefix: 32}}
+	project := func(body string) string {
+		t.Helper()
+		d, err := described(t, s, Head{Method: "POST"}, body)
+		require.NoError(t, err, body)
+		assert.Equal(t, Key(d.Facts.Project.String()), d.Facts.Key)
+		return d.Facts.Project.String()
+	}
+	first := project(`{"model":"m","prompt":"You are a pirate."}`)
+	assert.Regexp(t, `^m/[0-9a-f]{16}$`, first, "the prompt itself is not shown")
+	assert.Equal(t, first, project(`{"prompt":"You are the best.","model":"m"}`))
+	assert.NotEqual(t, first, project(`{"model":"m","prompt":"you are a pirate."}`))
+	assert.NotEqual(t, first, project(`{"model":"n","prompt":"You are a pirate."}`))
+	assert.NotEqual(t, first, project(`{"model":"m","prompt":"You are"}`), "shorter than the prefix: all of it")
+
+	const chat = `{"model":"m","messages":[{"role":"system","content":"Be brief."}`
+	assert.Equal(t, project(chat+`]}`), project(chat+`,{"role":"user","content":"Hello"}]}`), "a session that grows")
+	assert.NotEqual(t, first, project(chat+`]}`))
+	assert.Equal(t, "m", project(`{"model":"m"}`), "what is absent is left out")
+	assert.Equal(t, "m", project(`{"model":"m","prompt":""}`))
+	assert.Equal(t, "m", project(`{"model":"m","prompt":null}`))
+	assert.Empty(t, project(`{}`))
+	for _, any := range []string{`[1,2,3]`, `{"a":1}`, `true`, `17`} {
+		assert.Regexp(t, `^[0-9a-f]{16}$`, project(`{"prompt":`+any+`}`), "a value of any type")
+	}
+
+	_, err := described(t, s, Head{Method: "POST"}, `{"model":"`+strings.Repeat("m", 250)+`","prompt":"x"}`)
+	assert.EqualError(t, err, "the project is longer than 256 bytes with all its parts")
+
+	s.Project = Places{{Path: "/cache/*/*", Prefix: 9}}
+	d, err := described(t, s, Head{Method: "GET", Path: "/cache/ac/0123456789"}, "")
+	require.NoError(t, err)
+	e, err := described(t, s, Head{Method: "GET", Path: "/cache/ac/01234567ff"}, "")
+	require.NoError(t, err)
+	assert.Equal(t, d.Facts.Key, e.Facts.Key)
+	assert.NotZero(t, d.Facts.Key)
+}
+
+func TestRefusedPlaces(t *testing.T) {
+	for want, change := range map[string]func(*Settings){
+		`project: a place is one of pointer, header and path, not 2 of them`: func(s *Settings) { s.Project[0].Header = "X" },
+		`priority.header: "a b" is not the name of a header that pilotfish can read`: func(s *Settings) {
+			s.Priority = Place{Header: "a b"}
+		},
+		`priority.header: "host" is not the name of a header that pilotfish can read`: func(s *Settings) {
+			s.Priority = Place{Header: "host"}
+		},
+		`project.path: "/jobs" is not a pattern such as /tenants/*/jobs with at most 16 segments`: func(s *Settings) {
+			s.Project = Places{{Path: "/jobs"}}
+		},
+		`project.path: "*" is not a pattern such as /tenants/*/jobs with at most 16 segments`: func(s *Settings) {
+			s.Project = Places{{Path: "*"}}
+		},
+		`project.path: "/*?x=1" is not a pattern such as /tenants/*/jobs with at most 16 segments`: func(s *Settings) {
+			s.Project = Places{{Path: "/*?x=1"}}
+		},
+		`session.prefix: only the project can be a prefix: the session must be read whole`: func(s *Settings) { s.Session.Prefix = 8 },
+		`project.prefix: -1 is not between 1 and 65536`:                                    func(s *Settings) { s.Project[0].Prefix = -1 },
+		`project.prefix: 65537 is not between 1 and 65536`:                                 func(s *Settings) { s.Project[0].Prefix = 65537 },
+		`project.pointer: "" is not a JSON Pointer such as /project_id`:                    func(s *Settings) { s.Project = Places{{Prefix: 8}} },
+		`project: "" is not a JSON Pointer such as /project_id`:                            func(s *Settings) { s.Project = nil },
+		`project[1]: "/a" is already the project`:                                          func(s *Settings) { s.Project = Places{{Pointer: "/a"}, {Pointer: "/a"}} },
+		`project: 5 places are more than 4`: func(s *Settings) {
+			s.Project = Places{{Pointer: "/a"}, {Pointer: "/b"}, {Pointer: "/c"}, {Pointer: "/d"}, {Pointer: "/e"}}
+		},
+		`session: "/n/x/x/x/x/x/x/x/x/x" is one too many: all pointers together have more than 64 names`: func(s *Settings) {
+			at := func(name string) Place { return Place{Pointer: "/" + name + strings.Repeat("/x", 9)} }
+			s.Project = Places{at("a"), at("b"), at("c")}
+			s.Priority, s.Queue, s.Evaluate, s.Stream, s.Session = at("d"), at("e"), at("f"), Place{Header: "X"}, at("n")
+		},
+	} {
+		s := Default()
+		change(&s)
+		var f settings.Faults
+		s.Check(&f)
+		require.EqualError(t, f.Err(), want)
+		_, err := NewReader(s)
+		require.EqualError(t, err, "intake: "+want)
+	}
+}
+
+// A member that is nowhere leaves its name in the body to others.
+func TestMembersThatAreNowhere(t *testing.T) {
+	s := Default()
+	none := Place{Pointer: "none"}
+	s.Priority, s.Queue, s.Evaluate, s.Stream, s.Session = none, none, none, none, none
+	d, err := described(t, s, Head{Method: "POST"}, `{"priority":7,"project_id":1,"timeouts":[]}`)
+	assert.Equal(t, `project="1"`, describe(d.Facts, err))
+	assert.Equal(t, Full, d.Reading)
+	r, err := NewReader(s)
+	require.NoError(t, err)
+	d, err = r.Describe(Head{Method: "POST"}, []byte(`{"project_id":1,"x":`), false)
+	assert.Equal(t, `project="1"`, describe(d.Facts, err))
+	assert.Equal(t, Full, d.Reading, "nothing else could come")
+	s.Project = Places{none}
+	d, err = described(t, s, Head{Method: "POST"}, "not JSON")
+	assert.Equal(t, "-", describe(d.Facts, err))
+	assert.Equal(t, NoProject, d.Reading)
+}
+
+// FuzzPath: what is found in a path is part of it, and no path ends in a panic.
+func FuzzPath(f *testing.F) {
+	f.Add("/tenants/*/jobs", "/tenants/7/jobs/8")
+	f.Add("/*/*", "/a%2fb//")
+	f.Fuzz(func(t *testing.T, pattern, path string) {
+		var faults settings.Faults
+		Place{Path: pattern}.check(&faults, project)
+		if pattern == "" || faults.Err() != nil {
+			return
+		}
+		found := Place{Path: pattern}.inPath(path)
+		require.LessOrEqual(t, len(found), len(path))
+		if found != "" && !strings.Contains(path, "%") {
+			require.True(t, strings.HasPrefix(path, "/"))
+			for part := range strings.SplitSeq(found, "/") {
+				require.Contains(t, path, part)
+			}
+		}
+	})
+}
