@@ -44,7 +44,7 @@ func machineName() string {
 	return fmt.Sprintf("%d x %s, Linux %s, %s", runtime.NumCPU(), model, strings.TrimSpace(string(kernel)), runtime.Version())
 }
 
-// added are the figures of which the difference to direct is told.
+// added are the figures whose difference to direct is told.
 var added = []string{"p50 us", "p99 us", "first byte us"}
 
 // add adds a round's figures of one scenario, by peer.

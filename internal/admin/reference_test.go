@@ -80,7 +80,7 @@ func (m *fieldManual) table(typ reflect.Type) {
 	var others []reflect.Type
 	for _, f := range reflect.VisibleFields(typ) {
 		key, options, _ := strings.Cut(f.Tag.Get("json"), ",")
-		row := typ == reflect.TypeFor[admin.Upstream]() // of which most is told already
+		row := typ == reflect.TypeFor[admin.Upstream]() // most of it is told already
 		if row && f.Type == reflect.TypeFor[pool.State]() {
 			fmt.Fprintf(&m.out, "| | | all fields of an [upstream](#upstream) |\n")
 		}

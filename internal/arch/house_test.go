@@ -12,6 +12,7 @@ import (
 	"os"
 	"path"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -45,12 +46,29 @@ func sources(t *testing.T) []source {
 		if err != nil {
 			return err
 		}
-		file, err := parser.ParseFile(fset, path, text, parser.SkipObjectResolution)
+		file, err := parser.ParseFile(fset, path, text, parser.SkipObjectResolution|parser.ParseComments)
 		all = append(all, source{path, bytes.Count(text, []byte("\n")), file})
 		return err
 	}))
 	require.Greater(t, len(all), 200)
 	return all
+}
+
+// TestPlainWords: comments, and texts that users see, do without words that make a
+// second reading necessary.
+func TestPlainWords(t *testing.T) {
+	rare := regexp.MustCompile(`(?i)\b(amid|amidst|in vain|lest|nought|whence|whereby|whom)\b`)
+	for _, s := range sources(t) {
+		for _, group := range s.file.Comments {
+			assert.NotRegexp(t, rare, group.Text(), s.path)
+		}
+		ast.Inspect(s.file, func(n ast.Node) bool {
+			if text, ok := n.(*ast.BasicLit); ok && text.Kind == token.STRING && !strings.HasPrefix(s.path, "internal/arch/") {
+				assert.NotRegexp(t, rare, text.Value, s.path)
+			}
+			return true
+		})
+	}
 }
 
 func TestSizesOfFiles(t *testing.T) {

@@ -130,7 +130,7 @@ func (l *load) post(s submission, by *http.Transport) ending {
 	return s.receive(ctx, cancel, res)
 }
 
-// reader is the job's body, of which some submitters send only the half.
+// reader is the job's body. Some submitters send only half of it.
 func (s *submission) reader(cancel context.CancelFunc) io.Reader {
 	whole := bytes.NewReader(s.body)
 	if s.leave != leavesUploading {

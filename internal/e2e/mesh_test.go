@@ -31,7 +31,7 @@ func accepts(address string) bool {
 
 // TestMeshLosesNoJob: 50 jobs a second go through Envoy while servers are killed,
 // drained and come back, and submitters leave. Every job ends in one answer, which
-// is right unless its server was killed amid it, and in one line of the sidecar's
+// is right unless its server was killed before its end, and in one line of the sidecar's
 // log that agrees.
 func TestMeshLosesNoJob(t *testing.T) {
 	for _, mode := range []proxyMode{bufferedMode, duplexMode} {
@@ -43,18 +43,18 @@ func TestMeshLosesNoJob(t *testing.T) {
 			defer stop()
 			s.more(t, 100)
 
-			amid := s.begin(t, bigProject)
-			killed := amid.upstream
+			half := s.begin(t, bigProject)
+			killed := half.upstream
 			m.servers[killed].kill()
-			assert.Equal(t, "cut", amid.rest().ending())
+			assert.Equal(t, "cut", half.rest().ending())
 			s.more(t, 100)
 			m.serve(killed)
 
-			amid = s.begin(t, bigProject+1)
-			drained := amid.upstream
+			half = s.begin(t, bigProject+1)
+			drained := half.upstream
 			m.servers[drained].signal(syscall.SIGTERM)
 			s.more(t, 100)
-			assert.Equal(t, "right", amid.rest().ending())
+			assert.Equal(t, "right", half.rest().ending())
 			require.NoError(t, m.servers[drained].cmd.Wait(), tail(m.serverLog(drained)))
 			s.more(t, 100)
 			m.serve(drained)

@@ -22,7 +22,7 @@ import (
 )
 
 // For two minutes, or as long as SOAK says, 200 jobs a second go through one
-// sidecar to four upstreams, of which every three seconds another has a fault.
+// sidecar to four upstreams. Every three seconds another of them has a fault.
 // Afterwards each job is accounted for, and the sidecar is as it was.
 func TestSoak(t *testing.T) {
 	length := 2 * time.Minute

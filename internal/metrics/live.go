@@ -79,7 +79,7 @@ func newLive(r registrar) *live {
 		limited:         gauge("pilotfish_queue_limited_jobs", "Jobs that wait in the sidecar because their project has as many in flight as it may have."),
 		bodyBytes:       gauge("pilotfish_body_bytes", "Bytes of the bodies kept for retries."),
 		discoverySets:   counter("pilotfish_discovery_sets_total", "Changes of the set of upstreams, and sets refused as doubtful.", "result"),
-		captured:        counter("pilotfish_capture_jobs_total", "Jobs of which a line was captured, and those whose line was lost because it could not be written in time.", "result"),
+		captured:        counter("pilotfish_capture_jobs_total", "Jobs with a line in the capture, and jobs whose line was lost because it could not be written in time.", "result"),
 		discoveryErrors: counter("pilotfish_discovery_errors_total", "Requests to discovery's source without a reply that could be read."),
 	}
 	r.MustRegister(l)

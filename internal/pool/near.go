@@ -31,7 +31,7 @@ type placed struct {
 	score float64
 }
 
-// maxNear is the largest set of which a place fits into 16 bits.
+// maxNear is the size of the largest set whose places fit into 16 bits.
 const maxNear = 1 << 16
 
 func newNeighbourhood() neighbourhood {

@@ -104,8 +104,8 @@ func (a *attempt) do(out upstreamclient.Request) (*upstreamclient.Response, upst
 	return a.x.p.upstreams.Do(a.x.r.Context(), &out)
 }
 
-// mayRepeat reports whether a job of which nothing was sent may go to the same
-// upstream at once, on a new connection.
+// mayRepeat reports whether a job that was not sent may go to the same upstream at
+// once, on a new connection.
 func (a *attempt) mayRepeat(err error) bool {
 	return err != nil && !errors.Is(err, upstreamclient.ErrDeadline) && a.x.r.Context().Err() == nil && a.x.body.Replayable()
 }

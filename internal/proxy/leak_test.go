@@ -21,7 +21,7 @@ import (
 	"example.org/pilotfish/internal/proxy"
 )
 
-// Submitters leave 10,000 times, before and amid answers, and upstreams cut
+// Submitters leave 10,000 times, before and within responses, and upstreams cut
 // answers short: nothing of that may stay behind.
 func TestTenThousandAbortsLeaveNothingBehind(t *testing.T) {
 	up := scripted(t, func(p *peer) {
@@ -29,7 +29,7 @@ func TestTenThousandAbortsLeaveNothingBehind(t *testing.T) {
 		switch {
 		case r == nil:
 			return
-		case r.URL.Path == "/amid":
+		case r.URL.Path == "/within":
 			p.say("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n4\r\nsome\r\n")
 			p.gone()
 		case r.URL.Path == "/cut":
@@ -62,7 +62,7 @@ func TestTenThousandAbortsLeaveNothingBehind(t *testing.T) {
 	for range 8 {
 		all.Go(func() {
 			for i := left.Add(-1); i >= 0; i = left.Add(-1) {
-				abort([]string{"/before", "/amid", "/cut"}[i%3])
+				abort([]string{"/before", "/within", "/cut"}[i%3])
 			}
 		})
 	}
@@ -85,7 +85,7 @@ func openFiles(t *testing.T) int {
 	return len(files)
 }
 
-// A panic amid a job ends its lease like everything else.
+// A panic within a job ends its lease like everything else.
 func TestAPanicEndsTheLease(t *testing.T) {
 	c := startSidecar(t, setup{
 		upstreams: []string{answering(t, ok).address},

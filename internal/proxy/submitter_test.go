@@ -61,8 +61,8 @@ func TestASubmitterThatLeaves(t *testing.T) {
 	for how, leave := range leave {
 		for when, head := range map[string]string{
 			"before the answer": "",
-			"amid the answer":   "HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\nsome",
-			"amid the chunks":   "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n4\r\nsome\r\n",
+			"within the body":   "HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\nsome",
+			"within the chunks": "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n4\r\nsome\r\n",
 		} {
 			t.Run(how+" "+when, func(t *testing.T) {
 				reached, told := make(chan struct{}), make(chan struct{})

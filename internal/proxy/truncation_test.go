@@ -16,7 +16,7 @@ import (
 	"example.org/pilotfish/internal/pool"
 )
 
-// Every way in which an upstream can die amid an answer is an error for every
+// Every way in which an upstream can die within a response is an error for every
 // kind of submitter, after a prefix of what the upstream sent and nothing else.
 func TestATruncatedAnswerIsNeverACleanEnd(t *testing.T) {
 	const piece = "0123456789abcdef"

@@ -71,12 +71,12 @@ func TestPollNamesWhatIsBroken(t *testing.T) {
 			_ = http.NewResponseController(w).Flush()
 			hang(w, r)
 		}, "no complete response within 2s", "no complete response within 2s"},
-		{"silent amid its body", func(w http.ResponseWriter, r *http.Request) {
+		{"silent within its body", func(w http.ResponseWriter, r *http.Request) {
 			_, _ = io.WriteString(w, " ")
 			_ = http.NewResponseController(w).Flush()
 			hang(w, r)
 		}, "no complete response within 2s", "no complete response within 2s"},
-		{"silent amid its gzip", func(w http.ResponseWriter, r *http.Request) {
+		{"silent within its gzip", func(w http.ResponseWriter, r *http.Request) {
 			w.Header().Set("Content-Encoding", "gzip")
 			_, _ = w.Write(gzipped([]byte(goodPage))[:5])
 			_ = http.NewResponseController(w).Flush()

@@ -136,7 +136,7 @@ type member struct {
 	seen     bool
 }
 
-// object reads an object and the wanted members of it, each of which may be
+// object reads an object and the wanted members of it; each of them may be
 // there only once.
 func (l *listingReader) object(wanted ...member) error {
 	if err := l.open('{', "an object"); err != nil {

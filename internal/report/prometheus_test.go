@@ -210,7 +210,7 @@ func TestPrometheusNamesWhatIsBroken(t *testing.T) {
 		}, "longer than 33554432 bytes"},
 		{"a huge value", say(vectorOf(element("instance="+strings.Repeat("a", 900_000), "1"))), "a value is longer than 65536 bytes"},
 		{"silent", hang, "no complete response within 2s"},
-		{"silent amid its body", func(w http.ResponseWriter, r *http.Request) {
+		{"silent within its body", func(w http.ResponseWriter, r *http.Request) {
 			_, _ = io.WriteString(w, good[:100])
 			_ = http.NewResponseController(w).Flush()
 			hang(w, r)

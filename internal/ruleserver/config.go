@@ -26,7 +26,7 @@ type Settings struct {
 	Faults bool `help:"For tests only: let programs on this machine make the server misbehave, with PUT /v1/fault. docs/upstreams.md lists the modes."`
 }
 
-// Defaults are the settings of a server of which nobody says anything.
+// Defaults are the settings of a server where nobody sets any.
 func Defaults() Settings {
 	return Settings{
 		Cores:      4,

@@ -15,7 +15,7 @@ import (
 	"example.org/pilotfish/internal/ruleserver/executor"
 )
 
-// TestMetrics: a scenario with known numbers, all of which can be scraped.
+// TestMetrics: a scenario with known numbers; all of them can be scraped.
 func TestMetrics(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newServer(t, func(c *Config) {

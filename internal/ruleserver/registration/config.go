@@ -26,7 +26,7 @@ type Settings struct {
 	DeregisterAfter time.Duration `default:"${deregister_after}" help:"Consul forgets the server when health checks have failed for so long (${default}, which is the least)."`
 }
 
-// Defaults are the settings of a server of which nobody says anything.
+// Defaults are the settings of a server where nobody sets any.
 func Defaults() Settings {
 	return Settings{Service: "ruleserver", CheckInterval: time.Second, DeregisterAfter: leastForget}
 }
