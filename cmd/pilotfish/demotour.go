@@ -102,11 +102,11 @@ func (t *tour) compare(ranking []pool.Ranked, home, picked string) {
 		return *ranking[i].Cost
 	}
 	if picked == home {
-		t.say("   It waits there. Pilotfish guesses %.1f s for a free core, and that a fetch elsewhere would cost more.", cost(home).Wait)
+		t.say("   It waits there: by pilotfish's guesses that counts %.1f s, and to fetch the data elsewhere more.", cost(home).Wait)
 		return
 	}
-	t.say("   It moved. Pilotfish guesses %.1f s until %s has a free core for it, and %.1f s to fetch", cost(home).Wait, home, cost(picked).Fetch)
-	t.say("   the data elsewhere: it has seen one fetch so far, and its guesses get better with each.")
+	t.say("   It moved. By pilotfish's guesses, the wait for a core of %s counts %.1f s, and to fetch the data", home, cost(home).Wait)
+	t.say("   elsewhere %.1f s: less than it takes, because later jobs of the project will find it there.", cost(picked).Fetch)
 }
 
 // until waits until an upstream has reported something.

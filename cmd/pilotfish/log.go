@@ -135,6 +135,7 @@ func (l *jobLine) MarshalLogObject(enc zapcore.ObjectEncoder) error {
 
 // logPrefetch writes how a prefetch ended.
 func (s *sidecar) logPrefetch(f prewarm.Prefetch, err error) {
+	s.metrics.Prewarmed(err == nil)
 	line := s.log.With(zap.String("project", f.Project), zap.String("upstream", f.Upstream), zap.String("leaving", f.Leaving))
 	if err != nil {
 		line.Warn("prewarm", zap.Error(err))

@@ -5,6 +5,7 @@ import (
 
 	"example.org/pilotfish/internal/intake"
 	"example.org/pilotfish/internal/metrics"
+	"example.org/pilotfish/internal/proxy"
 	"example.org/pilotfish/internal/record"
 )
 
@@ -27,8 +28,9 @@ func (s *sidecar) observe(r *record.Job) {
 	if r.Unkept {
 		s.metrics.ReplayDisabled()
 	}
+	s.metrics.BytesPassed(r.Body, r.Bytes)
 	for i := range r.Attempts {
-		s.metrics.AttemptDone(r.Attempts[i].Outcome)
+		s.metrics.AttemptDone(attempted(r, i))
 	}
 	if n := len(r.Attempts); n > 0 && r.Outcome == intake.Answered {
 		s.prewarm.Note(r.Attempts[n-1].Upstream, r.Facts.Key, r.Facts.Project)
@@ -38,22 +40,49 @@ func (s *sidecar) observe(r *record.Job) {
 	s.jobs.write(s.current.Load().cfg.Log, r)
 }
 
+// attempted is one attempt of a job, as metrics count it. The response is the last one's.
+func attempted(r *record.Job, i int) metrics.Attempt {
+	of := &r.Attempts[i]
+	a := metrics.Attempt{
+		Upstream: of.Upstream, Outcome: of.Outcome, Believed: of.Cache, Expected: of.Cost.Wait,
+		FirstByte: -1, LastByte: -1, Hint: of.Hint,
+	}
+	if i == len(r.Attempts)-1 && r.Completeness != intake.Absent {
+		a.FirstByte = r.TTFB - of.Start
+	}
+	if i == len(r.Attempts)-1 && r.Completeness == intake.Complete {
+		a.LastByte = r.Total - of.Start
+	}
+	return a
+}
+
 // live is what a scrape shows of the moment.
 func (s *sidecar) live(now time.Time) metrics.Live {
 	g := s.current.Load()
 	d := g.discovery.Status()
 	fleet, modes := s.served.statuses()
 	live := metrics.Live{
-		Upstreams: s.balancer.States(),
-		Fleet:     fleet,
-		Quality:   modes,
-		BodyBytes: g.budget.Used(),
-		Limited:   s.balancer.Limited(),
-		Discovery: metrics.Discovery{Age: -1, Applied: d.Applied, Refused: d.Refused, Failed: d.Failed},
+		Upstreams:  s.balancer.States(),
+		Fleet:      fleet,
+		Quality:    modes,
+		Bodies:     metrics.Bounded{Taken: g.budget.Used(), Most: int64(g.cfg.Job.Budget)},
+		QueueBytes: metrics.Bounded{Taken: s.balancer.WaitingBytes(), Most: int64(s.first.Queue.Bytes)},
+		QueueJobs:  s.first.Queue.Jobs,
+		Idle:       g.proxy.Idle(),
+		Limited:    s.balancer.Limited(),
+		Discovery:  metrics.Discovery{Age: -1, Applied: d.Applied, Refused: d.Refused, Failed: d.Failed},
+	}
+	if serving := s.serving.Load(); serving != nil {
+		live.Connections = map[string]metrics.Bounded{"jobs": connections(serving.jobs), "admin": connections(serving.admin)}
 	}
 	live.Capture.Written, live.Capture.Lost = s.capture.Counts()
 	if !d.BelievedAt.IsZero() {
 		live.Discovery.Age = now.Sub(d.BelievedAt)
 	}
 	return live
+}
+
+func connections(of *proxy.Server) metrics.Bounded {
+	open, most := of.Conns()
+	return metrics.Bounded{Taken: int64(open), Most: int64(most)}
 }

@@ -26,6 +26,7 @@ func (s *sidecar) Run(ctx context.Context, p ports) error {
 	if err != nil {
 		return err
 	}
+	s.serving.Store(&servers)
 	background, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	var wg sync.WaitGroup
 	defer wg.Wait()

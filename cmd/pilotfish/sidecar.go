@@ -43,7 +43,8 @@ type sidecar struct {
 
 	mu      sync.Mutex // guards changes of the generation
 	current atomic.Pointer[generation]
-	running context.Context // of Run; nil before
+	serving atomic.Pointer[servers] // nil before Run
+	running context.Context         // of Run; nil before
 }
 
 // newSidecar builds everything; nothing runs yet. self is where the sidecar will be

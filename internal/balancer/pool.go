@@ -113,3 +113,10 @@ func (b *Balancer) Counts() (inFlight, waiting int) {
 	defer b.mu.Unlock()
 	return b.pool.InFlight(), b.dispatch.Waiting()
 }
+
+// WaitingBytes is what the bodies of the jobs that wait take.
+func (b *Balancer) WaitingBytes() int64 {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.dispatch.WaitingBytes()
+}

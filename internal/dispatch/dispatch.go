@@ -82,6 +82,9 @@ func (d *Dispatcher) Pool() *pool.Pool { return d.pool }
 // Waiting is how many jobs wait for an upstream.
 func (d *Dispatcher) Waiting() int { return d.queue.len() }
 
+// WaitingBytes is what their bodies take.
+func (d *Dispatcher) WaitingBytes() int64 { return d.queue.bytes }
+
 // SetRetry replaces the bounds on attempts. A job that has begun keeps its time.
 func (d *Dispatcher) SetRetry(s RetrySettings) { d.retry = s }
 

@@ -12,20 +12,42 @@ import (
 // attempts counts attempts and refused retries.
 type attempts struct {
 	tried   []prometheus.Counter // by pool.Outcome
+	missed  []prometheus.Counter // by selection.Cache
+	hit     []prometheus.Counter // by selection.Cache
 	refused prometheus.Counter
 }
 
 func newAttempts(r registrar) *attempts {
 	tried := r.counters("pilotfish_attempts_total", "Attempts by how they ended.", "outcome")
+	finds := r.counters("pilotfish_cache_finds_total",
+		"Jobs by whether they found their data cached, as the upstream tells, and by what was believed when it was picked.", "found", "believed")
+	caches := int(selection.Cached) + 1
 	return &attempts{
-		tried: byLabel[pool.Outcome](pool.Outcomes, tried.WithLabelValues),
+		tried:  byLabel[pool.Outcome](pool.Outcomes, tried.WithLabelValues),
+		missed: byLabel[selection.Cache](caches, finds.WithLabelValues, "miss"),
+		hit:    byLabel[selection.Cache](caches, finds.WithLabelValues, "hit"),
 		refused: r.counter("pilotfish_retries_refused_total",
 			"Retries not made because too many of the recent jobs were retried already."),
 	}
 }
 
-// AttemptDone counts an attempt that ended.
-func (a *attempts) AttemptDone(o pool.Outcome) { a.tried[o].Inc() }
+// attempted counts an attempt, and whether it found its data.
+func (a *attempts) attempted(t *Attempt) {
+	a.tried[t.Outcome].Inc()
+	switch {
+	case t.Hint == nil || !t.Hint.Known:
+	case t.Hint.Cached:
+		a.hit[t.Believed].Inc()
+	default:
+		a.missed[t.Believed].Inc()
+	}
+}
+
+// AttemptDone counts an attempt that ended, in all and at its upstream.
+func (m *Metrics) AttemptDone(a Attempt) {
+	m.attempts.attempted(&a)
+	m.upstreams.attempted(&a)
+}
 
 // RetryRefused counts a retry that the retry budget did not allow.
 func (a *attempts) RetryRefused() { a.refused.Inc() }

@@ -20,12 +20,56 @@ func TestAttemptsAndRetries(t *testing.T) {
 		m.RetryRefused()
 		for o := range pool.Outcome(pool.Outcomes) {
 			for range int(o) + 1 {
-				m.AttemptDone(o)
+				m.AttemptDone(Attempt{Upstream: "gone:1", Outcome: o, FirstByte: -1, LastByte: -1})
 			}
 			want[fmt.Sprintf("pilotfish_attempts_total{outcome=%q}", o)] = float64(o) + 1
 		}
 	})
 	assert.Equal(t, want, got)
+}
+
+// hinted is an attempt whose upstream told everything.
+func hinted(upstream string) Attempt {
+	return Attempt{
+		Upstream: upstream, Outcome: pool.Answered, Believed: selection.AssumedCached, Expected: 0.5,
+		FirstByte: 3 * time.Second, LastByte: 10 * time.Second,
+		Hint: &pool.Hint{Known: true, Waited: 2 * time.Second, Fetched: time.Second},
+	}
+}
+
+func TestAttemptsAtAnUpstream(t *testing.T) {
+	m := newMetrics()
+	m.Joined([]string{"u:1", "u:2"})
+	assert.Equal(t, map[string]float64{
+		`pilotfish_attempts_total{outcome="answered"}`:                         1,
+		`pilotfish_cache_finds_total{believed="assumed",found="miss"}`:         1,
+		`pilotfish_upstream_attempts_total{outcome="answered",upstream="u:1"}`: 1,
+		`pilotfish_upstream_first_byte_seconds_count{upstream="u:1"}`:          1,
+		`pilotfish_upstream_first_byte_seconds_sum{upstream="u:1"}`:            3,
+		`pilotfish_upstream_wait_seconds_count{upstream="u:1"}`:                1,
+		`pilotfish_upstream_wait_seconds_sum{upstream="u:1"}`:                  2,
+		`pilotfish_upstream_wait_expected_seconds_count{upstream="u:1"}`:       1,
+		`pilotfish_upstream_wait_expected_seconds_sum{upstream="u:1"}`:         0.5,
+		`pilotfish_upstream_fetch_seconds_count{upstream="u:1"}`:               1,
+		`pilotfish_upstream_fetch_seconds_sum{upstream="u:1"}`:                 1,
+		`pilotfish_upstream_execution_seconds_count{upstream="u:1"}`:           1,
+		`pilotfish_upstream_execution_seconds_sum{upstream="u:1"}`:             8,
+	}, changes(t, m, func() { m.AttemptDone(hinted("u:1")) }))
+
+	told := hinted("u:2")
+	told.Hint.Cached, told.Hint.Waited, told.Hint.Fetched = true, -1, -1
+	assert.Equal(t, map[string]float64{
+		`pilotfish_attempts_total{outcome="answered"}`:                         1,
+		`pilotfish_cache_finds_total{believed="assumed",found="hit"}`:          1,
+		`pilotfish_upstream_attempts_total{outcome="answered",upstream="u:2"}`: 1,
+		`pilotfish_upstream_first_byte_seconds_count{upstream="u:2"}`:          1,
+		`pilotfish_upstream_first_byte_seconds_sum{upstream="u:2"}`:            3,
+	}, changes(t, m, func() { m.AttemptDone(told) }), "what is not told is not counted")
+
+	m.Left([]string{"u:2"})
+	for name := range series(t, m.registry) {
+		assert.NotContains(t, name, "u:2")
+	}
 }
 
 func TestPicked(t *testing.T) {

@@ -49,6 +49,13 @@ func (r registrar) histograms(name, help string, buckets []float64, labels ...st
 	return v
 }
 
+// summaries have no quantiles: the sum and the count give the mean of any time.
+func (r registrar) summaries(name, help string, labels ...string) *prometheus.SummaryVec {
+	v := prometheus.NewSummaryVec(prometheus.SummaryOpts{Name: name, Help: help}, labels)
+	r.MustRegister(v)
+	return v
+}
+
 // The bounds of the classic buckets, in seconds.
 var (
 	// Jobs of low priority take 0.26 s in the median, 168 s at the 99th
@@ -60,6 +67,8 @@ var (
 	// A job that never waits has 1 and 0; one that hardly did anything else has many, and nearly 1.
 	stretches = []float64{1, 1.1, 1.25, 1.5, 2, 3, 5, 10, 30, 100, 1000}
 	slowdowns = []float64{0, 0.01, 0.05, 0.1, 0.25, 0.5, 0.75, 0.9, 0.95, 0.99, 1}
+	// Each upstream has its own: few bounds keep them small.
+	firstByteSeconds = []float64{0.05, 0.25, 1, 5, 30, 120}
 	// A pick should take 1 µs over 14 upstreams and 20 µs over 1,000.
 	pickSeconds = []float64{250e-9, 500e-9, 1e-6, 2.5e-6, 5e-6, 10e-6, 20e-6, 50e-6, 100e-6, 1e-3, 10e-3}
 )

@@ -77,6 +77,38 @@ func TestLegendsNameLabelsThatAreLeft(t *testing.T) {
 	}
 }
 
+// An alert at night names the section that says what to do, and each section an alert.
+func TestEachAlertHasItsSectionOfTheRunbook(t *testing.T) {
+	var alerts struct {
+		Groups []struct {
+			Rules []struct {
+				Alert       string
+				Annotations struct{ Runbook string }
+			}
+		}
+	}
+	decodeDeployed(t, "prometheus/alerts.yml", yaml.Unmarshal, &alerts)
+	text, err := os.ReadFile("../../docs/runbook.md")
+	require.NoError(t, err)
+	sections := map[string]bool{}
+	for _, s := range regexp.MustCompile(`(?m)^## (\w+)$`).FindAllStringSubmatch(string(text), -1) {
+		sections[s[1]] = true
+	}
+	v := wholeVocabulary(t)
+	for _, name := range ownName.FindAllString(string(text), -1) {
+		_, ok := v.family(name)
+		assert.True(t, ok, "the runbook speaks of %s, which is no metric", name)
+	}
+	for _, g := range alerts.Groups {
+		for _, r := range g.Rules {
+			assert.True(t, sections[r.Alert], "%s has no section", r.Alert)
+			assert.Equal(t, "docs/runbook.md#"+strings.ToLower(r.Alert), r.Annotations.Runbook)
+			delete(sections, r.Alert)
+		}
+	}
+	assert.Empty(t, sections, "sections of no alert")
+}
+
 func TestTheDashboardShowsEveryMetric(t *testing.T) {
 	v := wholeVocabulary(t)
 	shown := map[string]bool{}

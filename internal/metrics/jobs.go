@@ -20,6 +20,7 @@ type jobs struct {
 	answers       []prometheus.Counter // by intake.Completeness
 	stretch       []prometheus.Observer
 	slowdown      []prometheus.Observer
+	in, out       prometheus.Counter
 	notReplayable prometheus.Counter
 }
 
@@ -46,6 +47,8 @@ func newJobs(r registrar) *jobs {
 		queued:   byLabel[selection.Priority](selection.Priorities, queued.WithLabelValues),
 		waited:   byLabel[selection.Priority](selection.Priorities, waited.WithLabelValues),
 		answers:  byLabel[intake.Completeness](intake.Completenesses, answers.WithLabelValues),
+		in:       r.counter("pilotfish_request_body_bytes_total", "Bytes of the bodies of jobs that ended, where their size is known."),
+		out:      r.counter("pilotfish_response_body_bytes_total", "Bytes of the bodies of responses that were passed on to submitters."),
 		notReplayable: r.counter("pilotfish_replay_disabled_total",
 			"Jobs that could be sent only once, because their body did not fit into what is kept for retries."),
 	}
@@ -95,3 +98,10 @@ func (j *jobs) QueueLeft(p selection.Priority, waited time.Duration) {
 
 // ReplayDisabled counts a job whose body could not be kept for retries.
 func (j *jobs) ReplayDisabled() { j.notReplayable.Inc() }
+
+// BytesPassed counts the body of a job and that of its response; a negative number
+// is not known.
+func (j *jobs) BytesPassed(in, out int64) {
+	j.in.Add(float64(max(0, in)))
+	j.out.Add(float64(max(0, out)))
+}

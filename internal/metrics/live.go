@@ -22,9 +22,18 @@ type Live struct {
 	Capture Capture
 	// Limited is how many jobs wait because their project is at its limit.
 	Limited int
-	// BodyBytes is what the bodies kept for retries take.
-	BodyBytes int64
+	// Bodies is the bytes that are kept for retries, QueueBytes those that wait in the
+	// sidecar, and Connections are those of submitters and operators, by port.
+	Bodies, QueueBytes Bounded
+	Connections        map[string]Bounded
+	// QueueJobs is how many jobs may wait. How many do is counted at the event.
+	QueueJobs int
+	// Idle is how many connections to an upstream wait for the next job, by its address.
+	Idle map[string]int
 }
+
+// Bounded is how much is taken of something, and how much may be.
+type Bounded struct{ Taken, Most int64 }
 
 // Discovery is what discovery has done so far.
 type Discovery struct {
@@ -48,9 +57,12 @@ type live struct {
 	source atomic.Pointer[Source]
 
 	inFlight, stalled, reportAge, eligible, breaker, level figure
+	running, cores, cached, draining, idle                 figure
 	suspect, implausible                                   figure
 	mode, fleetMode, slope, deadline, imbalance            figure
-	discoveryAge, bodyBytes, limited                       figure
+	bodyBytes, bodyBytesLimit, conns, connsLimit           figure
+	queueBytes, queueBytesLimit, queueJobsLimit            figure
+	discoveryAge, limited                                  figure
 	discoverySets, discoveryErrors, captured               figure
 }
 
@@ -64,6 +76,11 @@ func newLive(r registrar) *live {
 	l := &live{
 		inFlight:        gauge("pilotfish_upstream_in_flight", "Jobs sent there by this sidecar and not finished.", "upstream"),
 		stalled:         gauge("pilotfish_upstream_stalled", "Stalled joblets in the upstream's last report.", "upstream"),
+		running:         gauge("pilotfish_upstream_running", "Running jobs in the upstream's last report.", "upstream"),
+		cores:           gauge("pilotfish_upstream_cores", "Cores of the upstream; 0 is unknown.", "upstream"),
+		cached:          gauge("pilotfish_upstream_cached_projects", "Projects in the upstream's last cache listing.", "upstream"),
+		draining:        gauge("pilotfish_upstream_draining", "1 if the upstream gets no new jobs because it leaves or an operator drains it, else 0.", "upstream"),
+		idle:            gauge("pilotfish_upstream_idle_connections", "Connections to the upstream that wait for the next job.", "upstream"),
 		reportAge:       gauge("pilotfish_upstream_report_age_seconds", "Age of the upstream's last report; absent when there was none.", "upstream"),
 		eligible:        gauge("pilotfish_upstream_eligible", "1 if the upstream may be picked now, panic mode and a drain of all upstreams aside, else 0.", "upstream"),
 		suspect:         gauge("pilotfish_upstream_suspect", "1 if the upstream takes jobs but gives neither answers nor reports, as far as can be told, else 0.", "upstream"),
@@ -78,6 +95,12 @@ func newLive(r registrar) *live {
 		discoveryAge:    gauge("pilotfish_discovery_age_seconds", "Time since discovery last accepted a set of upstreams; absent before the first."),
 		limited:         gauge("pilotfish_queue_limited_jobs", "Jobs that wait in the sidecar because their project has as many in flight as it may have."),
 		bodyBytes:       gauge("pilotfish_body_bytes", "Bytes of the bodies kept for retries."),
+		bodyBytesLimit:  gauge("pilotfish_body_bytes_limit", "Bytes that the bodies kept for retries may take: job.budget."),
+		queueBytes:      gauge("pilotfish_queue_bytes", "Bytes of the bodies of the jobs that wait in the sidecar."),
+		queueBytesLimit: gauge("pilotfish_queue_bytes_limit", "Bytes that these may take: queue.bytes."),
+		queueJobsLimit:  gauge("pilotfish_queue_jobs_limit", "Jobs that may wait in the sidecar: queue.jobs."),
+		conns:           gauge("pilotfish_connections", "Connections that are open at a port of the sidecar.", "port"),
+		connsLimit:      gauge("pilotfish_connections_limit", "Connections that may be open there; further ones wait to be accepted.", "port"),
 		discoverySets:   counter("pilotfish_discovery_sets_total", "Changes of the set of upstreams, and sets refused as doubtful.", "result"),
 		captured:        counter("pilotfish_capture_jobs_total", "Jobs with a line in the capture, and jobs whose line was lost because it could not be written in time.", "result"),
 		discoveryErrors: counter("pilotfish_discovery_errors_total", "Requests to discovery's source without a reply that could be read."),
@@ -92,6 +115,8 @@ func (l *live) SetSource(s Source) { l.source.Store(&s) }
 // Describe implements prometheus.Collector.
 func (l *live) Describe(ch chan<- *prometheus.Desc) {
 	for _, f := range []figure{
+		l.running, l.cores, l.cached, l.draining, l.idle,
+		l.bodyBytesLimit, l.queueBytes, l.queueBytesLimit, l.queueJobsLimit, l.conns, l.connsLimit,
 		l.inFlight, l.stalled, l.reportAge, l.eligible, l.breaker, l.level, l.suspect, l.implausible,
 		l.mode, l.fleetMode, l.slope, l.deadline, l.imbalance,
 		l.discoveryAge, l.bodyBytes, l.limited, l.discoverySets, l.discoveryErrors, l.captured,
@@ -109,6 +134,7 @@ func (l *live) Collect(ch chan<- prometheus.Metric) {
 	now := (*source)(time.Now())
 	for _, u := range now.Upstreams {
 		l.collectUpstream(ch, u)
+		l.idle.send(ch, float64(now.Idle[u.Address]), u.Address)
 		l.mode.send(ch, float64(now.Quality[u.Address].Mode), u.Address)
 	}
 	l.fleetMode.send(ch, float64(now.Fleet.Mode))
@@ -123,7 +149,15 @@ func (l *live) Collect(ch chan<- prometheus.Metric) {
 		l.discoveryAge.send(ch, now.Discovery.Age.Seconds())
 	}
 	l.limited.send(ch, float64(now.Limited))
-	l.bodyBytes.send(ch, float64(now.BodyBytes))
+	l.bodyBytes.send(ch, float64(now.Bodies.Taken))
+	l.bodyBytesLimit.send(ch, float64(now.Bodies.Most))
+	l.queueBytes.send(ch, float64(now.QueueBytes.Taken))
+	l.queueBytesLimit.send(ch, float64(now.QueueBytes.Most))
+	l.queueJobsLimit.send(ch, float64(now.QueueJobs))
+	for port, c := range now.Connections {
+		l.conns.send(ch, float64(c.Taken), port)
+		l.connsLimit.send(ch, float64(c.Most), port)
+	}
 	l.discoverySets.send(ch, float64(now.Discovery.Applied), "applied")
 	l.discoverySets.send(ch, float64(now.Discovery.Refused), "refused")
 	l.captured.send(ch, float64(now.Capture.Written), "written")
@@ -138,8 +172,12 @@ func (l *live) collectUpstream(ch chan<- prometheus.Metric, u pool.State) {
 	l.implausible.send(ch, boolean(u.Implausible != ""), u.Address)
 	l.breaker.send(ch, float64(u.Breaker.State), u.Address)
 	l.level.send(ch, u.Level, u.Address)
+	l.cores.send(ch, float64(u.Cores), u.Address)
+	l.cached.send(ch, float64(u.Cached), u.Address)
+	l.draining.send(ch, boolean(u.Draining || u.Drained), u.Address)
 	if u.ReportAge >= 0 {
 		l.reportAge.send(ch, u.ReportAge, u.Address)
+		l.running.send(ch, u.Running, u.Address)
 		l.stalled.send(ch, u.Stalled, u.Address)
 	}
 }

@@ -29,7 +29,8 @@ type Metrics struct {
 	*jobs
 	*attempts
 	*picks
-	*failures
+	*upstreams
+	*prewarms
 	*reloads
 	*live
 
@@ -44,10 +45,12 @@ func New(version string) *Metrics {
 		jobs:     newJobs(r),
 		attempts: newAttempts(r),
 		picks:    newPicks(r),
-		failures: newFailures(r),
+		prewarms: newPrewarms(r),
 		reloads:  newReloads(r),
 		live:     newLive(r),
 		registry: r.Registry,
+
+		upstreams: newUpstreams(r),
 	}
 	r.MustRegister(newBuildInfo(version), collectors.NewGoCollector(),
 		collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
@@ -76,7 +79,7 @@ func newBuildInfo(version string) prometheus.Collector {
 // reloads counts the configurations read while running.
 type reloads struct {
 	applied, refused prometheus.Counter
-	last             prometheus.Gauge
+	last, at         prometheus.Gauge
 }
 
 func newReloads(r registrar) *reloads {
@@ -87,8 +90,11 @@ func newReloads(r registrar) *reloads {
 		refused: results.WithLabelValues("refused"),
 		last: r.gauge("pilotfish_config_last_reload_success",
 			"1 if the configuration read last is in force, 0 if it was refused."),
+		at: r.gauge("pilotfish_config_last_reload_success_timestamp_seconds",
+			"When the configuration in force was read, in seconds since 1970."),
 	}
 	c.last.Set(1) // the one read at the start
+	c.at.SetToCurrentTime()
 	return c
 }
 
@@ -96,8 +102,27 @@ func newReloads(r registrar) *reloads {
 func (c *reloads) Reloaded(applied bool) {
 	if applied {
 		c.applied.Inc()
+		c.at.SetToCurrentTime()
 	} else {
 		c.refused.Inc()
 	}
 	c.last.Set(boolean(applied))
+}
+
+// prewarms counts the prefetches of projects whose upstream leaves.
+type prewarms struct{ fetched, failed prometheus.Counter }
+
+func newPrewarms(r registrar) *prewarms {
+	results := r.counters("pilotfish_prewarms_total",
+		"Projects that an upstream was asked to fetch because another one leaves.", "result")
+	return &prewarms{fetched: results.WithLabelValues("fetched"), failed: results.WithLabelValues("failed")}
+}
+
+// Prewarmed counts a prefetch that ended.
+func (p *prewarms) Prewarmed(fetched bool) {
+	if fetched {
+		p.fetched.Inc()
+	} else {
+		p.failed.Inc()
+	}
 }

@@ -28,7 +28,7 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 func newMetrics() *Metrics { return New("1.2.3") }
 
 // series gathers every series as name{label="value",...} with its value; a
-// histogram is its _count and its _sum.
+// histogram or summary is its _count and its _sum.
 func series(t *testing.T, g prometheus.Gatherer) map[string]float64 {
 	t.Helper()
 	families, err := g.Gather()
@@ -45,6 +45,9 @@ func series(t *testing.T, g prometheus.Gatherer) map[string]float64 {
 			case dto.MetricType_HISTOGRAM:
 				all[f.GetName()+"_count"+labels] = float64(m.GetHistogram().GetSampleCount())
 				all[f.GetName()+"_sum"+labels] = m.GetHistogram().GetSampleSum()
+			case dto.MetricType_SUMMARY:
+				all[f.GetName()+"_count"+labels] = float64(m.GetSummary().GetSampleCount())
+				all[f.GetName()+"_sum"+labels] = m.GetSummary().GetSampleSum()
 			}
 		}
 	}
@@ -153,14 +156,36 @@ func TestScrapesAreBounded(t *testing.T) {
 
 func TestReloaded(t *testing.T) {
 	m := newMetrics()
+	const at = "pilotfish_config_last_reload_success_timestamp_seconds"
+	start := series(t, m.registry)[at]
+	assert.InDelta(t, float64(time.Now().Unix()), start, 3600, "the start counts")
 	assert.Equal(t, map[string]float64{
 		`pilotfish_config_reloads_total{result="refused"}`: 1,
 		"pilotfish_config_last_reload_success":             -1,
 	}, changes(t, m, func() { m.Reloaded(false) }))
+	got := changes(t, m, func() { m.Reloaded(true) })
+	assert.Positive(t, got[at])
+	delete(got, at)
 	assert.Equal(t, map[string]float64{
 		`pilotfish_config_reloads_total{result="applied"}`: 1,
 		"pilotfish_config_last_reload_success":             1,
-	}, changes(t, m, func() { m.Reloaded(true) }))
+	}, got)
+}
+
+func TestPrewarmsAndBytes(t *testing.T) {
+	m := newMetrics()
+	assert.Equal(t, map[string]float64{
+		`pilotfish_prewarms_total{result="fetched"}`: 1,
+		`pilotfish_prewarms_total{result="failed"}`:  2,
+		"pilotfish_request_body_bytes_total":         10,
+		"pilotfish_response_body_bytes_total":        300,
+	}, changes(t, m, func() {
+		m.Prewarmed(true)
+		m.Prewarmed(false)
+		m.Prewarmed(false)
+		m.BytesPassed(10, 100)
+		m.BytesPassed(-1, 200)
+	}))
 }
 
 // Series could only grow with projects, paths or methods if an event could
@@ -180,12 +205,13 @@ func TestNoEventTakesTextButAddresses(t *testing.T) {
 
 // What a job may cost: none of it allocates.
 func TestAJobsEventsDoNotAllocate(t *testing.T) {
-	m := newMetrics()
+	m, attempt := newMetrics(), hinted("u:1")
+	m.Joined([]string{"u:1"})
 	event := func() {
 		m.Picked(selection.Cached, time.Microsecond, false)
 		m.QueueEntered(selection.Low)
 		m.QueueLeft(selection.Low, time.Millisecond)
-		m.AttemptDone(pool.Answered)
+		m.AttemptDone(attempt)
 		m.JobStretched(selection.Low, 1.5)
 		m.JobDone(selection.Low, intake.Full, intake.Answered, intake.Complete, time.Second, 2*time.Second)
 	}
@@ -194,11 +220,12 @@ func TestAJobsEventsDoNotAllocate(t *testing.T) {
 }
 
 func BenchmarkAJobsEvents(b *testing.B) {
-	m := newMetrics()
+	m, attempt := newMetrics(), hinted("u:1")
+	m.Joined([]string{"u:1"})
 	b.ReportAllocs()
 	for b.Loop() {
 		m.Picked(selection.Cached, time.Microsecond, false)
-		m.AttemptDone(pool.Answered)
+		m.AttemptDone(attempt)
 		m.JobStretched(selection.Low, 1.5)
 		m.JobDone(selection.Low, intake.Full, intake.Answered, intake.Complete, time.Second, 2*time.Second)
 	}

@@ -3,6 +3,7 @@ package metrics
 import (
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -28,7 +29,7 @@ type vocabulary map[string]map[string][]string
 
 // growing is a fleet whose every figure is known.
 func growing(upstreams []pool.State) Live {
-	return Live{Upstreams: upstreams, Fleet: quality.Status{
+	return Live{Upstreams: upstreams, Connections: map[string]Bounded{"jobs": {}, "admin": {}}, Fleet: quality.Status{
 		Mode: quality.Growing, Trend: quality.Trend{Jobs: 20, Slope: 0.5}, DeadlineSeconds: new(90.0),
 	}}
 }
@@ -49,10 +50,22 @@ func wholeVocabulary(t *testing.T) vocabulary {
 				labels[l.GetName()] = append(labels[l.GetName()], l.GetValue())
 			}
 		}
-		if f.GetType() == dto.MetricType_HISTOGRAM {
-			labels["le"] = nil
+		switch f.GetType() {
+		case dto.MetricType_HISTOGRAM:
+			labels["le"] = bounds(f.Metric[0].GetHistogram())
+		case dto.MetricType_SUMMARY:
+			labels["quantile"] = nil
 		}
 		all[f.GetName()] = labels
+	}
+	return all
+}
+
+// bounds are those of a histogram's buckets, as each version of Prometheus writes them.
+func bounds(h *dto.Histogram) (all []string) {
+	for _, b := range h.Bucket {
+		text := strconv.FormatFloat(b.GetUpperBound(), 'g', -1, 64)
+		all = append(all, text, text+".0")
 	}
 	return all
 }
@@ -64,7 +77,8 @@ func (v vocabulary) family(name string) (map[string][]string, bool) {
 	}
 	labels, ok := v[part.ReplaceAllString(name, "")]
 	_, histogram := labels["le"]
-	return labels, ok && histogram
+	_, summary := labels["quantile"]
+	return labels, ok && (histogram || summary)
 }
 
 // check reports what an expression says of metrics that is not so.
@@ -102,6 +116,9 @@ func wrongMatcher(metric string, labels map[string][]string, label, value string
 	values, ok := labels[label]
 	if !ok {
 		return []string{"no label " + label + " at " + metric}
+	}
+	if strings.HasPrefix(value, "$") { // a variable of the dashboard
+		return nil
 	}
 	for word := range strings.SplitSeq(value, "|") {
 		if !slices.Contains(values, word) {

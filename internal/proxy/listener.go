@@ -73,6 +73,13 @@ func (b *bounded) enter(p *place) bool {
 	return !b.closed
 }
 
+// count is how many connections have a place.
+func (b *bounded) count() int {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return len(b.open)
+}
+
 // longestIdle is the connection that has been idle for longest; nil if none is.
 func (b *bounded) longestIdle() (first *place) {
 	var least int64

@@ -44,6 +44,10 @@ func TestIdleConnectionsMakeRoom(t *testing.T) {
 		}
 		idle = append(idle, s)
 	}
+	require.Eventually(t, func() bool {
+		open, limit := server.Conns()
+		return open == most && limit == most
+	}, patience, time.Millisecond, "a connection is not counted")
 	for range 3 {
 		s := c.connect()
 		s.say("GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n")

@@ -39,6 +39,9 @@ func New(cfg Config) (*Proxy, error) {
 // Close closes the connections to upstreams that no job uses.
 func (p *Proxy) Close() { p.upstreams.Close() }
 
+// Idle is how many connections to each upstream no job uses, by its address.
+func (p *Proxy) Idle() map[string]int { return p.upstreams.Idle() }
+
 // ServeHTTP takes one job from its arrival to its end. The record is handed
 // to Observe on every path, also after a panic.
 func (p *Proxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {

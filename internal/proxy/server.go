@@ -7,6 +7,7 @@ import (
 	"log"
 	"net"
 	"net/http"
+	"sync/atomic"
 	"time"
 
 	"example.org/pilotfish/internal/record"
@@ -40,6 +41,7 @@ type Server struct {
 	conns     int
 	closeIdle bool
 	cut       context.CancelCauseFunc
+	bounded   atomic.Pointer[bounded] // nil before Serve
 }
 
 // NewServer returns a server of h.
@@ -78,6 +80,7 @@ func NewServer(h http.Handler, cfg ServerConfig) (*Server, error) {
 // Serve accepts from l until Shutdown, and then returns nil.
 func (s *Server) Serve(l net.Listener) error {
 	bounded := newBounded(l, s.conns)
+	s.bounded.Store(bounded)
 	if s.closeIdle {
 		s.http.ConnState = bounded.note
 	}
@@ -86,6 +89,14 @@ func (s *Server) Serve(l net.Listener) error {
 		return nil
 	}
 	return fmt.Errorf("serving %s: %w", l.Addr(), err)
+}
+
+// Conns is how many connections are open, and how many may be.
+func (s *Server) Conns() (open, most int) {
+	if b := s.bounded.Load(); b != nil {
+		open = b.count()
+	}
+	return open, s.conns
 }
 
 // settleTime is how long jobs that were cut have to end their books.

@@ -47,6 +47,17 @@ func New(cfg Config) (*Client, error) {
 // after their requests.
 func (c *Client) Close() { c.pool.close() }
 
+// Idle is how many connections are kept for later requests, by address.
+func (c *Client) Idle() map[string]int {
+	c.pool.mu.Lock()
+	defer c.pool.mu.Unlock()
+	idle := make(map[string]int, len(c.pool.upstreams))
+	for address, u := range c.pool.upstreams {
+		idle[address] = len(u.idle)
+	}
+	return idle
+}
+
 // The reasons why an exchange ended.
 var (
 	// ErrDeadline: the head of an answer did not come before the deadline.

@@ -134,12 +134,3 @@ func do(t testing.TB, c *Client, r *Request) (status int, text string, p Progres
 	require.NoError(t, err)
 	return res.StatusCode, text, p
 }
-
-func (c *Client) idleConns(address string) int {
-	c.pool.mu.Lock()
-	defer c.pool.mu.Unlock()
-	if u := c.pool.upstreams[address]; u != nil {
-		return len(u.idle)
-	}
-	return 0
-}

@@ -38,7 +38,7 @@ func TestConnectionsAreKept(t *testing.T) {
 	fresh.Fresh = true
 	_, _, p := do(t, c, fresh)
 	assert.False(t, p.Reused)
-	assert.Equal(t, 2, c.idleConns(up), "a fresh connection is kept, too")
+	assert.Equal(t, 2, c.Idle()[up], "a fresh connection is kept, too")
 }
 
 // A connection is used again only if nothing is left on it and both sides mean to go on.
@@ -60,7 +60,7 @@ func TestConnectionsThatAreNotKept(t *testing.T) {
 			})
 			c := newClient(t, Config{})
 			do(t, c, job(up, "{}"))
-			assert.Zero(t, c.idleConns(up))
+			assert.Zero(t, c.Idle()[up])
 		})
 	}
 }
@@ -87,7 +87,7 @@ func TestIdleConnectionsAreLookedAt(t *testing.T) {
 				})
 				c := newClient(t, Config{})
 				do(t, c, job(up, "{}"))
-				require.Equal(t, 1, c.idleConns(up))
+				require.Equal(t, 1, c.Idle()[up])
 				c.pool.mu.Lock()
 				first := c.pool.upstreams[up].idle[0]
 				c.pool.mu.Unlock()
@@ -95,7 +95,7 @@ func TestIdleConnectionsAreLookedAt(t *testing.T) {
 				require.Eventually(t, first.more, patience, time.Millisecond)
 				if swept {
 					c.pool.sweep()
-					assert.Zero(t, c.idleConns(up))
+					assert.Zero(t, c.Idle()[up])
 				}
 				status, text, p := do(t, c, job(up, "{}"))
 				assert.Equal(t, 200, status)
@@ -123,7 +123,7 @@ func TestIdleConnectionsAreBounded(t *testing.T) {
 		_, err := res.all()
 		require.NoError(t, err)
 	}
-	assert.Equal(t, 2, c.idleConns(up))
+	assert.Equal(t, 2, c.Idle()[up])
 }
 
 // network connects to scripts over pipes, in a bubble of fake time.
@@ -155,9 +155,9 @@ func TestIdleConnectionsAreClosedInTime(t *testing.T) {
 		time.Sleep(30 * time.Second)
 		do(t, c, job("up:1", "{}"))
 		time.Sleep(45 * time.Second)
-		assert.Equal(t, 1, c.idleConns("up:1"))
+		assert.Equal(t, 1, c.Idle()["up:1"])
 		time.Sleep(16 * time.Second)
-		assert.Zero(t, c.idleConns("up:1"))
+		assert.Zero(t, c.Idle()["up:1"])
 		synctest.Wait()
 		require.Len(t, ended, 1)
 		assert.InDelta(t, 85, ended[0].Seconds(), 6)
@@ -177,7 +177,7 @@ func TestClosedClientsKeepNothing(t *testing.T) {
 	c.Close()
 	_, err = res.all()
 	require.NoError(t, err)
-	assert.Zero(t, c.idleConns(up))
+	assert.Zero(t, c.Idle()[up])
 }
 
 func TestDialErrors(t *testing.T) {
@@ -250,7 +250,7 @@ func TestUpstreamsAreForgotten(t *testing.T) {
 		c.pool.mu.Unlock()
 		_, err = res.all()
 		require.NoError(t, err)
-		assert.Equal(t, 1, c.idleConns("up:1"))
+		assert.Equal(t, 1, c.Idle()["up:1"])
 	})
 }
 

@@ -53,7 +53,7 @@ func TestHeadsAreBounded(t *testing.T) {
 			_, p, err := c.Do(context.Background(), job(up, "{}"))
 			require.Error(t, err)
 			assert.True(t, p.Answered)
-			assert.Zero(t, c.idleConns(up))
+			assert.Zero(t, c.Idle()[up])
 		})
 	}
 	up := listen(t, func(p *peer) {
@@ -136,7 +136,7 @@ func TestTimesOfAnAnswer(t *testing.T) {
 		require.ErrorIs(t, err, ErrSilent)
 		assert.Equal(t, time.Hour, time.Since(started), "the deadline of the head does not cut the body")
 		res.Close()
-		assert.Zero(t, c.idleConns("up:1"))
+		assert.Zero(t, c.Idle()["up:1"])
 	})
 }
 
@@ -177,7 +177,7 @@ func TestCancellation(t *testing.T) {
 			}
 			require.ErrorIs(t, err, reason)
 			<-told
-			assert.Zero(t, c.idleConns(up))
+			assert.Zero(t, c.Idle()[up])
 		})
 	}
 }

@@ -86,12 +86,12 @@ func TestRequestsArriveAsTheyAre(t *testing.T) {
 			// Where the sender of a read body has not come to its end by then, the
 			// connection is closed: on a busy machine that may be so a few times.
 			require.Eventually(t, func() bool {
-				if r.Body != nil && c.idleConns(up) == 0 {
+				if r.Body != nil && c.Idle()[up] == 0 {
 					r.Body = io.NopCloser(strings.NewReader(long))
 					do(t, c, r)
 					<-got
 				}
-				return c.idleConns(up) > 0
+				return c.Idle()[up] > 0
 			}, patience, time.Millisecond, "the connection is kept")
 		})
 	}
@@ -181,7 +181,7 @@ func TestAConnectionWithHalfARequestIsNotKept(t *testing.T) {
 	})
 	c := newClient(t, Config{})
 	do(t, c, job(up, strings.Repeat("x", 64<<20)))
-	assert.Zero(t, c.idleConns(up))
+	assert.Zero(t, c.Idle()[up])
 	close(release)
 }
 
@@ -234,7 +234,7 @@ func TestBodiesThatFail(t *testing.T) {
 				if name == "fails" {
 					require.ErrorIs(t, err, broken)
 				}
-				assert.Zero(t, c.idleConns(up))
+				assert.Zero(t, c.Idle()[up])
 			})
 		}
 	}

@@ -63,9 +63,14 @@ func TestSeriesAreBounded(t *testing.T) {
 	upstreams = nil
 	for i := range 100_000 {
 		m.Picked(selection.Cache(i%3), time.Duration(i), i%2 == 0)
-		m.AttemptDone(pool.Outcome(i % pool.Outcomes))
+		m.AttemptDone(Attempt{
+			Upstream: fmt.Sprintf("10.0.0.%d:80", i%250), Outcome: pool.Outcome(i % pool.Outcomes), Believed: selection.Cache(i % 3),
+			Hint: &pool.Hint{Known: true, Cached: i%2 == 0},
+		})
+		m.BytesPassed(int64(i), -1)
+		m.Prewarmed(i%2 == 0)
 		m.JobDone(selection.Priority(i%2), intake.Reading(i%intake.Readings), intake.Outcome(i%intake.Outcomes), intake.Completeness(i%intake.Completenesses), time.Duration(i), time.Duration(i))
 	}
 	assert.Equal(t, before, count())
-	assert.Empty(t, m.upstream)
+	assert.Empty(t, m.byUpstream)
 }
