@@ -38,7 +38,7 @@ func TestListingReadsIDs(t *testing.T) {
 		{"longer than any job's", `{"projects":[{"id":"` + strings.Repeat("x", intake.MaxProject+1) + `"},{"id":1}]}`, []string{"1"}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			set, err := readListing(iotest.OneByteReader(strings.NewReader(c.text)), 10, 0)
+			set, err := readListing(iotest.OneByteReader(strings.NewReader(c.text)), Default().CacheListing, 10, 0)
 			require.NoError(t, err)
 			assert.Equal(t, len(c.want), set.Len())
 			for _, id := range c.want {
@@ -72,14 +72,56 @@ func TestListingRefusesWhatIsNone(t *testing.T) {
 		{"cut off", `{"projects":[{"id":1}`, `projects[1]: jsontext: unexpected EOF within "/projects" after offset 21`},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			_, err := readListing(strings.NewReader(c.text), 10, 0)
+			_, err := readListing(strings.NewReader(c.text), Default().CacheListing, 10, 0)
 			assert.EqualError(t, err, c.want)
 		})
 	}
 }
 
+// Documents of other kinds tell what their server holds, too.
+func TestListingsOfOtherShapes(t *testing.T) {
+	for name, c := range map[string]struct {
+		shape CacheListing
+		text  string
+		want  map[string]float64 // bytes by id; nil is an error
+		err   string
+	}{
+		"models":          {CacheListing{"/data", "/id", ""}, `{"object":"list","data":[{"id":"llama","object":"model","bytes":7},{"id":"lora-1"}]}`, map[string]float64{"llama": 0, "lora-1": 0}, ""},
+		"bare ids":        {CacheListing{"/cached", "", ""}, `{"cached":["a",7]}`, map[string]float64{"a": 0, "7": 0}, ""},
+		"an array":        {CacheListing{"", "/key", "/size"}, `[{"size":5,"key":"a"},{"key":"b"}]`, map[string]float64{"a": 5, "b": 0}, ""},
+		"an array of ids": {CacheListing{"", "", ""}, `["a"]`, map[string]float64{"a": 0}, ""},
+		"deep": {CacheListing{"/a/b~1c/d", "/meta/name", "/meta/stat/size"}, `{"x":1,"a":{"d":0,"b/c":{"d":[{"meta":{"stat":{"size":9},"name":"n"}},{"meta":{"name":"m"},"name":"x"}]}}}`,
+			map[string]float64{"n": 9, "m": 0}, ""},
+		"deep, no bytes": {CacheListing{"/p", "/name", "/stat/size"}, `{"p":[{"name":"n"},{"name":"m","stat":{}}]}`, map[string]float64{"n": 0, "m": 0}, ""},
+
+		"no array":        {CacheListing{"", "", ""}, `{"a":1}`, nil, "the document: not an array"},
+		"not there":       {CacheListing{"/a/b", "", ""}, `{"a":{"c":[]}}`, nil, `"b" is missing`},
+		"not an object":   {CacheListing{"/a/b", "", ""}, `{"a":[]}`, nil, "not an object"},
+		"no id":           {CacheListing{"/a", "/m/id", "/m/size"}, `{"a":[{"m":{"size":1}}]}`, nil, `a[0]: "id" is missing`},
+		"no id, no outer": {CacheListing{"/a", "/m/id", "/m/size"}, `{"a":[{}]}`, nil, `a[0]: "m" is missing`},
+		"no bare id":      {CacheListing{"/a", "", ""}, `{"a":["x",null]}`, nil, "a[1]: the id is neither an integer nor a string"},
+		"nothing":         {CacheListing{"", "", ""}, "", nil, "empty"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := Default()
+			s.CacheListing = c.shape
+			assert.Empty(t, faultsOf(s))
+			set, err := readListing(strings.NewReader(c.text), c.shape, 10, 0)
+			requireError(t, c.err, err)
+			if c.err != "" {
+				return
+			}
+			assert.Equal(t, len(c.want), set.Len())
+			for id, bytes := range c.want {
+				assert.True(t, set.Contains(intake.Key(id)), id)
+				assert.InDelta(t, bytes, set.Bytes(intake.Key(id)), 0, id)
+			}
+		})
+	}
+}
+
 func TestListingBoundsNesting(t *testing.T) {
-	_, err := readListing(strings.NewReader(`{"x":`+strings.Repeat("[", 20_000)), 10, 0)
+	_, err := readListing(strings.NewReader(`{"x":`+strings.Repeat("[", 20_000)), Default().CacheListing, 10, 0)
 	assert.ErrorContains(t, err, "exceeded max depth")
 }
 
@@ -154,7 +196,7 @@ func FuzzCacheListing(f *testing.F) {
 			return // the naive reader knows no bounds
 		}
 		want, ok := naiveListing(data, most)
-		got, err := readListing(bytes.NewReader(data), most, 0)
+		got, err := readListing(bytes.NewReader(data), Default().CacheListing, most, 0)
 		require.Equal(t, ok, err == nil, "%v", err)
 		if !ok {
 			return

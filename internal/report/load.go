@@ -16,45 +16,75 @@ const (
 	maxCount = 1e12
 )
 
-// figures are the metrics of one upstream at one instant, by name.
+// figures are the metrics of one upstream at one instant.
 type figures interface {
 	// levels returns the sums of a metric by priority. A value without a priority
 	// is low. A metric that is missing, or has a value that is no count, is an error.
-	levels(name string) ([selection.Priorities]float64, error)
+	levels(m metric) ([selection.Priorities]float64, error)
 	// total returns a histogram's or summary's totals over all its labels.
-	total(name string) total
+	total(m metric) total
 }
 
 // loadOf reads the upstream's load from figures, and the totals from which means
 // are taken. Without running and stalled there is no report: a 0 for one of them
 // would draw all jobs to an upstream that only lacks the metric.
-func loadOf(f figures, names Names) (r pool.Report, t totals, err error) {
-	if r.Stalled, err = f.levels(names.Stalled); err != nil {
+func loadOf(f figures, m metrics) (r pool.Report, t totals, err error) {
+	if r.Stalled, err = levels(f, m.stalled); err != nil {
 		return r, t, err
 	}
-	if r.Running, err = f.levels(names.Running); err != nil {
+	if r.Running, err = levels(f, m.running); err != nil {
 		return r, t, err
 	}
-	if cores := sum(f, names.Cores); cores <= maxCores {
+	if cores := sum(f, m.cores); cores <= maxCores {
 		r.Cores = int(math.Ceil(cores)) // a share of a core still runs one joblet
 	}
-	r.CoresBusy = orNegative(sum(f, names.CoresBusy))
-	r.Completed = orNegative(sum(f, names.Completed))
+	r.CoresBusy = orNegative(sum(f, m.coresBusy))
+	r.Completed = orNegative(sum(f, m.completed))
 	t = totals{
-		wait:      f.total(names.Wait),
-		execution: f.total(names.Execution),
-		response:  f.total(names.Response),
+		wait:      totalOf(f, m.wait),
+		execution: totalOf(f, m.execution),
+		response:  totalOf(f, m.response),
 	}
 	return r, t, nil
 }
 
+// levels returns the sums of a metric by priority, to scale. No metric is 0.
+func levels(f figures, m metric) (sums [selection.Priorities]float64, err error) {
+	if m.name == "" {
+		return sums, nil
+	}
+	if sums, err = f.levels(m); err != nil {
+		return sums, err
+	}
+	for p := range sums {
+		sums[p] *= m.scale
+		if err := checkCount(m.name, sums[p]); err != nil {
+			return sums, err
+		}
+	}
+	return sums, nil
+}
+
 // sum returns the sum of a metric over all its labels; NaN is unknown.
-func sum(f figures, name string) float64 {
-	levels, err := f.levels(name)
+func sum(f figures, m metric) float64 {
+	if m.name == "" {
+		return math.NaN()
+	}
+	levels, err := levels(f, m)
 	if err != nil {
 		return math.NaN()
 	}
 	return levels[selection.Low] + levels[selection.High]
+}
+
+// totalOf returns the totals of a metric, to scale.
+func totalOf(f figures, m metric) total {
+	if m.name == "" {
+		return unknown
+	}
+	t := f.total(m)
+	t.sum *= m.scale
+	return t
 }
 
 // checkCount says what is wrong with a count.

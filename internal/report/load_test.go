@@ -10,14 +10,18 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"example.org/pilotfish/internal/pool"
+	"example.org/pilotfish/internal/settings"
 )
+
+// read is the metrics of sound names.
+func read(names Names) metrics { return names.metrics(new(settings.Faults)) }
 
 func readLoad(text string, names Names) (pool.Report, totals, error) {
 	p, err := readPage(http.Header{}, strings.NewReader(text), maxMetricsLines)
 	if err != nil {
 		return pool.Report{}, totals{}, err
 	}
-	return loadOf(p, names)
+	return loadOf(p, read(names))
 }
 
 func TestLoadReadsAGoodPage(t *testing.T) {

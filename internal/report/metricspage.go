@@ -30,12 +30,17 @@ func readPage(header http.Header, body io.Reader, maxLines int) (page, error) {
 	return families, nil
 }
 
-func (p page) levels(name string) (sums [selection.Priorities]float64, err error) {
+func (p page) levels(wanted metric) (sums [selection.Priorities]float64, err error) {
+	name, found := wanted.name, len(wanted.labels) == 0
 	family := p[name]
 	if family == nil {
 		return sums, fmt.Errorf("metric %s is missing", name)
 	}
 	for _, m := range family.GetMetric() {
+		if !wanted.takes(m) {
+			continue
+		}
+		found = true
 		var value float64
 		switch {
 		case m.Gauge != nil:
@@ -52,16 +57,24 @@ func (p page) levels(name string) (sums [selection.Priorities]float64, err error
 		}
 		sums[priorityOf(m)] += value
 	}
+	if !found {
+		return sums, fmt.Errorf("metric %s is missing", wanted.id())
+	}
 	return sums, nil
 }
 
-func (p page) total(name string) total {
-	family := p[name]
+func (p page) total(wanted metric) total {
+	family := p[wanted.name]
 	if family == nil {
 		return unknown
 	}
 	var t total
+	found := len(wanted.labels) == 0
 	for _, m := range family.GetMetric() {
+		if !wanted.takes(m) {
+			continue
+		}
+		found = true
 		switch {
 		case m.Histogram != nil && m.Histogram.SampleCountFloat != nil:
 			t.add(m.Histogram.GetSampleSum(), m.Histogram.GetSampleCountFloat())
@@ -72,6 +85,9 @@ func (p page) total(name string) total {
 		default:
 			return unknown
 		}
+	}
+	if !found {
+		return unknown
 	}
 	return t
 }

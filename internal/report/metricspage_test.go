@@ -49,7 +49,7 @@ func FuzzMetrics(f *testing.F) {
 		if err != nil {
 			return
 		}
-		r, totals, err := loadOf(page, names)
+		r, totals, err := loadOf(page, read(names))
 		if err != nil {
 			return
 		}

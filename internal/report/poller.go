@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"example.org/pilotfish/internal/pool"
+	"example.org/pilotfish/internal/settings"
 )
 
 // Bounds on the metrics of one upstream. A line may cost far more memory than
@@ -26,9 +27,10 @@ const (
 
 // Poller polls a set of upstreams. Its methods are safe for concurrent use.
 type Poller struct {
-	cfg    Config
-	client client
-	fanout fanout
+	cfg     Config
+	metrics metrics
+	client  client
+	fanout  fanout
 
 	mu    sync.Mutex
 	early map[string]chan struct{} // by address: holds one while an upstream is to be asked early
@@ -40,7 +42,7 @@ func NewPoller(cfg Config) (*Poller, error) {
 	if err := cfg.check(); err != nil {
 		return nil, err
 	}
-	return &Poller{cfg: cfg, client: newClient(&cfg, false), fanout: newFanout(cfg.Rand), early: map[string]chan struct{}{}}, nil
+	return &Poller{cfg: cfg, metrics: cfg.Names.metrics(new(settings.Faults)), client: newClient(&cfg, false), fanout: newFanout(cfg.Rand), early: map[string]chan struct{}{}}, nil
 }
 
 // Follow replaces the set of upstreams to ask, given by address. It never blocks
@@ -84,6 +86,7 @@ func (p *Poller) Ask(address string) {
 // upstreamPoller polls one upstream, one poll at a time.
 type upstreamPoller struct {
 	cfg     *Config
+	metrics metrics
 	client  client
 	address string
 	listing listing
@@ -93,7 +96,7 @@ type upstreamPoller struct {
 }
 
 func newUpstreamPoller(p *Poller, address string) *upstreamPoller {
-	return &upstreamPoller{cfg: &p.cfg, client: p.client, address: address, before: unknownTotals()}
+	return &upstreamPoller{cfg: &p.cfg, metrics: p.metrics, client: p.client, address: address, before: unknownTotals(), listing: listing{shape: p.cfg.CacheListing}}
 }
 
 // poll asks for the metrics, then for the listing, and hands over what came. It returns
@@ -111,7 +114,9 @@ func (u *upstreamPoller) poll(ctx context.Context, check bool) (soon bool) {
 		return u.heard && u.failed <= maxChecks
 	}
 	u.heard, u.failed = true, 0
-	err = u.listing.update(ctx, u.client, upstreamURL(u.address, u.cfg.CachePath))
+	if u.cfg.CachePath != noListing {
+		err = u.listing.update(ctx, u.client, upstreamURL(u.address, u.cfg.CachePath))
+	}
 	if ctx.Err() != nil {
 		return false // the upstream has left meanwhile
 	}
@@ -136,7 +141,7 @@ func (u *upstreamPoller) load(ctx context.Context, timeout time.Duration) (repor
 		if err != nil {
 			return err
 		}
-		load, now, err := loadOf(page, u.cfg.Names)
+		load, now, err := loadOf(page, u.metrics)
 		if err != nil {
 			return err
 		}

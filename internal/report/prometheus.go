@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"example.org/pilotfish/internal/pool"
+	"example.org/pilotfish/internal/settings"
 )
 
 // maxVectorBytes bounds the response of a Prometheus server. It is enough for
@@ -28,6 +29,7 @@ const maxVectorBytes = 32 << 20
 // upstream at once, and there is no report.
 type Prometheus struct {
 	cfg      Config
+	metrics  metrics
 	instance string // label that holds the address
 	url      string
 	client   client // asks upstreams
@@ -53,9 +55,9 @@ func NewPrometheus(cfg Config) (*Prometheus, error) {
 	if err := cfg.check(); err != nil {
 		return nil, err
 	}
-	server := cfg.server()
+	server, read := cfg.server(), cfg.Names.metrics(new(settings.Faults))
 	p := &Prometheus{
-		cfg: cfg, instance: server.InstanceLabel, url: queryURL(server, cfg.Names), client: newClient(&cfg, false), server: newClient(&cfg, true),
+		cfg: cfg, metrics: read, instance: server.InstanceLabel, url: queryURL(server, read), client: newClient(&cfg, false), server: newClient(&cfg, true),
 		fanout: newFanout(rand.New(rand.NewPCG(cfg.Rand.Uint64(), cfg.Rand.Uint64()))),
 		begun:  make(chan struct{}),
 	}
@@ -84,7 +86,10 @@ func (p *Prometheus) Run(ctx context.Context) {
 		}
 	})
 	p.fanout.run(ctx, func(ctx context.Context, address string, rng *rand.Rand) {
-		var l listing
+		if p.cfg.CachePath == noListing {
+			return
+		}
+		l := listing{shape: p.cfg.CacheListing}
 		every(ctx, p.cfg.cacheInterval(), rng, nil, func(ctx context.Context, _ bool) bool {
 			p.list(ctx, address, &l)
 			return false
@@ -127,7 +132,7 @@ func (p *Prometheus) poll(ctx context.Context, _ bool) (soon bool) {
 		var r pool.Report
 		now, err := before, queryErr
 		if err == nil {
-			r, now, err = before.next(s, asked, p.cfg.Names)
+			r, now, err = before.next(s, asked, p.metrics)
 		}
 		last[address] = now
 		switch {

@@ -27,33 +27,61 @@ var queryLabels = []string{nameLabel, jobLabel, priorityLabel, kindLabel}
 
 // query returns the PromQL that asks for all metrics of all upstreams at one
 // instant, and for when each upstream was scraped. The vector itself lacks
-// that: its samples have the time of the query. The sums drop all other labels.
-func query(names Names, instance string) string {
-	var series []string
-	for _, n := range names.series() {
-		series = append(series, regexp.QuoteMeta(n))
+// that: its samples have the time of the query. The sums drop all other labels. A
+// metric that wants labels has a sum of its own, marked with its text.
+func query(all metrics, instance string) string {
+	var names, parts []string
+	first := ""
+	for _, m := range all.series() {
+		if m.name == "" {
+			continue
+		}
+		if first == "" {
+			first = m.name
+		}
+		if len(m.labels) == 0 {
+			names = append(names, regexp.QuoteMeta(m.name))
+		}
 	}
-	return fmt.Sprintf(`sum by (%s, %s, %s, %s) ({%s=~%s}) or label_replace(min by (%s, %s) (timestamp({%s=%s})), %q, %q, "", "")`,
-		nameLabel, instance, jobLabel, priorityLabel, nameLabel, strconv.Quote(strings.Join(series, "|")),
-		instance, jobLabel, nameLabel, strconv.Quote(names.Stalled), kindLabel, scrapedKind)
+	by := fmt.Sprintf("sum by (%s, %s, %s, %s)", nameLabel, instance, jobLabel, priorityLabel)
+	if len(names) > 0 {
+		parts = append(parts, fmt.Sprintf("%s ({%s=~%s})", by, nameLabel, strconv.Quote(strings.Join(names, "|"))))
+	}
+	for _, m := range all.series() {
+		if len(m.labels) > 0 {
+			parts = append(parts, fmt.Sprintf(`label_replace(%s (%s), %q, %s, "", "")`, by,
+				m.matchers(nameLabel+"="+strconv.Quote(m.name)), kindLabel, strconv.Quote(strings.ReplaceAll(m.id(), "$", "$$"))))
+		}
+	}
+	parts = append(parts, fmt.Sprintf(`label_replace(min by (%s, %s) (timestamp({%s=%s})), %q, %q, "", "")`,
+		instance, jobLabel, nameLabel, strconv.Quote(first), kindLabel, scrapedKind))
+	return strings.Join(parts, " or ")
 }
 
 // queryURL returns where the server answers the query.
-func queryURL(s Server, names Names) string {
-	return strings.TrimSuffix(s.URL, "/") + "/api/v1/query?" + url.Values{"query": {query(names, s.InstanceLabel)}}.Encode()
+func queryURL(s Server, all metrics) string {
+	return strings.TrimSuffix(s.URL, "/") + "/api/v1/query?" + url.Values{"query": {query(all, s.InstanceLabel)}}.Encode()
 }
 
-// series lists the names as Prometheus stores them: of a histogram, the sum
+// series lists the metrics as Prometheus stores them: of a histogram, the sum
 // and the count.
-func (n *Names) series() []string {
-	return []string{
-		n.Stalled, n.Running, n.Cores, n.CoresBusy, n.Completed,
-		sumOf(n.Wait), countOf(n.Wait), sumOf(n.Execution), countOf(n.Execution), sumOf(n.Response), countOf(n.Response),
+func (m *metrics) series() []metric {
+	return []metric{
+		m.stalled, m.running, m.cores, m.coresBusy, m.completed,
+		sumOf(m.wait), countOf(m.wait), sumOf(m.execution), countOf(m.execution), sumOf(m.response), countOf(m.response),
 	}
 }
 
-func sumOf(histogram string) string   { return histogram + "_sum" }
-func countOf(histogram string) string { return histogram + "_count" }
+func sumOf(histogram metric) metric   { return histogram.part("_sum") }
+func countOf(histogram metric) metric { return histogram.part("_count") }
+
+// part is one of the series of a histogram.
+func (m metric) part(suffix string) metric {
+	if m.name != "" {
+		m.name += suffix
+	}
+	return m
+}
 
 // sample is one element of the vector that a query returns.
 type sample struct {

@@ -85,7 +85,7 @@ func FuzzVector(f *testing.F) {
 		if err := readVector(strings.NewReader(string(data)), s.add); err != nil {
 			return
 		}
-		r, last, err := lastScrape{totals: unknownTotals()}.next(s, noon, names)
+		r, last, err := lastScrape{totals: unknownTotals()}.next(s, noon, read(names))
 		if err != nil {
 			return
 		}

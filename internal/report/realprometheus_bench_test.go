@@ -54,5 +54,5 @@ func processor(b *testing.B, url string) float64 {
 	defer resp.Body.Close()
 	page, err := readPage(resp.Header, resp.Body, 50_000)
 	require.NoError(b, err)
-	return sum(page, "process_cpu_seconds_total")
+	return sum(page, metric{name: "process_cpu_seconds_total", scale: 1})
 }

@@ -3,6 +3,7 @@
 package report
 
 import (
+	"io"
 	"math"
 	"net/http"
 	"net/http/httptest"
@@ -198,4 +199,29 @@ func TestRealPrometheusByAnotherLabel(t *testing.T) {
 	reports, errs := ask("backend", c.address)
 	assert.Zero(t, reports)
 	assert.Equal(t, []string{"upstream " + c.address + ": metrics: Prometheus: " + noMetrics}, errs)
+}
+
+// Metrics with labels and scales are asked for in one query with the others.
+func TestRealPrometheusOfOtherServers(t *testing.T) {
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Type", "text/plain; version=0.0.4")
+		_, _ = io.WriteString(w, vllmPage)
+	}))
+	t.Cleanup(server.Close)
+	address := server.Listener.Addr().String()
+	c := testConfig()
+	c.Source, c.Prometheus, c.Timeout = FromPrometheus, &Server{URL: startPrometheus(t, target{address: address}), InstanceLabel: "instance"}, patience
+	c.Names = vllmNames()
+	var reports []pool.Report
+	c.Report = func(_ string, r pool.Report) { reports = append(reports, r) }
+	p, err := NewPrometheus(c)
+	require.NoError(t, err)
+	t.Cleanup(p.client.http.CloseIdleConnections)
+	t.Cleanup(p.server.http.CloseIdleConnections)
+	p.Follow([]string{address})
+	require.Eventually(t, func() bool { p.poll(t.Context(), false); return len(reports) > 0 }, patience, 100*time.Millisecond)
+	assert.Equal(t, byPriority(7, 0), reports[0].Running)
+	assert.Equal(t, byPriority(2, 0), reports[0].Stalled)
+	assert.InDelta(t, 4, reports[0].CoresBusy, 1e-9)
+	assert.Equal(t, total{5, 10}, p.last[address].totals.wait)
 }

@@ -34,12 +34,17 @@ func (s *scrape) add(x sample) {
 		return
 	}
 	priority, _ := selection.ParsePriority(x.Labels[priorityLabel])
-	sums := s.series[x.Labels[nameLabel]]
+	series := x.Labels[nameLabel]
+	if matched := x.Labels[kindLabel]; matched != "" {
+		series = matched
+	}
+	sums := s.series[series]
 	sums[priority] += x.Point.value
-	s.series[x.Labels[nameLabel]] = sums
+	s.series[series] = sums
 }
 
-func (s *scrape) levels(name string) (sums [selection.Priorities]float64, err error) {
+func (s *scrape) levels(m metric) (sums [selection.Priorities]float64, err error) {
+	name := m.id()
 	sums, ok := s.series[name]
 	if !ok {
 		return sums, fmt.Errorf("metric %s is missing", name)
@@ -52,9 +57,9 @@ func (s *scrape) levels(name string) (sums [selection.Priorities]float64, err er
 	return sums, nil
 }
 
-func (s *scrape) total(name string) total {
-	sums, summed := s.series[sumOf(name)]
-	counts, counted := s.series[countOf(name)]
+func (s *scrape) total(m metric) total {
+	sums, summed := s.series[sumOf(m).id()]
+	counts, counted := s.series[countOf(m).id()]
 	if !summed || !counted {
 		return unknown
 	}
@@ -84,7 +89,7 @@ type lastScrape struct {
 // next makes a report of a scrape that Prometheus was asked for at asked. It
 // returns l again where s is no newer: one of a pair of servers may be behind
 // the other.
-func (l lastScrape) next(s *scrape, asked time.Time, names Names) (pool.Report, lastScrape, error) {
+func (l lastScrape) next(s *scrape, asked time.Time, names metrics) (pool.Report, lastScrape, error) {
 	switch {
 	case s.series == nil:
 		return pool.Report{}, l, errors.New("no metrics of this upstream: either it is not scraped, or the instance label is not its address")

@@ -36,11 +36,17 @@ type Settings struct {
 	Timeout time.Duration `yaml:"timeout"`
 	// MetricsPath is where an upstream serves its metrics. It may have a query.
 	MetricsPath string `yaml:"metrics_path"`
-	// CachePath is where an upstream serves its cache listing. It may have a query.
+	// CachePath is where an upstream serves its cache listing, or any JSON document
+	// that tells what it holds. It may have a query. "none" asks for none: then
+	// pilotfish assumes that a project's data is where its jobs went.
 	CachePath string `yaml:"cache_path"`
+	// CacheListing says what a cache listing looks like.
+	CacheListing CacheListing `yaml:"cache_listing"`
 	// Names are the metrics of an upstream that make up a report. A metric is
 	// summed over its labels, except that the label "priority" separates high from
-	// low. Values without that label are low.
+	// low. Values without that label are low. A name may be followed by labels that
+	// samples must have, and by a scale: jobs{kind="a"} * 0.001. The scale of a
+	// histogram or summary is for its sum. "none" is no metric.
 	Names Names `yaml:"names"`
 	// ORCA says how load reports in the form of ORCA are read.
 	ORCA ORCA `yaml:"orca"`
@@ -56,9 +62,10 @@ type Settings struct {
 // Names are the metrics of an upstream that make up a report.
 type Names struct {
 	// Stalled is the gauge of joblets that are ready and wait for a core. Every
-	// upstream must have it.
+	// upstream must have it; "none" counts as 0.
 	Stalled string `yaml:"stalled"`
-	// Running is the gauge of jobs that run. Every upstream must have it.
+	// Running is the gauge of jobs that run. Every upstream must have it; "none"
+	// counts as 0.
 	Running string `yaml:"running"`
 	// Cores is the gauge of cores.
 	Cores string `yaml:"cores"`
@@ -95,6 +102,11 @@ func Default() Settings {
 		Timeout:     2 * time.Second,
 		MetricsPath: "/metrics",
 		CachePath:   "/v1/cache/projects",
+		CacheListing: CacheListing{
+			Projects: "/projects",
+			ID:       "/id",
+			Bytes:    "/bytes",
+		},
 		Names: Names{
 			Stalled:   "ruleserver_stalled_joblets",
 			Running:   "ruleserver_jobs_running",
@@ -140,7 +152,10 @@ func (s Settings) Check(f *settings.Faults) {
 		f.Warn("timeout", "%v is more than reports.interval, %v: an upstream that responds late is asked less often than each interval", s.Timeout, s.Interval)
 	}
 	checkPath(f, "metrics_path", s.MetricsPath)
-	checkPath(f, "cache_path", s.CachePath)
+	if s.CachePath != noListing {
+		checkPath(f, "cache_path", s.CachePath)
+	}
+	s.CacheListing.check(f.In("cache_listing"))
 	if s.CacheInterval != 0 {
 		checkDuration(f, "cache_interval", s.CacheInterval)
 	}
@@ -149,7 +164,7 @@ func (s Settings) Check(f *settings.Faults) {
 		f.Add("cache_interval", "%v is more than %v times reports.interval, %v: a listing counts for %d intervals",
 			s.CacheInterval, most, s.Interval, pool.ListingIntervals)
 	}
-	s.Names.check(f.In("names"))
+	s.Names.metrics(f.In("names"))
 	s.ORCA.check(f.In("orca"))
 	if s.Prometheus != nil {
 		s.Prometheus.check(f.In("prometheus"))
@@ -180,24 +195,6 @@ func checkPath(f *settings.Faults, key, path string) {
 		return
 	}
 	f.Path(key, path)
-}
-
-func (n *Names) check(f *settings.Faults) {
-	taken := map[string]string{}
-	for _, m := range []struct{ key, name string }{
-		{"stalled", n.Stalled}, {"running", n.Running}, {"cores", n.Cores}, {"cores_busy", n.CoresBusy},
-		{"completed", n.Completed}, {"wait", n.Wait}, {"execution", n.Execution}, {"response", n.Response},
-	} {
-		other, twice := taken[m.name]
-		switch {
-		case !model.UTF8Validation.IsValidMetricName(m.name):
-			f.Add(m.key, "%q is not the name of a metric", m.name)
-		case twice:
-			f.Add(m.key, "%q is reports.names.%s already", m.name, other)
-		default:
-			taken[m.name] = m.key
-		}
-	}
 }
 
 func (s *Server) check(f *settings.Faults) {
