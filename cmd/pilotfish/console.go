@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"example.org/pilotfish/internal/admin"
+	"example.org/pilotfish/internal/capacity"
 	"example.org/pilotfish/internal/cli"
 	"example.org/pilotfish/internal/intake"
 	"example.org/pilotfish/internal/pool"
@@ -30,6 +31,7 @@ type console struct {
 
 	mu       sync.Mutex
 	history  quality.History
+	load     capacity.Recorder
 	projects quality.Projects
 	failures []admin.Failure // the latest last
 }
@@ -64,9 +66,12 @@ func failure(now time.Time, r *record.Job) admin.Failure {
 	return f
 }
 
-// look adds a point to the history when it is time for one.
+// look notes what is asked of the fleet, and adds a point to the history when it is time
+// for one.
 func (c *console) look(now time.Time, states []pool.State) {
+	cores, rate := c.side.served.demand(now, states)
 	c.mu.Lock()
+	c.load.Note(now, cores, rate)
 	due := c.history.Due(now)
 	c.mu.Unlock()
 	if !due {
@@ -95,6 +100,9 @@ func (c *console) Now() admin.Now {
 	n := admin.Now{
 		At: now, Imbalance: quality.Imbalance(states), Fleet: c.side.served.of(now, ""),
 		Upstreams: c.side.served.rows(now, states), Changes: c.side.served.changes(shownChanges),
+	}
+	if advice, err := c.capacity(states); err == nil {
+		n.Capacity = &advice
 	}
 	n.InFlight, n.Waiting = c.side.balancer.Counts()
 	if err := c.side.ready(); err != nil {

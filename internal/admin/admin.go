@@ -12,6 +12,7 @@ import (
 	"net/http/pprof"
 	"net/url"
 
+	"example.org/pilotfish/internal/capacity"
 	"example.org/pilotfish/internal/intake"
 	"example.org/pilotfish/internal/pool"
 	"example.org/pilotfish/internal/quality"
@@ -60,6 +61,8 @@ type Quality interface {
 type Console interface {
 	Now() Now
 	History() quality.Series
+	// Capacity fails while there is too little to tell by.
+	Capacity() (capacity.Advice, error)
 	About() (About, error)
 }
 
@@ -84,6 +87,15 @@ func New(cfg Config) (http.Handler, error) {
 	mux.HandleFunc("GET /api/pick", pick(cfg.Pool))
 	mux.HandleFunc("GET /api/quality", func(w http.ResponseWriter, _ *http.Request) {
 		reply(w, http.StatusOK, cfg.Quality.Summary())
+	})
+	mux.HandleFunc("GET /api/capacity", func(w http.ResponseWriter, _ *http.Request) {
+		advice, err := cfg.Console.Capacity()
+		if err != nil {
+			w.Header().Set("Retry-After", "10")
+			reply(w, http.StatusServiceUnavailable, map[string]string{"error": err.Error()})
+			return
+		}
+		reply(w, http.StatusOK, advice)
 	})
 	mux.HandleFunc("GET /api/now", func(w http.ResponseWriter, _ *http.Request) {
 		reply(w, http.StatusOK, cfg.Console.Now())

@@ -148,7 +148,7 @@ func TestAllPathsAreChecked(t *testing.T) {
 	cfg.BrowserCheck = func(http.Handler) http.Handler {
 		return http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusForbidden) })
 	}
-	for _, path := range []string{"/metrics", "/healthz", "/readyz", "/api/upstreams", "/api/pick", "/api/quality", "/api/now", "/api/events", "/", "/page.js", "/debug/pprof/"} {
+	for _, path := range []string{"/metrics", "/healthz", "/readyz", "/api/upstreams", "/api/pick", "/api/quality", "/api/capacity", "/api/now", "/api/events", "/", "/page.js", "/debug/pprof/"} {
 		assert.Equal(t, http.StatusForbidden, serve(t, cfg, http.MethodGet, path).Code, path)
 	}
 	_, err := admin.New(admin.Config{})

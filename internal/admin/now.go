@@ -7,6 +7,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"example.org/pilotfish/internal/capacity"
 	"example.org/pilotfish/internal/dispatch"
 	"example.org/pilotfish/internal/pool"
 	"example.org/pilotfish/internal/quality"
@@ -24,6 +25,8 @@ type Now struct {
 	// Imbalance is how far the jobs for each core at an upstream are from the mean of
 	// all, over that mean; 0 is even.
 	Imbalance float64 `json:"backlog_imbalance"`
+	// Capacity is what the fleet can do and needs; absent while that is not known.
+	Capacity *capacity.Advice `json:"capacity,omitempty"`
 	// Fleet is how all jobs were served, and Upstreams how each upstream is.
 	Fleet     quality.Served `json:"fleet"`
 	Upstreams []Upstream     `json:"upstreams"`

@@ -16,6 +16,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"example.org/pilotfish/internal/admin"
+	"example.org/pilotfish/internal/capacity"
 	"example.org/pilotfish/internal/pool"
 	"example.org/pilotfish/internal/quality"
 )
@@ -34,6 +35,10 @@ func (c *fakeConsole) History() quality.Series {
 	return quality.Series{StepSeconds: 10, At: []int64{1}}
 }
 
+func (c *fakeConsole) Capacity() (capacity.Advice, error) {
+	return capacity.Advice{JobsPerSecond: 12}, nil
+}
+
 func (c *fakeConsole) About() (admin.About, error) {
 	return admin.About{Version: "1.2.3", Configuration: "listen: x\n"}, nil
 }
@@ -41,9 +46,10 @@ func (c *fakeConsole) About() (admin.About, error) {
 func TestWhatThePageReads(t *testing.T) {
 	cfg := config(&fakePool{})
 	for path, want := range map[string]string{
-		"/api/now":     `"mode": "losing"`,
-		"/api/history": `"step_seconds": 10`,
-		"/api/about":   `"configuration": "listen: x\n"`,
+		"/api/now":      `"mode": "losing"`,
+		"/api/history":  `"step_seconds": 10`,
+		"/api/capacity": `"jobs_per_second": 12`,
+		"/api/about":    `"configuration": "listen: x\n"`,
 	} {
 		w := serve(t, cfg, http.MethodGet, path)
 		assert.Equal(t, http.StatusOK, w.Code)

@@ -18,6 +18,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"example.org/pilotfish/internal/admin"
+	"example.org/pilotfish/internal/capacity"
 	"example.org/pilotfish/internal/pool"
 	"example.org/pilotfish/internal/quality"
 )
@@ -63,7 +64,7 @@ func newFieldManual(t *testing.T) *fieldManual {
 
 func (m *fieldManual) text() string {
 	for _, v := range []any{
-		pool.State{}, pool.Ranked{}, quality.Summary{}, admin.Now{}, quality.Series{}, admin.About{},
+		pool.State{}, pool.Ranked{}, quality.Summary{}, capacity.Advice{}, admin.Now{}, quality.Series{}, admin.About{},
 	} {
 		m.table(reflect.TypeOf(v))
 	}

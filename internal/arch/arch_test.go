@@ -26,7 +26,7 @@ var layers = []struct {
 }{
 	{"values", true, []string{
 		"pkg/selection", "pkg/selection/rivals", "pkg/selection/policytest", "pkg/overload", "pkg/trace",
-		"internal/breaker", "internal/hash", "internal/ruleserver/example", "internal/intake", "internal/settings",
+		"internal/breaker", "internal/capacity", "internal/hash", "internal/ruleserver/example", "internal/intake", "internal/settings",
 		"internal/lab/workload", "internal/lab/stats", "internal/lab/results",
 	}},
 	{"pool", false, []string{"internal/pool"}},

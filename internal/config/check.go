@@ -33,6 +33,7 @@ func (c *Config) Check(f *settings.Faults) {
 	c.Retry.Check(f.In("retry"))
 	c.Queue.Check(f.In("queue"))
 	c.Projects.Check(f.In("projects"))
+	c.Quality.Check(f.In("quality"))
 	c.Stream.Check(f.In("stream"))
 	f.Positive("shutdown.grace", c.Shutdown.Grace)
 	f.OneOf("log.level", c.Log.Level, []string{"debug", "info", "warn", "error"})

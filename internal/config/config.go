@@ -14,6 +14,7 @@ import (
 	"example.org/pilotfish/internal/mesh"
 	"example.org/pilotfish/internal/prewarm"
 	"example.org/pilotfish/internal/proxy"
+	"example.org/pilotfish/internal/quality"
 	"example.org/pilotfish/internal/report"
 	"example.org/pilotfish/internal/settings"
 	"example.org/pilotfish/pkg/overload"
@@ -75,6 +76,8 @@ type Config struct {
 	// Capture writes each job's line to a file, as a trace that tracelab simulates and
 	// replays (docs/replay.md).
 	Capture capture.Settings `yaml:"capture"`
+	// Quality says how submitters are to be served (docs/quality.md).
+	Quality quality.Settings `yaml:"quality"`
 	// Stream bounds the responses.
 	Stream proxy.Settings `yaml:"stream"`
 	// Shutdown bounds the end of the process.
@@ -149,6 +152,7 @@ func Default() Config {
 		Queue:     dispatch.DefaultQueue(),
 		Prewarm:   prewarm.Default(),
 		Capture:   capture.Default(),
+		Quality:   quality.Default(),
 		Stream:    proxy.Default(),
 		Shutdown:  Shutdown{Grace: 2 * time.Minute},
 		Log:       Log{Level: "info", Jobs: LogAll, Slow: time.Minute, Share: 1},

@@ -52,6 +52,17 @@ func (h *History) Add(p Point, jobs map[string]float64) {
 	}
 }
 
+// Least is the shortest median time to first byte of any minute with jobs, in seconds: as
+// it is with the least load.
+func (h *History) Least() (seconds float64) {
+	for _, p := range h.points {
+		if p.FirstByteP50 > 0 && (seconds == 0 || p.FirstByteP50 < seconds) {
+			seconds = p.FirstByteP50
+		}
+	}
+	return seconds
+}
+
 // Series is a history by columns, as charts want it.
 type Series struct {
 	// StepSeconds is the time from one point to the next, and At the instants of all

@@ -16,8 +16,22 @@ import (
 	"time"
 
 	"example.org/pilotfish/internal/intake"
+	"example.org/pilotfish/internal/settings"
 	"example.org/pilotfish/pkg/selection"
 )
+
+// Settings is what submitters are promised.
+type Settings struct {
+	// FirstByte is how long the median job may take to its first byte in the worst
+	// moment. The advice on capacity holds to it.
+	FirstByte time.Duration `yaml:"first_byte"`
+}
+
+// Default is the promise of an empty file.
+func Default() Settings { return Settings{FirstByte: 3 * time.Second} }
+
+// Check refuses nonsense.
+func (s Settings) Check(f *settings.Faults) { f.Positive("first_byte", s.FirstByte) }
 
 // Machine follows the jobs of one sidecar. It is not safe for concurrent use.
 type Machine struct {

@@ -66,6 +66,28 @@ function windows(now) {
   setText($("#lost"), lost.length ? `Lost in the last minute, by outcome: ${lost.join(", ")}.` : "");
 }
 
+// capacity says how full the fleet is, and how many upstreams it needs.
+function capacity(c) {
+  $("#capacity .scroll").hidden = !c;
+  if (!c) {
+    setText($("#advice"), "Too little was seen to tell.");
+    return;
+  }
+  const change = (n) => (n > 0 ? `add ${n}` : n < 0 ? `${-n} may go` : "as many as there are");
+  const best = c.bounded && c.flat.change > 0 ? `; ${change(c.bounded.change)} to keep the first byte within ${seconds(c.bound_seconds)} in the busiest minute` : "";
+  setText($("#advice"), `It can do ${number(c.jobs_per_second)} jobs each second of ${seconds(c.core_seconds_per_job)} on a core. ` +
+    `To serve every job alike: ${change(c.flat.change)}${best}. This is told by the last ${seconds(c.covered_seconds)}.`);
+  const rows = [
+    ["in the last minute", c.upstreams, c.now.full, c.now.jobs_per_second, null],
+    ["in the busiest minute", c.upstreams, c.busiest_minute.full, c.busiest_minute.jobs_per_second, null],
+    ["that serves every job alike", c.flat.upstreams, c.flat.full, c.busiest_minute.jobs_per_second, c.flat.first_byte_seconds],
+  ];
+  if (c.bounded) rows.push([`with a first byte within ${seconds(c.bound_seconds)}`, c.bounded.upstreams, c.bounded.full, c.busiest_minute.jobs_per_second, c.bounded.first_byte_seconds]);
+  fill($("#capacity tbody"), rows, null, ([name, upstreams, full, jobs, first]) => [
+    [name, "text"], [number(upstreams)], [`${Math.round(100 * full)} %`, full > 1 ? "bad" : ""], [number(jobs)], [first === null ? "" : seconds(first)],
+  ]);
+}
+
 function places(addresses, cls) {
   return addresses.map((a) => {
     const link = element("a", cls, a);
@@ -148,6 +170,7 @@ async function show(now) {
     header(now);
     tiles(now);
     windows(now);
+    capacity(now.capacity);
     setUpstreams(now.upstreams);
     if (changed("projects", now.projects)) projects(now.projects);
     if (changed("failures", now.failures)) failures(now.failures);

@@ -3,6 +3,7 @@ package sim
 import (
 	"time"
 
+	"example.org/pilotfish/internal/intake"
 	"example.org/pilotfish/pkg/selection"
 )
 
@@ -19,6 +20,11 @@ type Result struct {
 	// Failed or Shed, has waited at least as long as it may wait: otherwise an upstream
 	// that fails at once would look like the best.
 	Wait, Run time.Duration
+	// FirstByte and LastByte are from the job's arrival to the first byte of its
+	// answer and to its end, as its submitter sees them (N. J. Turner's thesis, 3.3);
+	// the first is negative where no answer began. Completeness says how much came.
+	FirstByte, LastByte time.Duration
+	Completeness        intake.Completeness
 	// Work is the core-time of all its joblets, with nothing cached or shared:
 	// its response time if no other job were about.
 	Work     time.Duration

@@ -8,6 +8,7 @@ import (
 	"math/rand/v2"
 	"time"
 
+	"example.org/pilotfish/internal/intake"
 	"example.org/pilotfish/pkg/trace"
 )
 
@@ -163,6 +164,16 @@ func (w *world) end(j *job, o Outcome) {
 	if j.server != nil {
 		r.Server = w.byName[j.server.address]
 		r.Cache = j.assignment.Cache
+	}
+	r.FirstByte, r.LastByte = -1, w.now-j.first
+	if j.heard >= 0 {
+		r.FirstByte, r.Completeness = j.heard-j.first, intake.Partial
+	}
+	switch o {
+	case Done:
+		r.Completeness = intake.Complete
+	case Failed: // with an answer that says so
+		r.FirstByte, r.Completeness = r.LastByte, intake.Complete
 	}
 	switch {
 	case o == Failed || o == Unserved || o == Lost || o == Shed:
