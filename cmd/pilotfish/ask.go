@@ -32,6 +32,11 @@ const maxReply = 64 << 20
 
 // get reads one of the admin port's replies.
 func (o operator) get(ctx context.Context, path string, query url.Values, into any) error {
+	return o.ask(ctx, http.MethodGet, path, query, into)
+}
+
+// ask sends a request to the admin port and reads the reply.
+func (o operator) ask(ctx context.Context, method, path string, query url.Values, into any) error {
 	ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
 	defer cancel()
 	client := http.Client{Transport: &http.Transport{DisableKeepAlives: true}}
@@ -42,7 +47,7 @@ func (o operator) get(ctx context.Context, path string, query url.Values, into a
 			return (&net.Dialer{}).DialContext(ctx, "unix", socket)
 		}}
 	}
-	r, err := http.NewRequestWithContext(ctx, http.MethodGet, at.String(), nil)
+	r, err := http.NewRequestWithContext(ctx, method, at.String(), nil)
 	if err != nil {
 		return fmt.Errorf("--admin: %w", err)
 	}
@@ -133,5 +138,24 @@ func (c *explainCommand) Run(s cli.Console) error {
 		return err
 	}
 	fmt.Fprintln(s.Out, "\nCosts are in seconds; the least wins. docs/policies.md says what they are made of.")
+	return nil
+}
+
+type reloadCommand struct{ operator }
+
+// Run makes a sidecar read its configuration again, and says what came of it.
+func (c *reloadCommand) Run(s cli.Console) error {
+	ctx, stop := cli.Context()
+	defer stop()
+	var done struct {
+		Waiting []string `json:"waiting_for_restart"`
+	}
+	if err := c.ask(ctx, http.MethodPost, "/-/reload", nil, &done); err != nil {
+		return err
+	}
+	fmt.Fprintln(s.Out, "the configuration was reloaded")
+	for _, key := range done.Waiting {
+		fmt.Fprintf(s.Out, "the change of %s waits for a restart\n", plain(key))
+	}
 	return nil
 }

@@ -135,6 +135,6 @@ func (c *console) About() (admin.About, error) {
 	text, err := cli.Encode(&cfg)
 	return admin.About{
 		Version: cli.Version(version), Go: runtime.Version(), Started: c.started,
-		Write: c.side.first.AdminWrite, Configuration: string(text),
+		Write: cfg.AdminWrite, Configuration: string(text),
 	}, err
 }

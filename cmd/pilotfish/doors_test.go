@@ -72,11 +72,18 @@ func secured(t *testing.T, h http.Handler) (address string, by settings.TLS) {
 // running is a sidecar that serves its ports until the test ends.
 func running(t *testing.T, cfg *config.Config) (*sidecar, ports) {
 	t.Helper()
+	return runningFrom(t, cfg, nil)
+}
+
+// runningFrom is running with a source of reloads.
+func runningFrom(t *testing.T, cfg *config.Config, from *source) (*sidecar, ports) {
+	t.Helper()
 	requireUsable(t, cfg)
 	var p ports
 	require.NoError(t, p.open(cfg, zap.NewNop()))
 	s, err := newSidecar(cfg, p.addresses(), zap.NewNop(), zap.NewAtomicLevel())
 	require.NoError(t, err)
+	s.source = from
 	ctx, stop := context.WithCancel(context.Background())
 	ended := make(chan error)
 	go func() { ended <- s.Run(ctx, p) }()
@@ -123,7 +130,7 @@ func TestUpstreamsByTLS(t *testing.T) {
 
 	bad := cfg
 	bad.UpstreamTLS = &settings.TLS{CAFile: by.CAFile + ".gone"}
-	assert.ErrorContains(t, s.reload(&bad), "upstream_tls: stat "+by.CAFile)
+	reloadFails(t, s, &bad, "upstream_tls: stat "+by.CAFile)
 	assert.Error(t, buildable(&bad))
 }
 
@@ -180,7 +187,7 @@ func TestSocketsAndAToken(t *testing.T) {
 	assert.Contains(t, out, upstream.Address())
 
 	cfg.AdminTokenFile += ".gone"
-	assert.ErrorContains(t, s.reload(&cfg), "admin_token_file: stat ")
+	reloadFails(t, s, &cfg, "admin_token_file: stat ")
 }
 
 // With reuse_port the next process shares the job port at once, and gets the admin

@@ -1,62 +1,137 @@
 package main
 
 import (
+	"bytes"
+	"cmp"
+	"context"
+	"time"
+
 	"go.uber.org/zap"
 
+	"example.org/pilotfish/internal/balancer"
+	"example.org/pilotfish/internal/cli"
 	"example.org/pilotfish/internal/config"
+	"example.org/pilotfish/internal/files"
 	"example.org/pilotfish/internal/pool"
 	"example.org/pilotfish/pkg/overload"
 	"example.org/pilotfish/pkg/selection/rivals"
 )
 
+// source is where a reload gets its configuration.
+type source struct {
+	read  func() (config.Config, []*cli.Error, error)
+	path  string // "": no file
+	first []byte // the file's content at the start
+}
+
+// reloadFrom reads the configuration again and applies it; a bad one changes nothing.
+// It returns the keys whose changes wait for a restart.
+func (s *sidecar) reloadFrom(from *source) (waiting []string, err error) {
+	s.reloading.Lock() // the last one to read is the last one to apply
+	defer s.reloading.Unlock()
+	cfg, warnings, err := from.read()
+	warn(s.log, warnings)
+	if err == nil {
+		waiting, err = s.reload(&cfg)
+	}
+	s.metrics.Reloaded(err == nil)
+	if err != nil {
+		s.log.Error("the configuration was not reloaded: the one before stays in force", zap.Error(err))
+		return nil, err
+	}
+	s.log.Info("the configuration was reloaded")
+	for _, key := range waiting {
+		s.log.Warn("a change waits for a restart", zap.String("key", key))
+	}
+	return waiting, nil
+}
+
 // reload puts a new configuration in the place of the running one, whole. The
 // open jobs and what is known of upstreams are untouched; overload detection
-// begins anew where it changed. What needs a restart is told.
-func (s *sidecar) reload(cfg *config.Config) error {
+// begins anew where it changed. What waits for a restart is returned.
+func (s *sidecar) reload(cfg *config.Config) (waiting []string, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	settings, err := poolSettings(cfg)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	before := s.current.Load()
 	g, err := s.newGeneration(cfg, before)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	if cfg.Overload == before.cfg.Overload {
 		settings.Detector = nil // keep what the detectors have seen
 	}
+	if err := s.level.UnmarshalText([]byte(cfg.Log.Level)); err != nil {
+		return nil, err
+	}
 	s.current.Store(g)
 	before.stop()
-	s.balancer.SetSettings(settings, cfg.Retry, cfg.Projects)
+	s.balancer.SetSettings(balancer.Settings{
+		Pool: settings, Breaker: cfg.Breaker, Retry: cfg.Retry, Queue: cfg.Queue, Projects: cfg.Projects,
+	})
+	s.prewarm.SetSettings(cfg.Prewarm)
+	s.capture.SetSettings(cfg.Capture)
 	if s.running != nil {
 		s.startGeneration(g)
 	}
-	if err := s.level.UnmarshalText([]byte(cfg.Log.Level)); err != nil {
-		return err
-	}
+	return s.waiting(cfg), nil
+}
+
+// waiting are the keys of ports: a port that is open stays as it is.
+func (s *sidecar) waiting(cfg *config.Config) (keys []string) {
 	for _, fixed := range []struct {
 		key     string
 		changed bool
 	}{
 		{"listen", s.first.Listen != cfg.Listen},
 		{"admin", s.first.Admin != cfg.Admin},
-		{"admin_write", s.first.AdminWrite != cfg.AdminWrite},
 		{"reuse_port", s.first.ReusePort != cfg.ReusePort},
 		{"mesh", s.first.Mesh != cfg.Mesh},
-		{"breaker", s.first.Breaker != cfg.Breaker},
-		{"queue", s.first.Queue != cfg.Queue},
-		{"prewarm", s.first.Prewarm != cfg.Prewarm},
-		{"capture", s.first.Capture != cfg.Capture},
-		{"debug", s.first.Debug != cfg.Debug},
+		{"job.max_body", cfg.Mesh.Listen != "" && s.first.Job.MaxBody < cfg.Job.MaxBody}, // of a message on the mesh port
 	} {
 		if fixed.changed {
-			s.log.Warn("a change waits for a restart", zap.String("key", fixed.key))
+			keys = append(keys, fixed.key)
 		}
 	}
-	return nil
+	return keys
 }
+
+// watchFile reads the configuration again when its file has changed, while watch is set.
+func (s *sidecar) watchFile(ctx context.Context, from *source) {
+	const idle = 5 * time.Second // until watch itself is looked at again
+	before, last, failed := from.first, from.first, ""
+	for {
+		every := s.current.Load().cfg.Watch
+		select {
+		case <-ctx.Done():
+			return
+		case <-time.After(cmp.Or(every, idle)):
+		}
+		if every == 0 {
+			continue
+		}
+		now, err := files.Read(from.path, maxConfigFile)
+		if err != nil {
+			if failed != err.Error() {
+				failed = err.Error()
+				s.log.Warn("the configuration file cannot be read: what is in force stays", zap.Error(err))
+			}
+			continue
+		}
+		whole := bytes.Equal(now, last) // two looks agree, so nobody is writing it
+		last, failed = now, ""
+		if whole && !bytes.Equal(now, before) {
+			before = now
+			_, _ = s.reloadFrom(from) // it has told
+		}
+	}
+}
+
+// maxConfigFile bounds what is compared; a longer file is refused as a configuration too.
+const maxConfigFile = 1 << 20
 
 // poolSettings is what the pool picks by.
 func poolSettings(cfg *config.Config) (s pool.Settings, err error) {

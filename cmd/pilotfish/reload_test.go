@@ -1,11 +1,15 @@
 package main
 
 import (
+	"bytes"
 	"context"
+	"io"
 	"net/http"
 	"net/http/httptest"
 	"os"
 	"path/filepath"
+	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -15,6 +19,8 @@ import (
 	"go.uber.org/zap/zapcore"
 	"go.uber.org/zap/zaptest/observer"
 
+	"example.org/pilotfish/internal/breaker"
+	"example.org/pilotfish/internal/cli"
 	"example.org/pilotfish/internal/config"
 	"example.org/pilotfish/internal/discovery"
 	"example.org/pilotfish/internal/dispatch"
@@ -71,14 +77,14 @@ func TestReportsGoOnAfterAReloadWithoutDiscovery(t *testing.T) {
 	require.Eventually(t, reported(5), patience, time.Millisecond)
 
 	require.NoError(t, os.Remove(path))
-	require.NoError(t, s.reload(&cfg))
+	requireReload(t, s, &cfg)
 	require.Eventually(t, reported(7), patience, time.Millisecond)
 }
 
 func TestReloadBeforeTheStart(t *testing.T) {
 	cfg, _ := fileConfig(t, "127.0.0.1:1")
 	s, _ := logged(t, &cfg)
-	require.NoError(t, s.reload(&cfg))
+	requireReload(t, s, &cfg)
 	s.start(context.Background())
 	defer s.stop()
 	require.Eventually(t, func() bool { return len(s.balancer.States()) == 1 }, patience, time.Millisecond)
@@ -89,16 +95,132 @@ func TestChangesThatWaitForARestart(t *testing.T) {
 	cfg, _ := fileConfig(t, "127.0.0.1:1")
 	s, logs := logged(t, &cfg)
 	changed := cfg
-	changed.Queue.Jobs++
-	told := func(c config.Config) int {
+	changed.Admin, changed.Queue.Jobs = "127.0.0.1:2", changed.Queue.Jobs+1
+	told := func(c config.Config) []string {
 		logs.TakeAll()
-		require.NoError(t, s.reload(&c))
-		return logs.FilterMessage("a change waits for a restart").Len()
+		waiting, err := s.reloadFrom(&source{read: func() (config.Config, []*cli.Error, error) { return c, nil, nil }})
+		require.NoError(t, err)
+		assert.Equal(t, len(waiting), logs.FilterMessage("a change waits for a restart").Len())
+		return waiting
 	}
-	assert.Zero(t, told(cfg))
-	assert.Equal(t, 1, told(changed))
-	assert.Equal(t, 1, told(changed), "it waits still")
-	assert.Zero(t, told(cfg), "the change was taken back")
+	assert.Empty(t, told(cfg))
+	assert.Equal(t, []string{"admin"}, told(changed))
+	assert.Equal(t, []string{"admin"}, told(changed), "it waits still")
+	assert.Empty(t, told(cfg), "the change was taken back")
+}
+
+// What used to wait for a restart: the queue, the breakers, pre-warming, the capture
+// and what the admin port allows.
+func TestReloadOfWhatUsedToWait(t *testing.T) {
+	first, second := fakeupstream.New(t, fakeupstream.Options{}), fakeupstream.New(t, fakeupstream.Options{})
+	cfg, path := fileConfig(t, first.Address())
+	require.NoError(t, os.WriteFile(path, []byte(first.Address()+"\n"+second.Address()+"\n"), 0o600))
+	cfg.Listen, cfg.Admin, cfg.Prewarm.Projects = "127.0.0.1:0", "127.0.0.1:0", 0
+	s, p := running(t, &cfg)
+	require.Eventually(t, func() bool { return len(s.balancer.States()) == 2 }, patience, time.Millisecond)
+	admin := func(method, path string) int {
+		r, err := http.NewRequest(method, "http://localhost"+path, nil)
+		require.NoError(t, err)
+		response, err := dialing(t, p.admin).Do(r)
+		require.NoError(t, err)
+		defer response.Body.Close()
+		return response.StatusCode
+	}
+	drain := "/api/upstreams/" + first.Address() + "/drain"
+	assert.Equal(t, http.StatusForbidden, admin(http.MethodPost, drain))
+	assert.Equal(t, http.StatusNotFound, admin(http.MethodGet, "/debug/pprof/"))
+
+	cfg.AdminWrite, cfg.Debug.Pprof = true, true
+	cfg.Breaker.Failures, cfg.Breaker.Open, cfg.Breaker.OpenMax = 1, time.Millisecond, time.Millisecond
+	cfg.Queue.Jobs, cfg.Prewarm.Projects = 1, 5
+	cfg.Capture.Path = filepath.Join(t.TempDir(), "jobs.jsonl")
+	assert.Empty(t, requireReload(t, s, &cfg))
+	assert.Equal(t, http.StatusOK, admin(http.MethodPost, drain))
+	assert.Equal(t, http.StatusOK, admin(http.MethodGet, "/debug/pprof/"))
+
+	// The queue: nothing is eligible, so one job waits, and the next has no place.
+	s.balancer.Drain(second.Address(), true)
+	s.balancer.Set(nil)
+	waiting, cancel := context.WithCancel(t.Context())
+	gone := make(chan error)
+	go func() {
+		_, err := s.balancer.Claim(waiting, s.balancer.Begin(dispatch.Request{Queue: patience}))
+		gone <- err
+	}()
+	require.Eventually(t, func() bool { _, n := s.balancer.Counts(); return n == 1 }, patience, time.Millisecond)
+	_, err := s.balancer.Claim(t.Context(), s.balancer.Begin(dispatch.Request{Queue: patience}))
+	require.ErrorIs(t, err, dispatch.ErrFull)
+	cancel()
+	require.ErrorIs(t, <-gone, context.Canceled)
+
+	// The breaker opens at the first failure.
+	both := []pool.Upstream{{Address: first.Address()}, {Address: second.Address()}}
+	s.balancer.Set(both)
+	l, err := s.balancer.Claim(t.Context(), s.balancer.Begin(dispatch.Request{Queue: patience}))
+	require.NoError(t, err)
+	l.Done(pool.NoAnswer)
+	require.True(t, slices.ContainsFunc(s.balancer.States(), func(s pool.State) bool { return s.Breaker.State == breaker.Open }))
+	s.balancer.Set(nil)
+	s.balancer.Set(both)
+
+	// The capture gets a line, and the upstream that leaves is warmed elsewhere.
+	response, err := dialing(t, p.jobs).Post("http://localhost/v1/jobs", "application/json", strings.NewReader(`{"project_id": 7}`))
+	require.NoError(t, err)
+	_, _ = io.Copy(io.Discard, response.Body)
+	_ = response.Body.Close()
+	require.Eventually(t, func() bool { written, _ := s.capture.Counts(); return written == 1 }, patience, time.Millisecond)
+	text, err := os.ReadFile(cfg.Capture.Path)
+	require.NoError(t, err)
+	assert.Contains(t, string(text), `"project":7`)
+	from, to := first, second
+	if len(from.Jobs()) == 0 {
+		from, to = second, first
+	}
+	s.prewarm.Follow([]pool.Upstream{{Address: from.Address(), Draining: true}, {Address: to.Address()}})
+	s.balancer.Set([]pool.Upstream{{Address: from.Address(), Draining: true}, {Address: to.Address()}})
+	require.Eventually(t, func() bool {
+		return slices.ContainsFunc(s.balancer.States(), func(s pool.State) bool { return s.Address == to.Address() && s.Cached == 1 })
+	}, patience, time.Millisecond)
+}
+
+// A configuration file that is watched is read again when it has changed, and when
+// somebody asks for it. A bad one changes nothing.
+func TestReloadsOfAFile(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "pilotfish.yaml")
+	write := func(more string) {
+		text := "discovery: {static: [127.0.0.1:1]}\nlisten: 127.0.0.1:0\nadmin: 127.0.0.1:0\nwatch: 1s\n" + more
+		require.NoError(t, os.WriteFile(path, []byte(text), 0o600))
+	}
+	write("")
+	first, err := os.ReadFile(path)
+	require.NoError(t, err)
+	read := func() (config.Config, []*cli.Error, error) { return config.Load(path) }
+	cfg, _, err := read()
+	require.NoError(t, err)
+	s, p := runningFrom(t, &cfg, &source{read: read, path: path, first: first})
+	log := func() config.Log { return s.current.Load().cfg.Log }
+	reload := func() (code int, out string) {
+		var stdout, stderr bytes.Buffer
+		code = run([]string{"reload", "--admin", p.admin.Addr().String()}, nil, &stdout, &stderr)
+		return code, stdout.String() + stderr.String()
+	}
+	code, out := reload()
+	assert.Equal(t, 1, code)
+	assert.Contains(t, out, "admin_write is false")
+
+	write("log: {jobs: none}\nadmin_write: true\n")
+	require.Eventually(t, func() bool { return log().Jobs == config.LogNone }, patience, 10*time.Millisecond)
+
+	write("log: {jobs: slow}\nadmin_write: true\nmesh: {listen: 127.0.0.1:0}\n")
+	code, out = reload()
+	assert.Zero(t, code, out)
+	assert.Contains(t, out, "the change of mesh waits for a restart")
+	assert.Equal(t, config.LogSlow, log().Jobs)
+	write("log: {jobs: some}\n")
+	code, out = reload()
+	assert.Equal(t, 1, code)
+	assert.Contains(t, out, `log.jobs: "some" is not one of`)
+	assert.Equal(t, config.LogSlow, log().Jobs)
 }
 
 func TestReloadOfHostsAndInterval(t *testing.T) {
@@ -115,7 +237,7 @@ func TestReloadOfHostsAndInterval(t *testing.T) {
 	}
 	require.Equal(t, http.StatusForbidden, status())
 	cfg.Hosts = []string{"operator.example"}
-	require.NoError(t, s.reload(&cfg))
+	requireReload(t, s, &cfg)
 	assert.Equal(t, http.StatusOK, status())
 
 	// A report's age counts by the interval of now.
@@ -123,7 +245,7 @@ func TestReloadOfHostsAndInterval(t *testing.T) {
 	s.balancer.Report("127.0.0.1:1", pool.Report{At: time.Now().Add(-10 * time.Second), Running: [2]float64{5, 0}, Completed: -1})
 	assert.Zero(t, s.balancer.States()[0].Jobs)
 	cfg.Reports.Interval = time.Hour
-	require.NoError(t, s.reload(&cfg))
+	requireReload(t, s, &cfg)
 	assert.Equal(t, 5.0, s.balancer.States()[0].Jobs)
 }
 
@@ -156,20 +278,34 @@ func TestReloadOfTheRules(t *testing.T) {
 		require.NoError(t, err)
 		return ranked[0].Cost != nil
 	}
-	require.NoError(t, s.reload(&same))
+	requireReload(t, s, &same)
 	require.False(t, s.balancer.States()[0].Eligible, "what a detector has seen is not forgotten for another policy")
 	bad := cfg
 	bad.Overload.Policy, bad.Selection.Policy = "none", "magic"
-	require.Error(t, s.reload(&bad))
+	reloadFails(t, s, &bad, "magic")
 	require.False(t, s.balancer.States()[0].Eligible)
 
 	cfg.Overload.Policy = "none"
-	require.NoError(t, s.reload(&cfg))
+	requireReload(t, s, &cfg)
 	assert.NoError(t, <-claimed, "the job that waited is served")
 	report()
 	assert.True(t, s.balancer.States()[0].Eligible)
 	assert.True(t, priced(), "expected tells its costs")
 	cfg.Selection.Policy = "random"
-	require.NoError(t, s.reload(&cfg))
+	requireReload(t, s, &cfg)
 	assert.False(t, priced(), "random has none")
+}
+
+// requireReload puts a configuration in force, and returns what waits for a restart.
+func requireReload(t *testing.T, s *sidecar, cfg *config.Config) (waiting []string) {
+	t.Helper()
+	waiting, err := s.reload(cfg)
+	require.NoError(t, err)
+	return waiting
+}
+
+func reloadFails(t *testing.T, s *sidecar, cfg *config.Config, fault string) {
+	t.Helper()
+	_, err := s.reload(cfg)
+	assert.ErrorContains(t, err, fault)
 }

@@ -36,6 +36,10 @@ func (s *sidecar) Run(ctx context.Context, p ports) error {
 	wg.Go(func() { s.watch(background) })
 	wg.Go(func() { s.prewarm.Run(background) })
 	wg.Go(func() { s.capture.Run(background) })
+	wg.Go(func() { s.keepState(background) })
+	if s.source != nil && s.source.path != "" {
+		wg.Go(func() { s.watchFile(background, s.source) })
+	}
 	s.start(background)
 	defer s.stop()
 

@@ -13,6 +13,7 @@ import (
 	"example.org/pilotfish/internal/cli"
 	"example.org/pilotfish/internal/config"
 	"example.org/pilotfish/internal/discovery"
+	"example.org/pilotfish/internal/files"
 )
 
 type serveCommand struct {
@@ -64,6 +65,7 @@ func (c *serveCommand) Run(s cli.Console) error {
 	}
 	defer served.Close()
 	c.use(served)
+	before, _ := files.Read(c.Config, maxConfigFile) // load says what is wrong with it
 	cfg, warnings, err := c.load()
 	if err != nil {
 		return err
@@ -98,6 +100,7 @@ func (c *serveCommand) Run(s cli.Console) error {
 		zap.Stringer("jobs", served.jobs.Addr()), zap.Stringer("admin", served.admin.Addr()), mesh,
 		zap.String("selection", cfg.Selection.Policy), zap.String("overload", cfg.Overload.Policy))
 
+	side.source = &source{read: c.load, path: c.Config, first: before}
 	ended := make(chan error, 1)
 	go func() { ended <- side.Run(ctx, served) }()
 	for {
@@ -105,7 +108,7 @@ func (c *serveCommand) Run(s cli.Console) error {
 		case err := <-ended:
 			return err
 		case <-hup:
-			c.reload(side)
+			_, _ = side.reloadFrom(side.source) // it has told
 		case sig := <-stop:
 			if ctx.Err() != nil {
 				return errors.New("stopped by a second " + sig.String())
@@ -131,21 +134,6 @@ func addressOf(l net.Listener) string {
 		return "unix:" + l.Addr().String()
 	}
 	return l.Addr().String()
-}
-
-// reload applies the file again; a bad one changes nothing.
-func (c *serveCommand) reload(side *sidecar) {
-	cfg, warnings, err := c.load()
-	warn(side.log, warnings)
-	if err == nil {
-		err = side.reload(&cfg)
-	}
-	side.metrics.Reloaded(err == nil)
-	if err != nil {
-		side.log.Error("the configuration was not reloaded", zap.Error(err))
-		return
-	}
-	side.log.Info("the configuration was reloaded")
 }
 
 // warn logs what is legal and unwise about a configuration.

@@ -41,6 +41,9 @@ type sidecar struct {
 	stopping atomic.Bool
 	open     atomic.Int64 // requests on the job port
 
+	source    *source    // of a reload; nil has none
+	reloading sync.Mutex // one reload at a time
+
 	mu      sync.Mutex // guards changes of the generation
 	current atomic.Pointer[generation]
 	serving atomic.Pointer[servers] // nil before Run
@@ -57,6 +60,7 @@ func newSidecar(cfg *config.Config, self []string, log *zap.Logger, level zap.At
 	if s.balancer, err = s.newBalancer(cfg); err != nil {
 		return nil, err
 	}
+	s.restoreState(cfg.State)
 	s.prewarm, err = prewarm.New(prewarm.Config{
 		Settings: cfg.Prewarm, Successor: s.balancer.Successor, Observe: s.logPrefetch,
 		Transport: &http.Transport{DisableKeepAlives: true, DialContext: s.dialUpstream}, // one request a second to an upstream at most
@@ -132,15 +136,20 @@ func (s *sidecar) filter() (f *mesh.Filter, done func()) {
 
 // admin builds what the admin port serves.
 func (s *sidecar) admin() (http.Handler, error) {
+	var reload func() ([]string, error)
+	if s.source != nil {
+		reload = func() ([]string, error) { return s.reloadFrom(s.source) }
+	}
 	return admin.New(admin.Config{
 		Metrics:      s.metrics.Handler(),
 		Pool:         drained{s.balancer, s.log},
 		Quality:      s.served,
 		Console:      s.console,
-		Write:        s.first.AdminWrite,
+		Reload:       reload,
+		Write:        func() bool { return s.current.Load().cfg.AdminWrite },
 		Ready:        s.ready,
 		BrowserCheck: s.browserCheck,
-		Pprof:        s.first.Debug.Pprof,
+		Pprof:        func() bool { return s.current.Load().cfg.Debug.Pprof },
 		Token:        func() (string, bool, error) { return adminToken(&s.current.Load().cfg) },
 	})
 }

@@ -19,7 +19,7 @@ import (
 	"example.org/pilotfish/pkg/selection"
 )
 
-// Config is what the admin port is made of. All but Write and Pprof is required.
+// Config is what the admin port is made of. All but Reload, Write, Pprof and Token is required.
 type Config struct {
 	// Metrics serves /metrics.
 	Metrics http.Handler
@@ -33,10 +33,13 @@ type Config struct {
 	Ready func() error
 	// BrowserCheck wraps a handler in one that refuses requests of other sites' pages.
 	BrowserCheck func(http.Handler) http.Handler
-	// Write lets upstreams be drained by hand.
-	Write bool
-	// Pprof adds /debug/pprof.
-	Pprof bool
+	// Reload reads the configuration again, and returns the keys whose changes wait for a
+	// restart. Nil has none to read.
+	Reload func() (waiting []string, err error)
+	// Write lets upstreams be drained by hand and the configuration be read again.
+	Write func() bool
+	// Pprof opens /debug/pprof.
+	Pprof func() bool
 	// Token returns what a request must show, if it is wanted, but for /healthz and
 	// /readyz: as a bearer token, or as the password of Basic authentication, which
 	// browsers ask for. Nil lets everyone in.
@@ -113,17 +116,13 @@ func New(cfg Config) (http.Handler, error) {
 	})
 	mux.HandleFunc("GET /api/events", events(cfg.Console.Now))
 	drain(mux, cfg)
+	mux.HandleFunc("POST /-/reload", reload(cfg))
 	files, err := page()
 	if err != nil {
 		return nil, fmt.Errorf("admin: %w", err)
 	}
 	mux.Handle("GET /", files)
-	if cfg.Pprof {
-		mux.HandleFunc("GET /debug/pprof/", pprof.Index)
-		mux.HandleFunc("GET /debug/pprof/profile", pprof.Profile)
-		mux.HandleFunc("GET /debug/pprof/symbol", pprof.Symbol)
-		mux.HandleFunc("GET /debug/pprof/trace", pprof.Trace)
-	}
+	debug(mux, cfg.Pprof)
 	return ownOrigin(cfg.BrowserCheck(authorized(cfg.Token, mux))), nil
 }
 
@@ -133,7 +132,7 @@ func drain(mux *http.ServeMux, cfg Config) {
 		return func(w http.ResponseWriter, r *http.Request) {
 			address := r.PathValue("address")
 			switch {
-			case !cfg.Write:
+			case !allowed(cfg.Write):
 				reply(w, http.StatusForbidden, map[string]string{"error": "upstreams cannot be drained by hand: admin_write is false"})
 			case !cfg.Pool.Drain(address, on):
 				reply(w, http.StatusNotFound, map[string]string{"error": fmt.Sprintf("no upstream has the address %q", address)})
@@ -145,6 +144,44 @@ func drain(mux *http.ServeMux, cfg Config) {
 	mux.HandleFunc("POST /api/upstreams/{address}/drain", handle(true))
 	mux.HandleFunc("DELETE /api/upstreams/{address}/drain", handle(false))
 }
+
+// debug serves the profiles while open allows it.
+func debug(mux *http.ServeMux, open func() bool) {
+	for path, h := range map[string]http.HandlerFunc{
+		"": pprof.Index, "profile": pprof.Profile, "symbol": pprof.Symbol, "trace": pprof.Trace,
+	} {
+		mux.HandleFunc("GET /debug/pprof/"+path, func(w http.ResponseWriter, r *http.Request) {
+			if !allowed(open) {
+				http.NotFound(w, r)
+				return
+			}
+			h(w, r)
+		})
+	}
+}
+
+// reload serves what makes the sidecar read its configuration again.
+func reload(cfg Config) http.HandlerFunc {
+	return func(w http.ResponseWriter, _ *http.Request) {
+		switch {
+		case !allowed(cfg.Write):
+			reply(w, http.StatusForbidden, map[string]string{"error": "the configuration cannot be reloaded from here: admin_write is false; SIGHUP does it too"})
+			return
+		case cfg.Reload == nil:
+			reply(w, http.StatusNotFound, map[string]string{"error": "there is no configuration to reload"})
+			return
+		}
+		waiting, err := cfg.Reload()
+		if err != nil {
+			reply(w, http.StatusUnprocessableEntity, map[string]string{"error": err.Error()})
+			return
+		}
+		reply(w, http.StatusOK, map[string]any{"reloaded": true, "waiting_for_restart": append([]string{}, waiting...)})
+	}
+}
+
+// allowed says whether something may be done; nil never lets it.
+func allowed(f func() bool) bool { return f != nil && f() }
 
 // ownOrigin lets this port's own page change things: a browser names the page's origin
 // with every request that is no GET. The browser check behind it refuses every origin

@@ -131,7 +131,7 @@ func TestProbes(t *testing.T) {
 	assert.Equal(t, http.StatusOK, serve(t, cfg, http.MethodHead, "/healthz").Code)
 	assert.Contains(t, serve(t, cfg, http.MethodGet, "/api/upstreams").Body.String(), `"why": "draining"`)
 	assert.Equal(t, http.StatusNotFound, serve(t, cfg, http.MethodGet, "/debug/pprof/").Code)
-	cfg.Pprof = true
+	cfg.Pprof = func() bool { return true }
 	assert.Equal(t, http.StatusOK, serve(t, cfg, http.MethodGet, "/debug/pprof/").Code)
 }
 
@@ -144,7 +144,7 @@ func TestANumberThatJSONLacks(t *testing.T) {
 
 func TestAllPathsAreChecked(t *testing.T) {
 	cfg := config(&fakePool{})
-	cfg.Pprof = true
+	cfg.Pprof = func() bool { return true }
 	cfg.BrowserCheck = func(http.Handler) http.Handler {
 		return http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusForbidden) })
 	}

@@ -152,7 +152,7 @@ func TestDrain(t *testing.T) {
 	assert.Equal(t, http.StatusForbidden, w.Code)
 	assert.Contains(t, w.Body.String(), "admin_write is false")
 	assert.False(t, p.drained)
-	cfg.Write = true
+	cfg.Write = func() bool { return true }
 	assert.Equal(t, http.StatusOK, serve(t, cfg, http.MethodPost, "/api/upstreams/a%3A1/drain").Code)
 	assert.True(t, p.drained)
 	assert.Equal(t, http.StatusOK, serve(t, cfg, http.MethodDelete, "/api/upstreams/a:1/drain").Code)

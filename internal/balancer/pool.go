@@ -3,6 +3,7 @@ package balancer
 import (
 	"time"
 
+	"example.org/pilotfish/internal/breaker"
 	"example.org/pilotfish/internal/dispatch"
 	"example.org/pilotfish/internal/pool"
 )
@@ -54,14 +55,38 @@ func (b *Balancer) Listing(address string, at time.Time, cached pool.CacheSet) {
 	b.pool.Listing(at, address, cached)
 }
 
-// SetSettings makes the pool pick, and the dispatcher retry and bound projects, by
-// other settings, also for the jobs that wait.
-func (b *Balancer) SetSettings(s pool.Settings, retry dispatch.RetrySettings, projects dispatch.ProjectSettings) {
+// Settings are what may change while jobs run.
+type Settings struct {
+	Pool     pool.Settings
+	Breaker  breaker.Settings
+	Retry    dispatch.RetrySettings
+	Queue    dispatch.QueueSettings
+	Projects dispatch.ProjectSettings
+}
+
+// SetSettings puts other settings into force, also for the jobs that wait.
+func (b *Balancer) SetSettings(s Settings) {
 	b.event(func(time.Time) {
-		b.pool.SetSettings(s)
-		b.dispatch.SetRetry(retry)
-		b.dispatch.SetProjects(projects)
+		b.pool.SetSettings(s.Pool)
+		b.pool.SetBreakers(s.Breaker)
+		b.dispatch.SetRetry(s.Retry)
+		b.dispatch.SetQueue(s.Queue)
+		b.dispatch.SetProjects(s.Projects)
 	})
+}
+
+// Learned copies what the pool has learned.
+func (b *Balancer) Learned() pool.Learned {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.pool.Learned()
+}
+
+// Restore makes the pool begin with what another had learned; before the first Set.
+func (b *Balancer) Restore(l pool.Learned) error {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.pool.Restore(time.Now(), l)
 }
 
 // Project is what a project has of the sidecar now, by its hash.

@@ -35,6 +35,15 @@ func New(cfg Config) (*Set, error) {
 	return &Set{cfg: cfg, breakers: make(map[string]*Breaker), left: make(map[string]time.Time)}, nil
 }
 
+// SetSettings makes all breakers judge by other settings from now on. What they have
+// seen stays, and so does the time until which one is open.
+func (s *Set) SetSettings(settings Settings) {
+	s.cfg.Settings = settings
+	for _, b := range s.breakers {
+		b.settings = settings
+	}
+}
+
 // Join returns the breaker of the upstream that joins at address, closed if it is new.
 func (s *Set) Join(address string) *Breaker {
 	delete(s.left, address)

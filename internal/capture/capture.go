@@ -68,9 +68,11 @@ const (
 // Capture takes jobs from any goroutine. It never delays them: it loses lines instead,
 // and counts them.
 type Capture struct {
-	cfg   Config
-	start time.Time
-	lines chan line
+	failed   func(error)
+	settings atomic.Pointer[Settings]
+	changed  chan struct{} // holds one while Run has not taken the settings
+	start    time.Time
+	lines    chan line
 
 	single        atomic.Int64 // jobs without a session
 	written, lost atomic.Uint64
@@ -93,17 +95,33 @@ func New(cfg Config) (*Capture, error) {
 	if err := f.Err(); err != nil {
 		return nil, fmt.Errorf("capture: %w", err)
 	}
-	return &Capture{cfg: cfg, start: time.Now(), lines: make(chan line, held)}, nil
+	c := &Capture{failed: cfg.Failed, start: time.Now(), lines: make(chan line, held), changed: make(chan struct{}, 1)}
+	c.settings.Store(&cfg.Settings)
+	return c, nil
+}
+
+// SetSettings replaces the settings, which must have been checked. What waits to be
+// written goes where the former ones say.
+func (c *Capture) SetSettings(s Settings) {
+	if s == *c.settings.Load() {
+		return
+	}
+	c.settings.Store(&s)
+	select {
+	case c.changed <- struct{}{}:
+	default:
+	}
 }
 
 // Add takes in a job that has ended, unless there is no file, it is not in the share,
 // or it is no job.
 func (c *Capture) Add(r *record.Job) {
-	if c.cfg.Path == "" || r.Read == intake.Unread || r.Outcome == intake.Rejected || r.Outcome == intake.TooLarge {
+	settings := c.settings.Load()
+	if settings.Path == "" || r.Read == intake.Unread || r.Outcome == intake.Rejected || r.Outcome == intake.TooLarge {
 		return
 	}
 	session := sessionOf(r)
-	if !c.chosen(session) {
+	if !c.chosen(session, settings.Share) {
 		return
 	}
 	l := line{job: r.Trace(c.start), session: session, arrived: r.Arrived, ended: r.Arrived.Add(r.Total)}
@@ -125,12 +143,12 @@ func sessionOf(r *record.Job) uint64 {
 
 // chosen says whether the jobs of a session are written, or a job without one. These are
 // spread evenly.
-func (c *Capture) chosen(session uint64) bool {
+func (c *Capture) chosen(session uint64, share float64) bool {
 	if session != 0 {
-		return float64(session) <= c.cfg.Share*math.MaxUint64
+		return float64(session) <= share*math.MaxUint64
 	}
 	n := float64(c.single.Add(1))
-	return math.Floor(n*c.cfg.Share) > math.Floor((n-1)*c.cfg.Share)
+	return math.Floor(n*share) > math.Floor((n-1)*share)
 }
 
 // Counts are how many lines were written, and how many were lost.
@@ -138,10 +156,7 @@ func (c *Capture) Counts() (written, lost uint64) { return c.written.Load(), c.l
 
 // Run writes lines until ctx ends, and then those that wait.
 func (c *Capture) Run(ctx context.Context) {
-	if c.cfg.Path == "" {
-		return
-	}
-	w := writer{c: c}
+	w := writer{c: c, settings: *c.settings.Load()}
 	defer w.close()
 	flush := time.NewTicker(flushEvery)
 	defer flush.Stop()
@@ -151,11 +166,12 @@ func (c *Capture) Run(ctx context.Context) {
 			w.write(&l)
 		case <-flush.C:
 			w.flush()
+		case <-c.changed:
+			w.writeAll()
+			w.close()
+			w.settings, w.retry = *c.settings.Load(), time.Time{}
 		case <-ctx.Done():
-			for len(c.lines) > 0 {
-				l := <-c.lines
-				w.write(&l)
-			}
+			w.writeAll()
 			return
 		}
 	}
@@ -164,14 +180,23 @@ func (c *Capture) Run(ctx context.Context) {
 // writer is the file that is written, for the goroutine of Run.
 type writer struct {
 	c        *Capture
+	settings Settings
 	file     *file     // nil: none is open
 	retry    time.Time // when to try again after a failure
 	buffered uint64    // lines that a failure would lose
 }
 
+// writeAll writes the lines that wait.
+func (w *writer) writeAll() {
+	for len(w.c.lines) > 0 {
+		l := <-w.c.lines
+		w.write(&l)
+	}
+}
+
 // write writes a line, or counts it as lost.
 func (w *writer) write(l *line) {
-	if w.file == nil && !w.open() {
+	if w.file == nil && (w.settings.Path == "" || !w.open()) {
 		w.c.lost.Add(1)
 		return
 	}
@@ -181,7 +206,7 @@ func (w *writer) write(l *line) {
 		return
 	}
 	w.buffered++
-	if err == nil && w.file.size >= int64(w.c.cfg.Rotate) {
+	if err == nil && w.file.size >= int64(w.settings.Rotate) {
 		w.flush()
 		w.close()
 		return
@@ -198,7 +223,7 @@ func (w *writer) open() bool {
 		return false
 	}
 	var err error
-	if w.file, err = newFile(w.c.cfg.Path, w.c.cfg.Keep); err != nil {
+	if w.file, err = newFile(w.settings.Path, w.settings.Keep); err != nil {
 		w.file = nil
 		w.fail(err)
 		return false
@@ -228,7 +253,7 @@ func (w *writer) fail(err error) {
 		w.file = nil
 	}
 	w.retry = time.Now().Add(again)
-	w.c.cfg.Failed(fmt.Errorf("capture: %w", err))
+	w.c.failed(fmt.Errorf("capture: %w", err))
 }
 
 // close ends the file.

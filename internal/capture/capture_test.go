@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/assert"
@@ -76,7 +77,7 @@ func TestALine(t *testing.T) {
 	c.Add(&record.Job{Arrived: c.start, Read: intake.Full, Outcome: intake.Rejected})
 	c.Add(&record.Job{Arrived: c.start, Read: intake.Unread, Outcome: intake.Answered})
 	c.finish()
-	text, err := os.ReadFile(c.cfg.Path)
+	text, err := os.ReadFile(c.settings.Load().Path)
 	require.NoError(t, err)
 	assert.Equal(t, `{"offset":2.5,"project":12345,"priority":"high","kind":"process","load_s":0.2,"timeouts":{"stream":60},"after":null,`+
 		`"upstream":"b:1","outcome":"answered","cache":"cached","queue_s":0.001,"wait_s":0.1,"ttfb_s":0.5,"ttlb_s":1,`+
@@ -85,7 +86,7 @@ func TestALine(t *testing.T) {
 		`"upstream":"b:1","outcome":"truncated","cache":"cached","queue_s":0.001,"wait_s":0.1,"ttfb_s":0.5,`+
 		`"attempts":[{"upstream":"a:1","outcome":"refused","start_s":0,"end_s":0.001},{"upstream":"b:1","outcome":"answered","start_s":0.001,"end_s":1}]}`+"\n"+
 		`{"offset":0,"priority":"low","kind":"process","after":null,"outcome":"shed","queue_s":0}`+"\n", string(text))
-	info, err := os.Stat(c.cfg.Path)
+	info, err := os.Stat(c.settings.Load().Path)
 	require.NoError(t, err)
 	assert.Equal(t, os.FileMode(0o600), info.Mode().Perm(), "it names projects")
 	written, lost := c.Counts()
@@ -100,7 +101,7 @@ func TestSessionsKeepTheirOrder(t *testing.T) {
 	}
 	c.finish()
 	var after []trace.Line
-	for _, j := range read(t, c.cfg.Path) {
+	for _, j := range read(t, c.settings.Load().Path) {
 		after = append(after, j.After)
 	}
 	//                             0  0.5 0.75 1.5 2  3  5
@@ -116,7 +117,7 @@ func TestShare(t *testing.T) {
 		c.Add(c.job("", 3000+float64(i)))
 	}
 	c.finish()
-	jobs := read(t, c.cfg.Path)
+	jobs := read(t, c.settings.Load().Path)
 	followed := 0
 	for _, j := range jobs {
 		if j.After > 0 {
@@ -129,7 +130,7 @@ func TestShare(t *testing.T) {
 
 func TestRotation(t *testing.T) {
 	c := capture(t, func(cfg *Config) { cfg.Rotate, cfg.Keep = 64<<10, 2 })
-	require.NoError(t, os.WriteFile(c.cfg.Path, []byte("{\"offset\":1}\n"), 0o600))
+	require.NoError(t, os.WriteFile(c.settings.Load().Path, []byte("{\"offset\":1}\n"), 0o600))
 	const n = 1000
 	for i := range n {
 		c.Add(c.job("a", 2*float64(i)))
@@ -138,7 +139,7 @@ func TestRotation(t *testing.T) {
 	written, lost := c.Counts()
 	assert.Equal(t, []uint64{n, 0}, []uint64{written, lost})
 	total := 0
-	for _, path := range []string{c.cfg.Path + ".2", c.cfg.Path + ".1", c.cfg.Path} {
+	for _, path := range []string{c.settings.Load().Path + ".2", c.settings.Load().Path + ".1", c.settings.Load().Path} {
 		jobs := read(t, path)
 		total += len(jobs)
 		assert.Zero(t, jobs[0].After, "each file is a trace by itself")
@@ -148,14 +149,14 @@ func TestRotation(t *testing.T) {
 		assert.Less(t, info.Size(), int64(2*64<<10))
 	}
 	assert.Less(t, total, n, "the oldest went")
-	assert.NoFileExists(t, c.cfg.Path+".3")
+	assert.NoFileExists(t, c.settings.Load().Path+".3")
 
 	c = capture(t, func(cfg *Config) { cfg.Keep = 0 })
-	require.NoError(t, os.WriteFile(c.cfg.Path, []byte("old"), 0o600))
+	require.NoError(t, os.WriteFile(c.settings.Load().Path, []byte("old"), 0o600))
 	c.Add(c.job("", 0))
 	c.finish()
-	assert.Len(t, read(t, c.cfg.Path), 1)
-	assert.NoFileExists(t, c.cfg.Path+".1")
+	assert.Len(t, read(t, c.settings.Load().Path), 1)
+	assert.NoFileExists(t, c.settings.Load().Path+".1")
 }
 
 // Nobody writes: jobs are not delayed, and what does not fit into memory is counted.
@@ -193,7 +194,7 @@ func TestAFileThatCannotBeWritten(t *testing.T) {
 
 	failures = nil
 	c = capture(t, failed)
-	w := writer{c: c}
+	w := writer{c: c, settings: *c.settings.Load()}
 	for range 3 {
 		w.write(&line{job: c.job("", 0).Trace(c.start)})
 	}
@@ -215,16 +216,51 @@ func TestALineThatMakesNoSense(t *testing.T) {
 	c.finish()
 	written, lost := c.Counts()
 	assert.Equal(t, []uint64{1, 1}, []uint64{written, lost})
-	assert.Len(t, read(t, c.cfg.Path), 1)
+	assert.Len(t, read(t, c.settings.Load().Path), 1)
 }
 
 func TestWithoutAPath(t *testing.T) {
 	c, err := New(Config{Settings: Default()})
 	require.NoError(t, err)
 	c.Add(c.job("", 0))
-	c.Run(context.Background()) // returns at once
+	ended, cancel := context.WithCancel(context.Background())
+	cancel()
+	c.Run(ended)
 	written, lost := c.Counts()
 	assert.Zero(t, written+lost)
+}
+
+// Settings that change take effect for the jobs that end from then on. What waits is
+// written where it would have been.
+func TestSettingsThatChange(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		cfg := Config{Settings: Default()}
+		c, err := New(cfg)
+		require.NoError(t, err)
+		ctx, cancel := context.WithCancel(context.Background())
+		ended := make(chan struct{})
+		go func() { c.Run(ctx); close(ended) }()
+		c.Add(c.job("", 0)) // nowhere
+		folder, settings := t.TempDir(), Default()
+		for i, name := range []string{"first", "second", ""} {
+			settings.Path = ""
+			if name != "" {
+				settings.Path = filepath.Join(folder, name)
+			}
+			c.SetSettings(settings)
+			c.SetSettings(settings)
+			synctest.Wait()
+			for range i + 1 {
+				c.Add(c.job("", float64(i)))
+			}
+		}
+		cancel()
+		<-ended
+		assert.Len(t, read(t, filepath.Join(folder, "first")), 1)
+		assert.Len(t, read(t, filepath.Join(folder, "second")), 2)
+		written, lost := c.Counts()
+		assert.Equal(t, []uint64{3, 0}, []uint64{written, lost})
+	})
 }
 
 func TestCheck(t *testing.T) {

@@ -6,6 +6,7 @@ import (
 	"net/netip"
 	"slices"
 	"strings"
+	"time"
 
 	"example.org/pilotfish/internal/settings"
 	"example.org/pilotfish/pkg/overload"
@@ -13,9 +14,15 @@ import (
 	"example.org/pilotfish/pkg/selection/rivals"
 )
 
+// minWatch is the least time between two looks at the file.
+const minWatch = time.Second
+
 // Check looks for what is wrong with the configuration, and what is unwise.
 func (c *Config) Check(f *settings.Faults) {
 	c.checkPorts(f)
+	if c.Watch != 0 && c.Watch < minWatch {
+		f.Add("watch", "%v is neither 0 nor at least %v", c.Watch, minWatch)
+	}
 	if c.UpstreamTLS != nil {
 		c.UpstreamTLS.Check(f.In("upstream_tls"))
 	}
@@ -35,6 +42,7 @@ func (c *Config) Check(f *settings.Faults) {
 	c.Projects.Check(f.In("projects"))
 	c.Quality.Check(f.In("quality"))
 	c.Stream.Check(f.In("stream"))
+	f.Positive("state.max_age", c.State.MaxAge)
 	f.Positive("shutdown.grace", c.Shutdown.Grace)
 	f.OneOf("log.level", c.Log.Level, []string{"debug", "info", "warn", "error"})
 	f.OneOf("log.jobs", c.Log.Jobs, []string{LogAll, LogSlow, LogFailed, LogNone})

@@ -33,7 +33,8 @@ type Config struct {
 	// /healthz and /readyz: as a bearer token, or as a password. It is read for each
 	// request. Empty lets everyone in.
 	AdminTokenFile string `yaml:"admin_token_file"`
-	// AdminWrite lets anyone who reaches that port drain an upstream by hand.
+	// AdminWrite lets anyone who reaches that port drain an upstream by hand and have
+	// this file read again.
 	AdminWrite bool `yaml:"admin_write"`
 	// Hosts are names that a request's Host header may have besides those of this
 	// machine. "*" allows every name, and web pages with it.
@@ -42,6 +43,10 @@ type Config struct {
 	// can take over from this one; it gets the admin port when this one ends. Leave it off otherwise: a second process that
 	// was started by mistake would take a share of the jobs.
 	ReusePort bool `yaml:"reuse_port"`
+
+	// Watch is how often this file is looked at. It is read again when it has changed and
+	// two looks agree. 0 never looks; SIGHUP and "pilotfish reload" work all the same.
+	Watch time.Duration `yaml:"watch"`
 
 	// Discovery says where the upstreams come from.
 	Discovery discovery.Settings `yaml:"discovery"`
@@ -80,6 +85,9 @@ type Config struct {
 	Quality quality.Settings `yaml:"quality"`
 	// Stream bounds the responses.
 	Stream proxy.Settings `yaml:"stream"`
+	// State keeps over a restart what was learned: how long fetches and answers take,
+	// the size of projects' data, and how fast upstreams work.
+	State State `yaml:"state"`
 	// Shutdown bounds the end of the process.
 	Shutdown Shutdown `yaml:"shutdown"`
 	// Log says what is logged.
@@ -101,6 +109,14 @@ type Overload struct {
 	// Stalled is how many stalled joblets make an upstream overloaded. The policy
 	// none ignores it.
 	Stalled float64 `yaml:"stalled"`
+}
+
+// State is the section "state".
+type State struct {
+	// Path is the file, written each minute and at the end; "" keeps nothing.
+	Path string `yaml:"path"`
+	// MaxAge is from which age on a file is ignored at the start.
+	MaxAge time.Duration `yaml:"max_age"`
 }
 
 // Shutdown is the section "shutdown".
@@ -154,6 +170,7 @@ func Default() Config {
 		Capture:   capture.Default(),
 		Quality:   quality.Default(),
 		Stream:    proxy.Default(),
+		State:     State{MaxAge: time.Hour},
 		Shutdown:  Shutdown{Grace: 2 * time.Minute},
 		Log:       Log{Level: "info", Jobs: LogAll, Slow: time.Minute, Share: 1},
 	}

@@ -5,8 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"os"
-	"path/filepath"
 	"time"
 
 	"example.org/pilotfish/internal/files"
@@ -33,36 +31,12 @@ type saved struct {
 func (s *snapshotStore) write(now time.Time, set []pool.Upstream) error {
 	data, err := json.Marshal(saved{Source: s.source, SavedAt: now.UTC(), Upstreams: set})
 	if err == nil {
-		err = replace(s.path, data)
+		err = files.Write(s.path, data)
 	}
 	if err != nil {
 		return fmt.Errorf("write snapshot: %w", err)
 	}
 	return nil
-}
-
-// replace writes a new file beside path, readable by its owner alone, and renames it.
-func replace(path string, data []byte) (err error) {
-	f, err := os.CreateTemp(filepath.Dir(path), filepath.Base(path)+".*")
-	if err != nil {
-		return err
-	}
-	defer func() {
-		if err != nil {
-			_ = f.Close() // err already says what failed
-			_ = os.Remove(f.Name())
-		}
-	}()
-	if _, err = f.Write(data); err != nil {
-		return err
-	}
-	if err = f.Sync(); err != nil {
-		return err
-	}
-	if err = f.Close(); err != nil {
-		return err
-	}
-	return os.Rename(f.Name(), path)
 }
 
 // read returns the upstreams of the file, none if there is no file. A file that

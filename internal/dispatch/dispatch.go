@@ -88,6 +88,10 @@ func (d *Dispatcher) WaitingBytes() int64 { return d.queue.bytes }
 // SetRetry replaces the bounds on attempts. A job that has begun keeps its time.
 func (d *Dispatcher) SetRetry(s RetrySettings) { d.retry = s }
 
+// SetQueue replaces the bounds on the jobs that wait. Those that wait already keep
+// their places and their time.
+func (d *Dispatcher) SetQueue(s QueueSettings) { d.queue.bounds = s }
+
 // Begin takes in a new job.
 func (d *Dispatcher) Begin(now time.Time, r Request) *Job {
 	d.budget.job(now)

@@ -1,11 +1,13 @@
 // Package files reads what the process is given in files and what may change there:
-// certificates, tokens, lists. Every file is bounded.
+// certificates, tokens, lists. Every file that is read is bounded, and one that is
+// written is replaced whole.
 package files
 
 import (
 	"fmt"
 	"io"
 	"os"
+	"path/filepath"
 	"strings"
 )
 
@@ -51,4 +53,28 @@ func Read(path string, most int64) ([]byte, error) {
 		return nil, fmt.Errorf("%s is longer than %d bytes", path, most)
 	}
 	return data, nil
+}
+
+// Write replaces a file, whole or not at all. Its owner alone may read it.
+func Write(path string, data []byte) (err error) {
+	f, err := os.CreateTemp(filepath.Dir(path), filepath.Base(path)+".*")
+	if err != nil {
+		return err
+	}
+	defer func() {
+		if err != nil {
+			_ = f.Close() // err already says what failed
+			_ = os.Remove(f.Name())
+		}
+	}()
+	if _, err = f.Write(data); err != nil {
+		return err
+	}
+	if err = f.Sync(); err != nil {
+		return err
+	}
+	if err = f.Close(); err != nil {
+		return err
+	}
+	return os.Rename(f.Name(), path)
 }

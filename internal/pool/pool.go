@@ -86,6 +86,8 @@ type Pool struct {
 	sizes   *fetchModel               // the same, where it is
 	answers *durations                // how long an answer takes to begin where it is cached
 
+	restored map[string]LearnedUpstream // of upstreams that have not joined yet
+
 	number   uint64         // claims so far
 	open     map[uint64]int // open assignments by project
 	inFlight int
@@ -134,6 +136,7 @@ func (p *Pool) Set(now time.Time, upstreams []Upstream) (joined, left []string) 
 		}
 		if !known {
 			m = newMember(u, p.gate(u.Address), &p.cfg)
+			p.recall(m)
 			p.members[u.Address] = m
 		}
 		switch {
@@ -214,6 +217,9 @@ func (p *Pool) SetSettings(s Settings) {
 	}
 	p.cfg.Settings = s
 }
+
+// SetBreakers makes the breakers judge by other settings from now on.
+func (p *Pool) SetBreakers(s breaker.Settings) { p.cfg.Breakers.SetSettings(s) }
 
 // AllTried reports whether there are upstreams, and a job has been to all that
 // take new jobs: what drains is nothing to wait for, unless all drain.

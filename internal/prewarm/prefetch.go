@@ -22,6 +22,7 @@ type Prefetch struct {
 	Project  string
 	Upstream string // fetches it
 	Leaving  string // had the project's jobs
+	path     string // where it takes the request
 }
 
 // pending are the prefetches that are not sent yet.
@@ -72,7 +73,7 @@ func (p *Prewarmer) send(ctx context.Context, f Prefetch) error {
 	}
 	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
-	r, err := http.NewRequestWithContext(ctx, http.MethodPost, "http://"+f.Upstream+p.cfg.Path, bytes.NewReader(text))
+	r, err := http.NewRequestWithContext(ctx, http.MethodPost, "http://"+f.Upstream+f.path, bytes.NewReader(text))
 	if err != nil {
 		return fmt.Errorf("prefetch: %w", err)
 	}

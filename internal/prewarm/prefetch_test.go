@@ -9,11 +9,11 @@ import (
 
 func TestPendingPacesEachUpstream(t *testing.T) {
 	p := newPending()
-	p.add([]Prefetch{{"1", "a", "x"}, {"2", "a", "x"}, {"3", "b", "x"}})
-	assert.ElementsMatch(t, []Prefetch{{"1", "a", "x"}, {"3", "b", "x"}}, p.due(epoch))
-	p.add([]Prefetch{{"4", "b", "y"}})
+	p.add([]Prefetch{{Project: "1", Upstream: "a", Leaving: "x"}, {Project: "2", Upstream: "a", Leaving: "x"}, {Project: "3", Upstream: "b", Leaving: "x"}})
+	assert.ElementsMatch(t, []Prefetch{{Project: "1", Upstream: "a", Leaving: "x"}, {Project: "3", Upstream: "b", Leaving: "x"}}, p.due(epoch))
+	p.add([]Prefetch{{Project: "4", Upstream: "b", Leaving: "y"}})
 	assert.Empty(t, p.due(epoch.Add(time.Second-1)))
-	assert.ElementsMatch(t, []Prefetch{{"2", "a", "x"}, {"4", "b", "y"}}, p.due(epoch.Add(time.Second)))
+	assert.ElementsMatch(t, []Prefetch{{Project: "2", Upstream: "a", Leaving: "x"}, {Project: "4", Upstream: "b", Leaving: "y"}}, p.due(epoch.Add(time.Second)))
 	assert.Empty(t, p.due(epoch.Add(time.Hour)))
 	assert.Empty(t, p.of)
 	assert.Empty(t, p.last, "nothing is remembered of upstreams that have their turn again")

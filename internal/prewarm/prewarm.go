@@ -22,11 +22,12 @@ const (
 // Prewarmer watches for upstreams that leave. With Settings.Projects at 0 it does
 // nothing. Its methods are safe for concurrent use.
 type Prewarmer struct {
-	cfg  Config
+	cfg  Config               // but for its Settings
 	sets chan []pool.Upstream // the newest set that Run has not taken yet
 
-	mu     sync.Mutex
-	counts *counts
+	mu       sync.Mutex
+	settings Settings
+	counts   *counts
 }
 
 // New returns a Prewarmer that has seen no job yet, or says what is wrong with
@@ -36,17 +37,24 @@ func New(cfg Config) (*Prewarmer, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Prewarmer{cfg: cfg, sets: make(chan []pool.Upstream, 1), counts: newCounts()}, nil
+	return &Prewarmer{cfg: cfg, settings: cfg.Settings, sets: make(chan []pool.Upstream, 1), counts: newCounts()}, nil
+}
+
+// SetSettings replaces the settings from the next notice on. They must have been checked.
+func (p *Prewarmer) SetSettings(s Settings) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.settings = s
 }
 
 // Note counts a job that an upstream answered. Jobs without a project, whose
 // key is 0, are not counted.
 func (p *Prewarmer) Note(upstream string, key uint64, project intake.Text) {
-	if key == 0 || p.cfg.Projects == 0 {
-		return
-	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
+	if key == 0 || p.settings.Projects == 0 {
+		return
+	}
 	p.counts.note(time.Now(), upstream, key, project)
 }
 
@@ -63,9 +71,6 @@ func (p *Prewarmer) Follow(set []pool.Upstream) {
 // Run sends prefetches for upstreams that leave until ctx ends. When it returns,
 // no prefetch is under way. Call it once.
 func (p *Prewarmer) Run(ctx context.Context) {
-	if p.cfg.Projects == 0 {
-		return
-	}
 	var sending sync.WaitGroup
 	defer sending.Wait()
 	tick := time.NewTicker(gap)
@@ -110,14 +115,15 @@ func leavingOf(set []pool.Upstream, now time.Time) map[string]bool {
 // plan lists what to fetch because the upstream at leaving goes.
 func (p *Prewarmer) plan(now time.Time, leaving string) (plan []Prefetch) {
 	p.mu.Lock()
+	projects, path := p.settings.Projects, p.settings.Path
 	busiest := p.counts.busiest(now, leaving)
 	p.mu.Unlock()
-	for _, c := range busiest[:min(len(busiest), candidates*p.cfg.Projects)] {
-		if len(plan) == p.cfg.Projects {
+	for _, c := range busiest[:min(len(busiest), candidates*projects)] {
+		if len(plan) == projects {
 			break
 		}
 		if to := p.cfg.Successor(c.key, leaving); to != "" {
-			plan = append(plan, Prefetch{Project: c.id.String(), Upstream: to, Leaving: leaving})
+			plan = append(plan, Prefetch{Project: c.id.String(), Upstream: to, Leaving: leaving, path: path})
 		}
 	}
 	return plan
