@@ -88,8 +88,8 @@ test-image: ## Build the image's final stage and start it.
 	./tools/deploy/image
 
 .PHONY: test-clients
-test-clients: $(BIN)/venv/installed ## Submit jobs through a real sidecar with curl, requests, aiohttp, httpx and node's fetch; run the examples of docs/.
-	./tools/need curl node:nodejs
+test-clients: $(BIN)/venv/installed ## Submit jobs through a real sidecar with curl, requests, aiohttp, httpx and node's fetch; run the examples of docs/, in Python, Java, Node, Go and curl.
+	./tools/need curl node:nodejs javac:default-jdk-headless
 	PYTHON=$(BIN)/venv/bin/python NODE=node \
 		$(GO) test -tags clients -run Clients -count=1 -v -timeout 10m ./internal/e2e
 

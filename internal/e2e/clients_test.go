@@ -3,15 +3,21 @@
 package e2e
 
 import (
+	"cmp"
+	"encoding/json"
+	"fmt"
 	"io"
 	"net/http"
 	"net/http/httptest"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strconv"
 	"strings"
+	"sync"
 	"testing"
 
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	reference "example.org/pilotfish/internal/ruleserver"
@@ -38,6 +44,98 @@ func TestClients(t *testing.T) {
 			t.Logf("\n%s", out)
 			require.NoError(t, err)
 		})
+	}
+}
+
+// The programs of docs/submitters.md submit a job again when nothing was done for it,
+// and never otherwise.
+func TestClientsSnippets(t *testing.T) {
+	up := &fickle{seen: map[string]int{}}
+	web := httptest.NewServer(up)
+	t.Cleanup(web.Close)
+	s := start(t, "--upstream", web.Listener.Addr().String(), "--listen", "127.0.0.1:0", "--admin", "127.0.0.1:0")
+	for _, c := range []struct {
+		name    string
+		command []string
+	}{
+		{"Python", []string{cmp.Or(os.Getenv("PYTHON"), "python3"), "submit.py"}},
+		{"Java", []string{"java", "Submit.java"}},
+		{"Node", []string{cmp.Or(os.Getenv("NODE"), "node"), "submit.mjs"}},
+		{"Go", []string{"go", "run", "submit.go"}},
+		{"curl", []string{"./submit.sh"}},
+	} {
+		for _, job := range []struct {
+			what string
+			sent int
+			ok   bool
+		}{
+			{what: "answered", sent: 1, ok: true},
+			{what: "429 Retry-After", sent: 2, ok: true},
+			{what: "503 Retry-After", sent: 2, ok: true},
+			{what: "503 Job-Started", sent: 2, ok: true},
+			{what: "503", sent: 1},
+			{what: "500 Retry-After", sent: 1},
+			{what: "cut", sent: 1},
+		} {
+			t.Run(c.name+" "+job.what, func(t *testing.T) {
+				t.Parallel()
+				body := fmt.Sprintf(`{"project_id": %q, "what": %q}`, c.name, job.what)
+				cmd := exec.Command(c.command[0], c.command[1:]...)
+				cmd.Dir, cmd.Stdin, cmd.Stderr = "../../docs/examples", strings.NewReader(body), t.Output()
+				cmd.Env = append(os.Environ(), "PILOTFISH_URL=http://"+s.jobs)
+				out, err := cmd.Output()
+				if job.ok {
+					require.NoError(t, err)
+					assert.Equal(t, "the result\n", string(out))
+				} else {
+					assert.Error(t, err, "%s", out)
+				}
+				assert.Equal(t, job.sent, up.count(body))
+			})
+		}
+	}
+}
+
+// fickle is an upstream that does with a job's first attempt what the job says, and
+// answers the second.
+type fickle struct {
+	mu   sync.Mutex
+	seen map[string]int // jobs by their bodies
+}
+
+func (f *fickle) count(body string) int {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.seen[body]
+}
+
+func (f *fickle) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	if r.Method != http.MethodPost {
+		http.NotFound(w, r) // no reports
+		return
+	}
+	body, _ := io.ReadAll(r.Body)
+	f.mu.Lock()
+	f.seen[string(body)]++
+	first := f.seen[string(body)] == 1
+	f.mu.Unlock()
+	var job struct{ What string }
+	_ = json.Unmarshal(body, &job) // it is the test's own
+	status, header, _ := strings.Cut(job.What, " ")
+	code, err := strconv.Atoi(status)
+	switch {
+	case first && job.What == "cut":
+		w.Header().Set("Content-Length", "1000")
+		_, _ = io.WriteString(w, "the res")
+		_ = http.NewResponseController(w).Flush()
+		panic(http.ErrAbortHandler)
+	case first && err == nil:
+		if header != "" {
+			w.Header().Set(header, map[string]string{"Retry-After": "1", "Job-Started": "no"}[header])
+		}
+		w.WriteHeader(code)
+	default:
+		_, _ = io.WriteString(w, "the result\n")
 	}
 }
 
