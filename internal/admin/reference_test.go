@@ -50,6 +50,25 @@ func TestReferenceOfTheAPI(t *testing.T) {
 	assert.Equal(t, want, string(text), "go test ./internal/admin -run TestReference -update writes it anew")
 }
 
+func TestEveryPathIsInTheReference(t *testing.T) {
+	text, err := os.ReadFile(apiReference)
+	require.NoError(t, err)
+	sources, err := filepath.Glob("*.go")
+	require.NoError(t, err)
+	paths := 0
+	for _, source := range sources {
+		code, err := os.ReadFile(source)
+		require.NoError(t, err)
+		for _, m := range regexp.MustCompile(`mux\.Handle(?:Func)?\("[A-Z]+ (/[a-z/-]+)`).FindAllStringSubmatch(string(code), -1) {
+			if !strings.HasPrefix(m[1], "/debug/") {
+				paths++
+				assert.Regexp(t, "[` ]"+regexp.QuoteMeta(m[1]), string(text), "%s serves %s", source, m[1])
+			}
+		}
+	}
+	assert.Greater(t, paths, 10)
+}
+
 // fieldManual writes the tables of fields, one for each type.
 type fieldManual struct {
 	t        *testing.T
