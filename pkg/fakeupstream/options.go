@@ -36,6 +36,10 @@ type Options struct {
 	// are those of a server that has no jobs.
 	Handler http.Handler
 
+	// Metrics answers requests for /metrics instead of the rules. It meets the same
+	// faults.
+	Metrics http.Handler
+
 	// Listen is the address to listen on. Without it, it is a free port of 127.0.0.1.
 	Listen string
 }

@@ -40,6 +40,7 @@ type Upstream struct {
 	rules   http.Handler // of the server
 	handler http.Handler // of what is recorded: the rules, or that of Options
 	custom  bool         // it is that of Options
+	metrics http.Handler // of the server, or that of Options
 	serving sync.WaitGroup
 	journal *journal
 	jobs    *switches // for everything but reports
@@ -80,7 +81,10 @@ func Start(o Options) (*Upstream, error) {
 		return nil, fmt.Errorf("fakeupstream: %w", err)
 	}
 	u.rules = u.server.Handler()
-	u.handler = u.rules
+	u.handler, u.metrics = u.rules, u.rules
+	if o.Metrics != nil {
+		u.metrics = o.Metrics
+	}
 	if o.Handler != nil {
 		u.handler, u.custom = o.Handler, true
 	}
@@ -129,7 +133,9 @@ func (u *Upstream) serve(w http.ResponseWriter, r *http.Request) {
 	switch r.URL.Path {
 	case "/healthz":
 		u.rules.ServeHTTP(w, r)
-	case "/metrics", "/v1/cache/projects":
+	case "/metrics":
+		u.reports.serve(w, r, u.metrics)
+	case "/v1/cache/projects":
 		u.reports.serve(w, r, u.rules)
 	default:
 		job := newJob(r)

@@ -186,6 +186,15 @@ func TestHandler(t *testing.T) {
 	assert.Nil(t, up.Jobs()[0].Body, "bodies are the handler's")
 	assert.Contains(t, get(t, up.URL+"/v1/cache/projects"), `"id":7`)
 	assert.Equal(t, "ok\n", get(t, up.URL+"/healthz"))
+	assert.Contains(t, get(t, up.URL+"/metrics"), "ruleserver_cores 4")
+
+	up = fakeupstream.New(t, fakeupstream.Options{Metrics: http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		_, _ = io.WriteString(w, "mine 1\n")
+	})})
+	assert.Equal(t, "mine 1\n", get(t, up.URL+"/metrics"))
+	_, body, err = job(t, up)
+	require.NoError(t, err)
+	assert.Contains(t, body, "T-shirt", "jobs are answered by the rules")
 }
 
 func TestReports(t *testing.T) {

@@ -1,0 +1,290 @@
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"example.org/pilotfish/internal/config"
+	"example.org/pilotfish/internal/pool"
+	"example.org/pilotfish/pkg/fakeupstream"
+)
+
+// recipe runs a sidecar by a file of deploy/recipes, with other addresses and
+// short pauses.
+func recipe(t *testing.T, name string, upstreams []*fakeupstream.Upstream) (s *sidecar, url string) {
+	t.Helper()
+	cfg, warnings, err := config.Load(filepath.Join("../../deploy/recipes", name))
+	require.NoError(t, err)
+	require.Empty(t, warnings)
+	cfg.Listen, cfg.Admin = "127.0.0.1:0", "127.0.0.1:0"
+	cfg.Reports.Interval = 500 * time.Millisecond // long enough for a busy machine
+	var lines, addresses []string
+	for _, u := range upstreams {
+		lines = append(lines, u.Address()+" cores=64\n")
+		addresses = append(addresses, u.Address())
+	}
+	if file := cfg.Discovery.File; file != nil {
+		file.Path = filepath.Join(t.TempDir(), "upstreams.txt")
+		require.NoError(t, os.WriteFile(file.Path, []byte(strings.Join(lines, "")), 0o600))
+	} else {
+		cfg.Discovery.Static = addresses
+	}
+	s, p := running(t, &cfg)
+	require.Eventually(t, func() bool {
+		states := s.balancer.States()
+		return len(states) == len(upstreams) && !slices.ContainsFunc(states, func(s pool.State) bool { return !s.ReportFresh })
+	}, patience, time.Millisecond, "every upstream has reported")
+	return s, "http://" + p.jobs.Addr().String()
+}
+
+// state is what the sidecar knows of an upstream.
+func (s *sidecar) state(address string) (found pool.State) {
+	for _, state := range s.balancer.States() {
+		if state.Address == address {
+			found = state
+		}
+	}
+	return found
+}
+
+// exchange sends a request and returns the whole response.
+func exchange(t *testing.T, method, url, body string, header ...string) (status int, text string) {
+	t.Helper()
+	r, err := http.NewRequestWithContext(t.Context(), method, url, strings.NewReader(body))
+	require.NoError(t, err)
+	r.Header.Set("Content-Type", "application/json")
+	for i := 0; i+1 < len(header); i += 2 {
+		r.Header.Set(header[i], header[i+1])
+	}
+	client := &http.Client{Timeout: patience, Transport: &http.Transport{DisableKeepAlives: true}}
+	res, err := client.Do(r)
+	require.NoError(t, err)
+	defer res.Body.Close()
+	read, err := io.ReadAll(res.Body)
+	require.NoError(t, err)
+	return res.StatusCode, string(read)
+}
+
+// llm speaks as vLLM does, without a model.
+type llm struct{ running, waiting atomic.Int64 }
+
+func (l *llm) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	var request struct {
+		Model    string
+		Messages []struct{ Role, Content string }
+		Prompt   string
+		Stream   bool
+	}
+	if json.NewDecoder(r.Body).Decode(&request) != nil || request.Model == "" {
+		http.Error(w, `{"error":{"message":"no model","type":"BadRequestError","code":400}}`, http.StatusBadRequest)
+		return
+	}
+	if strings.EqualFold(r.Header.Get("Endpoint-Load-Metrics-Format"), "text") {
+		w.Header().Set("Endpoint-Load-Metrics", fmt.Sprintf("TEXT named_metrics.kv_cache_usage_perc=0.5, named_metrics.num_requests_waiting=%d", l.waiting.Load()))
+	}
+	if !request.Stream {
+		fmt.Fprint(w, `{"object":"chat.completion","choices":[{"index":0,"message":{"role":"assistant","content":"Ahoy"},"finish_reason":"stop"}]}`)
+		return
+	}
+	w.Header().Set("Content-Type", "text/event-stream; charset=utf-8")
+	for _, word := range []string{"A", "hoy"} {
+		fmt.Fprintf(w, "data: {\"object\":\"chat.completion.chunk\",\"choices\":[{\"index\":0,\"delta\":{\"content\":%q}}]}\n\n", word)
+		_ = http.NewResponseController(w).Flush()
+	}
+	fmt.Fprint(w, "data: [DONE]\n\n")
+}
+
+func (l *llm) metrics(w http.ResponseWriter, _ *http.Request) {
+	fmt.Fprintf(w, `# TYPE vllm:num_requests_running gauge
+vllm:num_requests_running{engine="0",model_name="llama"} %d.0
+# TYPE vllm:num_requests_waiting gauge
+vllm:num_requests_waiting{engine="0",model_name="llama"} %d.0
+# TYPE vllm:request_success_total counter
+vllm:request_success_total{engine="0",finished_reason="stop",model_name="llama"} 5.0
+vllm:request_success_total{engine="0",finished_reason="length",model_name="llama"} 2.0
+# TYPE vllm:request_queue_time_seconds histogram
+vllm:request_queue_time_seconds_bucket{engine="0",le="+Inf",model_name="llama"} 7.0
+vllm:request_queue_time_seconds_sum{engine="0",model_name="llama"} 0.7
+vllm:request_queue_time_seconds_count{engine="0",model_name="llama"} 7.0
+`, l.running.Load(), l.waiting.Load())
+}
+
+// Sessions with one system prompt stay on one server, until it has far more to do
+// than the others.
+func TestRecipeVLLM(t *testing.T) {
+	servers := map[string]*llm{}
+	var upstreams []*fakeupstream.Upstream
+	for range 3 {
+		l := new(llm)
+		u := fakeupstream.New(t, fakeupstream.Options{Handler: l, Metrics: http.HandlerFunc(l.metrics)})
+		servers[u.Address()], upstreams = l, append(upstreams, u)
+	}
+	s, url := recipe(t, "vllm.yaml", upstreams)
+	// chat sends the turns of a session so far, and tells where they went.
+	chat := func(prompt, turns int) (address string) {
+		t.Helper()
+		for _, u := range upstreams {
+			u.Forget()
+		}
+		messages := fmt.Sprintf(`{"role":"system","content":"You are pirate %d. %s"}`, prompt, strings.Repeat("Speak like one. ", 70))
+		for turn := range turns {
+			messages += fmt.Sprintf(`,{"role":"user","content":"question %d"},{"role":"assistant","content":"Ahoy"}`, turn)
+		}
+		status, text := exchange(t, "POST", url+"/v1/chat/completions", `{"model":"llama","priority":3,"stream":true,"messages":[`+messages+`]}`, "X-Session-Id", "s")
+		require.Equal(t, 200, status, text)
+		assert.True(t, strings.HasSuffix(text, "data: [DONE]\n\n"), text)
+		for _, u := range upstreams {
+			for _, job := range u.Jobs() {
+				assert.Equal(t, "text", job.Header.Get("Endpoint-Load-Metrics-Format"))
+				address = u.Address()
+			}
+		}
+		return address
+	}
+	homes := map[int]string{}
+	used := map[string]bool{}
+	for turns := range 5 {
+		for prompt := range 12 {
+			address := chat(prompt, turns)
+			if homes[prompt] == "" {
+				homes[prompt], used[address] = address, true
+			}
+			assert.Equal(t, homes[prompt], address, "prompt %d, turn %d", prompt, turns)
+		}
+	}
+	assert.Greater(t, len(used), 1, "different prompts are not all at one server")
+
+	home := servers[homes[0]]
+	home.running.Store(64)
+	home.waiting.Store(200)
+	require.Eventually(t, func() bool { s := s.state(homes[0]); return s.Running == 64 && s.Stalled == 200 }, patience, time.Millisecond)
+	assert.Equal(t, 64, s.state(homes[0]).Cores)
+	assert.NotEqual(t, homes[0], chat(0, 5), "the wait is longer than reading the prompt anew")
+
+	status, text := exchange(t, "POST", url+"/v1/completions", `{"model":"llama","prompt":"Once upon"}`, "X-Priority", "high")
+	assert.Equal(t, 200, status)
+	assert.Contains(t, text, "Ahoy")
+	status, text = exchange(t, "POST", url+"/v1/completions", `{"prompt":"Once upon"}`)
+	assert.Equal(t, 400, status)
+	assert.Contains(t, text, "BadRequestError", "the server's own answer passes")
+}
+
+// results is a cache of results by HTTP, with what it says of itself.
+type results struct {
+	mu     sync.Mutex
+	stored map[string]string // by workspace/key
+	load   atomic.Int64
+}
+
+func (c *results) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	key, isEntry := strings.CutPrefix(r.URL.Path, "/cache/")
+	switch {
+	case r.URL.Path == "/status":
+		var names []string
+		for key := range c.stored {
+			name, _, _ := strings.Cut(key, "/")
+			if entry := fmt.Sprintf(`{"name":%q,"size":{"bytes":100}}`, name); !slices.Contains(names, entry) {
+				names = append(names, entry)
+			}
+		}
+		fmt.Fprintf(w, `{"uptime":7,"cache":{"workspaces":[%s]}}`, strings.Join(names, ","))
+	case isEntry && r.Method == http.MethodPut:
+		body, _ := io.ReadAll(r.Body)
+		c.stored[key] = string(body)
+		w.WriteHeader(http.StatusCreated)
+	case isEntry && c.stored[key] != "":
+		fmt.Fprint(w, c.stored[key])
+	default:
+		http.NotFound(w, r)
+	}
+}
+
+func (c *results) metrics(w http.ResponseWriter, _ *http.Request) {
+	fmt.Fprintf(w, `# TYPE http_requests_in_flight gauge
+http_requests_in_flight{handler="cache"} %d
+http_requests_in_flight{handler="metrics"} 1
+# TYPE go_sched_gomaxprocs_threads gauge
+go_sched_gomaxprocs_threads 8
+`, c.load.Load())
+}
+
+// A workspace's entries are found where they were put, and its data set's queries go
+// to one server.
+func TestRecipeCache(t *testing.T) {
+	caches := map[string]*results{}
+	var upstreams []*fakeupstream.Upstream
+	for range 3 {
+		c := &results{stored: map[string]string{}}
+		u := fakeupstream.New(t, fakeupstream.Options{Handler: c, Metrics: http.HandlerFunc(c.metrics)})
+		caches[u.Address()], upstreams = c, append(upstreams, u)
+	}
+	s, url := recipe(t, "cache.yaml", upstreams)
+	const workspaces, keys = 9, 6
+	for key := range keys {
+		for workspace := range workspaces {
+			at := fmt.Sprintf("%s/cache/ws-%d/%d", url, workspace, key)
+			status, _ := exchange(t, "PUT", at, "not JSON: \x00{"+at)
+			require.Equal(t, 201, status)
+			status, text := exchange(t, "GET", at, "")
+			assert.Equal(t, 200, status, "it is where it was put")
+			assert.Equal(t, "not JSON: \x00{"+at, text)
+		}
+	}
+	holders := map[string]int{}
+	for _, c := range caches {
+		c.mu.Lock()
+		names := map[string]bool{}
+		for key := range c.stored {
+			name, _, _ := strings.Cut(key, "/")
+			names[name] = true
+		}
+		for name := range names {
+			holders[name]++
+		}
+		c.mu.Unlock()
+	}
+	require.Len(t, holders, workspaces)
+	for name, n := range holders {
+		assert.Equal(t, 1, n, "%s is on one server", name)
+	}
+	require.Eventually(t, func() bool {
+		listed := 0
+		for _, s := range s.balancer.States() {
+			listed += s.Cached
+		}
+		return listed == workspaces
+	}, patience, time.Millisecond, "the listing is read")
+	busy := upstreams[0].Address()
+	caches[busy].load.Store(5)
+	require.Eventually(t, func() bool { return s.state(busy).Running == 5 }, patience, time.Millisecond)
+	assert.Equal(t, 8, s.state(busy).Cores)
+
+	for _, u := range upstreams {
+		u.Forget()
+	}
+	for range 8 {
+		exchange(t, "POST", url+"/query", "select 1", "X-Dataset", "sales", "Content-Type", "text/plain")
+	}
+	asked := 0
+	for _, u := range upstreams {
+		if slices.ContainsFunc(u.Jobs(), func(j fakeupstream.Job) bool { return j.Path == "/query" }) {
+			asked++
+		}
+	}
+	assert.Equal(t, 1, asked, "queries of one data set go to one server")
+}
