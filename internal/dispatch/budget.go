@@ -10,10 +10,13 @@ const (
 	budgetFloor = 3
 )
 
+// tally is what happened in one second. Moves count among the retries too.
+type tally struct{ jobs, retries, moves int }
+
 // budget bounds retries to a share of the jobs of the last seconds, so that
 // retries do not make an outage worse. The zero value has seen no job.
 type budget struct {
-	seconds [budgetWindow]struct{ jobs, retries int }
+	seconds [budgetWindow]tally
 	start   time.Time
 	last    int64 // the second, since a window before start, counted in seconds[last%budgetWindow]
 }
@@ -35,6 +38,21 @@ func (b *budget) take(now time.Time, share float64) bool {
 	return true
 }
 
+// takeMove counts a move, which is a retry too, if both shares allow it. One move a second
+// is always within its own.
+func (b *budget) takeMove(now time.Time, share, retries float64) bool {
+	i := b.advance(now)
+	jobs, moves := 0, 0
+	for _, s := range b.seconds {
+		jobs, moves = jobs+s.jobs, moves+s.moves
+	}
+	if b.seconds[i].moves >= 1 && float64(moves+1) > share*float64(jobs) || !b.take(now, retries) {
+		return false
+	}
+	b.seconds[i].moves++
+	return true
+}
+
 // advance forgets the seconds that left the window and returns the index of now's.
 func (b *budget) advance(now time.Time) int64 {
 	if b.start.IsZero() {
@@ -43,7 +61,7 @@ func (b *budget) advance(now time.Time) int64 {
 	second := int64(now.Sub(b.start)/time.Second) + budgetWindow // steady when the wall clock is set
 	for b.last = max(b.last, second-budgetWindow); b.last < second; {
 		b.last++
-		b.seconds[b.last%budgetWindow] = struct{ jobs, retries int }{}
+		b.seconds[b.last%budgetWindow] = tally{}
 	}
 	return b.last % budgetWindow
 }

@@ -28,6 +28,11 @@ type Config struct {
 	Retry    RetrySettings
 	Queue    QueueSettings
 	Projects ProjectSettings // none is limited by default
+	// SecondThoughts says when a job that waits at an upstream is moved.
+	SecondThoughts SecondThoughts
+	// Blind moves late jobs also from upstreams that do not tell when jobs begin. It is for
+	// experiments: much work is done twice.
+	Blind bool
 
 	// Pool is the upstreams; required.
 	Pool *pool.Pool
@@ -47,6 +52,8 @@ type Dispatcher struct {
 	queue  queue
 	limits limits
 	budget budget
+	doubts SecondThoughts
+	blind  bool
 	shed   []Grant // of jobs that lost their place, until Serve tells them
 }
 
@@ -62,6 +69,7 @@ func New(cfg Config) (*Dispatcher, error) {
 	cfg.Retry.Check(f.In("retry"))
 	cfg.Queue.Check(f.In("queue"))
 	cfg.Projects.Check(f.In("projects"))
+	cfg.SecondThoughts.Check(f.In("second_thoughts"))
 	if err := f.Err(); err != nil {
 		return nil, fmt.Errorf("dispatch: %w", err)
 	}
@@ -71,6 +79,8 @@ func New(cfg Config) (*Dispatcher, error) {
 		asking: cfg.Asking,
 		retry:  cfg.Retry,
 		queue:  queue{bounds: cfg.Queue},
+		doubts: cfg.SecondThoughts,
+		blind:  cfg.Blind,
 	}
 	d.SetProjects(cfg.Projects)
 	return d, nil
@@ -108,6 +118,10 @@ func (d *Dispatcher) Begin(now time.Time, r Request) *Job {
 // limit. One that has been to every upstream hears so at once, and so does one that
 // may go to some upstreams only, and finds none of them eligible.
 func (d *Dispatcher) Arrive(now time.Time, j *Job) (g Grant, granted bool) {
+	if to := j.to; to != nil {
+		j.to = nil
+		return Grant{Job: j, Assignment: to, ConnectTimeout: j.connect}, true
+	}
 	tried, _ := d.tried(j)
 	if d.pool.AllTried(tried) || j.Among != nil || d.first(j) {
 		if g, heard := d.ask(now, j); heard == served {
@@ -183,6 +197,9 @@ func (d *Dispatcher) ask(now time.Time, j *Job) (Grant, reply) {
 	r := pool.Request{Project: j.Project, Priority: j.Priority, Among: j.Among}
 	if j.Fallbacks {
 		r.Fallbacks = d.retry.Attempts - 1
+	}
+	if j.Withdraw != nil {
+		r.Waiter = j
 	}
 	a, err := d.pool.Claim(now, r, tried)
 	switch {

@@ -22,10 +22,16 @@ type Request struct {
 	Among []string
 	// Fallbacks asks for as many upstreams to try next as there may be retries.
 	Fallbacks bool
+	// Withdraw ends an attempt that waits at an upstream, so that it fails as
+	// pool.Moved; nil if that cannot be done, or the job cannot be sent again.
+	Withdraw Withdrawer
 	// Queue, Evaluate and Stream are the job's own bounds on its wait, on its
 	// processing until the first byte, and on its response; 0 is not given.
 	Queue, Evaluate, Stream time.Duration
 }
+
+// Withdrawer is a job whose attempt can be ended from outside.
+type Withdrawer interface{ Withdraw() }
 
 // Job is one job on its way to its response, over all its attempts. The exported
 // fields are set by Begin and do not change.
@@ -41,9 +47,11 @@ type Job struct {
 	attempts int      // how many attempts may have reached an upstream
 	rounds   int      // how often all upstreams refused the connection
 
-	spent   bool          // the one retry of a job that an upstream may have begun is used up
-	stale   bool          // the last attempt was lost on a pooled connection
-	connect time.Duration // for the next dial
+	moved   bool             // it has been moved once
+	to      *pool.Assignment // where it goes next, if it is being moved
+	spent   bool             // the one retry of a job that an upstream may have begun is used up
+	stale   bool             // the last attempt was lost on a pooled connection
+	connect time.Duration    // for the next dial
 
 	place  *list.Element // in the queue; nil when it does not wait
 	turn   uint64        // its turn there
@@ -51,6 +59,9 @@ type Job struct {
 	until  time.Time     // and when it must end
 	waited time.Duration // in waits and pauses that are over
 }
+
+// Tried implements pool.Waiter.
+func (j *Job) Tried() []string { return j.tried }
 
 // GiveUpAt is when a job that waits must be given up.
 func (j *Job) GiveUpAt() time.Time { return j.until }

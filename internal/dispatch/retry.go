@@ -94,6 +94,12 @@ type Next struct {
 // Failed decides whether a failed attempt is followed by another, and if so
 // counts the retry. The attempt's Assignment must be ended apart from that.
 func (d *Dispatcher) Failed(now time.Time, j *Job, f Failure) Next {
+	if j.to != nil {
+		if f.Outcome != pool.Gone && f.Progress != Heard && f.Repeatable {
+			return Next{Again: true}
+		}
+		d.Stay(now, j)
+	}
 	j.stale = f.Stale
 	class := f.class()
 	if class != refusal {

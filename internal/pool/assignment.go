@@ -45,6 +45,13 @@ type Assignment struct {
 
 	answered bool
 	done     bool
+
+	// For second thoughts.
+	request       Request
+	waiter        Waiter // nil: the job cannot be moved
+	waits         bool   // it is one of the member's waiters
+	begun         bool   // the upstream has said that it has begun the job
+	before, after *Assignment
 }
 
 // Answered notes that a response has begun: the breaker learns of it now, not
@@ -56,6 +63,10 @@ func (a *Assignment) Answered(now time.Time, healthy bool, hint *Hint) {
 	}
 	a.answered = true
 	a.pool.answerBegan(now, a)
+	a.member.waiters.remove(a)
+	if healthy {
+		a.member.tellsBegun = a.begun
+	}
 	verdict := breaker.Unhealthy
 	if healthy {
 		verdict = breaker.Healthy
@@ -63,6 +74,7 @@ func (a *Assignment) Answered(now time.Time, healthy bool, hint *Hint) {
 	a.tell(now, verdict)
 	if hint != nil {
 		a.member.hint(now, hint, &a.pool.cfg)
+		a.pool.heard = true
 	}
 	if !a.moved {
 		a.member.latency.observe(now, now.Sub(a.Claimed).Seconds())
@@ -107,6 +119,7 @@ func (a *Assignment) count() {
 	m.load.claim(a.Claimed)
 	a.number = p.number
 	p.owe(a.Claimed, m, a.number)
+	m.waiters.add(a)
 	if a.project != 0 && a.Cache == selection.NotCached {
 		a.cold = true
 		m.cold++
@@ -124,14 +137,14 @@ func (a *Assignment) Done(now time.Time, o Outcome) {
 	}
 	// Without a response nothing shows that the fetch was ever begun, or that its
 	// data is there still. A refusal for load leaves what another job fetched.
-	if !a.answered && o != Gone && a.Cache != selection.Cached && (a.cold || o != NotStarted) {
+	if !a.answered && o != Gone && a.Cache != selection.Cached && (a.cold || o != NotStarted && o != Moved) {
 		a.member.assumed.drop(a.project)
 	}
 	if !a.answered && (o == Answered || o == Failed || o == NotStarted) {
 		a.pool.answerBegan(now, a)
 	}
 	switch o {
-	case Gone, NotStarted: // neither speaks for or against its health
+	case Gone, NotStarted, Moved: // neither speaks for or against its health
 		a.end(now, breaker.Unknown)
 	case Answered:
 		a.end(now, breaker.Healthy)
@@ -155,6 +168,7 @@ func (a *Assignment) Cancel(now time.Time) {
 // has told it one already.
 func (a *Assignment) end(now time.Time, v breaker.Verdict) {
 	a.done = true
+	a.member.waiters.remove(a)
 	if !a.answered {
 		a.tell(now, v)
 	}

@@ -32,6 +32,8 @@ type Request struct {
 	Among []string
 	// Fallbacks is how many upstreams Choice.Fallbacks names at most.
 	Fallbacks int
+	// Waiter is the job if it may be moved while it waits; nil if not.
+	Waiter Waiter
 }
 
 // Claim picks an upstream and counts the job there, in one step. tried are the
@@ -53,7 +55,7 @@ func (p *Pool) Claim(now time.Time, r Request, tried []string) (*Assignment, err
 		if !ok {
 			tell = func(time.Time, breaker.Verdict) {}
 		}
-		a := p.assign(now, job, &c, i, tell)
+		a := p.assign(now, r, job, &c, i, tell)
 		a.Fallbacks = p.fallbacks(job, &c, i, r.Fallbacks)
 		return a, nil
 	}
@@ -73,11 +75,12 @@ func (p *Pool) job(now time.Time, r Request) selection.Job {
 }
 
 // assign counts the job at candidate i.
-func (p *Pool) assign(now time.Time, job selection.Job, c *candidates, i int, tell func(time.Time, breaker.Verdict)) *Assignment {
+func (p *Pool) assign(now time.Time, r Request, job selection.Job, c *candidates, i int, tell func(time.Time, breaker.Verdict)) *Assignment {
 	m, v := c.members[i], &c.views[i]
 	a := &Assignment{
 		Choice: Choice{Address: m.Address, Claimed: now, Cache: v.Cache, Panic: c.panicking},
 		pool:   p, member: m, project: job.Project, tell: tell, idle: v.Jobs < v.Cores,
+		request: r, waiter: r.Waiter,
 	}
 	if coster, ok := p.cfg.Policy.(selection.Coster); ok && p.cfg.Explain {
 		p.costs = slices.Grow(p.costs[:0], len(c.views))[:len(c.views)]

@@ -26,6 +26,8 @@ type member struct {
 	detector  overload.Detector
 	level     overload.Level
 
+	waiters       waiters
+	tellsBegun    bool // it tells when a job has begun: the last answer came after such a sign
 	load          estimate
 	cold          int       // open assignments that may cause a fetch
 	polled        time.Time // when the last report was taken, hints aside
@@ -71,7 +73,7 @@ func (m *member) forget(cfg *Config) {
 	m.detector, m.level = cfg.Detector(), 1
 	m.believed = plausibility{}
 	m.rate, m.latency = rate{}, peakEWMA{}
-	m.drained = false
+	m.drained, m.tellsBegun = false, false
 }
 
 // drains reports whether it gets no new jobs unless all drain.

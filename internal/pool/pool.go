@@ -93,6 +93,7 @@ type Pool struct {
 	inFlight int
 	draining bool     // every upstream in the set
 	ask      []string // upstreams that should report at once
+	heard    bool     // something, since jobs were last reconsidered
 
 	told   comparison       // what all upstreams tell
 	near   neighbourhood    // which upstreams a project considers

@@ -18,7 +18,7 @@ func (p *Pool) Report(now time.Time, address string, r Report) {
 	if !ok || !m.inSet || !r.At.After(m.polled) {
 		return
 	}
-	m.polled = r.At
+	m.polled, p.heard = r.At, true
 	r, known, wrong := r.sane()
 	m.believed.report = wrong
 	m.clear(now)

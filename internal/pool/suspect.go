@@ -58,6 +58,7 @@ func (p *Pool) ReportFailed(now time.Time, address string, why error) {
 	if !ok || !m.inSet || m.polled.IsZero() {
 		return
 	}
+	p.heard = true
 	s := &m.suspicion
 	s.dead = errors.Is(why, ErrNoResponse)
 	if s.failed++; s.failed == 1 {
@@ -128,6 +129,7 @@ func (p *Pool) weigh(now time.Time, m *member) {
 	silent := now.Sub(m.polled) > silence*p.cfg.Interval
 	switch {
 	case chance < hopeless && (s.failed > 0 || silent && s.owed >= enoughOwed):
+		p.heard = true
 		s.suspect(now, fmt.Sprintf("it owes %d answers and gave none, while %d of %d jobs elsewhere were answered", s.owed, s.begun, s.elsewhere))
 	case !m.polled.IsZero() && now.Sub(m.polled) >= askAgain && now.Sub(s.early) >= askAgain:
 		s.early = now

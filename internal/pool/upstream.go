@@ -96,14 +96,16 @@ const (
 	Truncated
 	// Gone: the submitter went away, or the job's own deadline passed while the response streamed.
 	Gone
+	// Moved: the job waited there and was withdrawn, to go elsewhere.
+	Moved
 
 	// Outcomes is how many there are.
-	Outcomes = int(Gone) + 1
+	Outcomes = int(Moved) + 1
 )
 
 // String returns the outcome's word in metrics, logs and traces.
 func (o Outcome) String() string {
-	return [Outcomes]string{"answered", "failed", "not_started", "refused", "no_answer", "timed_out", "truncated", "gone"}[o]
+	return [Outcomes]string{"answered", "failed", "not_started", "refused", "no_answer", "timed_out", "truncated", "gone", "moved"}[o]
 }
 
 // gate is an upstream's breaker, as the pool sees it.

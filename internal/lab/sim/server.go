@@ -100,7 +100,7 @@ func (s *server) advance(w *world, j *job) {
 		return
 	}
 	if j.begun < 0 {
-		j.begin(w.now) // everything was cached
+		j.begin(w) // everything was cached
 	}
 	w.answered(j) // while it still counts as one of the server's
 	s.leave(j)
@@ -128,7 +128,7 @@ func (s *server) submit(w *world, j *job, k key, work time.Duration, bytes int64
 	j.on = b
 	if b.running {
 		if j.begun < 0 {
-			j.begin(w.now)
+			j.begin(w)
 			s.noteWait(j)
 		}
 		return
@@ -155,7 +155,7 @@ func (s *server) dispatch(w *world) {
 		for _, j := range b.jobs {
 			s.waiting[j.priority]--
 			if j.begun < 0 {
-				j.begin(w.now)
+				j.begin(w)
 				s.noteWait(j)
 			}
 		}
@@ -237,4 +237,9 @@ func (s *server) report(w *world, before *seen) pool.Report {
 }
 
 // begin notes that the job's first joblet runs.
-func (j *job) begin(now time.Duration) { j.begun = now }
+func (j *job) begin(w *world) {
+	j.begun = w.now
+	if w.cfg.Sidecars.Begun {
+		j.assignment.Begun()
+	}
+}

@@ -23,6 +23,11 @@ type Sidecars struct {
 	Together bool          `yaml:"together"`
 	// Hints turns on the load hint on answers.
 	Hints bool `yaml:"hints"`
+	// Begun makes upstreams tell when a job begins. SecondThoughts is as in dispatch;
+	// Blind moves late jobs also where upstreams do not tell.
+	Begun          bool                    `yaml:"begun"`
+	Blind          bool                    `yaml:"blind"`
+	SecondThoughts dispatch.SecondThoughts `yaml:"second_thoughts"`
 	// Attempts, ConnectTimeout and Budget are as in dispatch.RetrySettings. The
 	// ConnectTimeout "never" waits until the upstream accepts, as the thesis's
 	// experiments did.
@@ -52,6 +57,7 @@ func DefaultSidecars() Sidecars {
 		Budget:         retry.Budget,
 		Breaker:        breaker.Default(),
 		Wait:           240 * time.Second,
+		SecondThoughts: dispatch.DefaultSecondThoughts(),
 	}
 }
 
@@ -68,6 +74,7 @@ func (v Sidecars) Check(f *settings.Faults) {
 	}
 	v.Breaker.Check(f.In("breaker"))
 	v.Projects.Check(f.In("projects"))
+	v.SecondThoughts.Check(f.In("second_thoughts"))
 	f.Between("reserve", v.Reserve, 0, 1)
 	f.Positive("wait", v.Wait)
 	if v.Freeze.At < 0 {

@@ -44,7 +44,7 @@ func newSidecar(w *world, number int) (*sidecar, error) {
 	}
 	s.dispatch, err = dispatch.New(dispatch.Config{
 		Pool: s.pool, Rand: stream(dispatchStream),
-		Retry: cfg.retry(), Projects: cfg.Projects,
+		Retry: cfg.retry(), Projects: cfg.Projects, SecondThoughts: cfg.SecondThoughts, Blind: cfg.Blind,
 		// As long as the day is: the experiments shed nothing.
 		Queue:  dispatch.QueueSettings{Jobs: 1 << 30, Bytes: 1 << 50, Wait: cfg.Wait},
 		Asking: func(d *dispatch.Job) { w.asking = s.jobs[d] },
@@ -60,11 +60,30 @@ func (s *sidecar) submit(w *world, j *job) {
 	}
 	j.dispatch = s.dispatch.Begin(w.time(w.now), dispatch.Request{
 		Project: j.project, Priority: j.priority, Arrived: w.time(w.now),
-		Queue: j.queueBound, Evaluate: j.evaluateBound, Stream: j.streamBound,
+		Queue: j.queueBound, Evaluate: j.evaluateBound, Stream: j.streamBound, Withdraw: atOnce{},
 	})
 	s.jobs[j.dispatch] = j
 	w.expectAnswer(j)
 	s.claim(w, j)
+}
+
+// atOnce is how a modelled attempt is withdrawn: reconsider does it.
+type atOnce struct{}
+
+// Withdraw implements dispatch.Withdrawer.
+func (atOnce) Withdraw() {}
+
+// reconsider moves the jobs that have second thoughts.
+func (s *sidecar) reconsider(w *world) {
+	for _, m := range s.dispatch.Reconsider(w.time(w.now)) {
+		j := s.jobs[m.Job]
+		if j.server == nil { // it is still on its way
+			s.dispatch.Stay(w.time(w.now), m.Job)
+			continue
+		}
+		j.server.abandon(j)
+		s.fail(w, j, dispatch.Failure{Outcome: pool.Moved, Progress: dispatch.Begun}, Lost)
+	}
 }
 
 // claim asks for an upstream for the job's next attempt.
@@ -89,6 +108,7 @@ func (s *sidecar) serve(w *world) {
 	for _, g := range s.dispatch.Serve(w.time(w.now)) {
 		s.granted(w, g)
 	}
+	s.reconsider(w)
 	s.askEarly(w)
 }
 
