@@ -2,7 +2,6 @@ package main
 
 import (
 	"cmp"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"time"
@@ -38,10 +37,5 @@ func (c *capacityCommand) Run(console cli.Console) error {
 	if err != nil {
 		return fmt.Errorf("%s: %w", c.Trace, err)
 	}
-	if c.JSON {
-		e := json.NewEncoder(console.Out)
-		e.SetIndent("", "  ")
-		return e.Encode(advice)
-	}
-	return page.Advice(console.Out, advice)
+	return page.Advice(console.Out, advice, c.JSON)
 }

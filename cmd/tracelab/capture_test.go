@@ -105,3 +105,16 @@ func TestACaptureIsReplayed(t *testing.T) {
 	assert.Regexp(t, `\nanswered +12\n`, out.String())
 	assert.Regexp(t, `\nfetches per 1,000 +250.0\n`, out.String(), "once for each of three projects")
 }
+
+// A capture is shown as a trial: text, a page and figures.
+func TestACaptureIsShown(t *testing.T) {
+	path, dir := captured(t), t.TempDir()
+	var out, errs bytes.Buffer
+	require.Zero(t, run([]string{"report", path, "--html", filepath.Join(dir, "trial.html"), "--figures", dir}, &out, &errs), errs.String())
+	assert.Contains(t, out.String(), "12 jobs over 14s: 12 complete, 0 partial, 0 absent")
+	for _, name := range []string{"trial.html", "jobs-jsonl-timeline.svg", "jobs-jsonl-kpi.svg"} {
+		assert.FileExists(t, filepath.Join(dir, name))
+	}
+	assert.Equal(t, 1, run([]string{"report", path, path}, &out, &errs))
+	assert.Contains(t, errs.String(), "not the results of tracelab simulate")
+}

@@ -8,6 +8,7 @@ import (
 	"example.org/pilotfish/internal/cli"
 	"example.org/pilotfish/internal/lab/page"
 	"example.org/pilotfish/internal/lab/results"
+	"example.org/pilotfish/internal/lab/scenario"
 )
 
 // outputs are where results are shown, beside standard output.
@@ -32,11 +33,18 @@ func (o *outputs) write(set *results.Set, console cli.Console) error {
 }
 
 type reportCommand struct {
-	Results []string `arg:"" type:"path" help:"Results that simulate has saved with --json; several are shown together."`
+	Results []string `arg:"" type:"path" help:"Results that simulate has saved with --json; several are shown together. Or one capture."`
 	outputs
 }
 
 func (c *reportCommand) Run(console cli.Console) error {
+	captured, err := scenario.ReadCapture(c.Results[0])
+	if err != nil {
+		return err
+	}
+	if len(captured) > 0 && len(c.Results) == 1 { // several are no results, as Read says
+		return page.ShowTrial(console.Out, filepath.Base(c.Results[0]), captured, c.HTML, c.Figures)
+	}
 	var all []results.Set
 	for _, path := range c.Results {
 		f, err := os.Open(path)

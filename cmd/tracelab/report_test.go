@@ -18,7 +18,7 @@ func TestReport(t *testing.T) {
 	require.Zero(t, code, stderr)
 	assert.Contains(t, out, "small, small\n")
 	assert.Contains(t, out, "small: dynamic")
-	assert.FileExists(t, filepath.Join(dir, "small-small-wait-low-jobs.svg"))
+	assert.FileExists(t, filepath.Join(dir, "small-small-wait-low-jobs-figure-9.svg"))
 
 	code, out, stderr = tracelab("simulate", small, "--figures", saved)
 	assert.Equal(t, 1, code)

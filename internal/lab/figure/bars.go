@@ -19,6 +19,18 @@ func Bars(label string, groups []string, series []Bar) SVG {
 		all = append(all, s.Values, s.Marks)
 	}
 	decades(&p.Y, seconds, all...)
+	return bars(p, label, groups, series)
+}
+
+// Shares draws grouped bars on a scale from 0 to 1, as Bars does of seconds.
+func Shares(label string, groups []string, series []Bar) SVG {
+	p := newPlot()
+	p.Y.Min, p.Y.Max = 0, 1
+	return bars(p, label, groups, series)
+}
+
+// bars draws grouped bars on a plot whose vertical axis has its scale.
+func bars(p *plot.Plot, label string, groups []string, series []Bar) SVG {
 	p.X.Min, p.X.Max = -0.5, float64(len(groups))-0.5
 	var names plot.ConstantTicks
 	for i, g := range groups {

@@ -4,6 +4,7 @@ import (
 	"encoding/xml"
 	"errors"
 	"io"
+	"math"
 	"regexp"
 	"strconv"
 	"strings"
@@ -183,4 +184,31 @@ func TestTicks(t *testing.T) {
 		n := len(roots(top))
 		assert.True(t, 3 <= n && n <= 6, "%d ticks up to %v", n, top)
 	}
+}
+
+func TestTimeline(t *testing.T) {
+	s := Timeline("jobs", []Span{{From: 0, To: 2}, {From: 1, To: 5, Partial: true}, {From: 2, Absent: true}},
+		[]Band{{From: 0, To: 3, Shade: Flat}, {From: 3, To: 4, Shade: Bare}, {From: 4, To: 99, Shade: Losing}}, 6)
+	count := shapes(t, s)
+	assert.Equal(t, 1, count[css(shadeColors[Flat])])
+	assert.Equal(t, 1, count[css(shadeColors[Losing])])
+	assert.Zero(t, count[css(shadeColors[Growing])])
+	for with, lines := range map[string]int{css(series(0)): 1, css(series(5)): 1, "#b01e28": 2} {
+		assert.Equal(t, lines, strings.Count(strings.ToLower(string(s)), "stroke:"+with), with)
+	}
+}
+
+func TestCurves(t *testing.T) {
+	s := Curves("times", [][]float64{{1, 2, math.NaN(), 4, math.NaN(), 5, 6}, {3, 3, 3}}, []Band{{From: 0, To: 2, Shade: Growing}})
+	count := shapes(t, s)
+	assert.Equal(t, 1, count[css(shadeColors[Growing])])
+	assert.Equal(t, 1, count[Color(0)], "a value between two gaps is a dot")
+	assert.Equal(t, 2, strings.Count(strings.ToLower(string(s)), "stroke:"+Color(0)))
+	assert.NotPanics(t, func() { Curves("none", [][]float64{{math.NaN()}}, nil) })
+}
+
+func TestSharesHaveALinearScale(t *testing.T) {
+	s := Shares("slowdown", []string{"mean"}, []Bar{{Values: []float64{0.5}}})
+	assert.Equal(t, 1, shapes(t, s)[Color(0)])
+	assert.Contains(t, texts(s), "0.5")
 }

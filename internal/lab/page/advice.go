@@ -1,6 +1,7 @@
 package page
 
 import (
+	"encoding/json"
 	"fmt"
 	"io"
 	"time"
@@ -9,8 +10,13 @@ import (
 	"example.org/pilotfish/internal/lab/stats"
 )
 
-// Advice writes for people what a fleet can do and needs.
-func Advice(w io.Writer, a capacity.Advice) error {
+// Advice writes what a fleet can do and needs: for people, or as JSON.
+func Advice(w io.Writer, a capacity.Advice, asJSON bool) error {
+	if asJSON {
+		e := json.NewEncoder(w)
+		e.SetIndent("", "  ")
+		return e.Encode(a)
+	}
 	_, err := fmt.Fprintf(w, "%d upstreams with %.0f cores can do %.2f jobs/s of %.3f core-seconds each. Told by %s.\n\n",
 		a.Upstreams, a.Cores, a.JobsPerSecond, a.CoreSecondsPerJob, stats.Span(a.CoveredSeconds))
 	if err != nil {

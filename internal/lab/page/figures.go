@@ -15,6 +15,7 @@ type section struct {
 	ID, Title, Text string
 	Heat            bool // the figures are strips, which need the key to their colours
 	Bars            bool // the figures tell the runs apart by colour alone
+	Shaded          bool // the figures are shaded by modes
 	Figures         []titled
 }
 
@@ -30,9 +31,10 @@ func (s *section) add(title string, svg figure.SVG) {
 // sections are the page's figures, in order. Sections without a figure are left out.
 func sections(r *results.Set) []section {
 	all := []section{
-		percentiles(r, "duration", "Duration", stats.Duration, "From a job's arrival to its end."),
-		percentiles(r, "wait", "Wait", stats.Wait, "From a job's arrival at the sidecar to the start of its execution at the upstream."),
-		variance(r), availability(r), level(r), closeups(r), imbalance(r),
+		percentiles(r, "duration", "Duration", stats.Duration, 4, "From a job's arrival to its end."),
+		percentiles(r, "wait", "Wait", stats.Wait, 7, "From a job's arrival at the sidecar to the start of its execution at the upstream."),
+		variance(r), percentiles(r, "slowdown", "Slowdown", stats.Slowdown, 11, "The share of a job's time that it waited."),
+		availability(r), level(r), closeups(r), imbalance(r),
 	}
 	return slices.DeleteFunc(all, func(s section) bool { return len(s.Figures) == 0 })
 }
@@ -46,34 +48,66 @@ func end(r *results.Set) float64 {
 	return end
 }
 
-// percentiles is a quantity's bars: low jobs before high ones, which suffer less.
-func percentiles(r *results.Set, id, title string, q stats.Quantity, text string) section {
-	s := section{ID: id, Title: title, Bars: true, Text: text + " Black lines are the reference. A stub at the bottom is 0."}
-	for _, priority := range []string{"low", "high"} {
+// percentiles is a quantity's bars: three figures of the thesis, of which the first has
+// a number: the means of both priorities, and the percentiles of high jobs and of low
+// ones. Low jobs come before high ones, which suffer less.
+func percentiles(r *results.Set, id, title string, q stats.Quantity, number int, text string) section {
+	s := section{ID: id, Title: title, Bars: true, Text: text + " Black lines are the reference."}
+	draw := figure.Bars
+	if q == stats.Slowdown {
+		draw = figure.Shares
+	} else {
+		s.Text += " A stub at the bottom is 0."
+	}
+	means := make([]figure.Bar, len(r.Runs))
+	var figures []titled
+	for n, priority := range []string{"low", "high"} {
 		var bars []figure.Bar
 		shown := false
 		for i := range r.Runs {
-			run := &r.Runs[i]
+			ours, theirs := summaries(r, &r.Runs[i], q, priority)
 			var bar figure.Bar
-			for n := range run.Rows {
-				row := &run.Rows[n]
-				if row.Quantity != q || row.Priority != priority {
-					continue
-				}
+			if ours != nil {
 				shown = true
-				bar.Values = columns(row.Summary)
-				if theirs, ok := published(r, run, row); ok {
-					bar.Marks = columns(theirs.Summary)
-				}
+				bar.Values = columns(*ours)
+				means[i].Values = append(means[i].Values, ours.Mean)
+				means[i].Marks = append(means[i].Marks, 0)
+			}
+			if theirs != nil {
+				bar.Marks = columns(*theirs)
+				means[i].Marks[len(means[i].Marks)-1] = theirs.Mean
 			}
 			bars = append(bars, bar)
 		}
 		if shown {
-			s.add(priority+" jobs", figure.Bars(fmt.Sprintf("%s of %s jobs by run and percentile", title, priority),
-				[]string{"mean", "median", "p90", "p95", "p99", "max"}, bars))
+			figures = append(figures, titled{
+				fmt.Sprintf("%s jobs (figure %d)", priority, number+2-n),
+				template.HTML(draw(fmt.Sprintf("%s of %s jobs by run and percentile", title, priority),
+					[]string{"mean", "median", "p90", "p95", "p99", "max"}, bars)),
+			})
 		}
 	}
+	if len(figures) == 2 {
+		s.add(fmt.Sprintf("means (figure %d)", number), draw("Mean "+id+" by run and priority", []string{"low", "high"}, means))
+	}
+	s.Figures = append(s.Figures, figures...)
 	return s
+}
+
+// summaries are a run's numbers of a quantity for jobs of a priority, and the published
+// ones; nil where there are none.
+func summaries(r *results.Set, run *results.Run, q stats.Quantity, priority string) (ours, theirs *stats.Summary) {
+	for n := range run.Rows {
+		row := &run.Rows[n]
+		if row.Quantity != q || row.Priority != priority {
+			continue
+		}
+		ours = &row.Summary
+		if published, ok := published(r, run, row); ok {
+			theirs = &published.Summary
+		}
+	}
+	return ours, theirs
 }
 
 func columns(s stats.Summary) []float64 {
@@ -82,7 +116,7 @@ func columns(s stats.Summary) []float64 {
 
 // variance is the thesis's figure 10.
 func variance(r *results.Set) section {
-	s := section{ID: "variance", Title: "Variance of the wait of low jobs", Text: "A circle is the jobs of one upstream, the diamond all of them, the black line the reference for all. Circles far apart are upstreams that treat their jobs differently."}
+	s := section{ID: "variance", Title: "Variance of the wait of low jobs (figure 10)", Text: "A circle is the jobs of one upstream, the diamond all of them, the black line the reference for all. Circles far apart are upstreams that treat their jobs differently."}
 	var dots []figure.Dot
 	for _, run := range r.Runs {
 		d := figure.Dot{Name: run.Name, Values: run.Variance.Upstreams, All: run.Variance.All}
@@ -99,7 +133,7 @@ func variance(r *results.Set) section {
 
 // availability is the thesis's figure 14, for every run.
 func availability(r *results.Set) section {
-	s := section{ID: "availability", Title: "Availability", Heat: true, Text: "The share of time that an upstream has more stalled joblets than the limit, a row each, over time. Runs in which none ever has, nor is away, are left out."}
+	s := section{ID: "availability", Title: "Availability (figure 14)", Heat: true, Text: "The share of time that an upstream has more stalled joblets than the limit, a row each, over time. Runs in which none ever has, nor is away, are left out."}
 	for _, run := range r.Runs {
 		h := &run.History
 		if len(h.Away) == 0 && !slices.ContainsFunc(h.Overloaded, func(row []float64) bool { return slices.Max(append(row, 0)) > 0 }) {
@@ -112,7 +146,7 @@ func availability(r *results.Set) section {
 
 // level is the thesis's figure 15, for every run in which one ever fell.
 func level(r *results.Set) section {
-	s := section{ID: "level", Title: "Overload level", Heat: true, Text: "How much an upstream refuses, as the first sidecar sees it: from nothing, at level 1, to everything, at level 0. Runs in which nothing is ever refused are left out."}
+	s := section{ID: "level", Title: "Overload level (figure 15)", Heat: true, Text: "How much an upstream refuses, as the first sidecar sees it: from nothing, at level 1, to everything, at level 0. Runs in which nothing is ever refused are left out."}
 	for _, run := range r.Runs {
 		h := &run.History
 		if len(h.Level) == 0 {
@@ -131,7 +165,7 @@ func level(r *results.Set) section {
 
 // closeups is the thesis's figure 15, for every run in which a level ever moved.
 func closeups(r *results.Set) section {
-	s := section{ID: "closeup", Title: "Overload level, close up", Text: "The time in which levels move most, for the upstreams whose levels move most: the upper line of each is level 1, at which it takes every job, the lower one level 0."}
+	s := section{ID: "closeup", Title: "Overload level, close up (figure 15)", Text: "The time in which levels move most, for the upstreams whose levels move most: the upper line of each is level 1, at which it takes every job, the lower one level 0."}
 	for _, run := range r.Runs {
 		c := run.History.Closeup
 		if c == nil {

@@ -18,6 +18,7 @@ var pageText string
 
 // page is what the template shows.
 type page struct {
+	Bands               []bandKey
 	Title, Common, Text string
 	// Heat and Away are the colours of the strips.
 	Heat []template.CSS
@@ -34,10 +35,6 @@ type pageRun struct {
 
 // writeHTML writes results as one page that needs no other file.
 func writeHTML(w io.Writer, r *results.Set) error {
-	t, err := template.New("page").Parse(pageText)
-	if err != nil {
-		panic("BUG: the report's template does not parse: " + err.Error())
-	}
 	var text strings.Builder
 	if err := Text(&text, r); err != nil {
 		return err
@@ -55,6 +52,16 @@ func writeHTML(w io.Writer, r *results.Set) error {
 			Name: run.Name, Overload: run.Overload, Policy: run.Policy, Own: own[i], Color: template.CSS(figure.Color(i)),
 		})
 	}
+	return p.write(w)
+}
+
+// write fills in the template.
+func (p page) write(w io.Writer) error {
+	t, err := template.New("page").Parse(pageText)
+	if err != nil {
+		panic("BUG: the report's template does not parse: " + err.Error())
+	}
+	p.Bands = bandKeys()
 	if err := t.Execute(w, p); err != nil {
 		return fmt.Errorf("the report: %w", err)
 	}
@@ -71,18 +78,18 @@ func Files(r *results.Set, page, figures string) error {
 		}
 	}
 	if figures != "" {
-		return writeFigures(r, figures)
+		var runs []figure.Key
+		for i, run := range r.Runs {
+			runs = append(runs, figure.Key{Name: run.Name, Color: figure.Color(i)})
+		}
+		return writeFigures(r.Scenario, sections(r), runs, figures)
 	}
 	return nil
 }
 
-func writeFigures(r *results.Set, dir string) error {
-	var runs []figure.Key
-	for i, run := range r.Runs {
-		runs = append(runs, figure.Key{Name: run.Name, Color: figure.Color(i)})
-	}
+func writeFigures(name string, sections []section, runs []figure.Key, dir string) error {
 	written := map[string]bool{}
-	for _, s := range sections(r) {
+	for _, s := range sections {
 		for _, f := range s.Figures {
 			var legend []figure.Key
 			switch {
@@ -90,8 +97,10 @@ func writeFigures(r *results.Set, dir string) error {
 				legend = runs
 			case s.Heat:
 				legend = figure.HeatKeys()
+			case s.Shaded:
+				legend = figure.BandKeys()
 			}
-			path := filepath.Join(dir, fileName(r.Scenario+" "+s.ID+" "+f.Title)+".svg")
+			path := filepath.Join(dir, fileName(name+" "+s.ID+" "+f.Title)+".svg")
 			if written[path] {
 				return fmt.Errorf("figures: two would be %s: give the runs names that differ by more than signs", path)
 			}

@@ -57,7 +57,7 @@ func TestPageStandsAlone(t *testing.T) {
 	require.NoError(t, writeHTML(&out, r))
 	page := out.String()
 	for id, figures := range map[string]int{
-		"duration": 2, "wait": 2, "variance": 1, "availability": 5, "level": 4, "closeup": 4, "imbalance": 5,
+		"duration": 3, "wait": 3, "slowdown": 3, "variance": 1, "availability": 5, "level": 4, "closeup": 4, "imbalance": 5,
 	} {
 		_, rest, ok := strings.Cut(page, `<section id="`+id+`">`)
 		require.True(t, ok, id)
@@ -150,7 +150,7 @@ func TestFiguresAsFiles(t *testing.T) {
 	files, err := filepath.Glob(filepath.Join(dir, "small-*.svg"))
 	require.NoError(t, err)
 	assert.Len(t, files, want)
-	text, err := os.ReadFile(filepath.Join(dir, "small-wait-low-jobs.svg"))
+	text, err := os.ReadFile(filepath.Join(dir, "small-wait-low-jobs-figure-9.svg"))
 	require.NoError(t, err)
 	for _, run := range r.Runs {
 		assert.Contains(t, string(text), ">"+run.Name+"</text>")

@@ -37,6 +37,21 @@ func OpenTrace(path string, limit int) (*Trace, error) {
 	return &Trace{source: &captured{jobs}, Closer: io.NopCloser(nil), left: limit}, nil
 }
 
+// ReadCapture reads the jobs of a capture, in the order of their arrival. A file that is
+// none has no jobs.
+func ReadCapture(path string) ([]trace.Job, error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	in := bufio.NewReaderSize(f, 64<<10)
+	if !isCapture(in) {
+		return nil, nil
+	}
+	return trace.ReadCapture(in, path)
+}
+
 // isCapture reports whether the first job of a trace tells what happened to it.
 func isCapture(in *bufio.Reader) bool {
 	text, _ := in.Peek(in.Size()) // a short file is read to its end

@@ -89,34 +89,16 @@ func servedBy(t *testing.T, jobs []trace.Job, upstreams int) (all []Result, full
 
 // modesOf are the modes that the sidecar would tell of these jobs.
 func modesOf(all []Result) (modes []quality.Mode) {
-	type event struct {
-		at  time.Duration
-		job *Result
-		end bool
-	}
-	var events []event
+	var jobs []quality.Job
 	for i := range all {
 		r := &all[i]
-		events = append(events, event{r.Arrived + r.FirstByte, r, false}, event{r.Arrived + r.LastByte, r, true})
-	}
-	slices.SortStableFunc(events, func(a, b event) int { return cmp.Compare(a.at, b.at) })
-	m := quality.New(epoch)
-	next := time.Duration(0)
-	for _, e := range events {
-		for ; next < e.at; next += time.Second {
-			for _, c := range m.Advance(epoch.Add(next)) {
-				modes = append(modes, c.To)
-			}
-		}
-		arrived := epoch.Add(e.job.Arrived)
-		if !e.end {
-			m.Began(epoch.Add(e.at), quality.FirstByte{Arrived: arrived, Claimed: arrived})
-			continue
-		}
-		m.Observe(epoch.Add(e.at), &quality.Job{
-			Outcome: intake.Answered, Completeness: e.job.Completeness, Arrived: arrived,
-			FirstByte: e.job.FirstByte, LastByte: e.job.LastByte, Waited: -1,
+		jobs = append(jobs, quality.Job{
+			Outcome: intake.Answered, Completeness: r.Completeness, Arrived: epoch.Add(r.Arrived),
+			FirstByte: r.FirstByte, LastByte: r.LastByte, Waited: -1,
 		})
+	}
+	for _, c := range quality.Trial(jobs, func(int) time.Duration { return 0 }) {
+		modes = append(modes, c.To)
 	}
 	return modes
 }

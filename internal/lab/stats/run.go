@@ -18,14 +18,14 @@ const (
 	Duration Quantity = "duration_s"
 	// Wait is from the job's arrival to the start of its execution, in seconds.
 	Wait Quantity = "wait_s"
-	// slowdown is the share of a job's time that it waited: see slowdownOf.
-	slowdown Quantity = "slowdown"
+	// Slowdown is the share of a job's time that it waited: see slowdownOf.
+	Slowdown Quantity = "slowdown"
 	// stretch is how many times as long a job took as with no load.
 	stretch Quantity = "stretch"
 )
 
 // Quantities returns all, in the order of tables.
-func Quantities() []Quantity { return []Quantity{Duration, Wait, slowdown, stretch} }
+func Quantities() []Quantity { return []Quantity{Duration, Wait, Slowdown, stretch} }
 
 // Sample is what is counted of one finished job. Times are in seconds.
 type Sample struct {
@@ -55,7 +55,7 @@ func NewRun(upstreams int) *Run {
 			Duration: NewDistribution(),
 			Wait:     NewDistribution(),
 			// Finer, because the digits below 1 matter: 0.99 is not 0.999.
-			slowdown: newDistribution(0.0005),
+			Slowdown: newDistribution(0.0005),
 			stretch:  NewDistribution(),
 		}
 	}
@@ -68,7 +68,7 @@ func (r *Run) Add(s Sample) {
 	by := r.by[s.Priority]
 	by[Duration].Add(s.Wait + s.Execution)
 	by[Wait].Add(s.Wait)
-	by[slowdown].Add(slowdownOf(s.Wait, s.Execution))
+	by[Slowdown].Add(slowdownOf(s.Wait, s.Execution))
 	if s.Unloaded > 0 {
 		by[stretch].Add((s.Wait + s.Execution) / s.Unloaded)
 	}

@@ -34,7 +34,7 @@ func TestRunSeparatesPrioritiesAndUpstreams(t *testing.T) {
 	assert.Equal(t, uint64(0), of(r, stretch, selection.Low).Summary().Count)
 	assert.Equal(t, 4.5, of(r, Wait, selection.Low).Summary().Mean)
 	assert.Equal(t, 6.25, of(r, Duration, selection.Low).Summary().Mean)
-	assert.InDelta(t, (0.5+0.75+0.5+1)/4, of(r, slowdown, selection.Low).Summary().Mean, 1e-12)
+	assert.InDelta(t, (0.5+0.75+0.5+1)/4, of(r, Slowdown, selection.Low).Summary().Mean, 1e-12)
 
 	v := r.WaitVariance("x")
 	assert.Equal(t, []float64{1, 0, 0}, v.Upstreams)
@@ -78,6 +78,6 @@ func TestSlowdownResolvesTheThesissMedians(t *testing.T) {
 		r.Add(Sample{Wait: 0.00005, Execution: 0.238})
 	}
 	r.Add(Sample{Wait: 99, Execution: 1})
-	require.InEpsilon(t, 0.00021, of(r, slowdown, selection.Low).Quantile(0.5), 0.002)
-	assert.InDelta(t, 0.99, of(r, slowdown, selection.Low).Quantile(0.95), 0.0005)
+	require.InEpsilon(t, 0.00021, of(r, Slowdown, selection.Low).Quantile(0.5), 0.002)
+	assert.InDelta(t, 0.99, of(r, Slowdown, selection.Low).Quantile(0.95), 0.0005)
 }
