@@ -34,8 +34,9 @@ var layers = []struct {
 	{"lock", false, []string{"internal/balancer"}},
 	{"record", false, []string{"internal/record"}},
 	{"files", false, []string{"internal/files"}},
+	{"wire", false, []string{"internal/proxy/lazyconn"}},
 	{"shells", false, []string{
-		"internal/proxy", "internal/proxy/upstreamclient", "internal/discovery", "internal/report", "internal/metrics", "internal/prewarm", "internal/capture",
+		"internal/proxy", "internal/proxy/upstreamclient", "internal/proxy/submitterserver", "internal/discovery", "internal/report", "internal/metrics", "internal/prewarm", "internal/capture",
 		"internal/ruleserver", "internal/ruleserver/executor", "internal/ruleserver/rules", "internal/ruleserver/registration",
 		"internal/lab/sim", "internal/lab/replay", "internal/lab/figure", "internal/cli", "internal/memnet", "internal/mesh",
 	}},

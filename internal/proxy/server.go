@@ -10,6 +10,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"example.org/pilotfish/internal/proxy/submitterserver"
 	"example.org/pilotfish/internal/record"
 )
 
@@ -34,10 +35,13 @@ type ServerConfig struct {
 	ErrorLog *log.Logger
 }
 
-// Server is an http.Server with every bound set. It speaks HTTP/1.1 and 1.0,
-// and HTTP/2 without TLS to those who start with it.
+// Server is an http.Server with every bound set, behind one that serves plain
+// connections. It speaks HTTP/1.1 and 1.0, and HTTP/2 without TLS to those who
+// start with it. A handler says how long what it writes is, or that it comes in
+// chunks, and of which type; only with CloseIdle it need not.
 type Server struct {
 	http      *http.Server
+	plain     *submitterserver.Server // serves most connections; nil with CloseIdle
 	conns     int
 	closeIdle bool
 	cut       context.CancelCauseFunc
@@ -74,17 +78,31 @@ func NewServer(h http.Handler, cfg ServerConfig) (*Server, error) {
 	}
 	s.Protocols.SetHTTP1(true)
 	s.Protocols.SetUnencryptedHTTP2(true)
-	return &Server{http: s, conns: cfg.Conns, closeIdle: cfg.CloseIdle, cut: cut}, nil
+	all := &Server{http: s, conns: cfg.Conns, closeIdle: cfg.CloseIdle, cut: cut}
+	if cfg.CloseIdle {
+		return all, nil // only net/http tells which connections are idle
+	}
+	all.plain, err = submitterserver.New(submitterserver.Config{
+		Handler: h, Base: base, HeaderTimeout: cfg.HeaderTimeout, IdleTimeout: cfg.IdleTimeout, MaxHead: cfg.MaxHeader, ErrorLog: cfg.ErrorLog,
+	})
+	if err != nil {
+		cut(err)
+		return nil, err
+	}
+	return all, nil
 }
 
 // Serve accepts from l until Shutdown, and then returns nil.
 func (s *Server) Serve(l net.Listener) error {
 	bounded := newBounded(l, s.conns)
 	s.bounded.Store(bounded)
+	rest := net.Listener(bounded)
 	if s.closeIdle {
 		s.http.ConnState = bounded.note
+	} else {
+		rest = s.plain.Listen(bounded)
 	}
-	err := s.http.Serve(bounded)
+	err := s.http.Serve(rest)
 	if errors.Is(err, http.ErrServerClosed) {
 		return nil
 	}
@@ -106,13 +124,26 @@ const settleTime = time.Second
 // Those that are left are then cut, visibly to their submitters, and the error is ctx's.
 func (s *Server) Shutdown(ctx context.Context) error {
 	defer s.cut(record.ErrShutdown)
-	err := s.http.Shutdown(ctx)
+	err := s.drain(ctx)
 	if err == nil {
 		return nil
 	}
 	s.cut(record.ErrShutdown)
 	settle, cancel := context.WithTimeout(context.WithoutCancel(ctx), settleTime)
 	defer cancel()
-	_ = s.http.Shutdown(settle) // what matters is that they had the time
+	_ = s.drain(settle) // what matters is that they had the time
+	if s.plain != nil {
+		s.plain.Close()
+	}
 	return errors.Join(fmt.Errorf("jobs were cut: %w", err), s.http.Close())
+}
+
+// drain waits for the jobs at hand until ctx ends.
+func (s *Server) drain(ctx context.Context) error {
+	if s.plain == nil {
+		return s.http.Shutdown(ctx)
+	}
+	ended := make(chan error, 1)
+	go func() { ended <- s.plain.Shutdown(ctx) }()
+	return errors.Join(s.http.Shutdown(ctx), <-ended)
 }

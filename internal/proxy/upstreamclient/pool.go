@@ -95,7 +95,7 @@ func (p *pool) connect(ctx context.Context, r *Request) (*conn, error) {
 		if err != nil {
 			return nil, err
 		}
-		if cn.SetDeadline(r.Deadline) == nil && !(cn.kept && cn.more()) {
+		if cn.SetDeadline(r.Deadline) == nil && !(cn.kept && cn.More()) {
 			return cn, nil
 		}
 		_ = cn.Close() // the upstream has closed it, or sent what nobody asked for
@@ -236,7 +236,7 @@ func (p *pool) sweep() {
 	oldest := time.Now().Add(-p.cfg.IdleTimeout)
 	for address, conns := range looked {
 		looked[address] = slices.DeleteFunc(conns, func(cn *conn) bool {
-			good := cn.idleSince.After(oldest) && cn.SetDeadline(time.Time{}) == nil && !cn.more()
+			good := cn.idleSince.After(oldest) && cn.SetDeadline(time.Time{}) == nil && !cn.More()
 			if !good {
 				_ = cn.Close()
 			}

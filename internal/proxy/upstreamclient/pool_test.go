@@ -92,7 +92,7 @@ func TestIdleConnectionsAreLookedAt(t *testing.T) {
 				first := c.pool.upstreams[up].idle[0]
 				c.pool.mu.Unlock()
 				close(kept)
-				require.Eventually(t, first.more, patience, time.Millisecond)
+				require.Eventually(t, first.More, patience, time.Millisecond)
 				if swept {
 					c.pool.sweep()
 					assert.Zero(t, c.Idle()[up])
@@ -272,7 +272,7 @@ func TestIdleTLSConnectionsAreLookedAt(t *testing.T) {
 	require.Eventually(t, func() bool {
 		c.pool.mu.Lock()
 		defer c.pool.mu.Unlock()
-		return c.pool.upstreams[up].idle[0].more()
+		return c.pool.upstreams[up].idle[0].More()
 	}, patience, time.Millisecond)
 	_, text, p := do(t, c, job(up, "{}"))
 	assert.Equal(t, "ok", text)

@@ -34,7 +34,7 @@ type Response struct {
 // head reads the head of the answer, and passes interim ones on. answered is
 // whether any byte of it came.
 func (c *conn) head(r *Request, most int64) (_ *http.Response, answered bool, _ error) {
-	if err := c.await(); err != nil {
+	if err := c.Await(); err != nil {
 		return nil, false, err
 	}
 	var asked *http.Request // its method tells whether a body follows; nil is GET
@@ -42,9 +42,9 @@ func (c *conn) head(r *Request, most int64) (_ *http.Response, answered bool, _ 
 		asked = &http.Request{Method: http.MethodHead}
 	}
 	for interims := 0; ; interims++ {
-		c.left = most
-		head, err := http.ReadResponse(c.in, asked)
-		c.left = math.MaxInt64
+		c.Left = most
+		head, err := http.ReadResponse(c.In, asked)
+		c.Left = math.MaxInt64
 		switch {
 		case err != nil:
 			return nil, true, err
@@ -72,12 +72,12 @@ func (r *Response) Ready() bool {
 	switch {
 	case r.whole:
 		return true
-	case !r.conn.more():
+	case !r.conn.More():
 		return false
-	case len(r.TransferEncoding) == 0 || r.conn.failed != nil:
+	case len(r.TransferEncoding) == 0 || r.conn.Failed != nil:
 		return true
 	}
-	there, err := r.conn.in.Peek(r.conn.in.Buffered())
+	there, err := r.conn.In.Peek(r.conn.In.Buffered())
 	size, rest, complete := bytes.Cut(there, []byte("\n"))
 	if len(size) > 0 && size[0] == '0' { // the last chunk, mostly: it ends with an empty line
 		return complete && (bytes.HasPrefix(rest, []byte("\r\n")) || bytes.Contains(rest, []byte("\r\n\r\n")))
@@ -91,7 +91,7 @@ func (r *Response) Read(p []byte, until time.Time) (int, error) {
 	if r.whole {
 		return 0, io.EOF
 	}
-	if r.ContentLength < 0 || int64(r.conn.in.Buffered()) < r.ContentLength {
+	if r.ContentLength < 0 || int64(r.conn.In.Buffered()) < r.ContentLength {
 		_ = r.conn.SetReadDeadline(until) // fails only on a closed connection
 		if r.ctx.Err() != nil {           // the deadline must not undo an interruption
 			return 0, context.Cause(r.ctx)
@@ -121,12 +121,12 @@ const lastWrite = 50 * time.Millisecond
 // nothing was wrong.
 func (r *Response) Close() {
 	calm := r.unhook() // nobody interrupts it anymore
-	good := calm && r.whole && !r.Response.Close && r.StatusCode >= 200 && r.conn.failed == nil && r.conn.in.Buffered() == 0
+	good := calm && r.whole && !r.Response.Close && r.StatusCode >= 200 && r.conn.Failed == nil && r.conn.In.Buffered() == 0
 	if !good || r.body != nil && !r.sending.over() {
 		r.abandon()
 		return
 	}
-	r.conn.release()
+	r.conn.Release()
 	if r.sending.over() {
 		r.settle()
 		return

@@ -96,7 +96,7 @@ func (s *sending) over() bool {
 // write writes bytes as they are.
 func (s *sending) write(p []byte) error {
 	s.written.Add(int64(len(p))) // before, for the answer may be quicker than the return from Write
-	n, err := s.conn.Conn.Write(p)
+	n, err := s.conn.Conn.Conn.Write(p)
 	s.written.Add(int64(n - len(p)))
 	return err
 }
@@ -108,7 +108,7 @@ func (s *sending) writeParts(parts net.Buffers) error {
 		size += int64(len(p))
 	}
 	s.written.Add(size)
-	n, err := parts.WriteTo(s.conn.Conn)
+	n, err := parts.WriteTo(s.conn.Conn.Conn)
 	s.written.Add(n - size)
 	return err
 }

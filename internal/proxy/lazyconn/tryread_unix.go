@@ -1,6 +1,6 @@
 //go:build unix
 
-package upstreamclient
+package lazyconn
 
 import (
 	"errors"
@@ -29,14 +29,17 @@ func tryRead(fd uintptr, p []byte) (int, error) {
 	}
 }
 
-// hasCome reports whether something has come, or the end of the connection, and
-// leaves it there.
-func hasCome(fd uintptr) bool {
-	var one [1]byte
+// peek looks at what has come without reading it, and returns how much that is, up
+// to one byte: 0 is the end. The error is errAgain if nothing has come.
+func peek(fd uintptr) (int, error) {
 	for {
-		_, _, err := syscall.Recvfrom(int(fd), one[:], syscall.MSG_PEEK)
-		if !errors.Is(err, syscall.EINTR) {
-			return !errors.Is(err, syscall.EAGAIN)
+		n, _, err := syscall.Recvfrom(int(fd), make([]byte, 1), syscall.MSG_PEEK)
+		switch {
+		case errors.Is(err, syscall.EINTR):
+		case errors.Is(err, syscall.EAGAIN):
+			return 0, errAgain
+		default:
+			return max(n, 0), err
 		}
 	}
 }

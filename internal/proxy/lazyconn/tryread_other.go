@@ -1,9 +1,9 @@
 //go:build !unix
 
-package upstreamclient
+package lazyconn
 
 const canTryRead = false
 
 func tryRead(uintptr, []byte) (int, error) { return 0, errAgain }
 
-func hasCome(uintptr) bool { return false }
+func peek(uintptr) (int, error) { return 0, errAgain }

@@ -1,0 +1,192 @@
+// Package lazyconn is connections that have a buffer only while there are bytes
+// to read. Thousands of them may wait at one time, most of them for long.
+package lazyconn
+
+import (
+	"bufio"
+	"errors"
+	"math"
+	"net"
+	"sync"
+	"syscall"
+)
+
+// Conn is a connection with a buffer for reading. One goroutine at a time uses
+// it, but for WaitForEnd.
+type Conn struct {
+	net.Conn
+	// In reads from the connection, through the buffer; nil while there is none.
+	In *bufio.Reader
+	// Left is how many bytes may still be read from the connection; then reads
+	// fail with errLimit.
+	Left int64
+	// Failed is the error of a read; it stands for all later ones.
+	Failed error
+
+	buffers *Buffers
+	raw     syscall.RawConn // nil where every read waits, as on a pipe
+	under   syscall.RawConn // what a TLS connection is made over; nil on others
+
+	// A read that does not wait: its two forms, made once, and what they leave.
+	whenReady, once func(fd uintptr) bool
+	now             bool
+	fd              uintptr
+	filled          bool
+}
+
+// Buffers are shared by connections.
+type Buffers struct{ pool sync.Pool }
+
+// NewBuffers returns buffers of so many bytes. Larger pieces are read past them.
+func NewBuffers(size int) *Buffers {
+	return &Buffers{pool: sync.Pool{New: func() any { return bufio.NewReaderSize(nil, size) }}}
+}
+
+// errLimit: more was read than Left allows.
+var errLimit = errors.New("the head is too long")
+
+var errAgain = errors.New("nothing to read yet")
+
+// New returns a connection over nc. It has no buffer yet.
+func New(nc net.Conn, buffers *Buffers) *Conn {
+	c := &Conn{Conn: nc, Left: math.MaxInt64, buffers: buffers}
+	if secure, ok := nc.(interface{ NetConn() net.Conn }); ok {
+		if sc, ok := secure.NetConn().(syscall.Conn); ok {
+			c.under, _ = sc.SyscallConn() // fails only on a connection that is closed already
+		}
+	}
+	if sc, ok := nc.(syscall.Conn); ok && canTryRead {
+		if raw, err := sc.SyscallConn(); err == nil {
+			c.raw = raw
+			c.whenReady = c.fill
+			c.once = func(fd uintptr) bool {
+				c.filled = c.fill(fd)
+				return true
+			}
+		}
+	}
+	return c
+}
+
+// Lazy reports whether the connection can wait without a buffer.
+func (c *Conn) Lazy() bool { return c.raw != nil }
+
+// Read reads for the buffer, or past it.
+func (c *Conn) Read(p []byte) (n int, err error) {
+	switch {
+	case c.Failed != nil:
+		return 0, c.Failed
+	case c.Left == 0:
+		return 0, errLimit
+	case int64(len(p)) > c.Left:
+		p = p[:c.Left]
+	}
+	if c.now {
+		if n, err = tryRead(c.fd, p); errors.Is(err, errAgain) {
+			return 0, err
+		}
+	} else {
+		n, err = c.Conn.Read(p)
+	}
+	c.Left -= int64(n)
+	c.Failed = err
+	return n, err
+}
+
+// buffer gives the connection a buffer, if it has none.
+func (c *Conn) buffer() {
+	if c.In != nil {
+		return
+	}
+	in, ok := c.buffers.pool.Get().(*bufio.Reader)
+	if !ok {
+		panic("BUG: lazyconn: the pool of buffers holds something else")
+	}
+	in.Reset(c)
+	c.In = in
+}
+
+// Release gives the buffer back. What is in it is lost.
+func (c *Conn) Release() {
+	if c.In != nil {
+		c.In.Reset(nil)
+		c.buffers.pool.Put(c.In)
+		c.In = nil
+	}
+}
+
+// fill reads into the buffer what is there, and reports whether there was
+// something, or the reason why there never will be.
+func (c *Conn) fill(fd uintptr) bool {
+	had := c.In != nil
+	c.buffer()
+	c.now, c.fd = true, fd
+	_, err := c.In.Peek(1)
+	c.now = false
+	if !errors.Is(err, errAgain) {
+		return true
+	}
+	if !had {
+		c.Release()
+	}
+	return false
+}
+
+// Await waits until there is something to read. The error is the reason why
+// there never will be.
+func (c *Conn) Await() error {
+	if c.In != nil && c.In.Buffered() > 0 {
+		return nil
+	}
+	if c.raw != nil {
+		if err := c.raw.Read(c.whenReady); err != nil && c.Failed == nil {
+			c.Failed = err
+		}
+	}
+	c.buffer()
+	_, err := c.In.Peek(1)
+	return err
+}
+
+// More reports whether there is something to read now, or the reason why there
+// never will be. Where that cannot be told without waiting, there is not.
+func (c *Conn) More() bool {
+	switch {
+	case c.In != nil && c.In.Buffered() > 0, c.Failed != nil:
+		return true
+	case c.raw == nil:
+		return c.under != nil && c.ended()
+	}
+	c.filled = false
+	err := c.raw.Read(c.once)
+	return c.filled || err != nil
+}
+
+// ended reports whether something has come on an idle TLS connection: it is its
+// end, for nothing else comes unasked.
+func (c *Conn) ended() (yes bool) {
+	err := c.under.Read(func(fd uintptr) bool {
+		_, err := peek(fd)
+		yes = !errors.Is(err, errAgain)
+		return true
+	})
+	return yes || err != nil
+}
+
+// WaitForEnd waits, without reading, until the other side has ended the
+// connection or sends something, or until the read deadline. It reports whether
+// the connection has ended. Nothing may be read meanwhile.
+func (c *Conn) WaitForEnd() (ended bool) {
+	err := c.raw.Read(func(fd uintptr) bool {
+		n, err := peek(fd)
+		ended = n == 0 && !errors.Is(err, errAgain)
+		return !errors.Is(err, errAgain)
+	})
+	return err == nil && ended
+}
+
+// Close closes the connection. Another goroutine may still be writing.
+func (c *Conn) Close() error {
+	c.Release()
+	return c.Conn.Close()
+}

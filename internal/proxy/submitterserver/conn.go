@@ -1,0 +1,338 @@
+package submitterserver
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"io"
+	"net"
+	"net/http"
+	"os"
+	"runtime/debug"
+	"sync"
+	"time"
+
+	"example.org/pilotfish/internal/proxy/lazyconn"
+)
+
+const (
+	// watchAfter is how long a job runs before its submitter is watched: most
+	// jobs of a busy sidecar never are.
+	watchAfter = 20 * time.Millisecond
+	// newTime is how long a connection may be new, in a shutdown, before it counts
+	// as idle: its first request may be on its way.
+	newTime = 5 * time.Second
+	// lastReading bounds how long what a submitter still sends is read after its
+	// answer: closing at once would reset the connection, and lose the answer.
+	lastReading = 500 * time.Millisecond
+)
+
+// conn is the connection of one submitter. Its goroutine serves one request
+// after the other.
+type conn struct {
+	*lazyconn.Conn
+	server *Server
+	hand   func(net.Conn)
+	remote string
+	ctx    context.Context // ends when the submitter is gone
+	gone   context.CancelFunc
+
+	response response // of the request under way
+
+	mu      sync.Mutex
+	idle    bool      // it waits for a request
+	serving bool      // a handler runs
+	used    bool      // there was a request
+	since   time.Time // when it began to be idle, or to be served
+	unread  bool      // some of the body is still to come
+	wanted  time.Time // the handler's deadline for reading the body
+	armed   time.Time // the read deadline that the connection has
+	ticking bool      // the timer runs
+	timer   *time.Timer
+	watched chan struct{} // closed when a watch under way has ended; nil if there is none
+}
+
+func (s *Server) newConn(lazy *lazyconn.Conn, hand func(net.Conn)) *conn {
+	c := &conn{Conn: lazy, server: s, hand: hand, remote: lazy.RemoteAddr().String(), since: time.Now()}
+	c.ctx, c.gone = context.WithCancel(context.WithValue(s.cfg.Base, http.LocalAddrContextKey, lazy.LocalAddr()))
+	c.response.conn = c
+	s.track(c, true)
+	return c
+}
+
+// serve serves the connection until it ends or is handed on.
+func (c *conn) serve() {
+	for c.await() {
+		r, seen := c.request()
+		if r == nil {
+			c.handOn(seen)
+			return
+		}
+		if !c.handle(r) {
+			break
+		}
+	}
+	c.forget()
+	_ = c.Conn.Conn.Close()
+}
+
+// forget ends all that is known of the connection.
+func (c *conn) forget() {
+	c.gone()
+	c.server.track(c, false)
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.timer != nil {
+		c.timer.Stop()
+	}
+}
+
+// await waits for the first bytes of a request. It reports false when the
+// connection has ended, or was idle for too long.
+func (c *conn) await() bool {
+	wait := c.server.cfg.HeaderTimeout
+	if c.used {
+		wait = c.server.cfg.IdleTimeout
+	}
+	since := time.Now()
+	if c.In != nil && c.In.Buffered() > 0 { // sent before the last answer came
+		return !c.server.closing.Load() && c.isRequest(since.Add(wait))
+	}
+	c.Release()
+	for {
+		if !c.becomeIdle(since, since.Add(wait)) {
+			return false
+		}
+		err := c.Await()
+		c.mu.Lock()
+		c.idle = false
+		c.mu.Unlock()
+		switch {
+		case err == nil:
+			return c.isRequest(since.Add(wait))
+		case !errors.Is(err, os.ErrDeadlineExceeded), !time.Now().Before(since.Add(wait)):
+			return false
+		}
+		c.Failed = nil // the deadline was an earlier one
+		c.Release()
+		c.mu.Lock()
+		c.armed = time.Time{}
+		c.mu.Unlock()
+	}
+}
+
+// isRequest reports whether what has come may begin a request. After another one,
+// net/http takes less than four bytes before the end for nothing at all.
+func (c *conn) isRequest(until time.Time) bool {
+	const least = 4
+	if !c.used || c.In.Buffered() >= least {
+		return true
+	}
+	c.mu.Lock()
+	c.arm(until)
+	c.mu.Unlock()
+	_, err := c.In.Peek(least)
+	return err == nil
+}
+
+// becomeIdle notes that the connection waits for a request since then, until then
+// at most. An earlier deadline that the connection has is left to it: setting one
+// for each request would cost more than looking again once in a while.
+func (c *conn) becomeIdle(since, until time.Time) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.server.closing.Load() && (c.used || time.Since(c.since) > newTime) {
+		return false
+	}
+	if c.armed.IsZero() || c.armed.After(until) {
+		c.arm(until)
+	}
+	if c.used {
+		c.since = since
+	}
+	c.idle = true
+	return true
+}
+
+// interruptIdle ends the wait for a request.
+func (c *conn) interruptIdle() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.idle && (c.used || time.Since(c.since) > newTime) {
+		_ = c.SetReadDeadline(time.Unix(1, 0)) // fails only on a closed connection
+	}
+}
+
+// request reads a plain request whose head has come whole. For all else there is
+// none, and seen is what was read.
+func (c *conn) request() (r *http.Request, seen []byte) {
+	seen, _ = c.In.Peek(c.In.Buffered()) // there are as many
+	if end := bytes.Index(seen, []byte("\r\n\r\n")); end < 0 || end > c.server.cfg.MaxHead {
+		return nil, seen
+	}
+	r, err := http.ReadRequest(c.In)
+	if err != nil || !plain(r) {
+		return nil, seen // nothing was read into the buffer meanwhile
+	}
+	r.RemoteAddr = c.remote
+	if r.ContentLength > 0 {
+		r.Body = &body{conn: c, left: r.ContentLength}
+	} else {
+		r.Body = http.NoBody
+		c.bodyRead()
+	}
+	return r.WithContext(c.ctx), nil
+}
+
+// handOn gives the connection to net/http, with what was read from it.
+func (c *conn) handOn(seen []byte) {
+	seen = bytes.Clone(seen)
+	c.Release()
+	c.forget()
+	_ = c.SetDeadline(time.Time{}) // fails only on a closed connection, which net/http finds out
+	c.hand(withSeen(c.Conn.Conn, seen))
+}
+
+// handle lets the handler answer a request. It reports whether the connection can
+// serve another.
+func (c *conn) handle(r *http.Request) bool {
+	w := &c.response
+	w.begin()
+	c.begin(r.ContentLength > 0)
+	done := c.call(w, r)
+	c.end()
+	unread := false
+	if b, ok := r.Body.(*body); ok {
+		unread = b.close()
+	}
+	if !done {
+		w.abandon()
+		return false
+	}
+	err := w.finish(unread)
+	if err == nil && unread {
+		c.readLast()
+	}
+	return err == nil && !unread && !w.close
+}
+
+// call calls the handler, and reports whether it returned without a panic.
+func (c *conn) call(w http.ResponseWriter, r *http.Request) (done bool) {
+	defer func() {
+		if done {
+			return
+		}
+		if err := recover(); err != http.ErrAbortHandler { //nolint:errorlint // it is the value that handlers panic with
+			c.server.cfg.ErrorLog.Printf("http: panic serving %s: %v\n%s", c.remote, err, debug.Stack())
+		}
+	}()
+	c.server.cfg.Handler.ServeHTTP(w, r)
+	return true
+}
+
+// readLast tells the submitter that no more comes, and reads what it still sends.
+func (c *conn) readLast() {
+	if half, ok := c.Conn.Conn.(interface{ CloseWrite() error }); !ok || half.CloseWrite() != nil {
+		return
+	}
+	_ = c.SetReadDeadline(time.Now().Add(lastReading)) // if this fails, so does reading
+	_, _ = io.Copy(io.Discard, c.Conn.Conn)
+}
+
+// begin notes that a request is served. If it lasts, its submitter is watched.
+func (c *conn) begin(unread bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.used, c.serving, c.unread, c.since, c.wanted = true, true, unread, time.Now(), time.Time{}
+	if c.ticking {
+		return // the timer will find that it is early
+	}
+	c.ticking = true
+	if c.timer == nil {
+		c.timer = time.AfterFunc(watchAfter, c.tick)
+	} else {
+		c.timer.Reset(watchAfter)
+	}
+}
+
+// tick watches the submitter of a request that lasts. A request that ends before
+// leaves the timer alone: stopping and setting it would cost more.
+func (c *conn) tick() {
+	c.mu.Lock()
+	if !c.serving {
+		c.ticking = false
+		c.mu.Unlock()
+		return
+	}
+	if left := watchAfter - time.Since(c.since); left > 0 || c.unread {
+		c.timer.Reset(max(left, watchAfter/2))
+		c.mu.Unlock()
+		return
+	}
+	c.ticking = false
+	watched := make(chan struct{})
+	c.watched = watched
+	c.arm(time.Time{})
+	c.mu.Unlock()
+	defer close(watched)
+	if c.WaitForEnd() {
+		c.gone()
+	}
+}
+
+// end ends the watch.
+func (c *conn) end() {
+	c.mu.Lock()
+	watched := c.watched
+	c.watched, c.serving = nil, false
+	c.mu.Unlock()
+	if watched == nil {
+		return
+	}
+	_ = c.SetReadDeadline(time.Unix(1, 0)) // fails only on a closed connection
+	<-watched
+	_ = c.SetReadDeadline(time.Time{})
+}
+
+// arm gives the connection a read deadline, if it has another. c.mu must be held.
+func (c *conn) arm(at time.Time) {
+	if !c.armed.Equal(at) {
+		_ = c.SetReadDeadline(at) // fails only on a closed connection
+		c.armed = at
+	}
+}
+
+// applyReadDeadline gives the connection the handler's deadline, before a read
+// that may wait.
+func (c *conn) applyReadDeadline() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.arm(c.wanted)
+}
+
+// wantReadDeadline notes the handler's deadline. A read that is under way goes by
+// the one before.
+func (c *conn) wantReadDeadline(at time.Time) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.wanted = at
+}
+
+// mustEnd reports whether the connection ends after the answer that begins now:
+// the rest of a body that was not read by then is not read for the next request.
+func (c *conn) mustEnd() bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.unread || c.server.closing.Load()
+}
+
+// bodyRead notes that all of the body was read. The buffer is given back if
+// nothing follows: the answer may take long.
+func (c *conn) bodyRead() {
+	c.mu.Lock()
+	c.unread = false
+	c.mu.Unlock()
+	if c.In.Buffered() == 0 {
+		c.Release()
+	}
+}

@@ -1,0 +1,76 @@
+package submitterserver
+
+import (
+	"bytes"
+	"fmt"
+	"io"
+	"log"
+	"net"
+	"net/http"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+// FuzzAgainstNetHTTP holds this server against net/http's: whatever is sent, both answer the same.
+// What is not plain is net/http's in both cases, so that the other direction is tested too: nothing
+// may get lost or doubled on the way to it.
+func FuzzAgainstNetHTTP(f *testing.F) {
+	const host = "Host: localhost\r\n"
+	for _, path := range []string{"/", "/none", "/nothing", "/unmodified", "/chunked", "/pieces", "/trailers", "/interim", "/short", "/long", "/close", "/abort", "/panic", "/odd"} {
+		f.Add([]byte("GET " + path + " HTTP/1.1\r\n" + host + "\r\nGET / HTTP/1.1\r\n" + host + "\r\n"))
+		f.Add([]byte("POST " + path + " HTTP/1.1\r\n" + host + "Content-Length: 5\r\n\r\nhello" + "GET / HTTP/1.1\r\n" + host + "\r\n"))
+	}
+	for _, odd := range []string{
+		"",
+		"\r\n\r\n",
+		"GET / HTTP/1.1\r\n\r\n",
+		"GET / HTTP/1.0\r\n" + host + "\r\n",
+		"GET / HTTP/1.0\r\nConnection: keep-alive\r\n\r\n",
+		"HEAD / HTTP/1.1\r\n" + host + "\r\n",
+		"GET / HTTP/1.1\r\n" + host,
+		"GET / HTTP/1.1\r\n" + host + host + "\r\n",
+		"GET / HTTP/1.1\r\nHost: a b\r\n\r\n",
+		"GET http://elsewhere/ HTTP/1.1\r\n" + host + "\r\n",
+		"GET  / HTTP/1.1\r\n" + host + "\r\n",
+		"GET / HTTP/1.1\r\n" + host + "A : b\r\n\r\n",
+		"GET / HTTP/1.1\r\n" + host + "A: b\r\n c\r\n\r\n",
+		"GET / HTTP/1.1\r\n" + host + "A: \x00\r\n\r\n",
+		"GET / HTTP/1.1\n" + "Host: localhost\n" + "\n",
+		"GET / HTTP/1.1\r\n" + host + "Connection: close\r\n\r\nGET / HTTP/1.1\r\n" + host + "\r\n",
+		"GET / HTTP/1.1\r\n" + host + "Connection: keep-alive\r\n\r\nGET / HTTP/1.1\r\n" + host + "\r\n",
+		"GET / HTTP/1.1\r\n" + host + "Connection: upgrade\r\nUpgrade: websocket\r\n\r\n",
+		"OPTIONS * HTTP/1.1\r\n" + host + "\r\n",
+		"CONNECT a:1 HTTP/1.1\r\nHost: a:1\r\n\r\n",
+		"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n",
+		"POST / HTTP/1.1\r\n" + host + "Content-Length: 5\r\nContent-Length: 5\r\n\r\nhello",
+		"POST / HTTP/1.1\r\n" + host + "Content-Length: 5\r\nContent-Length: 6\r\n\r\nhello!",
+		"POST / HTTP/1.1\r\n" + host + "Content-Length: +5\r\n\r\nhello",
+		"POST / HTTP/1.1\r\n" + host + "Content-Length: 50\r\n\r\nhello",
+		"POST / HTTP/1.1\r\n" + host + "Content-Length: 5\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nhello\r\n0\r\n\r\n",
+		"POST / HTTP/1.1\r\n" + host + "Transfer-Encoding: chunked\r\n\r\n5\r\nhello\r\n0\r\n\r\nGET / HTTP/1.1\r\n" + host + "\r\n",
+		"POST / HTTP/1.1\r\n" + host + "Transfer-Encoding: gzip\r\n\r\nhello",
+		"POST / HTTP/1.1\r\n" + host + "Content-Length: 5\r\nExpect: 100-continue\r\n\r\nhello",
+		"POST / HTTP/1.1\r\n" + host + "Content-Length: 5\r\nExpect: much\r\n\r\nhello",
+		"POST / HTTP/1.1\r\n" + host + "Content-Length: 0\r\n\r\nGET /chunked HTTP/1.1\r\n" + host + "\r\n",
+	} {
+		f.Add([]byte(odd))
+	}
+	f.Add(fmt.Appendf(nil, "POST / HTTP/1.1\r\n%sContent-Length: 9000\r\n\r\n%s", host, bytes.Repeat([]byte("x"), 9000)))
+	f.Add(fmt.Appendf(nil, "GET / HTTP/1.1\r\n%sX: %s\r\n\r\n", host, bytes.Repeat([]byte("x"), 9000)))
+
+	tested := serving(f, http.HandlerFunc(behaviours), patience, nil)
+	go func() {
+		for range tested.behind { //nolint:revive // they are counted elsewhere
+		}
+	}()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(f, err)
+	model := &http.Server{Handler: http.HandlerFunc(behaviours), ErrorLog: log.New(io.Discard, "", 0)}
+	go func() { _ = model.Serve(l) }()
+	f.Cleanup(func() { _ = model.Close() })
+	f.Fuzz(func(t *testing.T, sent []byte) {
+		assert.Equal(t, exchange(t, l.Addr().String(), sent), exchange(t, tested.address, sent), "%q", sent)
+	})
+}

@@ -1,0 +1,200 @@
+package submitterserver
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log"
+	"maps"
+	"net"
+	"net/http"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+// patience bounds every wait of these tests; nothing is measured by it.
+const patience = 20 * time.Second
+
+// served is a server behind a listener, with net/http's behind it.
+type served struct {
+	*Server
+	address string
+	http    *http.Server
+	behind  chan struct{} // has one for each connection that was handed on
+}
+
+// serving serves h. wrap, if not nil, is put around each connection.
+func serving(t testing.TB, h http.Handler, idle time.Duration, wrap func(net.Conn) net.Conn) *served {
+	t.Helper()
+	quiet := log.New(io.Discard, "", 0)
+	base, cut := context.WithCancel(context.Background())
+	s, err := New(Config{Handler: h, Base: base, HeaderTimeout: patience, IdleTimeout: idle, MaxHead: 4 << 10, ErrorLog: quiet})
+	require.NoError(t, err)
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	all := &served{Server: s, address: l.Addr().String(), http: &http.Server{Handler: h, ErrorLog: quiet}, behind: make(chan struct{}, 100)}
+	all.http.ConnState = func(_ net.Conn, state http.ConnState) {
+		if state == http.StateNew {
+			all.behind <- struct{}{}
+		}
+	}
+	if wrap != nil {
+		l = wrapping{l, wrap}
+	}
+	var running sync.WaitGroup
+	running.Go(func() { assert.ErrorIs(t, all.http.Serve(s.Listen(l)), http.ErrServerClosed) })
+	t.Cleanup(func() {
+		cut()
+		_ = all.http.Close()
+		s.Close()
+		running.Wait()
+		ctx, cancel := context.WithTimeout(context.Background(), patience)
+		defer cancel()
+		assert.NoError(t, s.Shutdown(ctx), "connections are left")
+	})
+	return all
+}
+
+type wrapping struct {
+	net.Listener
+	wrap func(net.Conn) net.Conn
+}
+
+func (l wrapping) Accept() (net.Conn, error) {
+	c, err := l.Listener.Accept()
+	if err != nil {
+		return nil, err
+	}
+	return l.wrap(c), nil
+}
+
+// dial connects, for a bounded time.
+func dial(t testing.TB, address string) *net.TCPConn {
+	t.Helper()
+	c, err := net.Dial("tcp", address)
+	require.NoError(t, err)
+	t.Cleanup(func() { _ = c.Close() })
+	require.NoError(t, c.SetDeadline(time.Now().Add(patience)))
+	return c.(*net.TCPConn)
+}
+
+// behaviours is a handler that does what the path says, in the ways of the proxy: it reads the body
+// whole, declares what it writes, and sets a Content-Type or none.
+func behaviours(w http.ResponseWriter, r *http.Request) {
+	body, err := io.ReadAll(r.Body)
+	h := w.Header()
+	h["Content-Type"] = nil
+	text := fmt.Sprintf("%s %s %s %d %v %s %v", r.Method, r.RequestURI, r.Host, r.ContentLength, headerText(r.Header), body, err)
+	control := http.NewResponseController(w)
+	chunked := func() { h.Set("Transfer-Encoding", "chunked") }
+	switch r.URL.Path {
+	case "/none":
+		return
+	case "/nothing":
+		w.WriteHeader(http.StatusNoContent)
+		_, _ = io.WriteString(w, text)
+		return
+	case "/unmodified":
+		h.Set("Content-Length", "1000")
+		w.WriteHeader(http.StatusNotModified)
+		return
+	case "/chunked":
+		chunked()
+	case "/pieces":
+		chunked()
+		for _, piece := range []string{"", "a", strings.Repeat("b", 10_000), ""} {
+			_, _ = io.WriteString(w, piece)
+			_ = control.Flush()
+		}
+	case "/trailers":
+		chunked()
+		h.Set("Trailer", "Announced, Content-Length")
+		defer func() {
+			h.Set("Announced", "1")
+			h.Set(http.TrailerPrefix+"Unannounced", "2")
+		}()
+	case "/interim":
+		h.Set("Link", "</a>")
+		h.Set("Content-Length", "10")
+		w.WriteHeader(http.StatusEarlyHints)
+		h.Set("Content-Length", fmt.Sprint(len(text)))
+	case "/short":
+		h.Set("Content-Length", fmt.Sprint(len(text)+1))
+	case "/long":
+		h.Set("Content-Length", fmt.Sprint(len(text)))
+		_, _ = io.WriteString(w, text)
+		_, err := io.WriteString(w, "more")
+		assertIs(err, http.ErrContentLength)
+		return
+	case "/close":
+		h.Set("Connection", "close")
+		h.Set("Content-Length", fmt.Sprint(len(text)))
+	case "/abort":
+		h.Set("Content-Length", "10000")
+		_, _ = io.WriteString(w, text)
+		_ = control.Flush()
+		panic(http.ErrAbortHandler)
+	case "/panic":
+		panic("as ordered")
+	case "/odd":
+		h.Set("Content-Length", fmt.Sprint(len(text)))
+		h["X-Lines"] = []string{"a\r\nInjected: b", " spaced "}
+		h["not a name"] = []string{"x"}
+		h["Date"] = nil
+		w.WriteHeader(799)
+	default:
+		h.Set("Content-Length", fmt.Sprint(len(text)))
+	}
+	_, _ = io.WriteString(w, text)
+}
+
+func assertIs(err, target error) {
+	if !errors.Is(err, target) {
+		panic(fmt.Sprintf("%v is not %v", err, target))
+	}
+}
+
+func headerText(h http.Header) string {
+	var b strings.Builder
+	for _, name := range slices.Sorted(maps.Keys(h)) {
+		if name == "Date" {
+			h = http.Header{name: {"told"}}
+		}
+		fmt.Fprintf(&b, "%s=%q ", name, h[name])
+	}
+	return b.String()
+}
+
+// exchange sends bytes, ends its side, and returns in words all that comes back, but for Connection:
+// net/http does not announce each end.
+func exchange(t testing.TB, address string, sent []byte) string {
+	c := dial(t, address)
+	defer c.Close()
+	_, err := c.Write(sent)
+	require.NoError(t, err)
+	require.NoError(t, c.CloseWrite())
+	in := bufio.NewReader(c)
+	var b strings.Builder
+	for {
+		res, err := http.ReadResponse(in, nil)
+		if err != nil {
+			broken := !errors.Is(err, io.ErrUnexpectedEOF) && !errors.Is(err, io.EOF)
+			fmt.Fprintf(&b, "end, broken: %v\n", broken)
+			return b.String()
+		}
+		body, err := io.ReadAll(res.Body)
+		date := len(res.Header["Date"])
+		delete(res.Header, "Date")
+		fmt.Fprintf(&b, "%d %s date=%d length=%d %s %q trailers: %s error: %v\n",
+			res.StatusCode, res.Status, date, res.ContentLength, headerText(res.Header), body, headerText(res.Trailer), err != nil)
+		_ = res.Body.Close()
+	}
+}

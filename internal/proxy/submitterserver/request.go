@@ -1,0 +1,149 @@
+package submitterserver
+
+import (
+	"errors"
+	"io"
+	"net"
+	"net/http"
+	"strings"
+	"sync"
+
+	"golang.org/x/net/http/httpguts"
+)
+
+// maxHead is how long the head of a plain request may be, in bytes. A head that
+// does not come at once, and whole, is net/http's to wait for.
+const maxHead = 8 << 10
+
+// plain reports whether a request can be served here: HTTP/1.1 with one valid
+// host, a body with a length or none, and no header that is for the server.
+func plain(r *http.Request) bool {
+	switch {
+	case r.ProtoMajor != 1 || r.ProtoMinor != 1:
+		return false
+	case r.Host == "" || !httpguts.ValidHostHeader(r.Host):
+		return false
+	case r.Method == http.MethodHead || r.Method == http.MethodConnect || r.RequestURI == "*":
+		return false
+	case len(r.TransferEncoding) > 0 || r.ContentLength < 0 || r.Close:
+		return false
+	}
+	for name, values := range r.Header {
+		switch name {
+		case "Expect", "Upgrade", "Transfer-Encoding", "Te", "Trailer", "Http2-Settings":
+			return false
+		case "Connection":
+			if len(values) != 1 || !strings.EqualFold(values[0], "keep-alive") {
+				return false
+			}
+		}
+		if !httpguts.ValidHeaderFieldName(name) {
+			return false
+		}
+		for _, v := range values {
+			if !httpguts.ValidHeaderFieldValue(v) {
+				return false
+			}
+		}
+	}
+	return true
+}
+
+// errBodyEnded: the body was read after its request had ended.
+var errBodyEnded = errors.New("the request has ended: nothing more of its body can be read")
+
+// body is a request's body of known length.
+type body struct {
+	mu   sync.Mutex
+	conn *conn
+	left int64 // bytes that were not read yet
+	done bool  // the request has ended
+}
+
+// Read reads the body. The connection's buffer is given back with the last byte.
+func (b *body) Read(p []byte) (int, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	switch {
+	case b.done:
+		return 0, errBodyEnded
+	case b.left == 0:
+		return 0, io.EOF
+	case int64(len(p)) > b.left:
+		p = p[:b.left]
+	}
+	if b.conn.In.Buffered() == 0 {
+		b.conn.applyReadDeadline()
+	}
+	n, err := b.conn.In.Read(p)
+	b.left -= int64(n)
+	switch {
+	case b.left == 0:
+		b.conn.bodyRead()
+		return n, io.EOF
+	case errors.Is(err, io.EOF):
+		err = io.ErrUnexpectedEOF
+	}
+	return n, err
+}
+
+// Close leaves the connection as it is.
+func (b *body) Close() error { return nil }
+
+// close ends the reading, and reports whether some of the body was not read. A
+// read that is under way ends with the connection.
+func (b *body) close() (unread bool) {
+	if !b.mu.TryLock() {
+		return true
+	}
+	defer b.mu.Unlock()
+	b.done = true
+	return b.left > 0
+}
+
+// withSeen returns a connection of which some bytes were read already.
+func withSeen(nc net.Conn, seen []byte) net.Conn {
+	if len(seen) == 0 {
+		return nc
+	}
+	if tcp, ok := nc.(halfCloser); ok {
+		return &seenTCP{halfCloser: tcp, seen: seen}
+	}
+	return &seenConn{Conn: nc, seen: seen}
+}
+
+// halfCloser is what a TCP connection can do beside others.
+type halfCloser interface {
+	net.Conn
+	CloseWrite() error
+	SetLinger(seconds int) error
+	ReadFrom(r io.Reader) (int64, error)
+}
+
+type seenTCP struct {
+	halfCloser
+	seen []byte
+}
+
+func (c *seenTCP) Read(p []byte) (int, error) {
+	if len(c.seen) == 0 {
+		return c.halfCloser.Read(p)
+	}
+	n := copy(p, c.seen)
+	c.seen = c.seen[n:]
+	return n, nil
+}
+
+type seenConn struct {
+	net.Conn
+	seen []byte
+}
+
+func (c *seenConn) Read(p []byte) (int, error) {
+	if len(c.seen) == 0 {
+		return c.Conn.Read(p)
+	}
+	n := copy(p, c.seen)
+	c.seen = c.seen[n:]
+	return n, nil
+}

@@ -1,0 +1,174 @@
+// Package submitterserver serves what nearly all submitters send, plain HTTP/1.1
+// requests, at a third of the memory and with less work than net/http's server: a
+// job that waits for its answer holds no buffer of its connection. It is a
+// listener before that server, and hands on to it every connection on which
+// anything else comes: HTTP/2, HTTP/1.0, bodies in chunks, Expect, Upgrade, a
+// malformed head. So a request is parsed, and refused, by net/http in both cases.
+package submitterserver
+
+import (
+	"context"
+	"errors"
+	"log"
+	"net"
+	"net/http"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"example.org/pilotfish/internal/proxy/lazyconn"
+)
+
+// Config says how connections are served. All fields but ErrorLog are required.
+type Config struct {
+	Handler http.Handler
+	// Base is the context of all requests. Its end cuts them.
+	Base context.Context
+	// HeaderTimeout bounds the wait for the first request of a connection,
+	// IdleTimeout that for later ones.
+	HeaderTimeout, IdleTimeout time.Duration
+	// MaxHead bounds a request's head, in bytes. Heads of more than 8 KiB are not served here.
+	MaxHead int
+	// ErrorLog is told of panics; nil is the standard logger.
+	ErrorLog *log.Logger
+}
+
+// Server serves plain connections.
+type Server struct {
+	cfg     Config
+	buffers *lazyconn.Buffers // hold a head and a body of 4 KB
+	closing atomic.Bool
+
+	mu    sync.Mutex
+	conns map[*conn]struct{}
+}
+
+// New returns a server.
+func New(cfg Config) (*Server, error) {
+	if cfg.Handler == nil || cfg.Base == nil || cfg.HeaderTimeout <= 0 || cfg.IdleTimeout <= 0 || cfg.MaxHead <= 0 {
+		return nil, errors.New("submitterserver: Handler, Base, HeaderTimeout, IdleTimeout and MaxHead are required")
+	}
+	if cfg.ErrorLog == nil {
+		cfg.ErrorLog = log.Default()
+	}
+	return &Server{cfg: cfg, buffers: lazyconn.NewBuffers(maxHead), conns: map[*conn]struct{}{}}, nil
+}
+
+// Listen serves the connections that l accepts. Those that are not plain come
+// out of the listener that it returns, as if nothing had been read from them.
+func (s *Server) Listen(l net.Listener) net.Listener {
+	f := &front{Listener: l, server: s, handed: make(chan net.Conn), errs: make(chan error), closed: make(chan struct{})}
+	go f.accept()
+	return f
+}
+
+// front is a listener behind which only the connections that are not plain come.
+type front struct {
+	net.Listener
+	server *Server
+	handed chan net.Conn
+	errs   chan error
+	closed chan struct{}
+	once   sync.Once
+}
+
+// accept accepts connections until the listener is closed. Other errors are for
+// the caller of Accept, who decides how long to wait before the next try.
+func (f *front) accept() {
+	for {
+		nc, err := f.Listener.Accept()
+		if err != nil {
+			select {
+			case f.errs <- err:
+				continue
+			case <-f.closed:
+				return
+			}
+		}
+		lazy := lazyconn.New(nc, f.server.buffers)
+		if !lazy.Lazy() {
+			go f.hand(nc)
+			continue
+		}
+		go f.server.newConn(lazy, f.hand).serve()
+	}
+}
+
+// hand passes a connection on.
+func (f *front) hand(nc net.Conn) {
+	select {
+	case f.handed <- nc:
+	case <-f.closed:
+		_ = nc.Close()
+	}
+}
+
+// Accept returns a connection that was handed on.
+func (f *front) Accept() (net.Conn, error) {
+	select {
+	case nc := <-f.handed:
+		return nc, nil
+	case err := <-f.errs:
+		return nil, err
+	case <-f.closed:
+		return nil, net.ErrClosed
+	}
+}
+
+// Close stops accepting.
+func (f *front) Close() error {
+	f.once.Do(func() { close(f.closed) })
+	return f.Listener.Close()
+}
+
+// track adds a connection, or takes it out.
+func (s *Server) track(c *conn, on bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if on {
+		s.conns[c] = struct{}{}
+	} else {
+		delete(s.conns, c)
+	}
+}
+
+// all returns the connections.
+func (s *Server) all() []*conn {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	all := make([]*conn, 0, len(s.conns))
+	for c := range s.conns {
+		all = append(all, c)
+	}
+	return all
+}
+
+// Shutdown closes the connections that wait for a request, and waits until the
+// others have ended theirs, or until ctx ends.
+func (s *Server) Shutdown(ctx context.Context) error {
+	s.closing.Store(true)
+	pause := time.Millisecond
+	for {
+		all := s.all()
+		for _, c := range all {
+			c.interruptIdle()
+		}
+		if len(all) == 0 {
+			return nil
+		}
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-time.After(pause):
+		}
+		pause = min(2*pause, 100*time.Millisecond)
+	}
+}
+
+// Close closes all connections.
+func (s *Server) Close() {
+	s.closing.Store(true)
+	for _, c := range s.all() {
+		_ = c.Conn.Conn.Close()
+	}
+}
