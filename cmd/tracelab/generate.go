@@ -12,7 +12,7 @@ import (
 type generateCommand struct {
 	Scenario   string           `type:"path" placeholder:"FILE" help:"Take the workload and the seed of a scenario; flags go over them."`
 	Seed       uint64           `placeholder:"N" help:"Which of the workloads that fit the description; default 1."`
-	Pattern    workload.Pattern `placeholder:"NAME" help:"How jobs arrive: schedules, steady, single-burst, on-off or sources; default schedules."`
+	Pattern    workload.Pattern `placeholder:"NAME" help:"How jobs arrive: schedules, steady, single-burst, on-off, sources or prompts; default schedules."`
 	Jobs       int              `placeholder:"N" help:"How many; default ${jobs}."`
 	Duration   float64          `placeholder:"SECONDS" help:"The time in which all are sent; default ${duration}."`
 	StartHour  int              `placeholder:"HOUR" help:"The hour of the day at time zero; default 0."`

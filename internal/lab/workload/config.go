@@ -32,6 +32,8 @@ const (
 	// sources is a second model of the same cluster, which shares nothing with
 	// schedules but the settings of a fetch: see SourcesConfig.
 	sources Pattern = "sources"
+	// prompts is people who talk with language models: see PromptsConfig.
+	prompts Pattern = "prompts"
 )
 
 // Config describes a workload. Start from Default. Times are in seconds.
@@ -65,12 +67,13 @@ type Config struct {
 	// Pause is the time between two bursts of the pattern on-off.
 	Pause float64 `yaml:"pause"`
 
-	// Population, Schedule and Session shape what is drawn; Sources does for the
-	// pattern of that name.
+	// Population, Schedule and Session shape what is drawn; Sources and Prompts do for
+	// the patterns of these names.
 	Population PopulationConfig `yaml:"population"`
 	Schedule   ScheduleConfig   `yaml:"schedule"`
 	Session    SessionConfig    `yaml:"session"`
 	Sources    SourcesConfig    `yaml:"sources"`
+	Prompts    PromptsConfig    `yaml:"prompts"`
 	// Crowds are flash crowds, which come on top of the pattern.
 	Crowds []Crowd `yaml:"crowds"`
 
@@ -100,6 +103,7 @@ func Default() Config {
 		Schedule:     defaultSchedule(),
 		Session:      defaultSession(),
 		Sources:      defaultSources(),
+		Prompts:      defaultPrompts(),
 		LowTimeouts:  trace.Timeouts{Queue: 240, Evaluate: 1800, Stream: 3600},
 		HighTimeouts: trace.Timeouts{Queue: 60, Evaluate: 600, Stream: 600},
 	}
@@ -115,10 +119,10 @@ func (c Config) Check(f *settings.Faults) {
 		if c.Projects != 0 {
 			f.Add("projects", "%d given, but pattern %s makes as many as its jobs need", c.Projects, c.Pattern)
 		}
-	case steady, singleBurst, onOff, sources:
+	case steady, singleBurst, onOff, sources, prompts:
 		f.Within("projects", c.projects(), 1, c.Population.MaxProjects)
 	default:
-		f.Add("pattern", "unknown %q: it is %s, %s, %s, %s or %s", c.Pattern, schedules, steady, singleBurst, onOff, sources)
+		f.Add("pattern", "unknown %q: it is %s, %s, %s, %s, %s or %s", c.Pattern, schedules, steady, singleBurst, onOff, sources, prompts)
 	}
 	for _, n := range [...]struct {
 		key   string
@@ -142,6 +146,7 @@ func (c Config) Check(f *settings.Faults) {
 	c.Schedule.check(f.In("schedule"))
 	c.Session.check(f.In("session"))
 	c.Sources.check(f.In("sources"))
+	c.Prompts.check(f.In("prompts"))
 	for i := range c.Crowds {
 		c.Crowds[i].check(f.In(fmt.Sprintf("crowds[%d]", i)), c.Duration)
 	}

@@ -18,6 +18,7 @@ const (
 	streamJobs
 	streamSources
 	streamCrowds
+	streamPrompts
 )
 
 // source returns the source of a stream; n tells the sources of one subsystem apart.

@@ -48,6 +48,8 @@ func New(cfg Config) (*Generator, error) {
 		begin = g.beginSchedules
 	case sources:
 		begin = g.beginSources
+	case prompts:
+		begin = g.beginPrompts
 	}
 	if err := begin(); err != nil {
 		return nil, err

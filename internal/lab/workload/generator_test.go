@@ -58,7 +58,7 @@ func text(t *testing.T, jobs []trace.Job) []byte {
 }
 
 func TestSameSeedSameBytes(t *testing.T) {
-	for _, pattern := range []Pattern{schedules, steady, singleBurst, onOff, sources} {
+	for _, pattern := range []Pattern{schedules, steady, singleBurst, onOff, sources, prompts} {
 		cfg := config(func(c *Config) {
 			c.Seed = 7
 			c.Pattern = pattern
