@@ -20,6 +20,12 @@ $(BIN)/demo:
 build: ## Build the programs into bin/.
 	CGO_ENABLED=0 $(GO) build -trimpath -o $(BIN)/ ./cmd/...
 
+# VERSION=1.2.3 is the release's own; without it, the commit names it.
+VERSION ?= $(shell git describe --tags --always --dirty)
+.PHONY: release
+release: ## Build the release archives into dist/, with checksums: make release VERSION=1.2.3
+	./tools/release dist $(VERSION)
+
 quick: ## Run the tests of the quick loop: under a minute.
 	$(GO) test ./...
 

@@ -17,6 +17,8 @@ import (
 	"example.org/pilotfish/internal/settings"
 )
 
+var version = "devel" // the linker sets it when a release is built
+
 func main() { os.Exit(run(os.Args[1:], os.Stdout, os.Stderr)) }
 
 // run is main without the process: it returns the exit code.
@@ -25,7 +27,7 @@ func run(args []string, stdout, stderr io.Writer) int {
 		Name: "ruleserver",
 		Description: "The reference rule processing server. It takes jobs until SIGTERM, then finishes the open ones and ends; " +
 			"a second signal ends it at once.",
-		Version: cli.Version("devel"),
+		Version: cli.Version(version),
 	}
 	return p.Run(new(flags), args, cli.Console{Out: stdout, Err: stderr})
 }

@@ -14,6 +14,8 @@ import (
 	"example.org/pilotfish/internal/quality"
 )
 
+var version = "devel" // the linker sets it when a release is built
+
 func main() { os.Exit(run(os.Args[1:], os.Stdout, os.Stderr)) }
 
 type commands struct {
@@ -39,6 +41,6 @@ func (*commands) Defaults() map[string]string {
 
 // run is main without the process: it returns the exit code.
 func run(args []string, stdout, stderr io.Writer) int {
-	p := cli.Program{Name: "tracelab", Description: "Measures policies on traces: generates, simulates and reports.", Version: cli.Version("devel")}
+	p := cli.Program{Name: "tracelab", Description: "Measures policies on traces: generates, simulates and reports.", Version: cli.Version(version)}
 	return p.Run(new(commands), args, cli.Console{Out: stdout, Err: stderr})
 }
