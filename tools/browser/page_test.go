@@ -3,10 +3,13 @@ package browser
 import (
 	"context"
 	"fmt"
+	"math"
 	"net/http"
 	"net/url"
 	"strconv"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -142,6 +145,51 @@ func TestThePageShowsWhatTheAPITells(t *testing.T) {
 	b.do(colors("dark"))
 	b.next()
 	b.shot("killed-dark")
+}
+
+// How many upstreams the fleet needs is what the API tells, and so is what a project at
+// its limit has.
+func TestCapacityAndLimits(t *testing.T) {
+	_, addresses := upstreams(t, 2)
+	s := serve(t, addresses, "reports: {interval: 200ms}\nprojects: {limit: 2}\n")
+	ctx, cancel := context.WithCancel(context.Background())
+	var jobs sync.WaitGroup
+	defer func() { cancel(); jobs.Wait() }()
+	var n atomic.Int64
+	for range 4 {
+		jobs.Go(func() {
+			for ctx.Err() == nil {
+				_, _ = s.work(ctx, n.Add(1), "flood")
+			}
+		})
+	}
+	b := open(t, s, 1400, 1000, "light")
+	type advice struct {
+		Upstreams int
+		Flat      struct{ Upstreams, Change int }
+		Busiest   struct{ Full float64 } `json:"busiest_minute"`
+	}
+	type moment struct {
+		Capacity *advice
+		Projects []struct {
+			Name                     string
+			InFlight, Waiting, Limit int
+		}
+	}
+	require.Eventually(t, func() bool { return get[moment](t, s, "/api/now").Capacity != nil }, patience, 100*time.Millisecond)
+	_, err := chromedp.Run(b.ctx, chromedp.Poll[bool](`document.querySelectorAll("#capacity tbody tr").length >= 3 && document.querySelector("#projects tbody").rows[0].cells.length > 1`))
+	require.NoError(t, err)
+	cancel()
+	jobs.Wait()
+	b.next()
+	b.next()
+	rows := b.table("#capacity table")
+	told := get[advice](t, s, "/api/capacity")
+	assert.Equal(t, strconv.Itoa(told.Upstreams), rows[0]["upstreams"])
+	assert.Equal(t, fmt.Sprintf("%.0f %%", math.Floor(100*told.Busiest.Full+0.5)), rows[1]["full"])
+	assert.Equal(t, strconv.Itoa(told.Flat.Upstreams), rows[2]["upstreams"])
+	assert.Equal(t, "0 of 2", b.table("#projects table")[0]["in flight"])
+	b.shot("capacity")
 }
 
 func TestTheBoxThatAsks(t *testing.T) {

@@ -99,13 +99,29 @@ func get[T any](t *testing.T, s sidecar, path string) (reply T) {
 	return reply
 }
 
-// submit posts a job of a session and a project, and returns the status.
+// submit posts a job of a session and a project, and returns the status. What it needs
+// is computed once.
 func (s sidecar) submit(ctx context.Context, session, project string) (int, error) {
+	return s.post(ctx, session, project, nil)
+}
+
+// work posts a job of a project whose results no other job has.
+func (s sidecar) work(ctx context.Context, n int64, project string) (int, error) {
+	return s.post(ctx, "", project, []any{map[string]any{"name": "own", "actions": []any{
+		map[string]any{"field": "own", "action": "set", "value": map[string]any{"type": "static", "value": fmt.Sprint(n)}},
+	}}})
+}
+
+// post posts a job, with operators of its own unless they are nil.
+func (s sidecar) post(ctx context.Context, session, project string, operators []any) (int, error) {
 	var fields map[string]any
 	if err := json.Unmarshal([]byte(fakeupstream.ExampleJob()), &fields); err != nil {
 		return 0, err
 	}
 	fields["session_id"], fields["project_id"] = session, project
+	if operators != nil {
+		fields["operators"] = operators
+	}
 	text, err := json.Marshal(fields)
 	if err != nil {
 		return 0, err

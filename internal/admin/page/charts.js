@@ -31,7 +31,7 @@ function draw() {
       width: box.clientWidth, height: 150,
       cursor: { points: { size: 6 } }, legend: { show: false }, select: { show: false },
       scales: {
-        x: { range: (_, from, to) => (to - from < 60 ? [to - 60, to] : [from, to]) },
+        x: { range: (_, from, to) => within(from, to) },
         y: { range: (_, lo, hi) => [0, hi > 0 ? hi * 1.1 : 1] },
       },
       axes: [
@@ -41,6 +41,13 @@ function draw() {
       series: [{}, ...kind.series.map(([, c]) => ({ stroke: color(c), width: 1.5, points: { show: history.at.length < 3 } }))],
     }, columns(kind), box);
   }
+}
+
+// within shows at least a minute, up to the last point. Of one point the library knows
+// no range.
+function within(from, to) {
+  const end = history.at.length < 2 ? history.at.at(-1) ?? to : to;
+  return end - from < 60 ? [end - 60, end] : [from, end];
 }
 
 // clock writes the time of a tick, with seconds while the charts are young.

@@ -70,7 +70,7 @@ function windows(now) {
 function capacity(c) {
   $("#capacity .scroll").hidden = !c;
   if (!c) {
-    setText($("#advice"), "Too little was seen to tell.");
+    setText($("#advice"), "Too few jobs were seen to tell, or no upstream tells how many of its cores are busy.");
     return;
   }
   const change = (n) => (n > 0 ? `add ${n}` : n < 0 ? `${-n} may go` : "as many as there are");
@@ -114,7 +114,7 @@ function changed(name, value) {
 const labels = (id) => [...$(`${id} thead tr`).cells].map((c) => c.textContent);
 
 function projects(list) {
-  fill($("#projects tbody"), list, null, (p) => {
+  fill($("#projects tbody"), list, labels("#projects"), (p) => {
     const at = element("span", "");
     [...places(p.cached, "ok"), ...places(p.assumed, "quiet")].forEach((l, i) => at.append(i ? ", " : "", l));
     if (!at.firstChild) at.append("nowhere");
