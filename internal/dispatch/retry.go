@@ -102,6 +102,10 @@ func (d *Dispatcher) Failed(now time.Time, j *Job, f Failure) Next {
 	}
 	j.stale = f.Stale
 	class := f.class()
+	if f.ConnectTimedOut && d.pool.AllTried(j.tried) {
+		class = refusal // it cannot go elsewhere: an upstream whose queue of connections is full is there again soon
+		j.waited += min(j.connect, d.queue.bounds.Wait)
+	}
 	if class != refusal {
 		j.attempts++
 	}

@@ -227,6 +227,22 @@ func TestJobsWaitForALoneUpstream(t *testing.T) {
 	}
 }
 
+// Nor does one that takes no connection for some seconds, because others wait there
+// in front of the job.
+func TestJobsWaitForALoneUpstreamThatTakesNoConnection(t *testing.T) {
+	for own, want := range map[time.Duration]int{0: 10, 3 * time.Second: 3} {
+		f := newFixture(t, 1, nil)
+		now, j, dials := start, f.Begin(start, Request{Queue: own, Arrived: start}), 0
+		for again := true; again; dials++ {
+			g := f.claim(now, j)
+			now = now.Add(g.ConnectTimeout)
+			next := f.fail(now, g, Failure{Outcome: pool.Refused, ConnectTimedOut: true})
+			again, now = next.Again, now.Add(next.Pause)
+		}
+		assert.Contains(t, []int{want - 2, want - 1, want}, dials, "of a second each, with pauses between them")
+	}
+}
+
 // The wait has an end: queue.wait, or the job's own time in a queue.
 func TestJobsDoNotWaitForEverForALoneUpstream(t *testing.T) {
 	for own, want := range map[time.Duration]time.Duration{0: 10 * time.Second, 3 * time.Second: 3 * time.Second} {

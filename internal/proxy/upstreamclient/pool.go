@@ -32,7 +32,7 @@ type upstream struct {
 	idle    []*conn   // the one used last is the last
 	waiting []*waiter // in the order of their coming
 	dialing int
-	made    time.Time // when a dial last succeeded
+	alive   time.Time // when it last took a connection, or served a request to its end
 }
 
 // waiter is a request that waits for a connection.
@@ -163,8 +163,9 @@ func (p *pool) dialMore(address string, u *upstream, timeout time.Duration) {
 }
 
 // dial makes a connection and gives it, or its failure, to the request that has
-// waited longest. A time-out is not for requests that came later than the dial
-// began; it is for all the others, if the upstream made no connection meanwhile.
+// waited longest. A time-out is for all requests that came before the dial began. It
+// is for none if the upstream took a connection or served a request meanwhile: then
+// its queue of connections is full, and the requests wait for their turn.
 func (p *pool) dial(address string, u *upstream, timeout time.Duration) {
 	started := time.Now()
 	ctx, cancel := context.WithTimeout(p.ctx, timeout)
@@ -175,12 +176,14 @@ func (p *pool) dial(address string, u *upstream, timeout time.Duration) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	u.dialing--
-	if err == nil {
-		u.made = time.Now()
+	switch {
+	case err == nil:
+		u.alive = time.Now()
 		p.put(address, u, newConn(nc))
-	} else {
+	case late && u.alive.After(started):
+	default:
 		failing := 1
-		if late && !u.made.After(started) {
+		if late {
 			failing = len(u.waiting)
 		}
 		for ; failing > 0 && len(u.waiting) > 0 && !(late && u.waiting[0].since.After(started)); failing-- {
@@ -196,7 +199,9 @@ func (p *pool) keep(address string, cn *conn) {
 	cn.kept = true
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.put(address, p.at(address), cn)
+	u := p.at(address)
+	u.alive = time.Now()
+	p.put(address, u, cn)
 }
 
 // put gives a connection to a request that waits, or else keeps it. The lock

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"net"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -135,5 +136,35 @@ func TestALeavingRequestPassesItsConnectionOn(t *testing.T) {
 		assert.Equal(t, 1, c.Idle()["up:1"], "the connection that came too late is kept")
 		_, _, p := do(t, c, job("up:1", "{}"))
 		assert.True(t, p.Reused)
+	})
+}
+
+// An upstream that serves requests while it takes no further connection has a full
+// queue of connections: requests wait for their turn, however long that takes.
+func TestABusyUpstreamFailsNobody(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		g := &gate{through: make(chan error), script: func(p *peer) {
+			for r, _ := p.request(); r != nil; r, _ = p.request() {
+				time.Sleep(500 * time.Millisecond)
+				p.say(ok)
+			}
+		}}
+		c := newClient(t, Config{Dial: g.dial})
+		var jobs sync.WaitGroup
+		started := time.Now()
+		for range 20 {
+			jobs.Go(func() {
+				res, _, err := c.Do(context.Background(), job("up:1", "{}"))
+				if assert.NoError(t, err) {
+					_, err = res.all()
+					assert.NoError(t, err)
+				}
+			})
+		}
+		synctest.Wait()
+		g.through <- nil
+		jobs.Wait()
+		assert.Equal(t, 10*time.Second, time.Since(started), "one after the other, on one connection")
+		time.Sleep(2 * time.Second) // the other dials time out, for nobody
 	})
 }
