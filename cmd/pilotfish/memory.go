@@ -25,16 +25,23 @@ func gcPercent(live uint64) int {
 	return min(gcMost, max(gcLeast, int(gcAllowance*100/max(live, 1))))
 }
 
+// besides is what the process may take besides heads and bodies, in bytes, before
+// the collector works harder: connections, jobs, what is known of upstreams, garbage.
+const besides = 192 << 20
+
 // memory keeps the process's memory small. It sets the collector's aim after each
-// collection, and returns to the system what a burst has left behind. GOGC in the
-// environment takes precedence; the runtime itself honours GOMEMLIMIT.
+// collection, and returns to the system what a burst has left behind. GOGC and
+// GOMEMLIMIT in the environment take precedence.
 type memory struct {
-	percent int // as set last
-	samples []metrics.Sample
+	percent  int   // as set last
+	expected int64 // bytes, so far
+	quiet    int   // looks without a collection before
+	samples  []metrics.Sample
 }
 
-func newMemory() *memory {
-	return &memory{samples: []metrics.Sample{
+// newMemory returns a memory where heads and bodies may take so many bytes.
+func newMemory(kept int64) *memory {
+	return &memory{expected: kept + besides, samples: []metrics.Sample{
 		{Name: "/gc/heap/live:bytes"}, // found by the last collection
 		{Name: "/memory/classes/heap/free:bytes"},
 		{Name: "/memory/classes/heap/unused:bytes"},
@@ -51,9 +58,14 @@ func (m *memory) read() (live, kept uint64) {
 	return m.samples[0].Value.Uint64(), kept
 }
 
-// aim sets the collector's aim.
+// aim sets the collector's aim. A burst may fill the memory faster than the aim
+// follows: therefore there is a limit, too, from which on the collector runs more
+// often. It stays well above what lives, or the collector would do nothing else.
 func (m *memory) aim() {
 	live, _ := m.read()
+	if os.Getenv("GOMEMLIMIT") == "" {
+		debug.SetMemoryLimit(max(m.expected, int64(live)*3/2))
+	}
 	percent := gcPercent(live)
 	if percent*10 > m.percent*11 || percent*10 < m.percent*9 { // setting it stops the world for a moment
 		debug.SetGCPercent(percent)
@@ -64,15 +76,26 @@ func (m *memory) aim() {
 // spare is how much more than twice what lives may be kept when nothing happens.
 const spare = 64 << 20
 
-// giveBack returns memory to the system if much of it is of no use.
+// giveBack returns memory to the system if much of it is of no use. What lives is
+// known from the last collection: where there was none for a while, because there are
+// no jobs, it looks anew.
 func (m *memory) giveBack() {
-	if live, kept := m.read(); kept > 2*live+spare {
+	live, kept := m.read()
+	if m.quiet++; m.quiet > quietLooks && kept > spare {
+		runtime.GC()
+		m.quiet = 0
+		live, kept = m.read()
+	}
+	if kept > 2*live+spare {
 		debug.FreeOSMemory()
 	}
 }
 
 // giveBackInterval is how often it is looked for memory of no use.
 const giveBackInterval = 5 * time.Second
+
+// quietLooks is after how many looks without a collection there is one.
+const quietLooks = 2
 
 // run keeps the memory small until ctx ends.
 func (m *memory) run(ctx context.Context) {
@@ -91,6 +114,7 @@ func (m *memory) run(ctx context.Context) {
 		case <-ctx.Done():
 			return
 		case <-collected:
+			m.quiet = 0
 		case <-ticker.C:
 			m.giveBack()
 		}

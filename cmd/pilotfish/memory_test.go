@@ -27,7 +27,7 @@ func TestTheAimFollowsTheHeap(t *testing.T) {
 	ended := make(chan struct{})
 	go func() {
 		defer close(ended)
-		newMemory().run(ctx)
+		newMemory(0).run(ctx)
 	}()
 	aim := func() int {
 		percent := debug.SetGCPercent(100)
@@ -57,7 +57,7 @@ func TestMemoryIsGivenBack(t *testing.T) {
 	for i := 0; i < len(large); i += 4096 {
 		large[i] = 1
 	}
-	m := newMemory()
+	m := newMemory(0)
 	_, kept := m.read()
 	require.Greater(t, kept, uint64(300<<20))
 	runtime.KeepAlive(large)
@@ -65,4 +65,43 @@ func TestMemoryIsGivenBack(t *testing.T) {
 	m.giveBack()
 	live, kept := m.read()
 	assert.LessOrEqual(t, kept, 2*live+spare)
+}
+
+// After a burst nothing is collected, because there are no jobs. What it has left
+// behind is found all the same.
+func TestMemoryIsGivenBackWhenNothingHappens(t *testing.T) {
+	before := debug.SetGCPercent(-1) // nothing is collected by itself
+	defer debug.SetGCPercent(before)
+	m := newMemory(0)
+	large := make([]byte, 300<<20)
+	for i := 0; i < len(large); i += 4096 {
+		large[i] = 1
+	}
+	runtime.GC() // it lives
+	runtime.KeepAlive(large)
+	for range quietLooks {
+		m.giveBack()
+		_, kept := m.read()
+		require.Greater(t, kept, uint64(300<<20), "the last collection says that it lives")
+	}
+	m.giveBack()
+	live, kept := m.read()
+	assert.LessOrEqual(t, kept, 2*live+spare)
+}
+
+// The collector has a limit that a burst cannot outrun, and that what lives never meets.
+func TestTheLimitFollowsWhatLives(t *testing.T) {
+	defer debug.SetGCPercent(debug.SetGCPercent(100))
+	defer debug.SetMemoryLimit(debug.SetMemoryLimit(-1))
+	large := make([]byte, 300<<20)
+	runtime.GC()
+	m := newMemory(0)
+	m.aim()
+	assert.GreaterOrEqual(t, debug.SetMemoryLimit(-1), int64(450<<20), "half as much again as lives")
+	runtime.KeepAlive(large)
+	runtime.GC()
+	m.aim()
+	assert.EqualValues(t, besides, debug.SetMemoryLimit(-1))
+	newMemory(1 << 30).aim()
+	assert.EqualValues(t, 1<<30+besides, debug.SetMemoryLimit(-1))
 }

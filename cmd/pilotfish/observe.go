@@ -70,7 +70,8 @@ func (s *sidecar) live(now time.Time) metrics.Live {
 		QueueJobs:  s.first.Queue.Jobs,
 		Idle:       g.proxy.Idle(),
 		Limited:    s.balancer.Limited(),
-		Discovery:  metrics.Discovery{Age: -1, Applied: d.Applied, Refused: d.Refused, Failed: d.Failed},
+		HeadBytes:  metrics.Bounded{Taken: s.heads.Used(), Most: int64(s.first.Submitters.Heads)}, HeadsRefused: s.heads.Refused(),
+		Discovery: metrics.Discovery{Age: -1, Applied: d.Applied, Refused: d.Refused, Failed: d.Failed},
 	}
 	if serving := s.serving.Load(); serving != nil {
 		live.Connections = map[string]metrics.Bounded{"jobs": connections(serving.jobs), "admin": connections(serving.admin)}

@@ -32,7 +32,8 @@ func (s *sidecar) Run(ctx context.Context, p ports) error {
 	defer wg.Wait()
 	defer cancel()
 	wg.Go(func() { s.balancer.Run(background) })
-	wg.Go(func() { newMemory().run(background) })
+	kept := s.current.Load().budget.All() + int64(s.first.Submitters.Heads)
+	wg.Go(func() { newMemory(kept).run(background) })
 	wg.Go(func() { s.watch(background) })
 	wg.Go(func() { s.prewarm.Run(background) })
 	wg.Go(func() { s.capture.Run(background) })
@@ -81,7 +82,9 @@ func (s *sidecar) servers() (all servers, err error) {
 	if err != nil {
 		return all, err
 	}
-	if all.jobs, err = proxy.NewServer(s, proxy.ServerConfig{ErrorLog: errorLog}); err != nil {
+	if all.jobs, err = proxy.NewServer(s, proxy.ServerConfig{
+		MaxHeader: int(s.first.Submitters.MaxHead), Conns: s.first.Submitters.Connections, Arriving: s.heads, ErrorLog: errorLog,
+	}); err != nil {
 		return all, err
 	}
 	all.mesh = mesh.NewServer(mesh.ServerConfig{

@@ -20,6 +20,7 @@ import (
 	"example.org/pilotfish/internal/metrics"
 	"example.org/pilotfish/internal/pool"
 	"example.org/pilotfish/internal/prewarm"
+	"example.org/pilotfish/internal/proxy"
 )
 
 // sidecar is the whole program, put together. What lives as long as the
@@ -37,6 +38,7 @@ type sidecar struct {
 	metrics  *metrics.Metrics
 	balancer *balancer.Balancer
 	prewarm  *prewarm.Prewarmer
+	heads    *proxy.Heads // that arrive on the job port
 
 	stopping atomic.Bool
 	open     atomic.Int64 // requests on the job port
@@ -53,7 +55,8 @@ type sidecar struct {
 // newSidecar builds everything; nothing runs yet. self is where the sidecar will be
 // reached, so that it never sends a job to itself.
 func newSidecar(cfg *config.Config, self []string, log *zap.Logger, level zap.AtomicLevel) (*sidecar, error) {
-	s := &sidecar{self: self, first: *cfg, log: log, jobs: jobLog{log: log}, journal: newJournal(log), served: newServed(log), level: level}
+	s := &sidecar{self: self, first: *cfg, log: log, jobs: jobLog{log: log}, journal: newJournal(log), served: newServed(log), level: level,
+		heads: proxy.NewHeads(int64(cfg.Submitters.Heads))}
 	s.metrics = metrics.New(version)
 	s.console = newConsole(s)
 	var err error

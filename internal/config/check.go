@@ -42,6 +42,7 @@ func (c *Config) Check(f *settings.Faults) {
 	c.Projects.Check(f.In("projects"))
 	c.Quality.Check(f.In("quality"))
 	c.Stream.Check(f.In("stream"))
+	c.Submitters.Check(f.In("submitters"))
 	f.Positive("state.max_age", c.State.MaxAge)
 	f.Positive("shutdown.grace", c.Shutdown.Grace)
 	f.OneOf("log.level", c.Log.Level, []string{"debug", "info", "warn", "error"})

@@ -48,6 +48,8 @@ type Config struct {
 	// two looks agree. 0 never looks; SIGHUP and "pilotfish reload" work all the same.
 	Watch time.Duration `yaml:"watch"`
 
+	// Submitters bounds what all who post jobs may take together.
+	Submitters proxy.ServerSettings `yaml:"submitters"`
 	// Discovery says where the upstreams come from.
 	Discovery discovery.Settings `yaml:"discovery"`
 	// UpstreamTLS is how to reach upstreams by TLS: for jobs, for reports and for
@@ -157,22 +159,23 @@ type Debug struct {
 // Default is the configuration of an empty file.
 func Default() Config {
 	return Config{
-		Listen:    "127.0.0.1:8080",
-		Admin:     "127.0.0.1:9180",
-		Reports:   report.Default(),
-		Job:       intake.Default(),
-		Selection: Selection{Policy: "expected"},
-		Overload:  Overload{Policy: overload.DefaultPolicy, Stalled: overload.DefaultLimit},
-		Breaker:   breaker.Default(),
-		Retry:     dispatch.DefaultRetry(),
-		Queue:     dispatch.DefaultQueue(),
-		Prewarm:   prewarm.Default(),
-		Capture:   capture.Default(),
-		Quality:   quality.Default(),
-		Stream:    proxy.Default(),
-		State:     State{MaxAge: time.Hour},
-		Shutdown:  Shutdown{Grace: 2 * time.Minute},
-		Log:       Log{Level: "info", Jobs: LogAll, Slow: time.Minute, Share: 1},
+		Listen:     "127.0.0.1:8080",
+		Admin:      "127.0.0.1:9180",
+		Submitters: proxy.DefaultServer(),
+		Reports:    report.Default(),
+		Job:        intake.Default(),
+		Selection:  Selection{Policy: "expected"},
+		Overload:   Overload{Policy: overload.DefaultPolicy, Stalled: overload.DefaultLimit},
+		Breaker:    breaker.Default(),
+		Retry:      dispatch.DefaultRetry(),
+		Queue:      dispatch.DefaultQueue(),
+		Prewarm:    prewarm.Default(),
+		Capture:    capture.Default(),
+		Quality:    quality.Default(),
+		Stream:     proxy.Default(),
+		State:      State{MaxAge: time.Hour},
+		Shutdown:   Shutdown{Grace: 2 * time.Minute},
+		Log:        Log{Level: "info", Jobs: LogAll, Slow: time.Minute, Share: 1},
 	}
 }
 

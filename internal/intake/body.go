@@ -11,7 +11,8 @@ import (
 // itself is nearly always among them.
 const peek = 64 << 10
 
-// firstRead is the buffer for a body of undeclared length.
+// firstRead is the buffer for a body of undeclared length, and for all when the
+// budget is used up: those that declare much and send little must not take more.
 const firstRead = 4 << 10
 
 // patience is how many reads without a byte end a body.
@@ -47,7 +48,7 @@ type Body struct {
 // after ReadBody has returned.
 //
 // A body longer than max is ErrTooLarge, one shorter than declared
-// io.ErrUnexpectedEOF. Other errors are those of r. All are wrapped, and after an
+// io.ErrUnexpectedEOF, one without room for its first bytes ErrNoRoom. Other errors are those of r. All are wrapped, and after an
 // error nothing is kept.
 func ReadBody(r io.Reader, n, max int64, budget *Budget) (*Body, error) {
 	if n > max {
@@ -55,8 +56,15 @@ func ReadBody(r io.Reader, n, max int64, budget *Budget) (*Body, error) {
 	}
 	b := &Body{budget: budget, limit: max, length: n, rest: r}
 	for idle := 0; ; {
-		if len(b.head) == cap(b.head) && !b.grow() {
-			return b, nil // over the budget
+		if len(b.head) == cap(b.head) {
+			switch grown, err := b.grow(); {
+			case err != nil:
+				err = fmt.Errorf("reading the body, after %d bytes: %w", len(b.head), err)
+				b.Release()
+				return nil, err
+			case !grown:
+				return b, nil // over the budget
+			}
 		}
 		m, err := r.Read(b.head[len(b.head):cap(b.head)])
 		b.head = b.head[:len(b.head)+m]
@@ -88,7 +96,8 @@ func shortBody(n, declared int64) error {
 }
 
 // grow makes room for more of the body, and reports whether the budget allows it.
-func (b *Body) grow() bool {
+// The reserve must have room for the first bytes.
+func (b *Body) grow() (bool, error) {
 	size := int64(cap(b.head))
 	next := 2 * size
 	switch whole := b.length + 1; { // one byte more finds the end in the same read
@@ -103,15 +112,19 @@ func (b *Body) grow() bool {
 		next = min(next, peek)
 	}
 	next = min(next, b.limit+1)
-	if next <= peek {
-		b.budget.force(next - size)
-	} else if !b.budget.take(next - size) {
-		return false
+	if !b.budget.take(next - size) {
+		if size >= peek {
+			return false, nil
+		}
+		next = min(next, max(2*size, firstRead))
+		if err := b.budget.Reserve(next - size); err != nil {
+			return false, err
+		}
 	}
 	grown := make([]byte, len(b.head), next)
 	copy(grown, b.head)
 	b.head = grown
-	return true
+	return true, nil
 }
 
 // Whole reports whether all of the body is kept. If it is not, the budget was
@@ -154,6 +167,6 @@ func (b *Body) Release() {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.released = true
-	b.budget.give(int64(cap(b.head)))
+	b.budget.Return(int64(cap(b.head)))
 	b.head = nil
 }

@@ -8,8 +8,10 @@ import (
 	"io"
 	"math/rand/v2"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/iotest"
+	"testing/synctest"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -234,6 +236,72 @@ func TestBudgetBalances(t *testing.T) {
 }
 
 func TestABudgetIsNotGivenBackTwice(t *testing.T) {
-	assert.PanicsWithValue(t, "BUG: intake: 1 bytes given back to the budget were never taken", func() { NewBudget(10).give(1) })
+	assert.PanicsWithValue(t, "BUG: intake: 1 bytes given back to the budget were never taken", func() { NewBudget(10).Return(1) })
 	assert.False(t, NewBudget(-1).take(1), "a negative budget is none")
+}
+
+// stuck is a body that stops before its end.
+type stuck struct {
+	left int
+	on   chan struct{} // it goes on, and fails
+}
+
+func (s *stuck) Read(p []byte) (int, error) {
+	if s.left == 0 {
+		<-s.on
+		return 0, io.ErrUnexpectedEOF
+	}
+	n := min(len(p), s.left)
+	s.left -= n
+	return n, nil
+}
+
+// Bodies that arrive, however many and however much they declare, stay within the
+// budget and its reserve. Those that find no room are told, and others may come when
+// there is room again.
+func TestBodiesThatArriveStayWithinTheReserve(t *testing.T) {
+	for _, c := range []struct {
+		budget, declared int64
+		sent             int
+	}{
+		{16 << 20, 1_000_000, 30},
+		{16 << 20, 1_000_000, 70_000},
+		{0, -1, 3},
+		{0, 60_000, 50_000},
+		{200 << 20, 1_000_000, 200_000},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			budget, on := NewBudget(c.budget), make(chan struct{})
+			assert.LessOrEqual(t, budget.All()-c.budget, int64(largestReserve))
+			var refused, began atomic.Int64
+			var bodies sync.WaitGroup
+			for range 6_000 {
+				bodies.Go(func() {
+					began.Add(1)
+					body, err := ReadBody(&stuck{c.sent, on}, c.declared, maxBody, budget)
+					if err == nil {
+						assert.False(t, body.Whole())
+						<-on
+						body.Release()
+						return
+					}
+					if errors.Is(err, ErrNoRoom) {
+						refused.Add(1)
+					}
+				})
+			}
+			synctest.Wait()
+			assert.LessOrEqual(t, budget.Used(), budget.All())
+			assert.Greater(t, budget.Used(), budget.All()-peek)
+			assert.NotZero(t, refused.Load())
+			assert.EqualValues(t, 6_000, began.Load())
+			t.Logf("%+v: %d of 6,000 were refused", c, refused.Load())
+			close(on)
+			bodies.Wait()
+			assert.Zero(t, budget.Used())
+			body, err := ReadBody(bytes.NewReader(randomBytes(60_000)), 60_000, maxBody, budget)
+			require.NoError(t, err)
+			body.Release()
+		})
+	}
 }

@@ -1,47 +1,68 @@
 package intake
 
 import (
+	"errors"
 	"fmt"
 	"sync/atomic"
 )
 
+// ErrNoRoom: what other jobs keep leaves no room for even the first bytes of this one.
+var ErrNoRoom = errors.New("other jobs take all the memory for bodies")
+
 // Budget bounds the bytes of all the bodies kept at one time. It is safe for
 // concurrent use.
 //
-// The first peek bytes of a body are kept whatever the budget says, since
-// nothing could be read out of the job without them. They are counted, too. So
-// Used exceeds the budget by at most peek bytes for every open job.
+// The first peek bytes of a body are kept when the budget is used up, since nothing
+// could be read out of the job without them. They come out of a reserve: as much
+// again as the budget, at least 16 MiB and at most 128 MiB. So Used never exceeds
+// budget and reserve.
 type Budget struct {
-	bytes int64
-	used  atomic.Int64
+	bytes, all int64 // without and with the reserve
+	used       atomic.Int64
 }
+
+// The least and the largest reserve, in bytes.
+const leastReserve, largestReserve = 16 << 20, 128 << 20
 
 // NewBudget returns a budget of so many bytes. With 0 or less, bodies longer than
 // peek are never kept.
-func NewBudget(bytes int64) *Budget { return &Budget{bytes: bytes} }
+func NewBudget(bytes int64) *Budget {
+	return &Budget{bytes: bytes, all: bytes + min(max(bytes, leastReserve), largestReserve)}
+}
 
 // Used returns the bytes that are kept now.
 func (b *Budget) Used() int64 { return b.used.Load() }
 
+// All returns the bytes of budget and reserve.
+func (b *Budget) All() int64 { return b.all }
+
+// Reserve counts n bytes that a job takes besides its body, in the reserve if need
+// be, or returns ErrNoRoom. They must be given back by Return.
+func (b *Budget) Reserve(n int64) error {
+	if !b.takeUpTo(b.all, n) {
+		return ErrNoRoom
+	}
+	return nil
+}
+
+// Return takes n bytes out of the count.
+func (b *Budget) Return(n int64) {
+	if used := b.used.Add(-n); used < 0 {
+		panic(fmt.Sprintf("BUG: intake: %d bytes given back to the budget were never taken", -used))
+	}
+}
+
 // take counts n more bytes if they are within the budget.
-func (b *Budget) take(n int64) bool {
+func (b *Budget) take(n int64) bool { return b.takeUpTo(b.bytes, n) }
+
+func (b *Budget) takeUpTo(most, n int64) bool {
 	for {
 		used := b.used.Load()
-		if used > b.bytes-n {
+		if used > most-n {
 			return false
 		}
 		if b.used.CompareAndSwap(used, used+n) {
 			return true
 		}
-	}
-}
-
-// force counts n more bytes, within the budget or not.
-func (b *Budget) force(n int64) { b.used.Add(n) }
-
-// give takes n bytes out of the count.
-func (b *Budget) give(n int64) {
-	if used := b.used.Add(-n); used < 0 {
-		panic(fmt.Sprintf("BUG: intake: %d bytes given back to the budget were never taken", -used))
 	}
 }

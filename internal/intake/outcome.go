@@ -80,14 +80,16 @@ const (
 	Stopping
 	// ProjectLimit: its project has as many jobs in flight as it may have.
 	ProjectLimit
+	// NoRoom: the bodies of other jobs took all the memory for bodies.
+	NoRoom
 
 	// Sheddings is how many there are.
-	Sheddings = int(ProjectLimit) + 1
+	Sheddings = int(NoRoom) + 1
 )
 
 // String returns the reason's word in metrics and logs.
 func (s Shedding) String() string {
-	return [Sheddings]string{"queue_full", "displaced", "waited", "shutting_down", "project_limit"}[s]
+	return [Sheddings]string{"queue_full", "displaced", "waited", "shutting_down", "project_limit", "no_room"}[s]
 }
 
 // Reading is how much was read of what a job says of itself.

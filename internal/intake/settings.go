@@ -32,7 +32,9 @@ type Settings struct {
 	// MaxBody is the largest body; a larger one is refused with 413.
 	MaxBody settings.Size `yaml:"max_body"`
 	// Budget bounds all bodies that are kept for retries, together. A job whose body
-	// does not fit is sent once.
+	// does not fit is sent once. Its first 64 KiB are kept in a reserve, which is as
+	// much again as the budget, at least 16 MiB and at most 128 MiB; where that is full,
+	// the job is refused with 503.
 	Budget settings.Size `yaml:"budget"`
 }
 

@@ -26,6 +26,9 @@ type Live struct {
 	// sidecar, and Connections are those of submitters and operators, by port.
 	Bodies, QueueBytes Bounded
 	Connections        map[string]Bounded
+	// HeadBytes is what the heads take that arrive, and HeadsRefused how many found no room.
+	HeadBytes    Bounded
+	HeadsRefused uint64
 	// QueueJobs is how many jobs may wait. How many do is counted at the event.
 	QueueJobs int
 	// Idle is how many connections to an upstream wait for the next job, by its address.
@@ -62,6 +65,7 @@ type live struct {
 	mode, fleetMode, slope, deadline, imbalance            figure
 	bodyBytes, bodyBytesLimit, conns, connsLimit           figure
 	queueBytes, queueBytesLimit, queueJobsLimit            figure
+	headBytes, headBytesLimit, headsRefused                figure
 	discoveryAge, limited                                  figure
 	discoverySets, discoveryErrors, captured               figure
 }
@@ -94,7 +98,10 @@ func newLive(r registrar) *live {
 		imbalance:       gauge("pilotfish_backlog_imbalance", "How far the jobs for each core at an upstream are from the mean of all, over that mean; 0 is even."),
 		discoveryAge:    gauge("pilotfish_discovery_age_seconds", "Time since discovery last accepted a set of upstreams; absent before the first."),
 		limited:         gauge("pilotfish_queue_limited_jobs", "Jobs that wait in the sidecar because their project has as many in flight as it may have."),
-		bodyBytes:       gauge("pilotfish_body_bytes", "Bytes of the bodies kept for retries."),
+		bodyBytes:       gauge("pilotfish_body_bytes", "Bytes of the bodies kept for retries, and of long heads."),
+		headBytes:       gauge("pilotfish_head_bytes", "Bytes that the heads take which have begun to arrive and have not ended, beyond 4 KiB of each."),
+		headBytesLimit:  gauge("pilotfish_head_bytes_limit", "Bytes that these may take: submitters.heads."),
+		headsRefused:    counter("pilotfish_heads_refused_total", "Connections closed because the head that arrived there found no room."),
 		bodyBytesLimit:  gauge("pilotfish_body_bytes_limit", "Bytes that the bodies kept for retries may take: job.budget."),
 		queueBytes:      gauge("pilotfish_queue_bytes", "Bytes of the bodies of the jobs that wait in the sidecar."),
 		queueBytesLimit: gauge("pilotfish_queue_bytes_limit", "Bytes that these may take: queue.bytes."),
@@ -116,7 +123,7 @@ func (l *live) SetSource(s Source) { l.source.Store(&s) }
 func (l *live) Describe(ch chan<- *prometheus.Desc) {
 	for _, f := range []figure{
 		l.running, l.cores, l.cached, l.draining, l.idle,
-		l.bodyBytesLimit, l.queueBytes, l.queueBytesLimit, l.queueJobsLimit, l.conns, l.connsLimit,
+		l.headBytes, l.headBytesLimit, l.headsRefused, l.bodyBytesLimit, l.queueBytes, l.queueBytesLimit, l.queueJobsLimit, l.conns, l.connsLimit,
 		l.inFlight, l.stalled, l.reportAge, l.eligible, l.breaker, l.level, l.suspect, l.implausible,
 		l.mode, l.fleetMode, l.slope, l.deadline, l.imbalance,
 		l.discoveryAge, l.bodyBytes, l.limited, l.discoverySets, l.discoveryErrors, l.captured,
@@ -151,6 +158,9 @@ func (l *live) Collect(ch chan<- prometheus.Metric) {
 	l.limited.send(ch, float64(now.Limited))
 	l.bodyBytes.send(ch, float64(now.Bodies.Taken))
 	l.bodyBytesLimit.send(ch, float64(now.Bodies.Most))
+	l.headBytes.send(ch, float64(now.HeadBytes.Taken))
+	l.headBytesLimit.send(ch, float64(now.HeadBytes.Most))
+	l.headsRefused.send(ch, float64(now.HeadsRefused))
 	l.queueBytes.send(ch, float64(now.QueueBytes.Taken))
 	l.queueBytesLimit.send(ch, float64(now.QueueBytes.Most))
 	l.queueJobsLimit.send(ch, float64(now.QueueJobs))

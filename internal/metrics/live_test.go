@@ -46,7 +46,8 @@ func TestAScrapeReadsLiveState(t *testing.T) {
 		Connections: map[string]Bounded{"jobs": {Taken: 2, Most: 4096}},
 		Idle:        map[string]int{"10.0.0.2:80": 9, "left:80": 1},
 		Limited:     5,
-		Capture:     Capture{Written: 11, Lost: 3},
+		HeadBytes:   Bounded{Taken: 512, Most: 1024}, HeadsRefused: 6,
+		Capture: Capture{Written: 11, Lost: 3},
 	}
 	m.SetSource(func(time.Time) Live { return state })
 	want := map[string]float64{
@@ -89,6 +90,9 @@ func TestAScrapeReadsLiveState(t *testing.T) {
 		"pilotfish_discovery_errors_total":                 1,
 		"pilotfish_body_bytes":                             4096,
 		"pilotfish_body_bytes_limit":                       8192,
+		"pilotfish_head_bytes":                             512,
+		"pilotfish_head_bytes_limit":                       1024,
+		"pilotfish_heads_refused_total":                    6,
 		"pilotfish_queue_bytes":                            100,
 		"pilotfish_queue_bytes_limit":                      200,
 		"pilotfish_queue_jobs_limit":                       50,
@@ -112,6 +116,9 @@ func TestAScrapeReadsLiveState(t *testing.T) {
 		`pilotfish_discovery_sets_total{result="applied"}`,
 		`pilotfish_discovery_sets_total{result="refused"}`,
 		"pilotfish_fleet_mode",
+		"pilotfish_head_bytes",
+		"pilotfish_head_bytes_limit",
+		"pilotfish_heads_refused_total",
 		"pilotfish_queue_bytes",
 		"pilotfish_queue_bytes_limit",
 		"pilotfish_queue_jobs_limit",

@@ -71,6 +71,7 @@ type exchange struct {
 
 	// What read adds.
 	paced    pacedBody
+	counted  int64 // of the head, in the budget
 	body     *intake.Body
 	outgoing upstreamclient.Request // what all attempts send alike
 	job      *dispatch.Job          // the attempts so far, and what may follow
@@ -113,6 +114,7 @@ func (x *exchange) close() {
 	if x.body != nil {
 		x.body.Release()
 	}
+	x.p.cfg.Budget.Return(x.counted)
 	x.record.Total = time.Since(x.record.Arrived)
 	x.p.cfg.Observe(x.record)
 }

@@ -30,6 +30,12 @@ var (
 // says of itself; and takes the job in. What it adds to the exchange does not
 // change after it.
 func (x *exchange) read() error {
+	if cost := headCost(x.r.Header); cost > freeHead { // it counts like a body
+		if err := x.p.cfg.Budget.Reserve(cost); err != nil {
+			return err
+		}
+		x.counted = cost
+	}
 	x.paced = pacedBody{r: x.r.Body, rc: &x.rc, idle: x.p.cfg.BodyIdle}
 	body, err := x.readBody()
 	if err != nil {
@@ -80,7 +86,7 @@ func (x *exchange) readBody() (*intake.Body, error) {
 func (x *exchange) sendingFailed(err error) error {
 	var broken *net.OpError
 	switch {
-	case errors.Is(err, intake.ErrTooLarge):
+	case errors.Is(err, intake.ErrTooLarge), errors.Is(err, intake.ErrNoRoom):
 		return err
 	case errors.Is(err, os.ErrDeadlineExceeded):
 		return fmt.Errorf("%w: %w", errSlow, err)

@@ -12,7 +12,33 @@ import (
 
 	"example.org/pilotfish/internal/proxy/submitterserver"
 	"example.org/pilotfish/internal/record"
+	"example.org/pilotfish/internal/settings"
 )
+
+// ServerSettings is the section "submitters" of a configuration file: what all of
+// them together may take.
+type ServerSettings struct {
+	// Connections is how many may be open; further ones wait to be accepted.
+	Connections int `yaml:"connections"`
+	// MaxHead is the largest head of a request: its request line and its headers. A
+	// larger one is refused with 431.
+	MaxHead settings.Size `yaml:"max_head"`
+	// Heads bounds the memory of all heads together that have begun to arrive and
+	// have not ended, beyond 4 KiB of each. One that finds no room is refused with 503.
+	Heads settings.Size `yaml:"heads"`
+}
+
+// DefaultServer is the settings of an empty file.
+func DefaultServer() ServerSettings {
+	return ServerSettings{Connections: 4096, MaxHead: 32 << 10, Heads: 32 << 20}
+}
+
+// Check reports what cannot be used.
+func (s ServerSettings) Check(f *settings.Faults) {
+	f.AtLeast("connections", int64(s.Connections), 1)
+	f.AtLeast("max_head", int64(s.MaxHead), 1<<10)
+	f.AtLeast("heads", int64(s.Heads), 0)
+}
 
 // ServerConfig bounds what submitters may take.
 type ServerConfig struct {
@@ -20,10 +46,11 @@ type ServerConfig struct {
 	HeaderTimeout time.Duration
 	// IdleTimeout is how long a connection is kept without a job; default 2 min.
 	IdleTimeout time.Duration
-	// MaxHeader bounds a request's head, in bytes; default 64 KiB.
-	MaxHeader int
-	// Conns bounds the connections; further ones wait to be accepted. Default 4096.
-	Conns int
+	// MaxHeader bounds a request's head, in bytes, and Conns the connections; further
+	// ones wait to be accepted. The defaults are those of ServerSettings.
+	MaxHeader, Conns int
+	// Arriving bounds the heads that arrive; nil is a bound of the server's own.
+	Arriving *Heads
 	// CloseIdle closes the connection that has been idle for longest when a further
 	// one waits. A request that arrives on it at that moment is lost, so it is not for jobs.
 	CloseIdle bool
@@ -35,6 +62,10 @@ type ServerConfig struct {
 	ErrorLog *log.Logger
 }
 
+// maxFrame bounds an HTTP/2 frame, which a connection keeps a buffer for: 16 KiB is
+// the least that RFC 9113 allows, and what most submitters send anyway.
+const maxFrame = 16 << 10
+
 // Server is an http.Server with every bound set, behind one that serves plain
 // connections. It speaks HTTP/1.1 and 1.0, and HTTP/2 without TLS to those who
 // start with it. A handler says how long what it writes is, or that it comes in
@@ -43,6 +74,7 @@ type Server struct {
 	http      *http.Server
 	plain     *submitterserver.Server // serves most connections; nil with CloseIdle
 	conns     int
+	arriving  *Heads
 	closeIdle bool
 	cut       context.CancelCauseFunc
 	bounded   atomic.Pointer[bounded] // nil before Serve
@@ -50,16 +82,20 @@ type Server struct {
 
 // NewServer returns a server of h.
 func NewServer(h http.Handler, cfg ServerConfig) (*Server, error) {
+	def := DefaultServer()
 	err := errors.Join(
 		number("HeaderTimeout", &cfg.HeaderTimeout, 10*time.Second),
 		number("IdleTimeout", &cfg.IdleTimeout, 2*time.Minute),
-		number("MaxHeader", &cfg.MaxHeader, 64<<10),
-		number("Conns", &cfg.Conns, 4096),
+		number("MaxHeader", &cfg.MaxHeader, int(def.MaxHead)),
+		number("Conns", &cfg.Conns, def.Connections),
 		number("Streams", &cfg.Streams, 250),
 		number("WriteIdle", &cfg.WriteIdle, 5*time.Minute),
 	)
 	if err != nil {
 		return nil, err
+	}
+	if cfg.Arriving == nil {
+		cfg.Arriving = NewHeads(int64(def.Heads))
 	}
 	base, cut := context.WithCancelCause(context.Background())
 	s := &http.Server{
@@ -72,13 +108,14 @@ func NewServer(h http.Handler, cfg ServerConfig) (*Server, error) {
 		Protocols:         new(http.Protocols),
 		HTTP2: &http.HTTP2Config{
 			MaxConcurrentStreams: cfg.Streams,
+			MaxReadFrameSize:     maxFrame,
 			SendPingTimeout:      30 * time.Second,
 			WriteByteTimeout:     cfg.WriteIdle,
 		},
 	}
 	s.Protocols.SetHTTP1(true)
 	s.Protocols.SetUnencryptedHTTP2(true)
-	all := &Server{http: s, conns: cfg.Conns, closeIdle: cfg.CloseIdle, cut: cut}
+	all := &Server{http: s, conns: cfg.Conns, arriving: cfg.Arriving, closeIdle: cfg.CloseIdle, cut: cut}
 	if cfg.CloseIdle {
 		return all, nil // only net/http tells which connections are idle
 	}
@@ -100,7 +137,8 @@ func (s *Server) Serve(l net.Listener) error {
 	if s.closeIdle {
 		s.http.ConnState = bounded.note
 	} else {
-		rest = s.plain.Listen(bounded)
+		s.http.ConnState = headState
+		rest = headListener{s.plain.Listen(bounded), s.arriving}
 	}
 	err := s.http.Serve(rest)
 	if errors.Is(err, http.ErrServerClosed) {

@@ -122,7 +122,7 @@ func refusal(t *testing.T, lit *ast.CompositeLit) (r Refusal) {
 // No error that the packages below know is a fault of pilotfish's own.
 func TestEveryErrorHasItsProblem(t *testing.T) {
 	for _, err := range []error{
-		ErrShutdown, ErrGone, ErrNoAnswer, ErrFirstByte, ErrDeadline, ErrMalformed, intake.ErrTooLarge,
+		ErrShutdown, ErrGone, ErrNoAnswer, ErrFirstByte, ErrDeadline, ErrMalformed, intake.ErrTooLarge, intake.ErrNoRoom,
 		dispatch.ErrFull, dispatch.ErrDisplaced, dispatch.ErrWaited, dispatch.ErrAtLimit,
 		pool.ErrEmpty, pool.ErrNoneEligible, pool.ErrNotAdmitted, pool.ErrAllTried,
 	} {
