@@ -34,6 +34,7 @@ type console struct {
 	load     capacity.Recorder
 	projects quality.Projects
 	failures []admin.Failure // the latest last
+	unread   admin.Unread
 }
 
 func newConsole(side *sidecar) *console { return &console{side: side, started: time.Now()} }
@@ -43,6 +44,9 @@ func (c *console) ended(now time.Time, r *record.Job) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.projects.Note(now, r.Facts.Key, r.Facts.Project.String)
+	if unread(r) {
+		c.unread = admin.Unread{Jobs: c.unread.Jobs + 1, At: now, Why: r.Unread}
+	}
 	if r.Outcome == intake.Answered || r.Outcome == intake.Gone {
 		return
 	}
@@ -111,6 +115,9 @@ func (c *console) Now() admin.Now {
 	c.mu.Lock()
 	busiest := c.projects.Top(now, shownProjects)
 	n.Failures = append([]admin.Failure{}, c.failures...)
+	if c.unread.Jobs > 0 {
+		n.Unread = new(c.unread)
+	}
 	c.mu.Unlock()
 	slices.Reverse(n.Failures)
 	n.Projects = make([]admin.Project, len(busiest))

@@ -49,7 +49,7 @@ type jobLog struct {
 
 // write writes a job's one line: a warning where it failed.
 func (l *jobLog) write(set config.Log, r *record.Job) {
-	if r.Unread != "" && r.Body != 0 {
+	if unread(r) {
 		l.warnUnread(r)
 	}
 	failed := r.Outcome != intake.Answered && r.Outcome != intake.Gone
@@ -64,6 +64,9 @@ func (l *jobLog) write(set config.Log, r *record.Job) {
 		line.Write(zap.Inline((*jobLine)(r)))
 	}
 }
+
+// unread says whether a job has a body that was passed on without being read.
+func unread(r *record.Job) bool { return r.Unread != "" && r.Body != 0 }
 
 // warnUnread warns, once a minute at most and whatever the settings, that bodies
 // are passed on without being read: a job of high priority may be among them.

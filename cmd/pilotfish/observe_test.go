@@ -6,12 +6,23 @@ import (
 
 	"github.com/stretchr/testify/assert"
 
+	"example.org/pilotfish/internal/admin"
 	"example.org/pilotfish/internal/intake"
 	"example.org/pilotfish/internal/metrics"
 	"example.org/pilotfish/internal/pool"
 	"example.org/pilotfish/internal/record"
 	"example.org/pilotfish/pkg/selection"
 )
+
+func TestJobsThatAreNotReadAreShown(t *testing.T) {
+	c, now := newConsole(nil), time.Unix(1e9, 0)
+	c.ended(now, &record.Job{Read: intake.Unread, Unread: "it is no POST"}) // and has no body
+	c.ended(now, &record.Job{Body: 1})
+	assert.Zero(t, c.unread)
+	c.ended(now, &record.Job{Body: -1, Unread: "it is encoded"})
+	c.ended(now.Add(time.Second), &record.Job{Body: 10, Unread: "its beginning lacks the project"})
+	assert.Equal(t, admin.Unread{Jobs: 2, At: now.Add(time.Second), Why: "its beginning lacks the project"}, c.unread)
+}
 
 // Times of an attempt are from its own start, and only the last one has the response.
 func TestAttemptsAsMetricsCountThem(t *testing.T) {

@@ -32,6 +32,8 @@ type Now struct {
 	Upstreams []Upstream     `json:"upstreams"`
 	// Projects are the busiest, the busiest first.
 	Projects []Project `json:"projects"`
+	// Unread is what was passed on without being read.
+	Unread *Unread `json:"unread,omitempty"`
 	// Failures are the jobs that failed last, the latest first.
 	Failures []Failure `json:"failures"`
 	// Changes are the modes entered last, the latest last.
@@ -59,6 +61,15 @@ type Project struct {
 	// Cached are the upstreams that have its data, Assumed those that are taken to.
 	Cached  []string `json:"cached"`
 	Assumed []string `json:"assumed"`
+}
+
+// Unread is the jobs whose body was passed on without what it says of priority and project.
+type Unread struct {
+	// Jobs is how many there were since the start, and At when the last one ended.
+	Jobs uint64    `json:"jobs"`
+	At   time.Time `json:"at"`
+	// Why is why the last one was not read.
+	Why string `json:"why"`
 }
 
 // Failure is a job that failed lately.

@@ -130,7 +130,11 @@ func DidYouMean(word string, words []string) string {
 	}
 	nearest, least := "", 1+max(1, len(word)/3)
 	for _, w := range words {
-		if n := edits(strings.ToLower(word), strings.ToLower(w)); n < least {
+		n := edits(strings.ToLower(word), strings.ToLower(w))
+		if len(word) >= 3 && (strings.HasPrefix(word, w) || strings.HasPrefix(w, word)) {
+			n = 1 // warning and warn
+		}
+		if n < least {
 			nearest, least = w, n
 		}
 	}

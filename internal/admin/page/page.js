@@ -40,12 +40,14 @@ function tiles(now) {
     ["upstreams eligible", `${eligible} of ${now.upstreams.length}`, eligible < now.upstreams.length ? "warn" : ""],
     ["backlog imbalance", number(now.backlog_imbalance), ""],
   ];
+  if (now.unread) list.push(["not read, since the start", number(now.unread.jobs), "bad", `Passed on without priority and project. The last one: ${now.unread.why}.`]);
   const box = $("#tiles");
-  list.forEach(([title, text, cls], i) => {
+  list.forEach(([title, text, cls, hover = ""], i) => {
     const tile = box.children[i] ?? box.appendChild(element("div", "", element("dt", ""), element("dd", "")));
     setText(tile.children[0], title);
     setText(tile.children[1], text);
     setClass(tile.children[1], cls);
+    if (tile.title !== hover) tile.title = hover;
   });
 }
 
