@@ -41,6 +41,7 @@ type Assignment struct {
 	cold    bool   // it may cause a fetch
 	idle    bool   // a core was free there
 	number  uint64 // of the claim
+	entry   uint64 // in the member's ledger
 	tell    func(now time.Time, v breaker.Verdict)
 
 	answered bool
@@ -62,6 +63,7 @@ func (a *Assignment) Answered(now time.Time, healthy bool, hint *Hint) {
 		return
 	}
 	a.answered = true
+	a.member.ledger.end(a.entry)
 	a.pool.answerBegan(now, a)
 	a.member.waiters.remove(a)
 	if healthy {
@@ -117,6 +119,7 @@ func (a *Assignment) count() {
 	p.inFlight++
 	p.open[a.project]++
 	m.load.claim(a.Claimed)
+	a.entry = m.ledger.claim()
 	a.number = p.number
 	p.owe(a.Claimed, m, a.number)
 	m.waiters.add(a)
@@ -174,6 +177,7 @@ func (a *Assignment) end(now time.Time, v breaker.Verdict) {
 	}
 	m := a.member
 	if !a.answered {
+		m.ledger.end(a.entry)
 		m.suspicion.letGo(a.number)
 	}
 	m.load.done(now)

@@ -29,6 +29,7 @@ type member struct {
 	waiters       waiters
 	tellsBegun    bool // it tells when a job has begun: the last answer came after such a sign
 	load          estimate
+	ledger        ledger
 	cold          int       // open assignments that may cause a fetch
 	polled        time.Time // when the last report was taken, hints aside
 	reportedCores int       // 0 is unknown
@@ -66,6 +67,7 @@ func newMember(u Upstream, g gate, cfg *Config) *member {
 // forget drops what a restarted upstream no longer is: its report, cache and pace.
 func (m *member) forget(cfg *Config) {
 	m.load.reset()
+	m.ledger.forget()
 	m.suspicion = suspicion{}
 	m.polled, m.reportedCores = time.Time{}, 0
 	m.cached, m.listed = nil, time.Time{}
@@ -82,7 +84,7 @@ func (m *member) drains() bool { return m.Draining || m.drained }
 // fresh reports whether the last report is recent enough to choose by. Without
 // it, own counts serve.
 func (m *member) fresh(now time.Time, cfg *Config) bool {
-	return m.load.fresh(now, loadIntervals*cfg.Interval)
+	return !m.ledger.doubted && m.load.fresh(now, loadIntervals*cfg.Interval)
 }
 
 // cores is how many joblets run here at once.

@@ -46,6 +46,9 @@ func (m *member) wrong() string {
 		}
 		wrong += fmt.Sprintf(format, values...)
 	}
+	if m.ledger.doubted {
+		also("fewer jobs than this sidecar has there")
+	}
 	if m.believed.tooManyCores {
 		also("%g cores, more than %d times as many as others", m.told.cores, maxTimes)
 	} else if m.believed.tooFast {

@@ -33,6 +33,9 @@ func (p *Pool) Report(now time.Time, address string, r Report) {
 	if r.Cached != nil {
 		m.list(r.At, r.Cached, p.fetchTime)
 	}
+	if known {
+		m.ledger.compare(r.At, sum(r.Running)+sum(r.Stalled), p.cfg.Interval/2)
+	}
 	if known && !m.load.at.After(r.At) {
 		m.load.adopt(r.At, sum(r.Running), sum(r.Stalled))
 	}

@@ -172,7 +172,7 @@ func (p *Pool) enter(now time.Time, a *Assignment, job selection.Job, c *candida
 // anyFree reports whether an upstream has just said that it has a core free.
 func (p *Pool) anyFree(now time.Time) bool {
 	for _, m := range p.set {
-		if m.load.fresh(now, justNow) && m.load.stalled == 0 && m.load.present(true)+1 <= m.cores(&p.cfg) {
+		if !m.ledger.doubted && m.load.fresh(now, justNow) && m.load.stalled == 0 && m.load.present(true)+1 <= m.cores(&p.cfg) {
 			return true
 		}
 	}
