@@ -55,7 +55,7 @@ func (s *sidecar) newGeneration(cfg *config.Config, before *generation) (*genera
 	g.proxy, err = proxy.New(proxy.Config{
 		Settings: cfg.Stream, Hosts: cfg.Hosts,
 		Reader: reader, Budget: g.budget, MaxBody: int64(cfg.Job.MaxBody),
-		Claimer: s.balancer, Hint: cfg.Reports.Hint, AskLoad: cfg.Reports.ORCA.Ask, Observe: s.observe, Dial: g.dial,
+		Claimer: s.balancer, Hint: cfg.Reports.Hint, AskLoad: cfg.Reports.ORCA.Ask, AskBegun: cfg.SecondThoughts.Late > 0, Observe: s.observe, Dial: g.dial,
 	})
 	if err != nil {
 		return nil, err

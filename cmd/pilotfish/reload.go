@@ -71,6 +71,7 @@ func (s *sidecar) reload(cfg *config.Config) (waiting []string, err error) {
 	before.stop()
 	s.balancer.SetSettings(balancer.Settings{
 		Pool: settings, Breaker: cfg.Breaker, Retry: cfg.Retry, Queue: cfg.Queue, Projects: cfg.Projects,
+		Thoughts: cfg.SecondThoughts,
 	})
 	s.prewarm.SetSettings(cfg.Prewarm)
 	s.capture.SetSettings(cfg.Capture)

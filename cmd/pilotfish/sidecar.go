@@ -100,7 +100,7 @@ func (s *sidecar) newBalancer(cfg *config.Config) (*balancer.Balancer, error) {
 	if err != nil {
 		return nil, err
 	}
-	d, err := dispatch.New(dispatch.Config{Pool: p, Rand: newRand(), Retry: cfg.Retry, Queue: cfg.Queue, Projects: cfg.Projects})
+	d, err := dispatch.New(dispatch.Config{Pool: p, Rand: newRand(), Retry: cfg.Retry, Queue: cfg.Queue, Projects: cfg.Projects, SecondThoughts: cfg.SecondThoughts})
 	if err != nil {
 		return nil, err
 	}
@@ -110,6 +110,7 @@ func (s *sidecar) newBalancer(cfg *config.Config) (*balancer.Balancer, error) {
 		Picked:   s.metrics.Picked,
 		Answered: s.served.began,
 		Ask:      s.ask,
+		Moved:    s.metrics.JobMoved,
 		Joined: func(addresses []string) {
 			s.metrics.Joined(addresses)
 			s.log.Info("upstreams joined", zap.Strings("upstreams", addresses))

@@ -24,6 +24,8 @@ type Hooks struct {
 	Picked func(c selection.Cache, took time.Duration, panicking bool)
 	// Answered follows each response that begins, at now.
 	Answered func(now time.Time, j *dispatch.Job, c pool.Choice)
+	// Moved follows each job that is withdrawn from its upstream to go to another.
+	Moved func(why pool.Reason)
 	// Ask is called for an upstream that should report at once.
 	Ask func(address string)
 	// Joined and Gone follow the membership.
@@ -61,8 +63,22 @@ func (b *Balancer) event(happen func(now time.Time)) {
 	now := time.Now()
 	happen(now)
 	served := b.serve(now)
+	b.reconsider(now)
 	b.unlock()
 	b.picked(now, served...)
+}
+
+// reconsider withdraws the attempts of jobs that should go elsewhere. Their goroutines
+// then end the leases, and claim the places that wait for them. The mutex must be held, so
+// that no lease ends meanwhile.
+func (b *Balancer) reconsider(now time.Time) {
+	for _, m := range b.dispatch.Reconsider(now) {
+		if !m.Job.Withdraw.Withdraw() {
+			b.dispatch.Stay(now, m.Job)
+		} else if b.hooks.Moved != nil {
+			b.hooks.Moved(m.Reason)
+		}
+	}
 }
 
 // unlock releases the mutex, and then asks for the reports that the pool wants.

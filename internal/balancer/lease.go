@@ -38,6 +38,7 @@ func (l *Lease) Answered(healthy bool, hint *pool.Hint) {
 	l.b.mu.Lock()
 	now := time.Now()
 	l.assignment.Answered(now, healthy, hint)
+	l.b.dispatch.Stay(now, l.job)
 	l.b.mu.Unlock()
 	if l.b.hooks.Answered != nil {
 		l.b.hooks.Answered(now, l.job, l.Choice)
@@ -49,6 +50,18 @@ func (l *Lease) Told(hint *pool.Hint) {
 	l.b.mu.Lock()
 	defer l.b.mu.Unlock()
 	l.assignment.Told(time.Now(), hint)
+}
+
+// Interim notes that something came before the response: the job stays. begun is set if
+// it says that the upstream has begun the job.
+func (l *Lease) Interim(begun bool) {
+	l.b.mu.Lock()
+	defer l.b.mu.Unlock()
+	l.assignment.Hold()
+	if begun {
+		l.assignment.Begun()
+	}
+	l.b.dispatch.Stay(time.Now(), l.job)
 }
 
 // Move takes the lease to another upstream: a proxy that was told the fall-backs
@@ -65,7 +78,10 @@ func (l *Lease) Move(address string) {
 
 // Done ends the lease, and the job.
 func (l *Lease) Done(o pool.Outcome) {
-	l.b.event(func(now time.Time) { l.assignment.Done(now, o) })
+	l.b.event(func(now time.Time) {
+		l.assignment.Done(now, o)
+		l.b.dispatch.Stay(now, l.job)
+	})
 }
 
 // Failed ends the lease of an attempt that failed, and decides what follows.

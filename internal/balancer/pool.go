@@ -62,6 +62,7 @@ type Settings struct {
 	Retry    dispatch.RetrySettings
 	Queue    dispatch.QueueSettings
 	Projects dispatch.ProjectSettings
+	Thoughts dispatch.SecondThoughts
 }
 
 // SetSettings puts other settings into force, also for the jobs that wait.
@@ -72,6 +73,7 @@ func (b *Balancer) SetSettings(s Settings) {
 		b.dispatch.SetRetry(s.Retry)
 		b.dispatch.SetQueue(s.Queue)
 		b.dispatch.SetProjects(s.Projects)
+		b.dispatch.SetSecondThoughts(s.Thoughts)
 	})
 }
 

@@ -70,6 +70,8 @@ type Config struct {
 	Breaker breaker.Settings `yaml:"breaker"`
 	// Retry bounds the attempts of a job.
 	Retry dispatch.RetrySettings `yaml:"retry"`
+	// SecondThoughts says when a job that waits at an upstream is moved to another.
+	SecondThoughts dispatch.SecondThoughts `yaml:"second_thoughts"`
 	// Queue bounds the jobs that wait in the sidecar for an eligible upstream.
 	Queue dispatch.QueueSettings `yaml:"queue"`
 	// Projects bounds what one project takes of this sidecar.
@@ -169,13 +171,16 @@ func Default() Config {
 		Breaker:    breaker.Default(),
 		Retry:      dispatch.DefaultRetry(),
 		Queue:      dispatch.DefaultQueue(),
-		Prewarm:    prewarm.Default(),
-		Capture:    capture.Default(),
-		Quality:    quality.Default(),
-		Stream:     proxy.Default(),
-		State:      State{MaxAge: time.Hour},
-		Shutdown:   Shutdown{Grace: 2 * time.Minute},
-		Log:        Log{Level: "info", Jobs: LogAll, Slow: time.Minute, Share: 1},
+
+		SecondThoughts: dispatch.DefaultSecondThoughts(),
+
+		Prewarm:  prewarm.Default(),
+		Capture:  capture.Default(),
+		Quality:  quality.Default(),
+		Stream:   proxy.Default(),
+		State:    State{MaxAge: time.Hour},
+		Shutdown: Shutdown{Grace: 2 * time.Minute},
+		Log:      Log{Level: "info", Jobs: LogAll, Slow: time.Minute, Share: 1},
 	}
 }
 

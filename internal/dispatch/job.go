@@ -30,8 +30,9 @@ type Request struct {
 	Queue, Evaluate, Stream time.Duration
 }
 
-// Withdrawer is a job whose attempt can be ended from outside.
-type Withdrawer interface{ Withdraw() }
+// Withdrawer is a job whose attempt can be ended from outside. Withdraw returns false if it
+// is too late.
+type Withdrawer interface{ Withdraw() bool }
 
 // Job is one job on its way to its response, over all its attempts. The exported
 // fields are set by Begin and do not change.

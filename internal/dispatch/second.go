@@ -69,6 +69,9 @@ func (d *Dispatcher) Reconsider(now time.Time) []Moved {
 	return moved
 }
 
+// SetSecondThoughts replaces the rules by which jobs are moved.
+func (d *Dispatcher) SetSecondThoughts(s SecondThoughts) { d.doubts = s }
+
 // ofThis is the job behind what the pool knows of it.
 func ofThis(w pool.Waiter) *Job {
 	j, ok := w.(*Job)

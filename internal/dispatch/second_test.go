@@ -15,7 +15,7 @@ import (
 // withdrawer can be withdrawn, and a test does it by hand.
 type withdrawer struct{}
 
-func (withdrawer) Withdraw() {}
+func (withdrawer) Withdraw() bool { return true }
 
 // hang makes reports of upstream i fail until it is suspect; the others report.
 func (f *fixture) hang(now time.Time, i, upstreams int) {

@@ -15,6 +15,7 @@ type attempts struct {
 	missed  []prometheus.Counter // by selection.Cache
 	hit     []prometheus.Counter // by selection.Cache
 	refused prometheus.Counter
+	moved   []prometheus.Counter // by pool.Reason
 }
 
 func newAttempts(r registrar) *attempts {
@@ -22,7 +23,10 @@ func newAttempts(r registrar) *attempts {
 	finds := r.counters("pilotfish_cache_finds_total",
 		"Jobs by whether they found their data cached, as the upstream tells, and by what was believed when it was picked.", "found", "believed")
 	caches := int(selection.Cached) + 1
+	moved := r.counters("pilotfish_jobs_moved_total",
+		"Jobs that waited at an upstream and were withdrawn to go to another, by why.", "reason")
 	return &attempts{
+		moved:  byLabel[pool.Reason](pool.Reasons, moved.WithLabelValues),
 		tried:  byLabel[pool.Outcome](pool.Outcomes, tried.WithLabelValues),
 		missed: byLabel[selection.Cache](caches, finds.WithLabelValues, "miss"),
 		hit:    byLabel[selection.Cache](caches, finds.WithLabelValues, "hit"),
@@ -51,6 +55,9 @@ func (m *Metrics) AttemptDone(a Attempt) {
 
 // RetryRefused counts a retry that the retry budget did not allow.
 func (a *attempts) RetryRefused() { a.refused.Inc() }
+
+// JobMoved counts a job that was moved while it waited.
+func (a *attempts) JobMoved(why pool.Reason) { a.moved[why].Inc() }
 
 // picks counts and times the choices of an upstream.
 type picks struct {

@@ -13,9 +13,15 @@ import (
 
 func TestAttemptsAndRetries(t *testing.T) {
 	m := newMetrics()
-	want := map[string]float64{"pilotfish_retries_refused_total": 2, "pilotfish_replay_disabled_total": 1}
+	want := map[string]float64{
+		"pilotfish_retries_refused_total": 2, "pilotfish_replay_disabled_total": 1,
+		`pilotfish_jobs_moved_total{reason="suspect"}`: 1, `pilotfish_jobs_moved_total{reason="late"}`: 2,
+	}
 	got := changes(t, m, func() {
 		m.ReplayDisabled()
+		m.JobMoved(pool.BySuspicion)
+		m.JobMoved(pool.ByLateness)
+		m.JobMoved(pool.ByLateness)
 		m.RetryRefused()
 		m.RetryRefused()
 		for o := range pool.Outcome(pool.Outcomes) {

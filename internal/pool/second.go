@@ -15,7 +15,8 @@ type Waiter interface {
 
 // Doubt says which jobs that wait at an upstream have second thoughts.
 type Doubt struct {
-	// Suspect is set if jobs leave an upstream that is suspect.
+	// Suspect is set if jobs leave an upstream that is suspect. Where it does not tell when
+	// jobs begin, its reports must have failed: answers alone that it owes may be long jobs.
 	Suspect bool
 	// Late is how long a job waits before it may leave for a core that is free; 0 is for
 	// ever.
@@ -86,12 +87,14 @@ func (w *waiters) remove(a *Assignment) {
 // Begun notes that the upstream has said that it has begun the job, which is not moved
 // from now on.
 func (a *Assignment) Begun() {
-	if a.done {
-		return
+	if !a.done {
+		a.begun, a.member.tellsBegun = true, true
+		a.Hold()
 	}
-	a.begun, a.member.tellsBegun = true, true
-	a.member.waiters.remove(a)
 }
+
+// Hold keeps the job from being moved: something of a response has come, if not its beginning.
+func (a *Assignment) Hold() { a.member.waiters.remove(a) }
 
 // justNow is how old a report may be for a core to count as free. Older ones draw the
 // jobs of many sidecars to the same core.
@@ -112,7 +115,7 @@ func (p *Pool) Reconsider(now time.Time, d Doubt, may func(w Waiter, sure bool) 
 	p.heard = false
 	if d.Suspect && !p.suspicionIgnored() {
 		for _, m := range p.set {
-			if m.suspicion.why != "" {
+			if m.suspicion.why != "" && (m.tellsBegun || m.suspicion.failed > 0) {
 				moves = p.evacuate(now, m, may, moves)
 			}
 		}

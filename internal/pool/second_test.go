@@ -40,6 +40,7 @@ func TestJobsLeaveASuspect(t *testing.T) {
 	}{
 		"one that waits":                  {nil, always, true},
 		"one that may have begun":         {nil, certain, false},
+		"one that only owes answers":      {nil, always, false},
 		"one that has begun":              {func(_ *fixture, _ time.Time, a *Assignment) { a.Begun() }, always, false},
 		"one whose response has begun":    {func(_ *fixture, now time.Time, a *Assignment) { a.Answered(now, true, nil) }, always, false},
 		"one that has ended":              {func(_ *fixture, now time.Time, a *Assignment) { a.Done(now, Gone) }, always, false},
@@ -58,8 +59,10 @@ func TestJobsLeaveASuspect(t *testing.T) {
 			}
 			now = now.Add(6 * time.Second)
 			f.ReportFailed(now, us[1].Address, errHung)
-			f.ReportFailed(now.Add(time.Second), us[1].Address, errHung)
 			f.member(us[1].Address).suspicion.suspect(now, "as every case has it")
+			if name == "one that only owes answers" {
+				f.member(us[1].Address).suspicion.failed = 0
+			}
 			moves := f.Reconsider(now, doubt(), c.may)
 			if !c.want {
 				require.Empty(t, moves)
@@ -161,12 +164,16 @@ func TestUpstreamsThatTellOfBeginnings(t *testing.T) {
 	_, b := f.goes(t, start, address, 0)
 	b.Answered(start, true, nil)
 	assert.False(t, m.tellsBegun, "this one was not told")
+	_, held := f.goes(t, start, address, 0)
+	held.Hold()
+	assert.False(t, held.waits)
+	assert.False(t, m.tellsBegun, "something else came")
 	_, c := f.goes(t, start, address, 0)
 	c.Begun()
 	_, d := f.goes(t, start, address, 0)
 	d.Answered(start, false, nil)
 	assert.True(t, m.tellsBegun, "a refusal has no beginning")
-	for _, a := range []*Assignment{a, b, c, d} {
+	for _, a := range []*Assignment{a, b, held, c, d} {
 		a.Done(start, Answered)
 	}
 	m.tellsBegun = false

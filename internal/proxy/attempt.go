@@ -3,6 +3,7 @@ package proxy
 import (
 	"errors"
 	"fmt"
+	"net/http"
 	"time"
 
 	"example.org/pilotfish/internal/balancer"
@@ -19,6 +20,9 @@ type attempt struct {
 	lease *balancer.Lease
 	ended bool
 }
+
+// errMoved is why an attempt was withdrawn.
+var errMoved = errors.New("the job waited there and was moved to another upstream")
 
 // failure is an attempt that brought no response to pass on.
 type failure struct {
@@ -75,6 +79,7 @@ func (a *attempt) send() (*upstreamclient.Response, *failure) {
 	left, last := a.x.job.TimeLeft(now)
 	out := a.x.outgoing
 	out.Address, out.Fresh, out.ConnectTimeout, out.Deadline = a.lease.Address, a.lease.Fresh, a.lease.ConnectTimeout, now.Add(left)
+	out.Withdrawal, out.Interim = &a.x.withdrawal, a.interim
 	response, how, err := a.do(out)
 	if how.Stale() && !how.Begun && a.mayRepeat(err) {
 		a.x.record.Attempt().Repeated = true
@@ -84,6 +89,8 @@ func (a *attempt) send() (*upstreamclient.Response, *failure) {
 	switch {
 	case err != nil && errors.Is(err, upstreamclient.ErrDeadline):
 		return nil, a.late(how, left, last)
+	case err != nil && errors.Is(err, upstreamclient.ErrWithdrawn):
+		return nil, &failure{Failure: dispatch.Failure{Outcome: pool.Moved, Progress: progress(how)}, err: errMoved}
 	case err != nil:
 		return nil, a.explain(how, err)
 	case response.StatusCode < 200:
@@ -91,6 +98,15 @@ func (a *attempt) send() (*upstreamclient.Response, *failure) {
 		return nil, a.explain(how, fmt.Errorf("an answer with status %d, which nobody asked for", response.StatusCode))
 	}
 	return response, nil
+}
+
+// interim takes a 1xx. The submitter does not get one that it has not asked for.
+func (a *attempt) interim(status int, h http.Header) {
+	begun := h.Get("Job-Started") == "yes"
+	a.lease.Interim(begun)
+	if !begun || !a.x.quiet {
+		a.x.interim(status, h)
+	}
 }
 
 // do sends the job, from its beginning.
@@ -107,7 +123,7 @@ func (a *attempt) do(out upstreamclient.Request) (*upstreamclient.Response, upst
 // mayRepeat reports whether a job that was not sent may go to the same upstream at
 // once, on a new connection.
 func (a *attempt) mayRepeat(err error) bool {
-	return err != nil && !errors.Is(err, upstreamclient.ErrDeadline) && a.x.r.Context().Err() == nil && a.x.body.Replayable()
+	return err != nil && !errors.Is(err, upstreamclient.ErrDeadline) && !errors.Is(err, upstreamclient.ErrWithdrawn) && a.x.r.Context().Err() == nil && a.x.body.Replayable()
 }
 
 // explain says what an attempt's failure means.

@@ -41,6 +41,7 @@ func (x *exchange) attempts(ctx context.Context) error {
 // claim claims an upstream for the next attempt.
 func (x *exchange) claim(ctx context.Context) (*balancer.Lease, error) {
 	started := time.Now()
+	x.withdrawal.Reset() // nothing is withdrawn between two attempts
 	lease, err := x.p.cfg.Claimer.Claim(ctx, x.job)
 	x.record.Queued += time.Since(started)
 	return lease, err

@@ -50,6 +50,8 @@ type Config struct {
 	// AskLoad is the form in which each job asks its upstream for a load report,
 	// in the terms of ORCA: text, json or bin. "" does not ask.
 	AskLoad string
+	// AskBegun makes each job ask its upstream to tell when it begins.
+	AskBegun bool
 	// Observe is called once for each job, when it has ended. nil is none.
 	Observe func(*record.Job)
 

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"net/http"
 	"net/textproto"
+	"slices"
 	"strings"
 
 	"example.org/pilotfish/internal/record"
@@ -81,6 +82,21 @@ func outgoingHeader(r *http.Request, id []string, askLoad string) http.Header {
 		}
 	}
 	return h
+}
+
+// askBegun asks an upstream to tell when the job begins (docs/upstreams.md). It reports
+// whether the submitter has not asked for that.
+func askBegun(h http.Header) (added bool) {
+	const preference = "job-started"
+	for _, list := range h["Prefer"] {
+		for one := range strings.SplitSeq(list, ",") {
+			if strings.EqualFold(strings.TrimSpace(one), preference) {
+				return false
+			}
+		}
+	}
+	h["Prefer"] = append(slices.Clone(h["Prefer"]), preference)
+	return true
 }
 
 // endToEnd copies the headers that are meant for the other end.

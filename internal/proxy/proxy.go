@@ -70,10 +70,14 @@ type exchange struct {
 	record *record.Job
 
 	// What read adds.
-	paced    pacedBody
-	counted  int64 // of the head, in the budget
-	body     *intake.Body
+	paced   pacedBody
+	counted int64 // of the head, in the budget
+	body    *intake.Body
+
+	withdrawal upstreamclient.Withdrawal // of the attempt under way
+
 	outgoing upstreamclient.Request // what all attempts send alike
+	quiet    bool                   // the submitter is not told when the job begins
 	job      *dispatch.Job          // the attempts so far, and what may follow
 }
 

@@ -54,14 +54,21 @@ func (x *exchange) read() error {
 	x.outgoing = upstreamclient.Request{
 		Method: x.r.Method, Target: target, Host: x.r.Host,
 		Header: outgoingHeader(x.r, x.id, x.p.cfg.AskLoad), Trailer: x.r.Trailer, // trailers follow a chunked body only
-		Interim: x.interim,
+	}
+	if x.p.cfg.AskBegun {
+		x.quiet = askBegun(x.outgoing.Header)
 	}
 	if !body.Whole() {
 		_ = x.rc.EnableFullDuplex() // HTTP/2 always is: an upstream may answer before the rest has come
 	}
 	f := &x.record.Facts
+	var withdraw dispatch.Withdrawer
+	if body.Whole() {
+		withdraw = &x.withdrawal
+	}
 	x.job = x.p.cfg.Claimer.Begin(dispatch.Request{
-		Project: f.Key, Priority: f.Priority, Arrived: x.record.Arrived, Bytes: int64(len(body.Bytes())),
+		Withdraw: withdraw,
+		Project:  f.Key, Priority: f.Priority, Arrived: x.record.Arrived, Bytes: int64(len(body.Bytes())),
 		Queue: f.Queue, Evaluate: f.Evaluate, Stream: f.Stream,
 	})
 	return nil

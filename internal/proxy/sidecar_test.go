@@ -39,6 +39,7 @@ type setup struct {
 	queue     dispatch.QueueSettings // zero is the default
 	wait      time.Duration          // in the queue; 0 is the default
 	projects  dispatch.ProjectSettings
+	thoughts  dispatch.SecondThoughts
 	retries   float64       // the retry budget; 0 lets all be retried
 	failures  int           // that open a breaker; 0 is practically never
 	connect   time.Duration // connect time-out; 0 is the default
@@ -56,6 +57,7 @@ type sidecar struct {
 
 	mu      sync.Mutex
 	records []*record.Job
+	moved   []pool.Reason // under the balancer's lock
 }
 
 // inOrder picks the first of its upstreams that is eligible.
@@ -102,16 +104,17 @@ func startSidecar(t testing.TB, s setup) *sidecar {
 		Breakers: breakers, Rand: rng,
 	})
 	require.NoError(t, err)
-	d, err := dispatch.New(dispatch.Config{Pool: p, Rand: rng, Retry: retry, Queue: s.queue, Projects: s.projects})
+	d, err := dispatch.New(dispatch.Config{Pool: p, Rand: rng, Retry: retry, Queue: s.queue, Projects: s.projects, SecondThoughts: s.thoughts})
 	require.NoError(t, err)
-	b := balancer.New(d, balancer.Hooks{})
+	c := &sidecar{t: t, budget: intake.NewBudget(s.budget)}
+	b := balancer.New(d, balancer.Hooks{Moved: func(why pool.Reason) { c.moved = append(c.moved, why) }})
+	c.balancer = b
 	set := make([]pool.Upstream, len(s.upstreams))
 	for i, u := range s.upstreams {
 		set[i].Address = u
 	}
 	b.Set(set)
 
-	c := &sidecar{t: t, balancer: b, budget: intake.NewBudget(s.budget)}
 	s.Budget = c.budget
 	if s.Reader == nil {
 		s.Reader, err = intake.NewReader(intake.Default())

@@ -71,7 +71,7 @@ func (s *sidecar) submit(w *world, j *job) {
 type atOnce struct{}
 
 // Withdraw implements dispatch.Withdrawer.
-func (atOnce) Withdraw() {}
+func (atOnce) Withdraw() bool { return true }
 
 // reconsider moves the jobs that have second thoughts.
 func (s *sidecar) reconsider(w *world) {

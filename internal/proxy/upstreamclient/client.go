@@ -99,6 +99,10 @@ func (c *Client) Do(ctx context.Context, r *Request) (*Response, Progress, error
 		return nil, p, err
 	}
 	p.Reused = cn.kept
+	if !r.Withdrawal.enter(cn) {
+		c.pool.keep(r.Address, cn)
+		return nil, p, ErrWithdrawn
+	}
 	response := &Response{pool: c.pool, conn: cn, address: r.Address, ctx: ctx}
 	if r.Body != nil {
 		response.body = r.Body
@@ -106,11 +110,12 @@ func (c *Client) Do(ctx context.Context, r *Request) (*Response, Progress, error
 	response.unhook = context.AfterFunc(ctx, cn.interrupted)
 	s := &response.sending
 	if err := s.start(cn, r); err != nil {
+		r.Withdrawal.leave(false)
 		response.unhook()
 		response.abandon()
 		return nil, p, err
 	}
-	head, answered, err := cn.head(r, c.cfg.MaxHead) //nolint:bodyclose // Response.Close does
+	head, answered, err := cn.head(ctx, r, c.cfg.MaxHead) //nolint:bodyclose // Response.Close does
 	if err != nil {
 		err = errorOf(ctx, s, err)
 		response.unhook()

@@ -36,6 +36,8 @@ type Request struct {
 	ConnectTimeout time.Duration
 	Deadline       time.Time
 
+	// Withdrawal ends the request from outside; nil if nobody does.
+	Withdrawal *Withdrawal
 	// Interim is called with each interim answer (1xx), but for 100 Continue.
 	Interim func(status int, h http.Header)
 }

@@ -33,9 +33,18 @@ type Response struct {
 
 // head reads the head of the answer, and passes interim ones on. answered is
 // whether any byte of it came.
-func (c *conn) head(r *Request, most int64) (_ *http.Response, answered bool, _ error) {
-	if err := c.Await(); err != nil {
+func (c *conn) head(ctx context.Context, r *Request, most int64) (_ *http.Response, answered bool, _ error) {
+	err := c.Await()
+	withdrawn := r.Withdrawal.leave(err == nil)
+	switch {
+	case err != nil && withdrawn:
+		return nil, false, ErrWithdrawn
+	case err != nil:
 		return nil, false, err
+	case withdrawn:
+		if err := c.resume(ctx, r.Deadline); err != nil {
+			return nil, true, err
+		}
 	}
 	var asked *http.Request // its method tells whether a body follows; nil is GET
 	if r.Method == http.MethodHead {

@@ -1,0 +1,69 @@
+package upstreamclient
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+// A request can be withdrawn until the first byte of its answer. A pipe passes a byte on only
+// when it is read.
+func TestWithdrawal(t *testing.T) {
+	came, rest := make(chan struct{}), make(chan struct{})
+	c := newClient(t, Config{Dial: network(func(p *peer) {
+		for r, _ := p.request(); r != nil; r, _ = p.request() {
+			switch r.URL.Path {
+			case "/silent":
+				came <- struct{}{}
+				p.gone()
+				return
+			case "/slow":
+				p.say("HTTP/1.1 200 ")
+				came <- struct{}{}
+				<-rest
+				p.say("OK\r\nContent-Length: 2\r\n\r\nok")
+			default:
+				p.say("HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok")
+			}
+		}
+	})})
+	var w Withdrawal
+	send := func(target string) (*Response, Progress, error) {
+		r := job("up:1", "{}")
+		r.Target, r.Withdrawal = target, &w
+		return c.Do(t.Context(), r)
+	}
+
+	go func() {
+		<-came
+		assert.True(t, w.Withdraw())
+	}()
+	_, p, err := send("/silent") //nolint:bodyclose // there is none
+	require.ErrorIs(t, err, ErrWithdrawn)
+	assert.Equal(t, Progress{Begun: true, InFull: true}, p)
+	_, p, err = send("/") //nolint:bodyclose // there is none
+	require.ErrorIs(t, err, ErrWithdrawn, "until it is reset")
+	assert.False(t, p.Begun)
+
+	w.Reset()
+	response, p, err := send("/")
+	require.NoError(t, err)
+	assert.True(t, p.Reused, "a connection that was not used is kept")
+	assert.False(t, w.Withdraw(), "it is too late")
+	text, err := response.all()
+	require.NoError(t, err)
+	assert.Equal(t, "ok", text)
+
+	w.Reset()
+	go func() {
+		<-came
+		w.Withdraw()
+		close(rest)
+	}()
+	response, _, err = send("/slow")
+	require.NoError(t, err, "the answer has begun")
+	text, err = response.all()
+	require.NoError(t, err)
+	assert.Equal(t, "ok", text)
+}
