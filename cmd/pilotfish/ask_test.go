@@ -54,21 +54,23 @@ Costs are in seconds; the least wins. docs/policies.md says what they are made o
 
 func TestTopWithoutATerminal(t *testing.T) {
 	now := `{"at":"2026-01-02T03:04:05Z","in_flight":4,"waiting":1,"not_ready":"shutting down",
+		"capacity":{"now":{"full":0.451},"busiest_minute":{"full":1.2},"flat":{"upstreams":5,"change":2}},
 		"fleet":{"mode":"growing","deadline_in_seconds":90,"windows":[{"covered_seconds":50,"all":{"jobs":100,"complete":98,"first_byte_seconds":{"p50":0.25,"p99":1.5}}}]},
 		"upstreams":[
 			{"address":"a:1","eligible":true,"jobs":2,"in_flight":1,"mode":"flat","report_age_seconds":1.5,"breaker":{"state":"closed"}},
-			{"address":"b:1","eligible":true,"jobs":7,"in_flight":2,"stalled":3,"latency_seconds":0.5,"minute_jobs":60,"minute_lost":2,"rate":1.5,"cached_projects":4,"mode":"losing","report_age_seconds":-1,"breaker":{"state":"closed"}},
-			{"address":"c:1","why":"breaker open","mode":"unknown","report_age_seconds":-1,"breaker":{"state":"open"}}]}`
+			{"address":"b:1","eligible":true,"jobs":7,"in_flight":2,"stalled":3,"wait_seconds":2.5,"latency_seconds":0.5,"minute_jobs":60,"minute_lost":2,"rate":1.5,"cached_projects":4,"mode":"losing","report_age_seconds":-1,"breaker":{"state":"closed"}},
+			{"address":"c:1","why":"breaker open","wait_seconds":-1,"mode":"unknown","report_age_seconds":-1,"breaker":{"state":"open"}}]}`
 	code, out, problems := ask(t, map[string]string{"/api/now": now}, "top", "--rows", "2")
 	require.Zero(t, code, problems)
 	_, out, _ = strings.Cut(out, "  ") // the local time
 	assert.Equal(t, `growing, the first deadline passes in 90 s, takes no jobs: shutting down
 2 jobs/s, 98 of 100 complete in a minute, 4 at upstreams, 1 waiting, 2 of 3 upstreams eligible
 first byte p50 0.25 s, p99 1.5 s; last byte p50 0 s, p99 0 s
+45 % full, 120 % in the busiest minute; 5 upstreams would serve every job alike (+2)
 
-  jobs  own  stalled  jobs/min  lost/min  first byte   rate  cached  report  breaker     mode         state  upstream
-     0    0        0         0         0         0 s    0/s       0    none     open  unknown  breaker open       c:1
-     7    2        3        60         2       0.5 s  1.5/s       4    none   closed   losing      eligible       b:1
+  jobs  own  stalled     wait  jobs/min  lost/min  first byte   rate  cached  report  breaker     mode         state  upstream
+     0    0        0  unknown         0         0         0 s    0/s       0    none     open  unknown  breaker open       c:1
+     7    2        3    2.5 s        60         2       0.5 s  1.5/s       4    none   closed   losing      eligible       b:1
 and 1 more; --rows shows them
 `, out)
 }

@@ -11,6 +11,7 @@ import (
 	"text/tabwriter"
 	"time"
 
+	"example.org/pilotfish/internal/capacity"
 	"example.org/pilotfish/internal/cli"
 	"example.org/pilotfish/internal/quality"
 )
@@ -32,6 +33,7 @@ type shownNow struct {
 		Windows  []quality.Window
 		Deadline *float64 `json:"deadline_in_seconds"`
 	}
+	Capacity  *capacity.Advice
 	Upstreams []shownUpstream
 }
 
@@ -41,6 +43,7 @@ type shownUpstream struct {
 	Jobs               float64
 	InFlight           int `json:"in_flight"`
 	Stalled            float64
+	Wait               float64 `json:"wait_seconds"`
 	Latency            float64 `json:"latency_seconds"`
 	MinuteJobs         uint64  `json:"minute_jobs"`
 	MinuteLost         uint64  `json:"minute_lost"`
@@ -111,8 +114,13 @@ func (n *shownNow) writeFleet(out io.Writer) {
 	eligible := len(slices.DeleteFunc(slices.Clone(n.Upstreams), func(u shownUpstream) bool { return !u.Eligible }))
 	fmt.Fprintf(out, "\n%s jobs/s, %d of %d complete in a minute, %d at upstreams, %d waiting, %d of %d upstreams eligible\n",
 		short(float64(all.Jobs)/max(minute.Covered, 1)), all.Complete, all.Jobs, n.InFlight, n.Waiting, eligible, len(n.Upstreams))
-	fmt.Fprintf(out, "first byte p50 %s s, p99 %s s; last byte p50 %s s, p99 %s s\n\n",
+	fmt.Fprintf(out, "first byte p50 %s s, p99 %s s; last byte p50 %s s, p99 %s s\n",
 		short(all.FirstByte.P50), short(all.FirstByte.P99), short(all.LastByte.P50), short(all.LastByte.P99))
+	if c := n.Capacity; c != nil {
+		fmt.Fprintf(out, "%.0f %% full, %.0f %% in the busiest minute; %d upstreams would serve every job alike (%+d)\n",
+			100*c.Now.Full, 100*c.Busiest.Full, c.Flat.Upstreams, c.Flat.Change)
+	}
+	fmt.Fprintln(out)
 }
 
 // writeUpstreams writes a row for each, and says how many are left out.
@@ -124,7 +132,7 @@ func (n *shownNow) writeUpstreams(out io.Writer, rows int) error {
 		return cmp.Compare(b.Jobs, a.Jobs)
 	})
 	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', tabwriter.AlignRight)
-	fmt.Fprint(w, "jobs\town\tstalled\tjobs/min\tlost/min\tfirst byte\trate\tcached\treport\tbreaker\tmode\tstate\tupstream\t\n")
+	fmt.Fprint(w, "jobs\town\tstalled\twait\tjobs/min\tlost/min\tfirst byte\trate\tcached\treport\tbreaker\tmode\tstate\tupstream\t\n")
 	for _, u := range n.Upstreams[:min(rows, len(n.Upstreams))] {
 		report, state := "none", "eligible"
 		if u.ReportAge >= 0 {
@@ -133,8 +141,12 @@ func (n *shownNow) writeUpstreams(out io.Writer, rows int) error {
 		if u.Why != "" {
 			state = u.Why
 		}
-		fmt.Fprintf(w, "%s\t%d\t%s\t%d\t%d\t%s s\t%s/s\t%d\t%s\t%s\t%s\t%s\t%s\t\n",
-			short(u.Jobs), u.InFlight, short(u.Stalled), u.MinuteJobs, u.MinuteLost, short(u.Latency), short(u.Rate), u.Cached,
+		wait := "unknown"
+		if u.Wait >= 0 {
+			wait = short(u.Wait) + " s"
+		}
+		fmt.Fprintf(w, "%s\t%d\t%s\t%s\t%d\t%d\t%s s\t%s/s\t%d\t%s\t%s\t%s\t%s\t%s\t\n",
+			short(u.Jobs), u.InFlight, short(u.Stalled), wait, u.MinuteJobs, u.MinuteLost, short(u.Latency), short(u.Rate), u.Cached,
 			report, plain(u.Breaker.State), plain(u.Mode), plain(state), plain(u.Address))
 	}
 	if err := w.Flush(); err != nil {

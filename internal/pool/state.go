@@ -46,6 +46,10 @@ type State struct {
 	Assumed int `json:"assumed_projects"`
 	// Rate is jobs completed per second when every core is busy; 0 is unknown.
 	Rate float64 `json:"rate"`
+	// Wait is how long a job that came now would wait for a core, in seconds: the jobs
+	// there that find none, and itself, over Rate. It is 0 while a core is free, and
+	// negative where it is unknown.
+	Wait float64 `json:"wait_seconds"`
 	// Implausible is which of the upstream's figures cannot be true, and count as unknown.
 	Implausible string `json:"implausible,omitempty"`
 	// Latency is how long responses take to begin there: a peak counts at once, and is
@@ -77,6 +81,7 @@ func (p *Pool) States(now time.Time) []State {
 		}
 		fresh := m.fresh(now, &p.cfg)
 		s.Jobs, s.ReportFresh = m.load.present(fresh), fresh
+		s.Wait = wait(s.Jobs, m.cores(&p.cfg), s.Rate)
 		if m.load.reported {
 			s.ReportAge, s.CoresBusy = now.Sub(m.load.at).Seconds(), m.coresBusy
 		}
@@ -101,6 +106,17 @@ func (p *Pool) States(now time.Time) []State {
 		states = append(states, s)
 	}
 	return states
+}
+
+// wait is how long one more job would wait for a core, in seconds.
+func wait(jobs, cores, rate float64) float64 {
+	switch {
+	case jobs < cores:
+		return 0
+	case rate <= 0:
+		return -1
+	}
+	return (jobs - cores + 1) / rate
 }
 
 // CachedAt lists the upstreams that have a project's data by their last listing, and

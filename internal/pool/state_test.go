@@ -97,3 +97,21 @@ func TestCachedAt(t *testing.T) {
 	cached, assumed = f.CachedAt(start, 43)
 	assert.Empty(t, append(cached, assumed...))
 }
+
+// A job waits for those that find no core, and for itself, at the pace of all cores.
+func TestHowLongAJobWouldWait(t *testing.T) {
+	f := newFixture(t, "expected", 2)
+	us := upstreams(2)
+	at := start
+	for n := range 3 { // 24 jobs, on 16 cores that complete 8 a second
+		at = start.Add(time.Duration(5*n) * time.Second)
+		r := report(at, 20, 4)
+		r.CoresBusy, r.Completed = 16, float64(40*n)
+		f.Report(at, us[0].Address, r)
+	}
+	states := f.States(at)
+	require.Positive(t, states[0].Rate)
+	assert.InDelta(t, 9/states[0].Rate, states[0].Wait, 1e-9)
+	assert.Zero(t, states[1].Wait, "a core is free")
+	assert.Equal(t, -1.0, wait(16, 16, 0), "nobody knows")
+}

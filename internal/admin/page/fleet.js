@@ -24,6 +24,7 @@ const columns = [
   { title: "own", by: (u) => u.in_flight, text: (u) => number(u.in_flight), hint: "Jobs there that this sidecar sent" },
   { title: "running", by: (u) => u.running, text: (u) => (u.report_age_seconds < 0 ? "–" : number(u.running)) },
   { title: "stalled", by: (u) => u.stalled, text: (u) => (u.report_age_seconds < 0 ? "–" : number(u.stalled)), cls: (u) => (u.stalled > 0 ? "warn" : ""), hint: "Joblets that are ready and wait for a core" },
+  { title: "wait", by: (u) => u.wait_seconds, text: (u) => (u.wait_seconds < 0 ? "–" : seconds(u.wait_seconds)), cls: (u) => (u.wait_seconds > 0 ? "warn" : ""), hint: "How long a job that came now would wait for a core" },
   { title: "first byte", by: (u) => u.latency_seconds, text: (u) => (u.latency_seconds ? seconds(u.latency_seconds) : "–"), hint: "A moving average that follows peaks at once" },
   { title: "jobs/min", by: (u) => u.minute_jobs, text: (u) => number(u.minute_jobs) },
   { title: "lost/min", by: (u) => u.minute_lost, text: (u) => number(u.minute_lost), cls: (u) => (u.minute_lost > 0 ? "bad" : "") },
