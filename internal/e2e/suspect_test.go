@@ -109,7 +109,7 @@ func (h *hungFleet) sidecar(t *testing.T, ctx context.Context, wg *sync.WaitGrou
 }
 
 // TestAHungUpstreamIsLeftAloneSoon: few jobs go to an upstream that hangs, and none
-// after six seconds where it used to report. Nobody is suspect when it works again.
+// after six seconds, whether or not it used to report. Nobody is suspect when it works again.
 func TestAHungUpstreamIsLeftAloneSoon(t *testing.T) {
 	for _, sidecars := range []int{1, 8} {
 		for _, reporting := range []bool{true, false} {
@@ -154,7 +154,5 @@ func hang(t *testing.T, sidecars, upstreams int, reporting bool) {
 	t.Logf("%d jobs went there while it hung, the last after %v", h.jobs, h.last.Sub(h.from))
 	assert.NotZero(t, h.jobs)
 	assert.Less(t, h.jobs, 60, "of 6,000")
-	if reporting { // without reports the evidence comes from jobs alone, which a sidecar with few jobs has late
-		assert.LessOrEqual(t, h.last.Sub(h.from), 6*time.Second)
-	}
+	assert.LessOrEqual(t, h.last.Sub(h.from), 6*time.Second)
 }

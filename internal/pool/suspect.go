@@ -11,6 +11,9 @@ const (
 	// many answers as it does. Below the first it is asked for a report at once;
 	// below the second it is suspect.
 	doubtful, hopeless = 0.05, 0.001
+	// unheard is the same bound for upstreams that do not report. They are weighed more
+	// often, and by chance one of many weighings finds less than it should.
+	unheard = 0.0003
 	// enoughOwed is how many answers an upstream that does not report must owe: one
 	// long job is nothing unusual.
 	enoughOwed = 2
@@ -100,6 +103,9 @@ func (p *Pool) answerBegan(now time.Time, a *Assignment) {
 	for _, other := range p.set {
 		if s := &other.suspicion; other != a.member && s.owed > 0 && a.number >= s.from {
 			s.begun++
+			if p.silent(now, other) { // it may get no job for long: the answers elsewhere are evidence, too
+				p.weigh(now, other)
+			}
 		}
 	}
 	a.member.clear(now)
@@ -120,21 +126,25 @@ func (s *suspicion) letGo(number uint64) {
 func (p *Pool) weigh(now time.Time, m *member) {
 	s := &m.suspicion
 	chance := 1.0
-	for i := 0; i < s.owed && chance >= hopeless; i++ {
+	for i := 0; i < s.owed && chance >= unheard; i++ {
 		chance *= float64(s.elsewhere-s.begun+1+i) / float64(s.elsewhere+2+i)
 	}
 	if s.why != "" || chance >= doubtful {
 		return
 	}
-	silent := now.Sub(m.polled) > silence*p.cfg.Interval
 	switch {
-	case chance < hopeless && (s.failed > 0 || silent && s.owed >= enoughOwed):
+	case chance < hopeless && s.failed > 0, chance < unheard && p.silent(now, m) && s.owed >= enoughOwed:
 		p.heard = true
 		s.suspect(now, fmt.Sprintf("it owes %d answers and gave none, while %d of %d jobs elsewhere were answered", s.owed, s.begun, s.elsewhere))
 	case !m.polled.IsZero() && now.Sub(m.polled) >= askAgain && now.Sub(s.early) >= askAgain:
 		s.early = now
 		p.ask = append(p.ask, m.Address)
 	}
+}
+
+// silent reports whether an upstream is judged as one that does not report.
+func (p *Pool) silent(now time.Time, m *member) bool {
+	return now.Sub(m.polled) > silence*p.cfg.Interval
 }
 
 // Ask is the upstreams that should report at once, each told once: they owe answers

@@ -3,6 +3,9 @@ package pool
 import (
 	"errors"
 	"fmt"
+	"math"
+	"math/rand/v2"
+	"slices"
 	"testing"
 	"time"
 
@@ -258,4 +261,72 @@ func TestASuspectWithoutJobsIsTriedAgain(t *testing.T) {
 		}
 	}
 	assert.Empty(t, f.state(now, sick).Suspect)
+}
+
+// An upstream that tells no load, and gets no job, is weighed when the others answer.
+func TestAnswersElsewhereMakeASuspect(t *testing.T) {
+	f, us, now := newFixture(t, "least-in-flight", 2), upstreams(2), start
+	sick, well := us[0].Address, us[1].Address
+	for range 2 {
+		_, err := f.Claim(now, Request{}, []string{well})
+		require.NoError(t, err)
+	}
+	for n := 0; f.state(now, sick).Suspect == ""; n++ {
+		require.Less(t, n, 100)
+		a, err := f.Claim(now, Request{}, []string{sick})
+		require.NoError(t, err)
+		a.Answered(now, true, nil)
+		a.Done(now, Answered)
+	}
+	assert.Contains(t, f.state(now, sick).Suspect, "it owes 2 answers and gave none, while")
+}
+
+// open is a job that is answered at an instant.
+type open struct {
+	answered time.Time
+	a        *Assignment
+}
+
+// Healthy upstreams that report nothing and have slow jobs, of minutes among such of
+// milliseconds, are hardly ever suspect. Lengths have a median of 0.26 s and a 99th
+// percentile of 168 s; they are the jobs' own, or their projects'.
+func TestSlowJobsMakeNoSuspect(t *testing.T) {
+	const jobs, median, spread = 10_000, 0.26, 2.78
+	for _, upstreams := range []int{3, 14} {
+		for _, rate := range []float64{3, 12.5, 100} {
+			for _, own := range []float64{1, 0.3} {
+				f, now := newFixture(t, "bounded-hash", upstreams), start
+				rng := rand.New(rand.NewPCG(1, 1))
+				projects := make([]float64, 1000)
+				for i := range projects {
+					projects[i] = rng.NormFloat64()
+				}
+				var all []open // by the instant of the answer
+				suspects := 0
+				for range jobs {
+					now = now.Add(time.Duration(rng.ExpFloat64() / rate * float64(time.Second)))
+					for ; len(all) > 0 && all[0].answered.Before(now); all = all[1:] {
+						all[0].a.Answered(all[0].answered, true, nil)
+						all[0].a.Done(all[0].answered, Answered)
+					}
+					project := int(math.Pow(float64(len(projects)), rng.Float64())) - 1
+					a, err := f.Claim(now, Request{Project: uint64(project + 1)}, nil)
+					require.NoError(t, err)
+					z := math.Sqrt(1-own)*projects[project] + math.Sqrt(own)*rng.NormFloat64()
+					answered := now.Add(time.Duration(median * math.Exp(spread*z) * float64(time.Second)))
+					i, _ := slices.BinarySearchFunc(all, answered, func(o open, t time.Time) int { return o.answered.Compare(t) })
+					all = slices.Insert(all, i, open{answered, a})
+					for _, s := range f.set {
+						if s.suspicion.why != "" {
+							suspects++
+							break
+						}
+					}
+				}
+				assert.LessOrEqual(t, suspects, jobs*3/100, "%d upstreams, %v jobs/s", upstreams, rate)
+				t.Logf("%d upstreams, %v jobs/s, %.1f of the length the jobs' own: one is suspect for %.2f %% of the jobs",
+					upstreams, rate, own, 100*float64(suspects)/jobs)
+			}
+		}
+	}
 }
