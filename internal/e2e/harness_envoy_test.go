@@ -15,6 +15,7 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+	"go.yaml.in/yaml/v4"
 )
 
 // shippedEnvoy is the configuration that the repository offers.
@@ -141,16 +142,26 @@ func envoyProgram(t *testing.T) string {
 	return tool(t, "envoy/bin/envoy", "PILOTFISH_ENVOY", "make bin/envoy/installed")
 }
 
-// TestMeshShippedConfiguration: Envoy takes the configuration as it is shipped,
+// TestMeshShippedConfiguration: Envoy takes the configurations as they are shipped,
 // and in the other body mode.
 func TestMeshShippedConfiguration(t *testing.T) {
-	text, err := os.ReadFile(shippedEnvoy)
+	shipped, err := os.ReadFile(shippedEnvoy)
 	require.NoError(t, err)
-	for _, mode := range []proxyMode{bufferedMode, duplexMode} {
-		file := filepath.Join(t.TempDir(), "envoy.yaml")
-		config := strings.ReplaceAll(string(text), "request_body_mode: BUFFERED", "request_body_mode: "+string(mode))
-		require.NoError(t, os.WriteFile(file, []byte(config), 0o600))
-		out, err := exec.Command(envoyProgram(t), "--mode", "validate", "--config-path", file).CombinedOutput()
-		assert.NoError(t, err, "%s", out)
+	manifest, err := os.ReadFile("../../deploy/kubernetes/mesh/sidecar/envoy.yaml")
+	require.NoError(t, err)
+	var pod struct {
+		Data map[string]string `yaml:"data"`
+	}
+	require.NoError(t, yaml.Unmarshal(manifest, &pod))
+	for name, text := range map[string]string{"shipped": string(shipped), "in Kubernetes": pod.Data["envoy.yaml"]} {
+		for _, mode := range []proxyMode{bufferedMode, duplexMode} {
+			require.Contains(t, text, "request_body_mode: BUFFERED", name)
+			file := filepath.Join(t.TempDir(), "envoy.yaml")
+			config := strings.ReplaceAll(text, "request_body_mode: BUFFERED", "request_body_mode: "+string(mode))
+			require.NoError(t, os.WriteFile(file, []byte(config), 0o600))
+			out, err := exec.Command(envoyProgram(t), "--mode", "validate", "--config-path", file).CombinedOutput()
+			assert.NoError(t, err, "%s: %s", name, out)
+			assert.NotContains(t, string(out), "Deprecated", name)
+		}
 	}
 }

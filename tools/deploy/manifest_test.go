@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"fmt"
 	"os"
-	"path/filepath"
 	"testing"
 
 	monitoring "github.com/prometheus-operator/prometheus-operator/pkg/apis/monitoring/v1"
@@ -14,6 +13,8 @@ import (
 	core "k8s.io/api/core/v1"
 	networking "k8s.io/api/networking/v1"
 	meta "k8s.io/apimachinery/pkg/apis/meta/v1"
+	inference "sigs.k8s.io/gateway-api-inference-extension/api/v1"
+	gateway "sigs.k8s.io/gateway-api/apis/v1"
 	"sigs.k8s.io/yaml"
 )
 
@@ -24,6 +25,9 @@ var kinds = map[meta.TypeMeta]func() meta.Object{
 	{APIVersion: "apps/v1", Kind: "Deployment"}:                  func() meta.Object { return new(apps.Deployment) },
 	{APIVersion: "networking.k8s.io/v1", Kind: "NetworkPolicy"}:  func() meta.Object { return new(networking.NetworkPolicy) },
 	{APIVersion: "monitoring.coreos.com/v1", Kind: "PodMonitor"}: func() meta.Object { return new(monitoring.PodMonitor) },
+
+	{APIVersion: "gateway.networking.k8s.io/v1", Kind: "HTTPRoute"}:       func() meta.Object { return new(gateway.HTTPRoute) },
+	{APIVersion: "inference.networking.k8s.io/v1", Kind: "InferencePool"}: func() meta.Object { return new(inference.InferencePool) },
 }
 
 // decode reads one manifest as its published type: an unknown kind, an unknown
@@ -52,10 +56,7 @@ func manifest[T meta.Object](t *testing.T, name string) T {
 }
 
 func TestEveryManifestIsOfItsPublishedType(t *testing.T) {
-	files, err := filepath.Glob(filepath.Join(root, "deploy", "kubernetes", "*"))
-	require.NoError(t, err)
-	require.NotEmpty(t, files)
-	for _, file := range files {
+	for _, file := range manifestFiles(t) {
 		text, err := os.ReadFile(file)
 		require.NoError(t, err)
 		assert.NotContains(t, string(text), "\n---", "%s: only the first manifest of a file would be decoded", file)
