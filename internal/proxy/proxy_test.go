@@ -1,15 +1,22 @@
 package proxy
 
 import (
+	"fmt"
 	"go/ast"
 	"go/parser"
 	"go/token"
+	"net/http"
+	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	"example.org/pilotfish/internal/balancer"
+	"example.org/pilotfish/internal/intake"
 )
 
 // An exchange does not change after it was read: no method but read assigns one
@@ -76,4 +83,31 @@ func fieldOfExchange(e ast.Expr) (string, bool) {
 		return field.Sel.Name, of.Sel.Name == "x"
 	}
 	return "", false
+}
+
+// The table of bounds in docs/operate.md has those that no key changes.
+func TestBoundsInTheDocuments(t *testing.T) {
+	server, err := NewServer(http.NotFoundHandler(), ServerConfig{})
+	require.NoError(t, err)
+	h := server.http
+	var none *balancer.Balancer
+	c := Config{Settings: Default(), Reader: new(intake.Reader), Budget: intake.NewBudget(0), Claimer: none}
+	require.NoError(t, c.validate())
+	text, err := os.ReadFile("../../docs/operate.md")
+	require.NoError(t, err)
+	for what, bound := range map[string]string{
+		"connections at the job port; more wait to be accepted":         fmt.Sprintf("%d,%03d", server.conns/1000, server.conns%1000),
+		"jobs at one time on an HTTP/2 connection":                      strconv.Itoa(h.HTTP2.MaxConcurrentStreams),
+		"head of a request; the time for it":                            fmt.Sprintf("%d KiB; %.0f s", h.MaxHeaderBytes>>10, h.ReadHeaderTimeout.Seconds()),
+		"heads that have begun to arrive, together ([memory](#memory))": fmt.Sprintf("%d MiB", DefaultServer().Heads>>20),
+		"connection of a submitter without a job":                       fmt.Sprintf("%.0f min", h.IdleTimeout.Minutes()),
+		"silence while a body is sent, in sum beyond 256 bytes/s":       fmt.Sprintf("%.0f s", c.BodyIdle.Seconds()),
+		"time that a submitter takes no byte of a response":             fmt.Sprintf("%.0f min", c.WriteIdle.Minutes()),
+		"idle connections to one upstream; for how long":                fmt.Sprintf("%d; %.0f s", c.IdleConns, c.IdleConnTimeout.Seconds()),
+		"head of a response; interim responses":                         fmt.Sprintf("%d KiB; 32", c.MaxAnswerHeader>>10),
+		"silence within a response":                                     fmt.Sprintf("%.0f h; a peer that is gone is found out in about a minute", c.Settings.Idle.Hours()),
+	} {
+		row := "| " + what + " | " + bound + " |"
+		assert.True(t, strings.Contains(string(text), row), "no row %s", row)
+	}
 }
