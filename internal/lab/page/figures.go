@@ -33,6 +33,7 @@ func sections(r *results.Set) []section {
 	all := []section{
 		percentiles(r, "duration", "Duration", stats.Duration, 4, "From a job's arrival to its end."),
 		percentiles(r, "wait", "Wait", stats.Wait, 7, "From a job's arrival at the sidecar to the start of its execution at the upstream."),
+		percentiles(r, "first-byte", "Time to first byte", stats.FirstByte, 0, "From a job's arrival to the first byte of its answer, of jobs that had one."),
 		variance(r), percentiles(r, "slowdown", "Slowdown", stats.Slowdown, 11, "The share of a job's time that it waited."),
 		availability(r), level(r), closeups(r), imbalance(r),
 	}
@@ -49,7 +50,7 @@ func end(r *results.Set) float64 {
 }
 
 // percentiles is a quantity's bars: three figures of the thesis, of which the first has
-// a number: the means of both priorities, and the percentiles of high jobs and of low
+// a number, if the thesis has them: the means of both priorities, and the percentiles of high jobs and of low
 // ones. Low jobs come before high ones, which suffer less.
 func percentiles(r *results.Set, id, title string, q stats.Quantity, number int, text string) section {
 	s := section{ID: id, Title: title, Bars: true, Text: text + " Black lines are the reference."}
@@ -81,17 +82,25 @@ func percentiles(r *results.Set, id, title string, q stats.Quantity, number int,
 		}
 		if shown {
 			figures = append(figures, titled{
-				fmt.Sprintf("%s jobs (figure %d)", priority, number+2-n),
+				priority + " jobs" + inThesis(number, 2-n),
 				template.HTML(draw(fmt.Sprintf("%s of %s jobs by run and percentile", title, priority),
 					[]string{"mean", "median", "p90", "p95", "p99", "max"}, bars)),
 			})
 		}
 	}
 	if len(figures) == 2 {
-		s.add(fmt.Sprintf("means (figure %d)", number), draw("Mean "+id+" by run and priority", []string{"low", "high"}, means))
+		s.add("means"+inThesis(number, 0), draw("Mean "+id+" by run and priority", []string{"low", "high"}, means))
 	}
 	s.Figures = append(s.Figures, figures...)
 	return s
+}
+
+// inThesis names the figure of the thesis that is so many after a first; 0 is none.
+func inThesis(first, after int) string {
+	if first == 0 {
+		return ""
+	}
+	return fmt.Sprintf(" (figure %d)", first+after)
 }
 
 // summaries are a run's numbers of a quantity for jobs of a priority, and the published

@@ -57,7 +57,7 @@ func TestPageStandsAlone(t *testing.T) {
 	require.NoError(t, writeHTML(&out, r))
 	page := out.String()
 	for id, figures := range map[string]int{
-		"duration": 3, "wait": 3, "slowdown": 3, "variance": 1, "availability": 5, "level": 4, "closeup": 4, "imbalance": 5,
+		"duration": 3, "wait": 3, "first-byte": 3, "slowdown": 3, "variance": 1, "availability": 5, "level": 4, "closeup": 4, "imbalance": 5,
 	} {
 		_, rest, ok := strings.Cut(page, `<section id="`+id+`">`)
 		require.True(t, ok, id)

@@ -9,6 +9,7 @@ import (
 	"math"
 	"net/http"
 	"net/http/httptest"
+	"strings"
 	"sync"
 	"testing"
 	"testing/fstest"
@@ -173,14 +174,16 @@ func TestOutcomes(t *testing.T) {
 			w.Header().Set("Content-Length", "10")
 			_, _ = w.Write([]byte("x"))
 		},
-		"no_answer": func(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) },
-		"shed":      own(http.StatusServiceUnavailable),
-		"deadline":  own(http.StatusGatewayTimeout),
-		"rejected":  own(http.StatusBadRequest),
+		"no_answer":  func(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) },
+		"shed":       own(http.StatusServiceUnavailable),
+		"deadline":   own(http.StatusGatewayTimeout),
+		"rejected":   own(http.StatusBadRequest),
+		"shed again": own(http.StatusTooManyRequests),
 	} {
 		results, err := replayed(t, t.Context(), []trace.Job{{Project: "1"}}, as, serve(t, h))
 		require.NoError(t, err)
 		r := results[1]
+		want = strings.TrimSuffix(want, " again")
 		assert.Equal(t, want, r.Job.Measured.Outcome)
 		assert.Equal(t, want == "answered", r.OK(), want)
 		require.NoError(t, trace.NewWriter(io.Discard).Write(&r.Job), "a capture takes it")

@@ -54,7 +54,7 @@ func (s *sighting) outcome() intake.Outcome {
 		return intake.Truncated
 	case s.err != nil:
 		return intake.NoAnswer
-	case own && s.status == http.StatusServiceUnavailable:
+	case own && (s.status == http.StatusServiceUnavailable || s.status == http.StatusTooManyRequests):
 		return intake.Shed
 	case own && s.status == http.StatusGatewayTimeout:
 		return intake.Deadline

@@ -69,6 +69,7 @@ func (t *Trial) play(ctx context.Context, done *atomic.Int64) error {
 		s := stats.Sample{
 			Priority: r.Priority, Upstream: r.Server,
 			Wait: r.Wait.Seconds(), Execution: r.Run.Seconds(), Unloaded: r.Work.Seconds(),
+			FirstByte: max(0, r.FirstByte.Seconds()),
 		}
 		t.stats.Add(s)
 		if t.apart {
@@ -110,6 +111,14 @@ func count(c *results.Counts, r *sim.Result) {
 		c.Prefetches++
 	}
 	c.Retries += float64(max(0, r.Attempts-1))
+	switch r.Completeness {
+	case intake.Complete:
+		c.Complete++
+	case intake.Partial:
+		c.Partial++
+	case intake.Absent:
+		c.Absent++
+	}
 	switch r.Outcome {
 	case sim.Expired:
 		c.Expired++

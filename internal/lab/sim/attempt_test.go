@@ -8,6 +8,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"example.org/pilotfish/internal/intake"
 	"example.org/pilotfish/pkg/trace"
 )
 
@@ -55,6 +56,29 @@ func TestTimeoutsOfAJob(t *testing.T) {
 			assert.Zero(t, totals.InFlight)
 		})
 	}
+}
+
+// What a submitter gets of an answer, and when it begins.
+func TestFirstByteAndCompleteness(t *testing.T) {
+	for name, c := range map[string]struct {
+		job          trace.Job
+		first, last  time.Duration // first is negative for no answer
+		completeness intake.Completeness
+	}{
+		"complete": {trace.Job{Load: 1, Operators: 9, Output: 2, Project: "a"}, 10 * time.Second, 12 * time.Second, intake.Complete},
+		"partial":  {trace.Job{Operators: 2, Output: 100, Timeouts: trace.Timeouts{Stream: 10}}, 2 * time.Second, 12 * time.Second, intake.Partial},
+		"absent":   {trace.Job{Operators: 100, Timeouts: trace.Timeouts{Queue: 5, Evaluate: 10}}, -1, 10 * time.Second, intake.Absent},
+	} {
+		got := played(t, setup(t, "least-in-flight", "none", 1, 4), c.job)[1]
+		assert.Equal(t, c.completeness, got.Completeness, name)
+		assert.Equal(t, c.first, got.FirstByte, name)
+		assert.Equal(t, c.last, got.LastByte, name)
+	}
+	cfg := setup(t, "least-in-flight", "none", 1, 4)
+	cfg.Fleet.Faults = fault(failing, func(*Fault) {})
+	got := played(t, cfg, trace.Job{Operators: 9})[1]
+	assert.Equal(t, intake.Complete, got.Completeness, "an error is an answer")
+	assert.Equal(t, got.LastByte, got.FirstByte)
 }
 
 // deadServers plays jobs before a fleet in which some servers do not answer, of

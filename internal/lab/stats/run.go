@@ -18,6 +18,9 @@ const (
 	Duration Quantity = "duration_s"
 	// Wait is from the job's arrival to the start of its execution, in seconds.
 	Wait Quantity = "wait_s"
+	// FirstByte is from the job's arrival to the first byte of its answer, in seconds, of
+	// jobs that had one. It is not in the thesis's tables.
+	FirstByte Quantity = "first_byte_s"
 	// Slowdown is the share of a job's time that it waited: see slowdownOf.
 	Slowdown Quantity = "slowdown"
 	// stretch is how many times as long a job took as with no load.
@@ -36,6 +39,8 @@ type Sample struct {
 	// Wait is from the arrival to the start of execution, Execution from there
 	// to the end.
 	Wait, Execution float64
+	// FirstByte is from the arrival to the first byte of the answer; 0 is unknown or none.
+	FirstByte float64
 	// Unloaded is the response time that the job would have if there was no
 	// other job; 0 is unknown and counts no stretch (Zhu, Smith and Yang).
 	Unloaded float64
@@ -52,8 +57,9 @@ func NewRun(upstreams int) *Run {
 	r := &Run{waits: make([]moments, upstreams)}
 	for p := range r.by {
 		r.by[p] = map[Quantity]*Distribution{
-			Duration: NewDistribution(),
-			Wait:     NewDistribution(),
+			Duration:  NewDistribution(),
+			Wait:      NewDistribution(),
+			FirstByte: NewDistribution(),
 			// Finer, because the digits below 1 matter: 0.99 is not 0.999.
 			Slowdown: newDistribution(0.0005),
 			stretch:  NewDistribution(),
@@ -69,6 +75,9 @@ func (r *Run) Add(s Sample) {
 	by[Duration].Add(s.Wait + s.Execution)
 	by[Wait].Add(s.Wait)
 	by[Slowdown].Add(slowdownOf(s.Wait, s.Execution))
+	if s.FirstByte > 0 {
+		by[FirstByte].Add(s.FirstByte)
+	}
 	if s.Unloaded > 0 {
 		by[stretch].Add((s.Wait + s.Execution) / s.Unloaded)
 	}
@@ -96,7 +105,7 @@ func (r *Run) Merge(other *Run) {
 		panic("stats: runs over different numbers of upstreams do not merge")
 	}
 	for p := range r.by {
-		for _, q := range Quantities() {
+		for _, q := range append(Quantities(), FirstByte) {
 			r.by[p][q].merge(other.by[p][q])
 		}
 	}
@@ -105,10 +114,11 @@ func (r *Run) Merge(other *Run) {
 	}
 }
 
-// Rows returns the run's rows of the thesis's tables, high first.
+// Rows returns the run's rows of the thesis's tables, high first, and those of the times to
+// first byte.
 func (r *Run) Rows(name string) []Row {
 	var rows []Row
-	for _, q := range Quantities() {
+	for _, q := range append(Quantities(), FirstByte) {
 		for _, p := range []selection.Priority{selection.High, selection.Low} {
 			if s := r.by[p][q].Summary(); s.Count > 0 {
 				rows = append(rows, Row{Run: name, Priority: p.String(), Quantity: q, Summary: s})
