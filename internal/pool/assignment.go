@@ -40,6 +40,7 @@ type Assignment struct {
 	moved   bool   // the job was elsewhere before: when it came here is not known
 	cold    bool   // it may cause a fetch
 	idle    bool   // a core was free there
+	listed  bool   // the last listing of the upstream named the project
 	number  uint64 // of the claim
 	entry   uint64 // in the member's ledger
 	tell    func(now time.Time, v breaker.Verdict)
@@ -77,6 +78,9 @@ func (a *Assignment) Answered(now time.Time, healthy bool, hint *Hint) {
 	if hint != nil {
 		a.member.hint(now, hint, &a.pool.cfg)
 		a.pool.heard = true
+		if hint.Known && a.listed {
+			a.pool.found(a.member, hint.Cached)
+		}
 	}
 	if !a.moved {
 		a.member.latency.observe(now, now.Sub(a.Claimed).Seconds())

@@ -80,7 +80,7 @@ func (p *Pool) assign(now time.Time, r Request, job selection.Job, c *candidates
 	a := &Assignment{
 		Choice: Choice{Address: m.Address, Claimed: now, Cache: v.Cache, Panic: c.panicking},
 		pool:   p, member: m, project: job.Project, tell: tell, idle: v.Jobs < v.Cores,
-		request: r, waiter: r.Waiter,
+		listed: job.Project != 0 && m.lists(job.Project, now, &p.cfg), request: r, waiter: r.Waiter,
 	}
 	if coster, ok := p.cfg.Policy.(selection.Coster); ok && p.cfg.Explain {
 		p.costs = slices.Grow(p.costs[:0], len(c.views))[:len(c.views)]

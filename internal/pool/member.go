@@ -37,6 +37,8 @@ type member struct {
 
 	cached CacheSet // nil is unknown
 	listed time.Time
+	// listing is whether that is believed.
+	listing listing
 	// assumed are the projects sent here that no listing names yet, by the
 	// time of the claim.
 	assumed *generations[time.Time]
@@ -70,7 +72,7 @@ func (m *member) forget(cfg *Config) {
 	m.ledger.forget()
 	m.suspicion = suspicion{}
 	m.polled, m.reportedCores = time.Time{}, 0
-	m.cached, m.listed = nil, time.Time{}
+	m.cached, m.listed, m.listing = nil, time.Time{}, listing{}
 	m.assumed = newGenerations[time.Time](maxAssumed)
 	m.detector, m.level = cfg.Detector(), 1
 	m.believed = plausibility{}
@@ -92,12 +94,17 @@ func (m *member) cores(cfg *Config) float64 {
 	return float64(cmp.Or(m.believed.cores, cfg.Cores))
 }
 
+// lists reports whether the last listing names the project, and is not too old.
+func (m *member) lists(project uint64, now time.Time, cfg *Config) bool {
+	return m.cached != nil && m.cached.Contains(project) && now.Sub(m.listed) <= ListingIntervals*cfg.Interval
+}
+
 // cache says what is known of project's data here.
 func (m *member) cache(project uint64, now time.Time, cfg *Config) selection.Cache {
 	if project == 0 {
 		return selection.NotCached
 	}
-	if m.cached != nil && m.cached.Contains(project) && now.Sub(m.listed) <= ListingIntervals*cfg.Interval {
+	if !m.listing.doubted && m.lists(project, now, cfg) {
 		return selection.Cached
 	}
 	if _, ok := m.assumed.get(project); ok {

@@ -49,6 +49,12 @@ func (m *member) wrong() string {
 	if m.ledger.doubted {
 		also("fewer jobs than this sidecar has there")
 	}
+	if m.listing.tooLong != "" {
+		also("%s", m.listing.tooLong)
+	}
+	if m.listing.doubted {
+		also("a cache listing that most jobs found to be wrong")
+	}
 	if m.believed.tooManyCores {
 		also("%g cores, more than %d times as many as others", m.told.cores, maxTimes)
 	} else if m.believed.tooFast {

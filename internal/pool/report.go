@@ -31,7 +31,7 @@ func (p *Pool) Report(now time.Time, address string, r Report) {
 	}
 	m.reportedCores, m.coresBusy = r.Cores, r.CoresBusy
 	if r.Cached != nil {
-		m.list(r.At, r.Cached, p.fetchTime)
+		p.list(m, r.At, r.Cached)
 	}
 	if known {
 		m.ledger.compare(r.At, sum(r.Running)+sum(r.Stalled), p.cfg.Interval/2)
@@ -48,17 +48,24 @@ func (p *Pool) Report(now time.Time, address string, r Report) {
 // the one before, or from an upstream that has left, is dropped.
 func (p *Pool) Listing(at time.Time, address string, cached CacheSet) {
 	if m, ok := p.members[address]; ok && m.inSet && at.After(m.listed) {
-		m.list(at, cached, p.fetchTime)
+		p.list(m, at, cached)
 	}
 }
 
 // list takes a cache listing, and drops the assumptions that it confirms. It
 // drops as well those that it refutes: a project that it does not name although
 // it was made two fetch times after the claim.
-func (m *member) list(at time.Time, cached CacheSet, fetchTime func(project uint64) float64) {
+// One that cannot be true is not taken. One that was wrong before confirms nothing.
+func (p *Pool) list(m *member, at time.Time, cached CacheSet) {
+	if m.listing.tooLong = p.tooLong(m, cached); m.listing.tooLong != "" {
+		return
+	}
 	m.cached, m.listed = cached, at
 	m.assumed.dropFunc(func(project uint64, claimed time.Time) bool {
-		return cached.Contains(project) || at.Sub(claimed) > seconds(2*fetchTime(project))
+		if cached.Contains(project) {
+			return !m.listing.doubted
+		}
+		return at.Sub(claimed) > seconds(2*p.fetchTime(project))
 	})
 }
 
