@@ -53,6 +53,8 @@ var owners = map[string][]string{
 	"github.com/prometheus/client_golang": {"internal/metrics", "internal/ruleserver"},
 	"github.com/prometheus/common":        {"internal/report"},
 	"github.com/hashicorp/consul/api":     {"internal/discovery", "internal/ruleserver/registration"},
+	"k8s.io/":                             {"internal/discovery"},
+	"github.com/go-logr/logr":             {"internal/discovery"},
 	"github.com/DataDog/sketches-go":      {"internal/quality"},
 	"github.com/sony/gobreaker":           {}, // only a test, as an oracle
 	"go.yaml.in/yaml":                     {"internal/cli"},

@@ -1,5 +1,5 @@
-// Package discovery finds the upstreams: in a static list, a file, DNS or
-// Consul. A Discovery asks one of these sources again and again, and sends the
+// Package discovery finds the upstreams: in a static list, a file, DNS, Consul or
+// Kubernetes. A Discovery asks one of these sources again and again, and sends the
 // full set whenever it changes. It keeps the last good set when the source
 // fails, or says something doubtful (see guard).
 package discovery
@@ -115,17 +115,25 @@ func New(cfg Config) (*Discovery, error) {
 		}
 		return d, nil
 	}
-	if cfg.Consul != nil {
-		d.guard = newGuard(cfg.Consul.KeepLast)
-		if path := cfg.Consul.Snapshot; path != "" {
-			d.snapshot = &snapshotStore{path: path, source: from.name}
-		}
+	switch {
+	case cfg.Consul != nil:
+		d.keep(cfg.Consul.KeepLast, cfg.Consul.Snapshot)
+	case cfg.Kubernetes != nil:
+		d.keep(cfg.Kubernetes.KeepLast, cfg.Kubernetes.Snapshot)
 	}
 	if last := arrange(cfg.Last, self); len(last) > 0 {
 		d.guard.inherit(last)
 		d.status.Upstreams = len(last)
 	}
 	return d, nil
+}
+
+// keep sets how long replies are doubted, and the file that keeps the set; "" is none.
+func (d *Discovery) keep(last time.Duration, snapshot string) {
+	d.guard = newGuard(last)
+	if snapshot != "" {
+		d.snapshot = &snapshotStore{path: snapshot, source: d.origin.name}
+	}
 }
 
 // Status returns what discovery knows of itself now. It is safe for concurrent use.

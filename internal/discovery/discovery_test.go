@@ -29,9 +29,9 @@ func TestNewRefusesNonsense(t *testing.T) {
 	static := Settings{Static: []string{"a:1"}}
 	for want, c := range map[string]Config{
 		"discovery: Rand is required": {Settings: static},
-		"discovery: every upstream of the static list is the sidecar's own address":                              {Settings: static, Rand: seeded(), Self: static.Static},
-		`discovery: own address "a" is not host:port`:                                                            {Settings: static, Rand: seeded(), Self: []string{"a"}},
-		"discovery: exactly one of static, file, dns and consul must say where the upstreams are, not 0 of them": {Rand: seeded()},
+		"discovery: every upstream of the static list is the sidecar's own address":                                          {Settings: static, Rand: seeded(), Self: static.Static},
+		`discovery: own address "a" is not host:port`:                                                                        {Settings: static, Rand: seeded(), Self: []string{"a"}},
+		"discovery: exactly one of static, file, dns, consul and kubernetes must say where the upstreams are, not 0 of them": {Rand: seeded()},
 	} {
 		_, err := New(c)
 		assert.EqualError(t, err, want)

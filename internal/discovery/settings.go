@@ -8,8 +8,8 @@ import (
 	"example.org/pilotfish/internal/settings"
 )
 
-// Settings say where upstreams come from: exactly one of Static, File, DNS and
-// Consul. There is no default.
+// Settings say where upstreams come from: exactly one of Static, File, DNS, Consul
+// and Kubernetes. There is no default.
 type Settings struct {
 	// Static is a fixed list of addresses, host:port.
 	Static []string `yaml:"static"`
@@ -19,6 +19,8 @@ type Settings struct {
 	DNS *DNS `yaml:"dns"`
 	// Consul is a service in Consul's catalogue.
 	Consul *Consul `yaml:"consul"`
+	// Kubernetes is a service of a Kubernetes cluster.
+	Kubernetes *Kubernetes `yaml:"kubernetes"`
 }
 
 // File is a file that lists the upstreams: one to a line, or as a JSON list.
@@ -74,6 +76,31 @@ type Consul struct {
 	Snapshot string `yaml:"snapshot"`
 }
 
+// Kubernetes is a service whose EndpointSlices name the upstreams. A pod that serves
+// is one; one that serves and terminates is draining.
+type Kubernetes struct {
+	// Service is the name of the service.
+	Service string `yaml:"service"`
+	// Namespace is the service's; the pod's own, or that of the kubeconfig, when empty.
+	Namespace string `yaml:"namespace"`
+	// Port is the name of the service's port; it may be empty where there is one port only.
+	Port string `yaml:"port"`
+	// Family is the address that a pod with two of them is reached at: IPv4 or IPv6. A
+	// pod that has only the other is reached at that.
+	Family string `yaml:"family"`
+	// Kubeconfig is a file that says how to reach the API server. Empty is for a pod of
+	// the cluster, whose service account says so.
+	Kubeconfig string `yaml:"kubeconfig"`
+	// Wait is how long a watch waits for a change.
+	Wait time.Duration `yaml:"wait"`
+	// KeepLast is how long the cluster must go on naming no upstream before that is
+	// believed. For a list without more than half of the upstreams it is a third of that. 0
+	// believes every reply at once.
+	KeepLast time.Duration `yaml:"keep_last"`
+	// Snapshot is a file that keeps the last list over a restart; "" keeps none.
+	Snapshot string `yaml:"snapshot"`
+}
+
 // The kinds of DNS record.
 const (
 	recordA    = "A"
@@ -81,10 +108,18 @@ const (
 	recordSRV  = "SRV"
 )
 
+// The families of addresses.
 const (
+	familyIPv4 = "IPv4"
+	familyIPv6 = "IPv6"
+)
+
+const (
+	// maxKubernetesWait bounds a watch, so that a connection that died without a word is found out.
+	maxKubernetesWait = 10 * time.Minute
 	// maxConsulWait is the longest time that an agent lets a query wait.
 	maxConsulWait = 10 * time.Minute
-	// defaultKeepLast applies to every source; only Consul's can be set.
+	// defaultKeepLast applies to every source; only those of Consul and Kubernetes can be set.
 	defaultKeepLast = 30 * time.Second
 )
 
@@ -97,23 +132,30 @@ func (s *DNS) SetDefaults() { *s = DNS{Record: recordA, Interval: 10 * time.Seco
 // SetDefaults makes the section one that says nothing.
 func (s *Consul) SetDefaults() { *s = Consul{Wait: time.Minute, KeepLast: defaultKeepLast} }
 
+// SetDefaults makes the section one that says nothing.
+func (s *Kubernetes) SetDefaults() {
+	*s = Kubernetes{Family: familyIPv4, Wait: 5 * time.Minute, KeepLast: defaultKeepLast}
+}
+
 // Check adds what cannot be used to f.
 func (s Settings) Check(f *settings.Faults) {
 	sources := 0
-	for _, given := range []bool{len(s.Static) > 0, s.File != nil, s.DNS != nil, s.Consul != nil} {
+	for _, given := range []bool{len(s.Static) > 0, s.File != nil, s.DNS != nil, s.Consul != nil, s.Kubernetes != nil} {
 		if given {
 			sources++
 		}
 	}
 	switch {
 	case sources != 1:
-		f.Add("", "exactly one of static, file, dns and consul must say where the upstreams are, not %d of them", sources)
+		f.Add("", "exactly one of static, file, dns, consul and kubernetes must say where the upstreams are, not %d of them", sources)
 	case s.File != nil:
 		s.File.check(f.In("file"))
 	case s.DNS != nil:
 		s.DNS.check(f.In("dns"))
 	case s.Consul != nil:
 		s.Consul.check(f.In("consul"))
+	case s.Kubernetes != nil:
+		s.Kubernetes.check(f.In("kubernetes"))
 	default:
 		s.checkStatic(f.In("static"))
 	}
@@ -192,4 +234,28 @@ func (s *Consul) check(f *settings.Faults) {
 	if s.KeepLast < 0 {
 		f.Add("keep_last", "%v must not be negative", s.KeepLast)
 	}
+}
+
+func (s *Kubernetes) check(f *settings.Faults) {
+	for _, name := range []struct{ key, text string }{{"service", s.Service}, {"namespace", s.Namespace}, {"port", s.Port}} {
+		switch {
+		case name.text == "" && name.key == "service":
+			f.Add("service", "a service is required")
+		case name.text != "" && !label(name.text):
+			f.Add(name.key, "%s is not a name of Kubernetes: lower case letters, digits and hyphens, at most 63", quote(name.text))
+		}
+	}
+	f.OneOf("family", s.Family, []string{familyIPv4, familyIPv6})
+	if s.Wait < time.Second || s.Wait > maxKubernetesWait {
+		f.Add("wait", "%v is not between %v and %v", s.Wait, time.Second, maxKubernetesWait)
+	}
+	if s.KeepLast < 0 {
+		f.Add("keep_last", "%v must not be negative", s.KeepLast)
+	}
+}
+
+// label reports whether a name may be that of a service, a namespace or a port.
+func label(name string) bool {
+	return len(name) <= 63 && !strings.HasPrefix(name, "-") && !strings.HasSuffix(name, "-") &&
+		strings.Trim(name, "abcdefghijklmnopqrstuvwxyz0123456789-") == ""
 }

@@ -48,9 +48,9 @@ func TestSettingsRefuseNonsense(t *testing.T) {
 		settings Settings
 		want     string
 	}{
-		{Settings{}, "discovery: exactly one of static, file, dns and consul must say where the upstreams are, not 0 of them"},
-		{Settings{Static: []string{}}, "discovery: exactly one of static, file, dns and consul must say where the upstreams are, not 0 of them"},
-		{Settings{Static: []string{"a:1"}, File: &File{}}, "discovery: exactly one of static, file, dns and consul must say where the upstreams are, not 2 of them"},
+		{Settings{}, "discovery: exactly one of static, file, dns, consul and kubernetes must say where the upstreams are, not 0 of them"},
+		{Settings{Static: []string{}}, "discovery: exactly one of static, file, dns, consul and kubernetes must say where the upstreams are, not 0 of them"},
+		{Settings{Static: []string{"a:1"}, File: &File{}}, "discovery: exactly one of static, file, dns, consul and kubernetes must say where the upstreams are, not 2 of them"},
 		{Settings{Static: []string{"a:1", "b"}}, `discovery.static[1]: "b" is not host:port`},
 		{Settings{Static: []string{"a b:1"}}, `discovery.static[0]: host "a b" is not a name or an IP address`},
 		{Settings{Static: make([]string, maxUpstreams+1)}, "discovery.static: the list has 10001 upstreams, at most 10000 are allowed"},

@@ -50,6 +50,8 @@ func (c *Config) open() (origin, error) {
 		return newDNS(*c.DNS, c.Resolver), nil
 	case c.Consul != nil:
 		return newConsul(*c.Consul, c.Transport)
+	case c.Kubernetes != nil:
+		return newKubernetes(*c.Kubernetes)
 	}
 	return newStatic(c.Static)
 }

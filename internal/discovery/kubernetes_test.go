@@ -1,0 +1,298 @@
+package discovery
+
+import (
+	"context"
+	"encoding/base64"
+	"encoding/json"
+	"encoding/pem"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	core "k8s.io/api/core/v1"
+	discoveryv1 "k8s.io/api/discovery/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"example.org/pilotfish/internal/pool"
+)
+
+// apiServer speaks as much of a Kubernetes API as discovery asks for.
+type apiServer struct {
+	t *testing.T
+
+	mu      sync.Mutex
+	version int
+	slices  []discoveryv1.EndpointSlice
+	status  int        // of the next replies; 0 is 200
+	asked   []string   // queries, without the selector
+	events  chan []any // what one watch tells; a nil ends it
+}
+
+// newAPIServer starts one, and returns the settings of who asks it.
+func newAPIServer(t *testing.T) (*apiServer, Kubernetes) {
+	t.Helper()
+	a := &apiServer{t: t, version: 7, events: make(chan []any, 10)}
+	server := httptest.NewTLSServer(a) // client-go shows a token by TLS only
+	t.Cleanup(server.Close)
+	var k Kubernetes
+	k.SetDefaults()
+	k.Service, k.Kubeconfig = "ruleserver", filepath.Join(t.TempDir(), "kubeconfig")
+	require.NoError(t, os.WriteFile(k.Kubeconfig, fmt.Appendf(nil, `{
+		"apiVersion": "v1", "kind": "Config", "current-context": "test",
+		"clusters": [{"name": "test", "cluster": {"server": %q, "certificate-authority-data": %q}}],
+		"users": [{"name": "test", "user": {"token": "s3cret"}}],
+		"contexts": [{"name": "test", "context": {"cluster": "test", "user": "test", "namespace": "rules"}}]}`, server.URL, base64.StdEncoding.EncodeToString(
+		pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: server.Certificate().Raw}))), 0o600))
+	return a, k
+}
+
+func (a *apiServer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	q := r.URL.Query()
+	assert.Equal(a.t, "/apis/discovery.k8s.io/v1/namespaces/rules/endpointslices", r.URL.Path)
+	assert.Equal(a.t, "kubernetes.io/service-name=ruleserver", q.Get("labelSelector"))
+	assert.Equal(a.t, "Bearer s3cret", r.Header.Get("Authorization"))
+	q.Del("labelSelector")
+	a.mu.Lock()
+	a.asked = append(a.asked, q.Encode())
+	status, list := a.status, discoveryv1.EndpointSliceList{
+		TypeMeta: metav1.TypeMeta{APIVersion: "discovery.k8s.io/v1", Kind: "EndpointSliceList"},
+		ListMeta: metav1.ListMeta{ResourceVersion: fmt.Sprint(a.version)}, Items: a.slices,
+	}
+	a.mu.Unlock()
+	w.Header().Set("Content-Type", "application/json")
+	switch {
+	case status != 0:
+		w.WriteHeader(status)
+		_ = json.NewEncoder(w).Encode(failure(status))
+	case q.Get("watch") == "":
+		_ = json.NewEncoder(w).Encode(list)
+	default:
+		_ = http.NewResponseController(w).Flush()
+		select {
+		case events := <-a.events:
+			for _, e := range events {
+				if e == nil {
+					return
+				}
+				_ = json.NewEncoder(w).Encode(e)
+			}
+			_ = http.NewResponseController(w).Flush()
+			<-r.Context().Done()
+		case <-r.Context().Done():
+		}
+	}
+}
+
+func failure(code int) metav1.Status {
+	reason := map[int]metav1.StatusReason{403: metav1.StatusReasonForbidden, 410: metav1.StatusReasonExpired}[code]
+	return metav1.Status{
+		TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Status"}, Status: "Failure", Code: int32(code), Reason: reason, Message: "no such luck",
+	}
+}
+
+// event is one line of a watch.
+func event(kind string, object any) any { return map[string]any{"type": kind, "object": object} }
+
+// slice is one EndpointSlice of a family with endpoints that endpoint makes.
+func slice(name, version string, family discoveryv1.AddressType, endpoints ...discoveryv1.Endpoint) discoveryv1.EndpointSlice {
+	return discoveryv1.EndpointSlice{
+		TypeMeta:    metav1.TypeMeta{APIVersion: "discovery.k8s.io/v1", Kind: "EndpointSlice"},
+		ObjectMeta:  metav1.ObjectMeta{Name: name, Namespace: "rules", ResourceVersion: version},
+		AddressType: family, Endpoints: endpoints,
+		Ports: []discoveryv1.EndpointPort{{Name: ref("http"), Port: ref(int32(9001)), Protocol: ref(core.ProtocolTCP)}},
+	}
+}
+
+func ref[T any](v T) *T { return &v }
+
+// endpoint is that of a pod. Its state is "ready", "serving" while it terminates,
+// "ended", "starting", or "" where nothing is said.
+func endpoint(pod, address, state string) discoveryv1.Endpoint {
+	e := discoveryv1.Endpoint{Addresses: []string{address}}
+	if pod != "" {
+		e.TargetRef = &core.ObjectReference{Kind: "Pod", Name: pod, UID: types.UID(pod)}
+	}
+	if state != "" {
+		e.Conditions = discoveryv1.EndpointConditions{
+			Ready: ref(state == "ready"), Serving: ref(state == "ready" || state == "serving"), Terminating: ref(state == "serving" || state == "ended"),
+		}
+	}
+	return e
+}
+
+func openKubernetes(t *testing.T, k Kubernetes) *kubernetes {
+	t.Helper()
+	from, err := newKubernetes(k)
+	require.NoError(t, err)
+	return from.source.(*kubernetes)
+}
+
+// told is a reply in short: addresses, those that drain in brackets.
+func told(t *testing.T, k *kubernetes) string {
+	t.Helper()
+	r, err := k.ask(t.Context(), 0)
+	require.NoError(t, err)
+	return brackets(r.upstreams)
+}
+
+func brackets(set []pool.Upstream) string {
+	var all []string
+	for _, u := range set {
+		if u.Draining {
+			u.Address = "(" + u.Address + ")"
+		}
+		all = append(all, u.Address)
+	}
+	return strings.Join(all, " ")
+}
+
+// A pod is one upstream whatever addresses it has, drains while it serves and
+// terminates, and is none before it is ready and after it has ended.
+func TestEndpointSlices(t *testing.T) {
+	a, cfg := newAPIServer(t)
+	a.slices = []discoveryv1.EndpointSlice{
+		slice("v6", "1", discoveryv1.AddressTypeIPv6, endpoint("a", "fd00::1", "ready"), endpoint("f", "fd00::6", "ready")),
+		slice("v4", "1", discoveryv1.AddressTypeIPv4,
+			endpoint("a", "10.0.0.1", "ready"), endpoint("b", "10.0.0.2", "serving"), endpoint("c", "10.0.0.3", "ended"),
+			endpoint("d", "10.0.0.4", "starting"), endpoint("e", "10.0.0.5", "")),
+		slice("moved", "1", discoveryv1.AddressTypeIPv4, endpoint("a", "10.0.0.1", "ready"), endpoint("", "10.0.0.9", "ready")),
+	}
+	assert.Equal(t, "10.0.0.9:9001 10.0.0.1:9001 (10.0.0.2:9001) 10.0.0.5:9001 [fd00::6]:9001", told(t, openKubernetes(t, cfg)))
+	cfg.Family = familyIPv6
+	assert.Equal(t, "10.0.0.9:9001 [fd00::1]:9001 (10.0.0.2:9001) 10.0.0.5:9001 [fd00::6]:9001", told(t, openKubernetes(t, cfg)))
+}
+
+// Where a service has several ports, the one that is named counts.
+func TestPortsOfASlice(t *testing.T) {
+	a, cfg := newAPIServer(t)
+	s := slice("one", "1", discoveryv1.AddressTypeIPv4, endpoint("a", "10.0.0.1", "ready"))
+	s.Ports = append(s.Ports, discoveryv1.EndpointPort{Name: ref("metrics"), Port: ref(int32(9100))},
+		discoveryv1.EndpointPort{Name: ref("udp"), Port: ref(int32(53)), Protocol: ref(core.ProtocolUDP)})
+	a.slices = []discoveryv1.EndpointSlice{s}
+	for name, want := range map[string]string{"http": "10.0.0.1:9001", "metrics": "10.0.0.1:9100"} {
+		cfg.Port = name
+		assert.Equal(t, want, told(t, openKubernetes(t, cfg)))
+	}
+	for name, flaw := range map[string]string{
+		"":    `slice "one": the service has the TCP ports ["http" "metrics"]: name one with port`,
+		"udp": `slice "one": the service has no TCP port "udp", but ["http" "metrics"]`,
+	} {
+		cfg.Port = name
+		r, err := openKubernetes(t, cfg).ask(t.Context(), 0)
+		require.NoError(t, err)
+		assert.Empty(t, r.upstreams)
+		assert.EqualError(t, r.flaw, flaw)
+	}
+}
+
+// After the list, watches tell what changes, each from where the last one ended.
+func TestWatches(t *testing.T) {
+	a, cfg := newAPIServer(t)
+	a.slices = []discoveryv1.EndpointSlice{slice("one", "5", discoveryv1.AddressTypeIPv4, endpoint("a", "10.0.0.1", "ready"))}
+	k := openKubernetes(t, cfg)
+	assert.Equal(t, "10.0.0.1:9001", told(t, k))
+
+	a.events <- []any{
+		event("MODIFIED", slice("one", "8", discoveryv1.AddressTypeIPv4, endpoint("a", "10.0.0.1", "serving"))),
+		event("ADDED", slice("two", "9", discoveryv1.AddressTypeIPv4, endpoint("b", "10.0.0.2", "ready"))),
+	}
+	assert.Equal(t, "(10.0.0.1:9001) 10.0.0.2:9001", told(t, k))
+	a.events <- []any{event("DELETED", slice("one", "10", discoveryv1.AddressTypeIPv4))}
+	assert.Equal(t, "10.0.0.2:9001", told(t, k))
+	a.events <- []any{event("BOOKMARK", slice("", "20", "")), nil}
+	assert.Equal(t, "10.0.0.2:9001", told(t, k), "a watch that ends without a change confirms what is known")
+	a.events <- []any{event("ERROR", failure(410))}
+	a.mu.Lock()
+	a.version, a.slices = 30, []discoveryv1.EndpointSlice{slice("three", "30", discoveryv1.AddressTypeIPv4, endpoint("c", "10.0.0.3", "ready"))}
+	a.mu.Unlock()
+	assert.Equal(t, "10.0.0.3:9001", told(t, k), "what happened meanwhile is forgotten: a list tells it all")
+
+	watched := "allowWatchBookmarks=true&resourceVersion=%d&timeoutSeconds=300&watch=true"
+	assert.Equal(t, []string{
+		"", fmt.Sprintf(watched, 7), fmt.Sprintf(watched, 9), fmt.Sprintf(watched, 10), fmt.Sprintf(watched, 20), "",
+	}, a.asked)
+	a.events <- []any{nil}
+	_, err := k.ask(t.Context(), 90*time.Second)
+	require.NoError(t, err)
+	assert.Contains(t, a.asked[6], "resourceVersion=30&timeoutSeconds=90", "a doubt is confirmed in time")
+}
+
+// A failure says nothing of the upstreams; the next reply is a list.
+func TestFailuresOfAnAPIServer(t *testing.T) {
+	a, cfg := newAPIServer(t)
+	k := openKubernetes(t, cfg)
+	fails := func(why string) {
+		t.Helper()
+		_, err := k.ask(t.Context(), 0)
+		require.ErrorContains(t, err, "ask kubernetes: ")
+		require.ErrorContains(t, err, why)
+	}
+	say := func(status int) {
+		a.mu.Lock()
+		defer a.mu.Unlock()
+		a.status = status
+	}
+	say(403)
+	fails("no such luck")
+	say(0)
+	assert.Empty(t, told(t, k))
+	say(503)
+	fails("no such luck")
+	say(0)
+	told(t, k)
+	a.events <- []any{event("ERROR", failure(500))}
+	fails("no such luck")
+	told(t, k)
+	a.events <- []any{event("MODIFIED", failure(200))}
+	fails("tells of a *v1.Status")
+	a.slices = []discoveryv1.EndpointSlice{slice(strings.Repeat("x", maxConsulReply), "1", "")}
+	fails("") // it is too long; how that is told is client-go's
+}
+
+func TestAKubeconfigThatCannotBeUsed(t *testing.T) {
+	_, cfg := newAPIServer(t)
+	broken := filepath.Join(t.TempDir(), "kubeconfig")
+	require.NoError(t, os.WriteFile(broken, []byte("clusters: 7"), 0o600))
+	for path, why := range map[string]string{broken: "kubeconfig: ", broken + ".gone": "no such file"} {
+		cfg.Kubeconfig = path
+		_, err := newKubernetes(cfg)
+		assert.ErrorContains(t, err, why)
+	}
+	cfg.Kubeconfig = ""
+	from, err := newKubernetes(cfg)
+	require.NoError(t, err, "the configuration of a pod can be checked elsewhere")
+	t.Setenv("KUBERNETES_SERVICE_HOST", "")
+	_, err = from.source.ask(t.Context(), 0)
+	assert.EqualError(t, err, "ask kubernetes: this process is in no pod of a cluster: name a file with kubeconfig")
+}
+
+// The same guard stands before Kubernetes as before Consul: an emptiness is not
+// believed at once.
+func TestAnEmptyServiceIsDoubted(t *testing.T) {
+	a, cfg := newAPIServer(t)
+	a.slices = []discoveryv1.EndpointSlice{slice("one", "5", discoveryv1.AddressTypeIPv4, endpoint("a", "10.0.0.1", "ready"))}
+	cfg.Snapshot = filepath.Join(t.TempDir(), "snapshot")
+	doubted := make(chan string, 100)
+	d, err := New(Config{Settings: Settings{Kubernetes: &cfg}, Rand: seeded(), Observe: func(s Status) { doubted <- s.Doubt }})
+	require.NoError(t, err)
+	ctx, cancel := context.WithCancel(context.Background())
+	sets, ended := make(chan []pool.Upstream), make(chan error)
+	go func() { ended <- d.Run(ctx, sets) }()
+	assert.Equal(t, "10.0.0.1:9001", brackets(<-sets))
+	assert.Empty(t, <-doubted)
+	a.events <- []any{event("DELETED", slice("one", "6", discoveryv1.AddressTypeIPv4))}
+	assert.Equal(t, "emptiness", <-doubted)
+	assert.Equal(t, 1, d.Status().Upstreams)
+	cancel()
+	assert.ErrorIs(t, <-ended, context.Canceled)
+	assert.FileExists(t, cfg.Snapshot)
+}
