@@ -5,11 +5,13 @@ package main
 import (
 	"bytes"
 	"encoding/json"
+	"fmt"
 	"math"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -17,7 +19,7 @@ import (
 
 // TestMain also is the programs that bench starts of itself.
 func TestMain(m *testing.M) {
-	if len(os.Args) > 1 && (os.Args[1] == "upstreams" || os.Args[1] == "relay" || os.Args[1] == "reverse-proxy") {
+	if len(os.Args) > 1 && (os.Args[1] == "upstreams" || os.Args[1] == "relay" || os.Args[1] == "reverse-proxy" || os.Args[1] == "mesh") {
 		os.Exit(run(os.Args[1:], os.Stdout, os.Stderr))
 	}
 	os.Exit(m.Run())
@@ -64,7 +66,7 @@ func TestWhatIsNotInstalledIsNamed(t *testing.T) {
 	var stdout, stderr bytes.Buffer
 	code := run([]string{"compare", "--rounds", "0", "--envoy", "nowhere", "--pilotfish", "pilotfish=nowhere"}, &stdout, &stderr)
 	require.Zero(t, code, "%s", &stderr)
-	for _, name := range []string{"HAProxy, hash on body", "HAProxy, leastconn", "nginx, least_conn", "Envoy, Lua + ring hash", "Envoy, least_request", "pilotfish", "wrk"} {
+	for _, name := range []string{"HAProxy, hash on body", "HAProxy, leastconn", "nginx, least_conn", "Envoy, ext_proc", "Envoy, Lua + ring hash", "Envoy, least_request", "pilotfish", "wrk"} {
 		assert.Contains(t, stdout.String(), "missing: "+name+": not installed")
 	}
 }
@@ -83,5 +85,40 @@ func TestBodies(t *testing.T) {
 			assert.Equal(t, b, job.Project)
 			assert.Regexp(t, `"project_id":\d+}$`, string(all[b][size-30:]))
 		}
+	}
+}
+
+// An Envoy and its pilotfish start and end together.
+func TestEnvoyAndPilotfishAreOnePeer(t *testing.T) {
+	dir := t.TempDir()
+	pilotfish, envoy := filepath.Join(dir, "pilotfish"), filepath.Join(dir, "envoy")
+	out, err := exec.Command("go", "build", "-o", pilotfish, "example.org/pilotfish/cmd/pilotfish").CombinedOutput()
+	require.NoError(t, err, "%s", out)
+	// It stands for Envoy: it says how it was started, and waits.
+	require.NoError(t, os.WriteFile(envoy, []byte("#!/bin/sh\necho \"$@\" > "+dir+"/said.tmp\nmv "+dir+"/said.tmp "+dir+"/said\nexec sleep 600\n"), 0o700))
+	self, err := os.Executable()
+	require.NoError(t, err)
+	p := meshPeer(self, envoy, "pilotfish="+pilotfish)
+	s := setting{Dir: dir, Listen: "127.0.0.1:1", Upstreams: []string{"127.0.0.1:1", "127.0.0.1:2"}, Buffer: 1 << 20}
+	config := filepath.Join(dir, p.config)
+	require.NoError(t, s.write(config, p.config))
+	text, err := os.ReadFile(config)
+	require.NoError(t, err)
+	assert.Contains(t, string(text), "pipe: {path: "+dir+"/mesh.sock}")
+
+	both, err := start(filepath.Join(dir, "output"), p.program, p.args(s, config)...)
+	require.NoError(t, err)
+	defer both.stop()
+	require.Eventually(t, func() bool { _, err := os.Stat(filepath.Join(dir, "said")); return err == nil }, time.Minute, 10*time.Millisecond, "%s", both.said())
+	said, err := os.ReadFile(filepath.Join(dir, "said"))
+	require.NoError(t, err)
+	assert.Contains(t, string(said), "--config-path "+config)
+	require.NoError(t, both.ready(t.Context(), "unix", filepath.Join(dir, "mesh.sock")), "pilotfish can be asked before Envoy starts")
+	ids, err := both.family()
+	require.NoError(t, err)
+	assert.Len(t, ids, 3, "both count")
+	both.stop()
+	for _, id := range ids[1:] {
+		require.Eventually(t, func() bool { _, err := os.Stat(fmt.Sprintf("/proc/%d", id)); return err != nil }, time.Minute, 10*time.Millisecond)
 	}
 }

