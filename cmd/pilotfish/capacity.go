@@ -83,7 +83,7 @@ func (c *console) Capacity() (capacity.Advice, error) {
 func (c *console) capacity(states []pool.State) (capacity.Advice, error) {
 	c.mu.Lock()
 	load, _ := c.load.Load()
-	unloaded := c.history.Least()
+	unloaded := c.history.Unloaded()
 	c.mu.Unlock()
 	bound := capacity.Bound{
 		FirstByte: c.side.current.Load().cfg.Quality.FirstByte,

@@ -52,15 +52,22 @@ func (h *History) Add(p Point, jobs map[string]float64) {
 	}
 }
 
-// Least is the shortest median time to first byte of any minute with jobs, in seconds: as
-// it is with the least load.
-func (h *History) Least() (seconds float64) {
-	for _, p := range h.points {
-		if p.FirstByteP50 > 0 && (seconds == 0 || p.FirstByteP50 < seconds) {
-			seconds = p.FirstByteP50
+// Unloaded is the median time to first byte as it is with little load, in seconds: that of
+// the calmest tenth of the last hour. The first minute has few jobs, and counts only while
+// there is no other.
+func (h *History) Unloaded() (seconds float64) {
+	const minute = int(time.Minute / fleetStep)
+	var medians []float64
+	for i, p := range h.points {
+		if p.FirstByteP50 > 0 && (i >= minute || len(h.points) <= minute) {
+			medians = append(medians, p.FirstByteP50)
 		}
 	}
-	return seconds
+	if len(medians) == 0 {
+		return 0
+	}
+	slices.Sort(medians)
+	return medians[(len(medians)-1)/10]
 }
 
 // Series is a history by columns, as charts want it.

@@ -57,3 +57,27 @@ func TestBusiestProjects(t *testing.T) {
 	}
 	assert.Len(t, p.Top(start.Add(2*time.Hour), 3*maxProjects), maxProjects)
 }
+
+// The time to first byte without load is that of the calmest tenth, once the first
+// minute is over.
+func TestUnloaded(t *testing.T) {
+	var h History
+	assert.Zero(t, h.Unloaded())
+	at := time.Unix(0, 0)
+	add := func(p50 float64) {
+		at = at.Add(fleetStep)
+		h.Add(Point{At: at, FirstByteP50: p50}, nil)
+	}
+	add(0.001)
+	assert.Equal(t, 0.001, h.Unloaded())
+	for range 5 {
+		add(0.5)
+	}
+	for range 18 {
+		add(2)
+	}
+	add(0) // without a job
+	add(1)
+	add(1.5)
+	assert.Equal(t, 1.5, h.Unloaded(), "the second least of twenty")
+}

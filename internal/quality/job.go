@@ -63,7 +63,7 @@ func (j *Job) at(i int) (job Job, ok bool) {
 	job.Arrived = j.Arrived.Add(a.Start)
 	job.LastByte = a.End - a.Start
 	switch a.Outcome {
-	case pool.Gone:
+	case pool.Gone, pool.Moved: // the submitter left; the sidecar took the job away
 		return Job{}, false
 	case pool.Answered, pool.Failed:
 		job.FirstByte -= a.Start

@@ -112,7 +112,7 @@ func TestUpstreams(t *testing.T) {
 		Attempts: []Attempt{{Upstream: "b:1", Outcome: pool.Truncated, End: 2 * time.Second}}}
 	m.Observe(start, cut)
 	left := &Job{Outcome: intake.Answered, Completeness: intake.Complete, Waited: -1,
-		Attempts: []Attempt{{Upstream: "b:1", Outcome: pool.Gone}}}
+		Attempts: []Attempt{{Upstream: "a:1", Outcome: pool.Moved}, {Upstream: "b:1", Outcome: pool.Gone}}}
 	m.Observe(start, left)
 
 	all := m.windows(start, "")[0].All

@@ -103,6 +103,19 @@ func modesOf(all []Result) (modes []quality.Mode) {
 	return modes
 }
 
+// trendOf is how times to first byte change, as it is judged at an instant.
+func trendOf(all []Result, at time.Duration) quality.Trend {
+	heard := slices.DeleteFunc(slices.Clone(all), func(r Result) bool { return r.Arrived+r.FirstByte > at })
+	slices.SortFunc(heard, func(a, b Result) int { return cmp.Compare(a.Arrived+a.FirstByte, b.Arrived+b.FirstByte) })
+	m := quality.New(epoch)
+	for i := range heard {
+		arrived := epoch.Add(heard[i].Arrived)
+		m.Began(arrived.Add(heard[i].FirstByte), quality.FirstByte{Arrived: arrived, Claimed: arrived})
+	}
+	m.Advance(epoch.Add(at))
+	return m.Status("").Trend
+}
+
 // A fleet of the size advised for mode 1 stays in it, and is as full as promised. One
 // that is smaller than its load does not stay.
 func TestAdviceForModeOneHolds(t *testing.T) {
@@ -120,6 +133,10 @@ func TestAdviceForModeOneHolds(t *testing.T) {
 		small := int(0.95 * rate / adviceCores)
 		all, _ = servedBy(t, jobs, small)
 		assert.Contains(t, modesOf(all), quality.Growing, "%d upstreams are too few", small)
+		// Busy cores do not show by how much: the rise of the times to first byte does.
+		trend := trendOf(all, 5*time.Minute)
+		rise := trend.Rise() / trend.Span
+		assert.InEpsilon(t, rate/float64(small*adviceCores), 1+rise, 0.1, "more work comes than is done")
 	}
 }
 
