@@ -31,14 +31,17 @@ quick: ## Run the tests of the quick loop: under a minute.
 
 test: ## Run every test, all parts below, with a summary at the end. It asks before it installs a system package.
 	@MAKE="$(MAKE)" ./tools/parts \
-		test-unit test-importer test-guarantees test-fuzz test-bench test-browser test-deploy test-prometheus test-image test-clients test-mesh test-cluster soak
+		test-unit test-importer test-suites test-guarantees test-fuzz test-bench test-browser test-deploy test-prometheus test-image test-clients test-mesh test-cluster soak
 
-.PHONY: test-unit test-importer test-guarantees test-fuzz test-bench
+.PHONY: test-unit test-importer test-suites test-guarantees test-fuzz test-bench
 test-unit: ## Test every package, race detector on.
 	$(GO) test -race -shuffle=on -timeout 15m ./...
 
 test-importer: ## Test a module of somebody else's that imports pkg/, race detector on.
 	$(GO) -C tools/importer test -race -count=1 -timeout 5m ./...
+
+test-suites: ## Run the conformance suite h2spec against the job port, and against the standard library's server.
+	$(GO) -C tools/h2spec test -count=1 -v -timeout 10m ./...
 
 test-guarantees: ## Test what docs/policies.md guarantees over a million random pools each.
 	$(GO) test -run Guarantee -timeout 10m ./pkg/selection -cases 1000000
