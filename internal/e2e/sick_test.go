@@ -7,6 +7,7 @@ import (
 	"io"
 	"net/http"
 	"strings"
+	"sync"
 	"syscall"
 	"testing"
 	"time"
@@ -35,85 +36,95 @@ func TestClusterSickUpstream(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
-			first := newCluster(t, newFeeds(t, 0), "--cost=fetch=10ms,output=10ms", "--faults")
-			servers := freeAddresses(t, 3)
-			for _, a := range servers {
-				first.serve(a)
-			}
-			second := *first
-			l := newLedger()
-			var all []*submitters
-			var stops []func()
-			pair := []*cluster{first, &second}
-			for i, sidecar := range pair {
-				sidecar.sideline("retry: {budget: 1}\ndiscovery:\n  static: [" + strings.Join(servers, ", ") + "]\n")
-				sidecar.eligible(3, 3)
-				s := newSubmitters(t, sidecar.sidecar.jobs, l, 3)
-				s.number.Store(int64(i) * 1_000_000)
-				stop := s.pace(40 * time.Millisecond)
-				defer stop()
-				s.more(t, 40)
-				all, stops = append(all, s), append(stops, stop)
-			}
-
-			sick := servers[0]
-			ill(t, first.servers[sick], sick, c.mode)
-			var known []int64 // the number of the last job before
-			for i, sidecar := range pair {
+			p := newPair(t, 3, "--cost=fetch=10ms,output=10ms", "--faults")
+			sick := p.servers[0]
+			before, illAt := p.numbers(), time.Now()
+			ill(t, p.sidecars[0].servers[sick], sick, c.mode)
+			var known [2]int64 // the number of the last job before
+			var knownAt [2]time.Time
+			for i, sidecar := range p.sidecars {
 				require.Eventually(t, func() bool { return sidecar.sidecar.metric(c.sign, "upstream", sick) >= c.value }, patience, tick,
 					"sidecar %d does not know", i)
-				known = append(known, all[i].number.Load())
+				known[i], knownAt[i] = p.submit[i].number.Load(), time.Now()
+				if c.sign == suspect {
+					assert.LessOrEqual(t, sidecar.sidecar.metric(silent, "upstream", sick), 3.0, "sidecar %d needed as many reports", i)
+				}
 			}
-			for _, s := range all {
-				s.more(t, 150)
-			}
-			var posted []int64
-			for _, s := range all {
-				posted = append(posted, s.number.Load())
-			}
-			well(t, first.servers[sick], sick, c.mode)
+			p.more(150)
+			posted := p.numbers()
+			well(t, p.sidecars[0].servers[sick], sick, c.mode)
 			if c.sign == suspect {
-				for _, sidecar := range pair {
+				for _, sidecar := range p.sidecars {
 					require.Eventually(t, func() bool { return sidecar.sidecar.metric(suspect, "upstream", sick) == 0 }, patience, tick)
 				}
 			}
-			ended := 0.0
-			for i, s := range all {
-				s.more(t, 20)
-				stops[i]()
-				assert.Eventually(t, func() bool { return pair[i].sidecar.metric("pilotfish_upstream_in_flight") == 0 }, patience, tick)
-				ended += pair[i].sidecar.metric("pilotfish_jobs_total")
-				pair[i].beside.drain()
-				l.readSidecar(jobLines[passedJob](t, pair[i].beside.log))
-			}
-			assert.EqualValues(t, len(l.answers), ended, "every job ended in one outcome")
-			for address, server := range first.servers {
-				server.drain()
-				l.readServer(address, jobLines[workedJob](t, first.serverLog(address)))
-			}
-			assert.Empty(t, l.audit())
+			p.end()
+			l := p.ledger
 			assert.Equal(t, len(l.answers), l.count("right")+l.attempts(sick, "failed"), "%v", l)
-			for i := range pair {
-				went := l.wentTo(sick, known[i], posted[i])
-				t.Logf("sidecar %d: %d of %d jobs went there later", i, went, posted[i]-known[i])
-				assert.LessOrEqual(t, float64(went), c.share*float64(posted[i]-known[i]), "sidecar %d\n%v", i, l)
+			var story []string
+			for i := range p.sidecars {
+				early, _ := l.wentTo(sick, before[i], known[i])
+				late, last := l.wentTo(sick, known[i], posted[i])
+				if late == 0 {
+					_, last = l.wentTo(sick, before[i], known[i])
+				}
+				story = append(story, fmt.Sprintf("sidecar %d knew after %.1f s and %d jobs there; %d of %d later jobs went there, the last %.1f s after it fell ill\n",
+					i, knownAt[i].Sub(illAt).Seconds(), early, late, posted[i]-known[i], last.Sub(illAt).Seconds()))
+				assert.LessOrEqual(t, float64(late), c.share*float64(posted[i]-known[i]), "sidecar %d\n%v", i, l)
 			}
+			p.ledgerOf(c.name, story...)
 		})
 	}
 }
 
-// wentTo counts the jobs of a range of numbers that had an attempt at an upstream.
-func (l *ledger) wentTo(upstream string, after, until int64) (n int) {
-	for number := after + 1; number <= until; number++ {
-		for _, j := range l.passed[fmt.Sprintf("job-%d", number)] {
-			for _, a := range j.Attempts {
-				if a.Upstream == upstream {
-					n++
-				}
-			}
+// TestClusterRollingRestart: all servers drain and start anew, one after the other,
+// before two sidecars. No job is lost, and each server gets jobs again.
+func TestClusterRollingRestart(t *testing.T) {
+	t.Parallel()
+	p := newPair(t, 3, "--cost=fetch=10ms,output=30ms")
+	first := p.sidecars[0]
+	for _, address := range p.servers {
+		first.servers[address].signal(syscall.SIGTERM)
+		p.wait(address)
+		p.more(40)
+		first.serve(address)
+		back := time.Now()
+		for _, sidecar := range p.sidecars {
+			sidecar.eligible(len(p.servers), len(p.servers))
+		}
+		require.Eventually(t, func() bool { return p.ledger.served(address, back) }, patience, tick, "%s is not used again", address)
+	}
+	p.end()
+	assert.Equal(t, len(p.ledger.answers), p.ledger.count("right"), "no job is lost: %v", p.ledger)
+	p.ledgerOf("rolling restart")
+}
+
+// TestClusterFlashCrowd: 300 jobs of one project come at once through each of two
+// sidecars, while others go on. All are answered right, and by more than one server.
+func TestClusterFlashCrowd(t *testing.T) {
+	t.Parallel()
+	const crowd, project = 300, 7
+	p := newPair(t, 3, "--cost=fetch=50ms,output=20ms", "--cores=4")
+	var all sync.WaitGroup
+	var mu sync.Mutex
+	served := map[string]int{} // of the crowd, by server
+	for _, s := range p.submit {
+		for range crowd {
+			all.Go(func() {
+				session, response, a := s.post(s.clients[0], s.number.Add(1), project, "") //nolint:bodyclose // finish closes it
+				a = s.finish(session, response, project, a)
+				mu.Lock()
+				defer mu.Unlock()
+				served[a.upstream]++
+			})
 		}
 	}
-	return n
+	all.Wait()
+	p.more(40)
+	p.end()
+	assert.Equal(t, len(p.ledger.answers), p.ledger.count("right"), "no job is lost: %v", p.ledger)
+	assert.Greater(t, len(served), 1, "%v", served)
+	p.ledgerOf("flash crowd", fmt.Sprintf("the crowd, by server: %v\n", served))
 }
 
 // ill makes a server ill: it stops, or it has a fault.
