@@ -138,7 +138,9 @@ func TestReloadOfWhatUsedToWait(t *testing.T) {
 	assert.Equal(t, http.StatusOK, admin(http.MethodPost, drain))
 	assert.Equal(t, http.StatusOK, admin(http.MethodGet, "/debug/pprof/"))
 
-	// The queue: nothing is eligible, so one job waits, and the next has no place.
+	// The queue: nothing is eligible, so one job waits, and the next has no place. The new
+	// discovery must not bring the upstreams back meanwhile.
+	require.Eventually(t, func() bool { return !s.current.Load().discovery.Status().BelievedAt.IsZero() }, patience, time.Millisecond)
 	s.balancer.Drain(second.Address(), true)
 	s.balancer.Set(nil)
 	waiting, cancel := context.WithCancel(t.Context())

@@ -3,6 +3,7 @@
 package e2e
 
 import (
+	"bytes"
 	"context"
 	"fmt"
 	"io"
@@ -20,6 +21,8 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+	"golang.org/x/net/http2"
+	"golang.org/x/net/http2/hpack"
 )
 
 // What a sidecar may have resident besides its budget for bodies: the reserve, which
@@ -130,6 +133,41 @@ func TestSoakBoundsHeads(t *testing.T) {
 	require.NoError(t, err)
 	defer response.Body.Close()
 	assert.Equal(t, http.StatusOK, response.StatusCode, "heads of the usual length have room beside them")
+}
+
+// 2,000 HTTP/2 connections with heads that do not end, of 25 KB. A head is decoded as
+// it comes; there is one at a time on a connection, of max_head at most.
+func TestSoakBoundsHeadsOfHTTP2(t *testing.T) {
+	upstream := httptest.NewServer(http.HandlerFunc(swallow))
+	defer upstream.Close()
+	s := bounded(t, upstream.Listener.Addr().String(), "job: {max_body: 1MiB, budget: 16MiB}\n")
+	const conns = 2000
+	var sent bytes.Buffer
+	sent.WriteString(http2.ClientPreface)
+	var head bytes.Buffer
+	encoder, f := hpack.NewEncoder(&head), http2.NewFramer(&sent, nil)
+	require.NoError(t, f.WriteSettings())
+	for i := range 5 { // more frames end the connection
+		head.Reset()
+		for j := range 100 {
+			require.NoError(t, encoder.WriteField(hpack.HeaderField{Name: fmt.Sprintf("x-%d-%d", i, j), Value: "yyyyyyyyy", Sensitive: true}))
+		}
+		if i == 0 {
+			require.NoError(t, f.WriteHeaders(http2.HeadersFrameParam{StreamID: 1, BlockFragment: head.Bytes()}))
+		} else {
+			require.NoError(t, f.WriteContinuation(1, false, head.Bytes()))
+		}
+	}
+	for range conns {
+		c, err := net.Dial("tcp", s.jobs)
+		require.NoError(t, err)
+		defer c.Close()
+		_, err = c.Write(sent.Bytes())
+		require.NoError(t, err)
+	}
+	require.Eventually(t, func() bool { return s.metric("pilotfish_connections", "port", "jobs") == conns }, patience, 10*tick)
+	t.Logf("%d MiB resident", s.resident("VmRSS")>>20)
+	assert.Less(t, s.resident("VmHWM"), int64(16<<20+16<<20+headsPart+besides))
 }
 
 // burst posts so many jobs at once and counts the statuses.
