@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -17,6 +18,7 @@ import (
 	"golang.org/x/net/http2/hpack"
 
 	"example.org/pilotfish/internal/intake"
+	"example.org/pilotfish/internal/pool"
 	"example.org/pilotfish/internal/proxy"
 )
 
@@ -174,4 +176,44 @@ func TestLongHeadsCountInTheBudget(t *testing.T) {
 			assert.Equal(t, want, string(text))
 		}
 	}
+}
+
+// What comes of a body that is beyond the budget, while its job waits for an upstream, is
+// bounded for each HTTP/2 stream.
+func TestBodiesThatWaitAreNotRead(t *testing.T) {
+	const jobs, size = 8, 32 << 20
+	c := startSidecar(t, setup{budget: 1, wait: time.Hour})
+	var sent atomic.Int64
+	var all sync.WaitGroup
+	for range jobs {
+		submit := h2c(t)
+		all.Go(func() {
+			res, err := submit.Post(c.url("/"), "text/plain", io.LimitReader(endless{&sent}, size))
+			if assert.NoError(t, err) {
+				assert.Equal(t, 200, res.StatusCode)
+				_ = res.Body.Close()
+			}
+		})
+	}
+	last := int64(-1)
+	require.Eventually(t, func() bool { // until nothing more is taken
+		now := sent.Load()
+		_, waiting := c.balancer.Counts()
+		still := now == last && waiting == jobs
+		last = now
+		return still
+	}, patience, 100*time.Millisecond)
+	assert.Less(t, last, int64(jobs*512<<10), "its beginning, what is ahead of that, and what its submitter holds")
+	c.balancer.Set([]pool.Upstream{{Address: serving(t, func(_ http.ResponseWriter, r *http.Request) { _, _ = io.Copy(io.Discard, r.Body) })}})
+	all.Wait()
+	assert.EqualValues(t, jobs*size, sent.Load())
+}
+
+// endless counts what is read of it.
+type endless struct{ read *atomic.Int64 }
+
+func (e endless) Read(p []byte) (int, error) {
+	clear(p)
+	e.read.Add(int64(len(p)))
+	return len(p), nil
 }

@@ -62,9 +62,15 @@ type ServerConfig struct {
 	ErrorLog *log.Logger
 }
 
-// maxFrame bounds an HTTP/2 frame, which a connection keeps a buffer for: 16 KiB is
-// the least that RFC 9113 allows, and what most submitters send anyway.
-const maxFrame = 16 << 10
+// Bounds of what an HTTP/2 connection holds, in bytes. It keeps a buffer for a frame of
+// the largest size: 16 KiB is the least that RFC 9113 allows, and what most submitters
+// send anyway. What has come of bodies and was not read yet, because they are beyond the
+// budget and wait for an upstream, is held beside the budget.
+const (
+	maxFrame    = 16 << 10
+	streamAhead = 64 << 10
+	connAhead   = 256 << 10
+)
 
 // Server is an http.Server with every bound set, behind one that serves plain
 // connections. It speaks HTTP/1.1 and 1.0, and HTTP/2 without TLS to those who
@@ -109,8 +115,11 @@ func NewServer(h http.Handler, cfg ServerConfig) (*Server, error) {
 		HTTP2: &http.HTTP2Config{
 			MaxConcurrentStreams: cfg.Streams,
 			MaxReadFrameSize:     maxFrame,
-			SendPingTimeout:      30 * time.Second,
-			WriteByteTimeout:     cfg.WriteIdle,
+
+			MaxReceiveBufferPerStream:     streamAhead,
+			MaxReceiveBufferPerConnection: connAhead,
+			SendPingTimeout:               30 * time.Second,
+			WriteByteTimeout:              cfg.WriteIdle,
 		},
 	}
 	s.Protocols.SetHTTP1(true)
