@@ -16,9 +16,6 @@ import (
 )
 
 const (
-	// watchAfter is how long a job runs before its submitter is watched: most
-	// jobs of a busy sidecar never are.
-	watchAfter = 20 * time.Millisecond
 	// newTime is how long a connection may be new, in a shutdown, before it counts
 	// as idle: its first request may be on its way.
 	newTime = 5 * time.Second
@@ -38,6 +35,7 @@ type conn struct {
 	gone   context.CancelFunc
 
 	response response // of the request under way
+	posted   bool     // the last request was a POST
 
 	mu      sync.Mutex
 	idle    bool      // it waits for a request
@@ -46,6 +44,7 @@ type conn struct {
 	since   time.Time // when it began to be idle, or to be served
 	unread  bool      // some of the body is still to come
 	wanted  time.Time // the handler's deadline for reading the body
+	reading bool      // a read of the body waits
 	armed   time.Time // the read deadline that the connection has
 	ticking bool      // the timer runs
 	timer   *time.Timer
@@ -87,7 +86,7 @@ func (c *conn) forget() {
 	}
 }
 
-// await waits for the first bytes of a request. It reports false when the
+// await waits for the beginning of a request. It reports false when the
 // connection has ended, or was idle for too long.
 func (c *conn) await() bool {
 	wait := c.server.cfg.HeaderTimeout
@@ -95,44 +94,37 @@ func (c *conn) await() bool {
 		wait = c.server.cfg.IdleTimeout
 	}
 	since := time.Now()
-	if c.In != nil && c.In.Buffered() > 0 { // sent before the last answer came
-		return !c.server.closing.Load() && c.isRequest(since.Add(wait))
-	}
-	c.Release()
-	for {
-		if !c.becomeIdle(since, since.Add(wait)) {
-			return false
-		}
-		err := c.Await()
+	for c.becomeIdle(since, since.Add(wait)) {
+		err := c.begins()
 		c.mu.Lock()
 		c.idle = false
+		if err != nil {
+			c.armed = time.Time{}
+		}
 		c.mu.Unlock()
 		switch {
 		case err == nil:
-			return c.isRequest(since.Add(wait))
+			return true
 		case !errors.Is(err, os.ErrDeadlineExceeded), !time.Now().Before(since.Add(wait)):
 			return false
 		}
 		c.Failed = nil // the deadline was an earlier one
-		c.Release()
-		c.mu.Lock()
-		c.armed = time.Time{}
-		c.mu.Unlock()
 	}
+	return false
 }
 
-// isRequest reports whether what has come may begin a request. After another one,
-// net/http takes less than four bytes before the end for nothing at all.
-func (c *conn) isRequest(until time.Time) bool {
+// begins waits for as many bytes as may begin a request. After another one,
+// net/http takes less than four before the end for nothing at all.
+func (c *conn) begins() error {
 	const least = 4
-	if !c.used || c.In.Buffered() >= least {
-		return true
+	if c.In == nil || c.In.Buffered() == 0 { // nothing was sent before the last answer came
+		c.Release()
+		if err := c.Await(); err != nil || !c.used {
+			return err
+		}
 	}
-	c.mu.Lock()
-	c.arm(until)
-	c.mu.Unlock()
 	_, err := c.In.Peek(least)
-	return err == nil
+	return err
 }
 
 // becomeIdle notes that the connection waits for a request since then, until then
@@ -159,13 +151,14 @@ func (c *conn) interruptIdle() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.idle && (c.used || time.Since(c.since) > newTime) {
-		_ = c.SetReadDeadline(time.Unix(1, 0)) // fails only on a closed connection
+		c.arm(time.Unix(1, 0))
 	}
 }
 
 // request reads a plain request whose head has come whole. For all else there is
 // none, and seen is what was read.
 func (c *conn) request() (r *http.Request, seen []byte) {
+	c.skipLineEnds()
 	seen, _ = c.In.Peek(c.In.Buffered()) // there are as many
 	if end := bytes.Index(seen, []byte("\r\n\r\n")); end < 0 || end > c.server.cfg.MaxHead {
 		return nil, seen
@@ -174,6 +167,7 @@ func (c *conn) request() (r *http.Request, seen []byte) {
 	if err != nil || !plain(r) {
 		return nil, seen // nothing was read into the buffer meanwhile
 	}
+	c.posted = r.Method == http.MethodPost
 	r.RemoteAddr = c.remote
 	if r.ContentLength > 0 {
 		r.Body = &body{conn: c, left: r.ContentLength}
@@ -182,6 +176,17 @@ func (c *conn) request() (r *http.Request, seen []byte) {
 		c.bodyRead()
 	}
 	return r.WithContext(c.ctx), nil
+}
+
+// skipLineEnds skips line ends after the body of a POST, which old submitters
+// send, as net/http does: there, the next request would not be known for the second.
+func (c *conn) skipLineEnds() {
+	if !c.posted {
+		return
+	}
+	const most = 4
+	first, _ := c.In.Peek(min(most, c.In.Buffered()))                    // there are as many
+	_, _ = c.In.Discard(len(first) - len(bytes.TrimLeft(first, "\r\n"))) // likewise
 }
 
 // handOn gives the connection to net/http, with what was read from it.
@@ -237,102 +242,4 @@ func (c *conn) readLast() {
 	}
 	_ = c.SetReadDeadline(time.Now().Add(lastReading)) // if this fails, so does reading
 	_, _ = io.Copy(io.Discard, c.Conn.Conn)
-}
-
-// begin notes that a request is served. If it lasts, its submitter is watched.
-func (c *conn) begin(unread bool) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.used, c.serving, c.unread, c.since, c.wanted = true, true, unread, time.Now(), time.Time{}
-	if c.ticking {
-		return // the timer will find that it is early
-	}
-	c.ticking = true
-	if c.timer == nil {
-		c.timer = time.AfterFunc(watchAfter, c.tick)
-	} else {
-		c.timer.Reset(watchAfter)
-	}
-}
-
-// tick watches the submitter of a request that lasts. A request that ends before
-// leaves the timer alone: stopping and setting it would cost more.
-func (c *conn) tick() {
-	c.mu.Lock()
-	if !c.serving {
-		c.ticking = false
-		c.mu.Unlock()
-		return
-	}
-	if left := watchAfter - time.Since(c.since); left > 0 || c.unread {
-		c.timer.Reset(max(left, watchAfter/2))
-		c.mu.Unlock()
-		return
-	}
-	c.ticking = false
-	watched := make(chan struct{})
-	c.watched = watched
-	c.arm(time.Time{})
-	c.mu.Unlock()
-	defer close(watched)
-	if c.WaitForEnd() {
-		c.gone()
-	}
-}
-
-// end ends the watch.
-func (c *conn) end() {
-	c.mu.Lock()
-	watched := c.watched
-	c.watched, c.serving = nil, false
-	c.mu.Unlock()
-	if watched == nil {
-		return
-	}
-	_ = c.SetReadDeadline(time.Unix(1, 0)) // fails only on a closed connection
-	<-watched
-	_ = c.SetReadDeadline(time.Time{})
-}
-
-// arm gives the connection a read deadline, if it has another. c.mu must be held.
-func (c *conn) arm(at time.Time) {
-	if !c.armed.Equal(at) {
-		_ = c.SetReadDeadline(at) // fails only on a closed connection
-		c.armed = at
-	}
-}
-
-// applyReadDeadline gives the connection the handler's deadline, before a read
-// that may wait.
-func (c *conn) applyReadDeadline() {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.arm(c.wanted)
-}
-
-// wantReadDeadline notes the handler's deadline. A read that is under way goes by
-// the one before.
-func (c *conn) wantReadDeadline(at time.Time) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.wanted = at
-}
-
-// mustEnd reports whether the connection ends after the answer that begins now:
-// the rest of a body that was not read by then is not read for the next request.
-func (c *conn) mustEnd() bool {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return c.unread || c.server.closing.Load()
-}
-
-// bodyRead notes that all of the body was read. The buffer is given back if
-// nothing follows: the answer may take long.
-func (c *conn) bodyRead() {
-	c.mu.Lock()
-	c.unread = false
-	c.mu.Unlock()
-	if c.In.Buffered() == 0 {
-		c.Release()
-	}
 }

@@ -63,6 +63,33 @@ func serving(t testing.TB, h http.Handler, idle time.Duration, wrap func(net.Con
 	return all
 }
 
+// shutdown ends both servers, as the proxy does.
+func (s *served) shutdown(ctx context.Context) error {
+	ended := make(chan error, 1)
+	go func() { ended <- s.Shutdown(ctx) }()
+	return errors.Join(s.http.Shutdown(ctx), <-ended)
+}
+
+// inBoth runs a test against this server and against net/http's alone: submitters see no difference.
+func inBoth(t *testing.T, h http.Handler, test func(t *testing.T, address string, shutdown func(context.Context) error)) {
+	t.Run("here", func(t *testing.T) {
+		s := serving(t, h, patience, nil)
+		test(t, s.address, s.shutdown)
+	})
+	t.Run("net/http", func(t *testing.T) {
+		l, err := net.Listen("tcp", "127.0.0.1:0")
+		require.NoError(t, err)
+		s := &http.Server{Handler: h, IdleTimeout: patience}
+		ended := make(chan error, 1)
+		go func() { ended <- s.Serve(l) }()
+		t.Cleanup(func() {
+			_ = s.Close()
+			assert.ErrorIs(t, <-ended, http.ErrServerClosed)
+		})
+		test(t, l.Addr().String(), s.Shutdown)
+	})
+}
+
 type wrapping struct {
 	net.Listener
 	wrap func(net.Conn) net.Conn

@@ -23,7 +23,9 @@ func plain(r *http.Request) bool {
 		return false
 	case r.Host == "" || !httpguts.ValidHostHeader(r.Host):
 		return false
-	case r.Method == http.MethodHead || r.Method == http.MethodConnect || r.RequestURI == "*":
+	case r.Method == http.MethodHead || r.Method == http.MethodConnect:
+		return false
+	case !strings.HasPrefix(r.RequestURI, "/"): // an absolute one leaves nothing of the Host header to look at
 		return false
 	case len(r.TransferEncoding) > 0 || r.ContentLength < 0 || r.Close:
 		return false
@@ -72,10 +74,14 @@ func (b *body) Read(p []byte) (int, error) {
 	case int64(len(p)) > b.left:
 		p = p[:b.left]
 	}
-	if b.conn.In.Buffered() == 0 {
-		b.conn.applyReadDeadline()
+	waits := b.conn.In.Buffered() == 0
+	if waits {
+		b.conn.reads(true)
 	}
 	n, err := b.conn.In.Read(p)
+	if waits {
+		b.conn.reads(false)
+	}
 	b.left -= int64(n)
 	switch {
 	case b.left == 0:

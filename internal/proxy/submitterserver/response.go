@@ -51,7 +51,7 @@ func (w *response) begin() {
 	}
 	clear(w.header)
 	w.wrote, w.bodyless, w.chunked, w.close = false, false, false, false
-	w.length, w.sent = -1, 0
+	w.length, w.sent, w.writeBy = -1, 0, time.Time{}
 }
 
 // Header is what WriteHeader writes, and afterwards the trailers.

@@ -38,6 +38,7 @@ type Server struct {
 	cfg     Config
 	buffers *lazyconn.Buffers // hold a head and a body of 4 KB
 	closing atomic.Bool
+	accepts atomic.Bool // a connection may come that is not in conns yet
 
 	mu    sync.Mutex
 	conns map[*conn]struct{}
@@ -58,6 +59,7 @@ func New(cfg Config) (*Server, error) {
 // out of the listener that it returns, as if nothing had been read from them.
 func (s *Server) Listen(l net.Listener) net.Listener {
 	f := &front{Listener: l, server: s, handed: make(chan net.Conn), errs: make(chan error), closed: make(chan struct{})}
+	s.accepts.Store(true)
 	go f.accept()
 	return f
 }
@@ -75,6 +77,7 @@ type front struct {
 // accept accepts connections until the listener is closed. Other errors are for
 // the caller of Accept, who decides how long to wait before the next try.
 func (f *front) accept() {
+	defer f.server.accepts.Store(false)
 	for {
 		nc, err := f.Listener.Accept()
 		if err != nil {
@@ -87,7 +90,7 @@ func (f *front) accept() {
 		}
 		lazy := lazyconn.New(nc, f.server.buffers)
 		if !lazy.Lazy() {
-			go f.hand(nc)
+			f.hand(nc)
 			continue
 		}
 		go f.server.newConn(lazy, f.hand).serve()
@@ -144,16 +147,16 @@ func (s *Server) all() []*conn {
 }
 
 // Shutdown closes the connections that wait for a request, and waits until the
-// others have ended theirs, or until ctx ends.
+// others have ended theirs and the listener is closed, or until ctx ends.
 func (s *Server) Shutdown(ctx context.Context) error {
 	s.closing.Store(true)
 	pause := time.Millisecond
 	for {
-		all := s.all()
+		accepts, all := s.accepts.Load(), s.all() // in this order: who was accepted last is among all
 		for _, c := range all {
 			c.interruptIdle()
 		}
-		if len(all) == 0 {
+		if !accepts && len(all) == 0 {
 			return nil
 		}
 		select {

@@ -171,7 +171,7 @@ func TestShutdown(t *testing.T) {
 	require.NoError(t, err)
 	<-begun
 	ended := make(chan error, 1)
-	go func() { ended <- s.Shutdown(context.Background()) }()
+	go func() { ended <- s.shutdown(context.Background()) }()
 	_, err = io.ReadAll(idle)
 	require.NoError(t, err, "an idle connection is closed")
 	assert.Empty(t, ended)
@@ -181,6 +181,30 @@ func TestShutdown(t *testing.T) {
 	defer res.Body.Close()
 	assert.True(t, res.Close)
 	require.NoError(t, <-ended)
+}
+
+// A connection that comes before the listener is closed is waited for, too.
+func TestShutdownWaitsForTheListener(t *testing.T) {
+	begun, finish := make(chan struct{}), make(chan struct{})
+	s := serving(t, http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		close(begun)
+		<-finish
+		say(w, "ok")
+	}), patience, nil)
+	ended := make(chan error, 1)
+	go func() { ended <- s.Shutdown(context.Background()) }()
+	require.Eventually(t, s.closing.Load, patience, time.Millisecond)
+	c := dial(t, s.address)
+	_, err := io.WriteString(c, get)
+	require.NoError(t, err)
+	<-begun
+	assert.Empty(t, ended)
+	closed := make(chan error, 1)
+	go func() { closed <- s.http.Shutdown(context.Background()) }()
+	close(finish)
+	assert.Equal(t, "200 ok", answer(t, bufio.NewReader(c)))
+	assert.NoError(t, <-ended)
+	assert.NoError(t, <-closed)
 }
 
 // counted counts the calls that read and write.

@@ -1,0 +1,234 @@
+package submitterserver
+
+import (
+	"bufio"
+	"context"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"net"
+	"net/http"
+	"os"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+const halfSent = "POST / HTTP/1.1\r\nHost: localhost\r\nContent-Length: 2\r\n\r\na"
+
+// A deadline holds for a read that waits already.
+func TestADeadlineForAReadThatWaits(t *testing.T) {
+	inBoth(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		control := http.NewResponseController(w)
+		assert.NoError(t, control.SetReadDeadline(time.Now().Add(patience)))
+		began, ended := make(chan struct{}), make(chan error)
+		go func() {
+			_, err := r.Body.Read(make([]byte, 1))
+			assert.NoError(t, err)
+			close(began)
+			_, err = r.Body.Read(make([]byte, 1))
+			ended <- err
+		}()
+		<-began
+		time.Sleep(time.Millisecond) // mostly, the second read waits by now
+		assert.NoError(t, control.SetReadDeadline(time.Now().Add(time.Millisecond)))
+		assert.ErrorIs(t, <-ended, os.ErrDeadlineExceeded)
+		say(w, "late")
+	}), func(t *testing.T, address string, _ func(context.Context) error) {
+		c := dial(t, address)
+		_, err := io.WriteString(c, halfSent)
+		require.NoError(t, err)
+		assert.Equal(t, "200 late", answer(t, bufio.NewReader(c)))
+	})
+}
+
+// After a deadline has passed, the body can be read on.
+func TestABodyIsReadOnAfterADeadline(t *testing.T) {
+	late := make(chan struct{}, 1)
+	inBoth(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		control := http.NewResponseController(w)
+		assert.NoError(t, control.SetReadDeadline(time.Now().Add(time.Millisecond)))
+		first, err := io.ReadAll(r.Body)
+		assert.ErrorIs(t, err, os.ErrDeadlineExceeded)
+		late <- struct{}{}
+		assert.NoError(t, control.SetReadDeadline(time.Time{}))
+		rest, err := io.ReadAll(r.Body)
+		assert.NoError(t, err)
+		say(w, string(first)+string(rest))
+	}), func(t *testing.T, address string, _ func(context.Context) error) {
+		c := dial(t, address)
+		_, err := io.WriteString(c, halfSent)
+		require.NoError(t, err)
+		<-late
+		_, err = io.WriteString(c, "b")
+		require.NoError(t, err)
+		assert.Equal(t, "200 ab", answer(t, bufio.NewReader(c)))
+	})
+}
+
+// A deadline for writing ends with its request.
+func TestADeadlineForWritingEndsWithItsRequest(t *testing.T) {
+	inBoth(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		say(w, "ok")
+		if r.URL.Path == "/first" {
+			control := http.NewResponseController(w)
+			assert.NoError(t, control.Flush())
+			assert.NoError(t, control.SetWriteDeadline(time.Now()))
+		}
+	}), func(t *testing.T, address string, _ func(context.Context) error) {
+		c := dial(t, address)
+		_, err := io.WriteString(c, "GET /first HTTP/1.1\r\nHost: localhost\r\n\r\n"+get)
+		require.NoError(t, err)
+		in := bufio.NewReader(c)
+		assert.Equal(t, "200 ok", answer(t, in))
+		assert.Equal(t, "200 ok", answer(t, in))
+	})
+}
+
+// No timer runs for a body that hardly comes: thousands may.
+func TestABodyThatHardlyComesCostsNothing(t *testing.T) {
+	checked := make(chan struct{})
+	s := serving(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		<-checked
+		_, _ = io.Copy(io.Discard, r.Body)
+		<-r.Context().Done()
+	}), patience, nil)
+	c := dial(t, s.address)
+	_, err := io.WriteString(c, halfSent)
+	require.NoError(t, err)
+	state := func() (serving, ticking bool) {
+		for _, c := range s.all() {
+			c.mu.Lock()
+			defer c.mu.Unlock()
+			return c.serving, c.ticking
+		}
+		return false, false
+	}
+	require.Eventually(t, func() bool { serving, _ := state(); return serving }, patience, time.Millisecond)
+	_, ticking := state()
+	assert.False(t, ticking)
+	close(checked)
+	_, err = io.WriteString(c, "b")
+	require.NoError(t, err)
+	require.NoError(t, c.CloseWrite())
+	require.Eventually(t, func() bool { serving, _ := state(); return !serving }, patience, time.Millisecond, "it is watched afterwards")
+}
+
+// A shutdown does not wait for the rest of what may never become a request.
+func TestAFewBytesDoNotKeepAShutdownWaiting(t *testing.T) {
+	inBoth(t, http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { say(w, "ok") }),
+		func(t *testing.T, address string, shutdown func(context.Context) error) {
+			c := dial(t, address)
+			in := bufio.NewReader(c)
+			_, err := io.WriteString(c, get+get+"\r\n")
+			require.NoError(t, err)
+			assert.Equal(t, "200 ok", answer(t, in))
+			assert.Equal(t, "200 ok", answer(t, in))
+			ctx, cancel := context.WithTimeout(t.Context(), patience/2)
+			defer cancel()
+			require.NoError(t, shutdown(ctx))
+			_, err = in.ReadByte()
+			assert.Error(t, err)
+		})
+}
+
+// Submitters that send requests of all kinds in a row, and leave when they like, get each answer
+// in its turn and whole; a shutdown among them waits for what was begun.
+func TestPipelinesLeaversAndAShutdown(t *testing.T) {
+	var begun, ended atomic.Int64
+	s := serving(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		begun.Add(1)
+		defer ended.Add(1)
+		body, err := io.ReadAll(r.Body)
+		if err != nil {
+			panic(http.ErrAbortHandler)
+		}
+		select {
+		case <-r.Context().Done():
+		case <-time.After(time.Duration(rand.IntN(3)) * watchAfter / 2):
+		}
+		w.Header()["Content-Type"] = nil
+		w.Header().Set("Transfer-Encoding", "chunked")
+		for _, piece := range []string{r.URL.Path, " ", string(body)} {
+			_, _ = io.WriteString(w, piece)
+			_ = http.NewResponseController(w).Flush()
+		}
+	}), patience, nil)
+	var all sync.WaitGroup
+	var whole atomic.Int64
+	for submitter := range 40 {
+		all.Go(func() {
+			for round := 0; ; round++ {
+				c, err := net.Dial("tcp", s.address)
+				if err != nil {
+					return // the shutdown has begun
+				}
+				pipeline(t, c, fmt.Sprintf("/%d.%d", submitter, round), &whole)
+			}
+		})
+	}
+	require.Eventually(t, func() bool { return whole.Load() > 300 }, patience, time.Millisecond)
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	defer cancel()
+	require.NoError(t, s.shutdown(ctx))
+	assert.Equal(t, begun.Load(), ended.Load())
+	all.Wait()
+}
+
+// pipeline sends some requests in a row and reads some of the answers.
+func pipeline(t *testing.T, c net.Conn, name string, whole *atomic.Int64) {
+	defer c.Close()
+	assert.NoError(t, c.SetDeadline(time.Now().Add(patience)))
+	requests := 1 + rand.IntN(4)
+	var text, wants []string
+	for i := range requests {
+		path, body := fmt.Sprintf("%s.%d", name, i), strings.Repeat("x", rand.IntN(3)*rand.IntN(9000))
+		head := "POST " + path + " HTTP/1.1\r\nHost: localhost\r\n"
+		if rand.IntN(8) == 0 {
+			text = append(text, fmt.Sprintf("%sTransfer-Encoding: chunked\r\n\r\n1\r\na\r\n0\r\n\r\n", head))
+			body = "a"
+		} else {
+			text = append(text, fmt.Sprintf("%sContent-Length: %d\r\n\r\n%s", head, len(body), body))
+		}
+		wants = append(wants, path+" "+body)
+	}
+	sent := strings.Join(text, "")
+	if rand.IntN(4) == 0 {
+		sent = sent[:rand.IntN(len(sent))]
+	}
+	var writing sync.WaitGroup
+	defer writing.Wait()
+	defer c.Close()
+	writing.Go(func() {
+		for rest := sent; rest != ""; {
+			n := min(len(rest), 1+rand.IntN(4000))
+			if _, err := io.WriteString(c, rest[:n]); err != nil {
+				return // it has left, or the server has, in a shutdown
+			}
+			rest = rest[n:]
+		}
+		if len(sent) < len(strings.Join(text, "")) {
+			_ = c.(*net.TCPConn).CloseWrite()
+		}
+	})
+	in := bufio.NewReader(c)
+	for _, want := range wants[:rand.IntN(requests+1)] {
+		res, err := http.ReadResponse(in, nil)
+		if err != nil {
+			return
+		}
+		body, err := io.ReadAll(res.Body)
+		_ = res.Body.Close()
+		if err != nil || res.StatusCode != http.StatusOK {
+			assert.True(t, err != nil || len(sent) < len(strings.Join(text, "")), "%d %s", res.StatusCode, body)
+			return
+		}
+		assert.Equal(t, want, string(body))
+		whole.Add(1)
+	}
+}

@@ -1,0 +1,129 @@
+package submitterserver
+
+import (
+	"errors"
+	"os"
+	"time"
+)
+
+// watchAfter is how long a job runs before its submitter is watched: most
+// jobs of a busy sidecar never are.
+const watchAfter = 20 * time.Millisecond
+
+// begin notes that a request is served. If it lasts, its submitter is watched, but
+// not while some of the body is to come: reading that tells of its end.
+func (c *conn) begin(unread bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.used, c.serving, c.unread, c.since, c.wanted = true, true, unread, time.Now(), time.Time{}
+	if !unread {
+		c.watchLater()
+	}
+}
+
+// watchLater sets the timer. One that runs finds that it is early. c.mu must be held.
+func (c *conn) watchLater() {
+	if c.ticking {
+		return
+	}
+	c.ticking = true
+	if c.timer == nil {
+		c.timer = time.AfterFunc(watchAfter, c.tick)
+	} else {
+		c.timer.Reset(watchAfter)
+	}
+}
+
+// tick watches the submitter of a request that lasts. A request that ends before
+// leaves the timer alone: stopping and setting it would cost more.
+func (c *conn) tick() {
+	c.mu.Lock()
+	if !c.serving || c.unread {
+		c.ticking = false
+		c.mu.Unlock()
+		return
+	}
+	if left := watchAfter - time.Since(c.since); left > 0 {
+		c.timer.Reset(left)
+		c.mu.Unlock()
+		return
+	}
+	c.ticking = false
+	watched := make(chan struct{})
+	c.watched = watched
+	c.arm(time.Time{})
+	c.mu.Unlock()
+	defer close(watched)
+	if c.WaitForEnd() {
+		c.gone()
+	}
+}
+
+// end ends the watch.
+func (c *conn) end() {
+	c.mu.Lock()
+	watched := c.watched
+	c.watched, c.serving = nil, false
+	c.mu.Unlock()
+	if watched == nil {
+		return
+	}
+	_ = c.SetReadDeadline(time.Unix(1, 0)) // fails only on a closed connection
+	<-watched
+	_ = c.SetReadDeadline(time.Time{})
+}
+
+// arm gives the connection a read deadline, if it has another. c.mu must be held.
+func (c *conn) arm(at time.Time) {
+	if !c.armed.Equal(at) {
+		_ = c.SetReadDeadline(at) // fails only on a closed connection
+		c.armed = at
+	}
+}
+
+// reads notes that a read of the body begins that may wait, or that it has ended.
+// It goes by the handler's deadline, whatever came of an earlier one.
+func (c *conn) reads(on bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.reading = on; !on {
+		return
+	}
+	c.arm(c.wanted)
+	if errors.Is(c.Failed, os.ErrDeadlineExceeded) {
+		c.Failed = nil
+	}
+}
+
+// wantReadDeadline takes the handler's deadline for reads of the body, also for
+// one that waits.
+func (c *conn) wantReadDeadline(at time.Time) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.wanted = at
+	if c.reading {
+		c.arm(at)
+	}
+}
+
+// mustEnd reports whether the connection ends after the answer that begins now:
+// the rest of a body that was not read by then is not read for the next request.
+func (c *conn) mustEnd() bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.unread || c.server.closing.Load()
+}
+
+// bodyRead notes that all of the body was read. The buffer is given back if
+// nothing follows: the answer may take long.
+func (c *conn) bodyRead() {
+	c.mu.Lock()
+	c.unread = false
+	if c.serving {
+		c.watchLater()
+	}
+	c.mu.Unlock()
+	if c.In.Buffered() == 0 {
+		c.Release()
+	}
+}
