@@ -72,6 +72,12 @@ bench-peers: build ## Measure what pilotfish costs beside its peers; twenty minu
 	$(GO) build -trimpath -o $(BIN)/bench ./bench
 	$(BIN)/bench compare $(BENCH)
 
+.PHONY: bench-profile
+bench-profile: build ## Show where the processor time of a job goes; a minute (docs/performance.md).
+	-./tools/need wrk
+	$(GO) build -trimpath -o $(BIN)/bench ./bench
+	$(BIN)/bench profile $(BENCH)
+
 clean: ## Remove bin/.
 	rm -rf $(BIN)
 

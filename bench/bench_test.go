@@ -61,6 +61,26 @@ func TestSmoke(t *testing.T) {
 	assert.Regexp(t, `(?m)^\|pilotfish\|`, stdout.String())
 }
 
+// The parts of a profile share its whole time out, each sample to one part.
+func TestProfilesAreSharedOut(t *testing.T) {
+	traces := []byte(`File: pilotfish
+Duration: 9s, Total samples = 40ms
+-----------+-------------------------------------------------------
+      10ms   runtime.mallocgc
+             example.org/pilotfish/internal/intake.ReadBody
+             example.org/pilotfish/internal/proxy.(*Proxy).ServeHTTP
+-----------+-------------------------------------------------------
+      10ms   syscall.read
+             example.org/pilotfish/internal/proxy/lazyconn.(*Conn).Await
+             example.org/pilotfish/internal/proxy/upstreamclient.(*conn).head
+             example.org/pilotfish/internal/proxy.(*Proxy).ServeHTTP
+-----------+-------------------------------------------------------
+      20ms   main.else (inline)
+-----------+-------------------------------------------------------
+`)
+	assert.Equal(t, map[string]float64{"taking in the body": 10, "reading from the upstream": 10, "anything else": 20, total: 40}, share(traces, 40))
+}
+
 func TestWhatIsNotInstalledIsNamed(t *testing.T) {
 	t.Setenv("PATH", t.TempDir())
 	var stdout, stderr bytes.Buffer

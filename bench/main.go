@@ -17,6 +17,7 @@ func main() { os.Exit(run(os.Args[1:], os.Stdout, os.Stderr)) }
 type commands struct {
 	Compare      compareCommand      `cmd:"" help:"Measure pilotfish and its peers in interleaved rounds, and print tables."`
 	Mesh         meshCommand         `cmd:"" help:"Run an Envoy that asks pilotfish (compare starts this)."`
+	Profile      profileCommand      `cmd:"" help:"Show where the processor time of a job goes in pilotfish."`
 	Upstreams    upstreamsCommand    `cmd:"" help:"Serve jobs that cost nothing (compare starts this)."`
 	ReverseProxy reverseProxyCommand `cmd:"" help:"Forward with net/http/httputil's ReverseProxy (compare starts this)."`
 	Relay        relayCommand        `cmd:"" help:"Forward TCP connections without reading them (compare starts this)."`

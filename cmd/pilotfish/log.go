@@ -60,9 +60,13 @@ func (l *jobLog) write(set config.Log, r *record.Job) {
 	if failed {
 		level = zap.WarnLevel
 	}
-	if line := l.log.Check(level, "job"); line != nil {
-		line.Write(zap.Inline((*jobLine)(r)))
+	entry := l.log.Check(level, "job")
+	if entry == nil {
+		return
 	}
+	line := &jobLine{Job: r}
+	line.fields[0] = zap.Inline(line)
+	entry.Write(line.fields[:]...)
 }
 
 // unread says whether a job has a body that was passed on without being read.
@@ -98,18 +102,24 @@ func (l *jobLog) chosen(set config.Log, failed, slow bool) bool {
 	return math.Floor(n*set.Share) > math.Floor((n-1)*set.Share)
 }
 
-// jobLine is a job's fields in its line.
-type jobLine record.Job
+// jobLine is a job's fields in its line, in one piece with what it takes to write them.
+type jobLine struct {
+	*record.Job
+	at     int          // the attempt that is written
+	room   [160]byte    // for the text of one field
+	fields [1]zap.Field // the line itself
+}
 
+// MarshalLogObject implements zapcore.ObjectMarshaler.
 func (l *jobLine) MarshalLogObject(enc zapcore.ObjectEncoder) error {
 	enc.AddString("id", l.ID)
-	enc.AddString("session", l.Facts.Session.String())
-	enc.AddString("project", l.Facts.Project.String())
+	enc.AddByteString("session", l.Facts.Session.Append(l.room[:0]))
+	enc.AddByteString("project", l.Facts.Project.Append(l.room[:0]))
 	enc.AddString("priority", l.Facts.Priority.String())
 	enc.AddString("read", l.Read.String())
 	enc.AddString("outcome", l.Outcome.String())
 	enc.AddInt("status", l.Status)
-	if err := enc.AddArray("attempts", (*attempts)(&l.Attempts)); err != nil {
+	if err := enc.AddArray("attempts", (*attempts)(l)); err != nil {
 		return err
 	}
 	enc.AddFloat64("queue_seconds", l.Queued.Seconds())
@@ -168,24 +178,29 @@ func (s *sidecar) logDiscovery(st discovery.Status) {
 }
 
 // attempts are the upstreams tried, each with what speaks for the choice.
-type attempts []record.Attempt
+type attempts jobLine
 
+// MarshalLogArray implements zapcore.ArrayMarshaler.
 func (as *attempts) MarshalLogArray(enc zapcore.ArrayEncoder) error {
-	for i := range *as {
-		if err := enc.AppendObject((*attempt)(&(*as)[i])); err != nil {
+	for i := range as.Attempts {
+		as.at = i
+		if err := enc.AppendObject((*attempt)(as)); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-type attempt record.Attempt
+// attempt is one of them.
+type attempt jobLine
 
-func (a *attempt) MarshalLogObject(enc zapcore.ObjectEncoder) error {
+// MarshalLogObject implements zapcore.ObjectMarshaler.
+func (l *attempt) MarshalLogObject(enc zapcore.ObjectEncoder) error {
+	a := &l.Attempts[l.at]
 	enc.AddString("upstream", a.Upstream)
 	enc.AddString("outcome", a.Outcome.String())
 	enc.AddString("cache", a.Cache.String())
-	enc.AddString("why", (*record.Attempt)(a).Why())
+	enc.AddByteString("why", a.AppendWhy(l.room[:0]))
 	enc.AddFloat64("seconds", (a.End - a.Start).Seconds())
 	if h := a.Hint; h != nil { // what the upstream says of the job itself
 		if h.Waited >= 0 {

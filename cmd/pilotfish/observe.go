@@ -6,12 +6,14 @@ import (
 	"example.org/pilotfish/internal/intake"
 	"example.org/pilotfish/internal/metrics"
 	"example.org/pilotfish/internal/proxy"
+	"example.org/pilotfish/internal/quality"
 	"example.org/pilotfish/internal/record"
 )
 
 // observe turns a job's record into its log line and its metrics.
 func (s *sidecar) observe(r *record.Job) {
-	figures := r.Quality()
+	var room [2]quality.Attempt // most jobs have no more attempts
+	figures := r.Quality(room[:0])
 	now := time.Now()
 	s.served.ended(now, &figures)
 	s.console.ended(now, r)

@@ -106,6 +106,7 @@ func (d *Dispatcher) SetQueue(s QueueSettings) { d.queue.bounds = s }
 func (d *Dispatcher) Begin(now time.Time, r Request) *Job {
 	d.budget.job(now)
 	j := &Job{Request: r, connect: d.retry.ConnectTimeout}
+	j.tried = j.room[:0]
 	j.FirstByte, j.Deadline = d.retry.bounds(r)
 	return j
 }

@@ -44,9 +44,10 @@ type Job struct {
 	// none.
 	Deadline time.Time
 
-	tried    []string // the addresses that it may not go to now
-	attempts int      // how many attempts may have reached an upstream
-	rounds   int      // how often all upstreams refused the connection
+	tried    []string  // the addresses that it may not go to now
+	room     [2]string // for tried: most jobs have one attempt
+	attempts int       // how many attempts may have reached an upstream
+	rounds   int       // how often all upstreams refused the connection
 
 	moved   bool             // it has been moved once
 	to      *pool.Assignment // where it goes next, if it is being moved

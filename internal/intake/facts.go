@@ -82,5 +82,13 @@ func (t Text) String() string {
 	return string(t.short[:t.n])
 }
 
+// Append appends the text.
+func (t *Text) Append(b []byte) []byte {
+	if t.long != "" {
+		return append(b, t.long...)
+	}
+	return append(b, t.short[:t.n]...)
+}
+
 // MarshalText makes encoders write a Text as the string it stands for.
 func (t Text) MarshalText() ([]byte, error) { return []byte(t.String()), nil }

@@ -79,7 +79,7 @@ func (a *attempt) send() (*upstreamclient.Response, *failure) {
 	left, last := a.x.job.TimeLeft(now)
 	out := a.x.outgoing
 	out.Address, out.Fresh, out.ConnectTimeout, out.Deadline = a.lease.Address, a.lease.Fresh, a.lease.ConnectTimeout, now.Add(left)
-	out.Withdrawal, out.Interim = &a.x.withdrawal, a.interim
+	out.Withdrawal, out.Interim = &a.x.withdrawal, a
 	response, how, err := a.do(out)
 	if how.Stale() && !how.Begun && a.mayRepeat(err) {
 		a.x.record.Attempt().Repeated = true
@@ -100,8 +100,8 @@ func (a *attempt) send() (*upstreamclient.Response, *failure) {
 	return response, nil
 }
 
-// interim takes a 1xx. The submitter does not get one that it has not asked for.
-func (a *attempt) interim(status int, h http.Header) {
+// Interim takes a 1xx. The submitter does not get one that it has not asked for.
+func (a *attempt) Interim(status int, h http.Header) {
 	begun := h.Get("Job-Started") == "yes"
 	a.lease.Interim(begun)
 	if !begun || !a.x.quiet {

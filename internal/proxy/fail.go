@@ -64,7 +64,7 @@ const lingerTime = 5 * time.Second
 // reset the connection and lose the answer. One that expects to be told to go
 // on sends nothing more.
 func (x *exchange) linger() {
-	if x.r.Header.Get("Expect") != "" || x.flush() != nil {
+	if x.expects || x.flush() != nil {
 		return
 	}
 	_ = x.rc.SetReadDeadline(time.Now().Add(lingerTime))

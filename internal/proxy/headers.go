@@ -66,20 +66,25 @@ func identify(h http.Header, id []string) {
 // askLoadHeader asks an upstream for a load report in the form of ORCA.
 const askLoadHeader = "Endpoint-Load-Metrics-Format"
 
-// outgoingHeader is what goes to an upstream of the submitter's header, and what
-// pilotfish adds.
+// outgoingHeader makes what goes to an upstream out of the submitter's header, in
+// place: nobody else reads it from here on. It is that header without what concerns
+// the submitter's connection, and with what pilotfish adds.
 func outgoingHeader(r *http.Request, id []string, askLoad string) http.Header {
-	h := make(http.Header, len(r.Header)+1)
-	endToEnd(h, r.Header)
+	h := r.Header
+	te := slices.ContainsFunc(h["Te"], func(te string) bool { return strings.EqualFold(strings.TrimSpace(te), "trailers") })
+	dropListed(h, h["Connection"])
+	for name := range h {
+		if hopByHop(name) {
+			delete(h, name)
+		}
+	}
 	delete(h, "Expect") // met here: the body is at hand
 	identify(h, id)
 	if _, asks := h[askLoadHeader]; askLoad != "" && !asks {
 		h[askLoadHeader] = []string{askLoad}
 	}
-	for _, te := range r.Header["Te"] {
-		if strings.EqualFold(strings.TrimSpace(te), "trailers") {
-			h["Te"] = []string{"trailers"}
-		}
+	if te {
+		h["Te"] = []string{"trailers"}
 	}
 	return h
 }
@@ -106,9 +111,14 @@ func endToEnd(dst, src http.Header) {
 			dst[name] = values
 		}
 	}
-	for _, list := range src["Connection"] {
+	dropListed(dst, src["Connection"])
+}
+
+// dropListed takes out the headers that a Connection header lists.
+func dropListed(h http.Header, lists []string) {
+	for _, list := range lists {
 		for name := range strings.SplitSeq(list, ",") {
-			delete(dst, textproto.CanonicalMIMEHeaderKey(strings.TrimSpace(name)))
+			delete(h, textproto.CanonicalMIMEHeaderKey(strings.TrimSpace(name)))
 		}
 	}
 }

@@ -65,6 +65,9 @@ func (a *attempt) answered(response *upstreamclient.Response) {
 
 // told hands over the load that the upstream tells at the end of its response.
 func (a *attempt) told(trailer http.Header) {
+	if len(trailer) == 0 {
+		return
+	}
 	hint, ok := a.x.p.cfg.Hint(trailer, time.Now())
 	if !ok {
 		return

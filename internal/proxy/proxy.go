@@ -3,7 +3,6 @@
 package proxy
 
 import (
-	"cmp"
 	"context"
 	"crypto/rand"
 	"net/http"
@@ -48,10 +47,17 @@ func (p *Proxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	var job struct { // in one piece
 		exchange
 		record record.Job
+		id     [1]string
 	}
-	job.record.ID = cmp.Or(intake.ID(r.Header.Get("X-Request-Id"), r.Header.Get("Traceparent")), rand.Text())
+	job.record.ID = intake.ID(r.Header.Get("X-Request-Id"), r.Header.Get("Traceparent"))
+	if job.record.ID == "" {
+		job.record.ID = rand.Text()
+	}
+	job.id[0] = job.record.ID
 	job.record.Arrived, job.record.Outcome = time.Now(), intake.Broken
-	job.exchange = exchange{p: p, w: w, r: r, id: []string{job.record.ID}, rc: *http.NewResponseController(w), record: &job.record}
+	job.exchange = exchange{
+		p: p, w: w, r: r, id: job.id[:], rc: *http.NewResponseController(w), record: &job.record, expects: r.Header.Get("Expect") != "",
+	}
 	x := &job.exchange
 	defer x.close()
 	if err := x.run(); err != nil {
@@ -68,6 +74,8 @@ type exchange struct {
 	id     []string // the job's, as the value of a header
 	rc     http.ResponseController
 	record *record.Job
+
+	expects bool // the submitter waits to be told to go on
 
 	// What read adds.
 	paced   pacedBody

@@ -118,11 +118,12 @@ func (r *Job) Settle(o pool.Outcome, err error) {
 }
 
 // Quality is the key figures of the job. Metrics, log, trace and page tell the same.
-func (r *Job) Quality() quality.Job {
+// room, which is empty, may hold the attempts.
+func (r *Job) Quality(room []quality.Attempt) quality.Job {
 	j := quality.Job{
 		Priority: r.Facts.Priority, Outcome: r.Outcome, Completeness: r.Completeness,
 		Arrived: r.Arrived, FirstByte: r.TTFB, LastByte: r.Total, Waited: -1,
-		Attempts: make([]quality.Attempt, len(r.Attempts)),
+		Attempts: slices.Grow(room, len(r.Attempts))[:len(r.Attempts)],
 	}
 	for i := range r.Attempts {
 		a := &r.Attempts[i]
@@ -184,13 +185,12 @@ func (r *Job) Explain(h http.Header) {
 	h.Set("Pilotfish-Upstream", a.Upstream)
 	h.Set("Pilotfish-Cache", a.Cache.String())
 	h.Set("Pilotfish-Attempts", strconv.Itoa(len(r.Attempts)))
-	h.Set("Pilotfish-Why", a.Why())
+	h.Set("Pilotfish-Why", string(a.AppendWhy(nil)))
 	h.Set("Pilotfish-Read", r.Read.String())
 }
 
-// Why says in a few words what spoke for the upstream; costs are in seconds.
-func (a *Attempt) Why() string {
-	why := make([]byte, 0, 128)
+// AppendWhy appends a few words on what spoke for the upstream; costs are in seconds.
+func (a *Attempt) AppendWhy(why []byte) []byte {
 	cost := func(name string, seconds float64) {
 		why = strconv.AppendFloat(append(why, name...), seconds, 'f', 3, 64)
 	}
@@ -206,7 +206,7 @@ func (a *Attempt) Why() string {
 	if a.Panic {
 		why = append(why, " panic"...)
 	}
-	return string(why)
+	return why
 }
 
 // NotStarted reports whether a response says that nothing was done for the job,

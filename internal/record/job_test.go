@@ -36,7 +36,7 @@ func TestAttemptsAndTheirReasons(t *testing.T) {
 		first, second := r.Attempts[0], r.Attempts[1]
 		assert.Equal(t, []any{time.Second, 2 * time.Second, pool.Refused, failed}, []any{first.Start, first.End, first.Outcome, first.Err})
 		assert.Equal(t, []any{2 * time.Second, 3 * time.Second, pool.Answered}, []any{second.Start, second.End, second.Outcome})
-		assert.Equal(t, "cost=0.000 wait=0.000 fetch=0.000 placement=0.000 stop=0.000 panic", first.Why())
+		assert.Equal(t, "cost=0.000 wait=0.000 fetch=0.000 placement=0.000 stop=0.000 panic", string(first.AppendWhy(nil)))
 		r.Explain(h)
 		assert.Equal(t, http.Header{
 			"Pilotfish-Upstream": {"b:1"},
@@ -66,11 +66,11 @@ func TestQuality(t *testing.T) {
 			{Upstream: "b:1", Outcome: pool.Answered, Start: 2 * time.Second, End: 8 * time.Second},
 		},
 	}
-	assert.Equal(t, want, r.Quality())
+	assert.Equal(t, want, r.Quality(nil))
 	want.Waited = -1
 	for _, hint := range []*pool.Hint{nil, {Waited: -1}} {
 		r.Attempts[1].Hint = hint
-		assert.Equal(t, want, r.Quality(), "the upstream does not tell")
+		assert.Equal(t, want, r.Quality(nil), "the upstream does not tell")
 	}
-	assert.Equal(t, quality.Job{Waited: -1, Attempts: []quality.Attempt{}}, (&Job{}).Quality())
+	assert.Equal(t, quality.Job{Waited: -1, Attempts: []quality.Attempt{}}, (&Job{}).Quality([]quality.Attempt{}))
 }

@@ -131,7 +131,7 @@ func ofClient(t testing.TB, method string, play net.Conn) (o outcome) {
 	defer c.Close()
 	r := &Request{
 		Address: "up:1", Method: method, Target: "/", ConnectTimeout: time.Second,
-		Interim: func(status int, h http.Header) { o.interims = append(o.interims, fmt.Sprint(status, h)) },
+		Interim: interimFunc(func(status int, h http.Header) { o.interims = append(o.interims, fmt.Sprint(status, h)) }),
 	}
 	res, _, err := c.Do(context.Background(), r)
 	if err != nil || res.StatusCode < 200 {

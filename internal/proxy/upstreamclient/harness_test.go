@@ -134,3 +134,8 @@ func do(t testing.TB, c *Client, r *Request) (status int, text string, p Progres
 	require.NoError(t, err)
 	return res.StatusCode, text, p
 }
+
+// interimFunc makes a function an Interim.
+type interimFunc func(status int, h http.Header)
+
+func (f interimFunc) Interim(status int, h http.Header) { f(status, h) }

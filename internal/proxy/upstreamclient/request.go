@@ -38,8 +38,13 @@ type Request struct {
 
 	// Withdrawal ends the request from outside; nil if nobody does.
 	Withdrawal *Withdrawal
-	// Interim is called with each interim answer (1xx), but for 100 Continue.
-	Interim func(status int, h http.Header)
+	// Interim gets each interim answer (1xx), but for 100 Continue; nil is nobody.
+	Interim Interim
+}
+
+// Interim takes interim answers.
+type Interim interface {
+	Interim(status int, h http.Header)
 }
 
 // ErrRequest is a request that cannot be written as HTTP/1.1. Nothing of it was sent.

@@ -64,7 +64,7 @@ func (c *conn) head(ctx context.Context, r *Request, most int64) (_ *http.Respon
 		case interims == maxInterims:
 			return nil, true, errInterims
 		case head.StatusCode != http.StatusContinue && r.Interim != nil:
-			r.Interim(head.StatusCode, head.Header)
+			r.Interim.Interim(head.StatusCode, head.Header)
 		}
 	}
 }

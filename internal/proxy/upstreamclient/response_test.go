@@ -22,12 +22,12 @@ func TestInterimAnswersArePassedOn(t *testing.T) {
 	c := newClient(t, Config{})
 	r := job(up, "{}")
 	var got []int
-	r.Interim = func(status int, h http.Header) {
+	r.Interim = interimFunc(func(status int, h http.Header) {
 		got = append(got, status)
 		if status == 103 {
 			assert.Equal(t, http.Header{"Link": {"</a>"}}, h)
 		}
-	}
+	})
 	status, text, _ := do(t, c, r)
 	assert.Equal(t, 200, status)
 	assert.Equal(t, "ok", text)
