@@ -36,32 +36,6 @@ func FuzzRead(f *testing.F) {
 	})
 }
 
-// FuzzQuick holds the quick way to read a job against the walk: what it accepts, the walk accepts,
-// and both find the same.
-func FuzzQuick(f *testing.F) {
-	for _, row := range rows(f) {
-		f.Add([]byte(row.body))
-	}
-	for _, size := range []int{1 << 10, 4 << 10} {
-		f.Add(jobOf(size, true))
-		f.Add(jobOf(size, false))
-	}
-	r := newReader(f, pointers{})
-	f.Fuzz(func(t *testing.T, body []byte) {
-		before := bytes.Clone(body)
-		var quick, slow walk
-		quick.start(body, true, r.project)
-		if !quick.quick(r.root) {
-			return
-		}
-		slow.start(body, true, r.project)
-		require.NoError(t, slow.job(r.root))
-		require.Equal(t, slow.facts, quick.facts)
-		require.Equal(t, slow.met, quick.met)
-		require.Equal(t, before, body)
-	})
-}
-
 func FuzzNewReader(f *testing.F) {
 	d := Default()
 	f.Add(d.Project[0].Pointer, d.Queue.Pointer)

@@ -46,8 +46,7 @@ func (r *Reader) read(h Head, body []byte, whole bool) (Facts, Reading, error) {
 	w := r.begin(body, whole)
 	defer r.end(w)
 	var err error
-	if r.root.leaves > 0 && (!whole || !w.quick(r.root)) {
-		w.start(body, whole, r.project)
+	if r.root.leaves > 0 {
 		err = w.job(r.root)
 	}
 	cut := errors.Is(err, errEndOfHead) || !whole && (errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF))
@@ -125,10 +124,8 @@ func (w *walk) start(body []byte, whole bool, project Places) {
 
 // stop drops the body, so that an idle walk does not keep it in memory.
 func (w *walk) stop() {
-	if w.src.Len() > 0 || w.src.Cap() > 0 {
-		w.src = bytes.Buffer{}
-		w.dec.Reset(&w.src)
-	}
+	w.src = bytes.Buffer{}
+	w.dec.Reset(&w.src)
 	w.body, w.facts = nil, Facts{}
 }
 
