@@ -275,27 +275,38 @@ func TestBodiesThatArriveStayWithinTheReserve(t *testing.T) {
 			assert.LessOrEqual(t, budget.All()-c.budget, int64(largestReserve))
 			var refused, began atomic.Int64
 			var bodies sync.WaitGroup
+			read := func() {
+				began.Add(1)
+				body, err := ReadBody(&stuck{c.sent, on}, c.declared, maxBody, budget)
+				if err == nil {
+					assert.False(t, body.Whole())
+					<-on
+					body.Release()
+					return
+				}
+				if errors.Is(err, ErrNoRoom) {
+					refused.Add(1)
+				}
+			}
 			for range 6_000 {
-				bodies.Go(func() {
-					began.Add(1)
-					body, err := ReadBody(&stuck{c.sent, on}, c.declared, maxBody, budget)
-					if err == nil {
-						assert.False(t, body.Whole())
-						<-on
-						body.Release()
-						return
-					}
-					if errors.Is(err, ErrNoRoom) {
-						refused.Add(1)
-					}
-				})
+				bodies.Go(read)
 			}
 			synctest.Wait()
+			// In the crowd, one is refused for what another gives back at once. Alone, none is.
+			for before := int64(-1); before != refused.Load()-1; {
+				before = refused.Load()
+				bodies.Go(read)
+				synctest.Wait()
+			}
 			assert.LessOrEqual(t, budget.Used(), budget.All())
-			assert.Greater(t, budget.Used(), budget.All()-peek)
+			step := int64(peek) // what the last one asked for, at most
+			if c.sent > 2*peek {
+				step = c.declared // a body of this size asks for all the rest of it
+			}
+			assert.Greater(t, budget.Used(), budget.All()-step)
 			assert.NotZero(t, refused.Load())
-			assert.EqualValues(t, 6_000, began.Load())
-			t.Logf("%+v: %d of 6,000 were refused", c, refused.Load())
+			assert.GreaterOrEqual(t, began.Load(), int64(6_000))
+			t.Logf("%+v: %d of %d were refused", c, refused.Load(), began.Load())
 			close(on)
 			bodies.Wait()
 			assert.Zero(t, budget.Used())
