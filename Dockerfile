@@ -1,12 +1,15 @@
 # The image holds one file, the program: no shell, no packages, no root.
 #
 #   docker build --build-arg VERSION=1.2.3 -t pilotfish .
+#   docker build --target ruleserver -t ruleserver .       # the reference server, to try pilotfish with
+#   docker buildx build --platform linux/amd64,linux/arm64 -t pilotfish .
 #
 # A program that is built already takes the place of the first stage:
 #
 #   buildah bud --build-context build=DIRECTORY -t pilotfish .   # DIRECTORY/out/pilotfish
 ARG GO=1.26
-FROM docker.io/library/golang:${GO} AS build
+# The compiler runs on the machine that builds, whatever it builds for.
+FROM --platform=$BUILDPLATFORM docker.io/library/golang:${GO} AS build
 WORKDIR /src
 COPY go.mod go.sum ./
 RUN go mod download
@@ -14,9 +17,22 @@ COPY cmd cmd
 COPY internal internal
 COPY pkg pkg
 ARG VERSION=devel
-RUN CGO_ENABLED=0 go build -trimpath -ldflags "-s -w -X main.version=${VERSION}" -o /out/pilotfish ./cmd/pilotfish
+ARG TARGETOS TARGETARCH
+RUN CGO_ENABLED=0 GOOS=${TARGETOS:-} GOARCH=${TARGETARCH:-} go build -trimpath -ldflags "-s -w -X main.version=${VERSION}" -o /out/ ./cmd/pilotfish ./cmd/ruleserver
 
-FROM scratch
+FROM scratch AS ruleserver
+COPY --from=build /out/ruleserver /ruleserver
+USER 65532:65532
+EXPOSE 9001
+STOPSIGNAL SIGTERM
+ENTRYPOINT ["/ruleserver"]
+
+FROM scratch AS pilotfish
+ARG VERSION=devel
+LABEL org.opencontainers.image.title="pilotfish" \
+      org.opencontainers.image.description="A sidecar proxy for sticky workloads: each job goes to the upstream that will finish it soonest." \
+      org.opencontainers.image.licenses="MIT" \
+      org.opencontainers.image.version="${VERSION}"
 COPY --from=build /out/pilotfish /pilotfish
 # A number, so that Kubernetes can tell that it is not root.
 USER 65532:65532

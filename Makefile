@@ -102,6 +102,15 @@ test-deploy: ## Test deploy/ with the programs and the types that read it.
 test-image: ## Build the image's final stage and start it.
 	./tools/deploy/image
 
+# Apart from make test: API server and etcd take six minutes of a core to build, once.
+.PHONY: test-kubernetes
+test-kubernetes: $(BIN)/kube-apiserver ## Apply deploy/kubernetes to a real API server, and follow its EndpointSlices.
+	$(GO) -C tools/deploy test -tags kubernetes -run Kubernetes -count=1 -v -timeout 10m .
+
+$(BIN)/kube-apiserver: tools/kubernetes/go.sum
+	cd tools/kubernetes && $(GO) build -o $(BIN)/etcd go.etcd.io/etcd/server/v3 && $(GO) build -o $@ k8s.io/kubernetes/cmd/kube-apiserver
+	touch $@
+
 .PHONY: test-clients
 test-clients: $(BIN)/venv/installed ## Submit jobs through a real sidecar with curl, requests, aiohttp, httpx and node's fetch; run the examples of docs/, in Python, Java, Node, Go and curl.
 	./tools/need curl node:nodejs javac:default-jdk-headless

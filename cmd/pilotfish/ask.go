@@ -30,13 +30,28 @@ type operator struct {
 // maxReply bounds what is read of a reply: some 100 times that of 300 upstreams.
 const maxReply = 64 << 20
 
+// maxReason bounds what is shown of a reply that is not JSON, in bytes.
+const maxReason = 200
+
 // get reads one of the admin port's replies.
 func (o operator) get(ctx context.Context, path string, query url.Values, into any) error {
 	return o.ask(ctx, http.MethodGet, path, query, into)
 }
 
-// ask sends a request to the admin port and reads the reply.
+// ask sends a request to the admin port and reads the reply, which is JSON.
 func (o operator) ask(ctx context.Context, method, path string, query url.Values, into any) error {
+	text, err := o.read(ctx, method, path, query)
+	if err != nil {
+		return err
+	}
+	if err := json.Unmarshal(text, into); err != nil {
+		return fmt.Errorf("%s is no sidecar's admin port: %w", o.Admin, err)
+	}
+	return nil
+}
+
+// read sends a request to the admin port and returns the reply.
+func (o operator) read(ctx context.Context, method, path string, query url.Values) ([]byte, error) {
 	ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
 	defer cancel()
 	client := http.Client{Transport: &http.Transport{DisableKeepAlives: true}}
@@ -49,12 +64,12 @@ func (o operator) ask(ctx context.Context, method, path string, query url.Values
 	}
 	r, err := http.NewRequestWithContext(ctx, method, at.String(), nil)
 	if err != nil {
-		return fmt.Errorf("--admin: %w", err)
+		return nil, fmt.Errorf("--admin: %w", err)
 	}
 	if o.TokenFile != "" {
 		token, err := files.Token(o.TokenFile)
 		if err != nil {
-			return fmt.Errorf("--token-file: %w", err)
+			return nil, fmt.Errorf("--token-file: %w", err)
 		}
 		r.Header.Set("Authorization", "Bearer "+token)
 	}
@@ -63,26 +78,25 @@ func (o operator) ask(ctx context.Context, method, path string, query url.Values
 		if cause := errors.Unwrap(err); cause != nil {
 			err = cause // it repeats the URL
 		}
-		return fmt.Errorf("no sidecar replies at %s: %w; name its admin port with --admin", o.Admin, err)
+		return nil, fmt.Errorf("no sidecar replies at %s: %w; name its admin port with --admin", o.Admin, err)
 	}
 	defer response.Body.Close()
 	text, err := io.ReadAll(io.LimitReader(response.Body, maxReply))
 	if err != nil {
-		return fmt.Errorf("%s: %w", o.Admin, err)
+		return nil, fmt.Errorf("%s: %w", o.Admin, err)
 	}
 	if response.StatusCode != http.StatusOK {
 		var problem struct{ Error, Detail string }
-		_ = json.Unmarshal(text, &problem) // else the status alone says what is wrong
+		if json.Unmarshal(text, &problem) != nil {
+			problem.Detail = strings.TrimSpace(string(text[:min(len(text), maxReason)]))
+		}
 		hint := ""
 		if response.StatusCode == http.StatusUnauthorized {
 			hint = "; name the file of its token with --token-file"
 		}
-		return fmt.Errorf("%s replies %s %s%s%s", o.Admin, response.Status, problem.Error, problem.Detail, hint)
+		return nil, fmt.Errorf("%s replies %s %s%s%s", o.Admin, response.Status, problem.Error, plain(problem.Detail), hint)
 	}
-	if err := json.Unmarshal(text, into); err != nil {
-		return fmt.Errorf("%s is no sidecar's admin port: %w", o.Admin, err)
-	}
-	return nil
+	return text, nil
 }
 
 // plain is a text without what could steer a terminal.
@@ -158,4 +172,26 @@ func (c *reloadCommand) Run(s cli.Console) error {
 		fmt.Fprintf(s.Out, "the change of %s waits for a restart\n", plain(key))
 	}
 	return nil
+}
+
+type probeCommand struct {
+	operator
+	Live bool `help:"Ask whether it lives (/healthz), not whether it wants jobs (/readyz)."`
+}
+
+// Run is a probe for images without a shell: it says how the sidecar is, and fails if
+// that is not well.
+func (c *probeCommand) Run(s cli.Console) error {
+	path := "/readyz"
+	if c.Live {
+		path = "/healthz"
+	}
+	ctx, stop := cli.Context()
+	defer stop()
+	text, err := c.read(ctx, http.MethodGet, path, nil)
+	if err != nil {
+		return err
+	}
+	_, err = s.Out.Write(text)
+	return err
 }

@@ -94,3 +94,29 @@ func TestTopRefuses(t *testing.T) {
 	assert.Contains(t, stderr.String(), "no sidecar replies at 127.0.0.1:1: ")
 	assert.Contains(t, stderr.String(), "name its admin port with --admin")
 }
+
+func TestProbe(t *testing.T) {
+	code, out, problems := ask(t, map[string]string{"/readyz": "ready\n", "/healthz": "ok\n"}, "probe")
+	assert.Zero(t, code, problems)
+	assert.Equal(t, "ready\n", out)
+	code, out, _ = ask(t, map[string]string{"/healthz": "ok\n"}, "probe", "--live")
+	assert.Zero(t, code)
+	assert.Equal(t, "ok\n", out)
+	code, _, problems = ask(t, nil, "probe")
+	assert.Equal(t, 1, code)
+	assert.Contains(t, problems, "replies 503 Service Unavailable no upstream is eligible")
+	var stdout, stderr bytes.Buffer
+	assert.Equal(t, 1, run([]string{"probe", "--admin", "unix:" + t.TempDir() + "/none"}, nil, &stdout, &stderr))
+	assert.Contains(t, stderr.String(), "no sidecar replies at unix:")
+}
+
+// What a sidecar says that is not JSON is shown, and steers no terminal.
+func TestProbeTellsWhy(t *testing.T) {
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		http.Error(w, "no upstreams are known \x1b[2Jyet", http.StatusServiceUnavailable)
+	}))
+	defer server.Close()
+	var stdout, stderr bytes.Buffer
+	assert.Equal(t, 1, run([]string{"probe", "--admin", strings.TrimPrefix(server.URL, "http://")}, nil, &stdout, &stderr))
+	assert.Contains(t, stderr.String(), "no upstreams are known ?[2Jyet")
+}

@@ -21,6 +21,7 @@ type commands struct {
 	Check   checkCommand   `cmd:"" help:"Say what is wrong with a configuration file."`
 	Top     topCommand     `cmd:"" help:"Show how a running sidecar's upstreams serve its jobs."`
 	Explain explainCommand `cmd:"" help:"Say where a job would go, and why."`
+	Probe   probeCommand   `cmd:"" help:"Ask a sidecar whether it wants jobs: exit code 0 if it does. For images without a shell."`
 	Reload  reloadCommand  `cmd:"" help:"Make a running sidecar read its configuration file again."`
 	Demo    demoCommand    `cmd:"" help:"Start four rule processing servers and the sidecar, and run a job."`
 	Version versionCommand `cmd:"" help:"Print the version."`

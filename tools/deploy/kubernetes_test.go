@@ -97,16 +97,16 @@ func TestTheHeadlessServiceIsWhatDiscoveryAsksFor(t *testing.T) {
 	s := manifest[*core.Service](t, "ruleserver.yaml")
 	assert.Equal(t, core.ClusterIPNone, s.Spec.ClusterIP)
 	assert.False(t, s.Spec.PublishNotReadyAddresses)
-	require.Len(t, s.Spec.Ports, 1)
-	dns := kubernetesSettings(t).Discovery.DNS
-	assert.Equal(t, s.Name+"."+s.Namespace+".svc.cluster.local.", dns.Name)
-	assert.Equal(t, intstr.FromInt32(dns.Port), s.Spec.Ports[0].TargetPort, "a headless name leads to the pods' own port")
+	require.Len(t, s.Spec.Ports, 1, "discovery names no port")
+	asked := kubernetesSettings(t).Discovery.Kubernetes
+	assert.Equal(t, s.Name, asked.Service)
+	assert.Empty(t, asked.Namespace, "its own, where the folder is applied")
 }
 
 func TestPolicyAndMonitorFindThePod(t *testing.T) {
 	pod, _ := sidecar(t)
 	policy := manifest[*networking.NetworkPolicy](t, "networkpolicy.yaml")
-	monitor := manifest[*monitoring.PodMonitor](t, "podmonitor.yaml")
+	monitor := manifest[*monitoring.PodMonitor](t, "monitor/podmonitor.yaml")
 	for name, selector := range map[string]meta.LabelSelector{
 		"policy": policy.Spec.PodSelector, "monitor": monitor.Spec.Selector,
 	} {

@@ -12,6 +12,8 @@ import (
 	apps "k8s.io/api/apps/v1"
 	core "k8s.io/api/core/v1"
 	networking "k8s.io/api/networking/v1"
+	policy "k8s.io/api/policy/v1"
+	rbac "k8s.io/api/rbac/v1"
 	meta "k8s.io/apimachinery/pkg/apis/meta/v1"
 	inference "sigs.k8s.io/gateway-api-inference-extension/api/v1"
 	gateway "sigs.k8s.io/gateway-api/apis/v1"
@@ -20,11 +22,16 @@ import (
 
 // kinds are the published types of the manifests, each made anew.
 var kinds = map[meta.TypeMeta]func() meta.Object{
-	{APIVersion: "v1", Kind: "ConfigMap"}:                        func() meta.Object { return new(core.ConfigMap) },
-	{APIVersion: "v1", Kind: "Service"}:                          func() meta.Object { return new(core.Service) },
-	{APIVersion: "apps/v1", Kind: "Deployment"}:                  func() meta.Object { return new(apps.Deployment) },
-	{APIVersion: "networking.k8s.io/v1", Kind: "NetworkPolicy"}:  func() meta.Object { return new(networking.NetworkPolicy) },
-	{APIVersion: "monitoring.coreos.com/v1", Kind: "PodMonitor"}: func() meta.Object { return new(monitoring.PodMonitor) },
+	{APIVersion: "v1", Kind: "ConfigMap"}:                             func() meta.Object { return new(core.ConfigMap) },
+	{APIVersion: "v1", Kind: "Service"}:                               func() meta.Object { return new(core.Service) },
+	{APIVersion: "apps/v1", Kind: "Deployment"}:                       func() meta.Object { return new(apps.Deployment) },
+	{APIVersion: "networking.k8s.io/v1", Kind: "NetworkPolicy"}:       func() meta.Object { return new(networking.NetworkPolicy) },
+	{APIVersion: "v1", Kind: "Namespace"}:                             func() meta.Object { return new(core.Namespace) },
+	{APIVersion: "v1", Kind: "ServiceAccount"}:                        func() meta.Object { return new(core.ServiceAccount) },
+	{APIVersion: "policy/v1", Kind: "PodDisruptionBudget"}:            func() meta.Object { return new(policy.PodDisruptionBudget) },
+	{APIVersion: "rbac.authorization.k8s.io/v1", Kind: "Role"}:        func() meta.Object { return new(rbac.Role) },
+	{APIVersion: "rbac.authorization.k8s.io/v1", Kind: "RoleBinding"}: func() meta.Object { return new(rbac.RoleBinding) },
+	{APIVersion: "monitoring.coreos.com/v1", Kind: "PodMonitor"}:      func() meta.Object { return new(monitoring.PodMonitor) },
 
 	{APIVersion: "gateway.networking.k8s.io/v1", Kind: "HTTPRoute"}:       func() meta.Object { return new(gateway.HTTPRoute) },
 	{APIVersion: "inference.networking.k8s.io/v1", Kind: "InferencePool"}: func() meta.Object { return new(inference.InferencePool) },

@@ -53,6 +53,9 @@ type settings struct {
 			Name string
 			Port int32
 		}
+		Kubernetes struct {
+			Service, Namespace string
+		}
 		Consul struct {
 			Address, Service, Snapshot string
 		}
