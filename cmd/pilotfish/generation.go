@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"net"
+	"net/http"
 	"reflect"
 	"slices"
 	"strings"
@@ -19,8 +20,10 @@ import (
 	"example.org/pilotfish/internal/mesh"
 	"example.org/pilotfish/internal/pool"
 	"example.org/pilotfish/internal/proxy"
+	"example.org/pilotfish/internal/record"
 	"example.org/pilotfish/internal/report"
 	"example.org/pilotfish/internal/settings"
+	"example.org/pilotfish/internal/tracing"
 )
 
 // generation is what a reload replaces as a whole: how jobs are read and
@@ -33,8 +36,9 @@ type generation struct {
 	budget    *intake.Budget
 	discovery *discovery.Discovery
 	reports   reports
-	dial      files.Dial // connects to upstreams
-	stop      func()     // ends and joins what start began
+	tracing   *tracing.Tracer // nil traces nothing
+	dial      files.Dial      // connects to upstreams
+	stop      func()          // ends and joins what start began
 }
 
 // newGeneration builds a generation that takes over from the one before, if
@@ -52,10 +56,19 @@ func (s *sidecar) newGeneration(cfg *config.Config, before *generation) (*genera
 	if err != nil {
 		return nil, err
 	}
+	if g.tracing, err = tracing.New(tracing.Config{Settings: cfg.Tracing, Version: version, Failed: func(err error) {
+		s.log.Warn("spans are lost: the collector does not take them", zap.String("endpoint", cfg.Tracing.Endpoint), zap.Error(err))
+	}}); err != nil {
+		return nil, err
+	}
+	var mark func(http.Header) *record.Span
+	if g.tracing != nil {
+		mark = g.tracing.Begin
+	}
 	g.proxy, err = proxy.New(proxy.Config{
 		Settings: cfg.Stream, Hosts: cfg.Hosts,
 		Reader: reader, Budget: g.budget, MaxBody: int64(cfg.Job.MaxBody),
-		Claimer: s.balancer, Hint: cfg.Reports.Hint, AskLoad: cfg.Reports.ORCA.Ask, AskBegun: cfg.SecondThoughts.Late > 0, Observe: s.observe, Dial: g.dial,
+		Claimer: s.balancer, Hint: cfg.Reports.Hint, AskLoad: cfg.Reports.ORCA.Ask, AskBegun: cfg.SecondThoughts.Late > 0, Observe: s.observe, Dial: g.dial, Trace: mark,
 	})
 	if err != nil {
 		return nil, err
@@ -174,6 +187,10 @@ func (s *sidecar) startGeneration(g *generation) {
 	sets := make(chan []pool.Upstream)
 	var wg sync.WaitGroup
 	wg.Go(func() { g.reports.Run(ctx) })
+	if err := g.tracing.Open(); err != nil {
+		s.log.Error("jobs are not traced", zap.Error(err))
+	}
+	wg.Go(func() { g.tracing.Run(ctx) })
 	wg.Go(func() {
 		if err := g.discovery.Run(ctx, sets); err != nil && ctx.Err() == nil {
 			s.log.Error("discovery ended", zap.Error(err))

@@ -39,6 +39,7 @@ func (s *sidecar) observe(r *record.Job) {
 	}
 	s.journal.ended(r)
 	s.capture.Add(r)
+	s.current.Load().tracing.Ended(r)
 	s.jobs.write(s.current.Load().cfg.Log, r)
 }
 

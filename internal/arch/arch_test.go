@@ -38,7 +38,7 @@ var layers = []struct {
 	{"shells", false, []string{
 		"internal/proxy", "internal/proxy/upstreamclient", "internal/proxy/submitterserver", "internal/discovery", "internal/report", "internal/metrics", "internal/prewarm", "internal/capture",
 		"internal/ruleserver", "internal/ruleserver/executor", "internal/ruleserver/rules", "internal/ruleserver/registration",
-		"internal/lab/sim", "internal/lab/replay", "internal/lab/figure", "internal/cli", "internal/memnet", "internal/mesh",
+		"internal/lab/sim", "internal/lab/replay", "internal/lab/figure", "internal/cli", "internal/memnet", "internal/mesh", "internal/tracing",
 	}},
 	{"surface", false, []string{"internal/config", "internal/admin", "pkg/fakeupstream", "internal/lab/scenario", "internal/lab/page"}},
 	{"programs", false, []string{"cmd/pilotfish", "cmd/ruleserver", "cmd/tracelab", "bench"}},
@@ -53,6 +53,7 @@ var owners = map[string][]string{
 	"github.com/prometheus/client_golang": {"internal/metrics", "internal/ruleserver"},
 	"github.com/prometheus/common":        {"internal/report"},
 	"github.com/hashicorp/consul/api":     {"internal/discovery", "internal/ruleserver/registration"},
+	"go.opentelemetry.io/":                {"internal/tracing"},
 	"k8s.io/":                             {"internal/discovery"},
 	"github.com/go-logr/logr":             {"internal/discovery"},
 	"github.com/DataDog/sketches-go":      {"internal/quality"},

@@ -37,6 +37,7 @@ func (c *Config) Check(f *settings.Faults) {
 	c.Breaker.Check(f.In("breaker"))
 	c.Prewarm.Check(f.In("prewarm"))
 	c.Capture.Check(f.In("capture"))
+	c.Tracing.Check(f.In("tracing"))
 	c.Retry.Check(f.In("retry"))
 	c.Queue.Check(f.In("queue"))
 	c.Projects.Check(f.In("projects"))

@@ -17,6 +17,7 @@ import (
 	"example.org/pilotfish/internal/quality"
 	"example.org/pilotfish/internal/report"
 	"example.org/pilotfish/internal/settings"
+	"example.org/pilotfish/internal/tracing"
 	"example.org/pilotfish/pkg/overload"
 )
 
@@ -87,6 +88,8 @@ type Config struct {
 	Capture capture.Settings `yaml:"capture"`
 	// Quality says how submitters are to be served (docs/quality.md).
 	Quality quality.Settings `yaml:"quality"`
+	// Tracing sends spans of jobs and attempts to a collector of OpenTelemetry.
+	Tracing tracing.Settings `yaml:"tracing"`
 	// Stream bounds the responses.
 	Stream proxy.Settings `yaml:"stream"`
 	// State keeps over a restart what was learned: how long fetches and answers take,
@@ -176,6 +179,7 @@ func Default() Config {
 
 		Prewarm:  prewarm.Default(),
 		Capture:  capture.Default(),
+		Tracing:  tracing.Default(),
 		Quality:  quality.Default(),
 		Stream:   proxy.Default(),
 		State:    State{MaxAge: time.Hour},

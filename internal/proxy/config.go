@@ -55,6 +55,10 @@ type Config struct {
 	// Observe is called once for each job, when it has ended. nil is none.
 	Observe func(*record.Job)
 
+	// Trace marks a job that is to be traced, and adds to the header for the upstreams
+	// what tells them. It returns nil for a job that is not. nil traces none.
+	Trace func(h http.Header) *record.Span
+
 	// Hosts are names that a submitter may put in the Host header besides
 	// localhost, loopback addresses and the address it connected to; "*" allows all.
 	Hosts []string

@@ -55,6 +55,9 @@ func (x *exchange) read() error {
 		Method: x.r.Method, Target: target, Host: x.r.Host,
 		Header: outgoingHeader(x.r, x.id, x.p.cfg.AskLoad), Trailer: x.r.Trailer, // trailers follow a chunked body only
 	}
+	if x.p.cfg.Trace != nil {
+		x.record.Span = x.p.cfg.Trace(x.outgoing.Header)
+	}
 	if x.p.cfg.AskBegun {
 		x.quiet = askBegun(x.outgoing.Header)
 	}

@@ -1,0 +1,205 @@
+// Package tracing makes spans of the jobs' records, and sends them to a collector of
+// OpenTelemetry: one for each job, and below it one for each attempt. A job is only
+// marked while it runs; its spans are made when it has ended.
+package tracing
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"net/http"
+	"net/url"
+	"sync/atomic"
+	"time"
+
+	"go.opentelemetry.io/otel/attribute"
+	"go.opentelemetry.io/otel/exporters/otlp/otlptrace/otlptracehttp"
+	"go.opentelemetry.io/otel/propagation"
+	"go.opentelemetry.io/otel/sdk/resource"
+	sdktrace "go.opentelemetry.io/otel/sdk/trace"
+	"go.opentelemetry.io/otel/trace"
+
+	"example.org/pilotfish/internal/record"
+	"example.org/pilotfish/internal/settings"
+)
+
+// Settings is the section "tracing" of a configuration file.
+type Settings struct {
+	// Endpoint is the URL of a collector that takes OTLP over HTTP, such as
+	// http://127.0.0.1:4318. Without a path it is asked at /v1/traces. Empty traces nothing.
+	Endpoint string `yaml:"endpoint"`
+	// Share is how many of the jobs are traced whose request brings no traceparent: 0.01
+	// is each hundredth. Of the others, those that their traceparent marks are.
+	Share float64 `yaml:"share"`
+}
+
+// Default is the settings of an empty file.
+func Default() Settings { return Settings{Share: 1} }
+
+// Check adds what cannot be used to f.
+func (s Settings) Check(f *settings.Faults) {
+	if s.Endpoint != "" {
+		f.URL("endpoint", s.Endpoint)
+	}
+	if !(s.Share >= 0 && s.Share <= 1) { // in this form it refuses NaN too
+		f.Add("share", "%v is not a share from 0 to 1", s.Share)
+	}
+}
+
+const (
+	// maxValue bounds an attribute, in bytes: submitters choose some of them.
+	maxValue = 256
+	// flushTime is how long the last spans have to reach the collector.
+	flushTime = 3 * time.Second
+)
+
+// Config is what a Tracer is made of.
+type Config struct {
+	Settings
+	// Version is pilotfish's.
+	Version string
+	// Failed takes why spans could not be sent, once until some are again. Required.
+	Failed func(error)
+}
+
+// Tracer traces jobs. A nil one traces nothing. Its methods are safe for concurrent use.
+type Tracer struct {
+	cfg      Config
+	provider atomic.Pointer[sdktrace.TracerProvider] // nil before Open
+}
+
+// New returns a Tracer, or nil where the settings want none.
+func New(cfg Config) (*Tracer, error) {
+	var f settings.Faults
+	cfg.Check(f.In("tracing"))
+	if err := f.Err(); err != nil {
+		return nil, err
+	}
+	if cfg.Failed == nil {
+		return nil, errors.New("tracing: Failed is required")
+	}
+	if cfg.Endpoint == "" {
+		return nil, nil
+	}
+	return &Tracer{cfg: cfg}, nil
+}
+
+// Open makes what sends the spans. Run must follow.
+func (t *Tracer) Open() error {
+	if t == nil {
+		return nil
+	}
+	at, err := url.Parse(t.cfg.Endpoint)
+	if err != nil {
+		return fmt.Errorf("tracing: %w", err)
+	}
+	if at.Path == "" || at.Path == "/" {
+		at.Path = "/v1/traces"
+	}
+	exporter, err := otlptracehttp.New(context.Background(), otlptracehttp.WithEndpointURL(at.String()))
+	if err != nil {
+		return fmt.Errorf("tracing: %w", err)
+	}
+	limits := sdktrace.NewSpanLimits()
+	limits.AttributeValueLengthLimit = maxValue
+	t.provider.Store(sdktrace.NewTracerProvider(
+		sdktrace.WithBatcher(&telling{SpanExporter: exporter, failed: t.cfg.Failed}), // which drops what it cannot send in time
+		sdktrace.WithSampler(sdktrace.AlwaysSample()),                                // Begin has chosen
+		sdktrace.WithIDGenerator(generator{}),
+		sdktrace.WithRawSpanLimits(limits),
+		sdktrace.WithResource(resource.NewSchemaless(
+			attribute.String("service.name", "pilotfish"), attribute.String("service.version", t.cfg.Version))),
+	))
+	return nil
+}
+
+// Run waits until ctx ends, and then sends what is left.
+func (t *Tracer) Run(ctx context.Context) {
+	<-ctx.Done()
+	if t == nil || t.provider.Load() == nil {
+		return
+	}
+	last, cancel := context.WithTimeout(context.WithoutCancel(ctx), flushTime)
+	defer cancel()
+	if err := t.provider.Load().Shutdown(last); err != nil {
+		t.cfg.Failed(err)
+	}
+}
+
+// Begin marks a job that is to be traced, and tells its upstreams: h is what they get.
+// Where it is not, nil comes back and h stays as it is.
+func (t *Tracer) Begin(h http.Header) *record.Span {
+	ctx := propagation.TraceContext{}.Extract(context.Background(), propagation.HeaderCarrier(h))
+	parent := trace.SpanContextFromContext(ctx)
+	s := &record.Span{ID: newSpanID()}
+	switch {
+	case parent.IsValid() && parent.IsSampled():
+		s.Trace, s.Parent = parent.TraceID(), parent.SpanID()
+	case !parent.IsValid() && rand.Float64() < t.cfg.Share:
+		s.Trace = newTraceID()
+	default:
+		return nil
+	}
+	h["Traceparent"] = []string{fmt.Sprintf("00-%x-%x-01", s.Trace, s.ID)}
+	return s
+}
+
+func newTraceID() (id trace.TraceID) {
+	for !id.IsValid() {
+		for i := range id {
+			id[i] = byte(rand.Uint32())
+		}
+	}
+	return id
+}
+
+func newSpanID() (id trace.SpanID) {
+	for !id.IsValid() {
+		for i := range id {
+			id[i] = byte(rand.Uint32())
+		}
+	}
+	return id
+}
+
+// chosen is the key under which a context has the identifiers of a job's span, which
+// upstreams were told before the span is made.
+type chosen struct{}
+
+// generator gives a job's span the identifiers that upstreams were told.
+type generator struct{}
+
+// NewIDs implements sdktrace.IDGenerator.
+func (generator) NewIDs(ctx context.Context) (trace.TraceID, trace.SpanID) {
+	if s, ok := ctx.Value(chosen{}).(*record.Span); ok && s != nil {
+		return s.Trace, s.ID
+	}
+	return newTraceID(), newSpanID()
+}
+
+// NewSpanID implements sdktrace.IDGenerator.
+func (generator) NewSpanID(ctx context.Context, _ trace.TraceID) trace.SpanID {
+	if s, ok := ctx.Value(chosen{}).(*record.Span); ok && s != nil {
+		return s.ID
+	}
+	return newSpanID()
+}
+
+// telling is an exporter that tells of failures itself: the SDK would write them to
+// standard error.
+type telling struct {
+	sdktrace.SpanExporter
+	failed func(error)
+	broken bool
+}
+
+// ExportSpans implements sdktrace.SpanExporter. It is not called by two at a time.
+func (e *telling) ExportSpans(ctx context.Context, spans []sdktrace.ReadOnlySpan) error {
+	err := e.SpanExporter.ExportSpans(ctx, spans)
+	if err != nil && !e.broken {
+		e.failed(err)
+	}
+	e.broken = err != nil
+	return nil
+}

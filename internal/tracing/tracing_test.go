@@ -1,0 +1,227 @@
+package tracing_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"math"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	collector "go.opentelemetry.io/proto/otlp/collector/trace/v1"
+	common "go.opentelemetry.io/proto/otlp/common/v1"
+	otlp "go.opentelemetry.io/proto/otlp/trace/v1"
+	"google.golang.org/protobuf/proto"
+
+	"example.org/pilotfish/internal/intake"
+	"example.org/pilotfish/internal/pool"
+	"example.org/pilotfish/internal/record"
+	"example.org/pilotfish/internal/settings"
+	"example.org/pilotfish/internal/tracing"
+	"example.org/pilotfish/pkg/selection"
+)
+
+// receiver takes spans as a collector does.
+type receiver struct {
+	*httptest.Server
+	mu     sync.Mutex
+	status int // of its replies; 0 is 200
+	spans  []*otlp.Span
+	from   []string // the service's attributes
+}
+
+func newReceiver(t *testing.T) *receiver {
+	t.Helper()
+	r := &receiver{}
+	r.Server = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, q *http.Request) {
+		text, err := io.ReadAll(q.Body)
+		var sent collector.ExportTraceServiceRequest
+		if !assert.NoError(t, err) || !assert.NoError(t, proto.Unmarshal(text, &sent)) || !assert.Equal(t, "/v1/traces", q.URL.Path) {
+			return
+		}
+		r.mu.Lock()
+		defer r.mu.Unlock()
+		if r.status != 0 {
+			w.WriteHeader(r.status)
+			return
+		}
+		for _, resource := range sent.ResourceSpans {
+			r.from = described(resource.Resource.Attributes)
+			for _, scope := range resource.ScopeSpans {
+				r.spans = append(r.spans, scope.Spans...)
+			}
+		}
+	}))
+	t.Cleanup(r.Close)
+	return r
+}
+
+// described is attributes as "key=value".
+func described(list []*common.KeyValue) (all []string) {
+	for _, a := range list {
+		var value any
+		switch v := a.Value.Value.(type) {
+		case *common.AnyValue_StringValue:
+			value = v.StringValue
+		case *common.AnyValue_IntValue:
+			value = v.IntValue
+		case *common.AnyValue_DoubleValue:
+			value = v.DoubleValue
+		case *common.AnyValue_BoolValue:
+			value = v.BoolValue
+		}
+		all = append(all, fmt.Sprintf("%s=%v", a.Key, value))
+	}
+	return all
+}
+
+// open starts a tracer; end sends what it has and stops it.
+func open(t *testing.T, s tracing.Settings, failed func(error)) (tracer *tracing.Tracer, end func()) {
+	t.Helper()
+	tracer, err := tracing.New(tracing.Config{Settings: s, Version: "1.2.3", Failed: failed})
+	require.NoError(t, err)
+	require.NoError(t, tracer.Open())
+	ctx, cancel := context.WithCancel(context.Background())
+	ended := make(chan struct{})
+	go func() { tracer.Run(ctx); close(ended) }()
+	return tracer, func() { cancel(); <-ended }
+}
+
+const (
+	traceID = "0af7651916cd43dd8448eb211c80319c"
+	parent  = "00-" + traceID + "-b7ad6b7169203331-01"
+)
+
+func TestSpansOfAJob(t *testing.T) {
+	r := newReceiver(t)
+	tracer, end := open(t, tracing.Settings{Endpoint: r.URL, Share: 1}, func(err error) { t.Error(err) })
+	h := http.Header{"Traceparent": {parent}, "Tracestate": {"vendor=x"}}
+	span := tracer.Begin(h)
+	require.NotNil(t, span)
+	assert.Equal(t, fmt.Sprintf("00-%s-%x-01", traceID, span.ID), h.Get("Traceparent"), "upstreams stand below the job")
+	assert.Equal(t, "vendor=x", h.Get("Tracestate"))
+
+	arrived := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
+	job := &record.Job{
+		ID: "job-1", Arrived: arrived, Span: span, Status: 200, Outcome: intake.Answered, Completeness: intake.Complete,
+		TTFB: 300 * time.Millisecond, Total: time.Second, Bytes: 9,
+		Facts: intake.Facts{Priority: selection.High, Project: intake.NewText(strings.Repeat("p", 300))},
+		Attempts: []record.Attempt{
+			{Upstream: "a:1", Outcome: pool.Refused, Err: errors.New("connection refused"), End: 10 * time.Millisecond, Cost: selection.Cost{Total: 1, Wait: 0.5}, RunnerUp: "b:1", RunnerUpCost: 2},
+			{Upstream: "b:1", Outcome: pool.Answered, Start: 20 * time.Millisecond, End: time.Second, Cache: selection.Cached, Hint: &pool.Hint{Waited: 40 * time.Millisecond}},
+		},
+	}
+	tracer.Ended(job)
+	end()
+
+	require.Len(t, r.spans, 3)
+	first, second, whole := r.spans[0], r.spans[1], r.spans[2]
+	assert.Equal(t, []string{"service.name=pilotfish", "service.version=1.2.3"}, r.from)
+	for _, s := range r.spans {
+		assert.Equal(t, traceID, fmt.Sprintf("%x", s.TraceId))
+	}
+	assert.Equal(t, "job", whole.Name)
+	assert.Equal(t, span.ID[:], whole.SpanId)
+	assert.Equal(t, "b7ad6b7169203331", fmt.Sprintf("%x", whole.ParentSpanId))
+	assert.EqualValues(t, arrived.UnixNano(), whole.StartTimeUnixNano)
+	assert.EqualValues(t, arrived.Add(time.Second).UnixNano(), whole.EndTimeUnixNano)
+	assert.Equal(t, otlp.Status_STATUS_CODE_UNSET, whole.Status.GetCode())
+	assert.Subset(t, described(whole.Attributes), []string{
+		"pilotfish.id=job-1", "pilotfish.priority=high", "pilotfish.outcome=answered", "pilotfish.completeness=complete",
+		"http.response.status_code=200", "pilotfish.first_byte_seconds=0.3", "pilotfish.response_bytes=9",
+		"pilotfish.project=" + strings.Repeat("p", 256),
+	})
+
+	assert.Equal(t, "attempt", first.Name)
+	assert.Equal(t, whole.SpanId, first.ParentSpanId)
+	assert.Equal(t, whole.SpanId, second.ParentSpanId)
+	assert.NotEqual(t, first.SpanId, second.SpanId)
+	assert.Equal(t, "connection refused", first.Status.Message)
+	assert.Equal(t, otlp.Status_STATUS_CODE_ERROR, first.Status.Code)
+	assert.Subset(t, described(first.Attributes), []string{
+		"server.address=a:1", "pilotfish.outcome=refused", "pilotfish.cost=1", "pilotfish.cost.wait=0.5", "pilotfish.runner_up=b:1", "pilotfish.runner_up.cost=2",
+	})
+	assert.EqualValues(t, arrived.Add(20*time.Millisecond).UnixNano(), second.StartTimeUnixNano)
+	assert.Equal(t, otlp.Status_STATUS_CODE_UNSET, second.Status.GetCode())
+	assert.Subset(t, described(second.Attributes), []string{"server.address=b:1", "pilotfish.cache=cached", "pilotfish.upstream_wait_seconds=0.04"})
+}
+
+// A submitter's traceparent decides; without one the share does. What is not traced is
+// passed on as it came.
+func TestWhatIsTraced(t *testing.T) {
+	unsampled := strings.TrimSuffix(parent, "1") + "0"
+	for _, c := range []struct {
+		name, traceparent string
+		share             float64
+		traced            bool
+	}{
+		{"marked", parent, 0, true},
+		{"not marked", unsampled, 1, false},
+		{"none, all", "", 1, true},
+		{"none, none", "", 0, false},
+		{"broken", "00-xyz", 0, false},
+		{"broken, all", "00-xyz", 1, true},
+	} {
+		tracer, err := tracing.New(tracing.Config{Settings: tracing.Settings{Endpoint: "http://127.0.0.1:1", Share: c.share}, Failed: func(error) {}})
+		require.NoError(t, err)
+		h := http.Header{}
+		if c.traceparent != "" {
+			h.Set("Traceparent", c.traceparent)
+		}
+		span := tracer.Begin(h)
+		assert.Equal(t, c.traced, span != nil, c.name)
+		if c.traced {
+			assert.Equal(t, fmt.Sprintf("00-%x-%x-01", span.Trace, span.ID), h.Get("Traceparent"), c.name)
+			assert.Equal(t, c.name == "marked", span.Parent != [8]byte{}, c.name)
+		} else {
+			assert.Equal(t, c.traceparent, h.Get("Traceparent"), c.name)
+		}
+		tracer.Ended(&record.Job{Span: span}) // before Open: nothing happens
+	}
+}
+
+// A collector that takes nothing is told once, and costs no job anything.
+func TestACollectorThatRefuses(t *testing.T) {
+	r := newReceiver(t)
+	r.status = http.StatusBadRequest
+	var failures []error
+	tracer, end := open(t, tracing.Settings{Endpoint: r.URL, Share: 1}, func(err error) { failures = append(failures, err) })
+	for range 2000 { // several batches
+		tracer.Ended(&record.Job{Span: tracer.Begin(http.Header{}), Arrived: time.Now()})
+	}
+	end()
+	require.Len(t, failures, 1)
+	assert.ErrorContains(t, failures[0], "400")
+}
+
+func TestNothingIsTraced(t *testing.T) {
+	tracer, err := tracing.New(tracing.Config{Settings: tracing.Default(), Failed: func(error) {}})
+	require.NoError(t, err)
+	require.Nil(t, tracer)
+	require.NoError(t, tracer.Open())
+	tracer.Ended(&record.Job{Span: &record.Span{}})
+	ended, cancel := context.WithCancel(t.Context())
+	cancel()
+	tracer.Run(ended)
+}
+
+func TestSettingsAreChecked(t *testing.T) {
+	for want, s := range map[string]tracing.Settings{
+		`tracing.endpoint: "collector:4318" is not a URL such as http://127.0.0.1:9090`: {Endpoint: "collector:4318"},
+		"tracing.share: NaN is not a share from 0 to 1":                                 {Share: math.NaN()},
+		"tracing.share: 2 is not a share from 0 to 1":                                   {Share: 2},
+	} {
+		var f settings.Faults
+		s.Check(f.In("tracing"))
+		assert.EqualError(t, f.Err(), want)
+		_, err := tracing.New(tracing.Config{Settings: s, Failed: func(error) {}})
+		assert.EqualError(t, err, want)
+	}
+}
