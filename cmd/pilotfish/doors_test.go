@@ -190,6 +190,21 @@ func TestSocketsAndAToken(t *testing.T) {
 	reloadFails(t, s, &cfg, "admin_token_file: stat ")
 }
 
+// Whoever holds all connections of the admin port and says nothing keeps no probe out.
+func TestIdleConnectionsKeepNoProbeOut(t *testing.T) {
+	cfg := config.Default()
+	cfg.Listen, cfg.Admin = "127.0.0.1:0", "127.0.0.1:0"
+	cfg.Discovery.Static = []string{"127.0.0.1:1"}
+	_, p := running(t, &cfg)
+	for range 70 {
+		c, err := net.Dial("tcp", p.admin.Addr().String())
+		require.NoError(t, err)
+		defer c.Close()
+	}
+	var stdout, stderr bytes.Buffer
+	assert.Zero(t, run([]string{"probe", "--live", "--admin", p.admin.Addr().String()}, nil, &stdout, &stderr), stderr.String())
+}
+
 // With reuse_port the next process shares the job port at once, and gets the admin
 // port when this one begins to end: nobody asks two processes in turns.
 func TestTheAdminPortIsNotShared(t *testing.T) {

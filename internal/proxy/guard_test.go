@@ -3,6 +3,7 @@ package proxy_test
 import (
 	"net/http"
 	"net/http/httptest"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -62,6 +63,7 @@ func TestGuardBeforeAnotherHandler(t *testing.T) {
 		w := httptest.NewRecorder()
 		h.ServeHTTP(w, httptest.NewRequest("GET", "http://evil.example/metrics", nil))
 		assert.Equal(t, want, w.Code, hosts)
+		assert.Equal(t, want == 403, strings.Contains(w.Body.String(), "under the key hosts"), "it tells what allows the name")
 	}
 }
 
