@@ -8,9 +8,9 @@ import (
 )
 
 var (
-	// errSpent: the body can no longer be sent from its beginning. It was released,
+	// ErrSpent: the body can no longer be sent from its beginning. It was released,
 	// or an attempt has read what is not kept.
-	errSpent = errors.New("the body was sent once and is not kept")
+	ErrSpent = errors.New("the body was sent once and is not kept")
 	// errClosed: an attempt's reader was read after its Close, or beyond what is
 	// kept after a later attempt has begun.
 	errClosed = errors.New("this attempt's body is closed")
@@ -18,7 +18,7 @@ var (
 
 // NewReader returns the body from its beginning, for one attempt. An abandoned
 // attempt may still read from an earlier reader; neither disturbs the other. If
-// the body is not Replayable, reading fails with errSpent.
+// the body is not Replayable, reading fails with ErrSpent.
 func (b *Body) NewReader() io.ReadCloser {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -51,7 +51,7 @@ func (a *attempt) Read(p []byte) (int, error) {
 	case a.closed.Load():
 		return 0, errClosed
 	case a.spent:
-		return 0, errSpent
+		return 0, ErrSpent
 	case len(p) == 0:
 		return 0, nil
 	case len(a.head) > 0:

@@ -162,7 +162,7 @@ func (b *Body) Len() int64 {
 // Release gives the kept bytes back to the budget; a second call does nothing.
 // Existing readers go on, so an abandoned attempt may hold the memory a little
 // longer. That is why bodies are left to the garbage collector and never pooled.
-// Later readers get errSpent.
+// Later readers get ErrSpent.
 func (b *Body) Release() {
 	b.mu.Lock()
 	defer b.mu.Unlock()

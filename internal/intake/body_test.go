@@ -107,7 +107,7 @@ func TestReleaseLeavesReadersAlone(t *testing.T) {
 	assert.False(t, body.Replayable())
 	assert.EqualValues(t, len(data), body.Len())
 	_, err = body.NewReader().Read(make([]byte, 1))
-	assert.ErrorIs(t, err, errSpent)
+	assert.ErrorIs(t, err, ErrSpent)
 	assert.Equal(t, data, readAll(t, reader))
 }
 

@@ -102,7 +102,7 @@ func FuzzBody(f *testing.F) {
 				case err == io.EOF:
 					assert.Equal(t, len(data), a.seen)
 				case err != nil && len(data) <= limit && declared <= int64(len(data)):
-					require.True(t, errors.Is(err, errClosed) || errors.Is(err, errSpent), "%v", err)
+					require.True(t, errors.Is(err, errClosed) || errors.Is(err, ErrSpent), "%v", err)
 				}
 			case 3:
 				require.NoError(t, a.r.Close())

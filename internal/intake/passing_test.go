@@ -32,7 +32,7 @@ func TestOverTheBudgetABodyPassesOnce(t *testing.T) {
 		assert.False(t, body.Replayable())
 		assert.NoError(t, body.Err())
 		_, err := body.NewReader().Read(make([]byte, 1))
-		assert.ErrorIs(t, err, errSpent)
+		assert.ErrorIs(t, err, ErrSpent)
 	}
 }
 
@@ -80,7 +80,7 @@ func TestConcurrentAttemptsShareOutTheRest(t *testing.T) {
 				got, err := io.ReadAll(body.NewReader())
 				assert.True(t, bytes.HasPrefix(data, got))
 				if err != nil {
-					assert.True(t, errors.Is(err, errClosed) || errors.Is(err, errSpent), "%v", err)
+					assert.True(t, errors.Is(err, errClosed) || errors.Is(err, ErrSpent), "%v", err)
 					return
 				}
 				assert.Len(t, got, len(data))

@@ -8,6 +8,7 @@ import (
 
 	"example.org/pilotfish/internal/balancer"
 	"example.org/pilotfish/internal/dispatch"
+	"example.org/pilotfish/internal/intake"
 	"example.org/pilotfish/internal/pool"
 	"example.org/pilotfish/internal/proxy/upstreamclient"
 	"example.org/pilotfish/internal/record"
@@ -137,6 +138,8 @@ func (a *attempt) explain(how upstreamclient.Progress, err error) *failure {
 		return gone(a.x.gone())
 	case errors.Is(err, upstreamclient.ErrRequest):
 		return gone(fmt.Errorf("%w: %w", errRequest, err))
+	case errors.As(err, &body) && errors.Is(body.Err, intake.ErrSpent): // by an attempt before
+		return gone(fmt.Errorf("%w: %s: %w", record.ErrNoAnswer, a.lease.Address, body.Err))
 	case errors.As(err, &body):
 		return gone(a.x.sendingFailed(body.Err))
 	}

@@ -17,6 +17,9 @@ import (
 
 	"example.org/pilotfish/internal/balancer"
 	"example.org/pilotfish/internal/intake"
+	"example.org/pilotfish/internal/pool"
+	"example.org/pilotfish/internal/proxy/upstreamclient"
+	"example.org/pilotfish/internal/record"
 )
 
 // An exchange does not change after it was read: no method but read assigns one
@@ -83,6 +86,19 @@ func fieldOfExchange(e ast.Expr) (string, bool) {
 		return field.Sel.Name, of.Sel.Name == "x"
 	}
 	return "", false
+}
+
+// An attempt that finds the body spent by the one before it is no fault of the
+// submitter's.
+func TestASpentBodyIsNotTheSubmittersFault(t *testing.T) {
+	r, err := http.NewRequest(http.MethodPost, "/", nil)
+	require.NoError(t, err)
+	a := attempt{x: &exchange{r: r}, lease: &balancer.Lease{Choice: pool.Choice{Address: "up:1"}}}
+	f := a.explain(upstreamclient.Progress{Begun: true}, &upstreamclient.BodyError{Err: intake.ErrSpent})
+	assert.Equal(t, pool.Gone, f.Outcome, "nor the upstream's")
+	assert.Equal(t, http.StatusBadGateway, record.ProblemOf(f.err).Status)
+	f = a.explain(upstreamclient.Progress{Begun: true}, &upstreamclient.BodyError{Err: intake.ErrTooLarge})
+	assert.Equal(t, http.StatusRequestEntityTooLarge, record.ProblemOf(f.err).Status)
 }
 
 // The table of bounds in docs/operate.md has those that no key changes.
