@@ -100,10 +100,29 @@ func (x *exchange) sendingFailed(err error) error {
 		return err
 	case errors.Is(err, os.ErrDeadlineExceeded):
 		return fmt.Errorf("%w: %w", errSlow, err)
-	case x.r.Context().Err() != nil, errors.Is(err, io.ErrUnexpectedEOF), errors.As(err, &broken):
+	case errors.Is(err, io.ErrUnexpectedEOF), errors.As(err, &broken), x.left():
 		return fmt.Errorf("%w: %w", record.ErrGone, err)
 	}
 	return fmt.Errorf("%w: %w", errFraming, err)
+}
+
+// justAfter is how long after the end of its body the end of a request comes at most.
+const justAfter = 50 * time.Millisecond
+
+// left reports whether the submitter has left. When it does, the server of HTTP/2 ends
+// the body with an error of its own, and just after that the request.
+func (x *exchange) left() bool {
+	if x.r.ProtoMajor < 2 {
+		return x.r.Context().Err() != nil
+	}
+	soon := time.NewTimer(justAfter)
+	defer soon.Stop()
+	select {
+	case <-x.r.Context().Done():
+		return true
+	case <-soon.C:
+		return false
+	}
 }
 
 // slowest is the rate, in bytes per second, below which a body is too slow.
