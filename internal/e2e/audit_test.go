@@ -48,7 +48,7 @@ func (l *ledger) auditJob(session string, a answer, lossy []string) (faults []st
 	say(a.status != job.Status, "the sidecar and the submitter disagree on the status")
 	say(!job.Unframed && (a.ending() == "cut") != (job.Answer == "partial"), "the sidecar and the submitter disagree on the end")
 
-	begun, retryable := 0, true // by how many upstreams it may have been begun
+	begun, moved, retryable := 0, 0, true // by how many upstreams it may have been begun
 	var tried []string
 	for i, attempt := range job.Attempts {
 		say(!retryable, "it went on after an answer")
@@ -61,11 +61,15 @@ func (l *ledger) auditJob(session string, a answer, lossy []string) (faults []st
 			if begun++; begun > 1 && i+1 < len(job.Attempts) {
 				say(true, "it toured the upstreams")
 			}
+		case "moved": // its upstream may have begun it
+			moved++
+			say(moved > 1, "it was moved twice")
+			say(i+1 == len(job.Attempts), "it was moved nowhere")
 		default:
 			retryable = false
 		}
 	}
-	say(retryable && begun < 2 && len(job.Attempts) < mostAttempts, "it was lost, though it could be retried")
+	say(retryable && begun+moved < 2 && len(job.Attempts) < mostAttempts, "it was lost, though it could be retried")
 
 	received, ended := 0, finished(l.worked[session])
 	for _, w := range l.worked[session] {
@@ -75,7 +79,7 @@ func (l *ledger) auditJob(session string, a answer, lossy []string) (faults []st
 	}
 	unlogged := len(tried) > 0 && slices.Contains(lossy, tried[len(tried)-1])
 	say(received > len(job.Attempts)-countOf(job, "not_started")+repeats(job), "more servers took it than it was sent to")
-	say(ended > 1+begun+repeats(job), "it was worked on once more than anything explains")
+	say(ended > 1+begun+moved+repeats(job), "it was worked on once more than anything explains")
 	say(a.ending() == "right" && ended == 0 && !unlogged, "no server knows of its answer")
 	return faults
 }
@@ -113,6 +117,9 @@ func TestClusterAudit(t *testing.T) {
 		"wrong":            {answer{status: 200}, [][2]string{{"a", "answered"}}, "complete", []string{"ok"}, "not an answer"},
 		"retried":          {right, [][2]string{{"a", "refused"}, {"b", "no_answer"}, {"c", "answered"}}, "complete", []string{"ok"}, ""},
 		"worked on twice":  {right, [][2]string{{"a", "timed_out"}, {"b", "answered"}}, "complete", []string{"ok", "ok"}, ""},
+		"moved":            {right, [][2]string{{"a", "moved"}, {"b", "answered"}}, "complete", []string{"ok", "ok"}, ""},
+		"moved twice":      {right, [][2]string{{"a", "moved"}, {"b", "moved"}, {"c", "answered"}}, "complete", []string{"ok"}, "moved twice"},
+		"moved nowhere":    {answer{status: 502}, [][2]string{{"a", "refused"}, {"b", "refused"}, {"c", "moved"}}, "absent", nil, "moved nowhere"},
 		"and once more":    {right, [][2]string{{"a", "refused"}, {"b", "answered"}}, "complete", []string{"ok", "ok"}, "once more than anything explains"},
 		"from nowhere":     {right, [][2]string{{"a", "answered"}}, "complete", nil, "no server knows"},
 		"killed":           {right, [][2]string{{"killed", "answered"}}, "complete", nil, ""},

@@ -168,7 +168,7 @@ func (l *ledger) String() string {
 		fmt.Fprintf(&s, " %d %s,", l.count(e), e)
 	}
 	fmt.Fprintf(&s, " %d answered twice\n%d attempts:", len(l.twice), l.attempts("", ""))
-	outcomes := []string{"answered", "failed", "not_started", "refused", "no_answer", "timed_out", "truncated", "gone"}
+	outcomes := []string{"answered", "failed", "not_started", "refused", "no_answer", "timed_out", "moved", "truncated", "gone"}
 	for _, o := range outcomes {
 		fmt.Fprintf(&s, " %d %s,", l.attempts("", o), o)
 	}
