@@ -73,9 +73,9 @@ func TestClientsExampleUpstream(t *testing.T) {
 	s.until(t, "the notice is over", func(by map[string]pool.State) bool { return by[holder.address].Eligible })
 
 	// Nobody tells pilotfish of this end, but the server's own refusal.
-	project := s.preferred(t, holder.address)
 	holder.keepBusy(t)
 	s.until(t, "the running job is read", func(by map[string]pool.State) bool { return by[holder.address].Running == 1 })
+	project := s.preferred(t, holder.address)
 	require.NoError(t, holder.cmd.Process.Signal(syscall.SIGTERM))
 	agent.until(t, holder.address+" draining=true")
 	refused := s.post(t, fmt.Sprintf(`{"project_id": %d}`, project))
