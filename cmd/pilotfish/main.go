@@ -23,7 +23,7 @@ type commands struct {
 	Explain explainCommand `cmd:"" help:"Say where a job would go, and why."`
 	Probe   probeCommand   `cmd:"" help:"Ask a sidecar whether it wants jobs: exit code 0 if it does. For images without a shell."`
 	Reload  reloadCommand  `cmd:"" help:"Make a running sidecar read its configuration file again."`
-	Demo    demoCommand    `cmd:"" help:"Start four rule processing servers and the sidecar, and run a job."`
+	Demo    demoCommand    `cmd:"" help:"Show what the sidecar does with three jobs, before four rule processing servers."`
 	Version versionCommand `cmd:"" help:"Print the version."`
 
 	ShowVersion cli.VersionFlag `name:"version" help:"Print the version."`
