@@ -79,6 +79,9 @@ func (s *sidecar) live(now time.Time) metrics.Live {
 	if serving := s.serving.Load(); serving != nil {
 		live.Connections = map[string]metrics.Bounded{"jobs": connections(serving.jobs), "admin": connections(serving.admin)}
 	}
+	if advice, err := s.console.capacity(live.Upstreams); err == nil {
+		live.Capacity = &advice
+	}
 	live.Capture.Written, live.Capture.Lost = s.capture.Counts()
 	if !d.BelievedAt.IsZero() {
 		live.Discovery.Age = now.Sub(d.BelievedAt)

@@ -6,6 +6,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
+	"example.org/pilotfish/internal/capacity"
 	"example.org/pilotfish/internal/pool"
 	"example.org/pilotfish/internal/quality"
 )
@@ -20,6 +21,8 @@ type Live struct {
 	Discovery Discovery
 	// Capture is what was written of jobs, and what was lost.
 	Capture Capture
+	// Capacity is what the fleet can do and needs; nil where that is not known.
+	Capacity *capacity.Advice
 	// Limited is how many jobs wait because their project is at its limit.
 	Limited int
 	// Bodies is the bytes that are kept for retries, QueueBytes those that wait in the
@@ -66,7 +69,7 @@ type live struct {
 	bodyBytes, bodyBytesLimit, conns, connsLimit           figure
 	queueBytes, queueBytesLimit, queueJobsLimit            figure
 	headBytes, headBytesLimit, headsRefused                figure
-	discoveryAge, limited                                  figure
+	discoveryAge, limited, full, needed                    figure
 	discoverySets, discoveryErrors, captured               figure
 }
 
@@ -98,6 +101,8 @@ func newLive(r registrar) *live {
 		imbalance:       gauge("pilotfish_backlog_imbalance", "How far the jobs for each core at an upstream are from the mean of all, over that mean; 0 is even."),
 		discoveryAge:    gauge("pilotfish_discovery_age_seconds", "Time since discovery last accepted a set of upstreams; absent before the first."),
 		limited:         gauge("pilotfish_queue_limited_jobs", "Jobs that wait in the sidecar because their project has as many in flight as it may have."),
+		full:            gauge("pilotfish_fleet_full", "The cores that jobs needed in the last minute, over those of the fleet, as far as this sidecar can tell; above 1 the fleet is too small. Absent while it is not known."),
+		needed:          gauge("pilotfish_fleet_upstreams_needed", "How many upstreams would serve the busiest minute of the last hour, every job alike (flat), or with the median first byte within quality.first_byte.", "to_keep"),
 		bodyBytes:       gauge("pilotfish_body_bytes", "Bytes of the bodies kept for retries, and of long heads."),
 		headBytes:       gauge("pilotfish_head_bytes", "Bytes that the heads take which have begun to arrive and have not ended, beyond 4 KiB of each."),
 		headBytesLimit:  gauge("pilotfish_head_bytes_limit", "Bytes that these may take: submitters.heads."),
@@ -126,7 +131,7 @@ func (l *live) Describe(ch chan<- *prometheus.Desc) {
 		l.headBytes, l.headBytesLimit, l.headsRefused, l.bodyBytesLimit, l.queueBytes, l.queueBytesLimit, l.queueJobsLimit, l.conns, l.connsLimit,
 		l.inFlight, l.stalled, l.reportAge, l.eligible, l.breaker, l.level, l.suspect, l.implausible,
 		l.mode, l.fleetMode, l.slope, l.deadline, l.imbalance,
-		l.discoveryAge, l.bodyBytes, l.limited, l.discoverySets, l.discoveryErrors, l.captured,
+		l.discoveryAge, l.bodyBytes, l.limited, l.full, l.needed, l.discoverySets, l.discoveryErrors, l.captured,
 	} {
 		ch <- f.desc
 	}
@@ -156,6 +161,13 @@ func (l *live) Collect(ch chan<- prometheus.Metric) {
 		l.discoveryAge.send(ch, now.Discovery.Age.Seconds())
 	}
 	l.limited.send(ch, float64(now.Limited))
+	if c := now.Capacity; c != nil {
+		l.full.send(ch, c.Now.Full)
+		l.needed.send(ch, float64(c.Flat.Upstreams), "flat")
+		if c.Bounded != nil {
+			l.needed.send(ch, float64(c.Bounded.Upstreams), "first_byte")
+		}
+	}
 	l.bodyBytes.send(ch, float64(now.Bodies.Taken))
 	l.bodyBytesLimit.send(ch, float64(now.Bodies.Most))
 	l.headBytes.send(ch, float64(now.HeadBytes.Taken))

@@ -12,6 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"example.org/pilotfish/internal/breaker"
+	"example.org/pilotfish/internal/capacity"
 	"example.org/pilotfish/internal/pool"
 	"example.org/pilotfish/internal/quality"
 )
@@ -46,7 +47,10 @@ func TestAScrapeReadsLiveState(t *testing.T) {
 		Connections: map[string]Bounded{"jobs": {Taken: 2, Most: 4096}},
 		Idle:        map[string]int{"10.0.0.2:80": 9, "left:80": 1},
 		Limited:     5,
-		HeadBytes:   Bounded{Taken: 512, Most: 1024}, HeadsRefused: 6,
+		Capacity: &capacity.Advice{
+			Now: capacity.Fill{Full: 1.25}, Flat: capacity.Need{Upstreams: 7}, Bounded: &capacity.Need{Upstreams: 5},
+		},
+		HeadBytes: Bounded{Taken: 512, Most: 1024}, HeadsRefused: 6,
 		Capture: Capture{Written: 11, Lost: 3},
 	}
 	m.SetSource(func(time.Time) Live { return state })
@@ -99,8 +103,12 @@ func TestAScrapeReadsLiveState(t *testing.T) {
 		`pilotfish_connections{port="jobs"}`:               2,
 		`pilotfish_connections_limit{port="jobs"}`:         4096,
 		"pilotfish_queue_limited_jobs":                     5,
-		`pilotfish_capture_jobs_total{result="written"}`:   11,
-		`pilotfish_capture_jobs_total{result="lost"}`:      3,
+
+		"pilotfish_fleet_full":                                   1.25,
+		`pilotfish_fleet_upstreams_needed{to_keep="flat"}`:       7,
+		`pilotfish_fleet_upstreams_needed{to_keep="first_byte"}`: 5,
+		`pilotfish_capture_jobs_total{result="written"}`:         11,
+		`pilotfish_capture_jobs_total{result="lost"}`:            3,
 	}
 	assert.Equal(t, want, lived(t, m))
 	assert.Equal(t, want, lived(t, m), "a scrape changed something")

@@ -12,6 +12,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"example.org/pilotfish/internal/capacity"
 	"example.org/pilotfish/internal/pool"
 	"example.org/pilotfish/internal/quality"
 )
@@ -29,9 +30,10 @@ type vocabulary map[string]map[string][]string
 
 // growing is a fleet whose every figure is known.
 func growing(upstreams []pool.State) Live {
-	return Live{Upstreams: upstreams, Connections: map[string]Bounded{"jobs": {}, "admin": {}}, Fleet: quality.Status{
-		Mode: quality.Growing, Trend: quality.Trend{Jobs: 20, Slope: 0.5}, DeadlineSeconds: new(90.0),
-	}}
+	return Live{
+		Capacity: &capacity.Advice{Bounded: new(capacity.Need)}, Upstreams: upstreams, Connections: map[string]Bounded{"jobs": {}, "admin": {}}, Fleet: quality.Status{
+			Mode: quality.Growing, Trend: quality.Trend{Jobs: 20, Slope: 0.5}, DeadlineSeconds: new(90.0),
+		}}
 }
 
 // wholeVocabulary is that of a sidecar with an upstream that has reported.
