@@ -6,11 +6,13 @@ import (
 	"bytes"
 	"crypto/rand"
 	"crypto/sha256"
+	"encoding/json"
 	"fmt"
 	"io"
 	"net"
 	"net/http"
 	"net/http/httptest"
+	"os"
 	"path/filepath"
 	"strings"
 	"syscall"
@@ -194,4 +196,83 @@ func TestMeshBodiesAreUnchanged(t *testing.T) {
 			m.beside.drain()
 		})
 	}
+}
+
+// TestMeshReadsLoadReports: pilotfish asks through Envoy for load reports, and reads
+// them in the header and in the trailer of responses, from servers without metrics.
+func TestMeshReadsLoadReports(t *testing.T) {
+	const asks, report = "Endpoint-Load-Metrics-Format", "Endpoint-Load-Metrics"
+	for _, mode := range []proxyMode{bufferedMode, duplexMode} {
+		for name, trailer := range map[string]bool{"header": false, "trailer": true} {
+			t.Run(string(mode)+", "+name, func(t *testing.T) {
+				var upstreams []string
+				for range 4 {
+					server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+						switch {
+						case r.Header.Get(asks) != "text":
+							http.NotFound(w, r)
+							return
+						case trailer:
+							w.Header().Set("Trailer", report)
+						default:
+							w.Header().Set(report, "TEXT named_metrics.running=7, named_metrics.stalled=2")
+						}
+						_, _ = io.WriteString(w, "done")
+						if trailer {
+							w.Header().Set(report, "TEXT named_metrics.running=7, named_metrics.stalled=2")
+						}
+					}))
+					t.Cleanup(server.Close)
+					upstreams = append(upstreams, server.Listener.Addr().String())
+				}
+				m := newMeshOver(&cluster{t: t, dir: t.TempDir()}, upstreams, mode, freeAddresses(t, 1)[0], withTrailers)
+				m.beside.drain()
+				text, err := os.ReadFile(m.config)
+				require.NoError(t, err)
+				text = bytes.Replace(text, []byte("timeout: 1s}"), []byte("timeout: 1s, orca: {ask: text}}"), 1)
+				require.NoError(t, os.WriteFile(m.config, text, 0o600))
+				m.restart()
+				m.eligible(4, 4)
+				require.Eventually(t, func() bool { return m.hears(7, 2) }, patience, 10*tick, "the load is not known")
+				m.beside.drain()
+			})
+		}
+	}
+}
+
+// hears sends a job, and says whether an upstream is known by that load.
+func (m *mesh) hears(running, stalled float64) bool {
+	res, err := http.Post("http://"+m.jobs+"/", "application/json", strings.NewReader(`{"project_id":7}`))
+	if err != nil {
+		return false
+	}
+	_, _ = io.Copy(io.Discard, res.Body)
+	_ = res.Body.Close()
+	if res, err = http.Get("http://" + m.sidecar.admin + "/api/upstreams"); err != nil {
+		return false
+	}
+	defer res.Body.Close()
+	var all struct {
+		Upstreams []struct{ Running, Stalled float64 }
+	}
+	if json.NewDecoder(res.Body).Decode(&all) != nil {
+		return false
+	}
+	for _, u := range all.Upstreams {
+		if u.Running == running && u.Stalled == stalled {
+			return true
+		}
+	}
+	return false
+}
+
+// withTrailers lets Envoy read the trailers of HTTP/1.1, which it drops otherwise.
+func withTrailers(config string) string {
+	return strings.Replace(config, "  - name: upstreams\n    type: STATIC\n", `  - name: upstreams
+    type: STATIC
+    typed_extension_protocol_options:
+      envoy.extensions.upstreams.http.v3.HttpProtocolOptions:
+        "@type": type.googleapis.com/envoy.extensions.upstreams.http.v3.HttpProtocolOptions
+        explicit_http_config: {http_protocol_options: {enable_trailers: true}}
+`, 1)
 }
