@@ -42,7 +42,9 @@ func newBalancer(t *testing.T, n int, queue dispatch.QueueSettings, hooks balanc
 		Settings: pool.Settings{Policy: policy, Detector: detector, Interval: 5 * time.Second}, Breakers: breakers, Rand: rng,
 	})
 	require.NoError(t, err)
-	d, err := dispatch.New(dispatch.Config{Pool: p, Rand: rng, Retry: dispatch.DefaultRetry(), Queue: queue})
+	d, err := dispatch.New(dispatch.Config{
+		Pool: p, Rand: rng, Retry: dispatch.DefaultRetry(), Queue: queue, SecondThoughts: dispatch.DefaultSecondThoughts(),
+	})
 	require.NoError(t, err)
 	b := balancer.New(d, hooks)
 	set := make([]pool.Upstream, n)
@@ -56,6 +58,18 @@ func newBalancer(t *testing.T, n int, queue dispatch.QueueSettings, hooks balanc
 // claim begins a job and claims for it.
 func claim(ctx context.Context, b *balancer.Balancer, r dispatch.Request) (*balancer.Lease, error) {
 	return b.Claim(ctx, b.Begin(r))
+}
+
+// withdrawal is a job that hears here that it should go elsewhere.
+type withdrawal chan struct{}
+
+func (w withdrawal) Withdraw() bool {
+	select {
+	case w <- struct{}{}:
+		return true
+	default:
+		return false
+	}
 }
 
 func bounded(jobs int) dispatch.QueueSettings {
@@ -192,7 +206,8 @@ func TestAFullQueueShedsLowForHigh(t *testing.T) {
 // at rest nothing is in flight and nobody waits (invariants 1 to 3).
 func TestConservationUnderConcurrency(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		b := newBalancer(t, 4, bounded(20), balancer.Hooks{}, 5)
+		var moved atomic.Int64
+		b := newBalancer(t, 4, bounded(20), balancer.Hooks{Moved: func(pool.Reason) { moved.Add(1) }}, 5)
 		ctx, cancel := context.WithCancel(t.Context())
 		go b.Run(ctx)
 		var claims, ends atomic.Int64
@@ -202,19 +217,35 @@ func TestConservationUnderConcurrency(t *testing.T) {
 				rng := rand.New(rand.NewPCG(g, 3))
 				for range 50 {
 					ctx, cancel := context.WithTimeout(t.Context(), time.Duration(1+rng.IntN(3000))*time.Millisecond)
-					j := b.Begin(dispatch.Request{Project: rng.Uint64N(10), Priority: selection.Priority(rng.IntN(2))})
+					withdrawn := make(withdrawal, 1)
+					j := b.Begin(dispatch.Request{Project: rng.Uint64N(10), Priority: selection.Priority(rng.IntN(2)), Withdraw: withdrawn})
 					for again := true; again; {
 						again = false
+						select {
+						case <-withdrawn: // it was too late
+						default:
+						}
 						l, err := b.Claim(ctx, j)
 						if err != nil {
 							break
 						}
 						claims.Add(1)
-						time.Sleep(time.Duration(rng.IntN(500)) * time.Millisecond)
-						if rng.IntN(2) == 0 {
+						select {
+						case <-withdrawn:
+							again = l.Failed(dispatch.Failure{Outcome: pool.Moved, Progress: dispatch.Begun, Repeatable: true}).Again
+							assert.True(t, again, "its place is claimed already")
+							ends.Add(1)
+							continue
+						case <-time.After(time.Duration(rng.IntN(500)) * time.Millisecond):
+						}
+						switch rng.IntN(4) {
+						case 0:
+							l.Interim(rng.IntN(2) == 0)
+							l.Done(pool.Outcome(rng.IntN(pool.Outcomes)))
+						case 1:
 							l.Answered(true, nil)
 							l.Done(pool.Outcome(rng.IntN(pool.Outcomes)))
-						} else {
+						default:
 							next := l.Failed(dispatch.Failure{Outcome: pool.Refused, Stale: rng.IntN(2) == 0, Repeatable: true})
 							time.Sleep(next.Pause)
 							again = next.Again
@@ -236,6 +267,9 @@ func TestConservationUnderConcurrency(t *testing.T) {
 				b.Set(set)
 			}
 			load(b, changes.IntN(4), float64(changes.IntN(200)))
+			sick := address(changes.IntN(4))
+			b.ReportFailed(sick, pool.ErrNoResponse)
+			b.ReportFailed(sick, pool.ErrNoResponse)
 		}
 		b.Set([]pool.Upstream{{Address: address(0)}})
 		jobs.Wait()
@@ -243,6 +277,7 @@ func TestConservationUnderConcurrency(t *testing.T) {
 		assert.Zero(t, inFlight)
 		assert.Zero(t, waiting)
 		assert.Positive(t, claims.Load())
+		assert.Positive(t, moved.Load())
 		assert.Equal(t, claims.Load(), ends.Load())
 		cancel()
 		synctest.Wait()

@@ -195,7 +195,7 @@ func (d *Dispatcher) ask(now time.Time, j *Job) (Grant, reply) {
 	}
 	d.asking(j)
 	tried, fresh := d.tried(j)
-	r := pool.Request{Project: j.Project, Priority: j.Priority, Among: j.Among}
+	r := pool.Request{Project: j.Project, Priority: j.Priority, Among: j.Among, Bytes: j.DataBytes}
 	if j.Fallbacks {
 		r.Fallbacks = d.retry.Attempts - 1
 	}

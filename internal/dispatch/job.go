@@ -17,6 +17,8 @@ type Request struct {
 	Arrived time.Time
 	// Bytes is the size of the body, which is kept while the job waits.
 	Bytes int64
+	// DataBytes is the size of the project's data; 0 is not known.
+	DataBytes float64
 	// Among, if not nil, are the only upstreams that the job may go to. Such a job
 	// does not wait.
 	Among []string

@@ -38,6 +38,9 @@ type Facts struct {
 	// Session names the submitter's session in the log; nothing depends on it.
 	Session Text
 
+	// Bytes is the size of the project's data; 0 is not given.
+	Bytes float64
+
 	// Queue, Evaluate and Stream are the timeouts that the job sets for waiting,
 	// for processing until the first byte, and for streaming. 0 is not given,
 	// even if the job says 0.

@@ -79,6 +79,9 @@ func describe(f Facts, err error) string {
 	if f.Session != (Text{}) {
 		fmt.Fprintf(&b, "session=%q ", f.Session)
 	}
+	if f.Bytes != 0 {
+		fmt.Fprintf(&b, "bytes=%g ", f.Bytes)
+	}
 	if f.Queue != 0 {
 		fmt.Fprintf(&b, "queue=%v ", f.Queue)
 	}

@@ -35,6 +35,8 @@ func (w *walk) set(m member, part int, kind jsontext.Kind, value []byte) (wrong 
 		w.facts.Evaluate, wrong = seconds(kind, value)
 	case stream:
 		w.facts.Stream, wrong = seconds(kind, value)
+	case dataBytes:
+		w.facts.Bytes, wrong = sizeOf(kind, value)
 	default:
 		wrong = "must be an object, not " + kindName(kind)
 	}
@@ -139,6 +141,27 @@ func seconds(kind jsontext.Kind, value []byte) (d time.Duration, wrong string) {
 		d = 1
 	}
 	return d, ""
+}
+
+// maxData bounds the size of a project's data, in bytes.
+const maxData = 1e15
+
+// sizeOf reads the size of a project's data.
+func sizeOf(kind jsontext.Kind, value []byte) (bytes float64, wrong string) {
+	if kind != '0' {
+		return 0, "must be a number of bytes, not " + kindName(kind)
+	}
+	if len(value) > maxDigits {
+		return 0, fmt.Sprintf("is longer than %d digits", maxDigits)
+	}
+	bytes, err := strconv.ParseFloat(string(value), 64)
+	switch {
+	case bytes < 0:
+		return 0, "must not be negative"
+	case err != nil || bytes > maxData:
+		return 0, fmt.Sprintf("must be at most %.0f bytes", maxData)
+	}
+	return bytes, ""
 }
 
 // unquote returns the text of a quoted string, valid until the next call; ok

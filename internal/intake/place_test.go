@@ -224,3 +224,33 @@ func FuzzPath(f *testing.F) {
 		}
 	})
 }
+
+// A job may tell how large its project's data is, if the settings say where.
+func TestTheSizeOfTheData(t *testing.T) {
+	body, head := Default(), Default()
+	body.Bytes, head.Bytes = Place{Pointer: "/data/bytes"}, Place{Header: "X-Data-Bytes"}
+	for name, c := range map[string]struct {
+		settings Settings
+		header   string
+		body     string
+		want     string
+	}{
+		"in the body":   {body, "", `{"data":{"bytes":52428800}}`, "bytes=5.24288e+07"},
+		"in a header":   {head, "1.5e6", `{}`, "bytes=1.5e+06"},
+		"nothing":       {body, "7", `{"data":null}`, "-"},
+		"null":          {body, "", `{"data":{"bytes":null}}`, "-"},
+		"not asked for": {Default(), "7", `{"data":{"bytes":7},"bytes":7,"none":7}`, "-"},
+		"a text":        {body, "", `{"data":{"bytes":"7"}}`, "/data/bytes at line 1, column 18 (byte 17) must be a number of bytes, not a string"},
+		"negative":      {head, "-1", `{}`, "header X-Data-Bytes must not be negative"},
+		"too large":     {head, "1e16", `{}`, "header X-Data-Bytes must be at most 1000000000000000 bytes"},
+		"beyond floats": {head, "1e999", `{}`, "header X-Data-Bytes must be at most 1000000000000000 bytes"},
+		"too long":      {head, "1" + strings.Repeat("0", 64), `{}`, "header X-Data-Bytes is longer than 64 digits"},
+	} {
+		h := http.Header{}
+		if c.header != "" {
+			h.Set("X-Data-Bytes", c.header)
+		}
+		d, err := described(t, c.settings, Head{"POST", "/", h}, c.body)
+		assert.Equal(t, c.want, describe(d.Facts, err), name)
+	}
+}

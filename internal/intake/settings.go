@@ -29,6 +29,9 @@ type Settings struct {
 	Stream Place `yaml:"stream"`
 	// Session is the place of the text that names the job in the log.
 	Session Place `yaml:"session"`
+	// Bytes is the place of the size of the project's data, in bytes. Where a job tells it, it is
+	// taken for the size that prices a fetch; elsewhere the cache listings tell it.
+	Bytes Place `yaml:"bytes"`
 	// MaxBody is the largest body; a larger one is refused with 413.
 	MaxBody settings.Size `yaml:"max_body"`
 	// Budget bounds all bodies that are kept for retries, together. A job whose body
@@ -48,6 +51,7 @@ func Default() Settings {
 		Evaluate: Place{Pointer: "/timeouts/evaluate_seconds"},
 		Stream:   Place{Pointer: "/timeouts/stream_seconds"},
 		Session:  Place{Pointer: "/session_id"},
+		Bytes:    Place{Pointer: nowhere},
 		MaxBody:  64 << 20,
 		Budget:   1 << 30,
 	}
@@ -81,12 +85,13 @@ const (
 	evaluate
 	stream
 	session
+	dataBytes
 	members // their number, with none
 )
 
 // String is the member's key in the settings.
 func (m member) String() string {
-	return [members]string{"", "project", "priority", "queue", "evaluate", "stream", "session"}[m]
+	return [members]string{"", "project", "priority", "queue", "evaluate", "stream", "session", "bytes"}[m]
 }
 
 // Bounds of JSON Pointers in the settings: the bytes and the names of one, and the
@@ -124,7 +129,7 @@ func (s Settings) members(f *settings.Faults) (root *node, head []headMember) {
 			add(fmt.Sprintf("%v[%d]", project, i), p, project, i)
 		}
 	}
-	for m, p := range [members]Place{priority: s.Priority, queue: s.Queue, evaluate: s.Evaluate, stream: s.Stream, session: s.Session} {
+	for m, p := range [members]Place{priority: s.Priority, queue: s.Queue, evaluate: s.Evaluate, stream: s.Stream, session: s.Session, dataBytes: s.Bytes} {
 		if m := member(m); m >= priority {
 			add(m.String(), p, m, 0)
 		}

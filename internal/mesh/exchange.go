@@ -82,7 +82,7 @@ func (x *exchange) claim(r request, b body) error {
 	f := &x.record.Facts
 	job := x.f.cfg.Claimer.Begin(dispatch.Request{
 		Project: f.Key, Priority: f.Priority, Arrived: x.record.Arrived, Bytes: b.bytes(),
-		Queue: f.Queue, Evaluate: f.Evaluate, Stream: f.Stream,
+		Queue: f.Queue, Evaluate: f.Evaluate, Stream: f.Stream, DataBytes: f.Bytes,
 		Among: r.subset, Fallbacks: true,
 	})
 	ctx := x.ctx

@@ -2,6 +2,7 @@ package pool
 
 import (
 	"fmt"
+	"math"
 	"testing"
 	"time"
 
@@ -175,3 +176,37 @@ func TestMove(t *testing.T) {
 	assert.Nil(t, c.Move(start, "10.9.9.9:9000"), "not an upstream of this pool")
 	assert.Zero(t, f.InFlight())
 }
+
+// The size that a job tells goes before that of a listing, at once and for later jobs.
+func TestJobsTellTheSizeOfTheData(t *testing.T) {
+	f, us := newFixture(t, "expected", 2), upstreams(2)
+	r := report(start, 0, 0)
+	r.Cached = sized{7: 1e6}
+	f.Report(start, us[0].Address, r)
+	claim := func(project uint64, bytes float64) {
+		a, err := f.Claim(start, Request{Project: project, Bytes: bytes}, nil)
+		require.NoError(t, err)
+		a.Cancel(start)
+	}
+	perByte := func(bytes float64) float64 { return startupPrior + perBytePrior*bytes }
+	claim(7, 0)
+	assert.InDelta(t, perByte(1e6), f.fetchTime(7), 1e-9, "the listing tells")
+	claim(7, 1e9)
+	assert.InDelta(t, perByte(1e9), f.fetchTime(7), 1e-9, "the job tells")
+	claim(7, 0)
+	assert.InDelta(t, perByte(1e9), f.fetchTime(7), 1e-9, "it told before")
+	unknown := f.fetchTime(8)
+	for _, nonsense := range []float64{-1, math.NaN(), math.Inf(1), 1e16} {
+		claim(8, nonsense)
+		assert.InDelta(t, unknown, f.fetchTime(8), 0)
+	}
+	claim(0, 1e9)
+	assert.Equal(t, 1, f.sizes.told.len(), "a job without a project has no data")
+}
+
+// sized is a listing with the sizes of projects.
+type sized map[uint64]float64
+
+func (s sized) Contains(project uint64) bool { _, ok := s[project]; return ok }
+func (s sized) Bytes(project uint64) float64 { return s[project] }
+func (s sized) Len() int                     { return len(s) }

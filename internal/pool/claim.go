@@ -28,6 +28,8 @@ type Request struct {
 	// Project is a hash of the project's identifier; 0 for none.
 	Project  uint64
 	Priority selection.Priority
+	// Bytes is the size of the project's data, if the job tells it; 0 if not.
+	Bytes float64
 	// Among, if not nil, are the only addresses that the job may go to.
 	Among []string
 	// Fallbacks is how many upstreams Choice.Fallbacks names at most.
@@ -40,6 +42,9 @@ type Request struct {
 // addresses that the job has been to, and may not go to again. The caller must
 // end the assignment with Done.
 func (p *Pool) Claim(now time.Time, r Request, tried []string) (*Assignment, error) {
+	if r.Project != 0 && r.Bytes > 0 && r.Bytes <= maxBytes {
+		p.sizes.told.put(r.Project, r.Bytes)
+	}
 	job := p.job(now, r)
 	c, err := p.eligible(now, &job, r.Among, tried)
 	if err != nil {

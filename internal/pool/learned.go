@@ -69,8 +69,9 @@ func (f *durations) expected(project uint64) float64 {
 // the median: an observation moves the larger of the two parts up or down by a
 // fixed step, however far off it is. No single upstream or job can move it far.
 type fetchModel struct {
-	startup, perByte float64 // seconds
-	sizes            *generations[float64]
+	startup, perByte float64               // seconds
+	sizes            *generations[float64] // by cache listings
+	told             *generations[float64] // by jobs
 }
 
 const (
@@ -82,7 +83,7 @@ const (
 )
 
 func newFetchModel() *fetchModel {
-	return &fetchModel{startup: startupPrior, perByte: perBytePrior, sizes: newGenerations[float64](learnedProjects)}
+	return &fetchModel{startup: startupPrior, perByte: perBytePrior, sizes: newGenerations[float64](learnedProjects), told: newGenerations[float64](learnedProjects)}
 }
 
 // sized remembers how large a project's data is.
@@ -93,9 +94,12 @@ func (f *fetchModel) sized(project uint64, bytes float64) {
 }
 
 // expected is how long it takes to fetch the project's data, in seconds; ok is
-// false where the size is not known.
+// false where the size is not known. What a job has told of it goes before listings.
 func (f *fetchModel) expected(project uint64) (took float64, ok bool) {
-	bytes, ok := f.sizes.get(project)
+	bytes, ok := f.told.get(project)
+	if !ok {
+		bytes, ok = f.sizes.get(project)
+	}
 	return f.startup + f.perByte*bytes, ok
 }
 

@@ -72,7 +72,7 @@ func (x *exchange) read() error {
 	x.job = x.p.cfg.Claimer.Begin(dispatch.Request{
 		Withdraw: withdraw,
 		Project:  f.Key, Priority: f.Priority, Arrived: x.record.Arrived, Bytes: int64(len(body.Bytes())),
-		Queue: f.Queue, Evaluate: f.Evaluate, Stream: f.Stream,
+		Queue: f.Queue, Evaluate: f.Evaluate, Stream: f.Stream, DataBytes: f.Bytes,
 	})
 	return nil
 }
