@@ -17,6 +17,7 @@ type simulateCommand struct {
 	Only     []string `name:"run" sep:"none" placeholder:"NAME" help:"Play only this run, and what it is compared with; repeat for more."`
 	Seeds    int      `placeholder:"N" help:"Repeat each run with this many seeds, instead of the scenario's."`
 	Scale    float64  `default:"1" placeholder:"SHARE" help:"Play this share of the jobs and of the time, above 0 to 1; default 1."`
+	Fetches  bool     `help:"Show instead how long fetches took with the first seed, and how long sidecars expected them to take."`
 	JSON     string   `name:"json" type:"path" placeholder:"FILE" help:"Save the results, for report."`
 	outputs
 	Jobs int `placeholder:"N" help:"How many runs play at once; by default as many as there are CPUs."`
@@ -37,6 +38,9 @@ func (c *simulateCommand) simulate(ctx context.Context, console cli.Console) err
 	if err != nil {
 		return err
 	}
+	if c.Fetches {
+		return s.ShowFetches(ctx, runs, console.Out)
+	}
 	if c.Jobs < 0 {
 		return fmt.Errorf("--jobs %d is negative", c.Jobs)
 	}
@@ -48,13 +52,7 @@ func (c *simulateCommand) simulate(ctx context.Context, console cli.Console) err
 		return err
 	}
 	lab := scenario.NewLab(s, runs)
-	progress := cli.StartProgress(console.Err, lab.Done)
-	played := 0
-	set, interrupted := lab.Play(ctx, cmp.Or(c.Jobs, runtime.GOMAXPROCS(0)), func(t *scenario.Trial) {
-		played++
-		progress.Line(fmt.Sprintf("%d/%d %v", played, lab.Trials(), t))
-	})
-	progress.End()
+	set, interrupted := lab.PlayVisibly(ctx, cmp.Or(c.Jobs, runtime.GOMAXPROCS(0)), console.Err)
 	if len(set.Runs) == 0 {
 		return interrupted
 	}

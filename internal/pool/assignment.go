@@ -21,6 +21,8 @@ type Choice struct {
 	// RunnerUpCost what it would have; "" where there is no Cost, or no other upstream.
 	RunnerUp     string
 	RunnerUpCost float64
+	// Fetch is how long a fetch of the project's data was expected to take, in seconds.
+	Fetch float64
 	// Fallbacks are the upstreams to try when this one does not answer, the best
 	// first, where Request asks for them.
 	Fallbacks []string

@@ -83,7 +83,7 @@ func (p *Pool) job(now time.Time, r Request) selection.Job {
 func (p *Pool) assign(now time.Time, r Request, job selection.Job, c *candidates, i int, tell func(time.Time, breaker.Verdict)) *Assignment {
 	m, v := c.members[i], &c.views[i]
 	a := &Assignment{
-		Choice: Choice{Address: m.Address, Claimed: now, Cache: v.Cache, Panic: c.panicking},
+		Choice: Choice{Address: m.Address, Claimed: now, Cache: v.Cache, Fetch: job.Fetch, Panic: c.panicking},
 		pool:   p, member: m, project: job.Project, tell: tell, idle: v.Jobs < v.Cores,
 		listed: job.Project != 0 && m.lists(job.Project, now, &p.cfg), request: r, waiter: r.Waiter,
 	}

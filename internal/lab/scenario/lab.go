@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"sync"
 	"sync/atomic"
 
@@ -89,6 +90,17 @@ func (l *Lab) Play(ctx context.Context, parallel int, ended func(*Trial)) (resul
 		return l.results(), fmt.Errorf("%w: these are the %d of %d runs that were done", cli.ErrInterrupted, played, len(l.trials))
 	}
 	return l.results(), nil
+}
+
+// PlayVisibly is Play with a line for each trial that has ended, and the progress, on to.
+func (l *Lab) PlayVisibly(ctx context.Context, parallel int, to io.Writer) (results.Set, error) {
+	progress := cli.StartProgress(to, l.Done)
+	defer progress.End()
+	played := 0
+	return l.Play(ctx, parallel, func(t *Trial) {
+		played++
+		progress.Line(fmt.Sprintf("%d/%d %v", played, l.Trials(), t))
+	})
 }
 
 // results gathers what came of the trials that were played. A run without any

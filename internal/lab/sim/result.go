@@ -30,10 +30,12 @@ type Result struct {
 	Work     time.Duration
 	Server   int // index; negative when it reached none
 	Attempts int
-	// Fetched: it caused a fetch of its project's data.
-	Fetched bool
-	Cache   selection.Cache
-	Outcome Outcome
+	// Fetched: it caused a fetch of its project's data, which takes Load on a core of normal
+	// speed. Its sidecar expected it to cost Expected.
+	Fetched        bool
+	Load, Expected time.Duration
+	Cache          selection.Cache
+	Outcome        Outcome
 }
 
 // Duration is the job's response time.

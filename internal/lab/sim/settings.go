@@ -28,6 +28,8 @@ type Sidecars struct {
 	Begun          bool                    `yaml:"begun"`
 	Blind          bool                    `yaml:"blind"`
 	SecondThoughts dispatch.SecondThoughts `yaml:"second_thoughts"`
+	// Bytes makes jobs tell the size of their project's data.
+	Bytes bool `yaml:"bytes"`
 	// Attempts, ConnectTimeout and Budget are as in dispatch.RetrySettings. The
 	// ConnectTimeout "never" waits until the upstream accepts, as the thesis's
 	// experiments did.

@@ -58,8 +58,13 @@ func (s *sidecar) submit(w *world, j *job) {
 	if j.again == 0 {
 		j.first = w.now
 	}
+	told := 0.0
+	if w.cfg.Sidecars.Bytes {
+		told = float64(j.bytes)
+	}
 	j.dispatch = s.dispatch.Begin(w.time(w.now), dispatch.Request{
-		Project: j.project, Priority: j.priority, Arrived: w.time(w.now),
+		DataBytes: told,
+		Project:   j.project, Priority: j.priority, Arrived: w.time(w.now),
 		Queue: j.queueBound, Evaluate: j.evaluateBound, Stream: j.streamBound, Withdraw: atOnce{},
 	})
 	s.jobs[j.dispatch] = j

@@ -164,6 +164,7 @@ func (w *world) end(j *job, o Outcome) {
 	if j.server != nil {
 		r.Server = w.byName[j.server.address]
 		r.Cache = j.assignment.Cache
+		r.Load, r.Expected = j.load, duration(j.assignment.Fetch)
 	}
 	r.FirstByte, r.LastByte = -1, w.now-j.first
 	if j.heard >= 0 {
