@@ -3,6 +3,7 @@ package proxy_test
 import (
 	"math"
 	"net/http"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -111,13 +112,14 @@ func TestAJobThatHasBegunStays(t *testing.T) {
 func TestALateJobIsMoved(t *testing.T) {
 	for _, tells := range []bool{true, false} {
 		bubble(t, func(t *testing.T, m *memory) {
+			var jobs atomic.Int64
 			full := m.upstream(t, "full:1", func(p *peer) {
-				for n := 0; p.request() != nil; n++ {
-					if tells && n == 0 {
-						p.say("HTTP/1.1 102 Processing\r\nJob-Started: yes\r\n\r\n")
-					}
-					if n > 0 {
+				for p.request() != nil {
+					switch first := jobs.Add(1) == 1; {
+					case !first:
 						time.Sleep(time.Minute)
+					case tells:
+						p.say("HTTP/1.1 102 Processing\r\nJob-Started: yes\r\n\r\n")
 					}
 					p.say("%s", ok)
 				}
