@@ -133,6 +133,37 @@ func TestHeadsThatDoNotEndStayWithinTheirBound(t *testing.T) {
 	assert.Eventually(t, func() bool { return arriving.Used() == 0 }, patience, time.Millisecond, "all was given back")
 }
 
+// A method that looks like the beginning of HTTP/2 keeps no head from being counted.
+func TestHeadsThatBeginLikeHTTP2Count(t *testing.T) {
+	arriving := proxy.NewHeads(2 << 20)
+	c := startSidecar(t, setup{server: proxy.ServerConfig{Arriving: arriving}})
+	s := c.connect()
+	s.say("PRINT%s", strings.TrimPrefix(longHead(25_000), "POST"))
+	require.Eventually(t, func() bool { return arriving.Used() > 20_000 }, patience, time.Millisecond)
+}
+
+// HTTP/2 does not count, however its preface comes.
+func TestHTTP2CountsNotAsAHead(t *testing.T) {
+	bubble(t, func(t *testing.T, m *memory) {
+		arriving := proxy.NewHeads(2 << 20)
+		startSidecar(t, setup{network: m, server: proxy.ServerConfig{Arriving: arriving}})
+		conn, err := m.Dial(t.Context(), "tcp", "127.0.0.1:8080")
+		require.NoError(t, err)
+		defer conn.Close()
+		go io.Copy(io.Discard, conn) //nolint:errcheck // until the connection is closed
+		for _, piece := range []string{http2.ClientPreface[:2], http2.ClientPreface[2:20], http2.ClientPreface[20:]} {
+			_, err = io.WriteString(conn, piece)
+			require.NoError(t, err)
+		}
+		f := http2.NewFramer(conn, nil)
+		require.NoError(t, f.WriteSettings())
+		for range 1000 {
+			require.NoError(t, f.WritePing(false, [8]byte{}))
+		}
+		assert.Zero(t, arriving.Used())
+	})
+}
+
 // A head that finds no room is told so. Heads that end leave nothing behind, on a
 // connection that goes on.
 func TestAHeadThatFindsNoRoom(t *testing.T) {

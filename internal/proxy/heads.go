@@ -67,8 +67,8 @@ type head struct {
 	all *Heads
 
 	mu      sync.Mutex
-	begun   bool  // something came on the connection
-	http2   bool  // it speaks HTTP/2, or is closed: nothing counts
+	preface int   // how many bytes of HTTP/2's preface came; -1 if others did
+	http2   bool  // all of them did: nothing counts
 	whole   bool  // the head has come, and its request is served
 	cost    int64 // of what has come of the head
 	counted int64 // of that, in all
@@ -78,8 +78,8 @@ type head struct {
 func (h *head) came(p []byte) bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	if !h.begun && len(p) > 0 {
-		h.begun, h.http2 = true, bytes.HasPrefix(p, []byte("PRI"))
+	if h.preface >= 0 && !h.http2 {
+		h.preface, h.http2 = prefaced(h.preface, p)
 	}
 	if h.http2 || h.whole {
 		return true
@@ -94,6 +94,16 @@ func (h *head) came(p []byte) bool {
 	}
 	h.counted += more
 	return true
+}
+
+// prefaced takes in bytes of a connection on which so many of HTTP/2's preface have come.
+func prefaced(came int, p []byte) (now int, all bool) {
+	const preface = "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"
+	n := min(len(p), len(preface)-came)
+	if string(p[:n]) != preface[came:came+n] {
+		return -1, false
+	}
+	return came + n, came+n == len(preface)
 }
 
 // turn is told what the connection does next.

@@ -51,6 +51,7 @@ type setup struct {
 type sidecar struct {
 	t        testing.TB
 	address  string
+	handler  http.Handler
 	balancer *balancer.Balancer
 	server   *proxy.Server
 	budget   *intake.Budget
@@ -135,6 +136,7 @@ func startSidecar(t testing.TB, s setup) *sidecar {
 	}
 	handler, err := proxy.New(s.Config)
 	require.NoError(t, err)
+	c.handler = handler
 	s.server.ErrorLog = log.New(io.Discard, "", 0)
 	c.server, err = proxy.NewServer(handler, s.server)
 	require.NoError(t, err)

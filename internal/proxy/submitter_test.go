@@ -2,9 +2,11 @@ package proxy_test
 
 import (
 	"context"
+	"errors"
 	"io"
 	"net"
 	"net/http"
+	"net/http/httptest"
 	"strings"
 	"sync"
 	"testing"
@@ -150,6 +152,19 @@ func TestAnUploadThatIsAbandonedReachesNoUpstream(t *testing.T) {
 		}
 		assert.Empty(t, w.take())
 	}
+}
+
+// HTTP/2 ends the body of a request a moment before its context.
+func TestASubmitterThatLeavesWhileItsBodyIsRead(t *testing.T) {
+	c := startSidecar(t, setup{})
+	ctx, leave := context.WithCancel(t.Context())
+	r := httptest.NewRequestWithContext(ctx, "POST", "/", readerFunc(func([]byte) (int, error) {
+		time.AfterFunc(time.Millisecond, leave)
+		return 0, errors.New("client disconnected")
+	}))
+	r.Host, r.Proto, r.ProtoMajor, r.ProtoMinor = "localhost", "HTTP/2.0", 2, 0
+	assert.PanicsWithValue(t, http.ErrAbortHandler, func() { c.handler.ServeHTTP(httptest.NewRecorder(), r) })
+	assert.Equal(t, intake.Gone, c.seen(1)[0].Outcome)
 }
 
 func TestSlowHeadsAndIdleConnectionsAreClosed(t *testing.T) {
