@@ -67,7 +67,7 @@ func (x *exchange) linger() {
 	if x.expects || x.flush() != nil {
 		return
 	}
-	_ = x.rc.SetReadDeadline(time.Now().Add(lingerTime))
+	x.paced.end(time.Now().Add(lingerTime))
 	_, _ = io.CopyN(io.Discard, x.r.Body, 2*x.p.cfg.MaxBody)
 }
 

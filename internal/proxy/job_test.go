@@ -199,3 +199,22 @@ func TestManySlowUploadsStayWithinTheBudget(t *testing.T) {
 	}
 	assert.Positive(t, unkept)
 }
+
+// A submitter that gets its answer early, and neither sends the rest of its body nor leaves, is
+// waited for as long as lingerTime says, though an attempt still reads.
+func TestTheRestOfABodyIsNotWaitedForLong(t *testing.T) {
+	const sent = 500_000
+	up := scripted(t, func(p *peer) {
+		_, _ = p.head()
+		_, _ = io.CopyN(io.Discard, p.in, sent) // now the attempt waits for more
+		p.say("HTTP/1.1 503 Service Unavailable\r\nContent-Length: 0\r\n\r\n")
+		p.gone()
+	})
+	c := startSidecar(t, setup{upstreams: []string{up.address}, budget: 1})
+	s := c.connect()
+	s.say("POST / HTTP/1.1\r\nHost: localhost\r\nContent-Length: 1000000\r\n\r\n%s", strings.Repeat(" ", sent))
+	assert.Equal(t, 503, s.status())
+	_, err := s.rest()
+	assert.NoError(t, err, "the connection ends")
+	c.seen(1)
+}

@@ -59,6 +59,7 @@ func (p *Proxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		p: p, w: w, r: r, id: job.id[:], rc: *http.NewResponseController(w), record: &job.record, expects: r.Header.Get("Expect") != "",
 	}
 	x := &job.exchange
+	x.paced.r, x.paced.rc, x.paced.idle = r.Body, &x.rc, p.cfg.BodyIdle
 	defer x.close()
 	if err := x.run(); err != nil {
 		x.fail(err)

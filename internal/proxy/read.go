@@ -7,6 +7,7 @@ import (
 	"net"
 	"net/http"
 	"os"
+	"sync"
 	"time"
 
 	"example.org/pilotfish/internal/dispatch"
@@ -36,7 +37,6 @@ func (x *exchange) read() error {
 		}
 		x.counted = cost
 	}
-	x.paced = pacedBody{r: x.r.Body, rc: &x.rc, idle: x.p.cfg.BodyIdle}
 	body, err := x.readBody()
 	if err != nil {
 		return err
@@ -139,15 +139,33 @@ type pacedBody struct {
 	idle    time.Duration
 	got     int64
 	blocked time.Duration
+
+	mu    sync.Mutex
+	ended bool // another deadline holds
 }
 
 func (b *pacedBody) Read(p []byte) (int, error) {
 	started := time.Now()
-	allowed := b.idle + time.Duration(b.got)*(time.Second/slowest) - b.blocked
-	_ = b.rc.SetReadDeadline(started.Add(allowed)) // without deadlines, a body is not paced
+	b.deadline(started.Add(b.idle + time.Duration(b.got)*(time.Second/slowest) - b.blocked))
 	n, err := b.r.Read(p)
-	_ = b.rc.SetReadDeadline(time.Time{}) // one that passed between two reads would end an HTTP/2 stream
+	b.deadline(time.Time{}) // one that passed between two reads would end an HTTP/2 stream
 	b.got += int64(n)
 	b.blocked += time.Since(started)
 	return n, err
+}
+
+func (b *pacedBody) deadline(at time.Time) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if !b.ended {
+		_ = b.rc.SetReadDeadline(at) // without deadlines, a body is not paced
+	}
+}
+
+// end ends the pacing. All reads have that deadline, also one of an attempt that waits.
+func (b *pacedBody) end(at time.Time) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.ended = true
+	_ = b.rc.SetReadDeadline(at) // likewise
 }
