@@ -90,6 +90,26 @@ func TestADeadlineForWritingEndsWithItsRequest(t *testing.T) {
 	})
 }
 
+// What follows an interim answer may take long.
+func TestAnInterimAnswerKeepsNoBuffer(t *testing.T) {
+	s := serving(t, http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		w.WriteHeader(http.StatusEarlyHints)
+		assert.Nil(t, w.(*response).room)
+		say(w, "ok")
+	}), patience, nil)
+	c := dial(t, s.address)
+	_, err := io.WriteString(c, get+get)
+	require.NoError(t, err)
+	in := bufio.NewReader(c)
+	for range 2 {
+		res, err := http.ReadResponse(in, nil)
+		require.NoError(t, err)
+		assert.Equal(t, http.StatusEarlyHints, res.StatusCode)
+		assert.NoError(t, res.Body.Close())
+		assert.Equal(t, "200 ok", answer(t, in))
+	}
+}
+
 // No timer runs for a body that hardly comes: thousands may.
 func TestABodyThatHardlyComesCostsNothing(t *testing.T) {
 	checked := make(chan struct{})

@@ -55,8 +55,8 @@ func New(cfg Config) (*Server, error) {
 	return &Server{cfg: cfg, buffers: lazyconn.NewBuffers(maxHead), conns: map[*conn]struct{}{}}, nil
 }
 
-// Listen serves the connections that l accepts. Those that are not plain come
-// out of the listener that it returns, as if nothing had been read from them.
+// Listen serves the connections that l accepts. The listener that it returns accepts
+// those that are not plain, as if nothing had been read from them.
 func (s *Server) Listen(l net.Listener) net.Listener {
 	f := &front{Listener: l, server: s, handed: make(chan net.Conn), errs: make(chan error), closed: make(chan struct{})}
 	s.accepts.Store(true)
@@ -64,7 +64,7 @@ func (s *Server) Listen(l net.Listener) net.Listener {
 	return f
 }
 
-// front is a listener behind which only the connections that are not plain come.
+// front is a listener that accepts only the connections that are not plain.
 type front struct {
 	net.Listener
 	server *Server
