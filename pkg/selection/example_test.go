@@ -37,5 +37,5 @@ func ExampleNew() {
 	// Output:
 	// to fetch takes 2 s: upstream 1
 	// to fetch takes 600 s: upstream 0
-	// waiting costs 20.5 s, fetching 0.8 s
+	// waiting costs 20.0 s, fetching 0.8 s
 }

@@ -15,11 +15,11 @@ import (
 //
 //	wait(u)  = 1.5 (jobs ahead + 1) / rate(u)    if no core is free
 //	         = (jobs / cores)⁴ / rate(u)         otherwise
-//	price(p) = 0.5 fetch(p)^0.7 / (1 + open(p) / 2)
+//	price(p) = 0.5 fetch(p)^0.6 / (1 + open(p) / 2)
 //	crowd(u) = max(1, 4.5 (jobs / cores)²)
 //
 // Wait: reports are seconds old, and other sidecars claim cores as well. So a
-// wait counts 1.5 times, and three tenths of the cores count as taken. Taking a
+// wait counts 1.5 times, and a fifth of the cores counts as taken. Taking a
 // free core has a price, too: the next jobs cannot have it.
 //
 // Price: data that was fetched serves later jobs as well, and more so the jobs
@@ -79,11 +79,11 @@ type ExpectedConfig struct {
 	// An old report makes a wait look shorter than it is. Default 1.5; at least 1.
 	WaitPrice float64 `yaml:"wait_price"`
 	// Spare is the share of an upstream's cores that count as taken by jobs
-	// that others have sent there since its report. Default 0.3.
+	// that others have sent there since its report. Default 0.2.
 	Spare float64 `yaml:"spare"`
 	// FetchScale and FetchPower make the price of a fetch from its time:
 	// FetchScale times the time, in seconds, to the power of FetchPower.
-	// Defaults 0.5 and 0.7.
+	// Defaults 0.5 and 0.6.
 	FetchScale float64 `yaml:"fetch_scale"`
 	FetchPower float64 `yaml:"fetch_power"`
 	// FetchShare is how much of that price each open job of the project takes
@@ -182,9 +182,9 @@ func (c *ExpectedConfig) resolve() error {
 		standard float64
 	}{
 		{"WaitPrice", &c.WaitPrice, 1.5},
-		{"Spare", &c.Spare, 0.3},
+		{"Spare", &c.Spare, 0.2},
 		{"FetchScale", &c.FetchScale, 0.5},
-		{"FetchPower", &c.FetchPower, 0.7},
+		{"FetchPower", &c.FetchPower, 0.6},
 		{"FetchShare", &c.FetchShare, 0.5},
 		{"RankPrice", &c.RankPrice, 1.5},
 		{"Crowding", &c.Crowding, 4.5},

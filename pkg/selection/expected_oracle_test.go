@@ -16,7 +16,7 @@ import (
 // standard is the documented defaults.
 func standard() selection.ExpectedConfig {
 	return selection.ExpectedConfig{
-		WaitPrice: 1.5, Spare: 0.3, FetchScale: 0.5, FetchPower: 0.7, FetchShare: 0.5,
+		WaitPrice: 1.5, Spare: 0.2, FetchScale: 0.5, FetchPower: 0.6, FetchShare: 0.5,
 		RankPrice: 1.5, Crowding: 4.5, WarmAt: 0.5, Band: 0.05, BandWidth: 1,
 		SlowStart: 60, TailScale: 1.6, LongestJob: 7200, CoreRate: 1.0 / 12,
 	}

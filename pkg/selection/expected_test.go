@@ -27,7 +27,7 @@ func busy(v *selection.View, backlog float64) {
 }
 
 // TestExpectedWeighsWaitsAgainstFetches: one upstream has the project and a
-// backlog, another is idle; 2.4 jobs complete per second, and 12 of 40
+// backlog, another is idle; 2.4 jobs complete per second, and 8 of 40
 // cores count as taken.
 func TestExpectedWeighsWaitsAgainstFetches(t *testing.T) {
 	for _, c := range []struct {
@@ -37,7 +37,7 @@ func TestExpectedWeighsWaitsAgainstFetches(t *testing.T) {
 		{backlog: 8, fetch: 200, stays: true},
 		{backlog: 8, fetch: 0.5, stays: false},
 		{backlog: 60, fetch: 5, stays: false},
-		{backlog: 60, fetch: 1000, stays: true},
+		{backlog: 60, fetch: 2000, stays: true},
 	} {
 		views, rng := policytest.Idle(2), rand.New(rand.NewPCG(1, 1))
 		views[0].Warm, views[0].Cache = 1, selection.Cached
@@ -49,18 +49,18 @@ func TestExpectedWeighsWaitsAgainstFetches(t *testing.T) {
 		}
 		costs := make([]selection.Cost, 2)
 		newExpected(t, selection.PartPlacement).Costs(selection.Job{Project: 1, Fetch: c.fetch}, views, costs)
-		assert.InDelta(t, 1.5*(12+c.backlog+1)/2.4, costs[0].Total, 1e-9)
-		assert.InDelta(t, 0.5*math.Pow(c.fetch, 0.7), costs[1].Total, 1e-9)
+		assert.InDelta(t, 1.5*(8+c.backlog+1)/2.4, costs[0].Total, 1e-9)
+		assert.InDelta(t, 0.5*math.Pow(c.fetch, 0.6), costs[1].Total, 1e-9)
 	}
 }
 
-// TestExpectedPaysMoreForWaits: 11 s of waiting cost more than a fetch whose
-// price is 14 s.
+// TestExpectedPaysMoreForWaits: 9.6 s of waiting cost more than a fetch whose
+// price is 12 s.
 func TestExpectedPaysMoreForWaits(t *testing.T) {
 	views := policytest.Idle(2)
 	views[0].Warm = 1
 	busy(&views[0], 14)
-	job := selection.Job{Project: 1, Fetch: 117}
+	job := selection.Job{Project: 1, Fetch: 200}
 	assert.Equal(t, 1, newExpected(t, selection.PartPlacement).Pick(job, views, nil))
 	assert.Equal(t, 0, newExpected(t, selection.PartPlacement|selection.PartWaitPrice).Pick(job, views, nil))
 }
@@ -70,8 +70,8 @@ func TestExpectedPaysMoreForWaits(t *testing.T) {
 func TestExpectedSharesFetches(t *testing.T) {
 	views := policytest.Idle(2)
 	views[0].Warm = 1
-	busy(&views[0], 14) // 16.9 s
-	job := selection.Job{Project: 1, Fetch: 200}
+	busy(&views[0], 14) // 14.4 s
+	job := selection.Job{Project: 1, Fetch: 300}
 	without := selection.PartPlacement | selection.PartShare
 	assert.Equal(t, 0, newExpected(t, selection.PartPlacement).Pick(job, views, nil))
 	job.Open = 4
