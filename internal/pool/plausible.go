@@ -47,7 +47,7 @@ func (m *member) wrong() string {
 		wrong += fmt.Sprintf(format, values...)
 	}
 	if m.ledger.doubted {
-		also("fewer jobs than this sidecar has there")
+		also("fewer than half of the jobs that this sidecar has there")
 	}
 	if m.listing.tooLong != "" {
 		also("%s", m.listing.tooLong)

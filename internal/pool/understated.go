@@ -3,8 +3,9 @@ package pool
 import "time"
 
 // ledger counts this sidecar's jobs at an upstream whose answers have not begun. A report
-// that tells of fewer jobs than were there all the time since the last one is wrong. An
-// upstream that always looks idle would draw the jobs of all sidecars.
+// that tells of fewer than half of the jobs that were there all the time since the last one
+// is not believed: an upstream that always looks idle would draw the jobs of all sidecars.
+// Some may honestly be missing, such as those whose answers are under way.
 type ledger struct {
 	open    int       // jobs without an answer
 	older   int       // those of them that were claimed before the last comparison
@@ -39,7 +40,7 @@ func (l *ledger) compare(at time.Time, jobs float64, apart time.Duration) {
 		return
 	}
 	switch {
-	case jobs < float64(l.older):
+	case 2*jobs < float64(l.older):
 		l.short, l.enough = l.short+1, 0
 	case l.older > 0:
 		l.short, l.enough = 0, l.enough+1
