@@ -81,7 +81,7 @@ func TestSoakBoundsHalfSentBodies(t *testing.T) {
 			all.Go(func() {
 				body, more := io.Pipe()
 				defer more.Close()
-				go io.WriteString(more, `{"project_id": 1, "filling": "`) //nolint:errcheck // it ends with the job
+				go io.WriteString(more, `{"project_id": 1, "filling": "`) // it ends with the job
 				r, err := http.NewRequestWithContext(ctx, http.MethodPost, "http://"+s.jobs+"/v1/jobs", body)
 				if !assert.NoError(t, err) {
 					return
@@ -239,7 +239,7 @@ func TestSoakBoundsAFullQueueOfConnections(t *testing.T) {
 		},
 	}
 	upstream.SetKeepAlivesEnabled(false)
-	go upstream.Serve(placed{l, places}) //nolint:errcheck // until it is closed
+	go upstream.Serve(placed{l, places}) // until it is closed
 	defer upstream.Close()
 	s := bounded(t, l.Addr().String(), "")
 	assert.Equal(t, map[string]int{"200": 500}, burst(t, s, 500, 100))

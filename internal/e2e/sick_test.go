@@ -111,7 +111,7 @@ func TestClusterFlashCrowd(t *testing.T) {
 	for _, s := range p.submit {
 		for range crowd {
 			all.Go(func() {
-				session, response, a := s.post(s.clients[0], s.number.Add(1), project, "") //nolint:bodyclose // finish closes it
+				session, response, a := s.post(s.clients[0], s.number.Add(1), project, "") // finish closes it
 				a = s.finish(session, response, project, a)
 				mu.Lock()
 				defer mu.Unlock()

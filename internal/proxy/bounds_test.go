@@ -33,7 +33,7 @@ func halfSend(c net.Conn, host string, jobs int) error {
 			case err != nil:
 				return
 			case f.Header().Type == http2.FramePing:
-				go io.Copy(io.Discard, c) //nolint:errcheck // until the connection is closed
+				go io.Copy(io.Discard, c) // until the connection is closed
 				return
 			}
 		}
