@@ -79,6 +79,6 @@ func (c *meshCommand) Run(cli.Console) error {
 	case <-pilotfish.ended:
 		return fmt.Errorf("pilotfish ended: %s", pilotfish.said())
 	case <-envoy.ended:
-		return fmt.Errorf("Envoy ended: %s", envoy.said())
+		return fmt.Errorf("the Envoy ended: %s", envoy.said())
 	}
 }

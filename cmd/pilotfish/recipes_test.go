@@ -273,6 +273,8 @@ func TestRecipeCache(t *testing.T) {
 	caches[busy].load.Store(5)
 	require.Eventually(t, func() bool { return s.state(busy).Running == 5 }, patience, time.Millisecond)
 	assert.Equal(t, 8, s.state(busy).Cores)
+	caches[busy].load.Store(0)
+	require.Eventually(t, func() bool { return s.state(busy).Running == 0 }, patience, time.Millisecond)
 
 	for _, u := range upstreams {
 		u.Forget()

@@ -70,7 +70,7 @@ func TestBoundsHaveTheirKeys(t *testing.T) {
 			_, section, ok := strings.Cut(string(keys), "\n## "+key[1]+"\n")
 			require.True(t, ok, "no section %s", key[1])
 			section, _, _ = strings.Cut(section, "\n## ")
-			assert.True(t, strings.Contains(section, "\n| `"+key[2]+"` |"), "no key %s.%s", key[1], key[2])
+			assert.Contains(t, section, "\n| `"+key[2]+"` |", "no key %s.%s", key[1], key[2])
 		}
 	}
 	assert.Greater(t, found, 12)

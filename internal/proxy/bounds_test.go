@@ -150,7 +150,7 @@ func TestHTTP2CountsNotAsAHead(t *testing.T) {
 		conn, err := m.Dial(t.Context(), "tcp", "127.0.0.1:8080")
 		require.NoError(t, err)
 		defer conn.Close()
-		go io.Copy(io.Discard, conn) //nolint:errcheck // until the connection is closed
+		go io.Copy(io.Discard, conn) // until the connection is closed
 		for _, piece := range []string{http2.ClientPreface[:2], http2.ClientPreface[2:20], http2.ClientPreface[20:]} {
 			_, err = io.WriteString(conn, piece)
 			require.NoError(t, err)

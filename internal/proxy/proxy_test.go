@@ -124,6 +124,6 @@ func TestBoundsInTheDocuments(t *testing.T) {
 		"silence within a response":                                     fmt.Sprintf("%.0f h; a peer that is gone is found out in about a minute", c.Settings.Idle.Hours()),
 	} {
 		row := "| " + what + " | " + bound + " |"
-		assert.True(t, strings.Contains(string(text), row), "no row %s", row)
+		assert.Contains(t, string(text), row)
 	}
 }

@@ -39,10 +39,10 @@ func TestWithdrawal(t *testing.T) {
 		<-came
 		assert.True(t, w.Withdraw())
 	}()
-	_, p, err := send("/silent") //nolint:bodyclose // there is none
+	_, p, err := send("/silent")
 	require.ErrorIs(t, err, ErrWithdrawn)
 	assert.Equal(t, Progress{Begun: true, InFull: true}, p)
-	_, p, err = send("/") //nolint:bodyclose // there is none
+	_, p, err = send("/")
 	require.ErrorIs(t, err, ErrWithdrawn, "until it is reset")
 	assert.False(t, p.Begun)
 
