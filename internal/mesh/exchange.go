@@ -183,7 +183,7 @@ func (x *exchange) send(m *ext.ProcessingResponse) error {
 // end ends the lease and closes the books, on every path.
 func (x *exchange) end() {
 	if !x.refused {
-		x.settle()
+		x.finish()
 	}
 	x.record.Total = time.Since(x.record.Arrived)
 	x.f.cfg.Observe(x.record)

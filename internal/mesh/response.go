@@ -126,7 +126,7 @@ func (x *exchange) move(to string) {
 		tried = x.lease.Fallbacks[:i+1]
 	}
 	for _, address := range tried {
-		x.record.Settle(pool.Refused, errWentOn)
+		x.record.EndAttempt(pool.Refused, errWentOn)
 		x.lease.Move(address)
 		x.record.Begin(x.lease.Choice)
 	}
@@ -142,8 +142,8 @@ func (x *exchange) explained(h http.Header) http.Header {
 	return add
 }
 
-// settle ends the lease by what was seen of the response.
-func (x *exchange) settle() {
+// finish ends the lease by what was seen of the response.
+func (x *exchange) finish() {
 	j := x.record
 	if x.lease == nil { // a panic is passing
 		return
@@ -167,7 +167,7 @@ func (x *exchange) settle() {
 	if x.response.complete && x.response.own == "" {
 		j.Completeness = intake.Complete
 	}
-	j.Settle(outcome, j.Err)
+	j.EndAttempt(outcome, j.Err)
 	x.lease.Done(outcome)
 	x.lease = nil
 }

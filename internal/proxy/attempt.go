@@ -190,7 +190,7 @@ func gone(err error) *failure {
 // lost ends an attempt that failed, and decides what follows.
 func (a *attempt) lost(f *failure) *failure {
 	a.ended = true
-	a.x.record.Settle(f.Outcome, f.err)
+	a.x.record.EndAttempt(f.Outcome, f.err)
 	f.Repeatable = a.x.body.Replayable()
 	f.next = a.lease.Failed(f.Failure)
 	return f
@@ -199,7 +199,7 @@ func (a *attempt) lost(f *failure) *failure {
 // done ends an attempt whose response was passed on, as much of it as could be.
 func (a *attempt) done(o pool.Outcome, err error) {
 	a.ended = true
-	a.x.record.Settle(o, err)
+	a.x.record.EndAttempt(o, err)
 	a.lease.Done(o)
 }
 

@@ -73,7 +73,7 @@ type Config struct {
 
 	// Dial connects to an upstream until ctx ends; nil dials TCP.
 	Dial func(ctx context.Context, network, address string) (net.Conn, error)
-	// IdleConns is how many connections to each upstream are kept for later
+	// IdleConns is how many connections to each upstream are pooled for later
 	// jobs, and IdleConnTimeout for how long; default 64 and 50 s.
 	IdleConns       int
 	IdleConnTimeout time.Duration

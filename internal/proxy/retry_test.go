@@ -153,7 +153,7 @@ func TestKeptConnectionsThatTurnOutDead(t *testing.T) {
 	})
 }
 
-// A kept connection that ends without a byte of an answer does not speak
+// A pooled connection that ends without a byte of an answer does not speak
 // against the upstream, but the job may.
 func TestADeadConnectionIsReplaced(t *testing.T) {
 	unread := func(p *peer) { time.Sleep(time.Minute) } // closes while the job is being written
@@ -195,7 +195,7 @@ func TestADeadConnectionIsReplaced(t *testing.T) {
 				c := startSidecar(t, setup{network: m, upstreams: ups})
 				first, _, _, _ := m.submit(t, "{}")
 				assert.Equal(t, 200, first)
-				synctest.Wait() // until the connection is kept
+				synctest.Wait() // until the connection is pooled
 				second, _, _, _ := m.submit(t, "{}")
 				assert.Equal(t, tc.status, second)
 				r := c.seen(2)[1]
@@ -211,7 +211,7 @@ func TestADeadConnectionIsReplaced(t *testing.T) {
 	}
 }
 
-// A job that kills what it meets is sent twice at most, kept connections and
+// A job that kills what it meets is sent twice at most, pooled connections and
 // headers that ask for a replay notwithstanding.
 func TestAKillerDoesNotTour(t *testing.T) {
 	var killed atomic.Int32

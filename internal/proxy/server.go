@@ -164,8 +164,8 @@ func (s *Server) Conns() (open, most int) {
 	return open, s.conns
 }
 
-// settleTime is how long jobs that were cut have to end their books.
-const settleTime = time.Second
+// closeTime is how long jobs that were cut have to end their books.
+const closeTime = time.Second
 
 // Shutdown stops accepting and waits for the jobs at hand until ctx ends.
 // Those that are left are then cut, visibly to their submitters, and the error is ctx's.
@@ -176,9 +176,9 @@ func (s *Server) Shutdown(ctx context.Context) error {
 		return nil
 	}
 	s.cut(record.ErrShutdown)
-	settle, cancel := context.WithTimeout(context.WithoutCancel(ctx), settleTime)
+	closing, cancel := context.WithTimeout(context.WithoutCancel(ctx), closeTime)
 	defer cancel()
-	_ = s.drain(settle) // what matters is that they had the time
+	_ = s.drain(closing) // what matters is that they had the time
 	if s.plain != nil {
 		s.plain.Close()
 	}

@@ -85,7 +85,7 @@ type Attempt struct {
 	Start, End time.Duration
 	// Hint is what the upstream told of its load; nil when nothing.
 	Hint *pool.Hint
-	// Repeated is set when a kept connection turned out dead and the job was
+	// Repeated is set when a pooled connection turned out dead and the job was
 	// sent again to the same upstream, on a new one.
 	Repeated bool
 	// Err is why it failed.
@@ -120,8 +120,8 @@ func (r *Job) Begin(c pool.Choice) {
 // Attempt is the attempt under way.
 func (r *Job) Attempt() *Attempt { return &r.Attempts[len(r.Attempts)-1] }
 
-// Settle notes the end of the attempt under way.
-func (r *Job) Settle(o pool.Outcome, err error) {
+// EndAttempt notes the end of the attempt under way.
+func (r *Job) EndAttempt(o pool.Outcome, err error) {
 	a := r.Attempt()
 	a.Outcome, a.Err, a.End = o, err, time.Since(r.Arrived)
 }

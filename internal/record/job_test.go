@@ -26,12 +26,12 @@ func TestAttemptsAndTheirReasons(t *testing.T) {
 		r.Begin(pool.Choice{Address: "a:1", Cache: selection.Cached, Panic: true})
 		time.Sleep(time.Second)
 		failed := errors.New("connection refused")
-		r.Settle(pool.Refused, failed)
+		r.EndAttempt(pool.Refused, failed)
 		r.Begin(pool.Choice{
 			Address: "b:1", Cost: selection.Cost{Total: 2.5, Wait: .5, Fetch: 2}, RunnerUp: "c:1", RunnerUpCost: 3.25,
 		})
 		time.Sleep(time.Second)
-		r.Settle(pool.Answered, nil)
+		r.EndAttempt(pool.Answered, nil)
 
 		first, second := r.Attempts[0], r.Attempts[1]
 		assert.Equal(t, []any{time.Second, 2 * time.Second, pool.Refused, failed}, []any{first.Start, first.End, first.Outcome, first.Err})

@@ -18,7 +18,7 @@ import (
 type Config struct {
 	// Dial connects to an upstream until ctx ends; nil dials TCP.
 	Dial func(ctx context.Context, network, address string) (net.Conn, error)
-	// Idle is how many connections to each upstream are kept for later
+	// Idle is how many connections to each upstream are pooled for later
 	// requests, and IdleTimeout for how long.
 	Idle        int
 	IdleTimeout time.Duration
@@ -47,7 +47,7 @@ func New(cfg Config) (*Client, error) {
 // after their requests.
 func (c *Client) Close() { c.pool.close() }
 
-// Idle is how many connections are kept for later requests, by address.
+// Idle is how many connections are pooled for later requests, by address.
 func (c *Client) Idle() map[string]int {
 	c.pool.mu.Lock()
 	defer c.pool.mu.Unlock()
@@ -77,13 +77,13 @@ func (e *DialError) Unwrap() error { return e.Err }
 
 // Progress is how far a request got. It tells whether the request may be sent again.
 type Progress struct {
-	Reused   bool // it was sent on a kept connection
+	Reused   bool // it was sent on a pooled connection
 	Begun    bool // some of it may have reached the upstream
 	InFull   bool // all of it was sent
 	Answered bool // at least one byte of an answer came
 }
 
-// Stale reports whether a kept connection brought nothing: the upstream may have
+// Stale reports whether a pooled connection brought nothing: the upstream may have
 // closed it just as the request was sent, which does not speak against the upstream.
 func (p Progress) Stale() bool { return p.Reused && !p.Answered }
 
@@ -98,7 +98,7 @@ func (c *Client) Do(ctx context.Context, r *Request) (*Response, Progress, error
 	if err != nil {
 		return nil, p, err
 	}
-	p.Reused = cn.kept
+	p.Reused = cn.reused
 	if !r.Withdrawal.enter(cn) {
 		c.pool.keep(r.Address, cn)
 		return nil, p, ErrWithdrawn

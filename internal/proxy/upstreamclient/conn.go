@@ -10,7 +10,7 @@ import (
 // conn is a connection to an upstream. One request at a time uses it.
 type conn struct {
 	*lazyconn.Conn
-	kept        bool // it was idle, or has served another request
+	reused      bool // it was idle, or has served another request
 	idleSince   time.Time
 	interrupted func() // interrupt, made once
 }

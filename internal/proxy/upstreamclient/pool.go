@@ -87,7 +87,7 @@ func (p *pool) at(address string) *upstream {
 	return u
 }
 
-// connect returns a connection for the request: one that is kept, or the first
+// connect returns a connection for the request: a pooled one, or the first
 // that is made or given back. I/O on it ends at the request's deadline.
 func (p *pool) connect(ctx context.Context, r *Request) (*conn, error) {
 	for {
@@ -95,11 +95,11 @@ func (p *pool) connect(ctx context.Context, r *Request) (*conn, error) {
 		if err != nil {
 			return nil, err
 		}
-		if cn.SetDeadline(r.Deadline) == nil && !(cn.kept && cn.More()) {
+		if cn.SetDeadline(r.Deadline) == nil && !(cn.reused && cn.More()) {
 			return cn, nil
 		}
 		_ = cn.Close() // the upstream has closed it, or sent what nobody asked for
-		if !cn.kept {
+		if !cn.reused {
 			return nil, &DialError{Err: errors.New("the new connection was closed at once")}
 		}
 	}
@@ -196,7 +196,7 @@ func (p *pool) dial(address string, u *upstream, timeout time.Duration) {
 
 // keep takes back a connection that may serve another request.
 func (p *pool) keep(address string, cn *conn) {
-	cn.kept = true
+	cn.reused = true
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	u := p.at(address)
@@ -208,7 +208,7 @@ func (p *pool) keep(address string, cn *conn) {
 // must be held.
 func (p *pool) put(address string, u *upstream, cn *conn) {
 	for i, w := range u.waiting {
-		if !cn.kept || !w.fresh {
+		if !cn.reused || !w.fresh {
 			u.waiting = slices.Delete(u.waiting, i, i+1)
 			w.got <- dialling{conn: cn}
 			return
@@ -218,7 +218,7 @@ func (p *pool) put(address string, u *upstream, cn *conn) {
 		_ = cn.Close()
 		return
 	}
-	cn.kept, cn.idleSince = true, time.Now()
+	cn.reused, cn.idleSince = true, time.Now()
 	u.idle = append(u.idle, cn)
 	if p.sweeper == nil {
 		p.sweeper = time.AfterFunc(p.sweepInterval(), p.sweep)

@@ -38,7 +38,7 @@ func TestConnectionsAreKept(t *testing.T) {
 	fresh.Fresh = true
 	_, _, p := do(t, c, fresh)
 	assert.False(t, p.Reused)
-	assert.Equal(t, 2, c.Idle()[up], "a fresh connection is kept, too")
+	assert.Equal(t, 2, c.Idle()[up], "a fresh connection is pooled, too")
 }
 
 // A connection is used again only if nothing is left on it and both sides mean to go on.

@@ -126,7 +126,7 @@ func (r *Response) Read(p []byte, until time.Time) (int, error) {
 // lastWrite is how long the sending of a body may still take after the answer has come whole.
 const lastWrite = 50 * time.Millisecond
 
-// Close ends the exchange. The connection is kept if nothing is left on it and
+// Close ends the exchange. The connection is pooled if nothing is left on it and
 // nothing was wrong.
 func (r *Response) Close() {
 	calm := r.unhook() // nobody interrupts it anymore
@@ -137,15 +137,15 @@ func (r *Response) Close() {
 	}
 	r.conn.Release()
 	if r.sending.over() {
-		r.settle()
+		r.poolOrClose()
 		return
 	}
-	_ = r.conn.SetWriteDeadline(time.Now().Add(lastWrite)) // a connection that fails here is not kept
-	r.sending.finish(r.settle)
+	_ = r.conn.SetWriteDeadline(time.Now().Add(lastWrite)) // a connection that fails here is not pooled
+	r.sending.finish(r.poolOrClose)
 }
 
-// settle keeps the connection if all of the request was sent, or else closes it.
-func (r *Response) settle() {
+// poolOrClose pools the connection if all of the request was sent, or else closes it.
+func (r *Response) poolOrClose() {
 	if r.sending.err != nil {
 		r.abandon()
 		return

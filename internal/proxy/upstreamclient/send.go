@@ -55,8 +55,8 @@ func (s *sending) start(cn *conn, r *Request) error {
 		return nil
 	}
 	s.ended = make(chan struct{})
-	kept := *r // so that r itself need not outlive the call
-	go s.rest(&kept, piece, head)
+	copied := *r // so that r itself need not outlive the call
+	go s.rest(&copied, piece, head)
 	return nil
 }
 

@@ -64,7 +64,7 @@ func TestRequestsArriveAsTheyAre(t *testing.T) {
 			r := job(up, "")
 			r.Target = "/a%2Fb//../c;x?y=%zz&a;b"
 			tc.change(r)
-			for range 2 { // the second on a kept connection
+			for range 2 { // the second on a pooled connection
 				if r.Body != nil {
 					r.Body = io.NopCloser(strings.NewReader(long))
 				}
@@ -92,7 +92,7 @@ func TestRequestsArriveAsTheyAre(t *testing.T) {
 					<-got
 				}
 				return c.Idle()[up] > 0
-			}, patience, time.Millisecond, "the connection is kept")
+			}, patience, time.Millisecond, "the connection is pooled")
 		})
 	}
 }
@@ -171,7 +171,7 @@ func TestEarlyAnswersAreHeard(t *testing.T) {
 	}
 }
 
-// A connection is not kept while the upstream has not taken the whole request.
+// A connection is not pooled while the upstream has not taken the whole request.
 func TestAConnectionWithHalfARequestIsNotKept(t *testing.T) {
 	release := make(chan struct{})
 	up := listen(t, func(p *peer) {
@@ -252,7 +252,7 @@ type readerFunc func([]byte) (int, error)
 
 func (f readerFunc) Read(p []byte) (int, error) { return f(p) }
 
-// A kept connection that the upstream closes while the request is written: nothing of it was sent.
+// A pooled connection that the upstream closes while the request is written: nothing of it was sent.
 func TestNothingWasSent(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := newClient(t, Config{Dial: network(func(p *peer) {

@@ -133,7 +133,7 @@ func TestALeavingRequestPassesItsConnectionOn(t *testing.T) {
 		require.ErrorIs(t, <-left, context.Canceled)
 		g.through <- nil
 		synctest.Wait()
-		assert.Equal(t, 1, c.Idle()["up:1"], "the connection that came too late is kept")
+		assert.Equal(t, 1, c.Idle()["up:1"], "the connection that came too late is pooled")
 		_, _, p := do(t, c, job("up:1", "{}"))
 		assert.True(t, p.Reused)
 	})

@@ -49,7 +49,7 @@ func TestWithdrawal(t *testing.T) {
 	w.Reset()
 	response, p, err := send("/")
 	require.NoError(t, err)
-	assert.True(t, p.Reused, "a connection that was not used is kept")
+	assert.True(t, p.Reused, "a connection that was not used is pooled")
 	assert.False(t, w.Withdraw(), "it is too late")
 	text, err := response.all()
 	require.NoError(t, err)
