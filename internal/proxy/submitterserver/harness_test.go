@@ -50,7 +50,8 @@ func serving(t testing.TB, h http.Handler, idle time.Duration, wrap func(net.Con
 		l = wrapping{l, wrap}
 	}
 	var running sync.WaitGroup
-	running.Go(func() { assert.ErrorIs(t, all.http.Serve(s.Listen(l)), http.ErrServerClosed) })
+	front := s.Listen(l)
+	running.Go(func() { assert.ErrorIs(t, all.http.Serve(front), http.ErrServerClosed) })
 	t.Cleanup(func() {
 		cut()
 		_ = all.http.Close()
