@@ -7,6 +7,7 @@ import (
 	"log"
 	"net"
 	"net/http"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -83,6 +84,10 @@ func FuzzAgainstNetHTTP(f *testing.F) {
 	go func() { _ = model.Serve(l) }()
 	f.Cleanup(func() { _ = model.Close() })
 	f.Fuzz(func(t *testing.T, sent []byte) {
-		assert.Equal(t, exchange(t, l.Addr().String(), sent), exchange(t, tested.address, sent), "%q", sent)
+		want, got := exchange(t, l.Addr().String(), sent), exchange(t, tested.address, sent)
+		if len(sent) > 4<<10 && strings.Contains(want, "400 Bad Request") {
+			return // refused with bytes unread: the reset that follows may overtake the answer
+		}
+		assert.Equal(t, want, got, "%q", sent)
 	})
 }
