@@ -46,6 +46,9 @@ func TestRetryRules(t *testing.T) {
 			return scripted(t, func(p *peer) { p.request(); p.say("%s", strings.TrimSuffix(busy, "y")) }).address
 		},
 		"dies": func(t *testing.T) string { return scripted(t, func(p *peer) { p.request() }).address },
+		"begins": func(t *testing.T) string { // and dies
+			return scripted(t, func(p *peer) { p.request(); p.say("HTTP/1.1 102 Processing\r\nJob-Started: yes\r\n\r\n") }).address
+		},
 		"resets": func(t *testing.T) string {
 			return scripted(t, func(p *peer) { p.request(); p.reset() }).address
 		},
@@ -62,6 +65,7 @@ func TestRetryRules(t *testing.T) {
 		{"refuses refuses resets ok", 200, "ok", []pool.Outcome{pool.Refused, pool.Refused, pool.NoAnswer, pool.Answered}, intake.Answered},
 		{"refuses", 502, "-", []pool.Outcome{pool.Refused}, intake.NoAnswer},
 		{"dies ok", 200, "ok", []pool.Outcome{pool.NoAnswer, pool.Answered}, intake.Answered},
+		{"begins ok", 200, "ok", []pool.Outcome{pool.NoAnswer, pool.Answered}, intake.Answered},
 		{"dies dies ok", 502, "-", []pool.Outcome{pool.NoAnswer, pool.NoAnswer}, intake.NoAnswer},
 		{"resets refuses ok", 200, "ok", []pool.Outcome{pool.NoAnswer, pool.Refused, pool.Answered}, intake.Answered},
 		{"busy ok", 200, "ok", []pool.Outcome{pool.NotStarted, pool.Answered}, intake.Answered},

@@ -80,12 +80,13 @@ type Progress struct {
 	Reused   bool // it was sent on a pooled connection
 	Begun    bool // some of it may have reached the upstream
 	InFull   bool // all of it was sent
-	Answered bool // at least one byte of an answer came
+	Interim  bool // a 1xx came
+	Answered bool // at least one byte of an answer came, a 1xx apart
 }
 
 // Stale reports whether a pooled connection brought nothing: the upstream may have
 // closed it just as the request was sent, which does not speak against the upstream.
-func (p Progress) Stale() bool { return p.Reused && !p.Answered }
+func (p Progress) Stale() bool { return p.Reused && !p.Interim && !p.Answered }
 
 // Do sends a request and waits for the head of the answer. It ends when ctx does:
 // the error is then ctx's cause. Errors of a dial are *DialError, those of the body *BodyError.
@@ -115,7 +116,7 @@ func (c *Client) Do(ctx context.Context, r *Request) (*Response, Progress, error
 		response.abandon()
 		return nil, p, err
 	}
-	head, answered, err := cn.head(ctx, r, c.cfg.MaxHead) //nolint:bodyclose // Response.Close does
+	head, err := cn.head(ctx, r, c.cfg.MaxHead, &p) //nolint:bodyclose // Response.Close does
 	if err != nil {
 		err = errorOf(ctx, s, err)
 		response.unhook()
@@ -124,7 +125,6 @@ func (c *Client) Do(ctx context.Context, r *Request) (*Response, Progress, error
 			<-s.ended // the connection is closed: it does not take long
 		}
 	}
-	p.Answered = answered
 	p.Begun = s.written.Load() > 0
 	p.InFull = s.over() && s.err == nil
 	if err != nil {

@@ -31,19 +31,20 @@ type Response struct {
 	whole   bool        // all of the body was read
 }
 
-// head reads the head of the answer, and passes interim ones on. answered is
-// whether any byte of it came.
-func (c *conn) head(ctx context.Context, r *Request, most int64) (_ *http.Response, answered bool, _ error) {
+// head reads the head of the answer, and passes interim ones on. It notes in p what came.
+func (c *conn) head(ctx context.Context, r *Request, most int64, p *Progress) (*http.Response, error) {
 	err := c.Await()
 	withdrawn := r.Withdrawal.leave(err == nil)
 	switch {
 	case err != nil && withdrawn:
-		return nil, false, ErrWithdrawn
+		return nil, ErrWithdrawn
 	case err != nil:
-		return nil, false, err
-	case withdrawn:
+		return nil, err
+	}
+	p.Answered = true
+	if withdrawn {
 		if err := c.resume(ctx, r.Deadline); err != nil {
-			return nil, true, err
+			return nil, err
 		}
 	}
 	var asked *http.Request // its method tells whether a body follows; nil is GET
@@ -52,17 +53,25 @@ func (c *conn) head(ctx context.Context, r *Request, most int64) (_ *http.Respon
 	}
 	for interims := 0; ; interims++ {
 		c.Left = most
+		if interims > 0 {
+			p.Interim, p.Answered = true, false
+			if _, err := c.In.Peek(1); err != nil {
+				c.Left = math.MaxInt64
+				return nil, err
+			}
+			p.Answered = true
+		}
 		head, err := http.ReadResponse(c.In, asked)
 		c.Left = math.MaxInt64
 		switch {
 		case err != nil:
-			return nil, true, err
+			return nil, err
 		case head.StatusCode < 100:
-			return nil, true, fmt.Errorf("an answer with status %d", head.StatusCode)
+			return nil, fmt.Errorf("an answer with status %d", head.StatusCode)
 		case head.StatusCode >= 200 || head.StatusCode == http.StatusSwitchingProtocols:
-			return head, true, nil
+			return head, nil
 		case interims == maxInterims:
-			return nil, true, errInterims
+			return nil, errInterims
 		case head.StatusCode != http.StatusContinue && r.Interim != nil:
 			r.Interim.Interim(head.StatusCode, head.Header)
 		}

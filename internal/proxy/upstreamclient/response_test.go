@@ -34,6 +34,25 @@ func TestInterimAnswersArePassedOn(t *testing.T) {
 	assert.Equal(t, []int{103, 102}, got)
 }
 
+// A 1xx is no byte of the answer: the job may go to another upstream when this one dies
+// after it. But a connection that brought one was not stale.
+func TestAnInterimAnswerIsNotTheAnswer(t *testing.T) {
+	for _, c := range []struct {
+		rest     string
+		answered bool
+	}{{"", false}, {"H", true}} {
+		up := listen(t, func(p *peer) {
+			p.request()
+			p.say("HTTP/1.1 102 Processing\r\n\r\n%s", c.rest)
+		})
+		_, p, err := newClient(t, Config{}).Do(context.Background(), job(up, "{}"))
+		require.Error(t, err)
+		assert.Equal(t, Progress{Begun: true, InFull: true, Interim: true, Answered: c.answered}, p)
+		p.Reused = true
+		assert.False(t, p.Stale())
+	}
+}
+
 func TestHeadsAreBounded(t *testing.T) {
 	line := "X: " + strings.Repeat("x", 1000) + "\r\n"
 	for name, answer := range map[string]string{
