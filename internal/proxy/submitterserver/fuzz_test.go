@@ -7,7 +7,6 @@ import (
 	"log"
 	"net"
 	"net/http"
-	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -70,9 +69,10 @@ func FuzzAgainstNetHTTP(f *testing.F) {
 	} {
 		f.Add([]byte(odd))
 	}
-	f.Add(fmt.Appendf(nil, "POST / HTTP/1.1\r\n%sContent-Length: 9000\r\n\r\n%s", host, bytes.Repeat([]byte("x"), 9000)))
-	f.Add(fmt.Appendf(nil, "GET / HTTP/1.1\r\n%sX: %s\r\n\r\n", host, bytes.Repeat([]byte("x"), 9000)))
-
+	large := [][]byte{
+		fmt.Appendf(nil, "POST / HTTP/1.1\r\n%sContent-Length: 9000\r\n\r\n%s", host, bytes.Repeat([]byte("x"), 9000)),
+		fmt.Appendf(nil, "GET / HTTP/1.1\r\n%sX: %s\r\n\r\n", host, bytes.Repeat([]byte("x"), 9000)),
+	}
 	tested := serving(f, http.HandlerFunc(behaviours), patience, nil)
 	go func() {
 		for range tested.behind { //nolint:revive // they are counted elsewhere
@@ -83,11 +83,13 @@ func FuzzAgainstNetHTTP(f *testing.F) {
 	model := &http.Server{Handler: http.HandlerFunc(behaviours), ErrorLog: log.New(io.Discard, "", 0)}
 	go func() { _ = model.Serve(l) }()
 	f.Cleanup(func() { _ = model.Close() })
+	for _, sent := range large {
+		assert.Equal(f, exchange(f, l.Addr().String(), sent), exchange(f, tested.address, sent))
+	}
 	f.Fuzz(func(t *testing.T, sent []byte) {
-		want, got := exchange(t, l.Addr().String(), sent), exchange(t, tested.address, sent)
-		if len(sent) > 4<<10 && strings.Contains(want, "400 Bad Request") {
-			return // refused with bytes unread: the reset that follows may overtake the answer
+		if len(sent) > 4<<10 {
+			return // a refusal with bytes unread is followed by a reset, which may overtake it
 		}
-		assert.Equal(t, want, got, "%q", sent)
+		assert.Equal(t, exchange(t, l.Addr().String(), sent), exchange(t, tested.address, sent), "%q", sent)
 	})
 }
