@@ -16,7 +16,12 @@ func Judgement(w io.Writer, j *results.Judgement) error {
 		return nil
 	}
 	run := j.Verdicts[0].Run
-	grids := []*stats.Grid{ratios(j.Verdicts)}
+	marks := func(v *results.Verdict) []results.Mark { return v.Marks }
+	equals := func(v *results.Verdict) []results.Mark { return v.Equals }
+	grids := []*stats.Grid{ratios("ratio", j.Verdicts, marks)}
+	if len(j.Equals) > 0 {
+		grids = append(grids, ratios("ratio, as many sidecars", j.Verdicts, equals))
+	}
 	for i, name := range results.MarkNames() {
 		grids = append(grids, figuresOf(j.Verdicts, name, i))
 	}
@@ -24,7 +29,11 @@ func Judgement(w io.Writer, j *results.Judgement) error {
 	if err != nil {
 		return err
 	}
-	for _, g := range append(grids, unanswered(j.Verdicts), summary(j.Summary)) {
+	grids = append(grids, unanswered(j.Verdicts), summary("all families", j.Summary))
+	if len(j.Equals) > 0 {
+		grids = append(grids, summary("all families, as many sidecars", j.Equals))
+	}
+	for _, g := range grids {
 		if err := g.WriteText(w); err != nil {
 			return err
 		}
@@ -33,12 +42,12 @@ func Judgement(w io.Writer, j *results.Judgement) error {
 }
 
 // ratios is a line for each family, with every mark.
-func ratios(verdicts []results.Verdict) *stats.Grid {
-	g := &stats.Grid{Left: 1, Heads: [][]string{append([]string{"ratio"}, results.MarkNames()...)}}
+func ratios(title string, verdicts []results.Verdict, marks func(*results.Verdict) []results.Mark) *stats.Grid {
+	g := &stats.Grid{Left: 1, Heads: [][]string{append([]string{title}, results.MarkNames()...)}}
 	for i := range verdicts {
 		v := &verdicts[i]
 		line := []string{v.Family}
-		for _, m := range v.Marks {
+		for _, m := range marks(v) {
 			line = append(line, interval(m.Ratio, v.Seeds))
 		}
 		g.Rows = append(g.Rows, line)
@@ -54,12 +63,17 @@ func interval(i stats.Interval, seeds int) string {
 	return fmt.Sprintf("%.2f [%.2f, %.2f]", i.Value, i.Low, i.High)
 }
 
-// figuresOf are the means of one mark, and which rival was the best.
+// figuresOf are the means of one mark, and which rivals were the best.
 func figuresOf(verdicts []results.Verdict, name string, mark int) *stats.Grid {
-	g := &stats.Grid{Left: 1, Heads: [][]string{{name, "judged", "best rival", ""}}}
+	g := &stats.Grid{Left: 1, Heads: [][]string{{name, "judged", "best rival", "", "as many sidecars", ""}}}
 	for i := range verdicts {
-		m := &verdicts[i].Marks[mark]
-		g.Rows = append(g.Rows, []string{verdicts[i].Family, amount(m.Ours), amount(m.Best), m.Rival})
+		v := &verdicts[i]
+		m := v.Marks[mark]
+		line := []string{v.Family, amount(m.Ours), amount(m.Best), m.Rival}
+		if len(v.Equals) > 0 {
+			line = append(line, amount(v.Equals[mark].Best), v.Equals[mark].Rival)
+		}
+		g.Rows = append(g.Rows, line)
 	}
 	return g
 }
@@ -82,8 +96,8 @@ func unanswered(verdicts []results.Verdict) *stats.Grid {
 	return g
 }
 
-func summary(all []results.Summary) *stats.Grid {
-	g := &stats.Grid{Left: 1, Heads: [][]string{{"all families", "median", "worst", "limit", "above it"}}}
+func summary(title string, all []results.Summary) *stats.Grid {
+	g := &stats.Grid{Left: 1, Heads: [][]string{{title, "median", "worst", "limit", "above it"}}}
 	for _, s := range all {
 		above := "none"
 		if len(s.Above) > 0 {

@@ -30,6 +30,9 @@ type Run struct {
 	Name     string `json:"name"`
 	Overload string `json:"overload"`
 	Policy   string `json:"policy"`
+	// Sidecars is how many share the jobs. Each knows its own jobs at once, and
+	// those of the others from reports.
+	Sidecars int `json:"sidecars"`
 	// Settings describe the rest of the set-up for people.
 	Settings []string `json:"settings"`
 	// Against names the run to compare with, Reference the published row to

@@ -18,8 +18,11 @@ type Verdict struct {
 	Run    string `json:"run"`
 	Rivals int    `json:"rivals"`
 	Seeds  int    `json:"seeds"`
-	// Marks has one for each of MarkNames, in that order.
-	Marks []Mark `json:"marks"`
+	// Marks has one for each of MarkNames, in that order. Equals has the same
+	// beside the rivals with as many sidecars alone, which know no more; it is
+	// empty if there is none.
+	Marks  []Mark `json:"marks"`
+	Equals []Mark `json:"equals"`
 	// Unanswered is how many of 1,000 jobs got no result, Fewest the least of any
 	// rival.
 	Unanswered float64 `json:"unanswered_per_1000_jobs"`
@@ -91,16 +94,29 @@ func MarkNames() []string {
 func Judge(s *Set) Verdict {
 	ours, rivals := &s.Runs[0], s.Runs[1:]
 	v := Verdict{Family: s.Scenario, Run: ours.Name, Rivals: len(rivals), Seeds: len(ours.Trials), Unanswered: unanswered(ours.Counts)}
-	for _, m := range markers() {
-		v.Marks = append(v.Marks, m.compare(ours, m.best(rivals)))
-	}
-	v.Marks = append(v.Marks, fetches().compare(ours, markers()[0].best(rivals)))
+	v.Marks = marks(ours, rivals)
+	var equals []Run
 	for i := range rivals {
 		if n := unanswered(rivals[i].Counts); i == 0 || n < v.Fewest {
 			v.Fewest = n
 		}
+		if rivals[i].Sidecars == ours.Sidecars {
+			equals = append(equals, rivals[i])
+		}
+	}
+	if len(equals) > 0 {
+		v.Equals = marks(ours, equals)
 	}
 	return v
+}
+
+// marks compares a run with the best of its rivals for each mark.
+func marks(ours *Run, rivals []Run) []Mark {
+	var all []Mark
+	for _, m := range markers() {
+		all = append(all, m.compare(ours, m.best(rivals)))
+	}
+	return append(all, fetches().compare(ours, markers()[0].best(rivals)))
 }
 
 // unanswered is how many of 1,000 jobs got no result.
@@ -161,7 +177,10 @@ func (m marker) compare(ours, rival *Run) Mark {
 // Judgement is what came of all families.
 type Judgement struct {
 	Verdicts []Verdict `json:"families"`
-	Summary  []Summary `json:"summary"`
+	// Summary is over the marks beside all rivals, Equals beside those with as
+	// many sidecars.
+	Summary []Summary `json:"summary"`
+	Equals  []Summary `json:"summary_equals"`
 }
 
 // Summary is one mark over all families.
@@ -182,24 +201,40 @@ const (
 
 // Sum sums verdicts up.
 func Sum(verdicts []Verdict) Judgement {
-	j := Judgement{Verdicts: verdicts}
+	return Judgement{
+		Verdicts: verdicts,
+		Summary:  summarize(verdicts, func(v *Verdict) []Mark { return v.Marks }),
+		Equals:   summarize(verdicts, func(v *Verdict) []Mark { return v.Equals }),
+	}
+}
+
+// summarize sums up the same marks of all verdicts that have them.
+func summarize(verdicts []Verdict, of func(*Verdict) []Mark) []Summary {
+	var all []Summary
 	for i, name := range MarkNames() {
 		s := Summary{Mark: name, Limit: waitLimit, Above: []string{}}
 		if name == fetches().name {
 			s.Limit = fetchLimit
 		}
 		var ratios []float64
-		for _, v := range verdicts {
-			ratio := v.Marks[i].Ratio.Value
+		for j := range verdicts {
+			marks := of(&verdicts[j])
+			if len(marks) == 0 {
+				continue
+			}
+			ratio := marks[i].Ratio.Value
 			ratios = append(ratios, ratio)
 			if ratio > s.Limit {
-				s.Above = append(s.Above, v.Family)
+				s.Above = append(s.Above, verdicts[j].Family)
 			}
 		}
+		if len(ratios) == 0 {
+			return nil
+		}
 		s.Median, s.Worst = median(ratios), slices.Max(ratios)
-		j.Summary = append(j.Summary, s)
+		all = append(all, s)
 	}
-	return j
+	return all
 }
 
 func median(values []float64) float64 {

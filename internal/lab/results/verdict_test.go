@@ -88,6 +88,27 @@ func TestShortWaitsAreEqual(t *testing.T) {
 	assert.InDelta(t, 1, v.Marks[2].Ratio.Value, 1e-9)
 }
 
+// A rival that sees every job is left out where the judged run is compared with
+// its equals.
+func TestJudgeBesideEquals(t *testing.T) {
+	ours, spread, central := judged("ours", 100, 2, 2), judged("spread", 50, 4, 4), judged("central", 200, 1, 1)
+	ours.Sidecars, spread.Sidecars, central.Sidecars = 40, 40, 1
+	v := Judge(&Set{Runs: []Run{ours, spread, central}})
+	require.Len(t, v.Equals, len(v.Marks))
+	assert.Equal(t, "central", v.Marks[0].Rival)
+	assert.InDelta(t, 2, v.Marks[0].Ratio.Value, 1e-9)
+	assert.Equal(t, "spread", v.Equals[0].Rival)
+	assert.InDelta(t, 0.5, v.Equals[0].Ratio.Value, 1e-9)
+	assert.InDelta(t, 2, v.Equals[len(v.Equals)-1].Ratio.Value, 1e-9, "fetches beside those of the best equal")
+
+	alone := Judge(&Set{Runs: []Run{ours, central}})
+	assert.Empty(t, alone.Equals)
+	j := Sum([]Verdict{v, alone})
+	assert.InDelta(t, 0.5, j.Equals[0].Worst, 1e-9, "of the families that have equals")
+	assert.InDelta(t, 2, j.Summary[0].Worst, 1e-9)
+	assert.Empty(t, Sum([]Verdict{alone}).Equals)
+}
+
 // Seeds that only one of two runs has played are left out, and a run alone has
 // nothing to be compared with.
 func TestJudgePairsSeeds(t *testing.T) {

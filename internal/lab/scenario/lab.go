@@ -124,7 +124,7 @@ func (l *Lab) results() results.Set {
 // results puts the trials of the run together.
 func (r *Run) results(trials []*Trial) results.Run {
 	res := results.Run{
-		Name: r.Name, Overload: r.Overload, Policy: r.Policy, Against: r.Against, Reference: r.Reference,
+		Name: r.Name, Overload: r.Overload, Policy: r.Policy, Against: r.Against, Reference: r.Reference, Sidecars: r.Sidecars.Count,
 		Settings: r.describe(trials[0].end), History: trials[0].times.history(),
 	}
 	var all []results.Counts
