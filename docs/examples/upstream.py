@@ -1,36 +1,16 @@
-"""A server that tells pilotfish all that it can use: python3 upstream.py PORT [CONSUL_AGENT]"""
-import collections, http.server, json, os, signal, sys, threading, time, urllib.request
+"""A server that tells pilotfish all that it can use: python3 upstream.py PORT"""
+import collections, http.server, json, os, signal, sys, threading, time
 
-PORT, CORES = int(sys.argv[1]), os.cpu_count()
-core, lock, cached, draining = threading.Semaphore(CORES), threading.Lock(), {}, threading.Event()
-count = collections.Counter(cores=CORES, stalled_joblets=0, jobs_running=0, jobs_completed_total=0)
-
-
-def add(**changes):
-    with lock:
-        count.update(changes)
+count = collections.Counter(cores=os.cpu_count(), stalled_joblets=0, jobs_running=0, jobs_completed_total=0)
+changed, draining, cached = threading.Condition(), threading.Event(), {}
 
 
 def fetch(project):  # takes long, but not while the data is cached
-    if project not in cached:
+    began, hit = time.monotonic(), int(project in cached)
+    if not hit:
         time.sleep(0.2)
         cached[project] = "the project's data"
-
-
-def run(job):  # the work itself
-    time.sleep(job.get("seconds", 0))
-    return f"a result made of {cached[job['project_id']]}\n"
-
-
-def consul(action, **service):
-    if len(sys.argv) > 2:
-        url = f"http://{sys.argv[2]}/v1/agent/service/{action}"
-        urllib.request.urlopen(urllib.request.Request(url, json.dumps(service).encode(), method="PUT")).close()
-
-
-def register():
-    meta = {"cores": str(CORES), "draining": str(draining.is_set()).lower()}
-    consul("register", Name="ruleserver", ID=f"ruleserver-{PORT}", Address="127.0.0.1", Port=PORT, Meta=meta)
+    return f"cached={hit}, fetch={time.monotonic() - began:.3f}"
 
 
 class Upstream(http.server.BaseHTTPRequestHandler):
@@ -44,45 +24,36 @@ class Upstream(http.server.BaseHTTPRequestHandler):
         self.wfile.write(text.encode())
 
     def do_GET(self):
-        if self.path == "/metrics":
-            self.answer(200, "".join(f"ruleserver_{name} {value}\n" for name, value in count.items()))
-        elif self.path == "/v1/cache/projects":
-            self.answer(200, json.dumps({"projects": [{"id": p, "bytes": len(cached[p])} for p in list(cached)]}))
-        else:
-            self.answer(404)
+        metrics = "".join(f"ruleserver_{name} {value}\n" for name, value in count.items())
+        listing = json.dumps({"projects": [{"id": p, "bytes": len(cached[p])} for p in list(cached)]})
+        text = {"/metrics": metrics, "/v1/cache/projects": listing}.get(self.path, "")
+        self.answer(200 if text else 404, text)
 
     def do_POST(self):
-        job = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+        job, came = json.loads(self.rfile.read(int(self.headers["Content-Length"]))), time.monotonic()
         if self.path == "/v1/prefetch":
-            fetch(job["project_id"])
-            return self.answer(200)
+            return self.answer(200, fetch(job["project_id"]))
         if draining.is_set():
             return self.answer(503, "draining\n", Job_Started="no")
-        add(stalled_joblets=1)
-        came = time.monotonic()
-        with core:
-            add(stalled_joblets=-1, jobs_running=1)
-            try:
-                began, hit = time.monotonic(), int(job["project_id"] in cached)
-                fetch(job["project_id"])
-                told = f"cached={hit}, waited={began - came:.3f}, fetch={time.monotonic() - began:.3f}"
-                result = run(job)
-                load = f"running={count['jobs_running']}, stalled={count['stalled_joblets']}, {told}"
-                self.answer(200, result, X_Load=load)
-            finally:
-                add(jobs_running=-1, jobs_completed_total=1)
+        with changed:  # wait for a core
+            count["stalled_joblets"] += 1
+            changed.wait_for(lambda: count["jobs_running"] < count["cores"])
+            count.update(stalled_joblets=-1, jobs_running=1)
+        try:
+            if "job-started" in self.headers.get("Prefer", ""):
+                self.wfile.write(b"HTTP/1.1 102 Processing\r\nJob-Started: yes\r\n\r\n")
+            told = f"waited={time.monotonic() - came:.3f}, {fetch(job['project_id'])}"
+            time.sleep(job.get("seconds", 0))  # the work itself
+            load = f"running={count['jobs_running']}, stalled={count['stalled_joblets']}, {told}"
+            self.answer(200, f"a result made of {cached[job['project_id']]}\n", X_Load=load)
+        finally:
+            with changed:
+                count.update(jobs_running=-1, jobs_completed_total=1)
+                changed.notify()
 
 
-def leave():  # no new jobs; the open ones end; then nobody is told of this server any more
-    draining.set()
-    register()
-    while count["jobs_running"] + count["stalled_joblets"] > 0:
-        time.sleep(0.1)
-    consul(f"deregister/ruleserver-{PORT}")
-    server.shutdown()
-
-
-server = http.server.ThreadingHTTPServer(("127.0.0.1", PORT), Upstream)
-signal.signal(signal.SIGTERM, lambda *_: threading.Thread(target=leave).start())
-register()
-server.serve_forever()
+server = http.server.ThreadingHTTPServer(("127.0.0.1", int(sys.argv[1])), Upstream)
+server.timeout = 0.1  # seconds, in which it notices SIGTERM
+signal.signal(signal.SIGTERM, lambda *_: draining.set())  # no new jobs; the open ones end
+while not draining.is_set() or count["jobs_running"] + count["stalled_joblets"] > 0:
+    server.handle_request()

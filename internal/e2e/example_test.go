@@ -11,6 +11,8 @@ import (
 	"net"
 	"net/http"
 	"net/http/httptest"
+	"net/http/httptrace"
+	"net/textproto"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -18,6 +20,7 @@ import (
 	"sync"
 	"syscall"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -87,7 +90,7 @@ func TestClientsExampleUpstream(t *testing.T) {
 	s.stop()
 }
 
-// exampleUpstream is a process of docs/examples/upstream.py.
+// exampleUpstream is a process of docs/examples/upstream.py, which consul.sh runs.
 type exampleUpstream struct {
 	cmd     *exec.Cmd
 	address string
@@ -99,22 +102,32 @@ func startExample(t *testing.T, agent string) *exampleUpstream {
 	require.NoError(t, err)
 	u := &exampleUpstream{address: l.Addr().String()}
 	require.NoError(t, l.Close())
-	u.cmd = exec.Command(cmp.Or(os.Getenv("PYTHON"), "python3"), "../../docs/examples/upstream.py", portOf(t, u.address), agent)
+	port := portOf(t, u.address)
+	u.cmd = exec.Command("./consul.sh", port, cmp.Or(os.Getenv("PYTHON"), "python3"), "upstream.py", port)
+	u.cmd.Dir, u.cmd.Env = "../../docs/examples", append(os.Environ(), "CONSUL_HTTP_ADDR="+agent)
+	u.cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	u.cmd.Stdout, u.cmd.Stderr = t.Output(), t.Output()
 	require.NoError(t, u.cmd.Start())
 	t.Cleanup(func() {
-		_ = u.cmd.Process.Kill() // fails if it has ended
+		_ = syscall.Kill(-u.cmd.Process.Pid, syscall.SIGKILL) // fails if both have ended
 		_ = u.cmd.Wait()
 	})
 	return u
 }
 
-// keepBusy gives the server a job past the sidecar that lasts as long as the test.
+// keepBusy gives the server a job past the sidecar that lasts as long as the test, and
+// waits until the server says that it has begun.
 func (u *exampleUpstream) keepBusy(t *testing.T) {
 	t.Helper()
 	ctx, cancel := context.WithCancel(context.Background())
+	begun := make(chan string, 1)
+	ctx = httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{Got1xxResponse: func(code int, h textproto.MIMEHeader) error {
+		begun <- fmt.Sprint(code, " ", h.Get("Job-Started"))
+		return nil
+	}})
 	r, err := http.NewRequestWithContext(ctx, http.MethodPost, "http://"+u.address+"/v1/jobs", strings.NewReader(`{"project_id": 1, "seconds": 600}`))
 	require.NoError(t, err)
+	r.Header.Set("Prefer", "job-started")
 	var wg sync.WaitGroup
 	wg.Go(func() {
 		if response, err := http.DefaultClient.Do(r); err == nil { // it is cut in the end
@@ -122,6 +135,12 @@ func (u *exampleUpstream) keepBusy(t *testing.T) {
 		}
 	})
 	t.Cleanup(func() { cancel(); wg.Wait() })
+	select {
+	case told := <-begun:
+		assert.Equal(t, "102 yes", told)
+	case <-time.After(patience):
+		require.FailNow(t, "the job does not begin")
+	}
 }
 
 // exampleSidecar asks a sidecar as an operator and as a submitter would.
