@@ -39,6 +39,7 @@ func (c *Config) Check(f *settings.Faults) {
 	c.Capture.Check(f.In("capture"))
 	c.Tracing.Check(f.In("tracing"))
 	c.Retry.Check(f.In("retry"))
+	c.SecondThoughts.Check(f.In("second_thoughts"))
 	c.Queue.Check(f.In("queue"))
 	c.Projects.Check(f.In("projects"))
 	c.Quality.Check(f.In("quality"))
