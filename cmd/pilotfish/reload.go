@@ -91,7 +91,6 @@ func (s *sidecar) waiting(cfg *config.Config) (keys []string) {
 		{"admin", s.first.Admin != cfg.Admin},
 		{"reuse_port", s.first.ReusePort != cfg.ReusePort},
 		{"submitters", s.first.Submitters != cfg.Submitters},
-		{"submitters", s.first.Submitters != cfg.Submitters},
 		{"mesh", s.first.Mesh != cfg.Mesh},
 		{"job.max_body", cfg.Mesh.Listen != "" && s.first.Job.MaxBody < cfg.Job.MaxBody}, // of a message on the mesh port
 	} {

@@ -96,6 +96,9 @@ func TestChangesThatWaitForARestart(t *testing.T) {
 	s, logs := logged(t, &cfg)
 	changed := cfg
 	changed.Admin, changed.Queue.Jobs = "127.0.0.1:2", changed.Queue.Jobs+1
+	all := changed
+	all.Listen, all.ReusePort, all.Submitters.Connections = "127.0.0.1:3", true, 7
+	all.Mesh.Listen, all.Job.MaxBody = "127.0.0.1:4", all.Job.MaxBody+1
 	told := func(c config.Config) []string {
 		logs.TakeAll()
 		waiting, err := s.reloadFrom(&source{read: func() (config.Config, []*cli.Error, error) { return c, nil, nil }})
@@ -107,6 +110,7 @@ func TestChangesThatWaitForARestart(t *testing.T) {
 	assert.Equal(t, []string{"admin"}, told(changed))
 	assert.Equal(t, []string{"admin"}, told(changed), "it waits still")
 	assert.Empty(t, told(cfg), "the change was taken back")
+	assert.Equal(t, []string{"listen", "admin", "reuse_port", "submitters", "mesh", "job.max_body"}, told(all), "each key once")
 }
 
 // What used to wait for a restart: the queue, the breakers, pre-warming, the capture
