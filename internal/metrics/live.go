@@ -61,6 +61,7 @@ type Source func(now time.Time) Live
 // an upstream's series end when it leaves.
 type live struct {
 	source atomic.Pointer[Source]
+	descs  []*prometheus.Desc // of all figures
 
 	inFlight, stalled, reportAge, eligible, breaker, level figure
 	running, cores, cached, draining, idle                 figure
@@ -74,11 +75,16 @@ type live struct {
 }
 
 func newLive(r registrar) *live {
+	var descs []*prometheus.Desc
+	add := func(kind prometheus.ValueType, name, help string, labels []string) figure {
+		descs = append(descs, prometheus.NewDesc(name, help, labels, nil))
+		return figure{descs[len(descs)-1], kind}
+	}
 	gauge := func(name, help string, labels ...string) figure {
-		return figure{prometheus.NewDesc(name, help, labels, nil), prometheus.GaugeValue}
+		return add(prometheus.GaugeValue, name, help, labels)
 	}
 	counter := func(name, help string, labels ...string) figure {
-		return figure{prometheus.NewDesc(name, help, labels, nil), prometheus.CounterValue}
+		return add(prometheus.CounterValue, name, help, labels)
 	}
 	l := &live{
 		inFlight:        gauge("pilotfish_upstream_in_flight", "Jobs sent there by this sidecar and not finished.", "upstream"),
@@ -117,6 +123,7 @@ func newLive(r registrar) *live {
 		captured:        counter("pilotfish_capture_jobs_total", "Jobs with a line in the capture, and jobs whose line was lost because it could not be written in time.", "result"),
 		discoveryErrors: counter("pilotfish_discovery_errors_total", "Requests to discovery's source without a reply that could be read."),
 	}
+	l.descs = descs
 	r.MustRegister(l)
 	return l
 }
@@ -126,14 +133,8 @@ func (l *live) SetSource(s Source) { l.source.Store(&s) }
 
 // Describe implements prometheus.Collector.
 func (l *live) Describe(ch chan<- *prometheus.Desc) {
-	for _, f := range []figure{
-		l.running, l.cores, l.cached, l.draining, l.idle,
-		l.headBytes, l.headBytesLimit, l.headsRefused, l.bodyBytesLimit, l.queueBytes, l.queueBytesLimit, l.queueJobsLimit, l.conns, l.connsLimit,
-		l.inFlight, l.stalled, l.reportAge, l.eligible, l.breaker, l.level, l.suspect, l.implausible,
-		l.mode, l.fleetMode, l.slope, l.deadline, l.imbalance,
-		l.discoveryAge, l.bodyBytes, l.limited, l.full, l.needed, l.discoverySets, l.discoveryErrors, l.captured,
-	} {
-		ch <- f.desc
+	for _, desc := range l.descs {
+		ch <- desc
 	}
 }
 
