@@ -41,7 +41,6 @@ type Balancer struct {
 	mu       sync.Mutex
 	dispatch *dispatch.Dispatcher
 	pool     *pool.Pool // the dispatcher's
-	ready    bool       // a first set was applied
 	waiting  map[*dispatch.Job]chan dispatch.Grant
 }
 

@@ -80,13 +80,13 @@ func bounded(jobs int) dispatch.QueueSettings {
 
 func address(i int) string { return fmt.Sprintf("10.0.0.%d:9000", i) }
 
-// load reports that the upstream is overloaded, or that it is idle.
+// load reports, in a bubble, that the upstream is overloaded, or that it is idle.
 func load(b *balancer.Balancer, i int, stalled float64) {
 	b.Report(address(i), pool.Report{
 		At: time.Now(), Stalled: [2]float64{stalled, 0}, CoresBusy: -1, Completed: -1,
 		Wait: math.NaN(), Response: math.NaN(),
 	})
-	time.Sleep(time.Nanosecond) // the next report is a later one
+	time.Sleep(time.Nanosecond) // of the bubble's time: the next report is a later one
 }
 
 func TestWaitersAreServedWhenAnUpstreamRecovers(t *testing.T) {

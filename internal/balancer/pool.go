@@ -11,10 +11,7 @@ import (
 // Set replaces the pool's membership by a full set.
 func (b *Balancer) Set(upstreams []pool.Upstream) {
 	var joined, left []string
-	b.event(func(now time.Time) {
-		joined, left = b.pool.Set(now, upstreams)
-		b.ready = true
-	})
+	b.event(func(now time.Time) { joined, left = b.pool.Set(now, upstreams) })
 	if len(joined) > 0 && b.hooks.Joined != nil {
 		b.hooks.Joined(joined)
 	}
@@ -105,11 +102,11 @@ func (b *Balancer) Limited() int {
 	return b.dispatch.Limited()
 }
 
-// Ready reports whether a first set of upstreams was applied and is not empty.
+// Ready reports whether there are upstreams.
 func (b *Balancer) Ready() bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	return b.ready && b.pool.Len() > 0
+	return b.pool.Len() > 0
 }
 
 // States lists the upstreams, by address.
