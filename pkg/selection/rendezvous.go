@@ -106,11 +106,8 @@ func (r *ranking) rank(o order, views []View) {
 	}
 }
 
-// add ranks the view at index, if its score is high enough.
+// add ranks the view at index, whose score exceeds the floor.
 func (r *ranking) add(index int, score float64) {
-	if score <= r.floor() {
-		return
-	}
 	if r.n < lastRank {
 		r.n++
 	}
