@@ -75,7 +75,7 @@ func (s *sidecar) newGeneration(cfg *config.Config, before *generation) (*genera
 	}
 	g.mesh, err = mesh.New(mesh.Config{
 		Reader: reader, Budget: g.budget, Claimer: s.balancer, Observe: s.observe,
-		Hint: cfg.Reports.Hint, AskLoad: cfg.Reports.ORCA.Ask,
+		Hint: cfg.Reports.Hint, AskLoad: cfg.Reports.ORCA.Ask, Trace: mark,
 		MaxBody:        int64(cfg.Job.MaxBody),
 		ExplainHeaders: cfg.Stream.ExplainHeaders,
 	})

@@ -5,7 +5,6 @@ import (
 
 	"example.org/pilotfish/internal/intake"
 	"example.org/pilotfish/internal/metrics"
-	"example.org/pilotfish/internal/proxy"
 	"example.org/pilotfish/internal/quality"
 	"example.org/pilotfish/internal/record"
 )
@@ -78,6 +77,9 @@ func (s *sidecar) live(now time.Time) metrics.Live {
 	}
 	if serving := s.serving.Load(); serving != nil {
 		live.Connections = map[string]metrics.Bounded{"jobs": connections(serving.jobs), "admin": connections(serving.admin)}
+		if s.first.Mesh.Listen != "" {
+			live.Connections["mesh"] = connections(serving.mesh)
+		}
 	}
 	if advice, err := s.console.capacity(live.Upstreams); err == nil {
 		live.Capacity = &advice
@@ -89,7 +91,7 @@ func (s *sidecar) live(now time.Time) metrics.Live {
 	return live
 }
 
-func connections(of *proxy.Server) metrics.Bounded {
+func connections(of interface{ Conns() (open, most int) }) metrics.Bounded {
 	open, most := of.Conns()
 	return metrics.Bounded{Taken: int64(open), Most: int64(most)}
 }

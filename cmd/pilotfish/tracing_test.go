@@ -2,6 +2,7 @@ package main
 
 import (
 	"encoding/hex"
+	"fmt"
 	"io"
 	"net/http"
 	"net/http/httptest"
@@ -10,31 +11,61 @@ import (
 	"testing"
 	"time"
 
+	core "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
+	ext "github.com/envoyproxy/go-control-plane/envoy/service/ext_proc/v3"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	collector "go.opentelemetry.io/proto/otlp/collector/trace/v1"
+	common "go.opentelemetry.io/proto/otlp/common/v1"
 	otlp "go.opentelemetry.io/proto/otlp/trace/v1"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/credentials/insecure"
 	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/types/known/structpb"
 
 	"example.org/pilotfish/internal/config"
+	"example.org/pilotfish/internal/metrics"
 	"example.org/pilotfish/pkg/fakeupstream"
 )
+
+// receiver takes spans as a collector does.
+type receiver struct {
+	*httptest.Server
+	mu    sync.Mutex
+	spans []*otlp.Span
+}
+
+func newReceiver(t *testing.T) *receiver {
+	c := &receiver{}
+	c.Server = httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+		text, err := io.ReadAll(r.Body)
+		var sent collector.ExportTraceServiceRequest
+		if assert.NoError(t, err) && assert.NoError(t, proto.Unmarshal(text, &sent)) {
+			c.mu.Lock()
+			defer c.mu.Unlock()
+			c.spans = append(c.spans, sent.ResourceSpans[0].ScopeSpans[0].Spans...)
+		}
+	}))
+	t.Cleanup(c.Close)
+	return c
+}
+
+// take is what has come.
+func (c *receiver) take() []*otlp.Span {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.spans
+}
+
+// traceparent of a span, as upstreams are told it.
+func traceparent(s *otlp.Span) string { return fmt.Sprintf("00-%x-%x-01", s.TraceId, s.SpanId) }
+
+const theirs = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"
 
 // A job that is traced leaves a span, and one for each attempt below it; its upstream
 // is told of the job's. A reload ends the tracing.
 func TestJobsAreTraced(t *testing.T) {
-	var mu sync.Mutex
-	var spans []*otlp.Span
-	receiver := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
-		text, err := io.ReadAll(r.Body)
-		var sent collector.ExportTraceServiceRequest
-		if assert.NoError(t, err) && assert.NoError(t, proto.Unmarshal(text, &sent)) {
-			mu.Lock()
-			defer mu.Unlock()
-			spans = append(spans, sent.ResourceSpans[0].ScopeSpans[0].Spans...)
-		}
-	}))
-	defer receiver.Close()
+	receiver := newReceiver(t)
 	told := make(chan string, 2)
 	upstream := fakeupstream.New(t, fakeupstream.Options{Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.Method == http.MethodPost {
@@ -50,7 +81,7 @@ func TestJobsAreTraced(t *testing.T) {
 	submit := func() string {
 		r, err := http.NewRequest(http.MethodPost, "http://localhost/v1/jobs", strings.NewReader(`{"project_id": 7}`))
 		require.NoError(t, err)
-		r.Header.Set("Traceparent", "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01")
+		r.Header.Set("Traceparent", theirs)
 		response, err := dialing(t, p.jobs).Do(r)
 		require.NoError(t, err)
 		_, _ = io.Copy(io.Discard, response.Body)
@@ -61,14 +92,79 @@ func TestJobsAreTraced(t *testing.T) {
 	require.Eventually(t, func() bool { return s.open.Load() == 0 }, patience, time.Millisecond, "the job's record is whole")
 	cfg.Tracing.Endpoint = ""
 	requireReload(t, s, &cfg) // which sends what is left
-	mu.Lock()
-	defer mu.Unlock()
+	spans := receiver.take()
 	require.Len(t, spans, 2)
 	attempt, job := spans[0], spans[1]
 	assert.Equal(t, []string{"attempt", "job"}, []string{attempt.Name, job.Name})
 	assert.Equal(t, job.SpanId, attempt.ParentSpanId)
-	assert.Equal(t, "00-"+hex.EncodeToString(job.TraceId)+"-"+hex.EncodeToString(job.SpanId)+"-01", traced)
+	assert.Equal(t, traceparent(job), traced)
 	assert.Equal(t, "0af7651916cd43dd8448eb211c80319c", hex.EncodeToString(job.TraceId))
 	assert.Equal(t, "b7ad6b7169203331", hex.EncodeToString(job.ParentSpanId))
-	assert.Equal(t, "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01", submit(), "passed on as it came")
+	assert.Equal(t, theirs, submit(), "passed on as it came")
+}
+
+// So does a job that Envoy asks about: the attempts are those that Envoy made. The
+// metrics count Envoy's connection.
+func TestJobsOfEnvoyAreTraced(t *testing.T) {
+	receiver := newReceiver(t)
+	cfg := config.Default()
+	cfg.Listen, cfg.Admin, cfg.Mesh.Listen = "127.0.0.1:0", "127.0.0.1:0", "127.0.0.1:0"
+	cfg.Discovery.Static = []string{"127.0.0.1:1", "127.0.0.1:2"} // only Envoy sends jobs there
+	cfg.Tracing.Endpoint, cfg.Tracing.Share = receiver.URL, 0
+	s, p := running(t, &cfg)
+	require.Eventually(t, func() bool { return s.ready() == nil }, patience, time.Millisecond)
+	client, err := grpc.NewClient(p.mesh.Addr().String(), grpc.WithTransportCredentials(insecure.NewCredentials()))
+	require.NoError(t, err)
+	defer client.Close()
+	stream, err := ext.NewExternalProcessorClient(client).Process(t.Context())
+	require.NoError(t, err)
+	headers := func(end bool, pairs ...string) *ext.HttpHeaders {
+		h := &core.HeaderMap{}
+		for i := 0; i < len(pairs); i += 2 {
+			h.Headers = append(h.Headers, &core.HeaderValue{Key: pairs[i], RawValue: []byte(pairs[i+1])})
+		}
+		return &ext.HttpHeaders{Headers: h, EndOfStream: end}
+	}
+	require.NoError(t, stream.Send(&ext.ProcessingRequest{Request: &ext.ProcessingRequest_RequestHeaders{
+		RequestHeaders: headers(true, ":method", "POST", ":path", "/v1/jobs", "traceparent", theirs),
+	}}))
+	reply, err := stream.Recv()
+	require.NoError(t, err)
+	told := map[string]string{}
+	for _, h := range reply.GetRequestHeaders().GetResponse().GetHeaderMutation().GetSetHeaders() {
+		told[h.GetHeader().GetKey()] = string(h.GetHeader().GetRawValue())
+	}
+	list := strings.Split(told["x-gateway-destination-endpoint"], ",")
+	require.Len(t, list, 2)
+	conns := s.live(time.Now()).Connections["mesh"]
+	assert.Equal(t, metrics.Bounded{Taken: 1, Most: 256}, conns)
+
+	served, err := structpb.NewStruct(map[string]any{"x-gateway-destination-endpoint-served": list[1]})
+	require.NoError(t, err)
+	require.NoError(t, stream.Send(&ext.ProcessingRequest{
+		Request:         &ext.ProcessingRequest_ResponseHeaders{ResponseHeaders: headers(true, ":status", "200")},
+		MetadataContext: &core.Metadata{FilterMetadata: map[string]*structpb.Struct{"envoy.lb": served}},
+	}))
+	_, err = stream.Recv()
+	require.NoError(t, err)
+	require.NoError(t, stream.CloseSend())
+	require.Eventually(t, func() bool { return s.open.Load() == 0 }, patience, time.Millisecond, "the job's record is whole")
+	cfg.Tracing.Endpoint = ""
+	requireReload(t, s, &cfg) // which sends what is left
+	spans := receiver.take()
+	require.Len(t, spans, 3)
+	first, second, job := spans[0], spans[1], spans[2]
+	assert.Equal(t, []string{"attempt", "attempt", "job"}, []string{first.Name, second.Name, job.Name})
+	assert.Equal(t, traceparent(job), told["traceparent"], "the upstream's spans stand below the job's")
+	assert.Equal(t, "b7ad6b7169203331", hex.EncodeToString(job.ParentSpanId))
+	for i, s := range spans[:2] {
+		assert.Equal(t, job.SpanId, s.ParentSpanId)
+		attributes := map[string]*common.AnyValue{}
+		for _, a := range s.Attributes {
+			attributes[a.Key] = a.Value
+		}
+		assert.Equal(t, list[i], attributes["server.address"].GetStringValue())
+		assert.Equal(t, []string{"refused", "answered"}[i], attributes["pilotfish.outcome"].GetStringValue())
+		assert.Contains(t, attributes, "pilotfish.cost.wait")
+	}
 }

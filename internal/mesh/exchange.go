@@ -66,6 +66,9 @@ func (x *exchange) run(r request) error {
 	b, err := x.read(r)
 	if err == nil {
 		defer b.release()
+		if x.f.cfg.Trace != nil {
+			x.record.Span = x.f.cfg.Trace(r.header)
+		}
 		err = x.claim(r, b)
 	}
 	if err != nil {
@@ -114,6 +117,9 @@ func (x *exchange) place(r request, b body) error {
 	add := x.identified(r.header)
 	if _, asks := r.header[askLoadHeader]; x.f.cfg.AskLoad != "" && !asks {
 		add[askLoadHeader] = []string{x.f.cfg.AskLoad}
+	}
+	if x.record.Span != nil {
+		add["Traceparent"] = r.header["Traceparent"]
 	}
 	if err := x.send(destination(addresses, add, r.buffered() && !r.empty)); err != nil || b.kept == nil {
 		return err

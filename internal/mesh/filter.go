@@ -40,6 +40,9 @@ type Config struct {
 	AskLoad string
 	// Observe is called once for each job, when it has ended.
 	Observe func(*record.Job)
+	// Trace marks a job that is to be traced, and adds to its header what upstreams are
+	// to know of that. It returns nil for a job that is not. nil traces none.
+	Trace func(h http.Header) *record.Span
 	// MaxBody bounds a body, in bytes.
 	MaxBody int64
 	// RetryAfter is told to submitters whose job was shed, rounded up to whole

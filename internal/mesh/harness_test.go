@@ -40,6 +40,7 @@ type fixture struct {
 	budget   *intake.Budget
 	cfg      Config
 	server   *Server
+	address  string // of the server
 	client   *grpc.ClientConn
 
 	mu      sync.Mutex
@@ -112,9 +113,8 @@ func (f *fixture) serve() {
 	})
 	ended := make(chan error, 1)
 	go func() { ended <- f.server.Serve(l) }()
-	f.client, err = grpc.NewClient(l.Addr().String(), grpc.WithTransportCredentials(insecure.NewCredentials()),
-		grpc.WithDefaultCallOptions(grpc.MaxCallSendMsgSize(64<<20), grpc.MaxCallRecvMsgSize(64<<20)))
-	require.NoError(f.t, err)
+	f.address = l.Addr().String()
+	f.client = f.dial()
 	f.t.Cleanup(func() {
 		assert.NoError(f.t, f.client.Close())
 		ctx, cancel := context.WithTimeout(context.Background(), patience)
@@ -126,6 +126,15 @@ func (f *fixture) serve() {
 		assert.Zero(f.t, waiting, "jobs wait")
 		assert.Zero(f.t, f.budget.Used(), "bodies are kept")
 	})
+}
+
+// dial returns another client of the server.
+func (f *fixture) dial() *grpc.ClientConn {
+	f.t.Helper()
+	client, err := grpc.NewClient(f.address, grpc.WithTransportCredentials(insecure.NewCredentials()),
+		grpc.WithDefaultCallOptions(grpc.MaxCallSendMsgSize(64<<20), grpc.MaxCallRecvMsgSize(64<<20)))
+	require.NoError(f.t, err)
+	return client
 }
 
 // overload makes the upstreams refuse further jobs, or take them again.

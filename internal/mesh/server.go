@@ -7,6 +7,8 @@ import (
 	"log"
 	"net"
 	"runtime/debug"
+	"sync"
+	"sync/atomic"
 	"time"
 
 	ext "github.com/envoyproxy/go-control-plane/envoy/service/ext_proc/v3"
@@ -45,6 +47,7 @@ type Server struct {
 	grpc_health_v1.UnimplementedHealthServer
 	cfg  ServerConfig
 	grpc *grpc.Server
+	open atomic.Int64 // connections
 }
 
 // NewServer returns a server that listens nowhere yet.
@@ -109,12 +112,15 @@ func (s *Server) Check(_ context.Context, r *grpc_health_v1.HealthCheckRequest) 
 
 // Serve accepts from l until Shutdown, and then returns nil.
 func (s *Server) Serve(l net.Listener) error {
-	err := s.grpc.Serve(netutil.LimitListener(l, maxConns))
+	err := s.grpc.Serve(&counted{Listener: netutil.LimitListener(l, maxConns), open: &s.open})
 	if err == nil || errors.Is(err, grpc.ErrServerStopped) {
 		return nil
 	}
 	return fmt.Errorf("serving %s: %w", l.Addr(), err)
 }
+
+// Conns is how many connections are open, and how many may be.
+func (s *Server) Conns() (open, most int) { return int(s.open.Load()), maxConns }
 
 // Shutdown takes no new requests and waits for the open ones until ctx ends.
 // Those that are left are then cut; what becomes of them is Envoy's to say.
@@ -125,4 +131,29 @@ func (s *Server) Shutdown(ctx context.Context) error {
 		return fmt.Errorf("streams of Envoy were cut: %w", context.Cause(ctx))
 	}
 	return nil
+}
+
+// counted counts the open connections of a listener.
+type counted struct {
+	net.Listener
+	open *atomic.Int64
+}
+
+func (l *counted) Accept() (net.Conn, error) {
+	c, err := l.Listener.Accept()
+	if err != nil {
+		return nil, err
+	}
+	l.open.Add(1)
+	return &countedConn{Conn: c, left: sync.OnceFunc(func() { l.open.Add(-1) })}, nil
+}
+
+type countedConn struct {
+	net.Conn
+	left func()
+}
+
+func (c *countedConn) Close() error {
+	defer c.left()
+	return c.Conn.Close()
 }

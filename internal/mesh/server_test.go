@@ -8,6 +8,7 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/health/grpc_health_v1"
 	"google.golang.org/grpc/status"
@@ -63,6 +64,22 @@ func TestTheLargestMessage(t *testing.T) {
 		e.leave()
 		f.ended(i + 1)
 	}
+}
+
+// Connections are counted until they are closed.
+func TestConnectionsAreCounted(t *testing.T) {
+	f := newFixture(t, 1, nil)
+	open, most := f.server.Conns()
+	assert.Equal(t, []int{0, 256}, []int{open, most}, "gRPC connects with the first request")
+	clients := []*grpc.ClientConn{f.client, f.dial()}
+	for i, c := range clients {
+		_, err := grpc_health_v1.NewHealthClient(c).Check(t.Context(), &grpc_health_v1.HealthCheckRequest{})
+		require.NoError(t, err)
+		open, _ = f.server.Conns()
+		assert.Equal(t, i+1, open)
+	}
+	require.NoError(t, clients[1].Close())
+	require.Eventually(t, func() bool { open, _ = f.server.Conns(); return open == 1 }, patience, time.Millisecond)
 }
 
 // The end of the process cuts the streams that are left when its time is over.
