@@ -29,6 +29,7 @@ import (
 	"go.uber.org/zap"
 
 	"example.org/pilotfish/internal/config"
+	"example.org/pilotfish/internal/pool"
 	"example.org/pilotfish/internal/report"
 	"example.org/pilotfish/internal/settings"
 	"example.org/pilotfish/pkg/fakeupstream"
@@ -132,6 +133,52 @@ func TestUpstreamsByTLS(t *testing.T) {
 	bad.UpstreamTLS = &settings.TLS{CAFile: by.CAFile + ".gone"}
 	reloadFails(t, s, &bad, "upstream_tls: stat "+by.CAFile)
 	assert.Error(t, buildable(&bad))
+}
+
+// The projects of an upstream that leaves are fetched elsewhere by TLS, with the same certificate.
+func TestPrefetchesByTLS(t *testing.T) {
+	cfg := config.Default()
+	cfg.Listen, cfg.Admin = "127.0.0.1:0", "127.0.0.1:0"
+	cfg.Reports.Interval = 20 * time.Millisecond
+	upstreams := map[string]*fakeupstream.Upstream{}
+	for range 2 {
+		upstream := fakeupstream.New(t, fakeupstream.Options{})
+		at, err := url.Parse(upstream.URL)
+		require.NoError(t, err)
+		address, by := secured(t, httputil.NewSingleHostReverseProxy(at)) // all show the same certificate
+		upstreams[address], cfg.UpstreamTLS = upstream, &by
+		cfg.Discovery.Static = append(cfg.Discovery.Static, address)
+	}
+	s, p := running(t, &cfg)
+	require.Eventually(t, func() bool { return s.ready() == nil }, patience, time.Millisecond)
+	response, err := dialing(t, p.jobs).Post("http://localhost/v1/jobs", "application/json", strings.NewReader(fakeupstream.ExampleJob()))
+	require.NoError(t, err)
+	_, _ = io.Copy(io.Discard, response.Body)
+	_ = response.Body.Close()
+	require.Eventually(t, func() bool { return s.open.Load() == 0 }, patience, time.Millisecond, "the job is counted")
+
+	var set []pool.Upstream
+	other := ""
+	for address, upstream := range upstreams {
+		leaves := len(upstream.Jobs()) == 1
+		set = append(set, pool.Upstream{Address: address, Draining: leaves})
+		if !leaves {
+			other = address
+		}
+	}
+	require.NotEmpty(t, other, "one upstream got the job")
+	s.prewarm.Follow(set)
+	require.Eventually(t, func() bool {
+		for _, state := range s.balancer.States() {
+			if state.Address == other {
+				return state.Cached == 1
+			}
+		}
+		return false
+	}, patience, time.Millisecond, "the project's data is there")
+	fetched := upstreams[other].Jobs()
+	require.Len(t, fetched, 1)
+	assert.Equal(t, "/v1/prefetch", fetched[0].Path)
 }
 
 // A Prometheus server may want TLS although the upstreams do not.
