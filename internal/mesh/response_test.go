@@ -1,6 +1,7 @@
 package mesh
 
 import (
+	"fmt"
 	"net/http"
 	"strings"
 	"testing"
@@ -15,6 +16,7 @@ import (
 
 	"example.org/pilotfish/internal/intake"
 	"example.org/pilotfish/internal/pool"
+	"example.org/pilotfish/internal/record"
 )
 
 // The lease is where Envoy says that the response is from, and the upstreams
@@ -152,5 +154,53 @@ func TestAskingForLoad(t *testing.T) {
 		assert.Equal(t, c.want, added[key] == "text", "%v", added)
 		e.leave()
 		f.ended(i + 1)
+	}
+}
+
+// Where a job is traced, its upstream is told so, and its record has the span. Where it
+// is not, the header stays as it came.
+func TestTracedJobs(t *testing.T) {
+	for name, m := range map[string]mode{"buffered": buffered, "duplex": duplex} {
+		for _, traced := range []bool{true, false} {
+			t.Run(fmt.Sprint(name, traced), func(t *testing.T) {
+				span := &record.Span{ID: [8]byte{1}}
+				f := newFixture(t, 1, func(c *Config) {
+					c.Trace = func(h http.Header) *record.Span {
+						if !traced {
+							return nil
+						}
+						assert.Equal(t, "theirs", h.Get("Traceparent"))
+						h.Set("Traceparent", "ours")
+						return span
+					}
+				})
+				e := f.envoy()
+				e.send(m.headers(false, "traceparent", "theirs"))
+				if m == buffered {
+					e.recv()
+				}
+				e.send(requestBody(job, true))
+				reply := e.recv()
+				common := reply.GetRequestHeaders().GetResponse()
+				if m == buffered {
+					common = reply.GetRequestBody().GetResponse()
+				}
+				told := ""
+				for _, h := range common.GetHeaderMutation().GetSetHeaders() {
+					if h.GetHeader().GetKey() == "traceparent" {
+						told = string(h.GetHeader().GetRawValue())
+					}
+				}
+				e.leave()
+				j := f.ended(1)
+				if traced {
+					assert.Equal(t, "ours", told)
+					assert.Same(t, span, j.Span)
+				} else {
+					assert.Empty(t, told)
+					assert.Nil(t, j.Span)
+				}
+			})
+		}
 	}
 }
