@@ -30,6 +30,7 @@ public class Submit {
                     throw refused;
                 }
             }
+            System.err.println("nothing was done; again in " + wait + " s");
             Thread.sleep(1000 * wait);
         }
     }

@@ -39,6 +39,7 @@ func submit(job []byte) (*http.Response, error) {
 				wait = max(wait, seconds)
 			}
 		}
+		log.Printf("nothing was done; again in %d s", wait)
 		time.Sleep(time.Duration(wait) * time.Second)
 	}
 }

@@ -32,6 +32,7 @@ async function submit(job) {
     } catch (error) {
       if (attempt === 4 || error.code !== "ECONNREFUSED") throw error; // the job may have run
     }
+    console.error(`nothing was done; again in ${wait} s`);
     await sleep(1000 * wait);
   }
 }

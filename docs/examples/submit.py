@@ -19,6 +19,7 @@ def submit(job):
         except urllib.error.URLError as failed:
             if attempt == 4 or not isinstance(failed.reason, ConnectionRefusedError):
                 raise  # the job may have run
+        print(f"nothing was done; again in {wait} s", file=sys.stderr)
         time.sleep(wait)
 
 

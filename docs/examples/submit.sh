@@ -21,7 +21,9 @@ for attempt in 0 1 2 3 4; do
 	*) break ;;                                  # it has run, or may have, or is wrong
 	esac
 	[ "$attempt" = 4 ] && break
-	sleep $((after > 2 ** attempt ? after : 2 ** attempt))
+	wait=$((after > 2 ** attempt ? after : 2 ** attempt))
+	echo "nothing was done; again in $wait s" >&2
+	sleep "$wait"
 done
 cat "$dir/result" >&2
 exit 1

@@ -3,10 +3,12 @@
 package e2e
 
 import (
+	"bytes"
 	"cmp"
 	"encoding/json"
 	"fmt"
 	"io"
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -15,6 +17,8 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"sync/atomic"
+	"syscall"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -47,6 +51,31 @@ func TestClients(t *testing.T) {
 	}
 }
 
+// snippet is a program of docs/submitters.md.
+type snippet struct {
+	language string
+	command  []string
+}
+
+func snippets() []snippet {
+	return []snippet{
+		{"Python", []string{cmp.Or(os.Getenv("PYTHON"), "python3"), "submit.py"}},
+		{"Java", []string{"java", "Submit.java"}},
+		{"Node", []string{cmp.Or(os.Getenv("NODE"), "node"), "submit.mjs"}},
+		{"Go", []string{"go", "run", "submit.go"}},
+		{"curl", []string{"./submit.sh"}},
+	}
+}
+
+// submit runs the program until it ends, and returns what it wrote to standard output.
+func (p snippet) submit(to, job string, problems io.Writer) (string, error) {
+	cmd := exec.Command(p.command[0], p.command[1:]...)
+	cmd.Dir, cmd.Stdin, cmd.Stderr = "../../docs/examples", strings.NewReader(job), problems
+	cmd.Env = append(os.Environ(), "PILOTFISH_URL=http://"+to)
+	out, err := cmd.Output()
+	return string(out), err
+}
+
 // The programs of docs/submitters.md submit a job again when nothing was done for it,
 // and never otherwise.
 func TestClientsSnippets(t *testing.T) {
@@ -54,16 +83,7 @@ func TestClientsSnippets(t *testing.T) {
 	web := httptest.NewServer(up)
 	t.Cleanup(web.Close)
 	s := start(t, "--upstream", web.Listener.Addr().String(), "--listen", "127.0.0.1:0", "--admin", "127.0.0.1:0")
-	for _, c := range []struct {
-		name    string
-		command []string
-	}{
-		{"Python", []string{cmp.Or(os.Getenv("PYTHON"), "python3"), "submit.py"}},
-		{"Java", []string{"java", "Submit.java"}},
-		{"Node", []string{cmp.Or(os.Getenv("NODE"), "node"), "submit.mjs"}},
-		{"Go", []string{"go", "run", "submit.go"}},
-		{"curl", []string{"./submit.sh"}},
-	} {
+	for _, p := range snippets() {
 		for _, job := range []struct {
 			what string
 			sent int
@@ -74,19 +94,17 @@ func TestClientsSnippets(t *testing.T) {
 			{what: "503 Retry-After", sent: 2, ok: true},
 			{what: "503 Job-Started", sent: 2, ok: true},
 			{what: "503", sent: 1},
+			{what: "502", sent: 1},
 			{what: "500 Retry-After", sent: 1},
 			{what: "cut", sent: 1},
 		} {
-			t.Run(c.name+" "+job.what, func(t *testing.T) {
+			t.Run(p.language+" "+job.what, func(t *testing.T) {
 				t.Parallel()
-				body := fmt.Sprintf(`{"project_id": %q, "what": %q}`, c.name, job.what)
-				cmd := exec.Command(c.command[0], c.command[1:]...)
-				cmd.Dir, cmd.Stdin, cmd.Stderr = "../../docs/examples", strings.NewReader(body), t.Output()
-				cmd.Env = append(os.Environ(), "PILOTFISH_URL=http://"+s.jobs)
-				out, err := cmd.Output()
+				body := fmt.Sprintf(`{"project_id": %q, "what": %q}`, p.language, job.what)
+				out, err := p.submit(s.jobs, body, t.Output())
 				if job.ok {
 					require.NoError(t, err)
-					assert.Equal(t, "the result\n", string(out))
+					assert.Equal(t, "the result\n", out)
 				} else {
 					assert.Error(t, err, "%s", out)
 				}
@@ -94,6 +112,99 @@ func TestClientsSnippets(t *testing.T) {
 			})
 		}
 	}
+}
+
+// They submit it again when the connection is refused, because the sidecar comes later.
+func TestClientsSnippetsWithoutASidecar(t *testing.T) {
+	for _, p := range snippets() {
+		t.Run(p.language, func(t *testing.T) {
+			t.Parallel()
+			up := &fickle{seen: map[string]int{}}
+			web := httptest.NewServer(up)
+			t.Cleanup(web.Close)
+			port, address := taken(t)
+			const body = `{"project_id": 1, "what": "answered"}`
+			said := &heard{Writer: t.Output(), words: "nothing was done; again in 1 s", yes: make(chan struct{})}
+			type ending struct {
+				out string
+				err error
+			}
+			ended := make(chan ending, 1)
+			go func() {
+				out, err := p.submit(address, body, said)
+				ended <- ending{out, err}
+			}()
+			select {
+			case <-said.yes:
+			case end := <-ended:
+				require.FailNow(t, "it gave up", "%v", end)
+			}
+			require.NoError(t, syscall.Listen(int(port.Fd()), 16))
+			activate(t, []*os.File{port, hold(t)}, "jobs:admin", "--upstream", web.Listener.Addr().String())
+			end := <-ended
+			require.NoError(t, end.err)
+			assert.Equal(t, "the result\n", end.out)
+			assert.Equal(t, 1, up.count(body))
+		})
+	}
+}
+
+// They do not submit it again when a connection is reset that has taken some of it.
+func TestClientsSnippetsAfterAReset(t *testing.T) {
+	for _, p := range snippets() {
+		t.Run(p.language, func(t *testing.T) {
+			t.Parallel()
+			l, err := net.Listen("tcp", "127.0.0.1:0")
+			require.NoError(t, err)
+			var conns atomic.Int64
+			go func() {
+				for {
+					c, err := l.Accept()
+					if err != nil {
+						return
+					}
+					conns.Add(1)
+					_, _ = io.ReadFull(c, make([]byte, 4)) // the job may have begun
+					_ = c.(*net.TCPConn).SetLinger(0)
+					_ = c.Close()
+				}
+			}()
+			out, err := p.submit(l.Addr().String(), `{"project_id": 1}`, t.Output())
+			assert.NoError(t, l.Close())
+			assert.Error(t, err, "%s", out)
+			assert.EqualValues(t, 1, conns.Load())
+		})
+	}
+}
+
+// taken is a port that nobody else gets, and that refuses connections until somebody listens.
+func taken(t *testing.T) (port *os.File, address string) {
+	t.Helper()
+	socket, err := syscall.Socket(syscall.AF_INET, syscall.SOCK_STREAM|syscall.SOCK_CLOEXEC, 0)
+	require.NoError(t, err)
+	port = os.NewFile(uintptr(socket), "port")
+	t.Cleanup(func() { _ = port.Close() })
+	require.NoError(t, syscall.Bind(socket, &syscall.SockaddrInet4{Addr: [4]byte{127, 0, 0, 1}}))
+	at, err := syscall.Getsockname(socket)
+	require.NoError(t, err)
+	return port, fmt.Sprintf("127.0.0.1:%d", at.(*syscall.SockaddrInet4).Port)
+}
+
+// heard is a writer that tells when certain words have been written.
+type heard struct {
+	io.Writer
+	words string
+	yes   chan struct{} // closed then
+	all   []byte
+}
+
+func (h *heard) Write(text []byte) (int, error) {
+	before := bytes.Contains(h.all, []byte(h.words))
+	h.all = append(h.all, text...)
+	if !before && bytes.Contains(h.all, []byte(h.words)) {
+		close(h.yes)
+	}
+	return h.Writer.Write(text)
 }
 
 // fickle is an upstream that does with a job's first attempt what the job says, and
