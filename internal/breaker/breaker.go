@@ -37,6 +37,7 @@ type Breaker struct {
 	epoch    int           // counts the changes of state
 	until    time.Time     // when Enter may next let a job through; zero is now
 	failures int           // in a row, while closed
+	failing  bool          // most jobs of all sidecars that ended there of late failed
 	probe    *entry        // the newest job let through while half open, until its verdict
 	trips    int           // openings since it last worked for OpenMax
 	open     time.Duration // the last open time, before jitter
@@ -80,19 +81,34 @@ func (e *entry) done(now time.Time, v Verdict) {
 	e.counted = true
 	switch v {
 	case Healthy:
-		b.failures = 0
+		b.failures, b.failing = 0, false
 		if b.state == HalfOpen {
 			b.change(now, Closed)
 		}
 	case Unhealthy:
 		b.failures++
-		if b.state == HalfOpen || b.failures >= b.settings.Failures {
+		if b.state == HalfOpen || b.failing || b.failures >= b.settings.Failures {
 			b.trip(now)
 		}
 	case Unknown:
 		if b.probe == e {
 			b.until = time.Time{} // the next job is the probe
 		}
+	}
+}
+
+// Hear takes in what the upstream tells of the jobs of all sidecars: how many
+// ended since it last told, and how many of them failed; others is how many of
+// those this breaker has no verdict on. Where at least half failed, one failure
+// of this sidecar's own opens the breaker, and it stays open while others see
+// jobs fail there. Without a failure of its own it stays closed: somebody else's
+// jobs may be at fault.
+func (b *Breaker) Hear(now time.Time, ended, failed, others float64) {
+	if ended > 0 {
+		b.failing = 2*failed >= ended
+	}
+	if b.failing && (b.state == Closed && b.failures > 0 || b.state == Open && others >= 1) {
+		b.trip(now)
 	}
 }
 

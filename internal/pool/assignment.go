@@ -72,9 +72,10 @@ func (a *Assignment) Answered(now time.Time, healthy bool, hint *Hint) {
 	if healthy {
 		a.member.tellsBegun = a.begun
 	}
-	verdict := breaker.Unhealthy
-	if healthy {
-		verdict = breaker.Healthy
+	verdict := breaker.Healthy
+	if !healthy {
+		verdict = breaker.Unhealthy
+		a.member.failing.seen++
 	}
 	a.tell(now, verdict)
 	if hint != nil {

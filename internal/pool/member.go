@@ -23,6 +23,7 @@ type member struct {
 	drained   bool      // by hand
 	held      time.Time // it gets no job before that, because it refused one for load
 	suspicion suspicion
+	failing   failing
 	detector  overload.Detector
 	level     overload.Level
 
@@ -70,7 +71,7 @@ func newMember(u Upstream, g gate, cfg *Config) *member {
 func (m *member) forget(cfg *Config) {
 	m.load.reset()
 	m.ledger.forget()
-	m.suspicion = suspicion{}
+	m.suspicion, m.failing = suspicion{}, failing{}
 	m.polled, m.reportedCores = time.Time{}, 0
 	m.cached, m.listed, m.listing = nil, time.Time{}, listing{}
 	m.assumed = newGenerations[time.Time](maxAssumed)

@@ -89,6 +89,7 @@ func (r Report) sane() (sane Report, known bool, wrong string) {
 	}
 	unknown(&r.CoresBusy, maxCores, -1, "%g busy cores")
 	unknown(&r.Completed, maxCompleted, -1, "%g completed jobs")
+	unknown(&r.Failed, maxCompleted, -1, "%g failed jobs")
 	for _, mean := range []*float64{&r.Wait, &r.Response} {
 		if *mean < 0 {
 			blame("a mean of %g s", *mean)

@@ -24,9 +24,14 @@ type switchGate struct {
 	shut     bool
 	entered  int
 	verdicts []breaker.Verdict
+	heard    [3]float64
 }
 
 func (g *switchGate) Ready(time.Time) bool { return !g.shut }
+
+func (g *switchGate) Hear(_ time.Time, ended, failed, others float64) {
+	g.heard = [3]float64{ended, failed, others}
+}
 
 func (g *switchGate) Status() breaker.Status { return breaker.Status{} }
 

@@ -23,6 +23,7 @@ func (p *Pool) Report(now time.Time, address string, r Report) {
 	m.believed.report = wrong
 	m.clear(now)
 	m.suspicion.failed, m.suspicion.dead = 0, false
+	m.hearFailures(now, r)
 	if known || r.CoresBusy >= 0 {
 		m.observeRate(r)
 	}
@@ -105,7 +106,8 @@ func (m *member) counts(h *Hint, cfg *Config) (running, stalled float64, ok bool
 	return running, stalled, saneLoad([selection.Priorities]float64{running, stalled})
 }
 
-// observeRate compares the counters of two reports.
+// observeRate compares the counters of two reports. Jobs that failed do not count:
+// who fails at once is not quick.
 func (m *member) observeRate(r Report) {
 	if r.Completed < 0 {
 		return
@@ -117,7 +119,7 @@ func (m *member) observeRate(r Report) {
 			busy = math.Min(busy, float64(r.Cores))
 		}
 	}
-	m.rate.observe(r.At, r.Completed, busy)
+	m.rate.observe(r.At, r.Completed-max(0, r.Failed), busy)
 }
 
 func sum(byPriority [selection.Priorities]float64) float64 {

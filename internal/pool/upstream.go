@@ -38,6 +38,9 @@ type Report struct {
 	// Completed counts the jobs finished since the upstream started; negative
 	// when it does not say.
 	Completed float64
+	// Failed counts those of them that failed for a reason of the upstream's own;
+	// negative when it does not say.
+	Failed float64
 	// Wait and Response are the mean wait of the jobs started, and the mean response time
 	// of those finished, since the report before, in seconds; NaN when unknown.
 	Wait     float64
@@ -111,6 +114,7 @@ func (o Outcome) String() string {
 // gate is an upstream's breaker, as the pool sees it.
 type gate interface {
 	Ready(now time.Time) bool
+	Hear(now time.Time, ended, failed, others float64)
 	Enter(now time.Time) (done func(now time.Time, v breaker.Verdict), ok bool)
 	Status() breaker.Status
 }

@@ -40,6 +40,7 @@ func loadOf(f figures, m metrics) (r pool.Report, t totals, err error) {
 	}
 	r.CoresBusy = orNegative(sum(f, m.coresBusy))
 	r.Completed = orNegative(sum(f, m.completed))
+	r.Failed = orNegative(sum(f, m.failed))
 	t = totals{
 		wait:      totalOf(f, m.wait),
 		execution: totalOf(f, m.execution),

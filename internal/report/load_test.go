@@ -33,6 +33,7 @@ func TestLoadReadsAGoodPage(t *testing.T) {
 		Cores:     16,
 		CoresBusy: 15,
 		Completed: 1110,
+		Failed:    10,
 	}, r)
 	assert.Equal(t, total{2040, 1100}, totals.wait)
 	assert.Equal(t, total{9000, 1000}, totals.execution)
@@ -82,7 +83,7 @@ func TestLoadLeavesOpenWhatItCannotBelieve(t *testing.T) {
 		{"none busy", "ruleserver_cores_busy 15", "ruleserver_cores_busy 0", func(r *pool.Report) { r.CoresBusy = 0 }},
 		{
 			"completed infinite", `ruleserver_jobs_completed_total{priority="low",outcome="failed"} 10`,
-			`ruleserver_jobs_completed_total{priority="low",outcome="failed"} Inf`, func(r *pool.Report) { r.Completed = -1 },
+			`ruleserver_jobs_completed_total{priority="low",outcome="failed"} Inf`, func(r *pool.Report) { r.Completed, r.Failed = -1, -1 },
 		},
 		{
 			"one priority only", `ruleserver_stalled_joblets{priority="high"} 2`, "",
@@ -127,7 +128,7 @@ wait_count 6
 answer 3
 `, names)
 	require.NoError(t, err)
-	assert.Equal(t, pool.Report{Stalled: byPriority(100, 0), Running: byPriority(0, 4), CoresBusy: -1, Completed: -1}, r)
+	assert.Equal(t, pool.Report{Stalled: byPriority(100, 0), Running: byPriority(0, 4), CoresBusy: -1, Completed: -1, Failed: -1}, r)
 	assert.Equal(t, total{12, 6}, totals.wait)
 	assert.True(t, math.IsNaN(totals.response.count), "neither histogram nor summary")
 }

@@ -127,15 +127,15 @@ func (m metric) takes(sample *dto.Metric) bool {
 }
 
 // metrics are the Names, read.
-type metrics struct{ stalled, running, cores, coresBusy, completed, wait, execution, response metric }
+type metrics struct{ stalled, running, cores, coresBusy, completed, failed, wait, execution, response metric }
 
 // fields are the metrics by their keys in the settings.
 func (n *Names) fields(into *metrics) []nameField {
 	return []nameField{
 		{"stalled", n.Stalled, &into.stalled}, {"running", n.Running, &into.running},
 		{"cores", n.Cores, &into.cores}, {"cores_busy", n.CoresBusy, &into.coresBusy},
-		{"completed", n.Completed, &into.completed}, {"wait", n.Wait, &into.wait},
-		{"execution", n.Execution, &into.execution}, {"response", n.Response, &into.response},
+		{"completed", n.Completed, &into.completed}, {"failed", n.Failed, &into.failed},
+		{"wait", n.Wait, &into.wait}, {"execution", n.Execution, &into.execution}, {"response", n.Response, &into.response},
 	}
 }
 

@@ -44,7 +44,7 @@ func vllmNames() Names {
 func TestLabelsAndScales(t *testing.T) {
 	r, totals, err := readLoad(vllmPage, vllmNames())
 	require.NoError(t, err)
-	assert.Equal(t, pool.Report{Running: byPriority(7, 0), Stalled: byPriority(2, 0), CoresBusy: 4, Completed: -1}, r)
+	assert.Equal(t, pool.Report{Running: byPriority(7, 0), Stalled: byPriority(2, 0), CoresBusy: 4, Completed: -1, Failed: -1}, r)
 	assert.Equal(t, total{5, 10}, totals.wait)
 	assert.True(t, math.IsNaN(totals.execution.count))
 
@@ -66,7 +66,7 @@ func TestLabelsAndScales(t *testing.T) {
 	names.Running, names.Stalled = `vllm:num_requests_running{priority=""}`, noMetric
 	r, _, err = readLoad(vllmPage, names)
 	require.NoError(t, err)
-	assert.Equal(t, pool.Report{Running: byPriority(57, 0), CoresBusy: 4, Completed: -1}, r, "an empty label is one that is missing, as in PromQL")
+	assert.Equal(t, pool.Report{Running: byPriority(57, 0), CoresBusy: 4, Completed: -1, Failed: -1}, r, "an empty label is one that is missing, as in PromQL")
 }
 
 // A query of Prometheus asks for a metric with labels apart, since its sums drop them.

@@ -68,6 +68,8 @@ func TestPrometheusTellsTheLoadOfAll(t *testing.T) {
 			`ruleserver_stalled_joblets|ruleserver_jobs_running|ruleserver_cores|ruleserver_cores_busy|ruleserver_jobs_completed_total|`+
 			`ruleserver_wait_seconds_sum|ruleserver_wait_seconds_count|ruleserver_execution_seconds_sum|ruleserver_execution_seconds_count|`+
 			`ruleserver_response_seconds_sum|ruleserver_response_seconds_count"})`+
+			` or label_replace(sum by (__name__, instance, job, priority) ({__name__="ruleserver_jobs_completed_total",outcome="failed"}), "pilotfish", `+
+			`"ruleserver_jobs_completed_total{outcome=\"failed\"}", "", "")`+
 			` or label_replace(min by (instance, job) (timestamp({__name__="ruleserver_stalled_joblets"})), "pilotfish", "scraped", "", "")`,
 			r.URL.Query().Get("query"))
 		w.Header().Set("Content-Encoding", "gzip")

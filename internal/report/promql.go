@@ -67,7 +67,7 @@ func queryURL(s Server, all metrics) string {
 // and the count.
 func (m *metrics) series() []metric {
 	return []metric{
-		m.stalled, m.running, m.cores, m.coresBusy, m.completed,
+		m.stalled, m.running, m.cores, m.coresBusy, m.completed, m.failed,
 		sumOf(m.wait), countOf(m.wait), sumOf(m.execution), countOf(m.execution), sumOf(m.response), countOf(m.response),
 	}
 }

@@ -73,6 +73,11 @@ type Names struct {
 	CoresBusy string `yaml:"cores_busy"`
 	// Completed is the counter of jobs that ended.
 	Completed string `yaml:"completed"`
+	// Failed is the counter of those of them that failed for a reason of the
+	// upstream's own. With it, sidecars learn from one another's failures: where at
+	// least half of the jobs failed since the report before, one failure of its own
+	// opens a sidecar's breaker.
+	Failed string `yaml:"failed"`
 	// Wait is the histogram or summary of the seconds that jobs waited.
 	Wait string `yaml:"wait"`
 	// Execution is the histogram or summary of the seconds that jobs executed.
@@ -113,6 +118,7 @@ func Default() Settings {
 			Cores:     "ruleserver_cores",
 			CoresBusy: "ruleserver_cores_busy",
 			Completed: "ruleserver_jobs_completed_total",
+			Failed:    `ruleserver_jobs_completed_total{outcome="failed"}`,
 			Wait:      "ruleserver_wait_seconds",
 			Execution: "ruleserver_execution_seconds",
 			Response:  "ruleserver_response_seconds",

@@ -18,9 +18,9 @@ func (w *world) attempt(j *job, g dispatch.Grant) {
 	case s.up && s.suffers(refusing, w.now) != nil:
 		w.events.add(w.now+instant, rankTimeout, (*refusal)(j))
 	case s.up && s.suffers(failing, w.now) != nil:
-		w.events.add(w.now+instant, rankTimeout, brushOff{j, false})
+		w.events.add(w.now+instant, rankTimeout, brushOff{s, j, false})
 	case s.up && s.suffers(empty, w.now) != nil:
-		w.events.add(w.now+instant, rankTimeout, brushOff{j, true})
+		w.events.add(w.now+instant, rankTimeout, brushOff{s, j, true})
 	case accepts:
 		w.deliver(j, s)
 	case w.cfg.Sidecars.ConnectTimeout < 0 && s.up: // the connection waits to be accepted

@@ -32,7 +32,8 @@ type server struct {
 	waiting [selection.Priorities]int // of those, on a joblet that is stalled
 	stalled [selection.Priorities]int // joblets
 
-	completed, fetches   int
+	completed, failed    int // jobs that ended, and those of them that failed
+	fetches              int
 	evicted              int // beside those that the cache counts
 	begun                int // jobs that started to execute
 	waitSum, responseSum float64
@@ -56,7 +57,7 @@ func (s *server) boot(now time.Duration) {
 	s.evicted += s.cache.evicted
 	s.shared = make(map[key]*joblet)
 	s.cache = newCache(int64(s.fleet.Cache))
-	s.completed, s.begun, s.waitSum, s.responseSum = 0, 0, 0, 0
+	s.completed, s.failed, s.begun, s.waitSum, s.responseSum = 0, 0, 0, 0, 0
 	s.jobs, s.waiting, s.stalled = [2]int{}, [2]int{}, [2]int{}
 	s.touched = now
 }
@@ -213,6 +214,7 @@ func (s *server) report(w *world, before *seen) pool.Report {
 		Cores:     s.cores,
 		CoresBusy: float64(s.busy),
 		Completed: float64(s.completed),
+		Failed:    float64(s.failed),
 		Wait:      math.NaN(),
 		Response:  math.NaN(),
 		Cached:    &listing{cache: &s.cache, at: w.now},

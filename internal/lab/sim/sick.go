@@ -78,6 +78,7 @@ const instant = time.Millisecond
 
 // brushOff is the answer of a server that fails at once, or has nothing to say.
 type brushOff struct {
+	server  *server
 	job     *job
 	healthy bool
 }
@@ -87,9 +88,11 @@ func (b brushOff) happen(w *world) {
 	if j.ended {
 		return
 	}
-	now, outcome := w.time(w.now), pool.Failed
-	if b.healthy {
-		outcome = pool.Answered
+	now, outcome := w.time(w.now), pool.Answered
+	b.server.completed++
+	if !b.healthy {
+		outcome = pool.Failed
+		b.server.failed++
 	}
 	j.assignment.Answered(now, b.healthy, nil)
 	j.assignment.Done(now, outcome)
@@ -115,7 +118,7 @@ func (s *server) lie(r *pool.Report, now time.Duration) {
 		case greedy:
 			r.Cached = everything{}
 		case resets:
-			r.Completed = 0
+			r.Completed, r.Failed = 0, 0
 		case hung, refusing, slow, failing, empty, silent, loadless, nan:
 		}
 	}
