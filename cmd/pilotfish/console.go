@@ -44,7 +44,7 @@ func (c *console) ended(now time.Time, r *record.Job) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.projects.Note(now, r.Facts.Key, r.Facts.Project.String)
-	if unread(r) {
+	if r.PassedUnread() {
 		c.unread = admin.Unread{Jobs: c.unread.Jobs + 1, At: now, Why: r.Unread}
 	}
 	if r.Outcome == intake.Answered || r.Outcome == intake.Gone {

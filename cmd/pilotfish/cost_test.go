@@ -18,6 +18,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"example.org/pilotfish/internal/config"
+	"example.org/pilotfish/internal/logging"
+	"example.org/pilotfish/internal/ports"
 )
 
 // terse is an upstream that answers each request of a connection alike, and
@@ -72,7 +74,7 @@ func serving(t testing.TB, upstream string) (address string) {
 	cfg := config.Default()
 	cfg.Discovery.Static = []string{upstream}
 	cfg.Reports.Interval = time.Hour
-	log, level, err := newLogger(io.Discard, "info")
+	log, level, err := logging.New(io.Discard, "info")
 	require.NoError(t, err)
 	s, err := newSidecar(&cfg, nil, log, level)
 	require.NoError(t, err)
@@ -82,7 +84,7 @@ func serving(t testing.TB, upstream string) (address string) {
 	require.NoError(t, err)
 	ctx, cancel := context.WithCancel(context.Background())
 	ended := make(chan error, 1)
-	go func() { ended <- s.Run(ctx, ports{jobs: jobs, admin: admin}) }()
+	go func() { ended <- s.Run(ctx, ports.Ports{Jobs: jobs, Admin: admin}) }()
 	t.Cleanup(func() {
 		cancel()
 		assert.NoError(t, <-ended)

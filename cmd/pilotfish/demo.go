@@ -4,17 +4,19 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net"
 	"net/http"
 	"os/signal"
 	"sync"
 	"syscall"
 	"time"
 
+	"go.uber.org/zap"
+
 	"example.org/pilotfish/internal/cli"
 	"example.org/pilotfish/internal/config"
-	"example.org/pilotfish/internal/ruleserver"
-	"example.org/pilotfish/internal/ruleserver/example"
+	"example.org/pilotfish/internal/demo"
+	"example.org/pilotfish/internal/logging"
+	"example.org/pilotfish/internal/ports"
 )
 
 type demoCommand struct {
@@ -23,38 +25,30 @@ type demoCommand struct {
 	Admin  string `default:"${admin}" placeholder:"HOST:PORT" help:"Where operators look (${default})."`
 }
 
-// demoUpstreams is how many rule processing servers the demo starts.
-const demoUpstreams = 4
-
 // freePorts says how the demo runs where its ports are taken.
 const freePorts = `Port 0 is any free port: make demo DEMO="--listen 127.0.0.1:0 --admin 127.0.0.1:0"`
 
 func (c *demoCommand) Run(s cli.Console) error {
 	ctx, cancel := signal.NotifyContext(context.Background(), syscall.SIGTERM, syscall.SIGINT)
 	defer cancel()
-	jobs, err := listen(c.Listen, "--listen", false)
-	if err != nil {
+	var p ports.Ports
+	defer p.Close()
+	if err := p.Open(ports.Config{Jobs: c.Listen, Admin: c.Admin}, zap.NewNop()); err != nil {
 		return fmt.Errorf("%w. %s", err, freePorts)
 	}
-	defer jobs.Close()
-	admins, err := listen(c.Admin, "--admin", false)
-	if err != nil {
-		return fmt.Errorf("%w. %s", err, freePorts)
-	}
-	defer admins.Close()
-	upstreams, stop, err := startUpstreams()
+	upstreams, stop, err := demo.StartServers()
 	if err != nil {
 		return err
 	}
 	defer stop()
 
 	cfg := config.Default()
-	cfg.Listen, cfg.Admin = jobs.Addr().String(), admins.Addr().String()
+	cfg.Listen, cfg.Admin = ports.Address(p.Jobs), ports.Address(p.Admin)
 	cfg.Discovery.Static = upstreams
 	cfg.Stream.ExplainHeaders = true
 	cfg.Reports.Interval, cfg.Reports.Timeout = time.Second, time.Second
 	cfg.Shutdown.Grace = 5 * time.Second
-	log, level, err := newLogger(s.Err, "warn")
+	log, level, err := logging.New(s.Err, "warn")
 	if err != nil {
 		return err
 	}
@@ -69,10 +63,10 @@ func (c *demoCommand) Run(s cli.Console) error {
 	running, end := context.WithCancel(ctx)
 	defer end()
 	ended := make(chan error, 1)
-	go func() { ended <- side.Run(running, ports{jobs: jobs, admin: admins}) }()
+	go func() { ended <- side.Run(running, p) }()
 	// The end of the sidecar would wait for a connection that is open and has had no job.
 	client := &http.Client{Transport: &http.Transport{DisableKeepAlives: true}}
-	err = (&tour{out: s.Out, side: side, address: cfg.Listen, client: client}).run(ctx)
+	err = (&demo.Tour{Out: s.Out, Balancer: side.balancer, Address: cfg.Listen, Client: client}).Run(ctx)
 	if ctx.Err() != nil {
 		err = nil // Ctrl-C came before its end
 	}
@@ -82,39 +76,10 @@ func (c *demoCommand) Run(s cli.Console) error {
 	}
 	var load sync.WaitGroup
 	defer func() { end(); load.Wait() }()
-	load.Go(func() { keepBusy(running, client, cfg.Listen) })
+	load.Go(func() { demo.KeepBusy(running, client, cfg.Listen, newRand()) })
 	fmt.Fprintf(s.Out, "A little load keeps running now. Ctrl-C ends it.\n\n")
 	fmt.Fprintf(s.Out, "  look      http://%s/ in a browser, or: pilotfish top --admin %[1]s\n", cfg.Admin)
 	fmt.Fprintf(s.Out, "  ask why   curl 'http://%s/api/pick?project=12345&priority=low'\n", cfg.Admin)
 	fmt.Fprintf(s.Out, "  post      curl -i -H 'Content-Type: application/json' -H 'Accept: text/csv' --data @internal/ruleserver/example/job.json http://%s/v1/jobs\n", cfg.Listen)
 	return <-ended
-}
-
-// startUpstreams starts the servers on free loopback ports.
-func startUpstreams() (addresses []string, stop func(), err error) {
-	var closers []func()
-	stop = func() {
-		for _, c := range closers {
-			c()
-		}
-	}
-	settings := ruleserver.Defaults()
-	settings.TrustCost = true // of the demo's own jobs
-	for range demoUpstreams {
-		server, err := ruleserver.New(ruleserver.Config{Settings: settings, Feeds: example.AnyFeeds()})
-		if err != nil {
-			stop()
-			return nil, nil, err
-		}
-		l, err := net.Listen("tcp", "127.0.0.1:0")
-		if err != nil {
-			stop()
-			return nil, nil, err
-		}
-		h := &http.Server{Handler: server.Handler(), ReadHeaderTimeout: 10 * time.Second}
-		go func() { _ = h.Serve(l) }() // ends with Close
-		closers = append(closers, func() { _ = h.Close(); server.Close() })
-		addresses = append(addresses, l.Addr().String())
-	}
-	return addresses, stop, nil
 }

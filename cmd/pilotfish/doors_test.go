@@ -30,6 +30,7 @@ import (
 
 	"example.org/pilotfish/internal/config"
 	"example.org/pilotfish/internal/pool"
+	"example.org/pilotfish/internal/ports"
 	"example.org/pilotfish/internal/report"
 	"example.org/pilotfish/internal/settings"
 	"example.org/pilotfish/pkg/fakeupstream"
@@ -71,18 +72,18 @@ func secured(t *testing.T, h http.Handler) (address string, by settings.TLS) {
 }
 
 // running is a sidecar that serves its ports until the test ends.
-func running(t *testing.T, cfg *config.Config) (*sidecar, ports) {
+func running(t *testing.T, cfg *config.Config) (*sidecar, ports.Ports) {
 	t.Helper()
 	return runningFrom(t, cfg, nil)
 }
 
 // runningFrom is running with a source of reloads.
-func runningFrom(t *testing.T, cfg *config.Config, from *source) (*sidecar, ports) {
+func runningFrom(t *testing.T, cfg *config.Config, from *source) (*sidecar, ports.Ports) {
 	t.Helper()
 	requireUsable(t, cfg)
-	var p ports
-	require.NoError(t, p.open(cfg, zap.NewNop()))
-	s, err := newSidecar(cfg, p.addresses(), zap.NewNop(), zap.NewAtomicLevel())
+	var p ports.Ports
+	require.NoError(t, p.Open(portsOf(cfg), zap.NewNop()))
+	s, err := newSidecar(cfg, p.Addresses(), zap.NewNop(), zap.NewAtomicLevel())
 	require.NoError(t, err)
 	s.source = from
 	ctx, stop := context.WithCancel(context.Background())
@@ -123,7 +124,7 @@ func TestUpstreamsByTLS(t *testing.T) {
 		return len(states) == 1 && states[0].Running == 3 && states[0].Cached == 1
 	}, patience, time.Millisecond)
 
-	response, err := dialing(t, p.jobs).Post("http://localhost/v1/jobs", "application/json", strings.NewReader(`{"project_id": 7}`))
+	response, err := dialing(t, p.Jobs).Post("http://localhost/v1/jobs", "application/json", strings.NewReader(`{"project_id": 7}`))
 	require.NoError(t, err)
 	defer response.Body.Close()
 	assert.Empty(t, response.Header.Get("Pilotfish-Reason"), "an upstream answered")
@@ -151,7 +152,7 @@ func TestPrefetchesByTLS(t *testing.T) {
 	}
 	s, p := running(t, &cfg)
 	require.Eventually(t, func() bool { return s.ready() == nil }, patience, time.Millisecond)
-	response, err := dialing(t, p.jobs).Post("http://localhost/v1/jobs", "application/json", strings.NewReader(fakeupstream.ExampleJob()))
+	response, err := dialing(t, p.Jobs).Post("http://localhost/v1/jobs", "application/json", strings.NewReader(fakeupstream.ExampleJob()))
 	require.NoError(t, err)
 	_, _ = io.Copy(io.Discard, response.Body)
 	_ = response.Body.Close()
@@ -212,10 +213,10 @@ func TestSocketsAndAToken(t *testing.T) {
 	for _, path := range []string{"/jobs", "/admin"} {
 		info, err := os.Stat(folder + path)
 		require.NoError(t, err)
-		assert.Equal(t, os.FileMode(socketMode), info.Mode().Perm())
+		assert.Equal(t, os.FileMode(0o660), info.Mode().Perm())
 	}
 	require.Eventually(t, func() bool { return s.ready() == nil }, patience, time.Millisecond)
-	response, err := dialing(t, p.jobs).Post("http://localhost/v1/jobs", "application/json", strings.NewReader(`{"project_id": 7}`))
+	response, err := dialing(t, p.Jobs).Post("http://localhost/v1/jobs", "application/json", strings.NewReader(`{"project_id": 7}`))
 	require.NoError(t, err)
 	_, _ = io.Copy(io.Discard, response.Body)
 	_ = response.Body.Close()
@@ -244,78 +245,10 @@ func TestIdleConnectionsKeepNoProbeOut(t *testing.T) {
 	cfg.Discovery.Static = []string{"127.0.0.1:1"}
 	_, p := running(t, &cfg)
 	for range 70 {
-		c, err := net.Dial("tcp", p.admin.Addr().String())
+		c, err := net.Dial("tcp", p.Admin.Addr().String())
 		require.NoError(t, err)
 		defer c.Close()
 	}
 	var stdout, stderr bytes.Buffer
-	assert.Zero(t, run([]string{"probe", "--live", "--admin", p.admin.Addr().String()}, nil, &stdout, &stderr), stderr.String())
-}
-
-// With reuse_port the next process shares the job port at once, and gets the admin
-// port when this one begins to end: nobody asks two processes in turns.
-func TestTheAdminPortIsNotShared(t *testing.T) {
-	for name, admin := range map[string]string{"TCP": "127.0.0.1:0", "unix": "unix:" + t.TempDir() + "/admin"} {
-		t.Run(name, func(t *testing.T) {
-			cfg := config.Default()
-			cfg.Listen, cfg.Admin, cfg.ReusePort = "127.0.0.1:0", admin, true
-			var first, second ports
-			require.NoError(t, first.open(&cfg, zap.NewNop()))
-			defer first.Close()
-			cfg.Listen, cfg.Admin = addressOf(first.jobs), addressOf(first.admin)
-			require.NoError(t, second.open(&cfg, zap.NewNop()))
-			defer second.Close()
-			assert.Equal(t, addressOf(first.admin), addressOf(second.admin))
-			accepted := make(chan string, 100)
-			accept := func(who string, l net.Listener) {
-				for {
-					c, err := l.Accept()
-					if err != nil {
-						return
-					}
-					accepted <- who
-					_ = c.Close()
-				}
-			}
-			go accept("first", first.admin)
-			go accept("second", second.admin)
-			connect := func() bool {
-				c, err := net.Dial(first.admin.Addr().Network(), strings.TrimPrefix(cfg.Admin, "unix:"))
-				if err == nil {
-					_ = c.Close()
-				}
-				return err == nil
-			}
-			for range 5 {
-				require.True(t, connect())
-				require.Equal(t, "first", <-accepted)
-			}
-			require.NoError(t, first.admin.(leaver).Leave())
-			require.Eventually(t, connect, patience, time.Millisecond)
-			for <-accepted == "first" { // the second looked whether the first was still there
-			}
-		})
-	}
-}
-
-// A port that something else has is waited for only where a successor is expected.
-func TestATakenAdminPort(t *testing.T) {
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	require.NoError(t, err)
-	defer l.Close()
-	cfg := config.Default()
-	cfg.Listen, cfg.Admin = "127.0.0.1:0", l.Addr().String()
-	var p ports
-	assert.ErrorContains(t, p.open(&cfg, zap.NewNop()), "choose another address with --admin")
-	p.Close()
-	cfg.ReusePort = true
-	var waiting ports
-	require.NoError(t, waiting.open(&cfg, zap.NewNop()))
-	ended := make(chan error)
-	go func() {
-		_, err := waiting.admin.Accept()
-		ended <- err
-	}()
-	waiting.Close()
-	assert.ErrorIs(t, <-ended, net.ErrClosed)
+	assert.Zero(t, run([]string{"probe", "--live", "--admin", p.Admin.Addr().String()}, nil, &stdout, &stderr), stderr.String())
 }

@@ -17,6 +17,7 @@ import (
 	"example.org/pilotfish/internal/discovery"
 	"example.org/pilotfish/internal/files"
 	"example.org/pilotfish/internal/intake"
+	"example.org/pilotfish/internal/logging"
 	"example.org/pilotfish/internal/mesh"
 	"example.org/pilotfish/internal/pool"
 	"example.org/pilotfish/internal/proxy"
@@ -140,7 +141,7 @@ func (s *sidecar) newReports(settings report.Settings, dial files.Dial) (reports
 		Unreported: s.balancer.ReportFailed,
 		Failed: func(address string, err error) {
 			s.metrics.ReportFailed(address)
-			s.journal.reportFailed(address, err)
+			s.journal.ReportFailed(address, err)
 			s.log.Debug("report", zap.String("upstream", address), zap.Error(err))
 		},
 	}
@@ -217,7 +218,7 @@ func (s *sidecar) startGeneration(g *generation) {
 
 // buildable reports what only building the parts can tell of a configuration.
 func buildable(cfg *config.Config) error {
-	log, level, err := newLogger(io.Discard, cfg.Log.Level)
+	log, level, err := logging.New(io.Discard, cfg.Log.Level)
 	if err != nil {
 		return err
 	}

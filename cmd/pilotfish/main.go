@@ -9,6 +9,7 @@ import (
 
 	"example.org/pilotfish/internal/cli"
 	"example.org/pilotfish/internal/config"
+	"example.org/pilotfish/internal/operator"
 )
 
 // version is set by the linker when a release is built.
@@ -17,14 +18,14 @@ var version = "devel"
 func main() { os.Exit(run(os.Args[1:], os.Stdin, os.Stdout, os.Stderr)) }
 
 type commands struct {
-	Serve   serveCommand   `cmd:"" help:"Take jobs and pass them on."`
-	Check   checkCommand   `cmd:"" help:"Say what is wrong with a configuration file."`
-	Top     topCommand     `cmd:"" help:"Show how a running sidecar's upstreams serve its jobs."`
-	Explain explainCommand `cmd:"" help:"Say where a job would go, and why."`
-	Probe   probeCommand   `cmd:"" help:"Ask a sidecar whether it wants jobs: exit code 0 if it does. For images without a shell."`
-	Reload  reloadCommand  `cmd:"" help:"Make a running sidecar read its configuration file again."`
-	Demo    demoCommand    `cmd:"" help:"Show what the sidecar does with three jobs, before four rule processing servers."`
-	Version versionCommand `cmd:"" help:"Print the version."`
+	Serve   serveCommand     `cmd:"" help:"Take jobs and pass them on."`
+	Check   checkCommand     `cmd:"" help:"Say what is wrong with a configuration file."`
+	Top     operator.Top     `cmd:"" help:"Show how a running sidecar's upstreams serve its jobs."`
+	Explain operator.Explain `cmd:"" help:"Say where a job would go, and why."`
+	Probe   operator.Probe   `cmd:"" help:"Ask a sidecar whether it wants jobs: exit code 0 if it does. For images without a shell."`
+	Reload  operator.Reload  `cmd:"" help:"Make a running sidecar read its configuration file again."`
+	Demo    demoCommand      `cmd:"" help:"Show what the sidecar does with three jobs, before four rule processing servers."`
+	Version versionCommand   `cmd:"" help:"Print the version."`
 
 	ShowVersion cli.VersionFlag `name:"version" help:"Print the version."`
 }

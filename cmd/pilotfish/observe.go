@@ -3,8 +3,12 @@ package main
 import (
 	"time"
 
+	"go.uber.org/zap"
+
+	"example.org/pilotfish/internal/discovery"
 	"example.org/pilotfish/internal/intake"
 	"example.org/pilotfish/internal/metrics"
+	"example.org/pilotfish/internal/prewarm"
 	"example.org/pilotfish/internal/quality"
 	"example.org/pilotfish/internal/record"
 )
@@ -36,10 +40,10 @@ func (s *sidecar) observe(r *record.Job) {
 	if n := len(r.Attempts); n > 0 && r.Outcome == intake.Answered {
 		s.prewarm.Note(r.Attempts[n-1].Upstream, r.Facts.Key, r.Facts.Project)
 	}
-	s.journal.ended(r)
+	s.journal.Ended(r)
 	s.capture.Add(r)
 	s.current.Load().tracing.Ended(r)
-	s.jobs.write(s.current.Load().cfg.Log, r)
+	s.jobs.Write(s.current.Load().cfg.Log, r)
 }
 
 // attempted is one attempt of a job, as metrics count it. The response is the last one's.
@@ -94,4 +98,35 @@ func (s *sidecar) live(now time.Time) metrics.Live {
 func connections(of interface{ Conns() (open, most int) }) metrics.Bounded {
 	open, most := of.Conns()
 	return metrics.Bounded{Taken: int64(open), Most: int64(most)}
+}
+
+// logPrefetch writes how a prefetch ended.
+func (s *sidecar) logPrefetch(f prewarm.Prefetch, err error) {
+	s.metrics.Prewarmed(err == nil)
+	line := s.log.With(zap.String("project", f.Project), zap.String("upstream", f.Upstream), zap.String("leaving", f.Leaving))
+	if err != nil {
+		line.Warn("prewarm", zap.Error(err))
+		return
+	}
+	line.Info("prewarm")
+}
+
+// logDiscovery warns of what is wrong with a reply of discovery's source.
+func (s *sidecar) logDiscovery(st discovery.Status) {
+	var wrong []zap.Field
+	if st.Err != nil {
+		wrong = append(wrong, zap.Error(st.Err))
+	}
+	if st.Doubt != "" {
+		wrong = append(wrong, zap.String("doubt", st.Doubt))
+	}
+	if st.Flaw != nil {
+		wrong = append(wrong, zap.NamedError("flaw", st.Flaw))
+	}
+	if st.SnapshotErr != nil {
+		wrong = append(wrong, zap.NamedError("snapshot", st.SnapshotErr))
+	}
+	if len(wrong) > 0 {
+		s.log.Warn("discovery", append(wrong, zap.String("source", st.Source), zap.Int("upstreams", st.Upstreams))...)
+	}
 }

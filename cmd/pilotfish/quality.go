@@ -143,7 +143,7 @@ func (s *sidecar) watch(ctx context.Context) {
 			return
 		case <-time.After(time.Second):
 			states := s.balancer.States()
-			s.journal.look(states)
+			s.journal.Look(states)
 			now := time.Now()
 			s.served.look(now, states)
 			s.console.look(now, states)

@@ -47,7 +47,7 @@ func recipe(t *testing.T, name string, upstreams []*fakeupstream.Upstream) (s *s
 		states := s.balancer.States()
 		return len(states) == len(upstreams) && !slices.ContainsFunc(states, func(s pool.State) bool { return !s.ReportFresh })
 	}, patience, time.Millisecond, "every upstream has reported")
-	return s, "http://" + p.jobs.Addr().String()
+	return s, "http://" + p.Jobs.Addr().String()
 }
 
 // state is what the sidecar knows of an upstream.

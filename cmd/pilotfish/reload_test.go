@@ -24,6 +24,7 @@ import (
 	"example.org/pilotfish/internal/config"
 	"example.org/pilotfish/internal/discovery"
 	"example.org/pilotfish/internal/dispatch"
+	"example.org/pilotfish/internal/logging"
 	"example.org/pilotfish/internal/pool"
 	"example.org/pilotfish/internal/settings"
 	"example.org/pilotfish/pkg/fakeupstream"
@@ -125,7 +126,7 @@ func TestReloadOfWhatUsedToWait(t *testing.T) {
 	admin := func(method, path string) int {
 		r, err := http.NewRequest(method, "http://localhost"+path, nil)
 		require.NoError(t, err)
-		response, err := dialing(t, p.admin).Do(r)
+		response, err := dialing(t, p.Admin).Do(r)
 		require.NoError(t, err)
 		defer response.Body.Close()
 		return response.StatusCode
@@ -170,7 +171,7 @@ func TestReloadOfWhatUsedToWait(t *testing.T) {
 	s.balancer.Set(both)
 
 	// The capture gets a line, and the upstream that leaves is warmed elsewhere.
-	response, err := dialing(t, p.jobs).Post("http://localhost/v1/jobs", "application/json", strings.NewReader(`{"project_id": 7}`))
+	response, err := dialing(t, p.Jobs).Post("http://localhost/v1/jobs", "application/json", strings.NewReader(`{"project_id": 7}`))
 	require.NoError(t, err)
 	_, _ = io.Copy(io.Discard, response.Body)
 	_ = response.Body.Close()
@@ -204,10 +205,10 @@ func TestReloadsOfAFile(t *testing.T) {
 	cfg, _, err := read()
 	require.NoError(t, err)
 	s, p := runningFrom(t, &cfg, &source{read: read, path: path, first: first})
-	log := func() config.Log { return s.current.Load().cfg.Log }
+	log := func() logging.Settings { return s.current.Load().cfg.Log }
 	reload := func() (code int, out string) {
 		var stdout, stderr bytes.Buffer
-		code = run([]string{"reload", "--admin", p.admin.Addr().String()}, nil, &stdout, &stderr)
+		code = run([]string{"reload", "--admin", p.Admin.Addr().String()}, nil, &stdout, &stderr)
 		return code, stdout.String() + stderr.String()
 	}
 	code, out := reload()
@@ -215,18 +216,18 @@ func TestReloadsOfAFile(t *testing.T) {
 	assert.Contains(t, out, "admin_write is false")
 
 	write("log: {jobs: none}\nadmin_write: true\n")
-	require.Eventually(t, func() bool { return log().Jobs == config.LogNone }, patience, 10*time.Millisecond)
+	require.Eventually(t, func() bool { return log().Jobs == "none" }, patience, 10*time.Millisecond)
 
 	write("log: {jobs: slow}\nadmin_write: true\nmesh: {listen: 127.0.0.1:0}\n")
 	code, out = reload()
 	assert.Zero(t, code, out)
 	assert.Contains(t, out, "the change of mesh waits for a restart")
-	assert.Equal(t, config.LogSlow, log().Jobs)
+	assert.Equal(t, "slow", log().Jobs)
 	write("log: {jobs: some}\n")
 	code, out = reload()
 	assert.Equal(t, 1, code)
 	assert.Contains(t, out, `log.jobs: "some" is not one of`)
-	assert.Equal(t, config.LogSlow, log().Jobs)
+	assert.Equal(t, "slow", log().Jobs)
 }
 
 func TestReloadOfHostsAndInterval(t *testing.T) {

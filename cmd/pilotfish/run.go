@@ -3,15 +3,17 @@ package main
 import (
 	"context"
 	"errors"
-	"net"
 	"sync"
 	"time"
 
 	"github.com/coreos/go-systemd/v22/daemon"
 	"go.uber.org/zap"
 
+	"example.org/pilotfish/internal/memory"
 	"example.org/pilotfish/internal/mesh"
+	"example.org/pilotfish/internal/ports"
 	"example.org/pilotfish/internal/proxy"
+	"example.org/pilotfish/internal/statefile"
 )
 
 // drainDelay is how long a process that ends still takes jobs on the connections
@@ -21,7 +23,7 @@ const drainDelay = 500 * time.Millisecond
 
 // Run serves the ports until ctx ends, and then lets the accepted jobs finish
 // within the grace time.
-func (s *sidecar) Run(ctx context.Context, p ports) error {
+func (s *sidecar) Run(ctx context.Context, p ports.Ports) error {
 	servers, err := s.servers()
 	if err != nil {
 		return err
@@ -32,12 +34,13 @@ func (s *sidecar) Run(ctx context.Context, p ports) error {
 	defer wg.Wait()
 	defer cancel()
 	wg.Go(func() { s.balancer.Run(background) })
-	kept := s.current.Load().budget.All() + int64(s.first.Submitters.Heads)
-	wg.Go(func() { newMemory(kept).run(background) })
+	bodies := s.current.Load().budget.All() + int64(s.first.Submitters.Heads)
+	wg.Go(func() { memory.Keep(background, bodies) })
 	wg.Go(func() { s.watch(background) })
 	wg.Go(func() { s.prewarm.Run(background) })
 	wg.Go(func() { s.capture.Run(background) })
-	wg.Go(func() { s.keepState(background) })
+	statePath := func() string { return s.current.Load().cfg.State.Path }
+	wg.Go(func() { statefile.Keep(background, statePath, s.balancer, s.log) })
 	if s.source != nil && s.source.path != "" {
 		wg.Go(func() { s.watchFile(background, s.source) })
 	}
@@ -45,10 +48,10 @@ func (s *sidecar) Run(ctx context.Context, p ports) error {
 	defer s.stop()
 
 	failed := make(chan error, 3)
-	wg.Go(func() { failed <- servers.jobs.Serve(p.jobs) })
-	wg.Go(func() { failed <- servers.admin.Serve(p.admin) })
-	if p.mesh != nil {
-		wg.Go(func() { failed <- servers.mesh.Serve(p.mesh) })
+	wg.Go(func() { failed <- servers.jobs.Serve(p.Jobs) })
+	wg.Go(func() { failed <- servers.admin.Serve(p.Admin) })
+	if p.Mesh != nil {
+		wg.Go(func() { failed <- servers.mesh.Serve(p.Mesh) })
 	}
 	notify(s.log, daemon.SdNotifyReady)
 	select {
@@ -59,7 +62,8 @@ func (s *sidecar) Run(ctx context.Context, p ports) error {
 	notify(s.log, daemon.SdNotifyStopping)
 	grace := s.current.Load().cfg.Shutdown.Grace
 	s.log.Info("shutting down", zap.Duration("grace", grace), zap.Int64("jobs_left", s.open.Load()))
-	s.leave(p.jobs, p.admin, p.mesh)
+	p.Leave(s.log)
+	time.Sleep(drainDelay)
 	err = errors.Join(err, s.drain(background, servers, grace))
 	short, done := context.WithTimeout(background, time.Second)
 	defer done()
@@ -94,19 +98,6 @@ func (s *sidecar) servers() (all servers, err error) {
 	return all, err
 }
 
-// leave turns new connections to the next process, where there is one, and
-// gives the jobs of those accepted the time to arrive.
-func (s *sidecar) leave(ports ...net.Listener) {
-	for _, p := range ports {
-		if l, ok := p.(leaver); ok {
-			if err := l.Leave(); err != nil {
-				s.log.Warn("connections under way may be lost", zap.Stringer("port", p.Addr()), zap.Error(err))
-			}
-		}
-	}
-	time.Sleep(drainDelay)
-}
-
 // drain lets the open jobs finish within the grace time, and tells every ten
 // seconds how many are left.
 func (s *sidecar) drain(ctx context.Context, all servers, grace time.Duration) error {
@@ -125,5 +116,12 @@ func (s *sidecar) drain(ctx context.Context, all servers, grace time.Duration) e
 		case <-time.After(10 * time.Second):
 			s.log.Info("draining", zap.Int64("jobs_left", s.open.Load()))
 		}
+	}
+}
+
+// notify tells systemd how far this process is, if it was asked to.
+func notify(log *zap.Logger, state string) {
+	if _, err := daemon.SdNotify(false, state); err != nil {
+		log.Warn("systemd was not notified", zap.String("state", state), zap.Error(err))
 	}
 }

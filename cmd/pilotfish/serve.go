@@ -3,7 +3,6 @@ package main
 import (
 	"context"
 	"errors"
-	"net"
 	"os"
 	"os/signal"
 	"syscall"
@@ -14,6 +13,8 @@ import (
 	"example.org/pilotfish/internal/config"
 	"example.org/pilotfish/internal/discovery"
 	"example.org/pilotfish/internal/files"
+	"example.org/pilotfish/internal/logging"
+	"example.org/pilotfish/internal/ports"
 )
 
 type serveCommand struct {
@@ -59,7 +60,7 @@ func (c *serveCommand) given() (flags []config.Flag) {
 }
 
 func (c *serveCommand) Run(s cli.Console) error {
-	served, err := activated()
+	served, err := ports.Activated()
 	if err != nil {
 		return err
 	}
@@ -70,16 +71,16 @@ func (c *serveCommand) Run(s cli.Console) error {
 	if err != nil {
 		return err
 	}
-	log, level, err := newLogger(s.Err, cfg.Log.Level)
+	log, level, err := logging.New(s.Err, cfg.Log.Level)
 	if err != nil {
 		return err
 	}
 	defer log.Sync() //nolint:errcheck // nobody is left to tell
 	warn(log, warnings)
-	if err := served.open(&cfg, log); err != nil {
+	if err := served.Open(portsOf(&cfg), log); err != nil {
 		return err
 	}
-	side, err := newSidecar(&cfg, served.addresses(), log, level)
+	side, err := newSidecar(&cfg, served.Addresses(), log, level)
 	if err != nil {
 		return err
 	}
@@ -93,11 +94,11 @@ func (c *serveCommand) Run(s cli.Console) error {
 	signal.Notify(hup, syscall.SIGHUP)
 	defer signal.Stop(hup)
 	mesh := zap.Skip()
-	if served.mesh != nil {
-		mesh = zap.Stringer("mesh", served.mesh.Addr())
+	if served.Mesh != nil {
+		mesh = zap.Stringer("mesh", served.Mesh.Addr())
 	}
 	log.Info("serving", zap.String("version", cli.Version(version)), zap.Int("pid", os.Getpid()), zap.String("configuration", c.Config),
-		zap.Stringer("jobs", served.jobs.Addr()), zap.Stringer("admin", served.admin.Addr()), mesh,
+		zap.Stringer("jobs", served.Jobs.Addr()), zap.Stringer("admin", served.Admin.Addr()), mesh,
 		zap.String("selection", cfg.Selection.Policy), zap.String("overload", cfg.Overload.Policy))
 
 	side.source = &source{read: c.load, path: c.Config, first: before}
@@ -119,21 +120,17 @@ func (c *serveCommand) Run(s cli.Console) error {
 }
 
 // use makes the addresses of the ports that systemd has opened the configured ones.
-func (c *serveCommand) use(p ports) {
-	if p.jobs != nil {
-		c.Listen = addressOf(p.jobs)
+func (c *serveCommand) use(p ports.Ports) {
+	if p.Jobs != nil {
+		c.Listen = ports.Address(p.Jobs)
 	}
-	if p.admin != nil {
-		c.Admin = addressOf(p.admin)
+	if p.Admin != nil {
+		c.Admin = ports.Address(p.Admin)
 	}
 }
 
-// addressOf is a listener's address as a configuration has it.
-func addressOf(l net.Listener) string {
-	if l.Addr().Network() == "unix" {
-		return "unix:" + l.Addr().String()
-	}
-	return l.Addr().String()
+func portsOf(cfg *config.Config) ports.Config {
+	return ports.Config{Jobs: cfg.Listen, Admin: cfg.Admin, Mesh: cfg.Mesh.Listen, Shared: cfg.ReusePort}
 }
 
 // warn logs what is legal and unwise about a configuration.

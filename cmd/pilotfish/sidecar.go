@@ -16,11 +16,13 @@ import (
 	"example.org/pilotfish/internal/capture"
 	"example.org/pilotfish/internal/config"
 	"example.org/pilotfish/internal/dispatch"
+	"example.org/pilotfish/internal/logging"
 	"example.org/pilotfish/internal/mesh"
 	"example.org/pilotfish/internal/metrics"
 	"example.org/pilotfish/internal/pool"
 	"example.org/pilotfish/internal/prewarm"
 	"example.org/pilotfish/internal/proxy"
+	"example.org/pilotfish/internal/statefile"
 )
 
 // sidecar is the whole program, put together. What lives as long as the
@@ -30,8 +32,8 @@ type sidecar struct {
 	first    config.Config // the configuration at the start, for what a reload does not replace
 	level    zap.AtomicLevel
 	log      *zap.Logger
-	jobs     jobLog
-	journal  *journal
+	jobs     *logging.Jobs
+	journal  *logging.Journal
 	served   *served
 	console  *console
 	capture  *capture.Capture
@@ -55,7 +57,7 @@ type sidecar struct {
 // newSidecar builds everything; nothing runs yet. self is where the sidecar will be
 // reached, so that it never sends a job to itself.
 func newSidecar(cfg *config.Config, self []string, log *zap.Logger, level zap.AtomicLevel) (*sidecar, error) {
-	s := &sidecar{self: self, first: *cfg, log: log, jobs: jobLog{log: log}, journal: newJournal(log), served: newServed(log), level: level,
+	s := &sidecar{self: self, first: *cfg, log: log, jobs: logging.NewJobs(log), journal: logging.NewJournal(log), served: newServed(log), level: level,
 		heads: proxy.NewHeads(int64(cfg.Submitters.Heads))}
 	s.metrics = metrics.New(version)
 	s.console = newConsole(s)
@@ -63,7 +65,7 @@ func newSidecar(cfg *config.Config, self []string, log *zap.Logger, level zap.At
 	if s.balancer, err = s.newBalancer(cfg); err != nil {
 		return nil, err
 	}
-	s.restoreState(cfg.State)
+	statefile.Restore(cfg.State, s.balancer, log)
 	s.prewarm, err = prewarm.New(prewarm.Config{
 		Settings: cfg.Prewarm, Successor: s.balancer.Successor, Observe: s.logPrefetch,
 		Transport: &http.Transport{DisableKeepAlives: true, DialContext: s.dialUpstream}, // one request a second to an upstream at most

@@ -82,7 +82,7 @@ func TestJobsAreTraced(t *testing.T) {
 		r, err := http.NewRequest(http.MethodPost, "http://localhost/v1/jobs", strings.NewReader(`{"project_id": 7}`))
 		require.NoError(t, err)
 		r.Header.Set("Traceparent", theirs)
-		response, err := dialing(t, p.jobs).Do(r)
+		response, err := dialing(t, p.Jobs).Do(r)
 		require.NoError(t, err)
 		_, _ = io.Copy(io.Discard, response.Body)
 		_ = response.Body.Close()
@@ -113,7 +113,7 @@ func TestJobsOfEnvoyAreTraced(t *testing.T) {
 	cfg.Tracing.Endpoint, cfg.Tracing.Share = receiver.URL, 0
 	s, p := running(t, &cfg)
 	require.Eventually(t, func() bool { return s.ready() == nil }, patience, time.Millisecond)
-	client, err := grpc.NewClient(p.mesh.Addr().String(), grpc.WithTransportCredentials(insecure.NewCredentials()))
+	client, err := grpc.NewClient(p.Mesh.Addr().String(), grpc.WithTransportCredentials(insecure.NewCredentials()))
 	require.NoError(t, err)
 	defer client.Close()
 	stream, err := ext.NewExternalProcessorClient(client).Process(t.Context())

@@ -45,14 +45,9 @@ func (c *Config) Check(f *settings.Faults) {
 	c.Quality.Check(f.In("quality"))
 	c.Stream.Check(f.In("stream"))
 	c.Submitters.Check(f.In("submitters"))
-	f.Positive("state.max_age", c.State.MaxAge)
+	c.State.Check(f.In("state"))
 	f.Positive("shutdown.grace", c.Shutdown.Grace)
-	f.OneOf("log.level", c.Log.Level, []string{"debug", "info", "warn", "error"})
-	f.OneOf("log.jobs", c.Log.Jobs, []string{LogAll, LogSlow, LogFailed, LogNone})
-	f.Positive("log.slow", c.Log.Slow)
-	if !(c.Log.Share >= 0 && c.Log.Share <= 1) {
-		f.Add("log.share", "%v is not a share from 0 to 1", c.Log.Share)
-	}
+	c.Log.Check(f.In("log"))
 }
 
 func (c *Config) checkPorts(f *settings.Faults) {

@@ -11,12 +11,14 @@ import (
 	"example.org/pilotfish/internal/discovery"
 	"example.org/pilotfish/internal/dispatch"
 	"example.org/pilotfish/internal/intake"
+	"example.org/pilotfish/internal/logging"
 	"example.org/pilotfish/internal/mesh"
 	"example.org/pilotfish/internal/prewarm"
 	"example.org/pilotfish/internal/proxy"
 	"example.org/pilotfish/internal/quality"
 	"example.org/pilotfish/internal/report"
 	"example.org/pilotfish/internal/settings"
+	"example.org/pilotfish/internal/statefile"
 	"example.org/pilotfish/internal/tracing"
 	"example.org/pilotfish/pkg/overload"
 )
@@ -94,11 +96,11 @@ type Config struct {
 	Stream proxy.Settings `yaml:"stream"`
 	// State keeps over a restart what was learned: how long fetches and answers take,
 	// the size of projects' data, and how fast upstreams work.
-	State State `yaml:"state"`
+	State statefile.Settings `yaml:"state"`
 	// Shutdown bounds the end of the process.
 	Shutdown Shutdown `yaml:"shutdown"`
 	// Log says what is logged.
-	Log Log `yaml:"log"`
+	Log logging.Settings `yaml:"log"`
 	// Debug opens what is closed otherwise.
 	Debug Debug `yaml:"debug"`
 }
@@ -118,41 +120,10 @@ type Overload struct {
 	Stalled float64 `yaml:"stalled"`
 }
 
-// State is the section "state".
-type State struct {
-	// Path is the file, written each minute and at the end; "" keeps nothing.
-	Path string `yaml:"path"`
-	// MaxAge is from which age on a file is ignored at the start.
-	MaxAge time.Duration `yaml:"max_age"`
-}
-
 // Shutdown is the section "shutdown".
 type Shutdown struct {
 	// Grace is the time that open jobs have to finish after SIGTERM.
 	Grace time.Duration `yaml:"grace"`
-}
-
-// Which jobs are logged.
-const (
-	LogAll    = "all"
-	LogSlow   = "slow"
-	LogFailed = "failed"
-	LogNone   = "none"
-)
-
-// Log is the section "log".
-type Log struct {
-	// Level is the least level that is logged: debug, info, warn or error. A job
-	// that failed is a warning, any other job is at level info.
-	Level string `yaml:"level"`
-	// Jobs says which jobs get a line: all; slow, which is those that failed or
-	// took at least Slow; failed; or none.
-	Jobs string `yaml:"jobs"`
-	// Slow is the time from which on a job is slow.
-	Slow time.Duration `yaml:"slow"`
-	// Share is how many of the jobs that neither failed nor were slow get a line
-	// where Jobs is all: 0.01 is each hundredth.
-	Share float64 `yaml:"share"`
 }
 
 // Debug is the section "debug".
@@ -182,9 +153,9 @@ func Default() Config {
 		Tracing:  tracing.Default(),
 		Quality:  quality.Default(),
 		Stream:   proxy.Default(),
-		State:    State{MaxAge: time.Hour},
+		State:    statefile.Default(),
 		Shutdown: Shutdown{Grace: 2 * time.Minute},
-		Log:      Log{Level: "info", Jobs: LogAll, Slow: time.Minute, Share: 1},
+		Log:      logging.Default(),
 	}
 }
 

@@ -101,6 +101,9 @@ func (r *Job) Describe(d intake.Description) {
 	r.Facts, r.Read, r.Unread = d.Facts, d.Reading, d.Unread
 }
 
+// PassedUnread reports whether the job has a body that was passed on without being read.
+func (r *Job) PassedUnread() bool { return r.Unread != "" && r.Body != 0 }
+
 // Begin notes a new attempt. Of more than maxAttempts the first one and the
 // latest are kept.
 func (r *Job) Begin(c pool.Choice) {

@@ -1,7 +1,6 @@
-package main
+package logging
 
 import (
-	"io"
 	"math"
 	"sync"
 	"sync/atomic"
@@ -10,34 +9,12 @@ import (
 	"go.uber.org/zap"
 	"go.uber.org/zap/zapcore"
 
-	"example.org/pilotfish/internal/config"
-	"example.org/pilotfish/internal/discovery"
 	"example.org/pilotfish/internal/intake"
-	"example.org/pilotfish/internal/prewarm"
 	"example.org/pilotfish/internal/record"
 )
 
-// newLogger writes JSON lines, so that no input can forge one. Lines may wait for
-// logDelay, but not behind an error; Sync writes what waits.
-func newLogger(w io.Writer, level string) (*zap.Logger, zap.AtomicLevel, error) {
-	at, err := zap.ParseAtomicLevel(level)
-	if err != nil {
-		return nil, at, err
-	}
-	enc := zap.NewProductionEncoderConfig()
-	enc.EncodeTime = zapcore.ISO8601TimeEncoder
-	lines := &lineBuffer{to: w}
-	core := zapcore.NewCore(zapcore.NewJSONEncoder(enc), lines, at)
-	return zap.New(core, zap.Hooks(func(e zapcore.Entry) error {
-		if e.Level < zap.ErrorLevel {
-			return nil
-		}
-		return lines.Sync()
-	})), at, nil
-}
-
-// jobLog writes a line for each job that its settings choose.
-type jobLog struct {
+// Jobs writes a line for each job that its settings choose.
+type Jobs struct {
 	log *zap.Logger
 	// good counts the jobs that neither failed nor were slow.
 	good atomic.Int64
@@ -47,9 +24,12 @@ type jobLog struct {
 	warned time.Time // when that was
 }
 
-// write writes a job's one line: a warning where it failed.
-func (l *jobLog) write(set config.Log, r *record.Job) {
-	if unread(r) {
+// NewJobs returns one that has written nothing yet.
+func NewJobs(log *zap.Logger) *Jobs { return &Jobs{log: log} }
+
+// Write writes a job's one line: a warning where it failed.
+func (l *Jobs) Write(set Settings, r *record.Job) {
+	if r.PassedUnread() {
 		l.warnUnread(r)
 	}
 	failed := r.Outcome != intake.Answered && r.Outcome != intake.Gone
@@ -69,12 +49,9 @@ func (l *jobLog) write(set config.Log, r *record.Job) {
 	entry.Write(line.fields[:]...)
 }
 
-// unread says whether a job has a body that was passed on without being read.
-func unread(r *record.Job) bool { return r.Unread != "" && r.Body != 0 }
-
 // warnUnread warns, once a minute at most and whatever the settings, that bodies
 // are passed on without being read: a job of high priority may be among them.
-func (l *jobLog) warnUnread(r *record.Job) {
+func (l *Jobs) warnUnread(r *record.Job) {
 	now := r.Arrived.Add(r.Total)
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -89,13 +66,13 @@ func (l *jobLog) warnUnread(r *record.Job) {
 
 // chosen says whether a job gets its line. Of the jobs that are neither failed
 // nor slow, the share that the settings name are spread evenly.
-func (l *jobLog) chosen(set config.Log, failed, slow bool) bool {
+func (l *Jobs) chosen(set Settings, failed, slow bool) bool {
 	switch {
-	case set.Jobs == config.LogNone:
+	case set.Jobs == noJobs:
 		return false
-	case failed || slow && set.Jobs != config.LogFailed:
+	case failed || slow && set.Jobs != failedJobs:
 		return true
-	case set.Jobs != config.LogAll:
+	case set.Jobs != allJobs:
 		return false
 	}
 	n := float64(l.good.Add(1))
@@ -144,37 +121,6 @@ func (l *jobLine) MarshalLogObject(enc zapcore.ObjectEncoder) error {
 		enc.AddString("error", l.Err.Error())
 	}
 	return nil
-}
-
-// logPrefetch writes how a prefetch ended.
-func (s *sidecar) logPrefetch(f prewarm.Prefetch, err error) {
-	s.metrics.Prewarmed(err == nil)
-	line := s.log.With(zap.String("project", f.Project), zap.String("upstream", f.Upstream), zap.String("leaving", f.Leaving))
-	if err != nil {
-		line.Warn("prewarm", zap.Error(err))
-		return
-	}
-	line.Info("prewarm")
-}
-
-// logDiscovery warns of what is wrong with a reply of discovery's source.
-func (s *sidecar) logDiscovery(st discovery.Status) {
-	var wrong []zap.Field
-	if st.Err != nil {
-		wrong = append(wrong, zap.Error(st.Err))
-	}
-	if st.Doubt != "" {
-		wrong = append(wrong, zap.String("doubt", st.Doubt))
-	}
-	if st.Flaw != nil {
-		wrong = append(wrong, zap.NamedError("flaw", st.Flaw))
-	}
-	if st.SnapshotErr != nil {
-		wrong = append(wrong, zap.NamedError("snapshot", st.SnapshotErr))
-	}
-	if len(wrong) > 0 {
-		s.log.Warn("discovery", append(wrong, zap.String("source", st.Source), zap.Int("upstreams", st.Upstreams))...)
-	}
 }
 
 // attempts are the upstreams tried, each with what speaks for the choice.

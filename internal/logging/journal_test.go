@@ -1,4 +1,4 @@
-package main
+package logging
 
 import (
 	"errors"
@@ -16,9 +16,9 @@ import (
 )
 
 // told is a journal, and what it has logged since the last call of the function.
-func told() (*journal, func() []string) {
+func told() (*Journal, func() []string) {
 	core, logs := observer.New(zap.DebugLevel)
-	return newJournal(zap.New(core)), func() (lines []string) {
+	return NewJournal(zap.New(core)), func() (lines []string) {
 		for _, e := range logs.TakeAll() {
 			fields := e.ContextMap()
 			lines = append(lines, fmt.Sprintf("%v %v %s (%v)", e.Level, fields["upstream"], e.Message, fields["cause"]))
@@ -32,7 +32,7 @@ func TestJournalOfOneUpstream(t *testing.T) {
 	state := pool.State{Upstream: pool.Upstream{Address: "a:1"}}
 	look := func() []string {
 		for range 3 { // each change is told once
-			j.look([]pool.State{state})
+			j.Look([]pool.State{state})
 		}
 		return lines()
 	}
@@ -40,14 +40,14 @@ func TestJournalOfOneUpstream(t *testing.T) {
 	state.ReportFresh = true
 	assert.Empty(t, look())
 
-	j.reportFailed("a:1", errors.New("status 500"))
+	j.ReportFailed("a:1", errors.New("status 500"))
 	assert.Empty(t, look(), "the last report still counts")
 	state.ReportFresh = false
 	assert.Equal(t, []string{"warn a:1 the upstream does not report: its load is judged by this sidecar's own jobs there (status 500)"}, look())
 	state.ReportFresh = true
 	assert.Equal(t, []string{"info a:1 the upstream reports again (<nil>)"}, look())
 
-	j.ended(&record.Job{Attempts: []record.Attempt{{Upstream: "a:1", Err: errors.New("connection refused")}, {Upstream: "b:1"}}})
+	j.Ended(&record.Job{Attempts: []record.Attempt{{Upstream: "a:1", Err: errors.New("connection refused")}, {Upstream: "b:1"}}})
 	state.Breaker.State = breaker.Open
 	assert.Equal(t, []string{"warn a:1 the upstream is suspected: attempts failed one after another, and jobs go elsewhere (connection refused)"}, look())
 	state.Breaker.State = breaker.HalfOpen
@@ -76,11 +76,11 @@ func TestJournalOfAnUpstreamThatNeverReports(t *testing.T) {
 	j, lines := told()
 	states := []pool.State{{Upstream: pool.Upstream{Address: "a:1"}}}
 	for range enoughUnheard {
-		j.look(states)
+		j.Look(states)
 		assert.Empty(t, lines())
-		j.reportFailed("a:1", errors.New("connection refused"))
+		j.ReportFailed("a:1", errors.New("connection refused"))
 	}
-	j.look(states)
+	j.Look(states)
 	assert.Equal(t, []string{"warn a:1 the upstream does not report: its load is judged by this sidecar's own jobs there (connection refused)"}, lines())
 }
 
@@ -88,11 +88,11 @@ func TestJournalOfAnUpstreamThatNeverReports(t *testing.T) {
 func TestJournalForgets(t *testing.T) {
 	j, lines := told()
 	state := pool.State{Upstream: pool.Upstream{Address: "a:1", Draining: true}}
-	j.look([]pool.State{state})
+	j.Look([]pool.State{state})
 	assert.Len(t, lines(), 1)
-	j.reportFailed("gone:1", errors.New("late"))
-	j.look(nil)
+	j.ReportFailed("gone:1", errors.New("late"))
+	j.Look(nil)
 	assert.Empty(t, j.seen)
-	j.look([]pool.State{state})
+	j.Look([]pool.State{state})
 	assert.Len(t, lines(), 1)
 }

@@ -1,4 +1,4 @@
-package main
+package demo
 
 import (
 	"context"
@@ -29,15 +29,23 @@ const (
 	tourPatience = 10 * time.Second
 )
 
-// tour shows what the sidecar does with three jobs of one project, and says why.
-type tour struct {
-	out     io.Writer
-	side    *sidecar
-	address string // where the sidecar takes jobs
-	client  *http.Client
+// Balancer is what the tour asks the sidecar's balancer.
+type Balancer interface {
+	States() []pool.State
+	Explain(pool.Request) ([]pool.Ranked, error)
 }
 
-func (t *tour) run(ctx context.Context) error {
+// Tour shows what the sidecar does with three jobs of one project, and says why.
+type Tour struct {
+	Out      io.Writer
+	Balancer Balancer
+	Address  string // where the sidecar takes jobs
+	Client   *http.Client
+}
+
+// Run submits the jobs one after another. The sidecar must run, before the servers of
+// StartServers alone.
+func (t *Tour) Run(ctx context.Context) error {
 	t.say("1. A job of project %s. No server has the project's data.", tourProject)
 	cold, err := t.submit(ctx)
 	if err != nil {
@@ -45,7 +53,7 @@ func (t *tour) run(ctx context.Context) error {
 	}
 	t.say("   It went to %s, the server that every sidecar prefers for this project.", cold.upstream)
 	t.say("   It took %s, because the data had to be fetched. The response:\n", cold.took)
-	if err := printTable(t.out, cold.body); err != nil {
+	if err := printTable(t.Out, cold.body); err != nil {
 		return err
 	}
 
@@ -68,7 +76,7 @@ func (t *tour) run(ctx context.Context) error {
 		return err
 	}
 	t.say("\n3. The same project once more, while %d long jobs keep the %d cores of %s busy.", longJobs, t.cores(home), home)
-	ranking, err := t.side.balancer.Explain(pool.Request{Project: intake.Key(tourProject), Priority: selection.High})
+	ranking, err := t.Balancer.Explain(pool.Request{Project: intake.Key(tourProject), Priority: selection.High})
 	if err != nil {
 		return err
 	}
@@ -82,7 +90,7 @@ func (t *tour) run(ctx context.Context) error {
 	return nil
 }
 
-func (t *tour) say(format string, args ...any) { fmt.Fprintf(t.out, format+"\n", args...) }
+func (t *Tour) say(format string, args ...any) { fmt.Fprintf(t.Out, format+"\n", args...) }
 
 // cacheWords says how it is known that a server has the data.
 var cacheWords = map[string]string{
@@ -93,7 +101,7 @@ var cacheWords = map[string]string{
 
 // compare says what the sidecar expected of the server that has the data and of the
 // one that it picked.
-func (t *tour) compare(ranking []pool.Ranked, home, picked string) {
+func (t *Tour) compare(ranking []pool.Ranked, home, picked string) {
 	cost := func(address string) selection.Cost {
 		i := slices.IndexFunc(ranking, func(r pool.Ranked) bool { return r.Address == address })
 		if i < 0 || ranking[i].Cost == nil {
@@ -110,11 +118,11 @@ func (t *tour) compare(ranking []pool.Ranked, home, picked string) {
 }
 
 // until waits until an upstream has reported something.
-func (t *tour) until(ctx context.Context, address string, so func(pool.State) bool) error {
+func (t *Tour) until(ctx context.Context, address string, so func(pool.State) bool) error {
 	ctx, cancel := context.WithTimeout(ctx, tourPatience)
 	defer cancel()
 	for {
-		for _, s := range t.side.balancer.States() {
+		for _, s := range t.Balancer.States() {
 			if s.Address == address && so(s) {
 				return nil
 			}
@@ -127,8 +135,8 @@ func (t *tour) until(ctx context.Context, address string, so func(pool.State) bo
 	}
 }
 
-func (t *tour) cores(address string) int {
-	for _, s := range t.side.balancer.States() {
+func (t *Tour) cores(address string) int {
+	for _, s := range t.Balancer.States() {
 		if s.Address == address {
 			return s.Cores
 		}
@@ -138,9 +146,9 @@ func (t *tour) cores(address string) int {
 
 // occupy gives a server long jobs past the sidecar, as another sidecar would, until
 // ctx ends.
-func (t *tour) occupy(ctx context.Context, address string) {
+func (t *Tour) occupy(ctx context.Context, address string) {
 	for n := range longJobs {
-		go submitDemoJob(ctx, t.client, demoJob{address: address, n: n, project: tourProject, priority: "high", cost: longCost})
+		go submit(ctx, t.Client, job{address: address, n: n, project: tourProject, priority: "high", cost: longCost})
 	}
 }
 
@@ -152,16 +160,16 @@ type toured struct {
 }
 
 // submit posts the example job as a submitter would.
-func (t *tour) submit(ctx context.Context) (toured, error) {
+func (t *Tour) submit(ctx context.Context) (toured, error) {
 	began := time.Now()
-	r, err := http.NewRequestWithContext(ctx, http.MethodPost, "http://"+t.address+"/v1/jobs", strings.NewReader(example.Job()))
+	r, err := http.NewRequestWithContext(ctx, http.MethodPost, "http://"+t.Address+"/v1/jobs", strings.NewReader(example.Job()))
 	if err != nil {
 		return toured{}, err
 	}
 	r.Header.Set("Content-Type", "application/json")
 	r.Header.Set("Accept", "text/csv")
 	r.Header.Set("X-Cost", tourCost)
-	resp, err := t.client.Do(r)
+	resp, err := t.Client.Do(r)
 	if err != nil {
 		return toured{}, err
 	}

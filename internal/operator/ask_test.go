@@ -1,4 +1,4 @@
-package main
+package operator
 
 import (
 	"bytes"
@@ -9,7 +9,21 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	"example.org/pilotfish/internal/cli"
 )
+
+// run runs a command line.
+func run(args ...string) (code int, out, problems string) {
+	var stdout, stderr bytes.Buffer
+	code = cli.Program{Name: "pilotfish"}.Run(new(struct {
+		Top     Top     `cmd:""`
+		Explain Explain `cmd:""`
+		Probe   Probe   `cmd:""`
+		Reload  Reload  `cmd:""`
+	}), args, cli.Console{Out: &stdout, Err: &stderr})
+	return code, stdout.String(), stderr.String()
+}
 
 // ask runs a command against an admin port that replies as told, by path and query.
 func ask(t *testing.T, replies map[string]string, args ...string) (code int, out, problems string) {
@@ -23,9 +37,7 @@ func ask(t *testing.T, replies map[string]string, args ...string) (code int, out
 		_, _ = w.Write([]byte(reply))
 	}))
 	defer server.Close()
-	var stdout, stderr bytes.Buffer
-	code = run(append(args, "--admin", strings.TrimPrefix(server.URL, "http://")), nil, &stdout, &stderr)
-	return code, stdout.String(), stderr.String()
+	return run(append(args, "--admin", strings.TrimPrefix(server.URL, "http://"))...)
 }
 
 func TestExplain(t *testing.T) {
@@ -89,10 +101,10 @@ func TestTopRefuses(t *testing.T) {
 	code, _, problems := ask(t, nil, "top", "--every", "1ms")
 	assert.Equal(t, 1, code)
 	assert.Contains(t, problems, "--every must be at least 100ms")
-	var stdout, stderr bytes.Buffer
-	assert.Equal(t, 1, run([]string{"top", "--admin", "127.0.0.1:1"}, nil, &stdout, &stderr))
-	assert.Contains(t, stderr.String(), "no sidecar replies at 127.0.0.1:1: ")
-	assert.Contains(t, stderr.String(), "name its admin port with --admin")
+	code, _, problems = run("top", "--admin", "127.0.0.1:1")
+	assert.Equal(t, 1, code)
+	assert.Contains(t, problems, "no sidecar replies at 127.0.0.1:1: ")
+	assert.Contains(t, problems, "name its admin port with --admin")
 }
 
 func TestProbe(t *testing.T) {
@@ -105,9 +117,9 @@ func TestProbe(t *testing.T) {
 	code, _, problems = ask(t, nil, "probe")
 	assert.Equal(t, 1, code)
 	assert.Contains(t, problems, "replies 503 Service Unavailable no upstream is eligible")
-	var stdout, stderr bytes.Buffer
-	assert.Equal(t, 1, run([]string{"probe", "--admin", "unix:" + t.TempDir() + "/none"}, nil, &stdout, &stderr))
-	assert.Contains(t, stderr.String(), "no sidecar replies at unix:")
+	code, _, problems = run("probe", "--admin", "unix:"+t.TempDir()+"/none")
+	assert.Equal(t, 1, code)
+	assert.Contains(t, problems, "no sidecar replies at unix:")
 }
 
 // What a sidecar says that is not JSON is shown, and steers no terminal.
@@ -116,7 +128,7 @@ func TestProbeTellsWhy(t *testing.T) {
 		http.Error(w, "no upstreams are known \x1b[2Jyet", http.StatusServiceUnavailable)
 	}))
 	defer server.Close()
-	var stdout, stderr bytes.Buffer
-	assert.Equal(t, 1, run([]string{"probe", "--admin", strings.TrimPrefix(server.URL, "http://")}, nil, &stdout, &stderr))
-	assert.Contains(t, stderr.String(), "no upstreams are known ?[2Jyet")
+	code, _, problems := run("probe", "--admin", strings.TrimPrefix(server.URL, "http://"))
+	assert.Equal(t, 1, code)
+	assert.Contains(t, problems, "no upstreams are known ?[2Jyet")
 }

@@ -1,4 +1,7 @@
-package main
+// Package memory keeps the memory of the process small. It sets the garbage
+// collector's aim after each collection, and returns to the system what a burst has
+// left behind.
+package memory
 
 import (
 	"context"
@@ -25,23 +28,29 @@ func gcPercent(live uint64) int {
 	return min(gcMost, max(gcLeast, int(gcAllowance*100/max(live, 1))))
 }
 
-// besides is what the process may take besides heads and bodies, in bytes, before
-// the collector works harder: connections, jobs, what is known of upstreams, garbage.
-const besides = 192 << 20
+const (
+	// besides is what the process may take besides heads and bodies, in bytes, before
+	// the collector works harder: connections, jobs, what is known of upstreams, garbage.
+	besides = 192 << 20
+	// spare is how much more than twice what lives may be kept when nothing happens.
+	spare = 64 << 20
+	// giveBackInterval is the time between two looks for memory of no use.
+	giveBackInterval = 5 * time.Second
+	// quietLooks is after how many looks without a collection there is one.
+	quietLooks = 2
+)
 
-// memory keeps the process's memory small. It sets the collector's aim after each
-// collection, and returns to the system what a burst has left behind. GOGC and
-// GOMEMLIMIT in the environment take precedence.
-type memory struct {
+// keeper keeps the memory small.
+type keeper struct {
 	percent  int   // as set last
 	expected int64 // bytes, so far
 	quiet    int   // looks without a collection before
 	samples  []metrics.Sample
 }
 
-// newMemory returns a memory where heads and bodies may take so many bytes.
-func newMemory(kept int64) *memory {
-	return &memory{expected: kept + besides, samples: []metrics.Sample{
+// newKeeper returns one for a process whose heads and bodies may take so many bytes.
+func newKeeper(bodies int64) *keeper {
+	return &keeper{expected: bodies + besides, samples: []metrics.Sample{
 		{Name: "/gc/heap/live:bytes"}, // found by the last collection
 		{Name: "/memory/classes/heap/free:bytes"},
 		{Name: "/memory/classes/heap/unused:bytes"},
@@ -50,58 +59,51 @@ func newMemory(kept int64) *memory {
 }
 
 // read returns the bytes that live, and those that are kept of the system's for the heap.
-func (m *memory) read() (live, kept uint64) {
-	metrics.Read(m.samples)
-	for _, s := range m.samples[1:] {
+func (k *keeper) read() (live, kept uint64) {
+	metrics.Read(k.samples)
+	for _, s := range k.samples[1:] {
 		kept += s.Value.Uint64()
 	}
-	return m.samples[0].Value.Uint64(), kept
+	return k.samples[0].Value.Uint64(), kept
 }
 
 // aim sets the collector's aim. A burst may fill the memory faster than the aim
 // follows: therefore there is a limit, too, from which on the collector runs more
 // often. It stays well above what lives, or the collector would do nothing else.
-func (m *memory) aim() {
-	live, _ := m.read()
+func (k *keeper) aim() {
+	live, _ := k.read()
 	if os.Getenv("GOMEMLIMIT") == "" {
-		debug.SetMemoryLimit(max(m.expected, int64(live)*3/2))
+		debug.SetMemoryLimit(max(k.expected, int64(live)*3/2))
 	}
 	percent := gcPercent(live)
-	if percent*10 > m.percent*11 || percent*10 < m.percent*9 { // setting it stops the world for a moment
+	if percent*10 > k.percent*11 || percent*10 < k.percent*9 { // setting it stops the world for a moment
 		debug.SetGCPercent(percent)
-		m.percent = percent
+		k.percent = percent
 	}
 }
-
-// spare is how much more than twice what lives may be kept when nothing happens.
-const spare = 64 << 20
 
 // giveBack returns memory to the system if much of it is of no use. What lives is
 // known from the last collection: where there was none for a while, because there are
 // no jobs, it looks anew.
-func (m *memory) giveBack() {
-	live, kept := m.read()
-	if m.quiet++; m.quiet > quietLooks && kept > spare {
+func (k *keeper) giveBack() {
+	live, kept := k.read()
+	if k.quiet++; k.quiet > quietLooks && kept > spare {
 		runtime.GC()
-		m.quiet = 0
-		live, kept = m.read()
+		k.quiet = 0
+		live, kept = k.read()
 	}
 	if kept > 2*live+spare {
 		debug.FreeOSMemory()
 	}
 }
 
-// giveBackInterval is how often it is looked for memory of no use.
-const giveBackInterval = 5 * time.Second
-
-// quietLooks is after how many looks without a collection there is one.
-const quietLooks = 2
-
-// run keeps the memory small until ctx ends.
-func (m *memory) run(ctx context.Context) {
+// Keep keeps the memory small until ctx ends. Heads and bodies may take so many bytes.
+// GOGC and GOMEMLIMIT in the environment take precedence.
+func Keep(ctx context.Context, bodies int64) {
 	if os.Getenv("GOGC") != "" {
 		return
 	}
+	k := newKeeper(bodies)
 	collected := make(chan struct{}, 1)
 	var ended atomic.Bool
 	defer ended.Store(true)
@@ -109,14 +111,14 @@ func (m *memory) run(ctx context.Context) {
 	ticker := time.NewTicker(giveBackInterval)
 	defer ticker.Stop()
 	for {
-		m.aim()
+		k.aim()
 		select {
 		case <-ctx.Done():
 			return
 		case <-collected:
-			m.quiet = 0
+			k.quiet = 0
 		case <-ticker.C:
-			m.giveBack()
+			k.giveBack()
 		}
 	}
 }

@@ -1,4 +1,4 @@
-package main
+package operator
 
 import (
 	"cmp"
@@ -16,8 +16,9 @@ import (
 	"example.org/pilotfish/internal/quality"
 )
 
-type topCommand struct {
-	operator
+// Top shows how the upstreams of a sidecar serve its jobs.
+type Top struct {
+	adminPort
 	Every time.Duration `default:"2s" help:"How often a terminal is drawn anew (${default})."`
 	Rows  int           `default:"40" help:"How many upstreams are shown, the busiest first, and those that are not eligible before all (${default})."`
 }
@@ -54,7 +55,7 @@ type shownUpstream struct {
 }
 
 // Run shows the fleet's table: once, or on a terminal again and again until Ctrl-C.
-func (c *topCommand) Run(s cli.Console) error {
+func (c *Top) Run(s cli.Console) error {
 	if c.Every < 100*time.Millisecond || c.Rows < 1 {
 		return errors.New("--every must be at least 100ms, and --rows at least 1")
 	}
@@ -87,7 +88,7 @@ func (c *topCommand) Run(s cli.Console) error {
 }
 
 // draw asks the sidecar, and writes what it says.
-func (c *topCommand) draw(ctx context.Context) (string, error) {
+func (c *Top) draw(ctx context.Context) (string, error) {
 	var now shownNow
 	if err := c.get(ctx, "/api/now", nil, &now); err != nil {
 		return "", err

@@ -1,4 +1,4 @@
-package main
+package logging
 
 import (
 	"fmt"
@@ -9,7 +9,6 @@ import (
 	"go.uber.org/zap"
 	"go.uber.org/zap/zaptest/observer"
 
-	"example.org/pilotfish/internal/config"
 	"example.org/pilotfish/internal/intake"
 	"example.org/pilotfish/internal/pool"
 	"example.org/pilotfish/internal/record"
@@ -23,18 +22,18 @@ func TestWhichJobsAreLogged(t *testing.T) {
 		{Outcome: intake.NoAnswer, Total: time.Second},
 	}
 	for jobs, want := range map[string][]string{
-		config.LogAll:    {"info answered 1", "info answered 3600", "info gone 1", "warn no_answer 1"},
-		config.LogSlow:   {"info answered 3600", "warn no_answer 1"},
-		config.LogFailed: {"warn no_answer 1"},
-		config.LogNone:   nil,
+		allJobs:    {"info answered 1", "info answered 3600", "info gone 1", "warn no_answer 1"},
+		slowJobs:   {"info answered 3600", "warn no_answer 1"},
+		failedJobs: {"warn no_answer 1"},
+		noJobs:     nil,
 	} {
 		core, logs := observer.New(zap.DebugLevel)
-		l := jobLog{log: zap.New(core)}
-		set := config.Default().Log
+		l := NewJobs(zap.New(core))
+		set := Default()
 		set.Jobs = jobs
 		var got []string
 		for _, r := range records {
-			l.write(set, r)
+			l.Write(set, r)
 			for _, e := range logs.TakeAll() {
 				fields := e.ContextMap()
 				got = append(got, fmt.Sprint(e.Level, " ", fields["outcome"], " ", fields["total_seconds"]))
@@ -47,27 +46,27 @@ func TestWhichJobsAreLogged(t *testing.T) {
 // A share of the good jobs is logged, evenly; of the failed ones, all are.
 func TestAShareOfTheJobsIsLogged(t *testing.T) {
 	core, logs := observer.New(zap.DebugLevel)
-	l := jobLog{log: zap.New(core)}
-	set := config.Log{Jobs: config.LogAll, Slow: time.Minute, Share: 0.1}
+	l := NewJobs(zap.New(core))
+	set := Settings{Jobs: allJobs, Slow: time.Minute, Share: 0.1}
 	for i := range 1000 {
-		l.write(set, &record.Job{Outcome: intake.Answered})
+		l.Write(set, &record.Job{Outcome: intake.Answered})
 		assert.Equal(t, (i+1)/10, logs.Len())
 	}
 	logs.TakeAll()
 	for range 10 {
-		l.write(set, &record.Job{Outcome: intake.Truncated})
+		l.Write(set, &record.Job{Outcome: intake.Truncated})
 	}
 	assert.Equal(t, 10, logs.Len())
 	set.Share = 0
-	l.write(set, &record.Job{Outcome: intake.Answered})
+	l.Write(set, &record.Job{Outcome: intake.Answered})
 	assert.Equal(t, 10, logs.Len())
 }
 
 // Unread bodies are told of once a minute, whichever jobs are logged.
 func TestUnreadBodiesAreWarnedOf(t *testing.T) {
 	core, logs := observer.New(zap.DebugLevel)
-	l := jobLog{log: zap.New(core)}
-	set := config.Log{Jobs: config.LogNone, Slow: time.Minute}
+	l := NewJobs(zap.New(core))
+	set := Settings{Jobs: noJobs, Slow: time.Minute}
 	begin := time.Unix(1_800_000_000, 0)
 	for _, r := range []record.Job{
 		{Arrived: begin, Unread: "it is no POST", Body: 0},
@@ -76,7 +75,7 @@ func TestUnreadBodiesAreWarnedOf(t *testing.T) {
 		{Arrived: begin, Total: 59 * time.Second, Unread: "encoded", Body: 5},
 		{Arrived: begin.Add(time.Minute), Unread: "a form", Body: -1},
 	} {
-		l.write(set, &r)
+		l.Write(set, &r)
 	}
 	var got []map[string]any
 	for _, e := range logs.All() {
@@ -95,8 +94,8 @@ func TestAttemptsAreLogged(t *testing.T) {
 		" 0 0 true":  {Known: true, Cached: true},
 	} {
 		core, logs := observer.New(zap.DebugLevel)
-		l := jobLog{log: zap.New(core)}
-		l.write(config.Default().Log, &record.Job{Attempts: []record.Attempt{{Upstream: "a:1", End: time.Second, Hint: hint}}})
+		l := NewJobs(zap.New(core))
+		l.Write(Default(), &record.Job{Attempts: []record.Attempt{{Upstream: "a:1", End: time.Second, Hint: hint}}})
 		a := logs.All()[0].ContextMap()["attempts"].([]any)[0].(map[string]any)
 		assert.Equal(t, []any{"a:1", 1.0}, []any{a["upstream"], a["seconds"]})
 		got := ""

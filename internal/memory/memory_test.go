@@ -1,4 +1,4 @@
-package main
+package memory
 
 import (
 	"context"
@@ -27,7 +27,7 @@ func TestTheAimFollowsTheHeap(t *testing.T) {
 	ended := make(chan struct{})
 	go func() {
 		defer close(ended)
-		newMemory(0).run(ctx)
+		Keep(ctx, 0)
 	}()
 	aim := func() int {
 		percent := debug.SetGCPercent(100)
@@ -57,13 +57,13 @@ func TestMemoryIsGivenBack(t *testing.T) {
 	for i := 0; i < len(large); i += 4096 {
 		large[i] = 1
 	}
-	m := newMemory(0)
-	_, kept := m.read()
+	k := newKeeper(0)
+	_, kept := k.read()
 	require.Greater(t, kept, uint64(300<<20))
 	runtime.KeepAlive(large)
 	runtime.GC()
-	m.giveBack()
-	live, kept := m.read()
+	k.giveBack()
+	live, kept := k.read()
 	assert.LessOrEqual(t, kept, 2*live+spare)
 }
 
@@ -72,7 +72,7 @@ func TestMemoryIsGivenBack(t *testing.T) {
 func TestMemoryIsGivenBackWhenNothingHappens(t *testing.T) {
 	before := debug.SetGCPercent(-1) // nothing is collected by itself
 	defer debug.SetGCPercent(before)
-	m := newMemory(0)
+	k := newKeeper(0)
 	large := make([]byte, 300<<20)
 	for i := 0; i < len(large); i += 4096 {
 		large[i] = 1
@@ -80,12 +80,12 @@ func TestMemoryIsGivenBackWhenNothingHappens(t *testing.T) {
 	runtime.GC() // it lives
 	runtime.KeepAlive(large)
 	for range quietLooks {
-		m.giveBack()
-		_, kept := m.read()
+		k.giveBack()
+		_, kept := k.read()
 		require.Greater(t, kept, uint64(300<<20), "the last collection says that it lives")
 	}
-	m.giveBack()
-	live, kept := m.read()
+	k.giveBack()
+	live, kept := k.read()
 	assert.LessOrEqual(t, kept, 2*live+spare)
 }
 
@@ -95,13 +95,13 @@ func TestTheLimitFollowsWhatLives(t *testing.T) {
 	defer debug.SetMemoryLimit(debug.SetMemoryLimit(-1))
 	large := make([]byte, 300<<20)
 	runtime.GC()
-	m := newMemory(0)
-	m.aim()
+	k := newKeeper(0)
+	k.aim()
 	assert.GreaterOrEqual(t, debug.SetMemoryLimit(-1), int64(450<<20), "half as much again as lives")
 	runtime.KeepAlive(large)
 	runtime.GC()
-	m.aim()
+	k.aim()
 	assert.EqualValues(t, besides, debug.SetMemoryLimit(-1))
-	newMemory(1 << 30).aim()
+	newKeeper(1 << 30).aim()
 	assert.EqualValues(t, 1<<30+besides, debug.SetMemoryLimit(-1))
 }

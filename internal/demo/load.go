@@ -1,4 +1,4 @@
-package main
+package demo
 
 import (
 	"context"
@@ -14,18 +14,17 @@ import (
 )
 
 const (
-	demoRate     = 5.0 // jobs each second, on average
-	demoProjects = 40
-	demoOpen     = 200 // jobs at one time; further ones are left out
+	rate     = 5.0 // jobs each second, on average
+	projects = 40
+	maxOpen  = 200 // jobs at one time; further ones are left out
 )
 
-// keepBusy submits jobs to a sidecar until ctx ends, so that its page has something to
+// KeepBusy submits jobs to a sidecar until ctx ends, so that its page has something to
 // show: more and fewer of them in turns of two minutes, of projects that differ in
 // popularity, with costs that differ by a factor of ten.
-func keepBusy(ctx context.Context, client *http.Client, address string) {
-	rng := newRand()
-	zipf := rand.NewZipf(rng, 1.2, 2, demoProjects-1)
-	places := make(chan struct{}, demoOpen)
+func KeepBusy(ctx context.Context, client *http.Client, address string, rng *rand.Rand) {
+	zipf := rand.NewZipf(rng, 1.2, 2, projects-1)
+	places := make(chan struct{}, maxOpen)
 	var jobs sync.WaitGroup
 	defer jobs.Wait()
 	began := time.Now()
@@ -34,7 +33,7 @@ func keepBusy(ctx context.Context, client *http.Client, address string) {
 		select {
 		case <-ctx.Done():
 			return
-		case <-time.After(time.Duration(rng.ExpFloat64() / (demoRate * wave) * float64(time.Second))):
+		case <-time.After(time.Duration(rng.ExpFloat64() / (rate * wave) * float64(time.Second))):
 		}
 		project, cost := 100+zipf.Uint64(), 0.15*math.Exp(rng.NormFloat64())
 		priority := "low"
@@ -45,7 +44,7 @@ func keepBusy(ctx context.Context, client *http.Client, address string) {
 		case places <- struct{}{}:
 			jobs.Go(func() {
 				defer func() { <-places }()
-				submitDemoJob(ctx, client, demoJob{
+				submit(ctx, client, job{
 					address: address, n: n, project: strconv.FormatUint(project, 10), priority: priority,
 					cost: fmt.Sprintf("fetch=400ms,operators=%dms,output=%dms", int(1000*cost), int(300*cost)),
 				})
@@ -55,8 +54,8 @@ func keepBusy(ctx context.Context, client *http.Client, address string) {
 	}
 }
 
-// demoJob is one job of the demo.
-type demoJob struct {
+// job is one job of the load.
+type job struct {
 	address  string // where it is submitted
 	n        int    // tells it from the others, so that no result is used again
 	project  string
@@ -64,8 +63,8 @@ type demoJob struct {
 	cost     string // what the servers make it last, asleep: those of the demo trust it
 }
 
-// submitDemoJob submits one job and reads its response; what becomes of it, the page shows.
-func submitDemoJob(ctx context.Context, client *http.Client, j demoJob) {
+// submit submits one job and reads its response; what becomes of it, the page shows.
+func submit(ctx context.Context, client *http.Client, j job) {
 	body := fmt.Sprintf(`{"session_id":"demo-%d","project_id":%s,"priority":%q,"timeouts":{"queue_seconds":10,"evaluate_seconds":20},`+
 		`"operators":[{"name":"demo","actions":[{"field":"demo","action":"set","value":{"type":"static","value":"%d"}}]}]}`, j.n, j.project, j.priority, j.n)
 	r, err := http.NewRequestWithContext(ctx, http.MethodPost, "http://"+j.address+"/v1/jobs", strings.NewReader(body))

@@ -1,4 +1,4 @@
-package main
+package logging
 
 import (
 	"errors"
@@ -14,7 +14,6 @@ import (
 	"github.com/stretchr/testify/require"
 	"go.uber.org/zap"
 
-	"example.org/pilotfish/internal/config"
 	"example.org/pilotfish/internal/intake"
 	"example.org/pilotfish/internal/record"
 )
@@ -93,7 +92,7 @@ func TestALineThatCannotBeWrittenIsTold(t *testing.T) {
 func TestErrorsAreWrittenAtOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var w writes
-		log, _, err := newLogger(&w, "info")
+		log, _, err := New(&w, "info")
 		require.NoError(t, err)
 		log.Info("one")
 		log.Warn("two")
@@ -108,10 +107,10 @@ func TestErrorsAreWrittenAtOnce(t *testing.T) {
 }
 
 func BenchmarkJobLine(b *testing.B) {
-	log, _, err := newLogger(io.Discard, "info")
+	log, _, err := New(io.Discard, "info")
 	require.NoError(b, err)
-	l := jobLog{log: log}
-	set := config.Default().Log
+	l := NewJobs(log)
+	set := Default()
 	r := &record.Job{
 		Facts: intake.Facts{Project: intake.NewText("12345")}, Status: 200, Outcome: intake.Answered,
 		Attempts: []record.Attempt{{Upstream: "127.0.0.1:9001", End: 123456 * time.Microsecond}},
@@ -119,6 +118,6 @@ func BenchmarkJobLine(b *testing.B) {
 	}
 	b.ReportAllocs()
 	for b.Loop() {
-		l.write(set, r)
+		l.Write(set, r)
 	}
 }

@@ -1,0 +1,111 @@
+// Package operator is the commands that ask the admin port of a running sidecar.
+package operator
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/url"
+	"strconv"
+	"strings"
+	"time"
+	"unicode"
+
+	"example.org/pilotfish/internal/files"
+	"example.org/pilotfish/internal/settings"
+)
+
+// adminPort is that of a running sidecar.
+type adminPort struct {
+	Admin     string `default:"127.0.0.1:9180" placeholder:"HOST:PORT" help:"The admin port of a running sidecar, or unix:PATH (${default})."`
+	TokenFile string `type:"path" placeholder:"FILE" help:"Holds the token of a port that asks for one (admin_token_file)."`
+}
+
+// maxReply bounds what is read of a reply: some 100 times that of 300 upstreams.
+const maxReply = 64 << 20
+
+// maxReason bounds what is shown of a reply that is not JSON, in bytes.
+const maxReason = 200
+
+// get reads one of the admin port's replies.
+func (p adminPort) get(ctx context.Context, path string, query url.Values, into any) error {
+	return p.ask(ctx, http.MethodGet, path, query, into)
+}
+
+// ask sends a request to the admin port and reads the reply, which is JSON.
+func (p adminPort) ask(ctx context.Context, method, path string, query url.Values, into any) error {
+	text, err := p.read(ctx, method, path, query)
+	if err != nil {
+		return err
+	}
+	if err := json.Unmarshal(text, into); err != nil {
+		return fmt.Errorf("%s is no sidecar's admin port: %w", p.Admin, err)
+	}
+	return nil
+}
+
+// read sends a request to the admin port and returns the reply.
+func (p adminPort) read(ctx context.Context, method, path string, query url.Values) ([]byte, error) {
+	ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
+	defer cancel()
+	client := http.Client{Transport: &http.Transport{DisableKeepAlives: true}}
+	at := url.URL{Scheme: "http", Host: p.Admin, Path: path, RawQuery: query.Encode()}
+	if socket, local := settings.UnixPath(p.Admin); local {
+		at.Host = "localhost"
+		client.Transport = &http.Transport{DisableKeepAlives: true, DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
+			return (&net.Dialer{}).DialContext(ctx, "unix", socket)
+		}}
+	}
+	r, err := http.NewRequestWithContext(ctx, method, at.String(), nil)
+	if err != nil {
+		return nil, fmt.Errorf("--admin: %w", err)
+	}
+	if p.TokenFile != "" {
+		token, err := files.Token(p.TokenFile)
+		if err != nil {
+			return nil, fmt.Errorf("--token-file: %w", err)
+		}
+		r.Header.Set("Authorization", "Bearer "+token)
+	}
+	response, err := client.Do(r)
+	if err != nil {
+		if cause := errors.Unwrap(err); cause != nil {
+			err = cause // it repeats the URL
+		}
+		return nil, fmt.Errorf("no sidecar replies at %s: %w; name its admin port with --admin", p.Admin, err)
+	}
+	defer response.Body.Close()
+	text, err := io.ReadAll(io.LimitReader(response.Body, maxReply))
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", p.Admin, err)
+	}
+	if response.StatusCode != http.StatusOK {
+		var problem struct{ Error, Detail string }
+		if json.Unmarshal(text, &problem) != nil {
+			problem.Detail = strings.TrimSpace(string(text[:min(len(text), maxReason)]))
+		}
+		hint := ""
+		if response.StatusCode == http.StatusUnauthorized {
+			hint = "; name the file of its token with --token-file"
+		}
+		return nil, fmt.Errorf("%s replies %s %s%s%s", p.Admin, response.Status, problem.Error, plain(problem.Detail), hint)
+	}
+	return text, nil
+}
+
+// plain is a text without what could steer a terminal.
+func plain(text string) string {
+	return strings.Map(func(r rune) rune {
+		if unicode.IsControl(r) {
+			return '?'
+		}
+		return r
+	}, text)
+}
+
+// short writes a number with three digits.
+func short(x float64) string { return strconv.FormatFloat(x, 'g', 3, 64) }

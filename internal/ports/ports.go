@@ -1,0 +1,131 @@
+// Package ports opens what a process listens on: TCP ports, and sockets in the file
+// system. It takes over those that systemd has opened, and shares them with the process
+// that comes next, so that no job is refused while one process replaces another.
+package ports
+
+import (
+	"fmt"
+	"net"
+	"os"
+	"slices"
+
+	"github.com/coreos/go-systemd/v22/activation"
+	"go.uber.org/zap"
+)
+
+// Ports are what a process listens on; nil until they are open. There is no
+// mesh port unless it is configured.
+type Ports struct{ Jobs, Admin, Mesh net.Listener }
+
+// Config says where to listen.
+type Config struct {
+	// Jobs, Admin and Mesh are host:port, or unix: and a path. Mesh may be empty.
+	Jobs, Admin, Mesh string
+	// Shared lets another process of the user open the job port and the mesh port as
+	// well. It gets the admin port when this process leaves it.
+	Shared bool
+}
+
+// Activated takes over the sockets of socket activation (sd_listen_fds(3)), which
+// systemd has opened for this process. The name of a socket, jobs or admin, says
+// what it is for. Sockets with other names are taken in that order.
+func Activated() (Ports, error) {
+	var p Ports
+	for _, f := range activation.Files(true) {
+		if err := p.take(f); err != nil {
+			p.Close()
+			return Ports{}, fmt.Errorf("socket activation: %w", err)
+		}
+	}
+	return p, nil
+}
+
+func (p *Ports) take(f *os.File) error {
+	defer f.Close() // the listener has a descriptor of its own
+	l, err := net.FileListener(f)
+	if err != nil {
+		return fmt.Errorf("socket %q: %w", f.Name(), err)
+	}
+	timed, ok := l.(timedListener)
+	if !ok {
+		_ = l.Close()
+		return fmt.Errorf("socket %q: %s takes no connections", f.Name(), l.Addr())
+	}
+	admin := f.Name() == "admin" || f.Name() != "jobs" && p.Jobs != nil
+	switch {
+	case admin && p.Admin == nil:
+		p.Admin = timed // served to the end, so that readiness is seen to fail
+	case !admin && p.Jobs == nil:
+		p.Jobs = newHeldPort(timed)
+	default:
+		_ = l.Close()
+		return fmt.Errorf("socket %q on %s: there is a socket for this purpose already; pilotfish takes one for jobs and one for admin", f.Name(), l.Addr())
+	}
+	return nil
+}
+
+// Close closes the ports that are open.
+func (p *Ports) Close() {
+	for _, l := range p.all() {
+		_ = l.Close()
+	}
+}
+
+// Open opens the ports that systemd has not opened.
+func (p *Ports) Open(c Config, log *zap.Logger) (err error) {
+	if p.Jobs == nil {
+		if p.Jobs, err = listen(c.Jobs, "--listen", c.Shared); err != nil {
+			return err
+		}
+	}
+	if p.Admin == nil {
+		if p.Admin, err = listen(c.Admin, "--admin", false); err != nil && c.Shared && isTaken(err) {
+			p.Admin, err = awaitPort(c.Admin, log), nil
+		}
+		if err != nil {
+			return err
+		}
+		if c.Shared {
+			p.Admin = newYieldedPort(p.Admin)
+		}
+	}
+	if c.Mesh != "" {
+		p.Mesh, err = listen(c.Mesh, "mesh.listen", c.Shared)
+	}
+	return err
+}
+
+// Leave turns new connections to the next process, where there is one. Those that were
+// accepted are still served.
+func (p *Ports) Leave(log *zap.Logger) {
+	for _, l := range p.all() {
+		if shared, ok := l.(leaver); ok {
+			if err := shared.Leave(); err != nil {
+				log.Warn("connections under way may be lost", zap.Stringer("port", l.Addr()), zap.Error(err))
+			}
+		}
+	}
+}
+
+// all are the ports that are open.
+func (p *Ports) all() []net.Listener {
+	return slices.DeleteFunc([]net.Listener{p.Jobs, p.Admin, p.Mesh}, func(l net.Listener) bool { return l == nil })
+}
+
+// Addresses are the host:port of all ports that are open.
+func (p *Ports) Addresses() (all []string) {
+	for _, l := range p.all() {
+		if l.Addr().Network() == "tcp" {
+			all = append(all, l.Addr().String())
+		}
+	}
+	return all
+}
+
+// Address is a listener's address as a configuration has it.
+func Address(l net.Listener) string {
+	if l.Addr().Network() == "unix" {
+		return "unix:" + l.Addr().String()
+	}
+	return l.Addr().String()
+}

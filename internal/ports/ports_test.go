@@ -1,0 +1,117 @@
+package ports
+
+import (
+	"net"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	"go.uber.org/zap"
+)
+
+// A socket that a process left behind makes room. One that is served does so
+// only for a process that takes over.
+func TestASocketInTheFileSystem(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "mesh.sock")
+	left, err := net.ListenUnix("unix", &net.UnixAddr{Net: "unix", Name: path})
+	require.NoError(t, err)
+	left.SetUnlinkOnClose(false)
+	require.NoError(t, left.Close())
+
+	cfg := Config{Jobs: "127.0.0.1:0", Admin: "127.0.0.1:0", Mesh: "unix:" + path, Shared: true}
+	var first, second, third Ports
+	require.NoError(t, first.Open(cfg, zap.NewNop()))
+	assert.Len(t, first.Addresses(), 2, "nobody takes a path for an upstream")
+	cfg.Shared = false
+	err = second.Open(cfg, zap.NewNop())
+	assert.EqualError(t, err, "cannot listen on "+path+": another process serves it; choose another path with mesh.listen")
+	second.Close()
+
+	cfg.Shared = true
+	require.NoError(t, third.Open(cfg, zap.NewNop()))
+	first.Close()
+	c, err := net.Dial("unix", path)
+	require.NoError(t, err, "the socket of the next process stays when the first one ends")
+	require.NoError(t, c.Close())
+	third.Close()
+
+	require.NoError(t, os.WriteFile(path+".txt", nil, 0o600))
+	cfg.Mesh += ".txt"
+	var fourth Ports
+	assert.ErrorContains(t, fourth.Open(cfg, zap.NewNop()), "choose another path", "a file is not removed")
+	fourth.Close()
+	assert.FileExists(t, path+".txt")
+}
+
+// patience is how long a test waits for what must come.
+const patience = 20 * time.Second
+
+// Where ports are shared, the next process shares the job port at once, and gets the admin
+// port when this one begins to end: nobody asks two processes in turns.
+func TestTheAdminPortIsNotShared(t *testing.T) {
+	for name, admin := range map[string]string{"TCP": "127.0.0.1:0", "unix": "unix:" + t.TempDir() + "/admin"} {
+		t.Run(name, func(t *testing.T) {
+			cfg := Config{Jobs: "127.0.0.1:0", Admin: admin, Shared: true}
+			var first, second Ports
+			require.NoError(t, first.Open(cfg, zap.NewNop()))
+			defer first.Close()
+			cfg.Jobs, cfg.Admin = Address(first.Jobs), Address(first.Admin)
+			require.NoError(t, second.Open(cfg, zap.NewNop()))
+			defer second.Close()
+			assert.Equal(t, Address(first.Admin), Address(second.Admin))
+			accepted := make(chan string, 100)
+			accept := func(who string, l net.Listener) {
+				for {
+					c, err := l.Accept()
+					if err != nil {
+						return
+					}
+					accepted <- who
+					_ = c.Close()
+				}
+			}
+			go accept("first", first.Admin)
+			go accept("second", second.Admin)
+			connect := func() bool {
+				c, err := net.Dial(first.Admin.Addr().Network(), strings.TrimPrefix(cfg.Admin, "unix:"))
+				if err == nil {
+					_ = c.Close()
+				}
+				return err == nil
+			}
+			for range 5 {
+				require.True(t, connect())
+				require.Equal(t, "first", <-accepted)
+			}
+			require.NoError(t, first.Admin.(leaver).Leave())
+			require.Eventually(t, connect, patience, time.Millisecond)
+			for <-accepted == "first" { // the second looked whether the first was still there
+			}
+		})
+	}
+}
+
+// A port that something else has is waited for only where a successor is expected.
+func TestATakenAdminPort(t *testing.T) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	defer l.Close()
+	cfg := Config{Jobs: "127.0.0.1:0", Admin: l.Addr().String()}
+	var p Ports
+	assert.ErrorContains(t, p.Open(cfg, zap.NewNop()), "choose another address with --admin")
+	p.Close()
+	cfg.Shared = true
+	var waiting Ports
+	require.NoError(t, waiting.Open(cfg, zap.NewNop()))
+	ended := make(chan error)
+	go func() {
+		_, err := waiting.Admin.Accept()
+		ended <- err
+	}()
+	waiting.Close()
+	assert.ErrorIs(t, <-ended, net.ErrClosed)
+}
