@@ -77,6 +77,9 @@ type servers struct {
 	mesh        *mesh.Server
 }
 
+// adminConns bounds the connections of the admin port.
+const adminConns = 64
+
 func (s *sidecar) servers() (all servers, err error) {
 	handler, err := s.admin()
 	if err != nil {
@@ -94,7 +97,7 @@ func (s *sidecar) servers() (all servers, err error) {
 	all.mesh = mesh.NewServer(mesh.ServerConfig{
 		Filter: s.filter, Ready: s.ready, MaxBody: int64(s.first.Job.MaxBody), ErrorLog: errorLog,
 	})
-	all.admin, err = proxy.NewServer(handler, proxy.ServerConfig{ErrorLog: errorLog, Conns: 64, CloseIdle: true})
+	all.admin, err = proxy.NewServer(handler, proxy.ServerConfig{ErrorLog: errorLog, Conns: adminConns, CloseIdle: true})
 	return all, err
 }
 

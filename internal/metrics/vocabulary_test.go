@@ -31,7 +31,7 @@ type vocabulary map[string]map[string][]string
 // growing is a fleet whose every figure is known.
 func growing(upstreams []pool.State) Live {
 	return Live{
-		Capacity: &capacity.Advice{Bounded: new(capacity.Need)}, Upstreams: upstreams, Connections: map[string]Bounded{"jobs": {}, "admin": {}}, Fleet: quality.Status{
+		Capacity: &capacity.Advice{Bounded: new(capacity.Need)}, Upstreams: upstreams, Connections: map[string]Bounded{"jobs": {}, "admin": {}, "mesh": {}}, Fleet: quality.Status{
 			Mode: quality.Growing, Trend: quality.Trend{Jobs: 20, Slope: 0.5}, DeadlineSeconds: new(90.0),
 		}}
 }
