@@ -231,9 +231,7 @@ func (s *Consul) check(f *settings.Faults) {
 	if s.Wait < time.Second || s.Wait > maxConsulWait {
 		f.Add("wait", "%v is not between %v and %v", s.Wait, time.Second, maxConsulWait)
 	}
-	if s.KeepLast < 0 {
-		f.Add("keep_last", "%v must not be negative", s.KeepLast)
-	}
+	f.NotNegative("keep_last", s.KeepLast)
 }
 
 func (s *Kubernetes) check(f *settings.Faults) {
@@ -249,9 +247,7 @@ func (s *Kubernetes) check(f *settings.Faults) {
 	if s.Wait < time.Second || s.Wait > maxKubernetesWait {
 		f.Add("wait", "%v is not between %v and %v", s.Wait, time.Second, maxKubernetesWait)
 	}
-	if s.KeepLast < 0 {
-		f.Add("keep_last", "%v must not be negative", s.KeepLast)
-	}
+	f.NotNegative("keep_last", s.KeepLast)
 }
 
 // label reports whether a name may be that of a service, a namespace or a port.

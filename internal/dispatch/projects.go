@@ -61,9 +61,7 @@ const (
 // Check reports what cannot be used, and what does nothing.
 func (s ProjectSettings) Check(f *settings.Faults) {
 	f.Within("limit", s.Limit, 0, maxProjectLimit)
-	if s.Lag < 0 {
-		f.Add("lag", "%v must not be negative", s.Lag)
-	}
+	f.NotNegative("lag", s.Lag)
 	if len(s.Overrides) > maxOverrides {
 		f.Add("overrides", "%d are more than %d", len(s.Overrides), maxOverrides)
 		return

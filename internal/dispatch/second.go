@@ -30,9 +30,7 @@ func DefaultSecondThoughts() SecondThoughts {
 
 // Check reports what cannot be used.
 func (s SecondThoughts) Check(f *settings.Faults) {
-	if s.Late < 0 {
-		f.Add("late", "%v must not be negative", s.Late)
-	}
+	f.NotNegative("late", s.Late)
 	f.Between("budget", s.Budget, 0, 1)
 }
 

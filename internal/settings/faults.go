@@ -93,6 +93,13 @@ func (f *Faults) Positive(key string, d time.Duration) {
 	}
 }
 
+// NotNegative refuses a duration below zero.
+func (f *Faults) NotNegative(key string, d time.Duration) {
+	if d < 0 {
+		f.Add(key, "%v must not be negative", d)
+	}
+}
+
 // AtLeast refuses a number below least.
 func (f *Faults) AtLeast(key string, n, least int64) {
 	if n < least {

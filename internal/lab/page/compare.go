@@ -14,38 +14,27 @@ type measure struct {
 	of   func(*results.Trial) float64
 }
 
-// measures are the tables of the comparisons, with the columns of each.
-func measures() []struct {
+// comparison is one table.
+type comparison struct {
 	title   string
 	columns []measure
-} {
-	row := func(q stats.Quantity, priority string, of func(*stats.Summary) float64) func(*results.Trial) float64 {
-		return func(t *results.Trial) float64 {
-			for i := range t.Rows {
-				if t.Rows[i].Quantity == q && t.Rows[i].Priority == priority {
-					return of(&t.Rows[i].Summary)
-				}
-			}
-			return 0
-		}
-	}
-	type table = struct {
-		title   string
-		columns []measure
-	}
-	var tables []table
+}
+
+// measures are the tables of the comparisons, with the columns of each.
+func measures() []comparison {
+	var tables []comparison
 	for _, q := range stats.Quantities() {
 		for _, p := range []string{"high", "low"} {
-			tables = append(tables, table{string(q) + ", " + p, []measure{
-				{"mean", row(q, p, func(s *stats.Summary) float64 { return s.Mean })},
-				{"median", row(q, p, func(s *stats.Summary) float64 { return s.Median })},
-				{"p90", row(q, p, func(s *stats.Summary) float64 { return s.P90 })},
-				{"p95", row(q, p, func(s *stats.Summary) float64 { return s.P95 })},
-				{"p99", row(q, p, func(s *stats.Summary) float64 { return s.P99 })},
+			tables = append(tables, comparison{string(q) + ", " + p, []measure{
+				{"mean", func(t *results.Trial) float64 { return t.Summary(q, p).Mean }},
+				{"median", func(t *results.Trial) float64 { return t.Summary(q, p).Median }},
+				{"p90", func(t *results.Trial) float64 { return t.Summary(q, p).P90 }},
+				{"p95", func(t *results.Trial) float64 { return t.Summary(q, p).P95 }},
+				{"p99", func(t *results.Trial) float64 { return t.Summary(q, p).P99 }},
 			}})
 		}
 	}
-	return append(tables, table{"what else was counted", []measure{
+	return append(tables, comparison{"what else was counted", []measure{
 		{"fetches", func(t *results.Trial) float64 { return t.Counts.Fetches }},
 		{"imbalance", func(t *results.Trial) float64 { return t.Counts.Imbalance }},
 		{"expired", func(t *results.Trial) float64 { return t.Counts.Expired }},
@@ -88,24 +77,14 @@ func comparisons(r *results.Set) []*stats.Grid {
 
 // compare is one cell; "-" if the base has no number to compare with.
 func compare(base, run *results.Run, m measure) string {
-	var a, b []float64
-	for i := range run.Trials {
-		t := &run.Trials[i]
-		if pair := base.Trial(t.Seed); pair != nil {
-			a = append(a, m.of(pair))
-			b = append(b, m.of(t))
-		}
-	}
-	switch {
-	case len(a) == 0:
-		return "-"
-	case len(a) == 1 && a[0] > 0:
-		return fmt.Sprintf("%.3f", b[0]/a[0])
+	theirs, own := results.Pairs(base, run, m.of)
+	if len(own) == 1 && theirs[0] > 0 {
+		return fmt.Sprintf("%.3f", own[0]/theirs[0])
 	}
 	// Every cell has a random source of its own: it does not depend on the others.
-	ratio, err := stats.Ratio(a, b, rand.New(rand.NewPCG(1, 1)))
+	ratio, err := stats.Ratio(theirs, own, rand.New(rand.NewPCG(1, 1)))
 	if err != nil {
-		return "-" // some trial of the base has 0
+		return "-" // the runs share no seed, or some trial of the base has 0
 	}
 	return fmt.Sprintf("%.3f [%.3f, %.3f]", ratio.Value, ratio.Low, ratio.High)
 }

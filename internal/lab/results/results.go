@@ -118,6 +118,28 @@ func (r *Run) Trial(seed uint64) *Trial {
 	return &r.Trials[at]
 }
 
+// Summary is a trial's row of a quantity for jobs of a priority; all is 0 where there is
+// no such job.
+func (t *Trial) Summary(q stats.Quantity, priority string) stats.Summary {
+	for i := range t.Rows {
+		if t.Rows[i].Quantity == q && t.Rows[i].Priority == priority {
+			return t.Rows[i].Summary
+		}
+	}
+	return stats.Summary{}
+}
+
+// Pairs are a number of the trials that two runs have in common, seed by seed.
+func Pairs(base, other *Run, of func(*Trial) float64) (bases, others []float64) {
+	for i := range other.Trials {
+		t := &other.Trials[i]
+		if pair := base.Trial(t.Seed); pair != nil {
+			bases, others = append(bases, of(pair)), append(others, of(t))
+		}
+	}
+	return bases, others
+}
+
 // Write saves the set as JSON.
 func (s *Set) Write(w io.Writer) error {
 	enc := json.NewEncoder(w)

@@ -52,25 +52,13 @@ type marker struct {
 // markers are the waits, and the mean durations, which hold the fetches as well.
 // The number of fetches is judged apart.
 func markers() []marker {
-	row := func(q stats.Quantity, priority string, of func(stats.Summary) float64) func(*Trial) float64 {
-		return func(t *Trial) float64 {
-			for _, r := range t.Rows {
-				if r.Quantity == q && r.Priority == priority {
-					return of(r.Summary)
-				}
-			}
-			return 0 // there is no such job
-		}
-	}
-	mean := func(s stats.Summary) float64 { return s.Mean }
-	p99 := func(s stats.Summary) float64 { return s.P99 }
 	return []marker{
-		{"low wait", leastWait, row(stats.Wait, "low", mean)},
-		{"low p99", leastWait, row(stats.Wait, "low", p99)},
-		{"high wait", leastWait, row(stats.Wait, "high", mean)},
-		{"high p99", leastWait, row(stats.Wait, "high", p99)},
-		{"low time", leastWait, row(stats.Duration, "low", mean)},
-		{"high time", leastWait, row(stats.Duration, "high", mean)},
+		{"low wait", leastWait, func(t *Trial) float64 { return t.Summary(stats.Wait, "low").Mean }},
+		{"low p99", leastWait, func(t *Trial) float64 { return t.Summary(stats.Wait, "low").P99 }},
+		{"high wait", leastWait, func(t *Trial) float64 { return t.Summary(stats.Wait, "high").Mean }},
+		{"high p99", leastWait, func(t *Trial) float64 { return t.Summary(stats.Wait, "high").P99 }},
+		{"low time", leastWait, func(t *Trial) float64 { return t.Summary(stats.Duration, "low").Mean }},
+		{"high time", leastWait, func(t *Trial) float64 { return t.Summary(stats.Duration, "high").Mean }},
 	}
 }
 
@@ -150,28 +138,30 @@ func (m marker) compare(ours, rival *Run) Mark {
 		return mark
 	}
 	mark.Rival = rival.Name
-	var a, b []float64
-	for i := range ours.Trials {
-		t := &ours.Trials[i]
-		if pair := rival.Trial(t.Seed); pair != nil {
-			mark.Ours += m.of(t)
-			mark.Best += m.of(pair)
-			b = append(b, max(m.least, m.of(t)))
-			a = append(a, max(m.least, m.of(pair)))
-		}
+	theirs, own := Pairs(rival, ours, m.of)
+	if len(own) == 0 {
+		return mark
 	}
-	mark.Ours /= max(1, float64(len(a)))
-	mark.Best /= max(1, float64(len(a)))
-	switch len(a) {
-	case 0:
-	case 1:
-		mark.Ratio = stats.Interval{Value: b[0] / a[0]}
-	default:
-		// Each mark has a random source of its own, so that it does not depend on
-		// the others. Every a is positive.
-		mark.Ratio, _ = stats.Ratio(a, b, rand.New(rand.NewPCG(1, 1)))
+	mark.Ours, mark.Best = mean(own), mean(theirs)
+	for i := range own {
+		own[i], theirs[i] = max(m.least, own[i]), max(m.least, theirs[i])
 	}
+	if len(own) == 1 {
+		mark.Ratio = stats.Interval{Value: own[0] / theirs[0]}
+		return mark
+	}
+	// Each mark has a random source of its own, so that it does not depend on the
+	// others. The rival's values are positive.
+	mark.Ratio, _ = stats.Ratio(theirs, own, rand.New(rand.NewPCG(1, 1)))
 	return mark
+}
+
+func mean(values []float64) float64 {
+	sum := 0.0
+	for _, v := range values {
+		sum += v
+	}
+	return sum / float64(len(values))
 }
 
 // Judgement is what came of all families.

@@ -22,12 +22,8 @@ const (
 func (s *Scenario) check(f *settings.Faults) {
 	f.Within("seeds", s.Seeds, 1, maxSeeds)
 	f.Positive("sample", s.Sample)
-	if s.End < 0 {
-		f.Add("end", "%v must not be negative", s.End)
-	}
-	if s.WarmUp < 0 {
-		f.Add("warm_up", "%v must not be negative", s.WarmUp)
-	}
+	f.NotNegative("end", s.End)
+	f.NotNegative("warm_up", s.WarmUp)
 	if s.Trace != "" && s.Workload != nil {
 		f.Add("trace", "either a trace or a workload says what the jobs are, not both")
 	}

@@ -5,7 +5,6 @@ import (
 
 	"example.org/pilotfish/internal/dispatch"
 	"example.org/pilotfish/internal/pool"
-	"example.org/pilotfish/pkg/selection"
 )
 
 // attempt sends a job to the upstream it was claimed for.
@@ -18,13 +17,13 @@ func (w *world) attempt(j *job, g dispatch.Grant) {
 	case s.up && s.suffers(refusing, w.now) != nil:
 		w.events.add(w.now+instant, rankTimeout, (*refusal)(j))
 	case s.up && s.suffers(failing, w.now) != nil:
-		w.events.add(w.now+instant, rankTimeout, brushOff{s, j, false})
+		w.events.add(w.now+instant, rankTimeout, sickAnswer{server: s, job: j})
 	case s.up && s.suffers(empty, w.now) != nil:
-		w.events.add(w.now+instant, rankTimeout, brushOff{s, j, true})
+		w.events.add(w.now+instant, rankTimeout, sickAnswer{server: s, job: j, healthy: true})
 	case accepts:
 		w.deliver(j, s)
 	case w.cfg.Sidecars.ConnectTimeout < 0 && s.up: // the connection waits to be accepted
-		w.events.add(w.now+time.Second, rankArrival, (*knock)(j))
+		w.events.add(w.now+time.Second, rankArrival, (*connectAgain)(j))
 	default:
 		w.events.add(w.now+g.ConnectTimeout, rankTimeout, (*refusal)(j))
 	}
@@ -37,10 +36,10 @@ func (w *world) deliver(j *job, s *server) {
 	}
 }
 
-// knock tries again to be accepted by a server that is too busy.
-type knock job
+// connectAgain tries again to be accepted by a server that is too busy.
+type connectAgain job
 
-func (k *knock) happen(w *world) {
+func (k *connectAgain) happen(w *world) {
 	j := (*job)(k)
 	if j.ended {
 		return
@@ -70,14 +69,14 @@ func (r *refusal) happen(w *world) {
 	r.side.fail(w, (*job)(r), f, Unserved)
 }
 
-// glance is the longest time to the next look at a job. Most jobs have ended by
+// watchEvery is the longest time to the next look at a job. Most jobs have ended by
 // then; without it every job would be kept until its time would have been over.
-const glance = time.Minute
+const watchEvery = time.Minute
 
 // watch plans to look after a job when its time at a server is over, or before
 // that. Nothing is added to a look that is planned for no later instant.
 func (w *world) watch(j *job) {
-	if due := max(w.now, min(j.due(w), w.now+glance)); due < j.watched {
+	if due := max(w.now, min(j.due(w), w.now+watchEvery)); due < j.watched {
 		j.watched = due
 		w.events.add(due, rankTimeout, (*timeout)(j))
 	}
@@ -102,7 +101,7 @@ func (x *timeout) happen(w *world) {
 	}
 	s.abandon(j)
 	switch now := w.time(w.now); {
-	case j.heard >= 0:
+	case j.answering >= 0:
 		j.assignment.Done(now, pool.Gone)
 		w.end(j, Overrun)
 		j.side.serve(w)
@@ -124,11 +123,11 @@ func (x *timeout) happen(w *world) {
 // its answer has begun, that for the first byte before, and its patience
 // before it runs.
 func (j *job) due(w *world) time.Duration {
-	if j.heard >= 0 {
+	if j.answering >= 0 {
 		if j.streamBound == 0 {
 			return never
 		}
-		return j.heard + j.streamBound
+		return j.answering + j.streamBound
 	}
 	left, _ := j.dispatch.TimeLeft(w.time(j.sent))
 	if j.begun >= 0 {
@@ -155,31 +154,26 @@ func (j *job) patience(w *world) time.Duration {
 
 // answered is the first byte of the answer.
 func (w *world) answered(j *job) {
-	if j.heard >= 0 {
+	if j.answering >= 0 {
 		return
 	}
-	j.heard = w.now
+	j.answering = w.now
 	if j.watched != never {
 		w.watch(j) // for the stream timeout
 	}
 	var hint *pool.Hint
 	if w.cfg.Sidecars.Hints {
-		s := j.server
 		hint = &pool.Hint{
 			At: w.time(w.now), Known: true, Cached: !j.cold,
 			Waited: j.begun - j.received, Fetched: -1,
 		}
-		for p := range selection.Priorities {
-			hint.Running[p] = float64(s.jobs[p] - s.waiting[p])
-			hint.Stalled[p] = float64(s.stalled[p])
-		}
+		hint.Running, hint.Stalled = j.server.load()
 	}
 	j.assignment.Answered(w.time(w.now), true, hint)
 }
 
 // finished is the last byte of the answer.
 func (w *world) finished(j *job) {
-	w.answered(j)
 	j.assignment.Done(w.time(w.now), pool.Answered)
 	w.end(j, Done)
 	j.side.serve(w)
@@ -197,7 +191,7 @@ func (s *sidecar) fail(w *world, j *job, f dispatch.Failure, last Outcome) {
 		return
 	}
 	j.last = last
-	if j.leave(); next.Pause > 0 {
+	if j.forgetAttempt(); next.Pause > 0 {
 		w.events.add(w.now+next.Pause, rankArrival, (*pauseEnd)(j))
 	} else {
 		s.claim(w, j)

@@ -2,7 +2,6 @@ package sim
 
 import (
 	"cmp"
-	"io"
 	"math/rand/v2"
 	"slices"
 	"testing"
@@ -36,17 +35,6 @@ func demand(seed uint64, length time.Duration, rate func(at float64) float64) (j
 	}
 }
 
-type given struct{ jobs []trace.Job }
-
-func (g *given) Next() (trace.Job, error) {
-	if len(g.jobs) == 0 {
-		return trace.Job{}, io.EOF
-	}
-	j := g.jobs[0]
-	g.jobs = g.jobs[1:]
-	return j, nil
-}
-
 // advise is what capacity says of jobs, before so many upstreams.
 func advise(t *testing.T, jobs []trace.Job, upstreams int, bound time.Duration) capacity.Advice {
 	t.Helper()
@@ -69,7 +57,8 @@ func servedBy(t *testing.T, jobs []trace.Job, upstreams int) (all []Result, full
 	t.Helper()
 	c := setup(t, "expected", "none", upstreams, adviceCores)
 	c.Sidecars.Hints = true
-	c.Source = &given{slices.Clone(jobs)}
+	list := jobList(jobs)
+	c.Source = &list
 	c.Observe = func(r *Result) { all = append(all, *r) }
 	busy := map[int]float64{}
 	c.SampleEvery = 100 * time.Millisecond

@@ -17,14 +17,6 @@ type clairvoyant struct {
 	servers map[uint64]*server // by the views' ID
 }
 
-func newClairvoyant(w *world) *clairvoyant {
-	c := &clairvoyant{w: w, servers: make(map[uint64]*server)}
-	for _, s := range w.servers {
-		c.servers[selection.UpstreamID(s.address)] = s
-	}
-	return c
-}
-
 // Pick implements selection.Policy. Of equal costs the server with the
 // fewest jobs is taken, because all that is idle has the same cost.
 func (c *clairvoyant) Pick(_ selection.Job, views []selection.View, rng *rand.Rand) int {
@@ -58,13 +50,12 @@ func (c *clairvoyant) Pick(_ selection.Job, views []selection.View, rng *rand.Ra
 	return best
 }
 
-// server is the one with an ID, which changes when it restarts under a new name.
+// server is the one with an ID. A server that restarts under a new name has a new ID.
 func (c *clairvoyant) server(id uint64) *server {
-	if s, ok := c.servers[id]; ok {
-		return s
-	}
-	for _, s := range c.w.servers {
-		c.servers[selection.UpstreamID(s.address)] = s
+	if c.servers[id] == nil {
+		for _, s := range c.w.servers {
+			c.servers[selection.UpstreamID(s.address)] = s
+		}
 	}
 	return c.servers[id]
 }

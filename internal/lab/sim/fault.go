@@ -81,14 +81,9 @@ func (v *Fault) check(f *settings.Faults, upstreams int) {
 	}
 	f.OneOf("kind", string(v.Kind), faultKinds())
 	checkSome(f, v.First, v.Upstreams, upstreams)
-	for _, d := range []struct {
-		key   string
-		value time.Duration
-	}{{"at", v.At}, {"for", v.For}, {"every", v.Every}} {
-		if d.value < 0 {
-			f.Add(d.key, "%v must not be negative", d.value)
-		}
-	}
+	f.NotNegative("at", v.At)
+	f.NotNegative("for", v.For)
+	f.NotNegative("every", v.Every)
 	f.Between("factor", v.Factor, 1, 1e9)
 }
 

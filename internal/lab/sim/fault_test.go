@@ -70,8 +70,7 @@ func TestAHungServerStandsStill(t *testing.T) {
 	assert.Equal(t, 10*time.Second, got[2].Wait)
 	assert.Equal(t, time.Second, got[2].Run)
 
-	cfg.Fleet.Faults[0].For, cfg.Fleet.Faults[0].Every = 0, 6*time.Second // 3 s of each 6 s, from 4 s on
-	cfg.Fleet.Faults[0].For = time.Hour
+	cfg.Fleet.Faults[0].For, cfg.Fleet.Faults[0].Every = time.Hour, 6*time.Second // 3 s of each 6 s, from 4 s on
 	got = played(t, cfg, trace.Job{Operators: 10}, trace.Job{Offset: 20, Operators: 1})
 	assert.Equal(t, 19*time.Second, got[1].Run, "it stood still from 4 to 7, 10 to 13 and 16 to 19 s")
 	assert.Equal(t, time.Second, got[2].Run)

@@ -35,7 +35,7 @@ type job struct {
 	// The attempt under way.
 	assignment *pool.Assignment
 	sent       time.Duration // when it began
-	heard      time.Duration // when its answer began; negative before
+	answering  time.Duration // when its answer began; negative before
 	watched    time.Duration // when a timeout is planned; never if none is
 
 	// At the server.
@@ -60,7 +60,7 @@ func newJob(t *trace.Job, number int64) *job {
 		number: number, kind: t.Kind,
 		project: intake.Key(string(t.Project)), version: t.Version, shared: hash.Text(t.Shared),
 		priority: t.Priority, bytes: t.Bytes,
-		load: duration(t.Load), begun: -1, heard: -1, watched: never, last: Unserved,
+		load: duration(t.Load), begun: -1, answering: -1, watched: never, last: Unserved,
 		queueBound:    duration(t.Timeouts.Queue),
 		evaluateBound: duration(t.Timeouts.Evaluate),
 		streamBound:   duration(t.Timeouts.Stream),
@@ -71,8 +71,8 @@ func newJob(t *trace.Job, number int64) *job {
 	return j
 }
 
-// leave forgets an attempt that failed.
-func (j *job) leave() {
+// forgetAttempt forgets an attempt that failed.
+func (j *job) forgetAttempt() {
 	j.assignment, j.server = nil, nil
-	j.begun, j.heard, j.fetches, j.cold = -1, -1, false, false
+	j.begun, j.answering, j.fetches, j.cold = -1, -1, false, false
 }

@@ -63,9 +63,7 @@ func (g *Growth) SetDefaults() { *g = Growth{Upstreams: 1} }
 func (g *Growth) check(f *settings.Faults, upstreams int) {
 	f.Within("upstreams", g.Upstreams, 1, upstreams-1)
 	f.Positive("at", g.At)
-	if g.Every < 0 {
-		f.Add("every", "%v must not be negative", g.Every)
-	}
+	f.NotNegative("every", g.Every)
 }
 
 // Restart is a rolling restart: every upstream stops once, one after the other,
@@ -105,13 +103,13 @@ func (w *world) startFleet() {
 	if g := c.Growth; g != nil {
 		for i, s := range w.servers[c.Upstreams-g.Upstreams:] {
 			s.up = false
-			w.events.add(g.At+time.Duration(i)*g.Every, rankFleet, &comeback{server: s})
+			w.events.add(g.At+time.Duration(i)*g.Every, rankFleet, &startup{server: s})
 		}
 	}
 	if r := c.Restart; r != nil {
 		for i, s := range w.servers {
 			at := r.At + time.Duration(i)*r.Every
-			w.retire(s, at, at+r.Notice, &comeback{server: s, away: r.Away, rename: r.Rename})
+			w.retire(s, at, at+r.Notice, &startup{server: s, away: r.Away, rename: r.Rename})
 		}
 	}
 	w.discover()
@@ -128,11 +126,11 @@ func (w *world) live(s *server, spent time.Duration) {
 	s.started = w.now - spent
 	s.stops = s.started + p.Life
 	away := p.AwayMin + time.Duration(w.rng.Int64N(int64(p.AwayMax-p.AwayMin)+1))
-	w.retire(s, w.now+left-p.Notice, w.now+left, &comeback{server: s, away: away, preemptible: true})
+	w.retire(s, w.now+left-p.Notice, w.now+left, &startup{server: s, away: away, preemptible: true})
 }
 
 // retire plans a server's notice, its stop and its return.
-func (w *world) retire(s *server, notified, stops time.Duration, back *comeback) {
+func (w *world) retire(s *server, notified, stops time.Duration, back *startup) {
 	w.events.add(notified, rankFleet, (*notice)(s))
 	w.events.add(stops, rankFleet, &stop{s, back})
 }
@@ -179,7 +177,7 @@ func (n *notice) happen(w *world) {
 // stop is the end of a server's life: what runs there is lost.
 type stop struct {
 	server *server
-	back   *comeback
+	back   *startup
 }
 
 func (x *stop) happen(w *world) {
@@ -192,7 +190,7 @@ func (x *stop) happen(w *world) {
 	s.present, s.held = nil, nil
 	for _, j := range lost {
 		j.on = nil
-		if j.heard >= 0 { // bytes of an answer have reached the submitter
+		if j.answering >= 0 { // bytes of an answer have reached the submitter
 			j.assignment.Done(w.time(w.now), pool.Truncated)
 			w.end(j, Lost)
 			continue
@@ -203,15 +201,15 @@ func (x *stop) happen(w *world) {
 	w.events.add(w.now+x.back.away, rankFleet, x.back)
 }
 
-// comeback is a server that starts, with nothing in its cache.
-type comeback struct {
+// startup is a server that starts, with nothing in its cache.
+type startup struct {
 	server      *server
 	away        time.Duration
 	preemptible bool // it will go again
 	rename      bool
 }
 
-func (c *comeback) happen(w *world) {
+func (c *startup) happen(w *world) {
 	s := c.server
 	s.boot(w.now)
 	if c.rename {

@@ -14,18 +14,17 @@ type poll struct {
 	server *server
 	seen   seen
 
-	due    time.Duration // when the next poll begins; never while one is under way
-	check  bool          // the next one comes soon, and has less time
-	again  bool          // ask again when the one under way is over
-	failed int           // in a row
-	heard  bool          // the server has reported
+	due      time.Duration // when the next poll begins; never while one is under way
+	check    bool          // the next one comes soon, and has less time
+	again    bool          // ask again when the one under way is over
+	failed   int           // in a row
+	reported bool
 }
 
-// seen is what is remembered of a server's counters.
+// seen is a server's counters at the last poll.
 type seen struct {
-	life                 int // of the server, that the rest is of
-	begun, completed     int
-	waitSum, responseSum float64
+	life int // of the server, to which the counters belong
+	counters
 }
 
 const (
@@ -70,7 +69,7 @@ func (p *poll) happen(w *world) {
 	}
 	interval, s := w.cfg.Sidecars.Interval, p.server
 	next := w.now + interval + time.Duration((w.polls.Float64()*0.4-0.2)*float64(interval))
-	took, err := s.answers(w, p.check && p.heard)
+	took, err := s.answers(w, p.check && p.reported)
 	switch {
 	case w.frozen():
 		p.plan(w, next, false)
@@ -78,7 +77,7 @@ func (p *poll) happen(w *world) {
 		p.due = never
 		w.events.add(w.now+took, rankReport, &noReport{p, err, w.now, next})
 	default:
-		p.heard, p.failed = true, 0
+		p.reported, p.failed = true, 0
 		p.plan(w, next, false)
 		r := &reply{p, s.report(w, &p.seen)}
 		if lag := w.cfg.Sidecars.Lag; lag > 0 {
@@ -143,7 +142,7 @@ func (r *noReport) happen(w *world) {
 	switch {
 	case p.again:
 		p.plan(w, w.now, true)
-	case p.heard && p.failed <= maxChecks:
+	case p.reported && p.failed <= maxChecks:
 		p.plan(w, max(w.now, min(r.normal, r.began+checkTime)), true)
 	default:
 		p.plan(w, max(w.now, r.normal), false)

@@ -2,7 +2,6 @@ package sim
 
 import (
 	"io"
-	"math"
 	"math/rand/v2"
 	"testing"
 	"time"
@@ -64,7 +63,7 @@ func preemption(upstreams int, early float64, awayMin, awayMax time.Duration) *P
 	return &p
 }
 
-// meanWait of M/M/k by the Erlang C formula.
+// erlangC is the mean wait in an M/M/k queue, by the Erlang C formula.
 func erlangC(k int, rate, work float64) float64 {
 	a := rate * work
 	sum, term := 0.0, 1.0
@@ -176,48 +175,36 @@ func TestEqualJobletsAreShared(t *testing.T) {
 }
 
 func TestDependentJobsWait(t *testing.T) {
-	jobs := jobList{
-		{Offset: 0, Operators: 10},
-		{Offset: 1, Operators: 1, After: 1},
-		{Offset: 2, Operators: 1, After: 2},
+	got := played(t, setup(t, "random", "none", 1, 4),
+		trace.Job{Offset: 0, Operators: 10},
+		trace.Job{Offset: 1, Operators: 1, After: 1},
+		trace.Job{Offset: 2, Operators: 1, After: 2})
+	requireEnds(t, got, 10, 11, 12)
+}
+
+// requireEnds checks when each job ended, in seconds.
+func requireEnds(t *testing.T, got map[int64]Result, want ...float64) {
+	t.Helper()
+	for i, at := range want {
+		r := got[int64(i+1)]
+		require.InDelta(t, at, (r.Arrived + r.Duration()).Seconds(), 1e-6, "job %d", i+1)
 	}
-	ends := map[int64]float64{}
-	c := setup(t, "random", "none", 1, 4)
-	c.Source = &jobs
-	c.Observe = func(r *Result) { ends[r.Number] = (r.Arrived + r.Duration()).Seconds() }
-	_, err := Run(t.Context(), c)
-	require.NoError(t, err)
-	assert.InDeltaMapValues(t, map[int64]float64{1: 10, 2: 11, 3: 12}, ends, 1e-6)
 }
 
 // A submitter sends its next job once it has seen the response to the one before.
 // By then the server has given the core to a job that waited there.
 func TestDependentJobsComeAfterThoseThatWaitAtTheServer(t *testing.T) {
-	jobs := jobList{
-		{Offset: 0, Operators: 10},
-		{Offset: 1, Operators: 5},
-		{Offset: 2, Operators: 1, After: 1, Priority: selection.High},
-	}
-	ends := map[int64]float64{}
-	c := setup(t, "random", "none", 1, 1)
-	c.Source = &jobs
-	c.Observe = func(r *Result) { ends[r.Number] = (r.Arrived + r.Duration()).Seconds() }
-	_, err := Run(t.Context(), c)
-	require.NoError(t, err)
-	assert.InDeltaMapValues(t, map[int64]float64{1: 10, 2: 15, 3: 16}, ends, 1e-6)
+	got := played(t, setup(t, "random", "none", 1, 1),
+		trace.Job{Offset: 0, Operators: 10},
+		trace.Job{Offset: 1, Operators: 5},
+		trace.Job{Offset: 2, Operators: 1, After: 1, Priority: selection.High})
+	requireEnds(t, got, 10, 15, 16)
 }
 
 func TestPatienceEnds(t *testing.T) {
-	jobs := jobList{
-		{Operators: 100},
-		{Offset: 1, Operators: 1, Timeouts: trace.Timeouts{Queue: 20}},
-	}
-	got := map[int64]Result{}
-	c := setup(t, "random", "none", 1, 1)
-	c.Source = &jobs
-	c.Observe = func(r *Result) { got[r.Number] = *r }
-	_, err := Run(t.Context(), c)
-	require.NoError(t, err)
+	got := played(t, setup(t, "random", "none", 1, 1),
+		trace.Job{Operators: 100},
+		trace.Job{Offset: 1, Operators: 1, Timeouts: trace.Timeouts{Queue: 20}})
 	assert.Equal(t, Expired, got[2].Outcome)
 	assert.Equal(t, 20*time.Second, got[2].Wait)
 	assert.Equal(t, Done, got[1].Outcome)
@@ -226,20 +213,14 @@ func TestPatienceEnds(t *testing.T) {
 // The jobs of a project at its limit wait in its sidecar, and one that would wait
 // too long is refused. It counts as one that waited as long as it may.
 func TestAProjectAtItsLimit(t *testing.T) {
-	jobs := jobList{
-		{Project: "a", Operators: 10},
-		{Project: "a", Operators: 10, Offset: 1},
-		{Project: "b", Operators: 10, Offset: 2},
-		{Project: "a", Operators: 10, Offset: 3},
-		{Project: "a", Operators: 10, Offset: 12, Timeouts: trace.Timeouts{Queue: 100}},
-	}
-	got := map[int64]Result{}
 	c := setup(t, "random", "none", 1, 8)
 	c.Sidecars.Projects = dispatch.ProjectSettings{Limit: 1, Lag: 15 * time.Second}
-	c.Source = &jobs
-	c.Observe = func(r *Result) { got[r.Number] = *r }
-	_, err := Run(t.Context(), c)
-	require.NoError(t, err)
+	got := played(t, c,
+		trace.Job{Project: "a", Operators: 10},
+		trace.Job{Project: "a", Operators: 10, Offset: 1},
+		trace.Job{Project: "b", Operators: 10, Offset: 2},
+		trace.Job{Project: "a", Operators: 10, Offset: 3},
+		trace.Job{Project: "a", Operators: 10, Offset: 12, Timeouts: trace.Timeouts{Queue: 100}})
 	for number, wait := range map[int64]time.Duration{1: 0, 2: 9 * time.Second, 3: 0, 4: 17 * time.Second} {
 		assert.Equal(t, Done, got[number].Outcome)
 		assert.Equal(t, wait, got[number].Wait, "job %d", number)
@@ -268,6 +249,7 @@ func TestCacheAgainstNaiveList(t *testing.T) {
 	rng := rand.New(rand.NewPCG(6, 6))
 	c := newCache(1000)
 	var list []entry
+	used := int64(0)
 	for now := range time.Duration(20_000) {
 		k := key{project: rng.Uint64N(40), phase: phase(rng.IntN(2))}
 		found := false
@@ -278,16 +260,14 @@ func TestCacheAgainstNaiveList(t *testing.T) {
 		bytes := rng.Int64N(300)
 		c.put(k, bytes, now)
 		if !found {
-			used := int64(0)
-			for _, e := range list {
-				used += e.bytes
-			}
 			for used+bytes > 1000 {
 				used -= list[0].bytes
 				list = list[1:]
 			}
+			used += bytes
 			list = append(list, entry{k, bytes})
 		}
+		require.Equal(t, used, c.used)
 		at := listing{cache: &c, at: now}
 		for p := range uint64(40) {
 			in := false
@@ -297,7 +277,6 @@ func TestCacheAgainstNaiveList(t *testing.T) {
 			require.Equal(t, in, at.Contains(p))
 		}
 	}
-	assert.False(t, math.Signbit(float64(c.used)))
 }
 
 // BenchmarkRun plays jobs with projects through the sidecars, three quarters of

@@ -32,13 +32,18 @@ type server struct {
 	waiting [selection.Priorities]int // of those, on a joblet that is stalled
 	stalled [selection.Priorities]int // joblets
 
-	completed, failed    int // jobs that ended, and those of them that failed
-	fetches              int
-	evicted              int // beside those that the cache counts
-	begun                int // jobs that started to execute
-	waitSum, responseSum float64
-	touched              time.Duration // last change of busy
-	coreSeconds          float64
+	counters
+	fetches     int
+	evicted     int           // beside those that the cache counts
+	touched     time.Duration // last change of busy
+	coreSeconds float64
+}
+
+// counters count the jobs of one life of a server. Sums are in seconds.
+type counters struct {
+	begun                int     // jobs that started to execute
+	completed, failed    int     // jobs that ended, and those of them that failed
+	waitSum, responseSum float64 // of the jobs that began, and of those that ended
 }
 
 func newServer(address string, fleet *Fleet) *server {
@@ -57,7 +62,7 @@ func (s *server) boot(now time.Duration) {
 	s.evicted += s.cache.evicted
 	s.shared = make(map[key]*joblet)
 	s.cache = newCache(int64(s.fleet.Cache))
-	s.completed, s.failed, s.begun, s.waitSum, s.responseSum = 0, 0, 0, 0, 0
+	s.counters = counters{}
 	s.jobs, s.waiting, s.stalled = [2]int{}, [2]int{}, [2]int{}
 	s.touched = now
 }
@@ -222,10 +227,7 @@ func (s *server) report(w *world, before *seen) pool.Report {
 	if before.life != s.epoch {
 		*before = seen{life: s.epoch}
 	}
-	for p := range selection.Priorities {
-		r.Running[p] = float64(s.jobs[p] - s.waiting[p])
-		r.Stalled[p] = float64(s.stalled[p])
-	}
+	r.Running, r.Stalled = s.load()
 	if n := s.begun - before.begun; n > 0 {
 		r.Wait = (s.waitSum - before.waitSum) / float64(n)
 	}
@@ -233,9 +235,17 @@ func (s *server) report(w *world, before *seen) pool.Report {
 		r.Response = (s.responseSum - before.responseSum) / float64(n)
 	}
 	s.lie(&r, w.now)
-	before.begun, before.waitSum = s.begun, s.waitSum
-	before.completed, before.responseSum = s.completed, s.responseSum
+	before.counters = s.counters
 	return r
+}
+
+// load is the jobs that run and the joblets that are stalled.
+func (s *server) load() (running, stalled [selection.Priorities]float64) {
+	for p := range selection.Priorities {
+		running[p] = float64(s.jobs[p] - s.waiting[p])
+		stalled[p] = float64(s.stalled[p])
+	}
+	return running, stalled
 }
 
 // begin notes that the job's first joblet runs.

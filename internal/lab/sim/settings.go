@@ -67,9 +67,7 @@ func DefaultSidecars() Sidecars {
 func (v Sidecars) Check(f *settings.Faults) {
 	f.Within("count", v.Count, 1, maxSidecars)
 	f.Positive("interval", v.Interval)
-	if v.Lag < 0 {
-		f.Add("lag", "%v must not be negative", v.Lag)
-	}
+	f.NotNegative("lag", v.Lag)
 	f.Within("attempts", v.Attempts, 1, 100)
 	if !(v.Budget > 0 && v.Budget <= 1) {
 		f.Add("budget", "%v is not a share above 0 and up to 1", v.Budget)
@@ -79,12 +77,8 @@ func (v Sidecars) Check(f *settings.Faults) {
 	v.SecondThoughts.Check(f.In("second_thoughts"))
 	f.Between("reserve", v.Reserve, 0, 1)
 	f.Positive("wait", v.Wait)
-	if v.Freeze.At < 0 {
-		f.Add("freeze.at", "%v must not be negative", v.Freeze.At)
-	}
-	if v.Freeze.For < 0 {
-		f.Add("freeze.for", "%v must not be negative", v.Freeze.For)
-	}
+	f.NotNegative("freeze.at", v.Freeze.At)
+	f.NotNegative("freeze.for", v.Freeze.For)
 }
 
 // Freeze begins At into the run and lasts For; 0 is no freeze.

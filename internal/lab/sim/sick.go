@@ -76,14 +76,14 @@ func (r resume) happen(w *world) {
 // instant is how long the shortest answer takes.
 const instant = time.Millisecond
 
-// brushOff is the answer of a server that fails at once, or has nothing to say.
-type brushOff struct {
+// sickAnswer is the answer of a server that fails at once, or has nothing to say.
+type sickAnswer struct {
 	server  *server
 	job     *job
 	healthy bool
 }
 
-func (b brushOff) happen(w *world) {
+func (b sickAnswer) happen(w *world) {
 	j := b.job
 	if j.ended {
 		return

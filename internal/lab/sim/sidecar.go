@@ -58,15 +58,14 @@ func (s *sidecar) submit(w *world, j *job) {
 	if j.again == 0 {
 		j.first = w.now
 	}
-	told := 0.0
-	if w.cfg.Sidecars.Bytes {
-		told = float64(j.bytes)
-	}
-	j.dispatch = s.dispatch.Begin(w.time(w.now), dispatch.Request{
-		DataBytes: told,
-		Project:   j.project, Priority: j.priority, Arrived: w.time(w.now),
+	r := dispatch.Request{
+		Project: j.project, Priority: j.priority, Arrived: w.time(w.now),
 		Queue: j.queueBound, Evaluate: j.evaluateBound, Stream: j.streamBound, Withdraw: atOnce{},
-	})
+	}
+	if w.cfg.Sidecars.Bytes {
+		r.DataBytes = float64(j.bytes)
+	}
+	j.dispatch = s.dispatch.Begin(w.time(w.now), r)
 	s.jobs[j.dispatch] = j
 	w.expectAnswer(j)
 	s.claim(w, j)
@@ -99,7 +98,7 @@ func (s *sidecar) claim(w *world, j *job) {
 		s.granted(w, g)
 		return
 	}
-	w.events.add(j.dispatch.GiveUpAt().Sub(epoch), rankTimeout, (*surrender)(j))
+	w.events.add(j.dispatch.GiveUpAt().Sub(epoch), rankTimeout, (*queueTimeout)(j))
 	s.serve(w)
 }
 
@@ -132,10 +131,10 @@ func (s *sidecar) granted(w *world, g dispatch.Grant) {
 	}
 }
 
-// surrender is the end of a job's patience in its sidecar.
-type surrender job
+// queueTimeout is the end of a job's patience in its sidecar.
+type queueTimeout job
 
-func (x *surrender) happen(w *world) {
+func (x *queueTimeout) happen(w *world) {
 	j, now := (*job)(x), w.time(w.now)
 	if !now.Before(j.dispatch.GiveUpAt()) && j.side.dispatch.GiveUp(now, j.dispatch) {
 		w.end(j, Expired)

@@ -20,9 +20,7 @@ type Submitters struct {
 
 // Check refuses nonsense.
 func (v Submitters) Check(f *settings.Faults) {
-	if v.Patience < 0 {
-		f.Add("patience", "%v must not be negative", v.Patience)
-	}
+	f.NotNegative("patience", v.Patience)
 	f.Within("again", v.Again, 0, 1000)
 	if v.Again > 0 && v.Patience == 0 {
 		f.Add("again", "%d times, but patience is without an end", v.Again)
@@ -44,7 +42,7 @@ func (w *world) expectAnswer(j *job) {
 // planned for the old one find that it has ended.
 func (x *impatience) happen(w *world) {
 	j, now := (*job)(x), w.time(w.now)
-	if j.ended || j.heard >= 0 {
+	if j.ended || j.answering >= 0 {
 		return
 	}
 	if j.server != nil {
@@ -68,6 +66,6 @@ func (j *job) anew() *job {
 	next := *j
 	next.ended, next.watched, next.dispatch = false, never, nil
 	next.on = nil
-	next.leave()
+	next.forgetAttempt()
 	return &next
 }

@@ -27,14 +27,11 @@ type world struct {
 	rng      *rand.Rand // the fleet's stream
 	polls    *rand.Rand // that of when sidecars poll
 
-	unfinished map[int64]*after // by line: jobs that others may wait for
-	exhausted  bool
-	open       int // arrived and not ended
-	totals     Totals
+	waiting   map[int64][]*job // by the line of a job that has not ended: those that wait for it
+	exhausted bool
+	open      int // arrived and not ended
+	totals    Totals
 }
-
-// after is a job that has not ended, and those that wait for it.
-type after struct{ jobs []*job }
 
 // Run plays the trace through the sidecars until its last job has ended, or
 // End, or ctx ends; the totals are valid in every case.
@@ -52,15 +49,15 @@ func newWorld(cfg Config) (*world, error) {
 		return nil, err
 	}
 	w := &world{
-		cfg:        cfg,
-		byName:     make(map[string]int),
-		rng:        rand.New(rand.NewPCG(cfg.Seed, 1)),
-		polls:      rand.New(rand.NewPCG(cfg.Seed, 2)),
-		unfinished: make(map[int64]*after),
+		cfg:     cfg,
+		byName:  make(map[string]int),
+		rng:     rand.New(rand.NewPCG(cfg.Seed, 1)),
+		polls:   rand.New(rand.NewPCG(cfg.Seed, 2)),
+		waiting: make(map[int64][]*job),
 	}
 	w.newServers()
 	if cfg.Clairvoyant {
-		w.cfg.Policy = newClairvoyant(w)
+		w.cfg.Policy = &clairvoyant{w: w, servers: make(map[uint64]*server)}
 	}
 	for i := range cfg.Sidecars.Count {
 		s, err := newSidecar(w, i)
@@ -82,7 +79,7 @@ func newWorld(cfg Config) (*world, error) {
 
 // loop alternates between the trace and the heap, whichever is due first.
 func (w *world) loop(ctx context.Context) error {
-	next, number, err := w.read(0)
+	next, err := w.read()
 	if err != nil {
 		return err
 	}
@@ -90,7 +87,7 @@ func (w *world) loop(ctx context.Context) error {
 		if steps%65536 == 0 && ctx.Err() != nil {
 			return ctx.Err()
 		}
-		if w.exhausted && w.open == 0 {
+		if w.over() {
 			return nil
 		}
 		at, ok := w.events.next()
@@ -99,8 +96,8 @@ func (w *world) loop(ctx context.Context) error {
 			if w.ended() {
 				return nil
 			}
-			w.arrival(&next, number)
-			if next, number, err = w.read(number); err != nil {
+			w.arrival(&next)
+			if next, err = w.read(); err != nil {
 				return err
 			}
 			continue
@@ -121,28 +118,26 @@ func (w *world) ended() bool { return w.cfg.End > 0 && w.now > w.cfg.End }
 // over reports whether nothing is left to do but what repeats for ever.
 func (w *world) over() bool { return w.exhausted && w.open == 0 }
 
-func (w *world) read(number int64) (trace.Job, int64, error) {
+// read is the trace's next job, unless the trace is exhausted.
+func (w *world) read() (trace.Job, error) {
 	t, err := w.cfg.Source.Next()
 	if errors.Is(err, io.EOF) {
 		w.exhausted, err = true, nil
 	}
-	return t, number + 1, err
+	return t, err
 }
 
 // arrival lets a job of the trace come to its sidecar, or wait for the job
 // that it depends on.
-func (w *world) arrival(t *trace.Job, number int64) {
-	j := newJob(t, number)
-	j.side = w.sidecars[int(t.Submitter)%len(w.sidecars)]
+func (w *world) arrival(t *trace.Job) {
 	w.totals.Arrivals++
 	w.open++
-	w.unfinished[number] = nil
-	if first, ok := w.unfinished[int64(t.After)]; ok && t.After != 0 {
-		if first == nil {
-			first = &after{}
-			w.unfinished[int64(t.After)] = first
-		}
-		first.jobs = append(first.jobs, j)
+	j := newJob(t, int64(w.totals.Arrivals))
+	j.side = w.sidecars[int(t.Submitter)%len(w.sidecars)]
+	w.waiting[j.number] = nil
+	first := int64(t.After) // lines count from 1
+	if others, ok := w.waiting[first]; ok {
+		w.waiting[first] = append(others, j)
 		return
 	}
 	j.side.submit(w, j)
@@ -157,7 +152,18 @@ func (w *world) end(j *job, o Outcome) {
 	delete(j.side.jobs, j.dispatch)
 	w.open--
 	w.totals.Ended++
-	r := Result{
+	if j.first >= w.cfg.WarmUp {
+		w.cfg.Observe(w.result(j, o))
+	}
+	for _, next := range w.waiting[j.number] {
+		w.events.add(w.now, rankArrival, (*dependent)(next))
+	}
+	delete(w.waiting, j.number)
+}
+
+// result is what came of a job that ends now.
+func (w *world) result(j *job, o Outcome) *Result {
+	r := &Result{
 		Number: j.number, Project: j.project, Priority: j.priority, Prefetch: j.kind == trace.Prefetch,
 		Arrived: j.first, Work: j.load + j.sharedRules + j.operators + j.output, Attempts: j.attempts, Fetched: j.fetches, Outcome: o, Server: -1,
 	}
@@ -167,8 +173,8 @@ func (w *world) end(j *job, o Outcome) {
 		r.Load, r.Expected = j.load, duration(j.assignment.Fetch)
 	}
 	r.FirstByte, r.LastByte = -1, w.now-j.first
-	if j.heard >= 0 {
-		r.FirstByte, r.Completeness = j.heard-j.first, intake.Partial
+	if j.answering >= 0 {
+		r.FirstByte, r.Completeness = j.answering-j.first, intake.Partial
 	}
 	switch o {
 	case Done:
@@ -185,30 +191,20 @@ func (w *world) end(j *job, o Outcome) {
 	default:
 		r.Wait = w.now - j.first
 	}
-	if r.Arrived >= w.cfg.WarmUp {
-		w.cfg.Observe(&r)
-	}
-	first := w.unfinished[j.number]
-	delete(w.unfinished, j.number)
-	if first == nil {
-		return
-	}
-	for _, next := range first.jobs {
-		w.events.add(w.now, rankArrival, (*sequel)(next))
-	}
+	return r
 }
 
-// sequel is the arrival of a job that waited for another one. It comes after the
+// dependent is the arrival of a job that waited for another one. It comes after the
 // server has given the other's core away: its submitter must first see the response.
-type sequel job
+type dependent job
 
-func (n *sequel) happen(w *world) { n.side.submit(w, (*job)(n)) }
+func (n *dependent) happen(w *world) { n.side.submit(w, (*job)(n)) }
 
 func (w *world) time(d time.Duration) time.Time { return epoch.Add(d) }
 
 func (w *world) frozen() bool {
-	s := &w.cfg.Sidecars
-	return s.Freeze.For > 0 && w.now >= s.Freeze.At && w.now < s.Freeze.At+s.Freeze.For
+	f := w.cfg.Sidecars.Freeze
+	return w.now >= f.At && w.now < f.At+f.For
 }
 
 // warmUpEnd forgets what servers did before.
