@@ -14,6 +14,19 @@ import (
 // memory: about 1 GB.
 const MaxCapture = 2_000_000
 
+// List is a trace in memory.
+type List []Job
+
+// Next takes the first job out of the list; io.EOF is the end.
+func (l *List) Next() (Job, error) {
+	if len(*l) == 0 {
+		return Job{}, io.EOF
+	}
+	first := (*l)[0]
+	*l = (*l)[1:]
+	return first, nil
+}
+
 // ReadCapture reads a trace whose lines are in another order than that of their
 // offsets, as a sidecar writes them when jobs end. It returns the jobs in the order of
 // their offsets, the first one at 0, with After as the numbers of that order. A last

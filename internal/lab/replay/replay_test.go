@@ -28,18 +28,6 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// listed is a trace in memory.
-type listed []trace.Job
-
-func (l *listed) Next() (trace.Job, error) {
-	if len(*l) == 0 {
-		return trace.Job{}, io.EOF
-	}
-	job := (*l)[0]
-	*l = (*l)[1:]
-	return job, nil
-}
-
 // serve starts an upstream, and returns its URL.
 func serve(t *testing.T, h http.Handler) string {
 	t.Helper()
@@ -51,7 +39,7 @@ func serve(t *testing.T, h http.Handler) string {
 // replayed runs a replay to targets, and returns what was observed by line.
 func replayed(t *testing.T, ctx context.Context, jobs []trace.Job, change func(*Config), targets ...string) (map[trace.Line]Result, error) {
 	t.Helper()
-	source := listed(jobs)
+	source := trace.List(jobs)
 	results := map[trace.Line]Result{}
 	cfg := Config{Settings: Defaults(), Source: &source, Name: "test"}
 	cfg.Targets = targets

@@ -49,10 +49,10 @@ func (s *Scenario) Choose(c Choice) ([]*Run, error) {
 		}
 	}
 	s.End = time.Duration(float64(s.End) * c.Scale)
+	s.WarmUp = time.Duration(float64(s.WarmUp) * c.Scale)
 	for i := range s.Runs {
 		s.Runs[i].Fleet.Scale(c.Scale)
 	}
-	s.WarmUp = time.Duration(float64(s.WarmUp) * c.Scale)
 	return runs, measure(runs, c.Scale)
 }
 

@@ -6,7 +6,7 @@ import (
 	"strings"
 	"time"
 
-	"example.org/pilotfish/internal/dispatch"
+	"example.org/pilotfish/internal/lab/sim"
 	"example.org/pilotfish/internal/lab/stats"
 	"example.org/pilotfish/pkg/overload"
 	"example.org/pilotfish/pkg/selection"
@@ -15,97 +15,77 @@ import (
 // describe tells people how the run is set up, one point after the other. The
 // run stops at end, unless that is 0.
 func (r *Run) describe(end time.Duration) []string {
-	f, s := &r.Fleet, &r.Sidecars
-	said := []string{r.jobs.describe(), fmt.Sprintf("%s of %d cores", number(f.Upstreams, "upstream"), f.Cores), fmt.Sprintf("%v cache each", f.Cache)}
-	if end > 0 {
-		said = append(said, "stopped at "+stats.Span(end.Seconds()))
+	p := description{r.jobs.describe()}
+	p.fleet(&r.Fleet, end)
+	p.sidecars(&r.Sidecars)
+	p.addIf(r.Overload != overload.DefaultPolicy && r.Stalled != overload.DefaultLimit, "limit %v stalled", r.Stalled)
+	p.addIf(r.Dagor.IgnoreWait, "DAGOR by stalled joblets")
+	p.addIf(len(r.Expected.Off) > 0, "without %s", strings.Join(r.Expected.Off, ", "))
+	p.changed(r.Expected.ExpectedConfig)
+	p.addIf(r.Bound > 0, "bound %v", r.Bound)
+	p.addIf(r.Submitters.Patience > 0, "high jobs sent again after %v, %d times", r.Submitters.Patience, r.Submitters.Again)
+	p.add("%s", number(r.Sidecars.Attempts, "attempt"))
+	p.add("connect timeout %v", r.Sidecars.ConnectTimeout)
+	return p
+}
+
+// description is what is told of a run, point by point.
+type description []string
+
+func (p *description) add(format string, args ...any) { *p = append(*p, fmt.Sprintf(format, args...)) }
+
+func (p *description) addIf(is bool, format string, args ...any) {
+	if is {
+		p.add(format, args...)
 	}
-	if f.Backlog > 0 {
-		said = append(said, fmt.Sprintf("backlog %d", f.Backlog))
-	}
-	if f.Parallel > 1 {
-		said = append(said, fmt.Sprintf("joblets on up to %d cores", f.Parallel))
-	}
-	if f.Contention > 0 {
-		said = append(said, fmt.Sprintf("contention %v", f.Contention))
-	}
+}
+
+func (p *description) fleet(f *sim.Fleet, end time.Duration) {
+	p.add("%s of %d cores", number(f.Upstreams, "upstream"), f.Cores)
+	p.add("%v cache each", f.Cache)
+	p.addIf(end > 0, "stopped at %s", stats.Span(end.Seconds()))
+	p.addIf(f.Backlog > 0, "backlog %d", f.Backlog)
+	p.addIf(f.Parallel > 1, "joblets on up to %d cores", f.Parallel)
+	p.addIf(f.Contention > 0, "contention %v", f.Contention)
 	for _, u := range f.Unlike {
-		said = append(said, u.String())
+		p.add("%v", u)
 	}
 	for _, x := range f.Faults {
-		said = append(said, x.String())
+		p.add("%v", x)
 	}
 	if g := f.Growth; g != nil {
-		said = append(said, fmt.Sprintf("%d that join from %v on", g.Upstreams, g.At))
+		p.add("%d that join from %v on", g.Upstreams, g.At)
 	}
-	if x := f.Restart; x != nil {
-		said = append(said, fmt.Sprintf("rolling restart from %v on", x.At))
+	if r := f.Restart; r != nil {
+		p.add("rolling restart from %v on", r.At)
 	}
-	if p := f.Preemption; p != nil {
-		said = append(said, fmt.Sprintf("%d pre-emptible, %.0f %% early", p.Upstreams, 100*p.Early))
+	if e := f.Preemption; e != nil {
+		p.add("%d pre-emptible, %.0f %% early", e.Upstreams, 100*e.Early)
 	}
-	said = append(said, number(s.Count, "sidecar"), fmt.Sprintf("reports every %v", s.Interval))
-	if s.Reserve > 0 {
-		said = append(said, fmt.Sprintf("%v of the share of high jobs reserved", s.Reserve))
-	}
-	said = append(said, projects(&s.Projects)...)
-	if s.Lag > 0 {
-		said = append(said, fmt.Sprintf("%v old", s.Lag))
-	}
-	if s.Together {
-		said = append(said, "the same for all")
-	}
-	if s.Hints {
-		said = append(said, "load hints")
-	}
-	if s.Freeze.For > 0 {
-		said = append(said, fmt.Sprintf("none from %s for %s", stats.Span(s.Freeze.At.Seconds()), stats.Span(s.Freeze.For.Seconds())))
-	}
-	if r.Overload != overload.DefaultPolicy && r.Stalled != overload.DefaultLimit {
-		said = append(said, fmt.Sprintf("limit %v stalled", r.Stalled))
-	}
-	if r.Dagor.IgnoreWait {
-		said = append(said, "DAGOR by stalled joblets")
-	}
-	if len(r.Expected.Off) > 0 {
-		said = append(said, "without "+strings.Join(r.Expected.Off, ", "))
-	}
-	said = append(said, changed(r.Expected.ExpectedConfig)...)
-	if r.Bound > 0 {
-		said = append(said, fmt.Sprintf("bound %v", r.Bound))
-	}
-	if v := &r.Submitters; v.Patience > 0 {
-		said = append(said, fmt.Sprintf("high jobs sent again after %v, %d times", v.Patience, v.Again))
-	}
-	return append(said, number(s.Attempts, "attempt"), fmt.Sprintf("connect timeout %v", s.ConnectTimeout))
 }
 
-// projects tells how projects are bounded.
-func projects(s *dispatch.ProjectSettings) (said []string) {
-	if s.Limit > 0 {
-		said = append(said, fmt.Sprintf("%d jobs of a project in flight", s.Limit))
-	}
-	if len(s.Overrides) > 0 {
-		said = append(said, number(len(s.Overrides), "project")+" with a limit of its own")
-	}
-	if s.Lag > 0 {
-		said = append(said, fmt.Sprintf("lag %v", s.Lag))
-	}
-	if s.Fair {
-		said = append(said, "projects take turns")
-	}
-	return said
+func (p *description) sidecars(s *sim.Sidecars) {
+	p.add("%s", number(s.Count, "sidecar"))
+	p.add("reports every %v", s.Interval)
+	p.addIf(s.Reserve > 0, "%v of the share of high jobs reserved", s.Reserve)
+	p.addIf(s.Projects.Limit > 0, "%d jobs of a project in flight", s.Projects.Limit)
+	p.addIf(len(s.Projects.Overrides) > 0, "%s with a limit of its own", number(len(s.Projects.Overrides), "project"))
+	p.addIf(s.Projects.Lag > 0, "lag %v", s.Projects.Lag)
+	p.addIf(s.Projects.Fair, "projects take turns")
+	p.addIf(s.Lag > 0, "%v old", s.Lag)
+	p.addIf(s.Together, "the same for all")
+	p.addIf(s.Hints, "load hints")
+	p.addIf(s.Freeze.For > 0, "none from %s for %s", stats.Span(s.Freeze.At.Seconds()), stats.Span(s.Freeze.For.Seconds()))
 }
 
-// changed tells the parameters that are not at their defaults, by their keys.
-func changed(c selection.ExpectedConfig) (said []string) {
+// changed adds the parameters that are not at their defaults, by their keys.
+func (p *description) changed(c selection.ExpectedConfig) {
 	v := reflect.ValueOf(c)
 	for i := range v.NumField() {
 		if key := v.Type().Field(i).Tag.Get("yaml"); key != "" && !v.Field(i).IsZero() {
-			said = append(said, fmt.Sprintf("%s %v", key, v.Field(i)))
+			p.add("%s %v", key, v.Field(i))
 		}
 	}
-	return said
 }
 
 // number writes a count of things.

@@ -63,7 +63,7 @@ func (f *Families) Play(ctx context.Context, parallel int, ended func(results.Ve
 		case errors.Is(err, cli.ErrInterrupted):
 			return verdicts, fmt.Errorf("%w: these are the %d of %d families that were done", cli.ErrInterrupted, i, len(f.labs))
 		case err != nil:
-			return nil, fmt.Errorf("%s: %w", l.scenario, err)
+			return nil, fmt.Errorf("%s: %w", l.scenario.Name, err)
 		}
 		f.playing.Store(nil)
 		f.before.Add(l.jobs)

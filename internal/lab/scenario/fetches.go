@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"io"
-	"sync/atomic"
 
 	"example.org/pilotfish/internal/lab/sim"
 	"example.org/pilotfish/internal/lab/stats"
@@ -42,17 +41,12 @@ func (s *Scenario) ShowFetches(ctx context.Context, runs []*Run, out io.Writer) 
 }
 
 func (s *Scenario) fetches(ctx context.Context, r *Run) (*stats.Grid, error) {
-	c, err := r.setup(s.Seed)
+	c, in, err := s.open(r, s.Seed)
 	if err != nil {
-		return nil, fmt.Errorf("run %q: %w", r.Name, err)
-	}
-	in, err := r.jobs.open(s.Seed)
-	if err != nil {
-		return nil, fmt.Errorf("run %q: %w", r.Name, err)
+		return nil, err
 	}
 	defer in.Close()
 	var rows [len(fetchBounds) + 1]fetches
-	c.Source, c.WarmUp, c.End = &counted{in, new(atomic.Int64)}, s.WarmUp, s.End
 	c.Observe = func(r *sim.Result) {
 		if r.Fetched && r.Load > 0 {
 			row, took := 0, r.Load.Seconds()

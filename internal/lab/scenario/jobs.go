@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 
+	"example.org/pilotfish/internal/lab/sim"
 	"example.org/pilotfish/internal/lab/stats"
 	"example.org/pilotfish/internal/lab/workload"
 	"example.org/pilotfish/internal/settings"
@@ -36,7 +37,7 @@ func newJobs(w *workload.Config, trace string, speed float64) jobs {
 
 // source yields jobs in order of time.
 type source interface {
-	Next() (trace.Job, error)
+	sim.Source
 	io.Closer
 }
 

@@ -14,7 +14,7 @@ import (
 
 // Lab plays the trials of some runs, several at once.
 type Lab struct {
-	scenario string
+	scenario *Scenario
 	runs     []*Run
 	trials   []*Trial
 	jobs     int64        // of all trials
@@ -25,10 +25,10 @@ type Lab struct {
 // first seed come first, so that after an interruption the runs can still be
 // compared.
 func NewLab(s *Scenario, runs []*Run) *Lab {
-	l := &Lab{scenario: s.Name, runs: runs}
+	l := &Lab{scenario: s, runs: runs}
 	for n := range s.Seeds {
 		for _, r := range runs {
-			l.trials = append(l.trials, &Trial{run: r, apart: s.Apart, seed: s.Seed + uint64(n), sample: s.Sample, warm: s.WarmUp, end: s.End})
+			l.trials = append(l.trials, &Trial{scenario: s, run: r, seed: s.Seed + uint64(n)})
 			l.jobs += int64(r.jobs.count)
 		}
 	}
@@ -106,7 +106,7 @@ func (l *Lab) PlayVisibly(ctx context.Context, parallel int, to io.Writer) (resu
 // results gathers what came of the trials that were played. A run without any
 // is left out.
 func (l *Lab) results() results.Set {
-	set := results.New(l.scenario)
+	set := results.New(l.scenario.Name)
 	for _, r := range l.runs {
 		var trials []*Trial
 		for _, t := range l.trials {
@@ -115,17 +115,17 @@ func (l *Lab) results() results.Set {
 			}
 		}
 		if len(trials) > 0 {
-			set.Runs = append(set.Runs, r.results(trials))
+			set.Runs = append(set.Runs, l.gather(r, trials))
 		}
 	}
 	return set
 }
 
-// results puts the trials of the run together.
-func (r *Run) results(trials []*Trial) results.Run {
+// gather puts the trials of a run together.
+func (l *Lab) gather(r *Run, trials []*Trial) results.Run {
 	res := results.Run{
 		Name: r.Name, Overload: r.Overload, Policy: r.Policy, Against: r.Against, Reference: r.Reference, Sidecars: r.Sidecars.Count,
-		Settings: r.describe(trials[0].end), History: trials[0].times.history(),
+		Settings: r.describe(l.scenario.End), History: trials[0].times.history(),
 	}
 	var all []results.Counts
 	for _, t := range trials {

@@ -1,6 +1,8 @@
 package scenario
 
 import (
+	"fmt"
+
 	"example.org/pilotfish/internal/lab/sim"
 	"example.org/pilotfish/pkg/overload"
 	"example.org/pilotfish/pkg/selection"
@@ -54,6 +56,19 @@ func (r *Run) detector() (func() overload.Detector, error) {
 		return overload.New(r.Overload, r.Stalled)
 	}
 	return overload.NewDagor(overload.DagorConfig{Limit: r.Stalled, IgnoreWait: r.Dagor.IgnoreWait})
+}
+
+// open is a run as the simulator takes it, and its jobs, which the caller closes. What it
+// observes is left open.
+func (s *Scenario) open(r *Run, seed uint64) (c sim.Config, in source, err error) {
+	if c, err = r.setup(seed); err == nil {
+		in, err = r.jobs.open(seed)
+	}
+	if err != nil {
+		return c, nil, fmt.Errorf("run %q: %w", r.Name, err)
+	}
+	c.Source, c.WarmUp, c.End = in, s.WarmUp, s.End
+	return c, in, nil
 }
 
 // setup is the run as the simulator takes it, without the jobs and without what

@@ -3,6 +3,7 @@
 package scenario
 
 import (
+	"io"
 	"os"
 	"time"
 
@@ -112,26 +113,23 @@ type Reference struct {
 
 // Read reads the files that are named.
 func (r *Reference) Read() (stats.Tables, error) {
-	var t stats.Tables
-	if r.Results != "" {
-		f, err := os.Open(r.Results)
-		if err != nil {
-			return t, err
-		}
-		defer f.Close()
-		if t.Rows, err = stats.ReadRows(f, r.Results); err != nil {
-			return t, err
-		}
+	rows, err := readTable(r.Results, stats.ReadRows)
+	if err != nil {
+		return stats.Tables{}, err
 	}
-	if r.Variance != "" {
-		f, err := os.Open(r.Variance)
-		if err != nil {
-			return t, err
-		}
-		defer f.Close()
-		if t.Variances, err = stats.ReadVariances(f, r.Variance); err != nil {
-			return t, err
-		}
+	variances, err := readTable(r.Variance, stats.ReadVariances)
+	return stats.Tables{Rows: rows, Variances: variances}, err
+}
+
+// readTable reads a file, if there is a path.
+func readTable[R any](path string, read func(io.Reader, string) ([]R, error)) ([]R, error) {
+	if path == "" {
+		return nil, nil
 	}
-	return t, nil
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	return read(f, path)
 }

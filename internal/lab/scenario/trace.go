@@ -6,13 +6,14 @@ import (
 	"io"
 	"os"
 
+	"example.org/pilotfish/internal/lab/sim"
 	"example.org/pilotfish/internal/lab/workload"
 	"example.org/pilotfish/pkg/trace"
 )
 
 // Trace is the first jobs of a trace file.
 type Trace struct {
-	source interface{ Next() (trace.Job, error) }
+	source sim.Source
 	io.Closer
 	left int // negative: all
 }
@@ -34,7 +35,7 @@ func OpenTrace(path string, limit int) (*Trace, error) {
 		return nil, err
 	}
 	workload.EstimateCosts(jobs)
-	return &Trace{source: &captured{jobs}, Closer: io.NopCloser(nil), left: limit}, nil
+	return &Trace{source: (*trace.List)(&jobs), Closer: io.NopCloser(nil), left: limit}, nil
 }
 
 // ReadCapture reads the jobs of a capture, in the order of their arrival. A file that is
@@ -67,16 +68,4 @@ func (t *Trace) Next() (trace.Job, error) {
 	}
 	t.left--
 	return t.source.Next()
-}
-
-// captured is the jobs of a capture.
-type captured struct{ jobs []trace.Job }
-
-func (c *captured) Next() (trace.Job, error) {
-	if len(c.jobs) == 0 {
-		return trace.Job{}, io.EOF
-	}
-	next := c.jobs[0]
-	c.jobs = c.jobs[1:]
-	return next, nil
 }

@@ -17,14 +17,9 @@ import (
 // Trial is one run with one seed. What it holds does not grow with the number
 // of its jobs.
 type Trial struct {
-	run  *Run
-	seed uint64
-	// sample is the time between two samples of the upstreams, warm what is left
-	// out of the results, end the end of the run unless it is 0.
-	sample, warm, end time.Duration
-
-	// apart tells the jobs of the first crowd's project from all others.
-	apart bool
+	scenario *Scenario
+	run      *Run
+	seed     uint64
 
 	// The results, once it was played.
 	played bool
@@ -42,13 +37,9 @@ func (t *Trial) String() string {
 
 // play simulates the trial, and adds the jobs that are sent to done.
 func (t *Trial) play(ctx context.Context, done *atomic.Int64) error {
-	c, err := t.run.setup(t.seed)
+	c, in, err := t.scenario.open(t.run, t.seed)
 	if err != nil {
-		return fmt.Errorf("run %q: %w", t.run.Name, err)
-	}
-	in, err := t.run.jobs.open(t.seed)
-	if err != nil {
-		return fmt.Errorf("run %q: %w", t.run.Name, err)
+		return err
 	}
 	defer in.Close()
 
@@ -56,11 +47,11 @@ func (t *Trial) play(ctx context.Context, done *atomic.Int64) error {
 	t.stats = stats.NewRun(upstreams)
 	t.times = newTimelines(upstreams, t.run.Stalled)
 	var crowd uint64
-	if t.apart {
+	if t.scenario.Apart {
 		t.crowd, crowd = stats.NewRun(upstreams), intake.Key(in.(generated).CrowdProject())
 	}
-	c.Source, c.WarmUp, c.End = &counted{in, done}, t.warm, t.end
-	c.SampleEvery, c.Sample = t.sample, t.times.add
+	c.Source = &counted{in, done}
+	c.SampleEvery, c.Sample = t.scenario.Sample, t.times.add
 	c.Observe = func(r *sim.Result) {
 		count(&t.counts, r)
 		if r.Prefetch {
@@ -72,7 +63,7 @@ func (t *Trial) play(ctx context.Context, done *atomic.Int64) error {
 			FirstByte: max(0, r.FirstByte.Seconds()),
 		}
 		t.stats.Add(s)
-		if t.apart {
+		if t.crowd != nil {
 			s.Priority = selection.Low
 			if r.Project == crowd {
 				s.Priority = selection.High

@@ -53,18 +53,6 @@ func officeJobs(t *testing.T) []trace.Job {
 	}
 }
 
-// listed is a trace in memory.
-type listed []trace.Job
-
-func (l *listed) Next() (trace.Job, error) {
-	if len(*l) == 0 {
-		return trace.Job{}, io.EOF
-	}
-	job := (*l)[0]
-	*l = (*l)[1:]
-	return job, nil
-}
-
 // seen is what became of a job; times are in seconds.
 type seen struct {
 	upstream        string
@@ -75,7 +63,7 @@ type seen struct {
 // simulate plays jobs in the simulator.
 func simulate(t *testing.T, jobs []trace.Job, policy string, seed uint64) map[trace.Line]seen {
 	t.Helper()
-	source := listed(jobs)
+	source := trace.List(jobs)
 	results := map[trace.Line]seen{}
 	c := sim.Config{Source: &source, Seed: seed, Fleet: sim.DefaultFleet(), Sidecars: sim.DefaultSidecars()}
 	c.Fleet.Upstreams, c.Fleet.Cores = upstreams, cores

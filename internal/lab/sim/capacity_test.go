@@ -57,7 +57,7 @@ func servedBy(t *testing.T, jobs []trace.Job, upstreams int) (all []Result, full
 	t.Helper()
 	c := setup(t, "expected", "none", upstreams, adviceCores)
 	c.Sidecars.Hints = true
-	list := jobList(jobs)
+	list := trace.List(jobs)
 	c.Source = &list
 	c.Observe = func(r *Result) { all = append(all, *r) }
 	busy := map[int]float64{}

@@ -26,7 +26,7 @@ func fault(kind FaultKind, change func(*Fault)) []*Fault {
 // played plays jobs, and returns what became of each, by its number.
 func played(t *testing.T, cfg Config, jobs ...trace.Job) map[int64]Result {
 	t.Helper()
-	list := jobList(jobs)
+	list := trace.List(jobs)
 	cfg.Source = &list
 	got := map[int64]Result{}
 	cfg.Observe = func(r *Result) { got[r.Number] = *r }
@@ -108,7 +108,7 @@ func TestWhatSickServersReport(t *testing.T) {
 	report := func(kind FaultKind) (w *world, r *reply) {
 		cfg := setup(t, "random", "none", 1, 4)
 		cfg.Fleet.Faults = fault(kind, func(f *Fault) { f.Factor = 4000 })
-		cfg.Source, cfg.Observe = &jobList{}, func(*Result) {}
+		cfg.Source, cfg.Observe = &trace.List{}, func(*Result) {}
 		w, err := newWorld(cfg)
 		require.NoError(t, err)
 		j := newJob(&trace.Job{Project: "p", Operators: 9}, 1)
@@ -187,7 +187,7 @@ func TestLoadlessServersTellTheirListing(t *testing.T) {
 	cfg := setup(t, "random", "none", 2, 4)
 	cfg.Sidecars.Interval = time.Second
 	cfg.Fleet.Faults = fault(loadless, func(*Fault) {})
-	cfg.Source, cfg.Observe = &jobList{{Offset: 10, Operators: 1}}, func(*Result) {}
+	cfg.Source, cfg.Observe = &trace.List{{Offset: 10, Operators: 1}}, func(*Result) {}
 	w, err := newWorld(cfg)
 	require.NoError(t, err)
 	require.NoError(t, w.loop(t.Context()))

@@ -145,7 +145,7 @@ func (c *cluster) sidecar(t *testing.T, number int, policy string) {
 func (c *cluster) replay(t *testing.T, jobs []trace.Job) map[trace.Line]seen {
 	t.Helper()
 	results := map[trace.Line]seen{}
-	source := listed(jobs)
+	source := trace.List(jobs)
 	transport := &http.Transport{DialContext: c.network.Dial, DisableCompression: true, MaxIdleConnsPerHost: 256}
 	defer transport.CloseIdleConnections()
 	settings := replay.Defaults()

@@ -39,7 +39,7 @@ func TestRollingRestart(t *testing.T) {
 		restart.SetDefaults()
 		restart.At, restart.Rename = 100*time.Second, rename
 		cfg.Fleet.Restart = &restart
-		var jobs jobList
+		var jobs trace.List
 		for at := range 600 {
 			jobs = append(jobs, trace.Job{Offset: float64(at), Project: "p", Version: 1, Load: 1, Bytes: 1, Operators: 0.1})
 		}
@@ -64,7 +64,7 @@ func TestRollingRestart(t *testing.T) {
 
 // What is before the end of the warm-up is not in the results.
 func TestWarmUpIsLeftOut(t *testing.T) {
-	var jobs jobList
+	var jobs trace.List
 	for at := range 100 {
 		jobs = append(jobs, trace.Job{Offset: float64(at), Project: "p", Version: int64(1 + at/25), Load: 1, Bytes: 1, Operators: 0.5})
 	}
@@ -114,7 +114,7 @@ func TestReportsTogether(t *testing.T) {
 	for _, together := range []bool{false, true} {
 		cfg := setup(t, "random", "none", 2, 1)
 		cfg.Sidecars.Count, cfg.Sidecars.Together, cfg.Sidecars.Lag = 3, together, time.Second
-		cfg.Source, cfg.Observe = &jobList{{Offset: 20, Operators: 1}}, func(*Result) {}
+		cfg.Source, cfg.Observe = &trace.List{{Offset: 20, Operators: 1}}, func(*Result) {}
 		w, err := newWorld(cfg)
 		require.NoError(t, err)
 		require.NoError(t, w.loop(t.Context()))

@@ -156,7 +156,7 @@ func TestPriorityGoesFirst(t *testing.T) {
 
 // Equal joblets are computed once, whether cached, running or queued.
 func TestEqualJobletsAreShared(t *testing.T) {
-	jobs := jobList{}
+	jobs := trace.List{}
 	for i := range 10 {
 		jobs = append(jobs, trace.Job{
 			Offset: 0.1 * float64(i), Project: "p", Version: 1, Shared: "s", Channel: int64(i + 1),
@@ -227,17 +227,6 @@ func TestAProjectAtItsLimit(t *testing.T) {
 	}
 	assert.Equal(t, Shed, got[5].Outcome, "one job left the line in 11 s, so that it would wait 22 s")
 	assert.Equal(t, 100*time.Second, got[5].Wait)
-}
-
-type jobList []trace.Job
-
-func (l *jobList) Next() (trace.Job, error) {
-	if len(*l) == 0 {
-		return trace.Job{}, io.EOF
-	}
-	j := (*l)[0]
-	*l = (*l)[1:]
-	return j, nil
 }
 
 // The cache is a naive list with the oldest first.

@@ -8,6 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"example.org/pilotfish/pkg/selection"
+	"example.org/pilotfish/pkg/trace"
 )
 
 // coresSeen remembers the cores of the first view.
@@ -48,7 +49,7 @@ func TestReserveFollowsArrivals(t *testing.T) {
 func TestReserveInASidecar(t *testing.T) {
 	cfg := setup(t, "expected", "none", 2, 4)
 	cfg.Sidecars.Count, cfg.Sidecars.Reserve = 2, 1
-	cfg.Source, cfg.Observe = &jobList{}, func(*Result) {}
+	cfg.Source, cfg.Observe = &trace.List{}, func(*Result) {}
 	w, err := newWorld(cfg)
 	require.NoError(t, err)
 	require.Len(t, w.sidecars, 2)

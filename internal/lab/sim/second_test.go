@@ -57,7 +57,7 @@ func TestLateJobsMove(t *testing.T) {
 	}
 	run := func(told, blind bool, late time.Duration) (moved int, busy float64) {
 		cfg.Sidecars.Begun, cfg.Sidecars.Blind, cfg.Sidecars.SecondThoughts.Late = told, blind, late
-		list := jobList(jobs)
+		list := trace.List(jobs)
 		cfg.Source = &list
 		cfg.Observe = func(r *Result) {
 			assert.Equal(t, Done, r.Outcome)

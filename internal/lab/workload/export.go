@@ -12,7 +12,7 @@ type schedule struct {
 func (s *schedule) run(g *Generator, at float64, _ *trace.Job) (bool, float64) {
 	c := &g.cfg.Schedule
 	if s.due.imports && !g.cfg.Static {
-		g.versions[s.project]++
+		g.population[s.project].imports++
 	}
 	// However late the firing is, its window ends with the workload.
 	left := g.cfg.Duration - at

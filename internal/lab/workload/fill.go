@@ -11,7 +11,7 @@ import (
 func (g *Generator) fill(job *trace.Job, project int, rng *rand.Rand) *projectModel {
 	p := &g.population[project]
 	job.Project = p.ID
-	job.Version = g.versions[project]
+	job.Version = 1 + p.imports
 	job.Load = p.Load
 	job.Bytes = p.Bytes
 	job.Submitter = 1 + rng.Int64N(int64(g.cfg.Submitters))

@@ -15,8 +15,6 @@ import (
 type Generator struct {
 	cfg        Config
 	population []projectModel
-	// versions counts the imports of each project's data.
-	versions []int64
 	// popular chooses the projects that people open, active the projects of
 	// single jobs.
 	popular, active chooser
@@ -54,10 +52,8 @@ func New(cfg Config) (*Generator, error) {
 	if err := begin(); err != nil {
 		return nil, err
 	}
-	g.versions = make([]int64, len(g.population))
 	for i := range g.population {
 		p := &g.population[i]
-		g.versions[i] = 1
 		g.popular.add(p.Popularity)
 		g.active.add(float64(len(p.Channels)) / p.Period)
 	}

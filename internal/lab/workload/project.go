@@ -2,8 +2,7 @@ package workload
 
 import "example.org/pilotfish/pkg/trace"
 
-// projectModel is one project of the population. It never changes. Its data does:
-// the Generator counts the versions.
+// projectModel is one project of the population. Only imports changes once it is drawn.
 type projectModel struct {
 	ID trace.Project
 	// Bytes is the size of its data in a cache.
@@ -21,6 +20,8 @@ type projectModel struct {
 	Popularity float64
 	// view is the core-seconds of a typical high job.
 	view float64
+	// imports is how often its data was replaced so far.
+	imports int64
 }
 
 // channelModel is one export channel of a project.

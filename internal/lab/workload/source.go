@@ -104,7 +104,6 @@ func (c *SourcesConfig) toggles(rng *rand.Rand, source int, end float64) []toggl
 // follows the sum of the rates up to it.
 type sourceJobs struct {
 	rng     *rand.Rand
-	begun   bool
 	shares  instants
 	toggles []toggle // that are still to come
 	active  weights
@@ -136,7 +135,7 @@ func (g *Generator) beginSources() error {
 		}
 		s.sum += left
 	}
-	g.queue.push(0, s)
+	g.queue.push(s.next(g), s)
 	return nil
 }
 
@@ -175,17 +174,13 @@ func (s *sourceJobs) turn(g *Generator) {
 	if t.on {
 		rate = g.population[t.source].Popularity
 		if !g.cfg.Static && t.at > 0 && s.rng.Float64() < g.cfg.Schedule.Imports {
-			g.versions[t.source]++
+			g.population[t.source].imports++
 		}
 	}
 	s.active.set(t.source, rate)
 }
 
 func (s *sourceJobs) run(g *Generator, _ float64, job *trace.Job) (bool, float64) {
-	if !s.begun {
-		s.begun = true
-		return false, s.next(g)
-	}
 	c := &g.cfg.Sources
 	project := s.active.pick(s.rng)
 	g.fill(job, project, s.rng)
