@@ -9,6 +9,7 @@ import (
 	"net"
 	"runtime"
 	"runtime/debug"
+	"runtime/metrics"
 	"slices"
 	"strings"
 	"testing"
@@ -93,6 +94,12 @@ func serving(t testing.TB, upstream string) (address string) {
 	return jobs.Addr().String()
 }
 
+// jobOf4KB is a request with a job of about 4 KB.
+func jobOf4KB() []byte {
+	body := `{"rules":[` + strings.Repeat(`{"field":"title","action":"set","value":"x"},`, 85) + `{}],"priority":"low","project_id":12345}`
+	return fmt.Appendf(nil, "POST /v1/jobs HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n%s", len(body), body)
+}
+
 // What one job allocates on its whole way, log line and metrics included, in
 // numbers and in bytes. A change that adds to it must be worth it.
 func TestWhatAJobAllocates(t *testing.T) {
@@ -101,8 +108,7 @@ func TestWhatAJobAllocates(t *testing.T) {
 	require.NoError(t, err)
 	defer c.Close()
 	in := bufio.NewReader(c)
-	body := `{"rules":[` + strings.Repeat(`{"field":"title","action":"set","value":"x"},`, 85) + `{}],"priority":"low","project_id":12345}`
-	request := fmt.Appendf(nil, "POST /v1/jobs HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n%s", len(body), body)
+	request := jobOf4KB()
 	submit := func(jobs int) {
 		for range jobs {
 			_, err := c.Write(request)
@@ -118,7 +124,7 @@ func TestWhatAJobAllocates(t *testing.T) {
 	runtime.ReadMemStats(&after)
 	number := float64(after.Mallocs-before.Mallocs) / jobs
 	size := float64(after.TotalAlloc-before.TotalAlloc) / jobs
-	t.Logf("%.1f allocations and %.0f bytes for a job of %d bytes", number, size, len(body))
+	t.Logf("%.1f allocations and %.0f bytes for a job of 4 KB", number, size)
 	if raceDetector(t) { // it takes memory of its own, and a pool loses things at random
 		assert.Less(t, number, 50.0)
 		assert.Less(t, size, 40_000.0)
@@ -126,6 +132,51 @@ func TestWhatAJobAllocates(t *testing.T) {
 	}
 	assert.LessOrEqual(t, number, 40.0)
 	assert.Less(t, size, 11_000.0)
+}
+
+// What one job of 4 KB holds while it waits for its answer: its body, its goroutines'
+// stacks, what is known of it and of its connections. There may be thousands. A KB of
+// it is the test's own, for the other ends of the connections.
+func TestWhatAWaitingJobHolds(t *testing.T) {
+	if raceDetector(t) {
+		t.Skip("the race detector takes memory of its own")
+	}
+	upstream, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	defer upstream.Close()
+	address := serving(t, upstream.Addr().String())
+	samples := []metrics.Sample{{Name: "/memory/classes/heap/objects:bytes"}, {Name: "/memory/classes/heap/stacks:bytes"}}
+	held := func() (objects, stacks float64) {
+		runtime.GC()
+		runtime.GC() // the second empties the pools
+		metrics.Read(samples)
+		return float64(samples[0].Value.Uint64()), float64(samples[1].Value.Uint64())
+	}
+	objects, stacks := held()
+	const jobs = 200
+	request := jobOf4KB()
+	for range jobs {
+		c, err := net.Dial("tcp", address)
+		require.NoError(t, err)
+		defer c.Close()
+		_, err = c.Write(request)
+		require.NoError(t, err)
+	}
+	for taken := 0; taken < jobs; { // one that brings nothing was of a report
+		c, err := upstream.Accept()
+		require.NoError(t, err)
+		defer c.Close()
+		if skipMessage(bufio.NewReader(c)) == nil {
+			taken++
+		}
+	}
+	require.EventuallyWithT(t, func(t *assert.CollectT) {
+		o, s := held()
+		assert.Less(t, (o-objects)/jobs, 13_000.0, "bytes of objects for each job")
+		assert.Less(t, (s-stacks)/jobs, 7_000.0, "bytes of stacks for each job")
+	}, patience, 10*time.Millisecond)
+	o, s := held()
+	t.Logf("%.0f bytes of objects and %.0f of stacks for each job", (o-objects)/jobs, (s-stacks)/jobs)
 }
 
 // raceDetector reports whether the test runs under it.

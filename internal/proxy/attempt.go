@@ -17,9 +17,12 @@ import (
 // attempt is one try at one upstream. It owns its lease, which ends once: by
 // done or lost, or by abandon when a panic passes.
 type attempt struct {
-	x     *exchange
-	lease *balancer.Lease
-	ended bool
+	x       *exchange
+	lease   *balancer.Lease
+	request upstreamclient.Request
+	left    time.Duration // from its beginning until a response must begin
+	last    bool          // then the job's time is over
+	ended   bool
 }
 
 // errMoved is why an attempt was withdrawn.
@@ -36,24 +39,67 @@ type failure struct {
 // attempt tries the job once, and passes the response on if there is one to
 // pass on. The error is then the job's.
 func (x *exchange) attempt(lease *balancer.Lease) (*failure, error) {
-	a := attempt{x: x, lease: lease}
+	a := x.newAttempt(lease)
 	defer a.abandon()
-	x.record.Begin(lease.Choice)
-	response, failed := a.send()
-	if failed != nil {
-		return a.lost(failed), nil
+	response, how, err := x.p.upstreams.Do(x.r.Context(), &a.request)
+	if err != nil && a.mayRepeat(how, err) {
+		a.renew()
+		response, how, err = x.p.upstreams.Do(x.r.Context(), &a.request)
 	}
-	failed, err := a.receive(response)
+	if err != nil {
+		return a.lost(a.explain(how, err)), nil
+	}
+	failed, err := a.receive(response, how)
 	if failed != nil {
 		return a.lost(failed), nil
 	}
 	return nil, err
 }
 
+// newAttempt begins an attempt.
+func (x *exchange) newAttempt(lease *balancer.Lease) *attempt {
+	x.record.Begin(lease.Choice)
+	a := &attempt{x: x, lease: lease, request: x.outgoing}
+	now := time.Now()
+	a.left, a.last = x.job.TimeLeft(now)
+	r := &a.request
+	r.Address, r.Fresh, r.ConnectTimeout, r.Deadline = lease.Address, lease.Fresh, lease.ConnectTimeout, now.Add(a.left)
+	r.Withdrawal, r.Interim = &x.withdrawal, a
+	a.setBody()
+	return a
+}
+
+// setBody makes the request send the body from its beginning.
+func (a *attempt) setBody() {
+	body := a.x.body
+	if body.Whole() {
+		a.request.Whole = body.Bytes()
+	} else {
+		a.request.Body, a.request.Length = body.NewReader(), body.Len()
+	}
+}
+
+// mayRepeat reports whether a job that was not sent may go to the same upstream at
+// once, on a new connection.
+func (a *attempt) mayRepeat(how upstreamclient.Progress, err error) bool {
+	return how.Stale() && !how.Begun && !errors.Is(err, upstreamclient.ErrDeadline) && !errors.Is(err, upstreamclient.ErrWithdrawn) &&
+		a.x.r.Context().Err() == nil && a.x.body.Replayable()
+}
+
+// renew makes the attempt one on a new connection.
+func (a *attempt) renew() {
+	a.x.record.Attempt().Repeated = true
+	a.request.Fresh = true
+	a.setBody()
+}
+
 // receive passes a response on, or keeps it if it says that the job was not
 // started. Only one that is too long to be kept is passed on all the same.
-func (a *attempt) receive(response *upstreamclient.Response) (*failure, error) {
+func (a *attempt) receive(response *upstreamclient.Response, how upstreamclient.Progress) (*failure, error) {
 	defer response.Close()
+	if response.StatusCode < 200 {
+		return a.explain(how, fmt.Errorf("an answer with status %d, which nobody asked for", response.StatusCode)), nil
+	}
 	if !record.NotStarted(response.StatusCode, response.Header) {
 		return nil, a.pass(response, nil)
 	}
@@ -74,33 +120,6 @@ func (a *attempt) receive(response *upstreamclient.Response) (*failure, error) {
 	return failed, nil
 }
 
-// send sends the job and waits for the head of the response.
-func (a *attempt) send() (*upstreamclient.Response, *failure) {
-	now := time.Now()
-	left, last := a.x.job.TimeLeft(now)
-	out := a.x.outgoing
-	out.Address, out.Fresh, out.ConnectTimeout, out.Deadline = a.lease.Address, a.lease.Fresh, a.lease.ConnectTimeout, now.Add(left)
-	out.Withdrawal, out.Interim = &a.x.withdrawal, a
-	response, how, err := a.do(out)
-	if how.Stale() && !how.Begun && a.mayRepeat(err) {
-		a.x.record.Attempt().Repeated = true
-		out.Fresh = true
-		response, how, err = a.do(out)
-	}
-	switch {
-	case err != nil && errors.Is(err, upstreamclient.ErrDeadline):
-		return nil, a.late(how, left, last)
-	case err != nil && errors.Is(err, upstreamclient.ErrWithdrawn):
-		return nil, &failure{Failure: dispatch.Failure{Outcome: pool.Moved, Progress: progress(how)}, err: errMoved}
-	case err != nil:
-		return nil, a.explain(how, err)
-	case response.StatusCode < 200:
-		response.Close()
-		return nil, a.explain(how, fmt.Errorf("an answer with status %d, which nobody asked for", response.StatusCode))
-	}
-	return response, nil
-}
-
 // Interim takes a 1xx. The submitter does not get one that it has not asked for.
 func (a *attempt) Interim(status int, h http.Header) {
 	begun := h.Get("Job-Started") == "yes"
@@ -110,23 +129,6 @@ func (a *attempt) Interim(status int, h http.Header) {
 	}
 }
 
-// do sends the job, from its beginning.
-func (a *attempt) do(out upstreamclient.Request) (*upstreamclient.Response, upstreamclient.Progress, error) {
-	body := a.x.body
-	if body.Whole() {
-		out.Whole = body.Bytes()
-	} else {
-		out.Body, out.Length = body.NewReader(), body.Len()
-	}
-	return a.x.p.upstreams.Do(a.x.r.Context(), &out)
-}
-
-// mayRepeat reports whether a job that was not sent may go to the same upstream at
-// once, on a new connection.
-func (a *attempt) mayRepeat(err error) bool {
-	return err != nil && !errors.Is(err, upstreamclient.ErrDeadline) && !errors.Is(err, upstreamclient.ErrWithdrawn) && a.x.r.Context().Err() == nil && a.x.body.Replayable()
-}
-
 // explain says what an attempt's failure means.
 func (a *attempt) explain(how upstreamclient.Progress, err error) *failure {
 	var (
@@ -134,6 +136,10 @@ func (a *attempt) explain(how upstreamclient.Progress, err error) *failure {
 		dial *upstreamclient.DialError
 	)
 	switch {
+	case errors.Is(err, upstreamclient.ErrDeadline):
+		return a.late(how)
+	case errors.Is(err, upstreamclient.ErrWithdrawn):
+		return &failure{Failure: dispatch.Failure{Outcome: pool.Moved, Progress: progress(how)}, err: errMoved}
 	case a.x.r.Context().Err() != nil:
 		return gone(a.x.gone())
 	case errors.Is(err, upstreamclient.ErrRequest):
@@ -158,15 +164,14 @@ func (a *attempt) explain(how upstreamclient.Progress, err error) *failure {
 	return f
 }
 
-// late is the failure of an attempt whose time was over; last says that it was
-// the job's.
-func (a *attempt) late(how upstreamclient.Progress, left time.Duration, last bool) *failure {
+// late is the failure of an attempt whose time was over.
+func (a *attempt) late(how upstreamclient.Progress) *failure {
 	why := record.ErrFirstByte
-	if last {
+	if a.last {
 		why = record.ErrDeadline
 	}
 	return &failure{
-		Failure: dispatch.Failure{Outcome: a.x.job.TimedOut(left), Progress: progress(how)},
+		Failure: dispatch.Failure{Outcome: a.x.job.TimedOut(a.left), Progress: progress(how)},
 		err:     fmt.Errorf("%w: %s: %w", record.ErrNoAnswer, a.lease.Address, why),
 	}
 }

@@ -44,6 +44,15 @@ func (p *Proxy) Idle() map[string]int { return p.upstreams.Idle() }
 // ServeHTTP takes one job from its arrival to its end. The record is handed
 // to Observe on every path, also after a panic.
 func (p *Proxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	x := p.newExchange(w, r)
+	defer x.close()
+	if err := x.run(); err != nil {
+		x.fail(err)
+	}
+}
+
+// newExchange begins an exchange and its record.
+func (p *Proxy) newExchange(w http.ResponseWriter, r *http.Request) *exchange {
 	var job struct { // in one piece
 		exchange
 		record record.Job
@@ -60,10 +69,7 @@ func (p *Proxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	x := &job.exchange
 	x.paced.r, x.paced.rc, x.paced.idle = r.Body, &x.rc, p.cfg.BodyIdle
-	defer x.close()
-	if err := x.run(); err != nil {
-		x.fail(err)
-	}
+	return x
 }
 
 // exchange is one job on its way through the proxy, on the handler's

@@ -67,7 +67,9 @@ func (c *conn) serve() {
 			c.handOn(seen)
 			return
 		}
-		if !c.handle(r) {
+		c.begin(r.ContentLength > 0)
+		done := c.call(r)
+		if !c.finish(r, done) {
 			break
 		}
 	}
@@ -198,15 +200,25 @@ func (c *conn) handOn(seen []byte) {
 	c.hand(withSeen(c.Conn.Conn, seen))
 }
 
-// handle lets the handler answer a request. It reports whether the connection can
-// serve another.
-func (c *conn) handle(r *http.Request) bool {
-	w := &c.response
-	w.begin()
-	c.begin(r.ContentLength > 0)
-	done := c.call(w, r)
+// call lets the handler answer a request, and reports whether it returned without a panic.
+func (c *conn) call(r *http.Request) (done bool) {
+	defer func() {
+		if done {
+			return
+		}
+		if err := recover(); err != http.ErrAbortHandler { //nolint:errorlint // it is the value that handlers panic with
+			c.server.cfg.ErrorLog.Printf("http: panic serving %s: %v\n%s", c.remote, err, debug.Stack())
+		}
+	}()
+	c.server.cfg.Handler.ServeHTTP(&c.response, r)
+	return true
+}
+
+// finish ends a request that the handler has done with, or not. It reports whether the
+// connection can serve another.
+func (c *conn) finish(r *http.Request, done bool) bool {
 	c.end()
-	unread := false
+	w, unread := &c.response, false
 	if b, ok := r.Body.(*body); ok {
 		unread = b.close()
 	}
@@ -219,20 +231,6 @@ func (c *conn) handle(r *http.Request) bool {
 		c.readLast()
 	}
 	return err == nil && !unread && !w.close
-}
-
-// call calls the handler, and reports whether it returned without a panic.
-func (c *conn) call(w http.ResponseWriter, r *http.Request) (done bool) {
-	defer func() {
-		if done {
-			return
-		}
-		if err := recover(); err != http.ErrAbortHandler { //nolint:errorlint // it is the value that handlers panic with
-			c.server.cfg.ErrorLog.Printf("http: panic serving %s: %v\n%s", c.remote, err, debug.Stack())
-		}
-	}()
-	c.server.cfg.Handler.ServeHTTP(w, r)
-	return true
 }
 
 // readLast tells the submitter that no more comes, and reads what it still sends.

@@ -13,6 +13,7 @@ const watchAfter = 20 * time.Millisecond
 // begin notes that a request is served. If it lasts, its submitter is watched, but
 // not while some of the body is to come: reading that tells of its end.
 func (c *conn) begin(unread bool) {
+	c.response.begin()
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.used, c.serving, c.unread, c.since, c.wanted = true, true, unread, time.Now(), time.Time{}

@@ -9,7 +9,6 @@ import (
 	"errors"
 	"fmt"
 	"net"
-	"net/http"
 	"os"
 	"time"
 )
@@ -90,51 +89,49 @@ func (p Progress) Stale() bool { return p.Reused && !p.Interim && !p.Answered }
 
 // Do sends a request and waits for the head of the answer. It ends when ctx does:
 // the error is then ctx's cause. Errors of a dial are *DialError, those of the body *BodyError.
+//
+// Thousands of requests wait at one time: what comes before the wait and after it is
+// in functions of their own, so that the stack is small meanwhile.
 func (c *Client) Do(ctx context.Context, r *Request) (*Response, Progress, error) {
 	var p Progress
+	response, err := c.send(ctx, r, &p)
+	if err != nil {
+		return nil, p, err
+	}
+	err = response.conn.Await()
+	err = response.receive(r, err, c.cfg.MaxHead, &p)
+	if err != nil {
+		return nil, p, err
+	}
+	return response, p, nil
+}
+
+// send sends a request, or the beginning of one with a large body. It notes in p how.
+func (c *Client) send(ctx context.Context, r *Request, p *Progress) (*Response, error) {
 	if ctx.Err() != nil {
-		return nil, p, context.Cause(ctx)
+		return nil, context.Cause(ctx)
 	}
 	cn, err := c.pool.connect(ctx, r)
 	if err != nil {
-		return nil, p, err
+		return nil, err
 	}
 	p.Reused = cn.reused
 	if !r.Withdrawal.enter(cn) {
 		c.pool.keep(r.Address, cn)
-		return nil, p, ErrWithdrawn
+		return nil, ErrWithdrawn
 	}
 	response := &Response{pool: c.pool, conn: cn, address: r.Address, ctx: ctx}
 	if r.Body != nil {
 		response.body = r.Body
 	}
 	response.unhook = context.AfterFunc(ctx, cn.interrupted)
-	s := &response.sending
-	if err := s.start(cn, r); err != nil {
+	if err := response.sending.start(cn, r); err != nil {
 		r.Withdrawal.leave(false)
 		response.unhook()
 		response.abandon()
-		return nil, p, err
+		return nil, err
 	}
-	head, err := cn.head(ctx, r, c.cfg.MaxHead, &p) //nolint:bodyclose // Response.Close does
-	if err != nil {
-		err = errorOf(ctx, s, err)
-		response.unhook()
-		response.abandon()
-		if r.Body == nil && s.ended != nil {
-			<-s.ended // the connection is closed: it does not take long
-		}
-	}
-	p.Begun = s.written.Load() > 0
-	p.InFull = s.over() && s.err == nil
-	if err != nil {
-		return nil, p, err
-	}
-	if !s.over() {
-		_ = cn.SetWriteDeadline(time.Time{}) // the deadline was for the head; if this fails, so does reading
-	}
-	response.Response, response.whole = head, head.Body == http.NoBody
-	return response, p, nil
+	return response, nil
 }
 
 // errorOf is the error that an exchange ends with.

@@ -31,9 +31,34 @@ type Response struct {
 	whole   bool        // all of the body was read
 }
 
-// head reads the head of the answer, and passes interim ones on. It notes in p what came.
-func (c *conn) head(ctx context.Context, r *Request, most int64, p *Progress) (*http.Response, error) {
-	err := c.Await()
+// receive reads the head of the answer. waited is the error of the wait for its first
+// byte. After an error, the exchange has ended. It notes in p what came.
+func (r *Response) receive(to *Request, waited error, most int64, p *Progress) error {
+	s := &r.sending
+	head, err := r.conn.head(r.ctx, to, waited, most, p) //nolint:bodyclose // Response.Close does
+	if err != nil {
+		err = errorOf(r.ctx, s, err)
+		r.unhook()
+		r.abandon()
+		if to.Body == nil && s.ended != nil {
+			<-s.ended // the connection is closed: it does not take long
+		}
+	}
+	p.Begun = s.written.Load() > 0
+	p.InFull = s.over() && s.err == nil
+	if err != nil {
+		return err
+	}
+	if !s.over() {
+		_ = r.conn.SetWriteDeadline(time.Time{}) // the deadline was for the head; if this fails, so does reading
+	}
+	r.Response, r.whole = head, head.Body == http.NoBody
+	return nil
+}
+
+// head reads the head of the answer after a wait that ended with err, and passes
+// interim ones on. It notes in p what came.
+func (c *conn) head(ctx context.Context, r *Request, err error, most int64, p *Progress) (*http.Response, error) {
 	withdrawn := r.Withdrawal.leave(err == nil)
 	switch {
 	case err != nil && withdrawn:
