@@ -2,6 +2,7 @@ package pool
 
 import (
 	"math"
+	"slices"
 	"time"
 
 	"example.org/pilotfish/internal/breaker"
@@ -126,6 +127,10 @@ func (a *Assignment) count() {
 	p.inFlight++
 	p.open[a.project]++
 	m.load.claim(a.Claimed)
+	if m.load.inFlight == 1 && m.inSet {
+		i, _ := slices.BinarySearchFunc(p.busy, m, byAddress)
+		p.busy = slices.Insert(p.busy, i, m)
+	}
 	a.entry = m.ledger.claim()
 	a.number = p.number
 	p.owe(a.Claimed, m, a.number)
@@ -195,6 +200,10 @@ func (a *Assignment) end(now time.Time, v breaker.Verdict) {
 		m.cold--
 	}
 	p := a.pool
+	if m.load.inFlight == 0 && m.inSet {
+		i, _ := slices.BinarySearchFunc(p.busy, m, byAddress)
+		p.busy = slices.Delete(p.busy, i, i+1)
+	}
 	p.inFlight--
 	if p.open[a.project]--; p.open[a.project] == 0 {
 		delete(p.open, a.project)

@@ -109,18 +109,23 @@ func BenchmarkClaim(b *testing.B) {
 	for _, n := range []int{4, 14, 63, 300, 3000} {
 		b.Run(fmt.Sprint(n), func(b *testing.B) {
 			f := newFixture(b, "expected", n)
+			f.cfg.Explain = true
 			for _, u := range upstreams(n) {
 				f.Report(start, u.Address, report(start, 3, 0, 1, 2, 3, 4, 5, 6, 7, 8))
 			}
 			now := start.Add(time.Second)
+			hint := Hint{At: now, Waited: -1, Fetched: -1}
+			hint.Running[selection.Low] = 3
+			doubt := Doubt{Suspect: true, Late: time.Second}
 			b.ReportAllocs()
 			for i := range b.N {
 				l, err := f.Claim(now, Request{Project: uint64(i) % 64}, nil)
 				if err != nil {
 					b.Fatal(err)
 				}
-				l.Answered(now, true, nil)
+				l.Answered(now, true, &hint)
 				l.Done(now, Answered)
+				f.Reconsider(now, doubt, func(Waiter, bool) bool { return true })
 			}
 		})
 	}

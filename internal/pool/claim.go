@@ -51,7 +51,7 @@ func (p *Pool) Claim(now time.Time, r Request, tried []string) (*Assignment, err
 		return nil, err
 	}
 	for len(c.members) > 0 {
-		i := p.cfg.Policy.Pick(job, c.views, p.cfg.Rand)
+		i, costs := p.pick(job, c.views)
 		tell, ok := c.members[i].gate.Enter(now)
 		if !ok && !c.panicking {
 			c.remove(i)
@@ -60,11 +60,22 @@ func (p *Pool) Claim(now time.Time, r Request, tried []string) (*Assignment, err
 		if !ok {
 			tell = func(time.Time, breaker.Verdict) {}
 		}
-		a := p.assign(now, r, job, &c, i, tell)
+		a := p.assign(now, r, job, &c, i, costs, tell)
 		a.Fallbacks = p.fallbacks(job, &c, i, r.Fallbacks)
 		return a, nil
 	}
 	return nil, ErrNoneEligible
+}
+
+// pick picks one of the views. costs are what the policy weighed, where an assignment
+// carries that, or else nil. They are valid until the next call.
+func (p *Pool) pick(job selection.Job, views []selection.View) (i int, costs []selection.Cost) {
+	coster, ok := p.cfg.Policy.(selection.Coster)
+	if !ok || !p.cfg.Explain {
+		return p.cfg.Policy.Pick(job, views, p.cfg.Rand), nil
+	}
+	p.costs = slices.Grow(p.costs[:0], len(views))[:len(views)]
+	return coster.PickWithCosts(job, views, p.costs, p.cfg.Rand), p.costs
 }
 
 // job makes the policy's input from the request. What depends on the upstreams
@@ -79,22 +90,20 @@ func (p *Pool) job(now time.Time, r Request) selection.Job {
 	}
 }
 
-// assign counts the job at candidate i.
-func (p *Pool) assign(now time.Time, r Request, job selection.Job, c *candidates, i int, tell func(time.Time, breaker.Verdict)) *Assignment {
+// assign counts the job at candidate i. costs are as of pick.
+func (p *Pool) assign(now time.Time, r Request, job selection.Job, c *candidates, i int, costs []selection.Cost, tell func(time.Time, breaker.Verdict)) *Assignment {
 	m, v := c.members[i], &c.views[i]
 	a := &Assignment{
 		Choice: Choice{Address: m.Address, Claimed: now, Cache: v.Cache, Fetch: job.Fetch, Panic: c.panicking},
 		pool:   p, member: m, project: job.Project, tell: tell, idle: v.Jobs < v.Cores,
 		listed: job.Project != 0 && m.lists(job.Project, now, &p.cfg), request: r, waiter: r.Waiter,
 	}
-	if coster, ok := p.cfg.Policy.(selection.Coster); ok && p.cfg.Explain {
-		p.costs = slices.Grow(p.costs[:0], len(c.views))[:len(c.views)]
-		coster.Costs(job, c.views, p.costs)
-		a.Cost = p.costs[i]
-		for j, cost := range p.costs {
-			if j != i && (a.RunnerUp == "" || cost.Total < a.RunnerUpCost) {
-				a.RunnerUp, a.RunnerUpCost = c.members[j].Address, cost.Total
-			}
+	if costs != nil {
+		a.Cost = costs[i]
+	}
+	for j := range costs {
+		if j != i && (a.RunnerUp == "" || costs[j].Total < a.RunnerUpCost) {
+			a.RunnerUp, a.RunnerUpCost = c.members[j].Address, costs[j].Total
 		}
 	}
 	p.number++

@@ -27,17 +27,19 @@ type listing struct {
 // it is to a half.
 func share(missed, all float64) float64 { return (missed + 1) / (all + 2) }
 
-// observe takes in an answer to a job whose project the listing named. others are the jobs
-// of the other upstreams. After an import nobody has what was listed.
-func (l *listing) observe(found bool, othersMissed, others float64) {
+// observe takes in an answer to a job whose project the listing named. others counts the
+// jobs of the other upstreams. After an import nobody has what was listed.
+func (l *listing) observe(found bool, others func() (missed, all float64)) {
 	l.found, l.missed = l.found*foundFade, l.missed*foundFade
 	if found {
 		l.found++
 	} else {
 		l.missed++
 	}
-	all := l.found + l.missed
-	more := share(l.missed, all) - share(othersMissed, others)
+	if l.missed < enoughMissed && !l.doubted {
+		return // whatever the others say
+	}
+	more := share(l.missed, l.found+l.missed) - share(others())
 	switch {
 	case more > wrongBy && l.missed >= enoughMissed:
 		l.doubted = true
@@ -48,14 +50,15 @@ func (l *listing) observe(found bool, othersMissed, others float64) {
 
 // found notes whether the data of a job was cached that a listing had named.
 func (p *Pool) found(m *member, cached bool) {
-	missed, all := 0.0, 0.0
-	for _, other := range p.set {
-		if other != m {
-			missed += other.listing.missed
-			all += other.listing.missed + other.listing.found
+	m.listing.observe(cached, func() (missed, all float64) {
+		for _, other := range p.set {
+			if other != m {
+				missed += other.listing.missed
+				all += other.listing.missed + other.listing.found
+			}
 		}
-	}
-	m.listing.observe(cached, missed, all)
+		return missed, all
+	})
 }
 
 // tooLong says why a listing cannot be true; "" if it can.

@@ -82,6 +82,7 @@ type Pool struct {
 	gate    func(address string) gate // the breaker of an upstream that joins
 	members map[string]*member        // by address, including those that left with jobs open
 	set     []*member                 // the current set, sorted by address
+	busy    []*member                 // those of it that have jobs of this sidecar, sorted by address
 	fetches *durations                // how long projects' data takes to fetch, where its size is not known
 	sizes   *fetchModel               // the same, where it is
 	answers *durations                // how long an answer takes to begin where it is cached
@@ -164,7 +165,8 @@ func (p *Pool) Set(now time.Time, upstreams []Upstream) (joined, left []string) 
 		p.set = append(p.set, m)
 	}
 	p.countDraining()
-	slices.SortFunc(p.set, func(a, b *member) int { return strings.Compare(a.Address, b.Address) })
+	slices.SortFunc(p.set, byAddress)
+	p.busy = slices.DeleteFunc(slices.Clone(p.set), func(m *member) bool { return m.load.inFlight == 0 })
 	p.near = newNeighbourhood()
 	p.tellAnew()
 	p.compare()
@@ -177,6 +179,8 @@ func (p *Pool) Set(now time.Time, upstreams []Upstream) (joined, left []string) 
 	}
 	return joined, left
 }
+
+func byAddress(a, b *member) int { return strings.Compare(a.Address, b.Address) }
 
 // Drain keeps new jobs from an upstream by hand, or ends that. It reports whether the
 // upstream is known. It ends too when the upstream leaves.

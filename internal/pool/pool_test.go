@@ -174,6 +174,7 @@ func TestRandomHistories(t *testing.T) {
 				want[l.Address]++
 			}
 			require.Equal(t, len(open), f.InFlight())
+			require.Equal(t, slices.DeleteFunc(slices.Clone(f.set), func(m *member) bool { return want[m.Address] == 0 }), f.busy)
 			require.Len(t, f.States(now), len(in))
 			for _, s := range f.States(now) {
 				require.Equal(t, want[s.Address], s.InFlight, "%s", s.Address)

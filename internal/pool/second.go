@@ -113,20 +113,27 @@ func (p *Pool) Reconsider(now time.Time, d Doubt, may func(w Waiter, sure bool) 
 		return nil
 	}
 	p.heard = false
-	if d.Suspect && !p.suspicionIgnored() {
-		for _, m := range p.set {
-			if m.suspicion.why != "" && (m.tellsBegun || m.suspicion.failed > 0) {
+	abandoned := func(m *member) bool {
+		return m.suspicion.why != "" && (m.tellsBegun || m.suspicion.failed > 0)
+	}
+	if d.Suspect && slices.ContainsFunc(p.busy, abandoned) && !p.suspicionIgnored() {
+		for _, m := range slices.Clone(p.busy) { // a job that is moved makes another upstream busy
+			if abandoned(m) {
 				moves = p.evacuate(now, m, may, moves)
 			}
 		}
 	}
+	late := func(m *member) bool {
+		first := m.waiters.first
+		return first != nil && now.Sub(first.Claimed) >= d.Late && m.suspicion.why == "" && (m.tellsBegun || d.Blind)
+	}
 	coster, ok := p.cfg.Policy.(selection.Coster)
-	if !ok || d.Late <= 0 || !p.anyFree(now) {
+	if !ok || d.Late <= 0 || !slices.ContainsFunc(p.busy, late) || !p.anyFree(now) {
 		return moves
 	}
 	looked := 0
-	for _, m := range p.set {
-		if m.suspicion.why != "" || !m.tellsBegun && !d.Blind {
+	for _, m := range slices.Clone(p.busy) {
+		if !late(m) {
 			continue
 		}
 		for a := m.waiters.first; a != nil && looked < maxReconsidered; {
@@ -153,7 +160,8 @@ func (p *Pool) evacuate(now time.Time, m *member, may func(w Waiter, sure bool) 
 			return moves
 		}
 		if may(a.waiter, m.tellsBegun) {
-			if to := p.enter(now, a, job, &c, p.cfg.Policy.Pick(job, c.views, p.cfg.Rand)); to != nil {
+			i, costs := p.pick(job, c.views)
+			if to := p.enter(now, a, job, &c, i, costs); to != nil {
 				moves = append(moves, Move{Job: a.waiter, To: to, Reason: BySuspicion})
 			}
 		}
@@ -163,13 +171,13 @@ func (p *Pool) evacuate(now time.Time, m *member, may func(w Waiter, sure bool) 
 }
 
 // enter moves the job of a to candidate i, unless its breaker says no.
-func (p *Pool) enter(now time.Time, a *Assignment, job selection.Job, c *candidates, i int) *Assignment {
+func (p *Pool) enter(now time.Time, a *Assignment, job selection.Job, c *candidates, i int, costs []selection.Cost) *Assignment {
 	tell, ok := c.members[i].gate.Enter(now)
 	if !ok {
 		return nil
 	}
 	a.member.waiters.remove(a) // it is not moved twice
-	return p.assign(now, a.request, job, c, i, tell)
+	return p.assign(now, a.request, job, c, i, costs, tell)
 }
 
 // anyFree reports whether an upstream has just said that it has a core free.
@@ -237,5 +245,8 @@ func (p *Pool) better(now time.Time, a *Assignment, coster selection.Coster, may
 	if best < 0 || costs[best].Total >= costs[from].Total || !may(a.waiter, a.member.tellsBegun) {
 		return nil
 	}
-	return p.enter(now, a, job, &c, best)
+	if !p.cfg.Explain {
+		costs = nil
+	}
+	return p.enter(now, a, job, &c, best, costs)
 }

@@ -84,7 +84,7 @@ func rootOf(err error) error {
 
 // owe counts a claim at m, and as one elsewhere for the others.
 func (p *Pool) owe(now time.Time, m *member, number uint64) {
-	for _, other := range p.set {
+	for _, other := range p.busy {
 		if other != m && other.suspicion.owed > 0 {
 			other.suspicion.elsewhere++
 		}
@@ -100,7 +100,7 @@ func (p *Pool) owe(now time.Time, m *member, number uint64) {
 
 // answerBegan clears the upstream of a, and tells the others.
 func (p *Pool) answerBegan(now time.Time, a *Assignment) {
-	for _, other := range p.set {
+	for _, other := range p.busy {
 		if s := &other.suspicion; other != a.member && s.owed > 0 && a.number >= s.from {
 			s.begun++
 			if p.silent(now, other) { // it may get no job for long: the answers elsewhere are evidence, too

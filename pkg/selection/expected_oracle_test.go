@@ -290,6 +290,21 @@ func TestExpectedWithoutParts(t *testing.T) {
 	}
 }
 
+// Pick and Costs in one are what they are apart.
+func TestExpectedPicksWithCosts(t *testing.T) {
+	rng := rand.New(rand.NewPCG(53, 54))
+	policy, err := selection.NewExpected(standard())
+	require.NoError(t, err)
+	for seed := range uint64(2000) {
+		job, views := policytest.Case(rng)
+		want, got := make([]selection.Cost, len(views)), make([]selection.Cost, len(views))
+		policy.Costs(job, views, want)
+		picked := policy.Pick(job, views, rand.New(rand.NewPCG(seed, 0)))
+		require.Equal(t, picked, policy.PickWithCosts(job, views, got, rand.New(rand.NewPCG(seed, 0))))
+		require.Equal(t, want, got)
+	}
+}
+
 // TestExpectedCosts compares every view's cost with the oracle's, to the cause.
 func TestExpectedCosts(t *testing.T) {
 	rng := rand.New(rand.NewPCG(51, 52))

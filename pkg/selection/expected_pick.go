@@ -11,11 +11,35 @@ import (
 func (e *Expected) Pick(job Job, views []View, rng *rand.Rand) int {
 	var p pricing
 	p.prepare(&e.c, job, views)
+	return p.pick(views, rng)
+}
+
+// Costs implements Coster.
+func (e *Expected) Costs(job Job, views []View, costs []Cost) {
+	var p pricing
+	p.prepare(&e.c, job, views)
+	p.costs(views, costs)
+}
+
+// PickWithCosts implements Coster.
+func (e *Expected) PickWithCosts(job Job, views []View, costs []Cost, rng *rand.Rand) int {
+	var p pricing
+	p.prepare(&e.c, job, views)
+	p.costs(views, costs)
+	return p.pick(views, rng)
+}
+
+// Local implements Local: all ranks from the fifth on cost the same, and of equals the
+// earliest is taken.
+func (e *Expected) Local() {}
+
+// pick chooses one of the views.
+func (p *pricing) pick(views []View, rng *rand.Rand) int {
 	if p.blind {
-		if i, ok := (BoundedHash{}).first(job, views, p.cached); ok && job.Project != 0 {
+		if i, ok := (BoundedHash{}).first(p.job, views, p.cached); ok && p.job.Project != 0 {
 			return i
 		}
-		return BoundedHash{}.Pick(job, views, rng)
+		return BoundedHash{}.Pick(p.job, views, rng)
 	}
 	cached, n := p.cheapestCached(views)
 	other := p.cheapestOther(views)
@@ -28,10 +52,8 @@ func (e *Expected) Pick(job Job, views []View, rng *rand.Rand) int {
 	return p.nearEqual(cached, views, rng)
 }
 
-// Costs implements Coster.
-func (e *Expected) Costs(job Job, views []View, costs []Cost) {
-	var p pricing
-	p.prepare(&e.c, job, views)
+// costs fills in the costs of all views.
+func (p *pricing) costs(views []View, costs []Cost) {
 	for i := range views {
 		costs[i] = p.price(&views[i], lastRank).cost()
 	}
@@ -39,10 +61,6 @@ func (e *Expected) Costs(job Job, views []View, costs []Cost) {
 		costs[i] = p.price(&views[i], float64(rank)).cost()
 	}
 }
-
-// Local implements Local: all ranks from the fifth on cost the same, and of equals the
-// earliest is taken.
-func (e *Expected) Local() {}
 
 // cheapestCached is the cheapest view where the project is cached, and how many
 // such views there are.

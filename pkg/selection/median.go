@@ -15,6 +15,15 @@ type Rates struct{ perCore float64 }
 // NewRates takes the median rate of a core from the views whose rates are
 // known. If none is known, it takes perCore.
 func NewRates(views []View, perCore float64) Rates {
+	unknown := 0
+	for i := range views {
+		if !(views[i].Rate > 0) {
+			unknown++
+		}
+	}
+	if unknown == 0 {
+		return Rates{perCore} // nobody needs a median
+	}
 	if rate, known := median(views, func(v *View) float64 {
 		if !(v.Rate > 0) {
 			return math.NaN()

@@ -49,6 +49,8 @@ type Coster interface {
 	Policy
 	// Costs fills costs[i] with the cost of views[i]; the slices have equal lengths.
 	Costs(job Job, views []View, costs []Cost)
+	// PickWithCosts is Pick and Costs in one, for less work.
+	PickWithCosts(job Job, views []View, costs []Cost, rng *rand.Rand) int
 }
 
 // Names lists every policy that New knows, the default first, then by how much
