@@ -13,12 +13,8 @@ import (
 	"example.org/pilotfish/internal/pool"
 )
 
-const (
-	// consulTimeout is how long a reply may take beyond the query's own wait.
-	consulTimeout = 5 * time.Second
-	// maxFlaws bounds how many flaws of one reply are told.
-	maxFlaws = 5
-)
+// consulTimeout is how long a reply may take beyond the query's own wait.
+const consulTimeout = 5 * time.Second
 
 // consul asks an agent for the passing instances of a service, with
 // queries that block until the catalogue's index moves.
@@ -114,21 +110,15 @@ func leaderless(m *api.QueryMeta) bool {
 // would tell.
 func readEntries(entries []*api.ServiceEntry) reply {
 	r := reply{upstreams: make([]pool.Upstream, 0, len(entries))}
-	flaws := 0
+	var found flaws
 	for _, e := range entries {
 		u, ok, err := readEntry(e)
 		if ok {
 			r.upstreams = append(r.upstreams, u)
 		}
-		if err != nil {
-			if flaws++; flaws <= maxFlaws {
-				r.flaw = errors.Join(r.flaw, err)
-			}
-		}
+		found.add(err)
 	}
-	if flaws > maxFlaws {
-		r.flaw = errors.Join(r.flaw, fmt.Errorf("and %d more", flaws-maxFlaws))
-	}
+	r.flaw = found.err()
 	return r
 }
 

@@ -15,10 +15,8 @@ import (
 	"example.org/pilotfish/internal/settings"
 )
 
-const (
-	// maxConsulReply bounds a reply, in bytes; an instance takes 1 to 2 kB.
-	maxConsulReply = 32 << 20
-)
+// maxConsulReply bounds a reply, in bytes; an instance takes 1 to 2 kB.
+const maxConsulReply = 32 << 20
 
 // newConsulClient returns a client, and the address that it asks. A nil
 // transport is one that connects.

@@ -154,7 +154,7 @@ func (k *kubernetes) apply(e watch.Event) (changed bool, err error) {
 // of both families, and is one upstream.
 func (k *kubernetes) read() reply {
 	r := reply{upstreams: []pool.Upstream{}}
-	flaws := 0
+	var bad flaws
 	found := map[string]pool.Upstream{} // by pod
 	for _, family := range []discoveryv1.AddressType{discoveryv1.AddressType(k.cfg.Family), ""} {
 		for _, name := range slices.Sorted(maps.Keys(k.slices)) {
@@ -165,9 +165,7 @@ func (k *kubernetes) read() reply {
 			for i := range s.Endpoints {
 				u, ok, err := k.endpoint(s, &s.Endpoints[i])
 				if err != nil && family == "" { // once
-					if flaws++; flaws <= maxFlaws {
-						r.flaw = errors.Join(r.flaw, fmt.Errorf("slice %s: %w", quote(name), err))
-					}
+					bad.add(fmt.Errorf("slice %s: %w", quote(name), err))
 				}
 				pod := podOf(&s.Endpoints[i], u.Address)
 				if _, known := found[pod]; ok && !known {
@@ -176,9 +174,7 @@ func (k *kubernetes) read() reply {
 			}
 		}
 	}
-	if flaws > maxFlaws {
-		r.flaw = errors.Join(r.flaw, fmt.Errorf("and %d more", flaws-maxFlaws))
-	}
+	r.flaw = bad.err()
 	for _, pod := range slices.Sorted(maps.Keys(found)) {
 		r.upstreams = append(r.upstreams, found[pod])
 	}

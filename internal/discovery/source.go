@@ -3,6 +3,7 @@ package discovery
 import (
 	"context"
 	"errors"
+	"fmt"
 	"time"
 
 	"example.org/pilotfish/internal/pool"
@@ -32,6 +33,33 @@ func (r *reply) add(host string, port int, weight float64) {
 		return
 	}
 	r.upstreams = append(r.upstreams, pool.Upstream{Address: address, Weight: weight})
+}
+
+// maxFlaws bounds how many flaws of one reply are told.
+const maxFlaws = 5
+
+// flaws gathers those of one reply.
+type flaws struct {
+	told error // the first maxFlaws
+	n    int
+}
+
+// add takes one more; nil is none.
+func (f *flaws) add(err error) {
+	if err == nil {
+		return
+	}
+	if f.n++; f.n <= maxFlaws {
+		f.told = errors.Join(f.told, err)
+	}
+}
+
+// err is the first few flaws, and how many more there are.
+func (f *flaws) err() error {
+	if f.n <= maxFlaws {
+		return f.told
+	}
+	return errors.Join(f.told, fmt.Errorf("and %d more", f.n-maxFlaws))
 }
 
 // origin is a source, its name, and how often it may be asked.
