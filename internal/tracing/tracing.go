@@ -4,6 +4,7 @@
 package tracing
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -145,22 +146,17 @@ func (t *Tracer) Begin(h http.Header) *record.Span {
 	return s
 }
 
-func newTraceID() (id trace.TraceID) {
-	for !id.IsValid() {
-		for i := range id {
-			id[i] = byte(rand.Uint32())
-		}
-	}
-	return id
-}
+func newTraceID() (id trace.TraceID) { draw(id[:]); return id }
 
-func newSpanID() (id trace.SpanID) {
-	for !id.IsValid() {
+func newSpanID() (id trace.SpanID) { draw(id[:]); return id }
+
+// draw fills an identifier with random bytes. All zero is none.
+func draw(id []byte) {
+	for bytes.Count(id, []byte{0}) == len(id) {
 		for i := range id {
 			id[i] = byte(rand.Uint32())
 		}
 	}
-	return id
 }
 
 // chosen is the key under which a context has the identifiers of a job's span, which

@@ -114,8 +114,8 @@ func TestSpansOfAJob(t *testing.T) {
 		TTFB: 300 * time.Millisecond, Total: time.Second, Bytes: 9,
 		Facts: intake.Facts{Priority: selection.High, Project: intake.NewText(strings.Repeat("p", 300))},
 		Attempts: []record.Attempt{
-			{Upstream: "a:1", Outcome: pool.Refused, Err: errors.New("connection refused"), End: 10 * time.Millisecond, Cost: selection.Cost{Total: 1, Wait: 0.5}, RunnerUp: "b:1", RunnerUpCost: 2},
-			{Upstream: "b:1", Outcome: pool.Answered, Start: 20 * time.Millisecond, End: time.Second, Cache: selection.Cached, Hint: &pool.Hint{Waited: 40 * time.Millisecond}},
+			{Upstream: "a:1", Outcome: pool.Refused, Err: errors.New("connection refused"), End: 10 * time.Millisecond, Cost: selection.Cost{Total: 1, Wait: 0.5}, RunnerUp: "b:1", RunnerUpCost: 2, Panic: true},
+			{Upstream: "b:1", Outcome: pool.Answered, Start: 20 * time.Millisecond, End: time.Second, Cache: selection.Cached, Repeated: true, Hint: &pool.Hint{Waited: 40 * time.Millisecond}},
 		},
 	}
 	tracer.Ended(job)
@@ -145,12 +145,18 @@ func TestSpansOfAJob(t *testing.T) {
 	assert.NotEqual(t, first.SpanId, second.SpanId)
 	assert.Equal(t, "connection refused", first.Status.Message)
 	assert.Equal(t, otlp.Status_STATUS_CODE_ERROR, first.Status.Code)
-	assert.Subset(t, described(first.Attributes), []string{
-		"server.address=a:1", "pilotfish.outcome=refused", "pilotfish.cost=1", "pilotfish.cost.wait=0.5", "pilotfish.runner_up=b:1", "pilotfish.runner_up.cost=2",
-	})
+	assert.Equal(t, []string{
+		"server.address=a:1", "pilotfish.cache=none", "pilotfish.outcome=refused",
+		"pilotfish.cost=1", "pilotfish.cost.wait=0.5", "pilotfish.cost.fetch=0", "pilotfish.cost.placement=0", "pilotfish.cost.stop=0",
+		"pilotfish.runner_up=b:1", "pilotfish.runner_up.cost=2", "pilotfish.panic=true",
+	}, described(first.Attributes))
 	assert.EqualValues(t, arrived.Add(20*time.Millisecond).UnixNano(), second.StartTimeUnixNano)
 	assert.Equal(t, otlp.Status_STATUS_CODE_UNSET, second.Status.GetCode())
-	assert.Subset(t, described(second.Attributes), []string{"server.address=b:1", "pilotfish.cache=cached", "pilotfish.upstream_wait_seconds=0.04"})
+	assert.Equal(t, []string{
+		"server.address=b:1", "pilotfish.cache=cached", "pilotfish.outcome=answered",
+		"pilotfish.cost=0", "pilotfish.cost.wait=0", "pilotfish.cost.fetch=0", "pilotfish.cost.placement=0", "pilotfish.cost.stop=0",
+		"pilotfish.repeated=true", "pilotfish.upstream_wait_seconds=0.04",
+	}, described(second.Attributes))
 }
 
 // A submitter's traceparent decides; without one the share does. What is not traced is
