@@ -36,27 +36,21 @@ type Config struct {
 	// leaving is gone; "" when nothing is to be fetched. Required.
 	Successor func(project uint64, leaving string) string
 	// Observe is told how each prefetch ended, each time from a goroutine of its
-	// own. Nil observes nothing.
+	// own. Required.
 	Observe func(Prefetch, error)
-	// Transport carries the prefetches; nil is a plain one.
+	// Transport carries the prefetches. Required.
 	Transport http.RoundTripper
 }
 
-// filled returns c with its defaults, or says what is missing or wrong.
-func (c Config) filled() (Config, error) {
-	if c.Successor == nil {
-		return c, errors.New("prewarm: Successor is required")
+// check says what is missing or wrong.
+func (c *Config) check() error {
+	if c.Successor == nil || c.Observe == nil || c.Transport == nil {
+		return errors.New("prewarm: Successor, Observe and Transport are required")
 	}
 	var f settings.Faults
-	c.Check(&f)
+	c.Settings.Check(&f)
 	if err := f.Err(); err != nil {
-		return c, fmt.Errorf("prewarm: %w", err)
+		return fmt.Errorf("prewarm: %w", err)
 	}
-	if c.Observe == nil {
-		c.Observe = func(Prefetch, error) {}
-	}
-	if c.Transport == nil {
-		c.Transport = &http.Transport{DisableKeepAlives: true} // one request a second to an upstream at most
-	}
-	return c, nil
+	return nil
 }

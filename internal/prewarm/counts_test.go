@@ -42,7 +42,13 @@ func TestBusiest(t *testing.T) {
 	noteN(c, next, "a", 5, 1)
 	assert.Equal(t, []string{"1x6", "2x5", "4x2", "5x1"}, listed(c, next, "a"), "both spans count")
 	assert.Equal(t, []string{"1x4", "5x1"}, listed(c, next.Add(span), "a"), "and no others")
-	assert.Empty(t, listed(c, next.Add(4*span), "a"))
+
+	c = newCounts()
+	noteN(c, epoch, "a", 1, 1)
+	assert.NotEmpty(t, listed(c, epoch.Add(2*span-1), "a"))
+	c = newCounts()
+	noteN(c, epoch, "a", 1, 1)
+	assert.Empty(t, listed(c, epoch.Add(2*span), "a"), "nothing happened for a whole span")
 }
 
 func TestCountsAreBounded(t *testing.T) {

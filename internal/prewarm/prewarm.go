@@ -33,8 +33,7 @@ type Prewarmer struct {
 // New returns a Prewarmer that has seen no job yet, or says what is wrong with
 // the Config.
 func New(cfg Config) (*Prewarmer, error) {
-	cfg, err := cfg.filled()
-	if err != nil {
+	if err := cfg.check(); err != nil {
 		return nil, err
 	}
 	return &Prewarmer{cfg: cfg, settings: cfg.Settings, sets: make(chan []pool.Upstream, 1), counts: newCounts()}, nil

@@ -227,14 +227,18 @@ func TestWithoutProjectsNothingIsDone(t *testing.T) {
 }
 
 func TestConfigIsChecked(t *testing.T) {
-	successor := func(uint64, string) string { return "" }
-	for want, cfg := range map[string]Config{
-		"prewarm: Successor is required":                    {Settings: Default()},
-		"prewarm: projects: -1 is not between 0 and 1000":   {Settings: Settings{Projects: -1, Path: "/"}, Successor: successor},
-		"prewarm: projects: 1001 is not between 0 and 1000": {Settings: Settings{Projects: 1001, Path: "/"}, Successor: successor},
-		`prewarm: path: "x" must start with /`:              {Settings: Settings{Path: "x"}, Successor: successor},
+	whole := Config{Settings: Default(), Successor: func(uint64, string) string { return "" }, Observe: func(Prefetch, error) {}, Transport: http.DefaultTransport}
+	for want, change := range map[string]func(*Config){
+		"prewarm: Successor, Observe and Transport are required": func(c *Config) { c.Successor = nil },
+		"prewarm: projects: -1 is not between 0 and 1000":        func(c *Config) { c.Projects = -1 },
+		"prewarm: projects: 1001 is not between 0 and 1000":      func(c *Config) { c.Projects = 1001 },
+		`prewarm: path: "x" must start with /`:                   func(c *Config) { c.Path = "x" },
 	} {
+		cfg := whole
+		change(&cfg)
 		_, err := New(cfg)
 		assert.EqualError(t, err, want)
 	}
+	_, err := New(whole)
+	assert.NoError(t, err)
 }
