@@ -36,6 +36,10 @@ func TestSettingsRefuseNonsense(t *testing.T) {
 		_, err := New(Config{Settings: c.settings, Rand: testRNG(1)})
 		assert.EqualError(t, err, c.want)
 	}
+	for _, extreme := range []Settings{{Failures: 1, Open: minOpen, OpenMax: minOpen}, {Failures: maxFailures, Open: maxOpen, OpenMax: maxOpen}} {
+		_, err := New(Config{Settings: extreme, Rand: testRNG(1)})
+		assert.NoError(t, err)
+	}
 	_, err := New(Config{Settings: Default()})
 	assert.EqualError(t, err, "breaker: Rand is required")
 }

@@ -3,16 +3,20 @@ package record
 import (
 	"errors"
 	"net/http"
+	"strconv"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
 
 	"example.org/pilotfish/internal/intake"
 	"example.org/pilotfish/internal/pool"
 	"example.org/pilotfish/internal/quality"
 	"example.org/pilotfish/pkg/selection"
+	"example.org/pilotfish/pkg/trace"
 )
 
 func TestAttemptsAndTheirReasons(t *testing.T) {
@@ -73,4 +77,65 @@ func TestQuality(t *testing.T) {
 		assert.Equal(t, want, r.Quality(nil), "the upstream does not tell")
 	}
 	assert.Equal(t, quality.Job{Waited: -1, Attempts: []quality.Attempt{}}, (&Job{}).Quality([]quality.Attempt{}))
+}
+
+// A trace has what was measured, and of what the job costs the fetch alone.
+func TestTrace(t *testing.T) {
+	arrived := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
+	r := Job{
+		Arrived: arrived, Outcome: intake.Answered, Completeness: intake.Complete,
+		Facts:  intake.Facts{Project: intake.NewText("7"), Priority: selection.High, Queue: time.Second, Evaluate: 2 * time.Second, Stream: 3 * time.Second},
+		Queued: time.Second / 2, TTFB: 5 * time.Second, Total: 8 * time.Second,
+		Attempts: []Attempt{
+			{Upstream: "a:1", Outcome: pool.Refused, Start: time.Second, End: time.Second / 2},
+			{Upstream: "b:1", Outcome: pool.Answered, Cache: selection.Cached, Start: 2 * time.Second, End: 8 * time.Second, Hint: &pool.Hint{Fetched: time.Second / 4}},
+		},
+	}
+	seconds := func(s float64) *float64 { return &s }
+	want := trace.Job{
+		Offset: 60, Project: "7", Priority: selection.High, Timeouts: trace.Timeouts{Queue: 1, Evaluate: 2, Stream: 3}, Load: 0.25,
+		Measured: &trace.Measured{
+			Outcome: "answered", Queued: seconds(0.5), TTFB: seconds(5), TTLB: seconds(8), Upstream: "b:1", Cache: "cached", Wait: seconds(0),
+			Attempts: []trace.Attempt{{Upstream: "a:1", Outcome: "refused", Start: 1, End: 1}, {Upstream: "b:1", Outcome: "answered", Start: 2, End: 8}},
+		},
+	}
+	assert.Equal(t, want, r.Trace(arrived.Add(-time.Minute)))
+
+	r.Completeness = intake.Partial
+	want.Offset, want.Measured.TTLB = 0, nil
+	assert.Equal(t, want, r.Trace(arrived.Add(time.Minute)), "the trace began meanwhile")
+	want.Load, want.Measured.Wait = 0, nil
+	for _, hint := range []*pool.Hint{nil, {Waited: -1, Fetched: -1}} {
+		r.Attempts[1].Hint = hint
+		assert.Equal(t, want, r.Trace(arrived), "the upstream does not tell")
+	}
+	r.Completeness = intake.Absent
+	want.Measured.TTFB, want.Measured.Upstream, want.Measured.Cache = nil, "", ""
+	assert.Equal(t, want, r.Trace(arrived), "there was no response")
+}
+
+func TestOfManyAttemptsTheFirstAndTheLatestAreKept(t *testing.T) {
+	var r Job
+	for i := range maxAttempts + 5 {
+		r.Begin(pool.Choice{Address: strconv.Itoa(i)})
+	}
+	require.Len(t, r.Attempts, maxAttempts)
+	assert.Equal(t, []string{"0", "6"}, []string{r.Attempts[0].Upstream, r.Attempts[1].Upstream})
+	assert.Equal(t, strconv.Itoa(maxAttempts+4), r.Attempt().Upstream)
+}
+
+func TestWhichResponsesSayThatNothingWasDone(t *testing.T) {
+	for _, c := range []struct {
+		status int
+		header string
+		want   bool
+	}{
+		{503, "", false}, {503, "Retry-After: 1", true}, {503, "Job-Started: no", true}, {503, "Job-Started: yes", false}, {500, "Retry-After: 1", false},
+	} {
+		h := http.Header{}
+		if key, value, ok := strings.Cut(c.header, ": "); ok {
+			h.Set(key, value)
+		}
+		assert.Equal(t, c.want, NotStarted(c.status, h), "%d %s", c.status, c.header)
+	}
 }

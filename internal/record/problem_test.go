@@ -162,3 +162,10 @@ func TestWhenToComeAgain(t *testing.T) {
 	assert.Equal(t, http.StatusTooManyRequests, p.Status)
 	assert.Equal(t, intake.ProjectLimit, p.Shedding)
 }
+
+func TestARefusedMethodHearsWhichThereAre(t *testing.T) {
+	h := http.Header{}
+	ProblemOf(&Refusal{Status: http.StatusMethodNotAllowed}).SetHeaders(h, time.Second)
+	assert.Equal(t, "GET, HEAD, POST, PUT, PATCH, DELETE, OPTIONS", h.Get("Allow"))
+	assert.Empty(t, h.Get("Retry-After"))
+}

@@ -1,6 +1,7 @@
 package settings
 
 import (
+	"math"
 	"strings"
 	"testing"
 	"time"
@@ -47,7 +48,7 @@ func TestDidYouMean(t *testing.T) {
 	words := []string{"expected", "random", "dynamic", "p2c-ewma"}
 	for word, want := range map[string]string{
 		"expcted": "expected", "exepcted": "expected", "Random": "random", "randon": "random", "p2c_ewma": "p2c-ewma",
-		"best": "", "": "", "unexpected": "expected", strings.Repeat("random", 20): "",
+		"rand": "random", "dynamics": "dynamic", "ra": "", "best": "", "": "", "unexpected": "expected", strings.Repeat("random", 20): "",
 	} {
 		if want != "" {
 			want = "; did you mean " + want + "?"
@@ -61,4 +62,35 @@ func TestWarningsAreNoErrors(t *testing.T) {
 	f.In("reports").Warn("timeout", "%v is long", time.Minute)
 	assert.NoError(t, f.Err())
 	assert.Equal(t, []Fault{{Key: "reports.timeout", Text: "1m0s is long", Warning: true}}, f.All())
+}
+
+func TestNumbersAndTheirBounds(t *testing.T) {
+	for want, check := range map[string]func(f *Faults){
+		"": func(f *Faults) {
+			f.AtLeast("k", 3, 3)
+			f.Within("k", 1, 1, 2)
+			f.Within("k", 2, 1, 2)
+			f.Between("k", 0, 0, 1)
+			f.Between("k", 1, 0, 1)
+		},
+		"k: 2 must be at least 3":                     func(f *Faults) { f.AtLeast("k", 2, 3) },
+		"k: 0 is not between 1 and 2":                 func(f *Faults) { f.Within("k", 0, 1, 2) },
+		"k: 3 is not between 1 and 2":                 func(f *Faults) { f.Within("k", 3, 1, 2) },
+		"k: -1 is not between 0 and 1":                func(f *Faults) { f.Between("k", -1, 0, 1) },
+		"k: 2 is not between 0 and 1":                 func(f *Faults) { f.Between("k", 2, 0, 1) },
+		"k: NaN is not between 0 and 1":               func(f *Faults) { f.Between("k", math.NaN(), 0, 1) },
+		"tls: cert_file and key_file need each other": func(f *Faults) { TLS{CertFile: "a"}.Check(f.In("tls")) },
+	} {
+		var f Faults
+		if check(&f); want == "" {
+			assert.NoError(t, f.Err())
+		} else {
+			assert.EqualError(t, f.Err(), want)
+		}
+	}
+	for _, whole := range []TLS{{}, {CertFile: "a", KeyFile: "b"}} {
+		var f Faults
+		whole.Check(&f)
+		assert.NoError(t, f.Err())
+	}
 }

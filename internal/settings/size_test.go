@@ -16,6 +16,9 @@ func TestSizes(t *testing.T) {
 		require.NoError(t, err)
 		assert.Equal(t, got, again)
 	}
+	for want, size := range map[string]Size{"0": 0, "17": 17, "3KiB": 3 << 10, "1025": 1<<10 + 1, "1MiB": 1 << 20, "2GiB": 2 << 30} {
+		assert.Equal(t, want, size.String())
+	}
 	for _, text := range []string{"", "-1", "64MB", "1.5MiB", "KiB", "9999999999GiB"} {
 		_, err := parseSize(text)
 		assert.Error(t, err, text)

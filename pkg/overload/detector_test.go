@@ -71,6 +71,10 @@ func TestNewRefuses(t *testing.T) {
 			require.ErrorContains(t, err, name+": ")
 		}
 	}
+	for _, name := range Names() {
+		_, err := New(name, 0.5)
+		assert.NoError(t, err, "a limit may be a share of a joblet: %s", name)
+	}
 	_, err = New("none", 0)
 	assert.NoError(t, err, "it has no use for a limit")
 	_, err = NewDagor(DagorConfig{Limit: 100, WaitLimit: -3})
