@@ -3,9 +3,6 @@ package admin_test
 import (
 	"flag"
 	"fmt"
-	"go/ast"
-	"go/parser"
-	"go/token"
 	"os"
 	"path/filepath"
 	"reflect"
@@ -19,6 +16,7 @@ import (
 
 	"example.org/pilotfish/internal/admin"
 	"example.org/pilotfish/internal/capacity"
+	"example.org/pilotfish/internal/manual"
 	"example.org/pilotfish/internal/pool"
 	"example.org/pilotfish/internal/quality"
 )
@@ -27,27 +25,12 @@ import (
 //
 //	go test ./internal/admin -run TestReference -update
 
-const (
-	apiReference = "../../docs/api.md"
-	begin        = "<!-- begin: made from the code -->\n"
-	end          = "<!-- end -->\n"
-)
+const apiReference = "../../docs/api.md"
 
 var update = flag.Bool("update", false, "write the reference of the API")
 
 func TestReferenceOfTheAPI(t *testing.T) {
-	text, err := os.ReadFile(apiReference)
-	require.NoError(t, err)
-	before, rest, ok := strings.Cut(string(text), begin)
-	require.True(t, ok)
-	_, after, ok := strings.Cut(rest, end)
-	require.True(t, ok)
-	want := before + begin + newFieldManual(t).text() + end + after
-	if *update {
-		require.NoError(t, os.WriteFile(apiReference, []byte(want), 0o600))
-		return
-	}
-	assert.Equal(t, want, string(text), "go test ./internal/admin -run TestReference -update writes it anew")
+	manual.Hold(t, apiReference, newFieldManual(t).text(), "go test ./internal/admin -run TestReference", *update)
 }
 
 func TestEveryPathIsInTheReference(t *testing.T) {
@@ -74,11 +57,11 @@ type fieldManual struct {
 	t        *testing.T
 	out      strings.Builder
 	done     map[reflect.Type]bool
-	comments map[string]map[string]string // of fields, by type and field; of types, by type and ""
+	comments *manual.Comments
 }
 
 func newFieldManual(t *testing.T) *fieldManual {
-	return &fieldManual{t: t, done: map[reflect.Type]bool{}, comments: map[string]map[string]string{}}
+	return &fieldManual{t: t, done: map[reflect.Type]bool{}, comments: manual.NewComments(t)}
 }
 
 func (m *fieldManual) text() string {
@@ -192,43 +175,5 @@ func (m *fieldManual) meaning(typ reflect.Type, f reflect.StructField) string {
 // comment is that of a type's field, or of the type itself, in one line, with one
 // name in the place of another.
 func (m *fieldManual) comment(typ reflect.Type, field, name, instead string) string {
-	of := m.comments[typ.String()]
-	if of == nil {
-		of = m.read(typ)
-		m.comments[typ.String()] = of
-	}
-	text := strings.Join(strings.Fields(of[field]), " ")
-	return regexp.MustCompile(`(^|[ (])`+name+`\b`).ReplaceAllString(text, "${1}"+instead)
-}
-
-// read finds the comments of a struct in the source of its package.
-func (m *fieldManual) read(typ reflect.Type) map[string]string {
-	folder := filepath.Join("../..", strings.TrimPrefix(typ.PkgPath(), "example.org/pilotfish"))
-	paths, err := filepath.Glob(filepath.Join(folder, "*.go"))
-	require.NoError(m.t, err)
-	fset, all := token.NewFileSet(), map[string]string{}
-	for _, path := range paths {
-		file, err := parser.ParseFile(fset, path, nil, parser.ParseComments|parser.SkipObjectResolution)
-		require.NoError(m.t, err)
-		for _, d := range file.Decls {
-			types, ok := d.(*ast.GenDecl)
-			if !ok || types.Tok != token.TYPE {
-				continue
-			}
-			for _, s := range types.Specs {
-				spec := s.(*ast.TypeSpec)
-				fields, ok := spec.Type.(*ast.StructType)
-				if !ok || spec.Name.Name != typ.Name() {
-					continue
-				}
-				all[""] = types.Doc.Text()
-				for _, f := range fields.Fields.List {
-					for _, name := range f.Names {
-						all[name.Name] = strings.TrimSpace(f.Doc.Text() + " " + f.Comment.Text())
-					}
-				}
-			}
-		}
-	}
-	return all
+	return regexp.MustCompile(`(^|[ (])`+name+`\b`).ReplaceAllString(m.comments.Of(typ, field), "${1}"+instead)
 }

@@ -3,11 +3,7 @@ package config
 import (
 	"flag"
 	"fmt"
-	"go/ast"
-	"go/parser"
-	"go/token"
 	"os"
-	"path/filepath"
 	"reflect"
 	"regexp"
 	"strings"
@@ -19,6 +15,7 @@ import (
 
 	"example.org/pilotfish/internal/cli"
 	"example.org/pilotfish/internal/intake"
+	"example.org/pilotfish/internal/manual"
 	"example.org/pilotfish/internal/settings"
 )
 
@@ -27,27 +24,12 @@ import (
 //
 //	go test ./internal/config -run TestReference -update
 
-const (
-	reference = "../../docs/configuration.md"
-	begin     = "<!-- begin: made from the code -->\n"
-	end       = "<!-- end -->\n"
-)
+const reference = "../../docs/configuration.md"
 
 var update = flag.Bool("update", false, "write the reference of all keys")
 
 func TestReferenceIsComplete(t *testing.T) {
-	text, err := os.ReadFile(reference)
-	require.NoError(t, err)
-	before, rest, ok := strings.Cut(string(text), begin)
-	require.True(t, ok)
-	_, after, ok := strings.Cut(rest, end)
-	require.True(t, ok)
-	want := before + begin + newManual(t).text() + end + after
-	if *update {
-		require.NoError(t, os.WriteFile(reference, []byte(want), 0o600))
-		return
-	}
-	assert.Equal(t, want, string(text), "go test ./internal/config -run TestReference -update writes it anew")
+	manual.Hold(t, reference, newKeyManual(t).text(), "go test ./internal/config -run TestReference", *update)
 }
 
 // The table of bounds in docs/operate.md names keys that there are.
@@ -76,17 +58,17 @@ func TestBoundsHaveTheirKeys(t *testing.T) {
 	assert.Greater(t, found, 12)
 }
 
-// manual writes the reference.
-type manual struct {
+// keyManual writes the reference.
+type keyManual struct {
 	t        *testing.T
-	comments map[string]map[string]string // of fields, by type and field; of types, by type and ""
+	comments *manual.Comments
 }
 
-func newManual(t *testing.T) *manual {
-	return &manual{t: t, comments: map[string]map[string]string{}}
+func newKeyManual(t *testing.T) *keyManual {
+	return &keyManual{t: t, comments: manual.NewComments(t)}
 }
 
-func (m *manual) text() string {
+func (m *keyManual) text() string {
 	c := Default()
 	v := reflect.ValueOf(&c).Elem()
 	var out strings.Builder
@@ -111,7 +93,7 @@ func (m *manual) text() string {
 const header = "| key | value | default | meaning |\n|---|---|---|---|\n"
 
 // rows writes the keys of a section, and those of the sections in it.
-func (m *manual) rows(out *strings.Builder, prefix string, section reflect.Value) {
+func (m *keyManual) rows(out *strings.Builder, prefix string, section reflect.Value) {
 	m.each(section, func(f reflect.StructField, key string, field reflect.Value) {
 		m.row(out, section.Type(), f, prefix+key, field)
 		if field.Kind() == reflect.Pointer {
@@ -129,16 +111,16 @@ func (m *manual) rows(out *strings.Builder, prefix string, section reflect.Value
 	})
 }
 
-func (m *manual) row(out *strings.Builder, section reflect.Type, f reflect.StructField, key string, v reflect.Value) {
+func (m *keyManual) row(out *strings.Builder, section reflect.Type, f reflect.StructField, key string, v reflect.Value) {
 	fmt.Fprintf(out, "| `%s` | %s | %s | %s |\n", key, kindOf(v), m.value(v), strings.ReplaceAll(m.meaning(section, f), "|", "\\|"))
 }
 
 // meaning is the comment of a field: its own, that of the field before if the two
 // share one, or else that of its type. Names of fields become keys.
-func (m *manual) meaning(section reflect.Type, f reflect.StructField) string {
-	text := m.comment(section, f.Name)
+func (m *keyManual) meaning(section reflect.Type, f reflect.StructField) string {
+	text := m.comments.Of(section, f.Name)
 	for i := f.Index[0] - 1; i >= 0 && text == ""; i-- {
-		if before := m.comment(section, section.Field(i).Name); word(f.Name).MatchString(before) {
+		if before := m.comments.Of(section, section.Field(i).Name); word(f.Name).MatchString(before) {
 			text = before
 		}
 	}
@@ -146,7 +128,7 @@ func (m *manual) meaning(section reflect.Type, f reflect.StructField) string {
 		if typ.Kind() == reflect.Pointer {
 			typ = typ.Elem()
 		}
-		text = m.comment(typ, "")
+		text = m.comments.Of(typ, "")
 	}
 	assert.NotEmpty(m.t, text, "%v.%s has no comment", section, f.Name)
 	m.each(reflect.New(section).Elem(), func(other reflect.StructField, key string, v reflect.Value) {
@@ -162,7 +144,7 @@ func (m *manual) meaning(section reflect.Type, f reflect.StructField) string {
 func word(name string) *regexp.Regexp { return regexp.MustCompile(`\b` + name + `\b`) }
 
 // each calls do for each field that a file can set.
-func (m *manual) each(v reflect.Value, do func(f reflect.StructField, key string, field reflect.Value)) {
+func (m *keyManual) each(v reflect.Value, do func(f reflect.StructField, key string, field reflect.Value)) {
 	for i := range v.NumField() {
 		f := v.Type().Field(i)
 		if key := f.Tag.Get("yaml"); key != "" {
@@ -198,7 +180,7 @@ func kindOf(v reflect.Value) string {
 }
 
 // value is a default as a file would have it.
-func (m *manual) value(v reflect.Value) string {
+func (m *keyManual) value(v reflect.Value) string {
 	switch {
 	case v.Kind() == reflect.Pointer:
 		return "absent"
@@ -214,47 +196,4 @@ func (m *manual) value(v reflect.Value) string {
 		return ""
 	}
 	return "`" + strings.Trim(value, "'") + "`"
-}
-
-// comment is that of a type's field, or of the type itself, in one line.
-func (m *manual) comment(typ reflect.Type, field string) string {
-	of := m.comments[typ.String()]
-	if of == nil {
-		of = m.read(typ)
-		m.comments[typ.String()] = of
-	}
-	return strings.Join(strings.Fields(of[field]), " ")
-}
-
-// read finds the comments of a struct in the source of its package.
-func (m *manual) read(typ reflect.Type) map[string]string {
-	folder := filepath.Join("../..", strings.TrimPrefix(typ.PkgPath(), "example.org/pilotfish"))
-	paths, err := filepath.Glob(filepath.Join(folder, "*.go"))
-	require.NoError(m.t, err)
-	fset, all := token.NewFileSet(), map[string]string{}
-	for _, path := range paths {
-		file, err := parser.ParseFile(fset, path, nil, parser.ParseComments|parser.SkipObjectResolution)
-		require.NoError(m.t, err)
-		ast.Inspect(file, func(n ast.Node) bool {
-			d, ok := n.(*ast.GenDecl)
-			if !ok || d.Tok != token.TYPE {
-				return true
-			}
-			for _, s := range d.Specs {
-				spec := s.(*ast.TypeSpec)
-				fields, ok := spec.Type.(*ast.StructType)
-				if !ok || spec.Name.Name != typ.Name() {
-					continue
-				}
-				all[""] = d.Doc.Text()
-				for _, f := range fields.Fields.List {
-					for _, name := range f.Names {
-						all[name.Name] = f.Doc.Text() + f.Comment.Text()
-					}
-				}
-			}
-			return false
-		})
-	}
-	return all
 }
