@@ -91,6 +91,8 @@ func TestTheAdminPortIsNotShared(t *testing.T) {
 			require.Eventually(t, connect, patience, time.Millisecond)
 			for <-accepted == "first" { // the second looked whether the first was still there
 			}
+			require.True(t, connect())
+			require.Equal(t, "second", <-accepted, "it stays open")
 		})
 	}
 }

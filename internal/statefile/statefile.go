@@ -122,7 +122,7 @@ func Restore(s Settings, into Learner, log *zap.Logger) {
 func Keep(ctx context.Context, path func() string, from Learner, log *zap.Logger) {
 	tick := time.NewTicker(saveEvery)
 	defer tick.Stop()
-	failed := ""
+	failed := false
 	for ended := false; !ended; {
 		select {
 		case <-tick.C:
@@ -134,11 +134,9 @@ func Keep(ctx context.Context, path func() string, from Learner, log *zap.Logger
 			continue
 		}
 		err := write(path, time.Now(), from.Learned())
-		if err != nil && err.Error() != failed {
+		if err != nil && !failed {
 			log.Warn("the state file cannot be written: a restart learns anew", zap.String("path", path), zap.Error(err))
 		}
-		if failed = ""; err != nil {
-			failed = err.Error()
-		}
+		failed = err != nil
 	}
 }

@@ -1,11 +1,14 @@
 package statefile
 
 import (
+	"context"
 	"math/rand/v2"
 	"os"
 	"path/filepath"
 	"strings"
+	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/assert"
@@ -15,6 +18,7 @@ import (
 
 	"example.org/pilotfish/internal/breaker"
 	"example.org/pilotfish/internal/pool"
+	"example.org/pilotfish/internal/settings"
 	"example.org/pilotfish/pkg/overload"
 	"example.org/pilotfish/pkg/selection"
 )
@@ -68,4 +72,43 @@ func TestStateFilesThatAreIgnored(t *testing.T) {
 			assert.Contains(t, told[0].ContextMap()["error"], fault)
 		}
 	}
+}
+
+// What was learned is written each minute and at the end, wherever the file is then. A
+// failure is told once, and again after a success.
+func TestKeep(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		core, logs := observer.New(zap.DebugLevel)
+		folder := t.TempDir()
+		good, bad := filepath.Join(folder, "state.json"), filepath.Join(folder, "none", "state.json")
+		var path atomic.Value
+		path.Store("")
+		ctx, cancel := context.WithCancel(t.Context())
+		defer cancel()
+		go Keep(ctx, func() string { return path.Load().(string) }, learner(t), zap.New(core))
+		after := func(p string, minutes int) (failures int) {
+			path.Store(p)
+			time.Sleep(time.Duration(minutes) * time.Minute)
+			synctest.Wait()
+			return len(logs.TakeAll())
+		}
+		assert.Zero(t, after("", 2))
+		assert.Equal(t, 1, after(bad, 3))
+		assert.Zero(t, after(good, 1))
+		require.FileExists(t, good)
+		assert.Equal(t, 1, after(bad, 2))
+		require.NoError(t, os.Remove(good))
+		path.Store(good)
+		cancel()
+		synctest.Wait()
+		assert.FileExists(t, good)
+	})
+}
+
+func TestAnAgeMustBePositive(t *testing.T) {
+	var f settings.Faults
+	Default().Check(f.In("state"))
+	require.NoError(t, f.Err())
+	Settings{}.Check(f.In("state"))
+	assert.EqualError(t, f.Err(), "state.max_age: 0s must be positive")
 }
