@@ -87,6 +87,9 @@ func (l *Lease) Done(o pool.Outcome) {
 // Failed ends the lease of an attempt that failed, and decides what follows.
 func (l *Lease) Failed(f dispatch.Failure) (next dispatch.Next) {
 	l.b.event(func(now time.Time) {
+		if f.ConnectTimedOut {
+			l.assignment.Unreached(now)
+		}
 		l.assignment.Done(now, f.Outcome)
 		next = l.b.dispatch.Failed(now, l.job, f)
 	})

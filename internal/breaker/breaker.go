@@ -90,6 +90,8 @@ func (e *entry) done(now time.Time, v Verdict) {
 		if b.state == HalfOpen || b.failing || b.failures >= b.settings.Failures {
 			b.trip(now)
 		}
+	case Unreachable:
+		b.trip(now)
 	case Unknown:
 		if b.probe == e {
 			b.until = time.Time{} // the next job is the probe

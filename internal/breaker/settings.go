@@ -9,7 +9,8 @@ import (
 // Settings is the part that an operator sets.
 type Settings struct {
 	// Failures is how many failures in a row open a breaker. A success starts
-	// the count again; time alone does not.
+	// the count again; time alone does not. A connection that takes too long opens it at
+	// once, unless the upstream has answered or reported meanwhile.
 	Failures int `yaml:"failures"`
 	// Open is how long a breaker stays open the first time. The time doubles
 	// each time the upstream fails again before it has worked for OpenMax.

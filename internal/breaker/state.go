@@ -24,11 +24,13 @@ func (s State) MarshalText() ([]byte, error) { return []byte(s.String()), nil }
 // Verdict is what an attempt tells about its upstream's health.
 type Verdict uint8
 
-// The verdicts. Unknown says nothing, as when the submitter left first.
+// The verdicts. Unknown says nothing, as when the submitter left first. Unreachable opens
+// the breaker at once.
 const (
 	Healthy Verdict = iota
 	Unhealthy
 	Unknown
+	Unreachable
 )
 
 // Status is what a breaker knows, for people.

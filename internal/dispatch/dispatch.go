@@ -33,6 +33,9 @@ type Config struct {
 	// Blind moves late jobs also from upstreams that do not tell when jobs begin. It is for
 	// experiments: much work is done twice.
 	Blind bool
+	// CountTimeouts makes a connection that takes too long an attempt like others, as in
+	// the thesis's system. It is for experiments.
+	CountTimeouts bool
 
 	// Pool is the upstreams; required.
 	Pool *pool.Pool
@@ -45,16 +48,17 @@ type Config struct {
 
 // Dispatcher decides for all jobs of one sidecar.
 type Dispatcher struct {
-	pool   *pool.Pool
-	rng    *rand.Rand
-	asking func(*Job)
-	retry  RetrySettings
-	queue  queue
-	limits limits
-	budget budget
-	doubts SecondThoughts
-	blind  bool
-	shed   []Grant // of jobs that lost their place, until Serve tells them
+	pool          *pool.Pool
+	rng           *rand.Rand
+	asking        func(*Job)
+	retry         RetrySettings
+	queue         queue
+	limits        limits
+	budget        budget
+	doubts        SecondThoughts
+	blind         bool
+	shed          []Grant // of jobs that lost their place, until Serve tells them
+	countTimeouts bool
 }
 
 // New returns a dispatcher that no job waits for.
@@ -81,6 +85,8 @@ func New(cfg Config) (*Dispatcher, error) {
 		queue:  queue{bounds: cfg.Queue},
 		doubts: cfg.SecondThoughts,
 		blind:  cfg.Blind,
+
+		countTimeouts: cfg.CountTimeouts,
 	}
 	d.SetProjects(cfg.Projects)
 	return d, nil

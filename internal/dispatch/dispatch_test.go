@@ -99,6 +99,9 @@ func (f *fixture) claim(now time.Time, j *Job) Grant {
 // fail ends a job's attempt with a failure, which another attempt may follow.
 func (f *fixture) fail(now time.Time, g Grant, failure Failure) Next {
 	failure.Repeatable = true
+	if failure.ConnectTimedOut {
+		g.Assignment.Unreached(now)
+	}
 	g.Assignment.Done(now, failure.Outcome)
 	next := f.Failed(now, g.Job, failure)
 	f.serve(now)

@@ -10,10 +10,12 @@ import (
 // RetrySettings bounds the attempts of each job, and the retries of all jobs.
 type RetrySettings struct {
 	// Attempts is how many upstreams a job is sent to at most. 1 means no retries.
-	// Otherwise an upstream that refuses the connection does not count.
+	// Otherwise an upstream that refuses the connection does not count, nor one that
+	// takes none in time while the job may still wait.
 	Attempts int `yaml:"attempts"`
 	// ConnectTimeout is how long a connection to an upstream may take. After it has
-	// passed, the job's next attempt has twice the time.
+	// passed, the job's attempt elsewhere has twice the time, but not more than half of
+	// what is left of queue.wait.
 	ConnectTimeout time.Duration `yaml:"connect_timeout"`
 	// FirstByte is how long an attempt may take up to the first byte of its
 	// response, where the job does not say.
@@ -102,9 +104,8 @@ func (d *Dispatcher) Failed(now time.Time, j *Job, f Failure) Next {
 	}
 	j.stale = f.Stale
 	class := f.class()
-	if f.ConnectTimedOut && d.pool.AllTried(j.tried) {
-		class = refusal // it cannot go elsewhere: an upstream whose queue of connections is full is there again soon
-		j.waited += min(j.connect, d.queue.bounds.Wait)
+	if f.ConnectTimedOut {
+		class = d.unreached(j)
 	}
 	if class != refusal {
 		j.attempts++
@@ -122,10 +123,38 @@ func (d *Dispatcher) Failed(now time.Time, j *Job, f Failure) Next {
 		return Next{OverBudget: true}
 	}
 	j.spent = j.spent || class == once
-	if f.ConnectTimedOut {
-		j.connect *= 2
-	}
 	return Next{Again: true, Pause: d.pause(j.attempts)}
+}
+
+// unreached is the class of a connection that took too long, and bounds the next. It is
+// like one that was refused, but it has cost the job time: when it may wait no longer, it
+// goes elsewhere only as after other failures. A lone upstream is asked again and again
+// with the same time, because its queue of connections may soon have room.
+func (d *Dispatcher) unreached(j *Job) retryClass {
+	all := d.pool.AllTried(j.tried)
+	if d.countTimeouts && !all {
+		j.connect *= 2
+		return always
+	}
+	j.waited += j.connect
+	if all {
+		j.connect = d.retry.ConnectTimeout
+		return refusal
+	}
+	left := d.patience(j) - j.waited
+	j.connect = min(2*j.connect, max(left/2, d.retry.ConnectTimeout))
+	if left < 0 {
+		return always
+	}
+	return refusal
+}
+
+// patience is how long a job may wait in all.
+func (d *Dispatcher) patience(j *Job) time.Duration {
+	if j.Queue > 0 {
+		return j.Queue
+	}
+	return d.queue.bounds.Wait
 }
 
 // refused is what follows a refused connection. Nothing can have begun, and to
@@ -141,11 +170,7 @@ func (d *Dispatcher) refused(j *Job) Next {
 		return Next{} // one of them has answered, or may have begun the job
 	}
 	pause := d.draw(firstPause<<min(j.rounds, 5), maxRefusedPause)
-	patience := d.queue.bounds.Wait
-	if j.Queue > 0 {
-		patience = j.Queue
-	}
-	if j.waited+pause > patience {
+	if j.waited+pause > d.patience(j) {
 		return Next{}
 	}
 	j.rounds++
@@ -176,7 +201,7 @@ func (f Failure) class() retryClass {
 		return never
 	case f.Progress == Begun:
 		return once
-	case f.Outcome == pool.Refused && !f.ConnectTimedOut && !f.Stale:
+	case f.Outcome == pool.Refused && !f.Stale:
 		return refusal
 	}
 	return always

@@ -124,7 +124,7 @@ func TestTimeOfAnAttempt(t *testing.T) {
 
 func TestConnectTimeoutDoublesAfterItHasPassed(t *testing.T) {
 	f := newFixture(t, 9, func(c *Config) { c.Retry.Attempts = 9 })
-	now, j := start, f.Begin(start, Request{})
+	now, j := start, f.Begin(start, Request{Queue: time.Minute, Arrived: start})
 	for _, c := range []struct {
 		given time.Duration
 		late  bool
@@ -205,6 +205,47 @@ func TestOneThatLivesServesTheJobsOfAll(t *testing.T) {
 			g.Assignment.Answered(now, true, nil)
 			g.Assignment.Done(now, pool.Answered)
 		}
+	}
+}
+
+// Most of the pool takes no connection: a job goes on to the upstream that lives,
+// whatever the bound on attempts and the retry budget, and the jobs after it do not
+// pay for those that are gone.
+func TestOneThatLivesServesTheJobsThatOthersLetTimeOut(t *testing.T) {
+	for _, upstreams := range []int{2, 4, 6} {
+		f := newFixture(t, upstreams, func(c *Config) { c.Retry.Budget = 0.01 })
+		now, late := start, 0
+		for range 200 {
+			now = now.Add(10 * time.Millisecond)
+			came, j := now, f.Begin(now, Request{})
+			g := f.claim(now, j)
+			for g.Assignment.Address != address(0) {
+				late++
+				now = now.Add(g.ConnectTimeout)
+				require.Equal(t, Next{Again: true}, f.fail(now, g, Failure{Outcome: pool.Refused, ConnectTimedOut: true}))
+				g = f.claim(now, j)
+			}
+			require.Less(t, now.Sub(came), 10*time.Second)
+			require.False(t, g.Assignment.Panic)
+			g.Assignment.Answered(now, true, nil)
+			g.Assignment.Done(now, pool.Answered)
+		}
+		assert.LessOrEqual(t, late, 3*(upstreams-1), "once for each, and now and then when its breaker lets a job try it")
+	}
+}
+
+// A job whose time in a queue is over is tried elsewhere all the same, but that
+// counts as an attempt: it is no worse off than with another failure.
+func TestATimeOutBeyondPatienceCounts(t *testing.T) {
+	f := newFixture(t, 9, nil)
+	now, j := start, f.Begin(start, Request{Queue: 500 * time.Millisecond, Arrived: start})
+	for _, again := range []bool{true, true, false} {
+		g := f.claim(now, j)
+		assert.Equal(t, time.Second, g.ConnectTimeout)
+		now = now.Add(g.ConnectTimeout)
+		next := f.fail(now, g, Failure{Outcome: pool.Refused, ConnectTimedOut: true})
+		require.Equal(t, again, next.Again)
+		now = now.Add(next.Pause)
 	}
 }
 

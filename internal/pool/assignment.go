@@ -92,6 +92,16 @@ func (a *Assignment) Answered(now time.Time, healthy bool, hint *Hint) {
 	}
 }
 
+// Unreached notes that the upstream took no connection in time. A job pays for that with
+// the whole time-out, so the breaker opens at once, and later jobs do not try. An
+// upstream that has answered or reported since the job was claimed is not gone: then
+// this is a failure like others.
+func (a *Assignment) Unreached(now time.Time) {
+	if m := a.member; !a.answered && !a.done && !m.suspicion.answered.After(a.Claimed) && !m.polled.After(a.Claimed) {
+		a.tell(now, breaker.Unreachable)
+	}
+}
+
 // Told takes in the load that the upstream tells at the end of its response.
 func (a *Assignment) Told(now time.Time, hint *Hint) {
 	if !a.done {

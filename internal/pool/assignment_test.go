@@ -215,3 +215,31 @@ type sized map[uint64]float64
 func (s sized) Contains(project uint64) bool { _, ok := s[project]; return ok }
 func (s sized) Bytes(project uint64) float64 { return s[project] }
 func (s sized) Len() int                     { return len(s) }
+
+// A connection that took too long speaks against an upstream that gave no sign of life
+// since the job was claimed.
+func TestAConnectionThatTakesTooLong(t *testing.T) {
+	second := start.Add(time.Second)
+	for name, c := range map[string]struct {
+		meanwhile func(f *fixture, other *Assignment)
+		verdict   breaker.Verdict
+	}{
+		"no sign of life": {func(*fixture, *Assignment) {}, breaker.Unreachable},
+		"another job was answered": {func(_ *fixture, other *Assignment) {
+			other.Answered(start.Add(time.Millisecond), true, nil)
+		}, breaker.Unhealthy},
+		"it reported": {func(f *fixture, other *Assignment) {
+			f.Report(second, other.Address, report(start.Add(time.Millisecond), 0, 0))
+		}, breaker.Unhealthy},
+	} {
+		t.Run(name, func(t *testing.T) {
+			f := newFixture(t, "least-in-flight", 1)
+			_, open := f.claims(t, start, 2)
+			c.meanwhile(f, open[1])
+			seen := len(f.gates[open[0].Address].verdicts)
+			open[0].Unreached(second)
+			open[0].Done(second, Refused)
+			assert.Equal(t, c.verdict, f.gates[open[0].Address].verdicts[seen], "the first counts")
+		})
+	}
+}

@@ -182,6 +182,9 @@ func (w *world) finished(j *job) {
 // fail ends an attempt that failed. last is the job's outcome if no other
 // attempt follows.
 func (s *sidecar) fail(w *world, j *job, f dispatch.Failure, last Outcome) {
+	if f.ConnectTimedOut && !w.cfg.Sidecars.CountTimeouts {
+		j.assignment.Unreached(w.time(w.now))
+	}
 	j.assignment.Done(w.time(w.now), f.Outcome)
 	f.Repeatable = true
 	next := s.dispatch.Failed(w.time(w.now), j.dispatch, f)

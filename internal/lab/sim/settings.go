@@ -33,10 +33,13 @@ type Sidecars struct {
 	// Attempts, ConnectTimeout and Budget are as in dispatch.RetrySettings. The
 	// ConnectTimeout "never" waits until the upstream accepts, as the thesis's
 	// experiments did.
-	Attempts       int              `yaml:"attempts"`
-	ConnectTimeout Patience         `yaml:"connect_timeout"`
-	Budget         float64          `yaml:"budget"`
-	Breaker        breaker.Settings `yaml:"breaker"`
+	Attempts       int      `yaml:"attempts"`
+	ConnectTimeout Patience `yaml:"connect_timeout"`
+	// CountTimeouts makes a connection that takes too long count as an attempt, and not
+	// open a breaker, as in the thesis's system.
+	CountTimeouts bool             `yaml:"count_timeouts"`
+	Budget        float64          `yaml:"budget"`
+	Breaker       breaker.Settings `yaml:"breaker"`
 	// Projects is as in the sidecar's own configuration.
 	Projects dispatch.ProjectSettings `yaml:"projects"`
 	// Reserve is the share of an upstream's cores that low jobs do not see, for each

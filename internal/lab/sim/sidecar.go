@@ -44,7 +44,7 @@ func newSidecar(w *world, number int) (*sidecar, error) {
 	}
 	s.dispatch, err = dispatch.New(dispatch.Config{
 		Pool: s.pool, Rand: stream(dispatchStream),
-		Retry: cfg.retry(), Projects: cfg.Projects, SecondThoughts: cfg.SecondThoughts, Blind: cfg.Blind,
+		Retry: cfg.retry(), Projects: cfg.Projects, SecondThoughts: cfg.SecondThoughts, Blind: cfg.Blind, CountTimeouts: cfg.CountTimeouts,
 		// As long as the day is: the experiments shed nothing.
 		Queue:  dispatch.QueueSettings{Jobs: 1 << 30, Bytes: 1 << 50, Wait: cfg.Wait},
 		Asking: func(d *dispatch.Job) { w.asking = s.jobs[d] },
