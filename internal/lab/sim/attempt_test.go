@@ -102,11 +102,16 @@ func deadServers(t *testing.T, dead int, change func(*Config)) (failed int) {
 }
 
 // Jobs would go to the servers that are dead again and again; fewer of them would be
-// suspect. After five failures in a row their breakers open, and then only probes go there.
+// suspect. After five failures in a row their breakers open, and then only probes go
+// there; where a time-out is told from other failures, after the first.
 func TestBreakersKeepJobsFromDeadServers(t *testing.T) {
-	without := deadServers(t, 3, func(c *Config) { c.Sidecars.Breaker.Failures = 1_000_000; c.Sidecars.Budget = 1 })
-	with := deadServers(t, 3, func(*Config) {})
-	t.Log(without, with)
+	without := deadServers(t, 3, func(c *Config) {
+		c.Sidecars.CountTimeouts, c.Sidecars.Breaker.Failures, c.Sidecars.Budget = true, 1_000_000, 1
+	})
+	with := deadServers(t, 3, func(c *Config) { c.Sidecars.CountTimeouts = true })
+	first := deadServers(t, 3, func(*Config) {})
+	t.Log(without, with, first)
+	assert.Less(t, first, with)
 	assert.Greater(t, without, 5000)
 	assert.Less(t, with, 150)
 	assert.GreaterOrEqual(t, with, 15)
@@ -114,8 +119,8 @@ func TestBreakersKeepJobsFromDeadServers(t *testing.T) {
 
 // When all are dead, breakers are ignored, and the budget bounds the retries.
 func TestTheBudgetBoundsRetries(t *testing.T) {
-	all := deadServers(t, 4, func(c *Config) { c.Sidecars.Budget = 1 })
-	few := deadServers(t, 4, func(c *Config) { c.Sidecars.Budget = 0.2 })
+	all := deadServers(t, 4, func(c *Config) { c.Sidecars.CountTimeouts, c.Sidecars.Budget = true, 1 })
+	few := deadServers(t, 4, func(c *Config) { c.Sidecars.CountTimeouts, c.Sidecars.Budget = true, 0.2 })
 	assert.InEpsilon(t, 5000*2, all, 0.05)
 	assert.InEpsilon(t, 5000*1.2, few, 0.05)
 }
