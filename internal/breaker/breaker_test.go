@@ -129,15 +129,6 @@ func TestAJobWithoutVerdictCountsNeitherWay(t *testing.T) {
 	assert.Equal(t, Open, f.state(), "as a success")
 }
 
-func TestAnUnreachableUpstreamOpensItAtOnce(t *testing.T) {
-	f := newFixture(t, Default())
-	f.try(Healthy, Unreachable)
-	assert.Equal(t, Open, f.state())
-	first := f.sleepOpen()
-	f.try(Unreachable)
-	assert.Greater(t, f.sleepOpen(), first, "a probe that finds it so makes the time longer")
-}
-
 func TestAfterASuccessfulProbeItOpensOnlyAtTheConfiguredFailuresAgain(t *testing.T) {
 	f := newFixture(t, Default())
 	f.fail(5)

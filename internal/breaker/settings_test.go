@@ -43,3 +43,13 @@ func TestSettingsRefuseNonsense(t *testing.T) {
 	_, err := New(Config{Settings: Default()})
 	assert.EqualError(t, err, "breaker: Rand is required")
 }
+
+// Failures is not waited for where no connection can be made.
+func TestAnUnreachableUpstreamOpensItAtOnce(t *testing.T) {
+	f := newFixture(t, Default())
+	f.try(Healthy, Unreachable)
+	assert.Equal(t, Open, f.state())
+	first := f.sleepOpen()
+	f.try(Unreachable)
+	assert.Greater(t, f.sleepOpen(), first, "a probe that finds it so makes the time longer")
+}

@@ -1,0 +1,61 @@
+package proxy_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"example.org/pilotfish/internal/pool"
+)
+
+// Where no upstream takes a connection, a job goes round until its time in a queue is over.
+func TestConnectTimeoutIsDoubled(t *testing.T) {
+	bubble(t, func(t *testing.T, m *memory) { // addresses without a listener never answer
+		c := startSidecar(t, setup{network: m, upstreams: []string{"up:1", "up:2", "up:3", "up:4"}, wait: 30 * time.Second})
+		status, _, h, _ := m.submit(t, "{}")
+		assert.Equal(t, 502, status)
+		assert.Equal(t, "no-answer", h.Get("Pilotfish-Reason"))
+		r := c.seen(1)[0]
+		require.Greater(t, len(r.Attempts), 4)
+		for i, a := range r.Attempts[:4] {
+			assert.Equal(t, pool.Refused, a.Outcome)
+			assert.Equal(t, time.Second<<i, a.End-a.Start)
+			if i > 0 {
+				assert.Equal(t, r.Attempts[i-1].End, a.Start, "it goes elsewhere at once")
+			}
+		}
+		assert.Equal(t, time.Second, r.Attempts[4].End-r.Attempts[4].Start, "the second round begins anew")
+		assert.Less(t, r.Total, time.Minute)
+	})
+}
+
+// Upstreams that drop connections cost no job while another lives, and only the first
+// jobs wait for them.
+func TestUpstreamsThatDropConnections(t *testing.T) {
+	bubble(t, func(t *testing.T, m *memory) {
+		lives := m.upstream(t, "up:5", func(p *peer) {
+			for p.request() != nil {
+				p.say(ok)
+			}
+		})
+		c := startSidecar(t, setup{network: m, upstreams: []string{"up:1", "up:2", "up:3", "up:4", lives}, retries: 0.01})
+		for range 20 {
+			status, _, _, _ := m.submit(t, "{}")
+			assert.Equal(t, 200, status)
+		}
+		records := c.seen(20)
+		assert.Len(t, records[0].Attempts, 5, "it went to all that drop connections")
+		assert.Less(t, records[0].Total, 10*time.Second)
+		tried := map[string]int{}
+		for _, r := range records[1:] {
+			for _, a := range r.Attempts[:len(r.Attempts)-1] {
+				tried[a.Upstream]++
+			}
+		}
+		for upstream, n := range tried {
+			assert.LessOrEqual(t, n, 1, "%s: a later job tries it only when its breaker lets one through", upstream)
+		}
+	})
+}
