@@ -24,27 +24,22 @@ import (
 // patience bounds a wait for what must come.
 const patience = time.Minute
 
-// binary builds pilotfish, once.
-var binary = sync.OnceValues(func() (string, error) {
-	dir, err := os.MkdirTemp("", "pilotfish-browser-")
-	if err != nil {
-		return "", err
-	}
-	path := filepath.Join(dir, "pilotfish")
-	build := exec.Command("go", "build", "-o", path, "./cmd/pilotfish")
-	build.Dir, build.Stderr = filepath.Join("..", ".."), os.Stderr
-	return path, build.Run()
-})
+// pilotfish is the program, which TestMain builds.
+var pilotfish string
 
 func TestMain(m *testing.M) {
-	path, err := binary()
+	dir, err := os.MkdirTemp("", "pilotfish-browser-")
 	if err != nil {
+		panic(err)
+	}
+	pilotfish = filepath.Join(dir, "pilotfish")
+	build := exec.Command("go", "build", "-o", pilotfish, "./cmd/pilotfish")
+	build.Dir, build.Stderr = filepath.Join("..", ".."), os.Stderr
+	if err := build.Run(); err != nil {
 		panic(err)
 	}
 	code := m.Run()
-	if err := os.RemoveAll(filepath.Dir(path)); err != nil {
-		panic(err)
-	}
+	_ = os.RemoveAll(dir)
 	os.Exit(code)
 }
 
@@ -54,12 +49,10 @@ type sidecar struct{ jobs, admin string } // host:port
 // serve starts a sidecar before upstreams at addresses, with further configuration.
 func serve(t *testing.T, addresses []string, more string) sidecar {
 	t.Helper()
-	path, err := binary()
-	require.NoError(t, err)
 	file := filepath.Join(t.TempDir(), "pilotfish.yaml")
 	text := fmt.Sprintf("listen: 127.0.0.1:0\nadmin: 127.0.0.1:0\nadmin_write: true\ndiscovery: {static: [%s]}\n%s", strings.Join(addresses, ", "), more)
 	require.NoError(t, os.WriteFile(file, []byte(text), 0o600))
-	cmd := exec.Command(path, "serve", "--config", file)
+	cmd := exec.Command(pilotfish, "serve", "--config", file)
 	log, err := cmd.StderrPipe()
 	require.NoError(t, err)
 	require.NoError(t, cmd.Start())

@@ -39,7 +39,7 @@ func TestTheServiceTakesItsSocketAndSaysThatItIsReady(t *testing.T) {
 	require.Equal(t, "notify", setting(t, "pilotfish.service", "Type"))
 	jobs, admin := free(t), free(t)
 	file := write(t, "pilotfish.yaml", []byte("admin: "+admin+"\ndiscovery:\n  static: [127.0.0.1:1]\n"))
-	command := strings.NewReplacer("/usr/bin/pilotfish", pilotfish(t), "/etc/pilotfish/pilotfish.yaml", file).
+	command := strings.NewReplacer("/usr/bin/pilotfish", pilotfish, "/etc/pilotfish/pilotfish.yaml", file).
 		Replace(setting(t, "pilotfish.service", "ExecStart"))
 
 	notices, err := net.ListenUnixgram("unixgram", &net.UnixAddr{Name: filepath.Join(t.TempDir(), "notify"), Net: "unixgram"})

@@ -189,7 +189,7 @@ func follow(t *testing.T, server string) func() string {
 		"contexts": [{"name": "test", "context": {"cluster": "test", "user": "test", "namespace": "pilotfish"}}]}`, server, sidecarToken))
 	admin := fmt.Sprintf("127.0.0.1:%d", freePort(t))
 	asked := kubernetesSettings(t).Discovery.Kubernetes
-	daemon(t, pilotfish(t), "serve", "--config", write(t, "pilotfish.yaml", fmt.Appendf(nil,
+	daemon(t, pilotfish, "serve", "--config", write(t, "pilotfish.yaml", fmt.Appendf(nil,
 		"listen: 127.0.0.1:0\nadmin: %s\ndiscovery: {kubernetes: {service: %s, kubeconfig: %s}}\n", admin, asked.Service, kubeconfig)))
 	return func() string {
 		ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)

@@ -56,7 +56,7 @@ func checkMetrics(page []byte) (string, error) {
 // serve runs pilotfish and returns host:port of its two ports.
 func serve(t *testing.T, upstream string) (jobs, admin string) {
 	t.Helper()
-	sidecar := exec.Command(pilotfish(t), "serve", "--listen", "127.0.0.1:0", "--admin", "127.0.0.1:0", "--upstream", upstream)
+	sidecar := exec.Command(pilotfish, "serve", "--listen", "127.0.0.1:0", "--admin", "127.0.0.1:0", "--upstream", upstream)
 	log, err := sidecar.StderrPipe()
 	require.NoError(t, err)
 	require.NoError(t, sidecar.Start())

@@ -4,7 +4,6 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"sync"
 	"testing"
 	"time"
 
@@ -14,35 +13,23 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// binary builds pilotfish, once.
-var binary = sync.OnceValues(func() (string, error) {
-	dir, err := os.MkdirTemp("", "pilotfish-deploy-")
-	if err != nil {
-		return "", err
-	}
-	path := filepath.Join(dir, "pilotfish")
-	build := exec.Command("go", "build", "-o", path, "./cmd/pilotfish")
-	build.Dir, build.Stderr = root, os.Stderr
-	return path, build.Run()
-})
+// pilotfish is the program, which TestMain builds.
+var pilotfish string
 
 func TestMain(m *testing.M) {
-	path, err := binary()
+	dir, err := os.MkdirTemp("", "pilotfish-deploy-")
 	if err != nil {
+		panic(err)
+	}
+	pilotfish = filepath.Join(dir, "pilotfish")
+	build := exec.Command("go", "build", "-o", pilotfish, "./cmd/pilotfish")
+	build.Dir, build.Stderr = root, os.Stderr
+	if err := build.Run(); err != nil {
 		panic(err)
 	}
 	code := m.Run()
-	if err := os.RemoveAll(filepath.Dir(path)); err != nil {
-		panic(err)
-	}
+	_ = os.RemoveAll(dir)
 	os.Exit(code)
-}
-
-func pilotfish(t *testing.T) string {
-	t.Helper()
-	path, err := binary()
-	require.NoError(t, err)
-	return path
 }
 
 // settings are what of a configuration its surroundings must agree with.
@@ -68,7 +55,7 @@ type settings struct {
 // configuration has pilotfish check a configuration, and reads it.
 func configuration(t *testing.T, text []byte) settings {
 	t.Helper()
-	must(t, pilotfish(t), "check", "--config", write(t, "pilotfish.yaml", text))
+	must(t, pilotfish, "check", "--config", write(t, "pilotfish.yaml", text))
 	var s settings
 	require.NoError(t, yaml.Unmarshal(text, &s))
 	return s
@@ -94,7 +81,7 @@ func (s settings) bodies(t *testing.T) int64 {
 }
 
 func TestPilotfishRefusesAConfigurationThatIsWrong(t *testing.T) {
-	out, err := run(pilotfish(t), "check", "--config", write(t, "pilotfish.yaml", []byte("shutdown: {grase: 2m}\n")))
+	out, err := run(pilotfish, "check", "--config", write(t, "pilotfish.yaml", []byte("shutdown: {grase: 2m}\n")))
 	require.Error(t, err)
 	assert.Contains(t, out, "grase")
 }

@@ -17,7 +17,7 @@ func units(t *testing.T, old, changed string) (service string) {
 	t.Helper()
 	dir := t.TempDir()
 	for _, name := range []string{"pilotfish.socket", "pilotfish.service"} {
-		text := strings.ReplaceAll(string(read(t, "systemd", name)), "/usr/bin/pilotfish", pilotfish(t))
+		text := strings.ReplaceAll(string(read(t, "systemd", name)), "/usr/bin/pilotfish", pilotfish)
 		writeTo(t, filepath.Join(dir, name), []byte(strings.Replace(text, old, changed, 1)))
 	}
 	return filepath.Join(dir, "pilotfish.service")
