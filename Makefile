@@ -102,7 +102,7 @@ test-deploy: ## Test deploy/ with the programs and the types that read it.
 test-image: ## Build the image's final stage and start it.
 	./tools/deploy/image
 
-# Apart from make test: API server and etcd take six minutes of a core to build, once.
+# Apart from make test: API server and etcd take many minutes of a core to build, once.
 .PHONY: test-kubernetes
 test-kubernetes: $(BIN)/kube-apiserver ## Apply deploy/kubernetes to a real API server, and follow its EndpointSlices.
 	$(GO) -C tools/deploy test -tags kubernetes -run Kubernetes -count=1 -v -timeout 10m .

@@ -85,6 +85,7 @@ func apiServer(t *testing.T) *rest.Config {
 	tokens := write(t, "tokens.csv", []byte(adminToken+",admin,1,system:masters\n"+
 		sidecarToken+",system:serviceaccount:pilotfish:submitter,2,system:serviceaccounts\n"))
 	daemon(t, filepath.Join(bin, "kube-apiserver"), "--etcd-servers", store, "--bind-address", "127.0.0.1", "--secure-port", fmt.Sprint(port),
+		"--advertise-address", "192.0.2.1", // or it looks for one, and fails on a machine without a default route
 		"--cert-dir", filepath.Join(folder, "certs"), "--token-auth-file", tokens, "--authorization-mode", "RBAC",
 		"--service-cluster-ip-range", "10.0.0.0/24", "--disable-admission-plugins", "ServiceAccount", // no controller makes tokens here
 		"--service-account-issuer", "https://kubernetes.test", "--service-account-key-file", keyFile, "--service-account-signing-key-file", keyFile)
