@@ -137,11 +137,14 @@ func TestReloadOfWhatUsedToWait(t *testing.T) {
 
 	cfg.AdminWrite, cfg.Debug.Pprof = true, true
 	cfg.Breaker.Failures, cfg.Breaker.Open, cfg.Breaker.OpenMax = 1, time.Millisecond, time.Millisecond
-	cfg.Queue.Jobs, cfg.Prewarm.Projects = 1, 5
+	cfg.Queue.Jobs, cfg.Queue.Bytes, cfg.Prewarm.Projects = 1, 1<<20, 5
 	cfg.Capture.Path = filepath.Join(t.TempDir(), "jobs.jsonl")
 	assert.Empty(t, requireReload(t, s, &cfg))
 	assert.Equal(t, http.StatusOK, admin(http.MethodPost, drain))
 	assert.Equal(t, http.StatusOK, admin(http.MethodGet, "/debug/pprof/"))
+
+	live := s.live(time.Now())
+	assert.Equal(t, []int64{1, 1 << 20}, []int64{int64(live.QueueJobs), live.QueueBytes.Most}, "the metrics tell the new bounds")
 
 	// The queue: nothing is eligible, so one job waits, and the next has no place. The new
 	// discovery must not bring the upstreams back meanwhile.
