@@ -3,7 +3,6 @@ package config
 import (
 	"flag"
 	"fmt"
-	"os"
 	"reflect"
 	"regexp"
 	"strings"
@@ -30,32 +29,6 @@ var update = flag.Bool("update", false, "write the reference of all keys")
 
 func TestReferenceIsComplete(t *testing.T) {
 	manual.Hold(t, reference, newKeyManual(t).text(), "go test ./internal/config -run TestReference", *update)
-}
-
-// The table of bounds in docs/operate.md names keys that there are.
-func TestBoundsHaveTheirKeys(t *testing.T) {
-	text, err := os.ReadFile("../../docs/operate.md")
-	require.NoError(t, err)
-	_, table, ok := strings.Cut(string(text), "\n## Bounds\n")
-	require.True(t, ok)
-	table, _, _ = strings.Cut(table, "\n## ")
-	keys, err := os.ReadFile(reference)
-	require.NoError(t, err)
-	found := 0
-	for row := range strings.Lines(table) {
-		cells := strings.Split(row, "|")
-		if len(cells) < 5 {
-			continue
-		}
-		for _, key := range regexp.MustCompile("`([a-z_]+)\\.([a-z_]+)`").FindAllStringSubmatch(cells[3], -1) {
-			found++
-			_, section, ok := strings.Cut(string(keys), "\n## "+key[1]+"\n")
-			require.True(t, ok, "no section %s", key[1])
-			section, _, _ = strings.Cut(section, "\n## ")
-			assert.Contains(t, section, "\n| `"+key[2]+"` |", "no key %s.%s", key[1], key[2])
-		}
-	}
-	assert.Greater(t, found, 12)
 }
 
 // keyManual writes the reference.
