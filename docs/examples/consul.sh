@@ -14,9 +14,6 @@ register() { # whether the server drains
 "$@" &
 trap 'register true; kill "$!"' TERM INT # no new jobs; the open ones end
 register false
-while kill -0 "$!" 2>/dev/null; do # a signal ends a wait, too
-	wait "$!"
-	code=$?
-done
+while kill -0 "$!" 2>/dev/null; do wait "$!"; done # a signal ends a wait, too
 tell "deregister/ruleserver-$port"
-exit "$code"
+wait "$!" # its exit code
