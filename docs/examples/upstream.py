@@ -1,4 +1,4 @@
-"""A server that tells pilotfish all that it can use: python3 upstream.py PORT"""
+"""A server that tells pilotfish what it can use: python3 upstream.py PORT"""
 import collections, http.server, json, os, signal, sys, threading, time
 
 count = collections.Counter(cores=os.cpu_count(), stalled_joblets=0, jobs_running=0, jobs_completed_total=0)
