@@ -182,6 +182,9 @@ func TestAHeadThatFindsNoRoom(t *testing.T) {
 	assert.Equal(t, http.StatusServiceUnavailable, head.StatusCode)
 	assert.Equal(t, "no-room", head.Header.Get("Pilotfish-Reason"))
 	assert.Equal(t, "1", head.Header.Get("Retry-After"))
+	rest, err := io.ReadAll(s.in)
+	assert.NoError(t, err, "what still comes is read, so that the answer is not lost")
+	assert.NotContains(t, string(rest), "HTTP/1.1", "the 503 is the only answer")
 	assert.EqualValues(t, 1, arriving.Refused())
 	c.seen(20)
 }

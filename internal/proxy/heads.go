@@ -20,6 +20,8 @@ const (
 	freeHead = 4 << 10
 	// retryHead is when a head that found no room may come again.
 	retryHead = time.Second
+	// readLast bounds how long the rest of a head that found no room is read.
+	readLast = 500 * time.Millisecond
 )
 
 // headCost is what the head of a request takes in memory, in bytes.
@@ -115,8 +117,12 @@ func (h *head) turn(state http.ConnState) {
 	h.whole = state != http.StateIdle && state != http.StateNew
 }
 
-// read ends a read of c that brought p. Where there is no room, it answers, and to
-// the server the connection is at its end.
+// errRefused ends the reading of a head that found no room. To an error of a read
+// net/http adds no answer of its own; to the end of a connection within a head it adds a 400.
+var errRefused = &net.OpError{Op: "read", Net: "tcp", Err: intake.ErrNoRoom}
+
+// read ends a read of c that brought p. Where there is no room, it answers, and reads
+// what still comes: closing at once would reset the connection and lose the answer.
 func (h *head) read(c net.Conn, p []byte, err error) (int, error) {
 	if h.came(p) {
 		return len(p), err
@@ -129,8 +135,14 @@ func (h *head) read(c net.Conn, p []byte, err error) (int, error) {
 	}
 	problem.SetHeaders(response.Header, retryHead)
 	_ = c.SetWriteDeadline(time.Now().Add(retryHead)) // if this fails, so does the write
-	_ = response.Write(c)                             // the submitter may be gone
-	return 0, io.EOF
+	if response.Write(c) != nil {
+		return 0, errRefused // the submitter is gone
+	}
+	if half, ok := c.(interface{ CloseWrite() error }); ok && half.CloseWrite() == nil {
+		_ = c.SetReadDeadline(time.Now().Add(readLast)) // if this fails, so does reading
+		_, _ = io.CopyN(io.Discard, c, 1<<20)
+	}
+	return 0, errRefused
 }
 
 // headListener is a listener whose connections count the heads that arrive.

@@ -1,15 +1,20 @@
 package proxy
 
 import (
+	"context"
+	"errors"
 	"fmt"
 	"go/ast"
 	"go/parser"
 	"go/token"
+	"io"
+	"net"
 	"net/http"
 	"os"
 	"path/filepath"
 	"strconv"
 	"strings"
+	"syscall"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -99,6 +104,41 @@ func TestASpentBodyIsNotTheSubmittersFault(t *testing.T) {
 	assert.Equal(t, http.StatusBadGateway, record.ProblemOf(f.err).Status)
 	f = a.explain(upstreamclient.Progress{Begun: true}, &upstreamclient.BodyError{Err: intake.ErrTooLarge})
 	assert.Equal(t, http.StatusRequestEntityTooLarge, record.ProblemOf(f.err).Status)
+}
+
+// Only a body whose framing is broken is the submitter's fault. A connection that ends, in
+// whichever way, is none.
+func TestWhyABodyCouldNotBeRead(t *testing.T) {
+	odd := errors.New("an error that nobody knows")
+	left, leave := context.WithCancel(t.Context())
+	leave()
+	for _, c := range []struct {
+		ctx    context.Context
+		proto  int
+		length int64
+		err    error
+		status int
+	}{
+		{t.Context(), 1, 10, syscall.ECONNRESET, record.StatusGone},
+		{t.Context(), 1, 10, &net.OpError{Op: "read", Err: syscall.ECONNRESET}, record.StatusGone},
+		{t.Context(), 1, 10, io.ErrUnexpectedEOF, record.StatusGone},
+		{t.Context(), 1, 10, io.ErrNoProgress, record.StatusGone},
+		{t.Context(), 1, 10, odd, record.StatusGone},
+		{t.Context(), 1, -1, odd, http.StatusBadRequest},
+		{t.Context(), 1, -1, io.ErrUnexpectedEOF, record.StatusGone},
+		{left, 1, -1, odd, record.StatusGone},
+		{left, 2, 10, odd, record.StatusGone},
+		{t.Context(), 2, 10, odd, http.StatusBadRequest},
+		{t.Context(), 1, 10, os.ErrDeadlineExceeded, http.StatusRequestTimeout},
+		{t.Context(), 1, -1, &net.OpError{Op: "read", Err: os.ErrDeadlineExceeded}, http.StatusRequestTimeout},
+		{t.Context(), 1, 10, intake.ErrNoRoom, http.StatusServiceUnavailable},
+		{t.Context(), 1, 10, intake.ErrTooLarge, http.StatusRequestEntityTooLarge},
+	} {
+		r := (&http.Request{ProtoMajor: c.proto, ContentLength: c.length}).WithContext(c.ctx)
+		x := exchange{r: r}
+		err := x.sendingFailed(fmt.Errorf("reading the body: %w", c.err))
+		assert.Equal(t, c.status, record.ProblemOf(err).Status, "HTTP/%d, length %d: %v", c.proto, c.length, c.err)
+	}
 }
 
 // The table of bounds in docs/operate.md has those that no key changes.

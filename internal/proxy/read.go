@@ -100,14 +100,17 @@ func (x *exchange) sendingFailed(err error) error {
 		return err
 	case errors.Is(err, os.ErrDeadlineExceeded):
 		return fmt.Errorf("%w: %w", errSlow, err)
-	case errors.Is(err, io.ErrUnexpectedEOF), errors.As(err, &broken), x.left():
+	case errors.Is(err, io.ErrUnexpectedEOF), errors.As(err, &broken),
+		x.r.ProtoMajor < 2 && x.r.ContentLength >= 0, // such a body has no framing that could be broken
+		x.left():
 		return fmt.Errorf("%w: %w", record.ErrGone, err)
 	}
 	return fmt.Errorf("%w: %w", errFraming, err)
 }
 
-// justAfter is how long after the end of its body the end of a request comes at most.
-const justAfter = 50 * time.Millisecond
+// justAfter is how long after the end of its body the end of a request comes at most,
+// on a busy machine. Only a request that is malformed waits for so long.
+const justAfter = time.Second
 
 // left reports whether the submitter has left. When it does, the server of HTTP/2 ends
 // the body with an error of its own, and just after that the request.
