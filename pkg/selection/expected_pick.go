@@ -7,6 +7,10 @@ import (
 	"example.org/pilotfish/internal/hash"
 )
 
+// blindFactor is how far above the mean an upstream may be where nothing is known
+// of loads: tighter than is usual, since the own jobs are but a sample of all.
+const blindFactor = 1.25
+
 // Pick implements Policy.
 func (e *Expected) Pick(job Job, views []View, rng *rand.Rand) int {
 	var p pricing
@@ -36,10 +40,11 @@ func (e *Expected) Local() {}
 // pick chooses one of the views.
 func (p *pricing) pick(views []View, rng *rand.Rand) int {
 	if p.blind {
-		if i, ok := (BoundedHash{}).first(p.job, views, p.cached); ok && p.job.Project != 0 {
+		b := BoundedHash{Factor: blindFactor}
+		if i, ok := b.first(p.job, views, p.cached); ok && p.job.Project != 0 {
 			return i
 		}
-		return BoundedHash{}.Pick(p.job, views, rng)
+		return b.Pick(p.job, views, rng)
 	}
 	cached, n := p.cheapestCached(views)
 	other := p.cheapestOther(views)

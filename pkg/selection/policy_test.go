@@ -17,7 +17,7 @@ func oracles() map[string]policytest.Oracle {
 		"expected":        expectedOracle(selection.ExpectedConfig{}),
 		"dynamic":         dynamicOracle,
 		"stretch":         stretchOracle,
-		"bounded-hash":    boundedHashOracle,
+		"bounded-hash":    func(job selection.Job, views []selection.View) []float64 { return boundedHashOracle(job, views, 1.5) },
 		"p2c-ewma":        p2cOracle,
 		"least-in-flight": leastInFlightOracle,
 		"random":          policytest.Any,
@@ -79,7 +79,7 @@ func stretchOracle(job selection.Job, views []selection.View) []float64 {
 	}))
 }
 
-func boundedHashOracle(job selection.Job, views []selection.View) []float64 {
+func boundedHashOracle(job selection.Job, views []selection.View, factor float64) []float64 {
 	if job.Project == 0 {
 		return leastInFlightOracle(job, views)
 	}
@@ -93,7 +93,7 @@ func boundedHashOracle(job selection.Job, views []selection.View) []float64 {
 		if weights > 0 {
 			share = views[i].Weight / weights
 		}
-		if views[i].InFlight+1 <= math.Ceil(1.5*jobs*share) {
+		if views[i].InFlight+1 <= math.Ceil(factor*jobs*share) {
 			return policytest.Evenly(len(views), []int{i})
 		}
 	}
