@@ -94,7 +94,8 @@ func TestEvents(t *testing.T) {
 	assert.Equal(t, 3, now.Waiting)
 
 	for range 15 {
-		stream(t, server) //nolint:bodyclose // stream closes it
+		response, _ := stream(t, server) //nolint:bodyclose // stream closes it
+		assert.Equal(t, http.StatusOK, response.StatusCode)
 	}
 	response, lines = stream(t, server) //nolint:bodyclose // stream closes it
 	assert.Equal(t, http.StatusServiceUnavailable, response.StatusCode)
@@ -128,7 +129,10 @@ func TestPageIsServed(t *testing.T) {
 		assert.Contains(t, h.Get("Content-Type"), kind, path)
 		assert.Contains(t, h.Get("Content-Security-Policy"), "default-src 'none'; script-src 'self'; style-src 'self'")
 		assert.NotContains(t, h.Get("Content-Security-Policy"), "unsafe")
-		assert.Equal(t, "nosniff", h.Get("X-Content-Type-Options"))
+		assert.Equal(t, []string{"nosniff", "no-referrer", "same-origin", "same-origin", "no-cache"}, []string{
+			h.Get("X-Content-Type-Options"), h.Get("Referrer-Policy"),
+			h.Get("Cross-Origin-Opener-Policy"), h.Get("Cross-Origin-Resource-Policy"), h.Get("Cache-Control"),
+		})
 		require.NotEmpty(t, h.Get("ETag"))
 
 		r := httptest.NewRequest(http.MethodGet, path, nil)

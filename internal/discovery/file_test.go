@@ -195,6 +195,16 @@ func FuzzList(f *testing.F) {
 	})
 }
 
+func TestAttributesAtTheirBounds(t *testing.T) {
+	for attribute, good := range map[string]bool{
+		"weight=0": true, "weight=1000000": true, "weight=1000001": false, "weight=-1": false, "weight=NaN": false,
+		"cores=0": true, "cores=65536": true, "cores=65537": false, "cores=-1": false,
+	} {
+		_, err := parseLine([]string{"a:1", attribute})
+		assert.Equal(t, good, err == nil, "%s: %v", attribute, err)
+	}
+}
+
 // Both forms of docs/upstreams.md name the same upstreams.
 func TestTheFileOfTheDocuments(t *testing.T) {
 	var lists [2][]pool.Upstream

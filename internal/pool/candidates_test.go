@@ -40,6 +40,7 @@ func TestViews(t *testing.T) {
 	r.Running[selection.High], r.Stalled[selection.High], r.CoresBusy = 3, 1, 4
 	f.Report(start.Add(time.Minute), us[0].Address, r)
 	f.Set(start.Add(time.Minute), append(us, upstreams(3)[2]))
+	f.members[us[0].Address].latency.observe(start, 0.25)
 	now := start.Add(time.Minute + 2*time.Second)
 	for _, tried := range [][]string{nil, {us[0].Address}} { // jobs at the first, and at the second
 		_, err := f.Claim(now, Request{Project: 7, Priority: selection.High}, tried)
@@ -53,7 +54,7 @@ func TestViews(t *testing.T) {
 	want := []selection.View{
 		{
 			ID: f.members[us[0].Address].id, Weight: 2, Cores: 16, Cache: selection.Cached, Warm: 1, FetchFactor: 1,
-			InFlight: 1, Assigned: 12, Jobs: 12, Stalled: 3, Age: 2.5,
+			InFlight: 1, Assigned: 12, Jobs: 12, Stalled: 3, Age: 2.5, Latency: 0.25,
 			IdleCPU: 0.75, IdleIO: 1, Uptime: forever, Left: 3600 - 62.5,
 		},
 		{

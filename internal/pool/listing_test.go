@@ -70,6 +70,21 @@ func TestAListingThatIsWrongIsNotBelieved(t *testing.T) {
 	assert.Zero(t, f.members[liar].listing, "a newcomer has a clean record")
 }
 
+// Where the listings of all are wrong about as often, none is doubted.
+func TestListingsThatAreOftenWrongEverywhere(t *testing.T) {
+	f, us, now := newFixture(t, "expected", 3), upstreams(3), start
+	for i, u := range us {
+		f.Report(now, u.Address, report(now, 0, 0, uint64(i+1)))
+	}
+	for i := range 20 {
+		f.finds(t, now, us[1+i%2].Address, uint64(2+i%2), i%5 > 1)
+	}
+	for range 5 {
+		f.finds(t, now, us[0].Address, 1, false)
+	}
+	assert.False(t, f.members[us[0].Address].listing.doubted)
+}
+
 // Answers that say nothing of the cache, and jobs that came without being listed, prove
 // nothing.
 func TestWhatProvesNothingOfAListing(t *testing.T) {

@@ -57,6 +57,9 @@ func TestAnAbsurdLoadIsNotTakenOver(t *testing.T) {
 	assert.Equal(t, []float64{10, 4, 1}, []float64{s.Running, s.Stalled, s.ReportAge})
 	assert.Equal(t, 1, s.Cached, "the rest counts")
 	assert.Equal(t, "[NaN 0] stalled joblets", s.Implausible)
+	r.At, r.Cached = r.At.Add(time.Second/2), claimed(1<<30)
+	f.Report(r.At, address, r)
+	assert.Equal(t, "[NaN 0] stalled joblets, 1073741824 cached projects", f.state(r.At, address).Implausible)
 	f.Report(start.Add(2*time.Second), address, report(start.Add(2*time.Second), 1, 0))
 	assert.Empty(t, f.state(start, address).Implausible)
 

@@ -213,3 +213,21 @@ func TestAnUpstreamThatReturnsHasTheGateOfItsAddress(t *testing.T) {
 	l.Done(start.Add(time.Second), Answered)
 	assert.Zero(t, f.InFlight())
 }
+
+// Other settings hold from now on. What detectors have seen stays if they are not named.
+func TestOtherSettings(t *testing.T) {
+	f, u, w := newFixture(t, "random", 1), upstreams(1)[0], &witness{}
+	f.Report(start, u.Address, report(start, 0, 1000))
+	require.Zero(t, f.state(start, u.Address).Level)
+	f.SetSettings(Settings{Policy: w, Interval: time.Minute})
+	s := f.state(start.Add(3*time.Minute), u.Address)
+	assert.Zero(t, s.Level)
+	assert.True(t, s.ReportFresh, "the new interval counts")
+	f.SetSettings(Settings{Policy: w, Interval: time.Minute, Detector: func() overload.Detector { return overload.None{} }})
+	assert.Equal(t, 1.0, f.state(start, u.Address).Level)
+	_, err := f.Claim(start, Request{Project: 7}, nil)
+	require.NoError(t, err)
+	assert.Equal(t, uint64(7), w.job.Project, "the new policy picks")
+	assert.Panics(t, func() { f.SetSettings(Settings{Policy: w}) })
+	assert.Panics(t, func() { f.SetSettings(Settings{Interval: time.Minute}) })
+}

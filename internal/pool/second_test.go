@@ -173,6 +173,8 @@ func TestUpstreamsThatTellOfBeginnings(t *testing.T) {
 	_, d := f.goes(t, start, address, 0)
 	d.Answered(start, false, nil)
 	assert.True(t, m.tellsBegun, "a refusal has no beginning")
+	c.Answered(start, true, nil)
+	assert.True(t, m.tellsBegun, "the answer of one that it told of")
 	for _, a := range []*Assignment{a, b, held, c, d} {
 		a.Done(start, Answered)
 	}

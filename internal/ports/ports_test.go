@@ -1,10 +1,12 @@
 package ports
 
 import (
+	"errors"
 	"net"
 	"os"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -116,4 +118,40 @@ func TestATakenAdminPort(t *testing.T) {
 	}()
 	waiting.Close()
 	assert.ErrorIs(t, <-ended, net.ErrClosed)
+}
+
+// handed is a socket as systemd hands it over, under a name, and its address.
+func handed(t *testing.T, name string) (f *os.File, address string) {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	defer l.Close()
+	file, err := l.(*net.TCPListener).File()
+	require.NoError(t, err)
+	defer file.Close()
+	fd, err := syscall.Dup(int(file.Fd()))
+	require.NoError(t, err)
+	return os.NewFile(uintptr(fd), name), l.Addr().String()
+}
+
+func TestWhatASocketOfSystemdIsFor(t *testing.T) {
+	for _, c := range []struct{ first, second, want string }{
+		{"jobs", "admin", "jobs first, admin second"},
+		{"admin", "jobs", "jobs second, admin first"},
+		{"unknown", "unknown", "jobs first, admin second"},
+		{"jobs", "jobs", "there is a socket for this purpose already"},
+		{"admin", "admin", "there is a socket for this purpose already"},
+	} {
+		var p Ports
+		a, first := handed(t, c.first)
+		b, second := handed(t, c.second)
+		err := errors.Join(p.take(a), p.take(b))
+		if err != nil {
+			assert.ErrorContains(t, err, c.want)
+		} else {
+			which := map[string]string{first: "first", second: "second"}
+			assert.Equal(t, c.want, "jobs "+which[p.Jobs.Addr().String()]+", admin "+which[p.Admin.Addr().String()])
+		}
+		p.Close()
+	}
 }
