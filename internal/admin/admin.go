@@ -77,43 +77,14 @@ func New(cfg Config) (http.Handler, error) {
 	mux := http.NewServeMux()
 	mux.Handle("GET /metrics", cfg.Metrics)
 	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write([]byte("ok\n")) })
-	mux.HandleFunc("GET /readyz", func(w http.ResponseWriter, _ *http.Request) {
-		if err := cfg.Ready(); err != nil {
-			http.Error(w, err.Error(), http.StatusServiceUnavailable)
-			return
-		}
-		_, _ = w.Write([]byte("ready\n"))
-	})
-	mux.HandleFunc("GET /api/upstreams", func(w http.ResponseWriter, _ *http.Request) {
-		reply(w, http.StatusOK, map[string]any{"upstreams": cfg.Pool.States()})
-	})
+	mux.HandleFunc("GET /readyz", ready(cfg.Ready))
+	mux.HandleFunc("GET /api/upstreams", show(func() any { return map[string]any{"upstreams": cfg.Pool.States()} }))
 	mux.HandleFunc("GET /api/pick", pick(cfg.Pool))
-	mux.HandleFunc("GET /api/quality", func(w http.ResponseWriter, _ *http.Request) {
-		reply(w, http.StatusOK, cfg.Quality.Summary())
-	})
-	mux.HandleFunc("GET /api/capacity", func(w http.ResponseWriter, _ *http.Request) {
-		advice, err := cfg.Console.Capacity()
-		if err != nil {
-			w.Header().Set("Retry-After", "10")
-			reply(w, http.StatusServiceUnavailable, map[string]string{"error": err.Error()})
-			return
-		}
-		reply(w, http.StatusOK, advice)
-	})
-	mux.HandleFunc("GET /api/now", func(w http.ResponseWriter, _ *http.Request) {
-		reply(w, http.StatusOK, cfg.Console.Now())
-	})
-	mux.HandleFunc("GET /api/history", func(w http.ResponseWriter, _ *http.Request) {
-		reply(w, http.StatusOK, cfg.Console.History())
-	})
-	mux.HandleFunc("GET /api/about", func(w http.ResponseWriter, _ *http.Request) {
-		about, err := cfg.Console.About()
-		if err != nil {
-			reply(w, http.StatusInternalServerError, map[string]string{"error": err.Error()})
-			return
-		}
-		reply(w, http.StatusOK, about)
-	})
+	mux.HandleFunc("GET /api/quality", show(func() any { return cfg.Quality.Summary() }))
+	mux.HandleFunc("GET /api/capacity", showCapacity(cfg.Console))
+	mux.HandleFunc("GET /api/now", show(func() any { return cfg.Console.Now() }))
+	mux.HandleFunc("GET /api/history", show(func() any { return cfg.Console.History() }))
+	mux.HandleFunc("GET /api/about", about(cfg.Console))
 	mux.HandleFunc("GET /api/events", events(cfg.Console.Now))
 	drain(mux, cfg)
 	mux.HandleFunc("POST /-/reload", reload(cfg))
@@ -126,6 +97,45 @@ func New(cfg Config) (http.Handler, error) {
 	return ownOrigin(cfg.BrowserCheck(authorized(cfg.Token, mux))), nil
 }
 
+// ready tells a probe whether the sidecar wants jobs.
+func ready(refusal func() error) http.HandlerFunc {
+	return func(w http.ResponseWriter, _ *http.Request) {
+		if err := refusal(); err != nil {
+			http.Error(w, err.Error(), http.StatusServiceUnavailable)
+			return
+		}
+		_, _ = w.Write([]byte("ready\n"))
+	}
+}
+
+// show serves what now returns at the moment.
+func show(now func() any) http.HandlerFunc {
+	return func(w http.ResponseWriter, _ *http.Request) { reply(w, http.StatusOK, now()) }
+}
+
+func showCapacity(c Console) http.HandlerFunc {
+	return func(w http.ResponseWriter, _ *http.Request) {
+		advice, err := c.Capacity()
+		if err != nil {
+			w.Header().Set("Retry-After", "10")
+			refuse(w, http.StatusServiceUnavailable, err.Error())
+			return
+		}
+		reply(w, http.StatusOK, advice)
+	}
+}
+
+func about(c Console) http.HandlerFunc {
+	return func(w http.ResponseWriter, _ *http.Request) {
+		about, err := c.About()
+		if err != nil {
+			refuse(w, http.StatusInternalServerError, err.Error())
+			return
+		}
+		reply(w, http.StatusOK, about)
+	}
+}
+
 // drain serves the one thing that can be changed here.
 func drain(mux *http.ServeMux, cfg Config) {
 	handle := func(on bool) http.HandlerFunc {
@@ -133,9 +143,9 @@ func drain(mux *http.ServeMux, cfg Config) {
 			address := r.PathValue("address")
 			switch {
 			case !allowed(cfg.Write):
-				reply(w, http.StatusForbidden, map[string]string{"error": "upstreams cannot be drained by hand: admin_write is false"})
+				refuse(w, http.StatusForbidden, "upstreams cannot be drained by hand: admin_write is false")
 			case !cfg.Pool.Drain(address, on):
-				reply(w, http.StatusNotFound, map[string]string{"error": fmt.Sprintf("no upstream has the address %q", address)})
+				refuse(w, http.StatusNotFound, fmt.Sprintf("no upstream has the address %q", address))
 			default:
 				reply(w, http.StatusOK, map[string]any{"address": address, "drained": on})
 			}
@@ -165,15 +175,15 @@ func reload(cfg Config) http.HandlerFunc {
 	return func(w http.ResponseWriter, _ *http.Request) {
 		switch {
 		case !allowed(cfg.Write):
-			reply(w, http.StatusForbidden, map[string]string{"error": "the configuration cannot be reloaded from here: admin_write is false; SIGHUP does it too"})
+			refuse(w, http.StatusForbidden, "the configuration cannot be reloaded from here: admin_write is false; SIGHUP does it too")
 			return
 		case cfg.Reload == nil:
-			reply(w, http.StatusNotFound, map[string]string{"error": "there is no configuration to reload"})
+			refuse(w, http.StatusNotFound, "there is no configuration to reload")
 			return
 		}
 		waiting, err := cfg.Reload()
 		if err != nil {
-			reply(w, http.StatusUnprocessableEntity, map[string]string{"error": err.Error()})
+			refuse(w, http.StatusUnprocessableEntity, err.Error())
 			return
 		}
 		reply(w, http.StatusOK, map[string]any{"reloaded": true, "waiting_for_restart": append([]string{}, waiting...)})
@@ -202,7 +212,7 @@ func pick(p Pool) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		q, err := url.ParseQuery(r.URL.RawQuery)
 		if err != nil {
-			reply(w, http.StatusBadRequest, map[string]string{"error": err.Error()})
+			refuse(w, http.StatusBadRequest, err.Error())
 			return
 		}
 		word := q.Get("priority")
@@ -211,20 +221,25 @@ func pick(p Pool) http.HandlerFunc {
 		}
 		priority, ok := selection.ParsePriority(word)
 		if !ok {
-			reply(w, http.StatusBadRequest, map[string]string{"error": fmt.Sprintf("priority: %q is neither high nor low", word)})
+			refuse(w, http.StatusBadRequest, fmt.Sprintf("priority: %q is neither high nor low", word))
 			return
 		}
 		project := q.Get("project")
 		ranking, err := p.Explain(pool.Request{Project: intake.Key(project), Priority: priority})
 		if err != nil {
 			w.Header().Set("Retry-After", "1")
-			reply(w, http.StatusServiceUnavailable, map[string]string{"error": err.Error()})
+			refuse(w, http.StatusServiceUnavailable, err.Error())
 			return
 		}
 		reply(w, http.StatusOK, map[string]any{
 			"project": project, "priority": word, "upstream": ranking[0].Address, "ranking": ranking,
 		})
 	}
+}
+
+// refuse says why there is no other reply.
+func refuse(w http.ResponseWriter, status int, why string) {
+	reply(w, status, map[string]string{"error": why})
 }
 
 func reply(w http.ResponseWriter, status int, v any) {

@@ -119,10 +119,7 @@ func (a *Assignment) Move(now time.Time, address string) *Assignment {
 	if m == nil {
 		return nil
 	}
-	tell, ok := m.gate.Enter(now)
-	if !ok {
-		tell = func(time.Time, breaker.Verdict) {}
-	}
+	tell, _ := m.enter(now)
 	to := &Assignment{
 		Choice: Choice{Address: address, Claimed: now, Cache: m.cache(a.project, now, &p.cfg)},
 		pool:   p, member: m, project: a.project, tell: tell, moved: true,

@@ -52,13 +52,10 @@ func (p *Pool) Claim(now time.Time, r Request, tried []string) (*Assignment, err
 	}
 	for len(c.members) > 0 {
 		i, costs := p.pick(job, c.views)
-		tell, ok := c.members[i].gate.Enter(now)
+		tell, ok := c.members[i].enter(now)
 		if !ok && !c.panicking {
 			c.remove(i)
 			continue
-		}
-		if !ok {
-			tell = func(time.Time, breaker.Verdict) {}
 		}
 		a := p.assign(now, r, job, &c, i, costs, tell)
 		a.Fallbacks = p.fallbacks(job, &c, i, r.Fallbacks)

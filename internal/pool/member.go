@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"time"
 
+	"example.org/pilotfish/internal/breaker"
 	"example.org/pilotfish/pkg/overload"
 	"example.org/pilotfish/pkg/selection"
 )
@@ -79,6 +80,15 @@ func (m *member) forget(cfg *Config) {
 	m.believed = plausibility{}
 	m.rate, m.latency = rate{}, peakEWMA{}
 	m.drained, m.tellsBegun = false, false
+}
+
+// enter asks the breaker to let a job through, and returns whom to tell how that went:
+// nobody, if it refuses.
+func (m *member) enter(now time.Time) (tell func(now time.Time, v breaker.Verdict), ok bool) {
+	if tell, ok = m.gate.Enter(now); !ok {
+		tell = func(time.Time, breaker.Verdict) {}
+	}
+	return tell, ok
 }
 
 // drains reports whether it gets no new jobs unless all drain.

@@ -172,7 +172,7 @@ func (p *Pool) evacuate(now time.Time, m *member, may func(w Waiter, sure bool) 
 
 // enter moves the job of a to candidate i, unless its breaker says no.
 func (p *Pool) enter(now time.Time, a *Assignment, job selection.Job, c *candidates, i int, costs []selection.Cost) *Assignment {
-	tell, ok := c.members[i].gate.Enter(now)
+	tell, ok := c.members[i].enter(now)
 	if !ok {
 		return nil
 	}

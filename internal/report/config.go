@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
-	"net"
 	"net/http"
 	"strings"
 	"time"
@@ -39,7 +38,7 @@ type Config struct {
 	// Dial connects to an upstream; nil dials TCP. DialServer connects by TLS to a
 	// Prometheus server whose URL begins with https; nil trusts the system's certificates.
 	// Neither counts where there is a Transport.
-	Dial, DialServer func(ctx context.Context, network, address string) (net.Conn, error)
+	Dial, DialServer dial
 }
 
 // check says what is missing or wrong.

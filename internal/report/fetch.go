@@ -27,19 +27,30 @@ type client struct {
 	timeout time.Duration
 }
 
-// newClient returns one for upstreams, or for a Prometheus server.
-func newClient(c *Config, server bool) client {
+// dial connects to an address.
+type dial = func(ctx context.Context, network, address string) (net.Conn, error)
+
+// newUpstreamClient returns one for upstreams. Their URLs begin with http, whatever
+// Config.Dial makes of it.
+func newUpstreamClient(c *Config) client {
+	plain := c.Dial
+	if plain == nil {
+		plain = (&net.Dialer{Timeout: c.Timeout}).DialContext
+	}
+	return newClient(c, plain, nil)
+}
+
+// newServerClient returns one for a Prometheus server.
+func newServerClient(c *Config) client {
+	return newClient(c, (&net.Dialer{Timeout: c.Timeout}).DialContext, c.DialServer)
+}
+
+// newClient returns one that dials so for http, and so for https.
+func newClient(c *Config, plain, secure dial) client {
 	transport := c.Transport
 	if transport == nil {
-		dial, secure := (&net.Dialer{Timeout: c.Timeout}).DialContext, c.DialServer
-		if !server {
-			secure = nil // their URLs begin with http, whatever Dial makes of it
-			if c.Dial != nil {
-				dial = c.Dial
-			}
-		}
 		transport = &http.Transport{
-			DialContext:            dial,
+			DialContext:            plain,
 			DialTLSContext:         secure,
 			DisableCompression:     true, // openBody decompresses, and bounds it
 			MaxIdleConnsPerHost:    1,

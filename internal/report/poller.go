@@ -42,7 +42,10 @@ func NewPoller(cfg Config) (*Poller, error) {
 	if err := cfg.check(); err != nil {
 		return nil, err
 	}
-	return &Poller{cfg: cfg, metrics: cfg.Names.metrics(new(settings.Faults)), client: newClient(&cfg, false), fanout: newFanout(cfg.Rand), early: map[string]chan struct{}{}}, nil
+	return &Poller{
+		cfg: cfg, metrics: cfg.Names.metrics(new(settings.Faults)), client: newUpstreamClient(&cfg),
+		fanout: newFanout(cfg.Rand), early: map[string]chan struct{}{},
+	}, nil
 }
 
 // Follow replaces the set of upstreams to ask, given by address. It never blocks

@@ -57,7 +57,8 @@ func NewPrometheus(cfg Config) (*Prometheus, error) {
 	}
 	server, read := cfg.server(), cfg.Names.metrics(new(settings.Faults))
 	p := &Prometheus{
-		cfg: cfg, metrics: read, instance: server.InstanceLabel, url: queryURL(server, read), client: newClient(&cfg, false), server: newClient(&cfg, true),
+		cfg: cfg, metrics: read, instance: server.InstanceLabel, url: queryURL(server, read),
+		client: newUpstreamClient(&cfg), server: newServerClient(&cfg),
 		fanout: newFanout(rand.New(rand.NewPCG(cfg.Rand.Uint64(), cfg.Rand.Uint64()))),
 		begun:  make(chan struct{}),
 	}
