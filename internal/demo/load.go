@@ -35,23 +35,28 @@ func KeepBusy(ctx context.Context, client *http.Client, address string, rng *ran
 			return
 		case <-time.After(time.Duration(rng.ExpFloat64() / (rate * wave) * float64(time.Second))):
 		}
-		project, cost := 100+zipf.Uint64(), 0.15*math.Exp(rng.NormFloat64())
-		priority := "low"
-		if rng.IntN(5) == 0 {
-			priority = "high"
-		}
+		j := draw(rng, zipf)
+		j.address, j.n = address, n
 		select {
 		case places <- struct{}{}:
 			jobs.Go(func() {
 				defer func() { <-places }()
-				submit(ctx, client, job{
-					address: address, n: n, project: strconv.FormatUint(project, 10), priority: priority,
-					cost: fmt.Sprintf("fetch=400ms,operators=%dms,output=%dms", int(1000*cost), int(300*cost)),
-				})
+				submit(ctx, client, j)
 			})
-		default:
+		default: // enough are open
 		}
 	}
+}
+
+// draw makes up a job: its project, its priority and its cost.
+func draw(rng *rand.Rand, projects *rand.Zipf) job {
+	j := job{project: strconv.FormatUint(100+projects.Uint64(), 10), priority: "low"}
+	if rng.IntN(5) == 0 {
+		j.priority = "high"
+	}
+	seconds := 0.15 * math.Exp(rng.NormFloat64())
+	j.cost = fmt.Sprintf("fetch=400ms,operators=%dms,output=%dms", int(1000*seconds), int(300*seconds))
+	return j
 }
 
 // job is one job of the load.

@@ -151,26 +151,21 @@ func (k *kubernetes) apply(e watch.Event) (changed bool, err error) {
 }
 
 // read turns the slices into upstreams. A pod of a dual-stack service is in the slices
-// of both families, and is one upstream.
+// of both families, and is one upstream, reached by the family of the settings.
 func (k *kubernetes) read() reply {
 	r := reply{upstreams: []pool.Upstream{}}
 	var bad flaws
 	found := map[string]pool.Upstream{} // by pod
-	for _, family := range []discoveryv1.AddressType{discoveryv1.AddressType(k.cfg.Family), ""} {
-		for _, name := range slices.Sorted(maps.Keys(k.slices)) {
-			s := k.slices[name]
-			if family != "" && s.AddressType != family {
-				continue
+	for _, name := range k.names() {
+		s := k.slices[name]
+		for i := range s.Endpoints {
+			u, ok, err := k.endpoint(s, &s.Endpoints[i])
+			if err != nil {
+				bad.add(fmt.Errorf("slice %s: %w", quote(name), err))
 			}
-			for i := range s.Endpoints {
-				u, ok, err := k.endpoint(s, &s.Endpoints[i])
-				if err != nil && family == "" { // once
-					bad.add(fmt.Errorf("slice %s: %w", quote(name), err))
-				}
-				pod := podOf(&s.Endpoints[i], u.Address)
-				if _, known := found[pod]; ok && !known {
-					found[pod] = u
-				}
+			pod := podOf(&s.Endpoints[i], u.Address)
+			if _, known := found[pod]; ok && !known {
+				found[pod] = u
 			}
 		}
 	}
@@ -179,6 +174,16 @@ func (k *kubernetes) read() reply {
 		r.upstreams = append(r.upstreams, found[pod])
 	}
 	return r
+}
+
+// names are the names of the slices in order, those of the family of the settings first.
+func (k *kubernetes) names() []string {
+	family := discoveryv1.AddressType(k.cfg.Family)
+	return slices.SortedFunc(maps.Keys(k.slices), func(a, b string) int {
+		return cmp.Or(
+			compareBool(k.slices[a].AddressType != family, k.slices[b].AddressType != family),
+			cmp.Compare(a, b))
+	})
 }
 
 // podOf names the pod of an endpoint; without one, its address stands for it.

@@ -84,6 +84,17 @@ func (w *waiters) remove(a *Assignment) {
 	a.waits, a.before, a.after = false, nil, nil
 }
 
+// all goes through the assignments. Each may be removed meanwhile.
+func (w *waiters) all(yield func(*Assignment) bool) {
+	for a := w.first; a != nil; {
+		next := a.after
+		if !yield(a) {
+			return
+		}
+		a = next
+	}
+}
+
 // Begun notes that the upstream has said that it has begun the job, which is not moved
 // from now on.
 func (a *Assignment) Begun() {
@@ -136,15 +147,17 @@ func (p *Pool) Reconsider(now time.Time, d Doubt, may func(w Waiter, sure bool) 
 		if !late(m) {
 			continue
 		}
-		for a := m.waiters.first; a != nil && looked < maxReconsidered; {
-			next := a.after
-			if now.Sub(a.Claimed) >= d.Late && (m.tellsBegun || a.maybeStalled(now)) {
-				looked++
-				if to := p.better(now, a, coster, may); to != nil {
-					moves = append(moves, Move{Job: a.waiter, To: to, Reason: ByLateness})
-				}
+		for a := range m.waiters.all {
+			if looked == maxReconsidered {
+				return moves
 			}
-			a = next
+			if now.Sub(a.Claimed) < d.Late || !m.tellsBegun && !a.maybeStalled(now) {
+				continue
+			}
+			looked++
+			if to := p.better(now, a, coster, may); to != nil {
+				moves = append(moves, Move{Job: a.waiter, To: to, Reason: ByLateness})
+			}
 		}
 	}
 	return moves
@@ -152,20 +165,19 @@ func (p *Pool) Reconsider(now time.Time, d Doubt, may func(w Waiter, sure bool) 
 
 // evacuate moves the jobs of a suspect to upstreams that are not.
 func (p *Pool) evacuate(now time.Time, m *member, may func(w Waiter, sure bool) bool, moves []Move) []Move {
-	for a := m.waiters.first; a != nil; {
-		next := a.after
+	for a := range m.waiters.all {
 		job := p.job(now, a.request)
 		c, err := p.eligible(now, &job, nil, a.waiter.Tried())
 		if err != nil || c.members[0].suspicion.why != "" || c.panicking {
 			return moves
 		}
-		if may(a.waiter, m.tellsBegun) {
-			i, costs := p.pick(job, c.views)
-			if to := p.enter(now, a, job, &c, i, costs); to != nil {
-				moves = append(moves, Move{Job: a.waiter, To: to, Reason: BySuspicion})
-			}
+		if !may(a.waiter, m.tellsBegun) {
+			continue
 		}
-		a = next
+		i, costs := p.pick(job, c.views)
+		if to := p.enter(now, a, job, &c, i, costs); to != nil {
+			moves = append(moves, Move{Job: a.waiter, To: to, Reason: BySuspicion})
+		}
 	}
 	return moves
 }

@@ -210,20 +210,25 @@ func (r *orcaReport) readBinary(text string) bool {
 		case applicationField:
 			return r.set("application_utilization", number)
 		case namedField:
-			var name string
-			value := 0.0
-			return eachField(bytes, func(field protowire.Number, number float64, bytes []byte) bool {
-				switch field {
-				case keyField:
-					name = string(bytes)
-				case valueField:
-					value = number
-				}
-				return true
-			}) && r.set("named_metrics."+name, value)
+			return r.readEntry(bytes)
 		}
 		return true
 	})
+}
+
+// readEntry reads an entry of the map of named metrics.
+func (r *orcaReport) readEntry(entry []byte) bool {
+	name, value := "", 0.0
+	whole := eachField(entry, func(field protowire.Number, number float64, bytes []byte) bool {
+		switch field {
+		case keyField:
+			name = string(bytes)
+		case valueField:
+			value = number
+		}
+		return true
+	})
+	return whole && r.set("named_metrics."+name, value)
 }
 
 // eachField calls take with the fields of a message that are doubles or bytes. It
