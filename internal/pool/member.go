@@ -82,8 +82,8 @@ func (m *member) forget(cfg *Config) {
 	m.drained, m.tellsBegun = false, false
 }
 
-// enter asks the breaker to let a job through, and returns whom to tell how that went:
-// nobody, if it refuses.
+// enter asks the breaker to let a job through. tell is for how that went; if the breaker
+// refuses, it does nothing.
 func (m *member) enter(now time.Time) (tell func(now time.Time, v breaker.Verdict), ok bool) {
 	if tell, ok = m.gate.Enter(now); !ok {
 		tell = func(time.Time, breaker.Verdict) {}
