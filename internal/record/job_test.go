@@ -139,3 +139,14 @@ func TestWhichResponsesSayThatNothingWasDone(t *testing.T) {
 		assert.Equal(t, c.want, NotStarted(c.status, h), "%d %s", c.status, c.header)
 	}
 }
+
+func TestWhatARequestSaysOfItsJob(t *testing.T) {
+	var r Job
+	r.Describe(intake.Description{Facts: intake.Facts{Priority: selection.High}, Reading: intake.NoProject, Unread: "encoded"})
+	assert.Equal(t, Job{Facts: intake.Facts{Priority: selection.High}, Read: intake.NoProject, Unread: "encoded"}, r)
+	assert.False(t, r.PassedUnread(), "it has no body")
+	r.Body = -1
+	assert.True(t, r.PassedUnread())
+	r.Unread = ""
+	assert.False(t, r.PassedUnread())
+}

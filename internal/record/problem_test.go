@@ -8,6 +8,7 @@ import (
 	"go/token"
 	"io/fs"
 	"net/http"
+	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"slices"
@@ -161,6 +162,17 @@ func TestWhenToComeAgain(t *testing.T) {
 	p := ProblemOf(&dispatch.AtLimit{})
 	assert.Equal(t, http.StatusTooManyRequests, p.Status)
 	assert.Equal(t, intake.ProjectLimit, p.Shedding)
+}
+
+func TestAProblemIsWrittenWhole(t *testing.T) {
+	w := httptest.NewRecorder()
+	ProblemOf(dispatch.ErrFull).Write(w, 2*time.Second)
+	assert.Equal(t, http.StatusServiceUnavailable, w.Code)
+	assert.Equal(t, http.Header{
+		"Content-Type": {"application/problem+json"}, "Content-Length": {strconv.Itoa(w.Body.Len())},
+		"Pilotfish-Reason": {"queue-full"}, "Retry-After": {"2"},
+	}, w.Header())
+	assert.JSONEq(t, string(ProblemOf(dispatch.ErrFull).Body()), w.Body.String())
 }
 
 func TestARefusedMethodHearsWhichThereAre(t *testing.T) {
