@@ -84,6 +84,7 @@ func (p *Pool) job(now time.Time, r Request) selection.Job {
 		Number:   p.number,
 		Hour:     uint64(now.Unix() / 3600),
 		Open:     float64(p.open[r.Project]),
+		Length:   p.answers.relative(r.Project),
 	}
 }
 

@@ -92,3 +92,15 @@ func TestEstimateIsBounded(t *testing.T) {
 	e.reset()
 	assert.Equal(t, float64(5*maxHistory), e.present(e.fresh(now, time.Hour)))
 }
+
+// A project's jobs are as long as the mean until their answers have shown otherwise.
+func TestLengthOfAProjectsJobs(t *testing.T) {
+	d := newDurations(answerPrior)
+	for range 300 {
+		d.observe(1, 100*time.Millisecond)
+		d.observe(2, 10*time.Second)
+	}
+	assert.Equal(t, 1.0, d.relative(3))
+	assert.InEpsilon(t, 0.1, d.relative(1), 0.15, "the mean of logarithms is 1 s")
+	assert.InEpsilon(t, 10, d.relative(2), 0.15)
+}

@@ -62,6 +62,12 @@ func (f *durations) expected(project uint64) float64 {
 	return math.Exp((m.mean*m.n + f.all.mean*shrink) / (m.n + shrink))
 }
 
+// relative is how long it will take for project, over the mean of all projects.
+func (f *durations) relative(project uint64) float64 {
+	m, _ := f.projects.get(project)
+	return math.Exp((m.mean - f.all.mean) * m.n / (m.n + shrink))
+}
+
 // fetchModel learns how long a fetch takes from the size of the data: a
 // start-up time plus a time for each byte.
 //

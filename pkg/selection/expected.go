@@ -50,8 +50,8 @@ import (
 // sidecar's own jobs, which it knows exactly. It draws two of them and takes
 // the cheaper one, so that not all sidecars take the same.
 //
-// The job's own length is ignored: it is too variable to predict, and equal on
-// every upstream. A job without a project counts as cached everywhere.
+// The job's own length is ignored by default: it is equal on every upstream, and mostly
+// too variable to predict. A job without a project counts as cached everywhere.
 //
 // Sources: Mooncake and llm-d (waits against fetches in seconds), Mitzenmacher
 // and Dahlin (stale reports), Thaler and Ravishankar (rendezvous). Use it
@@ -115,6 +115,10 @@ type ExpectedConfig struct {
 	// and none outlasts LongestJob. Defaults 1.6 and 7200: the thesis's percentiles.
 	TailScale  float64 `yaml:"tail_scale"`
 	LongestJob float64 `yaml:"longest_job"`
+	// LengthPower makes waits dearer for the jobs of projects whose jobs are short, and
+	// cheaper where they are long: WaitPrice is divided by Job.Length to this power, by 4
+	// at most, and stays at least 1. Default 0, which ignores it.
+	LengthPower float64 `yaml:"length_power"`
 	// CoreRate is the jobs that a core completes in a second where no upstream's
 	// rate is known. Default 1/12. As soon as one reports, it has no effect.
 	CoreRate float64 `yaml:"core_rate"`
@@ -195,6 +199,7 @@ func (c *ExpectedConfig) resolve() error {
 		{"SlowStart", &c.SlowStart, 60},
 		{"TailScale", &c.TailScale, 1.6},
 		{"LongestJob", &c.LongestJob, 7200},
+		{"LengthPower", &c.LengthPower, 0},
 		{"CoreRate", &c.CoreRate, 1.0 / 12},
 	} {
 		if !(*f.value >= 0) || math.IsInf(*f.value, 0) {

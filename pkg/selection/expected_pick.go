@@ -167,6 +167,10 @@ func (p *pricing) prepare(c *ExpectedConfig, job Job, views []View) {
 	if on(PartWaitPrice) {
 		p.perWait = c.WaitPrice
 	}
+	if c.LengthPower > 0 && job.Length > 0 {
+		const most = 4
+		p.perWait = max(1, p.perWait*min(max(math.Pow(job.Length, -c.LengthPower), 1.0/most), most))
+	}
 	p.usable = 1
 	if on(PartSpare) {
 		p.usable -= c.Spare

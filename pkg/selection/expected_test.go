@@ -65,6 +65,22 @@ func TestExpectedPaysMoreForWaits(t *testing.T) {
 	assert.Equal(t, 0, newExpected(t, selection.PartPlacement|selection.PartWaitPrice).Pick(job, views, nil))
 }
 
+// TestExpectedOwnLength: with LengthPower, waits are dearer for jobs that are short, and
+// cheaper for long ones, but never cheaper than the wait itself.
+func TestExpectedOwnLength(t *testing.T) {
+	views, costs := policytest.Idle(1), make([]selection.Cost, 1)
+	busy(&views[0], 14)
+	wait := (8 + 14 + 1) / 2.4
+	for _, c := range []struct{ power, length, times float64 }{
+		{0, 0.01, 1.5}, {0.5, 0, 1.5}, {0.5, 1, 1.5}, {0.5, 0.25, 3}, {0.5, 1e-6, 6}, {0.5, 2.25, 1}, {0.5, 1e9, 1},
+	} {
+		e, err := selection.NewExpected(selection.ExpectedConfig{LengthPower: c.power})
+		require.NoError(t, err)
+		e.Costs(selection.Job{Length: c.length}, views, costs)
+		assert.InDelta(t, c.times*wait, costs[0].Wait, 1e-9, "%+v", c)
+	}
+}
+
 // TestExpectedSharesFetches: the open jobs of a project take over their part of
 // a fetch, so that a project in demand spreads.
 func TestExpectedSharesFetches(t *testing.T) {

@@ -48,4 +48,7 @@ type Job struct {
 	Fetch float64
 	// Open is this sidecar's open jobs of the project, not counting this one.
 	Open float64
+	// Length is how long answers to the project's jobs take to begin where its data is
+	// cached, as this sidecar has learned, over the mean of all projects; 0 is not known.
+	Length float64
 }

@@ -158,6 +158,10 @@ func (w *world) answered(j *job) {
 		return
 	}
 	j.answering = w.now
+	if j.other != nil {
+		w.drop(j.other)
+		j.side.jobs[j.dispatch] = j
+	}
 	if j.watched != never {
 		w.watch(j) // for the stream timeout
 	}
@@ -186,6 +190,12 @@ func (s *sidecar) fail(w *world, j *job, f dispatch.Failure, last Outcome) {
 		j.assignment.Unreached(w.time(w.now))
 	}
 	j.assignment.Done(w.time(w.now), f.Outcome)
+	if j.other != nil {
+		s.jobs[j.dispatch] = j.other
+		j.part()
+		s.serve(w)
+		return
+	}
 	f.Repeatable = true
 	next := s.dispatch.Failed(w.time(w.now), j.dispatch, f)
 	if !next.Again {

@@ -50,6 +50,8 @@ type job struct {
 	fetches  bool          // it was the first to need its project's data, which was not cached
 	cold     bool          // the data was not cached: it, or a job before it, fetches
 	ended    bool
+
+	other *job // a copy of the job at another server; the first answer wins
 }
 
 // duration converts the trace's seconds, which keep their meaning to the nanosecond.

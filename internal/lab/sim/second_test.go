@@ -82,3 +82,37 @@ func TestLateJobsMove(t *testing.T) {
 	assert.Greater(t, moved, 5)
 	assert.Greater(t, busy, work+1, "work was done twice")
 }
+
+// A copy of a late job runs beside it where a core is free. The first answer ends the
+// other, and every job ends once.
+func TestLateJobsAreDoubled(t *testing.T) {
+	cfg := setup(t, "expected", "none", 4, 2)
+	cfg.Sidecars.Count, cfg.Sidecars.Interval = 8, 2*time.Second
+	cfg.Sidecars.Begun, cfg.Sidecars.Copies, cfg.Sidecars.SecondThoughts.Late = true, true, 200*time.Millisecond
+	rng := rand.New(rand.NewPCG(5, 5))
+	var jobs []trace.Job
+	work := 0.0
+	for i := range 600 {
+		j := trace.Job{
+			Offset: float64(i) / 10, Submitter: int64(rng.IntN(8)), Project: trace.Project(rune('a' + rng.IntN(8))),
+			Operators: 0.1 + 2*rng.ExpFloat64()*rng.Float64(), Timeouts: trace.Timeouts{Queue: 1e6},
+		}
+		jobs = append(jobs, j)
+		work += j.Operators
+	}
+	list := trace.List(jobs)
+	cfg.Source = &list
+	ended, won := map[int64]int{}, 0
+	cfg.Observe = func(r *Result) {
+		assert.Equal(t, Done, r.Outcome)
+		ended[r.Number]++
+		won += r.Attempts - 1
+	}
+	totals, err := Run(t.Context(), cfg)
+	require.NoError(t, err)
+	assert.Len(t, ended, len(jobs))
+	assert.Equal(t, len(jobs), totals.Ended)
+	assert.Zero(t, totals.InFlight)
+	assert.Greater(t, won, 5, "copies were first")
+	assert.Greater(t, totals.CoreSeconds, work+0.1, "work was done twice")
+}

@@ -28,6 +28,9 @@ type Sidecars struct {
 	Begun          bool                    `yaml:"begun"`
 	Blind          bool                    `yaml:"blind"`
 	SecondThoughts dispatch.SecondThoughts `yaml:"second_thoughts"`
+	// Copies leaves a late job where it is, and sends a copy of it to where it would move.
+	// The first answer wins.
+	Copies bool `yaml:"copies"`
 	// Bytes makes jobs tell the size of their project's data.
 	Bytes bool `yaml:"bytes"`
 	// Attempts, ConnectTimeout and Budget are as in dispatch.RetrySettings. The

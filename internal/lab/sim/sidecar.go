@@ -85,9 +85,38 @@ func (s *sidecar) reconsider(w *world) {
 			s.dispatch.Stay(w.time(w.now), m.Job)
 			continue
 		}
+		if w.cfg.Sidecars.Copies && m.Reason == pool.ByLateness {
+			s.double(w, j)
+			continue
+		}
 		j.server.abandon(j)
 		s.fail(w, j, dispatch.Failure{Outcome: pool.Moved, Progress: dispatch.Begun}, Lost)
 	}
+}
+
+// double sends a copy of a late job to the place that was claimed for it.
+func (s *sidecar) double(w *world, j *job) {
+	g, _ := s.dispatch.Arrive(w.time(w.now), j.dispatch) // the place is claimed already
+	double := *j
+	double.forgetAttempt()
+	double.on, double.watched = nil, never
+	double.other, j.other = j, &double
+	w.attempt(&double, g)
+}
+
+// drop ends the copy of a job that another one has made needless.
+func (w *world) drop(j *job) {
+	if j.server != nil {
+		j.server.abandon(j)
+	}
+	j.assignment.Done(w.time(w.now), pool.Gone)
+	j.part()
+}
+
+// part leaves the job to its copy.
+func (j *job) part() {
+	j.other.other, j.other = nil, nil
+	j.ended = true
 }
 
 // claim asks for an upstream for the job's next attempt.

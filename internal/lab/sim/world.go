@@ -148,6 +148,9 @@ func (w *world) end(j *job, o Outcome) {
 	if j.ended {
 		panic("BUG: sim: a job ended twice")
 	}
+	if j.other != nil {
+		w.drop(j.other)
+	}
 	j.ended = true
 	delete(j.side.jobs, j.dispatch)
 	w.open--
