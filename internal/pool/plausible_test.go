@@ -98,7 +98,8 @@ func TestCoresBesideThoseOfTheOthers(t *testing.T) {
 	assert.Empty(t, s.Implausible)
 }
 
-// An upstream that says that it completes far more than others has no known pace.
+// An upstream that completes far more than others has no known pace. Its load counts as
+// unknown too: one that answers every job with nothing at once always looks idle.
 func TestPaceBesideThatOfTheOthers(t *testing.T) {
 	f, us := newFixture(t, "random", 3), upstreams(3)
 	for i := range 4 {
@@ -112,8 +113,11 @@ func TestPaceBesideThatOfTheOthers(t *testing.T) {
 			f.Report(now, u.Address, r)
 		}
 	}
-	assert.InDelta(t, 16, f.state(start, us[0].Address).Rate, 1e-9)
+	honest := f.state(start, us[0].Address)
+	assert.InDelta(t, 16, honest.Rate, 1e-9)
+	assert.True(t, honest.ReportFresh)
 	s := f.state(start, us[1].Address)
+	assert.False(t, s.ReportFresh)
 	assert.Zero(t, s.Rate)
 	assert.Equal(t, "2.05e+03 jobs per second and core, far more than others", s.Implausible)
 }
