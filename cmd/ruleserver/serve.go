@@ -41,12 +41,9 @@ func serve(f *flags, stdout, stderr io.Writer) error {
 	}
 	defer server.Close()
 
-	listener, err := net.Listen("tcp", f.Listen)
-	if errors.Is(err, syscall.EADDRINUSE) {
-		return fmt.Errorf("%s is taken: choose another address with --listen", f.Listen)
-	}
+	listener, err := listen(f.Listen)
 	if err != nil {
-		return fmt.Errorf("--listen: %w", err)
+		return err
 	}
 	notice := newPreemption(f.Notice)
 	web := &http.Server{
@@ -78,6 +75,17 @@ func serve(f *flags, stdout, stderr io.Writer) error {
 		entry.drain(stopsAt)
 		return outlast(server, web, stopsAt, signals)
 	}
+}
+
+func listen(address string) (net.Listener, error) {
+	listener, err := net.Listen("tcp", address)
+	if errors.Is(err, syscall.EADDRINUSE) {
+		return nil, fmt.Errorf("%s is taken: choose another address with --listen", address)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("--listen: %w", err)
+	}
+	return listener, nil
 }
 
 // handler serves the job port.

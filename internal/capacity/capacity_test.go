@@ -63,6 +63,22 @@ func TestAdvice(t *testing.T) {
 	assert.Nil(t, a.Bounded, "no fleet is fast enough")
 }
 
+// The busiest minute has the most work, not the most jobs.
+func TestTheBusiestMinuteIsByWork(t *testing.T) {
+	l := NewLoad(time.Second)
+	for second := range 60 {
+		at := time.Duration(second) * time.Second
+		for range 5 {
+			l.Add(at, 10*time.Millisecond)
+		}
+		l.Add(at+time.Minute, time.Second)
+	}
+	a, err := Advise(l, Fleet{Upstreams: 1, Cores: 4}, bound)
+	require.NoError(t, err)
+	assert.Equal(t, 60.0, a.Busiest.Seconds)
+	assert.InDelta(t, 0.25, a.Busiest.Full, 1e-9)
+}
+
 // A long job needs one core for long, not many for a moment.
 func TestALongJobNeedsOneCore(t *testing.T) {
 	l := NewLoad(time.Second)

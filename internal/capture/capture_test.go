@@ -75,6 +75,7 @@ func TestALine(t *testing.T) {
 	c.Add(cut)
 	c.Add(&record.Job{Arrived: c.start, Read: intake.NoProject, Outcome: intake.Shed})
 	c.Add(&record.Job{Arrived: c.start, Read: intake.Full, Outcome: intake.Rejected})
+	c.Add(&record.Job{Arrived: c.start, Read: intake.Full, Outcome: intake.TooLarge})
 	c.Add(&record.Job{Arrived: c.start, Read: intake.Unread, Outcome: intake.Answered})
 	c.finish()
 	text, err := os.ReadFile(c.settings.Load().Path)
@@ -106,6 +107,16 @@ func TestSessionsKeepTheirOrder(t *testing.T) {
 	}
 	//                             0  0.5 0.75 1.5 2  3  5
 	assert.Equal(t, []trace.Line{0, 0, 0, 2, 3, 0, 0}, after)
+}
+
+func TestSessionsAreBounded(t *testing.T) {
+	f, err := newFile(filepath.Join(t.TempDir(), "jobs.jsonl"), 0)
+	require.NoError(t, err)
+	defer f.f.Close()
+	for session := range uint64(maxSessions + 1) {
+		require.NoError(t, f.write(&line{session: session + 1}))
+	}
+	assert.Len(t, f.last, 1, "the rest began anew")
 }
 
 func TestShare(t *testing.T) {
@@ -231,7 +242,8 @@ func TestWithoutAPath(t *testing.T) {
 }
 
 // Settings that change take effect for the jobs that end from then on. What waits is
-// written where it would have been.
+// written where it would have been. A new path is tried at once, though the one before
+// failed.
 func TestSettingsThatChange(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		cfg := Config{Settings: Default()}
@@ -242,7 +254,7 @@ func TestSettingsThatChange(t *testing.T) {
 		go func() { c.Run(ctx); close(ended) }()
 		c.Add(c.job("", 0)) // nowhere
 		folder, settings := t.TempDir(), Default()
-		for i, name := range []string{"first", "second", ""} {
+		for i, name := range []string{"no/folder", "first", "second", ""} {
 			settings.Path = ""
 			if name != "" {
 				settings.Path = filepath.Join(folder, name)
@@ -256,10 +268,10 @@ func TestSettingsThatChange(t *testing.T) {
 		}
 		cancel()
 		<-ended
-		assert.Len(t, read(t, filepath.Join(folder, "first")), 1)
-		assert.Len(t, read(t, filepath.Join(folder, "second")), 2)
+		assert.Len(t, read(t, filepath.Join(folder, "first")), 2)
+		assert.Len(t, read(t, filepath.Join(folder, "second")), 3)
 		written, lost := c.Counts()
-		assert.Equal(t, []uint64{3, 0}, []uint64{written, lost})
+		assert.Equal(t, []uint64{5, 1}, []uint64{written, lost})
 	})
 }
 

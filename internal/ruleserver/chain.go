@@ -20,7 +20,7 @@ func (s *Server) chain(job rules.Job, version int64, format rules.Format, cost C
 		s.feedSource(job.Project, version, cost),
 		s.apply(key(executor.SharedOperators, shared), job.Shared, cost),
 		s.apply(key(executor.Operators, channel), job.Channel, cost),
-		s.output(key(executor.OutputFeed, channel+" "+string(format)), format, cost),
+		output(key(executor.OutputFeed, channel+" "+string(format)), format, cost),
 	}
 }
 
@@ -37,25 +37,33 @@ func (s *Server) feedSource(project string, version int64, cost Cost) executor.J
 }
 
 func (s *Server) apply(key executor.Key, operators rules.Operators, cost Cost) executor.Joblet {
-	return executor.Joblet{Key: key, Work: func(ctx context.Context, input any) (executor.Result, error) {
-		begin := time.Now()
-		feed := input.(*rules.Feed)
+	return onFeed(key, cost, func(feed *rules.Feed) (executor.Result, error) {
 		made, err := rules.Apply(feed, operators, int64(s.settings.MaxFeed))
 		if err != nil {
 			return executor.Result{}, err
 		}
-		return feedResult(made), cost.extend(ctx, begin, key, feed)
-	}}
+		return feedResult(made), nil
+	})
 }
 
-func (s *Server) output(key executor.Key, format rules.Format, cost Cost) executor.Joblet {
-	return executor.Joblet{Key: key, Work: func(ctx context.Context, input any) (executor.Result, error) {
-		begin := time.Now()
-		feed := input.(*rules.Feed)
+func output(key executor.Key, format rules.Format, cost Cost) executor.Joblet {
+	return onFeed(key, cost, func(feed *rules.Feed) (executor.Result, error) {
 		chunks := feed.Encode(format)
 		result := executor.Result{Value: chunks}
 		for _, chunk := range chunks {
 			result.Bytes += int64(cap(chunk))
+		}
+		return result, nil
+	})
+}
+
+// onFeed is a joblet that makes something of the feed before it, at a cost.
+func onFeed(key executor.Key, cost Cost, work func(*rules.Feed) (executor.Result, error)) executor.Joblet {
+	return executor.Joblet{Key: key, Work: func(ctx context.Context, input any) (executor.Result, error) {
+		begin, feed := time.Now(), input.(*rules.Feed)
+		result, err := work(feed)
+		if err != nil {
+			return executor.Result{}, err
 		}
 		return result, cost.extend(ctx, begin, key, feed)
 	}}

@@ -56,15 +56,33 @@ func (s *Server) setLoad(header http.Header, report orca, job executor.Facts) {
 // hint tells the submitter what the metrics would tell it now, and what happened to
 // its own job. The job itself still counts as running.
 func hint(now time.Time, load figures, job executor.Facts) string {
-	text := fmt.Sprintf("at=%.3f, running=%s, stalled=%s, stalled_high=%s, cores=%s", float64(now.UnixMilli())/1000,
-		number(load.allRunning()), number(load.allStalled()), number(load.stalled[executor.High]), number(load.cores))
-	if job.Started {
-		text += fmt.Sprintf(", cached=%s, waited=%s", number(oneIf(job.Cached)), number(seconds(job.Wait)))
-	}
-	if job.Fetch > 0 {
-		text += ", fetch=" + number(seconds(job.Fetch))
+	text := fmt.Sprintf("at=%.3f", float64(now.UnixMilli())/1000)
+	for _, one := range namedFigures(load, job) {
+		text += ", " + one.name + "=" + number(one.value)
 	}
 	return text
+}
+
+// namedFigure is a figure of the load hint and of an ORCA report, with its name there.
+type namedFigure struct {
+	name  string
+	value float64
+}
+
+func namedFigures(load figures, job executor.Facts) []namedFigure {
+	named := []namedFigure{
+		{"running", load.allRunning()},
+		{"stalled", load.allStalled()},
+		{"stalled_high", load.stalled[executor.High]},
+		{"cores", load.cores},
+	}
+	if job.Started {
+		named = append(named, namedFigure{"cached", oneIf(job.Cached)}, namedFigure{"waited", seconds(job.Wait)})
+	}
+	if job.Fetch > 0 {
+		named = append(named, namedFigure{"fetch", seconds(job.Fetch)})
+	}
+	return named
 }
 
 // number writes a figure without an exponent, unless it is absurd.

@@ -78,32 +78,15 @@ func (o orca) set(to http.Header, load figures, job executor.Facts) {
 type measures struct {
 	cpu         float64 // busy cores over cores
 	application float64 // joblets that run or are stalled over cores: over 1 when the server is overloaded
-	named       []namedMetric
-}
-
-type namedMetric struct {
-	name  string // as in the load hint
-	value float64
+	named       []namedFigure
 }
 
 func measure(load figures, job executor.Facts) measures {
-	m := measures{
+	return measures{
 		cpu:         load.busy / load.cores,
 		application: (load.busy + load.allStalled()) / load.cores,
-		named: []namedMetric{
-			{"running", load.allRunning()},
-			{"stalled", load.allStalled()},
-			{"stalled_high", load.stalled[executor.High]},
-			{"cores", load.cores},
-		},
+		named:       namedFigures(load, job),
 	}
-	if job.Started {
-		m.named = append(m.named, namedMetric{"cached", oneIf(job.Cached)}, namedMetric{"waited", seconds(job.Wait)})
-	}
-	if job.Fetch > 0 {
-		m.named = append(m.named, namedMetric{"fetch", seconds(job.Fetch)})
-	}
-	return m
 }
 
 func (m measures) text() string {

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"io/fs"
 	"net/http"
-	"testing/fstest"
 
 	"example.org/pilotfish/internal/ruleserver"
 	"example.org/pilotfish/internal/ruleserver/example"
@@ -66,10 +65,3 @@ func ExampleJob() string { return example.Job() }
 
 // ExampleFeed is the data of that project, as CSV.
 func ExampleFeed() string { return example.Feed() }
-
-// everyProject is a file system where every project has the same feed.
-type everyProject struct{}
-
-func (everyProject) Open(name string) (fs.File, error) {
-	return fstest.MapFS{name: {Data: []byte(example.Feed()), Mode: 0o400}}.Open(name)
-}

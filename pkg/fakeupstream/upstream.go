@@ -28,6 +28,7 @@ import (
 	"time"
 
 	"example.org/pilotfish/internal/ruleserver"
+	"example.org/pilotfish/internal/ruleserver/example"
 	"example.org/pilotfish/internal/ruleserver/executor"
 )
 
@@ -69,7 +70,7 @@ func New(tb TB, o Options) *Upstream {
 // Start starts an upstream; close it when done.
 func Start(o Options) (*Upstream, error) {
 	if o.Feeds == nil {
-		o.Feeds = everyProject{}
+		o.Feeds = example.AnyFeeds()
 	}
 	settings, err := o.settings()
 	if err != nil {

@@ -58,7 +58,20 @@ func plain(v float64) string { return strconv.FormatFloat(v, 'g', 6, 64) }
 
 // clock puts a time axis from 0 to end, in seconds, with round ticks.
 func clock(axis *plot.Axis, end float64) {
-	units := []struct {
+	axis.Min, axis.Max = 0, end
+	step, unit, name := timeStep(end)
+	ticks := plot.ConstantTicks{{Value: 0, Label: "0"}}
+	for i := range min(int(end/(step*unit)), 100) {
+		at := float64(i+1) * step
+		ticks = append(ticks, plot.Tick{Value: at * unit, Label: plain(at) + " " + name})
+	}
+	axis.Tick.Marker = ticks
+}
+
+// timeStep is the smallest round time that goes into the whole at most ten times, or else
+// 10,000 days: as a number of units, with the unit in seconds and by its name.
+func timeStep(whole float64) (step, unit float64, name string) {
+	for _, u := range []struct {
 		name    string
 		seconds float64
 		steps   []float64
@@ -66,22 +79,15 @@ func clock(axis *plot.Axis, end float64) {
 		{"s", 1, []float64{1, 2, 5, 10, 15, 30}},
 		{"min", 60, []float64{1, 2, 5, 10, 15, 30}},
 		{"h", 3600, []float64{1, 2, 3, 6, 12}},
-		{"d", 86400, []float64{1, 2, 5, 10, 20, 50, 100, 1000, 10_000}},
-	}
-	axis.Min, axis.Max = 0, end
-	for _, u := range units {
+		{"d", 86400, []float64{1, 2, 5, 10, 20, 50, 100, 1000}},
+	} {
 		for _, step := range u.steps {
-			if n := int(end / (step * u.seconds)); n <= 10 || u.name == "d" && step == 10_000 {
-				ticks := plot.ConstantTicks{{Value: 0, Label: "0"}}
-				for i := range min(n, 100) {
-					at := float64(i+1) * step
-					ticks = append(ticks, plot.Tick{Value: at * u.seconds, Label: plain(at) + " " + u.name})
-				}
-				axis.Tick.Marker = ticks
-				return
+			if int(whole/(step*u.seconds)) <= 10 {
+				return step, u.seconds, u.name
 			}
 		}
 	}
+	return 10_000, 86400, "d"
 }
 
 // roots are the round numbers up to top that stand apart on a square-root scale.
@@ -98,6 +104,18 @@ func roots(top float64) plot.ConstantTicks {
 		}
 	}
 	return ticks
+}
+
+// roundStep is the smallest round number of things from one label to the next that makes no
+// more labels than fit.
+func roundStep(things, labels int) int {
+	step := 1
+	for _, larger := range []int{2, 5, 10, 20, 50, 100, 200, 500, 1000} {
+		if things/step > labels {
+			step = larger
+		}
+	}
+	return step
 }
 
 // painter is a plotter that is one function.

@@ -59,13 +59,8 @@ func stripes(cells []color.RGBA, paint func(with color.RGBA, from, to int)) {
 
 // upstreams labels the rows with numbers, as many as there is room for.
 func upstreams(rows int) plot.ConstantTicks {
-	step := 1
-	for _, larger := range []int{2, 5, 10, 20, 50, 100, 200, 500, 1000} {
-		if rows/step > 15 {
-			step = larger
-		}
-	}
 	var ticks plot.ConstantTicks
+	step := roundStep(rows, 15)
 	for i := 0; i < rows; i += step {
 		ticks = append(ticks, plot.Tick{Value: -float64(i), Label: strconv.Itoa(i)})
 	}

@@ -65,14 +65,15 @@ func Timeline(label string, spans []Span, bands []Band, end float64) SVG {
 		paintBands(c, x, bands, end)
 		for i, s := range spans {
 			at := y(float64(i))
-			switch {
-			case s.Absent:
+			if s.Absent {
 				cross(c, x(s.From), at)
-			case s.Partial:
-				stroke(c, series(5), width, vg.Point{X: x(s.From), Y: at}, vg.Point{X: x(max(s.To, s.From+end/900)), Y: at})
-			default:
-				stroke(c, series(0), width, vg.Point{X: x(s.From), Y: at}, vg.Point{X: x(max(s.To, s.From+end/900)), Y: at})
+				continue
 			}
+			color := series(0)
+			if s.Partial {
+				color = series(5)
+			}
+			stroke(c, color, width, vg.Point{X: x(s.From), Y: at}, vg.Point{X: x(max(s.To, s.From+end/900)), Y: at})
 		}
 	}))
 	return render(p, 900, vg.Length(60+min(640, 6*float64(len(spans)))), label)
@@ -136,13 +137,8 @@ func curve(c draw.Canvas, with color.RGBA, points []vg.Point) {
 
 // jobs labels an axis that counts jobs from 1.
 func jobs(count int) plot.ConstantTicks {
-	step := 1
-	for _, larger := range []int{2, 5, 10, 20, 50, 100, 200, 500, 1000} {
-		if count/step > 12 {
-			step = larger
-		}
-	}
 	ticks := plot.ConstantTicks{{Value: 0, Label: "1"}}
+	step := roundStep(count, 12)
 	for i := step; i <= count; i += step {
 		if i > 1 {
 			ticks = append(ticks, plot.Tick{Value: float64(i - 1), Label: plain(float64(i))})

@@ -3,6 +3,7 @@ package page
 import (
 	"bytes"
 	"context"
+	"html"
 	"io"
 	"os"
 	"path/filepath"
@@ -14,6 +15,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"example.org/pilotfish/internal/lab/figure"
 	"example.org/pilotfish/internal/lab/results"
 	"example.org/pilotfish/internal/lab/scenario"
 )
@@ -71,7 +73,7 @@ func TestPageStandsAlone(t *testing.T) {
 	}
 	var text bytes.Buffer
 	require.NoError(t, Text(&text, r))
-	assert.Contains(t, page, "wait variance")
+	assert.Contains(t, html.UnescapeString(page), text.String())
 }
 
 // Names come from files: in the page they are text.
@@ -135,6 +137,48 @@ func TestComparisons(t *testing.T) {
 	assert.Equal(t, "-", compare(base, other, fetches))
 	base.Trials[0].Counts.Fetches = 0
 	assert.Equal(t, "-", compare(base, base, fetches))
+}
+
+// A table of ratios without a ratio is left out.
+func TestComparisonsWithoutARatio(t *testing.T) {
+	trials := []results.Trial{{Seed: 1}}
+	assert.Empty(t, comparisons(&results.Set{Runs: []results.Run{{Name: "a", Trials: trials}, {Name: "b", Against: "a", Trials: trials}}}))
+}
+
+func TestSeeds(t *testing.T) {
+	for want, all := range map[string][]uint64{"seed 7": {7}, "seeds 3 to 5": {3, 4, 5}, "seeds 3, 5": {3, 5}} {
+		var trials []results.Trial
+		for _, seed := range all {
+			trials = append(trials, results.Trial{Seed: seed})
+		}
+		assert.Equal(t, want, seeds(trials))
+	}
+}
+
+// The column of jobs that were shed is there where one was.
+func TestShedJobsHaveAColumn(t *testing.T) {
+	r := small(t)
+	assert.NotContains(t, counts(r).Heads[0], "shed")
+	r.Runs[0].Counts.Unserved, r.Runs[0].Counts.Shed, r.Runs[0].Counts.Load = 5, 77, 0.5
+	g := counts(r)
+	got := map[string]string{}
+	for i, head := range g.Heads[0] {
+		got[head] = g.Rows[0][i]
+	}
+	assert.Equal(t, []string{"5", "77", "0.500"}, []string{got["unserved"], got["shed"], got["load"]})
+}
+
+// A level of 0 refuses everything, and one of 1 nothing.
+func TestRefusalsAreRed(t *testing.T) {
+	r := small(t)
+	r.Runs = r.Runs[:2]
+	r.Runs[0].History.Level, r.Runs[1].History.Level = [][]float64{{0, 0}}, [][]float64{{1, 1}}
+	heat := figure.Heat()
+	red := heat[len(heat)-1]
+	strips := level(r).Figures
+	require.Len(t, strips, 2)
+	assert.Contains(t, strings.ToLower(string(strips[0].SVG)), red)
+	assert.NotContains(t, strings.ToLower(string(strips[1].SVG)), red)
 }
 
 // Every figure of the page is a file of its own as well, with a name that

@@ -43,6 +43,14 @@ func TestATrialOfACapture(t *testing.T) {
 	assert.Equal(t, []quality.Mode{quality.Flat, quality.Growing, quality.Losing, quality.Growing}, modes)
 	assert.Contains(t, trial.changes[1].Cause, "the first deadline passes in")
 
+	assert.Equal(t, 60.0, trial.changes[1].Trend.Bound, "of the queue and of the evaluation")
+	bands := trial.bands()
+	require.Len(t, bands, 4)
+	for i, band := range bands[1:] {
+		assert.Equal(t, bands[i].To, band.From, "one mode follows the other")
+	}
+	assert.Equal(t, trial.end, bands[3].To)
+
 	var text strings.Builder
 	dir := t.TempDir()
 	require.NoError(t, ShowTrial(&text, "burst.jsonl", burst(), filepath.Join(dir, "burst.html"), dir))

@@ -109,8 +109,8 @@ func (s *Set) Run(name string) *Run {
 	return &s.Runs[at]
 }
 
-// Trial finds a trial by its seed; nil if there is none.
-func (r *Run) Trial(seed uint64) *Trial {
+// trial finds a trial by its seed; nil if there is none.
+func (r *Run) trial(seed uint64) *Trial {
 	at := slices.IndexFunc(r.Trials, func(t Trial) bool { return t.Seed == seed })
 	if at < 0 {
 		return nil
@@ -133,7 +133,7 @@ func (t *Trial) Summary(q stats.Quantity, priority string) stats.Summary {
 func Pairs(base, other *Run, of func(*Trial) float64) (bases, others []float64) {
 	for i := range other.Trials {
 		t := &other.Trials[i]
-		if pair := base.Trial(t.Seed); pair != nil {
+		if pair := base.trial(t.Seed); pair != nil {
 			bases, others = append(bases, of(pair)), append(others, of(t))
 		}
 	}

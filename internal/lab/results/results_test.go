@@ -14,10 +14,11 @@ import (
 // sample is two runs with two trials each, over two upstreams.
 func sample() Set {
 	s := New("day")
+	s.Reference.Rows = []stats.Row{{Run: "published"}}
 	for _, name := range []string{"a", "b"} {
 		rows := []stats.Row{{Run: name, Priority: "low", Quantity: stats.Wait, Summary: stats.Summary{Mean: 1}}}
 		s.Runs = append(s.Runs, Run{
-			Name: name, Against: "a", Rows: rows,
+			Name: name, Against: "a", Rows: rows, Apart: rows,
 			Variance: stats.VarianceRow{Run: name, Upstreams: []float64{1, 2}},
 			History: History{
 				Stretch: 1, End: 9, Overloaded: [][]float64{{0}, {1}}, Level: [][]float64{{1}, {0.5}},
@@ -36,9 +37,9 @@ func TestReadsWhatWasWritten(t *testing.T) {
 	again, err := Read(strings.NewReader(file.String()), "r.json")
 	require.NoError(t, err)
 	assert.Equal(t, s.Runs, again.Runs)
-	assert.Equal(t, 20.0, again.Run("b").Trial(2).Counts.Jobs)
+	assert.Equal(t, 20.0, again.Run("b").trial(2).Counts.Jobs)
 	assert.Nil(t, again.Run("c"))
-	assert.Nil(t, again.Run("b").Trial(3))
+	assert.Nil(t, again.Run("b").trial(3))
 }
 
 func TestMeanOfCounts(t *testing.T) {
@@ -64,6 +65,7 @@ func TestReadRefuses(t *testing.T) {
 		{"r.json: runs[1]: trials: there is none", broken(func(s *Set) { s.Runs[1].Trials = nil })},
 		{"r.json: runs[0]: history.stretch_s: 0 must be positive", broken(func(s *Set) { s.Runs[0].History.Stretch = 0 })},
 		{"r.json: runs[1]: history.level: 1 upstreams, but 2 in wait_variance", broken(func(s *Set) { s.Runs[1].History.Level = s.Runs[1].History.Level[1:] })},
+		{"r.json: runs[0]: history.closeup: 1 rows of 0 upstreams every 5 s do not fit together", broken(func(s *Set) { s.Runs[0].History.Closeup.Upstreams = nil })},
 		{"r.json: runs[1]: history.closeup: 1 rows of 1 upstreams every 0 s do not fit together", broken(func(s *Set) { s.Runs[1].History.Closeup.Step = 0 })},
 	} {
 		_, err := Read(strings.NewReader(c.text), "r.json")
@@ -77,12 +79,14 @@ func TestMerge(t *testing.T) {
 	all := Merge([]Set{s, s, s})
 	assert.Equal(t, "day, day, day", all.Scenario)
 	require.Len(t, all.Runs, 6)
+	assert.Len(t, all.Reference.Rows, 3)
 	names := map[string]bool{}
 	for _, run := range all.Runs {
 		assert.False(t, names[run.Name], run.Name)
 		names[run.Name] = true
 		assert.True(t, names[run.Against], "%s is against %s, which came before", run.Name, run.Against)
 		assert.Equal(t, run.Name, run.Rows[0].Run)
+		assert.Equal(t, run.Name, run.Apart[0].Run)
 		assert.Equal(t, run.Name, run.Trials[0].Rows[0].Run)
 		assert.Equal(t, run.Name, run.Variance.Run)
 	}

@@ -2,6 +2,7 @@ package stats
 
 import (
 	"encoding/json"
+	"math"
 	"os"
 	"path/filepath"
 	"strings"
@@ -75,6 +76,19 @@ func TestTablesOfARun(t *testing.T) {
 	require.NoError(t, err)
 	assert.Contains(t, string(text), `{"run":"only low","priority":"low","quantity":"wait_s","count":1,"mean":1,`)
 	assert.Contains(t, string(text), `"wait_variance":[{"run":"only low","all":0,"upstreams":[0,0]}]`)
+}
+
+func TestNumbersForPeople(t *testing.T) {
+	for n, want := range map[int]string{0: "0", 999: "999", 1000: "1,000", 1_234_567: "1,234,567"} {
+		assert.Equal(t, want, Thousands(n))
+	}
+	for seconds, want := range map[float64]string{0: "0s", 59.6: "1m", 61: "1m1s", 3600: "1h", 3660: "1h1m", 86_401: "24h0m1s"} {
+		assert.Equal(t, want, Span(seconds))
+	}
+	for v, want := range map[float64]string{0: "0.00", 0.004: "4.0e-03", 0.006: "0.01", 12.345: "12.35"} {
+		assert.Equal(t, want, number(v))
+	}
+	assert.Equal(t, "-", number(math.NaN()))
 }
 
 func TestReadRefuses(t *testing.T) {
