@@ -48,12 +48,14 @@ func texts(s SVG) []string {
 
 func TestBars(t *testing.T) {
 	s := Bars("waits & more", []string{"mean", "p99"}, []Bar{
-		{Values: []float64{0.5, 20}, Marks: []float64{1, 0}},
+		{Values: []float64{0.5, 20}, Marks: []float64{0.8, 0}},
 		{Values: []float64{0, 3000}},
 	})
+	assert.Equal(t, 1, strings.Count(strings.ToLower(string(s)), "stroke-width:1.4\""), "a published value is a line; 0 is none")
 	count := shapes(t, s)
 	assert.Equal(t, 2, count[Color(0)])
-	assert.Equal(t, 2, count[Color(1)], "0 is a stub")
+	assert.Equal(t, 2, count[Color(1)])
+	assert.Equal(t, 1.5, height(t, s, Color(1)), "0 is a stub")
 	assert.Contains(t, string(s), `aria-label="waits &amp; more"`)
 	assert.Equal(t, []string{"mean", "p99", "100 ms", "1 s", "10 s", "100 s", "1000 s", "10000 s"}, texts(s))
 }
@@ -66,17 +68,20 @@ func TestBarsWithoutAny(t *testing.T) {
 // A bar twice as high in decades is twice as high on paper.
 func TestBarsAreLogarithmic(t *testing.T) {
 	s := Bars("", []string{"a"}, []Bar{{Values: []float64{10}}, {Values: []float64{100}}, {Values: []float64{1}}, {Values: []float64{1000}}})
-	height := func(color string) float64 {
-		m := regexp.MustCompile(`d="M[0-9.]+,([0-9.]+)L[0-9.]+,[0-9.]+L[0-9.]+,([0-9.]+)[^"]*"\s+style="fill:` + strings.ToUpper(color)).FindStringSubmatch(string(s))
-		require.NotNil(t, m, "%s in %s", color, s)
-		bottom, err := strconv.ParseFloat(m[1], 64)
-		require.NoError(t, err)
-		top, err := strconv.ParseFloat(m[2], 64)
-		require.NoError(t, err)
-		return top - bottom
-	}
-	assert.InEpsilon(t, 2*height(Color(0)), height(Color(1)), 0.01)
-	assert.InEpsilon(t, 3*height(Color(0)), height(Color(3)), 0.01)
+	assert.InEpsilon(t, 2*height(t, s, Color(0)), height(t, s, Color(1)), 0.01)
+	assert.InEpsilon(t, 3*height(t, s, Color(0)), height(t, s, Color(3)), 0.01)
+}
+
+// height is that of the first bar of a colour.
+func height(t *testing.T, s SVG, color string) float64 {
+	t.Helper()
+	m := regexp.MustCompile(`d="M[0-9.]+,([0-9.]+)L[0-9.]+,[0-9.]+L[0-9.]+,([0-9.]+)[^"]*"\s+style="fill:` + strings.ToUpper(color)).FindStringSubmatch(string(s))
+	require.NotNil(t, m, "%s in %s", color, s)
+	bottom, err := strconv.ParseFloat(m[1], 64)
+	require.NoError(t, err)
+	top, err := strconv.ParseFloat(m[2], 64)
+	require.NoError(t, err)
+	return top - bottom
 }
 
 func TestDots(t *testing.T) {
@@ -167,6 +172,8 @@ func TestColorsDiffer(t *testing.T) {
 	}
 	assert.Len(t, Heat(), shades+1)
 	assert.Equal(t, css(calm), Heat()[0])
+	assert.Equal(t, heat(1), heat(1.5), "a share beyond all is all")
+	assert.Equal(t, heat(0), heat(-1))
 }
 
 func TestTicks(t *testing.T) {
@@ -184,6 +191,10 @@ func TestTicks(t *testing.T) {
 		n := len(roots(top))
 		assert.True(t, 3 <= n && n <= 6, "%d ticks up to %v", n, top)
 	}
+	for _, count := range []int{1, 12, 13, 500, 1500} {
+		n := len(jobs(count))
+		assert.True(t, 1 <= n && n <= 14, "%d labels of %d jobs", n, count)
+	}
 }
 
 func TestTimeline(t *testing.T) {
@@ -193,6 +204,7 @@ func TestTimeline(t *testing.T) {
 	assert.Equal(t, 1, count[css(shadeColors[Flat])])
 	assert.Equal(t, 1, count[css(shadeColors[Losing])])
 	assert.Zero(t, count[css(shadeColors[Growing])])
+	assert.NotRegexp(t, `[ML][0-9]{4}`, string(s), "nothing is drawn beyond the figure's 900 points")
 	for with, lines := range map[string]int{css(series(0)): 1, css(series(5)): 1, "#b01e28": 2} {
 		assert.Equal(t, lines, strings.Count(strings.ToLower(string(s)), "stroke:"+with), with)
 	}
