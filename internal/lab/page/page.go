@@ -18,20 +18,16 @@ var pageText string
 
 // page is what the template shows.
 type page struct {
-	Bands               []bandKey
 	Title, Common, Text string
-	// Heat and Away are the colours of the strips.
-	Heat []template.CSS
-	Away template.CSS
-	Runs []pageRun
-
-	Sections []section
+	Runs                []pageRun
+	Sections            []section
+	// Heat and Away are the colours of the strips, and Bands those of the modes.
+	Heat  []string
+	Away  string
+	Bands []figure.Key
 }
 
-type pageRun struct {
-	Name, Overload, Policy, Own string
-	Color                       template.CSS
-}
+type pageRun struct{ Name, Overload, Policy, Own, Color string }
 
 // writeHTML writes results as one page that needs no other file.
 func writeHTML(w io.Writer, r *results.Set) error {
@@ -41,16 +37,11 @@ func writeHTML(w io.Writer, r *results.Set) error {
 	}
 	shared, own := settings(r)
 	p := page{
-		Title: r.Scenario, Common: strings.Join(shared, ", "), Text: text.String(), Away: template.CSS(figure.Away()),
-		Sections: sections(r),
-	}
-	for _, c := range figure.Heat() {
-		p.Heat = append(p.Heat, template.CSS(c))
+		Title: r.Scenario, Common: strings.Join(shared, ", "), Text: text.String(), Sections: sections(r),
+		Heat: figure.Heat(), Away: figure.Away(),
 	}
 	for i, run := range r.Runs {
-		p.Runs = append(p.Runs, pageRun{
-			Name: run.Name, Overload: run.Overload, Policy: run.Policy, Own: own[i], Color: template.CSS(figure.Color(i)),
-		})
+		p.Runs = append(p.Runs, pageRun{run.Name, run.Overload, run.Policy, own[i], figure.Color(i)})
 	}
 	return p.write(w)
 }
@@ -61,7 +52,7 @@ func (p page) write(w io.Writer) error {
 	if err != nil {
 		panic("BUG: the report's template does not parse: " + err.Error())
 	}
-	p.Bands = bandKeys()
+	p.Bands = figure.BandKeys()
 	if err := t.Execute(w, p); err != nil {
 		return fmt.Errorf("the report: %w", err)
 	}

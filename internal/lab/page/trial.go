@@ -3,7 +3,6 @@ package page
 import (
 	"cmp"
 	"fmt"
-	"html/template"
 	"io"
 	"math"
 	"slices"
@@ -100,41 +99,53 @@ func (t *trial) sections() []section {
 	if step > 1 {
 		which = fmt.Sprintf("Of the %s jobs, one of %d is shown.", stats.Thousands(len(t.jobs)), step)
 	}
-	var spans []figure.Span
-	first, last, between := make([]float64, len(shown)), make([]float64, len(shown)), make([]float64, len(shown))
-	arrivals := make([]float64, len(shown))
-	for i, j := range shown {
-		arrivals[i] = j.Arrived.Sub(t.start).Seconds()
-		spans = append(spans, figure.Span{
-			From: arrivals[i], To: arrivals[i] + j.FirstByte.Seconds(),
-			Partial: j.Completeness == intake.Partial, Absent: j.Completeness == intake.Absent,
-		})
-		first[i], last[i], between[i] = math.NaN(), math.NaN(), math.NaN()
-		if j.Completeness != intake.Absent {
-			first[i] = j.FirstByte.Seconds()
-		}
-		if j.Completeness == intake.Complete {
-			last[i], between[i] = j.LastByte.Seconds(), (j.LastByte - j.FirstByte).Seconds()
-		}
-	}
-	byJob := t.bands()
-	for i := range byJob {
-		for _, at := range []*float64{&byJob[i].From, &byJob[i].To} {
-			n, _ := slices.BinarySearch(arrivals, *at)
-			*at = float64(n)
-		}
-	}
-	timeline := section{
+	return []section{t.timeline(shown, which), t.curves(shown)}
+}
+
+// timeline is the thesis's figure 9.
+func (t *trial) timeline(shown []quality.Job, which string) section {
+	s := section{
 		ID: "timeline", Title: "Timeline (figure 9)", Shaded: true,
 		Text: "A line for each job, from its arrival to the first byte of its response. Orange lines are jobs that came in part, crosses those that did not come. " + which,
 	}
-	timeline.add("", figure.Timeline("Timeline of jobs", spans, t.bands(), t.end))
-	plot := section{
+	spans := make([]figure.Span, len(shown))
+	for i, j := range shown {
+		arrived := j.Arrived.Sub(t.start).Seconds()
+		spans[i] = figure.Span{
+			From: arrived, To: arrived + j.FirstByte.Seconds(),
+			Partial: j.Completeness == intake.Partial, Absent: j.Completeness == intake.Absent,
+		}
+	}
+	s.add("", figure.Timeline("Timeline of jobs", spans, t.bands(), t.end))
+	return s
+}
+
+// curves is the thesis's figure 12.
+func (t *trial) curves(shown []quality.Job) section {
+	s := section{
 		ID: "kpi", Title: "Time to first and last byte (figure 12)", Shaded: true,
 		Text: "Blue: from a job's arrival to the first byte of its response; amber: to the last byte; green: from the one to the other. A gap is a job whose response did not come so far.",
 	}
-	plot.add("", figure.Curves("Time to first byte, time to last byte and their difference, by job", [][]float64{first, last, between}, byJob))
-	return []section{timeline, plot}
+	var first, last, between, arrivals []float64
+	for _, j := range shown {
+		times := [3]float64{math.NaN(), math.NaN(), math.NaN()}
+		if j.Completeness != intake.Absent {
+			times[0] = j.FirstByte.Seconds()
+		}
+		if j.Completeness == intake.Complete {
+			times[1], times[2] = j.LastByte.Seconds(), (j.LastByte - j.FirstByte).Seconds()
+		}
+		first, last, between = append(first, times[0]), append(last, times[1]), append(between, times[2])
+		arrivals = append(arrivals, j.Arrived.Sub(t.start).Seconds())
+	}
+	bands := t.bands() // by the number of the job, instead of the time
+	for i := range bands {
+		from, _ := slices.BinarySearch(arrivals, bands[i].From)
+		to, _ := slices.BinarySearch(arrivals, bands[i].To)
+		bands[i].From, bands[i].To = float64(from), float64(to)
+	}
+	s.add("", figure.Curves("Time to first byte, time to last byte and their difference, by job", [][]float64{first, last, between}, bands))
+	return s
 }
 
 // text writes the trial's numbers and the modes that it went through.
@@ -194,17 +205,4 @@ func (t *trial) writeHTML(w io.Writer) error {
 	}
 	p := page{Title: t.name, Common: "Figures are numbered as in N. J. Turner's thesis.", Text: text.String(), Sections: t.sections()}
 	return p.write(w)
-}
-
-// bandKeys are what the shades stand for, for the page.
-func bandKeys() (keys []bandKey) {
-	for _, k := range figure.BandKeys() {
-		keys = append(keys, bandKey{k.Name, template.CSS(k.Color)})
-	}
-	return keys
-}
-
-type bandKey struct {
-	Name  string
-	Color template.CSS
 }
