@@ -51,7 +51,10 @@ func TestBusiestProjects(t *testing.T) {
 	note(start.Add(6*time.Minute), 3, 1)
 	assert.Equal(t, []Busy{{1, "project 1", 8}, {2, "project 2", 7}, {3, "project 3", 1}}, p.Top(start.Add(6*time.Minute), 5))
 	assert.Equal(t, []Busy{{1, "project 1", 3}}, p.Top(start.Add(12*time.Minute), 1), "what was before is forgotten")
-	assert.Empty(t, p.Top(start.Add(time.Hour), 1))
+	note(start.Add(12*time.Minute), 4, 1)
+	assert.Len(t, p.Top(start.Add(21*time.Minute), 1), 1)
+	note(start.Add(22*time.Minute), 4, 1)
+	assert.Empty(t, p.Top(start.Add(33*time.Minute), 1), "it counts at most twice as long as a span")
 	for key := range uint64(2 * maxProjects) {
 		note(start.Add(2*time.Hour), key+1, 1)
 	}

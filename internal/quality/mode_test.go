@@ -280,6 +280,61 @@ func TestAQueueThatDoesNotCopeGrows(t *testing.T) {
 	assert.InEpsilon(t, 1.6/16/17.6, m.Status("").Trend.Slope, 0.5)
 }
 
+// ramp is a job each second whose first byte comes after the seconds that first says.
+func ramp(n int, first func(i float64) float64) (jobs []Job) {
+	for i := range n {
+		f := first(float64(i))
+		jobs = append(jobs, timed{arrived: float64(i), firstByte: f, lastByte: f}.job())
+	}
+	return jobs
+}
+
+// A rise that ends on high is over after five minutes.
+func TestAPlateauIsFlatInTheEnd(t *testing.T) {
+	changes := play(New(start), ramp(900, func(i float64) float64 { return 2 + 0.5*min(i, 60) }))
+	require.Equal(t, []Mode{Flat, Growing, Flat}, modes(changes))
+	assert.Greater(t, changes[2].At.Sub(start), 60*time.Second+plateau)
+}
+
+// Three seconds more in a hundred are a small share of long times, and yet more than is done.
+func TestASteepRiseOfLongTimes(t *testing.T) {
+	changes := play(New(start), ramp(300, func(i float64) float64 { return 100 + 0.05*i }))
+	assert.Equal(t, []Mode{Flat, Growing}, modes(changes)[:2])
+}
+
+// A sample stands for more jobs where many come, and for one again where few do.
+func TestTrendCountsTheJobsOfItsSamples(t *testing.T) {
+	var tr trend
+	at := time.Duration(0)
+	add := func(n int, every time.Duration) {
+		for range n {
+			at += every
+			tr.add(sample{arrived: at, firstByte: time.Second})
+		}
+	}
+	add(1000, 10*time.Millisecond)
+	got, ok := tr.at(at + time.Second)
+	require.True(t, ok)
+	assert.InDelta(t, 1000, got.Jobs, 2*float64(tr.each)+100, "but for those that have had no time")
+	assert.Greater(t, tr.each, 4)
+	add(3000, 2*time.Second)
+	assert.Equal(t, 1, tr.each)
+	_, ok = tr.at(at + time.Second + maxAge)
+	assert.False(t, ok, "what was five minutes ago says nothing of now")
+}
+
+// A trial is judged as it would have been while it ran, through days without a job.
+func TestTrialPassesOverIdleTimes(t *testing.T) {
+	jobs := ramp(60, func(float64) float64 { return 1 })
+	for _, j := range ramp(60, func(float64) float64 { return 1 }) {
+		j.Arrived = j.Arrived.Add(24 * time.Hour)
+		jobs = append(jobs, j)
+	}
+	changes := Trial(jobs, func(int) time.Duration { return 0 })
+	require.Equal(t, []Mode{Flat, Unknown, Flat}, modes(changes))
+	assert.WithinDuration(t, since(60).Add(maxAge), changes[1].At, 2*time.Second)
+}
+
 func TestJobsThatAreLost(t *testing.T) {
 	m := New(start)
 	now := 0.0

@@ -99,7 +99,7 @@ func TestWindowsRoll(t *testing.T) {
 // that failed counts there, though the job was answered elsewhere.
 func TestUpstreams(t *testing.T) {
 	m := New(start)
-	m.Follow([]string{"a:1", "b:1"})
+	m.Follow([]string{"a:1", "b:1", "c:1"})
 	j := served(selection.High, 5*time.Second, 6*time.Second)
 	j.Waited = 4500 * time.Millisecond
 	j.Attempts = []Attempt{
@@ -111,12 +111,15 @@ func TestUpstreams(t *testing.T) {
 	cut := &Job{Outcome: intake.Truncated, Completeness: intake.Partial, FirstByte: time.Second, LastByte: 2 * time.Second, Waited: -1,
 		Attempts: []Attempt{{Upstream: "b:1", Outcome: pool.Truncated, End: 2 * time.Second}}}
 	m.Observe(start, cut)
+	again := &Job{Outcome: intake.Truncated, Completeness: intake.Partial, FirstByte: 3 * time.Second, LastByte: 4 * time.Second, Waited: -1,
+		Attempts: []Attempt{{Upstream: "c:1", Outcome: pool.Truncated, End: time.Second}, {Upstream: "gone:1", Outcome: pool.Truncated, Start: time.Second}}}
+	m.Observe(start, again)
 	left := &Job{Outcome: intake.Answered, Completeness: intake.Complete, Waited: -1,
 		Attempts: []Attempt{{Upstream: "a:1", Outcome: pool.Moved}, {Upstream: "b:1", Outcome: pool.Gone}}}
 	m.Observe(start, left)
 
 	all := m.windows(start, "")[0].All
-	assert.Equal(t, []uint64{3, 2, 1, 0}, []uint64{all.Jobs, all.Complete, all.Partial, all.Absent})
+	assert.Equal(t, []uint64{4, 2, 2, 0}, []uint64{all.Jobs, all.Complete, all.Partial, all.Absent})
 	a := m.windows(start, "a:1")[0].All
 	assert.Equal(t, Figures{Jobs: 1, Absent: 1, Lost: map[string]uint64{"no_answer": 1}}, a)
 	b := m.windows(start, "b:1")[0].All
@@ -125,6 +128,7 @@ func TestUpstreams(t *testing.T) {
 	assert.InEpsilon(t, 2.0, b.LastByte.Max, 1e-9)
 	assert.InEpsilon(t, 2/1.5, b.Stretch.Max, 1e-9)
 	assert.Nil(t, m.windows(start, "gone:1"))
+	assert.Equal(t, uint64(1), m.windows(start, "c:1")[0].All.Absent, "what was answered in part came from elsewhere")
 
 	m.Follow([]string{"a:1"})
 	m.Follow([]string{"a:1", "b:1"})

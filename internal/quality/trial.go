@@ -36,8 +36,8 @@ func Trial(jobs []Job, bound func(i int) time.Duration) []Change {
 	for _, e := range events {
 		for ; next.Before(e.at); next = next.Add(time.Second) {
 			changes = append(changes, m.Advance(next)...)
-			if idle := e.at.Sub(next); idle > 2*maxAge { // nothing changes any more
-				next = e.at.Add(-maxAge)
+			if idle := e.at.Sub(next); idle > 2*maxAge && m.fleet.state.mode == Unknown {
+				next = e.at.Add(-time.Second) // nothing changes any more
 			}
 		}
 		j := &jobs[e.job]
