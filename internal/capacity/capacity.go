@@ -20,7 +20,7 @@ type Fleet struct {
 	Cores     float64 `json:"cores"`
 }
 
-// cores are those of so many upstreams like the fleet's.
+// cores is how many cores a number of upstreams like the fleet's have.
 func (f Fleet) cores(upstreams int) float64 {
 	return f.Cores / float64(f.Upstreams) * float64(upstreams)
 }
@@ -46,8 +46,8 @@ type Fill struct {
 
 // Need is how many upstreams serve submitters in one way.
 type Need struct {
-	// Upstreams is how many it takes. Change is how many there are to add; if it is
-	// negative, so many may go.
+	// Upstreams is how many it takes. Change is how many to add; a negative
+	// number is how many may go.
 	Upstreams int `json:"upstreams"`
 	Change    int `json:"change"`
 	// Full is how full they will be in the busiest minute.
@@ -120,8 +120,8 @@ func Advise(l *Load, f Fleet, b Bound) (Advice, error) {
 // 99 of 100 jobs then find a core free.
 const room = 2.33
 
-// withRoom is how many cores it takes so that hardly a job waits, where so many are busy
-// in the mean: chance makes the number of jobs at one time vary by its square root.
+// withRoom is how many cores a fleet needs so that hardly a job waits, if busy cores are
+// busy in the mean. By chance the number of jobs at one time varies by its square root.
 func withRoom(busy float64) float64 { return busy + room*math.Sqrt(busy) }
 
 // least is the least number of upstreams that is enough, from 1.

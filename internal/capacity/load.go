@@ -5,9 +5,8 @@ import (
 	"time"
 )
 
-// Load is what a fleet was asked to do, step by step: the cores that its jobs needed,
-// whether or not there were so many, and how many jobs there were. The zero value is
-// not ready.
+// Load is what a fleet was asked to do, step by step: how many jobs came, and how many
+// cores they needed, which may be more than there were. The zero value is not ready.
 type Load struct {
 	step  time.Duration
 	cores []float64 // in the mean of each step
@@ -20,15 +19,15 @@ const maxSteps = 1 << 17
 // NewLoad is a load without a job, in steps of that length.
 func NewLoad(step time.Duration) *Load { return &Load{step: step} }
 
-// Add adds a job that arrives at an instant, told from the start of the load, and needs
-// one core for so long.
+// Add adds a job that arrives at a time since the start of the load, and needs one core
+// for the time work.
 func (l *Load) Add(at, work time.Duration) {
 	l.reach(at)
 	l.jobs[at/l.step]++
 	l.spread(at, work)
 }
 
-// spread adds the core that a job needs from an instant on, for so long.
+// spread adds one core from an instant on, for the time work.
 func (l *Load) spread(at, work time.Duration) {
 	end := at + work
 	for at < end {
@@ -97,7 +96,7 @@ func (l *Load) minutes() []Fill {
 	return all
 }
 
-// wait is the longest that a job would have waited before so many cores, in seconds.
+// wait is the longest wait of a job in a fleet with these cores, in seconds.
 func (l *Load) wait(cores float64) float64 {
 	left, most := 0.0, 0.0 // core-seconds
 	for _, needed := range l.cores[:l.arrivals()] {

@@ -36,11 +36,11 @@ func (m Mode) MarshalText() ([]byte, error) { return []byte(m.String()), nil }
 // What it takes to change the mode. Each is entered on more than it is left on, so
 // that it does not flap.
 const (
-	// A rise is certain from so many standard deviations on, and is over below fewer.
+	// A rise begins at certain standard deviations, and is over below doubtful.
 	certain, doubtful = 4.0, 1.0
-	// It begins where it makes this share of what it leads to, or where times rise by so
-	// many seconds a second: as much more work comes than is done. Less than leastRise, in
-	// seconds, nobody notices.
+	// It begins where it makes the share muchRise of what it leads to, or where times rise
+	// by steep seconds a second: as much more work comes than is done. Less than leastRise,
+	// in seconds, nobody notices.
 	muchRise  = 0.5
 	steep     = 0.03
 	leastRise = 0.05
@@ -51,11 +51,11 @@ const (
 	calm    = 30 * time.Second
 	plateau = 5 * time.Minute
 
-	// Jobs are being lost when so many were within a minute, and they are this share;
-	// or when so many were in a row.
+	// Jobs are being lost when manyLost were lost in a row, or within a minute if they are
+	// the share lostShare of that minute's jobs.
 	manyLost  = 3
 	lostShare = 0.01
-	// They no longer are after so many whole jobs in a row, and so much time.
+	// That is over after manyWhole complete jobs in a row, and the time whole without a loss.
 	manyWhole = 8
 	whole     = 10 * time.Second
 )
@@ -89,8 +89,8 @@ func (s *state) note(now time.Duration, j *Job) {
 	s.wholeRow = 0
 }
 
-// next is the mode at an instant, and why it is another than before. minute is what
-// was counted in the last one.
+// next is the mode at an instant, and the reason if it has changed. minute is what was
+// counted in the last minute.
 func (s *state) next(now time.Duration, t *trend, minute *slot) (Mode, string) {
 	if s.mode != Unknown && now-s.heard > maxAge {
 		return Unknown, fmt.Sprintf("no job ended for %v", maxAge)

@@ -36,7 +36,7 @@ func (s sample) heard() time.Duration { return s.arrived + s.firstByte }
 // trend follows how the times to first byte change from job to job.
 type trend struct {
 	ring  []sample // in the order of their first bytes
-	each  int      // every so many jobs one becomes a sample
+	each  int      // one of each jobs becomes a sample
 	since int      // jobs since the last sample
 }
 
@@ -99,9 +99,9 @@ type Trend struct {
 func (t Trend) Rise() float64 { return t.Slope * t.Jobs }
 
 // at judges the jobs as they are known at an instant; ok is false when they are too
-// few. They are put in the order of their arrival, for of jobs that arrive together
-// the shortest is heard of first. The latest are left out until half of their kind have
-// had time for a first byte, or only the short ones among them would count.
+// few. It puts them in the order of their arrival: of jobs that arrive together, the
+// shortest responds first. It leaves out those that arrived within the last median time
+// to first byte: of these, only the short ones have responded.
 func (t *trend) at(now time.Duration) (Trend, bool) {
 	recent := slices.Clone(t.ring)
 	recent = slices.DeleteFunc(recent, func(s sample) bool { return s.heard() < now-maxAge })
@@ -132,7 +132,7 @@ func (t *trend) at(now time.Duration) (Trend, bool) {
 // point is the median of a group: job is the number of its middle job.
 type point struct{ job, firstByte float64 }
 
-// group draws samples together to at most so many points.
+// group draws samples together, in their order, to at most groups points.
 func group(recent []sample) []point {
 	n := min(len(recent), groups)
 	points := make([]point, n)

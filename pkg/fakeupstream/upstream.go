@@ -205,7 +205,7 @@ func (u *Upstream) SetReportFault(f Fault) { u.reports.set(f) }
 // the first one the oldest. Jobs for them find it.
 func (u *Upstream) SetCached(projects ...string) error { return u.server.Warm(projects...) }
 
-// SetStalled makes the upstream report so many stalled joblets, in its metrics
+// SetStalled makes the upstream report these numbers of stalled joblets, in its metrics
 // and load hints. Negative numbers make it report the truth again.
 func (u *Upstream) SetStalled(high, low int) { u.stalled.Store(reported(high, low)) }
 

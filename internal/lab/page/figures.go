@@ -49,9 +49,9 @@ func end(r *results.Set) float64 {
 	return end
 }
 
-// percentiles is a quantity's bars: three figures of the thesis, of which the first has
-// a number, if the thesis has them: the means of both priorities, and the percentiles of high jobs and of low
-// ones. Low jobs come before high ones, which suffer less.
+// percentiles draws a quantity as bars, in three figures: the means of both priorities,
+// the percentiles of low jobs, and those of high jobs. number is that of the first one in
+// the thesis, or 0 if the thesis has none.
 func percentiles(r *results.Set, id, title string, q stats.Quantity, number int, text string) section {
 	s := section{ID: id, Title: title, Bars: true, Text: text + " Black lines are the reference."}
 	draw := figure.Bars
@@ -95,7 +95,8 @@ func percentiles(r *results.Set, id, title string, q stats.Quantity, number int,
 	return s
 }
 
-// inThesis names the figure of the thesis that is so many after a first; 0 is none.
+// inThesis names the figure of the thesis that comes after others behind the first one;
+// a first one of 0 is none.
 func inThesis(first, after int) string {
 	if first == 0 {
 		return ""

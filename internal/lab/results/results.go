@@ -129,7 +129,8 @@ func (t *Trial) Summary(q stats.Quantity, priority string) stats.Summary {
 	return stats.Summary{}
 }
 
-// Pairs are a number of the trials that two runs have in common, seed by seed.
+// Pairs returns one number of each trial that two runs have in common: those of base and
+// those of other, in the order of other's trials.
 func Pairs(base, other *Run, of func(*Trial) float64) (bases, others []float64) {
 	for i := range other.Trials {
 		t := &other.Trials[i]

@@ -8,12 +8,10 @@ import (
 	"example.org/pilotfish/internal/lab/results"
 )
 
-// The closeup shows so many upstreams, for so many samples.
 const (
-	closeupUpstreams = 4
-	closeupSamples   = 300
-	// closeupOf is how many upstreams are watched for it: that bounds memory.
-	closeupOf = 32
+	closeupUpstreams = 4   // how many upstreams the closeup shows
+	closeupSamples   = 300 // for how many samples
+	closeupOf        = 32  // how many upstreams are watched for it: that bounds memory
 )
 
 // closeup finds the time in which the levels moved most. Each row of levels is

@@ -51,8 +51,8 @@ func (f *Families) Done() float64 {
 	return float64(sent) / float64(f.jobs)
 }
 
-// Play plays one family after the other, so many trials at once, and calls ended
-// after each. When ctx ends, it returns the verdicts on the families that were
+// Play plays one family after the other, several trials at a time, and calls ended
+// after each family. When ctx ends, it returns the verdicts on the families that were
 // done, and cli.ErrInterrupted.
 func (f *Families) Play(ctx context.Context, parallel int, ended func(results.Verdict)) ([]results.Verdict, error) {
 	var verdicts []results.Verdict

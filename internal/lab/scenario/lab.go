@@ -42,8 +42,8 @@ func (l *Lab) Trials() int { return len(l.trials) }
 // plays.
 func (l *Lab) Done() float64 { return float64(l.done.Load()) / float64(l.jobs) }
 
-// Play plays the trials, so many at once, and calls ended after each, one call
-// at a time. It stops at the first fault. When ctx ends, it returns the results
+// Play plays the trials, several at a time, and calls ended after each. The calls do
+// not overlap. It stops at the first fault. When ctx ends, it returns the results
 // of the trials that were done, and cli.ErrInterrupted.
 func (l *Lab) Play(ctx context.Context, parallel int, ended func(*Trial)) (results.Set, error) {
 	ctx, cancel := context.WithCancel(ctx)

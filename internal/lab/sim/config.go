@@ -46,12 +46,12 @@ type Config struct {
 	// what servers do until then is not in the Totals.
 	WarmUp time.Duration
 
-	// Policy chooses upstreams, Detector says what they may take; both are
-	// required. Clairvoyant stands in the place of Policy: it is a limit, because it
-	// knows the true state of every server and the length of every joblet.
+	// Policy chooses upstreams; required unless Clairvoyant chooses. That is a limit to
+	// compare with: it knows the true state of every server and the length of every joblet.
 	Policy      selection.Policy
 	Clairvoyant bool
-	Detector    func() overload.Detector
+	// Detector makes what says how much an upstream may take; required.
+	Detector func() overload.Detector
 
 	Fleet      Fleet
 	Sidecars   Sidecars

@@ -72,14 +72,14 @@ func (s *server) begin(now time.Duration, b *joblet) {
 	s.busy += b.cores
 }
 
-// width is how many cores a joblet gets that begins while so many are busy.
+// width is how many cores a joblet gets that begins while others are busy.
 func (s *server) width(busy int) int { return min(s.fleet.Parallel, s.cores-busy) }
 
 // perCore is what each core beyond the first adds to the speed of a joblet.
 const perCore = 0.8
 
-// takes is how long a joblet lasts on its cores that begins now while so many
-// are busy.
+// takes is how long a joblet lasts on its cores if it begins now. The cores that are
+// busy slow it down by the fleet's contention.
 func (s *server) takes(now time.Duration, b *joblet, busy int) time.Duration {
 	longer, faster := 1.0, s.speed*(1+perCore*float64(b.cores-1))
 	if f := s.suffers(slow, now); f != nil {

@@ -16,7 +16,7 @@ type Preemption struct {
 	Upstreams int `yaml:"upstreams"`
 	// Early is the share of lives that end before Life, at a time uniform over it.
 	Early float64 `yaml:"early"`
-	// Life is the longest life. Notice comes so long before its end.
+	// Life is the longest life. Notice is how long before its end the notice comes.
 	Life   time.Duration `yaml:"life"`
 	Notice time.Duration `yaml:"notice"`
 	// AwayMin and AwayMax bound how long an upstream stays away.

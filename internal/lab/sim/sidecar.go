@@ -15,7 +15,7 @@ type sidecar struct {
 	dispatch *dispatch.Dispatcher
 	jobs     map[*dispatch.Job]*job // that have not ended
 	polls    []poll                 // by server
-	serving  bool                   // a job that ends at once must not serve the queue within itself
+	serving  bool                   // serve runs: a job that ends within it must not run it again
 }
 
 // The random streams of a sidecar, beside those of the world.

@@ -96,15 +96,15 @@ func (o *observed) costs(otherwise costs) costs {
 	}
 	c := costs{
 		load:      otherwise.load,
-		operators: upTo(warm, 0.5, otherwise.operators),
-		output:    upTo(o.output, 0.5, otherwise.output),
-		low:       upTo(warm, 0.25, otherwise.low),
+		operators: quantileOr(warm, 0.5, otherwise.operators),
+		output:    quantileOr(o.output, 0.5, otherwise.output),
+		low:       quantileOr(warm, 0.25, otherwise.low),
 	}
 	switch {
 	case len(o.fetches) > 0:
-		c.load = upTo(o.fetches, 0.5, 0)
+		c.load = quantileOr(o.fetches, 0.5, 0)
 	case len(o.cold) > 0 && len(o.warm) > 0:
-		c.load = max(0, upTo(o.cold, 0.5, 0)-c.operators)
+		c.load = max(0, quantileOr(o.cold, 0.5, 0)-c.operators)
 	}
 	return c
 }
@@ -133,8 +133,8 @@ func (c costs) fill(j *trace.Job) {
 	}
 }
 
-// upTo is the value up to which so many of the values lie; otherwise is for none.
-func upTo(values []float64, q, otherwise float64) float64 {
+// quantileOr is the quantile q of the values, or otherwise if there is none.
+func quantileOr(values []float64, q, otherwise float64) float64 {
 	if len(values) == 0 {
 		return otherwise
 	}
