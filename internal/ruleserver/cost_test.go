@@ -82,6 +82,12 @@ func TestTail(t *testing.T) {
 	assert.InDelta(t, 0.00316, float64(beyond)/projects, 0.0006)
 	assert.NotEqual(t, c.factor("1"), Cost{tail: 2.5, seed: 8}.factor("1"))
 	assert.InDelta(t, 1, Cost{}.factor("1"), 0)
+
+	heaviest := 0.0
+	for i := range 300_000 {
+		heaviest = max(heaviest, Cost{tail: 1.5}.factor(fmt.Sprint(i)))
+	}
+	assert.Equal(t, float64(maxTailFactor), heaviest)
 }
 
 func FuzzParseCost(f *testing.F) {

@@ -43,6 +43,9 @@ func TestListing(t *testing.T) {
 		assert.JSONEq(t, fmt.Sprintf(`{"projects":[{"id":"shop","version":%d,"bytes":18,"age_seconds":2.500},`+
 			`{"id":12345,"version":%d,"bytes":17,"age_seconds":1.000}]}`, shop, number), body)
 		assert.NotEqual(t, empty, etag)
+		time.Sleep(2 * listingAge)
+		body, _, _ = list()
+		assert.Contains(t, body, `"age_seconds":4.500`, "a listing that was made before is not served for long")
 
 		// The same set is no news, however old it gets; another one is.
 		time.Sleep(time.Hour)

@@ -3,8 +3,8 @@ package ruleserver
 import (
 	"bufio"
 	"fmt"
-	"net"
 	"net/http"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -12,6 +12,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"example.org/pilotfish/internal/memnet"
 	"example.org/pilotfish/internal/ruleserver/rules"
 )
 
@@ -33,41 +34,48 @@ func TestFormatOf(t *testing.T) {
 	}
 }
 
-// oneConnection is a listener that accepts a single connection.
-type oneConnection struct {
-	conn     net.Conn
-	accepted bool
+// served sends the text of a request to a server on a network in memory. It returns the
+// response, and after how long it began.
+func served(t *testing.T, s *Server, text string) (*http.Response, time.Duration) {
+	t.Helper()
+	var network memnet.Network
+	web := &http.Server{Handler: s.Handler()}
+	var serving sync.WaitGroup
+	listener := network.Listen("rps:80")
+	serving.Go(func() { _ = web.Serve(listener) })
+	submitter, err := network.Dial(t.Context(), "tcp", "rps:80")
+	require.NoError(t, err)
+	begin := time.Now()
+	fmt.Fprint(submitter, text)
+	response, err := http.ReadResponse(bufio.NewReader(submitter), nil)
+	require.NoError(t, err)
+	took := time.Since(begin)
+	response.Body.Close()
+	require.NoError(t, submitter.Close())
+	require.NoError(t, web.Close())
+	serving.Wait()
+	synctest.Wait()
+	return response, took
 }
-
-func (l *oneConnection) Accept() (net.Conn, error) {
-	if l.accepted {
-		return nil, net.ErrClosed
-	}
-	l.accepted = true
-	return l.conn, nil
-}
-
-func (l *oneConnection) Addr() net.Addr { return l.conn.LocalAddr() }
-func (l *oneConnection) Close() error   { return nil }
 
 // TestStandingBody: a body that pauses for too long ends the job.
 func TestStandingBody(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		log := new(records)
 		s := newServer(t, func(c *Config) { c.OnJob = log.add })
-		submitter, server := net.Pipe()
-		web := &http.Server{Handler: s.Handler()}
-		assert.ErrorIs(t, web.Serve(&oneConnection{conn: server}), net.ErrClosed)
-
-		fmt.Fprint(submitter, "POST /v1/jobs HTTP/1.1\r\nHost: x\r\nContent-Length: 100\r\n\r\n{")
-		begin := time.Now()
-		response, err := http.ReadResponse(bufio.NewReader(submitter), nil)
-		require.NoError(t, err)
-		response.Body.Close()
-		assert.Equal(t, bodyIdle, time.Since(begin))
+		response, took := served(t, s, "POST /v1/jobs HTTP/1.1\r\nHost: x\r\nContent-Length: 100\r\n\r\n{")
+		assert.Equal(t, bodyIdle, took)
 		assert.Equal(t, http.StatusBadRequest, response.StatusCode)
-		require.NoError(t, submitter.Close())
-		synctest.Wait()
 		assert.Equal(t, outcomeRejected, log.last(t).Outcome)
+	})
+}
+
+// TestALongJobWithAWholeBody outlasts the time that a body may stand still.
+func TestALongJobWithAWholeBody(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newServer(t, func(c *Config) { c.Settings.Cost = Cost{fetch: jobletCost{base: 2 * bodyIdle}} })
+		response, took := served(t, s, "POST /v1/jobs HTTP/1.1\r\nHost: x\r\nContent-Length: 21\r\n\r\n"+`{"project_id": 12345}`)
+		assert.Equal(t, 2*bodyIdle, took)
+		assert.Equal(t, http.StatusOK, response.StatusCode)
 	})
 }

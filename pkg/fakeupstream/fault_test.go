@@ -134,8 +134,15 @@ func TestRefuse(t *testing.T) {
 	}, 10*time.Second, time.Millisecond)
 
 	require.NoError(t, up.Refuse(false))
-	_, _, err = job(t, up)
-	require.NoError(t, err)
+	for range 2 {
+		response, err := send(t, c, "POST", up.URL+"/v1/jobs", fakeupstream.ExampleJob())
+		require.NoError(t, err)
+		_, err = io.Copy(io.Discard, response.Body)
+		require.NoError(t, err)
+		response.Body.Close()
+	}
+	jobs := up.Jobs()
+	assert.Equal(t, jobs[len(jobs)-2].Remote, jobs[len(jobs)-1].Remote, "connections are kept again")
 }
 
 // TestKill: a job that is being answered breaks off, and what is cached survives.

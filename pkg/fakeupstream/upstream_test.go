@@ -88,6 +88,20 @@ func TestRecordsJobs(t *testing.T) {
 	assert.Empty(t, up.Jobs())
 }
 
+// TestForgetsAJobThatRuns, which ends as if nothing were.
+func TestForgetsAJobThatRuns(t *testing.T) {
+	up := fakeupstream.New(t, fakeupstream.Options{})
+	up.SetFault(fakeupstream.Fault{Stall: true})
+	response, err := send(t, submitter(t), "POST", up.URL+"/v1/jobs", fakeupstream.ExampleJob())
+	require.NoError(t, err)
+	defer response.Body.Close()
+	up.Forget()
+	up.SetFault(fakeupstream.Fault{})
+	_, err = io.ReadAll(response.Body)
+	require.NoError(t, err)
+	assert.Empty(t, up.Jobs())
+}
+
 // TestRecordsHalfABody: an upload that breaks off is never a whole job.
 func TestRecordsHalfABody(t *testing.T) {
 	up := fakeupstream.New(t, fakeupstream.Options{})
@@ -130,36 +144,35 @@ func TestStatusAndHeader(t *testing.T) {
 // TestInterimResponsesOfTheServer come before the response, not instead of it.
 func TestInterimResponsesOfTheServer(t *testing.T) {
 	up := fakeupstream.New(t, fakeupstream.Options{})
-	var interim []int
+	response, _, interim := traced(t, up, "job-started")
+	assert.Equal(t, []int{102}, interim)
+	assert.Equal(t, http.StatusOK, response.StatusCode)
+}
+
+// traced sends the thesis's job with a preference, and reads the whole answer. interim are
+// the statuses before it.
+func traced(t *testing.T, up *fakeupstream.Upstream, prefer string) (response *http.Response, body []byte, interim []int) {
+	t.Helper()
 	ctx := httptrace.WithClientTrace(t.Context(), &httptrace.ClientTrace{
 		Got1xxResponse: func(code int, _ textproto.MIMEHeader) error { interim = append(interim, code); return nil },
 	})
 	r, err := http.NewRequestWithContext(ctx, "POST", up.URL+"/v1/jobs", strings.NewReader(fakeupstream.ExampleJob()))
 	require.NoError(t, err)
-	r.Header.Set("Prefer", "job-started")
-	response, err := submitter(t).Do(r)
+	r.Header.Set("Prefer", prefer)
+	response, err = submitter(t).Do(r)
 	require.NoError(t, err)
 	defer response.Body.Close()
-	assert.Equal(t, []int{102}, interim)
-	assert.Equal(t, http.StatusOK, response.StatusCode)
+	body, err = io.ReadAll(response.Body)
+	require.NoError(t, err)
+	return response, body, interim
 }
 
 func TestInformationalAndTrailer(t *testing.T) {
 	up := fakeupstream.New(t, fakeupstream.Options{})
 	up.SetFault(fakeupstream.Fault{Informational: []int{103, 102}, Trailer: http.Header{"X-Sum": {"5"}}})
-	var informational []int
-	ctx := httptrace.WithClientTrace(t.Context(), &httptrace.ClientTrace{
-		Got1xxResponse: func(code int, _ textproto.MIMEHeader) error { informational = append(informational, code); return nil },
-	})
-	r, err := http.NewRequestWithContext(ctx, "POST", up.URL+"/v1/jobs", strings.NewReader(fakeupstream.ExampleJob()))
-	require.NoError(t, err)
-	response, err := submitter(t).Do(r)
-	require.NoError(t, err)
-	defer response.Body.Close()
-	body, err := io.ReadAll(response.Body)
-	require.NoError(t, err)
+	response, body, interim := traced(t, up, "")
 	assert.NotEmpty(t, body)
-	assert.Equal(t, []int{103, 102}, informational)
+	assert.Equal(t, []int{103, 102}, interim)
 	assert.Equal(t, http.Header{"X-Sum": {"5"}}, response.Trailer)
 }
 
@@ -217,7 +230,7 @@ func TestReports(t *testing.T) {
 	answer, _, err = job(t, up)
 	require.NoError(t, err)
 	assert.Contains(t, answer.header.Get("X-Load"), "running=53, stalled=42, stalled_high=2")
-	up.SetStalled(-1, -1)
+	up.SetStalled(9, -1)
 	assert.Contains(t, get(t, up.URL+"/metrics"), "ruleserver_stalled_joblets{priority=\"low\"} 0\n")
 
 	// A fault of reports is none of jobs.

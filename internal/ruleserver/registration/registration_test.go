@@ -113,6 +113,24 @@ func TestKeepsTryingWhileTheAgentFails(t *testing.T) {
 	}
 }
 
+// After a success, the next failure is tried again as soon as the first one was.
+func TestAFailureIsTriedAgainSoon(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		agent, cfg := example()
+		agent.change(func(a *fakeAgent) { a.down = true })
+		_, told, _ := kept(t, cfg)
+		time.Sleep(time.Minute)
+		agent.change(func(a *fakeAgent) { a.down = false })
+		for told()[len(told())-1] != nil {
+			time.Sleep(10 * time.Millisecond)
+		}
+		agent.change(func(a *fakeAgent) { a.down = true })
+		failures := len(told())
+		time.Sleep(lookInterval + lookInterval/5)
+		assert.GreaterOrEqual(t, len(told())-failures, 2)
+	})
+}
+
 func TestDrainIsToldAtOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		agent, cfg := example()
@@ -161,8 +179,10 @@ func TestLeave(t *testing.T) {
 		require.NoError(t, r.Leave(t.Context()))
 		assert.True(t, agent.empty())
 		assert.NoError(t, r.Leave(t.Context()), "who is not there has left")
-		agent.change(func(a *fakeAgent) { a.down = true })
-		assert.ErrorContains(t, r.Leave(t.Context()), "deregister rules-10.0.0.1:9001 at consul: ")
+		for _, fault := range []func(*fakeAgent){func(a *fakeAgent) { a.status = http.StatusForbidden }, func(a *fakeAgent) { a.down = true }} {
+			agent.change(fault)
+			assert.ErrorContains(t, r.Leave(t.Context()), "deregister rules-10.0.0.1:9001 at consul: ")
+		}
 	})
 }
 
@@ -182,6 +202,13 @@ func TestUnspecifiedAddress(t *testing.T) {
 			assert.Equal(t, 1, agent.puts)
 		})
 	}
+}
+
+// A health check that is made often still has a second.
+func TestAHealthCheckHasASecond(t *testing.T) {
+	c := Config{Settings: Settings{CheckInterval: 100 * time.Millisecond}}
+	check := c.check("http://10.0.0.1:9001" + healthPath)
+	assert.Equal(t, []string{"100ms", "1s"}, []string{check.Interval, check.Timeout})
 }
 
 func TestConfigIsChecked(t *testing.T) {

@@ -76,6 +76,7 @@ func TestParseJobSaysWhatIsWrong(t *testing.T) {
 		`{"project_id": "../../etc/passwd"}`:   `/project_id: want an integer, or up to 128 letters, digits, '-' and '_', got "../../etc/passwd"`,
 		`{"project_id": ""}`:                   `/project_id: want an integer, or up to 128 letters, digits, '-' and '_', got ""`,
 		`{"project_id": 1, "priority": "mid"}`: `/priority: want "high" or "low", got "mid"`,
+		`{"project_id": 1, "timeouts": {"queue_seconds": 1e-12}}`:  "/timeouts/queue_seconds: want more than 0 and at most 604800 seconds, got 1e-12",
 		`{"project_id": 1, "timeouts": {"queue_seconds": -1}}`:     "/timeouts/queue_seconds: want more than 0 and at most 604800 seconds, got -1",
 		`{"project_id": 1, "timeouts": {"stream_seconds": 1e300}}`: "/timeouts/stream_seconds: want more than 0 and at most 604800 seconds, got 1e+300",
 		`{"project_id": 1, "timeouts": {"stream": 1}}`:             "/timeouts/stream: unknown member",
@@ -160,6 +161,10 @@ func TestDigest(t *testing.T) {
 	} {
 		assert.NotEqual(t, base, digest(other), other)
 	}
+	long := func(number string) string {
+		return digest(`[{"actions":[{"field":"a","action":"set","value":` + number + `}]}]`)
+	}
+	assert.NotEqual(t, long("9007199254740992"), long("9007199254740993"), "a feed keeps every digit")
 }
 
 func FuzzParseJob(f *testing.F) {

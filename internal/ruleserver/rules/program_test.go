@@ -223,6 +223,9 @@ func TestApplyIsBounded(t *testing.T) {
 		require.NoError(t, err, "what fits exactly is allowed")
 		_, err = Apply(feed, Operators{list: []operator{{actions: []action{a}}}}, 19)
 		assert.ErrorAs(t, err, new(*TooLarge))
+
+		_, err = compiler{columns: []string{"a"}}.text(a)(row{"xx"}, "xx", &room{left: 1})
+		assert.ErrorAs(t, err, new(*TooLarge), "what does not fit is not built")
 	}
 
 	var wide []action
