@@ -63,6 +63,15 @@ func TestProblems(t *testing.T) {
 	assert.Equal(t, http.StatusMethodNotAllowed, do(s, t.Context(), "GET", "/v1/jobs", "").Code)
 }
 
+// TestOnlyAJobThatHasNotBegunSaysSo: another one could run twice.
+func TestOnlyAJobThatHasNotBegunSaysSo(t *testing.T) {
+	for started, want := range map[bool]string{false: "no", true: ""} {
+		w := httptest.NewRecorder()
+		problemOf(executor.ErrClosed).write(w, started)
+		assert.Equal(t, want, w.Header().Get(startedHeader))
+	}
+}
+
 // TestQueueTimeout: a job that no core takes in time says that nothing was done.
 func TestQueueTimeout(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

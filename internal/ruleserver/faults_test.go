@@ -89,6 +89,27 @@ func TestFaultModesOfJobs(t *testing.T) {
 	})
 }
 
+// TestFaultsAreForThisMachine: neither another one nor a web page sets a mode.
+func TestFaultsAreForThisMachine(t *testing.T) {
+	s := misbehaving(t, nil)
+	for _, c := range []struct {
+		from, origin string
+		status       int
+	}{
+		{"127.0.0.1:1234", "", 200}, {"[::ffff:127.0.0.1]:1234", "", 200},
+		{"192.0.2.1:1234", "", 403}, {"127.0.0.1:1234", "http://example.org", 403}, {"nonsense", "", 403},
+	} {
+		r := httptest.NewRequest("PUT", "/v1/fault", strings.NewReader("none"))
+		r.RemoteAddr = c.from
+		if c.origin != "" {
+			r.Header.Set("Origin", c.origin)
+		}
+		w := httptest.NewRecorder()
+		s.Handler().ServeHTTP(w, r)
+		assert.Equal(t, c.status, w.Code, "%+v", c)
+	}
+}
+
 func TestHang(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := misbehaving(t, nil)

@@ -51,7 +51,8 @@ ruleserver_stalled_joblets{priority="low"} 1
 `), "ruleserver_cores", "ruleserver_cores_busy", "ruleserver_jobs_running", "ruleserver_stalled_joblets"))
 		wg.Wait()
 
-		do(s, t.Context(), "POST", "/v1/jobs", `{"project_id": 99}`) // rejected: in no metric
+		do(s, t.Context(), "POST", "/v1/jobs", `{"project_id": 99}`)    // rejected: in no metric
+		do(s, t.Context(), "POST", "/v1/prefetch", `{"project_id": 1}`) // nor is a prefetch
 		require.NoError(t, testutil.GatherAndCompare(s.registry, strings.NewReader(`
 # HELP ruleserver_fetches_total Fetches of a project's data that started.
 # TYPE ruleserver_fetches_total counter
