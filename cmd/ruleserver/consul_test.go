@@ -15,6 +15,7 @@ import (
 
 	"example.org/pilotfish/internal/cli"
 	"example.org/pilotfish/internal/ruleserver"
+	"example.org/pilotfish/internal/ruleserver/example"
 )
 
 // scriptedConsul is an agent that says yes to everything, and writes it down:
@@ -125,41 +126,25 @@ func TestNoticeEnds(t *testing.T) {
 	assert.Zero(t, <-s.exited, s.log)
 
 	s = start(t, examples, "--preemptible", "--notice=10ms", "--cost=output=1h")
-	var running sync.WaitGroup
-	running.Go(func() {
-		if response, err := post(t, s.url); err == nil {
-			response.Body.Close()
-		}
-	})
-	until(t, s.url+"/metrics", `ruleserver_jobs_running{priority="high"} 1`)
+	cut := runJob(t, s)
 	preempt(t, s.url)
 	assert.Equal(t, cli.Fault, <-s.exited)
-	running.Wait()
+	cut()
 	assert.Contains(t, s.log.String(), "jobs were still running at the end of the notice, and were cut")
 }
 
 func TestWhoMayGiveNotice(t *testing.T) {
-	for _, c := range []struct {
-		from, origin string
-		status       int
-	}{
-		{"127.0.0.1:1234", "", http.StatusAccepted},
-		{"[::1]:1234", "", http.StatusAccepted},
-		{"[::ffff:127.0.0.1]:1234", "", http.StatusAccepted},
-		{"192.0.2.1:1234", "", http.StatusForbidden},
-		{"127.0.0.1:1234", "https://evil.test", http.StatusForbidden},
-		{"nonsense", "", http.StatusForbidden},
-	} {
+	server, err := ruleserver.New(ruleserver.Config{Settings: ruleserver.Defaults(), Feeds: example.AnyFeeds()})
+	require.NoError(t, err)
+	t.Cleanup(server.Close)
+	for from, status := range map[string]int{"[::1]:1234": http.StatusAccepted, "192.0.2.1:1234": http.StatusForbidden} {
 		p := newPreemption(time.Hour)
 		r := httptest.NewRequest("POST", "/v1/preempt", nil)
-		r.RemoteAddr = c.from
-		if c.origin != "" {
-			r.Header.Set("Origin", c.origin)
-		}
+		r.RemoteAddr = from
 		w := httptest.NewRecorder()
-		ruleserver.LocalOnly(p).ServeHTTP(w, r)
-		assert.Equal(t, c.status, w.Code, "%+v", c)
-		assert.Equal(t, c.status == http.StatusAccepted, len(p.given) == 1, "%+v", c)
+		(&flags{Preemptible: true}).handler(server, p).ServeHTTP(w, r)
+		assert.Equal(t, status, w.Code, from)
+		assert.Equal(t, status == http.StatusAccepted, len(p.given) == 1, from)
 	}
 
 	s := start(t, examples)

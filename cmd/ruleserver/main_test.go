@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"bytes"
 	"context"
+	"fmt"
 	"io"
 	"net"
 	"net/http"
@@ -102,17 +103,27 @@ func TestThesisExample(t *testing.T) {
 }
 
 // TestDrain: after SIGTERM the job that is in ends well, a new one is told to go
-// elsewhere, and the process ends with 0.
+// elsewhere, and the process ends with 0. So it is with a notice before.
 func TestDrain(t *testing.T) {
+	for _, notice := range []bool{false, true} {
+		t.Run(fmt.Sprintf("notice %v", notice), func(t *testing.T) { testDrain(t, notice) })
+	}
+}
+
+func testDrain(t *testing.T, notice bool) {
 	feeds := t.TempDir()
 	const bytes = 32 << 20 // more than sockets hold: the answer waits until it is read
 	feed := "id\n" + strings.Repeat(strings.Repeat("x", 1023)+"\n", bytes>>10)
 	require.NoError(t, os.WriteFile(feeds+"/12345.csv", []byte(feed), 0o600))
-	s := start(t, feeds)
+	s := start(t, feeds, "--preemptible", "--notice=1h")
 	first, err := http.Post(s.url+"/v1/jobs", "application/json", strings.NewReader(`{"project_id": 12345}`))
 	require.NoError(t, err)
 	defer first.Body.Close()
 
+	if notice {
+		preempt(t, s.url)
+		until(t, s.url+"/healthz", "draining")
+	}
 	terminate(t)
 	until(t, s.url+"/healthz", "draining")
 	second, err := post(t, s.url)
@@ -129,34 +140,35 @@ func TestDrain(t *testing.T) {
 
 func TestSecondSignalEndsAtOnce(t *testing.T) {
 	s := start(t, examples, "--cost=output=1h", "--grace=1h")
-	var wg sync.WaitGroup
-	wg.Go(func() {
-		if response, err := post(t, s.url); err == nil {
-			response.Body.Close()
-		}
-	})
-	until(t, s.url+"/metrics", `ruleserver_jobs_running{priority="high"} 1`)
+	cut := runJob(t, s)
 	terminate(t)
 	until(t, s.url+"/healthz", "draining")
 	terminate(t)
 	assert.Equal(t, cli.Fault, <-s.exited)
-	wg.Wait()
+	cut()
 	assert.Contains(t, s.log.String(), "second signal")
 }
 
 func TestGraceEnds(t *testing.T) {
 	s := start(t, examples, "--cost=output=1h", "--grace=1ms")
-	var wg sync.WaitGroup
-	wg.Go(func() {
+	cut := runJob(t, s)
+	terminate(t)
+	assert.Equal(t, cli.Fault, <-s.exited)
+	cut()
+	assert.Contains(t, s.log.String(), "jobs were still running 1ms after the signal, and were cut")
+}
+
+// runJob returns when a job runs. What it returns waits until the job was cut.
+func runJob(t *testing.T, s started) (cut func()) {
+	t.Helper()
+	var running sync.WaitGroup
+	running.Go(func() {
 		if response, err := post(t, s.url); err == nil {
 			response.Body.Close()
 		}
 	})
 	until(t, s.url+"/metrics", `ruleserver_jobs_running{priority="high"} 1`)
-	terminate(t)
-	assert.Equal(t, cli.Fault, <-s.exited)
-	wg.Wait()
-	assert.Contains(t, s.log.String(), "jobs were still running 1ms after the signal, and were cut")
+	return running.Wait
 }
 
 // until asks until the answer contains a text.
