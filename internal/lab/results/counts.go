@@ -1,5 +1,7 @@
 package results
 
+import "reflect"
+
 // Counts are the other numbers by which a trial is judged; of several trials,
 // the means.
 type Counts struct {
@@ -34,20 +36,13 @@ type Counts struct {
 	Queued  float64 `json:"queued"`
 }
 
-// fields lists every count, for Mean.
-func (c *Counts) fields() []*float64 {
-	return []*float64{
-		&c.Jobs, &c.Prefetches, &c.Fetches, &c.FetchesPer1k, &c.Evictions, &c.Retries,
-		&c.Expired, &c.Overrun, &c.Lost, &c.Unserved, &c.Failed, &c.Shed, &c.Complete, &c.Partial, &c.Absent, &c.Preemptions, &c.Reports, &c.ReportsPerSec,
-		&c.Load, &c.Imbalance, &c.Backlog, &c.Queued,
-	}
-}
-
 // Mean is the mean of the counts of several trials.
 func Mean(all []Counts) (m Counts) {
-	for i := range all {
-		for n, v := range all[i].fields() {
-			*m.fields()[n] += *v / float64(len(all))
+	means := reflect.ValueOf(&m).Elem()
+	for _, c := range all {
+		counts := reflect.ValueOf(c)
+		for i := range counts.NumField() {
+			means.Field(i).SetFloat(means.Field(i).Float() + counts.Field(i).Float()/float64(len(all)))
 		}
 	}
 	return m

@@ -2,7 +2,9 @@ package scenario
 
 import (
 	"context"
+	"path/filepath"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -108,4 +110,33 @@ func TestACrowdApart(t *testing.T) {
 	}
 	assert.Less(t, wait["limit 8, lag 10 s"], wait["no bounds"]/2)
 	assert.Positive(t, set.Run("limit 8, lag 10 s").Counts.Shed)
+}
+
+// A trace passes at its speed, and what its jobs cost stays. The load is the share of all
+// cores.
+func TestATraceAtASpeed(t *testing.T) {
+	dir := folder(t, map[string]string{
+		"t.jsonl": `{"offset":0,"operators_s":4}` + "\n" + `{"offset":16,"operators_s":2}` + "\n",
+		"s.yaml":  "trace: t.jsonl\nspeed: 4\nsample: 1s\nfleet: {upstreams: 2, cores: 4}\nruns: [{name: a, policy: random}]",
+	})
+	s, err := Load(filepath.Join(dir, "s.yaml"))
+	require.NoError(t, err)
+	runs, err := s.Choose(Choice{Scale: 1})
+	require.NoError(t, err)
+	assert.Equal(t, 4.0, runs[0].jobs.length)
+	set, err := NewLab(s, runs).Play(t.Context(), 1, func(*Trial) {})
+	require.NoError(t, err)
+	c := set.Runs[0].Counts
+	assert.Equal(t, 2.0, c.Jobs)
+	assert.InDelta(t, 6.0/(6*2*4), c.Load, 1e-9, "both are over after six seconds")
+	assert.Zero(t, c.Retries)
+}
+
+func TestScaleIsOfAllTimes(t *testing.T) {
+	s, err := parseText("end: 600s\nwarm_up: 100s\nworkload: {jobs: 100, duration: 800}\nfleet: {growth: {at: 200s}}\nruns: [{name: a, policy: random}]")
+	require.NoError(t, err)
+	runs, err := s.Choose(Choice{Scale: 0.5})
+	require.NoError(t, err)
+	assert.Equal(t, []time.Duration{300 * time.Second, 50 * time.Second, 100 * time.Second}, []time.Duration{s.End, s.WarmUp, runs[0].Fleet.Growth.At})
+	assert.Equal(t, 50, runs[0].jobs.count)
 }
