@@ -34,6 +34,7 @@ func TestCapacityOfATrace(t *testing.T) {
 	code, text, _ := advised(t, lines, "--upstreams", "2", "--cores", "2")
 	require.Zero(t, code)
 	assert.Contains(t, text, "2 upstreams with 4 cores can do 1.28 jobs/s of 3.125 core-seconds each. Told by 2m.")
+	assert.Regexp(t, `(?m)^in the last minute +2 +1[45]\d % +2.00`, text)
 	assert.Regexp(t, `(?m)^that serves every job alike \(mode 1\) +7 +\+5 +4\d % +2.00 +2.00 s$`, text)
 	assert.Regexp(t, `(?m)^with a first byte within 3s \(mode 2\) +4 +\+2 +`, text)
 

@@ -94,6 +94,17 @@ func TestSchedulesFollowTheHour(t *testing.T) {
 	assert.Less(t, parts[1]+parts[2], 0.03*parts[0])
 }
 
+// However much the jobs of a channel differ, none is longer than the longest.
+func TestWorkIsBounded(t *testing.T) {
+	longest := 0.0
+	for _, job := range all(t, config(func(c *Config) {
+		c.Jobs, c.HighShare, c.Schedule.JobSpread, c.Population.MaxWork = 20_000, 1e-9, 3, 20
+	})) {
+		longest = max(longest, job.Operators+job.Output)
+	}
+	assert.InDelta(t, 20, longest, 1e-5)
+}
+
 func TestFiringsAreAValue(t *testing.T) {
 	cfg := Default()
 	f := newFirings(&cfg, 3, &projectModel{Period: 900, Phase: 100})

@@ -60,6 +60,19 @@ func TestASessionOpensThenWorks(t *testing.T) {
 	assert.Greater(t, float64(thinking)/float64(followed), 0.85)
 }
 
+// A session is a prefetch and the jobs that follow it.
+func TestTheSizeOfASession(t *testing.T) {
+	prefetches := 0
+	for _, job := range all(t, config(func(c *Config) {
+		c.Jobs, c.HighShare, c.Session.Jobs, c.Session.JobsSpread = 600, 1, 5, 0
+	})) {
+		if job.Kind == trace.Prefetch {
+			prefetches++
+		}
+	}
+	assert.Equal(t, 100, prefetches)
+}
+
 func TestALateSessionIsHurried(t *testing.T) {
 	cfg := config(func(c *Config) {
 		c.Seed = 3
