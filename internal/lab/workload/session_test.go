@@ -1,6 +1,7 @@
 package workload
 
 import (
+	"math"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -51,6 +52,7 @@ func TestASessionOpensThenWorks(t *testing.T) {
 			require.InDelta(t, 0.2, job.Offset-before.Offset, 1e-5)
 		case job.Kind == trace.Process:
 			followed++
+			require.False(t, before.Kind == trace.Prefetch && math.Abs(job.Offset-before.Offset-0.2) < 1e-5, "nobody chains a job to a prefetch")
 			if gap := job.Offset - before.Offset; gap > 2 && gap < 50 {
 				thinking++
 			}

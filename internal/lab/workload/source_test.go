@@ -76,6 +76,22 @@ func TestASourceIsOnOrOff(t *testing.T) {
 	assert.Greater(t, gaps, 50, "times of half a minute and more without a job")
 }
 
+// TestNewDataComesWhenASourceGoesOn: those that are on from the start have their first data.
+func TestNewDataComesWhenASourceGoesOn(t *testing.T) {
+	first := map[trace.Project]int64{}
+	for _, job := range all(t, fromSources(func(c *Config) { c.Schedule.Imports = 1 })) {
+		if first[job.Project] == 0 {
+			first[job.Project] = job.Version
+		}
+	}
+	versions := map[int64]int{}
+	for _, v := range first {
+		versions[v]++
+	}
+	assert.Greater(t, versions[1], len(first)/20, "those that were on from the start")
+	assert.Greater(t, versions[2], len(first)/2)
+}
+
 // TestSourcesFollowZipf: over many short periods, a project's jobs follow its rank.
 func TestSourcesFollowZipf(t *testing.T) {
 	cfg := fromSources(func(c *Config) {
