@@ -6,35 +6,50 @@ import (
 	"time"
 
 	"example.org/pilotfish/internal/balancer"
+	"example.org/pilotfish/internal/dispatch"
 	"example.org/pilotfish/internal/pool"
 )
 
 // attempts tries the job at one upstream after the other, until a response was
 // passed on or no attempt may follow.
 func (x *exchange) attempts(ctx context.Context) error {
-	var lost *failure    // the attempt before
-	var refused *refusal // the last response that says that the job was not started
+	var lost *failure // the attempt before
+	var known lessons
 	for {
 		lease, err := x.claim(ctx)
 		if err != nil {
 			if errors.Is(err, pool.ErrAllTried) && lost != nil {
 				err = lost.err
 			}
-			return x.exhausted(ctx, refused, err)
+			return x.exhausted(ctx, known, err)
 		}
 		if lost, err = x.attempt(lease); lost == nil {
 			return err
 		}
-		if lost.refusal != nil {
-			refused = lost.refusal
-		}
+		known.add(lost)
 		if !lost.next.Again {
 			x.record.RetryRefused = lost.next.OverBudget
-			return x.exhausted(ctx, refused, lost.err)
+			return x.exhausted(ctx, known, lost.err)
 		}
 		if err := pause(ctx, lost.next.Pause); err != nil {
-			return x.exhausted(ctx, refused, err)
+			return x.exhausted(ctx, known, err)
 		}
+	}
+}
+
+// lessons are what the attempts of a job have shown that is still to be told
+// when no other follows.
+type lessons struct {
+	refused *refusal // the last response that says that the job was not started
+	begun   error    // of the last attempt that an upstream may have begun
+}
+
+func (l *lessons) add(lost *failure) {
+	if lost.Progress == dispatch.Begun {
+		l.begun = lost.err
+	}
+	if lost.refusal != nil {
+		l.refused = lost.refusal
 	}
 }
 
@@ -49,14 +64,18 @@ func (x *exchange) claim(ctx context.Context) (*balancer.Lease, error) {
 
 // exhausted is the end of the attempts: the last response that an upstream
 // refused the job with, if there is one, or else the reason why there is none.
-func (x *exchange) exhausted(ctx context.Context, refused *refusal, err error) error {
+// Where an upstream may have begun the job, no response says otherwise: the
+// submitter would send the job again.
+func (x *exchange) exhausted(ctx context.Context, known lessons, err error) error {
 	switch {
 	case x.r.Context().Err() != nil:
 		return x.gone()
-	case refused != nil:
-		return refused.write(x)
+	case known.begun == nil && known.refused != nil:
+		return known.refused.write(x)
 	case ctx.Err() != nil:
 		return context.Cause(ctx)
+	case known.begun != nil:
+		return known.begun
 	}
 	return err
 }
