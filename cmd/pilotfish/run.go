@@ -34,7 +34,7 @@ func (s *sidecar) Run(ctx context.Context, p ports.Ports) error {
 	defer wg.Wait()
 	defer cancel()
 	wg.Go(func() { s.balancer.Run(background) })
-	bodies := s.current.Load().budget.All() + int64(s.first.Submitters.Heads)
+	bodies := func() int64 { return s.current.Load().budget.All() + int64(s.first.Submitters.Heads) }
 	wg.Go(func() { memory.Keep(background, bodies) })
 	wg.Go(func() { s.watch(background) })
 	wg.Go(func() { s.prewarm.Run(background) })

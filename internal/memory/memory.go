@@ -42,15 +42,15 @@ const (
 
 // keeper keeps the memory small.
 type keeper struct {
-	percent  int   // as set last
-	expected int64 // bytes, so far
-	quiet    int   // looks without a collection before
-	samples  []metrics.Sample
+	bodies  func() int64 // bytes that heads and bodies may take now
+	percent int          // as set last
+	quiet   int          // looks without a collection before
+	samples []metrics.Sample
 }
 
 // newKeeper returns one for a process whose heads and bodies may take so many bytes.
-func newKeeper(bodies int64) *keeper {
-	return &keeper{expected: bodies + besides, samples: []metrics.Sample{
+func newKeeper(bodies func() int64) *keeper {
+	return &keeper{bodies: bodies, samples: []metrics.Sample{
 		{Name: "/gc/heap/live:bytes"}, // found by the last collection
 		{Name: "/memory/classes/heap/free:bytes"},
 		{Name: "/memory/classes/heap/unused:bytes"},
@@ -73,7 +73,7 @@ func (k *keeper) read() (live, kept uint64) {
 func (k *keeper) aim() {
 	live, _ := k.read()
 	if os.Getenv("GOMEMLIMIT") == "" {
-		debug.SetMemoryLimit(max(k.expected, int64(live)*3/2))
+		debug.SetMemoryLimit(max(k.bodies()+besides, int64(live)*3/2))
 	}
 	percent := gcPercent(live)
 	if percent*10 > k.percent*11 || percent*10 < k.percent*9 { // setting it stops the world for a moment
@@ -97,9 +97,9 @@ func (k *keeper) giveBack() {
 	}
 }
 
-// Keep keeps the memory small until ctx ends. Heads and bodies may take so many bytes.
-// GOGC and GOMEMLIMIT in the environment take precedence.
-func Keep(ctx context.Context, bodies int64) {
+// Keep keeps the memory small until ctx ends. Heads and bodies may take so many bytes,
+// which may change. GOGC and GOMEMLIMIT in the environment take precedence.
+func Keep(ctx context.Context, bodies func() int64) {
 	if os.Getenv("GOGC") != "" {
 		return
 	}

@@ -11,6 +11,9 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
+// none is that there are no bodies.
+func none() int64 { return 0 }
+
 func TestTheCollectorsAim(t *testing.T) {
 	for live, want := range map[uint64]int{
 		0: 400, 1 << 20: 400, 6 << 20: 400, 12 << 20: 200, 24 << 20: 100, 48 << 20: 50, 96 << 20: 25, 1 << 40: 25,
@@ -27,7 +30,7 @@ func TestTheAimFollowsTheHeap(t *testing.T) {
 	ended := make(chan struct{})
 	go func() {
 		defer close(ended)
-		Keep(ctx, 0)
+		Keep(ctx, none)
 	}()
 	aim := func() int {
 		percent := debug.SetGCPercent(100)
@@ -57,7 +60,7 @@ func TestMemoryIsGivenBack(t *testing.T) {
 	for i := 0; i < len(large); i += 4096 {
 		large[i] = 1
 	}
-	k := newKeeper(0)
+	k := newKeeper(none)
 	_, kept := k.read()
 	require.Greater(t, kept, uint64(300<<20))
 	runtime.KeepAlive(large)
@@ -72,7 +75,7 @@ func TestMemoryIsGivenBack(t *testing.T) {
 func TestMemoryIsGivenBackWhenNothingHappens(t *testing.T) {
 	before := debug.SetGCPercent(-1) // nothing is collected by itself
 	defer debug.SetGCPercent(before)
-	k := newKeeper(0)
+	k := newKeeper(none)
 	large := make([]byte, 300<<20)
 	for i := 0; i < len(large); i += 4096 {
 		large[i] = 1
@@ -95,13 +98,17 @@ func TestTheLimitFollowsWhatLives(t *testing.T) {
 	defer debug.SetMemoryLimit(debug.SetMemoryLimit(-1))
 	large := make([]byte, 300<<20)
 	runtime.GC()
-	k := newKeeper(0)
+	k := newKeeper(none)
 	k.aim()
 	assert.GreaterOrEqual(t, debug.SetMemoryLimit(-1), int64(450<<20), "half as much again as lives")
 	runtime.KeepAlive(large)
 	runtime.GC()
 	k.aim()
 	assert.EqualValues(t, besides, debug.SetMemoryLimit(-1))
-	newKeeper(1 << 30).aim()
-	assert.EqualValues(t, 1<<30+besides, debug.SetMemoryLimit(-1))
+	bodies := int64(1 << 30)
+	k = newKeeper(func() int64 { return bodies })
+	for _, bodies = range []int64{1 << 30, 2 << 30} { // a reload changes it
+		k.aim()
+		assert.Equal(t, bodies+besides, debug.SetMemoryLimit(-1))
+	}
 }
