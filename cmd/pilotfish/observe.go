@@ -17,7 +17,7 @@ import (
 func (s *sidecar) observe(r *record.Job) {
 	var room [2]quality.Attempt // most jobs have no more attempts
 	figures := r.Quality(room[:0])
-	now := time.Now()
+	now := r.Arrived.Add(r.Total)
 	s.served.ended(now, &figures)
 	s.console.ended(now, r)
 	if times, ok := figures.Stretch(); ok {

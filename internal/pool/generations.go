@@ -23,9 +23,11 @@ func (g *generations[V]) get(key uint64) (V, bool) {
 }
 
 func (g *generations[V]) put(key uint64, v V) {
-	delete(g.old, key)
-	if _, ok := g.young[key]; !ok && len(g.young) >= g.limit/2 {
-		g.old, g.young = g.young, make(map[uint64]V)
+	if _, ok := g.young[key]; !ok {
+		delete(g.old, key)
+		if len(g.young) >= g.limit/2 {
+			g.old, g.young = g.young, make(map[uint64]V)
+		}
 	}
 	g.young[key] = v
 }

@@ -34,10 +34,10 @@ type count struct {
 // previous one, and what that counted is forgotten.
 type counts struct {
 	began             time.Time // of the current span
-	current, previous map[countKey]count
+	current, previous map[countKey]*count
 }
 
-func newCounts() *counts { return &counts{current: map[countKey]count{}} }
+func newCounts() *counts { return &counts{current: map[countKey]*count{}} }
 
 // note counts a job. A project that is new in a full span is not counted.
 func (c *counts) note(now time.Time, upstream string, key uint64, id intake.Text) {
@@ -47,9 +47,11 @@ func (c *counts) note(now time.Time, upstream string, key uint64, id intake.Text
 	if !known && len(c.current) >= maxCounts {
 		return
 	}
-	one.key, one.id = key, id
+	if !known {
+		one = &count{key: key, id: id}
+		c.current[at] = one
+	}
 	one.jobs++
-	c.current[at] = one
 }
 
 // advance begins a new span when the current one is over.
@@ -62,7 +64,7 @@ func (c *counts) advance(now time.Time) {
 	default:
 		c.previous = nil
 	}
-	c.began, c.current = now, map[countKey]count{}
+	c.began, c.current = now, map[countKey]*count{}
 }
 
 // busiest lists an upstream's projects by their recent jobs, most jobs first.
@@ -71,13 +73,15 @@ func (c *counts) busiest(now time.Time, upstream string) []count {
 	var all []count
 	for at, one := range c.current {
 		if at.upstream == upstream {
-			one.jobs += c.previous[at].jobs
-			all = append(all, one)
+			all = append(all, *one)
+			if before := c.previous[at]; before != nil {
+				all[len(all)-1].jobs += before.jobs
+			}
 		}
 	}
 	for at, one := range c.previous {
 		if _, counted := c.current[at]; !counted && at.upstream == upstream {
-			all = append(all, one)
+			all = append(all, *one)
 		}
 	}
 	slices.SortFunc(all, func(x, y count) int {

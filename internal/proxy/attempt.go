@@ -109,7 +109,7 @@ func (a *attempt) receive(response *upstreamclient.Response, how upstreamclient.
 	if err == nil && len(refused.body) > maxRefusal {
 		return nil, a.pass(response, refused.body)
 	}
-	a.x.hint(response.Header)
+	a.x.hint(time.Now(), response.Header)
 	failed := &failure{
 		Failure: dispatch.Failure{Outcome: pool.NotStarted, Progress: dispatch.Heard},
 		err:     fmt.Errorf("%w: %s did not start the job", record.ErrNoAnswer, a.lease.Address),

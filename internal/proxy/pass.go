@@ -56,8 +56,9 @@ func (a *attempt) pass(response *upstreamclient.Response, read []byte) error {
 // later at its end.
 func (a *attempt) answered(response *upstreamclient.Response) {
 	x := a.x
-	x.record.TTFB = time.Since(x.record.Arrived)
-	x.hint(response.Header)
+	now := time.Now()
+	x.record.TTFB = now.Sub(x.record.Arrived)
+	x.hint(now, response.Header)
 	if !record.NotStarted(response.StatusCode, response.Header) {
 		a.lease.Answered(response.StatusCode < http.StatusInternalServerError, x.record.Attempt().Hint)
 	}
@@ -79,8 +80,8 @@ func (a *attempt) told(trailer http.Header) {
 }
 
 // hint notes the load that the upstream tells.
-func (x *exchange) hint(h http.Header) {
-	if hint, ok := x.p.cfg.Hint(h, time.Now()); ok {
+func (x *exchange) hint(now time.Time, h http.Header) {
+	if hint, ok := x.p.cfg.Hint(h, now); ok {
 		told := hint
 		x.record.Attempt().Hint = &told
 	}
@@ -130,12 +131,13 @@ var buffers = sync.Pool{New: func() any { return new([32 << 10]byte) }}
 // first piece, unless the upstream pauses before that.
 func (a *attempt) stream(response *upstreamclient.Response, read []byte) error {
 	x := a.x
-	x.extend()
 	if len(read) > 0 {
+		x.extend()
 		if err := x.write(read); err != nil {
 			return err
 		}
 	} else if !response.Ready() {
+		x.extend()
 		if err := x.flush(); err != nil {
 			return err
 		}

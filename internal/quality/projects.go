@@ -19,7 +19,7 @@ const (
 // safe for concurrent use.
 type Projects struct {
 	began             time.Time // of the current span
-	current, previous map[uint64]Busy
+	current, previous map[uint64]*Busy
 }
 
 // Busy is a project and the jobs it had lately.
@@ -40,10 +40,10 @@ func (p *Projects) Note(now time.Time, key uint64, name func() string) {
 		if len(p.current) >= maxProjects {
 			return
 		}
-		one = Busy{Key: key, Name: name()}
+		one = &Busy{Key: key, Name: name()}
+		p.current[key] = one
 	}
 	one.Jobs++
-	p.current[key] = one
 }
 
 // Top are the busiest projects of the last five to ten minutes, at most n.
@@ -51,12 +51,14 @@ func (p *Projects) Top(now time.Time, n int) []Busy {
 	p.advance(now)
 	all := make([]Busy, 0, len(p.current)+len(p.previous))
 	for key, one := range p.current {
-		one.Jobs += p.previous[key].Jobs
-		all = append(all, one)
+		all = append(all, *one)
+		if before := p.previous[key]; before != nil {
+			all[len(all)-1].Jobs += before.Jobs
+		}
 	}
 	for key, one := range p.previous {
 		if _, both := p.current[key]; !both {
-			all = append(all, one)
+			all = append(all, *one)
 		}
 	}
 	slices.SortFunc(all, func(a, b Busy) int {
@@ -75,5 +77,5 @@ func (p *Projects) advance(now time.Time) {
 	default:
 		p.previous = nil
 	}
-	p.began, p.current = now, map[uint64]Busy{}
+	p.began, p.current = now, map[uint64]*Busy{}
 }

@@ -149,7 +149,7 @@ func (p *pool) leave(address string, w *waiter) {
 		return
 	}
 	if d := <-w.got; d.conn != nil { // it was given under the lock
-		p.put(address, u, d.conn)
+		p.put(time.Now(), u, d.conn)
 	}
 }
 
@@ -179,7 +179,7 @@ func (p *pool) dial(address string, u *upstream, timeout time.Duration) {
 	switch {
 	case err == nil:
 		u.alive = time.Now()
-		p.put(address, u, newConn(nc))
+		p.put(u.alive, u, newConn(nc))
 	case late && u.alive.After(started):
 	default:
 		failing := 1
@@ -201,12 +201,12 @@ func (p *pool) keep(address string, cn *conn) {
 	defer p.mu.Unlock()
 	u := p.at(address)
 	u.alive = time.Now()
-	p.put(address, u, cn)
+	p.put(u.alive, u, cn)
 }
 
-// put gives a connection to a request that waits, or else keeps it. The lock
-// must be held.
-func (p *pool) put(address string, u *upstream, cn *conn) {
+// put gives a connection to a request that waits, or else keeps it, idle since now. The
+// lock must be held.
+func (p *pool) put(now time.Time, u *upstream, cn *conn) {
 	for i, w := range u.waiting {
 		if !cn.reused || !w.fresh {
 			u.waiting = slices.Delete(u.waiting, i, i+1)
@@ -218,7 +218,7 @@ func (p *pool) put(address string, u *upstream, cn *conn) {
 		_ = cn.Close()
 		return
 	}
-	cn.reused, cn.idleSince = true, time.Now()
+	cn.reused, cn.idleSince = true, now
 	u.idle = append(u.idle, cn)
 	if p.sweeper == nil {
 		p.sweeper = time.AfterFunc(p.sweepInterval(), p.sweep)
