@@ -250,7 +250,7 @@ type scope struct {
 	state   state
 }
 
-// spans are the windows that are kept.
+// spans are the windows that are kept, the shortest first. Each width divides the next.
 var spans = [...]struct {
 	width time.Duration
 	slots int
@@ -261,15 +261,16 @@ func newScope() *scope {
 	for p := range s.windows {
 		for i, span := range spans {
 			s.windows[p][i] = newWindow(span.width, span.slots)
+			if i > 0 {
+				s.windows[p][i-1].before(&s.windows[p][i])
+			}
 		}
 	}
 	return s
 }
 
 func (s *scope) observe(now time.Duration, j *Job) {
-	for i := range s.windows[j.Priority] {
-		s.windows[j.Priority][i].add(now, j)
-	}
+	s.windows[j.Priority][0].add(now, j)
 	s.state.note(now, j)
 }
 

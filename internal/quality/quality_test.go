@@ -214,6 +214,37 @@ func TestImbalance(t *testing.T) {
 	assert.Equal(t, 0.5, Imbalance([]pool.State{state(1, 0, false), state(3, 0, false)}), "of unknown size")
 }
 
+// Jobs that come at any distance count in each window as a list of all of them says.
+func TestWindowsAgreeWithAList(t *testing.T) {
+	rng := rand.New(rand.NewPCG(3, 4))
+	m := New(start)
+	var at time.Duration
+	type one struct {
+		at       time.Duration
+		lastByte float64
+	}
+	var all []one
+	for range 3000 {
+		at += time.Duration(math.Exp(12*rng.Float64()) * float64(50*time.Millisecond)) // up to 2 h
+		j := served(selection.Priority(rng.IntN(2)), time.Second, time.Duration(1+rng.IntN(9))*time.Second)
+		m.Observe(start.Add(at), j)
+		all = append(all, one{at, j.LastByte.Seconds()})
+		look := at + time.Duration(rng.IntN(3))*30*time.Second
+		for i, w := range m.windows(start.Add(look), "") {
+			var count uint64
+			sum, most := 0.0, 0.0
+			for k := len(all) - 1; k >= 0 && all[k].at/spans[i].width > look/spans[i].width-6; k-- {
+				count++
+				sum += all[k].lastByte
+				most = max(most, all[k].lastByte)
+			}
+			require.Equal(t, []uint64{count, count, count}, []uint64{w.All.Jobs, w.All.Complete, w.All.LastByte.Count})
+			require.InDelta(t, sum, w.All.LastByte.Mean*float64(count), 1e-6*(1+sum))
+			require.Equal(t, most, w.All.LastByte.Max)
+		}
+	}
+}
+
 func BenchmarkObserve(b *testing.B) {
 	m := New(start)
 	m.Follow([]string{"a:1"})

@@ -134,15 +134,21 @@ func (s *slot) add(j *Job) {
 }
 
 // window keeps what ended in the last stretches of equal length, the present one
-// among them.
+// among them. A job is counted in the shortest window alone: a stretch that is over
+// is added to one of the next longer window.
 type window struct {
-	width time.Duration
-	slots []slot
+	width           time.Duration
+	slots           []slot
+	latest          int64   // the number of the latest stretch; it was not added to the longer window yet
+	shorter, longer *window // nil where there is none
 }
 
 func newWindow(width time.Duration, slots int) window {
 	return window{width: width, slots: make([]slot, slots)}
 }
+
+// before makes longer the next longer window.
+func (w *window) before(longer *window) { w.longer, longer.shorter = longer, w }
 
 // covered is how much time the stretches at an instant are of.
 func (w *window) covered(at time.Duration) time.Duration {
@@ -153,21 +159,36 @@ func (w *window) covered(at time.Duration) time.Duration {
 func (w *window) length() time.Duration { return w.width * time.Duration(len(w.slots)) }
 
 // add counts a job that ended at an instant, told since the machine's start.
-func (w *window) add(at time.Duration, j *Job) {
-	number := int64(at / w.width)
-	s := &w.slots[number%int64(len(w.slots))]
-	if s.number != number {
+func (w *window) add(at time.Duration, j *Job) { w.stretch(at).add(j) }
+
+// stretch is the one at an instant, or the latest if that is later.
+func (w *window) stretch(at time.Duration) *slot {
+	number := max(int64(at/w.width), w.latest)
+	s := w.slot(number)
+	if number > w.latest {
+		if w.longer != nil {
+			w.longer.stretch(time.Duration(w.latest) * w.width).merge(w.slot(w.latest))
+		}
+		w.latest = number
 		*s = slot{number: number}
 	}
-	s.add(j)
+	return s
 }
 
-// each calls do for each stretch that the window covers at an instant.
+func (w *window) slot(number int64) *slot { return &w.slots[number%int64(len(w.slots))] }
+
+// each calls do for all that the window covers at an instant.
 func (w *window) each(at time.Duration, do func(*slot)) {
 	present := int64(at / w.width)
+	covers := func(number int64) bool { return number > present-int64(len(w.slots)) && number <= present }
 	for i := range w.slots {
-		if s := &w.slots[i]; s.number > present-int64(len(w.slots)) && s.number <= present {
+		if s := &w.slots[i]; covers(s.number) {
 			do(s)
+		}
+	}
+	for other := w.shorter; other != nil; other = other.shorter {
+		if began := time.Duration(other.latest) * other.width; covers(int64(began / w.width)) {
+			do(other.slot(other.latest))
 		}
 	}
 }
@@ -183,6 +204,15 @@ func (s *slot) count(other *slot) {
 	s.failed += other.failed
 }
 
+// merge adds all that another slot has.
+func (s *slot) merge(other *slot) {
+	s.count(other)
+	s.firstByte.merge(&other.firstByte)
+	s.lastByte.merge(&other.lastByte)
+	s.stretch.merge(&other.stretch)
+	s.slowdown += other.slowdown
+}
+
 // jobs is how many ended.
 func (s *slot) jobs() (n uint64) {
 	for _, of := range s.counted {
@@ -195,13 +225,7 @@ func (s *slot) jobs() (n uint64) {
 func figures(at time.Duration, windows ...*window) Figures {
 	var all slot
 	for _, w := range windows {
-		w.each(at, func(s *slot) {
-			all.count(s)
-			all.firstByte.merge(&s.firstByte)
-			all.lastByte.merge(&s.lastByte)
-			all.stretch.merge(&s.stretch)
-			all.slowdown += s.slowdown
-		})
+		w.each(at, all.merge)
 	}
 	f := Figures{
 		Jobs: all.jobs(), Complete: all.counted[intake.Complete], Partial: all.counted[intake.Partial], Absent: all.counted[intake.Absent],
