@@ -55,6 +55,8 @@ func TestCapacityOfACapture(t *testing.T) {
 	code, text, stderr := advised(t, lines, "--cores", "2")
 	require.Zero(t, code, stderr)
 	assert.Contains(t, text, "3 upstreams with 6 cores can do 3.00 jobs/s of 2.000 core-seconds each.")
+	_, text, _ = advised(t, lines, "--cores", "2", "--upstreams", "5")
+	assert.Contains(t, text, "5 upstreams with 10 cores ", "the flag goes over the capture")
 }
 
 func TestCapacityRefusesNonsense(t *testing.T) {

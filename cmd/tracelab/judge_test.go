@@ -28,6 +28,7 @@ func TestJudge(t *testing.T) {
 	var j results.Judgement
 	require.NoError(t, json.Unmarshal([]byte(read(t, at)), &j))
 	require.Len(t, j.Verdicts, 1)
+	assert.Equal(t, 1, j.Verdicts[0].Seeds)
 	assert.Len(t, j.Summary, len(results.MarkNames()))
 	assert.Positive(t, j.Verdicts[0].Marks[0].Ratio.Value)
 

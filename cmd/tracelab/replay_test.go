@@ -56,7 +56,10 @@ func TestReplay(t *testing.T) {
 		assert.Equal(t, want, got)
 	}
 
-	require.Equal(t, 0, run([]string{"replay", file, "--target=" + web.URL, "--jobs=1", "--speed=100"}, &out, &problems))
+	few := t.TempDir()
+	require.Equal(t, 0, run([]string{"replay", file, "--target=" + web.URL, "--jobs=1", "--speed=100", "--feeds=" + few}, &out, &problems))
+	assert.FileExists(t, filepath.Join(few, "1.csv"))
+	assert.NoFileExists(t, filepath.Join(few, "2.csv"), "its job is not sent")
 	assert.Equal(t, 1, run([]string{"replay", file, "--target=http://192.0.2.1:80"}, &out, &problems))
 	assert.Contains(t, problems.String(), `tracelab: replay: target: "http://192.0.2.1:80": is not on this machine`)
 }

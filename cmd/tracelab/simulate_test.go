@@ -222,6 +222,16 @@ func TestGenerateFlags(t *testing.T) {
 	assert.NotEqual(t, out, other)
 }
 
+func TestGenerateStatic(t *testing.T) {
+	args := []string{"generate", "--jobs", "500", "--duration", "6000", "--pattern", "sources"}
+	code, out, stderr := tracelab(args...)
+	require.Zero(t, code, stderr)
+	assert.Contains(t, out, `"version":2,`)
+	code, out, stderr = tracelab(append(args, "--static")...)
+	require.Zero(t, code, stderr)
+	assert.Equal(t, 500, strings.Count(out, `"version":1,`))
+}
+
 func TestHelp(t *testing.T) {
 	code, out, _ := tracelab("--help")
 	assert.Zero(t, code)
