@@ -181,6 +181,20 @@ func TestAHungServerBecomesSuspect(t *testing.T) {
 	}
 }
 
+// A server that does not answer a poll is polled again soon, but not for ever.
+func TestAFailedPollIsCheckedSoon(t *testing.T) {
+	cfg := setup(t, "random", "none", 1, 4)
+	cfg.Sidecars.Interval = 30 * time.Second
+	cfg.Fleet.Faults = fault(hung, func(f *Fault) { f.At = time.Minute })
+	cfg.Source, cfg.Observe, cfg.End = &trace.List{{Offset: 1000}}, func(*Result) {}, 105*time.Second
+	w, err := newWorld(cfg)
+	require.NoError(t, err)
+	require.NoError(t, w.loop(t.Context()))
+	failed := w.sidecars[0].polls[0].failed
+	assert.GreaterOrEqual(t, failed, 1+maxChecks, "polls of every half a minute would have failed twice")
+	assert.LessOrEqual(t, failed, 2+maxChecks)
+}
+
 // Upstreams without figures are chosen by what is left: the sidecar knows
 // nothing of the load of a loadless one but its own jobs.
 func TestLoadlessServersTellTheirListing(t *testing.T) {
