@@ -74,6 +74,8 @@ func TestAHungServerStandsStill(t *testing.T) {
 	got = played(t, cfg, trace.Job{Operators: 10}, trace.Job{Offset: 20, Operators: 1})
 	assert.Equal(t, 19*time.Second, got[1].Run, "it stood still from 4 to 7, 10 to 13 and 16 to 19 s")
 	assert.Equal(t, time.Second, got[2].Run)
+	got = played(t, cfg, trace.Job{Offset: 11, Operators: 1})
+	assert.Equal(t, 2*time.Second, got[1].Wait, "it came while the server stood still for the second time")
 
 	cfg.Fleet.Faults = fault(hung, func(f *Fault) { f.At = time.Second })
 	got = played(t, cfg, trace.Job{Offset: 2, Operators: 1, Timeouts: trace.Timeouts{Queue: 30}})

@@ -8,6 +8,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"example.org/pilotfish/internal/intake"
 	"example.org/pilotfish/pkg/selection"
 	"example.org/pilotfish/pkg/trace"
 )
@@ -23,11 +24,52 @@ func TestAFleetGrows(t *testing.T) {
 			first[r.Server] = r.Arrived
 		}
 	}
+	cfg.SampleEvery = time.Second
+	cfg.Sample = func(s *Sample) {
+		require.Equal(t, []float64{1, 1, 1, 1}, s.Level, "nothing is refused, nor by who is not there")
+	}
 	_, err := Run(t.Context(), cfg)
 	require.NoError(t, err)
 	for server, want := range []float64{0, 0, 102, 152} { // two seconds to hear of them
 		assert.InDelta(t, want, first[server].Seconds(), 3, "server %d", server)
 	}
+}
+
+// Servers are somewhere within their lives when a run begins.
+func TestLivesHaveBegun(t *testing.T) {
+	cfg := setup(t, "random", "none", 100, 1)
+	cfg.Fleet.Preemption = preemption(100, 0, time.Hour, time.Hour)
+	cfg.Source, cfg.Observe, cfg.End = &trace.List{{Offset: 1000}}, func(*Result) {}, 5*time.Minute
+	totals, err := Run(t.Context(), cfg)
+	require.NoError(t, err)
+	assert.InDelta(t, 50, totals.Stops, 20, "half of a life of ten minutes")
+}
+
+// An answer that has begun is lost with its server: what came is with the submitter.
+func TestAnAnswerThatHasBegunIsLost(t *testing.T) {
+	cfg := setup(t, "random", "none", 1, 1)
+	cfg.Fleet.Restart = &Restart{At: 10 * time.Second, Every: time.Second, Notice: time.Second, Away: time.Second}
+	got := played(t, cfg, trace.Job{Operators: 2, Output: 100})[1]
+	assert.Equal(t, Lost, got.Outcome)
+	assert.Equal(t, 1, got.Attempts)
+	assert.Equal(t, intake.Partial, got.Completeness)
+	assert.Equal(t, []time.Duration{2 * time.Second, 11 * time.Second}, []time.Duration{got.FirstByte, got.LastByte})
+}
+
+// A server with a long queue accepts no connection. One that has no timeout waits for it,
+// as long as its job does.
+func TestConnectionsWaitToBeAccepted(t *testing.T) {
+	cfg := setup(t, "random", "none", 1, 1)
+	cfg.Fleet.Backlog, cfg.Sidecars.ConnectTimeout = 1, -1
+	got := played(t, cfg,
+		trace.Job{Operators: 10}, trace.Job{Operators: 5}, trace.Job{Operators: 5}, // one runs, two are stalled
+		trace.Job{Operators: 5, Offset: 1, Timeouts: trace.Timeouts{Queue: 4}},
+		trace.Job{Operators: 5, Offset: 1})
+	assert.Equal(t, Expired, got[4].Outcome)
+	assert.Equal(t, 4*time.Second, got[4].Wait)
+	assert.Equal(t, Done, got[5].Outcome)
+	assert.Equal(t, 19*time.Second, got[5].Wait, "it is accepted after ten seconds, when one is stalled")
+	assert.Equal(t, 1, got[5].Attempts)
 }
 
 // In a rolling restart every upstream stops once. Jobs that run then are tried
