@@ -64,11 +64,13 @@ func TestConnectionsWaitToBeAccepted(t *testing.T) {
 	got := played(t, cfg,
 		trace.Job{Operators: 10}, trace.Job{Operators: 5}, trace.Job{Operators: 5}, // one runs, two are stalled
 		trace.Job{Operators: 5, Offset: 1, Timeouts: trace.Timeouts{Queue: 4}},
-		trace.Job{Operators: 5, Offset: 1})
+		trace.Job{Operators: 5, Offset: 1.5},
+		trace.Job{Operators: 5, Offset: 10.25})
 	assert.Equal(t, Expired, got[4].Outcome)
 	assert.Equal(t, 4*time.Second, got[4].Wait)
 	assert.Equal(t, Done, got[5].Outcome)
-	assert.Equal(t, 19*time.Second, got[5].Wait, "it is accepted after ten seconds, when one is stalled")
+	assert.Equal(t, 9750*time.Millisecond, got[6].Wait, "it comes when one is stalled, and is accepted at once")
+	assert.Equal(t, 23500*time.Millisecond, got[5].Wait, "it tries again a moment later, and waits for the next place")
 	assert.Equal(t, 1, got[5].Attempts)
 }
 
