@@ -145,7 +145,7 @@ func (s *Server) Close() {
 func LocalOnly(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		from, err := netip.ParseAddrPort(r.RemoteAddr)
-		if err != nil || !from.Addr().Unmap().IsLoopback() || r.Header.Get("Origin") != "" {
+		if err != nil || !from.Addr().IsLoopback() || r.Header.Get("Origin") != "" {
 			http.Error(w, "this is for programs on the server's own machine", http.StatusForbidden)
 			return
 		}

@@ -116,7 +116,7 @@ func checkTarget(target string, remote bool) error {
 // loopback reports whether a host is this machine, without asking anybody.
 func loopback(host string) bool {
 	address, err := netip.ParseAddr(host)
-	return host == "localhost" || err == nil && address.Unmap().IsLoopback()
+	return host == "localhost" || err == nil && address.IsLoopback()
 }
 
 // newTransport is of many submitters, who keep their connections.
