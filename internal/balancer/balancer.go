@@ -138,6 +138,11 @@ func (b *Balancer) Claim(ctx context.Context, j *dispatch.Job) (*Lease, error) {
 		b.picked(now, g)
 		return b.lease(g)
 	}
+	return b.lease(b.wait(ctx, now, j))
+}
+
+// wait waits for what the job is granted. The mutex must be held; it is released.
+func (b *Balancer) wait(ctx context.Context, now time.Time, j *dispatch.Job) dispatch.Grant {
 	hear := make(chan dispatch.Grant, 1)
 	b.waiting[j] = hear
 	wait := j.GiveUpAt().Sub(now)
@@ -148,7 +153,7 @@ func (b *Balancer) Claim(ctx context.Context, j *dispatch.Job) (*Lease, error) {
 	case b.wake <- struct{}{}:
 	default:
 	}
-	return b.lease(b.await(ctx, j, hear, wait))
+	return b.await(ctx, j, hear, wait)
 }
 
 // await blocks until the job hears its grant, or is given up.

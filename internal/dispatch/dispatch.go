@@ -135,6 +135,11 @@ func (d *Dispatcher) Arrive(now time.Time, j *Job) (g Grant, granted bool) {
 			return g, true
 		}
 	}
+	return d.enqueue(now, j)
+}
+
+// enqueue makes the job wait, or tells why it may not.
+func (d *Dispatcher) enqueue(now time.Time, j *Job) (g Grant, granted bool) {
 	held := d.held(j)
 	if held && j.Among != nil {
 		return Grant{Job: j, Err: d.atLimit(now, j)}, true

@@ -80,7 +80,7 @@ func (x *exchange) readWhole(r request) error {
 // describe reads what the job says of itself.
 func (x *exchange) describe(r request, body []byte, whole bool) error {
 	d, err := x.f.cfg.Reader.Describe(intake.Head{Method: r.method, Path: r.path, Header: r.header}, body, whole)
-	x.record.Describe(d)
+	x.record.Describe(&d)
 	if err != nil {
 		return fmt.Errorf("%w: %w", record.ErrMalformed, err)
 	}

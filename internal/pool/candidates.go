@@ -50,7 +50,7 @@ func (p *Pool) eligible(now time.Time, job *selection.Job, among, tried []string
 		if set := p.near.of(job.Project, p.set); set != nil {
 			if c := p.look(now, *job, set, nil, tried, waive{}); c.suffices(c.waives()) {
 				job.Fetch = p.fetchTime(job.Project)
-				return c, nil
+				return *c, nil
 			}
 		}
 	}
@@ -71,15 +71,15 @@ func (p *Pool) eligible(now time.Time, job *selection.Job, among, tried []string
 	job.Fetch = p.fetchTime(job.Project)
 	switch {
 	case len(c.members) > 0:
-		return c, nil
+		return *c, nil
 	case len(p.set) == 0:
-		return c, ErrEmpty
+		return *c, ErrEmpty
 	case p.AllTried(tried):
-		return c, ErrAllTried
+		return *c, ErrAllTried
 	case c.admittedElsewhere:
-		return c, ErrNotAdmitted
+		return *c, ErrNotAdmitted
 	}
-	return c, ErrNoneEligible
+	return *c, ErrNoneEligible
 }
 
 // waives says which rules are waived by what was seen of all upstreams.
@@ -89,8 +89,9 @@ func (c *candidates) waives() waive {
 
 // look goes through the upstreams of a set once. That happens for every claim, so it
 // asks each thing once.
-func (p *Pool) look(now time.Time, job selection.Job, set []*member, among, tried []string, w waive) candidates {
-	c := candidates{members: p.memory.members[:0], views: slices.Grow(p.memory.views[:0], len(set))[:len(set)]}
+func (p *Pool) look(now time.Time, job selection.Job, set []*member, among, tried []string, w waive) *candidates {
+	c := &p.memory
+	*c = candidates{members: c.members[:0], views: slices.Grow(c.views[:0], len(set))[:len(set)]}
 	for _, m := range set {
 		if m.drains() && !p.draining {
 			continue
@@ -125,7 +126,6 @@ func (p *Pool) look(now time.Time, job selection.Job, set []*member, among, trie
 			}
 		}
 	}
-	p.memory = c
 	c.views = c.views[:len(c.members)]
 	return c
 }

@@ -46,11 +46,26 @@ func (x *exchange) read() error {
 	if err != nil {
 		return err
 	}
-	d, err := x.p.cfg.Reader.Describe(intake.Head{Method: x.r.Method, Path: x.r.URL.EscapedPath(), Header: x.r.Header}, body.Bytes(), body.Whole())
-	x.record.Describe(d)
+	if err := x.describe(); err != nil {
+		return err
+	}
+	x.prepare(target)
+	x.job = x.begin()
+	return nil
+}
+
+// describe reads what the job says of itself.
+func (x *exchange) describe() error {
+	d, err := x.p.cfg.Reader.Describe(intake.Head{Method: x.r.Method, Path: x.r.URL.EscapedPath(), Header: x.r.Header}, x.body.Bytes(), x.body.Whole())
+	x.record.Describe(&d)
 	if err != nil {
 		return fmt.Errorf("%w: %w", record.ErrMalformed, err)
 	}
+	return nil
+}
+
+// prepare makes what all attempts send alike.
+func (x *exchange) prepare(target string) {
 	x.outgoing = upstreamclient.Request{
 		Method: x.r.Method, Target: target, Host: x.r.Host,
 		Header: outgoingHeader(x.r, x.id, x.p.cfg.AskLoad), Trailer: x.r.Trailer, // trailers follow a chunked body only
@@ -61,20 +76,23 @@ func (x *exchange) read() error {
 	if x.p.cfg.AskBegun {
 		x.quiet = askBegun(x.outgoing.Header)
 	}
-	if !body.Whole() {
+}
+
+// begin takes the job in.
+func (x *exchange) begin() *dispatch.Job {
+	if !x.body.Whole() {
 		_ = x.rc.EnableFullDuplex() // HTTP/2 always is: an upstream may answer before the rest has come
 	}
 	f := &x.record.Facts
 	var withdraw dispatch.Withdrawer
-	if body.Whole() {
+	if x.body.Whole() {
 		withdraw = &x.withdrawal
 	}
-	x.job = x.p.cfg.Claimer.Begin(dispatch.Request{
+	return x.p.cfg.Claimer.Begin(dispatch.Request{
 		Withdraw: withdraw,
-		Project:  f.Key, Priority: f.Priority, Arrived: x.record.Arrived, Bytes: int64(len(body.Bytes())),
+		Project:  f.Key, Priority: f.Priority, Arrived: x.record.Arrived, Bytes: int64(len(x.body.Bytes())),
 		Queue: f.Queue, Evaluate: f.Evaluate, Stream: f.Stream, DataBytes: f.Bytes,
 	})
-	return nil
 }
 
 // readBody reads the body from the submitter.

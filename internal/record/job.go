@@ -97,7 +97,7 @@ type Attempt struct {
 const maxAttempts = 32
 
 // Describe notes what the request says of its job.
-func (r *Job) Describe(d intake.Description) {
+func (r *Job) Describe(d *intake.Description) {
 	r.Facts, r.Read, r.Unread = d.Facts, d.Reading, d.Unread
 }
 
