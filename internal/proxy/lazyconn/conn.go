@@ -32,6 +32,8 @@ type Conn struct {
 	now             bool
 	fd              uintptr
 	filled          bool
+
+	watchedAs int32 // the Watcher's: the descriptor
 }
 
 // Buffers are shared by connections.
@@ -177,12 +179,19 @@ func (c *Conn) ended() (yes bool) {
 // connection or sends something, or until the read deadline. It reports whether
 // the connection has ended. Nothing may be read meanwhile.
 func (c *Conn) WaitForEnd() (ended bool) {
-	err := c.raw.Read(func(fd uintptr) bool {
-		n, err := peek(fd)
-		ended = n == 0 && !errors.Is(err, errAgain)
-		return !errors.Is(err, errAgain)
+	err := c.raw.Read(func(fd uintptr) (over bool) {
+		ended, over = endOf(fd)
+		return over
 	})
 	return err == nil && ended
+}
+
+// endOf reports whether a connection has ended, and whether that, or something to
+// read, is there at all.
+func endOf(fd uintptr) (ended, over bool) {
+	n, err := peek(fd)
+	over = !errors.Is(err, errAgain)
+	return over && n == 0, over
 }
 
 // Close closes the connection. Another goroutine may still be writing.

@@ -48,7 +48,8 @@ type conn struct {
 	armed   time.Time // the read deadline that the connection has
 	ticking bool      // the timer runs
 	timer   *time.Timer
-	watched chan struct{} // closed when a watch under way has ended; nil if there is none
+	watched bool          // the server's watcher watches it
+	watch   chan struct{} // closed when a watch of its own has ended; nil if there is none
 }
 
 func (s *Server) newConn(lazy *lazyconn.Conn, hand func(net.Conn)) *conn {

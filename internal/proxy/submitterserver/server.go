@@ -39,6 +39,7 @@ type Server struct {
 	buffers *lazyconn.Buffers // hold a head and a body of 4 KB
 	closing atomic.Bool
 	accepts atomic.Bool // a connection may come that is not in conns yet
+	watcher lazyconn.Watcher
 
 	mu    sync.Mutex
 	conns map[*conn]struct{}
@@ -157,6 +158,7 @@ func (s *Server) Shutdown(ctx context.Context) error {
 			c.interruptIdle()
 		}
 		if !accepts && len(all) == 0 {
+			s.watcher.Close()
 			return nil
 		}
 		select {
@@ -171,6 +173,7 @@ func (s *Server) Shutdown(ctx context.Context) error {
 // Close closes all connections.
 func (s *Server) Close() {
 	s.closing.Store(true)
+	s.watcher.Close()
 	for _, c := range s.all() {
 		_ = c.Conn.Conn.Close()
 	}

@@ -9,6 +9,7 @@ import (
 	"net"
 	"net/http"
 	"runtime"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"syscall"
@@ -76,6 +77,11 @@ func TestOnlyPlainConnectionsAreServedHere(t *testing.T) {
 
 // A submitter that leaves ends its request's context. One that sends its next request early does not.
 func TestSubmittersAreWatched(t *testing.T) {
+	t.Run("together", func(t *testing.T) { testWatching(t, func(*Server) {}) })
+	t.Run("each by itself", func(t *testing.T) { testWatching(t, func(s *Server) { s.watcher.Close() }) })
+}
+
+func testWatching(t *testing.T, prepare func(*Server)) {
 	begun, finish, gone := make(chan struct{}), make(chan struct{}), make(chan struct{})
 	s := serving(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		_, _ = io.Copy(io.Discard, r.Body)
@@ -87,6 +93,7 @@ func TestSubmittersAreWatched(t *testing.T) {
 		}
 		say(w, "ok")
 	}), patience, nil)
+	prepare(s.Server)
 	leaving := dial(t, s.address)
 	_, err := io.WriteString(leaving, "POST / HTTP/1.1\r\nHost: localhost\r\nContent-Length: 1\r\n\r\na")
 	require.NoError(t, err)
@@ -246,7 +253,7 @@ func TestASmallAnswerIsOneWrite(t *testing.T) {
 }
 
 // A request that waits for its answer holds no buffer of the connection: what lives for each is
-// less than a head's buffer, let alone the three of net/http's server.
+// less than a head's buffer, let alone the three of net/http's server. It has one goroutine.
 func TestWhatAWaitingRequestHolds(t *testing.T) {
 	finish := make(chan struct{})
 	var begun atomic.Int64
@@ -269,7 +276,8 @@ func TestWhatAWaitingRequestHolds(t *testing.T) {
 	for i := range conns {
 		conns[i] = dial(t, s.address)
 	}
-	before := live()
+	require.Eventually(t, func() bool { return len(s.all()) == waiting }, patience, time.Millisecond)
+	before, goroutines := live(), runtime.NumGoroutine()
 	for _, c := range conns {
 		_, err := io.WriteString(c, "POST / HTTP/1.1\r\nHost: localhost\r\nContent-Length: 4096\r\n\r\n"+strings.Repeat("x", 4096))
 		require.NoError(t, err)
@@ -278,4 +286,15 @@ func TestWhatAWaitingRequestHolds(t *testing.T) {
 	each := (live() - before) / waiting
 	t.Logf("%.0f bytes", each)
 	assert.Less(t, each, 8000.0)
+	if runtime.GOOS != "linux" {
+		return
+	}
+	require.Eventually(t, func() bool {
+		return !slices.ContainsFunc(s.all(), func(c *conn) bool {
+			c.mu.Lock()
+			defer c.mu.Unlock()
+			return !c.watched || c.watch != nil
+		})
+	}, patience, time.Millisecond)
+	assert.Less(t, runtime.NumGoroutine()-goroutines, waiting/2)
 }

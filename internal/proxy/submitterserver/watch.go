@@ -36,7 +36,8 @@ func (c *conn) watchLater() {
 }
 
 // tick watches the submitter of a request that lasts. A request that ends before
-// leaves the timer alone: stopping and setting it would cost more.
+// leaves the timer alone: stopping and setting it would cost more. Where the server's
+// watcher cannot watch it, the timer's goroutine does.
 func (c *conn) tick() {
 	c.mu.Lock()
 	if !c.serving || c.unread {
@@ -50,11 +51,15 @@ func (c *conn) tick() {
 		return
 	}
 	c.ticking = false
-	watched := make(chan struct{})
-	c.watched = watched
+	if c.watched = c.server.watcher.Watch(c.Conn, c.gone); c.watched {
+		c.mu.Unlock()
+		return
+	}
+	watch := make(chan struct{})
+	c.watch = watch
 	c.arm(time.Time{})
 	c.mu.Unlock()
-	defer close(watched)
+	defer close(watch)
 	if c.WaitForEnd() {
 		c.gone()
 	}
@@ -63,15 +68,17 @@ func (c *conn) tick() {
 // end ends the watch.
 func (c *conn) end() {
 	c.mu.Lock()
-	watched := c.watched
-	c.watched, c.serving = nil, false
+	watched, watch := c.watched, c.watch
+	c.watched, c.watch, c.serving = false, nil, false
 	c.mu.Unlock()
-	if watched == nil {
-		return
+	if watched {
+		c.server.watcher.Forget(c.Conn)
 	}
-	_ = c.SetReadDeadline(time.Unix(1, 0)) // fails only on a closed connection
-	<-watched
-	_ = c.SetReadDeadline(time.Time{})
+	if watch != nil {
+		_ = c.SetReadDeadline(time.Unix(1, 0)) // fails only on a closed connection
+		<-watch
+		_ = c.SetReadDeadline(time.Time{})
+	}
 }
 
 // arm gives the connection a read deadline, if it has another. c.mu must be held.
