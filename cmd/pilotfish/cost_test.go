@@ -172,8 +172,8 @@ func TestWhatAWaitingJobHolds(t *testing.T) {
 	}
 	require.EventuallyWithT(t, func(t *assert.CollectT) {
 		o, s := held()
-		assert.Less(t, (o-objects)/jobs, 12_500.0, "bytes of objects for each job")
-		assert.Less(t, (s-stacks)/jobs, 6_000.0, "bytes of stacks for each job")
+		assert.Less(t, (o-objects)/jobs, 12_000.0, "bytes of objects for each job")
+		assert.Less(t, (s-stacks)/jobs, 6_500.0, "bytes of stacks for each job")
 	}, patience, 10*time.Millisecond)
 	o, s := held()
 	t.Logf("%.0f bytes of objects and %.0f of stacks for each job", (o-objects)/jobs, (s-stacks)/jobs)

@@ -11,7 +11,7 @@ import (
 // it. Done or Failed must be called once, on every path.
 type Lease struct {
 	// Choice is where the attempt goes, and why.
-	pool.Choice
+	*pool.Choice
 	// ConnectTimeout bounds the dial.
 	ConnectTimeout time.Duration
 	// Fresh is set when the attempt must not use a pooled connection.
@@ -28,7 +28,7 @@ func (b *Balancer) lease(g dispatch.Grant) (*Lease, error) {
 		return nil, g.Err
 	}
 	return &Lease{
-		Choice: g.Assignment.Choice, ConnectTimeout: g.ConnectTimeout, Fresh: g.Fresh,
+		Choice: &g.Assignment.Choice, ConnectTimeout: g.ConnectTimeout, Fresh: g.Fresh,
 		b: b, job: g.Job, assignment: g.Assignment,
 	}, nil
 }
@@ -41,7 +41,7 @@ func (l *Lease) Answered(healthy bool, hint *pool.Hint) {
 	l.b.dispatch.Stay(now, l.job)
 	l.b.mu.Unlock()
 	if l.b.hooks.Answered != nil {
-		l.b.hooks.Answered(now, l.job, l.Choice)
+		l.b.hooks.Answered(now, l.job, *l.Choice)
 	}
 }
 
@@ -68,10 +68,10 @@ func (l *Lease) Interim(begun bool) {
 // has gone on to it, because the upstream before brought no answer. An upstream
 // that is not in the pool is not counted.
 func (l *Lease) Move(address string) {
-	l.Choice = pool.Choice{Address: address}
+	l.Choice = &pool.Choice{Address: address}
 	l.b.event(func(now time.Time) {
 		if to := l.assignment.Move(now, address); to != nil {
-			l.assignment, l.Choice = to, to.Choice
+			l.assignment, l.Choice = to, &to.Choice
 		}
 	})
 }

@@ -104,7 +104,7 @@ func (x *exchange) claim(r request, b body) error {
 		return err
 	}
 	x.lease = lease
-	x.record.Begin(lease.Choice)
+	x.record.Begin(*lease.Choice)
 	return nil
 }
 

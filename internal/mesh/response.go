@@ -128,7 +128,7 @@ func (x *exchange) move(to string) {
 	for _, address := range tried {
 		x.record.EndAttempt(pool.Refused, errWentOn)
 		x.lease.Move(address)
-		x.record.Begin(x.lease.Choice)
+		x.record.Begin(*x.lease.Choice)
 	}
 }
 

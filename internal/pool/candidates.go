@@ -45,12 +45,12 @@ type waive struct {
 // In a large pool it looks at the upstreams that are near the project, if those suffice.
 //
 // What it returns is valid until the next call.
-func (p *Pool) eligible(now time.Time, job *selection.Job, among, tried []string) (candidates, error) {
+func (p *Pool) eligible(now time.Time, job *selection.Job, among, tried []string) (*candidates, error) {
 	if _, local := p.cfg.Policy.(selection.Local); local && among == nil {
 		if set := p.near.of(job.Project, p.set); set != nil {
 			if c := p.look(now, *job, set, nil, tried, waive{}); c.suffices(c.waives()) {
 				job.Fetch = p.fetchTime(job.Project)
-				return *c, nil
+				return c, nil
 			}
 		}
 	}
@@ -71,15 +71,15 @@ func (p *Pool) eligible(now time.Time, job *selection.Job, among, tried []string
 	job.Fetch = p.fetchTime(job.Project)
 	switch {
 	case len(c.members) > 0:
-		return *c, nil
+		return c, nil
 	case len(p.set) == 0:
-		return *c, ErrEmpty
+		return c, ErrEmpty
 	case p.AllTried(tried):
-		return *c, ErrAllTried
+		return c, ErrAllTried
 	case c.admittedElsewhere:
-		return *c, ErrNotAdmitted
+		return c, ErrNotAdmitted
 	}
-	return *c, ErrNoneEligible
+	return c, ErrNoneEligible
 }
 
 // waives says which rules are waived by what was seen of all upstreams.

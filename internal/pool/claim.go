@@ -57,8 +57,8 @@ func (p *Pool) Claim(now time.Time, r Request, tried []string) (*Assignment, err
 			c.remove(i)
 			continue
 		}
-		a := p.assign(now, r, job, &c, i, costs, tell)
-		a.Fallbacks = p.fallbacks(job, &c, i, r.Fallbacks)
+		a := p.assign(now, r, job, c, i, costs, tell)
+		a.Fallbacks = p.fallbacks(job, c, i, r.Fallbacks)
 		return a, nil
 	}
 	return nil, ErrNoneEligible

@@ -175,7 +175,7 @@ func (p *Pool) evacuate(now time.Time, m *member, may func(w Waiter, sure bool) 
 			continue
 		}
 		i, costs := p.pick(job, c.views)
-		if to := p.enter(now, a, job, &c, i, costs); to != nil {
+		if to := p.enter(now, a, job, c, i, costs); to != nil {
 			moves = append(moves, Move{Job: a.waiter, To: to, Reason: BySuspicion})
 		}
 	}
@@ -260,5 +260,5 @@ func (p *Pool) better(now time.Time, a *Assignment, coster selection.Coster, may
 	if !p.cfg.Explain {
 		costs = nil
 	}
-	return p.enter(now, a, job, &c, best, costs)
+	return p.enter(now, a, job, c, best, costs)
 }

@@ -58,13 +58,16 @@ func (x *exchange) attempt(lease *balancer.Lease) (*failure, error) {
 
 // newAttempt begins an attempt.
 func (x *exchange) newAttempt(lease *balancer.Lease) *attempt {
-	x.record.Begin(lease.Choice)
-	a := &attempt{x: x, lease: lease, request: x.outgoing}
+	x.record.Begin(*lease.Choice)
+	a := &attempt{x: x, lease: lease}
 	now := time.Now()
 	a.left, a.last = x.job.TimeLeft(now)
-	r := &a.request
-	r.Address, r.Fresh, r.ConnectTimeout, r.Deadline = lease.Address, lease.Fresh, lease.ConnectTimeout, now.Add(a.left)
-	r.Withdrawal, r.Interim = &x.withdrawal, a
+	a.request = upstreamclient.Request{
+		Address: lease.Address, Host: x.r.Host, Method: x.r.Method, Target: x.target,
+		Header: x.header, Trailer: x.r.Trailer, // trailers follow a chunked body only
+		Fresh: lease.Fresh, ConnectTimeout: lease.ConnectTimeout, Deadline: now.Add(a.left),
+		Withdrawal: &x.withdrawal, Interim: a,
+	}
 	a.setBody()
 	return a
 }

@@ -91,9 +91,10 @@ type exchange struct {
 
 	withdrawal upstreamclient.Withdrawal // of the attempt under way
 
-	outgoing upstreamclient.Request // what all attempts send alike
-	quiet    bool                   // the submitter is not told when the job begins
-	job      *dispatch.Job          // the attempts so far, and what may follow
+	target string        // what all attempts send alike
+	header http.Header   // likewise
+	quiet  bool          // the submitter is not told when the job begins
+	job    *dispatch.Job // the attempts so far, and what may follow
 }
 
 // run is a job's way. An error before the response has begun becomes a response

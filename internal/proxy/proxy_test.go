@@ -98,7 +98,7 @@ func fieldOfExchange(e ast.Expr) (string, bool) {
 func TestASpentBodyIsNotTheSubmittersFault(t *testing.T) {
 	r, err := http.NewRequest(http.MethodPost, "/", nil)
 	require.NoError(t, err)
-	a := attempt{x: &exchange{r: r}, lease: &balancer.Lease{Choice: pool.Choice{Address: "up:1"}}}
+	a := attempt{x: &exchange{r: r}, lease: &balancer.Lease{Choice: &pool.Choice{Address: "up:1"}}}
 	f := a.explain(upstreamclient.Progress{Begun: true}, &upstreamclient.BodyError{Err: intake.ErrSpent})
 	assert.Equal(t, pool.Gone, f.Outcome, "nor the upstream's")
 	assert.Equal(t, http.StatusBadGateway, record.ProblemOf(f.err).Status)

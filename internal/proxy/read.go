@@ -12,7 +12,6 @@ import (
 
 	"example.org/pilotfish/internal/dispatch"
 	"example.org/pilotfish/internal/intake"
-	"example.org/pilotfish/internal/proxy/upstreamclient"
 	"example.org/pilotfish/internal/record"
 )
 
@@ -42,14 +41,13 @@ func (x *exchange) read() error {
 		return err
 	}
 	x.body = body
-	target, err := target(x.r)
-	if err != nil {
+	if x.target, err = target(x.r); err != nil {
 		return err
 	}
 	if err := x.describe(); err != nil {
 		return err
 	}
-	x.prepare(target)
+	x.prepare()
 	x.job = x.begin()
 	return nil
 }
@@ -64,17 +62,14 @@ func (x *exchange) describe() error {
 	return nil
 }
 
-// prepare makes what all attempts send alike.
-func (x *exchange) prepare(target string) {
-	x.outgoing = upstreamclient.Request{
-		Method: x.r.Method, Target: target, Host: x.r.Host,
-		Header: outgoingHeader(x.r, x.id, x.p.cfg.AskLoad), Trailer: x.r.Trailer, // trailers follow a chunked body only
-	}
+// prepare makes the header that all attempts send.
+func (x *exchange) prepare() {
+	x.header = outgoingHeader(x.r, x.id, x.p.cfg.AskLoad)
 	if x.p.cfg.Trace != nil {
-		x.record.Span = x.p.cfg.Trace(x.outgoing.Header)
+		x.record.Span = x.p.cfg.Trace(x.header)
 	}
 	if x.p.cfg.AskBegun {
-		x.quiet = askBegun(x.outgoing.Header)
+		x.quiet = askBegun(x.header)
 	}
 }
 
