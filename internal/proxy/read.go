@@ -47,7 +47,7 @@ func (x *exchange) read() error {
 	if err := x.describe(); err != nil {
 		return err
 	}
-	x.prepare()
+	x.header, x.quiet = x.outgoing()
 	x.job = x.begin()
 	return nil
 }
@@ -62,15 +62,17 @@ func (x *exchange) describe() error {
 	return nil
 }
 
-// prepare makes the header that all attempts send.
-func (x *exchange) prepare() {
-	x.header = outgoingHeader(x.r, x.id, x.p.cfg.AskLoad)
+// outgoing is the header that all attempts send. quiet: the submitter has not asked to
+// be told when the job begins, and is not.
+func (x *exchange) outgoing() (h http.Header, quiet bool) {
+	h = outgoingHeader(x.r, x.id, x.p.cfg.AskLoad)
 	if x.p.cfg.Trace != nil {
-		x.record.Span = x.p.cfg.Trace(x.header)
+		x.record.Span = x.p.cfg.Trace(h)
 	}
 	if x.p.cfg.AskBegun {
-		x.quiet = askBegun(x.header)
+		quiet = askBegun(h)
 	}
+	return h, quiet
 }
 
 // begin takes the job in.
