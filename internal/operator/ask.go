@@ -1,6 +1,8 @@
 package operator
 
 import (
+	"context"
+	"errors"
 	"fmt"
 	"net/http"
 	"net/url"
@@ -30,9 +32,8 @@ func (c *Explain) Run(s cli.Console) error {
 			Cost           *selection.Cost
 		}
 	}
-	err := c.get(ctx, "/api/pick", url.Values{"project": {c.Project}, "priority": {c.Priority}}, &pick)
-	if err != nil {
-		return err
+	if err := c.get(ctx, "/api/pick", url.Values{"project": {c.Project}, "priority": {c.Priority}}, &pick); err != nil {
+		return errors.Join(err, c.leftOut(ctx, s))
 	}
 	of := "a job without a project"
 	if c.Project != "" {
@@ -52,6 +53,25 @@ func (c *Explain) Run(s cli.Console) error {
 		return err
 	}
 	fmt.Fprintln(s.Out, "\nCosts are in seconds; the least wins. docs/policies.md says what they are made of.")
+	return c.leftOut(ctx, s)
+}
+
+// leftOut lists the upstreams that get no new job, and what keeps each from it.
+func (c *Explain) leftOut(ctx context.Context, s cli.Console) error {
+	var all struct {
+		Upstreams []struct{ Address, Why, Suspect string }
+	}
+	if err := c.get(ctx, "/api/upstreams", nil, &all); err != nil {
+		return err
+	}
+	for _, u := range all.Upstreams {
+		if u.Suspect != "" && u.Why != "" {
+			u.Why += ": " + u.Suspect
+		}
+		if u.Why != "" {
+			fmt.Fprintf(s.Out, "left out: %s: %s\n", plain(u.Address), plain(u.Why))
+		}
+	}
 	return nil
 }
 

@@ -44,7 +44,9 @@ func TestExplain(t *testing.T) {
 	code, out, problems := ask(t, map[string]string{"/api/pick?priority=high&project=a%26b": `{"upstream":"b:1","ranking":[
 		{"address":"b:1","cache":"cached","jobs":3,"cost":{"total":0.25,"wait":0.25}},
 		{"address":"a:1","cache":"none","jobs":0,"cost":{"total":2.12345,"fetch":2,"placement":0.12345}},
-		{"address":"c\u001b[2J:1","cache":"none","jobs":1}]}`}, "explain", "--project", "a&b", "--priority", "high")
+		{"address":"c\u001b[2J:1","cache":"none","jobs":1}]}`,
+		"/api/upstreams": `{"upstreams":[{"address":"b:1"},{"address":"d:1","why":"suspect","suspect":"it owes 3 answers"},{"address":"e:1","why":"breaker open"}]}`,
+	}, "explain", "--project", "a&b", "--priority", "high")
 	require.Zero(t, code, problems)
 	assert.Equal(t, `a job of project a&b, priority high, would go to b:1
 
@@ -54,10 +56,12 @@ func TestExplain(t *testing.T) {
      –     –      –          –     –     1    none   c?[2J:1
 
 Costs are in seconds; the least wins. docs/policies.md says what they are made of.
+left out: d:1: suspect: it owes 3 answers
+left out: e:1: breaker open
 `, out)
-	code, out, problems = ask(t, nil, "explain")
+	code, out, problems = ask(t, map[string]string{"/api/upstreams": `{"upstreams":[{"address":"a:1","why":"draining"}]}`}, "explain")
 	assert.Equal(t, 1, code)
-	assert.Empty(t, out)
+	assert.Equal(t, "left out: a:1: draining\n", out)
 	assert.Contains(t, problems, "replies 503 Service Unavailable no upstream is eligible")
 	code, _, problems = ask(t, nil, "explain", "--priority", "urgent")
 	assert.Equal(t, 2, code)
