@@ -153,7 +153,7 @@ func TestWhatAWaitingJobHolds(t *testing.T) {
 		return float64(samples[0].Value.Uint64()), float64(samples[1].Value.Uint64())
 	}
 	objects, stacks := held()
-	const jobs = 200
+	const jobs = 500 // other tests leave holes among the stacks, which a few jobs would fill
 	request := jobOf4KB()
 	for range jobs {
 		c, err := net.Dial("tcp", address)
@@ -173,7 +173,7 @@ func TestWhatAWaitingJobHolds(t *testing.T) {
 	require.EventuallyWithT(t, func(t *assert.CollectT) {
 		o, s := held()
 		assert.Less(t, (o-objects)/jobs, 12_000.0, "bytes of objects for each job")
-		assert.Less(t, (s-stacks)/jobs, 6_500.0, "bytes of stacks for each job")
+		assert.Less(t, (s-stacks)/jobs, 6_000.0, "bytes of stacks for each job")
 	}, patience, 10*time.Millisecond)
 	o, s := held()
 	t.Logf("%.0f bytes of objects and %.0f of stacks for each job", (o-objects)/jobs, (s-stacks)/jobs)
