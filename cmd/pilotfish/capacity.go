@@ -29,8 +29,8 @@ func fleetOf(states []pool.State) (f capacity.Fleet) {
 	return f
 }
 
-// saturated is the share of busy cores from which on a fleet may be too small for what
-// comes: below, jobs wait for another reason.
+// saturated is the least share of busy cores at which a fleet may be too small. Below
+// it, jobs wait for another reason.
 const saturated = 0.8
 
 // demand is how many cores the jobs of all sidecars need, and how many jobs end each
@@ -39,7 +39,7 @@ const saturated = 0.8
 // Busy cores cannot show that more work comes than is done. What submitters see can:
 // where the time to first byte rises by a tenth of a second each second, a tenth more
 // comes; where a tenth of the jobs is lost, what was done is nine tenths of what came.
-// jobs ended in the last minute, of which so many were lost.
+// jobs is how many ended in the last minute, and lost how many of them were lost.
 func demand(states []pool.State, status quality.Status, jobs, lost uint64) (cores, jobsPerSecond float64) {
 	of := 0.0
 	for i := range states {

@@ -52,7 +52,7 @@ func (c *demoCommand) Run(s cli.Console) error {
 	if err != nil {
 		return err
 	}
-	defer log.Sync() //nolint:errcheck // nobody is left to tell
+	defer log.Sync() //nolint:errcheck // there is no other log
 	side, err := newSidecar(&cfg, []string{cfg.Listen, cfg.Admin}, log, level)
 	if err != nil {
 		return err

@@ -55,8 +55,7 @@ func (s *served) look(now time.Time, states []pool.State) {
 	}
 }
 
-// write logs a change of the mode, unless it is only that there were enough jobs to
-// tell, or no longer.
+// write logs a change of the mode, unless it is minor.
 func (s *served) write(c quality.Change) {
 	if minor(c) {
 		return
@@ -111,8 +110,7 @@ func (s *served) rows(now time.Time, states []pool.State) []admin.Upstream {
 	return rows
 }
 
-// changes are the modes that were entered last, the latest last, but for those that say
-// only that there were enough jobs to tell, or no longer.
+// changes are the modes that were entered last, the latest last. Minor ones are left out.
 func (s *served) changes(most int) []quality.Change {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -120,6 +118,7 @@ func (s *served) changes(most int) []quality.Change {
 	return all[max(0, len(all)-most):]
 }
 
+// minor reports whether a change says only that there were enough jobs to judge by, or no longer.
 func minor(c quality.Change) bool {
 	return c.To == quality.Unknown || c.From == quality.Unknown && c.To == quality.Flat
 }

@@ -127,7 +127,7 @@ func (s *sidecar) watchFile(ctx context.Context, from *source) {
 		last, failed = now, ""
 		if whole && !bytes.Equal(now, before) {
 			before = now
-			_, _ = s.reloadFrom(from) // it has told
+			_, _ = s.reloadFrom(from) // it logs what is wrong
 		}
 	}
 }

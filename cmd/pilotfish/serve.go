@@ -75,7 +75,7 @@ func (c *serveCommand) Run(s cli.Console) error {
 	if err != nil {
 		return err
 	}
-	defer log.Sync() //nolint:errcheck // nobody is left to tell
+	defer log.Sync() //nolint:errcheck // there is no other log
 	warn(log, warnings)
 	if err := served.Open(portsOf(&cfg), log); err != nil {
 		return err
@@ -109,7 +109,7 @@ func (c *serveCommand) Run(s cli.Console) error {
 		case err := <-ended:
 			return err
 		case <-hup:
-			_, _ = side.reloadFrom(side.source) // it has told
+			_, _ = side.reloadFrom(side.source) // it logs what is wrong
 		case sig := <-stop:
 			if ctx.Err() != nil {
 				return errors.New("stopped by a second " + sig.String())

@@ -29,7 +29,7 @@ import (
 // process is here; what a reload replaces is in generation, and the pool's rules.
 type sidecar struct {
 	self     []string      // host:port of its own ports
-	first    config.Config // the configuration at the start, for what a reload does not replace
+	first    config.Config // the configuration at the start: a reload does not replace all of it
 	level    zap.AtomicLevel
 	log      *zap.Logger
 	jobs     *logging.Jobs

@@ -18,7 +18,7 @@ import (
 // does not say the column.
 type decoder struct {
 	doc   Document
-	top   reflect.Type // for what else could have been meant by a key
+	top   reflect.Type // of the whole document: an unknown key may belong elsewhere in it
 	found []*Error
 	left  int // nodes that may still be looked at: aliases could multiply them
 }

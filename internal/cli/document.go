@@ -65,7 +65,7 @@ func Open(path string) (Document, error) {
 	return Read(path, f)
 }
 
-// Read is Open for what is not in a file of its own; name stands in its place.
+// Read is Open for a text that is in no file, such as standard input. Faults show name as the file's.
 func Read(name string, r io.Reader) (Document, error) {
 	text, err := io.ReadAll(io.LimitReader(r, maxFile+1))
 	if err != nil {
@@ -106,7 +106,7 @@ func NewDocument(name string, text []byte) Document {
 	return d
 }
 
-// Name is the file's.
+// Name is the name of the file.
 func (d Document) Name() string { return d.name }
 
 // syntax says in one line where the YAML library found a fault.

@@ -13,7 +13,7 @@ const (
 	maxWeight = 1e6
 	maxCores  = 1 << 16
 	// lifetime is how long after its start a pre-emptible upstream stops, if it
-	// does not say. It is that of Google's pre-emptible machines.
+	// does not say. Google's pre-emptible machines live so long.
 	lifetime = 24 * time.Hour
 )
 

@@ -18,7 +18,7 @@ import (
 const maxFile = 4 << 20
 
 // file is a list in a file. The file is read whole each time, because lists are
-// small, and neither times nor inodes tell reliably that one changed: it may be
+// small, and times and inodes do not tell reliably that one changed: it may be
 // edited in place, renamed over, or reached through a link. A change is taken
 // once two reads in a row agree, so that a half-written file is not taken.
 type file struct {

@@ -219,7 +219,7 @@ func (k *kubernetes) endpoint(s *discoveryv1.EndpointSlice, e *discoveryv1.Endpo
 	return pool.Upstream{Address: address, Draining: c.Terminating != nil && *c.Terminating}, true, nil
 }
 
-// port is that of a slice's endpoints.
+// port is the port of a slice's endpoints.
 func (k *kubernetes) port(s *discoveryv1.EndpointSlice) (int, error) {
 	var names []string
 	for _, p := range s.Ports {

@@ -49,8 +49,8 @@ func (l *Jobs) Write(set Settings, r *record.Job) {
 	entry.Write(line.fields[:]...)
 }
 
-// warnUnread warns, once a minute at most and whatever the settings, that bodies
-// are passed on without being read: a job of high priority may be among them.
+// warnUnread warns that bodies are passed on without being read: a job of high
+// priority may be among them. It warns once a minute at most, with any settings.
 func (l *Jobs) warnUnread(r *record.Job) {
 	now := r.Arrived.Add(r.Total)
 	l.mu.Lock()

@@ -48,7 +48,7 @@ type keeper struct {
 	samples []metrics.Sample
 }
 
-// newKeeper returns one for a process whose heads and bodies may take so many bytes.
+// newKeeper returns one for a process. bodies tells the most bytes that heads and bodies may take now.
 func newKeeper(bodies func() int64) *keeper {
 	return &keeper{bodies: bodies, samples: []metrics.Sample{
 		{Name: "/gc/heap/live:bytes"}, // found by the last collection
@@ -58,7 +58,7 @@ func newKeeper(bodies func() int64) *keeper {
 	}}
 }
 
-// read returns the bytes that live, and those that are kept of the system's for the heap.
+// read returns the bytes that live, and the bytes that the heap has from the system.
 func (k *keeper) read() (live, kept uint64) {
 	metrics.Read(k.samples)
 	for _, s := range k.samples[1:] {
@@ -68,8 +68,8 @@ func (k *keeper) read() (live, kept uint64) {
 }
 
 // aim sets the collector's aim. A burst may fill the memory faster than the aim
-// follows: therefore there is a limit, too, from which on the collector runs more
-// often. It stays well above what lives, or the collector would do nothing else.
+// follows. So there is a limit as well, beyond which the collector runs more often.
+// The limit stays well above what lives, or the collector would do nothing else.
 func (k *keeper) aim() {
 	live, _ := k.read()
 	if os.Getenv("GOMEMLIMIT") == "" {
@@ -97,8 +97,8 @@ func (k *keeper) giveBack() {
 	}
 }
 
-// Keep keeps the memory small until ctx ends. Heads and bodies may take so many bytes,
-// which may change. GOGC and GOMEMLIMIT in the environment take precedence.
+// Keep keeps the memory small until ctx ends. bodies tells the most bytes that heads and
+// bodies may take now. GOGC and GOMEMLIMIT in the environment take precedence.
 func Keep(ctx context.Context, bodies func() int64) {
 	if os.Getenv("GOGC") != "" {
 		return

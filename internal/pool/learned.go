@@ -100,7 +100,8 @@ func (f *fetchModel) sized(project uint64, bytes float64) {
 }
 
 // expected is how long it takes to fetch the project's data, in seconds; ok is
-// false where the size is not known. What a job has told of it goes before listings.
+// false where the size is not known. The size that a job told counts before that of a
+// listing.
 func (f *fetchModel) expected(project uint64) (took float64, ok bool) {
 	bytes, ok := f.told.get(project)
 	if !ok {

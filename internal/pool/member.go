@@ -39,7 +39,7 @@ type member struct {
 
 	cached CacheSet // nil is unknown
 	listed time.Time
-	// listing is whether that is believed.
+	// listing judges the cache listings.
 	listing listing
 	// assumed are the projects sent here that no listing names yet, by the
 	// time of the claim.

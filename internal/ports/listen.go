@@ -145,7 +145,7 @@ func (p *awaitedPort) Close() error {
 	return p.listener.Close()
 }
 
-// Addr is what it will be.
+// Addr is the address that the port will have.
 func (p *awaitedPort) Addr() net.Addr { return awaitedAddress(p.address) }
 
 // awaitedAddress is an address as it was written.

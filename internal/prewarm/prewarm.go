@@ -22,7 +22,7 @@ const (
 // Prewarmer watches for upstreams that leave. With Settings.Projects at 0 it does
 // nothing. Its methods are safe for concurrent use.
 type Prewarmer struct {
-	cfg  Config               // but for its Settings
+	cfg  Config               // settings below holds its Settings
 	sets chan []pool.Upstream // the newest set that Run has not taken yet
 
 	mu       sync.Mutex

@@ -22,7 +22,7 @@ type Job struct {
 	// pilotfish's own. In both cases submitter and upstream are told.
 	ID      string
 	Arrived time.Time
-	// Facts is what the job said of itself; empty for what is not a job.
+	// Facts is what the job said of itself; empty if the request was no job.
 	Facts intake.Facts
 	// Read is how much of it could be read, and Unread why that is not all.
 	Read   intake.Reading

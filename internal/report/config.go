@@ -29,8 +29,8 @@ type Config struct {
 	// Failed takes an error that names the upstream, for each poll that gave no
 	// report and for each cache listing that could not be read; required.
 	Failed func(address string, err error)
-	// Unreported takes the same errors, but only of polls that gave no report, and not
-	// those that say nothing of the upstream; nil is nobody.
+	// Unreported takes the error of each poll that gave no report, if the error says
+	// something about the upstream. Nil takes none.
 	Unreported func(address string, why error)
 	// Transport carries the requests. Nil is one that uses no proxy, keeps one
 	// connection to each upstream and takes at most 64 KiB of headers.

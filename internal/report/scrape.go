@@ -15,7 +15,7 @@ type scrape struct {
 	job      string
 	twice    error   // set when two jobs of Prometheus scrape the upstream
 	at       float64 // when it was scraped, in Unix seconds on Prometheus's clock; NaN is unknown
-	answered float64 // when Prometheus looked it up, likewise
+	answered float64 // when Prometheus looked it up, on the same clock
 	series   map[string][selection.Priorities]float64
 }
 
