@@ -51,7 +51,7 @@ func TestCapacityOnTheAdminPort(t *testing.T) {
 	cfg, _ := fileConfig(t, "127.0.0.1:1")
 	s, _ := logged(t, &cfg)
 	s.balancer.Set([]pool.Upstream{{Address: "127.0.0.1:1"}})
-	admin, err := s.admin()
+	admin, err := s.admin(nil)
 	require.NoError(t, err)
 	ask := func() (status int, got map[string]any) {
 		r := httptest.NewRequest(http.MethodGet, "/api/capacity", nil)

@@ -85,7 +85,7 @@ func serving(t testing.TB, upstream string) (address string) {
 	require.NoError(t, err)
 	ctx, cancel := context.WithCancel(context.Background())
 	ended := make(chan error, 1)
-	go func() { ended <- s.Run(ctx, ports.Ports{Jobs: jobs, Admin: admin}) }()
+	go func() { ended <- s.Run(ctx, ports.Ports{Jobs: jobs, Admin: admin}, nil) }()
 	t.Cleanup(func() {
 		cancel()
 		assert.NoError(t, <-ended)

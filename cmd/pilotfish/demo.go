@@ -63,7 +63,7 @@ func (c *demoCommand) Run(s cli.Console) error {
 	running, end := context.WithCancel(ctx)
 	defer end()
 	ended := make(chan error, 1)
-	go func() { ended <- side.Run(running, p) }()
+	go func() { ended <- side.Run(running, p, nil) }()
 	// The end of the sidecar would wait for a connection that is open and has had no job.
 	client := &http.Client{Transport: &http.Transport{DisableKeepAlives: true}}
 	err = (&demo.Tour{Out: s.Out, Balancer: side.balancer, Address: cfg.Listen, Client: client}).Run(ctx)

@@ -91,7 +91,7 @@ func TestQualityOfAJob(t *testing.T) {
 	s.ServeHTTP(w, r)
 	require.Equal(t, http.StatusOK, w.Code, w.Body.String())
 
-	admin, err := s.admin()
+	admin, err := s.admin(nil)
 	require.NoError(t, err)
 	get := func(path string) string {
 		r := httptest.NewRequest(http.MethodGet, "http://localhost"+path, nil)

@@ -236,7 +236,7 @@ func TestReloadsOfAFile(t *testing.T) {
 func TestReloadOfHostsAndInterval(t *testing.T) {
 	cfg, _ := fileConfig(t, "127.0.0.1:1")
 	s, _ := logged(t, &cfg)
-	admin, err := s.admin()
+	admin, err := s.admin(nil)
 	require.NoError(t, err)
 	status := func() int {
 		r := httptest.NewRequest(http.MethodGet, "/healthz", nil)

@@ -22,9 +22,9 @@ import (
 const drainDelay = 500 * time.Millisecond
 
 // Run serves the ports until ctx ends, and then lets the accepted jobs finish
-// within the grace time.
-func (s *sidecar) Run(ctx context.Context, p ports.Ports) error {
-	servers, err := s.servers()
+// within the grace time. from is where a reload gets its configuration; nil has none.
+func (s *sidecar) Run(ctx context.Context, p ports.Ports, from *source) error {
+	servers, err := s.servers(from)
 	if err != nil {
 		return err
 	}
@@ -41,8 +41,8 @@ func (s *sidecar) Run(ctx context.Context, p ports.Ports) error {
 	wg.Go(func() { s.capture.Run(background) })
 	statePath := func() string { return s.current.Load().cfg.State.Path }
 	wg.Go(func() { statefile.Keep(background, statePath, s.balancer, s.log) })
-	if s.source != nil && s.source.path != "" {
-		wg.Go(func() { s.watchFile(background, s.source) })
+	if from != nil && from.path != "" {
+		wg.Go(func() { s.watchFile(background, from) })
 	}
 	s.start(background)
 	defer s.stop()
@@ -80,8 +80,8 @@ type servers struct {
 // adminConns bounds the connections of the admin port.
 const adminConns = 64
 
-func (s *sidecar) servers() (all servers, err error) {
-	handler, err := s.admin()
+func (s *sidecar) servers(from *source) (all servers, err error) {
+	handler, err := s.admin(from)
 	if err != nil {
 		return all, err
 	}

@@ -101,15 +101,15 @@ func (c *serveCommand) Run(s cli.Console) error {
 		zap.Stringer("jobs", served.Jobs.Addr()), zap.Stringer("admin", served.Admin.Addr()), mesh,
 		zap.String("selection", cfg.Selection.Policy), zap.String("overload", cfg.Overload.Policy))
 
-	side.source = &source{read: c.load, path: c.Config, first: before}
+	from := &source{read: c.load, path: c.Config, first: before}
 	ended := make(chan error, 1)
-	go func() { ended <- side.Run(ctx, served) }()
+	go func() { ended <- side.Run(ctx, served, from) }()
 	for {
 		select {
 		case err := <-ended:
 			return err
 		case <-hup:
-			_, _ = side.reloadFrom(side.source) // it logs what is wrong
+			_, _ = side.reloadFrom(from) // it logs what is wrong
 		case sig := <-stop:
 			if ctx.Err() != nil {
 				return errors.New("stopped by a second " + sig.String())

@@ -45,7 +45,6 @@ type sidecar struct {
 	stopping atomic.Bool
 	open     atomic.Int64 // requests on the job port
 
-	source    *source    // of a reload; nil has none
 	reloading sync.Mutex // one reload at a time
 
 	mu      sync.Mutex // guards changes of the generation
@@ -141,10 +140,10 @@ func (s *sidecar) filter() (f *mesh.Filter, done func()) {
 }
 
 // admin builds what the admin port serves.
-func (s *sidecar) admin() (http.Handler, error) {
+func (s *sidecar) admin(from *source) (http.Handler, error) {
 	var reload func() ([]string, error)
-	if s.source != nil {
-		reload = func() ([]string, error) { return s.reloadFrom(s.source) }
+	if from != nil {
+		reload = func() ([]string, error) { return s.reloadFrom(from) }
 	}
 	return admin.New(admin.Config{
 		Metrics:      s.metrics.Handler(),

@@ -85,10 +85,9 @@ func runningFrom(t *testing.T, cfg *config.Config, from *source) (*sidecar, port
 	require.NoError(t, p.Open(portsOf(cfg), zap.NewNop()))
 	s, err := newSidecar(cfg, p.Addresses(), zap.NewNop(), zap.NewAtomicLevel())
 	require.NoError(t, err)
-	s.source = from
 	ctx, stop := context.WithCancel(context.Background())
 	ended := make(chan error)
-	go func() { ended <- s.Run(ctx, p) }()
+	go func() { ended <- s.Run(ctx, p, from) }()
 	t.Cleanup(func() {
 		stop()
 		assert.NoError(t, <-ended)

@@ -32,7 +32,7 @@ func TestARestartKeepsWhatWasLearned(t *testing.T) {
 	require.NoError(t, err)
 	ended, cancel := context.WithCancel(context.Background())
 	cancel()
-	require.NoError(t, first.Run(ended, ports.Ports{Jobs: jobs, Admin: admin}))
+	require.NoError(t, first.Run(ended, ports.Ports{Jobs: jobs, Admin: admin}, nil))
 
 	next, logs := logged(t, &cfg)
 	assert.Equal(t, 1, logs.FilterMessage("the sidecar begins with what was learned before").Len())
