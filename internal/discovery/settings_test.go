@@ -73,6 +73,7 @@ func TestSettingsRefuseNonsense(t *testing.T) {
 		{consul(func(c *Consul) { c.Address, c.TLS.CAFile = "http://x", "ca" }), `discovery.consul.address: "http://x" must begin with https where tls is set`},
 		{consul(func(c *Consul) { c.TLS.CertFile = "c" }), "discovery.consul.tls: cert_file and key_file need each other"},
 		{consul(func(c *Consul) { c.Wait = time.Millisecond }), "discovery.consul.wait: 1ms is not between 1s and 10m0s"},
+		{Settings{Kubernetes: &Kubernetes{Service: "s", Family: familyIPv4, Wait: time.Hour}}, "discovery.kubernetes.wait: 1h0m0s is not between 1s and 10m0s"},
 		{consul(func(c *Consul) { c.KeepLast = -time.Second }), "discovery.consul.keep_last: -1s must not be negative"},
 		{consul(func(c *Consul) { c.TLS.CAFile = "/no/ca" }), "discovery: consul: tls: Error loading CA File: open /no/ca: no such file or directory"},
 	} {

@@ -1,7 +1,9 @@
 package logging
 
 import (
+	"errors"
 	"fmt"
+	"math"
 	"testing"
 	"time"
 
@@ -12,6 +14,8 @@ import (
 	"example.org/pilotfish/internal/intake"
 	"example.org/pilotfish/internal/pool"
 	"example.org/pilotfish/internal/record"
+	"example.org/pilotfish/internal/settings"
+	"example.org/pilotfish/pkg/selection"
 )
 
 func TestWhichJobsAreLogged(t *testing.T) {
@@ -83,6 +87,53 @@ func TestUnreadBodiesAreWarnedOf(t *testing.T) {
 		got = append(got, e.ContextMap())
 	}
 	assert.Equal(t, []map[string]any{{"jobs": int64(1), "last": "encoded"}, {"jobs": int64(2), "last": "a form"}}, got)
+}
+
+// The line of a job has all that its record tells, and leaves out what did not happen.
+func TestTheLineOfAJob(t *testing.T) {
+	core, logs := observer.New(zap.DebugLevel)
+	l := NewJobs(zap.New(core))
+	line := func(r *record.Job) map[string]any {
+		l.Write(Default(), r)
+		return logs.TakeAll()[0].ContextMap()
+	}
+	usual := line(&record.Job{ID: "1", Status: 200, Completeness: intake.Complete})
+	assert.Equal(t, map[string]any{
+		"id": "1", "session": "", "project": "", "priority": "low", "read": "unread", "outcome": "answered", "status": 200,
+		"attempts": []any{}, "queue_seconds": 0.0, "ttfb_seconds": 0.0, "total_seconds": 0.0,
+		"body_bytes": int64(0), "answer_bytes": int64(0), "answer": "complete",
+	}, usual)
+	failed := errors.New("connection reset")
+	whole := line(&record.Job{
+		Facts:  intake.Facts{Session: intake.NewText("s"), Project: intake.NewText("p"), Priority: selection.High},
+		Queued: time.Second, TTFB: 2 * time.Second, Total: 3 * time.Second, Body: 4, Bytes: 5,
+		Unread: "encoded", Reason: "no-answer", Unframed: true, Unkept: true, Err: failed, Outcome: intake.NoAnswer,
+		Attempts: []record.Attempt{{
+			Upstream: "a:1", Outcome: pool.Refused, Cache: selection.Cached, Start: time.Second, End: 3 * time.Second, Repeated: true, Err: failed,
+		}},
+	})
+	for key, want := range map[string]any{
+		"session": "s", "project": "p", "priority": "high", "queue_seconds": 1.0, "ttfb_seconds": 2.0, "total_seconds": 3.0,
+		"body_bytes": int64(4), "answer_bytes": int64(5), "unread": "encoded", "reason": "no-answer", "unframed": true,
+		"replay_disabled": true, "error": "connection reset",
+		"attempts": []any{map[string]any{
+			"upstream": "a:1", "outcome": "refused", "cache": "cached", "seconds": 2.0, "repeated": true, "error": "connection reset",
+			"why": "cost=0.000 wait=0.000 fetch=0.000 placement=0.000 stop=0.000",
+		}},
+	} {
+		assert.Equal(t, want, whole[key], key)
+	}
+}
+
+func TestSettingsRefuseNonsense(t *testing.T) {
+	var f settings.Faults
+	Default().Check(&f)
+	assert.NoError(t, f.Err())
+	Settings{Level: "warning", Jobs: "few", Share: math.NaN()}.Check(&f)
+	assert.EqualError(t, f.Err(), `level: "warning" is not one of debug, info, warn, error; did you mean warn?
+jobs: "few" is not one of all, slow, failed, none
+slow: 0s must be positive
+share: NaN is not a share from 0 to 1`)
 }
 
 // An attempt tells what its upstream says of the job, as far as it does.

@@ -31,7 +31,7 @@ func TestAddressesAndPaths(t *testing.T) {
 		good  []string
 		bad   []string
 	}{
-		{func(f *Faults, s string) { f.Listen("k", s) }, []string{":0", "127.0.0.1:8080"}, []string{"", "host", "a:b", "a:65536"}},
+		{func(f *Faults, s string) { f.Listen("k", s) }, []string{":0", "127.0.0.1:8080", "unix:/run/jobs"}, []string{"", "host", "a:b", "a:65536", "unix:jobs", "unix:/" + strings.Repeat("x", 107)}},
 		{func(f *Faults, s string) { f.Path("k", s) }, []string{"/", "/a"}, []string{"", "a"}},
 		{func(f *Faults, s string) { f.URL("k", s) }, []string{"http://a", "https://a:1/b"}, []string{"a:1", "ftp://a", "http://"}},
 		{func(f *Faults, s string) { f.Pointer("k", s) }, []string{"/a/b"}, []string{"", "a"}},
@@ -45,10 +45,10 @@ func TestAddressesAndPaths(t *testing.T) {
 }
 
 func TestDidYouMean(t *testing.T) {
-	words := []string{"expected", "random", "dynamic", "p2c-ewma"}
+	words := []string{"expected", "random", "dynamic", "p2c-ewma", "info"}
 	for word, want := range map[string]string{
 		"expcted": "expected", "exepcted": "expected", "Random": "random", "randon": "random", "p2c_ewma": "p2c-ewma",
-		"rand": "random", "dynamics": "dynamic", "ra": "", "best": "", "": "", "unexpected": "expected", strings.Repeat("random", 20): "",
+		"rand": "random", "dynamics": "dynamic", "ran": "random", "ra": "", "inof": "info", "best": "", "": "", "unexpected": "expected", strings.Repeat("random", 20): "",
 	} {
 		if want != "" {
 			want = "; did you mean " + want + "?"
