@@ -129,20 +129,29 @@ func checkImport(t *testing.T, rel string, from int, imported string, level map[
 
 // Commands are doorways: they parse, build, run and return. Their work is in
 // packages that other code can use and test.
-func TestTracelabIsADoorway(t *testing.T) {
-	files, err := filepath.Glob("../../cmd/tracelab/*.go")
-	require.NoError(t, err)
-	total := 0
-	for _, path := range files {
-		if strings.HasSuffix(path, "_test.go") {
-			continue
-		}
-		text, err := os.ReadFile(path)
+func TestCommandsAreDoorways(t *testing.T) {
+	for _, command := range []struct {
+		folder      string
+		file, total int // the most lines
+		to          string
+	}{
+		{"tracelab", 70, 400, "internal/lab"},
+		{"pilotfish", 280, 1800, "a package of its own"}, // it wires all shells
+	} {
+		files, err := filepath.Glob("../../cmd/" + command.folder + "/*.go")
 		require.NoError(t, err)
-		lines := strings.Count(string(text), "\n")
-		assert.Less(t, lines, 70, "lines of %s: move what is not the command line's to internal/lab", path)
-		total += lines
+		total := 0
+		for _, path := range files {
+			if strings.HasSuffix(path, "_test.go") {
+				continue
+			}
+			text, err := os.ReadFile(path)
+			require.NoError(t, err)
+			lines := strings.Count(string(text), "\n")
+			assert.Less(t, lines, command.file, "lines of %s: move what is not the command line's to %s", path, command.to)
+			total += lines
+		}
+		assert.Greater(t, total, 100, "the test has looked at the wrong folder")
+		assert.Less(t, total, command.total, "lines of cmd/%s", command.folder)
 	}
-	assert.Greater(t, total, 100, "the test has looked at the wrong folder")
-	assert.Less(t, total, 400, "lines of cmd/tracelab")
 }
