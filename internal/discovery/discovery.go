@@ -53,11 +53,6 @@ type Status struct {
 	// BelievedAt is when the source last gave a reply that was believed in
 	// full; zero before the first.
 	BelievedAt time.Time
-	// AppliedAt is when the set in force last changed; zero before the first.
-	AppliedAt time.Time
-	// FromSnapshot says that the set in force was read from the snapshot, and
-	// that the source has not been believed since.
-	FromSnapshot bool
 	// Doubt is why the last reply was not believed in full: "emptiness" or
 	// "drop"; "" when it was.
 	Doubt string
@@ -190,7 +185,7 @@ func (d *Discovery) take(now time.Time, r reply, err error) ruling {
 		d.save(now)
 	}
 	result.changed = result.changed || restored
-	d.note(now, result, restored, r.flaw, err)
+	d.note(now, result, r.flaw, err)
 	return result
 }
 
@@ -223,7 +218,7 @@ func (d *Discovery) noteSnapshot(err error) {
 }
 
 // note updates the status and calls the observer.
-func (d *Discovery) note(now time.Time, result ruling, restored bool, flaw, err error) {
+func (d *Discovery) note(now time.Time, result ruling, flaw, err error) {
 	d.mu.Lock()
 	s := &d.status
 	s.Err, s.Doubt, s.Flaw = err, string(result.doubt), flaw
@@ -238,9 +233,7 @@ func (d *Discovery) note(now time.Time, result ruling, restored bool, flaw, err 
 	}
 	if result.changed {
 		s.Applied++
-		s.AppliedAt = now
 	}
-	s.FromSnapshot = restored || s.FromSnapshot && (err != nil || result.doubt != none)
 	status := *s
 	d.mu.Unlock()
 
