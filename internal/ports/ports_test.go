@@ -5,6 +5,7 @@ import (
 	"net"
 	"os"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"syscall"
 	"testing"
@@ -96,6 +97,41 @@ func TestTheAdminPortIsNotShared(t *testing.T) {
 			require.True(t, connect())
 			require.Equal(t, "second", <-accepted, "it stays open")
 		})
+	}
+}
+
+// Who leaves a shared port leaves all new connections to the process that came next.
+func TestASharedPortIsLeftToTheNext(t *testing.T) {
+	if runtime.GOOS != "linux" {
+		t.Skip("ports can be shared on Linux only")
+	}
+	cfg := Config{Jobs: "127.0.0.1:0", Admin: "127.0.0.1:0", Shared: true}
+	var first, second Ports
+	require.NoError(t, first.Open(cfg, zap.NewNop()))
+	defer first.Close()
+	cfg.Jobs = Address(first.Jobs)
+	require.NoError(t, second.Open(cfg, zap.NewNop()))
+	defer second.Close()
+	first.Leave(zap.NewNop())
+	go func() {
+		for {
+			c, err := first.Jobs.Accept()
+			if err != nil {
+				return
+			}
+			assert.Fail(t, "a connection after the end", c.RemoteAddr())
+			_ = c.Close()
+		}
+	}()
+	require.NoError(t, second.Jobs.(sharedPort).SetDeadline(time.Now().Add(patience)))
+	for range 20 {
+		c, err := net.Dial("tcp", cfg.Jobs)
+		require.NoError(t, err)
+		taken, err := second.Jobs.Accept()
+		require.NoError(t, err)
+		assert.Equal(t, c.LocalAddr().String(), taken.RemoteAddr().String())
+		_ = c.Close()
+		_ = taken.Close()
 	}
 }
 
