@@ -76,6 +76,11 @@ func TestQuality(t *testing.T) {
 		r.Attempts[1].Hint = hint
 		assert.Equal(t, want, r.Quality(nil), "the upstream does not tell")
 	}
+	r.Attempts[1].Hint = &pool.Hint{Waited: time.Second}
+	for o := range pool.Outcome(pool.Outcomes) {
+		r.Attempts[1].Outcome = o
+		assert.Equal(t, o == pool.Answered || o == pool.Failed, r.Quality(nil).Waited >= 0, "%v: only a whole response tells the wait of the job", o)
+	}
 	assert.Equal(t, quality.Job{Waited: -1, Attempts: []quality.Attempt{}}, (&Job{}).Quality([]quality.Attempt{}))
 }
 
