@@ -96,11 +96,11 @@ func TestMemoryIsGivenBackWhenNothingHappens(t *testing.T) {
 func TestTheEnvironmentTakesPrecedence(t *testing.T) {
 	defer debug.SetGCPercent(debug.SetGCPercent(123))
 	t.Setenv("GOGC", "123")
-	Keep(t.Context(), 0)
+	Keep(t.Context(), none)
 	assert.Equal(t, 123, debug.SetGCPercent(123))
 	defer debug.SetMemoryLimit(debug.SetMemoryLimit(1 << 40))
 	t.Setenv("GOMEMLIMIT", "1TiB")
-	newKeeper(0).aim()
+	newKeeper(none).aim()
 	assert.EqualValues(t, 1<<40, debug.SetMemoryLimit(-1))
 }
 
