@@ -94,10 +94,10 @@ func (m *member) enter(now time.Time) (tell func(now time.Time, v breaker.Verdic
 // drains reports whether it gets no new jobs unless all drain.
 func (m *member) drains() bool { return m.Draining || m.drained }
 
-// fresh reports whether the last report is recent enough to choose by, and believed.
-// Without it, own counts serve.
+// fresh reports whether the last report is recent enough to choose by. Without
+// it, own counts serve.
 func (m *member) fresh(now time.Time, cfg *Config) bool {
-	return !m.ledger.doubted && !m.believed.tooFast && m.load.fresh(now, loadIntervals*cfg.Interval)
+	return !m.ledger.doubted && m.load.fresh(now, loadIntervals*cfg.Interval)
 }
 
 // cores is how many joblets run here at once.
