@@ -85,7 +85,8 @@ func TestKeep(t *testing.T) {
 		path.Store("")
 		ctx, cancel := context.WithCancel(t.Context())
 		defer cancel()
-		go Keep(ctx, func() string { return path.Load().(string) }, learner(t), zap.New(core))
+		learned := learner(t)
+		go Keep(ctx, func() string { return path.Load().(string) }, learned, zap.New(core))
 		after := func(p string, minutes int) (failures int) {
 			path.Store(p)
 			time.Sleep(time.Duration(minutes) * time.Minute)

@@ -144,36 +144,44 @@ func TestStatusAndHeader(t *testing.T) {
 // TestInterimResponsesOfTheServer come before the response, not instead of it.
 func TestInterimResponsesOfTheServer(t *testing.T) {
 	up := fakeupstream.New(t, fakeupstream.Options{})
-	response, _, interim := traced(t, up, "job-started")
-	assert.Equal(t, []int{102}, interim)
-	assert.Equal(t, http.StatusOK, response.StatusCode)
+	seen := traced(t, up, "job-started")
+	assert.Equal(t, []int{102}, seen.interim)
+	assert.Equal(t, http.StatusOK, seen.status)
 }
 
-// traced sends the thesis's job with a preference, and reads the whole answer. interim are
-// the statuses before it.
-func traced(t *testing.T, up *fakeupstream.Upstream, prefer string) (response *http.Response, body []byte, interim []int) {
+// whole is an answer to its end, with the statuses before it.
+type whole struct {
+	interim []int
+	status  int
+	body    []byte
+	trailer http.Header
+}
+
+// traced sends the thesis's job with a preference, and reads the whole answer.
+func traced(t *testing.T, up *fakeupstream.Upstream, prefer string) (seen whole) {
 	t.Helper()
 	ctx := httptrace.WithClientTrace(t.Context(), &httptrace.ClientTrace{
-		Got1xxResponse: func(code int, _ textproto.MIMEHeader) error { interim = append(interim, code); return nil },
+		Got1xxResponse: func(code int, _ textproto.MIMEHeader) error { seen.interim = append(seen.interim, code); return nil },
 	})
 	r, err := http.NewRequestWithContext(ctx, "POST", up.URL+"/v1/jobs", strings.NewReader(fakeupstream.ExampleJob()))
 	require.NoError(t, err)
 	r.Header.Set("Prefer", prefer)
-	response, err = submitter(t).Do(r)
+	response, err := submitter(t).Do(r)
 	require.NoError(t, err)
 	defer response.Body.Close()
-	body, err = io.ReadAll(response.Body)
+	seen.body, err = io.ReadAll(response.Body)
 	require.NoError(t, err)
-	return response, body, interim
+	seen.status, seen.trailer = response.StatusCode, response.Trailer
+	return seen
 }
 
 func TestInformationalAndTrailer(t *testing.T) {
 	up := fakeupstream.New(t, fakeupstream.Options{})
 	up.SetFault(fakeupstream.Fault{Informational: []int{103, 102}, Trailer: http.Header{"X-Sum": {"5"}}})
-	response, body, interim := traced(t, up, "")
-	assert.NotEmpty(t, body)
-	assert.Equal(t, []int{103, 102}, interim)
-	assert.Equal(t, http.Header{"X-Sum": {"5"}}, response.Trailer)
+	seen := traced(t, up, "")
+	assert.NotEmpty(t, seen.body)
+	assert.Equal(t, []int{103, 102}, seen.interim)
+	assert.Equal(t, http.Header{"X-Sum": {"5"}}, seen.trailer)
 }
 
 // TestHandler: a handler's responses meet faults, and its jobs are recorded.
