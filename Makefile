@@ -34,7 +34,8 @@ test: ## Run every test, all parts below, with a summary at the end. It asks bef
 		test-unit test-importer test-suites test-guarantees test-fuzz test-bench test-browser test-deploy test-prometheus test-image test-clients test-mesh test-cluster soak
 
 .PHONY: test-unit test-importer test-suites test-guarantees test-fuzz test-bench
-test-unit: ## Test every package, race detector on.
+test-unit: ## Test every package, race detector on, and without it what a job allocates and holds.
+	$(GO) test -count=1 -run 'TestWhatA' ./cmd/pilotfish
 	$(GO) test -race -shuffle=on -timeout 15m ./...
 
 test-importer: ## Test a module of somebody else's that imports pkg/, race detector on.

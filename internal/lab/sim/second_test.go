@@ -39,14 +39,10 @@ func TestJobsLeaveAServerThatHangs(t *testing.T) {
 	}
 }
 
-// Late jobs move to cores that are free. Where servers tell when jobs begin, no work is done
-// twice.
-func TestLateJobsMove(t *testing.T) {
-	cfg := setup(t, "expected", "none", 4, 2)
-	cfg.Sidecars.Count, cfg.Sidecars.Interval = 8, 2*time.Second
+// unevenJobs are 600 jobs of eight projects and eight submitters, ten a second, and
+// how long they take together, in seconds.
+func unevenJobs() (jobs []trace.Job, work float64) {
 	rng := rand.New(rand.NewPCG(5, 5))
-	var jobs []trace.Job
-	work := 0.0
 	for i := range 600 {
 		j := trace.Job{
 			Offset: float64(i) / 10, Submitter: int64(rng.IntN(8)), Project: trace.Project(rune('a' + rng.IntN(8))),
@@ -55,6 +51,15 @@ func TestLateJobsMove(t *testing.T) {
 		jobs = append(jobs, j)
 		work += j.Operators
 	}
+	return jobs, work
+}
+
+// Late jobs move to cores that are free. Where servers tell when jobs begin, no work is done
+// twice.
+func TestLateJobsMove(t *testing.T) {
+	cfg := setup(t, "expected", "none", 4, 2)
+	cfg.Sidecars.Count, cfg.Sidecars.Interval = 8, 2*time.Second
+	jobs, work := unevenJobs()
 	run := func(told, blind bool, late time.Duration) (moved int, busy float64) {
 		cfg.Sidecars.Begun, cfg.Sidecars.Blind, cfg.Sidecars.SecondThoughts.Late = told, blind, late
 		list := trace.List(jobs)
@@ -89,17 +94,7 @@ func TestLateJobsAreDoubled(t *testing.T) {
 	cfg := setup(t, "expected", "none", 4, 2)
 	cfg.Sidecars.Count, cfg.Sidecars.Interval = 8, 2*time.Second
 	cfg.Sidecars.Begun, cfg.Sidecars.Copies, cfg.Sidecars.SecondThoughts.Late = true, true, 200*time.Millisecond
-	rng := rand.New(rand.NewPCG(5, 5))
-	var jobs []trace.Job
-	work := 0.0
-	for i := range 600 {
-		j := trace.Job{
-			Offset: float64(i) / 10, Submitter: int64(rng.IntN(8)), Project: trace.Project(rune('a' + rng.IntN(8))),
-			Operators: 0.1 + 2*rng.ExpFloat64()*rng.Float64(), Timeouts: trace.Timeouts{Queue: 1e6},
-		}
-		jobs = append(jobs, j)
-		work += j.Operators
-	}
+	jobs, work := unevenJobs()
 	list := trace.List(jobs)
 	cfg.Source = &list
 	ended, won := map[int64]int{}, 0
