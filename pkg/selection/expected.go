@@ -38,7 +38,7 @@ import (
 // Unknown load: an upstream without a fresh report counts as loaded as the
 // median of the others, and more if this sidecar has more jobs there than
 // elsewhere. If fewer than half of the upstreams have one, Expected chooses as
-// BoundedHash does with a factor of 1.25, but an upstream where the project is
+// BoundedHash does with a factor of 1.3, but an upstream where the project is
 // cached comes first.
 //
 // Figures of one upstream change its own cost alone. Others' costs depend on

@@ -119,7 +119,7 @@ func (n naive) firstCachedBelowBound() (int, bool) {
 		if weights > 0 {
 			share = n.views[i].Weight / weights
 		}
-		if n.job.Project != 0 && n.warm(n.views[i]) && n.views[i].InFlight < math.Ceil(1.25*jobs*share) {
+		if n.job.Project != 0 && n.warm(n.views[i]) && n.views[i].InFlight < math.Ceil(1.3*jobs*share) {
 			return i, true
 		}
 	}
@@ -176,7 +176,7 @@ func (n naive) pick() []float64 {
 		if i, ok := n.firstCachedBelowBound(); ok {
 			return policytest.Evenly(len(n.views), []int{i})
 		}
-		return boundedHashOracle(n.job, n.views, 1.25)
+		return boundedHashOracle(n.job, n.views, 1.3)
 	}
 	totals := make([]float64, len(n.views))
 	for i := range totals {

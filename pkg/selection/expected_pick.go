@@ -9,7 +9,7 @@ import (
 
 // blindFactor is how far above the mean an upstream may be where nothing is known
 // of loads: tighter than is usual, since the own jobs are but a sample of all.
-const blindFactor = 1.25
+const blindFactor = 1.3
 
 // Pick implements Policy.
 func (e *Expected) Pick(job Job, views []View, rng *rand.Rand) int {

@@ -203,7 +203,7 @@ func TestGuaranteeUnknownCountsAsTheMedian(t *testing.T) {
 // Guarantee 6: without figures of load and caches, jobs go as bounded hashing
 // sends them.
 func TestGuaranteeWithoutReports(t *testing.T) {
-	policy, blind := newExpected(t, 0), selection.BoundedHash{Factor: 1.25}
+	policy, blind := newExpected(t, 0), selection.BoundedHash{Factor: 1.3}
 	everyCase(t, 7, func(rng *rand.Rand, job selection.Job, views []selection.View) {
 		for i := range views {
 			views[i].Age, views[i].Warm = math.Inf(1), 0
