@@ -64,7 +64,7 @@ func (x *exchange) claim(ctx context.Context) (*balancer.Lease, error) {
 
 // exhausted is the end of the attempts: the last response that an upstream
 // refused the job with, if there is one, or else the reason why there is none.
-// Where an upstream may have begun the job, no response says otherwise: the
+// Where an upstream may have begun the job, that response is not passed on: the
 // submitter would send the job again.
 func (x *exchange) exhausted(ctx context.Context, known lessons, err error) error {
 	switch {
