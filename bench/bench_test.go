@@ -57,28 +57,56 @@ func TestSmoke(t *testing.T) {
 			}
 		}
 	}
+	assert.Equal(t, "pilotfish", r.Subject)
 	assert.Equal(t, []float64{50}, r.Figures["50 jobs of 4 KB that wait"]["pilotfish"]["waiting jobs"])
 	assert.Regexp(t, `(?m)^\|pilotfish\|`, stdout.String())
+}
+
+func TestNamed(t *testing.T) {
+	assert.True(t, named("4 KB jobs, 32 connections", nil))
+	assert.True(t, named("4 KB jobs, 32 connections", []string{"none", "4 KB"}))
+	assert.True(t, named("4 KB jobs, 32 connections", []string{"32"}))
+	assert.False(t, named("64 KB jobs, 32 connections", []string{"4 KB"}))
+}
+
+// What a round costs is compared within that round.
+func TestCostsAreComparedRoundByRound(t *testing.T) {
+	r := newResults("new")
+	r.add("jobs", map[string]map[string]float64{direct: {"cpu us/job": 0}, "new": {"cpu us/job": 30}, "old": {"cpu us/job": 40}})
+	r.add("jobs", map[string]map[string]float64{"old": {"cpu us/job": 41}})
+	r.add("jobs", map[string]map[string]float64{"new": {"cpu us/job": 90}, "old": {"cpu us/job": 60}})
+	assert.Equal(t, []float64{0.75, 1.5}, r.Figures["jobs"]["old"]["new's cpu / this"])
+	assert.NotContains(t, r.Figures["jobs"]["new"], "new's cpu / this")
+	assert.NotContains(t, r.Figures["jobs"][direct], "new's cpu / this")
 }
 
 // The parts of a profile share its whole time out, each sample to one part.
 func TestProfilesAreSharedOut(t *testing.T) {
 	traces := []byte(`File: pilotfish
-Duration: 9s, Total samples = 40ms
+Duration: 9s, Total samples = 80ms
 -----------+-------------------------------------------------------
       10ms   runtime.mallocgc
              example.org/pilotfish/internal/intake.ReadBody
              example.org/pilotfish/internal/proxy.(*Proxy).ServeHTTP
 -----------+-------------------------------------------------------
-      10ms   syscall.read
-             example.org/pilotfish/internal/proxy/lazyconn.(*Conn).Await
-             example.org/pilotfish/internal/proxy/upstreamclient.(*conn).head
+      10ms   example.org/pilotfish/internal/proxy/lazyconn.tryRead
+             example.org/pilotfish/internal/proxy/lazyconn.(*Conn).fill
+             example.org/pilotfish/internal/proxy/lazyconn.(*Conn).ask
+             example.org/pilotfish/internal/proxy/lazyconn.(*Conn).Ask
+             example.org/pilotfish/internal/proxy/upstreamclient.(*Client).Do
              example.org/pilotfish/internal/proxy.(*Proxy).ServeHTTP
 -----------+-------------------------------------------------------
-      20ms   main.else (inline)
+      20ms   example.org/pilotfish/internal/proxy/lazyconn.tryWrite
+             example.org/pilotfish/internal/proxy/lazyconn.(*Conn).put
+             example.org/pilotfish/internal/proxy/lazyconn.(*Conn).ask
+             example.org/pilotfish/internal/proxy/lazyconn.(*Conn).Ask
+             example.org/pilotfish/internal/proxy/upstreamclient.(*Client).Do
+             example.org/pilotfish/internal/proxy.(*Proxy).ServeHTTP
+-----------+-------------------------------------------------------
+      40ms   main.else (inline)
 -----------+-------------------------------------------------------
 `)
-	assert.Equal(t, map[string]float64{"taking in the body": 10, "reading from the upstream": 10, "anything else": 20, total: 40}, share(traces, 40))
+	assert.Equal(t, map[string]float64{"taking in the body": 10, "reading from the upstream": 10, "writing to the upstream": 20, "anything else": 40, total: 80}, share(traces, 80))
 }
 
 func TestWhatIsNotInstalledIsNamed(t *testing.T) {
@@ -89,6 +117,12 @@ func TestWhatIsNotInstalledIsNamed(t *testing.T) {
 	for _, name := range []string{"HAProxy, hash on body", "HAProxy, leastconn", "nginx, least_conn", "Envoy, ext_proc", "Envoy, Lua + ring hash", "Envoy, least_request", "pilotfish", "wrk"} {
 		assert.Contains(t, stdout.String(), "missing: "+name+": not installed")
 	}
+}
+
+func TestHelp(t *testing.T) {
+	var stdout, stderr bytes.Buffer
+	require.Zero(t, run([]string{"--help"}, &stdout, &stderr), "%s", &stderr)
+	assert.Contains(t, stdout.String(), "relay --listen=STRING --upstream=STRING [flags]")
 }
 
 // Bodies have the size that they should have, are jobs, and end with their project.

@@ -17,7 +17,7 @@ import (
 )
 
 type compareCommand struct {
-	Pilotfish []string      `sep:"none" default:"pilotfish=bin/pilotfish" placeholder:"NAME=PATH" help:"A pilotfish to measure; repeat to compare versions."`
+	Pilotfish []string      `default:"pilotfish=bin/pilotfish" placeholder:"NAME=PATH" help:"A pilotfish to measure; repeat to compare versions."`
 	Envoy     string        `default:"bin/envoy/bin/envoy" help:"Where Envoy is."`
 	Rounds    int           `default:"3" help:"How often everything is measured."`
 	Duration  time.Duration `default:"3s" help:"How long each load lasts, in whole seconds."`
@@ -25,8 +25,8 @@ type compareCommand struct {
 	Probes    int           `default:"200" help:"How many jobs are submitted one after the other."`
 	Stream    int64         `default:"2000000000" help:"Bytes of the long answer."`
 	Quick     bool          `help:"Measure only the most telling scenarios."`
-	Peer      []string      `sep:"none" placeholder:"TEXT" help:"Measure only peers whose name contains this; repeat for more."`
-	Scenario  []string      `sep:"none" placeholder:"TEXT" help:"Measure only scenarios whose name contains this; repeat for more."`
+	Peer      []string      `placeholder:"TEXT" help:"Measure only peers whose name contains this; repeat for more."`
+	Scenario  []string      `placeholder:"TEXT" help:"Measure only scenarios whose name contains this; repeat for more."`
 	JSON      string        `name:"json" placeholder:"FILE" help:"Write every figure here."`
 	Builtin   bool          `help:"Submit without wrk."`
 	Settle    time.Duration `default:"1s" help:"How long memory is left alone before it is measured."`
@@ -51,7 +51,7 @@ func (c *compareCommand) Run(console cli.Console) error {
 	}
 	defer os.RemoveAll(dir)
 
-	r := newResults()
+	r := newResults(pilotfishPeer(c.Pilotfish[0]).name)
 	var there []peer
 	for _, p := range peers(self, c.Envoy, c.Pilotfish) {
 		switch {
@@ -96,9 +96,10 @@ func (c *compareCommand) Run(console cli.Console) error {
 	return nil
 }
 
-// named reports whether a name contains one of the texts, if there are any.
+// named reports whether a name contains one of the texts from the beginning of a word on, if
+// there are any: 4 KB is not in 64 KB.
 func named(name string, texts []string) bool {
-	return len(texts) == 0 || slices.ContainsFunc(texts, func(t string) bool { return strings.Contains(name, t) })
+	return len(texts) == 0 || slices.ContainsFunc(texts, func(t string) bool { return strings.Contains(" "+name, " "+t) })
 }
 
 // round measures a scenario of all peers once, before upstreams of its own.

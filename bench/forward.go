@@ -27,7 +27,7 @@ func (t *turn) upstream() string {
 // reverseProxyCommand is what the standard library offers: it does not read jobs.
 type reverseProxyCommand struct {
 	Listen   string   `required:"" help:"Where it listens."`
-	Upstream []string `required:"" sep:"none" help:"An upstream; repeat for more."`
+	Upstream []string `required:"" help:"An upstream; repeat for more."`
 }
 
 func (c *reverseProxyCommand) Run(cli.Console) error {
@@ -45,7 +45,7 @@ func (c *reverseProxyCommand) Run(cli.Console) error {
 // relayCommand passes bytes on, a connection to one upstream. No proxy can cost less.
 type relayCommand struct {
 	Listen   string   `required:"" help:"Where it listens."`
-	Upstream []string `required:"" sep:"none" help:"An upstream; repeat for more."`
+	Upstream []string `required:"" help:"An upstream; repeat for more."`
 }
 
 func (c *relayCommand) Run(cli.Console) error {

@@ -44,7 +44,7 @@ type meshCommand struct {
 	Pilotfish string   `required:"" help:"Where pilotfish is."`
 	Config    string   `required:"" help:"Envoy's configuration."`
 	Dir       string   `required:"" help:"Where pilotfish's socket and configuration go."`
-	Upstream  []string `sep:"none" required:"" help:"An upstream; repeat for more."`
+	Upstream  []string `required:"" help:"An upstream; repeat for more."`
 }
 
 // Run starts pilotfish, and Envoy as soon as pilotfish can be asked. It ends both

@@ -20,7 +20,7 @@ import (
 )
 
 type profileCommand struct {
-	Pilotfish   []string      `sep:"none" default:"pilotfish=bin/pilotfish" placeholder:"NAME=PATH" help:"A pilotfish to profile; repeat to compare versions."`
+	Pilotfish   []string      `default:"pilotfish=bin/pilotfish" placeholder:"NAME=PATH" help:"A pilotfish to profile; repeat to compare versions."`
 	Rounds      int           `default:"3" help:"How often each is profiled."`
 	Duration    time.Duration `default:"10s" help:"How long each load lasts, in whole seconds."`
 	Connections int           `default:"32" help:"How many jobs there are at one time."`
@@ -36,10 +36,10 @@ type part struct {
 // parts are looked through in order; the first that a stack has is the one that it counts for.
 var parts = []part{
 	{"collecting garbage", []string{"runtime.gcBgMarkWorker", "runtime.bgsweep", "runtime.bgscavenge", "runtime.gcAssistAlloc", "runtime.gcStart"}},
-	{"writing to the upstream", []string{"upstreamclient.(*sending).write"}},
+	{"writing to the upstream", []string{"upstreamclient.(*sending).write", "upstreamclient.(*Client).Do;lazyconn.(*Conn).put"}},
 	{"writing to the submitter", []string{"submitterserver.(*response).send", "net/http.checkConnErrorWriter.Write"}},
-	{"reading from the upstream", []string{"upstreamclient.(*conn).fill", "upstreamclient.(*conn).await", "upstreamclient.(*conn).more",
-		"upstreamclient.(*conn).head;lazyconn.(*Conn).Await", "upstreamclient.(*pool).connect;lazyconn.(*Conn).More"}},
+	{"reading from the upstream", []string{"upstreamclient.(*Client).Do;lazyconn.(*Conn).Ask", "upstreamclient.(*Client).Do;lazyconn.(*Conn).Await",
+		"upstreamclient.(*pool).connect;lazyconn.(*Conn).More"}},
 	{"reading from the submitter", []string{"net/http.(*connReader).Read", "net/http.(*connReader).backgroundRead",
 		"submitterserver.(*conn).await;lazyconn.(*Conn).Await", "submitterserver.(*body).Read;lazyconn.(*Conn).Read"}},
 	{"parsing the request's head", []string{"net/http.readRequest"}},
@@ -47,7 +47,7 @@ var parts = []part{
 	{"taking in the body", []string{"intake.ReadBody"}},
 	{"reading the job's members", []string{"intake.(*Reader).Describe"}},
 	{"choosing and counting", []string{"internal/balancer."}},
-	{"the log line", []string{"main.(*jobLog).write", "main.(*lineBuffer)"}},
+	{"the log line", []string{"logging.(*Jobs).Write", "logging.(*lineBuffer)"}},
 	{"metrics, quality, page", []string{"main.(*sidecar).observe"}},
 	{"the upstream client's rest", []string{"internal/proxy/upstreamclient."}},
 	{"the proxy's rest", []string{"internal/proxy.(*Proxy).ServeHTTP"}},

@@ -18,14 +18,16 @@ type results struct {
 	Machine   string     `json:"machine"`
 	Scenarios []scenario `json:"scenarios"`
 	Peers     []string   `json:"peers"`
+	// Subject is the pilotfish that the peers are compared with.
+	Subject string `json:"subject"`
 	// Figures are the values of each round, by scenario, peer and name.
 	Figures map[string]map[string]map[string][]float64 `json:"figures"`
 	Missing []string                                   `json:"missing,omitempty"`
 	Failed  []string                                   `json:"failed,omitempty"`
 }
 
-func newResults() *results {
-	return &results{Machine: machineName(), Figures: map[string]map[string]map[string][]float64{}}
+func newResults(subject string) *results {
+	return &results{Machine: machineName(), Subject: subject, Figures: map[string]map[string]map[string][]float64{}}
 }
 
 // machineName says on what was measured.
@@ -47,6 +49,10 @@ func machineName() string {
 // added are the figures whose difference to direct is told.
 var added = []string{"p50 us", "p99 us", "first byte us"}
 
+// costs are the figures of which the subject's is told as a multiple of each peer's. It is
+// taken within a round, because what else the machine does changes from round to round.
+var costs = []string{"cpu us/job", "cpu s/GB"}
+
 // add adds a round's figures of one scenario, by peer.
 func (r *results) add(scenario string, got map[string]map[string]float64) {
 	base := got[direct]
@@ -63,6 +69,10 @@ func (r *results) add(scenario string, got map[string]map[string]float64) {
 				name, value = "added "+name, value-base[name]
 			}
 			to[name] = append(to[name], value)
+			if own := got[r.Subject][name]; peer != r.Subject && slices.Contains(costs, name) && value > 0 && own > 0 {
+				times := r.Subject + "'s cpu / this"
+				to[times] = append(to[times], own/value)
+			}
 		}
 	}
 }

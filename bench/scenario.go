@@ -71,11 +71,13 @@ func underLoad(ctx context.Context, m *machine, s *scenario, p *process, address
 	if err != nil {
 		return nil, err
 	}
+	mean := float64(s.Connections) * float64(l.Microseconds) / float64(l.Jobs) // each connection always has a job
 	return map[string]float64{
 		"cpu us/job": float64((after - before).Microseconds()) / float64(l.Jobs),
 		"jobs/s":     float64(l.Jobs) / (float64(l.Microseconds) / 1e6),
 		"p50 us":     float64(l.P50),
 		"p99 us":     float64(l.P99),
+		"p99 / mean": float64(l.P99) / mean,
 	}, nil
 }
 
