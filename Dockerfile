@@ -18,7 +18,7 @@ COPY internal internal
 COPY pkg pkg
 ARG VERSION=devel
 ARG TARGETOS TARGETARCH
-RUN CGO_ENABLED=0 GOOS=${TARGETOS:-} GOARCH=${TARGETARCH:-} go build -trimpath -ldflags "-s -w -X main.version=${VERSION}" -o /out/ ./cmd/pilotfish ./cmd/ruleserver
+RUN CGO_ENABLED=0 GOOS=${TARGETOS:-} GOARCH=${TARGETARCH:-} go build -trimpath -tags grpcnotrace -ldflags "-s -w -X main.version=${VERSION}" -o /out/ ./cmd/pilotfish ./cmd/ruleserver
 
 FROM scratch AS ruleserver
 COPY --from=build /out/ruleserver /ruleserver

@@ -9,6 +9,8 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	"example.org/pilotfish/internal/config"
 )
 
 // runOn is run with text on standard input.
@@ -60,6 +62,18 @@ func TestCheckPrints(t *testing.T) {
 	code, again, stderr := runOn(printed, "check", "--print", "-")
 	require.Zero(t, code, stderr)
 	assert.Equal(t, printed, again)
+}
+
+// The help of serve names defaults that it does not set: a file may have others.
+func TestHelpOfServeNamesDefaults(t *testing.T) {
+	code, help, stderr := runOn("", "serve", "--help")
+	require.Zero(t, code, stderr)
+	oneLine := strings.Join(strings.Fields(help), " ")
+	assert.Contains(t, oneLine, "post jobs, or unix:PATH; default "+config.Default().Listen+".")
+	assert.Contains(t, oneLine, "operators look, or unix:PATH; default "+config.Default().Admin+".")
+	code, help, stderr = runOn("", "--help")
+	require.Zero(t, code, stderr)
+	assert.Contains(t, help, "\n  serve [flags]\n    Take jobs and pass them on.\n")
 }
 
 func TestServeBlamesFlags(t *testing.T) {

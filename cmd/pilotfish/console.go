@@ -43,7 +43,7 @@ func newConsole(side *sidecar) *console { return &console{side: side, started: t
 func (c *console) ended(now time.Time, r *record.Job) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.projects.Note(now, r.Facts.Key, r.Facts.Project.String)
+	c.projects.Note(now, r.Facts.Key, r.Facts.Project, answeredBy(r))
 	if r.PassedUnread() {
 		c.unread = admin.Unread{Jobs: c.unread.Jobs + 1, At: now, Why: r.Unread}
 	}
@@ -52,6 +52,22 @@ func (c *console) ended(now time.Time, r *record.Job) {
 	}
 	c.failures = append(c.failures, failure(now, r))
 	c.failures = c.failures[max(0, len(c.failures)-shownFailures):]
+}
+
+// answeredBy is the upstream that answered a job; "" where none did.
+func answeredBy(r *record.Job) string {
+	if n := len(r.Attempts); n > 0 && r.Outcome == intake.Answered {
+		return r.Attempts[n-1].Upstream
+	}
+	return ""
+}
+
+// busiest are the projects that had most jobs lately: of all, or at one upstream.
+func (c *console) busiest(now time.Time, upstream string, n int) []quality.Busy {
+	c.mu.Lock()
+	counts := c.projects.Counts(now, upstream)
+	c.mu.Unlock() // every job takes it at its end, and to sort many projects takes long
+	return counts.Top(n)
 }
 
 func failure(now time.Time, r *record.Job) admin.Failure {
@@ -112,8 +128,8 @@ func (c *console) Now() admin.Now {
 	if err := c.side.ready(); err != nil {
 		n.NotReady = err.Error()
 	}
+	busiest := c.busiest(now, "", shownProjects)
 	c.mu.Lock()
-	busiest := c.projects.Top(now, shownProjects)
 	n.Failures = append([]admin.Failure{}, c.failures...)
 	if c.unread.Jobs > 0 {
 		n.Unread = new(c.unread)

@@ -21,8 +21,8 @@ import (
 
 type demoCommand struct {
 	Once   bool   `help:"End after the three jobs."`
-	Listen string `default:"${listen}" placeholder:"HOST:PORT" help:"Where the sidecar takes jobs (${default})."`
-	Admin  string `default:"${admin}" placeholder:"HOST:PORT" help:"Where operators look (${default})."`
+	Listen string `placeholder:"HOST:PORT" help:"Where the sidecar takes jobs."`
+	Admin  string `placeholder:"HOST:PORT" help:"Where operators look."`
 }
 
 // freePorts says how the demo runs where its ports are taken.
@@ -48,12 +48,12 @@ func (c *demoCommand) Run(s cli.Console) error {
 	cfg.Stream.ExplainHeaders = true
 	cfg.Reports.Interval, cfg.Reports.Timeout = time.Second, time.Second
 	cfg.Shutdown.Grace = 5 * time.Second
-	log, level, err := logging.New(s.Err, "warn")
+	log, err := logging.New(s.Err, "warn")
 	if err != nil {
 		return err
 	}
 	defer log.Sync() //nolint:errcheck // there is no other log
-	side, err := newSidecar(&cfg, []string{cfg.Listen, cfg.Admin}, log, level)
+	side, err := newSidecar(&cfg, []string{cfg.Listen, cfg.Admin}, log)
 	if err != nil {
 		return err
 	}

@@ -218,7 +218,7 @@ func (s *sidecar) startGeneration(g *generation) {
 
 // buildable reports what only building the parts can tell of a configuration.
 func buildable(cfg *config.Config) error {
-	log, level, err := logging.New(io.Discard, cfg.Log.Level)
+	log, err := logging.New(io.Discard, cfg.Log.Level)
 	if err != nil {
 		return err
 	}
@@ -226,7 +226,7 @@ func buildable(cfg *config.Config) error {
 		_, local := settings.UnixPath(address)
 		return local || strings.HasSuffix(address, ":0") // the system will choose one
 	})
-	_, err = newSidecar(cfg, own, log, level)
+	_, err = newSidecar(cfg, own, log)
 	return err
 }
 

@@ -11,7 +11,6 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
-	"go.uber.org/zap"
 
 	"example.org/pilotfish/internal/config"
 	"example.org/pilotfish/internal/report"
@@ -46,7 +45,7 @@ func TestReportsFromPrometheus(t *testing.T) {
 	cfg.Reports.Timeout = time.Minute
 	cfg.Reports.Prometheus = &report.Server{URL: prometheus.URL, InstanceLabel: "instance"}
 	requireUsable(t, &cfg)
-	s, err := newSidecar(&cfg, nil, zap.NewNop(), zap.NewAtomicLevel())
+	s, err := newSidecar(&cfg, nil, quiet(t))
 	require.NoError(t, err)
 	s.start(context.Background())
 	defer s.stop()

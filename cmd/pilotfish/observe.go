@@ -37,13 +37,10 @@ func (s *sidecar) observe(r *record.Job) {
 	for i := range r.Attempts {
 		s.metrics.AttemptDone(attempted(r, i))
 	}
-	if n := len(r.Attempts); n > 0 && r.Outcome == intake.Answered {
-		s.prewarm.Note(r.Attempts[n-1].Upstream, r.Facts.Key, r.Facts.Project)
-	}
 	s.journal.Ended(r)
 	s.capture.Add(r)
 	s.current.Load().tracing.Ended(r)
-	s.jobs.Write(s.current.Load().cfg.Log, r)
+	s.jobs.Write(now, s.current.Load().cfg.Log, r)
 }
 
 // attempted is one attempt of a job, as metrics count it. The response is the last one's.

@@ -30,7 +30,7 @@ func (s *sidecar) reloadFrom(from *source) (waiting []string, err error) {
 	s.reloading.Lock() // the last one to read is the last one to apply
 	defer s.reloading.Unlock()
 	cfg, warnings, err := from.read()
-	warn(s.log, warnings)
+	warn(s.log.Logger, warnings)
 	if err == nil {
 		waiting, err = s.reload(&cfg)
 	}
@@ -64,7 +64,7 @@ func (s *sidecar) reload(cfg *config.Config) (waiting []string, err error) {
 	if cfg.Overload == before.cfg.Overload {
 		settings.Detector = nil // keep what the detectors have seen
 	}
-	if err := s.level.UnmarshalText([]byte(cfg.Log.Level)); err != nil {
+	if err := s.log.Level.UnmarshalText([]byte(cfg.Log.Level)); err != nil {
 		return nil, err
 	}
 	s.current.Store(g)

@@ -55,7 +55,9 @@ func requireUsable(t *testing.T, cfg *config.Config) {
 func logged(t *testing.T, cfg *config.Config) (*sidecar, *observer.ObservedLogs) {
 	t.Helper()
 	core, logs := observer.New(zapcore.InfoLevel)
-	s, err := newSidecar(cfg, nil, zap.New(core), zap.NewAtomicLevel())
+	log := quiet(t)
+	log.Logger = zap.New(core)
+	s, err := newSidecar(cfg, nil, log)
 	require.NoError(t, err)
 	return s, logs
 }
@@ -154,11 +156,11 @@ func TestReloadOfWhatUsedToWait(t *testing.T) {
 	waiting, cancel := context.WithCancel(t.Context())
 	gone := make(chan error)
 	go func() {
-		_, err := s.balancer.Claim(waiting, s.balancer.Begin(dispatch.Request{Queue: patience}))
+		_, err := s.balancer.Claim(waiting, time.Now(), s.balancer.Begin(dispatch.Request{Arrived: time.Now(), Queue: patience}))
 		gone <- err
 	}()
 	require.Eventually(t, func() bool { _, n := s.balancer.Counts(); return n == 1 }, patience, time.Millisecond)
-	_, err := s.balancer.Claim(t.Context(), s.balancer.Begin(dispatch.Request{Queue: patience}))
+	_, err := s.balancer.Claim(t.Context(), time.Now(), s.balancer.Begin(dispatch.Request{Arrived: time.Now(), Queue: patience}))
 	require.ErrorIs(t, err, dispatch.ErrFull)
 	cancel()
 	require.ErrorIs(t, <-gone, context.Canceled)
@@ -166,9 +168,9 @@ func TestReloadOfWhatUsedToWait(t *testing.T) {
 	// The breaker opens at the first failure.
 	both := []pool.Upstream{{Address: first.Address()}, {Address: second.Address()}}
 	s.balancer.Set(both)
-	l, err := s.balancer.Claim(t.Context(), s.balancer.Begin(dispatch.Request{Queue: patience}))
+	l, err := s.balancer.Claim(t.Context(), time.Now(), s.balancer.Begin(dispatch.Request{Arrived: time.Now(), Queue: patience}))
 	require.NoError(t, err)
-	l.Done(pool.NoAnswer)
+	l.Done(time.Now(), pool.NoAnswer)
 	require.True(t, slices.ContainsFunc(s.balancer.States(), func(s pool.State) bool { return s.Breaker.State == breaker.Open }))
 	s.balancer.Set(nil)
 	s.balancer.Set(both)
@@ -274,9 +276,9 @@ func TestReloadOfTheRules(t *testing.T) {
 	require.False(t, s.balancer.States()[0].Eligible)
 	claimed := make(chan error, 1)
 	go func() {
-		l, err := s.balancer.Claim(t.Context(), s.balancer.Begin(dispatch.Request{Queue: patience}))
+		l, err := s.balancer.Claim(t.Context(), time.Now(), s.balancer.Begin(dispatch.Request{Arrived: time.Now(), Queue: patience}))
 		if err == nil {
-			l.Done(pool.Answered)
+			l.Done(time.Now(), pool.Answered)
 		}
 		claimed <- err
 	}()

@@ -40,7 +40,7 @@ func (s *sidecar) Run(ctx context.Context, p ports.Ports, from *source) error {
 	wg.Go(func() { s.prewarm.Run(background) })
 	wg.Go(func() { s.capture.Run(background) })
 	statePath := func() string { return s.current.Load().cfg.State.Path }
-	wg.Go(func() { statefile.Keep(background, statePath, s.balancer, s.log) })
+	wg.Go(func() { statefile.Keep(background, statePath, s.balancer, s.log.Logger) })
 	if from != nil && from.path != "" {
 		wg.Go(func() { s.watchFile(background, from) })
 	}
@@ -53,16 +53,16 @@ func (s *sidecar) Run(ctx context.Context, p ports.Ports, from *source) error {
 	if p.Mesh != nil {
 		wg.Go(func() { failed <- servers.mesh.Serve(p.Mesh) })
 	}
-	notify(s.log, daemon.SdNotifyReady)
+	notify(s.log.Logger, daemon.SdNotifyReady)
 	select {
 	case err = <-failed:
 	case <-ctx.Done():
 	}
 	s.stopping.Store(true)
-	notify(s.log, daemon.SdNotifyStopping)
+	notify(s.log.Logger, daemon.SdNotifyStopping)
 	grace := s.current.Load().cfg.Shutdown.Grace
 	s.log.Info("shutting down", zap.Duration("grace", grace), zap.Int64("jobs_left", s.open.Load()))
-	p.Leave(s.log)
+	p.Leave(s.log.Logger)
 	time.Sleep(drainDelay)
 	err = errors.Join(err, s.drain(background, servers, grace))
 	short, done := context.WithTimeout(background, time.Second)
@@ -85,7 +85,7 @@ func (s *sidecar) servers(from *source) (all servers, err error) {
 	if err != nil {
 		return all, err
 	}
-	errorLog, err := zap.NewStdLogAt(s.log, zap.WarnLevel)
+	errorLog, err := zap.NewStdLogAt(s.log.Logger, zap.WarnLevel)
 	if err != nil {
 		return all, err
 	}

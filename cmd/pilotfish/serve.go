@@ -19,9 +19,9 @@ import (
 
 type serveCommand struct {
 	Config         string   `type:"path" placeholder:"FILE" help:"Configuration file; SIGHUP reads it again."`
-	Upstream       []string `sep:"none" placeholder:"HOST:PORT" help:"An upstream; repeat for more. Replaces the file's discovery."`
-	Listen         string   `placeholder:"HOST:PORT" help:"Where submitters post jobs, or unix:PATH; default ${listen}."`
-	Admin          string   `placeholder:"HOST:PORT" help:"Where operators look, or unix:PATH; default ${admin}."`
+	Upstream       []string `placeholder:"HOST:PORT" help:"An upstream; repeat for more. Replaces the file's discovery."`
+	Listen         string   `placeholder:"HOST:PORT" help:"Where submitters post jobs, or unix:PATH; default 127.0.0.1:8080."`
+	Admin          string   `placeholder:"HOST:PORT" help:"Where operators look, or unix:PATH; default 127.0.0.1:9180."`
 	ReusePort      bool     `help:"Share the job port with the process that takes over (SO_REUSEPORT), and leave the admin port to it."`
 	ExplainHeaders bool     `help:"Add headers about the decision to each answer."`
 }
@@ -71,16 +71,16 @@ func (c *serveCommand) Run(s cli.Console) error {
 	if err != nil {
 		return err
 	}
-	log, level, err := logging.New(s.Err, cfg.Log.Level)
+	log, err := logging.New(s.Err, cfg.Log.Level)
 	if err != nil {
 		return err
 	}
 	defer log.Sync() //nolint:errcheck // there is no other log
-	warn(log, warnings)
-	if err := served.Open(portsOf(&cfg), log); err != nil {
+	warn(log.Logger, warnings)
+	if err := served.Open(portsOf(&cfg), log.Logger); err != nil {
 		return err
 	}
-	side, err := newSidecar(&cfg, served.Addresses(), log, level)
+	side, err := newSidecar(&cfg, served.Addresses(), log)
 	if err != nil {
 		return err
 	}

@@ -30,8 +30,7 @@ import (
 type sidecar struct {
 	self     []string      // host:port of its own ports
 	first    config.Config // the configuration at the start: a reload does not replace all of it
-	level    zap.AtomicLevel
-	log      *zap.Logger
+	log      *logging.Log
 	jobs     *logging.Jobs
 	journal  *logging.Journal
 	served   *served
@@ -55,8 +54,8 @@ type sidecar struct {
 
 // newSidecar builds everything; nothing runs yet. self is where the sidecar will be
 // reached, so that it never sends a job to itself.
-func newSidecar(cfg *config.Config, self []string, log *zap.Logger, level zap.AtomicLevel) (*sidecar, error) {
-	s := &sidecar{self: self, first: *cfg, log: log, jobs: logging.NewJobs(log), journal: logging.NewJournal(log), served: newServed(log), level: level,
+func newSidecar(cfg *config.Config, self []string, log *logging.Log) (*sidecar, error) {
+	s := &sidecar{self: self, first: *cfg, log: log, jobs: logging.NewJobs(log), journal: logging.NewJournal(log.Logger), served: newServed(log.Logger),
 		heads: proxy.NewHeads(int64(cfg.Submitters.Heads))}
 	s.metrics = metrics.New(version)
 	s.console = newConsole(s)
@@ -64,9 +63,9 @@ func newSidecar(cfg *config.Config, self []string, log *zap.Logger, level zap.At
 	if s.balancer, err = s.newBalancer(cfg); err != nil {
 		return nil, err
 	}
-	statefile.Restore(cfg.State, s.balancer, log)
+	statefile.Restore(cfg.State, s.balancer, log.Logger)
 	s.prewarm, err = prewarm.New(prewarm.Config{
-		Settings: cfg.Prewarm, Successor: s.balancer.Successor, Observe: s.logPrefetch,
+		Settings: cfg.Prewarm, Busiest: s.console.busiest, Successor: s.balancer.Successor, Observe: s.logPrefetch,
 		Transport: &http.Transport{DisableKeepAlives: true, DialContext: s.dialUpstream}, // one request a second to an upstream at most
 	})
 	if err != nil {
@@ -147,7 +146,7 @@ func (s *sidecar) admin(from *source) (http.Handler, error) {
 	}
 	return admin.New(admin.Config{
 		Metrics:      s.metrics.Handler(),
-		Pool:         drained{s.balancer, s.log},
+		Pool:         drained{s.balancer, s.log.Logger},
 		Quality:      s.served,
 		Console:      s.console,
 		Reload:       reload,

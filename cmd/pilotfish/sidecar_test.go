@@ -29,6 +29,7 @@ import (
 	"go.uber.org/zap"
 
 	"example.org/pilotfish/internal/config"
+	"example.org/pilotfish/internal/logging"
 	"example.org/pilotfish/internal/pool"
 	"example.org/pilotfish/internal/ports"
 	"example.org/pilotfish/internal/report"
@@ -71,6 +72,14 @@ func secured(t *testing.T, h http.Handler) (address string, by settings.TLS) {
 	return server.Listener.Addr().String(), by
 }
 
+// quiet is a log that nobody reads.
+func quiet(t testing.TB) *logging.Log {
+	t.Helper()
+	log, err := logging.New(io.Discard, "info")
+	require.NoError(t, err)
+	return log
+}
+
 // running is a sidecar that serves its ports until the test ends.
 func running(t *testing.T, cfg *config.Config) (*sidecar, ports.Ports) {
 	t.Helper()
@@ -83,7 +92,7 @@ func runningFrom(t *testing.T, cfg *config.Config, from *source) (*sidecar, port
 	requireUsable(t, cfg)
 	var p ports.Ports
 	require.NoError(t, p.Open(portsOf(cfg), zap.NewNop()))
-	s, err := newSidecar(cfg, p.Addresses(), zap.NewNop(), zap.NewAtomicLevel())
+	s, err := newSidecar(cfg, p.Addresses(), quiet(t))
 	require.NoError(t, err)
 	ctx, stop := context.WithCancel(context.Background())
 	ended := make(chan error)

@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"strconv"
 	"strings"
 	"time"
 
@@ -28,44 +27,26 @@ func run(args []string, stdout, stderr io.Writer) int {
 		Description: "The reference rule processing server. It takes jobs until SIGTERM, then finishes the open ones and ends; " +
 			"a second signal ends it at once.",
 		Version: cli.Version(version),
+		Do:      &flags{Server: ruleserver.Defaults(), Registration: registration.Defaults()},
 	}
-	return p.Run(new(flags), args, cli.Console{Out: stdout, Err: stderr})
+	return p.Run(args, cli.Console{Out: stdout, Err: stderr})
 }
 
 type flags struct {
-	Listen string              `default:"127.0.0.1:9001" placeholder:"ADDRESS" help:"Address to take jobs at (${default})."`
-	Feeds  string              `required:"" type:"existingdir" placeholder:"DIR" help:"Product data: a file PROJECT.csv for each project, with the names of the columns in the first line."`
-	Server ruleserver.Settings `embed:""`
-	Grace  time.Duration       `default:"30s" help:"Time that open jobs have to finish after SIGTERM (${default})."`
+	Listen string `default:"127.0.0.1:9001" placeholder:"ADDRESS" help:"Address to take jobs at."`
+	Feeds  string `required:"" type:"existingdir" placeholder:"DIR" help:"Product data: a file PROJECT.csv for each project, with the names of the columns in the first line."`
+	Server ruleserver.Settings
+	Grace  time.Duration `default:"30s" help:"Time that open jobs have to finish after SIGTERM."`
 
-	Registration registration.Settings `embed:""`
-	Preemptible  bool                  `help:"Register as a server that may be stopped at any time, and take notice of the end: POST /v1/preempt, from this machine only."`
-	Lifetime     time.Duration         `default:"24h" help:"Longest life of a pre-emptible server (${default})."`
-	Notice       time.Duration         `default:"30s" help:"Time from the notice to the end (${default})."`
+	Registration registration.Settings
+	Preemptible  bool          `help:"Register as a server that may be stopped at any time, and take notice of the end: POST /v1/preempt, from this machine only."`
+	Lifetime     time.Duration `default:"24h" help:"Longest life of a pre-emptible server."`
+	Notice       time.Duration `default:"30s" help:"Time from the notice to the end."`
 
-	LogLevel string `default:"info" enum:"debug,info,warn,error" help:"Least level to log: ${enum} (${default})."`
-
-	Version cli.VersionFlag `help:"Print the version."`
+	LogLevel string `default:"info" enum:"debug,info,warn,error" placeholder:"LEVEL" help:"Least level to log: debug, info, warn or error."`
 }
 
-// Defaults are the values of ${name} in the tags of settings.
-func (f *flags) Defaults() map[string]string {
-	s, r := ruleserver.Defaults(), registration.Defaults()
-	return map[string]string{
-		"cores":       strconv.Itoa(s.Cores),
-		"cache_bytes": s.CacheBytes.String(),
-		"max_body":    s.MaxBody.String(),
-		"max_feed":    s.MaxFeed.String(),
-		"max_jobs":    strconv.Itoa(s.MaxJobs),
-		"orca":        s.ORCA,
-
-		"service":          r.Service,
-		"check_interval":   r.CheckInterval.String(),
-		"deregister_after": r.DeregisterAfter.String(),
-	}
-}
-
-// Validate refuses values that make no sense; kong calls it.
+// Validate refuses values that make no sense.
 func (f *flags) Validate() error {
 	var faults settings.Faults
 	f.Server.Check(&faults)
@@ -85,5 +66,5 @@ func (f *flags) Validate() error {
 	return errors.Join(all...)
 }
 
-// Run serves until a signal; kong calls it.
+// Run serves until a signal.
 func (f *flags) Run(c cli.Console) error { return serve(f, c.Out, c.Err) }

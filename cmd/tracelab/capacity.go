@@ -15,8 +15,8 @@ import (
 type capacityCommand struct {
 	Trace     string        `arg:"" type:"path" help:"A trace, or a sidecar's capture."`
 	Upstreams int           `placeholder:"N" help:"How many upstreams there are; of a capture, by default those that answered."`
-	Cores     int           `default:"${cores}" placeholder:"N" help:"The cores of each (${default})."`
-	FirstByte time.Duration `default:"${first_byte}" placeholder:"TIME" help:"The longest time to first byte of the median job (${default})."`
+	Cores     int           `placeholder:"N" help:"The cores of each."`
+	FirstByte time.Duration `placeholder:"TIME" help:"The longest time to first byte of the median job."`
 	JSON      bool          `name:"json" help:"Write the advice as JSON."`
 }
 

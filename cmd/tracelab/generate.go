@@ -13,11 +13,11 @@ type generateCommand struct {
 	Scenario   string           `type:"path" placeholder:"FILE" help:"Take the workload and the seed of a scenario; flags go over them."`
 	Seed       uint64           `placeholder:"N" help:"Which of the workloads that fit the description; default 1."`
 	Pattern    workload.Pattern `placeholder:"NAME" help:"How jobs arrive: schedules, steady, single-burst, on-off, sources or prompts; default schedules."`
-	Jobs       int              `placeholder:"N" help:"How many; default ${jobs}."`
-	Duration   float64          `placeholder:"SECONDS" help:"The time in which all are sent; default ${duration}."`
+	Jobs       int              `placeholder:"N" help:"How many; default 2879676."`
+	Duration   float64          `placeholder:"SECONDS" help:"The time in which all are sent; default 86400."`
 	StartHour  int              `placeholder:"HOUR" help:"The hour of the day at time zero; default 0."`
-	Submitters int              `placeholder:"N" help:"How many submitters; default ${submitters}."`
-	HighShare  float64          `placeholder:"SHARE" help:"The share of high jobs; default ${high_share}."`
+	Submitters int              `placeholder:"N" help:"How many submitters; default 40."`
+	HighShare  float64          `placeholder:"SHARE" help:"The share of high jobs; default 0.2."`
 	Static     bool             `help:"Leave every project's data as it is."`
 	Output     string           `short:"o" type:"path" placeholder:"FILE" help:"Where to write; default stdout."`
 }

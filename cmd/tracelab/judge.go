@@ -17,8 +17,8 @@ import (
 )
 
 type judgeCommand struct {
-	Dir    string   `arg:"" type:"path" default:"testdata/scenarios/judging" help:"The folder of the families (${default})."`
-	Family []string `sep:"none" placeholder:"NAME" help:"Play only this family; repeat for more."`
+	Dir    string   `arg:"" type:"path" default:"testdata/scenarios/judging" help:"The folder of the families."`
+	Family []string `placeholder:"NAME" help:"Play only this family; repeat for more."`
 	Short  bool     `help:"Play a twentieth of the jobs and of the time with one seed: to try the command, not to judge."`
 	JSON   string   `name:"json" type:"path" placeholder:"FILE" help:"Save the verdicts."`
 	Jobs   int      `placeholder:"N" help:"How many runs play at once; by default as many as there are CPUs."`

@@ -33,7 +33,6 @@ func (c *replayCommand) Run(console cli.Console) error {
 		return err
 	}
 	defer in.Close()
-	c.Open = replay.Defaults().Open
 	var seen replay.Summary
 	ended := replay.Run(ctx, replay.Config{
 		Settings: c.Settings, Source: in, Observe: seen.Add, Hint: report.Default().Hint, Name: rand.Text(),

@@ -14,9 +14,9 @@ import (
 
 type simulateCommand struct {
 	Scenario string   `arg:"" type:"path" help:"The scenario, a YAML file."`
-	Only     []string `name:"run" sep:"none" placeholder:"NAME" help:"Play only this run, and what it is compared with; repeat for more."`
+	Only     []string `name:"run" placeholder:"NAME" help:"Play only this run, and what it is compared with; repeat for more."`
 	Seeds    int      `placeholder:"N" help:"Repeat each run with this many seeds, instead of the scenario's."`
-	Scale    float64  `default:"1" placeholder:"SHARE" help:"Play this share of the jobs and of the time, above 0 to 1; default 1."`
+	Scale    float64  `default:"1" placeholder:"SHARE" help:"Play this share of the jobs and of the time, above 0 to 1."`
 	Fetches  bool     `help:"Show instead how long fetches took with the first seed, and how long sidecars expected them to take."`
 	JSON     string   `name:"json" type:"path" placeholder:"FILE" help:"Save the results, for report."`
 	outputs

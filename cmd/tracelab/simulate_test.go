@@ -3,6 +3,7 @@ package main
 import (
 	"bytes"
 	"context"
+	"fmt"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -14,6 +15,7 @@ import (
 	"go.uber.org/goleak"
 
 	"example.org/pilotfish/internal/cli"
+	"example.org/pilotfish/internal/lab/workload"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -222,6 +224,18 @@ func TestGenerateFlags(t *testing.T) {
 	assert.NotEqual(t, out, other)
 }
 
+// The help of generate names defaults that it does not set: a scenario may have others.
+func TestHelpOfGenerateNamesDefaults(t *testing.T) {
+	code, help, _ := tracelab("generate", "--help")
+	require.Zero(t, code)
+	oneLine := strings.Join(strings.Fields(help), " ")
+	d := workload.Default()
+	for _, value := range []any{d.Pattern, d.Jobs, d.StartHour, d.Submitters, d.HighShare} {
+		assert.Contains(t, oneLine, fmt.Sprintf("default %v.", value))
+	}
+	assert.Contains(t, oneLine, fmt.Sprintf("default %.0f.", d.Duration))
+}
+
 func TestGenerateStatic(t *testing.T) {
 	args := []string{"generate", "--jobs", "500", "--duration", "6000", "--pattern", "sources"}
 	code, out, stderr := tracelab(args...)
@@ -239,4 +253,13 @@ func TestHelp(t *testing.T) {
 	code, _, stderr := tracelab("frobnicate")
 	assert.Equal(t, cli.Usage, code)
 	assert.Contains(t, stderr, "frobnicate")
+}
+
+func TestFetches(t *testing.T) {
+	const scenario = "../../testdata/scenarios/tuning/fetch-times.yaml"
+	code, out, stderr := tracelab("simulate", scenario, "--fetches", "--run", "jobs", "--scale", "0.02")
+	require.Zero(t, code, stderr)
+	assert.Contains(t, out, "jobs, seed 161: fetches, and how long they were expected to take\n")
+	assert.Contains(t, out, "\nmore than 10 s ")
+	assert.Contains(t, out, "listings, seed 161", "and the run that it is compared with")
 }

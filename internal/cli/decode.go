@@ -6,7 +6,6 @@ import (
 	"reflect"
 	"strconv"
 	"strings"
-	"time"
 
 	"go.yaml.in/yaml/v4"
 
@@ -26,9 +25,8 @@ type decoder struct {
 // maxNodes is more than a file of maxFile bytes holds.
 const maxNodes = 2 << 20
 
-func decode(d Document, into any) []*Error { return decodeAt(d, "", into) }
-
-func decodeAt(doc Document, key string, into any) []*Error {
+// decode lays the value of a key, or with "" the whole document, over what into holds.
+func decode(doc Document, key string, into any) []*Error {
 	if doc.err != nil {
 		return []*Error{doc.err}
 	}
@@ -70,7 +68,7 @@ func (d *decoder) value(key string, n *yaml.Node, into reflect.Value) {
 		}
 		into = into.Elem()
 	}
-	text, isText := into.Addr().Interface().(encoding.TextUnmarshaler)
+	_, isText := into.Addr().Interface().(encoding.TextUnmarshaler)
 	short, isShort := into.Addr().Interface().(settings.Short)
 	switch {
 	case isShort && n.Kind == yaml.ScalarNode:
@@ -78,25 +76,21 @@ func (d *decoder) value(key string, n *yaml.Node, into reflect.Value) {
 	case isShort:
 		into.SetZero() // its keys say all of it
 		d.section(key, n, into)
-	case isText:
-		d.scalar(key, n, "a value", func(s string) error { return text.UnmarshalText([]byte(s)) })
-	case into.Type() == reflect.TypeFor[time.Duration]():
-		d.scalar(key, n, "a duration such as 5s", func(s string) error {
-			length, err := duration(s)
-			into.SetInt(int64(length))
-			return err
-		})
-	case into.Kind() == reflect.Struct:
+	case into.Kind() == reflect.Struct && !isText:
 		d.section(key, n, into)
-	case into.Kind() == reflect.Slice:
+	case into.Kind() == reflect.Slice && !isText:
 		d.list(key, n, into)
+	case n.Kind != yaml.ScalarNode:
+		d.fault(key, n, "expected %s, found %s", expected(into), kind(n))
 	default:
-		d.plain(key, n, into)
+		if err := scan(n.Value, into); err != nil {
+			d.fault(key, n, "%v", err)
+		}
 	}
 }
 
-// fresh is a new section with its defaults, which a type of an optional section
-// has in a method SetDefaults.
+// fresh is a new optional section. It begins with the defaults that the method
+// SetDefaults of its type sets, if there is one.
 func fresh(t reflect.Type) reflect.Value {
 	v := reflect.New(t)
 	if section, ok := v.Interface().(interface{ SetDefaults() }); ok {
@@ -105,110 +99,27 @@ func fresh(t reflect.Type) reflect.Value {
 	return v
 }
 
-// scalar has read look at the text of a single value.
-func (d *decoder) scalar(key string, n *yaml.Node, what string, read func(string) error) {
-	if n.Kind != yaml.ScalarNode {
-		d.fault(key, n, "expected %s, found %s", what, kind(n))
-		return
-	}
-	if err := read(n.Value); err != nil {
-		d.fault(key, n, "%v", err)
-	}
-}
-
-// plain reads text, a number, or true or false.
-func (d *decoder) plain(key string, n *yaml.Node, into reflect.Value) {
-	switch into.Kind() {
-	case reflect.String:
-		d.scalar(key, n, "text", func(s string) error { into.SetString(s); return nil })
-	case reflect.Bool:
-		d.scalar(key, n, "true or false", func(s string) error {
-			on := strings.EqualFold(s, "true")
-			if !on && !strings.EqualFold(s, "false") {
-				return fmt.Errorf("%q is neither true nor false", s)
-			}
-			into.SetBool(on)
-			return nil
-		})
-	case reflect.Int, reflect.Int64, reflect.Uint64:
-		d.scalar(key, n, "a whole number", func(s string) error { return whole(s, into) })
-	case reflect.Float64:
-		d.scalar(key, n, "a number", func(s string) error {
-			f, err := strconv.ParseFloat(strings.Replace(s, ".", "", dotted(s)), 64)
-			if err != nil {
-				return fmt.Errorf("%q is not a number", s)
-			}
-			into.SetFloat(f)
-			return nil
-		})
-	default:
-		panic(fmt.Sprintf("BUG: %s is a %v, which no file can set", key, into.Type()))
-	}
-}
-
-// whole reads a whole number.
-func whole(s string, into reflect.Value) error {
-	switch n, err := strconv.ParseInt(s, 10, 64); {
-	case into.CanUint():
-		u, err := strconv.ParseUint(s, 10, 64)
-		if err != nil {
-			return fmt.Errorf("%q is not a whole number from 0 on", s)
-		}
-		into.SetUint(u)
-	case err != nil || into.OverflowInt(n):
-		return fmt.Errorf("%q is not a whole number", s)
-	default:
-		into.SetInt(n)
-	}
-	return nil
-}
-
-// dotted is 1 for YAML's .nan and .inf, which Go writes without the dot.
-func dotted(s string) int {
-	switch strings.ToLower(strings.TrimLeft(s, "+-")) {
-	case ".nan", ".inf":
-		return 1
-	}
-	return 0
-}
-
-// duration reads a duration. A number without a unit is refused: some read it as
-// seconds, some as milliseconds.
-func duration(s string) (time.Duration, error) {
-	length, err := time.ParseDuration(s)
-	if err == nil {
-		return length, nil
-	}
-	if _, err := strconv.ParseFloat(s, 64); err == nil {
-		return 0, fmt.Errorf("%s has no unit: write %ss", s, s)
-	}
-	return 0, fmt.Errorf("%q is not a duration such as 500ms, 5s or 2m", s)
-}
-
 // list replaces a list whole. A list of what can be short may be its only element.
 func (d *decoder) list(key string, n *yaml.Node, into reflect.Value) {
-	if n.Kind != yaml.SequenceNode && isShort(into.Type().Elem()) {
+	switch {
+	case n.Kind == yaml.SequenceNode:
+		all := reflect.MakeSlice(into.Type(), len(n.Content), len(n.Content))
+		for i, one := range n.Content {
+			d.value(fmt.Sprintf("%s[%d]", key, i), one, all.Index(i))
+		}
+		into.Set(all)
+	case isShort(into.Type().Elem()):
 		one := reflect.MakeSlice(into.Type(), 1, 1)
 		d.value(key, n, one.Index(0))
 		into.Set(one)
-		return
+	case n.Kind == yaml.ScalarNode:
+		d.fault(key, n, "expected a list: write [%s]", n.Value)
+	default:
+		d.fault(key, n, "expected a list, found %s", kind(n))
 	}
-	if n.Kind != yaml.SequenceNode {
-		if n.Kind == yaml.ScalarNode {
-			d.fault(key, n, "expected a list: write [%s]", n.Value)
-		} else {
-			d.fault(key, n, "expected a list, found %s", kind(n))
-		}
-		return
-	}
-	all := reflect.MakeSlice(into.Type(), len(n.Content), len(n.Content))
-	for i, one := range n.Content {
-		d.value(fmt.Sprintf("%s[%d]", key, i), one, all.Index(i))
-	}
-	into.Set(all)
 }
 
-// isShort says whether a file may write a section of that type as one text.
+// isShort reports whether a file may hold a section of that type as one text.
 func isShort(t reflect.Type) bool {
 	return reflect.PointerTo(t).Implements(reflect.TypeFor[settings.Short]())
 }
@@ -248,7 +159,7 @@ func (d *decoder) section(key string, n *yaml.Node, into reflect.Value) {
 	}
 }
 
-// unknown says what a key that is not known could mean.
+// unknown is the message for an unknown key: what was probably meant, or what is known.
 func (d *decoder) unknown(name string, names []string) string {
 	if meant := settings.DidYouMean(name, names); meant != "" {
 		return "unknown key" + meant

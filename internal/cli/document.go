@@ -145,7 +145,7 @@ func (d Document) Decode(into any, check func(*settings.Faults)) (warnings []*Er
 	if d.err != nil {
 		return nil, d.err
 	}
-	all := decode(d, into)
+	all := decode(d, "", into)
 	misfits := len(all)
 	var f settings.Faults
 	check(&f)
@@ -172,7 +172,7 @@ func (d Document) Decode(into any, check func(*settings.Faults)) (warnings []*Er
 // holds. It returns the faults as Decode does.
 func (d Document) DecodeKey(key string, into any) error {
 	var faults []error
-	for _, e := range decodeAt(d, key, into) {
+	for _, e := range decode(d, key, into) {
 		faults = append(faults, e)
 	}
 	return errors.Join(faults...)

@@ -1,6 +1,13 @@
 // Package cli is what the programs share: how a command line is run, how a YAML
 // file that knows where its values stand is read and written, and how files and
 // progress are written.
+//
+// The library pflag reads command lines; the flags, arguments and help texts are tags of
+// structs (Runner). Larger libraries were tried. With kong the linker keeps every exported
+// method of every type, which internal/arch forbids, because kong looks methods up by name.
+// cobra does not, but it has no tags: a field, a call for each flag and a constructor for
+// each command are longer than what reads the tags here. go-flags and go-arg have tags, but
+// tell faults in terms of Go: strconv.ParseInt, time.Duration.
 package cli
 
 import (
@@ -8,14 +15,11 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"maps"
 	"os/signal"
 	"runtime"
 	"runtime/debug"
 	"strings"
 	"syscall"
-
-	"github.com/alecthomas/kong"
 )
 
 // Console is where commands read and write.
@@ -24,15 +28,41 @@ type Console struct {
 	Out, Err io.Writer
 }
 
-// Program is what a program says of itself.
+// Program is what a program says of itself, and what it does.
 type Program struct {
 	Name        string
-	Description string // for --help
-	Version     string // for --version
+	Description string    // for --help
+	Version     string    // for --version
+	Commands    []Command // what it can do
+	Do          Runner    // what it does, in a program without commands
 }
 
-// VersionFlag is a flag --version in a grammar.
-type VersionFlag = kong.VersionFlag
+// Command is one of a program's commands.
+type Command struct {
+	Name  string
+	About string // what it does, for --help
+	Do    Runner
+}
+
+// Runner does what a command line asks for. It is a pointer to a struct: each field
+// with a tag help is a flag, or an argument. Other fields that are structs may have
+// further ones. These are the tags:
+//
+//	help:"TEXT"        what it is for
+//	arg:""             it is an argument, optional:"" where it may be missing
+//	name:"NAME"        its name, where it is not the field's in lower case with hyphens
+//	short:"X"          a flag's name in one letter
+//	default:"TEXT"     its value when it is not given, where the field does not hold that yet
+//	required:""        it must be given
+//	enum:"A,B"         the values that it can have
+//	placeholder:"X"    what help shows in place of its value
+//	type:"KIND"        path, existingfile or existingdir: the name of a file, which is made absolute
+//
+// A Runner may have a method Validate() error, which is called before Run: its error is
+// one of the command line.
+type Runner interface {
+	Run(c Console) error
+}
 
 // The errors of a command that ask for something other than their text on
 // standard error and exit code 1.
@@ -50,36 +80,20 @@ const (
 	interrupted = 130 // ended by Ctrl-C or SIGTERM
 )
 
-// Run parses args by the grammar, a pointer to a struct that kong reads, and runs
-// the command that they name: a method Run(Console) error. A grammar may have a
-// method Defaults() map[string]string: the values of ${name} in its tags. Run
-// returns the program's exit code.
-func (p Program) Run(grammar any, args []string, c Console) int {
-	exited := -1
-	vars := kong.Vars{"version": p.Name + " " + p.Version}
-	if g, ok := grammar.(interface{ Defaults() map[string]string }); ok {
-		maps.Copy(vars, g.Defaults())
-	}
-	parser, err := kong.New(grammar,
-		kong.Name(p.Name),
-		kong.Description(p.Description),
-		kong.Writers(c.Out, c.Err),
-		kong.Exit(func(code int) { exited = code }),
-		kong.UsageOnError(),
-		vars,
-	)
-	if err != nil {
-		panic("BUG: the command line is declared wrong: " + err.Error())
-	}
-	command, err := parser.Parse(args)
-	if exited >= 0 {
-		return exited // --help, --version
-	}
-	if err != nil {
+// Run does what args ask for, and returns the program's exit code.
+func (p Program) Run(args []string, c Console) int {
+	command, err := p.parse(args)
+	switch {
+	case errors.Is(err, errHelp):
+		err = command.help(c.Out)
+	case errors.Is(err, errVersion):
+		_, err = fmt.Fprintln(c.Out, p.Name, p.Version)
+	case err != nil:
 		fmt.Fprintf(c.Err, "%s: %v\n", p.Name, err)
 		return Usage
+	default:
+		err = command.do.Run(c)
 	}
-	err = command.Run(c)
 	switch {
 	case err == nil:
 		return 0

@@ -11,9 +11,9 @@ import (
 	"github.com/stretchr/testify/assert"
 )
 
-type grammar struct {
-	Do      doCommand `cmd:"" help:"Do as told."`
-	Version VersionFlag
+// prog has one command.
+func prog() Program {
+	return Program{Name: "prog", Description: "Does.", Version: "1.2", Commands: []Command{{Name: "do", About: "Do as told.", Do: new(doCommand)}}}
 }
 
 type doCommand struct {
@@ -48,7 +48,7 @@ func TestExitCodes(t *testing.T) {
 		{nil, Usage, "", "prog: expected \"do\"\n"},
 	} {
 		var out, err bytes.Buffer
-		code := Program{Name: "prog", Description: "Does.", Version: "1.2"}.Run(new(grammar), c.args, Console{Out: &out, Err: &err})
+		code := prog().Run(c.args, Console{Out: &out, Err: &err})
 		assert.Equal(t, c.code, code, "%v", c.args)
 		assert.Equal(t, c.out, out.String(), "%v", c.args)
 		assert.Equal(t, c.err, err.String(), "%v", c.args)
@@ -57,7 +57,7 @@ func TestExitCodes(t *testing.T) {
 
 func TestHelpGoesToStandardOutput(t *testing.T) {
 	var out, err bytes.Buffer
-	code := Program{Name: "prog", Description: "Does."}.Run(new(grammar), []string{"do", "--help"}, Console{Out: &out, Err: &err})
+	code := prog().Run([]string{"do", "--help"}, Console{Out: &out, Err: &err})
 	assert.Zero(t, code)
 	assert.Contains(t, out.String(), "Do as told.")
 	assert.Empty(t, err.String())

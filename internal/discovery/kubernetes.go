@@ -9,8 +9,6 @@ import (
 	"slices"
 	"time"
 
-	core "k8s.io/api/core/v1"
-	discoveryv1 "k8s.io/api/discovery/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/watch"
 
@@ -26,7 +24,7 @@ const (
 
 // slicesAPI lists and watches the EndpointSlices of one service.
 type slicesAPI interface {
-	list(ctx context.Context) (*discoveryv1.EndpointSliceList, error)
+	list(ctx context.Context) (*endpointSliceList, error)
 	// watch tells what has changed since a version, for as long as wait.
 	watch(ctx context.Context, version string, wait time.Duration) (watch.Interface, error)
 }
@@ -36,8 +34,8 @@ type slicesAPI interface {
 type kubernetes struct {
 	cfg     Kubernetes
 	api     slicesAPI
-	slices  map[string]*discoveryv1.EndpointSlice // by name
-	version string                                // of the slices; "" asks for a list
+	slices  map[string]*endpointSlice // by name
+	version string                    // of the slices; "" asks for a list
 }
 
 func newKubernetes(cfg Kubernetes) (origin, error) {
@@ -84,9 +82,9 @@ func (k *kubernetes) list(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	k.slices, k.version = map[string]*discoveryv1.EndpointSlice{}, list.ResourceVersion
+	k.slices, k.version = map[string]*endpointSlice{}, list.ResourceVersion
 	for i := range list.Items {
-		k.slices[list.Items[i].Name] = &list.Items[i]
+		k.slices[list.Items[i].Metadata.Name] = &list.Items[i]
 	}
 	if k.version == "" {
 		return errors.New("the list has no resourceVersion")
@@ -134,16 +132,16 @@ func (k *kubernetes) apply(e watch.Event) (changed bool, err error) {
 	if e.Type == watch.Error {
 		return false, apierrors.FromObject(e.Object)
 	}
-	s, ok := e.Object.(*discoveryv1.EndpointSlice)
+	s, ok := e.Object.(*endpointSlice)
 	if !ok {
 		return false, fmt.Errorf("a watch of EndpointSlices tells of a %T", e.Object)
 	}
-	k.version = s.ResourceVersion
+	k.version = s.Metadata.ResourceVersion
 	switch e.Type {
 	case watch.Added, watch.Modified:
-		k.slices[s.Name] = s
+		k.slices[s.Metadata.Name] = s
 	case watch.Deleted:
-		delete(k.slices, s.Name)
+		delete(k.slices, s.Metadata.Name)
 	default: // a bookmark
 		return false, nil
 	}
@@ -178,24 +176,20 @@ func (k *kubernetes) read() reply {
 
 // names are the names of the slices in order, those of the family of the settings first.
 func (k *kubernetes) names() []string {
-	family := discoveryv1.AddressType(k.cfg.Family)
 	return slices.SortedFunc(maps.Keys(k.slices), func(a, b string) int {
 		return cmp.Or(
-			compareBool(k.slices[a].AddressType != family, k.slices[b].AddressType != family),
+			compareBool(k.slices[a].AddressType != k.cfg.Family, k.slices[b].AddressType != k.cfg.Family),
 			cmp.Compare(a, b))
 	})
 }
 
 // podOf names the pod of an endpoint; without one, its address stands for it.
-func podOf(e *discoveryv1.Endpoint, address string) string {
-	if e.TargetRef != nil && e.TargetRef.UID != "" {
-		return string(e.TargetRef.UID)
-	}
-	return address
+func podOf(e *sliceEndpoint, address string) string {
+	return cmp.Or(e.TargetRef.UID, address)
 }
 
 // endpoint turns one endpoint into an upstream. It is not ok while it does not serve.
-func (k *kubernetes) endpoint(s *discoveryv1.EndpointSlice, e *discoveryv1.Endpoint) (u pool.Upstream, ok bool, err error) {
+func (k *kubernetes) endpoint(s *endpointSlice, e *sliceEndpoint) (u pool.Upstream, ok bool, err error) {
 	c := e.Conditions
 	ready := c.Ready == nil || *c.Ready // as the API has it: unknown is ready
 	serving := ready
@@ -220,20 +214,16 @@ func (k *kubernetes) endpoint(s *discoveryv1.EndpointSlice, e *discoveryv1.Endpo
 }
 
 // port is the port of a slice's endpoints.
-func (k *kubernetes) port(s *discoveryv1.EndpointSlice) (int, error) {
+func (k *kubernetes) port(s *endpointSlice) (int, error) {
 	var names []string
 	for _, p := range s.Ports {
-		if p.Port == nil || p.Protocol != nil && *p.Protocol != core.ProtocolTCP {
+		if p.Port == nil || cmp.Or(p.Protocol, "TCP") != "TCP" {
 			continue
 		}
-		name := ""
-		if p.Name != nil {
-			name = *p.Name
-		}
-		if k.cfg.Port == name || k.cfg.Port == "" && len(s.Ports) == 1 {
+		if k.cfg.Port == p.Name || k.cfg.Port == "" && len(s.Ports) == 1 {
 			return int(*p.Port), nil
 		}
-		names = append(names, quote(name))
+		names = append(names, quote(p.Name))
 	}
 	if k.cfg.Port == "" {
 		return 0, fmt.Errorf("the service has the TCP ports %v: name one with port", names)

@@ -10,7 +10,6 @@ import (
 	"time"
 
 	"github.com/go-logr/logr"
-	discoveryv1 "k8s.io/api/discovery/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/serializer"
@@ -40,10 +39,7 @@ type slicesClient struct {
 // around the process shows when it is asked: a configuration can be checked elsewhere.
 func newSlicesClient(cfg Kubernetes) (*slicesClient, error) {
 	c := &slicesClient{cfg: cfg, scheme: runtime.NewScheme()}
-	if err := discoveryv1.AddToScheme(c.scheme); err != nil {
-		return nil, err
-	}
-	metav1.AddToGroupVersion(c.scheme, discoveryv1.SchemeGroupVersion)
+	addSlices(c.scheme)
 	if cfg.Kubeconfig == "" {
 		return c, nil
 	}
@@ -61,7 +57,7 @@ func (c *slicesClient) connect() error {
 	if err != nil {
 		return err
 	}
-	version := discoveryv1.SchemeGroupVersion
+	version := slicesVersion()
 	conf.GroupVersion, conf.APIPath = &version, "/apis"
 	conf.NegotiatedSerializer = serializer.NewCodecFactory(c.scheme).WithoutConversion()
 	conf.UserAgent = "pilotfish"
@@ -104,11 +100,11 @@ const (
 	maxToken     = 4 << 10 // bytes of it
 )
 
-func (c *slicesClient) list(ctx context.Context) (*discoveryv1.EndpointSliceList, error) {
+func (c *slicesClient) list(ctx context.Context) (*endpointSliceList, error) {
 	if err := c.connect(); err != nil {
 		return nil, err
 	}
-	list := new(discoveryv1.EndpointSliceList)
+	list := new(endpointSliceList)
 	err := c.request(metav1.ListOptions{}).Do(silent(ctx)).Into(list)
 	return list, err
 }
@@ -128,7 +124,7 @@ func silent(ctx context.Context) context.Context { return klog.NewContext(ctx, l
 
 // request asks for the slices of the service.
 func (c *slicesClient) request(o metav1.ListOptions) *rest.Request {
-	o.LabelSelector = discoveryv1.LabelServiceName + "=" + c.cfg.Service
+	o.LabelSelector = serviceLabel + "=" + c.cfg.Service
 	return c.rest.Get().Namespace(c.namespace).Resource(slicesResource).
 		VersionedParams(&o, runtime.NewParameterCodec(c.scheme))
 }

@@ -21,7 +21,7 @@ import (
 
 // adminPort is that of a running sidecar.
 type adminPort struct {
-	Admin     string `default:"127.0.0.1:9180" placeholder:"HOST:PORT" help:"The admin port of a running sidecar, or unix:PATH (${default})."`
+	Admin     string `default:"127.0.0.1:9180" placeholder:"HOST:PORT" help:"The admin port of a running sidecar, or unix:PATH."`
 	TokenFile string `type:"path" placeholder:"FILE" help:"Holds the token of a port that asks for one (admin_token_file)."`
 }
 

@@ -17,7 +17,7 @@ import (
 type Explain struct {
 	adminPort
 	Project  string `placeholder:"ID" help:"The job's project; none by default."`
-	Priority string `default:"low" enum:"low,high" help:"Its priority: low or high (${default})."`
+	Priority string `default:"low" enum:"low,high" placeholder:"PRIORITY" help:"Its priority: low or high."`
 }
 
 // Run asks for the costs of all upstreams, and shows them.

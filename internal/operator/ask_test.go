@@ -16,12 +16,10 @@ import (
 // run runs a command line.
 func run(args ...string) (code int, out, problems string) {
 	var stdout, stderr bytes.Buffer
-	code = cli.Program{Name: "pilotfish"}.Run(new(struct {
-		Top     Top     `cmd:""`
-		Explain Explain `cmd:""`
-		Probe   Probe   `cmd:""`
-		Reload  Reload  `cmd:""`
-	}), args, cli.Console{Out: &stdout, Err: &stderr})
+	p := cli.Program{Name: "pilotfish", Commands: []cli.Command{
+		{Name: "top", Do: new(Top)}, {Name: "explain", Do: new(Explain)}, {Name: "probe", Do: new(Probe)}, {Name: "reload", Do: new(Reload)},
+	}}
+	code = p.Run(args, cli.Console{Out: &stdout, Err: &stderr})
 	return code, stdout.String(), stderr.String()
 }
 

@@ -19,8 +19,8 @@ import (
 // Top shows how the upstreams of a sidecar serve its jobs.
 type Top struct {
 	adminPort
-	Every time.Duration `default:"2s" help:"How often a terminal is drawn anew (${default})."`
-	Rows  int           `default:"40" help:"How many upstreams are shown, the busiest first, and those that are not eligible before all (${default})."`
+	Every time.Duration `default:"2s" help:"How often a terminal is drawn anew."`
+	Rows  int           `default:"40" placeholder:"N" help:"How many upstreams are shown, the busiest first, and those that are not eligible before all."`
 }
 
 // shownNow is what top shows of /api/now.

@@ -5,7 +5,9 @@ import (
 	"fmt"
 	"net/http"
 	"strings"
+	"time"
 
+	"example.org/pilotfish/internal/quality"
 	"example.org/pilotfish/internal/settings"
 )
 
@@ -32,6 +34,9 @@ func (s Settings) Check(f *settings.Faults) {
 // Config is what a Prewarmer is made of.
 type Config struct {
 	Settings
+	// Busiest lists the projects, n at most, that had most jobs lately of those that an
+	// upstream answered. Required.
+	Busiest func(now time.Time, upstream string, n int) []quality.Busy
 	// Successor names the upstream that gets a project's jobs once the upstream at
 	// leaving is gone; "" when nothing is to be fetched. Required.
 	Successor func(project uint64, leaving string) string
@@ -44,8 +49,8 @@ type Config struct {
 
 // check says what is missing or wrong.
 func (c *Config) check() error {
-	if c.Successor == nil || c.Observe == nil || c.Transport == nil {
-		return errors.New("prewarm: Successor, Observe and Transport are required")
+	if c.Busiest == nil || c.Successor == nil || c.Observe == nil || c.Transport == nil {
+		return errors.New("prewarm: Busiest, Successor, Observe and Transport are required")
 	}
 	var f settings.Faults
 	c.Settings.Check(&f)

@@ -10,17 +10,17 @@ import (
 // Settings are what a person sets. The tags make them flags of cmd/ruleserver,
 // which also takes the defaults from Defaults.
 type Settings struct {
-	Cores      int           `default:"${cores}" help:"Joblets that run at the same time (${default})."`
-	CacheBytes settings.Size `default:"${cache_bytes}" placeholder:"SIZE" help:"Memory for results (${default}); the oldest results make room. 0 keeps none."`
+	Cores      int           `placeholder:"N" help:"Joblets that run at the same time."`
+	CacheBytes settings.Size `placeholder:"SIZE" help:"Memory for results; the oldest results make room. 0 keeps none."`
 	Cost       Cost          `placeholder:"COST" help:"Least duration of joblets: a joblet sleeps on its core until it is over. Parts separated by commas: fetch, shared, operators and output, each =DURATION and then, if wanted, +DURATION/item and +DURATION/MiB of the feed; tail=SHAPE (more than 1) multiplies the costs of each project by a heavy-tailed factor of its own with the mean 1; seed=NUMBER chooses these factors. Example: fetch=2s+40ms/MiB,shared=400ms,operators=800ms,output=100ms,tail=1.5,seed=7"`
 	TrustCost  bool          `help:"Let a job bring its own cost in the header X-Cost, in the form of --cost. For experiments only: such a job can hold a core for as long as it likes."`
-	MaxBody    settings.Size `default:"${max_body}" placeholder:"SIZE" help:"Largest body of a job (${default})."`
-	MaxFeed    settings.Size `default:"${max_feed}" placeholder:"SIZE" help:"Largest feed that is read or computed (${default})."`
-	MaxJobs    int           `default:"${max_jobs}" help:"Jobs and prefetches taken in at the same time (${default}). More get a 503."`
+	MaxBody    settings.Size `placeholder:"SIZE" help:"Largest body of a job."`
+	MaxFeed    settings.Size `placeholder:"SIZE" help:"Largest feed that is read or computed."`
+	MaxJobs    int           `placeholder:"N" help:"Jobs and prefetches taken in at the same time. More get a 503."`
 
 	AnnounceStart bool `help:"Send 102 Processing with Job-Started: yes to every submitter when its job begins to execute. A request can also ask for that: Prefer: job-started."`
 
-	ORCA        string `name:"orca" default:"${orca}" placeholder:"FORMAT" help:"Send an ORCA load report with each response: text, json, bin or off (${default}). A request can also ask for one: Endpoint-Load-Metrics-Format: FORMAT."`
+	ORCA        string `name:"orca" placeholder:"FORMAT" help:"Send an ORCA load report with each response: text, json, bin or off. A request can also ask for one: Endpoint-Load-Metrics-Format: FORMAT."`
 	ORCATrailer bool   `name:"orca-trailer" help:"Send the ORCA report in the trailer instead of the header, where the response has a body of data. A request can also ask for that: TE: trailers."`
 
 	Faults bool `help:"For tests only: let programs on this machine make the server misbehave, with PUT /v1/fault. docs/upstreams.md lists the modes."`

@@ -31,17 +31,17 @@ type Source interface {
 type Settings struct {
 	// Targets are where jobs go. A job's submitter chooses among them, as it does
 	// among simulated sidecars.
-	Targets []string `name:"target" required:"" sep:"none" placeholder:"URL" help:"Where to send jobs, as http://host:port; repeat for more sidecars: a job's submitter chooses."`
+	Targets []string `name:"target" required:"" placeholder:"URL" help:"Where to send jobs, as http://host:port; repeat for more sidecars: a job's submitter chooses."`
 	// Speed divides all offsets, costs and timeouts.
-	Speed float64 `default:"${speed}" placeholder:"N" help:"Let time pass this many times as fast: offsets, costs and timeouts are divided by it (${default})."`
+	Speed float64 `placeholder:"N" help:"Let time pass this many times as fast: offsets, costs and timeouts are divided by it."`
 	// Jobs is how many jobs are sent at most. The rest of the trace is left out.
-	Jobs int `default:"${replay_jobs}" placeholder:"N" help:"Send so many at most (${default})."`
+	Jobs int `placeholder:"N" help:"Send so many at most."`
 	// Within bounds the replay. Jobs that have not ended by then are cut.
-	Within time.Duration `default:"${within}" help:"Cut what is not over by then (${default})."`
+	Within time.Duration `help:"Cut what is not over by then."`
 	// AllowRemote lets targets be other machines than this one.
 	AllowRemote bool `help:"Let targets be other machines than this one."`
 	// Open is how many jobs may be under way. A job that is due beyond that is late.
-	Open int `kong:"-"`
+	Open int
 }
 
 // Defaults are the settings of a replay at the trace's own speed, without a target.

@@ -21,9 +21,9 @@ const (
 // which also takes the defaults from Defaults.
 type Settings struct {
 	Consul          string        `placeholder:"HOST:PORT" help:"Consul agent to register at, as host:port or a URL; a token and TLS come from the CONSUL_* variables. Without it the server does not register."`
-	Service         string        `default:"${service}" placeholder:"NAME" help:"Name to register as (${default})."`
-	CheckInterval   time.Duration `default:"${check_interval}" help:"Time between Consul's health checks (${default}). A check fails after the same time, but not within 1s."`
-	DeregisterAfter time.Duration `default:"${deregister_after}" help:"Consul forgets the server when health checks have failed for so long (${default}, which is the least)."`
+	Service         string        `placeholder:"NAME" help:"Name to register as."`
+	CheckInterval   time.Duration `help:"Time between Consul's health checks. A check fails after the same time, but not within 1s."`
+	DeregisterAfter time.Duration `help:"Consul forgets the server when health checks have failed for so long; 1m is the least."`
 }
 
 // Defaults are the settings of a server where nobody sets any.
