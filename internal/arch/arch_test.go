@@ -2,10 +2,13 @@
 package arch
 
 import (
+	"bytes"
 	"go/build"
 	"io/fs"
 	"os"
+	"os/exec"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -56,11 +59,12 @@ var owners = map[string][]string{
 	"github.com/hashicorp/consul/api":     {"internal/discovery", "internal/ruleserver/registration"},
 	"go.opentelemetry.io/":                {"internal/tracing"},
 	"k8s.io/":                             {"internal/discovery"},
+	"k8s.io/api/":                         {}, // only a test: it brings the code of every kind
 	"github.com/go-logr/logr":             {"internal/discovery"},
 	"github.com/DataDog/sketches-go":      {"internal/quality"},
 	"github.com/sony/gobreaker":           {}, // only a test, as an oracle
 	"go.yaml.in/yaml":                     {"internal/cli"},
-	"github.com/alecthomas/kong":          {"internal/cli"},
+	"github.com/spf13/pflag":              {"internal/cli"},
 	"gonum.org/v1/plot":                   {"internal/lab/figure"},
 	"google.golang.org/grpc":              {"internal/mesh"},
 	"github.com/envoyproxy/":              {"internal/mesh"},
@@ -154,4 +158,26 @@ func TestCommandsAreDoorways(t *testing.T) {
 		assert.Greater(t, total, 100, "the test has looked at the wrong folder")
 		assert.Less(t, total, command.total, "lines of cmd/%s", command.folder)
 	}
+}
+
+// Where a function that is linked looks up a method by a name that is known only at run
+// time, the linker keeps every exported method of every type, and the program takes more
+// memory. Libraries for command lines and templates have such functions.
+func TestNoMethodIsLookedUpByName(t *testing.T) {
+	compile := exec.CommandContext(t.Context(), "go", "build", "-trimpath", "-tags", "grpcnotrace", "-ldflags=-dumpdep",
+		"-o", filepath.Join(t.TempDir(), "pilotfish"), "./cmd/pilotfish")
+	compile.Dir, compile.Env = filepath.Join("..", ".."), append(compile.Environ(), "CGO_ENABLED=0")
+	var needs bytes.Buffer // what needs what, in lines
+	compile.Stderr = &needs
+	require.NoError(t, compile.Run(), "%.2000s", &needs)
+	found, lines := map[string]bool{}, 0
+	byName := regexp.MustCompile(`(\S+) <ReflectMethod>`)
+	for line := range bytes.Lines(needs.Bytes()) {
+		lines++
+		if m := byName.FindSubmatch(line); m != nil {
+			found[string(m[1])] = true
+		}
+	}
+	require.Greater(t, lines, 10000, "the linker told too little to mean anything")
+	assert.Empty(t, found)
 }

@@ -1,5 +1,5 @@
-// Package balancer is the shell around pool and dispatch: one mutex, one clock
-// read for each event, and the channels on which waiting jobs hear their
+// Package balancer is the shell around pool and dispatch: one mutex, one instant
+// for each event, and the channels on which waiting jobs hear their
 // grants. Hooks run after the mutex is released.
 package balancer
 
@@ -7,6 +7,7 @@ import (
 	"context"
 	"errors"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"example.org/pilotfish/internal/dispatch"
@@ -36,9 +37,11 @@ type Hooks struct {
 // Balancer lets many goroutines share one dispatcher and its pool.
 type Balancer struct {
 	hooks Hooks
-	wake  chan struct{} // tells Run that jobs wait
+	wake  chan struct{}                          // tells Run that jobs wait
+	retry atomic.Pointer[dispatch.RetrySettings] // the dispatcher's, for Begin
 
 	mu       sync.Mutex
+	latest   time.Time // the instant of the last event
 	dispatch *dispatch.Dispatcher
 	pool     *pool.Pool // the dispatcher's
 	waiting  map[*dispatch.Job]chan dispatch.Grant
@@ -47,19 +50,32 @@ type Balancer struct {
 // New returns a balancer that owns d from now on. Its Run must be running for
 // waiting jobs to be served when only time has passed.
 func New(d *dispatch.Dispatcher, hooks Hooks) *Balancer {
-	return &Balancer{
+	b := &Balancer{
 		hooks:    hooks,
 		wake:     make(chan struct{}, 1),
 		dispatch: d,
 		pool:     d.Pool(),
 		waiting:  make(map[*dispatch.Job]chan dispatch.Grant),
 	}
+	b.setRetry(d.Retry())
+	return b
 }
 
-// event lets something happen, and then serves the jobs that wait.
-func (b *Balancer) event(happen func(now time.Time)) {
+// lock takes the mutex for what happens at now, and returns the instant to go by. That is the
+// last event's if now is before it: somebody who read the clock later had the mutex first, and
+// the pool's time does not go back.
+func (b *Balancer) lock(now time.Time) time.Time {
 	b.mu.Lock()
-	now := time.Now()
+	if now.Before(b.latest) {
+		return b.latest
+	}
+	b.latest = now
+	return now
+}
+
+// event lets something happen at now, and then serves the jobs that wait.
+func (b *Balancer) event(now time.Time, happen func(now time.Time)) {
+	now = b.lock(now)
 	happen(now)
 	served := b.serve(now)
 	b.reconsider(now)
@@ -115,23 +131,23 @@ func (b *Balancer) picked(now time.Time, grants ...dispatch.Grant) {
 	}
 }
 
-// Begin takes in a new job.
-func (b *Balancer) Begin(r dispatch.Request) *dispatch.Job {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.dispatch.Begin(time.Now(), r)
+// Begin takes in a new job. It needs no mutex, because it counts nothing.
+func (b *Balancer) Begin(r dispatch.Request) *dispatch.Job { return b.retry.Load().Begin(r) }
+
+func (b *Balancer) setRetry(s dispatch.RetrySettings) {
+	b.dispatch.SetRetry(s)
+	b.retry.Store(&s)
 }
 
-// Claim gets an upstream for a job's next attempt, and counts the job there.
+// Claim gets an upstream for a job's next attempt from now on, and counts the job there.
 // While no upstream is eligible the job waits its turn. The errors are ctx's
-// own; dispatch.ErrWaited when the job has waited long enough; a dispatch.AtLimit
-// when its project holds it up;
-// dispatch.ErrFull or dispatch.ErrDisplaced when the queue has no place for it; and
-// pool.ErrAllTried, at once, when the job has been to every upstream. The
-// caller must end the lease, with Done or Failed.
-func (b *Balancer) Claim(ctx context.Context, j *dispatch.Job) (*Lease, error) {
-	b.mu.Lock()
-	now := time.Now()
+// own; context.DeadlineExceeded when the job's deadline has passed meanwhile;
+// dispatch.ErrWaited when the job has waited long enough; a dispatch.AtLimit when its
+// project holds it up; dispatch.ErrFull or dispatch.ErrDisplaced when the queue has no
+// place for it; and pool.ErrAllTried, at once, when the job has been to every upstream.
+// The caller must end the lease, with Done or Failed.
+func (b *Balancer) Claim(ctx context.Context, now time.Time, j *dispatch.Job) (*Lease, error) {
+	now = b.lock(now)
 	g, granted := b.dispatch.Arrive(now, j)
 	if granted {
 		b.unlock()
@@ -165,6 +181,11 @@ func (b *Balancer) await(ctx context.Context, j *dispatch.Job, hear <-chan dispa
 	if b.hooks.Left != nil {
 		defer func() { b.hooks.Left(j.Priority, time.Since(since)) }()
 	}
+	if !j.Deadline.IsZero() {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithDeadline(ctx, j.Deadline)
+		defer cancel()
+	}
 	timer := time.NewTimer(wait)
 	defer timer.Stop()
 	select {
@@ -180,10 +201,9 @@ func (b *Balancer) await(ctx context.Context, j *dispatch.Job, hear <-chan dispa
 // giveUp takes a waiting job out. A grant that came first is kept, unless the
 // submitter is gone.
 func (b *Balancer) giveUp(j *dispatch.Job, hear <-chan dispatch.Grant, why error) dispatch.Grant {
-	b.mu.Lock()
-	now := time.Now()
+	now := b.lock(time.Now())
 	waitedFor := b.dispatch.Waited(now, j)
-	waited := b.dispatch.GiveUp(now, j)
+	waited := b.dispatch.GiveUp(j)
 	delete(b.waiting, j)
 	b.mu.Unlock()
 	if waited && errors.Is(why, dispatch.ErrWaited) {
@@ -194,7 +214,7 @@ func (b *Balancer) giveUp(j *dispatch.Job, hear <-chan dispatch.Grant, why error
 	}
 	g := <-hear
 	if g.Err == nil && !errors.Is(why, dispatch.ErrWaited) {
-		b.event(func(now time.Time) { g.Assignment.Cancel(now) })
+		b.event(now, func(now time.Time) { g.Assignment.Cancel(now) })
 		return dispatch.Grant{Err: why}
 	}
 	return g
@@ -218,7 +238,7 @@ func (b *Balancer) Run(ctx context.Context) {
 			ticker.Reset(recheck)
 		case <-ticker.C:
 			idle := false
-			b.event(func(time.Time) { idle = b.dispatch.Waiting() == 0 })
+			b.event(time.Now(), func(time.Time) { idle = b.dispatch.Waiting() == 0 })
 			if idle {
 				ticker.Stop()
 			}

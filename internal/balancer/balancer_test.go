@@ -55,9 +55,10 @@ func newBalancer(t *testing.T, n int, queue dispatch.QueueSettings, hooks balanc
 	return b
 }
 
-// claim begins a job and claims for it.
+// claim begins a job that comes now and claims for it.
 func claim(ctx context.Context, b *balancer.Balancer, r dispatch.Request) (*balancer.Lease, error) {
-	return b.Claim(ctx, b.Begin(r))
+	r.Arrived = time.Now()
+	return b.Claim(ctx, r.Arrived, b.Begin(r))
 }
 
 // withdrawal is a job that hears here that it should go elsewhere.
@@ -99,7 +100,7 @@ func TestWaitersAreServedWhenAnUpstreamRecovers(t *testing.T) {
 				l, err := claim(t.Context(), b, dispatch.Request{})
 				if assert.NoError(t, err) {
 					served.Add(1)
-					l.Done(pool.Answered)
+					l.Done(time.Now(), pool.Answered)
 				}
 			}()
 		}
@@ -122,7 +123,7 @@ func TestNewcomersDoNotOvertake(t *testing.T) {
 			l, err := claim(t.Context(), b, dispatch.Request{})
 			assert.NoError(t, err)
 			first.Store(true)
-			l.Done(pool.Answered)
+			l.Done(time.Now(), pool.Answered)
 		}()
 		synctest.Wait()
 		// The report turns stale while nothing happens; the newcomer's own
@@ -133,7 +134,7 @@ func TestNewcomersDoNotOvertake(t *testing.T) {
 		require.NoError(t, err)
 		synctest.Wait()
 		assert.True(t, first.Load())
-		l.Done(pool.Answered)
+		l.Done(time.Now(), pool.Answered)
 	})
 }
 
@@ -147,7 +148,7 @@ func TestRunServesWhenOnlyTimePasses(t *testing.T) {
 		l, err := claim(t.Context(), b, dispatch.Request{Queue: time.Minute})
 		require.NoError(t, err)
 		assert.InDelta(t, 15, time.Since(begun).Seconds(), 0.2, "the report is stale after 15 s")
-		l.Done(pool.Answered)
+		l.Done(time.Now(), pool.Answered)
 		cancel()
 		synctest.Wait()
 	})
@@ -170,6 +171,11 @@ func TestWaitingEnds(t *testing.T) {
 		defer cancel()
 		_, err = claim(ctx, b, dispatch.Request{})
 		require.ErrorIs(t, err, context.DeadlineExceeded)
+		load(b, 0, 1000)
+		arrived := time.Now()
+		_, err = claim(t.Context(), b, dispatch.Request{Evaluate: time.Second, Stream: time.Second})
+		require.ErrorIs(t, err, context.DeadlineExceeded)
+		assert.Equal(t, 2*time.Second, time.Since(arrived), "the job's deadline")
 		assert.Equal(t, queued.Load(), left.Load())
 		_, waiting := b.Counts()
 		assert.Zero(t, waiting)
@@ -192,7 +198,7 @@ func TestAFullQueueShedsLowForHigh(t *testing.T) {
 		go func() {
 			l, err := claim(t.Context(), b, dispatch.Request{Priority: selection.High})
 			if err == nil {
-				l.Done(pool.Answered)
+				l.Done(time.Now(), pool.Answered)
 			}
 			high <- err
 		}()
@@ -225,14 +231,14 @@ func TestConservationUnderConcurrency(t *testing.T) {
 						case <-withdrawn: // it was too late
 						default:
 						}
-						l, err := b.Claim(ctx, j)
+						l, err := b.Claim(ctx, time.Now(), j)
 						if err != nil {
 							break
 						}
 						claims.Add(1)
 						select {
 						case <-withdrawn:
-							again = l.Failed(dispatch.Failure{Outcome: pool.Moved, Progress: dispatch.Begun, Repeatable: true}).Again
+							again = l.Failed(time.Now(), dispatch.Failure{Outcome: pool.Moved, Progress: dispatch.Begun, Repeatable: true}).Again
 							assert.True(t, again, "its place is claimed already")
 							ends.Add(1)
 							continue
@@ -240,13 +246,13 @@ func TestConservationUnderConcurrency(t *testing.T) {
 						}
 						switch rng.IntN(4) {
 						case 0:
-							l.Interim(rng.IntN(2) == 0)
-							l.Done(pool.Outcome(rng.IntN(pool.Outcomes)))
+							l.Interim(time.Now(), rng.IntN(2) == 0)
+							l.Done(time.Now(), pool.Outcome(rng.IntN(pool.Outcomes)))
 						case 1:
-							l.Answered(true, nil)
-							l.Done(pool.Outcome(rng.IntN(pool.Outcomes)))
+							l.Answered(time.Now(), true, nil)
+							l.Done(time.Now(), pool.Outcome(rng.IntN(pool.Outcomes)))
 						default:
-							next := l.Failed(dispatch.Failure{Outcome: pool.Refused, Stale: rng.IntN(2) == 0, Repeatable: true})
+							next := l.Failed(time.Now(), dispatch.Failure{Outcome: pool.Refused, Stale: rng.IntN(2) == 0, Repeatable: true})
 							time.Sleep(next.Pause)
 							again = next.Again
 						}

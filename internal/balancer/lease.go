@@ -8,7 +8,8 @@ import (
 )
 
 // Lease is one attempt's claim on an upstream, for the goroutine that claimed
-// it. Done or Failed must be called once, on every path.
+// it. Done or Failed must be called once, on every path. Each method takes the instant of
+// what it tells.
 type Lease struct {
 	// Choice is where the attempt goes, and why.
 	*pool.Choice
@@ -34,9 +35,8 @@ func (b *Balancer) lease(g dispatch.Grant) (*Lease, error) {
 }
 
 // Answered notes that a response has begun; see pool.Assignment.
-func (l *Lease) Answered(healthy bool, hint *pool.Hint) {
-	l.b.mu.Lock()
-	now := time.Now()
+func (l *Lease) Answered(now time.Time, healthy bool, hint *pool.Hint) {
+	now = l.b.lock(now)
 	l.assignment.Answered(now, healthy, hint)
 	l.b.dispatch.Stay(now, l.job)
 	l.b.mu.Unlock()
@@ -46,30 +46,30 @@ func (l *Lease) Answered(healthy bool, hint *pool.Hint) {
 }
 
 // Told takes in the load that the upstream tells at the end of its response.
-func (l *Lease) Told(hint *pool.Hint) {
-	l.b.mu.Lock()
+func (l *Lease) Told(now time.Time, hint *pool.Hint) {
+	now = l.b.lock(now)
 	defer l.b.mu.Unlock()
-	l.assignment.Told(time.Now(), hint)
+	l.assignment.Told(now, hint)
 }
 
 // Interim notes that something came before the response: the job stays. begun is set if
 // it says that the upstream has begun the job.
-func (l *Lease) Interim(begun bool) {
-	l.b.mu.Lock()
+func (l *Lease) Interim(now time.Time, begun bool) {
+	now = l.b.lock(now)
 	defer l.b.mu.Unlock()
 	l.assignment.Hold()
 	if begun {
 		l.assignment.Begun()
 	}
-	l.b.dispatch.Stay(time.Now(), l.job)
+	l.b.dispatch.Stay(now, l.job)
 }
 
 // Move takes the lease to another upstream: a proxy that was told the fall-backs
 // has gone on to it, because the upstream before brought no answer. An upstream
 // that is not in the pool is not counted.
-func (l *Lease) Move(address string) {
+func (l *Lease) Move(now time.Time, address string) {
 	l.Choice = &pool.Choice{Address: address}
-	l.b.event(func(now time.Time) {
+	l.b.event(now, func(now time.Time) {
 		if to := l.assignment.Move(now, address); to != nil {
 			l.assignment, l.Choice = to, &to.Choice
 		}
@@ -77,16 +77,16 @@ func (l *Lease) Move(address string) {
 }
 
 // Done ends the lease, and the job.
-func (l *Lease) Done(o pool.Outcome) {
-	l.b.event(func(now time.Time) {
+func (l *Lease) Done(now time.Time, o pool.Outcome) {
+	l.b.event(now, func(now time.Time) {
 		l.assignment.Done(now, o)
 		l.b.dispatch.Stay(now, l.job)
 	})
 }
 
 // Failed ends the lease of an attempt that failed, and decides what follows.
-func (l *Lease) Failed(f dispatch.Failure) (next dispatch.Next) {
-	l.b.event(func(now time.Time) {
+func (l *Lease) Failed(now time.Time, f dispatch.Failure) (next dispatch.Next) {
+	l.b.event(now, func(now time.Time) {
 		if f.ConnectTimedOut {
 			l.assignment.Unreached(now)
 		}

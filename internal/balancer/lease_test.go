@@ -33,28 +33,103 @@ func TestALeaseTellsThePool(t *testing.T) {
 		l, err := claim(t.Context(), b, dispatch.Request{Project: 7})
 		require.NoError(t, err)
 		time.Sleep(2 * time.Second)
-		l.Answered(true, &pool.Hint{At: time.Now(), Running: [2]float64{3, 0}, Waited: -1, Fetched: -1})
+		l.Answered(time.Now(), true, &pool.Hint{At: time.Now(), Running: [2]float64{3, 0}, Waited: -1, Fetched: -1})
 		assert.Equal(t, []string{address(0)}, answered)
 		assert.Equal(t, 2.0, state(0).Latency)
 		assert.Equal(t, 3.0, state(0).Running)
 		time.Sleep(time.Second)
-		l.Told(&pool.Hint{At: time.Now(), Running: [2]float64{4, 0}, Waited: -1, Fetched: -1})
+		l.Told(time.Now(), &pool.Hint{At: time.Now(), Running: [2]float64{4, 0}, Waited: -1, Fetched: -1})
 		assert.Equal(t, 4.0, state(0).Running)
 
 		b.Set([]pool.Upstream{{Address: address(0)}, {Address: address(1)}})
 		b.Listing(address(1), time.Now(), listing{7})
 		cached, assumed := b.CachedAt(7)
 		assert.Equal(t, [][]string{{address(1)}, {address(0)}}, [][]string{cached, assumed})
-		l.Move(address(1))
+		l.Move(time.Now(), address(1))
 		assert.Equal(t, []any{address(1), selection.Cached, 0, 1}, []any{l.Address, l.Cache, state(0).InFlight, state(1).InFlight})
-		l.Move("10.0.0.9:9000")
+		l.Move(time.Now(), "10.0.0.9:9000")
 		inFlight, _ := b.Counts()
 		assert.Equal(t, []any{"10.0.0.9:9000", selection.NotCached, 0}, []any{l.Address, l.Cache, inFlight}, "nobody knows it")
-		l.Done(pool.Answered)
+		l.Done(time.Now(), pool.Answered)
 		b.Set(nil)
 		assert.Equal(t, "gone [10.0.0.0:9000 10.0.0.1:9000]", members[len(members)-1])
 		assert.False(t, b.Ready())
 	})
+}
+
+// The clock is read before the wait for the mutex. Who reads it first may come last.
+func TestTimeDoesNotGoBack(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBalancer(t, 1, dispatch.DefaultQueue(), balancer.Hooks{})
+		before := time.Now()
+		time.Sleep(time.Second)
+		later := time.Now()
+		first, err := b.Claim(t.Context(), later, b.Begin(dispatch.Request{}))
+		require.NoError(t, err)
+		second, err := b.Claim(t.Context(), before, b.Begin(dispatch.Request{}))
+		require.NoError(t, err)
+		assert.Equal(t, []time.Time{later, later}, []time.Time{first.Claimed, second.Claimed})
+		first.Answered(before, true, nil)
+		assert.Zero(t, b.States()[0].Latency, "and not a second less")
+		first.Done(before, pool.Answered)
+		second.Done(later, pool.Answered)
+	})
+}
+
+// A job stays where something came before its response. Other jobs leave, and only a sign
+// that it has begun tells that they have not.
+func TestWhatComesBeforeAResponse(t *testing.T) {
+	for _, begun := range []bool{false, true} {
+		synctest.Test(t, func(t *testing.T) {
+			b := newBalancer(t, 2, dispatch.DefaultQueue(), balancer.Hooks{})
+			load(b, 0, 0)
+			load(b, 1, 1000) // all jobs go to the other
+			stays, leaves := make(withdrawal, 1), make(withdrawal, 1)
+			l, err := claim(t.Context(), b, dispatch.Request{Withdraw: stays})
+			require.NoError(t, err)
+			l.Interim(time.Now(), begun)
+			j := b.Begin(dispatch.Request{Withdraw: leaves})
+			other, err := b.Claim(t.Context(), time.Now(), j)
+			require.NoError(t, err)
+			load(b, 1, 0)
+			hangs(b, 0)
+			assert.Equal(t, []int{0, 1}, []int{len(stays), len(leaves)})
+			assert.True(t, other.Failed(time.Now(), dispatch.Failure{Outcome: pool.Moved, Progress: dispatch.Begun, Repeatable: true}).Again)
+			other, err = b.Claim(t.Context(), time.Now(), j)
+			require.NoError(t, err)
+			assert.Equal(t, address(1), other.Address)
+			next := other.Failed(time.Now(), dispatch.Failure{Outcome: pool.NoAnswer, Progress: dispatch.Begun, Repeatable: true})
+			assert.Equal(t, begun, next.Again, "a job that two upstreams may have begun is not sent to a third")
+			l.Done(time.Now(), pool.Answered)
+		})
+	}
+}
+
+// Something may come for a job that was withdrawn a moment before. Its new place is free again.
+func TestAWithdrawalThatCameTooLate(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBalancer(t, 2, dispatch.DefaultQueue(), balancer.Hooks{})
+		load(b, 0, 0)
+		load(b, 1, 1000)
+		withdrawn := make(withdrawal, 1)
+		l, err := claim(t.Context(), b, dispatch.Request{Withdraw: withdrawn})
+		require.NoError(t, err)
+		load(b, 1, 0)
+		hangs(b, 0)
+		inFlight, _ := b.Counts()
+		assert.Equal(t, []int{1, 2}, []int{len(withdrawn), inFlight}, "it counts at both places")
+		l.Interim(time.Now(), false)
+		inFlight, _ = b.Counts()
+		assert.Equal(t, 1, inFlight)
+		l.Done(time.Now(), pool.Answered)
+	})
+}
+
+// hangs makes an upstream suspect.
+func hangs(b *balancer.Balancer, i int) {
+	for range 2 {
+		b.ReportFailed(address(i), pool.ErrNoResponse)
+	}
 }
 
 // listing is a cache of one project.
@@ -75,7 +150,7 @@ func TestALeaseIsReadWhileTheSetChanges(t *testing.T) {
 				l, err := claim(t.Context(), b, dispatch.Request{})
 				if assert.NoError(t, err) {
 					assert.Equal(t, address(0), l.Address)
-					l.Done(pool.Answered)
+					l.Done(time.Now(), pool.Answered)
 				}
 			}
 		})

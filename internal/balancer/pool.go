@@ -11,7 +11,7 @@ import (
 // Set replaces the pool's membership by a full set.
 func (b *Balancer) Set(upstreams []pool.Upstream) {
 	var joined, left []string
-	b.event(func(now time.Time) { joined, left = b.pool.Set(now, upstreams) })
+	b.event(time.Now(), func(now time.Time) { joined, left = b.pool.Set(now, upstreams) })
 	if len(joined) > 0 && b.hooks.Joined != nil {
 		b.hooks.Joined(joined)
 	}
@@ -23,7 +23,7 @@ func (b *Balancer) Set(upstreams []pool.Upstream) {
 // Drain keeps new jobs from an upstream by hand, or ends that. It reports whether the
 // upstream is known.
 func (b *Balancer) Drain(address string, on bool) (known bool) {
-	b.event(func(time.Time) { known = b.pool.Drain(address, on) })
+	b.event(time.Now(), func(time.Time) { known = b.pool.Drain(address, on) })
 	return known
 }
 
@@ -36,12 +36,12 @@ func (b *Balancer) CachedAt(project uint64) (cached, assumed []string) {
 
 // Report hands an upstream's report to the pool.
 func (b *Balancer) Report(address string, r pool.Report) {
-	b.event(func(now time.Time) { b.pool.Report(now, address, r) })
+	b.event(time.Now(), func(now time.Time) { b.pool.Report(now, address, r) })
 }
 
 // ReportFailed tells the pool that an upstream's report could not be fetched or read.
 func (b *Balancer) ReportFailed(address string, why error) {
-	b.event(func(now time.Time) { b.pool.ReportFailed(now, address, why) })
+	b.event(time.Now(), func(now time.Time) { b.pool.ReportFailed(now, address, why) })
 }
 
 // Listing hands what an upstream had cached at an instant to the pool, where
@@ -64,10 +64,10 @@ type Settings struct {
 
 // SetSettings puts other settings into force, also for the jobs that wait.
 func (b *Balancer) SetSettings(s Settings) {
-	b.event(func(time.Time) {
+	b.event(time.Now(), func(time.Time) {
 		b.pool.SetSettings(s.Pool)
 		b.pool.SetBreakers(s.Breaker)
-		b.dispatch.SetRetry(s.Retry)
+		b.setRetry(s.Retry)
 		b.dispatch.SetQueue(s.Queue)
 		b.dispatch.SetProjects(s.Projects)
 		b.dispatch.SetSecondThoughts(s.Thoughts)

@@ -23,12 +23,13 @@ func TestOtherSettingsAreInForceAtOnce(t *testing.T) {
 			Pool:    pool.Settings{Policy: selection.Random{}, Interval: time.Minute},
 			Breaker: breaker.Default(), Retry: dispatch.DefaultRetry(), Queue: bounded(1),
 		}
-		set.Breaker.Failures, set.Retry.Attempts = 1, 1
+		set.Breaker.Failures, set.Retry.Attempts, set.Retry.FirstByte = 1, 1, time.Hour
 		b.SetSettings(set)
 		l, err := claim(t.Context(), b, dispatch.Request{})
 		require.NoError(t, err)
-		next := l.Failed(dispatch.Failure{Outcome: pool.Failed, Progress: dispatch.Begun, Repeatable: true})
+		next := l.Failed(time.Now(), dispatch.Failure{Outcome: pool.Failed, Progress: dispatch.Begun, Repeatable: true})
 		assert.False(t, next.Again, "one attempt is all")
+		assert.Equal(t, time.Hour, b.Begin(dispatch.Request{}).FirstByte)
 		assert.Equal(t, breaker.Open, b.States()[0].Breaker.State)
 
 		set.Breaker.Failures, set.Retry.Attempts = 5, 3
@@ -37,8 +38,8 @@ func TestOtherSettingsAreInForceAtOnce(t *testing.T) {
 		load(b, 0, 0)
 		l, err = claim(t.Context(), b, dispatch.Request{})
 		require.NoError(t, err)
-		l.Answered(true, nil)
-		l.Done(pool.Answered)
+		l.Answered(time.Now(), true, nil)
+		l.Done(time.Now(), pool.Answered)
 		load(b, 0, 1000)
 		time.Sleep(2 * time.Minute)
 		assert.True(t, b.States()[0].ReportFresh, "by the longer interval")
@@ -56,7 +57,7 @@ func TestPickedFollowsEachClaim(t *testing.T) {
 		b := newBalancer(t, 1, dispatch.DefaultQueue(), balancer.Hooks{Picked: func(selection.Cache, time.Duration, bool) { picked++ }})
 		l, err := claim(t.Context(), b, dispatch.Request{})
 		require.NoError(t, err)
-		l.Done(pool.Answered)
+		l.Done(time.Now(), pool.Answered)
 		assert.Equal(t, 1, picked)
 		load(b, 0, 1000)
 		served := make(chan *balancer.Lease)
@@ -68,7 +69,7 @@ func TestPickedFollowsEachClaim(t *testing.T) {
 		synctest.Wait()
 		assert.Equal(t, 1, picked, "it waits")
 		load(b, 0, 0)
-		(<-served).Done(pool.Answered)
+		(<-served).Done(time.Now(), pool.Answered)
 		assert.Equal(t, 2, picked)
 		b.Set(nil)
 		_, err = claim(t.Context(), b, dispatch.Request{Queue: time.Second})

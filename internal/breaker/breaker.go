@@ -38,43 +38,43 @@ type Breaker struct {
 	until    time.Time     // when Enter may next let a job through; zero is now
 	failures int           // in a row, while closed
 	failing  bool          // most jobs of all sidecars that ended there of late failed
-	probe    *entry        // the newest job let through while half open, until its verdict
+	probes   int           // counts the jobs let through while half open
 	trips    int           // openings since it last worked for OpenMax
 	open     time.Duration // the last open time, before jitter
 }
 
-// entry is one job that was let through.
-type entry struct {
-	breaker *Breaker
+// Entry is one job that was let through.
+type Entry struct {
 	epoch   int // of the breaker when the job was let through
+	probe   int // its number among those let through while half open; 0 in other states
 	counted bool
 }
 
 // Ready reports, without side effects, whether Enter lets a job through at now.
 func (b *Breaker) Ready(now time.Time) bool { return !now.Before(b.until) }
 
-// Enter lets one job through, or refuses with ok false. The caller calls done
+// Enter lets one job through, or refuses with ok false. The caller calls Tell
 // when the upstream has shown whether it works: when its response begins, or at
-// the failure. Later calls of done change nothing.
-func (b *Breaker) Enter(now time.Time) (done func(now time.Time, v Verdict), ok bool) {
+// the failure.
+func (b *Breaker) Enter(now time.Time) (e Entry, ok bool) {
 	if !b.Ready(now) {
-		return nil, false
+		return Entry{}, false
 	}
 	if b.state == Open {
 		b.change(now, HalfOpen)
 	}
-	e := &entry{breaker: b, epoch: b.epoch}
+	e.epoch = b.epoch
 	if b.state == HalfOpen {
-		b.probe = e // the verdict of an overdue probe still counts if it comes
+		b.probes++
+		e.probe = b.probes // the verdict of an overdue probe still counts if it comes
 		b.until = now.Add(probeTimeout)
 	}
-	return e.done, true
+	return e, true
 }
 
-// done counts the verdict, unless the breaker has changed its state since the
-// job was let through: an old verdict says nothing about the upstream now.
-func (e *entry) done(now time.Time, v Verdict) {
-	b := e.breaker
+// Tell counts the verdict on a job, unless it has one, or the breaker has changed its
+// state since the job was let through: an old verdict says nothing about the upstream now.
+func (b *Breaker) Tell(now time.Time, e *Entry, v Verdict) {
 	if e.counted || e.epoch != b.epoch {
 		return
 	}
@@ -93,7 +93,7 @@ func (e *entry) done(now time.Time, v Verdict) {
 	case Unreachable:
 		b.trip(now)
 	case Unknown:
-		if b.probe == e {
+		if e.probe == b.probes { // the newest
 			b.until = time.Time{} // the next job is the probe
 		}
 	}
@@ -130,7 +130,6 @@ func (b *Breaker) trip(now time.Time) {
 func (b *Breaker) change(now time.Time, to State) {
 	b.state, b.since = to, now
 	b.epoch++
-	b.failures, b.probe = 0, nil
 	if to == Closed {
 		b.until = time.Time{}
 	}

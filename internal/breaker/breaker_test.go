@@ -11,8 +11,6 @@ import (
 
 func testRNG(seed uint64) *rand.Rand { return rand.New(rand.NewPCG(seed, 0)) }
 
-type doneFunc = func(time.Time, Verdict)
-
 // fixture is a breaker and the time, which only the test moves.
 type fixture struct {
 	*Breaker
@@ -194,7 +192,8 @@ func TestTheDoublingIsForgottenAfterWorkingForOpenMax(t *testing.T) {
 	for _, c := range []struct {
 		worked time.Duration
 		want   float64
-	}{{time.Minute - 1, 20}, {time.Minute, 5}} {
+		trips  int
+	}{{time.Minute - 1, 20, 3}, {time.Minute, 5, 1}} {
 		f := newFixture(t, Default())
 		f.fail(5)
 		f.sleepOpen()
@@ -204,6 +203,7 @@ func TestTheDoublingIsForgottenAfterWorkingForOpenMax(t *testing.T) {
 		f.sleep(c.worked)
 		f.fail(5)
 		assert.InEpsilon(t, c.want, f.sleepOpen().Seconds(), 0.2)
+		assert.Equal(t, c.trips, f.Status().Trips)
 	}
 }
 

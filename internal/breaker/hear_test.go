@@ -31,6 +31,11 @@ func TestHear(t *testing.T) {
 		f.Hear(f.now, 0, 0, 0)
 		f.try(Unhealthy)
 		assert.Equal(t, Open, f.state())
+
+		f = newFixture(t, s)
+		f.Hear(f.now, 0, 0, 0)
+		f.try(Unhealthy)
+		assert.Equal(t, Closed, f.state(), "of no jobs, not half failed")
 	})
 	t.Run("an answer ends it, and so do the jobs of others", func(t *testing.T) {
 		f := newFixture(t, s)
@@ -54,7 +59,7 @@ func TestHear(t *testing.T) {
 		f.sleep(5 * time.Second)
 		f.Hear(f.now, 1, 1, 0) // its own failure
 		assert.Equal(t, until, f.Status().Until)
-		f.Hear(f.now, 2, 2, 2)
+		f.Hear(f.now, 2, 2, 1)
 		assert.Equal(t, Open, f.state())
 		assert.Greater(t, f.Status().Until, until)
 		assert.Equal(t, 2, f.Status().Trips)

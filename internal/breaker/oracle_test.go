@@ -51,12 +51,12 @@ func againstGobreaker(t *testing.T, seed uint64, visits *[3]int) {
 			sick = rng.Float64()
 		case action < 45:
 			// gobreaker waits for its probe without end, so the probe ends first.
-			if f.probe != nil && f.Ready(f.now) {
+			if f.state() == HalfOpen && f.Ready(f.now) {
 				for _, j := range jobs {
 					j.report(errUnknown)
 				}
 				jobs = nil
-				f.probe.done(f.now, Unknown)
+				f.Tell(f.now, &Entry{epoch: f.epoch, probe: f.probes}, Unknown)
 			}
 			done, ok := f.Enter(f.now)
 			if !ok && f.state() == Open {

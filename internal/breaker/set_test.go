@@ -10,6 +10,20 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
+// doneFunc is what to call with the verdict on a job.
+type doneFunc = func(time.Time, Verdict)
+
+func enter(b *Breaker, now time.Time) (doneFunc, bool) {
+	e, ok := b.Enter(now)
+	if !ok {
+		return nil, false
+	}
+	return func(now time.Time, v Verdict) { b.Tell(now, &e, v) }, true
+}
+
+// Enter returns what to call with the verdict.
+func (f *fixture) Enter(now time.Time) (doneFunc, bool) { return enter(f.Breaker, now) }
+
 func newSet(t *testing.T) *Set {
 	t.Helper()
 	set, err := New(Config{Settings: Default(), Rand: testRNG(1)})
@@ -129,7 +143,7 @@ func TestOverlappingJobs(t *testing.T) {
 		b := set.Join(fmt.Sprintf("u:%d", rng.IntN(3)))
 		step(b, func() {
 			ready := b.Ready(now)
-			done, ok := b.Enter(now)
+			done, ok := enter(b, now)
 			assert.Equal(t, ready, ok)
 			if ok {
 				open = append(open, job{b, done})

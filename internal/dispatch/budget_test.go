@@ -5,7 +5,10 @@ import (
 	"testing"
 	"time"
 
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	"example.org/pilotfish/internal/pool"
 )
 
 // The budget against a list of everything that ever happened.
@@ -53,4 +56,26 @@ func TestRetryBudgetOfAClockThatGoesBack(t *testing.T) {
 	}
 	require.False(t, b.take(now.Add(-time.Hour), 0.2), "the past is counted as the present")
 	require.True(t, b.take(now.Add(time.Second), 0.2))
+}
+
+// Under a total outage the retries are a share of the jobs.
+func TestRetryBudgetUnderTotalOutage(t *testing.T) {
+	f := newFixture(t, 4, func(c *Config) { c.Retry.Budget = 0.2 })
+	rng := rand.New(rand.NewPCG(5, 5))
+	now, jobs, attempts, over := start, 10_000, 0, 0
+	for range jobs {
+		now = now.Add(time.Duration(rng.ExpFloat64() * float64(10*time.Millisecond)))
+		j := f.Begin(Request{})
+		for again := true; again; attempts++ {
+			g, granted := f.Arrive(now, j)
+			require.True(t, granted)
+			require.NoError(t, g.Err)
+			next := f.fail(now, g, Failure{Outcome: pool.NotStarted, Progress: Heard})
+			if again = next.Again; next.OverBudget {
+				over++
+			}
+		}
+	}
+	assert.InEpsilon(t, 1.2*float64(jobs), attempts, 0.02)
+	assert.Greater(t, over, jobs/2)
 }

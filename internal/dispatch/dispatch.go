@@ -92,6 +92,9 @@ func New(cfg Config) (*Dispatcher, error) {
 	return d, nil
 }
 
+// Retry is the bounds on attempts.
+func (d *Dispatcher) Retry() RetrySettings { return d.retry }
+
 // Pool is the upstreams that the jobs go to.
 func (d *Dispatcher) Pool() *pool.Pool { return d.pool }
 
@@ -109,13 +112,7 @@ func (d *Dispatcher) SetRetry(s RetrySettings) { d.retry = s }
 func (d *Dispatcher) SetQueue(s QueueSettings) { d.queue.bounds = s }
 
 // Begin takes in a new job.
-func (d *Dispatcher) Begin(now time.Time, r Request) *Job {
-	d.budget.job(now)
-	j := &Job{Request: r, connect: d.retry.ConnectTimeout}
-	j.tried = j.room[:0]
-	j.FirstByte, j.Deadline = d.retry.bounds(r)
-	return j
-}
+func (d *Dispatcher) Begin(r Request) *Job { return d.retry.Begin(r) }
 
 // Arrive asks for an upstream for a job's next attempt. If granted is false the
 // job waits until Job.GiveUpAt, and the shell calls Serve next: others may
@@ -128,6 +125,10 @@ func (d *Dispatcher) Arrive(now time.Time, j *Job) (g Grant, granted bool) {
 	if to := j.to; to != nil {
 		j.to = nil
 		return Grant{Job: j, Assignment: to, ConnectTimeout: j.connect}, true
+	}
+	if !j.counted {
+		j.counted = true
+		d.budget.job(now)
 	}
 	tried, _ := d.tried(j)
 	if d.pool.AllTried(tried) || j.Among != nil || d.first(j) {
@@ -157,7 +158,6 @@ func (d *Dispatcher) enqueue(now time.Time, j *Job) (g Grant, granted bool) {
 		return Grant{Job: j, Err: fmt.Errorf("%w (%d)", ErrFull, d.queue.len())}, true
 	}
 	for _, out := range displaced {
-		out.waited += now.Sub(out.since)
 		err := errOutnumbered
 		if out.Priority != j.Priority {
 			err = ErrDisplaced
@@ -189,15 +189,9 @@ func (d *Dispatcher) Serve(now time.Time) []Grant {
 	return over
 }
 
-// GiveUp takes a job out of the queue, and reports whether it was waiting: if
-// not, Serve was first and has granted it something.
-func (d *Dispatcher) GiveUp(now time.Time, j *Job) bool {
-	if !d.queue.remove(j) {
-		return false
-	}
-	j.waited += now.Sub(j.since)
-	return true
-}
+// GiveUp takes a job that ends out of the queue, and reports whether it was waiting:
+// if not, Serve was first and has granted it something.
+func (d *Dispatcher) GiveUp(j *Job) bool { return d.queue.remove(j) }
 
 // ask asks the pool for an upstream for j.
 func (d *Dispatcher) ask(now time.Time, j *Job) (Grant, reply) {

@@ -80,7 +80,7 @@ func (f *fixture) serve(now time.Time) {
 // wait lets a new job arrive, and requires that it waits.
 func (f *fixture) wait(now time.Time, r Request) *Job {
 	f.t.Helper()
-	j := f.Begin(now, r)
+	j := f.Begin(r)
 	_, granted := f.Arrive(now, j)
 	require.False(f.t, granted, "it should wait")
 	f.serve(now)
@@ -145,7 +145,7 @@ func TestNewcomersDoNotOvertake(t *testing.T) {
 // A job that has been everywhere is told so at once, however many wait before it.
 func TestAllTriedDoesNotWaitBehindOthers(t *testing.T) {
 	f := newFixture(t, 1, nil)
-	tourist := f.Begin(start, Request{})
+	tourist := f.Begin(Request{})
 	g := f.claim(start, tourist)
 	f.load(start.Add(1), 0, 1000)
 	for range 20 {
@@ -164,7 +164,7 @@ func TestRetriesThatWaitHoldUpNobody(t *testing.T) {
 	f.load(start, 0, 1000)
 	now := start.Add(1)
 	for i := range 20 {
-		j := f.Begin(now, Request{Priority: selection.High})
+		j := f.Begin(Request{Priority: selection.High})
 		g, granted := f.Arrive(now, j)
 		require.Equal(t, i == 0, granted, "those who wait are asked first")
 		if f.serve(now); !granted {
@@ -198,7 +198,7 @@ func TestRefusedProjectsHoldUpNobody(t *testing.T) {
 	f.load(start, 0, 0)
 	granted := 0
 	for i := range uint64(1000) {
-		j := f.Begin(start, Request{Project: (i + 1) * 0x9e3779b97f4a7c15})
+		j := f.Begin(Request{Project: (i + 1) * 0x9e3779b97f4a7c15})
 		if _, ok := f.Arrive(start, j); ok {
 			granted++
 		}
@@ -208,29 +208,6 @@ func TestRefusedProjectsHoldUpNobody(t *testing.T) {
 	assert.Greater(t, granted, 450)
 	assert.Less(t, granted, 550)
 	assert.Equal(t, 1000-granted, f.Waiting())
-}
-
-// A pooled connection that turned out dead does not speak against its
-// upstream, which is asked once more where no other is left.
-func TestAfterAStaleConnection(t *testing.T) {
-	stale := Failure{Outcome: pool.NoAnswer, Progress: Begun, Stale: true}
-	f := newFixture(t, 1, nil)
-	j := f.Begin(start, Request{})
-	g := f.claim(start, j)
-	assert.False(t, g.Fresh)
-	require.True(t, f.fail(start, g, stale).Again)
-	g = f.claim(start, j)
-	assert.True(t, g.Fresh, "on a connection of its own")
-	assert.Equal(t, address(0), g.Assignment.Address)
-	assert.False(t, f.fail(start, g, stale).Again, "the job may be the reason")
-
-	f = newFixture(t, 2, nil)
-	j = f.Begin(start, Request{})
-	first := f.claim(start, j)
-	require.True(t, f.fail(start, first, stale).Again)
-	g = f.claim(start, j)
-	assert.False(t, g.Fresh)
-	assert.NotEqual(t, first.Assignment.Address, g.Assignment.Address, "another is left")
 }
 
 // Whatever happens, each job is granted something once for each arrival, and at
@@ -272,7 +249,7 @@ func TestRandomHistories(t *testing.T) {
 			switch k := rng.IntN(10); {
 			case k < 4:
 				arrivals++
-				arrive(f.Begin(now, Request{Project: uint64(rng.IntN(4)), Priority: selection.Priority(rng.IntN(2)), Bytes: rng.Int64N(1000)}))
+				arrive(f.Begin(Request{Project: uint64(rng.IntN(4)), Priority: selection.Priority(rng.IntN(2)), Bytes: rng.Int64N(1000)}))
 			case k < 7:
 				for j, g := range running {
 					delete(running, j)
@@ -301,7 +278,7 @@ func TestRandomHistories(t *testing.T) {
 					if now.Before(j.GiveUpAt()) {
 						continue
 					}
-					require.True(t, f.GiveUp(now, j))
+					require.True(t, f.GiveUp(j))
 					delete(waiting, j)
 					ends++
 				}
@@ -328,17 +305,24 @@ func TestAJobForSomeUpstreamsDoesNotWait(t *testing.T) {
 	f := newFixture(t, 2, nil)
 	f.Pool().Set(start, []pool.Upstream{{Address: address(0)}, {Address: address(1), Draining: true}})
 	f.Pool().Report(start, address(0), pool.Report{At: start, Stalled: [2]float64{1000, 0}, CoresBusy: -1, Completed: -1, Wait: math.NaN(), Response: math.NaN()})
-	waits := f.Begin(start, Request{})
+	waits := f.Begin(Request{})
 	_, granted := f.Arrive(start, waits)
 	require.False(t, granted)
 	for _, among := range [][]string{{}, {address(0)}, {address(1)}, {"10.9.9.9:9000"}} {
-		g, granted := f.Arrive(start, f.Begin(start, Request{Among: among}))
+		g, granted := f.Arrive(start, f.Begin(Request{Among: among}))
 		require.True(t, granted, "%v", among)
 		require.ErrorIs(t, g.Err, pool.ErrNoneEligible)
 	}
 	f.Pool().Set(start, []pool.Upstream{{Address: address(0)}, {Address: address(1)}})
-	g, granted := f.Arrive(start, f.Begin(start, Request{Among: []string{address(1)}, Fallbacks: true}))
+	g, granted := f.Arrive(start, f.Begin(Request{Among: []string{address(1)}, Fallbacks: true}))
 	require.True(t, granted)
 	require.NoError(t, g.Err)
 	require.Empty(t, g.Assignment.Fallbacks, "the others are none of those asked for")
+}
+
+// A proxy that chooses by itself gets as many fall-backs as there are retries.
+func TestFallbacksForTheRetries(t *testing.T) {
+	f := newFixture(t, 5, nil)
+	assert.Len(t, f.claim(start, f.Begin(Request{Fallbacks: true})).Assignment.Fallbacks, 2)
+	assert.Empty(t, f.claim(start, f.Begin(Request{})).Assignment.Fallbacks)
 }

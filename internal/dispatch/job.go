@@ -48,6 +48,7 @@ type Job struct {
 
 	tried    []string  // the addresses that it may not go to now
 	room     [2]string // for tried: most jobs have one attempt
+	counted  bool      // for the retry budget
 	attempts int       // how many attempts may have reached an upstream
 	rounds   int       // how often all upstreams refused the connection
 
@@ -79,6 +80,9 @@ func (j *Job) TimeLeft(now time.Time) (left time.Duration, last bool) {
 	}
 	return j.Deadline.Sub(now), true
 }
+
+// Late reports whether the job's deadline has passed.
+func (j *Job) Late(now time.Time) bool { return !j.Deadline.IsZero() && !now.Before(j.Deadline) }
 
 // TimedOut is the outcome of an attempt whose response did not begin in the time
 // that it had left. Less than half of FirstByte is too short a time to speak

@@ -22,17 +22,17 @@ func bounded(s ProjectSettings) func(*Config) { return func(c *Config) { c.Proje
 func TestAProjectAtItsLimitWaits(t *testing.T) {
 	own := intake.Key("own")
 	f := newFixture(t, 2, bounded(ProjectSettings{Limit: 2, Overrides: []ProjectLimit{{"own", 1}, {"free", 0}}}))
-	first := f.claim(start, f.Begin(start, Request{Project: 1}))
-	f.claim(start, f.Begin(start, Request{Project: 1}))
+	first := f.claim(start, f.Begin(Request{Project: 1}))
+	f.claim(start, f.Begin(Request{Project: 1}))
 	third := f.wait(start, Request{Project: 1})
-	f.claim(start, f.Begin(start, Request{Project: own}))
+	f.claim(start, f.Begin(Request{Project: own}))
 	f.wait(start, Request{Project: own})
 	assert.Equal(t, ProjectLoad{InFlight: 2, Waiting: 1, Limit: 2}, f.Project(1))
 	assert.Equal(t, ProjectLoad{InFlight: 1, Waiting: 1, Limit: 1}, f.Project(own))
 	assert.Equal(t, 2, f.Limited())
 	for range 5 {
-		f.claim(start, f.Begin(start, Request{}))
-		f.claim(start, f.Begin(start, Request{Project: intake.Key("free")}))
+		f.claim(start, f.Begin(Request{}))
+		f.claim(start, f.Begin(Request{Project: intake.Key("free")}))
 	}
 	assert.Empty(t, f.granted)
 
@@ -53,7 +53,7 @@ func TestAProjectAtItsLimitWaits(t *testing.T) {
 func TestAJobThatWouldWaitTooLongIsRefused(t *testing.T) {
 	f := newFixture(t, 1, bounded(ProjectSettings{Limit: 1, Lag: 10 * time.Second}))
 	now := start
-	running := f.claim(now, f.Begin(now, Request{Project: 1}))
+	running := f.claim(now, f.Begin(Request{Project: 1}))
 	var line []*Job
 	for range 4 { // nobody knows yet how long they take
 		line = append(line, f.wait(now, Request{Project: 1, Queue: time.Hour}))
@@ -65,7 +65,7 @@ func TestAJobThatWouldWaitTooLongIsRefused(t *testing.T) {
 		running = f.granted[next]
 	}
 	// Two wait, and a job leaves each 4 s: a low one would wait 12 s.
-	g, granted := f.Arrive(now, f.Begin(now, Request{Project: 1}))
+	g, granted := f.Arrive(now, f.Begin(Request{Project: 1}))
 	require.True(t, granted)
 	var at *AtLimit
 	require.ErrorAs(t, g.Err, &at)
@@ -74,11 +74,11 @@ func TestAJobThatWouldWaitTooLongIsRefused(t *testing.T) {
 	assert.EqualError(t, g.Err, "the project has as many jobs in flight as it may have (1), and a new job would wait for 12s")
 
 	f.wait(now, Request{Project: 1, Priority: selection.High}) // which goes before them
-	f.claim(now, f.Begin(now, Request{Project: 2}))            // which has nothing to do with them
+	f.claim(now, f.Begin(Request{Project: 2}))                 // which has nothing to do with them
 
 	// Nothing ends any more: the estimate grows.
 	now = now.Add(time.Minute)
-	g, granted = f.Arrive(now, f.Begin(now, Request{Project: 1, Priority: selection.High}))
+	g, granted = f.Arrive(now, f.Begin(Request{Project: 1, Priority: selection.High}))
 	require.True(t, granted)
 	require.ErrorAs(t, g.Err, &at)
 	assert.Equal(t, 68*time.Second, at.Wait, "twice 34 s")
@@ -87,7 +87,7 @@ func TestAJobThatWouldWaitTooLongIsRefused(t *testing.T) {
 // A job that came for another attempt has been let in before.
 func TestARetryIsNotRefusedForItsProject(t *testing.T) {
 	f := newFixture(t, 2, bounded(ProjectSettings{Limit: 1, Lag: time.Second}))
-	j := f.Begin(start, Request{Project: 1})
+	j := f.Begin(Request{Project: 1})
 	g := f.claim(start, j)
 	waits := f.wait(start, Request{Project: 1})
 	now := start.Add(3 * time.Second)
@@ -101,11 +101,11 @@ func TestARetryIsNotRefusedForItsProject(t *testing.T) {
 // A job that has waited as long as it may is told that its project is the reason.
 func TestWhyAJobWaited(t *testing.T) {
 	f := newFixture(t, 1, bounded(ProjectSettings{Limit: 1}))
-	f.claim(start, f.Begin(start, Request{Project: 1}))
+	f.claim(start, f.Begin(Request{Project: 1}))
 	held := f.wait(start, Request{Project: 1})
 	now := held.GiveUpAt()
 	require.ErrorIs(t, f.Waited(now, held), ErrAtLimit)
-	require.True(t, f.GiveUp(now, held))
+	require.True(t, f.GiveUp(held))
 	require.ErrorIs(t, f.Waited(now, held), ErrWaited, "it does not wait any more")
 
 	f.load(now, 0, 1000)
@@ -116,11 +116,11 @@ func TestWhyAJobWaited(t *testing.T) {
 // A job that may go to some upstreams only does not wait for its project either.
 func TestAJobForSomeUpstreamsOfAProjectAtItsLimit(t *testing.T) {
 	f := newFixture(t, 2, bounded(ProjectSettings{Limit: 1}))
-	f.claim(start, f.Begin(start, Request{Project: 1}))
-	g, granted := f.Arrive(start, f.Begin(start, Request{Project: 1, Among: []string{address(0)}}))
+	f.claim(start, f.Begin(Request{Project: 1}))
+	g, granted := f.Arrive(start, f.Begin(Request{Project: 1, Among: []string{address(0)}}))
 	require.True(t, granted)
 	require.ErrorIs(t, g.Err, ErrAtLimit)
-	f.claim(start, f.Begin(start, Request{Project: 2, Among: []string{address(0)}}))
+	f.claim(start, f.Begin(Request{Project: 2, Among: []string{address(0)}}))
 }
 
 // pushAll lets a job wait for each letter, which is its project; capitals are high.
@@ -194,7 +194,7 @@ func TestAFullQueueIsFair(t *testing.T) {
 	f := newFixture(t, 1, func(c *Config) { c.Queue.Jobs, c.Projects.Fair = 3, true })
 	f.load(start, 0, 1000)
 	flood := []*Job{f.wait(start, Request{Project: 1}), f.wait(start, Request{Project: 1}), f.wait(start, Request{Project: 1})}
-	g, granted := f.Arrive(start, f.Begin(start, Request{Project: 1}))
+	g, granted := f.Arrive(start, f.Begin(Request{Project: 1}))
 	require.True(t, granted)
 	require.ErrorIs(t, g.Err, ErrFull, "its own jobs do not give way")
 	f.wait(start, Request{Project: 2})

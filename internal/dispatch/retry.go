@@ -40,6 +40,14 @@ func (s RetrySettings) Check(f *settings.Faults) {
 	}
 }
 
+// Begin takes in a new job, which keeps these bounds.
+func (s RetrySettings) Begin(r Request) *Job {
+	j := &Job{Request: r, connect: s.ConnectTimeout}
+	j.tried = j.room[:0]
+	j.FirstByte, j.Deadline = s.bounds(r)
+	return j
+}
+
 // bounds are a job's FirstByte and Deadline. The deadline is the sum of the
 // job's own timeouts, if it gives any. The configured bound stands for an
 // evaluate timeout that is missing.
@@ -114,7 +122,7 @@ func (d *Dispatcher) Failed(now time.Time, j *Job, f Failure) Next {
 	case j.attempts >= d.retry.Attempts, d.retry.Attempts == 1,
 		class == never,
 		class == once && j.spent,
-		!j.Deadline.IsZero() && !now.Before(j.Deadline),
+		j.Late(now),
 		!f.Repeatable:
 		return Next{}
 	case class == refusal:
@@ -212,7 +220,7 @@ func (f Failure) class() retryClass {
 const (
 	firstPause      = 25 * time.Millisecond
 	maxPause        = 250 * time.Millisecond
-	maxRefusedPause = time.Second
+	maxRefusedPause = 800 * time.Millisecond
 )
 
 // pause is how long to wait after so many attempts: not at all before the

@@ -44,7 +44,7 @@ func TestRetryRules(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			f := newFixture(t, 9, func(c *Config) { c.Retry.Attempts = 4 })
-			j := f.Begin(start, Request{})
+			j := f.Begin(Request{})
 			been := map[string]bool{}
 			for i, failure := range c.failures {
 				g := f.claim(start, j)
@@ -60,7 +60,7 @@ func TestRetryRules(t *testing.T) {
 
 func TestABodyThatIsNotKeptIsSentOnce(t *testing.T) {
 	f := newFixture(t, 2, nil)
-	j := f.Begin(start, Request{})
+	j := f.Begin(Request{})
 	f.claim(start, j).Assignment.Done(start, pool.Refused)
 	assert.Equal(t, Next{}, f.Failed(start, j, Failure{Outcome: pool.Refused}))
 }
@@ -68,71 +68,48 @@ func TestABodyThatIsNotKeptIsSentOnce(t *testing.T) {
 func TestNoRetryAfterTheDeadline(t *testing.T) {
 	for after, want := range map[time.Duration]bool{17*time.Second + 999*time.Millisecond: true, 18 * time.Second: false} {
 		f := newFixture(t, 2, nil)
-		j := f.Begin(start, Request{Arrived: start, Queue: 5 * time.Second, Evaluate: 10 * time.Second, Stream: 3 * time.Second})
+		j := f.Begin(Request{Arrived: start, Queue: 5 * time.Second, Evaluate: 10 * time.Second, Stream: 3 * time.Second})
 		g := f.claim(start, j)
 		assert.Equal(t, want, f.fail(start.Add(after), g, Failure{Outcome: pool.Refused}).Again)
 	}
 }
 
-func TestBoundsOfAJob(t *testing.T) {
-	for _, c := range []struct {
-		queue, evaluate, stream time.Duration
-		firstByte, total        time.Duration // total 0 is no deadline
-	}{
-		{0, 0, 0, 300, 0},
-		{5, 10, 0, 15, 15},
-		{5, 10, 60, 15, 75},
-		{0, 10, 0, 10, 10},
-		{5, 0, 0, 305, 305},
-		{0, 0, 60, 300, 360},
-	} {
-		f := newFixture(t, 1, nil)
-		j := f.Begin(start, Request{
-			Arrived: start, Queue: c.queue * time.Second, Evaluate: c.evaluate * time.Second, Stream: c.stream * time.Second,
-		})
-		assert.Equal(t, c.firstByte*time.Second, j.FirstByte)
-		if c.total == 0 {
-			assert.Zero(t, j.Deadline)
-			continue
-		}
-		assert.Equal(t, start.Add(c.total*time.Second), j.Deadline)
-	}
-}
-
-// An attempt has the job's time for an answer to begin, or what the deadline
-// leaves of it; less than half of it says nothing of the upstream.
-func TestTimeOfAnAttempt(t *testing.T) {
-	f := newFixture(t, 1, nil)
-	j := f.Begin(start, Request{Arrived: start, Queue: 4 * time.Second, Evaluate: 6 * time.Second, Stream: 10 * time.Second})
-	for _, c := range []struct {
-		at, left time.Duration
-		last     bool
-		outcome  pool.Outcome
-	}{
-		{0, 10, false, pool.TimedOut}, {10, 10, false, pool.TimedOut}, {12, 8, true, pool.TimedOut},
-		{15, 5, true, pool.TimedOut}, {16, 4, true, pool.Gone}, {21, -1, true, pool.Gone},
-	} {
-		left, last := j.TimeLeft(start.Add(c.at * time.Second))
-		assert.Equal(t, c.left*time.Second, left)
-		assert.Equal(t, c.last, last)
-		assert.Equal(t, c.outcome, j.TimedOut(left))
-	}
-	left, last := f.Begin(start, Request{Arrived: start}).TimeLeft(start.Add(time.Hour))
-	assert.Equal(t, 5*time.Minute, left)
-	assert.False(t, last, "a job without timeouts has no deadline")
-}
-
 func TestConnectTimeoutDoublesAfterItHasPassed(t *testing.T) {
-	f := newFixture(t, 9, func(c *Config) { c.Retry.Attempts = 9 })
-	now, j := start, f.Begin(start, Request{Queue: time.Minute, Arrived: start})
-	for _, c := range []struct {
-		given time.Duration
-		late  bool
-	}{{time.Second, true}, {2 * time.Second, false}, {2 * time.Second, true}, {4 * time.Second, true}} {
+	for _, count := range []bool{false, true} {
+		f := newFixture(t, 9, func(c *Config) { c.Retry.Attempts, c.CountTimeouts = 9, count })
+		now, j := start, f.Begin(Request{Queue: time.Minute, Arrived: start})
+		for _, c := range []struct {
+			given time.Duration
+			late  bool
+		}{{time.Second, true}, {2 * time.Second, false}, {2 * time.Second, true}, {4 * time.Second, true}} {
+			g := f.claim(now, j)
+			assert.Equal(t, c.given, g.ConnectTimeout)
+			require.True(t, f.fail(now, g, Failure{Outcome: pool.Refused, ConnectTimedOut: c.late}).Again)
+			now = now.Add(time.Second) // for the retry budget
+		}
+	}
+}
+
+// When all upstreams have taken too long, each is asked anew with the time of the first.
+func TestConnectTimeoutWhenAllAreAskedAnew(t *testing.T) {
+	f := newFixture(t, 2, nil)
+	now, j := start, f.Begin(Request{Queue: time.Minute, Arrived: start})
+	for _, given := range []time.Duration{time.Second, 2 * time.Second, time.Second, 2 * time.Second} {
 		g := f.claim(now, j)
-		assert.Equal(t, c.given, g.ConnectTimeout)
-		require.True(t, f.fail(now, g, Failure{Outcome: pool.Refused, ConnectTimedOut: c.late}).Again)
-		now = now.Add(time.Second) // for the retry budget
+		assert.Equal(t, given, g.ConnectTimeout)
+		next := f.fail(now, g, Failure{Outcome: pool.Refused, ConnectTimedOut: true})
+		require.True(t, next.Again)
+		now = now.Add(time.Second + next.Pause)
+	}
+}
+
+// A job that an upstream has answered, or may have begun, does not wait for those that refuse.
+func TestAJobThatCameThroughDoesNotWait(t *testing.T) {
+	for _, first := range []Failure{{Outcome: pool.NotStarted, Progress: Heard}, {Outcome: pool.NoAnswer, Progress: Begun}} {
+		f := newFixture(t, 2, nil)
+		j := f.Begin(Request{})
+		require.True(t, f.fail(start, f.claim(start, j), first).Again)
+		assert.Equal(t, Next{}, f.fail(start, f.claim(start, j), Failure{Outcome: pool.Refused}))
 	}
 }
 
@@ -155,26 +132,51 @@ func TestPauses(t *testing.T) {
 	assert.LessOrEqual(t, f.pause(1_000_000), maxPause)
 }
 
-// Under a total outage the retries are a share of the jobs.
-func TestRetryBudgetUnderTotalOutage(t *testing.T) {
-	f := newFixture(t, 4, func(c *Config) { c.Retry.Budget = 0.2 })
-	rng := rand.New(rand.NewPCG(5, 5))
-	now, jobs, attempts, over := start, 10_000, 0, 0
-	for range jobs {
-		now = now.Add(time.Duration(rng.ExpFloat64() * float64(10*time.Millisecond)))
-		j := f.Begin(now, Request{})
-		for again := true; again; attempts++ {
-			g, granted := f.Arrive(now, j)
-			require.True(t, granted)
-			require.NoError(t, g.Err)
-			next := f.fail(now, g, Failure{Outcome: pool.NotStarted, Progress: Heard})
-			if again = next.Again; next.OverBudget {
-				over++
-			}
+// Those before all upstreams that refused are asked anew grow longer.
+func TestPausesBeforeAllAreAskedAnew(t *testing.T) {
+	f := newFixture(t, 1, nil)
+	j := f.Begin(Request{Queue: time.Hour})
+	for i, most := range []time.Duration{25, 50, 100, 200, 400, 800, 800, 800} {
+		least, largest := time.Hour, time.Duration(0)
+		for range 2000 {
+			j.tried, j.waited, j.rounds = []string{address(0)}, 0, i
+			next := f.refused(j)
+			require.Equal(t, []any{true, i + 1, next.Pause}, []any{next.Again, j.rounds, j.waited})
+			least, largest = min(least, next.Pause), max(largest, next.Pause)
 		}
+		assert.LessOrEqual(t, largest, most*time.Millisecond)
+		assert.Greater(t, largest, most*time.Millisecond*99/100)
+		assert.Less(t, least, most*time.Millisecond/100)
 	}
-	assert.InEpsilon(t, 1.2*float64(jobs), attempts, 0.02)
-	assert.Greater(t, over, jobs/2)
+}
+
+// A pooled connection that turned out dead does not speak against its
+// upstream, which is asked once more where no other is left.
+func TestAfterAStaleConnection(t *testing.T) {
+	stale := Failure{Outcome: pool.NoAnswer, Progress: Begun, Stale: true}
+	f := newFixture(t, 1, nil)
+	j := f.Begin(Request{})
+	g := f.claim(start, j)
+	assert.False(t, g.Fresh)
+	require.True(t, f.fail(start, g, stale).Again)
+	g = f.claim(start, j)
+	assert.True(t, g.Fresh, "on a connection of its own")
+	assert.Equal(t, address(0), g.Assignment.Address)
+	assert.False(t, f.fail(start, g, stale).Again, "the job may be the reason")
+
+	f = newFixture(t, 1, nil)
+	j = f.Begin(Request{})
+	unsent := Failure{Outcome: pool.Refused, Stale: true}
+	require.Equal(t, Next{Again: true}, f.fail(start, f.claim(start, j), unsent), "at once: a new connection may be taken")
+	assert.True(t, f.claim(start, j).Fresh)
+
+	f = newFixture(t, 2, nil)
+	j = f.Begin(Request{})
+	first := f.claim(start, j)
+	require.True(t, f.fail(start, first, stale).Again)
+	g = f.claim(start, j)
+	assert.False(t, g.Fresh)
+	assert.NotEqual(t, first.Assignment.Address, g.Assignment.Address, "another is left")
 }
 
 func TestOneAttemptMeansNoRetries(t *testing.T) {
@@ -183,7 +185,7 @@ func TestOneAttemptMeansNoRetries(t *testing.T) {
 	s.Attempts = 1
 	f.SetRetry(s)
 	for _, failure := range []Failure{{Outcome: pool.Refused}, {Outcome: pool.NotStarted}} {
-		assert.Equal(t, Next{}, f.fail(start, f.claim(start, f.Begin(start, Request{})), failure))
+		assert.Equal(t, Next{}, f.fail(start, f.claim(start, f.Begin(Request{})), failure))
 	}
 }
 
@@ -195,7 +197,7 @@ func TestOneThatLivesServesTheJobsOfAll(t *testing.T) {
 		now := start
 		for range 500 {
 			now = now.Add(10 * time.Millisecond)
-			j := f.Begin(now, Request{})
+			j := f.Begin(Request{})
 			g := f.claim(now, j)
 			for g.Assignment.Address != address(0) {
 				require.Equal(t, Next{Again: true}, f.fail(now, g, Failure{Outcome: pool.Refused}))
@@ -217,7 +219,7 @@ func TestOneThatLivesServesTheJobsThatOthersLetTimeOut(t *testing.T) {
 		now, late := start, 0
 		for range 200 {
 			now = now.Add(10 * time.Millisecond)
-			came, j := now, f.Begin(now, Request{})
+			came, j := now, f.Begin(Request{})
 			g := f.claim(now, j)
 			for g.Assignment.Address != address(0) {
 				late++
@@ -238,7 +240,7 @@ func TestOneThatLivesServesTheJobsThatOthersLetTimeOut(t *testing.T) {
 // counts as an attempt: it is no worse off than with another failure.
 func TestATimeOutBeyondPatienceCounts(t *testing.T) {
 	f := newFixture(t, 9, nil)
-	now, j := start, f.Begin(start, Request{Queue: 500 * time.Millisecond, Arrived: start})
+	now, j := start, f.Begin(Request{Queue: 500 * time.Millisecond, Arrived: start})
 	for _, again := range []bool{true, true, false} {
 		g := f.claim(now, j)
 		assert.Equal(t, time.Second, g.ConnectTimeout)
@@ -254,7 +256,7 @@ func TestJobsWaitForALoneUpstream(t *testing.T) {
 	f := newFixture(t, 1, nil)
 	for n := range 200 {
 		now := start.Add(time.Duration(n) * time.Hour)
-		j, back := f.Begin(now, Request{}), now.Add(8*time.Second)
+		j, back := f.Begin(Request{}), now.Add(8*time.Second)
 		g := f.claim(now, j)
 		for now.Before(back) {
 			next := f.fail(now, g, Failure{Outcome: pool.Refused})
@@ -273,7 +275,7 @@ func TestJobsWaitForALoneUpstream(t *testing.T) {
 func TestJobsWaitForALoneUpstreamThatTakesNoConnection(t *testing.T) {
 	for own, want := range map[time.Duration]int{0: 10, 3 * time.Second: 3} {
 		f := newFixture(t, 1, nil)
-		now, j, dials := start, f.Begin(start, Request{Queue: own, Arrived: start}), 0
+		now, j, dials := start, f.Begin(Request{Queue: own, Arrived: start}), 0
 		for again := true; again; dials++ {
 			g := f.claim(now, j)
 			now = now.Add(g.ConnectTimeout)
@@ -288,7 +290,7 @@ func TestJobsWaitForALoneUpstreamThatTakesNoConnection(t *testing.T) {
 func TestJobsDoNotWaitForEverForALoneUpstream(t *testing.T) {
 	for own, want := range map[time.Duration]time.Duration{0: 10 * time.Second, 3 * time.Second: 3 * time.Second} {
 		f := newFixture(t, 1, nil)
-		now, j := start, f.Begin(start, Request{Queue: own, Arrived: start})
+		now, j := start, f.Begin(Request{Queue: own, Arrived: start})
 		for {
 			next := f.fail(now, f.claim(now, j), Failure{Outcome: pool.Refused})
 			if !next.Again {

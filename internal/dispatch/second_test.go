@@ -34,7 +34,7 @@ func (f *fixture) at(now time.Time, i int) Grant {
 	for k := range 4 {
 		f.load(now.Add(time.Duration(k)), k, map[bool]float64{true: 0, false: 1000}[k == i])
 	}
-	j := f.Begin(now, Request{Withdraw: withdrawer{}})
+	j := f.Begin(Request{Withdraw: withdrawer{}})
 	g := f.claim(now, j)
 	require.Equal(f.t, address(i), g.Assignment.Address)
 	return g
@@ -54,6 +54,7 @@ func TestAMovedJobArrivesAtItsNewPlace(t *testing.T) {
 	require.Equal(t, Next{Again: true}, f.fail(now, g, Failure{Outcome: pool.Moved, Progress: Begun}))
 	next := f.claim(now, g.Job)
 	assert.NotEqual(t, address(1), next.Assignment.Address)
+	assert.Equal(t, []string{address(1), next.Assignment.Address}, g.Job.Tried(), "where it does not go again")
 	assert.Equal(t, 1, f.Pool().InFlight())
 
 	for i := range 4 { // it is not moved twice
@@ -77,6 +78,10 @@ func TestAMoveThatCameTooLate(t *testing.T) {
 		"the submitter is gone":  {func(f *fixture, now time.Time, g Grant) Next { return f.fail(now, g, Failure{Outcome: pool.Gone}) }, false},
 		"a response was cut": {func(f *fixture, now time.Time, g Grant) Next {
 			return f.fail(now, g, Failure{Outcome: pool.Truncated, Progress: Heard})
+		}, false},
+		"its body cannot be sent again": {func(f *fixture, now time.Time, g Grant) Next {
+			g.Assignment.Done(now, pool.NoAnswer)
+			return f.Failed(now, g.Job, Failure{Outcome: pool.NoAnswer, Progress: Begun})
 		}, false},
 		"the connection was lost": {func(f *fixture, now time.Time, g Grant) Next {
 			return f.fail(now, g, Failure{Outcome: pool.NoAnswer, Progress: Begun})
@@ -117,7 +122,7 @@ func TestBoundsOnSecondThoughts(t *testing.T) {
 				c.change(cfg)
 			})
 			for range 100 - c.jobs {
-				f.claim(start, f.Begin(start, Request{})).Assignment.Done(start, pool.Answered)
+				f.claim(start, f.Begin(Request{})).Assignment.Done(start, pool.Answered)
 			}
 			for range c.jobs {
 				f.at(start, 1)
@@ -147,7 +152,7 @@ func TestAJobThatMayHaveBegunMovesOnce(t *testing.T) {
 
 func TestJobsThatCannotBeWithdrawnStay(t *testing.T) {
 	f := newFixture(t, 2, func(c *Config) { c.SecondThoughts = DefaultSecondThoughts() })
-	g := f.claim(start, f.Begin(start, Request{}))
+	g := f.claim(start, f.Begin(Request{}))
 	for i := range 2 {
 		f.load(start, i, 0)
 		if address(i) == g.Assignment.Address {

@@ -70,6 +70,7 @@ type logged struct {
 	Status   int
 	Outcome  string
 	Reason   string
+	Refused  bool `json:"retry_refused"` // for the retry budget alone
 	Attempts []struct {
 		Upstream, Outcome string
 		Repeated          bool
@@ -141,9 +142,15 @@ func (b *books) audit(t *testing.T) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	assert.Zero(t, b.unknown, "jobs that nobody submitted")
-	told := 0
+	told, retried, refused := 0, 0, 0
 	for n, j := range b.jobs {
 		j.inOrder()
+		for _, l := range j.logged {
+			retried += len(l.Attempts) - min(len(l.Attempts), 1)
+			if l.Refused {
+				refused++
+			}
+		}
 		fault := j.fault()
 		if fault == "" {
 			continue
@@ -157,4 +164,6 @@ func (b *books) audit(t *testing.T) {
 				v.number, v.upstream, v.fault, v.read, v.notStarted, v.wrote, v.whole, v.status)
 		}
 	}
+	// The budget is there for the moment when hundreds of jobs hang at the only upstream left.
+	assert.LessOrEqual(t, refused, retried, "more retries were refused for the budget than were made")
 }

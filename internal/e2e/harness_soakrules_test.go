@@ -44,7 +44,7 @@ func (j *entry) fault() string {
 		return "not exactly one line in the sidecar's log"
 	case j.logged[0].Status != e.status:
 		return "the sidecar logged another status than it answered"
-	case e.kind == own && j.retryable():
+	case e.kind == own && j.retryable() && !j.logged[0].Refused:
 		return "lost, though it could have been retried"
 	case e.kind == own:
 		return ""

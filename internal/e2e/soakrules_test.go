@@ -55,4 +55,6 @@ func TestSoakRules(t *testing.T) {
 		}
 		assert.Equal(t, test.says, j.fault())
 	}
+	overBudget := entry{endings: []ending{lost}, visits: []*visit{&mute}, logged: []logged{{Status: 502, Refused: true}}}
+	assert.Empty(t, overBudget.fault())
 }

@@ -56,7 +56,7 @@ func (h *hungFleet) RoundTrip(r *http.Request) (*http.Response, error) {
 
 // job goes where b says, and is answered after a while unless that upstream hangs.
 func (h *hungFleet) job(t *testing.T, b *balancer.Balancer, project uint64, takes time.Duration) {
-	lease, err := b.Claim(t.Context(), b.Begin(dispatch.Request{Project: project, Arrived: time.Now()}))
+	lease, err := b.Claim(t.Context(), time.Now(), b.Begin(dispatch.Request{Project: project, Arrived: time.Now()}))
 	if !assert.NoError(t, err) {
 		return
 	}
@@ -70,8 +70,8 @@ func (h *hungFleet) job(t *testing.T, b *balancer.Balancer, project uint64, take
 		h.mu.Unlock()
 		time.Sleep(time.Until(h.to))
 	}
-	lease.Answered(true, nil)
-	lease.Done(pool.Answered)
+	lease.Answered(time.Now(), true, nil)
+	lease.Done(time.Now(), pool.Answered)
 }
 
 // sidecar is a balancer with a poller, until the test ends.

@@ -3,6 +3,7 @@ package intake
 import (
 	"bytes"
 	"fmt"
+	"net/http"
 	"strings"
 	"testing"
 )
@@ -27,7 +28,7 @@ func jobOf(size int, first bool) []byte {
 var sizes = []struct {
 	name  string
 	bytes int
-}{{"1KB", 1 << 10}, {"4KB", 4 << 10}, {"64KB", 64 << 10}, {"1MB", 1 << 20}}
+}{{"200B", 200}, {"1KB", 1 << 10}, {"4KB", 4 << 10}, {"64KB", 64 << 10}, {"1MB", 1 << 20}}
 
 func BenchmarkRead(b *testing.B) {
 	r := newReader(b, pointers{})
@@ -41,6 +42,39 @@ func BenchmarkRead(b *testing.B) {
 				for b.Loop() {
 					if facts, _, err := r.read(Head{}, body, true); err != nil || facts.Stream == 0 {
 						b.Fatal(facts, err)
+					}
+				}
+			})
+		}
+	}
+}
+
+// rulesOf returns a job of about size bytes like those of `make bench`.
+func rulesOf(size int, rule string) []byte {
+	const begin, end = `{"input":"s3://feeds/in.csv","rules":[`, `{}],"priority":"low","project_id":17}`
+	return []byte(begin + strings.Repeat(rule, max(0, size-len(begin)-len(end))/len(rule)) + end)
+}
+
+func BenchmarkDescribe(b *testing.B) {
+	r := newReader(b, pointers{})
+	h := Head{Method: "POST", Path: "/jobs", Header: http.Header{"Content-Type": {"application/json"}}}
+	for _, rule := range []struct{ name, text string }{
+		{"short", `{"field":"title","action":"replace","value":"x","with":"y"},`},
+		{"long", `{"text":"` + strings.Repeat("All work and no play makes Jack a dull boy. ", 40) + `"},`},
+		{"escapes", `{"text":"` + strings.Repeat(`Die Bücher \"sind\" größer.\nÄpfel,\u00fc `, 4) + `"},`},
+		{"chinese", `{"text":"` + strings.Repeat("我们的生活", 20) + `","n":"价格"},`},
+		{"numbers", `[0.12345678,-1.5e-05,12,-3,100000,0.25],`},
+		{"literals", `{"a":true,"b":null,"c":[],"d":{},"e":[1,false]},`},
+		{"indented", "{\n    \"field\": \"title\",\n    \"action\": \"replace\",\n    \"value\": \"x\"\n  },\n  "},
+	} {
+		for _, size := range sizes {
+			body := rulesOf(size.bytes, rule.text)
+			b.Run(rule.name+"/"+size.name, func(b *testing.B) {
+				b.SetBytes(int64(len(body)))
+				b.ReportAllocs()
+				for b.Loop() {
+					if d, err := r.Describe(h, body, true); err != nil || d.Facts.Key == 0 {
+						b.Fatal(d, err)
 					}
 				}
 			})

@@ -30,14 +30,15 @@ var ErrTooLarge = errors.New("the body is too large")
 // Methods are safe for concurrent use.
 type Body struct {
 	budget *Budget
-	limit  int64 // of the whole body
-	length int64 // as declared, -1 unknown; the true one when all is read
+	limit  int64     // of the whole body
+	length int64     // the true one if head is the whole body, or else the declared one, -1 unknown
+	rest   io.Reader // nil: head is the whole body
 
 	mu       sync.Mutex
 	head     []byte
-	rest     io.Reader // nil: head is the whole body
-	newest   int       // number of the newest reader, the only one that may read the rest
-	started  bool      // the rest was read from
+	room     *room // the memory of head; nil if that is not used again
+	newest   int   // number of the newest reader, the only one that may read the rest
+	started  bool  // the rest was read from
 	released bool
 	err      error // of the rest
 }
@@ -121,19 +122,27 @@ func (b *Body) grow() (bool, error) {
 			return false, err
 		}
 	}
-	grown := make([]byte, len(b.head), next)
-	copy(grown, b.head)
-	b.head = grown
+	b.move(next)
 	return true, nil
+}
+
+// move gives head the memory for so many bytes.
+func (b *Body) move(size int64) {
+	left, taken := b.room, b.budget.rooms.get(size)
+	var grown []byte
+	if taken != nil {
+		grown = taken.bytes[:len(b.head):size]
+	} else {
+		grown = make([]byte, len(b.head), size)
+	}
+	copy(grown, b.head)
+	b.head, b.room = grown, taken
+	b.budget.rooms.put(left)
 }
 
 // Whole reports whether all of the body is kept. If it is not, the budget was
 // exhausted, and facts beyond the kept bytes count as absent.
-func (b *Body) Whole() bool {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.rest == nil
-}
+func (b *Body) Whole() bool { return b.rest == nil }
 
 // Replayable reports whether another attempt can send the body from its
 // beginning. A Whole body always is; another one until an attempt has read beyond
@@ -153,20 +162,24 @@ func (b *Body) Bytes() []byte {
 
 // Len returns the length of the body in bytes: the true length if it is Whole,
 // otherwise the declared one, or -1.
-func (b *Body) Len() int64 {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.length
-}
+func (b *Body) Len() int64 { return b.length }
 
 // Release gives the kept bytes back to the budget; a second call does nothing.
 // Existing readers go on, so an abandoned attempt may hold the memory a little
-// longer. That is why bodies are left to the garbage collector and never pooled.
-// Later readers get ErrSpent.
-func (b *Body) Release() {
+// longer. Later readers get ErrSpent.
+func (b *Body) Release() { _ = b.release() }
+
+// Recycle is Release for a body whose bytes nobody reads anymore, nor ever will: the
+// memory is used for another body.
+func (b *Body) Recycle() { b.budget.rooms.put(b.release()) }
+
+// release returns the memory that may be used again, nil if there is none.
+func (b *Body) release() *room {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.released = true
 	b.budget.Return(int64(cap(b.head)))
-	b.head = nil
+	left := b.room
+	b.head, b.room = nil, nil
+	return left
 }

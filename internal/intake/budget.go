@@ -3,6 +3,7 @@ package intake
 import (
 	"errors"
 	"fmt"
+	"sync"
 	"sync/atomic"
 )
 
@@ -19,6 +20,7 @@ var ErrNoRoom = errors.New("other jobs take all the memory for bodies")
 type Budget struct {
 	bytes, all int64 // without and with the reserve
 	used       atomic.Int64
+	rooms      rooms // memory of bodies that have ended
 }
 
 // The least and the largest reserve, in bytes.
@@ -64,5 +66,37 @@ func (b *Budget) takeUpTo(most, n int64) bool {
 		if b.used.CompareAndSwap(used, used+n) {
 			return true
 		}
+	}
+}
+
+// room is memory for the bytes of one small body after the other. A new piece for each
+// would be half of what a job leaves to the garbage collector.
+type room struct{ bytes []byte }
+
+// Rooms have sizes in steps, so that a body holds hardly more than it needs.
+const (
+	roomStep    = 1 << 10
+	largestRoom = 17 << 10 // what is sent at once has 16 KiB at most; one byte more finds its end
+)
+
+// rooms are those that no body uses, by size.
+type rooms [largestRoom / roomStep]sync.Pool
+
+// get returns a room for n bytes, nil if that is too much for one.
+func (r *rooms) get(n int64) *room {
+	if n <= 0 || n > largestRoom {
+		return nil
+	}
+	class := (n - 1) / roomStep
+	if used, ok := r[class].Get().(*room); ok {
+		return used
+	}
+	return &room{bytes: make([]byte, (class+1)*roomStep)}
+}
+
+// put takes a room back, if it is one. Nobody may read from it anymore.
+func (r *rooms) put(used *room) {
+	if used != nil {
+		r[len(used.bytes)/roomStep-1].Put(used)
 	}
 }

@@ -1,6 +1,7 @@
 package intake
 
 import (
+	"crypto/rand"
 	"encoding/hex"
 	"strings"
 )
@@ -8,17 +9,19 @@ import (
 // maxID bounds an identifier that a submitter gives, in bytes.
 const maxID = 128
 
-// ID returns the identifier that a request brings along: its X-Request-Id, or the
-// trace-id of its traceparent (W3C Trace Context). It is "" if there is none that
-// can be logged and passed on: printable ASCII without spaces, 128 bytes at most.
+// ID returns the identifier of a job: the X-Request-Id of its request, or the trace-id of its
+// traceparent (W3C Trace Context). If there is none that can be logged and passed on, which is
+// printable ASCII without spaces, 128 bytes at most, it is a new one.
 func ID(requestID, traceparent string) string {
 	if requestID != "" && len(requestID) <= maxID && !strings.ContainsFunc(requestID, unprintable) {
 		return requestID
 	}
-	if traceparent == "" {
-		return ""
+	if traceparent != "" {
+		if id := traceID(traceparent); id != "" {
+			return id
+		}
 	}
-	return traceID(traceparent)
+	return rand.Text()
 }
 
 func unprintable(r rune) bool { return r <= ' ' || r > '~' }

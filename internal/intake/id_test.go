@@ -28,6 +28,12 @@ func TestID(t *testing.T) {
 		{"", "00-" + trace, ""},
 		{"", "00-" + trace[1:] + "-00f067aa0ba902b7-01", ""},
 	} {
-		assert.Equal(t, c.want, ID(c.requestID, c.traceparent), "%q %q", c.requestID, c.traceparent)
+		got := ID(c.requestID, c.traceparent)
+		if c.want == "" {
+			assert.Regexp(t, "^[A-Z2-7]{26}$", got, "%q %q: a new one", c.requestID, c.traceparent)
+			assert.NotEqual(t, got, ID(c.requestID, c.traceparent))
+			continue
+		}
+		assert.Equal(t, c.want, got, "%q %q", c.requestID, c.traceparent)
 	}
 }

@@ -97,8 +97,18 @@ func (r *Reader) end(w *walk) {
 // errEndOfHead ends a walk over the beginning of a body, when it is used up.
 var errEndOfHead = errors.New("end of head")
 
-// walk is one pass over one body, in step with a tree of wanted members.
+// tokens are the tokens and values of a body, as a jsontext.Decoder reads them.
+type tokens interface {
+	PeekKind() jsontext.Kind
+	ReadToken() (jsontext.Token, error)
+	ReadValue() (jsontext.Value, error)
+	InputOffset() int64
+}
+
+// walk is one pass over one body, or two, in step with a tree of wanted members.
 type walk struct {
+	in      tokens // the scanner or the decoder
+	scanner scanner
 	dec     jsontext.Decoder
 	src     bytes.Buffer // over the body itself: the decoder reads it in place
 	body    []byte
@@ -124,14 +134,38 @@ func (w *walk) start(body []byte, whole bool, project Places) {
 
 // stop drops the body, so that an idle walk does not keep it in memory.
 func (w *walk) stop() {
-	w.src = bytes.Buffer{}
-	w.dec.Reset(&w.src)
+	if w.in == &w.dec {
+		w.src = bytes.Buffer{}
+		w.dec.Reset(&w.src)
+	}
+	w.scanner.reset(nil)
 	w.body, w.facts = nil, Facts{}
 }
 
-// job reads the whole job. Duplicate names matter only where they are wanted, and
-// invalid UTF-8 is let through: most of a body is only passed on.
+// job reads the whole job: with the scanner, or else from the beginning with the decoder, which
+// says what is wrong. A body that is cut is for the decoder alone.
 func (w *walk) job(root *node) error {
+	if w.whole && w.scan(root) {
+		return nil
+	}
+	return w.decode(root)
+}
+
+// scan reads the whole job with the scanner, and reports whether that worked.
+func (w *walk) scan(root *node) bool {
+	w.scanner.reset(w.body)
+	w.in, w.left = &w.scanner, root.leaves
+	if w.object(root) == nil && (w.scanner.depth > 0 || w.scanner.ended()) {
+		return true
+	}
+	w.start(w.body, w.whole, w.project)
+	return false
+}
+
+// decode reads the whole job with the decoder. Duplicate names matter only where they are
+// wanted, and invalid UTF-8 is let through: most of a body is only passed on.
+func (w *walk) decode(root *node) error {
+	w.in = &w.dec
 	w.src = *bytes.NewBuffer(w.body)
 	w.dec.Reset(&w.src, jsontext.AllowDuplicateNames(true), jsontext.AllowInvalidUTF8(true))
 	kind, start := w.dec.PeekKind(), w.next()
@@ -157,19 +191,19 @@ func (w *walk) job(root *node) error {
 // object reads the object that n stands for, up to its end or until no wanted
 // member is left.
 func (w *walk) object(n *node) error {
-	if _, err := w.dec.ReadToken(); err != nil {
+	if _, err := w.in.ReadToken(); err != nil {
 		return err
 	}
 	after := w.left - n.leaves
-	for w.dec.PeekKind() == '"' {
-		name, err := w.dec.ReadValue()
+	for w.in.PeekKind() == '"' {
+		name, err := w.in.ReadValue()
 		if err != nil {
 			return err
 		}
-		start := int(w.dec.InputOffset()) - len(name)
+		start := int(w.in.InputOffset()) - len(name)
 		switch c := w.child(n, name); {
 		case c == nil:
-			_, err = w.dec.ReadValue() // skipped
+			_, err = w.in.ReadValue() // skipped
 		case w.seen&c.bit != 0:
 			err = w.fault(c.pointer, start, "is there twice")
 		default:
@@ -180,7 +214,7 @@ func (w *walk) object(n *node) error {
 			return err
 		}
 	}
-	if _, err := w.dec.ReadToken(); err != nil {
+	if _, err := w.in.ReadToken(); err != nil {
 		return err
 	}
 	w.left = after // the object may not come again, so what it lacks will not come
@@ -197,15 +231,15 @@ func (w *walk) child(n *node, quoted []byte) *node {
 
 // member reads the value of c: a wanted member, or an object on the way to some.
 func (w *walk) member(c *node) error {
-	kind := w.dec.PeekKind()
+	kind := w.in.PeekKind()
 	if kind == '{' && c.want == none {
 		return w.object(c)
 	}
-	value, err := w.dec.ReadValue()
+	value, err := w.in.ReadValue()
 	if err != nil {
 		return err
 	}
-	end := int(w.dec.InputOffset())
+	end := int(w.in.InputOffset())
 	if kind == '0' && !w.whole && end == len(w.body) {
 		return errEndOfHead // more digits may follow
 	}
@@ -280,7 +314,7 @@ func (w *walk) reading(cut bool) Reading {
 
 // next returns the offset of the token to come.
 func (w *walk) next() int {
-	return len(w.body) - len(bytes.TrimLeft(w.body[w.dec.InputOffset():], " \t\r\n:,"))
+	return len(w.body) - len(bytes.TrimLeft(w.body[w.in.InputOffset():], " \t\r\n:,"))
 }
 
 func (w *walk) fault(pointer string, offset int, reason string) error {

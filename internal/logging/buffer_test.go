@@ -13,9 +13,6 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	"go.uber.org/zap"
-
-	"example.org/pilotfish/internal/intake"
-	"example.org/pilotfish/internal/record"
 )
 
 // writes are the writes that a log made.
@@ -76,6 +73,39 @@ func TestLinesAreWrittenTogether(t *testing.T) {
 		time.Sleep(time.Hour)
 		synctest.Wait()
 		assert.Len(t, w.texts(), 6, "and nothing twice")
+		assert.LessOrEqual(t, cap(b.lines), 2*logBuffer, "and no memory is kept for another such line")
+	})
+}
+
+// stuck is a writer that waits to be told to go on.
+type stuck struct {
+	writes
+
+	begun, goOn chan struct{}
+}
+
+func (s *stuck) Write(p []byte) (int, error) {
+	s.begun <- struct{}{}
+	<-s.goOn
+	return s.writes.Write(p)
+}
+
+// A job does not wait while the lines of others are written, and its own line comes after them.
+func TestLinesAreTakenInWhileOthersAreWritten(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := &stuck{begun: make(chan struct{}, 9), goOn: make(chan struct{})}
+		b := &lineBuffer{to: w}
+		b.add([]byte("first\n"))
+		var synced sync.WaitGroup
+		synced.Go(func() { assert.NoError(t, b.Sync()) })
+		<-w.begun
+		b.add([]byte("second\n"))
+		b.add([]byte("third\n"))
+		assert.Empty(t, w.texts())
+		synced.Go(func() { assert.NoError(t, b.Sync()) })
+		close(w.goOn)
+		synced.Wait()
+		assert.Equal(t, []string{"first\n", "second\nthird\n"}, w.texts())
 	})
 }
 
@@ -92,7 +122,7 @@ func TestALineThatCannotBeWrittenIsTold(t *testing.T) {
 func TestErrorsAreWrittenAtOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var w writes
-		log, _, err := New(&w, "info")
+		log, err := New(&w, "info")
 		require.NoError(t, err)
 		log.Info("one")
 		log.Warn("two")
@@ -107,17 +137,13 @@ func TestErrorsAreWrittenAtOnce(t *testing.T) {
 }
 
 func BenchmarkJobLine(b *testing.B) {
-	log, _, err := New(io.Discard, "info")
+	log, err := New(io.Discard, "info")
 	require.NoError(b, err)
 	l := NewJobs(log)
 	set := Default()
-	r := &record.Job{
-		Facts: intake.Facts{Project: intake.NewText("12345")}, Status: 200, Outcome: intake.Answered,
-		Attempts: []record.Attempt{{Upstream: "127.0.0.1:9001", End: 123456 * time.Microsecond}},
-		TTFB:     12345 * time.Microsecond, Total: 123456 * time.Microsecond,
-	}
+	r := usualJob()
 	b.ReportAllocs()
 	for b.Loop() {
-		l.Write(set, r)
+		l.Write(time.Now(), set, r)
 	}
 }

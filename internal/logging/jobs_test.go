@@ -1,15 +1,18 @@
 package logging
 
 import (
+	"bytes"
+	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"math"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
 	"go.uber.org/zap"
-	"go.uber.org/zap/zaptest/observer"
 
 	"example.org/pilotfish/internal/intake"
 	"example.org/pilotfish/internal/pool"
@@ -17,6 +20,40 @@ import (
 	"example.org/pilotfish/internal/settings"
 	"example.org/pilotfish/pkg/selection"
 )
+
+// ended is when a job of these tests did.
+var ended = time.Unix(1_800_000_000, 123_456_789)
+
+// usualJob is one as most are.
+func usualJob() *record.Job {
+	return &record.Job{
+		ID:    "0c4a3c7b6f0e4e7aa5c1f6a1b3f7d2e9",
+		Facts: intake.Facts{Project: intake.NewText("12345"), Session: intake.NewText("5531f48d-74f0-4b52-8203-470d5ed8aa90")},
+		Read:  intake.Full, Status: 200, Outcome: intake.Answered, Completeness: intake.Complete, Body: 4096, Bytes: 1234,
+		Attempts: []record.Attempt{{
+			Upstream: "127.0.0.1:9001", RunnerUp: "127.0.0.1:9002", RunnerUpCost: 0.25, Cost: selection.Cost{Total: 0.125, Wait: 0.125},
+			End: 123456 * time.Microsecond,
+		}},
+		TTFB: 12345 * time.Microsecond, Total: 123456 * time.Microsecond,
+	}
+}
+
+// read is a log, and a function that returns the lines since its last call.
+func read(t *testing.T) (*Log, func() []map[string]any) {
+	var text bytes.Buffer
+	log, err := New(&text, "debug")
+	require.NoError(t, err)
+	return log, func() (lines []map[string]any) {
+		require.NoError(t, log.Sync())
+		for from := json.NewDecoder(&text); from.More(); {
+			var fields map[string]any
+			require.NoError(t, from.Decode(&fields))
+			lines = append(lines, fields)
+		}
+		text.Reset()
+		return lines
+	}
+}
 
 func TestWhichJobsAreLogged(t *testing.T) {
 	records := []*record.Job{
@@ -31,45 +68,66 @@ func TestWhichJobsAreLogged(t *testing.T) {
 		failedJobs: {"warn no_answer 1"},
 		noJobs:     nil,
 	} {
-		core, logs := observer.New(zap.DebugLevel)
-		l := NewJobs(zap.New(core))
+		log, lines := read(t)
+		l := NewJobs(log)
 		set := Default()
 		set.Jobs = jobs
 		var got []string
 		for _, r := range records {
-			l.Write(set, r)
-			for _, e := range logs.TakeAll() {
-				fields := e.ContextMap()
-				got = append(got, fmt.Sprint(e.Level, " ", fields["outcome"], " ", fields["total_seconds"]))
+			l.Write(ended, set, r)
+			for _, fields := range lines() {
+				got = append(got, fmt.Sprint(fields["level"], " ", fields["outcome"], " ", fields["total_seconds"]))
 			}
 		}
 		assert.Equal(t, want, got, jobs)
 	}
 }
 
+// A line of a job needs the level that it has, as any other line.
+func TestJobsBelowTheLevelAreNotLogged(t *testing.T) {
+	log, lines := read(t)
+	l := NewJobs(log)
+	log.Level.SetLevel(zap.WarnLevel)
+	l.Write(ended, Default(), &record.Job{Outcome: intake.Answered})
+	assert.Empty(t, lines())
+	l.Write(ended, Default(), &record.Job{Outcome: intake.NoAnswer})
+	assert.Len(t, lines(), 1)
+	log.Level.SetLevel(zap.ErrorLevel)
+	l.Write(ended, Default(), &record.Job{Outcome: intake.NoAnswer})
+	assert.Empty(t, lines())
+}
+
+// The line of a usual job is made on the stack.
+func TestALineDoesNotAllocate(t *testing.T) {
+	log, err := New(io.Discard, "info")
+	require.NoError(t, err)
+	l := NewJobs(log)
+	r := usualJob()
+	assert.Zero(t, testing.AllocsPerRun(500, func() { l.Write(ended, Default(), r) }))
+}
+
 // A share of the good jobs is logged, evenly; of the failed ones, all are.
 func TestAShareOfTheJobsIsLogged(t *testing.T) {
-	core, logs := observer.New(zap.DebugLevel)
-	l := NewJobs(zap.New(core))
+	log, lines := read(t)
+	l := NewJobs(log)
 	set := Settings{Jobs: allJobs, Slow: time.Minute, Share: 0.1}
 	for i := range 1000 {
-		l.Write(set, &record.Job{Outcome: intake.Answered})
-		assert.Equal(t, (i+1)/10, logs.Len())
+		l.Write(ended, set, &record.Job{Outcome: intake.Answered})
+		assert.Len(t, lines(), (i+1)/10-i/10)
 	}
-	logs.TakeAll()
 	for range 10 {
-		l.Write(set, &record.Job{Outcome: intake.Truncated})
+		l.Write(ended, set, &record.Job{Outcome: intake.Truncated})
 	}
-	assert.Equal(t, 10, logs.Len())
+	assert.Len(t, lines(), 10)
 	set.Share = 0
-	l.Write(set, &record.Job{Outcome: intake.Answered})
-	assert.Equal(t, 10, logs.Len())
+	l.Write(ended, set, &record.Job{Outcome: intake.Answered})
+	assert.Empty(t, lines())
 }
 
 // Unread bodies are told of once a minute, whichever jobs are logged.
 func TestUnreadBodiesAreWarnedOf(t *testing.T) {
-	core, logs := observer.New(zap.DebugLevel)
-	l := NewJobs(zap.New(core))
+	log, lines := read(t)
+	l := NewJobs(log)
 	set := Settings{Jobs: noJobs, Slow: time.Minute}
 	begin := time.Unix(1_800_000_000, 0)
 	for _, r := range []record.Job{
@@ -79,43 +137,44 @@ func TestUnreadBodiesAreWarnedOf(t *testing.T) {
 		{Arrived: begin, Total: 59 * time.Second, Unread: "encoded", Body: 5},
 		{Arrived: begin.Add(time.Minute), Unread: "a form", Body: -1},
 	} {
-		l.Write(set, &r)
+		l.Write(r.Arrived.Add(r.Total), set, &r)
 	}
-	var got []map[string]any
-	for _, e := range logs.All() {
-		assert.Equal(t, zap.WarnLevel, e.Level)
-		got = append(got, e.ContextMap())
+	var got []string
+	for _, fields := range lines() {
+		got = append(got, fmt.Sprint(fields["level"], " ", fields["jobs"], " ", fields["last"]))
 	}
-	assert.Equal(t, []map[string]any{{"jobs": int64(1), "last": "encoded"}, {"jobs": int64(2), "last": "a form"}}, got)
+	assert.Equal(t, []string{"warn 1 encoded", "warn 2 a form"}, got)
 }
 
 // The line of a job has all that its record tells, and leaves out what did not happen.
 func TestTheLineOfAJob(t *testing.T) {
-	core, logs := observer.New(zap.DebugLevel)
-	l := NewJobs(zap.New(core))
+	log, lines := read(t)
+	l := NewJobs(log)
 	line := func(r *record.Job) map[string]any {
-		l.Write(Default(), r)
-		return logs.TakeAll()[0].ContextMap()
+		l.Write(ended, Default(), r)
+		all := lines()
+		return all[len(all)-1] // a warning may stand before it
 	}
 	usual := line(&record.Job{ID: "1", Status: 200, Completeness: intake.Complete})
 	assert.Equal(t, map[string]any{
-		"id": "1", "session": "", "project": "", "priority": "low", "read": "unread", "outcome": "answered", "status": 200,
+		"level": "info", "ts": ended.Format("2006-01-02T15:04:05.000Z0700"), "msg": "job",
+		"id": "1", "session": "", "project": "", "priority": "low", "read": "unread", "outcome": "answered", "status": 200.0,
 		"attempts": []any{}, "queue_seconds": 0.0, "ttfb_seconds": 0.0, "total_seconds": 0.0,
-		"body_bytes": int64(0), "answer_bytes": int64(0), "answer": "complete",
+		"body_bytes": 0.0, "answer_bytes": 0.0, "answer": "complete",
 	}, usual)
 	failed := errors.New("connection reset")
 	whole := line(&record.Job{
 		Facts:  intake.Facts{Session: intake.NewText("s"), Project: intake.NewText("p"), Priority: selection.High},
 		Queued: time.Second, TTFB: 2 * time.Second, Total: 3 * time.Second, Body: 4, Bytes: 5,
-		Unread: "encoded", Reason: "no-answer", Unframed: true, Unkept: true, Err: failed, Outcome: intake.NoAnswer,
+		Unread: "encoded", Reason: "no-answer", Unframed: true, Unkept: true, RetryRefused: true, Err: failed, Outcome: intake.NoAnswer,
 		Attempts: []record.Attempt{{
 			Upstream: "a:1", Outcome: pool.Refused, Cache: selection.Cached, Start: time.Second, End: 3 * time.Second, Repeated: true, Err: failed,
 		}},
 	})
 	for key, want := range map[string]any{
 		"session": "s", "project": "p", "priority": "high", "queue_seconds": 1.0, "ttfb_seconds": 2.0, "total_seconds": 3.0,
-		"body_bytes": int64(4), "answer_bytes": int64(5), "unread": "encoded", "reason": "no-answer", "unframed": true,
-		"replay_disabled": true, "error": "connection reset",
+		"body_bytes": 4.0, "answer_bytes": 5.0, "unread": "encoded", "reason": "no-answer", "unframed": true,
+		"replay_disabled": true, "retry_refused": true, "error": "connection reset",
 		"attempts": []any{map[string]any{
 			"upstream": "a:1", "outcome": "refused", "cache": "cached", "seconds": 2.0, "repeated": true, "error": "connection reset",
 			"why": "cost=0.000 wait=0.000 fetch=0.000 placement=0.000 stop=0.000",
@@ -144,10 +203,10 @@ func TestAttemptsAreLogged(t *testing.T) {
 		" - 2 false": {Waited: -1, Fetched: 2 * time.Second, Known: true},
 		" 0 0 true":  {Known: true, Cached: true},
 	} {
-		core, logs := observer.New(zap.DebugLevel)
-		l := NewJobs(zap.New(core))
-		l.Write(Default(), &record.Job{Attempts: []record.Attempt{{Upstream: "a:1", End: time.Second, Hint: hint}}})
-		a := logs.All()[0].ContextMap()["attempts"].([]any)[0].(map[string]any)
+		log, lines := read(t)
+		l := NewJobs(log)
+		l.Write(ended, Default(), &record.Job{Attempts: []record.Attempt{{Upstream: "a:1", End: time.Second, Hint: hint}}})
+		a := lines()[0]["attempts"].([]any)[0].(map[string]any)
 		assert.Equal(t, []any{"a:1", 1.0}, []any{a["upstream"], a["seconds"]})
 		got := ""
 		for _, key := range []string{"upstream_wait_seconds", "upstream_fetch_seconds", "upstream_cached"} {

@@ -48,21 +48,38 @@ func (s Settings) Check(f *settings.Faults) {
 	}
 }
 
-// New writes JSON lines, so that no input can forge one. Lines may wait for
+// Log writes lines as JSON, so that no input can forge one. Lines may wait for
 // logDelay, but not behind an error; Sync writes what waits.
-func New(w io.Writer, level string) (*zap.Logger, zap.AtomicLevel, error) {
+type Log struct {
+	// Logger writes what happens to the program and its upstreams. Jobs writes its many
+	// lines without it, in a third of the time.
+	*zap.Logger
+	// Level is the least level that is written. It may be set at any time.
+	Level zap.AtomicLevel
+
+	lines *lineBuffer
+}
+
+// New returns a log whose lines go to w.
+func New(w io.Writer, level string) (*Log, error) {
 	at, err := zap.ParseAtomicLevel(level)
 	if err != nil {
-		return nil, at, err
+		return nil, err
 	}
-	enc := zap.NewProductionEncoderConfig()
-	enc.EncodeTime = zapcore.ISO8601TimeEncoder
 	lines := &lineBuffer{to: w}
-	core := zapcore.NewCore(zapcore.NewJSONEncoder(enc), lines, at)
-	return zap.New(core, zap.Hooks(func(e zapcore.Entry) error {
+	core := zapcore.NewCore(zapcore.NewJSONEncoder(encoding()), lines, at)
+	events := zap.New(core, zap.Hooks(func(e zapcore.Entry) error {
 		if e.Level < zap.ErrorLevel {
 			return nil
 		}
 		return lines.Sync()
-	})), at, nil
+	}))
+	return &Log{Logger: events, Level: at, lines: lines}, nil
+}
+
+// encoding is how zap writes lines. Those of jobs look alike.
+func encoding() zapcore.EncoderConfig {
+	enc := zap.NewProductionEncoderConfig()
+	enc.EncodeTime = zapcore.ISO8601TimeEncoder
+	return enc
 }

@@ -43,7 +43,6 @@ const (
 // keeper keeps the memory small.
 type keeper struct {
 	bodies  func() int64 // bytes that heads and bodies may take now
-	percent int          // as set last
 	quiet   int          // looks without a collection before
 	samples []metrics.Sample
 }
@@ -75,11 +74,7 @@ func (k *keeper) aim() {
 	if os.Getenv("GOMEMLIMIT") == "" {
 		debug.SetMemoryLimit(max(k.bodies()+besides, int64(live)*3/2))
 	}
-	percent := gcPercent(live)
-	if percent*10 > k.percent*11 || percent*10 < k.percent*9 { // setting it stops the world for a moment
-		debug.SetGCPercent(percent)
-		k.percent = percent
-	}
+	debug.SetGCPercent(gcPercent(live))
 }
 
 // giveBack returns memory to the system if much of it is of no use. What lives is

@@ -1,9 +1,8 @@
 package mesh
 
 import (
-	"cmp"
 	"context"
-	"crypto/rand"
+	"errors"
 	"fmt"
 	"time"
 
@@ -54,7 +53,7 @@ func newExchange(f *Filter, stream ext.ExternalProcessor_ProcessServer, r reques
 	return &exchange{
 		f: f, ctx: ctx, stream: stream, in: in,
 		record: &record.Job{
-			ID:      cmp.Or(intake.ID(r.header.Get("X-Request-Id"), r.header.Get("Traceparent")), rand.Text()),
+			ID:      intake.ID(r.header.Get("X-Request-Id"), r.header.Get("Traceparent")),
 			Arrived: time.Now(), Outcome: intake.Broken,
 		},
 	}
@@ -88,23 +87,20 @@ func (x *exchange) claim(r request, b body) error {
 		Queue: f.Queue, Evaluate: f.Evaluate, Stream: f.Stream, DataBytes: f.Bytes,
 		Among: r.subset, Fallbacks: true,
 	})
-	ctx := x.ctx
-	if !job.Deadline.IsZero() {
-		var cancel context.CancelFunc
-		ctx, cancel = context.WithDeadlineCause(x.ctx, job.Deadline, record.ErrDeadline)
-		defer cancel()
-	}
 	started := time.Now()
-	lease, err := x.f.cfg.Claimer.Claim(ctx, job)
-	x.record.Queued = time.Since(started)
-	if err != nil && ctx.Err() != nil {
-		return context.Cause(ctx)
-	}
-	if err != nil {
+	lease, err := x.f.cfg.Claimer.Claim(x.ctx, started, job)
+	now := time.Now()
+	x.record.Queued = now.Sub(started)
+	switch {
+	case err != nil && x.ctx.Err() != nil:
+		return context.Cause(x.ctx)
+	case errors.Is(err, context.DeadlineExceeded):
+		return record.ErrDeadline
+	case err != nil:
 		return err
 	}
 	x.lease = lease
-	x.record.Begin(*lease.Choice)
+	x.record.Begin(now, *lease.Choice)
 	return nil
 }
 

@@ -56,9 +56,9 @@ type Config struct {
 type Claimer interface {
 	// Begin takes in a new job.
 	Begin(r dispatch.Request) *dispatch.Job
-	// Claim gets an upstream for the job and counts the job there. It blocks
-	// while none is eligible. The lease must be ended.
-	Claim(ctx context.Context, j *dispatch.Job) (*balancer.Lease, error)
+	// Claim gets an upstream for the job from now on and counts the job there. It
+	// blocks while none is eligible. The lease must be ended.
+	Claim(ctx context.Context, now time.Time, j *dispatch.Job) (*balancer.Lease, error)
 }
 
 // Filter reads and places the requests that Envoy shows.

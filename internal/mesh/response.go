@@ -95,21 +95,22 @@ func (x *exchange) answered(r request, m *ext.ProcessingRequest, status string, 
 		x.record.Attempt().Hint = hint
 	}
 	if !x.response.notStarted {
-		x.lease.Answered(code < http.StatusInternalServerError, hint)
+		x.lease.Answered(now, code < http.StatusInternalServerError, hint)
 	}
 }
 
 // told takes in the load that the upstream tells at the end of its response.
 func (x *exchange) told(trailers *ext.HttpTrailers) {
 	_, trailer := split(trailers.GetTrailers())
-	hint, ok := x.f.cfg.Hint(trailer, time.Now())
+	now := time.Now()
+	hint, ok := x.f.cfg.Hint(trailer, now)
 	if !ok || !x.response.begun || x.response.own != "" {
 		return
 	}
 	if last := x.record.Attempt(); last.Hint == nil {
 		last.Hint = &hint
 	}
-	x.lease.Told(&hint)
+	x.lease.Told(now, &hint)
 }
 
 // errWentOn is an attempt that Envoy gave up for the next one.
@@ -125,10 +126,11 @@ func (x *exchange) move(to string) {
 	if i := slices.Index(x.lease.Fallbacks, to); i > 0 {
 		tried = x.lease.Fallbacks[:i+1]
 	}
+	now := time.Now()
 	for _, address := range tried {
-		x.record.EndAttempt(pool.Refused, errWentOn)
-		x.lease.Move(address)
-		x.record.Begin(*x.lease.Choice)
+		x.record.EndAttempt(now, pool.Refused, errWentOn)
+		x.lease.Move(now, address)
+		x.record.Begin(now, *x.lease.Choice)
 	}
 }
 
@@ -167,8 +169,9 @@ func (x *exchange) finish() {
 	if x.response.complete && x.response.own == "" {
 		j.Completeness = intake.Complete
 	}
-	j.EndAttempt(outcome, j.Err)
-	x.lease.Done(outcome)
+	now := time.Now()
+	j.EndAttempt(now, outcome, j.Err)
+	x.lease.Done(now, outcome)
 	x.lease = nil
 }
 

@@ -62,7 +62,7 @@ func (a *attempts) JobMoved(why pool.Reason) { a.moved[why].Inc() }
 // picks counts and times the choices of an upstream.
 type picks struct {
 	made      []prometheus.Counter // by selection.Cache
-	took      prometheus.Observer
+	took      *histogram
 	panicking prometheus.Gauge
 }
 
@@ -72,7 +72,7 @@ func newPicks(r registrar) *picks {
 	took := r.histograms("pilotfish_pick_seconds", "Time to filter the upstreams and pick one.", pickSeconds)
 	return &picks{
 		made: byLabel[selection.Cache](int(selection.Cached)+1, made.WithLabelValues),
-		took: took.WithLabelValues(),
+		took: took.with(),
 		panicking: r.gauge("pilotfish_panic_mode",
 			"1 if the last pick ignored the breakers because too many were open, else 0."),
 	}

@@ -2,7 +2,6 @@ package metrics
 
 import (
 	"fmt"
-	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 )
@@ -36,17 +35,10 @@ func (r registrar) gauges(name, help string, labels ...string) *prometheus.Gauge
 	return v
 }
 
-func (r registrar) histograms(name, help string, buckets []float64, labels ...string) *prometheus.HistogramVec {
-	v := prometheus.NewHistogramVec(prometheus.HistogramOpts{
-		Name: name, Help: help, Buckets: buckets,
-		// Scrapers that know native histograms get those too. Each bucket is 10 %
-		// wider than the one before, and their number is bounded.
-		NativeHistogramBucketFactor:     1.1,
-		NativeHistogramMaxBucketNumber:  160,
-		NativeHistogramMinResetDuration: time.Hour,
-	}, labels)
-	r.MustRegister(v)
-	return v
+func (r registrar) histograms(name, help string, bounds []float64, labels ...string) *histograms {
+	f := newHistograms(name, help, bounds, labels...)
+	r.MustRegister(f)
+	return f
 }
 
 // summaries have no quantiles: the sum and the count give the mean of any time.

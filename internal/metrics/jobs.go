@@ -13,13 +13,13 @@ import (
 type jobs struct {
 	ended         [selection.Priorities][intake.Readings][]prometheus.Counter // by intake.Outcome
 	shed          [selection.Priorities][]prometheus.Counter                  // by intake.Shedding
-	duration      []prometheus.Observer
-	ttfb          []prometheus.Observer
+	duration      []*histogram
+	ttfb          []*histogram
 	queued        []prometheus.Gauge
-	waited        []prometheus.Observer
+	waited        []*histogram
 	answers       []prometheus.Counter // by intake.Completeness
-	stretch       []prometheus.Observer
-	slowdown      []prometheus.Observer
+	stretch       []*histogram
+	slowdown      []*histogram
 	in, out       prometheus.Counter
 	notReplayable prometheus.Counter
 }
@@ -40,12 +40,12 @@ func newJobs(r registrar) *jobs {
 	slowdown := r.histograms("pilotfish_job_slowdown",
 		"The share of a complete job's time that it waited, where the upstream tells the wait.", slowdowns, "priority")
 	j := &jobs{
-		stretch:  byLabel[selection.Priority](selection.Priorities, stretch.WithLabelValues),
-		slowdown: byLabel[selection.Priority](selection.Priorities, slowdown.WithLabelValues),
-		duration: byLabel[selection.Priority](selection.Priorities, duration.WithLabelValues),
-		ttfb:     byLabel[selection.Priority](selection.Priorities, ttfb.WithLabelValues),
+		stretch:  byLabel[selection.Priority](selection.Priorities, stretch.with),
+		slowdown: byLabel[selection.Priority](selection.Priorities, slowdown.with),
+		duration: byLabel[selection.Priority](selection.Priorities, duration.with),
+		ttfb:     byLabel[selection.Priority](selection.Priorities, ttfb.with),
 		queued:   byLabel[selection.Priority](selection.Priorities, queued.WithLabelValues),
-		waited:   byLabel[selection.Priority](selection.Priorities, waited.WithLabelValues),
+		waited:   byLabel[selection.Priority](selection.Priorities, waited.with),
 		answers:  byLabel[intake.Completeness](intake.Completenesses, answers.WithLabelValues),
 		in:       r.counter("pilotfish_request_body_bytes_total", "Bytes of the bodies of jobs that ended, where their size is known."),
 		out:      r.counter("pilotfish_response_body_bytes_total", "Bytes of the bodies of responses that were passed on to submitters."),

@@ -15,7 +15,7 @@ import (
 type upstreams struct {
 	reports    *prometheus.CounterVec
 	attempts   *prometheus.CounterVec
-	firstByte  *prometheus.HistogramVec
+	firstByte  *histograms
 	wait       *prometheus.SummaryVec
 	expected   *prometheus.SummaryVec
 	fetch      *prometheus.SummaryVec
@@ -28,7 +28,7 @@ type upstreams struct {
 type upstream struct {
 	reports   prometheus.Counter
 	attempts  []prometheus.Counter // by pool.Outcome
-	firstByte prometheus.Observer
+	firstByte *histogram
 	wait      prometheus.Observer
 	expected  prometheus.Observer
 	fetch     prometheus.Observer
@@ -64,7 +64,7 @@ func (u *upstreams) Joined(addresses []string) {
 			reports:  u.reports.WithLabelValues(a),
 			attempts: byLabel[pool.Outcome](pool.Outcomes, u.attempts.WithLabelValues, a),
 
-			firstByte: u.firstByte.WithLabelValues(a),
+			firstByte: u.firstByte.with(a),
 			wait:      u.wait.WithLabelValues(a),
 			expected:  u.expected.WithLabelValues(a),
 			fetch:     u.fetch.WithLabelValues(a),
@@ -81,7 +81,7 @@ func (u *upstreams) Left(addresses []string) {
 		delete(u.byUpstream, a)
 		u.reports.DeleteLabelValues(a)
 		u.attempts.DeletePartialMatch(prometheus.Labels{"upstream": a})
-		u.firstByte.DeleteLabelValues(a)
+		u.firstByte.remove(a)
 		for _, times := range []*prometheus.SummaryVec{u.wait, u.expected, u.fetch, u.execution} {
 			times.DeleteLabelValues(a)
 		}

@@ -39,23 +39,23 @@ type Assignment struct {
 
 	pool    *Pool
 	member  *member
-	project uint64
+	project *projectState
 	moved   bool   // the job was elsewhere before: when it came here is not known
 	cold    bool   // it may cause a fetch
 	idle    bool   // a core was free there
 	listed  bool   // the last listing of the upstream named the project
 	number  uint64 // of the claim
 	entry   uint64 // in the member's ledger
-	tell    func(now time.Time, v breaker.Verdict)
+	entered entrance
 
 	answered bool
 	done     bool
 
 	// For second thoughts.
-	request       Request
+	waits         bool // it is one of the member's waiters
+	begun         bool // the upstream has said that it has begun the job
+	priority      selection.Priority
 	waiter        Waiter // nil: the job cannot be moved
-	waits         bool   // it is one of the member's waiters
-	begun         bool   // the upstream has said that it has begun the job
 	before, after *Assignment
 }
 
@@ -78,7 +78,7 @@ func (a *Assignment) Answered(now time.Time, healthy bool, hint *Hint) {
 		verdict = breaker.Unhealthy
 		a.member.failing.seen++
 	}
-	a.tell(now, verdict)
+	a.entered.tell(now, verdict)
 	if hint != nil {
 		a.member.hint(now, hint, &a.pool.cfg)
 		a.pool.heard = true
@@ -98,7 +98,7 @@ func (a *Assignment) Answered(now time.Time, healthy bool, hint *Hint) {
 // this is a failure like others.
 func (a *Assignment) Unreached(now time.Time) {
 	if m := a.member; !a.answered && !a.done && !m.suspicion.answered.After(a.Claimed) && !m.polled.After(a.Claimed) {
-		a.tell(now, breaker.Unreachable)
+		a.entered.tell(now, breaker.Unreachable)
 	}
 }
 
@@ -119,10 +119,10 @@ func (a *Assignment) Move(now time.Time, address string) *Assignment {
 	if m == nil {
 		return nil
 	}
-	tell, _ := m.enter(now)
+	entered, _ := m.enter(now)
 	to := &Assignment{
-		Choice: Choice{Address: address, Claimed: now, Cache: m.cache(a.project, now, &p.cfg)},
-		pool:   p, member: m, project: a.project, tell: tell, moved: true,
+		Choice: Choice{Address: address, Claimed: now, Cache: m.cache(a.project.id, now, &p.cfg)},
+		pool:   p, member: m, project: a.project, entered: entered, moved: true,
 	}
 	to.count()
 	return to
@@ -132,7 +132,7 @@ func (a *Assignment) Move(now time.Time, address string) *Assignment {
 func (a *Assignment) count() {
 	p, m := a.pool, a.member
 	p.inFlight++
-	p.open[a.project]++
+	p.projects.begin(a.project)
 	m.load.claim(a.Claimed)
 	if m.load.inFlight == 1 && m.inSet {
 		i, _ := slices.BinarySearchFunc(p.busy, m, byAddress)
@@ -142,10 +142,10 @@ func (a *Assignment) count() {
 	a.number = p.number
 	p.owe(a.Claimed, m, a.number)
 	m.waiters.add(a)
-	if a.project != 0 && a.Cache == selection.NotCached {
+	if a.project.id != 0 && a.Cache == selection.NotCached {
 		a.cold = true
 		m.cold++
-		m.assumed.put(a.project, a.Claimed)
+		m.assumed.put(a.project.id, a.Claimed)
 	}
 }
 
@@ -160,7 +160,7 @@ func (a *Assignment) Done(now time.Time, o Outcome) {
 	// Without a response nothing shows that the fetch was ever begun, or that its
 	// data is there still. A refusal for load leaves what another job fetched.
 	if !a.answered && o != Gone && a.Cache != selection.Cached && (a.cold || o != NotStarted && o != Moved) {
-		a.member.assumed.drop(a.project)
+		a.member.assumed.drop(a.project.id)
 	}
 	if !a.answered && (o == Answered || o == Failed || o == NotStarted) {
 		a.pool.answerBegan(now, a)
@@ -181,7 +181,7 @@ func (a *Assignment) Cancel(now time.Time) {
 		return
 	}
 	if a.cold {
-		a.member.assumed.drop(a.project)
+		a.member.assumed.drop(a.project.id)
 	}
 	a.end(now, breaker.Unknown)
 }
@@ -192,7 +192,7 @@ func (a *Assignment) end(now time.Time, v breaker.Verdict) {
 	a.done = true
 	a.member.waiters.remove(a)
 	if !a.answered {
-		a.tell(now, v)
+		a.entered.tell(now, v)
 	}
 	m := a.member
 	if !a.answered {
@@ -212,15 +212,13 @@ func (a *Assignment) end(now time.Time, v breaker.Verdict) {
 		p.busy = slices.Delete(p.busy, i, i+1)
 	}
 	p.inFlight--
-	if p.open[a.project]--; p.open[a.project] == 0 {
-		delete(p.open, a.project)
-	}
+	p.projects.end(a.project)
 	p.reap(m)
 }
 
 // learn draws from a response that began how long the fetch took.
 func (a *Assignment) learn(now time.Time, h *Hint) {
-	if a.project == 0 {
+	if a.project.id == 0 {
 		return
 	}
 	took, ok := a.fetchTime(now, h)
@@ -228,13 +226,13 @@ func (a *Assignment) learn(now time.Time, h *Hint) {
 		return
 	}
 	p, m := a.pool, a.member
-	expected := p.fetchTime(a.project)
-	p.sizes.observe(a.project, took, p.answers.expected(a.project))
+	expected := p.fetch(a.project)
+	p.sizes.observe(a.project.size(), took, p.answers.expected(a.project.answers))
 	if took <= 0 {
 		return // such a response began no later than others do: a ratio of it means nothing
 	}
 	ratio := math.Min(math.Max(took/expected, 0.1), 10)
-	p.fetches.observe(a.project, seconds(took))
+	p.fetches.observe(&a.project.fetches, seconds(took))
 	m.fetchFactor = math.Min(math.Max(m.fetchFactor*math.Pow(ratio/m.fetchFactor, 0.05), 0.5), 3)
 }
 
@@ -258,8 +256,8 @@ func (a *Assignment) fetchTime(now time.Time, h *Hint) (took float64, ok bool) {
 	}
 	answers := a.pool.answers
 	if !cold {
-		answers.observe(a.project, ran)
+		answers.observe(&a.project.answers, ran)
 		return 0, false
 	}
-	return ran.Seconds() - answers.expected(a.project), true
+	return ran.Seconds() - answers.expected(a.project.answers), true
 }

@@ -73,9 +73,9 @@ func TestFetchTimeIsTheAnswersDelay(t *testing.T) {
 		require.NoError(t, err)
 		now := start.Add(time.Second + ttfb)
 		l.Answered(now, true, &Hint{At: now, Known: true, Waited: 0, Fetched: fetched})
-		return f.fetches.expected(9)
+		return f.fetches.expected(f.projects.find(9).fetches)
 	}
-	before := newFixture(t, "random", 1).fetches.expected(9)
+	before := newFixture(t, "random", 1).fetches.expected(logMean{})
 	assert.Greater(t, learned(time.Minute, -1), before)
 	assert.Equal(t, learned(time.Minute, -1), learned(time.Minute, time.Hour))
 	assert.Equal(t, before, learned(time.Millisecond, time.Hour))
@@ -101,8 +101,8 @@ func TestFetchTimesAreLearnedWithoutHints(t *testing.T) {
 		now = now.Add(100 * time.Second)
 		f.Report(now, address, report(now, 0, 0))
 	}
-	assert.InEpsilon(t, 30, f.fetches.expected(5), 0.1)
-	assert.InEpsilon(t, 30, f.fetches.expected(6), 0.3, "a project never seen is expected to be like the others")
+	assert.InEpsilon(t, 30, f.fetches.expected(f.projects.find(5).fetches), 0.1)
+	assert.InEpsilon(t, 30, f.fetches.expected(f.projects.find(6).fetches), 0.3, "a project never seen is expected to be like the others")
 }
 
 func BenchmarkClaim(b *testing.B) {
@@ -206,7 +206,14 @@ func TestJobsTellTheSizeOfTheData(t *testing.T) {
 		assert.InDelta(t, unknown, f.fetchTime(8), 0)
 	}
 	claim(0, 1e9)
-	assert.Equal(t, 1, f.sizes.told.len(), "a job without a project has no data")
+	assert.Zero(t, f.projects.find(0).told, "a job without a project has no data")
+}
+
+// A fetch of data of unknown size says nothing of what a byte takes.
+func TestFetchOfUnknownSize(t *testing.T) {
+	m := newFetchModel()
+	m.observe(0, 100, 1)
+	assert.Equal(t, newFetchModel(), m)
 }
 
 // sized is a listing with the sizes of projects.

@@ -12,6 +12,7 @@ import (
 type candidates struct {
 	members []*member
 	views   []selection.View // of the members, in their order
+	listed  []bool           // of each, whether its last listing names the project
 
 	takers            int  // upstreams that take new jobs
 	shut, suspects    int  // those of them whose breaker is not ready, and those that are suspect
@@ -24,6 +25,7 @@ type candidates struct {
 func (c *candidates) remove(i int) {
 	c.members = slices.Delete(c.members, i, i+1)
 	c.views = slices.Delete(c.views, i, i+1)
+	c.listed = slices.Delete(c.listed, i, i+1)
 }
 
 // waive says which reasons to leave an upstream out are ignored.
@@ -45,30 +47,30 @@ type waive struct {
 // In a large pool it looks at the upstreams that are near the project, if those suffice.
 //
 // What it returns is valid until the next call.
-func (p *Pool) eligible(now time.Time, job *selection.Job, among, tried []string) (*candidates, error) {
+func (p *Pool) eligible(now time.Time, job *selection.Job, project *projectState, among, tried []string) (*candidates, error) {
 	if _, local := p.cfg.Policy.(selection.Local); local && among == nil {
-		if set := p.near.of(job.Project, p.set); set != nil {
-			if c := p.look(now, *job, set, nil, tried, waive{}); c.suffices(c.waives()) {
-				job.Fetch = p.fetchTime(job.Project)
+		if set := p.nearby(project); set != nil {
+			if c := p.look(now, *job, project, set, nil, tried, waive{}); c.suffices(c.waives()) {
+				job.Fetch = p.fetch(project)
 				return c, nil
 			}
 		}
 	}
-	c := p.look(now, *job, p.set, among, tried, waive{})
+	c := p.look(now, *job, project, p.set, among, tried, waive{})
 	w := c.waives()
 	if w != (waive{}) {
-		c = p.look(now, *job, p.set, among, tried, w)
+		c = p.look(now, *job, project, p.set, among, tried, w)
 	}
 	if len(c.members) == 0 {
 		w.holds = true
-		c = p.look(now, *job, p.set, among, tried, w)
+		c = p.look(now, *job, project, p.set, among, tried, w)
 	}
 	if len(c.members) == 0 && c.suspects > 0 && !c.overloaded {
 		w.suspects = true
-		c = p.look(now, *job, p.set, among, tried, w)
+		c = p.look(now, *job, project, p.set, among, tried, w)
 	}
 	c.panicking = w.breakers
-	job.Fetch = p.fetchTime(job.Project)
+	job.Fetch = p.fetch(project)
 	switch {
 	case len(c.members) > 0:
 		return c, nil
@@ -89,10 +91,13 @@ func (c *candidates) waives() waive {
 
 // look goes through the upstreams of a set once. That happens for every claim, so it
 // asks each thing once.
-func (p *Pool) look(now time.Time, job selection.Job, set []*member, among, tried []string, w waive) *candidates {
+func (p *Pool) look(now time.Time, job selection.Job, project *projectState, set []*member, among, tried []string, w waive) *candidates {
 	c := &p.memory
-	*c = candidates{members: c.members[:0], views: slices.Grow(c.views[:0], len(set))[:len(set)]}
-	for _, m := range set {
+	*c = candidates{members: c.members[:0], views: slices.Grow(c.views[:0], len(set))[:len(set)], listed: c.listed[:0]}
+	l := &project.listers
+	l.ask(project.id, set, p.listings)
+	teller := -1
+	for i, m := range set {
 		if m.drains() && !p.draining {
 			continue
 		}
@@ -119,12 +124,15 @@ func (p *Pool) look(now time.Time, job selection.Job, set []*member, among, trie
 		v := &c.views[len(c.members)]
 		c.members = append(c.members, m)
 		m.view(v, now, fresh, &p.cfg)
-		m.expect(v, job.Project, now, &p.cfg)
-		if v.Cache == selection.Cached {
-			if bytes := m.cached.Bytes(job.Project); bytes > 0 && bytes <= maxBytes {
-				p.sizes.sized(job.Project, bytes)
-			}
+		listed := l.names(project.id, i, m) && m.recent(now, &p.cfg)
+		c.listed = append(c.listed, listed)
+		m.expect(v, project.id, listed, now)
+		if v.Cache == selection.Cached && l.tellsSize(project.id, i, m) {
+			teller = i
 		}
+	}
+	if teller >= 0 {
+		project.listed = l.sizeBy(project.id, teller, set[teller])
 	}
 	c.views = c.views[:len(c.members)]
 	return c
@@ -154,8 +162,8 @@ func (m *member) view(v *selection.View, now time.Time, fresh bool, cfg *Config)
 }
 
 // expect fills v with what depends on the project and the time.
-func (m *member) expect(v *selection.View, project uint64, now time.Time, cfg *Config) {
-	v.Cache = m.cache(project, now, cfg)
+func (m *member) expect(v *selection.View, project uint64, listed bool, now time.Time) {
+	v.Cache = m.cacheOf(project, listed)
 	switch v.Cache {
 	case selection.Cached:
 		v.Warm = 1

@@ -6,7 +6,6 @@ import (
 	"slices"
 	"time"
 
-	"example.org/pilotfish/internal/breaker"
 	"example.org/pilotfish/pkg/selection"
 )
 
@@ -42,22 +41,23 @@ type Request struct {
 // addresses that the job has been to, and may not go to again. The caller must
 // end the assignment with Done.
 func (p *Pool) Claim(now time.Time, r Request, tried []string) (*Assignment, error) {
-	if r.Project != 0 && r.Bytes > 0 && r.Bytes <= maxBytes {
-		p.sizes.told.put(r.Project, r.Bytes)
+	project := p.projects.of(r.Project)
+	if r.Project != 0 && saneBytes(r.Bytes) {
+		project.told = r.Bytes
 	}
-	job := p.job(now, r)
-	c, err := p.eligible(now, &job, r.Among, tried)
+	job := p.job(now, r.Priority, project)
+	c, err := p.eligible(now, &job, project, r.Among, tried)
 	if err != nil {
 		return nil, err
 	}
 	for len(c.members) > 0 {
 		i, costs := p.pick(job, c.views)
-		tell, ok := c.members[i].enter(now)
+		entered, ok := c.members[i].enter(now)
 		if !ok && !c.panicking {
 			c.remove(i)
 			continue
 		}
-		a := p.assign(now, r, job, c, i, costs, tell)
+		a := p.assign(now, r.Waiter, job, project, c, i, costs, entered)
 		a.Fallbacks = p.fallbacks(job, c, i, r.Fallbacks)
 		return a, nil
 	}
@@ -75,26 +75,26 @@ func (p *Pool) pick(job selection.Job, views []selection.View) (i int, costs []s
 	return coster.PickWithCosts(job, views, p.costs, p.cfg.Rand), p.costs
 }
 
-// job makes the policy's input from the request. What depends on the upstreams
+// job makes the policy's input for a job of the project. What depends on the upstreams
 // is filled in by eligible.
-func (p *Pool) job(now time.Time, r Request) selection.Job {
+func (p *Pool) job(now time.Time, priority selection.Priority, project *projectState) selection.Job {
 	return selection.Job{
-		Project:  r.Project,
-		Priority: r.Priority,
+		Project:  project.id,
+		Priority: priority,
 		Number:   p.number,
 		Hour:     uint64(now.Unix() / 3600),
-		Open:     float64(p.open[r.Project]),
-		Length:   p.answers.relative(r.Project),
+		Open:     float64(project.open),
+		Length:   p.answers.relative(project.answers),
 	}
 }
 
 // assign counts the job at candidate i. costs are as of pick.
-func (p *Pool) assign(now time.Time, r Request, job selection.Job, c *candidates, i int, costs []selection.Cost, tell func(time.Time, breaker.Verdict)) *Assignment {
+func (p *Pool) assign(now time.Time, waiter Waiter, job selection.Job, project *projectState, c *candidates, i int, costs []selection.Cost, entered entrance) *Assignment {
 	m, v := c.members[i], &c.views[i]
 	a := &Assignment{
 		Choice: Choice{Address: m.Address, Claimed: now, Cache: v.Cache, Fetch: job.Fetch, Panic: c.panicking},
-		pool:   p, member: m, project: job.Project, tell: tell, idle: v.Jobs < v.Cores,
-		listed: job.Project != 0 && m.lists(job.Project, now, &p.cfg), request: r, waiter: r.Waiter,
+		pool:   p, member: m, project: project, entered: entered, idle: v.Jobs < v.Cores,
+		listed: c.listed[i], priority: job.Priority, waiter: waiter,
 	}
 	if costs != nil {
 		a.Cost = costs[i]

@@ -96,11 +96,12 @@ func TestEstimateIsBounded(t *testing.T) {
 // A project's jobs are as long as the mean until their answers have shown otherwise.
 func TestLengthOfAProjectsJobs(t *testing.T) {
 	d := newDurations(answerPrior)
+	var short, long logMean
 	for range 300 {
-		d.observe(1, 100*time.Millisecond)
-		d.observe(2, 10*time.Second)
+		d.observe(&short, 100*time.Millisecond)
+		d.observe(&long, 10*time.Second)
 	}
-	assert.Equal(t, 1.0, d.relative(3))
-	assert.InEpsilon(t, 0.1, d.relative(1), 0.15, "the mean of logarithms is 1 s")
-	assert.InEpsilon(t, 10, d.relative(2), 0.15)
+	assert.Equal(t, 1.0, d.relative(logMean{}))
+	assert.InEpsilon(t, 0.1, d.relative(short), 0.15, "the mean of logarithms is 1 s")
+	assert.InEpsilon(t, 10, d.relative(long), 0.15)
 }

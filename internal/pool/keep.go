@@ -7,8 +7,12 @@ import (
 	"time"
 )
 
-// maxKept bounds the projects of each kind in Learned, and the upstreams.
-const maxKept = 4096
+const (
+	// maxKept bounds the projects of each kind in Learned, and the upstreams.
+	maxKept = 4096
+	// maxLooked bounds the projects that are looked at: jobs wait meanwhile.
+	maxLooked = 2 * maxKept
+)
 
 // Learned is what a pool has learned, in a form that outlives the process. What
 // upstreams report anew within seconds is not in it, and nothing of open jobs.
@@ -49,8 +53,19 @@ type LearnedUpstream struct {
 // touched lately is left out, and beyond that anything.
 func (p *Pool) Learned() Learned {
 	l := Learned{
-		Fetches: p.fetches.learned(), Answers: p.answers.learned(), Sizes: latest(p.sizes.sizes),
+		Fetches: p.fetches.learned(), Answers: p.answers.learned(), Sizes: map[uint64]float64{},
 		Startup: p.sizes.startup, PerByte: p.sizes.perByte, Upstreams: map[string]LearnedUpstream{},
+	}
+	looked := 0
+	for s := range p.projects.all {
+		if looked++; looked > maxLooked {
+			break
+		}
+		l.Fetches.add(s.id, s.fetches)
+		l.Answers.add(s.id, s.answers)
+		if s.listed > 0 && len(l.Sizes) < maxKept {
+			l.Sizes[s.id] = s.listed
+		}
 	}
 	for _, m := range p.set[:min(len(p.set), maxKept)] {
 		l.Upstreams[m.Address] = LearnedUpstream{
@@ -68,11 +83,16 @@ func (p *Pool) Restore(now time.Time, l Learned) error {
 	if err := l.check(now); err != nil {
 		return err
 	}
-	p.fetches.restore(l.Fetches)
-	p.answers.restore(l.Answers)
+	p.fetches.all, p.answers.all = meanOf(l.Fetches.All), meanOf(l.Answers.All)
 	p.sizes.startup, p.sizes.perByte = l.Startup, l.PerByte
+	for project, m := range l.Fetches.Projects {
+		p.projects.of(project).fetches = meanOf(m)
+	}
+	for project, m := range l.Answers.Projects {
+		p.projects.of(project).answers = meanOf(m)
+	}
 	for project, bytes := range l.Sizes {
-		p.sizes.sizes.put(project, bytes)
+		p.projects.of(project).listed = bytes
 	}
 	p.restored = l.Upstreams
 	return nil
@@ -93,33 +113,17 @@ func (p *Pool) recall(m *member) {
 }
 
 func (f *durations) learned() Durations {
-	d := Durations{All: [2]float64{f.all.mean, f.all.n}, Projects: map[uint64][2]float64{}}
-	for project, m := range latest(f.projects) {
+	return Durations{All: [2]float64{f.all.mean, f.all.n}, Projects: map[uint64][2]float64{}}
+}
+
+// add adds the mean of a project, if there is one, and room for it.
+func (d Durations) add(project uint64, m logMean) {
+	if m.n > 0 && len(d.Projects) < maxKept {
 		d.Projects[project] = [2]float64{m.mean, m.n}
 	}
-	return d
 }
 
-func (f *durations) restore(d Durations) {
-	f.all = logMean{mean: d.All[0], n: d.All[1]}
-	for project, m := range d.Projects {
-		f.projects.put(project, logMean{mean: m[0], n: m[1]})
-	}
-}
-
-// latest copies at most maxKept of the entries, those touched lately first.
-func latest[V any](g *generations[V]) map[uint64]V {
-	some := make(map[uint64]V, min(g.len(), maxKept))
-	for _, half := range []map[uint64]V{g.young, g.old} {
-		for key, v := range half {
-			if len(some) == maxKept {
-				return some
-			}
-			some[key] = v
-		}
-	}
-	return some
-}
+func meanOf(kept [2]float64) logMean { return logMean{mean: kept[0], n: kept[1]} }
 
 // check refuses figures that no pool could have learned.
 func (l Learned) check(now time.Time) error {

@@ -23,10 +23,11 @@ func practised(t *testing.T) *fixture {
 		r.Cores, r.CoresBusy, r.Completed = 4, 2, float64(100*i)
 		f.Report(now, address, r)
 	}
-	f.fetches.observe(7, 9*time.Second)
-	f.answers.observe(7, 3*time.Second)
-	f.sizes.sized(7, 1e9)
-	f.sizes.observe(7, 400, 1)
+	project := f.projects.of(7)
+	f.fetches.observe(&project.fetches, 9*time.Second)
+	f.answers.observe(&project.answers, 3*time.Second)
+	project.listed = 1e9
+	f.sizes.observe(1e9, 400, 1)
 	f.set[0].fetchFactor = 2
 	return f
 }
@@ -45,9 +46,9 @@ func TestLearnedIsRestored(t *testing.T) {
 	next.Set(now, upstreams(2))
 
 	assert.Equal(t, first.fetchTime(7), next.fetchTime(7))
-	assert.Equal(t, first.fetches.expected(7), next.fetches.expected(7))
-	assert.Equal(t, first.fetches.expected(8), next.fetches.expected(8), "of projects that were never seen, too")
-	assert.Equal(t, first.answers.expected(7), next.answers.expected(7))
+	assert.Equal(t, first.fetches.expected(first.projects.find(7).fetches), next.fetches.expected(next.projects.find(7).fetches))
+	assert.Equal(t, first.fetches.expected(logMean{}), next.fetches.expected(next.projects.find(8).fetches), "of projects that were never seen, too")
+	assert.Equal(t, first.answers.expected(first.projects.find(7).answers), next.answers.expected(next.projects.find(7).answers))
 	assert.Equal(t, 2.0, next.set[0].fetchFactor)
 	assert.Equal(t, 1.0, next.set[1].fetchFactor)
 	assert.Positive(t, next.set[0].rate.perCore())
@@ -75,13 +76,27 @@ func TestARestartedUpstreamLearnsAnew(t *testing.T) {
 
 func TestLearnedIsBounded(t *testing.T) {
 	f := newFixture(t, "expected", 1)
-	for project := range uint64(3 * maxKept) {
-		f.fetches.observe(project, time.Second)
-		f.sizes.sized(project, 1)
+	const old = learnedProjects / 2
+	for project := range uint64(old + 3*maxKept) {
+		f.fetches.observe(&f.projects.of(project).fetches, time.Second)
+		if project%8 > 0 {
+			f.projects.of(project).listed = 1
+		}
+	}
+	for project := range uint64(3) {
+		f.answers.observe(&f.projects.find(project).answers, time.Second)
 	}
 	l := f.Learned()
 	assert.Len(t, l.Fetches.Projects, maxKept)
+	assert.Empty(t, l.Answers.Projects, "the old ones are not looked at")
 	assert.Len(t, l.Sizes, maxKept)
+	for project := range l.Fetches.Projects {
+		require.GreaterOrEqual(t, project, uint64(old), "those that were seen lately")
+	}
+	for project, bytes := range l.Sizes {
+		require.Positive(t, bytes)
+		require.GreaterOrEqual(t, project, uint64(old))
+	}
 	require.NoError(t, f.Restore(start, l))
 	l.Sizes = maps.Clone(l.Sizes)
 	l.Sizes[1<<40] = 1

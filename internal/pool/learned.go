@@ -15,16 +15,14 @@ const (
 	// gain bounds how little a new observation weighs, so that a project that
 	// grows is followed.
 	gain = 0.2
-	// learnedProjects bounds the memory for one kind of duration: about 3 MB.
+	// learnedProjects bounds the projects that are remembered: about 10 MB, and 4 MB more
+	// where a project has near upstreams.
 	learnedProjects = 1 << 16
 )
 
-// durations learns how long something takes, by project. Durations span
+// durations learns how long something takes, for a project and for all. Durations span
 // decades, so the means are taken of their logarithms.
-type durations struct {
-	projects *generations[logMean]
-	all      logMean
-}
+type durations struct{ all logMean }
 
 // logMean is a running mean of logarithms of seconds.
 type logMean struct {
@@ -39,33 +37,25 @@ func (m logMean) with(seconds, least float64) logMean {
 }
 
 func newDurations(prior time.Duration) *durations {
-	return &durations{
-		projects: newGenerations[logMean](learnedProjects),
-		all:      logMean{mean: math.Log(prior.Seconds()), n: 1},
-	}
+	return &durations{all: logMean{mean: math.Log(prior.Seconds()), n: 1}}
 }
 
-// observe learns that it took d for project.
-func (f *durations) observe(project uint64, d time.Duration) {
+// observe learns that it took d for the project with that mean.
+func (f *durations) observe(project *logMean, d time.Duration) {
 	s := math.Max(d.Seconds(), 0.001)
 	f.all = f.all.with(s, 0.01)
-	m, _ := f.projects.get(project)
-	f.projects.put(project, m.with(s, gain))
+	*project = project.with(s, gain)
 }
 
-// expected is how long it will take for project, in seconds.
-func (f *durations) expected(project uint64) float64 {
-	m, ok := f.projects.get(project)
-	if !ok {
-		return math.Exp(f.all.mean)
-	}
-	return math.Exp((m.mean*m.n + f.all.mean*shrink) / (m.n + shrink))
+// expected is how long it will take for the project with that mean, in seconds.
+func (f *durations) expected(project logMean) float64 {
+	return math.Exp((project.mean*project.n + f.all.mean*shrink) / (project.n + shrink))
 }
 
-// relative is how long it will take for project, over the mean of all projects.
-func (f *durations) relative(project uint64) float64 {
-	m, _ := f.projects.get(project)
-	return math.Exp((m.mean - f.all.mean) * m.n / (m.n + shrink))
+// relative is how long it will take for the project with that mean, over the mean of all
+// projects.
+func (f *durations) relative(project logMean) float64 {
+	return math.Exp((project.mean - f.all.mean) * project.n / (project.n + shrink))
 }
 
 // fetchModel learns how long a fetch takes from the size of the data: a
@@ -74,11 +64,7 @@ func (f *durations) relative(project uint64) float64 {
 // Job lengths vary so much that a mean over few jobs says nothing. So it follows
 // the median: an observation moves the larger of the two parts up or down by a
 // fixed step, however far off it is. No single upstream or job can move it far.
-type fetchModel struct {
-	startup, perByte float64               // seconds
-	sizes            *generations[float64] // by cache listings
-	told             *generations[float64] // by jobs
-}
+type fetchModel struct{ startup, perByte float64 } // seconds
 
 const (
 	// fetchStep is the largest step of one observation, as a factor.
@@ -89,35 +75,20 @@ const (
 )
 
 func newFetchModel() *fetchModel {
-	return &fetchModel{startup: startupPrior, perByte: perBytePrior, sizes: newGenerations[float64](learnedProjects), told: newGenerations[float64](learnedProjects)}
+	return &fetchModel{startup: startupPrior, perByte: perBytePrior}
 }
 
-// sized remembers how large a project's data is.
-func (f *fetchModel) sized(project uint64, bytes float64) {
-	if known, ok := f.sizes.get(project); !ok || known != bytes {
-		f.sizes.put(project, bytes)
-	}
-}
+// expected is how long it takes to fetch so many bytes, in seconds.
+func (f *fetchModel) expected(bytes float64) float64 { return f.startup + f.perByte*bytes }
 
-// expected is how long it takes to fetch the project's data, in seconds; ok is
-// false where the size is not known. The size that a job told counts before that of a
-// listing.
-func (f *fetchModel) expected(project uint64) (took float64, ok bool) {
-	bytes, ok := f.told.get(project)
-	if !ok {
-		bytes, ok = f.sizes.get(project)
-	}
-	return f.startup + f.perByte*bytes, ok
-}
-
-// observe learns that a job took that much longer to begin its answer because
-// it had to fetch. answer is how long such an answer takes without. Where the
-// fetch is short beside it, the observation says less, and the step is smaller.
-func (f *fetchModel) observe(project uint64, took, answer float64) {
-	want, ok := f.expected(project)
-	if !ok {
+// observe learns that a job took that much longer to begin its answer because it had to
+// fetch so many bytes; 0 is not known. answer is how long such an answer takes without.
+// Where the fetch is short beside it, the observation says less, and the step is smaller.
+func (f *fetchModel) observe(bytes, took, answer float64) {
+	if bytes == 0 {
 		return
 	}
+	want := f.expected(bytes)
 	step := math.Pow(fetchStep, want/(want+answer))
 	if took < want {
 		step = 1 / step

@@ -37,8 +37,9 @@ type member struct {
 	reportedCores int       // 0 is unknown
 	coresBusy     float64   // negative is unknown
 
-	cached CacheSet // nil is unknown
-	listed time.Time
+	cached  CacheSet // nil is unknown
+	listed  time.Time
+	changed uint64 // Pool.listings when it got another listing, or another place in the set
 	// listing judges the cache listings.
 	listing listing
 	// assumed are the projects sent here that no listing names yet, by the
@@ -82,13 +83,26 @@ func (m *member) forget(cfg *Config) {
 	m.drained, m.tellsBegun = false, false
 }
 
-// enter asks the breaker to let a job through. tell is for how that went; if the breaker
-// refuses, it does nothing.
-func (m *member) enter(now time.Time) (tell func(now time.Time, v breaker.Verdict), ok bool) {
-	if tell, ok = m.gate.Enter(now); !ok {
-		tell = func(time.Time, breaker.Verdict) {}
+// entrance is a job at the breaker of its upstream. The breaker may be another one when
+// the job ends, since the upstream may have left and come back.
+type entrance struct {
+	gate  gate // nil if the breaker refused the job: then nobody is told how it went
+	entry breaker.Entry
+}
+
+// enter asks the breaker to let a job through.
+func (m *member) enter(now time.Time) (e entrance, ok bool) {
+	if e.entry, ok = m.gate.Enter(now); ok {
+		e.gate = m.gate
 	}
-	return tell, ok
+	return e, ok
+}
+
+// tell tells the breaker how the job went.
+func (e *entrance) tell(now time.Time, v breaker.Verdict) {
+	if e.gate != nil {
+		e.gate.Tell(now, &e.entry, v)
+	}
 }
 
 // drains reports whether it gets no new jobs unless all drain.
@@ -105,17 +119,25 @@ func (m *member) cores(cfg *Config) float64 {
 	return float64(cmp.Or(m.believed.cores, cfg.Cores))
 }
 
-// lists reports whether the last listing names the project, and is not too old.
-func (m *member) lists(project uint64, now time.Time, cfg *Config) bool {
-	return m.cached != nil && m.cached.Contains(project) && now.Sub(m.listed) <= ListingIntervals*cfg.Interval
+// names reports whether the last listing names the project.
+func (m *member) names(project uint64) bool { return m.cached != nil && m.cached.Contains(project) }
+
+// recent reports whether the last listing is not too old.
+func (m *member) recent(now time.Time, cfg *Config) bool {
+	return now.Sub(m.listed) <= ListingIntervals*cfg.Interval
 }
 
 // cache says what is known of project's data here.
 func (m *member) cache(project uint64, now time.Time, cfg *Config) selection.Cache {
+	return m.cacheOf(project, m.names(project) && m.recent(now, cfg))
+}
+
+// cacheOf is cache where it is known whether the project is listed.
+func (m *member) cacheOf(project uint64, listed bool) selection.Cache {
 	if project == 0 {
 		return selection.NotCached
 	}
-	if !m.listing.doubted && m.lists(project, now, cfg) {
+	if listed && !m.listing.doubted {
 		return selection.Cached
 	}
 	if _, ok := m.assumed.get(project); ok {

@@ -1,7 +1,6 @@
 package pool
 
 import (
-	"cmp"
 	"slices"
 
 	"example.org/pilotfish/pkg/selection"
@@ -11,19 +10,10 @@ const (
 	// nearFrom is how many upstreams a pool must have before a claim looks at the near
 	// ones alone, and near is how many are near: the first in the project's rendezvous
 	// order. A project's data is hardly ever elsewhere, since upstreams further down
-	// are taken only if all before them are dearer.
+	// are taken only if all before them are dearer. Each upstream of a smaller pool has a bit
+	// in listers, and so has each near one: nearFrom is 64 at most.
 	nearFrom, near = 64, 32
-	// nearProjects bounds the projects whose near upstreams are remembered: 1 MB.
-	nearProjects = 1 << 14
 )
-
-// neighbourhood remembers which upstreams of the set are near each project, so that a
-// claim need not go through all. It is made anew with the set.
-type neighbourhood struct {
-	places  *generations[[near]uint16] // in the set
-	scores  []placed
-	members []*member // of the last call, used again by the next
-}
 
 // placed is an upstream's place in the set, and its score for a project.
 type placed struct {
@@ -34,34 +24,46 @@ type placed struct {
 // maxNear is the size of the largest set whose places fit into 16 bits.
 const maxNear = 1 << 16
 
-func newNeighbourhood() neighbourhood {
-	return neighbourhood{places: newGenerations[[near]uint16](nearProjects)}
-}
-
-// of returns the members of set that are near the project, the first in its rendezvous
-// order first. It returns nil where a claim must look at all. What it returns is valid
-// until the next call.
-func (n *neighbourhood) of(project uint64, set []*member) []*member {
-	if project == 0 || len(set) < nearFrom || len(set) > maxNear {
+// nearby returns the members of the set that are near the project, the first in its
+// rendezvous order first. It returns nil where a claim must look at all. What it returns is
+// valid until the next call.
+func (p *Pool) nearby(project *projectState) []*member {
+	if project.id == 0 || len(p.set) < nearFrom || len(p.set) > maxNear {
 		return nil
 	}
-	places, ok := n.places.get(project)
-	if !ok {
-		n.scores = n.scores[:0]
-		for i, m := range set {
-			n.scores = append(n.scores, placed{uint16(i), selection.Rendezvous(project, m.id, m.Weight)})
-		}
-		slices.SortFunc(n.scores, func(a, b placed) int { return cmp.Compare(b.score, a.score) })
-		for i := range places {
-			places[i] = n.scores[i].place
-		}
-		n.places.put(project, places)
+	if project.near == nil || project.nearOf != p.sets {
+		places := p.first(project.id)
+		project.near, project.nearOf = &places, p.sets
 	}
-	n.members = n.members[:0]
-	for _, place := range places {
-		n.members = append(n.members, set[place])
+	p.near = p.near[:0]
+	for _, place := range project.near {
+		p.near = append(p.near, p.set[place])
 	}
-	return n.members
+	return p.near
+}
+
+// first returns the places of the first members in the project's rendezvous order. It
+// keeps those alone in order, which is far less work than to sort all.
+func (p *Pool) first(project uint64) (places [near]uint16) {
+	best := &p.best // the first n of them; on the stack it would double that of each job
+	n := 0
+	for i, m := range p.set {
+		one := placed{uint16(i), selection.Rendezvous(project, m.id, m.Weight)}
+		if n < near {
+			n++
+		} else if one.score <= best[near-1].score {
+			continue
+		}
+		at := n - 1
+		for ; at > 0 && best[at-1].score < one.score; at-- {
+			best[at] = best[at-1]
+		}
+		best[at] = one
+	}
+	for i, one := range best {
+		places[i] = one.place
+	}
+	return places
 }
 
 // suffices reports whether the near upstreams will do for a claim: no rule is waived

@@ -53,7 +53,7 @@ func TestNearIsWhatAllWouldBe(t *testing.T) {
 		picked, err := f.Claim(start, Request{Project: project + 1}, nil)
 		require.NoError(t, err)
 		picked.Done(start, Answered)
-		views := f.look(start, selection.Job{Project: project + 1}, f.set, nil, nil, waive{})
+		views := f.look(start, selection.Job{Project: project + 1}, f.projects.of(project+1), f.set, nil, nil, waive{})
 		job := selection.Job{Project: project + 1, Fetch: f.fetchTime(project + 1)}
 		best := views.members[f.cfg.Policy.Pick(job, views.views, f.cfg.Rand)].Address
 		if best == picked.Address {
@@ -67,7 +67,7 @@ func TestNearIsWhatAllWouldBe(t *testing.T) {
 func TestNearIsNotAPrison(t *testing.T) {
 	const n, project = 200, 5
 	nearest := func(f *fixture) (addresses []string) {
-		for _, m := range f.near.of(project, f.set) {
+		for _, m := range f.nearby(f.projects.of(project)) {
 			addresses = append(addresses, m.Address)
 		}
 		return addresses

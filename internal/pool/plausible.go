@@ -100,6 +100,9 @@ func (r Report) sane() (sane Report, known bool, wrong string) {
 	return r, known, strings.Join(absurd, ", ")
 }
 
+// saneBytes reports whether the size of a project's data can be true.
+func saneBytes(bytes float64) bool { return bytes > 0 && bytes <= maxBytes }
+
 // saneLoad reports whether counts of jobs or joblets can be true.
 func saneLoad(counts [selection.Priorities]float64) bool {
 	return !slices.ContainsFunc(counts[:], func(n float64) bool { return !(n >= 0 && n <= maxJobs) })

@@ -89,16 +89,20 @@ type Pool struct {
 
 	restored map[string]LearnedUpstream // of upstreams that have not joined yet
 
-	number   uint64         // claims so far
-	open     map[uint64]int // open assignments by project
+	projects projectStates
+	listings uint64 // counts changes of cache listings, and sets
+	sets     uint64 // counts the sets
+
+	number   uint64 // claims so far
 	inFlight int
 	draining bool     // every upstream in the set
 	ask      []string // upstreams that should report at once
 	heard    bool     // something, since jobs were last reconsidered
 
 	told   comparison       // what all upstreams tell
-	near   neighbourhood    // which upstreams a project considers
-	memory candidates       // of the last claim, used again by the next
+	near   []*member        // of the last claim, used again by the next
+	best   [near]placed     // likewise
+	memory candidates       // the same
 	costs  []selection.Cost // the same
 }
 
@@ -113,8 +117,9 @@ func New(cfg Config) (*Pool, error) {
 		members: make(map[string]*member),
 		fetches: newDurations(fetchPrior),
 		sizes:   newFetchModel(),
-		open:    make(map[uint64]int),
 		answers: newDurations(answerPrior),
+
+		projects: newProjectStates(learnedProjects),
 	}, nil
 }
 
@@ -167,7 +172,11 @@ func (p *Pool) Set(now time.Time, upstreams []Upstream) (joined, left []string) 
 	p.countDraining()
 	slices.SortFunc(p.set, byAddress)
 	p.busy = slices.DeleteFunc(slices.Clone(p.set), func(m *member) bool { return m.load.inFlight == 0 })
-	p.near = newNeighbourhood()
+	p.sets++
+	p.listings++
+	for _, m := range p.set {
+		m.changed = p.listings
+	}
 	p.tellAnew()
 	p.compare()
 	for _, m := range before {
@@ -236,18 +245,20 @@ func (p *Pool) AllTried(tried []string) bool {
 }
 
 // fetchTime is how long it is expected to take to fetch the project's data, in seconds.
-func (p *Pool) fetchTime(project uint64) float64 {
-	if took, ok := p.sizes.expected(project); ok {
-		return took
+func (p *Pool) fetchTime(project uint64) float64 { return p.fetch(p.projects.find(project)) }
+
+func (p *Pool) fetch(project *projectState) float64 {
+	if bytes := project.size(); bytes > 0 {
+		return p.sizes.expected(bytes)
 	}
-	return p.fetches.expected(project)
+	return p.fetches.expected(project.fetches)
 }
 
 // InFlight is the number of open assignments.
 func (p *Pool) InFlight() int { return p.inFlight }
 
 // Open is the number of open assignments of one project.
-func (p *Pool) Open(project uint64) int { return p.open[project] }
+func (p *Pool) Open(project uint64) int { return p.projects.find(project).open }
 
 // Len is the number of upstreams in the set.
 func (p *Pool) Len() int { return len(p.set) }

@@ -22,6 +22,7 @@ var start = time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 // switchGate is a gate that a test opens and shuts.
 type switchGate struct {
 	shut     bool
+	full     bool // it is ready, but refuses
 	entered  int
 	verdicts []breaker.Verdict
 	heard    [3]float64
@@ -35,12 +36,16 @@ func (g *switchGate) Hear(_ time.Time, ended, failed, others float64) {
 
 func (g *switchGate) Status() breaker.Status { return breaker.Status{} }
 
-func (g *switchGate) Enter(time.Time) (func(time.Time, breaker.Verdict), bool) {
-	if g.shut {
-		return nil, false
+func (g *switchGate) Enter(time.Time) (breaker.Entry, bool) {
+	if g.shut || g.full {
+		return breaker.Entry{}, false
 	}
 	g.entered++
-	return func(_ time.Time, v breaker.Verdict) { g.verdicts = append(g.verdicts, v) }, true
+	return breaker.Entry{}, true
+}
+
+func (g *switchGate) Tell(_ time.Time, _ *breaker.Entry, v breaker.Verdict) {
+	g.verdicts = append(g.verdicts, v)
 }
 
 // projects is a CacheSet over a map.
@@ -169,9 +174,13 @@ func TestRandomHistories(t *testing.T) {
 				a := fmt.Sprintf("10.0.0.%d:9000", rng.IntN(7))
 				f.Report(now, a, report(now.Add(-time.Duration(rng.IntN(3000))*time.Millisecond), float64(rng.IntN(30)), float64(rng.IntN(150)), rng.Uint64N(20)))
 			}
-			want := map[string]int{}
+			want, ofProject := map[string]int{}, map[uint64]int{}
 			for _, l := range open {
 				want[l.Address]++
+				ofProject[l.project.id]++
+			}
+			for project := range uint64(20) {
+				require.Equal(t, ofProject[project], f.Open(project), "open jobs of project %d", project)
 			}
 			require.Equal(t, len(open), f.InFlight())
 			require.Equal(t, slices.DeleteFunc(slices.Clone(f.set), func(m *member) bool { return want[m.Address] == 0 }), f.busy)

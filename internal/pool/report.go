@@ -62,6 +62,8 @@ func (p *Pool) list(m *member, at time.Time, cached CacheSet) {
 		return
 	}
 	m.cached, m.listed = cached, at
+	p.listings++
+	m.changed = p.listings
 	m.assumed.dropFunc(func(project uint64, claimed time.Time) bool {
 		if cached.Contains(project) {
 			return !m.listing.doubted

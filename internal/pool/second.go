@@ -166,8 +166,8 @@ func (p *Pool) Reconsider(now time.Time, d Doubt, may func(w Waiter, sure bool) 
 // evacuate moves the jobs of a suspect to upstreams that are not.
 func (p *Pool) evacuate(now time.Time, m *member, may func(w Waiter, sure bool) bool, moves []Move) []Move {
 	for a := range m.waiters.all {
-		job := p.job(now, a.request)
-		c, err := p.eligible(now, &job, nil, a.waiter.Tried())
+		job := p.job(now, a.priority, a.project)
+		c, err := p.eligible(now, &job, a.project, nil, a.waiter.Tried())
 		if err != nil || c.members[0].suspicion.why != "" || c.panicking {
 			return moves
 		}
@@ -184,12 +184,12 @@ func (p *Pool) evacuate(now time.Time, m *member, may func(w Waiter, sure bool) 
 
 // enter moves the job of a to candidate i, unless its breaker says no.
 func (p *Pool) enter(now time.Time, a *Assignment, job selection.Job, c *candidates, i int, costs []selection.Cost) *Assignment {
-	tell, ok := c.members[i].enter(now)
+	entered, ok := c.members[i].enter(now)
 	if !ok {
 		return nil
 	}
 	a.member.waiters.remove(a) // it is not moved twice
-	return p.assign(now, a.request, job, c, i, costs, tell)
+	return p.assign(now, a.waiter, job, a.project, c, i, costs, entered)
 }
 
 // anyFree reports whether an upstream has just said that it has a core free.
@@ -226,9 +226,9 @@ func (a *Assignment) behind() (jobs float64) {
 // where it waits; nil if there is none.
 func (p *Pool) better(now time.Time, a *Assignment, coster selection.Coster, may func(w Waiter, sure bool) bool) *Assignment {
 	tried := slices.DeleteFunc(slices.Clone(a.waiter.Tried()), func(address string) bool { return address == a.Address })
-	job := p.job(now, a.request)
+	job := p.job(now, a.priority, a.project)
 	job.Open-- // it does not count itself
-	c, err := p.eligible(now, &job, nil, tried)
+	c, err := p.eligible(now, &job, a.project, nil, tried)
 	if err != nil || c.panicking {
 		return nil
 	}

@@ -8,6 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"example.org/pilotfish/internal/breaker"
+	"example.org/pilotfish/pkg/selection"
 )
 
 // waiter is a job that may be moved; it has been to these upstreams.
@@ -151,6 +152,38 @@ func TestLateJobsGoToFreeCores(t *testing.T) {
 			assert.Equal(t, s.free, moves[0].To.Address)
 		})
 	}
+}
+
+// weighed notes the open jobs of the project in what a policy is asked for costs.
+type weighed struct {
+	selection.Coster
+	open []float64
+}
+
+func (w *weighed) Costs(job selection.Job, views []selection.View, costs []selection.Cost) {
+	w.open = append(w.open, job.Open)
+	w.Coster.Costs(job, views, costs)
+}
+
+// A late job shares the price of a fetch with the project's other open jobs, not with itself.
+func TestALateJobDoesNotCountItself(t *testing.T) {
+	const project, others = 7, 3
+	f, us, now := newFixture(t, "expected", 2), upstreams(2), start
+	coster, ok := f.cfg.Policy.(selection.Coster)
+	require.True(t, ok)
+	costs := &weighed{Coster: coster}
+	f.cfg.Policy = costs
+	f.goes(t, now, us[0].Address, project)
+	f.member(us[0].Address).tellsBegun = true
+	for range others {
+		_, err := f.Claim(now, Request{Project: project}, nil) // none of these can be moved
+		require.NoError(t, err)
+	}
+	now = now.Add(time.Second)
+	f.Report(now, us[0].Address, report(now, 16, 60))
+	f.Report(now, us[1].Address, report(now, 0, 0))
+	require.Len(t, f.Reconsider(now, doubt(), always), 1)
+	assert.Equal(t, []float64{others}, costs.open)
 }
 
 // An upstream tells when jobs begin if its last response came after such a sign.

@@ -151,8 +151,9 @@ type Ranked struct {
 // Explain ranks the eligible upstreams for a job without claiming one, the
 // one that would be picked first.
 func (p *Pool) Explain(now time.Time, r Request) ([]Ranked, error) {
-	job := p.job(now, r)
-	c, err := p.eligible(now, &job, r.Among, nil)
+	project := p.projects.find(r.Project)
+	job := p.job(now, r.Priority, project)
+	c, err := p.eligible(now, &job, project, r.Among, nil)
 	if err != nil {
 		return nil, err
 	}

@@ -68,7 +68,8 @@ type Hint struct {
 	Fetched time.Duration
 }
 
-// CacheSet is an immutable set of the projects that an upstream holds.
+// CacheSet is an immutable set of the projects that an upstream holds. The pool remembers
+// what it says of a project.
 type CacheSet interface {
 	// Contains reports whether the project with this hash is in the set.
 	Contains(project uint64) bool
@@ -115,6 +116,7 @@ func (o Outcome) String() string {
 type gate interface {
 	Ready(now time.Time) bool
 	Hear(now time.Time, ended, failed, others float64)
-	Enter(now time.Time) (done func(now time.Time, v breaker.Verdict), ok bool)
+	Enter(now time.Time) (e breaker.Entry, ok bool)
+	Tell(now time.Time, e *breaker.Entry, v breaker.Verdict)
 	Status() breaker.Status
 }

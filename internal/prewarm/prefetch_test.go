@@ -7,6 +7,8 @@ import (
 	"github.com/stretchr/testify/assert"
 )
 
+var epoch = time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
+
 func TestPendingPacesEachUpstream(t *testing.T) {
 	p := newPending()
 	p.add([]Prefetch{{Project: "1", Upstream: "a", Leaving: "x"}, {Project: "2", Upstream: "a", Leaving: "x"}, {Project: "3", Upstream: "b", Leaving: "x"}})

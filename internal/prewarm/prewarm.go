@@ -7,7 +7,6 @@ import (
 	"sync"
 	"time"
 
-	"example.org/pilotfish/internal/intake"
 	"example.org/pilotfish/internal/pool"
 )
 
@@ -27,16 +26,14 @@ type Prewarmer struct {
 
 	mu       sync.Mutex
 	settings Settings
-	counts   *counts
 }
 
-// New returns a Prewarmer that has seen no job yet, or says what is wrong with
-// the Config.
+// New returns a Prewarmer, or says what is wrong with the Config.
 func New(cfg Config) (*Prewarmer, error) {
 	if err := cfg.check(); err != nil {
 		return nil, err
 	}
-	return &Prewarmer{cfg: cfg, settings: cfg.Settings, sets: make(chan []pool.Upstream, 1), counts: newCounts()}, nil
+	return &Prewarmer{cfg: cfg, settings: cfg.Settings, sets: make(chan []pool.Upstream, 1)}, nil
 }
 
 // SetSettings replaces the settings from the next notice on. They must have been checked.
@@ -44,17 +41,6 @@ func (p *Prewarmer) SetSettings(s Settings) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.settings = s
-}
-
-// Note counts a job that an upstream answered. Jobs without a project, whose
-// key is 0, are not counted.
-func (p *Prewarmer) Note(upstream string, key uint64, project intake.Text) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if key == 0 || p.settings.Projects == 0 {
-		return
-	}
-	p.counts.note(time.Now(), upstream, key, project)
 }
 
 // Follow takes the set of upstreams, which it does not change. One goroutine
@@ -115,14 +101,16 @@ func leavingOf(set []pool.Upstream, now time.Time) map[string]bool {
 func (p *Prewarmer) plan(now time.Time, leaving string) (plan []Prefetch) {
 	p.mu.Lock()
 	projects, path := p.settings.Projects, p.settings.Path
-	busiest := p.counts.busiest(now, leaving)
 	p.mu.Unlock()
-	for _, c := range busiest[:min(len(busiest), candidates*projects)] {
+	if projects == 0 {
+		return nil
+	}
+	for _, b := range p.cfg.Busiest(now, leaving, candidates*projects) {
 		if len(plan) == projects {
 			break
 		}
-		if to := p.cfg.Successor(c.key, leaving); to != "" {
-			plan = append(plan, Prefetch{Project: c.id.String(), Upstream: to, Leaving: leaving, path: path})
+		if to := p.cfg.Successor(b.Key, leaving); to != "" {
+			plan = append(plan, Prefetch{Project: b.Name, Upstream: to, Leaving: leaving, path: path})
 		}
 	}
 	return plan

@@ -17,6 +17,7 @@ import (
 
 	"example.org/pilotfish/internal/intake"
 	"example.org/pilotfish/internal/pool"
+	"example.org/pilotfish/internal/quality"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -52,8 +53,9 @@ func (u *upstreams) RoundTrip(r *http.Request) (*http.Response, error) {
 type rig struct {
 	*Prewarmer
 	*upstreams
-	mu   sync.Mutex
-	errs []error
+	mu       sync.Mutex
+	projects quality.Projects
+	errs     []error
 }
 
 func newRig(t *testing.T, change func(*Config)) *rig {
@@ -62,6 +64,11 @@ func newRig(t *testing.T, change func(*Config)) *rig {
 	cfg := Config{
 		Transport: g,
 		Settings:  Default(),
+		Busiest: func(now time.Time, upstream string, n int) []quality.Busy {
+			g.mu.Lock()
+			defer g.mu.Unlock()
+			return g.projects.Counts(now, upstream).Top(n)
+		},
 		Successor: func(uint64, string) string { return "b:1" },
 		Observe: func(_ Prefetch, err error) {
 			g.mu.Lock()
@@ -116,9 +123,15 @@ func (u *upstreams) answer(status int) {
 func (g *rig) busy(projects ...string) {
 	for i, p := range projects {
 		for range len(projects) - i {
-			g.Note("a:1", uint64(i+1), intake.NewText(p))
+			g.note("a:1", uint64(i+1), p)
 		}
 	}
+}
+
+func (g *rig) note(upstream string, key uint64, project string) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.projects.Note(time.Now(), key, intake.NewText(project), upstream)
 }
 
 var staying = []pool.Upstream{{Address: "a:1"}, {Address: "b:1"}}
@@ -167,6 +180,7 @@ func TestEndOfLifeIsANotice(t *testing.T) {
 func TestWhatNeedsNothingIsNotFetched(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g := newRig(t, func(c *Config) {
+			c.Projects = 1 // one that is cached elsewhere does not count
 			c.Successor = func(project uint64, leaving string) string {
 				assert.Equal(t, "a:1", leaving)
 				if project == 1 {
@@ -176,8 +190,8 @@ func TestWhatNeedsNothingIsNotFetched(t *testing.T) {
 			}
 		})
 		g.busy("1", "2")
-		g.Note("a:1", 0, intake.NewText("")) // a job without a project
-		g.Note("b:1", 9, intake.NewText("9"))
+		g.note("a:1", 0, "") // a job without a project
+		g.note("b:1", 9, "9")
 		g.Follow(leaving)
 		time.Sleep(time.Minute)
 		require.Len(t, g.asked(), 1)
@@ -215,9 +229,10 @@ func TestAProjectThatIsNoTextIsAnError(t *testing.T) {
 
 func TestWithoutProjectsNothingIsDone(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		g := newRig(t, func(c *Config) { c.Projects = 0 })
-		g.busy("1", "2")
-		assert.Empty(t, g.counts.current)
+		g := newRig(t, func(c *Config) {
+			c.Projects = 0
+			c.Busiest = func(time.Time, string, int) []quality.Busy { assert.Fail(t, "asked for nothing"); return nil }
+		})
 		for range 3 {
 			g.Follow(leaving) // does not block, although nobody takes it
 		}
@@ -227,12 +242,12 @@ func TestWithoutProjectsNothingIsDone(t *testing.T) {
 }
 
 func TestConfigIsChecked(t *testing.T) {
-	whole := Config{Settings: Default(), Successor: func(uint64, string) string { return "" }, Observe: func(Prefetch, error) {}, Transport: http.DefaultTransport}
+	whole := Config{Settings: Default(), Busiest: func(time.Time, string, int) []quality.Busy { return nil }, Successor: func(uint64, string) string { return "" }, Observe: func(Prefetch, error) {}, Transport: http.DefaultTransport}
 	for want, change := range map[string]func(*Config){
-		"prewarm: Successor, Observe and Transport are required": func(c *Config) { c.Successor = nil },
-		"prewarm: projects: -1 is not between 0 and 1000":        func(c *Config) { c.Projects = -1 },
-		"prewarm: projects: 1001 is not between 0 and 1000":      func(c *Config) { c.Projects = 1001 },
-		`prewarm: path: "x" must start with /`:                   func(c *Config) { c.Path = "x" },
+		"prewarm: Busiest, Successor, Observe and Transport are required": func(c *Config) { c.Busiest = nil },
+		"prewarm: projects: -1 is not between 0 and 1000":                 func(c *Config) { c.Projects = -1 },
+		"prewarm: projects: 1001 is not between 0 and 1000":               func(c *Config) { c.Projects = 1001 },
+		`prewarm: path: "x" must start with /`:                            func(c *Config) { c.Path = "x" },
 	} {
 		cfg := whole
 		change(&cfg)

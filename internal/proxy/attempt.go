@@ -36,10 +36,10 @@ type failure struct {
 	next    dispatch.Next
 }
 
-// attempt tries the job once, and passes the response on if there is one to
+// attempt tries the job once, from now on, and passes the response on if there is one to
 // pass on. The error is then the job's.
-func (x *exchange) attempt(lease *balancer.Lease) (*failure, error) {
-	a := x.newAttempt(lease)
+func (x *exchange) attempt(lease *balancer.Lease, now time.Time) (*failure, error) {
+	a := x.newAttempt(lease, now)
 	defer a.abandon()
 	response, how, err := x.p.upstreams.Do(x.r.Context(), &a.request)
 	if err != nil && a.mayRepeat(how, err) {
@@ -56,11 +56,10 @@ func (x *exchange) attempt(lease *balancer.Lease) (*failure, error) {
 	return nil, err
 }
 
-// newAttempt begins an attempt.
-func (x *exchange) newAttempt(lease *balancer.Lease) *attempt {
-	x.record.Begin(*lease.Choice)
+// newAttempt begins an attempt at now.
+func (x *exchange) newAttempt(lease *balancer.Lease, now time.Time) *attempt {
+	x.record.Begin(now, *lease.Choice)
 	a := &attempt{x: x, lease: lease}
-	now := time.Now()
 	a.left, a.last = x.job.TimeLeft(now)
 	a.request = upstreamclient.Request{
 		Address: lease.Address, Host: x.r.Host, Method: x.r.Method, Target: x.target,
@@ -85,8 +84,7 @@ func (a *attempt) setBody() {
 // mayRepeat reports whether a job that was not sent may go to the same upstream at
 // once, on a new connection.
 func (a *attempt) mayRepeat(how upstreamclient.Progress, err error) bool {
-	return how.Stale() && !how.Begun && !errors.Is(err, upstreamclient.ErrDeadline) && !errors.Is(err, upstreamclient.ErrWithdrawn) &&
-		a.x.r.Context().Err() == nil && a.x.body.Replayable()
+	return how.Stale() && !how.Begun && !errors.Is(err, upstreamclient.ErrDeadline) && !errors.Is(err, upstreamclient.ErrWithdrawn)
 }
 
 // renew makes the attempt one on a new connection.
@@ -109,7 +107,7 @@ func (a *attempt) receive(response *upstreamclient.Response, how upstreamclient.
 	now := time.Now()
 	left, _ := a.x.job.TimeLeft(now)
 	refused, err := readRefusal(response, now.Add(left))
-	if err == nil && len(refused.body) > maxRefusal {
+	if len(refused.body) > maxRefusal {
 		return nil, a.pass(response, refused.body)
 	}
 	a.x.hint(time.Now(), response.Header)
@@ -126,7 +124,7 @@ func (a *attempt) receive(response *upstreamclient.Response, how upstreamclient.
 // Interim takes a 1xx. The submitter does not get one that it has not asked for.
 func (a *attempt) Interim(status int, h http.Header) {
 	begun := h.Get("Job-Started") == "yes"
-	a.lease.Interim(begun)
+	a.lease.Interim(time.Now(), begun)
 	if !begun || !a.x.quiet {
 		a.x.interim(status, h)
 	}
@@ -198,17 +196,19 @@ func gone(err error) *failure {
 // lost ends an attempt that failed, and decides what follows.
 func (a *attempt) lost(f *failure) *failure {
 	a.ended = true
-	a.x.record.EndAttempt(f.Outcome, f.err)
+	now := time.Now()
+	a.x.record.EndAttempt(now, f.Outcome, f.err)
 	f.Repeatable = a.x.body.Replayable()
-	f.next = a.lease.Failed(f.Failure)
+	f.next = a.lease.Failed(now, f.Failure)
 	return f
 }
 
 // done ends an attempt whose response was passed on, as much of it as could be.
 func (a *attempt) done(o pool.Outcome, err error) {
 	a.ended = true
-	a.x.record.EndAttempt(o, err)
-	a.lease.Done(o)
+	now := time.Now()
+	a.x.record.EndAttempt(now, o, err)
+	a.lease.Done(now, o)
 }
 
 // abandon ends an attempt that a panic ended.

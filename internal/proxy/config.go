@@ -88,12 +88,13 @@ type Config struct {
 type Claimer interface {
 	// Begin takes in a new job, which counts for the retry budget.
 	Begin(r dispatch.Request) *dispatch.Job
-	// Claim gets an upstream for the job's next attempt and counts the job
+	// Claim gets an upstream for the job's next attempt from now on and counts the job
 	// there. It blocks while none is eligible. The errors are ctx's; or
+	// context.DeadlineExceeded when the job's deadline has passed; or
 	// pool.ErrAllTried when no upstream is left that the job has not been to;
 	// or dispatch.ErrFull or dispatch.ErrWaited when the job is shed. The lease
 	// must be ended.
-	Claim(ctx context.Context, j *dispatch.Job) (*balancer.Lease, error)
+	Claim(ctx context.Context, now time.Time, j *dispatch.Job) (*balancer.Lease, error)
 }
 
 func (c *Config) validate() error {

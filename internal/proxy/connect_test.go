@@ -34,6 +34,21 @@ func TestConnectTimeoutIsDoubled(t *testing.T) {
 	})
 }
 
+// A pause before the next round ends with the job's time.
+func TestNoRoundAfterTheDeadline(t *testing.T) {
+	bubble(t, func(t *testing.T, m *memory) {
+		require.NoError(t, m.Listen("up:1").Close())
+		c := startSidecar(t, setup{network: m, upstreams: []string{"up:1"}})
+		status, _, h, _ := m.submit(t, `{"timeouts":{"evaluate_seconds":1,"stream_seconds":1}}`)
+		assert.Equal(t, 504, status)
+		assert.Equal(t, "deadline", h.Get("Pilotfish-Reason"))
+		r := c.seen(1)[0]
+		assert.Equal(t, 2*time.Second, r.Total)
+		require.Greater(t, len(r.Attempts), 2)
+		assert.Less(t, r.Attempt().Start, 2*time.Second)
+	})
+}
+
 // Upstreams that drop connections cost no job while another lives, and only the first
 // jobs wait for them.
 func TestUpstreamsThatDropConnections(t *testing.T) {

@@ -32,7 +32,7 @@ func (x *exchange) fail(err error) {
 	if x.p.cfg.ExplainHeaders {
 		x.record.Explain(x.w.Header())
 	}
-	x.extend()
+	x.extend(time.Now())
 	p.Write(x.w, x.p.cfg.RetryAfter)
 	if unread {
 		x.linger()

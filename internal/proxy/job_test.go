@@ -1,9 +1,17 @@
 package proxy_test
 
 import (
+	"bufio"
+	crand "crypto/rand"
+	"crypto/sha256"
+	"encoding/hex"
 	"fmt"
 	"io"
+	"math/rand/v2"
+	"net/http"
+	"runtime"
 	"strings"
+	"sync"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -217,4 +225,111 @@ func TestTheRestOfABodyIsNotWaitedForLong(t *testing.T) {
 	_, err := s.rest()
 	assert.NoError(t, err, "the connection ends")
 	c.seen(1)
+}
+
+// The memory of a small body is used for the next job. No upstream gets anything of another
+// job: not by a retry, and not where an answer begins while the body is still being sent.
+func TestNoBodyHasBytesOfAnother(t *testing.T) {
+	check := func(w http.ResponseWriter, r *http.Request) {
+		hash := sha256.New()
+		_, err := io.Copy(hash, r.Body)
+		if err != nil || r.Header.Get("Sum") != hex.EncodeToString(hash.Sum(nil)) {
+			_, _ = io.WriteString(w, "another")
+			return
+		}
+		_, _ = io.WriteString(w, "whole")
+	}
+	first := serving(t, func(w http.ResponseWriter, r *http.Request) {
+		switch r.Header.Get("Kind") {
+		case "refused":
+			w.Header().Set("Job-Started", "no")
+			w.WriteHeader(http.StatusServiceUnavailable)
+			return
+		case "early":
+			w.WriteHeader(http.StatusOK)
+			_ = http.NewResponseController(w).EnableFullDuplex()
+			_ = http.NewResponseController(w).Flush()
+		}
+		check(w, r)
+	})
+	c := startSidecar(t, setup{upstreams: []string{first, serving(t, check)}})
+	submit := client(t)
+	var all sync.WaitGroup
+	for worker := range 16 {
+		all.Go(func() {
+			rng := rand.New(rand.NewPCG(1, uint64(worker)))
+			for range 60 {
+				padding := make([]byte, rng.IntN(20<<10))
+				_, _ = crand.Read(padding)
+				body := fmt.Sprintf(`{"project_id":%d,"padding":"%x"}`, rng.IntN(100), padding)
+				r, err := http.NewRequest(http.MethodPost, c.url("/"), reader(body))
+				if !assert.NoError(t, err) {
+					return
+				}
+				r.Header.Set("Kind", []string{"", "refused", "early"}[rng.IntN(3)])
+				r.Header.Set("Sum", fmt.Sprintf("%x", sha256.Sum256([]byte(body))))
+				if rng.IntN(2) == 0 {
+					r.ContentLength = -1
+					r.Trailer = http.Header{"End": {"yes"}}
+				}
+				res, err := submit.Do(r)
+				if !assert.NoError(t, err) {
+					return
+				}
+				text, err := io.ReadAll(res.Body)
+				_ = res.Body.Close()
+				if !assert.NoError(t, err) || !assert.Equal(t, "whole", string(text), "%d bytes, %v", len(body), r.Header) {
+					return
+				}
+			}
+		})
+	}
+	all.Wait()
+}
+
+// An upstream may answer before it has read a body that is sent in chunks. The rest of that
+// is sent when the job has ended, from memory that no other job uses meanwhile.
+func TestABodyIsSentWholeAfterItsJob(t *testing.T) {
+	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(1)) // memory that is free is taken by the next job
+	bubble(t, func(t *testing.T, m *memory) {
+		read, came := make(chan struct{}), make(chan string, 1)
+		m.upstream(t, "up:1", func(p *peer) {
+			for p.n > 1 && p.request() != nil {
+				p.say("%s", ok)
+			}
+			if p.n > 1 {
+				return
+			}
+			head, err := p.head()
+			assert.NoError(t, err)
+			p.say("%s", ok)
+			<-read
+			r, err := http.ReadRequest(bufio.NewReader(io.MultiReader(strings.NewReader(head), p.in)))
+			if !assert.NoError(t, err) {
+				return
+			}
+			text, err := io.ReadAll(r.Body)
+			assert.NoError(t, err)
+			came <- string(text)
+		})
+		c := startSidecar(t, setup{network: m, upstreams: []string{"up:1"}})
+		submit := func(body string) {
+			r, err := http.NewRequest(http.MethodPost, "http://127.0.0.1:8080/v1/jobs", reader(body))
+			require.NoError(t, err)
+			r.ContentLength, r.Trailer = -1, http.Header{"End": {"yes"}}
+			res, err := m.client(t).Do(r)
+			require.NoError(t, err)
+			_, _ = io.Copy(io.Discard, res.Body)
+			require.NoError(t, res.Body.Close())
+			require.Equal(t, 200, res.StatusCode)
+		}
+		job := func(of string) string { return `{"of":"` + strings.Repeat(of, 3000) + `"}` }
+		submit(job("a"))
+		c.seen(1)
+		for range 8 {
+			submit(job("b"))
+		}
+		close(read)
+		assert.Equal(t, job("a"), <-came)
+	})
 }

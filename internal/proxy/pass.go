@@ -25,10 +25,11 @@ var (
 // it got for the whole.
 func (a *attempt) pass(response *upstreamclient.Response, read []byte) error {
 	x := a.x
-	a.answered(response)
-	x.body.Release() // a response has begun: nothing is sent again
+	now := time.Now()
+	a.answered(now, response)
+	a.releaseBody() // a response has begun: nothing is sent again
 	x.head(response.StatusCode, response.Header, response.Trailer, response.ContentLength)
-	err := a.stream(response, read)
+	err := a.stream(now, response, read)
 	if err == nil {
 		x.trailers(response.Trailer)
 		a.told(response.Trailer)
@@ -52,15 +53,25 @@ func (a *attempt) pass(response *upstreamclient.Response, read []byte) error {
 	return err
 }
 
+// releaseBody gives the memory of the body back. The next job may use it if no attempt can
+// still be sending this body. All attempts send it in the same way, so this one speaks for
+// those before it.
+func (a *attempt) releaseBody() {
+	if a.request.AtOnce() {
+		a.x.body.Recycle()
+	} else {
+		a.x.body.Release()
+	}
+}
+
 // answered tells pool and breaker that a response has begun: now, not hours
 // later at its end.
-func (a *attempt) answered(response *upstreamclient.Response) {
+func (a *attempt) answered(now time.Time, response *upstreamclient.Response) {
 	x := a.x
-	now := time.Now()
 	x.record.TTFB = now.Sub(x.record.Arrived)
 	x.hint(now, response.Header)
 	if !record.NotStarted(response.StatusCode, response.Header) {
-		a.lease.Answered(response.StatusCode < http.StatusInternalServerError, x.record.Attempt().Hint)
+		a.lease.Answered(now, response.StatusCode < http.StatusInternalServerError, x.record.Attempt().Hint)
 	}
 }
 
@@ -69,14 +80,15 @@ func (a *attempt) told(trailer http.Header) {
 	if len(trailer) == 0 {
 		return
 	}
-	hint, ok := a.x.p.cfg.Hint(trailer, time.Now())
+	now := time.Now()
+	hint, ok := a.x.p.cfg.Hint(trailer, now)
 	if !ok {
 		return
 	}
 	if last := a.x.record.Attempt(); last.Hint == nil {
 		last.Hint = &hint
 	}
-	a.lease.Told(&hint)
+	a.lease.Told(now, &hint)
 }
 
 // hint notes the load that the upstream tells.
@@ -115,7 +127,7 @@ func (x *exchange) interim(status int, h http.Header) {
 	if !x.r.ProtoAtLeast(1, 1) {
 		return
 	}
-	x.extend()
+	x.extend(time.Now())
 	to := x.w.Header()
 	endToEnd(to, h)
 	to["Content-Length"] = nil
@@ -126,38 +138,45 @@ func (x *exchange) interim(status int, h http.Header) {
 // buffers are for copying bodies.
 var buffers = sync.Pool{New: func() any { return new([32 << 10]byte) }}
 
-// stream passes the body on, each piece at once. It is limited by the job's
+// stream passes the body on, each piece at once, from now on. It is limited by the job's
 // stream timeout, if it has one, and by the idle timeout. The head goes with the
-// first piece, unless the upstream pauses before that.
-func (a *attempt) stream(response *upstreamclient.Response, read []byte) error {
+// first piece, unless the upstream pauses before that. The clock is read after what may wait.
+func (a *attempt) stream(now time.Time, response *upstreamclient.Response, read []byte) error {
 	x := a.x
+	var limit time.Time
+	if stream := x.record.Facts.Stream; stream > 0 {
+		limit = now.Add(stream)
+	}
 	if len(read) > 0 {
-		x.extend()
+		x.extend(now)
 		if err := x.write(read); err != nil {
 			return err
 		}
 	} else if !response.Ready() {
-		x.extend()
+		x.extend(now)
 		if err := x.flush(); err != nil {
 			return err
 		}
-	}
-	var limit time.Time
-	if stream := x.record.Facts.Stream; stream > 0 {
-		limit = time.Now().Add(stream)
 	}
 	buffer, ok := buffers.Get().(*[32 << 10]byte)
 	if !ok {
 		panic("BUG: proxy: the pool of buffers holds something else")
 	}
 	defer buffers.Put(buffer)
+	complete := len(read) == 0 && response.Complete() // nothing waits
 	for {
-		until, why := time.Now().Add(x.p.cfg.Idle), errIdle
+		if !complete {
+			now = time.Now()
+		}
+		until, why := now.Add(x.p.cfg.Idle), errIdle
 		if !limit.IsZero() && limit.Before(until) {
 			until, why = limit, errStreamLimit
 		}
 		n, err := response.Read(buffer[:], until)
-		x.extend()
+		if !complete {
+			now = time.Now()
+		}
+		x.extend(now)
 		if n > 0 {
 			if failed := x.write(buffer[:n]); failed != nil {
 				return failed
@@ -191,8 +210,8 @@ func (a *attempt) cut(err error) error {
 }
 
 // extend gives the submitter its time to take what is written next.
-func (x *exchange) extend() {
-	_ = x.rc.SetWriteDeadline(time.Now().Add(x.p.cfg.WriteIdle)) // not every writer has deadlines
+func (x *exchange) extend(now time.Time) {
+	_ = x.rc.SetWriteDeadline(now.Add(x.p.cfg.WriteIdle)) // not every writer has deadlines
 }
 
 // write writes to the submitter.

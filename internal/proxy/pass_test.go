@@ -1,12 +1,17 @@
 package proxy_test
 
 import (
+	"io"
 	"net/http"
+	"strings"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"example.org/pilotfish/internal/breaker"
 	"example.org/pilotfish/internal/proxy"
 	"example.org/pilotfish/pkg/selection"
 )
@@ -19,6 +24,73 @@ func TestAHintReachesTheRecord(t *testing.T) {
 	hint := c.seen(1)[0].Attempts[0].Hint
 	require.NotNil(t, hint)
 	assert.True(t, hint.Cached)
+}
+
+// Also that of an upstream that does not start the job.
+func TestTheHintOfARefusalReachesTheRecord(t *testing.T) {
+	full := answering(t, "HTTP/1.1 503 No\r\nRetry-After: 1\r\nX-Load: running=3, stalled=9\r\nContent-Length: 0\r\n\r\n")
+	c := startSidecar(t, setup{upstreams: []string{full.address, answering(t, ok).address}})
+	res, _ := c.post("{}")
+	assert.Equal(t, 200, res.StatusCode)
+	hint := c.seen(1)[0].Attempts[0].Hint
+	require.NotNil(t, hint)
+	assert.InDelta(t, 9, hint.Stalled[selection.Low], 0)
+}
+
+// The load at the end of a response does not take the place of what its head says of the job.
+func TestTheHintOfAHeadStays(t *testing.T) {
+	up := answering(t, "HTTP/1.1 200 OK\r\nX-Load: running=3, stalled=0\r\nTransfer-Encoding: chunked\r\n\r\n0\r\nX-Load: running=4, stalled=0\r\n\r\n")
+	c := startSidecar(t, setup{upstreams: []string{up.address}})
+	c.post("{}")
+	assert.InDelta(t, 3, c.seen(1)[0].Attempts[0].Hint.Running[selection.Low], 0)
+}
+
+// A refusal that is too long to be kept is passed on, and is still no failure of its upstream.
+func TestALongRefusalDoesNotSpeakAgainstItsUpstream(t *testing.T) {
+	up := answering(t, "HTTP/1.1 503 No\r\nRetry-After: 1\r\nContent-Length: 70000\r\n\r\n"+strings.Repeat("x", 70_000))
+	c := startSidecar(t, setup{upstreams: []string{up.address}, failures: 1})
+	res, _ := c.post("{}")
+	assert.Equal(t, 503, res.StatusCode)
+	c.seen(1)
+	assert.Equal(t, breaker.Closed, c.balancer.States()[0].Breaker.State)
+}
+
+// A refusal that is passed on in the end has its trailers, too.
+func TestTheTrailersOfARefusal(t *testing.T) {
+	up := answering(t, "HTTP/1.1 503 No\r\nRetry-After: 1\r\nTransfer-Encoding: chunked\r\n\r\n4\r\nbusy\r\n0\r\nX-Why: load\r\n\r\n")
+	c := startSidecar(t, setup{upstreams: []string{up.address}})
+	res, err := client(t).Post(c.url("/v1/jobs"), "application/json", reader("{}"))
+	require.NoError(t, err)
+	defer res.Body.Close()
+	text, err := io.ReadAll(res.Body)
+	require.NoError(t, err)
+	assert.Equal(t, []any{503, "busy", "load"}, []any{res.StatusCode, string(text), res.Trailer.Get("X-Why")})
+}
+
+// The memory of a body is free for other jobs as soon as its response begins.
+func TestABodyIsGivenBackWhenItsResponseBegins(t *testing.T) {
+	bubble(t, func(t *testing.T, m *memory) {
+		c := startSidecar(t, setup{network: m, upstreams: []string{m.upstream(t, "up:1", func(p *peer) {
+			p.request()
+			time.Sleep(time.Second)
+			p.say("HTTP/1.1 200 OK\r\nContent-Length: 8\r\n\r\nhalf")
+			time.Sleep(time.Second)
+			p.say("half")
+		})}})
+		submitter := m.client(t)
+		go func() {
+			if res, err := submitter.Post("http://127.0.0.1:8080/v1/jobs", "application/json", reader("{}")); err == nil {
+				_, _ = io.Copy(io.Discard, res.Body)
+				_ = res.Body.Close()
+			}
+		}()
+		synctest.Wait()
+		assert.Positive(t, c.budget.Used())
+		time.Sleep(1500 * time.Millisecond)
+		assert.Zero(t, c.budget.Used())
+		time.Sleep(time.Second)
+		c.seen(1)
+	})
 }
 
 // Servers of other kinds tell their load as ORCA has it, some only at the end of a

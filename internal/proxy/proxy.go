@@ -3,8 +3,6 @@
 package proxy
 
 import (
-	"context"
-	"crypto/rand"
 	"net/http"
 	"time"
 
@@ -59,9 +57,6 @@ func (p *Proxy) newExchange(w http.ResponseWriter, r *http.Request) *exchange {
 		id     [1]string
 	}
 	job.record.ID = intake.ID(r.Header.Get("X-Request-Id"), r.Header.Get("Traceparent"))
-	if job.record.ID == "" {
-		job.record.ID = rand.Text()
-	}
 	job.id[0] = job.record.ID
 	job.record.Arrived, job.record.Outcome = time.Now(), intake.Broken
 	job.exchange = exchange{
@@ -106,24 +101,13 @@ func (x *exchange) run() error {
 	if err := x.read(); err != nil {
 		return err
 	}
-	ctx, cancel := x.withDeadline()
-	defer cancel()
-	if err := x.attempts(ctx); err != nil {
+	if err := x.attempts(); err != nil {
 		return err
 	}
 	if x.unread() { // the upstream answered before it had the whole job
 		x.linger()
 	}
 	return nil
-}
-
-// withDeadline bounds everything before the response begins by the job's
-// deadline, if it has one. What is streamed has its own bounds, from the first byte.
-func (x *exchange) withDeadline() (context.Context, context.CancelFunc) {
-	if x.job.Deadline.IsZero() {
-		return x.r.Context(), func() {}
-	}
-	return context.WithDeadlineCause(x.r.Context(), x.job.Deadline, record.ErrDeadline)
 }
 
 // begun reports whether the head of an upstream's response was written.

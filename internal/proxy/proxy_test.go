@@ -167,3 +167,23 @@ func TestBoundsInTheDocuments(t *testing.T) {
 		assert.Contains(t, string(text), row)
 	}
 }
+
+// The memory of a body that may still be on its way is not given to another job.
+func TestABodyThatMayBeOnItsWayKeepsItsMemory(t *testing.T) {
+	budget := intake.NewBudget(1 << 20)
+	take := func() *intake.Body {
+		body, err := intake.ReadBody(strings.NewReader("{}"), 2, 2, budget)
+		require.NoError(t, err)
+		return body
+	}
+	for range 100 {
+		a := &attempt{x: &exchange{body: take()}}
+		a.setBody()
+		a.request.Trailer = http.Header{"End": nil}
+		sent := a.request.Whole
+		a.releaseBody()
+		next := take()
+		require.NotSame(t, &sent[0], &next.Bytes()[0])
+		next.Recycle()
+	}
+}

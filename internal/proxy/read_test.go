@@ -3,10 +3,12 @@ package proxy_test
 import (
 	"bytes"
 	"compress/gzip"
+	"fmt"
 	"io"
 	"net/http"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -136,4 +138,38 @@ func TestMembersOutsideTheBody(t *testing.T) {
 	status, text = send("GET", "/cache/a", "urgent", "")
 	assert.Equal(t, 400, status)
 	assert.Contains(t, text, `header X-Priority must be \"high\" or \"low\", not \"urgent\"`)
+}
+
+// The rest of a refused body is read, or a submitter that still sends would lose the answer. One
+// that waits to be told to go on sends nothing more.
+func TestTheRestOfARefusedBody(t *testing.T) {
+	for _, expects := range []bool{false, true} {
+		bubble(t, func(t *testing.T, m *memory) {
+			c := startSidecar(t, setup{network: m})
+			conn, err := m.Dial(t.Context(), "tcp", c.address)
+			require.NoError(t, err)
+			defer conn.Close()
+			answer := make(chan string, 1)
+			go func() {
+				text, _ := io.ReadAll(conn)
+				answer <- string(text)
+			}()
+			started, expect := time.Now(), ""
+			if expects {
+				expect = "Expect: 100-continue\r\n"
+			}
+			const size = 1 << 20
+			_, err = fmt.Fprintf(conn, "POST / HTTP/1.1\r\nHost: elsewhere\r\nContent-Length: %d\r\n%s\r\n", size, expect)
+			require.NoError(t, err)
+			if !expects {
+				time.Sleep(2 * time.Second)
+				_, err = conn.Write(make([]byte, size))
+				require.NoError(t, err)
+			}
+			text := <-answer
+			assert.Contains(t, text, "HTTP/1.1 403 Forbidden\r\n")
+			assert.Contains(t, text, "Connection: close\r\n")
+			assert.Less(t, time.Since(started), 4*time.Second, "of the bubble's time: less than the rest may take")
+		})
+	}
 }

@@ -43,9 +43,10 @@ func (b bodyUntil) Read(p []byte) (int, error) { return b.response.Read(p, b.unt
 
 // write passes the refusal on. Its attempt has ended.
 func (r *refusal) write(x *exchange) error {
-	x.record.TTFB = time.Since(x.record.Arrived)
+	now := time.Now()
+	x.record.TTFB = now.Sub(x.record.Arrived)
 	x.head(r.status, r.header, r.trailer, r.length)
-	x.extend()
+	x.extend(now)
 	err := x.write(r.body)
 	if err == nil {
 		err = x.flushEnd(r.length)

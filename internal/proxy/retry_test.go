@@ -7,7 +7,6 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/assert"
@@ -160,62 +159,22 @@ func TestKeptConnectionsThatTurnOutDead(t *testing.T) {
 	})
 }
 
-// A pooled connection that ends without a byte of an answer does not speak
-// against the upstream, but the job may.
-func TestADeadConnectionIsReplaced(t *testing.T) {
-	unread := func(p *peer) { time.Sleep(time.Minute) } // closes while the job is being written
-	read := func(p *peer) { p.request() }
-	dead := func(n int64, end func(*peer)) func(*peer) {
-		return func(p *peer) {
-			if p.n == 1 {
-				p.request()
-				p.say(ok)
+// A job that was lost while it was sent may have begun: it is sent to one other upstream.
+func TestAJobThatIsLostWhileItIsSent(t *testing.T) {
+	body, _ := jobOf(4 << 20)
+	cuts := func() string {
+		return scripted(t, func(p *peer) {
+			if _, err := p.head(); err == nil {
+				p.reset()
 			}
-			if p.n <= n {
-				end(p)
-				return
-			}
-			p.request()
-			p.say(ok)
-		}
+		}).address
 	}
-	both := []pool.Outcome{pool.NoAnswer, pool.Answered}
-	for name, tc := range map[string]struct {
-		script   func(*peer)
-		other    bool
-		status   int
-		ended    []pool.Outcome
-		repeated bool
-	}{
-		"nothing was sent":                           {dead(1, unread), true, 200, both[1:], true},
-		"it was sent: elsewhere":                     {dead(1, read), true, 200, both, false},
-		"it was sent: there is only one":             {dead(1, read), false, 200, both, false},
-		"it timed out: that is not the connection":   {dead(1, func(p *peer) { p.request(); p.gone() }), false, 504, []pool.Outcome{pool.TimedOut}, false},
-		"it was sent, and again: the job may be why": {dead(2, read), false, 502, []pool.Outcome{pool.NoAnswer, pool.NoAnswer}, false},
-	} {
-		t.Run(name, func(t *testing.T) {
-			bubble(t, func(t *testing.T, m *memory) {
-				ups := []string{m.upstream(t, "up:1", tc.script)}
-				if tc.other {
-					ups = append(ups, m.upstream(t, "up:2", func(p *peer) { p.request(); p.say(ok) }))
-				}
-				c := startSidecar(t, setup{network: m, upstreams: ups})
-				first, _, _, _ := m.submit(t, "{}")
-				assert.Equal(t, 200, first)
-				synctest.Wait() // until the connection is pooled
-				second, _, _, _ := m.submit(t, "{}")
-				assert.Equal(t, tc.status, second)
-				r := c.seen(2)[1]
-				var ended []pool.Outcome
-				for _, a := range r.Attempts {
-					ended = append(ended, a.Outcome)
-				}
-				assert.Equal(t, tc.ended, ended)
-				assert.Equal(t, tc.repeated, r.Attempts[0].Repeated)
-				assert.Equal(t, tc.other && len(ended) > 1, r.Attempts[len(ended)-1].Upstream == "up:2")
-			})
-		})
-	}
+	c := startSidecar(t, setup{upstreams: []string{cuts(), cuts(), answering(t, ok).address}})
+	res, _ := c.post(body)
+	assert.Equal(t, 502, res.StatusCode)
+	r := c.seen(1)[0]
+	require.Len(t, r.Attempts, 2)
+	assert.Equal(t, []pool.Outcome{pool.Refused, pool.Refused}, []pool.Outcome{r.Attempts[0].Outcome, r.Attempts[1].Outcome})
 }
 
 // A job that kills what it meets is sent twice at most, pooled connections and

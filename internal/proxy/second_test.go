@@ -108,6 +108,28 @@ func TestAJobThatHasBegunStays(t *testing.T) {
 	}
 }
 
+// A job whose body is not kept whole stays: it could not be sent again.
+func TestAJobThatCanBeSentOnceStays(t *testing.T) {
+	body, _ := jobOf(256 << 10)
+	bubble(t, func(t *testing.T, m *memory) {
+		sick := m.upstream(t, "sick:1", func(p *peer) { p.request(); time.Sleep(time.Minute); p.say("%s", ok) })
+		well := m.upstream(t, "well:1", func(p *peer) { p.request(); p.say("%s", ok) })
+		s := startSidecar(t, setup{network: m, budget: 1, upstreams: []string{sick, well}, thoughts: dispatch.DefaultSecondThoughts()})
+		s.reports(sick, 0)
+		s.reports(well, 0)
+		time.AfterFunc(10*time.Second, func() {
+			s.reports(well, 0)
+			s.hangs(sick)
+		})
+		status, _, _, err := m.submit(t, body)
+		require.NoError(t, err)
+		assert.Equal(t, 200, status)
+		r := s.seen(1)[0]
+		assert.True(t, r.Unkept)
+		assert.Len(t, r.Attempts, 1)
+	})
+}
+
 // A late job goes to a core that is free, if its upstream tells of beginnings.
 func TestALateJobIsMoved(t *testing.T) {
 	for _, tells := range []bool{true, false} {
@@ -166,7 +188,7 @@ func TestJobsAskForTheirBeginnings(t *testing.T) {
 	up := scripted(t, func(p *peer) {
 		for r := p.request(); r != nil; r = p.request() {
 			asked <- r.Header["Prefer"]
-			p.say("HTTP/1.1 102 Processing\r\nJob-Started: yes\r\n\r\n%s", ok)
+			p.say("HTTP/1.1 102 Processing\r\nJob-Started: yes\r\n\r\nHTTP/1.1 103 Early Hints\r\n\r\n%s", ok)
 		}
 	})
 	for name, c := range map[string]struct {
@@ -191,6 +213,7 @@ func TestJobsAskForTheirBeginnings(t *testing.T) {
 			if c.told {
 				assert.Equal(t, http.StatusProcessing, s.interim())
 			}
+			assert.Equal(t, http.StatusEarlyHints, s.interim(), "this is no sign of that")
 			final, _ := s.response()
 			assert.Equal(t, 200, final.StatusCode)
 		})

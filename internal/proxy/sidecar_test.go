@@ -33,11 +33,12 @@ const patience = 20 * time.Second
 type setup struct {
 	proxy.Config
 	upstreams []string
-	seed      uint64                 // of what the sidecar draws
-	policy    selection.Policy       // nil takes the upstreams in the order given
-	budget    int64                  // of kept bodies; 0 is 256 MiB
-	queue     dispatch.QueueSettings // zero is the default
-	wait      time.Duration          // in the queue; 0 is the default
+	seed      uint64                   // of what the sidecar draws
+	policy    selection.Policy         // nil takes the upstreams in the order given
+	detector  func() overload.Detector // nil: no upstream is ever overloaded
+	budget    int64                    // of kept bodies; 0 is 256 MiB
+	queue     dispatch.QueueSettings   // zero is the default
+	wait      time.Duration            // in the queue; 0 is the default
 	projects  dispatch.ProjectSettings
 	thoughts  dispatch.SecondThoughts
 	retries   float64       // the retry budget; 0 lets all be retried
@@ -83,6 +84,9 @@ func startSidecar(t testing.TB, s setup) *sidecar {
 		}
 		s.policy = o
 	}
+	if s.detector == nil {
+		s.detector = func() overload.Detector { return overload.None{} }
+	}
 	if s.queue == (dispatch.QueueSettings{}) {
 		s.queue = dispatch.DefaultQueue()
 	}
@@ -100,7 +104,7 @@ func startSidecar(t testing.TB, s setup) *sidecar {
 	require.NoError(t, err)
 	p, err := pool.New(pool.Config{
 		Settings: pool.Settings{
-			Policy: s.policy, Detector: func() overload.Detector { return overload.None{} }, Interval: 5 * time.Second,
+			Policy: s.policy, Detector: s.detector, Interval: 5 * time.Second,
 		},
 		Breakers: breakers, Rand: rng,
 	})

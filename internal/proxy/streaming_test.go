@@ -2,10 +2,17 @@ package proxy_test
 
 import (
 	"bufio"
+	"io"
 	"net/http"
+	"strings"
 	"testing"
+	"time"
 
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	"example.org/pilotfish/internal/intake"
+	"example.org/pilotfish/internal/pool"
 )
 
 // Each piece is written only once the one before has been read at the far
@@ -49,5 +56,80 @@ func TestEachPieceComesAtOnce(t *testing.T) {
 				require.Error(t, err)
 			})
 		}
+	}
+}
+
+// silent answers with a head and part of a body, and goes on after a silence.
+func silent(d time.Duration) func(*peer) {
+	return func(p *peer) {
+		p.request()
+		p.say("HTTP/1.1 200 OK\r\nContent-Length: 8\r\n\r\nhalf")
+		time.Sleep(d)
+		p.say("half")
+	}
+}
+
+func TestSilenceAmidAnAnswer(t *testing.T) {
+	for _, tc := range []struct {
+		job     string
+		silence time.Duration
+		cut     time.Duration // 0: not cut
+		outcome pool.Outcome
+	}{
+		{"{}", 2 * time.Hour, 0, pool.Answered},
+		{"{}", 4 * time.Hour, 3 * time.Hour, pool.Truncated},
+		{`{"timeouts":{"queue_seconds":1,"evaluate_seconds":1}}`, 2 * time.Hour, 0, pool.Answered},
+		{`{"timeouts":{"stream_seconds":20000}}`, 4 * time.Hour, 3 * time.Hour, pool.Truncated},
+		{`{"timeouts":{"stream_seconds":60}}`, 59 * time.Second, 0, pool.Answered},
+		{`{"timeouts":{"stream_seconds":60}}`, 61 * time.Second, time.Minute, pool.Gone},
+	} {
+		bubble(t, func(t *testing.T, m *memory) {
+			c := startSidecar(t, setup{network: m, upstreams: []string{m.upstream(t, "up:1", silent(tc.silence))}})
+			_, text, _, err := m.submit(t, tc.job)
+			r := c.seen(1)[0]
+			assert.Equal(t, tc.outcome, r.Attempts[0].Outcome)
+			if tc.cut == 0 {
+				require.NoError(t, err)
+				assert.Equal(t, "halfhalf", text)
+				assert.Equal(t, tc.silence, r.Total)
+				return
+			}
+			require.ErrorIs(t, err, io.ErrUnexpectedEOF)
+			assert.Equal(t, "half", text)
+			assert.Equal(t, tc.cut, r.Total)
+			assert.Equal(t, intake.Partial, r.Completeness)
+		})
+	}
+}
+
+// The submitter has its time to take a piece from when the piece has come, not from when the
+// answer began.
+func TestSilenceInAPiece(t *testing.T) {
+	for name, framing := range map[string][2]string{
+		"length": {"Content-Length: 8\r\n\r\nhalf", "half"},
+		"chunk":  {"Transfer-Encoding: chunked\r\n\r\n8\r\nhalf", "half\r\n0\r\n\r\n"},
+		"chunks": {"Transfer-Encoding: chunked\r\n\r\n4\r\nhalf\r\n4\r", "\nhalf\r\n0\r\n\r\n"},
+		"end":    {"Transfer-Encoding: chunked\r\n\r\n8\r\nhalfhalf\r\n0\r\n", "A: b\r\n\r\n"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			bubble(t, func(t *testing.T, m *memory) {
+				up := m.upstream(t, "up:1", func(p *peer) {
+					p.request()
+					p.say("HTTP/1.1 200 OK\r\n%s", framing[0])
+					time.Sleep(time.Hour)
+					p.say("%s", framing[1])
+				})
+				c := startSidecar(t, setup{network: m, upstreams: []string{up}})
+				began := time.Now()
+				res, err := m.client(t).Post("http://127.0.0.1:8080/v1/jobs", "application/json", strings.NewReader("{}"))
+				require.NoError(t, err)
+				defer res.Body.Close()
+				assert.Equal(t, began, time.Now(), "the head does not wait for the piece")
+				text, err := io.ReadAll(res.Body)
+				require.NoError(t, err)
+				assert.Equal(t, "halfhalf", string(text))
+				assert.Equal(t, pool.Answered, c.seen(1)[0].Attempts[0].Outcome)
+			})
+		})
 	}
 }

@@ -16,6 +16,8 @@ import (
 	"example.org/pilotfish/internal/intake"
 	"example.org/pilotfish/internal/memnet"
 	"example.org/pilotfish/internal/pool"
+	"example.org/pilotfish/internal/record"
+	"example.org/pilotfish/pkg/overload"
 )
 
 // memory is a network for bubbles of fake time.
@@ -46,48 +48,6 @@ func (m *memory) submit(t *testing.T, body string) (status int, text string, h h
 	defer res.Body.Close()
 	got, err := io.ReadAll(res.Body)
 	return res.StatusCode, string(got), res.Header, err
-}
-
-// silent answers with a head and part of a body, and goes on after a silence.
-func silent(d time.Duration) func(*peer) {
-	return func(p *peer) {
-		p.request()
-		p.say("HTTP/1.1 200 OK\r\nContent-Length: 8\r\n\r\nhalf")
-		time.Sleep(d)
-		p.say("half")
-	}
-}
-
-func TestSilenceAmidAnAnswer(t *testing.T) {
-	for _, tc := range []struct {
-		job     string
-		silence time.Duration
-		cut     time.Duration // 0: not cut
-		outcome pool.Outcome
-	}{
-		{"{}", 2 * time.Hour, 0, pool.Answered},
-		{"{}", 4 * time.Hour, 3 * time.Hour, pool.Truncated},
-		{`{"timeouts":{"queue_seconds":1,"evaluate_seconds":1}}`, 2 * time.Hour, 0, pool.Answered},
-		{`{"timeouts":{"stream_seconds":60}}`, 59 * time.Second, 0, pool.Answered},
-		{`{"timeouts":{"stream_seconds":60}}`, 61 * time.Second, time.Minute, pool.Gone},
-	} {
-		bubble(t, func(t *testing.T, m *memory) {
-			c := startSidecar(t, setup{network: m, upstreams: []string{m.upstream(t, "up:1", silent(tc.silence))}})
-			_, text, _, err := m.submit(t, tc.job)
-			r := c.seen(1)[0]
-			assert.Equal(t, tc.outcome, r.Attempts[0].Outcome)
-			if tc.cut == 0 {
-				require.NoError(t, err)
-				assert.Equal(t, "halfhalf", text)
-				assert.Equal(t, tc.silence, r.Total)
-				return
-			}
-			require.ErrorIs(t, err, io.ErrUnexpectedEOF)
-			assert.Equal(t, "half", text)
-			assert.Equal(t, tc.cut, r.Total)
-			assert.Equal(t, intake.Partial, r.Completeness)
-		})
-	}
 }
 
 func TestFirstByteAndDeadline(t *testing.T) {
@@ -131,8 +91,10 @@ func TestFirstByteAndDeadline(t *testing.T) {
 				r := c.seen(1)[0]
 				assert.Equal(t, tc.took, r.Total)
 				var ended []pool.Outcome
+				why := map[pool.Outcome]error{pool.TimedOut: record.ErrFirstByte, pool.Gone: record.ErrDeadline}
 				for _, a := range r.Attempts {
 					ended = append(ended, a.Outcome)
+					require.ErrorIs(t, a.Err, why[a.Outcome])
 				}
 				assert.Equal(t, tc.ended, ended)
 				if tc.status == 504 {
@@ -184,6 +146,43 @@ func TestAJobWaitsForAnUpstream(t *testing.T) {
 			assert.Equal(t, 200, status)
 			assert.Equal(t, 3*time.Second, c.seen(1)[0].Queued)
 		})
+	})
+}
+
+// The time in the queue is that before each attempt, together.
+func TestAJobWaitsTwice(t *testing.T) {
+	bubble(t, func(t *testing.T, m *memory) {
+		threshold, err := overload.New("threshold", 100)
+		require.NoError(t, err)
+		refuses := m.upstream(t, "up:1", func(p *peer) {
+			p.request()
+			time.Sleep(time.Second)
+			p.say("HTTP/1.1 503 Service Unavailable\r\nRetry-After: 1\r\nContent-Length: 0\r\n\r\n")
+		})
+		takes := m.upstream(t, "up:2", func(p *peer) { p.request(); p.say(ok) })
+		c := startSidecar(t, setup{network: m, detector: threshold, upstreams: []string{refuses, takes}})
+		c.reports(refuses, 1000)
+		c.reports(takes, 1000)
+		time.AfterFunc(3*time.Second, func() { c.reports(refuses, 0) })
+		time.AfterFunc(6*time.Second, func() { c.reports(takes, 0) })
+		status, _, _, _ := m.submit(t, "{}")
+		assert.Equal(t, 200, status)
+		r := c.seen(1)[0]
+		assert.Equal(t, []time.Duration{5 * time.Second, 6 * time.Second}, []time.Duration{r.Queued, r.Total})
+	})
+}
+
+// A job that an upstream may have begun is not told to come again, when no other is eligible.
+func TestAJobThatMayHaveBegunIsNotSentAgain(t *testing.T) {
+	bubble(t, func(t *testing.T, m *memory) {
+		threshold, err := overload.New("threshold", 100)
+		require.NoError(t, err)
+		dies := m.upstream(t, "up:1", func(p *peer) { p.request() })
+		c := startSidecar(t, setup{network: m, detector: threshold, upstreams: []string{dies, "up:2"}})
+		c.reports("up:2", 1000)
+		status, _, h, _ := m.submit(t, "{}")
+		assert.Equal(t, []any{502, "no-answer", ""}, []any{status, h.Get("Pilotfish-Reason"), h.Get("Retry-After")})
+		assert.Equal(t, 10*time.Second, c.seen(1)[0].Total)
 	})
 }
 

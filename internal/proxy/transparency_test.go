@@ -214,6 +214,7 @@ func TestBodilessAnswers(t *testing.T) {
 	}{
 		"HEAD":           {"HEAD", "HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\n", 200, "5"},
 		"HEAD with body": {"HEAD", "HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nwrong", 200, "5"},
+		"HEAD, unknown":  {"HEAD", "HTTP/1.1 200 OK\r\n\r\n", 200, ""},
 		"204":            {"GET", "HTTP/1.1 204 No Content\r\n\r\n", 204, ""},
 		"204 with body":  {"GET", "HTTP/1.1 204 No Content\r\nContent-Length: 5\r\n\r\nwrong", 204, ""},
 		"304":            {"GET", "HTTP/1.1 304 Not Modified\r\nETag: \"x\"\r\n\r\n", 304, ""},

@@ -1,7 +1,6 @@
 package quality
 
 import (
-	"fmt"
 	"testing"
 	"time"
 
@@ -34,31 +33,6 @@ func TestHistoryKeepsAnHour(t *testing.T) {
 	h.Add(Point{At: now.Add(time.Minute)}, map[string]float64{"b:1": 1})
 	assert.Len(t, h.Series().Upstreams, 1, "a left")
 	assert.Len(t, s.Upstreams, 2, "what was returned stays as it was")
-}
-
-func TestBusiestProjects(t *testing.T) {
-	var p Projects
-	assert.Empty(t, p.Top(start, 3))
-	note := func(now time.Time, key uint64, n int) {
-		for range n {
-			p.Note(now, key, func() string { return fmt.Sprint("project ", key) })
-		}
-	}
-	note(start, 0, 100) // no project
-	note(start, 1, 5)
-	note(start, 2, 7)
-	note(start.Add(6*time.Minute), 1, 3)
-	note(start.Add(6*time.Minute), 3, 1)
-	assert.Equal(t, []Busy{{1, "project 1", 8}, {2, "project 2", 7}, {3, "project 3", 1}}, p.Top(start.Add(6*time.Minute), 5))
-	assert.Equal(t, []Busy{{1, "project 1", 3}}, p.Top(start.Add(12*time.Minute), 1), "what was before is forgotten")
-	note(start.Add(12*time.Minute), 4, 1)
-	assert.Len(t, p.Top(start.Add(21*time.Minute), 1), 1)
-	note(start.Add(22*time.Minute), 4, 1)
-	assert.Empty(t, p.Top(start.Add(33*time.Minute), 1), "it counts at most twice as long as a span")
-	for key := range uint64(2 * maxProjects) {
-		note(start.Add(2*time.Hour), key+1, 1)
-	}
-	assert.Len(t, p.Top(start.Add(2*time.Hour), 3*maxProjects), maxProjects)
 }
 
 // The time to first byte without load is that of the calmest tenth, once the first

@@ -104,9 +104,9 @@ func (r *Job) Describe(d *intake.Description) {
 // PassedUnread reports whether the job has a body that was passed on without being read.
 func (r *Job) PassedUnread() bool { return r.Unread != "" && r.Body != 0 }
 
-// Begin notes a new attempt. Of more than maxAttempts the first one and the
+// Begin notes an attempt that begins now. Of more than maxAttempts the first one and the
 // latest are kept.
-func (r *Job) Begin(c pool.Choice) {
+func (r *Job) Begin(now time.Time, c pool.Choice) {
 	if r.Attempts == nil {
 		r.Attempts = r.first[:0]
 	}
@@ -116,17 +116,17 @@ func (r *Job) Begin(c pool.Choice) {
 	r.Attempts = append(r.Attempts, Attempt{
 		Upstream: c.Address, Cache: c.Cache, Cost: c.Cost, Panic: c.Panic,
 		RunnerUp: c.RunnerUp, RunnerUpCost: c.RunnerUpCost,
-		Start: time.Since(r.Arrived),
+		Start: now.Sub(r.Arrived),
 	})
 }
 
 // Attempt is the attempt under way.
 func (r *Job) Attempt() *Attempt { return &r.Attempts[len(r.Attempts)-1] }
 
-// EndAttempt notes the end of the attempt under way.
-func (r *Job) EndAttempt(o pool.Outcome, err error) {
+// EndAttempt notes that the attempt under way ends now.
+func (r *Job) EndAttempt(now time.Time, o pool.Outcome, err error) {
 	a := r.Attempt()
-	a.Outcome, a.Err, a.End = o, err, time.Since(r.Arrived)
+	a.Outcome, a.Err, a.End = o, err, now.Sub(r.Arrived)
 }
 
 // Quality is the key figures of the job. Metrics, log, trace and page tell the same.
@@ -203,22 +203,27 @@ func (r *Job) Explain(h http.Header) {
 
 // AppendWhy appends a few words on what spoke for the upstream; costs are in seconds.
 func (a *Attempt) AppendWhy(why []byte) []byte {
-	cost := func(name string, seconds float64) {
-		why = strconv.AppendFloat(append(why, name...), seconds, 'f', 3, 64)
-	}
-	cost("cost=", a.Cost.Total)
-	cost(" wait=", a.Cost.Wait)
-	cost(" fetch=", a.Cost.Fetch)
-	cost(" placement=", a.Cost.Placement)
-	cost(" stop=", a.Cost.Stop)
+	why = appendCost(why, "cost=", a.Cost.Total)
+	why = appendCost(why, " wait=", a.Cost.Wait)
+	why = appendCost(why, " fetch=", a.Cost.Fetch)
+	why = appendCost(why, " placement=", a.Cost.Placement)
+	why = appendCost(why, " stop=", a.Cost.Stop)
 	if a.RunnerUp != "" {
 		why = append(append(why, " runner_up="...), a.RunnerUp...)
-		cost(" runner_up_cost=", a.RunnerUpCost)
+		why = appendCost(why, " runner_up_cost=", a.RunnerUpCost)
 	}
 	if a.Panic {
 		why = append(why, " panic"...)
 	}
 	return why
+}
+
+func appendCost(why []byte, name string, seconds float64) []byte {
+	why = append(why, name...)
+	if seconds == 0 { // as most are
+		return append(why, "0.000"...)
+	}
+	return strconv.AppendFloat(why, seconds, 'f', 3, 64)
 }
 
 // NotStarted reports whether a response says that nothing was done for the job,

@@ -27,15 +27,15 @@ func TestAttemptsAndTheirReasons(t *testing.T) {
 		assert.Empty(t, h, "nothing was decided")
 
 		time.Sleep(time.Second)
-		r.Begin(pool.Choice{Address: "a:1", Cache: selection.Cached, Panic: true})
+		r.Begin(time.Now(), pool.Choice{Address: "a:1", Cache: selection.Cached, Panic: true})
 		time.Sleep(time.Second)
 		failed := errors.New("connection refused")
-		r.EndAttempt(pool.Refused, failed)
-		r.Begin(pool.Choice{
+		r.EndAttempt(time.Now(), pool.Refused, failed)
+		r.Begin(time.Now(), pool.Choice{
 			Address: "b:1", Cost: selection.Cost{Total: 2.5, Wait: .5, Fetch: 2}, RunnerUp: "c:1", RunnerUpCost: 3.25,
 		})
 		time.Sleep(time.Second)
-		r.EndAttempt(pool.Answered, nil)
+		r.EndAttempt(time.Now(), pool.Answered, nil)
 
 		first, second := r.Attempts[0], r.Attempts[1]
 		assert.Equal(t, []any{time.Second, 2 * time.Second, pool.Refused, failed}, []any{first.Start, first.End, first.Outcome, first.Err})
@@ -122,7 +122,7 @@ func TestTrace(t *testing.T) {
 func TestOfManyAttemptsTheFirstAndTheLatestAreKept(t *testing.T) {
 	var r Job
 	for i := range maxAttempts + 5 {
-		r.Begin(pool.Choice{Address: strconv.Itoa(i)})
+		r.Begin(time.Now(), pool.Choice{Address: strconv.Itoa(i)})
 	}
 	require.Len(t, r.Attempts, maxAttempts)
 	assert.Equal(t, []string{"0", "6"}, []string{r.Attempts[0].Upstream, r.Attempts[1].Upstream})

@@ -7,9 +7,9 @@ package report
 // full. The hashes are uniform, so their low bits choose the slot.
 //
 // It is not a map[uint64]struct{}, because a map of 2,000 projects takes 74 kB
-// instead of 33 kB, and there is one for each upstream. Every claim asks them all
-// while the pool is locked: with 1,000 upstreams that takes about 50 µs instead of
-// 25 µs (BenchmarkContains).
+// instead of 33 kB, and there is one for each upstream. A claim asks each once for
+// its project while the pool is locked: with 1,000 upstreams that takes about 50 µs
+// instead of 25 µs (BenchmarkContains).
 type projectSet struct {
 	slots []uint64  // a power of two of them; 0 is free
 	bytes []float32 // of the data, by slot; 0 is not told, none where nothing tells

@@ -30,6 +30,7 @@ func (e *Expected) PickWithCosts(job Job, views []View, costs []Cost, rng *rand.
 	var p pricing
 	p.prepare(&e.c, job, views)
 	p.costs(views, costs)
+	p.known = costs
 	return p.pick(views, rng)
 }
 
@@ -60,11 +61,16 @@ func (p *pricing) pick(views []View, rng *rand.Rand) int {
 // costs fills in the costs of all views.
 func (p *pricing) costs(views []View, costs []Cost) {
 	for i := range views {
-		costs[i] = p.price(&views[i], lastRank).cost()
+		costs[i] = p.price(&views[i], p.first.rankOf(i)).cost()
 	}
-	for rank, i := range p.first.views[:p.first.n] {
-		costs[i] = p.price(&views[i], float64(rank)).cost()
+}
+
+// total is the total cost of view i, which has that rank.
+func (p *pricing) total(views []View, i int, rank float64) float64 {
+	if p.known != nil {
+		return p.known[i].Total
 	}
+	return p.price(&views[i], rank).total()
 }
 
 // cheapestCached is the cheapest view where the project is cached, and how many
@@ -76,7 +82,7 @@ func (p *pricing) cheapestCached(views []View) (best candidate, n int) {
 			continue
 		}
 		n++
-		if cost := p.price(&views[i], lastRank).total(); best.beatenBy(cost) {
+		if cost := p.total(views, i, lastRank); best.beatenBy(cost) {
 			best = candidate{i, cost}
 		}
 	}
@@ -88,7 +94,7 @@ func (p *pricing) cheapestCached(views []View) (best candidate, n int) {
 func (p *pricing) cheapestOther(views []View) candidate {
 	best := none()
 	consider := func(i int, rank float64) {
-		cost := p.price(&views[i], rank).total()
+		cost := p.total(views, i, rank)
 		if best.beatenBy(cost) || cost == best.cost &&
 			p.order.score(&views[i], 0) > p.order.score(&views[best.index], 0) {
 			best = candidate{i, cost}
@@ -121,7 +127,7 @@ func (p *pricing) nearEqual(cheapest candidate, views []View, rng *rand.Rand) in
 		if !p.cached(v) {
 			continue
 		}
-		cost, own := p.price(v, lastRank).total(), v.OwnLoad()
+		cost, own := p.total(views, i, lastRank), v.OwnLoad()
 		if !(cost <= limit) || own > fewest {
 			continue
 		}
@@ -154,6 +160,8 @@ type pricing struct {
 
 	order order   // of the project
 	first ranking // the first views in that order
+
+	known []Cost // of all views, if they were computed before the pick
 }
 
 // prepare fills the pricing in. A part that is off leaves its price at nothing.

@@ -21,8 +21,8 @@ func NewRates(views []View, perCore float64) Rates {
 			unknown++
 		}
 	}
-	if unknown == 0 {
-		return Rates{perCore} // nobody needs a median
+	if unknown == 0 || unknown == len(views) {
+		return Rates{perCore} // nobody needs a median, or nobody can tell
 	}
 	if rate, known := median(views, func(v *View) float64 {
 		if !(v.Rate > 0) {

@@ -95,6 +95,16 @@ func (r *ranking) floor() float64 {
 	return r.score[lastRank-1]
 }
 
+// rankOf is the rank of the view at index.
+func (r *ranking) rankOf(index int) float64 {
+	for rank, i := range r.views[:r.n] {
+		if i == index {
+			return float64(rank)
+		}
+	}
+	return lastRank
+}
+
 // rank adds all views.
 func (r *ranking) rank(o order, views []View) {
 	floor := r.floor()

@@ -61,7 +61,8 @@ func (c *clairvoyant) server(id uint64) *server {
 }
 
 // crowding is the factor on fetches in a fleet that is behind, and must not
-// fall further behind by fetching: that of selection.Expected on placements.
+// fall further behind by fetching. It grows with the square of the jobs for each
+// core, like that of selection.Expected on placements.
 func (c *clairvoyant) crowding() float64 {
 	jobs, cores := 0.0, 0.0
 	for _, s := range c.w.servers {

@@ -117,6 +117,25 @@ func TestClairvoyantTakesTheLeast(t *testing.T) {
 	assert.Greater(t, chosen, 50, "jobs for which the first server is not the best")
 }
 
+// The dearer a fetch is, the more jobs there are for each core of the servers that are up.
+func TestFetchesAreDearerInACrowd(t *testing.T) {
+	c := setup(t, "clairvoyant", "none", 3, 4)
+	c.Source, c.Observe = &batch{}, func(*Result) {}
+	w, err := newWorld(c)
+	require.NoError(t, err)
+	seer := w.cfg.Policy.(*clairvoyant)
+	first, second, gone := w.servers[0], w.servers[1], w.servers[2]
+	gone.up, gone.present = false, make([]*job, 100)
+	for jobs, want := range map[[2]int]float64{
+		{0, 0}: 1, {5, 0}: 1, {4, 2}: 1.125, {8, 0}: 2, {4, 4}: 2, {0, 16}: 8,
+	} {
+		first.present, second.present = make([]*job, jobs[0]), make([]*job, jobs[1])
+		assert.InDelta(t, want, seer.crowding(), 1e-9, "%d jobs on 8 cores", jobs)
+	}
+	first.up, second.up = false, false
+	assert.Equal(t, 1.0, seer.crowding(), "no server is up")
+}
+
 // It is what it is for: policies with less knowledge do not reach it.
 func TestClairvoyantWaitsLeast(t *testing.T) {
 	mean := func(c Config) float64 {

@@ -65,7 +65,7 @@ func (s *sidecar) submit(w *world, j *job) {
 	if w.cfg.Sidecars.Bytes {
 		r.DataBytes = float64(j.bytes)
 	}
-	j.dispatch = s.dispatch.Begin(w.time(w.now), r)
+	j.dispatch = s.dispatch.Begin(r)
 	s.jobs[j.dispatch] = j
 	w.expectAnswer(j)
 	s.claim(w, j)
@@ -165,7 +165,7 @@ type queueTimeout job
 
 func (x *queueTimeout) happen(w *world) {
 	j, now := (*job)(x), w.time(w.now)
-	if !now.Before(j.dispatch.GiveUpAt()) && j.side.dispatch.GiveUp(now, j.dispatch) {
+	if !now.Before(j.dispatch.GiveUpAt()) && j.side.dispatch.GiveUp(j.dispatch) {
 		w.end(j, Expired)
 	}
 }

@@ -51,7 +51,7 @@ func (x *impatience) happen(w *world) {
 	if j.assignment != nil {
 		j.assignment.Done(now, pool.Gone)
 	} else {
-		j.side.dispatch.GiveUp(now, j.dispatch)
+		j.side.dispatch.GiveUp(j.dispatch)
 	}
 	j.ended = true
 	delete(j.side.jobs, j.dispatch)

@@ -11,8 +11,8 @@ import (
 	"syscall"
 )
 
-// Conn is a connection with a buffer for reading. One goroutine at a time uses
-// it, but for WaitForEnd.
+// Conn is a connection with a buffer for reading. One goroutine at a time reads from
+// it, but for WaitForEnd, and one writes.
 type Conn struct {
 	net.Conn
 	// In reads from the connection, through the buffer; nil while there is none.
@@ -33,6 +33,13 @@ type Conn struct {
 	fd              uintptr
 	filled          bool
 
+	// A write: its form, made once, and what it leaves.
+	whenTaken func(fd uintptr) bool
+	rest      []byte
+	unwritten error
+
+	question // of Ask
+
 	watchedAs int32 // the Watcher's: the descriptor
 }
 
@@ -47,7 +54,8 @@ func NewBuffers(size int) *Buffers {
 // errLimit: more was read than Left allows.
 var errLimit = errors.New("the head is too long")
 
-var errAgain = errors.New("nothing to read yet")
+// errAgain: a call would have to wait.
+var errAgain = errors.New("nothing can be read or written yet")
 
 // New returns a connection over nc. It has no buffer yet.
 func New(nc net.Conn, buffers *Buffers) *Conn {
@@ -61,6 +69,8 @@ func New(nc net.Conn, buffers *Buffers) *Conn {
 		if raw, err := sc.SyscallConn(); err == nil {
 			c.raw = raw
 			c.whenReady = c.fill
+			c.whenTaken = c.put
+			c.whenAsked = c.ask
 			c.once = func(fd uintptr) bool {
 				c.filled = c.fill(fd)
 				return true
@@ -192,6 +202,33 @@ func endOf(fd uintptr) (ended, over bool) {
 	n, err := peek(fd)
 	over = !errors.Is(err, errAgain)
 	return over && n == 0, over
+}
+
+// Write writes all of p. It waits, until the write deadline, while the other side takes no more.
+func (c *Conn) Write(p []byte) (int, error) {
+	if c.raw == nil {
+		return c.Conn.Write(p)
+	}
+	c.rest = p
+	err := c.raw.Write(c.whenTaken)
+	if err == nil {
+		err = c.unwritten
+	}
+	n := len(p) - len(c.rest)
+	c.rest = nil
+	return n, err
+}
+
+// put writes what the socket takes now of what is left, and reports whether that is
+// all, or the rest can never be written.
+func (c *Conn) put(fd uintptr) bool {
+	n, err := tryWrite(fd, c.rest)
+	c.rest = c.rest[n:]
+	if errors.Is(err, errAgain) {
+		return false
+	}
+	c.unwritten = err
+	return true
 }
 
 // Close closes the connection. Another goroutine may still be writing.

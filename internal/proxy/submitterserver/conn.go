@@ -31,8 +31,7 @@ type conn struct {
 	server *Server
 	hand   func(net.Conn)
 	remote string
-	ctx    context.Context // ends when the submitter is gone
-	gone   context.CancelFunc
+	ctx    *lifetime
 
 	response response // of the request under way
 	posted   bool     // the last request was a POST
@@ -40,8 +39,9 @@ type conn struct {
 	mu      sync.Mutex
 	idle    bool      // it waits for a request
 	serving bool      // a handler runs
-	used    bool      // there was a request
-	since   time.Time // when it began to be idle, or to be served
+	since   time.Time // when it was accepted
+	served  uint64    // requests, with the one under way
+	seen    uint64    // served, when the timer was set
 	unread  bool      // some of the body is still to come
 	wanted  time.Time // the handler's deadline for reading the body
 	reading bool      // a read of the body waits
@@ -54,7 +54,7 @@ type conn struct {
 
 func (s *Server) newConn(lazy *lazyconn.Conn, hand func(net.Conn)) *conn {
 	c := &conn{Conn: lazy, server: s, hand: hand, remote: lazy.RemoteAddr().String(), since: time.Now()}
-	c.ctx, c.gone = context.WithCancel(context.WithValue(s.cfg.Base, http.LocalAddrContextKey, lazy.LocalAddr()))
+	c.ctx = newLifetime(context.WithValue(s.cfg.Base, http.LocalAddrContextKey, lazy.LocalAddr()))
 	c.response.conn = c
 	s.track(c, true)
 	return c
@@ -80,10 +80,11 @@ func (c *conn) serve() {
 
 // forget ends all that is known of the connection.
 func (c *conn) forget() {
-	c.gone()
+	c.ctx.close()
 	c.server.track(c, false)
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	c.idle = false
 	if c.timer != nil {
 		c.timer.Stop()
 	}
@@ -93,22 +94,19 @@ func (c *conn) forget() {
 // connection has ended, or was idle for too long.
 func (c *conn) await() bool {
 	wait := c.server.cfg.HeaderTimeout
-	if c.used {
+	if c.served > 0 {
 		wait = c.server.cfg.IdleTimeout
 	}
 	since := time.Now()
-	for c.becomeIdle(since, since.Add(wait)) {
+	for c.becomeIdle(since.Add(wait)) {
 		err := c.begins()
-		c.mu.Lock()
-		c.idle = false
-		if err != nil {
-			c.armed = time.Time{}
+		if err == nil {
+			return true // begin or forget notes that it is not idle
 		}
+		c.mu.Lock()
+		c.idle, c.armed = false, time.Time{}
 		c.mu.Unlock()
-		switch {
-		case err == nil:
-			return true
-		case !errors.Is(err, os.ErrDeadlineExceeded), !time.Now().Before(since.Add(wait)):
+		if !errors.Is(err, os.ErrDeadlineExceeded) || !time.Now().Before(since.Add(wait)) {
 			return false
 		}
 		c.Failed = nil // the deadline was an earlier one
@@ -122,7 +120,7 @@ func (c *conn) begins() error {
 	const least = 4
 	if c.In == nil || c.In.Buffered() == 0 { // nothing was sent before the last answer came
 		c.Release()
-		if err := c.Await(); err != nil || !c.used {
+		if err := c.Await(); err != nil || c.served == 0 {
 			return err
 		}
 	}
@@ -130,20 +128,17 @@ func (c *conn) begins() error {
 	return err
 }
 
-// becomeIdle notes that the connection waits for a request since then, until then
-// at most. An earlier deadline that the connection has is left to it: setting one
-// for each request would cost more than looking again once in a while.
-func (c *conn) becomeIdle(since, until time.Time) bool {
+// becomeIdle notes that the connection waits for a request, until then at most. An
+// earlier deadline that the connection has is left to it: setting one for each request
+// would cost more than looking again once in a while.
+func (c *conn) becomeIdle(until time.Time) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.server.closing.Load() && (c.used || time.Since(c.since) > newTime) {
+	if c.server.closing.Load() && !c.isNew() {
 		return false
 	}
 	if c.armed.IsZero() || c.armed.After(until) {
 		c.arm(until)
-	}
-	if c.used {
-		c.since = since
 	}
 	c.idle = true
 	return true
@@ -153,10 +148,13 @@ func (c *conn) becomeIdle(since, until time.Time) bool {
 func (c *conn) interruptIdle() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.idle && (c.used || time.Since(c.since) > newTime) {
+	if c.idle && !c.isNew() {
 		c.arm(time.Unix(1, 0))
 	}
 }
+
+// isNew reports whether the connection's first request may be on its way. c.mu must be held.
+func (c *conn) isNew() bool { return c.served == 0 && time.Since(c.since) <= newTime }
 
 // request reads a plain request whose head has come whole. For all else there is
 // none, and seen is what was read.

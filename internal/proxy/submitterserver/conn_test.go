@@ -252,3 +252,13 @@ func pipeline(t *testing.T, c net.Conn, name string, whole *atomic.Int64) {
 		whole.Add(1)
 	}
 }
+
+// What is read of a body after its request has ended would be of the next request.
+func TestABodyEndsWithItsRequest(t *testing.T) {
+	b := &body{left: 2}
+	assert.True(t, b.close(), "some of it was not read")
+	n, err := b.Read(make([]byte, 2))
+	assert.Zero(t, n)
+	require.ErrorIs(t, err, errBodyEnded)
+	assert.False(t, b.Waits())
+}

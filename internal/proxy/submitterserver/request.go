@@ -62,6 +62,15 @@ type body struct {
 	done bool  // the request has ended
 }
 
+// Waits reports whether a Read waits until something comes.
+func (b *body) Waits() bool {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.waits()
+}
+
+func (b *body) waits() bool { return !b.done && b.left > 0 && b.conn.In.Buffered() == 0 }
+
 // Read reads the body. The connection's buffer is given back with the last byte.
 func (b *body) Read(p []byte) (int, error) {
 	b.mu.Lock()
@@ -74,7 +83,7 @@ func (b *body) Read(p []byte) (int, error) {
 	case int64(len(p)) > b.left:
 		p = p[:b.left]
 	}
-	waits := b.conn.In.Buffered() == 0
+	waits := b.waits()
 	if waits {
 		b.conn.reads(true)
 	}

@@ -131,12 +131,11 @@ func (w *response) send() error {
 
 // write writes bufs, as far as they go.
 func (w *response) write() error {
-	to := w.conn.Conn.Conn
 	if len(w.bufs) > 1 {
-		_, err := w.bufs.WriteTo(to)
+		_, err := w.bufs.WriteTo(w.conn.Conn.Conn) // a socket writes them with one call
 		return err
 	}
-	n, err := to.Write(w.bufs[0])
+	n, err := w.conn.Write(w.bufs[0])
 	w.bufs[0] = w.bufs[0][n:]
 	return err
 }

@@ -214,7 +214,7 @@ func TestShutdownWaitsForTheListener(t *testing.T) {
 	assert.NoError(t, <-closed)
 }
 
-// counted counts the calls that read and write.
+// counted counts writes.
 type counted struct {
 	net.Conn
 	writes *atomic.Int64
@@ -225,7 +225,22 @@ func (c counted) Write(p []byte) (int, error) {
 	return c.Conn.Write(p)
 }
 
-func (c counted) SyscallConn() (syscall.RawConn, error) { return c.Conn.(syscall.Conn).SyscallConn() }
+func (c counted) SyscallConn() (syscall.RawConn, error) {
+	raw, err := c.Conn.(syscall.Conn).SyscallConn()
+	return countedRaw{raw, c.writes}, err
+}
+
+type countedRaw struct {
+	syscall.RawConn
+	writes *atomic.Int64
+}
+
+func (c countedRaw) Write(f func(fd uintptr) bool) error {
+	return c.RawConn.Write(func(fd uintptr) bool {
+		c.writes.Add(1)
+		return f(fd)
+	})
+}
 
 // Head and body of a small answer are one write, in chunks or not, though the handler flushes.
 func TestASmallAnswerIsOneWrite(t *testing.T) {

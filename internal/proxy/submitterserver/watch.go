@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// watchAfter is how long a job runs before its submitter is watched: most
-// jobs of a busy sidecar never are.
+// watchAfter is how long a job runs before its submitter is watched, which may also be
+// twice as long: most jobs of a busy sidecar never are.
 const watchAfter = 20 * time.Millisecond
 
 // begin notes that a request is served. If it lasts, its submitter is watched, but
@@ -16,18 +16,20 @@ func (c *conn) begin(unread bool) {
 	c.response.begin()
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.used, c.serving, c.unread, c.since, c.wanted = true, true, unread, time.Now(), time.Time{}
+	c.idle, c.serving, c.unread, c.wanted = false, true, unread, time.Time{}
+	c.served++
 	if !unread {
 		c.watchLater()
 	}
 }
 
-// watchLater sets the timer. One that runs finds that it is early. c.mu must be held.
+// watchLater sets the timer. One that runs finds that it was set for an earlier request.
+// c.mu must be held.
 func (c *conn) watchLater() {
 	if c.ticking {
 		return
 	}
-	c.ticking = true
+	c.ticking, c.seen = true, c.served
 	if c.timer == nil {
 		c.timer = time.AfterFunc(watchAfter, c.tick)
 	} else {
@@ -45,13 +47,14 @@ func (c *conn) tick() {
 		c.mu.Unlock()
 		return
 	}
-	if left := watchAfter - time.Since(c.since); left > 0 {
-		c.timer.Reset(left)
+	if c.seen != c.served {
+		c.seen = c.served
+		c.timer.Reset(watchAfter)
 		c.mu.Unlock()
 		return
 	}
 	c.ticking = false
-	if c.watched = c.server.watcher.Watch(c.Conn, c.gone); c.watched {
+	if c.watched = c.server.watcher.Watch(c.Conn, c.ctx.cancel); c.watched {
 		c.mu.Unlock()
 		return
 	}
@@ -61,7 +64,7 @@ func (c *conn) tick() {
 	c.mu.Unlock()
 	defer close(watch)
 	if c.WaitForEnd() {
-		c.gone()
+		c.ctx.cancel()
 	}
 }
 

@@ -11,6 +11,8 @@ import (
 	"net"
 	"os"
 	"time"
+
+	"example.org/pilotfish/internal/proxy/lazyconn"
 )
 
 // Config says how upstreams are reached. All fields but Dial are required.
@@ -94,20 +96,28 @@ func (p Progress) Stale() bool { return p.Reused && !p.Interim && !p.Answered }
 // in functions of their own, so that the stack is small meanwhile.
 func (c *Client) Do(ctx context.Context, r *Request) (*Response, Progress, error) {
 	var p Progress
-	response, err := c.send(ctx, r, &p)
-	if err != nil {
-		return nil, p, err
+	for {
+		response, err := c.begin(ctx, r, &p)
+		if err != nil {
+			return nil, p, err
+		}
+		if response.sending.piece == nil {
+			err = response.conn.Await()
+		} else if err = response.conn.Ask(&response.sending, p.Reused); errors.Is(err, lazyconn.ErrStale) {
+			response.retract(r)
+			continue
+		}
+		err = response.receive(r, err, c.cfg.MaxHead, &p)
+		if err != nil {
+			return nil, p, err
+		}
+		return response, p, nil
 	}
-	err = response.conn.Await()
-	err = response.receive(r, err, c.cfg.MaxHead, &p)
-	if err != nil {
-		return nil, p, err
-	}
-	return response, p, nil
 }
 
-// send sends a request, or the beginning of one with a large body. It notes in p how.
-func (c *Client) send(ctx context.Context, r *Request, p *Progress) (*Response, error) {
+// begin gets a connection and the request ready for it. A request with a large body is on
+// its way then. It notes in p how.
+func (c *Client) begin(ctx context.Context, r *Request, p *Progress) (*Response, error) {
 	if ctx.Err() != nil {
 		return nil, context.Cause(ctx)
 	}
@@ -124,7 +134,7 @@ func (c *Client) send(ctx context.Context, r *Request, p *Progress) (*Response, 
 	if r.Body != nil {
 		response.body = r.Body
 	}
-	response.unhook = context.AfterFunc(ctx, cn.interrupted)
+	response.unhook = afterFunc(ctx, cn.interrupted)
 	if err := response.sending.start(cn, r); err != nil {
 		r.Withdrawal.leave(false)
 		response.unhook()
@@ -132,6 +142,17 @@ func (c *Client) send(ctx context.Context, r *Request, p *Progress) (*Response, 
 		return nil, err
 	}
 	return response, nil
+}
+
+// afterFunc is context.AfterFunc, or the context's own way of doing the same. stop may be
+// called once.
+func afterFunc(ctx context.Context, f func()) (stop func() bool) {
+	if own, ok := ctx.(interface {
+		AfterFunc(f func()) (stop func() bool)
+	}); ok {
+		return own.AfterFunc(f)
+	}
+	return context.AfterFunc(ctx, f)
 }
 
 // errorOf is the error that an exchange ends with.

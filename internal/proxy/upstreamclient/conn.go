@@ -10,8 +10,8 @@ import (
 // conn is a connection to an upstream. One request at a time uses it.
 type conn struct {
 	*lazyconn.Conn
-	reused      bool // it was idle, or has served another request
-	idleSince   time.Time
+	reused      bool   // it was idle, or has served another request
+	sweeps      int    // how many it has been idle for
 	interrupted func() // interrupt, made once
 }
 

@@ -32,7 +32,7 @@ type upstream struct {
 	idle    []*conn   // the one used last is the last
 	waiting []*waiter // in the order of their coming
 	dialing int
-	alive   time.Time // when it last took a connection, or served a request to its end
+	served  uint64 // how often it took a connection, or served a request to its end
 }
 
 // waiter is a request that waits for a connection.
@@ -88,14 +88,15 @@ func (p *pool) at(address string) *upstream {
 }
 
 // connect returns a connection for the request: a pooled one, or the first
-// that is made or given back. I/O on it ends at the request's deadline.
+// that is made or given back. I/O on it ends at the request's deadline. Ask looks whether a
+// pooled one is good where it sends the request.
 func (p *pool) connect(ctx context.Context, r *Request) (*conn, error) {
 	for {
 		cn, err := p.get(ctx, r)
 		if err != nil {
 			return nil, err
 		}
-		if cn.SetDeadline(r.Deadline) == nil && !(cn.reused && cn.More()) {
+		if cn.SetDeadline(r.Deadline) == nil && !(cn.reused && !r.AtOnce() && cn.More()) {
 			return cn, nil
 		}
 		_ = cn.Close() // the upstream has closed it, or sent what nobody asked for
@@ -149,7 +150,7 @@ func (p *pool) leave(address string, w *waiter) {
 		return
 	}
 	if d := <-w.got; d.conn != nil { // it was given under the lock
-		p.put(time.Now(), u, d.conn)
+		p.put(u, d.conn)
 	}
 }
 
@@ -158,15 +159,16 @@ func (p *pool) leave(address string, w *waiter) {
 func (p *pool) dialMore(address string, u *upstream, timeout time.Duration) {
 	for !p.closed && u.dialing < min(len(u.waiting), maxDials) {
 		u.dialing++
-		p.dials.Go(func() { p.dial(address, u, timeout) })
+		served := u.served
+		p.dials.Go(func() { p.dial(address, u, served, timeout) })
 	}
 }
 
 // dial makes a connection and gives it, or its failure, to the request that has
 // waited longest. A time-out is for all requests that came before the dial began. It
-// is for none if the upstream took a connection or served a request meanwhile: then
-// its queue of connections is full, and the requests wait for their turn.
-func (p *pool) dial(address string, u *upstream, timeout time.Duration) {
+// is for none if the upstream took a connection or served a request meanwhile, beyond those
+// served before: then its queue of connections is full, and the requests wait for their turn.
+func (p *pool) dial(address string, u *upstream, served uint64, timeout time.Duration) {
 	started := time.Now()
 	ctx, cancel := context.WithTimeout(p.ctx, timeout)
 	defer cancel()
@@ -178,9 +180,9 @@ func (p *pool) dial(address string, u *upstream, timeout time.Duration) {
 	u.dialing--
 	switch {
 	case err == nil:
-		u.alive = time.Now()
-		p.put(u.alive, u, newConn(nc))
-	case late && u.alive.After(started):
+		u.served++
+		p.put(u, newConn(nc))
+	case late && u.served != served:
 	default:
 		failing := 1
 		if late {
@@ -200,13 +202,12 @@ func (p *pool) keep(address string, cn *conn) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	u := p.at(address)
-	u.alive = time.Now()
-	p.put(u.alive, u, cn)
+	u.served++
+	p.put(u, cn)
 }
 
-// put gives a connection to a request that waits, or else keeps it, idle since now. The
-// lock must be held.
-func (p *pool) put(now time.Time, u *upstream, cn *conn) {
+// put gives a connection to a request that waits, or else keeps it. The lock must be held.
+func (p *pool) put(u *upstream, cn *conn) {
 	for i, w := range u.waiting {
 		if !cn.reused || !w.fresh {
 			u.waiting = slices.Delete(u.waiting, i, i+1)
@@ -218,15 +219,19 @@ func (p *pool) put(now time.Time, u *upstream, cn *conn) {
 		_ = cn.Close()
 		return
 	}
-	cn.reused, cn.idleSince = true, now
+	cn.reused, cn.sweeps = true, 0
 	u.idle = append(u.idle, cn)
 	if p.sweeper == nil {
 		p.sweeper = time.AfterFunc(p.sweepInterval(), p.sweep)
 	}
 }
 
+// maxSweeps is how many sweeps a connection may be idle for: one that is idle for more has
+// been so for as long as it may, and for a fifth of that longer at most.
+const maxSweeps = 5
+
 // sweepInterval is how often idle connections are looked through.
-func (p *pool) sweepInterval() time.Duration { return p.cfg.IdleTimeout / 5 }
+func (p *pool) sweepInterval() time.Duration { return p.cfg.IdleTimeout / maxSweeps }
 
 // sweep closes the connections that have been idle for too long, or that the
 // upstream has closed, and forgets the upstreams that have none.
@@ -238,10 +243,10 @@ func (p *pool) sweep() {
 	}
 	p.mu.Unlock()
 
-	oldest := time.Now().Add(-p.cfg.IdleTimeout)
 	for address, conns := range looked {
 		looked[address] = slices.DeleteFunc(conns, func(cn *conn) bool {
-			good := cn.idleSince.After(oldest) && cn.SetDeadline(time.Time{}) == nil && !cn.More()
+			cn.sweeps++
+			good := cn.sweeps <= maxSweeps && cn.SetDeadline(time.Time{}) == nil && !cn.More()
 			if !good {
 				_ = cn.Close()
 			}

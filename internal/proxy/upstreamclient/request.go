@@ -55,6 +55,10 @@ func (r *Request) chunked() bool {
 	return len(r.Trailer) > 0 || r.Body != nil && r.Length < 0
 }
 
+// AtOnce reports whether all of the body is sent before Do reads an answer. Then nothing of
+// it is used after Do has returned.
+func (r *Request) AtOnce() bool { return r.Body == nil && !r.chunked() && len(r.Whole) <= inline }
+
 // appendHead appends the request's head to b.
 func (r *Request) appendHead(b []byte) ([]byte, error) {
 	if !httpguts.ValidHeaderFieldName(r.Method) { // a method is a token, too

@@ -8,6 +8,7 @@ import (
 	"io"
 	"math"
 	"net/http"
+	"strconv"
 	"time"
 )
 
@@ -29,6 +30,14 @@ type Response struct {
 	ctx     context.Context
 	unhook  func() bool // ends the interruption by ctx
 	whole   bool        // all of the body was read
+}
+
+// retract takes back a request of which nothing was sent: its connection had ended before.
+func (r *Response) retract(of *Request) {
+	of.Withdrawal.leave(false)
+	r.unhook()
+	r.sending.release()
+	r.abandon()
 }
 
 // receive reads the head of the answer. waited is the error of the wait for its first
@@ -120,12 +129,37 @@ func (r *Response) Ready() bool {
 	case len(r.TransferEncoding) == 0 || r.conn.Failed != nil:
 		return true
 	}
-	there, err := r.conn.In.Peek(r.conn.In.Buffered())
-	size, rest, complete := bytes.Cut(there, []byte("\n"))
-	if len(size) > 0 && size[0] == '0' { // the last chunk, mostly: it ends with an empty line
-		return complete && (bytes.HasPrefix(rest, []byte("\r\n")) || bytes.Contains(rest, []byte("\r\n\r\n")))
+	there, _ := r.conn.In.Peek(r.conn.In.Buffered())
+	return wholeChunks(there)
+}
+
+// wholeChunks reports whether chunks have come of which none is cut off: net/http's reader
+// waits for the rest of a chunk that has begun. A size that is cut off stands for no chunk.
+func wholeChunks(there []byte) bool {
+	for some := false; ; some = true {
+		line, rest, complete := bytes.Cut(there, []byte("\n"))
+		if !complete {
+			return some
+		}
+		digits, _, _ := bytes.Cut(line, []byte(";"))
+		size, err := strconv.ParseUint(string(bytes.TrimSpace(digits)), 16, 63)
+		switch {
+		case err != nil: // which the reader finds too
+			return true
+		case size == 0: // the last: it ends with an empty line
+			return bytes.HasPrefix(rest, []byte("\r\n")) || bytes.Contains(rest, []byte("\r\n\r\n"))
+		case size > uint64(len(rest)):
+			return false
+		case size+2 > uint64(len(rest)): // its end is not needed
+			return true
+		}
+		there = rest[size+2:]
 	}
-	return err == nil && len(rest) > 0
+}
+
+// Complete reports whether all of a body with a length has come: no Read will wait.
+func (r *Response) Complete() bool {
+	return r.whole || r.ContentLength >= 0 && int64(r.conn.In.Buffered()) >= r.ContentLength
 }
 
 // Read reads the body. It waits for the upstream until then at most, and ends

@@ -84,7 +84,7 @@ func TestHeadsAreBounded(t *testing.T) {
 	assert.Len(t, text, 1<<20, "the bound is on the head alone")
 }
 
-// Ready tells whether the first piece of a body is there.
+// Ready tells whether the first Read brings something without a wait.
 func TestReady(t *testing.T) {
 	const head = "HTTP/1.1 200 OK\r\n"
 	for _, tc := range []struct {
@@ -97,7 +97,12 @@ func TestReady(t *testing.T) {
 		{head + "Content-Length: 2\r\n\r\n", "ok", false},
 		{head + "\r\nok", "", true},
 		{head + "Transfer-Encoding: chunked\r\n\r\n2\r\nok\r\n0\r\n\r\n", "", true},
-		{head + "Transfer-Encoding: chunked\r\n\r\n2\r\no", "k\r\n0\r\n\r\n", true},
+		{head + "Transfer-Encoding: chunked\r\n\r\n2\r\no", "k\r\n0\r\n\r\n", false},
+		{head + "Transfer-Encoding: chunked\r\n\r\n2;ext\r\nok", "\r\n0\r\n\r\n", true},
+		{head + "Transfer-Encoding: chunked\r\n\r\n2\r\nok\r\n2", "\r\nok\r\n0\r\n\r\n", true},
+		{head + "Transfer-Encoding: chunked\r\n\r\n2\r\nok\r\n2\r\n", "ok\r\n0\r\n\r\n", false},
+		{head + "Transfer-Encoding: chunked\r\n\r\n2\r\nok\r\n2\r\no", "k\r\n0\r\n\r\n", false},
+		{head + "Transfer-Encoding: chunked\r\n\r\n2\r\nok\r\n0\r\n", "\r\n", false},
 		{head + "Transfer-Encoding: chunked\r\n\r\n2\r\n", "ok\r\n0\r\n\r\n", false},
 		{head + "Transfer-Encoding: chunked\r\n\r\n2", "\r\nok\r\n0\r\n\r\n", false},
 		{head + "Transfer-Encoding: chunked\r\n\r\n", "2\r\nok\r\n0\r\n\r\n", false},
@@ -118,6 +123,10 @@ func TestReady(t *testing.T) {
 			res, _, err := c.Do(context.Background(), job(up, "{}"))
 			require.NoError(t, err)
 			assert.Equal(t, tc.ready, res.Ready())
+			if tc.ready { // no Read waits for what is said later
+				_, err = res.Read(make([]byte, 100), time.Now().Add(patience))
+				assert.True(t, err == nil || errors.Is(err, io.EOF), err)
+			}
 			close(looked)
 			_, err = res.all()
 			require.NoError(t, err)

@@ -29,15 +29,18 @@ type sending struct {
 	conn    *conn
 	written atomic.Int64              // bytes
 	body    atomic.Pointer[BodyError] // what was wrong with the body
-	ended   chan struct{}             // closed when the sending has ended; nil if that is so from the start
+	ended   chan struct{}             // closed when the sending has ended; nil if the caller's goroutine sends
 	err     error                     // why not all was sent; to be read when the sending has ended
+
+	message []byte            // that the caller's goroutine sends, in piece
+	piece   *[2 * inline]byte // nil once it was sent
 
 	last func()      // to be done when both the sending and the answer have ended
 	half atomic.Bool // one of them has
 }
 
-// start sends the request. A goroutine of its own sends a body that a socket may
-// not take at once: an early answer is read meanwhile.
+// start makes the request ready to be sent. A goroutine of its own sends a body that a socket
+// may not take at once: an early answer is read meanwhile.
 func (s *sending) start(cn *conn, r *Request) error {
 	piece, ok := pieces.Get().(*[2 * inline]byte)
 	if !ok {
@@ -49,15 +52,30 @@ func (s *sending) start(cn *conn, r *Request) error {
 		return err
 	}
 	s.conn = cn
-	if r.Body == nil && !r.chunked() && len(r.Whole) <= inline {
-		s.err = s.write(append(head, r.Whole...))
-		pieces.Put(piece)
+	if r.AtOnce() {
+		s.message, s.piece = append(head, r.Whole...), piece
 		return nil
 	}
 	s.ended = make(chan struct{})
 	copied := *r // so that r itself need not outlive the call
 	go s.rest(&copied, piece, head)
 	return nil
+}
+
+// Bytes implements lazyconn.Message.
+func (s *sending) Bytes() []byte { return s.message }
+
+// Sent implements lazyconn.Message.
+func (s *sending) Sent(n int, err error) {
+	s.written.Store(int64(n))
+	s.err = err
+	s.release()
+}
+
+// release gives the memory of the message back.
+func (s *sending) release() {
+	pieces.Put(s.piece)
+	s.message, s.piece = nil, nil
 }
 
 // rest sends a request with a larger body.
@@ -96,7 +114,7 @@ func (s *sending) over() bool {
 // write writes bytes as they are.
 func (s *sending) write(p []byte) error {
 	s.written.Add(int64(len(p))) // before, for the answer may be quicker than the return from Write
-	n, err := s.conn.Conn.Conn.Write(p)
+	n, err := s.conn.Write(p)
 	s.written.Add(int64(n - len(p)))
 	return err
 }

@@ -253,6 +253,26 @@ type readerFunc func([]byte) (int, error)
 func (f readerFunc) Read(p []byte) (int, error) { return f(p) }
 
 // A pooled connection that the upstream closes while the request is written: nothing of it was sent.
+// A request whose submitter has left is not sent, on whatever connection.
+func TestNothingIsSentForNobody(t *testing.T) {
+	requests := make(chan string, 2)
+	c := newClient(t, Config{Dial: network(func(p *peer) {
+		for r, _ := p.request(); r != nil; r, _ = p.request() {
+			requests <- r.URL.Path
+			p.say(ok)
+		}
+	})})
+	do(t, c, job("up:1", "{}"))
+	ctx, leave := context.WithCancelCause(t.Context())
+	left := errors.New("the submitter has left")
+	leave(left)
+	_, p, err := c.Do(ctx, job("up:1", "{}"))
+	require.ErrorIs(t, err, left)
+	assert.Equal(t, Progress{}, p)
+	assert.Equal(t, map[string]int{"up:1": 1}, c.Idle(), "the connection stays for others")
+	assert.Len(t, requests, 1)
+}
+
 func TestNothingWasSent(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := newClient(t, Config{Dial: network(func(p *peer) {
@@ -271,4 +291,20 @@ func TestNothingWasSent(t *testing.T) {
 		assert.Equal(t, Progress{Reused: true}, p)
 		assert.True(t, p.Stale())
 	})
+}
+
+// Memory of what is not sent at once must not be used again when Do has returned.
+func TestWhatIsSentAtOnce(t *testing.T) {
+	for name, c := range map[string]struct {
+		request Request
+		want    bool
+	}{
+		"no body":        {Request{}, true},
+		"a small body":   {Request{Whole: make([]byte, inline)}, true},
+		"a larger body":  {Request{Whole: make([]byte, inline+1)}, false},
+		"with a trailer": {Request{Whole: make([]byte, 1), Trailer: http.Header{"End": nil}}, false},
+		"still coming":   {Request{Body: io.NopCloser(strings.NewReader("a")), Length: 1}, false},
+	} {
+		assert.Equal(t, c.want, c.request.AtOnce(), name)
+	}
 }

@@ -117,6 +117,55 @@ func TestARefusedConnectionFailsOneRequest(t *testing.T) {
 	})
 }
 
+// A burst gets as many connections as it needs, where none is given back for long.
+func TestBurstsOfLongRequests(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const jobs = 2*maxDials + 1
+		var came, answered sync.WaitGroup
+		came.Add(jobs)
+		g := &gate{through: make(chan error), script: func(p *peer) {
+			p.request()
+			came.Done()
+			came.Wait()
+			p.say(ok)
+		}}
+		c := newClient(t, Config{Dial: g.dial})
+		for range jobs {
+			answered.Go(func() { do(t, c, job("up:1", "{}")) })
+		}
+		synctest.Wait() // until all wait
+		close(g.through)
+		answered.Wait()
+	})
+}
+
+// A request that asks for a new connection does not get one that another gives back.
+func TestAFreshRequestWaitsForItsOwnConnection(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		g := &gate{through: make(chan error, 2), script: func(p *peer) {
+			for r, _ := p.request(); r != nil; r, _ = p.request() {
+				time.Sleep(100 * time.Millisecond)
+				p.say(ok)
+			}
+		}}
+		c := newClient(t, Config{Dial: g.dial})
+		g.through <- nil
+		var jobs sync.WaitGroup
+		jobs.Go(func() { do(t, c, job("up:1", "{}")) })
+		synctest.Wait()
+		jobs.Go(func() {
+			r := job("up:1", "{}")
+			r.Fresh = true
+			_, _, p := do(t, c, r)
+			assert.False(t, p.Reused)
+		})
+		time.Sleep(500 * time.Millisecond)
+		assert.Equal(t, 1, c.Idle()["up:1"], "the first is pooled")
+		g.through <- nil
+		jobs.Wait()
+	})
+}
+
 // A request that leaves gives what it was waiting for to the next.
 func TestALeavingRequestPassesItsConnectionOn(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

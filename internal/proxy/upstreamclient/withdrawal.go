@@ -50,7 +50,7 @@ func (w *Withdrawal) enter(cn *conn) (ok bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if !w.withdrawn {
-		w.conn, w.begun = cn, false
+		w.conn = cn
 	}
 	return !w.withdrawn
 }
@@ -63,9 +63,8 @@ func (w *Withdrawal) leave(begun bool) (withdrawn bool) {
 	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	withdrawn = w.conn != nil && w.withdrawn
 	w.conn, w.begun = nil, begun
-	return withdrawn
+	return w.withdrawn
 }
 
 // resume takes back the interruption of a connection on which the answer has begun.

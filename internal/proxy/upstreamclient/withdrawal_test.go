@@ -1,6 +1,8 @@
 package upstreamclient
 
 import (
+	"context"
+	"net"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -56,6 +58,12 @@ func TestWithdrawal(t *testing.T) {
 	assert.Equal(t, "ok", text)
 
 	w.Reset()
+	assert.True(t, w.Withdraw(), "before the next request has a connection")
+	_, p, err = send("/")
+	require.ErrorIs(t, err, ErrWithdrawn)
+	assert.False(t, p.Begun)
+
+	w.Reset()
 	go func() {
 		<-came
 		w.Withdraw()
@@ -66,4 +74,39 @@ func TestWithdrawal(t *testing.T) {
 	text, err = response.all()
 	require.NoError(t, err)
 	assert.Equal(t, "ok", text)
+}
+
+// A withdrawal may interrupt a connection just as the answer begins. The answer is read to its
+// end, but not if the submitter has left.
+func TestAWithdrawalAtTheFirstByte(t *testing.T) {
+	for _, left := range []bool{false, true} {
+		near, far := net.Pipe()
+		written := make(chan struct{})
+		go func() {
+			defer close(written)
+			for _, piece := range []string{"H", "TTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n"} {
+				_, _ = far.Write([]byte(piece))
+			}
+		}()
+		cn, r, p := newConn(near), job("up:1", "{}"), Progress{}
+		r.Withdrawal = new(Withdrawal)
+		require.True(t, r.Withdrawal.enter(cn))
+		waited := cn.Await()
+		require.True(t, r.Withdrawal.Withdraw())
+		ctx, leave := context.WithCancel(t.Context())
+		if left {
+			leave()
+		}
+		response, err := cn.head(ctx, r, waited, 1<<10, &p)
+		if left {
+			require.ErrorIs(t, err, context.Canceled)
+		} else {
+			require.NoError(t, err)
+			require.NoError(t, response.Body.Close())
+			assert.Equal(t, 200, response.StatusCode)
+		}
+		leave()
+		_ = near.Close()
+		<-written
+	}
 }

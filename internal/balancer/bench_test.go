@@ -1,0 +1,126 @@
+package balancer_test
+
+import (
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"example.org/pilotfish/internal/balancer"
+	"example.org/pilotfish/internal/breaker"
+	"example.org/pilotfish/internal/dispatch"
+	"example.org/pilotfish/internal/hash"
+	"example.org/pilotfish/internal/pool"
+	"example.org/pilotfish/pkg/overload"
+	"example.org/pilotfish/pkg/selection"
+)
+
+// table is a cache listing that takes as much memory as internal/report's: four slots of
+// 8 bytes for each project.
+type table []uint64
+
+func newTable(projects int) table {
+	slots := 8
+	for slots < 2*projects {
+		slots *= 2
+	}
+	return make(table, slots)
+}
+
+func (t table) find(project uint64) int {
+	at := int(project) & (len(t) - 1)
+	for t[at] != project && t[at] != 0 {
+		at = (at + 1) & (len(t) - 1)
+	}
+	return at
+}
+
+func (t table) Contains(project uint64) bool { return t[t.find(project)] == project }
+func (t table) Bytes(uint64) float64         { return 0 }
+func (t table) Len() int                     { return len(t) / 2 }
+
+// manyProjects is how many projects the jobs of BenchmarkJob have: so many that what is
+// known of one has left the processor's nearest cache when its next job comes.
+const manyProjects = 20_000
+
+// BenchmarkJob is what choosing and counting take for one job, by the number of upstreams.
+// 32 jobs are open. Each upstream has a fifth of the projects cached, and reports once in
+// 100,000 jobs: every five seconds, at 20,000 jobs a second.
+func BenchmarkJob(b *testing.B) {
+	for _, n := range []int{4, 14, 300} {
+		b.Run(fmt.Sprint(n), func(b *testing.B) {
+			lb, rng := benched(b, n), rand.New(rand.NewPCG(3, 4))
+			var listings []table
+			for range n {
+				cached := newTable(manyProjects / 2)
+				for range manyProjects / 5 {
+					project := randomProject(rng)
+					cached[cached.find(project)] = project
+				}
+				listings = append(listings, cached)
+			}
+			report := func(i int) {
+				lb.Report(address(i), pool.Report{
+					At: time.Now(), Running: [2]float64{3, 0}, Cores: 64, CoresBusy: 3, Completed: -1, Failed: -1,
+					Wait: math.NaN(), Response: math.NaN(), Cached: listings[i],
+				})
+			}
+			for i := range n {
+				report(i)
+			}
+			var open [32]*balancer.Lease
+			hint := pool.Hint{Running: [2]float64{3, 0}, Known: true, Fetched: -1}
+			b.ReportAllocs()
+			for i := 0; b.Loop(); i++ {
+				if i%(100_000/n) == 0 {
+					report(i / (100_000 / n) % n)
+				}
+				last := &open[i%len(open)]
+				if *last != nil {
+					hint.At, hint.Cached = (*last).Claimed, (*last).Cache == selection.Cached
+					(*last).Answered(time.Now(), true, &hint)
+					(*last).Done(time.Now(), pool.Answered)
+				}
+				var err error
+				j := lb.Begin(dispatch.Request{Project: randomProject(rng), Arrived: time.Now(), Bytes: 4096, Withdraw: withdrawal(nil)})
+				if *last, err = lb.Claim(b.Context(), time.Now(), j); err != nil {
+					b.Fatal(err)
+				}
+			}
+		})
+	}
+}
+
+func randomProject(rng *rand.Rand) uint64 { return hash.Mix(1 + rng.Uint64N(manyProjects)) }
+
+// benched is a balancer as the sidecar has it, of n upstreams.
+func benched(b *testing.B, n int) *balancer.Balancer {
+	policy, err := selection.New("expected")
+	require.NoError(b, err)
+	detector, err := overload.New("none", 0)
+	require.NoError(b, err)
+	rng := rand.New(rand.NewPCG(1, 1))
+	breakers, err := breaker.New(breaker.Config{Settings: breaker.Default(), Rand: rng})
+	require.NoError(b, err)
+	p, err := pool.New(pool.Config{
+		Settings: pool.Settings{Policy: policy, Detector: detector, Interval: time.Hour}, Breakers: breakers, Rand: rng, Explain: true,
+	})
+	require.NoError(b, err)
+	d, err := dispatch.New(dispatch.Config{
+		Pool: p, Rand: rng, Retry: dispatch.DefaultRetry(), Queue: dispatch.DefaultQueue(), SecondThoughts: dispatch.DefaultSecondThoughts(),
+	})
+	require.NoError(b, err)
+	lb := balancer.New(d, balancer.Hooks{
+		Picked:   func(selection.Cache, time.Duration, bool) {},
+		Answered: func(time.Time, *dispatch.Job, pool.Choice) {},
+	})
+	set := make([]pool.Upstream, n)
+	for i := range set {
+		set[i].Address = address(i)
+	}
+	lb.Set(set)
+	return lb
+}

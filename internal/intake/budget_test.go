@@ -1,0 +1,82 @@
+package intake
+
+import (
+	"bytes"
+	"math/rand/v2"
+	"testing"
+	"testing/iotest"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+// Bodies of all sizes live and end in any order, and each keeps its bytes as long as it
+// lives. Those of one that was only released stay, for those who still read them.
+func TestMemoryIsUsedAgainOnlyAfterRecycle(t *testing.T) {
+	type kept struct {
+		body        *Body
+		bytes, want []byte
+	}
+	budget := NewBudget(maxBody)
+	rng := rand.New(rand.NewPCG(1, 2))
+	var live, released []kept
+	for range 5000 {
+		want := make([]byte, rng.IntN(rng.IntN(40<<10)+1))
+		for i := range want {
+			want[i] = byte(rng.Uint32())
+		}
+		declared := int64(len(want))
+		if rng.IntN(4) == 0 {
+			declared = -1
+		}
+		body, err := ReadBody(iotest.HalfReader(bytes.NewReader(want)), declared, maxBody, budget)
+		require.NoError(t, err)
+		live = append(live, kept{body, body.Bytes(), want})
+		for len(live) > rng.IntN(20) {
+			i := rng.IntN(len(live))
+			one := live[i]
+			live = append(live[:i], live[i+1:]...)
+			require.True(t, bytes.Equal(one.want, one.bytes))
+			if rng.IntN(10) > 0 {
+				one.body.Recycle()
+			} else if one.body.Release(); len(released) < 50 {
+				released = append(released, one)
+			}
+			require.Nil(t, one.body.Bytes())
+			one.body.Recycle() // after the end, it does nothing
+		}
+	}
+	for _, one := range live {
+		require.True(t, bytes.Equal(one.want, one.bytes))
+		one.body.Release()
+	}
+	for _, one := range released {
+		require.True(t, bytes.Equal(one.want, one.bytes))
+	}
+	assert.Zero(t, budget.Used())
+}
+
+// A small body after another takes no memory of its own, but for the Body.
+func TestARecycledBodyLeavesNoGarbage(t *testing.T) {
+	budget := NewBudget(maxBody)
+	from := bytes.NewReader(nil)
+	data := randomBytes(4096)
+	round := func() {
+		from.Reset(data)
+		body, err := ReadBody(from, int64(len(data)), maxBody, budget)
+		require.NoError(t, err)
+		body.Recycle()
+	}
+	assert.LessOrEqual(t, testing.AllocsPerRun(1000, round), 2.0) // one, and with the race detector pools lose things at random
+}
+
+func TestRoomsHaveTheNextSize(t *testing.T) {
+	var r rooms
+	for n, size := range map[int64]int{1: roomStep, roomStep: roomStep, roomStep + 1: 2 * roomStep, largestRoom: largestRoom} {
+		room := r.get(n)
+		assert.Len(t, room.bytes, size, n)
+		r.put(room)
+	}
+	assert.Nil(t, r.get(largestRoom+1))
+	r.put(nil)
+}

@@ -1,0 +1,150 @@
+//go:build unix
+
+package lazyconn
+
+import (
+	"bytes"
+	"io"
+	"net"
+	"os"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+// message notes what it is told.
+type message struct {
+	bytes []byte
+	times int // that Sent was called
+	n     int
+	err   error
+}
+
+func (m *message) Bytes() []byte { return m.bytes }
+
+func (m *message) Sent(n int, err error) {
+	m.times, m.n, m.err, m.bytes = m.times+1, n, err, m.bytes[:0]
+}
+
+// answering reads that many bytes at the far end, says what it read, and answers with as much.
+func answering(there net.Conn, size int, answer string) <-chan string {
+	came := make(chan string, 1)
+	go func() {
+		b := make([]byte, size)
+		n, _ := io.ReadFull(there, b)
+		_, _ = io.WriteString(there, answer)
+		came <- string(b[:n])
+	}()
+	return came
+}
+
+// A message of any size is written whole, and the wait ends with the first byte of the answer.
+func TestAsk(t *testing.T) {
+	pipe := func(*testing.T) (*Conn, net.Conn) {
+		near, far := net.Pipe()
+		return New(near, NewBuffers(16)), far
+	}
+	socket := func(t *testing.T) (*Conn, net.Conn) { return pair(t, "tcp", "127.0.0.1:0") }
+	for name, connect := range map[string]func(*testing.T) (*Conn, net.Conn){"socket": socket, "pipe": pipe} {
+		for _, size := range []int{1, 4 << 10, 16 << 20} {
+			here, there := connect(t)
+			for range 3 { // on one connection
+				m := &message{bytes: bytes.Repeat([]byte("x"), size)}
+				came := answering(there, size, "yes")
+				require.NoError(t, here.Ask(m, true), name)
+				assert.Len(t, <-came, size)
+				assert.Equal(t, message{bytes: []byte{}, times: 1, n: size}, *m, name)
+				answer := make([]byte, 3)
+				_, err := io.ReadFull(here.In, answer)
+				require.NoError(t, err)
+				assert.Equal(t, "yes", string(answer))
+				here.Release()
+			}
+		}
+	}
+}
+
+// Many messages one after the other: no answer is overheard, however early it comes.
+func TestAskHearsEveryAnswer(t *testing.T) {
+	here, there := pair(t, "tcp", "127.0.0.1:0")
+	go func() { _, _ = io.Copy(there, there) }()
+	require.NoError(t, here.SetDeadline(time.Now().Add(20*time.Second))) // nothing is measured by it
+	for range 5000 {
+		require.NoError(t, here.Ask(&message{bytes: []byte("x")}, true))
+		_, err := here.In.Discard(1)
+		require.NoError(t, err)
+		here.Release()
+	}
+}
+
+// On a reused connection on which something has come, or that has ended, nothing is written.
+// On a new one what has come is the answer.
+func TestAskLooksFirst(t *testing.T) {
+	here, there := pair(t, "tcp", "127.0.0.1:0")
+	_, err := there.Write([]byte("early"))
+	require.NoError(t, err)
+	require.Eventually(t, func() (there bool) { // it has come, and nobody has read it
+		assert.NoError(t, here.raw.Control(func(fd uintptr) { _, there = endOf(fd) }))
+		return there
+	}, 20*time.Second, time.Millisecond)
+	m := &message{bytes: []byte("x")}
+	require.NoError(t, here.Ask(m, false))
+	assert.Equal(t, 1, m.times)
+	m = &message{bytes: []byte("y")}
+	require.ErrorIs(t, here.Ask(m, true), ErrStale)
+	assert.Equal(t, message{bytes: []byte("y")}, *m, "it is not told that it was sent")
+	require.NoError(t, here.Close())
+	rest, _ := io.ReadAll(there)
+	assert.Equal(t, "x", string(rest))
+
+	here, there = pair(t, "tcp", "127.0.0.1:0")
+	require.NoError(t, there.Close())
+	require.Error(t, here.Await()) // the end has come
+	here.Failed = nil
+	here.Release()
+	require.ErrorIs(t, here.Ask(&message{bytes: []byte("x")}, true), ErrStale)
+}
+
+// A message that cannot be sent says so, once, and the wait ends.
+func TestAskThatFails(t *testing.T) {
+	reset := func(t *testing.T) *Conn {
+		here, there := pair(t, "tcp", "127.0.0.1:0")
+		require.NoError(t, there.(*net.TCPConn).SetLinger(0))
+		require.NoError(t, there.Close())
+		_, _ = here.Conn.Read(make([]byte, 1)) // the reset has come
+		return here
+	}
+	m := &message{bytes: []byte("x")}
+	require.Error(t, reset(t).Ask(m, false))
+	assert.Equal(t, 1, m.times)
+	require.ErrorContains(t, m.err, "broken pipe")
+
+	here, there := pair(t, "tcp", "127.0.0.1:0")
+	require.NoError(t, here.SetDeadline(time.Unix(1, 0))) // as one does who interrupts
+	m = &message{bytes: []byte("x")}
+	require.ErrorIs(t, here.Ask(m, true), os.ErrDeadlineExceeded)
+	assert.Equal(t, 1, m.times)
+	assert.Zero(t, m.n)
+	require.ErrorIs(t, m.err, os.ErrDeadlineExceeded)
+
+	interruptAfterAByte := func() {
+		_, _ = io.ReadFull(there, make([]byte, 1))
+		_ = here.SetDeadline(time.Unix(1, 0))
+	}
+	here.Failed = nil
+	require.NoError(t, here.SetDeadline(time.Time{}))
+	go interruptAfterAByte()
+	m = &message{bytes: []byte("x")}
+	require.ErrorIs(t, here.Ask(m, true), os.ErrDeadlineExceeded, "no answer")
+	assert.Equal(t, message{bytes: []byte{}, times: 1, n: 1}, *m)
+
+	here, there = pair(t, "tcp", "127.0.0.1:0")
+	go interruptAfterAByte()
+	m = &message{bytes: make([]byte, 64<<20)}
+	require.ErrorIs(t, here.Ask(m, true), os.ErrDeadlineExceeded, "nobody reads it")
+	assert.Equal(t, 1, m.times)
+	assert.Less(t, m.n, 64<<20)
+	require.ErrorIs(t, m.err, os.ErrDeadlineExceeded)
+}
