@@ -2,6 +2,7 @@ package memory
 
 import (
 	"context"
+	"math"
 	"runtime"
 	"runtime/debug"
 	"testing"
@@ -14,6 +15,16 @@ import (
 // none is that there are no bodies.
 func none() int64 { return 0 }
 
+// collectsAt sets the collector's aim, without a limit of memory, until the test ends.
+func collectsAt(t *testing.T, percent int) {
+	t.Helper()
+	before, limit := debug.SetGCPercent(percent), debug.SetMemoryLimit(math.MaxInt64)
+	t.Cleanup(func() {
+		debug.SetGCPercent(before)
+		debug.SetMemoryLimit(limit)
+	})
+}
+
 func TestTheCollectorsAim(t *testing.T) {
 	for live, want := range map[uint64]int{
 		0: 400, 1 << 20: 400, 6 << 20: 400, 12 << 20: 200, 24 << 20: 100, 48 << 20: 50, 96 << 20: 25, 1 << 40: 25,
@@ -24,8 +35,7 @@ func TestTheCollectorsAim(t *testing.T) {
 
 // The aim follows what lives, from one collection to the next.
 func TestTheAimFollowsTheHeap(t *testing.T) {
-	before := debug.SetGCPercent(100)
-	defer debug.SetGCPercent(before)
+	collectsAt(t, 100)
 	ctx, cancel := context.WithCancel(context.Background())
 	ended := make(chan struct{})
 	go func() {
@@ -56,6 +66,7 @@ func TestTheAimFollowsTheHeap(t *testing.T) {
 }
 
 func TestMemoryIsGivenBack(t *testing.T) {
+	collectsAt(t, 100)
 	large := make([]byte, 300<<20)
 	for i := 0; i < len(large); i += 4096 {
 		large[i] = 1
@@ -73,8 +84,7 @@ func TestMemoryIsGivenBack(t *testing.T) {
 // After a burst nothing is collected, because there are no jobs. What it has left
 // behind is found all the same.
 func TestMemoryIsGivenBackWhenNothingHappens(t *testing.T) {
-	before := debug.SetGCPercent(-1) // nothing is collected by itself
-	defer debug.SetGCPercent(before)
+	collectsAt(t, -1) // nothing is collected by itself
 	k := newKeeper(none)
 	large := make([]byte, 300<<20)
 	for i := 0; i < len(large); i += 4096 {
@@ -94,11 +104,11 @@ func TestMemoryIsGivenBackWhenNothingHappens(t *testing.T) {
 
 // What the environment says of the collector holds.
 func TestTheEnvironmentTakesPrecedence(t *testing.T) {
-	defer debug.SetGCPercent(debug.SetGCPercent(123))
+	collectsAt(t, 123)
 	t.Setenv("GOGC", "123")
 	Keep(t.Context(), none)
 	assert.Equal(t, 123, debug.SetGCPercent(123))
-	defer debug.SetMemoryLimit(debug.SetMemoryLimit(1 << 40))
+	debug.SetMemoryLimit(1 << 40)
 	t.Setenv("GOMEMLIMIT", "1TiB")
 	newKeeper(none).aim()
 	assert.EqualValues(t, 1<<40, debug.SetMemoryLimit(-1))
@@ -106,8 +116,7 @@ func TestTheEnvironmentTakesPrecedence(t *testing.T) {
 
 // The collector has a limit that a burst cannot outrun, and that what lives never meets.
 func TestTheLimitFollowsWhatLives(t *testing.T) {
-	defer debug.SetGCPercent(debug.SetGCPercent(100))
-	defer debug.SetMemoryLimit(debug.SetMemoryLimit(-1))
+	collectsAt(t, 100)
 	large := make([]byte, 300<<20)
 	runtime.GC()
 	k := newKeeper(none)
