@@ -13,6 +13,8 @@ import (
 	"strings"
 	"syscall"
 	"text/template"
+
+	"example.org/pilotfish/internal/loopback"
 )
 
 // peer is a way to the upstreams: pilotfish, what a user would run instead, or none.
@@ -133,10 +135,10 @@ func (p *peer) start(ctx context.Context, dir string, upstreams []string, body i
 		Root: os.Geteuid() == 0, Files: openFiles(),
 	}
 	var err error
-	if s.Listen, err = freeAddress(); err != nil {
+	if s.Listen, err = loopback.Reserve(); err != nil {
 		return nil, "", err
 	}
-	if s.Admin, err = freeAddress(); err != nil {
+	if s.Admin, err = loopback.Reserve(); err != nil {
 		return nil, "", err
 	}
 	p.admin = s.Admin

@@ -170,13 +170,3 @@ func (p *process) memory() (int64, error) {
 	}
 	return total, nil
 }
-
-// freeAddress is an address of loopback on which nobody listens at the moment.
-func freeAddress() (string, error) {
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		return "", err
-	}
-	defer l.Close()
-	return l.Addr().String(), nil
-}

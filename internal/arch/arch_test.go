@@ -41,7 +41,7 @@ var layers = []struct {
 	{"shells", false, []string{
 		"internal/proxy", "internal/proxy/upstreamclient", "internal/proxy/submitterserver", "internal/discovery", "internal/report", "internal/metrics", "internal/prewarm", "internal/capture",
 		"internal/ruleserver", "internal/ruleserver/executor", "internal/ruleserver/rules", "internal/ruleserver/registration",
-		"internal/lab/sim", "internal/lab/replay", "internal/lab/figure", "internal/cli", "internal/memnet", "internal/mesh", "internal/tracing",
+		"internal/lab/sim", "internal/lab/replay", "internal/lab/figure", "internal/cli", "internal/memnet", "internal/loopback", "internal/mesh", "internal/tracing",
 		"internal/logging", "internal/memory", "internal/ports", "internal/statefile", "internal/manual",
 	}},
 	{"surface", false, []string{"internal/config", "internal/admin", "internal/operator", "internal/demo", "pkg/fakeupstream", "internal/lab/scenario", "internal/lab/page"}},

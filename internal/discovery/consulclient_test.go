@@ -15,6 +15,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"example.org/pilotfish/internal/loopback"
 	"example.org/pilotfish/internal/settings"
 )
 
@@ -116,10 +117,9 @@ func TestConsulCutShort(t *testing.T) {
 }
 
 func TestConsulDown(t *testing.T) {
-	l, err := net.Listen("tcp", "127.0.0.1:0")
+	address, err := loopback.Reserve()
 	require.NoError(t, err)
-	require.NoError(t, l.Close())
-	_, err = askOnce(t, Consul{Address: l.Addr().String()})
+	_, err = askOnce(t, Consul{Address: address})
 	assert.ErrorContains(t, err, "ask consul: ")
 	assert.ErrorContains(t, err, "connection refused")
 }

@@ -13,7 +13,6 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"strconv"
 	"strings"
 	"sync/atomic"
 	"syscall"
@@ -24,6 +23,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"example.org/pilotfish/internal/loopback"
 	"example.org/pilotfish/internal/pool"
 )
 
@@ -57,11 +57,11 @@ func newRealAgent(t *testing.T) *realAgent {
 	ports := freePorts(t, 4)
 	a := &realAgent{
 		binary: binary,
-		http:   net.JoinHostPort("127.0.0.1", strconv.Itoa(ports[0])),
+		http:   net.JoinHostPort("127.0.0.1", ports[0]),
 		args: []string{
 			"agent", "-dev", "-bind=127.0.0.1", "-client=127.0.0.1", "-node=test", "-log-level=warn",
-			"-http-port", strconv.Itoa(ports[0]), "-server-port", strconv.Itoa(ports[1]),
-			"-serf-lan-port", strconv.Itoa(ports[2]), "-serf-wan-port", strconv.Itoa(ports[3]),
+			"-http-port", ports[0], "-server-port", ports[1],
+			"-serf-lan-port", ports[2], "-serf-wan-port", ports[3],
 			"-dns-port=-1", "-grpc-port=-1", "-grpc-tls-port=-1",
 			"-hcl", "disable_update_check = true",
 		},
@@ -72,15 +72,16 @@ func newRealAgent(t *testing.T) *realAgent {
 	return a
 }
 
-// freePorts returns ports that nobody listens on at the moment.
-func freePorts(t *testing.T, n int) []int {
+// freePorts returns ports for servers that will start soon.
+func freePorts(t *testing.T, n int) []string {
 	t.Helper()
-	var ports []int
+	var ports []string
 	for range n {
-		l, err := net.Listen("tcp", "127.0.0.1:0")
+		address, err := loopback.Reserve()
 		require.NoError(t, err)
-		defer l.Close()
-		ports = append(ports, l.Addr().(*net.TCPAddr).Port)
+		_, port, err := net.SplitHostPort(address)
+		require.NoError(t, err)
+		ports = append(ports, port)
 	}
 	return ports
 }

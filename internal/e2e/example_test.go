@@ -8,7 +8,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
-	"net"
 	"net/http"
 	"net/http/httptest"
 	"net/http/httptrace"
@@ -98,10 +97,7 @@ type exampleUpstream struct {
 
 func startExample(t *testing.T, agent string) *exampleUpstream {
 	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	require.NoError(t, err)
-	u := &exampleUpstream{address: l.Addr().String()}
-	require.NoError(t, l.Close())
+	u := &exampleUpstream{address: freeAddresses(t, 1)[0]}
 	port := portOf(t, u.address)
 	u.cmd = exec.Command("./consul.sh", port, cmp.Or(os.Getenv("PYTHON"), "python3"), "upstream.py", port)
 	u.cmd.Dir, u.cmd.Env = "../../docs/examples", append(os.Environ(), "CONSUL_HTTP_ADDR="+agent)

@@ -19,6 +19,7 @@ import (
 	"testing"
 	"time"
 
+	"example.org/pilotfish/internal/loopback"
 	"github.com/stretchr/testify/require"
 )
 
@@ -120,15 +121,14 @@ var ruleserver = sync.OnceValues(func() (string, error) {
 	return path, err
 })
 
-// freeAddresses returns addresses of loopback on which nobody listens at the moment.
+// freeAddresses returns addresses for servers that will start soon.
 func freeAddresses(t *testing.T, n int) []string {
 	t.Helper()
 	var free []string
 	for range n {
-		l, err := net.Listen("tcp", "127.0.0.1:0")
+		address, err := loopback.Reserve()
 		require.NoError(t, err)
-		defer l.Close()
-		free = append(free, l.Addr().String())
+		free = append(free, address)
 	}
 	return free
 }

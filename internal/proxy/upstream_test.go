@@ -12,8 +12,12 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
+	"golang.org/x/sys/unix"
+
+	"example.org/pilotfish/internal/loopback"
 )
 
 func reader(s string) io.Reader { return strings.NewReader(s) }
@@ -133,10 +137,9 @@ const ok = "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok"
 
 // refusing is the address of an upstream where nobody listens.
 func refusing(t testing.TB) string {
-	l, err := net.Listen("tcp", "127.0.0.1:0")
+	address, err := loopback.Reserve()
 	require.NoError(t, err)
-	defer l.Close()
-	return l.Addr().String()
+	return address
 }
 
 // serving is an upstream that net/http serves.
@@ -153,4 +156,17 @@ func echo(w http.ResponseWriter, r *http.Request) {
 		panic(http.ErrAbortHandler)
 	}
 	_, _ = io.Copy(w, bytes.NewReader(body))
+}
+
+// drained waits until the kernel at the far end has acknowledged all that was
+// written, so that a reset cannot destroy it on its way.
+func drained(t *testing.T, c *net.TCPConn) {
+	t.Helper()
+	raw, err := c.SyscallConn()
+	require.NoError(t, err)
+	require.Eventually(t, func() bool {
+		left := -1
+		_ = raw.Control(func(fd uintptr) { left, _ = unix.IoctlGetInt(int(fd), unix.SIOCOUTQ) })
+		return left == 0
+	}, patience, time.Millisecond)
 }

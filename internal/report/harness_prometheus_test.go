@@ -6,7 +6,6 @@ import (
 	"bytes"
 	"context"
 	"fmt"
-	"net"
 	"net/http"
 	"os"
 	"os/exec"
@@ -16,6 +15,7 @@ import (
 	"testing"
 	"time"
 
+	"example.org/pilotfish/internal/loopback"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 )
@@ -42,7 +42,8 @@ func startPrometheus(t testing.TB, targets ...target) string {
 	file := filepath.Join(dir, "prometheus.yml")
 	require.NoError(t, os.WriteFile(file, []byte(config.String()), 0o600))
 
-	address := freeAddress(t)
+	address, err := loopback.Reserve()
+	require.NoError(t, err)
 	var log bytes.Buffer
 	cmd := exec.Command(binary, "--config.file="+file, "--storage.tsdb.path="+filepath.Join(dir, "data"),
 		"--web.listen-address="+address, "--log.level=warn")
@@ -66,15 +67,6 @@ func startPrometheus(t testing.TB, targets ...target) string {
 		return resp.StatusCode == http.StatusOK
 	}, patience, 100*time.Millisecond, "Prometheus is ready")
 	return "http://" + address
-}
-
-// freeAddress returns an address on which nothing listens at the moment.
-func freeAddress(t testing.TB) string {
-	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	require.NoError(t, err)
-	defer l.Close()
-	return l.Addr().String()
 }
 
 // running runs a source until the test ends.

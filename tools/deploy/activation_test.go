@@ -14,6 +14,8 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	"example.org/pilotfish/internal/loopback"
 )
 
 // setting returns a unit's setting.
@@ -24,13 +26,12 @@ func setting(t *testing.T, unit, key string) string {
 	return string(found[1])
 }
 
-// free returns an address on loopback that nobody listens on.
+// free returns an address for a server that will start soon.
 func free(t *testing.T) string {
 	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
+	address, err := loopback.Reserve()
 	require.NoError(t, err)
-	require.NoError(t, l.Close())
-	return l.Addr().String()
+	return address
 }
 
 // The service's own command takes over a socket of the socket's own name, and

@@ -35,15 +35,6 @@ import (
 // patience bounds a wait for what must come.
 const patience = 2 * time.Minute
 
-// freePort is a port of loopback that nobody listens on.
-func freePort(t *testing.T) int {
-	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	require.NoError(t, err)
-	defer l.Close()
-	return l.Addr().(*net.TCPAddr).Port
-}
-
 // daemon runs a program until the test ends. What it says is shown if the test fails.
 func daemon(t *testing.T, name string, args ...string) {
 	t.Helper()
@@ -73,8 +64,9 @@ func apiServer(t *testing.T) *rest.Config {
 	t.Helper()
 	bin, err := filepath.Abs(filepath.Join(root, "bin"))
 	require.NoError(t, err)
-	folder, store, port := t.TempDir(), fmt.Sprintf("http://127.0.0.1:%d", freePort(t)), freePort(t)
-	peers := fmt.Sprintf("http://127.0.0.1:%d", freePort(t))
+	folder, store, peers, api := t.TempDir(), "http://"+free(t), "http://"+free(t), free(t)
+	_, port, err := net.SplitHostPort(api)
+	require.NoError(t, err)
 	daemon(t, filepath.Join(bin, "etcd"), "--data-dir", filepath.Join(folder, "etcd"), "--log-level", "error",
 		"--listen-client-urls", store, "--advertise-client-urls", store, "--listen-peer-urls", peers,
 		"--initial-advertise-peer-urls", peers, "--initial-cluster", "default="+peers)
@@ -84,14 +76,14 @@ func apiServer(t *testing.T) *rest.Config {
 	keyFile := write(t, "key.pem", pem.EncodeToMemory(&pem.Block{Type: "RSA PRIVATE KEY", Bytes: x509.MarshalPKCS1PrivateKey(key)}))
 	tokens := write(t, "tokens.csv", []byte(adminToken+",admin,1,system:masters\n"+
 		sidecarToken+",system:serviceaccount:pilotfish:submitter,2,system:serviceaccounts\n"))
-	daemon(t, filepath.Join(bin, "kube-apiserver"), "--etcd-servers", store, "--bind-address", "127.0.0.1", "--secure-port", fmt.Sprint(port),
+	daemon(t, filepath.Join(bin, "kube-apiserver"), "--etcd-servers", store, "--bind-address", "127.0.0.1", "--secure-port", port,
 		"--advertise-address", "192.0.2.1", // or it looks for one, and fails on a machine without a default route
 		"--cert-dir", filepath.Join(folder, "certs"), "--token-auth-file", tokens, "--authorization-mode", "RBAC",
 		"--service-cluster-ip-range", "10.0.0.0/24", "--disable-admission-plugins", "ServiceAccount", // no controller makes tokens here
 		"--service-account-issuer", "https://kubernetes.test", "--service-account-key-file", keyFile, "--service-account-signing-key-file", keyFile)
 
 	conf := &rest.Config{
-		Host: fmt.Sprintf("https://127.0.0.1:%d", port), BearerToken: adminToken,
+		Host: "https://" + api, BearerToken: adminToken,
 		TLSClientConfig: rest.TLSClientConfig{Insecure: true}, // it signs its certificate itself
 	}
 	client, err := kubernetes.NewForConfig(conf)
@@ -188,7 +180,7 @@ func follow(t *testing.T, server string) func() string {
 		"clusters": [{"name": "test", "cluster": {"server": %q, "insecure-skip-tls-verify": true}}],
 		"users": [{"name": "test", "user": {"token": %q}}],
 		"contexts": [{"name": "test", "context": {"cluster": "test", "user": "test", "namespace": "pilotfish"}}]}`, server, sidecarToken))
-	admin := fmt.Sprintf("127.0.0.1:%d", freePort(t))
+	admin := free(t)
 	asked := kubernetesSettings(t).Discovery.Kubernetes
 	daemon(t, pilotfish, "serve", "--config", write(t, "pilotfish.yaml", fmt.Appendf(nil,
 		"listen: 127.0.0.1:0\nadmin: %s\ndiscovery: {kubernetes: {service: %s, kubeconfig: %s}}\n", admin, asked.Service, kubeconfig)))
