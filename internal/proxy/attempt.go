@@ -37,8 +37,8 @@ type failure struct {
 }
 
 // attempt tries the job once, from now on, and passes the response on if there is one to
-// pass on. The error is then the job's.
-func (x *exchange) attempt(lease *balancer.Lease, now time.Time) (*failure, error) {
+// pass on. The error is then the job's. begun: an upstream may have begun the job before.
+func (x *exchange) attempt(lease *balancer.Lease, now time.Time, begun bool) (*failure, error) {
 	a := x.newAttempt(lease, now)
 	defer a.abandon()
 	response, how, err := x.p.upstreams.Do(x.r.Context(), &a.request)
@@ -49,7 +49,7 @@ func (x *exchange) attempt(lease *balancer.Lease, now time.Time) (*failure, erro
 	if err != nil {
 		return a.lost(a.explain(how, err)), nil
 	}
-	failed, err := a.receive(response, how)
+	failed, err := a.receive(response, how, begun)
 	if failed != nil {
 		return a.lost(failed), nil
 	}
@@ -95,19 +95,21 @@ func (a *attempt) renew() {
 }
 
 // receive passes a response on, or keeps it if it says that the job was not
-// started. Only one that is too long to be kept is passed on all the same.
-func (a *attempt) receive(response *upstreamclient.Response, how upstreamclient.Progress) (*failure, error) {
+// started. One that is too long to be kept is passed on all the same, and so is a 429; but
+// not where an upstream may have begun the job: the submitter would send it again.
+func (a *attempt) receive(response *upstreamclient.Response, how upstreamclient.Progress, begun bool) (*failure, error) {
 	defer response.Close()
 	if response.StatusCode < 200 {
 		return a.explain(how, fmt.Errorf("an answer with status %d, which nobody asked for", response.StatusCode)), nil
 	}
-	if !record.NotStarted(response.StatusCode, response.Header) {
+	limited := begun && record.Limited(response.StatusCode, response.Header)
+	if !limited && !record.NotStarted(response.StatusCode, response.Header) {
 		return nil, a.pass(response, nil)
 	}
 	now := time.Now()
 	left, _ := a.x.job.TimeLeft(now)
 	refused, err := readRefusal(response, now.Add(left))
-	if len(refused.body) > maxRefusal {
+	if len(refused.body) > maxRefusal && !begun {
 		return nil, a.pass(response, refused.body)
 	}
 	a.x.hint(time.Now(), response.Header)

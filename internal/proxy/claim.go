@@ -26,7 +26,7 @@ func (x *exchange) attempts() error {
 			}
 			return x.exhausted(known, err)
 		}
-		if lost, err = x.attempt(lease, now); lost == nil {
+		if lost, err = x.attempt(lease, now, known.begun != nil); lost == nil {
 			return err
 		}
 		x.withdrawal.Reset() // nothing is withdrawn between two attempts

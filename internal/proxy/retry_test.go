@@ -81,6 +81,9 @@ func TestRetryRules(t *testing.T) {
 		{"verbose ok", 503, fmt.Sprintf("%070000d", 1), []pool.Outcome{pool.NotStarted}, intake.Failed},
 		{"unavailable ok", 503, "3", []pool.Outcome{pool.Failed}, intake.Failed},
 		{"error ok", 500, "0", []pool.Outcome{pool.Failed}, intake.Failed},
+		{"dies verbose", 502, "-", []pool.Outcome{pool.NoAnswer, pool.NotStarted}, intake.NoAnswer},
+		{"dies too many", 502, "-", []pool.Outcome{pool.NoAnswer, pool.NotStarted}, intake.NoAnswer},
+		{"dies too many ok", 200, "ok", []pool.Outcome{pool.NoAnswer, pool.NotStarted, pool.Answered}, intake.Answered},
 		{"too many ok", 429, "9", []pool.Outcome{pool.Answered}, intake.Answered},
 	} {
 		t.Run(tc.upstreams, func(t *testing.T) {

@@ -229,5 +229,16 @@ func appendCost(why []byte, name string, seconds float64) []byte {
 // NotStarted reports whether a response says that nothing was done for the job,
 // so that it may go elsewhere.
 func NotStarted(status int, h http.Header) bool {
-	return status == http.StatusServiceUnavailable && (h.Get("Retry-After") != "" || h.Get("Job-Started") == "no")
+	return status == http.StatusServiceUnavailable && undone(h)
+}
+
+// Limited reports whether a response says that nothing was done for the job, and that
+// it need not be sent elsewhere at once.
+func Limited(status int, h http.Header) bool {
+	return status == http.StatusTooManyRequests && undone(h)
+}
+
+// undone reports whether a submitter that reads this header may send the job again.
+func undone(h http.Header) bool {
+	return h.Get("Retry-After") != "" || h.Get("Job-Started") == "no"
 }
