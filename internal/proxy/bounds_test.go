@@ -103,11 +103,12 @@ func TestHalfSentBodiesStayWithinTheBudget(t *testing.T) {
 
 // longHead is the beginning of a head, of about so many bytes.
 func longHead(bytes int) string {
-	text := "POST / HTTP/1.1\r\nHost: localhost\r\n"
-	for i := 0; len(text) < bytes; i++ {
-		text += fmt.Sprintf("X-%d: y\r\n", i)
+	var text strings.Builder
+	text.WriteString("POST / HTTP/1.1\r\nHost: localhost\r\n")
+	for i := 0; text.Len() < bytes; i++ {
+		fmt.Fprintf(&text, "X-%d: y\r\n", i)
 	}
-	return text
+	return text.String()
 }
 
 // All heads that do not end have one bound. Short heads have room beside them.
@@ -191,12 +192,13 @@ func TestAHeadThatFindsNoRoom(t *testing.T) {
 
 // A long head counts for as long as its job is under way, like a body.
 func TestLongHeadsCountInTheBudget(t *testing.T) {
-	for proto, submit := range map[string]*http.Client{"HTTP/1.1": client(t), "HTTP/2.0": h2c(t)} {
+	for proto, newClient := range map[string]func(testing.TB) *http.Client{"HTTP/1.1": client, "HTTP/2.0": h2c} {
 		var c *sidecar
 		up := serving(t, func(w http.ResponseWriter, r *http.Request) {
 			_, _ = fmt.Fprint(w, c.budget.Used() > 15_000)
 		})
 		c = startSidecar(t, setup{upstreams: []string{up}, budget: 1})
+		submit := newClient(t) // after the sidecar, whose end would wait for its connections
 		for size, want := range map[int]string{100: "false", 15_000: "true"} {
 			r, err := http.NewRequest("POST", c.url("/"), strings.NewReader("{}"))
 			require.NoError(t, err)
@@ -215,7 +217,7 @@ func TestLongHeadsCountInTheBudget(t *testing.T) {
 // What comes of a body that is beyond the budget, while its job waits for an upstream, is
 // bounded for each HTTP/2 stream.
 func TestBodiesThatWaitAreNotRead(t *testing.T) {
-	const jobs, size = 8, 32 << 20
+	const jobs, size = 8, 4 << 20
 	c := startSidecar(t, setup{budget: 1, wait: time.Hour})
 	var sent atomic.Int64
 	var all sync.WaitGroup

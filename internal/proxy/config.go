@@ -70,6 +70,8 @@ type Config struct {
 
 	// WriteIdle bounds how long a submitter may take no byte of an answer; default 5 min.
 	WriteIdle time.Duration
+	// Linger bounds how long the rest of a refused body is read; default 5 s.
+	Linger time.Duration
 
 	// Dial connects to an upstream until ctx ends; nil dials TCP.
 	Dial func(ctx context.Context, network, address string) (net.Conn, error)
@@ -119,6 +121,7 @@ func (c *Config) validate() error {
 		number("MaxBody", &c.MaxBody, int64(intake.Default().MaxBody)),
 		number("BodyIdle", &c.BodyIdle, 30*time.Second),
 		number("WriteIdle", &c.WriteIdle, 5*time.Minute),
+		number("Linger", &c.Linger, 5*time.Second),
 		number("IdleConns", &c.IdleConns, 64),
 		number("IdleConnTimeout", &c.IdleConnTimeout, 50*time.Second),
 		number("MaxAnswerHeader", &c.MaxAnswerHeader, 256<<10),

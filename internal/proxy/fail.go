@@ -56,9 +56,6 @@ func (x *exchange) gone() error {
 	return fmt.Errorf("%w: %w", record.ErrGone, context.Cause(x.r.Context()))
 }
 
-// lingerTime bounds how long the rest of a refused body is read.
-const lingerTime = 5 * time.Second
-
 // linger reads the rest of a refused body, within bounds, for a submitter that
 // reads its answer only after it has sent everything: closing at once would
 // reset the connection and lose the answer. One that expects to be told to go
@@ -67,7 +64,7 @@ func (x *exchange) linger() {
 	if x.expects || x.flush() != nil {
 		return
 	}
-	x.paced.end(time.Now().Add(lingerTime))
+	x.paced.end(time.Now().Add(x.p.cfg.Linger))
 	_, _ = io.CopyN(io.Discard, x.r.Body, 2*x.p.cfg.MaxBody)
 }
 

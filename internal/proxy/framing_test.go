@@ -7,6 +7,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/assert"
 )
@@ -168,7 +169,7 @@ func TestExpectContinue(t *testing.T) {
 	s.say(post + "Expect: 100-continue\r\nContent-Length: 67108865\r\n\r\n")
 	assert.Equal(t, 413, s.status(), "without asking for the body")
 
-	down := startSidecar(t, setup{upstreams: []string{refusing(t)}})
+	down := startSidecar(t, setup{upstreams: []string{refusing(t)}, wait: time.Millisecond})
 	s = down.connect()
 	s.say(post + "Expect: 100-continue\r\nContent-Length: 2\r\n\r\n")
 	assert.Equal(t, http.StatusContinue, s.interim())

@@ -5,6 +5,7 @@ import (
 	"net/http"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -73,7 +74,7 @@ func TestEveryJobHasAnIdentifier(t *testing.T) {
 
 // A submitter whose job failed can name it.
 func TestProblemsCarryTheIdentifier(t *testing.T) {
-	c := startSidecar(t, setup{upstreams: []string{refusing(t)}})
+	c := startSidecar(t, setup{upstreams: []string{refusing(t)}, wait: time.Millisecond})
 	res, _ := c.post("{}")
 	assert.Equal(t, 502, res.StatusCode)
 	assert.Equal(t, c.seen(1)[0].ID, res.Header.Get("X-Request-Id"))

@@ -13,6 +13,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -209,7 +210,7 @@ func TestManySlowUploadsStayWithinTheBudget(t *testing.T) {
 }
 
 // A submitter that gets its answer early, and neither sends the rest of its body nor leaves, is
-// waited for as long as lingerTime says, though an attempt still reads.
+// waited for as long as Linger says, though an attempt still reads.
 func TestTheRestOfABodyIsNotWaitedForLong(t *testing.T) {
 	const sent = 500_000
 	up := scripted(t, func(p *peer) {
@@ -218,7 +219,7 @@ func TestTheRestOfABodyIsNotWaitedForLong(t *testing.T) {
 		p.say("HTTP/1.1 503 Service Unavailable\r\nContent-Length: 0\r\n\r\n")
 		p.gone()
 	})
-	c := startSidecar(t, setup{upstreams: []string{up.address}, budget: 1})
+	c := startSidecar(t, setup{upstreams: []string{up.address}, budget: 1, Config: proxy.Config{Linger: time.Millisecond}})
 	s := c.connect()
 	s.say("POST / HTTP/1.1\r\nHost: localhost\r\nContent-Length: 1000000\r\n\r\n%s", strings.Repeat(" ", sent))
 	assert.Equal(t, 503, s.status())

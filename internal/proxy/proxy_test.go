@@ -16,6 +16,8 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -109,6 +111,10 @@ func TestASpentBodyIsNotTheSubmittersFault(t *testing.T) {
 // Only a body whose framing is broken is the submitter's fault. A connection that ends, in
 // whichever way, is none.
 func TestWhyABodyCouldNotBeRead(t *testing.T) {
+	synctest.Test(t, testWhyABodyCouldNotBeRead)
+}
+
+func testWhyABodyCouldNotBeRead(t *testing.T) {
 	odd := errors.New("an error that nobody knows")
 	left, leave := context.WithCancel(t.Context())
 	leave()
@@ -138,6 +144,12 @@ func TestWhyABodyCouldNotBeRead(t *testing.T) {
 		x := exchange{r: r}
 		err := x.sendingFailed(fmt.Errorf("reading the body: %w", c.err))
 		assert.Equal(t, c.status, record.ProblemOf(err).Status, "HTTP/%d, length %d: %v", c.proto, c.length, c.err)
+	}
+	for after, status := range map[time.Duration]int{justAfter - 1: record.StatusGone, justAfter + 1: http.StatusBadRequest} {
+		leaving, cancel := context.WithTimeout(t.Context(), after)
+		x := exchange{r: (&http.Request{ProtoMajor: 2, ContentLength: 10}).WithContext(leaving)}
+		assert.Equal(t, status, record.ProblemOf(x.sendingFailed(odd)).Status, "it leaves after %v", after)
+		cancel()
 	}
 }
 
