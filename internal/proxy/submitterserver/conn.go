@@ -85,9 +85,6 @@ func (c *conn) forget() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.idle = false
-	if c.timer != nil {
-		c.timer.Stop()
-	}
 }
 
 // await waits for the beginning of a request. It reports false when the
@@ -104,7 +101,7 @@ func (c *conn) await() bool {
 			return true // begin or forget notes that it is not idle
 		}
 		c.mu.Lock()
-		c.idle, c.armed = false, time.Time{}
+		c.armed = time.Time{}
 		c.mu.Unlock()
 		if !errors.Is(err, os.ErrDeadlineExceeded) || !time.Now().Before(since.Add(wait)) {
 			return false
@@ -222,7 +219,6 @@ func (c *conn) finish(r *http.Request, done bool) bool {
 		unread = b.close()
 	}
 	if !done {
-		w.abandon()
 		return false
 	}
 	err := w.finish(unread)

@@ -96,7 +96,7 @@ func TestAnInterimAnswerKeepsNoBuffer(t *testing.T) {
 		w.WriteHeader(http.StatusEarlyHints)
 		assert.Nil(t, w.(*response).room)
 		say(w, "ok")
-	}), patience, nil)
+	}), nil)
 	c := dial(t, s.address)
 	_, err := io.WriteString(c, get+get)
 	require.NoError(t, err)
@@ -117,7 +117,7 @@ func TestABodyThatHardlyComesCostsNothing(t *testing.T) {
 		<-checked
 		_, _ = io.Copy(io.Discard, r.Body)
 		<-r.Context().Done()
-	}), patience, nil)
+	}), nil)
 	c := dial(t, s.address)
 	_, err := io.WriteString(c, halfSent)
 	require.NoError(t, err)
@@ -178,7 +178,7 @@ func TestPipelinesLeaversAndAShutdown(t *testing.T) {
 			_, _ = io.WriteString(w, piece)
 			_ = http.NewResponseController(w).Flush()
 		}
-	}), patience, nil)
+	}), nil)
 	var all sync.WaitGroup
 	var whole atomic.Int64
 	for submitter := range 40 {

@@ -22,6 +22,12 @@ func FuzzAgainstNetHTTP(f *testing.F) {
 		f.Add([]byte("GET " + path + " HTTP/1.1\r\n" + host + "\r\nGET / HTTP/1.1\r\n" + host + "\r\n"))
 		f.Add([]byte("POST " + path + " HTTP/1.1\r\n" + host + "Content-Length: 5\r\n\r\nhello" + "GET / HTTP/1.1\r\n" + host + "\r\n"))
 	}
+	for n := range 6 { // what may begin a request, or be nothing at all
+		f.Add([]byte("GET /"[:n]))
+		f.Add([]byte("GET / HTTP/1.1\r\n" + host + "\r\n" + "GET /"[:n]))
+		f.Add([]byte("POST / HTTP/1.1\r\n" + host + "Content-Length: 5\r\n\r\nhello" + "GET /"[:n]))
+		f.Add([]byte("POST / HTTP/1.1\r\n" + host + "Content-Length: 5\r\n\r\nhello" + "\r\n\r\n\r\n"[:n] + "GET / HTTP/1.1\r\n" + host + "\r\n"))
+	}
 	for _, odd := range []string{
 		"",
 		"\r\n\r\n",
@@ -73,7 +79,7 @@ func FuzzAgainstNetHTTP(f *testing.F) {
 		fmt.Appendf(nil, "POST / HTTP/1.1\r\n%sContent-Length: 9000\r\n\r\n%s", host, bytes.Repeat([]byte("x"), 9000)),
 		fmt.Appendf(nil, "GET / HTTP/1.1\r\n%sX: %s\r\n\r\n", host, bytes.Repeat([]byte("x"), 9000)),
 	}
-	tested := serving(f, http.HandlerFunc(behaviours), patience, nil)
+	tested := serving(f, http.HandlerFunc(behaviours), nil)
 	go func() {
 		for range tested.behind { //nolint:revive // they are counted elsewhere
 		}

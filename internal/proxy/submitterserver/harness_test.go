@@ -31,16 +31,25 @@ type served struct {
 	behind  chan struct{} // has one for each connection that was handed on
 }
 
-// serving serves h. wrap, if not nil, is put around each connection.
-func serving(t testing.TB, h http.Handler, idle time.Duration, wrap func(net.Conn) net.Conn) *served {
+// quiet is a log that nobody reads.
+func quiet() *log.Logger { return log.New(io.Discard, "", 0) }
+
+// serving serves h, with time-outs that are not met. wrap, if not nil, is put around each connection.
+func serving(t testing.TB, h http.Handler, wrap func(net.Conn) net.Conn) *served {
 	t.Helper()
-	quiet := log.New(io.Discard, "", 0)
+	return servingAs(t, Config{Handler: h, HeaderTimeout: time.Hour, IdleTimeout: time.Hour, ErrorLog: quiet()}, wrap)
+}
+
+// servingAs is serving with other settings.
+func servingAs(t testing.TB, cfg Config, wrap func(net.Conn) net.Conn) *served {
+	t.Helper()
 	base, cut := context.WithCancel(context.Background())
-	s, err := New(Config{Handler: h, Base: base, HeaderTimeout: patience, IdleTimeout: idle, MaxHead: 4 << 10, ErrorLog: quiet})
+	cfg.Base, cfg.MaxHead = base, 4<<10
+	s, err := New(cfg)
 	require.NoError(t, err)
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(t, err)
-	all := &served{Server: s, address: l.Addr().String(), http: &http.Server{Handler: h, ErrorLog: quiet}, behind: make(chan struct{}, 100)}
+	all := &served{Server: s, address: l.Addr().String(), http: &http.Server{Handler: cfg.Handler, ErrorLog: quiet()}, behind: make(chan struct{}, 100)}
 	all.http.ConnState = func(_ net.Conn, state http.ConnState) {
 		if state == http.StateNew {
 			all.behind <- struct{}{}
@@ -74,7 +83,7 @@ func (s *served) shutdown(ctx context.Context) error {
 // inBoth runs a test against this server and against net/http's alone: submitters see no difference.
 func inBoth(t *testing.T, h http.Handler, test func(t *testing.T, address string, shutdown func(context.Context) error)) {
 	t.Run("here", func(t *testing.T) {
-		s := serving(t, h, patience, nil)
+		s := serving(t, h, nil)
 		test(t, s.address, s.shutdown)
 	})
 	t.Run("net/http", func(t *testing.T) {

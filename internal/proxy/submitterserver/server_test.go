@@ -40,7 +40,7 @@ func say(w http.ResponseWriter, text string) {
 }
 
 func TestOnlyPlainConnectionsAreServedHere(t *testing.T) {
-	s := serving(t, http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { say(w, "ok") }), patience, nil)
+	s := serving(t, http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { say(w, "ok") }), nil)
 	for _, row := range []struct {
 		text  string
 		plain bool
@@ -92,7 +92,7 @@ func testWatching(t *testing.T, prepare func(*Server)) {
 			gone <- struct{}{}
 		}
 		say(w, "ok")
-	}), patience, nil)
+	}), nil)
 	prepare(s.Server)
 	leaving := dial(t, s.address)
 	_, err := io.WriteString(leaving, "POST / HTTP/1.1\r\nHost: localhost\r\nContent-Length: 1\r\n\r\na")
@@ -119,19 +119,6 @@ func testWatching(t *testing.T, prepare func(*Server)) {
 	assert.Empty(t, gone)
 }
 
-func TestIdleConnectionsAreClosed(t *testing.T) {
-	s := serving(t, http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { say(w, "ok") }), 50*time.Millisecond, nil)
-	c := dial(t, s.address)
-	in := bufio.NewReader(c)
-	for range 3 {
-		_, err := io.WriteString(c, get)
-		require.NoError(t, err)
-		assert.Equal(t, "200 ok", answer(t, in))
-	}
-	_, err := in.ReadByte()
-	assert.ErrorIs(t, err, io.EOF)
-}
-
 // A body's deadline is the handler's, and does not outlast it.
 func TestDeadlines(t *testing.T) {
 	failed := make(chan error, 1)
@@ -145,7 +132,7 @@ func TestDeadlines(t *testing.T) {
 			return
 		}
 		say(w, "ok")
-	}), patience, nil)
+	}), nil)
 	c := dial(t, s.address)
 	in := bufio.NewReader(c)
 	_, err := io.WriteString(c, get+"POST / HTTP/1.1\r\nHost: localhost\r\nContent-Length: 2\r\n\r\na")
@@ -169,7 +156,7 @@ func TestShutdown(t *testing.T) {
 			<-finish
 		}
 		say(w, "ok")
-	}), patience, nil)
+	}), nil)
 	idle, busy := dial(t, s.address), dial(t, s.address)
 	_, err := io.WriteString(idle, get)
 	require.NoError(t, err)
@@ -197,7 +184,7 @@ func TestShutdownWaitsForTheListener(t *testing.T) {
 		close(begun)
 		<-finish
 		say(w, "ok")
-	}), patience, nil)
+	}), nil)
 	ended := make(chan error, 1)
 	go func() { ended <- s.Shutdown(context.Background()) }()
 	require.Eventually(t, s.closing.Load, patience, time.Millisecond)
@@ -255,7 +242,7 @@ func TestASmallAnswerIsOneWrite(t *testing.T) {
 		if r.URL.Path != "/chunked" {
 			assert.NoError(t, http.NewResponseController(w).Flush())
 		}
-	}), patience, func(c net.Conn) net.Conn { return counted{c, &writes} })
+	}), func(c net.Conn) net.Conn { return counted{c, &writes} })
 	c := dial(t, s.address)
 	in := bufio.NewReader(c)
 	const jobs = 10
@@ -265,6 +252,15 @@ func TestASmallAnswerIsOneWrite(t *testing.T) {
 		assert.Len(t, answer(t, in), len("200 ")+1000)
 	}
 	assert.EqualValues(t, jobs, writes.Load())
+}
+
+// live is how many bytes of memory are in use.
+func live() float64 {
+	runtime.GC()
+	runtime.GC() // the second empties the pools
+	var m runtime.MemStats
+	runtime.ReadMemStats(&m)
+	return float64(m.HeapAlloc)
 }
 
 // A request that waits for its answer holds no buffer of the connection: what lives for each is
@@ -277,16 +273,9 @@ func TestWhatAWaitingRequestHolds(t *testing.T) {
 		begun.Add(1)
 		<-finish
 		say(w, "ok")
-	}), patience, nil)
+	}), nil)
 	defer close(finish)
 	const waiting = 200
-	live := func() float64 {
-		runtime.GC()
-		runtime.GC() // the second empties the pools
-		var m runtime.MemStats
-		runtime.ReadMemStats(&m)
-		return float64(m.HeapAlloc)
-	}
 	conns := make([]net.Conn, waiting)
 	for i := range conns {
 		conns[i] = dial(t, s.address)

@@ -1,10 +1,6 @@
 package submitterserver
 
-import (
-	"errors"
-	"os"
-	"time"
-)
+import "time"
 
 // watchAfter is how long a job runs before its submitter is watched, which may also be
 // twice as long: most jobs of a busy sidecar never are.
@@ -97,13 +93,9 @@ func (c *conn) arm(at time.Time) {
 func (c *conn) reads(on bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.reading = on; !on {
-		return
-	}
+	c.reading = on
 	c.arm(c.wanted)
-	if errors.Is(c.Failed, os.ErrDeadlineExceeded) {
-		c.Failed = nil
-	}
+	c.Failed = nil
 }
 
 // wantReadDeadline takes the handler's deadline for reads of the body, also for
