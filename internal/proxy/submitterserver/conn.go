@@ -141,11 +141,11 @@ func (c *conn) becomeIdle(until time.Time) bool {
 	return true
 }
 
-// interruptIdle ends the wait for a request.
+// interruptIdle ends the wait for a request. In a shutdown, a new connection goes on waiting.
 func (c *conn) interruptIdle() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.idle && !c.isNew() {
+	if c.idle {
 		c.arm(time.Unix(1, 0))
 	}
 }

@@ -122,3 +122,23 @@ func TestAShutdownLeavesBodiesAlone(t *testing.T) {
 	assert.Equal(t, "200 ok", answer(t, in))
 	require.NoError(t, <-ended)
 }
+
+// After a request, less than four bytes are nothing at all.
+func TestAFewBytesAreNoRequest(t *testing.T) {
+	inBoth(t, http.HandlerFunc(ok), func(t *testing.T, address string, _ func(context.Context) error) {
+		for n, answered := range []string{"", "", "", "", "HTTP/1.1 400", "HTTP/1.1 400"} {
+			c := dial(t, address)
+			in := bufio.NewReader(c)
+			_, err := io.WriteString(c, get)
+			require.NoError(t, err)
+			assert.Equal(t, "200 ok", answer(t, in))
+			_, err = io.WriteString(c, "GET /"[:n])
+			require.NoError(t, err)
+			require.NoError(t, c.CloseWrite())
+			rest, err := io.ReadAll(in)
+			require.NoError(t, err)
+			assert.Equal(t, answered, string(rest[:min(len(answered), len(rest))]))
+			assert.Equal(t, answered == "", len(rest) == 0)
+		}
+	})
+}

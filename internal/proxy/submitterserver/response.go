@@ -40,14 +40,13 @@ type response struct {
 	armed   time.Time // the one that the connection has; it may be earlier
 }
 
-// begin makes the response that of another request.
+// begin makes the response that of another request. WriteHeader sets the rest.
 func (w *response) begin() {
 	if w.header == nil {
 		w.header = make(http.Header)
 	}
 	clear(w.header)
-	w.wrote, w.bodyless, w.chunked, w.close = false, false, false, false
-	w.length, w.sent, w.writeBy = -1, 0, time.Time{}
+	w.wrote, w.length, w.sent, w.writeBy = false, -1, 0, time.Time{}
 }
 
 // Header is what WriteHeader writes, and afterwards the trailers.
