@@ -129,7 +129,7 @@ func behaviours(w http.ResponseWriter, r *http.Request) {
 	body, err := io.ReadAll(r.Body)
 	h := w.Header()
 	h["Content-Type"] = nil
-	text := fmt.Sprintf("%s %s %s %d %v %s %v", r.Method, r.RequestURI, r.Host, r.ContentLength, headerText(r.Header), body, err)
+	text := fmt.Sprintf("%s %s %s %d %v %s %v %t", r.Method, r.RequestURI, r.Host, r.ContentLength, headerText(r.Header), body, err, r.RemoteAddr != "")
 	control := http.NewResponseController(w)
 	chunked := func() { h.Set("Transfer-Encoding", "chunked") }
 	switch r.URL.Path {

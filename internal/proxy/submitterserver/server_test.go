@@ -282,14 +282,19 @@ func TestWhatAWaitingRequestHolds(t *testing.T) {
 	}
 	require.Eventually(t, func() bool { return len(s.all()) == waiting }, patience, time.Millisecond)
 	before, goroutines := live(), runtime.NumGoroutine()
-	for _, c := range conns {
+	for i, c := range conns {
+		if i%2 == 0 {
+			_, err := io.WriteString(c, get)
+			require.NoError(t, err)
+			continue
+		}
 		_, err := io.WriteString(c, "POST / HTTP/1.1\r\nHost: localhost\r\nContent-Length: 4096\r\n\r\n"+strings.Repeat("x", 4096))
 		require.NoError(t, err)
 	}
 	require.Eventually(t, func() bool { return begun.Load() == waiting }, patience, time.Millisecond)
 	each := (live() - before) / waiting
 	t.Logf("%.0f bytes", each)
-	assert.Less(t, each, 8000.0)
+	assert.Less(t, each, 4000.0)
 	if runtime.GOOS != "linux" {
 		return
 	}
