@@ -64,7 +64,7 @@ func startRegistered(t *testing.T, args ...string) (started, *scriptedConsul) {
 	c := &scriptedConsul{registered: make(chan struct{})}
 	agent := httptest.NewServer(c)
 	t.Cleanup(agent.Close)
-	s := start(t, examples, append([]string{"--consul=" + agent.Listener.Addr().String(), "--service=rules", "--cores=3"}, args...)...)
+	s := start(t, examples, append([]string{"--consul=" + agent.Listener.Addr().String(), "--service=rules", "--cores=3", "--tell-within=1h"}, args...)...)
 	<-c.registered
 	return s, c
 }

@@ -4,8 +4,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"net/http"
 	"os"
+	"strconv"
 	"sync"
 	"time"
 
@@ -55,22 +57,29 @@ func outlast(server *ruleserver.Server, web *http.Server, stopsAt time.Time, sig
 type preemption struct {
 	// given gets the end of the notice.
 	given chan time.Time
-	// announce starts the notice at its first call. It returns when the notice ends.
-	announce func() time.Time
+	// begin starts the notice at its first call. It returns when the notice ends.
+	begin func() time.Time
 }
 
 func newPreemption(notice time.Duration) preemption {
-	given := make(chan time.Time, 1)
-	return preemption{given: given, announce: sync.OnceValue(func() time.Time {
-		stopsAt := time.Now().Add(notice)
-		given <- stopsAt
-		return stopsAt
-	})}
+	return preemption{
+		given: make(chan time.Time, 1),
+		begin: sync.OnceValue(func() time.Time { return time.Now().Add(notice) }),
+	}
 }
 
-// ServeHTTP takes the notice.
+// ServeHTTP takes the notice. The response is sent first: a short notice could end, and
+// the server with it, before that.
 func (p preemption) ServeHTTP(w http.ResponseWriter, _ *http.Request) {
+	stopsAt := p.begin()
+	text := fmt.Sprintf("{\"stops_at\":%q}\n", stopsAt.UTC().Format(time.RFC3339))
 	w.Header().Set("Content-Type", "application/json")
+	w.Header().Set("Content-Length", strconv.Itoa(len(text)))
 	w.WriteHeader(http.StatusAccepted)
-	fmt.Fprintf(w, "{\"stops_at\":%q}\n", p.announce().UTC().Format(time.RFC3339))
+	_, _ = io.WriteString(w, text)
+	_ = http.NewResponseController(w).Flush() // who does not hear it has given notice all the same
+	select {
+	case p.given <- stopsAt:
+	default: // the first notice stands
+	}
 }

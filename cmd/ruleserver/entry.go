@@ -11,13 +11,11 @@ import (
 	"example.org/pilotfish/internal/ruleserver/registration"
 )
 
-// tellWithin bounds the time that the server waits for Consul when it ends.
-const tellWithin = time.Second
-
 // entry is the server's entry in Consul's catalogue; nil without Consul.
 type entry struct {
 	registration *registration.Registration
 	log          *zap.Logger
+	tellWithin   time.Duration      // bounds a wait for Consul when the server ends
 	stop         context.CancelFunc // ends the goroutine that keeps the entry
 	running      sync.WaitGroup     // that goroutine
 }
@@ -47,7 +45,7 @@ func (f *flags) enter(address net.Addr, log *zap.Logger) (*entry, error) {
 		return nil, err
 	}
 	ctx, cancel := context.WithCancel(context.Background())
-	e := &entry{registration: r, log: log, stop: cancel}
+	e := &entry{registration: r, log: log, tellWithin: f.TellWithin, stop: cancel}
 	e.running.Go(func() { r.Run(ctx) })
 	return e, nil
 }
@@ -60,7 +58,7 @@ func (e *entry) drain(stopsAt time.Time) {
 	}
 	select {
 	case <-e.registration.Drain(stopsAt):
-	case <-time.After(tellWithin):
+	case <-time.After(e.tellWithin):
 		e.log.Warn("draining, but Consul did not confirm it in time: sidecars may send jobs for a little longer, which are refused")
 	}
 }
@@ -72,7 +70,7 @@ func (e *entry) leave() {
 	}
 	e.stop()
 	e.running.Wait()
-	ctx, cancel := context.WithTimeout(context.Background(), tellWithin)
+	ctx, cancel := context.WithTimeout(context.Background(), e.tellWithin)
 	defer cancel()
 	if err := e.registration.Leave(ctx); err != nil {
 		e.log.Warn("registration", zap.Error(err))

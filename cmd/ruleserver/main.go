@@ -39,6 +39,7 @@ type flags struct {
 	Grace  time.Duration `default:"30s" help:"Time that open jobs have to finish after SIGTERM."`
 
 	Registration registration.Settings
+	TellWithin   time.Duration `default:"1s" help:"Time that Consul has to confirm that the server drains, and that it has left."`
 	Preemptible  bool          `help:"Register as a server that may be stopped at any time, and take notice of the end: POST /v1/preempt, from this machine only."`
 	Lifetime     time.Duration `default:"24h" help:"Longest life of a pre-emptible server."`
 	Notice       time.Duration `default:"30s" help:"Time from the notice to the end."`
@@ -54,7 +55,7 @@ func (f *flags) Validate() error {
 	for _, d := range []struct {
 		key   string
 		value time.Duration
-	}{{"grace", f.Grace}, {"lifetime", f.Lifetime}, {"notice", f.Notice}} {
+	}{{"grace", f.Grace}, {"lifetime", f.Lifetime}, {"notice", f.Notice}, {"tell_within", f.TellWithin}} {
 		if d.value < 0 {
 			faults.Add(d.key, "%v is negative", d.value)
 		}

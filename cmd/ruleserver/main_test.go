@@ -115,7 +115,7 @@ func testDrain(t *testing.T, notice bool) {
 	const bytes = 32 << 20 // more than sockets hold: the answer waits until it is read
 	feed := "id\n" + strings.Repeat(strings.Repeat("x", 1023)+"\n", bytes>>10)
 	require.NoError(t, os.WriteFile(feeds+"/12345.csv", []byte(feed), 0o600))
-	s := start(t, feeds, "--preemptible", "--notice=1h")
+	s := start(t, feeds, "--preemptible", "--notice=1h", "--grace=1h") // it may take long to answer so much
 	first, err := http.Post(s.url+"/v1/jobs", "application/json", strings.NewReader(`{"project_id": 12345}`))
 	require.NoError(t, err)
 	defer first.Body.Close()
