@@ -123,7 +123,7 @@ func TestUpstreamsByTLS(t *testing.T) {
 	cfg := config.Default()
 	cfg.Listen, cfg.Admin = "127.0.0.1:0", "127.0.0.1:0"
 	cfg.Discovery.Static = []string{address}
-	cfg.Reports.Interval = 20 * time.Millisecond
+	cfg.Reports.Interval, cfg.Reports.Timeout = 20*time.Millisecond, patience
 	cfg.UpstreamTLS = &by
 	s, p := running(t, &cfg)
 	upstream.SetRunning(0, 3)
@@ -148,7 +148,7 @@ func TestUpstreamsByTLS(t *testing.T) {
 func TestPrefetchesByTLS(t *testing.T) {
 	cfg := config.Default()
 	cfg.Listen, cfg.Admin = "127.0.0.1:0", "127.0.0.1:0"
-	cfg.Reports.Interval = 20 * time.Millisecond
+	cfg.Reports.Interval, cfg.Reports.Timeout = 20*time.Millisecond, patience // a suspect gets no prefetch
 	upstreams := map[string]*fakeupstream.Upstream{}
 	for range 2 {
 		upstream := fakeupstream.New(t, fakeupstream.Options{})
