@@ -3,18 +3,22 @@ package report
 import (
 	"bytes"
 	"compress/gzip"
+	"context"
 	"fmt"
 	"io"
 	"math/rand/v2"
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"strings"
 	"testing"
 	"time"
 
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	"go.uber.org/goleak"
 
+	"example.org/pilotfish/internal/memnet"
 	"example.org/pilotfish/internal/pool"
 	"example.org/pilotfish/pkg/selection"
 )
@@ -153,9 +157,9 @@ func (s *slow) Read(into []byte) (int, error) {
 	return n, nil
 }
 
-// upstream starts a server of metrics and listing, and returns its address. A nil
-// handler serves a good page, or no listing.
-func upstream(t *testing.T, metrics, listing http.HandlerFunc) string {
+// pages is a server of metrics and listing. A nil handler serves a good page, or no
+// listing.
+func pages(metrics, listing http.HandlerFunc) http.Handler {
 	if metrics == nil {
 		metrics = func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, goodPage) }
 	}
@@ -165,9 +169,36 @@ func upstream(t *testing.T, metrics, listing http.HandlerFunc) string {
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /metrics", metrics)
 	mux.HandleFunc("GET /v1/cache/projects", listing)
-	server := httptest.NewServer(mux)
+	return mux
+}
+
+// upstream starts such a server, and returns its address.
+func upstream(t *testing.T, metrics, listing http.HandlerFunc) string {
+	server := httptest.NewServer(pages(metrics, listing))
 	t.Cleanup(server.Close)
 	return server.Listener.Addr().String()
+}
+
+// inMemory is such a server in a bubble, polled by hand. dials counts the connections.
+func inMemory(t *testing.T, metrics, listing http.HandlerFunc, timeout time.Duration) (s *subject, dials *int) {
+	const address = "rps:9001"
+	var network memnet.Network
+	web := &http.Server{Handler: pages(metrics, listing)}
+	l := network.Listen(address)
+	ended := make(chan error)
+	go func() { ended <- web.Serve(l) }()
+	t.Cleanup(func() {
+		assert.NoError(t, web.Close())
+		assert.ErrorIs(t, <-ended, http.ErrServerClosed)
+	})
+	dials = new(int)
+	return newSubject(t, address, func(c *Config) {
+		c.Timeout = timeout
+		c.Dial = func(ctx context.Context, by, to string) (net.Conn, error) {
+			*dials++
+			return network.Dial(ctx, by, to)
+		}
+	}), dials
 }
 
 func hang(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() }
