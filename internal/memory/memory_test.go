@@ -16,8 +16,11 @@ import (
 func none() int64 { return 0 }
 
 // collectsAt sets the collector's aim, without a limit of memory, until the test ends.
+// What the environment says counts as unsaid.
 func collectsAt(t *testing.T, percent int) {
 	t.Helper()
+	t.Setenv("GOGC", "")
+	t.Setenv("GOMEMLIMIT", "")
 	before, limit := debug.SetGCPercent(percent), debug.SetMemoryLimit(math.MaxInt64)
 	t.Cleanup(func() {
 		debug.SetGCPercent(before)
