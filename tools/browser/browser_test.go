@@ -36,13 +36,14 @@ func open(t *testing.T, s sidecar, width, height int64, scheme string) *tab {
 	t.Helper()
 	path, err := exec.LookPath("chromium")
 	require.NoError(t, err, "install Debian's package chromium: ./tools/need chromium")
-	options := []chromedp.ExecAllocatorOption{chromedp.ExecPath(path), chromedp.Headless}
+	const limit = 4 * time.Minute // of the test, the browser's start included
+	options := []chromedp.ExecAllocatorOption{chromedp.ExecPath(path), chromedp.Headless, chromedp.WSURLReadTimeout(limit)}
 	if os.Getuid() == 0 {
 		options = append(options, chromedp.NoSandbox) // Chromium refuses root otherwise
 	}
 	ctx, cancel := chromedp.NewExecAllocator(context.Background(), options...)
 	t.Cleanup(cancel)
-	ctx, cancel = context.WithTimeout(ctx, 4*time.Minute)
+	ctx, cancel = context.WithTimeout(ctx, limit)
 	t.Cleanup(cancel)
 	b := &tab{t: t}
 	b.ctx, cancel = chromedp.NewContext(ctx, chromedp.WithListener(b.hear))
@@ -122,8 +123,14 @@ func (b *tab) table(selector string) []map[string]string {
 func (b *tab) next() {
 	b.t.Helper()
 	at := eval[string](b, `document.body.dataset.at`)
-	_, err := chromedp.Run(b.ctx, chromedp.Poll[bool](fmt.Sprintf(`document.body.dataset.at !== %q`, at)))
-	require.NoError(b.t, err)
+	b.until(fmt.Sprintf(`document.body.dataset.at !== %q`, at))
+}
+
+// until waits for the page to make an expression true.
+func (b *tab) until(expression string) {
+	b.t.Helper()
+	_, err := chromedp.Run(b.ctx, chromedp.Poll[bool](expression, chromedp.WithPollingTimeout(0)))
+	require.NoError(b.t, err, expression)
 }
 
 // shot writes a screenshot into the folder $SHOTS, to look at.
