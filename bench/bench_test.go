@@ -10,6 +10,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strings"
 	"testing"
 	"time"
 
@@ -34,7 +35,7 @@ func TestSmoke(t *testing.T) {
 	file := filepath.Join(dir, "figures.json")
 	var stdout, stderr bytes.Buffer
 	code := run([]string{
-		"compare", "--builtin", "--rounds", "1", "--duration", "50ms", "--probes", "5", "--settle", "10ms", "--waiting", "50", "--stream", "1000000",
+		"compare", "--builtin", "--rounds", "1", "--duration", "50ms", "--probes", "5", "--settle", "10ms", "--patience", "1m", "--waiting", "50", "--stream", "1000000",
 		"--pilotfish", "pilotfish=" + pilotfish, "--peer", "pilotfish", "--peer", "(Go)", "--json", file,
 	}, &stdout, &stderr)
 	require.Zero(t, code, "%s", &stderr)
@@ -148,8 +149,8 @@ func TestEnvoyAndPilotfishAreOnePeer(t *testing.T) {
 	pilotfish, envoy := filepath.Join(dir, "pilotfish"), filepath.Join(dir, "envoy")
 	out, err := exec.Command("go", "build", "-o", pilotfish, "example.org/pilotfish/cmd/pilotfish").CombinedOutput()
 	require.NoError(t, err, "%s", out)
-	// It stands for Envoy: it says how it was started, and waits.
-	require.NoError(t, os.WriteFile(envoy, []byte("#!/bin/sh\necho \"$@\" > "+dir+"/said.tmp\nmv "+dir+"/said.tmp "+dir+"/said\nexec sleep 600\n"), 0o700))
+	// It stands for Envoy: it says how it was started, and waits. It starts nobody else.
+	require.NoError(t, os.WriteFile(envoy, []byte("#!/bin/sh\necho \"$@\" > "+dir+"/said\nexec sleep 600\n"), 0o700))
 	self, err := os.Executable()
 	require.NoError(t, err)
 	p := meshPeer(self, envoy, "pilotfish="+pilotfish)
@@ -163,16 +164,22 @@ func TestEnvoyAndPilotfishAreOnePeer(t *testing.T) {
 	both, err := start(filepath.Join(dir, "output"), p.program, p.args(s, config)...)
 	require.NoError(t, err)
 	defer both.stop()
-	require.Eventually(t, func() bool { _, err := os.Stat(filepath.Join(dir, "said")); return err == nil }, time.Minute, 10*time.Millisecond, "%s", both.said())
-	said, err := os.ReadFile(filepath.Join(dir, "said"))
-	require.NoError(t, err)
-	assert.Contains(t, string(said), "--config-path "+config)
+	var said string
+	require.Eventually(t, func() bool {
+		text, err := os.ReadFile(filepath.Join(dir, "said"))
+		said = string(text)
+		return err == nil && strings.HasSuffix(said, "\n")
+	}, time.Minute, 10*time.Millisecond, "%s", both.said())
+	assert.Contains(t, said, "--config-path "+config)
 	require.NoError(t, both.ready(t.Context(), "unix", filepath.Join(dir, "mesh.sock")), "pilotfish can be asked before Envoy starts")
 	ids, err := both.family()
 	require.NoError(t, err)
 	assert.Len(t, ids, 3, "both count")
 	both.stop()
 	for _, id := range ids[1:] {
-		require.Eventually(t, func() bool { _, err := os.Stat(fmt.Sprintf("/proc/%d", id)); return err != nil }, time.Minute, 10*time.Millisecond)
+		require.Eventually(t, func() bool {
+			fields, err := statFields(fmt.Sprintf("/proc/%d/stat", id))
+			return err != nil || fields[0] == "Z" // it has ended, and nobody has asked how
+		}, time.Minute, 10*time.Millisecond)
 	}
 }

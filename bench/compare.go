@@ -30,6 +30,7 @@ type compareCommand struct {
 	JSON      string        `name:"json" placeholder:"FILE" help:"Write every figure here."`
 	Builtin   bool          `help:"Submit without wrk."`
 	Settle    time.Duration `default:"1s" help:"How long memory is left alone before it is measured."`
+	Patience  time.Duration `default:"3s" help:"How long no further job may reach an upstream before those that wait are counted."`
 	Limit     time.Duration `default:"45m" help:"Give up after this time."`
 }
 
@@ -109,7 +110,7 @@ func (c *compareCommand) round(ctx context.Context, log io.Writer, dir, self, wr
 		return err
 	}
 	defer upstreams.stop()
-	m := &machine{duration: c.Duration, settle: c.Settle}
+	m := &machine{duration: c.Duration, settle: c.Settle, patience: c.Patience}
 	if m.stubs, err = upstreams.addresses(ctx, s.Upstreams); err != nil {
 		return err
 	}

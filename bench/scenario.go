@@ -52,6 +52,7 @@ type machine struct {
 	loader   loader
 	duration time.Duration // of a load
 	settle   time.Duration // until memory is measured
+	patience time.Duration // without a further job that waits
 }
 
 // underLoad is the processor time of a job, and the time that it takes.
@@ -232,9 +233,9 @@ func (m *machine) waiting(ctx context.Context, wanted int) (int, error) {
 		switch {
 		case n >= wanted:
 			return n, nil
-		case time.Since(since) > 3*time.Second && n > 0:
+		case time.Since(since) > m.patience && n > 0:
 			return n, nil
-		case time.Since(since) > 10*time.Second:
+		case time.Since(since) > m.patience+10*time.Second:
 			return 0, errors.New("no job reached an upstream")
 		}
 		time.Sleep(50 * time.Millisecond)
