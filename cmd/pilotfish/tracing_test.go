@@ -50,11 +50,24 @@ func newReceiver(t *testing.T) *receiver {
 	return c
 }
 
-// take is what has come.
-func (c *receiver) take() []*otlp.Span {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return c.spans
+// take returns the first n spans as soon as they have come.
+func (c *receiver) take(t *testing.T, n int) (spans []*otlp.Span) {
+	t.Helper()
+	require.Eventually(t, func() bool {
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		spans = c.spans
+		return len(spans) >= n
+	}, patience, time.Millisecond)
+	return spans
+}
+
+// traced makes a configuration trace the jobs of whoever asks for it. Spans are sent at
+// once: those that are left at a reload have little time.
+func (c *receiver) traced(t *testing.T, cfg *config.Config) {
+	t.Helper()
+	t.Setenv("OTEL_BSP_SCHEDULE_DELAY", "1") // in milliseconds
+	cfg.Tracing.Endpoint, cfg.Tracing.Share = c.URL, 0
 }
 
 // traceparent of a span, as upstreams are told it.
@@ -75,7 +88,7 @@ func TestJobsAreTraced(t *testing.T) {
 	cfg := config.Default()
 	cfg.Listen, cfg.Admin = "127.0.0.1:0", "127.0.0.1:0"
 	cfg.Discovery.Static = []string{upstream.Address()}
-	cfg.Tracing.Endpoint, cfg.Tracing.Share = receiver.URL, 0
+	receiver.traced(t, &cfg)
 	s, p := running(t, &cfg)
 	require.Eventually(t, func() bool { return s.ready() == nil }, patience, time.Millisecond)
 	submit := func() string {
@@ -89,11 +102,9 @@ func TestJobsAreTraced(t *testing.T) {
 		return <-told
 	}
 	traced := submit()
-	require.Eventually(t, func() bool { return s.open.Load() == 0 }, patience, time.Millisecond, "the job's record is whole")
+	spans := receiver.take(t, 2)
 	cfg.Tracing.Endpoint = ""
-	requireReload(t, s, &cfg) // which sends what is left
-	spans := receiver.take()
-	require.Len(t, spans, 2)
+	requireReload(t, s, &cfg)
 	attempt, job := spans[0], spans[1]
 	assert.Equal(t, []string{"attempt", "job"}, []string{attempt.Name, job.Name})
 	assert.Equal(t, job.SpanId, attempt.ParentSpanId)
@@ -101,6 +112,7 @@ func TestJobsAreTraced(t *testing.T) {
 	assert.Equal(t, "0af7651916cd43dd8448eb211c80319c", hex.EncodeToString(job.TraceId))
 	assert.Equal(t, "b7ad6b7169203331", hex.EncodeToString(job.ParentSpanId))
 	assert.Equal(t, theirs, submit(), "passed on as it came")
+	assert.Len(t, receiver.take(t, 2), 2)
 }
 
 // So does a job that Envoy asks about: the attempts are those that Envoy made. The
@@ -110,7 +122,7 @@ func TestJobsOfEnvoyAreTraced(t *testing.T) {
 	cfg := config.Default()
 	cfg.Listen, cfg.Admin, cfg.Mesh.Listen = "127.0.0.1:0", "127.0.0.1:0", "127.0.0.1:0"
 	cfg.Discovery.Static = []string{"127.0.0.1:1", "127.0.0.1:2"} // only Envoy sends jobs there
-	cfg.Tracing.Endpoint, cfg.Tracing.Share = receiver.URL, 0
+	receiver.traced(t, &cfg)
 	s, p := running(t, &cfg)
 	require.Eventually(t, func() bool { return s.ready() == nil }, patience, time.Millisecond)
 	client, err := grpc.NewClient(p.Mesh.Addr().String(), grpc.WithTransportCredentials(insecure.NewCredentials()))
@@ -148,11 +160,7 @@ func TestJobsOfEnvoyAreTraced(t *testing.T) {
 	_, err = stream.Recv()
 	require.NoError(t, err)
 	require.NoError(t, stream.CloseSend())
-	require.Eventually(t, func() bool { return s.open.Load() == 0 }, patience, time.Millisecond, "the job's record is whole")
-	cfg.Tracing.Endpoint = ""
-	requireReload(t, s, &cfg) // which sends what is left
-	spans := receiver.take()
-	require.Len(t, spans, 3)
+	spans := receiver.take(t, 3)
 	first, second, job := spans[0], spans[1], spans[2]
 	assert.Equal(t, []string{"attempt", "attempt", "job"}, []string{first.Name, second.Name, job.Name})
 	assert.Equal(t, traceparent(job), told["traceparent"], "the upstream's spans stand below the job's")

@@ -85,7 +85,7 @@ func described(list []*common.KeyValue) (all []string) {
 // open starts a tracer; end sends what it has and stops it.
 func open(t *testing.T, s tracing.Settings, failed func(error)) (tracer *tracing.Tracer, end func()) {
 	t.Helper()
-	tracer, err := tracing.New(tracing.Config{Settings: s, Version: "1.2.3", Failed: failed})
+	tracer, err := tracing.New(tracing.Config{Settings: s, Version: "1.2.3", Failed: failed, Flush: time.Minute})
 	require.NoError(t, err)
 	require.NoError(t, tracer.Open())
 	ctx, cancel := context.WithCancel(context.Background())
