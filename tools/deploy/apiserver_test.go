@@ -71,6 +71,11 @@ func apiServer(t *testing.T) *rest.Config {
 		"--listen-client-urls", store, "--advertise-client-urls", store, "--listen-peer-urls", peers,
 		"--initial-advertise-peer-urls", peers, "--initial-cluster", "default="+peers)
 
+	require.Eventually(t, func() bool { // the API server ends if its store does not serve soon
+		response, err := http.Get(store + "/health")
+		return err == nil && response.Body.Close() == nil && response.StatusCode == http.StatusOK
+	}, patience, 200*time.Millisecond)
+
 	key, err := rsa.GenerateKey(rand.Reader, 2048)
 	require.NoError(t, err)
 	keyFile := write(t, "key.pem", pem.EncodeToMemory(&pem.Block{Type: "RSA PRIVATE KEY", Bytes: x509.MarshalPKCS1PrivateKey(key)}))
