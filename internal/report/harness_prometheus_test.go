@@ -6,7 +6,9 @@ import (
 	"bytes"
 	"context"
 	"fmt"
+	"io"
 	"net/http"
+	neturl "net/url"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -67,6 +69,18 @@ func startPrometheus(t testing.TB, targets ...target) string {
 		return resp.StatusCode == http.StatusOK
 	}, patience, 100*time.Millisecond, "Prometheus is ready")
 	return "http://" + address
+}
+
+// everFailed asks Prometheus whether a scrape of a target has failed: on a busy machine
+// it may take longer than the second that it has.
+func everFailed(t *testing.T, url, instance string) bool {
+	t.Helper()
+	response, err := http.PostForm(url+"/api/v1/query", neturl.Values{"query": {fmt.Sprintf("min_over_time(up{instance=%q}[1h])", instance)}})
+	require.NoError(t, err)
+	defer response.Body.Close()
+	text, err := io.ReadAll(response.Body)
+	require.NoError(t, err)
+	return strings.Contains(string(text), `,"0"]`)
 }
 
 // running runs a source until the test ends.
