@@ -106,15 +106,27 @@ func (c *conn) await() bool {
 		if !errors.Is(err, os.ErrDeadlineExceeded) || !time.Now().Before(since.Add(wait)) {
 			return false
 		}
-		c.Failed = nil // the deadline was an earlier one
+		c.Failed = nil // the deadline was an earlier one, or the server ends
 	}
-	return false
+	return c.came()
 }
 
-// begins waits for as many bytes as may begin a request. After another one,
-// net/http takes less than four before the end for nothing at all.
+// came reports whether a request has come just before the connection would be closed. It
+// would be lost: its submitter cannot know that nobody has read it.
+func (c *conn) came() bool {
+	c.mu.Lock()
+	_ = c.SetReadDeadline(time.Time{}) // fails only on a closed connection
+	c.armed = time.Time{}
+	c.mu.Unlock()
+	return c.More() && c.In != nil && c.In.Buffered() >= least
+}
+
+// least is how many bytes may begin a request. After another one, net/http takes less
+// than that before the end for nothing at all.
+const least = 4
+
+// begins waits for as many bytes as may begin a request.
 func (c *conn) begins() error {
-	const least = 4
 	if c.In == nil || c.In.Buffered() == 0 { // nothing was sent before the last answer came
 		c.Release()
 		if err := c.Await(); err != nil || c.served == 0 {

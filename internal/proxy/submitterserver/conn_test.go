@@ -157,6 +157,44 @@ func TestAFewBytesDoNotKeepAShutdownWaiting(t *testing.T) {
 		})
 }
 
+// interrupted is a connection whose wait for a request is interrupted by a deadline that
+// has passed.
+type interrupted struct {
+	*net.TCPConn
+	then func()
+}
+
+func (c interrupted) SetReadDeadline(at time.Time) error {
+	err := c.TCPConn.SetReadDeadline(at)
+	if at.Equal(time.Unix(1, 0)) {
+		c.then()
+	}
+	return err
+}
+
+// A request that comes to an idle connection just when a shutdown ends it is served: its
+// submitter cannot know that nobody has read it.
+func TestARequestThatComesWithAShutdownIsServed(t *testing.T) {
+	var c *net.TCPConn
+	send := sync.OnceFunc(func() {
+		_, err := io.WriteString(c, get)
+		assert.NoError(t, err)
+	})
+	s := serving(t, http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { say(w, "ok") }),
+		func(nc net.Conn) net.Conn { return interrupted{nc.(*net.TCPConn), send} })
+	c = dial(t, s.address)
+	in := bufio.NewReader(c)
+	_, err := io.WriteString(c, get)
+	require.NoError(t, err)
+	require.Equal(t, "200 ok", answer(t, in))
+	ctx, cancel := context.WithTimeout(t.Context(), patience/2)
+	defer cancel()
+	require.NoError(t, s.shutdown(ctx))
+	assert.Equal(t, "200 ok", answer(t, in))
+	_, err = in.ReadByte()
+	assert.Error(t, err)
+}
+
 // Submitters that send requests of all kinds in a row, and leave when they like, get each answer
 // in its turn and whole; a shutdown among them waits for what was begun.
 func TestPipelinesLeaversAndAShutdown(t *testing.T) {
