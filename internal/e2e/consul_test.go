@@ -18,7 +18,7 @@ import (
 func TestClusterLosesNoJob(t *testing.T) {
 	consul := newAgent(t)
 	consul.start(t)
-	c := newCluster(t, newFeeds(t, 3), "--consul="+consul.http, "--service=rules", "--cores=16", "--cost=fetch=100ms,output=150ms")
+	c := newCluster(t, newFeeds(t, 3), "--consul="+consul.http, "--service=rules", "--cores=16", "--cost=fetch=100ms,output=150ms", "--grace=5m")
 	addresses := freeAddresses(t, 4)
 	for _, a := range addresses {
 		c.serve(a)
@@ -80,7 +80,7 @@ func TestClusterLosesNoJob(t *testing.T) {
 	c.serve(drained)
 	s.more(t, 500)
 	c.fails("pilotfish_discovery_errors_total", 2)
-	assert.Equal(t, 2.0, c.sidecar.metric("pilotfish_upstream_eligible"), "what was there stays")
+	c.eligible(2, 2) // what was there stays
 	consul.start(t)
 	step("Consul is back, and empty")
 	require.Eventually(t, func() bool { return consul.passing() == 4 }, 2*patience, 10*tick, "the servers do not register again")

@@ -3,9 +3,12 @@
 package e2e
 
 import (
+	"bytes"
 	"fmt"
+	"net"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -34,11 +37,21 @@ func newCluster(t *testing.T, feeds string, flags ...string) *cluster {
 	return &cluster{t: t, dir: t.TempDir(), feeds: feeds, flags: flags, binary: binary, servers: map[string]*daemon{}}
 }
 
-// serve starts a server at an address, as often as is asked for.
+// serve starts a server at an address, as often as is asked for, and waits until it
+// takes connections: a sidecar may send jobs to every upstream of a list at once.
 func (c *cluster) serve(address string) {
 	c.t.Helper()
 	c.servers[address] = spawn(c.t, c.serverLog(address), c.binary,
 		append([]string{"--listen=" + address, "--feeds=" + c.feeds}, c.flags...)...)
+	require.Eventually(c.t, func() bool { return accepts(address) }, patience, tick, "%s does not start", address)
+}
+
+func accepts(address string) bool {
+	c, err := net.Dial("tcp", address)
+	if err == nil {
+		_ = c.Close()
+	}
+	return err == nil
 }
 
 func (c *cluster) serverLog(address string) string {
@@ -88,15 +101,39 @@ func (c *cluster) fails(name string, n float64) {
 		2*patience, 10*tick, "%s does not go up by %v", name, n)
 }
 
+// closed waits until the books of so many jobs are closed, which is just after their
+// answers have ended, and returns the sidecar's figures of then.
+func (c *cluster) closed(jobs int) (scraped samples) {
+	c.t.Helper()
+	require.Eventually(c.t, func() (done bool) {
+		var err error
+		scraped, err = c.sidecar.scrape()
+		return err == nil && scraped.sum("pilotfish_upstream_in_flight") == 0 && scraped.sum("pilotfish_jobs_total") >= float64(jobs)
+	}, patience, tick, "the sidecar has not closed the books of %d jobs", jobs)
+	return scraped
+}
+
 // balance holds the sidecar's own figures against the ledger, once all jobs have ended.
 func (c *cluster) balance(l *ledger) {
 	c.t.Helper()
-	assert.Eventually(c.t, func() bool { return c.sidecar.metric("pilotfish_upstream_in_flight") == 0 }, patience, tick)
-	scraped, err := c.sidecar.scrape()
-	require.NoError(c.t, err)
+	scraped := c.closed(len(l.answers))
 	assert.EqualValues(c.t, len(l.answers), scraped.sum("pilotfish_jobs_total"), "every job ended in one outcome")
 	assert.EqualValues(c.t, 0, scraped.sum("pilotfish_queue_jobs"))
 	assert.EqualValues(c.t, 0, scraped.sum("pilotfish_body_bytes"))
+}
+
+// written waits until the sidecar's log has all jobs that have ended by now, and returns
+// their sessions.
+func (c *cluster) written(l *ledger) (ended []string) {
+	c.t.Helper()
+	ended = l.sessions()
+	require.Eventually(c.t, func() bool {
+		text, err := os.ReadFile(c.beside.log)
+		return err == nil && !slices.ContainsFunc(ended, func(session string) bool {
+			return !bytes.Contains(text, []byte(`"session":"`+session+`"`))
+		})
+	}, patience, 10*tick, "jobs are not logged")
+	return ended
 }
 
 // read puts the logs into the ledger. The processes must have ended.

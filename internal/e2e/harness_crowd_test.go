@@ -10,8 +10,6 @@ import (
 	"sync/atomic"
 	"testing"
 	"time"
-
-	"github.com/stretchr/testify/require"
 )
 
 // crowd is submitters that each post one job after the other.
@@ -79,8 +77,7 @@ func (c *crowd) job(by http.RoundTripper, id string) error {
 // more waits until so many more jobs have been answered.
 func (c *crowd) more(t *testing.T, jobs int64) {
 	t.Helper()
-	until := c.answered.Load() + jobs
-	require.Eventually(t, func() bool { return c.answered.Load() >= until }, patience, tick, "jobs are not answered anymore")
+	advances(t, c.answered.Load, c.answered.Load()+jobs, "jobs are not answered anymore")
 }
 
 // end stops the submitters and returns what they lost.

@@ -68,14 +68,20 @@ func (d *daemon) drain() {
 }
 
 // jobLines decodes the lines of a log that tell of a job's end.
-func jobLines[L any](t *testing.T, log string) (lines []L) {
+func jobLines[L any](t *testing.T, log string) []L {
+	t.Helper()
+	return logLines[L](t, log, `job"`)
+}
+
+// logLines decodes the lines of a log whose message begins so.
+func logLines[L any](t *testing.T, log, message string) (lines []L) {
 	t.Helper()
 	text, err := os.ReadFile(log)
 	require.NoError(t, err)
 	scanner := bufio.NewScanner(bytes.NewReader(text))
 	scanner.Buffer(nil, 1<<20)
 	for scanner.Scan() {
-		if bytes.Contains(scanner.Bytes(), []byte(`"msg":"job"`)) {
+		if bytes.Contains(scanner.Bytes(), []byte(`"msg":"`+message)) {
 			var l L
 			require.NoError(t, json.Unmarshal(scanner.Bytes(), &l), "%s: %s", log, scanner.Text())
 			lines = append(lines, l)

@@ -4,6 +4,7 @@ package e2e
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"sync"
@@ -62,6 +63,13 @@ func (l *ledger) enter(session string, a answer) {
 		l.twice = append(l.twice, session)
 	}
 	l.answers[session] = a
+}
+
+// sessions are those of the jobs so far.
+func (l *ledger) sessions() []string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return slices.Collect(maps.Keys(l.answers))
 }
 
 // served says whether an upstream has answered a job that was sent after an instant.

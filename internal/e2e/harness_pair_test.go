@@ -67,8 +67,7 @@ func (p *pair) end() {
 	ended := 0.0
 	for i, sidecar := range p.sidecars {
 		p.stops[i]()
-		assert.Eventually(p.t, func() bool { return sidecar.sidecar.metric("pilotfish_upstream_in_flight") == 0 }, patience, tick)
-		ended += sidecar.sidecar.metric("pilotfish_jobs_total")
+		ended += sidecar.closed(int(p.submit[i].ended.Load())).sum("pilotfish_jobs_total")
 		sidecar.beside.drain()
 		p.ledger.readSidecar(jobLines[passedJob](p.t, sidecar.beside.log))
 	}

@@ -62,6 +62,10 @@ type visit struct {
 	wrote      bool // some byte of an answer may have left
 	whole      bool // all of it did
 	status     int
+
+	// What the sidecar's log adds.
+	attempt   int  // its number
+	withdrawn bool // the sidecar gave it up by itself
 }
 
 // logged is the sidecar's line for a job.
@@ -71,10 +75,13 @@ type logged struct {
 	Outcome  string
 	Reason   string
 	Refused  bool `json:"retry_refused"` // for the retry budget alone
-	Attempts []struct {
-		Upstream, Outcome string
-		Repeated          bool
-	}
+	Attempts []attempted
+}
+
+// attempted is an attempt in the sidecar's log.
+type attempted struct {
+	Upstream, Outcome string
+	Repeated          bool
 }
 
 const sessionPrefix = "soak-"

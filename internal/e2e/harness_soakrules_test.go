@@ -4,6 +4,7 @@ package e2e
 
 import (
 	"net/http"
+	"slices"
 	"strconv"
 	"strings"
 )
@@ -11,20 +12,45 @@ import (
 // maxAttempts is the default of retry.attempts.
 const maxAttempts = 3
 
-// inOrder puts the visits in the order of the attempts. On a busy machine an
-// upstream that is being killed may get round to a job after the job's next
-// attempt was answered elsewhere. Such a visit sent nothing, and the sidecar's log
-// has its attempt before the last one.
+// inOrder puts the visits in the order of the attempts, which is that of the sidecar's
+// log. On a busy machine an upstream may get round to a job after the job's next attempt
+// was answered elsewhere.
 func (j *entry) inOrder() {
-	if len(j.logged) != 1 || len(j.visits) < 2 || len(j.logged[0].Attempts) < len(j.visits) {
+	if len(j.logged) != 1 {
 		return
 	}
-	attempts, visits := j.logged[0].Attempts, j.visits
-	answered := visits[len(visits)-2]
-	if last := attempts[len(attempts)-1]; !visits[len(visits)-1].wrote && answered.wrote && answered.upstream == last.Upstream {
-		visits[len(visits)-2], visits[len(visits)-1] = visits[len(visits)-1], answered
+	seen := map[string]int{} // visits of each upstream so far
+	for _, v := range j.visits {
+		v.attempt = j.attemptAt(v.upstream, seen[v.upstream])
+		seen[v.upstream]++
+	}
+	slices.SortStableFunc(j.visits, func(a, b *visit) int { return a.attempt - b.attempt })
+	for _, v := range j.visits {
+		if v.attempt < len(j.logged[0].Attempts) {
+			v.withdrawn = j.logged[0].Attempts[v.attempt].withdrawn()
+		}
 	}
 }
+
+// attemptAt is the index of a job's attempt at an upstream after so many others there, or
+// of the last one; without one it is behind all attempts.
+func (j *entry) attemptAt(upstream string, before int) int {
+	at := len(j.logged[0].Attempts)
+	for i, a := range j.logged[0].Attempts {
+		if a.Upstream != upstream {
+			continue
+		}
+		if at = i; before == 0 {
+			break
+		}
+		before--
+	}
+	return at
+}
+
+// withdrawn reports whether the sidecar gave the attempt up by itself. Its upstream may
+// have begun to answer just then.
+func (a attempted) withdrawn() bool { return a.Outcome == "moved" || a.Outcome == "timed_out" }
 
 // fault is the rule that a job's entry breaks; "" is none.
 func (j *entry) fault() string {
@@ -75,7 +101,7 @@ func (j *entry) visitFault() string {
 		switch {
 		case v.damaged:
 			return "the body was damaged on its way"
-		case i < len(j.visits)-1 && v.wrote:
+		case i < len(j.visits)-1 && v.wrote && !v.withdrawn:
 			return "another attempt after an answer had begun"
 		case i > 0 && v.upstream == j.visits[i-1].upstream && !j.repeated():
 			return "the same upstream again"
@@ -119,7 +145,7 @@ func (j *entry) story() string {
 func (j *entry) retryable() bool {
 	begun := 0
 	for _, v := range j.visits {
-		if !v.notStarted && !v.wrote {
+		if !v.notStarted && (!v.wrote || v.withdrawn) {
 			begun++
 		}
 	}

@@ -22,6 +22,8 @@ import (
 	"slices"
 	"testing"
 	"time"
+
+	"github.com/stretchr/testify/require"
 )
 
 // program is the pilotfish under test.
@@ -34,6 +36,16 @@ const (
 	tick     = 5 * time.Millisecond
 	patience = 30 * time.Second
 )
+
+// advances waits until a count has reached a number. However long that takes in all, the
+// count goes up at least once within patience.
+func advances(t *testing.T, count func() int64, until int64, stuck string) {
+	t.Helper()
+	for n := count(); n < until; {
+		before := n
+		require.Eventually(t, func() bool { n = count(); return n > before }, patience, tick, stuck)
+	}
+}
 
 func TestMain(m *testing.M) { os.Exit(run(m)) }
 

@@ -20,7 +20,7 @@ func TestClusterPrewarms(t *testing.T) {
 	t.Parallel()
 	consul := newAgent(t)
 	consul.start(t)
-	c := newCluster(t, newFeeds(t, 0), "--consul="+consul.http, "--service=rules", "--cost=fetch=100ms,output=20ms", "--preemptible", "--notice=10s")
+	c := newCluster(t, newFeeds(t, 0), "--consul="+consul.http, "--service=rules", "--cost=fetch=100ms,output=20ms", "--preemptible", "--notice=20s")
 	addresses := freeAddresses(t, 3)
 	for _, a := range addresses {
 		c.serve(a)

@@ -61,7 +61,7 @@ func TestSoak(t *testing.T) {
 	const few = 10 // connections of this test, and what the reports need
 	assert.Eventually(t, func() bool {
 		now := s.held(t)
-		return now.goroutines <= before.goroutines+few && now.descriptors <= before.descriptors+few
+		return now.goroutines <= before.goroutines+few && now.descriptors <= before.descriptors+few && now.jobs == 0
 	}, 2*time.Minute, time.Second, "something is left of the jobs")
 	t.Logf("at rest: before %+v, after %+v", before, s.held(t))
 	last, err := s.scrape()
@@ -86,13 +86,14 @@ func soaked(t *testing.T, b *books, upstreams []string) *sidecar {
 }
 
 // rest is what a sidecar without jobs still holds.
-type rest struct{ goroutines, descriptors float64 }
+type rest struct{ goroutines, descriptors, jobs float64 }
 
 func (s *sidecar) held(t *testing.T) rest {
 	t.Helper()
 	scraped, err := s.scrape()
 	require.NoError(t, err)
-	return rest{scraped.sum("go_goroutines"), scraped.sum("process_open_fds")}
+	jobs := scraped.sum("pilotfish_upstream_in_flight") + scraped.sum("pilotfish_queue_jobs")
+	return rest{scraped.sum("go_goroutines"), scraped.sum("process_open_fds"), jobs}
 }
 
 // print tells the ledger.

@@ -55,6 +55,14 @@ func TestSoakRules(t *testing.T) {
 		}
 		assert.Equal(t, test.says, j.fault())
 	}
+	for outcome, says := range map[string]string{"moved": "", "timed_out": "", "no_answer": "another attempt after an answer had begun"} {
+		late, answered := elsewhere(done, 1, "a"), elsewhere(done, 0, "b")
+		j := entry{endings: []ending{good}, visits: []*visit{&answered, &late}, logged: []logged{{Status: 200, Attempts: []attempted{
+			{Upstream: "a", Outcome: outcome}, {Upstream: "b", Outcome: "answered"},
+		}}}}
+		j.inOrder()
+		assert.Equal(t, says, j.fault(), outcome)
+	}
 	overBudget := entry{endings: []ending{lost}, visits: []*visit{&mute}, logged: []logged{{Status: 502, Refused: true}}}
 	assert.Empty(t, overBudget.fault())
 }

@@ -43,7 +43,7 @@ func TestClusterToxicNetwork(t *testing.T) {
 				cluster.serve(a)
 				fronts = append(fronts, proxies.before(a))
 			}
-			cluster.sideline("retry: {budget: 1, first_byte: 3s}\ndiscovery:\n  static: [" + strings.Join(fronts, ", ") + "]\n")
+			cluster.sideline("retry: {budget: 1, first_byte: 10s}\ndiscovery:\n  static: [" + strings.Join(fronts, ", ") + "]\n")
 			cluster.eligible(3, 3)
 			bad := fronts[0]
 			if c.toxic == "" {
