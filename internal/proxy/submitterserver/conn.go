@@ -237,7 +237,7 @@ func (c *conn) finish(r *http.Request, done bool) bool {
 	if err == nil && unread {
 		c.readLast()
 	}
-	return err == nil && !unread && !w.close
+	return err == nil && !w.close
 }
 
 // readLast tells the submitter that no more comes, and reads what it still sends.

@@ -159,3 +159,16 @@ func TestADeadlineForReadingEndsWithItsRequest(t *testing.T) {
 		assert.Equal(t, "200 ok", answer(t, in))
 	})
 }
+
+// A connection on which an answer could not be written ends: its submitter may wait for the rest.
+func TestAnAnswerThatFailsEndsItsConnection(t *testing.T) {
+	inBoth(t, http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		assert.NoError(t, http.NewResponseController(w).SetWriteDeadline(time.Unix(1, 0)))
+		say(w, "late")
+	}), func(t *testing.T, address string, _ func(context.Context) error) {
+		c := dial(t, address)
+		_, err := io.WriteString(c, get)
+		require.NoError(t, err)
+		ends(t, c)
+	})
+}
