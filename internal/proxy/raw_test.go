@@ -28,8 +28,10 @@ func (c *sidecar) connect() *submitter {
 	return &submitter{Conn: conn, t: c.t, in: bufio.NewReader(conn)}
 }
 
-// say writes as it stands. The other side may close at any time.
+// say writes as it stands. The other side may close at any time. What is said begins an exchange,
+// which has its own time.
 func (s *submitter) say(format string, args ...any) {
+	_ = s.SetDeadline(time.Now().Add(patience))
 	_, _ = fmt.Fprintf(s.Conn, format, args...)
 }
 

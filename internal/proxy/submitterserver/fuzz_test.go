@@ -18,7 +18,7 @@ import (
 // may get lost or doubled on the way to it.
 func FuzzAgainstNetHTTP(f *testing.F) {
 	const host = "Host: localhost\r\n"
-	for _, path := range []string{"/", "/none", "/nothing", "/unmodified", "/chunked", "/pieces", "/trailers", "/interim", "/short", "/long", "/close", "/abort", "/panic", "/odd"} {
+	for _, path := range []string{"/", "/none", "/nothing", "/unmodified", "/chunked", "/pieces", "/trailers", "/interim", "/short", "/long", "/zero", "/close", "/abort", "/panic", "/odd"} {
 		f.Add([]byte("GET " + path + " HTTP/1.1\r\n" + host + "\r\nGET / HTTP/1.1\r\n" + host + "\r\n"))
 		f.Add([]byte("POST " + path + " HTTP/1.1\r\n" + host + "Content-Length: 5\r\n\r\nhello" + "GET / HTTP/1.1\r\n" + host + "\r\n"))
 	}

@@ -171,6 +171,11 @@ func behaviours(w http.ResponseWriter, r *http.Request) {
 		_, err := io.WriteString(w, "more")
 		assertIs(err, http.ErrContentLength)
 		return
+	case "/zero":
+		h.Set("Content-Length", "0")
+		_, err := io.WriteString(w, "more")
+		assertIs(err, http.ErrContentLength)
+		return
 	case "/close":
 		h.Set("Connection", "close")
 		h.Set("Content-Length", fmt.Sprint(len(text)))

@@ -63,10 +63,6 @@ func (p *pool) close() {
 		closeAll(u.idle)
 		u.idle = nil
 	}
-	if p.sweeper != nil {
-		p.sweeper.Stop()
-		p.sweeper = nil
-	}
 	p.mu.Unlock()
 	p.dials.Wait()
 }
@@ -112,7 +108,6 @@ func (p *pool) get(ctx context.Context, r *Request) (*conn, error) {
 	u := p.at(r.Address)
 	if n := len(u.idle); n > 0 && !r.Fresh {
 		cn := u.idle[n-1]
-		u.idle[n-1] = nil
 		u.idle = u.idle[:n-1]
 		p.mu.Unlock()
 		return cn, nil
@@ -124,9 +119,7 @@ func (p *pool) get(ctx context.Context, r *Request) (*conn, error) {
 
 	var late <-chan time.Time
 	if !r.Deadline.IsZero() {
-		timer := time.NewTimer(time.Until(r.Deadline))
-		defer timer.Stop()
-		late = timer.C
+		late = time.After(time.Until(r.Deadline))
 	}
 	select {
 	case d := <-w.got:
@@ -173,7 +166,7 @@ func (p *pool) dial(address string, u *upstream, served uint64, timeout time.Dur
 	ctx, cancel := context.WithTimeout(p.ctx, timeout)
 	defer cancel()
 	nc, err := p.cfg.Dial(ctx, "tcp", address)
-	late := err != nil && p.ctx.Err() == nil && (ctx.Err() != nil || time.Since(started) >= timeout)
+	late := err != nil && p.ctx.Err() == nil && time.Since(started) >= timeout
 
 	p.mu.Lock()
 	defer p.mu.Unlock()

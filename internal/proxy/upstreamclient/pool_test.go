@@ -8,6 +8,7 @@ import (
 	"net"
 	"net/http"
 	"net/http/httptest"
+	"strings"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -74,7 +75,7 @@ func TestIdleConnectionsAreLookedAt(t *testing.T) {
 		"reset":       (*peer).reset,
 		"excess":      func(p *peer) { p.say("HTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\nevil"); p.gone() },
 	} {
-		for _, swept := range []bool{false, true} {
+		for body, swept := range map[string]bool{"{}": false, "[]": true, strings.Repeat(" ", 2*inline): false} {
 			t.Run(name, func(t *testing.T) {
 				kept := make(chan struct{})
 				up := listen(t, func(p *peer) {
@@ -97,10 +98,11 @@ func TestIdleConnectionsAreLookedAt(t *testing.T) {
 					c.pool.sweep()
 					assert.Zero(t, c.Idle()[up])
 				}
-				status, text, p := do(t, c, job(up, "{}"))
+				status, text, p := do(t, c, job(up, body))
 				assert.Equal(t, 200, status)
 				assert.Equal(t, "ok", text)
 				assert.False(t, p.Reused)
+				assert.ErrorIs(t, first.SetDeadline(time.Time{}), net.ErrClosed)
 			})
 		}
 	}
@@ -172,10 +174,18 @@ func TestClosedClientsKeepNothing(t *testing.T) {
 		}
 	})
 	c := newClient(t, Config{})
-	res, _, err := c.Do(context.Background(), job(up, "{}"))
+	var open []*Response
+	for range 2 {
+		res, _, err := c.Do(context.Background(), job(up, "{}"))
+		require.NoError(t, err)
+		open = append(open, res)
+	}
+	_, err := open[0].all()
 	require.NoError(t, err)
+	require.Equal(t, 1, c.Idle()[up])
 	c.Close()
-	_, err = res.all()
+	assert.Zero(t, c.Idle()[up])
+	_, err = open[1].all()
 	require.NoError(t, err)
 	assert.Zero(t, c.Idle()[up])
 }

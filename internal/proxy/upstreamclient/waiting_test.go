@@ -172,12 +172,18 @@ func TestALeavingRequestPassesItsConnectionOn(t *testing.T) {
 		g := &gate{through: make(chan error), script: func(p *peer) { p.request(); p.say(ok) }}
 		c := newClient(t, Config{Dial: g.dial})
 		ctx, cancel := context.WithCancel(context.Background())
-		left := make(chan error, 1)
-		go func() {
-			_, _, err := c.Do(ctx, job("up:1", "{}"))
-			left <- err
-		}()
+		left := make(chan error, 2)
+		r := job("up:1", "{}")
+		for _, deadline := range []time.Time{r.Deadline, time.Now().Add(time.Second / 2)} {
+			r := *r
+			r.Deadline = deadline
+			go func() {
+				_, _, err := c.Do(ctx, &r)
+				left <- err
+			}()
+		}
 		synctest.Wait()
+		require.ErrorIs(t, <-left, ErrDeadline)
 		cancel()
 		require.ErrorIs(t, <-left, context.Canceled)
 		g.through <- nil
@@ -215,5 +221,51 @@ func TestABusyUpstreamFailsNobody(t *testing.T) {
 		jobs.Wait()
 		assert.Equal(t, 10*time.Second, time.Since(started), "one after the other, on one connection")
 		time.Sleep(2 * time.Second) // the other dials time out, for nobody
+	})
+}
+
+// What a request was given just before it leaves goes to another.
+func TestALeavingRequestGivesBackWhatItGot(t *testing.T) {
+	c := newClient(t, Config{})
+	near, _ := net.Pipe()
+	w := &waiter{got: make(chan dialling, 1)}
+	w.got <- dialling{conn: newConn(near)}
+	c.pool.leave("up:1", w)
+	assert.Equal(t, 1, c.Idle()["up:1"])
+	w.got <- dialling{err: errors.New("connection refused")}
+	c.pool.leave("up:1", w)
+	assert.Equal(t, 1, c.Idle()["up:1"])
+}
+
+// An upstream that takes connections, however slowly, fails nobody by taking long. One that
+// refuses a connection meanwhile fails one request.
+func TestAnUpstreamThatTakesConnectionsSlowly(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		g := &gate{through: make(chan error), script: func(p *peer) {
+			p.request()
+			time.Sleep(5 * time.Second)
+			p.say(ok)
+		}}
+		c := newClient(t, Config{Dial: g.dial})
+		ended := make(chan error, 3)
+		for range 3 {
+			go func() {
+				res, _, err := c.Do(context.Background(), job("up:1", "{}"))
+				if err == nil {
+					_, err = res.all()
+				}
+				ended <- err
+			}()
+		}
+		time.Sleep(500 * time.Millisecond)
+		g.through <- nil
+		synctest.Wait()
+		refused := errors.New("connection refused")
+		g.through <- refused
+		require.ErrorIs(t, <-ended, refused)
+		time.Sleep(time.Second) // the third dial has timed out
+		g.through <- nil
+		require.NoError(t, <-ended)
+		require.NoError(t, <-ended)
 	})
 }
