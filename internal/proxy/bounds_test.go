@@ -69,7 +69,7 @@ func halfSend(c net.Conn, host string, jobs int) error {
 // The budget for bodies holds while they arrive, however many come and whatever
 // length they declare. Jobs that find no room are told to come again.
 func TestHalfSentBodiesStayWithinTheBudget(t *testing.T) {
-	c := startSidecar(t, setup{upstreams: []string{answering(t, ok).address}, budget: 16 << 20})
+	c := startSidecar(t, setup{upstreams: []string{answering(t, ok).address}, budget: 16 << 20, Config: proxy.Config{BodyIdle: time.Hour}})
 	const conns, jobs = 24, 250 // the race detector bears no more
 	var open []net.Conn
 	for range conns {

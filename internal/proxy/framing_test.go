@@ -2,7 +2,6 @@ package proxy_test
 
 import (
 	"fmt"
-	"net"
 	"net/http"
 	"strings"
 	"sync"
@@ -77,7 +76,7 @@ func TestMalformedRequestsReachNoUpstream(t *testing.T) {
 			t.Run(fmt.Sprintf("%s/%.60q", group, r), func(t *testing.T) {
 				s := c.connect()
 				s.say("%s%s", post, r)
-				_ = s.Conn.(*net.TCPConn).CloseWrite() // it may be closed already
+				_ = s.tcp().CloseWrite() // it may be closed already
 				status := s.status()
 				assert.True(t, status == 0 || status >= 400, "status %d", status)
 				assert.Empty(t, w.take())

@@ -2,6 +2,7 @@ package proxy_test
 
 import (
 	"bufio"
+	"context"
 	"fmt"
 	"io"
 	"net"
@@ -21,17 +22,37 @@ type submitter struct {
 
 func (c *sidecar) connect() *submitter {
 	c.t.Helper()
-	conn, err := net.Dial("tcp", c.address)
+	conn, err := dial(c.t.Context(), "tcp", c.address)
 	require.NoError(c.t, err)
-	require.NoError(c.t, conn.SetDeadline(time.Now().Add(patience)))
 	c.t.Cleanup(func() { _ = conn.Close() })
 	return &submitter{Conn: conn, t: c.t, in: bufio.NewReader(conn)}
 }
 
-// say writes as it stands. The other side may close at any time. What is said begins an exchange,
-// which has its own time.
+// tcp is the connection as it is.
+func (s *submitter) tcp() *net.TCPConn { return s.Conn.(patient).Conn.(*net.TCPConn) }
+
+// patient is a connection with patience for each read and each write: what they are part of may
+// take long on a busy machine.
+type patient struct{ net.Conn }
+
+func dial(ctx context.Context, network, address string) (net.Conn, error) {
+	dialer := net.Dialer{Timeout: patience}
+	c, err := dialer.DialContext(ctx, network, address)
+	return patient{c}, err
+}
+
+func (c patient) Read(p []byte) (int, error) {
+	_ = c.SetReadDeadline(time.Now().Add(patience)) // fails only on a closed connection
+	return c.Conn.Read(p)
+}
+
+func (c patient) Write(p []byte) (int, error) {
+	_ = c.SetWriteDeadline(time.Now().Add(patience)) // likewise
+	return c.Conn.Write(p)
+}
+
+// say writes as it stands. The other side may close at any time.
 func (s *submitter) say(format string, args ...any) {
-	_ = s.SetDeadline(time.Now().Add(patience))
 	_, _ = fmt.Fprintf(s.Conn, format, args...)
 }
 

@@ -197,9 +197,9 @@ func (c *sidecar) seen(n int) []*record.Job {
 
 // client is a submitter's, with connections of its own.
 func client(t testing.TB) *http.Client {
-	tr := &http.Transport{DisableCompression: true, MaxIdleConnsPerHost: 100}
+	tr := &http.Transport{DisableCompression: true, MaxIdleConnsPerHost: 100, DialContext: dial}
 	t.Cleanup(tr.CloseIdleConnections)
-	return &http.Client{Transport: tr, Timeout: patience}
+	return &http.Client{Transport: tr}
 }
 
 // reply is the head of an answer.

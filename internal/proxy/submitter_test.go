@@ -31,7 +31,7 @@ func TestASubmitterThatLeaves(t *testing.T) {
 				_, answer := s.response()
 				return answer.Read(p)
 			}))
-			require.NoError(t, end(s.Conn.(*net.TCPConn)))
+			require.NoError(t, end(s.tcp()))
 		}
 	}
 	leave := map[string]func(t *testing.T, c *sidecar, ready func(io.Reader)){

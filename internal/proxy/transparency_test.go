@@ -309,10 +309,10 @@ func TestTrailers(t *testing.T) {
 }
 
 func h2c(t testing.TB) *http.Client {
-	tr := &http.Transport{Protocols: new(http.Protocols), DisableCompression: true}
+	tr := &http.Transport{Protocols: new(http.Protocols), DisableCompression: true, DialContext: dial}
 	tr.Protocols.SetUnencryptedHTTP2(true)
 	t.Cleanup(tr.CloseIdleConnections)
-	return &http.Client{Transport: tr, Timeout: patience}
+	return &http.Client{Transport: tr}
 }
 
 func TestOldSubmitters(t *testing.T) {
