@@ -57,7 +57,7 @@ test-bench: ## Run each benchmark once.
 
 lint: $(BIN)/golangci-lint ## Check the format, run the linters, look for known vulnerabilities.
 	test -z "$$(gofmt -l $$(git ls-files '*.go'))"
-	$(BIN)/golangci-lint run ./...
+	$(BIN)/golangci-lint run --allow-serial-runners ./...
 	./tools/vulncheck $(BIN)/govulncheck
 
 $(BIN)/golangci-lint: tools/lint/go.sum
@@ -98,7 +98,7 @@ vendor-uplot: ## Fetch the chart library of the admin port's page anew, by npm.
 		cp package/LICENSE package/dist/uPlot.iife.min.js package/dist/uPlot.min.css $(CURDIR)/internal/admin/page/uplot/
 
 .PHONY: test-deploy test-image
-test-deploy: ## Test deploy/ with the programs and the types that read it.
+test-deploy: build ## Test deploy/ with the programs and the types that read it.
 	./tools/need promtool:prometheus systemd-analyze:systemd
 	$(GO) -C tools/deploy test -count=1 -timeout 5m ./...
 

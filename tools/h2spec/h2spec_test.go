@@ -25,6 +25,25 @@ import (
 	"github.com/summerwind/h2spec/spec"
 )
 
+// pilotfish is the program, which TestMain builds.
+var pilotfish string
+
+func TestMain(m *testing.M) {
+	dir, err := os.MkdirTemp("", "pilotfish-h2spec-")
+	if err != nil {
+		panic(err)
+	}
+	pilotfish = filepath.Join(dir, "pilotfish")
+	build := exec.Command("go", "build", "-o", pilotfish, "./cmd/pilotfish")
+	build.Dir, build.Stderr = filepath.Join("..", ".."), os.Stderr
+	if err := build.Run(); err != nil {
+		panic(err)
+	}
+	code := m.Run()
+	_ = os.RemoveAll(dir)
+	os.Exit(code)
+}
+
 // TestNoWorseThanTheStandardLibrary runs the conformance suite against a sidecar and
 // against net/http's own server. The sidecar fails no case that the other passes.
 func TestNoWorseThanTheStandardLibrary(t *testing.T) {
@@ -124,12 +143,7 @@ func serve(t *testing.T) string {
 // sidecar starts a pilotfish before an upstream, and returns where it takes jobs.
 func sidecar(t *testing.T, upstream string) string {
 	t.Helper()
-	binary := filepath.Join(t.TempDir(), "pilotfish")
-	build := exec.Command("go", "build", "-o", binary, "./cmd/pilotfish")
-	build.Dir = filepath.Join("..", "..")
-	out, err := build.CombinedOutput()
-	require.NoError(t, err, "%s", out)
-	cmd := exec.Command(binary, "serve", "--upstream", upstream, "--listen", "127.0.0.1:0", "--admin", "127.0.0.1:0")
+	cmd := exec.Command(pilotfish, "serve", "--upstream", upstream, "--listen", "127.0.0.1:0", "--admin", "127.0.0.1:0")
 	lines, err := cmd.StderrPipe()
 	require.NoError(t, err)
 	require.NoError(t, cmd.Start())
