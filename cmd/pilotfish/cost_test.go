@@ -137,6 +137,7 @@ func TestWhatAWaitingJobHolds(t *testing.T) {
 	if raceDetector(t) {
 		t.Skip("the race detector takes memory of its own; make test-unit runs this without it, too")
 	}
+	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(2)) // each processor has free stacks and objects of its own
 	const upstreams = 20
 	var addresses []string
 	taken := make(chan net.Conn) // connections on which a job came
