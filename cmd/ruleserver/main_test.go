@@ -187,6 +187,7 @@ func until(t *testing.T, url, text string) {
 		if strings.Contains(string(body), text) {
 			return
 		}
+		time.Sleep(time.Millisecond) // the server has work to do
 	}
 }
 
