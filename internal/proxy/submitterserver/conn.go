@@ -103,10 +103,13 @@ func (c *conn) await() bool {
 		c.mu.Lock()
 		c.armed = time.Time{}
 		c.mu.Unlock()
-		if !errors.Is(err, os.ErrDeadlineExceeded) || !time.Now().Before(since.Add(wait)) {
+		if !errors.Is(err, os.ErrDeadlineExceeded) {
 			return false
 		}
-		c.Failed = nil // the deadline was an earlier one, or the server ends
+		c.Failed = nil
+		if !time.Now().Before(since.Add(wait)) { // it was not an earlier deadline, nor the server's end
+			break
+		}
 	}
 	return c.came()
 }

@@ -157,42 +157,52 @@ func TestAFewBytesDoNotKeepAShutdownWaiting(t *testing.T) {
 		})
 }
 
-// interrupted is a connection whose wait for a request is interrupted by a deadline that
-// has passed.
-type interrupted struct {
+// told is a connection that tells of deadlines for reading when they have been set.
+type told struct {
 	*net.TCPConn
-	then func()
+	of func(deadline time.Time)
 }
 
-func (c interrupted) SetReadDeadline(at time.Time) error {
+func (c told) SetReadDeadline(at time.Time) error {
 	err := c.TCPConn.SetReadDeadline(at)
-	if at.Equal(time.Unix(1, 0)) {
-		c.then()
-	}
+	c.of(at)
 	return err
 }
 
-// A request that comes to an idle connection just when a shutdown ends it is served: its
-// submitter cannot know that nobody has read it.
-func TestARequestThatComesWithAShutdownIsServed(t *testing.T) {
-	var c *net.TCPConn
-	send := sync.OnceFunc(func() {
-		_, err := io.WriteString(c, get)
-		assert.NoError(t, err)
-	})
-	s := serving(t, http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { say(w, "ok") }),
-		func(nc net.Conn) net.Conn { return interrupted{nc.(*net.TCPConn), send} })
-	c = dial(t, s.address)
-	in := bufio.NewReader(c)
-	_, err := io.WriteString(c, get)
-	require.NoError(t, err)
-	require.Equal(t, "200 ok", answer(t, in))
-	ctx, cancel := context.WithTimeout(t.Context(), patience/2)
-	defer cancel()
-	require.NoError(t, s.shutdown(ctx))
-	assert.Equal(t, "200 ok", answer(t, in))
-	_, err = in.ReadByte()
-	assert.Error(t, err)
+// A request that comes to an idle connection just when a shutdown ends it, or when it has been
+// idle for too long, is served: its submitter cannot know that nobody has read it.
+func TestARequestThatComesAtTheEndIsServed(t *testing.T) {
+	for name, idle := range map[string]time.Duration{"of the server": time.Hour, "of its time": time.Second} {
+		t.Run(name, func(t *testing.T) {
+			submitter := make(chan net.Conn, 1)
+			send := sync.OnceFunc(func() {
+				_, err := io.WriteString(<-submitter, get)
+				assert.NoError(t, err)
+			})
+			cfg := Config{
+				Handler:       http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { say(w, "ok") }),
+				HeaderTimeout: time.Hour, IdleTimeout: idle, ErrorLog: quiet(),
+			}
+			s := servingAs(t, cfg, func(nc net.Conn) net.Conn {
+				return told{nc.(*net.TCPConn), func(deadline time.Time) {
+					if !deadline.IsZero() && time.Until(deadline) <= time.Second {
+						time.Sleep(time.Until(deadline)) // not at all in a shutdown
+						send()
+					}
+				}}
+			})
+			c := dial(t, s.address)
+			in := bufio.NewReader(c)
+			_, err := io.WriteString(c, get)
+			require.NoError(t, err)
+			submitter <- c
+			require.Equal(t, "200 ok", answer(t, in))
+			if idle == time.Hour {
+				require.NoError(t, s.shutdown(t.Context()))
+			}
+			assert.Equal(t, "200 ok", answer(t, in))
+		})
+	}
 }
 
 // Submitters that send requests of all kinds in a row, and leave when they like, get each answer
