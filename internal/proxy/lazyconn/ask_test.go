@@ -129,6 +129,15 @@ func TestAskThatFails(t *testing.T) {
 	assert.Zero(t, m.n)
 	require.ErrorIs(t, m.err, os.ErrDeadlineExceeded)
 
+	// So it is where only reads are interrupted: a request that was withdrawn is not sent.
+	here.Failed = nil
+	require.NoError(t, here.SetDeadline(time.Time{}))
+	require.NoError(t, here.SetReadDeadline(time.Unix(1, 0)))
+	m = &message{bytes: []byte("x")}
+	require.ErrorIs(t, here.Ask(m, true), os.ErrDeadlineExceeded)
+	assert.Equal(t, 1, m.times)
+	assert.Zero(t, m.n)
+
 	interruptAfterAByte := func() {
 		_, _ = io.ReadFull(there, make([]byte, 1))
 		_ = here.SetDeadline(time.Unix(1, 0))

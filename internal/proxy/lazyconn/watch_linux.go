@@ -75,7 +75,7 @@ func (w *Watcher) forget(c *Conn) {
 func (w *Watcher) Close() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if w.file != nil && !w.closed {
+	if w.file != nil {
 		_ = w.file.Close() // there is nothing to lose
 	}
 	w.closed, w.watched = true, nil

@@ -125,16 +125,29 @@ func TestTheWatcherLeavesWhatIsSent(t *testing.T) {
 // A connection that was closed here may still be forgotten, though another one has its descriptor.
 func TestTheWatcherKnowsConnectionsApart(t *testing.T) {
 	w := newWatcher(t)
+	same := 0
 	for range 20 {
 		first, _ := pair(t, "tcp", "127.0.0.1:0")
 		watch(t, w, first)
+		l, err := net.Listen("tcp", "127.0.0.1:0")
+		require.NoError(t, err)
+		there, err := net.Dial("tcp", l.Addr().String())
+		require.NoError(t, err)
 		require.NoError(t, first.Close())
-		second, there := pair(t, "tcp", "127.0.0.1:0") // mostly, it has the descriptor now
+		nc, err := l.Accept() // mostly, it has the descriptor now
+		require.NoError(t, err)
+		second := New(nc, NewBuffers(16))
 		ended := watch(t, w, second)
+		if second.watchedAs == first.watchedAs {
+			same++
+		}
 		w.Forget(first)
 		require.NoError(t, there.Close())
 		heard(t, ended)
+		require.NoError(t, second.Close())
+		require.NoError(t, l.Close())
 	}
+	assert.Positive(t, same)
 	closed, _ := pair(t, "tcp", "127.0.0.1:0")
 	require.NoError(t, closed.Close())
 	assert.False(t, w.Watch(closed, func() {}))
@@ -143,6 +156,9 @@ func TestTheWatcherKnowsConnectionsApart(t *testing.T) {
 func TestAClosedWatcherWatchesNothing(t *testing.T) {
 	w := newWatcher(t)
 	here, there := pair(t, "tcp", "127.0.0.1:0")
+	unused := newWatcher(t)
+	unused.Close()
+	assert.False(t, unused.Watch(here, func() {}))
 	ended := watch(t, w, here)
 	w.Close()
 	w.Close()

@@ -93,6 +93,7 @@ func TestADeadlineForWritingEndsWithItsRequest(t *testing.T) {
 // What follows an interim answer may take long.
 func TestAnInterimAnswerKeepsNoBuffer(t *testing.T) {
 	s := serving(t, http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		assert.Nil(t, w.(*response).room, "after an answer")
 		w.WriteHeader(http.StatusEarlyHints)
 		assert.Nil(t, w.(*response).room)
 		say(w, "ok")

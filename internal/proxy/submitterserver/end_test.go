@@ -9,7 +9,6 @@ import (
 	"log"
 	"net"
 	"net/http"
-	"os"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -174,52 +173,21 @@ func TestAnAnswerThatFailsEndsItsConnection(t *testing.T) {
 	})
 }
 
-// After a write has failed, no later one sends anything: a submitter must not take what follows a
-// gap for the answer.
-func TestAFailedWriteIsTheLast(t *testing.T) {
-	large := make([]byte, 2*outSize)
-	for _, first := range [][]byte{large, large[:1]} {
-		failed := make(chan []error, 1)
-		s := serving(t, http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
-			control := http.NewResponseController(w)
-			_ = control.SetWriteDeadline(time.Unix(1, 0))
-			_, written := w.Write(first)
-			if len(first) == 1 {
-				written = control.Flush()
-			}
-			_ = control.SetWriteDeadline(time.Time{})
-			_, small := w.Write(large[:1])
-			_, none := w.Write(nil)
-			_, more := w.Write(large)
-			failed <- []error{written, small, none, more, control.Flush()}
-		}), nil)
-		c := dial(t, s.address)
-		_, err := io.WriteString(c, get)
-		require.NoError(t, err)
-		ends(t, c)
-		for i, err := range <-failed {
-			assert.ErrorIs(t, err, os.ErrDeadlineExceeded, i)
-		}
-	}
-}
-
-// A flush sends the head, though nothing of the body was written.
-func TestAFlushSendsTheHead(t *testing.T) {
-	come := make(chan struct{})
-	inBoth(t, http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
-		assert.NoError(t, http.NewResponseController(w).Flush())
-		<-come
-		_, _ = io.WriteString(w, "ok")
-	}), func(t *testing.T, address string, _ func(context.Context) error) {
-		c := dial(t, address)
-		_, err := io.WriteString(c, get)
-		require.NoError(t, err)
-		res, err := http.ReadResponse(bufio.NewReader(c), nil)
-		come <- struct{}{}
-		require.NoError(t, err)
-		text, err := io.ReadAll(res.Body)
-		require.NoError(t, err)
-		assert.Equal(t, "ok", string(text))
-		assert.NoError(t, res.Body.Close())
-	})
+// A connection whose body somebody still reads when its request has ended is not used again.
+func TestABodyThatIsStillReadEndsItsConnection(t *testing.T) {
+	reading := make(chan *body, 1)
+	s := serving(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		ok(w, r)
+		b := r.Body.(*body)
+		b.mu.Lock() // as its Read does
+		reading <- b
+	}), nil)
+	c := dial(t, s.address)
+	_, err := io.WriteString(c, "POST / HTTP/1.1\r\nHost: localhost\r\nContent-Length: 1\r\n\r\na"+get)
+	require.NoError(t, err)
+	in := bufio.NewReader(c)
+	assert.Equal(t, "200 ok", answer(t, in))
+	_, err = in.ReadByte()
+	require.Error(t, err)
+	(<-reading).mu.Unlock()
 }

@@ -18,7 +18,7 @@ import (
 // may get lost or doubled on the way to it.
 func FuzzAgainstNetHTTP(f *testing.F) {
 	const host = "Host: localhost\r\n"
-	for _, path := range []string{"/", "/none", "/nothing", "/unmodified", "/chunked", "/pieces", "/trailers", "/interim", "/short", "/long", "/zero", "/close", "/abort", "/panic", "/odd"} {
+	for _, path := range []string{"/", "/none", "/nothing", "/unmodified", "/chunked", "/pieces", "/trailers", "/badtrailers", "/declared", "/interim", "/short", "/long", "/zero", "/close", "/abort", "/panic", "/odd"} {
 		f.Add([]byte("GET " + path + " HTTP/1.1\r\n" + host + "\r\nGET / HTTP/1.1\r\n" + host + "\r\n"))
 		f.Add([]byte("POST " + path + " HTTP/1.1\r\n" + host + "Content-Length: 5\r\n\r\nhello" + "GET / HTTP/1.1\r\n" + host + "\r\n"))
 	}
@@ -34,6 +34,10 @@ func FuzzAgainstNetHTTP(f *testing.F) {
 		"GET / HTTP/1.1\r\n\r\n",
 		"GET / HTTP/1.0\r\n" + host + "\r\n",
 		"GET / HTTP/1.0\r\nConnection: keep-alive\r\n\r\n",
+		"GET /chunked HTTP/1.0\r\n" + host + "Connection: keep-alive\r\n\r\n",
+		"GET / HTTP/2.1\r\n" + host + "\r\n",
+		"CONNECT / HTTP/1.1\r\n" + host + "\r\n",
+		"GET / HTTP/1.1\r\n" + host + "A: a\x01b\r\n\r\n",
 		"HEAD / HTTP/1.1\r\n" + host + "\r\n",
 		"GET / HTTP/1.1\r\n" + host,
 		"GET / HTTP/1.1\r\n" + host + host + "\r\n",

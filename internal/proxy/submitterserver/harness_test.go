@@ -127,6 +127,10 @@ func dial(t testing.TB, address string) *net.TCPConn {
 // whole, declares what it writes, and sets a Content-Type or none.
 func behaviours(w http.ResponseWriter, r *http.Request) {
 	body, err := io.ReadAll(r.Body)
+	if err == nil {
+		_, after := r.Body.Read(make([]byte, 1))
+		assertIs(after, io.EOF)
+	}
 	h := w.Header()
 	h["Content-Type"] = nil
 	text := fmt.Sprintf("%s %s %s %d %v %s %v %t", r.Method, r.RequestURI, r.Host, r.ContentLength, headerText(r.Header), body, err, r.RemoteAddr != "")
@@ -151,9 +155,15 @@ func behaviours(w http.ResponseWriter, r *http.Request) {
 			_, _ = io.WriteString(w, piece)
 			_ = control.Flush()
 		}
-	case "/trailers":
+	case "/declared":
+		h.Set("Content-Length", "5")
+		return
+	case "/trailers", "/badtrailers":
 		chunked()
-		h.Set("Trailer", "Announced, Content-Length")
+		h.Set("Trailer", "Announced")
+		if r.URL.Path == "/badtrailers" {
+			h.Set("Trailer", "Announced, Content-Length")
+		}
 		defer func() {
 			h.Set("Announced", "1")
 			h.Set(http.TrailerPrefix+"Unannounced", "2")

@@ -27,12 +27,12 @@ func plain(r *http.Request) bool {
 		return false
 	case !strings.HasPrefix(r.RequestURI, "/"): // an absolute one leaves nothing of the Host header to look at
 		return false
-	case len(r.TransferEncoding) > 0 || r.ContentLength < 0 || r.Close:
+	case r.ContentLength < 0: // a body in chunks
 		return false
 	}
 	for name, values := range r.Header {
 		switch name {
-		case "Expect", "Upgrade", "Transfer-Encoding", "Te", "Trailer", "Http2-Settings":
+		case "Expect", "Upgrade", "Te", "Trailer", "Http2-Settings":
 			return false
 		case "Connection":
 			if len(values) != 1 || !strings.EqualFold(values[0], "keep-alive") {
