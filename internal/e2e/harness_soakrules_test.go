@@ -149,6 +149,13 @@ func (j *entry) retryable() bool {
 			begun++
 		}
 	}
+	told := 0 // a visit that an upstream did not get round to is in the log alone
+	for _, a := range j.logged[0].Attempts {
+		if a.Outcome == "no_answer" || a.withdrawn() {
+			told++
+		}
+	}
+	begun = max(begun, told)
 	if j.repeated() {
 		begun++
 	}

@@ -47,7 +47,7 @@ func TestSoak(t *testing.T) {
 	levels := newLevels()
 	var wg sync.WaitGroup
 	wg.Go(func() { misfortune(ctx, upstreams, rand.New(rand.NewPCG(seed, 1))) })
-	wg.Go(func() { watch(ctx, t, s, levels) })
+	wg.Go(func() { watch(ctx, s, levels) })
 	newLoad(s.jobs, b).run(ctx, rand.New(rand.NewPCG(seed, 2)))
 	wg.Wait()
 	b.open.Wait()

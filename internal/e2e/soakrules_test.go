@@ -63,6 +63,8 @@ func TestSoakRules(t *testing.T) {
 		j.inOrder()
 		assert.Equal(t, says, j.fault(), outcome)
 	}
+	unmet := entry{endings: []ending{lost}, logged: []logged{{Status: 502, Attempts: []attempted{{Upstream: "a", Outcome: "timed_out"}, {Upstream: "b", Outcome: "no_answer"}}}}}
+	assert.Empty(t, unmet.fault(), "the upstreams did not get round to it")
 	overBudget := entry{endings: []ending{lost}, visits: []*visit{&mute}, logged: []logged{{Status: 502, Refused: true}}}
 	assert.Empty(t, overBudget.fault())
 }
