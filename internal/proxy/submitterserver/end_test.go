@@ -176,8 +176,12 @@ func TestAnAnswerThatFailsEndsItsConnection(t *testing.T) {
 // A connection whose body somebody still reads when its request has ended is not used again.
 func TestABodyThatIsStillReadEndsItsConnection(t *testing.T) {
 	reading := make(chan *body, 1)
+	var requests atomic.Int64
 	s := serving(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		ok(w, r)
+		if requests.Add(1) > 1 {
+			return
+		}
 		b := r.Body.(*body)
 		b.mu.Lock() // as its Read does
 		reading <- b
@@ -189,5 +193,7 @@ func TestABodyThatIsStillReadEndsItsConnection(t *testing.T) {
 	assert.Equal(t, "200 ok", answer(t, in))
 	_, err = in.ReadByte()
 	require.Error(t, err)
+	require.Eventually(t, func() bool { return len(s.all()) == 0 }, patience, time.Millisecond)
+	assert.EqualValues(t, 1, requests.Load())
 	(<-reading).mu.Unlock()
 }
