@@ -199,6 +199,9 @@ func TestARequestThatComesAtTheEndIsServed(t *testing.T) {
 			submitter <- c
 			require.Equal(t, "200 ok", answer(t, in))
 			if idle == time.Hour {
+				inner := s.one(t)
+				waits := func() bool { return inner.idle && inner.served == 1 }
+				require.Eventually(t, func() bool { return inner.locked(waits) }, patience, time.Millisecond)
 				require.NoError(t, s.shutdown(t.Context()))
 			}
 			assert.Equal(t, "200 ok", answer(t, in))
