@@ -80,18 +80,32 @@ func (j *entry) fault() string {
 	}
 	last := j.visits[len(j.visits)-1]
 	switch {
+	case last.notStarted && e.kind == whole && e.status == http.StatusServiceUnavailable:
+		return j.turnedAwayFault()
 	case !e.right:
 		return "the answer is not the right one"
 	case e.visit != strconv.Itoa(last.number):
 		return "the answer is not that of the last attempt"
-	case e.status != last.status && !last.notStarted:
+	case e.status != last.status:
 		return "the status is not the upstream's"
-	case e.kind == whole && !last.whole && !last.notStarted:
+	case e.kind == whole && !last.whole:
 		return "an answer that was not sent in full came whole"
 	case e.kind == cut && !last.wrote:
 		return "a cut answer that never began"
 	}
 	return ""
+}
+
+// turnedAwayFault is the rule that a job breaks whose submitter was told by an upstream that
+// nothing was done for it.
+func (j *entry) turnedAwayFault() string {
+	if !slices.ContainsFunc(j.visits, func(v *visit) bool { return !v.notStarted }) {
+		if len(j.logged[0].Attempts) < maxAttempts && !j.logged[0].Refused {
+			return "turned away, though it could have been retried"
+		}
+		return ""
+	}
+	return "turned away, though an upstream may have begun it"
 }
 
 // visitFault is the rule that the attempts break, whatever the submitter got.

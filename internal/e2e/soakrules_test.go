@@ -65,6 +65,25 @@ func TestSoakRules(t *testing.T) {
 	}
 	unmet := entry{endings: []ending{lost}, logged: []logged{{Status: 502, Attempts: []attempted{{Upstream: "a", Outcome: "timed_out"}, {Upstream: "b", Outcome: "no_answer"}}}}}
 	assert.Empty(t, unmet.fault(), "the upstreams did not get round to it")
+	declined := visit{read: true, notStarted: true}
+	other, third := elsewhere(declined, 1, "b"), elsewhere(declined, 2, "c")
+	for _, test := range []struct {
+		says    string
+		visits  []*visit
+		refused bool
+	}{
+		{"", []*visit{&declined, &other, &third}, false},
+		{"", []*visit{&declined}, true},
+		{"turned away, though it could have been retried", []*visit{&declined}, false},
+		{"turned away, though an upstream may have begun it", []*visit{&mute, &other, &third}, false},
+		{"turned away, though an upstream may have begun it", []*visit{&mute, &other}, true},
+	} {
+		j := entry{
+			endings: []ending{{kind: whole, status: 503}}, visits: test.visits,
+			logged: []logged{{Status: 503, Refused: test.refused, Attempts: make([]attempted, len(test.visits))}},
+		}
+		assert.Equal(t, test.says, j.fault())
+	}
 	overBudget := entry{endings: []ending{lost}, visits: []*visit{&mute}, logged: []logged{{Status: 502, Refused: true}}}
 	assert.Empty(t, overBudget.fault())
 }
