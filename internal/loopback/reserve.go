@@ -7,11 +7,10 @@ import (
 	"net"
 )
 
-// Reserve returns an address of this machine that refuses connections until somebody
-// listens there by that very address, as servers do with SO_REUSEADDR, which is usual.
-// For about a minute the system gives its port to nobody who asks for any. For that, the port is left with a
-// connection that has ended: it stays in the state TIME_WAIT on the side that closed first.
-// A port that was merely free a moment ago may be given to two who ask.
+// Reserve returns an address of this machine that refuses connections until somebody listens
+// there by that very address with SO_REUSEADDR, as servers do. For about a minute the system
+// gives its port to nobody who asks for any: the side of a connection that closed first is in
+// the state TIME_WAIT. A port that was merely free a moment ago may be given to two who ask.
 func Reserve() (string, error) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
