@@ -11,6 +11,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -44,6 +45,13 @@ func (c *cluster) serve(address string) {
 	c.servers[address] = spawn(c.t, c.serverLog(address), c.binary,
 		append([]string{"--listen=" + address, "--feeds=" + c.feeds}, c.flags...)...)
 	require.Eventually(c.t, func() bool { return accepts(address) }, patience, tick, "%s does not start", address)
+}
+
+// kill kills a server without notice.
+func (c *cluster) kill(address string) kill {
+	begun := time.Now()
+	c.servers[address].kill()
+	return kill{address, begun, time.Now()}
 }
 
 func accepts(address string) bool {

@@ -134,6 +134,23 @@ func (l *ledger) count(ending string) (n int) {
 	return n
 }
 
+// kill is the end of a server that had no notice.
+type kill struct {
+	upstream     string
+	begun, ended time.Time
+}
+
+// cutBesides are the sessions whose answers were cut, though not by that kill.
+func (l *ledger) cutBesides(k kill) (sessions []string) {
+	for session, a := range l.answers {
+		underWay := a.upstream == k.upstream && a.sent.Before(k.ended) && a.ended.After(k.begun)
+		if a.ending() == "cut" && !underWay {
+			sessions = append(sessions, session)
+		}
+	}
+	return sessions
+}
+
 // attempts counts attempts by their outcome, "" for all, at one upstream or,
 // with "", at all of them.
 func (l *ledger) attempts(upstream, outcome string) (n int) {

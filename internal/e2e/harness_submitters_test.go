@@ -118,6 +118,7 @@ func (s *submitters) finish(session string, response *http.Response, project int
 
 // stream is a long answer that has begun and is not read.
 type stream struct {
+	session  string
 	upstream string
 	// rest reads it to its end.
 	rest func() answer
@@ -140,6 +141,7 @@ func (s *submitters) begin(t *testing.T, project int) stream {
 	require.NoError(t, a.cut)
 	assert.Equal(t, http.StatusOK, a.status)
 	return stream{
+		session:  session,
 		upstream: a.upstream,
 		rest:     func() answer { return s.finish(session, response, project, a) },
 		leave:    func() { _ = response.Body.Close() },
