@@ -15,6 +15,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 	"syscall"
 	"testing"
 	"time"
@@ -74,6 +75,39 @@ func TestMeshLosesNoJob(t *testing.T) {
 			assert.Equal(t, []string{left.session}, l.cutBesides(kill))
 		})
 	}
+}
+
+// TestMeshLosesNoLoadedUpstream: a server is killed that has more jobs than the others
+// could take over if Envoy's retry budget were a fifth of all. All go on elsewhere.
+func TestMeshLosesNoLoadedUpstream(t *testing.T) {
+	m := newMesh(t, bufferedMode, asShipped, "--cores=4", "--cost=fetch=1ms,output=1s")
+	l := newLedger()
+	s := newSubmitters(t, m.jobs, l, 1)
+	var all sync.WaitGroup
+	loaded, jobs := "", 0.0
+	for jobs < 65 {
+		for range 80 {
+			all.Go(s.small)
+		}
+		scraped, err := m.sidecar.scrape()
+		require.NoError(t, err)
+		for _, a := range m.upstreams {
+			if n := scraped.sum("pilotfish_upstream_in_flight", "upstream", a); n > jobs {
+				loaded, jobs = a, n
+			}
+		}
+	}
+	kill := m.kill(loaded)
+	all.Wait()
+	m.serve(loaded)
+	m.balance(l)
+	figures := m.statistics("upstreams.*retry")
+	m.end()
+	m.read(l)
+	fmt.Printf("== ledger, killed %s with %v jobs\n%v", loaded, jobs, l)
+	assert.Empty(t, l.audit(loaded), "%s", figures)
+	assert.Equal(t, len(l.answers), l.count("right")+l.count("cut"), "no job is lost")
+	assert.Empty(t, l.cutBesides(kill))
 }
 
 // frugal lets Envoy hold less than a big answer, so that its server has not sent all of it
