@@ -4,6 +4,8 @@ import (
 	"context"
 	"net"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -12,68 +14,112 @@ import (
 // A request can be withdrawn until the first byte of its answer. A pipe passes a byte on only
 // when it is read.
 func TestWithdrawal(t *testing.T) {
-	came, rest := make(chan struct{}), make(chan struct{})
-	c := newClient(t, Config{Dial: network(func(p *peer) {
-		for r, _ := p.request(); r != nil; r, _ = p.request() {
-			switch r.URL.Path {
-			case "/silent":
-				came <- struct{}{}
-				p.gone()
-				return
-			case "/slow":
-				p.say("HTTP/1.1 200 ")
-				came <- struct{}{}
-				<-rest
-				p.say("OK\r\nContent-Length: 2\r\n\r\nok")
-			default:
-				p.say("HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok")
+	synctest.Test(t, func(t *testing.T) {
+		came, rest := make(chan struct{}), make(chan struct{})
+		c := newClient(t, Config{Dial: network(func(p *peer) {
+			for r, _ := p.request(); r != nil; r, _ = p.request() {
+				switch r.URL.Path {
+				case "/silent":
+					came <- struct{}{}
+					p.gone()
+					return
+				case "/slow":
+					p.say("HTTP/1.1 200 ")
+					came <- struct{}{}
+					<-rest
+					p.say("OK\r\nContent-Length: 2\r\n\r\nok")
+				default:
+					p.say("HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok")
+				}
 			}
+		})})
+		var w Withdrawal
+		started := time.Now()
+		send := func(target string) (*Response, Progress, error) {
+			r := job("up:1", "{}")
+			r.Target, r.Withdrawal = target, &w
+			return c.Do(t.Context(), r)
 		}
-	})})
-	var w Withdrawal
-	send := func(target string) (*Response, Progress, error) {
-		r := job("up:1", "{}")
-		r.Target, r.Withdrawal = target, &w
-		return c.Do(t.Context(), r)
+
+		go func() {
+			<-came
+			assert.True(t, w.Withdraw())
+		}()
+		_, p, err := send("/silent")
+		require.ErrorIs(t, err, ErrWithdrawn)
+		assert.Equal(t, Progress{Begun: true, InFull: true}, p)
+		_, p, err = send("/")
+		require.ErrorIs(t, err, ErrWithdrawn, "until it is reset")
+		assert.False(t, p.Begun)
+
+		w.Reset()
+		response, p, err := send("/")
+		require.NoError(t, err)
+		assert.True(t, p.Reused, "a connection that was not used is pooled")
+		assert.False(t, w.Withdraw(), "it is too late")
+		text, err := response.all()
+		require.NoError(t, err)
+		assert.Equal(t, "ok", text)
+
+		w.Reset()
+		assert.True(t, w.Withdraw(), "before the next request has a connection")
+		_, p, err = send("/")
+		require.ErrorIs(t, err, ErrWithdrawn)
+		assert.False(t, p.Begun)
+
+		w.Reset()
+		go func() {
+			<-came
+			w.Withdraw()
+			close(rest)
+		}()
+		response, _, err = send("/slow")
+		require.NoError(t, err, "the answer has begun")
+		text, err = response.all()
+		require.NoError(t, err)
+		assert.Equal(t, "ok", text)
+		assert.Equal(t, started, time.Now(), "a withdrawal is not waited for")
+	})
+}
+
+// A withdrawal interrupts no connection on which its own request does not wait: another request
+// may have it.
+func TestAWithdrawalLeavesOthersAlone(t *testing.T) {
+	for name, withdrawn := range map[string]bool{"the request was answered": false, "it was withdrawn before it had a connection": true} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				conns := 0
+				c := newClient(t, Config{Dial: network(func(p *peer) {
+					conns++
+					for r, _ := p.request(); r != nil; r, _ = p.request() {
+						time.Sleep(time.Second)
+						p.say(ok)
+					}
+				})})
+				do(t, c, job("up:1", "{}")) // its connection is pooled
+				var w Withdrawal
+				if withdrawn {
+					w.Withdraw()
+				}
+				r := job("up:1", "{}")
+				r.Withdrawal = &w
+				response, _, err := c.Do(t.Context(), r)
+				if withdrawn {
+					require.ErrorIs(t, err, ErrWithdrawn)
+				} else {
+					require.NoError(t, err)
+					_, err = response.all()
+					require.NoError(t, err)
+				}
+				time.AfterFunc(time.Second/2, func() {
+					w.Reset()
+					w.Withdraw()
+				})
+				do(t, c, job("up:1", "{}"))
+				assert.Equal(t, 1, conns)
+			})
+		})
 	}
-
-	go func() {
-		<-came
-		assert.True(t, w.Withdraw())
-	}()
-	_, p, err := send("/silent")
-	require.ErrorIs(t, err, ErrWithdrawn)
-	assert.Equal(t, Progress{Begun: true, InFull: true}, p)
-	_, p, err = send("/")
-	require.ErrorIs(t, err, ErrWithdrawn, "until it is reset")
-	assert.False(t, p.Begun)
-
-	w.Reset()
-	response, p, err := send("/")
-	require.NoError(t, err)
-	assert.True(t, p.Reused, "a connection that was not used is pooled")
-	assert.False(t, w.Withdraw(), "it is too late")
-	text, err := response.all()
-	require.NoError(t, err)
-	assert.Equal(t, "ok", text)
-
-	w.Reset()
-	assert.True(t, w.Withdraw(), "before the next request has a connection")
-	_, p, err = send("/")
-	require.ErrorIs(t, err, ErrWithdrawn)
-	assert.False(t, p.Begun)
-
-	w.Reset()
-	go func() {
-		<-came
-		w.Withdraw()
-		close(rest)
-	}()
-	response, _, err = send("/slow")
-	require.NoError(t, err, "the answer has begun")
-	text, err = response.all()
-	require.NoError(t, err)
-	assert.Equal(t, "ok", text)
 }
 
 // A withdrawal may interrupt a connection just as the answer begins. The answer is read to its
