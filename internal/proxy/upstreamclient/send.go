@@ -18,7 +18,7 @@ const inline = 16 << 10
 // pieces are buffers for heads, and for bodies on their way.
 var pieces = sync.Pool{New: func() any { return new([2 * inline]byte) }}
 
-// BodyError is a body that could not be read.
+// BodyError is a body that could not be read, or whose trailers cannot be sent.
 type BodyError struct{ Err error }
 
 func (e *BodyError) Error() string { return "reading the body: " + e.Err.Error() }
@@ -150,7 +150,7 @@ func (s *sending) sendBody(r *Request, piece []byte) error {
 	}
 	end, err := appendFields([]byte("0\r\n"), r.Trailer)
 	if err != nil {
-		return err
+		return s.failed(err)
 	}
 	return s.write(append(end, "\r\n"...))
 }
@@ -164,8 +164,7 @@ func (s *sending) chunk(p []byte) error {
 	return s.writeParts(net.Buffers{size, p, []byte("\r\n")})
 }
 
-// readBody reads the body and passes its pieces on. A body that fails ends the
-// exchange: the upstream would wait for the rest.
+// readBody reads the body and passes its pieces on.
 func (s *sending) readBody(r *Request, piece []byte, pass func(p []byte) error) error {
 	left := r.Length
 	for {
@@ -186,9 +185,14 @@ func (s *sending) readBody(r *Request, piece []byte, pass func(p []byte) error) 
 		case err == nil:
 			continue
 		}
-		failed := &BodyError{Err: err}
-		s.body.Store(failed)
-		s.conn.interrupt()
-		return failed
+		return s.failed(err)
 	}
+}
+
+// failed ends the exchange because of its body: the upstream would wait for the rest.
+func (s *sending) failed(err error) error {
+	failed := &BodyError{Err: err}
+	s.body.Store(failed)
+	s.conn.interrupt()
+	return failed
 }
