@@ -27,7 +27,7 @@ func (e *BodyError) Unwrap() error { return e.Err }
 // sending is a request on its way to an upstream.
 type sending struct {
 	conn    *conn
-	written atomic.Int64              // bytes
+	written atomic.Int64              // bytes, but for chunks
 	body    atomic.Pointer[BodyError] // what was wrong with the body
 	ended   chan struct{}             // closed when the sending has ended; nil if the caller's goroutine sends
 	err     error                     // why not all was sent; to be read when the sending has ended
@@ -119,18 +119,6 @@ func (s *sending) write(p []byte) error {
 	return err
 }
 
-// writeParts writes several pieces as one.
-func (s *sending) writeParts(parts net.Buffers) error {
-	var size int64
-	for _, p := range parts {
-		size += int64(len(p))
-	}
-	s.written.Add(size)
-	n, err := parts.WriteTo(s.conn.Conn.Conn)
-	s.written.Add(n - size)
-	return err
-}
-
 // sendBody sends what follows the head. piece is a buffer to use.
 func (s *sending) sendBody(r *Request, piece []byte) error {
 	if r.Body == nil && !r.chunked() {
@@ -161,7 +149,9 @@ func (s *sending) chunk(p []byte) error {
 		return nil // an empty chunk would be the end
 	}
 	size := append(strconv.AppendInt(nil, int64(len(p)), 16), "\r\n"...)
-	return s.writeParts(net.Buffers{size, p, []byte("\r\n")})
+	parts := net.Buffers{size, p, []byte("\r\n")}
+	_, err := parts.WriteTo(s.conn.Conn.Conn) // the head was counted
+	return err
 }
 
 // readBody reads the body and passes its pieces on.
