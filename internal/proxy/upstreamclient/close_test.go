@@ -93,6 +93,7 @@ func TestARequestThatIsReadSlowlyAfterTheHead(t *testing.T) {
 		require.ErrorIs(t, err, io.EOF)
 		assert.Equal(t, "halfhalf", text)
 		res.Close()
+		synctest.Wait() // the upstream has all of the request, but the sender may not know that yet
 		assert.Equal(t, 1, c.Idle()["up:1"])
 	})
 }
