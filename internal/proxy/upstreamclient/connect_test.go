@@ -28,6 +28,10 @@ func TestCloseEndsDials(t *testing.T) {
 		c.Close()
 		assert.Zero(t, g.dialing.Load())
 		assert.Equal(t, started, time.Now())
+		r := job("up:1", "{}")
+		r.Deadline = time.Now().Add(time.Second)
+		_, _, err = c.Do(t.Context(), r)
+		require.ErrorIs(t, err, ErrDeadline, "it waits for a connection that nobody makes")
 	})
 }
 

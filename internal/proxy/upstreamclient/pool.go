@@ -166,7 +166,7 @@ func (p *pool) dial(address string, u *upstream, served uint64, timeout time.Dur
 	ctx, cancel := context.WithTimeout(p.ctx, timeout)
 	defer cancel()
 	nc, err := p.cfg.Dial(ctx, "tcp", address)
-	late := err != nil && p.ctx.Err() == nil && time.Since(started) >= timeout
+	late := time.Since(started) >= timeout
 
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -48,10 +48,13 @@ func TestBurstsWaitForConnections(t *testing.T) {
 		}}
 		c := newClient(t, Config{Dial: g.dial, Idle: 4})
 		const jobs = 200
-		var answered atomic.Int32
+		var answered, reused atomic.Int32
 		for range jobs {
 			go func() {
-				res, _, err := c.Do(context.Background(), job("up:1", "{}"))
+				res, p, err := c.Do(context.Background(), job("up:1", "{}"))
+				if p.Reused {
+					reused.Add(1)
+				}
 				if assert.NoError(t, err) {
 					_, err = res.all()
 					assert.NoError(t, err)
@@ -65,6 +68,7 @@ func TestBurstsWaitForConnections(t *testing.T) {
 		g.through <- nil
 		synctest.Wait()
 		assert.EqualValues(t, jobs, answered.Load(), "one connection serves them all, one after the other")
+		assert.EqualValues(t, jobs-1, reused.Load())
 		time.Sleep(2 * time.Second) // the other dials time out, for nobody
 	})
 }
@@ -114,6 +118,31 @@ func TestARefusedConnectionFailsOneRequest(t *testing.T) {
 		require.ErrorIs(t, <-ended, refused)
 		g.through <- nil
 		require.NoError(t, <-ended)
+	})
+}
+
+// A refusal is also for a request that came while the connection was being made, for one that has
+// left meanwhile.
+func TestARefusedConnectionThatAnotherHasAskedFor(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		g := &gate{through: make(chan error)}
+		c := newClient(t, Config{Dial: g.dial})
+		ctx, leave := context.WithCancel(t.Context())
+		defer leave()
+		ended := make(chan error)
+		for _, ctx := range []context.Context{ctx, t.Context()} {
+			go func() {
+				_, _, err := c.Do(ctx, job("up:1", "{}"))
+				ended <- err
+			}()
+			synctest.Wait()
+			time.Sleep(time.Second / 4)
+			leave()
+		}
+		require.ErrorIs(t, <-ended, context.Canceled)
+		refused := errors.New("connection refused")
+		g.through <- refused
+		require.ErrorIs(t, <-ended, refused)
 	})
 }
 

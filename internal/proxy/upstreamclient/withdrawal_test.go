@@ -2,7 +2,9 @@ package upstreamclient
 
 import (
 	"context"
+	"io"
 	"net"
+	"os"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -123,36 +125,45 @@ func TestAWithdrawalLeavesOthersAlone(t *testing.T) {
 }
 
 // A withdrawal may interrupt a connection just as the answer begins. The answer is read to its
-// end, but not if the submitter has left.
+// end, but not if the submitter has left, and not beyond the deadline.
 func TestAWithdrawalAtTheFirstByte(t *testing.T) {
-	for _, left := range []bool{false, true} {
-		near, far := net.Pipe()
-		written := make(chan struct{})
-		go func() {
-			defer close(written)
-			for _, piece := range []string{"H", "TTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n"} {
-				_, _ = far.Write([]byte(piece))
+	const rest = "TTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n"
+	for name, tc := range map[string]struct {
+		rest string
+		left bool
+		err  error
+	}{
+		"the answer comes":       {rest, false, nil},
+		"the submitter has left": {rest, true, context.Canceled},
+		"the rest does not come": {"TTP/1.1 200 OK\r\n", false, os.ErrDeadlineExceeded},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			near, far := net.Pipe()
+			written := make(chan struct{})
+			go func() {
+				defer close(written)
+				for _, piece := range []string{"H", tc.rest} {
+					_, _ = io.WriteString(far, piece)
+				}
+			}()
+			cn, r, p := newConn(near), job("up:1", "{}"), Progress{}
+			r.Withdrawal = new(Withdrawal)
+			require.True(t, r.Withdrawal.enter(cn))
+			waited := cn.Await()
+			require.True(t, r.Withdrawal.Withdraw())
+			ctx, leave := context.WithCancel(t.Context())
+			if tc.left {
+				leave()
 			}
-		}()
-		cn, r, p := newConn(near), job("up:1", "{}"), Progress{}
-		r.Withdrawal = new(Withdrawal)
-		require.True(t, r.Withdrawal.enter(cn))
-		waited := cn.Await()
-		require.True(t, r.Withdrawal.Withdraw())
-		ctx, leave := context.WithCancel(t.Context())
-		if left {
+			response, err := cn.head(ctx, r, waited, 1<<10, &p)
+			require.ErrorIs(t, err, tc.err, name)
+			if err == nil {
+				require.NoError(t, response.Body.Close())
+				assert.Equal(t, 200, response.StatusCode)
+			}
 			leave()
-		}
-		response, err := cn.head(ctx, r, waited, 1<<10, &p)
-		if left {
-			require.ErrorIs(t, err, context.Canceled)
-		} else {
-			require.NoError(t, err)
-			require.NoError(t, response.Body.Close())
-			assert.Equal(t, 200, response.StatusCode)
-		}
-		leave()
-		_ = near.Close()
-		<-written
+			_ = near.Close()
+			<-written
+		})
 	}
 }
