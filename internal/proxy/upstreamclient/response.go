@@ -8,6 +8,7 @@ import (
 	"io"
 	"math"
 	"net/http"
+	"os"
 	"strconv"
 	"time"
 )
@@ -98,6 +99,8 @@ func (c *conn) head(ctx context.Context, r *Request, err error, most int64, p *P
 		head, err := http.ReadResponse(c.In, asked)
 		c.Left = math.MaxInt64
 		switch {
+		case err != nil && errors.Is(c.Failed, os.ErrDeadlineExceeded):
+			return nil, c.Failed // half a line is late, not malformed
 		case err != nil:
 			return nil, err
 		case head.StatusCode < 100:
