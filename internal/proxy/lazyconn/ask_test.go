@@ -107,6 +107,30 @@ func TestAskLooksFirst(t *testing.T) {
 	require.ErrorIs(t, here.Ask(&message{bytes: []byte("x")}, true), ErrStale)
 }
 
+// So it is where every read waits: what was read before is all that can be seen.
+func TestAskOnAPipeLooksFirst(t *testing.T) {
+	near, far := net.Pipe()
+	here := New(near, NewBuffers(16))
+	came := make(chan string, 1)
+	go func() {
+		_, _ = io.WriteString(far, "early")
+		all, _ := io.ReadAll(far)
+		came <- string(all)
+	}()
+	require.NoError(t, here.Await())
+	m := &message{bytes: []byte("x")}
+	require.NoError(t, here.Ask(m, false))
+	assert.Equal(t, 1, m.times)
+	m = &message{bytes: []byte("y")}
+	require.ErrorIs(t, here.Ask(m, true), ErrStale)
+	assert.Zero(t, m.times)
+	here.Release()
+	here.Failed = io.EOF
+	require.ErrorIs(t, here.Ask(m, true), ErrStale)
+	require.NoError(t, here.Close())
+	assert.Equal(t, "x", <-came)
+}
+
 // A message that cannot be sent says so, once, and the wait ends.
 func TestAskThatFails(t *testing.T) {
 	reset := func(t *testing.T) *Conn {

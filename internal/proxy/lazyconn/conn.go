@@ -169,9 +169,8 @@ func (c *Conn) More() bool {
 	case c.raw == nil:
 		return c.under != nil && c.ended()
 	}
-	c.filled = false
 	err := c.raw.Read(c.once)
-	return c.filled || err != nil
+	return err != nil || c.filled
 }
 
 // ended reports whether something has come on an idle TLS connection: it is its

@@ -98,6 +98,7 @@ func TestAWriteToAPipe(t *testing.T) {
 func TestReadsThatWait(t *testing.T) {
 	here, there := pair(t, "tcp", "127.0.0.1:0")
 	assert.False(t, here.More(), "nothing has come")
+	assert.Nil(t, here.In, "it needs no buffer")
 	sent := make(chan error, 1)
 	go func() {
 		_, err := there.Write([]byte("ab"))
@@ -124,6 +125,37 @@ func TestReadsThatWait(t *testing.T) {
 	require.NoError(t, there.(*net.TCPConn).SetLinger(0))
 	require.NoError(t, there.Close())
 	assert.ErrorContains(t, here.Await(), "reset")
+	require.NoError(t, here.SetReadDeadline(time.Unix(1, 0)))
+	assert.ErrorContains(t, here.Await(), "reset", "the first failure stands")
+	assert.ErrorContains(t, here.Ask(&message{bytes: []byte("x")}, false), "reset")
+}
+
+// What has been read does not wait, whatever the deadline, and a connection that was closed here
+// is not idle.
+func TestReadsThatDoNotWait(t *testing.T) {
+	here, there := pair(t, "tcp", "127.0.0.1:0")
+	_, err := there.Write([]byte("a"))
+	require.NoError(t, err)
+	require.NoError(t, here.Await())
+	require.NoError(t, here.SetReadDeadline(time.Unix(1, 0)))
+	require.NoError(t, here.Await())
+	require.NoError(t, here.Failed)
+	assert.True(t, here.More())
+	require.NoError(t, here.Close())
+	assert.Nil(t, here.In)
+	assert.True(t, here.More())
+}
+
+// No more than Left is read, and what follows is no end.
+func TestReadsAreBounded(t *testing.T) {
+	here, there := pair(t, "tcp", "127.0.0.1:0")
+	_, err := there.Write([]byte("abc"))
+	require.NoError(t, err)
+	here.Left = 2
+	require.NoError(t, here.Await())
+	came, err := io.ReadAll(here.In)
+	assert.Equal(t, "ab", string(came))
+	require.ErrorIs(t, err, errLimit)
 }
 
 // A socket that blocks, because of what somebody did to it, stops no thread.
