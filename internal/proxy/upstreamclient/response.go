@@ -91,7 +91,6 @@ func (c *conn) head(ctx context.Context, r *Request, err error, most int64, p *P
 		if interims > 0 {
 			p.Interim, p.Answered = true, false
 			if _, err := c.In.Peek(1); err != nil {
-				c.Left = math.MaxInt64
 				return nil, err
 			}
 			p.Answered = true

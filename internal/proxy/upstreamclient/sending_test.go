@@ -15,19 +15,34 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// The deadline bounds the writing, too. Nothing was sent, so the request may be sent elsewhere.
+// The deadline bounds the writing, too, and so does a submitter that leaves. Nothing was sent: the
+// request may be sent elsewhere.
 func TestAnUpstreamThatReadsNothing(t *testing.T) {
 	for _, size := range []int{2, 2 * inline} {
-		synctest.Test(t, func(t *testing.T) {
-			end := make(chan struct{})
-			defer close(end)
-			c := newClient(t, Config{Dial: network(func(*peer) { <-end })})
-			started := time.Now()
-			_, p, err := c.Do(t.Context(), job("up:1", strings.Repeat("x", size)))
-			require.ErrorIs(t, err, ErrDeadline)
-			assert.Equal(t, patience, time.Since(started))
-			assert.Equal(t, Progress{}, p, size)
-		})
+		for submitter, want := range map[time.Duration]error{time.Hour: ErrDeadline, time.Second: context.DeadlineExceeded} {
+			synctest.Test(t, func(t *testing.T) {
+				end := make(chan struct{})
+				defer close(end)
+				c := newClient(t, Config{Dial: network(func(*peer) { <-end })})
+				started := time.Now()
+				ctx, cancel := context.WithTimeout(t.Context(), submitter)
+				defer cancel()
+				_, p, err := c.Do(ctx, job("up:1", strings.Repeat("x", size)))
+				require.ErrorIs(t, err, want)
+				assert.Equal(t, min(submitter, patience), time.Since(started))
+				assert.Equal(t, Progress{}, p, size)
+			})
+		}
+	}
+}
+
+// A byte of a request may be all that an upstream needs to begin something.
+func TestAnUpstreamThatReadsAByte(t *testing.T) {
+	for _, size := range []int{2, 2 * inline} {
+		c := newClient(t, Config{Dial: network(func(p *peer) { _, _ = p.Read(make([]byte, 1)) })})
+		_, p, err := c.Do(t.Context(), job("up:1", strings.Repeat("x", size)))
+		require.Error(t, err)
+		assert.Equal(t, Progress{Begun: true}, p, size)
 	}
 }
 

@@ -97,6 +97,40 @@ func TestADeadUpstreamFailsAllWhoWait(t *testing.T) {
 	})
 }
 
+// A time-out fails nobody who came after the dial began: each waits for as long as it may.
+func TestATimeOutIsForThoseBeforeIt(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := newClient(t, Config{Dial: (&gate{through: make(chan error)}).dial})
+		var jobs sync.WaitGroup
+		for range 3 {
+			jobs.Go(func() {
+				started := time.Now()
+				_, _, err := c.Do(t.Context(), job("up:1", "{}"))
+				assert.ErrorAs(t, err, new(*DialError))
+				assert.Equal(t, time.Second, time.Since(started))
+			})
+			time.Sleep(time.Second / 4)
+		}
+		jobs.Wait()
+	})
+}
+
+// A connection that is being made is not lost when its upstream has nothing else.
+func TestASweepDuringADial(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		g := &gate{through: make(chan error), script: func(p *peer) { p.request() }}
+		c := newClient(t, Config{Dial: g.dial})
+		r := job("up:1", "{}")
+		r.Deadline = time.Now().Add(time.Second / 2)
+		_, _, err := c.Do(t.Context(), r)
+		require.ErrorIs(t, err, ErrDeadline)
+		c.pool.sweep()
+		g.through <- nil
+		synctest.Wait()
+		assert.Equal(t, 1, c.Idle()["up:1"])
+	})
+}
+
 // A refused connection fails one request; the others find out for themselves.
 func TestARefusedConnectionFailsOneRequest(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

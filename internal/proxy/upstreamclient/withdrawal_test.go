@@ -50,6 +50,7 @@ func TestWithdrawal(t *testing.T) {
 		_, p, err := send("/silent")
 		require.ErrorIs(t, err, ErrWithdrawn)
 		assert.Equal(t, Progress{Begun: true, InFull: true}, p)
+		assert.True(t, w.Withdraw(), "nothing of an answer has come")
 		_, p, err = send("/")
 		require.ErrorIs(t, err, ErrWithdrawn, "until it is reset")
 		assert.False(t, p.Begun)
