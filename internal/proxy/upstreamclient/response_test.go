@@ -99,6 +99,7 @@ func TestReady(t *testing.T) {
 		{head + "Transfer-Encoding: chunked\r\n\r\n2\r\nok\r\n0\r\n\r\n", "", true},
 		{head + "Transfer-Encoding: chunked\r\n\r\n2\r\no", "k\r\n0\r\n\r\n", false},
 		{head + "Transfer-Encoding: chunked\r\n\r\n2;ext\r\nok", "\r\n0\r\n\r\n", true},
+		{head + "Transfer-Encoding: chunked\r\n\r\n1\r\no\r\n", "0\r\n\r\n", true},
 		{head + "Transfer-Encoding: chunked\r\n\r\n2\r\nok\r\n2", "\r\nok\r\n0\r\n\r\n", true},
 		{head + "Transfer-Encoding: chunked\r\n\r\n2\r\nok\r\n2\r\n", "ok\r\n0\r\n\r\n", false},
 		{head + "Transfer-Encoding: chunked\r\n\r\n2\r\nok\r\n2\r\no", "k\r\n0\r\n\r\n", false},

@@ -168,3 +168,35 @@ func TestAWithdrawalAtTheFirstByte(t *testing.T) {
 		})
 	}
 }
+
+// A withdrawal may come at any time: the request is withdrawn, or answered whole, and the next
+// one is not hurt.
+func TestAWithdrawalAtAnyTime(t *testing.T) {
+	up := listen(t, func(p *peer) {
+		for r, _ := p.request(); r != nil; r, _ = p.request() {
+			p.say(ok)
+		}
+	})
+	c := newClient(t, Config{})
+	var w Withdrawal
+	for range 300 {
+		told := make(chan bool, 1)
+		go func() { told <- w.Withdraw() }()
+		r := job(up, "{}")
+		r.Withdrawal = &w
+		res, _, err := c.Do(t.Context(), r)
+		if err == nil {
+			text, failed := res.all()
+			require.NoError(t, failed)
+			assert.Equal(t, "ok", text)
+		} else {
+			require.ErrorIs(t, err, ErrWithdrawn)
+		}
+		if !<-told {
+			require.NoError(t, err, "it came too late")
+		}
+		w.Reset()
+		status, _, _ := do(t, c, job(up, "{}"))
+		assert.Equal(t, 200, status)
+	}
+}
