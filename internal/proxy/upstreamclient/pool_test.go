@@ -34,6 +34,9 @@ func TestConnectionsAreKept(t *testing.T) {
 		assert.Equal(t, Progress{Reused: i > 0, Begun: true, InFull: true, Answered: true}, p)
 	}
 	assert.EqualValues(t, 1, conns.Load())
+	c.pool.mu.Lock()
+	assert.Nil(t, c.pool.upstreams[up].idle[0].In, "it needs no buffer while it is idle")
+	c.pool.mu.Unlock()
 
 	fresh := job(up, "{}")
 	fresh.Fresh = true

@@ -198,3 +198,23 @@ func TestTheLastToEnd(t *testing.T) {
 		assert.Equal(t, 1, times)
 	}
 }
+
+// recorder is a connection that takes all that is written, also after an interruption: the end of
+// the wait for a head takes that back.
+type recorder struct {
+	net.Conn
+	taken strings.Builder
+}
+
+func (r *recorder) Write(p []byte) (int, error) { return r.taken.Write(p) }
+func (r *recorder) SetDeadline(time.Time) error { return nil }
+
+// A chunked body that fails gets no end: the upstream would take it for the whole.
+func TestAChunkedBodyThatFailsHasNoEnd(t *testing.T) {
+	near, _ := net.Pipe()
+	upstream := &recorder{Conn: near}
+	s := sending{conn: newConn(upstream)}
+	err := s.sendBody(&Request{Body: io.NopCloser(failing{strings.NewReader("ab"), errBroken}), Length: -1}, make([]byte, 8))
+	require.ErrorIs(t, err, errBroken)
+	assert.Equal(t, "2\r\nab\r\n", upstream.taken.String())
+}
