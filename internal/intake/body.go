@@ -128,16 +128,17 @@ func (b *Body) grow() (bool, error) {
 
 // move gives head the memory for so many bytes.
 func (b *Body) move(size int64) {
-	left, taken := b.room, b.budget.rooms.get(size)
+	taken := b.budget.rooms.get(size)
 	var grown []byte
 	if taken != nil {
 		grown = taken.bytes[:len(b.head):size]
 	} else {
+		b.budget.collect()
 		grown = make([]byte, len(b.head), size)
 	}
 	copy(grown, b.head)
+	b.budget.leave(int64(cap(b.head)), b.room)
 	b.head, b.room = grown, taken
-	b.budget.rooms.put(left)
 }
 
 // Whole reports whether all of the body is kept. If it is not, the budget was
@@ -167,19 +168,22 @@ func (b *Body) Len() int64 { return b.length }
 // Release gives the kept bytes back to the budget; a second call does nothing.
 // Existing readers go on, so an abandoned attempt may hold the memory a little
 // longer. Later readers get ErrSpent.
-func (b *Body) Release() { _ = b.release() }
+func (b *Body) Release() {
+	n, _ := b.release()
+	b.budget.leave(n, nil)
+}
 
 // Recycle is Release for a body whose bytes nobody reads anymore, nor ever will: the
 // memory is used for another body.
-func (b *Body) Recycle() { b.budget.rooms.put(b.release()) }
+func (b *Body) Recycle() { b.budget.leave(b.release()) }
 
-// release returns the memory that may be used again, nil if there is none.
-func (b *Body) release() *room {
+// release returns the bytes that are left, and their room if they have one.
+func (b *Body) release() (bytes int64, left *room) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.released = true
-	b.budget.Return(int64(cap(b.head)))
-	left := b.room
+	bytes, left = int64(cap(b.head)), b.room
+	b.budget.Return(bytes)
 	b.head, b.room = nil, nil
-	return left
+	return bytes, left
 }

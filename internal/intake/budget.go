@@ -3,6 +3,7 @@ package intake
 import (
 	"errors"
 	"fmt"
+	"runtime"
 	"sync"
 	"sync/atomic"
 )
@@ -21,6 +22,9 @@ type Budget struct {
 	bytes, all int64 // without and with the reserve
 	used       atomic.Int64
 	rooms      rooms // memory of bodies that have ended
+
+	dropped    atomic.Int64 // bytes that bodies have left to the garbage collector since it was last made to run
+	collecting sync.Mutex
 }
 
 // The least and the largest reserve, in bytes.
@@ -66,6 +70,35 @@ func (b *Budget) takeUpTo(most, n int64) bool {
 		if b.used.CompareAndSwap(used, used+n) {
 			return true
 		}
+	}
+}
+
+// uncollected is how many bytes of bodies that have ended there may be besides budget and
+// reserve.
+const uncollected = 64 << 20
+
+// leave takes back the n bytes of a body: in a room that may be used again, or, where that
+// is nil, for the garbage collector.
+func (b *Budget) leave(n int64, r *room) {
+	if r == nil {
+		b.dropped.Add(n)
+	}
+	b.rooms.put(r)
+}
+
+// collect makes the garbage collector run if what bodies have dropped may not fit beside
+// what they use. The collector's own aim is soft: on a busy machine, a burst of large
+// bodies outruns it. So bodies wait for it here.
+func (b *Budget) collect() {
+	full := func() bool { return b.used.Load()+b.dropped.Load() > b.all+uncollected }
+	if !full() {
+		return
+	}
+	b.collecting.Lock()
+	defer b.collecting.Unlock()
+	if full() {
+		b.dropped.Store(0)
+		runtime.GC()
 	}
 }
 

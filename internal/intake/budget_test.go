@@ -3,6 +3,9 @@ package intake
 import (
 	"bytes"
 	"math/rand/v2"
+	"runtime"
+	"runtime/debug"
+	"runtime/metrics"
 	"testing"
 	"testing/iotest"
 
@@ -79,4 +82,26 @@ func TestRoomsHaveTheNextSize(t *testing.T) {
 	}
 	assert.Nil(t, r.get(largestRoom+1))
 	r.put(nil)
+}
+
+// What bodies have left never takes much more than the budget, even if the collector does
+// not run by itself.
+func TestBodiesWaitForTheCollector(t *testing.T) {
+	defer debug.SetGCPercent(debug.SetGCPercent(-1))
+	heap := []metrics.Sample{{Name: "/memory/classes/heap/objects:bytes"}}
+	taken := func() int64 {
+		metrics.Read(heap)
+		return int64(heap[0].Value.Uint64())
+	}
+	budget, text := NewBudget(16<<20), make([]byte, 1<<20)
+	runtime.GC()
+	before := taken()
+	for range 400 {
+		body, err := ReadBody(bytes.NewReader(text), -1, maxBody, budget)
+		require.NoError(t, err)
+		require.True(t, body.Whole())
+		body.Release()
+		require.Less(t, taken()-before, budget.All()+uncollected+int64(len(text)))
+	}
+	assert.Zero(t, budget.Used())
 }

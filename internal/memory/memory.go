@@ -66,13 +66,19 @@ func (k *keeper) read() (live, kept uint64) {
 	return k.samples[0].Value.Uint64(), kept
 }
 
+// limit is the bytes beyond which the collector runs more often. bodies are what heads and
+// bodies may take. What else lives has the rest, and the limit stays well above it, or the
+// collector would do nothing else.
+func limit(live uint64, bodies int64) int64 {
+	return bodies + max(besides, (int64(live)-bodies)*3/2)
+}
+
 // aim sets the collector's aim. A burst may fill the memory faster than the aim
-// follows. So there is a limit as well, beyond which the collector runs more often.
-// The limit stays well above what lives, or the collector would do nothing else.
+// follows. So there is a limit as well.
 func (k *keeper) aim() {
 	live, _ := k.read()
 	if os.Getenv("GOMEMLIMIT") == "" {
-		debug.SetMemoryLimit(max(k.bodies()+besides, int64(live)*3/2))
+		debug.SetMemoryLimit(limit(live, k.bodies()))
 	}
 	debug.SetGCPercent(gcPercent(live))
 }

@@ -117,6 +117,19 @@ func TestTheEnvironmentTakesPrecedence(t *testing.T) {
 	assert.EqualValues(t, 1<<40, debug.SetMemoryLimit(-1))
 }
 
+// Bodies do not raise the limit, however much of what lives they are. What else lives
+// never comes near it.
+func TestTheLimit(t *testing.T) {
+	const bodies = 1 << 30
+	for live := uint64(0); live < 4<<30; live += 8 << 20 {
+		l := limit(live, bodies)
+		assert.GreaterOrEqual(t, l, int64(live+besides/3), "%d MiB", live>>20)
+		if live <= bodies+besides/2 {
+			assert.EqualValues(t, bodies+besides, l, "%d MiB", live>>20)
+		}
+	}
+}
+
 // The collector has a limit that a burst cannot outrun, and that what lives never meets.
 func TestTheLimitFollowsWhatLives(t *testing.T) {
 	collectsAt(t, 100)
