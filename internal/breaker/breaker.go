@@ -36,6 +36,7 @@ type Breaker struct {
 	since    time.Time     // when it came into state; zero if it never changed
 	epoch    int           // counts the changes of state
 	until    time.Time     // when Enter may next let a job through; zero is now
+	soonest  time.Time     // when it would, had the open time not grown
 	failures int           // in a row, while closed
 	failing  bool          // most jobs of all sidecars that ended there of late failed
 	probes   int           // counts the jobs let through while half open
@@ -122,9 +123,18 @@ func (b *Breaker) trip(now time.Time) {
 	}
 	b.trips++
 	b.open = min(max(2*b.open, b.settings.Open), b.settings.OpenMax)
-	wait := time.Duration(float64(b.open) * (1 + jitter*(2*b.rng.Float64()-1)))
-	b.until = now.Add(wait)
+	stretch := 1 + jitter*(2*b.rng.Float64()-1)
+	b.until = now.Add(time.Duration(float64(b.open) * stretch))
+	b.soonest = now.Add(time.Duration(float64(b.settings.Open) * stretch))
 	b.change(now, Open)
+}
+
+// Hasten lets the probe of an open breaker through as early as if the open time had not
+// grown. It grows on from there all the same.
+func (b *Breaker) Hasten() {
+	if b.state == Open && b.soonest.Before(b.until) {
+		b.until = b.soonest
+	}
 }
 
 func (b *Breaker) change(now time.Time, to State) {

@@ -76,3 +76,22 @@ func TestHear(t *testing.T) {
 		assert.Equal(t, Closed, f.state())
 	})
 }
+
+func TestAHastenedOpenTimeIsTheFirstOne(t *testing.T) {
+	f := newFixture(t, Default())
+	f.Hasten()
+	assert.Equal(t, Status{}, f.Status(), "a closed breaker has none")
+	f.fail(5)
+	for _, want := range []float64{5, 10, 20, 40, 60, 60} {
+		left := f.Status().Until.Sub(f.now)
+		assert.InEpsilon(t, want, left.Seconds(), 0.2, "the growth goes on")
+		f.Hasten()
+		hastened := f.sleepOpen()
+		assert.InEpsilon(t, 5, hastened.Seconds(), 0.2)
+		assert.LessOrEqual(t, hastened, left)
+		probe := f.enter()
+		f.Hasten()
+		f.refuses() // one probe at a time
+		probe(f.now, Unhealthy)
+	}
+}

@@ -13,7 +13,8 @@ type Settings struct {
 	// once, unless the upstream has answered or reported meanwhile.
 	Failures int `yaml:"failures"`
 	// Open is how long a breaker stays open the first time. The time doubles
-	// each time the upstream fails again before it has worked for OpenMax.
+	// each time the upstream fails again before it has worked for OpenMax. A job that
+	// finds no other upstream is let through after Open all the same.
 	Open time.Duration `yaml:"open"`
 	// OpenMax bounds the doubling.
 	OpenMax time.Duration `yaml:"open_max"`

@@ -47,6 +47,9 @@ func (p *Pool) Claim(now time.Time, r Request, tried []string) (*Assignment, err
 	}
 	job := p.job(now, r.Priority, project)
 	c, err := p.eligible(now, &job, project, r.Among, tried)
+	if errors.Is(err, ErrNoneEligible) && p.hasten(now, r.Among, tried) {
+		c, err = p.eligible(now, &job, project, r.Among, tried)
+	}
 	if err != nil {
 		return nil, err
 	}
@@ -62,6 +65,21 @@ func (p *Pool) Claim(now time.Time, r Request, tried []string) (*Assignment, err
 		return a, nil
 	}
 	return nil, ErrNoneEligible
+}
+
+// hasten cuts the open times of the upstreams that a job may go to, and reports whether
+// the breaker of one is ready thereby. An open time grows so that jobs are spared; a job that
+// finds no other upstream is not.
+func (p *Pool) hasten(now time.Time, among, tried []string) (ready bool) {
+	for _, m := range p.set {
+		if m.gate.Ready(now) || m.drains() && !p.draining || slices.Contains(tried, m.Address) ||
+			among != nil && !slices.Contains(among, m.Address) {
+			continue
+		}
+		m.gate.Hasten()
+		ready = ready || m.gate.Ready(now)
+	}
+	return ready
 }
 
 // pick picks one of the views. costs are what the policy weighed, where an assignment

@@ -23,6 +23,8 @@ var start = time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 type switchGate struct {
 	shut     bool
 	full     bool // it is ready, but refuses
+	hastened bool
+	early    bool // it opens when it is hastened
 	entered  int
 	verdicts []breaker.Verdict
 	heard    [3]float64
@@ -32,6 +34,11 @@ func (g *switchGate) Ready(time.Time) bool { return !g.shut }
 
 func (g *switchGate) Hear(_ time.Time, ended, failed, others float64) {
 	g.heard = [3]float64{ended, failed, others}
+}
+
+func (g *switchGate) Hasten() {
+	g.hastened = true
+	g.shut = g.shut && !g.early
 }
 
 func (g *switchGate) Status() breaker.Status { return breaker.Status{} }

@@ -118,5 +118,6 @@ type gate interface {
 	Hear(now time.Time, ended, failed, others float64)
 	Enter(now time.Time) (e breaker.Entry, ok bool)
 	Tell(now time.Time, e *breaker.Entry, v breaker.Verdict)
+	Hasten()
 	Status() breaker.Status
 }
