@@ -79,7 +79,9 @@ func TestSoak(t *testing.T) {
 func soaked(t *testing.T, b *books, upstreams []string) *sidecar {
 	t.Helper()
 	file := filepath.Join(t.TempDir(), "pilotfish.yaml")
-	text := "discovery:\n  static: [" + strings.Join(upstreams, ", ") + "]\nreports: {interval: 1s}\n"
+	// Each upstream has a fault every twelve seconds: with longer open times, one of them
+	// might be all that is left for half a minute, which changes every level.
+	text := "discovery:\n  static: [" + strings.Join(upstreams, ", ") + "]\nreports: {interval: 1s}\nbreaker: {open_max: 10s}\n"
 	require.NoError(t, os.WriteFile(file, []byte(text), 0o600))
 	return launchWith(t, exec.Command(program, "serve", "--config", file,
 		"--listen", "127.0.0.1:0", "--admin", "127.0.0.1:0"), b.line)
