@@ -75,7 +75,7 @@ func (b *Budget) takeUpTo(most, n int64) bool {
 
 // uncollected is how many bytes of bodies that have ended there may be besides budget and
 // reserve.
-const uncollected = 64 << 20
+const uncollected = 32 << 20
 
 // leave takes back the n bytes of a body: in a room that may be used again, or, where that
 // is nil, for the garbage collector.

@@ -31,7 +31,7 @@ func gcPercent(live uint64) int {
 const (
 	// besides is what the process may take besides heads and bodies, in bytes, before
 	// the collector works harder: connections, jobs, what is known of upstreams, garbage.
-	besides = 192 << 20
+	besides = 128 << 20
 	// spare is how much more than twice what lives may be kept when nothing happens.
 	spare = 64 << 20
 	// giveBackInterval is the time between two looks for memory of no use.
