@@ -85,23 +85,27 @@ func TestRoomsHaveTheNextSize(t *testing.T) {
 }
 
 // What bodies have left never takes much more than the budget, even if the collector does
-// not run by itself.
+// not run by itself. It is made to run now and then, not for each body.
 func TestBodiesWaitForTheCollector(t *testing.T) {
 	defer debug.SetGCPercent(debug.SetGCPercent(-1))
-	heap := []metrics.Sample{{Name: "/memory/classes/heap/objects:bytes"}}
-	taken := func() int64 {
+	heap := []metrics.Sample{{Name: "/memory/classes/heap/objects:bytes"}, {Name: "/gc/cycles/forced:gc-cycles"}}
+	read := func() (taken, forced int64) {
 		metrics.Read(heap)
-		return int64(heap[0].Value.Uint64())
+		return int64(heap[0].Value.Uint64()), int64(heap[1].Value.Uint64())
 	}
 	budget, text := NewBudget(16<<20), make([]byte, 1<<20)
 	runtime.GC()
-	before := taken()
-	for range 400 {
+	before, forcedBefore := read()
+	const bodies = 400
+	for range bodies {
 		body, err := ReadBody(bytes.NewReader(text), -1, maxBody, budget)
 		require.NoError(t, err)
 		require.True(t, body.Whole())
 		body.Release()
-		require.Less(t, taken()-before, budget.All()+uncollected+int64(len(text)))
+		taken, _ := read()
+		require.Less(t, taken-before, budget.All()+uncollected+int64(len(text)))
 	}
 	assert.Zero(t, budget.Used())
+	_, forced := read()
+	assert.Less(t, forced-forcedBefore, int64(bodies/5))
 }

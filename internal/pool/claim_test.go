@@ -14,21 +14,25 @@ func TestNoJobWaitsForGrownOpenTimes(t *testing.T) {
 	us := upstreams(5)
 	for name, c := range map[string]struct {
 		among, tried []string
+		allDrain     bool
 		early        int // this one opens when it is hastened
 		hastened     []int
 		to           int // where the job goes; -1 is nowhere
 	}{
-		"another is left":        {nil, nil, 0, nil, 3},
-		"no other is left":       {nil, []string{us[3].Address}, 1, []int{0, 1, 2}, 1},
-		"too early":              {nil, []string{us[3].Address}, -1, []int{0, 1, 2}, -1},
-		"those it has tried":     {nil, []string{us[3].Address, us[1].Address}, 1, []int{0, 2}, -1},
-		"those it may go to":     {[]string{us[2].Address}, nil, 2, []int{2}, 2},
-		"one that drains is not": {nil, []string{us[3].Address}, 4, []int{0, 1, 2}, -1},
+		"another is left":        {nil, nil, false, 0, nil, 3},
+		"no other is left":       {nil, []string{us[3].Address}, false, 1, []int{0, 1, 2}, 1},
+		"too early":              {nil, []string{us[3].Address}, false, -1, []int{0, 1, 2}, -1},
+		"those it has tried":     {nil, []string{us[3].Address, us[1].Address}, false, 1, []int{0, 2}, -1},
+		"those it may go to":     {[]string{us[2].Address}, nil, false, 2, []int{2}, 2},
+		"one that drains is not": {nil, []string{us[3].Address}, false, 4, []int{0, 1, 2}, -1},
+		"all drain":              {nil, []string{us[3].Address}, true, 4, []int{0, 1, 2, 4}, 4},
 	} {
 		t.Run(name, func(t *testing.T) {
 			f := newFixture(t, "least-in-flight", 5)
 			us := upstreams(5)
-			us[4].Draining = true
+			for i := range us {
+				us[i].Draining = i == 4 || c.allDrain
+			}
 			f.Set(start, us)
 			for i, u := range us {
 				f.gates[u.Address].shut, f.gates[u.Address].early = i != 3, i == c.early
