@@ -1,24 +1,23 @@
 # The image holds one file, the program: no shell, no packages, no root.
 #
-#   docker build --build-arg VERSION=1.2.3 -t pilotfish .
+#   docker build --build-arg VERSION=1.2.3 --build-arg COMMIT=$(git rev-parse --short=12 HEAD) -t pilotfish .
 #   docker build --target ruleserver -t ruleserver .       # the reference server, to try pilotfish with
 #   docker buildx build --platform linux/amd64,linux/arm64 -t pilotfish .
 #
 # A program that is built already takes the place of the first stage:
 #
 #   buildah bud --build-context build=DIRECTORY -t pilotfish .   # DIRECTORY/out/pilotfish
-ARG GO=1.26
 # The compiler runs on the machine that builds, whatever it builds for.
-FROM --platform=$BUILDPLATFORM docker.io/library/golang:${GO} AS build
+FROM --platform=$BUILDPLATFORM docker.io/library/golang:1.26.8@sha256:0f063af2d465d8dcae54cce04278ada488b96f77b42449c8d071e47d016cc65a AS build
 WORKDIR /src
 COPY go.mod go.sum ./
 RUN go mod download
 COPY cmd cmd
 COPY internal internal
 COPY pkg pkg
-ARG VERSION=devel
+ARG VERSION=devel COMMIT=
 ARG TARGETOS TARGETARCH
-RUN CGO_ENABLED=0 GOOS=${TARGETOS:-} GOARCH=${TARGETARCH:-} go build -trimpath -tags grpcnotrace -ldflags "-s -w -X main.version=${VERSION}" -o /out/ ./cmd/pilotfish ./cmd/ruleserver
+RUN CGO_ENABLED=0 GOOS=${TARGETOS:-} GOARCH=${TARGETARCH:-} go build -trimpath -ldflags "-s -w -X main.version=${VERSION} -X example.org/pilotfish/internal/cli.commit=${COMMIT}" -o /out/ ./cmd/pilotfish ./cmd/ruleserver
 
 FROM scratch AS ruleserver
 COPY --from=build /out/ruleserver /ruleserver

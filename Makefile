@@ -1,8 +1,6 @@
 SHELL := /bin/bash
 GO    ?= go
 BIN   := $(CURDIR)/bin
-# Without gRPC's own tracing pages: their templates make the linker keep methods that nobody calls.
-TAGS  := -tags grpcnotrace
 
 # The first target is what a bare make does.
 .PHONY: help
@@ -17,28 +15,38 @@ demo: $(BIN)/demo ## Show what the sidecar does with three jobs, then keep a lit
 
 .PHONY: $(BIN)/demo
 $(BIN)/demo:
-	@$(GO) build -trimpath $(TAGS) -o $@ ./cmd/pilotfish
+	@$(GO) build -trimpath -o $@ ./cmd/pilotfish
 
 build: ## Build the programs into bin/.
-	CGO_ENABLED=0 $(GO) build -trimpath $(TAGS) -o $(BIN)/ ./cmd/...
+	CGO_ENABLED=0 $(GO) build -trimpath -o $(BIN)/ ./cmd/...
+
+.PHONY: build-lab
+build-lab: ## Build the laboratory's programs, tracelab and bench, into bin/.
+	$(GO) -C lab build -trimpath -o $(BIN)/ ./cmd/...
 
 # VERSION=1.2.3 is the release's own; without it, the commit names it.
-VERSION ?= $(shell git describe --tags --always --dirty)
+VERSION ?= $(patsubst v%,%,$(shell git describe --tags --always))
 .PHONY: release
-release: ## Build the release archives into dist/, with checksums: make release VERSION=1.2.3
-	./tools/release dist $(VERSION)
+release: ## Build the release of the last commit into dist/, archives, packages and checksums: make release VERSION=1.2.3
+	./tools/release/build dist $(VERSION)
 
 quick: ## Run the tests of the quick loop: under a minute.
 	$(GO) test ./...
+	$(GO) -C lab test ./...
 
 test: ## Run every test, all parts below, with a summary at the end. It asks before it installs a system package.
 	@MAKE="$(MAKE)" ./tools/parts \
-		test-unit test-importer test-suites test-guarantees test-fuzz test-bench test-browser test-deploy test-prometheus test-image test-clients test-mesh test-cluster soak
+		test-unit test-importer test-suites test-guarantees test-fuzz test-judged test-bench test-browser test-deploy test-prometheus test-image test-clients test-peers test-mesh test-cluster soak
+
+# The simulator and the generator play millions of jobs in one goroutine, for which the race detector takes minutes.
+LONELY := '/lab/(sim|workload)$$'
 
 .PHONY: test-unit test-importer test-suites test-guarantees test-fuzz test-bench
 test-unit: ## Test every package, race detector on, and without it what a job allocates and holds.
 	$(GO) test -count=1 -run 'TestWhatA' ./cmd/pilotfish
 	$(GO) test -race -shuffle=on -timeout 40m ./...
+	$(GO) -C lab test -race -shuffle=on -timeout 40m $$($(GO) -C lab list ./... | grep -Ev $(LONELY))
+	$(GO) -C lab test -shuffle=on -timeout 40m $$($(GO) -C lab list ./... | grep -E $(LONELY))
 
 test-importer: ## Test a module of somebody else's that imports pkg/, race detector on.
 	$(GO) -C tools/importer test -race -count=1 -timeout 5m ./...
@@ -54,10 +62,12 @@ test-fuzz: ## Run each fuzz target for 30,000 inputs.
 
 test-bench: ## Run each benchmark once.
 	$(GO) test -run '^$$' -bench . -benchtime 1x ./...
+	$(GO) -C lab test -run '^$$' -bench . -benchtime 1x ./...
 
 lint: $(BIN)/golangci-lint ## Check the format, run the linters, look for known vulnerabilities.
 	test -z "$$(gofmt -l $$(git ls-files '*.go'))"
 	$(BIN)/golangci-lint run --allow-serial-runners ./...
+	cd lab && $(BIN)/golangci-lint run --allow-serial-runners ./...
 	./tools/vulncheck $(BIN)/govulncheck
 
 $(BIN)/golangci-lint: tools/lint/go.sum
@@ -69,17 +79,33 @@ bench: ## Run the benchmarks of the packages.
 
 # BENCH='--quick --rounds 1' for less. What cannot be installed is named as missing.
 .PHONY: bench-peers
-bench-peers: build ## Measure what pilotfish costs beside its peers; twenty minutes (docs/performance.md).
+bench-peers: build build-lab ## Measure what pilotfish costs beside its peers; twenty minutes (docs/performance.md).
 	-./tools/need haproxy nginx wrk
 	-$(MAKE) $(BIN)/envoy/installed
-	$(GO) build -trimpath -o $(BIN)/bench ./bench
 	$(BIN)/bench compare $(BENCH)
 
-.PHONY: bench-profile
-bench-profile: build ## Show where the processor time of a job goes; a minute (docs/performance.md).
-	-./tools/need wrk
-	$(GO) build -trimpath -o $(BIN)/bench ./bench
-	$(BIN)/bench profile $(BENCH)
+.PHONY: race
+race: build build-lab ## Send the same jobs through pilotfish, HAProxy, nginx and Envoy, into lab/results; half an hour (lab/README.md).
+	-./tools/need haproxy nginx
+	-$(MAKE) $(BIN)/envoy/installed
+	$(BIN)/bench race --pilotfish $(BIN)/pilotfish --envoy $(BIN)/envoy/bin/envoy --save lab/results $(RACE)
+
+.PHONY: judge results test-judged
+judge: build-lab ## Judge the policy on settings that its sources draw, into lab/results; some minutes (lab/README.md).
+	$(BIN)/tracelab judge --root . --save lab/results $(JUDGE) > /dev/null
+
+test-judged: ## Test that the table of make judge is of the present sources.
+	$(GO) -C lab test -tags judged -count=1 -run Table ./judge
+
+results: build-lab ## Play the scenarios of lab/README.md, into lab/results; half an hour.
+	for name in production thesis sidecars money scale order imports queries constants preempted; do \
+		(cd lab && nice $(BIN)/tracelab simulate testdata/scenarios/$$name.yaml > results/$$name.txt) || exit 1; \
+	done
+	cd lab && nice $(BIN)/tracelab prompts testdata/traces/mooncake-conversation.jsonl.gz > results/prompts.txt
+
+.PHONY: size
+size: ## Print how large the project is: lines, words, keys, metrics, requirements, circles between files.
+	@$(GO) run ./tools/size
 
 clean: ## Remove bin/.
 	rm -rf $(BIN)
@@ -99,8 +125,8 @@ vendor-uplot: ## Fetch the chart library of the admin port's page anew, by npm.
 
 .PHONY: test-deploy test-image
 test-deploy: build ## Test deploy/ with the programs and the types that read it.
-	./tools/need promtool:prometheus systemd-analyze:systemd
-	$(GO) -C tools/deploy test -count=1 -timeout 5m ./...
+	./tools/need promtool:prometheus systemd-analyze:systemd rpm
+	$(GO) -C tools/deploy test -count=1 -timeout 15m ./...
 
 test-image: ## Build the image's final stage and start it.
 	./tools/deploy/image
@@ -119,6 +145,11 @@ test-clients: $(BIN)/venv/installed ## Submit jobs through a real sidecar with c
 	./tools/need curl node:nodejs javac:default-jdk-headless
 	PYTHON=$(BIN)/venv/bin/python NODE=node \
 		$(GO) test -tags clients -run Clients -count=1 -v -timeout 10m ./internal/e2e
+
+.PHONY: test-peers
+test-peers: ## Hold what we make of others' requests and answers against a real nginx and a real HAProxy, before and behind.
+	./tools/need haproxy nginx
+	$(GO) test -tags peers -run Peers -count=1 -timeout 5m ./internal/proxy
 
 .PHONY: test-mesh
 test-mesh: $(BIN)/envoy/installed ## Send jobs through a real Envoy that asks pilotfish, while servers and pilotfish come and go.
@@ -140,11 +171,12 @@ test-prometheus: ## Read the load of upstreams from a real Prometheus server.
 	$(GO) test -race -tags cluster -run RealPrometheus -count=1 -timeout 10m ./internal/report
 
 .PHONY: soak
-soak: ## Send 200 jobs a second through one sidecar for two minutes while upstreams fail. SOAK=10m for longer.
+soak: ## Send 200 jobs a second through one sidecar for a minute while upstreams fail. SOAK=10m for longer.
 	$(GO) test -tags soak -run Soak -count=1 -v -timeout 2h ./internal/e2e
 
 .PHONY: test-cluster
-test-cluster: $(BIN)/consul $(BIN)/toxiproxy-server ## Kill, drain, pause and sicken servers behind real Consul agents and Toxiproxy, and print the ledger of all jobs.
+test-cluster: $(BIN)/consul $(BIN)/toxiproxy-server ## Kill, drain, pause and sicken servers behind real Consul agents and Toxiproxy, print the ledger of all jobs, and replay incidents to the alerts.
+	./tools/need promtool:prometheus
 	$(GO) test -race -tags cluster -run 'Cluster|RealConsul' -count=1 -v -timeout 15m ./internal/e2e ./internal/discovery
 
 # Built once; four minutes of two cores.

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"errors"
 	"fmt"
 
 	"example.org/pilotfish/internal/cli"
@@ -9,9 +8,8 @@ import (
 )
 
 type checkCommand struct {
-	File   string `arg:"" optional:"" placeholder:"FILE" help:"The configuration file; - reads standard input."`
-	Config string `type:"path" placeholder:"FILE" help:"The same, as for serve."`
-	Print  bool   `help:"Print the effective configuration: the file over the defaults, without passwords."`
+	File  string `arg:"" placeholder:"FILE" help:"The configuration file; - reads standard input."`
+	Print bool   `help:"Print the effective configuration: the file over the defaults, without passwords."`
 }
 
 func (c *checkCommand) Run(s cli.Console) error {
@@ -43,13 +41,8 @@ func (c *checkCommand) Run(s cli.Console) error {
 }
 
 func (c *checkCommand) document(s cli.Console) (cli.Document, error) {
-	switch {
-	case c.File != "" && c.Config != "":
-		return cli.Document{}, errors.New("name one file, as an argument or with --config")
-	case c.File == "" && c.Config == "":
-		return cli.Document{}, errors.New("name a file, or - for standard input")
-	case c.File == "-":
+	if c.File == "-" {
 		return cli.Read("standard input", s.In)
 	}
-	return cli.Open(c.File + c.Config)
+	return cli.Open(c.File)
 }

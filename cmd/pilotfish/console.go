@@ -1,163 +1,99 @@
 package main
 
 import (
-	"math"
+	"errors"
+	"fmt"
+	"os"
 	"runtime"
 	"slices"
-	"sync"
 	"time"
 
 	"example.org/pilotfish/internal/admin"
-	"example.org/pilotfish/internal/capacity"
 	"example.org/pilotfish/internal/cli"
-	"example.org/pilotfish/internal/intake"
 	"example.org/pilotfish/internal/pool"
 	"example.org/pilotfish/internal/quality"
-	"example.org/pilotfish/internal/record"
 )
 
-const (
-	shownProjects = 20
-	shownFailures = 50
-	shownChanges  = 20
-	// maxShown bounds the text of a failure, in bytes.
-	maxShown = 500
-)
-
-// console gathers what the admin port's page shows.
-type console struct {
-	side    *sidecar
-	started time.Time
-
-	mu       sync.Mutex
-	history  quality.History
-	load     capacity.Recorder
-	projects quality.Projects
-	failures []admin.Failure // the latest last
-	unread   admin.Unread
-}
-
-func newConsole(side *sidecar) *console { return &console{side: side, started: time.Now()} }
-
-// ended notes a job that has ended.
-func (c *console) ended(now time.Time, r *record.Job) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.projects.Note(now, r.Facts.Key, r.Facts.Project, answeredBy(r))
-	if r.PassedUnread() {
-		c.unread = admin.Unread{Jobs: c.unread.Jobs + 1, At: now, Why: r.Unread}
-	}
-	if r.Outcome == intake.Answered || r.Outcome == intake.Gone {
-		return
-	}
-	c.failures = append(c.failures, failure(now, r))
-	c.failures = c.failures[max(0, len(c.failures)-shownFailures):]
-}
-
-// answeredBy is the upstream that answered a job; "" where none did.
-func answeredBy(r *record.Job) string {
-	if n := len(r.Attempts); n > 0 && r.Outcome == intake.Answered {
-		return r.Attempts[n-1].Upstream
-	}
-	return ""
-}
-
-// busiest are the projects that had most jobs lately: of all, or at one upstream.
-func (c *console) busiest(now time.Time, upstream string, n int) []quality.Busy {
-	c.mu.Lock()
-	counts := c.projects.Counts(now, upstream)
-	c.mu.Unlock() // every job takes it at its end, and to sort many projects takes long
-	return counts.Top(n)
-}
-
-func failure(now time.Time, r *record.Job) admin.Failure {
-	f := admin.Failure{
-		At: now, ID: r.ID, Session: r.Facts.Session.String(), Project: r.Facts.Project.String(),
-		Priority: r.Facts.Priority.String(), Outcome: r.Outcome.String(), Status: r.Status, Reason: r.Reason,
-		Seconds: r.Total.Seconds(), Upstreams: []string{},
-	}
-	if r.Err != nil {
-		text := r.Err.Error()
-		f.Error = text[:min(len(text), maxShown)]
-	}
-	for i := range r.Attempts {
-		f.Upstreams = append(f.Upstreams, r.Attempts[i].Upstream)
-	}
-	return f
-}
-
-// look notes what is asked of the fleet, and adds a point to the history when it is time
-// for one.
-func (c *console) look(now time.Time, states []pool.State) {
-	cores, rate := c.side.served.demand(now, states)
-	c.mu.Lock()
-	c.load.Note(now, cores, rate)
-	due := c.history.Due(now)
-	c.mu.Unlock()
-	if !due {
-		return
-	}
-	minute := c.side.served.of(now, "").Windows[0]
-	p := quality.Point{At: now, FirstByteP50: minute.All.FirstByte.P50, FirstByteP99: minute.All.FirstByte.P99}
-	p.InFlight, p.Waiting = c.side.balancer.Counts()
-	if minute.Covered > 0 {
-		p.Jobs = float64(minute.All.Jobs) / minute.Covered
-		p.Lost = float64(minute.All.Partial+minute.All.Absent) / minute.Covered
-	}
-	jobs := make(map[string]float64, len(states))
-	for i := range states {
-		jobs[states[i].Address] = math.Round(states[i].Jobs)
-	}
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.history.Add(p, jobs)
-}
-
-// Now implements admin.Console.
-func (c *console) Now() admin.Now {
-	now := time.Now()
-	states := c.side.balancer.States()
-	n := admin.Now{
-		At: now, Imbalance: quality.Imbalance(states), Fleet: c.side.served.of(now, ""),
-		Upstreams: c.side.served.rows(now, states), Changes: c.side.served.changes(shownChanges),
-	}
-	if advice, err := c.capacity(states); err == nil {
-		n.Capacity = &advice
-	}
-	n.InFlight, n.Waiting = c.side.balancer.Counts()
-	if err := c.side.ready(); err != nil {
+// now is what the page shows of the moment.
+func (s *sidecar) now() admin.Now {
+	open, states := s.balancer.Open(shownOpen), s.balancer.States()
+	now := time.Now() // after all that is shown, so that no age is negative
+	n := admin.Now{At: now, Panic: pool.Panic(states), Projects: s.busiestProjects(now), Open: []admin.Open{}}
+	n.InFlight, n.Waiting = s.balancer.Counts()
+	if err := s.refusal(); err != nil {
 		n.NotReady = err.Error()
 	}
-	busiest := c.busiest(now, "", shownProjects)
-	c.mu.Lock()
-	n.Failures = append([]admin.Failure{}, c.failures...)
-	if c.unread.Jobs > 0 {
-		n.Unread = new(c.unread)
+	for _, o := range open {
+		n.Open = append(n.Open, admin.Open{
+			Named:   admin.Named{ID: o.ID, Session: o.Session, Project: o.Project, Priority: o.Priority.String()},
+			Seconds: now.Sub(o.Arrived).Seconds(), Upstream: o.Upstream, UpstreamSeconds: now.Sub(o.Claimed).Seconds(),
+		})
 	}
-	c.mu.Unlock()
+	s.served.mu.Lock()
+	defer s.served.mu.Unlock()
+	n.Fleet, n.Upstreams = s.served.machine.Served(now), s.served.machine.Upstreams(now, states)
+	n.Capacity = s.served.machine.Advice(now, states)
+	n.Failures = append([]admin.Failure{}, s.served.failures...)
 	slices.Reverse(n.Failures)
-	n.Projects = make([]admin.Project, len(busiest))
-	for i, b := range busiest {
-		p := admin.Project{Name: b.Name, Jobs: b.Jobs, ProjectLoad: c.side.balancer.Project(b.Key)}
-		p.Cached, p.Assumed = c.side.balancer.CachedAt(b.Key)
-		n.Projects[i] = p
-	}
 	return n
 }
 
-// History implements admin.Console.
-func (c *console) History() quality.Series {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return c.history.Series()
+// rows are the upstreams, and how they serve jobs.
+func (s *sidecar) rows() []quality.Upstream {
+	states := s.balancer.States()
+	s.served.mu.Lock()
+	defer s.served.mu.Unlock()
+	return s.served.machine.Upstreams(time.Now(), states)
 }
 
-// About implements admin.Console.
-func (c *console) About() (admin.About, error) {
-	cfg := c.side.current.Load().cfg
+// points are the last hour.
+func (s *sidecar) points() []quality.Point {
+	s.served.mu.Lock()
+	defer s.served.mu.Unlock()
+	return s.served.machine.Points(time.Now())
+}
+
+func (s *sidecar) busiestProjects(now time.Time) []admin.Project {
+	projects := []admin.Project{}
+	for _, b := range s.served.busiest(now, shownProjects) {
+		p := admin.Project{Name: b.Name, Jobs: b.Jobs, ProjectLoad: s.balancer.Project(now, b.Key)}
+		p.Cached, p.Assumed = s.balancer.CachedAt(b.Key)
+		projects = append(projects, p)
+	}
+	return projects
+}
+
+func (s *sidecar) about() (admin.About, error) {
+	cfg := s.current.Load().cfg
 	text, err := cli.Encode(&cfg)
+	host, _ := os.Hostname() // "" is shown as no name
 	return admin.About{
-		Version: cli.Version(version), Go: runtime.Version(), Started: c.started,
+		Version: cli.Version(version), Go: runtime.Version(), Host: host, Ports: s.self, Started: s.started,
 		Write: cfg.AdminWrite, Configuration: string(text),
 	}, err
+}
+
+// refusal is why the sidecar does not want jobs; nil if it does.
+func (s *sidecar) refusal() error {
+	switch {
+	case s.stopping.Load():
+		return errors.New("shutting down")
+	case !s.balancer.Ready():
+		return errors.New("no upstreams are known yet")
+	}
+	return nil
+}
+
+// ready says how many upstreams are eligible, or why the sidecar does not want jobs.
+func (s *sidecar) ready() (words string, err error) {
+	if err := s.refusal(); err != nil {
+		return "", err
+	}
+	eligible, states := 0, s.balancer.States()
+	for i := range states {
+		if states[i].Eligible {
+			eligible++
+		}
+	}
+	return fmt.Sprintf("%d of %d upstreams are eligible", eligible, len(states)), nil
 }

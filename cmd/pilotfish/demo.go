@@ -10,8 +10,6 @@ import (
 	"syscall"
 	"time"
 
-	"go.uber.org/zap"
-
 	"example.org/pilotfish/internal/cli"
 	"example.org/pilotfish/internal/config"
 	"example.org/pilotfish/internal/demo"
@@ -33,7 +31,7 @@ func (c *demoCommand) Run(s cli.Console) error {
 	defer cancel()
 	var p ports.Ports
 	defer p.Close()
-	if err := p.Open(ports.Config{Jobs: c.Listen, Admin: c.Admin}, zap.NewNop()); err != nil {
+	if err := p.Open(ports.Config{Jobs: c.Listen, Admin: c.Admin}); err != nil {
 		return fmt.Errorf("%w. %s", err, freePorts)
 	}
 	upstreams, stop, err := demo.StartServers()

@@ -3,52 +3,38 @@ package main
 import (
 	"context"
 	"fmt"
-	"io"
-	"net"
-	"net/http"
 	"reflect"
-	"slices"
-	"strings"
 	"sync"
 
 	"go.uber.org/zap"
 
 	"example.org/pilotfish/internal/config"
 	"example.org/pilotfish/internal/discovery"
+	"example.org/pilotfish/internal/dispatch"
 	"example.org/pilotfish/internal/files"
 	"example.org/pilotfish/internal/intake"
-	"example.org/pilotfish/internal/logging"
+	"example.org/pilotfish/internal/job"
 	"example.org/pilotfish/internal/mesh"
 	"example.org/pilotfish/internal/pool"
 	"example.org/pilotfish/internal/proxy"
-	"example.org/pilotfish/internal/record"
 	"example.org/pilotfish/internal/report"
 	"example.org/pilotfish/internal/settings"
 	"example.org/pilotfish/internal/tracing"
 )
 
-// generation is what a reload replaces as a whole: how jobs are read and
-// attempted, who is asked for upstreams, and who for reports of them.
-type generation struct {
-	cfg       config.Config
-	guard     proxy.Guard // of the admin port
-	proxy     *proxy.Proxy
-	mesh      *mesh.Filter
-	budget    *intake.Budget
-	discovery *discovery.Discovery
-	reports   reports
-	tracing   *tracing.Tracer // nil traces nothing
-	dial      files.Dial      // connects to upstreams
-	stop      func()          // ends and joins what start began
-}
-
 // newGeneration builds a generation that takes over from the one before, if
 // there is one; nothing runs yet.
 func (s *sidecar) newGeneration(cfg *config.Config, before *generation) (*generation, error) {
-	g := &generation{cfg: *cfg, guard: proxy.NewGuard(cfg.Hosts), budget: intake.NewBudget(int64(cfg.Job.Budget)), stop: func() {}}
+	bodies := s.memory.Bodies(int64(cfg.Job.Budget))
+	reserve := min(bodies/4, largestReserve)
+	g := &generation{cfg: *cfg, guard: proxy.NewGuard(cfg.Hosts), bodies: bodies, budget: intake.NewBudget(bodies-reserve, reserve), stop: func() {}}
 	var err error
-	if g.dial, err = s.dialer("upstream_tls", cfg.UpstreamTLS); err != nil {
-		return nil, err
+	g.dial = proxy.DialUpstream()
+	if cfg.UpstreamTLS != nil {
+		if g.tls, err = s.newTLS("upstream_tls", *cfg.UpstreamTLS); err != nil {
+			return nil, err
+		}
+		g.dial = g.tls.Over(g.dial)
 	}
 	if _, _, err := adminToken(cfg); err != nil {
 		return nil, err
@@ -57,50 +43,68 @@ func (s *sidecar) newGeneration(cfg *config.Config, before *generation) (*genera
 	if err != nil {
 		return nil, err
 	}
+	g.reader = reader
 	if g.tracing, err = tracing.New(tracing.Config{Settings: cfg.Tracing, Version: version, Failed: func(err error) {
 		s.log.Warn("spans are lost: the collector does not take them", zap.String("endpoint", cfg.Tracing.Endpoint), zap.Error(err))
 	}}); err != nil {
 		return nil, err
 	}
-	var mark func(http.Header) *record.Span
+	jobs := job.Config{
+		Reader: reader, Budget: g.budget, MaxBody: int64(cfg.Job.MaxBody), Claimer: s.balancer,
+		Hint: cfg.Reports.Hint, AskLoad: cfg.Reports.AskORCA, Sinks: s.sinks(), ExplainHeaders: cfg.Stream.ExplainHeaders,
+	}
 	if g.tracing != nil {
-		mark = g.tracing.Begin
+		jobs.Trace = g.tracing.Begin
 	}
-	g.proxy, err = proxy.New(proxy.Config{
-		Settings: cfg.Stream, Hosts: cfg.Hosts,
-		Reader: reader, Budget: g.budget, MaxBody: int64(cfg.Job.MaxBody),
-		Claimer: s.balancer, Hint: cfg.Reports.Hint, AskLoad: cfg.Reports.ORCA.Ask, AskBegun: cfg.SecondThoughts.Late > 0, Observe: s.observe, Dial: g.dial, Trace: mark,
-	})
-	if err != nil {
+	if g.proxy, err = proxy.New(proxy.Config{Config: jobs, Idle: cfg.Stream.Idle, Hosts: cfg.Hosts, Dial: g.dial, ExpectedHeader: cfg.Job.ExpectedHeader}); err != nil {
 		return nil, err
 	}
-	g.mesh, err = mesh.New(mesh.Config{
-		Reader: reader, Budget: g.budget, Claimer: s.balancer, Observe: s.observe,
-		Hint: cfg.Reports.Hint, AskLoad: cfg.Reports.ORCA.Ask, Trace: mark,
-		MaxBody:        int64(cfg.Job.MaxBody),
-		ExplainHeaders: cfg.Stream.ExplainHeaders,
-	})
-	if err != nil {
+	if g.mesh, err = mesh.New(jobs); err != nil {
 		return nil, err
 	}
-	found := discovery.Config{Settings: cfg.Discovery, Rand: newRand(), Self: s.self, Observe: s.logDiscovery}
+	found := discovery.Config{Settings: cfg.Discovery, Rand: newRand(), Self: s.self, Changed: s.logDiscovery}
 	if before != nil && reflect.DeepEqual(cfg.Discovery, before.cfg.Discovery) {
 		found.Last = upstreams(s.balancer.States())
 	}
 	if g.discovery, err = discovery.New(found); err != nil {
 		return nil, err
 	}
-	g.reports, err = s.newReports(cfg.Reports, g.dial)
+	g.reports, err = report.New(report.Config{
+		Settings: cfg.Reports, Dial: g.dial, Rand: newRand(), Reported: reported(s.balancer.States()),
+		Report: s.balancer.Report, Listing: s.balancer.Listing, Unreported: s.balancer.ReportFailed, Checked: s.balancer.Checked,
+		Failed: func(address string, err error) {
+			s.metrics.ReportFailed(address)
+			s.journal.ReportFailed(address, err)
+			s.log.Debug("report", zap.String("upstream", address), zap.Error(err))
+		},
+		Silent: s.journal.ReportsNothing,
+	})
 	return g, err
 }
 
-// dialer connects by TCP, and over it by TLS if key is there.
-func (s *sidecar) dialer(key string, secure *settings.TLS) (files.Dial, error) {
-	dial := files.Dial(proxy.DialTCP())
-	if secure == nil {
-		return dial, nil
+// largestReserve bounds the reserve for the first bytes of bodies.
+const largestReserve = 128 << 20
+
+// queue is the bounds of the jobs that wait: they take a quarter of the memory for bodies.
+func (s *sidecar) queue(cfg *config.Config) dispatch.QueueSettings {
+	bounds := cfg.Queue
+	bounds.Bytes = settings.Size(s.memory.Bodies(int64(cfg.Job.Budget)) / 4)
+	return bounds
+}
+
+// bound keeps the process within its memory, and logs where bodies get less than they should.
+func (s *sidecar) bound(g *generation) {
+	s.memory.Bound(g.bodies)
+	if g.bodies < int64(g.cfg.Job.Budget) {
+		mib := func(bytes int64) string { return fmt.Sprintf("%d MiB", bytes>>20) }
+		s.log.Info("bodies get less memory than job.budget: the memory limit leaves no more", zap.String("limit", mib(s.memory.Limit)),
+			zap.String("bodies", mib(g.bodies)), zap.String("rest", mib(s.memory.Limit-g.bodies)), zap.Stringer("job.budget", g.cfg.Job.Budget))
 	}
-	t, err := files.NewTLS(*secure, func(err error) {
+}
+
+// newTLS reads the files of key, and logs when they change.
+func (s *sidecar) newTLS(key string, settings settings.TLS) (*files.TLS, error) {
+	t, err := files.NewTLS(settings, func(err error) {
 		if err != nil {
 			s.log.Error("changed files cannot be used: connections are made with what was read before", zap.String("key", key), zap.Error(err))
 			return
@@ -110,12 +114,7 @@ func (s *sidecar) dialer(key string, secure *settings.TLS) (files.Dial, error) {
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", key, err)
 	}
-	return t.Over(dial), nil
-}
-
-// dialUpstream connects to an upstream by the settings of the current generation.
-func (s *sidecar) dialUpstream(ctx context.Context, network, address string) (net.Conn, error) {
-	return s.current.Load().dial(ctx, network, address)
+	return t, nil
 }
 
 // adminToken is what requests to the admin port must show, if wanted.
@@ -129,40 +128,8 @@ func adminToken(cfg *config.Config) (token string, wanted bool, err error) {
 	return token, true, err
 }
 
-// reports is a source of reports of the upstreams that it is told to follow.
-type reports interface {
-	Follow(addresses []string)
-	Run(ctx context.Context)
-}
-
-func (s *sidecar) newReports(settings report.Settings, dial files.Dial) (reports, error) {
-	c := report.Config{
-		Settings: settings, Dial: dial, Rand: newRand(), Report: s.balancer.Report, Listing: s.balancer.Listing,
-		Unreported: s.balancer.ReportFailed,
-		Failed: func(address string, err error) {
-			s.metrics.ReportFailed(address)
-			s.journal.ReportFailed(address, err)
-			s.log.Debug("report", zap.String("upstream", address), zap.Error(err))
-		},
-	}
-	if settings.Source == report.FromPrometheus {
-		if server := settings.Prometheus; server != nil && strings.HasPrefix(server.URL, "https:") {
-			var err error
-			if c.DialServer, err = s.dialer("reports.prometheus.tls", &server.TLS); err != nil {
-				return nil, err
-			}
-		}
-		return report.NewPrometheus(c)
-	}
-	return report.NewPoller(c)
-}
-
 // ask makes an upstream report at once, where upstreams are asked one by one.
-func (s *sidecar) ask(address string) {
-	if poller, ok := s.current.Load().reports.(*report.Poller); ok {
-		poller.Ask(address)
-	}
-}
+func (s *sidecar) ask(address string) { s.current.Load().reports.Ask(address) }
 
 // start runs the current generation, and those that take its place, until ctx
 // ends or stop is called.
@@ -183,6 +150,7 @@ func (s *sidecar) stop() {
 
 // startGeneration runs g until it is stopped; s.mu must be held.
 func (s *sidecar) startGeneration(g *generation) {
+	s.bound(g)
 	ctx, cancel := context.WithCancel(s.running)
 	g.reports.Follow(addresses(upstreams(s.balancer.States()))) // discovery may have nothing to say for long
 	sets := make(chan []pool.Upstream)
@@ -204,7 +172,6 @@ func (s *sidecar) startGeneration(g *generation) {
 				return
 			case set := <-sets:
 				s.balancer.Set(set)
-				s.prewarm.Follow(set)
 				g.reports.Follow(addresses(set))
 			}
 		}
@@ -216,26 +183,22 @@ func (s *sidecar) startGeneration(g *generation) {
 	})
 }
 
-// buildable reports what only building the parts can tell of a configuration.
-func buildable(cfg *config.Config) error {
-	log, err := logging.New(io.Discard, cfg.Log.Level)
-	if err != nil {
-		return err
-	}
-	own := slices.DeleteFunc([]string{cfg.Listen, cfg.Admin}, func(address string) bool {
-		_, local := settings.UnixPath(address)
-		return local || strings.HasSuffix(address, ":0") // the system will choose one
-	})
-	_, err = newSidecar(cfg, own, log)
-	return err
-}
-
 func upstreams(states []pool.State) []pool.Upstream {
 	set := make([]pool.Upstream, len(states))
 	for i := range states {
 		set[i] = states[i].Upstream
 	}
 	return set
+}
+
+// reported are the addresses of the upstreams that have ever reported.
+func reported(states []pool.State) (list []string) {
+	for i := range states {
+		if states[i].ReportAge >= 0 {
+			list = append(list, states[i].Address)
+		}
+	}
+	return list
 }
 
 func addresses(set []pool.Upstream) []string {

@@ -13,10 +13,9 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"example.org/pilotfish/internal/config"
-	"example.org/pilotfish/internal/report"
 )
 
-// With reports.source prometheus the pool's load comes from there, and an
+// With reports.prometheus the pool's load comes from there, and an
 // upstream is asked for nothing but its listing.
 func TestReportsFromPrometheus(t *testing.T) {
 	upstream := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -30,7 +29,7 @@ func TestReportsFromPrometheus(t *testing.T) {
 		now := float64(time.Now().UnixMilli()) / 1e3
 		var elements []string
 		for labels, value := range map[string]float64{
-			`"__name__":"ruleserver_stalled_joblets"`: 7, `"__name__":"ruleserver_jobs_running"`: 12, `"pilotfish":"scraped"`: now,
+			`"pilotfish":"stalled"`: 7, `"pilotfish":"running"`: 12, `"pilotfish":"scraped"`: now,
 		} {
 			elements = append(elements, fmt.Sprintf(`{"metric":{%s,"instance":%q},"value":[%f,"%f"]}`, labels, address, now, value))
 		}
@@ -40,10 +39,8 @@ func TestReportsFromPrometheus(t *testing.T) {
 
 	cfg := config.Default()
 	cfg.Discovery.Static = []string{address}
-	cfg.Reports.Source = report.FromPrometheus
-	cfg.Reports.Interval, cfg.Reports.CacheInterval = 50*time.Millisecond, 50*time.Millisecond
-	cfg.Reports.Timeout = time.Minute
-	cfg.Reports.Prometheus = &report.Server{URL: prometheus.URL, InstanceLabel: "instance"}
+	cfg.Reports.Interval, cfg.Reports.Timeout = 50*time.Millisecond, time.Minute
+	cfg.Reports.Prometheus = prometheus.URL
 	requireUsable(t, &cfg)
 	s, err := newSidecar(&cfg, nil, quiet(t))
 	require.NoError(t, err)

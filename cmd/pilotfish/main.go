@@ -3,7 +3,6 @@
 package main
 
 import (
-	"fmt"
 	"io"
 	"os"
 
@@ -11,9 +10,6 @@ import (
 	"example.org/pilotfish/internal/config"
 	"example.org/pilotfish/internal/operator"
 )
-
-// version is set by the linker when a release is built.
-var version = "devel"
 
 func main() { os.Exit(run(os.Args[1:], os.Stdin, os.Stdout, os.Stderr)) }
 
@@ -31,17 +27,11 @@ func run(args []string, stdin io.Reader, stdout, stderr io.Writer) int {
 			{Name: "explain", About: "Say where a job would go, and why.", Do: new(operator.Explain)},
 			{Name: "probe", About: "Ask a sidecar whether it wants jobs: exit code 0 if it does. For images without a shell.", Do: new(operator.Probe)},
 			{Name: "reload", About: "Make a running sidecar read its configuration file again.", Do: new(operator.Reload)},
+			{Name: "drain", About: "Keep new jobs of a running sidecar away from an upstream.", Do: new(operator.Drain)},
+			{Name: "undrain", About: "End a drain.", Do: &operator.Drain{End: true}},
 			{Name: "demo", About: "Show what the sidecar does with three jobs, before four rule processing servers.",
 				Do: &demoCommand{Listen: d.Listen, Admin: d.Admin}},
-			{Name: "version", About: "Print the version.", Do: new(versionCommand)},
 		},
 	}
 	return p.Run(args, cli.Console{In: stdin, Out: stdout, Err: stderr})
-}
-
-type versionCommand struct{}
-
-func (versionCommand) Run(s cli.Console) error {
-	_, err := fmt.Fprintf(s.Out, "pilotfish %s\n", cli.Version(version))
-	return err
 }

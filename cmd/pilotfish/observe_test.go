@@ -1,15 +1,23 @@
 package main
 
 import (
+	"bytes"
+	"crypto/tls"
 	"math/rand/v2"
+	"net"
+	"os"
+	"path/filepath"
+	"slices"
 	"strconv"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/credentials"
+	"google.golang.org/grpc/health/grpc_health_v1"
 
-	"example.org/pilotfish/internal/admin"
 	"example.org/pilotfish/internal/config"
 	"example.org/pilotfish/internal/intake"
 	"example.org/pilotfish/internal/metrics"
@@ -19,64 +27,20 @@ import (
 	"example.org/pilotfish/pkg/selection"
 )
 
-func TestJobsThatAreNotReadAreShown(t *testing.T) {
-	c, now := newConsole(nil), time.Unix(1e9, 0)
-	c.ended(now, &record.Job{Read: intake.Unread, Unread: "it is no POST"}) // and has no body
-	c.ended(now, &record.Job{Body: 1})
-	assert.Zero(t, c.unread)
-	c.ended(now, &record.Job{Body: -1, Unread: "it is encoded"})
-	c.ended(now.Add(time.Second), &record.Job{Body: 10, Unread: "its beginning lacks the project"})
-	assert.Equal(t, admin.Unread{Jobs: 2, At: now.Add(time.Second), Why: "its beginning lacks the project"}, c.unread)
-}
-
-// A project is busy at the upstream that answered its jobs, not at one that was tried before.
-func TestBusiestAtAnUpstream(t *testing.T) {
-	c, now := newConsole(nil), time.Unix(1e9, 0)
-	r := &record.Job{
-		Facts: intake.Facts{Project: intake.NewText("7"), Key: 7}, Outcome: intake.Answered,
-		Attempts: []record.Attempt{{Upstream: "a:1"}, {Upstream: "b:1"}},
-	}
-	c.ended(now, r)
+// A project is busy with all its jobs, however they end.
+func TestBusiest(t *testing.T) {
+	c, now := newServed(nil, quality.Default()), time.Unix(1e9, 0)
+	r := &record.Job{Arrived: now, Facts: intake.Facts{Project: "7", Key: 7}, Outcome: intake.Answered}
+	c.ended(r)
 	r.Outcome = intake.Gone
-	c.ended(now, r)
-	assert.Equal(t, []quality.Busy{{Key: 7, Name: "7", Jobs: 2}}, c.busiest(now, "", 9))
-	assert.Equal(t, []quality.Busy{{Key: 7, Name: "7", Jobs: 1}}, c.busiest(now, "b:1", 9))
-	assert.Empty(t, c.busiest(now, "a:1", 9))
+	c.ended(r)
+	assert.Equal(t, []quality.Busy{{Key: 7, Name: "7", Jobs: 2}}, c.busiest(now, 9))
 }
 
-// Times of an attempt are from its own start, and only the last one has the response.
-func TestAttemptsAsMetricsCountThem(t *testing.T) {
-	hint := &pool.Hint{Waited: time.Second}
-	r := &record.Job{
-		TTFB: 5 * time.Second, Total: 9 * time.Second,
-		Attempts: []record.Attempt{
-			{Upstream: "a:1", Outcome: pool.NotStarted, Cache: selection.Cached, Cost: selection.Cost{Wait: 0.25}},
-			{Upstream: "b:1", Outcome: pool.Answered, Start: 2 * time.Second, Hint: hint},
-		},
-	}
-	for _, c := range []struct {
-		complete        intake.Completeness
-		outcome         pool.Outcome
-		first, lastByte time.Duration
-	}{
-		{intake.Complete, pool.Answered, 3 * time.Second, 7 * time.Second},
-		{intake.Partial, pool.Truncated, 3 * time.Second, -1},
-		{intake.Absent, pool.TimedOut, -1, -1},
-	} {
-		r.Completeness, r.Attempts[1].Outcome = c.complete, c.outcome
-		assert.Equal(t, metrics.Attempt{
-			Upstream: "a:1", Outcome: pool.NotStarted, Believed: selection.Cached, Expected: 0.25, FirstByte: -1, LastByte: -1,
-		}, attempted(r, 0))
-		assert.Equal(t, metrics.Attempt{
-			Upstream: "b:1", Outcome: c.outcome, FirstByte: c.first, LastByte: c.lastByte, Hint: hint,
-		}, attempted(r, 1))
-	}
-}
-
-// BenchmarkObserve is what is done for a job only to be seen, with the settings of an
+// BenchmarkSinks is what is done for a job only to be seen, with the settings of an
 // empty file: figures, projects, metrics and the log line. The jobs are of 5,000
 // projects and go to 4 upstreams, which tell of their load (hints) or do not (plain).
-func BenchmarkObserve(b *testing.B) {
+func BenchmarkSinks(b *testing.B) {
 	for name, hint := range map[string]*pool.Hint{
 		"plain": nil, "hints": {Waited: time.Millisecond, Fetched: -1, Known: true, Cached: true},
 	} {
@@ -86,13 +50,18 @@ func BenchmarkObserve(b *testing.B) {
 			cfg.Discovery.Static = addresses
 			s, err := newSidecar(&cfg, nil, quiet(b))
 			require.NoError(b, err)
-			s.metrics.Joined(addresses)
-			s.served.machine.Follow(addresses)
+			sinks := s.sinks()
+			set := make([]pool.Upstream, len(addresses))
+			for i := range set {
+				set[i].Address = addresses[i]
+			}
+			s.balancer.Set(set)
+			s.served.look(time.Now(), quality.Moment{Upstreams: s.balancer.States()})
 			random := rand.New(rand.NewPCG(1, 2))
 			projects := make([]intake.Facts, 5000)
 			for i := range projects {
 				id := strconv.Itoa(10_000 + i)
-				projects[i] = intake.Facts{Project: intake.NewText(id), Key: intake.Key(id)}
+				projects[i] = intake.Facts{Project: id, Key: intake.Key(id)}
 			}
 			r := &record.Job{
 				ID: "0c4a3c7b6f0e4e7aa5c1f6a1b3f7d2e9", Read: intake.Full, Body: 4096, Bytes: 12, Status: 200,
@@ -105,14 +74,67 @@ func BenchmarkObserve(b *testing.B) {
 				r.Facts = projects[random.IntN(len(projects))]
 				start := time.Duration(20_000 + random.IntN(5_000))
 				r.TTFB = start + time.Duration(500_000+random.IntN(1_000_000))
-				r.Total = r.TTFB + time.Duration(30_000+random.IntN(10_000))
 				r.Attempts[0] = record.Attempt{
-					Upstream: addresses[random.IntN(len(addresses))], RunnerUp: "127.0.0.1:9000", RunnerUpCost: 0.002,
-					Cache: selection.Cached, Cost: selection.Cost{Total: 0.001, Placement: 0.001},
+					Upstream: addresses[random.IntN(len(addresses))], Cache: selection.Cached,
+					Why:     pool.Why{RunnerUp: "127.0.0.1:9000", RunnerUpCost: 0.002, Cost: selection.Cost{Total: 0.001, Placement: 0.001}},
 					Outcome: pool.Answered, Start: start, End: r.TTFB, Hint: hint,
 				}
-				s.observe(r)
+				r.End(r.Arrived.Add(r.TTFB + time.Duration(30_000+random.IntN(10_000))))
+				for _, sink := range sinks {
+					sink(r)
+				}
 			}
 		})
 	}
+}
+
+// The metrics count the connections of Envoy.
+func TestConnectionsAtTheMeshPort(t *testing.T) {
+	cfg := config.Default()
+	cfg.Listen, cfg.Admin, cfg.Mesh.Listen = "127.0.0.1:0", "127.0.0.1:0", "127.0.0.1:0"
+	cfg.Discovery.Static = []string{"127.0.0.1:1"}
+	s, p := running(t, &cfg)
+	c, err := net.Dial("tcp", p.Mesh.Addr().String())
+	require.NoError(t, err)
+	defer c.Close()
+	require.Eventually(t, func() bool {
+		return slices.Contains(s.live(time.Now()).Bounds, metrics.Bound{Name: "mesh_connections", Used: 1, Limit: 256})
+	}, patience, time.Millisecond)
+}
+
+// The mesh port shows a certificate of its own, or that of a folder, as Kubernetes mounts a secret.
+func TestTheMeshPortByTLS(t *testing.T) {
+	folder := t.TempDir()
+	cert, key := identity(t)
+	require.NoError(t, os.Rename(cert, filepath.Join(folder, "tls.crt")))
+	require.NoError(t, os.Rename(key, filepath.Join(folder, "tls.key")))
+	mounted, err := tls.LoadX509KeyPair(filepath.Join(folder, "tls.crt"), filepath.Join(folder, "tls.key"))
+	require.NoError(t, err)
+	for _, setting := range []string{"self-signed", folder} {
+		cfg := config.Default()
+		cfg.Listen, cfg.Admin, cfg.Mesh.Listen, cfg.Mesh.TLS = "127.0.0.1:0", "127.0.0.1:0", "127.0.0.1:0", setting
+		cfg.Discovery.Static = []string{"127.0.0.1:9"}
+		_, p := running(t, &cfg)
+		var shown []byte
+		client, err := grpc.NewClient(p.Mesh.Addr().String(), grpc.WithTransportCredentials(credentials.NewTLS(&tls.Config{
+			InsecureSkipVerify: true, //nolint:gosec // as gateways do
+			VerifyConnection: func(s tls.ConnectionState) error {
+				shown = s.PeerCertificates[0].Raw
+				return nil
+			},
+		})))
+		require.NoError(t, err)
+		reply, err := grpc_health_v1.NewHealthClient(client).Check(t.Context(), &grpc_health_v1.HealthCheckRequest{Service: "liveness"})
+		require.NoError(t, err)
+		assert.Equal(t, grpc_health_v1.HealthCheckResponse_SERVING, reply.GetStatus())
+		assert.Equal(t, setting == folder, bytes.Equal(mounted.Certificate[0], shown))
+		require.NoError(t, client.Close())
+	}
+	cfg := config.Default()
+	cfg.Discovery.Static = []string{"127.0.0.1:9"}
+	cfg.Mesh.TLS = folder + "/none"
+	s, err := newSidecar(&cfg, nil, quiet(t))
+	require.NoError(t, err)
+	_, err = s.servers(nil)
+	assert.ErrorContains(t, err, "none/tls.crt")
 }

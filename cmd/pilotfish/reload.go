@@ -12,9 +12,9 @@ import (
 	"example.org/pilotfish/internal/cli"
 	"example.org/pilotfish/internal/config"
 	"example.org/pilotfish/internal/files"
+	"example.org/pilotfish/internal/overload"
 	"example.org/pilotfish/internal/pool"
-	"example.org/pilotfish/pkg/overload"
-	"example.org/pilotfish/pkg/selection/rivals"
+	"example.org/pilotfish/pkg/selection"
 )
 
 // source is where a reload gets its configuration.
@@ -70,11 +70,9 @@ func (s *sidecar) reload(cfg *config.Config) (waiting []string, err error) {
 	s.current.Store(g)
 	before.stop()
 	s.balancer.SetSettings(balancer.Settings{
-		Pool: settings, Breaker: cfg.Breaker, Retry: cfg.Retry, Queue: cfg.Queue, Projects: cfg.Projects,
-		Thoughts: cfg.SecondThoughts,
+		Pool: settings, Retry: cfg.Retry, Queue: s.queue(cfg), Projects: cfg.Projects,
 	})
-	s.prewarm.SetSettings(cfg.Prewarm)
-	s.capture.SetSettings(cfg.Capture)
+	s.served.set(cfg.Quality)
 	if s.running != nil {
 		s.startGeneration(g)
 	}
@@ -89,10 +87,8 @@ func (s *sidecar) waiting(cfg *config.Config) (keys []string) {
 	}{
 		{"listen", s.first.Listen != cfg.Listen},
 		{"admin", s.first.Admin != cfg.Admin},
-		{"reuse_port", s.first.ReusePort != cfg.ReusePort},
 		{"submitters", s.first.Submitters != cfg.Submitters},
 		{"mesh", s.first.Mesh != cfg.Mesh},
-		{"job.max_body", cfg.Mesh.Listen != "" && s.first.Job.MaxBody < cfg.Job.MaxBody}, // of a message on the mesh port
 	} {
 		if fixed.changed {
 			keys = append(keys, fixed.key)
@@ -137,10 +133,23 @@ const maxConfigFile = 1 << 20
 
 // poolSettings is what the pool picks by.
 func poolSettings(cfg *config.Config) (s pool.Settings, err error) {
-	s.Interval = cfg.Reports.Interval
-	if s.Policy, err = rivals.New(cfg.Selection.Policy); err != nil {
+	s.Interval, s.Breaker = cfg.Reports.Interval, cfg.Breaker
+	if s.Policy, err = selection.New(cfg.Selection.Policy); err != nil {
 		return s, err
+	}
+	if name := cfg.Selection.Shadow; name != "" {
+		s.Shadow = &pool.Shadow{Rand: newRand()}
+		if s.Shadow.Policy, err = selection.New(name); err != nil {
+			return s, err
+		}
 	}
 	s.Detector, err = overload.New(cfg.Overload.Policy, cfg.Overload.Stalled)
 	return s, err
+}
+
+// warn logs what is legal and unwise about a configuration.
+func warn(log *zap.Logger, warnings []*cli.Error) {
+	for _, w := range warnings {
+		log.Warn("configuration", zap.String("warning", w.Text), zap.String("file", w.File), zap.Int("line", w.Line))
+	}
 }

@@ -3,13 +3,12 @@ package main
 import (
 	"bytes"
 	"context"
-	"io"
 	"net/http"
 	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"slices"
-	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -19,12 +18,11 @@ import (
 	"go.uber.org/zap/zapcore"
 	"go.uber.org/zap/zaptest/observer"
 
-	"example.org/pilotfish/internal/breaker"
 	"example.org/pilotfish/internal/cli"
 	"example.org/pilotfish/internal/config"
-	"example.org/pilotfish/internal/discovery"
 	"example.org/pilotfish/internal/dispatch"
 	"example.org/pilotfish/internal/logging"
+	"example.org/pilotfish/internal/metrics"
 	"example.org/pilotfish/internal/pool"
 	"example.org/pilotfish/internal/settings"
 	"example.org/pilotfish/pkg/fakeupstream"
@@ -39,7 +37,7 @@ func fileConfig(t *testing.T, address string) (cfg config.Config, path string) {
 	path = filepath.Join(t.TempDir(), "upstreams")
 	require.NoError(t, os.WriteFile(path, []byte(address+"\n"), 0o600))
 	cfg = config.Default()
-	cfg.Discovery.File = &discovery.File{Path: path, Interval: time.Second}
+	cfg.Discovery.File = path
 	cfg.Reports.Interval, cfg.Reports.Timeout = 20*time.Millisecond, patience // a slow upstream is no suspect
 	requireUsable(t, &cfg)
 	return cfg, path
@@ -71,7 +69,7 @@ func TestReportsGoOnAfterAReloadWithoutDiscovery(t *testing.T) {
 	s.start(context.Background())
 	defer s.stop()
 	reported := func(running int) func() bool {
-		upstream.SetRunning(0, running)
+		upstream.SetLoad(running, 0)
 		return func() bool {
 			states := s.balancer.States()
 			return len(states) == 1 && states[0].Running == float64(running)
@@ -100,7 +98,7 @@ func TestChangesThatWaitForARestart(t *testing.T) {
 	changed := cfg
 	changed.Admin, changed.Queue.Jobs = "127.0.0.1:2", changed.Queue.Jobs+1
 	all := changed
-	all.Listen, all.ReusePort, all.Submitters.Connections = "127.0.0.1:3", true, 7
+	all.Listen, all.Submitters.Connections = "127.0.0.1:3", 7
 	all.Mesh.Listen, all.Job.MaxBody = "127.0.0.1:4", all.Job.MaxBody+1
 	told := func(c config.Config) []string {
 		logs.TakeAll()
@@ -113,16 +111,15 @@ func TestChangesThatWaitForARestart(t *testing.T) {
 	assert.Equal(t, []string{"admin"}, told(changed))
 	assert.Equal(t, []string{"admin"}, told(changed), "it waits still")
 	assert.Empty(t, told(cfg), "the change was taken back")
-	assert.Equal(t, []string{"listen", "admin", "reuse_port", "submitters", "mesh", "job.max_body"}, told(all), "each key once")
+	assert.Equal(t, []string{"listen", "admin", "submitters", "mesh"}, told(all), "each key once")
 }
 
-// What used to wait for a restart: the queue, the breakers, pre-warming, the capture
-// and what the admin port allows.
+// What used to wait for a restart: the queue, the breakers, and what the admin port allows.
 func TestReloadOfWhatUsedToWait(t *testing.T) {
 	first, second := fakeupstream.New(t, fakeupstream.Options{}), fakeupstream.New(t, fakeupstream.Options{})
 	cfg, path := fileConfig(t, first.Address())
 	require.NoError(t, os.WriteFile(path, []byte(first.Address()+"\n"+second.Address()+"\n"), 0o600))
-	cfg.Listen, cfg.Admin, cfg.Prewarm.Projects = "127.0.0.1:0", "127.0.0.1:0", 0
+	cfg.Listen, cfg.Admin = "127.0.0.1:0", "127.0.0.1:0"
 	s, p := running(t, &cfg)
 	require.Eventually(t, func() bool { return len(s.balancer.States()) == 2 }, patience, time.Millisecond)
 	admin := func(method, path string) int {
@@ -137,18 +134,18 @@ func TestReloadOfWhatUsedToWait(t *testing.T) {
 	assert.Equal(t, http.StatusForbidden, admin(http.MethodPost, drain))
 	assert.Equal(t, http.StatusNotFound, admin(http.MethodGet, "/debug/pprof/"))
 
-	cfg.AdminWrite, cfg.Debug.Pprof = true, true
-	cfg.Breaker.Failures, cfg.Breaker.Open, cfg.Breaker.OpenMax = 1, time.Millisecond, time.Millisecond
-	cfg.Queue.Jobs, cfg.Queue.Bytes, cfg.Prewarm.Projects = 1, 1<<20, 5
-	cfg.Capture.Path = filepath.Join(t.TempDir(), "jobs.jsonl")
+	cfg.AdminWrite = true
+	cfg.Breaker.Failures, cfg.Breaker.Open = 1, time.Millisecond
+	cfg.Queue.Jobs, cfg.Job.Budget = 1, 4<<20
 	s.balancer.Set([]pool.Upstream{{Address: first.Address()}}) // until the new discovery has brought the other one back
 	assert.Empty(t, requireReload(t, s, &cfg))
 	require.Eventually(t, func() bool { return len(s.balancer.States()) == 2 }, patience, time.Millisecond)
 	assert.Equal(t, http.StatusOK, admin(http.MethodPost, drain))
 	assert.Equal(t, http.StatusOK, admin(http.MethodGet, "/debug/pprof/"))
 
-	live := s.live(time.Now())
-	assert.Equal(t, []int64{1, 1 << 20}, []int64{int64(live.QueueJobs), live.QueueBytes.Most}, "the metrics tell the new bounds")
+	bounds := s.live(time.Now()).Bounds
+	assert.Contains(t, bounds, metrics.Bound{Name: "queue_jobs", Limit: 1}, "the metrics have the new bounds")
+	assert.Contains(t, bounds, metrics.Bound{Name: "queue_bytes", Limit: 1 << 20})
 
 	// The queue: nothing is eligible, so one job waits, and the next has no place.
 	s.balancer.Drain(second.Address(), true)
@@ -166,33 +163,38 @@ func TestReloadOfWhatUsedToWait(t *testing.T) {
 	require.ErrorIs(t, <-gone, context.Canceled)
 
 	// The breaker opens at the first failure.
-	both := []pool.Upstream{{Address: first.Address()}, {Address: second.Address()}}
-	s.balancer.Set(both)
+	s.balancer.Set([]pool.Upstream{{Address: first.Address()}, {Address: second.Address()}})
 	l, err := s.balancer.Claim(t.Context(), time.Now(), s.balancer.Begin(dispatch.Request{Arrived: time.Now(), Queue: patience}))
 	require.NoError(t, err)
 	l.Done(time.Now(), pool.NoAnswer)
-	require.True(t, slices.ContainsFunc(s.balancer.States(), func(s pool.State) bool { return s.Breaker.State == breaker.Open }))
-	s.balancer.Set(nil)
-	s.balancer.Set(both)
+	require.True(t, slices.ContainsFunc(s.balancer.States(), func(s pool.State) bool { return s.Breaker.Trips == 1 }))
+}
 
-	// The capture gets a line, and the upstream that leaves is warmed elsewhere.
-	response, err := dialing(t, p.Jobs).Post("http://localhost/v1/jobs", "application/json", strings.NewReader(`{"project_id": 7}`))
-	require.NoError(t, err)
-	_, _ = io.Copy(io.Discard, response.Body)
-	_ = response.Body.Close()
-	require.Eventually(t, func() bool { written, _ := s.capture.Counts(); return written == 1 }, patience, time.Millisecond)
-	text, err := os.ReadFile(cfg.Capture.Path)
-	require.NoError(t, err)
-	assert.Contains(t, string(text), `"project":7`)
-	from, to := first, second
-	if len(from.Jobs()) == 0 {
-		from, to = second, first
+// An upstream whose health checks fail gets no jobs, and those that pass bring it back without one.
+func TestHealthChecksWithoutJobs(t *testing.T) {
+	var sick atomic.Bool
+	plain := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if sick.Load() {
+			w.WriteHeader(http.StatusServiceUnavailable)
+		}
+	}))
+	defer plain.Close()
+	cfg := config.Default()
+	cfg.Listen, cfg.Admin = "127.0.0.1:0", "127.0.0.1:0"
+	cfg.Discovery.Static = []string{plain.Listener.Addr().String()}
+	cfg.Reports.HealthPath, cfg.Reports.Interval = "/healthz", 5*time.Millisecond
+	s, _ := running(t, &cfg)
+	is := func(why string) func() bool {
+		return func() bool {
+			states := s.balancer.States()
+			return len(states) == 1 && states[0].Why == why
+		}
 	}
-	s.prewarm.Follow([]pool.Upstream{{Address: from.Address(), Draining: true}, {Address: to.Address()}})
-	s.balancer.Set([]pool.Upstream{{Address: from.Address(), Draining: true}, {Address: to.Address()}})
-	require.Eventually(t, func() bool {
-		return slices.ContainsFunc(s.balancer.States(), func(s pool.State) bool { return s.Address == to.Address() && s.Cached == 1 })
-	}, patience, time.Millisecond)
+	require.Eventually(t, is(""), patience, time.Millisecond)
+	sick.Store(true)
+	require.Eventually(t, is("breaker opened: health check failed: status 503 Service Unavailable"), patience, time.Millisecond)
+	sick.Store(false)
+	require.Eventually(t, is(""), patience, time.Millisecond)
 }
 
 // A configuration file that is watched is read again when it has changed, and when
@@ -223,16 +225,16 @@ func TestReloadsOfAFile(t *testing.T) {
 	write("log: {jobs: none}\nadmin_write: true\n")
 	require.Eventually(t, func() bool { return log().Jobs == "none" }, patience, 10*time.Millisecond)
 
-	write("log: {jobs: slow}\nadmin_write: true\nmesh: {listen: 127.0.0.1:0}\n")
+	write("log: {jobs: failed}\nadmin_write: true\nmesh: {listen: 127.0.0.1:0}\n")
 	code, out = reload()
 	assert.Zero(t, code, out)
 	assert.Contains(t, out, "the change of mesh waits for a restart")
-	assert.Equal(t, "slow", log().Jobs)
+	assert.Equal(t, "failed", log().Jobs)
 	write("log: {jobs: some}\n")
 	code, out = reload()
 	assert.Equal(t, 1, code)
 	assert.Contains(t, out, `log.jobs: "some" is not one of`)
-	assert.Equal(t, "slow", log().Jobs)
+	assert.Equal(t, "failed", log().Jobs)
 }
 
 func TestReloadOfHostsAndInterval(t *testing.T) {
@@ -307,6 +309,13 @@ func TestReloadOfTheRules(t *testing.T) {
 	cfg.Selection.Policy = "random"
 	requireReload(t, s, &cfg)
 	assert.False(t, priced(), "random has none")
+	cfg.Selection.Shadow = "magic"
+	reloadFails(t, s, &cfg, "magic")
+	cfg.Selection.Shadow = "dynamic"
+	requireReload(t, s, &cfg)
+	ranked, err := s.balancer.Explain(pool.Request{})
+	require.NoError(t, err)
+	assert.True(t, ranked[0].Shadow)
 }
 
 // requireReload puts a configuration in force, and returns what waits for a restart.

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"crypto/tls"
 	"errors"
 	"sync"
 	"time"
@@ -9,11 +10,11 @@ import (
 	"github.com/coreos/go-systemd/v22/daemon"
 	"go.uber.org/zap"
 
-	"example.org/pilotfish/internal/memory"
+	"example.org/pilotfish/internal/files"
 	"example.org/pilotfish/internal/mesh"
 	"example.org/pilotfish/internal/ports"
 	"example.org/pilotfish/internal/proxy"
-	"example.org/pilotfish/internal/statefile"
+	"example.org/pilotfish/internal/quality"
 )
 
 // drainDelay is how long a process that ends still takes jobs on the connections
@@ -34,13 +35,8 @@ func (s *sidecar) Run(ctx context.Context, p ports.Ports, from *source) error {
 	defer wg.Wait()
 	defer cancel()
 	wg.Go(func() { s.balancer.Run(background) })
-	bodies := func() int64 { return s.current.Load().budget.All() + int64(s.first.Submitters.Heads) }
-	wg.Go(func() { memory.Keep(background, bodies) })
+	wg.Go(func() { s.memory.GiveBack(background) })
 	wg.Go(func() { s.watch(background) })
-	wg.Go(func() { s.prewarm.Run(background) })
-	wg.Go(func() { s.capture.Run(background) })
-	statePath := func() string { return s.current.Load().cfg.State.Path }
-	wg.Go(func() { statefile.Keep(background, statePath, s.balancer, s.log.Logger) })
 	if from != nil && from.path != "" {
 		wg.Go(func() { s.watchFile(background, from) })
 	}
@@ -71,14 +67,12 @@ func (s *sidecar) Run(ctx context.Context, p ports.Ports, from *source) error {
 	return err
 }
 
-// servers are what serves the ports.
-type servers struct {
-	jobs, admin *proxy.Server
-	mesh        *mesh.Server
-}
-
-// adminConns bounds the connections of the admin port.
-const adminConns = 64
+// Bounds of the admin port: its connections, and how long one that nobody uses may keep
+// others out.
+const (
+	adminConns = 256
+	adminIdle  = 10 * time.Second
+)
 
 func (s *sidecar) servers(from *source) (all servers, err error) {
 	handler, err := s.admin(from)
@@ -90,15 +84,33 @@ func (s *sidecar) servers(from *source) (all servers, err error) {
 		return all, err
 	}
 	if all.jobs, err = proxy.NewServer(s, proxy.ServerConfig{
-		MaxHeader: int(s.first.Submitters.MaxHead), Conns: s.first.Submitters.Connections, Arriving: s.heads, ErrorLog: errorLog,
+		Conns: s.first.Submitters.Connections, ErrorLog: errorLog,
 	}); err != nil {
 		return all, err
 	}
-	all.mesh = mesh.NewServer(mesh.ServerConfig{
-		Filter: s.filter, Ready: s.ready, MaxBody: int64(s.first.Job.MaxBody), ErrorLog: errorLog,
-	})
-	all.admin, err = proxy.NewServer(handler, proxy.ServerConfig{ErrorLog: errorLog, Conns: adminConns, CloseIdle: true})
+	shown, err := s.meshCertificate()
+	if err != nil {
+		return all, err
+	}
+	all.mesh = mesh.NewServer(mesh.ServerConfig{Filter: s.filter, Ready: s.refusal, Certificate: shown, ErrorLog: errorLog})
+	all.admin, err = proxy.NewServer(handler, proxy.ServerConfig{ErrorLog: errorLog, Conns: adminConns, IdleTimeout: adminIdle, Unframed: true})
 	return all, err
+}
+
+// meshCertificate is what the mesh port shows; nil without TLS.
+func (s *sidecar) meshCertificate() (func(*tls.ClientHelloInfo) (*tls.Certificate, error), error) {
+	switch s.first.Mesh.TLS {
+	case "":
+		return nil, nil
+	case mesh.SelfSigned:
+		own, err := files.SelfSigned(time.Now())
+		return func(*tls.ClientHelloInfo) (*tls.Certificate, error) { return own, nil }, err
+	}
+	t, err := s.newTLS("mesh.tls", s.first.Mesh.Files())
+	if err != nil {
+		return nil, err
+	}
+	return t.Certificate, nil
 }
 
 // drain lets the open jobs finish within the grace time, and tells every ten
@@ -126,5 +138,21 @@ func (s *sidecar) drain(ctx context.Context, all servers, grace time.Duration) e
 func notify(log *zap.Logger, state string) {
 	if _, err := daemon.SdNotify(false, state); err != nil {
 		log.Warn("systemd was not notified", zap.String("state", state), zap.Error(err))
+	}
+}
+
+// watch looks at the upstreams and at the modes every second until ctx ends.
+func (s *sidecar) watch(ctx context.Context) {
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-time.After(time.Second):
+			states := s.balancer.States()
+			s.journal.Look(states)
+			moment := quality.Moment{Upstreams: states}
+			moment.InFlight, moment.Waiting = s.balancer.Counts()
+			s.served.look(time.Now(), moment)
+		}
 	}
 }

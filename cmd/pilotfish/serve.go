@@ -22,7 +22,7 @@ type serveCommand struct {
 	Upstream       []string `placeholder:"HOST:PORT" help:"An upstream; repeat for more. Replaces the file's discovery."`
 	Listen         string   `placeholder:"HOST:PORT" help:"Where submitters post jobs, or unix:PATH; default 127.0.0.1:8080."`
 	Admin          string   `placeholder:"HOST:PORT" help:"Where operators look, or unix:PATH; default 127.0.0.1:9180."`
-	ReusePort      bool     `help:"Share the job port with the process that takes over (SO_REUSEPORT), and leave the admin port to it."`
+	ReusePort      bool     `help:"Share the ports with the process that takes over (SO_REUSEPORT)."`
 	ExplainHeaders bool     `help:"Add headers about the decision to each answer."`
 }
 
@@ -41,7 +41,8 @@ func (c *serveCommand) load() (config.Config, []*cli.Error, error) {
 func (c *serveCommand) given() (flags []config.Flag) {
 	if len(c.Upstream) > 0 {
 		flags = append(flags, config.Flag{Name: "--upstream", Key: "discovery", Set: func(cfg *config.Config) {
-			cfg.Discovery = discovery.Settings{Static: c.Upstream}
+			cfg.Discovery = discovery.Default()
+			cfg.Discovery.Static = c.Upstream
 		}})
 	}
 	if c.Listen != "" {
@@ -60,6 +61,7 @@ func (c *serveCommand) given() (flags []config.Flag) {
 }
 
 func (c *serveCommand) Run(s cli.Console) error {
+	signal.Ignore(syscall.SIGPIPE) // who read the log has gone: jobs do not need it
 	served, err := ports.Activated()
 	if err != nil {
 		return err
@@ -77,14 +79,30 @@ func (c *serveCommand) Run(s cli.Console) error {
 	}
 	defer log.Sync() //nolint:errcheck // there is no other log
 	warn(log.Logger, warnings)
-	if err := served.Open(portsOf(&cfg), log.Logger); err != nil {
+	if err := served.Open(portsOf(&cfg)); err != nil {
 		return err
 	}
 	side, err := newSidecar(&cfg, served.Addresses(), log)
 	if err != nil {
 		return err
 	}
+	mesh := zap.Skip()
+	if served.Mesh != nil {
+		mesh = zap.Stringer("mesh", served.Mesh.Addr())
+	}
+	log.Info("serving", zap.String("version", cli.Version(version)), zap.Int("pid", os.Getpid()), zap.String("configuration", c.Config),
+		zap.Stringer("jobs", served.Jobs.Addr()), zap.Stringer("admin", served.Admin.Addr()), mesh,
+		zap.String("selection", cfg.Selection.Policy), zap.String("overload", cfg.Overload.Policy))
+	if err := side.runUntilSignal(served, &source{read: c.load, path: c.Config, first: before}); err != nil {
+		log.Error("ended before its jobs", zap.Error(err), zap.Int64("jobs_cut", side.open.Load()))
+		return cli.ErrReported // whoever reads standard error may have stopped: the log does not wait for that
+	}
+	return nil
+}
 
+// runUntilSignal runs the sidecar until SIGTERM or Ctrl-C, and its jobs have ended. A second
+// signal ends it at once. SIGHUP has it read its configuration again.
+func (s *sidecar) runUntilSignal(p ports.Ports, from *source) error {
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
 	stop := make(chan os.Signal, 2)
@@ -93,26 +111,17 @@ func (c *serveCommand) Run(s cli.Console) error {
 	hup := make(chan os.Signal, 1)
 	signal.Notify(hup, syscall.SIGHUP)
 	defer signal.Stop(hup)
-	mesh := zap.Skip()
-	if served.Mesh != nil {
-		mesh = zap.Stringer("mesh", served.Mesh.Addr())
-	}
-	log.Info("serving", zap.String("version", cli.Version(version)), zap.Int("pid", os.Getpid()), zap.String("configuration", c.Config),
-		zap.Stringer("jobs", served.Jobs.Addr()), zap.Stringer("admin", served.Admin.Addr()), mesh,
-		zap.String("selection", cfg.Selection.Policy), zap.String("overload", cfg.Overload.Policy))
-
-	from := &source{read: c.load, path: c.Config, first: before}
 	ended := make(chan error, 1)
-	go func() { ended <- side.Run(ctx, served, from) }()
+	go func() { ended <- s.Run(ctx, p, from) }()
 	for {
 		select {
 		case err := <-ended:
 			return err
 		case <-hup:
-			_, _ = side.reloadFrom(from) // it logs what is wrong
+			_, _ = s.reloadFrom(from) // it logs what is wrong
 		case sig := <-stop:
 			if ctx.Err() != nil {
-				return errors.New("stopped by a second " + sig.String())
+				return errors.New("stopped by a second signal: " + sig.String())
 			}
 			cancel()
 		}
@@ -131,11 +140,4 @@ func (c *serveCommand) use(p ports.Ports) {
 
 func portsOf(cfg *config.Config) ports.Config {
 	return ports.Config{Jobs: cfg.Listen, Admin: cfg.Admin, Mesh: cfg.Mesh.Listen, Shared: cfg.ReusePort}
-}
-
-// warn logs what is legal and unwise about a configuration.
-func warn(log *zap.Logger, warnings []*cli.Error) {
-	for _, w := range warnings {
-		log.Warn("configuration", zap.String("warning", w.Text), zap.String("file", w.File), zap.Int("line", w.Line))
-	}
 }

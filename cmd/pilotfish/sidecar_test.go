@@ -10,7 +10,6 @@ import (
 	"crypto/x509"
 	"crypto/x509/pkix"
 	"encoding/pem"
-	"fmt"
 	"io"
 	"math/big"
 	"net"
@@ -26,13 +25,10 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
-	"go.uber.org/zap"
 
 	"example.org/pilotfish/internal/config"
 	"example.org/pilotfish/internal/logging"
-	"example.org/pilotfish/internal/pool"
 	"example.org/pilotfish/internal/ports"
-	"example.org/pilotfish/internal/report"
 	"example.org/pilotfish/internal/settings"
 	"example.org/pilotfish/pkg/fakeupstream"
 )
@@ -91,7 +87,7 @@ func runningFrom(t *testing.T, cfg *config.Config, from *source) (*sidecar, port
 	t.Helper()
 	requireUsable(t, cfg)
 	var p ports.Ports
-	require.NoError(t, p.Open(portsOf(cfg), zap.NewNop()))
+	require.NoError(t, p.Open(portsOf(cfg)))
 	s, err := newSidecar(cfg, p.Addresses(), quiet(t))
 	require.NoError(t, err)
 	ctx, stop := context.WithCancel(context.Background())
@@ -126,7 +122,7 @@ func TestUpstreamsByTLS(t *testing.T) {
 	cfg.Reports.Interval, cfg.Reports.Timeout = 20*time.Millisecond, patience
 	cfg.UpstreamTLS = &by
 	s, p := running(t, &cfg)
-	upstream.SetRunning(0, 3)
+	upstream.SetLoad(3, 0)
 	require.Eventually(t, func() bool {
 		states := s.balancer.States()
 		return len(states) == 1 && states[0].Running == 3 && states[0].Cached == 1
@@ -137,6 +133,7 @@ func TestUpstreamsByTLS(t *testing.T) {
 	defer response.Body.Close()
 	assert.Empty(t, response.Header.Get("Pilotfish-Reason"), "an upstream answered")
 	assert.Len(t, upstream.Jobs(), 1)
+	assert.True(t, s.live(time.Now()).CertificateExpires.After(time.Now()))
 
 	bad := cfg
 	bad.UpstreamTLS = &settings.TLS{CAFile: by.CAFile + ".gone"}
@@ -144,69 +141,51 @@ func TestUpstreamsByTLS(t *testing.T) {
 	assert.Error(t, buildable(&bad))
 }
 
-// The projects of an upstream that leaves are fetched elsewhere by TLS, with the same certificate.
-func TestPrefetchesByTLS(t *testing.T) {
+// Upstreams may be sockets in the file system: jobs go there with their own Host header, reports come from there.
+func TestUpstreamsBySockets(t *testing.T) {
+	upstream := fakeupstream.New(t, fakeupstream.Options{})
+	at, err := url.Parse(upstream.URL)
+	require.NoError(t, err)
+	hosts := make(chan string, 1000)
 	cfg := config.Default()
 	cfg.Listen, cfg.Admin = "127.0.0.1:0", "127.0.0.1:0"
-	cfg.Reports.Interval, cfg.Reports.Timeout = 20*time.Millisecond, patience // a suspect gets no prefetch
-	upstreams := map[string]*fakeupstream.Upstream{}
-	for range 2 {
-		upstream := fakeupstream.New(t, fakeupstream.Options{})
-		at, err := url.Parse(upstream.URL)
+	cfg.Reports.Interval, cfg.Reports.Timeout = 20*time.Millisecond, patience
+	for _, name := range []string{"a", "b"} {
+		path := filepath.Join(t.TempDir(), name)
+		l, err := net.Listen("unix", path)
 		require.NoError(t, err)
-		address, by := secured(t, httputil.NewSingleHostReverseProxy(at)) // all show the same certificate
-		upstreams[address], cfg.UpstreamTLS = upstream, &by
-		cfg.Discovery.Static = append(cfg.Discovery.Static, address)
+		proxy := httputil.NewSingleHostReverseProxy(at)
+		server := &http.Server{Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			select {
+			case hosts <- r.Method + " " + r.Host:
+			default:
+			}
+			proxy.ServeHTTP(w, r)
+		})}
+		go func() { _ = server.Serve(l) }()
+		t.Cleanup(func() { _ = server.Close() })
+		cfg.Discovery.Static = append(cfg.Discovery.Static, "unix:"+path)
 	}
 	s, p := running(t, &cfg)
-	require.Eventually(t, func() bool { return s.ready() == nil }, patience, time.Millisecond)
-	response, err := dialing(t, p.Jobs).Post("http://localhost/v1/jobs", "application/json", strings.NewReader(fakeupstream.ExampleJob()))
-	require.NoError(t, err)
-	_, _ = io.Copy(io.Discard, response.Body)
-	_ = response.Body.Close()
-	require.Eventually(t, func() bool { return s.open.Load() == 0 }, patience, time.Millisecond, "the job is counted")
-
-	var set []pool.Upstream
-	other := ""
-	for address, upstream := range upstreams {
-		leaves := len(upstream.Jobs()) == 1
-		set = append(set, pool.Upstream{Address: address, Draining: leaves})
-		if !leaves {
-			other = address
-		}
-	}
-	require.NotEmpty(t, other, "one upstream got the job")
-	s.prewarm.Follow(set)
+	upstream.SetLoad(3, 0)
 	require.Eventually(t, func() bool {
-		for _, state := range s.balancer.States() {
-			if state.Address == other {
-				return state.Cached == 1
-			}
-		}
-		return false
-	}, patience, time.Millisecond, "the project's data is there")
-	fetched := upstreams[other].Jobs()
-	require.Len(t, fetched, 1)
-	assert.Equal(t, "/v1/prefetch", fetched[0].Path)
-}
-
-// A Prometheus server may want TLS although the upstreams do not.
-func TestPrometheusByTLS(t *testing.T) {
-	asked := make(chan string, 1)
-	address, by := secured(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		states := s.balancer.States()
+		return len(states) == 2 && states[0].Running == 3 && states[1].Running == 3
+	}, patience, time.Millisecond)
+	response, err := dialing(t, p.Jobs).Post("http://localhost:77/v1/jobs", "application/json", strings.NewReader(`{"project_id": 7}`))
+	require.NoError(t, err)
+	defer response.Body.Close()
+	assert.Empty(t, response.Header.Get("Pilotfish-Reason"), "an upstream answered")
+	assert.Len(t, upstream.Jobs(), 1)
+	require.Eventually(t, func() bool {
 		select {
-		case asked <- r.URL.Path:
+		case got := <-hosts:
+			assert.Contains(t, []string{"GET localhost", "POST localhost:77"}, got)
+			return got == "POST localhost:77"
 		default:
+			return false
 		}
-		fmt.Fprint(w, `{"status":"success","data":{"resultType":"vector","result":[]}}`)
-	}))
-	cfg := config.Default()
-	cfg.Listen, cfg.Admin = "127.0.0.1:0", "127.0.0.1:0"
-	cfg.Discovery.Static = []string{"127.0.0.1:1"}
-	cfg.Reports.Source = report.FromPrometheus
-	cfg.Reports.Prometheus = &report.Server{URL: "https://" + address, InstanceLabel: "instance", TLS: by}
-	running(t, &cfg)
-	assert.Equal(t, "/api/v1/query", <-asked)
+	}, patience, time.Millisecond)
 }
 
 // Both ports may be sockets in the file system, and the admin port may want a token.
@@ -223,7 +202,7 @@ func TestSocketsAndAToken(t *testing.T) {
 		require.NoError(t, err)
 		assert.Equal(t, os.FileMode(0o660), info.Mode().Perm())
 	}
-	require.Eventually(t, func() bool { return s.ready() == nil }, patience, time.Millisecond)
+	require.Eventually(t, func() bool { return s.refusal() == nil }, patience, time.Millisecond)
 	response, err := dialing(t, p.Jobs).Post("http://localhost/v1/jobs", "application/json", strings.NewReader(`{"project_id": 7}`))
 	require.NoError(t, err)
 	_, _ = io.Copy(io.Discard, response.Body)
@@ -244,19 +223,4 @@ func TestSocketsAndAToken(t *testing.T) {
 
 	cfg.AdminTokenFile += ".gone"
 	reloadFails(t, s, &cfg, "admin_token_file: stat ")
-}
-
-// Whoever holds all connections of the admin port and says nothing keeps no probe out.
-func TestIdleConnectionsKeepNoProbeOut(t *testing.T) {
-	cfg := config.Default()
-	cfg.Listen, cfg.Admin = "127.0.0.1:0", "127.0.0.1:0"
-	cfg.Discovery.Static = []string{"127.0.0.1:1"}
-	_, p := running(t, &cfg)
-	for range 70 {
-		c, err := net.Dial("tcp", p.Admin.Addr().String())
-		require.NoError(t, err)
-		defer c.Close()
-	}
-	var stdout, stderr bytes.Buffer
-	assert.Zero(t, run([]string{"probe", "--live", "--admin", p.Admin.Addr().String()}, nil, &stdout, &stderr), stderr.String())
 }

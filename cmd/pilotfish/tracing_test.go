@@ -11,20 +11,13 @@ import (
 	"testing"
 	"time"
 
-	core "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
-	ext "github.com/envoyproxy/go-control-plane/envoy/service/ext_proc/v3"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	collector "go.opentelemetry.io/proto/otlp/collector/trace/v1"
-	common "go.opentelemetry.io/proto/otlp/common/v1"
 	otlp "go.opentelemetry.io/proto/otlp/trace/v1"
-	"google.golang.org/grpc"
-	"google.golang.org/grpc/credentials/insecure"
 	"google.golang.org/protobuf/proto"
-	"google.golang.org/protobuf/types/known/structpb"
 
 	"example.org/pilotfish/internal/config"
-	"example.org/pilotfish/internal/metrics"
 	"example.org/pilotfish/pkg/fakeupstream"
 )
 
@@ -90,7 +83,7 @@ func TestJobsAreTraced(t *testing.T) {
 	cfg.Discovery.Static = []string{upstream.Address()}
 	receiver.traced(t, &cfg)
 	s, p := running(t, &cfg)
-	require.Eventually(t, func() bool { return s.ready() == nil }, patience, time.Millisecond)
+	require.Eventually(t, func() bool { return s.refusal() == nil }, patience, time.Millisecond)
 	submit := func() string {
 		r, err := http.NewRequest(http.MethodPost, "http://localhost/v1/jobs", strings.NewReader(`{"project_id": 7}`))
 		require.NoError(t, err)
@@ -113,66 +106,4 @@ func TestJobsAreTraced(t *testing.T) {
 	assert.Equal(t, "b7ad6b7169203331", hex.EncodeToString(job.ParentSpanId))
 	assert.Equal(t, theirs, submit(), "passed on as it came")
 	assert.Len(t, receiver.take(t, 2), 2)
-}
-
-// So does a job that Envoy asks about: the attempts are those that Envoy made. The
-// metrics count Envoy's connection.
-func TestJobsOfEnvoyAreTraced(t *testing.T) {
-	receiver := newReceiver(t)
-	cfg := config.Default()
-	cfg.Listen, cfg.Admin, cfg.Mesh.Listen = "127.0.0.1:0", "127.0.0.1:0", "127.0.0.1:0"
-	cfg.Discovery.Static = []string{"127.0.0.1:1", "127.0.0.1:2"} // only Envoy sends jobs there
-	receiver.traced(t, &cfg)
-	s, p := running(t, &cfg)
-	require.Eventually(t, func() bool { return s.ready() == nil }, patience, time.Millisecond)
-	client, err := grpc.NewClient(p.Mesh.Addr().String(), grpc.WithTransportCredentials(insecure.NewCredentials()))
-	require.NoError(t, err)
-	defer client.Close()
-	stream, err := ext.NewExternalProcessorClient(client).Process(t.Context())
-	require.NoError(t, err)
-	headers := func(end bool, pairs ...string) *ext.HttpHeaders {
-		h := &core.HeaderMap{}
-		for i := 0; i < len(pairs); i += 2 {
-			h.Headers = append(h.Headers, &core.HeaderValue{Key: pairs[i], RawValue: []byte(pairs[i+1])})
-		}
-		return &ext.HttpHeaders{Headers: h, EndOfStream: end}
-	}
-	require.NoError(t, stream.Send(&ext.ProcessingRequest{Request: &ext.ProcessingRequest_RequestHeaders{
-		RequestHeaders: headers(true, ":method", "POST", ":path", "/v1/jobs", "traceparent", theirs),
-	}}))
-	reply, err := stream.Recv()
-	require.NoError(t, err)
-	told := map[string]string{}
-	for _, h := range reply.GetRequestHeaders().GetResponse().GetHeaderMutation().GetSetHeaders() {
-		told[h.GetHeader().GetKey()] = string(h.GetHeader().GetRawValue())
-	}
-	list := strings.Split(told["x-gateway-destination-endpoint"], ",")
-	require.Len(t, list, 2)
-	conns := s.live(time.Now()).Connections["mesh"]
-	assert.Equal(t, metrics.Bounded{Taken: 1, Most: 256}, conns)
-
-	served, err := structpb.NewStruct(map[string]any{"x-gateway-destination-endpoint-served": list[1]})
-	require.NoError(t, err)
-	require.NoError(t, stream.Send(&ext.ProcessingRequest{
-		Request:         &ext.ProcessingRequest_ResponseHeaders{ResponseHeaders: headers(true, ":status", "200")},
-		MetadataContext: &core.Metadata{FilterMetadata: map[string]*structpb.Struct{"envoy.lb": served}},
-	}))
-	_, err = stream.Recv()
-	require.NoError(t, err)
-	require.NoError(t, stream.CloseSend())
-	spans := receiver.take(t, 3)
-	first, second, job := spans[0], spans[1], spans[2]
-	assert.Equal(t, []string{"attempt", "attempt", "job"}, []string{first.Name, second.Name, job.Name})
-	assert.Equal(t, traceparent(job), told["traceparent"], "the upstream's spans stand below the job's")
-	assert.Equal(t, "b7ad6b7169203331", hex.EncodeToString(job.ParentSpanId))
-	for i, s := range spans[:2] {
-		assert.Equal(t, job.SpanId, s.ParentSpanId)
-		attributes := map[string]*common.AnyValue{}
-		for _, a := range s.Attributes {
-			attributes[a.Key] = a.Value
-		}
-		assert.Equal(t, list[i], attributes["server.address"].GetStringValue())
-		assert.Equal(t, []string{"refused", "answered"}[i], attributes["pilotfish.outcome"].GetStringValue())
-		assert.Contains(t, attributes, "pilotfish.cost.wait")
-	}
 }

@@ -6,13 +6,13 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"log/slog"
 	"os"
 	"strings"
 	"time"
 
 	"example.org/pilotfish/internal/cli"
 	"example.org/pilotfish/internal/ruleserver"
-	"example.org/pilotfish/internal/ruleserver/registration"
 	"example.org/pilotfish/internal/settings"
 )
 
@@ -27,39 +27,31 @@ func run(args []string, stdout, stderr io.Writer) int {
 		Description: "The reference rule processing server. It takes jobs until SIGTERM, then finishes the open ones and ends; " +
 			"a second signal ends it at once.",
 		Version: cli.Version(version),
-		Do:      &flags{Server: ruleserver.Defaults(), Registration: registration.Defaults()},
+		Do:      &flags{Server: ruleserver.Defaults()},
 	}
 	return p.Run(args, cli.Console{Out: stdout, Err: stderr})
 }
 
 type flags struct {
-	Listen string `default:"127.0.0.1:9001" placeholder:"ADDRESS" help:"Address to take jobs at."`
-	Feeds  string `required:"" type:"existingdir" placeholder:"DIR" help:"Product data: a file PROJECT.csv for each project, with the names of the columns in the first line."`
-	Server ruleserver.Settings
-	Grace  time.Duration `default:"30s" help:"Time that open jobs have to finish after SIGTERM."`
+	Listen string              `default:"127.0.0.1:9001" placeholder:"ADDRESS" help:"Address to take jobs at."`
+	Feeds  string              `required:"" type:"existingdir" placeholder:"DIR" help:"Product data: a file PROJECT.csv for each project, with the names of the columns in the first line."`
+	Server ruleserver.Settings `embed:""`
+	Grace  time.Duration       `default:"30s" help:"Time that open jobs have to finish after SIGTERM."`
 
-	Registration registration.Settings
-	TellWithin   time.Duration `default:"1s" help:"Time that Consul has to confirm that the server drains, and that it has left."`
-	Preemptible  bool          `help:"Register as a server that may be stopped at any time, and take notice of the end: POST /v1/preempt, from this machine only."`
-	Lifetime     time.Duration `default:"24h" help:"Longest life of a pre-emptible server."`
-	Notice       time.Duration `default:"30s" help:"Time from the notice to the end."`
+	Consul  string `placeholder:"HOST:PORT" help:"Consul agent to register at, as host:port or a URL; a token and TLS come from the CONSUL_* variables. Without it the server does not register."`
+	Service string `default:"ruleserver" placeholder:"NAME" help:"Name to register as."`
 
-	LogLevel string `default:"info" enum:"debug,info,warn,error" placeholder:"LEVEL" help:"Least level to log: debug, info, warn or error."`
+	LogLevel slog.Level `default:"info" placeholder:"LEVEL" help:"Least level to log: debug, info, warn or error."`
 }
 
 // Validate refuses values that make no sense.
 func (f *flags) Validate() error {
 	var faults settings.Faults
 	f.Server.Check(&faults)
-	f.Registration.Check(&faults)
-	for _, d := range []struct {
-		key   string
-		value time.Duration
-	}{{"grace", f.Grace}, {"lifetime", f.Lifetime}, {"notice", f.Notice}, {"tell_within", f.TellWithin}} {
-		if d.value < 0 {
-			faults.Add(d.key, "%v is negative", d.value)
-		}
+	if f.Service == "" || strings.ContainsAny(f.Service, "/?#") {
+		faults.Add("service", "%q is not a name without / ? #", f.Service)
 	}
+	faults.NotNegative("grace", f.Grace)
 	var all []error
 	for _, one := range faults.All() {
 		all = append(all, fmt.Errorf("--%s: %s", strings.ReplaceAll(one.Key, "_", "-"), one.Text))

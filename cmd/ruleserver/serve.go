@@ -1,32 +1,30 @@
 package main
 
 import (
-	"errors"
+	"context"
 	"fmt"
 	"io"
+	"log/slog"
 	"net"
 	"net/http"
 	"os"
 	"os/signal"
+	"sync"
 	"syscall"
 	"time"
 
-	"go.uber.org/zap"
-	"go.uber.org/zap/zapcore"
-
 	"example.org/pilotfish/internal/ruleserver"
+	"example.org/pilotfish/internal/ruleserver/registration"
 )
 
-// serve takes jobs until a signal or a notice, then finishes the open ones.
+// serve takes jobs until a signal, then finishes the open ones.
 func serve(f *flags, stdout, stderr io.Writer) error {
 	signals := make(chan os.Signal, 2)
 	signal.Notify(signals, syscall.SIGTERM, os.Interrupt)
 	defer signal.Stop(signals)
 
-	log, err := newLogger(stderr, f.LogLevel)
-	if err != nil {
-		return fmt.Errorf("--log-level: %w", err)
-	}
+	lines := slog.NewJSONHandler(stderr, &slog.HandlerOptions{Level: f.LogLevel}) // no input can forge a line
+	log := slog.New(lines)
 	root, err := os.OpenRoot(f.Feeds) // refuses links that lead out of the directory
 	if err != nil {
 		return fmt.Errorf("--feeds: %w", err)
@@ -41,90 +39,98 @@ func serve(f *flags, stdout, stderr io.Writer) error {
 	}
 	defer server.Close()
 
-	listener, err := listen(f.Listen)
+	listener, err := net.Listen("tcp", f.Listen)
 	if err != nil {
-		return err
+		return fmt.Errorf("--listen: %w", err)
 	}
-	notice := newPreemption(f.Notice)
 	web := &http.Server{
-		Handler:           f.handler(server, notice),
+		Handler:           server.Handler(),
 		ReadHeaderTimeout: 10 * time.Second, // bodies and responses have timeouts of their own
 		IdleTimeout:       2 * time.Minute,
 		MaxHeaderBytes:    64 << 10,
-		ErrorLog:          zap.NewStdLog(log),
+		ErrorLog:          slog.NewLogLogger(lines, slog.LevelWarn),
 	}
 	defer func() { _ = web.Close() }()
 	failed := make(chan error, 1)
 	go func() { failed <- web.Serve(listener) }()
 	fmt.Fprintf(stdout, "ruleserver: listening on http://%s with %d cores\n", listener.Addr(), f.Server.Cores)
 
-	entry, err := f.enter(listener.Addr(), log)
+	drain, leave, err := f.register(listener.Addr(), log)
 	if err != nil {
 		return err
 	}
-	defer entry.leave()
+	defer leave()
 	select {
 	case err := <-failed:
 		return err
 	case s := <-signals:
-		log.Info("draining", zap.Stringer("signal", s), zap.Duration("grace", f.Grace))
-		entry.drain(time.Time{})
-		return drain(server, web, f.Grace, signals)
-	case stopsAt := <-notice.given:
-		log.Info("pre-empted", zap.Time("stops_at", stopsAt))
-		entry.drain(stopsAt)
-		return outlast(server, web, stopsAt, signals)
+		end := time.Now().Add(f.Grace)
+		log.Info("draining", "signal", s.String(), "ends_at", end)
+		drain()
+		server.Drain()
+		return finish(server, web, end, signals)
 	}
 }
 
-func listen(address string) (net.Listener, error) {
-	listener, err := net.Listen("tcp", address)
-	if errors.Is(err, syscall.EADDRINUSE) {
-		return nil, fmt.Errorf("%s is taken: choose another address with --listen", address)
+// register puts the server into Consul's catalogue, if there is one. drain registers
+// that it takes no new jobs.
+func (f *flags) register(address net.Addr, log *slog.Logger) (drain, leave func(), err error) {
+	if f.Consul == "" {
+		return func() {}, func() {}, nil
 	}
+	entry := registration.Server{Service: f.Service, Address: address.String(), Cores: f.Server.Cores, StartedAt: time.Now()}
+	r, err := registration.New(f.Consul, entry, nil)
 	if err != nil {
-		return nil, fmt.Errorf("--listen: %w", err)
+		return nil, nil, err
 	}
-	return listener, nil
+	observe := func(err error) {
+		if err != nil {
+			log.Warn("registration", "error", err)
+			return
+		}
+		log.Info("registered", "service", f.Service, "address", address.String())
+	}
+	ctx, stop := context.WithCancel(context.Background())
+	var running sync.WaitGroup
+	running.Go(func() { r.Run(ctx, observe) })
+	drain = func() { observe(r.Drain(ctx)) }
+	leave = func() {
+		stop()
+		running.Wait()
+		if err := r.Leave(context.Background()); err != nil {
+			observe(err)
+		}
+	}
+	return drain, leave, nil
 }
 
-// handler serves the job port.
-func (f *flags) handler(server *ruleserver.Server, notice preemption) http.Handler {
-	if !f.Preemptible {
-		return server.Handler()
+// finish lets the open jobs of a draining server finish. Until then the socket stays
+// open, so that a new job gets a response that says that it may be sent elsewhere.
+func finish(server *ruleserver.Server, web *http.Server, end time.Time, signals <-chan os.Signal) error {
+	ctx, cancel := context.WithDeadline(context.Background(), end)
+	defer cancel()
+	select {
+	case <-server.Drained():
+	case <-ctx.Done():
+	case s := <-signals:
+		return fmt.Errorf("ended at once by a second signal: %v", s)
 	}
-	mux := http.NewServeMux()
-	mux.Handle("/", server.Handler())
-	mux.Handle("POST /v1/preempt", ruleserver.LocalOnly(notice))
-	return mux
-}
-
-// newLogger writes JSON lines, so that no input can forge a line.
-func newLogger(w io.Writer, level string) (*zap.Logger, error) {
-	least, err := zapcore.ParseLevel(level)
-	if err != nil {
-		return nil, err
+	select {
+	case <-server.Drained():
+		_ = web.Shutdown(ctx) // responses are out, so there is little to wait for
+		return nil
+	default:
+		return fmt.Errorf("jobs were still running at %s, and were cut", end.Format(time.TimeOnly))
 	}
-	encoding := zap.NewProductionEncoderConfig()
-	encoding.EncodeTime = zapcore.ISO8601TimeEncoder
-	return zap.New(zapcore.NewCore(zapcore.NewJSONEncoder(encoding), zapcore.Lock(zapcore.AddSync(w)), least)), nil
 }
 
 // logJob writes the one line of a job.
-func logJob(log *zap.Logger, r ruleserver.Record) {
+func logJob(log *slog.Logger, r ruleserver.Record) {
 	what := "job"
 	if r.Prefetch {
 		what = "prefetch"
 	}
-	line := log.Check(zap.InfoLevel, what)
-	if line == nil {
-		return
-	}
-	line.Write(
-		zap.String("session", r.Session), zap.String("project", r.Project), zap.String("priority", r.Priority),
-		zap.String("outcome", string(r.Outcome)), zap.Int("status", r.Status), zap.Bool("cached", r.Facts.Cached),
-		zap.Float64("wait_seconds", r.Facts.Wait.Seconds()), zap.Float64("execution_seconds", r.Facts.Execution.Seconds()),
-		zap.Float64("fetch_seconds", r.Facts.Fetch.Seconds()), zap.Float64("total_seconds", r.Total.Seconds()),
-		zap.Int64("bytes", r.Bytes), zap.Error(r.Err),
-	)
+	log.Info(what, "session", r.Session, "project", r.Project, "priority", r.Priority, "outcome", r.Outcome, "status", r.Status,
+		"cached", r.Facts.Cached, "wait_seconds", r.Facts.Wait.Seconds(), "execution_seconds", r.Facts.Execution.Seconds(),
+		"fetch_seconds", r.Facts.Fetch.Seconds(), "total_seconds", r.Total.Seconds(), "bytes", r.Bytes, "error", r.Err)
 }

@@ -65,10 +65,6 @@ job "submitter" {
         security_opt    = ["no-new-privileges"]
       }
 
-      env {
-        GOMEMLIMIT = "400MiB" # below the memory limit, for the collector to work before it is met
-      }
-
       # A change is applied by SIGHUP; a file that is wrong changes nothing.
       template {
         destination   = "local/pilotfish.yaml"
@@ -82,12 +78,9 @@ job "submitter" {
             consul:
               address: 127.0.0.1:8500
               service: ruleserver
-              stale: true
-              snapshot: {{ env "NOMAD_ALLOC_DIR" }}/data/upstreams.json
               # With ACLs, give the task an identity for Consul, and its token here:
               # token_file: {{ env "NOMAD_SECRETS_DIR" }}/consul_token
-          job: {budget: 128MiB}
-          queue: {bytes: 64MiB}
+            snapshot: {{ env "NOMAD_ALLOC_DIR" }}/data/upstreams.txt
           shutdown: {grace: 2m}
         YAML
       }

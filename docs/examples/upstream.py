@@ -2,7 +2,7 @@
 import collections, http.server, json, os, signal, sys, threading, time
 
 count = collections.Counter(cores=os.cpu_count(), stalled_joblets=0, jobs_running=0, jobs_completed_total=0)
-changed, draining, cached = threading.Condition(), threading.Event(), {}
+changed, draining, cached, turns = threading.Condition(), threading.Event(), {}, []
 
 
 def fetch(project):
@@ -32,17 +32,17 @@ class Upstream(http.server.BaseHTTPRequestHandler):
 
     def do_POST(self):
         job, came = json.loads(self.rfile.read(int(self.headers["Content-Length"]))), time.monotonic()
-        if self.path == "/v1/prefetch":
-            return self.answer(200, fetch(job["project_id"]))
         if draining.is_set():
             return self.answer(503, "draining\n", Job_Started="no")
+        turn = came + 40 * min(float(self.headers.get("Job-Expected", 1)), 4)  # short jobs first, long ones in time
         with changed:  # wait for a core
             count["stalled_joblets"] += 1
-            changed.wait_for(lambda: count["jobs_running"] < count["cores"])
+            turns.append(turn)
+            changed.wait_for(lambda: count["jobs_running"] < count["cores"] and turn == min(turns))
+            turns.remove(turn)
             count.update(stalled_joblets=-1, jobs_running=1)
+            changed.notify_all()  # there may be another core for the next
         try:
-            if "job-started" in self.headers.get("Prefer", ""):
-                self.wfile.write(b"HTTP/1.1 102 Processing\r\nJob-Started: yes\r\n\r\n")
             told = f"waited={time.monotonic() - came:.3f}, {fetch(job['project_id'])}"
             time.sleep(job.get("seconds", 0))  # the work itself
             load = f"running={count['jobs_running']}, stalled={count['stalled_joblets']}, {told}"
@@ -50,7 +50,7 @@ class Upstream(http.server.BaseHTTPRequestHandler):
         finally:
             with changed:
                 count.update(jobs_running=-1, jobs_completed_total=1)
-                changed.notify()
+                changed.notify_all()
 
 
 server = http.server.ThreadingHTTPServer(("127.0.0.1", int(sys.argv[1])), Upstream)

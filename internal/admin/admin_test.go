@@ -18,56 +18,27 @@ import (
 	"example.org/pilotfish/pkg/selection"
 )
 
-// fakePool answers as told, and remembers what it was asked.
-type fakePool struct {
-	states []pool.State
-	ranked []pool.Ranked
-	err    error
-	asked  pool.Request
-
-	drained bool
+func row(address string) quality.Upstream {
+	return quality.Upstream{State: pool.State{Upstream: pool.Upstream{Address: address}, Why: "draining"}, Mode: quality.Losing}
 }
 
-func (p *fakePool) Drain(address string, on bool) bool {
-	if address != "a:1" {
-		return false
-	}
-	p.drained = on
-	return true
-}
-
-func (p *fakePool) States() []pool.State { return p.states }
-
-func (p *fakePool) Explain(r pool.Request) ([]pool.Ranked, error) {
-	p.asked = r
-	return p.ranked, p.err
-}
-
-// fakeQuality has seen one job of high priority.
-type fakeQuality struct{}
-
-func (fakeQuality) Summary() quality.Summary {
-	return quality.Summary{Fleet: quality.Served{
-		Status:  quality.Status{Mode: quality.Growing},
-		Windows: []quality.Window{{Seconds: 60, High: quality.Figures{Jobs: 1, Complete: 1}}},
-	}}
-}
-
-func TestQuality(t *testing.T) {
-	var got map[string]any
-	w := serve(t, config(&fakePool{}), http.MethodGet, "/api/quality")
-	require.NoError(t, json.Unmarshal(w.Body.Bytes(), &got))
-	fleet := got["fleet"].(map[string]any)
-	assert.Equal(t, "growing", fleet["mode"])
-	window := fleet["windows"].([]any)[0].(map[string]any)
-	assert.Equal(t, 60.0, window["seconds"])
-	assert.Equal(t, 1.0, window["high"].(map[string]any)["complete"])
-}
-
-func config(p *fakePool) admin.Config {
+// config is a port with one upstream, a:1, that can be drained.
+func config() admin.Config {
 	return admin.Config{
-		Metrics: http.NotFoundHandler(), Pool: p, Quality: fakeQuality{}, Console: &fakeConsole{},
-		Ready:        func() error { return nil },
+		Metrics:   http.NotFoundHandler(),
+		Ready:     func() (string, error) { return "1 of 1 upstreams are eligible", nil },
+		Now:       func() admin.Now { return admin.Now{Waiting: 3, Upstreams: []quality.Upstream{row("a:1")}} },
+		Upstreams: func() []quality.Upstream { return []quality.Upstream{row("a:1")} },
+		Points:    func() []quality.Point { return []quality.Point{{At: 10}} },
+		About:     func() (admin.About, error) { return admin.About{Configuration: "listen: x\n"}, nil },
+		Describe: func(body []byte) (intake.Facts, error) {
+			return intake.Facts{Project: "p", Key: uint64(len(body)), Data: &intake.Parts{Set: true}, Bytes: 9, Priority: selection.High}, nil
+		},
+		Explain: func(pool.Request) ([]pool.Ranked, error) {
+			return []pool.Ranked{{Address: "a:1", Picked: true}, {Address: "b:1"}}, nil
+		},
+		Drain:        func(address string, _ bool) bool { return address == "a:1" },
+		Write:        func() bool { return false },
 		BrowserCheck: func(h http.Handler) http.Handler { return h },
 	}
 }
@@ -81,76 +52,125 @@ func serve(t *testing.T, cfg admin.Config, method, target string) *httptest.Resp
 	return w
 }
 
+// Each path replies with what the sidecar says, and only after the check of browsers.
+func TestPaths(t *testing.T) {
+	cfg, checked := config(), config()
+	cfg.Write, checked.Write = func() bool { return true }, func() bool { return true }
+	checked.BrowserCheck = func(http.Handler) http.Handler {
+		return http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusForbidden) })
+	}
+	for path, want := range map[string]string{
+		"/healthz":       "ok\n",
+		"/readyz":        "ready: 1 of 1 upstreams are eligible\n",
+		"/metrics":       "404",
+		"/api/now":       `"waiting": 3`,
+		"/api/upstreams": `"why": "draining"`,
+		"/api/history":   `"at": 10`,
+		"/api/about":     `"configuration": "listen: x\n"`,
+		"/api/pick":      `"upstream": "a:1"`,
+		"/debug/pprof/":  "goroutine",
+		"/page.js":       "import",
+	} {
+		assert.Contains(t, serve(t, cfg, http.MethodGet, path).Body.String(), want, path)
+		assert.Equal(t, http.StatusForbidden, serve(t, checked, http.MethodGet, path).Code, path)
+	}
+	assert.Equal(t, http.StatusNotFound, serve(t, config(), http.MethodGet, "/debug/pprof/").Code)
+	cfg.Ready = func() (string, error) { return "", errors.New("no upstreams") }
+	w := serve(t, cfg, http.MethodGet, "/readyz")
+	assert.Equal(t, http.StatusServiceUnavailable, w.Code)
+	assert.Equal(t, "no upstreams\n", w.Body.String())
+	assert.Equal(t, http.StatusOK, serve(t, cfg, http.MethodHead, "/healthz").Code)
+}
+
 func TestPick(t *testing.T) {
+	cfg := config()
+	var asked pool.Request
+	cfg.Explain = func(r pool.Request) ([]pool.Ranked, error) {
+		asked = r
+		return []pool.Ranked{{Address: "a:1"}}, nil
+	}
 	for target, want := range map[string]pool.Request{
 		"/api/pick":                             {Priority: selection.Low},
 		"/api/pick?project=12345":               {Project: intake.Key("12345"), Priority: selection.Low},
 		"/api/pick?project=a%26b&priority=high": {Project: intake.Key("a&b"), Priority: selection.High},
 	} {
-		p := &fakePool{ranked: []pool.Ranked{{Address: "a:1", Picked: true}, {Address: "b:1"}}}
-		w := serve(t, config(p), http.MethodGet, target)
-		require.Equal(t, http.StatusOK, w.Code, target)
-		assert.Equal(t, want, p.asked)
-		var got struct {
-			Upstream string
-			Ranking  []struct{ Address string }
-		}
-		require.NoError(t, json.Unmarshal(w.Body.Bytes(), &got))
-		assert.Equal(t, "a:1", got.Upstream)
-		assert.Len(t, got.Ranking, 2)
+		require.Equal(t, http.StatusOK, serve(t, cfg, http.MethodGet, target).Code, target)
+		assert.Equal(t, want, asked)
 	}
-}
-
-func TestPickRefusesNonsense(t *testing.T) {
+	require.Equal(t, http.StatusOK, serve(t, cfg, http.MethodPost, "/api/pick?project=1").Code)
+	assert.Equal(t, pool.Request{Data: &intake.Parts{Set: true}, Bytes: 9, Priority: selection.High}, asked, "the body tells")
+	unread := cfg
+	unread.Describe = func([]byte) (intake.Facts, error) { return intake.Facts{}, errors.New("no job") }
+	assert.Equal(t, http.StatusBadRequest, serve(t, unread, http.MethodPost, "/api/pick").Code)
 	for query, want := range map[string]string{
 		"priority=HIGH": `priority: "HIGH" is neither high nor low`,
 		"project=a;b":   "invalid semicolon separator in query",
 		"project=%zz":   `invalid URL escape "%zz"`,
 	} {
-		p := &fakePool{ranked: []pool.Ranked{{Address: "a:1"}}}
-		w := serve(t, config(p), http.MethodGet, "/api/pick?"+query)
+		w := serve(t, cfg, http.MethodGet, "/api/pick?"+query)
 		assert.Equal(t, http.StatusBadRequest, w.Code, query)
 		var got struct{ Error string }
 		require.NoError(t, json.Unmarshal(w.Body.Bytes(), &got))
 		assert.Equal(t, want, got.Error)
 	}
-	w := serve(t, config(&fakePool{err: pool.ErrEmpty}), http.MethodGet, "/api/pick")
+	cfg.Explain = func(pool.Request) ([]pool.Ranked, error) { return nil, pool.ErrEmpty }
+	w := serve(t, cfg, http.MethodGet, "/api/pick")
 	assert.Equal(t, http.StatusServiceUnavailable, w.Code)
 	assert.Equal(t, "1", w.Header().Get("Retry-After"))
 	assert.Contains(t, w.Body.String(), pool.ErrEmpty.Error())
-	assert.Equal(t, http.StatusMethodNotAllowed, serve(t, config(&fakePool{}), http.MethodPost, "/api/pick").Code)
 }
 
-func TestProbes(t *testing.T) {
-	cfg := config(&fakePool{states: []pool.State{{Upstream: pool.Upstream{Address: "a:1"}, Why: "draining"}}})
-	assert.Equal(t, http.StatusOK, serve(t, cfg, http.MethodGet, "/readyz").Code)
-	cfg.Ready = func() error { return errors.New("no upstreams") }
-	w := serve(t, cfg, http.MethodGet, "/readyz")
-	assert.Equal(t, http.StatusServiceUnavailable, w.Code)
-	assert.Equal(t, "no upstreams\n", w.Body.String())
-	assert.Equal(t, http.StatusOK, serve(t, cfg, http.MethodHead, "/healthz").Code)
-	assert.Contains(t, serve(t, cfg, http.MethodGet, "/api/upstreams").Body.String(), `"why": "draining"`)
-	assert.Equal(t, http.StatusNotFound, serve(t, cfg, http.MethodGet, "/debug/pprof/").Code)
-	cfg.Pprof = func() bool { return true }
-	assert.Equal(t, http.StatusOK, serve(t, cfg, http.MethodGet, "/debug/pprof/").Code)
-}
-
-// What cannot be shown is told, not an empty page that looks well.
+// What cannot be shown is an error, not an empty page that looks well.
 func TestANumberThatJSONLacks(t *testing.T) {
-	w := serve(t, config(&fakePool{states: []pool.State{{Rate: math.Inf(1)}}}), http.MethodGet, "/api/upstreams")
+	cfg := config()
+	cfg.Points = func() []quality.Point { return []quality.Point{{Jobs: math.Inf(1)}} }
+	w := serve(t, cfg, http.MethodGet, "/api/history")
 	assert.Equal(t, http.StatusInternalServerError, w.Code)
 	assert.Contains(t, w.Body.String(), "unsupported value: +Inf")
 }
 
-func TestAllPathsAreChecked(t *testing.T) {
-	cfg := config(&fakePool{})
-	cfg.Pprof = func() bool { return true }
+func TestDrain(t *testing.T) {
+	cfg := config()
+	var did []bool
+	cfg.Drain = func(address string, on bool) bool {
+		did = append(did, on)
+		return address == "a:1"
+	}
+	w := serve(t, cfg, http.MethodPost, "/api/upstreams/a:1/drain")
+	assert.Equal(t, http.StatusForbidden, w.Code)
+	assert.Contains(t, w.Body.String(), "admin_write is false")
+	assert.Empty(t, did)
+	cfg.Write = func() bool { return true }
+	assert.Equal(t, http.StatusOK, serve(t, cfg, http.MethodPost, "/api/upstreams/a%3A1/drain").Code)
+	assert.Equal(t, http.StatusOK, serve(t, cfg, http.MethodDelete, "/api/upstreams/a:1/drain").Code)
+	assert.Equal(t, []bool{true, false}, did)
+	w = serve(t, cfg, http.MethodPost, "/api/upstreams/b:1/drain")
+	assert.Equal(t, http.StatusNotFound, w.Code)
+	assert.Contains(t, w.Body.String(), `no upstream has the address \"b:1\"`)
+	assert.Equal(t, http.StatusNotFound, serve(t, cfg, http.MethodGet, "/api/upstreams/a:1/drain").Code)
+}
+
+// The check sees every origin but this port's own.
+func TestOwnOrigin(t *testing.T) {
+	cfg := config()
+	var seen []string
 	cfg.BrowserCheck = func(http.Handler) http.Handler {
-		return http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusForbidden) })
+		return http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { seen = r.Header["Origin"] })
 	}
-	for _, path := range []string{"/metrics", "/healthz", "/readyz", "/api/upstreams", "/api/pick", "/api/quality", "/api/capacity", "/api/now", "/api/events", "/", "/page.js", "/debug/pprof/"} {
-		assert.Equal(t, http.StatusForbidden, serve(t, cfg, http.MethodGet, path).Code, path)
+	h, err := admin.New(cfg)
+	require.NoError(t, err)
+	for origin, passed := range map[string]bool{
+		"http://localhost:9180": true, "https://localhost:9180": false, "http://localhost": false, "http://evil.example": false, "null": false,
+	} {
+		r := httptest.NewRequest(http.MethodPost, "http://localhost:9180/", nil)
+		r.Header.Set("Origin", origin)
+		seen = nil
+		h.ServeHTTP(httptest.NewRecorder(), r)
+		assert.Equal(t, passed, seen == nil, origin)
+		assert.Equal(t, origin, r.Header.Get("Origin"), "the request itself stays")
 	}
-	_, err := admin.New(admin.Config{})
-	assert.EqualError(t, err, "admin: Metrics, Pool, Quality, Console, Ready and BrowserCheck are required")
+	r := httptest.NewRequest(http.MethodPost, "http://localhost:9180/", nil)
+	r.Header["Origin"] = []string{"http://localhost:9180", "http://evil.example"}
+	h.ServeHTTP(httptest.NewRecorder(), r)
+	assert.Len(t, seen, 2)
 }

@@ -14,7 +14,7 @@ import (
 
 func TestToken(t *testing.T) {
 	token, wanted, failed := "s3cret", true, error(nil)
-	cfg := config(&fakePool{})
+	cfg := config()
 	cfg.Token = func() (string, bool, error) { return token, wanted, failed }
 	h, err := admin.New(cfg)
 	require.NoError(t, err)

@@ -2,18 +2,13 @@
 package arch
 
 import (
-	"bytes"
 	"go/build"
 	"io/fs"
-	"os"
-	"os/exec"
 	"path/filepath"
-	"regexp"
 	"slices"
 	"strings"
 	"testing"
 
-	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 )
 
@@ -28,24 +23,25 @@ var layers = []struct {
 	packages []string
 }{
 	{"values", true, []string{
-		"pkg/selection", "pkg/selection/rivals", "pkg/selection/policytest", "pkg/overload", "pkg/trace",
-		"internal/breaker", "internal/capacity", "internal/hash", "internal/ruleserver/example", "internal/intake", "internal/settings",
-		"internal/lab/workload", "internal/lab/stats", "internal/lab/results",
+		"pkg/selection", "pkg/selection/policytest",
+		"internal/hash", "internal/ruleserver/example", "internal/ruleserver/order", "internal/intake", "internal/overload", "internal/settings",
 	}},
 	{"pool", false, []string{"internal/pool"}},
-	{"machines", false, []string{"internal/dispatch", "internal/quality"}},
-	{"lock", false, []string{"internal/balancer"}},
+	{"machines", false, []string{"internal/dispatch"}},
+	{"lock", false, []string{"internal/balancer", "internal/breaker"}},
 	{"record", false, []string{"internal/record"}},
+	{"job", false, []string{"internal/job", "internal/quality"}},
 	{"files", false, []string{"internal/files"}},
 	{"wire", false, []string{"internal/proxy/lazyconn"}},
 	{"shells", false, []string{
-		"internal/proxy", "internal/proxy/upstreamclient", "internal/proxy/submitterserver", "internal/discovery", "internal/report", "internal/metrics", "internal/prewarm", "internal/capture",
+		"internal/proxy", "internal/proxy/upstreamclient", "internal/proxy/submitterserver", "internal/discovery", "internal/report", "internal/metrics",
 		"internal/ruleserver", "internal/ruleserver/executor", "internal/ruleserver/rules", "internal/ruleserver/registration",
-		"internal/lab/sim", "internal/lab/replay", "internal/lab/figure", "internal/cli", "internal/memnet", "internal/loopback", "internal/mesh", "internal/tracing",
-		"internal/logging", "internal/memory", "internal/ports", "internal/statefile", "internal/manual",
+		"internal/cli", "internal/mesh", "internal/tracing",
+		"internal/logging", "internal/memory", "internal/ports", "test/manual", "test/memnet", "test/loopback", "test/wirecases",
 	}},
-	{"surface", false, []string{"internal/config", "internal/admin", "internal/operator", "internal/demo", "pkg/fakeupstream", "internal/lab/scenario", "internal/lab/page"}},
-	{"programs", false, []string{"cmd/pilotfish", "cmd/ruleserver", "cmd/tracelab", "bench"}},
+	{"surface", false, []string{"internal/config", "internal/admin", "internal/demo", "pkg/fakeupstream"}},
+	{"commands", false, []string{"internal/operator"}},
+	{"programs", false, []string{"cmd/pilotfish", "cmd/ruleserver"}},
 }
 
 // machines is the level up to which packages are plain code: no clock, no lock,
@@ -59,13 +55,9 @@ var owners = map[string][]string{
 	"github.com/hashicorp/consul/api":     {"internal/discovery", "internal/ruleserver/registration"},
 	"go.opentelemetry.io/":                {"internal/tracing"},
 	"k8s.io/":                             {"internal/discovery"},
-	"k8s.io/api/":                         {}, // only a test: it brings the code of every kind
-	"github.com/go-logr/logr":             {"internal/discovery"},
-	"github.com/DataDog/sketches-go":      {"internal/quality"},
-	"github.com/sony/gobreaker":           {}, // only a test, as an oracle
+	"github.com/sony/gobreaker":           {"internal/breaker"},
 	"go.yaml.in/yaml":                     {"internal/cli"},
-	"github.com/spf13/pflag":              {"internal/cli"},
-	"gonum.org/v1/plot":                   {"internal/lab/figure"},
+	"github.com/alecthomas/kong":          {"internal/cli"},
 	"google.golang.org/grpc":              {"internal/mesh"},
 	"github.com/envoyproxy/":              {"internal/mesh"},
 }
@@ -84,7 +76,7 @@ func TestImports(t *testing.T) {
 			return err
 		}
 		rel := filepath.ToSlash(strings.TrimPrefix(path, root+string(filepath.Separator)))
-		if strings.HasPrefix(d.Name(), ".") && d.Name() != ".." || d.Name() == "testdata" || rel == "tools" {
+		if strings.HasPrefix(d.Name(), ".") && d.Name() != ".." || d.Name() == "testdata" || rel == "tools" || rel == "lab" { // modules of their own
 			return filepath.SkipDir
 		}
 		p, err := build.ImportDir(path, build.IgnoreVendor)
@@ -129,55 +121,4 @@ func checkImport(t *testing.T, rel string, from int, imported string, level map[
 	if from <= machines && !owned && strings.Contains(strings.Split(imported, "/")[0], ".") && !strings.HasPrefix(imported, "github.com/go-json-experiment/") {
 		t.Errorf("%s (%s) imports %s: up to the machines, packages use the standard library, the JSON library and what they own", rel, layers[from].name, imported)
 	}
-}
-
-// Commands are doorways: they parse, build, run and return. Their work is in
-// packages that other code can use and test.
-func TestCommandsAreDoorways(t *testing.T) {
-	for _, command := range []struct {
-		folder      string
-		file, total int // the most lines
-		to          string
-	}{
-		{"tracelab", 70, 400, "internal/lab"},
-		{"pilotfish", 280, 1800, "a package of its own"}, // it wires all shells
-	} {
-		files, err := filepath.Glob("../../cmd/" + command.folder + "/*.go")
-		require.NoError(t, err)
-		total := 0
-		for _, path := range files {
-			if strings.HasSuffix(path, "_test.go") {
-				continue
-			}
-			text, err := os.ReadFile(path)
-			require.NoError(t, err)
-			lines := strings.Count(string(text), "\n")
-			assert.Less(t, lines, command.file, "lines of %s: move what is not the command line's to %s", path, command.to)
-			total += lines
-		}
-		assert.Greater(t, total, 100, "the test has looked at the wrong folder")
-		assert.Less(t, total, command.total, "lines of cmd/%s", command.folder)
-	}
-}
-
-// Where a function that is linked looks up a method by a name that is known only at run
-// time, the linker keeps every exported method of every type, and the program takes more
-// memory. Libraries for command lines and templates have such functions.
-func TestNoMethodIsLookedUpByName(t *testing.T) {
-	compile := exec.CommandContext(t.Context(), "go", "build", "-trimpath", "-tags", "grpcnotrace", "-ldflags=-dumpdep",
-		"-o", filepath.Join(t.TempDir(), "pilotfish"), "./cmd/pilotfish")
-	compile.Dir, compile.Env = filepath.Join("..", ".."), append(compile.Environ(), "CGO_ENABLED=0")
-	var needs bytes.Buffer // what needs what, in lines
-	compile.Stderr = &needs
-	require.NoError(t, compile.Run(), "%.2000s", &needs)
-	found, lines := map[string]bool{}, 0
-	byName := regexp.MustCompile(`(\S+) <ReflectMethod>`)
-	for line := range bytes.Lines(needs.Bytes()) {
-		lines++
-		if m := byName.FindSubmatch(line); m != nil {
-			found[string(m[1])] = true
-		}
-	}
-	require.Greater(t, lines, 10000, "the linker told too little to mean anything")
-	assert.Empty(t, found)
 }

@@ -45,11 +45,14 @@ func TestSnippetsOfDocuments(t *testing.T) {
 			assert.Equal(t, string(file), m[2], "%s shows docs/%s", path, m[1])
 			shown[filepath.Base(m[1])] = true
 		}
+		for _, m := range regexp.MustCompile(`\]\(examples/([^)]+)\)`).FindAllStringSubmatch(string(text), -1) {
+			shown[m[1]] = true
+		}
 	}
 	files, err := os.ReadDir("../../docs/examples")
 	require.NoError(t, err)
 	require.NotEmpty(t, files)
 	for _, f := range files {
-		assert.True(t, shown[f.Name()], "no document shows docs/examples/%s", f.Name())
+		assert.True(t, shown[f.Name()], "no document shows or links docs/examples/%s", f.Name())
 	}
 }

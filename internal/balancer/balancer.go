@@ -20,13 +20,10 @@ type Hooks struct {
 	// Queued and Left follow a job that waits: Left is called once for each Queued.
 	Queued func(p selection.Priority)
 	Left   func(p selection.Priority, waited time.Duration)
-	// Picked follows each claim. took is the time of the event that made it,
-	// shared equally among the claims that the event made.
-	Picked func(c selection.Cache, took time.Duration, panicking bool)
 	// Answered follows each response that begins, at now.
 	Answered func(now time.Time, j *dispatch.Job, c pool.Choice)
 	// Moved follows each job that is withdrawn from its upstream to go to another.
-	Moved func(why pool.Reason)
+	Moved func()
 	// Ask is called for an upstream that should report at once.
 	Ask func(address string)
 	// Joined and Gone follow the membership.
@@ -45,6 +42,7 @@ type Balancer struct {
 	dispatch *dispatch.Dispatcher
 	pool     *pool.Pool // the dispatcher's
 	waiting  map[*dispatch.Job]chan dispatch.Grant
+	open     Lease // its after is the oldest open lease, its before the latest
 }
 
 // New returns a balancer that owns d from now on. Its Run must be running for
@@ -57,6 +55,7 @@ func New(d *dispatch.Dispatcher, hooks Hooks) *Balancer {
 		pool:     d.Pool(),
 		waiting:  make(map[*dispatch.Job]chan dispatch.Grant),
 	}
+	b.open.before, b.open.after = &b.open, &b.open
 	b.setRetry(d.Retry())
 	return b
 }
@@ -77,21 +76,20 @@ func (b *Balancer) lock(now time.Time) time.Time {
 func (b *Balancer) event(now time.Time, happen func(now time.Time)) {
 	now = b.lock(now)
 	happen(now)
-	served := b.serve(now)
+	b.serve(now)
 	b.reconsider(now)
 	b.unlock()
-	b.picked(now, served...)
 }
 
 // reconsider withdraws the attempts of jobs that should go elsewhere. Their goroutines
 // then end the leases, and claim the places that wait for them. The mutex must be held, so
 // that no lease ends meanwhile.
 func (b *Balancer) reconsider(now time.Time) {
-	for _, m := range b.dispatch.Reconsider(now) {
-		if !m.Job.Withdraw.Withdraw() {
-			b.dispatch.Stay(now, m.Job)
+	for _, j := range b.dispatch.Reconsider(now) {
+		if !j.Withdraw.Withdraw() {
+			b.dispatch.Stay(now, j)
 		} else if b.hooks.Moved != nil {
-			b.hooks.Moved(m.Reason)
+			b.hooks.Moved()
 		}
 	}
 }
@@ -109,25 +107,10 @@ func (b *Balancer) unlock() {
 }
 
 // serve tells the waiting jobs what they were granted. The mutex must be held.
-func (b *Balancer) serve(now time.Time) []dispatch.Grant {
-	grants := b.dispatch.Serve(now)
-	for _, g := range grants {
+func (b *Balancer) serve(now time.Time) {
+	for _, g := range b.dispatch.Serve(now) {
 		b.waiting[g.Job] <- g // has room for one
 		delete(b.waiting, g.Job)
-	}
-	return grants
-}
-
-// picked tells of the claims among grants that one event made at now.
-func (b *Balancer) picked(now time.Time, grants ...dispatch.Grant) {
-	if b.hooks.Picked == nil || len(grants) == 0 {
-		return
-	}
-	each := time.Since(now) / time.Duration(len(grants))
-	for _, g := range grants {
-		if g.Err == nil {
-			b.hooks.Picked(g.Assignment.Cache, each, g.Assignment.Panic)
-		}
 	}
 }
 
@@ -142,7 +125,7 @@ func (b *Balancer) setRetry(s dispatch.RetrySettings) {
 // Claim gets an upstream for a job's next attempt from now on, and counts the job there.
 // While no upstream is eligible the job waits its turn. The errors are ctx's
 // own; context.DeadlineExceeded when the job's deadline has passed meanwhile;
-// dispatch.ErrWaited when the job has waited long enough; a dispatch.AtLimit when its
+// dispatch.ErrWaited when the job has waited long enough; dispatch.ErrAtLimit when its
 // project holds it up; dispatch.ErrFull or dispatch.ErrDisplaced when the queue has no
 // place for it; and pool.ErrAllTried, at once, when the job has been to every upstream.
 // The caller must end the lease, with Done or Failed.
@@ -150,11 +133,15 @@ func (b *Balancer) Claim(ctx context.Context, now time.Time, j *dispatch.Job) (*
 	now = b.lock(now)
 	g, granted := b.dispatch.Arrive(now, j)
 	if granted {
+		l := b.lease(&g)
 		b.unlock()
-		b.picked(now, g)
-		return b.lease(g)
+		return l, g.Err
 	}
-	return b.lease(b.wait(ctx, now, j))
+	g = b.wait(ctx, now, j)
+	b.mu.Lock()
+	l := b.lease(&g)
+	b.mu.Unlock()
+	return l, g.Err
 }
 
 // wait waits for what the job is granted. The mutex must be held; it is released.
@@ -162,9 +149,8 @@ func (b *Balancer) wait(ctx context.Context, now time.Time, j *dispatch.Job) dis
 	hear := make(chan dispatch.Grant, 1)
 	b.waiting[j] = hear
 	wait := j.GiveUpAt().Sub(now)
-	served := b.serve(now)
+	b.serve(now)
 	b.unlock()
-	b.picked(now, served...)
 	select {
 	case b.wake <- struct{}{}:
 	default:

@@ -18,8 +18,8 @@ import (
 	"example.org/pilotfish/internal/balancer"
 	"example.org/pilotfish/internal/breaker"
 	"example.org/pilotfish/internal/dispatch"
+	"example.org/pilotfish/internal/overload"
 	"example.org/pilotfish/internal/pool"
-	"example.org/pilotfish/pkg/overload"
 	"example.org/pilotfish/pkg/selection"
 )
 
@@ -34,16 +34,14 @@ func newBalancer(t *testing.T, n int, queue dispatch.QueueSettings, hooks balanc
 	detector, err := overload.New("threshold", 100)
 	require.NoError(t, err)
 	rng := rand.New(rand.NewPCG(1, 1))
-	guarded := breaker.Default()
+	guarded := pool.DefaultBreaker()
 	guarded.Failures = append(failures, 1e6)[0]
-	breakers, err := breaker.New(breaker.Config{Settings: guarded, Rand: rng})
-	require.NoError(t, err)
 	p, err := pool.New(pool.Config{
-		Settings: pool.Settings{Policy: policy, Detector: detector, Interval: 5 * time.Second}, Breakers: breakers, Rand: rng,
+		Settings: pool.Settings{Policy: policy, Detector: detector, Interval: 5 * time.Second, Breaker: guarded}, Gate: breaker.New, Rand: rng,
 	})
 	require.NoError(t, err)
 	d, err := dispatch.New(dispatch.Config{
-		Pool: p, Rand: rng, Retry: dispatch.DefaultRetry(), Queue: queue, SecondThoughts: dispatch.DefaultSecondThoughts(),
+		Pool: p, Rand: rng, Retry: dispatch.DefaultRetry(), Queue: queue,
 	})
 	require.NoError(t, err)
 	b := balancer.New(d, hooks)
@@ -85,7 +83,7 @@ func address(i int) string { return fmt.Sprintf("10.0.0.%d:9000", i) }
 func load(b *balancer.Balancer, i int, stalled float64) {
 	b.Report(address(i), pool.Report{
 		At: time.Now(), Stalled: [2]float64{stalled, 0}, CoresBusy: -1, Completed: -1,
-		Wait: math.NaN(), Response: math.NaN(),
+		Wait: math.NaN(),
 	})
 	time.Sleep(time.Nanosecond) // of the bubble's time: the next report is a later one
 }
@@ -111,30 +109,6 @@ func TestWaitersAreServedWhenAnUpstreamRecovers(t *testing.T) {
 		load(b, 0, 0)
 		synctest.Wait()
 		assert.Equal(t, int32(4), served.Load())
-	})
-}
-
-func TestNewcomersDoNotOvertake(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		b := newBalancer(t, 1, dispatch.DefaultQueue(), balancer.Hooks{})
-		load(b, 0, 1000)
-		var first atomic.Bool
-		go func() {
-			l, err := claim(t.Context(), b, dispatch.Request{})
-			assert.NoError(t, err)
-			first.Store(true)
-			l.Done(time.Now(), pool.Answered)
-		}()
-		synctest.Wait()
-		// The report turns stale while nothing happens; the newcomer's own
-		// arrival serves the one who waited.
-		time.Sleep(9 * time.Second)
-		load(b, 0, 0)
-		l, err := claim(t.Context(), b, dispatch.Request{})
-		require.NoError(t, err)
-		synctest.Wait()
-		assert.True(t, first.Load())
-		l.Done(time.Now(), pool.Answered)
 	})
 }
 
@@ -213,7 +187,7 @@ func TestAFullQueueShedsLowForHigh(t *testing.T) {
 func TestConservationUnderConcurrency(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var moved atomic.Int64
-		b := newBalancer(t, 4, bounded(20), balancer.Hooks{Moved: func(pool.Reason) { moved.Add(1) }}, 5)
+		b := newBalancer(t, 4, bounded(20), balancer.Hooks{Moved: func() { moved.Add(1) }}, 5)
 		ctx, cancel := context.WithCancel(t.Context())
 		go b.Run(ctx)
 		var claims, ends atomic.Int64
@@ -246,7 +220,6 @@ func TestConservationUnderConcurrency(t *testing.T) {
 						}
 						switch rng.IntN(4) {
 						case 0:
-							l.Interim(time.Now(), rng.IntN(2) == 0)
 							l.Done(time.Now(), pool.Outcome(rng.IntN(pool.Outcomes)))
 						case 1:
 							l.Answered(time.Now(), true, nil)

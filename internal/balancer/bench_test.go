@@ -13,8 +13,8 @@ import (
 	"example.org/pilotfish/internal/breaker"
 	"example.org/pilotfish/internal/dispatch"
 	"example.org/pilotfish/internal/hash"
+	"example.org/pilotfish/internal/overload"
 	"example.org/pilotfish/internal/pool"
-	"example.org/pilotfish/pkg/overload"
 	"example.org/pilotfish/pkg/selection"
 )
 
@@ -65,7 +65,7 @@ func BenchmarkJob(b *testing.B) {
 			report := func(i int) {
 				lb.Report(address(i), pool.Report{
 					At: time.Now(), Running: [2]float64{3, 0}, Cores: 64, CoresBusy: 3, Completed: -1, Failed: -1,
-					Wait: math.NaN(), Response: math.NaN(), Cached: listings[i],
+					Wait: math.NaN(), Cached: listings[i],
 				})
 			}
 			for i := range n {
@@ -103,18 +103,15 @@ func benched(b *testing.B, n int) *balancer.Balancer {
 	detector, err := overload.New("none", 0)
 	require.NoError(b, err)
 	rng := rand.New(rand.NewPCG(1, 1))
-	breakers, err := breaker.New(breaker.Config{Settings: breaker.Default(), Rand: rng})
-	require.NoError(b, err)
 	p, err := pool.New(pool.Config{
-		Settings: pool.Settings{Policy: policy, Detector: detector, Interval: time.Hour}, Breakers: breakers, Rand: rng, Explain: true,
+		Settings: pool.Settings{Policy: policy, Detector: detector, Interval: time.Hour, Breaker: pool.DefaultBreaker()}, Gate: breaker.New, Rand: rng,
 	})
 	require.NoError(b, err)
 	d, err := dispatch.New(dispatch.Config{
-		Pool: p, Rand: rng, Retry: dispatch.DefaultRetry(), Queue: dispatch.DefaultQueue(), SecondThoughts: dispatch.DefaultSecondThoughts(),
+		Pool: p, Rand: rng, Retry: dispatch.DefaultRetry(), Queue: dispatch.DefaultQueue(),
 	})
 	require.NoError(b, err)
 	lb := balancer.New(d, balancer.Hooks{
-		Picked:   func(selection.Cache, time.Duration, bool) {},
 		Answered: func(time.Time, *dispatch.Job, pool.Choice) {},
 	})
 	set := make([]pool.Upstream, n)

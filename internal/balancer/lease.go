@@ -5,6 +5,7 @@ import (
 
 	"example.org/pilotfish/internal/dispatch"
 	"example.org/pilotfish/internal/pool"
+	"example.org/pilotfish/pkg/selection"
 )
 
 // Lease is one attempt's claim on an upstream, for the goroutine that claimed
@@ -18,20 +19,57 @@ type Lease struct {
 	// Fresh is set when the attempt must not use a pooled connection.
 	Fresh bool
 
-	b          *Balancer
-	job        *dispatch.Job
-	assignment *pool.Assignment // under b's mutex
+	b   *Balancer
+	job *dispatch.Job
+
+	// Under b's mutex.
+	assignment    *pool.Assignment
+	before, after *Lease // in b's ring of open leases
 }
 
-// lease hands out what was granted.
-func (b *Balancer) lease(g dispatch.Grant) (*Lease, error) {
+// lease hands out what was granted; nil if nothing was. The mutex must be held.
+func (b *Balancer) lease(g *dispatch.Grant) *Lease {
 	if g.Err != nil {
-		return nil, g.Err
+		return nil
 	}
-	return &Lease{
+	l := &Lease{
 		Choice: &g.Assignment.Choice, ConnectTimeout: g.ConnectTimeout, Fresh: g.Fresh,
-		b: b, job: g.Job, assignment: g.Assignment,
-	}, nil
+		b: b, job: g.Job, assignment: g.Assignment, before: b.open.before, after: &b.open,
+	}
+	l.before.after, l.after.before = l, l
+	return l
+}
+
+// end ends the lease. The mutex must be held.
+func (l *Lease) end(now time.Time, o pool.Outcome) {
+	l.assignment.Done(now, o)
+	l.before.after, l.after.before = l.after, l.before
+}
+
+// Open is a job at an upstream.
+type Open struct {
+	ID, Session, Project string
+	Priority             selection.Priority
+	Upstream             string
+	// Arrived is when the sidecar received the job, and Claimed when it went to the upstream.
+	Arrived, Claimed time.Time
+}
+
+// Open lists the jobs that have been at their upstream for longest, n at most. Jobs that
+// Envoy has moved stand where they first came.
+func (b *Balancer) Open(n int) []Open {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	open := make([]Open, 0, n)
+	for l := b.open.after; l != &b.open && len(open) < n; l = l.after {
+		r := &l.job.Request
+		o := Open{ID: r.ID, Priority: r.Priority, Upstream: l.assignment.Address, Arrived: r.Arrived, Claimed: l.assignment.Claimed}
+		if r.Facts != nil {
+			o.Session, o.Project = r.Facts.Session, r.Facts.Project
+		}
+		open = append(open, o)
+	}
+	return open
 }
 
 // Answered notes that a response has begun; see pool.Assignment.
@@ -52,16 +90,11 @@ func (l *Lease) Told(now time.Time, hint *pool.Hint) {
 	l.assignment.Told(now, hint)
 }
 
-// Interim notes that something came before the response: the job stays. begun is set if
-// it says that the upstream has begun the job.
-func (l *Lease) Interim(now time.Time, begun bool) {
-	now = l.b.lock(now)
+// Found takes in the share of its data that the job found at the upstream.
+func (l *Lease) Found(share float64) {
+	l.b.mu.Lock()
 	defer l.b.mu.Unlock()
-	l.assignment.Hold()
-	if begun {
-		l.assignment.Begun()
-	}
-	l.b.dispatch.Stay(now, l.job)
+	l.assignment.Found(share)
 }
 
 // Move takes the lease to another upstream: a proxy that was told the fall-backs
@@ -79,7 +112,7 @@ func (l *Lease) Move(now time.Time, address string) {
 // Done ends the lease, and the job.
 func (l *Lease) Done(now time.Time, o pool.Outcome) {
 	l.b.event(now, func(now time.Time) {
-		l.assignment.Done(now, o)
+		l.end(now, o)
 		l.b.dispatch.Stay(now, l.job)
 	})
 }
@@ -90,7 +123,7 @@ func (l *Lease) Failed(now time.Time, f dispatch.Failure) (next dispatch.Next) {
 		if f.ConnectTimedOut {
 			l.assignment.Unreached(now)
 		}
-		l.assignment.Done(now, f.Outcome)
+		l.end(now, f.Outcome)
 		next = l.b.dispatch.Failed(now, l.job, f)
 	})
 	return next

@@ -76,36 +76,7 @@ func TestTimeDoesNotGoBack(t *testing.T) {
 	})
 }
 
-// A job stays where something came before its response. Other jobs leave, and only a sign
-// that it has begun tells that they have not.
-func TestWhatComesBeforeAResponse(t *testing.T) {
-	for _, begun := range []bool{false, true} {
-		synctest.Test(t, func(t *testing.T) {
-			b := newBalancer(t, 2, dispatch.DefaultQueue(), balancer.Hooks{})
-			load(b, 0, 0)
-			load(b, 1, 1000) // all jobs go to the other
-			stays, leaves := make(withdrawal, 1), make(withdrawal, 1)
-			l, err := claim(t.Context(), b, dispatch.Request{Withdraw: stays})
-			require.NoError(t, err)
-			l.Interim(time.Now(), begun)
-			j := b.Begin(dispatch.Request{Withdraw: leaves})
-			other, err := b.Claim(t.Context(), time.Now(), j)
-			require.NoError(t, err)
-			load(b, 1, 0)
-			hangs(b, 0)
-			assert.Equal(t, []int{0, 1}, []int{len(stays), len(leaves)})
-			assert.True(t, other.Failed(time.Now(), dispatch.Failure{Outcome: pool.Moved, Progress: dispatch.Begun, Repeatable: true}).Again)
-			other, err = b.Claim(t.Context(), time.Now(), j)
-			require.NoError(t, err)
-			assert.Equal(t, address(1), other.Address)
-			next := other.Failed(time.Now(), dispatch.Failure{Outcome: pool.NoAnswer, Progress: dispatch.Begun, Repeatable: true})
-			assert.Equal(t, begun, next.Again, "a job that two upstreams may have begun is not sent to a third")
-			l.Done(time.Now(), pool.Answered)
-		})
-	}
-}
-
-// Something may come for a job that was withdrawn a moment before. Its new place is free again.
+// A response may begin a moment after its job was withdrawn. Its new place is free again.
 func TestAWithdrawalThatCameTooLate(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newBalancer(t, 2, dispatch.DefaultQueue(), balancer.Hooks{})
@@ -118,7 +89,7 @@ func TestAWithdrawalThatCameTooLate(t *testing.T) {
 		hangs(b, 0)
 		inFlight, _ := b.Counts()
 		assert.Equal(t, []int{1, 2}, []int{len(withdrawn), inFlight}, "it counts at both places")
-		l.Interim(time.Now(), false)
+		l.Answered(time.Now(), true, nil)
 		inFlight, _ = b.Counts()
 		assert.Equal(t, 1, inFlight)
 		l.Done(time.Now(), pool.Answered)

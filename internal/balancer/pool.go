@@ -3,7 +3,6 @@ package balancer
 import (
 	"time"
 
-	"example.org/pilotfish/internal/breaker"
 	"example.org/pilotfish/internal/dispatch"
 	"example.org/pilotfish/internal/pool"
 )
@@ -44,6 +43,11 @@ func (b *Balancer) ReportFailed(address string, why error) {
 	b.event(time.Now(), func(now time.Time) { b.pool.ReportFailed(now, address, why) })
 }
 
+// Checked hands a health check of an upstream to the pool; why is nil if it passed.
+func (b *Balancer) Checked(address string, why error) {
+	b.event(time.Now(), func(now time.Time) { b.pool.Checked(now, address, why) })
+}
+
 // Listing hands what an upstream had cached at an instant to the pool, where
 // it does not come with a report.
 func (b *Balancer) Listing(address string, at time.Time, cached pool.CacheSet) {
@@ -55,51 +59,33 @@ func (b *Balancer) Listing(address string, at time.Time, cached pool.CacheSet) {
 // Settings are what may change while jobs run.
 type Settings struct {
 	Pool     pool.Settings
-	Breaker  breaker.Settings
 	Retry    dispatch.RetrySettings
 	Queue    dispatch.QueueSettings
 	Projects dispatch.ProjectSettings
-	Thoughts dispatch.SecondThoughts
 }
 
 // SetSettings puts other settings into force, also for the jobs that wait.
 func (b *Balancer) SetSettings(s Settings) {
 	b.event(time.Now(), func(time.Time) {
 		b.pool.SetSettings(s.Pool)
-		b.pool.SetBreakers(s.Breaker)
 		b.setRetry(s.Retry)
 		b.dispatch.SetQueue(s.Queue)
 		b.dispatch.SetProjects(s.Projects)
-		b.dispatch.SetSecondThoughts(s.Thoughts)
 	})
 }
 
-// Learned copies what the pool has learned.
-func (b *Balancer) Learned() pool.Learned {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.pool.Learned()
-}
-
-// Restore makes the pool begin with what another had learned; before the first Set.
-func (b *Balancer) Restore(l pool.Learned) error {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.pool.Restore(time.Now(), l)
-}
-
 // Project is what a project has of the sidecar now, by its hash.
-func (b *Balancer) Project(project uint64) dispatch.ProjectLoad {
+func (b *Balancer) Project(now time.Time, project uint64) dispatch.ProjectLoad {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	return b.dispatch.Project(project)
+	return b.dispatch.Project(now, project)
 }
 
 // Limited is how many jobs wait because their project is at its limit.
-func (b *Balancer) Limited() int {
+func (b *Balancer) Limited(now time.Time) int {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	return b.dispatch.Limited()
+	return b.dispatch.Limited(now)
 }
 
 // Ready reports whether there are upstreams.
@@ -121,14 +107,6 @@ func (b *Balancer) Explain(r pool.Request) ([]pool.Ranked, error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	return b.pool.Explain(time.Now(), r)
-}
-
-// Successor is the upstream that a project falls to when the one at leaving goes,
-// "" when there is nothing to fetch.
-func (b *Balancer) Successor(project uint64, leaving string) string {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.pool.Successor(time.Now(), project, leaving)
 }
 
 // Counts are how many jobs are in flight and how many wait.

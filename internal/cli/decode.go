@@ -17,7 +17,7 @@ import (
 // does not say the column.
 type decoder struct {
 	doc   Document
-	top   reflect.Type // of the whole document: an unknown key may belong elsewhere in it
+	top   reflect.Value // the whole document: an unknown key may belong elsewhere in it
 	found []*Error
 	left  int // nodes that may still be looked at: aliases could multiply them
 }
@@ -31,7 +31,7 @@ func decode(doc Document, key string, into any) []*Error {
 		return []*Error{doc.err}
 	}
 	v := reflect.ValueOf(into).Elem()
-	d := &decoder{doc: doc, top: v.Type(), left: maxNodes}
+	d := &decoder{doc: doc, top: v, left: maxNodes}
 	if node := doc.at(key); node != nil {
 		d.value(key, node, v)
 	}
@@ -74,7 +74,7 @@ func (d *decoder) value(key string, n *yaml.Node, into reflect.Value) {
 	case isShort && n.Kind == yaml.ScalarNode:
 		short.SetText(n.Value)
 	case isShort:
-		into.SetZero() // its keys say all of it
+		into.Set(fresh(into.Type()).Elem()) // its keys say all of it
 		d.section(key, n, into)
 	case into.Kind() == reflect.Struct && !isText:
 		d.section(key, n, into)
@@ -151,7 +151,7 @@ func (d *decoder) section(key string, n *yaml.Node, into reflect.Value) {
 		case twice:
 			d.fault(inner, name, "already set in line %d", line)
 		case !known:
-			d.fault(inner, name, "%s", d.unknown(name.Value, names))
+			d.fault(inner, name, "%s", d.unknown(inner, name.Value, names))
 		default:
 			d.value(inner, value, field)
 		}
@@ -159,13 +159,17 @@ func (d *decoder) section(key string, n *yaml.Node, into reflect.Value) {
 	}
 }
 
-// unknown is the message for an unknown key: what was probably meant, or what is known.
-func (d *decoder) unknown(name string, names []string) string {
+// unknown is the message for an unknown key: what was probably meant, or what is known. The
+// method Meant of the whole document knows words for keys that have other names.
+func (d *decoder) unknown(key, name string, names []string) string {
+	if top, ok := d.top.Interface().(interface{ Meant(key string) string }); ok && top.Meant(key) != "" {
+		return "unknown key; did you mean " + top.Meant(key) + "?"
+	}
 	if meant := settings.DidYouMean(name, names); meant != "" {
 		return "unknown key" + meant
 	}
 	var elsewhere []string
-	eachKey(d.top, "", func(key string) {
+	eachKey(d.top.Type(), "", func(key string) {
 		if strings.HasSuffix(key, "."+name) {
 			elsewhere = append(elsewhere, key)
 		}

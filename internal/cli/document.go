@@ -119,7 +119,21 @@ func (d Document) syntax(err error, text []byte) *Error {
 	if line == 0 { // a character that YAML forbids: the library does not say where
 		line, column = forbidden(text)
 	}
+	if tab := tabIn(text, line); tab > 0 {
+		return &Error{File: d.name, Line: line, Column: tab, Text: "not YAML: a tab cannot indent a line; use spaces"}
+	}
 	return &Error{File: d.name, Line: line, Column: column, Text: strings.TrimSpace("not YAML: " + strings.TrimPrefix(at.ContextMsg+": ", ": ") + at.Message)}
+}
+
+// tabIn is the column of a tab in the indent of a line; 0 without one.
+func tabIn(text []byte, line int) int {
+	lines := bytes.SplitN(text, []byte("\n"), line+1)
+	if line > len(lines) {
+		return 0
+	}
+	this := lines[line-1]
+	indent := this[:len(this)-len(bytes.TrimLeft(this, " \t"))]
+	return bytes.IndexByte(indent, '\t') + 1
 }
 
 // forbidden finds the first byte that is not UTF-8, or a control character.
@@ -168,23 +182,12 @@ func (d Document) Decode(into any, check func(*settings.Faults)) (warnings []*Er
 	return warnings, errors.Join(faults...)
 }
 
-// DecodeKey lays the value of a key, such as runs[1].workload, over what into
-// holds. It returns the faults as Decode does.
-func (d Document) DecodeKey(key string, into any) error {
-	var faults []error
-	for _, e := range decode(d, key, into) {
-		faults = append(faults, e)
-	}
-	return errors.Join(faults...)
-}
+// DecodeKey lays the value of a key, such as runs[1].workload, over what into holds. Decode
+// has found its faults.
+func (d Document) DecodeKey(key string, into any) { decode(d, key, into) }
 
-// Fault is what is wrong with the value of a key, such as runs[1].policy. It has
-// the place of the value or, where the file does not hold that, of the section
-// that it would stand in.
-func (d Document) Fault(key, text string) *Error {
-	return d.place(settings.Fault{Key: key, Text: text})
-}
-
+// place is the fault with the place of its value or, where the file does not hold that, of the
+// section that it would stand in.
 func (d Document) place(f settings.Fault) *Error {
 	for key, flag := range d.Flags {
 		if within(f.Key, key) {

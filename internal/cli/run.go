@@ -2,12 +2,8 @@
 // file that knows where its values stand is read and written, and how files and
 // progress are written.
 //
-// The library pflag reads command lines; the flags, arguments and help texts are tags of
-// structs (Runner). Larger libraries were tried. With kong the linker keeps every exported
-// method of every type, which internal/arch forbids, because kong looks methods up by name.
-// cobra does not, but it has no tags: a field, a call for each flag and a constructor for
-// each command are longer than what reads the tags here. go-flags and go-arg have tags, but
-// tell faults in terms of Go: strconv.ParseInt, time.Duration.
+// The library kong reads command lines; the flags, arguments and help texts are tags of
+// structs (Runner).
 package cli
 
 import (
@@ -44,22 +40,9 @@ type Command struct {
 	Do    Runner
 }
 
-// Runner does what a command line asks for. It is a pointer to a struct: each field
-// with a tag help is a flag, or an argument. Other fields that are structs may have
-// further ones. These are the tags:
-//
-//	help:"TEXT"        what it is for
-//	arg:""             it is an argument, optional:"" where it may be missing
-//	name:"NAME"        its name, where it is not the field's in lower case with hyphens
-//	short:"X"          a flag's name in one letter
-//	default:"TEXT"     its value when it is not given, where the field does not hold that yet
-//	required:""        it must be given
-//	enum:"A,B"         the values that it can have
-//	placeholder:"X"    what help shows in place of its value
-//	type:"KIND"        path, existingfile or existingdir: the name of a file, which is made absolute
-//
-// A Runner may have a method Validate() error, which is called before Run: its error is
-// one of the command line.
+// Runner does what a command line asks for. It is a pointer to a struct whose fields are
+// flags and arguments by the tags of the library kong. A field keeps the value that it has
+// where neither a default nor the command line gives one.
 type Runner interface {
 	Run(c Console) error
 }
@@ -81,20 +64,22 @@ const (
 )
 
 // Run does what args ask for, and returns the program's exit code.
-func (p Program) Run(args []string, c Console) int {
-	command, err := p.parse(args)
-	switch {
-	case errors.Is(err, errHelp):
-		err = command.help(c.Out)
-	case errors.Is(err, errVersion):
-		_, err = fmt.Fprintln(c.Out, p.Name, p.Version)
-	case err != nil:
+func (p Program) Run(args []string, c Console) (code int) {
+	defer func() {
+		switch thrown := recover().(type) {
+		case nil:
+		case exit:
+			code = int(thrown)
+		default:
+			panic(thrown)
+		}
+	}()
+	do, err := p.parse(args, c)
+	if err != nil {
 		fmt.Fprintf(c.Err, "%s: %v\n", p.Name, err)
 		return Usage
-	default:
-		err = command.do.Run(c)
 	}
-	switch {
+	switch err = do.Run(c); {
 	case err == nil:
 		return 0
 	case errors.Is(err, ErrReported):
@@ -121,28 +106,36 @@ func Context() (ctx context.Context, stop func()) {
 	return ctx, stop
 }
 
-// Version is how a program names its version: the release, if it is one, the
-// commit that it was built from, if that is known, and the platform.
-func Version(release string) string {
+// commit is set by the linker where the build sees no repository, as in the image's.
+var commit string
+
+// Commit is the commit that the program was built from, or "" if that is not known.
+func Commit() string {
 	info, ok := debug.ReadBuildInfo()
-	if !ok {
-		info = &debug.BuildInfo{}
+	if commit != "" || !ok {
+		return commit
 	}
-	return version(release, info)
+	return commitOf(info)
 }
 
-func version(release string, info *debug.BuildInfo) string {
+func commitOf(info *debug.BuildInfo) string {
 	set := map[string]string{}
 	for _, s := range info.Settings {
 		set[s.Key] = s.Value
 	}
-	text := release
-	if commit := set["vcs.revision"]; commit != "" {
-		text += " (commit " + commit[:min(12, len(commit))]
-		if set["vcs.modified"] == "true" {
-			text += ", with changes"
-		}
-		text += ")"
+	c := set["vcs.revision"]
+	c = c[:min(12, len(c))]
+	if set["vcs.modified"] == "true" {
+		c += "-dirty"
 	}
-	return fmt.Sprintf("%s %s %s/%s", text, runtime.Version(), runtime.GOOS, runtime.GOARCH)
+	return c
+}
+
+// Version is how a program names its version: the release, if it is one, the
+// commit that it was built from, if that is known, and the platform.
+func Version(release string) string {
+	if c := Commit(); c != "" {
+		release += " (commit " + c + ")"
+	}
+	return fmt.Sprintf("%s %s %s/%s", release, runtime.Version(), runtime.GOOS, runtime.GOARCH)
 }

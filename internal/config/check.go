@@ -4,18 +4,32 @@ import (
 	"fmt"
 	"net"
 	"net/netip"
-	"slices"
+	"path/filepath"
 	"strings"
 	"time"
 
+	"example.org/pilotfish/internal/discovery"
+	"example.org/pilotfish/internal/files"
+	"example.org/pilotfish/internal/overload"
 	"example.org/pilotfish/internal/settings"
-	"example.org/pilotfish/pkg/overload"
 	"example.org/pilotfish/pkg/selection"
-	"example.org/pilotfish/pkg/selection/rivals"
 )
 
 // minWatch is the least time between two looks at the file.
 const minWatch = time.Second
+
+// Meant is where a key of another name is found, for those that people try first.
+func (c Config) Meant(key string) string {
+	switch key {
+	case "upstreams", "upstream", "servers", "backends":
+		return "discovery.static"
+	case "health", "health_check", "healthcheck":
+		return "reports.health_path"
+	case "timeout", "timeouts":
+		return "queue.wait (for an upstream to take the job), retry.first_byte (for its response to begin) or stream.idle (for silence within it)"
+	}
+	return ""
+}
 
 // Check looks for what is wrong with the configuration, and what is unwise.
 func (c *Config) Check(f *settings.Faults) {
@@ -24,28 +38,27 @@ func (c *Config) Check(f *settings.Faults) {
 		f.Add("watch", "%v is neither 0 nor at least %v", c.Watch, minWatch)
 	}
 	if c.UpstreamTLS != nil {
-		c.UpstreamTLS.Check(f.In("upstream_tls"))
+		files.CheckTLS(*c.UpstreamTLS, f.In("upstream_tls"))
 	}
 	c.Discovery.Check(f.In("discovery"))
 	c.Reports.Check(f.In("reports"))
 	c.Job.Check(f.In("job"))
-	c.Selection.check(f.In("selection"))
+	f.OneOf("selection.policy", c.Selection.Policy, selection.Names())
+	if c.Selection.Shadow != "" {
+		f.OneOf("selection.shadow", c.Selection.Shadow, selection.Names())
+	}
 	f.OneOf("overload.policy", c.Overload.Policy, overload.Names())
 	if !(c.Overload.Stalled > 0) { // in this form it refuses NaN too
 		f.Add("overload.stalled", "%v must be positive", c.Overload.Stalled)
 	}
 	c.Breaker.Check(f.In("breaker"))
-	c.Prewarm.Check(f.In("prewarm"))
-	c.Capture.Check(f.In("capture"))
 	c.Tracing.Check(f.In("tracing"))
 	c.Retry.Check(f.In("retry"))
-	c.SecondThoughts.Check(f.In("second_thoughts"))
 	c.Queue.Check(f.In("queue"))
 	c.Projects.Check(f.In("projects"))
 	c.Quality.Check(f.In("quality"))
 	c.Stream.Check(f.In("stream"))
 	c.Submitters.Check(f.In("submitters"))
-	c.State.Check(f.In("state"))
 	f.Positive("shutdown.grace", c.Shutdown.Grace)
 	c.Log.Check(f.In("log"))
 }
@@ -53,10 +66,18 @@ func (c *Config) Check(f *settings.Faults) {
 func (c *Config) checkPorts(f *settings.Faults) {
 	f.Listen("listen", c.Listen)
 	f.Listen("admin", c.Admin)
+	if c.AdminTokenFile != "" {
+		if _, err := files.Token(c.AdminTokenFile); err != nil {
+			f.Add("admin_token_file", "%v", err)
+		}
+	}
 	if c.Listen == c.Admin && !strings.HasSuffix(c.Listen, ":0") { // two free ports are never the same
 		f.Add("admin", "%s is taken by listen", c.Admin)
 	}
 	c.Mesh.Check(f.In("mesh"))
+	if filepath.IsAbs(c.Mesh.TLS) {
+		files.CheckTLS(c.Mesh.Files(), f.In("mesh.tls"))
+	}
 	switch c.Mesh.Listen {
 	case "":
 	case c.Listen, c.Admin:
@@ -72,20 +93,21 @@ func (c *Config) checkPorts(f *settings.Faults) {
 		_, port, _ := net.SplitHostPort(c.Admin)
 		f.Warn("admin", "%s is open to other machines, and asks nobody who they are; 127.0.0.1:%s is for this one alone", c.Admin, port)
 	}
+	if open(c.Listen) {
+		f.Warn("listen", "%s is open to other machines, and asks nobody who they are", c.Listen)
+	}
+	if own, err := discovery.Own(c.Discovery.Static, []string{c.Listen, c.Admin}); err == nil {
+		for _, i := range own {
+			f.Warn(fmt.Sprintf("discovery.static[%d]", i), "%s is pilotfish's own port, and is left out", c.Discovery.Static[i])
+		}
+	}
 	for i, host := range c.Hosts {
+		if strings.Contains(host, "/") {
+			f.Add(fmt.Sprintf("hosts[%d]", i), "%q is not the name of a host: leave out scheme and path", host)
+		}
 		if host == "*" {
 			f.Warn(fmt.Sprintf("hosts[%d]", i), "every name is allowed, so that a web page can post jobs from this machine's browsers; list the names instead")
 		}
-	}
-}
-
-func (s Selection) check(f *settings.Faults) {
-	switch {
-	case slices.Contains(rivals.Names(), s.Policy):
-		f.Warn("policy", "%s is there to compare with; expected is better for nearly every load (docs/policies.md)", s.Policy)
-	case !slices.Contains(selection.Names(), s.Policy):
-		f.Add("policy", "%q is not one of %s, nor one of the policies to compare with: %s%s", s.Policy,
-			strings.Join(selection.Names(), ", "), strings.Join(rivals.Names(), ", "), settings.DidYouMean(s.Policy, rivals.All()))
 	}
 }
 

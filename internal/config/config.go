@@ -5,22 +5,19 @@ package config
 import (
 	"time"
 
-	"example.org/pilotfish/internal/breaker"
-	"example.org/pilotfish/internal/capture"
 	"example.org/pilotfish/internal/cli"
 	"example.org/pilotfish/internal/discovery"
 	"example.org/pilotfish/internal/dispatch"
 	"example.org/pilotfish/internal/intake"
 	"example.org/pilotfish/internal/logging"
 	"example.org/pilotfish/internal/mesh"
-	"example.org/pilotfish/internal/prewarm"
+	"example.org/pilotfish/internal/overload"
+	"example.org/pilotfish/internal/pool"
 	"example.org/pilotfish/internal/proxy"
 	"example.org/pilotfish/internal/quality"
 	"example.org/pilotfish/internal/report"
 	"example.org/pilotfish/internal/settings"
-	"example.org/pilotfish/internal/statefile"
 	"example.org/pilotfish/internal/tracing"
-	"example.org/pilotfish/pkg/overload"
 )
 
 // Config is the whole configuration: the sections of the packages that they set
@@ -42,10 +39,10 @@ type Config struct {
 	// Hosts are names that a request's Host header may have besides those of this
 	// machine. "*" allows every name, and web pages with it.
 	Hosts []string `yaml:"hosts"`
-	// ReusePort lets another process of the same user open the job port too, so that it
-	// can take over from this one; it gets the admin port when this one ends. Leave it off otherwise: a second process that
-	// was started by mistake would take a share of the jobs.
-	ReusePort bool `yaml:"reuse_port"`
+	// ReusePort lets another process of the same user open the ports too, so that it can
+	// take over from this one. Leave it off otherwise: a second process that was started by
+	// mistake would take a share of the jobs.
+	ReusePort bool `yaml:"-"`
 
 	// Watch is how often this file is looked at. It is read again when it has changed and
 	// two looks agree. 0 never looks; SIGHUP and "pilotfish reload" work all the same.
@@ -55,11 +52,12 @@ type Config struct {
 	Submitters proxy.ServerSettings `yaml:"submitters"`
 	// Discovery says where the upstreams come from.
 	Discovery discovery.Settings `yaml:"discovery"`
-	// UpstreamTLS is how to reach upstreams by TLS: for jobs, for reports and for
-	// prefetches. The files are read again when they change. An empty section, {}, trusts the system's
+	// UpstreamTLS is how to reach upstreams by TLS: for jobs and for reports.
+	// The files are read again when they change. An empty section, {}, trusts the system's
 	// certificates; without the section, upstreams are reached without TLS.
 	UpstreamTLS *settings.TLS `yaml:"upstream_tls"`
-	// Reports says how upstreams are asked about their load and their caches.
+	// Reports says how upstreams are asked about their load and their caches. The text
+	// none in the place of the section asks nobody, for servers that report nothing.
 	Reports report.Settings `yaml:"reports"`
 	// Job says where a job's members are in a request, and how large a body may be. A
 	// place is a JSON Pointer into the body such as /project_id, or a section with one
@@ -70,50 +68,40 @@ type Config struct {
 	// Overload names the policy that says what an upstream may still take.
 	Overload Overload `yaml:"overload"`
 	// Breaker keeps jobs from an upstream that fails again and again.
-	Breaker breaker.Settings `yaml:"breaker"`
+	Breaker pool.BreakerSettings `yaml:"breaker"`
 	// Retry bounds the attempts of a job.
 	Retry dispatch.RetrySettings `yaml:"retry"`
-	// SecondThoughts says when a job that waits at an upstream is moved to another.
-	SecondThoughts dispatch.SecondThoughts `yaml:"second_thoughts"`
 	// Queue bounds the jobs that wait in the sidecar for an eligible upstream.
 	Queue dispatch.QueueSettings `yaml:"queue"`
 	// Projects bounds what one project takes of this sidecar.
 	Projects dispatch.ProjectSettings `yaml:"projects"`
-	// Prewarm says what is fetched elsewhere when an upstream gives notice that it
-	// will go.
-	Prewarm prewarm.Settings `yaml:"prewarm"`
 	// Mesh lets Envoy ask for an upstream instead of sending jobs through pilotfish
 	// (docs/mesh.md).
 	Mesh mesh.Settings `yaml:"mesh"`
-	// Capture writes each job's line to a file, as a trace that tracelab simulates and
-	// replays (docs/replay.md).
-	Capture capture.Settings `yaml:"capture"`
-	// Quality says how submitters are to be served (docs/quality.md).
+	// Quality says how submitters are to be served (docs/operate.md).
 	Quality quality.Settings `yaml:"quality"`
 	// Tracing sends spans of jobs and attempts to a collector of OpenTelemetry.
 	Tracing tracing.Settings `yaml:"tracing"`
 	// Stream bounds the responses.
 	Stream proxy.Settings `yaml:"stream"`
-	// State keeps over a restart what was learned: how long fetches and answers take,
-	// the size of projects' data, and how fast upstreams work.
-	State statefile.Settings `yaml:"state"`
 	// Shutdown bounds the end of the process.
 	Shutdown Shutdown `yaml:"shutdown"`
 	// Log says what is logged.
 	Log logging.Settings `yaml:"log"`
-	// Debug opens what is closed otherwise.
-	Debug Debug `yaml:"debug"`
 }
 
 // Selection is the section "selection".
 type Selection struct {
 	// Policy is one of docs/policies.md.
 	Policy string `yaml:"policy"`
+	// Shadow is a second policy, which chooses nothing: metrics and log say where it would
+	// have sent each job. Empty asks none.
+	Shadow string `yaml:"shadow"`
 }
 
 // Overload is the section "overload".
 type Overload struct {
-	// Policy is none, threshold, dagor or adaptive.
+	// Policy says what may refuse jobs for load: none, threshold or dagor.
 	Policy string `yaml:"policy"`
 	// Stalled is how many stalled joblets make an upstream overloaded. The policy
 	// none ignores it.
@@ -126,34 +114,24 @@ type Shutdown struct {
 	Grace time.Duration `yaml:"grace"`
 }
 
-// Debug is the section "debug".
-type Debug struct {
-	// Pprof serves /debug/pprof on the admin port.
-	Pprof bool `yaml:"pprof"`
-}
-
 // Default is the configuration of an empty file.
 func Default() Config {
 	return Config{
 		Listen:     "127.0.0.1:8080",
 		Admin:      "127.0.0.1:9180",
 		Submitters: proxy.DefaultServer(),
+		Discovery:  discovery.Default(),
 		Reports:    report.Default(),
 		Job:        intake.Default(),
 		Selection:  Selection{Policy: "expected"},
 		Overload:   Overload{Policy: overload.DefaultPolicy, Stalled: overload.DefaultLimit},
-		Breaker:    breaker.Default(),
+		Breaker:    pool.DefaultBreaker(),
 		Retry:      dispatch.DefaultRetry(),
 		Queue:      dispatch.DefaultQueue(),
 
-		SecondThoughts: dispatch.DefaultSecondThoughts(),
-
-		Prewarm:  prewarm.Default(),
-		Capture:  capture.Default(),
 		Tracing:  tracing.Default(),
 		Quality:  quality.Default(),
 		Stream:   proxy.Default(),
-		State:    statefile.Default(),
 		Shutdown: Shutdown{Grace: 2 * time.Minute},
 		Log:      logging.Default(),
 	}

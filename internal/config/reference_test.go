@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"reflect"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -14,8 +15,8 @@ import (
 
 	"example.org/pilotfish/internal/cli"
 	"example.org/pilotfish/internal/intake"
-	"example.org/pilotfish/internal/manual"
 	"example.org/pilotfish/internal/settings"
+	"example.org/pilotfish/test/manual"
 )
 
 // The reference of all keys is made from the settings' types, their comments and
@@ -41,14 +42,33 @@ func newKeyManual(t *testing.T) *keyManual {
 	return &keyManual{t: t, comments: manual.NewComments(t)}
 }
 
+// first are the keys that most files need, in their order; all others are advanced.
+var first = []string{
+	"listen", "admin", "admin_write",
+	"discovery.static", "discovery.file", "discovery.dns", "discovery.consul", "discovery.kubernetes",
+	"reports.metrics_path", "reports.interval", "job.project", "job.priority", "job.max_body",
+	"selection.policy", "selection.shadow", "overload.policy", "retry.attempts", "retry.first_byte", "queue.jobs", "queue.wait", "projects.limit",
+	"stream.idle", "quality.first_byte", "quality.count_500", "shutdown.grace", "log.jobs",
+}
+
 func (m *keyManual) text() string {
 	c := Default()
 	v := reflect.ValueOf(&c).Elem()
-	var out strings.Builder
-	out.WriteString("\n## Ports and hosts\n\n" + header)
+	type section struct{ title, about, rows string }
+	sections := []section{{title: "Ports and hosts"}}
+	rows := map[string]string{}
+	add := func(full, row string) {
+		if slices.Contains(first, full) {
+			_, rest, _ := strings.Cut(row, "`") // the name of the key in its section
+			_, rest, _ = strings.Cut(rest, "`")
+			rows[full] = "| `" + full + "`" + rest
+			return
+		}
+		sections[len(sections)-1].rows += row
+	}
 	m.each(v, func(f reflect.StructField, key string, field reflect.Value) {
 		if kindOf(field) != "section" {
-			m.row(&out, v.Type(), f, key, field)
+			add(key, m.row(v.Type(), f, key, field))
 		}
 	})
 	m.each(v, func(f reflect.StructField, key string, field reflect.Value) {
@@ -56,19 +76,32 @@ func (m *keyManual) text() string {
 			field = reflect.New(field.Type().Elem()).Elem()
 		}
 		if field.Kind() == reflect.Struct {
-			fmt.Fprintf(&out, "\n## %s\n\n%s\n\n%s", key, m.meaning(v.Type(), f), header)
-			m.rows(&out, "", field)
+			sections = append(sections, section{title: key, about: m.meaning(v.Type(), f) + "\n\n"})
+			m.rows("", field, func(inner, row string) { add(key+"."+inner, row) })
 		}
 	})
+	var out strings.Builder
+	out.WriteString("\n## First keys\n\nThe keys that most files need.\n\n" + header)
+	for _, key := range first {
+		assert.NotEmpty(m.t, rows[key], "there is no key %s", key)
+		out.WriteString(rows[key])
+	}
+	out.WriteString("\n## Advanced keys\n\nAll others. Their defaults suit most.\n")
+	for _, s := range sections {
+		if s.rows != "" {
+			fmt.Fprintf(&out, "\n### %s\n\n%s%s%s", s.title, s.about, header, s.rows)
+		}
+	}
 	return out.String() + "\n"
 }
 
 const header = "| key | value | default | meaning |\n|---|---|---|---|\n"
 
-// rows writes the keys of a section, and those of the sections in it.
-func (m *keyManual) rows(out *strings.Builder, prefix string, section reflect.Value) {
+// rows adds the keys of a section, and those of the sections in it.
+func (m *keyManual) rows(prefix string, section reflect.Value, add func(key, row string)) {
 	m.each(section, func(f reflect.StructField, key string, field reflect.Value) {
-		m.row(out, section.Type(), f, prefix+key, field)
+		key = prefix + key
+		add(key, m.row(section.Type(), f, key, field))
 		if field.Kind() == reflect.Pointer {
 			field = reflect.New(field.Type().Elem()).Elem()
 			if d, ok := field.Addr().Interface().(interface{ SetDefaults() }); ok {
@@ -76,16 +109,20 @@ func (m *keyManual) rows(out *strings.Builder, prefix string, section reflect.Va
 			}
 		}
 		if places, ok := field.Interface().(intake.Places); ok { // each place has the same keys
-			field = reflect.ValueOf(places[0])
-			m.rows(out, prefix+key+".", field)
+			m.rows(key+".", reflect.ValueOf(places[0]), add)
 		} else if kindOf(field) == "section" {
-			m.rows(out, prefix+key+".", field)
+			m.rows(key+".", field, add)
 		}
 	})
 }
 
-func (m *keyManual) row(out *strings.Builder, section reflect.Type, f reflect.StructField, key string, v reflect.Value) {
-	fmt.Fprintf(out, "| `%s` | %s | %s | %s |\n", key, kindOf(v), m.value(v), strings.ReplaceAll(m.meaning(section, f), "|", "\\|"))
+func (m *keyManual) row(section reflect.Type, f reflect.StructField, key string, v reflect.Value) string {
+	text := strings.TrimPrefix(m.meaning(section, f), "`"+f.Tag.Get("yaml")+"` ") // the row has the key already
+	for _, verb := range []string{"is ", "are "} {
+		text = strings.TrimPrefix(text, verb)
+	}
+	text = strings.ToUpper(text[:1]) + strings.ReplaceAll(text[1:], "|", "\\|")
+	return fmt.Sprintf("| `%s` | %s | %s | %s |\n", key, kindOf(v), m.value(v), text)
 }
 
 // meaning is the comment of a field: its own, that of the field before if the two

@@ -2,14 +2,11 @@ package demo
 
 import (
 	"context"
-	"encoding/csv"
 	"errors"
 	"fmt"
 	"io"
 	"net/http"
 	"slices"
-	"strings"
-	"text/tabwriter"
 	"time"
 
 	"example.org/pilotfish/internal/intake"
@@ -22,9 +19,10 @@ const (
 	tourProject = "12345"
 	// tourCost is what the servers make the example job last: its data is slow to fetch.
 	tourCost = "fetch=600ms,output=20ms"
-	// longJobs are more than a server has cores, and last as long as the tour at least.
+	// longJobs are more than a server has cores. They last as long as the tour at least, and less long
+	// than the jobs of the load wait for a core: else that begins with jobs that expire.
 	longJobs = 12
-	longCost = "output=20s"
+	longCost = "output=8s"
 	// tourPatience bounds the wait for a report of a server.
 	tourPatience = 10 * time.Second
 )
@@ -53,12 +51,10 @@ func (t *Tour) Run(ctx context.Context) error {
 	}
 	t.say("   It went to %s, the server that every sidecar prefers for this project.", cold.upstream)
 	t.say("   It took %s, because the data had to be fetched. The response:\n", cold.took)
-	if err := printTable(t.Out, cold.body); err != nil {
-		return err
-	}
+	fmt.Fprint(t.Out, cold.body)
 
 	home := cold.upstream
-	if err := t.until(ctx, home, func(s pool.State) bool { return s.Cached > 0 }); err != nil {
+	if _, err := t.until(ctx, home, func(s pool.State) bool { return s.Cached > 0 }); err != nil {
 		return err
 	}
 	t.say("\n2. The same project again.")
@@ -72,10 +68,11 @@ func (t *Tour) Run(ctx context.Context) error {
 	long, cancel := context.WithCancel(ctx)
 	defer cancel()
 	t.occupy(long, home)
-	if err := t.until(ctx, home, func(s pool.State) bool { return s.Stalled > 0 }); err != nil {
+	busy, err := t.until(ctx, home, func(s pool.State) bool { return s.Stalled > 0 })
+	if err != nil {
 		return err
 	}
-	t.say("\n3. The same project once more, while %d long jobs keep the %d cores of %s busy.", longJobs, t.cores(home), home)
+	t.say("\n3. The same project once more, while %d long jobs keep the %d cores of %s busy.", longJobs, busy.Cores, home)
 	ranking, err := t.Balancer.Explain(pool.Request{Project: intake.Key(tourProject), Priority: selection.High})
 	if err != nil {
 		return err
@@ -117,83 +114,45 @@ func (t *Tour) compare(ranking []pool.Ranked, home, picked string) {
 	t.say("   elsewhere %.1f s: less than it takes, because later jobs of the project will find it there.", cost(picked).Fetch)
 }
 
-// until waits until an upstream has reported something.
-func (t *Tour) until(ctx context.Context, address string, so func(pool.State) bool) error {
+// until waits until an upstream has reported something, and returns what is known of it then.
+func (t *Tour) until(ctx context.Context, address string, so func(pool.State) bool) (pool.State, error) {
 	ctx, cancel := context.WithTimeout(ctx, tourPatience)
 	defer cancel()
 	for {
 		for _, s := range t.Balancer.States() {
 			if s.Address == address && so(s) {
-				return nil
+				return s, nil
 			}
 		}
 		select {
 		case <-ctx.Done():
-			return errors.New("the server does not report what it does")
+			return pool.State{}, errors.New("the server does not report what it does")
 		case <-time.After(20 * time.Millisecond):
 		}
 	}
-}
-
-func (t *Tour) cores(address string) int {
-	for _, s := range t.Balancer.States() {
-		if s.Address == address {
-			return s.Cores
-		}
-	}
-	return 0
 }
 
 // occupy gives a server long jobs past the sidecar, as another sidecar would, until
 // ctx ends.
 func (t *Tour) occupy(ctx context.Context, address string) {
 	for n := range longJobs {
-		go submit(ctx, t.Client, job{address: address, n: n, project: tourProject, priority: "high", cost: longCost})
+		go job{made(tourProject, "high", n), longCost}.submit(ctx, t.Client, address) //nolint:errcheck // the end of ctx cuts it
 	}
 }
 
 // toured is what became of one job.
 type toured struct {
 	upstream, cache string
-	body            []byte
+	body            string
 	took            time.Duration // rounded
 }
 
-// submit posts the example job as a submitter would.
+// submit posts the example job.
 func (t *Tour) submit(ctx context.Context) (toured, error) {
 	began := time.Now()
-	r, err := http.NewRequestWithContext(ctx, http.MethodPost, "http://"+t.Address+"/v1/jobs", strings.NewReader(example.Job()))
+	h, text, err := job{example.Job(), tourCost}.submit(ctx, t.Client, t.Address)
 	if err != nil {
 		return toured{}, err
 	}
-	r.Header.Set("Content-Type", "application/json")
-	r.Header.Set("Accept", "text/csv")
-	r.Header.Set("X-Cost", tourCost)
-	resp, err := t.Client.Do(r)
-	if err != nil {
-		return toured{}, err
-	}
-	defer resp.Body.Close()
-	text, err := io.ReadAll(io.LimitReader(resp.Body, 1<<20))
-	if err != nil {
-		return toured{}, err
-	}
-	if resp.StatusCode != http.StatusOK {
-		return toured{}, fmt.Errorf("the job was answered %s: %s", resp.Status, text)
-	}
-	h := resp.Header
-	return toured{upstream: h.Get("Pilotfish-Upstream"), cache: h.Get("Pilotfish-Cache"), body: text, took: time.Since(began).Round(time.Millisecond)}, nil
-}
-
-// printTable shows CSV in columns.
-func printTable(out io.Writer, text []byte) error {
-	rows, err := csv.NewReader(strings.NewReader(string(text))).ReadAll()
-	if err != nil {
-		return fmt.Errorf("the answer is not CSV: %w", err)
-	}
-	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
-	for _, row := range rows {
-		fmt.Fprintln(w, "   "+strings.Join(row, "\t"))
-	}
-	return w.Flush()
+	return toured{upstream: h.Get("Pilotfish-Upstream"), cache: h.Get("Pilotfish-Cache"), body: string(text), took: time.Since(began).Round(time.Millisecond)}, nil
 }

@@ -4,17 +4,31 @@ import (
 	"fmt"
 	"net"
 	"net/netip"
+	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
+
+	"example.org/pilotfish/internal/settings"
 )
 
 // maxHost bounds a host name, as DNS does.
 const maxHost = 253
 
-// canonical checks host:port and writes it in the one form under which an
+// pathMarks may be in the path of a socket besides letters and digits: addresses end up in log
+// lines and metric labels, and in files where words are separated by spaces.
+const pathMarks = "/.-_@+="
+
+// canonical checks host:port, or unix: and a path, and writes it in the one form under which an
 // upstream is known, so that two spellings of one address are the same: names
-// in lower case, IP addresses in their shortest form.
+// in lower case, IP addresses and paths in their shortest form.
 func canonical(address string) (string, error) {
+	if path, local := settings.UnixPath(address); local {
+		if !settings.SocketPath(path) || strings.ContainsFunc(path, func(c rune) bool { return !strings.ContainsRune(pathMarks, c) && !hostName(string(c)) }) {
+			return "", fmt.Errorf("%s is not unix: and the absolute path of a socket, of letters, digits and %s", quote(address), pathMarks)
+		}
+		return "unix:" + filepath.Clean(path), nil
+	}
 	host, port, err := split(address)
 	if err != nil {
 		return "", err
@@ -85,6 +99,10 @@ type selfAddresses map[string]bool
 func newSelfAddresses(listen []string, local func() ([]netip.Addr, error)) (selfAddresses, error) {
 	self := selfAddresses{}
 	for _, l := range listen {
+		if a, err := canonical(l); err == nil && strings.HasPrefix(a, "unix:") {
+			self[a] = true
+			continue
+		}
 		host, port, err := split(l)
 		if err != nil {
 			return nil, fmt.Errorf("own address %w", err)
@@ -111,6 +129,17 @@ func newSelfAddresses(listen []string, local func() ([]netip.Addr, error)) (self
 		self.add(host, port)
 	}
 	return self, nil
+}
+
+// Own finds the addresses of list, by number, at which a sidecar itself listens.
+func Own(list, listen []string) (own []int, err error) {
+	self, err := newSelfAddresses(slices.DeleteFunc(listen, func(l string) bool { return strings.HasSuffix(l, ":0") }), localAddresses)
+	for i, a := range list {
+		if address, wrong := canonical(a); wrong == nil && self[address] {
+			own = append(own, i)
+		}
+	}
+	return own, err
 }
 
 func (s selfAddresses) add(host string, port int) {

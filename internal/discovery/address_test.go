@@ -11,12 +11,13 @@ import (
 
 func TestCanonical(t *testing.T) {
 	for in, want := range map[string]string{
-		"10.0.0.1:9001":          "10.0.0.1:9001",
-		"Rules-1.Example.COM:80": "rules-1.example.com:80",
-		"[2001:DB8:0:0::1]:9001": "[2001:db8::1]:9001",
-		"[::ffff:10.0.0.1]:9001": "10.0.0.1:9001",
-		"a_b:65535":              "a_b:65535",
-		"a:0080":                 "a:80",
+		"10.0.0.1:9001":           "10.0.0.1:9001",
+		"Rules-1.Example.COM:80":  "rules-1.example.com:80",
+		"[2001:DB8:0:0::1]:9001":  "[2001:db8::1]:9001",
+		"[::ffff:10.0.0.1]:9001":  "10.0.0.1:9001",
+		"a_b:65535":               "a_b:65535",
+		"unix:/run//App-1/a.sock": "unix:/run/App-1/a.sock",
+		"a:0080":                  "a:80",
 	} {
 		got, err := canonical(in)
 		require.NoError(t, err, in)
@@ -39,6 +40,8 @@ func TestCanonicalRefuses(t *testing.T) {
 		"a b:80":                        `host "a b" is not a name or an IP address`,
 		"a\n:80":                        `host "a\n" is not a name or an IP address`,
 		"user@a:80":                     `host "user@a" is not a name or an IP address`,
+		"unix:run/app.sock":             `"unix:run/app.sock" is not unix: and the absolute path of a socket, of letters, digits and /.-_@+=`,
+		"unix:/run/a b":                 `"unix:/run/a b" is not unix: and the absolute path of a socket, of letters, digits and /.-_@+=`,
 		"http://a:80":                   `"http://a:80" is not host:port`,
 		"[fe80::1%eth0]:1":              `host "fe80::1%eth0" has a zone, which only its own machine knows`,
 		strings.Repeat("a", 254) + ":1": `host "` + strings.Repeat("a", 80) + `"… is not a name or an IP address`,
@@ -55,6 +58,7 @@ func TestSelfAddresses(t *testing.T) {
 	for listen, want := range map[string]string{
 		"127.0.0.1:8080": "127.0.0.1:8080 localhost:8080",
 		"localhost:8080": "localhost:8080",
+		"unix:/run/a":    "unix:/run/a",
 		"10.0.0.7:8080":  "10.0.0.7:8080",
 		"[::1]:8080":     "[::1]:8080 localhost:8080",
 		":8080":          "10.0.0.7:8080 127.0.0.1:8080 [::1]:8080 [fe80::1]:8080 localhost:8080",

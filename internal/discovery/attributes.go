@@ -64,21 +64,6 @@ func (a attributes) upstream(address string) pool.Upstream {
 	}
 }
 
-// check validates an upstream that was read whole, and writes it canonically.
-func check(u *pool.Upstream) (err error) {
-	if u.Address, err = canonical(u.Address); err != nil {
-		return err
-	}
-	if !(u.Weight >= 0 && u.Weight <= maxWeight) {
-		return fmt.Errorf("weight %v: want a number from 0 to %g", u.Weight, float64(maxWeight))
-	}
-	if u.Cores < 0 || u.Cores > maxCores {
-		return fmt.Errorf("cores %d: want a number from 0 to %d", u.Cores, maxCores)
-	}
-	u.StartedAt, u.StopsAt = u.StartedAt.UTC(), u.StopsAt.UTC()
-	return nil
-}
-
 func into[T any](to *T, text string, parse func(string) (T, error)) error {
 	v, err := parse(text)
 	if err == nil {

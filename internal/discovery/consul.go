@@ -4,17 +4,57 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net/http"
+	"net/url"
+	"strings"
 	"time"
 
 	"github.com/hashicorp/consul/api"
 
 	"example.org/pilotfish/internal/files"
 	"example.org/pilotfish/internal/pool"
+	"example.org/pilotfish/internal/settings"
 )
 
-// consulTimeout is how long a reply may take beyond the query's own wait.
-const consulTimeout = 5 * time.Second
+const (
+	consulWait    = time.Minute     // a query waits so long for a change
+	consulTimeout = 5 * time.Second // a reply may take so long beyond that
+)
+
+// Consul is a service whose passing instances are the upstreams. What else its clients
+// can set comes from Consul's own CONSUL_* environment variables: TLS, the namespace.
+type Consul struct {
+	// Address is the agent's: host:port, or a URL with http, https or unix.
+	// Empty means 127.0.0.1:8500.
+	Address string `yaml:"address"`
+	// Service is the name of the service.
+	Service string `yaml:"service"`
+	// TokenFile holds the ACL token. It is read before every query.
+	TokenFile string `yaml:"token_file"`
+}
+
+func (s *Consul) check(f *settings.Faults) {
+	switch {
+	case s.Service == "":
+		f.Add("service", "a service is required")
+	case strings.ContainsAny(s.Service, "/?#"):
+		f.Add("service", "%s must not contain / ? or #", quote(s.Service))
+	}
+	switch scheme, _, has := strings.Cut(s.Address, "://"); {
+	case has && scheme != "https" && scheme != "http" && scheme != "unix":
+		f.Add("address", "%s must begin with http, https or unix", quote(s.Address))
+	}
+	if _, err := s.token(); err != nil {
+		f.Warn("token_file", "%v", err) // it may come later
+	}
+}
+
+// token is the ACL token; "" is none, or that of the environment.
+func (s *Consul) token() (string, error) {
+	if s.TokenFile == "" {
+		return "", nil
+	}
+	return files.Token(s.TokenFile)
+}
 
 // consul asks an agent for the passing instances of a service, with
 // queries that block until the catalogue's index moves.
@@ -24,18 +64,14 @@ type consul struct {
 	index  uint64 // of the last reply; 0 asks without blocking
 }
 
-func newConsul(cfg Consul, transport http.RoundTripper) (origin, error) {
-	client, address, err := newConsulClient(cfg, transport)
+func (s *Consul) open(c *Config) (origin, error) {
+	client, address, err := newConsulClient(s.Address, c.Transport)
 	if err != nil {
 		return origin{}, fmt.Errorf("consul: %w", err)
 	}
-	name := "consul service " + cfg.Service
-	if cfg.Tag != "" {
-		name += " tag " + cfg.Tag
-	}
 	return origin{
-		source: &consul{cfg: cfg, client: client},
-		name:   name + " at " + address,
+		source: &consul{cfg: *s, client: client},
+		name:   "consul service " + s.Service + " at " + address,
 		// One query is saved up, so that the next wait follows at once on the
 		// change that ends a long one.
 		pace: pace{gap: shortest, saved: 1, retryMax: longestRetry},
@@ -46,47 +82,54 @@ func (c *consul) ask(ctx context.Context, atMost time.Duration) (reply, error) {
 	entries, meta, err := c.query(ctx, atMost)
 	if err != nil {
 		c.index = 0 // the next server may count differently
-		return reply{}, err
+		return reply{}, fmt.Errorf("the Consul agent gives no reply: %w", err)
 	}
 	c.index = nextIndex(c.index, meta.LastIndex)
 	return readEntries(entries), nil
 }
 
 func (c *consul) query(ctx context.Context, atMost time.Duration) ([]*api.ServiceEntry, *api.QueryMeta, error) {
-	opts := &api.QueryOptions{
-		Datacenter: c.cfg.Datacenter,
-		Namespace:  c.cfg.Namespace,
-		AllowStale: c.cfg.Stale,
+	token, err := c.cfg.token()
+	if err != nil {
+		return nil, nil, fmt.Errorf("its token: %w", err)
 	}
-	if c.cfg.TokenFile != "" {
-		var err error
-		if opts.Token, err = files.Token(c.cfg.TokenFile); err != nil {
-			return nil, nil, fmt.Errorf("read consul token: %w", err)
-		}
-	}
+	opts := &api.QueryOptions{Token: token}
 	limit := consulTimeout
 	if c.index > 0 {
-		opts.WaitIndex, opts.WaitTime = c.index, c.cfg.Wait
+		opts.WaitIndex, opts.WaitTime = c.index, consulWait
 		if atMost > 0 {
-			opts.WaitTime = min(c.cfg.Wait, max(atMost, time.Second))
+			opts.WaitTime = min(consulWait, max(atMost, time.Second))
 		}
 		limit += opts.WaitTime + opts.WaitTime/16 // an agent makes a wait longer by up to a 16th
 	}
 	ctx, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
 
-	entries, meta, err := c.client.Health().Service(c.cfg.Service, c.cfg.Tag, true, opts.WithContext(ctx))
+	entries, meta, err := c.client.Health().Service(c.cfg.Service, "", true, opts.WithContext(ctx))
 	switch {
 	case err != nil && ctx.Err() != nil:
-		return nil, nil, fmt.Errorf("ask consul: no reply within %s: %w", limit, ctx.Err())
+		return nil, nil, errors.New("it takes too long")
 	case err != nil:
-		return nil, nil, fmt.Errorf("ask consul: %w", brief(err))
+		return nil, nil, brief(err)
 	case leaderless(meta):
-		return nil, nil, errors.New("ask consul: the server that replied knows no leader")
+		return nil, nil, errors.New("the server that replied knows no leader")
 	case len(entries) == 0 && meta.ResultsFilteredByACLs:
-		return nil, nil, errors.New("ask consul: the ACL token may not read the service or its nodes")
+		return nil, nil, errors.New("the ACL token may not read the service or its nodes")
 	}
 	return entries, meta, nil
+}
+
+// brief says in one log line why there is no reply.
+func brief(err error) error {
+	var status api.StatusError
+	if errors.As(err, &status) {
+		return fmt.Errorf("status %d: %s", status.Code, quote(strings.TrimSpace(status.Body)))
+	}
+	var at *url.Error // has the query, which is another each time
+	if errors.As(err, &at) {
+		return at.Err
+	}
+	return err
 }
 
 // nextIndex is what to wait for after a reply with the index got. An index that
@@ -110,15 +153,13 @@ func leaderless(m *api.QueryMeta) bool {
 // would tell.
 func readEntries(entries []*api.ServiceEntry) reply {
 	r := reply{upstreams: make([]pool.Upstream, 0, len(entries))}
-	var found flaws
 	for _, e := range entries {
 		u, ok, err := readEntry(e)
 		if ok {
 			r.upstreams = append(r.upstreams, u)
 		}
-		found.add(err)
+		r.leaveOut(err)
 	}
-	r.flaw = found.err()
 	return r
 }
 
@@ -135,7 +176,12 @@ func readEntry(e *api.ServiceEntry) (u pool.Upstream, ok bool, err error) {
 	if err != nil {
 		return u, false, fmt.Errorf("instance %s: %w", quote(e.Service.ID), err)
 	}
-	a, err := readMeta(e.Service.Meta)
+	var a attributes
+	for _, key := range []string{"cores", "started_at", "stops_at", "preemptible", "draining"} { // other keys are not ours
+		if value, told := e.Service.Meta[key]; told {
+			err = errors.Join(err, a.set(key, value))
+		}
+	}
 	if err != nil {
 		err = fmt.Errorf("instance %s: meta %w", quote(e.Service.ID), err)
 	}
@@ -143,14 +189,4 @@ func readEntry(e *api.ServiceEntry) (u pool.Upstream, ok bool, err error) {
 		a.weight = float64(w)
 	}
 	return a.upstream(address), true, err
-}
-
-// readMeta reads what an instance tells about itself; other keys are not ours.
-func readMeta(meta map[string]string) (a attributes, err error) {
-	for _, key := range []string{"cores", "started_at", "stops_at", "preemptible", "draining"} {
-		if value, ok := meta[key]; ok {
-			err = errors.Join(err, a.set(key, value))
-		}
-	}
-	return a, err
 }

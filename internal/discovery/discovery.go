@@ -31,12 +31,11 @@ type Config struct {
 	// stands for all of this machine's addresses.
 	Self []string
 	// Last is the set in force of the Discovery that this one replaces. It is
-	// the last good set here, until the source is believed. Nil is none, and a
-	// static list ignores it.
+	// the last good set here, until the source is believed. Nil is none.
 	Last []pool.Upstream
-	// Observe is called from Run's goroutine after every reply and failure. It
-	// must not block. Nil observes nothing.
-	Observe func(Status)
+	// Changed is called from Run's goroutine when Status.Trouble has changed. It
+	// must not block. Nil is not called.
+	Changed func(Status)
 	// Resolver resolves the names of DNS; nil is the system's.
 	Resolver Resolver
 	// Transport carries the queries to Consul; nil is a plain one without proxy.
@@ -53,15 +52,9 @@ type Status struct {
 	// BelievedAt is when the source last gave a reply that was believed in
 	// full; zero before the first.
 	BelievedAt time.Time
-	// Doubt is why the last reply was not believed in full: "emptiness" or
-	// "drop"; "" when it was.
-	Doubt string
-	// Err is why there was no last reply; nil when there was one.
-	Err error
-	// Flaw is why something was left out of the last reply; nil if nothing was.
-	Flaw error
-	// SnapshotErr is why the snapshot could not be read or written last; nil when it could.
-	SnapshotErr error
+	// Trouble says what is wrong with the source's last reply, or with the snapshot, and
+	// what that means; "" is nothing.
+	Trouble string
 	// Applied counts changes of the set, Refused the replies in doubt, Failed
 	// the replies that did not come.
 	Applied, Refused, Failed uint64
@@ -69,12 +62,13 @@ type Status struct {
 
 // Discovery follows one source.
 type Discovery struct {
-	observe  func(Status)
+	changed  func(Status)
 	self     selfAddresses
 	origin   origin
 	guard    *guard
 	pacer    *pacer
-	snapshot *snapshotStore // nil keeps none
+	snapshot *snapshot // nil keeps none
+	unkept   error     // why the snapshot could not be read or written last
 
 	mu     sync.Mutex
 	status Status
@@ -91,7 +85,8 @@ func New(cfg Config) (*Discovery, error) {
 	if cfg.Rand == nil {
 		return nil, errors.New("discovery: Rand is required")
 	}
-	from, err := cfg.open()
+	source, _ := cfg.kind()
+	from, err := source.open(&cfg)
 	if err != nil {
 		return nil, fmt.Errorf("discovery: %w", err)
 	}
@@ -100,35 +95,18 @@ func New(cfg Config) (*Discovery, error) {
 		return nil, fmt.Errorf("discovery: %w", err)
 	}
 	d := &Discovery{
-		observe: cfg.Observe, self: self, origin: from,
-		guard: newGuard(defaultKeepLast), pacer: newPacer(from.pace, cfg.Rand),
+		changed: cfg.Changed, self: self, origin: from,
+		guard: newGuard(cfg.KeepLast), pacer: &pacer{pace: from.pace, rng: cfg.Rand},
 	}
 	d.status.Source = from.name
-	if list, ok := from.source.(*static); ok {
-		if len(arrange(list.list, self)) == 0 {
-			return nil, errors.New("discovery: every upstream of the static list is the sidecar's own address")
-		}
-		return d, nil
-	}
-	switch {
-	case cfg.Consul != nil:
-		d.keep(cfg.Consul.KeepLast, cfg.Consul.Snapshot)
-	case cfg.Kubernetes != nil:
-		d.keep(cfg.Kubernetes.KeepLast, cfg.Kubernetes.Snapshot)
+	if cfg.Snapshot != "" {
+		d.snapshot = &snapshot{path: cfg.Snapshot, source: from.name}
 	}
 	if last := arrange(cfg.Last, self); len(last) > 0 {
 		d.guard.inherit(last)
 		d.status.Upstreams = len(last)
 	}
 	return d, nil
-}
-
-// keep sets how long replies are doubted, and the file that keeps the set; "" is none.
-func (d *Discovery) keep(last time.Duration, snapshot string) {
-	d.guard = newGuard(last)
-	if snapshot != "" {
-		d.snapshot = &snapshotStore{path: snapshot, source: d.origin.name}
-	}
 }
 
 // Status returns what discovery knows of itself now. It is safe for concurrent use.
@@ -155,7 +133,7 @@ func (d *Discovery) Run(ctx context.Context, out chan<- []pool.Upstream) error {
 			return ctx.Err()
 		}
 		if n := len(r.upstreams); err == nil && n > maxUpstreams {
-			err = fmt.Errorf("%s names %d upstreams, at most %d are allowed", d.origin.name, n, maxUpstreams)
+			err = fmt.Errorf("%s names %d upstreams, and at most %d are allowed", d.origin.name, n, maxUpstreams)
 		}
 		result := d.take(time.Now(), r, err)
 		failed, confirm = err != nil, result.confirm
@@ -181,11 +159,11 @@ func (d *Discovery) take(now time.Time, r reply, err error) ruling {
 	} else {
 		result = d.guard.judge(now, set)
 	}
-	if result.changed && !restored {
-		d.save(now)
+	if result.changed && !restored && d.snapshot != nil {
+		d.unkept = d.snapshot.write(d.guard.inForce())
 	}
 	result.changed = result.changed || restored
-	d.note(now, result, r.flaw, err)
+	d.note(now, result, r, err)
 	return result
 }
 
@@ -196,7 +174,7 @@ func (d *Discovery) restore() bool {
 		return false
 	}
 	set, err := d.snapshot.read()
-	d.noteSnapshot(err)
+	d.unkept = err
 	if set = arrange(set, d.self); len(set) == 0 {
 		return false
 	}
@@ -204,25 +182,13 @@ func (d *Discovery) restore() bool {
 	return true
 }
 
-// save writes the set in force to the snapshot.
-func (d *Discovery) save(now time.Time) {
-	if d.snapshot != nil {
-		d.noteSnapshot(d.snapshot.write(now, d.guard.inForce()))
-	}
-}
-
-func (d *Discovery) noteSnapshot(err error) {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	d.status.SnapshotErr = err
-}
-
-// note updates the status and calls the observer.
-func (d *Discovery) note(now time.Time, result ruling, flaw, err error) {
+// note updates the status, and calls Changed if there is news.
+func (d *Discovery) note(now time.Time, result ruling, r reply, err error) {
+	trouble := d.trouble(result, r, err)
 	d.mu.Lock()
 	s := &d.status
-	s.Err, s.Doubt, s.Flaw = err, string(result.doubt), flaw
-	s.Upstreams = len(d.guard.inForce())
+	news := s.Trouble != trouble
+	s.Trouble, s.Upstreams = trouble, len(d.guard.inForce())
 	switch {
 	case err != nil:
 		s.Failed++
@@ -237,8 +203,8 @@ func (d *Discovery) note(now time.Time, result ruling, flaw, err error) {
 	status := *s
 	d.mu.Unlock()
 
-	if d.observe != nil {
-		d.observe(status)
+	if news && d.changed != nil {
+		d.changed(status)
 	}
 }
 

@@ -13,11 +13,9 @@ import (
 
 func TestStaticSendsItsListOnce(t *testing.T) {
 	bubble(t, func(t *testing.T) {
-		d, err := New(Config{
-			Settings: Settings{Static: []string{"B:1", "a:1", "b:1", "127.0.0.1:8080", "localhost:8080"}},
-			Rand:     seeded(), Self: []string{"127.0.0.1:8080"},
-			Last: ups("x"), // ignored: the list is never in doubt
-		})
+		c := configOf(Settings{Static: []string{"B:1", "a:1", "b:1", "127.0.0.1:8080", "localhost:8080"}})
+		c.Self = []string{"127.0.0.1:8080"}
+		d, err := New(c)
 		require.NoError(t, err)
 		assert.Equal(t, "a b", sets(follow(t, d, time.Hour)))
 		assert.Equal(t, "static list", d.Status().Source)
@@ -28,9 +26,8 @@ func TestStaticSendsItsListOnce(t *testing.T) {
 func TestNewRefusesNonsense(t *testing.T) {
 	static := Settings{Static: []string{"a:1"}}
 	for want, c := range map[string]Config{
-		"discovery: Rand is required": {Settings: static},
-		"discovery: every upstream of the static list is the sidecar's own address":                                          {Settings: static, Rand: seeded(), Self: static.Static},
-		`discovery: own address "a" is not host:port`:                                                                        {Settings: static, Rand: seeded(), Self: []string{"a"}},
+		"discovery: Rand is required":                 {Settings: static},
+		`discovery: own address "a" is not host:port`: {Settings: static, Rand: seeded(), Self: []string{"a"}},
 		"discovery: exactly one of static, file, dns, consul and kubernetes must say where the upstreams are, not 0 of them": {Rand: seeded()},
 	} {
 		_, err := New(c)
@@ -70,32 +67,48 @@ func TestTooManyUpstreamsAreNoReply(t *testing.T) {
 		a := &agent{replies: []scripted{list("10", "a b"), list("11", many(maxUpstreams+1)).late(time.Second), {hang: true}}}
 		d := consulOf(t, a, nil)
 		assert.Equal(t, "a b", sets(follow(t, d, 2*time.Second)))
-		assert.EqualError(t, d.Status().Err, "consul service rules at consul.test:8500 names 10001 upstreams, at most 10000 are allowed")
+		assert.Equal(t, "consul service rules at consul.test:8500 names 10001 upstreams, and at most 10000 are allowed; 2 upstreams kept", d.Status().Trouble)
 	})
 }
 
-func TestStatusTellsOfTheReplies(t *testing.T) {
+// What is wrong is told in words, once and then on change.
+func TestTroubleIsToldOnceInWords(t *testing.T) {
 	bubble(t, func(t *testing.T) {
-		var seen []Status
+		var told []string
+		reset := scripted{err: "read tcp 127.0.0.1:%d->127.0.0.1:8500: connection reset by peer"}
 		a := &agent{replies: []scripted{
-			list("10", "a b c"), list("11", "").late(5 * time.Second), {refuse: true},
-			{index: "12", body: `[null,` + entries("a b c")[1:], after: time.Second}, list("12", "a b c").quiet(),
+			list("10", "a b c"), list("11", "").late(5 * time.Second), list("11", "").late(5 * time.Second), reset, reset, reset,
+			list("12", "b").late(time.Second), {index: "13", body: `[null,null,` + entries("a b c")[1:], after: time.Second},
+			list("14", "a b c").late(time.Second), {hang: true}, {hang: true}, list("15", "a b c"), list("15", "a b c").quiet(),
 		}}
-		d := consulOf(t, a, func(c *Config) { c.Observe = func(s Status) { seen = append(seen, s) } })
+		d := consulOf(t, a, troubles(&told))
 		start := time.Now()
-		follow(t, d, 30*time.Second)
-		require.Len(t, seen, 4)
-
-		assert.Equal(t, start, seen[0].BelievedAt)
-		assert.Equal(t, "emptiness", seen[1].Doubt)
-		assert.Equal(t, start, seen[1].BelievedAt, "the set's age goes on while in doubt")
-		assert.ErrorContains(t, seen[2].Err, "connection refused")
-		assert.Empty(t, seen[2].Doubt)
-		assert.NoError(t, seen[3].Err)
-		assert.EqualError(t, seen[3].Flaw, "an instance is null")
-		assert.True(t, seen[3].BelievedAt.After(start))
-		assert.Equal(t, []uint64{1, 1, 1}, []uint64{seen[3].Applied, seen[3].Refused, seen[3].Failed})
-		assert.Equal(t, seen[3], d.Status())
+		follow(t, d, time.Hour)
+		assert.Equal(t, []string{
+			"consul service rules at consul.test:8500 names no upstream; 3 upstreams kept for 30 s",
+			"the Consul agent gives no reply: read tcp 127.0.0.1:8500: connection reset by peer; 3 upstreams kept",
+			"consul service rules at consul.test:8500 lacks 2 of 3 upstreams; 2 upstreams kept for 10 s",
+			"left out: an instance is null, and 1 more",
+			"",
+			"the Consul agent gives no reply: it takes too long; 3 upstreams kept",
+			"",
+		}, told)
+		s := d.Status()
+		assert.Equal(t, 3, s.Upstreams)
+		assert.Equal(t, []uint64{1, 3, 5}, []uint64{s.Applied, s.Refused, s.Failed})
+		assert.True(t, s.BelievedAt.After(start))
+	})
+	bubble(t, func(t *testing.T) {
+		var told []string
+		a := &agent{replies: []scripted{{refuse: true}, {refuse: true}, list("2", ""), list("2", "").late(30 * time.Second), list("3", "me").late(time.Minute), list("3", "me").quiet()}}
+		d := consulOf(t, a, func(c *Config) { c.Self = []string{"me:1"}; troubles(&told)(c) })
+		follow(t, d, time.Hour)
+		assert.Equal(t, []string{
+			"the Consul agent gives no reply: dial tcp 127.0.0.1:8500: connect: connection refused; no upstream is known yet",
+			"consul service rules at consul.test:8500 names no upstream; no upstream is known yet",
+			"consul service rules at consul.test:8500 names no upstream",
+			"consul service rules at consul.test:8500 names no upstream but this sidecar",
+		}, told)
 	})
 }
 

@@ -8,10 +8,14 @@ import (
 	"net/netip"
 	"strings"
 	"time"
+
+	"example.org/pilotfish/internal/settings"
 )
 
-// dnsTimeout bounds a resolution, SRV targets included.
-const dnsTimeout = 5 * time.Second
+const (
+	dnsInterval = 5 * time.Second
+	dnsTimeout  = 5 * time.Second // of a resolution, SRV targets included
+)
 
 // Resolver resolves names; *net.Resolver does.
 type Resolver interface {
@@ -23,41 +27,69 @@ type Resolver interface {
 // an empty reply, because a headless service without a ready pod has none. Any
 // other failure is no reply.
 type dns struct {
-	cfg      DNS
+	name     string
+	port     int // 0 is that of SRV records
 	resolver Resolver
 	known    map[string][]netip.Addr // of the targets of the last SRV reply
 }
 
-func newDNS(cfg DNS, resolver Resolver) origin {
-	if resolver == nil {
-		resolver = net.DefaultResolver
+// splitDNS takes NAME:PORT, or NAME, apart.
+func splitDNS(text string) (name string, port int, err error) {
+	name = text
+	if strings.Contains(text, ":") {
+		if name, port, err = split(text); err != nil {
+			return "", 0, err
+		}
 	}
-	return origin{
-		source: &dns{cfg: cfg, resolver: resolver},
-		name:   fmt.Sprintf("dns %s %s", cfg.Record, cfg.Name),
-		pace:   pace{gap: cfg.Interval, retryMax: min(longestRetry, cfg.Interval)},
+	if !hostName(name) {
+		return "", 0, fmt.Errorf("%s is not a host name", quote(name))
 	}
+	return name, port, nil
+}
+
+func (s *Settings) checkDNS(f *settings.Faults) {
+	if _, _, err := splitDNS(s.DNS); err != nil {
+		f.Add("", "%v", err)
+	}
+}
+
+func (s *Settings) openDNS(c *Config) (origin, error) {
+	name, port, err := splitDNS(s.DNS)
+	d := &dns{name: name, port: port, resolver: c.Resolver}
+	if d.resolver == nil {
+		d.resolver = net.DefaultResolver
+	}
+	return origin{source: d, name: "dns " + s.DNS, pace: pace{gap: dnsInterval, retryMax: dnsInterval}}, err
 }
 
 func (d *dns) ask(ctx context.Context, _ time.Duration) (reply, error) {
 	ctx, cancel := context.WithTimeout(ctx, dnsTimeout)
 	defer cancel()
-	if d.cfg.Record == recordSRV {
+	if d.port == 0 {
 		return d.askSRV(ctx)
 	}
-	network := "ip4"
-	if d.cfg.Record == recordAAAA {
-		network = "ip6"
-	}
-	ips, err := d.resolver.LookupNetIP(ctx, network, d.cfg.Name)
-	if err != nil && !notFound(err) {
-		return reply{}, fmt.Errorf("resolve %s: %w", d.cfg.Name, err)
-	}
 	var r reply
+	ips, err := d.addresses(ctx, d.name)
+	switch {
+	case notFound(err):
+		r.none = d.name + " does not exist or has no address (NXDOMAIN)"
+	case err != nil:
+		return reply{}, fmt.Errorf("%s cannot be resolved: %w", d.name, err)
+	}
 	for _, ip := range ips {
-		r.add(ip.String(), d.cfg.Port, 0)
+		r.add(ip.String(), d.port, 0)
 	}
 	return r, nil
+}
+
+// addresses resolves a name. One that has both families is still one upstream, or one
+// for each of its IPv4 addresses.
+func (d *dns) addresses(ctx context.Context, name string) ([]netip.Addr, error) {
+	ips, err := d.resolver.LookupNetIP(ctx, "ip4", name)
+	if notFound(err) {
+		return d.resolver.LookupNetIP(ctx, "ip6", name)
+	}
+	return ips, err
 }
 
 // askSRV resolves the service and then each target, because a job must not
@@ -65,13 +97,15 @@ func (d *dns) ask(ctx context.Context, _ time.Duration) (reply, error) {
 // 2782). One that cannot be resolved keeps the addresses it had, or is a flaw if
 // it had none.
 func (d *dns) askSRV(ctx context.Context) (reply, error) {
-	_, records, err := d.resolver.LookupSRV(ctx, "", "", d.cfg.Name)
-	if err != nil && !notFound(err) && len(records) == 0 {
-		return reply{}, fmt.Errorf("resolve %s: %w", d.cfg.Name, err)
-	}
+	_, records, err := d.resolver.LookupSRV(ctx, "", "", d.name)
 	var r reply
-	if len(records) > 0 && err != nil { // the resolver left malformed records out
-		r.flaw = err
+	switch {
+	case len(records) > 0:
+		r.leaveOut(err) // malformed records
+	case notFound(err):
+		r.none = fmt.Sprintf("%s does not exist or has no SRV record (NXDOMAIN); addresses need a port: %s:PORT", d.name, d.name)
+	case err != nil:
+		return reply{}, fmt.Errorf("%s cannot be resolved: %w", d.name, err)
 	}
 	known := make(map[string][]netip.Addr)
 	for _, record := range preferredRecords(records) {
@@ -79,9 +113,7 @@ func (d *dns) askSRV(ctx context.Context) (reply, error) {
 		ips, ok := known[target]
 		if !ok {
 			ips, err = d.target(ctx, target)
-			if err != nil {
-				r.flaw = errors.Join(r.flaw, err)
-			}
+			r.leaveOut(err)
 			known[target] = ips
 		}
 		for _, ip := range ips {
@@ -89,7 +121,7 @@ func (d *dns) askSRV(ctx context.Context) (reply, error) {
 		}
 	}
 	if len(r.upstreams) == 0 && r.flaw != nil {
-		return reply{}, fmt.Errorf("resolve %s: %w", d.cfg.Name, r.flaw)
+		return reply{}, fmt.Errorf("%s cannot be resolved: %w", d.name, r.flaw)
 	}
 	d.known = known
 	return r, nil
@@ -100,11 +132,11 @@ func (d *dns) target(ctx context.Context, name string) ([]netip.Addr, error) {
 	if !hostName(name) {
 		return nil, fmt.Errorf("target %s is not a host name", quote(name))
 	}
-	ips, err := d.resolver.LookupNetIP(ctx, "ip", name)
+	ips, err := d.addresses(ctx, name)
 	if err != nil {
-		return d.known[name], fmt.Errorf("resolve target %s: %w", name, err)
+		return d.known[name], fmt.Errorf("target %s: %w", name, err)
 	}
-	return oneFamily(ips), nil
+	return ips, nil
 }
 
 // preferredRecords is the records with the lowest priority number.
@@ -119,21 +151,6 @@ func preferredRecords(records []*net.SRV) []*net.SRV {
 		}
 	}
 	return best
-}
-
-// oneFamily is the IPv4 addresses if there are any, else all: a target with both
-// families is still one upstream.
-func oneFamily(ips []netip.Addr) []netip.Addr {
-	var four []netip.Addr
-	for _, ip := range ips {
-		if ip.Unmap().Is4() {
-			four = append(four, ip)
-		}
-	}
-	if len(four) > 0 {
-		return four
-	}
-	return ips
 }
 
 // notFound reports whether DNS said that there is nothing.

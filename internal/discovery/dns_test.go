@@ -49,8 +49,10 @@ func (z *zone) LookupNetIP(ctx context.Context, network, host string) ([]netip.A
 		return nil, err
 	}
 	var all []netip.Addr
-	for _, ip := range strings.Fields(z.ips[host]) {
-		all = append(all, netip.MustParseAddr(ip))
+	for _, text := range strings.Fields(z.ips[host]) {
+		if ip := netip.MustParseAddr(text); ip.Is4() == (network == "ip4") {
+			all = append(all, ip)
+		}
 	}
 	if all == nil {
 		return nil, errNone
@@ -83,17 +85,14 @@ func (z *zone) after(d time.Duration, change func()) {
 	})
 }
 
-// named is DNS with the defaults.
-func named(name, record string, port int) DNS {
-	var c DNS
-	c.SetDefaults()
-	c.Name, c.Record, c.Port = name, record, port
-	return c
-}
-
-func dnsOf(t *testing.T, z *zone, c DNS) *Discovery {
+func dnsOf(t *testing.T, z *zone, name string, changes ...func(*Config)) *Discovery {
 	t.Helper()
-	d, err := New(Config{Settings: Settings{DNS: &c}, Rand: seeded(), Resolver: z})
+	c := configOf(Settings{DNS: name})
+	c.Resolver = z
+	for _, change := range changes {
+		change(&c)
+	}
+	d, err := New(c)
 	require.NoError(t, err)
 	return d
 }
@@ -109,15 +108,15 @@ func addresses(set []pool.Upstream) string {
 func TestDNSFollowsAddresses(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		z := &zone{ips: map[string]string{"rules": "10.0.0.2 10.0.0.1 10.0.0.2"}}
-		d := dnsOf(t, z, named("rules", recordA, 9001))
+		d := dnsOf(t, z, "rules:9001")
 		z.after(25*time.Second, func() { z.ips["rules"] = "10.0.0.2 10.0.0.1 10.0.0.3" })
 		all := follow(t, d, time.Minute)
 		require.Len(t, all, 2)
 		assert.Equal(t, "10.0.0.1:9001 10.0.0.2:9001", addresses(all[0].set))
 		assert.Equal(t, "10.0.0.1:9001 10.0.0.2:9001 10.0.0.3:9001", addresses(all[1].set))
 		assert.Zero(t, all[0].after)
-		assert.GreaterOrEqual(t, z.asked, 5)
-		assert.LessOrEqual(t, z.asked, 7)
+		assert.GreaterOrEqual(t, z.asked, 10)
+		assert.LessOrEqual(t, z.asked, 13)
 		assert.Equal(t, "ip4", z.family[0])
 	})
 }
@@ -126,11 +125,11 @@ func TestDNSFailuresReplaceNothing(t *testing.T) {
 	for _, err := range []error{errServer, errTimeout, errors.New("connection refused")} {
 		bubble(t, func(t *testing.T) {
 			z := &zone{ips: map[string]string{"rules": "10.0.0.1"}, fail: map[string]error{}}
-			d := dnsOf(t, z, named("rules", recordA, 1))
+			var told []string
+			d := dnsOf(t, z, "rules:1", troubles(&told))
 			z.after(15*time.Second, func() { z.fail["rules"] = err })
 			assert.Len(t, follow(t, d, time.Hour), 1)
-			assert.ErrorIs(t, d.Status().Err, err)
-			assert.Equal(t, 1, d.Status().Upstreams)
+			assert.Equal(t, []string{"rules cannot be resolved: " + err.Error() + "; 1 upstream kept"}, told)
 		})
 	}
 }
@@ -138,25 +137,28 @@ func TestDNSFailuresReplaceNothing(t *testing.T) {
 func TestDNSHanging(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		z := &zone{ips: map[string]string{"rules": "10.0.0.1"}}
-		d := dnsOf(t, z, named("rules", recordA, 1))
+		d := dnsOf(t, z, "rules:1")
 		z.after(15*time.Second, func() { z.hang = true })
 		z.after(time.Hour, func() { z.hang = false; z.ips["rules"] += " 10.0.0.2" })
 		all := follow(t, d, time.Hour+20*time.Second)
 		require.Len(t, all, 2)
-		assert.NoError(t, d.Status().Err)
+		assert.Empty(t, d.Status().Trouble)
 	})
 }
 
 func TestDNSNoSuchNameIsEmptinessOnceConfirmed(t *testing.T) {
 	bubble(t, func(t *testing.T) {
-		z := &zone{ips: map[string]string{"rules": "10.0.0.1"}}
-		d := dnsOf(t, z, named("rules", recordA, 1))
+		z := &zone{ips: map[string]string{"rules": "10.0.0.1 10.0.0.2"}}
+		var told []string
+		d := dnsOf(t, z, "rules:1", troubles(&told))
 		z.after(15*time.Second, func() { z.ips["rules"] = "" })
 		all := follow(t, d, 2*time.Minute)
 		require.Len(t, all, 2)
 		assert.Empty(t, all[1].set)
-		assert.GreaterOrEqual(t, all[1].after, 15*time.Second+defaultKeepLast)
-		assert.Less(t, all[1].after, 15*time.Second+12*time.Second+defaultKeepLast+2*time.Second)
+		assert.GreaterOrEqual(t, all[1].after, 45*time.Second)
+		assert.Less(t, all[1].after, 45*time.Second+dnsInterval*12/10+2*time.Second)
+		const none = "rules does not exist or has no address (NXDOMAIN)"
+		assert.Equal(t, []string{none + "; 2 upstreams kept for 30 s", none}, told)
 	})
 }
 
@@ -172,7 +174,7 @@ func TestDNSServices(t *testing.T) {
 			},
 			fail: map[string]error{},
 		}
-		d := dnsOf(t, z, named("_http._tcp.rules", recordSRV, 0))
+		d := dnsOf(t, z, "_http._tcp.rules")
 		z.after(15*time.Second, func() { // a target fails, another comes
 			z.fail["p0.rules"] = errServer
 			z.srv = append(z.srv, &net.SRV{Target: "p2.rules.", Port: 9001, Priority: 1})
@@ -184,30 +186,27 @@ func TestDNSServices(t *testing.T) {
 		require.Len(t, all, 2)
 		assert.Equal(t, []pool.Upstream{{Address: "10.0.0.1:9001"}, {Address: "10.0.0.1:9003"}, {Address: "[fd00::2]:9002", Weight: 10}}, all[0].set)
 		assert.Equal(t, "10.0.0.1:9001 10.0.0.1:9003 10.0.0.3:9001 [fd00::2]:9002", addresses(all[1].set))
-		s := d.Status()
-		assert.NoError(t, s.Err)
-		assert.ErrorIs(t, s.Flaw, errServer)
-		assert.ErrorContains(t, s.Flaw, "resolve target p0.rules: ")
-		assert.Equal(t, 4, s.Upstreams)
+		assert.Equal(t, "left out: target p0.rules: lookup : server misbehaving, and 2 more", d.Status().Trouble)
+		assert.Equal(t, 4, d.Status().Upstreams)
 	})
 }
 
 func TestDNSServicesThatNeverResolved(t *testing.T) {
+	for want, z := range map[string]*zone{
+		"rules cannot be resolved: target p0: lookup : server misbehaving": {srv: []*net.SRV{{Target: "p0.", Port: 1}}, fail: map[string]error{"p0": errServer}},
+		`rules cannot be resolved: target "bad name" is not a host name`:   {srv: []*net.SRV{{Target: "bad name.", Port: 1}, {Target: "p0.", Port: 1}}, fail: map[string]error{"p0": errServer}},
+		"rules cannot be resolved: lookup : server misbehaving":            {fail: map[string]error{"rules": errServer}},
+	} {
+		bubble(t, func(t *testing.T) {
+			d := dnsOf(t, z, "rules")
+			assert.Empty(t, follow(t, d, time.Hour), "an error of a target is no emptiness")
+			assert.Equal(t, want+"; no upstream is known yet", d.Status().Trouble)
+		})
+	}
 	bubble(t, func(t *testing.T) {
-		z := &zone{srv: []*net.SRV{{Target: "p0.", Port: 1}, {Target: "bad name.", Port: 1}}, fail: map[string]error{"p0": errServer}}
-		d := dnsOf(t, z, named("rules", recordSRV, 0))
-		assert.Empty(t, follow(t, d, time.Hour), "an error of a target is no emptiness")
-		assert.ErrorContains(t, d.Status().Err, "resolve rules: resolve target p0: ")
-		assert.ErrorContains(t, d.Status().Err, `target "bad name" is not a host name`)
-	})
-}
-
-func TestDNSServicesFail(t *testing.T) {
-	bubble(t, func(t *testing.T) {
-		z := &zone{fail: map[string]error{"rules": errServer}}
-		d := dnsOf(t, z, named("rules", recordSRV, 0))
-		assert.Empty(t, follow(t, d, time.Hour))
-		assert.ErrorIs(t, d.Status().Err, errServer)
+		d := dnsOf(t, new(zone), "rules")
+		follow(t, d, time.Second)
+		assert.Contains(t, d.Status().Trouble, "rules does not exist or has no SRV record (NXDOMAIN); addresses need a port: rules:PORT")
 	})
 }
 
@@ -223,26 +222,26 @@ func TestDNSOverTheWire(t *testing.T) {
 	resolver := &net.Resolver{PreferGo: true, Dial: func(ctx context.Context, _, _ string) (net.Conn, error) {
 		return new(net.Dialer).DialContext(ctx, "udp", conn.LocalAddr().String())
 	}}
-	for _, c := range []struct {
-		cfg  DNS
-		want string
-	}{
-		{named("rules.test.", recordA, 9001), "10.0.0.1:9001 10.0.0.2:9001"},
-		{named("rules.test.", recordAAAA, 9001), "[fd00::1]:9001"},
-		{named("_http._tcp.rules.test.", recordSRV, 0), "10.0.0.1:9007 10.0.0.2:9007"},
-		{named("nothing.test.", recordA, 1), ""},
+	for name, want := range map[string]string{
+		"rules.test.:9001":       "10.0.0.1:9001 10.0.0.2:9001",
+		"six.test.:9001":         "[fd00::1]:9001",
+		"_http._tcp.rules.test.": "10.0.0.1:9007 10.0.0.2:9007",
+		"nothing.test.:1":        "",
 	} {
-		from := newDNS(c.cfg, resolver)
+		s := Settings{DNS: name}
+		from, err := s.openDNS(&Config{Resolver: resolver})
+		require.NoError(t, err)
 		a, err := from.source.ask(t.Context(), 0)
 		require.NoError(t, err)
 		require.NoError(t, a.flaw)
-		assert.Equal(t, c.want, addresses(arrange(a.upstreams, nil)))
+		assert.Equal(t, want, addresses(arrange(a.upstreams, nil)))
 	}
 }
 
 // serveDNS replies from a fixed zone until conn is closed. Names outside it do not exist.
 func serveDNS(conn net.PacketConn) {
 	name := dnsmessage.MustNewName("rules.test.")
+	six := dnsmessage.MustNewName("six.test.")
 	service := dnsmessage.MustNewName("_http._tcp.rules.test.")
 	buf := make([]byte, 1500)
 	for {
@@ -254,7 +253,7 @@ func serveDNS(conn net.PacketConn) {
 		if m.Unpack(buf[:n]) != nil || len(m.Questions) != 1 {
 			continue
 		}
-		m.Response, m.Additionals = true, nil
+		m.Response, m.RecursionAvailable, m.Additionals = true, true, nil
 		q := m.Questions[0]
 		add := func(body dnsmessage.ResourceBody) {
 			m.Answers = append(m.Answers, dnsmessage.Resource{
@@ -265,11 +264,11 @@ func serveDNS(conn net.PacketConn) {
 		case q.Name == name && q.Type == dnsmessage.TypeA:
 			add(&dnsmessage.AResource{A: [4]byte{10, 0, 0, 2}})
 			add(&dnsmessage.AResource{A: [4]byte{10, 0, 0, 1}})
-		case q.Name == name && q.Type == dnsmessage.TypeAAAA:
+		case (q.Name == name || q.Name == six) && q.Type == dnsmessage.TypeAAAA:
 			add(&dnsmessage.AAAAResource{AAAA: [16]byte{0: 0xfd, 15: 1}})
 		case q.Name == service && q.Type == dnsmessage.TypeSRV:
 			add(&dnsmessage.SRVResource{Port: 9007, Target: name})
-		case q.Name != name && q.Name != service:
+		case q.Name != name && q.Name != six && q.Name != service:
 			m.RCode = dnsmessage.RCodeNameError
 		}
 		if packed, err := m.Pack(); err == nil {

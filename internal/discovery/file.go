@@ -3,19 +3,21 @@ package discovery
 import (
 	"bytes"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
+	"io/fs"
 	"strings"
 	"time"
 
 	"example.org/pilotfish/internal/files"
 	"example.org/pilotfish/internal/pool"
+	"example.org/pilotfish/internal/settings"
 )
 
-// maxFile bounds the file, in bytes.
-const maxFile = 4 << 20
+const (
+	maxFile      = 4 << 20 // bytes
+	fileInterval = 2 * time.Second
+)
 
 // file is a list in a file. The file is read whole each time, because lists are
 // small, and times and inodes do not tell reliably that one changed: it may be
@@ -28,41 +30,57 @@ type file struct {
 	list        []pool.Upstream
 }
 
-func newFile(cfg File) origin {
-	return origin{
-		source: &file{path: cfg.Path},
-		name:   "file " + cfg.Path,
-		pace:   pace{gap: cfg.Interval, retryMax: cfg.Interval},
+// checkFile warns of a file that is not there: it may come later.
+func (s *Settings) checkFile(f *settings.Faults) {
+	text, err := readFile(s.File)
+	if err == nil {
+		_, err = parseList(s.File, text)
+	}
+	if err != nil {
+		f.Warn("", "%v", err)
 	}
 }
 
+func (s *Settings) openFile(*Config) (origin, error) {
+	return origin{
+		source: &file{path: s.File},
+		name:   "file " + s.File,
+		pace:   pace{gap: fileInterval, retryMax: fileInterval},
+	}, nil
+}
+
 func (f *file) ask(context.Context, time.Duration) (reply, error) {
-	now, err := files.Read(f.path, maxFile)
+	now, err := readFile(f.path)
 	if err != nil {
-		return reply{}, fmt.Errorf("read upstreams: %w", err)
+		return reply{}, err
 	}
 	stable := f.taken == nil || bytes.Equal(now, f.last)
 	f.last = now
 	if !stable || f.taken != nil && bytes.Equal(now, f.taken) {
 		return reply{upstreams: f.list}, nil
 	}
-	list, err := parseList(now)
+	list, err := parseList(f.path, now)
 	if err != nil {
-		return reply{}, fmt.Errorf("read upstreams: %s: %w", f.path, err)
+		return reply{}, err
 	}
 	f.taken, f.list = now, list
 	return reply{upstreams: list}, nil
 }
 
-// parseList reads a list of upstreams. Text that begins with a bracket is a JSON
-// list of pool.Upstream; otherwise each line is an address followed by
-// any of weight=, cores=, started_at=, stops_at=, preemptible= and draining=, blank, or
-// a comment after '#'. Errors are *lineError.
-func parseList(text []byte) ([]pool.Upstream, error) {
-	if rest := bytes.TrimSpace(text); len(rest) > 0 && rest[0] == '[' {
-		return parseJSON(text)
+// readFile reads a file of upstreams.
+func readFile(path string) ([]byte, error) {
+	text, err := files.Read(path, maxFile)
+	var at *fs.PathError // repeats the path
+	if errors.As(err, &at) {
+		return nil, fmt.Errorf("%s cannot be read: %w", path, at.Err)
 	}
-	var list []pool.Upstream
+	return text, err
+}
+
+// parseList reads the text of a file of upstreams: each line is an address followed by
+// any of weight=, cores=, started_at=, stops_at=, preemptible= and draining=, blank, or
+// a comment after '#'.
+func parseList(path string, text []byte) (list []pool.Upstream, err error) {
 	n := 0
 	for line := range strings.Lines(string(text)) {
 		n++
@@ -73,7 +91,7 @@ func parseList(text []byte) ([]pool.Upstream, error) {
 		}
 		u, err := parseLine(words)
 		if err != nil {
-			return nil, &lineError{line: n, err: err}
+			return nil, fmt.Errorf("%s, line %d: %w", path, n, err)
 		}
 		list = append(list, u)
 	}
@@ -97,56 +115,3 @@ func parseLine(words []string) (pool.Upstream, error) {
 	}
 	return a.upstream(address), nil
 }
-
-func parseJSON(text []byte) ([]pool.Upstream, error) {
-	dec := json.NewDecoder(bytes.NewReader(text))
-	dec.DisallowUnknownFields()
-	if _, err := dec.Token(); err != nil { // the opening bracket
-		return nil, jsonError(text, dec.InputOffset(), err)
-	}
-	list := []pool.Upstream{}
-	for dec.More() {
-		start := dec.InputOffset()
-		var u pool.Upstream
-		err := dec.Decode(&u)
-		if err == nil {
-			err = check(&u)
-		}
-		if err != nil {
-			return nil, jsonError(text, start, err)
-		}
-		list = append(list, u)
-	}
-	if _, err := dec.Token(); err != nil { // the closing one
-		return nil, jsonError(text, dec.InputOffset(), err)
-	}
-	if _, err := dec.Token(); err != io.EOF {
-		return nil, jsonError(text, dec.InputOffset(), errors.New("something follows the list"))
-	}
-	return list, nil
-}
-
-// jsonError adds the line of text to err: the line where the syntax breaks, or
-// where the value after offset begins.
-func jsonError(text []byte, offset int64, err error) error {
-	var syntax *json.SyntaxError
-	switch {
-	case errors.As(err, &syntax):
-		offset = syntax.Offset
-	case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF):
-		offset, err = int64(len(text)), io.ErrUnexpectedEOF
-	default:
-		rest := text[offset:]
-		offset += int64(len(rest) - len(bytes.TrimLeft(rest, ", \t\r\n")))
-	}
-	return &lineError{line: 1 + bytes.Count(text[:offset], []byte("\n")), err: err}
-}
-
-// lineError is what is wrong in a line of a file.
-type lineError struct {
-	line int
-	err  error
-}
-
-func (e *lineError) Error() string { return fmt.Sprintf("line %d: %v", e.line, e.err) }
-func (e *lineError) Unwrap() error { return e.err }

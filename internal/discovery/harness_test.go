@@ -55,11 +55,13 @@ type scripted struct {
 	block    bool          // it comes when the query has waited as long as it wants
 	hang     bool          // it never comes
 	refuse   bool          // no connection
+	err      string        // why there is no reply; %d is another number each time
 	status   int           // 0 is 200
 	index    string        // empty leaves the header out
 	noLeader bool
 	headers  map[string]string
 	body     string
+	endless  string // goes on after body
 }
 
 // list is a scripted reply with passing instances by name.
@@ -103,6 +105,9 @@ func (a *agent) RoundTrip(r *http.Request) (*http.Response, error) {
 	if say.refuse {
 		return nil, fmt.Errorf("dial tcp 127.0.0.1:8500: connect: connection refused")
 	}
+	if say.err != "" {
+		return nil, fmt.Errorf(say.err, 40_000+n)
+	}
 	if say.hang {
 		<-r.Context().Done()
 		return nil, r.Context().Err()
@@ -115,7 +120,7 @@ func (a *agent) RoundTrip(r *http.Request) (*http.Response, error) {
 	}
 	resp := &http.Response{
 		StatusCode: say.status, Header: http.Header{}, Request: r,
-		Body: io.NopCloser(strings.NewReader(say.body)),
+		Body: io.NopCloser(io.MultiReader(strings.NewReader(say.body), &endless{text: say.endless})),
 	}
 	if say.status == 0 {
 		resp.StatusCode = http.StatusOK
@@ -129,6 +134,24 @@ func (a *agent) RoundTrip(r *http.Request) (*http.Response, error) {
 		resp.Header.Set(k, v)
 	}
 	return resp, nil
+}
+
+// endless is a text that comes again and again; "" is no text.
+type endless struct {
+	text string
+	at   int
+}
+
+func (e *endless) Read(p []byte) (n int, err error) {
+	if e.text == "" {
+		return 0, io.EOF
+	}
+	for n < len(p) {
+		more := copy(p[n:], e.text[e.at:])
+		n += more
+		e.at = (e.at + more) % len(e.text)
+	}
+	return n, nil
 }
 
 // indexes is the index parameter of each query, "-" where there is none.
@@ -183,16 +206,25 @@ func sets(all []sent) string {
 // consulOf is a Discovery of the service "rules" at a.
 func consulOf(t *testing.T, a *agent, change func(*Config)) *Discovery {
 	t.Helper()
-	var c Consul
-	c.SetDefaults()
-	c.Address, c.Service = "consul.test:8500", "rules"
-	cfg := Config{Settings: Settings{Consul: &c}, Rand: seeded(), Transport: a}
+	cfg := configOf(Settings{Consul: &Consul{Address: "consul.test:8500", Service: "rules"}})
+	cfg.Transport = a
 	if change != nil {
 		change(&cfg)
 	}
 	d, err := New(cfg)
 	require.NoError(t, err)
 	return d
+}
+
+// configOf has the default settings but for the source.
+func configOf(s Settings) Config {
+	s.KeepLast = Default().KeepLast
+	return Config{Settings: s, Rand: seeded()}
+}
+
+// troubles notes what is told of a Discovery.
+func troubles(into *[]string) func(*Config) {
+	return func(c *Config) { c.Changed = func(s Status) { *into = append(*into, s.Trouble) } }
 }
 
 // bubble runs f where time is simulated.

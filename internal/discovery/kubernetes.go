@@ -10,94 +10,120 @@ import (
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/apimachinery/pkg/watch"
+	"k8s.io/apimachinery/pkg/util/validation"
+	"k8s.io/client-go/dynamic"
 
 	"example.org/pilotfish/internal/pool"
+	"example.org/pilotfish/internal/settings"
 )
 
 const (
-	// kubernetesTimeout is how long a reply may take beyond the watch's own wait.
+	kubernetesWait = 5 * time.Minute // a watch waits so long for a change
+	// kubernetesTimeout is how long a reply may take beyond that.
 	kubernetesTimeout = 10 * time.Second
+	// maxEndpoints bounds slices and endpoints, of which not all are upstreams, over all watches.
+	maxEndpoints = 4 * maxUpstreams
 	// settleTime is how long a watch is read on after a change: others follow it closely.
 	settleTime = 100 * time.Millisecond
 )
 
-// slicesAPI lists and watches the EndpointSlices of one service.
-type slicesAPI interface {
-	list(ctx context.Context) (*endpointSliceList, error)
-	// watch tells what has changed since a version, for as long as wait.
-	watch(ctx context.Context, version string, wait time.Duration) (watch.Interface, error)
+// Kubernetes is a service whose EndpointSlices name the upstreams. A pod that serves
+// is one; one that serves and terminates is draining. A pod that has two addresses is
+// reached by IPv4.
+type Kubernetes struct {
+	// Service is the name of the service.
+	Service string `yaml:"service"`
+	// Namespace is the service's; the pod's own, or that of the kubeconfig, when empty.
+	Namespace string `yaml:"namespace"`
+	// Port is the name of the service's port; it may be empty where there is one port only.
+	Port string `yaml:"port"`
+	// Kubeconfig is a file that says how to reach the API server. Empty is for a pod of
+	// the cluster, whose service account says so.
+	Kubeconfig string `yaml:"kubeconfig"`
+}
+
+func (s *Kubernetes) check(f *settings.Faults) {
+	for _, name := range []struct{ key, text string }{{"service", s.Service}, {"namespace", s.Namespace}, {"port", s.Port}} {
+		switch {
+		case name.text == "" && name.key == "service":
+			f.Add("service", "a service is required")
+		case name.text != "" && validation.IsDNS1123Label(name.text) != nil:
+			f.Add(name.key, "%s is not a name of Kubernetes: lower case letters, digits and hyphens, at most 63", quote(name.text))
+		}
+	}
+	if s.Kubeconfig != "" {
+		if _, err := s.connect(); err != nil {
+			f.Add("kubeconfig", "%v", err)
+		}
+	}
 }
 
 // kubernetes follows a service's EndpointSlices: a list first, and then one watch
 // after the other from where the last one ended.
 type kubernetes struct {
 	cfg     Kubernetes
-	api     slicesAPI
+	client  dynamic.ResourceInterface // nil until the first query: a configuration can be checked outside of a cluster
 	slices  map[string]*endpointSlice // by name
 	version string                    // of the slices; "" asks for a list
 }
 
-func newKubernetes(cfg Kubernetes) (origin, error) {
-	api, err := newSlicesClient(cfg)
-	if err != nil {
-		return origin{}, fmt.Errorf("kubernetes: %w", err)
-	}
+func (s *Kubernetes) open(*Config) (origin, error) {
 	return origin{
-		source: &kubernetes{cfg: cfg, api: api},
-		name:   "kubernetes service " + cmp.Or(cfg.Namespace, "(own namespace)") + "/" + cfg.Service,
+		source: &kubernetes{cfg: *s},
+		name:   "kubernetes service " + cmp.Or(s.Namespace, "(own namespace)") + "/" + s.Service,
 		pace:   pace{gap: shortest, saved: 1, retryMax: longestRetry},
 	}, nil
 }
 
 func (k *kubernetes) ask(ctx context.Context, atMost time.Duration) (reply, error) {
 	err := k.update(ctx, atMost)
+	if n := k.size(); err == nil && n > maxEndpoints {
+		err = fmt.Errorf("its slices have %d endpoints, and at most %d are allowed", n, maxEndpoints)
+	}
 	if err != nil {
-		k.version = "" // the next server may count differently
-		return reply{}, fmt.Errorf("ask kubernetes: %w", err)
+		k.version, k.slices = "", nil // the next server may count differently
+		return reply{}, fmt.Errorf("the Kubernetes API gives no reply: %w", err)
 	}
 	return k.read(), nil
 }
 
+// size is the number of slices and of their endpoints.
+func (k *kubernetes) size() int {
+	n := len(k.slices)
+	for _, s := range k.slices {
+		n += len(s.Endpoints)
+	}
+	return n
+}
+
 // update brings the slices up to date. It waits for a change, but not at the first time.
-func (k *kubernetes) update(ctx context.Context, atMost time.Duration) error {
+func (k *kubernetes) update(ctx context.Context, atMost time.Duration) (err error) {
+	if k.client == nil {
+		if k.client, err = k.cfg.connect(); err != nil {
+			k.client = nil
+			return err
+		}
+	}
 	if k.version == "" {
 		return k.list(ctx)
 	}
-	wait := k.cfg.Wait
+	wait := kubernetesWait
 	if atMost > 0 {
 		wait = min(wait, max(atMost, time.Second))
 	}
-	err := k.follow(ctx, wait)
+	err = k.follow(ctx, wait)
 	if apierrors.IsResourceExpired(err) || apierrors.IsGone(err) {
 		return k.list(ctx) // what happened meanwhile is forgotten: that is no failure
 	}
 	return err
 }
 
-func (k *kubernetes) list(ctx context.Context) error {
-	ctx, cancel := context.WithTimeout(ctx, kubernetesTimeout)
-	defer cancel()
-	list, err := k.api.list(ctx)
-	if err != nil {
-		return err
-	}
-	k.slices, k.version = map[string]*endpointSlice{}, list.ResourceVersion
-	for i := range list.Items {
-		k.slices[list.Items[i].Metadata.Name] = &list.Items[i]
-	}
-	if k.version == "" {
-		return errors.New("the list has no resourceVersion")
-	}
-	return nil
-}
-
 // follow watches until something has changed, or the wait is over.
 func (k *kubernetes) follow(ctx context.Context, wait time.Duration) error {
-	limit := wait + kubernetesTimeout
-	ctx, cancel := context.WithTimeout(ctx, limit)
+	late := errors.New("it takes too long")
+	ctx, cancel := context.WithTimeout(ctx, wait+kubernetesTimeout)
 	defer cancel()
-	w, err := k.api.watch(ctx, k.version, wait)
+	w, err := k.watch(ctx, wait)
 	if err != nil {
 		return err
 	}
@@ -107,7 +133,7 @@ func (k *kubernetes) follow(ctx context.Context, wait time.Duration) error {
 		select {
 		case e, open := <-w.ResultChan():
 			if !open && ctx.Err() != nil {
-				return fmt.Errorf("no reply within %s: %w", limit, ctx.Err())
+				return late
 			}
 			if !open {
 				return nil // the wait is over
@@ -122,81 +148,41 @@ func (k *kubernetes) follow(ctx context.Context, wait time.Duration) error {
 		case <-settled:
 			return nil
 		case <-ctx.Done():
-			return fmt.Errorf("no reply within %s: %w", limit, ctx.Err())
+			return late
 		}
 	}
 }
 
-// apply takes in one event.
-func (k *kubernetes) apply(e watch.Event) (changed bool, err error) {
-	if e.Type == watch.Error {
-		return false, apierrors.FromObject(e.Object)
-	}
-	s, ok := e.Object.(*endpointSlice)
-	if !ok {
-		return false, fmt.Errorf("a watch of EndpointSlices tells of a %T", e.Object)
-	}
-	k.version = s.Metadata.ResourceVersion
-	switch e.Type {
-	case watch.Added, watch.Modified:
-		k.slices[s.Metadata.Name] = s
-	case watch.Deleted:
-		delete(k.slices, s.Metadata.Name)
-	default: // a bookmark
-		return false, nil
-	}
-	return true, nil
-}
-
 // read turns the slices into upstreams. A pod of a dual-stack service is in the slices
-// of both families, and is one upstream, reached by the family of the settings.
-func (k *kubernetes) read() reply {
-	r := reply{upstreams: []pool.Upstream{}}
-	var bad flaws
+// of both families, and is one upstream.
+func (k *kubernetes) read() (r reply) {
 	found := map[string]pool.Upstream{} // by pod
-	for _, name := range k.names() {
+	for _, name := range slices.SortedFunc(maps.Keys(k.slices), func(a, b string) int {
+		return cmp.Or(cmp.Compare(k.slices[a].AddressType, k.slices[b].AddressType), cmp.Compare(a, b)) // IPv4 comes before IPv6
+	}) {
 		s := k.slices[name]
 		for i := range s.Endpoints {
-			u, ok, err := k.endpoint(s, &s.Endpoints[i])
+			e := &s.Endpoints[i]
+			u, ok, err := k.endpoint(s, e)
 			if err != nil {
-				bad.add(fmt.Errorf("slice %s: %w", quote(name), err))
+				r.leaveOut(fmt.Errorf("slice %s: %w", quote(name), err))
 			}
-			pod := podOf(&s.Endpoints[i], u.Address)
+			pod := cmp.Or(e.TargetRef.UID, u.Address) // without a pod, the address stands for it
 			if _, known := found[pod]; ok && !known {
 				found[pod] = u
 			}
 		}
 	}
-	r.flaw = bad.err()
-	for _, pod := range slices.Sorted(maps.Keys(found)) {
-		r.upstreams = append(r.upstreams, found[pod])
-	}
+	r.upstreams = slices.Collect(maps.Values(found))
 	return r
-}
-
-// names are the names of the slices in order, those of the family of the settings first.
-func (k *kubernetes) names() []string {
-	return slices.SortedFunc(maps.Keys(k.slices), func(a, b string) int {
-		return cmp.Or(
-			compareBool(k.slices[a].AddressType != k.cfg.Family, k.slices[b].AddressType != k.cfg.Family),
-			cmp.Compare(a, b))
-	})
-}
-
-// podOf names the pod of an endpoint; without one, its address stands for it.
-func podOf(e *sliceEndpoint, address string) string {
-	return cmp.Or(e.TargetRef.UID, address)
 }
 
 // endpoint turns one endpoint into an upstream. It is not ok while it does not serve.
 func (k *kubernetes) endpoint(s *endpointSlice, e *sliceEndpoint) (u pool.Upstream, ok bool, err error) {
 	c := e.Conditions
 	ready := c.Ready == nil || *c.Ready // as the API has it: unknown is ready
-	serving := ready
-	if c.Serving != nil {
-		serving = serving || *c.Serving
-	}
-	if !serving {
+	serving := c.Serving != nil && *c.Serving
+	if !ready && !serving {
 		return u, false, nil
 	}
 	if len(e.Addresses) == 0 {

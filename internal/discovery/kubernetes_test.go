@@ -17,10 +17,7 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
-	core "k8s.io/api/core/v1"
-	discoveryv1 "k8s.io/api/discovery/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
 
 	"example.org/pilotfish/internal/pool"
 )
@@ -31,8 +28,9 @@ type apiServer struct {
 
 	mu      sync.Mutex
 	version int
-	slices  []discoveryv1.EndpointSlice
-	status  int        // of the next replies; 0 is 200
+	slices  []object
+	status  int // of the next replies; 0 is 200
+	hostile func(http.ResponseWriter)
 	asked   []string   // queries, without the selector
 	events  chan []any // what one watch tells; a nil ends it
 }
@@ -43,9 +41,7 @@ func newAPIServer(t *testing.T) (*apiServer, Kubernetes) {
 	a := &apiServer{t: t, version: 7, events: make(chan []any, 10)}
 	server := httptest.NewTLSServer(a) // client-go shows a token by TLS only
 	t.Cleanup(server.Close)
-	var k Kubernetes
-	k.SetDefaults()
-	k.Service, k.Kubeconfig = "ruleserver", filepath.Join(t.TempDir(), "kubeconfig")
+	k := Kubernetes{Service: "ruleserver", Kubeconfig: filepath.Join(t.TempDir(), "kubeconfig")}
 	require.NoError(t, os.WriteFile(k.Kubeconfig, fmt.Appendf(nil, `{
 		"apiVersion": "v1", "kind": "Config", "current-context": "test",
 		"clusters": [{"name": "test", "cluster": {"server": %q, "certificate-authority-data": %q}}],
@@ -63,13 +59,15 @@ func (a *apiServer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	q.Del("labelSelector")
 	a.mu.Lock()
 	a.asked = append(a.asked, q.Encode())
-	status, list := a.status, discoveryv1.EndpointSliceList{
-		TypeMeta: metav1.TypeMeta{APIVersion: "discovery.k8s.io/v1", Kind: "EndpointSliceList"},
-		ListMeta: metav1.ListMeta{ResourceVersion: fmt.Sprint(a.version)}, Items: a.slices,
+	status, list := a.status, object{
+		"apiVersion": "discovery.k8s.io/v1", "kind": "EndpointSliceList",
+		"metadata": object{"resourceVersion": fmt.Sprint(a.version)}, "items": a.slices,
 	}
 	a.mu.Unlock()
 	w.Header().Set("Content-Type", "application/json")
 	switch {
+	case a.hostile != nil:
+		a.hostile(w)
 	case status != 0:
 		w.WriteHeader(status)
 		_ = json.NewEncoder(w).Encode(failure(status))
@@ -102,28 +100,29 @@ func failure(code int) metav1.Status {
 // event is one line of a watch.
 func event(kind string, object any) any { return map[string]any{"type": kind, "object": object} }
 
+// object is a part of what an API server writes.
+type object = map[string]any
+
 // slice is one EndpointSlice of a family with endpoints that endpoint makes.
-func slice(name, version string, family discoveryv1.AddressType, endpoints ...discoveryv1.Endpoint) discoveryv1.EndpointSlice {
-	return discoveryv1.EndpointSlice{
-		TypeMeta:    metav1.TypeMeta{APIVersion: "discovery.k8s.io/v1", Kind: "EndpointSlice"},
-		ObjectMeta:  metav1.ObjectMeta{Name: name, Namespace: "rules", ResourceVersion: version},
-		AddressType: family, Endpoints: endpoints,
-		Ports: []discoveryv1.EndpointPort{{Name: ref("http"), Port: ref(int32(9001)), Protocol: ref(core.ProtocolTCP)}},
+func slice(name, version, family string, endpoints ...object) object {
+	return object{
+		"apiVersion": "discovery.k8s.io/v1", "kind": "EndpointSlice",
+		"metadata":    object{"name": name, "namespace": "rules", "resourceVersion": version},
+		"addressType": family, "endpoints": endpoints,
+		"ports": []object{{"name": "http", "port": 9001, "protocol": "TCP"}},
 	}
 }
 
-func ref[T any](v T) *T { return &v }
-
 // endpoint is that of a pod. Its state is "ready", "serving" while it terminates,
 // "ended", "starting", or "" where nothing is said.
-func endpoint(pod, address, state string) discoveryv1.Endpoint {
-	e := discoveryv1.Endpoint{Addresses: []string{address}}
+func endpoint(pod, address, state string) object {
+	e := object{"addresses": []string{address}, "conditions": object{}}
 	if pod != "" {
-		e.TargetRef = &core.ObjectReference{Kind: "Pod", Name: pod, UID: types.UID(pod)}
+		e["targetRef"] = object{"kind": "Pod", "name": pod, "uid": pod}
 	}
 	if state != "" {
-		e.Conditions = discoveryv1.EndpointConditions{
-			Ready: ref(state == "ready"), Serving: ref(state == "ready" || state == "serving"), Terminating: ref(state == "serving" || state == "ended"),
+		e["conditions"] = object{
+			"ready": state == "ready", "serving": state == "ready" || state == "serving", "terminating": state == "serving" || state == "ended",
 		}
 	}
 	return e
@@ -131,7 +130,7 @@ func endpoint(pod, address, state string) discoveryv1.Endpoint {
 
 func openKubernetes(t *testing.T, k Kubernetes) *kubernetes {
 	t.Helper()
-	from, err := newKubernetes(k)
+	from, err := k.open(nil)
 	require.NoError(t, err)
 	return from.source.(*kubernetes)
 }
@@ -141,7 +140,7 @@ func told(t *testing.T, k *kubernetes) string {
 	t.Helper()
 	r, err := k.ask(t.Context(), 0)
 	require.NoError(t, err)
-	return brackets(r.upstreams)
+	return brackets(arrange(r.upstreams, nil))
 }
 
 func brackets(set []pool.Upstream) string {
@@ -159,25 +158,22 @@ func brackets(set []pool.Upstream) string {
 // terminates, and is none before it is ready and after it has ended.
 func TestEndpointSlices(t *testing.T) {
 	a, cfg := newAPIServer(t)
-	a.slices = []discoveryv1.EndpointSlice{
-		slice("v6", "1", discoveryv1.AddressTypeIPv6, endpoint("a", "fd00::1", "ready"), endpoint("f", "fd00::6", "ready")),
-		slice("v4", "1", discoveryv1.AddressTypeIPv4,
+	a.slices = []object{
+		slice("v6", "1", "IPv6", endpoint("a", "fd00::1", "ready"), endpoint("f", "fd00::6", "ready")),
+		slice("v4", "1", "IPv4",
 			endpoint("a", "10.0.0.1", "ready"), endpoint("b", "10.0.0.2", "serving"), endpoint("c", "10.0.0.3", "ended"),
 			endpoint("d", "10.0.0.4", "starting"), endpoint("e", "10.0.0.5", "")),
-		slice("moved", "1", discoveryv1.AddressTypeIPv4, endpoint("a", "10.0.0.1", "ready"), endpoint("", "10.0.0.9", "ready")),
+		slice("moved", "1", "IPv4", endpoint("a", "10.0.0.1", "ready"), endpoint("", "10.0.0.9", "ready")),
 	}
-	assert.Equal(t, "10.0.0.9:9001 10.0.0.1:9001 (10.0.0.2:9001) 10.0.0.5:9001 [fd00::6]:9001", told(t, openKubernetes(t, cfg)))
-	cfg.Family = familyIPv6
-	assert.Equal(t, "10.0.0.9:9001 [fd00::1]:9001 (10.0.0.2:9001) 10.0.0.5:9001 [fd00::6]:9001", told(t, openKubernetes(t, cfg)))
+	assert.Equal(t, "10.0.0.1:9001 (10.0.0.2:9001) 10.0.0.5:9001 10.0.0.9:9001 [fd00::6]:9001", told(t, openKubernetes(t, cfg)))
 }
 
 // Where a service has several ports, the one that is named counts.
 func TestPortsOfASlice(t *testing.T) {
 	a, cfg := newAPIServer(t)
-	s := slice("one", "1", discoveryv1.AddressTypeIPv4, endpoint("a", "10.0.0.1", "ready"))
-	s.Ports = append(s.Ports, discoveryv1.EndpointPort{Name: ref("metrics"), Port: ref(int32(9100))},
-		discoveryv1.EndpointPort{Name: ref("udp"), Port: ref(int32(53)), Protocol: ref(core.ProtocolUDP)})
-	a.slices = []discoveryv1.EndpointSlice{s}
+	s := slice("one", "1", "IPv4", endpoint("a", "10.0.0.1", "ready"))
+	s["ports"] = append(s["ports"].([]object), object{"name": "metrics", "port": 9100}, object{"name": "udp", "port": 53, "protocol": "UDP"})
+	a.slices = []object{s}
 	for name, want := range map[string]string{"http": "10.0.0.1:9001", "metrics": "10.0.0.1:9100"} {
 		cfg.Port = name
 		assert.Equal(t, want, told(t, openKubernetes(t, cfg)))
@@ -197,22 +193,22 @@ func TestPortsOfASlice(t *testing.T) {
 // After the list, watches tell what changes, each from where the last one ended.
 func TestWatches(t *testing.T) {
 	a, cfg := newAPIServer(t)
-	a.slices = []discoveryv1.EndpointSlice{slice("one", "5", discoveryv1.AddressTypeIPv4, endpoint("a", "10.0.0.1", "ready"))}
+	a.slices = []object{slice("one", "5", "IPv4", endpoint("a", "10.0.0.1", "ready"))}
 	k := openKubernetes(t, cfg)
 	assert.Equal(t, "10.0.0.1:9001", told(t, k))
 
 	a.events <- []any{
-		event("MODIFIED", slice("one", "8", discoveryv1.AddressTypeIPv4, endpoint("a", "10.0.0.1", "serving"))),
-		event("ADDED", slice("two", "9", discoveryv1.AddressTypeIPv4, endpoint("b", "10.0.0.2", "ready"))),
+		event("MODIFIED", slice("one", "8", "IPv4", endpoint("a", "10.0.0.1", "serving"))),
+		event("ADDED", slice("two", "9", "IPv4", endpoint("b", "10.0.0.2", "ready"))),
 	}
 	assert.Equal(t, "(10.0.0.1:9001) 10.0.0.2:9001", told(t, k))
-	a.events <- []any{event("DELETED", slice("one", "10", discoveryv1.AddressTypeIPv4))}
+	a.events <- []any{event("DELETED", slice("one", "10", "IPv4"))}
 	assert.Equal(t, "10.0.0.2:9001", told(t, k))
 	a.events <- []any{event("BOOKMARK", slice("", "20", "")), nil}
 	assert.Equal(t, "10.0.0.2:9001", told(t, k), "a watch that ends without a change confirms what is known")
 	a.events <- []any{event("ERROR", failure(410))}
 	a.mu.Lock()
-	a.version, a.slices = 30, []discoveryv1.EndpointSlice{slice("three", "30", discoveryv1.AddressTypeIPv4, endpoint("c", "10.0.0.3", "ready"))}
+	a.version, a.slices = 30, []object{slice("three", "30", "IPv4", endpoint("c", "10.0.0.3", "ready"))}
 	a.mu.Unlock()
 	assert.Equal(t, "10.0.0.3:9001", told(t, k), "what happened meanwhile is forgotten: a list tells it all")
 
@@ -233,7 +229,7 @@ func TestFailuresOfAnAPIServer(t *testing.T) {
 	fails := func(why string) {
 		t.Helper()
 		_, err := k.ask(t.Context(), 0)
-		require.ErrorContains(t, err, "ask kubernetes: ")
+		require.ErrorContains(t, err, "the Kubernetes API gives no reply: ")
 		require.ErrorContains(t, err, why)
 	}
 	say := func(status int) {
@@ -253,46 +249,45 @@ func TestFailuresOfAnAPIServer(t *testing.T) {
 	fails("no such luck")
 	told(t, k)
 	a.events <- []any{event("MODIFIED", failure(200))}
-	fails("tells of a *v1.Status")
-	a.slices = []discoveryv1.EndpointSlice{slice(strings.Repeat("x", maxConsulReply), "1", "")}
-	fails("") // it is too long; how that is told is client-go's
+	fails("a *v1.Status is among the EndpointSlices")
 }
 
 func TestAKubeconfigThatCannotBeUsed(t *testing.T) {
 	_, cfg := newAPIServer(t)
 	broken := filepath.Join(t.TempDir(), "kubeconfig")
 	require.NoError(t, os.WriteFile(broken, []byte("clusters: 7"), 0o600))
-	for path, why := range map[string]string{broken: "kubeconfig: ", broken + ".gone": "no such file"} {
+	for path, why := range map[string]string{broken: "cannot unmarshal", broken + ".gone": "no such file"} {
 		cfg.Kubeconfig = path
-		_, err := newKubernetes(cfg)
+		_, err := New(configOf(Settings{Kubernetes: &cfg}))
+		assert.ErrorContains(t, err, "discovery.kubernetes.kubeconfig: ")
 		assert.ErrorContains(t, err, why)
 	}
 	cfg.Kubeconfig = ""
-	from, err := newKubernetes(cfg)
+	_, err := New(configOf(Settings{Kubernetes: &cfg}))
 	require.NoError(t, err, "the configuration of a pod can be checked elsewhere")
 	t.Setenv("KUBERNETES_SERVICE_HOST", "")
-	_, err = from.source.ask(t.Context(), 0)
-	assert.EqualError(t, err, "ask kubernetes: this process is in no pod of a cluster: name a file with kubeconfig")
+	_, err = openKubernetes(t, cfg).ask(t.Context(), 0)
+	assert.EqualError(t, err, "the Kubernetes API gives no reply: this process is in no pod of a cluster: name a file with kubeconfig")
 }
 
 // The same guard stands before Kubernetes as before Consul: an emptiness is not
 // believed at once.
 func TestAnEmptyServiceIsDoubted(t *testing.T) {
 	a, cfg := newAPIServer(t)
-	a.slices = []discoveryv1.EndpointSlice{slice("one", "5", discoveryv1.AddressTypeIPv4, endpoint("a", "10.0.0.1", "ready"))}
-	cfg.Snapshot = filepath.Join(t.TempDir(), "snapshot")
-	doubted := make(chan string, 100)
-	d, err := New(Config{Settings: Settings{Kubernetes: &cfg}, Rand: seeded(), Observe: func(s Status) { doubted <- s.Doubt }})
+	a.slices = []object{slice("one", "5", "IPv4", endpoint("a", "10.0.0.1", "ready"))}
+	c := configOf(Settings{Kubernetes: &cfg, Snapshot: filepath.Join(t.TempDir(), "snapshot")})
+	troubled := make(chan string, 100)
+	c.Changed = func(s Status) { troubled <- s.Trouble }
+	d, err := New(c)
 	require.NoError(t, err)
 	ctx, cancel := context.WithCancel(context.Background())
 	sets, ended := make(chan []pool.Upstream), make(chan error)
 	go func() { ended <- d.Run(ctx, sets) }()
 	assert.Equal(t, "10.0.0.1:9001", brackets(<-sets))
-	assert.Empty(t, <-doubted)
-	a.events <- []any{event("DELETED", slice("one", "6", discoveryv1.AddressTypeIPv4))}
-	assert.Equal(t, "emptiness", <-doubted)
+	a.events <- []any{event("DELETED", slice("one", "6", "IPv4"))}
+	assert.Equal(t, "kubernetes service (own namespace)/ruleserver names no upstream; 1 upstream kept for 30 s", <-troubled)
 	assert.Equal(t, 1, d.Status().Upstreams)
 	cancel()
 	assert.ErrorIs(t, <-ended, context.Canceled)
-	assert.FileExists(t, cfg.Snapshot)
+	assert.FileExists(t, c.Snapshot)
 }

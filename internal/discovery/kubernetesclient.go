@@ -6,14 +6,15 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
-	"sync"
 	"time"
 
-	"github.com/go-logr/logr"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/apimachinery/pkg/runtime/serializer"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/watch"
+	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
 	"k8s.io/klog/v2"
@@ -21,59 +22,72 @@ import (
 	"example.org/pilotfish/internal/files"
 )
 
-// slicesResource is what is asked for.
-const slicesResource = "endpointslices"
+const (
+	// serviceLabel is the label of an EndpointSlice with its service's name.
+	serviceLabel = "kubernetes.io/service-name"
+	// ownNamespace is where a pod finds the name of its namespace, of maxNamespace bytes at most.
+	ownNamespace = "/var/run/secrets/kubernetes.io/serviceaccount/namespace"
+	maxNamespace = 4 << 10
+)
 
-// slicesClient asks an API server. It knows one kind of object only: client-go's own
-// clients register every kind that there is.
-type slicesClient struct {
-	cfg    Kubernetes
-	scheme *runtime.Scheme
-
-	mu        sync.Mutex
-	rest      *rest.RESTClient // nil until it is needed
-	namespace string
+// endpointSlice is an EndpointSlice as far as discovery reads it. The type of k8s.io/api
+// would bring the code of pods, nodes and all other kinds into the program.
+type endpointSlice struct {
+	Metadata struct {
+		Name            string `json:"name"`
+		ResourceVersion string `json:"resourceVersion"`
+	} `json:"metadata"`
+	AddressType string          `json:"addressType"`
+	Endpoints   []sliceEndpoint `json:"endpoints"`
+	Ports       []slicePort     `json:"ports"`
 }
 
-// newSlicesClient refuses a kubeconfig that cannot be used. Whether there is a cluster
-// around the process shows when it is asked: a configuration can be checked elsewhere.
-func newSlicesClient(cfg Kubernetes) (*slicesClient, error) {
-	c := &slicesClient{cfg: cfg, scheme: runtime.NewScheme()}
-	addSlices(c.scheme)
-	if cfg.Kubeconfig == "" {
-		return c, nil
-	}
-	return c, c.connect()
+// kubernetesMembers are the members of endpointSlice, of lists and events of it, and of failures.
+func kubernetesMembers() map[string]bool {
+	return members("apiVersion", "kind", "items", "type", "object", "metadata", "name", "resourceVersion",
+		"addressType", "endpoints", "addresses", "conditions", "ready", "serving", "terminating", "targetRef", "uid",
+		"ports", "port", "protocol", "status", "code", "reason", "message")
 }
 
-// connect makes the client, unless there is one.
-func (c *slicesClient) connect() error {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if c.rest != nil {
-		return nil
-	}
-	conf, namespace, err := c.access()
+// sliceEndpoint is one pod, or what else serves. What is nil is unknown.
+type sliceEndpoint struct {
+	Addresses  []string `json:"addresses"`
+	Conditions struct {
+		Ready       *bool `json:"ready"`
+		Serving     *bool `json:"serving"`
+		Terminating *bool `json:"terminating"`
+	} `json:"conditions"`
+	TargetRef struct {
+		UID string `json:"uid"`
+	} `json:"targetRef"`
+}
+
+type slicePort struct {
+	Name     string `json:"name"`
+	Protocol string `json:"protocol"` // empty is TCP
+	Port     *int32 `json:"port"`     // nil is every port
+}
+
+// connect returns a client of the service's EndpointSlices.
+func (s *Kubernetes) connect() (dynamic.ResourceInterface, error) {
+	conf, namespace, err := s.access()
 	if err != nil {
-		return err
+		return nil, err
 	}
-	version := slicesVersion()
-	conf.GroupVersion, conf.APIPath = &version, "/apis"
-	conf.NegotiatedSerializer = serializer.NewCodecFactory(c.scheme).WithoutConversion()
 	conf.UserAgent = "pilotfish"
 	conf.WarningHandler = rest.NoWarnings{} // it would write lines of its own into the log
-	conf.Wrap(func(next http.RoundTripper) http.RoundTripper { return bounded{next} })
-	client, err := rest.RESTClientFor(conf)
+	conf.Wrap(func(next http.RoundTripper) http.RoundTripper { return bounded{next, kubernetesMembers()} })
+	client, err := dynamic.NewForConfig(conf)
 	if err != nil {
-		return err
+		return nil, err
 	}
-	c.rest, c.namespace = client, cmp.Or(c.cfg.Namespace, namespace, metav1.NamespaceDefault)
-	return nil
+	kind := schema.GroupVersionResource{Group: "discovery.k8s.io", Version: "v1", Resource: "endpointslices"}
+	return client.Resource(kind).Namespace(cmp.Or(s.Namespace, namespace, metav1.NamespaceDefault)), nil
 }
 
 // access is how to reach the server, and the namespace that comes with it.
-func (c *slicesClient) access() (*rest.Config, string, error) {
-	if c.cfg.Kubeconfig == "" {
+func (s *Kubernetes) access() (*rest.Config, string, error) {
+	if s.Kubeconfig == "" {
 		conf, err := rest.InClusterConfig()
 		if errors.Is(err, rest.ErrNotInCluster) {
 			return nil, "", errors.New("this process is in no pod of a cluster: name a file with kubeconfig")
@@ -81,50 +95,82 @@ func (c *slicesClient) access() (*rest.Config, string, error) {
 		if err != nil {
 			return nil, "", err
 		}
-		own, err := files.Read(ownNamespace, maxToken)
+		own, err := files.Read(ownNamespace, maxNamespace)
 		return conf, string(own), err
 	}
 	from := clientcmd.NewNonInteractiveDeferredLoadingClientConfig(
-		&clientcmd.ClientConfigLoadingRules{ExplicitPath: c.cfg.Kubeconfig}, &clientcmd.ConfigOverrides{})
+		&clientcmd.ClientConfigLoadingRules{ExplicitPath: s.Kubeconfig}, &clientcmd.ConfigOverrides{})
 	conf, err := from.ClientConfig()
 	if err != nil {
-		return nil, "", fmt.Errorf("kubeconfig: %w", err)
+		return nil, "", err
 	}
 	namespace, _, err := from.Namespace()
 	return conf, namespace, err
 }
 
-const (
-	// ownNamespace is where a pod finds the name of its namespace.
-	ownNamespace = "/var/run/secrets/kubernetes.io/serviceaccount/namespace"
-	maxToken     = 4 << 10 // bytes of it
-)
-
-func (c *slicesClient) list(ctx context.Context) (*endpointSliceList, error) {
-	if err := c.connect(); err != nil {
-		return nil, err
-	}
-	list := new(endpointSliceList)
-	err := c.request(metav1.ListOptions{}).Do(silent(ctx)).Into(list)
-	return list, err
-}
-
-func (c *slicesClient) watch(ctx context.Context, version string, wait time.Duration) (watch.Interface, error) {
-	if err := c.connect(); err != nil {
-		return nil, err
-	}
-	seconds := int64(wait.Seconds())
-	return c.request(metav1.ListOptions{
-		Watch: true, AllowWatchBookmarks: true, ResourceVersion: version, TimeoutSeconds: &seconds,
-	}).Watch(silent(ctx))
-}
-
 // silent keeps client-go from writing lines of its own into the log.
-func silent(ctx context.Context) context.Context { return klog.NewContext(ctx, logr.Discard()) }
+func silent(ctx context.Context) context.Context { return klog.NewContext(ctx, klog.Logger{}) }
 
-// request asks for the slices of the service.
-func (c *slicesClient) request(o metav1.ListOptions) *rest.Request {
-	o.LabelSelector = serviceLabel + "=" + c.cfg.Service
-	return c.rest.Get().Namespace(c.namespace).Resource(slicesResource).
-		VersionedParams(&o, runtime.NewParameterCodec(c.scheme))
+// of selects the slices of the service.
+func (s *Kubernetes) of(o metav1.ListOptions) metav1.ListOptions {
+	o.LabelSelector = serviceLabel + "=" + s.Service
+	return o
+}
+
+// list asks for all slices, and their version.
+func (k *kubernetes) list(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(silent(ctx), kubernetesTimeout)
+	defer cancel()
+	list, err := k.client.List(ctx, k.cfg.of(metav1.ListOptions{}))
+	if err != nil {
+		return err
+	}
+	k.slices, k.version = map[string]*endpointSlice{}, list.GetResourceVersion()
+	for i := range list.Items {
+		if _, err := k.take(&list.Items[i]); err != nil {
+			return err
+		}
+	}
+	if k.version == "" {
+		return errors.New("the list has no resourceVersion")
+	}
+	return nil
+}
+
+// watch asks for what has changed since the version, for as long as wait.
+func (k *kubernetes) watch(ctx context.Context, wait time.Duration) (watch.Interface, error) {
+	seconds := int64(wait.Seconds())
+	return k.client.Watch(silent(ctx), k.cfg.of(metav1.ListOptions{
+		AllowWatchBookmarks: true, ResourceVersion: k.version, TimeoutSeconds: &seconds,
+	}))
+}
+
+// take reads a slice and remembers it.
+func (k *kubernetes) take(object runtime.Object) (*endpointSlice, error) {
+	u, ok := object.(*unstructured.Unstructured)
+	if !ok {
+		return nil, fmt.Errorf("a %T is among the EndpointSlices", object)
+	}
+	s := new(endpointSlice)
+	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(u.Object, s); err != nil {
+		return nil, err
+	}
+	k.slices[s.Metadata.Name] = s
+	return s, nil
+}
+
+// apply takes in one event of a watch.
+func (k *kubernetes) apply(e watch.Event) (changed bool, err error) {
+	if e.Type == watch.Error {
+		return false, apierrors.FromObject(e.Object)
+	}
+	s, err := k.take(e.Object)
+	if err != nil {
+		return false, err
+	}
+	k.version = s.Metadata.ResourceVersion
+	if e.Type == watch.Deleted || e.Type == watch.Bookmark {
+		delete(k.slices, s.Metadata.Name)
+	}
+	return e.Type != watch.Bookmark, nil
 }

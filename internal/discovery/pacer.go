@@ -3,8 +3,6 @@ package discovery
 import (
 	"math/rand/v2"
 	"time"
-
-	"github.com/cenkalti/backoff/v5"
 )
 
 // pace is how often a source may be asked.
@@ -25,21 +23,12 @@ const (
 )
 
 // pacer says when to ask next. It is a value without a clock: a bucket of at
-// most 1+saved queries that gains one every gap, and an exponential pause after failures.
+// most 1+saved queries that gains one every gap, and a doubling pause after failures.
 type pacer struct {
 	pace  pace
 	rng   *rand.Rand
-	slot  time.Time // when the next query is due
-	retry *backoff.ExponentialBackOff
-}
-
-func newPacer(p pace, rng *rand.Rand) *pacer {
-	retry := backoff.NewExponentialBackOff()
-	retry.InitialInterval = shortest
-	retry.Multiplier = 2
-	retry.MaxInterval = max(shortest, p.retryMax)
-	retry.RandomizationFactor = 0 // its source is global; spread adds ours
-	return &pacer{pace: p, rng: rng, retry: retry}
+	slot  time.Time     // when the next query is due
+	retry time.Duration // the pause after the last failure; 0 after a reply
 }
 
 // pause plans the next query at now, after one that failed or not, and returns
@@ -51,9 +40,10 @@ func (p *pacer) pause(now time.Time, failed bool, soon time.Duration) time.Durat
 		slot = earlier(slot, now.Add(max(soon, shortest)))
 	}
 	if failed {
-		slot = later(slot, now.Add(p.spread(p.retry.NextBackOff())))
+		p.retry = max(shortest, min(2*p.retry, p.pace.retryMax))
+		slot = later(slot, now.Add(p.spread(p.retry)))
 	} else {
-		p.retry.Reset()
+		p.retry = 0
 	}
 	p.slot = slot.Add(p.spread(p.pace.gap))
 	return max(0, slot.Sub(now))

@@ -8,8 +8,10 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
+func pacerOf(p pace) *pacer { return &pacer{pace: p, rng: seeded()} }
+
 func consulPacer() *pacer {
-	return newPacer(pace{gap: time.Second, saved: 1, retryMax: 10 * time.Second}, seeded())
+	return pacerOf(pace{gap: time.Second, saved: 1, retryMax: 10 * time.Second})
 }
 
 func TestPacerKeepsToOneQueryASecond(t *testing.T) {
@@ -58,7 +60,7 @@ func TestPacerBacksOffFromOneSecondToTen(t *testing.T) {
 }
 
 func TestPacerSpreads(t *testing.T) {
-	p, now := newPacer(pace{gap: 10 * time.Second, retryMax: 10 * time.Second}, seeded()), epoch
+	p, now := pacerOf(pace{gap: 10 * time.Second, retryMax: 10 * time.Second}), epoch
 	seen := map[time.Duration]bool{}
 	p.pause(now, false, 0)
 	for range 50 {
@@ -72,7 +74,7 @@ func TestPacerSpreads(t *testing.T) {
 }
 
 func TestPacerHastensAPoll(t *testing.T) {
-	p := newPacer(pace{gap: 10 * time.Second, retryMax: 10 * time.Second}, seeded())
+	p := pacerOf(pace{gap: 10 * time.Second, retryMax: 10 * time.Second})
 	p.pause(epoch, false, 0)
 	assert.Equal(t, 3*time.Second, p.pause(epoch, false, 3*time.Second))
 	assert.Equal(t, time.Second, p.pause(epoch.Add(3*time.Second), false, time.Millisecond), "but not below the shortest gap")

@@ -1,6 +1,8 @@
 package discovery
 
 import (
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -8,77 +10,56 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"example.org/pilotfish/internal/cli"
 	"example.org/pilotfish/internal/settings"
 )
 
-func TestSectionsBeginWithTheirDefaults(t *testing.T) {
-	for text, want := range map[string]Settings{
-		"static: [a:1]":                       {Static: []string{"a:1"}},
-		"file: {path: x}":                     {File: &File{Path: "x", Interval: 2 * time.Second}},
-		"file: {path: x, interval: 3s}":       {File: &File{Path: "x", Interval: 3 * time.Second}},
-		"dns: {name: x, port: 1}":             {DNS: &DNS{Name: "x", Record: "A", Port: 1, Interval: 10 * time.Second}},
-		"consul: {service: x}":                {Consul: &Consul{Service: "x", Wait: time.Minute, KeepLast: 30 * time.Second}},
-		"consul: {service: x, keep_last: 0s}": {Consul: &Consul{Service: "x", Wait: time.Minute}},
-	} {
-		var got Settings
-		_, err := cli.NewDocument("x", []byte(text)).Decode(&got, func(f *settings.Faults) { got.Check(f) })
-		require.NoError(t, err, text)
-		assert.Equal(t, want, got, text)
-	}
-}
-
 func TestSettingsRefuseNonsense(t *testing.T) {
-	file := func(change func(*File)) Settings {
-		c := File{Path: "x", Interval: time.Second}
-		change(&c)
-		return Settings{File: &c}
-	}
-	dns := func(change func(*DNS)) Settings {
-		c := DNS{Name: "a", Port: 1, Record: recordA, Interval: time.Second}
-		change(&c)
-		return Settings{DNS: &c}
-	}
-	consul := func(change func(*Consul)) Settings {
-		c := Consul{Service: "a", Wait: time.Second}
-		change(&c)
-		return Settings{Consul: &c}
-	}
+	const one = "discovery: exactly one of static, file, dns, consul and kubernetes must say where the upstreams are, not "
 	for _, c := range []struct {
 		settings Settings
 		want     string
 	}{
-		{Settings{}, "discovery: exactly one of static, file, dns, consul and kubernetes must say where the upstreams are, not 0 of them"},
-		{Settings{Static: []string{}}, "discovery: exactly one of static, file, dns, consul and kubernetes must say where the upstreams are, not 0 of them"},
-		{Settings{Static: []string{"a:1"}, File: &File{}}, "discovery: exactly one of static, file, dns, consul and kubernetes must say where the upstreams are, not 2 of them"},
+		{Settings{}, one + "0 of them"},
+		{Settings{Static: []string{}}, one + "0 of them"},
+		{Settings{Static: []string{"a:1"}, File: "x"}, one + "2 of them"},
 		{Settings{Static: []string{"a:1", "b"}}, `discovery.static[1]: "b" is not host:port`},
 		{Settings{Static: []string{"a b:1"}}, `discovery.static[0]: host "a b" is not a name or an IP address`},
 		{Settings{Static: make([]string, maxUpstreams+1)}, "discovery.static: the list has 10001 upstreams, at most 10000 are allowed"},
-
-		{file(func(c *File) { c.Path = "" }), "discovery.file.path: a path is required"},
-		{file(func(c *File) { c.Interval = time.Millisecond }), "discovery.file.interval: 1ms is less than 1s"},
-		{file(func(c *File) { c.Interval = 0 }), "discovery.file.interval: 0s is less than 1s"},
-
-		{dns(func(c *DNS) { c.Name = "" }), "discovery.dns.name: a name is required"},
-		{dns(func(c *DNS) { c.Name = "a b" }), `discovery.dns.name: "a b" is not a host name`},
-		{dns(func(c *DNS) { c.Port = 0 }), "discovery.dns.port: a port is required, except for SRV records"},
-		{dns(func(c *DNS) { c.Port, c.Record = 65536, recordAAAA }), "discovery.dns.port: 65536 is not between 1 and 65535"},
-		{dns(func(c *DNS) { c.Record = recordSRV }), "discovery.dns.port: 1 must be left out: SRV records have their own ports"},
-		{dns(func(c *DNS) { c.Record = "MX" }), `discovery.dns.record: "MX" is not one of A, AAAA, SRV`},
-		{dns(func(c *DNS) { c.Interval = time.Millisecond }), "discovery.dns.interval: 1ms is less than 1s"},
-
-		{consul(func(c *Consul) { c.Service = "" }), "discovery.consul.service: a service is required"},
-		{consul(func(c *Consul) { c.Service = "a/b" }), `discovery.consul.service: "a/b" must not contain / ? or #`},
-		{consul(func(c *Consul) { c.Address = "ftp://x" }), `discovery.consul.address: "ftp://x" must begin with http, https or unix`},
-		{consul(func(c *Consul) { c.Address, c.TLS.CAFile = "http://x", "ca" }), `discovery.consul.address: "http://x" must begin with https where tls is set`},
-		{consul(func(c *Consul) { c.TLS.CertFile = "c" }), "discovery.consul.tls: cert_file and key_file need each other"},
-		{consul(func(c *Consul) { c.Wait = time.Millisecond }), "discovery.consul.wait: 1ms is not between 1s and 10m0s"},
-		{Settings{Kubernetes: &Kubernetes{Service: "s", Family: familyIPv4, Wait: time.Hour}}, "discovery.kubernetes.wait: 1h0m0s is not between 1s and 10m0s"},
-		{consul(func(c *Consul) { c.KeepLast = -time.Second }), "discovery.consul.keep_last: -1s must not be negative"},
-		{consul(func(c *Consul) { c.TLS.CAFile = "/no/ca" }), "discovery: consul: tls: Error loading CA File: open /no/ca: no such file or directory"},
+		{Settings{Static: []string{"a:1"}, KeepLast: -time.Second}, "discovery.keep_last: -1s must not be negative"},
+		{Settings{DNS: "a b"}, `discovery.dns: "a b" is not a host name`},
+		{Settings{DNS: "a:65536"}, `discovery.dns: "a:65536" is not host:port: the port is not between 1 and 65535`},
+		{Settings{DNS: ":80"}, `discovery.dns: "" is not a host name`},
+		{Settings{Consul: &Consul{}}, "discovery.consul.service: a service is required"},
+		{Settings{Consul: &Consul{Service: "a/b"}}, `discovery.consul.service: "a/b" must not contain / ? or #`},
+		{Settings{Consul: &Consul{Service: "a", Address: "ftp://x"}}, `discovery.consul.address: "ftp://x" must begin with http, https or unix`},
+		{Settings{Kubernetes: &Kubernetes{}}, "discovery.kubernetes.service: a service is required"},
+		{Settings{Kubernetes: &Kubernetes{Service: "s", Namespace: "Rules"}}, `discovery.kubernetes.namespace: "Rules" is not a name of Kubernetes: lower case letters, digits and hyphens, at most 63`},
 	} {
 		_, err := New(Config{Settings: c.settings, Rand: seeded()})
 		require.Error(t, err)
 		assert.Equal(t, c.want, strings.Split(err.Error(), "\n")[0])
+	}
+}
+
+// A file that is not there, or cannot be read, may be put right while pilotfish runs.
+func TestFilesAreWarnedOf(t *testing.T) {
+	folder := t.TempDir()
+	bad := filepath.Join(folder, "bad")
+	require.NoError(t, os.WriteFile(bad, []byte("a:1\nb:x y\n"), 0o600))
+	for _, c := range []struct {
+		settings  Settings
+		key, want string
+	}{
+		{Settings{File: bad + "x"}, "file", bad + "x cannot be read: no such file or directory"},
+		{Settings{File: folder}, "file", folder + " is not a regular file"},
+		{Settings{File: bad}, "file", bad + `, line 2: "b:x" is not host:port: the port is not between 1 and 65535`},
+		{Settings{Consul: &Consul{Service: "s", TokenFile: bad + "x"}}, "consul.token_file", "stat " + bad + "x: no such file or directory"},
+		{Settings{Consul: &Consul{Service: "s", TokenFile: bad}}, "consul.token_file", bad + " is not one word of plain ASCII"},
+	} {
+		var f settings.Faults
+		c.settings.Check(&f)
+		assert.Equal(t, []settings.Fault{{Key: c.key, Text: c.want, Warning: true}}, f.All())
+		_, err := New(configOf(c.settings))
+		assert.NoError(t, err)
 	}
 }

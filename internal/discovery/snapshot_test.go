@@ -1,7 +1,6 @@
 package discovery
 
 import (
-	"encoding/json"
 	"os"
 	"path/filepath"
 	"strings"
@@ -10,11 +9,9 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
-
-	"example.org/pilotfish/internal/pool"
 )
 
-func keeping(path string) func(*Config) { return func(c *Config) { c.Consul.Snapshot = path } }
+func keeping(path string) func(*Config) { return func(c *Config) { c.Snapshot = path } }
 
 func TestSnapshotCarriesASidecarOverARestart(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "snapshot")
@@ -32,22 +29,36 @@ func TestSnapshotCarriesASidecarOverARestart(t *testing.T) {
 
 	bubble(t, func(t *testing.T) {
 		down := &agent{replies: []scripted{{refuse: true}, {refuse: true}, list("3", ""), list("4", "a b c").late(20 * time.Second), list("4", "a b c").quiet()}}
-		var seen []Status
-		d := consulOf(t, down, func(c *Config) {
-			c.Consul.Snapshot = path
-			c.Observe = func(s Status) { seen = append(seen, s) }
-		})
+		var told []string
+		d := consulOf(t, down, func(c *Config) { c.Snapshot = path; troubles(&told)(c) })
 		all := follow(t, d, time.Minute)
 		assert.Equal(t, "a b | a b c", sets(all))
 		assert.Zero(t, all[0].after, "at once")
-		require.Len(t, seen, 4)
-		assert.Error(t, seen[0].Err)
-		assert.Zero(t, seen[0].BelievedAt)
-		assert.Equal(t, 2, seen[0].Upstreams)
-		assert.Equal(t, "emptiness", seen[2].Doubt)
-		assert.NoError(t, seen[3].Err)
-		assert.Equal(t, []uint64{2, 1, 2}, []uint64{seen[3].Applied, seen[3].Refused, seen[3].Failed})
+		assert.Equal(t, []string{
+			"the Consul agent gives no reply: dial tcp 127.0.0.1:8500: connect: connection refused; 2 upstreams kept",
+			"consul service rules at consul.test:8500 names no upstream; 2 upstreams kept for 30 s",
+			"",
+		}, told)
 	})
+}
+
+// Every source has a snapshot: here a file that is gone after a restart.
+func TestSnapshotOfAFile(t *testing.T) {
+	folder := t.TempDir()
+	list := filepath.Join(folder, "upstreams")
+	require.NoError(t, os.WriteFile(list, []byte("a:1\nb:1 weight=2\n"), 0o600))
+	c := configOf(Settings{File: list, Snapshot: filepath.Join(folder, "snapshot")})
+	for range 2 {
+		bubble(t, func(t *testing.T) {
+			d, err := New(c)
+			require.NoError(t, err)
+			assert.Equal(t, "a b", sets(follow(t, d, time.Minute)))
+			require.NoError(t, os.RemoveAll(list))
+		})
+	}
+	text, err := os.ReadFile(c.Snapshot)
+	require.NoError(t, err)
+	assert.Equal(t, "# file "+list+"\na:1\nb:1 weight=2\n", string(text))
 }
 
 func TestSnapshotIsNotReadWhenTheSourceReplies(t *testing.T) {
@@ -68,48 +79,42 @@ func TestSnapshotServesAnEmptyCatalogue(t *testing.T) {
 	})
 }
 
+const snapshotHead = "# consul service rules at consul.test:8500\n"
+
 // snapshotOf is the text of a snapshot.
 func snapshotOf(names string) string {
-	data, err := json.Marshal(saved{Source: "consul service rules at consul.test:8500", SavedAt: epoch, Upstreams: ups(names)})
-	if err != nil {
-		panic(err)
+	text := []byte(snapshotHead)
+	for _, u := range ups(names) {
+		text = appendLine(text, u)
 	}
-	return string(data)
+	return string(text)
 }
 
 func TestSnapshotThatIsCorruptIsReportedAndIgnored(t *testing.T) {
 	for name, c := range map[string]struct{ text, err string }{
-		"empty":            {"", "unexpected end of JSON input"},
-		"cut":              {snapshotOf("a")[:40], "unexpected end of JSON input"},
-		"garbage":          {"\x00\x01", "invalid character"},
-		"another source":   {strings.Replace(snapshotOf("a"), "rules", "other", 1), `it belongs to "consul service other at consul.test:8500", not to consul service rules`},
-		"a bad address":    {strings.Replace(snapshotOf("a b"), "b:1", "b", 1), `upstream 2: "b" is not host:port`},
-		"a bad number":     {strings.Replace(snapshotOf("a"), `"a:1"`, `"a:1","weight":-1`, 1), "upstream 1: weight -1: want a number"},
-		"too many":         {snapshotOf(many(maxUpstreams + 1)), "it has 10001 upstreams, at most 10000 are allowed"},
-		"longer than that": {strings.Repeat(" ", maxSnapshot+1), "is longer than 16777216 bytes"},
+		"empty":            {"", " is not of consul service rules at consul.test:8500"},
+		"another source":   {strings.Replace(snapshotOf("a"), "rules", "other", 1), " is not of consul service rules"},
+		"a bad address":    {strings.Replace(snapshotOf("a b"), "b:1", "b", 1), `line 3: "b" is not host:port`},
+		"a bad number":     {snapshotHead + "a:1 weight=-1\n", "line 2: weight=\"-1\": want a number"},
+		"too many":         {snapshotOf(many(maxUpstreams + 1)), " has 10001 upstreams, at most 10000 are allowed"},
+		"longer than that": {strings.Repeat(" ", maxFile+1), " is longer than 4194304 bytes"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			path := filepath.Join(t.TempDir(), "snapshot")
 			require.NoError(t, os.WriteFile(path, []byte(c.text), 0o600))
 			bubble(t, func(t *testing.T) {
 				a := &agent{replies: []scripted{{refuse: true}, {refuse: true}, {refuse: true}, list("10", "x"), list("10", "x").quiet()}}
-				var first Status
-				d := consulOf(t, a, func(cfg *Config) {
-					cfg.Consul.Snapshot = path
-					cfg.Observe = func(s Status) {
-						if first.Source == "" {
-							first = s
-						}
-					}
-				})
+				var told []string
+				d := consulOf(t, a, func(cfg *Config) { cfg.Snapshot = path; troubles(&told)(cfg) })
 				assert.Equal(t, "x", sets(follow(t, d, time.Minute)))
-				assert.ErrorContains(t, first.SnapshotErr, c.err)
-				assert.ErrorContains(t, first.SnapshotErr, "read snapshot")
-				assert.NoError(t, d.Status().SnapshotErr, "it was written anew")
+				require.Len(t, told, 2)
+				assert.Contains(t, told[0], "no upstream is known yet; the snapshot "+path)
+				assert.Contains(t, told[0], c.err)
+				assert.Empty(t, told[1], "it was written anew")
 			})
-			back, err := (&snapshotStore{path: path, source: "consul service rules at consul.test:8500"}).read()
+			text, err := os.ReadFile(path)
 			require.NoError(t, err)
-			assert.Equal(t, ups("x"), back)
+			assert.Equal(t, snapshotOf("x"), string(text))
 		})
 	}
 }
@@ -119,7 +124,7 @@ func TestSnapshotThatCannotBeWrittenIsReported(t *testing.T) {
 		path := filepath.Join(t.TempDir(), "missing", "snapshot")
 		d := consulOf(t, &agent{replies: []scripted{list("10", "a"), list("10", "a").quiet()}}, keeping(path))
 		assert.Equal(t, "a", sets(follow(t, d, time.Minute)), "and costs nothing else")
-		assert.ErrorContains(t, d.Status().SnapshotErr, "write snapshot: ")
+		assert.Contains(t, d.Status().Trouble, "the snapshot cannot be written: ")
 	})
 }
 
@@ -127,15 +132,6 @@ func TestSnapshotWithoutAFileIsNoError(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		d := consulOf(t, &agent{replies: []scripted{{refuse: true}}}, keeping(filepath.Join(t.TempDir(), "none")))
 		assert.Empty(t, follow(t, d, time.Minute))
-		assert.NoError(t, d.Status().SnapshotErr)
+		assert.NotContains(t, d.Status().Trouble, "snapshot")
 	})
-}
-
-func TestSnapshotKeepsEveryFact(t *testing.T) {
-	s := &snapshotStore{path: filepath.Join(t.TempDir(), "s"), source: "x"}
-	set := []pool.Upstream{{Address: "a:1", Weight: 2, Cores: 3, StartedAt: epoch, StopsAt: epoch.Add(1), Draining: true}, {Address: "b:1"}}
-	require.NoError(t, s.write(epoch, set))
-	back, err := s.read()
-	require.NoError(t, err)
-	assert.True(t, same(set, back))
 }

@@ -2,7 +2,6 @@ package discovery
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"time"
 
@@ -14,52 +13,9 @@ type source interface {
 	// ask returns every upstream that the source knows, with canonical
 	// addresses. It may block until the list changes, but no longer than atMost
 	// if that is positive, and it returns early when ctx is done. An error means
-	// that there is no reply, which is not the same as an empty one.
+	// that there is no reply, which is not the same as an empty one. It is a clause
+	// that names the source.
 	ask(ctx context.Context, atMost time.Duration) (reply, error)
-}
-
-// reply is what a source says.
-type reply struct {
-	upstreams []pool.Upstream
-	// flaw is why something was left out of upstreams; nil if nothing was.
-	flaw error
-}
-
-// add takes one more upstream, or the flaw in its address.
-func (r *reply) add(host string, port int, weight float64) {
-	address, err := join(host, port)
-	if err != nil {
-		r.flaw = errors.Join(r.flaw, err)
-		return
-	}
-	r.upstreams = append(r.upstreams, pool.Upstream{Address: address, Weight: weight})
-}
-
-// maxFlaws bounds how many flaws of one reply are told.
-const maxFlaws = 5
-
-// flaws gathers those of one reply.
-type flaws struct {
-	told error // the first maxFlaws
-	n    int
-}
-
-// add takes one more; nil is none.
-func (f *flaws) add(err error) {
-	if err == nil {
-		return
-	}
-	if f.n++; f.n <= maxFlaws {
-		f.told = errors.Join(f.told, err)
-	}
-}
-
-// err is the first few flaws, and how many more there are.
-func (f *flaws) err() error {
-	if f.n <= maxFlaws {
-		return f.told
-	}
-	return errors.Join(f.told, fmt.Errorf("and %d more", f.n-maxFlaws))
 }
 
 // origin is a source, its name, and how often it may be asked.
@@ -69,44 +25,60 @@ type origin struct {
 	pace   pace
 }
 
-// open returns the one source that is set.
-func (c *Config) open() (origin, error) {
-	switch {
-	case c.File != nil:
-		return newFile(*c.File), nil
-	case c.DNS != nil:
-		return newDNS(*c.DNS, c.Resolver), nil
-	case c.Consul != nil:
-		return newConsul(*c.Consul, c.Transport)
-	case c.Kubernetes != nil:
-		return newKubernetes(*c.Kubernetes)
+// reply is what a source says.
+type reply struct {
+	upstreams []pool.Upstream
+	none      string // why there are no upstreams, as a clause, where the source knows
+	flaw      error  // why something was left out of upstreams: the same reason in any order
+	flaws     int    // how many there are
+}
+
+// add takes one more upstream, or the flaw in its address.
+func (r *reply) add(host string, port int, weight float64) {
+	address, err := join(host, port)
+	if err != nil {
+		r.leaveOut(err)
+		return
 	}
-	return newStatic(c.Static)
+	r.upstreams = append(r.upstreams, pool.Upstream{Address: address, Weight: weight})
 }
 
-// static is a fixed list. It replies once.
-type static struct {
-	list []pool.Upstream
-	sent bool
+// leaveOut notes a flaw; nil is none.
+func (r *reply) leaveOut(err error) {
+	if err == nil {
+		return
+	}
+	if r.flaws++; r.flaws == 1 || err.Error() < r.flaw.Error() {
+		r.flaw = err
+	}
 }
 
-func newStatic(addresses []string) (origin, error) {
-	s := &static{}
-	for _, a := range addresses {
+// flawed says what was left out, as a clause; "" is nothing.
+func (r *reply) flawed() string {
+	switch {
+	case r.flaws == 0:
+		return ""
+	case r.flaws == 1:
+		return fmt.Sprintf("left out: %v", r.flaw)
+	}
+	return fmt.Sprintf("left out: %v, and %d more", r.flaw, r.flaws-1)
+}
+
+// static is a fixed list.
+type static struct{ list []pool.Upstream }
+
+func (s *Settings) openStatic(*Config) (origin, error) {
+	var list []pool.Upstream
+	for _, a := range s.Static {
 		address, err := canonical(a)
 		if err != nil {
 			return origin{}, err
 		}
-		s.list = append(s.list, pool.Upstream{Address: address})
+		list = append(list, pool.Upstream{Address: address})
 	}
-	return origin{source: s, name: "static list", pace: pace{gap: shortest, retryMax: longestRetry}}, nil
+	return origin{source: static{list}, name: "static list", pace: pace{gap: 24 * time.Hour}}, nil
 }
 
-func (s *static) ask(ctx context.Context, _ time.Duration) (reply, error) {
-	if s.sent {
-		<-ctx.Done()
-		return reply{}, ctx.Err()
-	}
-	s.sent = true
+func (s static) ask(context.Context, time.Duration) (reply, error) {
 	return reply{upstreams: s.list}, nil
 }

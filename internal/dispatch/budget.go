@@ -10,8 +10,8 @@ const (
 	budgetFloor = 3
 )
 
-// tally is what happened in one second. Moves count among the retries too.
-type tally struct{ jobs, retries, moves int }
+// tally is what happened in one second.
+type tally struct{ jobs, retries int }
 
 // budget bounds retries to a share of the jobs of the last seconds, so that
 // retries do not make an outage worse. The zero value has seen no job.
@@ -26,31 +26,15 @@ func (b *budget) job(now time.Time) { b.seconds[b.advance(now)].jobs++ }
 
 // take counts a retry, if the share allows it.
 func (b *budget) take(now time.Time, share float64) bool {
-	i := b.advance(now)
-	jobs, retries := 0, 0
+	second, all := &b.seconds[b.advance(now)], tally{}
 	for _, s := range b.seconds {
-		jobs, retries = jobs+s.jobs, retries+s.retries
+		all.jobs, all.retries = all.jobs+s.jobs, all.retries+s.retries
 	}
-	if b.seconds[i].retries >= budgetFloor && float64(retries+1) > share*float64(jobs) {
-		return false
+	ok := second.retries < budgetFloor || float64(all.retries+1) <= share*float64(all.jobs)
+	if ok {
+		second.retries++
 	}
-	b.seconds[i].retries++
-	return true
-}
-
-// takeMove counts a move, which is a retry too, if both shares allow it. One move a second
-// is always within its own.
-func (b *budget) takeMove(now time.Time, share, retries float64) bool {
-	i := b.advance(now)
-	jobs, moves := 0, 0
-	for _, s := range b.seconds {
-		jobs, moves = jobs+s.jobs, moves+s.moves
-	}
-	if b.seconds[i].moves >= 1 && float64(moves+1) > share*float64(jobs) || !b.take(now, retries) {
-		return false
-	}
-	b.seconds[i].moves++
-	return true
+	return ok
 }
 
 // advance forgets the seconds that left the window and returns the index of now's.

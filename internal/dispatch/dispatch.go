@@ -28,37 +28,22 @@ type Config struct {
 	Retry    RetrySettings
 	Queue    QueueSettings
 	Projects ProjectSettings // none is limited by default
-	// SecondThoughts says when a job that waits at an upstream is moved.
-	SecondThoughts SecondThoughts
-	// Blind moves late jobs also from upstreams that do not tell when jobs begin. It is for
-	// experiments: much work is done twice.
-	Blind bool
-	// CountTimeouts makes a connection that takes too long an attempt like others, as in
-	// the thesis's system. It is for experiments.
-	CountTimeouts bool
 
 	// Pool is the upstreams; required.
 	Pool *pool.Pool
 	// Rand draws the pauses between attempts; required.
 	Rand *rand.Rand
-	// Asking is called before the pool is asked on behalf of a job; nil is
-	// nobody. The simulator's clairvoyant policy learns there whose turn it is.
-	Asking func(*Job)
 }
 
 // Dispatcher decides for all jobs of one sidecar.
 type Dispatcher struct {
-	pool          *pool.Pool
-	rng           *rand.Rand
-	asking        func(*Job)
-	retry         RetrySettings
-	queue         queue
-	limits        limits
-	budget        budget
-	doubts        SecondThoughts
-	blind         bool
-	shed          []Grant // of jobs that lost their place, until Serve tells them
-	countTimeouts bool
+	pool   *pool.Pool
+	rng    *rand.Rand
+	retry  RetrySettings
+	queue  queue
+	limit  float64 // as in ProjectSettings
+	budget budget
+	shed   []Grant // of jobs that lost their place, until Serve returns them
 }
 
 // New returns a dispatcher that no job waits for.
@@ -66,30 +51,17 @@ func New(cfg Config) (*Dispatcher, error) {
 	if cfg.Pool == nil || cfg.Rand == nil {
 		return nil, errors.New("dispatch: Pool and Rand are required")
 	}
-	if cfg.Asking == nil {
-		cfg.Asking = func(*Job) {}
-	}
 	var f settings.Faults
 	cfg.Retry.Check(f.In("retry"))
 	cfg.Queue.Check(f.In("queue"))
 	cfg.Projects.Check(f.In("projects"))
-	cfg.SecondThoughts.Check(f.In("second_thoughts"))
 	if err := f.Err(); err != nil {
 		return nil, fmt.Errorf("dispatch: %w", err)
 	}
-	d := &Dispatcher{
-		pool:   cfg.Pool,
-		rng:    cfg.Rand,
-		asking: cfg.Asking,
-		retry:  cfg.Retry,
-		queue:  queue{bounds: cfg.Queue},
-		doubts: cfg.SecondThoughts,
-		blind:  cfg.Blind,
-
-		countTimeouts: cfg.CountTimeouts,
-	}
-	d.SetProjects(cfg.Projects)
-	return d, nil
+	return &Dispatcher{
+		pool: cfg.Pool, rng: cfg.Rand,
+		retry: cfg.Retry, queue: newQueue(cfg.Queue), limit: cfg.Projects.Limit,
+	}, nil
 }
 
 // Retry is the bounds on attempts.
@@ -131,24 +103,20 @@ func (d *Dispatcher) Arrive(now time.Time, j *Job) (g Grant, granted bool) {
 		d.budget.job(now)
 	}
 	tried, _ := d.tried(j)
-	if d.pool.AllTried(tried) || j.Among != nil || d.first(j) {
-		if g, heard := d.ask(now, j); heard == served {
+	most := d.most(now)
+	if d.pool.AllTried(tried) || j.Among != nil || d.first(most, j) {
+		if g, heard := d.ask(now, most, j); heard == served {
 			return g, true
 		}
 	}
-	return d.enqueue(now, j)
+	return d.enqueue(now, most, j)
 }
 
 // enqueue makes the job wait, or tells why it may not.
-func (d *Dispatcher) enqueue(now time.Time, j *Job) (g Grant, granted bool) {
-	held := d.held(j)
+func (d *Dispatcher) enqueue(now time.Time, most int, j *Job) (g Grant, granted bool) {
+	held := d.held(most, j)
 	if held && j.Among != nil {
-		return Grant{Job: j, Err: d.atLimit(now, j)}, true
-	}
-	if held {
-		if err := d.lags(now, j); err != nil {
-			return Grant{Job: j, Err: err}, true
-		}
+		return Grant{Job: j, Err: d.atLimit(most)}, true
 	}
 	if j.Among != nil {
 		return Grant{Job: j, Err: fmt.Errorf("%w of the %d that it may go to", pool.ErrNoneEligible, len(j.Among))}, true
@@ -158,14 +126,7 @@ func (d *Dispatcher) enqueue(now time.Time, j *Job) (g Grant, granted bool) {
 		return Grant{Job: j, Err: fmt.Errorf("%w (%d)", ErrFull, d.queue.len())}, true
 	}
 	for _, out := range displaced {
-		err := errOutnumbered
-		if out.Priority != j.Priority {
-			err = ErrDisplaced
-		}
-		d.shed = append(d.shed, Grant{Job: out, Err: err})
-	}
-	if held {
-		d.queue.lines[j.Project].hold(now)
+		d.shed = append(d.shed, Grant{Job: out, Err: ErrDisplaced})
 	}
 	j.wait(now, d.queue.bounds.Wait)
 	return Grant{}, false
@@ -177,11 +138,15 @@ func (d *Dispatcher) enqueue(now time.Time, j *Job) (g Grant, granted bool) {
 func (d *Dispatcher) Serve(now time.Time) []Grant {
 	over := d.shed
 	d.shed = nil
+	if d.queue.len() == 0 {
+		return over
+	}
+	most := d.most(now)
 	d.queue.serve(func(j *Job) reply {
-		g, heard := d.ask(now, j)
+		g, heard := d.ask(now, most, j)
 		if heard == served {
+			most = d.most(now)
 			j.waited += now.Sub(j.since)
-			d.queue.lines[j.Project].leave(now)
 			over = append(over, g)
 		}
 		return heard
@@ -194,13 +159,12 @@ func (d *Dispatcher) Serve(now time.Time) []Grant {
 func (d *Dispatcher) GiveUp(j *Job) bool { return d.queue.remove(j) }
 
 // ask asks the pool for an upstream for j.
-func (d *Dispatcher) ask(now time.Time, j *Job) (Grant, reply) {
-	if d.held(j) {
+func (d *Dispatcher) ask(now time.Time, most int, j *Job) (Grant, reply) {
+	if d.held(most, j) {
 		return Grant{}, passedOver
 	}
-	d.asking(j)
 	tried, fresh := d.tried(j)
-	r := pool.Request{Project: j.Project, Priority: j.Priority, Among: j.Among, Bytes: j.DataBytes}
+	r := pool.Request{Project: j.Project, Data: j.Data, Priority: j.Priority, Among: j.Among, Bytes: j.DataBytes}
 	if j.Fallbacks {
 		r.Fallbacks = d.retry.Attempts - 1
 	}

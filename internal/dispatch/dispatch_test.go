@@ -11,8 +11,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"example.org/pilotfish/internal/breaker"
+	"example.org/pilotfish/internal/overload"
 	"example.org/pilotfish/internal/pool"
-	"example.org/pilotfish/pkg/overload"
 	"example.org/pilotfish/pkg/selection"
 )
 
@@ -23,6 +23,7 @@ type fixture struct {
 	*Dispatcher
 	t       testing.TB
 	granted map[*Job]Grant // by Serve
+	order   []*Job         // in which they were granted
 }
 
 func newFixture(t testing.TB, n int, change func(*Config)) *fixture {
@@ -37,11 +38,9 @@ func newFixture(t testing.TB, n int, change func(*Config)) *fixture {
 func newFixtureOver(t testing.TB, n int, s pool.Settings, change func(*Config)) *fixture {
 	t.Helper()
 	rng := rand.New(rand.NewPCG(1, 1))
-	guarded := breaker.Default()
-	guarded.Failures = 1e6 // practically never
-	breakers, err := breaker.New(breaker.Config{Settings: guarded, Rand: rng})
-	require.NoError(t, err)
-	upstreams, err := pool.New(pool.Config{Settings: s, Breakers: breakers, Rand: rng})
+	s.Breaker = pool.DefaultBreaker()
+	s.Breaker.Failures = 1e6 // practically never
+	upstreams, err := pool.New(pool.Config{Settings: s, Gate: breaker.New, Rand: rng})
 	require.NoError(t, err)
 	set := make([]pool.Upstream, n)
 	for i := range set {
@@ -64,7 +63,7 @@ func address(i int) string { return fmt.Sprintf("10.0.0.%d:9000", i) }
 func (f *fixture) load(now time.Time, i int, stalled float64) {
 	f.Pool().Report(now, address(i), pool.Report{
 		At: now, Stalled: [2]float64{stalled, 0}, CoresBusy: -1, Completed: -1,
-		Wait: math.NaN(), Response: math.NaN(),
+		Wait: math.NaN(),
 	})
 	f.serve(now)
 }
@@ -74,6 +73,7 @@ func (f *fixture) serve(now time.Time) {
 		_, twice := f.granted[g.Job]
 		require.False(f.t, twice, "granted twice")
 		f.granted[g.Job] = g
+		f.order = append(f.order, g.Job)
 	}
 }
 
@@ -114,12 +114,10 @@ func TestWaitingJobsAreServedInOrder(t *testing.T) {
 	low := f.wait(start, Request{})
 	later := f.wait(start, Request{})
 	high := f.wait(start, Request{Priority: selection.High})
-	var order []*Job
-	f.asking = func(j *Job) { order = append(order, j) }
 	now := start.Add(time.Second)
 	f.load(now, 0, 0)
-	assert.Equal(t, []*Job{high, low, later}, order)
-	for _, j := range order {
+	assert.Equal(t, []*Job{high, low, later}, f.order)
+	for _, j := range f.order {
 		require.NoError(t, f.granted[j].Err)
 		assert.Equal(t, time.Second, j.waited)
 	}
@@ -215,10 +213,10 @@ func TestRefusedProjectsHoldUpNobody(t *testing.T) {
 func TestRandomHistories(t *testing.T) {
 	for seed := range uint64(30) {
 		rng := rand.New(rand.NewPCG(seed, 9))
-		limit := int(seed % 3)
+		limit := []float64{0, 1, 2, 0.5}[seed%4]
 		f := newFixture(t, 4, func(c *Config) {
 			c.Queue.Jobs = 10
-			c.Projects = ProjectSettings{Limit: limit, Lag: 2 * time.Second, Fair: seed%2 == 0}
+			c.Projects = ProjectSettings{Limit: limit}
 		})
 		now := start
 		waiting, running := map[*Job]bool{}, map[*Job]Grant{}
@@ -285,13 +283,13 @@ func TestRandomHistories(t *testing.T) {
 			default:
 				f.Pool().Report(now, address(rng.IntN(4)), pool.Report{
 					At: now, Stalled: [2]float64{float64(rng.IntN(3)) * 100, 0}, CoresBusy: -1, Completed: -1,
-					Wait: math.NaN(), Response: math.NaN(),
+					Wait: math.NaN(),
 				})
 				serve()
 			}
 			require.Equal(t, len(waiting), f.Waiting())
-			for project := uint64(1); limit > 0 && project < 4; project++ {
-				require.LessOrEqual(t, f.Pool().Open(project), limit)
+			for project := uint64(1); limit >= 1 && project < 4; project++ {
+				require.LessOrEqual(t, float64(f.Pool().Open(project)), limit)
 			}
 			require.Equal(t, len(running), f.Pool().InFlight())
 			require.Equal(t, arrivals, ends+len(waiting)+len(running))
@@ -304,7 +302,7 @@ func TestRandomHistories(t *testing.T) {
 func TestAJobForSomeUpstreamsDoesNotWait(t *testing.T) {
 	f := newFixture(t, 2, nil)
 	f.Pool().Set(start, []pool.Upstream{{Address: address(0)}, {Address: address(1), Draining: true}})
-	f.Pool().Report(start, address(0), pool.Report{At: start, Stalled: [2]float64{1000, 0}, CoresBusy: -1, Completed: -1, Wait: math.NaN(), Response: math.NaN()})
+	f.Pool().Report(start, address(0), pool.Report{At: start, Stalled: [2]float64{1000, 0}, CoresBusy: -1, Completed: -1, Wait: math.NaN()})
 	waits := f.Begin(Request{})
 	_, granted := f.Arrive(start, waits)
 	require.False(t, granted)

@@ -4,12 +4,16 @@ import (
 	"container/list"
 	"time"
 
+	"example.org/pilotfish/internal/intake"
 	"example.org/pilotfish/internal/pool"
 	"example.org/pilotfish/pkg/selection"
 )
 
 // Request is what a job says of itself, and when it came.
 type Request struct {
+	// ID and Facts name the job where open jobs are shown. Facts may be nil.
+	ID    string
+	Facts *intake.Facts
 	// Project is a hash of the project's identifier; 0 for none.
 	Project  uint64
 	Priority selection.Priority
@@ -17,7 +21,9 @@ type Request struct {
 	Arrived time.Time
 	// Bytes is the size of the body, which is kept while the job waits.
 	Bytes int64
-	// DataBytes is the size of the project's data; 0 is not known.
+	// Data is the parts of the project's data; nil is one. DataBytes is its size then, 0 where that is
+	// not known.
+	Data      *intake.Parts
 	DataBytes float64
 	// Among, if not nil, are the only upstreams that the job may go to. Such a job
 	// does not wait.
@@ -52,14 +58,13 @@ type Job struct {
 	attempts int       // how many attempts may have reached an upstream
 	rounds   int       // how often all upstreams refused the connection
 
-	moved   bool             // it has been moved once
 	to      *pool.Assignment // where it goes next, if it is being moved
 	spent   bool             // the one retry of a job that an upstream may have begun is used up
 	stale   bool             // the last attempt was lost on a pooled connection
 	connect time.Duration    // for the next dial
+	on      []int            // the statuses that are Unwanted
 
 	place  *list.Element // in the queue; nil when it does not wait
-	turn   uint64        // its turn there
 	since  time.Time     // when the wait under way began
 	until  time.Time     // and when it must end
 	waited time.Duration // in waits and pauses that are over
@@ -107,7 +112,7 @@ type Grant struct {
 	Job *Job
 	// Assignment is the job's place at an upstream, which the shell must end;
 	// nil if Err says why there is none: pool.ErrAllTried, ErrFull, ErrDisplaced or
-	// an AtLimit.
+	// ErrAtLimit.
 	Assignment *pool.Assignment
 	Err        error
 	// ConnectTimeout bounds the dial of the attempt.

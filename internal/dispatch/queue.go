@@ -16,8 +16,6 @@ var (
 	ErrFull = errors.New("too many jobs wait for an upstream")
 	// ErrDisplaced is the ErrFull of a job that waited until a high one needed its place.
 	ErrDisplaced = fmt.Errorf("%w: a high job took the place", ErrFull)
-	// errOutnumbered is that of a job whose project had more jobs waiting than another.
-	errOutnumbered = fmt.Errorf("%w: a project with fewer of them took the place", ErrFull)
 	// ErrWaited: no upstream became eligible in the time the job may wait.
 	ErrWaited = errors.New("no upstream became eligible in time")
 )
@@ -26,8 +24,9 @@ var (
 type QueueSettings struct {
 	// Jobs is how many jobs may wait.
 	Jobs int `yaml:"jobs"`
-	// Bytes bounds the bodies of the jobs that wait, together.
-	Bytes settings.Size `yaml:"bytes"`
+	// Bytes bounds the bodies of the jobs that wait, together. No file sets it: it is a
+	// part of the memory for bodies.
+	Bytes settings.Size
 	// Wait is how long a job may wait that does not say.
 	Wait time.Duration `yaml:"wait"`
 }
@@ -44,86 +43,59 @@ func (s QueueSettings) Check(f *settings.Faults) {
 	f.Positive("wait", s.Wait)
 }
 
-// queue is the waiting jobs: high before low, within a priority in the order of
-// their turns, and first come first served within a turn. It is bounded in number
-// and bytes.
-//
-// Where it is fair, a project has one job in each turn. Otherwise all have the same.
+// queue is the waiting jobs: high before low, and within a priority first come, first
+// served. It is bounded in number and bytes.
 type queue struct {
-	bounds QueueSettings
-	fair   bool
-	lists  [selection.Priorities]list.List // of *Job, the next first
-	turns  [selection.Priorities]uint64    // that are under way
-	lines  map[uint64]*line                // by project, of those that wait
-	bytes  int64
+	bounds    QueueSettings
+	lists     [selection.Priorities]list.List // of *Job, the next first
+	byProject map[uint64]*waiting
+	bytes     int64
 }
 
-// push lets j wait. When there is no room, a high job pushes out low ones, and any
-// job those of its priority with a later turn, the latest first. They are returned
-// as displaced and no longer wait. Otherwise ok is false, and j does not wait.
+// waiting counts the jobs of one project that wait.
+type waiting [selection.Priorities]int
+
+// ahead is how many of them a newcomer of priority p would let go first.
+func (w *waiting) ahead(p selection.Priority) int {
+	n := w[selection.High]
+	if p == selection.Low {
+		n += w[selection.Low]
+	}
+	return n
+}
+
+func newQueue(bounds QueueSettings) queue {
+	return queue{bounds: bounds, byProject: map[uint64]*waiting{}}
+}
+
+// push lets j wait. When there is no room, a high job pushes out low ones, the latest first.
+// They are returned as displaced and no longer wait. Otherwise ok is false, and j does not wait.
 func (q *queue) push(j *Job) (displaced []*Job, ok bool) {
 	if j.place != nil {
 		panic("BUG: dispatch: a job waits twice")
 	}
-	jobs, bytes, turn := q.len(), q.bytes+j.Bytes, q.turn(j)
+	jobs, bytes := q.len(), q.bytes+j.Bytes
 	full := func() bool { return jobs >= q.bounds.Jobs || bytes > int64(q.bounds.Bytes) }
-	// Nobody is pushed out unless that makes enough room.
-	pushOut := func(p selection.Priority, after uint64) {
-		for last := q.lists[p].Back(); last != nil && full() && last.Value.(*Job).turn >= after; last = last.Prev() {
+	if j.Priority == selection.High { // nobody is pushed out unless that makes enough room
+		for last := q.lists[selection.Low].Back(); last != nil && full(); last = last.Prev() {
 			out := last.Value.(*Job)
 			displaced = append(displaced, out)
 			jobs, bytes = jobs-1, bytes-out.Bytes
 		}
 	}
-	if j.Priority == selection.High {
-		pushOut(selection.Low, 0)
-	}
-	pushOut(j.Priority, turn+1)
 	if full() {
 		return nil, false
 	}
 	for _, out := range displaced {
 		q.remove(out)
 	}
-	q.insert(j, turn)
-	return displaced, true
-}
-
-// turn is that of a newcomer: the one after its project's latest, or the one that is
-// under way if none of its jobs waits.
-func (q *queue) turn(j *Job) uint64 {
-	if last := q.lists[j.Priority].Back(); !q.fair && last != nil {
-		return last.Value.(*Job).turn
-	}
-	if l := q.lines[j.Project]; q.fair && l != nil && l.jobs[j.Priority] > 0 {
-		return l.last[j.Priority] + 1
-	}
-	return q.turns[j.Priority]
-}
-
-// insert puts j behind those of its turn.
-func (q *queue) insert(j *Job, turn uint64) {
-	list := &q.lists[j.Priority]
-	before := list.Back()
-	for before != nil && before.Value.(*Job).turn > turn {
-		before = before.Prev()
-	}
-	if j.turn = turn; before == nil {
-		j.place = list.PushFront(j)
-	} else {
-		j.place = list.InsertAfter(j, before)
-	}
+	j.place = q.lists[j.Priority].PushBack(j)
 	q.bytes += j.Bytes
-	if q.lines == nil {
-		q.lines = map[uint64]*line{}
+	if q.byProject[j.Project] == nil {
+		q.byProject[j.Project] = new(waiting)
 	}
-	l := q.lines[j.Project]
-	if l == nil {
-		l = new(line)
-		q.lines[j.Project] = l
-	}
-	l.jobs[j.Priority]++
-	l.last[j.Priority] = turn
+	q.byProject[j.Project][j.Priority]++
+	return displaced, true
 }
 
 // remove takes j out, wherever it stands, and reports whether it was waiting.
@@ -134,11 +106,9 @@ func (q *queue) remove(j *Job) bool {
 	q.lists[j.Priority].Remove(j.place)
 	q.bytes -= j.Bytes
 	j.place = nil
-	l := q.lines[j.Project]
-	if l.jobs[j.Priority]--; l.ahead(selection.Low) == 0 {
-		delete(q.lines, j.Project)
-	} else if j.turn == l.last[j.Priority] && j.turn > 0 {
-		l.last[j.Priority]-- // the latest has left: the next comes in its place
+	w := q.byProject[j.Project]
+	if w[j.Priority]--; *w == (waiting{}) {
+		delete(q.byProject, j.Project)
 	}
 	return true
 }
@@ -195,7 +165,6 @@ func (q *queue) serve(ask func(*Job) reply) {
 		switch ask(j) {
 		case served:
 			asked = 0
-			q.turns[j.Priority] = max(q.turns[j.Priority], j.turn)
 			q.remove(j)
 		case noneEligible:
 			if asked++; asked == maxAsked {

@@ -14,8 +14,8 @@ import (
 	"example.org/pilotfish/pkg/selection"
 )
 
-// waiting is a job that may wait.
-func waiting(p selection.Priority, bytes int64) *Job {
+// jobThatWaits is a job that may wait.
+func jobThatWaits(p selection.Priority, bytes int64) *Job {
 	return &Job{Request: Request{Priority: p, Bytes: bytes}}
 }
 
@@ -65,11 +65,11 @@ func TestAgainstNaiveQueue(t *testing.T) {
 	for seed := range uint64(50) {
 		rng := rand.New(rand.NewPCG(seed, 1))
 		cfg := QueueSettings{Jobs: 1 + rng.IntN(20), Bytes: settings.Size(1 + rng.Int64N(2000))}
-		q := &queue{bounds: cfg}
+		q := newQueue(cfg)
 		var n naive
 		for range 500 {
 			if rng.IntN(3) > 0 {
-				e := waiting(selection.Priority(rng.IntN(2)), rng.Int64N(300))
+				e := jobThatWaits(selection.Priority(rng.IntN(2)), rng.Int64N(300))
 				next, wantShed, ok := n.push(e, cfg)
 				shed, pushed := q.push(e)
 				require.Equal(t, ok, pushed)
@@ -89,9 +89,9 @@ func TestAgainstNaiveQueue(t *testing.T) {
 }
 
 func TestEntriesMayLeaveWhileListed(t *testing.T) {
-	q := &queue{bounds: DefaultQueue()}
+	q := newQueue(DefaultQueue())
 	for range 10 {
-		_, ok := q.push(waiting(selection.Low, 0))
+		_, ok := q.push(jobThatWaits(selection.Low, 0))
 		require.True(t, ok)
 	}
 	for e := range q.all {
@@ -101,9 +101,9 @@ func TestEntriesMayLeaveWhileListed(t *testing.T) {
 }
 
 func TestHighWaitsBehindHighOnly(t *testing.T) {
-	q := &queue{bounds: DefaultQueue()}
+	q := newQueue(DefaultQueue())
 	for _, p := range []selection.Priority{selection.Low, selection.Low, selection.High} {
-		_, ok := q.push(waiting(p, 0))
+		_, ok := q.push(jobThatWaits(p, 0))
 		require.True(t, ok)
 	}
 	assert.Equal(t, 1, q.ahead(selection.High))
@@ -122,9 +122,9 @@ func TestServeStops(t *testing.T) {
 		"nor do the served":              {[]reply{noneEligible, served}, 1000, 500},
 	} {
 		t.Run(name, func(t *testing.T) {
-			q := &queue{bounds: DefaultQueue()}
+			q := newQueue(DefaultQueue())
 			for range 1000 {
-				_, ok := q.push(waiting(selection.Low, 0))
+				_, ok := q.push(jobThatWaits(selection.Low, 0))
 				require.True(t, ok)
 			}
 			asked := 0

@@ -1,6 +1,8 @@
 package dispatch
 
 import (
+	"fmt"
+	"slices"
 	"time"
 
 	"example.org/pilotfish/internal/pool"
@@ -16,13 +18,17 @@ type RetrySettings struct {
 	// ConnectTimeout is how long a connection to an upstream may take. After it has
 	// passed, the job's attempt elsewhere has twice the time, but not more than half of
 	// what is left of queue.wait.
-	ConnectTimeout time.Duration `yaml:"connect_timeout"`
+	ConnectTimeout time.Duration `yaml:"-"`
 	// FirstByte is how long an attempt may take up to the first byte of its
 	// response, where the job does not say.
 	FirstByte time.Duration `yaml:"first_byte"`
 	// Budget is the share of the jobs of the last 10 s that may be retried. Three
 	// retries a second are always allowed.
 	Budget float64 `yaml:"budget"`
+	// On lists statuses from 500 to 599, such as [500, 502, 504], upon which a job goes to another
+	// upstream, whatever its method. The job has been done there, so it must be one that can be
+	// done twice. The last answer is passed on when no attempt may follow.
+	On []int `yaml:"on"`
 }
 
 // DefaultRetry is the bounds of an empty file.
@@ -38,11 +44,14 @@ func (s RetrySettings) Check(f *settings.Faults) {
 	if !(s.Budget > 0 && s.Budget <= 1) { // in this form it refuses NaN too
 		f.Add("budget", "%v is not a share above 0 and up to 1; attempts: 1 means no retries", s.Budget)
 	}
+	for i, status := range s.On {
+		f.Within(fmt.Sprintf("on[%d]", i), status, 500, 599)
+	}
 }
 
 // Begin takes in a new job, which keeps these bounds.
 func (s RetrySettings) Begin(r Request) *Job {
-	j := &Job{Request: r, connect: s.ConnectTimeout}
+	j := &Job{Request: r, connect: s.ConnectTimeout, on: s.On}
 	j.tried = j.room[:0]
 	j.FirstByte, j.Deadline = s.bounds(r)
 	return j
@@ -61,6 +70,10 @@ func (s RetrySettings) bounds(r Request) (firstByte time.Duration, deadline time
 	}
 	return firstByte, deadline
 }
+
+// Unwanted reports whether a response with that status is no answer to j while another upstream
+// may be tried.
+func (j *Job) Unwanted(status int) bool { return slices.Contains(j.on, status) }
 
 // Failure is an attempt that brought no response to pass on.
 type Failure struct {
@@ -140,10 +153,6 @@ func (d *Dispatcher) Failed(now time.Time, j *Job, f Failure) Next {
 // with the same time, because its queue of connections may soon have room.
 func (d *Dispatcher) unreached(j *Job) retryClass {
 	all := d.pool.AllTried(j.tried)
-	if d.countTimeouts && !all {
-		j.connect *= 2
-		return always
-	}
 	j.waited += j.connect
 	if all {
 		j.connect = d.retry.ConnectTimeout
@@ -203,7 +212,8 @@ const (
 
 func (f Failure) class() retryClass {
 	switch {
-	case f.Outcome == pool.NotStarted: // the upstream says so
+	case f.Outcome == pool.NotStarted, // the upstream says so
+		f.Outcome == pool.Failed: // it has answered, and may be asked for no other answer
 		return always
 	case f.Outcome == pool.Gone, f.Progress == Heard:
 		return never

@@ -4,6 +4,7 @@ import (
 	"math"
 	"math/rand/v2"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/assert"
@@ -25,12 +26,14 @@ func TestRetryRules(t *testing.T) {
 	halfHead := Failure{Outcome: pool.Truncated, Progress: Heard}
 	lateHead := Failure{Outcome: pool.TimedOut, Progress: Heard}
 	gone := Failure{Outcome: pool.Gone}
+	unwanted := Failure{Outcome: pool.Failed, Progress: Heard}
 	for name, c := range map[string]struct {
 		failures []Failure
 		attempts int // made in all, of at most 4
 	}{
 		"no connection: always, and it does not count":    {[]Failure{refused, refused, refused, refused, refused, refused}, 7},
 		"a refusal for load: always":                      {[]Failure{busy, busy, busy, busy}, 4},
+		"an answer that is not wanted: always":            {[]Failure{unwanted, unwanted, silent, unwanted}, 4},
 		"too late before anything was sent: always":       {[]Failure{lateDial, lateDial, lateDial, lateDial}, 4},
 		"lost while it was sent: once":                    {[]Failure{cut, cut}, 2},
 		"no answer to the whole job: once":                {[]Failure{silent, silent}, 2},
@@ -75,18 +78,16 @@ func TestNoRetryAfterTheDeadline(t *testing.T) {
 }
 
 func TestConnectTimeoutDoublesAfterItHasPassed(t *testing.T) {
-	for _, count := range []bool{false, true} {
-		f := newFixture(t, 9, func(c *Config) { c.Retry.Attempts, c.CountTimeouts = 9, count })
-		now, j := start, f.Begin(Request{Queue: time.Minute, Arrived: start})
-		for _, c := range []struct {
-			given time.Duration
-			late  bool
-		}{{time.Second, true}, {2 * time.Second, false}, {2 * time.Second, true}, {4 * time.Second, true}} {
-			g := f.claim(now, j)
-			assert.Equal(t, c.given, g.ConnectTimeout)
-			require.True(t, f.fail(now, g, Failure{Outcome: pool.Refused, ConnectTimedOut: c.late}).Again)
-			now = now.Add(time.Second) // for the retry budget
-		}
+	f := newFixture(t, 9, nil)
+	now, j := start, f.Begin(Request{Queue: time.Minute, Arrived: start})
+	for _, c := range []struct {
+		given time.Duration
+		late  bool
+	}{{time.Second, true}, {2 * time.Second, false}, {2 * time.Second, true}, {4 * time.Second, true}} {
+		g := f.claim(now, j)
+		assert.Equal(t, c.given, g.ConnectTimeout)
+		require.True(t, f.fail(now, g, Failure{Outcome: pool.Refused, ConnectTimedOut: c.late}).Again)
+		now = now.Add(time.Second) // for the retry budget
 	}
 }
 
@@ -215,24 +216,26 @@ func TestOneThatLivesServesTheJobsOfAll(t *testing.T) {
 // pay for those that are gone.
 func TestOneThatLivesServesTheJobsThatOthersLetTimeOut(t *testing.T) {
 	for _, upstreams := range []int{2, 4, 6} {
-		f := newFixture(t, upstreams, func(c *Config) { c.Retry.Budget = 0.01 })
-		now, late := start, 0
-		for range 200 {
-			now = now.Add(10 * time.Millisecond)
-			came, j := now, f.Begin(Request{})
-			g := f.claim(now, j)
-			for g.Assignment.Address != address(0) {
-				late++
-				now = now.Add(g.ConnectTimeout)
-				require.Equal(t, Next{Again: true}, f.fail(now, g, Failure{Outcome: pool.Refused, ConnectTimedOut: true}))
-				g = f.claim(now, j)
+		synctest.Test(t, func(t *testing.T) { // the breakers have a clock
+			f := newFixture(t, upstreams, func(c *Config) { c.Retry.Budget = 0.01 })
+			late := 0
+			for range 200 {
+				time.Sleep(10 * time.Millisecond)
+				came, j := time.Now(), f.Begin(Request{})
+				g := f.claim(time.Now(), j)
+				for g.Assignment.Address != address(0) {
+					late++
+					time.Sleep(g.ConnectTimeout)
+					require.Equal(t, Next{Again: true}, f.fail(time.Now(), g, Failure{Outcome: pool.Refused, ConnectTimedOut: true}))
+					g = f.claim(time.Now(), j)
+				}
+				require.Less(t, time.Since(came), 10*time.Second)
+				require.False(t, g.Assignment.Panic)
+				g.Assignment.Answered(time.Now(), true, nil)
+				g.Assignment.Done(time.Now(), pool.Answered)
 			}
-			require.Less(t, now.Sub(came), 10*time.Second)
-			require.False(t, g.Assignment.Panic)
-			g.Assignment.Answered(now, true, nil)
-			g.Assignment.Done(now, pool.Answered)
-		}
-		assert.LessOrEqual(t, late, 3*(upstreams-1), "once for each, and now and then when its breaker lets a job try it")
+			assert.LessOrEqual(t, late, 3*(upstreams-1), "once for each, and now and then when its breaker lets a job try it")
+		})
 	}
 }
 
@@ -274,15 +277,18 @@ func TestJobsWaitForALoneUpstream(t *testing.T) {
 // in front of the job.
 func TestJobsWaitForALoneUpstreamThatTakesNoConnection(t *testing.T) {
 	for own, want := range map[time.Duration]int{0: 10, 3 * time.Second: 3} {
-		f := newFixture(t, 1, nil)
-		now, j, dials := start, f.Begin(Request{Queue: own, Arrived: start}), 0
-		for again := true; again; dials++ {
-			g := f.claim(now, j)
-			now = now.Add(g.ConnectTimeout)
-			next := f.fail(now, g, Failure{Outcome: pool.Refused, ConnectTimedOut: true})
-			again, now = next.Again, now.Add(next.Pause)
-		}
-		assert.Contains(t, []int{want - 2, want - 1, want}, dials, "of a second each, with pauses between them")
+		synctest.Test(t, func(t *testing.T) { // the breaker has a clock
+			f := newFixture(t, 1, nil)
+			j, dials := f.Begin(Request{Queue: own, Arrived: time.Now()}), 0
+			for again := true; again; dials++ {
+				g := f.claim(time.Now(), j)
+				time.Sleep(g.ConnectTimeout)
+				next := f.fail(time.Now(), g, Failure{Outcome: pool.Refused, ConnectTimedOut: true})
+				again = next.Again
+				time.Sleep(next.Pause)
+			}
+			assert.Contains(t, []int{want - 2, want - 1, want}, dials, "of a second each, with pauses between them")
+		})
 	}
 }
 

@@ -72,7 +72,7 @@ func (c *cluster) sideline(config string) {
 	free := freeAddresses(c.t, 2)
 	c.config = filepath.Join(c.t.TempDir(), "pilotfish.yaml")
 	require.NoError(c.t, os.WriteFile(c.config, []byte(fmt.Sprintf(
-		"listen: %s\nadmin: %s\nreports: {interval: 1s, timeout: 1s}\nstream: {explain_headers: true}\n%s", free[0], free[1], config)), 0o600))
+		"listen: %s\nadmin: %s\nreports: {interval: 1s}\nstream: {explain_headers: true}\n%s", free[0], free[1], config)), 0o600))
 	c.restart()
 	c.sidecar = &sidecar{t: c.t, jobs: free[0], admin: free[1]}
 	c.t.Cleanup(func() {
@@ -97,7 +97,7 @@ func (c *cluster) eligible(n, of int) {
 			return false
 		}
 		const name = "pilotfish_upstream_eligible"
-		return len(scraped[name].GetMetric()) == of && scraped.sum(name) == float64(n)
+		return scraped.count(name) == of && scraped.sum(name) == float64(n)
 	}, 2*patience, 10*tick, "the sidecar may not use %d upstreams of %d", n, of)
 }
 
@@ -127,7 +127,7 @@ func (c *cluster) balance(l *ledger) {
 	scraped := c.closed(len(l.answers))
 	assert.EqualValues(c.t, len(l.answers), scraped.sum("pilotfish_jobs_total"), "every job ended in one outcome")
 	assert.EqualValues(c.t, 0, scraped.sum("pilotfish_queue_jobs"))
-	assert.EqualValues(c.t, 0, scraped.sum("pilotfish_body_bytes"))
+	assert.EqualValues(c.t, 0, scraped.sum("pilotfish_bound_used", "bound", "body_bytes"))
 }
 
 // written waits until the sidecar's log has all jobs that have ended by now, and returns

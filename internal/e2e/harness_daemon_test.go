@@ -19,8 +19,9 @@ import (
 	"testing"
 	"time"
 
-	"example.org/pilotfish/internal/loopback"
 	"github.com/stretchr/testify/require"
+
+	"example.org/pilotfish/test/loopback"
 )
 
 // daemon is a process that runs until it is told to end. What it writes is

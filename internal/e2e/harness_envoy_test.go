@@ -147,7 +147,7 @@ func envoyProgram(t *testing.T) string {
 func TestMeshShippedConfiguration(t *testing.T) {
 	shipped, err := os.ReadFile(shippedEnvoy)
 	require.NoError(t, err)
-	manifest, err := os.ReadFile("../../deploy/kubernetes/mesh/sidecar/envoy.yaml")
+	manifest, err := os.ReadFile("../../deploy/kubernetes/mesh/sidecar/envoy/envoy.yaml")
 	require.NoError(t, err)
 	var pod struct {
 		Data map[string]string `yaml:"data"`

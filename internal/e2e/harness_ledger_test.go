@@ -84,18 +84,6 @@ func (l *ledger) served(upstream string, after time.Time) bool {
 	return false
 }
 
-// answeredBy counts the answers of an upstream.
-func (l *ledger) answeredBy(upstream string) (n int) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	for _, a := range l.answers {
-		if a.upstream == upstream {
-			n++
-		}
-	}
-	return n
-}
-
 func (l *ledger) readSidecar(lines []passedJob) {
 	for _, j := range lines {
 		l.passed[j.Session] = append(l.passed[j.Session], j)

@@ -2,16 +2,17 @@ package e2e
 
 import (
 	"fmt"
+	"maps"
 	"math"
 	"net/http"
+	"slices"
 
-	dto "github.com/prometheus/client_model/go"
 	"github.com/prometheus/common/expfmt"
 	"github.com/prometheus/common/model"
 )
 
 // samples is a scrape of the sidecar's metrics.
-type samples map[string]*dto.MetricFamily
+type samples model.Vector
 
 func (s *sidecar) scrape() (samples, error) {
 	res, err := http.Get("http://" + s.admin + "/metrics")
@@ -23,33 +24,44 @@ func (s *sidecar) scrape() (samples, error) {
 		return nil, fmt.Errorf("metrics: %s", res.Status)
 	}
 	parser := expfmt.NewTextParser(model.LegacyValidation)
-	return parser.TextToMetricFamilies(res.Body)
+	families, err := parser.TextToMetricFamilies(res.Body)
+	if err != nil {
+		return nil, err
+	}
+	all, err := expfmt.ExtractSamples(&expfmt.DecodeOptions{}, slices.Collect(maps.Values(families))...)
+	return samples(all), err
 }
 
 // sum adds up the gauges and counters of a name whose labels include these
 // pairs of name and value.
 func (s samples) sum(name string, pairs ...string) float64 {
 	total := 0.0
-	for _, m := range s[name].GetMetric() {
-		labels := map[string]string{}
-		for _, l := range m.GetLabel() {
-			labels[l.GetName()] = l.GetValue()
-		}
-		matches := true
+	for _, m := range s {
+		matches := m.Metric[model.MetricNameLabel] == model.LabelValue(name)
 		for i := 0; i < len(pairs); i += 2 {
-			matches = matches && labels[pairs[i]] == pairs[i+1]
+			matches = matches && m.Metric[model.LabelName(pairs[i])] == model.LabelValue(pairs[i+1])
 		}
 		if matches {
-			total += m.GetGauge().GetValue() + m.GetCounter().GetValue()
+			total += float64(m.Value)
 		}
 	}
 	return total
 }
 
+// count is how many samples of a name there are.
+func (s samples) count(name string) (n int) {
+	for _, m := range s {
+		if m.Metric[model.MetricNameLabel] == model.LabelValue(name) {
+			n++
+		}
+	}
+	return n
+}
+
 // metric is sum of a scrape of now; NaN, which equals nothing, if there is none.
 func (s *sidecar) metric(name string, pairs ...string) float64 {
 	scraped, err := s.scrape()
-	if err != nil || scraped[name] == nil {
+	if err != nil || scraped.count(name) == 0 {
 		return math.NaN()
 	}
 	return scraped.sum(name, pairs...)

@@ -130,11 +130,11 @@ func (ps *probes) control() http.Handler {
 		})
 	})
 	mux.HandleFunc("/uploading", func(w http.ResponseWriter, r *http.Request) {
-		wait(w, r, func() bool { return ps.sidecar().metric("pilotfish_body_bytes") > 0 })
+		wait(w, r, func() bool { return ps.sidecar().metric("pilotfish_bound_used", "bound", "body_bytes") > 0 })
 	})
 	mux.HandleFunc("/idle", func(w http.ResponseWriter, r *http.Request) {
 		wait(w, r, func() bool {
-			return ps.sidecar().metric("pilotfish_upstream_in_flight") == 0 && ps.sidecar().metric("pilotfish_body_bytes") == 0
+			return ps.sidecar().metric("pilotfish_upstream_in_flight") == 0 && ps.sidecar().metric("pilotfish_bound_used", "bound", "body_bytes") == 0
 		})
 	})
 	return mux

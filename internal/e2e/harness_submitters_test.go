@@ -23,6 +23,7 @@ import (
 type submitters struct {
 	url    string
 	ledger *ledger
+	steady bool // small jobs are of the same projects all the time
 
 	clients []*http.Transport
 	number  atomic.Int64 // of jobs posted
@@ -80,6 +81,9 @@ func (s *submitters) small() {
 	}
 	// Of 40 projects at a time, and a new one after every 20 jobs.
 	project := int(n/20+n*7%40)%smallProjects + 1
+	if s.steady {
+		project = int(n*7%40) + 1
+	}
 	session, response, a := s.post(s.clients[n%int64(len(s.clients))], n, project, more)
 	s.finish(session, response, project, a)
 }

@@ -265,7 +265,7 @@ func TestMeshReadsLoadReports(t *testing.T) {
 				m.beside.drain()
 				text, err := os.ReadFile(m.config)
 				require.NoError(t, err)
-				text = bytes.Replace(text, []byte("timeout: 1s}"), []byte("timeout: 1s, orca: {ask: text}}"), 1)
+				text = bytes.Replace(text, []byte("interval: 1s}"), []byte("interval: 1s, orca: true}"), 1)
 				require.NoError(t, os.WriteFile(m.config, text, 0o600))
 				m.restart()
 				m.eligible(4, 4)

@@ -76,7 +76,7 @@ func TestASecondSIGTERMEndsNow(t *testing.T) {
 	s.await("shutting down")
 	s.signal(syscall.SIGTERM)
 	assert.Equal(t, 1, s.exit())
-	assert.Len(t, s.logged("stopped by a second terminated"), 1)
+	assert.Equal(t, "stopped by a second signal: terminated", s.await("ended before its jobs")["error"])
 	_, err := io.ReadAll(answer)
 	assert.Error(t, err, "the answer was cut, and must not look whole")
 }

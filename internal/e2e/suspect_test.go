@@ -18,9 +18,9 @@ import (
 	"example.org/pilotfish/internal/balancer"
 	"example.org/pilotfish/internal/breaker"
 	"example.org/pilotfish/internal/dispatch"
+	"example.org/pilotfish/internal/overload"
 	"example.org/pilotfish/internal/pool"
 	"example.org/pilotfish/internal/report"
-	"example.org/pilotfish/pkg/overload"
 	"example.org/pilotfish/pkg/selection"
 )
 
@@ -77,22 +77,21 @@ func (h *hungFleet) job(t *testing.T, b *balancer.Balancer, project uint64, take
 // sidecar is a balancer with a poller, until the test ends.
 func (h *hungFleet) sidecar(t *testing.T, ctx context.Context, wg *sync.WaitGroup, seed uint64) *balancer.Balancer {
 	random := func(stream uint64) *rand.Rand { return rand.New(rand.NewPCG(seed, stream)) }
-	breakers, err := breaker.New(breaker.Config{Settings: breaker.Default(), Rand: random(1)})
-	require.NoError(t, err)
 	policy, err := selection.New("expected")
 	require.NoError(t, err)
 	detector, err := overload.New("none", 0)
 	require.NoError(t, err)
 	settings := report.Default()
 	p, err := pool.New(pool.Config{
-		Settings: pool.Settings{Policy: policy, Detector: detector, Interval: settings.Interval}, Breakers: breakers, Rand: random(2),
+		Settings: pool.Settings{Policy: policy, Detector: detector, Interval: settings.Interval, Breaker: pool.DefaultBreaker()},
+		Gate:     breaker.New, Rand: random(2),
 	})
 	require.NoError(t, err)
 	d, err := dispatch.New(dispatch.Config{Pool: p, Rand: random(3), Retry: dispatch.DefaultRetry(), Queue: dispatch.DefaultQueue()})
 	require.NoError(t, err)
-	var poller *report.Poller
+	var poller report.Source
 	b := balancer.New(d, balancer.Hooks{Ask: func(address string) { poller.Ask(address) }})
-	poller, err = report.NewPoller(report.Config{
+	poller, err = report.New(report.Config{
 		Settings: settings, Rand: random(4), Transport: h,
 		Report: b.Report, Unreported: b.ReportFailed, Failed: func(string, error) {},
 	})

@@ -2,10 +2,15 @@ package files
 
 import (
 	"context"
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
 	"crypto/tls"
 	"crypto/x509"
+	"crypto/x509/pkix"
 	"errors"
 	"fmt"
+	"math/big"
 	"net"
 	"os"
 	"sync"
@@ -61,7 +66,7 @@ func (t *TLS) Over(dial Dial) Dial {
 				cfg.ServerName = address
 			}
 		}
-		c := tls.Client(raw, cfg)
+		c := tls.Client(&records{Conn: raw}, cfg)
 		ctx, cancel := context.WithTimeout(ctx, handshakeTimeout)
 		defer cancel()
 		if err := c.HandshakeContext(ctx); err != nil {
@@ -70,6 +75,33 @@ func (t *TLS) Over(dial Dial) Dial {
 		}
 		return c, nil
 	}
+}
+
+// Certificate is that of cert_file, for servers.
+func (t *TLS) Certificate(*tls.ClientHelloInfo) (*tls.Certificate, error) {
+	return &t.current().Certificates[0], nil
+}
+
+// SelfSigned makes a certificate that only this process has, for those who do not check it.
+func SelfSigned(now time.Time) (*tls.Certificate, error) {
+	private, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		return nil, err
+	}
+	template := &x509.Certificate{
+		SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: "pilotfish"},
+		NotBefore: now.Add(-time.Hour), NotAfter: now.AddDate(10, 0, 0),
+	}
+	der, err := x509.CreateCertificate(rand.Reader, template, template, &private.PublicKey, private)
+	return &tls.Certificate{Certificate: [][]byte{der}, PrivateKey: private}, err
+}
+
+// Expires is when the certificate of cert_file does; zero without one.
+func (t *TLS) Expires() time.Time {
+	if all := t.current().Certificates; len(all) > 0 {
+		return all[0].Leaf.NotAfter
+	}
+	return time.Time{}
 }
 
 // current is what the files say now, or what they last said that can be used.
@@ -98,34 +130,50 @@ func (t *TLS) current() *tls.Config {
 
 // load reads the files.
 func load(s settings.TLS) (*tls.Config, error) {
+	var f settings.Faults
+	cfg := read(s, &f)
+	return cfg, f.Err()
+}
+
+// CheckTLS adds to f what is wrong with the settings, and with the files that they name.
+func CheckTLS(s settings.TLS, f *settings.Faults) {
+	s.Check(f)
+	read(s, f)
+}
+
+// read reads the files. What cannot be used goes to f.
+func read(s settings.TLS, f *settings.Faults) *tls.Config {
 	cfg := &tls.Config{ServerName: s.ServerName, MinVersion: tls.VersionTLS12, NextProtos: []string{"http/1.1"}}
 	if s.CAFile != "" {
 		text, err := Read(s.CAFile, maxFile)
-		if err != nil {
-			return nil, err
-		}
 		cfg.RootCAs = x509.NewCertPool()
-		if !cfg.RootCAs.AppendCertsFromPEM(text) {
-			return nil, fmt.Errorf("%s holds no certificate in PEM form", s.CAFile)
+		switch {
+		case err != nil:
+			f.Add("ca_file", "%v", err)
+		case !cfg.RootCAs.AppendCertsFromPEM(text):
+			f.Add("ca_file", "%s holds no certificate in PEM form", s.CAFile)
 		}
 	}
-	if s.CertFile == "" {
-		return cfg, nil
+	if s.CertFile == "" || s.KeyFile == "" {
+		return cfg
 	}
 	certificate, err := Read(s.CertFile, maxFile)
 	if err != nil {
-		return nil, err
+		f.Add("cert_file", "%v", err)
 	}
-	key, err := Read(s.KeyFile, maxFile)
-	if err != nil {
-		return nil, err
+	key, wrong := Read(s.KeyFile, maxFile)
+	if wrong != nil {
+		f.Add("key_file", "%v", wrong)
+	}
+	if err != nil || wrong != nil {
+		return cfg
 	}
 	pair, err := tls.X509KeyPair(certificate, key)
 	if err != nil {
-		return nil, fmt.Errorf("%s and %s: %w", s.CertFile, s.KeyFile, err)
+		f.Add("cert_file", "%s and %s: %v", s.CertFile, s.KeyFile, err)
 	}
 	cfg.Certificates = []tls.Certificate{pair}
-	return cfg, nil
+	return cfg
 }
 
 // stats are those of the files that are set.

@@ -182,6 +182,23 @@ func TestFilesAreReadAgain(t *testing.T) {
 	assert.NoError(t, c.changes[2])
 }
 
+func TestTheExpiryIsTheCertificates(t *testing.T) {
+	c := newClient(t, newAuthority(t), "first")
+	secure, err := files.NewTLS(c.settings, func(error) {})
+	require.NoError(t, err)
+	text, err := os.ReadFile(c.settings.CertFile)
+	require.NoError(t, err)
+	block, _ := pem.Decode(text)
+	certificate, err := x509.ParseCertificate(block.Bytes)
+	require.NoError(t, err)
+	assert.Equal(t, certificate.NotAfter, secure.Expires())
+
+	c.settings.CertFile, c.settings.KeyFile = "", ""
+	secure, err = files.NewTLS(c.settings, func(error) {})
+	require.NoError(t, err)
+	assert.Zero(t, secure.Expires())
+}
+
 func TestWhoTheServerMustBe(t *testing.T) {
 	ca := newAuthority(t)
 	address := serve(t, ca, ca)

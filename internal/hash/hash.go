@@ -2,6 +2,11 @@
 // sidecars must agree on them, whatever their versions, so they never change.
 package hash
 
+import (
+	"encoding/binary"
+	"math/bits"
+)
+
 // Text is the FNV-1a hash of a text.
 func Text[T string | []byte](text T) uint64 {
 	h := uint64(0xcbf29ce484222325)
@@ -37,4 +42,19 @@ func Project[T string | []byte](project T) uint64 {
 		return 0
 	}
 	return max(1, Mix(Text(project)))
+}
+
+// Block is the hash of a block of text that follows a text with that hash. It reads 16 bytes at a
+// time, as long texts need: for each a multiplication to 128 bits, folded (as in wyhash).
+func Block(before uint64, block []byte) uint64 {
+	const a, b = 0x9e3779b97f4a7c15, 0xe7037ed1a0b428db
+	h := before ^ uint64(len(block))*a
+	for ; len(block) >= 16; block = block[16:] {
+		hi, lo := bits.Mul64(binary.LittleEndian.Uint64(block)^b, binary.LittleEndian.Uint64(block[8:])^h)
+		h = hi ^ lo
+	}
+	var last [16]byte
+	copy(last[:], block)
+	hi, lo := bits.Mul64(binary.LittleEndian.Uint64(last[:])^b, binary.LittleEndian.Uint64(last[8:])^h)
+	return max(1, Mix(hi^lo^a))
 }

@@ -70,3 +70,27 @@ func TestProjectsDiffer(t *testing.T) {
 		seen[k] = p
 	}
 }
+
+// The values are fixed for good. Blocks differ by each of their bytes, by their length and by what
+// stands before them.
+func TestBlocks(t *testing.T) {
+	assert.Equal(t, uint64(0x9ca066f1a4ab2eea), Block(0, nil))
+	assert.Equal(t, uint64(0xa2ffa2a4c6017003), Block(0, []byte("You are a pirate. Answer briefly.")))
+	text := make([]byte, 100)
+	seen := map[uint64]bool{}
+	add := func(h uint64) {
+		require.False(t, seen[h])
+		seen[h] = true
+	}
+	for n := range len(text) + 1 {
+		add(Block(0, text[:n]))
+		add(Block(7, text[:n]))
+	}
+	for i := range text {
+		for bit := range 8 {
+			text[i] ^= 1 << bit
+			add(Block(0, text))
+			text[i] ^= 1 << bit
+		}
+	}
+}

@@ -9,7 +9,7 @@ import (
 )
 
 // Under the race detector a sync.Pool drops entries at random, hence the build constraint.
-func TestReadDoesNotAllocate(t *testing.T) {
+func TestReadAllocatesItsTextsAlone(t *testing.T) {
 	r := newReader(t, pointers{})
 	for name, body := range map[string][]byte{
 		"first":   jobOf(4<<10, true),
@@ -23,6 +23,6 @@ func TestReadDoesNotAllocate(t *testing.T) {
 				t.Fatal(err)
 			}
 		})
-		assert.Zero(t, allocs, name)
+		assert.LessOrEqual(t, allocs, 2.0, "%s: the project and the session", name)
 	}
 }

@@ -26,15 +26,6 @@ func (b *Body) NewReader() io.ReadCloser {
 	return &attempt{body: b, number: b.newest, head: b.head, spent: b.started || b.released}
 }
 
-// Err returns the error that ended the reading of what is not kept: ErrTooLarge,
-// or the submitter's failure to send it. It tells whether an attempt failed
-// because of the submitter or because of the upstream.
-func (b *Body) Err() error {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.err
-}
-
 // attempt reads a body for one attempt.
 type attempt struct {
 	body   *Body

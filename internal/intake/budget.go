@@ -14,12 +14,10 @@ var ErrNoRoom = errors.New("other jobs take all the memory for bodies")
 // Budget bounds the bytes of all the bodies kept at one time. It is safe for
 // concurrent use.
 //
-// The first peek bytes of a body are kept when the budget is used up, since nothing
-// could be read out of the job without them. They come out of a reserve: as much
-// again as the budget, at least 16 MiB and at most 128 MiB. So Used never exceeds
-// budget and reserve.
+// A part of it is a reserve for the first peek bytes of each body: nothing could be
+// read out of a job without them.
 type Budget struct {
-	bytes, all int64 // without and with the reserve
+	whole, all int64 // without and with the reserve
 	used       atomic.Int64
 	rooms      rooms // memory of bodies that have ended
 
@@ -27,14 +25,9 @@ type Budget struct {
 	collecting sync.Mutex
 }
 
-// The least and the largest reserve, in bytes.
-const leastReserve, largestReserve = 16 << 20, 128 << 20
-
-// NewBudget returns a budget of so many bytes. With 0 or less, bodies longer than
-// peek are never kept.
-func NewBudget(bytes int64) *Budget {
-	return &Budget{bytes: bytes, all: bytes + min(max(bytes, leastReserve), largestReserve)}
-}
+// NewBudget returns a budget of so many bytes for whole bodies, and of a reserve beside it.
+// Where there is nothing for whole bodies, those longer than peek are never kept.
+func NewBudget(whole, reserve int64) *Budget { return &Budget{whole: whole, all: whole + reserve} }
 
 // Used returns the bytes that are kept now.
 func (b *Budget) Used() int64 { return b.used.Load() }
@@ -59,7 +52,7 @@ func (b *Budget) Return(n int64) {
 }
 
 // take counts n more bytes if they are within the budget.
-func (b *Budget) take(n int64) bool { return b.takeUpTo(b.bytes, n) }
+func (b *Budget) take(n int64) bool { return b.takeUpTo(b.whole, n) }
 
 func (b *Budget) takeUpTo(most, n int64) bool {
 	for {
@@ -73,9 +66,9 @@ func (b *Budget) takeUpTo(most, n int64) bool {
 	}
 }
 
-// uncollected is how many bytes of bodies that have ended there may be besides budget and
-// reserve.
-const uncollected = 32 << 20
+// maxUncollected bounds the bytes of bodies that have ended and were not collected. It is a
+// quarter of the budget if that is less.
+const maxUncollected = 32 << 20
 
 // leave takes back the n bytes of a body: in a room that may be used again, or, where that
 // is nil, for the garbage collector.
@@ -87,18 +80,19 @@ func (b *Budget) leave(n int64, r *room) {
 }
 
 // collect makes the garbage collector run if what bodies have dropped may not fit beside
-// what they use. The collector's own aim is soft: on a busy machine, a burst of large
+// what they use. The collector's own limit is soft: on a busy machine, a burst of large
 // bodies outruns it. So bodies wait for it here.
 func (b *Budget) collect() {
-	full := func() bool { return b.used.Load()+b.dropped.Load() > b.all+uncollected }
+	full := func() bool { return b.used.Load()+b.dropped.Load() > b.all+min(b.all/4, maxUncollected) }
 	if !full() {
 		return
 	}
 	b.collecting.Lock()
 	defer b.collecting.Unlock()
 	if full() {
-		b.dropped.Store(0)
+		garbage := b.dropped.Load()
 		runtime.GC()
+		b.dropped.Add(-garbage)
 	}
 }
 

@@ -30,7 +30,7 @@ func (r *Reader) Describe(h Head, body []byte, whole bool) (d Description, err e
 	media := mediaType(h.Header)
 	isJSON := media == "" || media == "application/json" || strings.HasSuffix(media, "+json")
 	if r.root.leaves > 0 {
-		d.Unread = r.unreadable(h, media, isJSON, body)
+		d.Unread = unreadable(h, media, isJSON, body)
 	}
 	if d.Unread == "" {
 		d.Facts, d.Reading, err = r.read(h, body, whole)
@@ -57,7 +57,7 @@ func isHeadError(err error) bool {
 }
 
 // unreadable says why the body cannot be read; "" if it may be.
-func (r *Reader) unreadable(h Head, media string, isJSON bool, body []byte) string {
+func unreadable(h Head, media string, isJSON bool, body []byte) string {
 	encoding := h.Header.Get("Content-Encoding")
 	switch {
 	case h.Method != http.MethodPost:
@@ -66,8 +66,6 @@ func (r *Reader) unreadable(h Head, media string, isJSON bool, body []byte) stri
 		return "it has no body"
 	case encoding != "" && !strings.EqualFold(encoding, "identity"):
 		return fmt.Sprintf("its body is encoded: %.40q", encoding)
-	case !isJSON && !r.anyType:
-		return fmt.Sprintf("job.read is json, and its Content-Type %.80q", media)
 	case !isJSON && !bytes.HasPrefix(bytes.TrimLeft(body, " \t\r\n"), []byte("{")):
 		return fmt.Sprintf("its body does not begin with {, and its Content-Type is %.80q", media)
 	}

@@ -28,35 +28,26 @@ func positionAt(body []byte, offset int) position {
 	}
 }
 
-// syntaxError is a body that is not valid JSON.
-type syntaxError struct {
+// bodyError is a body that is not valid JSON, or valid JSON that is not a valid job.
+type bodyError struct {
 	position
-	// Pointer is the JSON Pointer of the value that is broken, cut short when
-	// it is long; "" is the whole body.
+	// Pointer is the JSON Pointer of the value at fault, cut short when it is long; "" is the
+	// whole body.
 	Pointer string
 	Reason  string
+	valid   bool // the JSON is
 }
 
-func (e *syntaxError) Error() string {
-	if e.Pointer == "" {
+func (e *bodyError) Error() string {
+	switch {
+	case e.valid && e.Pointer == "":
+		return fmt.Sprintf("the job at %v %s", e.position, e.Reason)
+	case e.valid:
+		return fmt.Sprintf("%s at %v %s", e.Pointer, e.position, e.Reason)
+	case e.Pointer == "":
 		return fmt.Sprintf("invalid JSON at %v: %s", e.position, e.Reason)
 	}
 	return fmt.Sprintf("invalid JSON at %v in %q: %s", e.position, e.Pointer, e.Reason)
-}
-
-// fieldError is valid JSON that is not a valid job.
-type fieldError struct {
-	position
-	// Pointer is the JSON Pointer of the offending member; "" is the whole body.
-	Pointer string
-	Reason  string
-}
-
-func (e *fieldError) Error() string {
-	if e.Pointer == "" {
-		return fmt.Sprintf("the job at %v %s", e.position, e.Reason)
-	}
-	return fmt.Sprintf("%s at %v %s", e.Pointer, e.position, e.Reason)
 }
 
 // headError is a member outside the body that no job can have.
@@ -72,11 +63,11 @@ func explain(body []byte, err error) error {
 	var syntactic *jsontext.SyntacticError
 	switch {
 	case errors.Is(err, io.EOF):
-		return &syntaxError{position: positionAt(body, len(body)), Reason: "there is nothing in it"}
+		return &bodyError{position: positionAt(body, len(body)), Reason: "there is nothing in it"}
 	case errors.Is(err, io.ErrUnexpectedEOF):
-		return &syntaxError{position: positionAt(body, len(body)), Reason: "it ends within the job"}
+		return &bodyError{position: positionAt(body, len(body)), Reason: "it ends within the job"}
 	case errors.As(err, &syntactic):
-		return &syntaxError{
+		return &bodyError{
 			position: positionAt(body, int(syntactic.ByteOffset)),
 			Pointer:  cut(string(syntactic.JSONPointer)),
 			Reason:   syntactic.Err.Error(),

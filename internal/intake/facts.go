@@ -31,14 +31,16 @@ type Facts struct {
 	// Project identifies the project whose data the job needs. The integer
 	// 12345 and the string "12345" are the same project, with the same text;
 	// "012345" is another.
-	Project Text
+	Project string
 	// Key is the function Key of the project; 0 is a job without affinity.
 	Key      uint64
 	Priority selection.Priority
 	// Session names the submitter's session in the log; nothing depends on it.
-	Session Text
+	Session string
 
-	// Bytes is the size of the project's data; 0 is not given.
+	// Data is the parts of the project's data; nil is one. Bytes is its size then, 0 where that is not
+	// given.
+	Data  *Parts
 	Bytes float64
 
 	// Queue, Evaluate and Stream are the timeouts that the job sets for waiting,
@@ -50,48 +52,3 @@ type Facts struct {
 // Key returns the hash by which policies know a project. All sidecars have the
 // same. It is 0 only for "".
 func Key(project string) uint64 { return hash.Project(project) }
-
-// inline is how many bytes a Text holds in place: enough for a UUID, and for any
-// integer of 64 bits.
-const inline = 39
-
-// Text is a short string that usually needs no allocation: integers and UUIDs
-// are held in place. Two Texts are equal under == if, and only if, their strings
-// are equal.
-type Text struct {
-	long  string // set only when the text does not fit in place
-	n     uint8
-	short [inline]byte
-}
-
-// NewText returns the text of s.
-func NewText(s string) Text { return makeText(s) }
-
-func makeText[T string | []byte](s T) Text {
-	var t Text
-	if len(s) > inline {
-		t.long = string(s)
-		return t
-	}
-	t.n = uint8(copy(t.short[:], s))
-	return t
-}
-
-// String returns the text. It allocates a copy of a short one.
-func (t Text) String() string {
-	if t.long != "" {
-		return t.long
-	}
-	return string(t.short[:t.n])
-}
-
-// Append appends the text.
-func (t *Text) Append(b []byte) []byte {
-	if t.long != "" {
-		return append(b, t.long...)
-	}
-	return append(b, t.short[:t.n]...)
-}
-
-// MarshalText makes encoders write a Text as the string it stands for.
-func (t Text) MarshalText() ([]byte, error) { return []byte(t.String()), nil }

@@ -68,7 +68,7 @@ func FuzzBody(f *testing.F) {
 			data = bytes.Repeat(seed, 1+int(repeat%(300<<10))/len(seed))
 		}
 		declared = max(declared, -1)
-		budget := NewBudget(100 << 10)
+		budget := NewBudget(100<<10, 16<<20)
 		body, err := ReadBody(bytes.NewReader(data), declared, limit, budget)
 		require.LessOrEqual(t, budget.Used(), int64(100<<10))
 		if err != nil {

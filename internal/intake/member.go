@@ -4,19 +4,19 @@ import (
 	"bytes"
 	"fmt"
 	"math"
+	"slices"
 	"strconv"
 	"time"
 	"unicode/utf8"
 
 	"github.com/go-json-experiment/json/jsontext"
 
-	"example.org/pilotfish/internal/hash"
 	"example.org/pilotfish/pkg/selection"
 )
 
 const (
 	maxWord   = 32 // bytes of an unknown priority that an error repeats
-	maxDigits = 64 // bytes of a number of seconds
+	maxDigits = 64 // bytes of a number
 )
 
 // set keeps the value of m, or of that part of it, which is not null. It returns
@@ -36,7 +36,7 @@ func (w *walk) set(m member, part int, kind jsontext.Kind, value []byte) (wrong 
 	case stream:
 		w.facts.Stream, wrong = seconds(kind, value)
 	case dataBytes:
-		w.facts.Bytes, wrong = sizeOf(kind, value)
+		w.facts.Bytes, wrong = number(kind, value, maxData, "bytes")
 	default:
 		wrong = "must be an object, not " + kindName(kind)
 	}
@@ -44,46 +44,69 @@ func (w *walk) set(m member, part int, kind jsontext.Kind, value []byte) (wrong 
 }
 
 func (w *walk) setProject(part int, kind jsontext.Kind, value []byte) (wrong string) {
-	const must = "must be an integer or a string"
-	var text []byte
-	n := w.project[part].Prefix
-	if n > 0 {
-		text = prefix(kind, value, n)
-	} else {
-		text, wrong = w.identifier(kind, value, MaxProject, must)
-	}
-	switch {
-	case n > 0:
-	case wrong != "":
-		return wrong
-	case kind == '0' && bytes.ContainsAny(value, ".eE"):
-		return must + ", not " + string(value)
-	case string(value) == "-0":
-		text = value[1:] // the same integer
-	}
-	if len(w.project) == 1 {
-		w.facts.Project, w.facts.Key = makeText(text), hash.Project(text)
-	} else {
-		w.parts[part] = makeText(text)
+	switch size := int(w.project[part].Blocks); {
+	case size > 0:
+		if kind == '"' {
+			value = value[1 : len(value)-1]
+		}
+		first := len(w.chain) == 0
+		if w.chain = blocks(w.chain, value, size); first && len(w.chain) > 0 {
+			w.names[part] = fmt.Sprintf("%016x", w.chain[0].Key)
+		}
+	case kind == '[':
+		return w.setSeveral(value)
+	default:
+		text, wrong := w.name(kind, value)
+		if wrong != "" {
+			return wrong
+		}
+		w.names[part] = string(text)
 	}
 	return ""
 }
 
-// prefix is the project of the jobs whose value begins alike.
-func prefix(kind jsontext.Kind, value []byte, n int) []byte {
-	if kind == '"' {
-		value = value[1 : len(value)-1]
+// setSeveral takes in the projects of an array.
+func (w *walk) setSeveral(array []byte) (wrong string) {
+	in := jsontext.NewDecoder(bytes.NewReader(array), jsontext.AllowDuplicateNames(true), jsontext.AllowInvalidUTF8(true))
+	_, err := in.ReadToken()
+	for err == nil && in.PeekKind() != ']' {
+		var value jsontext.Value
+		if value, err = in.ReadValue(); err != nil {
+			break
+		}
+		text, wrong := w.name(value.Kind(), value)
+		if wrong != "" {
+			return "has an element that " + wrong
+		}
+		if len(text) > 0 && !slices.Contains(w.several, string(text)) {
+			w.several = append(w.several, string(text))
+		}
+		if len(w.several) > maxSeveral {
+			return fmt.Sprintf("has more than %d elements", maxSeveral)
+		}
 	}
-	if len(value) == 0 {
-		return nil
+	return "" // the array was read before: it is valid
+}
+
+// name returns the text of a project.
+func (w *walk) name(kind jsontext.Kind, value []byte) (text []byte, wrong string) {
+	const must = "must be an integer or a string"
+	text, wrong = w.identifier(kind, value, MaxProject, must)
+	switch {
+	case wrong != "":
+		return nil, wrong
+	case kind == '0' && bytes.ContainsAny(value, ".eE"):
+		return nil, must + ", not " + string(value)
+	case string(value) == "-0":
+		return value[1:], "" // the same integer
 	}
-	return fmt.Appendf(nil, "%016x", hash.Project(value[:min(n, len(value))]))
+	return text, ""
 }
 
 func (w *walk) setSession(kind jsontext.Kind, value []byte) (wrong string) {
 	text, wrong := w.identifier(kind, value, maxSession, "must be a string or a number")
 	if wrong == "" {
-		w.facts.Session = makeText(text)
+		w.facts.Session = string(text)
 	}
 	return wrong
 }
@@ -123,45 +146,33 @@ func (w *walk) setPriority(kind jsontext.Kind, value []byte) (wrong string) {
 
 // seconds reads a timeout, to the nanosecond. A timeout above 0 stays above 0.
 func seconds(kind jsontext.Kind, value []byte) (d time.Duration, wrong string) {
-	if kind != '0' {
-		return 0, "must be a number of seconds, not " + kindName(kind)
-	}
-	if len(value) > maxDigits {
-		return 0, fmt.Sprintf("is longer than %d digits", maxDigits)
-	}
-	s, err := strconv.ParseFloat(string(value), 64)
-	switch {
-	case s < 0:
-		return 0, "must not be negative"
-	case err != nil || s > MaxTimeout.Seconds():
-		return 0, fmt.Sprintf("must be at most %.0f seconds", MaxTimeout.Seconds())
-	}
+	s, wrong := number(kind, value, MaxTimeout.Seconds(), "seconds")
 	d = time.Duration(math.Round(s * float64(time.Second)))
 	if s > 0 && d == 0 {
 		d = 1
 	}
-	return d, ""
+	return d, wrong
 }
 
 // maxData bounds the size of a project's data, in bytes.
 const maxData = 1e15
 
-// sizeOf reads the size of a project's data.
-func sizeOf(kind jsontext.Kind, value []byte) (bytes float64, wrong string) {
+// number reads a number from 0 to most.
+func number(kind jsontext.Kind, value []byte, most float64, of string) (n float64, wrong string) {
 	if kind != '0' {
-		return 0, "must be a number of bytes, not " + kindName(kind)
+		return 0, "must be a number of " + of + ", not " + kindName(kind)
 	}
 	if len(value) > maxDigits {
 		return 0, fmt.Sprintf("is longer than %d digits", maxDigits)
 	}
-	bytes, err := strconv.ParseFloat(string(value), 64)
+	n, err := strconv.ParseFloat(string(value), 64)
 	switch {
-	case bytes < 0:
+	case n < 0:
 		return 0, "must not be negative"
-	case err != nil || bytes > maxData:
-		return 0, fmt.Sprintf("must be at most %.0f bytes", maxData)
+	case err != nil || n > most:
+		return 0, fmt.Sprintf("must be at most %.0f %s", most, of)
 	}
-	return bytes, ""
+	return n, ""
 }
 
 // unquote returns the text of a quoted string, valid until the next call; ok

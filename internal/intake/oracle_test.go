@@ -3,7 +3,10 @@ package intake
 import (
 	"bytes"
 	"encoding/json"
+	"fmt"
+	"maps"
 	"math"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -129,6 +132,10 @@ func (o *naive) set(pointer string, raw json.RawMessage) bool {
 	isNumber := !isString && json.Unmarshal(raw, &n) == nil
 	switch pointer {
 	case "/project_id":
+		var array []json.RawMessage
+		if !isString && json.Unmarshal(raw, &array) == nil {
+			return o.several(array)
+		}
 		if isNumber {
 			if s = n.String(); strings.ContainsAny(s, ".eE") {
 				return false
@@ -137,13 +144,13 @@ func (o *naive) set(pointer string, raw json.RawMessage) bool {
 				s = "0"
 			}
 		}
-		o.facts.Project, o.facts.Key = NewText(s), Key(s)
+		o.facts.Project, o.facts.Key = s, Key(s)
 		return (isString || isNumber) && len(s) <= MaxProject
 	case "/session_id":
 		if isNumber {
 			s = n.String()
 		}
-		o.facts.Session = NewText(s)
+		o.facts.Session = s
 		return (isString || isNumber) && len(s) <= maxSession
 	case "/priority":
 		if s == "high" {
@@ -168,6 +175,36 @@ func (o *naive) set(pointer string, raw json.RawMessage) bool {
 		o.facts.Evaluate = d
 	case "/timeouts/stream_seconds":
 		o.facts.Stream = d
+	}
+	return true
+}
+
+// several takes the projects of an array: each is read as if it were alone.
+func (o *naive) several(array []json.RawMessage) bool {
+	all := map[string]bool{}
+	for _, element := range array {
+		one := &naive{}
+		if string(element) == "null" || bytes.HasPrefix(element, []byte("[")) || !one.set("/project_id", element) {
+			return false
+		}
+		if all[one.facts.Project] = true; len(all) > maxSeveral && !all[""] || len(all) > maxSeveral+1 {
+			return false
+		}
+	}
+	delete(all, "")
+	names := slices.Sorted(maps.Keys(all))
+	name := strings.Join(names, "+")
+	if len(name) > MaxProject && len(names) > 1 {
+		name = fmt.Sprintf("%016x", Key(name))
+	}
+	o.facts.Project, o.facts.Key = name, Key(name)
+	if len(names) > 1 {
+		o.facts.Data = &Parts{Set: true}
+	}
+	for _, one := range names {
+		if len(names) > 1 {
+			o.facts.Data.Parts = append(o.facts.Data.Parts, Part{Key: Key(one)})
+		}
 	}
 	return true
 }

@@ -23,11 +23,13 @@ type Place struct {
 	// /tenants/*/jobs: the member is what stands in the place of the *. With several,
 	// their texts are joined by a slash. In a path that does not match, it is absent.
 	Path string `yaml:"path"`
-	// Prefix makes a hash of the first bytes of the value, so many, the project. So
-	// jobs that begin alike share one, such as prompts to a language model. The bytes
-	// are those of the JSON text, quotation marks of a string aside; the value may be
-	// of any type. 0 takes the value as it is. Only the project can have one.
-	Prefix int `yaml:"prefix"`
+	// Blocks reads the value as a text in blocks of that size, each of which goes on from all before
+	// it. So jobs that begin alike share the blocks up to where they part, such as prompts to a
+	// language model; the first block names the project. The bytes are those of the JSON text,
+	// quotation marks of a string aside; the value may be of any type. Of 256 blocks and more,
+	// only those count. 0 takes the value as it is: text, a number, or an array of several
+	// projects. Only the project can have blocks.
+	Blocks settings.Size `yaml:"blocks"`
 }
 
 // Places are where the parts of one member are.
@@ -52,8 +54,8 @@ func (p Place) title() string {
 
 // Bounds of places.
 const (
-	maxParts    = 4        // of a project
-	maxPrefix   = 64 << 10 // bytes: as much of a body is always kept
+	maxPlaces   = 4        // of a project
+	maxBlock    = 64 << 10 // bytes: as much of a body is always kept
 	maxHeader   = 128      // bytes of a header's name
 	maxSegments = 16       // of a path pattern
 	maxPath     = 8 << 10  // bytes of a path that is looked at
@@ -82,10 +84,10 @@ func (p Place) check(f *settings.Faults, m member) {
 		p.checkPath(f)
 	}
 	switch {
-	case p.Prefix != 0 && m != project:
-		f.Add("prefix", "only the project can be a prefix: the %v must be read whole", m)
-	case p.Prefix != 0:
-		f.Within("prefix", p.Prefix, 1, maxPrefix)
+	case p.Blocks != 0 && m != project:
+		f.Add("blocks", "only the project can have blocks: the %v must be read whole", m)
+	case p.Blocks != 0:
+		f.Within("blocks", int(p.Blocks), 1, maxBlock)
 	}
 }
 

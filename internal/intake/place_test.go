@@ -62,62 +62,27 @@ func TestMembersOutsideTheBody(t *testing.T) {
 		assert.Equal(t, c.want, describe(d.Facts, err), name)
 		assert.Equal(t, c.read, d.Reading, name)
 		assert.Empty(t, d.Unread, "%s: the body is not needed", name)
-		assert.Equal(t, Key(d.Facts.Project.String()), d.Facts.Key, name)
-	}
-}
-
-// What stands outside the body counts where the body cannot be read, too.
-func TestMembersInAndOutsideTheBody(t *testing.T) {
-	s := Default()
-	s.Project = Places{{Header: "X-Project"}}
-	h := func(method, contentType string) Head {
-		return Head{method, "/", http.Header{"X-Project": {"7"}, "Content-Type": {contentType}}}
-	}
-	for name, c := range map[string]struct {
-		head       Head
-		body, want string
-		read       Reading
-		unread     string
-	}{
-		"JSON":          {h("POST", ""), `{"priority":"high","project_id":8}`, `project="7" priority=high`, Full, ""},
-		"GET":           {h("GET", ""), "", `project="7"`, Partly, "it is no POST"},
-		"text":          {h("POST", "text/plain"), "hello", `project="7"`, Partly, `its body does not begin with {, and its Content-Type is "text/plain"`},
-		"text, no job":  {h("POST", "text/plain"), `{"priority":1}`, `project="7"`, Partly, `its Content-Type is "text/plain", and its body no job: /priority at line 1, column 13 (byte 12) must be "high" or "low", not a number`},
-		"JSON, no job":  {h("POST", ""), `{"priority":1}`, `/priority at line 1, column 13 (byte 12) must be "high" or "low", not a number`, Unread, ""},
-		"no header":     {Head{"POST", "/", nil}, `{"priority":"high"}`, `priority=high`, NoProject, ""},
-		"nothing there": {Head{"GET", "/", nil}, "", "-", Partly, "it is no POST"},
-	} {
-		d, err := described(t, s, c.head, c.body)
-		assert.Equal(t, c.want, describe(d.Facts, err), name)
-		assert.Equal(t, c.read, d.Reading, name)
-		assert.Equal(t, c.unread, d.Unread, name)
-	}
-	r, err := NewReader(s)
-	require.NoError(t, err)
-	for body, want := range map[string]Reading{`{"priority":"high","x":"`: Full, `{"x":"`: Partly} {
-		d, err := r.Describe(h("POST", ""), []byte(body), false)
-		require.NoError(t, err)
-		assert.Equal(t, want, d.Reading, "the beginning of a body: %s", body)
+		assert.Equal(t, Key(d.Facts.Project), d.Facts.Key, name)
 	}
 }
 
 // Prompts that begin alike are one project, whatever follows.
-func TestAPrefixIsAProject(t *testing.T) {
+func TestTheFirstBlockNamesTheProject(t *testing.T) {
 	s := Default()
-	s.Project = Places{{Pointer: "/model"}, {Pointer: "/prompt", Prefix: 8}, {Pointer: "/messages", Prefix: 32}}
+	s.Project = Places{{Pointer: "/model"}, {Pointer: "/prompt", Blocks: 8}, {Pointer: "/messages", Blocks: 32}}
 	project := func(body string) string {
 		t.Helper()
 		d, err := described(t, s, Head{Method: "POST"}, body)
 		require.NoError(t, err, body)
-		assert.Equal(t, Key(d.Facts.Project.String()), d.Facts.Key)
-		return d.Facts.Project.String()
+		assert.Equal(t, Key(d.Facts.Project), d.Facts.Key)
+		return d.Facts.Project
 	}
 	first := project(`{"model":"m","prompt":"You are a pirate."}`)
 	assert.Regexp(t, `^m/[0-9a-f]{16}$`, first, "the prompt itself is not shown")
 	assert.Equal(t, first, project(`{"prompt":"You are the best.","model":"m"}`))
 	assert.NotEqual(t, first, project(`{"model":"m","prompt":"you are a pirate."}`))
 	assert.NotEqual(t, first, project(`{"model":"n","prompt":"You are a pirate."}`))
-	assert.NotEqual(t, first, project(`{"model":"m","prompt":"You are"}`), "shorter than the prefix: all of it")
+	assert.NotEqual(t, first, project(`{"model":"m","prompt":"You are"}`), "shorter than a block: all of it")
 
 	const chat = `{"model":"m","messages":[{"role":"system","content":"Be brief."}`
 	assert.Equal(t, project(chat+`]}`), project(chat+`,{"role":"user","content":"Hello"}]}`), "a session that grows")
@@ -133,7 +98,7 @@ func TestAPrefixIsAProject(t *testing.T) {
 	_, err := described(t, s, Head{Method: "POST"}, `{"model":"`+strings.Repeat("m", 250)+`","prompt":"x"}`)
 	assert.EqualError(t, err, "the project is longer than 256 bytes with all its parts")
 
-	s.Project = Places{{Path: "/cache/*/*", Prefix: 9}}
+	s.Project = Places{{Path: "/cache/*/*", Blocks: 9}}
 	d, err := described(t, s, Head{Method: "GET", Path: "/cache/ac/0123456789"}, "")
 	require.NoError(t, err)
 	e, err := described(t, s, Head{Method: "GET", Path: "/cache/ac/01234567ff"}, "")
@@ -160,10 +125,10 @@ func TestRefusedPlaces(t *testing.T) {
 		`project.path: "/*?x=1" is not a pattern such as /tenants/*/jobs with at most 16 segments`: func(s *Settings) {
 			s.Project = Places{{Path: "/*?x=1"}}
 		},
-		`session.prefix: only the project can be a prefix: the session must be read whole`: func(s *Settings) { s.Session.Prefix = 8 },
-		`project.prefix: -1 is not between 1 and 65536`:                                    func(s *Settings) { s.Project[0].Prefix = -1 },
-		`project.prefix: 65537 is not between 1 and 65536`:                                 func(s *Settings) { s.Project[0].Prefix = 65537 },
-		`project.pointer: "" is not a JSON Pointer such as /project_id`:                    func(s *Settings) { s.Project = Places{{Prefix: 8}} },
+		`session.blocks: only the project can have blocks: the session must be read whole`: func(s *Settings) { s.Session.Blocks = 8 },
+		`project.blocks: -1 is not between 1 and 65536`:                                    func(s *Settings) { s.Project[0].Blocks = -1 },
+		`project.blocks: 65537 is not between 1 and 65536`:                                 func(s *Settings) { s.Project[0].Blocks = 65537 },
+		`project.pointer: "" is not a JSON Pointer such as /project_id`:                    func(s *Settings) { s.Project = Places{{Blocks: 8}} },
 		`project: "" is not a JSON Pointer such as /project_id`:                            func(s *Settings) { s.Project = nil },
 		`project[1]: "/a" is already the project`:                                          func(s *Settings) { s.Project = Places{{Pointer: "/a"}, {Pointer: "/a"}} },
 		`project: 5 places are more than 4`: func(s *Settings) {

@@ -5,11 +5,12 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
+	"strings"
 	"sync"
 
 	"github.com/go-json-experiment/json/jsontext"
 
-	"example.org/pilotfish/internal/hash"
 	"example.org/pilotfish/internal/settings"
 )
 
@@ -18,7 +19,6 @@ type Reader struct {
 	root    *node        // members of the body
 	head    []headMember // the others
 	project Places
-	anyType bool      // a body is a job's whatever its content type, if it looks like one
 	walks   sync.Pool // of *walk, for their buffers
 }
 
@@ -30,7 +30,7 @@ func NewReader(s Settings) (*Reader, error) {
 	if err := f.Err(); err != nil {
 		return nil, fmt.Errorf("intake: %w", err)
 	}
-	return &Reader{root: root, head: head, project: s.Project, anyType: s.Read == ReadAny}, nil
+	return &Reader{root: root, head: head, project: s.Project}, nil
 }
 
 // read reads the facts of a request. It stops as soon as all members have been
@@ -40,7 +40,7 @@ func NewReader(s Settings) (*Reader, error) {
 // passed on. If only the beginning of the body is kept, it is not whole; a job that
 // goes on beyond that is no error, and later members count as absent.
 //
-// Errors are *syntaxError, *fieldError or *headError. It is an error if a member, or
+// Errors are *bodyError or *headError. It is an error if a member, or
 // an object on the way to one, is there twice.
 func (r *Reader) read(h Head, body []byte, whole bool) (Facts, Reading, error) {
 	w := r.begin(body, whole)
@@ -117,8 +117,10 @@ type walk struct {
 	seen    uint64        // bits of the nodes that were met
 	met     [members]bool // wanted members that were met, null or not
 	project Places
-	parts   [maxParts]Text // of the project, where it has several
-	lacking int            // parts of the project that were not met
+	names   [maxPlaces]string // the project's, by its places
+	chain   []Part            // blocks of its text
+	several []string          // projects of arrays
+	lacking int               // places of the project that were not met
 	facts   Facts
 	scratch []byte // for names and texts with escapes
 }
@@ -127,9 +129,8 @@ type walk struct {
 func (w *walk) start(body []byte, whole bool, project Places) {
 	w.body, w.whole = body, whole
 	w.seen, w.met, w.facts = 0, [members]bool{}, Facts{}
-	if w.project, w.lacking = project, len(project); len(project) > 1 {
-		w.parts = [maxParts]Text{}
-	}
+	w.project, w.lacking = project, len(project)
+	w.names, w.chain, w.several = [maxPlaces]string{}, nil, nil
 }
 
 // stop drops the body, so that an idle walk does not keep it in memory.
@@ -180,7 +181,7 @@ func (w *walk) decode(root *node) error {
 		return err // without an error it stopped within the object
 	}
 	if w.dec.PeekKind() != jsontext.KindInvalid {
-		return &syntaxError{position: positionAt(w.body, w.next()), Reason: "more follows after the job's object"}
+		return &bodyError{position: positionAt(w.body, w.next()), Reason: "more follows after the job's object"}
 	}
 	if _, err := w.dec.ReadToken(); !errors.Is(err, io.EOF) {
 		return err
@@ -278,26 +279,28 @@ func (w *walk) readHead(h Head, wanted []headMember) error {
 	return nil
 }
 
-// join puts a project together that has several parts. It passes over those that
-// are absent.
+// join puts the project together of what its places have. It passes over those that are
+// absent.
 func (w *walk) join() error {
-	if len(w.project) < 2 {
-		return nil
+	name := w.names[0]
+	if len(w.project) > 1 {
+		name = strings.Join(slices.DeleteFunc(slices.Clone(w.names[:]), func(part string) bool { return part == "" }), separator)
 	}
-	var all []byte
-	for _, part := range w.parts {
-		switch {
-		case part == (Text{}):
-		case len(all) == 0:
-			all = append(all, part.String()...)
-		default:
-			all = append(append(all, separator...), part.String()...)
-		}
-	}
-	if len(all) > MaxProject {
+	if len(name) > MaxProject {
 		return &headError{place: "the project", reason: fmt.Sprintf("is longer than %d bytes with all its parts", MaxProject)}
 	}
-	w.facts.Project, w.facts.Key = makeText(all), hash.Project(all)
+	f := &w.facts
+	switch {
+	case len(w.several) > 0 && len(w.chain) > 0:
+		return &headError{place: "the project", reason: "is both a text in blocks and several projects"}
+	case len(w.several) > 0:
+		f.Project, f.Data = set(name, w.several)
+	default:
+		f.Project = name
+	}
+	if f.Key = Key(f.Project); len(w.chain) > 0 {
+		f.Data = seal(w.chain, f.Key)
+	}
 	return nil
 }
 
@@ -318,5 +321,5 @@ func (w *walk) next() int {
 }
 
 func (w *walk) fault(pointer string, offset int, reason string) error {
-	return &fieldError{position: positionAt(w.body, offset), Pointer: pointer, Reason: reason}
+	return &bodyError{position: positionAt(w.body, offset), Pointer: pointer, Reason: reason, valid: true}
 }

@@ -208,11 +208,11 @@ func (s *scanner) scalar(i int) (end int, ok bool) {
 			return i + 5, s.byte(i+4) == 'e'
 		}
 	}
-	return number(s.text, i)
+	return endOfNumber(s.text, i)
 }
 
-// number returns the end of the number that begins at i.
-func number(text []byte, i int) (end int, ok bool) {
+// endOfNumber returns the end of the number that begins at i.
+func endOfNumber(text []byte, i int) (end int, ok bool) {
 	if i < len(text) && text[i] == '-' {
 		i++
 	}

@@ -77,14 +77,6 @@ func TestScannerAcrossBlocks(t *testing.T) {
 	}
 }
 
-func TestScannerAcceptsNesting(t *testing.T) {
-	r := newReader(t, pointers{})
-	for levels := 1; levels < 2*maxOpen; levels++ {
-		body := `{"x":` + strings.Repeat(`[{"y":`, levels/2) + `[]` + strings.Repeat(`}]`, levels/2) + `}`
-		require.Equal(t, levels/2*2+1 <= maxOpen, requireAgreement(t, r, []byte(body)), "%d levels", levels)
-	}
-}
-
 func TestScannerGrammar(t *testing.T) {
 	r := newReader(t, pointers{})
 	for value, valid := range map[string]bool{
@@ -110,16 +102,19 @@ func TestScannerGrammar(t *testing.T) {
 	}
 }
 
-// A walk that is kept for the next body does not hold the last one.
-func TestAnIdleWalkHoldsNoBody(t *testing.T) {
-	r := newReader(t, pointers{})
-	for _, body := range []string{`{"x":["a"]}`, `{"x":["a"`} { // the scanner reads one, the decoder the other
-		var w walk
-		w.start([]byte(body), true, r.project)
-		_ = w.job(r.root)
-		w.stop()
-		assert.Nil(t, w.body)
-		assert.Zero(t, w.scanner.quotes)
-		assert.Zero(t, w.src.Cap())
+const (
+	wantedMembers = `"session_id":"5531f48d-74f0-4b52-8203-470d5ed8aa90","project_id":12345,"priority":"high",` +
+		`"timeouts":{"queue_seconds":15,"evaluate_seconds":120,"stream_seconds":300}`
+	operator = `{"name": "Set availability", "condition": [{"field": "stock", "filter": "is_greater_than", "value": {"type": "static", "value": 0}}], ` +
+		`"actions": [{"field": "availability", "action": "set", "value": "in stock"}]}`
+)
+
+// jobOf returns a job of about size bytes with the wanted members at one end.
+func jobOf(size int, first bool) []byte {
+	operators := max(1, (size-len(wantedMembers))/len(operator))
+	rules := `"operators":[` + strings.Repeat(operator+", ", operators-1) + operator + "]"
+	if first {
+		return []byte("{" + wantedMembers + "," + rules + "}")
 	}
+	return []byte("{" + rules + "," + wantedMembers + "}")
 }

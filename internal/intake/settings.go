@@ -10,13 +10,9 @@ import (
 // be. A place is a JSON Pointer into the body such as /project_id, or a section
 // with one of the keys pointer, header and path.
 type Settings struct {
-	// Read says which bodies of a POST are read as jobs: any, which is every body
-	// that begins with {, whatever its Content-Type; or json, which is those with a
-	// JSON type or none. The rest is passed on unread, as jobs of low priority
-	// without a project. Members in headers and in the path are read of every request.
-	Read string `yaml:"read"`
 	// Project is the place of the project's identifier: text or a number. Of a list of
-	// places, the project is what is there, joined by slashes.
+	// places, the project is what is there, joined by slashes. An array names several
+	// projects: the job needs the data of each.
 	Project Places `yaml:"project"`
 	// Priority is the place of the priority: "high" or "low".
 	Priority Place `yaml:"priority"`
@@ -32,43 +28,49 @@ type Settings struct {
 	// Bytes is the place of the size of the project's data, in bytes. Where a job tells it, it is
 	// taken for the size that prices a fetch; elsewhere the cache listings tell it.
 	Bytes Place `yaml:"bytes"`
+	// ExpectedHeader names the header in which each job tells its upstream how many
+	// seconds the jobs of its project usually take, for upstreams that let short jobs go
+	// first. Empty sends none.
+	ExpectedHeader string `yaml:"expected_header"`
 	// MaxBody is the largest body; a larger one is refused with 413.
 	MaxBody settings.Size `yaml:"max_body"`
 	// Budget bounds all bodies that are kept for retries, together. A job whose body
-	// does not fit is sent once. Its first 64 KiB are kept in a reserve, which is as
-	// much again as the budget, at least 16 MiB and at most 128 MiB; where that is full,
-	// the job is refused with 503.
+	// does not fit is sent once. A quarter of the budget, at most 128 MiB, is for the
+	// first 64 KiB of each such body; where that is full, the job is refused with 503. A
+	// memory limit that has no room for the budget makes it smaller.
 	Budget settings.Size `yaml:"budget"`
 }
 
 // Default is the settings of an empty file.
 func Default() Settings {
 	return Settings{
-		Read:     ReadAny,
-		Project:  Places{{Pointer: "/project_id"}},
-		Priority: Place{Pointer: "/priority"},
-		Queue:    Place{Pointer: "/timeouts/queue_seconds"},
-		Evaluate: Place{Pointer: "/timeouts/evaluate_seconds"},
-		Stream:   Place{Pointer: "/timeouts/stream_seconds"},
-		Session:  Place{Pointer: "/session_id"},
-		Bytes:    Place{Pointer: nowhere},
-		MaxBody:  64 << 20,
-		Budget:   1 << 30,
+		Project:        Places{{Pointer: "/project_id"}},
+		Priority:       Place{Pointer: "/priority"},
+		Queue:          Place{Pointer: "/timeouts/queue_seconds"},
+		Evaluate:       Place{Pointer: "/timeouts/evaluate_seconds"},
+		Stream:         Place{Pointer: "/timeouts/stream_seconds"},
+		Session:        Place{Pointer: "/session_id"},
+		Bytes:          Place{Pointer: nowhere},
+		ExpectedHeader: "Job-Expected",
+
+		MaxBody: 64 << 20,
+		Budget:  1 << 30,
 	}
 }
 
-// Which bodies are read as jobs.
-const (
-	ReadAny  = "any"
-	ReadJSON = "json"
-)
+// leastBudget is room for the first bytes of a few bodies.
+const leastBudget settings.Size = 1 << 20
 
 // Check reports what cannot be used, and what is unwise.
 func (s Settings) Check(f *settings.Faults) {
-	f.OneOf("read", s.Read, []string{ReadAny, ReadJSON})
 	s.members(f)
+	if s.ExpectedHeader != "" && !isToken(s.ExpectedHeader) {
+		f.Add("expected_header", "%q is not the name of a header", s.ExpectedHeader)
+	}
 	f.AtLeast("max_body", int64(s.MaxBody), 1)
-	f.AtLeast("budget", int64(s.Budget), 0)
+	if s.Budget < leastBudget {
+		f.Add("budget", "%v must be at least %v", s.Budget, leastBudget)
+	}
 	if s.Budget < s.MaxBody {
 		f.Warn("budget", "%v is less than job.max_body, %v: a job with a larger body than %v is never retried", s.Budget, s.MaxBody, s.Budget)
 	}
@@ -122,8 +124,8 @@ func (s Settings) members(f *settings.Faults) (root *node, head []headMember) {
 		add(project.String(), s.Project[0], project, 0)
 	case n == 0:
 		add(project.String(), Place{}, project, 0)
-	case n > maxParts:
-		f.Add(project.String(), "%d places are more than %d", n, maxParts)
+	case n > maxPlaces:
+		f.Add(project.String(), "%d places are more than %d", n, maxPlaces)
 	default:
 		for i, p := range s.Project {
 			add(fmt.Sprintf("%v[%d]", project, i), p, project, i)

@@ -26,7 +26,7 @@ func TestPointersLeadThroughObjectsOnly(t *testing.T) {
 	r := newReader(t, pointers{Project: "/jobs/0"})
 	facts, _, err := r.read(Head{}, []byte(`{"jobs":{"0":5}}`), true)
 	require.NoError(t, err)
-	assert.Equal(t, "5", facts.Project.String())
+	assert.Equal(t, "5", facts.Project)
 	_, _, err = r.read(Head{}, []byte(`{"jobs":[5]}`), true)
 	assert.EqualError(t, err, "/jobs at line 1, column 9 (byte 8) must be an object, not an array")
 }
@@ -67,7 +67,7 @@ func TestSizesAreChecked(t *testing.T) {
 	s.MaxBody, s.Budget = 0, -1
 	var f settings.Faults
 	s.Check(&f)
-	require.EqualError(t, f.Err(), "max_body: 0 must be at least 1\nbudget: -1 must be at least 0")
+	require.EqualError(t, f.Err(), "max_body: 0 must be at least 1\nbudget: -1 must be at least 1MiB")
 	f = settings.Faults{}
 	s.MaxBody, s.Budget = 64<<20, 1<<20
 	s.Check(&f)

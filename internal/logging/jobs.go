@@ -8,14 +8,12 @@ import (
 
 	"go.uber.org/zap"
 
-	"example.org/pilotfish/internal/intake"
 	"example.org/pilotfish/internal/record"
 )
 
 // Jobs writes a line for each job that its settings choose.
 type Jobs struct {
-	log   *Log
-	clock clock
+	log *Log
 	// good counts the jobs that neither failed nor were slow.
 	good atomic.Int64
 
@@ -27,24 +25,23 @@ type Jobs struct {
 // NewJobs returns one that has written nothing yet.
 func NewJobs(log *Log) *Jobs { return &Jobs{log: log} }
 
-// Write writes the one line of a job that ended at an instant: a warning where it failed.
-func (l *Jobs) Write(now time.Time, set Settings, r *record.Job) {
+// Write writes the one line of a job that has ended: a warning where it failed.
+func (l *Jobs) Write(set Settings, r *record.Job) {
+	now := r.Ended()
 	if r.PassedUnread() {
 		l.warnUnread(now, r)
 	}
-	failed := r.Outcome != intake.Answered && r.Outcome != intake.Gone
-	if !l.chosen(set, failed, r.Total >= set.Slow) {
+	if !l.chosen(set, r.Failed()) {
 		return
 	}
 	level := zap.InfoLevel
-	if failed {
+	if r.Failed() {
 		level = zap.WarnLevel
 	}
-	if !l.log.Level.Enabled(level) {
-		return
+	if line := l.log.Check(level, "job"); line != nil {
+		line.Time = now
+		line.Write(zap.Inline(r))
 	}
-	var room [1 << 10]byte // most lines have half of it
-	l.log.lines.add(line(room[:0]).job(level, &l.clock, now, r))
 }
 
 // warnUnread warns that bodies are passed on without being read: a job of high
@@ -61,13 +58,13 @@ func (l *Jobs) warnUnread(now time.Time, r *record.Job) {
 	l.unread, l.warned = 0, now
 }
 
-// chosen says whether a job gets its line. Of the jobs that are neither failed
-// nor slow, the share that the settings name are spread evenly.
-func (l *Jobs) chosen(set Settings, failed, slow bool) bool {
+// chosen says whether a job gets its line. Of the jobs that did not fail, the share that the
+// settings name are spread evenly.
+func (l *Jobs) chosen(set Settings, failed bool) bool {
 	switch {
 	case set.Jobs == noJobs:
 		return false
-	case failed || slow && set.Jobs != failedJobs:
+	case failed:
 		return true
 	case set.Jobs != allJobs:
 		return false

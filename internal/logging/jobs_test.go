@@ -3,10 +3,9 @@ package logging
 import (
 	"bytes"
 	"encoding/json"
-	"errors"
 	"fmt"
-	"io"
 	"math"
+	"strings"
 	"testing"
 	"time"
 
@@ -24,15 +23,20 @@ import (
 // ended is when a job of these tests did.
 var ended = time.Unix(1_800_000_000, 123_456_789)
 
+func write(l *Jobs, set Settings, r *record.Job) {
+	r.Arrived = ended.Add(-r.Total)
+	l.Write(set, r)
+}
+
 // usualJob is one as most are.
 func usualJob() *record.Job {
 	return &record.Job{
 		ID:    "0c4a3c7b6f0e4e7aa5c1f6a1b3f7d2e9",
-		Facts: intake.Facts{Project: intake.NewText("12345"), Session: intake.NewText("5531f48d-74f0-4b52-8203-470d5ed8aa90")},
+		Facts: intake.Facts{Project: "12345", Session: "5531f48d-74f0-4b52-8203-470d5ed8aa90"},
 		Read:  intake.Full, Status: 200, Outcome: intake.Answered, Completeness: intake.Complete, Body: 4096, Bytes: 1234,
 		Attempts: []record.Attempt{{
-			Upstream: "127.0.0.1:9001", RunnerUp: "127.0.0.1:9002", RunnerUpCost: 0.25, Cost: selection.Cost{Total: 0.125, Wait: 0.125},
-			End: 123456 * time.Microsecond,
+			Upstream: "127.0.0.1:9001", End: 123456 * time.Microsecond,
+			Why: pool.Why{RunnerUp: "127.0.0.1:9002", RunnerUpCost: 0.25, Cost: selection.Cost{Total: 0.125, Wait: 0.125}},
 		}},
 		TTFB: 12345 * time.Microsecond, Total: 123456 * time.Microsecond,
 	}
@@ -64,7 +68,6 @@ func TestWhichJobsAreLogged(t *testing.T) {
 	}
 	for jobs, want := range map[string][]string{
 		allJobs:    {"info answered 1", "info answered 3600", "info gone 1", "warn no_answer 1"},
-		slowJobs:   {"info answered 3600", "warn no_answer 1"},
 		failedJobs: {"warn no_answer 1"},
 		noJobs:     nil,
 	} {
@@ -74,7 +77,7 @@ func TestWhichJobsAreLogged(t *testing.T) {
 		set.Jobs = jobs
 		var got []string
 		for _, r := range records {
-			l.Write(ended, set, r)
+			write(l, set, r)
 			for _, fields := range lines() {
 				got = append(got, fmt.Sprint(fields["level"], " ", fields["outcome"], " ", fields["total_seconds"]))
 			}
@@ -88,39 +91,30 @@ func TestJobsBelowTheLevelAreNotLogged(t *testing.T) {
 	log, lines := read(t)
 	l := NewJobs(log)
 	log.Level.SetLevel(zap.WarnLevel)
-	l.Write(ended, Default(), &record.Job{Outcome: intake.Answered})
+	write(l, Default(), &record.Job{Outcome: intake.Answered})
 	assert.Empty(t, lines())
-	l.Write(ended, Default(), &record.Job{Outcome: intake.NoAnswer})
+	write(l, Default(), &record.Job{Outcome: intake.NoAnswer})
 	assert.Len(t, lines(), 1)
 	log.Level.SetLevel(zap.ErrorLevel)
-	l.Write(ended, Default(), &record.Job{Outcome: intake.NoAnswer})
+	write(l, Default(), &record.Job{Outcome: intake.NoAnswer})
 	assert.Empty(t, lines())
-}
-
-// The line of a usual job is made on the stack.
-func TestALineDoesNotAllocate(t *testing.T) {
-	log, err := New(io.Discard, "info")
-	require.NoError(t, err)
-	l := NewJobs(log)
-	r := usualJob()
-	assert.Zero(t, testing.AllocsPerRun(500, func() { l.Write(ended, Default(), r) }))
 }
 
 // A share of the good jobs is logged, evenly; of the failed ones, all are.
 func TestAShareOfTheJobsIsLogged(t *testing.T) {
 	log, lines := read(t)
 	l := NewJobs(log)
-	set := Settings{Jobs: allJobs, Slow: time.Minute, Share: 0.1}
+	set := Settings{Jobs: allJobs, Share: 0.1}
 	for i := range 1000 {
-		l.Write(ended, set, &record.Job{Outcome: intake.Answered})
+		write(l, set, &record.Job{Outcome: intake.Answered})
 		assert.Len(t, lines(), (i+1)/10-i/10)
 	}
 	for range 10 {
-		l.Write(ended, set, &record.Job{Outcome: intake.Truncated})
+		write(l, set, &record.Job{Outcome: intake.Truncated})
 	}
 	assert.Len(t, lines(), 10)
 	set.Share = 0
-	l.Write(ended, set, &record.Job{Outcome: intake.Answered})
+	write(l, set, &record.Job{Outcome: intake.Answered})
 	assert.Empty(t, lines())
 }
 
@@ -128,7 +122,7 @@ func TestAShareOfTheJobsIsLogged(t *testing.T) {
 func TestUnreadBodiesAreWarnedOf(t *testing.T) {
 	log, lines := read(t)
 	l := NewJobs(log)
-	set := Settings{Jobs: noJobs, Slow: time.Minute}
+	set := Settings{Jobs: noJobs}
 	begin := time.Unix(1_800_000_000, 0)
 	for _, r := range []record.Job{
 		{Arrived: begin, Unread: "it is no POST", Body: 0},
@@ -137,7 +131,7 @@ func TestUnreadBodiesAreWarnedOf(t *testing.T) {
 		{Arrived: begin, Total: 59 * time.Second, Unread: "encoded", Body: 5},
 		{Arrived: begin.Add(time.Minute), Unread: "a form", Body: -1},
 	} {
-		l.Write(r.Arrived.Add(r.Total), set, &r)
+		l.Write(set, &r)
 	}
 	var got []string
 	for _, fields := range lines() {
@@ -151,7 +145,7 @@ func TestTheLineOfAJob(t *testing.T) {
 	log, lines := read(t)
 	l := NewJobs(log)
 	line := func(r *record.Job) map[string]any {
-		l.Write(ended, Default(), r)
+		write(l, Default(), r)
 		all := lines()
 		return all[len(all)-1] // a warning may stand before it
 	}
@@ -162,17 +156,23 @@ func TestTheLineOfAJob(t *testing.T) {
 		"attempts": []any{}, "queue_seconds": 0.0, "ttfb_seconds": 0.0, "total_seconds": 0.0,
 		"body_bytes": 0.0, "answer_bytes": 0.0, "answer": "complete",
 	}, usual)
-	failed := errors.New("connection reset")
+	const failed = "connection reset"
 	whole := line(&record.Job{
-		Facts:  intake.Facts{Session: intake.NewText("s"), Project: intake.NewText("p"), Priority: selection.High},
-		Queued: time.Second, TTFB: 2 * time.Second, Total: 3 * time.Second, Body: 4, Bytes: 5,
+		Method: "POST", Path: "/jobs/1\n" + strings.Repeat("x", 1000), Peer: "127.0.0.1:4711",
+		Facts: intake.Facts{
+			Session: "s", Project: "p", Priority: selection.High,
+			Queue: 15 * time.Second, Evaluate: time.Minute, Stream: time.Hour,
+		},
+		Queued: time.Second, TTFB: 2 * time.Second, Total: 3 * time.Second, Body: 4, Bytes: 5, Completeness: intake.Partial,
 		Unread: "encoded", Reason: "no-answer", Unframed: true, Unkept: true, RetryRefused: true, Err: failed, Outcome: intake.NoAnswer,
 		Attempts: []record.Attempt{{
 			Upstream: "a:1", Outcome: pool.Refused, Cache: selection.Cached, Start: time.Second, End: 3 * time.Second, Repeated: true, Err: failed,
 		}},
 	})
 	for key, want := range map[string]any{
+		"method": "POST", "path": `/jobs/1\n` + strings.Repeat("x", 500) + "...", "peer": "127.0.0.1:4711",
 		"session": "s", "project": "p", "priority": "high", "queue_seconds": 1.0, "ttfb_seconds": 2.0, "total_seconds": 3.0,
+		"queue_timeout_seconds": 15.0, "evaluate_timeout_seconds": 60.0, "stream_timeout_seconds": 3600.0,
 		"body_bytes": 4.0, "answer_bytes": 5.0, "unread": "encoded", "reason": "no-answer", "unframed": true,
 		"replay_disabled": true, "retry_refused": true, "error": "connection reset",
 		"attempts": []any{map[string]any{
@@ -190,8 +190,7 @@ func TestSettingsRefuseNonsense(t *testing.T) {
 	assert.NoError(t, f.Err())
 	Settings{Level: "warning", Jobs: "few", Share: math.NaN()}.Check(&f)
 	assert.EqualError(t, f.Err(), `level: "warning" is not one of debug, info, warn, error; did you mean warn?
-jobs: "few" is not one of all, slow, failed, none
-slow: 0s must be positive
+jobs: "few" is not one of all, failed, none
 share: NaN is not a share from 0 to 1`)
 }
 
@@ -205,7 +204,7 @@ func TestAttemptsAreLogged(t *testing.T) {
 	} {
 		log, lines := read(t)
 		l := NewJobs(log)
-		l.Write(ended, Default(), &record.Job{Attempts: []record.Attempt{{Upstream: "a:1", End: time.Second, Hint: hint}}})
+		write(l, Default(), &record.Job{Attempts: []record.Attempt{{Upstream: "a:1", End: time.Second, Hint: hint}}})
 		a := lines()[0]["attempts"].([]any)[0].(map[string]any)
 		assert.Equal(t, []any{"a:1", 1.0}, []any{a["upstream"], a["seconds"]})
 		got := ""

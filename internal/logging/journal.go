@@ -5,7 +5,6 @@ import (
 
 	"go.uber.org/zap"
 
-	"example.org/pilotfish/internal/breaker"
 	"example.org/pilotfish/internal/pool"
 	"example.org/pilotfish/internal/record"
 )
@@ -14,23 +13,25 @@ import (
 type Journal struct {
 	log *zap.Logger
 
-	mu   sync.Mutex
-	seen map[string]*condition
+	mu    sync.Mutex
+	seen  map[string]*condition
+	panic bool // every breaker is open
 }
 
 // condition is what the journal has said of an upstream, and why it may change.
 type condition struct {
-	suspected, suspect, implausible, silent, draining bool
+	shut, suspect, implausible, slow, silent, draining bool
 
-	reported bool  // a report of it was fresh once
-	unheard  int   // reports that failed since then
-	report   error // why the last report failed
-	attempt  error // why the last attempt that failed did
+	missed  int    // reports that failed since the last that was fresh
+	polls   int    // without a report, of an upstream that never reported
+	never   bool   // it was said that it reports nothing
+	report  error  // why the last report failed
+	attempt string // why the last attempt that failed did
 }
 
-// enoughUnheard is how many reports must fail before an upstream that has never
-// reported is called silent.
-const enoughUnheard = 3
+// enoughPolls is how many polls of an upstream that has never reported must bring nothing
+// before that is said.
+const enoughPolls = 3
 
 // NewJournal returns a journal that has seen no upstream yet.
 func NewJournal(log *zap.Logger) *Journal {
@@ -47,36 +48,54 @@ func (j *Journal) Look(states []pool.State) {
 		c := j.of(s.Address)
 		left[s.Address] = c
 		if s.ReportFresh {
-			c.reported, c.unheard = true, 0
+			c.missed, c.polls = 0, 0
 		}
 		c.tell(j.log.With(zap.String("upstream", s.Address)), s)
 	}
 	j.seen = left
+	turn(j.log, &j.panic, pool.Panic(states), "panic: every breaker is open, so jobs go to all upstreams", "the panic is over")
+	j.plain(states)
+}
+
+// plain logs which upstreams turned out to report nothing, all in one line.
+func (j *Journal) plain(states []pool.State) {
+	var which []string
+	var why error
+	for i := range states {
+		c := j.seen[states[i].Address]
+		switch {
+		case c.never || c.polls == 0:
+		case c.polls < enoughPolls:
+			return // it may join the line
+		default:
+			which, why = append(which, states[i].Address), c.report
+		}
+	}
+	if which == nil {
+		return
+	}
+	for _, address := range which {
+		j.seen[address].never = true
+	}
+	j.log.Warn("upstreams report nothing: their load is judged by this sidecar's own jobs there, and they are asked once a minute",
+		zap.Strings("upstreams", which), zap.NamedError("cause", why))
 }
 
 // tell logs what is new about an upstream.
 func (c *condition) tell(log *zap.Logger, s *pool.State) {
-	turn := func(was *bool, is bool, cause zap.Field, begins, ends string) {
-		switch {
-		case is && !*was:
-			log.Warn(begins, cause)
-		case *was && !is:
-			log.Info(ends)
-		}
-		*was = is
-	}
-	turn(&c.suspected, s.Breaker.State != breaker.Closed, zap.NamedError("cause", c.attempt),
-		"the upstream is suspected: attempts failed one after another, and jobs go elsewhere",
-		"the upstream works again")
-	turn(&c.suspect, s.Suspect != "", zap.String("cause", s.Suspect),
+	turn(log, &c.shut, s.Breaker.Why != "",
+		"breaker opened: jobs go elsewhere", "breaker closed: the upstream works again",
+		zap.String("cause", s.Breaker.Why), zap.String("last_error", c.attempt))
+	turn(log, &c.suspect, s.Suspect != "",
 		"the upstream is suspect: it seems to hang, and new jobs go elsewhere",
-		"the upstream is no longer suspect: it reports or answers again")
-	turn(&c.implausible, s.Implausible != "", zap.String("cause", s.Implausible),
+		"the upstream is no longer suspect: it reports or answers again", zap.String("cause", s.Suspect))
+	turn(log, &c.implausible, s.Implausible != "",
 		"the upstream reports what cannot be true: those figures count as unknown",
-		"the upstream's figures are plausible again")
-	turn(&c.silent, !s.ReportFresh && (c.reported || c.unheard >= enoughUnheard), zap.NamedError("cause", c.report),
+		"the upstream's figures are plausible again", zap.String("cause", s.Implausible))
+	turn(log, &c.slow, s.Slow != "", "the upstream is slow", "the upstream is no longer slow", zap.String("cause", s.Slow))
+	turn(log, &c.silent, !s.ReportFresh && c.missed > 0,
 		"the upstream does not report: its load is judged by this sidecar's own jobs there",
-		"the upstream reports again")
+		"the upstream reports again", zap.NamedError("cause", c.report))
 	switch {
 	case s.Draining == c.draining:
 	case !s.Draining:
@@ -89,19 +108,39 @@ func (c *condition) tell(log *zap.Logger, s *pool.State) {
 	c.draining = s.Draining
 }
 
+// turn logs that something begins, with fields that say why, and that it ends.
+func turn(log *zap.Logger, was *bool, is bool, begins, ends string, why ...zap.Field) {
+	switch {
+	case is && !*was:
+		log.Warn(begins, why...)
+	case *was && !is:
+		log.Info(ends)
+	}
+	*was = is
+}
+
 // ReportFailed notes why an upstream could not be asked.
 func (j *Journal) ReportFailed(address string, err error) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	c := j.of(address)
 	c.report = err
-	c.unheard++
+	c.missed++
+}
+
+// ReportsNothing notes why a poll of an upstream that has never reported brought nothing.
+func (j *Journal) ReportsNothing(address string, err error) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	c := j.of(address)
+	c.report = err
+	c.polls++
 }
 
 // Ended notes why a job's attempts failed.
 func (j *Journal) Ended(r *record.Job) {
 	for i := range r.Attempts {
-		if a := &r.Attempts[i]; a.Err != nil {
+		if a := &r.Attempts[i]; a.Err != "" {
 			j.mu.Lock()
 			j.of(a.Upstream).attempt = a.Err
 			j.mu.Unlock()

@@ -10,7 +10,6 @@ import (
 	"go.uber.org/zap"
 	"go.uber.org/zap/zaptest/observer"
 
-	"example.org/pilotfish/internal/breaker"
 	"example.org/pilotfish/internal/pool"
 	"example.org/pilotfish/internal/record"
 )
@@ -21,7 +20,11 @@ func told() (*Journal, func() []string) {
 	return NewJournal(zap.New(core)), func() (lines []string) {
 		for _, e := range logs.TakeAll() {
 			fields := e.ContextMap()
-			lines = append(lines, fmt.Sprintf("%v %v %s (%v)", e.Level, fields["upstream"], e.Message, fields["cause"]))
+			line := fmt.Sprintf("%v %v %s (%v)", e.Level, fields["upstream"], e.Message, fields["cause"])
+			if last, ok := fields["last_error"]; ok {
+				line += fmt.Sprintf(", %v", last)
+			}
+			lines = append(lines, line)
 		}
 		return lines
 	}
@@ -43,17 +46,22 @@ func TestJournalOfOneUpstream(t *testing.T) {
 	j.ReportFailed("a:1", errors.New("status 500"))
 	assert.Empty(t, look(), "the last report still counts")
 	state.ReportFresh = false
+	assert.Empty(t, look(), "the next may be under way")
+	j.ReportFailed("a:1", errors.New("status 500"))
 	assert.Equal(t, []string{"warn a:1 the upstream does not report: its load is judged by this sidecar's own jobs there (status 500)"}, look())
 	state.ReportFresh = true
 	assert.Equal(t, []string{"info a:1 the upstream reports again (<nil>)"}, look())
 
-	j.Ended(&record.Job{Attempts: []record.Attempt{{Upstream: "a:1", Err: errors.New("connection refused")}, {Upstream: "b:1"}}})
-	state.Breaker.State = breaker.Open
-	assert.Equal(t, []string{"warn a:1 the upstream is suspected: attempts failed one after another, and jobs go elsewhere (connection refused)"}, look())
-	state.Breaker.State = breaker.HalfOpen
-	assert.Empty(t, look())
-	state.Breaker.State = breaker.Closed
-	assert.Equal(t, []string{"info a:1 the upstream works again (<nil>)"}, look())
+	j.Ended(&record.Job{Attempts: []record.Attempt{{Upstream: "a:1", Err: "connection refused"}, {Upstream: "b:1"}}})
+	state.Breaker, state.Reason = pool.Breaker{State: pool.BreakerOpen, Why: "5 connections refused or lost in a row"}, pool.Shut
+	assert.Equal(t, []string{
+		"warn a:1 breaker opened: jobs go elsewhere (5 connections refused or lost in a row), connection refused",
+		"warn <nil> panic: every breaker is open, so jobs go to all upstreams (<nil>)",
+	}, look())
+	state.Breaker.State, state.Reason = pool.BreakerHalfOpen, pool.Eligible
+	assert.Equal(t, []string{"info <nil> the panic is over (<nil>)"}, look())
+	state.Breaker = pool.Breaker{State: pool.BreakerClosed}
+	assert.Equal(t, []string{"info a:1 breaker closed: the upstream works again (<nil>)"}, look())
 
 	state.Suspect = "2 reports in a row failed"
 	assert.Equal(t, []string{"warn a:1 the upstream is suspect: it seems to hang, and new jobs go elsewhere (2 reports in a row failed)"}, look())
@@ -65,23 +73,51 @@ func TestJournalOfOneUpstream(t *testing.T) {
 	state.Implausible = ""
 	assert.Equal(t, []string{"info a:1 the upstream's figures are plausible again (<nil>)"}, look())
 
+	state.Slow = "responses take 9 times as long"
+	assert.Equal(t, []string{"warn a:1 the upstream is slow (responses take 9 times as long)"}, look())
+	state.Slow = ""
+	assert.Equal(t, []string{"info a:1 the upstream is no longer slow (<nil>)"}, look())
+
 	state.Draining, state.StopsAt = true, time.Now()
 	assert.Equal(t, []string{"info a:1 the upstream drains: it gets no new jobs (<nil>)"}, look())
 	state.Draining = false
 	assert.Equal(t, []string{"info a:1 the upstream takes jobs again: it no longer drains (<nil>)"}, look())
 }
 
-// An upstream that has never reported is told of after a few failures.
-func TestJournalOfAnUpstreamThatNeverReports(t *testing.T) {
-	j, lines := told()
-	states := []pool.State{{Upstream: pool.Upstream{Address: "a:1"}}}
-	for range enoughUnheard {
+// Upstreams that never report are told of in one line, once each has been asked a few times.
+func TestJournalOfUpstreamsThatNeverReport(t *testing.T) {
+	core, logs := observer.New(zap.DebugLevel)
+	j := NewJournal(zap.New(core))
+	states := make([]pool.State, 5)
+	for i := range states {
+		states[i].Address = fmt.Sprintf("u%d:1", i)
+	}
+	states[4].ReportFresh = true
+	for range 2 * enoughPolls {
+		for _, s := range states[:3] {
+			j.ReportsNothing(s.Address, errors.New("status 404"))
+		}
 		j.Look(states)
-		assert.Empty(t, lines())
-		j.ReportFailed("a:1", errors.New("connection refused"))
+		if j.seen["u0:1"].polls < enoughPolls {
+			assert.Zero(t, logs.Len())
+		}
 	}
 	j.Look(states)
-	assert.Equal(t, []string{"warn a:1 the upstream does not report: its load is judged by this sidecar's own jobs there (connection refused)"}, lines())
+	lines := logs.TakeAll()
+	assert.Len(t, lines, 1)
+	assert.Equal(t, map[string]any{"upstreams": []any{"u0:1", "u1:1", "u2:1"}, "cause": "status 404"}, lines[0].ContextMap())
+
+	j.ReportsNothing("u3:1", errors.New("status 500"))
+	j.ReportsNothing("u4:1", errors.New("status 500")) // it told its load otherwise
+	j.Look(states)
+	assert.Zero(t, logs.Len())
+	for range enoughPolls {
+		j.ReportsNothing("u3:1", errors.New("status 500"))
+	}
+	j.Look(states)
+	lines = logs.TakeAll()
+	assert.Len(t, lines, 1, "one that joined later")
+	assert.Equal(t, map[string]any{"upstreams": []any{"u3:1"}, "cause": "status 500"}, lines[0].ContextMap())
 }
 
 // What has left is forgotten, and begins anew when it comes back.

@@ -3,6 +3,7 @@
 package logging
 
 import (
+	"bytes"
 	"io"
 	"time"
 
@@ -17,47 +18,41 @@ type Settings struct {
 	// Level is the least level that is logged: debug, info, warn or error. A job
 	// that failed is a warning, any other job is at level info.
 	Level string `yaml:"level"`
-	// Jobs says which jobs get a line: all; slow, which is those that failed or
-	// took at least Slow; failed; or none.
+	// Jobs says which jobs get a line: all, failed or none.
 	Jobs string `yaml:"jobs"`
-	// Slow is the time from which on a job is slow.
-	Slow time.Duration `yaml:"slow"`
-	// Share is how many of the jobs that neither failed nor were slow get a line
-	// where Jobs is all: 0.01 is each hundredth.
+	// Share is how many of the jobs that did not fail get a line where Jobs is all:
+	// 0.01 is each hundredth.
 	Share float64 `yaml:"share"`
 }
 
 // Which jobs get a line.
 const (
 	allJobs    = "all"
-	slowJobs   = "slow"
 	failedJobs = "failed"
 	noJobs     = "none"
 )
 
 // Default is the settings of an empty file.
-func Default() Settings { return Settings{Level: "info", Jobs: allJobs, Slow: time.Minute, Share: 1} }
+func Default() Settings { return Settings{Level: "info", Jobs: allJobs, Share: 1} }
 
 // Check adds what cannot be used to f.
 func (s Settings) Check(f *settings.Faults) {
 	f.OneOf("level", s.Level, []string{"debug", "info", "warn", "error"})
-	f.OneOf("jobs", s.Jobs, []string{allJobs, slowJobs, failedJobs, noJobs})
-	f.Positive("slow", s.Slow)
+	f.OneOf("jobs", s.Jobs, []string{allJobs, failedJobs, noJobs})
 	if !(s.Share >= 0 && s.Share <= 1) { // in this form it refuses NaN too
 		f.Add("share", "%v is not a share from 0 to 1", s.Share)
 	}
 }
 
-// Log writes lines as JSON, so that no input can forge one. Lines may wait for
-// logDelay, but not behind an error; Sync writes what waits.
+// Log writes lines as JSON, so that no input can forge one. Nobody waits for it: lines
+// are written by a goroutine of its own. Sync waits for that goroutine for a short time.
 type Log struct {
-	// Logger writes what happens to the program and its upstreams. Jobs writes its many
-	// lines without it, in a third of the time.
+	// Logger writes what happens to the program, its upstreams and its jobs.
 	*zap.Logger
 	// Level is the least level that is written. It may be set at any time.
 	Level zap.AtomicLevel
 
-	lines *lineBuffer
+	lines *writer
 }
 
 // New returns a log whose lines go to w.
@@ -66,18 +61,33 @@ func New(w io.Writer, level string) (*Log, error) {
 	if err != nil {
 		return nil, err
 	}
-	lines := &lineBuffer{to: w}
-	core := zapcore.NewCore(zapcore.NewJSONEncoder(encoding()), lines, at)
-	events := zap.New(core, zap.Hooks(func(e zapcore.Entry) error {
-		if e.Level < zap.ErrorLevel {
-			return nil
+	encoder := zapcore.NewJSONEncoder(encoding())
+	lines := &writer{to: w, note: func(lost int) []byte { return lostNote(encoder, lost) }}
+	events := zap.New(zapcore.NewCore(encoder, lines, at), zap.Hooks(func(e zapcore.Entry) error {
+		if e.Level >= zap.ErrorLevel {
+			lines.flush()
 		}
-		return lines.Sync()
+		return nil
 	}))
 	return &Log{Logger: events, Level: at, lines: lines}, nil
 }
 
-// encoding is how zap writes lines. Those of jobs look alike.
+// Lost is how many lines were lost because those before them could not be written in time.
+func (l *Log) Lost() uint64 { return l.lines.lost.Load() }
+
+// lostNote is a line that counts lines that are missing.
+func lostNote(encoder zapcore.Encoder, lost int) []byte {
+	line, err := encoder.EncodeEntry(zapcore.Entry{
+		Level: zap.WarnLevel, Time: time.Now(), Message: "log lines are missing here: they could not be written in time",
+	}, []zap.Field{zap.Int("lines", lost)})
+	if err != nil {
+		panic("BUG: " + err.Error()) // its fields are of simple types
+	}
+	defer line.Free()
+	return bytes.Clone(line.Bytes())
+}
+
+// encoding is how zap writes lines.
 func encoding() zapcore.EncoderConfig {
 	enc := zap.NewProductionEncoderConfig()
 	enc.EncodeTime = zapcore.ISO8601TimeEncoder

@@ -39,16 +39,16 @@ func (x *exchange) read(r request) (b body, err error) {
 	streamed := r.body == modes.ProcessingMode_FULL_DUPLEX_STREAMED
 	switch {
 	case !streamed && r.body != modes.ProcessingMode_BUFFERED:
-		return b, fmt.Errorf("%w: request_body_mode is %s; set BUFFERED, or FULL_DUPLEX_STREAMED with request_trailer_mode SEND", errMode, r.body)
+		return b, fmt.Errorf("%w: request_body_mode is %s; set BUFFERED, or FULL_DUPLEX_STREAMED with request_trailer_mode SEND", record.ErrMode, r.body)
 	case r.responseBody != modes.ProcessingMode_NONE && r.responseBody != modes.ProcessingMode_FULL_DUPLEX_STREAMED:
-		return b, fmt.Errorf("%w: response_body_mode is %s; set NONE or FULL_DUPLEX_STREAMED, with response_trailer_mode SEND", errMode, r.responseBody)
+		return b, fmt.Errorf("%w: response_body_mode is %s; set NONE or FULL_DUPLEX_STREAMED, with response_trailer_mode SEND", record.ErrMode, r.responseBody)
 	}
-	x.record.Body = r.length()
+	x.book.Record.Body = r.length()
 	switch {
 	case r.length() > x.f.cfg.MaxBody:
 		return b, fmt.Errorf("%w: %d bytes declared, %d allowed", intake.ErrTooLarge, r.length(), x.f.cfg.MaxBody)
 	case r.empty:
-		return b, x.describe(r, nil, true)
+		return b, x.book.Describe(nil, true)
 	case streamed:
 		return x.readStream(r)
 	}
@@ -69,22 +69,11 @@ func (x *exchange) readWhole(r request) error {
 		return fmt.Errorf("%w: it went on without the request's body", errLeft)
 	}
 	text := m.GetRequestBody().GetBody()
-	x.record.Body = int64(len(text))
-	switch {
-	case x.record.Body > x.f.cfg.MaxBody:
-		return fmt.Errorf("%w: %d bytes, %d allowed", intake.ErrTooLarge, len(text), x.f.cfg.MaxBody)
+	x.book.Record.Body = int64(len(text))
+	if most := x.f.cfg.MaxBody; x.book.Record.Body > most {
+		return fmt.Errorf("%w: %d bytes, %d allowed", intake.ErrTooLarge, len(text), most)
 	}
-	return x.describe(r, text, true)
-}
-
-// describe reads what the job says of itself.
-func (x *exchange) describe(r request, body []byte, whole bool) error {
-	d, err := x.f.cfg.Reader.Describe(intake.Head{Method: r.method, Path: r.path, Header: r.header}, body, whole)
-	x.record.Describe(&d)
-	if err != nil {
-		return fmt.Errorf("%w: %w", record.ErrMalformed, err)
-	}
-	return nil
+	return x.book.Describe(text, true)
 }
 
 // readStream reads a body that comes in pieces, whole or as far as the budget allows.
@@ -94,8 +83,8 @@ func (x *exchange) readStream(r request) (b body, err error) {
 	if err != nil {
 		return body{}, err
 	}
-	x.record.Body, x.record.Unkept = b.kept.Len(), !b.kept.Whole()
-	if err := x.describe(r, b.kept.Bytes(), b.kept.Whole()); err != nil {
+	x.book.Record.Body, x.book.Record.Unkept = b.kept.Len(), !b.kept.Whole()
+	if err := x.book.Describe(b.kept.Bytes(), b.kept.Whole()); err != nil {
 		b.release()
 		return body{}, err
 	}

@@ -4,6 +4,7 @@ import (
 	"math/rand/v2"
 	"strings"
 	"testing"
+	"time"
 
 	modes "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/http/ext_proc/v3"
 	ext "github.com/envoyproxy/go-control-plane/envoy/service/ext_proc/v3"
@@ -15,20 +16,21 @@ import (
 	"google.golang.org/protobuf/types/known/structpb"
 
 	"example.org/pilotfish/internal/intake"
+	"example.org/pilotfish/internal/job"
 	"example.org/pilotfish/internal/pool"
 	"example.org/pilotfish/pkg/selection"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-const job = `{"project_id":12345,"priority":"high"}`
+const posted = `{"project_id":12345,"priority":"high"}`
 
 func TestABufferedJob(t *testing.T) {
 	f := newFixture(t, 4, nil)
 	e := f.envoy()
 	e.send(buffered.headers(false, "content-type", "application/json"))
 	assert.NotNil(t, e.recv().GetRequestHeaders().GetResponse(), "the body is wanted first")
-	e.send(requestBody(job, true))
+	e.send(requestBody(posted, true))
 	reply := e.recv()
 	assert.Nil(t, reply.GetRequestBody().GetResponse().GetBodyMutation(), "the body stays as it is")
 	list := strings.Split(placed(t, reply), ",")
@@ -40,15 +42,43 @@ func TestABufferedJob(t *testing.T) {
 	require.NoError(t, e.stream.CloseSend())
 
 	j := f.ended(1)
-	assert.Equal(t, "12345", j.Facts.Project.String())
+	assert.Equal(t, "12345", j.Facts.Project)
 	assert.Equal(t, selection.High, j.Facts.Priority)
-	assert.EqualValues(t, len(job), j.Body)
+	assert.EqualValues(t, len(posted), j.Body)
 	assert.Equal(t, 200, j.Status)
 	assert.Equal(t, intake.Answered, j.Outcome)
 	assert.Equal(t, intake.Complete, j.Completeness)
 	assert.True(t, j.Unframed, "its end was not shown")
 	require.Len(t, j.Attempts, 1)
 	assert.Equal(t, pool.Answered, j.Attempts[0].Outcome)
+}
+
+// A gateway may say whom a job counts for, and its objective. What is cached is its project.
+func TestFairnessAndObjective(t *testing.T) {
+	f := newFixture(t, 4, nil)
+	tenant, homes := intake.Key("tenant-1"), map[string]bool{}
+	for n := range 5 {
+		e := f.envoy()
+		e.send(buffered.headers(false, "content-type", "application/json", "x-gateway-inference-fairness-id", "tenant-1",
+			"x-gateway-inference-objective", []string{"low", "batch"}[n%2]))
+		e.recv()
+		e.send(requestBody(posted, true))
+		home, _, _ := strings.Cut(placed(t, e.recv()), ",")
+		homes[home] = true
+		assert.Equal(t, 1, f.balancer.Project(time.Now(), tenant).InFlight)
+		assert.Zero(t, f.balancer.Project(time.Now(), intake.Key("12345")).InFlight)
+		e.send(responseHead(home, false, "200"))
+		e.recv()
+		require.NoError(t, e.stream.CloseSend())
+		j := f.ended(n + 1)
+		assert.Equal(t, "12345", j.Facts.Project)
+		assert.Equal(t, []selection.Priority{selection.Low, selection.High}[n%2], j.Facts.Priority, "batch is no priority")
+	}
+	for project, want := range map[string]int{"12345": len(homes), "tenant-1": 0} {
+		_, assumed := f.balancer.CachedAt(intake.Key(project))
+		assert.Len(t, assumed, want, "%s's data is where its jobs went", project)
+	}
+	assert.Zero(t, f.balancer.Project(time.Now(), tenant).InFlight)
 }
 
 // Bodies pass unchanged in streamed mode, however they come, and whether they
@@ -64,7 +94,7 @@ func TestStreamedBodies(t *testing.T) {
 	} {
 		for _, trailers := range []bool{false, true} {
 			t.Run(name, func(t *testing.T) {
-				f := newFixture(t, 2, func(cfg *Config) { cfg.Budget = intake.NewBudget(c.budget) })
+				f := newFixture(t, 2, func(cfg *job.Config) { cfg.Budget = intake.NewBudget(c.budget, 16<<20) })
 				e := f.envoy()
 				e.send(duplex.headers(false, "content-type", "text/plain"))
 				body := make([]byte, c.size)
@@ -152,14 +182,14 @@ func TestRefusals(t *testing.T) {
 		status    int
 		reason    string
 	}{
-		"no upstreams":       {0, nil, nil, job, nil, 503, "none-eligible"},
+		"no upstreams":       {0, nil, nil, posted, nil, 503, "none-eligible"},
 		"no place to wait":   {1, func(f *fixture) { f.overload(true); f.wait(2) }, nil, `{}`, nil, 503, "queue-full"},
 		"no job":             {1, nil, []string{"content-type", "application/json"}, `{"priority":"urgent"}`, nil, 400, "malformed-job"},
 		"too large":          {1, nil, []string{"content-length", "999999999"}, "", nil, 413, "body-too-large"},
 		"its time is over":   {1, func(f *fixture) { f.overload(true) }, nil, `{"timeouts":{"queue_seconds":0.01}}`, nil, 503, "none-eligible"},
-		"among none":         {1, nil, nil, job, structpb.NewListValue(&structpb.ListValue{}), 503, "none-eligible"},
-		"among strangers":    {1, nil, nil, job, structpb.NewStringValue("10.9.9.9:1, 10.9.9.9:2"), 503, "none-eligible"},
-		"among what is busy": {1, func(f *fixture) { f.overload(true) }, nil, job, structpb.NewStringValue(address(0)), 503, "none-eligible"},
+		"among none":         {1, nil, nil, posted, structpb.NewListValue(&structpb.ListValue{}), 503, "none-eligible"},
+		"among strangers":    {1, nil, nil, posted, structpb.NewStringValue("10.9.9.9:1, 10.9.9.9:2"), 503, "none-eligible"},
+		"among what is busy": {1, func(f *fixture) { f.overload(true) }, nil, posted, structpb.NewStringValue(address(0)), 503, "none-eligible"},
 	} {
 		for _, m := range []mode{buffered, duplex} {
 			t.Run(name, func(t *testing.T) {
@@ -258,7 +288,7 @@ func TestWhatIsNoRequest(t *testing.T) {
 	observing := buffered.headers(true)
 	observing.ObservabilityMode = true
 	for name, m := range map[string]*ext.ProcessingRequest{
-		"a response": responseHead("", true, "200"), "a body": requestBody(job, true), "nothing": {}, "observing": observing,
+		"a response": responseHead("", true, "200"), "a body": requestBody(posted, true), "nothing": {}, "observing": observing,
 	} {
 		f := newFixture(t, 1, nil)
 		e := f.envoy()
@@ -278,8 +308,10 @@ func TestAnyOrderOfMessages(t *testing.T) {
 	rng := rand.New(rand.NewPCG(7, 7))
 	any := []func(m mode) *ext.ProcessingRequest{
 		func(m mode) *ext.ProcessingRequest { return m.headers(rng.IntN(2) == 0) },
-		func(mode) *ext.ProcessingRequest { return requestBody(job[:rng.IntN(len(job))], rng.IntN(2) == 0) },
-		func(mode) *ext.ProcessingRequest { return requestBody(job, rng.IntN(2) == 0) },
+		func(mode) *ext.ProcessingRequest {
+			return requestBody(posted[:rng.IntN(len(posted))], rng.IntN(2) == 0)
+		},
+		func(mode) *ext.ProcessingRequest { return requestBody(posted, rng.IntN(2) == 0) },
 		func(mode) *ext.ProcessingRequest { return endOfRequest },
 		func(mode) *ext.ProcessingRequest {
 			return responseHead(address(rng.IntN(5)), rng.IntN(2) == 0, []string{"200", "503", "x"}[rng.IntN(3)])
@@ -317,7 +349,7 @@ func TestMembersOutsideTheBody(t *testing.T) {
 	settings.Queue, settings.Evaluate, settings.Stream, settings.Session = none, none, none, none
 	reader, err := intake.NewReader(settings)
 	require.NoError(t, err)
-	f := newFixture(t, 1, func(c *Config) { c.Reader = reader })
+	f := newFixture(t, 1, func(c *job.Config) { c.Reader = reader })
 	for i, m := range []mode{buffered, duplex} {
 		e := f.envoy()
 		e.send(m.headers(false, ":path", "/cache/a?x=/cache/b", "x-priority", "high"))
@@ -328,7 +360,9 @@ func TestMembersOutsideTheBody(t *testing.T) {
 		e.recv()
 		e.leave()
 		j := f.ended(i + 1)
-		assert.Equal(t, "a", j.Facts.Project.String())
+		assert.Equal(t, []string{"POST", "/cache/a"}, []string{j.Method, j.Path})
+		assert.NotEmpty(t, j.Peer)
+		assert.Equal(t, "a", j.Facts.Project)
 		assert.Equal(t, selection.High, j.Facts.Priority)
 		assert.Equal(t, intake.Full, j.Read)
 	}

@@ -24,9 +24,10 @@ import (
 	"example.org/pilotfish/internal/breaker"
 	"example.org/pilotfish/internal/dispatch"
 	"example.org/pilotfish/internal/intake"
+	"example.org/pilotfish/internal/job"
+	"example.org/pilotfish/internal/overload"
 	"example.org/pilotfish/internal/pool"
 	"example.org/pilotfish/internal/record"
-	"example.org/pilotfish/pkg/overload"
 	"example.org/pilotfish/pkg/selection"
 )
 
@@ -38,8 +39,9 @@ type fixture struct {
 	t        *testing.T
 	balancer *balancer.Balancer
 	budget   *intake.Budget
-	cfg      Config
+	cfg      job.Config
 	server   *Server
+	filter   *Filter
 	address  string // of the server
 	client   *grpc.ClientConn
 
@@ -50,18 +52,17 @@ type fixture struct {
 
 func address(i int) string { return fmt.Sprintf("10.0.0.%d:9000", i) }
 
-func newFixture(t *testing.T, n int, change func(*Config)) *fixture {
+func newFixture(t *testing.T, n int, change func(*job.Config)) *fixture {
 	t.Helper()
-	f := &fixture{t: t, budget: intake.NewBudget(1 << 20)}
+	f := &fixture{t: t, budget: intake.NewBudget(1<<20, 16<<20)}
 	rng := rand.New(rand.NewPCG(1, 2))
 	policy, err := selection.New("least-in-flight")
 	require.NoError(t, err)
 	detector, err := overload.New("threshold", 100)
 	require.NoError(t, err)
-	breakers, err := breaker.New(breaker.Config{Settings: breaker.Default(), Rand: rng})
-	require.NoError(t, err)
 	p, err := pool.New(pool.Config{
-		Settings: pool.Settings{Policy: policy, Detector: detector, Interval: 5 * time.Second}, Breakers: breakers, Rand: rng,
+		Settings: pool.Settings{Policy: policy, Detector: detector, Interval: 5 * time.Second, Breaker: pool.DefaultBreaker()},
+		Gate:     breaker.New, Rand: rng,
 	})
 	require.NoError(t, err)
 	queue := dispatch.DefaultQueue()
@@ -76,16 +77,16 @@ func newFixture(t *testing.T, n int, change func(*Config)) *fixture {
 	f.balancer.Set(set)
 	reader, err := intake.NewReader(intake.Default())
 	require.NoError(t, err)
-	f.cfg = Config{
+	f.cfg = job.Config{
 		Reader: reader, Budget: f.budget, Claimer: f.balancer, MaxBody: 8 << 20,
 		Hint: func(h http.Header, now time.Time) (pool.Hint, bool) {
 			return pool.Hint{At: now}, h.Get("X-Load") != ""
 		},
-		Observe: func(j *record.Job) {
+		Sinks: []func(*record.Job){func(j *record.Job) {
 			f.mu.Lock()
 			defer f.mu.Unlock()
 			f.records = append(f.records, j)
-		},
+		}},
 	}
 	if change != nil {
 		change(&f.cfg)
@@ -99,6 +100,7 @@ func (f *fixture) serve() {
 	f.t.Helper()
 	filter, err := New(f.cfg)
 	require.NoError(f.t, err)
+	f.filter = filter
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(f.t, err)
 	f.server = NewServer(ServerConfig{
@@ -109,7 +111,6 @@ func (f *fixture) serve() {
 			}
 			return nil
 		},
-		MaxBody: f.cfg.MaxBody,
 	})
 	ended := make(chan error, 1)
 	go func() { ended <- f.server.Serve(l) }()
@@ -139,7 +140,7 @@ func (f *fixture) dial() *grpc.ClientConn {
 
 // overload makes the upstreams refuse further jobs, or take them again.
 func (f *fixture) overload(on bool) {
-	r := pool.Report{At: time.Now(), CoresBusy: -1, Completed: -1, Wait: math.NaN(), Response: math.NaN()}
+	r := pool.Report{At: time.Now(), CoresBusy: -1, Completed: -1, Wait: math.NaN()}
 	if on {
 		r.Stalled[selection.Low] = 1000
 	}

@@ -9,8 +9,6 @@ import (
 	core "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
 	modes "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/http/ext_proc/v3"
 	ext "github.com/envoyproxy/go-control-plane/envoy/service/ext_proc/v3"
-
-	"example.org/pilotfish/internal/record"
 )
 
 // request is the head of a request, and how Envoy shows the rest.
@@ -38,13 +36,6 @@ func requestOf(first *ext.ProcessingRequest, headers *ext.HttpHeaders) request {
 		r.body, r.responseBody = c.GetRequestBodyMode(), c.GetResponseBodyMode()
 	}
 	return r
-}
-
-// errMode is Envoy's configuration, not the submitter's request; it is answered
-// like a refusal because the submitter is the one who hears of it.
-var errMode = &record.Refusal{
-	Status: 500, Reason: "envoy-misconfigured",
-	Title: "Envoy shows bodies in a way that pilotfish cannot use", Text: "Envoy's processing_mode cannot be used",
 }
 
 // buffered says whether Envoy shows the whole body at once.

@@ -1,7 +1,6 @@
 package mesh
 
 import (
-	"fmt"
 	"net/http"
 	"strings"
 	"testing"
@@ -15,8 +14,8 @@ import (
 	"google.golang.org/protobuf/types/known/structpb"
 
 	"example.org/pilotfish/internal/intake"
+	"example.org/pilotfish/internal/job"
 	"example.org/pilotfish/internal/pool"
-	"example.org/pilotfish/internal/record"
 )
 
 // The lease is where Envoy says that the response is from, and the upstreams
@@ -96,7 +95,7 @@ func TestOutcomes(t *testing.T) {
 
 // A panic ends its own stream, and the lease.
 func TestAPanicEndsTheLease(t *testing.T) {
-	f := newFixture(t, 1, func(c *Config) {
+	f := newFixture(t, 1, func(c *job.Config) {
 		c.Hint = func(http.Header, time.Time) (pool.Hint, bool) { panic("a test") }
 	})
 	e := f.envoy()
@@ -135,72 +134,4 @@ func TestLoadInTrailers(t *testing.T) {
 	e.recv()
 	e.leave()
 	assert.Nil(t, f.ended(2).Attempts[0].Hint)
-}
-
-// Each request asks its upstream for a load report, unless it says itself how.
-func TestAskingForLoad(t *testing.T) {
-	const key = "endpoint-load-metrics-format"
-	f := newFixture(t, 1, func(c *Config) { c.AskLoad = "text" })
-	for i, c := range []struct {
-		header []string
-		want   bool
-	}{{nil, true}, {[]string{key, "json"}, false}} {
-		e := f.envoy()
-		e.send(buffered.headers(true, c.header...))
-		added := map[string]string{}
-		for _, h := range e.recv().GetRequestHeaders().GetResponse().GetHeaderMutation().GetSetHeaders() {
-			added[h.GetHeader().GetKey()] = string(h.GetHeader().GetRawValue())
-		}
-		assert.Equal(t, c.want, added[key] == "text", "%v", added)
-		e.leave()
-		f.ended(i + 1)
-	}
-}
-
-// Where a job is traced, its upstream is told so, and its record has the span. Where it
-// is not, the header stays as it came.
-func TestTracedJobs(t *testing.T) {
-	for name, m := range map[string]mode{"buffered": buffered, "duplex": duplex} {
-		for _, traced := range []bool{true, false} {
-			t.Run(fmt.Sprint(name, traced), func(t *testing.T) {
-				span := &record.Span{ID: [8]byte{1}}
-				f := newFixture(t, 1, func(c *Config) {
-					c.Trace = func(h http.Header) *record.Span {
-						if !traced {
-							return nil
-						}
-						assert.Equal(t, "theirs", h.Get("Traceparent"))
-						h.Set("Traceparent", "ours")
-						return span
-					}
-				})
-				e := f.envoy()
-				e.send(m.headers(false, "traceparent", "theirs"))
-				if m == buffered {
-					e.recv()
-				}
-				e.send(requestBody(job, true))
-				reply := e.recv()
-				common := reply.GetRequestHeaders().GetResponse()
-				if m == buffered {
-					common = reply.GetRequestBody().GetResponse()
-				}
-				told := ""
-				for _, h := range common.GetHeaderMutation().GetSetHeaders() {
-					if h.GetHeader().GetKey() == "traceparent" {
-						told = string(h.GetHeader().GetRawValue())
-					}
-				}
-				e.leave()
-				j := f.ended(1)
-				if traced {
-					assert.Equal(t, "ours", told)
-					assert.Same(t, span, j.Span)
-				} else {
-					assert.Empty(t, told)
-					assert.Nil(t, j.Span)
-				}
-			})
-		}
-	}
 }

@@ -2,22 +2,23 @@ package mesh
 
 import (
 	"context"
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"log"
+	"math"
 	"net"
+	"net/http"
 	"runtime/debug"
-	"sync"
-	"sync/atomic"
 	"time"
 
 	ext "github.com/envoyproxy/go-control-plane/envoy/service/ext_proc/v3"
-	"golang.org/x/net/netutil"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/health/grpc_health_v1"
-	"google.golang.org/grpc/keepalive"
 	"google.golang.org/grpc/status"
+
+	"example.org/pilotfish/internal/proxy/lazyconn"
 )
 
 // ServerConfig says what a Server serves.
@@ -26,19 +27,19 @@ type ServerConfig struct {
 	Filter func() (f *Filter, done func())
 	// Ready says why no request can be placed; nil means that they can. Required.
 	Ready func() error
-	// MaxBody bounds a body that Envoy sends in one message, in bytes.
-	MaxBody int64
+	// Certificate is what the server shows; nil serves without TLS.
+	Certificate func(*tls.ClientHelloInfo) (*tls.Certificate, error)
 	// ErrorLog gets what goes wrong in a stream; nil is the standard logger.
 	ErrorLog *log.Logger
 }
 
 // Bounds of what callers may take.
 const (
-	maxConns   = 256
-	maxStreams = 10_000    // at one time on one connection
-	maxHeaders = 64 << 10  // bytes of a stream's own headers
-	maxMargin  = 256 << 10 // bytes of a message besides a body: headers, metadata
-	window     = 1 << 20   // bytes on their way in a stream or on a connection
+	maxConns    = 256
+	maxStreams  = 250      // at one time on one connection
+	maxHeaders  = 64 << 10 // bytes of a stream's own headers
+	streamAhead = 64 << 10 // bytes that have come of a stream, and were not read yet
+	connAhead   = 256 << 10
 )
 
 // Server serves the external processor, and gRPC's health checks.
@@ -47,7 +48,8 @@ type Server struct {
 	grpc_health_v1.UnimplementedHealthServer
 	cfg  ServerConfig
 	grpc *grpc.Server
-	open atomic.Int64 // connections
+	http *http.Server
+	*lazyconn.Limit
 }
 
 // NewServer returns a server that listens nowhere yet.
@@ -55,27 +57,61 @@ func NewServer(cfg ServerConfig) *Server {
 	if cfg.ErrorLog == nil {
 		cfg.ErrorLog = log.Default()
 	}
-	s := &Server{cfg: cfg}
-	s.grpc = grpc.NewServer(
-		grpc.MaxRecvMsgSize(int(cfg.MaxBody)+maxMargin),
-		grpc.MaxConcurrentStreams(maxStreams),
-		grpc.MaxHeaderListSize(maxHeaders),
-		grpc.InitialWindowSize(window), grpc.InitialConnWindowSize(window),
-		grpc.ConnectionTimeout(10*time.Second),
-		grpc.KeepaliveParams(keepalive.ServerParameters{Time: 30 * time.Second, Timeout: 20 * time.Second}),
-		grpc.KeepaliveEnforcementPolicy(keepalive.EnforcementPolicy{MinTime: 5 * time.Second, PermitWithoutStream: true}),
-		grpc.ChainStreamInterceptor(s.recover),
-	)
+	s := &Server{cfg: cfg, Limit: lazyconn.NewLimit(maxConns)}
+	s.grpc = grpc.NewServer(grpc.MaxRecvMsgSize(math.MaxInt32), grpc.ChainStreamInterceptor(s.recover))
 	ext.RegisterExternalProcessorServer(s.grpc, s)
 	grpc_health_v1.RegisterHealthServer(s.grpc, s)
+	s.http = &http.Server{
+		Handler:           s,
+		ReadHeaderTimeout: 10 * time.Second,
+		MaxHeaderBytes:    maxHeaders,
+		ErrorLog:          cfg.ErrorLog,
+		Protocols:         new(http.Protocols),
+		HTTP2: &http.HTTP2Config{
+			MaxConcurrentStreams:          maxStreams,
+			MaxReceiveBufferPerStream:     streamAhead,
+			MaxReceiveBufferPerConnection: connAhead,
+			SendPingTimeout:               30 * time.Second,
+			PingTimeout:                   20 * time.Second,
+			WriteByteTimeout:              time.Minute,
+		},
+	}
+	s.http.Protocols.SetUnencryptedHTTP2(true)
+	if cfg.Certificate != nil {
+		s.http.TLSConfig = &tls.Config{MinVersion: tls.VersionTLS12, GetCertificate: cfg.Certificate}
+		s.http.Protocols.SetHTTP2(true)
+	}
 	return s
 }
 
-// Process is the external processor.
-func (s *Server) Process(stream ext.ExternalProcessor_ProcessServer) error {
+// stream is what Process needs besides the messages.
+type stream struct {
+	filter *Filter
+	from   *messages
+}
+
+// streamKey is the key under which a context has its stream.
+type streamKey struct{}
+
+// ServeHTTP serves one stream. gRPC's own server would hold what has come of all messages,
+// whatever their sizes.
+func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	f, done := s.cfg.Filter()
 	defer done()
-	return f.process(stream)
+	from := f.messages(w, r)
+	defer from.end()
+	r = r.WithContext(context.WithValue(r.Context(), streamKey{}, stream{f, from}))
+	r.Body = from
+	s.grpc.ServeHTTP(w, r)
+}
+
+// Process is the external processor.
+func (s *Server) Process(p ext.ExternalProcessor_ProcessServer) error {
+	of, ok := p.Context().Value(streamKey{}).(stream)
+	if !ok {
+		return status.Error(codes.Internal, "the stream did not come by ServeHTTP")
+	}
+	return of.filter.process(p, of.from)
 }
 
 // recover keeps a panic to its own stream, as net/http does.
@@ -112,48 +148,24 @@ func (s *Server) Check(_ context.Context, r *grpc_health_v1.HealthCheckRequest) 
 
 // Serve accepts from l until Shutdown, and then returns nil.
 func (s *Server) Serve(l net.Listener) error {
-	err := s.grpc.Serve(&counted{Listener: netutil.LimitListener(l, maxConns), open: &s.open})
-	if err == nil || errors.Is(err, grpc.ErrServerStopped) {
+	serve := s.http.Serve
+	if s.http.TLSConfig != nil {
+		serve = func(l net.Listener) error { return s.http.ServeTLS(l, "", "") }
+	}
+	err := serve(s.Over(l))
+	if errors.Is(err, http.ErrServerClosed) {
 		return nil
 	}
 	return fmt.Errorf("serving %s: %w", l.Addr(), err)
 }
 
-// Conns is how many connections are open, and how many may be.
-func (s *Server) Conns() (open, most int) { return int(s.open.Load()), maxConns }
-
 // Shutdown takes no new requests and waits for the open ones until ctx ends.
 // Those that are left are then cut; what becomes of them is Envoy's to say.
 func (s *Server) Shutdown(ctx context.Context) error {
-	stop := context.AfterFunc(ctx, s.grpc.Stop)
-	s.grpc.GracefulStop()
-	if !stop() {
-		return fmt.Errorf("streams of Envoy were cut: %w", context.Cause(ctx))
+	defer s.grpc.GracefulStop() // waits for the streams that were cut
+	err := s.http.Shutdown(ctx)
+	if err == nil {
+		return nil
 	}
-	return nil
-}
-
-// counted counts the open connections of a listener.
-type counted struct {
-	net.Listener
-	open *atomic.Int64
-}
-
-func (l *counted) Accept() (net.Conn, error) {
-	c, err := l.Listener.Accept()
-	if err != nil {
-		return nil, err
-	}
-	l.open.Add(1)
-	return &countedConn{Conn: c, left: sync.OnceFunc(func() { l.open.Add(-1) })}, nil
-}
-
-type countedConn struct {
-	net.Conn
-	left func()
-}
-
-func (c *countedConn) Close() error {
-	defer c.left()
-	return c.Conn.Close()
+	return errors.Join(fmt.Errorf("streams of Envoy were cut: %w", err), s.http.Close())
 }

@@ -8,37 +8,37 @@ import (
 	"github.com/stretchr/testify/assert"
 
 	"example.org/pilotfish/internal/pool"
+	"example.org/pilotfish/internal/record"
 	"example.org/pilotfish/pkg/selection"
 )
 
-func TestAttemptsAndRetries(t *testing.T) {
+func TestAttempts(t *testing.T) {
 	m := newMetrics()
-	want := map[string]float64{
-		"pilotfish_retries_refused_total": 2, "pilotfish_replay_disabled_total": 1,
-		`pilotfish_jobs_moved_total{reason="suspect"}`: 1, `pilotfish_jobs_moved_total{reason="late"}`: 2,
-	}
+	m.Joined([]string{"u:1"})
+	want := map[string]float64{`pilotfish_jobs_moved_total`: 1, `pilotfish_picks_total{cache="none"}`: 45 + 9}
 	got := changes(t, m, func() {
-		m.ReplayDisabled()
-		m.JobMoved(pool.BySuspicion)
-		m.JobMoved(pool.ByLateness)
-		m.JobMoved(pool.ByLateness)
-		m.RetryRefused()
-		m.RetryRefused()
+		m.JobMoved()
 		for o := range pool.Outcome(pool.Outcomes) {
+			attempted(m, record.Attempt{Upstream: "gone:1", Outcome: o, FirstByte: -1}) // counts as a pick alone
 			for range int(o) + 1 {
-				m.AttemptDone(Attempt{Upstream: "gone:1", Outcome: o, FirstByte: -1, LastByte: -1})
+				attempted(m, record.Attempt{Upstream: "u:1", Outcome: o, FirstByte: -1})
 			}
-			want[fmt.Sprintf("pilotfish_attempts_total{outcome=%q}", o)] = float64(o) + 1
+			want[fmt.Sprintf("pilotfish_upstream_attempts_total{outcome=%q,upstream=\"u:1\"}", o)] = float64(o) + 1
 		}
 	})
 	assert.Equal(t, want, got)
 }
 
+// attempted counts an attempt alone.
+func attempted(m *Metrics, a record.Attempt) {
+	m.attempts.attempted(&a)
+	m.upstreams.attempted(&a)
+}
+
 // hinted is an attempt whose upstream told everything.
-func hinted(upstream string) Attempt {
-	return Attempt{
-		Upstream: upstream, Outcome: pool.Answered, Believed: selection.AssumedCached, Expected: 0.5,
-		FirstByte: 3 * time.Second, LastByte: 10 * time.Second,
+func hinted(upstream string) record.Attempt {
+	return record.Attempt{
+		Upstream: upstream, Outcome: pool.Answered, Cache: selection.AssumedCached, FirstByte: 3 * time.Second,
 		Hint: &pool.Hint{Known: true, Waited: 2 * time.Second, Fetched: time.Second},
 	}
 }
@@ -47,30 +47,26 @@ func TestAttemptsAtAnUpstream(t *testing.T) {
 	m := newMetrics()
 	m.Joined([]string{"u:1", "u:2"})
 	assert.Equal(t, map[string]float64{
-		`pilotfish_attempts_total{outcome="answered"}`:                         1,
+		`pilotfish_picks_total{cache="assumed"}`:                               1,
 		`pilotfish_cache_finds_total{believed="assumed",found="miss"}`:         1,
 		`pilotfish_upstream_attempts_total{outcome="answered",upstream="u:1"}`: 1,
 		`pilotfish_upstream_first_byte_seconds_count{upstream="u:1"}`:          1,
 		`pilotfish_upstream_first_byte_seconds_sum{upstream="u:1"}`:            3,
 		`pilotfish_upstream_wait_seconds_count{upstream="u:1"}`:                1,
 		`pilotfish_upstream_wait_seconds_sum{upstream="u:1"}`:                  2,
-		`pilotfish_upstream_wait_expected_seconds_count{upstream="u:1"}`:       1,
-		`pilotfish_upstream_wait_expected_seconds_sum{upstream="u:1"}`:         0.5,
 		`pilotfish_upstream_fetch_seconds_count{upstream="u:1"}`:               1,
 		`pilotfish_upstream_fetch_seconds_sum{upstream="u:1"}`:                 1,
-		`pilotfish_upstream_execution_seconds_count{upstream="u:1"}`:           1,
-		`pilotfish_upstream_execution_seconds_sum{upstream="u:1"}`:             8,
-	}, changes(t, m, func() { m.AttemptDone(hinted("u:1")) }))
+	}, changes(t, m, func() { attempted(m, hinted("u:1")) }))
 
 	told := hinted("u:2")
 	told.Hint.Cached, told.Hint.Waited, told.Hint.Fetched = true, -1, -1
 	assert.Equal(t, map[string]float64{
-		`pilotfish_attempts_total{outcome="answered"}`:                         1,
+		`pilotfish_picks_total{cache="assumed"}`:                               1,
 		`pilotfish_cache_finds_total{believed="assumed",found="hit"}`:          1,
 		`pilotfish_upstream_attempts_total{outcome="answered",upstream="u:2"}`: 1,
 		`pilotfish_upstream_first_byte_seconds_count{upstream="u:2"}`:          1,
 		`pilotfish_upstream_first_byte_seconds_sum{upstream="u:2"}`:            3,
-	}, changes(t, m, func() { m.AttemptDone(told) }), "what is not told is not counted")
+	}, changes(t, m, func() { attempted(m, told) }), "what is not told is not counted")
 
 	m.Left([]string{"u:2"})
 	for name := range series(t, m.registry) {
@@ -78,22 +74,34 @@ func TestAttemptsAtAnUpstream(t *testing.T) {
 	}
 }
 
-func TestPicked(t *testing.T) {
+func TestShadow(t *testing.T) {
+	m := newMetrics()
+	shadowed := func(to string, cost, there float64) *record.Attempt {
+		return &record.Attempt{Upstream: "u:1", Why: pool.Why{Shadow: to, Cost: selection.Cost{Total: cost}, ShadowCost: there}}
+	}
+	assert.Equal(t, map[string]float64{
+		`pilotfish_shadow_choices_total{choice="same"}`:    1,
+		`pilotfish_shadow_choices_total{choice="other"}`:   2,
+		`pilotfish_shadow_cost_seconds_total{of="policy"}`: 3,
+		`pilotfish_shadow_cost_seconds_total{of="shadow"}`: 12,
+	}, changes(t, m, func() {
+		m.shadow.attempted(shadowed("u:1", 2, 2))
+		m.shadow.attempted(shadowed("u:2", 1, 4))
+		m.shadow.attempted(shadowed("u:2", 0, 6))
+		m.shadow.attempted(shadowed("", 8, 0))
+	}))
+}
+
+func TestPicks(t *testing.T) {
 	m := newMetrics()
 	got := changes(t, m, func() {
-		m.Picked(selection.Cached, time.Second, false)
-		m.Picked(selection.AssumedCached, time.Second, false)
-		m.Picked(selection.AssumedCached, time.Second, false)
-		m.Picked(selection.NotCached, time.Second, true)
+		for _, c := range []selection.Cache{selection.Cached, selection.AssumedCached, selection.AssumedCached, selection.NotCached} {
+			m.attempts.attempted(&record.Attempt{Cache: c})
+		}
 	})
 	assert.Equal(t, map[string]float64{
 		`pilotfish_picks_total{cache="cached"}`:  1,
 		`pilotfish_picks_total{cache="assumed"}`: 2,
 		`pilotfish_picks_total{cache="none"}`:    1,
-		"pilotfish_pick_seconds_count":           4,
-		"pilotfish_pick_seconds_sum":             4,
-		"pilotfish_panic_mode":                   1,
 	}, got)
-	got = changes(t, m, func() { m.Picked(selection.Cached, 0, false) })
-	assert.Equal(t, -1.0, got["pilotfish_panic_mode"], "panic mode did not end")
 }

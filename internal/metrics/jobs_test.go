@@ -2,6 +2,7 @@ package metrics
 
 import (
 	"fmt"
+	"strings"
 	"testing"
 	"time"
 
@@ -9,10 +10,11 @@ import (
 
 	"example.org/pilotfish/internal/intake"
 	"example.org/pilotfish/internal/pool"
+	"example.org/pilotfish/internal/record"
 	"example.org/pilotfish/pkg/selection"
 )
 
-func TestJobDone(t *testing.T) {
+func TestEndedJobs(t *testing.T) {
 	for _, c := range []struct {
 		outcome      intake.Outcome
 		completeness intake.Completeness
@@ -38,8 +40,10 @@ func TestJobDone(t *testing.T) {
 		for _, p := range []selection.Priority{selection.Low, selection.High} {
 			m := newMetrics()
 			want := map[string]float64{
-				fmt.Sprintf("pilotfish_jobs_total{outcome=%q,priority=%q,read=\"no_project\"}", c.outcome, p): 1,
-				fmt.Sprintf("pilotfish_answers_total{complete=%q}", c.completeness):                           1,
+				fmt.Sprintf("pilotfish_jobs_total{outcome=%q,priority=%q}", c.outcome, p): 1,
+			}
+			if c.outcome == intake.Shed {
+				want[fmt.Sprintf("pilotfish_shed_total{priority=%q,reason=%q}", p, intake.QueueFull)] = 1
 			}
 			if c.timed {
 				want[fmt.Sprintf("pilotfish_job_duration_seconds_count{priority=%q}", p)] = 1
@@ -51,7 +55,9 @@ func TestJobDone(t *testing.T) {
 					want[fmt.Sprintf("pilotfish_job_ttfb_seconds_sum{priority=%q}", p)] = 2
 				}
 			}
-			assert.Equal(t, want, changes(t, m, func() { m.JobDone(p, intake.NoProject, c.outcome, c.completeness, c.ttfb, 5*time.Second) }),
+			assert.Equal(t, want, changes(t, m, func() {
+				m.Ended(&record.Job{Facts: intake.Facts{Priority: p}, Outcome: c.outcome, Completeness: c.completeness, TTFB: c.ttfb, Total: 5 * time.Second})
+			}),
 				"%v, %v after %v", c.outcome, c.completeness, c.ttfb)
 		}
 	}
@@ -69,18 +75,17 @@ func TestJobsAndAttemptsThatEndAlikeShareTheWord(t *testing.T) {
 	}
 }
 
-func TestJobShed(t *testing.T) {
+func TestShedJobs(t *testing.T) {
 	m := newMetrics()
 	got := changes(t, m, func() {
-		m.JobShed(selection.High, intake.QueueFull)
-		m.JobShed(selection.Low, intake.Displaced)
-		m.JobShed(selection.Low, intake.Waited)
-		m.JobShed(selection.Low, intake.Waited)
+		for _, why := range []intake.Shedding{intake.Displaced, intake.Waited, intake.Waited} {
+			m.Ended(&record.Job{Outcome: intake.Shed, Shedding: why})
+		}
 	})
 	assert.Equal(t, map[string]float64{
-		`pilotfish_shed_total{priority="high",reason="queue_full"}`: 1,
-		`pilotfish_shed_total{priority="low",reason="displaced"}`:   1,
-		`pilotfish_shed_total{priority="low",reason="waited"}`:      2,
+		`pilotfish_jobs_total{outcome="shed",priority="low"}`:     3,
+		`pilotfish_shed_total{priority="low",reason="displaced"}`: 1,
+		`pilotfish_shed_total{priority="low",reason="waited"}`:    2,
 	}, got)
 }
 
@@ -100,15 +105,29 @@ func TestQueue(t *testing.T) {
 	}, got)
 }
 
-func TestJobStretched(t *testing.T) {
-	m := newMetrics()
+// What is not known of a job does not count, nor does the body of one that was refused.
+func TestWhatIsKnownOfAJob(t *testing.T) {
+	ended := func(r record.Job) map[string]float64 {
+		m := newMetrics()
+		got := changes(t, m, func() {
+			r.End(r.Arrived.Add(5 * time.Second))
+			m.Ended(&r)
+		})
+		for name := range got {
+			if strings.HasPrefix(name, "pilotfish_job") && !strings.HasPrefix(name, "pilotfish_job_stretch") && !strings.HasPrefix(name, "pilotfish_jobs_read") {
+				delete(got, name)
+			}
+		}
+		return got
+	}
+	told := record.Attempt{Upstream: "u:1", Hint: &pool.Hint{Waited: 4 * time.Second}}
 	assert.Equal(t, map[string]float64{
-		`pilotfish_job_stretch_count{priority="high"}`:  2,
-		`pilotfish_job_stretch_sum{priority="high"}`:    5,
-		`pilotfish_job_slowdown_count{priority="high"}`: 2,
-		`pilotfish_job_slowdown_sum{priority="high"}`:   0.75,
-	}, changes(t, m, func() {
-		m.JobStretched(selection.High, 1)
-		m.JobStretched(selection.High, 4)
+		`pilotfish_job_stretch_count{priority="low"}`: 1, `pilotfish_job_stretch_sum{priority="low"}`: 5,
+		`pilotfish_jobs_read_total{read="full"}`: 1, `pilotfish_picks_total{cache="none"}`: 1, "pilotfish_replay_disabled_total": 1, "pilotfish_retries_refused_total": 1,
+		"pilotfish_request_body_bytes_total": 10, "pilotfish_response_body_bytes_total": 100,
+	}, ended(record.Job{
+		Completeness: intake.Complete, Attempts: []record.Attempt{told}, Read: intake.Full, Unkept: true, RetryRefused: true, Body: 10, Bytes: 100,
 	}))
+	assert.Equal(t, map[string]float64{`pilotfish_jobs_read_total{read="unread"}`: 1}, ended(record.Job{Body: -1}))
+	assert.Equal(t, map[string]float64{"pilotfish_request_body_bytes_total": 10}, ended(record.Job{Body: 10, Outcome: intake.Rejected}))
 }

@@ -14,6 +14,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/collectors"
+	"github.com/prometheus/client_golang/prometheus/promauto"
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 )
 
@@ -28,31 +29,30 @@ const (
 type Metrics struct {
 	*jobs
 	*attempts
-	*picks
+	*shadow
 	*upstreams
-	*prewarms
 	*reloads
 	*live
 
 	registry *prometheus.Registry
 }
 
-// New returns the collectors on a registry of their own. version is that of
-// pilotfish.
-func New(version string) *Metrics {
-	r := registrar{prometheus.NewRegistry()}
+// New returns the collectors on a registry of their own. version and
+// commit are those of pilotfish.
+func New(version, commit string) *Metrics {
+	registry := prometheus.NewRegistry()
+	r := registrar{registry, promauto.With(registry)}
 	m := &Metrics{
 		jobs:     newJobs(r),
 		attempts: newAttempts(r),
-		picks:    newPicks(r),
-		prewarms: newPrewarms(r),
+		shadow:   newShadow(r),
 		reloads:  newReloads(r),
 		live:     newLive(r),
-		registry: r.Registry,
+		registry: registry,
 
 		upstreams: newUpstreams(r),
 	}
-	r.MustRegister(newBuildInfo(version), collectors.NewGoCollector(),
+	r.MustRegister(newBuildInfo(version, commit), collectors.NewGoCollector(),
 		collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	return m
 }
@@ -68,61 +68,36 @@ func (m *Metrics) Handler() http.Handler {
 	}))
 }
 
-func newBuildInfo(version string) prometheus.Collector {
+func newBuildInfo(version, commit string) prometheus.Collector {
 	return prometheus.NewGaugeFunc(prometheus.GaugeOpts{
 		Name:        "pilotfish_build_info",
-		Help:        "1, labelled with the versions of pilotfish and of the Go that built it.",
-		ConstLabels: prometheus.Labels{"version": version, "goversion": runtime.Version()},
+		Help:        "1, labelled with the version and commit of pilotfish, and with the Go that built it.",
+		ConstLabels: prometheus.Labels{"version": version, "commit": commit, "goversion": runtime.Version()},
 	}, func() float64 { return 1 })
 }
 
-// reloads counts the configurations read while running.
-type reloads struct {
-	applied, refused prometheus.Counter
-	last, at         prometheus.Gauge
-}
+// reloads is whether the configuration read last is in force.
+type reloads struct{ last, at prometheus.Gauge }
 
 func newReloads(r registrar) *reloads {
-	results := r.counters("pilotfish_config_reloads_total",
-		"Reloads of the configuration; a refused one changed nothing.", "result")
 	c := &reloads{
-		applied: results.WithLabelValues("applied"),
-		refused: results.WithLabelValues("refused"),
-		last: r.gauge("pilotfish_config_last_reload_success",
-			"1 if the configuration read last is in force, 0 if it was refused."),
-		at: r.gauge("pilotfish_config_last_reload_success_timestamp_seconds",
-			"When the configuration in force was read, in seconds since 1970."),
+		last: r.NewGauge(prometheus.GaugeOpts{
+			Name: "pilotfish_config_last_reload_success", Help: "1 if the configuration read last is in force, 0 if it was refused.",
+		}),
+		at: r.NewGauge(prometheus.GaugeOpts{
+			Name: "pilotfish_config_last_reload_success_timestamp_seconds",
+			Help: "When the configuration in force was read, in seconds since 1970.",
+		}),
 	}
 	c.last.Set(1) // the one read at the start
 	c.at.SetToCurrentTime()
 	return c
 }
 
-// Reloaded counts a reload of the configuration.
+// Reloaded notes a reload of the configuration.
 func (c *reloads) Reloaded(applied bool) {
 	if applied {
-		c.applied.Inc()
 		c.at.SetToCurrentTime()
-	} else {
-		c.refused.Inc()
 	}
 	c.last.Set(boolean(applied))
-}
-
-// prewarms counts the prefetches of projects whose upstream leaves.
-type prewarms struct{ fetched, failed prometheus.Counter }
-
-func newPrewarms(r registrar) *prewarms {
-	results := r.counters("pilotfish_prewarms_total",
-		"Projects that an upstream was asked to fetch because another one leaves.", "result")
-	return &prewarms{fetched: results.WithLabelValues("fetched"), failed: results.WithLabelValues("failed")}
-}
-
-// Prewarmed counts a prefetch that ended.
-func (p *prewarms) Prewarmed(fetched bool) {
-	if fetched {
-		p.fetched.Inc()
-	} else {
-		p.failed.Inc()
-	}
 }

@@ -5,7 +5,6 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptest"
-	"reflect"
 	"runtime"
 	"strings"
 	"testing"
@@ -13,19 +12,20 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/testutil/promlint"
-	dto "github.com/prometheus/client_model/go"
+	"github.com/prometheus/common/expfmt"
+	"github.com/prometheus/common/model"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	"go.uber.org/goleak"
 
 	"example.org/pilotfish/internal/intake"
-	"example.org/pilotfish/internal/pool"
+	"example.org/pilotfish/internal/record"
 	"example.org/pilotfish/pkg/selection"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-func newMetrics() *Metrics { return New("1.2.3") }
+func newMetrics() *Metrics { return New("1.2.3", "abc") }
 
 // series gathers every series as name{label="value",...} with its value; a
 // histogram or summary is its _count and its _sum.
@@ -33,36 +33,15 @@ func series(t *testing.T, g prometheus.Gatherer) map[string]float64 {
 	t.Helper()
 	families, err := g.Gather()
 	require.NoError(t, err)
+	samples, err := expfmt.ExtractSamples(&expfmt.DecodeOptions{}, families...)
+	require.NoError(t, err)
 	all := map[string]float64{}
-	for _, f := range families {
-		for _, m := range f.Metric {
-			labels := labelText(m.Label)
-			switch f.GetType() {
-			case dto.MetricType_COUNTER:
-				all[f.GetName()+labels] = m.GetCounter().GetValue()
-			case dto.MetricType_GAUGE:
-				all[f.GetName()+labels] = m.GetGauge().GetValue()
-			case dto.MetricType_HISTOGRAM:
-				all[f.GetName()+"_count"+labels] = float64(m.GetHistogram().GetSampleCount())
-				all[f.GetName()+"_sum"+labels] = m.GetHistogram().GetSampleSum()
-			case dto.MetricType_SUMMARY:
-				all[f.GetName()+"_count"+labels] = float64(m.GetSummary().GetSampleCount())
-				all[f.GetName()+"_sum"+labels] = m.GetSummary().GetSampleSum()
-			}
+	for _, s := range samples {
+		if _, isQuantile := s.Metric[model.QuantileLabel]; !isQuantile && !strings.HasSuffix(string(s.Metric[model.MetricNameLabel]), "_bucket") {
+			all[strings.ReplaceAll(s.Metric.String(), ", ", ",")] = float64(s.Value)
 		}
 	}
 	return all
-}
-
-func labelText(labels []*dto.LabelPair) string {
-	if len(labels) == 0 {
-		return ""
-	}
-	var pairs []string
-	for _, l := range labels {
-		pairs = append(pairs, fmt.Sprintf("%s=%q", l.GetName(), l.GetValue()))
-	}
-	return "{" + strings.Join(pairs, ",") + "}"
 }
 
 // changes runs events and returns the series of pilotfish that they changed,
@@ -83,12 +62,11 @@ func changes(t *testing.T, m *Metrics, events func()) map[string]float64 {
 func TestAtTheStart(t *testing.T) {
 	all := series(t, newMetrics().registry)
 	for name, want := range map[string]float64{
-		fmt.Sprintf("pilotfish_build_info{goversion=%q,version=\"1.2.3\"}", runtime.Version()): 1,
-		"pilotfish_config_last_reload_success":                                                 1,
-		"pilotfish_panic_mode":                                                                 0,
-		`pilotfish_jobs_total{outcome="answered",priority="high",read="full"}`:                 0,
-		`pilotfish_queue_jobs{priority="low"}`:                                                 0,
-		`pilotfish_picks_total{cache="assumed"}`:                                               0,
+		fmt.Sprintf("pilotfish_build_info{commit=\"abc\",goversion=%q,version=\"1.2.3\"}", runtime.Version()): 1,
+		"pilotfish_config_last_reload_success":                     1,
+		`pilotfish_jobs_total{outcome="answered",priority="high"}`: 0,
+		`pilotfish_queue_jobs{priority="low"}`:                     0,
+		`pilotfish_picks_total{cache="assumed"}`:                   0,
 	} {
 		got, ok := all[name]
 		assert.True(t, ok, "no %s", name)
@@ -101,9 +79,7 @@ func TestAtTheStart(t *testing.T) {
 func TestNamesAndHelpPassThePrometheusLinter(t *testing.T) {
 	m := newMetrics()
 	m.Joined([]string{"u:1"})
-	m.SetSource(func(time.Time) Live {
-		return growing([]pool.State{{Upstream: at("u:1")}})
-	})
+	m.SetSource(everything)
 	families, err := m.registry.Gather()
 	require.NoError(t, err)
 	problems, err := promlint.NewWithMetricFamilies(families).Lint()
@@ -113,7 +89,7 @@ func TestNamesAndHelpPassThePrometheusLinter(t *testing.T) {
 
 func TestHandlerServesWhatWasCounted(t *testing.T) {
 	m := newMetrics()
-	m.RetryRefused()
+	m.JobMoved()
 	server := httptest.NewServer(m.Handler())
 	defer server.Close()
 	defer http.DefaultClient.CloseIdleConnections()
@@ -124,7 +100,7 @@ func TestHandlerServesWhatWasCounted(t *testing.T) {
 		require.NoError(t, err)
 		require.NoError(t, answer.Body.Close())
 		assert.Equal(t, http.StatusOK, answer.StatusCode)
-		assert.Contains(t, string(text), "\npilotfish_retries_refused_total 1\n", "a scrape changed it")
+		assert.Contains(t, string(text), "\npilotfish_jobs_moved_total 1\n", "a scrape changed it")
 	}
 }
 
@@ -160,73 +136,39 @@ func TestReloaded(t *testing.T) {
 	start := series(t, m.registry)[at]
 	assert.InDelta(t, float64(time.Now().Unix()), start, 3600, "the start counts")
 	assert.Equal(t, map[string]float64{
-		`pilotfish_config_reloads_total{result="refused"}`: 1,
-		"pilotfish_config_last_reload_success":             -1,
+		"pilotfish_config_last_reload_success": -1,
 	}, changes(t, m, func() { m.Reloaded(false) }))
 	got := changes(t, m, func() { m.Reloaded(true) })
 	assert.Positive(t, got[at])
 	delete(got, at)
-	assert.Equal(t, map[string]float64{
-		`pilotfish_config_reloads_total{result="applied"}`: 1,
-		"pilotfish_config_last_reload_success":             1,
-	}, got)
+	assert.Equal(t, map[string]float64{"pilotfish_config_last_reload_success": 1}, got)
 }
 
-func TestPrewarmsAndBytes(t *testing.T) {
-	m := newMetrics()
-	assert.Equal(t, map[string]float64{
-		`pilotfish_prewarms_total{result="fetched"}`: 1,
-		`pilotfish_prewarms_total{result="failed"}`:  2,
-		"pilotfish_request_body_bytes_total":         10,
-		"pilotfish_response_body_bytes_total":        300,
-	}, changes(t, m, func() {
-		m.Prewarmed(true)
-		m.Prewarmed(false)
-		m.Prewarmed(false)
-		m.BytesPassed(10, 100)
-		m.BytesPassed(-1, 200)
-	}))
-}
-
-// Series could only grow with projects, paths or methods if an event could
-// carry such a thing. Addresses are the only text that any of them takes.
-func TestNoEventTakesTextButAddresses(t *testing.T) {
-	addresses := map[string]bool{"Joined": true, "Left": true, "ReportFailed": true}
-	metrics := reflect.TypeFor[*Metrics]()
-	assert.Greater(t, metrics.NumMethod(), 10)
-	for i := range metrics.NumMethod() {
-		method := metrics.Method(i)
-		for arg := range method.Type.Ins() {
-			text := arg.Kind() == reflect.String || arg.Kind() == reflect.Slice || arg.Kind() == reflect.Map
-			assert.False(t, text && !addresses[method.Name], "%s takes %v", method.Name, arg)
-		}
-	}
+// endedJob is a job whose upstream told everything.
+func endedJob() *record.Job {
+	r := &record.Job{Completeness: intake.Complete, TTFB: time.Second, Attempts: []record.Attempt{hinted("u:1")}}
+	r.End(r.Arrived.Add(3 * time.Second))
+	return r
 }
 
 // What a job may cost: none of it allocates.
 func TestAJobsEventsDoNotAllocate(t *testing.T) {
-	m, attempt := newMetrics(), hinted("u:1")
+	m, r := newMetrics(), endedJob()
 	m.Joined([]string{"u:1"})
 	event := func() {
-		m.Picked(selection.Cached, time.Microsecond, false)
 		m.QueueEntered(selection.Low)
 		m.QueueLeft(selection.Low, time.Millisecond)
-		m.AttemptDone(attempt)
-		m.JobStretched(selection.Low, 1.5)
-		m.JobDone(selection.Low, intake.Full, intake.Answered, intake.Complete, time.Second, 2*time.Second)
+		m.Ended(r)
 	}
 	event() // the native histograms make their first buckets
 	assert.Zero(t, testing.AllocsPerRun(1000, event))
 }
 
 func BenchmarkAJobsEvents(b *testing.B) {
-	m, attempt := newMetrics(), hinted("u:1")
+	m, r := newMetrics(), endedJob()
 	m.Joined([]string{"u:1"})
 	b.ReportAllocs()
 	for b.Loop() {
-		m.Picked(selection.Cached, time.Microsecond, false)
-		m.AttemptDone(attempt)
-		m.JobStretched(selection.Low, 1.5)
-		m.JobDone(selection.Low, intake.Full, intake.Answered, intake.Complete, time.Second, 2*time.Second)
+		m.Ended(r)
 	}
 }

@@ -2,12 +2,11 @@ package metrics
 
 import (
 	"sync"
-	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 
 	"example.org/pilotfish/internal/pool"
-	"example.org/pilotfish/pkg/selection"
+	"example.org/pilotfish/internal/record"
 )
 
 // upstreams counts what happened at each upstream. The series of an upstream
@@ -15,11 +14,9 @@ import (
 type upstreams struct {
 	reports    *prometheus.CounterVec
 	attempts   *prometheus.CounterVec
-	firstByte  *histograms
+	firstByte  *prometheus.HistogramVec
 	wait       *prometheus.SummaryVec
-	expected   *prometheus.SummaryVec
 	fetch      *prometheus.SummaryVec
-	execution  *prometheus.SummaryVec
 	mu         sync.Mutex
 	byUpstream map[string]*upstream
 }
@@ -28,11 +25,9 @@ type upstreams struct {
 type upstream struct {
 	reports   prometheus.Counter
 	attempts  []prometheus.Counter // by pool.Outcome
-	firstByte *histogram
+	firstByte prometheus.Observer
 	wait      prometheus.Observer
-	expected  prometheus.Observer
 	fetch     prometheus.Observer
-	execution prometheus.Observer
 }
 
 func newUpstreams(r registrar) *upstreams {
@@ -45,12 +40,8 @@ func newUpstreams(r registrar) *upstreams {
 			"From the start of an attempt to the first byte of its response.", firstByteSeconds, "upstream"),
 		wait: r.summaries("pilotfish_upstream_wait_seconds",
 			"Time that jobs waited at the upstream, as it tells.", "upstream"),
-		expected: r.summaries("pilotfish_upstream_wait_expected_seconds",
-			"What the policy weighed as the wait of the same jobs when it picked the upstream.", "upstream"),
 		fetch: r.summaries("pilotfish_upstream_fetch_seconds",
 			"Time that jobs fetched data at the upstream, as it tells, of those that caused a fetch.", "upstream"),
-		execution: r.summaries("pilotfish_upstream_execution_seconds",
-			"Time of complete responses from the start of the attempt to their end, less the wait that the upstream tells.", "upstream"),
 		byUpstream: make(map[string]*upstream),
 	}
 }
@@ -64,11 +55,9 @@ func (u *upstreams) Joined(addresses []string) {
 			reports:  u.reports.WithLabelValues(a),
 			attempts: byLabel[pool.Outcome](pool.Outcomes, u.attempts.WithLabelValues, a),
 
-			firstByte: u.firstByte.with(a),
+			firstByte: u.firstByte.WithLabelValues(a),
 			wait:      u.wait.WithLabelValues(a),
-			expected:  u.expected.WithLabelValues(a),
 			fetch:     u.fetch.WithLabelValues(a),
-			execution: u.execution.WithLabelValues(a),
 		}
 	}
 }
@@ -81,10 +70,9 @@ func (u *upstreams) Left(addresses []string) {
 		delete(u.byUpstream, a)
 		u.reports.DeleteLabelValues(a)
 		u.attempts.DeletePartialMatch(prometheus.Labels{"upstream": a})
-		u.firstByte.remove(a)
-		for _, times := range []*prometheus.SummaryVec{u.wait, u.expected, u.fetch, u.execution} {
-			times.DeleteLabelValues(a)
-		}
+		u.firstByte.DeleteLabelValues(a)
+		u.wait.DeleteLabelValues(a)
+		u.fetch.DeleteLabelValues(a)
 	}
 }
 
@@ -98,24 +86,8 @@ func (u *upstreams) ReportFailed(address string) {
 	}
 }
 
-// Attempt is one that ended.
-type Attempt struct {
-	// Upstream is where, and Outcome how.
-	Upstream string
-	Outcome  pool.Outcome
-	// Believed is what was believed of the project's data there, and Expected what the
-	// policy weighed as the wait.
-	Believed selection.Cache
-	Expected float64
-	// FirstByte and LastByte are from its start; negative without a response, and
-	// without a complete one.
-	FirstByte, LastByte time.Duration
-	// Hint is what the upstream told; nil when nothing.
-	Hint *pool.Hint
-}
-
 // attempted counts an attempt at its upstream.
-func (u *upstreams) attempted(a *Attempt) {
+func (u *upstreams) attempted(a *record.Attempt) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	s, ok := u.byUpstream[a.Upstream]
@@ -131,10 +103,6 @@ func (u *upstreams) attempted(a *Attempt) {
 	}
 	if a.Hint.Waited >= 0 {
 		s.wait.Observe(a.Hint.Waited.Seconds())
-		s.expected.Observe(a.Expected)
-		if a.LastByte >= a.Hint.Waited {
-			s.execution.Observe((a.LastByte - a.Hint.Waited).Seconds())
-		}
 	}
 	if a.Hint.Fetched > 0 {
 		s.fetch.Observe(a.Hint.Fetched.Seconds())

@@ -2,6 +2,7 @@ package metrics
 
 import (
 	"fmt"
+	"strconv"
 	"testing"
 	"time"
 
@@ -9,6 +10,8 @@ import (
 
 	"example.org/pilotfish/internal/intake"
 	"example.org/pilotfish/internal/pool"
+	"example.org/pilotfish/internal/quality"
+	"example.org/pilotfish/internal/record"
 	"example.org/pilotfish/pkg/selection"
 )
 
@@ -42,7 +45,7 @@ func TestReportFailuresLiveAsLongAsTheirUpstream(t *testing.T) {
 // submitters send and however often upstreams come and go.
 func TestSeriesAreBounded(t *testing.T) {
 	m := newMetrics()
-	var upstreams []pool.State
+	var upstreams []quality.Upstream
 	m.SetSource(func(time.Time) Live { return Live{Upstreams: upstreams} })
 	count := func() (n int) {
 		families, err := m.registry.Gather()
@@ -56,20 +59,23 @@ func TestSeriesAreBounded(t *testing.T) {
 	for i := range 1000 {
 		address := fmt.Sprintf("10.0.%d.%d:80", i/250, i%250)
 		m.Joined([]string{address})
-		upstreams = []pool.State{{Upstream: at(address)}}
+		upstreams = []quality.Upstream{rowOf(address)}
 		m.ReportFailed(address)
 		m.Left([]string{address})
 	}
 	upstreams = nil
 	for i := range 100_000 {
-		m.Picked(selection.Cache(i%3), time.Duration(i), i%2 == 0)
-		m.AttemptDone(Attempt{
-			Upstream: fmt.Sprintf("10.0.0.%d:80", i%250), Outcome: pool.Outcome(i % pool.Outcomes), Believed: selection.Cache(i % 3),
-			Hint: &pool.Hint{Known: true, Cached: i%2 == 0},
+		text := strconv.Itoa(i)
+		m.Ended(&record.Job{
+			ID: text, Method: text, Path: text, Peer: text, Unread: text, Err: text,
+			Facts: intake.Facts{Project: text, Session: text, Priority: selection.Priority(i % 2)},
+			Read:  intake.Reading(i % intake.Readings), Outcome: intake.Outcome(i % intake.Outcomes),
+			Completeness: intake.Completeness(i % intake.Completenesses), Shedding: intake.Shedding(i % intake.Sheddings),
+			Attempts: []record.Attempt{{
+				Upstream: fmt.Sprintf("10.0.0.%d:80", i%250), Outcome: pool.Outcome(i % pool.Outcomes), Cache: selection.Cache(i % 3),
+				Hint: &pool.Hint{Known: true, Cached: i%2 == 0}, Err: text,
+			}},
 		})
-		m.BytesPassed(int64(i), -1)
-		m.Prewarmed(i%2 == 0)
-		m.JobDone(selection.Priority(i%2), intake.Reading(i%intake.Readings), intake.Outcome(i%intake.Outcomes), intake.Completeness(i%intake.Completenesses), time.Duration(i), time.Duration(i))
 	}
 	assert.Equal(t, before, count())
 	assert.Empty(t, m.byUpstream)

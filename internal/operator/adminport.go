@@ -2,6 +2,7 @@
 package operator
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -34,12 +35,12 @@ const maxReason = 200
 
 // get reads one of the admin port's replies.
 func (p adminPort) get(ctx context.Context, path string, query url.Values, into any) error {
-	return p.ask(ctx, http.MethodGet, path, query, into)
+	return p.ask(ctx, http.MethodGet, path, query, nil, into)
 }
 
 // ask sends a request to the admin port and reads the reply, which is JSON.
-func (p adminPort) ask(ctx context.Context, method, path string, query url.Values, into any) error {
-	text, err := p.read(ctx, method, path, query)
+func (p adminPort) ask(ctx context.Context, method, path string, query url.Values, body []byte, into any) error {
+	text, err := p.read(ctx, method, path, query, body)
 	if err != nil {
 		return err
 	}
@@ -49,19 +50,19 @@ func (p adminPort) ask(ctx context.Context, method, path string, query url.Value
 	return nil
 }
 
-// read sends a request to the admin port and returns the reply.
-func (p adminPort) read(ctx context.Context, method, path string, query url.Values) ([]byte, error) {
+// read sends a request to the admin port and returns the reply. The path is escaped.
+func (p adminPort) read(ctx context.Context, method, path string, query url.Values, body []byte) ([]byte, error) {
 	ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
 	defer cancel()
 	client := http.Client{Transport: &http.Transport{DisableKeepAlives: true}}
-	at := url.URL{Scheme: "http", Host: p.Admin, Path: path, RawQuery: query.Encode()}
+	at := (&url.URL{Scheme: "http", Host: p.Admin, RawQuery: query.Encode()}).JoinPath(path)
 	if socket, local := settings.UnixPath(p.Admin); local {
 		at.Host = "localhost"
 		client.Transport = &http.Transport{DisableKeepAlives: true, DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
 			return (&net.Dialer{}).DialContext(ctx, "unix", socket)
 		}}
 	}
-	r, err := http.NewRequestWithContext(ctx, method, at.String(), nil)
+	r, err := http.NewRequestWithContext(ctx, method, at.String(), bytes.NewReader(body))
 	if err != nil {
 		return nil, fmt.Errorf("--admin: %w", err)
 	}

@@ -4,19 +4,22 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"net/http"
 	"net/url"
+	"os"
 	"strings"
 	"text/tabwriter"
 
+	"example.org/pilotfish/internal/admin"
 	"example.org/pilotfish/internal/cli"
-	"example.org/pilotfish/pkg/selection"
 )
 
 // Explain says where a job would go, and why. Nothing is sent.
 type Explain struct {
 	adminPort
 	Project  string `placeholder:"ID" help:"The job's project; none by default."`
+	Body     string `placeholder:"FILE" help:"A file with the job's body, which tells project and priority; - is standard input."`
 	Priority string `default:"low" enum:"low,high" placeholder:"PRIORITY" help:"Its priority: low or high."`
 }
 
@@ -24,50 +27,70 @@ type Explain struct {
 func (c *Explain) Run(s cli.Console) error {
 	ctx, stop := cli.Context()
 	defer stop()
-	var pick struct {
-		Upstream string
-		Ranking  []struct {
-			Address, Cache string
-			Jobs           float64
-			Cost           *selection.Cost
-		}
+	var pick admin.Pick
+	query, body, err := c.job(s)
+	if err != nil {
+		return err
 	}
-	if err := c.get(ctx, "/api/pick", url.Values{"project": {c.Project}, "priority": {c.Priority}}, &pick); err != nil {
+	method := http.MethodGet
+	if body != nil {
+		method = http.MethodPost
+	}
+	if err := c.ask(ctx, method, "/api/pick", query, body, &pick); err != nil {
 		return errors.Join(err, c.leftOut(ctx, s))
 	}
 	of := "a job without a project"
-	if c.Project != "" {
-		of = "a job of project " + plain(c.Project)
+	if pick.Project != "" {
+		of = "a job of project " + plain(pick.Project)
 	}
-	fmt.Fprintf(s.Out, "%s, priority %s, would go to %s\n\n", of, c.Priority, plain(pick.Upstream))
+	fmt.Fprintf(s.Out, "%s, priority %s, would go to %s\n\n", of, plain(pick.Priority), plain(pick.Upstream))
 	w := tabwriter.NewWriter(s.Out, 0, 0, 2, ' ', tabwriter.AlignRight)
-	fmt.Fprint(w, "cost\twait\tfetch\tplacement\tstop\tjobs\tcache\tupstream\t\n")
+	fmt.Fprint(w, "cost\twait\tfetch\tplacement\tstop\tjobs\tcache\tfound\tupstream\t\n")
+	shadow := ""
 	for _, r := range pick.Ranking {
 		cost := "–\t–\t–\t–\t–"
 		if c := r.Cost; c != nil {
 			cost = strings.Join([]string{short(c.Total), short(c.Wait), short(c.Fetch), short(c.Placement), short(c.Stop)}, "\t")
 		}
-		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t\n", cost, short(r.Jobs), plain(r.Cache), plain(r.Address))
+		if r.Shadow {
+			shadow = r.Address
+		}
+		fmt.Fprintf(w, "%s\t%s\t%s\t%.0f %%\t%s\t\n", cost, short(r.Jobs), plain(r.Cache), 100*r.Found, plain(r.Address))
 	}
 	if err := w.Flush(); err != nil {
 		return err
 	}
-	fmt.Fprintln(s.Out, "\nCosts are in seconds; the least wins. docs/policies.md says what they are made of.")
+	fmt.Fprintln(s.Out, "\nCosts are in seconds; docs/policies.md says what they are made of. The pick costs the least,"+
+		"\nor is drawn at random from those that have the data and cost nearly as little.")
+	if shadow != "" {
+		fmt.Fprintf(s.Out, "The shadow policy would take %s.\n", plain(shadow))
+	}
 	return c.leftOut(ctx, s)
+}
+
+// job is what to ask about: a query, or the body of a job.
+func (c *Explain) job(s cli.Console) (query url.Values, body []byte, err error) {
+	switch c.Body {
+	case "":
+		return url.Values{"project": {c.Project}, "priority": {c.Priority}}, nil, nil
+	case "-":
+		body, err = io.ReadAll(s.In)
+	default:
+		body, err = os.ReadFile(c.Body)
+	}
+	if err != nil {
+		return nil, nil, fmt.Errorf("--body: %w", err)
+	}
+	return nil, body, nil
 }
 
 // leftOut lists the upstreams that get no new job, and what keeps each from it.
 func (c *Explain) leftOut(ctx context.Context, s cli.Console) error {
-	var all struct {
-		Upstreams []struct{ Address, Why, Suspect string }
-	}
+	var all admin.Upstreams
 	if err := c.get(ctx, "/api/upstreams", nil, &all); err != nil {
 		return err
 	}
 	for _, u := range all.Upstreams {
-		if u.Suspect != "" && u.Why != "" {
-			u.Why += ": " + u.Suspect
-		}
 		if u.Why != "" {
 			fmt.Fprintf(s.Out, "left out: %s: %s\n", plain(u.Address), plain(u.Why))
 		}
@@ -82,16 +105,36 @@ type Reload struct{ adminPort }
 func (c *Reload) Run(s cli.Console) error {
 	ctx, stop := cli.Context()
 	defer stop()
-	var done struct {
-		Waiting []string `json:"waiting_for_restart"`
-	}
-	if err := c.ask(ctx, http.MethodPost, "/-/reload", nil, &done); err != nil {
+	var done admin.Reloaded
+	if err := c.ask(ctx, http.MethodPost, "/-/reload", nil, nil, &done); err != nil {
 		return err
 	}
 	fmt.Fprintln(s.Out, "the configuration was reloaded")
 	for _, key := range done.Waiting {
 		fmt.Fprintf(s.Out, "the change of %s waits for a restart\n", plain(key))
 	}
+	return nil
+}
+
+// Drain keeps new jobs of a sidecar away from an upstream, or ends that.
+type Drain struct {
+	adminPort
+	Upstream string `arg:"" help:"HOST:PORT of the upstream, as top shows it."`
+	End      bool   `kong:"-"`
+}
+
+// Run needs a sidecar with admin_write: true.
+func (c *Drain) Run(s cli.Console) error {
+	ctx, stop := cli.Context()
+	defer stop()
+	method, now := http.MethodPost, "gets no new jobs from this sidecar"
+	if c.End {
+		method, now = http.MethodDelete, "gets jobs again"
+	}
+	if _, err := c.read(ctx, method, "/api/upstreams/"+url.PathEscape(c.Upstream)+"/drain", nil, nil); err != nil {
+		return err
+	}
+	fmt.Fprintf(s.Out, "%s %s\n", plain(c.Upstream), now)
 	return nil
 }
 
@@ -109,7 +152,7 @@ func (c *Probe) Run(s cli.Console) error {
 	}
 	ctx, stop := cli.Context()
 	defer stop()
-	text, err := c.read(ctx, http.MethodGet, path, nil)
+	text, err := c.read(ctx, http.MethodGet, path, nil, nil)
 	if err != nil {
 		return err
 	}

@@ -2,15 +2,22 @@ package operator
 
 import (
 	"bytes"
+	"encoding/json"
+	"io"
 	"net/http"
 	"net/http/httptest"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"example.org/pilotfish/internal/admin"
 	"example.org/pilotfish/internal/cli"
+	"example.org/pilotfish/internal/pool"
+	"example.org/pilotfish/internal/quality"
 )
 
 // run runs a command line.
@@ -18,9 +25,32 @@ func run(args ...string) (code int, out, problems string) {
 	var stdout, stderr bytes.Buffer
 	p := cli.Program{Name: "pilotfish", Commands: []cli.Command{
 		{Name: "top", Do: new(Top)}, {Name: "explain", Do: new(Explain)}, {Name: "probe", Do: new(Probe)}, {Name: "reload", Do: new(Reload)},
+		{Name: "drain", Do: new(Drain)}, {Name: "undrain", Do: &Drain{End: true}},
 	}}
 	code = p.Run(args, cli.Console{Out: &stdout, Err: &stderr})
 	return code, stdout.String(), stderr.String()
+}
+
+// The body of a job is sent as it is, and tells its project.
+func TestExplainABody(t *testing.T) {
+	var asked []string
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		body, _ := io.ReadAll(r.Body)
+		asked = append(asked, r.Method+" "+r.URL.RequestURI()+" "+string(body))
+		_, _ = w.Write([]byte(`{"project":"llama/0123","priority":"low","upstream":"a:1","ranking":[{"address":"a:1","cache":"assumed","found":0.475}]}`))
+	}))
+	defer server.Close()
+	file := filepath.Join(t.TempDir(), "job.json")
+	require.NoError(t, os.WriteFile(file, []byte(`{"model":"llama"}`), 0o600))
+	admin := strings.TrimPrefix(server.URL, "http://")
+	code, out, problems := run("explain", "--admin", admin, "--body", file)
+	require.Zero(t, code, problems)
+	assert.Equal(t, []string{`POST /api/pick {"model":"llama"}`, "GET /api/upstreams "}, asked)
+	assert.Contains(t, out, "a job of project llama/0123, priority low, would go to a:1\n")
+	assert.Contains(t, out, "48 %")
+	code, _, problems = run("explain", "--admin", admin, "--body", file+"x")
+	assert.Equal(t, 1, code)
+	assert.Contains(t, problems, "--body: open ")
 }
 
 // ask runs a command against an admin port that replies as told, by path and query.
@@ -39,21 +69,23 @@ func ask(t *testing.T, replies map[string]string, args ...string) (code int, out
 }
 
 func TestExplain(t *testing.T) {
-	code, out, problems := ask(t, map[string]string{"/api/pick?priority=high&project=a%26b": `{"upstream":"b:1","ranking":[
-		{"address":"b:1","cache":"cached","jobs":3,"cost":{"total":0.25,"wait":0.25}},
+	code, out, problems := ask(t, map[string]string{"/api/pick?priority=high&project=a%26b": `{"project":"a&b","priority":"high","upstream":"b:1","ranking":[
+		{"address":"b:1","cache":"cached","found":1,"jobs":3,"cost":{"total":0.25,"wait":0.25}},
 		{"address":"a:1","cache":"none","jobs":0,"cost":{"total":2.12345,"fetch":2,"placement":0.12345}},
-		{"address":"c\u001b[2J:1","cache":"none","jobs":1}]}`,
-		"/api/upstreams": `{"upstreams":[{"address":"b:1"},{"address":"d:1","why":"suspect","suspect":"it owes 3 answers"},{"address":"e:1","why":"breaker open"}]}`,
+		{"address":"c\u001b[2J:1","cache":"none","jobs":1,"shadow":true}]}`,
+		"/api/upstreams": `{"upstreams":[{"address":"b:1"},{"address":"d:1","why":"suspect: it owes 3 answers"},{"address":"e:1","why":"breaker open"}]}`,
 	}, "explain", "--project", "a&b", "--priority", "high")
 	require.Zero(t, code, problems)
 	assert.Equal(t, `a job of project a&b, priority high, would go to b:1
 
-  cost  wait  fetch  placement  stop  jobs   cache  upstream
-  0.25  0.25      0          0     0     3  cached       b:1
-  2.12     0      2      0.123     0     0    none       a:1
-     –     –      –          –     –     1    none   c?[2J:1
+  cost  wait  fetch  placement  stop  jobs   cache  found  upstream
+  0.25  0.25      0          0     0     3  cached  100 %       b:1
+  2.12     0      2      0.123     0     0    none    0 %       a:1
+     –     –      –          –     –     1    none    0 %   c?[2J:1
 
-Costs are in seconds; the least wins. docs/policies.md says what they are made of.
+Costs are in seconds; docs/policies.md says what they are made of. The pick costs the least,
+or is drawn at random from those that have the data and cost nearly as little.
+The shadow policy would take c?[2J:1.
 left out: d:1: suspect: it owes 3 answers
 left out: e:1: breaker open
 `, out)
@@ -66,25 +98,66 @@ left out: e:1: breaker open
 	assert.Contains(t, problems, `must be one of "low","high"`)
 }
 
+func TestDrain(t *testing.T) {
+	var asked string
+	mux := http.NewServeMux()
+	mux.HandleFunc("/api/upstreams/{address}/drain", func(w http.ResponseWriter, r *http.Request) {
+		asked = r.Method + " " + r.PathValue("address")
+		if r.PathValue("address") == "c:3" {
+			w.WriteHeader(http.StatusForbidden)
+			_, _ = w.Write([]byte(`{"error":"upstreams cannot be drained by hand: admin_write is false"}`))
+		}
+	})
+	server := httptest.NewServer(mux)
+	defer server.Close()
+	at := strings.TrimPrefix(server.URL, "http://")
+	for _, c := range []struct{ command, address, asked, out string }{
+		{"drain", "a:1", "POST a:1", "a:1 gets no new jobs from this sidecar\n"},
+		{"undrain", "[::1]:2", "DELETE [::1]:2", "[::1]:2 gets jobs again\n"},
+		{"drain", "unix:/run/a.sock", "POST unix:/run/a.sock", "unix:/run/a.sock gets no new jobs from this sidecar\n"},
+	} {
+		code, out, problems := run(c.command, c.address, "--admin", at)
+		require.Zero(t, code, problems)
+		assert.Equal(t, c.asked, asked)
+		assert.Equal(t, c.out, out)
+	}
+	code, _, problems := run("drain", "c:3", "--admin", at)
+	assert.Equal(t, 1, code)
+	assert.Contains(t, problems, "admin_write is false")
+}
+
 func TestTopWithoutATerminal(t *testing.T) {
-	now := `{"at":"2026-01-02T03:04:05Z","in_flight":4,"waiting":1,"not_ready":"shutting down",
-		"capacity":{"now":{"full":0.451},"busiest_minute":{"full":1.2},"flat":{"upstreams":5,"change":2}},
-		"fleet":{"mode":"growing","deadline_in_seconds":90,"windows":[{"covered_seconds":50,"all":{"jobs":100,"complete":98,"first_byte_seconds":{"p50":0.25,"p99":1.5}}}]},
-		"upstreams":[
-			{"address":"a:1","eligible":true,"jobs":2,"in_flight":1,"mode":"flat","report_age_seconds":1.5,"breaker":{"state":"closed"}},
-			{"address":"b:1","eligible":true,"jobs":7,"in_flight":2,"stalled":3,"wait_seconds":2.5,"latency_seconds":0.5,"minute_jobs":60,"minute_lost":2,"rate":1.5,"cached_projects":4,"mode":"losing","report_age_seconds":-1,"breaker":{"state":"closed"}},
-			{"address":"c:1","why":"breaker open","wait_seconds":-1,"mode":"unknown","report_age_seconds":-1,"breaker":{"state":"open"}}]}`
-	code, out, problems := ask(t, map[string]string{"/api/now": now}, "top", "--rows", "2")
+	minute := quality.Window{Covered: 50, All: quality.Figures{
+		Jobs: 100, Complete: 95, Failed: 3, Partial: 1, Absent: 1, FirstByte: quality.Quantiles{P50: 0.25, P99: 1.5},
+	}}
+	row := func(s pool.State, mode quality.Mode, failed uint64) quality.Upstream {
+		return quality.Upstream{State: s, Mode: mode, MinuteJobs: 20 * failed, MinuteFailed: failed}
+	}
+	now, err := json.Marshal(admin.Now{
+		InFlight: 4, Waiting: 1, NotReady: "shutting down", Panic: true,
+		Capacity: &quality.Advice{Fleet: quality.Fleet{Upstreams: 3}, Full: 0.451, FullBusiest: 1.2, Flat: quality.Need{Upstreams: 5}},
+		Fleet:    quality.Status{Mode: quality.Growing, DeadlineSeconds: new(90.0), Windows: []quality.Window{minute}},
+		Upstreams: []quality.Upstream{
+			row(pool.State{Upstream: pool.Upstream{Address: "a:1"}, Eligible: true, Jobs: 9, ReportAge: 1.5}, quality.Flat, 0),
+			row(pool.State{
+				Upstream: pool.Upstream{Address: "b:1"}, Eligible: true, Jobs: 7, InFlight: 2, Stalled: 3, Wait: 2.5, Latency: 0.5, Rate: 1.5,
+				Cached: 4, ReportAge: -1,
+			}, quality.Losing, 3),
+			row(pool.State{Upstream: pool.Upstream{Address: "c:1"}, Why: "breaker open", Wait: -1, ReportAge: -1}, quality.Unknown, 0),
+		},
+	})
+	require.NoError(t, err)
+	code, out, problems := ask(t, map[string]string{"/api/now": string(now)}, "top", "--rows", "2")
 	require.Zero(t, code, problems)
 	_, out, _ = strings.Cut(out, "  ") // the local time
-	assert.Equal(t, `growing, the first deadline passes in 90 s, takes no jobs: shutting down
-2 jobs/s, 98 of 100 complete in a minute, 4 at upstreams, 1 waiting, 2 of 3 upstreams eligible
+	assert.Equal(t, `growing, the first deadline passes in 90 s, takes no jobs: shutting down, panic: every breaker is open, so jobs go to all upstreams
+2 jobs/s; of 100 in a minute 95 complete, 3 failed, 2 lost; 4 at upstreams, 1 waiting; 2 of 3 upstreams eligible
 first byte p50 0.25 s, p99 1.5 s; last byte p50 0 s, p99 0 s
 45 % full, 120 % in the busiest minute; 5 upstreams would serve every job alike (+2)
 
-  jobs  own  stalled     wait  jobs/min  lost/min  first byte   rate  cached  report  breaker     mode         state  upstream
-     0    0        0  unknown         0         0         0 s    0/s       0    none     open  unknown  breaker open       c:1
-     7    2        3    2.5 s        60         2       0.5 s  1.5/s       4    none   closed   losing      eligible       b:1
+  jobs  own  stalled     wait  jobs/min  failed/min  lost/min  first byte   rate  cached  report     mode         state  upstream
+     0    0        0  unknown         0           0         0         0 s    0/s       0    none  unknown  breaker open       c:1
+     7    2        3    2.5 s        60           3         0       0.5 s  1.5/s       4    none   losing      eligible       b:1
 and 1 more; --rows shows them
 `, out)
 }
@@ -92,7 +165,7 @@ and 1 more; --rows shows them
 func TestTopRefuses(t *testing.T) {
 	for want, replies := range map[string]map[string]string{
 		"is no sidecar's admin port: invalid character '<'":       {"/api/now": "<html>"},
-		"is no sidecar's admin port: it tells no windows":         {"/api/now": "{}"},
+		"is no sidecar's admin port: its reply has no windows":    {"/api/now": "{}"},
 		"replies 503 Service Unavailable no upstream is eligible": {},
 	} {
 		code, out, problems := ask(t, replies, "top")

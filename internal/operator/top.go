@@ -11,7 +11,7 @@ import (
 	"text/tabwriter"
 	"time"
 
-	"example.org/pilotfish/internal/capacity"
+	"example.org/pilotfish/internal/admin"
 	"example.org/pilotfish/internal/cli"
 	"example.org/pilotfish/internal/quality"
 )
@@ -20,38 +20,7 @@ import (
 type Top struct {
 	adminPort
 	Every time.Duration `default:"2s" help:"How often a terminal is drawn anew."`
-	Rows  int           `default:"40" placeholder:"N" help:"How many upstreams are shown, the busiest first, and those that are not eligible before all."`
-}
-
-// shownNow is what top shows of /api/now.
-type shownNow struct {
-	At       time.Time
-	NotReady string `json:"not_ready"`
-	InFlight int    `json:"in_flight"`
-	Waiting  int
-	Fleet    struct {
-		Mode     string
-		Windows  []quality.Window
-		Deadline *float64 `json:"deadline_in_seconds"`
-	}
-	Capacity  *capacity.Advice
-	Upstreams []shownUpstream
-}
-
-type shownUpstream struct {
-	Address, Why, Mode string
-	Eligible           bool
-	Jobs               float64
-	InFlight           int `json:"in_flight"`
-	Stalled            float64
-	Wait               float64 `json:"wait_seconds"`
-	Latency            float64 `json:"latency_seconds"`
-	MinuteJobs         uint64  `json:"minute_jobs"`
-	MinuteLost         uint64  `json:"minute_lost"`
-	Rate               float64
-	Cached             int     `json:"cached_projects"`
-	ReportAge          float64 `json:"report_age_seconds"`
-	Breaker            struct{ State string }
+	Rows  int           `default:"40" placeholder:"N" help:"How many upstreams are shown: first those that are not eligible or fail jobs, then the busiest."`
 }
 
 // Run shows the fleet's table: once, or on a terminal again and again until Ctrl-C.
@@ -89,71 +58,112 @@ func (c *Top) Run(s cli.Console) error {
 
 // draw asks the sidecar, and writes what it says.
 func (c *Top) draw(ctx context.Context) (string, error) {
-	var now shownNow
+	var now admin.Now
 	if err := c.get(ctx, "/api/now", nil, &now); err != nil {
 		return "", err
 	}
 	if len(now.Fleet.Windows) == 0 {
-		return "", fmt.Errorf("%s is no sidecar's admin port: it tells no windows", c.Admin)
+		return "", fmt.Errorf("%s is no sidecar's admin port: its reply has no windows", c.Admin)
 	}
 	var out strings.Builder
-	now.writeFleet(&out)
-	err := now.writeUpstreams(&out, c.Rows)
+	writeFleet(&out, &now)
+	err := writeUpstreams(&out, now.Upstreams, c.Rows)
 	return out.String(), err
 }
 
-func (n *shownNow) writeFleet(out io.Writer) {
+func writeFleet(out io.Writer, n *admin.Now) {
 	minute := n.Fleet.Windows[0]
 	all := minute.All
-	fmt.Fprintf(out, "%s  %s", n.At.Local().Format(time.TimeOnly), plain(n.Fleet.Mode))
-	if n.Fleet.Deadline != nil {
-		fmt.Fprintf(out, ", the first deadline passes in %s s", short(*n.Fleet.Deadline))
+	fmt.Fprintf(out, "%s  %s", n.At.Local().Format(time.TimeOnly), n.Fleet.Mode)
+	if after := n.Fleet.DeadlineSeconds; after != nil {
+		fmt.Fprintf(out, ", the first deadline passes in %s s", short(*after))
 	}
 	if n.NotReady != "" {
 		fmt.Fprintf(out, ", takes no jobs: %s", plain(n.NotReady))
 	}
-	eligible := len(slices.DeleteFunc(slices.Clone(n.Upstreams), func(u shownUpstream) bool { return !u.Eligible }))
-	fmt.Fprintf(out, "\n%s jobs/s, %d of %d complete in a minute, %d at upstreams, %d waiting, %d of %d upstreams eligible\n",
-		short(float64(all.Jobs)/max(minute.Covered, 1)), all.Complete, all.Jobs, n.InFlight, n.Waiting, eligible, len(n.Upstreams))
+	if n.Panic {
+		fmt.Fprint(out, ", panic: every breaker is open, so jobs go to all upstreams")
+	}
+	eligible := 0
+	for i := range n.Upstreams {
+		if n.Upstreams[i].Eligible {
+			eligible++
+		}
+	}
+	fmt.Fprintf(out, "\n%s jobs/s; of %d in a minute %d complete, %d failed, %d lost; %d at upstreams, %d waiting; %d of %d upstreams eligible\n",
+		short(float64(all.Jobs)/max(minute.Covered, 1)), all.Jobs, all.Complete, all.Failed, all.Partial+all.Absent,
+		n.InFlight, n.Waiting, eligible, len(n.Upstreams))
+	if all.Limited > 0 {
+		fmt.Fprintf(out, "%d more limited: refused because their project was at its limit\n", all.Limited)
+	}
 	fmt.Fprintf(out, "first byte p50 %s s, p99 %s s; last byte p50 %s s, p99 %s s\n",
 		short(all.FirstByte.P50), short(all.FirstByte.P99), short(all.LastByte.P50), short(all.LastByte.P99))
 	if c := n.Capacity; c != nil {
 		fmt.Fprintf(out, "%.0f %% full, %.0f %% in the busiest minute; %d upstreams would serve every job alike (%+d)\n",
-			100*c.Now.Full, 100*c.Busiest.Full, c.Flat.Upstreams, c.Flat.Change)
+			100*c.Full, 100*c.FullBusiest, c.Flat.Upstreams, c.Flat.Upstreams-c.Upstreams)
 	}
 	fmt.Fprintln(out)
 }
 
-// writeUpstreams writes a row for each, and says how many are left out.
-func (n *shownNow) writeUpstreams(out io.Writer, rows int) error {
-	slices.SortStableFunc(n.Upstreams, func(a, b shownUpstream) int {
-		if a.Eligible != b.Eligible {
-			return map[bool]int{true: 1, false: -1}[a.Eligible]
+// columns are those of the table of upstreams.
+var columns = []struct {
+	title string
+	text  func(u *quality.Upstream) string
+}{
+	{"jobs", func(u *quality.Upstream) string { return short(u.Jobs) }},
+	{"own", func(u *quality.Upstream) string { return fmt.Sprint(u.InFlight) }},
+	{"stalled", func(u *quality.Upstream) string { return short(u.Stalled) }},
+	{"wait", func(u *quality.Upstream) string { return known(u.Wait, "unknown") }},
+	{"jobs/min", func(u *quality.Upstream) string { return fmt.Sprint(u.MinuteJobs) }},
+	{"failed/min", func(u *quality.Upstream) string { return fmt.Sprint(u.MinuteFailed) }},
+	{"lost/min", func(u *quality.Upstream) string { return fmt.Sprint(u.MinuteLost) }},
+	{"first byte", func(u *quality.Upstream) string { return known(u.Latency, "") }},
+	{"rate", func(u *quality.Upstream) string { return short(u.Rate) + "/s" }},
+	{"cached", func(u *quality.Upstream) string { return fmt.Sprint(u.Cached) }},
+	{"report", func(u *quality.Upstream) string { return known(u.ReportAge, "none") }},
+	{"mode", func(u *quality.Upstream) string { return u.Mode.String() }},
+	{"state", func(u *quality.Upstream) string { return cmp.Or(plain(u.Why), plain(u.Slow), "eligible") }},
+	{"upstream", func(u *quality.Upstream) string { return plain(u.Address) }},
+}
+
+// known is a number of seconds, or a word where it is negative.
+func known(seconds float64, otherwise string) string {
+	if seconds < 0 {
+		return otherwise
+	}
+	return short(seconds) + " s"
+}
+
+// writeUpstreams writes a row for each, and says how many are left out. Those that need
+// somebody to look come first, and then the busiest.
+func writeUpstreams(out io.Writer, upstreams []quality.Upstream, rows int) error {
+	rank := func(u *quality.Upstream) int {
+		switch {
+		case !u.Eligible:
+			return 0
+		case u.MinuteFailed+u.MinuteLost > 0:
+			return 1
 		}
-		return cmp.Compare(b.Jobs, a.Jobs)
+		return 2
+	}
+	slices.SortStableFunc(upstreams, func(a, b quality.Upstream) int {
+		return cmp.Or(cmp.Compare(rank(&a), rank(&b)), cmp.Compare(b.Jobs, a.Jobs))
 	})
 	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', tabwriter.AlignRight)
-	fmt.Fprint(w, "jobs\town\tstalled\twait\tjobs/min\tlost/min\tfirst byte\trate\tcached\treport\tbreaker\tmode\tstate\tupstream\t\n")
-	for _, u := range n.Upstreams[:min(rows, len(n.Upstreams))] {
-		report, state := "none", "eligible"
-		if u.ReportAge >= 0 {
-			report = short(u.ReportAge) + " s"
+	for _, c := range columns {
+		fmt.Fprint(w, c.title, "\t")
+	}
+	fmt.Fprintln(w)
+	for i := range upstreams[:min(rows, len(upstreams))] {
+		for _, c := range columns {
+			fmt.Fprint(w, c.text(&upstreams[i]), "\t")
 		}
-		if u.Why != "" {
-			state = u.Why
-		}
-		wait := "unknown"
-		if u.Wait >= 0 {
-			wait = short(u.Wait) + " s"
-		}
-		fmt.Fprintf(w, "%s\t%d\t%s\t%s\t%d\t%d\t%s s\t%s/s\t%d\t%s\t%s\t%s\t%s\t%s\t\n",
-			short(u.Jobs), u.InFlight, short(u.Stalled), wait, u.MinuteJobs, u.MinuteLost, short(u.Latency), short(u.Rate), u.Cached,
-			report, plain(u.Breaker.State), plain(u.Mode), plain(state), plain(u.Address))
+		fmt.Fprintln(w)
 	}
 	if err := w.Flush(); err != nil {
 		return err
 	}
-	if left := len(n.Upstreams) - rows; left > 0 {
+	if left := len(upstreams) - rows; left > 0 {
 		fmt.Fprintf(out, "and %d more; --rows shows them\n", left)
 	}
 	return nil

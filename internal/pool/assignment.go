@@ -1,11 +1,10 @@
 package pool
 
 import (
-	"math"
 	"slices"
 	"time"
 
-	"example.org/pilotfish/internal/breaker"
+	"example.org/pilotfish/internal/intake"
 	"example.org/pilotfish/pkg/selection"
 )
 
@@ -16,17 +15,29 @@ type Choice struct {
 	Claimed time.Time
 	// Cache is the project's cache status there.
 	Cache selection.Cache
-	// Cost is what the policy weighed, if it can say and Config.Explain asks.
+	Why
+	// Fetch is how long a fetch of the project's data was expected to take, in seconds.
+	Fetch float64
+	// Expected is how long the project's jobs usually take once they run, in seconds; 0 is
+	// not known.
+	Expected float64
+	// Fallbacks are the upstreams to try when this one does not answer, the best
+	// first, where Request asks for them.
+	Fallbacks []string
+}
+
+// Why is what spoke for an upstream.
+type Why struct {
+	// Cost is what the policy weighed, if it can say.
 	Cost selection.Cost
 	// RunnerUp is the upstream that would have cost the least without this one, and
 	// RunnerUpCost what it would have; "" where there is no Cost, or no other upstream.
 	RunnerUp     string
 	RunnerUpCost float64
-	// Fetch is how long a fetch of the project's data was expected to take, in seconds.
-	Fetch float64
-	// Fallbacks are the upstreams to try when this one does not answer, the best
-	// first, where Request asks for them.
-	Fallbacks []string
+	// Shadow is the upstream that the shadow would have taken, "" where there is none, and
+	// ShadowCost what the policy weighed for it.
+	Shadow     string
+	ShadowCost float64
 	// Panic is set when the breakers were ignored.
 	Panic bool
 }
@@ -37,26 +48,26 @@ type Choice struct {
 type Assignment struct {
 	Choice
 
+	need
 	pool    *Pool
 	member  *member
-	project *projectState
-	moved   bool   // the job was elsewhere before: when it came here is not known
-	cold    bool   // it may cause a fetch
-	idle    bool   // a core was free there
-	listed  bool   // the last listing of the upstream named the project
-	number  uint64 // of the claim
-	entry   uint64 // in the member's ledger
-	entered entrance
+	one     [1]intake.Part // the parts, if there is one
+	first   int            // parts that were there, from the first one on
+	warm    float64        // share of the data that was there
+	kept    time.Duration  // how long ago the last of them was used; 0 is not known
+	lost    bool           // the next one was there and is taken to be gone
+	reads   float64        // how long what was not there is read, if it is a text, in seconds
+	alone   bool           // nothing else was to be read before it
+	moved   bool           // the job was elsewhere before: when it came here is not known
+	cold    bool           // it may cause a fetch
+	idle    bool           // a core was free there
+	owed    uint64         // its number in member.unanswered
+	waiting waiting
 
-	answered bool
-	done     bool
-
-	// For second thoughts.
-	waits         bool // it is one of the member's waiters
-	begun         bool // the upstream has said that it has begun the job
-	priority      selection.Priority
-	waiter        Waiter // nil: the job cannot be moved
-	before, after *Assignment
+	atBreaker entry
+	answered  bool
+	done      bool
+	began     time.Time // when the job began to run; zero is not known
 }
 
 // Answered notes that a response has begun: the breaker learns of it now, not
@@ -67,28 +78,25 @@ func (a *Assignment) Answered(now time.Time, healthy bool, hint *Hint) {
 		return
 	}
 	a.answered = true
-	a.member.ledger.end(a.entry)
-	a.pool.answerBegan(now, a)
-	a.member.waiters.remove(a)
+	a.member.unanswered.end(a.owed)
+	a.member.unread.end(a.reads)
+	a.pool.answerBegan(now, a.member, a.waiting.number)
+	delete(a.member.waiting, &a.waiting)
 	if healthy {
-		a.member.tellsBegun = a.begun
+		a.record(now, Answered)
+	} else {
+		a.member.health.others.seen++
+		a.record(now, Failed)
 	}
-	verdict := breaker.Healthy
-	if !healthy {
-		verdict = breaker.Unhealthy
-		a.member.failing.seen++
-	}
-	a.entered.tell(now, verdict)
 	if hint != nil {
 		a.member.hint(now, hint, &a.pool.cfg)
 		a.pool.heard = true
-		if hint.Known && a.listed {
-			a.pool.found(a.member, hint.Cached)
-		}
 	}
 	if !a.moved {
 		a.member.latency.observe(now, now.Sub(a.Claimed).Seconds())
-		a.learn(now, hint)
+		if healthy {
+			a.learn(now, hint)
+		}
 	}
 }
 
@@ -98,7 +106,7 @@ func (a *Assignment) Answered(now time.Time, healthy bool, hint *Hint) {
 // this is a failure like others.
 func (a *Assignment) Unreached(now time.Time) {
 	if m := a.member; !a.answered && !a.done && !m.suspicion.answered.After(a.Claimed) && !m.polled.After(a.Claimed) {
-		a.entered.tell(now, breaker.Unreachable)
+		m.health.unreachable(now, &a.atBreaker, &a.pool.cfg)
 	}
 }
 
@@ -106,6 +114,13 @@ func (a *Assignment) Unreached(now time.Time) {
 func (a *Assignment) Told(now time.Time, hint *Hint) {
 	if !a.done {
 		a.member.hint(now, hint, &a.pool.cfg)
+	}
+}
+
+// Found takes in the share of its text that the job found at the upstream.
+func (a *Assignment) Found(share float64) {
+	if !a.done && a.text && share >= 0 && share <= 1 {
+		a.member.life.learn(share*a.bytes-a.warm*a.bytes/belief[selection.AssumedCached], a.parts[0].Bytes, a.kept, a.lost)
 	}
 }
 
@@ -119,10 +134,10 @@ func (a *Assignment) Move(now time.Time, address string) *Assignment {
 	if m == nil {
 		return nil
 	}
-	entered, _ := m.enter(now)
+	entered, _ := m.health.enter(now)
 	to := &Assignment{
-		Choice: Choice{Address: address, Claimed: now, Cache: m.cache(a.project.id, now, &p.cfg)},
-		pool:   p, member: m, project: a.project, entered: entered, moved: true,
+		Choice: Choice{Address: address, Claimed: now},
+		pool:   p, member: m, need: a.need, atBreaker: entered, moved: true,
 	}
 	to.count()
 	return to
@@ -132,21 +147,56 @@ func (a *Assignment) Move(now time.Time, address string) *Assignment {
 func (a *Assignment) count() {
 	p, m := a.pool, a.member
 	p.inFlight++
-	p.projects.begin(a.project)
+	a.named.open++
 	m.load.claim(a.Claimed)
 	if m.load.inFlight == 1 && m.inSet {
 		i, _ := slices.BinarySearchFunc(p.busy, m, byAddress)
 		p.busy = slices.Insert(p.busy, i, m)
 	}
-	a.entry = m.ledger.claim()
-	a.number = p.number
-	p.owe(a.Claimed, m, a.number)
-	m.waiters.add(a)
-	if a.project.id != 0 && a.Cache == selection.NotCached {
-		a.cold = true
-		m.cold++
-		m.assumed.put(a.project.id, a.Claimed)
+	a.owed = m.unanswered.claim()
+	a.waiting.number = p.number
+	p.owe(a.Claimed, m, p.number)
+	if a.waiting.job != nil {
+		m.waiting[&a.waiting] = struct{}{}
 	}
+	a.Cache, a.warm, a.first = m.holds(&a.need, a.Claimed, &p.cfg)
+	a.cold = len(a.parts) > 0 && a.Cache == selection.NotCached
+	if a.text {
+		a.kept, a.lost = m.ages(a.parts, a.first, a.Claimed)
+	}
+	m.take(a.parts, a.Claimed, &p.cfg)
+	if a.text {
+		a.alone, a.reads = m.unread.left(a.Claimed) == 0, (1-a.warm)*p.fetch(&a.need)
+		m.unread.claim(a.Claimed, a.reads)
+		p.reads.observe(a.reads)
+	}
+}
+
+// keep makes the parts the assignment's own, those of a chain aside: nobody changes them.
+func (a *Assignment) keep() {
+	a.states = nil
+	switch {
+	case len(a.parts) == 1:
+		a.one[0] = a.parts[0]
+		a.parts = a.one[:]
+	case a.set:
+		a.parts = slices.Clone(a.parts)
+	}
+	if a.set || a.text {
+		a.waiting.data = &intake.Parts{Parts: a.parts, Set: a.set}
+	}
+}
+
+// missed forgets the parts from that one on: they did not come to the upstream.
+func (a *Assignment) missed(from int) {
+	for _, part := range a.parts[from:] {
+		a.member.assumed.drop(part.Key)
+	}
+}
+
+// record tells the breaker how the job fared.
+func (a *Assignment) record(now time.Time, o Outcome) {
+	a.member.health.record(now, &a.atBreaker, o, &a.pool.cfg)
 }
 
 // Done ends the attempt; calls after the first change nothing.
@@ -155,24 +205,24 @@ func (a *Assignment) Done(now time.Time, o Outcome) {
 		return
 	}
 	if o == NotStarted {
-		a.member.held = now.Add(a.pool.cfg.Hold)
+		a.member.health.shed = now.Add(a.pool.cfg.Hold)
 	}
 	// Without a response nothing shows that the fetch was ever begun, or that its
 	// data is there still. A refusal for load leaves what another job fetched.
-	if !a.answered && o != Gone && a.Cache != selection.Cached && (a.cold || o != NotStarted && o != Moved) {
-		a.member.assumed.drop(a.project.id)
+	switch {
+	case a.answered || o == Gone:
+	case o == NotStarted || o == Moved:
+		a.missed(a.first)
+	default:
+		a.missed(0)
 	}
 	if !a.answered && (o == Answered || o == Failed || o == NotStarted) {
-		a.pool.answerBegan(now, a)
+		a.pool.answerBegan(now, a.member, a.waiting.number)
 	}
-	switch o {
-	case Gone, NotStarted, Moved: // neither speaks for or against its health
-		a.end(now, breaker.Unknown)
-	case Answered:
-		a.end(now, breaker.Healthy)
-	default:
-		a.end(now, breaker.Unhealthy)
+	if o == Answered && a.project.id != 0 && !a.began.IsZero() {
+		a.pool.lengths.observe(&a.project.lengths, now.Sub(a.began))
 	}
+	a.end(now, o)
 }
 
 // Cancel takes an assignment back that was never used: nothing was sent.
@@ -180,40 +230,33 @@ func (a *Assignment) Cancel(now time.Time) {
 	if a.done {
 		return
 	}
-	if a.cold {
-		a.member.assumed.drop(a.project.id)
-	}
-	a.end(now, breaker.Unknown)
+	a.missed(a.first)
+	a.end(now, Gone)
 }
 
-// end takes the counts back. The verdict is for the breaker, unless a response
-// has told it one already.
-func (a *Assignment) end(now time.Time, v breaker.Verdict) {
+// end takes the counts back. The breaker hears how the attempt ended, unless a response
+// has told it already.
+func (a *Assignment) end(now time.Time, o Outcome) {
+	p, m := a.pool, a.member
 	a.done = true
-	a.member.waiters.remove(a)
+	delete(m.waiting, &a.waiting)
 	if !a.answered {
-		a.entered.tell(now, v)
-	}
-	m := a.member
-	if !a.answered {
-		m.ledger.end(a.entry)
-		m.suspicion.letGo(a.number)
+		a.record(now, o)
+		m.unanswered.end(a.owed)
+		m.unread.end(a.reads)
+		m.suspicion.letGo(a.waiting.number)
 	}
 	m.load.done(now)
 	if m.load.inFlight < 0 {
 		panic("BUG: pool: jobs in flight below zero at " + m.Address)
 	}
-	if a.cold {
-		m.cold--
-	}
-	p := a.pool
 	if m.load.inFlight == 0 && m.inSet {
 		i, _ := slices.BinarySearchFunc(p.busy, m, byAddress)
 		p.busy = slices.Delete(p.busy, i, i+1)
 	}
 	p.inFlight--
-	p.projects.end(a.project)
-	p.reap(m)
+	a.named.open--
+	p.forgetIfGone(now, m)
 }
 
 // learn draws from a response that began how long the fetch took.
@@ -222,18 +265,16 @@ func (a *Assignment) learn(now time.Time, h *Hint) {
 		return
 	}
 	took, ok := a.fetchTime(now, h)
-	if !ok {
-		return
+	if a.text { // it begins to be answered once it was read
+		took, ok = now.Sub(a.Claimed).Seconds(), a.alone && a.warm < 0.5
 	}
-	p, m := a.pool, a.member
-	expected := p.fetch(a.project)
-	p.sizes.observe(a.project.size(), took, p.answers.expected(a.project.answers))
-	if took <= 0 {
-		return // such a response began no later than others do: a ratio of it means nothing
+	if ok {
+		missing := 1 - a.warm
+		if h != nil && h.Known {
+			missing = 1
+		}
+		a.pool.model(&a.need).observe(a.total(), took/missing, a.pool.answers.expected(a.project.answers))
 	}
-	ratio := math.Min(math.Max(took/expected, 0.1), 10)
-	p.fetches.observe(&a.project.fetches, seconds(took))
-	m.fetchFactor = math.Min(math.Max(m.fetchFactor*math.Pow(ratio/m.fetchFactor, 0.05), 0.5), 3)
 }
 
 // fetchTime is what it cost a job to come where its project's data was not:
@@ -244,19 +285,23 @@ func (a *Assignment) learn(now time.Time, h *Hint) {
 //
 // The upstream's own word for the fetch is not used: it leaves out what is
 // computed again, and with such short times fetches look so cheap that a pool
-// that is behind stays behind (docs/experiments.md). Where the upstream does
+// that is behind stays behind. Where the upstream does
 // not tell the wait, only jobs that found a free core count.
 func (a *Assignment) fetchTime(now time.Time, h *Hint) (took float64, ok bool) {
 	ran, cold := now.Sub(a.Claimed), a.cold
 	switch {
 	case h != nil && h.Known && h.Waited >= 0 && h.Waited <= ran:
+		a.began = a.Claimed.Add(h.Waited)
 		ran, cold = ran-h.Waited, !h.Cached
 	case !a.idle:
 		return 0, false
+	default:
+		a.began = a.Claimed
 	}
 	answers := a.pool.answers
 	if !cold {
 		answers.observe(&a.project.answers, ran)
+		a.pool.compareTimes(a.member, a.project, ran)
 		return 0, false
 	}
 	return ran.Seconds() - answers.expected(a.project.answers), true

@@ -1,31 +1,19 @@
 package pool
 
 import (
-	"errors"
-	"fmt"
 	"slices"
 	"time"
 
+	"example.org/pilotfish/internal/intake"
 	"example.org/pilotfish/pkg/selection"
-)
-
-// The reasons why nothing could be claimed.
-var (
-	// ErrNoneEligible: there are upstreams to try, but none may be picked now.
-	ErrNoneEligible = errors.New("no upstream is eligible")
-	// ErrNotAdmitted is the ErrNoneEligible of a job that an overload level
-	// refuses for its project and priority, where other jobs are admitted.
-	ErrNotAdmitted = fmt.Errorf("%w for this project and priority", ErrNoneEligible)
-	// ErrAllTried: the job has been to every upstream that takes new jobs.
-	ErrAllTried = errors.New("every upstream has been tried")
-	// ErrEmpty: the pool has no upstreams.
-	ErrEmpty = errors.New("no upstreams are known")
 )
 
 // Request is what Claim is asked for.
 type Request struct {
 	// Project is a hash of the project's identifier; 0 for none.
-	Project  uint64
+	Project uint64
+	// Data is the parts of the project's data; nil is one.
+	Data     *intake.Parts
 	Priority selection.Priority
 	// Bytes is the size of the project's data, if the job tells it; 0 if not.
 	Bytes float64
@@ -41,52 +29,53 @@ type Request struct {
 // addresses that the job has been to, and may not go to again. The caller must
 // end the assignment with Done.
 func (p *Pool) Claim(now time.Time, r Request, tried []string) (*Assignment, error) {
-	project := p.projects.of(r.Project)
+	n := p.need(r.Project, r.Data, true)
 	if r.Project != 0 && saneBytes(r.Bytes) {
-		project.told = r.Bytes
+		n.project.told = r.Bytes
 	}
-	job := p.job(now, r.Priority, project)
-	c, err := p.eligible(now, &job, project, r.Among, tried)
-	if errors.Is(err, ErrNoneEligible) && p.hasten(now, r.Among, tried) {
-		c, err = p.eligible(now, &job, project, r.Among, tried)
-	}
+	job := p.job(now, r.Priority, n)
+	c, err := p.eligible(now, &job, n, r.Among, tried)
 	if err != nil {
 		return nil, err
 	}
+	job.Once = p.comesOnce(n.project, c, len(tried) == 0)
 	for len(c.members) > 0 {
 		i, costs := p.pick(job, c.views)
-		entered, ok := c.members[i].enter(now)
-		if !ok && !c.panicking {
+		entered, ok := c.members[i].health.enter(now)
+		if !ok && c.count.breakers {
 			c.remove(i)
 			continue
 		}
-		a := p.assign(now, r.Waiter, job, project, c, i, costs, entered)
+		a := p.assign(now, r.Waiter, job, n, c, i, costs, entered)
+		a.consultShadow(job, c, costs)
 		a.Fallbacks = p.fallbacks(job, c, i, r.Fallbacks)
 		return a, nil
 	}
 	return nil, ErrNoneEligible
 }
 
-// hasten cuts the open times of the upstreams that a job may go to, and reports whether
-// the breaker of one is ready thereby. An open time grows so that jobs are spared; a job that
-// finds no other upstream is not.
-func (p *Pool) hasten(now time.Time, among, tried []string) (ready bool) {
-	for _, m := range p.set {
-		if m.gate.Ready(now) || m.drains() && !p.draining || slices.Contains(tried, m.Address) ||
-			among != nil && !slices.Contains(among, m.Address) {
-			continue
-		}
-		m.gate.Hasten()
-		ready = ready || m.gate.Ready(now)
+// comesOnce is the probability that no other job of a project comes: 0 where one came before,
+// here or at an upstream that has its data. first says that it is not a retry.
+func (p *Pool) comesOnce(project *projectState, c *candidates, first bool) float64 {
+	seen := project.seen
+	for i := range c.views {
+		seen = seen || c.views[i].Cache != selection.NotCached
 	}
-	return ready
+	project.seen = true
+	if first && project.id != 0 {
+		p.once.observe(!seen)
+	}
+	if seen {
+		return 0
+	}
+	return p.once.share
 }
 
-// pick picks one of the views. costs are what the policy weighed, where an assignment
-// carries that, or else nil. They are valid until the next call.
+// pick picks one of the views. costs are what the policy weighed; nil if it cannot say.
+// They are valid until the next call.
 func (p *Pool) pick(job selection.Job, views []selection.View) (i int, costs []selection.Cost) {
 	coster, ok := p.cfg.Policy.(selection.Coster)
-	if !ok || !p.cfg.Explain {
+	if !ok {
 		return p.cfg.Policy.Pick(job, views, p.cfg.Rand), nil
 	}
 	p.costs = slices.Grow(p.costs[:0], len(views))[:len(views)]
@@ -95,25 +84,26 @@ func (p *Pool) pick(job selection.Job, views []selection.View) (i int, costs []s
 
 // job makes the policy's input for a job of the project. What depends on the upstreams
 // is filled in by eligible.
-func (p *Pool) job(now time.Time, priority selection.Priority, project *projectState) selection.Job {
+func (p *Pool) job(now time.Time, priority selection.Priority, n *need) selection.Job {
 	return selection.Job{
-		Project:  project.id,
+		Project:  n.project.id,
+		Text:     n.text,
 		Priority: priority,
 		Number:   p.number,
 		Hour:     uint64(now.Unix() / 3600),
-		Open:     float64(project.open),
-		Length:   p.answers.relative(project.answers),
+		Service:  p.service,
 	}
 }
 
 // assign counts the job at candidate i. costs are as of pick.
-func (p *Pool) assign(now time.Time, waiter Waiter, job selection.Job, project *projectState, c *candidates, i int, costs []selection.Cost, entered entrance) *Assignment {
+func (p *Pool) assign(now time.Time, waiter Waiter, job selection.Job, n *need, c *candidates, i int, costs []selection.Cost, entered entry) *Assignment {
 	m, v := c.members[i], &c.views[i]
 	a := &Assignment{
-		Choice: Choice{Address: m.Address, Claimed: now, Cache: v.Cache, Fetch: job.Fetch, Panic: c.panicking},
-		pool:   p, member: m, project: project, entered: entered, idle: v.Jobs < v.Cores,
-		listed: c.listed[i], priority: job.Priority, waiter: waiter,
+		Choice: Choice{Address: m.Address, Claimed: now, Fetch: job.Fetch, Expected: p.length(n.project), Why: Why{Panic: !c.count.breakers}},
+		pool:   p, member: m, need: *n, atBreaker: entered, idle: v.Jobs < v.Cores,
+		waiting: waiting{job: waiter, priority: job.Priority, project: n.named.id},
 	}
+	a.keep()
 	if costs != nil {
 		a.Cost = costs[i]
 	}
@@ -125,6 +115,19 @@ func (p *Pool) assign(now time.Time, waiter Waiter, job selection.Job, project *
 	p.number++
 	a.count()
 	return a
+}
+
+// consultShadow notes where the shadow would have sent the job. costs are as of pick.
+func (a *Assignment) consultShadow(job selection.Job, c *candidates, costs []selection.Cost) {
+	s := a.pool.cfg.Shadow
+	if s == nil {
+		return
+	}
+	i := s.Policy.Pick(job, c.views, s.Rand)
+	a.Shadow = c.members[i].Address
+	if costs != nil {
+		a.ShadowCost = costs[i].Total
+	}
 }
 
 // fallbacks are what the policy would pick if candidate i were not there, then

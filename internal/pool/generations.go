@@ -7,11 +7,12 @@ import "maps"
 // never depends on map order, so equal inputs give equal contents.
 type generations[V any] struct {
 	limit      int
+	keep       func(V) bool // what is not forgotten; nil is nothing
 	young, old map[uint64]V
 }
 
 func newGenerations[V any](limit int) *generations[V] {
-	return &generations[V]{limit: limit, young: make(map[uint64]V)}
+	return &generations[V]{limit: limit, young: map[uint64]V{}, old: map[uint64]V{}}
 }
 
 func (g *generations[V]) get(key uint64) (V, bool) {
@@ -26,21 +27,9 @@ func (g *generations[V]) put(key uint64, v V) {
 	if _, ok := g.young[key]; !ok {
 		delete(g.old, key)
 		if len(g.young) >= g.limit/2 {
-			g.old, g.young = g.young, make(map[uint64]V)
+			g.old, g.young = g.young, g.old
+			maps.DeleteFunc(g.young, func(_ uint64, v V) bool { return g.keep == nil || !g.keep(v) })
 		}
 	}
 	g.young[key] = v
 }
-
-func (g *generations[V]) drop(key uint64) {
-	delete(g.young, key)
-	delete(g.old, key)
-}
-
-// dropFunc drops all for which drop returns true.
-func (g *generations[V]) dropFunc(drop func(key uint64, v V) bool) {
-	maps.DeleteFunc(g.young, drop)
-	maps.DeleteFunc(g.old, drop)
-}
-
-func (g *generations[V]) len() int { return len(g.young) + len(g.old) }

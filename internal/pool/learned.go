@@ -6,8 +6,7 @@ import (
 )
 
 const (
-	// fetchPrior and answerPrior are what is expected before anything was seen.
-	fetchPrior  = 2 * time.Second
+	// answerPrior is what is expected before anything was seen.
 	answerPrior = 250 * time.Millisecond // the thesis's median job
 	// shrink is how many observations the pool-wide mean counts for while a
 	// project has few of its own.
@@ -52,51 +51,74 @@ func (f *durations) expected(project logMean) float64 {
 	return math.Exp((project.mean*project.n + f.all.mean*shrink) / (project.n + shrink))
 }
 
-// relative is how long it will take for the project with that mean, over the mean of all
-// projects.
-func (f *durations) relative(project logMean) float64 {
-	return math.Exp((project.mean - f.all.mean) * project.n / (project.n + shrink))
-}
-
 // fetchModel learns how long a fetch takes from the size of the data: a
-// start-up time plus a time for each byte.
+// start-up time plus a time for each byte. Data of unknown size has one time for all.
 //
 // Job lengths vary so much that a mean over few jobs says nothing. So it follows
 // the median: an observation moves the larger of the two parts up or down by a
 // fixed step, however far off it is. No single upstream or job can move it far.
-type fetchModel struct{ startup, perByte float64 } // seconds
+type fetchModel struct{ startup, perByte, unsized float64 } // seconds
 
 const (
 	// fetchStep is the largest step of one observation, as a factor.
 	fetchStep = 1.1
-	// The parts begin at 0.1 s and 25 MB/s, and stay within these bounds.
+	// The parts begin at 0.1 s, 25 MB/s and 2 s, and stay within these bounds.
 	startupPrior, startupLeast, startupMost = 0.1, 0.001, 10
 	perBytePrior, perByteLeast, perByteMost = 1 / 25e6, 1e-10, 1e-4
+	unsizedPrior, unsizedLeast, unsizedMost = 2, 0.001, 3600
 )
 
+// textPrior is a time for each byte of a text: servers of language models read some 8,000 tokens of four
+// bytes in a second.
+const textPrior = 3e-5
+
 func newFetchModel() *fetchModel {
-	return &fetchModel{startup: startupPrior, perByte: perBytePrior}
+	return &fetchModel{startup: startupPrior, perByte: perBytePrior, unsized: unsizedPrior}
 }
 
-// expected is how long it takes to fetch so many bytes, in seconds.
-func (f *fetchModel) expected(bytes float64) float64 { return f.startup + f.perByte*bytes }
+// expected is how long it takes to fetch so many bytes, in seconds; 0 is not known.
+func (f *fetchModel) expected(bytes float64) float64 {
+	if bytes == 0 {
+		return f.unsized
+	}
+	return f.startup + f.perByte*bytes
+}
 
 // observe learns that a job took that much longer to begin its answer because it had to
 // fetch so many bytes; 0 is not known. answer is how long such an answer takes without.
 // Where the fetch is short beside it, the observation says less, and the step is smaller.
 func (f *fetchModel) observe(bytes, took, answer float64) {
-	if bytes == 0 {
-		return
-	}
 	want := f.expected(bytes)
 	step := math.Pow(fetchStep, want/(want+answer))
 	if took < want {
 		step = 1 / step
 	}
-	if 2*f.startup > want {
+	switch {
+	case bytes == 0:
+		f.unsized = min(max(f.unsized*step, unsizedLeast), unsizedMost)
+	case 2*f.startup > want:
 		f.startup = min(max(f.startup*step, startupLeast), startupMost)
-	} else {
+	default:
 		f.perByte = min(max(f.perByte*step, perByteLeast), perByteMost)
+	}
+}
+
+// average is of the last hundred or so values.
+type average struct{ mean, n float64 }
+
+func (a *average) observe(value float64) {
+	a.n = min(a.n+1, 100)
+	a.mean += (value - a.mean) / a.n
+}
+
+// share is of how many of the last hundred or so something is true.
+type share struct{ share, n float64 }
+
+func (s *share) observe(so bool) {
+	s.n = min(s.n+1, 100)
+	s.share *= 1 - 1/s.n
+	if so {
+		s.share += 1 / s.n
 	}
 }
 

@@ -2,108 +2,86 @@ package pool
 
 import (
 	"cmp"
+	"fmt"
 	"time"
 
-	"example.org/pilotfish/internal/breaker"
-	"example.org/pilotfish/pkg/overload"
+	"example.org/pilotfish/internal/overload"
 	"example.org/pilotfish/pkg/selection"
 )
 
+// How long what an upstream said of itself counts, in intervals between two
+// reports. Load outlives two polls in a row that fail. A cache listing outlives
+// it, because data does not leave a cache as fast as load changes.
+const (
+	loadIntervals    = 3
+	ListingIntervals = 4 * loadIntervals
+)
+
 // member is one upstream and all that is known of it. It lives while it is in
-// the set or has open assignments.
+// the set or has open assignments, and for as long after that as its breaker is remembered.
 type member struct {
 	Upstream
-	id    uint64
-	inSet bool
-	// entered is when it came into the set; joined is the same, but zero for those of
-	// the first set, which may have been up for long.
-	entered, joined time.Time
-	up              time.Time // when it came up, as far as is known; zero is unknown
+	id      uint64
+	inSet   bool
+	entered time.Time // when it came into the set
+	left    time.Time // when it left the set
 
-	gate      gate
-	drained   bool      // by hand
-	held      time.Time // it gets no job before that, because it refused one for load
+	health    health
 	suspicion suspicion
-	failing   failing
+	drained   bool // by hand
 	detector  overload.Detector
 	level     overload.Level
 
-	waiters       waiters
-	tellsBegun    bool // it tells when a job has begun: the last answer came after such a sign
+	waiting       map[*waiting]struct{} // jobs that may be moved
 	load          estimate
-	ledger        ledger
-	cold          int       // open assignments that may cause a fetch
+	unread        unread
+	unanswered    unanswered
 	polled        time.Time // when the last report was taken, hints aside
 	reportedCores int       // 0 is unknown
 	coresBusy     float64   // negative is unknown
 
-	cached  CacheSet // nil is unknown
-	listed  time.Time
-	changed uint64 // Pool.listings when it got another listing, or another place in the set
-	// listing judges the cache listings.
-	listing listing
-	// assumed are the projects sent here that no listing names yet, by the
-	// time of the claim.
-	assumed *generations[time.Time]
+	cached CacheSet // nil is unknown
+	listed time.Time
+	// assumed are the parts sent here that no listing names yet, by the time of the claim. Where no
+	// listing ever confirms or refutes them, the earliest are forgotten.
+	assumed table
+	life    life
 
-	told        struct{ cores, pace float64 } // what the comparison holds; 0 is unknown
-	believed    plausibility
-	rate        rate
-	latency     peakEWMA
-	fetchFactor float64
+	believed plausibility
+	rate     rate
+	latency  peakEWMA
+	slowness slowness
 }
 
-// maxAssumed bounds the projects assumed cached at one upstream. Where no
-// listing ever confirms or refutes them, the earliest are forgotten.
-const maxAssumed = 10_000
-
-func newMember(u Upstream, g gate, cfg *Config) *member {
-	return &member{
-		Upstream:    u,
-		id:          selection.UpstreamID(u.Address),
-		gate:        g,
-		detector:    cfg.Detector(),
-		level:       1,
-		assumed:     newGenerations[time.Time](maxAssumed),
-		fetchFactor: 1,
+func newMember(u Upstream, cfg *Config) *member {
+	m := &member{
+		Upstream: u,
+		id:       selection.UpstreamID(u.Address),
+		detector: cfg.Detector(),
+		level:    1,
+		waiting:  map[*waiting]struct{}{},
 	}
+	m.health.renew(u.Address, cfg)
+	return m
 }
 
-// forget drops what a restarted upstream no longer is: its report, cache and pace.
+// forget drops what a restarted upstream no longer is: its report, cache and pace. Its
+// breaker stays: an upstream that keeps failing is not forgiven for registering again.
 func (m *member) forget(cfg *Config) {
 	m.load.reset()
-	m.ledger.forget()
-	m.suspicion, m.failing = suspicion{}, failing{}
+	m.unanswered.forget()
+	m.suspicion, m.health.others = suspicion{}, others{}
 	m.polled, m.reportedCores = time.Time{}, 0
-	m.cached, m.listed, m.listing = nil, time.Time{}, listing{}
-	m.assumed = newGenerations[time.Time](maxAssumed)
+	m.cached, m.listed = nil, time.Time{}
+	m.assumed, m.life = table{}, 0
 	m.detector, m.level = cfg.Detector(), 1
 	m.believed = plausibility{}
-	m.rate, m.latency = rate{}, peakEWMA{}
-	m.drained, m.tellsBegun = false, false
+	m.rate, m.latency, m.slowness = rate{}, peakEWMA{}, slowness{}
+	m.drained = false
 }
 
-// entrance is a job at the breaker of its upstream. The breaker may be another one when
-// the job ends, since the upstream may have left and come back.
-type entrance struct {
-	gate  gate // nil if the breaker refused the job: then nobody is told how it went
-	entry breaker.Entry
-}
-
-// enter asks the breaker to let a job through.
-func (m *member) enter(now time.Time) (e entrance, ok bool) {
-	if e.entry, ok = m.gate.Enter(now); ok {
-		e.gate = m.gate
-	}
-	return e, ok
-}
-
-// tell tells the breaker how the job went.
-func (e *entrance) tell(now time.Time, v breaker.Verdict) {
-	if e.gate != nil {
-		e.gate.Tell(now, &e.entry, v)
-	}
-}
+// clear ends a suspicion.
+func (m *member) clear() { m.suspicion.why = "" }
 
 // drains reports whether it gets no new jobs unless all drain.
 func (m *member) drains() bool { return m.Draining || m.drained }
@@ -111,37 +89,60 @@ func (m *member) drains() bool { return m.Draining || m.drained }
 // fresh reports whether the last report is recent enough to choose by. Without
 // it, own counts serve.
 func (m *member) fresh(now time.Time, cfg *Config) bool {
-	return !m.ledger.doubted && m.load.fresh(now, loadIntervals*cfg.Interval)
+	return !m.unanswered.doubted && m.load.fresh(now, loadIntervals*cfg.Interval)
 }
 
 // cores is how many joblets run here at once.
-func (m *member) cores(cfg *Config) float64 {
-	return float64(cmp.Or(m.believed.cores, cfg.Cores))
+func (m *member) cores() float64 {
+	return cmp.Or(float64(m.believed.cores), m.load.cores(), unheardCores)
 }
 
-// names reports whether the last listing names the project.
-func (m *member) names(project uint64) bool { return m.cached != nil && m.cached.Contains(project) }
+// toldCores is what the upstream reports, or else what discovery says; 0 is unknown.
+func (m *member) toldCores() int { return cmp.Or(m.reportedCores, m.Cores) }
 
-// recent reports whether the last listing is not too old.
-func (m *member) recent(now time.Time, cfg *Config) bool {
-	return now.Sub(m.listed) <= ListingIntervals*cfg.Interval
-}
-
-// cache says what is known of project's data here.
+// cache says what is known of a project's data here.
 func (m *member) cache(project uint64, now time.Time, cfg *Config) selection.Cache {
-	return m.cacheOf(project, m.names(project) && m.recent(now, cfg))
-}
-
-// cacheOf is cache where it is known whether the project is listed.
-func (m *member) cacheOf(project uint64, listed bool) selection.Cache {
 	if project == 0 {
 		return selection.NotCached
 	}
-	if listed && !m.listing.doubted {
+	return m.has(project, m.lists(now, cfg), now)
+}
+
+// lists reports whether a listing is recent enough to choose by.
+func (m *member) lists(now time.Time, cfg *Config) bool {
+	return m.cached != nil && now.Sub(m.listed) <= ListingIntervals*cfg.Interval
+}
+
+// has says what is known of a part here, by the listing if that counts.
+func (m *member) has(part uint64, listed bool, now time.Time) selection.Cache {
+	if listed && m.cached.Contains(part) {
 		return selection.Cached
 	}
-	if _, ok := m.assumed.get(project); ok {
+	if place, ok := m.assumed.find(part); ok && m.keeps(since(now, m.assumed.marks[place])) {
 		return selection.AssumedCached
 	}
 	return selection.NotCached
+}
+
+// wrong says what is not believed of an upstream; "" is nothing.
+func (m *member) wrong() string {
+	wrong := m.believed.report
+	also := func(format string, values ...any) {
+		if wrong != "" {
+			wrong += ", "
+		}
+		wrong += fmt.Sprintf(format, values...)
+	}
+	if m.unanswered.doubted {
+		also("fewer than half of the jobs that this sidecar has there")
+	}
+	if m.believed.listing != "" {
+		also("%s", m.believed.listing)
+	}
+	if m.believed.tooManyCores {
+		also("%d cores, more than %d times as many as others", m.toldCores(), maxTimes)
+	} else if m.believed.tooFast {
+		also("%.3g jobs per second and core, far more than others", m.rate.perCore())
+	}
+	return wrong
 }

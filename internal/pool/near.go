@@ -1,25 +1,6 @@
 package pool
 
-import (
-	"slices"
-
-	"example.org/pilotfish/pkg/selection"
-)
-
-const (
-	// nearFrom is how many upstreams a pool must have before a claim looks at the near
-	// ones alone, and near is how many are near: the first in the project's rendezvous
-	// order. A project's data is hardly ever elsewhere, since upstreams further down
-	// are taken only if all before them are dearer. Each upstream of a smaller pool has a bit
-	// in listers, and so has each near one: nearFrom is 64 at most.
-	nearFrom, near = 64, 32
-)
-
-// placed is an upstream's place in the set, and its score for a project.
-type placed struct {
-	place uint16
-	score float64
-}
+import "example.org/pilotfish/pkg/selection"
 
 // maxNear is the size of the largest set whose places fit into 16 bits.
 const maxNear = 1 << 16
@@ -64,10 +45,4 @@ func (p *Pool) first(project uint64) (places [near]uint16) {
 		places[i] = one.place
 	}
 	return places
-}
-
-// suffices reports whether the near upstreams will do for a claim: no rule is waived
-// for them, and one of them has a core free for a low job.
-func (c *candidates) suffices(w waive) bool {
-	return w == (waive{}) && slices.ContainsFunc(c.views, func(v selection.View) bool { return v.Jobs < v.Cores })
 }

@@ -1,6 +1,7 @@
 package pool
 
 import (
+	"cmp"
 	"math/rand/v2"
 	"slices"
 	"testing"
@@ -53,8 +54,9 @@ func TestNearIsWhatAllWouldBe(t *testing.T) {
 		picked, err := f.Claim(start, Request{Project: project + 1}, nil)
 		require.NoError(t, err)
 		picked.Done(start, Answered)
-		views := f.look(start, selection.Job{Project: project + 1}, f.projects.of(project+1), f.set, nil, nil, waive{})
-		job := selection.Job{Project: project + 1, Fetch: f.fetchTime(project + 1)}
+		job := selection.Job{Project: project + 1, Fetch: f.fetchOf(project + 1)}
+		data := f.need(project+1, nil, true)
+		views := f.look(start, &job, data, f.set, nil, nil)
 		best := views.members[f.cfg.Policy.Pick(job, views.views, f.cfg.Rand)].Address
 		if best == picked.Address {
 			same++
@@ -67,7 +69,7 @@ func TestNearIsWhatAllWouldBe(t *testing.T) {
 func TestNearIsNotAPrison(t *testing.T) {
 	const n, project = 200, 5
 	nearest := func(f *fixture) (addresses []string) {
-		for _, m := range f.nearby(f.projects.of(project)) {
+		for _, m := range f.nearby(f.projects.state(project, true)) {
 			addresses = append(addresses, m.Address)
 		}
 		return addresses
@@ -98,4 +100,24 @@ func TestNearIsNotAPrison(t *testing.T) {
 	a, err := f.Claim(start, Request{Project: project}, nil)
 	require.NoError(t, err)
 	assert.NotContains(t, among, a.Address, "the near ones are found anew with each set")
+}
+
+// What is remembered of a project's near upstreams is its order of all, whatever the set was before.
+func TestNearIsInOrder(t *testing.T) {
+	rng := rand.New(rand.NewPCG(5, 6))
+	f, all := newFixture(t, "expected", 0), upstreams(200)
+	for range 50 {
+		set := slices.DeleteFunc(slices.Clone(all), func(Upstream) bool { return rng.IntN(8) == 0 })
+		for i := range set {
+			set[i].Weight = float64(1 + rng.IntN(3))
+		}
+		f.Set(start, set)
+		for project := range uint64(20) {
+			inOrder := slices.Clone(f.set)
+			slices.SortFunc(inOrder, func(a, b *member) int {
+				return cmp.Compare(selection.Rendezvous(project+1, b.id, b.Weight), selection.Rendezvous(project+1, a.id, a.Weight))
+			})
+			require.Equal(t, inOrder[:near], f.nearby(f.projects.state(project+1, true)))
+		}
+	}
 }

@@ -11,48 +11,48 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"example.org/pilotfish/internal/breaker"
-	"example.org/pilotfish/pkg/overload"
+	"example.org/pilotfish/internal/overload"
 	"example.org/pilotfish/pkg/selection"
-	"example.org/pilotfish/pkg/selection/rivals"
 )
 
 var start = time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 
-// switchGate is a gate that a test opens and shuts.
-type switchGate struct {
-	shut     bool
-	full     bool // it is ready, but refuses
-	hastened bool
-	early    bool // it opens when it is hastened
-	entered  int
-	verdicts []breaker.Verdict
-	heard    [3]float64
+// testGate is a breaker as Gate says it, without a clock.
+type testGate struct {
+	trips      func(int) bool
+	row, epoch int
+	open, half bool
+	full       bool // it refuses, whatever its state
 }
 
-func (g *switchGate) Ready(time.Time) bool { return !g.shut }
+func (g *testGate) Open() bool { return g.open }
 
-func (g *switchGate) Hear(_ time.Time, ended, failed, others float64) {
-	g.heard = [3]float64{ended, failed, others}
-}
-
-func (g *switchGate) Hasten() {
-	g.hastened = true
-	g.shut = g.shut && !g.early
-}
-
-func (g *switchGate) Status() breaker.Status { return breaker.Status{} }
-
-func (g *switchGate) Enter(time.Time) (breaker.Entry, bool) {
-	if g.shut || g.full {
-		return breaker.Entry{}, false
+func (g *testGate) Allow() (func(error), error) {
+	if g.full || g.half {
+		return nil, errFailed
 	}
-	g.entered++
-	return breaker.Entry{}, true
-}
-
-func (g *switchGate) Tell(_ time.Time, _ *breaker.Entry, v breaker.Verdict) {
-	g.verdicts = append(g.verdicts, v)
+	if g.open {
+		g.open, g.half = false, true
+		g.epoch++
+	}
+	epoch := g.epoch
+	return func(err error) {
+		if epoch != g.epoch {
+			return
+		}
+		switch {
+		case err == nil && g.half:
+			g.half = false
+			g.epoch++
+		case err != nil && (g.half || g.trips(g.row+1)):
+			g.open, g.half = true, false
+			g.epoch++
+		case err != nil:
+			g.row++
+			return
+		}
+		g.row = 0
+	}, nil
 }
 
 // projects is a CacheSet over a map.
@@ -64,34 +64,42 @@ func (p projects) Len() int                     { return len(p) }
 
 type fixture struct {
 	*Pool
-	gates map[string]*switchGate
+	gates map[string]*testGate
 }
 
 func newFixture(t testing.TB, policy string, n int) *fixture {
 	t.Helper()
-	choose, err := rivals.New(policy)
+	choose, err := selection.New(policy)
 	require.NoError(t, err)
 	detector, err := overload.New("threshold", 100)
 	require.NoError(t, err)
-	f := &fixture{gates: map[string]*switchGate{}}
+	f := &fixture{gates: map[string]*testGate{}}
 	f.Pool, err = New(Config{
-		Settings: Settings{Policy: choose, Detector: detector, Interval: 5 * time.Second},
-		Breakers: breakers(t), Rand: rand.New(rand.NewPCG(1, 2)),
+		Settings: Settings{Policy: choose, Detector: detector, Interval: 5 * time.Second, Breaker: DefaultBreaker()},
+		Gate: func(address string, trips func(int) bool) Gate {
+			f.gates[address] = &testGate{trips: trips}
+			return f.gates[address]
+		},
+		Rand: rand.New(rand.NewPCG(1, 2)),
 	})
 	require.NoError(t, err)
-	f.Pool.gate = func(address string) gate {
-		f.gates[address] = &switchGate{}
-		return f.gates[address]
-	}
 	f.Set(start, upstreams(n))
 	return f
 }
 
-func breakers(t testing.TB) *breaker.Set {
-	t.Helper()
-	set, err := breaker.New(breaker.Config{Settings: breaker.Default(), Rand: rand.New(rand.NewPCG(1, 3))})
-	require.NoError(t, err)
-	return set
+// shut opens the breaker of an upstream for a year, or closes it.
+func (f *fixture) shut(address string, on bool) {
+	h := &f.members[address].health
+	h.turn(start, on, "a test says so")
+	if h.until = (time.Time{}); on {
+		h.until = start.AddDate(1, 0, 0)
+		h.soonest = h.until
+	}
+}
+
+// isShut reports whether the breaker of an upstream lets no job through.
+func (f *fixture) isShut(now time.Time, address string) bool {
+	return !f.members[address].health.ready(now)
 }
 
 func upstreams(n int) []Upstream {
@@ -109,7 +117,7 @@ func report(at time.Time, running, stalled float64, cached ...uint64) Report {
 	}
 	return Report{
 		At: at, Running: [2]float64{selection.Low: running}, Stalled: [2]float64{selection.Low: stalled},
-		Cores: 16, CoresBusy: -1, Completed: -1, Wait: math.NaN(), Response: math.NaN(), Cached: set,
+		Cores: 16, CoresBusy: -1, Completed: -1, Wait: math.NaN(), Cached: set,
 	}
 }
 
@@ -117,7 +125,7 @@ func report(at time.Time, running, stalled float64, cached ...uint64) Report {
 func TestRandomHistories(t *testing.T) {
 	for seed := range uint64(30) {
 		rng := rand.New(rand.NewPCG(seed, 0))
-		f := newFixture(t, rivals.All()[int(seed)%len(rivals.All())], 5)
+		f := newFixture(t, selection.Names()[int(seed)%len(selection.Names())], 5)
 		now := start
 		var open []*Assignment
 		in := map[string]bool{}
@@ -136,6 +144,11 @@ func TestRandomHistories(t *testing.T) {
 				if rng.IntN(4) == 0 {
 					among = []string{fmt.Sprintf("10.0.0.%d:9000", rng.IntN(7)), fmt.Sprintf("10.0.0.%d:9000", rng.IntN(7))}
 				}
+				wasShut := map[string]bool{}
+				for address := range in {
+					f.members[address].health.hasten() // as a claim does that finds nobody
+					wasShut[address] = f.isShut(now, address)
+				}
 				l, err := f.Claim(now, Request{Project: rng.Uint64N(20), Priority: selection.Priority(rng.IntN(2)), Among: among, Fallbacks: rng.IntN(4)}, tried)
 				if err != nil {
 					continue
@@ -149,7 +162,7 @@ func TestRandomHistories(t *testing.T) {
 					require.True(t, among == nil || slices.Contains(among, a), "not one of those asked for")
 					require.NotContains(t, l.Fallbacks[:min(i, len(l.Fallbacks))], a, "named twice")
 				}
-				require.True(t, l.Panic || !f.gates[u.Address].shut, "claimed behind a shut gate")
+				require.True(t, l.Panic || !wasShut[u.Address], "claimed behind a breaker that is open")
 				open = append(open, l)
 			case k < 17 && len(open) > 0:
 				i := rng.IntN(len(open))
@@ -174,8 +187,8 @@ func TestRandomHistories(t *testing.T) {
 					in[u.Address] = true
 				}
 			case k == 18:
-				for _, g := range f.gates {
-					g.shut = rng.IntN(3) == 0
+				for address := range in {
+					f.shut(address, rng.IntN(3) == 0)
 				}
 			default:
 				a := fmt.Sprintf("10.0.0.%d:9000", rng.IntN(7))
@@ -211,31 +224,12 @@ func TestRestartForgetsTheCache(t *testing.T) {
 	assert.Zero(t, f.States(start)[0].Cached)
 }
 
-// An upstream that left and comes back with jobs still open there gets the
-// gate that is kept for its address now: the one that others look at.
-func TestAnUpstreamThatReturnsHasTheGateOfItsAddress(t *testing.T) {
-	f := newFixture(t, "least-in-flight", 1)
-	first := f.set[0].Address
-	l, err := f.Claim(start, Request{}, nil)
-	require.NoError(t, err)
-	f.Set(start, nil)
-	delete(f.gates, first) // as the breakers forget those that left
-	f.Set(start.Add(time.Second), []Upstream{{Address: first}})
-	require.Equal(t, 1, f.InFlight(), "its job is counted still")
-	require.Contains(t, f.gates, first)
-	f.gates[first].shut = true
-	assert.False(t, f.States(start)[0].Eligible)
-	f.gates[first].shut = false
-	l.Done(start.Add(time.Second), Answered)
-	assert.Zero(t, f.InFlight())
-}
-
 // Other settings hold from now on. What detectors have seen stays if they are not named.
 func TestOtherSettings(t *testing.T) {
 	f, u, w := newFixture(t, "random", 1), upstreams(1)[0], &witness{}
 	f.Report(start, u.Address, report(start, 0, 1000))
 	require.Zero(t, f.state(start, u.Address).Level)
-	f.SetSettings(Settings{Policy: w, Interval: time.Minute})
+	f.SetSettings(Settings{Policy: w, Interval: time.Minute, Breaker: DefaultBreaker()})
 	s := f.state(start.Add(3*time.Minute), u.Address)
 	assert.Zero(t, s.Level)
 	assert.True(t, s.ReportFresh, "the new interval counts")

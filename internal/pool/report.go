@@ -4,7 +4,7 @@ import (
 	"math"
 	"time"
 
-	"example.org/pilotfish/pkg/overload"
+	"example.org/pilotfish/internal/overload"
 	"example.org/pilotfish/pkg/selection"
 )
 
@@ -21,27 +21,42 @@ func (p *Pool) Report(now time.Time, address string, r Report) {
 	m.polled, p.heard = r.At, true
 	r, known, wrong := r.sane()
 	m.believed.report = wrong
-	m.clear(now)
+	m.clear()
 	m.suspicion.failed, m.suspicion.dead = 0, false
-	m.hearFailures(now, r)
+	m.health.hear(now, r, &p.cfg)
 	if known || r.CoresBusy >= 0 {
 		m.observeRate(r)
 	}
 	if known {
-		m.level = m.detector.Observe(overload.Sample{Stalled: sum(r.Stalled), Wait: r.Wait, Response: r.Response})
+		m.level = m.detector.Observe(overload.Sample{Stalled: sum(r.Stalled), Wait: r.Wait})
 	}
 	m.reportedCores, m.coresBusy = r.Cores, r.CoresBusy
 	if r.Cached != nil {
 		p.list(m, r.At, r.Cached)
 	}
 	if known {
-		m.ledger.compare(r.At, sum(r.Running)+sum(r.Stalled), p.cfg.Interval/2)
+		m.unanswered.compare(r.At, sum(r.Running)+sum(r.Stalled), p.cfg.Interval/2)
+	}
+	if known {
+		m.unread.report(r, p.reads.mean)
 	}
 	if known && !m.load.at.After(r.At) {
 		m.load.adopt(r.At, sum(r.Running), sum(r.Stalled))
 	}
-	p.tells(m)
-	p.compare()
+	p.believe(m)
+}
+
+// Checked takes a health check of an upstream into account; why is nil if it passed.
+func (p *Pool) Checked(now time.Time, address string, why error) {
+	m, ok := p.members[address]
+	if !ok || !m.inSet {
+		return
+	}
+	text := ""
+	if why != nil {
+		text = rootOf(why).Error()
+	}
+	m.health.checked(now, text, &p.cfg)
 }
 
 // Listing takes the cache of an upstream, as it was at an instant, into
@@ -55,20 +70,20 @@ func (p *Pool) Listing(at time.Time, address string, cached CacheSet) {
 
 // list takes a cache listing, and drops the assumptions that it confirms. It
 // drops as well those that it refutes: a project that it does not name although
-// it was made two fetch times after the claim.
-// One that cannot be true is not taken. One that was wrong before confirms nothing.
+// it was made two fetch times after the claim. One that cannot be true is not taken.
 func (p *Pool) list(m *member, at time.Time, cached CacheSet) {
-	if m.listing.tooLong = p.tooLong(m, cached); m.listing.tooLong != "" {
+	most := 0
+	for _, other := range p.set {
+		if other != m && other.cached != nil {
+			most = max(most, other.cached.Len())
+		}
+	}
+	if m.believed.listing = tooLong(cached.Len(), most); m.believed.listing != "" {
 		return
 	}
 	m.cached, m.listed = cached, at
-	p.listings++
-	m.changed = p.listings
-	m.assumed.dropFunc(func(project uint64, claimed time.Time) bool {
-		if cached.Contains(project) {
-			return !m.listing.doubted
-		}
-		return at.Sub(claimed) > seconds(2*p.fetchTime(project))
+	m.assumed.dropFunc(func(part uint64, claimed uint32) bool {
+		return cached.Contains(part) || since(at, claimed) > seconds(2*p.fetch(&need{project: p.projects.find(part)}))
 	})
 }
 
@@ -79,31 +94,27 @@ func (m *member) hint(now time.Time, h *Hint, cfg *Config) {
 	if !m.load.reported && !alone || !h.At.After(m.load.at) {
 		return
 	}
-	if running, stalled, ok := m.counts(h, cfg); ok {
+	if running, stalled, ok := m.counts(h); ok {
 		m.load.adopt(h.At, running, stalled)
 	}
 }
 
-// counts are the counts of a hint. What it does not tell follows from the
-// utilization, or else stays as the last report has it.
-func (m *member) counts(h *Hint, cfg *Config) (running, stalled float64, ok bool) {
+// counts are the counts of a hint. Where it does not tell both, they follow from the
+// utilization, or else the other stays as the last report has it.
+func (m *member) counts(h *Hint) (running, stalled float64, ok bool) {
 	running, stalled = sum(h.Running), sum(h.Stalled)
-	cores := m.cores(cfg)
+	cores := m.cores()
 	all := h.Utilization * cores
 	switch {
-	case running >= 0 && stalled >= 0:
-	case running < 0 && stalled < 0 && all < 0:
-		return 0, 0, false
-	case running < 0 && stalled < 0:
+	case !(running < 0) && !(stalled < 0): // NaN is told, and not sane
+	case all >= 0:
 		running, stalled = min(all, cores), max(all-cores, 0)
-	case running < 0 && all < 0:
-		running = m.load.running
+	case running < 0 && stalled < 0:
+		return 0, 0, false
 	case running < 0:
-		running = max(all-stalled, 0)
-	case stalled < 0 && all < 0:
+		running = m.load.running
+	default:
 		stalled = m.load.stalled
-	case stalled < 0:
-		stalled = max(all-running, 0)
 	}
 	return running, stalled, saneLoad([selection.Priorities]float64{running, stalled})
 }

@@ -38,7 +38,7 @@ func TestReportCountsBesideAFresherHint(t *testing.T) {
 	s := f.States(now)[0]
 	assert.Equal(t, []float64{3, 0}, []float64{s.Running, s.Stalled}, "the hint's load is fresher")
 	assert.Zero(t, s.ReportAge)
-	assert.Equal(t, 8.0, f.members[address].cores(&f.cfg))
+	assert.Equal(t, 8.0, f.members[address].cores())
 	assert.Equal(t, 1, s.Cached)
 	assert.Zero(t, s.Level, "the detector sees each report")
 
@@ -102,7 +102,7 @@ func TestAssumedUntilReportsSayOtherwise(t *testing.T) {
 func TestTheLatestProjectsAreAssumed(t *testing.T) {
 	f := newFixture(t, "least-in-flight", 1)
 	now := start
-	for project := range uint64(2*maxAssumed + 1) {
+	for project := range uint64(2*mostPlaces + 1) {
 		now = now.Add(time.Millisecond)
 		l, err := f.Claim(now, Request{Project: project + 1}, nil)
 		require.NoError(t, err)
@@ -112,9 +112,9 @@ func TestTheLatestProjectsAreAssumed(t *testing.T) {
 	status := func(project uint64) selection.Cache {
 		return f.set[0].cache(project, now, &f.cfg)
 	}
-	assert.Equal(t, selection.AssumedCached, status(2*maxAssumed+1))
+	assert.Equal(t, selection.AssumedCached, status(2*mostPlaces+1))
 	assert.Equal(t, selection.NotCached, status(1))
-	assert.LessOrEqual(t, f.States(now)[0].Assumed, maxAssumed)
+	assert.LessOrEqual(t, f.States(now)[0].Assumed, mostPlaces)
 }
 
 // An upstream may tell less than both counts.
@@ -131,9 +131,8 @@ func TestWhatAHintLeavesOut(t *testing.T) {
 		"over-used":                      {func(h *Hint) { h.Utilization = 1.5 }, 8, 4},
 		"only running":                   {func(h *Hint) { h.Running[0] = 3 }, 3, 4},
 		"only stalled":                   {func(h *Hint) { h.Stalled[0] = 3 }, 10, 3},
-		"running, and utilization":       {func(h *Hint) { h.Running[0], h.Utilization = 6, 1 }, 6, 2},
-		"running over utilization":       {func(h *Hint) { h.Running[0], h.Utilization = 9, 1 }, 9, 0},
-		"stalled, and utilization":       {func(h *Hint) { h.Stalled[0], h.Utilization = 2, 1 }, 6, 2},
+		"running, and utilization":       {func(h *Hint) { h.Running[0], h.Utilization = 6, 1.25 }, 8, 2},
+		"stalled, and utilization":       {func(h *Hint) { h.Stalled[0], h.Utilization = 2, 1 }, 8, 0},
 		"all":                            {func(h *Hint) { h.Running[0], h.Stalled[0], h.Utilization = 1, 2, 50 }, 1, 2},
 		"more than a server can have":    {func(h *Hint) { h.Running[0], h.Stalled[0] = 2e9, 0 }, 10, 4},
 		"more than a server can be used": {func(h *Hint) { h.Utilization = 1e9 }, 10, 4},

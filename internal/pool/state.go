@@ -1,11 +1,8 @@
 package pool
 
 import (
-	"cmp"
-	"slices"
 	"time"
 
-	"example.org/pilotfish/internal/breaker"
 	"example.org/pilotfish/pkg/selection"
 )
 
@@ -13,8 +10,10 @@ import (
 type State struct {
 	Upstream
 	// Eligible ignores panic mode and a drain of all upstreams, in which jobs may
-	// still go there. Why says what keeps the upstream from being eligible.
+	// still go there. Reason is what keeps the upstream from being eligible, and Why
+	// says it with the evidence.
 	Eligible bool   `json:"eligible"`
+	Reason   Reason `json:"reason,omitzero"`
 	Why      string `json:"why,omitempty"`
 	// Suspect says why the upstream is suspect, if it is. That is ignored, and the
 	// upstream stays eligible, while more than half of the upstreams are suspect.
@@ -38,8 +37,9 @@ type State struct {
 	ReportAge   float64 `json:"report_age_seconds"`
 	ReportFresh bool    `json:"report_fresh"`
 	// Level says which jobs the upstream may take for its load: 1 is all, 0 is none.
-	Level   float64        `json:"overload_level"`
-	Breaker breaker.Status `json:"breaker"`
+	Level float64 `json:"overload_level"`
+	// Breaker is its circuit breaker.
+	Breaker Breaker `json:"breaker"`
 	// Cached is how many projects the last cache listing names, and Assumed how many
 	// more are taken to be there because a job of theirs was sent there.
 	Cached  int `json:"cached_projects"`
@@ -47,11 +47,14 @@ type State struct {
 	// Rate is jobs completed per second when every core is busy; 0 is unknown.
 	Rate float64 `json:"rate"`
 	// Wait is how long a job that came now would wait for a core, in seconds: the jobs
-	// there that find none, and itself, over Rate. It is 0 while a core is free, and
+	// there that find none, and itself, over the rate. It is 0 while a core is free, and
 	// negative where it is unknown.
 	Wait float64 `json:"wait_seconds"`
 	// Implausible is which of the upstream's figures cannot be true, and count as unknown.
 	Implausible string `json:"implausible,omitempty"`
+	// Slow says that responses take several times as long to begin there as elsewhere, for the same
+	// projects and without waits, if they do.
+	Slow string `json:"slow,omitempty"`
 	// Latency is how long responses take to begin there: a peak counts at once, and is
 	// forgotten by half in ten seconds.
 	Latency float64 `json:"latency_seconds"`
@@ -60,52 +63,73 @@ type State struct {
 // States lists the upstreams in the set, by address.
 func (p *Pool) States(now time.Time) []State {
 	states := make([]State, 0, len(p.set))
-	ignored := p.suspicionIgnored()
+	count := p.rules(now, p.set)
+	count.breakers = true
 	for _, m := range p.set {
-		s := State{
-			Suspect:     m.suspicion.why,
-			Cores:       m.believed.cores,
-			Implausible: m.wrong(),
-			Drained:     m.drained,
-			CoresBusy:   -1,
-			Upstream:    m.Upstream,
-			InFlight:    m.load.inFlight,
-			Running:     m.load.running,
-			Stalled:     m.load.stalled,
-			ReportAge:   -1,
-			Level:       float64(m.level),
-			Breaker:     m.gate.Status(),
-			Assumed:     m.assumed.len(),
-			Rate:        m.cores(&p.cfg) * m.believed.pace,
-			Latency:     m.latency.value,
+		s := p.state(now, m)
+		if s.Reason = m.leaves(); s.Reason == Eligible {
+			s.Reason = p.ails(now, m, nil, count)
 		}
-		fresh := m.fresh(now, &p.cfg)
-		s.Jobs, s.ReportFresh = m.load.present(fresh), fresh
-		s.Wait = wait(s.Jobs, m.cores(&p.cfg), s.Rate)
-		if m.load.reported {
-			s.ReportAge, s.CoresBusy = now.Sub(m.load.at).Seconds(), m.coresBusy
+		s.Eligible = s.Reason == Eligible
+		s.Why = s.Reason.String()
+		switch s.Reason {
+		case Shut:
+			s.Why = "breaker opened: " + s.Breaker.Why
+		case Suspect:
+			s.Why = "suspect: " + s.Suspect
 		}
-		if m.cached != nil {
-			s.Cached = m.cached.Len()
-		}
-		switch {
-		case m.drained:
-			s.Why = "drained by hand"
-		case m.Draining:
-			s.Why = "draining"
-		case !m.gate.Ready(now):
-			s.Why = "breaker open"
-		case m.shunned(now) && !ignored:
-			s.Why = "suspect"
-		case now.Before(m.held):
-			s.Why = "refused for load"
-		case fresh && m.level <= 0:
-			s.Why = "overloaded"
-		}
-		s.Eligible = s.Why == ""
 		states = append(states, s)
 	}
 	return states
+}
+
+// Panic reports whether breakers are ignored, because those of all upstreams that take new jobs
+// are open.
+func Panic(states []State) bool {
+	takers, shut := 0, 0
+	for i := range states {
+		switch states[i].Reason {
+		case Drains, Drained:
+			continue
+		case Shut:
+			shut++
+		}
+		takers++
+	}
+	return takers > 0 && shut == takers
+}
+
+// state is what is known of m, but for whether it is eligible.
+func (p *Pool) state(now time.Time, m *member) State {
+	fresh := m.fresh(now, &p.cfg)
+	s := State{
+		Upstream:    m.Upstream,
+		Suspect:     m.suspicion.why,
+		Drained:     m.drained,
+		InFlight:    m.load.inFlight,
+		Jobs:        m.load.present(fresh),
+		Running:     m.load.running,
+		Stalled:     m.load.stalled,
+		Cores:       m.believed.cores,
+		CoresBusy:   -1,
+		ReportAge:   -1,
+		ReportFresh: fresh,
+		Level:       float64(m.level),
+		Breaker:     m.health.status(now),
+		Assumed:     m.assumed.n,
+		Rate:        m.cores() * m.believed.pace,
+		Implausible: m.wrong(),
+		Slow:        p.slow(m),
+		Latency:     m.latency.value,
+	}
+	s.Wait = wait(s.Jobs, m.cores(), s.Rate)
+	if m.load.reported {
+		s.ReportAge, s.CoresBusy = now.Sub(m.load.at).Seconds(), m.coresBusy
+	}
+	if m.cached != nil {
+		s.Cached = m.cached.Len()
+	}
+	return s
 }
 
 // wait is how long one more job would wait for a core, in seconds.
@@ -132,60 +156,4 @@ func (p *Pool) CachedAt(now time.Time, project uint64) (cached, assumed []string
 		}
 	}
 	return cached, assumed
-}
-
-// Ranked is one upstream as a policy would see it for a job.
-type Ranked struct {
-	// Address is host:port.
-	Address string `json:"address"`
-	// Picked is set for the one that the policy picks.
-	Picked bool `json:"picked"`
-	// Cache says whether the project's data is there: none, assumed or cached.
-	Cache string `json:"cache"`
-	// Jobs is the estimate of the jobs that are there now.
-	Jobs float64 `json:"jobs"`
-	// Cost is what spoke for and against it; absent where the policy weighs no costs.
-	Cost *selection.Cost `json:"cost,omitempty"`
-}
-
-// Explain ranks the eligible upstreams for a job without claiming one, the
-// one that would be picked first.
-func (p *Pool) Explain(now time.Time, r Request) ([]Ranked, error) {
-	project := p.projects.find(r.Project)
-	job := p.job(now, r.Priority, project)
-	c, err := p.eligible(now, &job, project, r.Among, nil)
-	if err != nil {
-		return nil, err
-	}
-	pick := p.cfg.Policy.Pick(job, c.views, p.cfg.Rand)
-	costs := make([]selection.Cost, len(c.views))
-	coster, priced := p.cfg.Policy.(selection.Coster)
-	if priced {
-		coster.Costs(job, c.views, costs)
-	}
-	ranked := make([]Ranked, len(c.views))
-	for i, v := range c.views {
-		ranked[i] = Ranked{Address: c.members[i].Address, Picked: i == pick, Cache: v.Cache.String(), Jobs: v.Jobs}
-		if priced {
-			ranked[i].Cost = &costs[i]
-		}
-	}
-	sortRanked(ranked)
-	return ranked, nil
-}
-
-// sortRanked puts the pick first and the rest by cost, or by jobs where the
-// policy names no cost.
-func sortRanked(ranked []Ranked) {
-	slices.SortStableFunc(ranked, func(a, b Ranked) int {
-		switch {
-		case a.Picked:
-			return -1
-		case b.Picked:
-			return 1
-		case a.Cost != nil:
-			return cmp.Compare(a.Cost.Total, b.Cost.Total)
-		}
-		return cmp.Compare(a.Jobs, b.Jobs)
-	})
 }

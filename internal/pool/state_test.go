@@ -13,7 +13,7 @@ func TestStatesSayWhatIsKnown(t *testing.T) {
 	us := upstreams(5)
 	us[1].Draining = true
 	f.Set(start, us)
-	f.gates[us[2].Address].shut = true
+	f.shut(us[2].Address, true)
 	f.Report(start, us[0].Address, report(start, 3, 2, 7, 8))
 	f.Report(start, us[3].Address, report(start, 16, 500))
 	tried := []string{us[0].Address, us[1].Address, us[2].Address, us[3].Address}
@@ -32,7 +32,7 @@ func TestStatesSayWhatIsKnown(t *testing.T) {
 		why[s.Address] = s.Why
 	}
 	assert.Equal(t, map[string]string{
-		us[0].Address: "", us[1].Address: "draining", us[2].Address: "breaker open",
+		us[0].Address: "", us[1].Address: "draining", us[2].Address: "breaker opened: a test says so",
 		us[3].Address: "overloaded", us[4].Address: "refused for load",
 	}, why)
 	assert.Equal(t, []float64{5, 3, 2, 0.5, 1}, []float64{

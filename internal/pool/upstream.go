@@ -3,7 +3,7 @@ package pool
 import (
 	"time"
 
-	"example.org/pilotfish/internal/breaker"
+	"example.org/pilotfish/internal/intake"
 	"example.org/pilotfish/pkg/selection"
 )
 
@@ -38,13 +38,14 @@ type Report struct {
 	// Completed counts the jobs finished since the upstream started; negative
 	// when it does not say.
 	Completed float64
+	// Begun counts the jobs whose wait ended since the upstream started; 0 when it does not say.
+	Begun float64
 	// Failed counts those of them that failed for a reason of the upstream's own;
 	// negative when it does not say.
 	Failed float64
-	// Wait and Response are the mean wait of the jobs started, and the mean response time
-	// of those finished, since the report before, in seconds; NaN when unknown.
-	Wait     float64
-	Response float64
+	// Wait is the mean wait of the jobs started since the report before, in seconds; NaN
+	// when unknown.
+	Wait float64
 	// Cached is the projects in its cache; nil leaves what was known before.
 	Cached CacheSet
 }
@@ -112,12 +113,17 @@ func (o Outcome) String() string {
 	return [Outcomes]string{"answered", "failed", "not_started", "refused", "no_answer", "timed_out", "truncated", "gone", "moved"}[o]
 }
 
-// gate is an upstream's breaker, as the pool sees it.
-type gate interface {
-	Ready(now time.Time) bool
-	Hear(now time.Time, ended, failed, others float64)
-	Enter(now time.Time) (e breaker.Entry, ok bool)
-	Tell(now time.Time, e *breaker.Entry, v breaker.Verdict)
-	Hasten()
-	Status() breaker.Status
+// Waiter is a job that may leave an upstream at which it waits.
+type Waiter interface {
+	// Tried are the addresses that it may not go to, that of the upstream among them.
+	Tried() []string
+}
+
+// waiting is such a job, as its upstream knows it.
+type waiting struct {
+	job      Waiter // nil: the job cannot be moved
+	priority selection.Priority
+	project  uint64
+	data     *intake.Parts
+	number   uint64 // of the claim
 }

@@ -21,8 +21,7 @@ type Ports struct{ Jobs, Admin, Mesh net.Listener }
 type Config struct {
 	// Jobs, Admin and Mesh are host:port, or unix: and a path. Mesh may be empty.
 	Jobs, Admin, Mesh string
-	// Shared lets another process of the user open the job port and the mesh port as
-	// well. It gets the admin port when this process leaves it.
+	// Shared lets another process of the user open the ports as well.
 	Shared bool
 }
 
@@ -72,21 +71,15 @@ func (p *Ports) Close() {
 }
 
 // Open opens the ports that systemd has not opened.
-func (p *Ports) Open(c Config, log *zap.Logger) (err error) {
+func (p *Ports) Open(c Config) (err error) {
 	if p.Jobs == nil {
 		if p.Jobs, err = listen(c.Jobs, "--listen", c.Shared); err != nil {
 			return err
 		}
 	}
 	if p.Admin == nil {
-		if p.Admin, err = listen(c.Admin, "--admin", false); err != nil && c.Shared && isTaken(err) {
-			p.Admin, err = awaitPort(c.Admin, log), nil
-		}
-		if err != nil {
+		if p.Admin, err = listen(c.Admin, "--admin", c.Shared); err != nil {
 			return err
-		}
-		if c.Shared {
-			p.Admin = newYieldedPort(p.Admin)
 		}
 	}
 	if c.Mesh != "" {
@@ -112,12 +105,10 @@ func (p *Ports) all() []net.Listener {
 	return slices.DeleteFunc([]net.Listener{p.Jobs, p.Admin, p.Mesh}, func(l net.Listener) bool { return l == nil })
 }
 
-// Addresses are the host:port of all ports that are open.
+// Addresses are those of all ports that are open.
 func (p *Ports) Addresses() (all []string) {
 	for _, l := range p.all() {
-		if l.Addr().Network() == "tcp" {
-			all = append(all, l.Addr().String())
-		}
+		all = append(all, Address(l))
 	}
 	return all
 }

@@ -2,12 +2,10 @@ package ports
 
 import (
 	"errors"
-	"io"
 	"net"
 	"os"
 	"path/filepath"
 	"runtime"
-	"strings"
 	"syscall"
 	"testing"
 	"time"
@@ -28,15 +26,15 @@ func TestASocketInTheFileSystem(t *testing.T) {
 
 	cfg := Config{Jobs: "127.0.0.1:0", Admin: "127.0.0.1:0", Mesh: "unix:" + path, Shared: true}
 	var first, second, third Ports
-	require.NoError(t, first.Open(cfg, zap.NewNop()))
-	assert.Len(t, first.Addresses(), 2, "nobody takes a path for an upstream")
+	require.NoError(t, first.Open(cfg))
+	assert.Len(t, first.Addresses(), 3, "none of them is an upstream")
 	cfg.Shared = false
-	err = second.Open(cfg, zap.NewNop())
+	err = second.Open(cfg)
 	assert.EqualError(t, err, "cannot listen on "+path+": another process serves it; choose another path with mesh.listen")
 	second.Close()
 
 	cfg.Shared = true
-	require.NoError(t, third.Open(cfg, zap.NewNop()))
+	require.NoError(t, third.Open(cfg))
 	first.Close()
 	c, err := net.Dial("unix", path)
 	require.NoError(t, err, "the socket of the next process stays when the first one ends")
@@ -46,61 +44,13 @@ func TestASocketInTheFileSystem(t *testing.T) {
 	require.NoError(t, os.WriteFile(path+".txt", nil, 0o600))
 	cfg.Mesh += ".txt"
 	var fourth Ports
-	assert.ErrorContains(t, fourth.Open(cfg, zap.NewNop()), "choose another path", "a file is not removed")
+	assert.ErrorContains(t, fourth.Open(cfg), "choose another path", "a file is not removed")
 	fourth.Close()
 	assert.FileExists(t, path+".txt")
 }
 
 // patience is how long a test waits for what must come.
 const patience = 20 * time.Second
-
-// Where ports are shared, the next process shares the job port at once, and gets the admin
-// port when this one begins to end: nobody asks two processes in turns.
-func TestTheAdminPortIsNotShared(t *testing.T) {
-	for name, admin := range map[string]string{"TCP": "127.0.0.1:0", "unix": "unix:" + t.TempDir() + "/admin"} {
-		t.Run(name, func(t *testing.T) {
-			cfg := Config{Jobs: "127.0.0.1:0", Admin: admin, Shared: true}
-			var first, second Ports
-			require.NoError(t, first.Open(cfg, zap.NewNop()))
-			defer first.Close()
-			cfg.Jobs, cfg.Admin = Address(first.Jobs), Address(first.Admin)
-			require.NoError(t, second.Open(cfg, zap.NewNop()))
-			defer second.Close()
-			assert.Equal(t, Address(first.Admin), Address(second.Admin))
-			accepted := make(chan string, 100)
-			accept := func(who string, l net.Listener) {
-				for {
-					c, err := l.Accept()
-					if err != nil {
-						return
-					}
-					accepted <- who
-					_ = c.Close()
-				}
-			}
-			go accept("first", first.Admin)
-			go accept("second", second.Admin)
-			connect := func() bool {
-				c, err := net.Dial(first.Admin.Addr().Network(), strings.TrimPrefix(cfg.Admin, "unix:"))
-				if err == nil {
-					_, _ = io.Copy(io.Discard, c) // who closes first keeps the port from other programs
-					_ = c.Close()
-				}
-				return err == nil
-			}
-			for range 5 {
-				require.True(t, connect())
-				require.Equal(t, "first", <-accepted)
-			}
-			require.NoError(t, first.Admin.(leaver).Leave())
-			require.Eventually(t, connect, patience, time.Millisecond)
-			for <-accepted == "first" { // the second looked whether the first was still there
-			}
-			require.True(t, connect())
-			require.Equal(t, "second", <-accepted, "it stays open")
-		})
-	}
-}
 
 // Who leaves a shared port leaves all new connections to the process that came next.
 func TestASharedPortIsLeftToTheNext(t *testing.T) {
@@ -109,53 +59,45 @@ func TestASharedPortIsLeftToTheNext(t *testing.T) {
 	}
 	cfg := Config{Jobs: "127.0.0.1:0", Admin: "127.0.0.1:0", Shared: true}
 	var first, second Ports
-	require.NoError(t, first.Open(cfg, zap.NewNop()))
+	require.NoError(t, first.Open(cfg))
 	defer first.Close()
-	cfg.Jobs = Address(first.Jobs)
-	require.NoError(t, second.Open(cfg, zap.NewNop()))
+	cfg.Jobs, cfg.Admin = Address(first.Jobs), Address(first.Admin)
+	require.NoError(t, second.Open(cfg))
 	defer second.Close()
 	first.Leave(zap.NewNop())
-	go func() {
-		for {
-			c, err := first.Jobs.Accept()
-			if err != nil {
-				return
+	for _, port := range [][2]net.Listener{{first.Jobs, second.Jobs}, {first.Admin, second.Admin}} {
+		go func() {
+			for {
+				c, err := port[0].Accept()
+				if err != nil {
+					return
+				}
+				assert.Fail(t, "a connection after the end", c.RemoteAddr())
+				_ = c.Close()
 			}
-			assert.Fail(t, "a connection after the end", c.RemoteAddr())
+		}()
+		require.NoError(t, port[1].(sharedPort).SetDeadline(time.Now().Add(patience)))
+		for range 20 {
+			c, err := net.Dial("tcp", Address(port[1]))
+			require.NoError(t, err)
+			taken, err := port[1].Accept()
+			require.NoError(t, err)
+			assert.Equal(t, c.LocalAddr().String(), taken.RemoteAddr().String())
 			_ = c.Close()
+			_ = taken.Close()
 		}
-	}()
-	require.NoError(t, second.Jobs.(sharedPort).SetDeadline(time.Now().Add(patience)))
-	for range 20 {
-		c, err := net.Dial("tcp", cfg.Jobs)
-		require.NoError(t, err)
-		taken, err := second.Jobs.Accept()
-		require.NoError(t, err)
-		assert.Equal(t, c.LocalAddr().String(), taken.RemoteAddr().String())
-		_ = c.Close()
-		_ = taken.Close()
 	}
 }
 
-// A port that something else has is waited for only where a successor is expected.
-func TestATakenAdminPort(t *testing.T) {
+func TestAPortThatAnotherProgramHas(t *testing.T) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(t, err)
 	defer l.Close()
-	cfg := Config{Jobs: "127.0.0.1:0", Admin: l.Addr().String()}
-	var p Ports
-	assert.ErrorContains(t, p.Open(cfg, zap.NewNop()), "choose another address with --admin")
-	p.Close()
-	cfg.Shared = true
-	var waiting Ports
-	require.NoError(t, waiting.Open(cfg, zap.NewNop()))
-	ended := make(chan error)
-	go func() {
-		_, err := waiting.Admin.Accept()
-		ended <- err
-	}()
-	waiting.Close()
-	assert.ErrorIs(t, <-ended, net.ErrClosed)
+	for _, shared := range []bool{false, true} {
+		var p Ports
+		assert.ErrorContains(t, p.Open(Config{Jobs: "127.0.0.1:0", Admin: l.Addr().String(), Shared: shared}), "choose another address with --admin")
+		p.Close()
+	}
 }
 
 // handed is a socket as systemd hands it over, under a name, and its address.

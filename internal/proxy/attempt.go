@@ -6,7 +6,6 @@ import (
 	"net/http"
 	"time"
 
-	"example.org/pilotfish/internal/balancer"
 	"example.org/pilotfish/internal/dispatch"
 	"example.org/pilotfish/internal/intake"
 	"example.org/pilotfish/internal/pool"
@@ -14,33 +13,30 @@ import (
 	"example.org/pilotfish/internal/record"
 )
 
-// attempt is one try at one upstream. It owns its lease, which ends once: by
-// done or lost, or by abandon when a panic passes.
+// attempt is one try at one upstream, from the claim of its lease on.
 type attempt struct {
 	x       *exchange
-	lease   *balancer.Lease
 	request upstreamclient.Request
 	left    time.Duration // from its beginning until a response must begin
 	last    bool          // then the job's time is over
-	ended   bool
 }
 
 // errMoved is why an attempt was withdrawn.
-var errMoved = errors.New("the job waited there and was moved to another upstream")
+var errMoved = fmt.Errorf("%w: the job waited there and was moved to another upstream", record.ErrNoAnswer)
 
 // failure is an attempt that brought no response to pass on.
 type failure struct {
 	dispatch.Failure
 	err     error
-	refusal *refusal // the response of an upstream that says that it did not start the job
+	refusal *refusal // the response, to be passed on if no other upstream does better
 	next    dispatch.Next
 }
 
 // attempt tries the job once, from now on, and passes the response on if there is one to
-// pass on. The error is then the job's. begun: an upstream may have begun the job before.
-func (x *exchange) attempt(lease *balancer.Lease, now time.Time, begun bool) (*failure, error) {
-	a := x.newAttempt(lease, now)
-	defer a.abandon()
+// pass on. The error is then the job's. known is what the attempts before have shown.
+func (x *exchange) attempt(now time.Time, known lessons) (*failure, error) {
+	a := x.newAttempt(now)
+	a.request.Fresh = a.request.Fresh || known.stale
 	response, how, err := x.p.upstreams.Do(x.r.Context(), &a.request)
 	if err != nil && a.mayRepeat(how, err) {
 		a.renew()
@@ -49,23 +45,20 @@ func (x *exchange) attempt(lease *balancer.Lease, now time.Time, begun bool) (*f
 	if err != nil {
 		return a.lost(a.explain(how, err)), nil
 	}
-	failed, err := a.receive(response, how, begun)
-	if failed != nil {
-		return a.lost(failed), nil
-	}
-	return nil, err
+	return a.receive(response, how, known.begun)
 }
 
 // newAttempt begins an attempt at now.
-func (x *exchange) newAttempt(lease *balancer.Lease, now time.Time) *attempt {
-	x.record.Begin(now, *lease.Choice)
-	a := &attempt{x: x, lease: lease}
-	a.left, a.last = x.job.TimeLeft(now)
+func (x *exchange) newAttempt(now time.Time) *attempt {
+	x.under = attempt{x: x}
+	a, lease := &x.under, x.book.Lease
+	expect(x.header, x.p.cfg.ExpectedHeader, lease.Expected, &x.expected)
+	a.left, a.last = x.book.Job.TimeLeft(now)
 	a.request = upstreamclient.Request{
 		Address: lease.Address, Host: x.r.Host, Method: x.r.Method, Target: x.target,
 		Header: x.header, Trailer: x.r.Trailer, // trailers follow a chunked body only
 		Fresh: lease.Fresh, ConnectTimeout: lease.ConnectTimeout, Deadline: now.Add(a.left),
-		Withdrawal: &x.withdrawal, Interim: a,
+		Withdrawal: &x.withdrawal, Interim: a, Budget: a,
 	}
 	a.setBody()
 	return a
@@ -89,7 +82,7 @@ func (a *attempt) mayRepeat(how upstreamclient.Progress, err error) bool {
 
 // renew makes the attempt one on a new connection.
 func (a *attempt) renew() {
-	a.x.record.Attempt().Repeated = true
+	a.x.book.Record.Attempt().Repeated = true
 	a.request.Fresh = true
 	a.setBody()
 }
@@ -100,36 +93,70 @@ func (a *attempt) renew() {
 func (a *attempt) receive(response *upstreamclient.Response, how upstreamclient.Progress, begun bool) (*failure, error) {
 	defer response.Close()
 	if response.StatusCode < 200 {
-		return a.explain(how, fmt.Errorf("an answer with status %d, which nobody asked for", response.StatusCode)), nil
+		return a.lost(a.explain(how, fmt.Errorf("an answer with status %d, which nobody asked for", response.StatusCode))), nil
 	}
 	limited := begun && record.Limited(response.StatusCode, response.Header)
-	if !limited && !record.NotStarted(response.StatusCode, response.Header) {
+	switch {
+	case limited || record.NotStarted(response.StatusCode, response.Header):
+	case a.x.book.Job.Unwanted(response.StatusCode):
+		return a.unwanted(response)
+	default:
 		return nil, a.pass(response, nil)
 	}
 	now := time.Now()
-	left, _ := a.x.job.TimeLeft(now)
+	left, _ := a.x.book.Job.TimeLeft(now)
 	refused, err := readRefusal(response, now.Add(left))
 	if len(refused.body) > maxRefusal && !begun {
 		return nil, a.pass(response, refused.body)
 	}
-	a.x.hint(time.Now(), response.Header)
+	a.x.book.Hint(time.Now(), response.Header)
 	failed := &failure{
 		Failure: dispatch.Failure{Outcome: pool.NotStarted, Progress: dispatch.Heard},
-		err:     fmt.Errorf("%w: %s did not start the job", record.ErrNoAnswer, a.lease.Address),
+		err:     fmt.Errorf("%w: %s did not start the job", record.ErrNoAnswer, a.x.book.Lease.Address),
 	}
 	if err == nil {
 		failed.refusal = refused
 	}
+	return a.lost(failed), nil
+}
+
+// unwanted passes a response on only where no other attempt may follow. Its head decides that,
+// so it is kept only for as long as it takes little time.
+func (a *attempt) unwanted(response *upstreamclient.Response) (*failure, error) {
+	a.x.book.Hint(time.Now(), response.Header)
+	failed := a.lost(&failure{
+		Failure: dispatch.Failure{Outcome: pool.Failed, Progress: dispatch.Heard},
+		err:     fmt.Errorf("%w: %s answered %d, and retry.on has that", record.ErrNoAnswer, a.x.book.Record.Attempt().Upstream, response.StatusCode),
+	})
+	if !failed.next.Again {
+		return nil, a.pass(response, nil)
+	}
+	answer, err := readRefusal(response, time.Now().Add(unwantedTime))
+	if len(answer.body) > maxRefusal {
+		return nil, a.pass(response, answer.body)
+	}
+	if err == nil {
+		answer.done, failed.refusal = true, answer
+	}
 	return failed, nil
 }
 
-// Interim takes a 1xx. The submitter does not get one that it has not asked for.
-func (a *attempt) Interim(status int, h http.Header) {
-	begun := h.Get("Job-Started") == "yes"
-	a.lease.Interim(time.Now(), begun)
-	if !begun || !a.x.quiet {
-		a.x.interim(status, h)
+// unwantedTime bounds the time in which an unwanted response is read.
+const unwantedTime = time.Second
+
+// Interim takes a 1xx.
+func (a *attempt) Interim(status int, h http.Header) { a.x.interim(a.request.Deadline, status, h) }
+
+// errHead is no intake.ErrNoRoom: the upstream has done the job.
+var errHead = errors.New("the heads and bodies of other jobs take all the memory for the head of its answer")
+
+// Reserve counts a large head of an answer until the job's end.
+func (a *attempt) Reserve(bytes int64) error {
+	if err := a.x.p.cfg.Budget.Reserve(bytes); err != nil {
+		return errHead
 	}
+	a.x.counted += bytes
+	return nil
 }
 
 // explain says what an attempt's failure means.
@@ -144,17 +171,17 @@ func (a *attempt) explain(how upstreamclient.Progress, err error) *failure {
 	case errors.Is(err, upstreamclient.ErrWithdrawn):
 		return &failure{Failure: dispatch.Failure{Outcome: pool.Moved, Progress: progress(how)}, err: errMoved}
 	case a.x.r.Context().Err() != nil:
-		return gone(a.x.gone())
+		return gone(record.Gone(a.x.r.Context()))
 	case errors.Is(err, upstreamclient.ErrRequest):
-		return gone(fmt.Errorf("%w: %w", errRequest, err))
+		return gone(fmt.Errorf("%w: %w", record.ErrRequest, err))
 	case errors.As(err, &body) && errors.Is(body.Err, intake.ErrSpent): // by an attempt before
-		return gone(fmt.Errorf("%w: %s: %w", record.ErrNoAnswer, a.lease.Address, body.Err))
+		return gone(fmt.Errorf("%w: %s: %w", record.ErrNoAnswer, a.x.book.Lease.Address, body.Err))
 	case errors.As(err, &body):
 		return gone(a.x.sendingFailed(body.Err))
 	}
 	f := &failure{
 		Failure: dispatch.Failure{Outcome: pool.Refused, Progress: progress(how), Stale: how.Stale()},
-		err:     fmt.Errorf("%w: %s: %w", record.ErrNoAnswer, a.lease.Address, err),
+		err:     fmt.Errorf("%w: %s: %w", record.ErrNoAnswer, a.x.book.Lease.Address, err),
 	}
 	switch {
 	case how.Answered:
@@ -174,8 +201,8 @@ func (a *attempt) late(how upstreamclient.Progress) *failure {
 		why = record.ErrDeadline
 	}
 	return &failure{
-		Failure: dispatch.Failure{Outcome: a.x.job.TimedOut(a.left), Progress: progress(how)},
-		err:     fmt.Errorf("%w: %s: %w", record.ErrNoAnswer, a.lease.Address, why),
+		Failure: dispatch.Failure{Outcome: a.x.book.Job.TimedOut(a.left), Progress: progress(how)},
+		err:     fmt.Errorf("%w: %s: %w", record.ErrNoAnswer, a.x.book.Lease.Address, why),
 	}
 }
 
@@ -197,25 +224,7 @@ func gone(err error) *failure {
 
 // lost ends an attempt that failed, and decides what follows.
 func (a *attempt) lost(f *failure) *failure {
-	a.ended = true
-	now := time.Now()
-	a.x.record.EndAttempt(now, f.Outcome, f.err)
 	f.Repeatable = a.x.body.Replayable()
-	f.next = a.lease.Failed(now, f.Failure)
+	f.next = a.x.book.Failed(f.Failure, f.err)
 	return f
-}
-
-// done ends an attempt whose response was passed on, as much of it as could be.
-func (a *attempt) done(o pool.Outcome, err error) {
-	a.ended = true
-	now := time.Now()
-	a.x.record.EndAttempt(now, o, err)
-	a.lease.Done(now, o)
-}
-
-// abandon ends an attempt that a panic ended.
-func (a *attempt) abandon() {
-	if !a.ended {
-		a.done(pool.Gone, nil)
-	}
 }

@@ -10,6 +10,7 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/assert"
@@ -19,7 +20,6 @@ import (
 
 	"example.org/pilotfish/internal/intake"
 	"example.org/pilotfish/internal/pool"
-	"example.org/pilotfish/internal/proxy"
 )
 
 // halfSend begins jobs on an HTTP/2 connection, each with a body that does not go on.
@@ -69,7 +69,7 @@ func halfSend(c net.Conn, host string, jobs int) error {
 // The budget for bodies holds while they arrive, however many come and whatever
 // length they declare. Jobs that find no room are told to come again.
 func TestHalfSentBodiesStayWithinTheBudget(t *testing.T) {
-	c := startSidecar(t, setup{upstreams: []string{answering(t, ok).address}, budget: 16 << 20, Config: proxy.Config{BodyIdle: time.Hour}})
+	c := startSidecar(t, setup{upstreams: []string{answering(t, ok).address}, budget: 16 << 20, bodyIdle: time.Hour})
 	const conns, jobs = 24, 250 // the race detector bears no more
 	var open []net.Conn
 	for range conns {
@@ -101,93 +101,14 @@ func TestHalfSentBodiesStayWithinTheBudget(t *testing.T) {
 	assert.Equal(t, 200, head.StatusCode)
 }
 
-// longHead is the beginning of a head, of about so many bytes.
-func longHead(bytes int) string {
-	var text strings.Builder
-	text.WriteString("POST / HTTP/1.1\r\nHost: localhost\r\n")
-	for i := 0; text.Len() < bytes; i++ {
-		fmt.Fprintf(&text, "X-%d: y\r\n", i)
-	}
-	return text.String()
-}
-
-// All heads that do not end have one bound. Short heads have room beside them.
-func TestHeadsThatDoNotEndStayWithinTheirBound(t *testing.T) {
-	arriving := proxy.NewHeads(2 << 20)
-	c := startSidecar(t, setup{upstreams: []string{answering(t, ok).address}, server: proxy.ServerConfig{Arriving: arriving}})
-	var all sync.WaitGroup
-	var open []*submitter
-	for range 100 {
+// A head has a bound of its own. The rest of one that is longer is not read.
+func TestAHeadThatIsTooLong(t *testing.T) {
+	c := startSidecar(t, setup{upstreams: []string{answering(t, ok).address}})
+	for size, want := range map[int]int{30_000: 200, 40_000: http.StatusRequestHeaderFieldsTooLarge} {
 		s := c.connect()
-		open = append(open, s)
-		all.Go(func() { s.say("%s", longHead(25_000)) })
+		s.say("GET / HTTP/1.1\r\nHost: localhost\r\nX: %s\r\n\r\n", strings.Repeat("x", size))
+		assert.Equal(t, want, s.status())
 	}
-	all.Wait()
-	require.Eventually(t, func() bool { return arriving.Refused() > 50 }, patience, time.Millisecond)
-	assert.LessOrEqual(t, arriving.Used(), int64(2<<20))
-	s := c.connect()
-	s.job("{}")
-	assert.Equal(t, 200, s.status(), "a short head needs no room")
-	for _, s := range open {
-		_ = s.Close()
-	}
-	assert.Eventually(t, func() bool { return arriving.Used() == 0 }, patience, time.Millisecond, "all was given back")
-}
-
-// A method that looks like the beginning of HTTP/2 keeps no head from being counted.
-func TestHeadsThatBeginLikeHTTP2Count(t *testing.T) {
-	arriving := proxy.NewHeads(2 << 20)
-	c := startSidecar(t, setup{server: proxy.ServerConfig{Arriving: arriving}})
-	s := c.connect()
-	s.say("PRINT%s", strings.TrimPrefix(longHead(25_000), "POST"))
-	require.Eventually(t, func() bool { return arriving.Used() > 20_000 }, patience, time.Millisecond)
-}
-
-// HTTP/2 does not count, however its preface comes.
-func TestHTTP2CountsNotAsAHead(t *testing.T) {
-	bubble(t, func(t *testing.T, m *memory) {
-		arriving := proxy.NewHeads(2 << 20)
-		startSidecar(t, setup{network: m, server: proxy.ServerConfig{Arriving: arriving}})
-		conn, err := m.Dial(t.Context(), "tcp", "127.0.0.1:8080")
-		require.NoError(t, err)
-		defer conn.Close()
-		go io.Copy(io.Discard, conn) // until the connection is closed
-		for _, piece := range []string{http2.ClientPreface[:2], http2.ClientPreface[2:20], http2.ClientPreface[20:]} {
-			_, err = io.WriteString(conn, piece)
-			require.NoError(t, err)
-		}
-		f := http2.NewFramer(conn, nil)
-		require.NoError(t, f.WriteSettings())
-		for range 1000 {
-			require.NoError(t, f.WritePing(false, [8]byte{}))
-		}
-		assert.Zero(t, arriving.Used())
-	})
-}
-
-// A head that finds no room is told so. Heads that end leave nothing behind, on a
-// connection that goes on.
-func TestAHeadThatFindsNoRoom(t *testing.T) {
-	arriving := proxy.NewHeads(1 << 20)
-	c := startSidecar(t, setup{upstreams: []string{answering(t, ok).address}, server: proxy.ServerConfig{
-		MaxHeader: 1 << 20, Arriving: arriving,
-	}})
-	s := c.connect()
-	for range 20 {
-		s.say("%sContent-Length: 2\r\n\r\n{}", longHead(20_000))
-		require.Equal(t, 200, s.status())
-		assert.Zero(t, arriving.Used())
-	}
-	s.say("%s", longHead(100_000))
-	head, _ := s.response()
-	assert.Equal(t, http.StatusServiceUnavailable, head.StatusCode)
-	assert.Equal(t, "no-room", head.Header.Get("Pilotfish-Reason"))
-	assert.Equal(t, "1", head.Header.Get("Retry-After"))
-	rest, err := io.ReadAll(s.in)
-	assert.NoError(t, err, "what still comes is read, so that the answer is not lost")
-	assert.NotContains(t, string(rest), "HTTP/1.1", "the 503 is the only answer")
-	assert.EqualValues(t, 1, arriving.Refused())
-	c.seen(20)
 }
 
 // A long head counts for as long as its job is under way, like a body.
@@ -212,6 +133,60 @@ func TestLongHeadsCountInTheBudget(t *testing.T) {
 			assert.Equal(t, want, string(text))
 		}
 	}
+}
+
+// So does the head of its answer. Where there is no room for it, the job is not sent again.
+func TestLongHeadsOfAnswersCountInTheBudget(t *testing.T) {
+	var c *sidecar
+	lines := strings.Repeat("a:\r\n", 900)
+	up := scripted(t, func(p *peer) {
+		for p.request() != nil {
+			p.say("HTTP/1.1 200 OK\r\nContent-Length: 2\r\n%s\r\n", lines)
+			assert.Eventually(t, func() bool { return c.budget.Used() >= int64(900*(4+128)) }, patience, time.Millisecond)
+			p.say("ok")
+		}
+	})
+	c = startSidecar(t, setup{upstreams: []string{up.address}, budget: 1})
+	response, text := c.post("{}")
+	assert.Equal(t, 200, response.StatusCode)
+	assert.Equal(t, "ok", text)
+	assert.Eventually(t, func() bool { return c.budget.Used() == 0 }, patience, time.Millisecond)
+
+	taken := c.budget.All() - 100_000
+	require.NoError(t, c.budget.Reserve(taken))
+	defer c.budget.Return(taken)
+	response, text = c.post("{}")
+	assert.Equal(t, 502, response.StatusCode)
+	assert.Contains(t, text, "the memory for the head of its answer")
+	assert.Empty(t, response.Header.Get("Retry-After"))
+}
+
+// After a burst, 64 connections to an upstream wait for jobs, for 50 s and up to a fifth more.
+func TestIdleConnectionsToAnUpstream(t *testing.T) {
+	bubble(t, func(t *testing.T, m *memory) {
+		const jobs = 70
+		var all sync.WaitGroup
+		all.Add(jobs)
+		up := m.upstream(t, "up:1", func(p *peer) {
+			for p.request() != nil {
+				all.Done()
+				all.Wait() // at the same time
+				p.say(ok)
+			}
+		})
+		c := startSidecar(t, setup{network: m, upstreams: []string{up}})
+		var submitters sync.WaitGroup
+		for range jobs {
+			submitters.Go(func() { m.submit(t, "{}") })
+		}
+		submitters.Wait()
+		synctest.Wait()
+		assert.Equal(t, 64, c.handler.Idle()[up])
+		time.Sleep(45 * time.Second) // between two looks
+		assert.Equal(t, 64, c.handler.Idle()[up])
+		time.Sleep(20 * time.Second)
+		assert.Zero(t, c.handler.Idle()[up])
+	})
 }
 
 // What comes of a body that is beyond the budget, while its job waits for an upstream, is

@@ -1,9 +1,6 @@
 package proxy
 
 import (
-	"context"
-	"errors"
-	"fmt"
 	"io"
 	"net/http"
 	"time"
@@ -13,14 +10,11 @@ import (
 
 // fail ends a job that could not be answered by an upstream, or not in full.
 func (x *exchange) fail(err error) {
-	x.record.Err = err
-	if x.begun() {
+	if x.book.Begun() {
 		x.breakOff()
 		return
 	}
-	p := record.ProblemOf(err)
-	x.record.Status, x.record.Reason = p.Status, p.Reason
-	x.record.Outcome, x.record.Shedding = p.Outcome, p.Shedding
+	p := x.book.Refuse(err)
 	if p.Status == record.StatusGone {
 		panic(http.ErrAbortHandler) // or the server would answer 200 on its own
 	}
@@ -28,10 +22,7 @@ func (x *exchange) fail(err error) {
 	if unread {
 		x.w.Header().Set("Connection", "close")
 	}
-	identify(x.w.Header(), x.id)
-	if x.p.cfg.ExplainHeaders {
-		x.record.Explain(x.w.Header())
-	}
+	x.book.Response(x.w.Header(), x.w.Header())
 	x.extend(time.Now())
 	p.Write(x.w, x.p.cfg.RetryAfter)
 	if unread {
@@ -48,14 +39,6 @@ func (x *exchange) unread() bool {
 	return !x.body.Whole() && x.r.ProtoMajor == 1
 }
 
-// gone says why the submitter's request ended before its answer.
-func (x *exchange) gone() error {
-	if cause := context.Cause(x.r.Context()); errors.Is(cause, record.ErrShutdown) {
-		return cause
-	}
-	return fmt.Errorf("%w: %w", record.ErrGone, context.Cause(x.r.Context()))
-}
-
 // linger reads the rest of a refused body, within bounds, for a submitter that
 // reads its answer only after it has sent everything: closing at once would
 // reset the connection and lose the answer. One that expects to be told to go
@@ -64,7 +47,7 @@ func (x *exchange) linger() {
 	if x.expects || x.flush() != nil {
 		return
 	}
-	x.paced.end(time.Now().Add(x.p.cfg.Linger))
+	x.paced.end(time.Now().Add(x.p.linger))
 	_, _ = io.CopyN(io.Discard, x.r.Body, 2*x.p.cfg.MaxBody)
 }
 

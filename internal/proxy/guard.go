@@ -11,26 +11,6 @@ import (
 	"example.org/pilotfish/internal/record"
 )
 
-var (
-	errCrossSite = &record.Refusal{
-		Status: 403, Reason: "cross-site",
-		Title: "requests of web pages are refused", Text: "a web page must not submit jobs",
-	}
-	errForeignHost = &record.Refusal{
-		Status: 403, Reason: "foreign-host",
-		Title: "the Host header names another machine; hosts allows more names",
-		Text:  "the Host header names another machine; if this name is meant for pilotfish, list it under the key hosts of its configuration",
-	}
-	errMethod = &record.Refusal{
-		Status: 405, Reason: "method-refused",
-		Title: "CONNECT and TRACE are refused", Text: "the method is refused",
-	}
-	errUpgrade = &record.Refusal{
-		Status: 501, Reason: "upgrade-refused",
-		Title: "protocol upgrades are refused", Text: "protocols are not switched",
-	}
-)
-
 // Guard refuses what no submitter sends: requests of web pages, which a
 // browser on the same machine would carry to a loopback port, and requests for
 // a tunnel. Against a page whose own name resolves to this machine, only the
@@ -64,15 +44,15 @@ func (g Guard) Wrap(next http.Handler) http.Handler {
 func (g Guard) check(r *http.Request) error {
 	switch {
 	case len(r.Header["Origin"]) > 0:
-		return fmt.Errorf("%w: the request has an Origin", errCrossSite)
+		return fmt.Errorf("%w: the request has an Origin", record.ErrCrossSite)
 	case slices.ContainsFunc(r.Header["Sec-Fetch-Site"], elsewhere):
-		return fmt.Errorf("%w: Sec-Fetch-Site is %q", errCrossSite, r.Header["Sec-Fetch-Site"])
+		return fmt.Errorf("%w: Sec-Fetch-Site is %q", record.ErrCrossSite, r.Header["Sec-Fetch-Site"])
 	case !g.knows(r):
-		return fmt.Errorf("%w: %q", errForeignHost, r.Host)
+		return fmt.Errorf("%w: %q", record.ErrForeignHost, r.Host)
 	case r.Method == http.MethodConnect || r.Method == http.MethodTrace:
-		return fmt.Errorf("%w: %s", errMethod, r.Method)
+		return fmt.Errorf("%w: %s", record.ErrMethod, r.Method)
 	case !onlyH2C(r.Header["Upgrade"]):
-		return fmt.Errorf("%w: Upgrade is %q", errUpgrade, r.Header["Upgrade"])
+		return fmt.Errorf("%w: Upgrade is %q", record.ErrUpgrade, r.Header["Upgrade"])
 	}
 	return nil
 }

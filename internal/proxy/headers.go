@@ -5,21 +5,11 @@ import (
 	"net/http"
 	"net/textproto"
 	"slices"
+	"strconv"
 	"strings"
 
 	"example.org/pilotfish/internal/record"
 )
-
-var errTarget = &record.Refusal{
-	Status: 400, Reason: "bad-target",
-	Title: "the request target is refused", Text: "the request target cannot be passed on unaltered",
-}
-
-// errRequest is what no HTTP/1.1 request can carry, though HTTP/2 did.
-var errRequest = &record.Refusal{
-	Status: 400, Reason: "bad-request",
-	Title: "the request's head is refused", Text: "the request cannot be passed on unaltered",
-}
 
 // target is the submitter's own target, byte for byte, for an upstream's request
 // line. Of an absolute one, the authority is dropped: jobs go to the upstream
@@ -35,11 +25,11 @@ func target(r *http.Request) (string, error) {
 			raw = "/" + raw
 		}
 	default:
-		return "", fmt.Errorf("%w: %q", errTarget, raw)
+		return "", fmt.Errorf("%w: %q", record.ErrTarget, raw)
 	}
 	for i := range len(raw) {
 		if !inTarget(raw[i]) {
-			return "", fmt.Errorf("%w: byte %q at position %d of %q", errTarget, raw[i:i+1], i+1, raw)
+			return "", fmt.Errorf("%w: byte %q at position %d of %q", record.ErrTarget, raw[i:i+1], i+1, raw)
 		}
 	}
 	return raw, nil
@@ -56,20 +46,10 @@ func inTarget(b byte) bool {
 	return !strings.ContainsRune("\"#<>\\^`{|}", rune(b))
 }
 
-// identify puts the job's identifier into a header that has no other.
-func identify(h http.Header, id []string) {
-	if _, told := h["X-Request-Id"]; !told {
-		h["X-Request-Id"] = id
-	}
-}
-
-// askLoadHeader asks an upstream for a load report in the form of ORCA.
-const askLoadHeader = "Endpoint-Load-Metrics-Format"
-
 // outgoingHeader makes what goes to an upstream out of the submitter's header, in
 // place: nobody else reads it from here on. It is that header without what concerns
-// the submitter's connection, and with what pilotfish adds.
-func outgoingHeader(r *http.Request, id []string, askLoad string) http.Header {
+// the submitter's connection.
+func outgoingHeader(r *http.Request) http.Header {
 	h := r.Header
 	te := slices.ContainsFunc(h["Te"], func(te string) bool { return strings.EqualFold(strings.TrimSpace(te), "trailers") })
 	dropListed(h, h["Connection"])
@@ -79,29 +59,19 @@ func outgoingHeader(r *http.Request, id []string, askLoad string) http.Header {
 		}
 	}
 	delete(h, "Expect") // met here: the body is at hand
-	identify(h, id)
-	if _, asks := h[askLoadHeader]; askLoad != "" && !asks {
-		h[askLoadHeader] = []string{askLoad}
-	}
 	if te {
 		h["Te"] = []string{"trailers"}
 	}
 	return h
 }
 
-// askBegun asks an upstream to tell when the job begins (docs/upstreams.md). It reports
-// whether the submitter has not asked for that.
-func askBegun(h http.Header) (added bool) {
-	const preference = "job-started"
-	for _, list := range h["Prefer"] {
-		for one := range strings.SplitSeq(list, ",") {
-			if strings.EqualFold(strings.TrimSpace(one), preference) {
-				return false
-			}
-		}
+// expect puts into a header how many seconds the job is expected to take, if that is known
+// and the submitter has not said it. value is memory for the header's value.
+func expect(h http.Header, name string, seconds float64, value *[1]string) {
+	if name = textproto.CanonicalMIMEHeaderKey(name); name != "" && seconds > 0 && len(h[name]) == 0 {
+		value[0] = strconv.FormatFloat(seconds, 'f', 3, 64)
+		h[name] = value[:]
 	}
-	h["Prefer"] = append(slices.Clone(h["Prefer"]), preference)
-	return true
 }
 
 // endToEnd copies the headers that are meant for the other end.

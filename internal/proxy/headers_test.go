@@ -2,14 +2,12 @@ package proxy
 
 import (
 	"bufio"
-	"fmt"
 	"net/http"
 	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 
-	"example.org/pilotfish/internal/intake"
 	"example.org/pilotfish/internal/record"
 )
 
@@ -29,7 +27,7 @@ func FuzzTarget(f *testing.F) {
 		}
 		sent, err := target(r)
 		if err != nil {
-			require.ErrorIs(t, err, errTarget)
+			require.ErrorIs(t, err, record.ErrTarget)
 			return
 		}
 		require.Equal(t, byte('/'), sent[0])
@@ -44,26 +42,14 @@ func FuzzTarget(f *testing.F) {
 	})
 }
 
-func TestEveryRefusalHasItsStatus(t *testing.T) {
-	for _, tc := range []struct {
-		err    error
-		status int
-		reason string
-	}{
-		{errFraming, 400, "malformed-body"},
-		{errTarget, 400, "bad-target"},
-		{errRequest, 400, "bad-request"},
-		{errCrossSite, 403, "cross-site"},
-		{errForeignHost, 403, "foreign-host"},
-		{errMethod, 405, "method-refused"},
-		{errSlow, 408, "slow-body"},
-		{errUpgrade, 501, "upgrade-refused"},
-	} {
-		p := record.ProblemOf(fmt.Errorf("more about it: %w", tc.err))
-		require.Equal(t, tc.status, p.Status, tc.err)
-		require.Equal(t, tc.reason, p.Reason)
-		require.Equal(t, intake.Rejected, p.Outcome)
-		require.Contains(t, p.Detail, tc.err.Error())
-		require.NotEmpty(t, p.Title)
-	}
+// A job tells how long it is expected to take, unless its submitter has said it.
+func TestExpect(t *testing.T) {
+	h, value := http.Header{}, [1]string{}
+	expect(h, "Job-Expected", 0, &value)
+	expect(h, "", 2, &value)
+	require.Empty(t, h)
+	expect(h, "job-expected", 2.31449, &value)
+	require.Equal(t, http.Header{"Job-Expected": {"2.314"}}, h)
+	expect(h, "Job-Expected", 3, &value)
+	require.Equal(t, http.Header{"Job-Expected": {"2.314"}}, h)
 }

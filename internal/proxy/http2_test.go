@@ -3,6 +3,7 @@ package proxy_test
 import (
 	"bytes"
 	"context"
+	"fmt"
 	"io"
 	"math/rand/v2"
 	"net"
@@ -124,4 +125,35 @@ func TestRequestLinesOfHTTP2(t *testing.T) {
 		assert.Contains(t, []string{"0", "400", "405"}, status, "%q %q %q", tc.method, tc.path, tc.authority)
 		assert.Empty(t, w.take(), "%q %q %q", tc.method, tc.path, tc.authority)
 	}
+}
+
+// A connection that has served HTTP/1.1 does not change to HTTP/2: behind another proxy, the preface may
+// stand in a body of somebody else's.
+func TestAPrefaceAfterARequest(t *testing.T) {
+	const settings = "\x00\x00\x00\x04\x00\x00\x00\x00\x00"
+	preface := "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n" + settings
+	c := startSidecar(t, setup{upstreams: []string{answering(t, ok).address}})
+	for name, first := range map[string]string{
+		"plain":   "POST / HTTP/1.1\r\nHost: localhost\r\nContent-Length: 2\r\n\r\n{}",
+		"chunked": "POST / HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: chunked\r\n\r\n2\r\n{}\r\n0\r\n\r\n",
+	} {
+		for cut := 4; cut <= len(preface); cut += 5 {
+			t.Run(fmt.Sprint(name, cut), func(t *testing.T) {
+				s := c.connect()
+				s.say("%s", first)
+				require.Equal(t, 200, s.status())
+				s.say("%s", preface[:cut])
+				_ = s.tcp().CloseWrite()
+				all, _ := s.rest()
+				assert.NotContains(t, all, settings[3:], "no frame of HTTP/2 comes")
+				assert.Contains(t, all, "HTTP/1.1 400 ")
+			})
+		}
+	}
+	s := c.connect()
+	s.say("%s", preface)
+	frame := make([]byte, 4)
+	_, err := io.ReadFull(s.in, frame)
+	require.NoError(t, err)
+	assert.EqualValues(t, 4, frame[3], "on a new connection, settings come")
 }

@@ -10,13 +10,14 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"example.org/pilotfish/internal/job"
 	"example.org/pilotfish/internal/proxy"
 )
 
 func TestExplainHeaders(t *testing.T) {
 	up := answering(t, ok)
 	for _, explain := range []bool{false, true} {
-		c := startSidecar(t, setup{upstreams: []string{refusing(t), up.address}, Config: proxy.Config{Settings: proxy.Settings{ExplainHeaders: explain}}})
+		c := startSidecar(t, setup{upstreams: []string{refusing(t), up.address}, Config: proxy.Config{Config: job.Config{ExplainHeaders: explain}}})
 		res, _ := c.post(`{"project_id": 1}`)
 		if !explain {
 			assert.Len(t, res.Header, 2, "%v: a length and an identifier", res.Header)

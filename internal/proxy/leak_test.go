@@ -17,6 +17,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"example.org/pilotfish/internal/intake"
+	"example.org/pilotfish/internal/job"
 	"example.org/pilotfish/internal/pool"
 	"example.org/pilotfish/internal/proxy"
 )
@@ -39,8 +40,7 @@ func TestTenThousandAbortsLeaveNothingBehind(t *testing.T) {
 		}
 		p.reset() // or the kernel would remember the connection for a minute
 	})
-	// A connection that was dialled for a job that left is kept for the next one: one at most here.
-	c := startSidecar(t, setup{upstreams: []string{up.address}, Config: proxy.Config{IdleConns: 1}})
+	c := startSidecar(t, setup{upstreams: []string{up.address}})
 	abort := func(path string) {
 		conn, err := net.Dial("tcp", c.address)
 		if err != nil {
@@ -70,7 +70,9 @@ func TestTenThousandAbortsLeaveNothingBehind(t *testing.T) {
 	c.seen(aborts)
 	ok := func() bool {
 		inFlight, waiting := c.balancer.Counts()
-		return runtime.NumGoroutine() <= goroutines+5 && openFiles(t) <= descriptors+5 && inFlight+waiting == 0 && c.budget.Used() == 0
+		// A connection that was dialled for a job that left is kept for the next one, and has a goroutine at its other end.
+		pooled := c.handler.Idle()[up.address]
+		return runtime.NumGoroutine() <= goroutines+pooled+5 && openFiles(t) <= descriptors+2*pooled+5 && inFlight+waiting == 0 && c.budget.Used() == 0
 	}
 	if !assert.Eventually(t, ok, patience, 10*time.Millisecond) {
 		var stacks bytes.Buffer
@@ -89,7 +91,7 @@ func openFiles(t *testing.T) int {
 func TestAPanicEndsTheLease(t *testing.T) {
 	c := startSidecar(t, setup{
 		upstreams: []string{answering(t, ok).address},
-		Config:    proxy.Config{Hint: func(http.Header, time.Time) (pool.Hint, bool) { panic("a bug") }},
+		Config:    proxy.Config{Config: job.Config{Hint: func(http.Header, time.Time) (pool.Hint, bool) { panic("a bug") }}},
 	})
 	s := c.connect()
 	s.job("{}")

@@ -8,8 +8,9 @@ import (
 	"sync"
 	"time"
 
-	"example.org/pilotfish/internal/intake"
-	"example.org/pilotfish/internal/pool"
+	"golang.org/x/net/http/httpguts"
+
+	"example.org/pilotfish/internal/job"
 	"example.org/pilotfish/internal/proxy/upstreamclient"
 	"example.org/pilotfish/internal/record"
 )
@@ -26,30 +27,21 @@ var (
 func (a *attempt) pass(response *upstreamclient.Response, read []byte) error {
 	x := a.x
 	now := time.Now()
-	a.answered(now, response)
+	x.book.Head(now, response.StatusCode, response.Header)
 	a.releaseBody() // a response has begun: nothing is sent again
 	x.head(response.StatusCode, response.Header, response.Trailer, response.ContentLength)
 	err := a.stream(now, response, read)
-	if err == nil {
-		x.trailers(response.Trailer)
-		a.told(response.Trailer)
-		x.record.Completeness = intake.Complete
-		x.record.Unframed = response.Unframed()
-	}
-	outcome := pool.Answered
 	switch {
+	case err == nil:
+		x.trailers(response.Trailer)
+		x.book.Trailer(response.Trailer)
+		x.book.Record.Unframed = response.Unframed()
+		x.book.End(job.Whole, nil)
 	case errors.Is(err, errCut), errors.Is(err, errIdle):
-		outcome, x.record.Outcome = pool.Truncated, intake.Truncated
-	case err != nil:
-		outcome, x.record.Outcome = pool.Gone, intake.Gone
-	case record.NotStarted(response.StatusCode, response.Header):
-		outcome, x.record.Outcome = pool.NotStarted, intake.Failed
-	case response.StatusCode >= http.StatusInternalServerError:
-		outcome, x.record.Outcome = pool.Failed, intake.Failed
+		x.book.End(job.Cut, err)
 	default:
-		x.record.Outcome = intake.Answered
+		x.book.End(job.Left, err)
 	}
-	a.done(outcome, err)
 	return err
 }
 
@@ -64,41 +56,6 @@ func (a *attempt) releaseBody() {
 	}
 }
 
-// answered tells pool and breaker that a response has begun: now, not hours
-// later at its end.
-func (a *attempt) answered(now time.Time, response *upstreamclient.Response) {
-	x := a.x
-	x.record.TTFB = now.Sub(x.record.Arrived)
-	x.hint(now, response.Header)
-	if !record.NotStarted(response.StatusCode, response.Header) {
-		a.lease.Answered(now, response.StatusCode < http.StatusInternalServerError, x.record.Attempt().Hint)
-	}
-}
-
-// told hands over the load that the upstream tells at the end of its response.
-func (a *attempt) told(trailer http.Header) {
-	if len(trailer) == 0 {
-		return
-	}
-	now := time.Now()
-	hint, ok := a.x.p.cfg.Hint(trailer, now)
-	if !ok {
-		return
-	}
-	if last := a.x.record.Attempt(); last.Hint == nil {
-		last.Hint = &hint
-	}
-	a.lease.Told(now, &hint)
-}
-
-// hint notes the load that the upstream tells.
-func (x *exchange) hint(now time.Time, h http.Header) {
-	if hint, ok := x.p.cfg.Hint(h, now); ok {
-		told := hint
-		x.record.Attempt().Hint = &told
-	}
-}
-
 // head writes status and headers.
 func (x *exchange) head(status int, header, trailer http.Header, length int64) {
 	h := x.w.Header()
@@ -110,24 +67,23 @@ func (x *exchange) head(status int, header, trailer http.Header, length int64) {
 	if length < 0 && x.r.ProtoMajor == 1 && x.r.ProtoMinor > 0 {
 		h["Transfer-Encoding"] = []string{"chunked"} // or the server would give a short body a length
 	}
-	identify(h, x.id)
-	if x.p.cfg.ExplainHeaders {
-		x.record.Explain(h)
-	}
-	x.record.Status = status
-	x.record.Completeness = intake.Partial
+	x.book.Response(h, h)
 	x.w.WriteHeader(status)
 }
 
 // interim passes a 1xx on. The HTTP/2 server encodes headers on a goroutine of
 // its own, which may go on after WriteHeader has returned, when the submitter
 // resets its stream; it encodes a copy where there is a Content-Length, and
-// leaves that out.
-func (x *exchange) interim(status int, h http.Header) {
+// leaves that out. A submitter that does not take it by the deadline holds the job no longer.
+func (x *exchange) interim(deadline time.Time, status int, h http.Header) {
 	if !x.r.ProtoAtLeast(1, 1) {
 		return
 	}
-	x.extend(time.Now())
+	until := time.Now().Add(writeIdle)
+	if deadline.Before(until) {
+		until = deadline
+	}
+	_ = x.rc.SetWriteDeadline(until) // not every writer has deadlines
 	to := x.w.Header()
 	endToEnd(to, h)
 	to["Content-Length"] = nil
@@ -144,7 +100,7 @@ var buffers = sync.Pool{New: func() any { return new([32 << 10]byte) }}
 func (a *attempt) stream(now time.Time, response *upstreamclient.Response, read []byte) error {
 	x := a.x
 	var limit time.Time
-	if stream := x.record.Facts.Stream; stream > 0 {
+	if stream := x.book.Record.Facts.Stream; stream > 0 {
 		limit = now.Add(stream)
 	}
 	if len(read) > 0 {
@@ -202,7 +158,7 @@ func (a *attempt) cut(err error) error {
 	var body *upstreamclient.BodyError
 	switch {
 	case a.x.r.Context().Err() != nil:
-		return a.x.gone()
+		return record.Gone(a.x.r.Context())
 	case errors.As(err, &body):
 		return a.x.sendingFailed(body.Err)
 	}
@@ -211,13 +167,14 @@ func (a *attempt) cut(err error) error {
 
 // extend gives the submitter its time to take what is written next.
 func (x *exchange) extend(now time.Time) {
-	_ = x.rc.SetWriteDeadline(now.Add(x.p.cfg.WriteIdle)) // not every writer has deadlines
+	_ = x.rc.SetWriteDeadline(now.Add(writeIdle)) // not every writer has deadlines
 }
 
 // write writes to the submitter.
 func (x *exchange) write(p []byte) error {
+	x.book.Piece(p)
 	n, err := x.w.Write(p)
-	x.record.Bytes += int64(n)
+	x.book.Record.Bytes += int64(n)
 	if err != nil {
 		return fmt.Errorf("%w: %w", record.ErrGone, err)
 	}
@@ -254,6 +211,9 @@ func (x *exchange) trailers(trailer http.Header) {
 		announced[name] = true
 	}
 	for name, values := range trailer {
+		if !httpguts.ValidTrailerHeader(name) {
+			continue // one that would frame a message
+		}
 		if !announced[name] {
 			name = http.TrailerPrefix + name
 		}

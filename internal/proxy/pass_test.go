@@ -11,39 +11,11 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"example.org/pilotfish/internal/breaker"
+	"example.org/pilotfish/internal/job"
+	"example.org/pilotfish/internal/pool"
 	"example.org/pilotfish/internal/proxy"
 	"example.org/pilotfish/pkg/selection"
 )
-
-func TestAHintReachesTheRecord(t *testing.T) {
-	up := answering(t, "HTTP/1.1 200 OK\r\nX-Load: running=3, stalled=0, cached=1, waited=0.5\r\nContent-Length: 0\r\n\r\n")
-	c := startSidecar(t, setup{upstreams: []string{up.address}})
-	res, _ := c.post("{}")
-	assert.NotEmpty(t, res.Header.Get("X-Load"), "it passes all the same")
-	hint := c.seen(1)[0].Attempts[0].Hint
-	require.NotNil(t, hint)
-	assert.True(t, hint.Cached)
-}
-
-// Also that of an upstream that does not start the job.
-func TestTheHintOfARefusalReachesTheRecord(t *testing.T) {
-	full := answering(t, "HTTP/1.1 503 No\r\nRetry-After: 1\r\nX-Load: running=3, stalled=9\r\nContent-Length: 0\r\n\r\n")
-	c := startSidecar(t, setup{upstreams: []string{full.address, answering(t, ok).address}})
-	res, _ := c.post("{}")
-	assert.Equal(t, 200, res.StatusCode)
-	hint := c.seen(1)[0].Attempts[0].Hint
-	require.NotNil(t, hint)
-	assert.InDelta(t, 9, hint.Stalled[selection.Low], 0)
-}
-
-// The load at the end of a response does not take the place of what its head says of the job.
-func TestTheHintOfAHeadStays(t *testing.T) {
-	up := answering(t, "HTTP/1.1 200 OK\r\nX-Load: running=3, stalled=0\r\nTransfer-Encoding: chunked\r\n\r\n0\r\nX-Load: running=4, stalled=0\r\n\r\n")
-	c := startSidecar(t, setup{upstreams: []string{up.address}})
-	c.post("{}")
-	assert.InDelta(t, 3, c.seen(1)[0].Attempts[0].Hint.Running[selection.Low], 0)
-}
 
 // A refusal that is too long to be kept is passed on, and is still no failure of its upstream.
 func TestALongRefusalDoesNotSpeakAgainstItsUpstream(t *testing.T) {
@@ -52,7 +24,7 @@ func TestALongRefusalDoesNotSpeakAgainstItsUpstream(t *testing.T) {
 	res, _ := c.post("{}")
 	assert.Equal(t, 503, res.StatusCode)
 	c.seen(1)
-	assert.Equal(t, breaker.Closed, c.balancer.States()[0].Breaker.State)
+	assert.Equal(t, pool.BreakerClosed, c.balancer.States()[0].Breaker.State)
 }
 
 // A refusal that is passed on in the end has its trailers, too.
@@ -108,7 +80,7 @@ func TestLoadReportsOfORCA(t *testing.T) {
 					p.say("%s", text)
 				}
 			})
-			c := startSidecar(t, setup{upstreams: []string{up.address}, Config: proxy.Config{AskLoad: "text"}})
+			c := startSidecar(t, setup{upstreams: []string{up.address}, Config: proxy.Config{Config: job.Config{AskLoad: true}}})
 			c.post("{}")
 			assert.Equal(t, []string{"text"}, <-asked)
 			hint := c.seen(1)[0].Attempts[0].Hint

@@ -22,10 +22,15 @@ type submitter struct {
 
 func (c *sidecar) connect() *submitter {
 	c.t.Helper()
-	conn, err := dial(c.t.Context(), "tcp", c.address)
-	require.NoError(c.t, err)
-	c.t.Cleanup(func() { _ = conn.Close() })
-	return &submitter{Conn: conn, t: c.t, in: bufio.NewReader(conn)}
+	return connectTo(c.t, c.address)
+}
+
+func connectTo(t testing.TB, address string) *submitter {
+	t.Helper()
+	conn, err := dial(t.Context(), "tcp", address)
+	require.NoError(t, err)
+	t.Cleanup(func() { _ = conn.Close() })
+	return &submitter{Conn: conn, t: t, in: bufio.NewReader(conn)}
 }
 
 // tcp is the connection as it is.

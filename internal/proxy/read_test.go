@@ -14,6 +14,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"example.org/pilotfish/internal/intake"
+	"example.org/pilotfish/internal/job"
 	"example.org/pilotfish/internal/proxy"
 	"example.org/pilotfish/pkg/selection"
 )
@@ -26,43 +27,33 @@ func TestWhatIsReadAsAJob(t *testing.T) {
 	z := gzip.NewWriter(&bomb)
 	_, _ = z.Write(make([]byte, 10<<20))
 	require.NoError(t, z.Close())
-	const job = `{"project_id":1,"priority":"high"}`
+	const posted = `{"project_id":1,"priority":"high"}`
 	const form = "application/x-www-form-urlencoded" // what curl -d says of every body
-	jsonOnly := intake.Default()
-	jsonOnly.Read = intake.ReadJSON
-	strict, err := intake.NewReader(jsonOnly)
-	require.NoError(t, err)
-	anyType, err := intake.NewReader(intake.Default())
-	require.NoError(t, err)
 	for name, c := range map[string]struct {
-		reader                            *intake.Reader
 		method, contentType, coding, body string
 		read                              intake.Reading
 		unread                            string
 	}{
-		"JSON":                     {anyType, "POST", "application/json", "", job, intake.Full, ""},
-		"JSON, written oddly":      {anyType, "POST", "Application/JSON; charset=utf-8", "", job, intake.Full, ""},
-		"a kind of JSON":           {anyType, "POST", "application/vnd.x+json", "", job, intake.Full, ""},
-		"no type":                  {anyType, "POST", "", "", job, intake.Full, ""},
-		"not encoded":              {anyType, "POST", "", "identity", job, intake.Full, ""},
-		"a form that is an object": {anyType, "POST", form, "", job, intake.Full, ""},
-		"text that is an object":   {anyType, "POST", "text/plain", "", "\r\n\t " + job, intake.Full, ""},
-		"without a project":        {anyType, "POST", form, "", `{"priority":"high"}`, intake.NoProject, ""},
-		"JSON alone: JSON":         {strict, "POST", "application/json", "", job, intake.Full, ""},
-		"JSON alone: no type":      {strict, "POST", "", "", job, intake.Full, ""},
-		"JSON alone: a form":       {strict, "POST", form, "", job, intake.Unread, `job.read is json, and its Content-Type "application/x-www-form-urlencoded"`},
-		"GET":                      {anyType, "GET", "", "", "", intake.Unread, "it is no POST"},
-		"another method":           {anyType, "PUT", "application/json", "", job, intake.Unread, "it is no POST"},
-		"an odd method":            {anyType, "BREW", "application/json", "", "{", intake.Unread, "it is no POST"},
-		"an empty POST":            {anyType, "POST", "application/json", "", "", intake.Unread, "it has no body"},
-		"a form":                   {anyType, "POST", form, "", "a=b", intake.Unread, `its body does not begin with {, and its Content-Type is "application/x-www-form-urlencoded"`},
-		"an unfinished object":     {anyType, "POST", "text/csv", "", `{"project_id":`, intake.Unread, `its Content-Type is "text/csv", and its body no job: invalid JSON at line 1, column 15 (byte 14): it ends within the job`},
-		"an object that is no job": {anyType, "POST", "text/csv", "", `{"priority":"urgent"}`, intake.Unread, `its Content-Type is "text/csv", and its body no job: /priority at line 1, column 13 (byte 12) must be "high" or "low", not "urgent"`},
-		"a gzip bomb":              {anyType, "POST", "application/json", "gzip", bomb.String(), intake.Unread, `its body is encoded: "gzip"`},
-		"what is no gzip":          {anyType, "POST", "application/json", "gzip", job, intake.Unread, `its body is encoded: "gzip"`},
+		"JSON":                     {"POST", "application/json", "", posted, intake.Full, ""},
+		"JSON, written oddly":      {"POST", "Application/JSON; charset=utf-8", "", posted, intake.Full, ""},
+		"a kind of JSON":           {"POST", "application/vnd.x+json", "", posted, intake.Full, ""},
+		"no type":                  {"POST", "", "", posted, intake.Full, ""},
+		"not encoded":              {"POST", "", "identity", posted, intake.Full, ""},
+		"a form that is an object": {"POST", form, "", posted, intake.Full, ""},
+		"text that is an object":   {"POST", "text/plain", "", "\r\n\t " + posted, intake.Full, ""},
+		"without a project":        {"POST", form, "", `{"priority":"high"}`, intake.NoProject, ""},
+		"GET":                      {"GET", "", "", "", intake.Unread, "it is no POST"},
+		"another method":           {"PUT", "application/json", "", posted, intake.Unread, "it is no POST"},
+		"an odd method":            {"BREW", "application/json", "", "{", intake.Unread, "it is no POST"},
+		"an empty POST":            {"POST", "application/json", "", "", intake.Unread, "it has no body"},
+		"a form":                   {"POST", form, "", "a=b", intake.Unread, `its body does not begin with {, and its Content-Type is "application/x-www-form-urlencoded"`},
+		"an unfinished object":     {"POST", "text/csv", "", `{"project_id":`, intake.Unread, `its Content-Type is "text/csv", and its body no job: invalid JSON at line 1, column 15 (byte 14): it ends within the job`},
+		"an object that is no job": {"POST", "text/csv", "", `{"priority":"urgent"}`, intake.Unread, `its Content-Type is "text/csv", and its body no job: /priority at line 1, column 13 (byte 12) must be "high" or "low", not "urgent"`},
+		"a gzip bomb":              {"POST", "application/json", "gzip", bomb.String(), intake.Unread, `its body is encoded: "gzip"`},
+		"what is no gzip":          {"POST", "application/json", "gzip", posted, intake.Unread, `its body is encoded: "gzip"`},
 	} {
 		t.Run(name, func(t *testing.T) {
-			side := startSidecar(t, setup{upstreams: []string{serving(t, echo)}, Config: proxy.Config{Settings: proxy.Settings{ExplainHeaders: true}, Reader: c.reader}})
+			side := startSidecar(t, setup{upstreams: []string{serving(t, echo)}, Config: proxy.Config{Config: job.Config{ExplainHeaders: true}}})
 			r, err := http.NewRequest(c.method, side.url("/v1/jobs"), strings.NewReader(c.body))
 			require.NoError(t, err)
 			if c.contentType != "" {
@@ -80,6 +71,7 @@ func TestWhatIsReadAsAJob(t *testing.T) {
 			assert.Equal(t, c.body, string(got))
 			assert.Equal(t, c.read.String(), res.Header.Get("Pilotfish-Read"))
 			record := side.seen(1)[0]
+			assert.Equal(t, []string{c.method, "/v1/jobs", "127.0.0.1"}, []string{record.Method, record.Path, strings.Split(record.Peer, ":")[0]})
 			assert.Equal(t, c.read, record.Read)
 			assert.Equal(t, c.unread, record.Unread)
 			assert.Equal(t, c.read == intake.Full, record.Facts.Key != 0)
@@ -116,7 +108,7 @@ func TestMembersOutsideTheBody(t *testing.T) {
 	settings.Project, settings.Priority = intake.Places{{Path: "/cache/*"}}, intake.Place{Header: "X-Priority"}
 	outside, err := intake.NewReader(settings)
 	require.NoError(t, err)
-	side := startSidecar(t, setup{upstreams: []string{serving(t, echo)}, Config: proxy.Config{Reader: outside}})
+	side := startSidecar(t, setup{upstreams: []string{serving(t, echo)}, Config: proxy.Config{Config: job.Config{Reader: outside}}})
 	send := func(method, path, priority, body string) (int, string) {
 		r, err := http.NewRequest(method, side.url(path), strings.NewReader(body))
 		require.NoError(t, err)
@@ -132,7 +124,7 @@ func TestMembersOutsideTheBody(t *testing.T) {
 	assert.Equal(t, 200, status)
 	assert.Equal(t, "\x00{", text)
 	record := side.seen(1)[0]
-	assert.Equal(t, "a/b", record.Facts.Project.String())
+	assert.Equal(t, "a/b", record.Facts.Project)
 	assert.Equal(t, selection.High, record.Facts.Priority)
 	assert.Equal(t, intake.Full, record.Read)
 	status, text = send("GET", "/cache/a", "urgent", "")

@@ -5,7 +5,7 @@ import (
 	"net/http"
 	"time"
 
-	"example.org/pilotfish/internal/intake"
+	"example.org/pilotfish/internal/job"
 	"example.org/pilotfish/internal/proxy/upstreamclient"
 )
 
@@ -14,8 +14,9 @@ import (
 const maxRefusal = 64 << 10
 
 // refusal is an upstream's whole response that says that it did not start the
-// job. It is passed on only if no other upstream does better.
+// job, or an unwanted one. It is passed on only if no other upstream does better.
 type refusal struct {
+	done            bool // the upstream has done the job
 	status          int
 	header, trailer http.Header
 	length          int64 // -1 unknown
@@ -44,7 +45,7 @@ func (b bodyUntil) Read(p []byte) (int, error) { return b.response.Read(p, b.unt
 // write passes the refusal on. Its attempt has ended.
 func (r *refusal) write(x *exchange) error {
 	now := time.Now()
-	x.record.TTFB = now.Sub(x.record.Arrived)
+	x.book.Head(now, r.status, r.header)
 	x.head(r.status, r.header, r.trailer, r.length)
 	x.extend(now)
 	err := x.write(r.body)
@@ -52,10 +53,10 @@ func (r *refusal) write(x *exchange) error {
 		err = x.flushEnd(r.length)
 	}
 	if err != nil {
-		x.record.Outcome = intake.Gone
+		x.book.End(job.Left, err)
 		return err
 	}
 	x.trailers(r.trailer)
-	x.record.Completeness, x.record.Outcome = intake.Complete, intake.Failed
+	x.book.End(job.Whole, nil)
 	return nil
 }

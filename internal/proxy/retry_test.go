@@ -2,6 +2,8 @@ package proxy_test
 
 import (
 	"fmt"
+	"maps"
+	"math/rand/v2"
 	"net/http"
 	"strings"
 	"sync"
@@ -15,9 +17,66 @@ import (
 	"example.org/pilotfish/internal/dispatch"
 	"example.org/pilotfish/internal/intake"
 	"example.org/pilotfish/internal/pool"
+	"example.org/pilotfish/pkg/selection"
 )
 
 const busy = "HTTP/1.1 503 Service Unavailable\r\nRetry-After: 7\r\nContent-Length: 4\r\n\r\nbusy"
+
+// An answer with a status of retry.on is passed on only where no other upstream does better.
+func TestRetriesOnAnswers(t *testing.T) {
+	up := map[string]string{
+		"ok": ok, "busy": busy,
+		"500":   "HTTP/1.1 500 No\r\nContent-Length: 1\r\n\r\n0",
+		"502":   "HTTP/1.1 502 No\r\nContent-Length: 1\r\n\r\n2",
+		"long":  fmt.Sprintf("HTTP/1.1 500 No\r\nContent-Length: 70000\r\n\r\n%070000d", 1),
+		"cut":   "HTTP/1.1 500 No\r\nContent-Length: 2\r\n\r\n0",
+		"close": "", // to the whole job
+	}
+	for _, tc := range []struct {
+		upstreams string
+		status    int
+		body      string // "-" is a problem of pilotfish's own
+		ended     []pool.Outcome
+	}{
+		{"500 ok", 200, "ok", []pool.Outcome{pool.Failed, pool.Answered}},
+		{"500 500 ok", 200, "ok", []pool.Outcome{pool.Failed, pool.Failed, pool.Answered}},
+		{"502 ok", 502, "2", []pool.Outcome{pool.Failed}},
+		{"500 502 ok", 502, "2", []pool.Outcome{pool.Failed, pool.Failed}},
+		{"500", 500, "0", []pool.Outcome{pool.Failed}},
+		{"500 500 500 ok", 500, "0", []pool.Outcome{pool.Failed, pool.Failed, pool.Failed}},
+		{"500 busy", 500, "0", []pool.Outcome{pool.Failed, pool.NotStarted}},
+		{"busy 500", 500, "0", []pool.Outcome{pool.NotStarted, pool.Failed}},
+		{"close 500", 500, "0", []pool.Outcome{pool.NoAnswer, pool.Failed}},
+		{"500 close close", 500, "0", []pool.Outcome{pool.Failed, pool.NoAnswer, pool.NoAnswer}},
+		{"long ok", 500, fmt.Sprintf("%070000d", 1), []pool.Outcome{pool.Failed}},
+		{"cut ok", 200, "ok", []pool.Outcome{pool.Failed, pool.Answered}},
+		{"cut", 502, "-", []pool.Outcome{pool.Failed}},
+	} {
+		t.Run(tc.upstreams, func(t *testing.T) {
+			var ups []string
+			for name := range strings.FieldsSeq(tc.upstreams) {
+				ups = append(ups, scripted(t, func(p *peer) { p.request(); p.say("%s", up[name]) }).address)
+			}
+			c := startSidecar(t, setup{upstreams: ups, on: []int{500, 504}})
+			res, text := c.post(`{"project_id": 1}`)
+			assert.Equal(t, tc.status, res.StatusCode)
+			if tc.body == "-" {
+				assert.Equal(t, "no-answer", res.Header.Get("Pilotfish-Reason"))
+			} else {
+				assert.Equal(t, tc.body, text)
+			}
+			var ended []pool.Outcome
+			r := c.seen(1)[0]
+			for _, a := range r.Attempts {
+				ended = append(ended, a.Outcome)
+			}
+			assert.Equal(t, tc.ended, ended)
+			assert.Equal(t, tc.status, r.Status)
+			inFlight, _ := c.balancer.Counts()
+			assert.Zero(t, inFlight)
+		})
+	}
+}
 
 // How one attempt ends decides whether and where there is another.
 func TestRetryRules(t *testing.T) {
@@ -46,7 +105,7 @@ func TestRetryRules(t *testing.T) {
 		},
 		"dies": func(t *testing.T) string { return scripted(t, func(p *peer) { p.request() }).address },
 		"begins": func(t *testing.T) string { // and dies
-			return scripted(t, func(p *peer) { p.request(); p.say("HTTP/1.1 102 Processing\r\nJob-Started: yes\r\n\r\n") }).address
+			return scripted(t, func(p *peer) { p.request(); p.say("HTTP/1.1 102 Processing\r\n\r\n") }).address
 		},
 		"resets": func(t *testing.T) string {
 			return scripted(t, func(p *peer) { p.request(); p.reset() }).address
@@ -162,9 +221,50 @@ func TestKeptConnectionsThatTurnOutDead(t *testing.T) {
 	})
 }
 
+// A job whose pooled connection has ended goes on to a fresh one: a second stale one would use
+// up its only repetition, though it ran nowhere.
+func TestAfterAStaleConnectionAFreshOne(t *testing.T) {
+	var ups []string
+	for range 2 {
+		ups = append(ups, scripted(t, func(p *peer) {
+			for p.request() != nil {
+				p.say("%s", ok)
+				if p.n == 1 { // it takes the next job, and is gone
+					_, _ = p.in.ReadByte()
+					p.reset()
+					return
+				}
+			}
+		}).address)
+	}
+	var turn atomic.Int64
+	c := startSidecar(t, setup{upstreams: ups, policy: picker(func(views []selection.View) int {
+		return int(turn.Add(1)-1) % len(views)
+	})})
+	pooled := func() bool { return maps.Equal(c.handler.Idle(), map[string]int{ups[0]: 1, ups[1]: 1}) }
+	for range ups {
+		c.post("{}")
+	}
+	require.Eventually(t, pooled, patience, time.Millisecond)
+	res, text := c.post("{}")
+	require.Equal(t, 200, res.StatusCode, text)
+	var ended []pool.Outcome
+	for _, r := range c.seen(3) {
+		for _, a := range r.Attempts {
+			ended = append(ended, a.Outcome)
+		}
+	}
+	assert.ElementsMatch(t, []pool.Outcome{pool.Answered, pool.Answered, pool.NoAnswer, pool.Answered}, ended)
+}
+
+// picker picks by a function.
+type picker func(views []selection.View) int
+
+func (p picker) Pick(_ selection.Job, views []selection.View, _ *rand.Rand) int { return p(views) }
+
 // A job that was lost while it was sent may have begun: it is sent to one other upstream.
 func TestAJobThatIsLostWhileItIsSent(t *testing.T) {
-	body, _ := jobOf(4 << 20)
+	body, _ := jobOf(24 << 20) // more than sockets hold
 	cuts := func() string {
 		return scripted(t, func(p *peer) {
 			if _, err := p.head(); err == nil {

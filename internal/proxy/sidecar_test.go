@@ -18,11 +18,11 @@ import (
 	"example.org/pilotfish/internal/breaker"
 	"example.org/pilotfish/internal/dispatch"
 	"example.org/pilotfish/internal/intake"
+	"example.org/pilotfish/internal/overload"
 	"example.org/pilotfish/internal/pool"
 	"example.org/pilotfish/internal/proxy"
 	"example.org/pilotfish/internal/record"
 	"example.org/pilotfish/internal/report"
-	"example.org/pilotfish/pkg/overload"
 	"example.org/pilotfish/pkg/selection"
 )
 
@@ -40,26 +40,28 @@ type setup struct {
 	queue     dispatch.QueueSettings   // zero is the default
 	wait      time.Duration            // in the queue; 0 is the default
 	projects  dispatch.ProjectSettings
-	thoughts  dispatch.SecondThoughts
 	retries   float64       // the retry budget; 0 lets all be retried
+	on        []int         // retry.on
 	failures  int           // that open a breaker; 0 is practically never
 	connect   time.Duration // connect time-out; 0 is the default
 	server    proxy.ServerConfig
 	network   *memory // nil is TCP
+
+	bodyIdle, linger time.Duration // 0 is the default
 }
 
 // sidecar is a proxy with all that stands behind it, listening.
 type sidecar struct {
 	t        testing.TB
 	address  string
-	handler  http.Handler
+	handler  *proxy.Proxy
 	balancer *balancer.Balancer
 	server   *proxy.Server
 	budget   *intake.Budget
 
 	mu      sync.Mutex
 	records []*record.Job
-	moved   []pool.Reason // under the balancer's lock
+	moved   int // under the balancer's lock
 }
 
 // inOrder picks the first of its upstreams that is eligible.
@@ -93,26 +95,24 @@ func startSidecar(t testing.TB, s setup) *sidecar {
 	s.queue.Wait = cmp.Or(s.wait, s.queue.Wait)
 	retry := dispatch.DefaultRetry()
 	retry.ConnectTimeout = cmp.Or(s.connect, retry.ConnectTimeout)
-	retry.Budget = cmp.Or(s.retries, 1)
+	retry.Budget, retry.On = cmp.Or(s.retries, 1), s.on
 	if s.budget == 0 {
 		s.budget = 256 << 20
 	}
 	rng := rand.New(rand.NewPCG(s.seed, 2))
-	guarded := breaker.Default()
+	guarded := pool.DefaultBreaker()
 	guarded.Failures = cmp.Or(s.failures, 1e6)
-	breakers, err := breaker.New(breaker.Config{Settings: guarded, Rand: rng})
-	require.NoError(t, err)
 	p, err := pool.New(pool.Config{
 		Settings: pool.Settings{
-			Policy: s.policy, Detector: s.detector, Interval: 5 * time.Second,
+			Policy: s.policy, Detector: s.detector, Interval: 5 * time.Second, Breaker: guarded,
 		},
-		Breakers: breakers, Rand: rng,
+		Gate: breaker.New, Rand: rng,
 	})
 	require.NoError(t, err)
-	d, err := dispatch.New(dispatch.Config{Pool: p, Rand: rng, Retry: retry, Queue: s.queue, Projects: s.projects, SecondThoughts: s.thoughts})
+	d, err := dispatch.New(dispatch.Config{Pool: p, Rand: rng, Retry: retry, Queue: s.queue, Projects: s.projects})
 	require.NoError(t, err)
-	c := &sidecar{t: t, budget: intake.NewBudget(s.budget)}
-	b := balancer.New(d, balancer.Hooks{Moved: func(why pool.Reason) { c.moved = append(c.moved, why) }})
+	c := &sidecar{t: t, budget: intake.NewBudget(s.budget, 16<<20)}
+	b := balancer.New(d, balancer.Hooks{Moved: func() { c.moved++ }})
 	c.balancer = b
 	set := make([]pool.Upstream, len(s.upstreams))
 	for i, u := range s.upstreams {
@@ -125,22 +125,24 @@ func startSidecar(t testing.TB, s setup) *sidecar {
 		s.Reader, err = intake.NewReader(intake.Default())
 		require.NoError(t, err)
 	}
-	s.Settings.Idle = cmp.Or(s.Settings.Idle, proxy.Default().Idle)
 	if s.Hint == nil {
 		s.Hint = report.Default().Hint
 	}
 	s.Claimer = b
-	s.Observe = func(r *record.Job) {
+	s.Sinks = []func(*record.Job){func(r *record.Job) {
 		c.mu.Lock()
 		defer c.mu.Unlock()
 		c.records = append(c.records, r)
-	}
+	}}
 	if s.network != nil {
 		s.Dial = s.network.Dial
 	}
+	s.Idle = cmp.Or(s.Idle, proxy.Default().Idle)
 	handler, err := proxy.New(s.Config)
 	require.NoError(t, err)
+	handler.SetTimes(s.bodyIdle, s.linger)
 	c.handler = handler
+	s.server.Conns = cmp.Or(s.server.Conns, proxy.DefaultServer().Connections)
 	s.server.ErrorLog = log.New(io.Discard, "", 0)
 	c.server, err = proxy.NewServer(handler, s.server)
 	require.NoError(t, err)

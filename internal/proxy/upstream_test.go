@@ -17,7 +17,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"golang.org/x/sys/unix"
 
-	"example.org/pilotfish/internal/loopback"
+	"example.org/pilotfish/test/loopback"
 )
 
 func reader(s string) io.Reader { return strings.NewReader(s) }

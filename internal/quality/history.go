@@ -1,114 +1,79 @@
 package quality
 
 import (
-	"maps"
 	"slices"
 	"time"
+
+	"example.org/pilotfish/internal/pool"
 )
 
-// How far apart points are, and how many are kept: an hour.
-const (
-	fleetStep    = 10 * time.Second
-	fleetPoints  = 360
-	upstreamStep = time.Minute
-	upstreamSize = 60
-)
-
-// History is the last hour, point by point. It is not safe for concurrent use.
-type History struct {
-	points    []Point
-	upstreams map[string][]float64
-	sampled   time.Time // when the upstreams were last sampled
+// Moment is what there is at one instant besides jobs that end.
+type Moment struct {
+	Upstreams []pool.State
+	// InFlight is the jobs at upstreams, and Waiting those in the sidecar's queue.
+	InFlight, Waiting int
 }
 
-// Point is the fleet at one instant. Rates are for each second of the minute before.
+// Point is the fleet at the end of a step of ten seconds.
 type Point struct {
-	At           time.Time
-	Jobs, Lost   float64
-	FirstByteP50 float64 // seconds
-	FirstByteP99 float64
-	InFlight     int // jobs at upstreams
-	Waiting      int // jobs in the sidecar's queue
+	// At is the instant, in seconds since 1970.
+	At int64 `json:"at"`
+	// Jobs is how many ended each second, Failed those of them with a response of status 500
+	// or more, and Lost those with a response in part or none. FirstByteP50 and FirstByteP99
+	// are times to first byte. All are over the minute before.
+	Jobs         float64 `json:"jobs_per_second"`
+	Failed       float64 `json:"failed_per_second"`
+	Lost         float64 `json:"lost_per_second"`
+	FirstByteP50 float64 `json:"first_byte_p50_seconds"`
+	FirstByteP99 float64 `json:"first_byte_p99_seconds"`
+	// InFlight is the jobs at upstreams at that instant, and Waiting those in the queue.
+	InFlight int `json:"in_flight"`
+	Waiting  int `json:"waiting"`
+
+	looks, cores, rate float64 // sums over the looks: cores needed, and jobs that end each second
 }
 
-// Due reports whether it is time for the next point.
-func (h *History) Due(now time.Time) bool {
-	return len(h.points) == 0 || now.Sub(h.points[len(h.points)-1].At) >= fleetStep
-}
-
-// Add takes in a point and, every minute, the jobs at each upstream.
-func (h *History) Add(p Point, jobs map[string]float64) {
-	h.points = append(h.points, p)
-	h.points = h.points[max(0, len(h.points)-fleetPoints):]
-	if p.At.Sub(h.sampled) < upstreamStep {
-		return
+// look notes a moment, and ends the step before at the first look of a step.
+func (m *Machine) look(now time.Duration, o *Moment) {
+	p := &m.hour.at(now).point
+	if p.looks == 0 && now >= step {
+		end := now / step * step
+		minute := m.hour.window(end-1, spans[0])
+		f, covered := &minute.All, max(minute.Covered, 1)
+		before := &m.hour.at(end - 1).point
+		before.At = m.start.Add(end).Unix()
+		before.Jobs, before.Failed, before.Lost = float64(f.Jobs)/covered, float64(f.Failed)/covered, float64(f.Partial+f.Absent)/covered
+		before.FirstByteP50, before.FirstByteP99 = f.FirstByte.P50, f.FirstByte.P99
 	}
-	h.sampled = p.At
-	before := h.upstreams
-	h.upstreams = make(map[string][]float64, len(jobs))
-	for address, n := range jobs {
-		series := append(before[address], n)
-		h.upstreams[address] = series[max(0, len(series)-upstreamSize):]
-	}
+	cores, rate := m.demand(now, o.Upstreams)
+	p.looks, p.cores, p.rate = p.looks+1, p.cores+cores, p.rate+rate
+	p.InFlight, p.Waiting = o.InFlight, o.Waiting
 }
 
-// Unloaded is the median time to first byte as it is with little load, in seconds: that of
-// the calmest tenth of the last hour. The first minute has few jobs, and counts only while
-// there is no other.
-func (h *History) Unloaded() (seconds float64) {
-	const minute = int(time.Minute / fleetStep)
+// Points are the steps of the last hour that are over, the oldest first.
+func (m *Machine) Points(now time.Time) []Point {
+	points := make([]Point, 0, steps)
+	m.hour.last(now.Sub(m.start), steps, func(s *period) {
+		if s.point.At != 0 && s.point.looks > 0 {
+			points = append(points, s.point)
+		}
+	})
+	return points
+}
+
+// unloaded is the median time to first byte as it is with little load: that of the calmest
+// tenth of the last hour. The first minute has few jobs, and counts only while there is no other.
+func unloaded(points []Point) time.Duration {
+	const minute = int(time.Minute / step)
 	var medians []float64
-	for i, p := range h.points {
-		if p.FirstByteP50 > 0 && (i >= minute || len(h.points) <= minute) {
-			medians = append(medians, p.FirstByteP50)
+	for i := range points {
+		if p50 := points[i].FirstByteP50; p50 > 0 && (i >= minute || len(points) <= minute) {
+			medians = append(medians, p50)
 		}
 	}
 	if len(medians) == 0 {
 		return 0
 	}
 	slices.Sort(medians)
-	return medians[(len(medians)-1)/10]
-}
-
-// Series is a history by columns, as charts want it.
-type Series struct {
-	// StepSeconds is the time from one point to the next, and At the instants of all
-	// points, in seconds since 1970.
-	StepSeconds float64 `json:"step_seconds"`
-	At          []int64 `json:"at"`
-	// Jobs is how many ended each second, and Lost those of them with a response in
-	// part or none. FirstByteP50 and FirstByteP99 are times to first byte. All are over
-	// the minute before the point.
-	Jobs         []float64 `json:"jobs_per_second"`
-	Lost         []float64 `json:"lost_per_second"`
-	FirstByteP50 []float64 `json:"first_byte_p50_seconds"`
-	FirstByteP99 []float64 `json:"first_byte_p99_seconds"`
-	// InFlight is the jobs at upstreams at that instant, and Waiting those in the queue.
-	InFlight []int `json:"in_flight"`
-	Waiting  []int `json:"waiting"`
-	// Upstreams are the jobs at each upstream, every UpstreamStepSeconds, the latest last.
-	UpstreamStepSeconds float64              `json:"upstream_step_seconds"`
-	Upstreams           map[string][]float64 `json:"upstreams"`
-}
-
-// Series returns what is kept. The points that an upstream has are those since it came.
-func (h *History) Series() Series {
-	s := Series{
-		StepSeconds: fleetStep.Seconds(), UpstreamStepSeconds: upstreamStep.Seconds(),
-		At: []int64{}, Jobs: []float64{}, Lost: []float64{}, FirstByteP50: []float64{}, FirstByteP99: []float64{}, InFlight: []int{}, Waiting: []int{},
-		Upstreams: maps.Clone(h.upstreams),
-	}
-	for _, p := range h.points {
-		s.At = append(s.At, p.At.Unix())
-		s.Jobs = append(s.Jobs, p.Jobs)
-		s.Lost = append(s.Lost, p.Lost)
-		s.FirstByteP50 = append(s.FirstByteP50, p.FirstByteP50)
-		s.FirstByteP99 = append(s.FirstByteP99, p.FirstByteP99)
-		s.InFlight = append(s.InFlight, p.InFlight)
-		s.Waiting = append(s.Waiting, p.Waiting)
-	}
-	for address, series := range s.Upstreams {
-		s.Upstreams[address] = slices.Clone(series)
-	}
-	return s
+	return time.Duration(medians[(len(medians)-1)/10] * float64(time.Second))
 }

@@ -5,56 +5,51 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"example.org/pilotfish/pkg/selection"
 )
 
-func TestHistoryKeepsAnHour(t *testing.T) {
-	var h History
+func TestPointsAreOfAnHour(t *testing.T) {
+	m := New(start, Default())
 	now := start
+	assert.Empty(t, m.Points(now))
 	for i := range 2 * 60 * 60 {
 		now = start.Add(time.Duration(i) * time.Second)
-		if !h.Due(now) {
-			continue
+		for range 1 + i/3600 {
+			m.Ended(now, served(selection.Low, time.Second, time.Second))
 		}
-		jobs := map[string]float64{"a:1": float64(i)}
-		if i >= 7000 {
-			jobs["b:1"] = 5
-		}
-		h.Add(Point{At: now, Jobs: float64(i), Waiting: i, FirstByteP99: 1}, jobs)
+		m.Advance(now, Moment{InFlight: i, Waiting: 7})
 	}
-	s := h.Series()
-	assert.Len(t, s.At, fleetPoints)
-	assert.Equal(t, 10.0, s.StepSeconds)
-	assert.Equal(t, []float64{3600, 7190}, []float64{s.Jobs[0], s.Jobs[359]})
-	assert.Equal(t, []int{3600, 7190}, []int{s.Waiting[0], s.Waiting[359]})
-	assert.Equal(t, start.Unix()+7190, s.At[359])
-	assert.Len(t, s.Upstreams["a:1"], upstreamSize)
-	assert.Equal(t, 7140.0, s.Upstreams["a:1"][59])
-	assert.Equal(t, []float64{5, 5, 5}, s.Upstreams["b:1"], "it came later")
-	h.Add(Point{At: now.Add(time.Minute)}, map[string]float64{"b:1": 1})
-	assert.Len(t, h.Series().Upstreams, 1, "a left")
-	assert.Len(t, s.Upstreams, 2, "what was returned stays as it was")
+	points := m.Points(now)
+	require.Len(t, points, int(steps)-1, "the present one is not over")
+	first, last := points[0], points[len(points)-1]
+	assert.Equal(t, []int64{start.Unix() + 3610, start.Unix() + 7190}, []int64{first.At, last.At})
+	assert.Equal(t, []int{3609, 7189, 7}, []int{first.InFlight, last.InFlight, last.Waiting})
+	assert.InDelta(t, 2, last.Jobs, 0.05)
+	assert.InDelta(t, 1, last.FirstByteP50, 0.05)
+	assert.Zero(t, last.Failed+last.Lost)
+
+	m.Advance(now.Add(time.Hour), Moment{})
+	assert.Empty(t, m.Points(now.Add(time.Hour)), "nobody looked for an hour")
 }
 
 // The time to first byte without load is that of the calmest tenth, once the first
 // minute is over.
 func TestUnloaded(t *testing.T) {
-	var h History
-	assert.Zero(t, h.Unloaded())
-	at := time.Unix(0, 0)
-	add := func(p50 float64) {
-		at = at.Add(fleetStep)
-		h.Add(Point{At: at, FirstByteP50: p50}, nil)
+	var points []Point
+	add := func(n int, p50 float64) {
+		for range n {
+			points = append(points, Point{FirstByteP50: p50})
+		}
 	}
-	add(0.001)
-	assert.Equal(t, 0.001, h.Unloaded())
-	for range 5 {
-		add(0.5)
-	}
-	for range 18 {
-		add(2)
-	}
-	add(0) // without a job
-	add(1)
-	add(1.5)
-	assert.Equal(t, 1.5, h.Unloaded(), "the second least of twenty")
+	assert.Zero(t, unloaded(points))
+	add(1, 0.001)
+	assert.Equal(t, time.Millisecond, unloaded(points))
+	add(5, 0.5)
+	add(18, 2)
+	add(1, 0) // without a job
+	add(1, 1)
+	add(1, 1.5)
+	assert.Equal(t, 1500*time.Millisecond, unloaded(points), "the second least of twenty")
 }

@@ -5,79 +5,8 @@ import (
 
 	"example.org/pilotfish/internal/intake"
 	"example.org/pilotfish/internal/pool"
-	"example.org/pilotfish/pkg/selection"
+	"example.org/pilotfish/internal/record"
 )
-
-// Job is the key figures of a job that has ended: what its submitter got, and when
-// (N. J. Turner's thesis, 3.3). Metrics, log, trace and page show these.
-type Job struct {
-	Priority     selection.Priority
-	Outcome      intake.Outcome
-	Completeness intake.Completeness
-	Arrived      time.Time
-	// FirstByte and LastByte are the times from the arrival to the first byte of the
-	// response, which is not read where the job is absent, and to the job's end.
-	FirstByte, LastByte time.Duration
-	// Waited is how long the job was ready and not worked on, in the sidecar and at the
-	// upstream together; negative where the upstream does not tell.
-	Waited time.Duration
-	// Attempts are in the order of their start.
-	Attempts []Attempt
-}
-
-// Attempt is one try at one upstream.
-type Attempt struct {
-	Upstream string
-	Outcome  pool.Outcome
-	// Start and End are from the job's arrival.
-	Start, End time.Duration
-}
-
-// counts reports whether a job says how submitters are served. One that was refused as
-// invalid does not, nor one whose submitter left: nobody knows why.
-func (j *Job) counts() bool {
-	return j.Outcome.Tried() && j.Outcome != intake.Gone || j.Outcome == intake.Shed || j.Outcome == intake.Broken
-}
-
-// Stretch is how many times as long the job took as it would with no load; ok is false
-// where that is not known.
-func (j *Job) Stretch() (times float64, ok bool) {
-	if j.Waited < 0 || j.Completeness != intake.Complete {
-		return 0, false
-	}
-	unloaded := j.LastByte - j.Waited
-	if unloaded <= 0 {
-		return 0, false
-	}
-	return j.LastByte.Seconds() / unloaded.Seconds(), true
-}
-
-// at is a job as one upstream served it: the job's own figures for the upstream that
-// answered, and a job without an answer for those that did not. Times begin with the
-// attempt, for an upstream is not to blame for what was before. ok is false for an
-// attempt that says nothing of the upstream.
-func (j *Job) at(i int) (job Job, ok bool) {
-	a := &j.Attempts[i]
-	job = *j
-	job.Attempts = nil
-	job.Arrived = j.Arrived.Add(a.Start)
-	job.LastByte = a.End - a.Start
-	switch a.Outcome {
-	case pool.Gone, pool.Moved: // the submitter left; the sidecar took the job away
-		return Job{}, false
-	case pool.Answered, pool.Failed:
-		job.FirstByte -= a.Start
-		job.Waited = max(-1, job.Waited-a.Start)
-		return job, true
-	case pool.Truncated:
-		if i == len(j.Attempts)-1 && j.Completeness == intake.Partial {
-			job.FirstByte -= a.Start
-			return job, true
-		}
-	}
-	job.Outcome, job.Completeness, job.Waited = intake.NoAnswer, intake.Absent, -1
-	return job, true
-}
 
 // FirstByte is a response that has begun, whatever will come of it.
 type FirstByte struct {
@@ -87,4 +16,51 @@ type FirstByte struct {
 	Arrived, Claimed time.Time
 	// Bound is how long the submitter waits for the first byte; 0 is not known.
 	Bound time.Duration
+}
+
+// result is what a job counts as.
+type result uint8
+
+const (
+	complete  result = iota // a whole response
+	failed                  // a whole response with a status of 500 or more
+	partial                 // a response that was cut short
+	absent                  // no response of an upstream
+	limited                 // refused because its project was at its limit: left out like uncounted
+	uncounted               // it does not say how submitters are served
+	results   = int(limited) + 1
+)
+
+// resultOf is what a job counts as: one that was refused as invalid is uncounted, and so is one whose
+// submitter left: nobody knows why. count500 says whether a status of 500 or more is a failure.
+func resultOf(j *record.Job, count500 bool) result {
+	switch {
+	case j.Outcome == intake.Shed && j.Shedding == intake.ProjectLimit:
+		return limited
+	case j.Outcome == intake.Gone, j.Outcome == intake.Rejected, j.Outcome == intake.TooLarge:
+		return uncounted
+	case j.Completeness == intake.Absent:
+		return absent
+	case j.Completeness == intake.Partial:
+		return partial
+	case j.Outcome == intake.Failed && count500:
+		return failed
+	}
+	return complete
+}
+
+// resultAt is the result of a job at one upstream: the job's own for the upstream that answered,
+// and absent for those that did not. What happened before says nothing of an upstream.
+func resultAt(j *record.Job, i int, count500 bool) result {
+	switch j.Attempts[i].Outcome {
+	case pool.Gone, pool.Moved: // the submitter left; the sidecar took the job away
+		return uncounted
+	case pool.Answered, pool.Failed:
+		return resultOf(j, count500)
+	case pool.Truncated:
+		if i == len(j.Attempts)-1 && j.Completeness == intake.Partial {
+			return resultOf(j, count500)
+		}
+	}
+	return absent
 }

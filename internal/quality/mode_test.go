@@ -12,6 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"example.org/pilotfish/internal/intake"
+	"example.org/pilotfish/internal/record"
 )
 
 var start = time.Date(2019, 3, 13, 9, 0, 0, 0, time.UTC)
@@ -27,10 +28,10 @@ type timed struct {
 	lost                         bool
 }
 
-func (x timed) job() Job {
-	j := Job{
-		Outcome: intake.Answered, Completeness: intake.Complete, Arrived: since(x.arrived), Waited: -1,
-		FirstByte: time.Duration(x.firstByte * 1e9), LastByte: time.Duration(x.lastByte * 1e9),
+func (x timed) job() record.Job {
+	j := record.Job{
+		Outcome: intake.Answered, Completeness: intake.Complete, Arrived: since(x.arrived),
+		TTFB: time.Duration(x.firstByte * 1e9), Total: time.Duration(x.lastByte * 1e9),
 	}
 	if x.lost {
 		j.Outcome, j.Completeness = intake.Deadline, intake.Absent
@@ -40,18 +41,24 @@ func (x timed) job() Job {
 
 // play feeds a machine with what happens to jobs, judges every second, and returns the
 // modes that the fleet entered.
-func play(m *Machine, jobs []Job) (changes []Change) {
+func play(m *Machine, jobs []record.Job) []Change {
+	changes, _ := playAt(m, jobs)
+	return changes
+}
+
+// playAt returns when each was entered, too.
+func playAt(m *Machine, jobs []record.Job) (changes []Change, at []time.Time) {
 	type event struct {
 		at    time.Time
-		job   *Job
+		job   *record.Job
 		first bool
 	}
 	var events []event
 	for i := range jobs {
 		j := &jobs[i]
-		events = append(events, event{at: j.Arrived.Add(j.LastByte), job: j})
+		events = append(events, event{at: j.Arrived.Add(j.Total), job: j})
 		if j.Completeness != intake.Absent {
-			events = append(events, event{at: j.Arrived.Add(j.FirstByte), job: j, first: true})
+			events = append(events, event{at: j.Arrived.Add(j.TTFB), job: j, first: true})
 		}
 	}
 	slices.SortStableFunc(events, func(a, b event) int { return a.at.Compare(b.at) })
@@ -61,12 +68,15 @@ func play(m *Machine, jobs []Job) (changes []Change) {
 			if e := events[0]; e.first {
 				m.Began(e.at, FirstByte{Arrived: e.job.Arrived, Bound: patience + 20*time.Second})
 			} else {
-				m.Observe(e.at, e.job)
+				m.Ended(e.at, e.job)
 			}
 		}
-		changes = append(changes, m.Advance(now)...)
+		changes = append(changes, m.Advance(now, Moment{})...)
+		for len(at) < len(changes) {
+			at = append(at, now)
+		}
 	}
-	return changes
+	return changes, at
 }
 
 func modes(changes []Change) (list []Mode) {
@@ -83,17 +93,17 @@ const between = 20.4 / 15
 func TestTable1(t *testing.T) {
 	first := []float64{2.51, 2.74, 4.37, 6.39, 8.38, 10.5, 13.0, 16.6, 19.3, 22.8, 24.6, 27.9, 29.6, 32.1, 35.3, 39.3}
 	last := []float64{18.3, 26.2, 24.5, 25.5, 30.4, 27.8, 30.9, 37.1, 40.6, 42.5, 45.1, 50.0, 50.2, 52.6, 54.0, 57.4}
-	var jobs []Job
+	var jobs []record.Job
 	for i := range first {
 		jobs = append(jobs, timed{arrived: between * float64(i), firstByte: first[i], lastByte: last[i]}.job())
 	}
-	m := New(start)
+	m := New(start, Default())
 	changes := play(m, jobs)
 	require.Equal(t, []Mode{Flat, Growing}, modes(changes))
 	assert.InDelta(t, (39.3-2.51)/15, changes[1].Trend.Slope, 0.3)
-	f := m.windows(since(60), "")[1].All
+	f := m.Served(since(80)).Windows[1].All
 	assert.Equal(t, uint64(16), f.Complete)
-	assert.InEpsilon(t, 39.3, f.FirstByte.Max, 1e-6)
+	assert.InEpsilon(t, 39.3, f.FirstByte.P99, 0.05)
 	assert.InEpsilon(t, 37.1, f.LastByte.P50, 0.05)
 }
 
@@ -105,7 +115,7 @@ func TestSlopesOfTables3And4(t *testing.T) {
 	} {
 		t.Run(fmt.Sprintf("%v workers", c.workers), func(t *testing.T) {
 			rng := rand.New(rand.NewPCG(3, uint64(c.workers)))
-			var jobs []Job
+			var jobs []record.Job
 			for i := range 128 {
 				first := 2.5 + c.slope*float64(i) + 0.26*rng.NormFloat64()
 				if first > 80 { // from here on searches are lost
@@ -113,14 +123,14 @@ func TestSlopesOfTables3And4(t *testing.T) {
 				}
 				jobs = append(jobs, timed{arrived: between * float64(i), firstByte: first, lastByte: first + 20}.job())
 			}
-			m := New(start)
+			m := New(start, Default())
 			changes := play(m, jobs)
 			if c.workers == 64 {
 				assert.Equal(t, []Mode{Flat}, modes(changes), "it is flat")
 				return
 			}
 			require.Equal(t, []Mode{Flat, Growing}, modes(changes))
-			s := m.Status("")
+			s := m.Status()
 			assert.InEpsilon(t, c.slope, s.Trend.Slope, 0.1)
 			require.NotNil(t, s.DeadlineJobs)
 			left := (80 - s.Trend.Level) / s.Trend.Slope
@@ -146,7 +156,7 @@ func TestTimeOutBurstsOfTable2(t *testing.T) {
 		24: {{68, 76.3, 9, 69.0}, {100, 93.7, 10, 77.5}, {115, 80.8, 6, 73.9}},
 	} {
 		t.Run(fmt.Sprintf("%v workers", workers), func(t *testing.T) {
-			var jobs []Job
+			var jobs []record.Job
 			add := func(first float64, lost bool) {
 				x := timed{arrived: between * float64(len(jobs)), firstByte: first, lastByte: first + 20, lost: lost}
 				jobs = append(jobs, x.job())
@@ -165,16 +175,16 @@ func TestTimeOutBurstsOfTable2(t *testing.T) {
 			for i := len(jobs); begin > 0 && i < 128; i++ {
 				add(begin+float64(i%7), false)
 			}
-			m := New(start)
-			changes := play(m, jobs)
+			m := New(start, Default())
+			changes, at := playAt(m, jobs)
 			list := modes(changes)
 			require.GreaterOrEqual(t, len(list), 4)
 			assert.Equal(t, []Mode{Flat, Growing, Losing, Growing}, list[:4])
 			assert.Subset(t, []Mode{Flat, Growing, Losing}, list)
 			losing, again := changes[2], changes[3]
-			assert.Regexp(t, `^of the \d+ jobs of the last minute 0 came in part and \d+ not at all; by outcome: deadline \d+$`, losing.Cause)
+			assert.Regexp(t, `^of the \d+ jobs of the last minute 0 failed, 0 came in part and \d+ not at all; by outcome: deadline \d+$`, losing.Cause)
 			lost := jobs[bursts[0].last]
-			assert.WithinDuration(t, lost.Arrived.Add(lost.LastByte), losing.At, 5*time.Second, "with the first lost searches")
+			assert.WithinDuration(t, lost.Arrived.Add(lost.Total), at[2], 5*time.Second, "with the first lost searches")
 			if again.Trend.Jobs > 0 {
 				assert.Less(t, again.Trend.Jobs, 30.0, "it judges by those after the burst only")
 				assert.Less(t, again.Trend.Level, bursts[1].before+5)
@@ -203,7 +213,7 @@ func TestSingleBursts(t *testing.T) {
 			ended := runPhoenix(workers, arrivals, rand.New(rand.NewPCG(1, uint64(workers))))
 			loses := slices.ContainsFunc(ended, func(s search) bool { return s.packets < sources })
 			require.Equal(t, workers < 32, loses, "the model loses searches where Phoenix does")
-			changes := play(New(start), phoenixJobs(ended))
+			changes := play(New(start, Default()), phoenixJobs(ended))
 			list := modes(changes)
 			require.GreaterOrEqual(t, len(list), len(want.modes))
 			assert.Equal(t, want.modes, list[:len(want.modes)])
@@ -214,8 +224,8 @@ func TestSingleBursts(t *testing.T) {
 	}
 }
 
-func phoenixJobs(ended []search) []Job {
-	jobs := make([]Job, len(ended))
+func phoenixJobs(ended []search) []record.Job {
+	jobs := make([]record.Job, len(ended))
 	for i := range ended {
 		jobs[i] = ended[i].job(start)
 	}
@@ -234,7 +244,7 @@ func TestOnOffBursts(t *testing.T) {
 				}
 			}
 			ended := runPhoenix(24, arrivals, rand.New(rand.NewPCG(4, 0)))
-			list := modes(play(New(start), phoenixJobs(ended)))
+			list := modes(play(New(start, Default()), phoenixJobs(ended)))
 			assert.Equal(t, []Mode{Flat, Growing}, list[:2], "within a burst each waits for those before")
 			assert.Equal(t, loses, slices.Contains(list, Losing))
 			if loses {
@@ -248,9 +258,9 @@ func TestOnOffBursts(t *testing.T) {
 
 // queue is jobs of random size and arrival at servers that take them first come first
 // served, as many as come in an hour at a load.
-func queue(servers int, load float64, rng *rand.Rand) []Job {
+func queue(servers int, load float64, rng *rand.Rand) []record.Job {
 	free := make([]float64, servers)
-	var jobs []Job
+	var jobs []record.Job
 	for at := 0.0; at < 3600; {
 		at += rng.ExpFloat64() / (load * float64(servers))
 		next := 0
@@ -267,21 +277,21 @@ func queue(servers int, load float64, rng *rand.Rand) []Job {
 }
 
 func TestAQueueThatCopesIsFlat(t *testing.T) {
-	assert.Equal(t, []Mode{Flat}, modes(play(New(start), queue(16, 0.5, rand.New(rand.NewPCG(5, 0))))))
+	assert.Equal(t, []Mode{Flat}, modes(play(New(start, Default()), queue(16, 0.5, rand.New(rand.NewPCG(5, 0))))))
 }
 
 // A tenth more than the servers can do: growing, and it stays so.
 func TestAQueueThatDoesNotCopeGrows(t *testing.T) {
-	m := New(start)
-	changes := play(m, queue(16, 1.1, rand.New(rand.NewPCG(6, 0))))
+	m := New(start, Default())
+	changes, at := playAt(m, queue(16, 1.1, rand.New(rand.NewPCG(6, 0))))
 	require.Equal(t, []Mode{Flat, Growing}, modes(changes))
-	assert.Less(t, changes[1].At.Sub(start), 3*time.Minute)
+	assert.Less(t, at[1].Sub(start), 3*time.Minute)
 	// Of 17.6 jobs that come in a second one and a half wait for the next.
-	assert.InEpsilon(t, 1.6/16/17.6, m.Status("").Trend.Slope, 0.5)
+	assert.InEpsilon(t, 1.6/16/17.6, m.Status().Trend.Slope, 0.5)
 }
 
 // ramp is a job each second whose first byte comes after the seconds that first says.
-func ramp(n int, first func(i float64) float64) (jobs []Job) {
+func ramp(n int, first func(i float64) float64) (jobs []record.Job) {
 	for i := range n {
 		f := first(float64(i))
 		jobs = append(jobs, timed{arrived: float64(i), firstByte: f, lastByte: f}.job())
@@ -291,19 +301,19 @@ func ramp(n int, first func(i float64) float64) (jobs []Job) {
 
 // A rise that ends on high is over after five minutes.
 func TestAPlateauIsFlatInTheEnd(t *testing.T) {
-	changes := play(New(start), ramp(900, func(i float64) float64 { return 2 + 0.5*min(i, 60) }))
+	changes, at := playAt(New(start, Default()), ramp(900, func(i float64) float64 { return 2 + 0.5*min(i, 60) }))
 	require.Equal(t, []Mode{Flat, Growing, Flat}, modes(changes))
-	assert.Greater(t, changes[2].At.Sub(start), 60*time.Second+plateau)
+	assert.Greater(t, at[2].Sub(start), 60*time.Second+plateau)
 }
 
 // Three seconds more in a hundred are a small share of long times, and yet more than is done.
 func TestASteepRiseOfLongTimes(t *testing.T) {
-	changes := play(New(start), ramp(300, func(i float64) float64 { return 100 + 0.05*i }))
+	changes := play(New(start, Default()), ramp(300, func(i float64) float64 { return 100 + 0.05*i }))
 	assert.Equal(t, []Mode{Flat, Growing}, modes(changes)[:2])
 }
 
 func TestJobsThatAreLost(t *testing.T) {
-	m := New(start)
+	m := New(start, Default())
 	now := 0.0
 	end := func(n int, every float64, o intake.Outcome, c intake.Completeness) (changes []Change) {
 		for range n {
@@ -311,9 +321,9 @@ func TestJobsThatAreLost(t *testing.T) {
 			if c != intake.Absent {
 				m.Began(since(now-0.05), FirstByte{Arrived: since(now - 0.1)})
 			}
-			j := Job{Outcome: o, Completeness: c, Arrived: since(now - 0.1), FirstByte: 50 * time.Millisecond, LastByte: 100 * time.Millisecond, Waited: -1}
-			m.Observe(since(now), &j)
-			changes = append(changes, m.Advance(since(now))...)
+			j := record.Job{Outcome: o, Completeness: c, Arrived: since(now - 0.1), TTFB: 50 * time.Millisecond, Total: 100 * time.Millisecond}
+			m.Ended(since(now), &j)
+			changes = append(changes, m.Advance(since(now), Moment{})...)
 		}
 		return changes
 	}
@@ -323,11 +333,11 @@ func TestJobsThatAreLost(t *testing.T) {
 	assert.Empty(t, end(50, 0.1, intake.Rejected, intake.Absent), "nor is a job that is none")
 	changes := end(1, 0.1, intake.Truncated, intake.Partial)
 	require.Equal(t, []Mode{Losing}, modes(changes))
-	assert.Regexp(t, `^of the \d+ jobs of the last minute 1 came in part and 2 not at all; by outcome: truncated 1, no_answer 2$`, changes[0].Cause)
+	assert.Regexp(t, `^of the \d+ jobs of the last minute 0 failed, 1 came in part and 2 not at all; by outcome: truncated 1, no_answer 2$`, changes[0].Cause)
 	assert.Empty(t, end(90, 0.1, intake.Answered, intake.Complete), "nine seconds are not ten")
 	changes = end(30, 0.1, intake.Answered, intake.Complete)
 	require.Equal(t, []Mode{Flat}, modes(changes))
 	assert.Regexp(t, `^\d+ jobs in a row were complete, and none was lost for 10s$`, changes[0].Cause)
 	now += 301
-	assert.Equal(t, []Mode{Unknown}, modes(m.Advance(since(now))))
+	assert.Equal(t, []Mode{Unknown}, modes(m.Advance(since(now), Moment{})))
 }

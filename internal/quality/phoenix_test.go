@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"example.org/pilotfish/internal/intake"
+	"example.org/pilotfish/internal/record"
 )
 
 // phoenix is the system that N. J. Turner's thesis measures, as far as its description
@@ -157,10 +158,10 @@ func (p *phoenix) over(s *search) {
 }
 
 // job is a search as the machine sees it.
-func (s *search) job(start time.Time) Job {
-	j := Job{
+func (s *search) job(start time.Time) record.Job {
+	j := record.Job{
 		Outcome: intake.Answered, Completeness: intake.Complete, Arrived: start.Add(s.arrived),
-		FirstByte: s.first - s.arrived, LastByte: s.ended - s.arrived, Waited: -1,
+		TTFB: s.first - s.arrived, Total: s.ended - s.arrived,
 	}
 	switch {
 	case s.packets == 0:

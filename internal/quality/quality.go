@@ -1,5 +1,6 @@
 // Package quality says how submitters are served: the key figures of their jobs over
-// the last minutes, and the mode that the fleet and each upstream are in.
+// the last hour, the mode that the fleet and each upstream are in, and how many upstreams
+// the fleet needs.
 //
 // It follows N. J. Turner's thesis: a job counts by its time to first byte, its time to
 // last byte and its completeness (3.3), and a fleet is in one of three modes (4.5). At a
@@ -15,9 +16,9 @@ import (
 	"slices"
 	"time"
 
-	"example.org/pilotfish/internal/intake"
+	"example.org/pilotfish/internal/pool"
+	"example.org/pilotfish/internal/record"
 	"example.org/pilotfish/internal/settings"
-	"example.org/pilotfish/pkg/selection"
 )
 
 // Settings is what submitters are promised.
@@ -25,138 +26,124 @@ type Settings struct {
 	// FirstByte is how long the median job may take to its first byte in the worst
 	// moment. The advice on capacity holds to it.
 	FirstByte time.Duration `yaml:"first_byte"`
+	// Count500 says whether a response with a status of 500 or more is a failed job. Set
+	// it to false where such a status is a result like any other.
+	Count500 bool `yaml:"count_500"`
 }
 
 // Default is the promise of an empty file.
-func Default() Settings { return Settings{FirstByte: 3 * time.Second} }
+func Default() Settings { return Settings{FirstByte: 3 * time.Second, Count500: true} }
 
 // Check refuses nonsense.
 func (s Settings) Check(f *settings.Faults) { f.Positive("first_byte", s.FirstByte) }
 
 // Machine follows the jobs of one sidecar. It is not safe for concurrent use.
 type Machine struct {
+	settings  Settings
 	start     time.Time
+	hour      hour
 	fleet     *scope
 	upstreams map[string]*scope
-	changes   []Change // the latest last
+	addresses []string // of upstreams, in order
 	turn      int      // which part of the upstreams is judged next
 }
 
-// turns is in how many parts the upstreams are judged, one at each Advance: 300 take
-// some 20 ms.
+// turns is in how many parts the upstreams are judged, one at each Advance: to judge 300
+// takes some 15 ms.
 const turns = 5
 
-// Change is a mode that was entered.
-type Change struct {
-	// At is when.
-	At time.Time `json:"at"`
-	// Upstream is "" for the fleet.
-	Upstream string `json:"upstream,omitempty"`
-	// From is the mode that was left, and To the one that was entered.
-	From Mode `json:"from"`
-	To   Mode `json:"to"`
-	// Cause says why, for people.
-	Cause string `json:"cause"`
-	// Trend is how the times to first byte changed at that time.
-	Trend Trend `json:"trend"`
-}
-
-// maxChanges is how many changes are kept.
-const maxChanges = 100
-
 // New returns a machine that has seen no job.
-func New(now time.Time) *Machine {
-	return &Machine{start: now, fleet: newScope(), upstreams: map[string]*scope{}}
+func New(now time.Time, s Settings) *Machine {
+	return &Machine{settings: s, start: now, hour: hour{make(ring[period], steps)}, fleet: newScope(), upstreams: map[string]*scope{}}
 }
 
-// Follow says which upstreams there are. What is known of others is forgotten.
-func (m *Machine) Follow(addresses []string) {
-	kept := make(map[string]*scope, len(addresses))
-	for _, a := range addresses {
-		if kept[a] = m.upstreams[a]; kept[a] == nil {
-			kept[a] = newScope()
-		}
-	}
-	m.upstreams = kept
-}
+// Set replaces the settings. They count for the jobs from now on.
+func (m *Machine) Set(s Settings) { m.settings = s }
 
 // Began counts a response that has begun. The modes cannot wait for its end, which may
 // be hours away.
 func (m *Machine) Began(now time.Time, f FirstByte) {
-	m.fleet.trend.add(sample{arrived: f.Arrived.Sub(m.start), firstByte: now.Sub(f.Arrived), bound: f.Bound})
+	m.fleet.follow.add(sample{arrived: f.Arrived.Sub(m.start), firstByte: now.Sub(f.Arrived), bound: f.Bound})
 	if there, ok := m.upstreams[f.Upstream]; ok {
-		there.trend.add(sample{arrived: f.Claimed.Sub(m.start), firstByte: now.Sub(f.Claimed), bound: f.Bound})
+		there.follow.add(sample{arrived: f.Claimed.Sub(m.start), firstByte: now.Sub(f.Claimed), bound: f.Bound})
 	}
 }
 
-// Observe counts a job that has ended. What happened at an upstream that is not
+// Ended counts a job that has ended. What happened at an upstream that is not
 // followed counts for the fleet alone.
-func (m *Machine) Observe(now time.Time, j *Job) {
-	at := now.Sub(m.start)
-	if !j.counts() {
+func (m *Machine) Ended(now time.Time, j *record.Job) {
+	at, r := now.Sub(m.start), resultOf(j, m.settings.Count500)
+	if r == uncounted {
 		return
 	}
-	m.fleet.observe(at, j)
+	m.hour.at(at).jobs[j.Facts.Priority].add(j, r)
+	m.fleet.observe(at, r, j.Outcome)
 	for i := range j.Attempts {
-		scope, ok := m.upstreams[j.Attempts[i].Upstream]
-		if !ok {
-			continue
-		}
-		if there, ok := j.at(i); ok {
-			scope.observe(at, &there)
+		there, known := m.upstreams[j.Attempts[i].Upstream]
+		if r := resultAt(j, i, m.settings.Count500); known && r != uncounted {
+			there.observe(at, r, j.Outcome)
 		}
 	}
 }
 
-// Advance judges the mode of the fleet and of a fifth of the upstreams anew, and returns
-// those that changed. The shell calls it every second.
-func (m *Machine) Advance(now time.Time) []Change {
-	var changes []Change
+// Change is a mode that was entered.
+type Change struct {
+	// Upstream is "" for the fleet.
+	Upstream string
+	From, To Mode
+	Cause    string
+	Trend    Trend
+}
+
+// Minor reports whether a change says only that there were enough jobs to judge by, or no
+// longer.
+func (c *Change) Minor() bool {
+	return c.To == Unknown || c.From == Unknown && c.To == Flat
+}
+
+// Advance notes a moment, and judges the mode of the fleet and of a fifth of the upstreams
+// anew. It returns the modes that changed. The shell calls it every second. What is known of
+// upstreams that are gone is forgotten.
+func (m *Machine) Advance(now time.Time, o Moment) (changes []Change) {
+	m.follow(o.Upstreams)
 	at := now.Sub(m.start)
-	advance := func(address string, s *scope) {
-		from := s.state.mode
-		to, cause := s.state.next(at, &s.trend, s.minute(at))
+	m.look(at, &o)
+	judge := func(address string, s *scope) {
+		from := s.mode
+		to, cause := s.next(at)
 		if to == from {
 			return
 		}
-		s.state.mode, s.state.since = to, at
-		changes = append(changes, Change{At: now, Upstream: address, From: from, To: to, Cause: cause, Trend: s.state.trend})
+		s.mode, s.since, s.why = to, at, cause
+		changes = append(changes, Change{Upstream: address, From: from, To: to, Cause: cause, Trend: s.trend})
 	}
-	advance("", m.fleet)
+	judge("", m.fleet)
 	m.turn = (m.turn + 1) % turns
-	for i, address := range m.Upstreams() {
-		if i%turns == m.turn {
-			advance(address, m.upstreams[address])
-		}
+	for i := m.turn; i < len(m.addresses); i += turns {
+		judge(m.addresses[i], m.upstreams[m.addresses[i]])
 	}
-	m.changes = append(m.changes, changes...)
-	m.changes = m.changes[max(0, len(m.changes)-maxChanges):]
 	return changes
 }
 
-// Upstreams are the addresses that are followed, in order.
-func (m *Machine) Upstreams() []string { return slices.Sorted(maps.Keys(m.upstreams)) }
-
-// Minute is how many jobs ended in the last minute at an upstream, and how many of them
-// were partial or absent there.
-func (m *Machine) Minute(now time.Time, address string) (jobs, lost uint64) {
-	s := m.scope(address)
-	if s == nil {
-		return 0, 0
+// follow takes in which upstreams there are.
+func (m *Machine) follow(states []pool.State) {
+	there := make(map[string]*scope, len(states))
+	for i := range states {
+		address := states[i].Address
+		if there[address] = m.upstreams[address]; there[address] == nil {
+			there[address] = newScope()
+		}
 	}
-	minute := s.minute(now.Sub(m.start))
-	return minute.jobs(), minute.jobs() - minute.counted[intake.Complete]
+	m.upstreams, m.addresses = there, slices.Sorted(maps.Keys(there))
 }
 
-// Changes are the modes entered last, the latest last.
-func (m *Machine) Changes() []Change { return append([]Change{}, m.changes...) }
-
-// Status is the mode of the fleet or of one upstream.
+// Status is the mode of the fleet.
 type Status struct {
 	// Mode is unknown, flat, growing or losing.
 	Mode Mode `json:"mode"`
-	// Since is when it was entered; zero is the start.
+	// Since is when it was entered, and Cause says why, for people.
 	Since time.Time `json:"since"`
+	Cause string    `json:"cause,omitempty"`
 	// Trend is how the times to first byte change, as last judged.
 	Trend Trend `json:"trend"`
 	// DeadlineJobs and DeadlineSeconds say in how many jobs, and in how much time, the
@@ -164,121 +151,50 @@ type Status struct {
 	// unless the mode is growing.
 	DeadlineJobs    *float64 `json:"deadline_in_jobs,omitempty"`
 	DeadlineSeconds *float64 `json:"deadline_in_seconds,omitempty"`
-}
-
-// Status is the mode of the upstream at an address, or of the fleet for "".
-func (m *Machine) Status(address string) Status {
-	s := m.scope(address)
-	if s == nil {
-		return Status{Since: m.start}
-	}
-	status := Status{Mode: s.state.mode, Since: m.start.Add(s.state.since), Trend: s.state.trend}
-	if jobs, after, ok := s.state.trend.deadline(); ok && status.Mode == Growing {
-		status.DeadlineJobs, status.DeadlineSeconds = &jobs, &after
-	}
-	return status
-}
-
-// Window is the key figures of the jobs that ended in some time until now.
-type Window struct {
-	// Seconds is how long the window is.
-	Seconds float64 `json:"seconds"`
-	// Covered is how much of that the figures are of: the present stretch has only
-	// begun, or the machine is younger.
-	Covered float64 `json:"covered_seconds"`
-	// High, Low and All are the figures of the jobs of each priority, and of both.
-	High Figures `json:"high"`
-	Low  Figures `json:"low"`
-	All  Figures `json:"all"`
-}
-
-// Served is how one upstream, or the fleet, served its jobs.
-type Served struct {
-	// Upstream is "" for the fleet.
-	Upstream string `json:"upstream,omitempty"`
-	Status
 	// Windows are the last 1, 5 and 60 minutes.
-	Windows []Window `json:"windows"`
+	Windows []Window `json:"windows,omitempty"`
 }
 
-// Summary is all that a machine knows at one instant.
-type Summary struct {
-	// At is the instant.
-	At time.Time `json:"at"`
-	// Fleet is how all jobs were served, and Upstreams how each upstream served its own.
-	Fleet     Served   `json:"fleet"`
-	Upstreams []Served `json:"upstreams"`
-	// Changes are the modes entered last, the latest last.
-	Changes []Change `json:"changes"`
-}
-
-// Served is how the upstream at an address, or the fleet for "", served its jobs.
-func (m *Machine) Served(now time.Time, address string) Served {
-	return Served{Upstream: address, Status: m.Status(address), Windows: m.windows(now, address)}
-}
-
-// windows are the figures of the last 1, 5 and 60 minutes at an upstream, or at the
-// fleet for "".
-func (m *Machine) windows(now time.Time, address string) []Window {
-	s := m.scope(address)
-	if s == nil {
-		return nil
-	}
-	at := now.Sub(m.start)
-	windows := make([]Window, len(spans))
-	for i := range windows {
-		low, high := &s.windows[selection.Low][i], &s.windows[selection.High][i]
-		windows[i] = Window{
-			Seconds: low.length().Seconds(), Covered: low.covered(at).Seconds(),
-			High: figures(at, high), Low: figures(at, low), All: figures(at, high, low),
-		}
-	}
-	return windows
-}
-
-func (m *Machine) scope(address string) *scope {
-	if address == "" {
-		return m.fleet
-	}
-	return m.upstreams[address]
-}
-
-// scope is what is known of the fleet, or of one upstream.
-type scope struct {
-	windows [selection.Priorities][len(spans)]window
-	trend   trend
-	state   state
-}
-
-// spans are the windows that are kept, the shortest first. Each width divides the next.
-var spans = [...]struct {
-	width time.Duration
-	slots int
-}{{10 * time.Second, 6}, {50 * time.Second, 6}, {10 * time.Minute, 6}}
-
-func newScope() *scope {
-	s := new(scope)
-	for p := range s.windows {
-		for i, span := range spans {
-			s.windows[p][i] = newWindow(span.width, span.slots)
-			if i > 0 {
-				s.windows[p][i-1].before(&s.windows[p][i])
-			}
-		}
+// Status is the mode of the fleet, without windows.
+func (m *Machine) Status() Status {
+	s := Status{Mode: m.fleet.mode, Since: m.start.Add(m.fleet.since), Cause: m.fleet.why, Trend: m.fleet.trend}
+	if jobs, after, ok := s.Trend.deadline(); ok && s.Mode == Growing {
+		s.DeadlineJobs, s.DeadlineSeconds = &jobs, &after
 	}
 	return s
 }
 
-func (s *scope) observe(now time.Duration, j *Job) {
-	s.windows[j.Priority][0].add(now, j)
-	s.state.note(now, j)
+// Served is the mode of the fleet, and its key figures.
+func (m *Machine) Served(now time.Time) Status {
+	s := m.Status()
+	for _, n := range spans {
+		s.Windows = append(s.Windows, m.hour.window(now.Sub(m.start), n))
+	}
+	return s
 }
 
-// minute is what was counted in the last one, without its times.
-func (s *scope) minute(now time.Duration) *slot {
-	var all slot
-	for p := range s.windows {
-		s.windows[p][0].each(now, all.count)
+// Upstream is one row: what the pool knows of an upstream, and how it serves jobs.
+type Upstream struct {
+	pool.State
+	// Mode is unknown, flat, growing or losing.
+	Mode Mode `json:"mode"`
+	// MinuteJobs is how many jobs ended there in the last minute, MinuteFailed how many of
+	// them with a status of 500 or more, and MinuteLost how many in part or without a response.
+	MinuteJobs   uint64 `json:"minute_jobs"`
+	MinuteFailed uint64 `json:"minute_failed"`
+	MinuteLost   uint64 `json:"minute_lost"`
+}
+
+// Upstreams are the rows of upstreams in these states.
+func (m *Machine) Upstreams(now time.Time, states []pool.State) []Upstream {
+	rows := make([]Upstream, len(states))
+	for i := range states {
+		rows[i].State = states[i]
+		if s := m.upstreams[states[i].Address]; s != nil {
+			t := s.tally(now.Sub(m.start))
+			_, rows[i].MinuteJobs = t.bad()
+			rows[i].Mode, rows[i].MinuteFailed, rows[i].MinuteLost = s.mode, t.results[failed], t.results[partial]+t.results[absent]
+		}
 	}
-	return &all
+	return rows
 }

@@ -8,21 +8,18 @@ import (
 )
 
 const (
-	// samples is how many jobs a trend is judged by at most.
+	// samples is how many jobs a trend is judged by at most: at high rates, those of a minute.
 	samples = 128
 	// groups is how many points these are drawn together to; each is a median, so that
 	// a few long jobs do not look like a rise.
 	groups = 32
 	// leastGroups is how few points say nothing.
 	leastGroups = 8
-	// leastSpan is what a full trend spans at least: at high rates each sample stands
-	// for many jobs.
-	leastSpan = time.Minute
 	// maxAge is after which time a job says nothing of now.
 	maxAge = 5 * time.Minute
 )
 
-// sample is one job of a trend. Instants are told since the machine's start.
+// sample is one job of a trend. Instants are since the machine's start.
 type sample struct {
 	arrived   time.Duration
 	firstByte time.Duration // from there
@@ -36,41 +33,21 @@ func (s sample) heard() time.Duration { return s.arrived + s.firstByte }
 // trend follows how the times to first byte change from job to job.
 type trend struct {
 	ring  []sample // in the order of their first bytes
-	each  int      // one of each jobs becomes a sample
-	since int      // jobs since the last sample
+	each  float64  // one of each jobs becomes a sample
+	since float64  // jobs since the last sample
 }
+
+// pace makes the samples cover a minute with so many jobs.
+func (t *trend) pace(jobs uint64) { t.each = float64(jobs) / samples }
 
 // add takes in a job whose response has begun.
 func (t *trend) add(s sample) {
-	t.each = max(t.each, 1)
 	if t.since++; t.since < t.each {
 		return
 	}
-	s.jobs, t.since = float64(t.since), 0
-	if len(t.ring) == samples {
-		switch span := t.ring[samples-1].heard() - t.ring[0].heard(); {
-		case span < leastSpan:
-			t.thin()
-		case span > 4*leastSpan && t.each > 1:
-			t.each /= 2
-			fallthrough
-		default:
-			t.ring = slices.Delete(t.ring, 0, 1)
-		}
-	}
+	s.jobs, t.since = t.since, 0
 	t.ring = append(t.ring, s)
-}
-
-// thin makes one sample of every two.
-func (t *trend) thin() {
-	half := t.ring[:0]
-	for i := 0; i+1 < len(t.ring); i += 2 {
-		s := t.ring[i+1]
-		s.jobs += t.ring[i].jobs
-		half = append(half, s)
-	}
-	t.ring = half
-	t.each *= 2
+	t.ring = slices.Delete(t.ring, 0, max(0, len(t.ring)-samples))
 }
 
 // restart forgets the jobs whose first byte came before an instant.
@@ -98,13 +75,22 @@ type Trend struct {
 // Rise is by how much the time to first byte rose over all the jobs of the trend, in seconds.
 func (t Trend) Rise() float64 { return t.Slope * t.Jobs }
 
+// deadline is in how many jobs, and how many seconds, the time to first byte will
+// reach the shortest bound of a job; ok is false if it will not.
+func (t *Trend) deadline() (jobs, after float64, ok bool) {
+	if t.Bound <= 0 || t.Slope <= 0 {
+		return 0, 0, false
+	}
+	jobs = max(0, t.Bound-t.Level) / t.Slope
+	return jobs, jobs * t.Span / max(t.Jobs-1, 1), true
+}
+
 // at judges the jobs as they are known at an instant; ok is false when they are too
 // few. It puts them in the order of their arrival: of jobs that arrive together, the
 // shortest responds first. It leaves out those that arrived within the last median time
 // to first byte: of these, only the short ones have responded.
 func (t *trend) at(now time.Duration) (Trend, bool) {
-	recent := slices.Clone(t.ring)
-	recent = slices.DeleteFunc(recent, func(s sample) bool { return s.heard() < now-maxAge })
+	recent := slices.DeleteFunc(slices.Clone(t.ring), func(s sample) bool { return s.heard() < now-maxAge })
 	if len(recent) < leastGroups {
 		return Trend{}, false
 	}
@@ -129,13 +115,13 @@ func (t *trend) at(now time.Duration) (Trend, bool) {
 	return result, true
 }
 
-// point is the median of a group: job is the number of its middle job.
-type point struct{ job, firstByte float64 }
+// spot is a group of samples by its median: job is the number of its middle job.
+type spot struct{ job, firstByte float64 }
 
 // group draws samples together, in their order, to at most groups points.
-func group(recent []sample) []point {
+func group(recent []sample) []spot {
 	n := min(len(recent), groups)
-	points := make([]point, n)
+	points := make([]spot, n)
 	jobs := 0.0
 	for i := range points {
 		part := recent[i*len(recent)/n : (i+1)*len(recent)/n]
@@ -145,7 +131,7 @@ func group(recent []sample) []point {
 			values[k] = s.firstByte.Seconds()
 			jobs += s.jobs
 		}
-		points[i] = point{job: (before + jobs) / 2, firstByte: median(values)}
+		points[i] = spot{job: (before + jobs) / 2, firstByte: median(values)}
 	}
 	return points
 }
@@ -153,27 +139,21 @@ func group(recent []sample) []point {
 // mannKendall says how certain it is that points rise, in standard deviations of what
 // chance alone would do. It looks at the order of the values only, so that a long job
 // weighs no more than any other.
-func mannKendall(points []point) float64 {
-	s := 0.0
+func mannKendall(points []spot) float64 {
+	s := 0
 	for i, p := range points {
 		for _, later := range points[i+1:] {
-			s += float64(cmp.Compare(later.firstByte, p.firstByte))
+			s += cmp.Compare(later.firstByte, p.firstByte)
 		}
 	}
 	n := float64(len(points))
 	deviation := math.Sqrt(n * (n - 1) * (2*n + 5) / 18)
-	switch {
-	case s > 0:
-		return (s - 1) / deviation
-	case s < 0:
-		return (s + 1) / deviation
-	}
-	return 0
+	return float64(s-cmp.Compare(s, 0)) / deviation
 }
 
 // theilSen is the median slope between any two points, and the height of that line at
 // the last of them.
-func theilSen(points []point) (slope, level float64) {
+func theilSen(points []spot) (slope, level float64) {
 	slopes := make([]float64, 0, len(points)*(len(points)-1)/2)
 	for i, p := range points {
 		for _, later := range points[i+1:] {
@@ -193,8 +173,5 @@ func theilSen(points []point) (slope, level float64) {
 func median(values []float64) float64 {
 	slices.Sort(values)
 	n := len(values)
-	if n%2 == 1 {
-		return values[n/2]
-	}
-	return (values[n/2-1] + values[n/2]) / 2
+	return (values[(n-1)/2] + values[n/2]) / 2
 }

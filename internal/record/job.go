@@ -10,9 +10,7 @@ import (
 
 	"example.org/pilotfish/internal/intake"
 	"example.org/pilotfish/internal/pool"
-	"example.org/pilotfish/internal/quality"
 	"example.org/pilotfish/pkg/selection"
-	"example.org/pilotfish/pkg/trace"
 )
 
 // Job is what happened to one job: the source of its log line and of its
@@ -22,6 +20,9 @@ type Job struct {
 	// pilotfish's own. In both cases submitter and upstream are told.
 	ID      string
 	Arrived time.Time
+	// Method, Path and Peer are the request's: its path has no query, and its peer is the
+	// other end of its connection.
+	Method, Path, Peer string
 	// Facts is what the job said of itself; empty if the request was no job.
 	Facts intake.Facts
 	// Read is how much of it could be read, and Unread why that is not all.
@@ -46,8 +47,8 @@ type Job struct {
 	// Reason is the word for an answer of pilotfish's own, as in the
 	// Pilotfish-Reason header; "" for an upstream's.
 	Reason string
-	// Err is what went wrong, for the log; nil if nothing did.
-	Err error
+	// Err is what went wrong, for the log; "" if nothing did.
+	Err string
 	// Bytes is how much of the answer's body was passed on.
 	Bytes   int64
 	Outcome intake.Outcome
@@ -75,21 +76,27 @@ type Span struct {
 type Attempt struct {
 	Upstream string
 	Cache    selection.Cache
-	Cost     selection.Cost
-	// RunnerUp and RunnerUpCost are as in pool.Choice.
-	RunnerUp     string
-	RunnerUpCost float64
-	Panic        bool
-	Outcome      pool.Outcome
+	pool.Why
+	Outcome pool.Outcome
 	// Start and End are from the job's arrival.
 	Start, End time.Duration
+	// FirstByte is from the start to the head of the response that is passed on, -1 without one.
+	FirstByte time.Duration
 	// Hint is what the upstream told of its load; nil when nothing.
 	Hint *pool.Hint
 	// Repeated is set when a pooled connection turned out dead and the job was
 	// sent again to the same upstream, on a new one.
 	Repeated bool
-	// Err is why it failed.
-	Err error
+	// Err is why it failed; "" if it did not.
+	Err string
+
+	hint pool.Hint // what Hint is, of most attempts
+}
+
+// Told notes what the upstream tells of its load.
+func (a *Attempt) Told(h pool.Hint) {
+	a.hint = h
+	a.Hint = &a.hint
 }
 
 // maxAttempts bounds the attempts that are kept of a job: one that waits while
@@ -101,12 +108,15 @@ func (r *Job) Describe(d *intake.Description) {
 	r.Facts, r.Read, r.Unread = d.Facts, d.Reading, d.Unread
 }
 
+// Failed reports whether the job failed, but for its submitter.
+func (r *Job) Failed() bool { return r.Outcome != intake.Answered && r.Outcome != intake.Gone }
+
 // PassedUnread reports whether the job has a body that was passed on without being read.
 func (r *Job) PassedUnread() bool { return r.Unread != "" && r.Body != 0 }
 
 // Begin notes an attempt that begins now. Of more than maxAttempts the first one and the
 // latest are kept.
-func (r *Job) Begin(now time.Time, c pool.Choice) {
+func (r *Job) Begin(now time.Time, c *pool.Choice) {
 	if r.Attempts == nil {
 		r.Attempts = r.first[:0]
 	}
@@ -114,11 +124,13 @@ func (r *Job) Begin(now time.Time, c pool.Choice) {
 		r.Attempts = slices.Delete(r.Attempts, 1, 2)
 	}
 	r.Attempts = append(r.Attempts, Attempt{
-		Upstream: c.Address, Cache: c.Cache, Cost: c.Cost, Panic: c.Panic,
-		RunnerUp: c.RunnerUp, RunnerUpCost: c.RunnerUpCost,
-		Start: now.Sub(r.Arrived),
+		Upstream: c.Address, Cache: c.Cache, Why: c.Why,
+		Start: now.Sub(r.Arrived), FirstByte: -1,
 	})
 }
+
+// Fail notes what went wrong with the job.
+func (r *Job) Fail(err error) { r.Err = textOf(err) }
 
 // Attempt is the attempt under way.
 func (r *Job) Attempt() *Attempt { return &r.Attempts[len(r.Attempts)-1] }
@@ -126,67 +138,28 @@ func (r *Job) Attempt() *Attempt { return &r.Attempts[len(r.Attempts)-1] }
 // EndAttempt notes that the attempt under way ends now.
 func (r *Job) EndAttempt(now time.Time, o pool.Outcome, err error) {
 	a := r.Attempt()
-	a.Outcome, a.Err, a.End = o, err, now.Sub(r.Arrived)
+	a.Outcome, a.Err, a.End = o, textOf(err), now.Sub(r.Arrived)
 }
 
-// Quality is the key figures of the job. Metrics, log, trace and page tell the same.
-// room, which is empty, may hold the attempts.
-func (r *Job) Quality(room []quality.Attempt) quality.Job {
-	j := quality.Job{
-		Priority: r.Facts.Priority, Outcome: r.Outcome, Completeness: r.Completeness,
-		Arrived: r.Arrived, FirstByte: r.TTFB, LastByte: r.Total, Waited: -1,
-		Attempts: slices.Grow(room, len(r.Attempts))[:len(r.Attempts)],
+// End notes that the job ends now.
+func (r *Job) End(now time.Time) { r.Total = now.Sub(r.Arrived) }
+
+// Stretch is how many times as long the job took as it would with no load. ok is false where
+// that is not known: only a whole response tells, with its wait, how long the job was not worked on.
+func (r *Job) Stretch() (times float64, ok bool) {
+	if r.Completeness != intake.Complete || len(r.Attempts) == 0 {
+		return 0, false
 	}
-	for i := range r.Attempts {
-		a := &r.Attempts[i]
-		j.Attempts[i] = quality.Attempt{Upstream: a.Upstream, Outcome: a.Outcome, Start: a.Start, End: a.End}
+	last := r.Attempt()
+	if last.Outcome != pool.Answered && last.Outcome != pool.Failed || last.Hint == nil || last.Hint.Waited < 0 {
+		return 0, false
 	}
-	if n := len(r.Attempts); n > 0 {
-		last := &r.Attempts[n-1]
-		if (last.Outcome == pool.Answered || last.Outcome == pool.Failed) && last.Hint != nil && last.Hint.Waited >= 0 {
-			j.Waited = last.Start + last.Hint.Waited
-		}
-	}
-	return j
+	unloaded := r.Total - last.Start - last.Hint.Waited
+	return r.Total.Seconds() / unloaded.Seconds(), unloaded > 0
 }
 
-// Trace is the job's line in a trace that began at an instant. What was measured is as
-// the submitter saw it; of what the job costs, only the fetch is known, where the
-// upstream tells it.
-func (r *Job) Trace(start time.Time) trace.Job {
-	seconds := func(d time.Duration) *float64 { return new(d.Seconds()) }
-	f := &r.Facts
-	m := &trace.Measured{Outcome: r.Outcome.String(), Queued: seconds(r.Queued)}
-	t := trace.Job{
-		Offset:  max(0, r.Arrived.Sub(start).Seconds()),
-		Project: trace.Project(f.Project.String()), Priority: f.Priority,
-		Timeouts: trace.Timeouts{Queue: f.Queue.Seconds(), Evaluate: f.Evaluate.Seconds(), Stream: f.Stream.Seconds()},
-		Measured: m,
-	}
-	if r.Completeness != intake.Absent {
-		m.TTFB = seconds(r.TTFB)
-	}
-	if r.Completeness == intake.Complete {
-		m.TTLB = seconds(r.Total)
-	}
-	for i := range r.Attempts {
-		a := &r.Attempts[i]
-		m.Attempts = append(m.Attempts, trace.Attempt{
-			Upstream: a.Upstream, Outcome: a.Outcome.String(), Start: a.Start.Seconds(), End: max(a.Start, a.End).Seconds(),
-		})
-	}
-	if n := len(r.Attempts); n > 0 && r.Completeness != intake.Absent {
-		last := &r.Attempts[n-1]
-		m.Upstream, m.Cache = last.Upstream, last.Cache.String()
-		if last.Hint != nil && last.Hint.Waited >= 0 {
-			m.Wait = seconds(last.Hint.Waited)
-		}
-		if last.Hint != nil && last.Hint.Fetched > 0 {
-			t.Load = last.Hint.Fetched.Seconds()
-		}
-	}
-	return t
-}
+// Ended is when the job ended.
+func (r *Job) Ended() time.Time { return r.Arrived.Add(r.Total) }
 
 // Explain adds headers about the decision.
 func (r *Job) Explain(h http.Header) {
@@ -211,6 +184,10 @@ func (a *Attempt) AppendWhy(why []byte) []byte {
 	if a.RunnerUp != "" {
 		why = append(append(why, " runner_up="...), a.RunnerUp...)
 		why = appendCost(why, " runner_up_cost=", a.RunnerUpCost)
+	}
+	if a.Shadow != "" {
+		why = append(append(why, " shadow="...), a.Shadow...)
+		why = appendCost(why, " shadow_cost=", a.ShadowCost)
 	}
 	if a.Panic {
 		why = append(why, " panic"...)

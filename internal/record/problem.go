@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"math"
 	"net/http"
 	"slices"
@@ -28,19 +29,16 @@ var (
 	ErrFirstByte = errors.New("no answer began in time")
 	// ErrDeadline: the time that the job gives itself is over.
 	ErrDeadline = errors.New("the job's deadline passed")
-	// ErrMalformed: the body is not a job.
-	ErrMalformed = &Refusal{Status: 400, Reason: "malformed-job", Title: "the body is not a valid job", Text: "malformed job"}
 )
 
-// Refusal is an error in what the submitter sent. It says how it is answered.
-type Refusal struct {
-	Status int
-	Reason string // the word of the Pilotfish-Reason header
-	Title  string // of the problem: what is wrong, in a few words
-	Text   string // of the error
+// Gone says why the submitter's request, whose context has ended, ended before its response.
+func Gone(ctx context.Context) error {
+	cause := context.Cause(ctx)
+	if errors.Is(cause, ErrShutdown) || errors.Is(cause, ErrGone) {
+		return cause
+	}
+	return fmt.Errorf("%w: %w", ErrGone, cause)
 }
-
-func (r *Refusal) Error() string { return r.Text }
 
 // StatusGone is logged for a submitter that went away; nobody is there to get it.
 const StatusGone = 499
@@ -58,8 +56,6 @@ type Problem struct {
 	Reason   string          `json:"-"`
 	Outcome  intake.Outcome  `json:"-"`
 	Shedding intake.Shedding `json:"-"` // where the outcome is intake.Shed
-	// RetryAfter is when the job should be sent again, where the error tells.
-	RetryAfter time.Duration `json:"-"`
 }
 
 // known is a problem and the errors that it stands for.
@@ -97,11 +93,8 @@ func ProblemOf(err error) Problem {
 	} else if i := slices.IndexFunc(problems, func(k known) bool { return k.is(err) }); i >= 0 {
 		p = problems[i].Problem
 	}
-	if limit := (*dispatch.AtLimit)(nil); errors.As(err, &limit) {
-		p.RetryAfter = limit.RetryAfter
-	}
 	p.Type = "urn:pilotfish:problem:" + p.Reason
-	p.Detail = err.Error()
+	p.Detail = textOf(err)
 	return p
 }
 
@@ -114,15 +107,11 @@ func (p Problem) Body() []byte {
 	return body
 }
 
-// SetHeaders sets the headers that go with the body. A 429 and a 503 tell when to
-// send the job again, rounded up to whole seconds: what the error said, or else
-// retryAfter.
+// SetHeaders sets the headers that go with the body. A 429 and a 503 tell to send the job
+// again after retryAfter, rounded up to whole seconds.
 func (p Problem) SetHeaders(h http.Header, retryAfter time.Duration) {
 	h.Set("Content-Type", "application/problem+json")
 	h.Set(reasonHeader, p.Reason)
-	if p.RetryAfter > 0 {
-		retryAfter = p.RetryAfter
-	}
 	if p.Status == http.StatusServiceUnavailable || p.Status == http.StatusTooManyRequests {
 		h.Set("Retry-After", strconv.Itoa(max(1, int(math.Ceil(retryAfter.Seconds())))))
 	}

@@ -3,14 +3,9 @@ package record
 import (
 	"flag"
 	"fmt"
-	"go/ast"
-	"go/parser"
-	"go/token"
-	"io/fs"
 	"net/http"
 	"net/http/httptest"
 	"os"
-	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
@@ -46,8 +41,10 @@ func TestStatusTable(t *testing.T) {
 	for _, p := range problems {
 		rows = append(rows, p.Problem)
 	}
-	for _, r := range refusals(t, "../") {
-		rows = append(rows, ProblemOf(&r))
+	for _, r := range []*Refusal{
+		ErrMalformed, ErrFraming, ErrTarget, ErrRequest, ErrCrossSite, ErrForeignHost, ErrMethod, ErrSlow, ErrMode, ErrUpgrade,
+	} {
+		rows = append(rows, ProblemOf(r))
 	}
 	slices.SortFunc(rows, func(a, b Problem) int {
 		return strings.Compare(fmt.Sprint(a.Status, a.Reason, a.Title), fmt.Sprint(b.Status, b.Reason, b.Title))
@@ -67,57 +64,6 @@ func TestStatusTable(t *testing.T) {
 		return
 	}
 	assert.Equal(t, want, string(text), "go test ./internal/record -run TestStatusTable -update writes it anew")
-}
-
-// refusals are those that the packages below a folder declare.
-func refusals(t *testing.T, folder string) (all []Refusal) {
-	t.Helper()
-	require.NoError(t, filepath.WalkDir(folder, func(path string, _ fs.DirEntry, err error) error {
-		if err != nil || !strings.HasSuffix(path, ".go") || strings.HasSuffix(path, "_test.go") {
-			return err
-		}
-		file, err := parser.ParseFile(token.NewFileSet(), path, nil, parser.SkipObjectResolution)
-		require.NoError(t, err)
-		ast.Inspect(file, func(n ast.Node) bool {
-			if lit, ok := n.(*ast.CompositeLit); ok && isRefusal(lit.Type) {
-				all = append(all, refusal(t, lit))
-			}
-			return true
-		})
-		return nil
-	}))
-	require.NotEmpty(t, all)
-	return all
-}
-
-func isRefusal(typ ast.Expr) bool {
-	if s, ok := typ.(*ast.SelectorExpr); ok {
-		typ = s.Sel
-	}
-	name, ok := typ.(*ast.Ident)
-	return ok && name.Name == "Refusal"
-}
-
-// refusal reads a literal whose fields are all plain values.
-func refusal(t *testing.T, lit *ast.CompositeLit) (r Refusal) {
-	t.Helper()
-	for _, e := range lit.Elts {
-		field := e.(*ast.KeyValueExpr)
-		value, ok := field.Value.(*ast.BasicLit)
-		require.True(t, ok, "write the %v of a refusal as a plain value", field.Key)
-		var err error
-		switch field.Key.(*ast.Ident).Name {
-		case "Status":
-			r.Status, err = strconv.Atoi(value.Value)
-		case "Reason":
-			r.Reason, err = strconv.Unquote(value.Value)
-		case "Title":
-			r.Title, err = strconv.Unquote(value.Value)
-		}
-		require.NoError(t, err)
-	}
-	require.NotEmpty(t, r.Title)
-	return r
 }
 
 // No error that the packages below know is a fault of pilotfish's own.
@@ -148,18 +94,13 @@ func TestTheMoreTellingErrorCounts(t *testing.T) {
 	assert.Equal(t, intake.QueueFull, ProblemOf(dispatch.ErrFull).Shedding)
 }
 
-// A job of a project at its limit hears when there will be room.
 func TestWhenToComeAgain(t *testing.T) {
-	for want, err := range map[string]error{
-		"13": &dispatch.AtLimit{Limit: 2, RetryAfter: 12300 * time.Millisecond},
-		"5":  &dispatch.AtLimit{Limit: 2},
-		"":   ErrNoAnswer,
-	} {
+	for want, err := range map[string]error{"5": dispatch.ErrAtLimit, "": ErrNoAnswer} {
 		h := http.Header{}
-		ProblemOf(fmt.Errorf("more: %w", err)).SetHeaders(h, 5*time.Second)
+		ProblemOf(fmt.Errorf("more: %w", err)).SetHeaders(h, 4300*time.Millisecond)
 		assert.Equal(t, want, h.Get("Retry-After"))
 	}
-	p := ProblemOf(&dispatch.AtLimit{})
+	p := ProblemOf(dispatch.ErrAtLimit)
 	assert.Equal(t, http.StatusTooManyRequests, p.Status)
 	assert.Equal(t, intake.ProjectLimit, p.Shedding)
 }

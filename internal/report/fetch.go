@@ -2,8 +2,8 @@ package report
 
 import (
 	"cmp"
-	"compress/gzip"
 	"context"
+	"encoding/hex"
 	"errors"
 	"fmt"
 	"io"
@@ -27,32 +27,24 @@ type client struct {
 	timeout time.Duration
 }
 
-// dial connects to an address.
-type dial = func(ctx context.Context, network, address string) (net.Conn, error)
-
-// newUpstreamClient returns one for upstreams. Their URLs begin with http, whatever
-// Config.Dial makes of it.
-func newUpstreamClient(c *Config) client {
-	plain := c.Dial
-	if plain == nil {
-		plain = (&net.Dialer{Timeout: c.Timeout}).DialContext
+// newClient returns one that dials so where a URL begins with http; nil dials TCP.
+// Upstreams are reached by such URLs alone, whatever dial makes of it.
+func newClient(c *Config, dial func(ctx context.Context, network, address string) (net.Conn, error)) client {
+	if dial == nil {
+		dial = (&net.Dialer{Timeout: c.Timeout}).DialContext
 	}
-	return newClient(c, plain, nil)
-}
-
-// newServerClient returns one for a Prometheus server.
-func newServerClient(c *Config) client {
-	return newClient(c, (&net.Dialer{Timeout: c.Timeout}).DialContext, c.DialServer)
-}
-
-// newClient returns one that dials so for http, and so for https.
-func newClient(c *Config, plain, secure dial) client {
+	dialHost := func(ctx context.Context, network, address string) (net.Conn, error) {
+		if host, ok := strings.CutSuffix(address, socketHost+":80"); ok {
+			if socket, err := hex.DecodeString(host); err == nil {
+				address = string(socket)
+			}
+		}
+		return dial(ctx, network, address)
+	}
 	transport := c.Transport
 	if transport == nil {
 		transport = &http.Transport{
-			DialContext:            plain,
-			DialTLSContext:         secure,
-			DisableCompression:     true, // openBody decompresses, and bounds it
+			DialContext:            dialHost,
 			MaxIdleConnsPerHost:    1,
 			IdleConnTimeout:        3 * c.Interval,
 			MaxResponseHeaderBytes: maxHeaderBytes,
@@ -71,7 +63,7 @@ func newClient(c *Config, plain, secure dial) client {
 type request struct {
 	url, accept string
 	etag        string        // "" asks for the response even if it has not changed
-	max         int64         // bytes of the response, compressed and not
+	max         int64         // bytes of the response, decompressed
 	timeout     time.Duration // of all of it; 0 is the client's
 }
 
@@ -123,8 +115,10 @@ func (c client) exchange(ctx context.Context, r request, read func(response) err
 	if err != nil {
 		return err
 	}
+	if strings.HasSuffix(req.URL.Host, socketHost) {
+		req.Host = "localhost"
+	}
 	req.Header.Set("Accept", r.accept)
-	req.Header.Set("Accept-Encoding", "gzip")
 	req.Header.Set("User-Agent", "pilotfish")
 	if r.etag != "" {
 		req.Header.Set("If-None-Match", r.etag)
@@ -142,73 +136,34 @@ func (c client) exchange(ctx context.Context, r request, read func(response) err
 		return statusError(resp.StatusCode)
 	}
 
-	body, err := openBody(resp, r.max)
-	if err != nil {
-		return err
+	if encoding := resp.Header.Get("Content-Encoding"); encoding != "" && !strings.EqualFold(encoding, "identity") {
+		return fmt.Errorf("content encoding %q was not asked for", encoding)
 	}
+	body := &bounded{from: http.MaxBytesReader(nil, resp.Body, r.max)}
 	if err := read(response{asked: asked, at: at, header: resp.Header, body: body}); err != nil {
-		return body.cause(err)
+		return cmp.Or(body.broke, err)
 	}
 	return nil
 }
 
-// openBody returns the body of resp, decompressed. Both the bytes on the
-// connection and the decompressed bytes are bounded by max.
-func openBody(resp *http.Response, max int64) (*bounded, error) {
-	raw := newBounded(resp.Body, max)
-	switch encoding := strings.ToLower(resp.Header.Get("Content-Encoding")); encoding {
-	case "", "identity":
-		return raw, nil
-	case "gzip":
-		unzipped, err := gzip.NewReader(raw)
-		if err != nil {
-			return nil, raw.cause(err)
-		}
-		return newBounded(unzipped, max), nil
-	default:
-		return nil, fmt.Errorf("content encoding %q was not asked for", encoding)
-	}
-}
-
-// bounded reads at most max bytes; one more is an error. It remembers why it
-// broke, because parsers wrap an error of their source in one of their own.
+// bounded is a body of bounded size. It remembers why it broke, because parsers wrap an
+// error of their source in one of their own.
 type bounded struct {
 	from  io.Reader
-	left  int64
-	max   int64
 	broke error // nil at the regular end
 }
 
-func newBounded(from io.Reader, max int64) *bounded {
-	return &bounded{from: from, left: max, max: max}
-}
-
 func (b *bounded) Read(into []byte) (int, error) {
-	if b.broke != nil {
-		return 0, b.broke
-	}
-	if int64(len(into)) > b.left+1 {
-		into = into[:b.left+1]
-	}
 	n, err := b.from.Read(into)
-	if int64(n) > b.left {
-		n, err = int(b.left), fmt.Errorf("longer than %d bytes", b.max)
-	}
-	b.left -= int64(n)
-	if errors.Is(err, io.EOF) {
+	var long *http.MaxBytesError
+	switch {
+	case err == nil, errors.Is(err, io.EOF):
 		return n, err
-	}
-	if errors.Is(err, io.ErrUnexpectedEOF) {
+	case errors.As(err, &long):
+		err = fmt.Errorf("longer than %d bytes", long.Limit)
+	case errors.Is(err, io.ErrUnexpectedEOF):
 		err = errors.New("cut short")
 	}
 	b.broke = err
 	return n, err
-}
-
-// cause returns why a parser failed with err: the source's reason, if it broke.
-func (b *bounded) cause(err error) error {
-	if b.broke != nil {
-		return b.broke
-	}
-	return err
 }

@@ -17,29 +17,25 @@ import (
 	"testing"
 	"time"
 
-	"example.org/pilotfish/internal/loopback"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	"example.org/pilotfish/test/loopback"
 )
 
 // The tests in files with this build tag run a real Prometheus, as Debian's
 // package prometheus has it: make test-prometheus.
 
-// target is what Prometheus scrapes; labels is YAML.
-type target struct{ address, labels string }
-
 // startPrometheus runs a server that scrapes the targets every second, and
 // returns its URL.
-func startPrometheus(t testing.TB, targets ...target) string {
+func startPrometheus(t *testing.T, targets ...string) string {
 	t.Helper()
 	binary, err := exec.LookPath("prometheus")
 	require.NoError(t, err, "want Prometheus: apt-get install prometheus")
 
 	var config strings.Builder
 	config.WriteString("global: {scrape_interval: 1s}\nscrape_configs:\n- job_name: rules\n  static_configs:\n")
-	for _, to := range targets {
-		fmt.Fprintf(&config, "  - {targets: [%q], labels: {%s}}\n", to.address, to.labels)
-	}
+	fmt.Fprintf(&config, "  - targets: [%s]\n", strings.Join(targets, ", "))
 	dir := t.TempDir()
 	file := filepath.Join(dir, "prometheus.yml")
 	require.NoError(t, os.WriteFile(file, []byte(config.String()), 0o600))
@@ -84,7 +80,7 @@ func everFailed(t *testing.T, url, instance string) bool {
 }
 
 // running runs a source until the test ends.
-func running(t *testing.T, p *Prometheus) {
+func running(t *testing.T, p Source) {
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan struct{})
 	go func() {

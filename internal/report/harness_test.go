@@ -4,21 +4,23 @@ import (
 	"bytes"
 	"compress/gzip"
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"math/rand/v2"
-	"net"
 	"net/http"
 	"net/http/httptest"
 	"strings"
+	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	"go.uber.org/goleak"
 
-	"example.org/pilotfish/internal/memnet"
+	"example.org/pilotfish/internal/intake"
 	"example.org/pilotfish/internal/pool"
 	"example.org/pilotfish/pkg/selection"
 )
@@ -32,7 +34,7 @@ func testConfig() Config {
 		Rand:     rand.New(rand.NewPCG(1, 2)),
 		Report:   func(string, pool.Report) {},
 		Listing:  func(string, time.Time, pool.CacheSet) {},
-		Failed:   func(string, error) {},
+		Failed:   func(string, error) {}, Unreported: func(string, error) {}, Silent: func(string, error) {},
 	}
 }
 
@@ -67,10 +69,6 @@ ruleserver_wait_seconds_bucket{priority="low",le="1"} 500
 ruleserver_wait_seconds_bucket{priority="low",le="+Inf"} 1000
 ruleserver_wait_seconds_sum{priority="low"} 2000
 ruleserver_wait_seconds_count{priority="low"} 1000
-# TYPE ruleserver_execution_seconds histogram
-ruleserver_execution_seconds_bucket{priority="low",le="+Inf"} 1000
-ruleserver_execution_seconds_sum{priority="low"} 9000
-ruleserver_execution_seconds_count{priority="low"} 1000
 # TYPE go_goroutines gauge
 go_goroutines 42
 `
@@ -124,7 +122,7 @@ func well(r *http.Request) (*http.Response, error) {
 	if r.URL.Path == "/metrics" {
 		return respond(http.StatusOK, strings.NewReader(goodPage)), nil
 	}
-	return respond(http.StatusNotFound, strings.NewReader("")), nil
+	return respond(http.StatusOK, strings.NewReader(`{"projects":[{"id":7}]}`)), nil
 }
 
 // after waits for d, or until the request is cancelled.
@@ -157,11 +155,17 @@ func (s *slow) Read(into []byte) (int, error) {
 	return n, nil
 }
 
-// pages is a server of metrics and listing. A nil handler serves a good page, or no
-// listing.
+// upstream starts a server of metrics and listing, and returns its address. A nil handler
+// serves a good page, or no listing.
+func upstream(t *testing.T, metrics, listing http.HandlerFunc) string {
+	server := httptest.NewServer(pages(metrics, listing))
+	t.Cleanup(server.Close)
+	return server.Listener.Addr().String()
+}
+
 func pages(metrics, listing http.HandlerFunc) http.Handler {
 	if metrics == nil {
-		metrics = func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, goodPage) }
+		metrics = say(goodPage)
 	}
 	if listing == nil {
 		listing = http.NotFound
@@ -172,33 +176,8 @@ func pages(metrics, listing http.HandlerFunc) http.Handler {
 	return mux
 }
 
-// upstream starts such a server, and returns its address.
-func upstream(t *testing.T, metrics, listing http.HandlerFunc) string {
-	server := httptest.NewServer(pages(metrics, listing))
-	t.Cleanup(server.Close)
-	return server.Listener.Addr().String()
-}
-
-// inMemory is such a server in a bubble, polled by hand. dials counts the connections.
-func inMemory(t *testing.T, metrics, listing http.HandlerFunc, timeout time.Duration) (s *subject, dials *int) {
-	const address = "rps:9001"
-	var network memnet.Network
-	web := &http.Server{Handler: pages(metrics, listing)}
-	l := network.Listen(address)
-	ended := make(chan error)
-	go func() { ended <- web.Serve(l) }()
-	t.Cleanup(func() {
-		assert.NoError(t, web.Close())
-		assert.ErrorIs(t, <-ended, http.ErrServerClosed)
-	})
-	dials = new(int)
-	return newSubject(t, address, func(c *Config) {
-		c.Timeout = timeout
-		c.Dial = func(ctx context.Context, by, to string) (net.Conn, error) {
-			*dials++
-			return network.Dial(ctx, by, to)
-		}
-	}), dials
+func say(answer string) http.HandlerFunc {
+	return func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, answer) }
 }
 
 func hang(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() }
@@ -209,4 +188,160 @@ func addresses(n int) []string {
 		all[i] = fmt.Sprintf("10.0.0.%d:9001", i+1)
 	}
 	return all
+}
+
+// subject is one upstream, polled by hand.
+type subject struct {
+	*upstreamPoller
+	reports []pool.Report
+	errs    []error
+}
+
+func newSubject(t *testing.T, address string, changes ...func(*Config)) *subject {
+	s := &subject{}
+	c := testConfig()
+	c.Timeout = patience
+	for _, change := range changes {
+		change(&c)
+	}
+	c.Report = func(_ string, r pool.Report) { s.reports = append(s.reports, r) }
+	c.Failed = func(at string, err error) {
+		assert.Equal(t, address, at)
+		s.errs = append(s.errs, err)
+	}
+	c.Silent = c.Failed
+	p := newPoller(c)
+	t.Cleanup(p.client.http.CloseIdleConnections)
+	s.upstreamPoller = p.upstream(address)
+	return s
+}
+
+// once polls, and returns the report, if there was one, and the failure.
+func (s *subject) once(t *testing.T) (*pool.Report, error) {
+	s.reports, s.errs = nil, nil
+	s.poll(t.Context(), false)
+	require.LessOrEqual(t, len(s.reports), 1)
+	require.LessOrEqual(t, len(s.errs), 1)
+	require.NotZero(t, len(s.reports)+len(s.errs), "a poll that ended silently")
+	var r *pool.Report
+	if len(s.reports) == 1 {
+		r = &s.reports[0]
+	}
+	return r, errors.Join(s.errs...)
+}
+
+// fleet stands in for all upstreams of a Source, and for prometheus:9090. It notes what
+// was asked, when, and what was handed over. It is for a bubble.
+type fleet struct {
+	Source
+	answer func(r *http.Request) (*http.Response, error) // nil: answers well at once
+
+	mu       sync.Mutex
+	begun    time.Time
+	followed []string
+	asked    map[string][]time.Duration // since begun, by host; by host and path if that is not /metrics
+	asking   map[string]int
+	reports  map[string][]pool.Report
+	listings map[string][]time.Time
+	failed   map[string][]string // texts of errors
+	silent   map[string][]string
+}
+
+func newFleet(t *testing.T, changes ...func(*Config)) *fleet {
+	f := &fleet{
+		begun: time.Now(), asked: map[string][]time.Duration{}, asking: map[string]int{}, reports: map[string][]pool.Report{},
+		listings: map[string][]time.Time{}, failed: map[string][]string{}, silent: map[string][]string{},
+	}
+	c := testConfig()
+	c.Transport = carrier(f.roundTrip)
+	c.Report = func(address string, r pool.Report) {
+		f.locked(func() { f.reports[address] = append(f.reports[address], r) })
+	}
+	c.Listing = func(address string, at time.Time, cached pool.CacheSet) {
+		assert.True(t, cached.Contains(intake.Key("7")))
+		f.locked(func() { f.listings[address] = append(f.listings[address], at) })
+	}
+	c.Failed = func(address string, err error) {
+		f.locked(func() { f.failed[address] = append(f.failed[address], err.Error()) })
+	}
+	c.Silent = func(address string, err error) {
+		f.locked(func() { f.silent[address] = append(f.silent[address], err.Error()) })
+	}
+	for _, change := range changes {
+		change(&c)
+	}
+	var err error
+	f.Source, err = New(c)
+	require.NoError(t, err)
+	return f
+}
+
+func (f *fleet) locked(do func()) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	do()
+}
+
+func (f *fleet) Follow(set []string) {
+	f.locked(func() { f.followed = set })
+	f.Source.Follow(set)
+}
+
+func (f *fleet) roundTrip(r *http.Request) (*http.Response, error) {
+	what := strings.TrimSuffix(r.URL.Host+r.URL.Path, "/metrics")
+	f.locked(func() {
+		if f.asking[r.URL.Host]++; f.asking[r.URL.Host] > 1 {
+			panic("two polls of one upstream at once")
+		}
+		f.asked[what] = append(f.asked[what], time.Since(f.begun))
+	})
+	defer f.locked(func() { f.asking[r.URL.Host]-- })
+	if f.answer != nil {
+		return f.answer(r)
+	}
+	return f.well(r)
+}
+
+// well answers as upstreams do, and as a Prometheus that scraped everything a second ago.
+func (f *fleet) well(r *http.Request) (*http.Response, error) {
+	if r.URL.Host != "prometheus:9090" {
+		return well(r)
+	}
+	var all []string
+	now := looked + time.Since(f.begun).Seconds()
+	f.locked(func() {
+		for _, address := range f.followed {
+			all = append(all, scraped(address, 1, map[string]string{"pilotfish=scraped": fmt.Sprintf("%.3f", now-1)}))
+		}
+	})
+	text := strings.ReplaceAll(vectorOf(all...), fmt.Sprintf("%f", looked), fmt.Sprintf("%f", now))
+	return respond(http.StatusOK, strings.NewReader(text)), nil
+}
+
+// during runs the source while act goes on.
+func (f *fleet) during(t *testing.T, act func()) {
+	ctx, cancel := context.WithCancel(t.Context())
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		f.Run(ctx)
+	}()
+	act()
+	cancel()
+	<-done
+}
+
+// polls is how often each upstream was asked since the last call.
+func (f *fleet) polls() map[string]int {
+	synctest.Wait()
+	counts := map[string]int{}
+	f.locked(func() {
+		for what, asked := range f.asked {
+			if !strings.Contains(what, "/") {
+				counts[what] = len(asked)
+			}
+		}
+		clear(f.asked)
+	})
+	return counts
 }

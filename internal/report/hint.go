@@ -1,6 +1,7 @@
 package report
 
 import (
+	"encoding/json"
 	"math"
 	"net/http"
 	"strconv"
@@ -12,65 +13,158 @@ import (
 	"example.org/pilotfish/pkg/selection"
 )
 
-const (
-	maxHintBytes = 1024
-	maxHintAge   = time.Minute // an older one means that the clocks differ
-)
-
-// Hint reads the load of an upstream from the header or the trailer of a response,
-// which came at now: from X-Load, or else from a load report in the form of ORCA.
-func (s Settings) Hint(h http.Header, now time.Time) (pool.Hint, bool) {
-	if len(h["X-Load"]) > 0 {
-		return parseHint(h, now)
-	}
-	if len(h[orcaHeader]) > 0 || len(h[orcaBinaryHeader]) > 0 {
-		return s.ORCA.read(h, now)
-	}
-	return pool.Hint{}, false
-}
-
-// parseHint reads the load of an upstream from the header X-Load of a response
-// that began at now:
+// The headers in which a response tells the load of its upstream, in the order in which
+// they count: pilotfish's own, and that of ORCA (Open Request Cost Aggregation), by which
+// servers tell Envoy and others their load.
 //
 //	X-Load: at=1763677245.123, running=12, stalled=3, stalled_high=0, cached=1, waited=0.004, fetch=1.9
-//
-// running and stalled are required, the rest is optional, and the order is free.
-// stalled_high is the part of stalled that has high priority; without it all of
-// stalled is low, and all of running always is. Of two values of one key the
-// last counts, and unknown keys are ignored. If one value is not a number, is
-// negative or is too large, no value of the header is used, and ok is false.
-//
-// at is in seconds since 1970 on the upstream's clock. The header is written
-// just before it is read, so a time in the future, or more than a minute ago,
-// means that the two clocks differ. Then now is used, as when there is no at.
-func parseHint(h http.Header, now time.Time) (hint pool.Hint, ok bool) {
-	lines := h["X-Load"]
-	if len(lines) != 1 || len(lines[0]) > maxHintBytes {
-		return pool.Hint{}, false
+//	Endpoint-Load-Metrics: TEXT cpu_utilization=0.75, named_metrics.running=12, named_metrics.stalled=3
+//	Endpoint-Load-Metrics: JSON {"cpu_utilization": 0.75, "named_metrics": {"running": 12, "stalled": 3}}
+var loadHeaders = [...]string{"X-Load", "Endpoint-Load-Metrics"}
+
+const (
+	maxHintBytes = 8 << 10
+	maxHintAge   = time.Minute // an older one means that the clocks differ
+	// maxUtilization bounds a share of the cores that is believed: an upstream may be
+	// overloaded.
+	maxUtilization = 1e6
+)
+
+// Hint reads the load of an upstream from the header or the trailer of a response that
+// came at now. A header that is there twice, or is too long, or has a figure that makes no
+// sense, is not believed at all, and ok is false.
+func (s Settings) Hint(h http.Header, now time.Time) (hint pool.Hint, ok bool) {
+	for _, header := range loadHeaders {
+		if lines := h[header]; len(lines) == 1 && len(lines[0]) <= maxHintBytes {
+			f := hintFields{at: -1, running: -1, stalled: -1, high: -1, cached: -1, waited: -1, fetch: -1, cpu: -1, application: -1}
+			if !f.read(lines[0], &s.Names) {
+				return hint, false
+			}
+			return f.hint(now)
+		} else if len(lines) > 0 {
+			return hint, false
+		}
 	}
-	f, ok := parseHintFields(lines[0])
-	if !ok || f.running < 0 || f.stalled < 0 {
-		return pool.Hint{}, false
-	}
-	if hint, ok = f.hint(now, -1); !ok {
-		return pool.Hint{}, false
-	}
-	if age := float64(now.UnixNano())/1e9 - f.at; age > 0 && age <= maxHintAge.Seconds() {
-		hint.At = now.Add(-seconds(age))
-	}
-	return hint, true
+	return hint, false
 }
 
-// hintFields are the numbers of a hint as they are written; -1 is not there.
-type hintFields struct{ at, running, stalled, high, cached, waited, fetch float64 }
+// hintFields are the figures of a hint as they are written; -1 is not there.
+type hintFields struct{ at, running, stalled, high, cached, waited, fetch, cpu, application float64 }
 
-func noFields() hintFields { return hintFields{-1, -1, -1, -1, -1, -1, -1} }
+// field returns the figure of a name and the largest value that is accepted; nil
+// is for an unknown name.
+func (f *hintFields) field(name string) (figure *float64, most float64) {
+	switch name {
+	case "at": // in seconds since 1970 on the upstream's clock
+		return &f.at, math.MaxFloat64
+	case "running":
+		return &f.running, maxCount
+	case "stalled":
+		return &f.stalled, maxCount
+	case "stalled_high": // the part of stalled that has high priority
+		return &f.high, maxCount
+	case "cached": // 1: the job found its project's data
+		return &f.cached, 1
+	case "waited": // by the job, in seconds
+		return &f.waited, intake.MaxTimeout.Seconds()
+	case "fetch": // of the project's data, in seconds
+		return &f.fetch, intake.MaxTimeout.Seconds()
+	case "cpu_utilization", "cpuUtilization":
+		return &f.cpu, maxUtilization
+	case "application_utilization", "applicationUtilization":
+		return &f.application, maxUtilization
+	}
+	return nil, 0
+}
 
-// hint is what the fields and the utilization mean. ok is false when they
+// set takes a figure by its name, and reports whether it makes sense. A named metric of
+// ORCA may have the name of a figure, or that of the metric in the settings without its
+// prefix. Other names are ignored.
+func (f *hintFields) set(name, text string, names *Names) bool {
+	if metric, named := strings.CutPrefix(name, "named_metrics."); named {
+		switch name = metric; metric {
+		case baseName(names.Running):
+			name = "running"
+		case baseName(names.Stalled):
+			name = "stalled"
+		}
+	}
+	figure, most := f.field(name)
+	if figure == nil {
+		return true
+	}
+	x, err := strconv.ParseFloat(text, 64)
+	*figure = x
+	return err == nil && x >= 0 && x <= most
+}
+
+// baseName is num_requests_running for vllm:num_requests_running{model_name="llama"}.
+func baseName(metric string) string {
+	name, _, _ := strings.Cut(metric, "{")
+	name, _, _ = strings.Cut(name, " ")
+	return name[strings.LastIndexByte(name, ':')+1:]
+}
+
+// read reads one line. Some servers leave the name of the form out.
+func (f *hintFields) read(line string, names *Names) bool {
+	line = strings.TrimSpace(line)
+	if form, rest, ok := strings.Cut(line, " "); ok && (strings.EqualFold(form, "TEXT") || strings.EqualFold(form, "JSON")) {
+		line = rest
+	}
+	if strings.HasPrefix(line, "{") {
+		return f.readJSON(line, names)
+	}
+	for pair := range strings.SplitSeq(line, ",") {
+		name, text, ok := strings.Cut(pair, "=")
+		if !ok {
+			name, text, ok = strings.Cut(pair, ":") // as older Envoys have it
+		}
+		if !ok || !f.set(strings.TrimSpace(name), strings.TrimSpace(text), names) {
+			return false
+		}
+	}
+	return true
+}
+
+// readJSON reads the JSON form of xds.data.orca.v3.OrcaLoadReport. Its names may be as in
+// the message or in camel case; numbers may be texts, as JSON has no infinity.
+func (f *hintFields) readJSON(line string, names *Names) bool {
+	var members map[string]json.RawMessage
+	if json.Unmarshal([]byte(line), &members) != nil {
+		return false
+	}
+	for name, value := range members {
+		prefix, inner := "", map[string]json.RawMessage{name: value}
+		if name == "named_metrics" || name == "namedMetrics" {
+			prefix, inner = "named_metrics.", nil
+			if json.Unmarshal(value, &inner) != nil {
+				return false
+			}
+		}
+		for name, value := range inner {
+			if !f.set(prefix+name, strings.Trim(string(value), `"`), names) {
+				return false
+			}
+		}
+	}
+	return true
+}
+
+// hint is what the figures mean. They must tell a count or the utilization, and must not
 // contradict each other.
-func (f hintFields) hint(now time.Time, utilization float64) (hint pool.Hint, ok bool) {
-	if f.stalled >= 0 && f.high > f.stalled || f.cached > 0 && f.cached < 1 {
-		return pool.Hint{}, false
+//
+// The header is written just before it is read, so a time in the future, or more than a
+// minute ago, means that the two clocks differ. Then now is used, as when there is none.
+func (f *hintFields) hint(now time.Time) (hint pool.Hint, ok bool) {
+	utilization := f.application
+	if utilization < 0 {
+		utilization = f.cpu
+	}
+	switch {
+	case f.running < 0 && f.stalled < 0 && utilization < 0:
+		return hint, false
+	case f.stalled >= 0 && f.high > f.stalled, f.cached > 0 && f.cached < 1:
+		return hint, false
 	}
 	hint = pool.Hint{
 		At:          now,
@@ -84,49 +178,10 @@ func (f hintFields) hint(now time.Time, utilization float64) (hint pool.Hint, ok
 	if f.stalled >= 0 && f.high >= 0 {
 		hint.Stalled[selection.Low], hint.Stalled[selection.High] = f.stalled-f.high, f.high
 	}
+	if age := float64(now.UnixNano())/1e9 - f.at; age > 0 && age <= maxHintAge.Seconds() {
+		hint.At = now.Add(-seconds(age))
+	}
 	return hint, true
-}
-
-func parseHintFields(line string) (f hintFields, ok bool) {
-	f = noFields()
-	for pair := range strings.SplitSeq(line, ",") {
-		key, text, ok := strings.Cut(strings.TrimSpace(pair), "=")
-		if !ok {
-			return f, false
-		}
-		number, most := f.field(key)
-		if number == nil {
-			continue
-		}
-		x, err := strconv.ParseFloat(text, 64)
-		if err != nil || !(x >= 0 && x <= most) {
-			return f, false
-		}
-		*number = x
-	}
-	return f, true
-}
-
-// field returns the number of a key and the largest value that is accepted; nil
-// is for an unknown key.
-func (f *hintFields) field(key string) (number *float64, most float64) {
-	switch key {
-	case "at":
-		return &f.at, math.MaxFloat64
-	case "running":
-		return &f.running, maxCount
-	case "stalled":
-		return &f.stalled, maxCount
-	case "stalled_high":
-		return &f.high, maxCount
-	case "cached":
-		return &f.cached, 1
-	case "waited":
-		return &f.waited, intake.MaxTimeout.Seconds()
-	case "fetch":
-		return &f.fetch, intake.MaxTimeout.Seconds()
-	}
-	return nil, 0
 }
 
 func seconds(s float64) time.Duration { return time.Duration(s * float64(time.Second)) }

@@ -16,92 +16,78 @@ const (
 	maxCount = 1e12
 )
 
-// figures are the metrics of one upstream at one instant.
-type figures interface {
-	// levels returns the sums of a metric by priority. A value without a priority
-	// is low. A metric that is missing, or has a value that is no count, is an error.
-	levels(m metric) ([selection.Priorities]float64, error)
-	// total returns a histogram's or summary's totals over all its labels.
-	total(m metric) total
+// figures are the sums of one upstream's metrics at one instant, by figure and priority. A
+// histogram or a summary has two, of sumSuffix and countSuffix.
+type figures map[string][selection.Priorities]float64
+
+// What the name of a histogram has behind it, and its figure.
+const (
+	sumSuffix   = "_sum"
+	countSuffix = "_count"
+)
+
+// add adds a value to a figure. One without a priority is low.
+func (f figures) add(figure, priority string, value float64) {
+	sums := f[figure]
+	p, _ := selection.ParsePriority(priority)
+	sums[p] += value
+	f[figure] = sums
 }
 
-// loadOf reads the upstream's load from figures, and the totals from which means
-// are taken. Without running and stalled there is no report: a 0 for one of them
+func (f figures) has(figure string) bool {
+	_, ok := f[figure]
+	return ok
+}
+
+// loadOf reads the upstream's load from figures, and the total of its waits in seconds, from
+// which means are taken. Without running and stalled there is no report: a 0 for one of them
 // would draw all jobs to an upstream that only lacks the metric.
-func loadOf(f figures, m metrics) (r pool.Report, t totals, err error) {
+func loadOf(f figures, m metrics) (r pool.Report, wait total, err error) {
 	if r.Stalled, err = levels(f, m.stalled); err != nil {
-		return r, t, err
+		return r, wait, err
 	}
 	if r.Running, err = levels(f, m.running); err != nil {
-		return r, t, err
+		return r, wait, err
 	}
-	if cores := sum(f, m.cores); cores <= maxCores {
+	if cores := sum(f, m.cores); cores > 0 && cores <= maxCores {
 		r.Cores = int(math.Ceil(cores)) // a share of a core still runs one joblet
 	}
-	r.CoresBusy = orNegative(sum(f, m.coresBusy))
-	r.Completed = orNegative(sum(f, m.completed))
-	r.Failed = orNegative(sum(f, m.failed))
-	t = totals{
-		wait:      totalOf(f, m.wait),
-		execution: totalOf(f, m.execution),
-		response:  totalOf(f, m.response),
+	r.CoresBusy = sum(f, m.coresBusy)
+	r.Completed = sum(f, m.completed)
+	r.Failed = sum(f, m.failed)
+	wait = totalOf(f, m.wait)
+	if wait.count > 0 {
+		r.Begun = wait.count
 	}
-	return r, t, nil
+	return r, wait, nil
 }
 
-// levels returns the sums of a metric by priority, to scale. No metric is 0.
+// levels returns the sums of a metric by priority, to scale. No metric is 0. One that is
+// missing, or has a value that is no count, is an error.
 func levels(f figures, m metric) (sums [selection.Priorities]float64, err error) {
-	if m.name == "" {
+	switch sums = f[m.figure]; {
+	case m.name == "":
 		return sums, nil
-	}
-	if sums, err = f.levels(m); err != nil {
-		return sums, err
+	case !f.has(m.figure) && (f.has(m.figure+sumSuffix) || f.has(m.figure+countSuffix)):
+		return sums, fmt.Errorf("metric %v is a histogram or a summary, not a number", m)
+	case !f.has(m.figure):
+		return sums, fmt.Errorf("metric %v is missing", m)
 	}
 	for p := range sums {
-		sums[p] *= m.scale
-		if err := checkCount(m.name, sums[p]); err != nil {
-			return sums, err
+		if sums[p] *= m.scale; !(sums[p] >= 0 && sums[p] <= maxCount) {
+			return sums, fmt.Errorf("metric %v is %v, not between 0 and %g", m, sums[p], float64(maxCount))
 		}
 	}
 	return sums, nil
 }
 
-// sum returns the sum of a metric over all its labels; NaN is unknown.
+// sum returns the sum of a metric over all its labels; -1 is unknown.
 func sum(f figures, m metric) float64 {
-	if m.name == "" {
-		return math.NaN()
-	}
 	levels, err := levels(f, m)
-	if err != nil {
-		return math.NaN()
-	}
-	return levels[selection.Low] + levels[selection.High]
-}
-
-// totalOf returns the totals of a metric, to scale.
-func totalOf(f figures, m metric) total {
-	if m.name == "" {
-		return unknown
-	}
-	t := f.total(m)
-	t.sum *= m.scale
-	return t
-}
-
-// checkCount says what is wrong with a count.
-func checkCount(name string, value float64) error {
-	if !(value >= 0 && value <= maxCount) {
-		return fmt.Errorf("metric %s is %v, not between 0 and %g", name, value, float64(maxCount))
-	}
-	return nil
-}
-
-// orNegative turns an unknown value into -1, which is unknown in a pool.Report.
-func orNegative(x float64) float64 {
-	if math.IsNaN(x) {
+	if m.name == "" || err != nil {
 		return -1
 	}
-	return x
+	return levels[selection.Low] + levels[selection.High]
 }
 
 // total is how often something was observed since an upstream started, and the
@@ -110,9 +96,19 @@ type total struct{ sum, count float64 }
 
 var unknown = total{sum: math.NaN(), count: math.NaN()}
 
-func (t *total) add(sum, count float64) {
-	t.sum += sum
-	t.count += count
+// totalOf returns the totals of a metric over all its labels, to scale. No metric is one that is always 0.
+func totalOf(f figures, m metric) total {
+	switch {
+	case m.name == "":
+		return total{}
+	case !f.has(m.figure + sumSuffix), !f.has(m.figure + countSuffix):
+		return unknown
+	}
+	sums, counts := f[m.figure+sumSuffix], f[m.figure+countSuffix]
+	return total{
+		sum:   (sums[selection.Low] + sums[selection.High]) * m.scale,
+		count: counts[selection.Low] + counts[selection.High],
+	}
 }
 
 // mean returns the mean of what was observed since before. It is NaN when that
@@ -124,19 +120,4 @@ func (t total) mean(before total) float64 {
 		return math.NaN()
 	}
 	return sum / count
-}
-
-// totals are the times, in seconds, from which a report's means are taken.
-type totals struct{ wait, execution, response total }
-
-func unknownTotals() totals { return totals{unknown, unknown, unknown} }
-
-// since returns the mean wait and the mean response time since before. Where an
-// upstream has no response times, they are wait plus execution.
-func (t totals) since(before totals) (wait, response float64) {
-	wait = t.wait.mean(before.wait)
-	if t.response.count >= 0 {
-		return wait, t.response.mean(before.response)
-	}
-	return wait, wait + t.execution.mean(before.execution)
 }

@@ -2,12 +2,13 @@ package report
 
 import (
 	"errors"
-	"fmt"
+	"maps"
 	"math"
+	"slices"
 	"strconv"
 	"strings"
 
-	dto "github.com/prometheus/client_model/go"
+	"github.com/prometheus/common/expfmt"
 	"github.com/prometheus/common/model"
 
 	"example.org/pilotfish/internal/settings"
@@ -18,108 +19,85 @@ import (
 //
 //	vllm:num_requests_running{model_name="llama"} * 0.5
 type metric struct {
+	figure string // its key in the settings
 	name   string // "" is none
-	labels []label
+	labels model.LabelSet
 	scale  float64 // of the values; of a histogram, of its sum
 }
 
-type label struct{ name, value string }
-
-// noMetric is the text for a figure that an upstream does not have.
-const noMetric = "none"
-
-// Bounds of a metric in the settings.
-const (
-	maxMetricBytes  = 1024
-	maxMetricLabels = 16
-)
+// maxMetricBytes bounds a metric in the settings.
+const maxMetricBytes = 1024
 
 var (
-	errNoMetric = errors.New("is not the name of a metric")
-	errLabels   = fmt.Errorf(`is not a metric such as jobs{kind="a"}, with at most %d labels`, maxMetricLabels)
+	errNoMetric = errors.New(`is not a metric such as jobs{kind="a"}`)
 	errScale    = errors.New("has a scale that is no positive number: write jobs * 0.001")
 )
 
 // parseMetric reads the text of a metric.
 func parseMetric(text string) (m metric, err error) {
-	if text == noMetric {
-		return metric{scale: 1}, nil
-	}
 	m.scale = 1
+	if text == none {
+		return m, nil
+	}
 	rest := text
-	if at := strings.LastIndex(text, " * "); at >= 0 {
+	if at := strings.LastIndex(text, " * "); at > strings.LastIndexByte(text, '}') {
 		m.scale, err = strconv.ParseFloat(strings.TrimSpace(text[at+3:]), 64)
 		if err != nil || !(m.scale > 0) || math.IsInf(m.scale, 0) {
 			return m, errScale
 		}
-		rest = strings.TrimSpace(text[:at])
+		rest = text[:at]
 	}
-	var labels string
-	m.name, labels, _ = strings.Cut(rest, "{")
-	if m.labels, err = parseLabels(rest[len(m.name):], labels); err != nil {
-		return m, err
-	}
-	m.name = strings.TrimSpace(m.name)
-	if !model.UTF8Validation.IsValidMetricName(m.name) || strings.Contains(m.name, " * ") || m.name == nameLabel || len(text) > maxMetricBytes {
+	if len(text) > maxMetricBytes || strings.Contains(text, "\n") {
 		return m, errNoMetric
+	}
+	// A metric is a line of a metrics page without its value.
+	parser := expfmt.NewTextParser(model.UTF8Validation)
+	families, err := parser.TextToMetricFamilies(strings.NewReader(rest + " 1\n"))
+	if err != nil || len(families) != 1 {
+		return m, errNoMetric
+	}
+	for name, family := range families {
+		samples, err := expfmt.ExtractSamples(&expfmt.DecodeOptions{Timestamp: unstamped}, family)
+		if err != nil || len(samples) != 1 || samples[0].Value != 1 || samples[0].Timestamp != unstamped {
+			return m, errNoMetric // the text had a value already
+		}
+		m.name, m.labels = name, model.LabelSet(samples[0].Metric)
+		delete(m.labels, model.MetricNameLabel)
+	}
+	for name := range m.labels {
+		if !model.LegacyValidation.IsValidLabelName(string(name)) {
+			return m, errNoMetric // Prometheus 2 could not be asked for it
+		}
 	}
 	return m, nil
 }
 
-// parseLabels reads what follows an opening brace; braces is that with the brace.
-func parseLabels(braces, rest string) (all []label, err error) {
-	if braces == "" {
-		return nil, nil
-	}
-	for rest != "}" {
-		name, quoted, ok := strings.Cut(rest, "=")
-		name = strings.TrimSpace(name)
-		prefix, err := strconv.QuotedPrefix(strings.TrimSpace(quoted))
-		if !ok || err != nil || prefix[0] != '"' || !model.LegacyValidation.IsValidLabelName(name) || len(all) == maxMetricLabels {
-			return nil, errLabels
-		}
-		value, _ := strconv.Unquote(prefix)
-		all = append(all, label{name, value})
-		rest = strings.TrimSpace(strings.TrimPrefix(strings.TrimSpace(quoted), prefix))
-		if after, more := strings.CutPrefix(rest, ","); more {
-			rest = strings.TrimSpace(after)
-		} else if rest != "}" {
-			return nil, errLabels
-		}
-	}
-	return all, nil
-}
+// unstamped is the time of a sample that has none.
+const unstamped = model.Time(-1)
 
-// id is the same for two metrics that take the same samples.
-func (m metric) id() string {
-	if len(m.labels) == 0 {
-		return m.name
-	}
-	return m.name + m.matchers("")
-}
+// escaper writes a label's value as a metrics page has it, and PromQL: neither page nor settings know other escapes.
+var escaper = strings.NewReplacer(`\`, `\\`, `"`, `\"`, "\n", `\n`)
 
 // matchers are the labels as PromQL has them, behind others.
-func (m metric) matchers(others string) string {
-	var all []string
-	if others != "" {
-		all = append(all, others)
+func (m metric) matchers(others ...string) string {
+	for _, name := range slices.Sorted(maps.Keys(m.labels)) {
+		others = append(others, string(name)+`="`+escaper.Replace(string(m.labels[name]))+`"`)
 	}
-	for _, l := range m.labels {
-		all = append(all, l.name+"="+strconv.Quote(l.value))
-	}
-	return "{" + strings.Join(all, ",") + "}"
+	return "{" + strings.Join(others, ",") + "}"
 }
 
-// takes says whether a sample has the labels.
-func (m metric) takes(sample *dto.Metric) bool {
-	for _, want := range m.labels {
-		value := ""
-		for _, has := range sample.GetLabel() {
-			if has.GetName() == want.name {
-				value = has.GetValue()
-			}
-		}
-		if value != want.value {
+// String is the metric as the settings have it, without its scale.
+func (m metric) String() string {
+	if len(m.labels) == 0 && m.name != none {
+		return m.name
+	}
+	return m.name + m.matchers()
+}
+
+// takes says whether a sample has the labels. A label that it has not is empty, as in PromQL.
+func (m metric) takes(sample model.Metric) bool {
+	for name, value := range m.labels {
+		if sample[name] != value {
 			return false
 		}
 	}
@@ -127,42 +105,35 @@ func (m metric) takes(sample *dto.Metric) bool {
 }
 
 // metrics are the Names, read.
-type metrics struct{ stalled, running, cores, coresBusy, completed, failed, wait, execution, response metric }
+type metrics struct{ stalled, running, cores, coresBusy, completed, failed, wait metric }
 
-// fields are the metrics by their keys in the settings.
-func (n *Names) fields(into *metrics) []nameField {
-	return []nameField{
-		{"stalled", n.Stalled, &into.stalled}, {"running", n.Running, &into.running},
-		{"cores", n.Cores, &into.cores}, {"cores_busy", n.CoresBusy, &into.coresBusy},
-		{"completed", n.Completed, &into.completed}, {"failed", n.Failed, &into.failed},
-		{"wait", n.Wait, &into.wait}, {"execution", n.Execution, &into.execution}, {"response", n.Response, &into.response},
-	}
+// list is all of them.
+func (m *metrics) list() [7]metric {
+	return [...]metric{m.stalled, m.running, m.cores, m.coresBusy, m.completed, m.failed, m.wait}
 }
 
-type nameField struct {
-	key, text string
-	into      *metric
-}
-
-// metrics reads the names. What is wrong with them goes to f.
-func (n *Names) metrics(f *settings.Faults) metrics {
-	var m metrics
-	taken := map[string]string{}
-	for _, field := range n.fields(&m) {
-		parsed, err := parseMetric(field.text)
-		*field.into = parsed
-		other, twice := taken[parsed.id()]
-		switch {
-		case err != nil:
-			f.Add(field.key, "%q %v", field.text, err)
-		case parsed.name == "":
-		case twice:
-			f.Add(field.key, "%q is reports.names.%s already", field.text, other)
-		default:
-			taken[parsed.id()] = field.key
+// read reads the names. What is wrong with them goes to f.
+func (n *Names) read(f *settings.Faults) (m metrics) {
+	for _, figure := range []struct {
+		key, text string
+		into      *metric
+	}{
+		{"stalled", n.Stalled, &m.stalled},
+		{"running", n.Running, &m.running},
+		{"cores", n.Cores, &m.cores},
+		{"cores_busy", n.CoresBusy, &m.coresBusy},
+		{"completed", n.Completed, &m.completed},
+		{"failed", n.Failed, &m.failed},
+		{"wait", n.Wait, &m.wait},
+	} {
+		parsed, err := parseMetric(figure.text)
+		if err != nil {
+			f.Add(figure.key, "%q %v", figure.text, err)
 		}
+		parsed.figure = figure.key
+		*figure.into = parsed
 	}
-	if n.Stalled == noMetric && n.Running == noMetric {
+	if n.Stalled == none && n.Running == none {
 		f.Add("running", "one of running and stalled must be a metric: nothing else tells the load")
 	}
 	return m

@@ -6,6 +6,15 @@ import (
 	"time"
 )
 
+// pace is when the next poll comes.
+type pace uint8
+
+const (
+	usual  pace = iota // an interval later
+	soon               // checkTime later: the poll is a check
+	rarely             // rareTime later
+)
+
 const (
 	jitter     = 0.2 // share by which an interval may be longer or shorter
 	firstShare = 0.1 // share of an interval within which the first poll comes
@@ -14,17 +23,20 @@ const (
 	// failed the next one begins. After maxChecks of them the polls are as rare as others.
 	checkTime = time.Second
 	maxChecks = 3
+
+	// rareTime is how often an upstream is asked that answers and has never reported,
+	// after maxTries polls.
+	rareTime = time.Minute
+	maxTries = 3
 )
 
-// every calls ask repeatedly until ctx is done, with a pause between the starts. It is
-// called at once when early tells so, and soon after a call that returned true; such
-// calls are checks.
-func every(ctx context.Context, interval time.Duration, rng *rand.Rand, early <-chan struct{}, ask func(ctx context.Context, check bool) (soon bool)) {
+// every calls ask repeatedly until ctx is done, with a pause between the starts, which
+// the call before chooses. It is called at once when early says so; such a call is a check.
+func every(ctx context.Context, interval time.Duration, rng *rand.Rand, early <-chan struct{}, ask func(ctx context.Context, check bool) pace) {
 	timer := time.NewTimer(pause(0, interval, rng))
 	defer timer.Stop()
-	soon := false
-	for n := 1; ; n++ {
-		check := soon
+	check := false
+	for n := 1; ; {
 		select {
 		case <-ctx.Done():
 			return
@@ -33,12 +45,18 @@ func every(ctx context.Context, interval time.Duration, rng *rand.Rand, early <-
 			check = true
 		}
 		start := time.Now()
-		soon = ask(ctx, check)
-		next := pause(n, interval, rng)
-		if soon {
-			next = min(next, checkTime)
+		next := ask(ctx, check)
+		wait := pause(n, interval, rng)
+		switch next {
+		case soon:
+			wait = min(wait, checkTime)
+		case rarely:
+			wait = max(wait, pause(n, rareTime, rng))
 		}
-		timer.Reset(next - time.Since(start))
+		if check = next == soon; !check {
+			n++
+		}
+		timer.Reset(wait - time.Since(start))
 	}
 }
 

@@ -1,64 +1,28 @@
 package report
 
 import (
+	"bytes"
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"math"
+	"net"
 	"net/http"
-	"slices"
 	"strconv"
 	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
+	"unicode/utf8"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"example.org/pilotfish/internal/intake"
-	"example.org/pilotfish/internal/pool"
+	"example.org/pilotfish/test/loopback"
+	"example.org/pilotfish/test/memnet"
 )
-
-// subject is one upstream, polled by hand.
-type subject struct {
-	*upstreamPoller
-	reports []pool.Report
-	errs    []error
-}
-
-func newSubject(t *testing.T, address string, changes ...func(*Config)) *subject {
-	s := &subject{}
-	c := testConfig()
-	c.Timeout = patience
-	for _, change := range changes {
-		change(&c)
-	}
-	c.Report = func(_ string, r pool.Report) { s.reports = append(s.reports, r) }
-	c.Failed = func(at string, err error) {
-		assert.Equal(t, address, at)
-		s.errs = append(s.errs, err)
-	}
-	p, err := NewPoller(c)
-	require.NoError(t, err)
-	t.Cleanup(p.client.http.CloseIdleConnections)
-	s.upstreamPoller = newUpstreamPoller(p, address)
-	return s
-}
-
-// once polls, and returns the report, if there was one, and the failure.
-func (s *subject) once(t *testing.T) (*pool.Report, error) {
-	s.reports, s.errs = nil, nil
-	s.poll(t.Context(), false)
-	require.LessOrEqual(t, len(s.reports), 1)
-	require.LessOrEqual(t, len(s.errs), 1)
-	require.NotZero(t, len(s.reports)+len(s.errs), "a poll that ended silently")
-	var r *pool.Report
-	if len(s.reports) == 1 {
-		r = &s.reports[0]
-	}
-	return r, errors.Join(s.errs...)
-}
 
 func TestPollHandsOverAReport(t *testing.T) {
 	listing := gzipped(listingOf(100_000))
@@ -74,7 +38,7 @@ func TestPollHandsOverAReport(t *testing.T) {
 	assert.Equal(t, byPriority(7, 2), r.Stalled)
 	assert.Equal(t, byPriority(12, 3), r.Running)
 	assert.True(t, r.At.After(before) && r.At.Before(time.Now()), "%v", r.At)
-	assert.True(t, math.IsNaN(r.Wait) && math.IsNaN(r.Response), "nothing to compare with yet")
+	assert.True(t, math.IsNaN(r.Wait), "nothing to compare with yet")
 	assert.Equal(t, 100_000, r.Cached.Len())
 	found, inside := 0, true
 	for id := range 300_000 {
@@ -99,12 +63,9 @@ func TestPollTellsMeansSinceTheReportBefore(t *testing.T) {
 
 	page = change(t, `ruleserver_wait_seconds_sum{priority="low"} 2000`, `ruleserver_wait_seconds_sum{priority="low"} 2030`)
 	page = strings.Replace(page, `ruleserver_wait_seconds_count{priority="low"} 1000`, `ruleserver_wait_seconds_count{priority="low"} 1010`, 1)
-	page = strings.Replace(page, `ruleserver_execution_seconds_sum{priority="low"} 9000`, `ruleserver_execution_seconds_sum{priority="low"} 9040`, 1)
-	page = strings.Replace(page, `ruleserver_execution_seconds_count{priority="low"} 1000`, `ruleserver_execution_seconds_count{priority="low"} 1020`, 1)
 	r, err := s.once(t)
 	require.NoError(t, err)
 	assert.Equal(t, 3.0, r.Wait)
-	assert.Equal(t, 5.0, r.Response)
 
 	r, err = s.once(t)
 	require.NoError(t, err)
@@ -113,165 +74,217 @@ func TestPollTellsMeansSinceTheReportBefore(t *testing.T) {
 	page = goodPage
 	r, err = s.once(t)
 	require.NoError(t, err)
-	assert.True(t, math.IsNaN(r.Wait) && math.IsNaN(r.Response), "restarted")
+	assert.True(t, math.IsNaN(r.Wait), "restarted")
 }
 
-func TestReportIsOfMidwayToTheHeaders(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		f := newFleet(t)
-		f.answer = func(r *http.Request) (*http.Response, error) {
+// TestPollNamesWhatIsBroken serves each broken response as the metrics and as
+// the listing of an upstream.
+func TestPollNamesWhatIsBroken(t *testing.T) {
+	write := func(status int, encoding string, body []byte) http.HandlerFunc {
+		return func(w http.ResponseWriter, _ *http.Request) {
+			if encoding != "" {
+				w.Header().Set("Content-Encoding", encoding)
+			}
+			w.Header().Set("Content-Type", "text/plain")
+			w.WriteHeader(status)
+			_, _ = w.Write(body)
+		}
+	}
+	huge := func(encoding string, pack func([]byte) []byte) http.HandlerFunc {
+		comments := pack(bytes.Repeat([]byte("# all is well"+strings.Repeat(".", 987)+"\n"), 1000))
+		begin, strangers := pack([]byte(`{"strangers":[`)), pack(bytes.Repeat([]byte(`"`+strings.Repeat("x", 10_000)+`",`), 100))
+		return func(w http.ResponseWriter, r *http.Request) {
+			w.Header().Set("Content-Encoding", encoding)
+			w.Header().Set("Content-Type", "text/plain")
+			part := comments
 			if r.URL.Path != "/metrics" {
-				return well(r)
+				_, _ = w.Write(begin)
+				part = strangers
 			}
-			if err := after(r, 300*time.Millisecond); err != nil {
-				return nil, err
+			for range 100 { // a megabyte each; gzip may come in parts as well
+				_, _ = w.Write(part)
 			}
-			body := &slow{r: r, text: goodPage, chunk: len(goodPage) / 2, pause: 400 * time.Millisecond}
-			return respond(http.StatusOK, body), nil
 		}
-		f.during(t, func() {
-			f.Follow([]string{"a:1"})
-			time.Sleep(10 * time.Second)
+	}
+	for _, c := range []struct {
+		name             string
+		handler          http.HandlerFunc
+		metrics, listing string
+	}{
+		{"a failure", write(500, "", []byte("sorry")), "status 500 Internal Server Error", "status 500 Internal Server Error"},
+		{"a status of its own", write(299, "", nil), "status 299", "status 299"},
+		{"unchanged, unasked", write(304, "", nil), "status 304 Not Modified", "status 304 Not Modified"},
+		{"elsewhere", http.RedirectHandler("/v1/trap", http.StatusFound).ServeHTTP, "status 302 Found", "status 302 Found"},
+		{"empty", write(200, "", nil), "metric ruleserver_stalled_joblets is missing", "empty"},
+		{"garbage", write(200, "", []byte("\x00\xff")), "text format parsing error in line 1: invalid metric name", `jsontext: invalid character '\x00' at start of value`},
+		{"huge", huge("", func(b []byte) []byte { return b }), "longer than 4194304 bytes", "longer than 67108864 bytes"},
+		{"huge when unpacked", huge("gzip", gzipped), "longer than 4194304 bytes", "longer than 67108864 bytes"},
+		{"not gzip", write(200, "gzip", []byte("{}    plain text")), "gzip: invalid header", "gzip: invalid header"},
+		{"gzip cut short", write(200, "gzip", gzipped([]byte(goodPage))[:50]), "cut short", "cut short"},
+		{"gzip bent", write(200, "gzip", append(gzipped(nil), "more of the same"...)), "gzip: invalid header", "gzip: invalid header"},
+		{"another encoding", write(200, "br", nil), `content encoding "br" was not asked for`, `content encoding "br" was not asked for`},
+		{"cut short", func(w http.ResponseWriter, _ *http.Request) {
+			w.Header().Set("Content-Length", "1000")
+			_, _ = io.WriteString(w, " ")
+		}, "cut short", "cut short"},
+		{"endless headers", func(w http.ResponseWriter, _ *http.Request) {
+			w.Header().Set("X-Long", strings.Repeat("x", 100_000))
+		}, "net/http: HTTP/1.x transport connection broken: net/http: server response headers exceeded 65536 bytes; aborted", "net/http: HTTP/1.x transport connection broken: net/http: server response headers exceeded 65536 bytes; aborted"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			address := upstream(t, c.handler, nil)
+			r, err := newSubject(t, address).once(t)
+			assert.Nil(t, r)
+			assert.EqualError(t, err, fmt.Sprintf("upstream %s: metrics: %s", address, c.metrics))
+
+			address = upstream(t, nil, c.handler)
+			r, err = newSubject(t, address).once(t)
+			if assert.NotNil(t, r, "the load is still known") {
+				assert.Equal(t, byPriority(7, 2), r.Stalled)
+				assert.True(t, r.Cached == nil)
+			}
+			assert.EqualError(t, err, fmt.Sprintf("upstream %s: cache listing: %s", address, c.listing))
 		})
-		require.NotEmpty(t, f.reports["a:1"])
-		for i, r := range f.reports["a:1"] {
-			assert.Equal(t, f.asked["a:1"][i]+150*time.Millisecond, r.At.Sub(f.begun))
-		}
-	})
+	}
 }
 
-func TestRunPollsEachAtItsOwnPace(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		f := newFleet(t)
-		all := addresses(20)
-		f.during(t, func() {
-			f.Follow(all)
-			time.Sleep(500 * time.Second)
-		})
-		phases := map[time.Duration]bool{}
-		var second time.Duration
-		for _, address := range all {
-			asked := f.asked[address]
-			require.InDelta(t, 100, len(asked), 4)
-			require.Less(t, asked[0], 500*time.Millisecond, "the first comes soon")
-			require.Less(t, asked[1]-asked[0], 5*time.Second)
-			for i := 2; i < len(asked); i++ {
-				gap := asked[i] - asked[i-1]
-				require.GreaterOrEqual(t, gap, 4*time.Second)
-				require.LessOrEqual(t, gap, 6*time.Second)
+// TestPollNamesWhatIsSilent is in a bubble, because the time that is too short for one
+// part must do for the other, on a busy machine too.
+func TestPollNamesWhatIsSilent(t *testing.T) {
+	begin := func(encoding string, text []byte) http.HandlerFunc {
+		return func(w http.ResponseWriter, r *http.Request) {
+			if encoding != "" {
+				w.Header().Set("Content-Encoding", encoding)
 			}
-			require.Len(t, f.reports[address], len(asked))
-			require.Empty(t, f.errs[address])
-			phases[asked[0]] = true
-			second += asked[1] - asked[0]
+			_, _ = w.Write(text)
+			_ = http.NewResponseController(w).Flush()
+			hang(w, r)
 		}
-		assert.Len(t, phases, len(all), "no two upstreams are first asked at the same time")
-		assert.InDelta(t, 2.5, second.Seconds()/float64(len(all)), 1, "the second polls fill the interval")
-	})
-}
-
-// TestRunIsNotDelayedByAnyUpstream has upstreams fail in all ways that take time.
-func TestRunIsNotDelayedByAnyUpstream(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		f := newFleet(t)
-		f.answer = func(r *http.Request) (*http.Response, error) {
-			switch r.URL.Host {
-			case "hangs:1":
-				return nil, after(r, time.Hour)
-			case "drips:1":
-				return respond(http.StatusOK, &slow{r: r, text: goodPage, chunk: 1, pause: time.Second}), nil
-			case "drips-listing:1":
-				if r.URL.Path != "/metrics" {
-					return respond(http.StatusOK, &slow{r: r, text: `{"projects":[]}`, chunk: 1, pause: time.Second}), nil
+	}
+	for name, handler := range map[string]http.HandlerFunc{
+		"from the beginning": hang,
+		"after its headers":  begin("", nil),
+		"within its body":    begin("", []byte(" ")),
+		"within its gzip":    begin("gzip", gzipped([]byte(goodPage))[:5]),
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				s, _ := inMemory(t, handler, nil, 2*time.Second)
+				r, err := s.once(t)
+				assert.Nil(t, r)
+				assert.EqualError(t, err, "upstream rps:9001: metrics: no complete response within 2s")
+			})
+			synctest.Test(t, func(t *testing.T) {
+				s, _ := inMemory(t, nil, handler, 2*time.Second)
+				r, err := s.once(t)
+				if assert.NotNil(t, r, "the load is still known") {
+					assert.Equal(t, byPriority(7, 2), r.Stalled)
+					assert.True(t, r.Cached == nil)
 				}
-			}
-			return well(r)
-		}
-		f.during(t, func() {
-			f.Follow([]string{"hangs:1", "drips:1", "drips-listing:1", "well:1"})
-			time.Sleep(500 * time.Second)
+				assert.EqualError(t, err, "upstream rps:9001: cache listing: no complete response within 2s")
+			})
 		})
-		for address, asked := range f.asked {
-			assert.InDelta(t, 100, len(asked), 4, address)
-		}
-		assert.Len(t, f.reports["well:1"], len(f.asked["well:1"]))
-		assert.Empty(t, f.errs["well:1"])
-		for _, address := range []string{"hangs:1", "drips:1"} {
-			assert.Empty(t, f.reports[address])
-			assert.Equal(t, []string{"upstream " + address + ": metrics: no complete response within 2s"}, slices.Compact(f.errs[address]))
-		}
-		assert.InDelta(t, 100, len(f.reports["drips-listing:1"]), 4)
-		assert.Equal(t, []string{"upstream drips-listing:1: cache listing: no complete response within 2s"}, slices.Compact(f.errs["drips-listing:1"]))
-	})
+	}
 }
 
-func TestReportDelaysItsUpstreamOnly(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		release := make(chan struct{})
-		quick := 0
-		c := testConfig()
-		c.Transport = carrier(well)
-		c.Report = func(address string, _ pool.Report) {
-			if address == "slow:1" {
-				<-release
-				return
-			}
-			quick++
-		}
-		c.Failed = func(_ string, err error) { t.Error(err) }
-		p, err := NewPoller(c)
-		require.NoError(t, err)
-		f := &fleet{Poller: p}
-		f.during(t, func() {
-			p.Follow([]string{"slow:1", "quick:1"})
-			time.Sleep(100 * time.Second)
-			synctest.Wait()
-			assert.Greater(t, quick, 15)
-			close(release)
-		})
+// inMemory is an upstream in a bubble, polled by hand. dials counts the connections.
+func inMemory(t *testing.T, metrics, listing http.HandlerFunc, timeout time.Duration) (s *subject, dials *int) {
+	const address = "rps:9001"
+	var network memnet.Network
+	web := &http.Server{Handler: pages(metrics, listing)}
+	l := network.Listen(address)
+	ended := make(chan error)
+	go func() { ended <- web.Serve(l) }()
+	t.Cleanup(func() {
+		assert.NoError(t, web.Close())
+		assert.ErrorIs(t, <-ended, http.ErrServerClosed)
 	})
+	dials = new(int)
+	return newSubject(t, address, func(c *Config) {
+		c.Timeout = timeout
+		c.Dial = func(ctx context.Context, by, to string) (net.Conn, error) {
+			*dials++
+			return network.Dial(ctx, by, to)
+		}
+	}), dials
 }
 
-// TestRunWithRealUpstreams has one good upstream among bad ones, on real sockets.
-func TestRunWithRealUpstreams(t *testing.T) {
-	bad := []string{
-		upstream(t, hang, nil),
-		upstream(t, func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, "<html>") }, nil),
-		"127.0.0.1:1",
-	}
-	good := upstream(t, nil, func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write(listingOf(1000)) })
-
-	ctx, cancel := context.WithCancel(t.Context())
-	reports, failures := make(chan string), make(chan string)
-	pass := func(into chan string, address string) {
-		select {
-		case into <- address:
-		case <-ctx.Done():
-		}
-	}
-	c := testConfig()
-	c.Interval, c.Timeout = 50*time.Millisecond, patience
-	c.Report = func(address string, _ pool.Report) { pass(reports, address) }
-	c.Failed = func(address string, _ error) { pass(failures, address) }
-	p, err := NewPoller(c)
+func TestPollOfWhatSpeaksNoHTTP(t *testing.T) {
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(t, err)
+	address := listener.Addr().String()
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
-		p.Run(ctx)
-	}()
-	p.Follow(append(bad, good))
-	failed := map[string]bool{}
-	for got := 0; got < 5 || len(failed) < 2; {
-		select {
-		case address := <-reports:
-			assert.Equal(t, good, address)
-			got++
-		case address := <-failures:
-			failed[address] = true
+		conn, err := listener.Accept()
+		if err == nil {
+			_, _ = conn.Read(make([]byte, 1)) // the request has begun
+			_, _ = io.WriteString(conn, "SSH-2.0-OpenSSH_9.7\r\n")
+			_, _ = io.Copy(io.Discard, conn)
+			_ = conn.Close()
 		}
-	}
-	cancel()
+	}()
+	s := newSubject(t, address)
+	r, err := s.once(t)
+	assert.Nil(t, r)
+	assert.ErrorContains(t, err, "upstream "+address+": metrics: ")
+	assert.ErrorContains(t, err, `malformed HTTP`)
 	<-done
-	assert.Equal(t, map[string]bool{bad[1]: true, bad[2]: true}, failed)
+
+	require.NoError(t, listener.Close())
+	address, err = loopback.Reserve()
+	require.NoError(t, err)
+	r, err = newSubject(t, address).once(t)
+	assert.Nil(t, r)
+	assert.EqualError(t, err, "upstream "+address+": metrics: dial tcp "+address+": connect: connection refused")
+}
+
+func TestPollOfAnAddressThatIsNone(t *testing.T) {
+	for _, address := range []string{"", "a b:1", "host:port:1"} {
+		s := newSubject(t, address, func(c *Config) {
+			c.Transport = carrier(func(*http.Request) (*http.Response, error) { return nil, errors.New("no such host") })
+		})
+		r, err := s.once(t)
+		assert.Nil(t, r)
+		assert.ErrorContains(t, err, "upstream "+address+": metrics: ")
+	}
+}
+
+func TestPollKeepsItsConnection(t *testing.T) {
+	for name, listing := range map[string]http.HandlerFunc{
+		"a listing": func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write(listingOf(10)) },
+		"gzip": func(w http.ResponseWriter, _ *http.Request) {
+			w.Header().Set("Content-Encoding", "gzip")
+			_, _ = w.Write(gzipped(listingOf(10)))
+		},
+		"no listing":   http.NotFound,
+		"a small loss": func(w http.ResponseWriter, _ *http.Request) { http.Error(w, "sorry", 500) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) { // where net/http does not lose patience with itself
+				s, dials := inMemory(t, nil, listing, patience)
+				for range 3 {
+					_, _ = s.once(t)
+				}
+				assert.Equal(t, 1, *dials)
+			})
+		})
+	}
+}
+
+func TestNoListingIsAskedFor(t *testing.T) {
+	s := newSubject(t, upstream(t, nil, func(http.ResponseWriter, *http.Request) { t.Error("nobody wants it") }))
+	s.cfg.CachePath = none
+	r, err := s.once(t)
+	require.NoError(t, err)
+	assert.Nil(t, r.Cached)
+}
+
+func TestErrorSaysWhichPartAndNotTooMuch(t *testing.T) {
+	s := newSubject(t, upstream(t, say("a "+strings.Repeat("é", 1<<16)+"\n"), nil))
+	_, err := s.once(t)
+	require.ErrorContains(t, err, "upstream "+s.address+": metrics: ")
+	assert.Less(t, len(err.Error()), 400)
+	assert.True(t, utf8.ValidString(err.Error()))
 }

@@ -1,6 +1,7 @@
 package report
 
 import (
+	"fmt"
 	"io"
 	"maps"
 	"math"
@@ -9,6 +10,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/assert"
@@ -19,9 +21,9 @@ import (
 
 // asked is a Prometheus source, polled by hand.
 type asked struct {
-	*Prometheus
-	reports map[string]pool.Report
-	errs    map[string]string
+	*prometheus
+	reports      map[string]pool.Report
+	errs, silent map[string]string
 }
 
 func newAsked(t *testing.T, handler http.HandlerFunc, set []string, changes ...func(*Config)) *asked {
@@ -29,55 +31,42 @@ func newAsked(t *testing.T, handler http.HandlerFunc, set []string, changes ...f
 	t.Cleanup(server.Close)
 	a := &asked{}
 	c := testConfig()
-	c.Source, c.Timeout, c.Prometheus = FromPrometheus, patience, new(Server)
-	*c.Prometheus = Server{URL: server.URL, InstanceLabel: "instance"}
+	c.Prometheus, c.Timeout, c.Reported = server.URL, patience, set
 	c.Report = func(address string, r pool.Report) { a.reports[address] = r }
 	c.Listing = func(string, time.Time, pool.CacheSet) { t.Error("nobody asked for a listing") }
 	c.Failed = func(address string, err error) { a.errs[address] = err.Error() }
+	c.Silent = func(address string, err error) { a.silent[address] = err.Error() }
 	for _, change := range changes {
 		change(&c)
 	}
-	p, err := NewPrometheus(c)
-	require.NoError(t, err)
-	t.Cleanup(p.client.http.CloseIdleConnections)
-	t.Cleanup(p.server.http.CloseIdleConnections)
-	p.Follow(set)
-	a.Prometheus = p
+	a.prometheus = newPrometheus(c)
+	t.Cleanup(a.client.http.CloseIdleConnections)
+	t.Cleanup(a.server.http.CloseIdleConnections)
+	a.Follow(set)
 	return a
 }
 
 func (a *asked) once(t *testing.T) {
 	t.Helper()
-	a.reports, a.errs = map[string]pool.Report{}, map[string]string{}
+	a.reports, a.errs, a.silent = map[string]pool.Report{}, map[string]string{}, map[string]string{}
 	a.poll(t.Context(), false)
 }
 
 // noMetrics is the failure of an upstream that Prometheus does not know.
-const noMetrics = "no metrics of this upstream: either it is not scraped, or the instance label is not its address"
-
-func say(answer string) http.HandlerFunc {
-	return func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, answer) }
-}
+const noMetrics = "no metrics of this upstream: either it is not scraped, or the label instance is not its address"
 
 func TestPrometheusTellsTheLoadOfAll(t *testing.T) {
-	queries := 0
+	queries, asked := 0, ""
 	a := newAsked(t, func(w http.ResponseWriter, r *http.Request) {
 		queries++
 		assert.Equal(t, "/behind/a/path/api/v1/query", r.URL.Path)
-		assert.Equal(t, `sum by (__name__, instance, job, priority) ({__name__=~"`+
-			`ruleserver_stalled_joblets|ruleserver_jobs_running|ruleserver_cores|ruleserver_cores_busy|ruleserver_jobs_completed_total|`+
-			`ruleserver_wait_seconds_sum|ruleserver_wait_seconds_count|ruleserver_execution_seconds_sum|ruleserver_execution_seconds_count|`+
-			`ruleserver_response_seconds_sum|ruleserver_response_seconds_count"})`+
-			` or label_replace(sum by (__name__, instance, job, priority) ({__name__="ruleserver_jobs_completed_total",outcome="failed"}), "pilotfish", `+
-			`"ruleserver_jobs_completed_total{outcome=\"failed\"}", "", "")`+
-			` or label_replace(min by (instance, job) (timestamp({__name__="ruleserver_stalled_joblets"})), "pilotfish", "scraped", "", "")`,
-			r.URL.Query().Get("query"))
+		asked = r.URL.Query().Get("query")
 		w.Header().Set("Content-Encoding", "gzip")
 		_, _ = w.Write(gzipped([]byte(vectorOf(
 			scraped("a:1", 2.5, nil), scraped("somebody-elses:1", 0, nil),
-			scraped("b:1", 0.5, map[string]string{"__name__=ruleserver_stalled_joblets,priority=high": "", "__name__=ruleserver_cores": ""}),
+			scraped("b:1", 0.5, map[string]string{"pilotfish=stalled,priority=high": "", "pilotfish=cores": ""}),
 		))))
-	}, []string{"a:1", "b:1", "a:1"}, func(c *Config) { c.Prometheus.URL += "/behind/a/path/" })
+	}, []string{"a:1", "b:1", "a:1"}, func(c *Config) { c.Prometheus += "/behind/a/path/" })
 	before := time.Now()
 	a.once(t)
 	after := time.Now()
@@ -92,12 +81,23 @@ func TestPrometheusTellsTheLoadOfAll(t *testing.T) {
 	assert.Equal(t, 15.0, r.CoresBusy)
 	assert.Equal(t, 1110.0, r.Completed)
 	assert.True(t, r.Cached == nil)
-	assert.True(t, math.IsNaN(r.Wait) && math.IsNaN(r.Response), "nothing to compare with yet")
+	assert.True(t, math.IsNaN(r.Wait), "nothing to compare with yet")
 	age := 2500 * time.Millisecond
 	assert.False(t, r.At.Before(before.Add(-age)) || r.At.After(after.Add(-age)), "%v", r.At)
 	assert.Equal(t, byPriority(7, 0), a.reports["b:1"].Stalled)
 	assert.Zero(t, a.reports["b:1"].Cores, "it does not say")
 	assert.InDelta(t, 2, a.reports["b:1"].At.Sub(r.At).Seconds(), 1e-6)
+
+	for _, part := range []string{
+		`label_replace(sum by (instance, job, priority) ({__name__="ruleserver_stalled_joblets"}), "pilotfish", "stalled", "", "") or `,
+		` or label_replace(sum by (instance, job, priority) ({__name__="ruleserver_jobs_completed_total",outcome="failed"}), "pilotfish", "failed", "", "")`,
+		` or label_replace(sum by (instance, job, priority) ({__name__="ruleserver_wait_seconds_sum"}), "pilotfish", "wait_sum", "", "")`,
+		` or label_replace(sum by (instance, job, priority) ({__name__="ruleserver_wait_seconds_count"}), "pilotfish", "wait_count", "", "")`,
+		` or label_replace(min by (instance, job) (timestamp({__name__="ruleserver_stalled_joblets"})), "pilotfish", "scraped", "", "")`,
+	} {
+		assert.Contains(t, asked, part)
+	}
+	assert.Equal(t, 9, strings.Count(asked, "label_replace"))
 }
 
 func TestPrometheusTellsNothingTwice(t *testing.T) {
@@ -113,23 +113,20 @@ func TestPrometheusTellsNothingTwice(t *testing.T) {
 	require.Len(t, a.errs, 1)
 
 	answer = vectorOf(scraped("a:1", 0, map[string]string{
-		"__name__=ruleserver_wait_seconds_sum,priority=low":        "2030",
-		"__name__=ruleserver_wait_seconds_count,priority=low":      "1010",
-		"__name__=ruleserver_execution_seconds_sum,priority=low":   "9040",
-		"__name__=ruleserver_execution_seconds_count,priority=low": "1020",
+		"pilotfish=wait_sum,priority=low":   "2030",
+		"pilotfish=wait_count,priority=low": "1010",
 	}))
 	a.once(t)
 	assert.Equal(t, 3.0, a.reports["a:1"].Wait, "a query that fails leaves the report before in place")
-	assert.Equal(t, 5.0, a.reports["a:1"].Response)
-
-	answer = vectorOf(scraped("a:1", 3, nil))
-	a.once(t)
-	assert.Empty(t, a.reports, "another server scraped it earlier")
-	assert.Empty(t, a.errs)
 
 	a.Follow(nil)
 	a.once(t)
 	a.Follow([]string{"a:1"})
+	answer = "garbage"
+	a.once(t)
+	assert.Empty(t, a.errs)
+	assert.Contains(t, a.silent["a:1"], "upstream a:1: metrics: from Prometheus: ")
+	answer = vectorOf(scraped("a:1", 0, nil))
 	a.once(t)
 	require.Len(t, a.reports, 1, "one that came back is new")
 	assert.True(t, math.IsNaN(a.reports["a:1"].Wait))
@@ -144,9 +141,9 @@ func TestPrometheusLimitsAFaultToItsUpstream(t *testing.T) {
 		{"not scraped", "", noMetrics},
 		{"under another label", strings.ReplaceAll(scraped("b:1", 1, nil), "instance", "address"), noMetrics},
 		{"no running", scraped("b:1", 1, map[string]string{
-			"__name__=ruleserver_jobs_running,priority=high": "", "__name__=ruleserver_jobs_running,priority=low": "",
+			"pilotfish=running,priority=high": "", "pilotfish=running,priority=low": "",
 		}), "metric ruleserver_jobs_running is missing"},
-		{"no number", scraped("b:1", 1, map[string]string{"__name__=ruleserver_stalled_joblets,priority=low": "NaN"}),
+		{"no number", scraped("b:1", 1, map[string]string{"pilotfish=stalled,priority=low": "NaN"}),
 			"metric ruleserver_stalled_joblets is NaN, not between 0 and 1e+12"},
 		{"no time", scraped("b:1", 1, map[string]string{"pilotfish=scraped": ""}), noTime},
 		{"a time long ago", scraped("b:1", 1e6, nil), noTime},
@@ -159,27 +156,34 @@ func TestPrometheusLimitsAFaultToItsUpstream(t *testing.T) {
 			if c.elements != "" {
 				elements = append(elements, c.elements)
 			}
-			a := newAsked(t, say(vectorOf(elements...)), []string{"a:1", "b:1"})
+			unreported := 0
+			a := newAsked(t, say(vectorOf(elements...)), []string{"a:1", "b:1"}, func(c *Config) { c.Unreported = func(string, error) { unreported++ } })
 			a.once(t)
+			assert.Equal(t, 1, unreported)
 			assert.Contains(t, a.reports, "a:1")
 			assert.NotContains(t, a.reports, "b:1")
-			assert.Equal(t, map[string]string{"b:1": "upstream b:1: metrics: Prometheus: " + c.want}, a.errs)
+			assert.Equal(t, map[string]string{"b:1": "upstream b:1: metrics: from Prometheus: " + c.want}, a.errs)
 		})
 	}
 }
 
-func TestPrometheusByAnotherLabel(t *testing.T) {
-	var asked string
+// Metrics with labels and a scale are those of an upstream that has others as well.
+func TestPrometheusOfOtherServers(t *testing.T) {
+	asked := ""
 	a := newAsked(t, func(w http.ResponseWriter, r *http.Request) {
 		asked = r.URL.Query().Get("query")
-		text := strings.ReplaceAll(vectorOf(scraped("a:1", 1, nil)), "instance", "address")
-		_, _ = io.WriteString(w, strings.ReplaceAll(text, "ruleserver_stalled_joblets", "stalled.promises"))
-	}, []string{"a:1"}, func(c *Config) { c.Prometheus.InstanceLabel, c.Names.Stalled = "address", "stalled.promises" })
+		of := func(figure, value string) string { return element("pilotfish="+figure+",job=llm,instance=a:1", value) }
+		_, _ = io.WriteString(w, vectorOf(of("running", "7"), of("stalled", "2"), of("cores_busy", "0.25"), of("wait_sum", "5000"), of("wait_count", "10"), of("scraped", "1763677244.5")))
+	}, []string{"a:1"}, func(c *Config) { c.Names = vllmNames() })
 	a.once(t)
 	assert.Empty(t, a.errs)
-	assert.Equal(t, byPriority(7, 2), a.reports["a:1"].Stalled)
-	assert.Contains(t, asked, `sum by (__name__, address, job, priority) ({__name__=~"stalled\\.promises|`)
-	assert.Contains(t, asked, `min by (address, job) (timestamp({__name__="stalled.promises"}))`)
+	assert.Equal(t, byPriority(7, 0), a.reports["a:1"].Running)
+	assert.Equal(t, byPriority(2, 0), a.reports["a:1"].Stalled)
+	assert.InDelta(t, 4, a.reports["a:1"].CoresBusy, 0)
+	assert.Equal(t, total{5, 10}, a.last["a:1"].waits)
+	assert.Contains(t, asked, `({__name__="vllm:request_queue_time_milliseconds_sum",model_name="llama"})`)
+	assert.Contains(t, asked, `timestamp({__name__="vllm:num_requests_waiting",engine="0",model_name="llama"})`)
+	assert.NotContains(t, asked, `"completed"`)
 }
 
 func TestPrometheusNamesWhatIsBroken(t *testing.T) {
@@ -197,8 +201,7 @@ func TestPrometheusNamesWhatIsBroken(t *testing.T) {
 		{"garbage", say("<html>"), "jsontext: invalid character '<' at start of value"},
 		{"an error", say(`{"status":"error","errorType":"timeout","error":"query timed out"}`), `status "error" and a result of type "", not "success" and "vector"`},
 		{"a matrix", say(strings.ReplaceAll(good, "vector", "matrix")), `status "success" and a result of type "matrix", not "success" and "vector"`},
-		{"no array", say(`{"status":"success","data":{"resultType":"vector","result":{}}}`), "the result is not an array"},
-		{"null", say(`{"status":"success","data":{"resultType":"vector","result":null}}`), "the result is not an array"},
+		{"no array", say(`{"status":"success","data":{"resultType":"vector","result":{}}}`), "/data/result: not an array"},
 		{"no value", say(vectorOf(`{"metric":{"instance":"a:1"},"histogram":[1,{}]}`)), "a sample has no value"},
 		{"half a value", say(vectorOf(`{"metric":{"instance":"a:1"},"value":[1]}`)), "too few array elements"},
 		{"a bent value", say(vectorOf(element("instance=a:1", "seven"))), `parsing "seven": invalid syntax`},
@@ -221,6 +224,7 @@ func TestPrometheusNamesWhatIsBroken(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
 			a := newAsked(t, c.handler, []string{"a:1", "b:1"}, func(cfg *Config) {
+				cfg.Unreported = func(string, error) { t.Error("the fault is Prometheus's") }
 				if strings.HasPrefix(c.name, "silent") {
 					cfg.Timeout = 2 * time.Second
 				}
@@ -228,9 +232,160 @@ func TestPrometheusNamesWhatIsBroken(t *testing.T) {
 			a.once(t)
 			assert.Empty(t, a.reports)
 			for _, address := range []string{"a:1", "b:1"} {
-				assert.Regexp(t, "^upstream "+address+": metrics: Prometheus: ", a.errs[address])
+				assert.Regexp(t, "^upstream "+address+": metrics: from Prometheus: ", a.errs[address])
 				assert.Contains(t, a.errs[address], c.want)
 			}
 		})
 	}
+}
+
+const queryPath = "prometheus:9090/api/v1/query"
+
+func byPrometheus(c *Config) { c.Prometheus = "http://prometheus:9090" }
+
+func TestRunAsksPrometheusForLoadAndUpstreamsForListings(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := newFleet(t, byPrometheus)
+		all := addresses(5)
+		f.during(t, func() {
+			time.Sleep(time.Minute)
+			synctest.Wait()
+			assert.Empty(t, f.asked, "without upstreams there is nothing to ask")
+			f.Follow(all)
+			time.Sleep(600 * time.Second)
+		})
+		queries := f.asked[queryPath]
+		require.InDelta(t, 120, len(queries), 6)
+		assert.LessOrEqual(t, queries[0]-time.Minute, time.Second, "the first comes soon after the first set")
+		requireOwnPace(t, queries, 5*time.Second)
+		require.Len(t, f.asked, 1+len(all), "nothing else was asked")
+		for _, address := range all {
+			require.Len(t, f.reports[address], len(queries))
+			for i, r := range f.reports[address] {
+				require.InDelta(t, (queries[i] - time.Second).Seconds(), r.At.Sub(f.begun).Seconds(), 0.002, "Prometheus tells milliseconds")
+			}
+			asked := f.asked[address+"/v1/cache/projects"]
+			require.InDelta(t, 20, len(asked), 2)
+			require.Less(t, asked[0]-time.Minute, 3*time.Second)
+			require.Len(t, f.listings[address], len(asked))
+			for i, at := range f.listings[address] {
+				require.Equal(t, asked[i], at.Sub(f.begun))
+			}
+			require.Empty(t, f.failed[address])
+			require.Empty(t, f.silent[address])
+		}
+	})
+}
+
+// TestRunOutlivesItsPrometheus has the server hang, and upstreams fail in several ways.
+func TestRunOutlivesItsPrometheus(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		all := []string{"well:1", "hangs:1", "fails:1", "has-none:1"}
+		f := newFleet(t, byPrometheus, func(c *Config) {
+			c.Reported = all
+			c.Unreported = func(string, error) { t.Error("the fault is Prometheus's") }
+		})
+		f.answer = func(r *http.Request) (*http.Response, error) {
+			switch r.URL.Host {
+			case "prometheus:9090", "hangs:1":
+				return nil, after(r, time.Hour)
+			case "fails:1":
+				return respond(http.StatusInternalServerError, strings.NewReader("")), nil
+			case "has-none:1":
+				return respond(http.StatusNotFound, strings.NewReader("")), nil
+			}
+			return well(r)
+		}
+		f.during(t, func() {
+			f.Follow(all)
+			time.Sleep(500*time.Second + time.Millisecond)
+		})
+		queries := len(f.asked[queryPath])
+		assert.InDelta(t, 100, queries, 5)
+		assert.Empty(t, f.reports)
+		assert.InDelta(t, 17, len(f.listings["well:1"]), 2)
+		assert.Len(t, f.listings, 1)
+
+		told := map[string]int{}
+		for _, errs := range f.failed {
+			for _, text := range errs {
+				told[text]++
+			}
+		}
+		for _, address := range all {
+			silent := "upstream " + address + ": metrics: from Prometheus: no complete response within 2s"
+			assert.InDelta(t, queries, told[silent], 1, address)
+			delete(told, silent)
+		}
+		assert.InDelta(t, 17, told["upstream fails:1: cache listing: status 500 Internal Server Error"], 2)
+		assert.InDelta(t, 17, told["upstream hangs:1: cache listing: no complete response within 2s"], 2)
+		assert.Len(t, told, 2, "an upstream may have no listing")
+	})
+}
+
+func TestPrometheusFollowsTheNewestSet(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := newFleet(t, byPrometheus)
+		since := func(address string) (reports, listings int) {
+			f.locked(func() {
+				reports, listings = len(f.reports[address]), len(f.listings[address])
+				delete(f.reports, address)
+				delete(f.listings, address)
+			})
+			return reports, listings
+		}
+		f.during(t, func() {
+			f.Follow([]string{"never:1"})
+			f.Follow([]string{"a:1", "b:1"})
+			for i := range 300 { // those that stay are not disturbed
+				time.Sleep(time.Second)
+				f.Follow([]string{"a:1", "b:1", fmt.Sprintf("other-%d:1", i)})
+			}
+			for _, address := range []string{"a:1", "b:1"} {
+				reports, listings := since(address)
+				assert.InDelta(t, 60, reports, 4)
+				assert.InDelta(t, 10, listings, 2)
+			}
+			f.Follow([]string{"b:1"})
+			time.Sleep(100 * time.Second)
+			reports, listings := since("a:1")
+			assert.Zero(t, reports+listings)
+			reports, _ = since("b:1")
+			assert.InDelta(t, 20, reports, 3)
+
+			f.Follow(nil)
+			queries := len(f.asked[queryPath])
+			time.Sleep(100 * time.Second)
+			assert.Len(t, f.asked[queryPath], queries)
+			assert.Empty(t, f.reports["never:1"])
+		})
+		assert.Empty(t, f.failed)
+	})
+}
+
+func TestRunOfAPrometheusEndsAmidItsQuestions(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := newFleet(t, byPrometheus)
+		f.answer = func(r *http.Request) (*http.Response, error) { return nil, after(r, time.Hour) }
+		f.during(t, func() {
+			f.Follow(addresses(20))
+			time.Sleep(3 * time.Second)
+		})
+		time.Sleep(time.Hour)
+		assert.Len(t, f.asked, 21, "all were under way")
+		assert.Empty(t, f.listings)
+		assert.Empty(t, f.reports)
+	})
+	synctest.Test(t, func(t *testing.T) {
+		f := newFleet(t, byPrometheus)
+		f.answer = func(r *http.Request) (*http.Response, error) { return nil, after(r, time.Hour) }
+		f.during(t, func() {
+			f.Follow(addresses(3))
+			time.Sleep(600 * time.Millisecond)
+		})
+		time.Sleep(time.Hour)
+		assert.Len(t, f.asked[queryPath], 1)
+		assert.Empty(t, f.failed, "a poll that is ended has not failed")
+		assert.Empty(t, f.silent)
+	})
 }

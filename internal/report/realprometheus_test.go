@@ -100,7 +100,7 @@ type word struct {
 
 func TestRealPrometheus(t *testing.T) {
 	a, b := newCounting(t), newCounting(t)
-	url := startPrometheus(t, target{address: a.address}, target{address: b.address})
+	url := startPrometheus(t, a.address, b.address)
 	heard := make(chan word)
 	ended := make(chan struct{})
 	tell := func(x word) {
@@ -110,12 +110,12 @@ func TestRealPrometheus(t *testing.T) {
 		}
 	}
 	c := testConfig()
-	c.Source, c.Prometheus = FromPrometheus, &Server{URL: url, InstanceLabel: "instance"}
-	c.Interval, c.CacheInterval, c.Timeout = 300*time.Millisecond, time.Second, patience
+	c.Prometheus, c.Interval, c.Timeout = url, 300*time.Millisecond, patience
 	c.Report = func(address string, r pool.Report) { tell(word{address: address, report: r}) }
 	c.Listing = func(address string, _ time.Time, cached pool.CacheSet) { tell(word{address: address, cached: cached}) }
 	c.Failed = func(address string, err error) { tell(word{address: address, err: err.Error()}) }
-	p, err := NewPrometheus(c)
+	c.Silent = c.Failed
+	p, err := New(c)
 	require.NoError(t, err)
 	running(t, p)
 	t.Cleanup(func() { close(ended) })
@@ -126,7 +126,7 @@ func TestRealPrometheus(t *testing.T) {
 	for len(reports[a.address]) < 5 || len(reports[b.address]) < 5 {
 		switch x := within(t, heard, "reports of both"); {
 		case x.err != "" && strings.Contains(x.err, ": metrics: "):
-			require.Equal(t, "upstream "+x.address+": metrics: Prometheus: "+noMetrics, x.err)
+			require.Equal(t, "upstream "+x.address+": metrics: from Prometheus: "+noMetrics, x.err)
 			require.True(t, len(reports[x.address]) == 0 || everFailed(t, url, x.address), "only before its first scrape, or after one that failed")
 		case x.err != "":
 			require.Equal(t, "127.0.0.1:1", x.address)
@@ -157,7 +157,6 @@ func TestRealPrometheus(t *testing.T) {
 		case x.err == "" && !math.IsNaN(x.report.Wait):
 			require.Equal(t, a.address, x.address)
 			assert.InDelta(t, facts.Wait.Seconds(), x.report.Wait, 1e-9)
-			assert.InDelta(t, (facts.Wait + facts.Execution).Seconds(), x.report.Response, 1e-9)
 			assert.Equal(t, 1.0, x.report.Completed)
 			means = true
 		}
@@ -165,7 +164,7 @@ func TestRealPrometheus(t *testing.T) {
 
 	// An upstream that can no longer be scraped is forgotten at once; the other stays.
 	a.Close()
-	gone := "upstream " + a.address + ": metrics: Prometheus: " + noMetrics
+	gone := "upstream " + a.address + ": metrics: from Prometheus: " + noMetrics
 	for within(t, heard, "that a is gone").err != gone {
 	}
 	for {
@@ -178,29 +177,6 @@ func TestRealPrometheus(t *testing.T) {
 	}
 }
 
-// An instance label that is not the address leaves every upstream without a report.
-func TestRealPrometheusByAnotherLabel(t *testing.T) {
-	c := newCounting(t)
-	url := startPrometheus(t, target{address: c.address, labels: "backend: the-one"})
-	ask := func(label, name string) (reports int, errs []string) {
-		c := testConfig()
-		c.Source, c.Prometheus, c.Timeout = FromPrometheus, &Server{URL: url, InstanceLabel: label}, patience
-		c.Report = func(string, pool.Report) { reports++ }
-		c.Failed = func(_ string, err error) { errs = append(errs, err.Error()) }
-		p, err := NewPrometheus(c)
-		require.NoError(t, err)
-		p.Follow([]string{name})
-		p.poll(t.Context(), false)
-		p.client.http.CloseIdleConnections()
-		p.server.http.CloseIdleConnections()
-		return reports, errs
-	}
-	require.Eventually(t, func() bool { n, _ := ask("backend", "the-one"); return n == 1 }, patience, 100*time.Millisecond)
-	reports, errs := ask("backend", c.address)
-	assert.Zero(t, reports)
-	assert.Equal(t, []string{"upstream " + c.address + ": metrics: Prometheus: " + noMetrics}, errs)
-}
-
 // Metrics with labels and scales are asked for in one query with the others.
 func TestRealPrometheusOfOtherServers(t *testing.T) {
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
@@ -210,12 +186,11 @@ func TestRealPrometheusOfOtherServers(t *testing.T) {
 	t.Cleanup(server.Close)
 	address := server.Listener.Addr().String()
 	c := testConfig()
-	c.Source, c.Prometheus, c.Timeout = FromPrometheus, &Server{URL: startPrometheus(t, target{address: address}), InstanceLabel: "instance"}, patience
+	c.Prometheus, c.Timeout = startPrometheus(t, address), patience
 	c.Names = vllmNames()
 	var reports []pool.Report
 	c.Report = func(_ string, r pool.Report) { reports = append(reports, r) }
-	p, err := NewPrometheus(c)
-	require.NoError(t, err)
+	p := newPrometheus(c)
 	t.Cleanup(p.client.http.CloseIdleConnections)
 	t.Cleanup(p.server.http.CloseIdleConnections)
 	p.Follow([]string{address})
@@ -223,5 +198,5 @@ func TestRealPrometheusOfOtherServers(t *testing.T) {
 	assert.Equal(t, byPriority(7, 0), reports[0].Running)
 	assert.Equal(t, byPriority(2, 0), reports[0].Stalled)
 	assert.InDelta(t, 4, reports[0].CoresBusy, 1e-9)
-	assert.Equal(t, total{5, 10}, p.last[address].totals.wait)
+	assert.Equal(t, total{5, 10}, p.last[address].waits)
 }

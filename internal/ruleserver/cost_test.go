@@ -1,7 +1,6 @@
 package ruleserver
 
 import (
-	"fmt"
 	"net/http"
 	"testing"
 	"testing/synctest"
@@ -9,93 +8,40 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
-
-	"example.org/pilotfish/internal/ruleserver/executor"
 )
 
 func TestParseCost(t *testing.T) {
-	c, err := ParseCost("fetch=2s+40ms/MiB,shared=400ms,operators=800ms+5us/item,output=100ms,tail=1.5,seed=7")
+	c, err := ParseCost("fetch=2s,shared=400ms,bytes=5000,output=100ms,operators=800ms")
 	require.NoError(t, err)
-	assert.Equal(t, Cost{
-		fetch:     jobletCost{base: 2 * time.Second, perMiB: 40 * time.Millisecond},
-		shared:    jobletCost{base: 400 * time.Millisecond},
-		operators: jobletCost{base: 800 * time.Millisecond, perItem: 5 * time.Microsecond},
-		output:    jobletCost{base: 100 * time.Millisecond},
-		tail:      1.5,
-		seed:      7,
-	}, c)
-	c, err = ParseCost("fetch=1us/item+2s/MiB")
-	require.NoError(t, err)
-	assert.Equal(t, Cost{fetch: jobletCost{perItem: time.Microsecond, perMiB: 2 * time.Second}}, c)
+	assert.Equal(t, Cost{fetch: 2 * time.Second, shared: 400 * time.Millisecond, operators: 800 * time.Millisecond, output: 100 * time.Millisecond, bytes: 5000}, c)
 	c, err = ParseCost("")
 	require.NoError(t, err)
 	assert.Zero(t, c)
-}
-
-func TestParseCostSaysWhatIsWrong(t *testing.T) {
 	for text, want := range map[string]string{
 		"fetch":             `cost: fetch: want a duration such as 2s or 400ms, got ""`,
-		"fetch=2":           `cost: fetch: want a duration such as 2s or 400ms, got "2"`,
 		"fetch=-2s":         `cost: fetch: want a duration such as 2s or 400ms, got "-2s"`,
-		"fetch=2s+3s":       `cost: fetch: want DURATION, DURATION/item or DURATION/MiB, got "3s"`,
-		"fetch=2s/row":      `cost: fetch: want DURATION, DURATION/item or DURATION/MiB, got "2s/row"`,
-		"load=2s":           `cost: load: unknown; known are fetch, shared, operators, output, tail, seed`,
-		"fetch=2s,fetch=3s": `cost: fetch is given twice`,
-		"tail=1":            `cost: tail: want a number greater than 1, got "1"`,
-		"tail=NaN":          `cost: tail: want a number greater than 1, got "NaN"`,
-		"tail=Inf":          `cost: tail: want a number greater than 1, got "Inf"`,
-		"seed=-1":           `cost: seed: want a whole number, got "-1"`,
+		"load=2s":           `cost: "load" is unknown or given twice; known are fetch, shared, operators, output, bytes`,
+		"bytes=0":           `cost: bytes: want a number above 0, got "0"`,
+		"bytes=1,bytes=2":   `cost: "bytes" is unknown or given twice; known are fetch, shared, operators, output, bytes`,
+		"fetch=2s,fetch=3s": `cost: "fetch" is unknown or given twice; known are fetch, shared, operators, output, bytes`,
 	} {
 		_, err := ParseCost(text)
 		assert.EqualError(t, err, want)
 	}
 }
 
+// TestCostOf: each kind of joblet lasts for its own.
 func TestCostOf(t *testing.T) {
-	c := Cost{
-		fetch:  jobletCost{base: time.Second, perMiB: 2 * time.Second},
-		output: jobletCost{perItem: time.Millisecond},
-	}
-	assert.Equal(t, 7*time.Second, c.of(executor.FeedSource, "p", 10, 3<<20))
-	assert.Equal(t, 10*time.Millisecond, c.of(executor.OutputFeed, "p", 10, 3<<20))
-	assert.Zero(t, c.of(executor.Operators, "p", 10, 3<<20))
-	huge := Cost{fetch: jobletCost{base: 1 << 62, perItem: 1 << 62}}
-	assert.Positive(t, huge.of(executor.FeedSource, "p", 1<<40, 0), "no overflow")
-}
-
-// TestTail: factors have the mean 1, are heavy-tailed and belong to the project.
-func TestTail(t *testing.T) {
-	c := Cost{tail: 2.5, seed: 7}
-	sum, beyond := 0.0, 0
-	const projects = 100_000
-	for i := range projects {
-		f := c.factor(fmt.Sprint(i))
-		if f < 0.6 || f != c.factor(fmt.Sprint(i)) { // 0.6 is the least value of this distribution
-			t.Fatalf("project %d: factor %v, then %v", i, f, c.factor(fmt.Sprint(i)))
-		}
-		sum += f
-		if f > 6 { // P = (0.6/6)^2.5
-			beyond++
-		}
-	}
-	assert.InDelta(t, 1, sum/projects, 0.02)
-	assert.InDelta(t, 0.00316, float64(beyond)/projects, 0.0006)
-	assert.NotEqual(t, c.factor("1"), Cost{tail: 2.5, seed: 8}.factor("1"))
-	assert.InDelta(t, 1, Cost{}.factor("1"), 0)
-
-	heaviest := 0.0
-	for i := range 300_000 {
-		heaviest = max(heaviest, Cost{tail: 1.5}.factor(fmt.Sprint(i)))
-	}
-	assert.Equal(t, float64(maxTailFactor), heaviest)
-}
-
-func FuzzParseCost(f *testing.F) {
-	f.Add("fetch=2s+40ms/MiB,tail=1.5,seed=7")
-	f.Fuzz(func(t *testing.T, text string) {
-		c, err := ParseCost(text)
-		if err == nil {
-			require.GreaterOrEqual(t, c.of(executor.FeedSource, "p", 1<<30, 1<<40), time.Duration(0))
+	synctest.Test(t, func(t *testing.T) {
+		s := newServer(t, func(c *Config) { c.Settings.Cost = Cost{fetch: 1, shared: 20, operators: 300, output: 4000} })
+		for _, lasts := range []time.Duration{4321, 4300, 0} { // the second has other operators, the third is cached
+			operators := `[]`
+			if lasts < 4321 {
+				operators = `[{"actions":[{"field":"id","action":"remove"}]}]`
+			}
+			begin := time.Now()
+			do(s, t.Context(), "POST", "/v1/jobs", `{"project_id": 12345, "operators": `+operators+`}`)
+			assert.Equal(t, lasts, time.Since(begin))
 		}
 	})
 }
@@ -103,7 +49,7 @@ func FuzzParseCost(f *testing.F) {
 func TestJobsBringTheirOwnCost(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		own := costHeader + ": fetch=7s,output=100ms"
-		server := Cost{fetch: jobletCost{base: time.Second}}
+		server := Cost{fetch: time.Second}
 		for name, c := range map[string]struct {
 			trust   bool
 			options []string
@@ -122,6 +68,13 @@ func TestJobsBringTheirOwnCost(t *testing.T) {
 			s.Close()
 		}
 	})
+}
+
+// A feed is listed with the size that its job gives it, so that a laptop's caches look like a cluster's.
+func TestAFeedCountsForMore(t *testing.T) {
+	s := newServer(t, func(c *Config) { c.Settings.TrustCost = true })
+	do(s, t.Context(), "POST", "/v1/jobs", `{"project_id": 12345}`, costHeader+": bytes=5000000")
+	assert.Contains(t, do(s, t.Context(), "GET", "/v1/cache/projects", "").Body.String(), `"bytes":5000000`)
 }
 
 func TestCostOfItsOwnThatMakesNoSense(t *testing.T) {

@@ -4,175 +4,89 @@ import (
 	"bytes"
 	"fmt"
 	"io"
-	"math"
 	"net/http"
 	"slices"
 	"strings"
-	"sync"
+	"sync/atomic"
 	"time"
-
-	"example.org/pilotfish/internal/ruleserver/executor"
 )
 
 // faultMode is a way to misbehave. Tests of sidecars switch it on.
 type faultMode string
 
 const (
-	faultNone        faultMode = "none"
-	faultHang        faultMode = "hang"         // takes requests, and responds to none until the mode changes
-	faultSilent      faultMode = "silent"       // no metrics, no listing, no load on responses
-	faultFail        faultMode = "fail"         // jobs get 500 at once
-	faultEmpty       faultMode = "empty"        // jobs get 200 with an empty body at once
-	faultFlap        faultMode = "flap"         // fails and works in turns of flapTurn
-	faultSlow        faultMode = "slow"         // joblets take slowFactor times as long
-	faultLieIdle     faultMode = "lie-idle"     // reports no load
-	faultLieCores    faultMode = "lie-cores"    // reports 4,000 cores
-	faultLieNaN      faultMode = "lie-nan"      // reports NaN for all figures of load
-	faultLieNegative faultMode = "lie-negative" // reports figures below zero
-	faultLieHuge     faultMode = "lie-huge"     // reports 1e308 for all figures
-	faultLieResets   faultMode = "lie-resets"   // reports counters that begin at 0 with each report
-	faultLieCached   faultMode = "lie-cached"   // lists every project as cached
-)
-
-const (
-	flapTurn   = 5 * time.Second
-	slowFactor = 10
+	faultNone     faultMode = "none"
+	faultHang     faultMode = "hang"      // takes requests, and responds to none until the mode changes
+	faultFail     faultMode = "fail"      // jobs get 500 at once
+	faultSilent   faultMode = "silent"    // no metrics, no listing, no load on responses
+	faultLieCores faultMode = "lie-cores" // reports 4,000 cores
 )
 
 func faultModes() []faultMode {
-	return []faultMode{faultNone, faultHang, faultSilent, faultFail, faultEmpty, faultFlap, faultSlow,
-		faultLieIdle, faultLieCores, faultLieNaN, faultLieNegative, faultLieHuge, faultLieResets, faultLieCached}
+	return []faultMode{faultNone, faultHang, faultFail, faultSilent, faultLieCores}
 }
 
 // faults hold the mode.
-type faults struct {
-	mu      sync.Mutex
-	mode    faultMode
-	since   time.Time
-	changed chan struct{} // closed when the mode changes
+type faults struct{ mode atomic.Value }
+
+func newFaults() *faults {
+	f := new(faults)
+	f.set(faultNone)
+	return f
 }
 
-func newFaults() *faults { return &faults{mode: faultNone, changed: make(chan struct{})} }
+func (f *faults) set(mode faultMode)     { f.mode.Store(mode) }
+func (f *faults) is(mode faultMode) bool { return f.mode.Load() == mode }
 
-func (f *faults) set(mode faultMode, now time.Time) {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	close(f.changed)
-	f.mode, f.since, f.changed = mode, now, make(chan struct{})
-}
-
-// get returns the mode, and a channel that is closed when it changes.
-func (f *faults) get(now time.Time) (mode faultMode, changed <-chan struct{}) {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	mode = f.mode
-	if mode == faultFlap {
-		mode = faultFail
-		if now.Sub(f.since)/flapTurn%2 == 1 {
-			mode = faultNone
-		}
-	}
-	return mode, f.changed
-}
-
-func (f *faults) is(mode faultMode) bool {
-	now, _ := f.get(time.Now())
-	return now == mode
-}
-
-// slowness multiplies the duration of joblets.
-func (f *faults) slowness() float64 {
-	if f.is(faultSlow) {
-		return slowFactor
-	}
-	return 1
-}
-
-// distort turns the true figures into those of a lie.
-func (f *faults) distort(load figures) figures {
-	all := func(change func(x float64) float64) {
-		for _, x := range []*float64{&load.cores, &load.busy, &load.running[0], &load.running[1], &load.stalled[0], &load.stalled[1]} {
-			*x = change(*x)
-		}
-	}
-	mode, _ := f.get(time.Now())
-	switch mode {
-	case faultLieIdle:
-		load.busy, load.running, load.stalled = 0, [2]float64{}, [2]float64{}
-	case faultLieCores:
-		load.cores = 4000
-	case faultLieNaN:
-		all(func(float64) float64 { return math.NaN() })
-	case faultLieNegative:
-		all(func(x float64) float64 { return -x - 1 })
-	case faultLieResets:
-		load.totals = executor.Totals{}
-	case faultLieHuge:
-		all(func(float64) float64 { return 1e308 })
-	}
-	return load
-}
-
-// ServeHTTP takes the mode of a PUT, and tells it.
+// ServeHTTP sets the mode that is the body of a PUT.
 func (f *faults) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	if r.Method == http.MethodPut {
-		text, err := io.ReadAll(io.LimitReader(r.Body, 64))
-		mode := faultMode(strings.TrimSpace(string(text)))
-		if err != nil || !slices.Contains(faultModes(), mode) {
-			http.Error(w, fmt.Sprintf("want one of %s", faultModes()), http.StatusBadRequest)
-			return
-		}
-		f.set(mode, time.Now())
+	text, err := io.ReadAll(io.LimitReader(r.Body, 64))
+	mode := faultMode(strings.TrimSpace(string(text)))
+	if err != nil || !slices.Contains(faultModes(), mode) {
+		http.Error(w, fmt.Sprintf("want one of %s", faultModes()), http.StatusBadRequest)
+		return
 	}
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	fmt.Fprintln(w, f.mode)
+	f.set(mode)
+	fmt.Fprintln(w, mode)
 }
 
 // withFaults is a handler that misbehaves in the present mode, and takes the mode from
 // this machine at /v1/fault.
 func (s *Server) withFaults(next http.Handler) http.Handler {
 	mux := http.NewServeMux()
-	mux.Handle("/v1/fault", LocalOnly(s.faults))
+	mux.Handle("PUT /v1/fault", localOnly(s.faults))
 	mux.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) {
-		mode, changed := s.faults.get(time.Now())
-		if mode == faultHang {
-			s.hang(w, r, changed)
-			mode, _ = s.faults.get(time.Now())
+		if s.faults.is(faultHang) {
+			s.hang(w, r)
 		}
-		job := r.Method == http.MethodPost
 		report := r.URL.Path == metricsPath || r.URL.Path == listingPath
 		switch {
-		case mode == faultFail && job:
+		case s.faults.is(faultFail) && r.Method == http.MethodPost:
 			http.Error(w, "this server fails on purpose", http.StatusInternalServerError)
-			return
-		case mode == faultEmpty && job:
-			return // net/http responds 200
-		case mode == faultSilent && report:
+		case s.faults.is(faultSilent) && report:
 			http.NotFound(w, r)
-			return
-		case mode == faultLieResets && r.URL.Path == metricsPath:
-			defer s.metrics.reset()
-		case mode == faultLieCached && r.URL.Path == listingPath:
-			s.listEverything(w)
-			return
+		default:
+			next.ServeHTTP(w, r)
 		}
-		next.ServeHTTP(w, r)
 	})
 	return mux
 }
 
 // hang blocks until the mode changes. It reads the body before, because net/http
 // notices only then that the submitter has left.
-func (s *Server) hang(w http.ResponseWriter, r *http.Request, changed <-chan struct{}) {
+func (s *Server) hang(w http.ResponseWriter, r *http.Request) {
 	body, err := s.readBody(w, r)
 	if err != nil {
 		panic(http.ErrAbortHandler)
 	}
 	r.Body = io.NopCloser(bytes.NewReader(body))
-	select {
-	case <-changed:
-	case <-r.Context().Done():
-		panic(http.ErrAbortHandler)
+	look := time.NewTicker(20 * time.Millisecond)
+	defer look.Stop()
+	for s.faults.is(faultHang) {
+		select {
+		case <-look.C:
+		case <-r.Context().Done():
+			panic(http.ErrAbortHandler)
+		}
 	}
 }

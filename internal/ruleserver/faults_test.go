@@ -2,10 +2,8 @@ package ruleserver
 
 import (
 	"context"
-	"math"
 	"net/http"
 	"net/http/httptest"
-	"os"
 	"strings"
 	"sync"
 	"testing"
@@ -14,8 +12,6 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
-
-	"example.org/pilotfish/internal/ruleserver/executor"
 )
 
 const anyJob = `{"project_id": 12345}`
@@ -42,72 +38,34 @@ func put(s *Server, mode faultMode) *httptest.ResponseRecorder {
 
 func TestFaultModesOfJobs(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := misbehaving(t, func(c *Config) { c.Settings.Cost = Cost{output: jobletCost{base: time.Second}} })
-		job := func() (status int, body string, hint string, took time.Duration) {
+		s := misbehaving(t, func(c *Config) { c.Settings.Cost = Cost{output: time.Second} })
+		job := func() (status int, hint string, took time.Duration) {
 			begin := time.Now()
 			w := do(s, t.Context(), "POST", "/v1/jobs", anyJob)
-			return w.Code, w.Body.String(), w.Header().Get(hintHeader), time.Since(begin)
+			return w.Code, w.Header().Get(hintHeader), time.Since(begin)
 		}
 		require.NoError(t, s.Warm("12345"))
-		status, _, hint, took := job()
+		status, hint, took := job()
 		assert.Equal(t, []any{200, time.Second}, []any{status, took})
 		assert.NotEmpty(t, hint)
 
 		require.NoError(t, s.Warm("12345"))
-		put(s, faultSlow)
-		status, _, _, took = job()
-		assert.Equal(t, []any{200, 10 * time.Second}, []any{status, took})
-
 		put(s, faultFail)
-		status, _, _, took = job()
+		status, _, took = job()
 		assert.Equal(t, []any{500, time.Duration(0)}, []any{status, took})
 		assert.Equal(t, 200, do(s, t.Context(), "GET", "/metrics", "").Code, "reports are well")
 
-		put(s, faultEmpty)
-		status, body, _, took := job()
-		assert.Equal(t, []any{200, "", time.Duration(0)}, []any{status, body, took})
-
-		put(s, faultFlap)
-		var turns []int
-		for range 4 {
-			status, _, _, _ = job()
-			turns = append(turns, status)
-			time.Sleep(flapTurn)
-		}
-		assert.Equal(t, []int{500, 200, 500, 200}, turns)
-
 		put(s, faultSilent)
-		status, _, hint, _ = job()
+		status, hint, _ = job()
 		assert.Equal(t, []any{200, ""}, []any{status, hint})
 		assert.Equal(t, 404, do(s, t.Context(), "GET", "/metrics", "").Code)
 		assert.Equal(t, 404, do(s, t.Context(), "GET", "/v1/cache/projects", "").Code)
 
 		put(s, faultNone)
-		status, _, hint, _ = job()
+		status, hint, _ = job()
 		assert.Equal(t, 200, status)
 		assert.NotEmpty(t, hint)
 	})
-}
-
-// TestFaultsAreForThisMachine: neither another one nor a web page sets a mode.
-func TestFaultsAreForThisMachine(t *testing.T) {
-	s := misbehaving(t, nil)
-	for _, c := range []struct {
-		from, origin string
-		status       int
-	}{
-		{"127.0.0.1:1234", "", 200}, {"[::ffff:127.0.0.1]:1234", "", 200},
-		{"192.0.2.1:1234", "", 403}, {"127.0.0.1:1234", "http://example.org", 403}, {"nonsense", "", 403},
-	} {
-		r := httptest.NewRequest("PUT", "/v1/fault", strings.NewReader("none"))
-		r.RemoteAddr = c.from
-		if c.origin != "" {
-			r.Header.Set("Origin", c.origin)
-		}
-		w := httptest.NewRecorder()
-		s.Handler().ServeHTTP(w, r)
-		assert.Equal(t, c.status, w.Code, "%+v", c)
-	}
 }
 
 func TestHang(t *testing.T) {
@@ -119,81 +77,51 @@ func TestHang(t *testing.T) {
 		hanging.Go(func() {
 			w := do(s, t.Context(), "POST", "/v1/jobs", anyJob)
 			assert.Equal(t, http.StatusOK, w.Code, "it goes on with the job when the mode ends")
-			assert.Equal(t, time.Hour, time.Since(begin))
+			assert.GreaterOrEqual(t, time.Since(begin), time.Minute)
 		})
 		for _, path := range []string{"/metrics", "/v1/cache/projects", "/healthz"} {
 			hanging.Go(func() {
 				do(s, t.Context(), "GET", path, "")
-				assert.Equal(t, time.Hour, time.Since(begin))
+				assert.GreaterOrEqual(t, time.Since(begin), time.Minute)
 			})
 		}
-		gone, leave := context.WithTimeout(t.Context(), time.Minute)
+		gone, leave := context.WithTimeout(t.Context(), time.Second)
 		defer leave()
 		assert.PanicsWithValue(t, http.ErrAbortHandler, func() { do(s, gone, "POST", "/v1/jobs", anyJob) }, "the submitter left")
-		assert.Equal(t, time.Minute, time.Since(begin))
+		assert.Equal(t, time.Second, time.Since(begin))
 
-		time.Sleep(time.Hour - time.Minute)
+		time.Sleep(time.Minute - time.Second)
 		put(s, faultNone)
 		hanging.Wait()
 	})
 }
 
-func TestLies(t *testing.T) {
+func TestLieCores(t *testing.T) {
 	s := misbehaving(t, nil)
-	tell := func(mode faultMode) string {
-		put(s, mode)
-		page := do(s, t.Context(), "GET", "/metrics", "").Body.String()
-		hint := do(s, t.Context(), "POST", "/v1/jobs", anyJob).Header().Get(hintHeader)
-		return page + hint
-	}
-	for mode, want := range map[faultMode][]string{
-		faultNone:        {"\nruleserver_cores 4\n", `stalled_joblets{priority="low"} 0`, "running=1, stalled=0", "cores=4"},
-		faultLieIdle:     {"\nruleserver_cores 4\n", `jobs_running{priority="low"} 0`, "running=0, stalled=0"},
-		faultLieCores:    {"\nruleserver_cores 4000\n", "cores=4000"},
-		faultLieNaN:      {"\nruleserver_cores NaN\n", `stalled_joblets{priority="low"} NaN`, "running=NaN, stalled=NaN", "cores=NaN"},
-		faultLieNegative: {"\nruleserver_cores -5\n", `stalled_joblets{priority="low"} -1`, "running=-3, stalled=-2"},
-		faultLieHuge:     {"\nruleserver_cores 1e+308\n", `jobs_running{priority="low"} 1e+308`, "running=+Inf", "cores=1e+308"},
-	} {
-		told := tell(mode)
-		for _, text := range want {
-			assert.Contains(t, told, text, mode)
-		}
-	}
-
-	completed := `ruleserver_jobs_completed_total{outcome="ok",priority="low"} `
-	assert.NotContains(t, tell(faultNone), completed+"0\n")
-	tell(faultLieResets)
-	assert.Contains(t, tell(faultLieResets), completed+"1\n", "the job after the last report")
-
-	dir := t.TempDir()
-	for _, name := range []string{"1.csv", "shop.csv", "not a project.csv", "readme.txt"} {
-		require.NoError(t, os.WriteFile(dir+"/"+name, []byte("id\n"), 0o600))
-	}
-	s = misbehaving(t, func(c *Config) { c.Feeds = os.DirFS(dir) })
-	put(s, faultLieCached)
-	assert.JSONEq(t, `{"projects":[{"id":1,"version":1,"bytes":1,"age_seconds":0},{"id":"shop","version":1,"bytes":1,"age_seconds":0}]}`,
-		do(s, t.Context(), "GET", "/v1/cache/projects", "").Body.String())
+	put(s, faultLieCores)
+	assert.Contains(t, do(s, t.Context(), "GET", "/metrics", "").Body.String(), "\nruleserver_cores 4000\n")
+	assert.Contains(t, do(s, t.Context(), "POST", "/v1/jobs", anyJob).Header().Get(hintHeader), "cores=4000")
 }
 
-// TestDistortLeavesTheTruth alone without a lie.
-func TestDistortLeavesTheTruth(t *testing.T) {
-	truth := figuresOf(executor.Load{Cores: 4, Busy: 3, Running: [2]int{1, 2}, Stalled: [2]int{3, 4}})
-	f := newFaults()
-	for _, mode := range []faultMode{faultNone, faultHang, faultSilent, faultFail, faultEmpty, faultFlap, faultSlow, faultLieCached} {
-		f.set(mode, time.Now())
-		assert.Equal(t, truth, f.distort(truth), mode)
-	}
-	f.set(faultLieNaN, time.Now())
-	assert.True(t, math.IsNaN(f.distort(truth).allStalled()))
-}
-
-// TestWhoMaySetFaults: programs on this machine, and only with the flag.
+// TestWhoMaySetFaults: programs on this machine, no web page, and only with the flag.
 func TestWhoMaySetFaults(t *testing.T) {
 	s := misbehaving(t, nil)
-	w := put(s, "sulk")
-	assert.Equal(t, http.StatusBadRequest, w.Code)
-	assert.Equal(t, "want one of [none hang silent fail empty flap slow lie-idle lie-cores lie-nan lie-negative lie-huge lie-resets lie-cached]\n", w.Body.String())
-	assert.Equal(t, http.StatusForbidden, do(s, t.Context(), "PUT", "/v1/fault", "fail").Code, "another machine")
-	assert.Equal(t, "slow\n", put(s, faultSlow).Body.String())
+	for _, c := range []struct {
+		from, origin, mode string
+		status             int
+	}{
+		{"127.0.0.1:1234", "", "fail", 200}, {"[::ffff:127.0.0.1]:1234", "", "none", 200}, {"127.0.0.1:1234", "", "sulk", 400},
+		{"192.0.2.1:1234", "", "fail", 403}, {"127.0.0.1:1234", "http://example.org", "fail", 403}, {"nonsense", "", "fail", 403},
+	} {
+		r := httptest.NewRequest("PUT", "/v1/fault", strings.NewReader(c.mode))
+		r.RemoteAddr = c.from
+		if c.origin != "" {
+			r.Header.Set("Origin", c.origin)
+		}
+		w := httptest.NewRecorder()
+		s.Handler().ServeHTTP(w, r)
+		assert.Equal(t, c.status, w.Code, "%+v", c)
+	}
+	assert.Equal(t, "want one of [none hang fail silent lie-cores]\n", put(s, "sulk").Body.String())
 	assert.Equal(t, http.StatusNotFound, put(newServer(t, nil), faultFail).Code, "the flag is not set")
 }

@@ -2,9 +2,9 @@ package ruleserver
 
 import (
 	"fmt"
-	"math"
 	"net/http"
 	"strconv"
+	"strings"
 	"time"
 
 	"example.org/pilotfish/internal/ruleserver/executor"
@@ -13,92 +13,76 @@ import (
 // hintHeader is the response header of the load hint.
 const hintHeader = "X-Load"
 
-// figures are the load that the server reports: the executor's, unless a fault makes
-// the server lie.
-type figures struct {
-	cores, busy      float64
-	running, stalled [2]float64 // by executor.Priority
-	totals           executor.Totals
-}
+// The headers of ORCA (Open Request Cost Aggregation), by which a server reports its
+// load in a form that Envoy, gRPC and others read. It has other forms than text, too.
+const (
+	orcaHeader       = "Endpoint-Load-Metrics"        // of the response
+	orcaFormatHeader = "Endpoint-Load-Metrics-Format" // of the request, which asks for a report with it
+	orcaText         = "text"
+)
 
-func (f figures) allRunning() float64 { return f.running[executor.High] + f.running[executor.Low] }
-func (f figures) allStalled() float64 { return f.stalled[executor.High] + f.stalled[executor.Low] }
-
-func (s *Server) figures() figures {
+// load is what the server reports, unless a fault makes it lie.
+func (s *Server) load() executor.Load {
 	load := s.executor.Load()
-	if s.adjustLoad != nil {
-		s.adjustLoad(&load)
+	if s.config.AdjustLoad != nil {
+		s.config.AdjustLoad(&load)
 	}
-	return s.faults.distort(figuresOf(load))
-}
-
-func figuresOf(load executor.Load) figures {
-	f := figures{cores: float64(load.Cores), busy: float64(load.Busy), totals: load.Totals}
-	for _, p := range executor.Priorities() {
-		f.running[p], f.stalled[p] = float64(load.Running[p]), float64(load.Stalled[p])
+	if s.faults.is(faultLieCores) {
+		load.Cores = 4000
 	}
-	return f
+	return load
 }
 
 // setLoad adds what the server says of its load to the header of a response: the
-// load hint, and an ORCA report if that is wanted there.
-func (s *Server) setLoad(header http.Header, report orca, job executor.Facts) {
+// load hint, and an ORCA report if the request asks for one.
+func (s *Server) setLoad(header, request http.Header, job executor.Facts) {
 	if s.faults.is(faultSilent) {
 		return
 	}
-	load := s.figures()
+	load := s.load()
 	header.Set(hintHeader, hint(time.Now(), load, job))
-	if !report.trailer {
-		report.set(header, load, job)
+	if strings.EqualFold(request.Get(orcaFormatHeader), orcaText) {
+		header.Set(orcaHeader, orca(load, job))
 	}
 }
 
 // hint tells the submitter what the metrics would tell it now, and what happened to
 // its own job. The job itself still counts as running.
-func hint(now time.Time, load figures, job executor.Facts) string {
-	text := fmt.Sprintf("at=%.3f", float64(now.UnixMilli())/1000)
-	for _, one := range namedFigures(load, job) {
-		text += ", " + one.name + "=" + number(one.value)
-	}
-	return text
+func hint(now time.Time, load executor.Load, job executor.Facts) string {
+	return fmt.Sprintf("at=%.3f, ", float64(now.UnixMilli())/1000) + strings.Join(figures(load, job), ", ")
 }
 
-// namedFigure is a figure of the load hint and of an ORCA report, with its name there.
-type namedFigure struct {
-	name  string
-	value float64
+// orca is the same as a standard report. The utilizations are shares of the cores; that
+// of the application counts stalled joblets, so it is more than 1 when they stall.
+func orca(load executor.Load, job executor.Facts) string {
+	cores, stalled := float64(load.Cores), load.Stalled[executor.High]+load.Stalled[executor.Low]
+	return fmt.Sprintf("TEXT cpu_utilization=%v, application_utilization=%v, named_metrics.", float64(load.Busy)/cores, float64(load.Busy+stalled)/cores) +
+		strings.Join(figures(load, job), ", named_metrics.")
 }
 
-func namedFigures(load figures, job executor.Facts) []namedFigure {
-	named := []namedFigure{
-		{"running", load.allRunning()},
-		{"stalled", load.allStalled()},
-		{"stalled_high", load.stalled[executor.High]},
-		{"cores", load.cores},
+// figures are those that a load hint and an ORCA report have in common.
+func figures(load executor.Load, job executor.Facts) []string {
+	high, low := executor.High, executor.Low
+	all := []string{
+		fmt.Sprintf("running=%d", load.Running[high]+load.Running[low]),
+		fmt.Sprintf("stalled=%d", load.Stalled[high]+load.Stalled[low]),
+		fmt.Sprintf("stalled_high=%d", load.Stalled[high]),
+		fmt.Sprintf("cores=%d", load.Cores),
 	}
 	if job.Started {
-		named = append(named, namedFigure{"cached", oneIf(job.Cached)}, namedFigure{"waited", seconds(job.Wait)})
+		cached := 0
+		if job.Cached {
+			cached = 1
+		}
+		all = append(all, fmt.Sprintf("cached=%d", cached), "waited="+seconds(job.Wait))
 	}
 	if job.Fetch > 0 {
-		named = append(named, namedFigure{"fetch", seconds(job.Fetch)})
+		all = append(all, "fetch="+seconds(job.Fetch))
 	}
-	return named
+	return all
 }
 
-// number writes a figure without an exponent, unless it is absurd.
-func number(x float64) string {
-	if math.Abs(x) < 1e15 {
-		return strconv.FormatFloat(x, 'f', -1, 64)
-	}
-	return strconv.FormatFloat(x, 'g', -1, 64)
-}
-
-// seconds is a duration in seconds, to the microsecond.
-func seconds(d time.Duration) float64 { return d.Round(time.Microsecond).Seconds() }
-
-func oneIf(b bool) float64 {
-	if b {
-		return 1
-	}
-	return 0
+// seconds is a duration in seconds, to the microsecond, without an exponent.
+func seconds(d time.Duration) string {
+	return strconv.FormatFloat(d.Round(time.Microsecond).Seconds(), 'f', -1, 64)
 }

@@ -15,7 +15,7 @@ type metrics struct {
 	wait, execution *prometheus.HistogramVec
 }
 
-func newMetrics(registry prometheus.Registerer, load func() figures) *metrics {
+func newMetrics(registry prometheus.Registerer, load func() executor.Load) *metrics {
 	m := &metrics{
 		jobs: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "ruleserver_jobs_completed_total",
@@ -32,23 +32,15 @@ func newMetrics(registry prometheus.Registerer, load func() figures) *metrics {
 			Buckets: []float64{.001, .01, .1, .5, 1, 2.5, 5, 10, 30, 60, 300, 1800, 7200},
 		}, []string{"priority"}),
 	}
-	m.reset()
-	registry.MustRegister(m.jobs, m.wait, m.execution, newLoadCollector(load))
-	return m
-}
-
-// reset sets all counts to zero.
-func (m *metrics) reset() {
-	m.jobs.Reset()
-	m.wait.Reset()
-	m.execution.Reset()
-	for _, p := range executor.Priorities() {
+	for _, p := range []string{executor.High.String(), executor.Low.String()} {
 		for _, o := range []Outcome{outcomeOK, outcomeFailed, outcomeCancelled, outcomeTimeout} {
-			m.jobs.WithLabelValues(p.String(), string(o))
+			m.jobs.WithLabelValues(p, string(o))
 		}
-		m.wait.WithLabelValues(p.String())
-		m.execution.WithLabelValues(p.String())
+		m.wait.WithLabelValues(p)
+		m.execution.WithLabelValues(p)
 	}
+	registry.MustRegister(m.jobs, m.wait, m.execution, loadCollector(load))
+	return m
 }
 
 // observe counts a job that ended.
@@ -66,53 +58,29 @@ func (m *metrics) observe(r Record) {
 }
 
 // loadCollector makes metrics of one snapshot of the load.
-type loadCollector struct {
-	load func() figures
+type loadCollector func() executor.Load
 
-	stalled, running, cores, busy, started, completed, fetches, evictions *prometheus.Desc
-}
-
-func newLoadCollector(load func() figures) *loadCollector {
-	describe := func(name, help string, labels ...string) *prometheus.Desc {
-		return prometheus.NewDesc("ruleserver_"+name, help, labels, nil)
-	}
-	return &loadCollector{
-		load:      load,
-		stalled:   describe("stalled_joblets", "Joblets that are ready and wait for a core.", "priority"),
-		running:   describe("jobs_running", "Jobs and prefetches received and not finished, less those whose next joblet is stalled.", "priority"),
-		cores:     describe("cores", "Joblets that can run at the same time."),
-		busy:      describe("cores_busy", "Cores that run a joblet."),
-		started:   describe("joblets_started_total", "Joblets that started.", "priority", "kind"),
-		completed: describe("joblets_completed_total", "Joblets that ended, including those that failed.", "priority", "kind"),
-		fetches:   describe("fetches_total", "Fetches of a project's data that started."),
-		evictions: describe("evictions_total", "Results evicted from the cache to make room."),
-	}
-}
-
-func (c *loadCollector) Describe(descs chan<- *prometheus.Desc) {
+func (c loadCollector) Describe(descs chan<- *prometheus.Desc) {
 	prometheus.DescribeByCollect(c, descs)
 }
 
-func (c *loadCollector) Collect(out chan<- prometheus.Metric) {
-	gauge := func(d *prometheus.Desc, value float64, labels ...string) {
-		out <- prometheus.MustNewConstMetric(d, prometheus.GaugeValue, value, labels...)
+func (c loadCollector) Collect(out chan<- prometheus.Metric) {
+	send := func(kind prometheus.ValueType, name, help string, value float64, labels prometheus.Labels) {
+		out <- prometheus.MustNewConstMetric(prometheus.NewDesc("ruleserver_"+name, help, nil, labels), kind, value)
 	}
-	counter := func(d *prometheus.Desc, value uint64, labels ...string) {
-		out <- prometheus.MustNewConstMetric(d, prometheus.CounterValue, float64(value), labels...)
-	}
-	load := c.load()
-	var fetches uint64
-	for _, p := range executor.Priorities() {
-		gauge(c.stalled, load.stalled[p], p.String())
-		gauge(c.running, load.running[p], p.String())
-		for _, k := range executor.Kinds() {
-			counter(c.started, load.totals.Started[p][k], p.String(), k.String())
-			counter(c.completed, load.totals.Completed[p][k], p.String(), k.String())
+	gauge, counter := prometheus.GaugeValue, prometheus.CounterValue
+	load := c()
+	for p, byKind := range load.Started {
+		priority := prometheus.Labels{"priority": executor.Priority(p).String()}
+		send(gauge, "stalled_joblets", "Joblets that are ready and wait for a core.", float64(load.Stalled[p]), priority)
+		send(gauge, "jobs_running", "Jobs and prefetches received and not finished, less those whose next joblet is stalled.",
+			float64(load.Running[p]), priority)
+		for k, n := range byKind {
+			send(counter, "joblets_started_total", "Joblets that started.", float64(n),
+				prometheus.Labels{"priority": priority["priority"], "kind": executor.Kind(k).String()})
 		}
-		fetches += load.totals.Started[p][executor.FeedSource]
 	}
-	gauge(c.cores, load.cores)
-	gauge(c.busy, load.busy)
-	counter(c.fetches, fetches)
-	counter(c.evictions, load.totals.Evictions)
+	send(gauge, "cores", "Joblets that can run at the same time.", float64(load.Cores), nil)
+	send(gauge, "cores_busy", "Cores that run a joblet.", float64(load.Busy), nil)
+	send(counter, "evictions_total", "Results evicted from the cache to make room.", float64(load.Evictions), nil)
 }

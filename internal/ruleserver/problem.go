@@ -11,6 +11,15 @@ import (
 	"example.org/pilotfish/internal/ruleserver/rules"
 )
 
+var (
+	errBody           = errors.New("reading the body")
+	errCost           = errors.New("header " + costHeader)
+	errDraining       = errors.New("the server is draining: it takes no new jobs")
+	errEncoded        = errors.New("the body has a Content-Encoding: send it as it is")
+	errFull           = errors.New("the server takes no more jobs")
+	errUnknownProject = errors.New("unknown project")
+)
+
 // problem is the body of a response without a feed (RFC 9457).
 type problem struct {
 	Type   string `json:"type"` // stable, for programs
@@ -30,18 +39,15 @@ func problemOf(err error) problem {
 		malformed *rules.Malformed
 		grown     *rules.TooLarge
 		body      *http.MaxBytesError
-		full      errFull
-		broken    errBody
-		costly    errCost
 	)
 	switch {
 	case errors.As(err, &malformed):
 		p.Type, p.Status, p.Path = "malformed-job", http.StatusBadRequest, string(malformed.Path)
-	case errors.As(err, &costly):
+	case is(errCost):
 		p.Type, p.Status = "malformed-cost", http.StatusBadRequest
 	case errors.As(err, &body):
 		p.Type, p.Status = "body-too-large", http.StatusRequestEntityTooLarge
-	case errors.As(err, &broken):
+	case is(errBody):
 		p.Type, p.Status = "body-incomplete", http.StatusBadRequest
 	case is(errEncoded):
 		p.Type, p.Status = "body-encoded", http.StatusUnsupportedMediaType
@@ -49,7 +55,7 @@ func problemOf(err error) problem {
 		p.Type, p.Status = "unknown-project", http.StatusNotFound
 	case is(errDraining):
 		p.Type, p.Status, p.retry = "draining", http.StatusServiceUnavailable, true
-	case errors.As(err, &full):
+	case is(errFull):
 		p.Type, p.Status, p.retry = "full", http.StatusServiceUnavailable, true
 	case is(executor.ErrQueueTimeout):
 		p.Type, p.Status, p.retry, p.outcome = "queue-timeout", http.StatusServiceUnavailable, true, outcomeTimeout
@@ -60,8 +66,6 @@ func problemOf(err error) problem {
 	case is(context.Canceled):
 		// Nobody reads this response. nginx logs the same status.
 		p.Type, p.Status, p.outcome = "submitter-gone", 499, outcomeCancelled
-	case is(errFeedChanged):
-		p.Type, p.Status, p.retry, p.outcome = "feed-changed", http.StatusServiceUnavailable, true, outcomeFailed
 	case errors.As(err, &grown):
 		p.Type, p.Status, p.outcome = "result-too-large", http.StatusUnprocessableEntity, outcomeFailed
 	default:
@@ -70,6 +74,9 @@ func problemOf(err error) problem {
 	p.Type = "urn:ruleserver:" + p.Type
 	return p
 }
+
+// startedHeader says in a refusal that the job has not begun: "no".
+const startedHeader = "Job-Started"
 
 // write responds with the problem. If the job has not started, the response says so:
 // then it can be sent elsewhere without running twice.

@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"mime"
 	"net/http"
 	"strconv"
 	"strings"
@@ -14,124 +13,140 @@ import (
 	"example.org/pilotfish/internal/ruleserver/rules"
 )
 
-// bodyIdle bounds the time without a byte of a request's body.
-const bodyIdle = 30 * time.Second
+// bodyTimeout bounds the time in which a request's body must be there.
+const bodyTimeout = 5 * time.Minute
 
-var errEncoded = errors.New("the body has a Content-Encoding: send it as it is")
+// task is what a request asks for.
+type task struct {
+	job      rules.Job
+	prefetch bool
+	format   rules.Format
+	cost     Cost
+	expected time.Duration
+}
 
-// errBody says that the body of a request did not arrive whole.
-type errBody struct{ err error }
+// expectedHeader is the request header in which a job's sender says how many seconds the
+// job will take.
+const expectedHeader = "Job-Expected"
 
-func (e errBody) Error() string { return fmt.Sprintf("reading the body: %v", e.err) }
-func (e errBody) Unwrap() error { return e.err }
+// expected reads that header. What makes no sense there is as good as nothing.
+func expected(h http.Header) time.Duration {
+	seconds, err := strconv.ParseFloat(h.Get(expectedHeader), 64)
+	if err != nil || !(seconds > 0 && seconds < time.Hour.Seconds()) {
+		return 0
+	}
+	return time.Duration(seconds * float64(time.Second))
+}
 
-// readBody reads the whole body of a request, up to MaxBody bytes. The body may
-// arrive slowly, but not pause for longer than bodyIdle.
-func (s *Server) readBody(w http.ResponseWriter, r *http.Request) ([]byte, error) {
+// read reads a request.
+func (s *Server) read(w http.ResponseWriter, r *http.Request, prefetch bool) (task, error) {
 	if r.Header.Get("Content-Encoding") != "" {
-		return nil, errEncoded
+		return task{}, errEncoded
 	}
-	connection := http.NewResponseController(w)
-	reader := &idleReader{
-		from: http.MaxBytesReader(w, r.Body, int64(s.settings.MaxBody)),
-		// A connection without deadlines, as in tests, has no timeout.
-		before: func() { _ = connection.SetReadDeadline(time.Now().Add(bodyIdle)) },
+	body, err := s.readBody(w, r)
+	if err != nil {
+		return task{}, err
 	}
-	body, err := io.ReadAll(reader)
+	parse := rules.ParseJob
+	if prefetch {
+		parse = rules.ParsePrefetch
+	}
+	job, err := parse(body)
+	if err != nil {
+		return task{}, err
+	}
+	cost := s.config.Settings.Cost
+	if own := r.Header.Get(costHeader); own != "" && s.config.Settings.TrustCost {
+		if cost, err = ParseCost(own); err != nil {
+			return task{}, fmt.Errorf("%w: %w", errCost, err)
+		}
+	}
+	format := rules.NDJSON
+	if strings.Contains(r.Header.Get("Accept"), string(rules.CSV)) {
+		format = rules.CSV
+	}
+	return task{job, prefetch, format, cost, expected(r.Header)}, nil
+}
+
+// readBody reads the whole body of a request, up to MaxBody bytes.
+func (s *Server) readBody(w http.ResponseWriter, r *http.Request) ([]byte, error) {
+	// A connection without deadlines, as in tests, has no timeout. net/http removes
+	// the deadline at the end of the body.
+	_ = http.NewResponseController(w).SetReadDeadline(time.Now().Add(bodyTimeout))
+	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, int64(s.config.Settings.MaxBody)))
 	if tooLarge := new(http.MaxBytesError); errors.As(err, &tooLarge) {
 		return nil, err
 	}
 	if err != nil {
-		return nil, errBody{err}
+		return nil, fmt.Errorf("%w: %w", errBody, err)
 	}
-	return body, nil // net/http removes the deadline at the end of the body
+	return body, nil
 }
 
-type idleReader struct {
-	from   io.Reader
-	before func()
-}
-
-func (r *idleReader) Read(p []byte) (int, error) {
-	r.before()
-	return r.from.Read(p)
-}
-
-func parse(body []byte, prefetch bool) (rules.Job, error) {
-	if prefetch {
-		return rules.ParsePrefetch(body)
-	}
-	return rules.ParseJob(body)
-}
-
-// request is what a job asks of the executor.
-func (s *Server) request(header http.Header, job rules.Job, format rules.Format, prefetch bool) (executor.Request, error) {
-	version, err := s.feeds.version(job.Project)
+// request is what a task needs of the executor.
+func (s *Server) request(t task) (executor.Request, error) {
+	version, err := s.feeds.version(t.job.Project)
 	if err != nil {
 		return executor.Request{}, err
 	}
-	cost, err := s.costOf(header)
-	if err != nil {
-		return executor.Request{}, err
+	request := executor.Request{
+		Priority: executor.Low, Chain: s.chain(t, version), Expected: t.expected,
+		Queue: timeoutOr(t.job.Timeouts.Queue, 240*time.Second), Evaluate: timeoutOr(t.job.Timeouts.Evaluate, 30*time.Minute),
 	}
-	cost.slowness = s.faults.slowness()
-	chain := s.chain(job, version, format, cost)
-	if prefetch {
-		chain = chain[:1]
+	if t.job.Priority == rules.High {
+		request.Priority = executor.High
 	}
-	priority := executor.Low
-	if job.Priority == rules.High {
-		priority = executor.High
+	if t.prefetch {
+		request.Chain = request.Chain[:1]
 	}
-	t := timeouts(job)
-	return executor.Request{Priority: priority, Chain: chain, Queue: t.Queue, Evaluate: t.Evaluate}, nil
+	return request, nil
 }
 
-// timeouts are the job's own where it gives them.
-func timeouts(job rules.Job) rules.Timeouts {
-	return job.Timeouts.Or(rules.Timeouts{Queue: 240 * time.Second, Evaluate: 30 * time.Minute, Stream: time.Hour})
+// timeoutOr is a timeout of a job in seconds, or the default when the job gives none.
+func timeoutOr(seconds float64, otherwise time.Duration) time.Duration {
+	if seconds == 0 {
+		return otherwise
+	}
+	return time.Duration(seconds * float64(time.Second))
 }
 
-// costOf is the cost of a job's joblets: the job's own if it brings one and the
-// server trusts it.
-func (s *Server) costOf(header http.Header) (Cost, error) {
-	own := header.Get(costHeader)
-	if own == "" || !s.settings.TrustCost {
-		return s.settings.Cost, nil
+// chain splits a job into its joblets. The key of a joblet has all that its result
+// depends on: the version of the data and the digests of the operators so far.
+func (s *Server) chain(t task, version int64) []executor.Joblet {
+	joblet := func(kind executor.Kind, inputs string, work func(*rules.Feed) (executor.Result, error)) executor.Joblet {
+		key := executor.Key{Kind: kind, Project: string(t.job.Project), Version: version, Inputs: inputs}
+		return executor.Joblet{Key: key, Work: s.lasting(t.cost.of(kind), work)}
 	}
-	cost, err := ParseCost(own)
-	if err != nil {
-		return Cost{}, errCost{err}
-	}
-	return cost, nil
-}
-
-// formatOf reads an Accept header. The format is CSV when the header names it and
-// prefers it to NDJSON.
-func formatOf(accept string) rules.Format {
-	if quality(accept, string(rules.CSV)) > quality(accept, string(rules.NDJSON)) {
-		return rules.CSV
-	}
-	return rules.NDJSON
-}
-
-// quality is the weight of a name in an Accept or Accept-Encoding header: 0 when the
-// header does not name it, otherwise its q, which is 1 by default.
-func quality(accept, name string) float64 {
-	for element := range strings.SplitSeq(accept, ",") {
-		media, parameters, err := mime.ParseMediaType(element)
-		if err != nil || media != name {
-			continue
+	apply := func(operators rules.Operators) func(*rules.Feed) (executor.Result, error) {
+		return func(feed *rules.Feed) (executor.Result, error) {
+			made, err := rules.Apply(feed, operators, int64(s.config.Settings.MaxFeed))
+			if err != nil {
+				return executor.Result{}, err
+			}
+			return feedResult(made), nil
 		}
-		text, given := parameters["q"]
-		if !given {
-			return 1
-		}
-		q, err := strconv.ParseFloat(text, 64)
-		if err != nil {
-			return 0
-		}
-		return q
 	}
-	return 0
+	shared := t.job.Shared.Digest()
+	channel := shared + " " + t.job.Channel.Digest()
+	return []executor.Joblet{
+		joblet(executor.FeedSource, "", func(*rules.Feed) (executor.Result, error) {
+			feed, err := s.feeds.read(t.job.Project)
+			if err != nil {
+				return executor.Result{}, err
+			}
+			result := feedResult(feed)
+			result.Bytes = max(result.Bytes, t.cost.bytes)
+			return result, nil
+		}),
+		joblet(executor.SharedOperators, shared, apply(t.job.Shared)),
+		joblet(executor.Operators, channel, apply(t.job.Channel)),
+		joblet(executor.OutputFeed, channel+" "+string(t.format), func(feed *rules.Feed) (executor.Result, error) {
+			text := feed.Encode(t.format)
+			return executor.Result{Value: text, Bytes: int64(cap(text))}, nil
+		}),
+	}
+}
+
+func feedResult(feed *rules.Feed) executor.Result {
+	return executor.Result{Value: feed, Bytes: feed.Bytes()}
 }

@@ -12,27 +12,8 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"example.org/pilotfish/internal/memnet"
-	"example.org/pilotfish/internal/ruleserver/rules"
+	"example.org/pilotfish/test/memnet"
 )
-
-func TestFormatOf(t *testing.T) {
-	for accept, want := range map[string]rules.Format{
-		"":                                     rules.NDJSON,
-		"*/*":                                  rules.NDJSON,
-		"text/csv":                             rules.CSV,
-		"Text/CSV; header=present":             rules.CSV,
-		"text/csv, */*;q=0.1":                  rules.CSV,
-		"text/csv;q=0":                         rules.NDJSON,
-		"text/csv;q=high":                      rules.NDJSON,
-		"text/csv;q=0.5, application/x-ndjson": rules.NDJSON,
-		"application/x-ndjson;q=0.2,text/csv":  rules.CSV,
-		"text/csv, application/x-ndjson":       rules.NDJSON,
-		";;;,text/csv":                         rules.CSV,
-	} {
-		assert.Equal(t, want, formatOf(accept), accept)
-	}
-}
 
 // served sends the text of a request to a server on a network in memory. It returns the
 // status of the response, and after how long that began.
@@ -58,24 +39,32 @@ func served(t *testing.T, s *Server, text string) (status int, took time.Duratio
 	return response.StatusCode, took
 }
 
-// TestStandingBody: a body that pauses for too long ends the job.
+// TestStandingBody: a body that does not come ends the job.
 func TestStandingBody(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		log := new(records)
 		s := newServer(t, func(c *Config) { c.OnJob = log.add })
 		status, took := served(t, s, "POST /v1/jobs HTTP/1.1\r\nHost: x\r\nContent-Length: 100\r\n\r\n{")
-		assert.Equal(t, bodyIdle, took)
+		assert.Equal(t, bodyTimeout, took)
 		assert.Equal(t, http.StatusBadRequest, status)
 		assert.Equal(t, outcomeRejected, log.last(t).Outcome)
 	})
 }
 
-// TestALongJobWithAWholeBody outlasts the time that a body may stand still.
+// TestALongJobWithAWholeBody outlasts the time in which the body must come.
 func TestALongJobWithAWholeBody(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := newServer(t, func(c *Config) { c.Settings.Cost = Cost{fetch: jobletCost{base: 2 * bodyIdle}} })
+		s := newServer(t, func(c *Config) { c.Settings.Cost = Cost{fetch: 2 * bodyTimeout} })
 		status, took := served(t, s, "POST /v1/jobs HTTP/1.1\r\nHost: x\r\nContent-Length: 21\r\n\r\n"+`{"project_id": 12345}`)
-		assert.Equal(t, 2*bodyIdle, took)
+		assert.Equal(t, 2*bodyTimeout, took)
 		assert.Equal(t, http.StatusOK, status)
 	})
+}
+
+func TestExpected(t *testing.T) {
+	for text, want := range map[string]time.Duration{
+		"2.3": 2300 * time.Millisecond, "": 0, "-1": 0, "NaN": 0, "1e9": 0, "soon": 0,
+	} {
+		assert.Equal(t, want, expected(http.Header{"Job-Expected": {text}}), text)
+	}
 }

@@ -8,8 +8,8 @@
 package ruleserver
 
 import (
-	"context"
 	"fmt"
+	"io/fs"
 	"net/http"
 	"net/netip"
 	"time"
@@ -18,49 +18,58 @@ import (
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 
 	"example.org/pilotfish/internal/ruleserver/executor"
+	"example.org/pilotfish/internal/ruleserver/rules"
 	"example.org/pilotfish/internal/settings"
 )
 
+// Config is what New needs.
+type Config struct {
+	Settings Settings
+
+	// Feeds has a file PROJECT.csv for each project. The modification time of a file is
+	// the version of its data: when it changes, the project is fetched again.
+	Feeds fs.FS
+
+	// OnJob is called with the record of each job and prefetch after its end, from
+	// several goroutines. It may be nil.
+	OnJob func(Record)
+	// AdjustLoad may change the load that the server reports, in metrics and hints
+	// alike. It is for fakes, and may be nil.
+	AdjustLoad func(*executor.Load)
+}
+
 // Server is a rule processing server without its listener.
 type Server struct {
-	settings   Settings
-	onJob      func(Record)
-	adjustLoad func(*executor.Load)
-	feeds      feeds
-	executor   *executor.Executor
-	open       *openJobs
-	faults     *faults
-	listing    *listing
-	metrics    *metrics
-	registry   *prometheus.Registry
+	config   Config
+	feeds    feeds
+	executor *executor.Executor
+	open     openJobs
+	faults   *faults
+	born     time.Time // part of the listing's ETag, so that it differs after a restart
+	metrics  *metrics
+	registry *prometheus.Registry
 }
 
 // New makes a server. The caller closes it.
 func New(c Config) (*Server, error) {
-	var faults settings.Faults
-	c.Settings.Check(&faults)
+	var wrong settings.Faults
+	c.Settings.Check(&wrong)
 	if c.Feeds == nil {
-		faults.Add("feeds", "there are none")
+		wrong.Add("feeds", "there are none")
 	}
-	if err := faults.Err(); err != nil {
-		return nil, fmt.Errorf("ruleserver: %w", err)
-	}
-	e, err := executor.New(executor.Config{Cores: c.Settings.Cores, CacheBytes: int64(c.Settings.CacheBytes)})
-	if err != nil {
+	if err := wrong.Err(); err != nil {
 		return nil, fmt.Errorf("ruleserver: %w", err)
 	}
 	s := &Server{
-		settings:   c.Settings,
-		onJob:      c.OnJob,
-		adjustLoad: c.AdjustLoad,
-		feeds:      feeds{files: c.Feeds, maxBytes: int64(c.Settings.MaxFeed)},
-		executor:   e,
-		open:       newOpenJobs(c.Settings.MaxJobs),
-		faults:     newFaults(),
-		listing:    newListing(e, time.Now()),
-		registry:   prometheus.NewRegistry(),
+		config:   c,
+		feeds:    feeds{files: c.Feeds, maxBytes: int64(c.Settings.MaxFeed)},
+		executor: executor.New(c.Settings.Cores, int64(c.Settings.CacheBytes)),
+		open:     openJobs{max: c.Settings.MaxJobs, none: make(chan struct{})},
+		faults:   newFaults(),
+		born:     time.Now(),
+		registry: prometheus.NewRegistry(),
 	}
-	s.metrics = newMetrics(s.registry, s.figures)
+	s.metrics = newMetrics(s.registry, s.load)
 	return s, nil
 }
 
@@ -71,18 +80,18 @@ func (s *Server) Handler() http.Handler {
 	mux := http.NewServeMux()
 	mux.HandleFunc("POST /v1/jobs", s.serveJob)
 	mux.HandleFunc("POST /v1/prefetch", s.servePrefetch)
-	mux.Handle("GET "+listingPath, s.listing)
+	mux.HandleFunc("GET "+listingPath, s.serveListing)
 	mux.Handle("GET "+metricsPath, promhttp.HandlerFor(s.registry, promhttp.HandlerOpts{}))
 	mux.HandleFunc("GET /healthz", s.serveHealth)
 	mux.HandleFunc("GET /livez", func(w http.ResponseWriter, _ *http.Request) { fmt.Fprintln(w, "ok") })
-	if s.settings.Faults {
+	if s.config.Settings.Faults {
 		return s.withFaults(mux)
 	}
 	return mux
 }
 
 func (s *Server) serveHealth(w http.ResponseWriter, _ *http.Request) {
-	if s.Draining() {
+	if s.open.isDraining() {
 		http.Error(w, "draining", http.StatusServiceUnavailable)
 		return
 	}
@@ -93,41 +102,24 @@ func (s *Server) serveHealth(w http.ResponseWriter, _ *http.Request) {
 // says that they may be sent elsewhere. Open jobs go on. It cannot be undone.
 func (s *Server) Drain() { s.open.drain() }
 
-// Draining reports whether Drain was called.
-func (s *Server) Draining() bool { return s.open.isDraining() }
-
-// Wait blocks until a draining server has no open job, or until ctx ends.
-func (s *Server) Wait(ctx context.Context) error {
-	select {
-	case <-s.open.none:
-		return nil
-	case <-ctx.Done():
-	}
-	select {
-	case <-s.open.none:
-		return nil
-	default:
-		return ctx.Err()
-	}
-}
+// Drained is closed when a draining server has no open job.
+func (s *Server) Drained() <-chan struct{} { return s.open.none }
 
 // Warm fills the cache with the data of these projects and nothing else, the first
 // one as the oldest, as if each had just been fetched.
 func (s *Server) Warm(projects ...string) error {
 	var results []executor.Cached
 	for _, project := range projects {
-		version, err := s.feeds.version(project)
+		version, err := s.feeds.version(rules.Project(project))
 		if err != nil {
 			return err
 		}
-		feed, err := s.feeds.read(project, version)
+		feed, err := s.feeds.read(rules.Project(project))
 		if err != nil {
 			return err
 		}
-		results = append(results, executor.Cached{
-			Key:    executor.Key{Kind: executor.FeedSource, Project: project, Version: version},
-			Result: feedResult(feed),
-		})
+		key := executor.Key{Kind: executor.FeedSource, Project: project, Version: version}
+		results = append(results, executor.Cached{Key: key, Result: feedResult(feed)})
 	}
 	s.executor.ReplaceCache(results)
 	return nil
@@ -136,13 +128,13 @@ func (s *Server) Warm(projects ...string) error {
 // Close fails the open jobs and ends the joblets that run.
 func (s *Server) Close() {
 	s.Drain()
-	s.faults.set(faultNone, time.Now()) // requests that hang go on, and end
+	s.faults.set(faultNone) // requests that hang go on, and end
 	s.executor.Close()
 }
 
-// LocalOnly refuses requests from other machines, and those of web pages that somebody
+// localOnly refuses requests from other machines, and those of web pages that somebody
 // reads on this one.
-func LocalOnly(next http.Handler) http.Handler {
+func localOnly(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		from, err := netip.ParseAddrPort(r.RemoteAddr)
 		if err != nil || !from.Addr().IsLoopback() || r.Header.Get("Origin") != "" {

@@ -18,6 +18,7 @@ import (
 
 	"example.org/pilotfish/internal/ruleserver/example"
 	"example.org/pilotfish/internal/ruleserver/executor"
+	"example.org/pilotfish/internal/ruleserver/rules"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -87,31 +88,31 @@ func TestPrefetch(t *testing.T) {
 	s := newServer(t, nil)
 	assert.Equal(t, http.StatusNoContent, do(s, t.Context(), "POST", "/v1/prefetch", `{"project_id": 12345}`).Code)
 	load := s.executor.Load()
-	assert.EqualValues(t, 1, load.Totals.Started[executor.Low][executor.FeedSource])
-	assert.Zero(t, load.Totals.Started[executor.Low][executor.SharedOperators])
+	assert.EqualValues(t, 1, load.Started[executor.Low][executor.FeedSource])
+	assert.Zero(t, load.Started[executor.Low][executor.SharedOperators])
 	w := do(s, t.Context(), "POST", "/v1/jobs", example.Job())
 	assert.Contains(t, w.Header().Get(hintHeader), "cached=1")
 }
 
 func TestMaxJobs(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := newServer(t, func(c *Config) { c.Settings.MaxJobs, c.Settings.Cost = 1, Cost{fetch: jobletCost{base: time.Minute}} })
+		s := newServer(t, func(c *Config) { c.Settings.MaxJobs, c.Settings.Cost = 1, Cost{fetch: time.Minute} })
 		var wg sync.WaitGroup
 		wg.Go(func() { do(s, t.Context(), "POST", "/v1/prefetch", `{"project_id": 12345}`) })
 		synctest.Wait()
 		w := do(s, t.Context(), "POST", "/v1/jobs", example.Job())
 		assert.Equal(t, http.StatusServiceUnavailable, w.Code)
 		assert.Equal(t, "no", w.Header().Get("Job-Started"))
-		assert.Contains(t, w.Body.String(), "has 1 jobs, and takes no more")
+		assert.Contains(t, w.Body.String(), "it has 1 jobs")
 		wg.Wait()
 		assert.Equal(t, http.StatusOK, do(s, t.Context(), "POST", "/v1/jobs", example.Job()).Code)
 	})
 }
 
-// TestDrain: what is in goes on, nothing comes in, and Wait ends with the last.
+// TestDrain: what is in goes on, nothing comes in, and the server is drained with the last.
 func TestDrain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := newServer(t, func(c *Config) { c.Settings.Cost = Cost{output: jobletCost{base: time.Minute}} })
+		s := newServer(t, func(c *Config) { c.Settings.Cost = Cost{output: time.Minute} })
 		assert.Equal(t, http.StatusOK, do(s, t.Context(), "GET", "/healthz", "").Code)
 		begin := time.Now()
 		var wg sync.WaitGroup
@@ -123,17 +124,18 @@ func TestDrain(t *testing.T) {
 
 		s.Drain()
 		s.Drain()
-		assert.True(t, s.Draining())
 		w := do(s, t.Context(), "POST", "/v1/jobs", example.Job())
 		assert.Equal(t, http.StatusServiceUnavailable, w.Code)
 		assert.Equal(t, "no", w.Header().Get("Job-Started"))
 		assert.Equal(t, http.StatusServiceUnavailable, do(s, t.Context(), "GET", "/healthz", "").Code)
 		assert.Equal(t, http.StatusOK, do(s, t.Context(), "GET", "/metrics", "").Code)
 
-		short, cancel := context.WithTimeout(t.Context(), time.Second)
-		defer cancel()
-		require.ErrorIs(t, s.Wait(short), context.DeadlineExceeded)
-		require.NoError(t, s.Wait(t.Context()))
+		select {
+		case <-s.Drained():
+			t.Fatal("a job is open")
+		default:
+		}
+		<-s.Drained()
 		assert.Equal(t, time.Minute, time.Since(begin))
 		wg.Wait()
 	})
@@ -162,18 +164,18 @@ func TestWarm(t *testing.T) {
 	assert.EqualError(t, s.Warm("../table-1"), `unknown project "../table-1"`)
 }
 
-func TestNewRefusesBadConfigurations(t *testing.T) {
-	for want, change := range map[string]func(*Config){
-		"ruleserver: feeds: there are none":               func(c *Config) { c.Feeds = nil },
-		"ruleserver: cores: -1 is not between 1 and 4096": func(c *Config) { c.Settings.Cores = -1 },
-		"ruleserver: cache_bytes: -1 must be at least 0":  func(c *Config) { c.Settings.CacheBytes = -1 },
-		"ruleserver: max_body: 0 must be at least 1":      func(c *Config) { c.Settings.MaxBody = 0 },
-		"ruleserver: max_feed: 0 must be at least 1":      func(c *Config) { c.Settings.MaxFeed = 0 },
-		"ruleserver: max_jobs: 0 must be at least 1":      func(c *Config) { c.Settings.MaxJobs = 0 },
-	} {
-		c := Config{Settings: Defaults(), Feeds: fstest.MapFS{}}
-		change(&c)
-		_, err := New(c)
-		assert.EqualError(t, err, want)
+// TestFeedsStayInside: neither a name nor a link leads out of the directory.
+func TestFeedsStayInside(t *testing.T) {
+	dir := t.TempDir()
+	require.NoError(t, os.WriteFile(dir+"/secret.csv", []byte("id\n1\n"), 0o600))
+	require.NoError(t, os.Mkdir(dir+"/feeds", 0o700))
+	require.NoError(t, os.Symlink("../secret.csv", dir+"/feeds/link.csv"))
+	root, err := os.OpenRoot(dir + "/feeds")
+	require.NoError(t, err)
+	defer root.Close()
+	f := feeds{files: root.FS(), maxBytes: 100}
+	for _, project := range []rules.Project{"../secret", "link", "", ".", "a/b", "a\x00b"} {
+		_, err := f.version(project)
+		assert.Error(t, err, "%q", project)
 	}
 }

@@ -18,7 +18,7 @@ const (
 // free one, nor unix: and an absolute path.
 func (f *Faults) Listen(key, address string) {
 	if path, local := UnixPath(address); local {
-		if !filepath.IsAbs(path) || len(path) > maxUnixPath {
+		if !SocketPath(path) {
 			f.Add(key, "%q is not unix: and an absolute path of at most %d bytes", address, maxUnixPath)
 		}
 		return
@@ -31,6 +31,9 @@ func (f *Faults) Listen(key, address string) {
 		f.Add(key, "%q is not host:port", address)
 	}
 }
+
+// SocketPath reports whether a path can be that of a socket.
+func SocketPath(path string) bool { return filepath.IsAbs(path) && len(path) <= maxUnixPath }
 
 // UnixPath is the path of a socket in the file system, if the address names one.
 func UnixPath(address string) (path string, local bool) {

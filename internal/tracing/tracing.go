@@ -5,7 +5,6 @@ package tracing
 
 import (
 	"bytes"
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -52,7 +51,7 @@ func (s Settings) Check(f *settings.Faults) {
 const (
 	// maxValue bounds an attribute, in bytes: submitters choose some of them.
 	maxValue = 256
-	// flushTime is the default of Config.Flush.
+	// flushTime is how long the last spans have to reach the collector.
 	flushTime = 3 * time.Second
 )
 
@@ -63,8 +62,6 @@ type Config struct {
 	Version string
 	// Failed takes why spans could not be sent, once until some are again. Required.
 	Failed func(error)
-	// Flush is how long the last spans have to reach the collector. 0 is 3 seconds.
-	Flush time.Duration
 }
 
 // Tracer traces jobs. A nil one traces nothing. Its methods are safe for concurrent use.
@@ -124,7 +121,7 @@ func (t *Tracer) Run(ctx context.Context) {
 	if t == nil || t.provider.Load() == nil {
 		return
 	}
-	last, cancel := context.WithTimeout(context.WithoutCancel(ctx), cmp.Or(t.cfg.Flush, flushTime))
+	last, cancel := context.WithTimeout(context.WithoutCancel(ctx), flushTime)
 	defer cancel()
 	if err := t.provider.Load().Shutdown(last); err != nil {
 		t.cfg.Failed(err)

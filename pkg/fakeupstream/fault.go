@@ -1,10 +1,13 @@
 package fakeupstream
 
 import (
+	"cmp"
 	"errors"
+	"math"
+	"net"
 	"net/http"
+	"strconv"
 	"sync"
-	"time"
 )
 
 // ErrCut is the error of a Handler's Write after a fault has cut the connection.
@@ -20,22 +23,13 @@ type Fault struct {
 	Hang bool
 
 	// Status and Body make a response without processing the request. If only one
-	// is set, the other is 200 or empty. The response has a Content-Length, unless
-	// Chunked or a Trailer forbids it.
-	Status  int
-	Body    string
-	Chunked bool
+	// is set, the other is 200 or empty.
+	Status int
+	Body   string
 
-	// Delay is the time before the response's first byte. The request has been
-	// processed by then.
-	Delay time.Duration
-	// Informational are 1xx statuses sent before the response.
-	Informational []int
 	// Header is set on the response and replaces what it has. A name without
 	// values is removed.
 	Header http.Header
-	// Trailer is announced before the response's body and sent after it.
-	Trailer http.Header
 
 	// Stall stops the response after StallAfter bytes of its body, until the fault
 	// is replaced.
@@ -58,7 +52,7 @@ type Cut uint8
 const (
 	NoCut  Cut = iota
 	CutFIN     // close it, as a process does that exits
-	CutRST     // reset it
+	CutRST     // reset it: what the peer's system has not received by then is lost
 )
 
 // switches hold the fault of one kind of request.
@@ -69,15 +63,12 @@ type switches struct {
 	replaced chan struct{} // closed when the fault is
 }
 
-func newSwitches() *switches { return &switches{replaced: make(chan struct{})} }
+func newSwitches() switches { return switches{replaced: make(chan struct{})} }
 
 func (s *switches) set(f Fault) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.fault, s.left = f, f.Times
-	if f.Times == 0 {
-		s.left = -1
-	}
+	s.fault, s.left = f, cmp.Or(f.Times, -1)
 	close(s.replaced)
 	s.replaced = make(chan struct{})
 }
@@ -89,8 +80,130 @@ func (s *switches) next() (Fault, <-chan struct{}) {
 	if s.left == 0 {
 		return Fault{}, s.replaced
 	}
-	if s.left > 0 {
-		s.left--
-	}
+	s.left = max(s.left-1, -1)
 	return s.fault, s.replaced
+}
+
+// serve answers a request with the fault that is due. next answers it where the
+// fault does not.
+func (s *switches) serve(w http.ResponseWriter, r *http.Request, next http.Handler) {
+	fault, replaced := s.next()
+	f := &faulty{ResponseWriter: w, fault: fault, replaced: replaced, gone: r.Context().Done()}
+	if fault.Hang {
+		f.wait()
+	}
+	if fault.Status != 0 || fault.Body != "" {
+		f.Header().Set("Content-Length", strconv.Itoa(len(fault.Body)))
+		f.WriteHeader(cmp.Or(fault.Status, http.StatusOK))
+		_, _ = f.Write([]byte(fault.Body)) // a submitter that left does not need the rest
+	} else {
+		next.ServeHTTP(f, r)
+	}
+	f.WriteHeader(http.StatusOK)
+	if fault.Cut != NoCut && !f.cut {
+		f.end()
+	}
+}
+
+// faulty is a ResponseWriter with a fault. What is not faulty passes through.
+type faulty struct {
+	http.ResponseWriter
+	fault    Fault
+	replaced <-chan struct{} // closed when the fault is replaced
+	gone     <-chan struct{} // closed when the submitter has left
+	began    bool            // the headers are sent, or never will be
+	stalled  bool
+	cut      bool
+	position int64 // in the body
+}
+
+// Unwrap lets an http.ResponseController flush and set deadlines.
+func (f *faulty) Unwrap() http.ResponseWriter { return f.ResponseWriter }
+
+// WriteHeader passes interim responses on.
+func (f *faulty) WriteHeader(status int) {
+	if f.began {
+		return
+	}
+	if status >= 100 && status <= 199 {
+		f.ResponseWriter.WriteHeader(status)
+		return
+	}
+	f.began = true
+	if f.fault.Cut != NoCut && f.fault.CutAfter == BeforeHeaders {
+		f.end()
+		return
+	}
+	for name, values := range f.fault.Header {
+		f.Header()[http.CanonicalHeaderKey(name)] = values
+	}
+	f.ResponseWriter.WriteHeader(status)
+}
+
+func (f *faulty) Write(p []byte) (n int, err error) {
+	f.WriteHeader(http.StatusOK)
+	for {
+		if err := f.reach(); err != nil || len(p) == 0 {
+			return n, err
+		}
+		wrote, err := f.ResponseWriter.Write(p[:min(int64(len(p)), f.clear())])
+		n, p = n+wrote, p[wrote:]
+		f.position += int64(wrote)
+		if err != nil {
+			return n, err
+		}
+	}
+}
+
+// reach does what the fault wants at this position of the body.
+func (f *faulty) reach() error {
+	if f.fault.Stall && !f.stalled && f.position >= f.fault.StallAfter {
+		f.stalled = true
+		_ = http.NewResponseController(f.ResponseWriter).Flush() // if it fails, so does what follows
+		f.wait()
+	}
+	if f.fault.Cut != NoCut && !f.cut && f.position >= f.fault.CutAfter {
+		f.end()
+	}
+	if f.cut {
+		return ErrCut
+	}
+	return nil
+}
+
+// clear is how many bytes may be written before reach must be called again.
+func (f *faulty) clear() int64 {
+	n := int64(math.MaxInt64)
+	if f.fault.Stall && !f.stalled {
+		n = f.fault.StallAfter - f.position
+	}
+	if f.fault.Cut != NoCut {
+		n = min(n, f.fault.CutAfter-f.position)
+	}
+	return n
+}
+
+// end cuts the connection after what was written.
+func (f *faulty) end() {
+	f.cut = true
+	connection := http.NewResponseController(f.ResponseWriter)
+	if f.fault.CutAfter != BeforeHeaders {
+		_ = connection.Flush() // a connection that is broken already counts as cut
+	}
+	conn, _, err := connection.Hijack()
+	if err != nil {
+		panic(http.ErrAbortHandler) // this is HTTP/2: it ends the stream at least
+	}
+	if tcp, ok := conn.(*net.TCPConn); ok && f.fault.Cut == CutRST {
+		_ = tcp.SetLinger(0)
+	}
+	_ = conn.Close()
+}
+
+// wait blocks until the fault is replaced or the submitter has left.
+func (f *faulty) wait() {
+	select {
+	case <-f.replaced:
+	case <-f.gone:
+	}
 }

@@ -7,8 +7,8 @@
 //	… send two jobs to up.URL …
 //	jobs := up.Jobs() // headers and bodies of both
 //
-// Every project has the feed of the thesis's table 1 unless Options.Feeds says
-// otherwise, so any job gets an answer. ExampleJob is one to send.
+// Every project has the feed of the thesis's table 1, so any job gets an answer.
+// ExampleJob is one to send.
 //
 // All methods are safe for concurrent use and take effect at once: what hangs
 // or stalls because of a fault goes on when the fault is replaced.
@@ -17,7 +17,6 @@ package fakeupstream
 import (
 	"cmp"
 	"context"
-	"fmt"
 	"io"
 	"log"
 	"net"
@@ -25,6 +24,7 @@ import (
 	"strings"
 	"sync"
 	"sync/atomic"
+	"testing"
 	"time"
 
 	"example.org/pilotfish/internal/ruleserver"
@@ -32,78 +32,87 @@ import (
 	"example.org/pilotfish/internal/ruleserver/executor"
 )
 
+// Options say what an upstream is like. The zero value is a server with 4 cores,
+// and a cache of 1 GiB that is empty.
+type Options struct {
+	Cores int // joblets that run at the same time; 4
+
+	// Cached are the projects whose data is cached from the start, the first one
+	// the oldest.
+	Cached []string
+
+	// Cost is how long joblets last, in the form of the ruleserver's flag --cost,
+	// such as "fetch=2s,shared=400ms,operators=800ms,output=100ms". Without it
+	// they last as long as their work.
+	Cost string
+
+	// Handler answers jobs, and whatever else is sent, instead of the rules. It
+	// meets the same faults. It is called as soon as a job's headers are there, so
+	// bodies are its own to read, and are not recorded. Reports and health checks
+	// are those of a server that has no jobs.
+	Handler http.Handler
+
+	// Metrics answers requests for /metrics instead of the rules. It meets the same
+	// faults.
+	Metrics http.Handler
+
+	// Listen is the address to listen on. Without it, it is a free port of 127.0.0.1.
+	Listen string
+}
+
+// ExampleJob is a job of high priority for project 12345.
+func ExampleJob() string { return example.Job() }
+
 // Upstream is a rule processing server on a loopback port.
 type Upstream struct {
 	// URL is where it listens, such as "http://127.0.0.1:41234".
 	URL string
 
-	server  *ruleserver.Server
-	rules   http.Handler // of the server
-	handler http.Handler // of what is recorded: the rules, or that of Options
-	custom  bool         // it is that of Options
-	metrics http.Handler // of the server, or that of Options
-	serving sync.WaitGroup
-	journal *journal
-	jobs    *switches // for everything but reports
-	reports *switches
-
-	running, stalled atomic.Pointer[byPriority] // nil for the truth
+	server   *ruleserver.Server
+	rules    http.Handler // of the server
+	options  Options
+	serving  sync.WaitGroup
+	recorder recorder
+	jobs     switches             // for everything but reports
+	reports  switches             // for metrics and listing
+	load     atomic.Pointer[load] // nil for the truth
 
 	mu       sync.Mutex
 	web      *http.Server
 	listener net.Listener // nil while connections are refused
 }
 
-type byPriority struct{ high, low int }
+// load is what the upstream reports instead of the truth.
+type load struct{ running, stalled int }
 
 // New starts an upstream that ends with the test.
-func New(tb TB, o Options) *Upstream {
+func New(tb testing.TB, o Options) *Upstream {
 	tb.Helper()
-	u, err := Start(o)
-	if err != nil {
-		tb.Fatalf("%v", err)
+	u := &Upstream{options: o, recorder: newRecorder(), jobs: newSwitches(), reports: newSwitches()}
+	if err := u.start(); err != nil {
+		tb.Fatalf("fakeupstream: %v", err)
 	}
-	tb.Cleanup(u.Close)
+	tb.Cleanup(u.close)
 	return u
 }
 
-// Start starts an upstream; close it when done.
-func Start(o Options) (*Upstream, error) {
-	if o.Feeds == nil {
-		o.Feeds = example.AnyFeeds()
-	}
-	settings, err := o.settings()
-	if err != nil {
-		return nil, fmt.Errorf("fakeupstream: %w", err)
-	}
-	u := &Upstream{journal: newJournal(), jobs: newSwitches(), reports: newSwitches()}
-	u.server, err = ruleserver.New(ruleserver.Config{Settings: settings, Feeds: o.Feeds, AdjustLoad: u.adjust})
-	if err != nil {
-		return nil, fmt.Errorf("fakeupstream: %w", err)
-	}
-	u.rules = u.server.Handler()
-	u.handler, u.metrics = u.rules, u.rules
-	if o.Metrics != nil {
-		u.metrics = o.Metrics
-	}
-	if o.Handler != nil {
-		u.handler, u.custom = o.Handler, true
-	}
-	if err := u.start(o); err != nil {
-		u.server.Close()
-		return nil, fmt.Errorf("fakeupstream: %w", err)
-	}
-	return u, nil
-}
-
-func (u *Upstream) start(o Options) error {
-	if err := u.server.Warm(o.Cached...); err != nil {
+func (u *Upstream) start() error {
+	settings := ruleserver.Defaults()
+	settings.Cores = cmp.Or(u.options.Cores, settings.Cores)
+	var err error
+	if settings.Cost, err = ruleserver.ParseCost(u.options.Cost); err != nil {
 		return err
 	}
-	u.mu.Lock()
-	defer u.mu.Unlock()
+	u.server, err = ruleserver.New(ruleserver.Config{Settings: settings, Feeds: example.AnyFeeds(), AdjustLoad: u.adjust})
+	if err != nil {
+		return err
+	}
+	u.rules = u.server.Handler()
 	u.web = u.newWeb()
-	if err := u.listen(cmp.Or(o.Listen, "127.0.0.1:0")); err != nil {
+	if err := u.server.Warm(u.options.Cached...); err != nil {
+		return err
+	}
+	if err := u.listen(cmp.Or(u.options.Listen, "127.0.0.1:0")); err != nil {
 		return err
 	}
 	u.URL = "http://" + u.listener.Addr().String()
@@ -118,7 +127,7 @@ func (u *Upstream) newWeb() *http.Server {
 	}
 }
 
-// listen opens the socket. The lock is held.
+// listen opens the socket. The lock is held, or nobody else has the upstream yet.
 func (u *Upstream) listen(address string) error {
 	listener, err := net.Listen("tcp", address)
 	if err != nil {
@@ -131,29 +140,27 @@ func (u *Upstream) listen(address string) error {
 }
 
 func (u *Upstream) serve(w http.ResponseWriter, r *http.Request) {
-	switch r.URL.Path {
-	case "/healthz":
+	switch {
+	case r.URL.Path == "/healthz":
 		u.rules.ServeHTTP(w, r)
-	case "/metrics":
-		u.reports.serve(w, r, u.metrics)
-	case "/v1/cache/projects":
+	case r.URL.Path == "/metrics" && u.options.Metrics != nil:
+		u.reports.serve(w, r, u.options.Metrics)
+	case r.URL.Path == "/metrics" || r.URL.Path == "/v1/cache/projects":
 		u.reports.serve(w, r, u.rules)
+	case u.options.Handler != nil:
+		defer u.recorder.add(Job{Path: r.URL.Path, Header: r.Header.Clone()})()
+		u.jobs.serve(w, r, u.options.Handler)
 	default:
-		job := newJob(r)
-		if !u.custom {
-			job.readBody(r)
-		}
-		number := u.journal.add(job)
-		defer func() { u.journal.end(number, r.Context().Err() != nil) }()
-		u.jobs.serve(w, r, u.handler)
+		defer u.recorder.add(Job{Path: r.URL.Path, Header: r.Header.Clone(), Body: readBody(r)})()
+		u.jobs.serve(w, r, u.rules)
 	}
 }
 
 // Address is the host and port of URL, such as "127.0.0.1:41234".
 func (u *Upstream) Address() string { return strings.TrimPrefix(u.URL, "http://") }
 
-// Close breaks all connections, fails the jobs that run and ends the upstream.
-func (u *Upstream) Close() {
+// close breaks all connections, fails the jobs that run and ends the upstream.
+func (u *Upstream) close() {
 	u.Kill()
 	u.SetFault(Fault{})
 	u.SetReportFault(Fault{})
@@ -205,40 +212,34 @@ func (u *Upstream) SetReportFault(f Fault) { u.reports.set(f) }
 // the first one the oldest. Jobs for them find it.
 func (u *Upstream) SetCached(projects ...string) error { return u.server.Warm(projects...) }
 
-// SetStalled makes the upstream report these numbers of stalled joblets, in its metrics
-// and load hints. Negative numbers make it report the truth again.
-func (u *Upstream) SetStalled(high, low int) { u.stalled.Store(reported(high, low)) }
-
-// SetRunning does the same for the jobs that run.
-func (u *Upstream) SetRunning(high, low int) { u.running.Store(reported(high, low)) }
-
-func reported(high, low int) *byPriority {
-	if high < 0 || low < 0 {
-		return nil
+// SetLoad makes the upstream report these numbers of running jobs and stalled joblets,
+// all of low priority, in its metrics and load hints. Negative numbers make it report
+// the truth again.
+func (u *Upstream) SetLoad(running, stalled int) {
+	if min(running, stalled) < 0 {
+		u.load.Store(nil)
+		return
 	}
-	return &byPriority{high, low}
+	u.load.Store(&load{running, stalled})
 }
 
-func (u *Upstream) adjust(load *executor.Load) {
-	if s := u.stalled.Load(); s != nil {
-		load.Stalled[executor.High], load.Stalled[executor.Low] = s.high, s.low
-	}
-	if r := u.running.Load(); r != nil {
-		load.Running[executor.High], load.Running[executor.Low] = r.high, r.low
+func (u *Upstream) adjust(l *executor.Load) {
+	if set := u.load.Load(); set != nil {
+		l.Running, l.Stalled = [2]int{executor.Low: set.running}, [2]int{executor.Low: set.stalled}
 	}
 }
 
 // Jobs returns what was sent so far, but for reports and health checks.
 func (u *Upstream) Jobs() []Job {
-	jobs, _ := u.journal.snapshot()
+	jobs, _ := u.recorder.snapshot()
 	return jobs
 }
 
 // Forget empties what Jobs returns.
-func (u *Upstream) Forget() { u.journal.forget() }
+func (u *Upstream) Forget() { u.recorder.forget() }
 
 // Await blocks until done holds for Jobs, or ctx ends. With it, tests need not
 // sleep.
 func (u *Upstream) Await(ctx context.Context, done func([]Job) bool) error {
-	return u.journal.await(ctx, done)
+	return u.recorder.await(ctx, done)
 }

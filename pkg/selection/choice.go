@@ -43,35 +43,3 @@ func none() candidate { return candidate{nowhere, math.Inf(1)} }
 
 // beatenBy reports whether a cost is below the candidate's.
 func (c candidate) beatenBy(cost float64) bool { return c.index == nowhere || cost < c.cost }
-
-// pair keeps two of the candidates offered, every pair with the same probability.
-type pair struct {
-	a, b candidate
-	seen int
-}
-
-// offer takes one more candidate into account.
-func (p *pair) offer(c candidate, rng *rand.Rand) {
-	p.seen++
-	switch p.seen {
-	case 1:
-		p.a = c
-	case 2:
-		p.b = c
-	default:
-		switch rng.IntN(p.seen) {
-		case 0:
-			p.a = c
-		case 1:
-			p.b = c
-		}
-	}
-}
-
-// cheaper is the index of the cheaper of the two.
-func (p *pair) cheaper(rng *rand.Rand) int {
-	if p.seen > 1 && (p.b.cost < p.a.cost || p.b.cost == p.a.cost && rng.IntN(2) == 0) {
-		return p.b.index
-	}
-	return p.a.index
-}

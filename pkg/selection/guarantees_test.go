@@ -29,19 +29,15 @@ func everyCase(t *testing.T, seed uint64, check func(rng *rand.Rand, job selecti
 // reported gives every view a fresh report.
 func reported(views []selection.View) []selection.View {
 	for i := range views {
-		if !knows(views[i]) {
-			views[i].Age = 2
-		}
+		views[i].Fresh = true
 	}
 	return views
 }
 
 // totals are what each view costs.
 func totals(policy selection.Coster, job selection.Job, views []selection.View) []float64 {
-	costs := make([]selection.Cost, len(views))
-	policy.Costs(job, views, costs)
 	all := make([]float64, len(views))
-	for i, c := range costs {
+	for i, c := range costsOf(policy, job, views) {
 		all[i] = c.Total
 	}
 	return all
@@ -53,14 +49,14 @@ func spoil(rng *rand.Rand, v *selection.View) {
 		figures := [...]float64{0, 1, 40, 5000, 1e9, 1e308, -1, -1e308, math.NaN(), math.Inf(1)}
 		return figures[rng.IntN(len(figures))]
 	}
-	v.Jobs, v.Stalled, v.Cores, v.Rate, v.Assigned, v.Latency = figure(), figure(), figure(), figure(), figure(), figure()
-	v.Warm, v.FetchFactor = rng.Float64(), figure()
+	v.Jobs, v.Cores, v.Rate, v.Assigned, v.Latency = figure(), figure(), figure(), figure(), figure()
+	v.Warm = rng.Float64()
 }
 
 // Guarantee 1: no figures of one upstream change what another costs, if the
 // others tell their own load and rate.
 func TestGuaranteeOwnCostAlone(t *testing.T) {
-	policy := newExpected(t, 0)
+	policy := selection.DefaultExpected()
 	everyCase(t, 1, func(rng *rand.Rand, job selection.Job, views []selection.View) {
 		reported(views)
 		for i := range views {
@@ -78,19 +74,19 @@ func TestGuaranteeOwnCostAlone(t *testing.T) {
 // Guarantee 1, where loads or rates are not known: what stands in for them stays
 // within what the other upstreams that report have.
 func TestGuaranteeStandIns(t *testing.T) {
-	policy := newExpected(t, 0)
+	policy := selection.DefaultExpected()
 	everyCase(t, 2, func(rng *rand.Rand, job selection.Job, views []selection.View) {
 		if len(views) < 4 {
 			return
 		}
 		for i := range views {
-			views[i].Age, views[i].Rate, views[i].Cores = 2, 1, 8
-			views[i].Jobs, views[i].Stalled = float64(rng.IntN(30)), 0
+			views[i].Fresh, views[i].Rate, views[i].Cores = true, 1, 8
+			views[i].Jobs = float64(rng.IntN(30))
 		}
-		views[0].Age, views[0].Jobs = math.Inf(1), 0 // the one that does not tell
+		views[0].Fresh, views[0].Jobs = false, 0 // the one that does not tell
 		views[0].InFlight = 0
 		lowest, highest := slices.Clone(views), slices.Clone(views)
-		lowest[0].Age, highest[0].Age = 2, 2
+		lowest[0].Fresh, highest[0].Fresh = true, true
 		jobs := []float64{}
 		for _, v := range views[2:] {
 			jobs = append(jobs, v.Jobs)
@@ -106,7 +102,7 @@ func TestGuaranteeStandIns(t *testing.T) {
 // Guarantee 2: more load at an upstream never draws a job to it from one that
 // tells its load.
 func TestGuaranteeMoreLoadNeverAttracts(t *testing.T) {
-	policy := newExpected(t, selection.PartBand) // so that the pick is settled by the costs
+	policy := without(noNear) // so that the pick is settled by the costs
 	everyCase(t, 3, func(rng *rand.Rand, job selection.Job, views []selection.View) {
 		if job.Project == 0 {
 			return
@@ -116,36 +112,29 @@ func TestGuaranteeMoreLoadNeverAttracts(t *testing.T) {
 		at := rng.IntN(len(views))
 		more := 1 + float64(rng.IntN(100))
 		views[at].Jobs += more
-		views[at].Stalled += more
 		after := policy.Pick(job, views, rand.New(rand.NewPCG(seed, 0)))
-		if before != at && knows(views[before]) {
+		if before != at && views[before].Fresh {
 			require.NotEqual(t, at, after, "%v more jobs drew %+v to %+v", more, job, views)
 		}
 	})
 }
 
 // Guarantee 3: no job goes where it costs more than the cheapest upstream does,
-// but for the band of those that count as equal.
+// but for the difference that counts as none.
 func TestGuaranteeNoDearerThanTheCheapest(t *testing.T) {
-	policy := newExpected(t, 0)
+	policy := selection.DefaultExpected()
 	everyCase(t, 4, func(rng *rand.Rand, job selection.Job, views []selection.View) {
 		reported(views)
-		oldest, slowest := 0.0, math.Inf(1)
-		for _, v := range views {
-			oldest = max(oldest, min(v.Age, 60))
-			slowest = min(slowest, estimator(views, standard().CoreRate)(v))
-		}
-		band := max(0.05, 1.5*math.Sqrt(oldest/slowest))
 		costs := totals(policy, job, views)
 		got := policy.Pick(job, views, rng)
-		require.LessOrEqual(t, costs[got], slices.Min(costs)+band+1e-9, "%+v of %+v", job, views)
+		require.LessOrEqual(t, costs[got], slices.Min(costs)+policy.Near*service(job)+1e-9, "%+v of %+v", job, views)
 	})
 }
 
 // Guarantee 4: a better report makes an upstream no dearer, and no cheaper
 // upstream is left for it: where it was picked it stays picked.
 func TestGuaranteeBetterReportKeepsTheJob(t *testing.T) {
-	policy := newExpected(t, selection.PartBand)
+	policy := without(noNear)
 	everyCase(t, 5, func(rng *rand.Rand, job selection.Job, views []selection.View) {
 		if job.Project == 0 {
 			return
@@ -159,14 +148,14 @@ func TestGuaranteeBetterReportKeepsTheJob(t *testing.T) {
 		v := &views[at]
 		switch rng.IntN(3) {
 		case 0:
-			v.Jobs, v.Stalled = v.Jobs/2, v.Stalled/2
+			v.Jobs /= 2
 		case 1:
 			v.Rate *= 2
 		case 2:
-			v.Warm = (1 + v.Warm) / 2
-			if v.Warm >= 0.5 { // now it counts as cached, as others may
+			if v.Cache != selection.NotCached { // then there may be others within Near
 				return
 			}
+			v.Warm = (1 + v.Warm) / 2
 		}
 		require.Equal(t, at, policy.Pick(job, views, rand.New(rand.NewPCG(seed, 0))), "%+v of %+v", job, views)
 	})
@@ -175,14 +164,14 @@ func TestGuaranteeBetterReportKeepsTheJob(t *testing.T) {
 // Guarantee 5: an upstream whose load is not known costs no less than it would
 // with the median load of the others, and no more than with the highest.
 func TestGuaranteeUnknownCountsAsTheMedian(t *testing.T) {
-	policy := newExpected(t, 0)
+	policy := selection.DefaultExpected()
 	everyCase(t, 6, func(rng *rand.Rand, job selection.Job, views []selection.View) {
 		if len(views) < 3 {
 			return
 		}
 		var perCore []float64
 		for i := range views {
-			views[i].Age, views[i].InFlight, views[i].Stalled = 2, 0, 0
+			views[i].Fresh, views[i].InFlight = true, 0
 			views[i].Cores = max(views[i].Cores, 1)
 			perCore = append(perCore, views[i].Jobs/views[i].Cores)
 		}
@@ -193,7 +182,7 @@ func TestGuaranteeUnknownCountsAsTheMedian(t *testing.T) {
 			return totals(policy, job, views)[0]
 		}
 		median, highest := cost(perCore[(len(perCore)-1)/2]), cost(perCore[len(perCore)-1])
-		views[0].Age, views[0].Jobs = math.Inf(1), 0
+		views[0].Fresh, views[0].Jobs = false, 0
 		got := totals(policy, job, views)[0]
 		require.InDelta(t, median, got, 1e-6*median)
 		require.LessOrEqual(t, got, highest*(1+1e-9))
@@ -203,10 +192,10 @@ func TestGuaranteeUnknownCountsAsTheMedian(t *testing.T) {
 // Guarantee 6: without figures of load and caches, jobs go as bounded hashing
 // sends them.
 func TestGuaranteeWithoutReports(t *testing.T) {
-	policy, blind := newExpected(t, 0), selection.BoundedHash{Factor: 1.3}
+	policy, blind := selection.DefaultExpected(), selection.BoundedHash{}
 	everyCase(t, 7, func(rng *rand.Rand, job selection.Job, views []selection.View) {
 		for i := range views {
-			views[i].Age, views[i].Warm = math.Inf(1), 0
+			views[i].Fresh, views[i].Cache, views[i].Warm = false, selection.NotCached, 0
 		}
 		seed := rng.Uint64()
 		want := blind.Pick(job, views, rand.New(rand.NewPCG(seed, 0)))

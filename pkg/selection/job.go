@@ -36,7 +36,7 @@ func ParsePriority(s string) (p Priority, ok bool) {
 // simulator could know, such as the job's true size.
 type Job struct {
 	// Project is a hash of the project's identifier; 0 is a job without
-	// affinity.
+	// affinity. Of a job that needs several pieces of data, it is the one that places it.
 	Project  uint64
 	Priority Priority
 	// Number counts the claims of this sidecar, for policies that take turns.
@@ -44,11 +44,32 @@ type Job struct {
 	// Hour counts hours since 1970. With it, overload.Rank changes from hour to
 	// hour which projects are refused first.
 	Hour uint64
-	// Fetch is the expected time to fetch the project's data, in seconds.
+	// Once is the probability that no other job of the project comes.
+	Once float64
+	// Text says that its data is a text, which upstreams read one after the other.
+	Text bool
+	// Fetch is the expected time to fetch all data that the job needs, in seconds.
 	Fetch float64
-	// Open is this sidecar's open jobs of the project, not counting this one.
-	Open float64
-	// Length is how long answers to the project's jobs take to begin where its data is
-	// cached, as this sidecar has learned, over the mean of all projects; 0 is not known.
-	Length float64
+	// Service is how long a core takes for a job, in the median of the upstreams, in
+	// seconds; 0 is unknown.
+	Service float64
+}
+
+// unknownService replaces the service time of jobs where it is not known.
+const unknownService = 12
+
+func (j *Job) service() float64 {
+	if j.Service > 0 {
+		return j.Service
+	}
+	return unknownService
+}
+
+// Rate is how many jobs v completes in a second when every core is busy, also where v
+// does not tell it.
+func (j *Job) Rate(v *View) float64 {
+	if v.Rate > 0 {
+		return v.Rate
+	}
+	return v.cores() / j.service()
 }

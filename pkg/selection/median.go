@@ -8,41 +8,6 @@ import (
 // What is not known of an upstream is taken from the others: their median,
 // which no single one of them can move far.
 
-// Rates tells how many jobs an upstream completes in a second when it is full,
-// also where that is not known.
-type Rates struct{ perCore float64 }
-
-// NewRates takes the median rate of a core from the views whose rates are
-// known. If none is known, it takes perCore.
-func NewRates(views []View, perCore float64) Rates {
-	unknown := 0
-	for i := range views {
-		if !(views[i].Rate > 0) {
-			unknown++
-		}
-	}
-	if unknown == 0 || unknown == len(views) {
-		return Rates{perCore} // nobody needs a median, or nobody can tell
-	}
-	if rate, known := median(views, func(v *View) float64 {
-		if !(v.Rate > 0) {
-			return math.NaN()
-		}
-		return v.Rate / v.cores()
-	}); known > 0 {
-		perCore = rate
-	}
-	return Rates{perCore}
-}
-
-// Of is the rate of v, in jobs per second.
-func (r Rates) Of(v *View) float64 {
-	if v.Rate > 0 {
-		return v.Rate
-	}
-	return r.perCore * v.cores()
-}
-
 // loads tells how many jobs are at an upstream, also where no fresh report says.
 type loads struct {
 	known   int     // views with a fresh report
@@ -53,7 +18,7 @@ type loads struct {
 func newLoads(views []View) loads {
 	var l loads
 	for i := range views {
-		if v := &views[i]; v.reports() {
+		if v := &views[i]; v.Fresh {
 			l.known++
 			l.own += v.InFlight
 		}
@@ -63,7 +28,7 @@ func newLoads(views []View) loads {
 	}
 	l.own /= float64(l.known)
 	l.perCore, _ = median(views, func(v *View) float64 {
-		if !v.reports() {
+		if !v.Fresh {
 			return math.NaN()
 		}
 		return v.Jobs / v.cores()
@@ -74,7 +39,7 @@ func newLoads(views []View) loads {
 // jobs is how many jobs are at v. Where no fresh report says, it is the median
 // of the others, more where this sidecar has more jobs than it has elsewhere.
 func (l loads) jobs(v *View) float64 {
-	if v.reports() {
+	if v.Fresh {
 		return v.Jobs
 	}
 	more := max(1, (v.InFlight+1)/(l.own+1))

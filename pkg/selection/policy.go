@@ -4,8 +4,7 @@
 // Policies are pure values. They own no clock, lock or random source, keep
 // nothing between picks, and see nothing of the pool but the views.
 //
-// Package rivals holds further ones to compare with, and package policytest
-// checks policies, also those of other people.
+// Package policytest checks policies, also those of other people.
 package selection
 
 import (
@@ -47,16 +46,14 @@ type Local interface {
 // Coster is a Policy that can show its reasons.
 type Coster interface {
 	Policy
-	// Costs fills costs[i] with the cost of views[i]; the slices have equal lengths.
-	Costs(job Job, views []View, costs []Cost)
-	// PickWithCosts is Pick and Costs in one, for less work.
+	// PickWithCosts is Pick, and fills costs[i] with the cost of views[i]; the slices have equal lengths.
 	PickWithCosts(job Job, views []View, costs []Cost, rng *rand.Rand) int
 }
 
 // Names lists every policy that New knows, the default first, then by how much
 // they must know of the upstreams.
 func Names() []string {
-	return []string{"expected", "dynamic", "stretch", "bounded-hash", "p2c-ewma", "least-in-flight", "random"}
+	return []string{"expected", "dynamic", "bounded-hash", "p2c-ewma", "least-in-flight", "random"}
 }
 
 // New returns the policy of that name with its default parameters. The error
@@ -64,11 +61,9 @@ func Names() []string {
 func New(name string) (Policy, error) {
 	switch name {
 	case "expected":
-		return NewExpected(ExpectedConfig{})
+		return DefaultExpected(), nil
 	case "dynamic":
 		return Dynamic{}, nil
-	case "stretch":
-		return Stretch{}, nil
 	case "bounded-hash":
 		return BoundedHash{}, nil
 	case "p2c-ewma":

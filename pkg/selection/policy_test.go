@@ -2,7 +2,6 @@ package selection_test
 
 import (
 	"math"
-	"slices"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -14,9 +13,8 @@ import (
 // oracles has one for every policy.
 func oracles() map[string]policytest.Oracle {
 	return map[string]policytest.Oracle{
-		"expected":        expectedOracle(selection.ExpectedConfig{}),
+		"expected":        expectedOracle(selection.DefaultExpected()),
 		"dynamic":         dynamicOracle,
-		"stretch":         stretchOracle,
 		"bounded-hash":    func(job selection.Job, views []selection.View) []float64 { return boundedHashOracle(job, views, 1.5) },
 		"p2c-ewma":        p2cOracle,
 		"least-in-flight": leastInFlightOracle,
@@ -63,20 +61,6 @@ func dynamicOracle(job selection.Job, views []selection.View) []float64 {
 
 func leastInFlightOracle(_ selection.Job, views []selection.View) []float64 {
 	return policytest.Evenly(len(views), policytest.Lowest(views, policytest.All(views), load))
-}
-
-func stretchOracle(job selection.Job, views []selection.View) []float64 {
-	return policytest.Evenly(len(views), policytest.Lowest(views, policytest.All(views), func(v selection.View) float64 {
-		free := v.IdleCPU
-		if job.Priority == selection.Low {
-			free -= 0.1
-		}
-		if job.Project == 0 || v.Cache >= selection.AssumedCached {
-			w := 0.95
-			return w/math.Max(free, 0.01) + (1-w)/math.Max(v.IdleIO, 0.01)
-		}
-		return 0.5/math.Max(free, 0.01) + 0.5/math.Max(v.IdleIO, 0.01)
-	}))
 }
 
 func boundedHashOracle(job selection.Job, views []selection.View, factor float64) []float64 {
@@ -127,25 +111,4 @@ func p2cOracle(_ selection.Job, views []selection.View) []float64 {
 		}
 	}
 	return p
-}
-
-// estimator gives each view's rate, or the mean of the others' for its cores.
-func estimator(views []selection.View, standard float64) func(selection.View) float64 {
-	var perCores []float64
-	for _, v := range views {
-		if v.Rate > 0 {
-			perCores = append(perCores, v.Rate/cores(v))
-		}
-	}
-	perCore := standard
-	if len(perCores) > 0 {
-		slices.Sort(perCores)
-		perCore = perCores[(len(perCores)-1)/2]
-	}
-	return func(v selection.View) float64 {
-		if v.Rate > 0 {
-			return v.Rate
-		}
-		return perCore * cores(v)
-	}
 }

@@ -1,8 +1,6 @@
 package selection
 
 import (
-	"math"
-
 	"example.org/pilotfish/internal/hash"
 )
 
@@ -38,13 +36,11 @@ type View struct {
 	// Cores is how many joblets the upstream runs at once; 0 is unknown.
 	Cores float64
 
-	// Cache is the project's cache status here. Warm is the probability that its
-	// data is here when the job starts.
+	// Cache is the project's cache status here. Warm is the share of the bytes that the job
+	// needs, by the probability that they are here when it starts: the job may need more than
+	// the project's data, or data that others begin with, too.
 	Cache Cache
 	Warm  float64
-	// FetchFactor is how fetches here compare with the pool's; 1 is normal, 0
-	// unknown.
-	FetchFactor float64
 
 	// InFlight is this sidecar's jobs there.
 	InFlight float64
@@ -54,23 +50,18 @@ type View struct {
 	// Jobs estimates the jobs there now: the reported ones, plus this sidecar's
 	// open claims since the report, less its older claims that have ended since.
 	Jobs float64
-	// Stalled is the reported stalled joblets.
-	Stalled float64
-	// Age is the report's age; +Inf when there is none.
-	Age float64
+	// Fresh says that there is a fresh report on the load.
+	Fresh bool
+
+	// Unread is how long it still reads the texts of other jobs before it begins with another one.
+	Unread float64
 
 	// Rate is jobs completed per second when every core is busy; 0 is unknown.
 	Rate float64
 	// Latency is the peak-sensitive moving average of the time to first byte.
 	Latency float64
-	// IdleCPU and IdleIO are the shares of cores and of fetch capacity that
-	// are free, 0 to 1.
-	IdleCPU float64
-	IdleIO  float64
 
-	// Uptime is how long the upstream has been up as far as is known; +Inf when unknown.
-	Uptime float64
-	// Left is how long it will stay up; +Inf when it cannot be pre-empted.
+	// Left is how long it will stay up; 0 where nobody says that it will stop.
 	Left float64
 }
 
@@ -80,9 +71,6 @@ func UpstreamID(address string) uint64 { return hash.Text(address) }
 // leastWeight replaces a weight of 0 or less, so that even such an upstream's
 // load is a number.
 const leastWeight = 1e-9
-
-// reports says whether there is a fresh report on the upstream's load.
-func (v *View) reports() bool { return !math.IsInf(v.Age, 1) }
 
 // OwnLoad is this sidecar's jobs there for each unit of weight.
 func (v *View) OwnLoad() float64 { return v.InFlight / max(v.Weight, leastWeight) }
@@ -96,12 +84,4 @@ func (v *View) cores() float64 {
 		return v.Cores
 	}
 	return unknownCores
-}
-
-// fetchFactor is how fetches here compare with the pool's, 1 where that is not known.
-func (v *View) fetchFactor() float64 {
-	if v.FetchFactor > 0 {
-		return v.FetchFactor
-	}
-	return 1
 }

@@ -112,8 +112,7 @@ func (b *tab) table(selector string) []map[string]string {
 	b.t.Helper()
 	return eval[[]map[string]string](b, fmt.Sprintf(`(() => {
 		const t = document.querySelector(%q);
-		const rows = [...t.tHead.rows];
-		const heads = [...[...rows[0].cells].filter((c) => rows.length > 1 && c.rowSpan > 1), ...rows.at(-1).cells].map((c) => c.textContent);
+		const heads = [...t.tHead.rows[0].cells].map((c) => c.textContent);
 		return [...t.tBodies[0].rows].filter((r) => r.cells.length > 1)
 			.map((r) => Object.fromEntries([...r.cells].map((c, i) => [heads[i], c.textContent])));
 	})()`, selector))

@@ -23,14 +23,15 @@ import (
 	"example.org/pilotfish/pkg/fakeupstream"
 )
 
-// state is what of /api/upstreams the page shows.
+// state is what the page shows of an upstream.
 type state struct {
 	Address  string
 	Eligible bool
 	Why      string
-	Cached   int `json:"cached_projects"`
-	Assumed  int `json:"assumed_projects"`
-	Cores    int
+	Mode     string
+	Failed   uint64 `json:"minute_failed"`
+	Cached   int    `json:"cached_projects"`
+	Assumed  int    `json:"assumed_projects"`
 	Breaker  struct{ State string }
 }
 
@@ -38,15 +39,14 @@ func states(t *testing.T, s sidecar) (list []state) {
 	return get[struct{ Upstreams []state }](t, s, "/api/upstreams").Upstreams
 }
 
-// figures is what of /api/quality the page shows.
-type figures struct{ Jobs, Complete, Partial, Absent uint64 }
+// figures is what the page shows of a window.
+type figures struct{ Jobs, Complete, Failed, Partial, Absent uint64 }
 
-type summary struct {
+type fleet struct {
 	Fleet struct {
 		Mode    string
-		Windows []struct{ High, Low figures }
+		Windows []struct{ High, Low, All figures }
 	}
-	Upstreams []struct{ Upstream, Mode string }
 }
 
 func count(t *testing.T, text string) uint64 {
@@ -56,17 +56,17 @@ func count(t *testing.T, text string) uint64 {
 	return n
 }
 
-// While jobs run and an upstream is killed, the page shows what the API tells.
-func TestThePageShowsWhatTheAPITells(t *testing.T) {
+// While jobs run and an upstream is killed, the page shows what the API returns.
+func TestThePageShowsWhatTheAPIReturns(t *testing.T) {
 	servers, addresses := upstreams(t, 3)
-	s := serve(t, addresses, "reports: {interval: 500ms, timeout: 1m}\nbreaker: {failures: 1, open: 1h, open_max: 1h}\nretry: {attempts: 1, budget: 1}\n")
+	s := serve(t, addresses, "reports: {interval: 500ms}\nbreaker: {failures: 1, open: 1h}\nretry: {attempts: 1, budget: 1}\n")
 	stop := s.load(t)
 	b := open(t, s, 1400, 1000, "light")
 
-	hour := func() figures { return get[summary](t, s, "/api/quality").Fleet.Windows[2].High }
+	hour := func() figures { return get[fleet](t, s, "/api/now").Fleet.Windows[2].High }
 	shown := func() figures {
 		row := b.table("#windows")[4] // of 60 minutes
-		return figures{count(t, row["all"]), count(t, row["complete"]), count(t, row["partial"]), count(t, row["absent"])}
+		return figures{count(t, row["jobs"]), count(t, row["complete"]), count(t, row["failed"]), count(t, row["partial"]), count(t, row["absent"])}
 	}
 	for range 3 {
 		before := hour()
@@ -101,9 +101,10 @@ func TestThePageShowsWhatTheAPITells(t *testing.T) {
 	require.Len(t, rows, 3)
 	for _, row := range rows {
 		gone := row["upstream"] == dying.Address()
-		assert.Equal(t, gone, row["breaker"] == "open", row)
 		assert.Equal(t, gone, row["state"] != "eligible", row)
 	}
+	assert.Equal(t, dying.Address(), rows[0]["upstream"], "those that get no jobs come first")
+	assert.Contains(t, eval[string](b, `document.querySelector("#failing").textContent`), dying.Address()+": ")
 	assert.Equal(t, "2 of 3", eval[string](b, `[...document.querySelectorAll("#tiles div")].find((d) => d.firstChild.textContent === "upstreams eligible").lastChild.textContent`))
 	b.shot("killed")
 
@@ -111,26 +112,27 @@ func TestThePageShowsWhatTheAPITells(t *testing.T) {
 	b.next()
 	b.next()
 	assert.Equal(t, hour(), shown(), "once nothing happens any more, to the last job")
-	var sum summary
+	var sum fleet
 	var mode string
 	for steady := false; !steady; { // modes change by the clock, too
-		sum, list = get[summary](t, s, "/api/quality"), states(t, s)
+		sum, list = get[fleet](t, s, "/api/now"), states(t, s)
 		b.next()
 		b.next()
 		mode, rows = eval[string](b, `document.querySelector("#mode").textContent`), b.table("#fleet")
-		steady = reflect.DeepEqual(sum, get[summary](t, s, "/api/quality")) && slices.Equal(list, states(t, s))
+		steady = reflect.DeepEqual(sum, get[fleet](t, s, "/api/now")) && slices.Equal(list, states(t, s))
 	}
 	assert.Equal(t, sum.Fleet.Mode, mode)
-	for i, u := range list {
+	for _, u := range list {
+		row := rows[slices.IndexFunc(rows, func(row map[string]string) bool { return row["upstream"] == u.Address })]
 		want := map[bool]string{true: "eligible", false: u.Why}[u.Eligible]
-		assert.Equal(t, want, rows[i]["state"])
-		assert.Equal(t, sum.Upstreams[i].Mode, rows[i]["mode"])
-		assert.Equal(t, u.Breaker.State, rows[i]["breaker"])
+		assert.Equal(t, want, row["state"])
+		assert.Equal(t, u.Mode, row["mode"])
+		assert.Equal(t, u.Failed, count(t, row["failed/min"]))
 		cached := strconv.Itoa(u.Cached)
 		if u.Assumed > 0 {
 			cached += fmt.Sprintf(" +%d", u.Assumed)
 		}
-		assert.Equal(t, cached, rows[i]["cached"])
+		assert.Equal(t, cached, row["cached"])
 	}
 	now := get[struct {
 		Failures []struct{ Session, Outcome string }
@@ -140,14 +142,15 @@ func TestThePageShowsWhatTheAPITells(t *testing.T) {
 			Cached []string
 		}
 	}](t, s, "/api/now")
-	failures := b.table("#failures table")
+	eval[bool](b, `(() => { const more = document.querySelector("#more"); if (!more.hidden) more.click(); return true; })()`)
+	failures := b.table("#failures")
 	require.NotEmpty(t, now.Failures, "jobs under way at the server that was killed")
 	require.Len(t, failures, len(now.Failures))
 	for i, f := range now.Failures {
 		assert.Equal(t, f.Session, failures[i]["session"])
 		assert.Contains(t, failures[i]["outcome"], strings.ReplaceAll(f.Outcome, "_", " "))
 	}
-	projects := b.table("#projects table")
+	projects := b.table("#projects")
 	require.Len(t, projects, 7)
 	for i, p := range now.Projects {
 		assert.Equal(t, p.Name, projects[i]["project"])
@@ -163,8 +166,8 @@ func TestThePageShowsWhatTheAPITells(t *testing.T) {
 	b.shot("killed-dark")
 }
 
-// How many upstreams the fleet needs is what the API tells, and so is what a project at
-// its limit has.
+// How many upstreams the fleet needs is what the API returns, and so are the open jobs and
+// what a project at its limit has.
 func TestCapacityAndLimits(t *testing.T) {
 	_, addresses := upstreams(t, 2)
 	s := serve(t, addresses, "reports: {interval: 200ms}\nprojects: {limit: 2}\n")
@@ -181,41 +184,38 @@ func TestCapacityAndLimits(t *testing.T) {
 	}
 	b := open(t, s, 1400, 1000, "light")
 	type advice struct {
-		Upstreams int
-		Flat      struct{ Upstreams, Change int }
-		Busiest   struct{ Full float64 } `json:"busiest_minute"`
-	}
-	type moment struct {
-		Capacity *advice
-		Projects []struct {
-			Name                     string
-			InFlight, Waiting, Limit int
+		Flat struct {
+			Upstreams int
+			Full      float64
 		}
 	}
+	type moment struct{ Capacity *advice }
 	require.Eventually(t, func() bool { return get[moment](t, s, "/api/now").Capacity != nil }, patience, 100*time.Millisecond)
-	b.until(`document.querySelectorAll("#capacity tbody tr").length >= 3 && document.querySelector("#projects tbody").rows[0].cells.length > 1`)
+	b.until(`document.querySelectorAll("#needs tbody tr").length >= 2 && document.querySelector("#projects tbody").rows[0].cells.length > 1`)
+	b.until(`document.querySelector("#open tbody").rows[0].cells.length > 1`)
+	assert.Equal(t, "flood", b.table("#open")[0]["project"])
+	assert.Contains(t, addresses, b.table("#open")[0]["upstream"])
 	cancel()
 	jobs.Wait()
-	var told advice
+	var needed advice
 	var rows []map[string]string
 	for steady := false; !steady; { // minutes end by the clock
-		told = get[advice](t, s, "/api/capacity")
+		needed = *get[moment](t, s, "/api/now").Capacity
 		b.next()
 		b.next()
-		rows = b.table("#capacity table")
-		steady = told == get[advice](t, s, "/api/capacity")
+		rows = b.table("#needs")
+		steady = needed == *get[moment](t, s, "/api/now").Capacity
 	}
-	assert.Equal(t, strconv.Itoa(told.Upstreams), rows[0]["upstreams"])
-	assert.Equal(t, fmt.Sprintf("%.0f %%", math.Floor(100*told.Busiest.Full+0.5)), rows[1]["full"])
-	assert.Equal(t, strconv.Itoa(told.Flat.Upstreams), rows[2]["upstreams"])
-	assert.Equal(t, "0 of 2", b.table("#projects table")[0]["in flight"])
+	assert.Equal(t, strconv.Itoa(needed.Flat.Upstreams), rows[0]["upstreams"])
+	assert.Equal(t, fmt.Sprintf("%.0f %%", math.Floor(100*needed.Flat.Full+0.5)), rows[0]["full in the busiest minute"])
+	assert.Equal(t, "0 of 2", b.table("#projects")[0]["in flight"])
 	b.shot("capacity")
 }
 
 func TestTheBoxThatAsks(t *testing.T) {
 	servers, addresses := upstreams(t, 3)
 	require.NoError(t, servers[2].SetCached("12345"))
-	s := serve(t, addresses, "reports: {interval: 200ms, timeout: 1m}\n") // a suspect would be left out
+	s := serve(t, addresses, "reports: {interval: 200ms}\n") // a suspect would be left out
 	require.Eventually(t, func() bool { return states(t, s)[2].Cached == 1 || states(t, s)[0].Cached+states(t, s)[1].Cached == 1 }, patience, 50*time.Millisecond)
 	b := open(t, s, 1400, 1000, "light")
 	b.do(chromedp.SendKeys("#ask input", "12345"), chromedp.SendKeys("#ask select", "high"), chromedp.Click("#ask button"), chromedp.WaitReady("#answer .bars"))
@@ -241,6 +241,41 @@ func TestTheBoxThatAsks(t *testing.T) {
 	b.shot("pick")
 }
 
+// Upstreams that answer 500 to every job are no success: the mode, the tiles and the upstreams
+// say that jobs fail.
+func TestFailingUpstreams(t *testing.T) {
+	servers, addresses := upstreams(t, 2)
+	for _, u := range servers {
+		u.SetFault(fakeupstream.Fault{Status: 500, Body: "no"})
+	}
+	s := serve(t, addresses, "")
+	b := open(t, s, 1280, 800, "light")
+	b.next() // the sidecar follows its upstreams by now
+	for i := range 12 {
+		status, err := s.submit(t.Context(), fmt.Sprint(i), "p")
+		require.NoError(t, err)
+		require.Equal(t, 500, status)
+	}
+	b.until(`document.querySelector("#mode").textContent === "losing"`)
+	tile := func(title string) string {
+		return eval[string](b, fmt.Sprintf(`[...document.querySelectorAll("#tiles div")].find((d) => d.firstChild.textContent === %q).lastChild.textContent`, title))
+	}
+	assert.Equal(t, "0.0 %", tile("complete"))
+	b.until(`document.querySelector("#sentence").textContent.startsWith("Panic: every breaker is open")`)
+	assert.Contains(t, eval[string](b, `document.querySelector("#failing").textContent`), "breaker opened: 5 ")
+	assert.Equal(t, "12", tile("failed in a minute"))
+	assert.Equal(t, "0", tile("lost in a minute"))
+	failed := uint64(0)
+	for _, row := range b.table("#fleet") {
+		failed += count(t, row["failed/min"])
+	}
+	assert.Equal(t, uint64(12), failed)
+	assert.Len(t, b.table("#failures"), 5)
+	b.do(chromedp.Click("#more"))
+	assert.Len(t, b.table("#failures"), 12)
+	b.shot("failing")
+}
+
 // Text of submitters is shown as text.
 func TestTextIsNotMarkup(t *testing.T) {
 	servers, addresses := upstreams(t, 1)
@@ -251,10 +286,10 @@ func TestTextIsNotMarkup(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, 500, status)
 	b := open(t, s, 1400, 1000, "light")
-	rows := b.table("#failures table")
+	rows := b.table("#failures")
 	require.Len(t, rows, 1)
 	assert.Equal(t, name, rows[0]["session"])
-	assert.Equal(t, name, b.table("#projects table")[0]["project"])
+	assert.Equal(t, name, b.table("#projects")[0]["project"])
 	assert.Equal(t, 0, eval[int](b, `document.querySelectorAll("img").length`))
 	assert.NotEqual(t, "broken in", eval[string](b, `document.title`))
 }
@@ -280,6 +315,7 @@ func TestKeyboard(t *testing.T) {
 	b.do(chromedp.KeyEvent(kb.Escape))
 	assert.Len(t, b.table("#fleet"), 3)
 	b.do(chromedp.KeyEvent(kb.Tab)) // to the head of the first column
+	b.do(chromedp.KeyEvent("\r"))
 	before := b.table("#fleet")
 	b.do(chromedp.KeyEvent("\r"))
 	after := b.table("#fleet")
@@ -332,21 +368,34 @@ func TestDrainByHand(t *testing.T) {
 	assert.False(t, drained())
 }
 
-// Small screens, and dark ones.
-func TestPhoneAndDark(t *testing.T) {
-	_, addresses := upstreams(t, 2)
+// Nothing is wider than the screen, on small ones and in the dark.
+func TestSmallAndDark(t *testing.T) {
+	servers, addresses := upstreams(t, 3)
+	servers[0].SetFault(fakeupstream.Fault{Status: 500, Body: "no"})
+	servers[1].Kill()
 	s := serve(t, addresses, "")
-	stop := s.load(t)
-	b := open(t, s, 390, 844, "dark")
-	b.next()
-	assert.LessOrEqual(t, eval[int](b, `document.documentElement.scrollWidth`), 390, "nothing hangs over the edge")
+	for range 6 {
+		_, err := s.submit(t.Context(), strings.Repeat("s", 120), strings.Repeat("p", 120))
+		require.NoError(t, err)
+	}
+	defer s.load(t)()
+	b := open(t, s, 1280, 800, "dark")
+	b.until(`document.querySelector("#failures tbody").rows.length === 5 && document.querySelector("#projects tbody").rows.length > 5`)
+	for _, width := range []int64{1280, 800, 390} {
+		b.do(chromedp.EmulateViewport(width, 800))
+		b.next()
+		wide := eval[[]string](b, fmt.Sprintf(`[...document.querySelectorAll("main *")]
+			.filter((e) => e.getBoundingClientRect().right > %d || e.scrollWidth > e.clientWidth + 1 && getComputedStyle(e).overflowX !== "visible")
+			.map((e) => e.tagName + " " + e.id + " " + e.textContent.slice(0, 40))`, width))
+		assert.Empty(t, wide, "wider than %d", width)
+		assert.LessOrEqual(t, eval[int64](b, `document.documentElement.scrollWidth`), width, "nothing hangs over the edge")
+		b.shot(fmt.Sprintf("dark-%d", width))
+	}
 	assert.Equal(t, "grid", eval[string](b, `getComputedStyle(document.querySelector("#fleet tbody tr")).display`), "a card for each upstream")
 	dark := eval[string](b, `getComputedStyle(document.body).backgroundColor`)
-	b.shot("phone-dark")
-	stop()
 	light := open(t, s, 390, 844, "light")
 	assert.NotEqual(t, dark, eval[string](light, `getComputedStyle(document.body).backgroundColor`))
-	light.shot("phone-light")
+	light.shot("light-390")
 }
 
 // With 300 upstreams an event touches only what changed.

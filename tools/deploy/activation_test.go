@@ -15,7 +15,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"example.org/pilotfish/internal/loopback"
+	"example.org/pilotfish/test/loopback"
 )
 
 // setting returns a unit's setting.

@@ -80,7 +80,7 @@ func apiServer(t *testing.T) *rest.Config {
 	require.NoError(t, err)
 	keyFile := write(t, "key.pem", pem.EncodeToMemory(&pem.Block{Type: "RSA PRIVATE KEY", Bytes: x509.MarshalPKCS1PrivateKey(key)}))
 	tokens := write(t, "tokens.csv", []byte(adminToken+",admin,1,system:masters\n"+
-		sidecarToken+",system:serviceaccount:pilotfish:submitter,2,system:serviceaccounts\n"))
+		sidecarToken+",system:serviceaccount:pilotfish:default,2,system:serviceaccounts\n"))
 	daemon(t, filepath.Join(bin, "kube-apiserver"), "--etcd-servers", store, "--bind-address", "127.0.0.1", "--secure-port", port,
 		"--advertise-address", "192.0.2.1", // or it looks for one, and fails on a machine without a default route
 		"--cert-dir", filepath.Join(folder, "certs"), "--token-auth-file", tokens, "--authorization-mode", "RBAC",

@@ -43,7 +43,8 @@ func TestCompose(t *testing.T) {
 	fish := compose.Services["pilotfish"]
 	assert.Equal(t, []string{"CMD", "/pilotfish", "probe"}, fish.Health.Test)
 	s := configuration(t, read(t, "compose", "pilotfish.yaml"))
-	assert.Contains(t, compose.Services, s.Discovery.DNS.Name)
+	name, _, _ := strings.Cut(s.Discovery.DNS, ":")
+	assert.Contains(t, compose.Services, name)
 	assert.Contains(t, strings.Join(fish.Ports, " "), s.Admin)
 	assert.Equal(t, "130s", fish.Grace)
 	assert.Equal(t, "2m", s.Shutdown.Grace)

@@ -1,7 +1,12 @@
 package deploy
 
 import (
+	"bufio"
+	"fmt"
+	"os"
+	"os/exec"
 	"path/filepath"
+	"regexp"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -15,12 +20,17 @@ import (
 	"sigs.k8s.io/kustomize/api/krusty"
 	"sigs.k8s.io/kustomize/api/resmap"
 	"sigs.k8s.io/kustomize/kyaml/filesys"
+	"sigs.k8s.io/yaml"
 )
 
 // kustomized is what kubectl apply -k would apply, in its order.
 func kustomized(t *testing.T, folder ...string) resmap.ResMap {
 	t.Helper()
-	path := filepath.Join(append([]string{root, "deploy", "kubernetes"}, folder...)...)
+	return built(t, filepath.Join(append([]string{root, "deploy", "kubernetes"}, folder...)...))
+}
+
+func built(t *testing.T, path string) resmap.ResMap {
+	t.Helper()
 	all, err := krusty.MakeKustomizer(krusty.MakeDefaultOptions()).Run(filesys.MakeFsOnDisk(), path)
 	require.NoError(t, err)
 	return all
@@ -63,20 +73,18 @@ func TestTheFolderIsAppliedAsItStands(t *testing.T) {
 			assert.Equal(t, space.Name, o.GetNamespace(), o.GetName())
 		}
 	}
-	for _, r := range kustomized(t).Resources() {
+	for _, r := range append(kustomized(t).Resources(), kustomized(t, "mesh", "sidecar").Resources()...) {
 		assert.NotContains(t, r.GetApiVersion(), "monitoring", "the operator may not be there")
 	}
-	assert.Len(t, objects(t, "monitor"), 1)
 }
 
 // The sidecar may ask for what its configuration has it ask for, and nothing else may.
 func TestTheSidecarMayAskForSlices(t *testing.T) {
 	all := objects(t)
 	pod := of[*apps.Deployment](t, all, "submitter").Spec.Template.Spec
-	account := of[*core.ServiceAccount](t, all, pod.ServiceAccountName)
-	assert.False(t, *account.AutomountServiceAccountToken)
+	assert.Empty(t, pod.ServiceAccountName, "the default one")
 	binding := of[*rbac.RoleBinding](t, all, "pilotfish-discovery")
-	assert.Equal(t, []rbac.Subject{{Kind: "ServiceAccount", Name: account.Name, Namespace: account.Namespace}}, binding.Subjects)
+	assert.Equal(t, []rbac.Subject{{Kind: "ServiceAccount", Name: "default", Namespace: "pilotfish"}}, binding.Subjects)
 	role := of[*rbac.Role](t, all, binding.RoleRef.Name)
 	assert.Equal(t, []rbac.PolicyRule{{
 		APIGroups: []string{"discovery.k8s.io"}, Resources: []string{"endpointslices"}, Verbs: []string{"get", "list", "watch"},
@@ -141,4 +149,89 @@ func selectorOf(t *testing.T, s *meta.LabelSelector) labels.Selector {
 	selector, err := meta.LabelSelectorAsSelector(s)
 	require.NoError(t, err)
 	return selector
+}
+
+// The registry is named in one place, for every image.
+func TestTheRegistryIsSetInOnePlace(t *testing.T) {
+	copied := t.TempDir()
+	must(t, "cp", "-r", filepath.Join(root, "deploy"), copied)
+	must(t, "sed", "-i", `s|prefix: ""|prefix: registry.test/mirror/|`, filepath.Join(copied, "deploy/kubernetes/registry/kustomization.yaml"))
+	for _, folder := range []string{".", "mesh/sidecar", "mesh/gateway"} {
+		found := 0
+		for _, r := range built(t, filepath.Join(copied, "deploy/kubernetes", folder)).Resources() {
+			for _, image := range regexp.MustCompile(`(?m)^ *image: .*`).FindAllString(r.MustYaml(), -1) {
+				found++
+				assert.Regexp(t, `image: registry\.test/mirror/[a-z/]+:`, image)
+			}
+		}
+		assert.NotZero(t, found, folder)
+	}
+}
+
+// The component adds the sidecar to a pod that says nothing of it, and leaves others alone.
+func TestTheComponentAddsTheSidecarToAnyPod(t *testing.T) {
+	dir := t.TempDir()
+	must(t, "cp", "-r", filepath.Join(root, "deploy"), dir)
+	writeTo(t, filepath.Join(dir, "kustomization.yaml"), []byte("namespace: mine\nresources: [one.yaml, two.yaml]\ncomponents: [deploy/kubernetes/sidecar]\n"))
+	const workload = `
+apiVersion: apps/v1
+kind: %s
+metadata: {name: %s, labels: %s}
+spec: {template: {spec: {serviceAccountName: mine, containers: [{name: mine, image: "mine:1"}]}}}
+`
+	writeTo(t, filepath.Join(dir, "one.yaml"), fmt.Appendf(nil, workload, "StatefulSet", "one", `{pilotfish.sidecar: "true"}`))
+	writeTo(t, filepath.Join(dir, "two.yaml"), fmt.Appendf(nil, workload, "StatefulSet", "two", `{a: b}`))
+	pods := map[string]core.PodSpec{}
+	for _, r := range built(t, dir).Resources() {
+		if r.GetKind() == "StatefulSet" {
+			var s apps.StatefulSet
+			require.NoError(t, yaml.UnmarshalStrict([]byte(r.MustYaml()), &s))
+			pods[s.Name] = s.Spec.Template.Spec
+		}
+	}
+	_, want := sidecar(t)
+	want.Image = "pilotfish"
+	require.Len(t, pods["one"].InitContainers, 1)
+	assert.Equal(t, want, pods["one"].InitContainers[0])
+	assert.Equal(t, "mine:1", pods["one"].Containers[0].Image)
+	assert.Equal(t, "mine", pods["one"].ServiceAccountName)
+	assert.Empty(t, pods["two"].InitContainers)
+	assert.Empty(t, pods["two"].Volumes)
+}
+
+// What the submitter of the folder posts, its upstreams answer, with the data that they mount.
+func TestTheSubmittersJobsAreAnswered(t *testing.T) {
+	all := objects(t)
+	upstream := of[*apps.Deployment](t, all, "ruleserver").Spec.Template.Spec
+	data := of[*core.ConfigMap](t, all, upstream.Volumes[0].ConfigMap.Name).Data
+	feeds := t.TempDir()
+	for _, item := range upstream.Volumes[0].ConfigMap.Items {
+		require.Contains(t, data, item.Key)
+		writeTo(t, filepath.Join(feeds, item.Path), []byte(data[item.Key]))
+	}
+	program := filepath.Join(t.TempDir(), "ruleserver")
+	build := exec.Command("go", "build", "-o", program, "./cmd/ruleserver")
+	build.Dir = root
+	require.NoError(t, build.Run())
+	server := exec.Command(program, "--listen", "127.0.0.1:0", "--feeds", feeds)
+	said, err := server.StdoutPipe()
+	require.NoError(t, err)
+	require.NoError(t, server.Start())
+	t.Cleanup(func() { _ = server.Process.Kill(); _ = server.Wait() })
+	var at string
+	_, err = fmt.Fscanf(said, "ruleserver: listening on %s", &at)
+	require.NoError(t, err)
+
+	command := of[*apps.Deployment](t, all, "submitter").Spec.Template.Spec.Containers[0].Command
+	submitter := exec.Command(command[0], command[1:]...)
+	submitter.Env = append(os.Environ(), "PILOTFISH_URL="+at)
+	statuses, err := submitter.StdoutPipe()
+	require.NoError(t, err)
+	require.NoError(t, submitter.Start())
+	t.Cleanup(func() { _ = submitter.Process.Kill(); _ = submitter.Wait() })
+	lines := bufio.NewScanner(statuses)
+	for range 9 { // each project once, and the first again
+		require.True(t, lines.Scan())
+		require.Equal(t, "200", lines.Text())
+	}
 }

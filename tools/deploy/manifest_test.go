@@ -32,6 +32,7 @@ var kinds = map[meta.TypeMeta]func() meta.Object{
 	{APIVersion: "rbac.authorization.k8s.io/v1", Kind: "Role"}:        func() meta.Object { return new(rbac.Role) },
 	{APIVersion: "rbac.authorization.k8s.io/v1", Kind: "RoleBinding"}: func() meta.Object { return new(rbac.RoleBinding) },
 	{APIVersion: "monitoring.coreos.com/v1", Kind: "PodMonitor"}:      func() meta.Object { return new(monitoring.PodMonitor) },
+	{APIVersion: "monitoring.coreos.com/v1", Kind: "PrometheusRule"}:  func() meta.Object { return new(monitoring.PrometheusRule) },
 
 	{APIVersion: "gateway.networking.k8s.io/v1", Kind: "HTTPRoute"}:       func() meta.Object { return new(gateway.HTTPRoute) },
 	{APIVersion: "inference.networking.k8s.io/v1", Kind: "InferencePool"}: func() meta.Object { return new(inference.InferencePool) },
@@ -74,13 +75,13 @@ func TestEveryManifestIsOfItsPublishedType(t *testing.T) {
 }
 
 func TestWrongManifestsAreRefused(t *testing.T) {
-	right := read(t, "kubernetes", "submitter.yaml")
+	right := read(t, "kubernetes", "upstreams", "upstreams.yaml")
 	for _, c := range []struct{ old, wrong, err string }{
-		{"restartPolicy: Always", "restartPolitics: Always", `unknown field "restartPolitics"`},
-		{"replicas: 2", "replicas: two", "cannot unmarshal string"},
-		{"replicas: 2", "replicas: 2\n  replicas: 3", `key "replicas" already set`},
+		{"lifecycle:", "lifecicle:", `unknown field "lifecicle"`},
+		{"replicas: 3", "replicas: two", "cannot unmarshal string"},
+		{"replicas: 3", "replicas: 3\n  replicas: 2", `key "replicas" already set`},
 		{"kind: Deployment", "kind: Deploiment", "no type for"},
-		{"failureThreshold: 30", "failureTreshold: 30", `unknown field "failureTreshold"`},
+		{"failureThreshold: 3", "failureTreshold: 3", `unknown field "failureTreshold"`},
 	} {
 		require.Contains(t, string(right), c.old)
 		_, err := decode(bytes.Replace(right, []byte(c.old), []byte(c.wrong), 1))

@@ -1,6 +1,7 @@
 package deploy
 
 import (
+	"fmt"
 	"path/filepath"
 	"slices"
 	"testing"
@@ -23,6 +24,7 @@ import (
 	apps "k8s.io/api/apps/v1"
 	core "k8s.io/api/core/v1"
 	networking "k8s.io/api/networking/v1"
+	rbac "k8s.io/api/rbac/v1"
 	"k8s.io/apimachinery/pkg/util/intstr"
 	inference "sigs.k8s.io/gateway-api-inference-extension/api/v1"
 	gateway "sigs.k8s.io/gateway-api/apis/v1"
@@ -45,7 +47,7 @@ func envoyOf(t *testing.T, text []byte) *bootstrap.Bootstrap {
 // how upstreams are found, and for the port of the kubelet.
 func TestEnvoyInThePodIsTheOneThatIsTested(t *testing.T) {
 	want := envoyOf(t, read(t, "envoy", "envoy.yaml"))
-	got := envoyOf(t, []byte(manifest[*core.ConfigMap](t, "mesh/sidecar/envoy.yaml").Data["envoy.yaml"]))
+	got := envoyOf(t, []byte(manifest[*core.ConfigMap](t, "mesh/sidecar/envoy/envoy.yaml").Data["envoy.yaml"]))
 	find := func(b *bootstrap.Bootstrap) *cluster.Cluster {
 		i := slices.IndexFunc(b.StaticResources.Clusters, func(c *cluster.Cluster) bool { return c.Name == "upstreams" })
 		require.GreaterOrEqual(t, i, 0)
@@ -57,8 +59,7 @@ func TestEnvoyInThePodIsTheOneThatIsTested(t *testing.T) {
 	require.Len(t, endpoints, 1)
 	address := endpoints[0].GetEndpoint().GetAddress().GetSocketAddress()
 	discovery := meshSettings(t, "mesh/sidecar/pilotfish.yaml").Discovery.DNS
-	assert.Equal(t, discovery.Name, address.Address, "Envoy and pilotfish must know the same upstreams")
-	assert.EqualValues(t, discovery.Port, address.GetPortValue())
+	assert.Equal(t, discovery, fmt.Sprintf("%s:%d", address.Address, address.GetPortValue()), "Envoy and pilotfish must know the same upstreams")
 
 	from.ClusterDiscoveryType, from.LoadAssignment = to.ClusterDiscoveryType, to.LoadAssignment
 	listeners := got.StaticResources.Listeners
@@ -90,8 +91,9 @@ func meshSettings(t *testing.T, file string) (s struct {
 // Both sidecars are native, start before the submitter, and outlive it; Envoy, which
 // needs pilotfish, comes second.
 func TestEnvoyAndPilotfishAreNativeSidecars(t *testing.T) {
-	pod := manifest[*apps.Deployment](t, "mesh/sidecar/submitter.yaml").Spec.Template
-	plain, _ := sidecar(t)
+	all := objects(t, "mesh", "sidecar")
+	pod := of[*apps.Deployment](t, all, "submitter").Spec.Template
+	plain, c := sidecar(t)
 	require.Len(t, pod.Spec.InitContainers, 2)
 	for i, name := range []string{"pilotfish", "envoy"} {
 		c := pod.Spec.InitContainers[i]
@@ -103,25 +105,15 @@ func TestEnvoyAndPilotfishAreNativeSidecars(t *testing.T) {
 		confined(t, c)
 	}
 	confined(t, pod.Spec.Containers[0])
-	pilotfish := pod.Spec.InitContainers[0]
-	plainPilotfish := plain.Spec.InitContainers[0]
-	pilotfish.VolumeMounts, plainPilotfish.VolumeMounts = nil, nil
-	assert.Equal(t, plainPilotfish, pilotfish, "as in submitter.yaml")
-	assert.Equal(t, plain.Spec.SecurityContext, pod.Spec.SecurityContext)
-	assert.Equal(t, plain.Labels["pilotfish.sidecar"], pod.Labels["pilotfish.sidecar"])
+	assert.Equal(t, c, pod.Spec.InitContainers[0], "the same as without Envoy")
+	assert.Equal(t, plain.Labels, pod.Labels)
+	text := of[*core.ConfigMap](t, all, "pilotfish").Data["pilotfish.yaml"]
+	assert.Equal(t, manifest[*core.ConfigMap](t, "mesh/sidecar/pilotfish.yaml").Data["pilotfish.yaml"], text)
 
 	s := meshSettings(t, "mesh/sidecar/pilotfish.yaml")
 	assert.Equal(t, "127.0.0.1:9002", s.Mesh.Listen)
 	assert.Greater(t, float64(*pod.Spec.TerminationGracePeriodSeconds), s.grace(t).Seconds())
-	assert.LessOrEqual(t, s.bodies(t), pilotfish.Resources.Limits.Memory().Value()/2)
-	names := map[string]string{}
-	for _, v := range pod.Spec.Volumes {
-		names[v.Name] = v.ConfigMap.Name
-	}
-	assert.Equal(t, map[string]string{
-		"pilotfish": manifest[*core.ConfigMap](t, "mesh/sidecar/pilotfish.yaml").Name,
-		"envoy":     manifest[*core.ConfigMap](t, "mesh/sidecar/envoy.yaml").Name,
-	}, names)
+	assert.Equal(t, of[*core.ConfigMap](t, all, "envoy-pilotfish").Name, pod.Spec.Volumes[len(pod.Spec.Volumes)-1].ConfigMap.Name)
 }
 
 func confined(t *testing.T, c core.Container) {
@@ -167,19 +159,21 @@ func TestThePoolsPickerIsPilotfish(t *testing.T) {
 	assert.Equal(t, intstr.FromString("picker"), service.Spec.Ports[0].TargetPort)
 	assert.Equal(t, "0.0.0.0:9002", s.Mesh.Listen)
 	assert.Equal(t, map[string]int32{"picker": 9002, "admin": 9180}, ports)
-	for service, probe := range map[string]*core.Probe{"liveness": c.LivenessProbe, "readiness": c.ReadinessProbe} {
-		require.NotNil(t, probe.GRPC)
-		assert.EqualValues(t, 9002, probe.GRPC.Port)
-		assert.Equal(t, service, *probe.GRPC.Service, "which pilotfish's health check knows")
+	for path, probe := range map[string]*core.Probe{"/healthz": c.LivenessProbe, "/readyz": c.ReadinessProbe} {
+		require.NotNil(t, probe.HTTPGet, "gRPC probes speak no TLS")
+		assert.Equal(t, core.HTTPGetAction{Path: path, Port: intstr.FromString("admin")}, *probe.HTTPGet)
 	}
 	assert.Equal(t, manifest[*core.ConfigMap](t, folder+"pilotfish.yaml").Name, pod.Spec.Volumes[0].ConfigMap.Name)
 	assert.Greater(t, float64(*pod.Spec.TerminationGracePeriodSeconds), s.grace(t).Seconds())
-	assert.LessOrEqual(t, s.bodies(t), c.Resources.Limits.Memory().Value()/2)
 
 	assert.Equal(t, core.ClusterIPNone, models.Spec.ClusterIP)
-	assert.Equal(t, models.Name+"."+models.Namespace+".svc.cluster.local.", s.Discovery.DNS.Name)
 	require.Len(t, pool.Spec.TargetPorts, 1)
-	assert.EqualValues(t, s.Discovery.DNS.Port, pool.Spec.TargetPorts[0].Number)
+	assert.Equal(t, models.Name, s.Discovery.Kubernetes.Service)
+	assert.EqualValues(t, pool.Spec.TargetPorts[0].Number, models.Spec.Ports[0].Port)
+	all := objects(t, "mesh", "gateway")
+	binding := of[*rbac.RoleBinding](t, all, "pilotfish-picker")
+	assert.Equal(t, of[*rbac.Role](t, all, binding.RoleRef.Name).Rules, manifest[*rbac.Role](t, "sidecar/access.yaml").Rules)
+	assert.Equal(t, []rbac.Subject{{Kind: "ServiceAccount", Name: pod.Spec.ServiceAccountName, Namespace: "models"}}, binding.Subjects)
 	for key, value := range pool.Spec.Selector.MatchLabels {
 		assert.EqualValues(t, models.Spec.Selector[string(key)], value, "both select the same pods")
 	}
@@ -194,7 +188,7 @@ func TestThePickerFollowsTheRecipe(t *testing.T) {
 	require.NoError(t, yaml.UnmarshalStrict(read(t, "recipes", "vllm.yaml"), &recipe))
 	require.NoError(t, yaml.UnmarshalStrict([]byte(manifest[*core.ConfigMap](t, "mesh/gateway/pilotfish.yaml").Data["pilotfish.yaml"]), &picker))
 	delete(picker["job"].(map[string]any), "budget")
-	for _, key := range []string{"job", "reports", "prewarm"} {
+	for _, key := range []string{"job", "reports"} {
 		assert.Equal(t, recipe[key], picker[key], key)
 	}
 }
@@ -202,7 +196,7 @@ func TestThePickerFollowsTheRecipe(t *testing.T) {
 // manifestFiles are all manifests of deploy/kubernetes, those in folders too.
 func manifestFiles(t *testing.T) (files []string) {
 	t.Helper()
-	for _, pattern := range []string{"*.yaml", "*/*.yaml", "*/*/*.yaml"} {
+	for _, pattern := range []string{"*.yaml", "*/*.yaml", "*/*/*.yaml", "*/*/*/*.yaml"} {
 		more, err := filepath.Glob(filepath.Join(root, "deploy", "kubernetes", pattern))
 		require.NoError(t, err)
 		files = append(files, more...)

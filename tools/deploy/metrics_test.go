@@ -8,16 +8,21 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"os/exec"
+	"regexp"
 	"strings"
 	"syscall"
 	"testing"
 
+	"github.com/prometheus/prometheus/model/labels"
+	"github.com/prometheus/prometheus/promql/parser"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+	"sigs.k8s.io/yaml"
 )
 
-// What a running pilotfish shows after some jobs is what promtool wants to see.
-func TestPromtoolAcceptsTheMetrics(t *testing.T) {
+// metricsPage is what a running pilotfish shows after some jobs.
+func metricsPage(t *testing.T) []byte {
+	t.Helper()
 	upstream := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.Method != http.MethodPost {
 			w.WriteHeader(http.StatusNotFound) // a report that fails
@@ -36,7 +41,12 @@ func TestPromtoolAcceptsTheMetrics(t *testing.T) {
 	page, err := io.ReadAll(res.Body)
 	require.NoError(t, err)
 	require.Contains(t, string(page), "pilotfish_jobs_total")
+	return page
+}
 
+// What a running pilotfish shows is what promtool wants to see.
+func TestPromtoolAcceptsTheMetrics(t *testing.T) {
+	page := metricsPage(t)
 	out, err := checkMetrics(page)
 	require.NoError(t, err, out)
 	assert.Empty(t, out)
@@ -51,6 +61,63 @@ func checkMetrics(page []byte) (string, error) {
 	check.Stdin = bytes.NewReader(page)
 	out, err := check.CombinedOutput()
 	return string(out), err
+}
+
+// Each label that alerts and panels choose or group by is one that the metric has, and so is
+// its value.
+func TestExpressionsNameLabelsThatAreThere(t *testing.T) {
+	series := regexp.MustCompile(`(?m)^(pilotfish_\w+)\{(.*)\} `).FindAllStringSubmatch(string(metricsPage(t)), -1)
+	has := func(name string, m *labels.Matcher) bool {
+		known := false
+		for _, s := range series {
+			known = known || s[1] == name
+			value := regexp.MustCompile(`\b` + m.Name + `="([^"]*)"`).FindStringSubmatch(s[2])
+			if s[1] == name && value != nil && m.Matches(value[1]) {
+				return true
+			}
+		}
+		return !known // not every metric is there so early
+	}
+	chosen := 0
+	for _, expr := range expressions(t) {
+		tree, err := parser.NewParser(parser.Options{}).ParseExpr(expr)
+		require.NoError(t, err, expr)
+		parser.Inspect(tree, func(n parser.Node, _ []parser.Node) error {
+			if v, ok := n.(*parser.VectorSelector); ok {
+				for _, m := range v.LabelMatchers {
+					if m.Name == labels.MetricName || m.Name == "job" || m.Name == "instance" || m.Name == "le" {
+						continue
+					}
+					chosen++
+					assert.True(t, has(v.Name, m), "%s: no series has %s", expr, m)
+				}
+			}
+			return nil
+		})
+	}
+	assert.Greater(t, chosen, 8)
+}
+
+// expressions are those of the alerts and of the panels.
+func expressions(t *testing.T) (all []string) {
+	t.Helper()
+	for _, file := range []string{"alerts.yml", "objective.yml"} {
+		var alerts struct {
+			Groups []struct{ Rules []struct{ Expr string } }
+		}
+		require.NoError(t, yaml.Unmarshal(read(t, "prometheus", file), &alerts))
+		for _, g := range alerts.Groups {
+			for _, r := range g.Rules {
+				all = append(all, r.Expr)
+			}
+		}
+	}
+	for _, p := range theDashboard(t).Panels {
+		for _, target := range p.Targets {
+			all = append(all, strings.ReplaceAll(target.Expr, "$__rate_interval", "5m"))
+		}
+	}
+	return all
 }
 
 // serve runs pilotfish and returns host:port of its two ports.

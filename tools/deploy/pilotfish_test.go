@@ -9,7 +9,6 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
-	"k8s.io/apimachinery/pkg/api/resource"
 	"sigs.k8s.io/yaml"
 )
 
@@ -36,26 +35,22 @@ func TestMain(m *testing.M) {
 type settings struct {
 	Listen, Admin string
 	Discovery     struct {
-		DNS struct {
-			Name string
-			Port int32
-		}
+		DNS        string
+		Snapshot   string
 		Kubernetes struct {
 			Service, Namespace string
 		}
 		Consul struct {
-			Address, Service, Snapshot string
+			Address, Service string
 		}
 	}
-	Job      struct{ Budget string }
-	Queue    struct{ Bytes string }
 	Shutdown struct{ Grace string }
 }
 
 // configuration has pilotfish check a configuration, and reads it.
 func configuration(t *testing.T, text []byte) settings {
 	t.Helper()
-	must(t, pilotfish, "check", "--config", write(t, "pilotfish.yaml", text))
+	must(t, pilotfish, "check", write(t, "pilotfish.yaml", text))
 	var s settings
 	require.NoError(t, yaml.Unmarshal(text, &s))
 	return s
@@ -68,20 +63,8 @@ func (s settings) grace(t *testing.T) time.Duration {
 	return d
 }
 
-// bodies is the most that bodies can take, in bytes.
-func (s settings) bodies(t *testing.T) int64 {
-	t.Helper()
-	sum := resource.Quantity{}
-	for _, size := range []string{s.Job.Budget, s.Queue.Bytes} {
-		q, err := resource.ParseQuantity(size[:len(size)-1]) // MiB is Mi there
-		require.NoError(t, err)
-		sum.Add(q)
-	}
-	return sum.Value()
-}
-
 func TestPilotfishRefusesAConfigurationThatIsWrong(t *testing.T) {
-	out, err := run(pilotfish, "check", "--config", write(t, "pilotfish.yaml", []byte("shutdown: {grase: 2m}\n")))
+	out, err := run(pilotfish, "check", write(t, "pilotfish.yaml", []byte("shutdown: {grase: 2m}\n")))
 	require.Error(t, err)
 	assert.Contains(t, out, "grase")
 }

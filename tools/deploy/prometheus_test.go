@@ -1,6 +1,8 @@
 package deploy
 
 import (
+	"flag"
+	"os"
 	"path/filepath"
 	"regexp"
 	"strings"
@@ -24,10 +26,36 @@ type rules struct {
 	}
 }
 
+var update = flag.Bool("update", false, "write monitor/prometheusrule.yaml anew")
+
+// The operator's rules are the tested ones, and name the runbook as a page to open.
+func TestTheOperatorsRulesAreTheAlerts(t *testing.T) {
+	var spec map[string]any
+	require.NoError(t, sigs.Unmarshal(read(t, "prometheus", "alerts.yml"), &spec))
+	for _, g := range spec["groups"].([]any) {
+		for _, r := range g.(map[string]any)["rules"].([]any) {
+			annotations := r.(map[string]any)["annotations"].(map[string]any)
+			annotations["runbook_url"] = "https://example.org/pilotfish/" + annotations["runbook"].(string)
+			delete(annotations, "runbook")
+		}
+	}
+	text, err := sigs.Marshal(map[string]any{
+		"apiVersion": "monitoring.coreos.com/v1", "kind": "PrometheusRule", "spec": spec,
+		"metadata": map[string]any{"name": "pilotfish", "labels": map[string]any{"app.kubernetes.io/name": "pilotfish"}},
+	})
+	require.NoError(t, err)
+	if *update {
+		writeTo(t, filepath.Join(root, "deploy", "kubernetes", "monitor", "prometheusrule.yaml"), text)
+	}
+	assert.Equal(t, string(text), string(read(t, "kubernetes", "monitor", "prometheusrule.yaml")),
+		"write it anew: go -C tools/deploy test -run OperatorsRules -update")
+	assert.Len(t, objects(t, "monitor"), 3)
+}
+
 func prometheusFile(name string) string { return filepath.Join(root, "deploy", "prometheus", name) }
 
 func TestPromtoolAcceptsTheRules(t *testing.T) {
-	must(t, "promtool", "check", "rules", prometheusFile("alerts.yml"))
+	must(t, "promtool", "check", "rules", prometheusFile("alerts.yml"), prometheusFile("objective.yml"))
 	wrong := strings.Replace(string(read(t, "prometheus", "alerts.yml")), "pilotfish_panic_mode == 1", "pilotfish_panic_mode ==", 1)
 	_, err := run("promtool", "check", "rules", write(t, "alerts.yml", []byte(wrong)))
 	assert.Error(t, err)
@@ -39,7 +67,7 @@ func TestAlertsFireAsTested(t *testing.T) {
 
 // Each rule is broken in turn, so that it never or always fires: its test must see it.
 func TestTheTestsOfAlertsCanFail(t *testing.T) {
-	text := string(read(t, "prometheus", "alerts.yml"))
+	text, other := string(read(t, "prometheus", "alerts.yml")), read(t, "prometheus", "objective.yml")
 	exprs := regexp.MustCompile(`(?m)alert: (\w+)\n {8}expr: (\|\n(?: {10}.*\n)+|.*\n)`).FindAllStringSubmatchIndex(text, -1)
 	require.Greater(t, len(exprs), 10)
 	for _, at := range exprs {
@@ -48,6 +76,7 @@ func TestTheTestsOfAlertsCanFail(t *testing.T) {
 		for _, wrong := range []string{`vector(1) < 0`, `group by (job, instance, upstream, priority, version) ({job="pilotfish"})`} {
 			dir := t.TempDir()
 			writeTo(t, filepath.Join(dir, "alerts.yml"), []byte(text[:at[4]]+wrong+"\n"+text[at[5]:]))
+			writeTo(t, filepath.Join(dir, "objective.yml"), other)
 			writeTo(t, filepath.Join(dir, "alerts_test.yml"), test)
 			out, err := run("promtool", "test", "rules", filepath.Join(dir, "alerts_test.yml"))
 			assert.Error(t, err, alert)
@@ -74,8 +103,13 @@ func testOf(t *testing.T, alert string) []byte {
 }
 
 func TestEachAlertIsTestedBothWaysAndTellsWhatItIs(t *testing.T) {
-	var alerts rules
+	var alerts, objective rules
 	require.NoError(t, sigs.Unmarshal(read(t, "prometheus", "alerts.yml"), &alerts))
+	require.NoError(t, sigs.Unmarshal(read(t, "prometheus", "objective.yml"), &objective))
+	alerts.Groups = append(alerts.Groups, objective.Groups...)
+	runbook, err := os.ReadFile(filepath.Join(root, "docs", "runbook.md"))
+	require.NoError(t, err)
+	sections := strings.ToLower(string(runbook))
 	var tests struct {
 		Tests []struct {
 			Cases []struct {
@@ -102,6 +136,8 @@ func TestEachAlertIsTestedBothWaysAndTellsWhatItIs(t *testing.T) {
 			assert.Contains(t, []string{"page", "ticket"}, r.Labels.Severity, r.Alert)
 			assert.NotEmpty(t, r.Annotations["summary"], r.Alert)
 			assert.NotEmpty(t, r.Annotations["description"], r.Alert)
+			section, ok := strings.CutPrefix(r.Annotations["runbook"], "docs/runbook.md#")
+			assert.True(t, ok && strings.Contains(sections, "\n## "+section+"\n"), "%s has no section in the runbook", r.Alert)
 		}
 	}
 }

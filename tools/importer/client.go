@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"math"
 	"math/rand/v2"
 	"net/http"
 	"slices"
@@ -59,8 +58,7 @@ func (c *Client) claim(project uint64, upstreams []string) int {
 	views := make([]selection.View, len(upstreams))
 	for i, address := range upstreams {
 		views[i] = selection.View{
-			ID: selection.UpstreamID(address), Weight: 1, InFlight: c.inFlight[address], Jobs: c.inFlight[address],
-			Age: math.Inf(1), Uptime: math.Inf(1), Left: math.Inf(1),
+			ID: selection.UpstreamID(address), InFlight: c.inFlight[address], Jobs: c.inFlight[address],
 		}
 	}
 	at := c.Policy.Pick(selection.Job{Project: project, Fetch: 5}, views, c.Rand)

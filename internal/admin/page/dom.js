@@ -44,12 +44,26 @@ export const percent = (share) => (share === 1 ? "100 %" : (Math.floor(share * 1
 
 export const clock = (at) => new Date(at).toLocaleTimeString([], { hour12: false });
 
-// fill makes the rows of a table body be as many as there are items, and writes each.
-// Without an item it says none. cells returns [text, class] or [node, class] for each cell.
-export function fill(body, items, labels, cells) {
+// heads writes the titles of a table's columns, and returns its body. A column has a title,
+// the text of a cell, and where it has them a class, a hint, and a word to sort by.
+export function heads(table, columns, title = (c) => c.title) {
+  const cells = columns.map((c) => {
+    const th = element("th", c.left ? "text" : "", title(c));
+    th.scope = "col";
+    if (c.hint) th.title = c.hint;
+    return th;
+  });
+  (table.tHead ?? table.createTHead()).replaceChildren(element("tr", "", ...cells));
+  return table.tBodies[0] ?? table.createTBody();
+}
+
+// fill makes a table have a row for each item, and touches only what has changed. Without an
+// item it says none.
+export function fill(table, columns, items) {
+  const body = table.tBodies[0] ?? heads(table, columns);
   if (items.length === 0) {
     const cell = element("td", "text quiet", "none");
-    cell.colSpan = 20;
+    cell.colSpan = columns.length;
     body.replaceChildren(element("tr", "", cell));
     return;
   }
@@ -57,12 +71,13 @@ export function fill(body, items, labels, cells) {
   while (body.rows.length > items.length) body.deleteRow(-1);
   items.forEach((item, i) => {
     const row = body.rows[i] ?? body.insertRow();
-    cells(item).forEach(([content, cls = ""], k) => {
+    columns.forEach((c, k) => {
       const cell = row.cells[k] ?? row.insertCell();
-      setClass(cell, cls);
-      if (labels) cell.dataset.label = labels[k];
-      if (content instanceof Node) cell.replaceChildren(content);
-      else setText(cell, content);
+      const content = c.text(item);
+      setClass(cell, ((c.left ? "text " : "") + (c.cls?.(item) ?? "")).trim());
+      if (cell.dataset.label !== c.title) cell.dataset.label = c.title;
+      if (!(content instanceof Node)) setText(cell, content);
+      else if (cell.firstChild !== content) cell.replaceChildren(content);
     });
   });
 }

@@ -1,171 +1,146 @@
-// The table of upstreams: one row each, which stays where its upstream stays, so that
-// what did not change is not touched.
+// The table of upstreams, and the list of those that fail. Those that need somebody to look
+// come first.
 
-import { $, element, number, seconds, setClass, setText } from "./dom.js";
-import { spark } from "./charts.js";
+import { $, element, fill, heads, number, seconds, setClass, setText } from "./dom.js";
+
+const shownFailing = 10;
 
 // state is what keeps an upstream from being eligible, and what is odd about it.
 function state(u) {
   const odd = [];
   if (u.suspect && !u.why) odd.push("suspect: " + u.suspect);
   if (u.implausible) odd.push("implausible: " + u.implausible);
+  if (u.slow) odd.push("slow: " + u.slow);
   return [u.why || "eligible", ...odd].join("; ");
 }
 
 const modes = { unknown: 0, flat: 1, growing: 2, losing: 3 };
+const trouble = (u) => (!u.eligible ? 0 : u.minute_failed + u.minute_lost > 0 ? 1 : u.suspect || u.implausible || u.slow ? 2 : 3);
+const bad = (n) => (n > 0 ? "bad" : "");
+const reported = (u, text) => (u.report_age_seconds < 0 ? "–" : text);
 
 // Each column: its title, what it sorts by, its text, and its class.
 const columns = [
-  { title: "upstream", by: (u) => u.address, text: (u) => u.address, cls: () => "text" },
-  { title: "state", by: state, text: state, cls: (u) => "text " + (!u.eligible ? "bad" : u.suspect || u.implausible ? "warn" : "ok") },
-  { title: "mode", by: (u) => modes[u.mode], text: (u) => u.mode, cls: (u) => "text " + u.mode },
-  { title: "jobs", by: (u) => u.jobs, text: (u) => number(u.jobs) },
-  { title: "last hour", by: (u) => u.jobs, spark: true },
+  { title: "upstream", left: true, by: (u) => u.address, text: (u) => u.address },
+  { title: "state", left: true, by: trouble, text: state, cls: (u) => "wide " + ["bad", "bad", "warn", "ok"][u.eligible ? Math.max(2, trouble(u)) : 0] },
+  { title: "mode", left: true, by: (u) => modes[u.mode], text: (u) => u.mode, cls: (u) => u.mode },
+  { title: "jobs", by: (u) => u.jobs, text: (u) => number(u.jobs), hint: "Jobs that are there now, of all sidecars" },
   { title: "own", by: (u) => u.in_flight, text: (u) => number(u.in_flight), hint: "Jobs there that this sidecar sent" },
-  { title: "running", by: (u) => u.running, text: (u) => (u.report_age_seconds < 0 ? "–" : number(u.running)) },
-  { title: "stalled", by: (u) => u.stalled, text: (u) => (u.report_age_seconds < 0 ? "–" : number(u.stalled)), cls: (u) => (u.stalled > 0 ? "warn" : ""), hint: "Joblets that are ready and wait for a core" },
+  { title: "stalled", by: (u) => u.stalled, text: (u) => reported(u, number(u.stalled)), cls: (u) => (u.stalled > 0 ? "warn" : ""), hint: "Joblets that are ready and wait for a core" },
   { title: "wait", by: (u) => u.wait_seconds, text: (u) => (u.wait_seconds < 0 ? "–" : seconds(u.wait_seconds)), cls: (u) => (u.wait_seconds > 0 ? "warn" : ""), hint: "How long a job that came now would wait for a core" },
-  { title: "first byte", by: (u) => u.latency_seconds, text: (u) => (u.latency_seconds ? seconds(u.latency_seconds) : "–"), hint: "A moving average that follows peaks at once" },
   { title: "jobs/min", by: (u) => u.minute_jobs, text: (u) => number(u.minute_jobs) },
-  { title: "lost/min", by: (u) => u.minute_lost, text: (u) => number(u.minute_lost), cls: (u) => (u.minute_lost > 0 ? "bad" : "") },
+  { title: "failed/min", by: (u) => u.minute_failed, text: (u) => number(u.minute_failed), cls: (u) => bad(u.minute_failed), hint: "Jobs with a whole response of status 500 or more" },
+  { title: "lost/min", by: (u) => u.minute_lost, text: (u) => number(u.minute_lost), cls: (u) => bad(u.minute_lost), hint: "Jobs with a response in part or none" },
+  { title: "first byte", by: (u) => u.latency_seconds, text: (u) => (u.latency_seconds ? seconds(u.latency_seconds) : "–"), hint: "A moving average that follows peaks at once" },
   { title: "rate", by: (u) => u.rate, text: (u) => (u.rate ? number(u.rate) + "/s" : "–"), hint: "Jobs that it completes each second when all its cores are busy" },
-  { title: "cores", by: (u) => u.cores, text: (u) => (u.cores ? (u.cores_busy >= 0 ? number(u.cores_busy) + " of " : "") + u.cores : "–") },
+  { title: "cores", by: (u) => u.cores, text: (u) => (u.cores ? (u.cores_busy >= 0 ? number(u.cores_busy) + " of " : "") + u.cores : "–"), hint: "How many of its cores are busy" },
   { title: "cached", by: (u) => u.cached_projects, text: (u) => number(u.cached_projects) + (u.assumed_projects ? " +" + u.assumed_projects : ""), hint: "Projects that it lists, and those that it is taken to have" },
-  { title: "report", by: (u) => u.report_age_seconds, text: (u) => (u.report_age_seconds < 0 ? "none" : seconds(u.report_age_seconds)), cls: (u) => (u.report_fresh ? "" : "warn"), hint: "Age of its last report" },
-  { title: "breaker", by: (u) => u.breaker.state, text: (u) => String(u.breaker.state).replace("_", " "), cls: (u) => "text " + (u.breaker.state === "closed" ? "" : "bad") },
+  { title: "report", by: (u) => u.report_age_seconds, text: (u) => reported(u, seconds(u.report_age_seconds)), cls: (u) => (u.report_fresh ? "" : "warn"), hint: "Age of its last report" },
 ];
 
-const rows = new Map(); // by address
 let upstreams = [];
-let sort = { column: 0, down: false };
-let write = false;
+let sort = { by: trouble, down: false };
 
-const body = $("#fleet tbody");
-const head = $("#fleet thead tr");
+const table = $("#fleet");
 const find = $("#find");
 
-function heads() {
-  head.replaceChildren(...columns.map((c, i) => {
+function titles() {
+  heads(table, columns, (c) => {
+    if (!c.by) return c.title;
     const button = element("button", "", c.title);
-    if (c.hint) button.title = c.hint;
     button.addEventListener("click", () => {
-      sort = { column: i, down: sort.column === i ? !sort.down : false };
-      heads();
-      head.cells[i].firstChild.focus();
+      sort = { by: c.by, down: sort.by === c.by ? !sort.down : false };
+      titles();
+      table.tHead.rows[0].cells[columns.indexOf(c)].firstChild.focus();
       show();
     });
-    const th = element("th", i < 3 || c.title === "breaker" ? "text" : "", button);
-    th.scope = "col";
-    if (sort.column === i) th.ariaSort = sort.down ? "descending" : "ascending";
-    return th;
-  }));
-  if (write) head.append(element("th", "", "by hand"));
+    return button;
+  });
+  columns.forEach((c, i) => {
+    if (c.by && c.by === sort.by) table.tHead.rows[0].cells[i].ariaSort = sort.down ? "descending" : "ascending";
+  });
 }
 
-function newRow(address) {
-  const row = element("tr", "");
-  row.dataset.upstream = address;
-  for (const c of columns) {
-    const cell = row.insertCell();
-    cell.dataset.label = c.title;
-    if (c.spark) {
-      const svg = document.createElementNS("http://www.w3.org/2000/svg", "svg");
-      svg.setAttribute("class", "spark");
-      svg.setAttribute("viewBox", "0 0 60 20");
-      svg.setAttribute("preserveAspectRatio", "none");
-      svg.setAttribute("aria-hidden", "true");
-      svg.append(document.createElementNS("http://www.w3.org/2000/svg", "polyline"));
-      cell.append(svg);
-    }
-  }
-  if (write) {
-    const button = element("button", "act", "");
-    button.addEventListener("click", () => drain(address, button));
-    row.insertCell().append(button);
-    row.lastChild.dataset.label = "by hand";
-  }
-  return row;
-}
-
-async function drain(address, button) {
-  const drained = button.textContent === "undrain";
-  if (!drained && !confirm(`Give ${address} no new jobs?`)) return;
+async function drain(address, on, button) {
+  if (!confirm(on ? `Give ${address} no new jobs?` : `Let ${address} take jobs again?`)) return;
   button.disabled = true;
-  const reply = await fetch(`/api/upstreams/${encodeURIComponent(address)}/drain`, { method: drained ? "DELETE" : "POST" });
+  const reply = await fetch(`/api/upstreams/${encodeURIComponent(address)}/drain`, { method: on ? "POST" : "DELETE" });
   button.disabled = false;
   if (!reply.ok) alert((await reply.json()).error ?? reply.statusText);
 }
 
-function update(row, u) {
-  columns.forEach((c, i) => {
-    const cell = row.cells[i];
-    if (c.spark) {
-      const line = cell.firstChild.firstChild;
-      const points = spark(u.address);
-      if (line.getAttribute("points") !== points) line.setAttribute("points", points);
-      return;
-    }
-    setText(cell, c.text(u));
-    setClass(cell, (c.cls?.(u) ?? "").trim());
-  });
-  if (write) {
-    const button = row.cells[columns.length].firstChild;
-    setText(button, u.drained ? "undrain" : "drain");
+const buttons = new Map(); // by address: a new one would lose the focus
+
+function button(u) {
+  let b = buttons.get(u.address);
+  if (!b) {
+    b = element("button", "act");
+    b.addEventListener("click", () => drain(u.address, b.textContent === "drain", b));
+    buttons.set(u.address, b);
   }
+  setText(b, u.drained ? "undrain" : "drain");
+  return b;
 }
 
 // show puts the rows that are looked for in their order.
 function show() {
   const words = find.value.toLowerCase().split(/\s+/).filter(Boolean);
-  const by = columns[sort.column].by;
   const wanted = upstreams.filter((u) => {
-    const text = `${u.address} ${state(u)} ${u.mode} ${u.breaker.state}`.toLowerCase();
+    const text = `${u.address} ${state(u)} ${u.mode}`.toLowerCase();
     return words.every((w) => text.includes(w));
   });
   wanted.sort((a, b) => {
-    const [x, y] = [by(a), by(b)];
+    const [x, y] = [sort.by(a), sort.by(b)];
     const order = x < y ? -1 : x > y ? 1 : a.address < b.address ? -1 : 1;
     return sort.down ? -order : order;
   });
-  wanted.forEach((u, i) => {
-    const row = rows.get(u.address);
-    if (body.rows[i] !== row) body.insertBefore(row, body.rows[i] ?? null);
-  });
-  while (body.rows.length > wanted.length) body.rows[body.rows.length - 1].remove();
+  fill(table, columns, wanted);
   const n = upstreams.length;
   setText($("#shown"), wanted.length === n ? `${n} upstream${n === 1 ? "" : "s"}` : `${wanted.length} of ${n}`);
+}
+
+// failing lists the upstreams that get no jobs or fail them.
+function failing() {
+  const list = upstreams.filter((u) => trouble(u) < 2);
+  const lines = list.slice(0, shownFailing).map((u) => {
+    const how = [];
+    if (u.minute_failed) how.push(`${number(u.minute_failed)} failed`);
+    if (u.minute_lost) how.push(`${number(u.minute_lost)} lost`);
+    const jobs = how.length ? `of ${number(u.minute_jobs)} jobs in a minute ${how.join(" and ")}` : "";
+    return element("li", "", place(u.address), ": " + [u.why, jobs].filter(Boolean).join("; "));
+  });
+  if (list.length > lines.length) lines.push(element("li", "", `and ${list.length - lines.length} more, first in the table below`));
+  if (!lines.length) lines.push(element("li", "quiet", upstreams.length ? "Each upstream is eligible, and none failed a job in the last minute." : "No upstream is known."));
+  const box = $("#failing");
+  if (box.textContent !== lines.map((l) => l.textContent).join("")) box.replaceChildren(...lines);
+  setClass(box, list.length ? "bad" : "");
 }
 
 // setUpstreams shows the upstreams as they are now.
 export function setUpstreams(list) {
   upstreams = list;
-  const there = new Set(list.map((u) => u.address));
-  for (const [address, row] of rows) {
-    if (!there.has(address)) {
-      row.remove();
-      rows.delete(address);
-    }
-  }
-  for (const u of list) {
-    let row = rows.get(u.address);
-    if (!row) rows.set(u.address, (row = newRow(u.address)));
-    update(row, u);
-  }
   show();
+  failing();
 }
 
-// setFind looks for an upstream, for the links of other tables.
-export function setFind(text) {
-  find.value = text;
-  show();
-  $("#upstreams").scrollIntoView();
-  find.focus();
+// place is a link that finds an upstream.
+export function place(address, cls = "") {
+  const link = element("a", cls, address);
+  link.href = "#upstreams";
+  link.addEventListener("click", (e) => {
+    e.preventDefault();
+    find.value = address;
+    show();
+    $("#upstreams").scrollIntoView();
+    find.focus();
+  });
+  return link;
 }
 
 // allowWrite adds the buttons that drain; it is called before there are rows.
 export function allowWrite() {
-  write = true;
-  heads();
+  columns.push({ title: "by hand", text: button });
+  titles();
 }
 
 find.addEventListener("input", show);
@@ -180,4 +155,4 @@ addEventListener("keydown", (e) => {
     show();
   }
 });
-heads();
+titles();

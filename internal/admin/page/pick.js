@@ -1,4 +1,4 @@
-// The box that asks where a job would go.
+// The form that shows where a job would go.
 
 import { $, element, number, seconds } from "./dom.js";
 
@@ -28,7 +28,7 @@ function answer(reply) {
     box.append(element("span", "quiet", (r.cost ? text(r.cost) : `${number(r.jobs)} jobs`) + `, ${r.cache === "none" ? "not cached" : r.cache}`));
   }
   const rest = reply.ranking.length - shown;
-  return rest > 0 ? [box, element("p", "note", `and ${rest} more, each dearer`)] : [box];
+  return rest > 0 ? [box, element("p", "note", `and ${rest} more`)] : [box];
 }
 
 $("#ask").addEventListener("submit", async (e) => {

@@ -5,10 +5,11 @@ package lazyconn
 import (
 	"bufio"
 	"errors"
-	"math"
 	"net"
+	"os"
 	"sync"
 	"syscall"
+	"time"
 )
 
 // Conn is a connection with a buffer for reading. One goroutine at a time reads from
@@ -17,14 +18,14 @@ type Conn struct {
 	net.Conn
 	// In reads from the connection, through the buffer; nil while there is none.
 	In *bufio.Reader
-	// Left is how many bytes may still be read from the connection; then reads
-	// fail with errLimit.
-	Left int64
+	// Count, if it is not nil, is given all that is read; its error ends reading after that.
+	Count func(p []byte) error
 	// Failed is the error of a read; it stands for all later ones.
 	Failed error
 
 	buffers *Buffers
 	raw     syscall.RawConn // nil where every read waits, as on a pipe
+	secure  bool            // by TLS
 	under   syscall.RawConn // what a TLS connection is made over; nil on others
 
 	// A read that does not wait: its two forms, made once, and what they leave.
@@ -39,8 +40,6 @@ type Conn struct {
 	unwritten error
 
 	question // of Ask
-
-	watchedAs int32 // the Watcher's: the descriptor
 }
 
 // Buffers are shared by connections.
@@ -51,16 +50,14 @@ func NewBuffers(size int) *Buffers {
 	return &Buffers{pool: sync.Pool{New: func() any { return bufio.NewReaderSize(nil, size) }}}
 }
 
-// errLimit: more was read than Left allows.
-var errLimit = errors.New("the head is too long")
-
 // errAgain: a call would have to wait.
 var errAgain = errors.New("nothing can be read or written yet")
 
 // New returns a connection over nc. It has no buffer yet.
 func New(nc net.Conn, buffers *Buffers) *Conn {
-	c := &Conn{Conn: nc, Left: math.MaxInt64, buffers: buffers}
+	c := &Conn{Conn: nc, buffers: buffers}
 	if secure, ok := nc.(interface{ NetConn() net.Conn }); ok {
+		c.secure = true
 		if sc, ok := secure.NetConn().(syscall.Conn); ok {
 			c.under, _ = sc.SyscallConn() // fails only on a connection that is closed already
 		}
@@ -85,13 +82,8 @@ func (c *Conn) Lazy() bool { return c.raw != nil }
 
 // Read reads for the buffer, or past it.
 func (c *Conn) Read(p []byte) (n int, err error) {
-	switch {
-	case c.Failed != nil:
+	if c.Failed != nil {
 		return 0, c.Failed
-	case c.Left == 0:
-		return 0, errLimit
-	case int64(len(p)) > c.Left:
-		p = p[:c.Left]
 	}
 	if c.now {
 		if n, err = tryRead(c.fd, p); errors.Is(err, errAgain) {
@@ -100,7 +92,9 @@ func (c *Conn) Read(p []byte) (n int, err error) {
 	} else {
 		n, err = c.Conn.Read(p)
 	}
-	c.Left -= int64(n)
+	if c.Count != nil && err == nil {
+		err = c.Count(p[:n])
+	}
 	c.Failed = err
 	return n, err
 }
@@ -169,8 +163,29 @@ func (c *Conn) More() bool {
 	case c.raw == nil:
 		return c.under != nil && c.ended()
 	}
-	err := c.raw.Read(c.once)
-	return err != nil || c.filled
+	if err := c.raw.Read(c.once); err != nil && c.Failed == nil {
+		c.Failed = err
+	}
+	return c.filled || c.Failed != nil
+}
+
+// Drained reports whether nothing was received beyond what was read. Call it before the
+// connection waits for its next use: bytes that came unasked would be read as the next
+// answer. It leaves the read deadline in the past. Ask and More see what comes later, and
+// all that there is on a plain connection. What TLS has received and not returned, they
+// cannot see: whole records, which a read returns without waiting, and a part of a record.
+func (c *Conn) Drained() bool {
+	if !c.secure {
+		return true
+	}
+	if partly, ok := c.Conn.(interface{ NetConn() net.Conn }).NetConn().(interface{ InRecord() bool }); ok && partly.InRecord() {
+		return false
+	}
+	if c.SetReadDeadline(time.Unix(1, 0)) != nil {
+		return false
+	}
+	n, err := c.Conn.Read(make([]byte, 1))
+	return n == 0 && errors.Is(err, os.ErrDeadlineExceeded)
 }
 
 // ended reports whether something has come on an idle TLS connection: it is its
@@ -189,18 +204,12 @@ func (c *Conn) ended() (yes bool) {
 // the connection has ended. Nothing may be read meanwhile.
 func (c *Conn) WaitForEnd() (ended bool) {
 	err := c.raw.Read(func(fd uintptr) (over bool) {
-		ended, over = endOf(fd)
+		n, err := peek(fd)
+		over = !errors.Is(err, errAgain)
+		ended = over && n == 0
 		return over
 	})
 	return err == nil && ended
-}
-
-// endOf reports whether a connection has ended, and whether that, or something to
-// read, is there at all.
-func endOf(fd uintptr) (ended, over bool) {
-	n, err := peek(fd)
-	over = !errors.Is(err, errAgain)
-	return over && n == 0, over
 }
 
 // Write writes all of p. It waits, until the write deadline, while the other side takes no more.

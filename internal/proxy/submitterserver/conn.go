@@ -31,7 +31,8 @@ type conn struct {
 	server *Server
 	hand   func(net.Conn)
 	remote string
-	ctx    *lifetime
+	ctx    context.Context // of its requests; it ends when the submitter is gone
+	cancel context.CancelFunc
 
 	response response // of the request under way
 	posted   bool     // the last request was a POST
@@ -48,13 +49,12 @@ type conn struct {
 	armed   time.Time // the read deadline that the connection has
 	ticking bool      // the timer runs
 	timer   *time.Timer
-	watched bool          // the server's watcher watches it
-	watch   chan struct{} // closed when a watch of its own has ended; nil if there is none
+	watch   chan struct{} // closed when the watch has ended; nil if there is none
 }
 
 func (s *Server) newConn(lazy *lazyconn.Conn, hand func(net.Conn)) *conn {
 	c := &conn{Conn: lazy, server: s, hand: hand, remote: lazy.RemoteAddr().String(), since: time.Now()}
-	c.ctx = newLifetime(context.WithValue(s.cfg.Base, http.LocalAddrContextKey, lazy.LocalAddr()))
+	c.ctx, c.cancel = context.WithCancel(context.WithValue(s.cfg.Base, http.LocalAddrContextKey, lazy.LocalAddr()))
 	c.response.conn = c
 	s.track(c, true)
 	return c
@@ -64,6 +64,14 @@ func (s *Server) newConn(lazy *lazyconn.Conn, hand func(net.Conn)) *conn {
 func (c *conn) serve() {
 	for c.await() {
 		r, seen := c.request()
+		if r == nil && len(seen) == 0 { // line ends after a POST, and nothing else yet
+			c.posted = false
+			continue
+		}
+		if r == nil && c.served > 0 && prefaced(seen) {
+			c.refusePreface()
+			break
+		}
 		if r == nil {
 			c.handOn(seen)
 			return
@@ -80,7 +88,7 @@ func (c *conn) serve() {
 
 // forget ends all that is known of the connection.
 func (c *conn) forget() {
-	c.ctx.close()
+	c.cancel()
 	c.server.track(c, false)
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -173,7 +181,7 @@ func (c *conn) isNew() bool { return c.served == 0 && time.Since(c.since) <= new
 func (c *conn) request() (r *http.Request, seen []byte) {
 	c.skipLineEnds()
 	seen, _ = c.In.Peek(c.In.Buffered()) // there are as many
-	if end := bytes.Index(seen, []byte("\r\n\r\n")); end < 0 || end > c.server.cfg.MaxHead {
+	if !bytes.Contains(seen, []byte("\r\n\r\n")) {
 		return nil, seen
 	}
 	r, err := http.ReadRequest(c.In)
@@ -209,6 +217,24 @@ func (c *conn) handOn(seen []byte) {
 	c.forget()
 	_ = c.SetDeadline(time.Time{}) // fails only on a closed connection, which net/http finds out
 	c.hand(withSeen(c.Conn.Conn, seen))
+}
+
+// prefaced reports whether HTTP/2's preface may begin so.
+func prefaced(seen []byte) bool {
+	const preface = "PRI * HTTP/2.0\r\n"
+	n := min(len(seen), len(preface))
+	return string(seen[:n]) == preface[:n]
+}
+
+// refusePreface answers a preface that follows a request. The connection speaks HTTP/1.1:
+// who began it may not be who sends this. Handed on, net/http would take it for a new one.
+func (c *conn) refusePreface() {
+	_ = c.SetWriteDeadline(time.Now().Add(lastReading)) // if this fails, so does the write
+	_, err := io.WriteString(c.Conn.Conn, "HTTP/1.1 400 Bad Request\r\n"+
+		"Content-Type: text/plain; charset=utf-8\r\nConnection: close\r\n\r\n400 Bad Request")
+	if err == nil {
+		c.readLast()
+	}
 }
 
 // call lets the handler answer a request, and reports whether it returned without a panic.

@@ -8,7 +8,6 @@ import (
 	"math/rand/v2"
 	"net"
 	"net/http"
-	"os"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -20,143 +19,6 @@ import (
 )
 
 const halfSent = "POST / HTTP/1.1\r\nHost: localhost\r\nContent-Length: 2\r\n\r\na"
-
-// A deadline holds for a read that waits already.
-func TestADeadlineForAReadThatWaits(t *testing.T) {
-	inBoth(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		control := http.NewResponseController(w)
-		assert.NoError(t, control.SetReadDeadline(time.Now().Add(patience)))
-		began, ended := make(chan struct{}), make(chan error)
-		go func() {
-			_, err := r.Body.Read(make([]byte, 1))
-			assert.NoError(t, err)
-			close(began)
-			_, err = r.Body.Read(make([]byte, 1))
-			ended <- err
-		}()
-		<-began
-		time.Sleep(time.Millisecond) // mostly, the second read waits by now
-		assert.NoError(t, control.SetReadDeadline(time.Now().Add(time.Millisecond)))
-		assert.ErrorIs(t, <-ended, os.ErrDeadlineExceeded)
-		say(w, "late")
-	}), func(t *testing.T, address string, _ func(context.Context) error) {
-		c := dial(t, address)
-		_, err := io.WriteString(c, halfSent)
-		require.NoError(t, err)
-		assert.Equal(t, "200 late", answer(t, bufio.NewReader(c)))
-	})
-}
-
-// After a deadline has passed, the body can be read on.
-func TestABodyIsReadOnAfterADeadline(t *testing.T) {
-	late := make(chan struct{}, 1)
-	inBoth(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		control := http.NewResponseController(w)
-		assert.NoError(t, control.SetReadDeadline(time.Now().Add(time.Millisecond)))
-		first, err := io.ReadAll(r.Body)
-		assert.ErrorIs(t, err, os.ErrDeadlineExceeded)
-		late <- struct{}{}
-		assert.NoError(t, control.SetReadDeadline(time.Time{}))
-		rest, err := io.ReadAll(r.Body)
-		assert.NoError(t, err)
-		say(w, string(first)+string(rest))
-	}), func(t *testing.T, address string, _ func(context.Context) error) {
-		c := dial(t, address)
-		_, err := io.WriteString(c, halfSent)
-		require.NoError(t, err)
-		<-late
-		_, err = io.WriteString(c, "b")
-		require.NoError(t, err)
-		assert.Equal(t, "200 ab", answer(t, bufio.NewReader(c)))
-	})
-}
-
-// A deadline for writing ends with its request.
-func TestADeadlineForWritingEndsWithItsRequest(t *testing.T) {
-	inBoth(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		say(w, "ok")
-		if r.URL.Path == "/first" {
-			control := http.NewResponseController(w)
-			assert.NoError(t, control.Flush())
-			assert.NoError(t, control.SetWriteDeadline(time.Now()))
-		}
-	}), func(t *testing.T, address string, _ func(context.Context) error) {
-		c := dial(t, address)
-		_, err := io.WriteString(c, "GET /first HTTP/1.1\r\nHost: localhost\r\n\r\n"+get)
-		require.NoError(t, err)
-		in := bufio.NewReader(c)
-		assert.Equal(t, "200 ok", answer(t, in))
-		assert.Equal(t, "200 ok", answer(t, in))
-	})
-}
-
-// What follows an interim answer may take long.
-func TestAnInterimAnswerKeepsNoBuffer(t *testing.T) {
-	s := serving(t, http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
-		assert.Nil(t, w.(*response).room, "after an answer")
-		w.WriteHeader(http.StatusEarlyHints)
-		assert.Nil(t, w.(*response).room)
-		say(w, "ok")
-	}), nil)
-	c := dial(t, s.address)
-	_, err := io.WriteString(c, get+get)
-	require.NoError(t, err)
-	in := bufio.NewReader(c)
-	for range 2 {
-		res, err := http.ReadResponse(in, nil)
-		require.NoError(t, err)
-		assert.Equal(t, http.StatusEarlyHints, res.StatusCode)
-		assert.NoError(t, res.Body.Close())
-		assert.Equal(t, "200 ok", answer(t, in))
-	}
-}
-
-// No timer runs for a body that hardly comes: thousands may.
-func TestABodyThatHardlyComesCostsNothing(t *testing.T) {
-	checked := make(chan struct{})
-	s := serving(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		<-checked
-		_, _ = io.Copy(io.Discard, r.Body)
-		<-r.Context().Done()
-	}), nil)
-	c := dial(t, s.address)
-	_, err := io.WriteString(c, halfSent)
-	require.NoError(t, err)
-	state := func() (serving, ticking bool) {
-		for _, c := range s.all() {
-			c.mu.Lock()
-			defer c.mu.Unlock()
-			return c.serving, c.ticking
-		}
-		return false, false
-	}
-	require.Eventually(t, func() bool { serving, _ := state(); return serving }, patience, time.Millisecond)
-	_, ticking := state()
-	assert.False(t, ticking)
-	close(checked)
-	_, err = io.WriteString(c, "b")
-	require.NoError(t, err)
-	require.NoError(t, c.CloseWrite())
-	require.Eventually(t, func() bool { serving, _ := state(); return !serving }, patience, time.Millisecond, "it is watched afterwards")
-}
-
-// A shutdown does not wait for the rest of what may never become a request.
-func TestAFewBytesDoNotKeepAShutdownWaiting(t *testing.T) {
-	inBoth(t, http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { say(w, "ok") }),
-		func(t *testing.T, address string, shutdown func(context.Context) error) {
-			c := dial(t, address)
-			in := bufio.NewReader(c)
-			_, err := io.WriteString(c, get+get+"\r\n")
-			require.NoError(t, err)
-			assert.Equal(t, "200 ok", answer(t, in))
-			assert.Equal(t, "200 ok", answer(t, in))
-			ctx, cancel := context.WithTimeout(t.Context(), patience/2)
-			defer cancel()
-			require.NoError(t, shutdown(ctx))
-			_, err = in.ReadByte()
-			assert.Error(t, err)
-		})
-}
 
 // told is a connection that tells of deadlines for reading when they have been set.
 type told struct {
@@ -303,14 +165,4 @@ func pipeline(t *testing.T, c net.Conn, name string, whole *atomic.Int64) {
 		assert.Equal(t, want, string(body))
 		whole.Add(1)
 	}
-}
-
-// What is read of a body after its request has ended would be of the next request.
-func TestABodyEndsWithItsRequest(t *testing.T) {
-	b := &body{left: 2}
-	assert.True(t, b.close(), "some of it was not read")
-	n, err := b.Read(make([]byte, 2))
-	assert.Zero(t, n)
-	require.ErrorIs(t, err, errBodyEnded)
-	assert.False(t, b.Waits())
 }

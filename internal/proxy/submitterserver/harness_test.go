@@ -44,7 +44,7 @@ func serving(t testing.TB, h http.Handler, wrap func(net.Conn) net.Conn) *served
 func servingAs(t testing.TB, cfg Config, wrap func(net.Conn) net.Conn) *served {
 	t.Helper()
 	base, cut := context.WithCancel(context.Background())
-	cfg.Base, cfg.MaxHead = base, 4<<10
+	cfg.Base = base
 	s, err := New(cfg)
 	require.NoError(t, err)
 	l, err := net.Listen("tcp", "127.0.0.1:0")
@@ -78,26 +78,6 @@ func (s *served) shutdown(ctx context.Context) error {
 	ended := make(chan error, 1)
 	go func() { ended <- s.Shutdown(ctx) }()
 	return errors.Join(s.http.Shutdown(ctx), <-ended)
-}
-
-// inBoth runs a test against this server and against net/http's alone: submitters see no difference.
-func inBoth(t *testing.T, h http.Handler, test func(t *testing.T, address string, shutdown func(context.Context) error)) {
-	t.Run("here", func(t *testing.T) {
-		s := serving(t, h, nil)
-		test(t, s.address, s.shutdown)
-	})
-	t.Run("net/http", func(t *testing.T) {
-		l, err := net.Listen("tcp", "127.0.0.1:0")
-		require.NoError(t, err)
-		s := &http.Server{Handler: h, IdleTimeout: patience}
-		ended := make(chan error, 1)
-		go func() { ended <- s.Serve(l) }()
-		t.Cleanup(func() {
-			_ = s.Close()
-			assert.ErrorIs(t, <-ended, http.ErrServerClosed)
-		})
-		test(t, l.Addr().String(), s.Shutdown)
-	})
 }
 
 type wrapping struct {

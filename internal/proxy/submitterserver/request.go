@@ -62,15 +62,6 @@ type body struct {
 	done bool  // the request has ended
 }
 
-// Waits reports whether a Read waits until something comes.
-func (b *body) Waits() bool {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.waits()
-}
-
-func (b *body) waits() bool { return !b.done && b.left > 0 && b.conn.In.Buffered() == 0 }
-
 // Read reads the body. The connection's buffer is given back with the last byte.
 func (b *body) Read(p []byte) (int, error) {
 	b.mu.Lock()
@@ -83,7 +74,7 @@ func (b *body) Read(p []byte) (int, error) {
 	case int64(len(p)) > b.left:
 		p = p[:b.left]
 	}
-	waits := b.waits()
+	waits := b.conn.In.Buffered() == 0
 	if waits {
 		b.conn.reads(true)
 	}
@@ -121,32 +112,11 @@ func withSeen(nc net.Conn, seen []byte) net.Conn {
 	if len(seen) == 0 {
 		return nc
 	}
-	if tcp, ok := nc.(halfCloser); ok {
-		return &seenTCP{halfCloser: tcp, seen: seen}
+	c := &seenConn{Conn: nc, seen: seen}
+	if tcp, ok := nc.(tcpConn); ok {
+		return &seenTCP{c, tcp}
 	}
-	return &seenConn{Conn: nc, seen: seen}
-}
-
-// halfCloser is what a TCP connection can do beside others.
-type halfCloser interface {
-	net.Conn
-	CloseWrite() error
-	SetLinger(seconds int) error
-	ReadFrom(r io.Reader) (int64, error)
-}
-
-type seenTCP struct {
-	halfCloser
-	seen []byte
-}
-
-func (c *seenTCP) Read(p []byte) (int, error) {
-	if len(c.seen) == 0 {
-		return c.halfCloser.Read(p)
-	}
-	n := copy(p, c.seen)
-	c.seen = c.seen[n:]
-	return n, nil
+	return c
 }
 
 type seenConn struct {
@@ -161,4 +131,16 @@ func (c *seenConn) Read(p []byte) (int, error) {
 	n := copy(p, c.seen)
 	c.seen = c.seen[n:]
 	return n, nil
+}
+
+// tcpConn is what a TCP connection can do beside others.
+type tcpConn interface {
+	CloseWrite() error
+	SetLinger(seconds int) error
+	ReadFrom(r io.Reader) (int64, error)
+}
+
+type seenTCP struct {
+	*seenConn
+	tcpConn
 }

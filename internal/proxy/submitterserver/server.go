@@ -27,8 +27,6 @@ type Config struct {
 	// HeaderTimeout bounds the wait for the first request of a connection,
 	// IdleTimeout that for later ones.
 	HeaderTimeout, IdleTimeout time.Duration
-	// MaxHead bounds a request's head, in bytes. Heads of more than 8 KiB are not served here.
-	MaxHead int
 	// ErrorLog is told of panics; nil is the standard logger.
 	ErrorLog *log.Logger
 }
@@ -39,7 +37,6 @@ type Server struct {
 	buffers *lazyconn.Buffers // hold a head and a body of 4 KB
 	closing atomic.Bool
 	accepts atomic.Bool // a connection may come that is not in conns yet
-	watcher lazyconn.Watcher
 
 	mu    sync.Mutex
 	conns map[*conn]struct{}
@@ -47,8 +44,8 @@ type Server struct {
 
 // New returns a server.
 func New(cfg Config) (*Server, error) {
-	if cfg.Handler == nil || cfg.Base == nil || cfg.HeaderTimeout <= 0 || cfg.IdleTimeout <= 0 || cfg.MaxHead <= 0 {
-		return nil, errors.New("submitterserver: Handler, Base, HeaderTimeout, IdleTimeout and MaxHead are required")
+	if cfg.Handler == nil || cfg.Base == nil || cfg.HeaderTimeout <= 0 || cfg.IdleTimeout <= 0 {
+		return nil, errors.New("submitterserver: Handler, Base, HeaderTimeout and IdleTimeout are required")
 	}
 	if cfg.ErrorLog == nil {
 		cfg.ErrorLog = log.Default()
@@ -158,7 +155,6 @@ func (s *Server) Shutdown(ctx context.Context) error {
 			c.interruptIdle()
 		}
 		if !accepts && len(all) == 0 {
-			s.watcher.Close()
 			return nil
 		}
 		select {
@@ -173,7 +169,6 @@ func (s *Server) Shutdown(ctx context.Context) error {
 // Close closes all connections.
 func (s *Server) Close() {
 	s.closing.Store(true)
-	s.watcher.Close()
 	for _, c := range s.all() {
 		_ = c.Conn.Conn.Close()
 	}

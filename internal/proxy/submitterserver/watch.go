@@ -19,7 +19,7 @@ func (c *conn) begin(unread bool) {
 	}
 }
 
-// watchLater sets the timer. One that runs finds that it was set for an earlier request.
+// watchLater sets the timer. When a running timer fires for an older request, it restarts.
 // c.mu must be held.
 func (c *conn) watchLater() {
 	if c.ticking {
@@ -34,8 +34,7 @@ func (c *conn) watchLater() {
 }
 
 // tick watches the submitter of a request that lasts. A request that ends before
-// leaves the timer alone: stopping and setting it would cost more. Where the server's
-// watcher cannot watch it, the timer's goroutine does.
+// leaves the timer alone: stopping and setting it would cost more.
 func (c *conn) tick() {
 	c.mu.Lock()
 	if !c.serving || c.unread {
@@ -50,29 +49,22 @@ func (c *conn) tick() {
 		return
 	}
 	c.ticking = false
-	if c.watched = c.server.watcher.Watch(c.Conn, c.ctx.cancel); c.watched {
-		c.mu.Unlock()
-		return
-	}
 	watch := make(chan struct{})
 	c.watch = watch
 	c.arm(time.Time{})
 	c.mu.Unlock()
 	defer close(watch)
 	if c.WaitForEnd() {
-		c.ctx.cancel()
+		c.cancel()
 	}
 }
 
 // end ends the watch.
 func (c *conn) end() {
 	c.mu.Lock()
-	watched, watch := c.watched, c.watch
-	c.watched, c.watch, c.serving = false, nil, false
+	watch := c.watch
+	c.watch, c.serving = nil, false
 	c.mu.Unlock()
-	if watched {
-		c.server.watcher.Forget(c.Conn)
-	}
 	if watch != nil {
 		_ = c.SetReadDeadline(time.Unix(1, 0)) // fails only on a closed connection
 		<-watch

@@ -74,7 +74,7 @@ func (c *conn) locked(f func() bool) bool {
 }
 
 func (c *conn) isWatched() bool {
-	return c.locked(func() bool { return c.watched || c.watch != nil })
+	return c.locked(func() bool { return c.watch != nil })
 }
 
 // long has a request answered when its submitter is watched. Its watch ends with it.
@@ -83,15 +83,10 @@ func (w *watching) long() {
 	w.says(lasting)
 	soon(w.t, w.begun)
 	require.Eventually(w.t, w.inner.isWatched, patience, time.Millisecond)
-	assert.True(w.t, w.inner.locked(func() bool { return w.inner.watched || w.inner.armed.IsZero() }), "its watch has no deadline")
-	together := w.inner.locked(func() bool { return w.inner.watched })
+	assert.True(w.t, w.inner.locked(w.inner.armed.IsZero), "its watch has no deadline")
 	w.finish <- struct{}{}
 	assert.Equal(w.t, "200 ok", answer(w.t, w.in))
 	assert.False(w.t, w.inner.isWatched())
-	if together {
-		assert.True(w.t, w.server.watcher.Watch(w.inner.Conn, func() {}), "the watcher has forgotten it")
-		w.server.watcher.Forget(w.inner.Conn)
-	}
 }
 
 // slow has a request answered whose body comes late. While it comes, nobody else watches.
@@ -117,30 +112,27 @@ func soon(t *testing.T, told <-chan struct{}) {
 
 // A submitter that leaves is noticed, whatever came before on its connection.
 func TestEveryRequestThatLastsIsWatched(t *testing.T) {
-	for mode, prepare := range map[string]func(*Server){"together": func(*Server) {}, "each by itself": func(s *Server) { s.watcher.Close() }} {
-		for name, before := range map[string]func(*watching){
-			"nothing":     func(*watching) {},
-			"a quick one": (*watching).quick,
-			"a pause": func(w *watching) {
-				w.quick()
-				time.Sleep(3 * watchAfter) // mostly, the timer finds no request
-				assert.False(w.t, w.inner.isWatched())
-			},
-			"one that lasted":         (*watching).long,
-			"two that lasted":         func(w *watching) { w.long(); w.long() },
-			"a slow body":             (*watching).slow,
-			"a quick one and a slow":  func(w *watching) { w.quick(); w.slow() },
-			"one that lasted, a slow": func(w *watching) { w.long(); w.slow() },
-		} {
-			t.Run(mode+", after "+name, func(t *testing.T) {
-				w := newWatching(t)
-				prepare(w.server.Server)
-				before(w)
-				w.says(lasting)
-				soon(t, w.begun)
-				require.NoError(t, w.Close())
-				soon(t, w.gone)
-			})
-		}
+	for name, before := range map[string]func(*watching){
+		"nothing":     func(*watching) {},
+		"a quick one": (*watching).quick,
+		"a pause": func(w *watching) {
+			w.quick()
+			time.Sleep(3 * watchAfter) // mostly, the timer finds no request
+			assert.False(w.t, w.inner.isWatched())
+		},
+		"one that lasted":         (*watching).long,
+		"two that lasted":         func(w *watching) { w.long(); w.long() },
+		"a slow body":             (*watching).slow,
+		"a quick one and a slow":  func(w *watching) { w.quick(); w.slow() },
+		"one that lasted, a slow": func(w *watching) { w.long(); w.slow() },
+	} {
+		t.Run("after "+name, func(t *testing.T) {
+			w := newWatching(t)
+			before(w)
+			w.says(lasting)
+			soon(t, w.begun)
+			require.NoError(t, w.Close())
+			soon(t, w.gone)
+		})
 	}
 }

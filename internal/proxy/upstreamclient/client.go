@@ -23,7 +23,7 @@ type Config struct {
 	// requests, and IdleTimeout for how long.
 	Idle        int
 	IdleTimeout time.Duration
-	// MaxHead bounds the head of an answer, and of each interim answer, in bytes.
+	// MaxHead bounds the head of an answer, and of each interim answer, in bytes. Each has 1,000 lines at most.
 	MaxHead int64
 }
 
@@ -134,7 +134,7 @@ func (c *Client) begin(ctx context.Context, r *Request, p *Progress) (*Response,
 	if r.Body != nil {
 		response.body = r.Body
 	}
-	response.unhook = afterFunc(ctx, cn.interrupted)
+	response.unhook = context.AfterFunc(ctx, cn.interrupted)
 	if err := response.sending.start(cn, r); err != nil {
 		r.Withdrawal.leave(false)
 		response.unhook()
@@ -142,17 +142,6 @@ func (c *Client) begin(ctx context.Context, r *Request, p *Progress) (*Response,
 		return nil, err
 	}
 	return response, nil
-}
-
-// afterFunc is context.AfterFunc, or the context's own way of doing the same. stop may be
-// called once.
-func afterFunc(ctx context.Context, f func()) (stop func() bool) {
-	if own, ok := ctx.(interface {
-		AfterFunc(f func()) (stop func() bool)
-	}); ok {
-		return own.AfterFunc(f)
-	}
-	return context.AfterFunc(ctx, f)
 }
 
 // errorOf is the error that an exchange ends with.

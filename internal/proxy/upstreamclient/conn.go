@@ -13,6 +13,9 @@ type conn struct {
 	reused      bool   // it was idle, or has served another request
 	sweeps      int    // how many it has been idle for
 	interrupted func() // interrupt, made once
+
+	bound    headBound            // of the head that is read
+	counting func(p []byte) error // its count, made once
 }
 
 // buffers are those of all connections.
@@ -21,6 +24,7 @@ var buffers = lazyconn.NewBuffers(4 << 10)
 func newConn(nc net.Conn) *conn {
 	c := &conn{Conn: lazyconn.New(nc, buffers)}
 	c.interrupted = c.interrupt
+	c.counting = c.bound.count
 	return c
 }
 

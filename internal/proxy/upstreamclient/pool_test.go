@@ -4,12 +4,12 @@ import (
 	"context"
 	"crypto/tls"
 	"errors"
+	"fmt"
 	"io"
 	"net"
 	"net/http"
 	"net/http/httptest"
 	"strings"
-	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -18,53 +18,80 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-func TestConnectionsAreKept(t *testing.T) {
-	var conns atomic.Int32
-	up := listen(t, func(p *peer) {
-		conns.Add(1)
-		for r, _ := p.request(); r != nil; r, _ = p.request() {
-			p.say(ok)
-		}
-	})
-	c := newClient(t, Config{})
-	for i := range 5 {
-		status, text, p := do(t, c, job(up, "{}"))
-		assert.Equal(t, 200, status)
-		assert.Equal(t, "ok", text)
-		assert.Equal(t, Progress{Reused: i > 0, Begun: true, InFull: true, Answered: true}, p)
-	}
-	assert.EqualValues(t, 1, conns.Load())
-	c.pool.mu.Lock()
-	assert.Nil(t, c.pool.upstreams[up].idle[0].In, "it needs no buffer while it is idle")
-	c.pool.mu.Unlock()
-
-	fresh := job(up, "{}")
-	fresh.Fresh = true
-	_, _, p := do(t, c, fresh)
-	assert.False(t, p.Reused)
-	assert.Equal(t, 2, c.Idle()[up], "a fresh connection is pooled, too")
-}
-
-// A connection is used again only if nothing is left on it and both sides mean to go on.
-func TestConnectionsThatAreNotKept(t *testing.T) {
-	for name, answer := range map[string]string{
-		"the upstream closes":      "HTTP/1.1 200 OK\r\nConnection: close\r\nContent-Length: 2\r\n\r\nok",
-		"HTTP/1.0":                 "HTTP/1.0 200 OK\r\nContent-Length: 2\r\n\r\nok",
-		"excess":                   ok + "HTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\nevil",
-		"the body of a bodiless":   "HTTP/1.1 204 No Content\r\n\r\nevil",
-		"switching nobody asked":   "HTTP/1.1 101 Switching Protocols\r\n\r\n",
-		"a length beside chunks":   "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n2\r\nok\r\n0\r\n\r\nx",
-		"an interim answer, after": ok + "HTTP/1.1 103 Evil\r\n\r\n",
+// A connection is used again only if nothing is left on it and both sides mean to go on: what net/http's tests of its
+// transport hold, and the same of ours. After each answer another request is sent.
+func TestConnectionsAreUsedAgainAsByTheTransport(t *testing.T) {
+	const early, again = "read nothing", true
+	big := strings.Repeat("x", 8<<20)
+	for name, c := range map[string]struct {
+		method, body, answer string
+		want                 string // of the first answer
+		again                bool   // its connection has the second request
+	}{
+		"a length":                  {"GET", "", ok, `200 "ok"`, again},
+		"no body":                   {"GET", "", "HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n", `200 ""`, again},
+		"chunks":                    {"GET", "", "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n2\r\nok\r\n0\r\n\r\n", `200 "ok"`, again},
+		"compressed chunks":         {"GET", "", "HTTP/1.1 200 OK\r\nContent-Encoding: gzip\r\nTransfer-Encoding: chunked\r\n\r\n2\r\nok\r\n0\r\n\r\n", `200 "ok"`, again},
+		"chunks and trailers":       {"GET", "", "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n2\r\nok\r\n0\r\nA: b\r\n\r\n", `200 "ok"`, again},
+		"204":                       {"GET", "", "HTTP/1.1 204 No Content\r\n\r\n", `204 ""`, again},
+		"304 with a length":         {"GET", "", "HTTP/1.1 304 Not Modified\r\nContent-Length: 5\r\n\r\n", `304 ""`, again},
+		"304 with chunks":           {"GET", "", "HTTP/1.1 304 Not Modified\r\nTransfer-Encoding: chunked\r\n\r\n", `304 ""`, again},
+		"HEAD with a length":        {"HEAD", "", "HTTP/1.1 200 OK\r\nContent-Length: 123\r\n\r\n", `200 ""`, again},
+		"HEAD with chunks":          {"HEAD", "", "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n", `200 ""`, again},
+		"interim answers":           {"POST", "{}", "HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 123 One\r\nFoo: bar\r\n\r\n" + ok, `200 "ok"`, again},
+		"HTTP/1.0 that goes on":     {"GET", "", "HTTP/1.0 200 OK\r\nConnection: keep-alive\r\nContent-Length: 2\r\n\r\nok", `200 "ok"`, again},
+		"HTTP/1.0":                  {"GET", "", "HTTP/1.0 200 OK\r\nContent-Length: 2\r\n\r\nok", `200 "ok"`, !again},
+		"the upstream closes":       {"GET", "", "HTTP/1.1 200 OK\r\nConnection: close\r\nContent-Length: 2\r\n\r\nok", `200 "ok"`, !again},
+		"408":                       {"GET", "", "HTTP/1.1 408 Request Timeout\r\nConnection: close\r\nContent-Length: 0\r\n\r\n", `408 ""`, !again},
+		"an unsolicited answer":     {"GET", "", ok + "HTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\nevil", `200 "ok"`, !again},
+		"an unsolicited interim":    {"GET", "", ok + "HTTP/1.1 103 Evil\r\n\r\n", `200 "ok"`, !again},
+		"a body after 204":          {"GET", "", "HTTP/1.1 204 No Content\r\n\r\nevil", `204 ""`, !again},
+		"a body after HEAD":         {"HEAD", "", ok, `200 ""`, !again},
+		"a byte after chunks":       {"GET", "", "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n2\r\nok\r\n0\r\n\r\nx", `200 "ok"`, !again},
+		"a switch that none wanted": {"GET", "", "HTTP/1.1 101 Switching Protocols\r\n\r\n", `101 ""`, !again},
+		"an early answer":           {early, big, ok, `200 "ok"`, !again},
+		"an early refusal":          {early, big, "HTTP/1.1 413 No\r\nConnection: close\r\nContent-Length: 2\r\n\r\nno", `413 "no"`, !again},
+		"a malformed head":          {"GET", "", "HTTP/1.1 200 OK\r\nFoo bar\r\n\r\n", "error", !again},
+		"no status":                 {"GET", "", "HTTP/1.1\r\n\r\n", "error", !again},
+		"a sign in the length":      {"GET", "", "HTTP/1.1 200 OK\r\nContent-Length: +2\r\n\r\nok", "error", !again},
 	} {
 		t.Run(name, func(t *testing.T) {
+			second, over := make(chan int, 1), make(chan struct{})
+			defer close(over)
 			up := listen(t, func(p *peer) {
-				for r, _ := p.request(); r != nil; r, _ = p.request() {
-					p.say("%s", answer)
+				if p.n == 1 {
+					if c.method == early {
+						_, _ = p.in.ReadString('\n')
+					} else {
+						p.request()
+					}
+					p.say("%s", c.answer)
+					if c.method == early {
+						<-over
+						return
+					}
+				}
+				if r, _ := p.request(); r != nil {
+					second <- p.n
+					p.say(ok)
 				}
 			})
-			c := newClient(t, Config{})
-			do(t, c, job(up, "{}"))
-			assert.Zero(t, c.Idle()[up])
+			client := newClient(t, Config{})
+			r := job(up, c.body)
+			if c.method != early {
+				r.Method = c.method
+			}
+			got := "error"
+			if res, _, err := client.Do(t.Context(), r); err == nil {
+				text, err := res.all()
+				require.NoError(t, err)
+				got = fmt.Sprintf("%d %q", res.StatusCode, text)
+			}
+			assert.Equal(t, c.want, got)
+			_, text, p := do(t, client, job(up, "{}"))
+			assert.Equal(t, "ok", text)
+			assert.Equal(t, c.again, p.Reused)
+			assert.Equal(t, c.again, <-second == 1)
 		})
 	}
 }
@@ -146,53 +173,6 @@ func network(script func(*peer)) func(context.Context, string, string) (net.Conn
 	}
 }
 
-func TestIdleConnectionsAreClosedInTime(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		started := time.Now()
-		var ended []time.Duration
-		c := newClient(t, Config{IdleTimeout: 50 * time.Second, Dial: network(func(p *peer) {
-			for r, _ := p.request(); r != nil; r, _ = p.request() {
-				p.say(ok)
-			}
-			ended = append(ended, time.Since(started))
-		})})
-		do(t, c, job("up:1", "{}"))
-		time.Sleep(26 * time.Second) // not with a sweep, which holds the connections for a moment
-		do(t, c, job("up:1", "{}"))
-		time.Sleep(43 * time.Second)
-		assert.Equal(t, 1, c.Idle()["up:1"])
-		time.Sleep(18 * time.Second)
-		assert.Zero(t, c.Idle()["up:1"])
-		synctest.Wait()
-		require.Len(t, ended, 1)
-		assert.InDelta(t, 85, ended[0].Seconds(), 6)
-		assert.Nil(t, c.pool.sweeper, "no timer runs while no connection is idle")
-	})
-}
-
-func TestClosedClientsKeepNothing(t *testing.T) {
-	up := listen(t, func(p *peer) {
-		for r, _ := p.request(); r != nil; r, _ = p.request() {
-			p.say(ok)
-		}
-	})
-	c := newClient(t, Config{})
-	var open []*Response
-	for range 2 {
-		res, _, err := c.Do(context.Background(), job(up, "{}"))
-		require.NoError(t, err)
-		open = append(open, res)
-	}
-	_, err := open[0].all()
-	require.NoError(t, err)
-	require.Equal(t, 1, c.Idle()[up])
-	c.Close()
-	assert.Zero(t, c.Idle()[up])
-	_, err = open[1].all()
-	require.NoError(t, err)
-	assert.Zero(t, c.Idle()[up])
-}
-
 func TestDialErrors(t *testing.T) {
 	never := func(ctx context.Context, _, _ string) (net.Conn, error) {
 		<-ctx.Done()
@@ -233,38 +213,6 @@ func TestDialErrors(t *testing.T) {
 	assert.False(t, dial.Timeout)
 	assert.ErrorContains(t, err, "connection refused")
 	assert.Equal(t, Progress{}, p)
-}
-
-func TestConfigs(t *testing.T) {
-	for _, cfg := range []Config{
-		{}, {Idle: 1, IdleTimeout: 1}, {Idle: 1, MaxHead: 1}, {IdleTimeout: 1, MaxHead: 1}, {Idle: -1, IdleTimeout: 1, MaxHead: 1},
-	} {
-		_, err := New(cfg)
-		assert.Error(t, err)
-	}
-}
-
-// What was forgotten in a sweep comes back as needed.
-func TestUpstreamsAreForgotten(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		c := newClient(t, Config{IdleTimeout: time.Second, Dial: network(func(p *peer) {
-			for r, _ := p.request(); r != nil; r, _ = p.request() {
-				p.say(ok)
-			}
-		})})
-		do(t, c, job("up:1", "{}"))
-		res, _, err := c.Do(context.Background(), job("up:1", "{}"))
-		require.NoError(t, err)
-		do(t, c, job("up:2", "{}"))
-		time.Sleep(3 * time.Second)
-		c.pool.mu.Lock()
-		assert.Empty(t, c.pool.upstreams)
-		assert.Nil(t, c.pool.sweeper)
-		c.pool.mu.Unlock()
-		_, err = res.all()
-		require.NoError(t, err)
-		assert.Equal(t, 1, c.Idle()["up:1"])
-	})
 }
 
 // On a TLS connection the client sees no more than that something has come, which on

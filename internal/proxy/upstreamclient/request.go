@@ -38,6 +38,8 @@ type Request struct {
 
 	// Withdrawal ends the request from outside; nil if nobody does.
 	Withdrawal *Withdrawal
+	// Budget is where large heads of the answer count; nil is none.
+	Budget Budget
 	// Interim gets each interim answer (1xx), but for 100 Continue; nil is nobody.
 	Interim Interim
 }
@@ -45,6 +47,12 @@ type Request struct {
 // Interim takes interim answers.
 type Interim interface {
 	Interim(status int, h http.Header)
+}
+
+// Budget bounds memory.
+type Budget interface {
+	// Reserve takes so many bytes, or says why it does not. The client never gives them back.
+	Reserve(bytes int64) error
 }
 
 // ErrRequest is a request that cannot be written as HTTP/1.1. Nothing of it was sent.

@@ -6,10 +6,9 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"math"
 	"net/http"
-	"os"
 	"strconv"
+	"strings"
 	"time"
 )
 
@@ -82,12 +81,12 @@ func (c *conn) head(ctx context.Context, r *Request, err error, most int64, p *P
 			return nil, err
 		}
 	}
+	c.bound = headBound{most: most, budget: r.Budget}
 	var asked *http.Request // its method tells whether a body follows; nil is GET
 	if r.Method == http.MethodHead {
 		asked = &http.Request{Method: http.MethodHead}
 	}
 	for interims := 0; ; interims++ {
-		c.Left = most
 		if interims > 0 {
 			p.Interim, p.Answered = true, false
 			if _, err := c.In.Peek(1); err != nil {
@@ -95,23 +94,54 @@ func (c *conn) head(ctx context.Context, r *Request, err error, most int64, p *P
 			}
 			p.Answered = true
 		}
-		head, err := http.ReadResponse(c.In, asked)
-		c.Left = math.MaxInt64
+		head, err := c.readHead(asked)
 		switch {
-		case err != nil && errors.Is(c.Failed, os.ErrDeadlineExceeded):
-			return nil, c.Failed // half a line is late, not malformed
 		case err != nil:
 			return nil, err
 		case head.StatusCode < 100:
 			return nil, fmt.Errorf("an answer with status %d", head.StatusCode)
 		case head.StatusCode >= 200 || head.StatusCode == http.StatusSwitchingProtocols:
-			return head, nil
+			return head, ambiguous(head)
 		case interims == maxInterims:
 			return nil, errInterims
 		case head.StatusCode != http.StatusContinue && r.Interim != nil:
 			r.Interim.Interim(head.StatusCode, head.Header)
 		}
 	}
+}
+
+// readHead reads one head, within its bounds.
+func (c *conn) readHead(asked *http.Request) (*http.Response, error) {
+	c.bound.begin()
+	there, err := c.In.Peek(c.In.Buffered())
+	if err == nil {
+		err = c.bound.count(there)
+	}
+	if err != nil {
+		return nil, err
+	}
+	c.Count = c.counting
+	defer func() { c.Count = nil }()
+	head, err := http.ReadResponse(c.In, asked)
+	if err != nil && c.Failed != nil && !errors.Is(c.Failed, io.EOF) {
+		err = c.Failed // half a head is late, or too long, not malformed
+	}
+	return head, err
+}
+
+// ambiguous refuses what net/http reads in one way, and other parsers in another: a carriage return amid
+// the status line, which some take for a line end, and a space in a header's name, so that
+// "Content-Length : 2" is no length.
+func ambiguous(head *http.Response) error {
+	if strings.Contains(head.Status, "\r") {
+		return fmt.Errorf("malformed status line %q", head.Status)
+	}
+	for name := range head.Header {
+		if strings.Contains(name, " ") {
+			return fmt.Errorf("malformed header name %q", name)
+		}
+	}
+	return nil
 }
 
 // Unframed reports whether the body has neither a length nor chunks: it ends
@@ -144,7 +174,7 @@ func wholeChunks(there []byte) bool {
 			return some
 		}
 		digits, _, _ := bytes.Cut(line, []byte(";"))
-		size, err := strconv.ParseUint(string(bytes.TrimSpace(digits)), 16, 63)
+		size, err := strconv.ParseUint(string(bytes.TrimSpace(digits)), 16, 64)
 		switch {
 		case err != nil: // which the reader finds too
 			return true
@@ -214,9 +244,10 @@ func (r *Response) Close() {
 	r.sending.finish(r.poolOrClose)
 }
 
-// poolOrClose pools the connection if all of the request was sent, or else closes it.
+// poolOrClose pools the connection if all of the request was sent and nothing follows the
+// answer, or else closes it.
 func (r *Response) poolOrClose() {
-	if r.sending.err != nil {
+	if r.sending.err != nil || !r.conn.Drained() {
 		r.abandon()
 		return
 	}

@@ -7,25 +7,7 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/assert"
-	"github.com/stretchr/testify/require"
 )
-
-// The deadline of the last request says nothing about an idle connection.
-func TestASweepAfterTheDeadline(t *testing.T) {
-	up := listen(t, func(p *peer) {
-		for r, _ := p.request(); r != nil; r, _ = p.request() {
-			p.say(ok)
-		}
-	})
-	c := newClient(t, Config{})
-	do(t, c, job(up, "{}"))
-	idle := c.pool.at(up).idle[0]
-	require.NoError(t, idle.SetDeadline(time.Unix(1, 0)))
-	c.pool.sweep()
-	assert.Equal(t, map[string]int{up: 1}, c.Idle())
-	_, _, p := do(t, c, job(up, "{}"))
-	assert.True(t, p.Reused)
-}
 
 // looked is a connection on which something happens as a sweep looks at it.
 type looked struct {

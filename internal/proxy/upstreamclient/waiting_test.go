@@ -115,22 +115,6 @@ func TestATimeOutIsForThoseBeforeIt(t *testing.T) {
 	})
 }
 
-// A connection that is being made is not lost when its upstream has nothing else.
-func TestASweepDuringADial(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		g := &gate{through: make(chan error), script: func(p *peer) { p.request() }}
-		c := newClient(t, Config{Dial: g.dial})
-		r := job("up:1", "{}")
-		r.Deadline = time.Now().Add(time.Second / 2)
-		_, _, err := c.Do(t.Context(), r)
-		require.ErrorIs(t, err, ErrDeadline)
-		c.pool.sweep()
-		g.through <- nil
-		synctest.Wait()
-		assert.Equal(t, 1, c.Idle()["up:1"])
-	})
-}
-
 // A refused connection fails one request; the others find out for themselves.
 func TestARefusedConnectionFailsOneRequest(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -152,53 +136,6 @@ func TestARefusedConnectionFailsOneRequest(t *testing.T) {
 		require.ErrorIs(t, <-ended, refused)
 		g.through <- nil
 		require.NoError(t, <-ended)
-	})
-}
-
-// A refusal is also for a request that came while the connection was being made, for one that has
-// left meanwhile.
-func TestARefusedConnectionThatAnotherHasAskedFor(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		g := &gate{through: make(chan error)}
-		c := newClient(t, Config{Dial: g.dial})
-		ctx, leave := context.WithCancel(t.Context())
-		defer leave()
-		ended := make(chan error)
-		for _, ctx := range []context.Context{ctx, t.Context()} {
-			go func() {
-				_, _, err := c.Do(ctx, job("up:1", "{}"))
-				ended <- err
-			}()
-			synctest.Wait()
-			time.Sleep(time.Second / 4)
-			leave()
-		}
-		require.ErrorIs(t, <-ended, context.Canceled)
-		refused := errors.New("connection refused")
-		g.through <- refused
-		require.ErrorIs(t, <-ended, refused)
-	})
-}
-
-// A burst gets as many connections as it needs, where none is given back for long.
-func TestBurstsOfLongRequests(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		const jobs = 2*maxDials + 1
-		var came, answered sync.WaitGroup
-		came.Add(jobs)
-		g := &gate{through: make(chan error), script: func(p *peer) {
-			p.request()
-			came.Done()
-			came.Wait()
-			p.say(ok)
-		}}
-		c := newClient(t, Config{Dial: g.dial})
-		for range jobs {
-			answered.Go(func() { do(t, c, job("up:1", "{}")) })
-		}
-		synctest.Wait() // until all wait
-		close(g.through)
-		answered.Wait()
 	})
 }
 

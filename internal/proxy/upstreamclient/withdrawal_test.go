@@ -1,10 +1,6 @@
 package upstreamclient
 
 import (
-	"context"
-	"io"
-	"net"
-	"os"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -83,90 +79,6 @@ func TestWithdrawal(t *testing.T) {
 		assert.Equal(t, "ok", text)
 		assert.Equal(t, started, time.Now(), "a withdrawal is not waited for")
 	})
-}
-
-// A withdrawal interrupts no connection on which its own request does not wait: another request
-// may have it.
-func TestAWithdrawalLeavesOthersAlone(t *testing.T) {
-	for name, withdrawn := range map[string]bool{"the request was answered": false, "it was withdrawn before it had a connection": true} {
-		t.Run(name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				conns := 0
-				c := newClient(t, Config{Dial: network(func(p *peer) {
-					conns++
-					for r, _ := p.request(); r != nil; r, _ = p.request() {
-						time.Sleep(time.Second)
-						p.say(ok)
-					}
-				})})
-				do(t, c, job("up:1", "{}")) // its connection is pooled
-				var w Withdrawal
-				if withdrawn {
-					w.Withdraw()
-				}
-				r := job("up:1", "{}")
-				r.Withdrawal = &w
-				response, _, err := c.Do(t.Context(), r)
-				if withdrawn {
-					require.ErrorIs(t, err, ErrWithdrawn)
-				} else {
-					require.NoError(t, err)
-					_, err = response.all()
-					require.NoError(t, err)
-				}
-				time.AfterFunc(time.Second/2, func() {
-					w.Reset()
-					w.Withdraw()
-				})
-				do(t, c, job("up:1", "{}"))
-				assert.Equal(t, 1, conns)
-			})
-		})
-	}
-}
-
-// A withdrawal may interrupt a connection just as the answer begins. The answer is read to its
-// end, but not if the submitter has left, and not beyond the deadline.
-func TestAWithdrawalAtTheFirstByte(t *testing.T) {
-	const rest = "TTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n"
-	for name, tc := range map[string]struct {
-		rest string
-		left bool
-		err  error
-	}{
-		"the answer comes":       {rest, false, nil},
-		"the submitter has left": {rest, true, context.Canceled},
-		"the rest does not come": {"TTP/1.1 200 OK\r\n", false, os.ErrDeadlineExceeded},
-	} {
-		synctest.Test(t, func(t *testing.T) {
-			near, far := net.Pipe()
-			written := make(chan struct{})
-			go func() {
-				defer close(written)
-				for _, piece := range []string{"H", tc.rest} {
-					_, _ = io.WriteString(far, piece)
-				}
-			}()
-			cn, r, p := newConn(near), job("up:1", "{}"), Progress{}
-			r.Withdrawal = new(Withdrawal)
-			require.True(t, r.Withdrawal.enter(cn))
-			waited := cn.Await()
-			require.True(t, r.Withdrawal.Withdraw())
-			ctx, leave := context.WithCancel(t.Context())
-			if tc.left {
-				leave()
-			}
-			response, err := cn.head(ctx, r, waited, 1<<10, &p)
-			require.ErrorIs(t, err, tc.err, name)
-			if err == nil {
-				require.NoError(t, response.Body.Close())
-				assert.Equal(t, 200, response.StatusCode)
-			}
-			leave()
-			_ = near.Close()
-			<-written
-		})
-	}
 }
 
 // A withdrawal may come at any time: the request is withdrawn, or answered whole, and the next

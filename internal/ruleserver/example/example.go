@@ -12,10 +12,13 @@ import (
 var files embed.FS
 
 // Job is the text of job.json.
-func Job() string { return read("job.json") }
-
-// Feed is the data of project 12345, as CSV.
-func Feed() string { return read("feeds/12345.csv") }
+func Job() string {
+	text, err := files.ReadFile("job.json")
+	if err != nil {
+		panic("BUG: " + err.Error())
+	}
+	return string(text)
+}
 
 // Feeds is the folder feeds.
 func Feeds() fs.FS {
@@ -32,11 +35,3 @@ func AnyFeeds() fs.FS { return anyFeeds{} }
 type anyFeeds struct{}
 
 func (anyFeeds) Open(string) (fs.File, error) { return files.Open("feeds/12345.csv") }
-
-func read(name string) string {
-	text, err := files.ReadFile(name)
-	if err != nil {
-		panic("BUG: " + err.Error())
-	}
-	return string(text)
-}

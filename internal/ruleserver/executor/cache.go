@@ -13,21 +13,21 @@ const entryOverhead = 256
 // evicts the oldest entries, also those that jobs still use (thesis, 3.5).
 type cache struct {
 	limit, used int64
-	order       list.List // of *entry, the oldest first
+	order       list.List // of *Cached, the oldest first
 	entries     map[Key]*list.Element
-	projects    map[string]map[Key]bool // the keys of each project's entries
 	evictions   uint64
 	changes     uint64 // of the set of entries
 }
 
-type entry struct {
-	key    Key
-	result Result
-	added  time.Time
+// Cached is a result with the key of its joblet.
+type Cached struct {
+	Key    Key
+	Result Result
+	Added  time.Time
 }
 
 func newCache(limit int64) *cache {
-	return &cache{limit: limit, entries: map[Key]*list.Element{}, projects: map[string]map[Key]bool{}}
+	return &cache{limit: limit, entries: map[Key]*list.Element{}}
 }
 
 func (c *cache) get(key Key) (Result, bool) {
@@ -35,7 +35,7 @@ func (c *cache) get(key Key) (Result, bool) {
 	if element == nil {
 		return Result{}, false
 	}
-	return element.Value.(*entry).result, true
+	return element.Value.(*Cached).Result, true
 }
 
 // put adds a result, unless it is larger than the whole cache. A FeedSource
@@ -45,9 +45,9 @@ func (c *cache) put(now time.Time, key Key, result Result) {
 		return
 	}
 	if key.Kind == FeedSource {
-		for old := range c.projects[key.Project] {
-			if old.Version != key.Version {
-				c.remove(c.entries[old])
+		for old, element := range c.entries {
+			if old.Project == key.Project && old.Version != key.Version {
+				c.remove(element)
 			}
 		}
 	}
@@ -55,24 +55,15 @@ func (c *cache) put(now time.Time, key Key, result Result) {
 		c.remove(c.order.Front())
 		c.evictions++
 	}
-	c.entries[key] = c.order.PushBack(&entry{key, result, now})
-	if c.projects[key.Project] == nil {
-		c.projects[key.Project] = map[Key]bool{}
-	}
-	c.projects[key.Project][key] = true
+	c.entries[key] = c.order.PushBack(&Cached{key, result, now})
 	c.used += result.Bytes + entryOverhead
 	c.changes++
 }
 
 func (c *cache) remove(element *list.Element) {
-	e := c.order.Remove(element).(*entry)
-	delete(c.entries, e.key)
-	if keys := c.projects[e.key.Project]; len(keys) > 1 {
-		delete(keys, e.key)
-	} else {
-		delete(c.projects, e.key.Project)
-	}
-	c.used -= e.result.Bytes + entryOverhead
+	e := c.order.Remove(element).(*Cached)
+	delete(c.entries, e.Key)
+	c.used -= e.Result.Bytes + entryOverhead
 	c.changes++
 }
 
@@ -82,53 +73,12 @@ func (c *cache) clear() {
 	}
 }
 
-// CachedProject is a project whose data is in the cache.
-type CachedProject struct {
-	Project string
-	Version int64
-	Bytes   int64
-	Added   time.Time
-}
-
-// listProjects returns the projects whose data is cached, the oldest first.
-func (c *cache) listProjects() []CachedProject {
-	projects := make([]CachedProject, 0, len(c.projects))
+// projects returns the data of projects that is cached, the oldest first.
+func (c *cache) projects() (projects []Cached) {
 	for element := c.order.Front(); element != nil; element = element.Next() {
-		if e := element.Value.(*entry); e.key.Kind == FeedSource {
-			projects = append(projects, CachedProject{e.key.Project, e.key.Version, e.result.Bytes, e.added})
+		if one := element.Value.(*Cached); one.Key.Kind == FeedSource {
+			projects = append(projects, *one)
 		}
 	}
 	return projects
-}
-
-// Changes counts the changes of the cache. It grows with each one.
-func (e *Executor) Changes() uint64 {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	return e.machine.cache.changes
-}
-
-// Projects returns the projects whose data is cached, the oldest first, and the
-// number of changes of the cache so far.
-func (e *Executor) Projects() (projects []CachedProject, changes uint64) {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	return e.machine.cache.listProjects(), e.machine.cache.changes
-}
-
-// Cached is a result with the key of its joblet.
-type Cached struct {
-	Key    Key
-	Result Result
-}
-
-// ReplaceCache empties the cache and adds these results, the first one as the
-// oldest. Results that do not fit push out older ones.
-func (e *Executor) ReplaceCache(results []Cached) {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	e.machine.cache.clear()
-	for _, r := range results {
-		e.machine.cache.put(time.Now(), r.Key, r.Result)
-	}
 }

@@ -7,7 +7,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 )
 
@@ -17,18 +16,18 @@ func TestCacheMatchesNaive(t *testing.T) {
 		rng := rand.New(rand.NewPCG(seed, 3))
 		limit := int64(rng.IntN(3000))
 		c := newCache(limit)
-		var naive []entry
+		var naive []Cached
 		evictions := uint64(0)
 		for step := range 200 {
-			key := Key{Kinds()[rng.IntN(4)], fmt.Sprint(rng.IntN(4)), int64(rng.IntN(2)), ""}
-			added := entry{key, Result{Value: step, Bytes: int64(rng.IntN(600))}, epoch.Add(time.Duration(step))}
-			c.put(added.added, key, added.result)
+			key := Key{Kind(rng.IntN(4)), fmt.Sprint(rng.IntN(4)), int64(rng.IntN(2)), ""}
+			added := Cached{key, Result{Value: step, Bytes: int64(rng.IntN(600))}, epoch.Add(time.Duration(step))}
+			c.put(added.Added, key, added.Result)
 
-			has := slices.ContainsFunc(naive, func(e entry) bool { return e.key == key })
-			if !has && added.result.Bytes+entryOverhead <= limit {
+			has := slices.ContainsFunc(naive, func(e Cached) bool { return e.Key == key })
+			if !has && added.Result.Bytes+entryOverhead <= limit {
 				if key.Kind == FeedSource {
-					naive = slices.DeleteFunc(naive, func(e entry) bool {
-						return e.key.Project == key.Project && e.key.Version != key.Version
+					naive = slices.DeleteFunc(naive, func(e Cached) bool {
+						return e.Key.Project == key.Project && e.Key.Version != key.Version
 					})
 				}
 				naive = append(naive, added)
@@ -41,39 +40,27 @@ func TestCacheMatchesNaive(t *testing.T) {
 			require.LessOrEqual(t, c.used, limit)
 			require.Equal(t, evictions, c.evictions)
 			require.Len(t, c.entries, len(naive))
-			var projects []CachedProject
+			var projects []Cached
 			for _, e := range naive {
-				got, ok := c.get(e.key)
+				got, ok := c.get(e.Key)
 				require.True(t, ok)
-				require.Equal(t, e.result, got)
-				if e.key.Kind == FeedSource {
-					projects = append(projects, CachedProject{e.key.Project, e.key.Version, e.result.Bytes, e.added})
+				require.Equal(t, e.Result, got)
+				if e.Key.Kind == FeedSource {
+					projects = append(projects, e)
 				}
 			}
-			require.ElementsMatch(t, projects, c.listProjects())
-			require.True(t, slices.IsSortedFunc(c.listProjects(), func(a, b CachedProject) int { return a.Added.Compare(b.Added) }))
+			require.ElementsMatch(t, projects, c.projects())
+			require.True(t, slices.IsSortedFunc(c.projects(), func(a, b Cached) int { return a.Added.Compare(b.Added) }))
 		}
 		c.clear()
 		require.Zero(t, c.used)
-		require.Empty(t, c.projects)
+		require.Empty(t, c.entries)
 	}
 }
 
-func size(entries []entry) (n int64) {
+func size(entries []Cached) (n int64) {
 	for _, e := range entries {
-		n += e.result.Bytes + entryOverhead
+		n += e.Result.Bytes + entryOverhead
 	}
 	return n
-}
-
-// TestCacheChanges: whoever remembers the number of changes sees each one.
-func TestCacheChanges(t *testing.T) {
-	c := newCache(1000)
-	c.put(epoch, Key{Project: "a"}, Result{})
-	before := c.changes
-	c.put(epoch, Key{Project: "a"}, Result{}) // is there
-	c.put(epoch, Key{Project: "b"}, Result{Bytes: 1000})
-	assert.Equal(t, before, c.changes)
-	c.put(epoch, Key{Project: "b"}, Result{Bytes: 700})
-	assert.Greater(t, c.changes, before)
 }

@@ -8,7 +8,8 @@ import (
 // Request is a job: it needs the result of the last joblet of a chain.
 type Request struct {
 	Priority Priority
-	Chain    []Joblet      // at least one
+	Chain    []Joblet      // at least one; a job with only one is a prefetch
+	Expected time.Duration // how long it takes on cores, as far as its sender knows; 0 is not known
 	Queue    time.Duration // bound on the time from submission to the start of the first joblet
 	Evaluate time.Duration // bound on the time from that start to the end of the last joblet
 }
@@ -28,33 +29,46 @@ var (
 	ErrEvaluateTimeout = errors.New("the job was not evaluated within its evaluate timeout")
 )
 
-// job is a request from submit to leave.
-type job struct {
+// Job is a request that Submit took in.
+type Job struct {
+	changed  chan struct{} // has a value after the job started or ended
 	request  Request
 	rank     rank
 	received time.Time
 	started  time.Time // zero until a joblet that the job needs starts
 	ended    time.Time // zero until the job has its result or an error
-	needs    []*node   // that have not ended, in order: the first is the next
-	result   Result
+	at       int       // in the chain: the joblet that the job needs next
+	needs    *node     // that joblet; nil when the job has ended
+	result   Result    // of the joblet before
 	err      error
 	cached   bool          // the job needed no FeedSource
 	fetches  *node         // the FeedSource that the job caused
 	fetch    time.Duration // how long that one ran
+	worked   time.Duration // how long the joblets that the job needed ran
 }
 
-func (j *job) start(now time.Time) {
+func (j *Job) start(now time.Time) {
 	if j.started.IsZero() {
 		j.started = now
+		j.wake()
 	}
 }
 
-func (j *job) end(now time.Time, result Result, err error) {
-	j.needs, j.ended, j.result, j.err = nil, now, result, err
+func (j *Job) end(now time.Time, err error) {
+	j.ended, j.err = now, err
+	j.wake()
+}
+
+// wake lets who waits for the job look again.
+func (j *Job) wake() {
+	select {
+	case j.changed <- struct{}{}:
+	default: // it has not seen the last change yet, and will see both
+	}
 }
 
 // deadline is when the job's present phase times out.
-func (j *job) deadline() time.Time {
+func (j *Job) deadline() time.Time {
 	if j.started.IsZero() {
 		return j.received.Add(j.request.Queue)
 	}
@@ -62,9 +76,9 @@ func (j *job) deadline() time.Time {
 }
 
 // stalled reports whether the job waits for nothing but a core.
-func (j *job) stalled() bool { return len(j.needs) > 0 && j.needs[0].state == ready }
+func (j *Job) stalled() bool { return j.needs != nil && !j.needs.running }
 
-func (j *job) facts() Facts {
+func (j *Job) facts() Facts {
 	f := Facts{Started: !j.started.IsZero(), Cached: j.cached, Fetch: j.fetch}
 	if f.Started {
 		f.Wait = j.started.Sub(j.received)

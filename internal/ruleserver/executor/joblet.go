@@ -3,7 +3,6 @@ package executor
 import (
 	"cmp"
 	"context"
-	"slices"
 	"time"
 )
 
@@ -19,9 +18,6 @@ const (
 	kinds
 )
 
-// Kinds returns every kind, in order.
-func Kinds() [kinds]Kind { return [kinds]Kind{FeedSource, SharedOperators, Operators, OutputFeed} }
-
 func (k Kind) String() string {
 	return [kinds]string{"feed_source", "shared_operators", "operators", "output_feed"}[k]
 }
@@ -34,9 +30,6 @@ const (
 	Low
 	priorities
 )
-
-// Priorities returns every priority, the best first.
-func Priorities() [priorities]Priority { return [priorities]Priority{High, Low} }
 
 func (p Priority) String() string { return [priorities]string{"high", "low"}[p] }
 
@@ -63,57 +56,32 @@ type Result struct {
 	Bytes int64 // its size in the cache
 }
 
-type nodeState uint8
-
-const (
-	waiting nodeState = iota // for the result of the joblet before it
-	ready                    // to run; stalled while no core is free
-	running
-)
-
-// node is a joblet that has not ended, with the jobs that need it. Only a running
+// node is a joblet that is ready or runs, with the jobs that need it. Only a running
 // node may be without jobs.
 type node struct {
 	joblet     Joblet
-	state      nodeState
-	before     *node   // this one waits for its result; nil once the input is there
-	after      []*node // they wait for this one's result
 	input      Result
-	jobs       map[*job]bool
-	rank       rank // the best of its jobs; fixed once the node runs
+	running    bool
 	started    time.Time
+	jobs       []*Job
+	rank       rank // the best of its jobs; fixed once the node runs
 	queueIndex int
 }
 
-// rank orders joblets: by priority, then by the order in which jobs came.
+// rank orders joblets: by priority, then by the turns of their jobs, then by the order
+// in which these came.
 type rank struct {
 	priority   Priority
+	turn       time.Time
 	submission uint64
 }
 
 func (r rank) before(o rank) bool {
-	return r.priority < o.priority || r.priority == o.priority && r.submission < o.submission
-}
-
-// bestRank is the best rank of the node's jobs.
-func (n *node) bestRank() rank {
-	best := rank{priority: priorities}
-	for j := range n.jobs {
-		if j.rank.before(best) {
-			best = j.rank
-		}
-	}
-	return best
-}
-
-// sortedJobs returns the node's jobs in the order of their submission: the order of
-// a map is random.
-func (n *node) sortedJobs() (jobs []*job) {
-	for j := range n.jobs {
-		jobs = append(jobs, j)
-	}
-	slices.SortFunc(jobs, func(a, b *job) int { return cmp.Compare(a.rank.submission, b.rank.submission) })
-	return jobs
+	return cmp.Or(
+		cmp.Compare(r.priority, o.priority),
+		r.turn.Compare(o.turn),
+		cmp.Compare(r.submission, o.submission),
+	) < 0
 }
 
 // readyQueue is a heap of ready nodes, the best rank first.

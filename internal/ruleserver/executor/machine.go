@@ -4,6 +4,8 @@ import (
 	"container/heap"
 	"slices"
 	"time"
+
+	"example.org/pilotfish/internal/ruleserver/order"
 )
 
 // machine decides which joblets run. After start has returned nil, no joblet is
@@ -13,145 +15,128 @@ type machine struct {
 	cache       *cache
 	nodes       map[Key]*node
 	ready       readyQueue
-	jobs        map[*job]bool // submitted, and not left yet
-	submitted   uint64        // jobs so far
-	totals      Totals
+	lengths     order.Lengths[string]     // by project
+	jobs        map[*Job]bool             // submitted, and not left yet
+	submitted   uint64                    // jobs so far
+	started     [priorities][kinds]uint64 // joblets so far
 }
 
 func newMachine(cores int, cacheBytes int64) *machine {
-	return &machine{cores: cores, cache: newCache(cacheBytes), nodes: map[Key]*node{}, jobs: map[*job]bool{}}
+	return &machine{cores: cores, cache: newCache(cacheBytes), nodes: map[Key]*node{}, jobs: map[*Job]bool{}}
 }
 
 // submit takes a job in. The caller also calls leave, once.
-func (m *machine) submit(now time.Time, r Request) *job {
+func (m *machine) submit(now time.Time, r Request) *Job {
 	m.submitted++
-	j := &job{request: r, rank: rank{r.Priority, m.submitted}, received: now, cached: true}
+	expected := m.lengths.Expected(r.Chain[0].Key.Project, r.Expected)
+	turn := now.Add(order.Behind(expected, r.Queue))
+	j := &Job{
+		changed: make(chan struct{}, 1), request: r, rank: rank{r.Priority, turn, m.submitted}, received: now, cached: true,
+	}
 	m.jobs[j] = true
-
-	have, last, missing := m.find(r.Chain)
-	for n := last; n != nil; n = n.before {
-		j.needs = slices.Insert(j.needs, 0, n)
-	}
-	for _, joblet := range missing {
-		last = m.add(joblet, last)
-		j.needs = append(j.needs, last)
-		if joblet.Key.Kind == FeedSource {
-			j.fetches = last
-		}
-	}
-	if len(j.needs) == 0 {
-		j.start(now)
-		j.end(now, have, nil)
-		return j
-	}
-	for _, n := range j.needs {
-		n.jobs[j] = true
-		m.rerank(n)
-		j.cached = j.cached && n.joblet.Key.Kind != FeedSource
-	}
-	switch next := j.needs[0]; next.state {
-	case running:
-		j.start(now)
-	case waiting: // it is new, and its input is there
-		m.makeReady(next, have)
-	}
+	m.advance(now, j)
 	return j
 }
 
-// find looks for the last part of the chain that is there already: a cached result
-// or a joblet that other jobs need. missing is the rest of the chain.
-func (m *machine) find(chain []Joblet) (have Result, last *node, missing []Joblet) {
-	for i := len(chain) - 1; i >= 0; i-- {
+// advance takes a job to the next joblet that it needs, or to its end. The job goes on
+// from the last part of its chain that is there already: a cached result, or a joblet
+// that other jobs need.
+func (m *machine) advance(now time.Time, j *Job) {
+	chain := j.request.Chain
+	for i := len(chain) - 1; i >= j.at; i-- {
 		if result, ok := m.cache.get(chain[i].Key); ok {
-			return result, nil, chain[i+1:]
+			j.at, j.result = i+1, result
+			break
 		}
-		if n := m.nodes[chain[i].Key]; n != nil {
-			return Result{}, n, chain[i+1:]
+		if m.nodes[chain[i].Key] != nil {
+			j.at = i
+			break
 		}
 	}
-	return Result{}, nil, chain
+	if j.at == len(chain) {
+		j.start(now)
+		j.end(now, nil)
+		if len(chain) > 1 && j.worked > 0 {
+			m.lengths.Learn(chain[0].Key.Project, j.worked)
+		}
+		return
+	}
+	joblet := chain[j.at]
+	n := m.nodes[joblet.Key]
+	if n == nil {
+		n = &node{joblet: joblet, input: j.result, rank: j.rank}
+		m.nodes[joblet.Key] = n
+		heap.Push(&m.ready, n)
+		if joblet.Key.Kind == FeedSource {
+			j.fetches = n
+		}
+	}
+	n.jobs, j.needs = append(n.jobs, j), n
+	m.rerank(n)
+	if n.running {
+		j.start(now)
+	}
+	j.cached = j.cached && joblet.Key.Kind != FeedSource
 }
 
-func (m *machine) add(joblet Joblet, before *node) *node {
-	n := &node{joblet: joblet, before: before, jobs: map[*job]bool{}}
-	if before != nil {
-		before.after = append(before.after, n)
+// rerank gives a node the best rank of its jobs after they changed. A running node
+// keeps its rank.
+func (m *machine) rerank(n *node) {
+	if n.running {
+		return
 	}
-	m.nodes[joblet.Key] = n
+	n.rank = n.jobs[0].rank
+	for _, j := range n.jobs[1:] {
+		if j.rank.before(n.rank) {
+			n.rank = j.rank
+		}
+	}
+	heap.Fix(&m.ready, n.queueIndex)
+}
+
+// start gives a free core to the best ready joblet, and returns it. It returns nil
+// without a free core or a ready joblet. The caller calls finish when the joblet ends.
+func (m *machine) start(now time.Time) *node {
+	if m.busy == m.cores || len(m.ready) == 0 {
+		return nil
+	}
+	n := heap.Pop(&m.ready).(*node)
+	n.running, n.started = true, now
+	m.busy++
+	m.started[n.rank.priority][n.joblet.Key.Kind]++
+	for _, j := range n.jobs {
+		j.start(now)
+	}
 	return n
 }
 
-func (m *machine) makeReady(n *node, input Result) {
-	n.state, n.before, n.input = ready, nil, input
-	heap.Push(&m.ready, n)
-}
-
-// rerank updates the node's rank after a change of its jobs. A running node keeps
-// its rank.
-func (m *machine) rerank(n *node) {
-	if n.state == running {
-		return
-	}
-	n.rank = n.bestRank()
-	if n.state == ready {
-		heap.Fix(&m.ready, n.queueIndex)
-	}
-}
-
-// start gives a free core to the best ready joblet, and returns it with the jobs
-// that it starts. It returns nil without a free core or a ready joblet. The caller
-// calls finish when the joblet ends.
-func (m *machine) start(now time.Time) (n *node, started []*job) {
-	if m.busy == m.cores || len(m.ready) == 0 {
-		return nil, nil
-	}
-	n = heap.Pop(&m.ready).(*node)
-	n.state, n.started = running, now
-	m.busy++
-	m.totals.Started[n.rank.priority][n.joblet.Key.Kind]++
-	for _, j := range n.sortedJobs() {
-		if j.started.IsZero() {
-			started = append(started, j)
-		}
-		j.start(now)
-	}
-	return n, started
-}
-
-// finish frees the core of a running joblet, and returns the jobs that end with it.
-func (m *machine) finish(now time.Time, n *node, result Result, err error) (ended []*job) {
-	if n.state != running || m.nodes[n.joblet.Key] != n {
+// finish frees the core of a running joblet, and takes its jobs further.
+func (m *machine) finish(now time.Time, n *node, result Result, err error) {
+	if !n.running || m.nodes[n.joblet.Key] != n {
 		panic("BUG: executor: finished a joblet that does not run")
 	}
 	m.busy--
-	m.totals.Completed[n.rank.priority][n.joblet.Key.Kind]++
 	delete(m.nodes, n.joblet.Key)
-	jobs := n.sortedJobs()
-	if err != nil {
-		for _, j := range jobs {
-			m.forget(j)
-			j.end(now, Result{}, err)
-		}
-		return jobs
+	if err == nil {
+		m.cache.put(now, n.joblet.Key, result)
 	}
-	m.cache.put(now, n.joblet.Key, result)
-	for _, next := range n.after {
-		m.makeReady(next, result)
-	}
-	for _, j := range jobs {
+	for _, j := range n.jobs {
+		j.needs = nil
+		j.worked += now.Sub(n.started)
 		if j.fetches == n {
 			j.fetch, j.fetches = now.Sub(n.started), nil
 		}
-		if j.needs = j.needs[1:]; len(j.needs) == 0 {
-			j.end(now, result, nil)
-			ended = append(ended, j)
+		if err != nil {
+			j.end(now, err)
+			continue
 		}
+		j.at, j.result = j.at+1, result
+		m.advance(now, j)
 	}
-	return ended
 }
 
 // expire ends the job with an error if it has passed its deadline.
-func (m *machine) expire(now time.Time, j *job) {
+func (m *machine) expire(now time.Time, j *Job) {
 	if !j.ended.IsZero() || now.Before(j.deadline()) {
 		return
 	}
@@ -160,12 +145,11 @@ func (m *machine) expire(now time.Time, j *job) {
 		err = ErrQueueTimeout
 	}
 	m.forget(j)
-	j.end(now, Result{}, err)
+	j.end(now, err)
 }
 
-// leave takes a job out, in any state. Joblets that only this job needs are dropped,
-// except one that runs.
-func (m *machine) leave(j *job) {
+// leave takes a job out, in any state.
+func (m *machine) leave(j *Job) {
 	if !m.jobs[j] {
 		panic("BUG: executor: a job left twice")
 	}
@@ -173,29 +157,27 @@ func (m *machine) leave(j *job) {
 	delete(m.jobs, j)
 }
 
-// forget removes the job from the joblets that it needs, and drops the joblets that
-// no other job needs.
-func (m *machine) forget(j *job) {
-	for _, n := range j.needs {
-		delete(n.jobs, j)
-		if len(n.jobs) > 0 || n.state == running {
-			m.rerank(n)
-			continue
-		}
-		if n.state == ready {
-			heap.Remove(&m.ready, n.queueIndex)
-		}
-		if n.before != nil {
-			n.before.after = slices.DeleteFunc(n.before.after, func(o *node) bool { return o == n })
-		}
-		delete(m.nodes, n.joblet.Key)
+// forget removes the job from the joblet that it needs, and drops the joblet if no
+// other job needs it and it does not run.
+func (m *machine) forget(j *Job) {
+	n := j.needs
+	if n == nil {
+		return
 	}
 	j.needs = nil
+	n.jobs = slices.DeleteFunc(n.jobs, func(o *Job) bool { return o == j })
+	switch {
+	case n.running:
+	case len(n.jobs) > 0:
+		m.rerank(n)
+	default:
+		heap.Remove(&m.ready, n.queueIndex)
+		delete(m.nodes, n.joblet.Key)
+	}
 }
 
 func (m *machine) load() Load {
-	l := Load{Cores: m.cores, Busy: m.busy, Totals: m.totals}
-	l.Totals.Evictions = m.cache.evictions
+	l := Load{Cores: m.cores, Busy: m.busy, Started: m.started, Evictions: m.cache.evictions}
 	for j := range m.jobs {
 		if !j.stalled() {
 			l.Running[j.rank.priority]++

@@ -7,141 +7,145 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"net"
 	"net/http"
-	"strings"
+	"strconv"
 	"sync"
 	"time"
 
-	"github.com/cenkalti/backoff/v5"
 	"github.com/hashicorp/consul/api"
-
-	"example.org/pilotfish/internal/settings"
 )
+
+const (
+	interval   = time.Second     // of Run, and of Consul's health checks
+	askTimeout = 2 * time.Second // for what is asked of the agent at a time
+	forget     = time.Minute     // Consul removes a server that failed its health checks for so long
+)
+
+// Consul checks healthPath while the server takes jobs, and alivePath while it
+// drains: the entry must stay, so that sidecars can see that the server drains.
+const healthPath, alivePath = "/healthz", "/livez"
+
+// Server is what the catalogue knows of a server.
+type Server struct {
+	Service   string // its name
+	Address   string // host:port, where it takes jobs; an unspecified host stands for the agent's node
+	Cores     int
+	StartedAt time.Time
+}
 
 // Registration is the entry of one server in Consul's catalogue.
 type Registration struct {
-	cfg   Config
-	agent *api.Agent
-	wake  chan struct{} // ends the pause before the next look at the agent
+	agent   *api.Agent
+	checked string // the URL of the server, for health checks
 
-	mu     sync.Mutex
-	wanted api.AgentServiceRegistration // what it points to is replaced, never changed
-	known  chan struct{}                // closed when the agent knows what is wanted
+	mu     sync.Mutex // held while the agent is asked, so that an older entry cannot replace a newer one
+	wanted api.AgentServiceRegistration
 }
 
-// New makes a registration. Run sends it to the agent.
-func New(cfg Config) (*Registration, error) {
-	var faults settings.Faults
-	cfg.Settings.Check(&faults)
-	if cfg.Settings.Consul == "" {
-		faults.Add("consul", "want the address of an agent")
-	}
-	if err := faults.Err(); err != nil {
-		return nil, fmt.Errorf("registration: %w", err)
-	}
-	host, port, err := cfg.hostPort()
+// New makes the registration of a server at an agent, which is host:port or a URL. A
+// token and TLS come from the CONSUL_* variables. Run sends it to the agent.
+func New(agent string, s Server, transport http.RoundTripper) (*Registration, error) {
+	host, text, err := net.SplitHostPort(s.Address)
 	if err != nil {
 		return nil, fmt.Errorf("registration: %w", err)
 	}
-	if cfg.Observe == nil {
-		cfg.Observe = func(error) {}
+	port, err := strconv.Atoi(text)
+	if err != nil {
+		return nil, fmt.Errorf("registration: %w", err)
+	}
+	checked := host
+	if ip := net.ParseIP(host); host == "" || ip != nil && ip.IsUnspecified() {
+		host, checked = "", "127.0.0.1" // the agent runs on the server's machine
 	}
 	conf := api.DefaultNonPooledConfig() // reads the environment
-	conf.Address = cfg.Settings.Consul
-	if cfg.Transport != nil {
-		conf.HttpClient = &http.Client{Transport: cfg.Transport}
+	conf.Address = agent
+	if transport != nil {
+		conf.HttpClient = &http.Client{Transport: transport}
 	}
 	client, err := api.NewClient(conf)
 	if err != nil {
 		return nil, fmt.Errorf("registration: %w", err)
 	}
-	return &Registration{
-		cfg: cfg, agent: client.Agent(), wake: make(chan struct{}, 1),
-		wanted: cfg.service(host, port), known: make(chan struct{}),
-	}, nil
+	at := net.JoinHostPort(checked, text)
+	return &Registration{agent: client.Agent(), checked: "http://" + at, wanted: api.AgentServiceRegistration{
+		ID: s.Service + "-" + at, Name: s.Service, Address: host, Port: port, Meta: s.meta(), Check: check("http://" + at + healthPath),
+	}}, nil
 }
 
-// Run registers the server until ctx ends, and again when the agent has lost it.
-// After a failure it tries again sooner, with growing pauses.
-func (r *Registration) Run(ctx context.Context) {
-	retry := backoff.NewExponentialBackOff()
-	retry.InitialInterval = lookInterval / 10
-	retry.MaxInterval = lookInterval
+// meta describes the server in the words that pilotfish's discovery reads.
+func (s Server) meta() map[string]string {
+	return map[string]string{
+		"cores": strconv.Itoa(s.Cores), "started_at": s.StartedAt.UTC().Format(time.RFC3339), "draining": "false",
+	}
+}
+
+func check(url string) *api.AgentServiceCheck {
+	return &api.AgentServiceCheck{
+		HTTP: url, Interval: interval.String(), Timeout: interval.String(), DeregisterCriticalServiceAfter: forget.String(),
+	}
+}
+
+// Run registers the server until ctx ends, and again when the agent has lost it. It
+// calls observe with nil after each registration, and with the error when the agent
+// does not do what it should.
+func (r *Registration) Run(ctx context.Context, observe func(error)) {
+	ticker := time.NewTicker(interval)
+	defer ticker.Stop()
 	for {
-		pause := lookInterval
-		err := r.keep(ctx)
-		switch {
-		case ctx.Err() != nil:
-			return
-		case err != nil:
-			r.cfg.Observe(err)
-			pause = retry.NextBackOff()
-		default:
-			retry.Reset()
+		if registered, err := r.register(ctx); ctx.Err() == nil && (registered || err != nil) {
+			observe(err)
 		}
-		timer := time.NewTimer(pause)
 		select {
-		case <-timer.C:
-		case <-r.wake:
+		case <-ticker.C:
 		case <-ctx.Done():
+			return
 		}
-		timer.Stop()
 	}
 }
 
-// Drain registers that the server takes no new jobs, and when it stops unless
-// stopsAt is zero. The channel is closed once the agent knows. The caller calls it
-// at most once.
-func (r *Registration) Drain(stopsAt time.Time) <-chan struct{} {
+// Drain registers that the server takes no new jobs. If that fails, Run goes on trying.
+func (r *Registration) Drain(ctx context.Context) error {
 	r.mu.Lock()
-	defer r.mu.Unlock()
-	meta := maps.Clone(r.wanted.Meta)
-	meta["draining"] = "true"
-	if !stopsAt.IsZero() {
-		meta["stops_at"] = stamp(stopsAt)
-	}
-	r.wanted.Meta, r.known = meta, make(chan struct{})
-	r.wanted.Check = r.cfg.check(strings.TrimSuffix(r.wanted.Check.HTTP, healthPath) + alivePath)
-	select {
-	case r.wake <- struct{}{}:
-	default: // Run is about to look anyway
-	}
-	return r.known
+	r.wanted.Meta["draining"] = "true"
+	r.wanted.Check = check(r.checked + alivePath)
+	r.mu.Unlock()
+	_, err := r.register(ctx)
+	return err
 }
 
 // Leave removes the server from the catalogue. Run must have ended.
 func (r *Registration) Leave(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, askTimeout)
+	defer cancel()
 	err := r.agent.ServiceDeregisterOpts(r.wanted.ID, new(api.QueryOptions).WithContext(ctx))
-	var status api.StatusError
-	if err == nil || errors.As(err, &status) && status.Code == http.StatusNotFound {
+	if err == nil || notFound(err) {
 		return nil
 	}
 	return fmt.Errorf("deregister %s at consul: %w", r.wanted.ID, err)
 }
 
-// keep asks the agent for the server's entry, and registers it if the entry is
+// register asks the agent for the server's entry, and registers it if the entry is
 // missing or differs.
-func (r *Registration) keep(ctx context.Context) error {
+func (r *Registration) register(ctx context.Context) (registered bool, err error) {
 	r.mu.Lock()
-	wanted, known := r.wanted, r.known
-	r.mu.Unlock()
+	defer r.mu.Unlock()
 	ctx, cancel := context.WithTimeout(ctx, askTimeout)
 	defer cancel()
-	has, _, err := r.agent.Service(wanted.ID, new(api.QueryOptions).WithContext(ctx))
-	var status api.StatusError
-	if err != nil && !(errors.As(err, &status) && status.Code == http.StatusNotFound) {
-		return fmt.Errorf("look for %s at consul: %w", wanted.ID, err)
+	has, _, err := r.agent.Service(r.wanted.ID, new(api.QueryOptions).WithContext(ctx))
+	if err != nil && !notFound(err) {
+		return false, fmt.Errorf("look for %s at consul: %w", r.wanted.ID, err)
 	}
-	if !same(has, &wanted) {
-		if err := r.agent.ServiceRegisterOpts(&wanted, api.ServiceRegisterOpts{}.WithContext(ctx)); err != nil {
-			return fmt.Errorf("register %s at consul: %w", wanted.ID, err)
-		}
-		r.cfg.Observe(nil)
+	if err == nil && has.Service == r.wanted.Name && maps.Equal(has.Meta, r.wanted.Meta) {
+		return false, nil
 	}
-	select {
-	case <-known: // since an earlier look
-	default:
-		close(known)
+	if err := r.agent.ServiceRegisterOpts(&r.wanted, api.ServiceRegisterOpts{}.WithContext(ctx)); err != nil {
+		return false, fmt.Errorf("register %s at consul: %w", r.wanted.ID, err)
 	}
-	return nil
+	return true, nil
+}
+
+func notFound(err error) bool {
+	status, ok := errors.AsType[api.StatusError](err)
+	return ok && status.Code == http.StatusNotFound
 }

@@ -1,83 +1,76 @@
 package rules
 
-import "github.com/go-json-experiment/json/jsontext"
+import (
+	"github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
+)
 
 // operand is what a filter compares with or an action writes: a static text, or
 // the text that the item has in a field.
 type operand struct {
-	field  string // when it is not empty, the text is this field's
-	static string
+	Type string `json:"type"` // ofField or ofText
+	Text scalar `json:"value"`
 }
 
-type wireOperand struct {
-	Type  string         `json:"type"`
-	Value jsontext.Value `json:"value"`
+const ofField, ofText = "field", "static"
+
+// UnmarshalJSONFrom reads {"type": "static" or "field", "value": …}, or a bare
+// scalar as a shorter way to write a static value.
+func (o *operand) UnmarshalJSONFrom(dec *jsontext.Decoder) error {
+	if dec.PeekKind() != jsontext.KindBeginObject {
+		o.Type = ofText
+		return json.UnmarshalDecode(dec, &o.Text)
+	}
+	type plain operand // has no methods
+	if err := json.UnmarshalDecode(dec, (*plain)(o)); err != nil {
+		return err
+	}
+	switch path := dec.StackPointer(); {
+	case o.Type != ofField && o.Type != ofText:
+		return malformed(path+"/type", `want "static" or "field", got %.40q`, o.Type)
+	case o.Type == ofField && o.Text == "":
+		return malformed(path+"/value", "want the name of a field")
+	}
+	return nil
 }
 
-// parseOperand reads {"type": "static" or "field", "value": …}, or a bare scalar
-// as a shorter way to write a static value.
-func parseOperand(path jsontext.Pointer, raw jsontext.Value) (operand, error) {
-	if raw.Kind() != jsontext.KindBeginObject {
-		text, err := parseScalar(path, raw)
-		return operand{static: text}, err
+// operands are the values of a condition or an action.
+type operands []operand
+
+// UnmarshalJSONFrom reads a list of values, or one value.
+func (o *operands) UnmarshalJSONFrom(dec *jsontext.Decoder) error {
+	if dec.PeekKind() == jsontext.KindBeginArray {
+		return json.UnmarshalDecode(dec, (*[]operand)(o))
 	}
-	var wire wireOperand
-	if err := decodeAt(path, raw, &wire); err != nil {
-		return operand{}, err
-	}
-	text, err := parseScalar(path+"/value", wire.Value)
+	*o = make(operands, 1)
+	return json.UnmarshalDecode(dec, &(*o)[0])
+}
+
+// scalar is a string's text, or a number or boolean as it was written: a feed is
+// text, in which 0.10 and 0.1 differ.
+type scalar string
+
+// UnmarshalJSONFrom reads a scalar.
+func (s *scalar) UnmarshalJSONFrom(dec *jsontext.Decoder) error {
+	token, err := dec.ReadToken()
 	if err != nil {
-		return operand{}, err
+		return err
 	}
-	switch wire.Type {
-	case "static":
-		return operand{static: text}, nil
-	case "field":
-		if text == "" || wire.Value.Kind() != jsontext.KindString {
-			return operand{}, malformed(path+"/value", "want the name of a field")
-		}
-		return operand{field: text}, nil
-	}
-	return operand{}, malformed(path+"/type", `want "static" or "field", got %.40q`, wire.Type)
-}
-
-// parseScalar gives a string's text, and a number or boolean as it was written.
-func parseScalar(path jsontext.Pointer, raw jsontext.Value) (string, error) {
-	switch kind := raw.Kind(); kind {
-	case jsontext.KindString:
-		text, err := jsontext.AppendUnquote(nil, raw)
-		if err != nil {
-			return "", malformed(path, "not a valid string")
-		}
-		return string(text), nil
-	case jsontext.KindNumber, jsontext.KindTrue, jsontext.KindFalse:
-		return string(raw), nil
-	case jsontext.KindInvalid:
-		return "", malformed(path, "missing")
+	switch kind := token.Kind(); kind {
+	case jsontext.KindString, jsontext.KindNumber, jsontext.KindTrue, jsontext.KindFalse:
+		*s = scalar(token.String())
+		return nil
 	default:
-		return "", malformed(path, "want a string, number or boolean, got %s", kindName(kind))
+		return malformed(dec.StackPointer(), "want a string, number or boolean, got %s", kind)
 	}
 }
 
-// parseOperands reads a list of values.
-func parseOperands(path jsontext.Pointer, raw jsontext.Value) ([]operand, error) {
-	if raw.Kind() != jsontext.KindBeginArray {
-		return nil, malformed(path, "want an array of values, got %s", kindName(raw.Kind()))
-	}
-	var list []jsontext.Value
-	if err := decodeAt(path, raw, &list); err != nil {
-		return nil, err
-	}
-	if len(list) == 0 {
-		return nil, malformed(path, "want at least one value")
-	}
-	values := make([]operand, len(list))
-	for i, one := range list {
-		v, err := parseOperand(at(path, i), one)
-		if err != nil {
-			return nil, err
+// fields are the fields that the values read.
+func (o operands) fields() (fields []string) {
+	for _, one := range o {
+		if one.Type == ofField {
+			fields = append(fields, string(one.Text))
 		}
-		values[i] = v
 	}
-	return values, nil
+	return fields
 }

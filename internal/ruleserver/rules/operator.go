@@ -3,65 +3,30 @@ package rules
 import (
 	"crypto/sha256"
 	"encoding/hex"
-	"strconv"
+	"maps"
+	"slices"
+	"strings"
 
 	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
 )
 
-// operator is one rule: items for which every condition holds get the actions,
-// the others the else actions.
-type operator struct {
-	conditions []condition
-	actions    []action
-	otherwise  []action
-}
-
 // Operators is one of a job's two lists of operators, in order.
-type Operators struct {
-	list []operator
-	// Digest is equal for equal lists, and differs when the lists could act
-	// differently. White space and the order of members make no difference; the
-	// operators' names do.
-	Digest string
+type Operators []Operator
+
+// Operator is one rule: items for which every condition holds get the actions,
+// the others the else actions.
+type Operator struct {
+	Name       string      `json:"name"`
+	Conditions []Condition `json:"condition"`
+	Actions    []Action    `json:"actions"`
+	Otherwise  []Action    `json:"else_actions"`
 }
 
-type wireOperator struct {
-	Name        string          `json:"name"`
-	Condition   []wireCondition `json:"condition"`
-	Actions     []wireAction    `json:"actions"`
-	ElseActions []wireAction    `json:"else_actions"`
-}
-
-func parseOperators(path jsontext.Pointer, wires []wireOperator) (Operators, error) {
-	operators := make([]operator, len(wires))
-	for i, wire := range wires {
-		here := at(path, i)
-		if len(wire.Actions)+len(wire.ElseActions) == 0 {
-			return Operators{}, malformed(here+"/actions", "missing")
-		}
-		var (
-			o   operator
-			err error
-		)
-		if o.conditions, err = parseConditions(here+"/condition", wire.Condition, 1); err != nil {
-			return Operators{}, err
-		}
-		if o.actions, err = parseActions(here+"/actions", wire.Actions); err != nil {
-			return Operators{}, err
-		}
-		if o.otherwise, err = parseActions(here+"/else_actions", wire.ElseActions); err != nil {
-			return Operators{}, err
-		}
-		operators[i] = o
-	}
-	return Operators{list: operators, Digest: digest(wires)}, nil
-}
-
-func digest(wires []wireOperator) string {
-	text, err := json.Marshal(wires, jsontext.ReorderRawObjects(true),
-		// A feed is text, in which 0.10 and 0.1 differ.
-		jsontext.CanonicalizeRawInts(false), jsontext.CanonicalizeRawFloats(false))
+// Digest is equal for equal lists, and differs when the lists could act
+// differently. How a list is written makes no difference; the operators' names do.
+func (o Operators) Digest() string {
+	text, err := json.Marshal(o)
 	if err != nil {
 		panic("BUG: rules: operators that were read cannot be written: " + err.Error())
 	}
@@ -69,38 +34,86 @@ func digest(wires []wireOperator) string {
 	return hex.EncodeToString(sum[:])
 }
 
-// checkBounds refuses a job that has more of something than a job may have.
-func (w *wireJob) checkBounds() error {
-	operators := append(w.Shared[:len(w.Shared):len(w.Shared)], w.Channel...)
-	var conditions, actions int
-	for _, o := range operators {
-		conditions += countConditions(o.Condition)
-		actions += len(o.Actions) + len(o.ElseActions)
+// Condition is true for an item when its own filter is, or one of its children.
+type Condition struct {
+	Field    string      `json:"field"`
+	Filter   string      `json:"filter"`
+	Value    operands    `json:"value"`
+	Children []Condition `json:"children"`
+}
+
+// UnmarshalJSONFrom reads a condition that makes sense.
+func (c *Condition) UnmarshalJSONFrom(dec *jsontext.Decoder) error {
+	type plain Condition // has no methods
+	if err := json.UnmarshalDecode(dec, (*plain)(c)); err != nil {
+		return err
 	}
-	for _, count := range []struct {
-		what   string
-		n, max int
-	}{
-		{"operators", len(operators), maxOperators},
-		{"conditions", conditions, maxConditions},
-		{"actions", actions, maxActions},
-	} {
-		if count.n > count.max {
-			return malformed("", "%d %s, and a job may have %d", count.n, count.what, count.max)
-		}
+	path, filter := dec.StackPointer(), filters[c.Filter]
+	switch {
+	case c.Field == "":
+		return malformed(path+"/field", "missing")
+	case filter.holds == nil:
+		return malformed(path+"/filter", "unknown filter %.40q; known are %s", c.Filter, names(filters))
+	case len(c.Value) != filter.values:
+		return malformed(path+"/value", "%s takes %d values, got %d", c.Filter, filter.values, len(c.Value))
 	}
 	return nil
 }
 
-func countConditions(wires []wireCondition) int {
-	n := len(wires)
-	for _, wire := range wires {
-		n += countConditions(wire.Children)
-	}
-	return n
+// allFields is the field name by which the action remove takes a whole item
+// out of the feed.
+const allFields = "all"
+
+// Action changes one field of an item, or removes the item.
+type Action struct {
+	Field string   `json:"field"`
+	Kind  string   `json:"action"`
+	Value operands `json:"value"`
 }
 
-// at is the path of an array's element.
-func at(path jsontext.Pointer, i int) jsontext.Pointer {
-	return path.AppendToken(strconv.Itoa(i))
+const (
+	actionRemove    = "remove"        // the item when the field is allFields, else the field's text
+	actionSet       = "set"           // writes a value
+	actionCombine   = "combine"       // writes several values, one after another
+	actionTransform = "texttransform" // the value is the name of a transform
+)
+
+// UnmarshalJSONFrom reads an action that makes sense.
+func (a *Action) UnmarshalJSONFrom(dec *jsontext.Decoder) error {
+	type plain Action // has no methods
+	if err := json.UnmarshalDecode(dec, (*plain)(a)); err != nil {
+		return err
+	}
+	path := dec.StackPointer()
+	switch {
+	case a.Field == "":
+		return malformed(path+"/field", "missing")
+	case a.Field == allFields && a.Kind != actionRemove:
+		return malformed(path+"/action", `only remove acts on the field "all"`)
+	}
+	want := 1
+	switch a.Kind {
+	case actionRemove:
+		want = 0
+	case actionSet:
+	case actionCombine:
+		want = max(len(a.Value), 1)
+	case actionTransform:
+		if len(a.Value) == 1 && transforms[string(a.Value[0].Text)] == nil {
+			return malformed(path+"/value", "unknown transform %.40q; known are %s", a.Value[0].Text, names(transforms))
+		}
+	default:
+		return malformed(path+"/action", "unknown action %.40q; known are combine, remove, set, texttransform", a.Kind)
+	}
+	if len(a.Value) != want {
+		return malformed(path+"/value", "%s takes %d values, got %d", a.Kind, want, len(a.Value))
+	}
+	return nil
+}
+
+// creates reports whether the action adds the field to items that lack it.
+func (a *Action) creates() bool { return a.Kind == actionSet || a.Kind == actionCombine }
+
+func names[V any](known map[string]V) string {
+	return strings.Join(slices.Sorted(maps.Keys(known)), ", ")
 }

@@ -65,14 +65,14 @@ type fewest struct{}
 func (fewest) Pick(_ selection.Job, views []selection.View, rng *rand.Rand) int {
 	var least selection.Least
 	for i := range views {
-		least.Offer(i, views[i].Stalled, rng)
+		least.Offer(i, views[i].Latency, rng)
 	}
 	return least.Index()
 }
 
 func ExampleCheck() {
 	oracle := func(_ selection.Job, views []selection.View) []float64 {
-		best := policytest.Lowest(views, policytest.All(views), func(v selection.View) float64 { return v.Stalled })
+		best := policytest.Lowest(views, policytest.All(views), func(v selection.View) float64 { return v.Latency })
 		return policytest.Evenly(len(views), best)
 	}
 	fmt.Println(policytest.Check(fewest{}, oracle))

@@ -37,7 +37,8 @@ func Job(rng *rand.Rand) selection.Job {
 		Priority: selection.Priority(rng.IntN(selection.Priorities)),
 		Number:   rng.Uint64N(1000),
 		Fetch:    oneOf(rng, 0, 0.5, 5, 5, 30, 1000),
-		Open:     oneOf[float64](rng, 0, 0, 1, 7),
+		Once:     oneOf(rng, 0, 0, 0, 0.4, 1),
+		Service:  oneOf(rng, 0, 0.1, 4, 4, 60),
 	}
 }
 
@@ -57,18 +58,13 @@ func Views(rng *rand.Rand, n int) []selection.View {
 		v.Cores = oneOf[float64](rng, 0, 1, 8, 40)
 		v.Cache = selection.Cache(rng.IntN(3))
 		v.Warm = oneOf(rng, 0, 0.2, 0.49, 0.5, 0.95, 1)
-		v.FetchFactor = oneOf(rng, 0, 0.5, 1, 3)
 		v.InFlight = oneOf[float64](rng, 0, 0, 1, 2, 3, 50, 500)
 		v.Assigned = oneOf(rng, 0, 1, 2, 30, 1e6)
 		v.Jobs = oneOf(rng, 0, 1, 7, 8, 9, 38, 60, 1e6)
-		v.Stalled = oneOf(rng, 0, 0, 0, 5, 101, 1e6)
-		v.Age = oneOf(rng, 0, 0.1, 2.5, 5, 20, math.Inf(1))
+		v.Fresh = rng.IntN(6) > 0
 		v.Rate = oneOf(rng, 0, 0.05, 2.4, 2.4, 100)
 		v.Latency = oneOf(rng, 0, 0.001, 0.3, 0.3, 12, 1e4)
-		v.IdleCPU = oneOf(rng, 0, 0.05, 0.3, 0.9, 1)
-		v.IdleIO = oneOf(rng, 0, 0.05, 0.3, 0.9, 1)
-		v.Uptime = oneOf(rng, 0, 10, 59, 3600, math.Inf(1), math.Inf(1))
-		v.Left = oneOf(rng, 0, 1, 600, 3600, 80000, math.Inf(1), math.Inf(1))
+		v.Left = oneOf(rng, 0, 0, 0.5, 1, 600, 3600, 80000)
 	}
 	return views
 }
@@ -78,8 +74,8 @@ func Idle(n int) []selection.View {
 	views := make([]selection.View, n)
 	for i := range views {
 		views[i] = selection.View{
-			ID: hash.Mix(uint64(i + 1)), Weight: 1, Cores: 40, FetchFactor: 1, Rate: 2.4, Latency: 1,
-			IdleCPU: 1, IdleIO: 1, Age: 2.5, Uptime: math.Inf(1), Left: math.Inf(1),
+			ID: hash.Mix(uint64(i + 1)), Weight: 1, Cores: 40, Rate: 2.4, Latency: 1,
+			Fresh: true,
 		}
 	}
 	return views
@@ -93,12 +89,9 @@ func Busy(rng *rand.Rand, n int) []selection.View {
 		jobs := 20 + math.Floor(24*rng.Float64())
 		views[i] = selection.View{
 			ID: rng.Uint64(), Weight: 1, Cores: 40,
-			FetchFactor: 1,
-			InFlight:    float64(rng.IntN(4)), Assigned: jobs + float64(rng.IntN(9)),
-			Jobs: jobs, Stalled: max(0, jobs-40), Age: 5 * rng.Float64(),
+			InFlight: float64(rng.IntN(4)), Assigned: jobs + float64(rng.IntN(9)),
+			Jobs: jobs, Fresh: true,
 			Rate: 2 + rng.Float64(), Latency: 0.2 + rng.ExpFloat64(),
-			IdleCPU: 1 - min(1, jobs/40), IdleIO: rng.Float64(),
-			Uptime: math.Inf(1), Left: math.Inf(1),
 		}
 	}
 	for range 2 {
@@ -116,15 +109,15 @@ func extreme(rng *rand.Rand) (selection.Job, []selection.View) {
 	for i := range views {
 		views[i] = selection.View{
 			ID: rng.Uint64(), Weight: x(), Cores: x(),
-			Cache: selection.Cache(rng.IntN(3)), Warm: rng.Float64(), FetchFactor: x(),
+			Cache: selection.Cache(rng.IntN(3)), Warm: rng.Float64(),
 			InFlight: x(), Assigned: x(), Jobs: x(),
-			Stalled: x(), Age: x(), Rate: x(), Latency: x(),
-			IdleCPU: rng.Float64(), IdleIO: rng.Float64(), Uptime: x(), Left: x(),
+			Fresh: rng.IntN(2) == 0, Rate: x(), Latency: x(),
+			Left: x(),
 		}
 	}
 	return selection.Job{
 		Project: oneOf(rng, 0, 1, rng.Uint64()), Priority: selection.Priority(rng.IntN(selection.Priorities)),
-		Number: rng.Uint64(), Fetch: x(), Open: x(),
+		Number: rng.Uint64(), Fetch: x(), Service: x(),
 	}, views
 }
 

@@ -1,0 +1,174 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	"go.uber.org/zap"
+	"go.uber.org/zap/zapcore"
+	"go.uber.org/zap/zaptest/observer"
+
+	"example.org/pilotfish/internal/admin"
+	"example.org/pilotfish/internal/dispatch"
+	"example.org/pilotfish/internal/intake"
+	"example.org/pilotfish/internal/pool"
+	"example.org/pilotfish/internal/quality"
+	"example.org/pilotfish/internal/record"
+	"example.org/pilotfish/pkg/fakeupstream"
+)
+
+// A limit that works is no failure: such jobs would push those that failed out of the list.
+func TestLimitedJobsAreNoFailures(t *testing.T) {
+	s := newServed(zap.NewNop(), quality.Default())
+	for _, why := range []intake.Shedding{intake.ProjectLimit, intake.QueueFull} {
+		r := &record.Job{Arrived: time.Now(), Outcome: intake.Shed, Shedding: why}
+		r.End(time.Now())
+		s.ended(r)
+	}
+	require.Len(t, s.failures, 1)
+	all := s.machine.Served(time.Now()).Windows[0].All
+	assert.Equal(t, []uint64{1, 1, 1}, []uint64{all.Jobs, all.Absent, all.Limited})
+}
+
+// Each job waits half a second longer than the one before; at last three are lost, and
+// then all is well.
+func TestModesAreLogged(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		core, logs := observer.New(zapcore.InfoLevel)
+		s := newServed(zap.New(core), quality.Default())
+		moment := quality.Moment{Upstreams: []pool.State{{Upstream: pool.Upstream{Address: "a:1"}}}}
+		s.look(time.Now(), moment)
+		job := func(firstByte time.Duration, o intake.Outcome, c intake.Completeness) {
+			now := time.Now()
+			arrived := now.Add(-firstByte)
+			if c != intake.Absent {
+				s.began(now, &dispatch.Job{
+					Request: dispatch.Request{Arrived: arrived}, FirstByte: time.Minute, Deadline: arrived.Add(40 * time.Second),
+				}, pool.Choice{Address: "a:1", Claimed: arrived})
+			}
+			r := &record.Job{Arrived: arrived, Outcome: o, Completeness: c, TTFB: firstByte}
+			r.End(now)
+			s.ended(r)
+			time.Sleep(time.Second)
+			s.look(time.Now(), moment)
+		}
+		for i := range 60 {
+			job(time.Duration(i)*500*time.Millisecond, intake.Answered, intake.Complete)
+		}
+		fleet := s.machine.Status()
+		assert.Equal(t, quality.Growing, fleet.Mode)
+		require.NotNil(t, fleet.DeadlineSeconds)
+		assert.InDelta(t, 20, *fleet.DeadlineJobs, 2, "the deadline counts: it is before the bound on the first byte")
+		for range 3 {
+			job(time.Second, intake.Deadline, intake.Absent)
+		}
+		for range 120 {
+			job(time.Second, intake.Answered, intake.Complete)
+		}
+
+		var told []string
+		for _, line := range logs.All() {
+			fields := line.ContextMap()
+			if _, ok := fields["upstream"]; !ok {
+				told = append(told, line.Level.String()+": "+fields["from"].(string)+" to "+fields["to"].(string))
+				assert.NotEmpty(t, fields["cause"])
+			}
+		}
+		assert.Equal(t, []string{"warn: flat to growing", "warn: growing to losing", "info: losing to flat"}, told)
+	})
+}
+
+// What a job through the sidecar leaves behind is the same on the admin port and in the metrics.
+func TestAJobOnTheAdminPort(t *testing.T) {
+	upstream := fakeupstream.New(t, fakeupstream.Options{})
+	cfg, _ := fileConfig(t, upstream.Address())
+	s, _ := logged(t, &cfg)
+	ctx, cancel := context.WithCancel(context.Background())
+	defer cancel()
+	s.start(ctx)
+	defer s.stop()
+	require.Eventually(t, func() bool { return len(s.balancer.States()) == 1 }, patience, time.Millisecond)
+	s.served.look(time.Now(), quality.Moment{Upstreams: s.balancer.States()})
+	port, err := s.admin(nil)
+	require.NoError(t, err)
+	get := func(path string) string {
+		r := httptest.NewRequest(http.MethodGet, "http://localhost"+path, nil)
+		w := httptest.NewRecorder()
+		port.ServeHTTP(w, r)
+		require.Equal(t, http.StatusOK, w.Code)
+		return w.Body.String()
+	}
+	now := func() (n admin.Now) {
+		require.NoError(t, json.Unmarshal([]byte(get("/api/now")), &n))
+		return n
+	}
+	assert.Equal(t, "ready: 1 of 1 upstreams are eligible\n", get("/readyz"))
+	submit := func(session string) int {
+		job := strings.Replace(fakeupstream.ExampleJob(), `"session_id"`, `"session_id": "`+session+`", "was"`, 1)
+		r := httptest.NewRequest(http.MethodPost, "http://localhost/v1/jobs", strings.NewReader(job))
+		r.Header.Set("Content-Type", "application/json")
+		w := httptest.NewRecorder()
+		s.ServeHTTP(w, r)
+		return w.Code
+	}
+	require.Equal(t, http.StatusOK, submit("one"))
+	s.ServeHTTP(httptest.NewRecorder(), httptest.NewRequest(http.MethodGet, "http://localhost/v1/jobs/1", nil))
+	n := now()
+	assert.Equal(t, uint64(1), n.Fleet.Windows[0].High.Complete)
+	require.Len(t, n.Upstreams, 1)
+	assert.Equal(t, upstream.Address(), n.Upstreams[0].Address)
+	assert.Len(t, n.Projects, 1)
+	assert.Empty(t, n.Open)
+	page := get("/metrics")
+	assert.Contains(t, page, `pilotfish_jobs_read_total{read="full"} 1`)
+	assert.Contains(t, page, `pilotfish_jobs_read_total{read="unread"} 0`, "a request without a body has nothing to read")
+	assert.Contains(t, page, `pilotfish_job_stretch_count{priority="high"} 1`, "the reference server reports the wait")
+	assert.Contains(t, page, `pilotfish_mode{upstream="`+upstream.Address()+`"} 0`)
+
+	// A job that is under way is shown with its age and its upstream.
+	upstream.SetFault(fakeupstream.Fault{Hang: true})
+	ended := make(chan int)
+	go func() { ended <- submit("two") }()
+	require.Eventually(t, func() bool { return len(now().Open) == 1 }, patience, time.Millisecond)
+	open := now().Open[0]
+	assert.Equal(t, []string{"two", "high", upstream.Address()}, []string{open.Session, open.Priority, open.Upstream})
+	assert.Positive(t, open.UpstreamSeconds)
+	assert.GreaterOrEqual(t, open.Seconds, open.UpstreamSeconds)
+	upstream.Kill()
+	<-ended
+	n = now()
+	assert.Empty(t, n.Open)
+	require.NotEmpty(t, n.Failures)
+	assert.Equal(t, "two", n.Failures[0].Session)
+}
+
+// The page says what the fleet needs once it has seen jobs.
+func TestCapacityOnTheAdminPort(t *testing.T) {
+	cfg, _ := fileConfig(t, "127.0.0.1:1")
+	s, _ := logged(t, &cfg)
+	s.balancer.Set([]pool.Upstream{{Address: "127.0.0.1:1"}})
+	assert.Nil(t, s.now().Capacity)
+	now := time.Now()
+	s.balancer.Report("127.0.0.1:1", pool.Report{At: now, Cores: 8, CoresBusy: 6, Completed: -1})
+	s.served.machine = quality.New(now.Add(-120*time.Second), quality.Default())
+	for i := range 120 {
+		at := now.Add(time.Duration(i-120) * time.Second)
+		for range 3 {
+			s.served.machine.Ended(at, &record.Job{Completeness: intake.Complete})
+		}
+		s.served.look(at, quality.Moment{Upstreams: s.balancer.States()})
+	}
+	c := s.now().Capacity
+	require.NotNil(t, c)
+	assert.Equal(t, 0.75, c.Full)
+	assert.Equal(t, 2, c.Flat.Upstreams, "6 cores and 2.33 times their root are 11.7")
+	assert.Equal(t, c, s.live(now).Capacity)
+}

@@ -1,0 +1,128 @@
+package e2e
+
+import (
+	"bufio"
+	"encoding/json"
+	"io"
+	"net"
+	"net/http"
+	"os"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+// logsTo starts a sidecar before an upstream whose standard error is a file.
+func logsTo(t *testing.T, stderr *os.File) *sidecar {
+	t.Helper()
+	jobs, admin := hold(t), hold(t)
+	cmd := activated([]*os.File{jobs, admin}, "jobs:admin", "--upstream", echoing(t, "a"))
+	cmd.Stderr = stderr
+	s := &sidecar{t: t, cmd: cmd, ended: make(chan struct{}), jobs: addressOf(t, jobs), admin: addressOf(t, admin)}
+	require.NoError(t, cmd.Start())
+	go func() {
+		defer close(s.ended)
+		_ = cmd.Wait() // the code tells
+		s.code = cmd.ProcessState.ExitCode()
+	}()
+	t.Cleanup(s.kill)
+	return s
+}
+
+// addressOf is where a socket listens.
+func addressOf(t *testing.T, socket *os.File) string {
+	t.Helper()
+	l, err := net.FileListener(socket)
+	require.NoError(t, err)
+	defer l.Close()
+	return l.Addr().String()
+}
+
+// submit posts so many jobs on 200 connections and requires an answer to each.
+func (s *sidecar) submit(jobs int) {
+	s.t.Helper()
+	const conns = 200
+	client := &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: conns}, Timeout: patience}
+	defer client.CloseIdleConnections()
+	var all sync.WaitGroup
+	for range conns {
+		all.Go(func() {
+			for range jobs / conns {
+				res, err := client.Post("http://"+s.jobs+"/v1/jobs", "application/json", strings.NewReader(`{"project_id": 1}`))
+				if !assert.NoError(s.t, err) {
+					return
+				}
+				_, _ = io.Copy(io.Discard, res.Body)
+				_ = res.Body.Close()
+				assert.Equal(s.t, http.StatusOK, res.StatusCode)
+			}
+		})
+	}
+	all.Wait()
+}
+
+// manyLines is more jobs than a pipe and the sidecar have room for lines.
+const manyLines = 4000
+
+// Lines that cannot be written are lost. Jobs are answered, and SIGTERM ends the process.
+func TestALogThatCannotBeWritten(t *testing.T) {
+	t.Parallel()
+	for name, open := range map[string]func(*testing.T) *os.File{
+		"a pipe that nobody reads": func(t *testing.T) *os.File {
+			r, w, err := os.Pipe()
+			require.NoError(t, err)
+			t.Cleanup(func() { _ = r.Close() })
+			return w
+		},
+		"a closed pipe": func(t *testing.T) *os.File {
+			r, w, err := os.Pipe()
+			require.NoError(t, err)
+			require.NoError(t, r.Close())
+			return w
+		},
+		"a full disk": func(t *testing.T) *os.File {
+			full, err := os.OpenFile("/dev/full", os.O_WRONLY, 0)
+			require.NoError(t, err)
+			return full
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			stderr := open(t)
+			s := logsTo(t, stderr)
+			require.NoError(t, stderr.Close())
+			s.submit(manyLines)
+			assert.Positive(t, s.metric("pilotfish_log_lines_lost_total"))
+			s.stop()
+		})
+	}
+}
+
+// When lines can be written again, one of them says how many were lost.
+func TestLostLinesAreCountedInTheLog(t *testing.T) {
+	t.Parallel()
+	r, w, err := os.Pipe()
+	require.NoError(t, err)
+	defer r.Close()
+	s := logsTo(t, w)
+	require.NoError(t, w.Close())
+	s.submit(manyLines)
+	lost := s.metric("pilotfish_log_lines_lost_total")
+	require.Positive(t, lost)
+	jobs, counted := 0.0, 0.0
+	lines := bufio.NewScanner(r)
+	for counted == 0 && lines.Scan() {
+		var l line
+		require.NoError(t, json.Unmarshal(lines.Bytes(), &l), "%s", lines.Text())
+		if l["msg"] == "job" {
+			jobs++
+		}
+		counted, _ = l["lines"].(float64)
+	}
+	assert.Equal(t, lost, counted)
+	assert.Equal(t, float64(manyLines), jobs+counted)
+	s.stop()
+}

@@ -1,0 +1,225 @@
+package job
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"net/http"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"example.org/pilotfish/internal/balancer"
+	"example.org/pilotfish/internal/breaker"
+	"example.org/pilotfish/internal/dispatch"
+	"example.org/pilotfish/internal/intake"
+	"example.org/pilotfish/internal/overload"
+	"example.org/pilotfish/internal/pool"
+	"example.org/pilotfish/internal/record"
+	"example.org/pilotfish/pkg/selection"
+)
+
+// desk is a Config over n upstreams, and the records that its sink got.
+type desk struct {
+	Config
+	balancer *balancer.Balancer
+	records  []*record.Job
+}
+
+func newDesk(t *testing.T, n int) *desk {
+	t.Helper()
+	rng := rand.New(rand.NewPCG(1, 2))
+	policy, err := selection.New("least-in-flight")
+	require.NoError(t, err)
+	detector, err := overload.New("none", 100)
+	require.NoError(t, err)
+	p, err := pool.New(pool.Config{
+		Settings: pool.Settings{Policy: policy, Detector: detector, Interval: 5 * time.Second, Breaker: pool.DefaultBreaker()},
+		Gate:     breaker.New, Rand: rng,
+	})
+	require.NoError(t, err)
+	retry := dispatch.DefaultRetry()
+	retry.Budget = 1
+	d, err := dispatch.New(dispatch.Config{Pool: p, Rand: rng, Retry: retry, Queue: dispatch.DefaultQueue()})
+	require.NoError(t, err)
+	reader, err := intake.NewReader(intake.Default())
+	require.NoError(t, err)
+	x := &desk{balancer: balancer.New(d, balancer.Hooks{})}
+	x.Config = Config{
+		Reader: reader, Budget: intake.NewBudget(1<<20, 16<<20), Claimer: x.balancer,
+		Hint: func(h http.Header, now time.Time) (pool.Hint, bool) {
+			return pool.Hint{At: now, Waited: -1}, h.Get("Load") != ""
+		},
+		Sinks: []func(*record.Job){func(r *record.Job) { x.records = append(x.records, r) }},
+	}
+	require.NoError(t, x.Complete())
+	var set []pool.Upstream
+	for i := range n {
+		set = append(set, pool.Upstream{Address: fmt.Sprintf("10.0.0.%d:9000", i)})
+	}
+	x.balancer.Set(set)
+	return x
+}
+
+// open is the book of a job that was described and taken in.
+func (x *desk) open(t *testing.T) *Book {
+	t.Helper()
+	b := &Book{}
+	b.Open(&x.Config, time.Now(), intake.Head{Method: "POST", Path: "/jobs", Header: http.Header{"X-Request-Id": {"7"}}}, "here:1")
+	require.NoError(t, b.Describe([]byte(`{"project_id":1,"priority":"high","timeouts":{"queue_seconds":3,"evaluate_seconds":4}}`), true))
+	b.Begin(dispatch.Request{})
+	return b
+}
+
+func (x *desk) settled(t *testing.T) {
+	t.Helper()
+	inFlight, waiting := x.balancer.Counts()
+	assert.Zero(t, inFlight)
+	assert.Zero(t, waiting)
+}
+
+var (
+	errTest = errors.New("a reason")
+	loaded  = http.Header{"Load": {"1"}}
+)
+
+// Every way to end a job ends its lease, and gives its sinks one record.
+func TestEndings(t *testing.T) {
+	type ended struct {
+		Outcome      intake.Outcome
+		Attempt      pool.Outcome
+		Completeness intake.Completeness
+		Status       int
+		Err          string
+	}
+	for name, c := range map[string]struct {
+		end  func(b *Book)
+		want ended
+	}{
+		"whole":                  {func(b *Book) { b.Head(time.Now(), 200, nil); b.End(Whole, nil) }, ended{intake.Answered, pool.Answered, intake.Complete, 200, ""}},
+		"refused":                {func(b *Book) { b.Head(time.Now(), 404, nil); b.End(Whole, nil) }, ended{intake.Answered, pool.Answered, intake.Complete, 404, ""}},
+		"failed":                 {func(b *Book) { b.Head(time.Now(), 500, nil); b.End(Whole, nil) }, ended{intake.Failed, pool.Failed, intake.Complete, 500, ""}},
+		"not started":            {func(b *Book) { b.Head(time.Now(), 503, http.Header{"Retry-After": {"1"}}); b.End(Whole, nil) }, ended{intake.Failed, pool.NotStarted, intake.Complete, 503, ""}},
+		"cut":                    {func(b *Book) { b.Head(time.Now(), 200, nil); b.End(Cut, errTest) }, ended{intake.Truncated, pool.Truncated, intake.Partial, 200, "a reason"}},
+		"left":                   {func(b *Book) { b.Head(time.Now(), 200, nil); b.End(Left, errTest) }, ended{intake.Gone, pool.Gone, intake.Partial, 200, "a reason"}},
+		"none":                   {func(b *Book) { b.End(None, errTest) }, ended{intake.NoAnswer, pool.Refused, intake.Absent, 0, "a reason"}},
+		"gone":                   {func(b *Book) { b.Refuse(record.ErrGone) }, ended{intake.Gone, pool.Gone, intake.Absent, 499, record.ErrGone.Error()}},
+		"late":                   {func(b *Book) { b.Refuse(record.ErrDeadline) }, ended{intake.Deadline, pool.Gone, intake.Absent, 504, record.ErrDeadline.Error()}},
+		"a panic":                {func(*Book) {}, ended{intake.Broken, pool.Gone, intake.Absent, 0, ""}},
+		"a panic after the head": {func(b *Book) { b.Head(time.Now(), 200, nil) }, ended{intake.Broken, pool.Gone, intake.Partial, 200, ""}},
+	} {
+		x := newDesk(t, 1)
+		b := x.open(t)
+		_, err := b.Claim(t.Context())
+		require.NoError(t, err)
+		c.end(b)
+		b.Close()
+		x.settled(t)
+		require.Len(t, x.records, 1)
+		r := x.records[0]
+		require.Len(t, r.Attempts, 1)
+		assert.Equal(t, c.want, ended{r.Outcome, r.Attempts[0].Outcome, r.Completeness, r.Status, r.Err}, name)
+		assert.Equal(t, []string{"7", "POST", "/jobs", "here:1"}, []string{r.ID, r.Method, r.Path, r.Peer})
+		assert.Equal(t, selection.High, r.Facts.Priority)
+		assert.Equal(t, c.want.Completeness != intake.Absent, r.Attempts[0].FirstByte >= 0, name)
+	}
+}
+
+// Times are from the job's arrival, those of an attempt's first byte from its own start; only
+// the last attempt has a response.
+func TestTheBookOfTwoAttempts(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		x := newDesk(t, 2)
+		b := x.open(t)
+		_, err := b.Claim(t.Context())
+		require.NoError(t, err)
+		time.Sleep(time.Second)
+		b.Hint(time.Now(), loaded)
+		next := b.Failed(dispatch.Failure{Outcome: pool.NotStarted, Progress: dispatch.Heard, Repeatable: true}, errTest)
+		require.True(t, next.Again)
+		assert.Nil(t, b.Lease)
+		x.settled(t)
+		_, err = b.Claim(t.Context())
+		require.NoError(t, err)
+		time.Sleep(time.Second)
+		b.Trailer(loaded) // nothing has begun
+		b.Head(time.Now(), 200, nil)
+		time.Sleep(time.Second)
+		b.Trailer(loaded)
+		b.End(Whole, nil)
+		b.Close()
+		x.settled(t)
+		r := x.records[0]
+		require.Len(t, r.Attempts, 2)
+		first, second := r.Attempts[0], r.Attempts[1]
+		assert.NotEqual(t, first.Upstream, second.Upstream)
+		assert.Equal(t, []any{pool.NotStarted, time.Duration(-1), "a reason"}, []any{first.Outcome, first.FirstByte, first.Err})
+		assert.Equal(t, []any{pool.Answered, time.Second, time.Second, 3 * time.Second}, []any{second.Outcome, second.FirstByte, second.Start, second.End})
+		assert.Equal(t, []time.Duration{2 * time.Second, 3 * time.Second}, []time.Duration{r.TTFB, r.Total})
+		require.NotNil(t, first.Hint)
+		require.NotNil(t, second.Hint, "the end tells what the beginning does not")
+	})
+}
+
+// A job that waits ends with its submitter, with its time, or with the process.
+func TestClaimsThatFail(t *testing.T) {
+	gone, leave := context.WithCancel(t.Context())
+	leave()
+	stopped, stop := context.WithCancelCause(t.Context())
+	stop(record.ErrShutdown)
+	for want, c := range map[error]struct {
+		ctx       context.Context
+		upstreams int
+	}{record.ErrGone: {gone, 0}, record.ErrShutdown: {stopped, 0}, dispatch.ErrWaited: {t.Context(), 0}} {
+		synctest.Test(t, func(t *testing.T) {
+			x := newDesk(t, c.upstreams)
+			b := x.open(t)
+			ctx := c.ctx
+			if ctx.Err() == nil {
+				ctx = t.Context()
+			}
+			_, err := b.Claim(ctx)
+			require.ErrorIs(t, err, want)
+			assert.Nil(t, b.Lease)
+			b.Refuse(err)
+			b.Close()
+			x.settled(t)
+			assert.Empty(t, x.records[0].Attempts)
+			assert.Equal(t, x.records[0].Total, x.records[0].Queued)
+		})
+	}
+}
+
+// What is added to a header goes where it is asked for, and replaces nothing.
+func TestHeaders(t *testing.T) {
+	x := newDesk(t, 1)
+	x.AskLoad = true
+	x.Trace = func(h http.Header) *record.Span { h["Traceparent"] = []string{"ours"}; return &record.Span{} }
+	x.ExplainHeaders = true
+	b := x.open(t)
+	defer b.Close()
+	own, to := http.Header{}, http.Header{}
+	b.Request(own, to)
+	assert.Equal(t, http.Header{"X-Request-Id": {"7"}, "Endpoint-Load-Metrics-Format": {"text"}, "Traceparent": {"ours"}}, to)
+	to = http.Header{}
+	b.Request(http.Header{"X-Request-Id": {"theirs"}, "Endpoint-Load-Metrics-Format": {"json"}}, to)
+	assert.Equal(t, http.Header{"Traceparent": {"ours"}}, to)
+	_, err := b.Claim(t.Context())
+	require.NoError(t, err)
+	to = http.Header{}
+	b.Response(nil, to)
+	assert.Equal(t, "10.0.0.0:9000", to.Get("Pilotfish-Upstream"))
+	assert.Equal(t, "7", to.Get("X-Request-Id"))
+}
+
+func TestConfig(t *testing.T) {
+	assert.ErrorContains(t, (&Config{}).Complete(), "required")
+	x := newDesk(t, 1)
+	assert.Equal(t, []any{int64(64 << 20), time.Second}, []any{x.MaxBody, x.RetryAfter})
+	x.MaxBody = -1
+	assert.ErrorContains(t, x.Complete(), "MaxBody")
+}

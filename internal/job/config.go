@@ -1,0 +1,74 @@
+package job
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"time"
+
+	"example.org/pilotfish/internal/balancer"
+	"example.org/pilotfish/internal/dispatch"
+	"example.org/pilotfish/internal/intake"
+	"example.org/pilotfish/internal/pool"
+	"example.org/pilotfish/internal/record"
+)
+
+// Config is what the books of all jobs share, whoever carries their bytes. Reader, Budget
+// and Claimer are required.
+type Config struct {
+	// Reader reads the facts out of a job's body; Budget bounds the bytes of
+	// all bodies kept at one time.
+	Reader *intake.Reader
+	Budget *intake.Budget
+	// MaxBody bounds a body, in bytes; default that of intake.
+	MaxBody int64
+	// Claimer finds an upstream for each attempt.
+	Claimer Claimer
+	// Hint reads the load that an upstream tells in the header or the trailer of
+	// its response; ok is false when there is none. nil never finds one.
+	Hint func(h http.Header, now time.Time) (hint pool.Hint, ok bool)
+	// AskLoad has each job ask its upstream for a load report in the text form of ORCA.
+	AskLoad bool
+	// Sinks are called in turn for each job, once, when it has ended.
+	Sinks []func(*record.Job)
+	// Trace marks a job that is to be traced, and adds to the header for the upstreams
+	// what tells them. It returns nil for a job that is not. nil traces none.
+	Trace func(h http.Header) *record.Span
+	// ExplainHeaders adds headers about the decision to each response.
+	ExplainHeaders bool
+	// RetryAfter is told to submitters whose job was shed, rounded up to whole seconds; default 1 s.
+	RetryAfter time.Duration
+}
+
+// Claimer decides where jobs go: a balancer.Balancer.
+type Claimer interface {
+	// Begin takes in a new job, which counts for the retry budget.
+	Begin(r dispatch.Request) *dispatch.Job
+	// Claim gets an upstream for the job's next attempt from now on and counts the job
+	// there. It blocks while none is eligible. The errors are ctx's; or
+	// context.DeadlineExceeded when the job's deadline has passed; or
+	// pool.ErrAllTried when no upstream is left that the job has not been to;
+	// or dispatch.ErrFull or dispatch.ErrWaited when the job is shed. The lease
+	// must be ended.
+	Claim(ctx context.Context, now time.Time, j *dispatch.Job) (*balancer.Lease, error)
+}
+
+// Complete gives what is not set its default, and reports what is missing.
+func (c *Config) Complete() error {
+	if c.Reader == nil || c.Budget == nil || c.Claimer == nil {
+		return errors.New("a Reader, a Budget and a Claimer are required")
+	}
+	if c.MaxBody < 0 || c.RetryAfter < 0 {
+		return errors.New("a negative MaxBody or RetryAfter")
+	}
+	if c.MaxBody == 0 {
+		c.MaxBody = int64(intake.Default().MaxBody)
+	}
+	if c.RetryAfter == 0 {
+		c.RetryAfter = time.Second
+	}
+	if c.Hint == nil {
+		c.Hint = func(http.Header, time.Time) (pool.Hint, bool) { return pool.Hint{}, false }
+	}
+	return nil
+}

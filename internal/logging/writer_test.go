@@ -1,0 +1,188 @@
+package logging
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	"go.uber.org/zap"
+)
+
+// writes are the writes that a log made.
+type writes struct {
+	mu   sync.Mutex
+	made []string
+	fail func(p []byte) (int, error) // nil takes all
+}
+
+func (w *writes) Write(p []byte) (int, error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	n, err := len(p), error(nil)
+	if w.fail != nil {
+		n, err = w.fail(p)
+	}
+	w.made = append(w.made, string(p[:n]))
+	return n, err
+}
+
+func (w *writes) texts() []string {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return slices.Clone(w.made)
+}
+
+func note(lost int) []byte { return fmt.Appendf(nil, "%d lost\n", lost) }
+
+func TestLinesAreWrittenTogether(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var to writes
+		w := &writer{to: &to, note: note}
+		write := func(line string) {
+			n, err := w.Write([]byte(line))
+			require.NoError(t, err)
+			require.Equal(t, len(line), n)
+		}
+		write("a\n")
+		time.Sleep(writeDelay / 2)
+		write("b\n")
+		synctest.Wait()
+		assert.Empty(t, to.texts())
+		time.Sleep(writeDelay / 2)
+		synctest.Wait()
+		assert.Equal(t, []string{"a\nb\n"}, to.texts(), "in time")
+
+		write("c\n")
+		require.NoError(t, w.Sync())
+		require.NoError(t, w.Sync())
+		assert.Equal(t, []string{"c\n"}, to.texts()[1:], "at Sync, once")
+
+		long := strings.Repeat("x", writeSize/2) + "\n"
+		write(long)
+		synctest.Wait()
+		assert.Empty(t, to.texts()[2:])
+		write(long)
+		synctest.Wait()
+		assert.Equal(t, []string{long + long}, to.texts()[2:], "when there are many")
+
+		write(strings.Repeat("y", 3*writeSize))
+		time.Sleep(time.Hour)
+		synctest.Wait()
+		assert.Len(t, to.texts(), 4, "nothing is written twice")
+		assert.LessOrEqual(t, cap(w.waiting)+cap(w.spare), 4*writeSize, "no memory is kept for another such line")
+		assert.Zero(t, w.lost.Load())
+	})
+}
+
+// Nobody waits for a log that is blocked. Its lines are written when it goes on, in their
+// order, and a note stands in the place of those that were lost.
+func TestABlockedLogLosesLines(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		goOn := make(chan struct{})
+		to := writes{fail: func(p []byte) (int, error) {
+			<-goOn
+			return len(p), nil
+		}}
+		w := &writer{to: &to, note: note}
+		line := func(n int) []byte { return fmt.Appendf(nil, "%01023d\n", n) }
+		const first, kept, lost = writeSize >> 10, maxWaiting >> 10, 7
+		for n := range first {
+			_, _ = w.Write(line(n))
+		}
+		synctest.Wait() // these are being written
+		for n := range kept + lost {
+			_, _ = w.Write(line(first + n))
+		}
+		assert.EqualValues(t, lost, w.lost.Load())
+		require.ErrorIs(t, w.Sync(), errNotWritten)
+		close(goOn)
+		require.NoError(t, w.Sync())
+		_, _ = w.Write([]byte("later\n"))
+		require.NoError(t, w.Sync())
+
+		var want strings.Builder
+		for n := range first + kept {
+			want.Write(line(n))
+		}
+		want.WriteString("7 lost\nlater\n")
+		assert.Equal(t, want.String(), strings.Join(to.texts(), ""))
+		assert.EqualValues(t, lost, w.lost.Load())
+	})
+}
+
+// A line that a full disk took in part is whole when there is room again.
+func TestAFailedWriteIsTriedAgain(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		failures := 5
+		to := writes{fail: func(p []byte) (int, error) {
+			if failures--; failures < 0 {
+				return len(p), nil
+			}
+			return 1, errors.New("no space left on device")
+		}}
+		w := &writer{to: &to, note: note}
+		_, _ = w.Write([]byte("a line\n"))
+		_, _ = w.Write([]byte("another\n"))
+		assert.ErrorIs(t, w.Sync(), errNotWritten)
+		time.Sleep(time.Minute)
+		synctest.Wait()
+		assert.Equal(t, "a line\nanother\n", strings.Join(to.texts(), ""))
+	})
+}
+
+// An error does not wait for other lines.
+func TestErrorsAreWrittenAtOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var to writes
+		log, err := New(&to, "info")
+		require.NoError(t, err)
+		log.Info("one")
+		log.Warn("two")
+		synctest.Wait()
+		assert.Empty(t, to.texts())
+		log.Error("three", zap.Int("n", 3))
+		synctest.Wait()
+		require.Len(t, to.texts(), 1)
+		assert.Equal(t, 3, strings.Count(to.texts()[0], "\n"))
+		log.Info("four")
+		require.NoError(t, log.Sync())
+		assert.Len(t, to.texts(), 2)
+	})
+}
+
+func TestTheNoteOfLostLines(t *testing.T) {
+	log, err := New(io.Discard, "error")
+	require.NoError(t, err)
+	var line struct {
+		Level, Msg string
+		Lines      int
+	}
+	require.NoError(t, json.Unmarshal(log.lines.note(12), &line))
+	assert.Equal(t, "warn", line.Level)
+	assert.Equal(t, "log lines are missing here: they could not be written in time", line.Msg)
+	assert.Equal(t, 12, line.Lines)
+}
+
+func BenchmarkJobLine(b *testing.B) {
+	log, err := New(io.Discard, "info")
+	require.NoError(b, err)
+	l := NewJobs(log)
+	set := Default()
+	r := usualJob()
+	b.ReportAllocs()
+	for n := 0; b.Loop(); n++ {
+		l.Write(set, r)
+		if n%100 == 0 { // jobs are not as many as to outrun the goroutine that writes
+			_ = log.Sync()
+		}
+	}
+}

@@ -1,0 +1,51 @@
+package memory
+
+import (
+	"bytes"
+	"fmt"
+	"io/fs"
+	"math"
+	"path"
+	"strconv"
+	"strings"
+)
+
+// systemLimit is how many bytes the machine has or, if that is less, the cgroups that the
+// process is in may take. Files that are missing limit nothing.
+func systemLimit(root fs.FS) int64 {
+	least := int64(math.MaxInt64)
+	text, _ := fs.ReadFile(root, "proc/meminfo")
+	var kib int64
+	if n, _ := fmt.Sscanf(string(text), "MemTotal: %d kB", &kib); n == 1 {
+		least = kib << 10
+	}
+	text, _ = fs.ReadFile(root, "proc/self/cgroup")
+	for line := range strings.Lines(string(text)) {
+		_, line, _ = strings.Cut(strings.TrimSpace(line), ":")
+		controllers, group, _ := strings.Cut(line, ":")
+		switch controllers {
+		case "": // cgroup v2
+			least = min(least, cgroupLimit(root, "sys/fs/cgroup", group, "memory.max", "memory.high"))
+		case "memory": // v1
+			least = min(least, cgroupLimit(root, "sys/fs/cgroup/memory", group, "memory.limit_in_bytes"))
+		}
+	}
+	return least
+}
+
+// cgroupLimit is the least limit of a cgroup and of those around it. A container may see
+// its own cgroup as the outermost, under a name that only the host can use.
+func cgroupLimit(root fs.FS, mount, group string, files ...string) int64 {
+	least := int64(math.MaxInt64)
+	for group = path.Clean("/" + group); ; group = path.Dir(group) {
+		for _, file := range files {
+			text, _ := fs.ReadFile(root, path.Join(mount, group, file))
+			if n, err := strconv.ParseInt(string(bytes.TrimSpace(text)), 10, 64); err == nil { // not "max"
+				least = min(least, n)
+			}
+		}
+		if group == "/" {
+			return least
+		}
+	}
+}

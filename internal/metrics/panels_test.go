@@ -1,0 +1,166 @@
+package metrics
+
+// row is a row of the dashboard.
+type row struct {
+	title  string
+	panels []panel
+}
+
+// panel is one figure. Its queries are pairs of a legend and an expression, in which {}
+// and {label="x"} stand for the sidecars that are chosen, and [] for the interval of rates.
+type panel struct {
+	kind               string // of Grafana's
+	title, about, unit string
+	words              []string // a timeline's, for the values from 0
+	colors             []string // of these, or a number's from each of the steps on
+	steps              []float64
+	queries            []string
+}
+
+func stat(title, about, unit string, steps []float64, colors []string, query string) panel {
+	return panel{kind: "stat", title: title, about: about, unit: unit, steps: steps, colors: colors, queries: []string{"", query}}
+}
+
+func lines(title, about, unit string, queries ...string) panel {
+	return panel{kind: "timeseries", title: title, about: about, unit: unit, queries: queries}
+}
+
+func states(title, about string, words, colors []string, queries ...string) panel {
+	return panel{kind: "state-timeline", title: title, about: about, unit: "short", words: words, colors: colors, queries: queries}
+}
+
+// percentiles are two quantiles of a histogram, by a label.
+func percentiles(title, about, histogram, label string) panel {
+	const query = "(sum by (LABEL, le) (rate(NAME_bucket{}[])))"
+	fill := func(q string) string {
+		return replace("histogram_quantile"+query, "(sum", "("+q+", sum", "LABEL", label, "NAME", histogram)
+	}
+	return lines(title, about, "s", "{{"+label+"}} p50", fill("0.5"), "{{"+label+"}} p95", fill("0.95"))
+}
+
+// mean is the mean of a summary at each upstream.
+func mean(name string) string {
+	return replace("sum by (upstream) (rate(NAME_sum{}[])) / sum by (upstream) (rate(NAME_count{}[]))", "NAME", name)
+}
+
+var (
+	modes      = []string{"unknown", "flat", "growing", "losing"}
+	modeColors = []string{"text", "green", "orange", "red"}
+	yesNo      = []string{"no", "yes"}
+)
+
+// rows are the dashboard. Each metric of pilotfish's own is on one of its panels.
+var rows = []row{
+	{"Now", []panel{
+		stat("Sidecars", "Scraped now.", "short", nil, nil, `sum(up{})`),
+		stat("Eligible upstreams", "At the sidecar that has the fewest.", "short", []float64{1, 2}, []string{"red", "orange", "green"},
+			`min(sum by (instance) (pilotfish_upstream_eligible{}) or sum by (instance) (pilotfish_panic_mode{}) * 0)`),
+		stat("Jobs", "Per second.", "reqps", nil, nil, `sum(rate(pilotfish_jobs_total{}[]))`),
+		stat("Failed", "Share of the jobs that ended without a whole response below 500, the submitters' own doing aside.", "percentunit",
+			[]float64{0.01, 0.05}, []string{"green", "orange", "red"},
+			`sum(rate(pilotfish_jobs_total{outcome=~"failed|truncated|no_answer|deadline|broken"}[]))`+
+				` / sum(rate(pilotfish_jobs_total{outcome!~"gone|shed|rejected|too_large"}[]))`),
+		stat("Panic mode", "Sidecars that ignore their breakers.", "short", []float64{1}, []string{"green", "red"}, `sum(pilotfish_panic_mode{})`),
+		stat("Configurations refused", "Sidecars that run on an older configuration than their file's.", "short", []float64{1}, []string{"green", "red"},
+			`count(pilotfish_config_last_reload_success{} == 0) or vector(0)`),
+	}},
+	{"Jobs", []panel{
+		lines("Jobs by outcome", "How jobs ended, as their submitters saw it.", "reqps",
+			"{{outcome}}", `sum by (outcome) (rate(pilotfish_jobs_total{}[]))`),
+		percentiles("Time to first byte", "From arrival to the first byte of the response.", "pilotfish_job_ttfb_seconds", "priority"),
+		percentiles("Duration", "From arrival to the end, of jobs that were not refused.", "pilotfish_job_duration_seconds", "priority"),
+		lines("Retries not made, and moves", "Refused by the retry budget, or impossible because the body was not kept; jobs that were moved.", "reqps",
+			"budget spent", `sum(rate(pilotfish_retries_refused_total{}[]))`,
+			"body not kept", `sum(rate(pilotfish_replay_disabled_total{}[]))`,
+			"moved off a suspect", `sum(rate(pilotfish_jobs_moved_total{}[]))`),
+		lines("Jobs by what was read", "full: priority and project are known; unread and partly: the body counts as low priority.", "reqps",
+			"{{read}}", `sum by (read) (rate(pilotfish_jobs_read_total{}[]))`),
+		lines("Bodies passed on", "Of jobs, and of their responses.", "Bps",
+			"jobs", `sum(rate(pilotfish_request_body_bytes_total{}[]))`,
+			"responses", `sum(rate(pilotfish_response_body_bytes_total{}[]))`),
+	}},
+	{"Quality of service", []panel{
+		states("Mode", "Flat: jobs are served alike. Growing: each waits longer than the one before. Losing: results fail, come in part, or not at all.",
+			modes, modeColors, "{{instance}}", `max by (instance) (pilotfish_fleet_mode{})`),
+		states("Mode of each upstream", "The worst that a sidecar sees.", modes, modeColors,
+			"{{upstream}}", `max by (upstream) (pilotfish_mode{})`),
+		lines("First deadline", "In what time a job will first have waited as long as it may, while times grow.", "s",
+			"{{instance}}", `min by (instance) (pilotfish_first_deadline_seconds{})`),
+		lines("How full the fleet is", "The cores that jobs need, over those that there are, as each sidecar sees it. Above 1 the fleet is too small.", "percentunit",
+			"{{instance}}", `max by (instance) (pilotfish_fleet_full{})`),
+		lines("Upstreams needed", "To serve every job alike, and to keep the first byte within quality.first_byte, by the busiest minute of the last hour.", "short",
+			"{{to_keep}}", `max by (to_keep) (pilotfish_fleet_upstreams_needed{})`),
+		lines("Stretch", "Time of complete jobs over their time with no load, where the upstream reports the wait: 95th percentile.", "short",
+			"{{priority}}", `histogram_quantile(0.95, sum by (priority, le) (rate(pilotfish_job_stretch_bucket{}[])))`),
+	}},
+	{"Queue", []panel{
+		lines("Jobs that wait", "In the sidecars, for an eligible upstream.", "short",
+			"{{priority}}", `sum by (priority) (pilotfish_queue_jobs{})`,
+			"of projects at their limit", `sum(pilotfish_queue_limited_jobs{})`),
+		percentiles("Wait in the queue", "Of the jobs that had to wait.", "pilotfish_queue_wait_seconds", "priority"),
+		lines("Shed", "Jobs refused for load.", "reqps",
+			"{{priority}} {{reason}}", `sum by (priority, reason) (rate(pilotfish_shed_total{}[]))`),
+	}},
+	{"Placement", []panel{
+		lines("Picks by cache", "Attempts that ended, by whether the upstream was believed to hold the project's data.", "reqps",
+			"{{cache}}", `sum by (cache) (rate(pilotfish_picks_total{}[]))`),
+		lines("Cache finds", "Whether jobs found their data, as the upstreams report, and what was believed when the upstream was picked.", "ops",
+			"{{found}}, believed {{believed}}", `sum by (found, believed) (rate(pilotfish_cache_finds_total{}[]))`),
+		lines("Choices of the shadow", "Whether selection.shadow would have taken another upstream.", "reqps",
+			"{{choice}}", `sum by (choice) (rate(pilotfish_shadow_choices_total{}[]))`),
+		lines("Cost of the shadow's choices", "Of a job, in the mean: as placed, and as selection.shadow would have placed it, by the costs of selection.policy.", "s",
+			"{{of}}", `sum by (of) (rate(pilotfish_shadow_cost_seconds_total{}[])) / on() group_left() sum(rate(pilotfish_shadow_choices_total{}[]))`),
+	}},
+	{"Upstreams", []panel{
+		states("Eligible", "At the sidecar that sees it worst.", []string{"not eligible", "eligible"}, []string{"red", "green"},
+			"{{upstream}}", `min by (upstream) (pilotfish_upstream_eligible{})`),
+		states("Breaker", "At the sidecar that sees it worst.", []string{"closed", "half open", "open"}, []string{"green", "yellow", "red"},
+			"{{upstream}}", `max by (upstream) (pilotfish_breaker_state{})`),
+		states("Suspect, slow, implausible or draining", "At the sidecar that sees it worst. A suspect takes jobs and seems to answer none. Implausible figures count as unknown.",
+			yesNo, []string{"green", "orange"},
+			"{{upstream}} suspect", `max by (upstream) (pilotfish_upstream_suspect{})`,
+			"{{upstream}} slow", `max by (upstream) (pilotfish_upstream_slow{})`,
+			"{{upstream}} implausible", `max by (upstream) (pilotfish_upstream_implausible{})`,
+			"{{upstream}} draining", `max by (upstream) (pilotfish_upstream_draining{})`),
+		lines("In flight", "Jobs sent by these sidecars and not finished.", "short",
+			"{{upstream}}", `sum by (upstream) (pilotfish_upstream_in_flight{})`),
+		lines("Attempts", "How tries at upstreams ended.", "ops",
+			"{{upstream}} {{outcome}}", `sum by (upstream, outcome) (rate(pilotfish_upstream_attempts_total{}[]))`),
+		percentiles("First byte of each", "From the start of an attempt to the first byte of its response.", "pilotfish_upstream_first_byte_seconds", "upstream"),
+		lines("Stalled, and overload level", "Joblets that wait for a core, by the report that counts most; and which jobs it may take for its load: 1 is all, 0 is none.", "short",
+			"{{upstream}} stalled", `max by (upstream) (pilotfish_upstream_stalled{})`,
+			"{{upstream}} level", `min by (upstream) (pilotfish_overload_level{})`),
+		lines("Running and cores", "As the upstream reports them to any sidecar.", "short",
+			"{{upstream}} running", `max by (upstream) (pilotfish_upstream_running{})`,
+			"{{upstream}} cores", `max by (upstream) (pilotfish_upstream_cores{})`),
+		lines("Wait and fetch", "Means, where the upstream reports them: the wait of all jobs, and the fetch of those that caused one.", "s",
+			"{{upstream}} wait", mean("pilotfish_upstream_wait_seconds"), "{{upstream}} fetch", mean("pilotfish_upstream_fetch_seconds")),
+		lines("Age of the report", "Of the sidecar whose report is oldest.", "s",
+			"{{upstream}}", `max by (upstream) (pilotfish_upstream_report_age_seconds{})`),
+		lines("Failed reports", "Reports that could not be fetched or read.", "cps",
+			"{{upstream}}", `sum by (upstream) (rate(pilotfish_report_failures_total{}[]))`),
+	}},
+	{"Sidecars", []panel{
+		lines("Age of the set of upstreams", "Since discovery last had a set that it believed. A static list only ages.", "s",
+			"{{instance}}", `max by (instance) (pilotfish_discovery_age_seconds{})`),
+		lines("Sets and errors", "Sets applied, sets refused as doubtful, and requests without a reply.", "short",
+			"{{result}}", `sum by (result) (increase(pilotfish_discovery_sets_total{}[]))`,
+			"errors", `sum(increase(pilotfish_discovery_errors_total{}[]))`),
+		lines("Age of the configuration", "Since the one in force was read.", "s",
+			"{{instance}}", `time() - max by (instance) (pilotfish_config_last_reload_success_timestamp_seconds{})`),
+		lines("Bounds", "How much of each bound is used.", "percentunit",
+			"{{instance}} {{bound}}", `max by (instance, bound) (pilotfish_bound_used{} / pilotfish_bound_limit{})`),
+		lines("Restarts and lost log lines", "How often the process began anew, and lines that could not be written in time.", "short",
+			"restarts of {{instance}}", `sum by (instance) (changes(process_start_time_seconds{}[]))`,
+			"lines lost by {{instance}}", `sum by (instance) (increase(pilotfish_log_lines_lost_total{}[]))`),
+		lines("Certificate", "Time until the one that is shown to upstreams expires.", "s",
+			"{{instance}}", `min by (instance) (pilotfish_certificate_expiry_timestamp_seconds{} - time())`),
+		lines("Memory", "Resident.", "bytes", "{{instance}}", `max by (instance) (process_resident_memory_bytes{})`),
+		lines("CPU", "Cores in use.", "short", "{{instance}}", `sum by (instance) (rate(process_cpu_seconds_total{}[]))`),
+		lines("Goroutines and descriptors", "Flat under steady load.", "short",
+			"{{instance}} goroutines", `max by (instance) (go_goroutines{})`,
+			"{{instance}} descriptors", `max by (instance) (process_open_fds{})`),
+		{kind: "table", title: "Versions", about: "Sidecars by build.", unit: "short",
+			queries: []string{"", `count by (version, commit, goversion) (pilotfish_build_info{})`}},
+	}},
+}

@@ -1,0 +1,108 @@
+package overload
+
+import (
+	"math"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"example.org/pilotfish/pkg/selection"
+)
+
+func job(project uint64, priority selection.Priority) selection.Job {
+	return selection.Job{Project: project, Priority: priority, Hour: 490000}
+}
+
+// admitted is the share of a thousand projects' jobs that a level lets through.
+func admitted(level Level, priority selection.Priority) float64 {
+	n := 0.0
+	for project := uint64(1); project <= 1000; project++ {
+		if level.Admits(job(project, priority)) {
+			n++
+		}
+	}
+	return n / 1000
+}
+
+// TestLevelRefusesLowFirst: down to a half only low jobs are refused, and in
+// proportion; below it high ones too.
+func TestLevelRefusesLowFirst(t *testing.T) {
+	for _, c := range []struct {
+		level     Level
+		high, low float64
+	}{
+		{1, 1, 1}, {0.9, 1, 0.8}, {0.75, 1, 0.5}, {0.5, 1, 0}, {0.25, 0.5, 0}, {0.02, 0.04, 0}, {0, 0, 0},
+	} {
+		assert.InDelta(t, c.high, admitted(c.level, selection.High), 0.04, "high at %v", c.level)
+		assert.InDelta(t, c.low, admitted(c.level, selection.Low), 0.04, "low at %v", c.level)
+	}
+}
+
+func TestRankIsInRangeAndStable(t *testing.T) {
+	for project := uint64(0); project < 2000; project++ {
+		low, high := Rank(job(project, selection.Low)), Rank(job(project, selection.High))
+		require.True(t, high >= 0 && high < 0.5 && low >= 0.5 && low < 1, "%v, %v", high, low)
+		require.Equal(t, low, Rank(job(project, selection.Low)))
+		require.InDelta(t, 0.5, low-high, 1e-12, "the same order within both priorities")
+	}
+}
+
+// TestRankChangesByTheHour: who goes first one hour does not the next.
+func TestRankChangesByTheHour(t *testing.T) {
+	both := 0
+	for project := uint64(1); project <= 1000; project++ {
+		now, next := job(project, selection.Low), job(project, selection.Low)
+		next.Hour++
+		if Level(0.75).Admits(now) && Level(0.75).Admits(next) {
+			both++
+		}
+	}
+	assert.InDelta(t, 250, both, 45)
+}
+
+func TestNewRefuses(t *testing.T) {
+	_, err := New("breaker", 100)
+	assert.EqualError(t, err, `unknown overload policy "breaker": want one of none, threshold, dagor`)
+	for _, name := range []string{"threshold", "dagor"} {
+		for _, limit := range []float64{0, -1, math.NaN(), math.Inf(1)} {
+			_, err := New(name, limit)
+			require.ErrorContains(t, err, "stalled joblets: want a finite number above 0", "%s with %v", name, limit)
+			require.ErrorContains(t, err, name+": ")
+		}
+	}
+	for _, name := range Names() {
+		_, err := New(name, 0.5)
+		assert.NoError(t, err, "a limit may be a share of a joblet: %s", name)
+	}
+	_, err = New("none", 0)
+	assert.NoError(t, err, "it has no use for a limit")
+}
+
+// TestDetectorsAreSeparate: each upstream has its own.
+func TestDetectorsAreSeparate(t *testing.T) {
+	for _, name := range []string{"threshold", "dagor"} {
+		build, err := New(name, 100)
+		require.NoError(t, err)
+		loud, quiet := build(), build()
+		loud.Observe(Sample{Stalled: 1e6, Wait: math.NaN()})
+		assert.EqualValues(t, 1, quiet.Observe(Sample{Wait: math.NaN()}), name)
+	}
+}
+
+// TestDagorTakesTheWaitWhereReported, and the stalled joblets when it must.
+func TestDagorTakesTheWaitWhereReported(t *testing.T) {
+	for _, c := range []struct {
+		ignoreWait bool
+		sample     Sample
+		want       Level
+	}{
+		{false, Sample{Stalled: 1e3, Wait: 9}, 1},
+		{false, Sample{Stalled: 0, Wait: 11}, 0.95},
+		{true, Sample{Stalled: 1e3, Wait: 9}, 0.95},
+		{true, Sample{Stalled: 0, Wait: 11}, 1},
+		{false, Sample{Stalled: 101, Wait: math.NaN()}, 0.95},
+	} {
+		assert.Equal(t, c.want, NewDagor(100, c.ignoreWait).Observe(c.sample), "%+v", c)
+	}
+}

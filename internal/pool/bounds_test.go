@@ -1,0 +1,232 @@
+package pool
+
+import (
+	"math"
+	"math/rand/v2"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"example.org/pilotfish/pkg/selection"
+)
+
+func TestWhatCannotBeIsUnknown(t *testing.T) {
+	good := report(start, 3, 2)
+	good.CoresBusy, good.Completed, good.Wait = 3, 100, 1
+	same, known, wrong := good.sane()
+	assert.Equal(t, good, same)
+	assert.True(t, known)
+	assert.Empty(t, wrong)
+
+	for _, absurd := range []float64{math.Inf(1), 1e308} {
+		r := good
+		r.CoresBusy, r.Completed, r.Begun, r.Wait = absurd, absurd, absurd, absurd
+		r.Cores = math.MaxInt
+		sane, known, wrong := r.sane()
+		assert.True(t, known, "the load is good")
+		assert.Equal(t, []float64{0, -1, -1, 0}, []float64{float64(sane.Cores), sane.CoresBusy, sane.Completed, sane.Begun})
+		assert.True(t, math.IsNaN(sane.Wait))
+		assert.Contains(t, wrong, "9223372036854775807 cores, ")
+		assert.Contains(t, wrong, " completed jobs, ")
+	}
+	for _, absurd := range []float64{math.NaN(), math.Inf(1), math.Inf(-1), -1, 1e308} {
+		for _, counts := range []func(*Report) *float64{
+			func(r *Report) *float64 { return &r.Running[selection.High] },
+			func(r *Report) *float64 { return &r.Stalled[selection.Low] },
+		} {
+			r := good
+			*counts(&r) = absurd
+			_, known, wrong := r.sane()
+			assert.False(t, known)
+			assert.NotEmpty(t, wrong)
+		}
+	}
+}
+
+// A load that is unknown leaves the one before until that is too old.
+func TestAnAbsurdLoadIsNotTakenOver(t *testing.T) {
+	f := newFixture(t, "random", 1)
+	address := upstreams(1)[0].Address
+	f.Report(start, address, report(start, 10, 4))
+	r := report(start.Add(time.Second), 1, math.NaN(), 9)
+	f.Report(r.At, address, r)
+	s := f.state(r.At, address)
+	assert.Equal(t, []float64{10, 4, 1}, []float64{s.Running, s.Stalled, s.ReportAge})
+	assert.Equal(t, 1, s.Cached, "the rest counts")
+	assert.Equal(t, "[NaN 0] stalled joblets", s.Implausible)
+	r.At, r.Cached = r.At.Add(time.Second/2), claimed(1<<30)
+	f.Report(r.At, address, r)
+	assert.Equal(t, "[NaN 0] stalled joblets, 1073741824 cached projects", f.state(r.At, address).Implausible)
+	f.Report(start.Add(2*time.Second), address, report(start.Add(2*time.Second), 1, 0))
+	assert.Empty(t, f.state(start, address).Implausible)
+
+	l, err := f.Claim(start.Add(2*time.Second), Request{}, nil)
+	require.NoError(t, err)
+	now := start.Add(3 * time.Second)
+	l.Answered(now, true, &Hint{At: now, Running: [2]float64{math.NaN(), 0}})
+	assert.Equal(t, 1.0, f.state(now, address).Running, "nor is a hint")
+}
+
+func TestCoresBesideThoseOfTheOthers(t *testing.T) {
+	f, us := newFixture(t, "random", 3), upstreams(3)
+	tell := func(i, cores int) {
+		r := report(start.Add(time.Second), 0, 0)
+		r.Cores = cores
+		f.members[us[i].Address].polled = start
+		f.Report(r.At, us[i].Address, r)
+	}
+	tell(0, 4000)
+	assert.Equal(t, 4000, f.state(start, us[0].Address).Cores, "there is nothing to compare it with")
+	tell(1, 4)
+	s := f.state(start, us[0].Address)
+	assert.Zero(t, s.Cores)
+	assert.Equal(t, "4000 cores, more than 16 times as many as others", s.Implausible)
+	assert.Equal(t, 16.0, f.members[us[0].Address].cores(), "as for one that does not tell")
+	assert.Equal(t, 4, f.state(start, us[1].Address).Cores)
+	us[0].Cores = 8
+	f.Set(start, us)
+	assert.Equal(t, 8, f.state(start, us[0].Address).Cores, "discovery is believed")
+	us[0].Cores = 4000
+	f.Set(start, us)
+	assert.Zero(t, f.state(start, us[0].Address).Cores, "unless it says the same")
+	tell(0, 64)
+	s = f.state(start, us[0].Address)
+	assert.Equal(t, 64, s.Cores)
+	assert.Empty(t, s.Implausible)
+}
+
+// An upstream that says that it completes far more than others has no known pace.
+func TestPaceBesideThatOfTheOthers(t *testing.T) {
+	f, us := newFixture(t, "random", 3), upstreams(3)
+	for i := range 4 {
+		now := start.Add(time.Duration(i) * 5 * time.Second)
+		for n, u := range us {
+			r := report(now, 4, 0)
+			r.CoresBusy, r.Completed = 4, float64(20*i)
+			if n == 1 {
+				r.Completed = float64(41_000 * i)
+			}
+			f.Report(now, u.Address, r)
+		}
+	}
+	assert.InDelta(t, 16, f.state(start, us[0].Address).Rate, 1e-9)
+	s := f.state(start, us[1].Address)
+	assert.Zero(t, s.Rate)
+	assert.Equal(t, "2.05e+03 jobs per second and core, far more than others", s.Implausible)
+}
+
+// absurdReport is anything that a report can hold.
+func absurdReport(rng *rand.Rand, at time.Time) Report {
+	figure := func() float64 {
+		odd := []float64{0, -1, math.NaN(), math.Inf(1), math.Inf(-1), 1e308, -1e308, 1e9, 5e-324, 4000}
+		if i := rng.IntN(2 * len(odd)); i < len(odd) {
+			return odd[i]
+		}
+		return math.Float64frombits(rng.Uint64())
+	}
+	return Report{
+		At: at, Running: [2]float64{figure(), figure()}, Stalled: [2]float64{figure(), figure()},
+		Cores: []int{0, -5, 4000, 1e9, math.MaxInt, math.MinInt, 3}[rng.IntN(7)], CoresBusy: figure(), Completed: figure(),
+		Wait: figure(), Cached: projects{rng.Uint64N(50): true},
+	}
+}
+
+// Whatever one upstream reports, the views of the others are what they would be if
+// it said nothing, and its own are numbers within bounds. The others are of a size.
+func TestAbsurdReportsHurtOnlyTheirSender(t *testing.T) {
+	rng := rand.New(rand.NewPCG(5, 6))
+	for range 200 {
+		us := upstreams(5)
+		liar := us[4].Address // the witness takes the first
+		lied, quiet := newFixture(t, "random", 5), newFixture(t, "random", 5)
+		all := []*fixture{lied, quiet}
+		seen := []*witness{{}, {}}
+		for i, f := range all {
+			f.cfg.Policy = seen[i]
+		}
+		now := start
+		for step := range 60 {
+			now = now.Add(time.Duration(rng.IntN(2000)) * time.Millisecond)
+			from := us[rng.IntN(4)].Address
+			r := report(now, float64(rng.IntN(20)), float64(rng.IntN(20)), rng.Uint64N(50))
+			r.Cores, r.CoresBusy, r.Completed = 4+rng.IntN(28), 3, 6*now.Sub(start).Seconds()
+			absurd := absurdReport(rng, now)
+			lied.Report(now, liar, absurd)
+			for i, f := range all {
+				f.Report(now, from, r)
+				_, err := f.Claim(now, Request{Project: 1 + uint64(step)%50}, nil)
+				require.NoError(t, err)
+				for _, v := range seen[i].views {
+					for _, figure := range []float64{v.Jobs, v.Assigned, v.Rate} {
+						require.True(t, figure >= 0 && figure <= 4*maxJobs, "%+v", v)
+					}
+					require.True(t, v.Cores >= 1 && v.Cores <= 32*maxTimes, "%+v", v)
+				}
+			}
+			id := lied.members[liar].id
+			other := func(views []selection.View) []selection.View {
+				return slices.DeleteFunc(slices.Clone(views), func(v selection.View) bool { return v.ID == id })
+			}
+			require.Equal(t, other(seen[1].views), other(seen[0].views))
+			seen[1].job.Once, seen[0].job.Once = 0, 0 // which is what all upstreams say of a project
+			told := slices.DeleteFunc(slices.Clone(quiet.set), func(m *member) bool { return m.rate.perCore() == 0 })
+			if len(told) > 1 {
+				require.InEpsilon(t, seen[1].job.Service, seen[0].job.Service, 1e-6, "the median is one of the others")
+			}
+			seen[1].job.Service, seen[0].job.Service = 0, 0
+			require.Equal(t, seen[1].job, seen[0].job)
+		}
+	}
+}
+
+// claimed is a listing that names every project and says that there are so many.
+type claimed int
+
+func (claimed) Contains(uint64) bool { return true }
+func (claimed) Bytes(uint64) float64 { return 0 }
+func (n claimed) Len() int           { return int(n) }
+
+func TestListingsThatAreTooLong(t *testing.T) {
+	for name, c := range map[string]struct {
+		others []int
+		n      int
+		want   string
+	}{
+		"too long for anyone":    {[]int{1 << 24, 1 << 24}, 1 << 30, "1073741824 cached projects"},
+		"longer than the others": {[]int{900, 1000}, 17_000, "17000 cached projects, more than 16 times as many as others"},
+		"as long as another":     {[]int{10, 1100}, 17_000, ""},
+		"few":                    {[]int{1, 2}, 9000, ""},
+		"alone":                  {nil, 1_000_000, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			f, us := newFixture(t, "expected", 3), upstreams(3)
+			for i, n := range c.others {
+				r := report(start, 0, 0)
+				r.Cached = claimed(n)
+				f.Report(start, us[1+i].Address, r)
+			}
+			r := report(start, 0, 0)
+			r.Cached = claimed(c.n)
+			f.Report(start, us[0].Address, r)
+			assert.Equal(t, c.want, f.state(start, us[0].Address).Implausible)
+			assert.Equal(t, c.want == "", f.members[us[0].Address].cache(5, start, &f.cfg) == selection.Cached)
+			f.Report(start.Add(time.Second), us[0].Address, report(start.Add(time.Second), 0, 0, 5))
+			assert.Empty(t, f.state(start, us[0].Address).Implausible, "the next one is another matter")
+		})
+	}
+}
+
+// Who fails jobs at once is not quick.
+func TestFailuresAreNoPace(t *testing.T) {
+	f := newFixture(t, "random", 1)
+	address := upstreams(1)[0].Address
+	for i := range 10 {
+		now := start.Add(time.Duration(i) * 5 * time.Second)
+		f.Report(now, address, Report{At: now, Cores: 4, CoresBusy: 1, Completed: float64(1000*i + i), Failed: float64(1000 * i)})
+	}
+	assert.InDelta(t, 0.2, f.members[address].rate.perCore(), 1e-9, "one job in five seconds on one core")
+	assert.InDelta(t, 5, f.service, 1e-9)
+}

@@ -1,0 +1,308 @@
+package pool
+
+import (
+	"math/rand/v2"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"example.org/pilotfish/pkg/selection"
+)
+
+// witness is a policy that takes the first and remembers what it was shown.
+type witness struct {
+	job   selection.Job
+	views []selection.View
+}
+
+func (w *witness) Pick(job selection.Job, views []selection.View, _ *rand.Rand) int {
+	w.job, w.views = job, slices.Clone(views)
+	return 0
+}
+
+// TestViews checks all that a policy sees of an upstream with a fresh report,
+// of one whose report is stale, and of one that is new.
+func TestViews(t *testing.T) {
+	f, w := newFixture(t, "random", 0), &witness{}
+	f.cfg.Policy = w
+	us := upstreams(2)
+	us[0].Weight, us[0].StopsAt = 2, start.Add(time.Hour)
+	us[1].Cores, us[1].StartedAt = 4, start.Add(-time.Hour)
+	f.Set(start, us)
+	stale := report(start, 50, 10)
+	stale.Cores = 0
+	f.Report(start, us[1].Address, stale)
+	r := report(start.Add(time.Minute), 5, 2, 7)
+	r.Running[selection.High], r.Stalled[selection.High], r.CoresBusy = 3, 1, 4
+	f.Report(start.Add(time.Minute), us[0].Address, r)
+	f.Set(start.Add(time.Minute), append(us, upstreams(3)[2]))
+	f.members[us[0].Address].latency.observe(start, 0.25)
+	now := start.Add(time.Minute + 2*time.Second)
+	for _, tried := range [][]string{nil, {us[0].Address}} { // jobs at the first, and at the second
+		_, err := f.Claim(now, Request{Project: 7, Priority: selection.High}, tried)
+		require.NoError(t, err)
+	}
+	now = now.Add(500 * time.Millisecond)
+	_, err := f.Claim(now, Request{Project: 7}, nil)
+	require.NoError(t, err)
+
+	want := []selection.View{
+		{
+			ID: f.members[us[0].Address].id, Weight: 2, Cores: 16, Cache: selection.Cached, Warm: 1,
+			InFlight: 1, Assigned: 12, Jobs: 12, Fresh: true, Latency: 0.25,
+			Left: 3600 - 62.5,
+		},
+		{
+			ID: f.members[us[1].Address].id, Weight: 1, Cores: 4, Cache: selection.AssumedCached, Warm: 0.95,
+			InFlight: 1, Assigned: 1, Jobs: 1,
+		},
+		{
+			ID: f.members[upstreams(3)[2].Address].id, Weight: 1, Cores: 16,
+		},
+	}
+	require.Len(t, w.views, len(want))
+	for i := range want {
+		assert.Equal(t, want[i], w.views[i])
+	}
+}
+
+// TestViewsOfTheEligible: the views are those of the upstreams that may be
+// picked, in the order of their addresses, whatever was seen before.
+func TestViewsOfTheEligible(t *testing.T) {
+	f, w := newFixture(t, "random", 8), &witness{}
+	f.cfg.Policy = w
+	us, now := upstreams(8), start
+	rng := rand.New(rand.NewPCG(3, 4))
+	for range 3000 {
+		now = now.Add(time.Duration(rng.IntN(3000)) * time.Millisecond)
+		for i := range us {
+			us[i].Draining = rng.IntN(3) == 0
+			f.shut(us[i].Address, rng.IntN(3) == 0)
+			if rng.IntN(4) == 0 {
+				f.Report(now, us[i].Address, report(now, 1, float64(rng.IntN(130))))
+			}
+		}
+		if rng.IntN(5) == 0 {
+			for i := range us {
+				us[i].Draining = true
+			}
+		}
+		f.Set(now, us)
+		tried := []string{us[rng.IntN(8)].Address, us[rng.IntN(8)].Address}
+
+		shut := func(u Upstream) bool { return f.isShut(now, u.Address) }
+		allDrain := !slices.ContainsFunc(us, func(u Upstream) bool { return !u.Draining })
+		panicking := !slices.ContainsFunc(us, func(u Upstream) bool { return (allDrain || !u.Draining) && !shut(u) })
+		var want []uint64
+		for _, u := range us {
+			m := f.members[u.Address]
+			if (panicking || !shut(u)) && (allDrain || !u.Draining) && !slices.Contains(tried, u.Address) &&
+				!(m.level <= 0 && now.Sub(m.load.at) <= 15*time.Second) {
+				want = append(want, m.id)
+			}
+		}
+		l, err := f.Claim(now, Request{}, tried)
+		if len(want) == 0 {
+			why := ErrAllTried
+			if slices.ContainsFunc(us, func(u Upstream) bool {
+				return (allDrain || !u.Draining) && !slices.Contains(tried, u.Address)
+			}) {
+				why = ErrNoneEligible
+			}
+			require.ErrorIs(t, err, why)
+			continue
+		}
+		require.NoError(t, err)
+		require.Equal(t, panicking, l.Panic)
+		var got []uint64
+		for _, v := range w.views {
+			got = append(got, v.ID)
+		}
+		require.Equal(t, want, got)
+		l.Done(now, Gone)
+	}
+}
+
+func TestDrainingGetsNothingUnlessAllDrain(t *testing.T) {
+	f := newFixture(t, "least-in-flight", 3)
+	us := upstreams(3)
+	us[0].Draining, us[1].Draining = true, true
+	f.Set(start, us)
+	for range 50 {
+		l, err := f.Claim(start, Request{}, nil)
+		require.NoError(t, err)
+		require.Equal(t, us[2].Address, l.Address)
+	}
+	us[2].Draining = true
+	f.Set(start, us)
+	_, err := f.Claim(start, Request{}, nil)
+	require.NoError(t, err, "service goes on when every upstream drains")
+}
+
+func TestPanicWhenEveryBreakerIsOpen(t *testing.T) {
+	f := newFixture(t, "least-in-flight", 4)
+	us := upstreams(4)
+	for i, u := range us {
+		f.shut(u.Address, i < 3)
+	}
+	for range 8 {
+		l, err := f.Claim(start, Request{}, nil)
+		require.NoError(t, err)
+		assert.False(t, l.Panic)
+		assert.Equal(t, us[3].Address, l.Address, "one that answers is enough")
+		l.Done(start, Answered)
+	}
+	f.shut(us[3].Address, true)
+	used := map[string]bool{}
+	for range 16 {
+		l, err := f.Claim(start, Request{}, nil)
+		require.NoError(t, err)
+		assert.True(t, l.Panic)
+		used[l.Address] = true
+		l.Answered(start, false, nil)
+	}
+	assert.Len(t, used, 4)
+	assert.True(t, Panic(f.States(start)))
+	l, err := f.Claim(start, Request{}, nil)
+	require.NoError(t, err)
+	l.Answered(start, true, nil)
+	assert.False(t, Panic(f.States(start)), "an answer ends it")
+	next, err := f.Claim(start, Request{}, nil)
+	require.NoError(t, err)
+	assert.Equal(t, l.Address, next.Address)
+	assert.False(t, next.Panic)
+}
+
+func TestOverloadedIsNotEligibleUntilItsReportIsStale(t *testing.T) {
+	f := newFixture(t, "least-in-flight", 1)
+	address := upstreams(1)[0].Address
+	f.Report(start, address, report(start, 16, 101))
+	_, err := f.Claim(start, Request{}, nil)
+	require.ErrorIs(t, err, ErrNoneEligible)
+	assert.Equal(t, "overloaded", f.States(start)[0].Why)
+	_, err = f.Claim(start.Add(16*time.Second), Request{}, nil)
+	require.NoError(t, err, "a report feed that froze must not stop the service")
+}
+
+func TestErrorsTellTriedFromIneligible(t *testing.T) {
+	f := newFixture(t, "random", 2)
+	us := upstreams(2)
+	_, err := f.Claim(start, Request{}, []string{us[0].Address, us[1].Address})
+	require.ErrorIs(t, err, ErrAllTried)
+	f.Report(start, us[1].Address, report(start, 0, 200))
+	_, err = f.Claim(start, Request{}, []string{us[0].Address})
+	require.ErrorIs(t, err, ErrNoneEligible)
+	us[1].Draining = true
+	f.Set(start, us)
+	_, err = f.Claim(start, Request{}, []string{us[0].Address})
+	require.ErrorIs(t, err, ErrAllTried, "what drains is nothing to wait for")
+	_, err = f.Claim(start, Request{}, []string{us[1].Address})
+	require.NoError(t, err)
+	f.Set(start, nil)
+	_, err = f.Claim(start, Request{}, nil)
+	require.ErrorIs(t, err, ErrEmpty)
+}
+
+// An upstream that refuses at once looks idle; it must not attract every job.
+func TestARefusalForLoadHoldsJobsOff(t *testing.T) {
+	f := newFixture(t, "least-in-flight", 2)
+	l, err := f.Claim(start, Request{}, nil)
+	require.NoError(t, err)
+	refusing := l.Address
+	l.Done(start, NotStarted)
+	now := start.Add(999 * time.Millisecond)
+	for range 20 {
+		l, err := f.Claim(now, Request{}, nil)
+		require.NoError(t, err)
+		require.NotEqual(t, refusing, l.Address)
+	}
+	l, err = f.Claim(start.Add(time.Second), Request{}, nil)
+	require.NoError(t, err)
+	assert.Equal(t, refusing, l.Address)
+}
+
+func TestOnlyAmongThoseAskedFor(t *testing.T) {
+	f := newFixture(t, "least-in-flight", 4)
+	us := upstreams(4)
+	for range 3 {
+		a, err := f.Claim(start, Request{Among: []string{us[2].Address, "10.0.0.9:9000"}}, nil)
+		require.NoError(t, err)
+		assert.Equal(t, us[2].Address, a.Address, "the only one, though it is the busiest")
+	}
+	for name, among := range map[string][]string{"nobody": {}, "unknown": {"10.0.0.9:9000"}} {
+		_, err := f.Claim(start, Request{Among: among}, nil)
+		assert.ErrorIs(t, err, ErrNoneEligible, name)
+	}
+	f.shut(us[2].Address, true)
+	_, err := f.Claim(start, Request{Among: []string{us[2].Address}}, nil)
+	assert.ErrorIs(t, err, ErrNoneEligible)
+}
+
+// Fall-backs are what the policy would pick next.
+func TestFallbacks(t *testing.T) {
+	f := newFixture(t, "expected", 4)
+	us := upstreams(4)
+	for i, load := range []float64{40, 0, 80, 20} {
+		f.Report(start, us[i].Address, report(start, load, 0))
+	}
+	for most, want := range [][]string{nil, {us[3].Address}, {us[3].Address, us[0].Address}, {us[3].Address, us[0].Address, us[2].Address}, {us[3].Address, us[0].Address, us[2].Address}} {
+		a, err := f.Claim(start, Request{Fallbacks: most}, nil)
+		require.NoError(t, err)
+		assert.Equal(t, us[1].Address, a.Address)
+		assert.Equal(t, want, a.Fallbacks)
+		a.Done(start, Answered)
+	}
+}
+
+// A job that finds no other upstream is a probe of one whose open time has grown, as
+// soon as that is allowed.
+func TestNoJobWaitsForGrownOpenTimes(t *testing.T) {
+	us := upstreams(5)
+	for name, c := range map[string]struct {
+		among, tried []string
+		allDrain     bool
+		early        int // this one opens when it is hastened
+		hastened     []int
+		to           int // where the job goes; -1 is nowhere
+	}{
+		"another is left":        {nil, nil, false, 0, nil, 3},
+		"no other is left":       {nil, []string{us[3].Address}, false, 1, []int{0, 1, 2}, 1},
+		"too early":              {nil, []string{us[3].Address}, false, -1, []int{0, 1, 2}, -1},
+		"those it has tried":     {nil, []string{us[3].Address, us[1].Address}, false, 1, []int{0, 2}, -1},
+		"those it may go to":     {[]string{us[2].Address}, nil, false, 2, []int{2}, 2},
+		"one that drains is not": {nil, []string{us[3].Address}, false, 4, []int{0, 1, 2}, -1},
+		"all drain":              {nil, []string{us[3].Address}, true, 4, []int{0, 1, 2, 4}, 4},
+	} {
+		t.Run(name, func(t *testing.T) {
+			f := newFixture(t, "least-in-flight", 5)
+			us := upstreams(5)
+			for i := range us {
+				us[i].Draining = i == 4 || c.allDrain
+			}
+			f.Set(start, us)
+			for i, u := range us {
+				f.shut(u.Address, i != 3)
+				if h := &f.members[u.Address].health; i == c.early {
+					h.soonest = start
+				} else if i != 3 {
+					h.soonest = h.until.Add(-time.Hour)
+				}
+			}
+			a, err := f.Claim(start, Request{Among: c.among}, c.tried)
+			if c.to < 0 {
+				require.ErrorIs(t, err, ErrNoneEligible)
+			} else {
+				require.NoError(t, err)
+				assert.Equal(t, us[c.to].Address, a.Address)
+				assert.False(t, a.Panic)
+			}
+			for i, u := range us {
+				h := &f.members[u.Address].health
+				assert.Equal(t, i == 3 || slices.Contains(c.hastened, i), i == c.to || h.until.Equal(h.soonest), "upstream %d", i)
+			}
+		})
+	}
+}

@@ -1,0 +1,68 @@
+package pool
+
+import (
+	"cmp"
+	"slices"
+	"time"
+
+	"example.org/pilotfish/pkg/selection"
+)
+
+// Ranked is one upstream as a policy would see it for a job.
+type Ranked struct {
+	// Address is host:port.
+	Address string `json:"address"`
+	// Picked is set for the one that the policy picks.
+	Picked bool `json:"picked"`
+	// Shadow is set for the one that the shadow policy would pick.
+	Shadow bool `json:"shadow,omitempty"`
+	// Cache says whether the project's data is there: none, assumed or cached.
+	Cache string `json:"cache"`
+	// Found is the share of the job's data that is there, by its bytes where they are known.
+	Found float64 `json:"found"`
+	// Jobs is the estimate of the jobs that are there now.
+	Jobs float64 `json:"jobs"`
+	// Cost is what spoke for and against it; absent where the policy weighs no costs.
+	Cost *selection.Cost `json:"cost,omitempty"`
+}
+
+// Explain ranks the eligible upstreams for a job without claiming one, the
+// one that would be picked first.
+func (p *Pool) Explain(now time.Time, r Request) ([]Ranked, error) {
+	n := p.need(r.Project, r.Data, false)
+	job := p.job(now, r.Priority, n)
+	c, err := p.eligible(now, &job, n, r.Among, nil)
+	if err != nil {
+		return nil, err
+	}
+	pick, costs := p.pick(job, c.views)
+	costs = slices.Clone(costs)
+	ranked := make([]Ranked, len(c.views))
+	for i, v := range c.views {
+		ranked[i] = Ranked{Address: c.members[i].Address, Picked: i == pick, Cache: v.Cache.String(), Found: v.Warm, Jobs: v.Jobs}
+		if costs != nil {
+			ranked[i].Cost = &costs[i]
+		}
+	}
+	if s := p.cfg.Shadow; s != nil {
+		ranked[s.Policy.Pick(job, c.views, s.Rand)].Shadow = true
+	}
+	sortRanked(ranked)
+	return ranked, nil
+}
+
+// sortRanked puts the pick first and the rest by cost, or by jobs where the
+// policy names no cost.
+func sortRanked(ranked []Ranked) {
+	slices.SortStableFunc(ranked, func(a, b Ranked) int {
+		switch {
+		case a.Picked:
+			return -1
+		case b.Picked:
+			return 1
+		case a.Cost != nil:
+			return cmp.Compare(a.Cost.Total, b.Cost.Total)
+		}
+		return cmp.Compare(a.Jobs, b.Jobs)
+	})
+}

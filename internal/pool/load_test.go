@@ -1,0 +1,211 @@
+package pool
+
+import (
+	"math"
+	"math/rand/v2"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+// The estimate after any history equals the report, plus open claims it has
+// not seen, less ends it has not seen: counted anew from the whole history. Where
+// reports tell of fewer jobs than there are, own claims alone count.
+func TestEstimateAgainstHistory(t *testing.T) {
+	type past struct {
+		*Assignment
+		claimed, ended time.Time
+	}
+	rng := rand.New(rand.NewPCG(7, 7))
+	f := newFixture(t, "random", 1)
+	address := upstreams(1)[0].Address
+	now, last, reported := start, time.Time{}, 0.0
+	var history []*past
+	for range 5000 {
+		now = now.Add(time.Duration(1+rng.IntN(300)) * time.Millisecond)
+		switch k := rng.IntN(10); {
+		case k < 5:
+			l, err := f.Claim(now, Request{}, nil)
+			require.NoError(t, err)
+			history = append(history, &past{Assignment: l, claimed: now})
+		case k < 9 && len(history) > 0:
+			h := history[rng.IntN(len(history))]
+			if h.ended.IsZero() {
+				h.Answered(now, true, nil)
+				h.Done(now, Answered)
+				h.ended = now
+			}
+		default:
+			at := now.Add(-time.Duration(rng.IntN(1000)) * time.Millisecond)
+			if !at.After(last) {
+				continue
+			}
+			reported = float64(rng.IntN(60))
+			f.Report(now, address, report(at, reported, 0))
+			last = at
+		}
+		want, assigned, own := reported, reported, 0.0
+		for _, h := range history {
+			open := h.ended.IsZero()
+			if open {
+				own++
+			}
+			seen := !h.claimed.After(last)
+			if !seen {
+				assigned++
+			}
+			switch {
+			case !seen && open:
+				want++
+			case seen && !open && h.ended.After(last):
+				want--
+			}
+		}
+		if last.IsZero() || now.Sub(last) > 15*time.Second || f.set[0].unanswered.doubted {
+			want, assigned = own, own
+		}
+		require.InDelta(t, math.Max(want, own), f.States(now)[0].Jobs, 1e-9)
+		require.InDelta(t, assigned, f.set[0].load.assigned(f.set[0].fresh(now, &f.cfg)), 1e-9)
+	}
+}
+
+// Without reports, what is remembered does not grow without bound, and what is
+// counted stays exact.
+func TestEstimateIsBounded(t *testing.T) {
+	var e estimate
+	e.adopt(start, 5, 0)
+	now := start
+	for range 5 * maxHistory {
+		now = now.Add(time.Millisecond)
+		e.claim(now)
+		e.claim(now)
+		e.done(now)
+	}
+	assert.LessOrEqual(t, len(e.claims.latest), maxHistory)
+	assert.Equal(t, 5*maxHistory, e.inFlight)
+	assert.Equal(t, float64(5+5*maxHistory), e.present(true))
+	assert.Equal(t, float64(5+10*maxHistory), e.assigned(true))
+	e.adopt(now.Add(-10*time.Millisecond), float64(5*maxHistory), 0)
+	assert.Equal(t, float64(5*maxHistory+10), e.present(true), "what happened after the report's instant is counted anew")
+	e.reset()
+	assert.Equal(t, float64(5*maxHistory), e.present(e.fresh(now, time.Hour)))
+}
+
+// An upstream that says that it is idle, while it owes answers for longer than from one
+// report to the next, is not believed. It does not draw the jobs that it cannot run.
+func TestAnUpstreamThatAlwaysLooksIdle(t *testing.T) {
+	f := newFixture(t, "expected", 3)
+	us := upstreams(3)
+	liar := us[0].Address
+	var mine []*Assignment
+	now := start
+	claimed := map[string]int{}
+	for range 12 {
+		for _, u := range us {
+			jobs := 20.0
+			if u.Address == liar {
+				jobs = 0
+			}
+			f.Report(now, u.Address, report(now, jobs, 0))
+		}
+		for range 3 {
+			now = now.Add(time.Second)
+			a, err := f.Claim(now, Request{}, nil)
+			require.NoError(t, err)
+			if a.Address == liar {
+				mine = append(mine, a)
+			} else {
+				a.Answered(now, true, nil)
+				a.Done(now, Answered)
+			}
+			claimed[a.Address]++
+		}
+		now = now.Add(2 * time.Second)
+	}
+	s := f.state(now, liar)
+	assert.Equal(t, "fewer than half of the jobs that this sidecar has there", s.Implausible)
+	assert.Less(t, claimed[liar], 24, "of 36 jobs: %v", claimed)
+
+	for _, a := range mine {
+		a.Answered(now, true, nil)
+		a.Done(now, Answered)
+	}
+	for range 2 * doubtedAfter {
+		f.Report(now, liar, report(now, 0, 0))
+		now = now.Add(5 * time.Second)
+	}
+	assert.NotEmpty(t, f.state(now, liar).Implausible, "where it owes nothing, nothing shows that it tells the truth")
+	f.Set(now, us[1:])
+	f.Set(now, us)
+	assert.Empty(t, f.state(now, liar).Implausible, "it joins as a new one")
+}
+
+// An upstream that counts all jobs it has is believed, however long they last and
+// however long ago its reports are from.
+func TestWhoTellsTheTruthIsBelieved(t *testing.T) {
+	rng := rand.New(rand.NewPCG(5, 6))
+	f := newFixture(t, "expected", 1)
+	address := upstreams(1)[0].Address
+	var open []*Assignment
+	now := start
+	for range 3000 {
+		now = now.Add(time.Duration(rng.IntN(3000)) * time.Millisecond)
+		switch k := rng.IntN(8); {
+		case k < 3:
+			a, err := f.Claim(now, Request{}, nil)
+			require.NoError(t, err)
+			open = append(open, a)
+		case k < 6 && len(open) > 0:
+			i := rng.IntN(len(open))
+			open[i].Answered(now, true, nil)
+			open[i].Done(now, Answered)
+			open = append(open[:i], open[i+1:]...)
+		default:
+			there := len(open) // and the jobs of others
+			f.Report(now, address, report(now, float64(min(there, 16)+rng.IntN(3)), float64(max(0, there-16))))
+		}
+		require.Empty(t, f.state(now, address).Implausible)
+	}
+}
+
+// Cores that nobody tells are as many as jobs were seen to run while others were stalled, or
+// else several times as many as were seen to run.
+func TestCoresThatNobodyTells(t *testing.T) {
+	var e estimate
+	at := start
+	tell := func(running, stalled float64) float64 {
+		at = at.Add(time.Second)
+		e.adopt(at, running, stalled)
+		return e.cores()
+	}
+	assert.Zero(t, tell(0, 0), "nothing was seen")
+	assert.Equal(t, 8.0, tell(2, 0))
+	assert.Equal(t, 8.0, tell(1, 0))
+	assert.Equal(t, 2.0, tell(2, 1), "there are no more")
+	assert.Equal(t, 2.0, tell(1, 0))
+	assert.Equal(t, 12.0, tell(3, 0), "there are more")
+	assert.Equal(t, 256.0, tell(1e9, 0))
+	e.reset()
+	assert.Zero(t, e.cores())
+}
+
+// A fleet is full when no upstream that takes jobs has a free core.
+func TestFull(t *testing.T) {
+	f, us := newFixture(t, "random", 2), upstreams(2)
+	busy := func(i int, running float64) {
+		r := report(start, running, 0)
+		r.Cores = 4
+		f.Report(start, us[i].Address, r)
+	}
+	busy(0, 4)
+	busy(1, 3)
+	assert.False(t, f.Full(start))
+	assert.True(t, f.Drain(us[1].Address, true))
+	assert.True(t, f.Full(start), "what drains takes no jobs")
+	f.Drain(us[1].Address, false)
+	_, err := f.Claim(start, Request{Among: []string{us[1].Address}}, nil)
+	require.NoError(t, err)
+	assert.True(t, f.Full(start))
+}

@@ -1,0 +1,260 @@
+package pool
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"runtime"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"example.org/pilotfish/internal/hash"
+	"example.org/pilotfish/internal/intake"
+	"example.org/pilotfish/pkg/selection"
+)
+
+// chain is the data of a job whose text has these blocks.
+func chain(blocks ...int) Request {
+	var parts []intake.Part
+	h := uint64(0)
+	for _, block := range blocks {
+		h = hash.Pair(h, uint64(block)+1)
+		parts = append(parts, intake.Part{Key: h, Bytes: 1000})
+	}
+	return Request{Project: parts[0].Key, Data: &intake.Parts{Parts: parts}}
+}
+
+// TestWhatUpstreamsHold compares with texts that are kept whole, over random trees of texts: the share of a text that each
+// upstream has read from its beginning on, and whether it has the block that places the job.
+func TestWhatUpstreamsHold(t *testing.T) {
+	for seed := range uint64(20) {
+		rng := rand.New(rand.NewPCG(seed, 1))
+		f, now := newFixture(t, "random", 4), start
+		read, forks := map[string]map[string]bool{}, map[string]map[int]bool{}
+		for _, u := range upstreams(4) {
+			read[u.Address] = map[string]bool{}
+		}
+		for range 300 {
+			now = now.Add(time.Second)
+			blocks := make([]int, 1+rng.IntN(6))
+			for i := range blocks {
+				blocks[i] = rng.IntN(3)
+			}
+			upTo := func(i int) string { return fmt.Sprint(blocks[:i+1]) }
+			placed := 0
+			for i := range blocks[1:] {
+				after := forks[upTo(i)]
+				if after == nil {
+					after = map[int]bool{}
+					forks[upTo(i)] = after
+				}
+				if after[blocks[i+1]] = true; len(after) > 1 {
+					placed = i + 1
+				}
+			}
+			r := chain(blocks...)
+			a, err := f.Claim(now, r, nil)
+			require.NoError(t, err)
+			assert.Equal(t, r.Data.Parts[placed].Key, a.project.id, "%v is placed by block %d", blocks, placed)
+			n := f.need(r.Project, r.Data, false)
+			for _, m := range f.set {
+				held := 0
+				for held < len(blocks) && (read[m.Address][upTo(held)] || m == a.member) {
+					held++
+				}
+				cache, warm, first := m.holds(n, now, &f.cfg)
+				require.InDelta(t, 0.95*float64(held)/float64(len(blocks)), warm, 1e-9)
+				require.Equal(t, held, first)
+				require.Equal(t, held > placed, cache == selection.AssumedCached)
+				if m == a.member {
+					held = 0
+					for held < len(blocks) && read[m.Address][upTo(held)] {
+						held++
+					}
+					require.Equal(t, held, a.first)
+					require.InDelta(t, 0.95*float64(held)/float64(len(blocks)), a.warm, 1e-9)
+				}
+			}
+			switch o := []Outcome{Answered, NotStarted, Refused}[rng.IntN(3)]; o {
+			case Answered:
+				a.Answered(now, true, nil)
+				for i := range blocks {
+					read[a.Address][upTo(i)] = true
+				}
+				a.Done(now, o)
+			case Refused: // nothing of it is there any more
+				for i := range blocks {
+					delete(read[a.Address], upTo(i))
+				}
+				a.Done(now, o)
+			default:
+				for i := range blocks[a.first:] { // what follows a gap was there and is not known now
+					delete(read[a.Address], upTo(a.first+i))
+				}
+				a.Done(now, o)
+			}
+		}
+	}
+}
+
+// A set is weighed by the sizes of its parts, where listings tell them of all; else by their number.
+func TestSets(t *testing.T) {
+	f, us := newFixture(t, "least-in-flight", 2), upstreams(2)
+	set := func(keys ...uint64) Request {
+		r := Request{Project: 99, Data: &intake.Parts{Set: true}}
+		for _, key := range keys {
+			r.Data.Parts = append(r.Data.Parts, intake.Part{Key: key})
+		}
+		return r
+	}
+	warm := func(r Request) (shares []float64, placed uint64) {
+		n := f.need(r.Project, r.Data, true)
+		job := f.job(start, selection.Low, n)
+		c, err := f.eligible(start, &job, n, nil, nil)
+		require.NoError(t, err)
+		for _, v := range c.views {
+			shares = append(shares, v.Warm)
+		}
+		return shares, n.project.id
+	}
+	f.Listing(start, us[0].Address, sized{5: 9e6, 6: 1e6})
+	f.Listing(start, us[1].Address, sized{7: 10e6})
+	shares, placed := warm(set(5, 6, 7))
+	assert.InDeltaSlice(t, []float64{2. / 3, 1. / 3}, shares, 1e-9, "no size was known when it came")
+	assert.Equal(t, uint64(5), placed)
+	shares, placed = warm(set(5, 6, 7))
+	assert.InDeltaSlice(t, []float64{0.5, 0.5}, shares, 1e-9, "by size")
+	assert.Equal(t, uint64(5), placed, "the first places it")
+	n := f.need(99, set(5, 6, 7).Data, false)
+	assert.InDelta(t, f.fetches.expected(20e6), f.fetch(n), 1e-9)
+	shares, _ = warm(set(5, 6, 7, 8))
+	assert.InDeltaSlice(t, []float64{0.5, 0.25}, shares, 1e-9, "by number")
+
+	a, err := f.Claim(start, set(5, 8), []string{us[1].Address})
+	require.NoError(t, err)
+	assert.Equal(t, 1, f.Open(99), "it counts by its name")
+	assert.Equal(t, selection.AssumedCached, f.members[us[0].Address].cache(8, start, &f.cfg))
+	assert.Equal(t, selection.Cached, f.members[us[0].Address].cache(5, start, &f.cfg))
+	a.Cancel(start)
+	assert.Zero(t, f.Open(99))
+	assert.Equal(t, selection.NotCached, f.members[us[0].Address].cache(8, start, &f.cfg))
+}
+
+// The table is a map that forgets the earliest of eight where it is full.
+func TestTable(t *testing.T) {
+	rng := rand.New(rand.NewPCG(5, 6))
+	var x table
+	want := map[uint64]uint32{}
+	for step := range uint32(50_000) {
+		key := 1 + rng.Uint64N(3000)
+		if rng.IntN(3) == 0 {
+			x.drop(key)
+			delete(want, key)
+		} else {
+			x.put(key, step)
+			want[key] = step
+		}
+		place, ok := x.find(key)
+		_, there := want[key]
+		require.Equal(t, there, ok)
+		if ok {
+			require.Equal(t, want[key], x.marks[place])
+		}
+	}
+	require.Equal(t, len(want), x.n)
+	for key := range want {
+		_, ok := x.find(key)
+		require.True(t, ok, key)
+	}
+	x.dropFunc(func(key uint64, mark uint32) bool { return key%2 == 0 || mark != want[key] })
+	for key := range want {
+		_, ok := x.find(key)
+		require.Equal(t, key%2 == 1, ok)
+	}
+}
+
+// At its full size it keeps nearly all of 100,000 keys that are in use, and its memory is bounded.
+func TestTableIsBounded(t *testing.T) {
+	rng := rand.New(rand.NewPCG(7, 8))
+	var x table
+	keys := make([]uint64, 100_000)
+	for i := range keys {
+		keys[i] = rng.Uint64()
+		x.put(keys[i], uint32(i))
+	}
+	found := 0
+	for _, key := range keys {
+		if _, ok := x.find(key); ok {
+			found++
+		}
+	}
+	assert.Greater(t, found, 94_000)
+	for i := range uint32(1_000_000) {
+		x.put(rng.Uint64(), 100_000+i)
+	}
+	assert.Len(t, x.keys, mostPlaces)
+	assert.Len(t, x.marks, mostPlaces)
+	assert.LessOrEqual(t, x.n, mostPlaces)
+	assert.False(t, slices.ContainsFunc(keys[:100], func(key uint64) bool { _, ok := x.find(key); return ok }), "the earliest are forgotten")
+}
+
+// BenchmarkParts is a claim and its end, of a job with one key and of one with a text of 24 blocks, half of which are
+// at each upstream.
+func BenchmarkParts(b *testing.B) {
+	for _, n := range []int{14, 63} {
+		for name, blocks := range map[string]int{"key": 1, "text": 24} {
+			b.Run(fmt.Sprintf("%s/%d upstreams", name, n), func(b *testing.B) {
+				f, us := newFixture(b, "expected", n), upstreams(n)
+				numbers := make([]int, blocks)
+				for i := range numbers {
+					numbers[i] = i
+				}
+				r := chain(numbers...)
+				for _, u := range us {
+					f.Report(start, u.Address, report(start, 3, 0))
+					f.members[u.Address].take(r.Data.Parts[:(blocks+1)/2], start, &f.cfg)
+				}
+				if blocks == 1 {
+					r.Data = nil
+				}
+				b.ReportAllocs()
+				for b.Loop() {
+					a, err := f.Claim(start, r, nil)
+					if err != nil {
+						b.Fatal(err)
+					}
+					a.Answered(start, true, nil)
+					a.Done(start, Answered)
+					if blocks > 1 {
+						a.missed(blocks / 2)
+					}
+				}
+			})
+		}
+	}
+}
+
+// BenchmarkTables is the memory of 64 upstreams with 100,000 parts each.
+func BenchmarkTables(b *testing.B) {
+	const upstreams, parts = 64, 100_000
+	rng := rand.New(rand.NewPCG(9, 10))
+	var before, after runtime.MemStats
+	for b.Loop() {
+		runtime.GC()
+		runtime.ReadMemStats(&before)
+		tables := make([]table, upstreams)
+		for i := range tables {
+			for range parts {
+				tables[i].put(rng.Uint64(), 1)
+			}
+		}
+		runtime.GC()
+		runtime.ReadMemStats(&after)
+		runtime.KeepAlive(tables)
+	}
+	b.ReportMetric(float64(after.HeapAlloc-before.HeapAlloc)/(1<<20), "MiB")
+	b.ReportMetric(float64(after.HeapAlloc-before.HeapAlloc)/upstreams/parts, "B/part")
+}

@@ -1,0 +1,55 @@
+package pool
+
+import (
+	"fmt"
+	"slices"
+)
+
+// Reason is why an upstream gets no new job now. They are in order: a claim takes the upstreams with the
+// least reason against them, if that allows it.
+type Reason uint8
+
+// The reasons, a closed set.
+const (
+	// Eligible: there is none.
+	Eligible Reason = iota
+	// Shedding: it refused a job for load a moment ago. It is asked if no other may be.
+	Shedding
+	// NotAdmitted: its overload level refuses the job for its project and priority.
+	NotAdmitted
+	// Overloaded: by a fresh report it may take no job. The job waits.
+	Overloaded
+	// Suspect: it takes jobs and answers none. It is asked if the others cannot be waited for either.
+	Suspect
+	// Shut: its breaker is open, or waits for the verdict of its probe.
+	Shut
+	// Tried: the job has been there.
+	Tried
+	// Drains: it leaves. It is asked if all drain.
+	Drains
+	// Drained: an operator keeps jobs away, unless all drain.
+	Drained
+	// Elsewhere: it is none of those that the job may go to.
+	Elsewhere
+)
+
+var reasons = [...]string{
+	Shedding: "refused for load", NotAdmitted: "not admitted", Overloaded: "overloaded", Suspect: "suspect", Shut: "breaker open",
+	Tried: "tried", Drains: "draining", Drained: "drained by hand", Elsewhere: "elsewhere",
+}
+
+// String returns the words in logs and in the admin interface; "" for Eligible.
+func (r Reason) String() string { return reasons[r] }
+
+// MarshalText returns the same words.
+func (r Reason) MarshalText() ([]byte, error) { return []byte(r.String()), nil }
+
+// UnmarshalText takes those words.
+func (r *Reason) UnmarshalText(text []byte) error {
+	i := slices.Index(reasons[:], string(text))
+	if i < 0 {
+		return fmt.Errorf("%q is no reason", text)
+	}
+	*r = Reason(i)
+	return nil
+}

@@ -1,0 +1,79 @@
+package pool
+
+import (
+	"slices"
+	"strings"
+	"time"
+)
+
+// Set replaces the membership by a full set. What is known of upstreams that
+// stay is kept; those that left finish their jobs. It returns the addresses
+// that joined and that left.
+func (p *Pool) Set(now time.Time, upstreams []Upstream) (joined, left []string) {
+	before := p.set
+	for _, m := range before {
+		m.inSet = false
+	}
+	p.set = make([]*member, 0, len(upstreams))
+	for _, u := range upstreams {
+		if u.Weight == 0 {
+			u.Weight = 1
+		}
+		m, known := p.members[u.Address]
+		switch {
+		case known && m.inSet:
+			continue // named twice
+		case !known:
+			m = newMember(u, &p.cfg)
+			p.members[u.Address] = m
+			fallthrough
+		case !slices.Contains(before, m):
+			joined = append(joined, u.Address)
+			p.enter(now, m)
+		case !u.StartedAt.Equal(m.StartedAt) && !m.StartedAt.IsZero(): // it restarted in place
+			p.enter(now, m)
+		}
+		m.Upstream, m.inSet = u, true
+		p.set = append(p.set, m)
+	}
+	p.countDraining()
+	slices.SortFunc(p.set, byAddress)
+	p.busy = slices.DeleteFunc(slices.Clone(p.set), func(m *member) bool { return m.load.inFlight == 0 })
+	p.sets++
+	p.compare()
+	for _, m := range before {
+		if !m.inSet {
+			left = append(left, m.Address)
+			m.left = now
+		}
+	}
+	for _, m := range p.members {
+		p.forgetIfGone(now, m)
+	}
+	return joined, left
+}
+
+// enter begins with what an upstream is that comes into the set, or restarted.
+func (p *Pool) enter(now time.Time, m *member) {
+	m.forget(&p.cfg)
+	m.entered = now
+}
+
+func byAddress(a, b *member) int { return strings.Compare(a.Address, b.Address) }
+
+// Drain keeps new jobs from an upstream by hand, or ends that. It reports whether the
+// upstream is known. It ends too when the upstream leaves.
+func (p *Pool) Drain(address string, on bool) bool {
+	m, ok := p.members[address]
+	if !ok || !m.inSet {
+		return false
+	}
+	m.drained = on
+	p.countDraining()
+	return true
+}
+
+// countDraining notes whether every upstream drains.
+func (p *Pool) countDraining() {
+	p.draining = !slices.ContainsFunc(p.set, func(m *member) bool { return !m.drains() })
+}

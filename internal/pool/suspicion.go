@@ -1,0 +1,172 @@
+package pool
+
+import (
+	"errors"
+	"fmt"
+	"time"
+)
+
+const (
+	// doubtful and hopeless bound the chance that an upstream that works owes as
+	// many answers as it does. Below the first it is asked for a report at once;
+	// below the second it is suspect.
+	doubtful, hopeless = 0.05, 0.001
+	// unheard is the same bound for upstreams that do not report. They are weighed more
+	// often, and by chance one of many weighings finds less than it should.
+	unheard = 0.0003
+	// enoughOwed is how many answers an upstream that does not report must owe: one
+	// long job is nothing unusual.
+	enoughOwed = 2
+	// failedInARow is how many reports must fail one after another.
+	failedInARow = 2
+	// silence is how long an upstream that has reported may say nothing, in
+	// intervals between two reports, before it is judged as one that does not report.
+	silence = 2
+	// askAgain is the least time between two reports that are asked for early.
+	askAgain = time.Second
+	// trialAfter is how long a suspect that owes nothing gets no job. Then one job
+	// tries it, unless a report will show that it works again.
+	trialAfter = 30 * time.Second
+)
+
+// ErrNoResponse is why a report failed that was asked for and had no response. An
+// upstream with another failure works, perhaps without ever reporting again.
+var ErrNoResponse = errors.New("no response")
+
+// suspicion is the evidence that an upstream takes jobs and answers none. A
+// suspect gets no new job while another upstream may be picked.
+type suspicion struct {
+	why   string    // it is suspect; "" is not
+	asked time.Time // when it got its last job, or became suspect if that was later
+
+	failed      int // reports in a row
+	firstFailed time.Time
+	dead        bool      // the last of them had no response
+	answered    time.Time // when the last answer began there
+
+	// The rest counts since its first claim after that answer, or after it owed nothing.
+	from      uint64 // that claim's number
+	owed      int    // jobs without an answer
+	elsewhere int    // claims at other upstreams
+	begun     int    // answers to those
+
+	early time.Time // when a report was last asked for early
+}
+
+func (s *suspicion) suspect(now time.Time, why string) {
+	if s.why == "" {
+		s.why, s.asked = why, now
+	}
+}
+
+// shuns reports whether a suspect with so many jobs of this sidecar gets no new one.
+func (s *suspicion) shuns(now time.Time, inFlight int) bool {
+	return s.why != "" && (s.dead || inFlight > 0 || now.Sub(s.asked) < trialAfter)
+}
+
+// letGo counts a job that ended without an answer.
+func (s *suspicion) letGo(number uint64) {
+	if s.owed > 0 && number >= s.from {
+		s.owed--
+	}
+}
+
+// chance is how likely an upstream that works owes as many answers. It takes the chance that
+// a job has no answer yet to be the same everywhere, and knows that chance from the jobs
+// elsewhere alone (Laplace's rule of succession): the fewer they are, the less it concludes
+// from them.
+func (s *suspicion) chance() float64 {
+	chance := 1.0
+	for i := 0; i < s.owed && chance >= unheard; i++ {
+		chance *= float64(s.elsewhere-s.begun+1+i) / float64(s.elsewhere+2+i)
+	}
+	return chance
+}
+
+// ReportFailed takes into account that an upstream's report could not be fetched
+// or read. After two in a row it is suspect, unless an answer to a job has begun
+// meanwhile. An upstream that has never reported is judged by its answers alone.
+func (p *Pool) ReportFailed(now time.Time, address string, why error) {
+	m, ok := p.members[address]
+	if !ok || !m.inSet || m.polled.IsZero() {
+		return
+	}
+	p.heard = true
+	s := &m.suspicion
+	s.dead = errors.Is(why, ErrNoResponse)
+	if s.failed++; s.failed == 1 {
+		s.firstFailed = now
+	}
+	if s.failed >= failedInARow && s.answered.Before(s.firstFailed) {
+		s.suspect(now, fmt.Sprintf("%d reports in a row failed, and no answer began meanwhile: %v", s.failed, rootOf(why)))
+		return
+	}
+	p.weigh(now, m)
+}
+
+// rootOf is the innermost error: those around it repeat the address.
+func rootOf(err error) error {
+	for next := err; next != nil; next = errors.Unwrap(next) {
+		err = next
+	}
+	return err
+}
+
+// owe counts a claim at m, and as one elsewhere for the others.
+func (p *Pool) owe(now time.Time, m *member, number uint64) {
+	for _, other := range p.busy {
+		if other != m && other.suspicion.owed > 0 {
+			other.suspicion.elsewhere++
+		}
+	}
+	s := &m.suspicion
+	if s.owed == 0 {
+		s.from, s.elsewhere, s.begun = number, 0, 0
+	}
+	s.owed++
+	s.asked = now
+	p.weigh(now, m)
+}
+
+// answerBegan clears m, where the answer to a claim of that number began, and tells the others.
+func (p *Pool) answerBegan(now time.Time, m *member, number uint64) {
+	for _, other := range p.busy {
+		if s := &other.suspicion; other != m && s.owed > 0 && number >= s.from {
+			s.begun++
+			if p.silent(now, other) { // it may get no job for long: the answers elsewhere are evidence, too
+				p.weigh(now, other)
+			}
+		}
+	}
+	m.clear()
+	m.suspicion.answered, m.suspicion.owed = now, 0
+}
+
+// weigh compares the answers that m owes with those of the others.
+func (p *Pool) weigh(now time.Time, m *member) {
+	s := &m.suspicion
+	chance := s.chance()
+	if s.why != "" || chance >= doubtful {
+		return
+	}
+	switch {
+	case chance < hopeless && s.failed > 0, chance < unheard && p.silent(now, m) && s.owed >= enoughOwed:
+		p.heard = true
+		s.suspect(now, fmt.Sprintf("it owes %d answers and gave none, while %d of %d jobs elsewhere were answered", s.owed, s.begun, s.elsewhere))
+	case !m.polled.IsZero() && now.Sub(m.polled) >= askAgain && now.Sub(s.early) >= askAgain:
+		s.early = now
+		p.ask = append(p.ask, m.Address)
+	}
+}
+
+// silent reports whether an upstream is judged as one that does not report.
+func (p *Pool) silent(now time.Time, m *member) bool {
+	return now.Sub(m.polled) > silence*p.cfg.Interval
+}
+
+// Ask is the upstreams that should report at once, each told once: they owe answers
+// for longer than is usual.
+func (p *Pool) Ask() (addresses []string) {
+	addresses, p.ask = p.ask, nil
+	return addresses
+}

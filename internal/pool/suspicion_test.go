@@ -1,0 +1,332 @@
+package pool
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+// errSilent is a response that is no report, errHung is none.
+var (
+	errSilent = fmt.Errorf("upstream a:1: metrics: %w", errors.New("status 404 Not Found"))
+	errHung   = fmt.Errorf("upstream a:1: metrics: %w", ErrNoResponse)
+)
+
+// claims makes n jobs go wherever the policy likes at one instant, and returns how
+// many each upstream got, with the assignments.
+func (f *fixture) claims(t *testing.T, now time.Time, n int) (got map[string]int, open []*Assignment) {
+	t.Helper()
+	got = map[string]int{}
+	for range n {
+		a, err := f.Claim(now, Request{}, nil)
+		require.NoError(t, err)
+		got[a.Address]++
+		open = append(open, a)
+	}
+	return got, open
+}
+
+func (f *fixture) state(now time.Time, address string) State {
+	for _, s := range f.States(now) {
+		if s.Address == address {
+			return s
+		}
+	}
+	panic("no upstream " + address)
+}
+
+func TestTwoFailedReportsMakeASuspect(t *testing.T) {
+	f, us, now := newFixture(t, "least-in-flight", 4), upstreams(4), start
+	sick := us[2].Address
+	f.ReportFailed(now, sick, errSilent)
+	f.ReportFailed(now, sick, errSilent)
+	f.ReportFailed(now, "10.9.9.9:1", errSilent) // unknown: nothing happens
+	assert.Empty(t, f.state(now, sick).Suspect, "it never reported, so it need not report now")
+
+	for _, u := range us {
+		f.Report(now, u.Address, report(now, 0, 0))
+	}
+	now = now.Add(time.Second)
+	f.ReportFailed(now, sick, errSilent)
+	assert.Empty(t, f.state(now, sick).Suspect, "one failure is none")
+	now = now.Add(time.Second)
+	f.ReportFailed(now, sick, errSilent)
+	s := f.state(now, sick)
+	assert.Equal(t, "2 reports in a row failed, and no answer began meanwhile: status 404 Not Found", s.Suspect)
+	assert.Equal(t, "suspect: "+s.Suspect, s.Why)
+	assert.False(t, s.Eligible)
+	got, _ := f.claims(t, now, 60)
+	assert.Len(t, got, 3)
+	assert.NotContains(t, got, sick)
+
+	now = now.Add(time.Second)
+	f.Report(now, sick, report(now, 0, 0))
+	assert.True(t, f.state(now, sick).Eligible, "a good report clears it")
+	got, _ = f.claims(t, now, 20)
+	assert.Equal(t, map[string]int{sick: 20}, got)
+}
+
+// Answers say more than reports: an upstream that answers jobs does not hang.
+func TestAnswersOutweighFailedReports(t *testing.T) {
+	f, now := newFixture(t, "least-in-flight", 2), start
+	us := upstreams(2)
+	for _, u := range us {
+		f.Report(now, u.Address, report(now, 0, 0))
+	}
+	sick := us[0].Address
+	a, err := f.Claim(now, Request{}, []string{us[1].Address})
+	require.NoError(t, err)
+	b, err := f.Claim(now, Request{}, []string{us[1].Address})
+	require.NoError(t, err)
+	f.ReportFailed(now.Add(time.Second), sick, errSilent)
+	a.Answered(now.Add(2*time.Second), true, nil)
+	f.ReportFailed(now.Add(3*time.Second), sick, errSilent)
+	f.ReportFailed(now.Add(4*time.Second), sick, errSilent)
+	assert.Empty(t, f.state(now, sick).Suspect)
+
+	f.ReportFailed(now.Add(5*time.Second), sick, errSilent)
+	require.Empty(t, f.state(now, sick).Suspect)
+	f.Report(now.Add(6*time.Second), sick, report(now.Add(6*time.Second), 0, 0))
+	f.ReportFailed(now.Add(7*time.Second), sick, errSilent)
+	f.ReportFailed(now.Add(8*time.Second), sick, errSilent)
+	require.NotEmpty(t, f.state(now, sick).Suspect)
+	b.Answered(now.Add(9*time.Second), true, nil)
+	assert.Empty(t, f.state(now, sick).Suspect, "the first answer clears it")
+	f.ReportFailed(now.Add(10*time.Second), sick, errSilent)
+	f.ReportFailed(now.Add(11*time.Second), sick, errSilent)
+	assert.Empty(t, f.state(now, sick).Suspect, "its reports failed before it answered, and say no more than that")
+}
+
+// serve lets the upstreams answer all jobs but those of one, which keeps them.
+func (f *fixture) serve(t *testing.T, now time.Time, n int, sick string) (went int) {
+	t.Helper()
+	for range n {
+		a, err := f.Claim(now, Request{}, nil)
+		require.NoError(t, err)
+		if a.Address == sick {
+			went++
+			continue
+		}
+		a.Answered(now, true, nil)
+		a.Done(now, Answered)
+	}
+	return went
+}
+
+// An upstream that tells no load is judged by the answers that it owes.
+func TestOwedAnswersMakeASuspect(t *testing.T) {
+	for _, policy := range []string{"random"} {
+		f, now := newFixture(t, policy, 5), start
+		sick := upstreams(5)[1].Address
+		f.serve(t, now, 100, "")
+		went := f.serve(t, now, 1000, sick)
+		assert.Less(t, went, 6, policy)
+		assert.GreaterOrEqual(t, went, enoughOwed, policy)
+		assert.Contains(t, f.state(now, sick).Suspect, fmt.Sprintf("it owes %d answers and gave none, while", went))
+
+		// Upstreams that report must also fail to.
+		f = newFixture(t, policy, 5)
+		for _, u := range upstreams(5) {
+			f.Report(now, u.Address, report(now, 0, 0))
+		}
+		now = now.Add(2 * time.Second)
+		went = f.serve(t, now, 1000, sick)
+		assert.Greater(t, went, 100, policy)
+		assert.Equal(t, []string{sick}, f.Ask(), "it should report at once")
+		assert.Empty(t, f.Ask(), "asked once")
+		f.serve(t, now.Add(999*time.Millisecond), 10, sick)
+		assert.Empty(t, f.Ask(), "a second is not over")
+		f.ReportFailed(now.Add(time.Second), sick, errSilent)
+		assert.Contains(t, f.state(now, sick).Suspect, "it owes ", policy)
+		assert.Zero(t, f.serve(t, now, 100, sick))
+	}
+}
+
+// Slow pools owe many answers. Nobody is suspect for what is usual.
+func TestNobodyIsSuspectForBeingAsSlowAsTheOthers(t *testing.T) {
+	f, now := newFixture(t, "least-in-flight", 4), start
+	got, open := f.claims(t, now, 400)
+	assert.Len(t, got, 4)
+	for _, s := range f.States(now) {
+		assert.Empty(t, s.Suspect)
+	}
+	for _, a := range open[:100] { // 25 answers of each
+		a.Answered(now, true, nil)
+	}
+	_, _ = f.claims(t, now, 400)
+	for _, s := range f.States(now) {
+		assert.Empty(t, s.Suspect)
+	}
+	assert.Empty(t, f.Ask())
+}
+
+// A job that ends without an answer is owed no longer.
+func TestWhatEndsIsNotOwed(t *testing.T) {
+	f, now := newFixture(t, "least-in-flight", 2), start
+	sick := upstreams(2)[0].Address
+	for range 100 {
+		_, open := f.claims(t, now, 2)
+		for _, a := range open {
+			if a.Address == sick {
+				a.Done(now, Gone)
+				continue
+			}
+			a.Done(now, Answered)
+		}
+	}
+	assert.Empty(t, f.state(now, sick).Suspect)
+	assert.Zero(t, f.members[sick].suspicion.owed)
+}
+
+// Suspicion of more than half of the upstreams says more about us than about them.
+func TestSuspicionOfMostIsIgnored(t *testing.T) {
+	f, us, now := newFixture(t, "least-in-flight", 4), upstreams(4), start
+	for i, u := range us {
+		f.Report(now, u.Address, report(now, 0, 0))
+		f.ReportFailed(now.Add(time.Second), u.Address, errSilent)
+		f.ReportFailed(now.Add(time.Second), u.Address, errSilent)
+		got, open := f.claims(t, now.Add(time.Second), 40)
+		if i < 2 {
+			assert.Len(t, got, 3-i, "%d suspects", i+1)
+		} else {
+			assert.Len(t, got, 4, "%d suspects", i+1)
+			assert.True(t, f.state(now, u.Address).Eligible)
+		}
+		for _, a := range open {
+			a.Cancel(now)
+		}
+	}
+}
+
+// A suspect is asked when the job may go nowhere else, but not because the others
+// have much to do: the job waits for those.
+func TestASuspectIsTheLastResort(t *testing.T) {
+	f, us, now := newFixture(t, "least-in-flight", 3), upstreams(3), start
+	sick := us[0].Address
+	for _, u := range us {
+		f.Report(now, u.Address, report(now, 0, 0))
+	}
+	f.ReportFailed(now, sick, errSilent)
+	f.ReportFailed(now.Add(time.Second), sick, errSilent)
+	now = now.Add(time.Second)
+
+	a, err := f.Claim(now, Request{}, []string{us[1].Address})
+	require.NoError(t, err)
+	require.Equal(t, us[2].Address, a.Address)
+	a.Done(now, NotStarted)
+	a, err = f.Claim(now, Request{}, []string{us[1].Address})
+	require.NoError(t, err)
+	assert.Equal(t, us[2].Address, a.Address, "one that refused for load is asked before")
+	a, err = f.Claim(now, Request{}, []string{us[1].Address, us[2].Address})
+	require.NoError(t, err)
+	assert.Equal(t, sick, a.Address)
+	f.shut(us[1].Address, true)
+	f.shut(us[2].Address, true)
+	a, err = f.Claim(now, Request{}, nil)
+	require.NoError(t, err)
+	assert.Equal(t, sick, a.Address, "the others failed for certain")
+	assert.False(t, a.Panic)
+
+	f.shut(us[1].Address, false)
+	f.Report(now, us[1].Address, report(now, 0, 500))
+	_, err = f.Claim(now, Request{}, nil)
+	assert.ErrorIs(t, err, ErrNoneEligible)
+}
+
+// An upstream that cannot clear itself by a report gets one job after a while.
+func TestASuspectWithoutJobsIsTriedAgain(t *testing.T) {
+	f, us, now := newFixture(t, "least-in-flight", 3), upstreams(3), start
+	sick := us[0].Address
+	f.Report(now, sick, report(now, 0, 0))
+	f.ReportFailed(now, sick, errHung)
+	f.ReportFailed(now, sick, errHung)
+	got, _ := f.claims(t, now.Add(time.Hour), 30)
+	assert.NotContains(t, got, sick, "its reports will show that it works")
+	f.ReportFailed(now, sick, errSilent)
+	got, _ = f.claims(t, now.Add(trialAfter-1), 30)
+	assert.NotContains(t, got, sick)
+	now = now.Add(trialAfter)
+	got, open := f.claims(t, now, 30)
+	assert.Equal(t, 1, got[sick])
+	for _, a := range open {
+		if a.Address == sick {
+			a.Answered(now, true, nil)
+		}
+	}
+	assert.Empty(t, f.state(now, sick).Suspect)
+}
+
+// An upstream that tells no load, and gets no job, is weighed when the others answer.
+func TestAnswersElsewhereMakeASuspect(t *testing.T) {
+	f, us, now := newFixture(t, "least-in-flight", 2), upstreams(2), start
+	sick, well := us[0].Address, us[1].Address
+	for range 2 {
+		_, err := f.Claim(now, Request{}, []string{well})
+		require.NoError(t, err)
+	}
+	for n := 0; f.state(now, sick).Suspect == ""; n++ {
+		require.Less(t, n, 100)
+		a, err := f.Claim(now, Request{}, []string{sick})
+		require.NoError(t, err)
+		a.Answered(now, true, nil)
+		a.Done(now, Answered)
+	}
+	assert.Contains(t, f.state(now, sick).Suspect, "it owes 2 answers and gave none, while")
+}
+
+// open is a job that is answered at an instant.
+type open struct {
+	answered time.Time
+	a        *Assignment
+}
+
+// Healthy upstreams that report nothing and have slow jobs, of minutes among such of
+// milliseconds, are hardly ever suspect. Lengths have a median of 0.26 s and a 99th
+// percentile of 168 s; they are the jobs' own, or their projects'.
+func TestSlowJobsMakeNoSuspect(t *testing.T) {
+	const jobs, median, spread = 10_000, 0.26, 2.78
+	for _, upstreams := range []int{3, 14} {
+		for _, rate := range []float64{3, 12.5, 100} {
+			for _, own := range []float64{1, 0.3} {
+				f, now := newFixture(t, "bounded-hash", upstreams), start
+				rng := rand.New(rand.NewPCG(1, 1))
+				projects := make([]float64, 1000)
+				for i := range projects {
+					projects[i] = rng.NormFloat64()
+				}
+				var all []open // by the instant of the answer
+				suspects := 0
+				for range jobs {
+					now = now.Add(time.Duration(rng.ExpFloat64() / rate * float64(time.Second)))
+					for ; len(all) > 0 && all[0].answered.Before(now); all = all[1:] {
+						all[0].a.Answered(all[0].answered, true, nil)
+						all[0].a.Done(all[0].answered, Answered)
+					}
+					project := int(math.Pow(float64(len(projects)), rng.Float64())) - 1
+					a, err := f.Claim(now, Request{Project: uint64(project + 1)}, nil)
+					require.NoError(t, err)
+					z := math.Sqrt(1-own)*projects[project] + math.Sqrt(own)*rng.NormFloat64()
+					answered := now.Add(time.Duration(median * math.Exp(spread*z) * float64(time.Second)))
+					i, _ := slices.BinarySearchFunc(all, answered, func(o open, t time.Time) int { return o.answered.Compare(t) })
+					all = slices.Insert(all, i, open{answered, a})
+					for _, s := range f.set {
+						if s.suspicion.why != "" {
+							suspects++
+							break
+						}
+					}
+				}
+				assert.LessOrEqual(t, suspects, jobs*3/100, "%d upstreams, %v jobs/s", upstreams, rate)
+				t.Logf("%d upstreams, %v jobs/s, %.1f of the length the jobs' own: one is suspect for %.2f %% of the jobs",
+					upstreams, rate, own, 100*float64(suspects)/jobs)
+			}
+		}
+	}
+}

@@ -1,0 +1,86 @@
+package pool
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+// A job goes where its text is read first: behind what is read there, without what is there already.
+func TestTextsAreReadOneAfterTheOther(t *testing.T) {
+	f, us := newFixture(t, "expected", 2), upstreams(2)
+	each := f.texts.expected(1000)
+	at := func(now time.Time, address string) float64 { return f.members[address].unread.left(now) }
+	claim := func(now time.Time, r Request) *Assignment {
+		a, err := f.Claim(now, r, nil)
+		require.NoError(t, err)
+		return a
+	}
+	for _, u := range us {
+		f.Report(start, u.Address, report(start, 0, 0))
+	}
+	long := claim(start, chain(1, 2, 3, 4))
+	assert.InDelta(t, 4*each, at(start, long.Address), 1e-9)
+	other := claim(start, chain(1, 2))
+	assert.NotEqual(t, long.Address, other.Address, "half of it is there, behind four blocks")
+	same := claim(start, chain(1, 2, 3, 5, 6, 7, 8, 9))
+	assert.Equal(t, other.Address, same.Address, "two blocks there behind two to read are better than three behind four")
+	assert.InDelta(t, (2+8-1.9)*each, at(start, other.Address), 1e-9)
+
+	now := start.Add(seconds(3 * each))
+	assert.InDelta(t, 4*each, at(now, long.Address), 1e-9, "it is not answered")
+	other.Answered(now, true, nil)
+	assert.InDelta(t, (8-1.9)*each, at(now, other.Address), 1e-9, "nor is this one")
+	long.Done(now, Refused)
+	assert.InDelta(t, each, at(now, long.Address), 1e-9, "what nobody answers for fades with time")
+	same.Answered(now, true, nil)
+	assert.InDelta(t, (2+8-1.9-3)*each, at(now, same.Address), 1e-9)
+	assert.Zero(t, at(now.Add(time.Hour), same.Address))
+}
+
+// Jobs of other sidecars count by their number, where the upstream tells how many began with those that it reads.
+func TestReportsOfUnreadTexts(t *testing.T) {
+	told := func(running, stalled, completed, begun float64) Report {
+		r := report(start, running, stalled)
+		r.Completed, r.Begun = completed, begun
+		return r
+	}
+	u := unread{own: 1}
+	for _, c := range []struct {
+		report Report
+		want   float64
+	}{
+		{told(7, 3, -1, 0), 6},
+		{told(7, 0, -1, 0), 1}, // at least its own
+		{told(7, 3, 10, 16), 8},
+		{told(7, 0, 10, 16), 2},
+		{told(0, 0, 12, 10), 1}, // two ended before they began
+		{told(7, 3, 20, 24), 8},
+		{told(2, 0, 20, 1), 4}, // no more than there are
+	} {
+		u.report(c.report, 2)
+		assert.Equal(t, c.want, u.left(start), "%+v", c.report)
+	}
+	assert.Equal(t, 1.0, u.left(start.Add(time.Minute)))
+}
+
+// How fast texts are read is learned from those before which nothing was to be read.
+func TestSpeedOfReading(t *testing.T) {
+	f, now := newFixture(t, "expected", 1), start
+	for i := range 50 {
+		now = now.Add(time.Minute)
+		f.Report(now, upstreams(1)[0].Address, report(now, 0, 0))
+		first, err := f.Claim(now, chain(3*i, 1, 2, 3), nil)
+		require.NoError(t, err)
+		behind, err := f.Claim(now, chain(3*i+1, 1, 2, 3), nil)
+		require.NoError(t, err)
+		for n, a := range []*Assignment{first, behind} {
+			end := now.Add(time.Duration(n+1) * 200 * time.Millisecond)
+			a.Answered(end, true, nil)
+			a.Done(end, Answered)
+		}
+	}
+	assert.InEpsilon(t, 0.05, f.texts.expected(1000), 0.15)
+}

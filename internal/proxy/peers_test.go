@@ -1,0 +1,140 @@
+//go:build peers
+
+package proxy_test
+
+import (
+	"fmt"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"example.org/pilotfish/test/loopback"
+	"example.org/pilotfish/test/wirecases"
+)
+
+// peers start nginx and HAProxy as proxies before an upstream.
+var peers = map[string]func(t *testing.T, upstream string) (address string){"nginx": nginx, "haproxy": haproxy}
+
+func nginx(t *testing.T, upstream string) (address string) {
+	return started(t, func(dir string) []string { return []string{"nginx", "-p", dir, "-e", "stderr", "-c"} }, `
+daemon off; master_process off; pid nginx.pid; events {}
+http {
+  access_log off; client_body_temp_path body; proxy_temp_path proxy; fastcgi_temp_path f; uwsgi_temp_path u; scgi_temp_path s;
+  server {
+    listen %s;
+    location / { proxy_pass http://%s; proxy_http_version 1.1; proxy_buffering off; proxy_set_header Connection ""; }
+  }
+}
+`, upstream)
+}
+
+func haproxy(t *testing.T, upstream string) (address string) {
+	return started(t, func(string) []string { return []string{"haproxy", "-db", "-f"} }, `
+defaults
+  mode http
+  timeout client 20s
+  timeout server 20s
+  timeout connect 20s
+  retries 0
+listen all
+  bind %s
+  server upstream %s
+`, upstream)
+}
+
+// started starts a program with a configuration of the address to listen at and the upstream's.
+func started(t *testing.T, command func(dir string) []string, config, upstream string) (address string) {
+	address, err := loopback.Reserve()
+	require.NoError(t, err)
+	dir := t.TempDir()
+	file := filepath.Join(dir, "config")
+	require.NoError(t, os.WriteFile(file, fmt.Appendf(nil, config, address, upstream), 0o600))
+	words := append(command(dir), file)
+	cmd := exec.Command(words[0], words[1:]...)
+	require.NoError(t, cmd.Start())
+	t.Cleanup(func() {
+		_ = cmd.Process.Kill()
+		_ = cmd.Wait()
+	})
+	require.Eventually(t, func() bool {
+		c, err := net.Dial("tcp", address)
+		if err == nil {
+			_ = c.Close()
+		}
+		return err == nil
+	}, patience, 10*time.Millisecond, "%s does not start", words[0])
+	return address
+}
+
+// What pilotfish passes on of others' requests, nginx or HAProxy passes on as well; and both, behind pilotfish, read
+// what it sends as it is meant.
+func TestPeersReadTheSameRequests(t *testing.T) {
+	seen := newListener(t)
+	c := startSidecar(t, setup{upstreams: []string{seen.address}})
+	alone, behind := map[string]string{}, map[string]*sidecar{}
+	for name, peer := range peers {
+		alone[name] = peer(t, seen.address)
+		behind[name] = startSidecar(t, setup{upstreams: []string{alone[name]}})
+	}
+	through := func(address string, w wirecases.Case) string {
+		seen.through(t, address, w)
+		return strings.Join(seen.messages, ", ")
+	}
+	known := map[string]string{
+		`OPTIONS * HTTP/1.1|@|`:                                                                 "nginx takes none",
+		`GET http://a%12:b\x40localhost/a HTTP/1.1|@|`:                                          "HAProxy sends the whole target",
+		`POST /a HTTP/1.0|@Transfer-Encoding: chunked||3|{ }|0||`:                               "net/http takes no chunks, as HAProxy, which sends them on",
+		`POST /a HTTP/1.1|@Content-Length: 5|Transfer-Encoding: chunked||0||GET /b HTTP/1.1|@|`: "HAProxy closes; net/http does not say that there was a length",
+	}
+	for _, w := range wirecases.Requests() {
+		passed := through(c.address, w)
+		if passed == "" || passed == "GET /end" || known[w.Text] != "" {
+			continue // of what pilotfish refuses, the peers may wait for more
+		}
+		n, h := through(alone["nginx"], w), through(alone["haproxy"], w)
+		assert.True(t, strings.HasPrefix(n, passed) || strings.HasPrefix(h, passed),
+			"%s\npilotfish %s\nnginx     %s\nHAProxy   %s", w.Text, passed, n, h)
+		for name, c := range behind {
+			assert.Equal(t, passed, through(c.address, w), "%s behind, %s", name, w.Text)
+		}
+	}
+}
+
+// What pilotfish passes on of others' answers, nginx or HAProxy passes on as well; and both, before pilotfish, read
+// what it sends as it is meant.
+func TestPeersReadTheSameAnswers(t *testing.T) {
+	up, answer := answeringOnce(t)
+	c := startSidecar(t, setup{upstreams: []string{up}})
+	alone, before := map[string]string{}, map[string]string{}
+	for name, peer := range peers {
+		alone[name], before[name] = peer(t, up), peer(t, c.address)
+	}
+	through := func(address string, w wirecases.Case) string {
+		answer(w.Sent)
+		_, message := submitted(t, address)
+		return message
+	}
+	for _, w := range wirecases.Answers() {
+		passed := through(c.address, w)
+		whole := !strings.HasPrefix(passed, "502") && !strings.Contains(passed, "cut")
+		if whole {
+			n, h := through(alone["nginx"], w), through(alone["haproxy"], w)
+			assert.True(t, passed == n || passed == h, "%s\npilotfish %s\nnginx     %s\nHAProxy   %s", w.Text, passed, n, h)
+		}
+		for name, address := range before {
+			switch got := through(address, w); {
+			case whole:
+				assert.Equal(t, passed, got, "%s before, %s", name, w.Text)
+			default:
+				assert.True(t, strings.HasPrefix(got, "502") || strings.Contains(got, "cut"), "%s before, %s: %s", name, w.Text, got)
+			}
+		}
+	}
+}

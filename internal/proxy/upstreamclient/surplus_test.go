@@ -1,0 +1,314 @@
+package upstreamclient
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/tls"
+	"crypto/x509"
+	"encoding/pem"
+	"fmt"
+	"io"
+	"math/big"
+	mathrand "math/rand/v2"
+	"net"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"example.org/pilotfish/internal/files"
+	"example.org/pilotfish/internal/settings"
+)
+
+// identity is a certificate for 127.0.0.1, and the way to connect to who has it.
+func identity(t testing.TB) (server *tls.Config, dial files.Dial) {
+	t.Helper()
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	require.NoError(t, err)
+	template := &x509.Certificate{
+		SerialNumber: big.NewInt(1), NotAfter: time.Now().Add(time.Hour), IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)},
+		IsCA: true, BasicConstraintsValid: true,
+	}
+	der, err := x509.CreateCertificate(rand.Reader, template, template, &key.PublicKey, key)
+	require.NoError(t, err)
+	path := filepath.Join(t.TempDir(), "ca.pem")
+	require.NoError(t, os.WriteFile(path, pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der}), 0o600))
+	trusting, err := files.NewTLS(settings.TLS{CAFile: path, ServerName: "127.0.0.1"}, func(error) {})
+	require.NoError(t, err)
+	return &tls.Config{
+		Certificates: []tls.Certificate{{Certificate: [][]byte{der}, PrivateKey: key}}, DynamicRecordSizingDisabled: true,
+	}, trusting.Over((&net.Dialer{}).DialContext)
+}
+
+// wire is the server's side below TLS: it holds what is written until it is sent.
+type wire struct {
+	net.Conn
+	holds bool
+	held  []byte
+}
+
+func (w *wire) Write(p []byte) (int, error) {
+	if !w.holds {
+		return w.Conn.Write(p)
+	}
+	w.held = append(w.held, p...)
+	return len(p), nil
+}
+
+// send sends all but so many bytes of what is held, in one piece.
+func (w *wire) send(but int) {
+	n := max(0, len(w.held)-but)
+	_, _ = w.Conn.Write(w.held[:n])
+	w.held = w.held[n:]
+}
+
+// marked is the answer to one job: every byte of its body is the job's mark.
+func marked(mark byte, length int) string {
+	return fmt.Sprintf("HTTP/1.1 200 OK\r\nX-Mark: %c\r\nContent-Length: %d\r\n\r\n%s", mark, length, strings.Repeat(string(mark), length))
+}
+
+// surplus is what a server appends to an answer.
+type surplus struct {
+	name    string
+	text    func(mark byte) string
+	record  int // bytes of each TLS record of answer and surplus; 0 is one record for each of the two
+	partial int // bytes of the surplus's last record that come with the next request only
+}
+
+func surpluses() (all []surplus) {
+	texts := map[string]func(mark byte) string{
+		"nothing":         func(byte) string { return "" },
+		"a byte":          func(mark byte) string { return string(mark) },
+		"too long a body": func(mark byte) string { return strings.Repeat(string(mark), 10) },
+		"a second answer": func(mark byte) string { return marked(mark, 20) },
+		"a large answer":  func(mark byte) string { return marked(mark, 20_000) },
+		"half an answer":  func(mark byte) string { return marked(mark, 20)[:30] },
+		"an interim":      func(mark byte) string { return fmt.Sprintf("HTTP/1.1 103 Hints\r\nX-Mark: %c\r\n\r\n", mark) },
+		"an empty line":   func(byte) string { return "\r\n" },
+	}
+	for name, text := range texts {
+		for _, record := range []int{0, 1, 7, 100, 16 << 10} {
+			for _, partial := range []int{0, 1, 10} {
+				all = append(all, surplus{name: fmt.Sprintf("%s in records of %d, %d bytes late", name, record, partial), text: text, record: record, partial: partial})
+			}
+		}
+	}
+	return all
+}
+
+// write writes an answer and what follows it as records, and sends what is to come at once.
+func (s surplus) write(w *wire, c net.Conn, answer, more string) {
+	w.holds = true
+	needed, text := 0, answer+more // needed bytes have the answer whole
+	for at := 0; at < len(text); {
+		n := min(max(s.record, len(text)/100, 1), len(text)-at)
+		switch {
+		case s.record == 0 && at == 0:
+			n = len(answer)
+		case s.record == 0:
+			n = len(text) - at
+		}
+		_, _ = c.Write([]byte(text[at : at+n]))
+		if at += n; needed == 0 && at >= len(answer) {
+			needed = len(w.held)
+		}
+	}
+	w.holds = false
+	w.send(max(0, min(s.partial, len(w.held)-needed-1)))
+}
+
+// serveSurplus answers each job with its own mark, and then writes what a surplus says. It returns its address.
+func serveSurplus(t testing.TB, cfg *tls.Config, choose func() surplus) string {
+	return listen(t, func(p *peer) {
+		w := &wire{Conn: p.Conn}
+		c := net.Conn(w)
+		if cfg != nil {
+			c = tls.Server(w, cfg)
+		}
+		in := newReader(c)
+		for {
+			r, body := (&peer{Conn: c, in: in}).request()
+			if r == nil {
+				return
+			}
+			w.send(0) // what was late
+			s := choose()
+			length := 5
+			if len(body) > 1 {
+				length = 6_000
+			}
+			s.write(w, c, marked(body[0], length), s.text(body[0]))
+		}
+	})
+}
+
+// exchange sends a job of one mark, and fails if a byte of the answer has another. It reports
+// whether the job was answered.
+func exchange(t testing.TB, c *Client, address string, mark byte, large bool) bool {
+	body := string(mark)
+	if large {
+		body += "large"
+	}
+	res, _, err := c.Do(context.Background(), job(address, body))
+	if err != nil {
+		t.Logf("job %c: %v", mark, err)
+		return false
+	}
+	text, err := res.all()
+	require.Equal(t, string(mark), res.Header.Get("X-Mark"), "the head of another job's answer")
+	require.Empty(t, strings.Trim(text, string(mark)), "bytes of another job's answer")
+	return err == nil
+}
+
+// Whatever an upstream writes past the end of an answer, and however TLS cuts it into
+// records: no byte of it is in the answer to another job.
+func TestNoJobGetsAnotherJobsAnswer(t *testing.T) {
+	cfg, dial := identity(t)
+	for name, secure := range map[string]*tls.Config{"TCP": nil, "TLS 1.2": cfg.Clone(), "TLS 1.3": cfg.Clone()} {
+		t.Run(name, func(t *testing.T) {
+			if name == "TLS 1.2" {
+				secure.MaxVersion = tls.VersionTLS12
+			}
+			var now atomic.Pointer[surplus]
+			up := serveSurplus(t, secure, func() surplus { return *now.Load() })
+			client := newClient(t, Config{})
+			if secure != nil {
+				client = newClient(t, Config{Dial: dial})
+			}
+			for _, s := range surpluses() {
+				now.Store(&s)
+				for i := range 4 {
+					require.True(t, exchange(t, client, up, byte('A'+i), i%2 == 1), "%s: job %d", s.name, i)
+				}
+			}
+		})
+	}
+}
+
+// A server that appends now and then, under load: jobs get their own answers, and where nothing is
+// appended the connection serves the next job.
+func TestNoJobGetsAnotherJobsAnswerUnderLoad(t *testing.T) {
+	cfg, dial := identity(t)
+	all := surpluses()
+	var mu sync.Mutex
+	random := mathrand.New(mathrand.NewPCG(1, 2))
+	appended := 0
+	up := serveSurplus(t, cfg, func() surplus {
+		mu.Lock()
+		defer mu.Unlock()
+		if random.IntN(8) > 0 {
+			return surplus{text: func(byte) string { return "" }}
+		}
+		appended++
+		return all[random.IntN(len(all))]
+	})
+	dials := 0
+	client := newClient(t, Config{Dial: func(ctx context.Context, network, address string) (net.Conn, error) {
+		mu.Lock()
+		dials++
+		mu.Unlock()
+		return dial(ctx, network, address)
+	}})
+	const workers, jobs = 8, 250
+	var all8 sync.WaitGroup
+	for w := range workers {
+		all8.Go(func() {
+			for i := range jobs {
+				assert.True(t, exchange(t, client, up, byte('A'+w), i%5 == 0))
+			}
+		})
+	}
+	all8.Wait()
+	assert.LessOrEqual(t, dials, appended+workers, "a connection that is drained is used again")
+}
+
+// whole reports whether an answer ends before the connection does, by net/http's reader.
+func whole(answer []byte, head bool) bool {
+	in := bufio.NewReader(bytes.NewReader(answer))
+	asked := &http.Request{Method: "GET"}
+	if head {
+		asked.Method = "HEAD"
+	}
+	for {
+		res, err := http.ReadResponse(in, asked) //nolint:bodyclose // it is over what is in memory
+		if err != nil {
+			return false
+		}
+		if res.StatusCode/100 == 1 && res.StatusCode != http.StatusSwitchingProtocols {
+			continue
+		}
+		_, err = io.Copy(io.Discard, res.Body)
+		framed := res.Body == http.NoBody || res.ContentLength >= 0 || len(res.TransferEncoding) > 0
+		return err == nil && framed
+	}
+}
+
+// Two requests on one connection: whatever comes with the answer to the first, the
+// second is answered with nothing that came before it was sent.
+func FuzzTwoAnswers(f *testing.F) {
+	for _, first := range []string{
+		ok, ok + "x", ok + ok, marked('x', 100) + marked('x', 7000), "HTTP/1.1 204 No Content\r\n\r\n" + ok,
+		"HTTP/1.1 304 Not Modified\r\nContent-Length: 5\r\n\r\nxxxxx", "HTTP/1.0 200 OK\r\nConnection: keep-alive\r\nContent-Length: 2\r\n\r\nokexcess",
+		"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n2\r\nok\r\n0\r\n\r\n\r\n" + ok,
+		"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n2\r\nok\r\n0\r\nX-Sum: 1\r\n\r\nHTTP/1.1 100 Continue\r\n\r\n",
+		"HTTP/1.1 103 Early Hints\r\n\r\n" + ok + "HTTP/1.1 103 Early Hints\r\n\r\n",
+		"HTTP/1.1 200 OK\r\n\r\nuntil the end",
+	} {
+		for _, secure := range []bool{false, true} {
+			f.Add([]byte(first), uint16(1<<15), secure, false)
+			f.Add([]byte(first), uint16(50), secure, true)
+		}
+	}
+	cfg, dial := identity(f)
+	f.Fuzz(func(t *testing.T, first []byte, record uint16, secure, head bool) {
+		if len(first) > 8<<10 || record < 32 { // all of it comes in one piece
+			return
+		}
+		var requests atomic.Int32
+		up := listen(t, func(p *peer) {
+			w := &wire{Conn: p.Conn}
+			c := net.Conn(w)
+			if secure {
+				c = tls.Server(w, cfg)
+			}
+			in := newReader(c)
+			for {
+				if r, _ := (&peer{Conn: c, in: in}).request(); r == nil {
+					return
+				}
+				if requests.Add(1) > 1 {
+					_, _ = c.Write([]byte(marked('2', 3)))
+					continue
+				}
+				surplus{record: int(record)}.write(w, c, string(first), "")
+				if !whole(first, head) {
+					return
+				}
+			}
+		})
+		client := newClient(t, Config{Idle: 1})
+		if secure {
+			client = newClient(t, Config{Idle: 1, Dial: dial})
+		}
+		r := job(up, "{}")
+		if head {
+			r.Method, r.Whole = "HEAD", nil
+		}
+		if res, _, err := client.Do(context.Background(), r); err == nil {
+			_, _ = res.all()
+		}
+		_, text, _ := do(t, client, job(up, "{}"))
+		require.Equal(t, "222", text)
+	})
+}

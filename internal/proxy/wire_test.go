@@ -1,0 +1,172 @@
+package proxy_test
+
+import (
+	"flag"
+	"fmt"
+	"io"
+	"maps"
+	"net"
+	"net/http"
+	"os"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"example.org/pilotfish/test/wirecases"
+)
+
+var update = flag.Bool("update", false, "write what is made of the cases of wirecases")
+
+// Others' requests: each is refused, or the upstream gets all of it and nothing else.
+func TestRequestsOfOthers(t *testing.T) {
+	seen := newListener(t)
+	c := startSidecar(t, setup{upstreams: []string{seen.address}})
+	settle(t, "requests", wirecases.Requests(), func(w wirecases.Case) string { return seen.through(t, c.address, w) })
+}
+
+// Others' answers: each is passed on as it was, or refused, or cut.
+func TestAnswersOfOthers(t *testing.T) {
+	up, answer := answeringOnce(t)
+	c := startSidecar(t, setup{upstreams: []string{up}})
+	settle(t, "answers", wirecases.Answers(), func(w wirecases.Case) string {
+		answer(w.Sent)
+		said, _ := submitted(t, c.address)
+		return said
+	})
+}
+
+// settle compares what was made of each case, or writes it.
+func settle(t *testing.T, file string, cases []wirecases.Case, made func(wirecases.Case) string) {
+	path := "../../test/wirecases/" + file + ".txt"
+	text, err := os.ReadFile(path)
+	require.NoError(t, err)
+	var lines []string
+	for _, line := range strings.Split(string(text), "\n") {
+		if strings.HasPrefix(line, "#") {
+			lines = append(lines, line)
+		}
+	}
+	for _, c := range cases {
+		got := made(c)
+		lines = append(lines, c.Text+" => "+got)
+		if !*update {
+			assert.Equal(t, c.Want, got, c.Text)
+		}
+	}
+	if *update {
+		require.NoError(t, os.WriteFile(path, []byte(strings.Join(lines, "\n")+"\n"), 0o600))
+	}
+}
+
+// listener is an upstream that says in words what it got.
+type listener struct {
+	*upstream
+	mu       sync.Mutex
+	got      []string
+	messages []string // the same without headers
+}
+
+func newListener(t testing.TB) *listener {
+	l := &listener{}
+	l.upstream = scripted(t, func(p *peer) {
+		for r := p.request(); r != nil; r = p.request() {
+			l.mu.Lock()
+			l.messages = append(l.messages, strings.TrimSuffix(fmt.Sprintf("%s %s %q", r.Method, r.RequestURI, r.body), ` ""`))
+			l.got = append(l.got, fmt.Sprintf("%s %s%s %q", r.Method, r.RequestURI, fields(r.Header), r.body)+trailers(r.Trailer))
+			l.mu.Unlock()
+			p.say(ok)
+		}
+	})
+	return l
+}
+
+// through sends requests to an address, and says what came back and what the upstream got. One
+// more ends the connection, if it was not ended before.
+func (l *listener) through(t testing.TB, address string, w wirecases.Case) string {
+	l.mu.Lock()
+	l.got, l.messages = nil, nil
+	l.mu.Unlock()
+	s := connectTo(t, address)
+	if w.Ends {
+		s.say("%s", w.Sent)
+		_ = s.Conn.(patient).Conn.(*net.TCPConn).CloseWrite() // it may be closed already
+	} else {
+		s.say("%sGET /end HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n", w.Sent)
+	}
+	statuses := ""
+	for status := s.status(); status != 0; status = s.status() {
+		statuses += fmt.Sprint(status, " ")
+	}
+	_ = s.Close()
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return strings.TrimSpace(statuses + strings.Join(l.got, ", "))
+}
+
+// fields are the headers that say something.
+func fields(h http.Header) (text string) {
+	for _, name := range slices.Sorted(maps.Keys(h)) {
+		switch name {
+		case "Content-Length", "User-Agent", "X-Request-Id", "Date", "Server", "Content-Type", "Connection", "Transfer-Encoding":
+		default:
+			text += fmt.Sprintf(" %s=%q", name, h[name])
+		}
+	}
+	return text
+}
+
+func trailers(h http.Header) (text string) {
+	for _, name := range slices.Sorted(maps.Keys(h)) {
+		text += fmt.Sprintf(" +%s=%q", name, h[name])
+	}
+	return text
+}
+
+// answeringOnce is an upstream that answers each job as was said last, and closes.
+func answeringOnce(t testing.TB) (address string, answer func(string)) {
+	var mu sync.Mutex
+	var text string
+	u := scripted(t, func(p *peer) {
+		if p.request() != nil {
+			mu.Lock()
+			defer mu.Unlock()
+			p.say("%s", text)
+		}
+	})
+	return u.address, func(next string) {
+		mu.Lock()
+		defer mu.Unlock()
+		text = next
+	}
+}
+
+// submitted submits a job and says what came back, and the same without headers.
+func submitted(t testing.TB, address string) (said, message string) {
+	s := connectTo(t, address)
+	defer s.Close()
+	s.say("POST / HTTP/1.1\r\nHost: localhost\r\nContent-Length: 2\r\n\r\n{}")
+	for {
+		res, err := http.ReadResponse(s.in, nil)
+		if err != nil {
+			return said + "cut", "cut"
+		}
+		body, err := io.ReadAll(res.Body)
+		_ = res.Body.Close()
+		said += fmt.Sprintf("%d%s", res.StatusCode, fields(res.Header))
+		message = fmt.Sprintf("%d %q", res.StatusCode, body)
+		switch {
+		case res.StatusCode < 200:
+			said += ", "
+		case res.Header.Get("Pilotfish-Reason") != "":
+			return strings.TrimSuffix(said, fields(res.Header)), message
+		case err != nil:
+			return said + fmt.Sprintf(" %q cut", body), message + " cut"
+		default:
+			return said + fmt.Sprintf(" %q%s", body, trailers(res.Trailer)), message
+		}
+	}
+}

@@ -1,0 +1,122 @@
+package quality
+
+import (
+	"math"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"example.org/pilotfish/internal/pool"
+)
+
+var bound = Bound{FirstByte: 3 * time.Second, Unloaded: time.Second}
+
+// steady is so many seconds in which so many jobs of a second come each second.
+func steady(l *Load, seconds int, jobs float64) {
+	l.Step = time.Second
+	for range seconds {
+		l.Jobs, l.Cores = append(l.Jobs, jobs), append(l.Cores, jobs)
+	}
+}
+
+// Ten minutes that need 2 cores, and one that needs 30.
+func TestAdvice(t *testing.T) {
+	var l Load
+	steady(&l, 600, 2)
+	steady(&l, 60, 30)
+	fleet := Fleet{Upstreams: 2, Cores: 20}
+	a := Advise(l, fleet, bound)
+	require.NotNil(t, a)
+	assert.Equal(t, []float64{1, 20, 660}, []float64{a.CoreSecondsPerJob, a.JobsPerSecond, a.CoveredSeconds})
+	assert.Equal(t, []float64{1.5, 1.5}, []float64{a.Full, a.FullBusiest})
+	// 30 cores and 2.33 times their root are 42.8; nobody waits.
+	assert.Equal(t, Need{Upstreams: 5, Full: 30.0 / 50, FirstByteSeconds: 1}, a.Flat)
+	// 30 cores do it without a wait, 20 would leave 600 core-seconds over, 30 s for all of them.
+	assert.Equal(t, 3, a.Bounded.Upstreams)
+	b := bound
+	b.FirstByte = 31 * time.Second
+	a = Advise(l, fleet, b)
+	require.NotNil(t, a)
+	assert.Equal(t, Need{Upstreams: 2, Full: 1.5, FirstByteSeconds: 31}, *a.Bounded)
+
+	b.Unloaded = time.Minute
+	a = Advise(l, fleet, b)
+	require.NotNil(t, a)
+	assert.Nil(t, a.Bounded, "no fleet is fast enough")
+
+	steady(&l, 60, 5)
+	a = Advise(l, fleet, b)
+	require.NotNil(t, a)
+	assert.Equal(t, []float64{0.25, 1.5}, []float64{a.Full, a.FullBusiest}, "the busiest minute is over")
+}
+
+func TestTooLittleToAdvise(t *testing.T) {
+	var full Load
+	steady(&full, 1, 1)
+	for _, c := range []struct {
+		load  Load
+		fleet Fleet
+	}{
+		{Load{Step: time.Second}, Fleet{2, 8}}, {full, Fleet{0, 8}}, {full, Fleet{2, 0}}, {full, Fleet{2, math.NaN()}},
+	} {
+		assert.Nil(t, Advise(c.load, c.fleet, bound))
+	}
+	a := Advise(full, Fleet{1, 4}, bound)
+	require.NotNil(t, a)
+	assert.Equal(t, 0.25, a.Full, "a load of a second has no minute: it counts as it is")
+}
+
+func cores(n int, busy, rate float64) pool.State {
+	return pool.State{Cores: n, CoresBusy: busy, Rate: rate}
+}
+
+func TestFleetCountsUpstreamsThatTakeJobs(t *testing.T) {
+	draining, drained := cores(64, 0, 0), cores(64, 0, 0)
+	draining.Draining, drained.Drained = true, true
+	assert.Equal(t, Fleet{Upstreams: 3, Cores: 18}, fleetOf([]pool.State{cores(8, 1, 0), cores(4, 0, 0), cores(0, -1, 0), draining, drained}))
+	assert.Equal(t, Fleet{Upstreams: 1}, fleetOf([]pool.State{cores(0, -1, 0)}))
+	assert.Equal(t, Fleet{}, fleetOf(nil))
+}
+
+// Busy cores show what is done; how times rise, and what is lost, how much more comes.
+func TestDemand(t *testing.T) {
+	m := New(start, Default())
+	demand := func(states ...pool.State) []float64 {
+		cores, jobs := m.demand(0, states)
+		return []float64{cores, jobs}
+	}
+	assert.Equal(t, []float64{9, 5}, demand(cores(8, 6, 4), cores(4, 3, 2.6666666666666665), cores(0, -1, 9)))
+	for range 600 {
+		m.fleet.observe(0, complete, 0)
+	}
+	assert.Equal(t, []float64{3, 10}, demand(cores(8, 3, 0)), "the upstreams do not report jobs: these are the sidecar's own")
+	for range 600 {
+		m.fleet.observe(0, absent, 0)
+	}
+	m.fleet.mode = Losing
+	assert.Equal(t, []float64{16, 16}, demand(cores(8, 8, 8)), "half is lost: twice as much came")
+	assert.Equal(t, []float64{4, 4}, demand(cores(8, 4, 8)), "where half of the cores are idle, jobs are lost for another reason")
+	m.fleet.mode, m.fleet.trend = Growing, Trend{Jobs: 100, Span: 50, Slope: 0.1}
+	assert.InDeltaSlice(t, []float64{9.6, 9.6}, demand(cores(8, 8, 8)), 1e-9)
+}
+
+// The machine advises by the means of its steps.
+func TestAdviceOfTheLastHour(t *testing.T) {
+	m := New(start, Default())
+	now := start
+	assert.Nil(t, m.Advice(now, nil))
+	for i := range 7200 {
+		now = start.Add(time.Duration(i) * time.Second)
+		busy := 2.0
+		if i/60 == 100 {
+			busy = 8
+		}
+		m.Advance(now, Moment{Upstreams: []pool.State{cores(8, busy, 8)}})
+	}
+	a := m.Advice(now, []pool.State{cores(8, 2, 8)})
+	require.NotNil(t, a)
+	assert.Equal(t, []float64{0.25, 1, 3590}, []float64{a.Full, a.FullBusiest, a.CoveredSeconds}) // the present step is not over
+	assert.InDelta(t, 1, a.CoreSecondsPerJob, 1e-9)
+}

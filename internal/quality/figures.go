@@ -1,0 +1,172 @@
+package quality
+
+import (
+	"time"
+
+	"example.org/pilotfish/internal/intake"
+	"example.org/pilotfish/internal/record"
+	"example.org/pilotfish/pkg/selection"
+)
+
+// The last hour is kept in steps of ten seconds.
+const (
+	step  = 10 * time.Second
+	steps = int64(time.Hour / step)
+)
+
+// spans are the windows, in steps: 1, 5 and 60 minutes.
+var spans = [...]int64{6, 30, steps}
+
+// Window is the key figures of the jobs that ended in some time until now.
+type Window struct {
+	// Seconds is how long the window is.
+	Seconds float64 `json:"seconds"`
+	// Covered is how much of that the figures are of: the present step has only begun,
+	// or the sidecar is younger.
+	Covered float64 `json:"covered_seconds"`
+	// High, Low and All are the figures of the jobs of each priority, and of both.
+	High Figures `json:"high"`
+	Low  Figures `json:"low"`
+	All  Figures `json:"all"`
+}
+
+// Figures are the key figures of the jobs of one window and one priority.
+type Figures struct {
+	// Jobs is how many ended: Complete with a whole response, Failed with a whole response of
+	// status 500 or more, Partial with one that was cut short, Absent with none. Those refused
+	// as invalid or whose submitter left are left out, and so are the Limited, which were
+	// refused because their project was at its limit.
+	Jobs     uint64 `json:"jobs"`
+	Complete uint64 `json:"complete"`
+	Failed   uint64 `json:"failed"`
+	Partial  uint64 `json:"partial"`
+	Absent   uint64 `json:"absent"`
+	Limited  uint64 `json:"limited"`
+	// Lost is how the failed, the partial and the absent ended, by outcome.
+	Lost map[string]uint64 `json:"lost,omitempty"`
+	// FirstByte is of all jobs with a response, LastByte of the whole responses, in seconds.
+	FirstByte Quantiles `json:"first_byte_seconds"`
+	LastByte  Quantiles `json:"last_byte_seconds"`
+}
+
+// tally is how jobs ended.
+type tally struct {
+	results [results]uint64
+	lost    [intake.Outcomes]uint64
+}
+
+func (t *tally) add(r result, o intake.Outcome) {
+	t.results[r]++
+	if r == failed || r == partial || r == absent {
+		t.lost[o]++
+	}
+}
+
+func (t *tally) merge(other *tally) {
+	for r, n := range other.results {
+		t.results[r] += n
+	}
+	for o, n := range other.lost {
+		t.lost[o] += n
+	}
+}
+
+// bad is how many of all jobs failed or did not come whole.
+func (t *tally) bad() (bad, all uint64) {
+	bad = t.results[failed] + t.results[partial] + t.results[absent]
+	return bad, bad + t.results[complete]
+}
+
+// ended is what ended in a step with one priority.
+type ended struct {
+	tally
+	firstByte, lastByte histogram
+}
+
+func (e *ended) add(j *record.Job, r result) {
+	e.tally.add(r, j.Outcome)
+	if r <= partial {
+		e.firstByte.add(j.TTFB.Seconds())
+	}
+	if r <= failed {
+		e.lastByte.add(j.Total.Seconds())
+	}
+}
+
+func (e *ended) merge(other *ended) {
+	e.tally.merge(&other.tally)
+	e.firstByte.merge(&other.firstByte)
+	e.lastByte.merge(&other.lastByte)
+}
+
+func (e *ended) figures() Figures {
+	_, jobs := e.bad()
+	f := Figures{
+		Jobs: jobs, Complete: e.results[complete], Failed: e.results[failed], Partial: e.results[partial],
+		Absent: e.results[absent], Limited: e.results[limited],
+		FirstByte: e.firstByte.quantiles(), LastByte: e.lastByte.quantiles(),
+	}
+	for o, n := range e.lost {
+		if n > 0 && f.Lost == nil {
+			f.Lost = map[string]uint64{}
+		}
+		if n > 0 {
+			f.Lost[intake.Outcome(o).String()] = n
+		}
+	}
+	return f
+}
+
+// ring keeps something for each of the last steps: as many as it is long.
+type ring[T any] []slot[T]
+
+type slot[T any] struct {
+	number int64 // of the step since the machine's start
+	of     T
+}
+
+// at is what is kept of an instant since the start, or of the latest step if that is later.
+func (r ring[T]) at(now time.Duration) *T {
+	number := max(0, int64(now/step))
+	s := &r[number%int64(len(r))]
+	if number > s.number {
+		*s = slot[T]{number: number}
+	}
+	return &s.of
+}
+
+// last calls do for what is kept of each of the last n steps until now, the oldest first.
+func (r ring[T]) last(now time.Duration, n int64, do func(*T)) {
+	present := int64(now / step)
+	for number := max(0, present-n+1); number <= present; number++ {
+		if s := &r[number%int64(len(r))]; s.number == number {
+			do(&s.of)
+		}
+	}
+}
+
+// period is one step of the last hour.
+type period struct {
+	jobs  [selection.Priorities]ended
+	point Point
+}
+
+// hour is the last hour.
+type hour struct{ ring[period] }
+
+func (h *hour) window(now time.Duration, n int64) Window {
+	var by [selection.Priorities]ended
+	h.last(now, n, func(s *period) {
+		for p := range by {
+			by[p].merge(&s.jobs[p])
+		}
+	})
+	length := time.Duration(n) * step
+	w := Window{
+		Seconds: length.Seconds(), Covered: min(now, length-step+now%step).Seconds(),
+		High: by[selection.High].figures(), Low: by[selection.Low].figures(),
+	}
+	by[selection.High].merge(&by[selection.Low])
+	w.All = by[selection.High].figures()
+	return w
+}

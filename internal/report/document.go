@@ -1,0 +1,95 @@
+package report
+
+import (
+	"errors"
+	"fmt"
+	"io"
+
+	"github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
+)
+
+// maxToken bounds one string or number of a JSON response, in bytes. Without it
+// a response could take as much memory as it has bytes, because the decoder holds
+// a token whole.
+const maxToken = 64 << 10
+
+// tokenLimit feeds a decoder until one token is longer than maxToken.
+type tokenLimit struct {
+	from     io.Reader
+	dec      *jsontext.Decoder
+	fed      int64 // bytes that dec got
+	exceeded error // that, without the decoder's words around it
+}
+
+func (t *tokenLimit) Read(into []byte) (int, error) {
+	if t.fed-t.dec.InputOffset() > maxToken {
+		t.exceeded = fmt.Errorf("a value is longer than %d bytes", maxToken)
+		return 0, t.exceeded
+	}
+	n, err := t.from.Read(into)
+	t.fed += int64(n)
+	return n, err
+}
+
+// readDocument reads one JSON document to its end. Members that are not fields of into
+// are skipped.
+func readDocument(body io.Reader, into any) error {
+	source := &tokenLimit{from: body}
+	dec := jsontext.NewDecoder(source, jsontext.AllowDuplicateNames(true), jsontext.AllowInvalidUTF8(true))
+	source.dec = dec
+	err := json.UnmarshalDecode(dec, into)
+	if err == nil {
+		if _, err = dec.ReadToken(); errors.Is(err, io.EOF) {
+			return nil
+		}
+		if err == nil {
+			err = errors.New("more follows after its end")
+		}
+	}
+	var misfit *json.SemanticError // names types of Go
+	switch {
+	case source.exceeded != nil:
+		return source.exceeded
+	case errors.Is(err, io.EOF):
+		return errors.New("empty")
+	case errors.As(err, &misfit) && misfit.Err != nil:
+		return fmt.Errorf("%s: %w", misfit.JSONPointer, misfit.Err)
+	case errors.As(err, &misfit):
+		return fmt.Errorf("%s: unexpected %v", misfit.JSONPointer, misfit.JSONKind)
+	}
+	return err
+}
+
+// elements is an array of which each element is handed over as it is read, so that only
+// what is wanted of it takes memory.
+type elements[T any] struct {
+	each func(*T) error // leaves it as it was before it was read
+	came bool           // the array was there
+}
+
+// UnmarshalJSONFrom implements json.UnmarshalerFrom. Some encoders write null for none.
+func (e *elements[T]) UnmarshalJSONFrom(dec *jsontext.Decoder) error {
+	e.came = true
+	switch dec.PeekKind() {
+	case 'n':
+		return dec.SkipValue()
+	case '[':
+	default:
+		return errors.New("not an array")
+	}
+	if _, err := dec.ReadToken(); err != nil {
+		return err
+	}
+	var x T
+	for n := 0; dec.PeekKind() != ']'; n++ {
+		if err := json.UnmarshalDecode(dec, &x); err != nil {
+			return err
+		}
+		if err := e.each(&x); err != nil {
+			return fmt.Errorf("element %d: %w", n, err)
+		}
+	}
+	_, err := dec.ReadToken()
+	return err
+}

@@ -1,0 +1,314 @@
+package report
+
+import (
+	"bytes"
+	"math"
+	"net/http"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/prometheus/common/model"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"example.org/pilotfish/internal/pool"
+	"example.org/pilotfish/internal/settings"
+	"example.org/pilotfish/pkg/selection"
+)
+
+// read is the metrics of sound names.
+func read(names Names) metrics { return names.read(new(settings.Faults)) }
+
+func readLoad(text string, names Names) (pool.Report, total, error) {
+	f, err := readPage(http.Header{}, strings.NewReader(text), maxPageLines, read(names))
+	if err != nil {
+		return pool.Report{}, total{}, err
+	}
+	return loadOf(f, read(names))
+}
+
+func TestLoadReadsAGoodPage(t *testing.T) {
+	r, waits, err := readLoad(goodPage, Default().Names)
+	require.NoError(t, err)
+	assert.Equal(t, pool.Report{
+		Stalled:   byPriority(7, 2),
+		Running:   byPriority(12, 3),
+		Cores:     16,
+		CoresBusy: 15,
+		Completed: 1110,
+		Begun:     1100,
+		Failed:    10,
+	}, r)
+	assert.Equal(t, total{2040, 1100}, waits)
+}
+
+func TestLoadIsNothingWithoutItsGauges(t *testing.T) {
+	const high = `ruleserver_stalled_joblets{priority="high"} 2`
+	const low = `ruleserver_jobs_running{priority="low"} 12`
+	for _, c := range []struct{ name, page, want string }{
+		{"empty", "", "metric ruleserver_stalled_joblets is missing"},
+		{"something else's", "# TYPE go_goroutines gauge\ngo_goroutines 42\n", "metric ruleserver_stalled_joblets is missing"},
+		{"no running", "ruleserver_stalled_joblets 1\n", "metric ruleserver_jobs_running is missing"},
+		{"declared only", "# TYPE ruleserver_stalled_joblets gauge\n", "metric ruleserver_stalled_joblets is missing"},
+		{"NaN", change(t, high, `ruleserver_stalled_joblets{priority="high"} NaN`), "metric ruleserver_stalled_joblets is NaN, not between 0 and 1e+12"},
+		{"negative", change(t, low, `ruleserver_jobs_running{priority="low"} -1`), "metric ruleserver_jobs_running is -1, not between 0 and 1e+12"},
+		{"infinite", change(t, low, `ruleserver_jobs_running{priority="low"} +Inf`), "metric ruleserver_jobs_running is +Inf, not between 0 and 1e+12"},
+		{"absurd", change(t, low, `ruleserver_jobs_running{priority="low"} 1e300`), "metric ruleserver_jobs_running is 1e+300, not between 0 and 1e+12"},
+		{"a summary", "# TYPE ruleserver_stalled_joblets summary\nruleserver_stalled_joblets_sum 1\n", "metric ruleserver_stalled_joblets is a histogram or a summary, not a number"},
+		{"a word", change(t, high, `ruleserver_stalled_joblets{priority="high"} many`), `text format parsing error in line 3: expected float as value, got "many"`},
+		{"no value", change(t, high, `ruleserver_stalled_joblets{priority="high"}`), `text format parsing error in line 3: expected float as value, got ""`},
+		{"HTML", "<!DOCTYPE html>\n<html></html>\n", "text format parsing error in line 1: invalid metric name"},
+		{"JSON", `{"projects":[]}`, "text format parsing error in line 1: unexpected end of metric name ':'"},
+		{"bytes", "\x00\xff\x1b[2J\n", "text format parsing error in line 1: invalid metric name"},
+		{"no end of line", "ruleserver_stalled_joblets 1", "text format parsing error in line 1: unexpected end of input stream"},
+		{"too many lines", strings.Repeat("#\n", 50_001), "longer than 50000 lines"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			_, _, err := readLoad(c.page, Default().Names)
+			assert.EqualError(t, err, c.want)
+		})
+	}
+}
+
+func TestLoadLeavesOpenWhatItCannotBelieve(t *testing.T) {
+	for _, c := range []struct {
+		name, line, by string
+		differs        func(*pool.Report)
+	}{
+		{"no cores", "ruleserver_cores 16", "", func(r *pool.Report) { r.Cores = 0 }},
+		{"negative cores", "ruleserver_cores 16", "ruleserver_cores -1", func(r *pool.Report) { r.Cores = 0 }},
+		{"cores NaN", "ruleserver_cores 16", "ruleserver_cores NaN", func(r *pool.Report) { r.Cores = 0 }},
+		{"absurd cores", "ruleserver_cores 16", "ruleserver_cores 1e10", func(r *pool.Report) { r.Cores = 0 }},
+		{"a share of a core", "ruleserver_cores 16", "ruleserver_cores 0.5", func(r *pool.Report) { r.Cores = 1 }},
+		{"busy NaN", "ruleserver_cores_busy 15", "ruleserver_cores_busy NaN", func(r *pool.Report) { r.CoresBusy = -1 }},
+		{"no busy", "ruleserver_cores_busy 15", "", func(r *pool.Report) { r.CoresBusy = -1 }},
+		{"none busy", "ruleserver_cores_busy 15", "ruleserver_cores_busy 0", func(r *pool.Report) { r.CoresBusy = 0 }},
+		{
+			"completed infinite", `ruleserver_jobs_completed_total{priority="low",outcome="failed"} 10`,
+			`ruleserver_jobs_completed_total{priority="low",outcome="failed"} Inf`, func(r *pool.Report) { r.Completed, r.Failed = -1, -1 },
+		},
+		{
+			"one priority only", `ruleserver_stalled_joblets{priority="high"} 2`, "",
+			func(r *pool.Report) { r.Stalled = byPriority(7, 0) },
+		},
+		{
+			"an unheard-of priority", `ruleserver_stalled_joblets{priority="high"} 2`, `ruleserver_stalled_joblets{priority="urgent"} 2`,
+			func(r *pool.Report) { r.Stalled = byPriority(9, 0) },
+		},
+		{
+			"no priority", `ruleserver_stalled_joblets{priority="high"} 2`, `ruleserver_stalled_joblets 2`,
+			func(r *pool.Report) { r.Stalled = byPriority(9, 0) },
+		},
+		{
+			"other labels", `ruleserver_stalled_joblets{priority="high"} 2`,
+			`ruleserver_stalled_joblets{kind="operators",priority="high"} 2` + "\n" + `ruleserver_stalled_joblets{priority="high",kind="feed_source"} 3.5`,
+			func(r *pool.Report) { r.Stalled = byPriority(7, 5.5) },
+		},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			want, _, err := readLoad(goodPage, Default().Names)
+			require.NoError(t, err)
+			c.differs(&want)
+			got, _, err := readLoad(change(t, c.line, c.by), Default().Names)
+			require.NoError(t, err)
+			assert.Equal(t, want, got)
+		})
+	}
+}
+
+func TestLoadReadsOtherNamesAndTypes(t *testing.T) {
+	names := Default().Names
+	names.Stalled, names.Running, names.Wait = "scheduler_stalled_promises", `{"jobs.active"}`, "wait"
+	r, waits, err := readLoad(`scheduler_stalled_promises 100
+# TYPE "jobs.active" counter
+{"jobs.active",priority="high"} 4
+# TYPE wait summary
+wait{quantile="0.5"} 1
+wait_sum 12
+wait_count 6
+# TYPE answer untyped
+answer 3
+`, names)
+	require.NoError(t, err)
+	assert.Equal(t, pool.Report{Stalled: byPriority(100, 0), Running: byPriority(0, 4), CoresBusy: -1, Completed: -1, Begun: 6, Failed: -1}, r)
+	assert.Equal(t, total{12, 6}, waits)
+}
+
+func TestMeanIsOfTheDifference(t *testing.T) {
+	inf := math.Inf(1)
+	nan := math.NaN()
+	for _, c := range []struct {
+		name        string
+		before, now total
+		want        float64
+	}{
+		{"new jobs", total{10, 5}, total{16, 8}, 2},
+		{"instant jobs", total{10, 5}, total{10, 8}, 0},
+		{"from the first on", total{0, 0}, total{6, 3}, 2},
+		{"no new jobs", total{10, 5}, total{10, 5}, nan},
+		{"restarted", total{10, 5}, total{1, 2}, nan},
+		{"restarted, with as many jobs since", total{10, 5}, total{1, 6}, nan},
+		{"not known before", unknown, total{1, 2}, nan},
+		{"not known now", total{1, 2}, unknown, nan},
+		{"an infinite sum", total{1, 2}, total{inf, 3}, nan},
+		{"an infinite count", total{1, 2}, total{3, inf}, nan},
+		{"infinite twice", total{inf, 2}, total{inf, 3}, nan},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			got := c.now.mean(c.before)
+			if math.IsNaN(c.want) {
+				assert.True(t, math.IsNaN(got), "%v", got)
+				return
+			}
+			assert.Equal(t, c.want, got)
+		})
+	}
+}
+
+// vllmPage is the metrics page of a server with two models, as vLLM has it.
+const vllmPage = `# TYPE vllm:num_requests_running gauge
+vllm:num_requests_running{engine="0",model_name="llama"} 3.0
+vllm:num_requests_running{engine="1",model_name="llama"} 4.0
+vllm:num_requests_running{engine="0",model_name="qwen"} 50.0
+# TYPE vllm:num_requests_waiting gauge
+vllm:num_requests_waiting{engine="0",model_name="llama"} 2.0
+vllm:num_requests_waiting{engine="0",model_name="qwen"} 60.0
+# TYPE vllm:kv_cache_usage_perc gauge
+vllm:kv_cache_usage_perc{engine="0",model_name="llama"} 0.25
+# TYPE vllm:request_queue_time_milliseconds histogram
+vllm:request_queue_time_milliseconds_bucket{model_name="llama",le="+Inf"} 10
+vllm:request_queue_time_milliseconds_sum{model_name="llama"} 5000
+vllm:request_queue_time_milliseconds_count{model_name="llama"} 10
+vllm:request_queue_time_milliseconds_bucket{model_name="qwen",le="+Inf"} 10
+vllm:request_queue_time_milliseconds_sum{model_name="qwen"} 90000
+vllm:request_queue_time_milliseconds_count{model_name="qwen"} 10
+`
+
+func vllmNames() Names {
+	names := Default().Names
+	names.Running = `vllm:num_requests_running{model_name="llama"}`
+	names.Stalled = `vllm:num_requests_waiting{model_name="llama", engine="0"}`
+	names.CoresBusy = `vllm:kv_cache_usage_perc * 16`
+	names.Wait = `vllm:request_queue_time_milliseconds{model_name="llama"} * 0.001`
+	names.Completed = none
+	return names
+}
+
+func TestLabelsAndScales(t *testing.T) {
+	r, waits, err := readLoad(vllmPage, vllmNames())
+	require.NoError(t, err)
+	assert.Equal(t, pool.Report{Running: byPriority(7, 0), Stalled: byPriority(2, 0), CoresBusy: 4, Completed: -1, Begun: 10, Failed: -1}, r)
+	assert.Equal(t, total{5, 10}, waits)
+
+	for want, change := range map[string]func(*Names){
+		`metric vllm:num_requests_running{model_name="mistral"} is missing`:                      func(n *Names) { n.Running = `vllm:num_requests_running{model_name="mistral"}` },
+		`metric vllm:num_requests_running{model_name="llama"} is 7e+12, not between 0 and 1e+12`: func(n *Names) { n.Running += " * 1e12" },
+	} {
+		names := vllmNames()
+		change(&names)
+		_, _, err := readLoad(vllmPage, names)
+		assert.EqualError(t, err, want)
+	}
+	names := vllmNames()
+	names.Wait = `vllm:request_queue_time_milliseconds{model_name="mistral"}`
+	_, waits, err = readLoad(vllmPage, names)
+	require.NoError(t, err)
+	assert.True(t, math.IsNaN(waits.count))
+
+	names.Running, names.Stalled = `vllm:num_requests_running{priority=""}`, none
+	r, _, err = readLoad(vllmPage, names)
+	require.NoError(t, err)
+	assert.Equal(t, pool.Report{Running: byPriority(57, 0), CoresBusy: 4, Completed: -1, Failed: -1}, r, "an empty label is one that is missing, as in PromQL")
+}
+
+func TestPageMustBePrometheusText(t *testing.T) {
+	for kind, want := range map[string]string{
+		"":           "",
+		"text/plain": "",
+		"text/plain; version=0.0.4; charset=utf-8; escaping=underscores": "",
+		"text/html; charset=utf-8":                                       `content type "text/html; charset=utf-8" is not Prometheus text`,
+		"text/plain; version=9":                                          `content type "text/plain; version=9" is not Prometheus text`,
+		"application/openmetrics-text; version=1.0.0":                    `content type "application/openmetrics-text; version=1.0.0" is not Prometheus text`,
+	} {
+		h := http.Header{}
+		if kind != "" {
+			h.Set("Content-Type", kind)
+		}
+		_, err := readPage(h, strings.NewReader(goodPage), 1000, metrics{})
+		if want == "" {
+			assert.NoError(t, err, kind)
+		} else {
+			assert.EqualError(t, err, want)
+		}
+	}
+}
+
+// FuzzMetrics checks that no bytes give a report out of bounds. Pages without
+// comments and labels are compared with a naive reader.
+func FuzzMetrics(f *testing.F) {
+	f.Add([]byte(goodPage))
+	f.Add([]byte("ruleserver_stalled_joblets 1\nruleserver_jobs_running 2\nruleserver_jobs_running 3\n"))
+	f.Add([]byte("ruleserver_stalled_joblets{priority=\"high\"} NaN\n"))
+	f.Add([]byte("# TYPE ruleserver_wait_seconds summary\nruleserver_wait_seconds_sum 1\nruleserver_wait_seconds_count 1\n"))
+	f.Add([]byte("{\"a b\",c=\"d\"} 1e3 12\n"))
+	f.Add([]byte("ruleserver_stalled_joblets 1\nruleserver_jobs_running.3\n"))
+	names := Default().Names
+	f.Fuzz(func(t *testing.T, data []byte) {
+		sums, err := readPage(http.Header{}, bytes.NewReader(data), 1000, read(names))
+		if err != nil {
+			return
+		}
+		r, waits, err := loadOf(sums, read(names))
+		if err != nil {
+			return
+		}
+		for p := range selection.Priorities {
+			require.True(t, r.Stalled[p] >= 0 && r.Running[p] >= 0, "%v", r)
+		}
+		require.True(t, r.Cores >= 0 && r.Cores <= maxCores, "%v", r.Cores)
+		require.True(t, r.CoresBusy == -1 || r.CoresBusy >= 0, "%v", r.CoresBusy)
+		require.True(t, r.Completed == -1 || r.Completed >= 0, "%v", r.Completed)
+		for _, before := range []total{{}, unknown, waits} {
+			require.False(t, waits.mean(before) < 0)
+		}
+		if !bytes.ContainsAny(data, "#{\"") {
+			require.Equal(t, naiveSum(string(data), names.Stalled), r.Stalled[selection.Low])
+			require.Equal(t, naiveSum(string(data), names.Running), r.Running[selection.Low])
+		}
+	})
+}
+
+// naiveSum adds up a metric on a page without comments and labels. As for the library, a
+// name ends where no character of a name follows: "a.5" is 0.5.
+func naiveSum(page, name string) (sum float64) {
+	for line := range strings.SplitSeq(page, "\n") {
+		rest, found := strings.CutPrefix(strings.TrimLeft(line, " \t"), name)
+		if words := strings.Fields(rest); found && len(words) > 0 && !model.LegacyValidation.IsValidMetricName("a"+rest[:1]) {
+			x, _ := strconv.ParseFloat(words[0], 64)
+			sum += x
+		}
+	}
+	return sum
+}
+
+// FuzzMetric: what is read is written the same, and takes what it names.
+func FuzzMetric(f *testing.F) {
+	f.Add(`vllm:num_requests_running{model_name="llama", engine="0",} * 0.5`)
+	f.Add("a{b=\"\\u00e9\\\"\"}")
+	f.Add(`{"a.b"}`)
+	f.Add(`none{}`)
+	f.Add(`a{b=" * 2"} * 3`)
+	f.Add("a{b=\"\t\x7f\u2028\"}")
+	f.Fuzz(func(t *testing.T, text string) {
+		m, err := parseMetric(text)
+		if err != nil || !model.LegacyValidation.IsValidMetricName(m.name) {
+			return
+		}
+		again, err := parseMetric(m.String())
+		require.NoError(t, err, "%q", m.String())
+		again.scale = m.scale
+		require.Equal(t, m, again)
+		require.True(t, m.takes(model.Metric(m.labels)))
+	})
+}

@@ -1,0 +1,416 @@
+package report
+
+import (
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"net"
+	"net/http"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"example.org/pilotfish/internal/pool"
+)
+
+func TestFollowReplacesTheSet(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := newFleet(t)
+		f.Follow([]string{"never:1"})
+		f.Follow([]string{"a:1", "b:1", "a:1"}) // before Run
+		f.during(t, func() {
+			time.Sleep(100 * time.Second)
+			counts := f.polls()
+			assert.Len(t, counts, 2)
+			assert.InDelta(t, 20, counts["a:1"], 3)
+			assert.InDelta(t, 20, counts["b:1"], 3)
+
+			f.Follow([]string{"b:1", "c:1"})
+			time.Sleep(100 * time.Second)
+			counts = f.polls()
+			assert.Len(t, counts, 2)
+			assert.InDelta(t, 20, counts["b:1"], 3)
+			assert.InDelta(t, 20, counts["c:1"], 3)
+
+			f.Follow(nil)
+			time.Sleep(100 * time.Second)
+			assert.Empty(t, f.polls())
+
+			f.Follow([]string{"a:1"})
+			time.Sleep(100 * time.Second)
+			assert.InDelta(t, 20, f.polls()["a:1"], 3)
+
+			for i := range 1000 { // those that stay are polled as if nothing had happened
+				f.Follow([]string{"a:1", fmt.Sprintf("other-%d:1", i)})
+				time.Sleep(100 * time.Millisecond)
+			}
+			assert.InDelta(t, 20, f.polls()["a:1"], 3)
+		})
+		f.Follow([]string{"late:1"})
+		f.Follow([]string{"later:1"})
+		time.Sleep(100 * time.Second)
+		assert.Empty(t, f.polls(), "Run has ended")
+	})
+}
+
+func TestThoseThatLeaveStopAtOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := newFleet(t)
+		gaveUp := 0
+		f.answer = func(r *http.Request) (*http.Response, error) {
+			err := after(r, time.Second)
+			if err != nil {
+				gaveUp++
+				return nil, err
+			}
+			return well(r)
+		}
+		f.during(t, func() {
+			f.Follow([]string{"a:1"})
+			time.Sleep(600 * time.Millisecond)
+			synctest.Wait()
+			assert.Len(t, f.asked["a:1"], 1, "a poll is under way")
+			f.Follow(nil)
+			f.Follow([]string{"b:1"})
+			synctest.Wait()
+			assert.Equal(t, 1, gaveUp)
+			f.Follow([]string{"a:1"}) // back again; roundTrip panics if it were polled twice at once
+			time.Sleep(20 * time.Second)
+		})
+		assert.Empty(t, f.failed["a:1"], "an upstream that leaves has not failed")
+		assert.Empty(t, f.silent["a:1"])
+		assert.NotEmpty(t, f.reports["a:1"])
+	})
+}
+
+func TestRunEndsAmidPolls(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := newFleet(t)
+		f.answer = func(r *http.Request) (*http.Response, error) {
+			if r.URL.Path == "/metrics" {
+				return respond(http.StatusOK, &slow{r: r, text: goodPage, chunk: 100, pause: 10 * time.Millisecond}), nil
+			}
+			return nil, after(r, time.Hour)
+		}
+		f.during(t, func() {
+			f.Follow(addresses(100))
+			time.Sleep(500 * time.Millisecond) // some wait, some read metrics, some hang in the listing
+		})
+		time.Sleep(time.Hour)
+		assert.NotEmpty(t, f.asked)
+		assert.Empty(t, f.reports)
+		assert.Empty(t, f.failed, "a poll that is ended has not failed")
+		assert.Empty(t, f.silent)
+	})
+}
+
+func TestReportIsOfMidwayToTheHeaders(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := newFleet(t)
+		f.answer = func(r *http.Request) (*http.Response, error) {
+			if r.URL.Path != "/metrics" {
+				return well(r)
+			}
+			if err := after(r, 300*time.Millisecond); err != nil {
+				return nil, err
+			}
+			body := &slow{r: r, text: goodPage, chunk: len(goodPage) / 2, pause: 400 * time.Millisecond}
+			return respond(http.StatusOK, body), nil
+		}
+		f.during(t, func() {
+			f.Follow([]string{"a:1"})
+			time.Sleep(10 * time.Second)
+		})
+		require.NotEmpty(t, f.reports["a:1"])
+		for i, r := range f.reports["a:1"] {
+			assert.Equal(t, f.asked["a:1"][i]+150*time.Millisecond, r.At.Sub(f.begun))
+		}
+	})
+}
+
+// requireOwnPace: the first poll comes soon, the second anywhere within an interval, and
+// the others an interval apart.
+func requireOwnPace(t *testing.T, asked []time.Duration, interval time.Duration) {
+	t.Helper()
+	require.Less(t, asked[1]-asked[0], interval)
+	for i := 2; i < len(asked); i++ {
+		require.GreaterOrEqual(t, asked[i]-asked[i-1], interval*8/10)
+		require.LessOrEqual(t, asked[i]-asked[i-1], interval*12/10)
+	}
+}
+
+func TestRunPollsEachAtItsOwnPace(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := newFleet(t)
+		all := addresses(20)
+		f.during(t, func() {
+			f.Follow(all)
+			time.Sleep(500 * time.Second)
+		})
+		phases := map[time.Duration]bool{}
+		var second time.Duration
+		for _, address := range all {
+			asked := f.asked[address]
+			require.InDelta(t, 100, len(asked), 4)
+			require.Less(t, asked[0], 500*time.Millisecond, "the first comes soon")
+			requireOwnPace(t, asked, 5*time.Second)
+			require.Len(t, f.reports[address], len(asked))
+			require.Empty(t, f.failed[address])
+			phases[asked[0]] = true
+			second += asked[1] - asked[0]
+		}
+		assert.Len(t, phases, len(all), "no two upstreams are first asked at the same time")
+		assert.InDelta(t, 2.5, second.Seconds()/float64(len(all)), 1, "the second polls fill the interval")
+	})
+}
+
+// TestRunIsNotDelayedByAnyUpstream has upstreams fail in all ways that take time.
+func TestRunIsNotDelayedByAnyUpstream(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := newFleet(t, func(c *Config) { c.Reported = []string{"hangs:1", "drips:1"} })
+		f.answer = func(r *http.Request) (*http.Response, error) {
+			switch r.URL.Host {
+			case "hangs:1":
+				return nil, after(r, time.Hour)
+			case "drips:1":
+				return respond(http.StatusOK, &slow{r: r, text: goodPage, chunk: 1, pause: time.Second}), nil
+			case "drips-listing:1":
+				if r.URL.Path != "/metrics" {
+					return respond(http.StatusOK, &slow{r: r, text: `{"projects":[]}`, chunk: 1, pause: time.Second}), nil
+				}
+			}
+			return well(r)
+		}
+		f.during(t, func() {
+			f.Follow([]string{"hangs:1", "drips:1", "drips-listing:1", "well:1"})
+			time.Sleep(500 * time.Second)
+		})
+		for _, address := range f.followed {
+			assert.InDelta(t, 100, len(f.asked[address]), 5, address)
+		}
+		assert.Len(t, f.reports["well:1"], len(f.asked["well:1"]))
+		assert.Empty(t, f.failed["well:1"])
+		for _, address := range []string{"hangs:1", "drips:1"} {
+			assert.Empty(t, f.reports[address])
+			late := "upstream " + address + ": metrics: no complete response within "
+			assert.Equal(t, []string{late + "2s", late + "1s", late + "2s"}, slices.Compact(f.failed[address]))
+		}
+		assert.InDelta(t, 100, len(f.reports["drips-listing:1"]), 4)
+		assert.Equal(t, []string{"upstream drips-listing:1: cache listing: no complete response within 2s"}, slices.Compact(f.failed["drips-listing:1"]))
+	})
+}
+
+func TestReportDelaysItsUpstreamOnly(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		release := make(chan struct{})
+		quick := 0
+		f := newFleet(t, func(c *Config) {
+			c.Report = func(address string, _ pool.Report) {
+				if address == "slow:1" {
+					<-release
+					return
+				}
+				quick++
+			}
+		})
+		f.during(t, func() {
+			f.Follow([]string{"slow:1", "quick:1"})
+			time.Sleep(100 * time.Second)
+			synctest.Wait()
+			assert.Greater(t, quick, 15)
+			close(release)
+		})
+	})
+}
+
+// An upstream that fails after it has reported is asked again soon, a few times, and
+// with less time to respond.
+func TestAnUpstreamThatStopsReportingIsAskedSoon(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		unreported := 0
+		f := newFleet(t, func(c *Config) { c.Unreported = func(string, error) { unreported++ } })
+		f.answer = func(r *http.Request) (*http.Response, error) {
+			if since := time.Since(f.begun); since > 20*time.Second && since < 60*time.Second {
+				return nil, after(r, time.Hour)
+			}
+			return well(r)
+		}
+		f.during(t, func() {
+			f.Follow([]string{"hangs:1"})
+			time.Sleep(80 * time.Second)
+		})
+		asked := f.asked["hangs:1"]
+		first := slices.IndexFunc(asked, func(at time.Duration) bool { return at > 20*time.Second })
+		assert.Equal(t, 2*time.Second, asked[first+1]-asked[first], "the first poll has its time")
+		assert.Equal(t, time.Second, asked[first+2]-asked[first+1])
+		assert.Equal(t, time.Second, asked[first+3]-asked[first+2])
+		assert.GreaterOrEqual(t, asked[first+4]-asked[first+3], 4*time.Second, "not for ever")
+		errs := f.failed["hangs:1"]
+		assert.Equal(t, []string{"upstream hangs:1: metrics: no complete response within 2s", "upstream hangs:1: metrics: no complete response within 1s"}, slices.Compact(errs[:4]))
+		assert.Equal(t, "upstream hangs:1: metrics: no complete response within 2s", errs[4])
+		assert.Len(t, errs, unreported)
+		last := f.reports["hangs:1"][len(f.reports["hangs:1"])-1]
+		assert.Greater(t, last.At.Sub(f.begun), 60*time.Second)
+	})
+}
+
+// A plain server that reports nothing is asked once a minute, and that is no failure. One
+// that cannot be reached may come up at any time; one that has reported to the source
+// before this one has failed.
+func TestAnUpstreamThatNeverReportsIsAskedRarely(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := newFleet(t, func(c *Config) { c.Reported = []string{"stopped:1"} })
+		f.answer = func(r *http.Request) (*http.Response, error) {
+			since := time.Since(f.begun)
+			switch {
+			case r.URL.Host == "hangs:1":
+				return nil, after(r, time.Hour)
+			case r.URL.Host == "late:1" && since > 30*time.Minute:
+				return well(r)
+			case r.URL.Host == "down:1" && since > 31*time.Minute:
+				return well(r)
+			case r.URL.Host == "down:1":
+				return nil, &net.OpError{Op: "dial", Err: errors.New("connection refused")}
+			}
+			return respond(http.StatusNotFound, strings.NewReader("")), nil
+		}
+		f.during(t, func() {
+			f.Follow([]string{"plain:1", "hangs:1", "late:1", "down:1", "stopped:1"})
+			time.Sleep(time.Hour)
+		})
+		for _, address := range []string{"plain:1", "hangs:1"} {
+			asked := f.asked[address]
+			assert.Less(t, asked[2], 12*time.Second, "tried a few times at first")
+			assert.InDelta(t, 63, len(asked), 4)
+			for i := 3; i < len(asked); i++ {
+				assert.GreaterOrEqual(t, asked[i]-asked[i-1], 48*time.Second)
+			}
+			assert.Len(t, f.silent[address], len(asked))
+			assert.Empty(t, f.failed[address])
+		}
+		assert.Equal(t, "upstream plain:1: metrics: status 404 Not Found", f.silent["plain:1"][0])
+		assert.InDelta(t, 360, len(f.reports["late:1"]), 20, "one that reports is asked like any other")
+		assert.Empty(t, f.failed["late:1"])
+		assert.InDelta(t, 720, len(f.asked["down:1"]), 30)
+		assert.Less(t, f.reports["down:1"][0].At.Sub(f.begun), 31*time.Minute+7*time.Second)
+		assert.InDelta(t, 720, len(f.failed["stopped:1"]), 30)
+		assert.Empty(t, f.silent["stopped:1"])
+	})
+}
+
+func TestAskPollsAtOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := newFleet(t)
+		f.Ask("a:1") // nobody follows it yet
+		f.during(t, func() {
+			f.Follow([]string{"a:1", "b:1"})
+			time.Sleep(20 * time.Second)
+			synctest.Wait()
+			polls := len(f.asked["a:1"])
+			others := len(f.asked["b:1"])
+			f.Ask("a:1")
+			f.Ask("a:1")
+			f.Ask("unknown:1")
+			synctest.Wait()
+			assert.Greater(t, len(f.asked["a:1"]), polls)
+			assert.Len(t, f.asked["b:1"], others)
+			f.Follow([]string{"b:1"})
+			synctest.Wait()
+			f.Ask("a:1")
+		})
+		assert.Equal(t, 20*time.Second, f.asked["a:1"][len(f.asked["a:1"])-1])
+	})
+}
+
+// Where there is a health path, nothing else is asked for. A check that fails is soon repeated.
+func TestHealthChecks(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		well := map[string]int{}
+		sick := map[string][]string{}
+		var mu sync.Mutex
+		f := newFleet(t, func(c *Config) {
+			c.HealthPath = "/healthz"
+			c.Checked = func(address string, why error) {
+				mu.Lock()
+				defer mu.Unlock()
+				if well[address]++; why != nil {
+					well[address]--
+					sick[address] = append(sick[address], why.Error())
+				}
+			}
+		})
+		f.answer = func(r *http.Request) (*http.Response, error) {
+			assert.Equal(t, "/healthz", r.URL.Path)
+			bad := time.Since(f.begun) > 20*time.Second && time.Since(f.begun) < 30*time.Second
+			switch {
+			case r.URL.Host == "none:1":
+				return respond(http.StatusNotFound, strings.NewReader("")), nil
+			case r.URL.Host == "hangs:1":
+				return nil, after(r, time.Hour)
+			case bad:
+				return respond(http.StatusServiceUnavailable, strings.NewReader("sorry")), nil
+			}
+			return respond(http.StatusOK, strings.NewReader("fine")), nil
+		}
+		f.during(t, func() {
+			f.Follow([]string{"a:1", "none:1", "hangs:1"})
+			time.Sleep(100 * time.Second)
+		})
+		assert.Equal(t, "status 503 Service Unavailable", sick["a:1"][0])
+		assert.GreaterOrEqual(t, len(sick["a:1"]), 2, "the next came soon")
+		assert.Empty(t, sick["none:1"], "it answers")
+		assert.Equal(t, "no complete response within 2s", sick["hangs:1"][0])
+		assert.Zero(t, well["hangs:1"])
+		assert.InDelta(t, 20, well["none:1"], 4)
+		assert.Empty(t, f.failed)
+		assert.Empty(t, f.silent)
+		assert.Empty(t, f.reports)
+	})
+}
+
+func TestNobodyIsAsked(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := newFleet(t, func(c *Config) { c.Instead = none })
+		f.during(t, func() {
+			f.Follow([]string{"a:1"})
+			f.Ask("a:1")
+			time.Sleep(time.Hour)
+		})
+		assert.Empty(t, f.asked)
+		assert.Empty(t, f.silent)
+	})
+}
+
+// TestPauseSpreadsOverItsRange draws so often that some draws are near the ends of
+// each range.
+func TestPauseSpreadsOverItsRange(t *testing.T) {
+	const interval, draws = 5 * time.Second, 10_000
+	for _, c := range []struct {
+		n        int
+		low, top time.Duration
+	}{
+		{0, 0, interval / 10},
+		{1, 0, interval},
+		{2, 4 * time.Second, 6 * time.Second},
+		{1000, 4 * time.Second, 6 * time.Second},
+	} {
+		rng := rand.New(rand.NewPCG(7, uint64(c.n)))
+		least, most, sum := 2*interval, time.Duration(-1), time.Duration(0)
+		for range draws {
+			d := pause(c.n, interval, rng)
+			least, most, sum = min(least, d), max(most, d), sum+d
+		}
+		width := c.top - c.low
+		assert.GreaterOrEqual(t, least, c.low, "poll %d", c.n)
+		assert.Less(t, most, c.top, "poll %d", c.n)
+		assert.Less(t, least, c.low+width/100, "poll %d", c.n)
+		assert.Greater(t, most, c.top-width/100, "poll %d", c.n)
+		assert.InDelta(t, float64(c.low+c.top)/2, float64(sum)/draws, float64(width)/50, "poll %d", c.n)
+	}
+}

@@ -1,0 +1,115 @@
+package ruleserver
+
+import (
+	"errors"
+	"net/http"
+	"os"
+	"time"
+
+	"example.org/pilotfish/internal/ruleserver/executor"
+)
+
+// Outcome is how a job ended.
+type Outcome string
+
+const (
+	outcomeOK        Outcome = "ok"
+	outcomeFailed    Outcome = "failed"
+	outcomeCancelled Outcome = "cancelled" // the submitter left
+	outcomeTimeout   Outcome = "timeout"
+	outcomeRejected  Outcome = "rejected" // before the executor had it; such a job is in no metric
+)
+
+// Record is what is known of a job or prefetch after its end.
+type Record struct {
+	Prefetch bool
+	Session  string
+	Project  string // empty when the server could not read it
+	Priority string
+	Outcome  Outcome
+	Status   int
+	Facts    executor.Facts
+	Total    time.Duration // from the request's headers to the end of the response
+	Bytes    int64         // of the response's body
+	Err      error         // why the outcome is not ok
+}
+
+func (s *Server) serveJob(w http.ResponseWriter, r *http.Request)      { s.serve(w, r, false) }
+func (s *Server) servePrefetch(w http.ResponseWriter, r *http.Request) { s.serve(w, r, true) }
+
+func (s *Server) serve(w http.ResponseWriter, r *http.Request, prefetch bool) {
+	begin := time.Now()
+	record, whole := s.process(w, r, Record{Prefetch: prefetch})
+	record.Total = time.Since(begin)
+	s.metrics.observe(record)
+	if s.config.OnJob != nil {
+		s.config.OnJob(record)
+	}
+	if !whole {
+		panic(http.ErrAbortHandler) // breaks the connection, so that the response does not look whole
+	}
+}
+
+// process reads the job, has it evaluated and responds. It returns the completed
+// record, and whether the response is whole.
+func (s *Server) process(w http.ResponseWriter, r *http.Request, record Record) (_ Record, whole bool) {
+	if err := s.open.enter(); err != nil {
+		return s.refuse(w, r, record, err), true
+	}
+	defer s.open.leave()
+	task, err := s.read(w, r, record.Prefetch)
+	if err != nil {
+		return s.refuse(w, r, record, err), true
+	}
+	record.Session, record.Project, record.Priority = task.job.Session, string(task.job.Project), string(task.job.Priority)
+	request, err := s.request(task)
+	if err != nil {
+		return s.refuse(w, r, record, err), true
+	}
+
+	submitted := s.executor.Submit(request)
+	defer s.executor.Leave(submitted) // after the response: until then the job counts as running
+	result, err := s.executor.Wait(r.Context(), submitted)
+	record.Facts = s.executor.Facts(submitted)
+	if err != nil {
+		return s.refuse(w, r, record, err), true
+	}
+	record.Outcome = outcomeOK
+	s.setLoad(w.Header(), r.Header, record.Facts)
+	if record.Prefetch {
+		record.Status = http.StatusNoContent
+		w.WriteHeader(record.Status)
+		return record, true
+	}
+	w.Header().Set("Content-Type", string(task.format))
+	w.Header().Set("Vary", "Accept")
+	return stream(w, record, result.Value.([]byte), timeoutOr(task.job.Timeouts.Stream, time.Hour))
+}
+
+// refuse responds with a problem.
+func (s *Server) refuse(w http.ResponseWriter, r *http.Request, record Record, err error) Record {
+	p := problemOf(err)
+	record.Status, record.Outcome, record.Err = p.Status, p.outcome, err
+	s.setLoad(w.Header(), r.Header, record.Facts)
+	p.write(w, record.Facts.Started)
+	return record
+}
+
+// stream responds with the text of a result.
+func stream(w http.ResponseWriter, record Record, text []byte, timeout time.Duration) (_ Record, whole bool) {
+	// A connection without deadlines, as in tests, has no timeout. net/http removes the
+	// deadline after the end of the response.
+	_ = http.NewResponseController(w).SetWriteDeadline(time.Now().Add(timeout))
+	record.Status = http.StatusOK
+	w.WriteHeader(record.Status)
+	n, err := w.Write(text)
+	record.Bytes = int64(n)
+	if err == nil {
+		return record, true
+	}
+	record.Outcome, record.Err = outcomeCancelled, err
+	if errors.Is(err, os.ErrDeadlineExceeded) {
+		record.Outcome = outcomeTimeout
+	}
+	return record, false
+}

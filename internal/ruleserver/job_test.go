@@ -1,0 +1,201 @@
+package ruleserver
+
+import (
+	"context"
+	"io"
+	"io/fs"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"sync"
+	"testing"
+	"testing/fstest"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"example.org/pilotfish/internal/ruleserver/example"
+	"example.org/pilotfish/internal/ruleserver/executor"
+)
+
+// TestProblems: every refusal has its status, its type and what a submitter
+// needs to go on.
+func TestProblems(t *testing.T) {
+	files := fstest.MapFS{
+		"broken.csv": {Data: []byte("id,id\n")},
+		"large.csv":  {Data: []byte("id\n" + strings.Repeat("x", 1000))},
+		"grow.csv":   {Data: []byte("id\n" + strings.Repeat("x", 400))},
+	}
+	s := newServer(t, func(c *Config) { c.Feeds, c.Settings.MaxBody, c.Settings.MaxFeed = files, 300, 500 })
+	grow := `{"project_id":"grow","operators":[{"actions":[{"field":"id","action":"combine","value":[{"type":"field","value":"id"},{"type":"field","value":"id"}]}]}]}`
+	for _, c := range []struct {
+		path, body, option string
+		status             int
+		kind, detail       string
+	}{
+		{"/v1/jobs", `{"project_id": 1, "priority": "urgent"}`, "", 400, "malformed-job", `/priority: want \"high\" or \"low\", got \"urgent\"`},
+		{"/v1/prefetch", `{}`, "", 400, "malformed-job", "/project_id: missing"},
+		{"/v1/jobs", `{"project_id": 1}` + strings.Repeat(" ", 300), "", 413, "body-too-large", "too large"},
+		{"/v1/jobs", `{"project_id": 1}`, "Content-Encoding: gzip", 415, "body-encoded", "send it as it is"},
+		{"/v1/jobs", `{"project_id": 7}`, "", 404, "unknown-project", "there is no feed 7.csv"},
+		{"/v1/jobs", `{"project_id": "broken"}`, "", 500, "feed-unreadable", `feed broken.csv: line 1: column 2 is named \"id\"`},
+		{"/v1/jobs", `{"project_id": "large"}`, "", 500, "feed-unreadable", "feed large.csv: larger than 500 bytes"},
+		{"/v1/jobs", grow, "", 422, "result-too-large", "more than 500 bytes"},
+	} {
+		w := do(s, t.Context(), "POST", c.path, c.body, c.option)
+		assert.Equal(t, c.status, w.Code, c.body)
+		assert.Equal(t, "application/problem+json", w.Header().Get("Content-Type"), c.body)
+		assert.Contains(t, w.Body.String(), `"type":"urn:ruleserver:`+c.kind+`"`, c.body)
+		assert.Contains(t, w.Body.String(), c.detail, c.body)
+		assert.Empty(t, w.Header().Get("Job-Started"), c.body)
+	}
+	w := do(s, t.Context(), "POST", "/v1/jobs", `{"project_id": [1]}`)
+	assert.Contains(t, w.Body.String(), `"path":"/project_id"`)
+	assert.Equal(t, http.StatusMethodNotAllowed, do(s, t.Context(), "GET", "/v1/jobs", "").Code)
+}
+
+// TestOnlyAJobThatHasNotBegunSaysSo: another one could run twice.
+func TestOnlyAJobThatHasNotBegunSaysSo(t *testing.T) {
+	for started, want := range map[bool]string{false: "no", true: ""} {
+		w := httptest.NewRecorder()
+		problemOf(executor.ErrClosed).write(w, started)
+		assert.Equal(t, want, w.Header().Get(startedHeader))
+	}
+}
+
+// TestQueueTimeout: a job that no core takes in time says that nothing was done.
+func TestQueueTimeout(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		log := new(records)
+		s := newServer(t, func(c *Config) {
+			c.Feeds = fstest.MapFS{"1.csv": {Data: []byte("id\n1\n")}, "2.csv": {Data: []byte("id\n1\n")}}
+			c.Settings.Cores, c.Settings.Cost = 1, Cost{fetch: time.Minute}
+			c.OnJob = log.add
+		})
+		var wg sync.WaitGroup
+		wg.Go(func() { do(s, t.Context(), "POST", "/v1/prefetch", `{"project_id": 1}`) })
+		synctest.Wait()
+
+		begin := time.Now()
+		w := do(s, t.Context(), "POST", "/v1/jobs", `{"project_id": 2, "timeouts": {"queue_seconds": 15}}`)
+		assert.Equal(t, 15*time.Second, time.Since(begin))
+		assert.Equal(t, http.StatusServiceUnavailable, w.Code)
+		assert.Equal(t, "1", w.Header().Get("Retry-After"))
+		assert.Equal(t, "no", w.Header().Get("Job-Started"))
+		assert.Contains(t, w.Body.String(), "queue-timeout")
+		assert.Equal(t, outcomeTimeout, log.last(t).Outcome)
+		wg.Wait()
+	})
+}
+
+func TestEvaluateTimeout(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newServer(t, func(c *Config) {
+			c.Feeds = fstest.MapFS{"2.csv": {Data: []byte("id\n1\n")}}
+			c.Settings.Cost = Cost{operators: time.Minute}
+		})
+		begin := time.Now()
+		w := do(s, t.Context(), "POST", "/v1/jobs", `{"project_id": 2, "timeouts": {"evaluate_seconds": 30}}`)
+		assert.Equal(t, 30*time.Second, time.Since(begin))
+		assert.Equal(t, http.StatusGatewayTimeout, w.Code)
+		assert.Contains(t, w.Body.String(), "evaluate-timeout")
+		assert.Empty(t, w.Header().Get("Job-Started"), "it did start")
+		assert.Equal(t, 1, s.executor.Load().Busy, "a joblet that runs is not interrupted")
+	})
+}
+
+// TestSubmitterGone: its joblets are cancelled.
+func TestSubmitterGone(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		log := new(records)
+		s := newServer(t, func(c *Config) { c.Settings.Cost, c.OnJob = Cost{fetch: time.Minute}, log.add })
+		ctx, leave := context.WithTimeout(t.Context(), time.Second)
+		defer leave()
+		var wg sync.WaitGroup
+		wg.Go(func() { do(s, ctx, "POST", "/v1/jobs", example.Job()) })
+		time.Sleep(500 * time.Millisecond)
+		assert.Equal(t, 1, s.executor.Load().Running[executor.High])
+		wg.Wait()
+		assert.Equal(t, 0, s.executor.Load().Running[executor.High])
+		time.Sleep(2 * time.Minute)
+		assert.EqualValues(t, 1, s.executor.Load().Started[executor.High][executor.FeedSource])
+		assert.Zero(t, s.executor.Load().Started[executor.High][executor.SharedOperators])
+	})
+}
+
+// largeFeeds has a project whose answer fills every buffer between two sockets,
+// with those that begin asks for.
+var largeFeeds = fstest.MapFS{"1.csv": {Data: []byte("id\n" + strings.Repeat(strings.Repeat("x", 1023)+"\n", largeFeed>>10))}}
+
+const largeFeed = 12 << 20
+
+// listen serves s on a socket, and reports the records of its jobs.
+func listen(t *testing.T, feeds fs.FS) (url string, ended chan Record) {
+	ended = make(chan Record, 10)
+	server := httptest.NewServer(newServer(t, func(c *Config) {
+		c.Feeds, c.OnJob = feeds, func(r Record) { ended <- r }
+	}).Handler())
+	t.Cleanup(server.Close)
+	return server.URL, ended
+}
+
+// submitter reads through a small buffer.
+func submitter(t *testing.T) *http.Client {
+	transport := &http.Transport{DialContext: func(ctx context.Context, network, address string) (net.Conn, error) {
+		conn, err := new(net.Dialer).DialContext(ctx, network, address)
+		if err == nil {
+			err = conn.(*net.TCPConn).SetReadBuffer(64 << 10)
+		}
+		return conn, err
+	}}
+	t.Cleanup(transport.CloseIdleConnections)
+	return &http.Client{Transport: transport}
+}
+
+// begin posts a job and returns the answer's body once its headers are there.
+func begin(t *testing.T, c *http.Client, url, body string) io.ReadCloser {
+	response, err := c.Post(url+"/v1/jobs", "application/json", strings.NewReader(body))
+	require.NoError(t, err)
+	t.Cleanup(func() { response.Body.Close() })
+	require.Equal(t, http.StatusOK, response.StatusCode)
+	return response.Body
+}
+
+// TestStreamTimeout: an answer that is not taken in time is cut, and seen to be.
+func TestStreamTimeout(t *testing.T) {
+	url, ended := listen(t, largeFeeds)
+	answer := begin(t, submitter(t), url, `{"project_id": 1, "timeouts": {"stream_seconds": 0.05}}`)
+	r := <-ended // nobody reads until the server has given up
+	assert.Equal(t, outcomeTimeout, r.Outcome)
+	n, err := io.Copy(io.Discard, answer)
+	require.Error(t, err, "an answer that was cut must not look whole")
+	assert.Less(t, n, int64(largeFeed))
+}
+
+func TestSubmitterLeavesTheStream(t *testing.T) {
+	url, ended := listen(t, largeFeeds)
+	answer := begin(t, submitter(t), url, `{"project_id": 1}`)
+	_, err := io.ReadFull(answer, make([]byte, 1<<20))
+	require.NoError(t, err)
+	require.NoError(t, answer.Close())
+	r := <-ended
+	assert.Equal(t, outcomeCancelled, r.Outcome)
+	assert.Less(t, r.Bytes, int64(largeFeed))
+}
+
+// TestStreamIsWhole, and the connection serves another job, whose time is its own.
+func TestStreamIsWhole(t *testing.T) {
+	url, ended := listen(t, largeFeeds)
+	c := submitter(t)
+	for range 2 {
+		answer := begin(t, c, url, `{"project_id": 1, "timeouts": {"stream_seconds": 60}}`)
+		n, err := io.Copy(io.Discard, answer)
+		require.NoError(t, err)
+		r := <-ended
+		assert.Equal(t, outcomeOK, r.Outcome)
+		assert.Equal(t, n, r.Bytes)
+	}
+}

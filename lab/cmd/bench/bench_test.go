@@ -1,0 +1,180 @@
+//go:build linux
+
+package main
+
+import (
+	"bytes"
+	"encoding/json"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"example.org/pilotfish/lab/trace"
+	"example.org/pilotfish/test/loopback"
+)
+
+// built is a pilotfish of the present sources.
+func built(t *testing.T) string {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "pilotfish")
+	out, err := exec.Command("go", "-C", "../../..", "build", "-o", path, "./cmd/pilotfish").CombinedOutput()
+	require.NoError(t, err, "%s", out)
+	return path
+}
+
+// Every scenario runs, in small, and every figure is there. How large it is does not matter.
+func TestSmoke(t *testing.T) {
+	pilotfish := built(t)
+	var stdout, stderr bytes.Buffer
+	code := run([]string{
+		"compare", "--builtin", "--rounds", "1", "--duration", "50ms", "--waiting", "50", "--stream", "1000000",
+		"--pilotfish", "pilotfish=" + pilotfish, "--pilotfish", "other=" + pilotfish, "--peer", "pilotfish", "--peer", "other",
+	}, &stdout, &stderr)
+	require.Zero(t, code, "%s", &stderr)
+	for _, s := range scenarios(50, 1000000) {
+		_, text, found := strings.Cut(stdout.String(), "\n"+s.name+"  ")
+		require.True(t, found, "%s", s.name)
+		text, _, _ = strings.Cut(text, "\n\n")
+		assert.Regexp(t, `\npilotfish +[0-9.]+`, text)
+		assert.Regexp(t, `\nother +[0-9.]+`, text)
+		if !s.ofProcess {
+			assert.Regexp(t, `\nno proxy +[0-9]`, text)
+			assert.Regexp(t, `cpu us/job +added p50 us`, text)
+		}
+	}
+	assert.Regexp(t, `50 jobs of 4 KB that wait +idle MB +waiting jobs .*\npilotfish +[0-9.]+ +50\.0 +[0-9.]+ +[0-9.]+\n`, stdout.String())
+}
+
+// A race sends every job through one and through three sidecars, before servers of their own.
+func TestRace(t *testing.T) {
+	dir := t.TempDir()
+	var stdout, stderr bytes.Buffer
+	code := run([]string{
+		"race", "--rounds", "1", "--length", "20s", "--jobs", "60", "--speed", "20", "--trace", "sources", "--entrant", "pilotfish",
+		"--pilotfish", built(t), "--save", dir,
+	}, &stdout, &stderr)
+	require.Zero(t, code, "%s", &stderr)
+	saved, err := os.ReadFile(filepath.Join(dir, "race.txt"))
+	require.NoError(t, err)
+	assert.Equal(t, stdout.String(), string(saved))
+	svg, err := os.ReadFile(filepath.Join(dir, "race.svg"))
+	require.NoError(t, err)
+	assert.Equal(t, 2, bytes.Count(svg, []byte("<rect")))
+	const times, fetches, lost = ` +[0-9.]+ +[0-9.]+ +[0-9.]+ +[0-9.]+ +[0-9.]+`, ` +[1-9][0-9.]*`, ` +0\.00`
+	assert.Regexp(t, `\npilotfish, one sidecar`+times+fetches+lost, stdout.String())
+	assert.Regexp(t, `\npilotfish, three sidecars`+times+fetches+lost, stdout.String())
+}
+
+// Who refuses jobs does not look quick.
+func TestALostJobWaitedAsLongAsItMay(t *testing.T) {
+	nobody, err := loopback.Reserve()
+	require.NoError(t, err)
+	jobs := []trace.Job{{Project: "1", Operators: 1, Timeouts: trace.Timeouts{Queue: 240}}}
+	f, err := (&servers{}).play(t.Context(), []string{"http://" + nobody}, jobs, 1)
+	require.NoError(t, err)
+	assert.InDelta(t, 240, f[0].value, 1, f[0].name)
+	assert.Equal(t, []figure{{"fetches per 1,000", 0}, {"lost per 1,000", 1000}}, f[5:7])
+}
+
+func TestWhatIsNotInstalledIsNamed(t *testing.T) {
+	t.Setenv("PATH", t.TempDir())
+	others := []string{"HAProxy, hash on body", "HAProxy, leastconn", "nginx, least_conn", "Envoy, Lua + ring hash", "Envoy, least_request"}
+	for command, own := range map[string][]string{
+		"race": {"pilotfish, one sidecar", "pilotfish, three sidecars"}, "compare --rounds 0": {"nowhere", "Envoy, ext_proc", "wrk"},
+	} {
+		var stdout, stderr bytes.Buffer
+		args := append(strings.Fields(command), "--envoy", "nowhere", "--pilotfish", "nowhere")
+		require.Zero(t, run(args, &stdout, &stderr), "%s", &stderr)
+		for _, name := range append(own, others...) {
+			assert.Contains(t, stdout.String(), "missing or failed: "+name+": not installed")
+		}
+	}
+}
+
+func TestNamed(t *testing.T) {
+	assert.True(t, named("4 KB jobs, 32 connections", nil))
+	assert.True(t, named("4 KB jobs, 32 connections", []string{"none", "4 KB"}))
+	assert.False(t, named("64 KB jobs, 32 connections", []string{"4 KB"}))
+}
+
+// What a peer costs and adds is compared within a round.
+func TestCostsAreComparedWithinARound(t *testing.T) {
+	got := map[string][]figure{direct: {{latency, 5}}, "new": {{cpuPerJob, 30}, {latency, 25}}, "old": {{cpuPerJob, 40}}}
+	assert.Equal(t, []figure{{cpuPerJob, 30}, {"added p50 us", 20}}, beside(got, "new", "new"))
+	assert.Equal(t, []figure{{cpuPerJob, 40}, {"new's cpu / this", 0.75}}, beside(got, "old", "new"))
+	assert.Equal(t, []figure{{cpuPerJob, 40}}, beside(map[string][]figure{"old": got["old"]}, "old", "new"))
+	r := &results{}
+	for _, v := range []float64{3, 1, 200} {
+		r.add("jobs", "old", []figure{{"x", v}})
+	}
+	var out bytes.Buffer
+	require.NoError(t, r.WriteText(&out))
+	assert.Contains(t, out.String(), "jobs                   x\nold   3.00 (1.00 to 200)\n")
+}
+
+// Bodies have the size that they should have, are jobs, and end with their project.
+func TestBodies(t *testing.T) {
+	for _, size := range []int{4 << 10, 64 << 10, 1 << 20} {
+		all := bodies(size)
+		require.NotEmpty(t, all)
+		for _, b := range []int{0, len(all) - 1} {
+			var job struct {
+				Project int `json:"project_id"`
+			}
+			require.Len(t, all[b], size)
+			require.NoError(t, json.Unmarshal(all[b], &job))
+			assert.Equal(t, b, job.Project)
+			assert.Regexp(t, `"project_id":\d+}$`, string(all[b][size-30:]))
+		}
+	}
+}
+
+// An Envoy and its pilotfish are one peer: they start in turn, count together, and end.
+func TestEnvoyAndPilotfishAreOnePeer(t *testing.T) {
+	dir, pilotfish := t.TempDir(), built(t)
+	envoy := filepath.Join(dir, "envoy")
+	// It stands for Envoy where that would listen.
+	require.NoError(t, os.WriteFile(envoy, []byte(`#!/bin/sh
+for config; do :; done
+test -S `+dir+`/mesh.sock && grep -q "path: `+dir+`/mesh.sock" "$config" || exit 1
+exec `+pilotfish+` serve --admin 127.0.0.1:0 --upstream 127.0.0.1:1 --listen 127.0.0.1:$(sed -n 's/.*port_value: \([0-9]*\).*/\1/p' "$config" | head -1)
+`), 0o700))
+	all := peers(envoy, []string{"pilotfish=" + pilotfish})
+	for i := range all {
+		if all[i].name != meshName {
+			continue
+		}
+		both, _, err := all[i].start(t.Context(), setting{Dir: dir, Upstreams: []string{"127.0.0.1:1", "127.0.0.1:2"}}, 4<<10)
+		require.NoError(t, err)
+		defer both.stop()
+		require.Len(t, both, 2)
+		one, err := both[0].memory()
+		require.NoError(t, err)
+		total, err := both.memory()
+		require.NoError(t, err)
+		assert.Greater(t, total, one)
+		both.stop()
+		for _, p := range both {
+			<-p.ended
+		}
+		return
+	}
+	t.Fatal("there is none")
+}
+
+// A ratio is of one round, over the least of the others.
+func TestRatiosOfARace(t *testing.T) {
+	r := &results{}
+	for _, round := range [][]float64{{2, 10, 4}, {3, 6, 12}} {
+		for i, name := range []string{"pilotfish, one sidecar", "a", "b"} {
+			r.add("jobs", name, []figure{{meanWait, round[i]}, {p99Wait, 2 * round[i]}})
+		}
+	}
+	assert.Equal(t, "pilotfish, one sidecar, over the best of the others: mean wait, low 0.50 (0.50 to 0.50) times; p99 wait, low 0.50 (0.50 to 0.50) times\n\n",
+		r.tables[0].ratios())
+}

@@ -1,0 +1,175 @@
+//go:build linux
+
+package main
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"slices"
+	"strings"
+	"time"
+
+	"example.org/pilotfish/internal/cli"
+)
+
+type compareCommand struct {
+	Pilotfish []string      `default:"pilotfish=bin/pilotfish" placeholder:"NAME=PATH" help:"A pilotfish to measure; repeat to compare versions."`
+	Envoy     string        `default:"bin/envoy/bin/envoy" help:"Where Envoy is."`
+	Rounds    int           `default:"3" help:"How often everything is measured."`
+	Duration  time.Duration `default:"3s" help:"How long each load lasts, in whole seconds."`
+	Waiting   int           `default:"10000" help:"How many jobs wait at one time."`
+	Stream    int64         `default:"2000000000" help:"Bytes of the long answer."`
+	Quick     bool          `help:"Measure only the most telling scenarios."`
+	Peer      []string      `placeholder:"TEXT" help:"Measure only peers whose name contains this; repeat for more."`
+	Scenario  []string      `placeholder:"TEXT" help:"Measure only scenarios whose name contains this; repeat for more."`
+	Builtin   bool          `help:"Submit without wrk."`
+}
+
+// Run measures in rounds: within a round, every scenario of every peer once,
+// each round beginning with another peer. So what else the machine does
+// falls on all of them.
+func (c *compareCommand) Run(console cli.Console) error {
+	ctx, stop := cli.Context()
+	defer stop()
+	dir, err := os.MkdirTemp("", "bench")
+	if err != nil {
+		return err
+	}
+	defer os.RemoveAll(dir)
+
+	r := &results{setting: fmt.Sprintf("%d rounds of %v", c.Rounds, c.Duration)}
+	there := r.present(peers(c.Envoy, c.Pilotfish), c.Peer)
+	wrkPath := installed("wrk")
+	if c.Builtin {
+		wrkPath = ""
+	} else if wrkPath == "" {
+		r.missing = append(r.missing, "wrk: not installed; bench submits the jobs itself, which takes more of the processor")
+	}
+	scenarios := slices.DeleteFunc(scenarios(c.Waiting, c.Stream), func(s scenario) bool {
+		return !named(s.name, c.Scenario) || c.Quick && !s.quick
+	})
+	for round := range c.Rounds {
+		for i := range scenarios {
+			s := &scenarios[i]
+			fmt.Fprintf(console.Err, "round %d of %d: %s\n", round+1, c.Rounds, s.name)
+			if err := c.round(ctx, dir, wrkPath, s, rotated(there, round), r); err != nil {
+				return err
+			}
+		}
+	}
+	if err := r.WriteText(console.Out); err != nil {
+		return err
+	}
+	return r.err()
+}
+
+// present are the peers that are wanted and installed; the others are named as missing.
+func (r *results) present(all []peer, wanted []string) (there []peer) {
+	for _, p := range all {
+		switch {
+		case !named(p.name, wanted):
+		case !p.installed():
+			r.missing = append(r.missing, fmt.Sprintf("%s: not installed, needs %s", p.name, p.needs))
+		default:
+			there = append(there, p)
+		}
+	}
+	return there
+}
+
+// named reports whether a name contains one of the texts from the beginning of a word on, if
+// there are any: 4 KB is not in 64 KB.
+func named(name string, texts []string) bool {
+	return len(texts) == 0 || slices.ContainsFunc(texts, func(t string) bool { return strings.Contains(" "+name, " "+t) })
+}
+
+// rotated begins with another peer in each round.
+func rotated(all []peer, round int) []peer {
+	first := round % max(1, len(all))
+	return slices.Concat(all[first:], all[:first])
+}
+
+// round measures a scenario of all peers once, before upstreams of its own.
+func (c *compareCommand) round(ctx context.Context, dir, wrkPath string, s *scenario, order []peer, r *results) error {
+	upstreams, err := startStubs(s.upstreams)
+	if err != nil {
+		return err
+	}
+	defer upstreams.close()
+	m := &machine{stubs: upstreams, duration: c.Duration}
+	jobs := bodies(s.body)
+	if m.loader = newBuiltin(jobs); wrkPath != "" {
+		if m.loader, err = newWrk(wrkPath, dir, jobs); err != nil {
+			return err
+		}
+	}
+	got := map[string][]figure{}
+	if !s.ofProcess {
+		if got[direct], err = s.measure(ctx, m, s, nil, upstreams.addresses[0]); err != nil {
+			return err
+		}
+	}
+	for i := range order {
+		p := &order[i]
+		figures, err := one(ctx, dir, m, s, p)
+		if ctx.Err() != nil {
+			return context.Cause(ctx)
+		}
+		if err != nil {
+			r.fail(p.name, s.name, err)
+			continue
+		}
+		got[p.name] = figures
+	}
+	subject, _, _ := strings.Cut(c.Pilotfish[0], "=")
+	r.add(s.name, direct, got[direct])
+	for i := range order {
+		r.add(s.name, order[i].name, beside(got, order[i].name, subject))
+	}
+	return nil
+}
+
+// one measures a scenario of a peer.
+func one(ctx context.Context, dir string, m *machine, s *scenario, p *peer) ([]figure, error) {
+	proxy, address, err := p.start(ctx, setting{Dir: dir, Upstreams: m.stubs.addresses}, s.body)
+	if err != nil {
+		return nil, err
+	}
+	defer proxy.stop()
+	figures, err := s.measure(ctx, m, s, proxy, address)
+	if err != nil {
+		err = fmt.Errorf("%w; the proxy said: %s", err, proxy.said())
+	}
+	return figures, err
+}
+
+const (
+	direct     = "no proxy" // times are compared with it
+	latency    = "p50 us"
+	cpuPerJob  = "cpu us/job"
+	cpuPerByte = "cpu s/GB"
+)
+
+// beside are a peer's figures of a round, with the time that it adds to that without a proxy, and the
+// subject's processor time as a multiple of its own. That is taken within a round, because what
+// else the machine does changes from round to round.
+func beside(got map[string][]figure, peer, subject string) (all []figure) {
+	value := func(of, name string) float64 {
+		at := slices.IndexFunc(got[of], func(f figure) bool { return f.name == name })
+		if at < 0 {
+			return 0
+		}
+		return got[of][at].value
+	}
+	for _, f := range got[peer] {
+		if f.name == latency {
+			f = figure{"added " + latency, f.value - value(direct, latency)}
+		}
+		all = append(all, f)
+		if own := value(subject, f.name); (f.name == cpuPerJob || f.name == cpuPerByte) && peer != subject && own > 0 && f.value > 0 {
+			all = append(all, figure{subject + "'s cpu / this", own / f.value})
+		}
+	}
+	return all
+}

@@ -1,0 +1,30 @@
+//go:build linux
+
+// Command bench measures what pilotfish costs beside what a user would run
+// instead: CPU time of the proxy for each job, time added to an answer, and memory;
+// and how long jobs wait behind each.
+// Everything runs on loopback, for a bounded time.
+package main
+
+import (
+	"io"
+	"os"
+
+	"example.org/pilotfish/internal/cli"
+)
+
+func main() { os.Exit(run(os.Args[1:], os.Stdout, os.Stderr)) }
+
+// run is main without the process: it returns the exit code.
+func run(args []string, stdout, stderr io.Writer) int {
+	p := cli.Program{
+		Name:        "bench",
+		Description: "Measures what pilotfish costs beside its peers.",
+		Version:     cli.Version("devel"),
+		Commands: []cli.Command{
+			{Name: "compare", About: "Measure pilotfish and its peers in interleaved rounds, and print tables.", Do: new(compareCommand)},
+			{Name: "race", About: "Send the same jobs through pilotfish and its peers, to reference servers, and compare waits.", Do: new(raceCommand)},
+		},
+	}
+	return p.Run(args, cli.Console{Out: stdout, Err: stderr})
+}

@@ -1,0 +1,179 @@
+//go:build linux
+
+package main
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"sync"
+	"time"
+
+	"example.org/pilotfish/internal/cli"
+	"example.org/pilotfish/lab/judge"
+	"example.org/pilotfish/lab/sim"
+	"example.org/pilotfish/lab/trace"
+	"example.org/pilotfish/lab/workload"
+)
+
+type raceCommand struct {
+	Pilotfish string        `default:"bin/pilotfish" placeholder:"PATH" help:"Where pilotfish is."`
+	Envoy     string        `default:"bin/envoy/bin/envoy" placeholder:"PATH" help:"Where Envoy is."`
+	Rounds    int           `default:"3" help:"How often everything is measured, each time with other traces."`
+	Length    time.Duration `default:"5m" help:"How long the traces are, in their own time."`
+	Jobs      int           `default:"2000" help:"How many jobs a trace has."`
+	Speed     float64       `default:"1" help:"Let time pass this many times as fast."`
+	Upstreams int           `default:"4" help:"How many reference servers there are."`
+	Cores     int           `default:"8" help:"How many virtual cores each has. A joblet sleeps on its core."`
+	Entrant   []string      `placeholder:"TEXT" help:"Measure only entrants whose name contains this; repeat for more."`
+	Trace     []string      `placeholder:"TEXT" help:"Send only traces whose name contains this; repeat for more."`
+	Save      string        `type:"existingdir" placeholder:"DIR" help:"Write race.txt and race.svg there."`
+}
+
+// The traces of a race: how jobs arrive, the share of all cores that they keep busy without
+// fetches, and the mean fetch of their projects over their mean work.
+var raced = []struct {
+	name        string
+	pattern     workload.Pattern
+	load, fetch float64
+}{
+	{"schedules, load 0.6", "schedules", 0.6, 1},
+	{"schedules, load 0.85", "schedules", 0.85, 1},
+	{"sources, load 0.7, slow fetches", "sources", 0.7, 4},
+}
+
+// measurement is one entrant with one trace of a round.
+type measurement struct {
+	peer
+	trace   string
+	jobs    []trace.Job
+	figures []figure
+	err     error
+}
+
+// Run measures every entrant with every trace of a round at the same time, each before servers
+// of its own with nothing in their caches. What else happens on the machine meets all.
+// Virtual cores sleep, so that they do not disturb each other; the column "sent late" shows it.
+func (c *raceCommand) Run(console cli.Console) error {
+	ctx, stop := cli.Context()
+	defer stop()
+	if c.Rounds < 1 || !(c.Speed > 0) || c.Upstreams < 1 || c.Cores < 1 || c.Jobs < 1 || c.Length < time.Second {
+		return errors.New("--rounds, --speed, --upstreams, --cores and --jobs must be above 0, and --length a second or more")
+	}
+	dir, err := os.MkdirTemp("", "race")
+	if err != nil {
+		return err
+	}
+	defer os.RemoveAll(dir)
+	r := &results{setting: fmt.Sprintf("%d servers of %d virtual cores, %d jobs in %v, %v times as fast, %d rounds\nTimes are in seconds of the trace.",
+		c.Upstreams, c.Cores, c.Jobs, c.Length, c.Speed, c.Rounds)}
+	there := r.present(c.entrants(), c.Entrant)
+	for round := range c.Rounds {
+		all, err := c.measurements(there, round)
+		if err != nil {
+			return err
+		}
+		fmt.Fprintf(console.Err, "round %d of %d: it takes %v, and as long as the last jobs wait\n",
+			round+1, c.Rounds, time.Duration(float64(c.Length)/c.Speed))
+		var running sync.WaitGroup
+		for i, m := range all {
+			running.Go(func() { m.figures, m.err = c.one(ctx, filepath.Join(dir, fmt.Sprint(i)), &m.peer, m.jobs) })
+		}
+		running.Wait()
+		if ctx.Err() != nil {
+			return context.Cause(ctx)
+		}
+		for _, m := range all {
+			if m.err != nil {
+				r.fail(m.name, m.trace, m.err)
+				continue
+			}
+			r.add(m.trace, m.name, m.figures)
+		}
+	}
+	var text bytes.Buffer
+	if err := r.WriteText(&text); err != nil {
+		return err
+	}
+	if c.Save != "" {
+		for name, content := range map[string][]byte{"race.txt": text.Bytes(), "race.svg": r.svg()} {
+			if err := os.WriteFile(filepath.Join(c.Save, name), content, 0o644); err != nil {
+				return err
+			}
+		}
+	}
+	if _, err := console.Out.Write(text.Bytes()); err != nil {
+		return err
+	}
+	return r.err()
+}
+
+// measurements are those of a round.
+func (c *raceCommand) measurements(there []peer, round int) (all []*measurement, err error) {
+	for i, t := range raced {
+		if !named(t.name, c.Trace) {
+			continue
+		}
+		jobs, err := c.jobs(i, round)
+		if err != nil {
+			return nil, err
+		}
+		for _, p := range there {
+			all = append(all, &measurement{peer: p, trace: t.name, jobs: jobs})
+		}
+	}
+	return all, nil
+}
+
+const threeSidecars = "pilotfish, three sidecars"
+
+// entrants are pilotfish with one and with three sidecars, and its peers.
+func (c *raceCommand) entrants() []peer {
+	all := peers(c.Envoy, []string{"pilotfish, one sidecar=" + c.Pilotfish, threeSidecars + "=" + c.Pilotfish})
+	return slices.DeleteFunc(all, func(p peer) bool { return p.name == meshName })
+}
+
+// jobs are those of a trace: the same for all entrants of a round.
+func (c *raceCommand) jobs(number, round int) ([]trace.Job, error) {
+	t := raced[number]
+	s := judge.Setting{Load: t.load, Fetch: t.fetch, Workload: workload.Default()}
+	s.Fleet = sim.Fleet{Upstreams: c.Upstreams, Cores: c.Cores}
+	w := &s.Workload
+	w.Pattern, w.Jobs, w.Duration, w.StartHour, w.Static, w.Submitters = t.pattern, c.Jobs, c.Length.Seconds(), 9, true, 30
+	// A job or a fetch that lasts as long as the trace would decide alone.
+	w.MaxWork, w.MaxView, w.MaxBytes = 20, 10, 50e6
+	jobs, _, err := s.Jobs(uint64(7000 + number + 10*round))
+	return jobs, err
+}
+
+// one measures an entrant before servers of its own.
+func (c *raceCommand) one(ctx context.Context, dir string, e *peer, jobs []trace.Job) ([]figure, error) {
+	servers, err := startServers(c.Upstreams, c.Cores, jobs)
+	if err != nil {
+		return nil, err
+	}
+	defer servers.close()
+	var targets []string
+	processes := 1
+	if e.name == threeSidecars {
+		processes = 3
+	}
+	for i := range processes {
+		s := setting{Dir: filepath.Join(dir, fmt.Sprint(i)), Upstreams: servers.addresses, Text: true,
+			Interval: time.Duration(float64(5*time.Second) / c.Speed).String()}
+		if err := os.MkdirAll(s.Dir, 0o755); err != nil {
+			return nil, err
+		}
+		p, address, err := e.start(ctx, s, 64<<10)
+		if err != nil {
+			return nil, err
+		}
+		defer p.stop()
+		targets = append(targets, "http://"+address)
+	}
+	return servers.play(ctx, targets, jobs, c.Speed)
+}

@@ -1,0 +1,185 @@
+//go:build linux
+
+package main
+
+import (
+	"fmt"
+	"io"
+	"math"
+	"os"
+	"runtime"
+	"slices"
+	"strings"
+
+	"example.org/pilotfish/lab/stats"
+)
+
+// figure is one number that was measured.
+type figure struct {
+	name  string
+	value float64
+}
+
+// results are the figures of all rounds: a table for each scenario or trace, with a row for each peer.
+type results struct {
+	setting string
+	tables  []*table
+	missing []string
+	failed  []string
+}
+
+type table struct {
+	name    string
+	columns []string
+	rows    []*row
+}
+
+type row struct {
+	name   string
+	values map[string][]float64 // of each round, by column
+}
+
+// machineName says on what was measured.
+func machineName() string {
+	model := "unknown processor"
+	if text, err := os.ReadFile("/proc/cpuinfo"); err == nil {
+		if _, rest, found := strings.Cut(string(text), "model name"); found {
+			line, _, _ := strings.Cut(rest, "\n")
+			model = strings.TrimLeft(line, "\t :")
+		}
+	}
+	kernel, err := os.ReadFile("/proc/sys/kernel/osrelease")
+	if err != nil {
+		kernel = []byte("unknown")
+	}
+	return fmt.Sprintf("%d x %s, Linux %s, %s", runtime.NumCPU(), model, strings.TrimSpace(string(kernel)), runtime.Version())
+}
+
+// add adds a round's figures of a peer.
+func (r *results) add(name, peer string, figures []figure) {
+	if len(figures) == 0 {
+		return
+	}
+	at := slices.IndexFunc(r.tables, func(t *table) bool { return t.name == name })
+	if at < 0 {
+		at = len(r.tables)
+		r.tables = append(r.tables, &table{name: name})
+	}
+	t := r.tables[at]
+	i := slices.IndexFunc(t.rows, func(r *row) bool { return r.name == peer })
+	if i < 0 {
+		i = len(t.rows)
+		t.rows = append(t.rows, &row{peer, map[string][]float64{}})
+	}
+	for _, f := range figures {
+		if !slices.Contains(t.columns, f.name) {
+			t.columns = append(t.columns, f.name)
+		}
+		t.rows[i].values[f.name] = append(t.rows[i].values[f.name], f.value)
+	}
+}
+
+// fail notes a measurement that failed.
+func (r *results) fail(peer, what string, err error) {
+	r.failed = append(r.failed, strings.Join(strings.Fields(fmt.Sprintf("%s, %s: %v", peer, what, err)), " "))
+}
+
+// err is what is wrong when all was printed.
+func (r *results) err() error {
+	if len(r.failed) > 0 {
+		return fmt.Errorf("%d measurements failed", len(r.failed))
+	}
+	return nil
+}
+
+// WriteText writes the tables: medians over the rounds, with the least and the largest.
+func (r *results) WriteText(w io.Writer) error {
+	if _, err := fmt.Fprintf(w, "%s\n%s\n\n", machineName(), r.setting); err != nil {
+		return err
+	}
+	for _, t := range r.tables {
+		g := &stats.Grid{Left: 1, Heads: [][]string{append([]string{t.name}, t.columns...)}}
+		for _, row := range t.rows {
+			cells := []string{row.name}
+			for _, c := range t.columns {
+				cells = append(cells, spread(row.values[c]))
+			}
+			g.Rows = append(g.Rows, cells)
+		}
+		if err := g.WriteText(w); err != nil {
+			return err
+		}
+		if _, err := io.WriteString(w, t.ratios()); err != nil {
+			return err
+		}
+	}
+	for _, line := range slices.Concat(r.missing, r.failed) {
+		if _, err := fmt.Fprintln(w, "missing or failed:", line); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// The columns of a race that are compared.
+const meanWait, p99Wait = "mean wait, low", "p99 wait, low"
+
+// ratios are pilotfish's waits over the least of the others, round by round. The least of each
+// column counts, whoever's it is. A table without waits has none.
+func (t *table) ratios() (text string) {
+	isOurs := func(r *row) bool { return strings.HasPrefix(r.name, "pilotfish") }
+	for _, ours := range t.rows {
+		if !isOurs(ours) {
+			continue
+		}
+		line := ours.name + ", over the best of the others:"
+		for _, c := range []string{meanWait, p99Wait} {
+			var ratios []float64
+			for round, v := range ours.values[c] {
+				least := math.Inf(1)
+				for _, r := range t.rows {
+					if !isOurs(r) && round < len(r.values[c]) {
+						least = min(least, r.values[c][round])
+					}
+				}
+				if math.IsInf(least, 1) {
+					return "" // nobody else ran
+				}
+				ratios = append(ratios, v/least)
+			}
+			if len(ratios) == 0 {
+				return ""
+			}
+			line += fmt.Sprintf(" %s %s times;", c, spread(ratios))
+		}
+		text += strings.TrimSuffix(line, ";") + "\n"
+	}
+	if text == "" {
+		return ""
+	}
+	return text + "\n"
+}
+
+// spread is the median of some values, with the least and the largest.
+func spread(values []float64) string {
+	if len(values) == 0 {
+		return ""
+	}
+	sorted := slices.Sorted(slices.Values(values))
+	median := (sorted[(len(sorted)-1)/2] + sorted[len(sorted)/2]) / 2
+	if len(sorted) == 1 {
+		return number(median)
+	}
+	return fmt.Sprintf("%s (%s to %s)", number(median), number(sorted[0]), number(sorted[len(sorted)-1]))
+}
+
+// number writes three digits.
+func number(x float64) string {
+	switch {
+	case x >= 99.95 || x <= -99.95:
+		return fmt.Sprintf("%.0f", x)
+	case x >= 9.995 || x <= -9.995:
+		return fmt.Sprintf("%.1f", x)
+	}
+	return fmt.Sprintf("%.2f", x)
+}

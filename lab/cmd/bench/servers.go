@@ -1,0 +1,120 @@
+//go:build linux
+
+package main
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"log"
+	"net"
+	"net/http"
+	"sync"
+	"testing/fstest"
+
+	"example.org/pilotfish/internal/ruleserver"
+	"example.org/pilotfish/lab/replay"
+	"example.org/pilotfish/lab/stats"
+	"example.org/pilotfish/lab/trace"
+	"example.org/pilotfish/pkg/selection"
+)
+
+// servers are reference servers whose joblets sleep for what the jobs say they cost.
+type servers struct {
+	addresses []string
+	closers   []func()
+
+	mu      sync.Mutex
+	records map[string]ruleserver.Record // of jobs that were answered, by session
+	fetches int
+}
+
+// startServers starts servers that have a feed for every project, and nothing in their caches.
+func startServers(count, cores int, jobs []trace.Job) (*servers, error) {
+	s := &servers{records: map[string]ruleserver.Record{}}
+	feeds := fstest.MapFS{}
+	for i := range jobs {
+		feeds[string(jobs[i].Project)+".csv"] = &fstest.MapFile{Data: []byte("id\n1\n")}
+	}
+	set := ruleserver.Defaults()
+	set.Cores, set.TrustCost, set.MaxJobs, set.CacheBytes = cores, true, 10_000, 64<<30 // all data fits
+	for range count {
+		server, err := ruleserver.New(ruleserver.Config{Settings: set, Feeds: feeds, OnJob: s.record})
+		if err != nil {
+			s.close()
+			return nil, err
+		}
+		l, err := net.Listen("tcp", "127.0.0.1:0")
+		if err != nil {
+			server.Close()
+			s.close()
+			return nil, err
+		}
+		web := &http.Server{Handler: server.Handler(), ErrorLog: log.New(io.Discard, "", 0)} //nolint:gosec // only bench talks to it
+		go func() { _ = web.Serve(l) }()
+		s.addresses = append(s.addresses, l.Addr().String())
+		s.closers = append(s.closers, func() { _ = web.Close(); server.Close() })
+	}
+	return s, nil
+}
+
+func (s *servers) close() {
+	for _, end := range s.closers {
+		end()
+	}
+	s.closers = nil
+}
+
+func (s *servers) record(r ruleserver.Record) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if r.Facts.Fetch > 0 {
+		s.fetches++
+	}
+	if r.Status/100 == 2 {
+		s.records[r.Session] = r
+	}
+}
+
+// play sends the jobs when they are due. A job's wait is its time, from when it was due to
+// its end, without the time for which its server executed it; so it has the wait in a proxy.
+func (s *servers) play(ctx context.Context, targets []string, jobs []trace.Job, speed float64) ([]figure, error) {
+	const name = "race"
+	var ended []replay.Result
+	list := trace.List(jobs)
+	cfg := replay.Config{Settings: replay.Defaults(), Source: &list, Observe: func(r *replay.Result) { ended = append(ended, *r) }, Name: name}
+	cfg.Targets, cfg.Speed = targets, speed
+	if err := replay.Run(ctx, cfg); err != nil {
+		return nil, err
+	}
+	s.close() // waits for the last records
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	run, late, lost := stats.NewRun(1), stats.NewDistribution(), 0.0
+	for i := range ended {
+		r := &ended[i]
+		late.Add(r.Late)
+		record, ok := s.records[fmt.Sprintf("%s-%d", name, r.Line)]
+		if !r.OK() || !ok {
+			lost++ // it waited as long as it may: else who refuses at once would look quick
+			run.Add(stats.Sample{Priority: r.Job.Priority, Upstream: -1, Wait: max(r.LastByte, r.Job.Timeouts.Queue)})
+			continue
+		}
+		if r.Job.Kind == trace.Prefetch {
+			continue // nobody waits for it
+		}
+		executed := (record.Total - record.Facts.Wait).Seconds() * speed
+		run.Add(stats.Sample{Priority: r.Job.Priority, Upstream: -1, Wait: max(0, r.LastByte-executed), Execution: min(executed, r.LastByte)})
+	}
+	low, per1k := run.Summary(selection.Low, stats.Wait), 1000/float64(max(1, len(ended)))
+	return []figure{
+		{meanWait, low.Mean},
+		{p99Wait, low.P99},
+		{"mean wait, high", run.Summary(selection.High, stats.Wait).Mean},
+		{"mean duration, low", run.Summary(selection.Low, stats.Duration).Mean},
+		{"mean duration, high", run.Summary(selection.High, stats.Duration).Mean},
+		{"fetches per 1,000", per1k * float64(s.fetches)},
+		{"lost per 1,000", per1k * lost},
+		{"sent late, p99", late.Quantile(0.99)},
+	}, nil
+}

@@ -1,0 +1,95 @@
+package main
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"example.org/pilotfish/internal/cli"
+	"example.org/pilotfish/lab/judge"
+)
+
+type judgeCommand struct {
+	Root     string   `type:"path" default:"." placeholder:"DIR" help:"The repository, whose sources are judged."`
+	Family   []string `placeholder:"NAME" help:"Play only this family; repeat for more."`
+	Settings int      `default:"3" placeholder:"N" help:"How many settings are drawn of each family."`
+	Seeds    int      `default:"2" placeholder:"N" help:"How many seeds each setting is judged with."`
+	Save     string   `type:"path" placeholder:"DIR" help:"Save the table there as judge.txt, and add its summary to judgings.txt."`
+	parallel
+}
+
+func (c *judgeCommand) Run(console cli.Console) error {
+	ctx, stop := cli.Context()
+	defer stop()
+	jobs, err := c.jobs()
+	hash, unread := judge.Hash(c.Root)
+	if err := errors.Join(err, unread, checkDirectory(cmp.Or(c.Save, "."))); err != nil {
+		return err
+	}
+	if c.Settings < 1 || c.Seeds < 1 {
+		return fmt.Errorf("--settings %d and --seeds %d must be at least 1", c.Settings, c.Seeds)
+	}
+	families, err := c.families()
+	if err != nil {
+		return err
+	}
+	ended := 0
+	j, err := judge.Judge(ctx, hash, families, judge.Size{Settings: c.Settings, Seeds: c.Seeds, Parallel: jobs}, func() {
+		ended++
+		fmt.Fprintf(console.Err, "%d/%d settings\n", ended, len(families)*c.Settings)
+	})
+	if err != nil {
+		return err
+	}
+	if c.Save != "" {
+		if err := save(c.Save, j); err != nil {
+			return err
+		}
+	}
+	return j.WriteText(console.Out)
+}
+
+func (c *judgeCommand) families() ([]judge.Family, error) {
+	all := judge.Families()
+	if len(c.Family) == 0 {
+		return all, nil
+	}
+	var names []string
+	for i := range all {
+		names = append(names, all[i].Name)
+	}
+	for _, name := range c.Family {
+		if !slices.Contains(names, name) {
+			return nil, fmt.Errorf("--family %q: the families are %s", name, strings.Join(names, ", "))
+		}
+	}
+	return slices.DeleteFunc(all, func(f judge.Family) bool { return !slices.Contains(c.Family, f.Name) }), nil
+}
+
+// save writes the table, and adds a line to the list of all judgings. The list only grows.
+func save(dir string, j *judge.Judgement) error {
+	if err := writeFile(filepath.Join(dir, "judge.txt"), j.WriteText); err != nil {
+		return err
+	}
+	list := filepath.Join(dir, "judgings.txt")
+	text, err := os.ReadFile(list)
+	if err != nil && !errors.Is(err, os.ErrNotExist) {
+		return err
+	}
+	if strings.HasSuffix(string(text), j.Line()) { // the same again
+		return nil
+	}
+	f, err := os.OpenFile(list, os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o644)
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	if _, err := f.WriteString(j.Line()); err != nil {
+		return err
+	}
+	return f.Close()
+}

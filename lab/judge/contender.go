@@ -1,0 +1,116 @@
+package judge
+
+import (
+	"context"
+	"fmt"
+
+	"example.org/pilotfish/internal/overload"
+	"example.org/pilotfish/lab/rivals"
+	"example.org/pilotfish/lab/sim"
+	"example.org/pilotfish/lab/stats"
+	"example.org/pilotfish/lab/trace"
+	"example.org/pilotfish/pkg/selection"
+)
+
+// Contender is a policy with its limit.
+type Contender struct {
+	Policy string
+	Limit  float64 // bounded-hash's factor, dynamic's number of stalled joblets; 0 is none
+	Alone  bool    // one process before all upstreams, which sees every job
+}
+
+func (c Contender) String() string {
+	name := c.Policy
+	if c.Limit > 0 {
+		name = fmt.Sprintf("%s %v", name, c.Limit)
+	}
+	if c.Alone {
+		name += ", one process"
+	}
+	return name
+}
+
+// base is a kind of rival. The contender that stands for it is chosen for each setting.
+type base struct {
+	name string
+	grid []Contender
+}
+
+func bases() []base {
+	grid := func(c Contender, limits ...float64) (all []Contender) {
+		for _, c.Limit = range limits {
+			all = append(all, c)
+		}
+		return all
+	}
+	return []base{
+		{"bounded-hash", grid(Contender{Policy: "bounded-hash"}, 1.05, 1.1, 1.25, 1.5, 2)},
+		{"dynamic", grid(Contender{Policy: "dynamic"}, 12, 25, 50, 100, 200)},
+		{"one scheduler", grid(Contender{Policy: "dynamic", Alone: true}, 12, 25, 50, 100, 200)},
+		{"others", []Contender{{Policy: "least-in-flight"}, {Policy: "p2c-ewma"}, {Policy: "cache-threshold"}, {Policy: "sticky-until"}}},
+	}
+}
+
+// Outcome is what came of one run, or the mean of several. Times are in seconds.
+type Outcome struct {
+	Low, LowP99, High, HighP99, Time float64 // waits, and the mean duration of low jobs
+	Fetches, Unanswered              float64 // of 1,000 jobs
+}
+
+// leastWait is the shortest wait that is told apart, in seconds: nobody notices shorter
+// ones, and the ratio of two of them says nothing.
+const leastWait = 0.010
+
+// Play plays jobs before upstreams with caches of so many bytes.
+func (c Contender) Play(ctx context.Context, s *Setting, jobs []trace.Job, cache int64, seed uint64) (Outcome, error) {
+	detector := overload.DefaultPolicy
+	var policy selection.Policy
+	var err error
+	if c.Policy == "bounded-hash" {
+		policy = selection.BoundedHash{Factor: c.Limit}
+	} else if policy, err = rivals.New(c.Policy); err != nil {
+		return Outcome{}, err
+	}
+	limit := float64(overload.DefaultLimit)
+	if c.Policy == "dynamic" {
+		detector, limit = "threshold", c.Limit
+	}
+	detectors, err := overload.New(detector, limit)
+	if err != nil {
+		return Outcome{}, err
+	}
+	list := trace.List(jobs)
+	run, count, unanswered := stats.NewRun(s.Fleet.Upstreams), 0.0, 0.0
+	cfg := sim.Config{
+		Source: &list, Seed: seed, Policy: policy, Detector: detectors, WarmUp: s.WarmUp,
+		Fleet: s.fleet(cache), Sidecars: s.Sidecars,
+		Observe: func(r *sim.Result) {
+			count++
+			if r.Outcome != sim.Done {
+				unanswered++
+			}
+			if !r.Prefetch {
+				run.Add(stats.Sample{Priority: r.Priority, Upstream: r.Server, Wait: r.Wait.Seconds(), Execution: r.Run.Seconds()})
+			}
+		},
+	}
+	if c.Alone {
+		cfg.Sidecars.Count = 1
+	}
+	totals, err := sim.Run(ctx, cfg)
+	low, high, time := run.Summary(selection.Low, stats.Wait), run.Summary(selection.High, stats.Wait), run.Summary(selection.Low, stats.Duration)
+	return Outcome{
+		Low: max(leastWait, low.Mean), LowP99: max(leastWait, low.P99),
+		High: max(leastWait, high.Mean), HighP99: max(leastWait, high.P99), Time: max(leastWait, time.Mean),
+		Fetches: 1000 * float64(totals.Fetches) / max(1, count), Unanswered: 1000 * unanswered / max(1, count),
+	}, err
+}
+
+// plus adds a share of another Outcome.
+func (o Outcome) plus(other Outcome, share float64) Outcome {
+	return Outcome{
+		Low: o.Low + share*other.Low, LowP99: o.LowP99 + share*other.LowP99,
+		High: o.High + share*other.High, HighP99: o.HighP99 + share*other.HighP99, Time: o.Time + share*other.Time,
+		Fetches: o.Fetches + share*other.Fetches, Unanswered: o.Unanswered + share*other.Unanswered,
+	}
+}

@@ -1,0 +1,98 @@
+package judge
+
+import (
+	"errors"
+	"io"
+	"math/rand/v2"
+	"time"
+
+	"example.org/pilotfish/internal/settings"
+	"example.org/pilotfish/lab/sim"
+	"example.org/pilotfish/lab/trace"
+	"example.org/pilotfish/lab/workload"
+)
+
+// The time that jobs come for, and how much of it does not count.
+const (
+	length = 1800 * time.Second
+	warmUp = 450 * time.Second
+)
+
+// Setting is one draw of a family.
+type Setting struct {
+	Load, Fetch, Cache float64
+	Workload           workload.Config
+	Fleet              sim.Fleet
+	Sidecars           sim.Sidecars
+	WarmUp             time.Duration // of which nothing counts
+}
+
+func (f *Family) draw(seed uint64) *Setting {
+	rng := rand.New(rand.NewPCG(seed, 0))
+	s := &Setting{
+		Load: f.Load.draw(rng), Fetch: f.Fetch.draw(rng), Cache: f.Cache.draw(rng),
+		Workload: workload.Default(), Fleet: sim.DefaultFleet(), Sidecars: sim.DefaultSidecars(), WarmUp: warmUp,
+	}
+	w := &s.Workload
+	w.Pattern, w.Jobs, w.Duration, w.StartHour, w.Static = f.Pattern, f.Jobs.whole(rng), length.Seconds(), 9, true
+	w.HighShare, w.Submitters = f.High.draw(rng), f.Sidecars.whole(rng)
+	w.MaxWork, w.MaxView = 120, 60 // a longer job alone would decide
+	s.Fleet.Upstreams, s.Fleet.Cores = f.Upstreams.whole(rng), f.Cores.whole(rng)
+	s.Sidecars.Count, s.Sidecars.Hints = w.Submitters, f.Hints
+	s.Fleet.Order = "expected" // as at the reference server
+	f.change(rng, s)
+	return s
+}
+
+// Jobs are those of a seed. Their work is scaled to the setting's load, and their fetches to
+// its fetch; cache is what an upstream's holds.
+func (s *Setting) Jobs(seed uint64) (jobs []trace.Job, cache int64, err error) {
+	w := s.Workload
+	w.Seed = seed
+	g, err := workload.New(w)
+	if err != nil {
+		return nil, 0, err
+	}
+	work, fetch, bytes := 0.0, 0.0, map[trace.Project]int64{}
+	for {
+		job, err := g.Next()
+		if errors.Is(err, io.EOF) {
+			break
+		}
+		if err != nil {
+			return nil, 0, err
+		}
+		work += job.Work() - job.Load
+		fetch += job.Load
+		bytes[job.Project] = job.Bytes
+		jobs = append(jobs, job)
+	}
+	more := s.Load * s.cores() * w.Duration / work
+	longer := s.Fetch * work * more / fetch
+	for i := range jobs {
+		j := &jobs[i]
+		j.SharedRules, j.Operators, j.Output, j.Load = j.SharedRules*more, j.Operators*more, j.Output*more, j.Load*longer
+	}
+	total, largest := 0.0, int64(1)
+	for _, n := range bytes {
+		total += float64(n)
+		largest = max(largest, n)
+	}
+	return jobs, max(largest, int64(s.Cache*total)), nil
+}
+
+// cores are those of all upstreams, in those of usual speed.
+func (s *Setting) cores() float64 {
+	sum := float64(s.Fleet.Upstreams * s.Fleet.Cores)
+	for _, u := range s.Fleet.Unlike {
+		sum += float64(u.Upstreams) * (float64(u.Cores)*u.Speed - float64(s.Fleet.Cores))
+	}
+	return sum
+}
+
+// fleet is the setting's with a cache of so many bytes.
+func (s *Setting) fleet(cache int64) sim.Fleet {
+	f := s.Fleet
+	f.Cache = settings.Size(cache)
+	return f
+}

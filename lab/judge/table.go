@@ -1,0 +1,160 @@
+package judge
+
+import (
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+
+	"example.org/pilotfish/lab/stats"
+)
+
+// limit is the ratio that no family should exceed.
+const limit = 1.1
+
+// first is the line of a table that states the hash.
+const first = "sources: "
+
+// WriteText writes the table of a judgement.
+func (j *Judgement) WriteText(w io.Writer) error {
+	_, err := fmt.Fprintf(w, `%s%s (%s)
+
+A number below 1 says that jobs wait less with pilotfish's policy, expected. The settings of a family are drawn from
+its ranges, by seeds that the hash of the sources gives: %d settings, each judged on %d seeds. The contender that stands
+for a base is chosen for each setting, on one more seed; "best" is the base that was best there. Ratios are geometric
+means over the settings. Waits below 10 ms count as 10 ms. Upstreams send load hints wherever they can.
+
+`, first, j.Hash, strings.Join(Judged(), ", "), j.Settings, j.Seeds)
+	if err != nil {
+		return err
+	}
+	for _, g := range []*stats.Grid{j.ratios(), j.costs(), j.ranges(), j.tuned()} {
+		if err := g.WriteText(w); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// ratios has a line for each family, and the medians.
+func (j *Judgement) ratios() *stats.Grid {
+	g := &stats.Grid{Left: 1, Heads: [][]string{{"mean wait of low jobs, ours over"}, {"family", "best"}}}
+	for _, b := range bases() {
+		g.Heads[1] = append(g.Heads[1], b.name)
+	}
+	g.Heads[0] = append(g.Heads[0], "", "", "", "", "over best:")
+	g.Heads[1] = append(g.Heads[1], "low p99", "high wait", "high p99", "low time")
+	for i := range j.Verdicts {
+		g.Rows = append(g.Rows, line(j.Verdicts[i].Name, j.Verdicts[i].numbers()))
+	}
+	above := []string{fmt.Sprintf("families above %v", limit)}
+	for i := range j.medians() {
+		above = append(above, fmt.Sprint(len(j.above(i))))
+	}
+	g.Rows = append(g.Rows, line("median", j.medians()), above)
+	return g
+}
+
+func line(name string, numbers []float64) []string {
+	cells := []string{name}
+	for _, n := range numbers {
+		cells = append(cells, fmt.Sprintf("%.2f", n))
+	}
+	return cells
+}
+
+// numbers are a family's ratios, in the order of the table.
+func (v *Verdict) numbers() []float64 {
+	r := &v.Ratio
+	return append(append([]float64{r.Low}, v.Waits...), r.LowP99, r.High, r.HighP99, r.Time)
+}
+
+func (j *Judgement) medians() (all []float64) {
+	for i := range j.Verdicts[0].numbers() {
+		var column []float64
+		for n := range j.Verdicts {
+			column = append(column, j.Verdicts[n].numbers()[i])
+		}
+		slices.Sort(column)
+		all = append(all, (column[(len(column)-1)/2]+column[len(column)/2])/2)
+	}
+	return all
+}
+
+// above names the families whose ratio in a column exceeds the limit.
+func (j *Judgement) above(column int) (names []string) {
+	for i := range j.Verdicts {
+		if j.Verdicts[i].numbers()[column] > limit {
+			names = append(names, j.Verdicts[i].Name)
+		}
+	}
+	return names
+}
+
+// costs is what the waits cost, in the mean over the settings.
+func (j *Judgement) costs() *stats.Grid {
+	g := &stats.Grid{Left: 1, Heads: [][]string{{"fetches per 1,000 jobs"}, {"family", "ours", "best"}}}
+	for _, b := range bases() {
+		g.Heads[1] = append(g.Heads[1], b.name)
+	}
+	g.Heads[0] = append(g.Heads[0], "", "", "", "", "", "unanswered:", "", "mean low wait, s:")
+	g.Heads[1] = append(g.Heads[1], "ours", "best", "ours", "best")
+	for i := range j.Verdicts {
+		v := &j.Verdicts[i]
+		o, t := &v.Ours, &v.Theirs
+		numbers := append([]float64{o.Fetches, t.Fetches}, v.Fetches...)
+		g.Rows = append(g.Rows, line(v.Name, append(numbers, o.Unanswered, t.Unanswered, o.Low, t.Low)))
+	}
+	return g
+}
+
+func (j *Judgement) ranges() *stats.Grid {
+	g := &stats.Grid{Left: 3, Heads: [][]string{{"family", "jobs come as", "hints", "load", "fetch / work", "cache", "upstreams", "cores", "sidecars", "jobs", "high"}}}
+	for i := range j.Verdicts {
+		f := &j.Verdicts[i].Family
+		hints := "no"
+		if f.Hints {
+			hints = "yes"
+		}
+		g.Rows = append(g.Rows, []string{f.Name, string(f.Pattern), hints, f.Load.String(), f.Fetch.String(), f.Cache.String(),
+			f.Upstreams.String(), f.Cores.String(), f.Sidecars.String(), f.Jobs.String(), f.High.String()})
+	}
+	return g
+}
+
+// tuned is a line for each setting: what stood for each base, and the best of them.
+func (j *Judgement) tuned() *stats.Grid {
+	g := &stats.Grid{Left: 6, Heads: [][]string{{"family", "best"}}}
+	for _, b := range bases() {
+		g.Heads[0] = append(g.Heads[0], b.name)
+	}
+	for i := range j.Verdicts {
+		v := &j.Verdicts[i]
+		for n, tuned := range v.Tuned {
+			g.Rows = append(g.Rows, append([]string{v.Name, v.Best[n]}, tuned...))
+		}
+	}
+	return g
+}
+
+// Line sums a judgement up in one line, for the list of all.
+func (j *Judgement) Line() string {
+	m := j.medians()
+	above := strings.Join(j.above(0), ", ")
+	if above == "" {
+		above = "none"
+	}
+	last := len(m) - 1
+	return fmt.Sprintf("%s: %d families; medians over best: low wait %.2f, low p99 %.2f, high wait %.2f, high p99 %.2f, low time %.2f; low wait above %v in: %s\n",
+		j.Hash, len(j.Verdicts), m[0], m[last-3], m[last-2], m[last-1], m[last], limit, above)
+}
+
+// HashOf is the hash that a table states; "" if it states none.
+func HashOf(table string) string {
+	head, _, _ := strings.Cut(table, "\n")
+	if rest, ok := strings.CutPrefix(head, first); ok {
+		hash, _, _ := strings.Cut(rest, " ")
+		return hash
+	}
+	return ""
+}

@@ -1,0 +1,145 @@
+package prompts
+
+import (
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"strings"
+	"time"
+
+	"example.org/pilotfish/internal/dispatch"
+	"example.org/pilotfish/internal/hash"
+	"example.org/pilotfish/internal/intake"
+	"example.org/pilotfish/internal/overload"
+	"example.org/pilotfish/internal/pool"
+	"example.org/pilotfish/lab/trace"
+	"example.org/pilotfish/pkg/selection"
+)
+
+// Pilotfish's set-ups; each is a name of Config.Rule.
+type setup struct {
+	blocks   int // of a prompt that are its key; 0 is a chain of all
+	interval time.Duration
+	cores    int
+}
+
+var setups = map[string]setup{
+	"expected":          {interval: time.Second, cores: 1},
+	"expected, 250 ms":  {interval: time.Second / 4, cores: 1},
+	"expected 1 block":  {blocks: 1, interval: time.Second, cores: 1},
+	"expected 2 blocks": {blocks: 2, interval: time.Second, cores: 1},
+	"expected 4 blocks": {blocks: 4, interval: time.Second, cores: 1},
+}
+
+// pilotfish is a sidecar: the real dispatcher, pool and policy.
+type pilotfish struct {
+	setup
+	dispatch *dispatch.Dispatcher
+	pool     *pool.Pool
+	servers  map[string]int
+	grants   map[*job]*pool.Assignment
+	seen     []counts // as of the last poll
+}
+
+// open is the breaker of a server that never fails.
+type open struct{}
+
+func (open) Allow() (func(error), error) { return func(error) {}, nil }
+func (open) Open() bool                  { return false }
+
+func (w *world) newRouter(number int) (router, error) {
+	if r, ok := rules[w.cfg.Rule]; ok {
+		return w.rival(r, uint64(2+number), w.rng.IntN(len(w.servers))), nil
+	}
+	set, ok := setups[w.cfg.Rule]
+	if !ok {
+		return nil, fmt.Errorf("prompts: unknown rule %q: want one of %s", w.cfg.Rule, strings.Join(Rules(), ", "))
+	}
+	detector, err := overload.New("none", 1)
+	if err != nil {
+		return nil, err
+	}
+	rng := rand.New(rand.NewPCG(w.cfg.Seed, uint64(1000+number)))
+	p := &pilotfish{setup: set, servers: map[string]int{}, grants: map[*job]*pool.Assignment{}, seen: make([]counts, len(w.servers))}
+	if p.pool, err = pool.New(pool.Config{
+		Settings: pool.Settings{Policy: selection.DefaultExpected(), Detector: detector, Interval: set.interval, Breaker: pool.DefaultBreaker()},
+		Gate:     func(string, func(int) bool) pool.Gate { return open{} },
+		Rand:     rng,
+	}); err != nil {
+		return nil, err
+	}
+	var upstreams []pool.Upstream
+	for i := range w.servers {
+		u := pool.Upstream{Address: fmt.Sprintf("10.%d.0.%d:8000", w.cfg.Seed, i), Cores: set.cores}
+		p.servers[u.Address] = i
+		upstreams = append(upstreams, u)
+		w.at(time.Duration(rng.Int64N(int64(set.interval))), func() { p.poll(w, rng, u.Address) })
+	}
+	p.pool.Set(epoch, upstreams)
+	p.dispatch, err = dispatch.New(dispatch.Config{Pool: p.pool, Rand: rng, Retry: dispatch.DefaultRetry(), Queue: dispatch.QueueSettings{Jobs: 1 << 20, Bytes: 1 << 40, Wait: time.Hour}})
+	return p, err
+}
+
+// poll reads a server's metrics, as vLLM has them, and plans the next poll.
+func (p *pilotfish) poll(w *world, rng *rand.Rand, address string) {
+	i := p.servers[address]
+	s, before := w.servers[i], &p.seen[i]
+	r := pool.Report{At: w.time(), CoresBusy: -1, Begun: float64(s.answered), Completed: float64(s.done), Failed: -1, Wait: math.NaN()}
+	r.Running[selection.Low], r.Stalled[selection.Low] = float64(s.running()), float64(s.stalled())
+	if n := s.begun - before.begun; n > 0 {
+		r.Wait = (s.waited - before.waited).Seconds() / float64(n)
+	}
+	*before = s.counts
+	p.pool.Report(w.time(), address, r)
+	w.at(w.now+time.Duration((0.8+0.4*rng.Float64())*float64(p.interval)), func() { p.poll(w, rng, address) })
+}
+
+func (p *pilotfish) pick(w *world, j *job) (int, error) {
+	g, granted := p.dispatch.Arrive(w.time(), p.dispatch.Begin(p.request(w, j)))
+	if !granted || g.Err != nil {
+		return 0, fmt.Errorf("no server for a job: %w", g.Err)
+	}
+	p.grants[j] = g.Assignment
+	return p.servers[g.Assignment.Address], nil
+}
+
+// blockBytes is what a block takes in a request: tokens have some four bytes.
+const blockBytes = 4 * trace.BlockTokens
+
+func (p *pilotfish) request(w *world, j *job) dispatch.Request {
+	r := dispatch.Request{Arrived: w.time()}
+	if p.blocks > 0 {
+		r.Project = key(j.Blocks[:min(len(j.Blocks), p.blocks)])
+		return r
+	}
+	if full := j.full(); len(full) > 0 {
+		r.Data = &intake.Parts{}
+		for _, b := range full {
+			r.Data.Parts = append(r.Data.Parts, intake.Part{Key: key([]int64{b}), Bytes: blockBytes})
+		}
+		r.Project = r.Data.Parts[0].Key
+	}
+	return r
+}
+
+// key hashes blocks.
+func key(blocks []int64) (k uint64) {
+	for _, b := range blocks {
+		k = hash.Pair(k, uint64(b+1))
+	}
+	return k
+}
+
+func (p *pilotfish) answered(w *world, j *job) {
+	hint := &pool.Hint{At: w.time(), Utilization: -1, Waited: -1, Fetched: -1}
+	hint.Running[selection.Low], hint.Stalled[selection.Low] = -1, float64(w.servers[j.server].stalled())
+	p.grants[j].Answered(w.time(), true, hint)
+}
+
+func (p *pilotfish) ended(w *world, j *job) {
+	if full := j.full(); len(full) > 0 { // the answer's usage tells
+		p.grants[j].Found(float64(j.found) / float64(len(full)))
+	}
+	p.grants[j].Done(w.time(), pool.Answered)
+	delete(p.grants, j)
+}

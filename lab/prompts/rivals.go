@@ -1,0 +1,165 @@
+package prompts
+
+import (
+	"math/rand/v2"
+	"slices"
+	"time"
+
+	"example.org/pilotfish/internal/hash"
+	"example.org/pilotfish/lab/trace"
+	"example.org/pilotfish/pkg/selection"
+)
+
+// rule is how a rival chooses: it fills in a cost for each server, and one with the least is taken.
+type rule func(r *rival, w *world, j *job, costs []float64)
+
+// rules are those of other routers, with their defaults.
+var rules = map[string]rule{
+	"round-robin":       roundRobin,
+	"least-requests":    leastRequests,
+	"session-hash":      sessionHash,
+	"sglang":            sglang,
+	"llm-d":             llmd,
+	"llm-d approximate": llmdApproximate,
+	"dynamo":            dynamo,
+}
+
+func roundRobin(r *rival, _ *world, _ *job, costs []float64) {
+	costs[r.turn%len(costs)] = -1
+	r.turn++
+}
+
+func leastRequests(r *rival, _ *world, _ *job, costs []float64) {
+	for i := range costs {
+		costs[i] = float64(r.own[i].open)
+	}
+}
+
+func sessionHash(_ *rival, _ *world, j *job, costs []float64) {
+	for i := range costs {
+		costs[i] = float64(hash.Pair(hash.Mix(j.Session), uint64(i)) >> 12)
+	}
+}
+
+// sglang is SGLang's cache_aware: with an imbalance of 32 requests and of 1.0001 times it takes the server with the
+// fewest; else that which was sent the longest beginning, if that is more than half of the prompt; else that which was
+// sent the least.
+func sglang(r *rival, w *world, j *job, costs []float64) {
+	lowest, highest, best := r.own[0].open, 0, 0
+	for i := range costs {
+		lowest, highest = min(lowest, r.own[i].open), max(highest, r.own[i].open)
+		match := r.own[i].sent.match(j.Blocks)
+		costs[i], best = -float64(match), max(best, match)
+	}
+	switch {
+	case highest-lowest > 32 && float64(highest) > 1.0001*float64(lowest):
+		leastRequests(r, w, j, costs)
+	case 2*best <= len(j.Blocks):
+		for i := range costs {
+			costs[i] = float64(r.own[i].sent.n)
+		}
+	}
+}
+
+// llmd is llm-d's precise prefix scorer, which knows by events what each server holds, with 3 for the share of the prompt
+// that is there and 2 for the queue.
+func llmd(r *rival, w *world, j *job, costs []float64) {
+	for i := range costs {
+		costs[i] = -3 * float64(w.servers[i].kept.match(j.Blocks)) / float64(max(len(j.Blocks), 1))
+	}
+	r.addQueues(w, costs)
+}
+
+// llmdApproximate is the same by what this router has sent.
+func llmdApproximate(r *rival, w *world, j *job, costs []float64) {
+	for i := range costs {
+		costs[i] = -3 * float64(r.own[i].sent.match(j.Blocks)) / float64(max(len(j.Blocks), 1))
+	}
+	r.addQueues(w, costs)
+}
+
+// addQueues scores the lengths of the queues between the longest and the shortest. They are polled every 50 ms.
+func (r *rival) addQueues(w *world, costs []float64) {
+	if w.now-r.polled >= 50*time.Millisecond || r.queues == nil {
+		r.polled, r.queues = w.now, r.queues[:0]
+		for _, s := range w.servers {
+			r.queues = append(r.queues, float64(s.stalled()))
+		}
+	}
+	lowest, highest := slices.Min(r.queues), slices.Max(r.queues)
+	for i := range costs {
+		if highest > lowest {
+			costs[i] -= 2 * (highest - r.queues[i]) / (highest - lowest)
+		}
+	}
+}
+
+// dynamo is Dynamo's cost, in blocks: those to be read, of the prompts that this router has sent and of this one, and
+// those in use by them. What each server holds it knows by events.
+func dynamo(r *rival, w *world, j *job, costs []float64) {
+	for i := range costs {
+		own := &r.own[i]
+		costs[i] = float64(own.unread+w.servers[i].missing(j))/trace.BlockTokens + float64(own.active+len(j.Blocks))
+	}
+}
+
+// rival is a router of somebody else's.
+type rival struct {
+	rule   rule
+	rng    *rand.Rand
+	turn   int
+	own    []own // by server
+	costs  []float64
+	queues []float64 // as polled
+	polled time.Duration
+	unread map[*job]int64
+}
+
+// own is what a router knows of its own jobs at a server.
+type own struct {
+	open   int
+	unread int64 // tokens
+	active int   // blocks
+	sent   *cache
+}
+
+// treeBlocks is the default size of SGLang's tree, 2^24 characters for each server, in blocks of 2 KiB.
+const treeBlocks = 8192
+
+// rival is a router whose first turn is at one of the servers.
+func (w *world) rival(rule rule, seed uint64, turn int) *rival {
+	r := &rival{
+		rule: rule, rng: rand.New(rand.NewPCG(w.cfg.Seed, seed)), turn: turn,
+		unread: map[*job]int64{}, costs: make([]float64, len(w.servers)),
+	}
+	for range w.servers {
+		r.own = append(r.own, own{sent: newCache(treeBlocks)})
+	}
+	return r
+}
+
+func (r *rival) pick(w *world, j *job) (int, error) {
+	var least selection.Least
+	clear(r.costs)
+	r.rule(r, w, j, r.costs)
+	for i, cost := range r.costs {
+		least.Offer(i, cost, r.rng)
+	}
+	o := &r.own[least.Index()]
+	r.unread[j] = w.servers[least.Index()].missing(j)
+	o.open++
+	o.unread += r.unread[j]
+	o.active += len(j.Blocks)
+	o.sent.put(j.Blocks)
+	return least.Index(), nil
+}
+
+func (r *rival) answered(_ *world, j *job) {
+	r.own[j.server].unread -= r.unread[j]
+	delete(r.unread, j)
+}
+
+func (r *rival) ended(_ *world, j *job) {
+	r.own[j.server].open--
+	r.own[j.server].active -= len(j.Blocks)
+}

@@ -1,0 +1,149 @@
+package replay
+
+import (
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"example.org/pilotfish/lab/trace"
+	reserved "example.org/pilotfish/test/loopback"
+)
+
+// modelServer keeps the beginnings of prompts, block by block, and notes how many full blocks of each it had.
+type modelServer struct {
+	mu    sync.Mutex
+	kept  map[string]bool
+	found []int
+}
+
+func (m *modelServer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	var p prompt
+	if r.URL.Path != "/v1/chat/completions" || json.NewDecoder(r.Body).Decode(&p) != nil || !p.Stream {
+		w.WriteHeader(http.StatusBadRequest)
+		return
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	text, found, missed := p.Messages[0].Content, 0, false
+	const block = trace.BlockTokens * tokenBytes
+	for end := block; end <= len(text); end += block {
+		if missed = missed || !m.kept[text[:end]]; !missed {
+			found++
+		}
+		m.kept[text[:end]] = true
+	}
+	m.found = append(m.found, found)
+}
+
+// prompts are requests of the trace, one after the other, and how many full blocks of each a single
+// server has that forgets none.
+func prompts(t *testing.T, n int) (jobs []trace.Job, found []int) {
+	t.Helper()
+	file, err := trace.Open("../testdata/traces/mooncake-conversation.jsonl.gz")
+	require.NoError(t, err)
+	in, err := file.Jobs(n)
+	require.NoError(t, err)
+	defer in.Close()
+	kept := map[int64]bool{}
+	require.NoError(t, trace.Each(in, func(j *trace.Job) error {
+		here, full := 0, j.Blocks[:j.Read/trace.BlockTokens]
+		for here < len(full) && kept[full[here]] {
+			here++
+		}
+		for _, b := range full {
+			kept[b] = true
+		}
+		j.Offset, j.After = 0, trace.Line(len(jobs))
+		jobs, found = append(jobs, *j), append(found, here)
+		return nil
+	}))
+	return jobs, found
+}
+
+func sum(all []int) (n int) {
+	for _, x := range all {
+		n += x
+	}
+	return n
+}
+
+// Prompts begin alike as far as the trace says, and no further.
+func TestPromptsShareTheirBeginnings(t *testing.T) {
+	jobs, want := prompts(t, 150)
+	server := &modelServer{kept: map[string]bool{}}
+	results, err := replayed(t, t.Context(), jobs, as, serve(t, server))
+	require.NoError(t, err)
+	for line, r := range results {
+		require.True(t, r.OK(), "line %d: %d, %v", line, r.Status, r.Err)
+	}
+	assert.Equal(t, want, server.found)
+	assert.Positive(t, sum(want), "they share")
+}
+
+// A real sidecar before four servers finds nearly all that one server would have, and more than by load.
+func TestPromptsThroughASidecar(t *testing.T) {
+	program := filepath.Join(t.TempDir(), "pilotfish")
+	out, err := exec.Command("go", "-C", "../..", "build", "-o", program, "./cmd/pilotfish").CombinedOutput()
+	require.NoError(t, err, "%s", out)
+	jobs, want := prompts(t, 400)
+	found := map[string]int{}
+	for _, policy := range []string{"expected", "least-in-flight"} {
+		servers, addresses := make([]*modelServer, 4), make([]string, 4)
+		for i := range servers {
+			servers[i] = &modelServer{kept: map[string]bool{}}
+			addresses[i] = strings.TrimPrefix(serve(t, servers[i]), "http://")
+		}
+		results, err := replayed(t, t.Context(), jobs, as, sidecar(t, program, policy, addresses))
+		require.NoError(t, err)
+		for line, r := range results {
+			require.True(t, r.OK(), "line %d: %d, %v", line, r.Status, r.Err)
+		}
+		for _, s := range servers {
+			found[policy] += sum(s.found)
+		}
+	}
+	t.Logf("blocks found, of %d: %v", sum(want), found)
+	assert.Greater(t, found["expected"], sum(want)*8/10)
+	assert.Less(t, found["least-in-flight"], found["expected"])
+}
+
+// sidecar starts one for texts in blocks, before servers that report nothing, and returns its URL.
+func sidecar(t *testing.T, program, policy string, upstreams []string) string {
+	t.Helper()
+	jobs, err := reserved.Reserve()
+	require.NoError(t, err)
+	admin, err := reserved.Reserve()
+	require.NoError(t, err)
+	file := filepath.Join(t.TempDir(), "pilotfish.yaml")
+	require.NoError(t, os.WriteFile(file, fmt.Appendf(nil, `
+listen: %s
+admin: %s
+discovery: {static: [%s]}
+job: {project: [/model, {pointer: /messages, blocks: 2KiB}]}
+reports: none
+selection: {policy: %s}
+log: {level: error}
+`, jobs, admin, strings.Join(upstreams, ", "), policy), 0o600))
+	cmd := exec.CommandContext(t.Context(), program, "serve", "--config", file)
+	require.NoError(t, cmd.Start())
+	t.Cleanup(func() { _ = cmd.Process.Kill(); _ = cmd.Wait() })
+	require.Eventually(t, func() bool {
+		r, err := http.Get("http://" + admin + "/readyz")
+		if err != nil {
+			return false
+		}
+		_ = r.Body.Close()
+		return r.StatusCode == http.StatusOK
+	}, 30*time.Second, 10*time.Millisecond)
+	return "http://" + jobs
+}

@@ -1,0 +1,238 @@
+package replay
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"net/http"
+	"net/http/httptest"
+	"sync"
+	"testing"
+	"testing/fstest"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	"go.uber.org/goleak"
+
+	"example.org/pilotfish/internal/pool"
+	"example.org/pilotfish/internal/report"
+	"example.org/pilotfish/internal/ruleserver"
+	"example.org/pilotfish/lab/trace"
+	"example.org/pilotfish/pkg/selection"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// serve starts an upstream, and returns its URL.
+func serve(t *testing.T, h http.Handler) string {
+	t.Helper()
+	s := httptest.NewServer(h)
+	t.Cleanup(s.Close)
+	return s.URL
+}
+
+// replayed runs a replay to targets, and returns what was observed by line.
+func replayed(t *testing.T, ctx context.Context, jobs []trace.Job, change func(*Config), targets ...string) (map[trace.Line]Result, error) {
+	t.Helper()
+	source := trace.List(jobs)
+	results := map[trace.Line]Result{}
+	cfg := Config{Settings: Defaults(), Source: &source, Name: "test"}
+	cfg.Targets = targets
+	change(&cfg)
+	cfg.Observe = func(r *Result) {
+		require.NotContains(t, results, r.Line, "observed twice")
+		results[r.Line] = *r
+	}
+	err := Run(ctx, cfg)
+	return results, err
+}
+
+// as leaves a configuration as it is.
+func as(*Config) {}
+
+// TestAgainstTheReferenceServer: jobs cost there what the trace says, and share
+// what the trace lets them share.
+func TestAgainstTheReferenceServer(t *testing.T) {
+	var mu sync.Mutex
+	executions := map[string]time.Duration{}
+	settings := ruleserver.Defaults()
+	settings.TrustCost, settings.Cores = true, 8
+	server, err := ruleserver.New(ruleserver.Config{
+		Settings: settings,
+		Feeds:    fstest.MapFS{"1.csv": {Data: []byte("id\nx\n")}, "2.csv": {Data: []byte("id\nx\n")}},
+		OnJob: func(r ruleserver.Record) {
+			mu.Lock()
+			defer mu.Unlock()
+			executions[r.Session] = r.Facts.Execution
+		},
+	})
+	require.NoError(t, err)
+	t.Cleanup(server.Close)
+
+	const speed = 10
+	job := trace.Job{Project: "1", Load: 0.5, SharedRules: 0.4, Shared: "s1", Operators: 0.3, Output: 0.2,
+		Timeouts: trace.Timeouts{Queue: 600, Evaluate: 600, Stream: 600}}
+	prefetch := trace.Job{Project: "2", Kind: trace.Prefetch, Load: 0.5, Priority: selection.High}
+	after, of2 := job, job
+	after.After = 2
+	of2.Project, of2.After = "2", 1
+	results, err := replayed(t, t.Context(), []trace.Job{prefetch, job, after, of2},
+		func(c *Config) { c.Speed, c.Hint = speed, report.Default().Hint }, serve(t, server.Handler()))
+	require.NoError(t, err)
+	require.Len(t, results, 4)
+	for line, r := range results {
+		require.True(t, r.OK(), "line %d: status %d, %v", line, r.Status, r.Err)
+		assert.GreaterOrEqual(t, r.FirstByte, r.Wait)
+		assert.GreaterOrEqual(t, r.LastByte, r.FirstByte)
+	}
+	// Sleeping is never shorter than asked for.
+	assert.GreaterOrEqual(t, executions["test-1"], 50*time.Millisecond)
+	assert.GreaterOrEqual(t, executions["test-2"], 140*time.Millisecond)
+	assert.GreaterOrEqual(t, results[2].LastByte, 1.4, "in the trace's seconds")
+	fetches := map[trace.Line]bool{}
+	for line, r := range results {
+		fetches[line] = r.Fetched
+	}
+	assert.Equal(t, map[trace.Line]bool{1: true, 2: true, 3: false, 4: false}, fetches)
+
+	page := httptest.NewRecorder()
+	server.Handler().ServeHTTP(page, httptest.NewRequest(http.MethodGet, "/metrics", nil))
+	for kind, want := range map[string]int{"feed_source": 1, "shared_operators": 2, "operators": 3, "output_feed": 3} {
+		assert.Contains(t, page.Body.String(), fmt.Sprintf("ruleserver_joblets_started_total{kind=%q,priority=\"low\"} %d\n", kind, want))
+	}
+}
+
+// TestAfter: a job is sent when the one that it waits for has ended, and is due then.
+// Times are told in the trace's seconds.
+func TestAfter(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		begin := time.Now()
+		results, err := replayed(t, t.Context(), []trace.Job{{}, {}, {After: 1}}, func(c *Config) {
+			c.Speed = 10
+			c.Transport = transport(func(*http.Request) (*http.Response, error) {
+				time.Sleep(2 * time.Second)
+				return &http.Response{StatusCode: http.StatusOK, Header: http.Header{}, Body: http.NoBody}, nil
+			})
+			c.Hint = func(http.Header, time.Time) (pool.Hint, bool) { return pool.Hint{Waited: time.Second}, true }
+		}, "http://localhost")
+		require.NoError(t, err)
+		assert.Equal(t, 4*time.Second, time.Since(begin), "two jobs at once, and then the third")
+		require.Len(t, results, 3)
+		for line, r := range results {
+			assert.Zero(t, r.Late, "line %d", line)
+			assert.Equal(t, 20.0, r.LastByte, "line %d", line)
+			assert.Equal(t, 10.0, r.Wait, "line %d", line)
+		}
+	})
+}
+
+// An upstream may tell of a wait that is longer than the job took: clocks differ.
+func TestAWaitIsNotLongerThanItsJob(t *testing.T) {
+	sample := sampleOf(&Result{Wait: 3, LastByte: 2}, nil)
+	assert.Equal(t, 2.0, sample.Wait)
+	assert.Zero(t, sample.Execution)
+	assert.Negative(t, sample.Upstream, "nobody named it")
+}
+
+func TestSubmittersHaveTheirTargets(t *testing.T) {
+	named := func(name string) string {
+		return serve(t, http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+			w.Header().Set("Pilotfish-Upstream", name)
+		}))
+	}
+	targets := []string{named("a:1"), named("b:1")}
+	results, err := replayed(t, t.Context(), []trace.Job{{Submitter: 0}, {Submitter: 5}, {Submitter: 2}}, as, targets...)
+	require.NoError(t, err)
+	assert.Equal(t, "a:1", results[1].Upstream)
+	assert.Equal(t, "b:1", results[2].Upstream)
+	assert.Equal(t, "a:1", results[3].Upstream)
+}
+
+func TestEndings(t *testing.T) {
+	for want, h := range map[string]http.HandlerFunc{
+		"answered":   func(http.ResponseWriter, *http.Request) {},
+		"status 500": func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusInternalServerError) },
+		"cut": func(w http.ResponseWriter, _ *http.Request) {
+			w.Header().Set("Content-Length", "10")
+			_, _ = w.Write([]byte("x"))
+		},
+		"no answer": func(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) },
+	} {
+		results, err := replayed(t, t.Context(), []trace.Job{{Project: "1"}}, as, serve(t, h))
+		require.NoError(t, err)
+		r := results[1]
+		assert.Equal(t, want, r.ending())
+		assert.Equal(t, want == "answered", r.OK(), want)
+	}
+}
+
+// transport carries a request by a function.
+type transport func(*http.Request) (*http.Response, error)
+
+func (f transport) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }
+
+// hangs never answers.
+func hangs(r *http.Request) (*http.Response, error) {
+	<-r.Context().Done()
+	return nil, r.Context().Err()
+}
+
+// TestBounds: what is beyond them is not sent, or cut.
+func TestBounds(t *testing.T) {
+	jobs := []trace.Job{{Project: "1"}, {Project: "1", After: 1}, {Project: "1", Offset: 1e6}}
+	for open, want := range map[int]int{
+		10: 2, // the third is never due
+		1:  1, // the second has no place
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			results, err := replayed(t, t.Context(), jobs,
+				func(c *Config) { c.Transport, c.Open, c.Within = transport(hangs), open, time.Minute }, "http://localhost")
+			assert.EqualError(t, err, "replay: it is not over after 1m0s")
+			require.Len(t, results, want)
+			for _, r := range results {
+				assert.True(t, r.Stopped)
+			}
+		})
+	}
+
+	at := serve(t, http.NotFoundHandler())
+	results, err := replayed(t, t.Context(), jobs, func(c *Config) { c.Jobs = 2 }, at)
+	require.NoError(t, err)
+	assert.Len(t, results, 2)
+
+	ctx, cancel := context.WithCancelCause(t.Context())
+	stopped := errors.New("stopped")
+	cancel(stopped)
+	_, err = replayed(t, ctx, jobs, as, at)
+	assert.Equal(t, stopped, err)
+}
+
+func TestConfigRefusesNonsense(t *testing.T) {
+	const here = "http://localhost:80"
+	for want, change := range map[string]func(*Config){
+		"replay: target: there is none":                               func(c *Config) { c.Targets = nil },
+		`replay: target: "localhost:80": want http://host:port`:       func(c *Config) { c.Targets = []string{"localhost:80"} },
+		`replay: target: "http://127.0.0.1/x": want http://host:port`: func(c *Config) { c.Targets = []string{"http://127.0.0.1/x"} },
+		`replay: target: "http://127.0.0.1?x": want http://host:port`: func(c *Config) { c.Targets = []string{"http://127.0.0.1?x"} },
+		`replay: target: "http://192.0.2.1:80": is not on this machine, and a replay is a flood: allow it with --allow-remote`: func(c *Config) {
+			c.Targets = []string{here, "http://192.0.2.1:80"}
+		},
+		"replay: speed: -1 is not a positive number":        func(c *Config) { c.Speed = -1 },
+		"replay: speed: NaN is not a positive number":       func(c *Config) { c.Speed = math.NaN() },
+		"replay: jobs: -1 must be at least 1":               func(c *Config) { c.Jobs = -1 },
+		"replay: open: 0 must be at least 1":                func(c *Config) { c.Open = 0 },
+		"replay: within: -1s must be positive":              func(c *Config) { c.Within = -time.Second },
+		"replay: a name of 0 bytes is not between 1 and 64": func(c *Config) { c.Name = "" },
+		"replay: Source and Observe are required":           func(c *Config) { c.Source = nil },
+	} {
+		_, err := replayed(t, t.Context(), nil, change, here)
+		assert.EqualError(t, err, want)
+	}
+	_, err := replayed(t, t.Context(), nil, func(c *Config) { c.AllowRemote = true }, "http://192.0.2.1:80")
+	assert.NoError(t, err)
+	_, err = replayed(t, t.Context(), nil, as, "http://[::ffff:127.0.0.1]:80", "http://[::1]:80")
+	assert.NoError(t, err, "these are this machine")
+}

@@ -1,0 +1,171 @@
+package scenario
+
+import (
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"example.org/pilotfish/internal/cli"
+	"example.org/pilotfish/internal/overload"
+	"example.org/pilotfish/internal/settings"
+	"example.org/pilotfish/lab/rivals"
+	"example.org/pilotfish/lab/sim"
+	"example.org/pilotfish/lab/stats"
+)
+
+func scenarios(t testing.TB) []string {
+	t.Helper()
+	files, err := filepath.Glob(filepath.Join("..", "testdata", "scenarios", "*.yaml"))
+	require.NoError(t, err)
+	require.NotEmpty(t, files)
+	return files
+}
+
+// Every scenario that is shipped loads, and everything it names is there.
+func TestShippedScenariosLoad(t *testing.T) {
+	for _, path := range scenarios(t) {
+		s, err := Load(path)
+		require.NoError(t, err, path)
+		_, err = s.Published()
+		require.NoError(t, err, path)
+		for i := range s.Runs {
+			_, err := s.Runs[i].setup(1)
+			require.NoError(t, err, path)
+		}
+	}
+}
+
+// The thesis's scenarios are the thesis's: what calibration rests on.
+func TestThesisScenarios(t *testing.T) {
+	for file, rows := range map[string]int{"thesis.yaml": 6, "production.yaml": 1} {
+		s, err := Load(filepath.Join("..", "testdata", "scenarios", file))
+		require.NoError(t, err)
+		published, err := s.Published()
+		require.NoError(t, err)
+		found := 0
+		assert.Equal(t, 2_879_676, s.Workload.Jobs)
+		assert.Equal(t, 86400.0, s.Workload.Duration)
+		assert.Equal(t, file == "thesis.yaml", s.Workload.Static)
+		for i := range s.Runs {
+			r := &s.Runs[i]
+			if slices.ContainsFunc(published.Variances, func(v stats.VarianceRow) bool { return v.Run == r.Reference }) {
+				found++
+			}
+			assert.Equal(t, 14, r.Fleet.Upstreams)
+			assert.Equal(t, 1, r.Sidecars.Count)
+			assert.Equal(t, 5*time.Second, r.Sidecars.Interval)
+		}
+		assert.Equal(t, rows, found, "runs beside rows of the reference in %s", file)
+	}
+}
+
+func parseText(text string) (*Scenario, error) {
+	return parse(cli.NewDocument("s.yaml", []byte(text)), "s.yaml")
+}
+
+// What a run says goes over what the scenario says; the rest stays.
+func TestRunsOverride(t *testing.T) {
+	s, err := parseText(`
+workload: {jobs: 1000, duration: 600, pattern: steady}
+fleet: {upstreams: 8, cache: 2GiB, restart: {at: 1m, away: 1h}}
+sidecars: {count: 40, hints: true, connect_timeout: never}
+runs:
+  - {name: a, policy: expected, sidecars: {interval: 20s, hints: false, connect_timeout: 2s}}
+  - {name: b, policy: dynamic, overload: dagor, stalled: 50, dagor: {ignore_wait: true}, fleet: {upstreams: 10, restart: {at: 2m, away: 1m}}}
+`)
+	require.NoError(t, err)
+	a, b := &s.Runs[0], &s.Runs[1]
+	x, err := a.setup(1)
+	require.NoError(t, err)
+	assert.Equal(t, 40, x.Sidecars.Count)
+	assert.Equal(t, 20*time.Second, x.Sidecars.Interval)
+	assert.Equal(t, sim.Patience(2*time.Second), x.Sidecars.ConnectTimeout)
+	assert.False(t, x.Sidecars.Hints)
+	assert.Equal(t, settings.Size(2<<30), x.Fleet.Cache)
+	assert.Equal(t, 8, x.Fleet.Upstreams)
+	assert.Equal(t, time.Hour, x.Fleet.Restart.Away)
+
+	y, err := b.setup(1)
+	require.NoError(t, err)
+	assert.Equal(t, 10, y.Fleet.Upstreams)
+	assert.Equal(t, time.Minute, y.Fleet.Restart.Away)
+	detector := overload.NewDagor(50, true)
+	assert.Equal(t, detector, y.Detector())
+}
+
+func TestScenarioFaults(t *testing.T) {
+	const run = "runs: [{name: a, policy: random}]\n"
+	for text, want := range map[string]string{
+		"":                    "s.yaml:1:1: runs: there is no run",
+		"runs: []":            "s.yaml:1:7: runs: there is no run",
+		"runs: [":             "s.yaml:2:1: not YAML: while parsing a flow node: did not find expected node content",
+		run + "run: 1":        "s.yaml:2:1: run: unknown key; did you mean runs?",
+		run + "seeds: -1":     "s.yaml:2:8: seeds: -1 is not between 1 and 1000",
+		run + "seeds: x":      `s.yaml:2:8: seeds: "x" is not a whole number`,
+		run + "end: -1h":      "s.yaml:2:6: end: -1h0m0s must not be negative",
+		run + "---\n" + run:   "s.yaml:2:1: the file holds more than one document",
+		"runs: [{policy: x}]": "s.yaml:1:8: runs[0].name: a name is required\ns.yaml:1:17: runs[0].policy: \"x\" is not one of " + strings.Join(rivals.All(), ", "),
+		"runs: [{name: a}]":   "s.yaml:1:8: runs[0].policy: \"\" is not one of " + strings.Join(rivals.All(), ", "),
+		"runs: [{name: a, policy: random, x: 1}]": "s.yaml:1:34: runs[0].x: unknown key; those known here are name, overload, stalled, dagor, times, policy, fleet, sidecars, reference",
+
+		"runs: [{name: a, policy: random}, {name: a, policy: random}]":   `s.yaml:1:42: runs[1].name: "a" is there twice`,
+		"runs: [{name: a, policy: random, overload: x}]":                 `s.yaml:1:44: runs[0].overload: "x" is not one of none, threshold, dagor`,
+		"runs: [{name: a, policy: random, stalled: -5}]":                 "s.yaml:1:43: runs[0].stalled: -5 must be positive",
+		"runs: [{name: a, policy: random, times: {rank: 2}}]":            "s.yaml:1:41: runs[0].times: is for the policy expected, not for random",
+		"runs: [{name: a, policy: expected, times: {rank: -2}}]":         "s.yaml:1:43: runs[0].times: a factor is below 0",
+		"runs: [{name: a, policy: random, dagor: {ignore_wait: true}}]":  "s.yaml:1:41: runs[0].dagor: is for the overload policy dagor, not for none",
+		"runs: [{name: a, policy: random, fleet: {cores: -1}}]":          "s.yaml:1:49: runs[0].fleet.cores: -1 is not between 1 and 65536",
+		"runs: [{name: a, policy: random, sidecars: {attempts: 101}}]":   "s.yaml:1:55: runs[0].sidecars.attempts: 101 is not between 1 and 100",
+		run + "workload: {jobs: -1}":                                     "s.yaml:2:18: workload.jobs: -1 is less than 1",
+		run + "workload: {seed: 3}":                                      "s.yaml:2:18: workload.seed: the scenario's seed is that of its workload too",
+		run + "workload: {jobs: 5}\ntrace: [t.jsonl]":                    "s.yaml:3:8: trace: either a trace or a workload says what the jobs are, not both",
+		run + "fleet: {upstreams: 10001}":                                "s.yaml:2:20: fleet.upstreams: 10001 is not between 1 and 10000",
+		run + "fleet: {cache: much}":                                     `s.yaml:2:16: fleet.cache: "much" is not a size such as 65536, 512KiB, 64MiB or 1GiB`,
+		run + "fleet: {backlog: -1}":                                     "s.yaml:2:18: fleet.backlog: -1 is not between 0 and 1073741824",
+		run + "fleet: {unlike: [{first: 14}]}":                           "s.yaml:2:26: fleet.unlike[0].first: 14 is not between 0 and 13",
+		run + "fleet: {unlike: [{speed: 0}]}":                            "s.yaml:2:26: fleet.unlike[0].speed: 0 is not between 0.001 and 1000",
+		run + "fleet: {faults: [{kind: hung}, {kind: ill}]}":             `s.yaml:2:39: fleet.faults[1].kind: "ill" is not one of hung, refusing, slow, failing, listless`,
+		run + "fleet: {faults: [{kind: hung, first: 10, upstreams: 5}]}": "s.yaml:2:53: fleet.faults[0].upstreams: 5 is not between 1 and 4",
+		run + "fleet: {faults: [{kind: hung, for: -1s}]}":                "s.yaml:2:36: fleet.faults[0].for: -1s must not be negative",
+		run + "fleet: {faults: [~]}":                                     "s.yaml:2:18: fleet.faults[0]: nothing is said of this fault",
+		run + "fleet: {unlike: [~]}":                                     "s.yaml:2:18: fleet.unlike[0]: nothing is said of these upstreams",
+		run + "fleet: {restart: {at: 1m, away: 0s}}":                     "s.yaml:2:33: fleet.restart.away: 0s must be positive",
+		run + "warm_up: -1s":                                             "s.yaml:2:10: warm_up: -1s must not be negative",
+		run + "sidecars: {lag: -1s}":                                     "s.yaml:2:17: sidecars.lag: -1s must not be negative",
+		run + "sidecars: {count: -1}":                                    "s.yaml:2:19: sidecars.count: -1 is not between 1 and 100000",
+		run + "sidecars: {interval: -5s}":                                "s.yaml:2:22: sidecars.interval: -5s must be positive",
+		run + "sidecars: {wait: -5s}":                                    "s.yaml:2:18: sidecars.wait: -5s must be positive",
+		run + "sidecars: {connect_timeout: -1}":                          `s.yaml:2:29: sidecars.connect_timeout: "-1" is neither a time above 0, such as 1s, nor never`,
+		run + "sidecars: {connect_timeout: soon}":                        `s.yaml:2:29: sidecars.connect_timeout: "soon" is neither a time above 0, such as 1s, nor never`,
+	} {
+		_, err := parseText(text)
+		assert.EqualError(t, err, want, text)
+	}
+	_, err := Load(filepath.Join(t.TempDir(), "absent.yaml"))
+	assert.ErrorIs(t, err, os.ErrNotExist)
+}
+
+func FuzzScenario(f *testing.F) {
+	for _, path := range scenarios(f) {
+		text, err := os.ReadFile(path)
+		require.NoError(f, err)
+		f.Add(string(text))
+	}
+	f.Fuzz(func(t *testing.T, text string) {
+		s, err := parseText(text)
+		if err != nil {
+			return
+		}
+		for i := range s.Runs {
+			if _, err := s.Runs[i].setup(1); err != nil {
+				t.Fatalf("accepted, but then: %v", err)
+			}
+		}
+	})
+}

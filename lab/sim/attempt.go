@@ -1,0 +1,213 @@
+package sim
+
+import (
+	"time"
+
+	"example.org/pilotfish/internal/dispatch"
+	"example.org/pilotfish/internal/pool"
+)
+
+// attempt sends a job to the upstream it was claimed for.
+func (w *world) attempt(j *job, g dispatch.Grant) {
+	j.assignment, j.sent = g.Assignment, w.now
+	j.attempts++
+	s := w.servers[w.byName[g.Assignment.Address]]
+	accepts := s.up && (w.cfg.Fleet.Backlog == 0 || len(s.queue) <= w.cfg.Fleet.Backlog)
+	switch {
+	case s.up && s.suffers(refusing, w.now) != nil:
+		w.events.add(w.now+instant, rankTimeout, (*refusal)(j))
+	case s.up && s.suffers(failing, w.now) != nil:
+		w.events.add(w.now+instant, rankTimeout, sickAnswer{server: s, job: j})
+	case accepts:
+		w.deliver(j, s)
+	case w.cfg.Sidecars.ConnectTimeout < 0 && s.up: // the connection waits to be accepted
+		w.events.add(w.now+time.Second, rankArrival, (*connectAgain)(j))
+	default:
+		w.events.add(w.now+g.ConnectTimeout, rankTimeout, (*refusal)(j))
+	}
+}
+
+func (w *world) deliver(j *job, s *server) {
+	s.receive(w, j)
+	if !j.ended {
+		w.watch(j)
+	}
+}
+
+// connectAgain tries again to be accepted by a server that is too busy.
+type connectAgain job
+
+func (k *connectAgain) happen(w *world) {
+	j := (*job)(k)
+	if j.ended {
+		return
+	}
+	s := w.servers[w.byName[j.assignment.Address]]
+	switch {
+	case w.now-j.arrived >= j.patience(w):
+		j.assignment.Done(w.time(w.now), pool.TimedOut)
+		w.end(j, Expired)
+	case s.up && len(s.queue) <= w.cfg.Fleet.Backlog:
+		w.deliver(j, s)
+	case s.up:
+		w.events.add(w.now+time.Second, rankArrival, k)
+	default:
+		(*refusal)(j).happen(w)
+	}
+}
+
+// refusal is a connection that timed out, or was refused.
+type refusal job
+
+func (r *refusal) happen(w *world) {
+	if r.ended {
+		return
+	}
+	f := dispatch.Failure{Outcome: pool.Refused, ConnectTimedOut: w.now > r.sent+instant}
+	if f.ConnectTimedOut && w.cfg.Sidecars.CountTimeouts {
+		f = dispatch.Failure{Outcome: pool.TimedOut}
+	}
+	r.side.fail(w, (*job)(r), f, Unserved)
+}
+
+// watchEvery is the longest time to the next look at a job. Most jobs have ended by
+// then; without it every job would be kept until its time would have been over.
+const watchEvery = time.Minute
+
+// watch plans to look after a job when its time at a server is over, or before
+// that. Nothing is added to a look that is planned for no later instant.
+func (w *world) watch(j *job) {
+	if due := max(w.now, min(j.due(w), w.now+watchEvery)); due < j.watched {
+		j.watched = due
+		w.events.add(due, rankTimeout, (*timeout)(j))
+	}
+}
+
+// timeout is when the time of a job at a server may be over.
+type timeout job
+
+func (x *timeout) happen(w *world) {
+	j := (*job)(x)
+	if w.now != j.watched { // an earlier one was planned since
+		return
+	}
+	j.watched = never
+	s := j.server
+	if j.ended || s == nil { // the next attempt is watched anew
+		return
+	}
+	if j.due(w) > w.now {
+		w.watch(j)
+		return
+	}
+	s.abandon(j)
+	switch now := w.time(w.now); {
+	case j.answering >= 0:
+		j.assignment.Done(now, pool.Gone)
+		w.end(j, Overrun)
+		j.side.serve(w)
+	case j.begun < 0 && w.now >= j.arrived+j.patience(w):
+		j.assignment.Done(now, pool.NotStarted)
+		w.end(j, Expired)
+		j.side.serve(w)
+	case j.evaluated() <= w.now: // the server says so in its answer
+		j.assignment.Done(now, pool.Answered)
+		w.end(j, Overrun)
+		j.side.serve(w)
+	default:
+		left, _ := j.dispatch.TimeLeft(w.time(j.sent))
+		j.side.fail(w, j, dispatch.Failure{Outcome: j.dispatch.TimedOut(left), Progress: dispatch.Begun}, Overrun)
+	}
+}
+
+// due is when the time of a job at a server is over: that for the stream once
+// its answer has begun, that for the first byte before, and its patience
+// before it runs.
+func (j *job) due(w *world) time.Duration {
+	if j.answering >= 0 {
+		if j.streamBound == 0 {
+			return never
+		}
+		return j.answering + j.streamBound
+	}
+	left, _ := j.dispatch.TimeLeft(w.time(j.sent))
+	if j.begun >= 0 {
+		return min(j.sent+left, j.evaluated())
+	}
+	return min(j.sent+left, j.arrived+j.patience(w))
+}
+
+// evaluated is when a job that runs has used up its own time up to the first byte.
+func (j *job) evaluated() time.Duration {
+	if j.begun < 0 || j.evaluateBound == 0 {
+		return never
+	}
+	return j.begun + j.evaluateBound
+}
+
+// patience is how long a job waits to be run.
+func (j *job) patience(w *world) time.Duration {
+	if j.queueBound > 0 {
+		return j.queueBound
+	}
+	return w.cfg.Sidecars.Wait
+}
+
+// answered is the first byte of the answer.
+func (w *world) answered(j *job) {
+	if j.answering >= 0 {
+		return
+	}
+	j.answering = w.now
+	if j.watched != never {
+		w.watch(j) // for the stream timeout
+	}
+	var hint *pool.Hint
+	if w.cfg.Sidecars.Hints {
+		hint = &pool.Hint{
+			At: w.time(w.now), Known: true, Cached: !j.cold,
+			Waited: j.begun - j.received, Fetched: -1,
+		}
+		hint.Running, hint.Stalled = j.server.load()
+	}
+	j.assignment.Answered(w.time(w.now), true, hint)
+}
+
+// finished is the last byte of the answer.
+func (w *world) finished(j *job) {
+	j.assignment.Done(w.time(w.now), pool.Answered)
+	w.end(j, Done)
+	j.side.serve(w)
+}
+
+// fail ends an attempt that failed. last is the job's outcome if no other
+// attempt follows.
+func (s *sidecar) fail(w *world, j *job, f dispatch.Failure, last Outcome) {
+	if f.ConnectTimedOut {
+		j.assignment.Unreached(w.time(w.now))
+	}
+	j.assignment.Done(w.time(w.now), f.Outcome)
+	f.Repeatable = true
+	next := s.dispatch.Failed(w.time(w.now), j.dispatch, f)
+	if !next.Again {
+		w.end(j, last)
+		s.serve(w)
+		return
+	}
+	j.last = last
+	if j.forgetAttempt(); next.Pause > 0 {
+		w.events.add(w.now+next.Pause, rankArrival, (*pauseEnd)(j))
+	} else {
+		s.claim(w, j)
+	}
+	s.serve(w)
+}
+
+// pauseEnd is the end of the pause before a retry.
+type pauseEnd job
+
+func (c *pauseEnd) happen(w *world) {
+	if !c.ended {
+		c.side.claim(w, (*job)(c))
+	}
+}

@@ -1,0 +1,145 @@
+package sim
+
+import (
+	"math/rand/v2"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"example.org/pilotfish/internal/intake"
+	"example.org/pilotfish/lab/trace"
+)
+
+// A simulated job keeps to its own timeouts as it does with a real sidecar and a
+// real server: the server ends a job that runs for longer than it may, an attempt
+// whose answer does not begin in time is followed by one more, and an answer
+// that takes too long is cut.
+func TestTimeoutsOfAJob(t *testing.T) {
+	for name, c := range map[string]struct {
+		upstreams int
+		job       trace.Job
+		outcome   Outcome
+		ends      time.Duration
+		attempts  int
+	}{
+		"in time": {
+			2, trace.Job{Operators: 9, Output: 2, Timeouts: trace.Timeouts{Queue: 5, Evaluate: 10, Stream: 3}}, Done, 11 * time.Second, 1,
+		},
+		"the server ends a job that runs for too long": {
+			2, trace.Job{Operators: 100, Timeouts: trace.Timeouts{Queue: 5, Evaluate: 10, Stream: 3}}, Overrun, 10 * time.Second, 1,
+		},
+		"two attempts, each of the default time": {
+			2, trace.Job{Operators: 1000}, Overrun, 10 * time.Minute, 2,
+		},
+		"where there is one upstream only, one": {
+			1, trace.Job{Operators: 1000}, Overrun, 5 * time.Minute, 1,
+		},
+		"the answer is cut": {
+			2, trace.Job{Operators: 2, Output: 100, Timeouts: trace.Timeouts{Stream: 10}}, Overrun, 12 * time.Second, 1,
+		},
+		"an answer without a timeout is not": {
+			2, trace.Job{Operators: 2, Output: 10_000, Timeouts: trace.Timeouts{Queue: 5}}, Done, 10_002 * time.Second, 1,
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			got := played(t, setup(t, "least-in-flight", "none", c.upstreams, 4), c.job)[1]
+			assert.Equal(t, c.outcome, got.Outcome)
+			assert.Equal(t, c.ends, got.Arrived+got.Duration())
+			assert.Equal(t, c.attempts, got.Attempts)
+		})
+	}
+}
+
+// What a submitter gets of an answer, and when it begins.
+func TestFirstByteAndCompleteness(t *testing.T) {
+	for name, c := range map[string]struct {
+		job          trace.Job
+		first, last  time.Duration // first is negative for no answer
+		completeness intake.Completeness
+	}{
+		"complete": {trace.Job{Load: 1, Operators: 9, Output: 2, Project: "a"}, 10 * time.Second, 12 * time.Second, intake.Complete},
+		"partial":  {trace.Job{Operators: 2, Output: 100, Timeouts: trace.Timeouts{Stream: 10}}, 2 * time.Second, 12 * time.Second, intake.Partial},
+		"absent":   {trace.Job{Operators: 100, Timeouts: trace.Timeouts{Queue: 5, Evaluate: 10}}, -1, 10 * time.Second, intake.Absent},
+	} {
+		got := played(t, setup(t, "least-in-flight", "none", 1, 4), c.job)[1]
+		assert.Equal(t, c.completeness, got.Completeness, name)
+		assert.Equal(t, c.first, got.FirstByte, name)
+		assert.Equal(t, c.last, got.LastByte, name)
+	}
+	cfg := setup(t, "least-in-flight", "none", 1, 4)
+	cfg.Fleet.Faults = fault(failing, func(*Fault) {})
+	got := played(t, cfg, trace.Job{Operators: 9})[1]
+	assert.Equal(t, intake.Complete, got.Completeness, "an error is an answer")
+	assert.Equal(t, got.LastByte, got.FirstByte)
+}
+
+// deadServers plays jobs before a fleet in which some servers do not answer, of
+// which the sidecar hears from nobody. It returns how many attempts failed.
+func deadServers(t *testing.T, dead int, change func(*Config)) (failed int) {
+	t.Helper()
+	const jobs = 5000
+	cfg := setup(t, "random", "none", 4, 16)
+	cfg.Source = &poisson{rng: rand.New(rand.NewPCG(3, 1)), rate: 20, work: 0.2, n: jobs}
+	ended := 0
+	cfg.Observe = func(r *Result) {
+		ended++
+		failed += r.Attempts
+		if r.Outcome == Done {
+			failed--
+		}
+	}
+	change(&cfg)
+	w, err := newWorld(cfg)
+	require.NoError(t, err)
+	for _, s := range w.servers[:dead] {
+		s.up = false
+	}
+	require.NoError(t, w.loop(t.Context()))
+	require.Equal(t, jobs, ended)
+	return failed
+}
+
+// Jobs would go to the servers that are dead again and again; fewer of them would be
+// suspect. After five failures in a row their breakers open, and then only probes go
+// there; where a time-out is told from other failures, after the first.
+func TestBreakersKeepJobsFromDeadServers(t *testing.T) {
+	without := deadServers(t, 3, func(c *Config) {
+		c.Sidecars.CountTimeouts, c.Sidecars.Breaker.Failures, c.Sidecars.Budget = true, 1_000_000, 1
+	})
+	with := deadServers(t, 3, func(c *Config) { c.Sidecars.CountTimeouts = true })
+	first := deadServers(t, 3, func(*Config) {})
+	t.Log(without, with, first)
+	assert.Less(t, first, with)
+	assert.Greater(t, without, 5000)
+	assert.Less(t, with, 150)
+	assert.GreaterOrEqual(t, with, 15)
+}
+
+// When all are dead, breakers are ignored, and the budget bounds the retries.
+func TestTheBudgetBoundsRetries(t *testing.T) {
+	all := deadServers(t, 4, func(c *Config) { c.Sidecars.CountTimeouts, c.Sidecars.Budget = true, 1 })
+	few := deadServers(t, 4, func(c *Config) { c.Sidecars.CountTimeouts, c.Sidecars.Budget = true, 0.2 })
+	assert.InEpsilon(t, 5000*2, all, 0.05)
+	assert.InEpsilon(t, 5000*1.2, few, 0.05)
+}
+
+// What a job needs besides its project is fetched after it, once for all jobs, and sidecars find it there.
+func TestNeedsAreFetchedOnce(t *testing.T) {
+	need := trace.Need{Name: "catalogue", Load: 3, Bytes: 1 << 20}
+	for _, oneKey := range []bool{false, true} {
+		cfg := setup(t, "dynamic", "none", 1, 4)
+		cfg.Sidecars.OneKey = oneKey
+		results := played(t, cfg,
+			trace.Job{Project: "1", Load: 2, Operators: 1, Bytes: 1, Needs: []trace.Need{need}},
+			trace.Job{Offset: 10, Project: "2", Load: 2, Operators: 1, Bytes: 1, Needs: []trace.Need{need}},
+			trace.Job{Offset: 20, Project: "2", Load: 2, Operators: 1, Bytes: 1, Needs: []trace.Need{need}})
+		assert.Equal(t, []time.Duration{6 * time.Second, 3 * time.Second, time.Second},
+			[]time.Duration{results[1].Run, results[2].Run, results[3].Run})
+	}
+	results := played(t, setup(t, "expected", "none", 4, 4),
+		trace.Job{Project: "1", Load: 2, Operators: 1, Bytes: 1 << 20, Needs: []trace.Need{need}},
+		trace.Job{Offset: 40, Project: "3", Needs: []trace.Need{{Name: "1", Load: 2, Bytes: 1 << 20}, need}, Operators: 1})
+	assert.Equal(t, results[1].Server, results[2].Server, "all but its own is there")
+}

@@ -1,0 +1,202 @@
+package sim
+
+import (
+	"cmp"
+	"math"
+	"math/rand/v2"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"example.org/pilotfish/internal/intake"
+	"example.org/pilotfish/internal/quality"
+	"example.org/pilotfish/internal/record"
+	"example.org/pilotfish/lab/trace"
+)
+
+// Advice is checked by taking it: the simulator plays the same jobs before as many
+// upstreams as advised, and must give what was promised within 10 %.
+
+const adviceCores = 8
+
+// demand is jobs of a second's work in the mean that come at chance, as many a second as
+// rate says at each instant.
+func demand(seed uint64, length time.Duration, rate func(at float64) float64) (jobs []trace.Job) {
+	rng := rand.New(rand.NewPCG(seed, 7))
+	for at := 0.0; ; {
+		at += rng.ExpFloat64() / rate(at)
+		if at >= length.Seconds() {
+			return jobs
+		}
+		work := 0.25 + 0.75*rng.ExpFloat64()
+		jobs = append(jobs, trace.Job{Offset: at, Operators: work * 0.9, Output: work * 0.1})
+	}
+}
+
+// advise is the advice on jobs, before so many upstreams.
+func advise(t *testing.T, jobs []trace.Job, upstreams int, bound time.Duration) *quality.Advice {
+	t.Helper()
+	l := quality.Load{Step: time.Second}
+	var unloaded []float64
+	for i := range jobs {
+		for int(jobs[i].Offset) >= len(l.Jobs) {
+			l.Jobs, l.Cores = append(l.Jobs, 0), append(l.Cores, 0)
+		}
+		l.Jobs[int(jobs[i].Offset)]++
+		unloaded = append(unloaded, jobs[i].Operators)
+	}
+	for i := range jobs { // a job needs one core, from second to second
+		for at, end := jobs[i].Offset, jobs[i].Offset+jobs[i].Work(); at < end && int(at) < len(l.Cores); at = math.Floor(at) + 1 {
+			l.Cores[int(at)] += min(end, math.Floor(at)+1) - at
+		}
+	}
+	slices.Sort(unloaded)
+	a := quality.Advise(l, quality.Fleet{Upstreams: upstreams, Cores: float64(upstreams * adviceCores)},
+		quality.Bound{FirstByte: bound, Unloaded: duration(unloaded[len(unloaded)/2])})
+	require.NotNil(t, a)
+	return a
+}
+
+// servedBy is how so many upstreams serve jobs: each job's result in order of its
+// arrival, and how full they were in the busiest minute.
+func servedBy(t *testing.T, jobs []trace.Job, upstreams int) (all []Result, full float64) {
+	t.Helper()
+	c := setup(t, "expected", "none", upstreams, adviceCores)
+	c.Sidecars.Hints = true
+	list := trace.List(jobs)
+	c.Source = &list
+	busy := map[time.Duration]float64{} // by minute
+	c.Observe = func(r *Result) {
+		all = append(all, *r)
+		for at, end := r.Arrived+r.Wait, r.Arrived+r.Wait+r.Run; at < end; {
+			next := min(end, at.Truncate(time.Minute)+time.Minute)
+			busy[at.Truncate(time.Minute)] += (next - at).Minutes() / float64(upstreams*adviceCores)
+			at = next
+		}
+	}
+	_, err := Run(t.Context(), c)
+	require.NoError(t, err)
+	for _, share := range busy {
+		full = max(full, share)
+	}
+	slices.SortFunc(all, func(a, b Result) int { return cmp.Compare(a.Arrived, b.Arrived) })
+	return all, full
+}
+
+// judged is the machine of a sidecar that has seen these jobs until an instant, and the modes
+// that the fleet entered.
+func judged(all []Result, until time.Duration) (m *quality.Machine, modes []quality.Mode) {
+	type event struct {
+		at time.Duration
+		do func(now time.Time)
+	}
+	m = quality.New(epoch, quality.Default())
+	var events []event
+	for i := range all {
+		r := &all[i]
+		arrived := epoch.Add(r.Arrived)
+		events = append(events, event{r.Arrived + r.FirstByte, func(now time.Time) {
+			m.Began(now, quality.FirstByte{Arrived: arrived, Claimed: arrived})
+		}}, event{r.Arrived + r.LastByte, func(now time.Time) {
+			m.Ended(now, &record.Job{
+				Outcome: intake.Answered, Completeness: r.Completeness, Arrived: arrived, TTFB: r.FirstByte, Total: r.LastByte,
+			})
+		}})
+	}
+	slices.SortStableFunc(events, func(a, b event) int { return cmp.Compare(a.at, b.at) })
+	next := time.Duration(0)
+	for _, e := range events {
+		for ; next < e.at && next <= until; next += time.Second {
+			for _, c := range m.Advance(epoch.Add(next), quality.Moment{}) {
+				modes = append(modes, c.To)
+			}
+		}
+		if e.at > until {
+			break
+		}
+		e.do(epoch.Add(e.at))
+	}
+	return m, modes
+}
+
+// modesOf are the modes that the sidecar would enter with these jobs.
+func modesOf(all []Result) []quality.Mode {
+	_, modes := judged(all, time.Hour)
+	return modes
+}
+
+// A fleet of the size advised for mode 1 stays in it, and is as full as promised. One
+// that is smaller than its load does not stay.
+func TestAdviceForModeOneHolds(t *testing.T) {
+	for _, rate := range []float64{20, 60} {
+		jobs := demand(uint64(rate), 20*time.Minute, func(float64) float64 { return rate })
+		a := advise(t, jobs, 3, 3*time.Second)
+		assert.InEpsilon(t, 3*adviceCores, a.JobsPerSecond, 0.1, "jobs are a core-second long")
+
+		all, full := servedBy(t, jobs, a.Flat.Upstreams)
+		t.Logf("%v jobs a second: %d upstreams; full %.2f, promised %.2f; modes %v", rate, a.Flat.Upstreams, full, a.Flat.Full, modesOf(all))
+		assert.InEpsilon(t, a.Flat.Full, full, 0.1)
+		assert.Equal(t, []quality.Mode{quality.Flat}, modesOf(all))
+		assert.InEpsilon(t, a.Flat.FirstByteSeconds, median(all), 0.1)
+
+		small := int(0.95 * rate / adviceCores)
+		all, _ = servedBy(t, jobs, small)
+		assert.Contains(t, modesOf(all), quality.Growing, "%d upstreams are too few", small)
+		// Busy cores do not show by how much: the rise of the times to first byte does.
+		m, _ := judged(all, 5*time.Minute)
+		trend := m.Status().Trend
+		rise := trend.Rise() / trend.Span
+		assert.InEpsilon(t, rate/float64(small*adviceCores), 1+rise, 0.1, "more work comes than is done")
+	}
+}
+
+func median(all []Result) float64 {
+	var times []float64
+	for i := range all {
+		times = append(times, all[i].FirstByte.Seconds())
+	}
+	slices.Sort(times)
+	return times[len(times)/2]
+}
+
+// worst is the median time to first byte in the worst stretch of five seconds.
+func worst(all []Result) (seconds float64) {
+	of := map[time.Duration][]Result{}
+	for i := range all {
+		at := all[i].Arrived / (5 * time.Second)
+		of[at] = append(of[at], all[i])
+	}
+	for _, one := range of {
+		if len(one) > 20 {
+			seconds = max(seconds, median(one))
+		}
+	}
+	return seconds
+}
+
+// In a rush, a fleet of the size advised for mode 2 makes the median job wait as long
+// as promised, and one upstream less breaks the bound.
+func TestAdviceForModeTwoHolds(t *testing.T) {
+	rush := func(at float64) float64 {
+		if at > 300 && at < 420 {
+			return 120
+		}
+		return 40
+	}
+	for seed := range uint64(2) {
+		jobs := demand(seed, 15*time.Minute, rush)
+		for _, bound := range []time.Duration{3 * time.Second, 10 * time.Second} {
+			a := advise(t, jobs, 20, bound)
+			require.NotNil(t, a.Bounded)
+			all, full := servedBy(t, jobs, a.Bounded.Upstreams)
+			less, _ := servedBy(t, jobs, a.Bounded.Upstreams-1)
+			t.Logf("%+v: full %.2f, first byte %.2f; with one less %.2f", *a.Bounded, full, worst(all), worst(less))
+			assert.InEpsilon(t, a.Bounded.FirstByteSeconds, worst(all), 0.1)
+			assert.Greater(t, worst(less), bound.Seconds())
+			assert.InEpsilon(t, min(1, a.Bounded.Full), full, 0.1)
+		}
+	}
+}

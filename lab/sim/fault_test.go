@@ -1,0 +1,231 @@
+package sim
+
+import (
+	"errors"
+	"math/rand/v2"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"example.org/pilotfish/internal/pool"
+	"example.org/pilotfish/lab/rivals"
+	"example.org/pilotfish/lab/trace"
+)
+
+// fault is one of the first upstream, with a change.
+func fault(kind FaultKind, change func(*Fault)) []*Fault {
+	var f Fault
+	f.SetDefaults()
+	f.Kind = kind
+	change(&f)
+	return []*Fault{&f}
+}
+
+// played plays jobs, and returns what became of each, by its number.
+func played(t *testing.T, cfg Config, jobs ...trace.Job) map[int64]Result {
+	t.Helper()
+	list := trace.List(jobs)
+	cfg.Source = &list
+	got := map[int64]Result{}
+	cfg.Observe = func(r *Result) { got[r.Number] = *r }
+	totals, err := Run(t.Context(), cfg)
+	require.NoError(t, err)
+	require.Len(t, got, len(jobs))
+	require.Zero(t, totals.InFlight)
+	return got
+}
+
+// A fault is active as long as spent and until say.
+func TestFaultsComeAndGo(t *testing.T) {
+	for _, f := range []Fault{
+		{At: 3 * time.Second}, {At: 3 * time.Second, For: 10 * time.Second},
+	} {
+		const step = 100 * time.Millisecond
+		sum := time.Duration(0)
+		for now := time.Duration(0); now < 30*time.Second; now += step {
+			require.Equal(t, sum, f.spent(now), "%+v at %v", f, now)
+			if !f.active(now) {
+				continue
+			}
+			sum += step
+			until := f.end()
+			require.Greater(t, until, now)
+			if until != never {
+				require.False(t, f.active(until), "%+v at %v", f, until)
+				require.True(t, f.active(until-1), "%+v at %v", f, until)
+			}
+		}
+	}
+}
+
+// What runs on a server that hangs stands still; what comes meanwhile waits.
+func TestAHungServerStandsStill(t *testing.T) {
+	cfg := setup(t, "random", "none", 1, 1)
+	cfg.Fleet.Faults = fault(hung, func(f *Fault) { f.At, f.For = 4*time.Second, 5*time.Second })
+	got := played(t, cfg, trace.Job{Operators: 10}, trace.Job{Offset: 5, Operators: 1})
+	assert.Equal(t, 15*time.Second, got[1].Run)
+	assert.Equal(t, 10*time.Second, got[2].Wait)
+	assert.Equal(t, time.Second, got[2].Run)
+
+	cfg.Fleet.Faults = fault(hung, func(f *Fault) { f.At = time.Second })
+	got = played(t, cfg, trace.Job{Offset: 2, Operators: 1, Timeouts: trace.Timeouts{Queue: 30}})
+	assert.Equal(t, Expired, got[1].Outcome)
+	assert.Equal(t, 30*time.Second, got[1].Wait)
+}
+
+// An upstream that has no answer keeps its jobs from being done, and a short
+// time does not count in its favour.
+func TestNoAnswerCountsAsAWait(t *testing.T) {
+	for _, kind := range []FaultKind{failing} {
+		cfg := setup(t, "random", "none", 1, 1)
+		cfg.Fleet.Faults = fault(kind, func(*Fault) {})
+		got := played(t, cfg, trace.Job{Operators: 1, Timeouts: trace.Timeouts{Queue: 30}})
+		assert.Equal(t, Failed, got[1].Outcome, kind)
+		assert.Equal(t, 30*time.Second, got[1].Wait, kind)
+	}
+	cfg := setup(t, "least-in-flight", "none", 2, 1)
+	cfg.Fleet.Faults = fault(refusing, func(*Fault) {})
+	retried := 0
+	for seed := range uint64(20) {
+		cfg.Seed = seed
+		got := played(t, cfg, trace.Job{Operators: 1})
+		assert.Equal(t, Done, got[1].Outcome)
+		retried += got[1].Attempts - 1
+	}
+	assert.InDelta(t, 10, retried, 8)
+}
+
+// TestWhatSickServersReport looks at the reports themselves.
+func TestWhatSickServersReport(t *testing.T) {
+	report := func(kind FaultKind) (w *world, r *reply) {
+		cfg := setup(t, "random", "none", 1, 4)
+		cfg.Fleet.Faults = fault(kind, func(f *Fault) { f.Factor = 4000 })
+		cfg.Source, cfg.Observe = &trace.List{}, func(*Result) {}
+		w, err := newWorld(cfg)
+		require.NoError(t, err)
+		j := newJob(&trace.Job{Project: "p", Operators: 9}, 1)
+		j.side = w.sidecars[0]
+		w.servers[0].receive(w, j)
+		w.servers[0].completed = 7
+		p := &w.sidecars[0].polls[0]
+		return w, &reply{p, w.servers[0].report(w, &p.seen)}
+	}
+	fails := func(why error, normally, soon time.Duration) func(w *world, _ *reply) bool {
+		return func(w *world, _ *reply) bool {
+			took, err := w.servers[0].answers(w, false)
+			check, _ := w.servers[0].answers(w, true)
+			return errors.Is(err, why) && took == normally && check == soon
+		}
+	}
+	_, r := report(slow)
+	assert.Equal(t, [2]float64{1, 0}, r.report.Running)
+	assert.Equal(t, 4, r.report.Cores)
+	assert.Equal(t, 7.0, r.report.Completed)
+	assert.False(t, r.report.Cached.Contains(1))
+	for kind, is := range map[FaultKind]func(w *world, r *reply) bool{
+		listless: func(_ *world, r *reply) bool { return r.report.Cached == nil },
+		hung:     fails(pool.ErrNoResponse, 2*time.Second, time.Second),
+		refusing: fails(pool.ErrNoResponse, instant, instant),
+		slow:     fails(nil, 0, 0),
+	} {
+		w, r := report(kind)
+		assert.True(t, is(w, r), kind)
+	}
+}
+
+// A server that hangs gets no new job some seconds later, though no answer is
+// late yet: its reports fail, and it owes more answers than the others.
+func TestAHungServerBecomesSuspect(t *testing.T) {
+	for _, sidecars := range []int{1, 8} {
+		cfg := setup(t, "random", "none", 4, 16)
+		cfg.Sidecars.Count = sidecars
+		cfg.Sidecars.Attempts = 1 // or those that went there would have left again
+		cfg.Fleet.Faults = fault(hung, func(f *Fault) { f.At, f.For = time.Minute, time.Minute })
+		cfg.Source = &spread{Source: &poisson{rng: rand.New(rand.NewPCG(2, 2)), rate: 50, work: 0.3, n: 9000}}
+		last := time.Duration(0)
+		late, back := 0, 0
+		cfg.Observe = func(r *Result) {
+			if r.Server != 0 {
+				return
+			}
+			switch {
+			case r.Arrived > time.Minute && r.Arrived < 2*time.Minute && r.Attempts == 1:
+				last = max(last, r.Arrived)
+				late++
+			case r.Arrived > 140*time.Second:
+				back++
+			}
+		}
+		_, err := Run(t.Context(), cfg)
+		require.NoError(t, err)
+		t.Logf("%d sidecars: %d jobs went there, the last after %v", sidecars, late, last-time.Minute)
+		assert.Less(t, last, 70*time.Second, "%d sidecars: the last job that went there", sidecars)
+		assert.Positive(t, late)
+		assert.Greater(t, back, 200, "it gets jobs again")
+	}
+}
+
+// A server that does not answer a poll is polled again soon, but not for ever.
+func TestAFailedPollIsCheckedSoon(t *testing.T) {
+	cfg := setup(t, "random", "none", 1, 4)
+	cfg.Sidecars.Interval = 30 * time.Second
+	cfg.Fleet.Faults = fault(hung, func(f *Fault) { f.At = time.Minute })
+	cfg.Source, cfg.Observe, cfg.End = &trace.List{{Offset: 1000}}, func(*Result) {}, 105*time.Second
+	w, err := newWorld(cfg)
+	require.NoError(t, err)
+	require.NoError(t, w.loop(t.Context()))
+	failed := w.sidecars[0].polls[0].failed
+	assert.GreaterOrEqual(t, failed, 1+maxChecks, "polls of every half a minute would have failed twice")
+	assert.LessOrEqual(t, failed, 2+maxChecks)
+}
+
+func TestServersDiffer(t *testing.T) {
+	run := func(change func(*Fleet), jobs ...trace.Job) map[int64]Result {
+		cfg := setup(t, "random", "none", 1, 4)
+		change(&cfg.Fleet)
+		return played(t, cfg, jobs...)
+	}
+	slowed := run(func(f *Fleet) { f.Faults = fault(slow, func(f *Fault) { f.Factor = 5 }) }, trace.Job{Operators: 2})
+	assert.Equal(t, 10*time.Second, slowed[1].Run)
+	fast := run(func(f *Fleet) { f.Unlike = []*Unlike{{Upstreams: 1, Cores: 1, Speed: 2}} }, trace.Job{Operators: 2}, trace.Job{Operators: 2})
+	assert.Equal(t, time.Second, fast[1].Run)
+	assert.Equal(t, time.Second, fast[2].Wait, "there is one core")
+}
+
+// Conservation with everything that can go wrong at once: every arrival ends
+// once, and nothing is left (invariant 1).
+func TestConservation(t *testing.T) {
+	for i, policy := range rivals.All() {
+		rng := rand.New(rand.NewPCG(9, uint64(i)))
+		cfg := setup(t, policy, []string{"none", "threshold", "dagor"}[i%3], 6, 4)
+		var restart Restart
+		restart.SetDefaults()
+		restart.At, restart.Every = 30*time.Second, 40*time.Second
+		cfg.Seed, cfg.Fleet.Restart = uint64(i), &restart
+		cfg.Fleet.Unlike = []*Unlike{{Upstreams: 2, First: 1, Cores: 2, Speed: 0.5}}
+		for _, kind := range faultKinds() {
+			cfg.Fleet.Faults = append(cfg.Fleet.Faults, &Fault{
+				Kind: FaultKind(kind), Upstreams: 1, First: rng.IntN(6), Factor: 5,
+				At:  time.Duration(rng.Int64N(int64(4 * time.Minute))),
+				For: time.Duration(rng.Int64N(int64(3 * time.Minute))),
+			})
+		}
+		cfg.Sidecars.Count, cfg.Sidecars.Wait, cfg.Sidecars.Together = 3, time.Minute, i%2 == 0
+		cfg.Sidecars.Lag = time.Duration(i%3) * time.Second
+		arrived := map[int64]int{}
+		cfg.Source = &poisson{rng: rng, rate: 10, work: 1, n: 4000, withPriority: true}
+		cfg.Observe = func(r *Result) { arrived[r.Number]++ }
+		totals, err := Run(t.Context(), cfg)
+		require.NoError(t, err, policy)
+		require.Len(t, arrived, 4000, policy)
+		for number, n := range arrived {
+			require.Equal(t, 1, n, "%s: job %d", policy, number)
+		}
+		assert.Equal(t, totals.Arrivals, totals.Ended, policy)
+		assert.Zero(t, totals.InFlight, policy)
+		assert.Zero(t, totals.Waiting, policy)
+		assert.Equal(t, 6, totals.Stops, policy)
+	}
+}

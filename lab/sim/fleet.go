@@ -1,0 +1,126 @@
+package sim
+
+import (
+	"fmt"
+	"slices"
+	"time"
+
+	"example.org/pilotfish/internal/settings"
+)
+
+// The largest numbers that make sense; they bound memory.
+const (
+	maxUpstreams = 10_000
+	maxCores     = 1 << 16
+)
+
+// The orders in which joblets of equal priority may run.
+const arrival, expected = "arrival", "expected"
+
+// Fleet is the modelled upstreams.
+type Fleet struct {
+	// Upstreams is how many there are.
+	Upstreams int `yaml:"upstreams"`
+	// Cores and Cache are of each upstream.
+	Cores int           `yaml:"cores"`
+	Cache settings.Size `yaml:"cache"`
+	// Backlog is how many stalled joblets keep an upstream from accepting
+	// connections; with 0 no number does.
+	Backlog int `yaml:"backlog"`
+	// Order says which of the joblets of equal priority goes first: that of the job that
+	// came first (arrival), or that is expected to be short (expected), as at the
+	// reference server.
+	Order string `yaml:"order"`
+
+	// Unlike is upstreams that differ, Faults what goes wrong with some.
+	Unlike []*Unlike `yaml:"unlike"`
+	Faults []*Fault  `yaml:"faults"`
+	// Without Restart, upstreams neither come nor go.
+	Restart *Restart `yaml:"restart"`
+}
+
+// DefaultFleet is the thesis's.
+func DefaultFleet() Fleet {
+	return Fleet{Upstreams: 14, Cores: 16, Cache: 64 << 30, Order: arrival}
+}
+
+// Check refuses nonsense.
+func (v Fleet) Check(f *settings.Faults) {
+	f.Within("upstreams", v.Upstreams, 1, maxUpstreams)
+	f.Within("cores", v.Cores, 1, maxCores)
+	f.AtLeast("cache", int64(v.Cache), 1)
+	f.Within("backlog", v.Backlog, 0, 1<<30)
+	f.OneOf("order", v.Order, []string{arrival, expected})
+	for i, u := range v.Unlike {
+		u.check(f.In(fmt.Sprintf("unlike[%d]", i)), v.Upstreams)
+	}
+	for i, x := range v.Faults {
+		x.check(f.In(fmt.Sprintf("faults[%d]", i)), v.Upstreams)
+	}
+	if v.Restart != nil {
+		v.Restart.check(f.In("restart"))
+	}
+}
+
+// Scale takes a share of the time, above 0 to 1: what happens at a set time
+// happens at the same share of the whole.
+func (v *Fleet) Scale(share float64) {
+	scale := func(d *time.Duration) { *d = time.Duration(float64(*d) * share) }
+	v.Faults = slices.Clone(v.Faults)
+	for i, old := range v.Faults {
+		x := *old
+		scale(&x.At)
+		scale(&x.For)
+		v.Faults[i] = &x
+	}
+	if v.Restart != nil {
+		r := *v.Restart
+		scale(&r.At)
+		scale(&r.Every)
+		v.Restart = &r
+	}
+}
+
+// Unlike is upstreams that differ from the rest of the fleet.
+type Unlike struct {
+	// Upstreams is how many they are, First the number of the first of them.
+	Upstreams int `yaml:"upstreams"`
+	First     int `yaml:"first"`
+	// Cores is how many each has; 0 is as many as the others.
+	Cores int `yaml:"cores"`
+	// Speed is how many times as fast their cores are.
+	Speed float64 `yaml:"speed"`
+}
+
+// SetDefaults fills in what a scenario leaves open.
+func (v *Unlike) SetDefaults() { *v = Unlike{Upstreams: 1, Speed: 1} }
+
+func (v *Unlike) check(f *settings.Faults, upstreams int) {
+	if v == nil {
+		f.Add("", "nothing is said of these upstreams")
+		return
+	}
+	checkSome(f, v.First, v.Upstreams, upstreams)
+	f.Within("cores", v.Cores, 0, maxCores)
+	f.Between("speed", v.Speed, 1e-3, 1e3)
+}
+
+// newServers makes the fleet.
+func (w *world) newServers() {
+	c := &w.cfg.Fleet
+	for i := range c.Upstreams {
+		s := newServer(fmt.Sprintf("rps-%02d:80", i), c)
+		for _, u := range c.Unlike {
+			if i < u.First || i >= u.First+u.Upstreams {
+				continue
+			}
+			s.speed = u.Speed
+			if u.Cores > 0 {
+				s.cores = u.Cores
+			}
+		}
+		w.servers = append(w.servers, s)
+		w.byName[s.address] = i
+	}
+	w.startFaults()
+}

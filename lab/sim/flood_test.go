@@ -1,0 +1,65 @@
+package sim
+
+import (
+	"cmp"
+	"math/rand/v2"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"example.org/pilotfish/internal/intake"
+	"example.org/pilotfish/lab/trace"
+)
+
+// One project floods a fleet that others keep a third busy. With at most half of each sidecar's jobs
+// in flight while no core is free, the others wait less than half as long, and none is lost,
+// with one sidecar and with four. Each may always have one job of the project in flight.
+func TestFlood(t *testing.T) {
+	const servers, cores, work, length = 4, 4, 2.0, 400.0
+	wait := func(flood bool, limit float64, sidecars int) (others, lost float64) {
+		rng := rand.New(rand.NewPCG(17, 18))
+		var jobs []trace.Job
+		add := func(from, to, load float64, project func() string) {
+			for at := from; at < to; at += rng.ExpFloat64() * work / (load * servers * cores) {
+				jobs = append(jobs, trace.Job{
+					Offset: at, Project: trace.Project(project()), Load: 1, Bytes: 25e6, Operators: rng.ExpFloat64() * work,
+					Submitter: rng.Int64N(1000), Timeouts: trace.Timeouts{Queue: 240},
+				})
+			}
+		}
+		add(0, length, 0.35, func() string { return string('a' + rune(rng.IntN(20))) })
+		if flood {
+			add(100, 200, 2, func() string { return "flood" })
+		}
+		slices.SortStableFunc(jobs, func(a, b trace.Job) int { return cmp.Compare(a.Offset, b.Offset) })
+		c := setup(t, "expected", "none", servers, cores)
+		list := trace.List(jobs)
+		c.Source, c.Fleet.Order, c.Sidecars.Count, c.Sidecars.Hints = &list, "expected", sidecars, true
+		c.Sidecars.Projects.Limit, c.WarmUp = limit, 60*time.Second
+		n := 0.0
+		c.Observe = func(r *Result) {
+			if r.Project == intake.Key("flood") {
+				return
+			}
+			n++
+			others += r.Wait.Seconds()
+			if r.Outcome != Done {
+				lost++
+			}
+		}
+		_, err := Run(t.Context(), c)
+		require.NoError(t, err)
+		return others / n, lost
+	}
+	for _, sidecars := range []int{1, 4} {
+		before, _ := wait(false, 0, sidecars)
+		without, _ := wait(true, 0, sidecars)
+		with, lost := wait(true, 0.5, sidecars)
+		t.Logf("%d sidecars: the others wait %.2f s before the flood, %.1f s in it, and %.2f s with the limit", sidecars, before, without, with)
+		assert.Less(t, with, without/2)
+		assert.Zero(t, lost)
+	}
+}

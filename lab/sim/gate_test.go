@@ -1,0 +1,65 @@
+package sim
+
+import (
+	"errors"
+	"math/rand/v2"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"example.org/pilotfish/internal/breaker"
+	"example.org/pilotfish/internal/pool"
+)
+
+// The simulator's breaker does what the library's does, over random histories of what a pool does with
+// them: it asks an open breaker after its open time only, gives it the verdicts of many jobs by one
+// function, and none of a job from before the last opening or closing.
+func TestGateAgreesWithTheLibrary(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		opened, refused := 0, 0
+		for seed := range uint64(200) {
+			o, r := gatesAgree(t, rand.New(rand.NewPCG(seed, 0)))
+			opened, refused = opened+o, refused+r
+		}
+		require.Greater(t, min(opened, refused), 1000, "hardly tried")
+	})
+}
+
+func gatesAgree(t *testing.T, rng *rand.Rand) (opened, refused int) {
+	most := 1 + rng.IntN(6)
+	trips := func(inARow int) bool { return inARow >= most }
+	twin, library := newGate("", trips), breaker.New("", trips)
+	var done [2]func(error) // of both, since they opened or closed last
+	half := false
+	for range 200 {
+		switch {
+		case done[0] == nil || rng.IntN(4) == 0:
+			if twin.Open() {
+				time.Sleep(pool.MinOpen)
+				half = true
+			}
+			ours, err := twin.Allow()
+			theirs, refusal := library.Allow()
+			require.Equal(t, refusal == nil, err == nil)
+			if err == nil {
+				done = [2]func(error){ours, theirs}
+			} else {
+				refused++
+			}
+		default:
+			verdict := []error{nil, errors.New("failed")}[rng.IntN(2)]
+			done[0](verdict)
+			done[1](verdict)
+			if half || twin.Open() {
+				done, half = [2]func(error){}, false
+			}
+		}
+		require.Equal(t, library.Open(), twin.Open())
+		if twin.Open() {
+			opened++
+		}
+	}
+	return opened, refused
+}

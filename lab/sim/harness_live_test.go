@@ -1,0 +1,172 @@
+package sim_test
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"log"
+	"math/rand/v2"
+	"net/http"
+	"sync"
+	"testing"
+	"testing/fstest"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"example.org/pilotfish/internal/balancer"
+	"example.org/pilotfish/internal/breaker"
+	"example.org/pilotfish/internal/dispatch"
+	"example.org/pilotfish/internal/intake"
+	"example.org/pilotfish/internal/job"
+	"example.org/pilotfish/internal/overload"
+	"example.org/pilotfish/internal/pool"
+	"example.org/pilotfish/internal/proxy"
+	"example.org/pilotfish/internal/report"
+	"example.org/pilotfish/internal/ruleserver"
+	"example.org/pilotfish/lab/replay"
+	"example.org/pilotfish/lab/rivals"
+	"example.org/pilotfish/lab/trace"
+	"example.org/pilotfish/test/memnet"
+)
+
+// address is that of an upstream by its number, as in the simulator: where a
+// project goes depends on it.
+func address(number int) string { return fmt.Sprintf("rps-%02d:80", number) }
+
+// cluster is real sidecars before reference servers, on a network in memory. It
+// runs in a bubble of fake time, which passes only while nothing is left to do: a
+// busy machine makes nothing late.
+type cluster struct {
+	network memnet.Network
+	seed    uint64
+	quiet   *log.Logger
+	targets []string
+
+	ctx     context.Context
+	cancel  func()
+	running sync.WaitGroup
+	closers []func()
+}
+
+// startCluster starts servers that have a feed for every project of the jobs, and
+// sidecars before them.
+func startCluster(t *testing.T, jobs []trace.Job, policy string, seed uint64) *cluster {
+	t.Helper()
+	c := &cluster{seed: seed, quiet: log.New(io.Discard, "", 0)}
+	c.ctx, c.cancel = context.WithCancel(t.Context())
+	feeds := fstest.MapFS{}
+	for _, j := range jobs {
+		feeds[string(j.Project)+".csv"] = &fstest.MapFile{Data: []byte("id\n1\n")}
+	}
+	for number := range upstreams {
+		c.serve(t, address(number), feeds)
+	}
+	for number := range sidecars {
+		c.sidecar(t, number, policy)
+	}
+	return c
+}
+
+// serve starts a reference server with virtual cores, which believes what jobs say
+// that they cost.
+func (c *cluster) serve(t *testing.T, address string, feeds fstest.MapFS) {
+	t.Helper()
+	s := ruleserver.Defaults()
+	s.Cores, s.TrustCost, s.CacheBytes = cores, true, 64<<30
+	server, err := ruleserver.New(ruleserver.Config{Settings: s, Feeds: feeds})
+	require.NoError(t, err)
+	web := &http.Server{Handler: server.Handler(), ErrorLog: c.quiet}
+	listener := c.network.Listen(address)
+	c.running.Go(func() { _ = web.Serve(listener) })
+	c.closers = append(c.closers, func() { _ = web.Close(); server.Close() })
+}
+
+// sidecar starts what a pilotfish is made of, with random sources of its own.
+func (c *cluster) sidecar(t *testing.T, number int, policy string) {
+	t.Helper()
+	random := func(stream uint64) *rand.Rand { return rand.New(rand.NewPCG(c.seed, 10*uint64(number)+stream)) }
+	chosen, err := rivals.New(policy)
+	require.NoError(t, err)
+	detector, err := overload.New("none", 100)
+	require.NoError(t, err)
+	p, err := pool.New(pool.Config{
+		Settings: pool.Settings{Policy: chosen, Detector: detector, Interval: interval, Breaker: pool.DefaultBreaker()},
+		Gate:     breaker.New, Rand: random(1),
+	})
+	require.NoError(t, err)
+	d, err := dispatch.New(dispatch.Config{Pool: p, Rand: random(2), Retry: dispatch.DefaultRetry(), Queue: dispatch.DefaultQueue()})
+	require.NoError(t, err)
+	b := balancer.New(d, balancer.Hooks{})
+
+	reader, err := intake.NewReader(intake.Default())
+	require.NoError(t, err)
+	handler, err := proxy.New(proxy.Config{
+		Config: job.Config{Reader: reader, Budget: intake.NewBudget(256<<20, 16<<20), Claimer: b, Hint: report.Default().Hint, ExplainHeaders: true},
+		Dial:   c.network.Dial, Idle: proxy.Default().Idle,
+	})
+	require.NoError(t, err)
+	server, err := proxy.NewServer(handler, proxy.ServerConfig{Conns: 1000, ErrorLog: c.quiet})
+	require.NoError(t, err)
+
+	settings := report.Default()
+	settings.Interval = interval
+	reports, err := report.New(report.Config{
+		Settings: settings, Rand: random(3), Report: b.Report,
+		Failed:    func(address string, err error) { t.Errorf("report of %s: %v", address, err) },
+		Transport: &http.Transport{DialContext: c.network.Dial},
+	})
+	require.NoError(t, err)
+	var set []pool.Upstream
+	var follow []string
+	for number := range upstreams {
+		set = append(set, pool.Upstream{Address: address(number)})
+		follow = append(follow, address(number))
+	}
+	b.Set(set)
+	reports.Follow(follow)
+
+	own := fmt.Sprintf("127.0.0.1:%d", 8080+number)
+	listener := c.network.Listen(own)
+	c.running.Go(func() { b.Run(c.ctx) })
+	c.running.Go(func() { reports.Run(c.ctx) })
+	c.running.Go(func() { _ = server.Serve(listener) })
+	c.closers = append(c.closers, func() {
+		now, cancel := context.WithCancel(context.Background())
+		cancel()
+		_ = server.Shutdown(now)
+		handler.Close()
+	})
+	c.targets = append(c.targets, "http://"+own)
+}
+
+// replay sends the jobs, and returns what became of each.
+func (c *cluster) replay(t *testing.T, jobs []trace.Job) map[trace.Line]seen {
+	t.Helper()
+	results := map[trace.Line]seen{}
+	source := trace.List(jobs)
+	transport := &http.Transport{DialContext: c.network.Dial, DisableCompression: true, MaxIdleConnsPerHost: 256}
+	defer transport.CloseIdleConnections()
+	settings := replay.Defaults()
+	settings.Targets = c.targets
+	require.NoError(t, replay.Run(c.ctx, replay.Config{
+		Settings: settings, Source: &source, Name: "live", Hint: report.Default().Hint, Transport: transport,
+		Observe: func(r *replay.Result) {
+			if !assert.True(t, r.OK(), "line %d: status %d, %v", r.Line, r.Status, r.Err) {
+				return
+			}
+			wait := r.Late + r.Wait
+			results[r.Line] = seen{r.Upstream, wait, r.LastByte - wait, r.Fetched}
+		},
+	}))
+	return results
+}
+
+// stop ends everything, the sidecars before the servers.
+func (c *cluster) stop() {
+	c.cancel()
+	for i := len(c.closers) - 1; i >= 0; i-- {
+		c.closers[i]()
+	}
+	c.running.Wait()
+}

@@ -1,0 +1,181 @@
+package sim
+
+import (
+	"container/heap"
+	"time"
+
+	"example.org/pilotfish/pkg/selection"
+)
+
+// phase is a job's place in the chain of its joblets (the thesis, 3.4).
+type phase uint8
+
+const (
+	feedSource phase = iota
+	sharedOperators
+	operators
+	outputFeed
+	finished
+)
+
+// key names a joblet's result: equal keys are computed once.
+type key struct {
+	project uint64
+	version int64
+	shared  uint64
+	number  int64 // of the job, where the result is nobody else's
+	phase   phase
+}
+
+// joblet is one piece of work on one core, for one or more jobs.
+type joblet struct {
+	key      key
+	server   *server
+	epoch    int // of the server's life that it belongs to
+	priority selection.Priority
+	turn     time.Duration // the first of its jobs'
+	seq      uint64        // submission order of its first job
+	work     time.Duration
+	bytes    int64
+	jobs     []*job
+	since    time.Duration // while it runs
+	ends     time.Duration
+	stood    time.Duration // for how long the server had stood still when it began
+	running  bool
+	place    int // in the queue
+}
+
+// joblet names the work of the job's phase. A project's data and its shared
+// rules are what jobs have in common (the thesis, figure 2); the rules of one
+// channel and the answer are the job's own.
+func (j *job) joblet() (k key, work time.Duration, bytes int64) {
+	k = key{project: j.project, version: j.version, phase: j.phase}
+	switch j.phase {
+	case feedSource:
+		if j.needed > 0 {
+			n := j.needs[j.needed-1]
+			return key{project: n.id, phase: feedSource}, n.load, n.bytes
+		}
+		return k, j.load, j.bytes
+	case sharedOperators:
+		k.shared = j.shared
+		return k, j.sharedRules, j.bytes / 2
+	case operators:
+		k.number = j.number
+		return k, j.operators, 0
+	}
+	k.number = j.number
+	return k, j.output, 0
+}
+
+// next goes on to the job's next joblet.
+func (j *job) next() {
+	if j.phase == feedSource && j.needed < len(j.needs) {
+		j.needed++
+		return
+	}
+	j.phase++
+}
+
+// begin runs a joblet on a core that is free.
+func (s *server) begin(now time.Duration, b *joblet) {
+	b.running = true
+	b.since = now
+	b.ends = now + s.takes(now, b)
+	b.stood = s.stood(now)
+	s.busy++
+}
+
+// takes is how long a joblet lasts if it begins now.
+func (s *server) takes(now time.Duration, b *joblet) time.Duration {
+	longer, faster := 1.0, s.speed
+	if f := s.suffers(slow, now); f != nil {
+		longer = f.Factor
+	}
+	if longer == faster {
+		return b.work
+	}
+	return time.Duration(float64(b.work) * longer / faster)
+}
+
+// happen ends a joblet: its result is cached and its jobs go on.
+func (b *joblet) happen(w *world) {
+	s := b.server
+	if b.epoch != s.epoch {
+		return // the server died meanwhile
+	}
+	if s.delays(w, b) {
+		return
+	}
+	s.account(w.now)
+	s.busy--
+	delete(s.shared, b.key)
+	if b.key.phase <= sharedOperators {
+		s.cache.put(b.key, b.bytes, w.now)
+	}
+	for _, j := range b.jobs {
+		j.on = nil
+		j.worked += w.now - b.since
+		j.next()
+		s.advance(w, j)
+	}
+	s.dispatch(w)
+}
+
+// delays puts the end of a joblet off by the time for which its server has stood
+// still since it began, or was put off before.
+func (s *server) delays(w *world, b *joblet) bool {
+	lost := s.stood(w.now) - b.stood
+	resumes := w.now
+	if f := s.suffers(hung, w.now); f != nil {
+		resumes = f.end()
+	}
+	if lost == 0 && resumes == w.now {
+		return false
+	}
+	if resumes == never {
+		return true // its jobs will time out
+	}
+	b.stood, b.ends = s.stood(resumes), resumes+lost
+	w.events.add(b.ends, rankFinish, b)
+	return true
+}
+
+// jobletQueue is a heap by priority, then turn, then submission, for container/heap.
+type jobletQueue []*joblet
+
+func (q jobletQueue) Len() int { return len(q) }
+
+func (q jobletQueue) Less(i, j int) bool {
+	if q[i].priority != q[j].priority {
+		return q[i].priority > q[j].priority
+	}
+	if q[i].turn != q[j].turn {
+		return q[i].turn < q[j].turn
+	}
+	return q[i].seq < q[j].seq
+}
+
+func (q jobletQueue) Swap(i, j int) {
+	q[i], q[j] = q[j], q[i]
+	q[i].place, q[j].place = i, j
+}
+
+func (q *jobletQueue) Push(x any) {
+	b := x.(*joblet)
+	b.place = len(*q)
+	*q = append(*q, b)
+}
+
+func (q *jobletQueue) Pop() any {
+	last := len(*q) - 1
+	b := (*q)[last]
+	(*q)[last] = nil
+	*q = (*q)[:last]
+	return b
+}
+
+func (q *jobletQueue) push(b *joblet)   { heap.Push(q, b) }
+func (q *jobletQueue) pop() *joblet     { return heap.Pop(q).(*joblet) }
+func (q *jobletQueue) remove(b *joblet) { heap.Remove(q, b.place) }
+func (q *jobletQueue) fix(b *joblet)    { heap.Fix(q, b.place) }

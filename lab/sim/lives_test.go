@@ -1,0 +1,129 @@
+package sim
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"example.org/pilotfish/internal/intake"
+	"example.org/pilotfish/lab/trace"
+)
+
+// An answer that has begun is lost with its server: what came is with the submitter.
+func TestAnAnswerThatHasBegunIsLost(t *testing.T) {
+	cfg := setup(t, "random", "none", 1, 1)
+	cfg.Fleet.Restart = &Restart{At: 10 * time.Second, Every: time.Second, Notice: time.Second, Away: time.Second}
+	got := played(t, cfg, trace.Job{Operators: 2, Output: 100})[1]
+	assert.Equal(t, Lost, got.Outcome)
+	assert.Equal(t, 1, got.Attempts)
+	assert.Equal(t, intake.Partial, got.Completeness)
+	assert.Equal(t, []time.Duration{2 * time.Second, 11 * time.Second}, []time.Duration{got.FirstByte, got.LastByte})
+}
+
+// A server with a long queue accepts no connection. One that has no timeout waits for it,
+// as long as its job does.
+func TestConnectionsWaitToBeAccepted(t *testing.T) {
+	cfg := setup(t, "random", "none", 1, 1)
+	cfg.Fleet.Backlog, cfg.Sidecars.ConnectTimeout = 1, -1
+	got := played(t, cfg,
+		trace.Job{Operators: 10}, trace.Job{Operators: 5}, trace.Job{Operators: 5}, // one runs, two are stalled
+		trace.Job{Operators: 5, Offset: 1, Timeouts: trace.Timeouts{Queue: 4}},
+		trace.Job{Operators: 5, Offset: 1.5},
+		trace.Job{Operators: 5, Offset: 10.25})
+	assert.Equal(t, Expired, got[4].Outcome)
+	assert.Equal(t, 4*time.Second, got[4].Wait)
+	assert.Equal(t, Done, got[5].Outcome)
+	assert.Equal(t, 9750*time.Millisecond, got[6].Wait, "it comes when one is stalled, and is accepted at once")
+	assert.Equal(t, 23500*time.Millisecond, got[5].Wait, "it tries again a moment later, and waits for the next place")
+	assert.Equal(t, 1, got[5].Attempts)
+}
+
+// In a rolling restart every upstream stops once. Jobs that run then are tried
+// again elsewhere; the caches are lost.
+func TestRollingRestart(t *testing.T) {
+	cfg := setup(t, "bounded-hash", "none", 3, 4)
+	var restart Restart
+	restart.SetDefaults()
+	restart.At = 100 * time.Second
+	cfg.Fleet.Restart = &restart
+	var jobs trace.List
+	for at := range 600 {
+		jobs = append(jobs, trace.Job{Offset: float64(at), Project: "p", Version: 1, Load: 1, Bytes: 1, Operators: 0.1})
+	}
+	cfg.Source = &jobs
+	lost := 0
+	cfg.Observe = func(r *Result) {
+		if r.Outcome != Done {
+			lost++
+		}
+	}
+	w, err := newWorld(cfg)
+	require.NoError(t, err)
+	require.NoError(t, w.loop(t.Context()))
+	totals := w.count()
+	assert.Equal(t, 3, totals.Stops)
+	assert.Zero(t, lost)
+	assert.GreaterOrEqual(t, totals.Fetches, 2, "at home, and where it went meanwhile")
+}
+
+// Where ends of lives are known, sidecars know them until the upstream has come back.
+func TestEndsAreKnown(t *testing.T) {
+	cfg := setup(t, "expected", "none", 2, 1)
+	cfg.Fleet.Restart = &Restart{At: time.Minute, Every: time.Minute, Notice: 30 * time.Second, Away: time.Second, Known: true}
+	cfg.Observe = func(*Result) {}
+	cfg.Source = &trace.List{{Offset: 1}, {Offset: 130}}
+	w, err := newWorld(cfg)
+	require.NoError(t, err)
+	ends := func() (after []time.Duration) {
+		for _, u := range w.sidecars[0].pool.States(w.time(w.now)) {
+			left := time.Duration(-1)
+			if !u.StopsAt.IsZero() {
+				left = u.StopsAt.Sub(w.time(0))
+			}
+			after = append(after, left)
+		}
+		return after
+	}
+	assert.Equal(t, []time.Duration{90 * time.Second, 150 * time.Second}, ends())
+	require.NoError(t, w.loop(t.Context()))
+	assert.Equal(t, []time.Duration{-1, 150 * time.Second}, ends())
+}
+
+// What is before the end of the warm-up is not in the results.
+func TestWarmUpIsLeftOut(t *testing.T) {
+	var jobs trace.List
+	for at := range 100 {
+		jobs = append(jobs, trace.Job{Offset: float64(at), Project: "p", Version: int64(1 + at/25), Load: 1, Bytes: 1, Operators: 0.5})
+	}
+	cfg := setup(t, "random", "none", 1, 4)
+	cfg.Source, cfg.WarmUp = &jobs, 50*time.Second
+	seen := 0
+	cfg.Observe = func(r *Result) {
+		seen++
+		assert.GreaterOrEqual(t, r.Arrived, 50*time.Second)
+	}
+	totals, err := Run(t.Context(), cfg)
+	require.NoError(t, err)
+	assert.Equal(t, 50, seen)
+	assert.Equal(t, 100, totals.Ended)
+	assert.Equal(t, 2, totals.Fetches, "of four versions")
+	assert.InDelta(t, 2+50*0.5, totals.CoreSeconds, 1)
+	assert.InDelta(t, 49.5, totals.Length.Seconds(), 1.1)
+}
+
+// Sidecars that see the same reports see them at the same instant.
+func TestReportsTogether(t *testing.T) {
+	for _, together := range []bool{false, true} {
+		cfg := setup(t, "random", "none", 2, 1)
+		cfg.Sidecars.Count, cfg.Sidecars.Together, cfg.Sidecars.Lag = 3, together, time.Second
+		cfg.Source, cfg.Observe = &trace.List{{Offset: 20, Operators: 1}}, func(*Result) {}
+		w, err := newWorld(cfg)
+		require.NoError(t, err)
+		require.NoError(t, w.loop(t.Context()))
+		age := func(i int) float64 { return w.sidecars[i].pool.States(w.time(w.now))[0].ReportAge }
+		assert.Equal(t, together, age(0) == age(1) && age(1) == age(2))
+		assert.GreaterOrEqual(t, age(0), 1.0, "a report is as old as it takes to arrive")
+	}
+}

@@ -1,0 +1,153 @@
+package sim
+
+import (
+	"time"
+
+	"example.org/pilotfish/internal/pool"
+)
+
+// poll is the polling of one server by one sidecar, or by all together. It keeps
+// the pace of internal/report: after a poll that failed the next ones come soon.
+type poll struct {
+	sides  []*sidecar
+	server *server
+	seen   seen
+
+	due      time.Duration // when the next poll begins; never while one is under way
+	check    bool          // the next one comes soon, and has less time
+	again    bool          // ask again when the one under way is over
+	failed   int           // in a row
+	reported bool
+}
+
+// seen is a server's counters at the last poll.
+type seen struct {
+	life int // of the server, to which the counters belong
+	counters
+}
+
+const (
+	pollTime  = 2 * time.Second // how long a poll may take
+	checkTime = time.Second     // how long a check may take, and how long after a failed poll it begins
+	maxChecks = 3               // in a row
+)
+
+func (w *world) startPolls() {
+	groups := [][]*sidecar{w.sidecars}
+	if !w.cfg.Sidecars.Together {
+		groups = nil
+		for i := range w.sidecars {
+			groups = append(groups, w.sidecars[i:i+1])
+		}
+	}
+	for _, sides := range groups {
+		polls := make([]poll, len(w.servers))
+		for i, s := range w.servers {
+			polls[i] = poll{sides: sides, server: s}
+			polls[i].plan(w, time.Duration(w.polls.Int64N(int64(w.cfg.Sidecars.Interval))), false)
+		}
+		for _, side := range sides {
+			side.polls = polls
+		}
+	}
+}
+
+// plan makes the next poll begin at an instant, instead of when it was planned before.
+func (p *poll) plan(w *world, at time.Duration, check bool) {
+	p.due, p.check = at, check
+	w.events.add(at, rankReport, p)
+}
+
+// happen polls a server and plans the next poll.
+func (p *poll) happen(w *world) {
+	if w.now != p.due || w.over() {
+		return
+	}
+	interval, s := w.cfg.Sidecars.Interval, p.server
+	next := w.now + interval + time.Duration((w.polls.Float64()*0.4-0.2)*float64(interval))
+	took, err := s.answers(w, p.check && p.reported)
+	switch {
+	case err != nil:
+		p.due = never
+		w.events.add(w.now+took, rankReport, &noReport{p, err, w.now, next})
+	default:
+		p.reported, p.failed = true, 0
+		p.plan(w, next, false)
+		r := &reply{p, s.report(w, &p.seen)}
+		if lag := w.cfg.Sidecars.Lag; lag > 0 {
+			w.events.add(w.now+lag, rankReport, r)
+		} else {
+			r.happen(w)
+		}
+	}
+}
+
+// answers says how a server answers a poll that begins now: after how long it has
+// failed, and why.
+func (s *server) answers(w *world, check bool) (took time.Duration, err error) {
+	switch {
+	case !s.up || s.suffers(hung, w.now) != nil:
+		if check {
+			return checkTime, pool.ErrNoResponse
+		}
+		return pollTime, pool.ErrNoResponse
+	case s.suffers(refusing, w.now) != nil:
+		return instant, pool.ErrNoResponse
+	}
+	return 0, nil
+}
+
+// reply is the answer to a poll.
+type reply struct {
+	poll   *poll
+	report pool.Report
+}
+
+func (r *reply) happen(w *world) {
+	s := r.poll.server
+	for _, side := range r.poll.sides {
+		w.totals.Reports++
+		side.pool.Report(w.time(w.now), s.address, r.report)
+		side.serve(w)
+	}
+}
+
+// noReport is the end of a poll that failed.
+type noReport struct {
+	poll   *poll
+	why    error
+	began  time.Duration
+	normal time.Duration // when the next poll begins that is no check
+}
+
+func (r *noReport) happen(w *world) {
+	p := r.poll
+	for _, side := range p.sides {
+		side.pool.ReportFailed(w.time(w.now), p.server.address, r.why)
+		side.serve(w)
+	}
+	p.failed++
+	switch {
+	case p.again:
+		p.plan(w, w.now, true)
+	case p.reported && p.failed <= maxChecks:
+		p.plan(w, max(w.now, min(r.normal, r.began+checkTime)), true)
+	default:
+		p.plan(w, max(w.now, r.normal), false)
+	}
+	p.again = false
+}
+
+// askEarly polls the servers at once that the pool wants to hear from. Sidecars
+// that have the reports of one Prometheus server cannot.
+func (s *sidecar) askEarly(w *world) {
+	for _, address := range s.pool.Ask() {
+		switch p := &s.polls[w.byName[address]]; {
+		case w.cfg.Sidecars.Together:
+		case p.due == never:
+			p.again = true
+		default:
+			p.plan(w, w.now, true)
+		}
+	}
+}

@@ -1,0 +1,231 @@
+package sim
+
+import (
+	"io"
+	"math/rand/v2"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"example.org/pilotfish/internal/overload"
+	"example.org/pilotfish/lab/rivals"
+	"example.org/pilotfish/lab/trace"
+	"example.org/pilotfish/pkg/selection"
+)
+
+// poisson yields n jobs of exponential work at exponential intervals, one
+// joblet each and nothing to share.
+type poisson struct {
+	rng          *rand.Rand
+	rate, work   float64
+	n            int
+	at           float64
+	withPriority bool
+}
+
+func (p *poisson) Next() (trace.Job, error) {
+	if p.n == 0 {
+		return trace.Job{}, io.EOF
+	}
+	p.n--
+	p.at += p.rng.ExpFloat64() / p.rate
+	j := trace.Job{Offset: p.at, Operators: p.rng.ExpFloat64() * p.work}
+	if p.withPriority && p.rng.IntN(5) == 0 {
+		j.Priority = selection.High
+	}
+	return j, nil
+}
+
+// setup is a run on a fleet in which jobs wait as long as they must.
+func setup(t testing.TB, policy, detector string, upstreams, cores int) Config {
+	t.Helper()
+	c := Config{Fleet: DefaultFleet(), Sidecars: DefaultSidecars()}
+	c.Fleet.Upstreams, c.Fleet.Cores = upstreams, cores
+	c.Sidecars.Wait = 1000 * time.Hour
+	var err error
+	c.Policy, err = rivals.New(policy)
+	require.NoError(t, err)
+	c.Detector, err = overload.New(detector, 100)
+	require.NoError(t, err)
+	return c
+}
+
+// erlangC is the mean wait in an M/M/k queue, by the Erlang C formula.
+func erlangC(k int, rate, work float64) float64 {
+	a := rate * work
+	sum, term := 0.0, 1.0
+	for n := range k {
+		sum += term
+		term *= a / float64(n+1)
+	}
+	term /= 1 - a/float64(k)
+	return term / (sum + term) * work / (float64(k) - a)
+}
+
+// Invariant 9: a server is an M/M/k queue when its jobs are.
+func TestAgreesWithErlangC(t *testing.T) {
+	for _, c := range []struct {
+		cores int
+		load  float64
+		jobs  int // enough for an error well below the 3 % that are allowed
+	}{{1, 0.5, 200_000}, {4, 0.7, 500_000}} {
+		const work = 2.0
+		rate := c.load * float64(c.cores) / work
+		sum, n := 0.0, 0
+		cfg := setup(t, "random", "none", 1, c.cores)
+		cfg.Source = &poisson{rng: rand.New(rand.NewPCG(uint64(c.cores), 5)), rate: rate, work: work, n: c.jobs}
+		cfg.Observe = func(r *Result) { sum += r.Wait.Seconds(); n++ }
+		totals, err := Run(t.Context(), cfg)
+		require.NoError(t, err)
+		require.Equal(t, c.jobs, n)
+		want := erlangC(c.cores, rate, work)
+		assert.InEpsilon(t, want, sum/float64(c.jobs), 0.03, "M/M/%d at load %v", c.cores, c.load)
+		assert.InEpsilon(t, float64(c.jobs)*work, totals.CoreSeconds, 0.01)
+	}
+}
+
+// Invariant 7: equal scenario and seed give equal results.
+func TestDeterminism(t *testing.T) {
+	run := func() (results []Result) {
+		c := setup(t, "expected", "threshold", 5, 16)
+		c.Sidecars.Count, c.Sidecars.Wait = 4, time.Minute
+		c.Fleet.Restart = &Restart{At: 20 * time.Second, Every: 20 * time.Second, Notice: 10 * time.Second, Away: 20 * time.Second}
+		c.Source = &poisson{rng: rand.New(rand.NewPCG(4, 4)), rate: 30, work: 2, n: 5000, withPriority: true}
+		c.Seed = 11
+		c.Observe = func(r *Result) { results = append(results, *r) }
+		_, err := Run(t.Context(), c)
+		require.NoError(t, err)
+		return results
+	}
+	first := run()
+	require.NotEmpty(t, first)
+	assert.Equal(t, first, run())
+}
+
+// High jobs go first: with a fifth of the jobs high, at a high load, they wait
+// far less, and the mean of all is as without priorities.
+func TestPriorityGoesFirst(t *testing.T) {
+	var sum [selection.Priorities]float64
+	var n [selection.Priorities]float64
+	c := setup(t, "random", "none", 1, 16)
+	c.Source = &poisson{rng: rand.New(rand.NewPCG(5, 5)), rate: 7.2, work: 2, n: 400_000, withPriority: true}
+	c.Observe = func(r *Result) { sum[r.Priority] += r.Wait.Seconds(); n[r.Priority]++ }
+	_, err := Run(t.Context(), c)
+	require.NoError(t, err)
+	high, low := sum[selection.High]/n[selection.High], sum[selection.Low]/n[selection.Low]
+	assert.Less(t, high, low/4)
+	assert.InEpsilon(t, erlangC(16, 7.2, 2), (sum[0]+sum[1])/(n[0]+n[1]), 0.05)
+}
+
+// Equal joblets are computed once, whether cached, running or queued.
+func TestEqualJobletsAreShared(t *testing.T) {
+	jobs := trace.List{}
+	for i := range 10 {
+		jobs = append(jobs, trace.Job{
+			Offset: 0.1 * float64(i), Project: "p", Version: 1, Shared: "s", Channel: int64(i + 1),
+			Load: 5, SharedRules: 2, Operators: 1, Output: 0.5, Bytes: 1000,
+		})
+	}
+	var last time.Duration
+	c := setup(t, "random", "none", 1, 16)
+	c.Source = &jobs
+	c.Observe = func(r *Result) { last = max(last, r.Arrived+r.Duration()); assert.Zero(t, r.Wait) }
+	totals, err := Run(t.Context(), c)
+	require.NoError(t, err)
+	assert.Equal(t, 1, totals.Fetches)
+	assert.InDelta(t, 8.5, last.Seconds(), 1e-6)
+	assert.InDelta(t, 5+2+10*1.5, totals.CoreSeconds, 1e-6)
+}
+
+func TestDependentJobsWait(t *testing.T) {
+	got := played(t, setup(t, "random", "none", 1, 4),
+		trace.Job{Offset: 0, Operators: 10},
+		trace.Job{Offset: 1, Operators: 1, After: 1},
+		trace.Job{Offset: 2, Operators: 1, After: 2})
+	requireEnds(t, got, 10, 11, 12)
+}
+
+// requireEnds checks when each job ended, in seconds.
+func requireEnds(t *testing.T, got map[int64]Result, want ...float64) {
+	t.Helper()
+	for i, at := range want {
+		r := got[int64(i+1)]
+		require.InDelta(t, at, (r.Arrived + r.Duration()).Seconds(), 1e-6, "job %d", i+1)
+	}
+}
+
+// A submitter sends its next job once it has seen the response to the one before.
+// By then the server has given the core to a job that waited there.
+func TestDependentJobsComeAfterThoseThatWaitAtTheServer(t *testing.T) {
+	got := played(t, setup(t, "random", "none", 1, 1),
+		trace.Job{Offset: 0, Operators: 10},
+		trace.Job{Offset: 1, Operators: 5},
+		trace.Job{Offset: 2, Operators: 1, After: 1, Priority: selection.High})
+	requireEnds(t, got, 10, 15, 16)
+}
+
+func TestPatienceEnds(t *testing.T) {
+	got := played(t, setup(t, "random", "none", 1, 1),
+		trace.Job{Operators: 100},
+		trace.Job{Offset: 1, Operators: 1, Timeouts: trace.Timeouts{Queue: 20}})
+	assert.Equal(t, Expired, got[2].Outcome)
+	assert.Equal(t, 20*time.Second, got[2].Wait)
+	assert.Equal(t, Done, got[1].Outcome)
+}
+
+// The cache is a naive list with the oldest first.
+func TestCacheAgainstNaiveList(t *testing.T) {
+	type entry struct {
+		k     key
+		bytes int64
+	}
+	rng := rand.New(rand.NewPCG(6, 6))
+	c := newCache(1000)
+	var list []entry
+	used := int64(0)
+	for now := range time.Duration(20_000) {
+		k := key{project: rng.Uint64N(40), phase: phase(rng.IntN(2))}
+		found := false
+		for _, e := range list {
+			found = found || e.k == k
+		}
+		require.Equal(t, found, c.has(k))
+		bytes := rng.Int64N(300)
+		c.put(k, bytes, now)
+		if !found {
+			for used+bytes > 1000 {
+				used -= list[0].bytes
+				list = list[1:]
+			}
+			used += bytes
+			list = append(list, entry{k, bytes})
+		}
+		require.Equal(t, used, c.used)
+		at := listing{cache: &c, at: now}
+		for p := range uint64(40) {
+			in := false
+			for _, e := range list {
+				in = in || e.k == key{project: p}
+			}
+			require.Equal(t, in, at.Contains(p))
+		}
+	}
+}
+
+// BenchmarkRun plays jobs with projects through the sidecars, three quarters of
+// what the fleet can do.
+func BenchmarkRun(b *testing.B) {
+	for name, sidecars := range map[string]int{"one scheduler": 1, "40 sidecars": 40} {
+		b.Run(name, func(b *testing.B) {
+			c := setup(b, "expected", "none", 14, 16)
+			c.Sidecars.Count, c.Sidecars.Wait = sidecars, 4*time.Minute
+			b.ReportAllocs()
+			c.Source = &spread{Source: &poisson{rng: rand.New(rand.NewPCG(1, 1)), rate: 84, work: 2, n: b.N}}
+			c.Observe = func(*Result) {}
+			_, err := Run(b.Context(), c)
+			require.NoError(b, err)
+		})
+	}
+}

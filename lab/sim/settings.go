@@ -1,0 +1,104 @@
+package sim
+
+import (
+	"fmt"
+	"time"
+
+	"example.org/pilotfish/internal/dispatch"
+	"example.org/pilotfish/internal/pool"
+	"example.org/pilotfish/internal/settings"
+)
+
+// maxSidecars is the largest number that makes sense; it bounds memory.
+const maxSidecars = 100_000
+
+// Sidecars is how the sidecars are set up.
+type Sidecars struct {
+	Count int `yaml:"count"`
+	// Interval is the time between two reports of one upstream to one sidecar.
+	Interval time.Duration `yaml:"interval"`
+	// Lag is how long a report takes to arrive. Together makes all sidecars see
+	// the same reports, as those of one Prometheus server.
+	Lag      time.Duration `yaml:"lag"`
+	Together bool          `yaml:"together"`
+	// Hints turns on the load hint on answers.
+	Hints bool `yaml:"hints"`
+	// OneKey tells sidecars a job's project alone, whatever else it needs.
+	OneKey bool `yaml:"one_key"`
+	// Attempts, ConnectTimeout and Budget are as in dispatch.RetrySettings. The
+	// ConnectTimeout "never" waits until the upstream accepts, as the thesis's
+	// experiments did.
+	Attempts       int      `yaml:"attempts"`
+	ConnectTimeout Patience `yaml:"connect_timeout"`
+	// CountTimeouts makes a connection that takes too long fail like an attempt that was sent:
+	// it counts, and opens no breaker at once, as in the thesis's system.
+	CountTimeouts bool                 `yaml:"count_timeouts"`
+	Budget        float64              `yaml:"budget"`
+	Breaker       pool.BreakerSettings `yaml:"breaker"`
+	// Projects is as in the sidecar's own configuration.
+	Projects dispatch.ProjectSettings `yaml:"-"`
+	// Wait bounds the wait of jobs that do not say how long they wait.
+	Wait time.Duration `yaml:"wait"`
+}
+
+// DefaultSidecars is the thesis's one scheduler, with the sidecar's own retries.
+func DefaultSidecars() Sidecars {
+	retry := dispatch.DefaultRetry()
+	return Sidecars{
+		Count:          1,
+		Interval:       5 * time.Second,
+		Attempts:       retry.Attempts,
+		ConnectTimeout: Patience(retry.ConnectTimeout),
+		Budget:         retry.Budget,
+		Breaker:        pool.DefaultBreaker(),
+		Wait:           240 * time.Second,
+	}
+}
+
+// Check refuses nonsense.
+func (v Sidecars) Check(f *settings.Faults) {
+	f.Within("count", v.Count, 1, maxSidecars)
+	f.Positive("interval", v.Interval)
+	f.NotNegative("lag", v.Lag)
+	f.Within("attempts", v.Attempts, 1, 100)
+	if !(v.Budget > 0 && v.Budget <= 1) {
+		f.Add("budget", "%v is not a share above 0 and up to 1", v.Budget)
+	}
+	v.Breaker.Check(f.In("breaker"))
+	f.Positive("wait", v.Wait)
+}
+
+// Patience is a time limit, or none: negative.
+type Patience time.Duration
+
+// UnmarshalText reads a duration such as 1s, or never.
+func (p *Patience) UnmarshalText(text []byte) error {
+	if string(text) == "never" {
+		*p = -1
+		return nil
+	}
+	d, err := time.ParseDuration(string(text))
+	if err != nil || d <= 0 {
+		return fmt.Errorf("%q is neither a time above 0, such as 1s, nor never", text)
+	}
+	*p = Patience(d)
+	return nil
+}
+
+// String is what the scenario says.
+func (p Patience) String() string {
+	if p < 0 {
+		return "never"
+	}
+	return time.Duration(p).String()
+}
+
+// retry is what the sidecars' dispatchers are set to.
+func (v *Sidecars) retry() dispatch.RetrySettings {
+	r := dispatch.DefaultRetry()
+	r.Attempts, r.Budget = v.Attempts, v.Budget
+	if v.ConnectTimeout > 0 { // never: the default still bounds the dial to a server that is gone
+		r.ConnectTimeout = time.Duration(v.ConnectTimeout)
+	}
+	return r
+}

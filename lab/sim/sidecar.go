@@ -1,0 +1,130 @@
+package sim
+
+import (
+	"errors"
+	"math/rand/v2"
+
+	"example.org/pilotfish/internal/dispatch"
+	"example.org/pilotfish/internal/pool"
+)
+
+// sidecar is one submitter's pilotfish: the real dispatcher, pool and breakers.
+type sidecar struct {
+	pool     *pool.Pool
+	dispatch *dispatch.Dispatcher
+	jobs     map[*dispatch.Job]*job // that have not ended
+	polls    []poll                 // by server
+	serving  bool                   // serve runs: a job that ends within it must not run it again
+}
+
+// The random streams of a sidecar, beside those of the world.
+const (
+	poolStream     = 1000 // plus the sidecar's number
+	dispatchStream = 2 << 32
+)
+
+func newSidecar(w *world, number int) (*sidecar, error) {
+	s := &sidecar{jobs: make(map[*dispatch.Job]*job)}
+	cfg := &w.cfg.Sidecars
+	stream := func(n uint64) *rand.Rand { return rand.New(rand.NewPCG(w.cfg.Seed, n+uint64(number))) }
+	var err error
+	s.pool, err = pool.New(pool.Config{
+		Settings: pool.Settings{Policy: w.cfg.Policy, Detector: w.cfg.Detector, Interval: cfg.Interval, Breaker: cfg.Breaker},
+		Gate:     newGate,
+		Rand:     stream(poolStream),
+		Hold:     -1, // a job that loses patience is no refusal
+	})
+	if err != nil {
+		return nil, err
+	}
+	s.dispatch, err = dispatch.New(dispatch.Config{
+		Pool: s.pool, Rand: stream(dispatchStream),
+		Retry: cfg.retry(), Projects: cfg.Projects,
+		// As long as the day is: the experiments shed nothing.
+		Queue: dispatch.QueueSettings{Jobs: 1 << 30, Bytes: 1 << 50, Wait: cfg.Wait},
+	})
+	return s, err
+}
+
+// submit takes in a job.
+func (s *sidecar) submit(w *world, j *job) {
+	j.side, j.arrived = s, w.now
+	r := dispatch.Request{
+		Project: j.project, Priority: j.priority, Arrived: w.time(w.now),
+		Queue: j.queueBound, Evaluate: j.evaluateBound, Stream: j.streamBound, Withdraw: atOnce{},
+	}
+	if !w.cfg.Sidecars.OneKey {
+		r.Data = j.parts()
+	}
+	j.dispatch = s.dispatch.Begin(r)
+	s.jobs[j.dispatch] = j
+	s.claim(w, j)
+}
+
+// atOnce is how a modelled attempt is withdrawn: reconsider does it.
+type atOnce struct{}
+
+// Withdraw implements dispatch.Withdrawer.
+func (atOnce) Withdraw() bool { return true }
+
+// reconsider moves the jobs that wait at a suspect.
+func (s *sidecar) reconsider(w *world) {
+	for _, moved := range s.dispatch.Reconsider(w.time(w.now)) {
+		j := s.jobs[moved]
+		if j.server == nil { // it is still on its way
+			s.dispatch.Stay(w.time(w.now), moved)
+			continue
+		}
+		j.server.abandon(j)
+		s.fail(w, j, dispatch.Failure{Outcome: pool.Moved, Progress: dispatch.Begun}, Lost)
+	}
+}
+
+// claim asks for an upstream for the job's next attempt.
+func (s *sidecar) claim(w *world, j *job) {
+	g, granted := s.dispatch.Arrive(w.time(w.now), j.dispatch)
+	s.askEarly(w)
+	if granted {
+		s.granted(w, g)
+		return
+	}
+	w.events.add(j.dispatch.GiveUpAt().Sub(epoch), rankTimeout, (*queueTimeout)(j))
+	s.serve(w)
+}
+
+// serve offers the upstreams to the waiting jobs.
+func (s *sidecar) serve(w *world) {
+	if s.serving {
+		return
+	}
+	s.serving = true
+	defer func() { s.serving = false }()
+	for _, g := range s.dispatch.Serve(w.time(w.now)) {
+		s.granted(w, g)
+	}
+	s.reconsider(w)
+	s.askEarly(w)
+}
+
+// granted starts an attempt, or ends a job that has been everywhere.
+func (s *sidecar) granted(w *world, g dispatch.Grant) {
+	j := s.jobs[g.Job]
+	switch {
+	case g.Err == nil:
+		w.attempt(j, g)
+	case errors.Is(g.Err, pool.ErrAllTried):
+		w.end(j, j.last)
+	default:
+		panic("BUG: sim: the sidecar's queue is full")
+	}
+}
+
+// queueTimeout is the end of a job's patience in its sidecar.
+type queueTimeout job
+
+func (x *queueTimeout) happen(w *world) {
+	j, now := (*job)(x), w.time(w.now)
+	if !now.Before(j.dispatch.GiveUpAt()) && j.side.dispatch.GiveUp(j.dispatch) {
+		w.end(j, Expired)
+	}
+}

@@ -1,0 +1,223 @@
+package sim
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"time"
+
+	"example.org/pilotfish/internal/intake"
+	"example.org/pilotfish/lab/trace"
+)
+
+// epoch is when every simulation begins; only differences matter.
+var epoch = time.Date(2026, 1, 5, 0, 0, 0, 0, time.UTC)
+
+// world is one run.
+type world struct {
+	cfg      Config
+	now      time.Duration
+	events   events
+	servers  []*server
+	byName   map[string]int
+	sidecars []*sidecar
+	polls    *rand.Rand // that of when sidecars poll
+
+	waiting   map[int64][]*job // by the line of a job that has not ended: those that wait for it
+	exhausted bool
+	open      int // arrived and not ended
+	totals    Totals
+}
+
+// Run plays the trace through the sidecars until its last job has ended, or
+// End, or ctx ends; the totals are valid in every case.
+func Run(ctx context.Context, cfg Config) (Totals, error) {
+	w, err := newWorld(cfg)
+	if err != nil {
+		return Totals{}, err
+	}
+	err = w.loop(ctx)
+	return w.count(), err
+}
+
+func newWorld(cfg Config) (*world, error) {
+	if err := cfg.check(); err != nil {
+		return nil, err
+	}
+	w := &world{
+		cfg:     cfg,
+		byName:  make(map[string]int),
+		polls:   rand.New(rand.NewPCG(cfg.Seed, 2)),
+		waiting: make(map[int64][]*job),
+	}
+	w.newServers()
+	for i := range cfg.Sidecars.Count {
+		s, err := newSidecar(w, i)
+		if err != nil {
+			return nil, err
+		}
+		w.sidecars = append(w.sidecars, s)
+	}
+	w.startPolls()
+	w.startFleet()
+	if cfg.WarmUp > 0 {
+		w.events.add(cfg.WarmUp, rankFinish, warmUpEnd{})
+	}
+	return w, nil
+}
+
+// loop alternates between the trace and the heap, whichever is due first.
+func (w *world) loop(ctx context.Context) error {
+	next, err := w.read()
+	if err != nil {
+		return err
+	}
+	for steps := 0; ; steps++ {
+		if steps%65536 == 0 && ctx.Err() != nil {
+			return ctx.Err()
+		}
+		if w.over() {
+			return nil
+		}
+		at, ok := w.events.next()
+		if !w.exhausted && (!ok || duration(next.Offset) < at) {
+			w.now = duration(next.Offset)
+			if w.ended() {
+				return nil
+			}
+			w.arrival(&next)
+			if next, err = w.read(); err != nil {
+				return err
+			}
+			continue
+		}
+		if !ok {
+			return fmt.Errorf("sim: %d jobs are left without an event: BUG", w.open)
+		}
+		w.now = at
+		if w.ended() {
+			return nil
+		}
+		w.events.pop().what.happen(w)
+	}
+}
+
+func (w *world) ended() bool { return w.cfg.End > 0 && w.now > w.cfg.End }
+
+// over reports whether nothing is left to do but what repeats for ever.
+func (w *world) over() bool { return w.exhausted && w.open == 0 }
+
+// read is the trace's next job, unless the trace is exhausted.
+func (w *world) read() (trace.Job, error) {
+	t, err := w.cfg.Source.Next()
+	if errors.Is(err, io.EOF) {
+		w.exhausted, err = true, nil
+	}
+	return t, err
+}
+
+// arrival lets a job of the trace come to its sidecar, or wait for the job
+// that it depends on.
+func (w *world) arrival(t *trace.Job) {
+	w.totals.Arrivals++
+	w.open++
+	j := newJob(t, int64(w.totals.Arrivals))
+	j.side = w.sidecars[int(t.Submitter)%len(w.sidecars)]
+	w.waiting[j.number] = nil
+	first := int64(t.After) // lines count from 1
+	if others, ok := w.waiting[first]; ok {
+		w.waiting[first] = append(others, j)
+		return
+	}
+	j.side.submit(w, j)
+}
+
+// end observes a job and lets those come that waited for it.
+func (w *world) end(j *job, o Outcome) {
+	if j.ended {
+		panic("BUG: sim: a job ended twice")
+	}
+	j.ended = true
+	delete(j.side.jobs, j.dispatch)
+	w.open--
+	w.totals.Ended++
+	if j.arrived >= w.cfg.WarmUp {
+		w.cfg.Observe(w.result(j, o))
+	}
+	for _, next := range w.waiting[j.number] {
+		w.events.add(w.now, rankArrival, (*dependent)(next))
+	}
+	delete(w.waiting, j.number)
+}
+
+// result is what came of a job that ends now.
+func (w *world) result(j *job, o Outcome) *Result {
+	r := &Result{
+		Number: j.number, Project: j.project, Priority: j.priority, Prefetch: j.kind == trace.Prefetch,
+		Arrived: j.arrived, Attempts: j.attempts, Fetched: j.fetches, Outcome: o, Server: -1,
+	}
+	if j.server != nil {
+		r.Server = w.byName[j.server.address]
+	}
+	r.FirstByte, r.LastByte = -1, w.now-j.arrived
+	if j.answering >= 0 {
+		r.FirstByte, r.Completeness = j.answering-j.arrived, intake.Partial
+	}
+	switch o {
+	case Done:
+		r.Completeness = intake.Complete
+	case Failed: // with an answer that says so
+		r.FirstByte, r.Completeness = r.LastByte, intake.Complete
+	}
+	switch {
+	case o == Failed || o == Unserved || o == Lost:
+		r.Wait = max(w.now-j.arrived, j.patience(w))
+	case j.begun >= 0:
+		r.Wait = j.begun - j.arrived
+		r.Run = w.now - j.begun
+	default:
+		r.Wait = w.now - j.arrived
+	}
+	return r
+}
+
+// dependent is the arrival of a job that waited for another one. It comes after the
+// server has given the other's core away: its submitter must first see the response.
+type dependent job
+
+func (n *dependent) happen(w *world) { n.side.submit(w, (*job)(n)) }
+
+func (w *world) time(d time.Duration) time.Time { return epoch.Add(d) }
+
+// warmUpEnd forgets what servers did before.
+type warmUpEnd struct{}
+
+func (warmUpEnd) happen(w *world) {
+	w.totals.Reports, w.totals.Stops = 0, 0
+	for _, s := range w.servers {
+		s.account(w.now)
+		s.fetches, s.coreSeconds, s.evicted = 0, 0, -s.cache.evicted
+	}
+}
+
+// count completes the totals.
+func (w *world) count() Totals {
+	for _, s := range w.servers {
+		s.account(w.now)
+		w.totals.Fetches += s.fetches
+		w.totals.Evictions += s.evicted + s.cache.evicted
+		w.totals.CoreSeconds += s.coreSeconds
+	}
+	for _, s := range w.sidecars {
+		w.totals.InFlight += s.pool.InFlight()
+		w.totals.Waiting += s.dispatch.Waiting()
+	}
+	end := w.now
+	if w.cfg.End > 0 {
+		end = min(end, w.cfg.End)
+	}
+	w.totals.Length = max(0, end-w.cfg.WarmUp)
+	return w.totals
+}

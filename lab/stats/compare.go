@@ -1,0 +1,70 @@
+package stats
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"slices"
+)
+
+// Interval is an estimate with its confidence interval.
+type Interval struct {
+	Value float64 `json:"value"`
+	Low   float64 `json:"low"`
+	High  float64 `json:"high"`
+}
+
+// Text writes the estimate with so many digits after the point, and its interval if it
+// is of several pairs.
+func (i Interval) Text(digits, pairs int) string {
+	if pairs < 2 {
+		return fmt.Sprintf("%.*f", digits, i.Value)
+	}
+	return fmt.Sprintf("%.*f [%.*f, %.*f]", digits, i.Value, digits, i.Low, digits, i.High)
+}
+
+const (
+	confidence = 0.95   // share of the intervals that hold the true value
+	resamples  = 10_000 // how many times the pairs are drawn again
+)
+
+// Ratio estimates mean(other) / mean(base). The slices are paired: element i of
+// both comes from the same workload. The interval is the percentile bootstrap
+// over the pairs (Efron), for a confidence of 95 %. For few pairs it is somewhat
+// too narrow: with ten pairs it holds the true value about 90 times in 100. One pair
+// has no interval. ok is false without a pair, or where a base is not above 0.
+func Ratio(base, other []float64) (ratio Interval, ok bool) {
+	switch {
+	case len(base) == 0 || slices.ContainsFunc(base, func(v float64) bool { return !(v > 0) }):
+		return Interval{}, false
+	case len(base) == 1:
+		return Interval{Value: other[0] / base[0]}, true
+	}
+	// Each ratio has a random source of its own: it does not depend on the others.
+	return bootstrap(base, other, resamples, rand.New(rand.NewPCG(1, 1))), true
+}
+
+func bootstrap(base, other []float64, times int, rng *rand.Rand) Interval {
+	ratios := make([]float64, times)
+	for i := range ratios {
+		a, b := 0.0, 0.0
+		for range base {
+			pair := rng.IntN(len(base))
+			a += base[pair]
+			b += other[pair]
+		}
+		ratios[i] = b / a
+	}
+	slices.Sort(ratios)
+	a, b := 0.0, 0.0
+	for i := range base {
+		a += base[i]
+		b += other[i]
+	}
+	tail := (1 - confidence) / 2
+	last := float64(len(ratios) - 1)
+	return Interval{
+		Value: b / a,
+		Low:   ratios[int(tail*last)],
+		High:  ratios[int((1-tail)*last+0.5)],
+	}
+}

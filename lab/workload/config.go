@@ -1,0 +1,142 @@
+// Package workload invents the jobs of a product feed processing system. It draws
+// a population of projects whose sizes, schedules, channels and popularity are
+// long-tailed (the thesis, 4.1.2), and the jobs that the projects and the people
+// who work on them submit.
+//
+// One seed decides everything: equal configurations give equal jobs, to the last
+// bit on one architecture. Memory grows with the population, not with the number
+// of jobs.
+package workload
+
+import (
+	"slices"
+
+	"example.org/pilotfish/internal/settings"
+	"example.org/pilotfish/lab/trace"
+)
+
+// Pattern is how jobs arrive.
+type Pattern string
+
+const (
+	// schedules is the pattern of the thesis: a project's schedule fires all
+	// its channels within seconds to minutes, and people work in sessions.
+	schedules Pattern = "schedules"
+	// steady sends single jobs at a constant rate, independent of each other.
+	steady Pattern = "steady"
+	// sources is a second model of the same cluster, which shares nothing with
+	// schedules but how long a fetch takes.
+	sources Pattern = "sources"
+)
+
+// Config describes a workload. Start from Default. Times are in seconds.
+type Config struct {
+	// Seed selects one of the many workloads that fit the description.
+	Seed uint64 `yaml:"seed"`
+	// Pattern is how jobs arrive.
+	Pattern Pattern `yaml:"pattern"`
+	// Jobs is the exact number of jobs, without those of Crowds.
+	Jobs int `yaml:"jobs"`
+	// Duration is the time from 0 in which all jobs are sent.
+	Duration float64 `yaml:"duration"`
+	// StartHour is the hour of the day at time zero, 0 to 23.
+	StartHour int `yaml:"start_hour"`
+	// Submitters is how many submitters there are. Each job comes from one of
+	// them at random.
+	Submitters int `yaml:"submitters"`
+	// HighShare is the share of high jobs, prefetches included.
+	HighShare float64 `yaml:"high_share"`
+	// Static leaves the data of every project as it is, as in the thesis's
+	// experiments (7.4.1). Otherwise imports change it.
+	Static bool `yaml:"static"`
+
+	// Projects is the size of the population. 0 leaves it to the pattern:
+	// schedules draws as many projects as make the jobs, the others draw 1,000.
+	Projects int `yaml:"projects"`
+	// Needs is what jobs need besides their project.
+	Needs Needs `yaml:"needs"`
+	// Crowds are flash crowds, which come on top of the pattern.
+	Crowds []Crowd `yaml:"-"`
+
+	// MaxWork bounds the work of a low job, and MaxView that of a person's job, in
+	// core-seconds; MaxBytes bounds a project's data. Calibration needs the defaults.
+	MaxWork, MaxView, MaxBytes float64 `yaml:"-"`
+}
+
+const (
+	day  = 86400.0
+	hour = 3600.0
+)
+
+// Default is the thesis's day in production.
+func Default() Config {
+	return Config{
+		Pattern:    schedules,
+		Jobs:       2_879_676, // those that are left of the capture (the thesis, 8.1.1)
+		Duration:   day,
+		Submitters: 40,
+		// An assumption: the thesis says only that most jobs are low.
+		HighShare: 0.2,
+		MaxWork:   1800,
+		MaxView:   430,
+		MaxBytes:  8e9,
+	}
+}
+
+// SetDefaults makes c the default.
+func (c *Config) SetDefaults() { *c = Default() }
+
+// Check refuses nonsense.
+func (c Config) Check(f *settings.Faults) {
+	switch c.Pattern {
+	case schedules:
+		if c.Projects != 0 {
+			f.Add("projects", "%d given, but pattern %s makes as many as its jobs need", c.Projects, c.Pattern)
+		}
+	case steady, sources:
+		f.Within("projects", c.projects(), 1, maxProjects)
+	default:
+		f.Add("pattern", "unknown %q: it is %s, %s or %s", c.Pattern, schedules, steady, sources)
+	}
+	for _, n := range [...]struct {
+		key   string
+		value int
+	}{{"jobs", c.Jobs}, {"submitters", c.Submitters}} {
+		if n.value < 1 {
+			f.Add(n.key, "%d is less than 1", n.value)
+		}
+	}
+	f.Within("start_hour", c.StartHour, 0, 23)
+	f.Between("high_share", c.HighShare, 0, 1)
+	c.Needs.check(f.In("needs"))
+	f.Between("duration", c.Duration, 0, trace.MaxSeconds)
+}
+
+// Len is how many jobs there are, those of crowds included.
+func (c *Config) Len() int {
+	n := c.Jobs
+	for i := range c.Crowds {
+		n += c.Crowds[i].Jobs
+	}
+	return n
+}
+
+// Scale takes a share of the jobs and of the time, above 0 to 1. What happens at
+// a set time happens at the same share of the whole.
+func (c *Config) Scale(share float64) {
+	jobs := func(n int) int { return max(1, int(float64(n)*share)) }
+	c.Jobs, c.Duration = jobs(c.Jobs), c.Duration*share
+	c.Crowds = slices.Clone(c.Crowds)
+	for i := range c.Crowds {
+		x := &c.Crowds[i]
+		x.At, x.For, x.Jobs = x.At*share, x.For*share, jobs(x.Jobs)
+	}
+}
+
+// projects is the size of the population of the patterns that do not fix it.
+func (c *Config) projects() int {
+	if c.Projects == 0 {
+		return 1000
+	}
+	return c.Projects
+}

@@ -1,0 +1,157 @@
+package workload
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"math/rand/v2"
+
+	"example.org/pilotfish/internal/settings"
+	"example.org/pilotfish/lab/trace"
+)
+
+// Generator emits the jobs of a workload one by one, in order of time. It is
+// not safe for concurrent use.
+type Generator struct {
+	cfg        Config
+	population []projectModel
+	// popular chooses the projects that people open, active the projects of
+	// single jobs.
+	popular, active chooser
+	// data is what jobs may need besides their projects, needed chooses it.
+	data   []trace.Need
+	needed chooser
+
+	queue             queue
+	exports, sessions *rand.Rand
+	emitted           int
+	// job is the one being filled in. It is here to save an allocation for each.
+	job trace.Job
+}
+
+// New returns the generator of a workload, with its population drawn.
+func New(cfg Config) (*Generator, error) {
+	var f settings.Faults
+	if cfg.Check(&f); f.Err() != nil {
+		return nil, fmt.Errorf("workload: %w", f.Err())
+	}
+	g := &Generator{
+		cfg:      cfg,
+		exports:  rand.New(source(cfg.Seed, streamExports, 0)),
+		sessions: rand.New(source(cfg.Seed, streamSessions, 0)),
+	}
+	begin := g.beginSingles
+	switch cfg.Pattern {
+	case schedules:
+		begin = g.beginSchedules
+	case sources:
+		begin = g.beginSources
+	}
+	if err := begin(); err != nil {
+		return nil, err
+	}
+	for i := range g.population {
+		p := &g.population[i]
+		g.popular.add(p.Popularity)
+		g.active.add(float64(len(p.Channels)) / p.Period)
+	}
+	g.beginNeeds()
+	for i := range cfg.Crowds {
+		g.beginCrowd(i)
+	}
+	return g, nil
+}
+
+// beginSchedules draws projects until their schedules make the low jobs, and
+// lets sessions make all the others, so that the number of jobs is exact.
+func (g *Generator) beginSchedules() (err error) {
+	low := g.cfg.Jobs - int(float64(g.cfg.Jobs)*g.cfg.HighShare)
+	number := 0
+	g.population, err = newPopulation(&g.cfg, func(p *projectModel) bool {
+		s := &schedule{project: number, firings: newFirings(&g.cfg, number, p)}
+		number++
+		runs := s.firings.count(&g.cfg)
+		if runs == 0 {
+			return low == 0
+		}
+		if fit := low / runs; fit < len(p.Channels) {
+			// The last project gets the channels that fit, if any.
+			p.Channels = p.Channels[:max(1, fit)]
+			if fit == 0 {
+				return true
+			}
+		}
+		low -= runs * len(p.Channels)
+		s.due, _ = s.firings.next(&g.cfg)
+		g.queue.push(s.due.at, s)
+		return low == 0
+	})
+	if err != nil {
+		return err
+	}
+	scheduled := g.cfg.Jobs - int(float64(g.cfg.Jobs)*g.cfg.HighShare) - low
+	a := newArrivals(&g.cfg, g.cfg.Jobs-scheduled)
+	if at := a.next(); at < never {
+		g.queue.push(at, a)
+	}
+	return nil
+}
+
+// beginSingles draws the population that single jobs are taken from.
+func (g *Generator) beginSingles() (err error) {
+	left := g.cfg.projects()
+	g.population, err = newPopulation(&g.cfg, func(*projectModel) bool {
+		left--
+		return left == 0
+	})
+	s := newSingles(&g.cfg)
+	g.queue.push(s.next(&g.cfg), s)
+	return err
+}
+
+// Len is how many jobs there are in all.
+func (g *Generator) Len() int { return g.cfg.Len() }
+
+// Next returns the next job, or io.EOF after the last. There is no other error.
+func (g *Generator) Next() (trace.Job, error) {
+	if g.emitted == g.Len() {
+		return trace.Job{}, io.EOF
+	}
+	for {
+		// A process may begin others, but none that is due before itself.
+		next := g.queue.next()
+		at := next.at
+		g.job = trace.Job{}
+		emits, again := next.run(g, at, &g.job)
+		if again < never {
+			g.queue.delay(again)
+		} else {
+			g.queue.drop()
+		}
+		if emits {
+			g.job.Offset = instant(at)
+			g.emitted++
+			return g.job, nil
+		}
+	}
+}
+
+// line is the line of the job being filled in.
+func (g *Generator) line() trace.Line { return trace.Line(g.emitted + 1) }
+
+// Write writes all jobs that are left.
+func (g *Generator) Write(w io.Writer) error {
+	out := trace.NewWriter(w)
+	for {
+		job, err := g.Next()
+		if errors.Is(err, io.EOF) {
+			return out.Flush()
+		}
+		if err != nil {
+			return err
+		}
+		if err := out.Write(&job); err != nil {
+			return err
+		}
+	}
+}

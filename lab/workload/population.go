@@ -1,0 +1,126 @@
+package workload
+
+import (
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"strconv"
+
+	"example.org/pilotfish/lab/trace"
+)
+
+// firstID is the smallest project identifier.
+const firstID = 10_001
+
+// The projects, calibrated on the production rows of the thesis's tables 4 and 5, with 14
+// upstreams of 16 cores. Sizes go from hundreds of items to millions. Spreads are standard
+// deviations of logarithms.
+const (
+	// maxProjects bounds the population, and so its memory.
+	maxProjects = 1_000_000
+	// medianBytes is the median size of a project's data.
+	medianBytes, bytesSpread = 4e6, 2.0
+	// fetchRate is how many bytes one core-second fetches, and fetchSpread how much the
+	// rates of projects differ.
+	fetchRate, fetchSpread = 25e6, 0.4
+
+	// medianChannels is the median number of a project's export channels, maxChannels
+	// the largest number; their logarithm correlates with that of the size.
+	medianChannels, channelsSpread = 3.0, 1.2
+	maxChannels                    = 400
+	channelsBySize                 = 0.3
+	// sharedSets is the largest number of sets of shared rules that a project has; one in
+	// sharedSets+1 projects has none. sharedWork is the work of a set as a share of a channel's.
+	sharedSets, sharedWork = 3, 0.5
+
+	// medianWork is the median work of a channel's operators and output in a project of
+	// median size, in core-seconds. It grows in proportion with the size.
+	medianWork, workSpread = 0.07, 1.5
+	// outputShare is the output's share of the work.
+	outputShare = 0.2
+	// medianView is the median work of a high job in a project of median size, in
+	// core-seconds. It grows with the size to the power viewBySize: a page shows
+	// no more of a large feed than of a small one.
+	medianView, viewBySize = 0.18, 0.85
+
+	// maxDemand is how many cores one project may keep busy on average. Nobody
+	// exports a huge feed to hundreds of channels every quarter of an hour: such
+	// a project runs less often, and then to fewer channels.
+	maxDemand = 4
+	// popularitySpread is how much more people work on some projects than on others.
+	popularitySpread = 1.5
+)
+
+// newPopulation draws projects until full says that the last one completes it.
+func newPopulation(cfg *Config, full func(*projectModel) bool) ([]projectModel, error) {
+	rng := rand.New(source(cfg.Seed, streamPopulation, 0))
+	var projects []projectModel
+	for {
+		if len(projects) == maxProjects {
+			return nil, fmt.Errorf("workload: %d projects do not make %d jobs in %v s: take a longer duration or fewer jobs",
+				len(projects), cfg.Jobs, cfg.Duration)
+		}
+		project := drawProject(rng, cfg, firstID+len(projects))
+		projects = append(projects, project)
+		if full(&projects[len(projects)-1]) {
+			return projects, nil
+		}
+	}
+}
+
+func drawProject(rng *rand.Rand, cfg *Config, id int) projectModel {
+	large := rng.NormFloat64() // the logarithm of the size, in standard deviations
+	size := math.Exp(bytesSpread * large)
+	bytes := min(medianBytes*size, cfg.MaxBytes)
+	size = bytes / medianBytes
+
+	p := projectModel{
+		ID:         trace.Project(strconv.Itoa(id)),
+		Bytes:      max(1, int64(bytes)),
+		Load:       rounded(logNormal(rng, bytes/fetchRate, fetchSpread)),
+		Popularity: math.Exp(popularitySpread * rng.NormFloat64()),
+		view:       medianView * math.Pow(size, viewBySize),
+	}
+
+	many := correlated(rng, large, channelsBySize)
+	channels := min(max(1, int(medianChannels*math.Exp(channelsSpread*many))), maxChannels)
+	for i := range rng.IntN(sharedSets + 1) {
+		p.Sets = append(p.Sets, setModel{
+			Name: "s" + strconv.Itoa(i+1),
+			Work: rounded(drawWork(rng, sharedWork*medianWork*size, cfg.MaxWork)),
+		})
+	}
+	p.Channels = make([]channelModel, channels)
+	for i := range p.Channels {
+		work := drawWork(rng, medianWork*size, cfg.MaxWork)
+		p.Channels[i] = channelModel{Operators: (1 - outputShare) * work, Output: outputShare * work}
+		if len(p.Sets) > 0 {
+			p.Channels[i].Set = 1 + rng.IntN(len(p.Sets))
+		}
+	}
+	p.Period = drawPeriod(rng)
+	p.limit(maxDemand)
+	p.Phase = drawPhase(rng, p.Period)
+	return p
+}
+
+// correlated draws a normal number that correlates with another one.
+func correlated(rng *rand.Rand, with, correlation float64) float64 {
+	return correlation*with + math.Sqrt(1-correlation*correlation)*rng.NormFloat64()
+}
+
+// drawWork draws the core-seconds of a channel or of shared rules.
+func drawWork(rng *rand.Rand, median, most float64) float64 {
+	return min(logNormal(rng, median, workSpread), most)
+}
+
+// limit makes a project run less often, then on fewer channels, until it keeps
+// at most that many cores busy on average.
+func (p *projectModel) limit(demand float64) {
+	for p.work() > demand*p.Period && p.Period < day {
+		p.Period = slower(p.Period)
+	}
+	for p.work() > demand*p.Period && len(p.Channels) > 1 {
+		p.Channels = p.Channels[:len(p.Channels)/2]
+	}
+}

@@ -1,0 +1,109 @@
+package workload
+
+import (
+	"math"
+	"math/rand/v2"
+)
+
+// period is the time between two firings and how many projects have it.
+type period struct {
+	seconds, share float64
+}
+
+// periods run from a quarter of an hour to a day (the thesis, 4.1.2); the
+// shares are an assumption.
+func periods() [6]period {
+	return [...]period{{900, 0.08}, {1800, 0.07}, {3600, 0.30}, {4 * hour, 0.20}, {12 * hour, 0.10}, {day, 0.25}}
+}
+
+// slower is the next longer period, at most a day.
+func slower(p float64) float64 {
+	for _, longer := range periods() {
+		if longer.seconds > p {
+			return longer.seconds
+		}
+	}
+	return day
+}
+
+// When projects run, and how fast their channels follow each other. Spreads are standard
+// deviations of logarithms, times are in seconds.
+const (
+	// roundShare is the share of projects that are due on the quarter of an hour.
+	roundShare = 0.3
+	// delay is the median time from the firing to the first job; the import runs in it.
+	delay, delaySpread = 20.0, 1.0
+	// pace is the median time from one channel's job to the next: worker servers limit it.
+	// maxWindow bounds the time for all channels.
+	pace, paceSpread = 8.0, 1.0
+	maxWindow        = 900.0
+	// imports is the chance that a firing imports new data. A firing of a schedule with a
+	// period of a day always does.
+	imports = 0.3
+	// jobSpread is how much two jobs of one channel differ.
+	jobSpread = 0.3
+)
+
+// drawPeriod draws the period of a project.
+func drawPeriod(rng *rand.Rand) float64 {
+	share := rng.Float64()
+	for _, p := range periods() {
+		if share < p.share {
+			return p.seconds
+		}
+		share -= p.share
+	}
+	return day
+}
+
+// drawPhase draws when a project with a period is due first.
+func drawPhase(rng *rand.Rand, period float64) float64 {
+	phase := period * rng.Float64()
+	if rng.Float64() < roundShare {
+		phase -= math.Mod(phase, 900)
+	}
+	return phase
+}
+
+// firings is a project's schedule from now on. It is a value: a copy goes on
+// independently, and gives the same firings.
+type firings struct {
+	pcg    rand.PCG
+	due    float64
+	period float64
+}
+
+// firing is one run of a schedule.
+type firing struct {
+	at      float64
+	imports bool
+}
+
+func newFirings(cfg *Config, number int, p *projectModel) firings {
+	return firings{pcg: *source(cfg.Seed, streamSchedules, number), due: p.Phase, period: p.Period}
+}
+
+// next returns the next firing before the end of the workload. In an hour with a
+// low weight, a schedule that is due does not always fire.
+func (f *firings) next(cfg *Config) (run firing, ok bool) {
+	rng := rand.New(&f.pcg)
+	for f.due < cfg.Duration {
+		run = firing{at: f.due}
+		f.due += f.period
+		fires := rng.Float64() < scheduleHours().at(run.at, cfg.StartHour)
+		run.imports = rng.Float64() < imports || f.period >= day
+		if fires {
+			return run, true
+		}
+	}
+	return firing{}, false
+}
+
+// count is how many firings are left.
+func (f firings) count(cfg *Config) int {
+	n := 0
+	for _, ok := f.next(cfg); ok; _, ok = f.next(cfg) {
+		n++
+	}
+	return n
+}

@@ -1,0 +1,47 @@
+package selection_test
+
+import (
+	"math/rand/v2"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+
+	"example.org/pilotfish/pkg/selection"
+	"example.org/pilotfish/pkg/selection/policytest"
+)
+
+// The cost of a text is what is read there before it, and what is not there. Jobs that are being answered cost nothing, and a
+// place that is not its home costs more only where nothing is known to be there.
+func TestExpectedPriceOfAText(t *testing.T) {
+	views, costs := policytest.Idle(3), make([]selection.Cost, 3)
+	job := selection.Job{Project: 7, Text: true, Fetch: 10, Service: 1}
+	views[0].Unread, views[0].Jobs = 3, 1000
+	views[1].Warm, views[1].Cache = 0.5, selection.AssumedCached
+	at := selection.DefaultExpected().PickWithCosts(job, views, costs, rand.New(rand.NewPCG(1, 1)))
+	assert.Equal(t, 1, at)
+	assert.Equal(t, selection.Cost{Total: 5, Fetch: 5}, costs[1])
+	for _, i := range []int{0, 2} {
+		assert.Equal(t, views[i].Unread, costs[i].Wait)
+		assert.Equal(t, 10.0, costs[i].Fetch)
+		assert.Contains(t, []float64{0, 4}, costs[i].Placement)
+	}
+	views[1].Unread = 20
+	homes := map[int]bool{}
+	for project := range uint64(100) {
+		job.Project = project + 1
+		at = selection.DefaultExpected().PickWithCosts(job, views, costs, rand.New(rand.NewPCG(project, 1)))
+		home := 0
+		for i := range views {
+			if selection.Rendezvous(job.Project, views[i].ID, 1) > selection.Rendezvous(job.Project, views[home].ID, 1) {
+				home = i
+			}
+		}
+		want := 2
+		if home == 0 { // 13 there, 14 at the last
+			want = 0
+		}
+		assert.Equal(t, want, at)
+		homes[home] = true
+	}
+	assert.Len(t, homes, 3)
+}
