@@ -22,17 +22,6 @@ var (
 	ErrEmpty = errors.New("no upstreams are known")
 )
 
-// leaves is why an upstream takes no new jobs whatever its health; Eligible if it does.
-func (m *member) leaves() Reason {
-	switch {
-	case m.drained:
-		return Drained
-	case m.Draining:
-		return Drains
-	}
-	return Eligible
-}
-
 // bars is why a job that has been to the upstreams in tried, and may go to those in among (nil
 // is all), does not go to m whatever its health; Eligible if it may. A drain of all is ignored.
 func (p *Pool) bars(m *member, among, tried []string) Reason {

@@ -83,6 +83,17 @@ func (m *member) forget(cfg *Config) {
 // clear ends a suspicion.
 func (m *member) clear() { m.suspicion.why = "" }
 
+// leaves is why an upstream takes no new jobs whatever its health; Eligible if it does.
+func (m *member) leaves() Reason {
+	switch {
+	case m.drained:
+		return Drained
+	case m.Draining:
+		return Drains
+	}
+	return Eligible
+}
+
 // drains reports whether it gets no new jobs unless all drain.
 func (m *member) drains() bool { return m.Draining || m.drained }
 

@@ -1,6 +1,8 @@
 package pool
 
 import (
+	"errors"
+	"fmt"
 	"math"
 	"time"
 
@@ -44,6 +46,35 @@ func (p *Pool) Report(now time.Time, address string, r Report) {
 		m.load.adopt(r.At, sum(r.Running), sum(r.Stalled))
 	}
 	p.believe(m)
+}
+
+// ReportFailed takes into account that an upstream's report could not be fetched
+// or read. After two in a row it is suspect, unless an answer to a job has begun
+// meanwhile. An upstream that has never reported is judged by its answers alone.
+func (p *Pool) ReportFailed(now time.Time, address string, why error) {
+	m, ok := p.members[address]
+	if !ok || !m.inSet || m.polled.IsZero() {
+		return
+	}
+	p.heard = true
+	s := &m.suspicion
+	s.dead = errors.Is(why, ErrNoResponse)
+	if s.failed++; s.failed == 1 {
+		s.firstFailed = now
+	}
+	if s.failed >= failedInARow && s.answered.Before(s.firstFailed) {
+		s.suspect(now, fmt.Sprintf("%d reports in a row failed, and no answer began meanwhile: %v", s.failed, rootOf(why)))
+		return
+	}
+	p.weigh(now, m)
+}
+
+// rootOf is the innermost error: those around it repeat the address.
+func rootOf(err error) error {
+	for next := err; next != nil; next = errors.Unwrap(next) {
+		err = next
+	}
+	return err
 }
 
 // Checked takes a health check of an upstream into account; why is nil if it passed.
@@ -133,8 +164,4 @@ func (m *member) observeRate(r Report) {
 		}
 	}
 	m.rate.observe(r.At, r.Completed-max(0, r.Failed), busy)
-}
-
-func sum(byPriority [selection.Priorities]float64) float64 {
-	return byPriority[selection.Low] + byPriority[selection.High]
 }

@@ -2,7 +2,6 @@ package pool
 
 import (
 	"errors"
-	"fmt"
 	"time"
 )
 
@@ -81,92 +80,4 @@ func (s *suspicion) chance() float64 {
 		chance *= float64(s.elsewhere-s.begun+1+i) / float64(s.elsewhere+2+i)
 	}
 	return chance
-}
-
-// ReportFailed takes into account that an upstream's report could not be fetched
-// or read. After two in a row it is suspect, unless an answer to a job has begun
-// meanwhile. An upstream that has never reported is judged by its answers alone.
-func (p *Pool) ReportFailed(now time.Time, address string, why error) {
-	m, ok := p.members[address]
-	if !ok || !m.inSet || m.polled.IsZero() {
-		return
-	}
-	p.heard = true
-	s := &m.suspicion
-	s.dead = errors.Is(why, ErrNoResponse)
-	if s.failed++; s.failed == 1 {
-		s.firstFailed = now
-	}
-	if s.failed >= failedInARow && s.answered.Before(s.firstFailed) {
-		s.suspect(now, fmt.Sprintf("%d reports in a row failed, and no answer began meanwhile: %v", s.failed, rootOf(why)))
-		return
-	}
-	p.weigh(now, m)
-}
-
-// rootOf is the innermost error: those around it repeat the address.
-func rootOf(err error) error {
-	for next := err; next != nil; next = errors.Unwrap(next) {
-		err = next
-	}
-	return err
-}
-
-// owe counts a claim at m, and as one elsewhere for the others.
-func (p *Pool) owe(now time.Time, m *member, number uint64) {
-	for _, other := range p.busy {
-		if other != m && other.suspicion.owed > 0 {
-			other.suspicion.elsewhere++
-		}
-	}
-	s := &m.suspicion
-	if s.owed == 0 {
-		s.from, s.elsewhere, s.begun = number, 0, 0
-	}
-	s.owed++
-	s.asked = now
-	p.weigh(now, m)
-}
-
-// answerBegan clears m, where the answer to a claim of that number began, and tells the others.
-func (p *Pool) answerBegan(now time.Time, m *member, number uint64) {
-	for _, other := range p.busy {
-		if s := &other.suspicion; other != m && s.owed > 0 && number >= s.from {
-			s.begun++
-			if p.silent(now, other) { // it may get no job for long: the answers elsewhere are evidence, too
-				p.weigh(now, other)
-			}
-		}
-	}
-	m.clear()
-	m.suspicion.answered, m.suspicion.owed = now, 0
-}
-
-// weigh compares the answers that m owes with those of the others.
-func (p *Pool) weigh(now time.Time, m *member) {
-	s := &m.suspicion
-	chance := s.chance()
-	if s.why != "" || chance >= doubtful {
-		return
-	}
-	switch {
-	case chance < hopeless && s.failed > 0, chance < unheard && p.silent(now, m) && s.owed >= enoughOwed:
-		p.heard = true
-		s.suspect(now, fmt.Sprintf("it owes %d answers and gave none, while %d of %d jobs elsewhere were answered", s.owed, s.begun, s.elsewhere))
-	case !m.polled.IsZero() && now.Sub(m.polled) >= askAgain && now.Sub(s.early) >= askAgain:
-		s.early = now
-		p.ask = append(p.ask, m.Address)
-	}
-}
-
-// silent reports whether an upstream is judged as one that does not report.
-func (p *Pool) silent(now time.Time, m *member) bool {
-	return now.Sub(m.polled) > silence*p.cfg.Interval
-}
-
-// Ask is the upstreams that should report at once, each told once: they owe answers
-// for longer than is usual.
-func (p *Pool) Ask() (addresses []string) {
-	addresses, p.ask = p.ask, nil
-	return addresses
 }

@@ -50,6 +50,10 @@ type Report struct {
 	Cached CacheSet
 }
 
+func sum(byPriority [selection.Priorities]float64) float64 {
+	return byPriority[selection.Low] + byPriority[selection.High]
+}
+
 // Hint is the load that an upstream tells on the response to a job: a partial
 // report, fresher than the last poll.
 type Hint struct {
