@@ -1,6 +1,7 @@
 package pool
 
 import (
+	"math/rand/v2"
 	"slices"
 	"time"
 
@@ -74,12 +75,20 @@ func (p *Pool) comesOnce(project *projectState, c *candidates, first bool) float
 // pick picks one of the views. costs are what the policy weighed; nil if it cannot say.
 // They are valid until the next call.
 func (p *Pool) pick(job selection.Job, views []selection.View) (i int, costs []selection.Cost) {
-	coster, ok := p.cfg.Policy.(selection.Coster)
+	return pickWith(p.cfg.Policy, job, views, &p.costs, p.cfg.Rand)
+}
+
+// pickWith asks a policy, which writes its costs into scratch.
+func pickWith(
+	policy selection.Policy, job selection.Job, views []selection.View, scratch *[]selection.Cost, rng *rand.Rand,
+) (i int, costs []selection.Cost) {
+	coster, ok := policy.(selection.Coster)
 	if !ok {
-		return p.cfg.Policy.Pick(job, views, p.cfg.Rand), nil
+		return policy.Pick(job, views, rng), nil
 	}
-	p.costs = slices.Grow(p.costs[:0], len(views))[:len(views)]
-	return coster.PickWithCosts(job, views, p.costs, p.cfg.Rand), p.costs
+	costs = slices.Grow((*scratch)[:0], len(views))[:len(views)]
+	*scratch = costs
+	return coster.PickWithCosts(job, views, costs, rng), costs
 }
 
 // job makes the policy's input for a job of the project. What depends on the upstreams
@@ -123,7 +132,7 @@ func (a *Assignment) consultShadow(job selection.Job, c *candidates, costs []sel
 	if s == nil {
 		return
 	}
-	i := s.Policy.Pick(job, c.views, s.Rand)
+	i, _ := pickWith(s.Policy, job, c.views, &a.pool.shadow, s.Rand)
 	a.Shadow = c.members[i].Address
 	if costs != nil {
 		a.ShadowCost = costs[i].Total

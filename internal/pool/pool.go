@@ -62,6 +62,7 @@ type Pool struct {
 	best   [near]placed     // likewise
 	memory candidates       // the same
 	costs  []selection.Cost // the same
+	shadow []selection.Cost // the same, of the shadow
 	needs  need             // the same
 	one    [1]intake.Part   // the same
 	parts  []intake.Part    // the same
