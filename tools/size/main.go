@@ -88,7 +88,8 @@ func run() error {
 	}
 	fmt.Printf("%-28s %6d\n%-28s %6d\n", "words of documents", words, "metric families", len(families))
 	for _, m := range []struct{ name, file, pattern string }{
-		{"configuration keys", "docs/configuration.md", "(?m)^\\| `[a-z_.0-9]+` \\|"},
+		// A section is no key: its members are.
+		{"configuration keys", "docs/configuration.md", "(?m)^\\| `[a-z_.0-9]+` \\| (?:[^s]|size)"},
 		{"direct requirements", "go.mod", `(?m)^\t\S+ v\S+$`},
 	} {
 		text, err := os.ReadFile(m.file)
