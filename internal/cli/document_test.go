@@ -174,6 +174,7 @@ func TestFaultsOfADocument(t *testing.T) {
 		"[a]: b":                       "F:1:1: a key must be text, not a list",
 		"naem: a":                      "F:1:1: naem: unknown key; did you mean name?",
 		"keep_last: 5s":                "F:1:1: keep_last: unknown key; did you mean consul.keep_last?",
+		"-: 1":                         "F:1:1: -: unknown key; those known here are name, wait, size, share, seed, hosts, consul, runs, attempts, on",
 		"Hidden: 1":                    "F:1:1: Hidden: unknown key; those known here are name, wait, size, share, seed, hosts, consul, runs, attempts, on",
 		"consul:\n  servce: x":         "F:2:3: consul.servce: unknown key; did you mean service?",
 		"runs:\n- policy: expcted\n":   `F:2:11: runs[0].policy: "expcted" is not one of random, expected; did you mean expected?`,

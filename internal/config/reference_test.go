@@ -157,7 +157,7 @@ func word(name string) *regexp.Regexp { return regexp.MustCompile(`\b` + name + 
 func (m *keyManual) each(v reflect.Value, do func(f reflect.StructField, key string, field reflect.Value)) {
 	for i := range v.NumField() {
 		f := v.Type().Field(i)
-		if key := f.Tag.Get("yaml"); key != "" {
+		if key := f.Tag.Get("yaml"); key != "" && key != "-" {
 			do(f, key, v.Field(i))
 		}
 	}

@@ -26,7 +26,7 @@ type QueueSettings struct {
 	Jobs int `yaml:"jobs"`
 	// Bytes bounds the bodies of the jobs that wait, together. No file sets it: it is a
 	// part of the memory for bodies.
-	Bytes settings.Size
+	Bytes settings.Size `yaml:"-"`
 	// Wait is how long a job may wait that does not say.
 	Wait time.Duration `yaml:"wait"`
 }

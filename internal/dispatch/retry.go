@@ -13,7 +13,7 @@ import (
 type RetrySettings struct {
 	// Attempts is how many upstreams a job is sent to at most. 1 means no retries.
 	// Otherwise an upstream that refuses the connection does not count, nor one that
-	// takes none in time while the job may still wait.
+	// takes none within 1 s while the job may still wait.
 	Attempts int `yaml:"attempts"`
 	// ConnectTimeout is how long a connection to an upstream may take. After it has
 	// passed, the job's attempt elsewhere has twice the time, but not more than half of

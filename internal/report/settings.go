@@ -21,11 +21,11 @@ const none = "none"
 type Settings struct {
 	// Instead is a text that the file has in the place of the section. "none", the only
 	// one, asks nobody.
-	Instead string
+	Instead string `yaml:"-"`
 
 	// Interval is the mean time between the starts of two polls of one upstream,
 	// or of the Prometheus server. Each interval is up to 20 % shorter or longer.
-	// An upstream that has never reported is polled once a minute.
+	// A response may take 2 s. An upstream that has never reported is polled once a minute.
 	Interval time.Duration `yaml:"interval"`
 	// Timeout is the longest that a response may take, to its last byte.
 	Timeout time.Duration `yaml:"-"`
