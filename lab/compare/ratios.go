@@ -1,6 +1,9 @@
 package compare
 
-import "example.org/pilotfish/lab/stats"
+import (
+	"example.org/pilotfish/lab/stats"
+	"example.org/pilotfish/pkg/selection"
+)
 
 // measure is one number by which trials are compared.
 type measure struct {
@@ -28,13 +31,16 @@ type table struct {
 func tables() []table {
 	var all []table
 	for _, q := range stats.Quantities() {
-		for _, p := range []string{"high", "low"} {
-			all = append(all, table{string(q) + ", " + p, []measure{
-				{"mean", func(t *Trial) float64 { return t.row(q, p).Mean }},
-				{"median", func(t *Trial) float64 { return t.row(q, p).Median }},
-				{"p90", func(t *Trial) float64 { return t.row(q, p).P90 }},
-				{"p95", func(t *Trial) float64 { return t.row(q, p).P95 }},
-				{"p99", func(t *Trial) float64 { return t.row(q, p).P99 }},
+		for _, p := range []selection.Priority{selection.High, selection.Low} {
+			column := func(name string, of func(stats.Summary) float64) measure {
+				return measure{name, func(t *Trial) float64 { return of(t.Stats.Summary(p, q)) }}
+			}
+			all = append(all, table{string(q) + ", " + p.String(), []measure{
+				column("mean", func(s stats.Summary) float64 { return s.Mean }),
+				column("median", func(s stats.Summary) float64 { return s.Median }),
+				column("p90", func(s stats.Summary) float64 { return s.P90 }),
+				column("p95", func(s stats.Summary) float64 { return s.P95 }),
+				column("p99", func(s stats.Summary) float64 { return s.P99 }),
 			}})
 		}
 	}

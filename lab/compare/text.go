@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"io"
 	"math"
+	"slices"
 
 	"example.org/pilotfish/lab/stats"
 )
@@ -11,8 +12,7 @@ import (
 // WriteText writes the runs, the thesis's tables, other counts, and the comparisons.
 // Equal results give equal bytes.
 func (r *Set) WriteText(w io.Writer) error {
-	first := &r.Runs[0]
-	if _, err := fmt.Fprintf(w, "%s\n\n%s jobs over %s, %s\n\n", r.Scenario, stats.Thousands(first.Jobs), stats.Span(first.Length), seeds(first.Trials)); err != nil {
+	if _, err := fmt.Fprintf(w, "%s\n\n%s jobs over %s, %s\n\n", r.Scenario, stats.Thousands(r.Jobs), stats.Span(r.Length), seeds(r.Runs[0].Trials)); err != nil {
 		return err
 	}
 	if err := runs(r).WriteText(w); err != nil {
@@ -54,14 +54,18 @@ func beside(r *Set) stats.Tables {
 	var t stats.Tables
 	for i := range r.Runs {
 		run := &r.Runs[i]
-		t.Variances = append(t.Variances, run.Variance)
-		t.Rows = append(t.Rows, run.Rows...)
-		for _, row := range run.Rows {
-			theirs, ok := published(r, run, &row)
-			if !ok {
+		all := run.merged()
+		rows := all.Rows(run.Name)
+		t.Variances = append(t.Variances, all.WaitVariance(run.Name))
+		t.Rows = append(t.Rows, rows...)
+		for _, row := range rows {
+			at := slices.IndexFunc(r.Reference.Rows, func(p stats.Row) bool {
+				return p.Run == run.Reference && p.Priority == row.Priority && p.Quantity == row.Quantity
+			})
+			if at < 0 {
 				continue
 			}
-			ratio := row
+			theirs, ratio := r.Reference.Rows[at], row
 			ratio.Run = run.Name + " / reference"
 			ratio.Summary = over(row.Summary, theirs.Summary)
 			theirs.Run = run.Name + ", reference"
@@ -75,16 +79,6 @@ func beside(r *Set) stats.Tables {
 		}
 	}
 	return t
-}
-
-// published finds the published row to show beside a row of a run.
-func published(r *Set, run *Run, row *stats.Row) (stats.Row, bool) {
-	for _, p := range r.Reference.Rows {
-		if p.Run == run.Reference && p.Priority == row.Priority && p.Quantity == row.Quantity {
-			return p, true
-		}
-	}
-	return stats.Row{}, false
 }
 
 // over divides each number of a by the same of b; it is NaN where that is 0.
@@ -108,13 +102,13 @@ func counts(r *Set) *stats.Grid {
 		"load", "reports per upstream and s",
 	}}}
 	for _, run := range r.Runs {
-		c := &run.Counts
+		c := mean(run.Trials)
 		cells := []string{run.Name, stats.Thousands(int(c.Jobs + 0.5)), fmt.Sprintf("%.1f", c.FetchesPer1k)}
 		for _, n := range []float64{c.Evictions, c.Retries, c.Expired, c.Overrun, c.Lost, c.Unserved} {
 			cells = append(cells, stats.Thousands(int(n+0.5)))
 		}
 		g.Rows = append(g.Rows, append(cells,
-			fmt.Sprintf("%.3f", c.Load), fmt.Sprintf("%.2f", c.ReportsPerSec)))
+			fmt.Sprintf("%.3f", c.Load), fmt.Sprintf("%.2f", c.ReportsPerSecond)))
 	}
 	return g
 }

@@ -96,7 +96,7 @@ func Families() []Family {
 		}),
 		usual("unlike upstreams", fleet(func(rng *rand.Rand, f *sim.Fleet) {
 			half := f.Upstreams / 2
-			f.Unlike = []*sim.Unlike{{Upstreams: half, Cores: max(1, f.Cores/2), Speed: Range{0.5, 2}.draw(rng)}}
+			f.Unlike = []sim.Unlike{{Upstreams: half, Cores: max(1, f.Cores/2), Speed: Range{0.5, 2}.draw(rng)}}
 		})),
 		usual("one hangs", sick("hung")),
 		usual("one is slow", sick("slow")),

@@ -1,11 +1,6 @@
 package prompts
 
-import (
-	"errors"
-	"io"
-
-	"example.org/pilotfish/lab/trace"
-)
+import "example.org/pilotfish/lab/trace"
 
 // Job is a prompt.
 type Job struct {
@@ -20,20 +15,13 @@ type Jobs []Job
 
 // Read reads the prompts of a trace. It numbers the chats: a prompt goes on with the chat in which its deepest known
 // block came first. The first block, which all may share, is no sign of that.
-func Read(in trace.Source) (jobs Jobs, err error) {
+func Read(all []trace.Job) (jobs Jobs) {
 	type known struct {
 		number  int64
 		session uint64
 	}
 	blocks := map[int64]known{}
-	for {
-		t, err := in.Next()
-		if errors.Is(err, io.EOF) {
-			return jobs, nil
-		}
-		if err != nil {
-			return nil, err
-		}
+	for _, t := range all {
 		j := Job{Offset: t.Offset, Read: t.Read, Write: t.Write, Session: uint64(len(jobs) + 1)}
 		for depth, b := range t.Blocks {
 			if k, ok := blocks[b]; ok && depth > 0 {
@@ -48,6 +36,7 @@ func Read(in trace.Source) (jobs Jobs, err error) {
 		}
 		jobs = append(jobs, j)
 	}
+	return jobs
 }
 
 // full is the blocks that are full: only they are kept.

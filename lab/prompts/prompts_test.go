@@ -14,13 +14,9 @@ import (
 // real is the first minutes of the trace, until an instant in seconds.
 func real(t *testing.T, until float64) Jobs {
 	t.Helper()
-	file, err := trace.Open("../testdata/traces/mooncake-conversation.jsonl.gz")
+	requests, err := trace.Prompts("../testdata/traces/mooncake-conversation.jsonl.gz")
 	require.NoError(t, err)
-	in, err := file.Jobs(4000)
-	require.NoError(t, err)
-	defer in.Close()
-	jobs, err := Read(in)
-	require.NoError(t, err)
+	jobs := Read(requests[:4000])
 	for i := range jobs {
 		if jobs[i].Offset >= until {
 			return jobs[:i]
@@ -31,12 +27,11 @@ func real(t *testing.T, until float64) Jobs {
 }
 
 func TestReadFindsChats(t *testing.T) {
-	jobs, err := Read(&trace.List{
+	jobs := Read([]trace.Job{
 		{Read: 1500, Blocks: []int64{70, 71, 72}},
 		{Read: 600, Blocks: []int64{70, 80}},
 		{Read: 2100, Write: 5, Blocks: []int64{70, 71, 91, 92, 93}},
 	})
-	require.NoError(t, err)
 	assert.Equal(t, Jobs{
 		{Read: 1500, Blocks: []int64{0, 1, 2}, Session: 1},
 		{Read: 600, Blocks: []int64{0, 3}, Session: 2},

@@ -49,13 +49,10 @@ func (m *modelServer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 // server has that forgets none.
 func prompts(t *testing.T, n int) (jobs []trace.Job, found []int) {
 	t.Helper()
-	file, err := trace.Open("../testdata/traces/mooncake-conversation.jsonl.gz")
+	all, err := trace.Prompts("../testdata/traces/mooncake-conversation.jsonl.gz")
 	require.NoError(t, err)
-	in, err := file.Jobs(n)
-	require.NoError(t, err)
-	defer in.Close()
 	kept := map[int64]bool{}
-	require.NoError(t, trace.Each(in, func(j *trace.Job) error {
+	for _, j := range all[:n] {
 		here, full := 0, j.Blocks[:j.Read/trace.BlockTokens]
 		for here < len(full) && kept[full[here]] {
 			here++
@@ -64,9 +61,8 @@ func prompts(t *testing.T, n int) (jobs []trace.Job, found []int) {
 			kept[b] = true
 		}
 		j.Offset, j.After = 0, trace.Line(len(jobs))
-		jobs, found = append(jobs, *j), append(found, here)
-		return nil
-	}))
+		jobs, found = append(jobs, j), append(found, here)
+	}
 	return jobs, found
 }
 

@@ -3,11 +3,8 @@ package replay
 import (
 	"bytes"
 	"context"
-	"errors"
 	"fmt"
-	"io"
 	"net/http"
-	"os"
 
 	"github.com/go-json-experiment/json"
 
@@ -66,8 +63,8 @@ func content(name string, line trace.Line, job *trace.Job) (path string, content
 		Priority: job.Priority.String(),
 		Timeouts: timeouts(job.Timeouts),
 	}
-	if job.Kind != trace.Process {
-		return "/v1/prefetch", b
+	if job.Prefetch { // it applies no rules
+		return "/v1/jobs", b
 	}
 	b.Operators = mark("channel", b.Session)
 	if job.SharedRules > 0 {
@@ -94,33 +91,4 @@ func request(ctx context.Context, name, target string, line trace.Line, job *tra
 			duration(job.Load), duration(job.SharedRules), duration(job.Operators), duration(job.Output), max(1, job.Bytes)))
 	}
 	return r, nil
-}
-
-// WriteFeeds puts the smallest feed into a folder for each project of the jobs
-// that has none there, so that reference servers can serve them.
-func WriteFeeds(folder string, jobs trace.Source) error {
-	root, err := os.OpenRoot(folder) // a project's name cannot lead out of it
-	if err != nil {
-		return err
-	}
-	defer root.Close()
-	return trace.Each(jobs, func(job *trace.Job) error { return writeFeed(root, job.Project) })
-}
-
-func writeFeed(root *os.Root, project trace.Project) error {
-	if project == "" {
-		return nil
-	}
-	f, err := root.OpenFile(string(project)+".csv", os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o644)
-	if errors.Is(err, os.ErrExist) {
-		return nil
-	}
-	if err != nil {
-		return fmt.Errorf("--feeds: %w", err)
-	}
-	defer f.Close()
-	if _, err := io.WriteString(f, "id\n1\n"); err != nil {
-		return err
-	}
-	return f.Close()
 }

@@ -21,15 +21,7 @@ func (s *Scenario) check(f *settings.Faults) {
 	f.Within("seeds", s.Seeds, 1, maxSeeds)
 	f.NotNegative("end", s.End)
 	f.NotNegative("warm_up", s.WarmUp)
-	if len(s.Trace) > 0 && s.Workload != nil {
-		f.Add("trace", "either a trace or a workload says what the jobs are, not both")
-	}
-	if c := s.Workload; c != nil {
-		if c.Seed != 0 {
-			f.Add("workload.seed", "the scenario's seed is that of its workload too")
-		}
-		c.Check(f.In("workload"))
-	}
+	s.Workload.Check(f.In("workload"))
 	s.Fleet.Check(f.In("fleet"))
 	s.Sidecars.Check(f.In("sidecars"))
 	if len(s.Runs) == 0 {

@@ -9,7 +9,6 @@ import (
 	"example.org/pilotfish/internal/cli"
 	"example.org/pilotfish/internal/overload"
 	"example.org/pilotfish/internal/settings"
-	"example.org/pilotfish/lab/workload"
 )
 
 // Load reads a scenario file. The error joins all that is wrong with it, each
@@ -35,23 +34,11 @@ func parse(d cli.Document, path string) (*Scenario, error) {
 	return &s, nil
 }
 
-// complete fills in what depends on other keys, and finds the files that the
-// scenario names.
-//
-// The runs are those of d, which need not be the scenario's own file.
+// complete fills in what depends on other keys.
 func (s *Scenario) complete(d cli.Document, path string) {
 	s.Name = cmp.Or(s.Name, strings.TrimSuffix(filepath.Base(path), filepath.Ext(path)))
-	files := []*string{&s.Reference}
-	for i := range s.Trace {
-		files = append(files, &s.Trace[i])
-	}
-	for _, file := range files {
-		if *file != "" && !filepath.IsAbs(*file) {
-			*file = filepath.Join(filepath.Dir(path), *file)
-		}
-	}
-	if s.Workload == nil && len(s.Trace) == 0 {
-		s.Workload = new(workload.Default())
+	if s.Reference != "" && !filepath.IsAbs(s.Reference) {
+		s.Reference = filepath.Join(filepath.Dir(path), s.Reference)
 	}
 	for i := range s.Runs {
 		r := s.newRun()

@@ -8,134 +8,120 @@ import (
 	"sync"
 	"time"
 
+	"golang.org/x/sync/errgroup"
+
 	"example.org/pilotfish/lab/compare"
+	"example.org/pilotfish/lab/sim"
+	"example.org/pilotfish/lab/stats"
+	"example.org/pilotfish/lab/workload"
 )
 
-// Choice is the part of a scenario to play. The zero value of a field leaves the
-// scenario as it is, but Scale is required.
-type Choice struct {
-	// Only names runs; the first, with which they are compared, is played too.
-	Only []string
-	// Seeds is the number of trials of each run.
-	Seeds int
-	// Scale is the share of the jobs and of the time, above 0 to 1.
-	Scale float64
-}
-
-// Lab plays a scenario once.
-type Lab struct {
-	scenario *Scenario
-	runs     []*Run
-	trials   []*Trial
-	// Trials is how many trials there are.
-	Trials int
-}
-
-// NewLab lays a choice over a scenario, measures its jobs and plans its trials. Its
-// errors name the flags of tracelab simulate.
-func NewLab(c Choice, s *Scenario) (*Lab, error) {
-	runs, err := s.choose(c)
-	if err != nil {
-		return nil, fmt.Errorf("%s: %w", s.Name, err)
+// Choose leaves some runs of the scenario, of which the first, with which they are compared, is
+// always one, and says how many trials each has. Nothing and 0 leave them as they are.
+func (s *Scenario) Choose(names []string, seeds int) error {
+	if seeds < 0 || seeds > maxSeeds {
+		return fmt.Errorf("--seeds %d is not between 1 and %d", seeds, maxSeeds)
 	}
-	l := &Lab{scenario: s, runs: runs, Trials: s.Seeds * len(runs)}
-	for n := range s.Seeds {
-		for _, r := range runs {
-			l.trials = append(l.trials, &Trial{scenario: s, run: r, seed: s.Seed + uint64(n)})
-		}
+	if seeds > 0 {
+		s.Seeds = seeds
 	}
-	return l, nil
-}
-
-// choose lays a choice over the scenario, measures the jobs, and returns the runs to play.
-func (s *Scenario) choose(c Choice) ([]*Run, error) {
-	switch {
-	case c.Seeds < 0 || c.Seeds > maxSeeds:
-		return nil, fmt.Errorf("--seeds %d is not between 1 and %d", c.Seeds, maxSeeds)
-	case !(c.Scale > 0 && c.Scale <= 1):
-		return nil, fmt.Errorf("--scale %v is not above 0 and at most 1", c.Scale)
+	if len(names) == 0 {
+		return nil
 	}
-	if c.Seeds > 0 {
-		s.Seeds = c.Seeds
-	}
-	wanted := map[string]bool{}
-	for _, name := range c.Only {
-		at := slices.IndexFunc(s.Runs, func(r Run) bool { return r.Name == name })
-		if at < 0 {
-			var names []string
-			for _, r := range s.Runs {
-				names = append(names, r.Name)
-			}
-			return nil, fmt.Errorf("--run %q: the scenario's runs are %s", name, strings.Join(names, "; "))
-		}
-		wanted[name] = true
-		wanted[s.Runs[0].Name] = true
-	}
-	s.End = time.Duration(float64(s.End) * c.Scale)
-	s.WarmUp = time.Duration(float64(s.WarmUp) * c.Scale)
-	var runs []*Run
+	var all []string
 	for i := range s.Runs {
-		s.Runs[i].Fleet.Scale(c.Scale)
-		if len(wanted) == 0 || wanted[s.Runs[i].Name] {
-			runs = append(runs, &s.Runs[i])
+		all = append(all, s.Runs[i].Name)
+	}
+	for _, name := range names {
+		if !slices.Contains(all, name) {
+			return fmt.Errorf("--run %q: the scenario's runs are %s", name, strings.Join(all, "; "))
 		}
 	}
-	return runs, s.measure(c.Scale)
+	s.Runs = slices.DeleteFunc(s.Runs, func(r Run) bool { return r.Name != all[0] && !slices.Contains(names, r.Name) })
+	return nil
 }
 
-// Play plays the trials, several at a time, and calls ended after each.
-// The calls do not overlap. It stops at the first fault, and when ctx ends.
-func (l *Lab) Play(ctx context.Context, parallel int, ended func(*Trial)) (set compare.Set, err error) {
-	ctx, cancel := context.WithCancelCause(ctx)
-	defer cancel(nil)
-	next := make(chan *Trial)
-	var group sync.WaitGroup
-	var mutex sync.Mutex
-	for range min(parallel, len(l.trials)) {
-		group.Go(func() {
-			for t := range next {
-				if err := t.play(ctx); err != nil {
-					cancel(err) // the first one counts
-					continue
-				}
-				mutex.Lock()
-				ended(t)
-				mutex.Unlock()
-			}
+// Play plays every run with every seed, several at a time, and calls ended after each with what
+// was played. The calls do not overlap. It stops at the first fault, and when ctx ends.
+func (s *Scenario) Play(ctx context.Context, parallel int, ended func(string)) (set compare.Set, err error) {
+	set = compare.Set{Scenario: s.Name, Jobs: s.Workload.Len(), Length: s.Workload.Duration}
+	for i := range s.Runs {
+		r := &s.Runs[i]
+		set.Runs = append(set.Runs, compare.Run{
+			Name: r.Name, Overload: r.Overload, Policy: r.Policy, Reference: r.Reference, Trials: make([]compare.Trial, s.Seeds),
 		})
 	}
-	for _, t := range l.trials {
-		next <- t
+	group, within := errgroup.WithContext(ctx)
+	group.SetLimit(parallel)
+	var mutex sync.Mutex
+	for n := range s.Seeds {
+		for i := range s.Runs {
+			group.Go(func() error {
+				r, seed, begin := &s.Runs[i], s.Seed+uint64(n), time.Now()
+				t, err := s.trial(within, r, seed)
+				if err != nil {
+					return fmt.Errorf("run %q, seed %d: %w", r.Name, seed, err)
+				}
+				mutex.Lock()
+				defer mutex.Unlock()
+				set.Runs[i].Trials[n] = t
+				ended(fmt.Sprintf("%s, seed %d: %s jobs in %.1f s", r.Name, seed, stats.Thousands(int(t.Counts.Jobs)), time.Since(begin).Seconds()))
+				return nil
+			})
+		}
 	}
-	close(next)
-	group.Wait()
-	if ctx.Err() != nil {
-		return set, context.Cause(ctx)
+	if err := group.Wait(); ctx.Err() == nil {
+		return set, err
 	}
-	set.Scenario = l.scenario.Name
-	for _, r := range l.runs {
-		set.Runs = append(set.Runs, l.gather(r))
-	}
-	return set, nil
+	return set, context.Cause(ctx)
 }
 
-// gather puts the trials of a run together.
-func (l *Lab) gather(r *Run) compare.Run {
-	trials := slices.DeleteFunc(slices.Clone(l.trials), func(t *Trial) bool { return t.run != r })
-	res := compare.Run{
-		Name: r.Name, Overload: r.Overload, Policy: r.Policy, Reference: r.Reference, Sidecars: r.Sidecars.Count,
-		Jobs: l.scenario.jobs.count, Length: l.scenario.jobs.length,
+// trial simulates a run with a seed.
+func (s *Scenario) trial(ctx context.Context, r *Run, seed uint64) (t compare.Trial, err error) {
+	c, err := r.setup(seed)
+	if err != nil {
+		return t, err
 	}
-	var all []compare.Counts
-	for _, t := range trials {
-		res.Trials = append(res.Trials, compare.Trial{Seed: t.seed, Rows: t.stats.Rows(r.Name), Counts: t.counts})
-		all = append(all, t.counts)
+	w := s.Workload
+	w.Seed = seed
+	if c.Source, err = workload.New(w); err != nil {
+		return t, err
 	}
-	res.Counts = compare.Mean(all)
-	merged := trials[0].stats
-	for _, t := range trials[1:] {
-		merged.Merge(t.stats)
+	t = compare.Trial{Seed: seed, Stats: stats.NewRun(r.Fleet.Upstreams)}
+	c.WarmUp, c.End = s.WarmUp, s.End
+	c.Observe = func(job *sim.Result) {
+		count(&t.Counts, job)
+		if !job.Prefetch { // nobody waits for that
+			t.Stats.Add(stats.Sample{Priority: job.Priority, Upstream: job.Server, Wait: job.Wait.Seconds(), Execution: job.Run.Seconds()})
+		}
 	}
-	res.Rows, res.Variance = merged.Rows(r.Name), merged.WaitVariance(r.Name)
-	return res
+	totals, err := sim.Run(ctx, c)
+	if err != nil {
+		return t, err
+	}
+	n := &t.Counts
+	n.Fetches, n.Evictions, n.Reports = float64(totals.Fetches), float64(totals.Evictions), float64(totals.Reports)
+	n.FetchesPer1k = 1000 * n.Fetches / max(1, n.Jobs)
+	if upstreamSeconds := totals.Length.Seconds() * float64(r.Fleet.Upstreams); upstreamSeconds > 0 {
+		n.ReportsPerSecond = n.Reports / upstreamSeconds
+		n.Load = totals.CoreSeconds / upstreamSeconds / float64(r.Fleet.Cores)
+	}
+	return t, nil
+}
+
+// count adds a job that ended.
+func count(c *compare.Counts, r *sim.Result) {
+	c.Jobs++
+	c.Retries += float64(max(0, r.Attempts-1))
+	switch r.Outcome {
+	case sim.Expired:
+		c.Expired++
+	case sim.Overrun:
+		c.Overrun++
+	case sim.Lost:
+		c.Lost++
+	case sim.Unserved:
+		c.Unserved++
+	case sim.Done, sim.Failed:
+	}
 }

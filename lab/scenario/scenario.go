@@ -22,11 +22,8 @@ type Scenario struct {
 	Seed  uint64 `yaml:"seed"`
 	Seeds int    `yaml:"seeds"`
 
-	// Workload describes the jobs to generate. Trace is a trace file that holds the
-	// jobs instead, or the logs of several sidecars; paths are relative to the scenario's
-	// folder. Without both, the jobs are workload.Default.
-	Workload *workload.Config `yaml:"workload"`
-	Trace    []string         `yaml:"trace"`
+	// Workload describes the jobs to generate.
+	Workload workload.Config `yaml:"workload"`
 
 	Fleet    sim.Fleet    `yaml:"fleet"`
 	Sidecars sim.Sidecars `yaml:"sidecars"`
@@ -36,19 +33,16 @@ type Scenario struct {
 	// WarmUp is left out: jobs that arrive before it is over, and what is counted
 	// of the upstreams until then.
 	WarmUp time.Duration `yaml:"warm_up"`
-	// Reference is a file with published results to show beside ours, as thesis.json.
+	// Reference is a file with published results to show beside ours, as thesis.json. Its path is
+	// relative to the scenario's folder.
 	Reference string `yaml:"reference"`
 	// Runs are compared with the first.
 	Runs []Run `yaml:"runs"`
-
-	// Notes say what was found in the logs, once a Lab has read them.
-	Notes []string `yaml:"-"`
-	jobs  jobs
 }
 
 func defaults() Scenario {
 	return Scenario{
-		Seed: 1, Seeds: 1, Fleet: sim.DefaultFleet(), Sidecars: sim.DefaultSidecars(),
+		Seed: 1, Seeds: 1, Workload: workload.Default(), Fleet: sim.DefaultFleet(), Sidecars: sim.DefaultSidecars(),
 	}
 }
 

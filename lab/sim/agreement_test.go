@@ -27,8 +27,7 @@ const (
 )
 
 // officeJobs is four minutes of jobs that keep two thirds of the cores busy: bursts that run a
-// project's rules for several channels, prefetches, and people's jobs that wait for each
-// other. Their sizes are not long-tailed, so that no few jobs decide every mean.
+// project's rules for several channels, and people's jobs that wait for each other. Their sizes are not long-tailed, so that no few jobs decide every mean.
 func officeJobs() (jobs []trace.Job) {
 	rng := rand.New(rand.NewPCG(9, 9))
 	around := func(median float64) float64 {
@@ -48,9 +47,8 @@ func officeJobs() (jobs []trace.Job) {
 			Timeouts: trace.Timeouts{Queue: 600, Evaluate: 1800, Stream: 3600},
 		}
 		if rng.IntN(5) == 0 {
-			job.Priority, job.Kind, job.Offset, job.Submitter = selection.High, trace.Prefetch, at, int64(i%12)
-			jobs = append(jobs, job)
-			job.Kind, job.Operators, job.Output, job.Offset = trace.Process, 0.8*p.view, 0.2*p.view, at+0.1
+			job.Priority, job.Operators, job.Output, job.Submitter = selection.High, 0.8*p.view, 0.2*p.view, int64(i%12)
+			job.Offset = at + 0.1
 			jobs = append(jobs, job)
 			job.After, job.Offset = trace.Line(len(jobs)), at+0.15
 			jobs = append(jobs, job)

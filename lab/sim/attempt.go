@@ -14,8 +14,6 @@ func (w *world) attempt(j *job, g dispatch.Grant) {
 	s := w.servers[w.byName[g.Assignment.Address]]
 	accepts := s.up && (w.cfg.Fleet.Backlog == 0 || len(s.queue) <= w.cfg.Fleet.Backlog)
 	switch {
-	case s.up && s.suffers(refusing, w.now) != nil:
-		w.events.add(w.now+instant, rankTimeout, (*refusal)(j))
 	case s.up && s.suffers(failing, w.now) != nil:
 		w.events.add(w.now+instant, rankTimeout, sickAnswer{server: s, job: j})
 	case accepts:

@@ -2,8 +2,6 @@ package sim
 
 import (
 	"fmt"
-	"slices"
-	"time"
 
 	"example.org/pilotfish/internal/settings"
 )
@@ -33,8 +31,8 @@ type Fleet struct {
 	Order string `yaml:"order"`
 
 	// Unlike is upstreams that differ, Faults what goes wrong with some.
-	Unlike []*Unlike `yaml:"unlike"`
-	Faults []*Fault  `yaml:"faults"`
+	Unlike []Unlike `yaml:"-"`
+	Faults []*Fault `yaml:"-"`
 	// Without Restart, upstreams neither come nor go.
 	Restart *Restart `yaml:"restart"`
 }
@@ -51,58 +49,19 @@ func (v Fleet) Check(f *settings.Faults) {
 	f.AtLeast("cache", int64(v.Cache), 1)
 	f.Within("backlog", v.Backlog, 0, 1<<30)
 	f.OneOf("order", v.Order, []string{arrival, expected})
-	for i, u := range v.Unlike {
-		u.check(f.In(fmt.Sprintf("unlike[%d]", i)), v.Upstreams)
-	}
-	for i, x := range v.Faults {
-		x.check(f.In(fmt.Sprintf("faults[%d]", i)), v.Upstreams)
-	}
 	if v.Restart != nil {
 		v.Restart.check(f.In("restart"))
-	}
-}
-
-// Scale takes a share of the time, above 0 to 1: what happens at a set time
-// happens at the same share of the whole.
-func (v *Fleet) Scale(share float64) {
-	scale := func(d *time.Duration) { *d = time.Duration(float64(*d) * share) }
-	v.Faults = slices.Clone(v.Faults)
-	for i, old := range v.Faults {
-		x := *old
-		scale(&x.At)
-		scale(&x.For)
-		v.Faults[i] = &x
-	}
-	if v.Restart != nil {
-		r := *v.Restart
-		scale(&r.At)
-		scale(&r.Every)
-		v.Restart = &r
 	}
 }
 
 // Unlike is upstreams that differ from the rest of the fleet.
 type Unlike struct {
 	// Upstreams is how many they are, First the number of the first of them.
-	Upstreams int `yaml:"upstreams"`
-	First     int `yaml:"first"`
+	Upstreams, First int
 	// Cores is how many each has; 0 is as many as the others.
-	Cores int `yaml:"cores"`
+	Cores int
 	// Speed is how many times as fast their cores are.
-	Speed float64 `yaml:"speed"`
-}
-
-// SetDefaults fills in what a scenario leaves open.
-func (v *Unlike) SetDefaults() { *v = Unlike{Upstreams: 1, Speed: 1} }
-
-func (v *Unlike) check(f *settings.Faults, upstreams int) {
-	if v == nil {
-		f.Add("", "nothing is said of these upstreams")
-		return
-	}
-	checkSome(f, v.First, v.Upstreams, upstreams)
-	f.Within("cores", v.Cores, 0, maxCores)
-	f.Between("speed", v.Speed, 1e-3, 1e3)
+	Speed float64
 }
 
 // newServers makes the fleet.

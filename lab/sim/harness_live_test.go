@@ -144,13 +144,10 @@ func (c *cluster) sidecar(t *testing.T, number int, policy string) {
 func (c *cluster) replay(t *testing.T, jobs []trace.Job) map[trace.Line]seen {
 	t.Helper()
 	results := map[trace.Line]seen{}
-	source := trace.List(jobs)
 	transport := &http.Transport{DialContext: c.network.Dial, DisableCompression: true, MaxIdleConnsPerHost: 256}
 	defer transport.CloseIdleConnections()
-	settings := replay.Defaults()
-	settings.Targets = c.targets
 	require.NoError(t, replay.Run(c.ctx, replay.Config{
-		Settings: settings, Source: &source, Name: "live", Hint: report.Default().Hint, Transport: transport,
+		Jobs: jobs, Targets: c.targets, Speed: 1, Name: "live", Hint: report.Default().Hint, Transport: transport,
 		Observe: func(r *replay.Result) {
 			if !assert.True(t, r.OK(), "line %d: status %d, %v", r.Line, r.Status, r.Err) {
 				return

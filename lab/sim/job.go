@@ -14,7 +14,7 @@ import (
 // job is one job of the trace, from its arrival to its end.
 type job struct {
 	number                               int64 // line of the trace, from 1
-	kind                                 trace.Kind
+	prefetch                             bool
 	project                              uint64
 	version                              int64
 	shared                               uint64
@@ -78,7 +78,7 @@ func duration(s float64) time.Duration { return time.Duration(s * float64(time.S
 
 func newJob(t *trace.Job, number int64) *job {
 	j := &job{
-		number: number, kind: t.Kind,
+		number: number, prefetch: t.Prefetch,
 		project: intake.Key(string(t.Project)), version: t.Version, shared: hash.Text(t.Shared),
 		priority: t.Priority, bytes: t.Bytes,
 		load: duration(t.Load), begun: -1, answering: -1, watched: never, last: Unserved,
@@ -86,7 +86,7 @@ func newJob(t *trace.Job, number int64) *job {
 		evaluateBound: duration(t.Timeouts.Evaluate),
 		streamBound:   duration(t.Timeouts.Stream),
 	}
-	if t.Kind != trace.Prefetch {
+	if !t.Prefetch {
 		j.sharedRules, j.operators, j.output = duration(t.SharedRules), duration(t.Operators), duration(t.Output)
 	}
 	for _, n := range t.Needs {

@@ -86,15 +86,12 @@ func (p *poll) happen(w *world) {
 // failed, and why.
 func (s *server) answers(w *world, check bool) (took time.Duration, err error) {
 	switch {
-	case !s.up || s.suffers(hung, w.now) != nil:
-		if check {
-			return checkTime, pool.ErrNoResponse
-		}
-		return pollTime, pool.ErrNoResponse
-	case s.suffers(refusing, w.now) != nil:
-		return instant, pool.ErrNoResponse
+	case s.up && s.suffers(hung, w.now) == nil:
+		return 0, nil
+	case check:
+		return checkTime, pool.ErrNoResponse
 	}
-	return 0, nil
+	return pollTime, pool.ErrNoResponse
 }
 
 // reply is the answer to a poll.

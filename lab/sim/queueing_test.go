@@ -124,7 +124,7 @@ func TestEqualJobletsAreShared(t *testing.T) {
 	jobs := trace.List{}
 	for i := range 10 {
 		jobs = append(jobs, trace.Job{
-			Offset: 0.1 * float64(i), Project: "p", Version: 1, Shared: "s", Channel: int64(i + 1),
+			Offset: 0.1 * float64(i), Project: "p", Version: 1, Shared: "s",
 			Load: 5, SharedRules: 2, Operators: 1, Output: 0.5, Bytes: 1000,
 		})
 	}

@@ -6,7 +6,6 @@ import (
 
 	"example.org/pilotfish/internal/pool"
 	"example.org/pilotfish/internal/ruleserver/order"
-	"example.org/pilotfish/lab/trace"
 	"example.org/pilotfish/pkg/selection"
 )
 
@@ -124,7 +123,7 @@ func (s *server) advance(w *world, j *job) {
 	}
 	w.answered(j) // while it still counts as one of the server's
 	s.leave(j)
-	if j.kind != trace.Prefetch && j.worked > 0 {
+	if !j.prefetch && j.worked > 0 {
 		s.lengths.Learn(j.project, j.worked)
 	}
 	s.completed++
@@ -242,9 +241,7 @@ func (s *server) report(w *world, before *seen) pool.Report {
 		Failed:    float64(s.failed),
 		Wait:      math.NaN(),
 	}
-	if s.suffers(listless, w.now) == nil {
-		r.Cached = &listing{cache: &s.cache, at: w.now}
-	}
+	r.Cached = &listing{cache: &s.cache, at: w.now}
 	if before.life != s.epoch {
 		*before = seen{life: s.epoch}
 	}

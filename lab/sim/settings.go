@@ -19,8 +19,8 @@ type Sidecars struct {
 	Interval time.Duration `yaml:"interval"`
 	// Lag is how long a report takes to arrive. Together makes all sidecars see
 	// the same reports, as those of one Prometheus server.
-	Lag      time.Duration `yaml:"lag"`
-	Together bool          `yaml:"together"`
+	Lag      time.Duration `yaml:"-"`
+	Together bool          `yaml:"-"`
 	// Hints turns on the load hint on answers.
 	Hints bool `yaml:"hints"`
 	// OneKey tells sidecars a job's project alone, whatever else it needs.
@@ -38,7 +38,7 @@ type Sidecars struct {
 	// Projects is as in the sidecar's own configuration.
 	Projects dispatch.ProjectSettings `yaml:"-"`
 	// Wait bounds the wait of jobs that do not say how long they wait.
-	Wait time.Duration `yaml:"wait"`
+	Wait time.Duration `yaml:"-"`
 }
 
 // DefaultSidecars is the thesis's one scheduler, with the sidecar's own retries.
@@ -59,13 +59,11 @@ func DefaultSidecars() Sidecars {
 func (v Sidecars) Check(f *settings.Faults) {
 	f.Within("count", v.Count, 1, maxSidecars)
 	f.Positive("interval", v.Interval)
-	f.NotNegative("lag", v.Lag)
 	f.Within("attempts", v.Attempts, 1, 100)
 	if !(v.Budget > 0 && v.Budget <= 1) {
 		f.Add("budget", "%v is not a share above 0 and up to 1", v.Budget)
 	}
 	v.Breaker.Check(f.In("breaker"))
-	f.Positive("wait", v.Wait)
 }
 
 // Patience is a time limit, or none: negative.

@@ -155,7 +155,7 @@ func (w *world) end(j *job, o Outcome) {
 // result is what came of a job that ends now.
 func (w *world) result(j *job, o Outcome) *Result {
 	r := &Result{
-		Number: j.number, Project: j.project, Priority: j.priority, Prefetch: j.kind == trace.Prefetch,
+		Number: j.number, Project: j.project, Priority: j.priority, Prefetch: j.prefetch,
 		Arrived: j.arrived, Attempts: j.attempts, Fetched: j.fetches, Outcome: o, Server: -1,
 	}
 	if j.server != nil {

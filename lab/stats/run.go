@@ -1,7 +1,7 @@
 // Package stats turns what happened to jobs into the numbers and tables by
 // which policies are compared: percentiles, slowdown, variance of the
 // wait per upstream, imbalance, and paired comparisons. Its memory does not
-// grow with the number of jobs. The simulator and the replay share it.
+// grow with the number of jobs.
 package stats
 
 import "example.org/pilotfish/pkg/selection"
@@ -14,9 +14,6 @@ const (
 	Duration Quantity = "duration_s"
 	// Wait is from the job's arrival to the start of its execution, in seconds.
 	Wait Quantity = "wait_s"
-	// FirstByte is from the job's arrival to the first byte of its answer, in seconds, of
-	// jobs that had one. It is not in the thesis's tables.
-	FirstByte Quantity = "first_byte_s"
 	// Slowdown is the share of a job's time that it waited: see slowdownOf.
 	Slowdown Quantity = "slowdown"
 )
@@ -33,8 +30,6 @@ type Sample struct {
 	// Wait is from the arrival to the start of execution, Execution from there
 	// to the end.
 	Wait, Execution float64
-	// FirstByte is from the arrival to the first byte of the answer; 0 is unknown or none.
-	FirstByte float64
 }
 
 // Run gathers the samples of one run: one policy over one workload.
@@ -48,9 +43,8 @@ func NewRun(upstreams int) *Run {
 	r := &Run{waits: make([]moments, upstreams)}
 	for p := range r.by {
 		r.by[p] = map[Quantity]*Distribution{
-			Duration:  NewDistribution(),
-			Wait:      NewDistribution(),
-			FirstByte: NewDistribution(),
+			Duration: NewDistribution(),
+			Wait:     NewDistribution(),
 			// Finer, because the digits below 1 matter: 0.99 is not 0.999.
 			Slowdown: newDistribution(0.0005),
 		}
@@ -65,9 +59,6 @@ func (r *Run) Add(s Sample) {
 	by[Duration].Add(s.Wait + s.Execution)
 	by[Wait].Add(s.Wait)
 	by[Slowdown].Add(slowdownOf(s.Wait, s.Execution))
-	if s.FirstByte > 0 {
-		by[FirstByte].Add(s.FirstByte)
-	}
 	if s.Priority == selection.Low && s.Upstream >= 0 {
 		r.waits[s.Upstream].add(s.Wait)
 	}
@@ -82,26 +73,29 @@ func slowdownOf(wait, execution float64) float64 {
 	return wait / (wait + execution)
 }
 
-// Merge counts everything that other, a run over the same upstreams, has counted.
-func (r *Run) Merge(other *Run) {
-	for p := range r.by {
-		for _, q := range append(Quantities(), FirstByte) {
-			r.by[p][q].merge(other.by[p][q])
+// Merged has counted everything that runs over the same upstreams have counted.
+func Merged(runs []*Run) *Run {
+	all := NewRun(len(runs[0].waits))
+	for _, r := range runs {
+		for p := range all.by {
+			for _, q := range Quantities() {
+				all.by[p][q].merge(r.by[p][q])
+			}
+		}
+		for i := range all.waits {
+			all.waits[i].merge(&r.waits[i])
 		}
 	}
-	for i := range r.waits {
-		r.waits[i].merge(&other.waits[i])
-	}
+	return all
 }
 
 // Summary is that of one quantity of the jobs of a priority.
 func (r *Run) Summary(p selection.Priority, q Quantity) Summary { return r.by[p][q].Summary() }
 
-// Rows returns the run's rows of the thesis's tables, high first, and those of the times to
-// first byte.
+// Rows returns the run's rows of the thesis's tables, high first.
 func (r *Run) Rows(name string) []Row {
 	var rows []Row
-	for _, q := range append(Quantities(), FirstByte) {
+	for _, q := range Quantities() {
 		for _, p := range []selection.Priority{selection.High, selection.Low} {
 			if s := r.by[p][q].Summary(); s.Count > 0 {
 				rows = append(rows, Row{Run: name, Priority: p.String(), Quantity: q, Summary: s})

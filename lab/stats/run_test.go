@@ -21,7 +21,7 @@ func of(r *Run, q Quantity, p selection.Priority) *Distribution { return r.by[p]
 
 func TestRunSeparatesPrioritiesAndUpstreams(t *testing.T) {
 	r := NewRun(3)
-	r.Add(Sample{Priority: selection.High, Upstream: 0, Wait: 100, Execution: 100, FirstByte: 150})
+	r.Add(Sample{Priority: selection.High, Upstream: 0, Wait: 100, Execution: 100})
 	r.Add(Sample{Priority: selection.Low, Upstream: 0, Wait: 1, Execution: 1})
 	r.Add(Sample{Priority: selection.Low, Upstream: 0, Wait: 3, Execution: 1})
 	r.Add(Sample{Priority: selection.Low, Upstream: 2, Wait: 5, Execution: 5})
@@ -42,7 +42,7 @@ func TestRunSeparatesPrioritiesAndUpstreams(t *testing.T) {
 	}
 	assert.Equal(t, []string{
 		"x high duration_s", "x low duration_s", "x high wait_s", "x low wait_s",
-		"x high slowdown", "x low slowdown", "x high first_byte_s",
+		"x high slowdown", "x low slowdown",
 	}, got)
 }
 
@@ -57,7 +57,7 @@ func TestRunsMerge(t *testing.T) {
 		all.Add(s)
 		[]*Run{a, b}[i%2].Add(s)
 	}
-	a.Merge(b)
+	a = Merged([]*Run{a, b})
 	for i, row := range all.Rows("") {
 		merged := a.Rows("")[i]
 		assert.InEpsilon(t, row.Mean, merged.Mean, 1e-9)

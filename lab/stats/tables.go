@@ -23,17 +23,10 @@ type VarianceRow struct {
 	Upstreams []float64 `json:"upstreams"`
 }
 
-// Tables are the results of several runs, in the thesis's layout. Encoded as
-// JSON they are for machines.
+// Tables are the results of several runs, in the thesis's layout.
 type Tables struct {
 	Rows      []Row         `json:"rows"`
 	Variances []VarianceRow `json:"wait_variance"`
-}
-
-// Add appends the rows of a run.
-func (t *Tables) Add(name string, r *Run) {
-	t.Rows = append(t.Rows, r.Rows(name)...)
-	t.Variances = append(t.Variances, r.WaitVariance(name))
 }
 
 // WriteText writes one aligned table per quantity, a line per run, and the

@@ -1,7 +1,6 @@
 package trace
 
 import (
-	"encoding/csv"
 	"errors"
 	"fmt"
 	"slices"
@@ -9,78 +8,11 @@ import (
 	"strings"
 	"time"
 
-	"github.com/go-json-experiment/json"
-
 	"example.org/pilotfish/pkg/selection"
 )
 
-// access is the access log of another proxy, as CSV with a line of names, or as JSON Lines:
-// time or ended, key, duration or duration_ms, and upstream, hit and priority where they are
-// known (lab/README.md has the settings of HAProxy, nginx and Envoy).
-type access struct {
-	header string // the line of names; "" for JSON
-	names  []string
-}
-
-// isHeader reports whether a line is the line of names.
-func (a *access) isHeader(line []byte) bool {
-	names := strings.Split(strings.TrimSpace(string(line)), ",")
-	if !complete(func(name string) bool { return slices.Contains(names, name) }) {
-		return false
-	}
-	a.header, a.names = string(line), names
-	return true
-}
-
-// complete reports whether all is there that a job needs.
-func complete(has func(string) bool) bool {
-	return has("key") && (has("time") || has("ended")) && (has("duration") || has("duration_ms"))
-}
-
-func (a *access) decodeCSV(line []byte) (*entry, error) {
-	if string(line) == a.header || len(line) == 0 {
-		return nil, nil
-	}
-	cells, err := csv.NewReader(strings.NewReader(string(line))).Read()
-	if err != nil {
-		return nil, err
-	}
-	if len(cells) != len(a.names) {
-		return nil, fmt.Errorf("%d values are not %d", len(cells), len(a.names))
-	}
-	fields := map[string]string{}
-	for i, name := range a.names {
-		fields[name] = cells[i]
-	}
-	return accessEntry(fields)
-}
-
-func isAccessJSON(line []byte) bool {
-	fields, err := accessFields(line)
-	return err == nil && complete(func(name string) bool { _, ok := fields[name]; return ok })
-}
-
-func decodeAccessJSON(line []byte) (*entry, error) {
-	fields, err := accessFields(line)
-	if err != nil {
-		return nil, err
-	}
-	return accessEntry(fields)
-}
-
-func accessFields(line []byte) (map[string]string, error) {
-	var values map[string]any
-	if err := json.Unmarshal(object(line), &values); err != nil {
-		return nil, err
-	}
-	fields := map[string]string{}
-	for name, v := range values {
-		if v != nil {
-			fields[name] = fmt.Sprint(v)
-		}
-	}
-	return fields, nil
-}
+// The access log of another proxy has time or ended, key, duration or duration_ms, and upstream, hit and
+// priority where they are known (lab/README.md has the settings of HAProxy, nginx and Envoy).
 
 // accessEntry reads a request. "-" is unknown, as proxies write it.
 func accessEntry(fields map[string]string) (*entry, error) {
@@ -89,6 +21,9 @@ func accessEntry(fields map[string]string) (*entry, error) {
 			return text
 		}
 		return ""
+	}
+	if _, ok := fields["key"]; !ok {
+		return nil, errors.New("field key: is missing")
 	}
 	name, scale := "duration", 1.0
 	if _, ok := fields[name]; !ok {
@@ -117,24 +52,24 @@ func accessEntry(fields map[string]string) (*entry, error) {
 	}
 	switch strings.ToLower(get("hit")) {
 	case "true", "1", "hit", "yes":
-		e.hit = known(true)
+		e.hit = new(true)
 	case "false", "0", "miss", "no":
-		e.hit, e.seen.cold = known(false), true
+		e.hit, e.seen.cold = new(false), true
 	}
-	if text := get("priority"); text != "" {
+	return e, e.prioritize(get("priority"))
+}
+
+// prioritize sets the priority that a log names, low if it names none, and checks the project.
+func (e *entry) prioritize(text string) error {
+	if text != "" {
 		p, ok := selection.ParsePriority(text)
 		if !ok {
-			return nil, fmt.Errorf("field priority: unknown priority %.40q: it is high or low", text)
+			return fmt.Errorf("field priority: unknown priority %.40q: it is high or low", text)
 		}
 		e.job.Priority = p
 	}
-	if field, err := e.job.check(); err != nil {
-		return nil, fmt.Errorf("field %s: %w", field, err)
-	}
-	return e, nil
+	return e.job.Project.check()
 }
-
-func known(hit bool) *bool { return &hit }
 
 // instant reads a time of day with its date, or seconds or milliseconds since 1970.
 func instant(text string) (time.Time, error) {

@@ -1,19 +1,15 @@
 package trace
 
 import (
-	"os"
-	"path/filepath"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 )
 
-func open(t *testing.T, text string) (*File, error) {
+func open(t *testing.T, text string) (*Logs, error) {
 	t.Helper()
-	path := filepath.Join(t.TempDir(), "access.log")
-	require.NoError(t, os.WriteFile(path, []byte(text), 0o600))
-	return Open(path)
+	return ReadLogs(file(t, text))
 }
 
 // The examples of lab/README.md for HAProxy, nginx and Envoy, and a CSV file, tell the same jobs.
@@ -29,12 +25,12 @@ haproxy[7]: {"ended":1767603602000,"key":"a","duration_ms":500,"upstream":"y","h
 	} {
 		f, err := open(t, text)
 		require.NoError(t, err, name)
-		require.Len(t, f.jobs, 2, "%s: %v", name, f.Notes)
-		assert.Zero(t, f.jobs[0].Offset)
-		assert.InDelta(t, 1.5, f.jobs[1].Offset, 1e-6, name)
-		assert.Equal(t, Project("a"), f.jobs[0].Project)
-		assert.InDelta(t, 1.5, f.jobs[0].Load, 1e-6, "by how much longer the miss took")
-		assert.InDelta(t, 0.5, f.jobs[1].Operators, 1e-6)
+		require.Len(t, f.Jobs, 2, "%s: %v", name, f.Notes)
+		assert.Zero(t, f.Jobs[0].Offset)
+		assert.InDelta(t, 1.5, f.Jobs[1].Offset, 1e-6, name)
+		assert.Equal(t, Project("a"), f.Jobs[0].Project)
+		assert.InDelta(t, 1.5, f.Jobs[0].Load, 1e-6, "by how much longer the miss took")
+		assert.InDelta(t, 0.5, f.Jobs[1].Operators, 1e-6)
 		assert.Equal(t, Seen{Upstreams: 2, Hits: 1, Hit: 2, Duration: 1.25, Peak: 1}, f.Seen, name)
 	}
 }
@@ -48,10 +44,10 @@ func TestPeak(t *testing.T) {
 func TestAccessLogsWithLess(t *testing.T) {
 	f, err := open(t, "key,ended,duration_ms,priority\n-,10,500,high\nb,11,500,\n")
 	require.NoError(t, err)
-	require.Len(t, f.jobs, 2)
-	assert.Empty(t, f.jobs[0].Project)
-	assert.Equal(t, "high", f.jobs[0].Priority.String())
-	assert.Equal(t, "low", f.jobs[1].Priority.String())
+	require.Len(t, f.Jobs, 2)
+	assert.Empty(t, f.Jobs[0].Project)
+	assert.Equal(t, "high", f.Jobs[0].Priority.String())
+	assert.Equal(t, "low", f.Jobs[1].Priority.String())
 	assert.Zero(t, f.Seen.Upstreams+f.Seen.Hit)
 }
 
@@ -67,7 +63,7 @@ func TestAccessLogsSayWhatIsWrong(t *testing.T) {
 	} {
 		f, err := open(t, head+line)
 		require.NoError(t, err)
-		assert.Len(t, f.jobs, 1)
+		assert.Len(t, f.Jobs, 1)
 		assert.Contains(t, f.Notes[1], want)
 	}
 }

@@ -39,11 +39,11 @@ func logged(t *testing.T, jobs ...*record.Job) string {
 }
 
 // served is a job that came after some seconds and took so long, with 0.2 s of output.
-func served(after, took float64, project, session string) *record.Job {
+func served(after, took float64, project string) *record.Job {
 	total := seconds(took)
 	return &record.Job{
 		Arrived: begin.Add(seconds(after)), Read: intake.Full,
-		Facts:   intake.Facts{Project: project, Session: session},
+		Facts:   intake.Facts{Project: project},
 		Outcome: intake.Answered, Completeness: intake.Complete, TTFB: total - 200*time.Millisecond, Total: total,
 		Attempts: []record.Attempt{{
 			Upstream: "a:1", Outcome: pool.Answered, Cache: selection.Cached, End: total, Hint: &pool.Hint{Waited: 500 * time.Millisecond, Fetched: -1},
@@ -58,46 +58,32 @@ func file(t *testing.T, text string) string {
 	return path
 }
 
-func opened(t *testing.T, paths ...string) (jobs []Job, notes []string) {
-	t.Helper()
-	f, err := Open(paths...)
-	require.NoError(t, err)
-	in, err := f.Jobs(-1)
-	require.NoError(t, err)
-	defer in.Close()
-	require.NoError(t, Each(in, func(j *Job) error {
-		jobs = append(jobs, *j)
-		return nil
-	}))
-	return jobs, f.Notes
-}
-
-// The jobs of two sidecars are in the order in which they came, and wait for the jobs of
-// their session that had ended then.
+// The jobs of two sidecars are in the order in which they came.
 func TestLogsAreMerged(t *testing.T) {
-	cold := served(2, 5.5, "2", "y")
+	cold := served(2, 5.5, "2")
 	cold.Attempts[0].Cache, cold.Attempts[0].Hint.Fetched = selection.NotCached, time.Second
-	high := served(4, 2, "1", "x")
+	high := served(4, 2, "1")
 	high.Facts.Priority = selection.High
 	refused := &record.Job{Arrived: begin.Add(3 * time.Second), Read: intake.Full, Outcome: intake.Shed, Facts: intake.Facts{Project: "1"}}
 	rejected := &record.Job{Arrived: begin, Read: intake.Full, Outcome: intake.Rejected}
 	unread := &record.Job{Arrived: begin, Read: intake.Unread, Outcome: intake.Answered}
-	a := file(t, logged(t, rejected, served(1, 2, "1", "x"), refused, high, cold))
-	b := file(t, "2026-01-02 host pilotfish: "+logged(t, unread, served(1.5, 2, "1", "y"), served(3, 2, "1", "x"), served(8, 2, "2", "y")))
+	a := file(t, logged(t, rejected, served(1, 2, "1"), refused, high, cold))
+	b := file(t, "2026-01-02 host pilotfish: "+logged(t, unread, served(1.5, 2, "1"), served(3, 2, "1"), served(8, 2, "2")))
 
-	jobs, notes := opened(t, a, b)
+	logs, err := ReadLogs(a, b)
+	require.NoError(t, err)
+	jobs, notes := logs.Jobs, logs.Notes
 	require.Len(t, jobs, 7)
 	type line struct {
 		offset    float64
 		project   Project
 		submitter int64
-		after     Line
 	}
 	var got []line
 	for _, j := range jobs {
-		got = append(got, line{j.Offset, j.Project, j.Submitter, j.After})
+		got = append(got, line{j.Offset, j.Project, j.Submitter})
 	}
-	assert.Equal(t, []line{{0, "1", 0, 0}, {0.5, "1", 1, 0}, {1, "2", 0, 0}, {2, "1", 0, 0}, {2, "1", 1, 1}, {3, "1", 0, 1}, {7, "2", 1, 3}}, got)
+	assert.Equal(t, []line{{0, "1", 0}, {0.5, "1", 1}, {1, "2", 0}, {2, "1", 0}, {2, "1", 1}, {3, "1", 0}, {7, "2", 1}}, got)
 	assert.Equal(t, selection.High, jobs[5].Priority)
 	assert.Equal(t, Job{Project: "1", Load: 1, Operators: 1.3, Output: 0.2}, rounded(jobs[0]), "nobody saw its project fetched: as all")
 	assert.Equal(t, Job{Offset: 1, Project: "2", Load: 1, Operators: 3.8, Output: 0.2}, rounded(jobs[2]))
@@ -118,36 +104,22 @@ func rounded(j Job) Job {
 
 // What cannot be read is reported with file and line.
 func TestUnreadableLinesAreNamed(t *testing.T) {
-	whole := logged(t, served(0, 2, "1", ""), served(300, 2, "1", ""), served(310, 2, "1", ""))
+	whole := logged(t, served(0, 2, "1"), served(300, 2, "1"), served(310, 2, "1"))
 	path := file(t, "panic: oh\n"+strings.Replace(whole, `"priority":"low"`, `"priority":"urgent"`, 1)+`{"level":"info","ts":"2026-01`+"\n"+whole[:30])
-	jobs, notes := opened(t, path)
-	assert.Len(t, jobs, 2)
-	require.Len(t, notes, 2)
-	assert.Equal(t, path+`: line 3: field priority: unknown priority "urgent": it is high or low (left out; 3 such lines)`, notes[1])
-}
-
-func TestOpenRefuses(t *testing.T) {
-	_, err := Open(file(t, sample), file(t, sample))
-	require.ErrorContains(t, err, "a.log: has no line of a job's log in its first 1000: only logs are read together")
-	_, err = Open(file(t, logged(t, &record.Job{Outcome: intake.Rejected})))
-	require.ErrorContains(t, err, "a.log: there is no job in the log")
-	_, err = Open("absent.log")
-	require.ErrorContains(t, err, "absent.log")
-}
-
-// A trace file is read in its own form, as often as it is asked for.
-func TestATraceFileIsOpened(t *testing.T) {
-	f, err := Open(file(t, sample))
+	logs, err := ReadLogs(path)
 	require.NoError(t, err)
-	assert.Empty(t, f.Notes)
-	for _, limit := range []int{1, 2, -1} {
-		in, err := f.Jobs(limit)
-		require.NoError(t, err)
-		n := 0
-		require.NoError(t, Each(in, func(*Job) error { n++; return nil }))
-		require.NoError(t, in.Close())
-		assert.Equal(t, map[int]int{1: 1, 2: 2, -1: 2}[limit], n)
-	}
+	assert.Len(t, logs.Jobs, 2)
+	require.Len(t, logs.Notes, 2)
+	assert.Equal(t, path+`: line 3: field priority: unknown priority "urgent": it is high or low (left out; 3 such lines)`, logs.Notes[1])
+}
+
+func TestLogsWithoutAJobAreRefused(t *testing.T) {
+	_, err := ReadLogs(file(t, logged(t, &record.Job{Outcome: intake.Rejected})))
+	require.ErrorContains(t, err, "a.log: there is no job in the log")
+	_, err = ReadLogs(file(t, `{"offset":0}`))
+	require.ErrorContains(t, err, "a.log: line 1: field key: is missing (left out; 1 such lines)")
+	_, err = ReadLogs("absent.log")
+	require.ErrorContains(t, err, "absent.log")
 }
 
 // answered is an entry of a project's job that was answered.

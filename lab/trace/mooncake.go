@@ -1,19 +1,21 @@
 package trace
 
 import (
-	"bytes"
+	"compress/gzip"
+	"fmt"
+	"io"
+	"os"
+	"strings"
 
 	"github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
 )
 
 // BlockTokens is how many tokens of a prompt are a block.
 const BlockTokens = 512
 
-// maxTokens bounds a prompt, so that the names of its blocks fit into a line.
+// maxTokens bounds a prompt.
 const maxTokens = 1 << 24
-
-// blocksOf is how many blocks so many tokens are.
-func blocksOf(tokens int64) int64 { return (tokens + BlockTokens - 1) / BlockTokens }
 
 // mooncakeLine is a request of the traces that Mooncake has published (FAST'25).
 type mooncakeLine struct {
@@ -23,13 +25,47 @@ type mooncakeLine struct {
 	Blocks    []int64 `json:"hash_ids"`
 }
 
-func isMooncake(line []byte) bool { return bytes.Contains(line, []byte(`"hash_ids"`)) }
-
-func decodeMooncake(line []byte, job *Job) error {
-	var m mooncakeLine
-	if err := json.Unmarshal(line, &m, json.RejectUnknownMembers(true)); err != nil {
-		return err
+func (m *mooncakeLine) check(before float64) error {
+	switch most := (m.Input + BlockTokens - 1) / BlockTokens; {
+	case !(m.Timestamp >= before && m.Timestamp <= 1000*MaxSeconds):
+		return fmt.Errorf("timestamp %v is not between that of the line before, %v, and %v", m.Timestamp, before, 1000*MaxSeconds)
+	case min(m.Input, m.Output) < 0 || max(m.Input, m.Output) > maxTokens:
+		return fmt.Errorf("a length is not between 0 and %d", maxTokens)
+	case int64(len(m.Blocks)) > most:
+		return fmt.Errorf("hash_ids: %d blocks are more than %d", len(m.Blocks), most)
 	}
-	job.Offset, job.Read, job.Write, job.Blocks = m.Timestamp/1000, m.Input, m.Output, m.Blocks
 	return nil
+}
+
+// Prompts reads a trace of Mooncake's, which may be compressed. It is strict: an unknown field, a value that makes
+// no sense, or a request earlier than the one before it is an error.
+func Prompts(path string) (List, error) {
+	file, err := os.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	defer file.Close()
+	in := io.Reader(file)
+	if strings.HasSuffix(path, ".gz") {
+		if in, err = gzip.NewReader(file); err != nil {
+			return nil, fmt.Errorf("%s: %w", path, err)
+		}
+	}
+	var jobs List
+	before := 0.0
+	for lines := jsontext.NewDecoder(in); ; {
+		var m mooncakeLine
+		err := json.UnmarshalDecode(lines, &m, json.RejectUnknownMembers(true))
+		switch {
+		case err == io.EOF && len(jobs) > 0:
+			return jobs, nil
+		case err == nil:
+			err = m.check(before)
+		}
+		if err != nil {
+			return nil, fmt.Errorf("%s: request %d: %w", path, len(jobs)+1, err)
+		}
+		before = m.Timestamp
+		jobs = append(jobs, Job{Offset: m.Timestamp / 1000, Read: m.Input, Write: m.Output, Blocks: m.Blocks})
+	}
 }

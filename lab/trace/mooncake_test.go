@@ -7,27 +7,21 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// A published trace is read as it is, and is written as ours.
-func TestMooncake(t *testing.T) {
-	file, err := Open("../testdata/traces/mooncake-conversation.jsonl.gz")
+// A published trace is read as it is.
+func TestPrompts(t *testing.T) {
+	jobs, err := Prompts("../testdata/traces/mooncake-conversation.jsonl.gz")
 	require.NoError(t, err)
-	in, err := file.Jobs(60)
-	require.NoError(t, err)
-	defer in.Close()
-	var jobs []Job
-	require.NoError(t, Each(in, func(j *Job) error {
-		jobs = append(jobs, *j)
-		return nil
-	}))
-	require.Len(t, jobs, 60)
+	require.Len(t, jobs, 12_031)
 	assert.Equal(t, Job{Read: 2290, Write: 316, Blocks: []int64{0, 42, 43, 44, 45}}, jobs[3])
 	assert.Equal(t, 15.0, jobs[59].Offset)
-	again, err := readAll(write(t, jobs))
-	require.NoError(t, err)
-	assert.Equal(t, jobs, again)
-
-	_, err = readAll(`{"timestamp": 0, "input_length": 512, "output_length": 1, "hash_ids": [1, 2]}`)
-	assert.EqualError(t, err, "t.jsonl: line 1: field blocks: 2 is not between 0 and 1")
-	_, err = readAll(`{"timestamp": 0, "input_length": 512, "output": 1, "hash_ids": [1]}`)
-	assert.EqualError(t, err, "t.jsonl: line 1: field output: unknown field")
+	for text, want := range map[string]string{
+		"": "request 1: EOF",
+		`{"timestamp": 0, "input_length": 512, "output_length": 1, "hash_ids": [1, 2]}`: "request 1: hash_ids: 2 blocks are more than 1",
+		`{"timestamp": 0, "input_length": 512, "output": 1, "hash_ids": [1]}`:           "unknown object member name",
+		`{"timestamp": 9, "input_length": 1}{"timestamp": 8, "input_length": 1}`:        "request 2: timestamp 8 is not between",
+		`{"timestamp": 0, "input_length": -1}`:                                          "request 1: a length is not between",
+	} {
+		_, err := Prompts(file(t, text))
+		assert.ErrorContains(t, err, want)
+	}
 }

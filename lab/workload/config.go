@@ -9,8 +9,6 @@
 package workload
 
 import (
-	"slices"
-
 	"example.org/pilotfish/internal/settings"
 	"example.org/pilotfish/lab/trace"
 )
@@ -32,7 +30,7 @@ const (
 // Config describes a workload. Start from Default. Times are in seconds.
 type Config struct {
 	// Seed selects one of the many workloads that fit the description.
-	Seed uint64 `yaml:"seed"`
+	Seed uint64 `yaml:"-"`
 	// Pattern is how jobs arrive.
 	Pattern Pattern `yaml:"pattern"`
 	// Jobs is the exact number of jobs, without those of Crowds.
@@ -119,18 +117,6 @@ func (c *Config) Len() int {
 		n += c.Crowds[i].Jobs
 	}
 	return n
-}
-
-// Scale takes a share of the jobs and of the time, above 0 to 1. What happens at
-// a set time happens at the same share of the whole.
-func (c *Config) Scale(share float64) {
-	jobs := func(n int) int { return max(1, int(float64(n)*share)) }
-	c.Jobs, c.Duration = jobs(c.Jobs), c.Duration*share
-	c.Crowds = slices.Clone(c.Crowds)
-	for i := range c.Crowds {
-		x := &c.Crowds[i]
-		x.At, x.For, x.Jobs = x.At*share, x.For*share, jobs(x.Jobs)
-	}
 }
 
 // projects is the size of the population of the patterns that do not fix it.

@@ -19,17 +19,17 @@ func TestACrowdComesOnTop(t *testing.T) {
 	type sent struct {
 		at      float64
 		project trace.Project
-		channel int64
+		work    float64
 	}
 	usual := map[sent]int{}
 	for _, job := range all(t, plain) {
-		usual[sent{job.Offset, job.Project, job.Channel}]++
+		usual[sent{job.Offset, job.Project, job.Work()}]++
 	}
 	jobs := all(t, crowded)
 	require.Len(t, jobs, plain.Jobs+3000)
 	projects, high, more := map[trace.Project]int{}, 0, 0
 	for _, job := range jobs {
-		key := sent{job.Offset, job.Project, job.Channel}
+		key := sent{job.Offset, job.Project, job.Work()}
 		if usual[key] > 0 {
 			usual[key]--
 			continue
@@ -44,17 +44,4 @@ func TestACrowdComesOnTop(t *testing.T) {
 	assert.Equal(t, 3000, more)
 	assert.Len(t, projects, 1)
 	assert.InDelta(t, 750, high, 120)
-}
-
-func TestScaleKeepsTheShape(t *testing.T) {
-	c := config(func(c *Config) {
-		c.Jobs, c.Duration = 1000, 600
-		c.Crowds = []Crowd{{At: 300, For: 100, Jobs: 50}}
-	})
-	before := c.Crowds[0]
-	c.Scale(0.1)
-	assert.Equal(t, 105, c.Len())
-	assert.Equal(t, 60.0, c.Duration)
-	assert.Equal(t, Crowd{At: 30, For: 10, Jobs: 5}, c.Crowds[0])
-	assert.Equal(t, Crowd{At: 300, For: 100, Jobs: 50}, before, "the list is not shared")
 }

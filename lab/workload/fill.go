@@ -48,13 +48,12 @@ func (g *Generator) fillHigh(job *trace.Job, project int, rng *rand.Rand) {
 func (g *Generator) fillPrefetch(job *trace.Job, project int, rng *rand.Rand) {
 	g.fill(job, project, rng)
 	job.Priority = selection.High
-	job.Kind = trace.Prefetch
+	job.Prefetch = true
 	job.Timeouts = highTimeouts()
 }
 
-// share sets the channel and its shared rules.
+// share sets the shared rules of a channel.
 func share(job *trace.Job, p *projectModel, channel int) {
-	job.Channel = int64(channel + 1)
 	if set := p.Channels[channel].Set; set > 0 {
 		job.Shared, job.SharedRules = p.Sets[set-1].Name, p.Sets[set-1].Work
 	}

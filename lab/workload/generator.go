@@ -1,7 +1,6 @@
 package workload
 
 import (
-	"errors"
 	"fmt"
 	"io"
 	"math/rand/v2"
@@ -138,20 +137,3 @@ func (g *Generator) Next() (trace.Job, error) {
 
 // line is the line of the job being filled in.
 func (g *Generator) line() trace.Line { return trace.Line(g.emitted + 1) }
-
-// Write writes all jobs that are left.
-func (g *Generator) Write(w io.Writer) error {
-	out := trace.NewWriter(w)
-	for {
-		job, err := g.Next()
-		if errors.Is(err, io.EOF) {
-			return out.Flush()
-		}
-		if err != nil {
-			return err
-		}
-		if err := out.Write(&job); err != nil {
-			return err
-		}
-	}
-}

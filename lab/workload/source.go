@@ -155,7 +155,6 @@ func (s *sourceJobs) run(g *Generator, _ float64, job *trace.Job) (bool, float64
 	g.fill(job, project, s.rng)
 	work := min(pareto(s.rng, sourceWork, sourceWorkIndex), g.cfg.MaxWork)
 	job.Operators, job.Output = rounded((1-outputShare)*work), rounded(outputShare*work)
-	job.Channel = 1
 	job.Priority, job.Timeouts = selection.Low, lowTimeouts()
 	if s.rng.Float64() < g.cfg.HighShare {
 		job.Priority, job.Timeouts = selection.High, highTimeouts()

@@ -9,7 +9,6 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"example.org/pilotfish/lab/stats"
-	"example.org/pilotfish/lab/trace"
 	"example.org/pilotfish/pkg/selection"
 )
 
@@ -56,7 +55,7 @@ func TestTheThesissDay(t *testing.T) {
 		}
 		p := job.Priority
 		jobs[p]++
-		if job.Kind == trace.Prefetch {
+		if job.Prefetch {
 			prefetches[p]++
 			continue
 		}

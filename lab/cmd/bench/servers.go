@@ -81,10 +81,10 @@ func (s *servers) record(r ruleserver.Record) {
 func (s *servers) play(ctx context.Context, targets []string, jobs []trace.Job, speed float64) ([]figure, error) {
 	const name = "race"
 	var ended []replay.Result
-	list := trace.List(jobs)
-	cfg := replay.Config{Settings: replay.Defaults(), Source: &list, Observe: func(r *replay.Result) { ended = append(ended, *r) }, Name: name}
-	cfg.Targets, cfg.Speed = targets, speed
-	if err := replay.Run(ctx, cfg); err != nil {
+	err := replay.Run(ctx, replay.Config{
+		Jobs: jobs, Targets: targets, Speed: speed, Observe: func(r *replay.Result) { ended = append(ended, *r) }, Name: name,
+	})
+	if err != nil {
 		return nil, err
 	}
 	s.close() // waits for the last records
@@ -100,7 +100,7 @@ func (s *servers) play(ctx context.Context, targets []string, jobs []trace.Job, 
 			run.Add(stats.Sample{Priority: r.Job.Priority, Upstream: -1, Wait: max(r.LastByte, r.Job.Timeouts.Queue)})
 			continue
 		}
-		if r.Job.Kind == trace.Prefetch {
+		if r.Job.Prefetch {
 			continue // nobody waits for it
 		}
 		executed := (record.Total - record.Facts.Wait).Seconds() * speed

@@ -1,5 +1,4 @@
-// Command tracelab invents traces, simulates sidecars on them, and compares
-// the policies.
+// Command tracelab simulates sidecars, and compares the policies.
 package main
 
 import (
@@ -7,7 +6,6 @@ import (
 	"os"
 
 	"example.org/pilotfish/internal/cli"
-	"example.org/pilotfish/lab/replay"
 )
 
 var version = "devel" // the linker sets it when a release is built
@@ -18,17 +16,14 @@ func main() { os.Exit(run(os.Args[1:], os.Stdout, os.Stderr)) }
 func run(args []string, stdout, stderr io.Writer) int {
 	p := cli.Program{
 		Name:        "tracelab",
-		Description: "Measures policies on traces: generates, simulates and reports.",
+		Description: "Compares policies in simulated time.",
 		Version:     cli.Version(version),
 		Commands: []cli.Command{
-			{Name: "generate", About: "Write a trace: the jobs of an invented day.", Do: new(generateCommand)},
 			{Name: "simulate", About: "Play a scenario's runs in simulated time and compare them.", Do: new(simulateCommand)},
 			{Name: "judge", About: "Compare the policy with tuned rivals on settings that its sources draw.", Do: new(judgeCommand)},
 			{Name: "prompts", About: "Compare routers of prompts to language models, on a trace of requests.", Do: new(promptsCommand)},
 			{Name: "whatif", About: "Say from access logs what pilotfish would do for these jobs: hits, waits, upstreams needed.",
 				Do: new(whatifCommand)},
-			{Name: "replay", About: "Send a trace's jobs to real sidecars, and measure what their submitters see.",
-				Do: &replayCommand{Settings: replay.Defaults()}},
 		},
 	}
 	return p.Run(args, cli.Console{Out: stdout, Err: stderr})

@@ -9,7 +9,7 @@ import (
 )
 
 type promptsCommand struct {
-	Trace   string        `arg:"" type:"existingfile" help:"The requests: a trace with blocks, or one of Mooncake's."`
+	Trace   string        `arg:"" type:"existingfile" help:"The requests: a trace of Mooncake's."`
 	From    time.Duration `default:"20m" help:"Measure from here on; what comes before warms the caches."`
 	Until   time.Duration `default:"1h" help:"Play up to here."`
 	Spread  time.Duration `default:"3s" help:"How coarse the trace's times are: a request comes at a random instant of so long a time."`
@@ -29,22 +29,15 @@ func (c *promptsCommand) Run(console cli.Console) error {
 	if err != nil {
 		return err
 	}
-	file, err := trace.Open(c.Trace)
+	requests, err := trace.Prompts(c.Trace)
 	if err != nil {
 		return err
 	}
-	in, err := file.Jobs(-1)
-	if err != nil {
-		return err
-	}
-	defer in.Close()
 	set := prompts.Comparison{
 		From: c.From.Seconds(), Until: c.Until.Seconds(), Servers: c.Servers, Blocks: c.Blocks, Loads: c.Loads,
 		Routers: c.Routers, Rules: c.Rules, Spread: c.Spread, Seeds: c.Seeds,
 	}
 	set.SetDefaults()
-	if set.Jobs, err = prompts.Read(in); err != nil {
-		return err
-	}
+	set.Jobs = prompts.Read(requests)
 	return set.WriteText(ctx, console.Out, parallel)
 }

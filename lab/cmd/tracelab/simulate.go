@@ -2,9 +2,7 @@ package main
 
 import (
 	"cmp"
-	"errors"
 	"fmt"
-	"path/filepath"
 	"runtime"
 
 	"example.org/pilotfish/internal/cli"
@@ -15,8 +13,6 @@ type simulateCommand struct {
 	Scenario string   `arg:"" type:"path" help:"The scenario, a YAML file."`
 	Only     []string `name:"run" placeholder:"NAME" help:"Play only this run, and what it is compared with; repeat for more."`
 	Seeds    int      `placeholder:"N" help:"Repeat each run with this many seeds, instead of the scenario's."`
-	Scale    float64  `default:"1" placeholder:"SHARE" help:"Play this share of the jobs and of the time, above 0 to 1."`
-	JSON     string   `name:"json" type:"path" placeholder:"FILE" help:"Save the results."`
 	parallel
 }
 
@@ -36,7 +32,7 @@ func (c *simulateCommand) Run(console cli.Console) error {
 	ctx, stop := cli.Context()
 	defer stop()
 	jobs, err := c.jobs()
-	if err := errors.Join(err, checkDirectory(filepath.Dir(c.JSON))); err != nil {
+	if err != nil {
 		return err
 	}
 	s, err := scenario.Load(c.Scenario)
@@ -47,24 +43,17 @@ func (c *simulateCommand) Run(console cli.Console) error {
 	if err != nil {
 		return err
 	}
-	lab, err := scenario.NewLab(scenario.Choice{Only: c.Only, Seeds: c.Seeds, Scale: c.Scale}, s)
-	if err != nil {
+	if err := s.Choose(c.Only, c.Seeds); err != nil {
 		return err
 	}
-	printNotes(console.Err, s.Notes)
 	played := 0
-	set, err := lab.Play(ctx, jobs, func(t *scenario.Trial) {
+	set, err := s.Play(ctx, jobs, func(what string) {
 		played++
-		fmt.Fprintf(console.Err, "%d/%d %v\n", played, lab.Trials, t)
+		fmt.Fprintf(console.Err, "%d/%d %s\n", played, len(s.Runs)*s.Seeds, what)
 	})
 	if err != nil {
 		return err
 	}
 	set.Reference = published
-	if c.JSON != "" {
-		if err := writeFile(c.JSON, set.Write); err != nil {
-			return err
-		}
-	}
 	return set.WriteText(console.Out)
 }

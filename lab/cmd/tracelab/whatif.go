@@ -50,30 +50,20 @@ type answerRow struct {
 func (c *whatifCommand) Run(console cli.Console) error {
 	ctx, stop := cli.Context()
 	defer stop()
-	file, err := trace.Open(c.Log...)
+	logs, err := trace.ReadLogs(c.Log...)
 	if err != nil {
 		return err
 	}
-	printNotes(console.Err, file.Notes)
+	fmt.Fprintln(console.Err, strings.Join(logs.Notes, "\n"))
 	switch {
-	case file.Seen.Duration == 0:
-		return fmt.Errorf("%s: is no access log", strings.Join(c.Log, ", "))
 	case !slices.Contains(rivals.All(), c.Present):
 		return fmt.Errorf("--present %q is not one of %s", c.Present, strings.Join(rivals.All(), ", "))
 	case c.Sidecars < 1 || c.Jobs < 1 || c.Upstreams < 0 || c.Cores < 0 || c.Cached < 0 || !(c.Fetch >= 0 && c.Fetch <= trace.MaxSeconds):
 		return errors.New("--sidecars and --jobs must be above 0; --upstreams, --cores, --cached and --fetch must not be negative")
-	case c.Upstreams == 0 && file.Seen.Upstreams == 0:
+	case c.Upstreams == 0 && logs.Seen.Upstreams == 0:
 		return errors.New("the logs name no upstream: say how many there are with --upstreams")
 	}
-	var jobs []trace.Job
-	in, err := file.Jobs(c.Jobs)
-	if err != nil {
-		return err
-	}
-	if err := trace.Each(in, func(j *trace.Job) error { jobs = append(jobs, *j); return nil }); err != nil {
-		return err
-	}
-	a, err := c.answer(ctx, file.Seen, jobs)
+	a, err := c.answer(ctx, logs.Seen, logs.Jobs[:min(c.Jobs, len(logs.Jobs))])
 	if err != nil {
 		return err
 	}
@@ -226,9 +216,6 @@ func (c *whatifCommand) setting(a *answer, seen trace.Seen, jobs []trace.Job) (s
 			jobs[i].Priority = selection.Low
 		}
 		jobs[i].Bytes = 1
-		if len(c.Log) == 1 {
-			jobs[i].Submitter = int64(i)
-		}
 	}
 	if c.Cached > 0 {
 		cache = int64(c.Cached)

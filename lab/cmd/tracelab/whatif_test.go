@@ -51,7 +51,7 @@ func TestWhatifRefuses(t *testing.T) {
 		"the logs name no upstream: say how many there are with --upstreams": {log},
 		`--present "x" is not one of expected, `:                             {log, "--present", "x"},
 		"--sidecars and --jobs must be above 0":                              {log, "--sidecars", "0"},
-		"is no access log":                                                   {write(t, "t.jsonl", `{"offset":0}`+"\n")},
+		"there is no job in the log":                                         {write(t, "t.jsonl", `{"offset":0}`+"\n")},
 	} {
 		code, out, stderr := tracelab(append([]string{"whatif"}, args...)...)
 		assert.Equal(t, 1, code, want)
