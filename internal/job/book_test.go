@@ -42,9 +42,7 @@ func newDesk(t *testing.T, n int) *desk {
 		Gate:     breaker.New, Rand: rng,
 	})
 	require.NoError(t, err)
-	retry := dispatch.DefaultRetry()
-	retry.Budget = 1
-	d, err := dispatch.New(dispatch.Config{Pool: p, Rand: rng, Retry: retry, Queue: dispatch.DefaultQueue()})
+	d, err := dispatch.New(dispatch.Config{Pool: p, Rand: rng, Retry: dispatch.DefaultRetry(), Queue: dispatch.DefaultQueue()})
 	require.NoError(t, err)
 	reader, err := intake.NewReader(intake.Default())
 	require.NoError(t, err)
@@ -116,6 +114,7 @@ func TestEndings(t *testing.T) {
 		b := x.open(t)
 		_, err := b.Claim(t.Context())
 		require.NoError(t, err)
+		assert.Equal(t, 1, x.balancer.Project(time.Now(), intake.Key("1")).InFlight)
 		c.end(b)
 		b.Close()
 		x.settled(t)
@@ -162,6 +161,22 @@ func TestTheBookOfTwoAttempts(t *testing.T) {
 		assert.Equal(t, []time.Duration{2 * time.Second, 3 * time.Second}, []time.Duration{r.TTFB, r.Total})
 		require.NotNil(t, first.Hint)
 		require.NotNil(t, second.Hint, "the end tells what the beginning does not")
+	})
+}
+
+// A job that is not sent again because of the retry budget alone says so: a second may see three retries.
+func TestRetriesBeyondTheBudget(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		x := newDesk(t, 2)
+		for n := range 4 {
+			b := x.open(t)
+			_, err := b.Claim(t.Context())
+			require.NoError(t, err)
+			next := b.Failed(dispatch.Failure{Outcome: pool.NoAnswer, Progress: dispatch.Begun, Repeatable: true}, errTest)
+			assert.Equal(t, n < 3, next.Again)
+			assert.Equal(t, n == 3, b.Record.RetryRefused)
+			b.Close()
+		}
 	})
 }
 

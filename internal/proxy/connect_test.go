@@ -1,9 +1,6 @@
 package proxy_test
 
 import (
-	"net"
-	"sync"
-	"syscall"
 	"testing"
 	"time"
 
@@ -76,41 +73,4 @@ func TestUpstreamsThatDropConnections(t *testing.T) {
 			assert.LessOrEqual(t, n, 1, "%s: a later job tries it only when its breaker lets one through", upstream)
 		}
 	})
-}
-
-// The same with sockets: upstreams whose queue of connections is full drop what comes.
-func TestUpstreamsWhoseQueueIsFull(t *testing.T) {
-	lives := answering(t, ok).address
-	upstreams := []string{full(t), full(t), full(t), full(t), lives}
-	c := startSidecar(t, setup{upstreams: upstreams, retries: 0.01, connect: 100 * time.Millisecond, wait: time.Minute})
-	var jobs sync.WaitGroup
-	for range 10 {
-		jobs.Go(func() {
-			head, text := c.post("{}")
-			assert.Equal(t, 200, head.StatusCode, text)
-		})
-	}
-	jobs.Wait()
-	for _, r := range c.seen(10) {
-		assert.Equal(t, lives, r.Attempts[len(r.Attempts)-1].Upstream)
-	}
-}
-
-// full is the address of an upstream that takes no connection: its queue is full.
-func full(t *testing.T) string {
-	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	require.NoError(t, err)
-	t.Cleanup(func() { _ = l.Close() })
-	raw, err := l.(*net.TCPListener).SyscallConn()
-	require.NoError(t, err)
-	require.NoError(t, raw.Control(func(fd uintptr) { err = syscall.Listen(int(fd), 0) }))
-	require.NoError(t, err)
-	for {
-		conn, err := net.DialTimeout("tcp", l.Addr().String(), 200*time.Millisecond)
-		if err != nil {
-			return l.Addr().String()
-		}
-		t.Cleanup(func() { _ = conn.Close() })
-	}
 }

@@ -9,26 +9,7 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
-
-	"example.org/pilotfish/internal/job"
-	"example.org/pilotfish/internal/proxy"
 )
-
-func TestExplainHeaders(t *testing.T) {
-	up := answering(t, ok)
-	for _, explain := range []bool{false, true} {
-		c := startSidecar(t, setup{upstreams: []string{refusing(t), up.address}, Config: proxy.Config{Config: job.Config{ExplainHeaders: explain}}})
-		res, _ := c.post(`{"project_id": 1}`)
-		if !explain {
-			assert.Len(t, res.Header, 2, "%v: a length and an identifier", res.Header)
-			continue
-		}
-		assert.Equal(t, up.address, res.Header.Get("Pilotfish-Upstream"))
-		assert.Equal(t, "2", res.Header.Get("Pilotfish-Attempts"))
-		assert.Equal(t, "none", res.Header.Get("Pilotfish-Cache"))
-		assert.Contains(t, res.Header.Get("Pilotfish-Why"), "cost=")
-	}
-}
 
 // A job has one identifier, which submitter, upstream and record agree on: that of
 // the request, or one of pilotfish's own.

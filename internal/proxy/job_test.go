@@ -1,7 +1,6 @@
 package proxy_test
 
 import (
-	"bufio"
 	crand "crypto/rand"
 	"crypto/sha256"
 	"encoding/hex"
@@ -9,7 +8,6 @@ import (
 	"io"
 	"math/rand/v2"
 	"net/http"
-	"runtime"
 	"strings"
 	"sync"
 	"testing"
@@ -22,10 +20,12 @@ import (
 	"example.org/pilotfish/internal/proxy"
 )
 
+const post = "POST / HTTP/1.1\r\nHost: localhost\r\n"
+
 // A submitter that sends everything before it reads gets the answer too.
 func TestTooLargeBodiesAreRefusedReadably(t *testing.T) {
 	const limit = 1 << 20
-	w := newWitness(t)
+	up := answering(t, ok)
 	for name, tc := range map[string]struct {
 		size   int
 		head   string
@@ -37,9 +37,10 @@ func TestTooLargeBodiesAreRefusedReadably(t *testing.T) {
 		"one more in chunks":       {limit + 1, "", 413},
 		"twice as much":            {2 * limit, "Content-Length: %d\r\n\r\n", 413},
 		"nearly thrice, in chunks": {2*limit + limit/2, "", 413},
+		"one more, unasked":        {limit + 1, "Expect: 100-continue\r\nContent-Length: %d\r\n\r\n", 413},
 	} {
 		t.Run(name, func(t *testing.T) {
-			c := startSidecar(t, setup{upstreams: []string{w.address}, Config: proxy.Config{Config: job.Config{MaxBody: limit}}})
+			c := startSidecar(t, setup{upstreams: []string{up.address}, Config: proxy.Config{Config: job.Config{MaxBody: limit}}})
 			s := c.connect()
 			body, _ := jobOf(tc.size)
 			s.say(post)
@@ -202,51 +203,4 @@ func TestNoBodyHasBytesOfAnother(t *testing.T) {
 		})
 	}
 	all.Wait()
-}
-
-// An upstream may answer before it has read a body that is sent in chunks. The rest of that
-// is sent when the job has ended, from memory that no other job uses meanwhile.
-func TestABodyIsSentWholeAfterItsJob(t *testing.T) {
-	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(1)) // memory that is free is taken by the next job
-	bubble(t, func(t *testing.T, m *memory) {
-		read, came := make(chan struct{}), make(chan string, 1)
-		m.upstream(t, "up:1", func(p *peer) {
-			for p.n > 1 && p.request() != nil {
-				p.say("%s", ok)
-			}
-			if p.n > 1 {
-				return
-			}
-			head, err := p.head()
-			assert.NoError(t, err)
-			p.say("%s", ok)
-			<-read
-			r, err := http.ReadRequest(bufio.NewReader(io.MultiReader(strings.NewReader(head), p.in)))
-			if !assert.NoError(t, err) {
-				return
-			}
-			text, err := io.ReadAll(r.Body)
-			assert.NoError(t, err)
-			came <- string(text)
-		})
-		c := startSidecar(t, setup{network: m, upstreams: []string{"up:1"}})
-		submit := func(body string) {
-			r, err := http.NewRequest(http.MethodPost, "http://127.0.0.1:8080/v1/jobs", reader(body))
-			require.NoError(t, err)
-			r.ContentLength, r.Trailer = -1, http.Header{"End": {"yes"}}
-			res, err := m.client(t).Do(r)
-			require.NoError(t, err)
-			_, _ = io.Copy(io.Discard, res.Body)
-			require.NoError(t, res.Body.Close())
-			require.Equal(t, 200, res.StatusCode)
-		}
-		job := func(of string) string { return `{"of":"` + strings.Repeat(of, 3000) + `"}` }
-		submit(job("a"))
-		c.seen(1)
-		for range 8 {
-			submit(job("b"))
-		}
-		close(read)
-		assert.Equal(t, job("a"), <-came)
-	})
 }

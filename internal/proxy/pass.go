@@ -211,8 +211,8 @@ func (x *exchange) trailers(trailer http.Header) {
 		announced[name] = true
 	}
 	for name, values := range trailer {
-		if !httpguts.ValidTrailerHeader(name) {
-			continue // one that would frame a message
+		if !httpguts.ValidTrailerHeader(name) || !httpguts.ValidHeaderFieldName(name) {
+			continue // it would frame a message; or HTTP/2 could not send it, and would not end the stream without
 		}
 		if !announced[name] {
 			name = http.TrailerPrefix + name

@@ -95,7 +95,7 @@ func TestPeersReadTheSameRequests(t *testing.T) {
 	}
 	for _, w := range wirecases.Requests() {
 		passed := through(c.address, w)
-		if passed == "" || passed == "GET /end" || known[w.Text] != "" {
+		if passed == "" || passed == `GET /end ""` || known[w.Text] != "" {
 			continue // of what pilotfish refuses, the peers may wait for more
 		}
 		n, h := through(alone["nginx"], w), through(alone["haproxy"], w)

@@ -80,27 +80,6 @@ func TestWhatIsReadAsAJob(t *testing.T) {
 	}
 }
 
-// Of a body that is not kept, the beginning is read. What it does not say is told.
-func TestTheBeginningOfALongBodyIsRead(t *testing.T) {
-	long := `"rules":"` + strings.Repeat("x", 100<<10) + `"`
-	c := startSidecar(t, setup{upstreams: []string{serving(t, echo)}, budget: 1})
-	for i, tc := range []struct {
-		body   string
-		read   intake.Reading
-		unread string
-	}{
-		{`{"project_id":1,"priority":"high",` + long + `}`, intake.Full, ""},
-		{`{"project_id":1,` + long + `,"priority":"high"}`, intake.Partly, "its body is not kept, and the beginning lacks the project or the priority"},
-	} {
-		res, _ := c.post(tc.body)
-		assert.Equal(t, 200, res.StatusCode)
-		record := c.seen(i + 1)[i]
-		assert.Equal(t, tc.read, record.Read)
-		assert.Equal(t, tc.unread, record.Unread)
-		assert.NotZero(t, record.Facts.Key)
-	}
-}
-
 // What stands in headers and in the path is read of every request, and bodies pass
 // as they are.
 func TestMembersOutsideTheBody(t *testing.T) {

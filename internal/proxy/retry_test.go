@@ -2,14 +2,11 @@ package proxy_test
 
 import (
 	"fmt"
-	"maps"
-	"math/rand/v2"
 	"net/http"
 	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -17,100 +14,33 @@ import (
 	"example.org/pilotfish/internal/dispatch"
 	"example.org/pilotfish/internal/intake"
 	"example.org/pilotfish/internal/pool"
-	"example.org/pilotfish/pkg/selection"
 )
 
 const busy = "HTTP/1.1 503 Service Unavailable\r\nRetry-After: 7\r\nContent-Length: 4\r\n\r\nbusy"
 
-// An answer with a status of retry.on is passed on only where no other upstream does better.
-func TestRetriesOnAnswers(t *testing.T) {
-	up := map[string]string{
-		"ok": ok, "busy": busy,
-		"500":   "HTTP/1.1 500 No\r\nContent-Length: 1\r\n\r\n0",
-		"502":   "HTTP/1.1 502 No\r\nContent-Length: 1\r\n\r\n2",
-		"long":  fmt.Sprintf("HTTP/1.1 500 No\r\nContent-Length: 70000\r\n\r\n%070000d", 1),
-		"cut":   "HTTP/1.1 500 No\r\nContent-Length: 2\r\n\r\n0",
-		"close": "", // to the whole job
-	}
-	for _, tc := range []struct {
-		upstreams string
-		status    int
-		body      string // "-" is a problem of pilotfish's own
-		ended     []pool.Outcome
-	}{
-		{"500 ok", 200, "ok", []pool.Outcome{pool.Failed, pool.Answered}},
-		{"500 500 ok", 200, "ok", []pool.Outcome{pool.Failed, pool.Failed, pool.Answered}},
-		{"502 ok", 502, "2", []pool.Outcome{pool.Failed}},
-		{"500 502 ok", 502, "2", []pool.Outcome{pool.Failed, pool.Failed}},
-		{"500", 500, "0", []pool.Outcome{pool.Failed}},
-		{"500 500 500 ok", 500, "0", []pool.Outcome{pool.Failed, pool.Failed, pool.Failed}},
-		{"500 busy", 500, "0", []pool.Outcome{pool.Failed, pool.NotStarted}},
-		{"busy 500", 500, "0", []pool.Outcome{pool.NotStarted, pool.Failed}},
-		{"close 500", 500, "0", []pool.Outcome{pool.NoAnswer, pool.Failed}},
-		{"500 close close", 500, "0", []pool.Outcome{pool.Failed, pool.NoAnswer, pool.NoAnswer}},
-		{"long ok", 500, fmt.Sprintf("%070000d", 1), []pool.Outcome{pool.Failed}},
-		{"cut ok", 200, "ok", []pool.Outcome{pool.Failed, pool.Answered}},
-		{"cut", 502, "-", []pool.Outcome{pool.Failed}},
-	} {
-		t.Run(tc.upstreams, func(t *testing.T) {
-			var ups []string
-			for name := range strings.FieldsSeq(tc.upstreams) {
-				ups = append(ups, scripted(t, func(p *peer) { p.request(); p.say("%s", up[name]) }).address)
-			}
-			c := startSidecar(t, setup{upstreams: ups, on: []int{500, 504}})
-			res, text := c.post(`{"project_id": 1}`)
-			assert.Equal(t, tc.status, res.StatusCode)
-			if tc.body == "-" {
-				assert.Equal(t, "no-answer", res.Header.Get("Pilotfish-Reason"))
-			} else {
-				assert.Equal(t, tc.body, text)
-			}
-			var ended []pool.Outcome
-			r := c.seen(1)[0]
-			for _, a := range r.Attempts {
-				ended = append(ended, a.Outcome)
-			}
-			assert.Equal(t, tc.ended, ended)
-			assert.Equal(t, tc.status, r.Status)
-			inFlight, _ := c.balancer.Counts()
-			assert.Zero(t, inFlight)
-		})
-	}
-}
-
-// How one attempt ends decides whether and where there is another.
+// How one attempt ends decides whether and where there is another. An answer with a status of retry.on is passed
+// on only where no other upstream does better.
 func TestRetryRules(t *testing.T) {
-	up := map[string]func(t *testing.T) string{
-		"refuses": func(t *testing.T) string { return refusing(t) },
-		"ok":      func(t *testing.T) string { return answering(t, ok).address },
-		"busy":    func(t *testing.T) string { return answering(t, busy).address },
-		"busy2":   func(t *testing.T) string { return answering(t, strings.Replace(busy, "busy", "BUSY", 1)).address },
-		"not started": func(t *testing.T) string {
-			return answering(t, "HTTP/1.1 503 No\r\nJob-Started: no\r\nContent-Length: 0\r\n\r\n").address
-		},
-		"unavailable": func(t *testing.T) string {
-			return answering(t, "HTTP/1.1 503 No\r\nContent-Length: 1\r\n\r\n3").address
-		},
-		"error": func(t *testing.T) string {
-			return answering(t, "HTTP/1.1 500 No\r\nContent-Length: 1\r\n\r\n0").address
-		},
-		"too many": func(t *testing.T) string {
-			return answering(t, "HTTP/1.1 429 No\r\nRetry-After: 7\r\nContent-Length: 1\r\n\r\n9").address
-		},
-		"verbose": func(t *testing.T) string {
-			return answering(t, fmt.Sprintf("HTTP/1.1 503 No\r\nRetry-After: 7\r\nContent-Length: 70000\r\n\r\n%070000d", 1)).address
-		},
-		"busy, cut short": func(t *testing.T) string {
-			return scripted(t, func(p *peer) { p.request(); p.say("%s", strings.TrimSuffix(busy, "y")) }).address
-		},
-		"dies": func(t *testing.T) string { return scripted(t, func(p *peer) { p.request() }).address },
-		"begins": func(t *testing.T) string { // and dies
-			return scripted(t, func(p *peer) { p.request(); p.say("HTTP/1.1 102 Processing\r\n\r\n") }).address
-		},
-		"resets": func(t *testing.T) string {
-			return scripted(t, func(p *peer) { p.request(); p.reset() }).address
-		},
+	const length = "Content-Length: 1\r\n\r\n"
+	long := fmt.Sprintf("Content-Length: 70000\r\n\r\n%070000d", 1)
+	up := map[string]string{
+		"ok": ok, "busy": busy, "BUSY": strings.Replace(busy, "busy", "BUSY", 1),
+		"undone":      "HTTP/1.1 503 No\r\nJob-Started: no\r\nContent-Length: 0\r\n\r\n",
+		"unavailable": "HTTP/1.1 503 No\r\n" + length + "3",
+		"error":       "HTTP/1.1 502 No\r\n" + length + "2",
+		"unwanted":    "HTTP/1.1 500 No\r\n" + length + "0", // by retry.on
+		"unwanted-4":  "HTTP/1.1 504 No\r\n" + length + "4",
+		"too-many":    "HTTP/1.1 429 No\r\nRetry-After: 7\r\n" + length + "9",
+		"verbose":     "HTTP/1.1 503 No\r\nRetry-After: 7\r\n" + long,
+		"long":        "HTTP/1.1 500 No\r\n" + long,
+		"busy-cut":    strings.TrimSuffix(busy, "y"),
+		"cut":         "HTTP/1.1 500 No\r\nContent-Length: 2\r\n\r\n0",
+		"dies":        "",
+		"begins":      "HTTP/1.1 102 Processing\r\n\r\n", // and dies
+		"garbage":     "\x00\x01\x02\x03\r\n\r\n",
+		"switches":    "HTTP/1.1 101 Switching Protocols\r\nUpgrade: x\r\nConnection: Upgrade\r\n\r\n",
 	}
+	const refused, dead, undone, failed, cut, answered = pool.Refused, pool.NoAnswer, pool.NotStarted, pool.Failed, pool.Truncated, pool.Answered
 	for _, tc := range []struct {
 		upstreams string
 		status    int
@@ -118,43 +48,63 @@ func TestRetryRules(t *testing.T) {
 		ended     []pool.Outcome
 		outcome   intake.Outcome
 	}{
-		{"refuses ok", 200, "ok", []pool.Outcome{pool.Refused, pool.Answered}, intake.Answered},
-		{"refuses refuses ok", 200, "ok", []pool.Outcome{pool.Refused, pool.Refused, pool.Answered}, intake.Answered},
-		{"refuses refuses resets ok", 200, "ok", []pool.Outcome{pool.Refused, pool.Refused, pool.NoAnswer, pool.Answered}, intake.Answered},
-		{"refuses", 502, "-", []pool.Outcome{pool.Refused}, intake.NoAnswer},
-		{"dies ok", 200, "ok", []pool.Outcome{pool.NoAnswer, pool.Answered}, intake.Answered},
-		{"begins ok", 200, "ok", []pool.Outcome{pool.NoAnswer, pool.Answered}, intake.Answered},
-		{"dies dies ok", 502, "-", []pool.Outcome{pool.NoAnswer, pool.NoAnswer}, intake.NoAnswer},
-		{"resets refuses ok", 200, "ok", []pool.Outcome{pool.NoAnswer, pool.Refused, pool.Answered}, intake.Answered},
-		{"busy ok", 200, "ok", []pool.Outcome{pool.NotStarted, pool.Answered}, intake.Answered},
-		{"not started ok", 200, "ok", []pool.Outcome{pool.NotStarted, pool.Answered}, intake.Answered},
-		{"busy", 503, "busy", []pool.Outcome{pool.NotStarted}, intake.Failed},
-		{"busy busy2", 503, "BUSY", []pool.Outcome{pool.NotStarted, pool.NotStarted}, intake.Failed},
-		{"busy refuses", 503, "busy", []pool.Outcome{pool.NotStarted, pool.Refused}, intake.Failed},
-		{"busy dies dies ok", 502, "-", []pool.Outcome{pool.NotStarted, pool.NoAnswer, pool.NoAnswer}, intake.NoAnswer},
-		{"busy dies", 502, "-", []pool.Outcome{pool.NotStarted, pool.NoAnswer}, intake.NoAnswer},
-		{"dies busy", 502, "-", []pool.Outcome{pool.NoAnswer, pool.NotStarted}, intake.NoAnswer},
-		{"dies refuses", 502, "-", []pool.Outcome{pool.NoAnswer, pool.Refused}, intake.NoAnswer},
-		{"busy, cut short ok", 200, "ok", []pool.Outcome{pool.NotStarted, pool.Answered}, intake.Answered},
-		{"busy, cut short", 502, "-", []pool.Outcome{pool.NotStarted}, intake.NoAnswer},
-		{"verbose ok", 503, fmt.Sprintf("%070000d", 1), []pool.Outcome{pool.NotStarted}, intake.Failed},
-		{"unavailable ok", 503, "3", []pool.Outcome{pool.Failed}, intake.Failed},
-		{"error ok", 500, "0", []pool.Outcome{pool.Failed}, intake.Failed},
-		{"dies verbose", 502, "-", []pool.Outcome{pool.NoAnswer, pool.NotStarted}, intake.NoAnswer},
-		{"dies too many", 502, "-", []pool.Outcome{pool.NoAnswer, pool.NotStarted}, intake.NoAnswer},
-		{"dies too many ok", 200, "ok", []pool.Outcome{pool.NoAnswer, pool.NotStarted, pool.Answered}, intake.Answered},
-		{"too many ok", 429, "9", []pool.Outcome{pool.Answered}, intake.Answered},
+		{"refuses ok", 200, "ok", []pool.Outcome{refused, answered}, intake.Answered},
+		{"refuses refuses ok", 200, "ok", []pool.Outcome{refused, refused, answered}, intake.Answered},
+		{"refuses refuses resets ok", 200, "ok", []pool.Outcome{refused, refused, dead, answered}, intake.Answered},
+		{"refuses", 502, "-", []pool.Outcome{refused}, intake.NoAnswer},
+		{"dies ok", 200, "ok", []pool.Outcome{dead, answered}, intake.Answered},
+		{"begins ok", 200, "ok", []pool.Outcome{dead, answered}, intake.Answered},
+		{"dies dies ok", 502, "-", []pool.Outcome{dead, dead}, intake.NoAnswer},
+		{"resets refuses ok", 200, "ok", []pool.Outcome{dead, refused, answered}, intake.Answered},
+		{"garbage ok", 502, "-", []pool.Outcome{cut}, intake.NoAnswer}, // a byte of an answer came
+		{"switches ok", 502, "-", []pool.Outcome{cut}, intake.NoAnswer},
+		{"busy ok", 200, "ok", []pool.Outcome{undone, answered}, intake.Answered},
+		{"undone ok", 200, "ok", []pool.Outcome{undone, answered}, intake.Answered},
+		{"busy", 503, "busy", []pool.Outcome{undone}, intake.Failed},
+		{"busy BUSY", 503, "BUSY", []pool.Outcome{undone, undone}, intake.Failed},
+		{"busy refuses", 503, "busy", []pool.Outcome{undone, refused}, intake.Failed},
+		{"busy dies dies ok", 502, "-", []pool.Outcome{undone, dead, dead}, intake.NoAnswer},
+		{"busy dies", 502, "-", []pool.Outcome{undone, dead}, intake.NoAnswer},
+		{"dies busy", 502, "-", []pool.Outcome{dead, undone}, intake.NoAnswer},
+		{"dies refuses", 502, "-", []pool.Outcome{dead, refused}, intake.NoAnswer},
+		{"busy-cut ok", 200, "ok", []pool.Outcome{undone, answered}, intake.Answered},
+		{"busy-cut", 502, "-", []pool.Outcome{undone}, intake.NoAnswer},
+		{"verbose ok", 503, fmt.Sprintf("%070000d", 1), []pool.Outcome{undone}, intake.Failed},
+		{"unavailable ok", 503, "3", []pool.Outcome{failed}, intake.Failed},
+		{"error ok", 502, "2", []pool.Outcome{failed}, intake.Failed},
+		{"dies verbose", 502, "-", []pool.Outcome{dead, undone}, intake.NoAnswer},
+		{"dies too-many", 502, "-", []pool.Outcome{dead, undone}, intake.NoAnswer},
+		{"dies too-many ok", 200, "ok", []pool.Outcome{dead, undone, answered}, intake.Answered},
+		{"too-many ok", 429, "9", []pool.Outcome{answered}, intake.Answered},
+		{"unwanted ok", 200, "ok", []pool.Outcome{failed, answered}, intake.Answered},
+		{"unwanted unwanted ok", 200, "ok", []pool.Outcome{failed, failed, answered}, intake.Answered},
+		{"unwanted error ok", 502, "2", []pool.Outcome{failed, failed}, intake.Failed},
+		{"unwanted", 500, "0", []pool.Outcome{failed}, intake.Failed},
+		{"unwanted-4 unwanted unwanted-4 ok", 504, "4", []pool.Outcome{failed, failed, failed}, intake.Failed},
+		{"unwanted busy", 500, "0", []pool.Outcome{failed, undone}, intake.Failed},
+		{"busy unwanted", 500, "0", []pool.Outcome{undone, failed}, intake.Failed},
+		{"dies unwanted", 500, "0", []pool.Outcome{dead, failed}, intake.Failed},
+		{"unwanted dies dies", 500, "0", []pool.Outcome{failed, dead, dead}, intake.Failed},
+		{"long ok", 500, fmt.Sprintf("%070000d", 1), []pool.Outcome{failed}, intake.Failed},
+		{"cut ok", 200, "ok", []pool.Outcome{failed, answered}, intake.Answered},
+		{"cut", 502, "-", []pool.Outcome{failed}, intake.NoAnswer},
 	} {
 		t.Run(tc.upstreams, func(t *testing.T) {
 			var ups []string
-			for rest := tc.upstreams; rest != ""; rest = strings.TrimSpace(rest) {
-				name := longestPrefix(rest, up)
-				require.NotEmpty(t, name)
-				ups = append(ups, up[name](t))
-				rest = rest[len(name):]
+			for name := range strings.FieldsSeq(tc.upstreams) {
+				if name == "refuses" {
+					ups = append(ups, refusing(t))
+					continue
+				}
+				ups = append(ups, scripted(t, func(p *peer) {
+					if p.request(); name == "resets" {
+						p.reset()
+					}
+					p.say("%s", up[name])
+				}).address)
 			}
 			// Where all refuse, no time is left to ask them anew.
-			c := startSidecar(t, setup{upstreams: ups, queue: dispatch.QueueSettings{Jobs: 1, Bytes: 1, Wait: 1}})
+			c := startSidecar(t, setup{upstreams: ups, on: []int{500, 504}, queue: dispatch.QueueSettings{Jobs: 1, Bytes: 1, Wait: 1}})
 			res, text := c.post(`{"project_id": 1}`)
 			assert.Equal(t, tc.status, res.StatusCode)
 			if tc.body == "-" {
@@ -171,17 +121,10 @@ func TestRetryRules(t *testing.T) {
 			}
 			assert.Equal(t, tc.outcome, r.Outcome)
 			assert.Equal(t, tc.status, r.Status)
+			inFlight, _ := c.balancer.Counts()
+			assert.Zero(t, inFlight)
 		})
 	}
-}
-
-func longestPrefix[V any](s string, names map[string]V) (longest string) {
-	for name := range names {
-		if strings.HasPrefix(s, name) && len(name) > len(longest) {
-			longest = name
-		}
-	}
-	return longest
 }
 
 // An upstream that closes each connection after two answers, without saying
@@ -220,47 +163,6 @@ func TestKeptConnectionsThatTurnOutDead(t *testing.T) {
 		return assert.LessOrEqual(t, n.(*atomic.Int32).Load(), int32(2), job)
 	})
 }
-
-// A job whose pooled connection has ended goes on to a fresh one: a second stale one would use
-// up its only repetition, though it ran nowhere.
-func TestAfterAStaleConnectionAFreshOne(t *testing.T) {
-	var ups []string
-	for range 2 {
-		ups = append(ups, scripted(t, func(p *peer) {
-			for p.request() != nil {
-				p.say("%s", ok)
-				if p.n == 1 { // it takes the next job, and is gone
-					_, _ = p.in.ReadByte()
-					p.reset()
-					return
-				}
-			}
-		}).address)
-	}
-	var turn atomic.Int64
-	c := startSidecar(t, setup{upstreams: ups, policy: picker(func(views []selection.View) int {
-		return int(turn.Add(1)-1) % len(views)
-	})})
-	pooled := func() bool { return maps.Equal(c.handler.Idle(), map[string]int{ups[0]: 1, ups[1]: 1}) }
-	for range ups {
-		c.post("{}")
-	}
-	require.Eventually(t, pooled, patience, time.Millisecond)
-	res, text := c.post("{}")
-	require.Equal(t, 200, res.StatusCode, text)
-	var ended []pool.Outcome
-	for _, r := range c.seen(3) {
-		for _, a := range r.Attempts {
-			ended = append(ended, a.Outcome)
-		}
-	}
-	assert.ElementsMatch(t, []pool.Outcome{pool.Answered, pool.Answered, pool.NoAnswer, pool.Answered}, ended)
-}
-
-// picker picks by a function.
-type picker func(views []selection.View) int
-
-func (p picker) Pick(_ selection.Job, views []selection.View, _ *rand.Rand) int { return p(views) }
 
 // A job that was lost while it was sent may have begun: it is sent to one other upstream.
 func TestAJobThatIsLostWhileItIsSent(t *testing.T) {
@@ -336,37 +238,6 @@ func TestEarlyAnswers(t *testing.T) {
 		res, text = c.post(body)
 		require.Equal(t, 200, res.StatusCode, text)
 	}
-}
-
-func TestRetryBudgetUnderTotalOutage(t *testing.T) {
-	bubble(t, func(t *testing.T, m *memory) {
-		var received atomic.Int32
-		down := func(p *peer) {
-			if p.request() != nil {
-				received.Add(1)
-				p.say("HTTP/1.1 503 No\r\nRetry-After: 1\r\nConnection: close\r\nContent-Length: 0\r\n\r\n")
-			}
-		}
-		var ups []string
-		for _, address := range []string{"up:1", "up:2", "up:3", "up:4"} {
-			ups = append(ups, m.upstream(t, address, down))
-		}
-		c := startSidecar(t, setup{network: m, upstreams: ups, retries: 0.2})
-		const jobs = 1000
-		for range jobs {
-			status, _, _, _ := m.submit(t, "{}")
-			assert.Equal(t, 503, status)
-			time.Sleep(10 * time.Millisecond)
-		}
-		assert.InEpsilon(t, 1.2*jobs, received.Load(), 0.01)
-		refused := 0
-		for _, r := range c.seen(jobs) {
-			if r.RetryRefused {
-				refused++
-			}
-		}
-		assert.Greater(t, refused, jobs/2)
-	})
 }
 
 func TestASubmitterThatLeavesBetweenAttemptsEndsThem(t *testing.T) {

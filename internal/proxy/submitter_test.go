@@ -2,12 +2,9 @@ package proxy_test
 
 import (
 	"context"
-	"errors"
 	"io"
 	"net"
 	"net/http"
-	"net/http/httptest"
-	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -106,34 +103,8 @@ type readerFunc func([]byte) (int, error)
 
 func (f readerFunc) Read(p []byte) (int, error) { return f(p) }
 
-func TestASubmitterThatLeavesWhileWaiting(t *testing.T) {
-	for name, submit := range map[string]func(testing.TB) *http.Client{"http/1.1": client, "h2c": h2c} {
-		t.Run(name, func(t *testing.T) {
-			c := startSidecar(t, setup{wait: time.Hour}) // no upstream will ever come
-			ctx, cancel := context.WithCancel(t.Context())
-			r, err := http.NewRequestWithContext(ctx, "POST", c.url("/"), reader("{}"))
-			require.NoError(t, err)
-			go func() {
-				assert.Eventually(t, func() bool { _, waiting := c.balancer.Counts(); return waiting == 1 }, patience, time.Millisecond)
-				cancel()
-			}()
-			res, err := submit(t).Do(r)
-			if err == nil {
-				_ = res.Body.Close()
-			}
-			require.ErrorIs(t, err, context.Canceled)
-			record := c.seen(1)[0]
-			assert.Equal(t, intake.Gone, record.Outcome)
-			assert.Equal(t, 499, record.Status)
-			assert.Empty(t, record.Attempts)
-			_, waiting := c.balancer.Counts()
-			assert.Zero(t, waiting)
-		})
-	}
-}
-
 func TestAnUploadThatIsAbandonedReachesNoUpstream(t *testing.T) {
-	w := newWitness(t)
+	w := newListener(t)
 	for _, budget := range []int64{0, 1} { // kept whole, or passed on as it comes
 		c := startSidecar(t, setup{upstreams: []string{w.address}, budget: budget})
 		body, _ := jobOf(1 << 20)
@@ -152,19 +123,6 @@ func TestAnUploadThatIsAbandonedReachesNoUpstream(t *testing.T) {
 		}
 		assert.Empty(t, w.take())
 	}
-}
-
-// HTTP/2 ends the body of a request a moment before its context.
-func TestASubmitterThatLeavesWhileItsBodyIsRead(t *testing.T) {
-	c := startSidecar(t, setup{})
-	ctx, leave := context.WithCancel(t.Context())
-	r := httptest.NewRequestWithContext(ctx, "POST", "/", readerFunc(func([]byte) (int, error) {
-		time.AfterFunc(time.Millisecond, leave)
-		return 0, errors.New("client disconnected")
-	}))
-	r.Host, r.Proto, r.ProtoMajor, r.ProtoMinor = "localhost", "HTTP/2.0", 2, 0
-	assert.PanicsWithValue(t, http.ErrAbortHandler, func() { c.handler.ServeHTTP(httptest.NewRecorder(), r) })
-	assert.Equal(t, intake.Gone, c.seen(1)[0].Outcome)
 }
 
 func TestSlowHeadsAndIdleConnectionsAreClosed(t *testing.T) {
@@ -213,36 +171,4 @@ func TestConnectionsAreBounded(t *testing.T) {
 	assert.Len(t, c.seen(3), 3, "the third waits to be accepted")
 	_ = first.Close()
 	assert.Equal(t, 200, third.status())
-}
-
-func TestMemoryDoesNotGrowWithAStalledSubmitter(t *testing.T) {
-	var mu sync.Mutex
-	written := 0
-	piece := strings.Repeat("x", 1<<20)
-	up := serving(t, func(w http.ResponseWriter, _ *http.Request) {
-		for range 1 << 10 {
-			n, err := io.WriteString(w, piece)
-			mu.Lock()
-			written += n
-			mu.Unlock()
-			if err != nil {
-				return
-			}
-		}
-	})
-	c := startSidecar(t, setup{upstreams: []string{up}})
-	s := c.connect()
-	s.say("GET / HTTP/1.1\r\nHost: localhost\r\n\r\n")
-	s.response()
-	last := -1
-	require.Eventually(t, func() bool { // until the upstream is blocked
-		mu.Lock()
-		defer mu.Unlock()
-		still := written == last
-		last = written
-		return still && written > 0
-	}, patience, 200*time.Millisecond)
-	assert.Less(t, last, 64<<20, "what the sockets hold, and no more")
-	_ = s.Close()
-	assert.Equal(t, intake.Gone, c.seen(1)[0].Outcome)
 }

@@ -5,7 +5,6 @@ import (
 	"io"
 	"net/http"
 	"strings"
-	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -188,48 +187,6 @@ func TestAJobThatMayHaveBegunIsNotSentAgain(t *testing.T) {
 		status, _, h, _ := m.submit(t, "{}")
 		assert.Equal(t, []any{502, "no-answer", ""}, []any{status, h.Get("Pilotfish-Reason"), h.Get("Retry-After")})
 		assert.Equal(t, 10*time.Second, c.seen(1)[0].Total)
-	})
-}
-
-// A project at its limit has its further jobs wait, and refused when they have waited as long
-// as they may.
-func TestAProjectAtItsLimit(t *testing.T) {
-	bubble(t, func(t *testing.T, m *memory) {
-		c := startSidecar(t, setup{
-			network: m, projects: dispatch.ProjectSettings{Limit: 1},
-			upstreams: []string{m.upstream(t, "up:1", func(p *peer) {
-				p.request()
-				time.Sleep(4 * time.Second)
-				p.say(ok)
-			})},
-		})
-		var jobs sync.WaitGroup
-		submit := func(at time.Duration, job string, want int, retryAfter string) {
-			jobs.Go(func() {
-				time.Sleep(at)
-				status, text, h, _ := m.submit(t, job)
-				assert.Equal(t, want, status, "at %v", at)
-				assert.Equal(t, retryAfter, h.Get("Retry-After"))
-				if want == http.StatusTooManyRequests {
-					assert.Equal(t, "project-limit", h.Get("Pilotfish-Reason"))
-					assert.Contains(t, text, `"type":"urn:pilotfish:problem:project-limit"`)
-				}
-			})
-		}
-		const job = `{"project_id":"a"}`
-		submit(0, job, 200, "")
-		submit(time.Second, job, 200, "")                                                                     // from 4 s on
-		submit(time.Second, job, 200, "")                                                                     // from 8 s on
-		submit(6*time.Second, `{"project_id":"b"}`, 200, "")                                                  // another's
-		submit(8500*time.Millisecond, job, 200, "")                                                           // from 12 s on
-		submit(9*time.Second, `{"project_id":"a","priority":"low","timeouts":{"queue_seconds":1}}`, 429, "1") // it gives up
-		jobs.Wait()
-		for _, r := range c.seen(6) {
-			if r.Status == http.StatusTooManyRequests {
-				assert.Equal(t, intake.Shed, r.Outcome)
-				assert.Equal(t, intake.ProjectLimit, r.Shedding)
-			}
-		}
 	})
 }
 

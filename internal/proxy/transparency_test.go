@@ -15,6 +15,7 @@ import (
 
 	"example.org/pilotfish/internal/intake"
 	"example.org/pilotfish/internal/pool"
+	"example.org/pilotfish/pkg/selection"
 )
 
 func TestAJobIsAnswered(t *testing.T) {
@@ -201,7 +202,7 @@ func TestTrailers(t *testing.T) {
 	var got *received
 	up := scripted(t, func(p *peer) {
 		got = p.request()
-		p.say("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\nTrailer: X-Sum\r\n\r\n2\r\nok\r\n0\r\nX-Sum: 1\r\nX-More: 2\r\n\r\n")
+		p.say("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\nTrailer: X-Sum\r\n\r\n2\r\nok\r\n0\r\nX-Sum: 1\r\nEndpoint-Load-Metrics: TEXT named_metrics.running=3\r\n\r\n")
 	})
 	c := startSidecar(t, setup{upstreams: []string{up.address}})
 	for name, submit := range map[string]func(testing.TB) *http.Client{"http/1.1": client, "h2c": h2c} {
@@ -215,10 +216,14 @@ func TestTrailers(t *testing.T) {
 			assert.Contains(t, res.Trailer, "X-Sum", "announced trailers are announced")
 			_, err = io.Copy(io.Discard, res.Body)
 			require.NoError(t, err)
-			assert.Equal(t, http.Header{"X-Sum": {"1"}, "X-More": {"2"}}, res.Trailer)
+			assert.Equal(t, http.Header{"X-Sum": {"1"}, "Endpoint-Load-Metrics": {"TEXT named_metrics.running=3"}}, res.Trailer)
 			assert.Equal(t, http.Header{"X-Mine": {"3"}}, got.Trailer)
 			assert.Equal(t, "{}", string(got.body))
 		})
+	}
+	for _, r := range c.seen(2) {
+		require.NotNil(t, r.Attempts[0].Hint, "what the trailers tell of the load is heard")
+		assert.InDelta(t, 3, r.Attempts[0].Hint.Running[selection.Low], 0)
 	}
 }
 

@@ -1,12 +1,10 @@
 package proxy_test
 
 import (
-	"fmt"
 	"io"
 	"net"
 	"net/http"
 	"strings"
-	"sync"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -99,60 +97,4 @@ func TestAnswersThatEndByClosing(t *testing.T) {
 	_, err = readAll(t, client(t), c, "/rst")
 	require.Error(t, err)
 	assert.Equal(t, intake.Partial, c.seen(2)[1].Completeness)
-}
-
-func TestTheExcessOfAnAnswerIsDropped(t *testing.T) {
-	for name, excess := range map[string]string{
-		"garbage":    "0123456789",
-		"an answer":  "HTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\nevil",
-		"an interim": "HTTP/1.1 103 Evil\r\n\r\n",
-	} {
-		t.Run(name, func(t *testing.T) {
-			up := scripted(t, func(p *peer) {
-				for r := p.request(); r != nil; r = p.request() {
-					p.say("HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n%s%s", len(r.body), r.body, excess)
-				}
-			})
-			c := startSidecar(t, setup{upstreams: []string{up.address}})
-			var all sync.WaitGroup
-			for w := range 4 {
-				all.Go(func() {
-					s := c.connect()
-					for i := range 100 {
-						job := fmt.Sprintf(`{"n":%d}`, 100*w+i)
-						s.job(job)
-						head, answer := s.response()
-						text, err := io.ReadAll(answer)
-						assert.Equal(t, fmt.Sprint(200, job, nil), fmt.Sprint(head.StatusCode, string(text), err))
-					}
-				})
-			}
-			all.Wait()
-		})
-	}
-}
-
-func TestGarbageForAnAnswer(t *testing.T) {
-	for name, text := range map[string]string{
-		"binary":                    "\x00\x01\x02\x03\r\n\r\n",
-		"a status line":             "HTTP/1.1 200 OK\r\n",
-		"a long status line":        "HTTP/1.1 200 " + strings.Repeat("x", 300<<10),
-		"a huge header":             "HTTP/1.1 200 OK\r\nX: " + strings.Repeat("x", 20<<20) + "\r\n\r\n",
-		"a switch nobody asked for": "HTTP/1.1 101 Switching Protocols\r\nUpgrade: x\r\nConnection: Upgrade\r\n\r\n",
-	} {
-		t.Run(name, func(t *testing.T) {
-			up := scripted(t, func(p *peer) {
-				p.request()
-				p.say("%s", text)
-			})
-			other := answering(t, ok)
-			c := startSidecar(t, setup{upstreams: []string{up.address, other.address}})
-			res, text := c.post("{}")
-			assert.Equal(t, 502, res.StatusCode, text)
-			assert.Equal(t, "no-answer", res.Header.Get("Pilotfish-Reason"))
-			r := c.seen(1)[0]
-			assert.Len(t, r.Attempts, 1, "a byte of an answer came: it is not retried")
-			assert.Equal(t, pool.Truncated, r.Attempts[0].Outcome)
-		})
-	}
 }
