@@ -31,26 +31,35 @@ type attributes struct {
 
 // set takes one key and its value. A wrong value changes nothing.
 func (a *attributes) set(key, value string) (err error) {
+	next := *a
 	switch key {
 	case "weight":
-		err = into(&a.weight, value, parseWeight)
+		next.weight, err = parseNumber(value, maxWeight)
 	case "cores":
-		err = into(&a.cores, value, parseCores)
+		cores, wrong := parseNumber(value, maxCores)
+		if next.cores = int(cores); wrong == nil && float64(next.cores) != cores {
+			wrong = errors.New("want a whole number")
+		}
+		err = wrong
 	case "started_at":
-		err = into(&a.startedAt, value, parseTime)
+		next.startedAt, err = parseTime(value)
 	case "stops_at":
-		err = into(&a.stopsAt, value, parseTime)
+		next.stopsAt, err = parseTime(value)
 	case "preemptible":
-		err = into(&a.preemptible, value, parseBool)
+		next.preemptible, err = strconv.ParseBool(value)
 	case "draining":
-		err = into(&a.draining, value, parseBool)
+		next.draining, err = strconv.ParseBool(value)
 	default:
 		err = errors.New("unknown key")
 	}
-	if err != nil {
-		return fmt.Errorf("%s=%s: %w", key, quote(value), err)
+	switch {
+	case errors.Is(err, strconv.ErrSyntax):
+		err = errors.New("want true or false")
+	case err == nil:
+		*a = next
+		return nil
 	}
-	return nil
+	return fmt.Errorf("%s=%s: %w", key, quote(value), err)
 }
 
 // upstream is the upstream at address with these attributes.
@@ -64,28 +73,12 @@ func (a attributes) upstream(address string) pool.Upstream {
 	}
 }
 
-func into[T any](to *T, text string, parse func(string) (T, error)) error {
-	v, err := parse(text)
-	if err == nil {
-		*to = v
+func parseNumber(s string, most float64) (float64, error) {
+	x, err := strconv.ParseFloat(s, 64)
+	if err != nil || !(x >= 0 && x <= most) {
+		return 0, fmt.Errorf("want a number from 0 to %g", most)
 	}
-	return err
-}
-
-func parseWeight(s string) (float64, error) {
-	w, err := strconv.ParseFloat(s, 64)
-	if err != nil || !(w >= 0 && w <= maxWeight) {
-		return 0, fmt.Errorf("want a number from 0 to %g", float64(maxWeight))
-	}
-	return w, nil
-}
-
-func parseCores(s string) (int, error) {
-	n, err := strconv.Atoi(s)
-	if err != nil || n < 0 || n > maxCores {
-		return 0, fmt.Errorf("want a number from 0 to %d", maxCores)
-	}
-	return n, nil
+	return x, nil
 }
 
 // parseTime reads RFC 3339 or Unix seconds.
@@ -99,12 +92,4 @@ func parseTime(s string) (time.Time, error) {
 		return time.Time{}, errors.New("want RFC 3339 or Unix seconds")
 	}
 	return t.UTC(), nil
-}
-
-func parseBool(s string) (bool, error) {
-	b, err := strconv.ParseBool(s)
-	if err != nil {
-		return false, errors.New("want true or false")
-	}
-	return b, nil
 }

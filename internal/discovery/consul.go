@@ -72,9 +72,7 @@ func (s *Consul) open(c *Config) (origin, error) {
 	return origin{
 		source: &consul{cfg: *s, client: client},
 		name:   "consul service " + s.Service + " at " + address,
-		// One query is saved up, so that the next wait follows at once on the
-		// change that ends a long one.
-		pace: pace{gap: shortest, saved: 1, retryMax: longestRetry},
+		pace:   pace{gap: shortest, retryMax: longestRetry},
 	}, nil
 }
 

@@ -10,12 +10,6 @@ import (
 	"github.com/hashicorp/consul/api"
 )
 
-// consulMembers are the members of Consul's replies that readEntry looks at.
-func consulMembers() map[string]bool {
-	return members("Node", "Service", "ID", "Address", "Port", "Meta", "Weights", "Passing",
-		"cores", "started_at", "stops_at", "preemptible", "draining")
-}
-
 // newConsulClient returns a client of the agent at an address, or with "" of that of the
 // environment, and which that is. A nil transport is one that connects.
 func newConsulClient(address string, transport http.RoundTripper) (*api.Client, string, error) {
@@ -32,7 +26,7 @@ func newConsulClient(address string, transport http.RoundTripper) (*api.Client, 
 		transport = t
 	}
 	conf.HttpClient = &http.Client{
-		Transport: bounded{transport, consulMembers()},
+		Transport: bounded{transport},
 		// A redirect would send the token to another server.
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 	}

@@ -66,7 +66,7 @@ func TestTooManyUpstreamsAreNoReply(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		a := &agent{replies: []scripted{list("10", "a b"), list("11", many(maxUpstreams+1)).late(time.Second), {hang: true}}}
 		d := consulOf(t, a, nil)
-		assert.Equal(t, "a b", sets(follow(t, d, 2*time.Second)))
+		assert.Equal(t, "a b", sets(follow(t, d, 3*time.Second)))
 		assert.Equal(t, "consul service rules at consul.test:8500 names 10001 upstreams, and at most 10000 are allowed; 2 upstreams kept", d.Status().Trouble)
 	})
 }

@@ -71,7 +71,7 @@ func (s *Kubernetes) open(*Config) (origin, error) {
 	return origin{
 		source: &kubernetes{cfg: *s},
 		name:   "kubernetes service " + cmp.Or(s.Namespace, "(own namespace)") + "/" + s.Service,
-		pace:   pace{gap: shortest, saved: 1, retryMax: longestRetry},
+		pace:   pace{gap: shortest, retryMax: longestRetry},
 	}, nil
 }
 

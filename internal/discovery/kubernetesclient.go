@@ -42,13 +42,6 @@ type endpointSlice struct {
 	Ports       []slicePort     `json:"ports"`
 }
 
-// kubernetesMembers are the members of endpointSlice, of lists and events of it, and of failures.
-func kubernetesMembers() map[string]bool {
-	return members("apiVersion", "kind", "items", "type", "object", "metadata", "name", "resourceVersion",
-		"addressType", "endpoints", "addresses", "conditions", "ready", "serving", "terminating", "targetRef", "uid",
-		"ports", "port", "protocol", "status", "code", "reason", "message")
-}
-
 // sliceEndpoint is one pod, or what else serves. What is nil is unknown.
 type sliceEndpoint struct {
 	Addresses  []string `json:"addresses"`
@@ -76,7 +69,7 @@ func (s *Kubernetes) connect() (dynamic.ResourceInterface, error) {
 	}
 	conf.UserAgent = "pilotfish"
 	conf.WarningHandler = rest.NoWarnings{} // it would write lines of its own into the log
-	conf.Wrap(func(next http.RoundTripper) http.RoundTripper { return bounded{next, kubernetesMembers()} })
+	conf.Wrap(func(next http.RoundTripper) http.RoundTripper { return bounded{next} })
 	client, err := dynamic.NewForConfig(conf)
 	if err != nil {
 		return nil, err

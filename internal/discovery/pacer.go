@@ -8,7 +8,6 @@ import (
 // pace is how often a source may be asked.
 type pace struct {
 	gap      time.Duration // from one query to the next
-	saved    int           // queries that an idle time saves up
 	retryMax time.Duration // the longest pause after failures
 }
 
@@ -22,47 +21,33 @@ const (
 	spread = 0.2
 )
 
-// pacer says when to ask next. It is a value without a clock: a bucket of at
-// most 1+saved queries that gains one every gap, and a doubling pause after failures.
+// pacer says when to ask next. It is a value without a clock.
 type pacer struct {
 	pace  pace
 	rng   *rand.Rand
-	slot  time.Time     // when the next query is due
+	asked time.Time     // when the last query was due
 	retry time.Duration // the pause after the last failure; 0 after a reply
 }
 
 // pause plans the next query at now, after one that failed or not, and returns
-// how long to wait for it. A positive soon bounds that wait, but it is never
-// less than the shortest gap.
+// how long to wait for it: for a gap since the last one, or twice as long as after the last failure.
+// A positive soon bounds that wait, but it is never less than the shortest gap.
 func (p *pacer) pause(now time.Time, failed bool, soon time.Duration) time.Duration {
-	slot := later(p.slot, now.Add(-time.Duration(p.pace.saved)*p.pace.gap))
+	wait := p.asked.Add(p.spread(p.pace.gap)).Sub(now)
 	if soon > 0 {
-		slot = earlier(slot, now.Add(max(soon, shortest)))
+		wait = min(wait, max(soon, shortest))
 	}
 	if failed {
 		p.retry = max(shortest, min(2*p.retry, p.pace.retryMax))
-		slot = later(slot, now.Add(p.spread(p.retry)))
+		wait = max(wait, p.spread(p.retry))
 	} else {
 		p.retry = 0
 	}
-	p.slot = slot.Add(p.spread(p.pace.gap))
-	return max(0, slot.Sub(now))
+	wait = max(wait, 0)
+	p.asked = now.Add(wait)
+	return wait
 }
 
 func (p *pacer) spread(d time.Duration) time.Duration {
 	return d + time.Duration(spread*p.rng.Float64()*float64(d))
-}
-
-func later(a, b time.Time) time.Time {
-	if a.After(b) {
-		return a
-	}
-	return b
-}
-
-func earlier(a, b time.Time) time.Time {
-	if a.Before(b) {
-		return a
-	}
-	return b
 }

@@ -3,6 +3,8 @@ package discovery
 import (
 	"cmp"
 	"slices"
+	"strconv"
+	"strings"
 
 	"example.org/pilotfish/internal/pool"
 )
@@ -29,20 +31,10 @@ func preferred(a, b pool.Upstream) int {
 		cmp.Compare(a.Address, b.Address),
 		b.StartedAt.Compare(a.StartedAt),
 		b.StopsAt.Compare(a.StopsAt),
-		compareBool(a.Draining, b.Draining),
+		strings.Compare(strconv.FormatBool(a.Draining), strconv.FormatBool(b.Draining)),
 		cmp.Compare(b.Weight, a.Weight),
 		cmp.Compare(b.Cores, a.Cores),
 	)
-}
-
-func compareBool(a, b bool) int {
-	switch {
-	case a == b:
-		return 0
-	case b:
-		return -1
-	}
-	return 1
 }
 
 // same reports whether two arranged sets are equal.

@@ -1,0 +1,58 @@
+package discovery
+
+import (
+	"bytes"
+	"fmt"
+	"io"
+	"net/http"
+)
+
+// Bounds on a reply of Consul or Kubernetes, in bytes, and in the '{' and ',' that it has: a decoder makes
+// hundreds of bytes of each "{}", so that 32 MiB would become gigabytes. An instance of Consul takes 1 to
+// 2 kB, and has about 15 and 80.
+const (
+	maxReply   = 32 << 20
+	maxObjects = 40 * maxUpstreams
+	maxMembers = 150 * maxUpstreams
+	// maxFailure bounds a reply that says why there is none, in bytes.
+	maxFailure = 64 << 10
+)
+
+// bounded is a transport whose replies end in an error beyond their bounds.
+type bounded struct{ next http.RoundTripper }
+
+// RoundTrip implements http.RoundTripper.
+func (b bounded) RoundTrip(r *http.Request) (*http.Response, error) {
+	resp, err := b.next.RoundTrip(r)
+	switch {
+	case err != nil:
+	case resp.StatusCode == http.StatusOK:
+		resp.Body = &counted{ReadCloser: resp.Body}
+	default:
+		resp.Body = struct {
+			io.Reader
+			io.Closer
+		}{io.LimitReader(resp.Body, maxFailure), resp.Body}
+	}
+	return resp, err
+}
+
+// counted is the body of a reply.
+type counted struct {
+	io.ReadCloser
+	bytes, objects, members int
+}
+
+func (c *counted) Read(into []byte) (int, error) {
+	n, err := c.ReadCloser.Read(into)
+	c.bytes += n
+	c.objects += bytes.Count(into[:n], []byte("{"))
+	c.members += bytes.Count(into[:n], []byte(","))
+	switch {
+	case c.bytes > maxReply:
+		return 0, fmt.Errorf("it is longer than %d bytes", maxReply)
+	case c.objects > maxObjects || c.members > maxMembers:
+		return 0, fmt.Errorf("it has more than %d objects or %d members", maxObjects, maxMembers)
+	}
+	return n, err
+}
