@@ -96,7 +96,7 @@ func (s *served) look(now time.Time, o quality.Moment) {
 		if c.Minor() {
 			continue
 		}
-		fields := []zap.Field{zap.Stringer("from", c.From), zap.Stringer("to", c.To), zap.String("cause", c.Cause)}
+		fields := []zap.Field{zap.String("from", string(c.From)), zap.String("to", string(c.To)), zap.String("cause", c.Cause)}
 		if c.Upstream != "" {
 			fields = append(fields, zap.String("upstream", c.Upstream))
 		}

@@ -43,9 +43,9 @@ func families() []family {
 			func(now *Live, send send) { send(boolean(now.Panic)) }),
 
 		perUpstream("pilotfish_mode", "How the upstream serves its jobs: 0 too few to judge, 1 flat, 2 growing, 3 losing.",
-			func(u *quality.Upstream) float64 { return float64(u.Mode) }),
+			func(u *quality.Upstream) float64 { return float64(u.Mode.Number()) }),
 		gauge("pilotfish_fleet_mode", "How all jobs are served: 0 too few to judge, 1 flat, 2 growing, 3 losing.",
-			func(now *Live, send send) { send(float64(now.Fleet.Mode)) }),
+			func(now *Live, send send) { send(float64(now.Fleet.Mode.Number())) }),
 		gauge("pilotfish_first_deadline_seconds",
 			"In what time a job will first have waited as long as it may, if times rise on; absent unless the fleet's mode is growing.",
 			func(now *Live, send send) {

@@ -2,7 +2,6 @@ package quality
 
 import (
 	"fmt"
-	"math"
 	"math/rand/v2"
 	"slices"
 	"testing"
@@ -66,7 +65,7 @@ func playAt(m *Machine, jobs []record.Job) (changes []Change, at []time.Time) {
 		now = now.Add(time.Second)
 		for ; len(events) > 0 && !events[0].at.After(now); events = events[1:] {
 			if e := events[0]; e.first {
-				m.Began(e.at, FirstByte{Arrived: e.job.Arrived, Bound: patience + 20*time.Second})
+				m.Began(e.at, FirstByte{Arrived: e.job.Arrived, Bound: 80 * time.Second})
 			} else {
 				m.Ended(e.at, e.job)
 			}
@@ -193,69 +192,6 @@ func TestTimeOutBurstsOfTable2(t *testing.T) {
 	}
 }
 
-// A model of the system that the thesis measures, with its single bursts of 128 searches.
-func TestSingleBursts(t *testing.T) {
-	arrivals := make([]time.Duration, 128)
-	for i := range arrivals {
-		arrivals[i] = time.Duration(between * float64(i) * 1e9)
-	}
-	for workers, want := range map[int]struct {
-		modes []Mode
-		slope float64 // of the thesis's tables 3 and 4
-	}{
-		16: {[]Mode{Flat, Growing, Losing, Growing}, 2.37},
-		24: {[]Mode{Flat, Growing, Losing, Growing}, 1.09},
-		32: {[]Mode{Flat, Growing}, 0.51},
-		40: {[]Mode{Flat, Growing}, 0.23},
-		64: {[]Mode{Flat}, 0},
-	} {
-		t.Run(fmt.Sprintf("%v workers", workers), func(t *testing.T) {
-			ended := runPhoenix(workers, arrivals, rand.New(rand.NewPCG(1, uint64(workers))))
-			loses := slices.ContainsFunc(ended, func(s search) bool { return s.packets < sources })
-			require.Equal(t, workers < 32, loses, "the model loses searches where Phoenix does")
-			changes := play(New(start, Default()), phoenixJobs(ended))
-			list := modes(changes)
-			require.GreaterOrEqual(t, len(list), len(want.modes))
-			assert.Equal(t, want.modes, list[:len(want.modes)])
-			if want.slope > 0 { // the model's workers take searches in waves, and waves are no line
-				assert.InDelta(t, 0, math.Log2(changes[1].Trend.Slope/want.slope), 2)
-			}
-		})
-	}
-}
-
-func phoenixJobs(ended []search) []record.Job {
-	jobs := make([]record.Job, len(ended))
-	for i := range ended {
-		jobs[i] = ended[i].job(start)
-	}
-	return jobs
-}
-
-// Bursts of 20 searches with pauses (4.4): with short pauses whole bursts are lost, and
-// the next ones are served again; with long ones none is.
-func TestOnOffBursts(t *testing.T) {
-	for pause, loses := range map[time.Duration]bool{30 * time.Second: true, 60 * time.Second: false} {
-		t.Run(pause.String(), func(t *testing.T) {
-			var arrivals []time.Duration
-			for burst := range 10 {
-				for i := range 20 {
-					arrivals = append(arrivals, time.Duration(burst)*(pause+4*time.Second)+time.Duration(i)*360*time.Millisecond)
-				}
-			}
-			ended := runPhoenix(24, arrivals, rand.New(rand.NewPCG(4, 0)))
-			list := modes(play(New(start, Default()), phoenixJobs(ended)))
-			assert.Equal(t, []Mode{Flat, Growing}, list[:2], "within a burst each waits for those before")
-			assert.Equal(t, loses, slices.Contains(list, Losing))
-			if loses {
-				i := slices.Index(list, Losing)
-				assert.Equal(t, Growing, list[i+1], "the lost searches leave room for the next")
-				assert.Less(t, len(list), 10, "it does not flap")
-			}
-		})
-	}
-}
-
 // queue is jobs of random size and arrival at servers that take them first come first
 // served, as many as come in an hour at a load.
 func queue(servers int, load float64, rng *rand.Rand) []record.Job {
@@ -335,9 +271,36 @@ func TestJobsThatAreLost(t *testing.T) {
 	require.Equal(t, []Mode{Losing}, modes(changes))
 	assert.Regexp(t, `^of the \d+ jobs of the last minute 0 failed, 1 came in part and 2 not at all; by outcome: truncated 1, no_answer 2$`, changes[0].Cause)
 	assert.Empty(t, end(90, 0.1, intake.Answered, intake.Complete), "nine seconds are not ten")
+	assert.Empty(t, end(1, 0.1, intake.Truncated, intake.Partial))
+	assert.Empty(t, end(7, 2, intake.Answered, intake.Complete), "seven jobs are few")
 	changes = end(30, 0.1, intake.Answered, intake.Complete)
 	require.Equal(t, []Mode{Flat}, modes(changes))
-	assert.Regexp(t, `^\d+ jobs in a row were complete, and none was lost for 10s$`, changes[0].Cause)
+	assert.Regexp(t, `^\d+ jobs in a row were complete, and none was lost for 14s$`, changes[0].Cause)
 	now += 301
 	assert.Equal(t, []Mode{Unknown}, modes(m.Advance(since(now), Moment{})))
+}
+
+// A sample stands for more jobs where many come, and for one where few do.
+func TestTrendCountsTheJobsOfItsSamples(t *testing.T) {
+	var tr trend
+	at := time.Duration(0)
+	add := func(n int, every time.Duration) {
+		for range n {
+			at += every
+			tr.add(sample{arrived: at, firstByte: time.Second})
+		}
+	}
+	tr.pace(6000)
+	add(10_000, 10*time.Millisecond)
+	got, ok := tr.at(at + time.Second)
+	require.True(t, ok)
+	assert.InDelta(t, 6000, got.Jobs, 100, "a minute's")
+	assert.InDelta(t, 60, got.Span, 2)
+	tr.pace(30)
+	add(3000, 2*time.Second)
+	got, ok = tr.at(at + time.Second)
+	require.True(t, ok)
+	assert.InDelta(t, samples, got.Jobs, 2)
+	_, ok = tr.at(at + time.Second + maxAge)
+	assert.False(t, ok, "what was five minutes ago says nothing of now")
 }

@@ -189,7 +189,7 @@ type Upstream struct {
 func (m *Machine) Upstreams(now time.Time, states []pool.State) []Upstream {
 	rows := make([]Upstream, len(states))
 	for i := range states {
-		rows[i].State = states[i]
+		rows[i].State, rows[i].Mode = states[i], Unknown
 		if s := m.upstreams[states[i].Address]; s != nil {
 			t := s.tally(now.Sub(m.start))
 			_, rows[i].MinuteJobs = t.bad()

@@ -9,12 +9,9 @@ import (
 
 const (
 	// samples is how many jobs a trend is judged by at most: at high rates, those of a minute.
-	samples = 128
-	// groups is how many points these are drawn together to; each is a median, so that
-	// a few long jobs do not look like a rise.
-	groups = 32
-	// leastGroups is how few points say nothing.
-	leastGroups = 8
+	samples = 48
+	// leastSamples is how few say nothing.
+	leastSamples = 8
 	// maxAge is after which time a job says nothing of now.
 	maxAge = 5 * time.Minute
 )
@@ -45,7 +42,8 @@ func (t *trend) add(s sample) {
 	if t.since++; t.since < t.each {
 		return
 	}
-	s.jobs, t.since = t.since, 0
+	s.jobs = max(t.each, 1)
+	t.since -= s.jobs
 	t.ring = append(t.ring, s)
 	t.ring = slices.Delete(t.ring, 0, max(0, len(t.ring)-samples))
 }
@@ -85,56 +83,31 @@ func (t *Trend) deadline() (jobs, after float64, ok bool) {
 	return jobs, jobs * t.Span / max(t.Jobs-1, 1), true
 }
 
-// at judges the jobs as they are known at an instant; ok is false when they are too
-// few. It puts them in the order of their arrival: of jobs that arrive together, the
-// shortest responds first. It leaves out those that arrived within the last median time
-// to first byte: of these, only the short ones have responded.
+// at judges the jobs as they are known at an instant, in the order of their arrival; ok is
+// false when they are too few.
 func (t *trend) at(now time.Duration) (Trend, bool) {
 	recent := slices.DeleteFunc(slices.Clone(t.ring), func(s sample) bool { return s.heard() < now-maxAge })
-	if len(recent) < leastGroups {
-		return Trend{}, false
-	}
-	slices.SortFunc(recent, func(a, b sample) int { return cmp.Compare(a.firstByte, b.firstByte) })
-	last := now - recent[len(recent)/2].firstByte
-	recent = slices.DeleteFunc(recent, func(s sample) bool { return s.arrived > last })
-	if len(recent) < leastGroups {
+	if len(recent) < leastSamples {
 		return Trend{}, false
 	}
 	slices.SortStableFunc(recent, func(a, b sample) int { return cmp.Compare(a.arrived, b.arrived) })
 
 	result := Trend{Span: (recent[len(recent)-1].arrived - recent[0].arrived).Seconds()}
-	for _, s := range recent {
+	points := make([]spot, len(recent))
+	for i, s := range recent {
 		if bound := s.bound.Seconds(); result.Bound == 0 || bound > 0 && bound < result.Bound {
 			result.Bound = bound
 		}
+		points[i] = spot{job: result.Jobs + s.jobs/2, firstByte: s.firstByte.Seconds()}
 		result.Jobs += s.jobs
 	}
-	points := group(recent)
 	result.certainty = mannKendall(points)
 	result.Slope, result.Level = theilSen(points)
 	return result, true
 }
 
-// spot is a group of samples by its median: job is the number of its middle job.
+// spot is a sample: job is the number of the middle one of the jobs that it stands for.
 type spot struct{ job, firstByte float64 }
-
-// group draws samples together, in their order, to at most groups points.
-func group(recent []sample) []spot {
-	n := min(len(recent), groups)
-	points := make([]spot, n)
-	jobs := 0.0
-	for i := range points {
-		part := recent[i*len(recent)/n : (i+1)*len(recent)/n]
-		values := make([]float64, len(part))
-		before := jobs
-		for k, s := range part {
-			values[k] = s.firstByte.Seconds()
-			jobs += s.jobs
-		}
-		points[i] = spot{job: (before + jobs) / 2, firstByte: median(values)}
-	}
-	return points
-}
 
 // mannKendall says how certain it is that points rise, in standard deviations of what
 // chance alone would do. It looks at the order of the values only, so that a long job
