@@ -1,10 +1,11 @@
 package cli
 
 import (
-	"encoding"
-	"fmt"
+	"cmp"
+	"errors"
 	"reflect"
-	"strconv"
+	"regexp"
+	"slices"
 	"strings"
 
 	"go.yaml.in/yaml/v4"
@@ -12,221 +13,198 @@ import (
 	"example.org/pilotfish/internal/settings"
 )
 
-// decoder lays values of a file over Go values, and gathers what does not fit.
-// The YAML library could decode too, but it names Go types in its messages and
-// does not say the column.
-type decoder struct {
-	doc   Document
-	top   reflect.Value // the whole document: an unknown key may belong elsewhere in it
-	found []*Error
-	left  int // nodes that may still be looked at: aliases could multiply them
-}
-
-// maxNodes is more than a file of maxFile bytes holds.
-const maxNodes = 2 << 20
-
-// decode lays the value of a key, or with "" the whole document, over what into holds.
-func decode(doc Document, key string, into any) []*Error {
-	if doc.err != nil {
-		return []*Error{doc.err}
+// Decode lays the document over what into holds, and has check look at the
+// result. It returns all faults joined, each an *Error, in the file's order, and
+// the warnings. What check says about a value that did not fit is left out.
+func (d Document) Decode(into any, check func(*settings.Faults)) (warnings []*Error, err error) {
+	if d.err != nil {
+		return nil, d.err
 	}
-	v := reflect.ValueOf(into).Elem()
-	d := &decoder{doc: doc, top: v, left: maxNodes}
-	if node := doc.at(key); node != nil {
-		d.value(key, node, v)
+	misfits := d.lay("", into)
+	if len(misfits) == 1 && misfits[0].key == "" { // it concerns the whole document
+		return nil, misfits[0]
 	}
-	return d.found
-}
-
-// fault notes what is wrong at a node.
-func (d *decoder) fault(key string, at *yaml.Node, format string, args ...any) {
-	text := fmt.Sprintf(format, args...)
-	if key != "" {
-		text = key + ": " + text
-	}
-	d.found = append(d.found, &Error{File: d.doc.name, Line: at.Line, Column: at.Column, Text: text, key: key})
-}
-
-// value lays a node over a value. A null, as after a key without a value,
-// leaves it as it is.
-func (d *decoder) value(key string, n *yaml.Node, into reflect.Value) {
-	if d.left--; d.left < 0 {
-		if d.left == -1 {
-			d.fault(key, n, "the file's aliases make it larger than %d values", maxNodes)
-		}
-		return
-	}
-	for n.Kind == yaml.AliasNode {
-		n = n.Alias
-	}
-	if n.Tag == "!!null" {
-		return
-	}
-	if into.Kind() == reflect.Pointer {
-		if into.IsNil() {
-			into.Set(fresh(into.Type().Elem()))
-		}
-		into = into.Elem()
-	}
-	_, isText := into.Addr().Interface().(encoding.TextUnmarshaler)
-	short, isShort := into.Addr().Interface().(settings.Short)
-	switch {
-	case isShort && n.Kind == yaml.ScalarNode:
-		short.SetText(n.Value)
-	case isShort:
-		into.Set(fresh(into.Type()).Elem()) // its keys say all of it
-		d.section(key, n, into)
-	case into.Kind() == reflect.Struct && !isText:
-		d.section(key, n, into)
-	case into.Kind() == reflect.Slice && !isText:
-		d.list(key, n, into)
-	case n.Kind != yaml.ScalarNode:
-		d.fault(key, n, "expected %s, found %s", expected(into), kind(n))
-	default:
-		if err := scan(n.Value, into); err != nil {
-			d.fault(key, n, "%v", err)
+	var f settings.Faults
+	check(&f)
+	all := slices.Clone(misfits)
+	for _, one := range f.All() {
+		if !slices.ContainsFunc(misfits, func(e *Error) bool { return related(e.key, one.Key) }) {
+			all = append(all, d.place(one))
 		}
 	}
-}
-
-// fresh is a new optional section. It begins with the defaults that the method
-// SetDefaults of its type sets, if there is one.
-func fresh(t reflect.Type) reflect.Value {
-	v := reflect.New(t)
-	if section, ok := v.Interface().(interface{ SetDefaults() }); ok {
-		section.SetDefaults()
-	}
-	return v
-}
-
-// list replaces a list whole. A list of what can be short may be its only element.
-func (d *decoder) list(key string, n *yaml.Node, into reflect.Value) {
-	switch {
-	case n.Kind == yaml.SequenceNode:
-		all := reflect.MakeSlice(into.Type(), len(n.Content), len(n.Content))
-		for i, one := range n.Content {
-			d.value(fmt.Sprintf("%s[%d]", key, i), one, all.Index(i))
-		}
-		into.Set(all)
-	case isShort(into.Type().Elem()):
-		one := reflect.MakeSlice(into.Type(), 1, 1)
-		d.value(key, n, one.Index(0))
-		into.Set(one)
-	case n.Kind == yaml.ScalarNode:
-		d.fault(key, n, "expected a list: write [%s]", n.Value)
-	default:
-		d.fault(key, n, "expected a list, found %s", kind(n))
-	}
-}
-
-// isShort reports whether a file may hold a section of that type as one text.
-func isShort(t reflect.Type) bool {
-	return reflect.PointerTo(t).Implements(reflect.TypeFor[settings.Short]())
-}
-
-// section lays the keys of a section over the fields of a struct.
-func (d *decoder) section(key string, n *yaml.Node, into reflect.Value) {
-	fields := map[string]reflect.Value{}
-	var names []string
-	eachField(into, func(name string, field reflect.Value) {
-		fields[name] = field
-		names = append(names, name)
+	slices.SortStableFunc(all, func(a, b *Error) int {
+		return cmp.Or(cmp.Compare(a.Line, b.Line), cmp.Compare(a.Column, b.Column))
 	})
-	if n.Kind != yaml.MappingNode {
-		what := "expected a section"
+	var faults []error
+	for _, e := range all {
+		if e.Warning {
+			warnings = append(warnings, e)
+		} else {
+			faults = append(faults, e)
+		}
+	}
+	return warnings, errors.Join(faults...)
+}
+
+// DecodeKey lays the value of a key, such as runs[1].workload, over what into holds. Decode
+// has found its faults.
+func (d Document) DecodeKey(key string, into any) { d.lay(key, into) }
+
+// place is the fault with the place of its value or, where the file does not hold that, of the
+// section that it would stand in.
+func (d Document) place(f settings.Fault) *Error {
+	e := &Error{Text: f.Key + ": " + f.Text, Warning: f.Warning}
+	for key, flag := range d.Flags {
+		if within(f.Key, key) {
+			e.Text = flag + ": " + f.Text
+			return e
+		}
+	}
+	if d.name == "" {
+		return e
+	}
+	for key := f.Key; e.Line == 0; key = key[:max(0, strings.LastIndexAny(key, ".["))] {
+		e.Line, e.Column = d.values[key].at.line, d.values[key].at.column
 		if key == "" {
-			what = "the file is not a list of keys and values: expected a section"
+			e.Line, e.Column = 1, 1
 		}
-		d.fault(key, n, "%s with the keys %s, found %s", what, strings.Join(names, ", "), kind(n))
-		return
 	}
-	set := map[string]int{} // the line in which a key was set
-	for i := 0; i+1 < len(n.Content); i += 2 {
-		name, value := n.Content[i], n.Content[i+1]
-		inner := strings.TrimPrefix(key+"."+name.Value, ".")
-		field, known := fields[name.Value]
-		switch line, twice := set[name.Value]; {
-		case name.Kind != yaml.ScalarNode:
-			d.fault(key, name, "a key must be text, not %s", kind(name))
-		case twice:
-			d.fault(inner, name, "already set in line %d", line)
-		case !known:
-			d.fault(inner, name, "%s", d.unknown(inner, name.Value, names))
-		default:
-			d.value(inner, value, field)
+	e.File = d.name
+	return e
+}
+
+// related says whether one of two keys is the other, or a section around it. Of a list with an
+// element that does not fit, all are.
+func related(misfit, key string) bool {
+	misfit, _, _ = strings.Cut(misfit, "[")
+	return within(misfit, key) || within(key, misfit)
+}
+
+// within says whether a key is the outer one, or in its section.
+func within(key, outer string) bool {
+	rest, ok := strings.CutPrefix(key, outer)
+	return ok && (rest == "" || rest[0] == '.' || rest[0] == '[')
+}
+
+// lay decodes the value of a key, or with "" the whole document, over what into holds. It returns
+// what does not fit.
+func (d Document) lay(key string, into any) (misfits []*Error) {
+	node := d.values[key].node
+	if node == nil {
+		return nil
+	}
+	err := node.Load(into, yaml.WithKnownFields())
+	var one *yaml.LoadError
+	var several *yaml.LoadErrors
+	switch {
+	case errors.As(err, &several):
+		for _, e := range several.Errors {
+			misfits = append(misfits, d.misfit(e, into))
 		}
-		set[name.Value] = name.Line
+	case errors.As(err, &one):
+		misfits = []*Error{d.misfit(one, into)}
 	}
+	return misfits
+}
+
+// What the library says where a value does not fit, with names of Go types.
+var (
+	oddKey   = regexp.MustCompile(`(?s)^field .* (not found|already set) in type`)
+	oddValue = regexp.MustCompile(`(?s)^cannot construct .* into (\S+)`)
+)
+
+// misfit says in the words of the file what the library found.
+func (d Document) misfit(found *yaml.LoadError, into any) *Error {
+	at := place{found.Mark.Line, found.Mark.Column}
+	key, text := d.starts[at], found.Message
+	if odd := oddKey.FindStringSubmatch(text); odd != nil {
+		key, text = d.names[at], "already set above"
+		if odd[1] == "not found" {
+			text = unknown(key, into)
+		}
+	} else if odd := oddValue.FindStringSubmatch(text); odd != nil {
+		value := d.values[key].node
+		text = "expected " + expected(odd[1], keysWithin(key, into)) + ", found " + kind(value)
+		if strings.HasPrefix(odd[1], "[]") && value.Kind == yaml.ScalarNode {
+			text = "expected a list: write [" + value.Value + "]"
+		}
+	}
+	e := d.fault(at, text)
+	if e.key = key; key != "" {
+		e.Text = key + ": " + text
+	}
+	return e
+}
+
+// expected names what is read into a Go type.
+func expected(typ string, keys []string) string {
+	switch typ {
+	case "string":
+		return "text"
+	case "bool":
+		return "true or false"
+	case "int", "int64":
+		return "a whole number"
+	case "uint64":
+		return "a whole number from 0 on"
+	case "float64":
+		return "a number"
+	case "time.Duration":
+		return "a duration with its unit, such as 500ms, 5s or 2m"
+	}
+	switch {
+	case strings.HasPrefix(typ, "["):
+		return "a list"
+	case len(keys) > 0:
+		return "a section with the keys " + strings.Join(keys, ", ")
+	}
+	return "a value"
 }
 
 // unknown is the message for an unknown key: what was probably meant, or what is known. The
 // method Meant of the whole document knows words for keys that have other names.
-func (d *decoder) unknown(key, name string, names []string) string {
-	if top, ok := d.top.Interface().(interface{ Meant(key string) string }); ok && top.Meant(key) != "" {
+func unknown(key string, into any) string {
+	if top, ok := into.(interface{ Meant(key string) string }); ok && top.Meant(key) != "" {
 		return "unknown key; did you mean " + top.Meant(key) + "?"
 	}
-	if meant := settings.DidYouMean(name, names); meant != "" {
+	cut := strings.LastIndex(key, ".")
+	name, known := key[cut+1:], keysWithin(key[:max(cut, 0)], into)
+	if meant := settings.DidYouMean(name, known); meant != "" {
 		return "unknown key" + meant
 	}
-	var elsewhere []string
-	eachKey(d.top.Type(), "", func(key string) {
-		if strings.HasSuffix(key, "."+name) {
-			elsewhere = append(elsewhere, key)
-		}
-	})
+	elsewhere := slices.DeleteFunc(keysOf(reflect.TypeOf(into), ""), func(k string) bool { return !strings.HasSuffix(k, "."+name) })
 	if n := len(elsewhere); n > 0 && n <= 3 {
 		return "unknown key; did you mean " + strings.Join(elsewhere, " or ") + "?"
 	}
-	return "unknown key; those known here are " + strings.Join(names, ", ")
+	return "unknown key; those known here are " + strings.Join(known, ", ")
 }
 
-// eachField calls f for each field that a file can set, with its key. An
-// embedded struct's fields count as its owner's.
-func eachField(v reflect.Value, f func(name string, field reflect.Value)) {
-	for i := range v.NumField() {
-		name, embedded := fieldKey(v.Type().Field(i))
-		if embedded {
-			eachField(v.Field(i), f)
-		} else if name != "" {
-			f(name, v.Field(i))
+var element = regexp.MustCompile(`\[\d+\]`)
+
+// keysWithin are the names of the keys in a section.
+func keysWithin(section string, into any) (names []string) {
+	section = strings.TrimPrefix(element.ReplaceAllString(section, "")+".", ".")
+	for _, key := range keysOf(reflect.TypeOf(into), "") {
+		if name, ok := strings.CutPrefix(key, section); ok && !strings.Contains(name, ".") {
+			names = append(names, name)
 		}
 	}
+	return names
 }
 
-// eachKey calls f for each key of a section and the sections in it, lists and short
-// sections aside.
-func eachKey(t reflect.Type, prefix string, f func(key string)) {
-	if t.Kind() == reflect.Pointer {
+// keysOf are the keys that a type has, and those of the sections and lists in it.
+func keysOf(t reflect.Type, prefix string) (all []string) {
+	for t.Kind() == reflect.Pointer || t.Kind() == reflect.Slice {
 		t = t.Elem()
 	}
-	if t.Kind() != reflect.Struct || isShort(t) {
-		return
+	if t.Kind() != reflect.Struct {
+		return nil
 	}
-	for i := range t.NumField() {
-		name, embedded := fieldKey(t.Field(i))
-		switch {
-		case embedded:
-			eachKey(t.Field(i).Type, prefix, f)
-		case name != "":
-			f(prefix + name)
-			eachKey(t.Field(i).Type, prefix+name+".", f)
+	for _, f := range reflect.VisibleFields(t) {
+		if name, _, _ := strings.Cut(f.Tag.Get("yaml"), ","); name != "" && name != "-" {
+			all = append(all, prefix+name)
+			all = append(all, keysOf(f.Type, prefix+name+".")...)
 		}
 	}
-}
-
-// fieldKey is the name in a field's yaml tag; "" when no file can set it.
-func fieldKey(f reflect.StructField) (name string, embedded bool) {
-	name, options, _ := strings.Cut(f.Tag.Get("yaml"), ",")
-	return strings.TrimPrefix(name, "-"), f.Anonymous && options == "inline"
-}
-
-// kind names what stands in a file.
-func kind(n *yaml.Node) string {
-	switch n.Kind {
-	case yaml.MappingNode:
-		return "a section"
-	case yaml.SequenceNode:
-		return "a list"
-	}
-	return strconv.Quote(n.Value)
+	return all
 }

@@ -24,7 +24,7 @@ type file struct {
 	Consul *consul       `yaml:"consul"`
 	Runs   []run         `yaml:"runs"`
 	common `yaml:",inline"`
-	Hidden int
+	Hidden int `yaml:"-"`
 }
 
 type common struct {
@@ -37,26 +37,15 @@ type consul struct {
 	Wait    time.Duration `yaml:"keep_last"`
 }
 
-func (c *consul) SetDefaults() { *c = consul{Wait: 30 * time.Second} }
+func (c *consul) UnmarshalYAML(decode func(any) error) error {
+	type section consul
+	*c = consul{Wait: 30 * time.Second}
+	return decode((*section)(c))
+}
 
 type run struct {
 	Policy string `yaml:"policy"`
 }
-
-// spotted is what the documents of TestShortSections set.
-type spotted struct {
-	Spot  spot   `yaml:"spot"`
-	Spots []spot `yaml:"spots"`
-}
-
-// spot is a section that may be short.
-type spot struct {
-	At   string `yaml:"at"`
-	Size int    `yaml:"length"`
-}
-
-func (s *spot) SetText(text string) { *s = spot{At: text} }
-func (s spot) Text() (string, bool) { return s.At, s.Size == 0 }
 
 func (f *file) check(faults *settings.Faults) {
 	faults.Positive("wait", f.Wait)
@@ -65,46 +54,6 @@ func (f *file) check(faults *settings.Faults) {
 	}
 	for i, r := range f.Runs {
 		faults.In("runs").In("["+string(rune('0'+i))+"]").OneOf("policy", r.Policy, []string{"random", "expected"})
-	}
-}
-
-// What may be short is written as its text or as a section, and as one element of a
-// list or as several. It goes over the default whole.
-func TestShortSections(t *testing.T) {
-	decode := func(text string) (f spotted, err error) {
-		f.Spot, f.Spots = spot{"default", 7}, []spot{{"default", 7}}
-		_, err = NewDocument("F", []byte(text)).Decode(&f, func(*settings.Faults) {})
-		return f, err
-	}
-	for text, want := range map[string]spotted{
-		"{}":                    {Spot: spot{"default", 7}, Spots: []spot{{"default", 7}}},
-		"{spot: , spots: }":     {Spot: spot{"default", 7}, Spots: []spot{{"default", 7}}},
-		"{spot: a, spots: b}":   {Spot: spot{"a", 0}, Spots: []spot{{"b", 0}}},
-		"{spot: {length: 3}}":   {Spot: spot{"", 3}, Spots: []spot{{"default", 7}}},
-		"{spots: {length: 3}}":  {Spot: spot{"default", 7}, Spots: []spot{{"", 3}}},
-		"{spots: [a, {at: b}]}": {Spot: spot{"default", 7}, Spots: []spot{{"a", 0}, {"b", 0}}},
-		"{spots: []}":           {Spot: spot{"default", 7}, Spots: []spot{}},
-	} {
-		got, err := decode(text)
-		require.NoError(t, err, text)
-		assert.Equal(t, want, got, text)
-		written, err := Encode(&got)
-		require.NoError(t, err)
-		again, err := decode(string(written))
-		require.NoError(t, err, "%s", written)
-		assert.Equal(t, want, again, "%s", written)
-	}
-	written, err := Encode(&spotted{Spot: spot{"a", 0}, Spots: []spot{{"b", 2}}})
-	require.NoError(t, err)
-	assert.Contains(t, string(written), "spot: a\n")
-	assert.Contains(t, string(written), "spots:\n  at: b\n  length: 2\n")
-	for text, want := range map[string]string{
-		"{spot: [a]}":               "F:1:8: spot: expected a section with the keys at, length, found a list",
-		"{spots: [{at: a}, [b]]}":   "F:1:19: spots[1]: expected a section with the keys at, length, found a list",
-		"{spots: {length: 3, x: }}": "F:1:21: spots.x: unknown key; those known here are at, length",
-	} {
-		_, err := decode(text)
-		require.EqualError(t, err, want, text)
 	}
 }
 
@@ -153,24 +102,24 @@ func TestDecode(t *testing.T) {
 
 func TestFaultsOfADocument(t *testing.T) {
 	for text, want := range map[string]string{
-		"wait: 5":                      "F:1:7: wait: 5 has no unit: write 5s",
-		"wait: 0.5":                    "F:1:7: wait: 0.5 has no unit: write 0.5s",
-		"wait: [5s]":                   "F:1:7: wait: expected a duration such as 5s, found a list",
+		"wait: 5":                      `F:1:7: wait: expected a duration with its unit, such as 500ms, 5s or 2m, found "5"`,
+		"wait: 0.5":                    `F:1:7: wait: expected a duration with its unit, such as 500ms, 5s or 2m, found "0.5"`,
+		"wait: [5s]":                   "F:1:7: wait: expected a duration with its unit, such as 500ms, 5s or 2m, found a list",
 		"wait: 0s":                     "F:1:7: wait: 0s must be positive",
-		"wait: soon":                   `F:1:7: wait: "soon" is not a duration such as 500ms, 5s or 2m`,
+		"wait: soon":                   `F:1:7: wait: expected a duration with its unit, such as 500ms, 5s or 2m, found "soon"`,
 		"size: 64MB":                   `F:1:7: size: "64MB" is not a size such as 65536, 512KiB, 64MiB or 1GiB`,
 		"size: {a: 1}":                 "F:1:7: size: expected a value, found a section",
-		"attempts: many":               `F:1:11: attempts: "many" is not a whole number`,
-		"attempts: 1.5":                `F:1:11: attempts: "1.5" is not a whole number`,
-		"seed: -1":                     `F:1:7: seed: "-1" is not a whole number from 0 on`,
-		"share: half":                  `F:1:8: share: "half" is not a number`,
-		"on: yes":                      `F:1:5: on: "yes" is neither true nor false`,
+		"attempts: many":               `F:1:11: attempts: expected a whole number, found "many"`,
+		"attempts: 1.5":                `F:1:11: attempts: expected a whole number, found "1.5"`,
+		"seed: -1":                     `F:1:7: seed: expected a whole number from 0 on, found "-1"`,
+		"share: half":                  `F:1:8: share: expected a number, found "half"`,
+		"on: si":                       `F:1:5: on: expected true or false, found "si"`,
 		"name: [a]":                    "F:1:7: name: expected text, found a list",
 		"hosts: a":                     "F:1:8: hosts: expected a list: write [a]",
 		"hosts: {a: 1}":                "F:1:8: hosts: expected a list, found a section",
 		"consul: x":                    `F:1:9: consul: expected a section with the keys service, keep_last, found "x"`,
-		"- a":                          "F:1:1: the file is not a list of keys and values: expected a section with the keys name, wait, size, share, seed, hosts, consul, runs, attempts, on, found a list",
-		"name: a\nname: b":             "F:2:1: name: already set in line 1",
+		"- a":                          "F:1:1: expected a section with the keys name, wait, size, share, seed, hosts, consul, runs, attempts, on, found a list",
+		"name: a\nname: b":             `F:2:1: mapping key "name" already defined at line 1`,
 		"[a]: b":                       "F:1:1: a key must be text, not a list",
 		"naem: a":                      "F:1:1: naem: unknown key; did you mean name?",
 		"keep_last: 5s":                "F:1:1: keep_last: unknown key; did you mean consul.keep_last?",
@@ -182,11 +131,12 @@ func TestFaultsOfADocument(t *testing.T) {
 		"listen: [\n":                  "F:2:1: not YAML: while parsing a flow node: did not find expected node content",
 		"a: b: c":                      "F:1:5: not YAML: mapping values are not allowed in this context",
 		"a: *b":                        "F:1:4: not YAML: unknown anchor 'b' referenced",
+		"runs: &x [*x]":                "F:1:7: runs: expected a section with the keys policy, found a list",
 		"a: 1\nb: \x01":                "F:2:4: not YAML: control characters are not allowed (value: 1)",
 		"a: 1\nb: '\xff'":              "F:2:5: not YAML: invalid leading UTF-8 octet (value: 255)",
 		"name: a\n---\nname: b\n":      "F:2:1: the file holds more than one document",
 		"name: a\n---\nname: [\n":      "F:4:1: not YAML: while parsing a flow node: did not find expected node content",
-		"on: 1\nwait: 0s\nattempts: x": "F:1:5: on: \"1\" is neither true nor false\nF:2:7: wait: 0s must be positive\nF:3:11: attempts: \"x\" is not a whole number",
+		"on: 1\nwait: 0s\nattempts: x": "F:1:5: on: expected true or false, found \"1\"\nF:2:7: wait: 0s must be positive\nF:3:11: attempts: expected a whole number, found \"x\"",
 	} {
 		_, _, err := decodeText(text)
 		require.Error(t, err, text)
@@ -198,7 +148,7 @@ func TestFaultsOfADocument(t *testing.T) {
 func TestAMisfitIsToldOnce(t *testing.T) {
 	var f file // the default of wait, 0, is refused by the check
 	_, err := NewDocument("F", []byte("wait: soon")).Decode(&f, f.check)
-	assert.EqualError(t, err, `F:1:7: wait: "soon" is not a duration such as 500ms, 5s or 2m`)
+	assert.EqualError(t, err, `F:1:7: wait: expected a duration with its unit, such as 500ms, 5s or 2m, found "soon"`)
 }
 
 func TestWarningsAreNoFaults(t *testing.T) {
@@ -239,7 +189,7 @@ func TestAliasesAreBounded(t *testing.T) {
 	text = strings.Replace(text, "a: [[", "a: [&z [", 1)
 	text = strings.Replace(text, "*y, *y]", "*z, *z, *z]", 1)
 	_, err := NewDocument("F", []byte(text)).Decode(&f, func(*settings.Faults) {})
-	require.ErrorContains(t, err, "the file's aliases make it larger than")
+	require.ErrorContains(t, err, "document contains excessive aliasing")
 	assert.NotContains(t, err.Error(), "\n", "it is told once")
 }
 

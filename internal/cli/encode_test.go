@@ -16,7 +16,7 @@ func TestEncodeIsReadBack(t *testing.T) {
 	text, err := Encode(&f)
 	require.NoError(t, err)
 	assert.Equal(t, `name: '5'
-wait: 2m
+wait: 2m0s
 size: 64MiB
 share: 0.2
 seed: 7
@@ -26,7 +26,7 @@ consul:
   keep_last: 1h1m30s
 runs: [{policy: random}, {policy: expected}]
 attempts: 3
-on: true
+'on': true
 `, string(text))
 	again, _, err := decodeText(string(text))
 	require.NoError(t, err)

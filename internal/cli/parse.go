@@ -2,10 +2,8 @@ package cli
 
 import (
 	"fmt"
-	"reflect"
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/alecthomas/kong"
 )
@@ -22,7 +20,6 @@ func (p Program) parse(args []string, c Console) (Runner, error) {
 		kong.Name(p.Name), kong.Description(p.Description), kong.Vars{"version": p.Name + " " + p.Version},
 		kong.Writers(c.Out, c.Err), kong.Exit(func(code int) { panic(exit(code)) }),
 		kong.ConfigureHelp(kong.HelpOptions{Compact: true, WrapUpperBound: helpWidth}), kong.ValueFormatter(describe),
-		kong.TypeMapper(reflect.TypeFor[time.Duration](), kong.MapperFunc(readDuration)),
 		kong.PostBuild(prepare),
 	}
 	for _, command := range p.Commands {
@@ -78,15 +75,4 @@ func prepare(k *kong.Kong) error {
 		}
 		return next(nil)
 	})
-}
-
-// readDuration reads a flag's duration as files have it.
-func readDuration(c *kong.DecodeContext, into reflect.Value) error {
-	var text string
-	if err := c.Scan.PopValueInto("duration", &text); err != nil {
-		return err
-	}
-	length, err := duration(text)
-	into.SetInt(int64(length))
-	return err
 }

@@ -62,7 +62,7 @@ func TestACommandLineThatMakesNoSense(t *testing.T) {
 		{[]string{"sell", "tea", "--each=1", "--weight=1x"}, `--weight: "1x" is not a size such as 65536, 512KiB, 64MiB or 1GiB`},
 		{[]string{"sell", "tea", "--each=1", "-n", "x"}, `--count: expected a valid 64 bit int but got "x"`},
 		{[]string{"sell", "tea", "--each=1", "-x"}, `unknown flag -x, did you mean one of "-h", "-n"?`},
-		{[]string{"sell", "tea", "--each=1", "--within=5"}, `--within: 5 has no unit: write 5s`},
+		{[]string{"sell", "tea", "--each=1", "--within=5"}, `--within: expected duration but got "5": time: missing unit in duration "5"`},
 		{[]string{"sell", "tea", "--each=1", "--gift=maybe"}, `--gift: bool value must be true, 1, yes, false, 0 or no but got "maybe"`},
 		{[]string{"sell", "tea", "--each=1", "--paid=gold"}, `--paid must be one of "cash","card" but got "gold"`},
 		{[]string{"sell", "tea", "--each=1", "--hidden=1"}, `unknown flag --hidden`},

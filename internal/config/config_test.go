@@ -13,6 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"example.org/pilotfish/internal/cli"
+	"example.org/pilotfish/internal/intake"
 	"example.org/pilotfish/internal/settings"
 )
 
@@ -73,6 +74,30 @@ func TestDefaultsAreReadBack(t *testing.T) {
 	got, _, err := Parse(cli.NewDocument("defaults.yaml", text))
 	require.NoError(t, err)
 	assert.Equal(t, want, got)
+}
+
+// A place is written as its pointer or as a section, and one place as a list or alone. It goes over
+// the default whole.
+func TestPlaces(t *testing.T) {
+	for text, want := range map[string]intake.Places{
+		"{}":                         {{Pointer: "/project_id"}},
+		"{project: }":                {{Pointer: "/project_id"}},
+		"{project: /a}":              {{Pointer: "/a"}},
+		"{project: {header: X-A}}":   {{Header: "X-A"}},
+		"{project: [/a, {path: b}]}": {{Pointer: "/a"}, {Path: "b"}},
+	} {
+		decode := func(text string) (s intake.Settings) {
+			s = intake.Default()
+			_, err := cli.NewDocument("F", []byte(text)).Decode(&s, func(*settings.Faults) {})
+			require.NoError(t, err, text)
+			return s
+		}
+		got := decode(text)
+		assert.Equal(t, want, got.Project, text)
+		written, err := cli.Encode(&got)
+		require.NoError(t, err)
+		assert.Equal(t, got, decode(string(written)), "%s", written)
+	}
 }
 
 // The README's example says nothing but defaults, beside the upstreams.

@@ -117,7 +117,7 @@ func (m *keyManual) rows(prefix string, section reflect.Value, add func(key, row
 }
 
 func (m *keyManual) row(section reflect.Type, f reflect.StructField, key string, v reflect.Value) string {
-	text := strings.TrimPrefix(m.meaning(section, f), "`"+f.Tag.Get("yaml")+"` ") // the row has the key already
+	text := strings.TrimPrefix(m.meaning(section, f), "`"+key[strings.LastIndex(key, ".")+1:]+"` ") // the row has the key already
 	for _, verb := range []string{"is ", "are "} {
 		text = strings.TrimPrefix(text, verb)
 	}
@@ -157,7 +157,7 @@ func word(name string) *regexp.Regexp { return regexp.MustCompile(`\b` + name + 
 func (m *keyManual) each(v reflect.Value, do func(f reflect.StructField, key string, field reflect.Value)) {
 	for i := range v.NumField() {
 		f := v.Type().Field(i)
-		if key := f.Tag.Get("yaml"); key != "" && key != "-" {
+		if key, _, _ := strings.Cut(f.Tag.Get("yaml"), ","); key != "" && key != "-" {
 			do(f, key, v.Field(i))
 		}
 	}
@@ -197,6 +197,9 @@ func (m *keyManual) value(v reflect.Value) string {
 	case kindOf(v) == "section":
 		return ""
 	}
+	if places, ok := v.Interface().(intake.Places); ok {
+		v = reflect.ValueOf(places[0])
+	}
 	one := reflect.New(reflect.StructOf([]reflect.StructField{{Name: "V", Type: v.Type(), Tag: `yaml:"v"`}})).Elem()
 	one.Field(0).Set(v)
 	text, err := cli.Encode(one.Interface())
@@ -204,6 +207,9 @@ func (m *keyManual) value(v reflect.Value) string {
 	value := strings.TrimSpace(strings.TrimPrefix(string(text), "v:"))
 	if value == "''" {
 		return ""
+	}
+	if kindOf(v) == "duration" {
+		value = regexp.MustCompile("([hm])(0m)?0s$").ReplaceAllString(value, "$1")
 	}
 	return "`" + strings.Trim(value, "'") + "`"
 }

@@ -16,30 +16,56 @@ type Place struct {
 	// Pointer is a JSON Pointer into the body (RFC 6901). It leads through objects
 	// only: a job with anything else there, but null, is refused. "none" is nowhere:
 	// no job has the member.
-	Pointer string `yaml:"pointer"`
+	Pointer string `yaml:"pointer,omitempty"`
 	// Header is the name of a request header.
-	Header string `yaml:"header"`
+	Header string `yaml:"header,omitempty"`
 	// Path is a pattern for the beginning of the request's path, such as
 	// /tenants/*/jobs: the member is what stands in the place of the *. With several,
 	// their texts are joined by a slash. In a path that does not match, it is absent.
-	Path string `yaml:"path"`
+	Path string `yaml:"path,omitempty"`
 	// Blocks reads the value as a text in blocks of that size, each of which goes on from all before
 	// it. So jobs that begin alike share the blocks up to where they part, such as prompts to a
 	// language model; the first block names the project. The bytes are those of the JSON text,
 	// quotation marks of a string aside; the value may be of any type. Of 256 blocks and more,
 	// only those count. 0 takes the value as it is: text, a number, or an array of several
 	// projects. Only the project can have blocks.
-	Blocks settings.Size `yaml:"blocks"`
+	Blocks settings.Size `yaml:"blocks,omitempty"`
 }
 
 // Places are where the parts of one member are.
 type Places []Place
 
-// SetText makes the place a JSON Pointer.
-func (p *Place) SetText(text string) { *p = Place{Pointer: text} }
+// UnmarshalYAML reads a section, or a text that is the pointer.
+func (p *Place) UnmarshalYAML(decode func(any) error) error {
+	type section Place
+	*p = Place{}
+	if decode(&p.Pointer) == nil {
+		return nil
+	}
+	return decode((*section)(p))
+}
 
-// Text is the pointer, of a place that is nothing else.
-func (p Place) Text() (text string, ok bool) { return p.Pointer, p == Place{Pointer: p.Pointer} }
+// MarshalYAML writes what UnmarshalYAML reads.
+func (p Place) MarshalYAML() (any, error) {
+	if p.alone() {
+		return p.Pointer, nil
+	}
+	type section Place
+	return section(p), nil
+}
+
+// alone says whether the place is a pointer and nothing else.
+func (p Place) alone() bool { return p == Place{Pointer: p.Pointer} }
+
+// UnmarshalYAML reads a list, or its only element.
+func (p *Places) UnmarshalYAML(decode func(any) error) error {
+	type list Places
+	if decode(new([]any)) == nil {
+		return decode((*list)(p))
+	}
+	*p = make(Places, 1)
+	return decode(&(*p)[0])
+}
 
 // title names the place in faults of a job.
 func (p Place) title() string {

@@ -114,7 +114,7 @@ func (s Settings) members(f *settings.Faults) (root *node, head []headMember) {
 			head = append(head, headMember{p, m, part})
 			return
 		}
-		if _, alone := p.Text(); !alone {
+		if !p.alone() {
 			key += ".pointer"
 		}
 		root.place(f, key, p.Pointer, m, part, &nodes)

@@ -97,17 +97,24 @@ func Default() Settings {
 	}
 }
 
-// SetDefaults makes s what a section without keys means.
-func (s *Settings) SetDefaults() { *s = Default() }
-
-// SetText makes s what a text in the place of the section means.
-func (s *Settings) SetText(text string) {
+// UnmarshalYAML reads a section over the defaults, or the text in its place.
+func (s *Settings) UnmarshalYAML(decode func(any) error) error {
+	type section Settings
 	*s = Default()
-	s.Instead = text
+	if decode(&s.Instead) == nil {
+		return nil
+	}
+	return decode((*section)(s))
 }
 
-// Text is the text that stands for s; ok is false when none does.
-func (s Settings) Text() (text string, ok bool) { return s.Instead, s.Instead != "" }
+// MarshalYAML writes what UnmarshalYAML reads.
+func (s Settings) MarshalYAML() (any, error) {
+	if s.Instead != "" {
+		return s.Instead, nil
+	}
+	type section Settings
+	return section(s), nil
+}
 
 // cacheInterval is the mean time between two requests for the listing of one upstream
 // whose load Prometheus tells.

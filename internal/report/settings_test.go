@@ -59,7 +59,7 @@ func TestSettingsRefuseNonsense(t *testing.T) {
 		key, want string
 		change    func(*Settings)
 	}{
-		{"", `"moon" is neither a section nor none, which asks nobody`, func(s *Settings) { s.SetText("moon") }},
+		{"", `"moon" is neither a section nor none, which asks nobody`, func(s *Settings) { s.Instead = "moon" }},
 		{"interval", "-1s must be positive", func(s *Settings) { s.Interval = -time.Second }},
 		{"interval", "0s must be positive", func(s *Settings) { s.Interval = 0 }},
 		{"interval", "2h0m0s is not between 1ms and 1h0m0s", func(s *Settings) { s.Interval = 2 * time.Hour }},

@@ -48,12 +48,5 @@ func (s Size) String() string {
 	return strconv.FormatInt(int64(s), 10)
 }
 
-// Short is a section that a file may also write as one text, because most files say
-// no more than that. A list of such sections may be its only element. What a file
-// says replaces the default whole.
-type Short interface {
-	// SetText makes the section what the text stands for.
-	SetText(text string)
-	// Text is the text that stands for the section; ok is false when none does.
-	Text() (text string, ok bool)
-}
+// MarshalText writes the size as String does.
+func (s Size) MarshalText() ([]byte, error) { return []byte(s.String()), nil }

@@ -107,7 +107,7 @@ func TestScenarioFaults(t *testing.T) {
 		"runs: [":             "s.yaml:2:1: not YAML: while parsing a flow node: did not find expected node content",
 		run + "run: 1":        "s.yaml:2:1: run: unknown key; did you mean runs?",
 		run + "seeds: -1":     "s.yaml:2:8: seeds: -1 is not between 1 and 1000",
-		run + "seeds: x":      `s.yaml:2:8: seeds: "x" is not a whole number`,
+		run + "seeds: x":      `s.yaml:2:8: seeds: expected a whole number, found "x"`,
 		run + "end: -1h":      "s.yaml:2:6: end: -1h0m0s must not be negative",
 		run + "---\n" + run:   "s.yaml:2:1: the file holds more than one document",
 		"runs: [{policy: x}]": "s.yaml:1:8: runs[0].name: a name is required\ns.yaml:1:17: runs[0].policy: \"x\" is not one of " + strings.Join(rivals.All(), ", "),

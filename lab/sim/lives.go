@@ -27,6 +27,15 @@ func (r *Restart) SetDefaults() {
 	*r = Restart{Every: time.Minute, Notice: 30 * time.Second, Away: 20 * time.Second}
 }
 
+// UnmarshalYAML reads a section. A new one begins with the defaults.
+func (r *Restart) UnmarshalYAML(decode func(any) error) error {
+	type section Restart
+	if *r == (Restart{}) {
+		r.SetDefaults()
+	}
+	return decode((*section)(r))
+}
+
 func (r *Restart) check(f *settings.Faults) {
 	f.Positive("at", r.At)
 	f.Positive("every", r.Every)
