@@ -81,14 +81,11 @@ func Default() Config {
 	}
 }
 
-// SetDefaults makes c the default.
-func (c *Config) SetDefaults() { *c = Default() }
-
 // UnmarshalYAML reads a section. A new one begins with the defaults.
 func (c *Config) UnmarshalYAML(decode func(any) error) error {
 	type section Config
 	if c.Pattern == "" {
-		c.SetDefaults()
+		*c = Default()
 	}
 	return decode((*section)(c))
 }
