@@ -126,11 +126,7 @@ func finish(server *ruleserver.Server, web *http.Server, end time.Time, signals 
 
 // logJob writes the one line of a job.
 func logJob(log *slog.Logger, r ruleserver.Record) {
-	what := "job"
-	if r.Prefetch {
-		what = "prefetch"
-	}
-	log.Info(what, "session", r.Session, "project", r.Project, "priority", r.Priority, "outcome", r.Outcome, "status", r.Status,
+	log.Info("job", "session", r.Session, "project", r.Project, "priority", r.Priority, "outcome", r.Outcome, "status", r.Status,
 		"cached", r.Facts.Cached, "wait_seconds", r.Facts.Wait.Seconds(), "execution_seconds", r.Facts.Execution.Seconds(),
 		"fetch_seconds", r.Facts.Fetch.Seconds(), "total_seconds", r.Total.Seconds(), "bytes", r.Bytes, "error", r.Err)
 }

@@ -20,9 +20,8 @@ const (
 	outcomeRejected  Outcome = "rejected" // before the executor had it; such a job is in no metric
 )
 
-// Record is what is known of a job or prefetch after its end.
+// Record is what is known of a job after its end.
 type Record struct {
-	Prefetch bool
 	Session  string
 	Project  string // empty when the server could not read it
 	Priority string
@@ -34,12 +33,9 @@ type Record struct {
 	Err      error         // why the outcome is not ok
 }
 
-func (s *Server) serveJob(w http.ResponseWriter, r *http.Request)      { s.serve(w, r, false) }
-func (s *Server) servePrefetch(w http.ResponseWriter, r *http.Request) { s.serve(w, r, true) }
-
-func (s *Server) serve(w http.ResponseWriter, r *http.Request, prefetch bool) {
+func (s *Server) serveJob(w http.ResponseWriter, r *http.Request) {
 	begin := time.Now()
-	record, whole := s.process(w, r, Record{Prefetch: prefetch})
+	record, whole := s.process(w, r)
 	record.Total = time.Since(begin)
 	s.metrics.observe(record)
 	if s.config.OnJob != nil {
@@ -52,12 +48,12 @@ func (s *Server) serve(w http.ResponseWriter, r *http.Request, prefetch bool) {
 
 // process reads the job, has it evaluated and responds. It returns the completed
 // record, and whether the response is whole.
-func (s *Server) process(w http.ResponseWriter, r *http.Request, record Record) (_ Record, whole bool) {
+func (s *Server) process(w http.ResponseWriter, r *http.Request) (record Record, whole bool) {
 	if err := s.open.enter(); err != nil {
 		return s.refuse(w, r, record, err), true
 	}
 	defer s.open.leave()
-	task, err := s.read(w, r, record.Prefetch)
+	task, err := s.read(w, r)
 	if err != nil {
 		return s.refuse(w, r, record, err), true
 	}
@@ -76,11 +72,6 @@ func (s *Server) process(w http.ResponseWriter, r *http.Request, record Record) 
 	}
 	record.Outcome = outcomeOK
 	s.setLoad(w.Header(), r.Header, record.Facts)
-	if record.Prefetch {
-		record.Status = http.StatusNoContent
-		w.WriteHeader(record.Status)
-		return record, true
-	}
 	w.Header().Set("Content-Type", string(task.format))
 	w.Header().Set("Vary", "Accept")
 	return stream(w, record, result.Value.([]byte), timeoutOr(task.job.Timeouts.Stream, time.Hour))

@@ -37,7 +37,7 @@ func TestProblems(t *testing.T) {
 		kind, detail       string
 	}{
 		{"/v1/jobs", `{"project_id": 1, "priority": "urgent"}`, "", 400, "malformed-job", `/priority: want \"high\" or \"low\", got \"urgent\"`},
-		{"/v1/prefetch", `{}`, "", 400, "malformed-job", "/project_id: missing"},
+		{"/v1/jobs", `{}`, "", 400, "malformed-job", "/project_id: missing"},
 		{"/v1/jobs", `{"project_id": 1}` + strings.Repeat(" ", 300), "", 413, "body-too-large", "too large"},
 		{"/v1/jobs", `{"project_id": 1}`, "Content-Encoding: gzip", 415, "body-encoded", "send it as it is"},
 		{"/v1/jobs", `{"project_id": 7}`, "", 404, "unknown-project", "there is no feed 7.csv"},
@@ -76,7 +76,7 @@ func TestQueueTimeout(t *testing.T) {
 			c.OnJob = log.add
 		})
 		var wg sync.WaitGroup
-		wg.Go(func() { do(s, t.Context(), "POST", "/v1/prefetch", `{"project_id": 1}`) })
+		wg.Go(func() { do(s, t.Context(), "POST", "/v1/jobs", `{"project_id": 1}`) })
 		synctest.Wait()
 
 		begin := time.Now()
@@ -111,7 +111,7 @@ func TestEvaluateTimeout(t *testing.T) {
 func TestSubmitterGone(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		log := new(records)
-		s := newServer(t, func(c *Config) { c.Settings.Cost, c.OnJob = Cost{fetch: time.Minute}, log.add })
+		s := newServer(t, func(c *Config) { c.Settings.Cost, c.OnJob = Cost{fetch: time.Minute, shared: time.Hour}, log.add })
 		ctx, leave := context.WithTimeout(t.Context(), time.Second)
 		defer leave()
 		var wg sync.WaitGroup
@@ -121,8 +121,7 @@ func TestSubmitterGone(t *testing.T) {
 		wg.Wait()
 		assert.Equal(t, 0, s.executor.Load().Running[executor.High])
 		time.Sleep(2 * time.Minute)
-		assert.EqualValues(t, 1, s.executor.Load().Started[executor.High][executor.FeedSource])
-		assert.Zero(t, s.executor.Load().Started[executor.High][executor.SharedOperators])
+		assert.Zero(t, s.executor.Load().Busy, "its shared rules are not begun")
 	})
 }
 

@@ -1,10 +1,8 @@
 package ruleserver
 
 import (
-	"compress/gzip"
 	"fmt"
 	"net/http"
-	"strings"
 	"time"
 
 	"github.com/go-json-experiment/json"
@@ -38,13 +36,5 @@ func (s *Server) serveListing(w http.ResponseWriter, r *http.Request) {
 		body.Projects[i] = listed{p.Key.Project, p.Key.Version, p.Result.Bytes, time.Since(p.Added).Seconds()}
 	}
 	w.Header().Set("Content-Type", "application/json")
-	w.Header().Set("Vary", "Accept-Encoding")
-	if !strings.Contains(r.Header.Get("Accept-Encoding"), "gzip") {
-		_ = json.MarshalWrite(w, body) // if the client has left, it asks again
-		return
-	}
-	w.Header().Set("Content-Encoding", "gzip")
-	zipped := gzip.NewWriter(w)
-	_ = json.MarshalWrite(zipped, body)
-	_ = zipped.Close()
+	_ = json.MarshalWrite(w, body) // if the client has left, it asks again
 }

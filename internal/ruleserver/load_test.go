@@ -29,12 +29,10 @@ func TestORCA(t *testing.T) {
 		"named_metrics.stalled_high=1, named_metrics.cores=16, named_metrics.cached=1, named_metrics.waited=0.004", orca(load, job))
 
 	s := newServer(t, nil)
-	for _, path := range []string{"/v1/jobs", "/v1/prefetch"} {
-		for _, body := range []string{anyJob, "{}"} {
-			for format, sent := range map[string]bool{"": false, "json": false, "text": true, "TEXT": true} {
-				w := do(s, t.Context(), "POST", path, body, orcaFormatHeader+": "+format)
-				assert.Equal(t, sent, w.Header().Get(orcaHeader) != "", "%s %s %s", path, body, format)
-			}
+	for _, body := range []string{anyJob, "{}"} {
+		for format, sent := range map[string]bool{"": false, "json": false, "text": true, "TEXT": true} {
+			w := do(s, t.Context(), "POST", "/v1/jobs", body, orcaFormatHeader+": "+format)
+			assert.Equal(t, sent, w.Header().Get(orcaHeader) != "", "%s %s", body, format)
 		}
 	}
 }

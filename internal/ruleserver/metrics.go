@@ -1,8 +1,6 @@
 package ruleserver
 
 import (
-	"net/http"
-
 	"github.com/prometheus/client_golang/prometheus"
 
 	"example.org/pilotfish/internal/ruleserver/executor"
@@ -11,25 +9,20 @@ import (
 // metrics count what happens to jobs. loadCollector reads what the executor counts
 // from one snapshot for each scrape, so that these numbers always agree.
 type metrics struct {
-	jobs            *prometheus.CounterVec
-	wait, execution *prometheus.HistogramVec
+	jobs *prometheus.CounterVec
+	wait *prometheus.HistogramVec
 }
 
 func newMetrics(registry prometheus.Registerer, load func() executor.Load) *metrics {
 	m := &metrics{
 		jobs: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "ruleserver_jobs_completed_total",
-			Help: "Jobs that ended, without prefetches.",
+			Help: "Jobs that ended.",
 		}, []string{"priority", "outcome"}),
 		wait: prometheus.NewHistogramVec(prometheus.HistogramOpts{
 			Name:    "ruleserver_wait_seconds",
 			Help:    "Time from a job's reception to the start of its first joblet.",
 			Buckets: []float64{.001, .01, .1, .5, 1, 2.5, 5, 10, 30, 60, 120, 240, 600},
-		}, []string{"priority"}),
-		execution: prometheus.NewHistogramVec(prometheus.HistogramOpts{
-			Name:    "ruleserver_execution_seconds",
-			Help:    "Time from the start of a job's first joblet to the end of its last.",
-			Buckets: []float64{.001, .01, .1, .5, 1, 2.5, 5, 10, 30, 60, 300, 1800, 7200},
 		}, []string{"priority"}),
 	}
 	for _, p := range []string{executor.High.String(), executor.Low.String()} {
@@ -37,23 +30,19 @@ func newMetrics(registry prometheus.Registerer, load func() executor.Load) *metr
 			m.jobs.WithLabelValues(p, string(o))
 		}
 		m.wait.WithLabelValues(p)
-		m.execution.WithLabelValues(p)
 	}
-	registry.MustRegister(m.jobs, m.wait, m.execution, loadCollector(load))
+	registry.MustRegister(m.jobs, m.wait, loadCollector(load))
 	return m
 }
 
 // observe counts a job that ended.
 func (m *metrics) observe(r Record) {
-	if r.Prefetch || r.Outcome == outcomeRejected {
+	if r.Outcome == outcomeRejected {
 		return
 	}
 	m.jobs.WithLabelValues(r.Priority, string(r.Outcome)).Inc()
 	if r.Facts.Started {
 		m.wait.WithLabelValues(r.Priority).Observe(r.Facts.Wait.Seconds())
-	}
-	if r.Status == http.StatusOK {
-		m.execution.WithLabelValues(r.Priority).Observe(r.Facts.Execution.Seconds())
 	}
 }
 
@@ -65,22 +54,17 @@ func (c loadCollector) Describe(descs chan<- *prometheus.Desc) {
 }
 
 func (c loadCollector) Collect(out chan<- prometheus.Metric) {
-	send := func(kind prometheus.ValueType, name, help string, value float64, labels prometheus.Labels) {
-		out <- prometheus.MustNewConstMetric(prometheus.NewDesc("ruleserver_"+name, help, nil, labels), kind, value)
+	send := func(name, help string, value int, labels prometheus.Labels) {
+		desc := prometheus.NewDesc("ruleserver_"+name, help, nil, labels)
+		out <- prometheus.MustNewConstMetric(desc, prometheus.GaugeValue, float64(value))
 	}
-	gauge, counter := prometheus.GaugeValue, prometheus.CounterValue
 	load := c()
-	for p, byKind := range load.Started {
+	for p := range load.Running {
 		priority := prometheus.Labels{"priority": executor.Priority(p).String()}
-		send(gauge, "stalled_joblets", "Joblets that are ready and wait for a core.", float64(load.Stalled[p]), priority)
-		send(gauge, "jobs_running", "Jobs and prefetches received and not finished, less those whose next joblet is stalled.",
-			float64(load.Running[p]), priority)
-		for k, n := range byKind {
-			send(counter, "joblets_started_total", "Joblets that started.", float64(n),
-				prometheus.Labels{"priority": priority["priority"], "kind": executor.Kind(k).String()})
-		}
+		send("stalled_joblets", "Joblets that are ready and wait for a core.", load.Stalled[p], priority)
+		send("jobs_running", "Jobs received and not finished, less those whose next joblet is stalled.",
+			load.Running[p], priority)
 	}
-	send(gauge, "cores", "Joblets that can run at the same time.", float64(load.Cores), nil)
-	send(gauge, "cores_busy", "Cores that run a joblet.", float64(load.Busy), nil)
-	send(counter, "evictions_total", "Results evicted from the cache to make room.", float64(load.Evictions), nil)
+	send("cores", "Joblets that can run at the same time.", load.Cores, nil)
+	send("cores_busy", "Cores that run a joblet.", load.Busy, nil)
 }

@@ -5,8 +5,8 @@ import (
 	"sync"
 )
 
-// openJobs counts the jobs and prefetches that the server has taken in. It takes no
-// more when it is full or draining.
+// openJobs counts the jobs that the server has taken in. It takes no more when it is
+// full or draining.
 type openJobs struct {
 	max int
 

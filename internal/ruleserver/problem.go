@@ -1,6 +1,7 @@
 package ruleserver
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"net/http"
@@ -31,47 +32,41 @@ type problem struct {
 	outcome Outcome // of the job
 }
 
+// problems has a row for each error that is a value.
+var problems = []struct {
+	err error
+	problem
+}{
+	{errCost, problem{Type: "malformed-cost", Status: http.StatusBadRequest}},
+	{errBody, problem{Type: "body-incomplete", Status: http.StatusBadRequest}},
+	{errEncoded, problem{Type: "body-encoded", Status: http.StatusUnsupportedMediaType}},
+	{errUnknownProject, problem{Type: "unknown-project", Status: http.StatusNotFound}},
+	{errDraining, problem{Type: "draining", Status: http.StatusServiceUnavailable, retry: true}},
+	{errFull, problem{Type: "full", Status: http.StatusServiceUnavailable, retry: true}},
+	{executor.ErrQueueTimeout, problem{Type: "queue-timeout", Status: http.StatusServiceUnavailable, retry: true, outcome: outcomeTimeout}},
+	{executor.ErrEvaluateTimeout, problem{Type: "evaluate-timeout", Status: http.StatusGatewayTimeout, outcome: outcomeTimeout}},
+	{executor.ErrClosed, problem{Type: "closing", Status: http.StatusServiceUnavailable, retry: true, outcome: outcomeFailed}},
+	// Nobody reads this response. nginx logs the same status.
+	{context.Canceled, problem{Type: "submitter-gone", Status: 499, outcome: outcomeCancelled}},
+}
+
 // problemOf maps every error to its status.
 func problemOf(err error) problem {
-	p := problem{Detail: err.Error(), outcome: outcomeRejected}
-	is := func(target error) bool { return errors.Is(err, target) }
-	var (
-		malformed *rules.Malformed
-		grown     *rules.TooLarge
-		body      *http.MaxBytesError
-	)
-	switch {
-	case errors.As(err, &malformed):
-		p.Type, p.Status, p.Path = "malformed-job", http.StatusBadRequest, string(malformed.Path)
-	case is(errCost):
-		p.Type, p.Status = "malformed-cost", http.StatusBadRequest
-	case errors.As(err, &body):
-		p.Type, p.Status = "body-too-large", http.StatusRequestEntityTooLarge
-	case is(errBody):
-		p.Type, p.Status = "body-incomplete", http.StatusBadRequest
-	case is(errEncoded):
-		p.Type, p.Status = "body-encoded", http.StatusUnsupportedMediaType
-	case is(errUnknownProject):
-		p.Type, p.Status = "unknown-project", http.StatusNotFound
-	case is(errDraining):
-		p.Type, p.Status, p.retry = "draining", http.StatusServiceUnavailable, true
-	case is(errFull):
-		p.Type, p.Status, p.retry = "full", http.StatusServiceUnavailable, true
-	case is(executor.ErrQueueTimeout):
-		p.Type, p.Status, p.retry, p.outcome = "queue-timeout", http.StatusServiceUnavailable, true, outcomeTimeout
-	case is(executor.ErrEvaluateTimeout):
-		p.Type, p.Status, p.outcome = "evaluate-timeout", http.StatusGatewayTimeout, outcomeTimeout
-	case is(executor.ErrClosed):
-		p.Type, p.Status, p.retry, p.outcome = "closing", http.StatusServiceUnavailable, true, outcomeFailed
-	case is(context.Canceled):
-		// Nobody reads this response. nginx logs the same status.
-		p.Type, p.Status, p.outcome = "submitter-gone", 499, outcomeCancelled
-	case errors.As(err, &grown):
-		p.Type, p.Status, p.outcome = "result-too-large", http.StatusUnprocessableEntity, outcomeFailed
-	default:
-		p.Type, p.Status, p.outcome = "feed-unreadable", http.StatusInternalServerError, outcomeFailed
+	p := problem{Type: "feed-unreadable", Status: http.StatusInternalServerError, outcome: outcomeFailed}
+	for _, row := range problems {
+		if errors.Is(err, row.err) {
+			p = row.problem
+			break
+		}
 	}
-	p.Type = "urn:ruleserver:" + p.Type
+	if malformed, ok := errors.AsType[*rules.Malformed](err); ok {
+		p = problem{Type: "malformed-job", Status: http.StatusBadRequest, Path: string(malformed.Path)}
+	} else if _, ok := errors.AsType[*http.MaxBytesError](err); ok {
+		p = problem{Type: "body-too-large", Status: http.StatusRequestEntityTooLarge}
+	} else if _, ok := errors.AsType[*rules.TooLarge](err); ok {
+		p = problem{Type: "result-too-large", Status: http.StatusUnprocessableEntity, outcome: outcomeFailed}
+	}
+	p.Type, p.Detail, p.outcome = "urn:ruleserver:"+p.Type, err.Error(), cmp.Or(p.outcome, outcomeRejected)
 	return p
 }
 

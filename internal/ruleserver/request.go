@@ -19,7 +19,6 @@ const bodyTimeout = 5 * time.Minute
 // task is what a request asks for.
 type task struct {
 	job      rules.Job
-	prefetch bool
 	format   rules.Format
 	cost     Cost
 	expected time.Duration
@@ -39,7 +38,7 @@ func expected(h http.Header) time.Duration {
 }
 
 // read reads a request.
-func (s *Server) read(w http.ResponseWriter, r *http.Request, prefetch bool) (task, error) {
+func (s *Server) read(w http.ResponseWriter, r *http.Request) (task, error) {
 	if r.Header.Get("Content-Encoding") != "" {
 		return task{}, errEncoded
 	}
@@ -47,11 +46,7 @@ func (s *Server) read(w http.ResponseWriter, r *http.Request, prefetch bool) (ta
 	if err != nil {
 		return task{}, err
 	}
-	parse := rules.ParseJob
-	if prefetch {
-		parse = rules.ParsePrefetch
-	}
-	job, err := parse(body)
+	job, err := rules.ParseJob(body)
 	if err != nil {
 		return task{}, err
 	}
@@ -65,7 +60,7 @@ func (s *Server) read(w http.ResponseWriter, r *http.Request, prefetch bool) (ta
 	if strings.Contains(r.Header.Get("Accept"), string(rules.CSV)) {
 		format = rules.CSV
 	}
-	return task{job, prefetch, format, cost, expected(r.Header)}, nil
+	return task{job, format, cost, expected(r.Header)}, nil
 }
 
 // readBody reads the whole body of a request, up to MaxBody bytes.
@@ -95,9 +90,6 @@ func (s *Server) request(t task) (executor.Request, error) {
 	}
 	if t.job.Priority == rules.High {
 		request.Priority = executor.High
-	}
-	if t.prefetch {
-		request.Chain = request.Chain[:1]
 	}
 	return request, nil
 }

@@ -11,7 +11,6 @@ import (
 	"fmt"
 	"io/fs"
 	"net/http"
-	"net/netip"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -30,7 +29,7 @@ type Config struct {
 	// the version of its data: when it changes, the project is fetched again.
 	Feeds fs.FS
 
-	// OnJob is called with the record of each job and prefetch after its end, from
+	// OnJob is called with the record of each job after its end, from
 	// several goroutines. It may be nil.
 	OnJob func(Record)
 	// AdjustLoad may change the load that the server reports, in metrics and hints
@@ -75,11 +74,10 @@ func New(c Config) (*Server, error) {
 
 const listingPath, metricsPath = "/v1/cache/projects", "/metrics"
 
-// Handler serves the HTTP interface: jobs, prefetches, metrics, listing and health.
+// Handler serves the HTTP interface: jobs, metrics, listing and health.
 func (s *Server) Handler() http.Handler {
 	mux := http.NewServeMux()
 	mux.HandleFunc("POST /v1/jobs", s.serveJob)
-	mux.HandleFunc("POST /v1/prefetch", s.servePrefetch)
 	mux.HandleFunc("GET "+listingPath, s.serveListing)
 	mux.Handle("GET "+metricsPath, promhttp.HandlerFor(s.registry, promhttp.HandlerOpts{}))
 	mux.HandleFunc("GET /healthz", s.serveHealth)
@@ -130,17 +128,4 @@ func (s *Server) Close() {
 	s.Drain()
 	s.faults.set(faultNone) // requests that hang go on, and end
 	s.executor.Close()
-}
-
-// localOnly refuses requests from other machines, and those of web pages that somebody
-// reads on this one.
-func localOnly(next http.Handler) http.Handler {
-	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		from, err := netip.ParseAddrPort(r.RemoteAddr)
-		if err != nil || !from.Addr().IsLoopback() || r.Header.Get("Origin") != "" {
-			http.Error(w, "this is for programs on the server's own machine", http.StatusForbidden)
-			return
-		}
-		next.ServeHTTP(w, r)
-	})
 }

@@ -17,7 +17,6 @@ import (
 	"go.uber.org/goleak"
 
 	"example.org/pilotfish/internal/ruleserver/example"
-	"example.org/pilotfish/internal/ruleserver/executor"
 	"example.org/pilotfish/internal/ruleserver/rules"
 )
 
@@ -84,21 +83,11 @@ func TestThesisExample(t *testing.T) {
 	assert.Contains(t, w.Body.String(), `"availability":"out of stock"`)
 }
 
-func TestPrefetch(t *testing.T) {
-	s := newServer(t, nil)
-	assert.Equal(t, http.StatusNoContent, do(s, t.Context(), "POST", "/v1/prefetch", `{"project_id": 12345}`).Code)
-	load := s.executor.Load()
-	assert.EqualValues(t, 1, load.Started[executor.Low][executor.FeedSource])
-	assert.Zero(t, load.Started[executor.Low][executor.SharedOperators])
-	w := do(s, t.Context(), "POST", "/v1/jobs", example.Job())
-	assert.Contains(t, w.Header().Get(hintHeader), "cached=1")
-}
-
 func TestMaxJobs(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newServer(t, func(c *Config) { c.Settings.MaxJobs, c.Settings.Cost = 1, Cost{fetch: time.Minute} })
 		var wg sync.WaitGroup
-		wg.Go(func() { do(s, t.Context(), "POST", "/v1/prefetch", `{"project_id": 12345}`) })
+		wg.Go(func() { do(s, t.Context(), "POST", "/v1/jobs", `{"project_id": 12345}`) })
 		synctest.Wait()
 		w := do(s, t.Context(), "POST", "/v1/jobs", example.Job())
 		assert.Equal(t, http.StatusServiceUnavailable, w.Code)

@@ -11,9 +11,9 @@ type Settings struct {
 	TrustCost  bool          `help:"Let a job bring its own cost in the header X-Cost, in the form of --cost. For experiments only: such a job can hold a core for as long as it likes."`
 	MaxBody    settings.Size `placeholder:"SIZE" help:"Largest body of a job."`
 	MaxFeed    settings.Size `placeholder:"SIZE" help:"Largest feed that is read or computed."`
-	MaxJobs    int           `placeholder:"N" help:"Jobs and prefetches taken in at the same time. More get a 503."`
+	MaxJobs    int           `placeholder:"N" help:"Jobs taken in at the same time. More get a 503."`
 
-	Faults bool `help:"For tests only: let programs on this machine make the server misbehave, with PUT /v1/fault. docs/upstreams.md lists the modes."`
+	Faults bool `help:"For tests only: let programs make the server misbehave, with PUT /v1/fault. lab/README.md lists the modes."`
 }
 
 // Defaults are the settings of a server where nobody sets any.

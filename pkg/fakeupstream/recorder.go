@@ -8,7 +8,7 @@ import (
 	"sync"
 )
 
-// Job is a job or prefetch that the upstream was sent.
+// Job is a job that the upstream was sent.
 type Job struct {
 	Path   string
 	Header http.Header

@@ -200,7 +200,7 @@ func (u *Upstream) Refuse(refuse bool) error {
 	return nil
 }
 
-// SetFault makes jobs, prefetches and whatever else is sent meet a fault, which
+// SetFault makes jobs and whatever else is sent meet a fault, which
 // replaces the one before. Reports and health checks do not meet it.
 func (u *Upstream) SetFault(f Fault) { u.jobs.set(f) }
 

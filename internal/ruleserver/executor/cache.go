@@ -15,7 +15,6 @@ type cache struct {
 	limit, used int64
 	order       list.List // of *Cached, the oldest first
 	entries     map[Key]*list.Element
-	evictions   uint64
 	changes     uint64 // of the set of entries
 }
 
@@ -53,7 +52,6 @@ func (c *cache) put(now time.Time, key Key, result Result) {
 	}
 	for c.used+result.Bytes+entryOverhead > c.limit {
 		c.remove(c.order.Front())
-		c.evictions++
 	}
 	c.entries[key] = c.order.PushBack(&Cached{key, result, now})
 	c.used += result.Bytes + entryOverhead

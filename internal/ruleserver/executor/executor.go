@@ -24,11 +24,9 @@ var ErrClosed = errors.New("the executor is closed")
 
 // Load is what an executor does at one instant.
 type Load struct {
-	Cores, Busy int                       // joblets that can run at the same time, and that run
-	Running     [priorities]int           // jobs and prefetches taken in and not closed, less those whose next joblet is stalled
-	Stalled     [priorities]int           // joblets that are ready and wait for a core
-	Started     [priorities][kinds]uint64 // joblets, since the executor was made
-	Evictions   uint64                    // results removed from the cache to make room, since then
+	Cores, Busy int             // joblets that can run at the same time, and that run
+	Running     [priorities]int // jobs taken in and not closed, less those whose next joblet is stalled
+	Stalled     [priorities]int // joblets that are ready and wait for a core
 }
 
 // Executor runs joblets. Its methods are safe for concurrent use.

@@ -8,7 +8,7 @@ import (
 // Request is a job: it needs the result of the last joblet of a chain.
 type Request struct {
 	Priority Priority
-	Chain    []Joblet      // at least one; a job with only one is a prefetch
+	Chain    []Joblet      // at least one
 	Expected time.Duration // how long it takes on cores, as far as its sender knows; 0 is not known
 	Queue    time.Duration // bound on the time from submission to the start of the first joblet
 	Evaluate time.Duration // bound on the time from that start to the end of the last joblet

@@ -18,10 +18,6 @@ const (
 	kinds
 )
 
-func (k Kind) String() string {
-	return [kinds]string{"feed_source", "shared_operators", "operators", "output_feed"}[k]
-}
-
 // Priority orders joblets that wait for a core.
 type Priority uint8
 

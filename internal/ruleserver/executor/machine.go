@@ -15,10 +15,9 @@ type machine struct {
 	cache       *cache
 	nodes       map[Key]*node
 	ready       readyQueue
-	lengths     order.Lengths[string]     // by project
-	jobs        map[*Job]bool             // submitted, and not left yet
-	submitted   uint64                    // jobs so far
-	started     [priorities][kinds]uint64 // joblets so far
+	lengths     order.Lengths[string] // by project
+	jobs        map[*Job]bool         // submitted, and not left yet
+	submitted   uint64                // jobs so far
 }
 
 func newMachine(cores int, cacheBytes int64) *machine {
@@ -56,7 +55,7 @@ func (m *machine) advance(now time.Time, j *Job) {
 	if j.at == len(chain) {
 		j.start(now)
 		j.end(now, nil)
-		if len(chain) > 1 && j.worked > 0 {
+		if j.worked > 0 {
 			m.lengths.Learn(chain[0].Key.Project, j.worked)
 		}
 		return
@@ -103,7 +102,6 @@ func (m *machine) start(now time.Time) *node {
 	n := heap.Pop(&m.ready).(*node)
 	n.running, n.started = true, now
 	m.busy++
-	m.started[n.rank.priority][n.joblet.Key.Kind]++
 	for _, j := range n.jobs {
 		j.start(now)
 	}
@@ -177,7 +175,7 @@ func (m *machine) forget(j *Job) {
 }
 
 func (m *machine) load() Load {
-	l := Load{Cores: m.cores, Busy: m.busy, Started: m.started, Evictions: m.cache.evictions}
+	l := Load{Cores: m.cores, Busy: m.busy}
 	for j := range m.jobs {
 		if !j.stalled() {
 			l.Running[j.rank.priority]++

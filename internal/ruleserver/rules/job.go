@@ -95,13 +95,3 @@ func ParseJob(body []byte) (Job, error) {
 	}
 	return job, nil
 }
-
-// ParsePrefetch reads a prefetch: a job without operators. All its errors are
-// *Malformed.
-func ParsePrefetch(body []byte) (Job, error) {
-	job, err := ParseJob(body)
-	if err == nil && len(job.Shared)+len(job.Channel) > 0 {
-		return Job{}, malformed("", "a prefetch applies no operators")
-	}
-	return job, err
-}
