@@ -27,11 +27,12 @@ func (s *sidecar) live(now time.Time) metrics.Live {
 	g := s.current.Load()
 	d := g.discovery.Status()
 	_, waiting := s.balancer.Counts()
+	limited, queued := s.balancer.Queue(now)
 	live := metrics.Live{
-		Limited: s.balancer.Limited(now),
+		Limited: limited,
 		Bounds: []metrics.Bound{
 			{Name: "body_bytes", Used: g.budget.Used(), Limit: g.bodies},
-			{Name: "queue_bytes", Used: s.balancer.WaitingBytes(), Limit: int64(s.queue(&g.cfg).Bytes)},
+			{Name: "queue_bytes", Used: queued, Limit: int64(s.queue(&g.cfg).Bytes)},
 			{Name: "queue_jobs", Used: int64(waiting), Limit: int64(g.cfg.Queue.Jobs)},
 		},
 		LogLinesLost: s.log.Lost(),

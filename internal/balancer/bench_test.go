@@ -18,30 +18,6 @@ import (
 	"example.org/pilotfish/pkg/selection"
 )
 
-// table is a cache listing that takes as much memory as internal/report's: four slots of
-// 8 bytes for each project.
-type table []uint64
-
-func newTable(projects int) table {
-	slots := 8
-	for slots < 2*projects {
-		slots *= 2
-	}
-	return make(table, slots)
-}
-
-func (t table) find(project uint64) int {
-	at := int(project) & (len(t) - 1)
-	for t[at] != project && t[at] != 0 {
-		at = (at + 1) & (len(t) - 1)
-	}
-	return at
-}
-
-func (t table) Contains(project uint64) bool { return t[t.find(project)] == project }
-func (t table) Bytes(uint64) float64         { return 0 }
-func (t table) Len() int                     { return len(t) / 2 }
-
 // manyProjects is how many projects the jobs of BenchmarkJob have: so many that what is
 // known of one has left the processor's nearest cache when its next job comes.
 const manyProjects = 20_000
@@ -53,12 +29,11 @@ func BenchmarkJob(b *testing.B) {
 	for _, n := range []int{4, 14, 300} {
 		b.Run(fmt.Sprint(n), func(b *testing.B) {
 			lb, rng := benched(b, n), rand.New(rand.NewPCG(3, 4))
-			var listings []table
+			var listings []listing
 			for range n {
-				cached := newTable(manyProjects / 2)
+				cached := listing{}
 				for range manyProjects / 5 {
-					project := randomProject(rng)
-					cached[cached.find(project)] = project
+					cached[randomProject(rng)] = true
 				}
 				listings = append(listings, cached)
 			}

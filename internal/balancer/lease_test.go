@@ -42,7 +42,7 @@ func TestALeaseTellsThePool(t *testing.T) {
 		assert.Equal(t, 4.0, state(0).Running)
 
 		b.Set([]pool.Upstream{{Address: address(0)}, {Address: address(1)}})
-		b.Listing(address(1), time.Now(), listing{7})
+		b.Listing(address(1), time.Now(), listing{7: true})
 		cached, assumed := b.CachedAt(7)
 		assert.Equal(t, [][]string{{address(1)}, {address(0)}}, [][]string{cached, assumed})
 		l.Move(time.Now(), address(1))
@@ -103,12 +103,12 @@ func hangs(b *balancer.Balancer, i int) {
 	}
 }
 
-// listing is a cache of one project.
-type listing struct{ project uint64 }
+// listing is a cache of projects.
+type listing map[uint64]bool
 
-func (l listing) Contains(project uint64) bool { return project == l.project }
+func (l listing) Contains(project uint64) bool { return l[project] }
 func (listing) Bytes(uint64) float64           { return 0 }
-func (listing) Len() int                       { return 1 }
+func (l listing) Len() int                     { return len(l) }
 
 // A lease's holder reads where it goes while discovery changes what it knows of
 // that upstream. Only the race detector can tell.

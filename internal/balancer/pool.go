@@ -81,11 +81,11 @@ func (b *Balancer) Project(now time.Time, project uint64) dispatch.ProjectLoad {
 	return b.dispatch.Project(now, project)
 }
 
-// Limited is how many jobs wait because their project is at its limit.
-func (b *Balancer) Limited(now time.Time) int {
+// Queue is how many jobs wait because their project is at its limit, and what the bodies of all that wait take.
+func (b *Balancer) Queue(now time.Time) (limited int, bytes int64) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	return b.dispatch.Limited(now)
+	return b.dispatch.Limited(now), b.dispatch.WaitingBytes()
 }
 
 // Ready reports whether there are upstreams.
@@ -114,11 +114,4 @@ func (b *Balancer) Counts() (inFlight, waiting int) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	return b.pool.InFlight(), b.dispatch.Waiting()
-}
-
-// WaitingBytes is what the bodies of the jobs that wait take.
-func (b *Balancer) WaitingBytes() int64 {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.dispatch.WaitingBytes()
 }

@@ -36,7 +36,7 @@ const (
 func (s Settings) Hint(h http.Header, now time.Time) (hint pool.Hint, ok bool) {
 	for _, header := range loadHeaders {
 		if lines := h[header]; len(lines) == 1 && len(lines[0]) <= maxHintBytes {
-			f := hintFields{at: -1, running: -1, stalled: -1, high: -1, cached: -1, waited: -1, fetch: -1, cpu: -1, application: -1}
+			f := hintFields{-1, -1, -1, -1, -1, -1, -1, -1, -1}
 			if !f.read(lines[0], &s.Names) {
 				return hint, false
 			}
@@ -49,32 +49,35 @@ func (s Settings) Hint(h http.Header, now time.Time) (hint pool.Hint, ok bool) {
 }
 
 // hintFields are the figures of a hint as they are written; -1 is not there.
-type hintFields struct{ at, running, stalled, high, cached, waited, fetch, cpu, application float64 }
+type hintFields [application + 1]float64
 
-// field returns the figure of a name and the largest value that is accepted; nil
-// is for an unknown name.
-func (f *hintFields) field(name string) (figure *float64, most float64) {
-	switch name {
-	case "at": // in seconds since 1970 on the upstream's clock
-		return &f.at, math.MaxFloat64
-	case "running":
-		return &f.running, maxCount
-	case "stalled":
-		return &f.stalled, maxCount
-	case "stalled_high": // the part of stalled that has high priority
-		return &f.high, maxCount
-	case "cached": // 1: the job found its project's data
-		return &f.cached, 1
-	case "waited": // by the job, in seconds
-		return &f.waited, intake.MaxTimeout.Seconds()
-	case "fetch": // of the project's data, in seconds
-		return &f.fetch, intake.MaxTimeout.Seconds()
-	case "cpu_utilization", "cpuUtilization":
-		return &f.cpu, maxUtilization
-	case "application_utilization", "applicationUtilization":
-		return &f.application, maxUtilization
-	}
-	return nil, 0
+const (
+	at = iota
+	running
+	stalled
+	high
+	cached
+	waited
+	fetch
+	cpu
+	application
+)
+
+// hintNames has the place of a figure by its name, and the largest value that is accepted.
+var hintNames = map[string]struct {
+	figure int
+	most   float64
+}{
+	"at":           {at, math.MaxFloat64}, // in seconds since 1970 on the upstream's clock
+	"running":      {running, maxCount},
+	"stalled":      {stalled, maxCount},
+	"stalled_high": {high, maxCount},                      // the part of stalled that has high priority
+	"cached":       {cached, 1},                           // 1: the job found its project's data
+	"waited":       {waited, intake.MaxTimeout.Seconds()}, // by the job, in seconds
+	"fetch":        {fetch, intake.MaxTimeout.Seconds()},  // of the project's data, in seconds
+
+	"cpu_utilization": {cpu, maxUtilization}, "cpuUtilization": {cpu, maxUtilization},
+	"application_utilization": {application, maxUtilization}, "applicationUtilization": {application, maxUtilization},
 }
 
 // set takes a figure by its name, and reports whether it makes sense. A named metric of
@@ -89,13 +92,13 @@ func (f *hintFields) set(name, text string, names *Names) bool {
 			name = "stalled"
 		}
 	}
-	figure, most := f.field(name)
-	if figure == nil {
+	place, known := hintNames[name]
+	if !known {
 		return true
 	}
 	x, err := strconv.ParseFloat(text, 64)
-	*figure = x
-	return err == nil && x >= 0 && x <= most
+	f[place.figure] = x
+	return err == nil && x >= 0 && x <= place.most
 }
 
 // baseName is num_requests_running for vllm:num_requests_running{model_name="llama"}.
@@ -156,29 +159,29 @@ func (f *hintFields) readJSON(line string, names *Names) bool {
 // The header is written just before it is read, so a time in the future, or more than a
 // minute ago, means that the two clocks differ. Then now is used, as when there is none.
 func (f *hintFields) hint(now time.Time) (hint pool.Hint, ok bool) {
-	utilization := f.application
+	utilization := f[application]
 	if utilization < 0 {
-		utilization = f.cpu
+		utilization = f[cpu]
 	}
 	switch {
-	case f.running < 0 && f.stalled < 0 && utilization < 0:
+	case f[running] < 0 && f[stalled] < 0 && utilization < 0:
 		return hint, false
-	case f.stalled >= 0 && f.high > f.stalled, f.cached > 0 && f.cached < 1:
+	case f[stalled] >= 0 && f[high] > f[stalled], f[cached] > 0 && f[cached] < 1:
 		return hint, false
 	}
 	hint = pool.Hint{
 		At:          now,
 		Utilization: utilization,
-		Cached:      f.cached == 1,
-		Known:       f.cached >= 0,
-		Waited:      seconds(f.waited),
-		Fetched:     seconds(f.fetch),
+		Cached:      f[cached] == 1,
+		Known:       f[cached] >= 0,
+		Waited:      seconds(f[waited]),
+		Fetched:     seconds(f[fetch]),
 	}
-	hint.Running[selection.Low], hint.Stalled[selection.Low] = f.running, f.stalled
-	if f.stalled >= 0 && f.high >= 0 {
-		hint.Stalled[selection.Low], hint.Stalled[selection.High] = f.stalled-f.high, f.high
+	hint.Running[selection.Low], hint.Stalled[selection.Low] = f[running], f[stalled]
+	if f[stalled] >= 0 && f[high] >= 0 {
+		hint.Stalled[selection.Low], hint.Stalled[selection.High] = f[stalled]-f[high], f[high]
 	}
-	if age := float64(now.UnixNano())/1e9 - f.at; age > 0 && age <= maxHintAge.Seconds() {
+	if age := float64(now.UnixNano())/1e9 - f[at]; age > 0 && age <= maxHintAge.Seconds() {
 		hint.At = now.Add(-seconds(age))
 	}
 	return hint, true
