@@ -77,7 +77,7 @@ $(BIN)/golangci-lint: tools/lint/go.sum
 bench: ## Run the benchmarks of the packages.
 	$(GO) test -run '^$$' -bench . -benchmem ./...
 
-# BENCH='--quick --rounds 1' for less. What cannot be installed is named as missing.
+# BENCH='--rounds 1' for less. What cannot be installed is named as missing.
 .PHONY: bench-peers
 bench-peers: build build-lab ## Measure what pilotfish costs beside its peers; twenty minutes (docs/performance.md).
 	-./tools/need haproxy nginx wrk

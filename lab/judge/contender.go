@@ -51,11 +51,21 @@ func bases() []base {
 	}
 }
 
-// Outcome is what came of one run, or the mean of several. Times are in seconds.
-type Outcome struct {
-	Low, LowP99, High, HighP99, Time float64 // waits, and the mean duration of low jobs
-	Fetches, Unanswered              float64 // of 1,000 jobs
-}
+// Outcome is what came of one run, or the mean of several.
+type Outcome [figures]float64
+
+// The figures of an Outcome: waits and the mean duration of low jobs, in seconds; fetches and jobs
+// without an answer, of 1,000.
+const (
+	Low = iota
+	LowP99
+	High
+	HighP99
+	Time
+	Fetches
+	Unanswered
+	figures
+)
 
 // leastWait is the shortest wait that is told apart, in seconds: nobody notices shorter
 // ones, and the ratio of two of them says nothing.
@@ -98,19 +108,18 @@ func (c Contender) Play(ctx context.Context, s *Setting, jobs []trace.Job, cache
 		cfg.Sidecars.Count = 1
 	}
 	totals, err := sim.Run(ctx, cfg)
-	low, high, time := run.Summary(selection.Low, stats.Wait), run.Summary(selection.High, stats.Wait), run.Summary(selection.Low, stats.Duration)
-	return Outcome{
-		Low: max(leastWait, low.Mean), LowP99: max(leastWait, low.P99),
-		High: max(leastWait, high.Mean), HighP99: max(leastWait, high.P99), Time: max(leastWait, time.Mean),
-		Fetches: 1000 * float64(totals.Fetches) / max(1, count), Unanswered: 1000 * unanswered / max(1, count),
-	}, err
+	o := Outcome{Fetches: 1000 * float64(totals.Fetches) / max(1, count), Unanswered: 1000 * unanswered / max(1, count)}
+	low, high := run.Summary(selection.Low, stats.Wait), run.Summary(selection.High, stats.Wait)
+	for i, s := range []float64{low.Mean, low.P99, high.Mean, high.P99, run.Summary(selection.Low, stats.Duration).Mean} {
+		o[i] = max(leastWait, s)
+	}
+	return o, err
 }
 
 // plus adds a share of another Outcome.
 func (o Outcome) plus(other Outcome, share float64) Outcome {
-	return Outcome{
-		Low: o.Low + share*other.Low, LowP99: o.LowP99 + share*other.LowP99,
-		High: o.High + share*other.High, HighP99: o.HighP99 + share*other.HighP99, Time: o.Time + share*other.Time,
-		Fetches: o.Fetches + share*other.Fetches, Unanswered: o.Unanswered + share*other.Unanswered,
+	for i := range o {
+		o[i] += share * other[i]
 	}
+	return o
 }

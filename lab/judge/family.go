@@ -12,8 +12,7 @@ import (
 
 // Range is what a number is drawn from. Draws are even in the logarithm.
 type Range struct {
-	Low  float64 `json:"low"`
-	High float64 `json:"high"`
+	Low, High float64
 }
 
 func (r Range) draw(rng *rand.Rand) float64 {
@@ -32,21 +31,16 @@ func (r Range) String() string {
 
 // Family is a kind of workload and fleet, by the ranges from which its settings are drawn.
 type Family struct {
-	Name    string           `json:"name"`
-	Pattern workload.Pattern `json:"pattern"`
+	Name    string
+	Pattern workload.Pattern
 	// Load is the work of all jobs without fetches over what all cores can do; Fetch the
 	// mean fetch of a job's project over the mean work of a job.
-	Load  Range `json:"load"`
-	Fetch Range `json:"fetch"`
-	// Cache is the share of all projects' data that an upstream's cache holds.
-	Cache     Range `json:"cache"`
-	Upstreams Range `json:"upstreams"`
-	Cores     Range `json:"cores"`
-	Sidecars  Range `json:"sidecars"`
-	Jobs      Range `json:"jobs"`
-	High      Range `json:"high_share"`
+	Load, Fetch Range
+	// Cache is the share of all projects' data that an upstream's cache holds, High that of high jobs.
+	Cache, High                      Range
+	Upstreams, Cores, Sidecars, Jobs Range
 	// Hints says whether upstreams send load hints: all do that can.
-	Hints bool `json:"hints"`
+	Hints bool
 	// change makes the rest of a setting.
 	change func(*rand.Rand, *Setting)
 }

@@ -1,10 +1,13 @@
 package judge
 
 import (
+	"cmp"
 	"context"
 	"math"
 	"slices"
 	"sync"
+
+	"golang.org/x/sync/errgroup"
 )
 
 // Size is how much is played.
@@ -18,38 +21,26 @@ type Size struct {
 
 // Judgement is what came of all families.
 type Judgement struct {
-	Hash     string    `json:"hash"`
-	Settings int       `json:"settings"`
-	Seeds    int       `json:"seeds"`
-	Verdicts []Verdict `json:"families"`
+	Hash     string
+	Size     Size
+	Verdicts []Verdict
 }
 
 // Verdict is what came of one family.
 type Verdict struct {
 	Family
-	// Waits are the ratios of the mean wait of low jobs to that with each base; Best names
-	// the base of each setting that waited least where it was tuned. The other ratios are
-	// to that one.
-	Waits []float64 `json:"waits"`
-	Best  []string  `json:"best"`
-	// Tuned has the contenders that were chosen, by setting and base.
-	Tuned [][]string `json:"tuned"`
-	Ratio Ratios     `json:"ratio"`
+	// Ratios are geometric means over the settings, in the order of the table: the mean wait of low jobs over that
+	// with the base of each setting that waited least where it was tuned, and with each base; and the other
+	// figures over those of the first.
+	Ratios []float64
+	// Best names that base of each setting, Tuned the contenders that were chosen, by setting and base.
+	Best  []string
+	Tuned [][]string
 	// Fetches of 1,000 jobs are those of each base, in the mean over the settings.
-	Fetches []float64 `json:"fetches"`
+	Fetches []float64
 	// Ours and Theirs are means over the settings: ours, and the best base's.
-	Ours   Outcome `json:"ours"`
-	Theirs Outcome `json:"theirs"`
-	played []played
-}
-
-// Ratios are geometric means over the settings.
-type Ratios struct {
-	Low     float64 `json:"low_wait"`
-	LowP99  float64 `json:"low_wait_p99"`
-	High    float64 `json:"high_wait"`
-	HighP99 float64 `json:"high_wait_p99"`
-	Time    float64 `json:"low_time"`
+	Ours, Theirs Outcome
+	played       []played
 }
 
 // played is what came of one setting.
@@ -62,40 +53,30 @@ type played struct {
 
 // Judge plays families. ended is called after each setting, one call at a time.
 func Judge(ctx context.Context, hash string, families []Family, size Size, ended func()) (*Judgement, error) {
-	ctx, cancel := context.WithCancelCause(ctx)
-	defer cancel(nil)
-	j := &Judgement{Hash: hash, Settings: size.Settings, Seeds: size.Seeds}
-	type task struct{ family, setting int }
-	tasks := make(chan task)
+	j := &Judgement{Hash: hash, Size: size}
 	for i := range families {
 		j.Verdicts = append(j.Verdicts, Verdict{Family: families[i], played: make([]played, size.Settings)})
 	}
-	var group sync.WaitGroup
+	group, within := errgroup.WithContext(ctx)
+	group.SetLimit(size.Parallel)
 	var mutex sync.Mutex
-	for range size.Parallel {
-		group.Go(func() {
-			for t := range tasks {
-				p, err := families[t.family].play(ctx, hash, t.setting, size.Seeds)
-				if err != nil {
-					cancel(err)
-					continue
-				}
-				mutex.Lock()
-				j.Verdicts[t.family].played[t.setting] = p
-				ended()
-				mutex.Unlock()
-			}
-		})
-	}
 	for i := range families {
 		for n := range size.Settings {
-			tasks <- task{i, n}
+			group.Go(func() error {
+				p, err := families[i].play(within, hash, n, size.Seeds)
+				if err != nil {
+					return err
+				}
+				mutex.Lock()
+				defer mutex.Unlock()
+				j.Verdicts[i].played[n] = p
+				ended()
+				return nil
+			})
 		}
 	}
-	close(tasks)
-	group.Wait()
-	if ctx.Err() != nil {
-		return nil, context.Cause(ctx)
+	if err := group.Wait(); ctx.Err() != nil || err != nil {
+		return nil, cmp.Or(context.Cause(ctx), err)
 	}
 	for i := range j.Verdicts {
 		j.Verdicts[i].sum()
@@ -119,8 +100,8 @@ func (f *Family) play(ctx context.Context, hash string, number, seeds int) (p pl
 			if err != nil {
 				return p, err
 			}
-			if o.Low < least {
-				least, chosen = o.Low, c
+			if o[Low] < least {
+				least, chosen = o[Low], c
 			}
 		}
 		p.tuned = append(p.tuned, chosen)
@@ -151,28 +132,26 @@ func (f *Family) play(ctx context.Context, hash string, number, seeds int) (p pl
 
 // sum sums the settings up.
 func (v *Verdict) sum() {
-	mean := func(of func(p *played) float64) float64 {
+	share := 1 / float64(len(v.played))
+	ratio := func(figure int, of func(p *played) Outcome) float64 {
 		sum := 0.0
 		for i := range v.played {
-			sum += math.Log(of(&v.played[i]))
+			sum += math.Log(v.played[i].ours[figure] / of(&v.played[i])[figure])
 		}
 		return math.Exp(sum / float64(len(v.played)))
 	}
 	theirs := func(p *played) Outcome { return p.bases[p.chosen] }
+	v.Ratios = []float64{ratio(Low, theirs)}
 	for i := range bases() {
-		v.Waits = append(v.Waits, mean(func(p *played) float64 { return p.ours.Low / p.bases[i].Low }))
+		v.Ratios = append(v.Ratios, ratio(Low, func(p *played) Outcome { return p.bases[i] }))
 		fetches := 0.0
 		for n := range v.played {
-			fetches += v.played[n].bases[i].Fetches / float64(len(v.played))
+			fetches += v.played[n].bases[i][Fetches] / float64(len(v.played))
 		}
 		v.Fetches = append(v.Fetches, fetches)
 	}
-	v.Ratio = Ratios{
-		Low:     mean(func(p *played) float64 { return p.ours.Low / theirs(p).Low }),
-		LowP99:  mean(func(p *played) float64 { return p.ours.LowP99 / theirs(p).LowP99 }),
-		High:    mean(func(p *played) float64 { return p.ours.High / theirs(p).High }),
-		HighP99: mean(func(p *played) float64 { return p.ours.HighP99 / theirs(p).HighP99 }),
-		Time:    mean(func(p *played) float64 { return p.ours.Time / theirs(p).Time }),
+	for figure := LowP99; figure <= Time; figure++ {
+		v.Ratios = append(v.Ratios, ratio(figure, theirs))
 	}
 	for i := range v.played {
 		p := &v.played[i]
@@ -181,7 +160,6 @@ func (v *Verdict) sum() {
 			tuned = append(tuned, c.String())
 		}
 		v.Tuned, v.Best = append(v.Tuned, tuned), append(v.Best, tuned[p.chosen])
-		v.Ours = v.Ours.plus(p.ours, 1/float64(len(v.played)))
-		v.Theirs = v.Theirs.plus(theirs(p), 1/float64(len(v.played)))
+		v.Ours, v.Theirs = v.Ours.plus(p.ours, share), v.Theirs.plus(theirs(p), share)
 	}
 }

@@ -98,19 +98,19 @@ func TestRatios(t *testing.T) {
 		for i := range bases {
 			bases[i] = Outcome{Low: 8, LowP99: 8, High: 8, HighP99: 8, Time: 8}
 		}
-		bases[1].Low, bases[1].Fetches = best, 100
+		bases[1][Low], bases[1][Fetches] = best, 100
 		return played{ours: Outcome{Low: ours, LowP99: 4, High: 8, HighP99: 8, Time: 8, Fetches: 50}, bases: bases, tuned: tuned, chosen: 1}
 	}
 	v := Verdict{Family: usual("a"), played: []played{p(1, 4), p(9, 9)}}
 	v.sum()
-	assert.InDelta(t, 0.5, v.Ratio.Low, 1e-9, "a quarter and one")
-	assert.InDelta(t, 0.5, v.Ratio.LowP99, 1e-9)
-	assert.InDelta(t, 3.0/8, v.Waits[0], 1e-9)
-	assert.Equal(t, 50.0, v.Ours.Fetches)
-	assert.Equal(t, 100.0, v.Theirs.Fetches)
+	assert.InDelta(t, 0.5, v.Ratios[0], 1e-9, "a quarter and one")
+	assert.InDelta(t, 0.5, v.Ratios[5], 1e-9)
+	assert.InDelta(t, 3.0/8, v.Ratios[1], 1e-9)
+	assert.Equal(t, 50.0, v.Ours[Fetches])
+	assert.Equal(t, 100.0, v.Theirs[Fetches])
 	assert.Equal(t, []float64{0, 100, 0, 0}, v.Fetches)
 	worse := v
-	worse.Ratio.Low, worse.Name = 1.2, "b"
+	worse.Ratios, worse.Name = append([]float64{1.2}, v.Ratios[1:]...), "b"
 	j := Judgement{Verdicts: []Verdict{v, worse}}
 	assert.InDelta(t, 0.85, j.medians()[0], 1e-9)
 	assert.Equal(t, []string{"b"}, j.above(0))

@@ -24,7 +24,7 @@ its ranges, by seeds that the hash of the sources gives: %d settings, each judge
 for a base is chosen for each setting, on one more seed; "best" is the base that was best there. Ratios are geometric
 means over the settings. Waits below 10 ms count as 10 ms. Upstreams send load hints wherever they can.
 
-`, first, j.Hash, strings.Join(Judged(), ", "), j.Settings, j.Seeds)
+`, first, j.Hash, strings.Join(Judged(), ", "), j.Size.Settings, j.Size.Seeds)
 	if err != nil {
 		return err
 	}
@@ -45,7 +45,7 @@ func (j *Judgement) ratios() *stats.Grid {
 	g.Heads[0] = append(g.Heads[0], "", "", "", "", "over best:")
 	g.Heads[1] = append(g.Heads[1], "low p99", "high wait", "high p99", "low time")
 	for i := range j.Verdicts {
-		g.Rows = append(g.Rows, line(j.Verdicts[i].Name, j.Verdicts[i].numbers()))
+		g.Rows = append(g.Rows, line(j.Verdicts[i].Name, j.Verdicts[i].Ratios))
 	}
 	above := []string{fmt.Sprintf("families above %v", limit)}
 	for i := range j.medians() {
@@ -63,17 +63,11 @@ func line(name string, numbers []float64) []string {
 	return cells
 }
 
-// numbers are a family's ratios, in the order of the table.
-func (v *Verdict) numbers() []float64 {
-	r := &v.Ratio
-	return append(append([]float64{r.Low}, v.Waits...), r.LowP99, r.High, r.HighP99, r.Time)
-}
-
 func (j *Judgement) medians() (all []float64) {
-	for i := range j.Verdicts[0].numbers() {
+	for i := range j.Verdicts[0].Ratios {
 		var column []float64
 		for n := range j.Verdicts {
-			column = append(column, j.Verdicts[n].numbers()[i])
+			column = append(column, j.Verdicts[n].Ratios[i])
 		}
 		slices.Sort(column)
 		all = append(all, (column[(len(column)-1)/2]+column[len(column)/2])/2)
@@ -84,7 +78,7 @@ func (j *Judgement) medians() (all []float64) {
 // above names the families whose ratio in a column exceeds the limit.
 func (j *Judgement) above(column int) (names []string) {
 	for i := range j.Verdicts {
-		if j.Verdicts[i].numbers()[column] > limit {
+		if j.Verdicts[i].Ratios[column] > limit {
 			names = append(names, j.Verdicts[i].Name)
 		}
 	}
@@ -102,8 +96,8 @@ func (j *Judgement) costs() *stats.Grid {
 	for i := range j.Verdicts {
 		v := &j.Verdicts[i]
 		o, t := &v.Ours, &v.Theirs
-		numbers := append([]float64{o.Fetches, t.Fetches}, v.Fetches...)
-		g.Rows = append(g.Rows, line(v.Name, append(numbers, o.Unanswered, t.Unanswered, o.Low, t.Low)))
+		numbers := append([]float64{o[Fetches], t[Fetches]}, v.Fetches...)
+		g.Rows = append(g.Rows, line(v.Name, append(numbers, o[Unanswered], t[Unanswered], o[Low], t[Low])))
 	}
 	return g
 }

@@ -5,15 +5,19 @@ package main
 import (
 	"bytes"
 	"encoding/json"
+	"fmt"
+	"net/http"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"example.org/pilotfish/internal/cli"
 	"example.org/pilotfish/lab/trace"
 	"example.org/pilotfish/test/loopback"
 )
@@ -27,15 +31,39 @@ func built(t *testing.T) string {
 	return path
 }
 
+// TestMain is wrk, too, which need not be installed: it submits each job once.
+func TestMain(m *testing.M) {
+	file := os.Getenv("BODIES")
+	if file == "" {
+		os.Exit(m.Run())
+	}
+	bodies, err := os.ReadFile(file)
+	all, failed := bytes.Split(bytes.TrimSpace(bodies), []byte("\n"))[:10], 0
+	for _, body := range all {
+		r, err := http.Post(os.Args[len(os.Args)-1]+jobPath, "application/json", bytes.NewReader(body))
+		if err != nil || r.StatusCode != http.StatusOK {
+			failed++
+		}
+	}
+	fmt.Printf("\n{\"jobs\":%d,\"microseconds\":1000,\"p50\":100,\"failed\":%d}\n", len(all), failed)
+	if err != nil {
+		os.Exit(1)
+	}
+}
+
 // Every scenario runs, in small, and every figure is there. How large it is does not matter.
 func TestSmoke(t *testing.T) {
-	pilotfish := built(t)
+	pilotfish, path := built(t), t.TempDir()
+	self, err := os.Executable()
+	require.NoError(t, err)
+	require.NoError(t, os.Symlink(self, filepath.Join(path, "wrk")))
+	t.Setenv("PATH", path+":"+os.Getenv("PATH"))
 	var stdout, stderr bytes.Buffer
-	code := run([]string{
-		"compare", "--builtin", "--rounds", "1", "--duration", "50ms", "--waiting", "50", "--stream", "1000000",
-		"--pilotfish", "pilotfish=" + pilotfish, "--pilotfish", "other=" + pilotfish, "--peer", "pilotfish", "--peer", "other",
-	}, &stdout, &stderr)
-	require.Zero(t, code, "%s", &stderr)
+	c := compareCommand{
+		Pilotfish: []string{"pilotfish=" + pilotfish, "other=" + pilotfish}, Peer: []string{"pilotfish", "other"},
+		Rounds: 1, Duration: 50 * time.Millisecond, waiting: 50, stream: 1_000_000,
+	}
+	require.NoError(t, c.Run(cli.Console{Out: &stdout, Err: &stderr}), "%s", &stderr)
 	for _, s := range scenarios(50, 1000000) {
 		_, text, found := strings.Cut(stdout.String(), "\n"+s.name+"  ")
 		require.True(t, found, "%s", s.name)
@@ -54,11 +82,11 @@ func TestSmoke(t *testing.T) {
 func TestRace(t *testing.T) {
 	dir := t.TempDir()
 	var stdout, stderr bytes.Buffer
-	code := run([]string{
-		"race", "--rounds", "1", "--length", "20s", "--jobs", "60", "--speed", "20", "--trace", "sources", "--entrant", "pilotfish",
-		"--pilotfish", built(t), "--save", dir,
-	}, &stdout, &stderr)
-	require.Zero(t, code, "%s", &stderr)
+	c := raceCommand{
+		Pilotfish: built(t), Rounds: 1, Save: dir, length: 20 * time.Second, jobs: 60, speed: 20,
+		trace: []string{"sources"}, entrant: []string{"pilotfish"},
+	}
+	require.NoError(t, c.Run(cli.Console{Out: &stdout, Err: &stderr}), "%s", &stderr)
 	saved, err := os.ReadFile(filepath.Join(dir, "race.txt"))
 	require.NoError(t, err)
 	assert.Equal(t, stdout.String(), string(saved))
@@ -85,7 +113,7 @@ func TestWhatIsNotInstalledIsNamed(t *testing.T) {
 	t.Setenv("PATH", t.TempDir())
 	others := []string{"HAProxy, hash on body", "HAProxy, leastconn", "nginx, least_conn", "Envoy, Lua + ring hash", "Envoy, least_request"}
 	for command, own := range map[string][]string{
-		"race": {"pilotfish, one sidecar", "pilotfish, three sidecars"}, "compare --rounds 0": {"nowhere", "Envoy, ext_proc", "wrk"},
+		"race --rounds 0": {"pilotfish, one sidecar", "pilotfish, three sidecars"}, "compare --rounds 0": {"nowhere", "Envoy, ext_proc", "wrk"},
 	} {
 		var stdout, stderr bytes.Buffer
 		args := append(strings.Fields(command), "--envoy", "nowhere", "--pilotfish", "nowhere")

@@ -18,12 +18,11 @@ type compareCommand struct {
 	Envoy     string        `default:"bin/envoy/bin/envoy" help:"Where Envoy is."`
 	Rounds    int           `default:"3" help:"How often everything is measured."`
 	Duration  time.Duration `default:"3s" help:"How long each load lasts, in whole seconds."`
-	Waiting   int           `default:"10000" help:"How many jobs wait at one time."`
-	Stream    int64         `default:"2000000000" help:"Bytes of the long answer."`
-	Quick     bool          `help:"Measure only the most telling scenarios."`
 	Peer      []string      `placeholder:"TEXT" help:"Measure only peers whose name contains this; repeat for more."`
 	Scenario  []string      `placeholder:"TEXT" help:"Measure only scenarios whose name contains this; repeat for more."`
-	Builtin   bool          `help:"Submit without wrk."`
+
+	waiting int   // jobs that wait at one time
+	stream  int64 // bytes of the long answer
 }
 
 // Run measures in rounds: within a round, every scenario of every peer once,
@@ -41,14 +40,12 @@ func (c *compareCommand) Run(console cli.Console) error {
 	r := &results{setting: fmt.Sprintf("%d rounds of %v", c.Rounds, c.Duration)}
 	there := r.present(peers(c.Envoy, c.Pilotfish), c.Peer)
 	wrkPath := installed("wrk")
-	if c.Builtin {
-		wrkPath = ""
-	} else if wrkPath == "" {
-		r.missing = append(r.missing, "wrk: not installed; bench submits the jobs itself, which takes more of the processor")
-	}
-	scenarios := slices.DeleteFunc(scenarios(c.Waiting, c.Stream), func(s scenario) bool {
-		return !named(s.name, c.Scenario) || c.Quick && !s.quick
+	scenarios := slices.DeleteFunc(scenarios(c.waiting, c.stream), func(s scenario) bool {
+		return !named(s.name, c.Scenario) || wrkPath == "" && !s.ofProcess
 	})
+	if wrkPath == "" {
+		r.missing = append(r.missing, "wrk: not installed; without it there is no load")
+	}
 	for round := range c.Rounds {
 		for i := range scenarios {
 			s := &scenarios[i]
@@ -98,11 +95,8 @@ func (c *compareCommand) round(ctx context.Context, dir, wrkPath string, s *scen
 	}
 	defer upstreams.close()
 	m := &machine{stubs: upstreams, duration: c.Duration}
-	jobs := bodies(s.body)
-	if m.loader = newBuiltin(jobs); wrkPath != "" {
-		if m.loader, err = newWrk(wrkPath, dir, jobs); err != nil {
-			return err
-		}
+	if m.loader, err = newWrk(wrkPath, dir, bodies(s.body)); err != nil {
+		return err
 	}
 	got := map[string][]figure{}
 	if !s.ofProcess {

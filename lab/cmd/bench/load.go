@@ -3,21 +3,14 @@
 package main
 
 import (
-	"bufio"
 	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
-	"net"
-	"net/http"
 	"os"
 	"os/exec"
 	"path/filepath"
-	"slices"
-	"strings"
-	"sync"
 	"time"
 )
 
@@ -54,12 +47,7 @@ type load struct {
 	Failed       int `json:"failed"`
 }
 
-// loader submits jobs over so many connections, each one job at a time, for a while.
-type loader interface {
-	run(ctx context.Context, address string, connections int, d time.Duration) (load, error)
-}
-
-// wrk is the loader of that name.
+// wrk submits jobs over so many connections, each one job at a time, for a while.
 type wrk struct {
 	program, script, bodies string // paths
 }
@@ -92,125 +80,11 @@ func (w *wrk) run(ctx context.Context, address string, connections int, d time.D
 	if err := json.Unmarshal(text[bytes.LastIndexByte(text, '\n')+1:], &l); err != nil {
 		return load{}, fmt.Errorf("wrk's output: %w: %s", err, text)
 	}
-	return l, l.check()
-}
-
-func (l *load) check() error {
 	switch {
 	case l.Jobs == 0:
-		return errors.New("no job was answered")
+		return load{}, errors.New("no job was answered")
 	case l.Failed*100 > l.Jobs:
-		return fmt.Errorf("%d of %d jobs failed", l.Failed, l.Jobs)
+		return load{}, fmt.Errorf("%d of %d jobs failed", l.Failed, l.Jobs)
 	}
-	return nil
-}
-
-// builtin is a loader for machines without wrk. It takes more of the processor.
-type builtin struct {
-	requests [][]byte
-}
-
-func newBuiltin(jobs [][]byte) *builtin {
-	b := &builtin{requests: make([][]byte, len(jobs))}
-	for i, j := range jobs {
-		b.requests[i] = requestOf(http.MethodPost, jobPath, j)
-	}
-	return b
-}
-
-func requestOf(method, path string, body []byte) []byte {
-	return fmt.Appendf(nil, "%s %s HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n%s", method, path, len(body), body)
-}
-
-func (b *builtin) run(ctx context.Context, address string, connections int, d time.Duration) (load, error) {
-	var (
-		mu      sync.Mutex
-		times   []time.Duration
-		failure error
-		all     sync.WaitGroup
-	)
-	started := time.Now()
-	for i := range connections {
-		all.Go(func() {
-			took, err := b.submit(ctx, address, i, started.Add(d))
-			mu.Lock()
-			defer mu.Unlock()
-			times = append(times, took...)
-			if err != nil {
-				failure = err
-			}
-		})
-	}
-	all.Wait()
-	if failure != nil {
-		return load{}, failure
-	}
-	l := load{Jobs: len(times), Microseconds: int(time.Since(started).Microseconds())}
-	if l.Jobs > 0 {
-		slices.Sort(times)
-		l.P50 = int(times[len(times)/2].Microseconds())
-	}
-	return l, l.check()
-}
-
-// submit submits jobs on one connection until the end, and at least one.
-func (b *builtin) submit(ctx context.Context, address string, first int, end time.Time) (took []time.Duration, err error) {
-	c, err := dial(ctx, address)
-	if err != nil {
-		return nil, err
-	}
-	defer c.Close()
-	for i := first; ctx.Err() == nil && (i == first || time.Now().Before(end)); i++ {
-		started := time.Now()
-		if _, err := c.exchange(b.requests[i%len(b.requests)]); err != nil {
-			return took, err
-		}
-		took = append(took, time.Since(started))
-	}
-	return took, nil
-}
-
-// connection is a submitter's.
-type connection struct {
-	net.Conn
-	in *bufio.Reader
-}
-
-// dial connects. What is done on the connection is bounded by half a minute after ctx's deadline.
-func dial(ctx context.Context, address string) (*connection, error) {
-	c, err := (&net.Dialer{}).DialContext(ctx, "tcp", address)
-	if err != nil {
-		return nil, err
-	}
-	until := time.Now().Add(time.Minute)
-	if end, ok := ctx.Deadline(); ok {
-		until = end.Add(30 * time.Second)
-	}
-	if err := c.SetDeadline(until); err != nil {
-		return nil, errors.Join(err, c.Close())
-	}
-	return &connection{Conn: c, in: bufio.NewReaderSize(c, 64<<10)}, nil
-}
-
-// exchange sends a request and reads the answer. It returns when the answer's first byte came.
-func (c *connection) exchange(request []byte) (first time.Time, err error) {
-	if _, err := c.Write(request); err != nil {
-		return first, err
-	}
-	if _, err := c.in.Peek(1); err != nil {
-		return first, err
-	}
-	first = time.Now()
-	res, err := http.ReadResponse(c.in, nil)
-	if err != nil {
-		return first, err
-	}
-	defer res.Body.Close()
-	if res.StatusCode != http.StatusOK {
-		var text strings.Builder
-		_, _ = io.Copy(&text, io.LimitReader(res.Body, 500))
-		return first, fmt.Errorf("status %d: %s", res.StatusCode, text.String())
-	}
-	_, err = io.Copy(io.Discard, res.Body)
-	return first, err
+	return l, nil
 }

@@ -3,18 +3,15 @@
 package main
 
 import (
-	"bytes"
 	"context"
-	"errors"
 	"fmt"
 	"net"
 	"os"
 	"os/exec"
-	"path/filepath"
-	"strconv"
-	"strings"
 	"syscall"
 	"time"
+
+	"github.com/prometheus/procfs"
 )
 
 // proxy is the programs of a peer. Their processor time and memory count together.
@@ -118,89 +115,43 @@ func (p *process) stop() {
 	<-p.ended
 }
 
-// family returns the process's id and those of its children, such as the workers of nginx.
-func (p *process) family() ([]int, error) {
-	ids := []int{p.cmd.Process.Pid}
-	stats, err := filepath.Glob("/proc/[0-9]*/stat")
+// family returns the process and its children, such as the workers of nginx.
+func (p *process) family() (all procfs.Procs, err error) {
+	processes, err := procfs.AllProcs()
 	if err != nil {
 		return nil, err
 	}
-	for _, path := range stats {
-		fields, err := statFields(path)
-		if err != nil {
-			continue // it has ended meanwhile
-		}
-		if fields[1] == strconv.Itoa(ids[0]) {
-			id, err := strconv.Atoi(filepath.Base(filepath.Dir(path)))
-			if err != nil {
-				return nil, err
-			}
-			ids = append(ids, id)
+	for _, one := range processes {
+		stat, err := one.Stat()
+		if err == nil && (stat.PID == p.cmd.Process.Pid || stat.PPID == p.cmd.Process.Pid) { // else it has ended meanwhile
+			all = append(all, one)
 		}
 	}
-	return ids, nil
+	return all, nil
 }
-
-// statFields are the fields of a /proc/PID/stat that follow the program's name, from its state on.
-func statFields(path string) ([]string, error) {
-	text, err := os.ReadFile(path)
-	if err != nil {
-		return nil, err
-	}
-	fields := strings.Fields(string(text[bytes.LastIndexByte(text, ')')+1:]))
-	if len(fields) < 15 {
-		return nil, fmt.Errorf("%s has %d fields", path, len(fields))
-	}
-	return fields, nil
-}
-
-// tick is the unit of the kernel's accounting (USER_HZ).
-const tick = 10 * time.Millisecond
 
 // cpu is the time that the process and its children have run, in user and in kernel mode.
-func (p *process) cpu() (time.Duration, error) {
-	ids, err := p.family()
-	if err != nil {
-		return 0, err
-	}
-	var ticks int64
-	for _, id := range ids {
-		fields, err := statFields(fmt.Sprintf("/proc/%d/stat", id))
+func (p *process) cpu() (total time.Duration, err error) {
+	all, err := p.family()
+	for _, one := range all {
+		stat, err := one.Stat()
 		if err != nil {
 			return 0, err
 		}
-		for _, f := range fields[11:13] {
-			n, err := strconv.ParseInt(f, 10, 64)
-			if err != nil {
-				return 0, err
-			}
-			ticks += n
-		}
+		total += time.Duration(stat.CPUTime() * float64(time.Second))
 	}
-	return time.Duration(ticks) * tick, nil
+	return total, err
 }
 
 // memory is the memory of the process and its children in bytes. What they share counts once.
-func (p *process) memory() (int64, error) {
-	ids, err := p.family()
-	if err != nil {
-		return 0, err
-	}
-	var total int64
-	for _, id := range ids {
-		text, err := os.ReadFile(fmt.Sprintf("/proc/%d/smaps_rollup", id))
+func (p *process) memory() (total int64, err error) {
+	all, err := p.family()
+	for _, one := range all {
+		memory, err := one.ProcSMapsRollup()
 		if err != nil {
 			return 0, err
 		}
-		_, rest, found := strings.Cut(string(text), "\nPss:")
-		if !found {
-			return 0, errors.New("smaps_rollup has no Pss")
-		}
-		kib, err := strconv.ParseInt(strings.Fields(rest)[0], 10, 64)
-		if err != nil {
-			return 0, err
-		}
-		total += kib << 10
+		total += int64(memory.Pss)
 	}
-	return total, nil
+	return total, err
 }

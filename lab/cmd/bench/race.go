@@ -5,7 +5,6 @@ package main
 import (
 	"bytes"
 	"context"
-	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -21,18 +20,21 @@ import (
 )
 
 type raceCommand struct {
-	Pilotfish string        `default:"bin/pilotfish" placeholder:"PATH" help:"Where pilotfish is."`
-	Envoy     string        `default:"bin/envoy/bin/envoy" placeholder:"PATH" help:"Where Envoy is."`
-	Rounds    int           `default:"3" help:"How often everything is measured, each time with other traces."`
-	Length    time.Duration `default:"5m" help:"How long the traces are, in their own time."`
-	Jobs      int           `default:"2000" help:"How many jobs a trace has."`
-	Speed     float64       `default:"1" help:"Let time pass this many times as fast."`
-	Upstreams int           `default:"4" help:"How many reference servers there are."`
-	Cores     int           `default:"8" help:"How many virtual cores each has. A joblet sleeps on its core."`
-	Entrant   []string      `placeholder:"TEXT" help:"Measure only entrants whose name contains this; repeat for more."`
-	Trace     []string      `placeholder:"TEXT" help:"Send only traces whose name contains this; repeat for more."`
-	Save      string        `type:"existingdir" placeholder:"DIR" help:"Write race.txt and race.svg there."`
+	Pilotfish string `default:"bin/pilotfish" placeholder:"PATH" help:"Where pilotfish is."`
+	Envoy     string `default:"bin/envoy/bin/envoy" placeholder:"PATH" help:"Where Envoy is."`
+	Rounds    int    `default:"3" help:"How often everything is measured, each time with other traces."`
+	Save      string `type:"existingdir" placeholder:"DIR" help:"Write race.txt and race.svg there."`
+
+	// How long the traces are, in their own time; how many jobs each has; and how many times as fast time passes.
+	length time.Duration
+	jobs   int
+	speed  float64
+	// Only entrants and traces whose name contains one of these; none is all.
+	entrant, trace []string
 }
+
+// The reference servers of an entrant, and the virtual cores of each. A joblet sleeps on its core.
+const raceServers, raceCores = 4, 8
 
 // The traces of a race: how jobs arrive, the share of all cores that they keep busy without
 // fetches, and the mean fetch of their projects over their mean work.
@@ -61,24 +63,21 @@ type measurement struct {
 func (c *raceCommand) Run(console cli.Console) error {
 	ctx, stop := cli.Context()
 	defer stop()
-	if c.Rounds < 1 || !(c.Speed > 0) || c.Upstreams < 1 || c.Cores < 1 || c.Jobs < 1 || c.Length < time.Second {
-		return errors.New("--rounds, --speed, --upstreams, --cores and --jobs must be above 0, and --length a second or more")
-	}
 	dir, err := os.MkdirTemp("", "race")
 	if err != nil {
 		return err
 	}
 	defer os.RemoveAll(dir)
 	r := &results{setting: fmt.Sprintf("%d servers of %d virtual cores, %d jobs in %v, %v times as fast, %d rounds\nTimes are in seconds of the trace.",
-		c.Upstreams, c.Cores, c.Jobs, c.Length, c.Speed, c.Rounds)}
-	there := r.present(c.entrants(), c.Entrant)
+		raceServers, raceCores, c.jobs, c.length, c.speed, c.Rounds)}
+	there := r.present(c.entrants(), c.entrant)
 	for round := range c.Rounds {
 		all, err := c.measurements(there, round)
 		if err != nil {
 			return err
 		}
 		fmt.Fprintf(console.Err, "round %d of %d: it takes %v, and as long as the last jobs wait\n",
-			round+1, c.Rounds, time.Duration(float64(c.Length)/c.Speed))
+			round+1, c.Rounds, time.Duration(float64(c.length)/c.speed))
 		var running sync.WaitGroup
 		for i, m := range all {
 			running.Go(func() { m.figures, m.err = c.one(ctx, filepath.Join(dir, fmt.Sprint(i)), &m.peer, m.jobs) })
@@ -115,10 +114,10 @@ func (c *raceCommand) Run(console cli.Console) error {
 // measurements are those of a round.
 func (c *raceCommand) measurements(there []peer, round int) (all []*measurement, err error) {
 	for i, t := range raced {
-		if !named(t.name, c.Trace) {
+		if !named(t.name, c.trace) {
 			continue
 		}
-		jobs, err := c.jobs(i, round)
+		jobs, err := c.draw(i, round)
 		if err != nil {
 			return nil, err
 		}
@@ -137,13 +136,13 @@ func (c *raceCommand) entrants() []peer {
 	return slices.DeleteFunc(all, func(p peer) bool { return p.name == meshName })
 }
 
-// jobs are those of a trace: the same for all entrants of a round.
-func (c *raceCommand) jobs(number, round int) ([]trace.Job, error) {
+// draw draws the jobs of a trace: the same for all entrants of a round.
+func (c *raceCommand) draw(number, round int) ([]trace.Job, error) {
 	t := raced[number]
 	s := judge.Setting{Load: t.load, Fetch: t.fetch, Workload: workload.Default()}
-	s.Fleet = sim.Fleet{Upstreams: c.Upstreams, Cores: c.Cores}
+	s.Fleet = sim.Fleet{Upstreams: raceServers, Cores: raceCores}
 	w := &s.Workload
-	w.Pattern, w.Jobs, w.Duration, w.StartHour, w.Static, w.Submitters = t.pattern, c.Jobs, c.Length.Seconds(), 9, true, 30
+	w.Pattern, w.Jobs, w.Duration, w.StartHour, w.Static, w.Submitters = t.pattern, c.jobs, c.length.Seconds(), 9, true, 30
 	// A job or a fetch that lasts as long as the trace would decide alone.
 	w.MaxWork, w.MaxView, w.MaxBytes = 20, 10, 50e6
 	jobs, _, err := s.Jobs(uint64(7000 + number + 10*round))
@@ -152,7 +151,7 @@ func (c *raceCommand) jobs(number, round int) ([]trace.Job, error) {
 
 // one measures an entrant before servers of its own.
 func (c *raceCommand) one(ctx context.Context, dir string, e *peer, jobs []trace.Job) ([]figure, error) {
-	servers, err := startServers(c.Upstreams, c.Cores, jobs)
+	servers, err := startServers(raceServers, raceCores, jobs)
 	if err != nil {
 		return nil, err
 	}
@@ -164,7 +163,7 @@ func (c *raceCommand) one(ctx context.Context, dir string, e *peer, jobs []trace
 	}
 	for i := range processes {
 		s := setting{Dir: filepath.Join(dir, fmt.Sprint(i)), Upstreams: servers.addresses, Text: true,
-			Interval: time.Duration(float64(5*time.Second) / c.Speed).String()}
+			Interval: time.Duration(float64(5*time.Second) / c.speed).String()}
 		if err := os.MkdirAll(s.Dir, 0o755); err != nil {
 			return nil, err
 		}
@@ -175,5 +174,5 @@ func (c *raceCommand) one(ctx context.Context, dir string, e *peer, jobs []trace
 		defer p.stop()
 		targets = append(targets, "http://"+address)
 	}
-	return servers.play(ctx, targets, jobs, c.Speed)
+	return servers.play(ctx, targets, jobs, c.speed)
 }

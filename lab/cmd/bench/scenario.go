@@ -7,10 +7,13 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net"
 	"net/http"
 	"strconv"
 	"sync"
 	"time"
+
+	"golang.org/x/sync/errgroup"
 )
 
 // scenario is one thing to measure of every peer.
@@ -21,32 +24,31 @@ type scenario struct {
 	connections int
 	// measure returns figures, given the peer (nil is none) and its address.
 	measure   func(ctx context.Context, m *machine, s *scenario, p proxy, address string) ([]figure, error)
-	quick     bool // part of the quick run
 	ofProcess bool // it measures nothing but the process
 }
 
 // scenarios are all that is measured. waiting is the number of jobs that wait at
 // one time, stream the bytes of the long answer.
 func scenarios(waiting int, stream int64) (all []scenario) {
-	for i, c := range []struct {
+	for _, c := range []struct {
 		size                   string
 		connections, upstreams int
 	}{{"4 KB", 32, 4}, {"4 KB", 1, 4}, {"4 KB", 256, 4}, {"64 KB", 32, 4}, {"1 MB", 32, 4}, {"4 KB", 32, 14}, {"4 KB", 32, 300}} {
 		all = append(all, scenario{
 			name: fmt.Sprintf("%s jobs, %d connections, %d upstreams", c.size, c.connections, c.upstreams), upstreams: c.upstreams,
-			body: map[string]int{"4 KB": 4 << 10, "64 KB": 64 << 10, "1 MB": 1 << 20}[c.size], connections: c.connections, measure: underLoad, quick: i == 0,
+			body: map[string]int{"4 KB": 4 << 10, "64 KB": 64 << 10, "1 MB": 1 << 20}[c.size], connections: c.connections, measure: underLoad,
 		})
 	}
 	return append(all,
-		scenario{fmt.Sprintf("a chunked answer of %.3g GB", float64(stream)/1e9), 4, 4 << 10, 1, streaming(stream), true, true},
-		scenario{fmt.Sprintf("%d jobs of 4 KB that wait", waiting), 4, 4 << 10, waiting, memory, true, true},
+		scenario{fmt.Sprintf("a chunked answer of %.3g GB", float64(stream)/1e9), 4, 4 << 10, 1, streaming(stream), true},
+		scenario{fmt.Sprintf("%d jobs of 4 KB that wait", waiting), 4, 4 << 10, waiting, memory, true},
 	)
 }
 
 // machine is what the measurements share.
 type machine struct {
 	stubs    *stubs
-	loader   loader
+	loader   *wrk
 	duration time.Duration // of a load
 }
 
@@ -148,40 +150,26 @@ func memory(ctx context.Context, m *machine, s *scenario, p proxy, address strin
 
 // hold submits jobs that are not answered, over a connection each. It stops
 // where the proxy takes no more connections.
-func hold(ctx context.Context, s *scenario, address string) (held []*connection, err error) {
-	const dialers = 64
-	var (
-		mu  sync.Mutex
-		all sync.WaitGroup
-	)
-	ctx, cancel := context.WithTimeout(ctx, 30*time.Second)
-	defer cancel()
-	count := min(s.connections, mostJobs(openFiles()))
-	for d := range dialers {
-		all.Go(func() {
-			for i := d; i < count; i += dialers {
-				c, failed := dial(ctx, address)
-				if failed != nil && ctx.Err() != nil {
-					return
-				}
-				if failed == nil {
-					_, failed = c.Write(requestOf(http.MethodPost, waitPath, bodyOf(i%projects, s.body)))
-				}
-				mu.Lock()
-				if failed != nil {
-					err = failed
-				} else {
-					held = append(held, c)
-				}
-				mu.Unlock()
-				if failed != nil {
-					return
-				}
+func hold(ctx context.Context, s *scenario, address string) (held []net.Conn, err error) {
+	var mu sync.Mutex
+	group, within := errgroup.WithContext(ctx)
+	group.SetLimit(64)
+	for i := range min(s.connections, mostJobs(openFiles())) {
+		group.Go(func() error {
+			dialer := net.Dialer{Timeout: 30 * time.Second}
+			c, err := dialer.DialContext(within, "tcp", address)
+			if err != nil {
+				return err
 			}
+			mu.Lock()
+			held = append(held, c)
+			mu.Unlock()
+			job := bodyOf(i%projects, s.body)
+			_, err = fmt.Fprintf(c, "POST %s HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n%s", waitPath, len(job), job)
+			return err
 		})
 	}
-	all.Wait()
-	return held, err
+	return held, group.Wait()
 }
 
 // wait waits until so many jobs have reached the upstreams, or no more come, and returns how many did.

@@ -5,10 +5,6 @@ package main
 import (
 	"context"
 	"fmt"
-	"io"
-	"log"
-	"net"
-	"net/http"
 	"sync"
 	"testing/fstest"
 
@@ -21,8 +17,8 @@ import (
 
 // servers are reference servers whose joblets sleep for what the jobs say they cost.
 type servers struct {
-	addresses []string
-	closers   []func()
+	listeners
+	running []*ruleserver.Server
 
 	mu      sync.Mutex
 	records map[string]ruleserver.Record // of jobs that were answered, by session
@@ -40,29 +36,24 @@ func startServers(count, cores int, jobs []trace.Job) (*servers, error) {
 	set.Cores, set.TrustCost, set.MaxJobs, set.CacheBytes = cores, true, 10_000, 64<<30 // all data fits
 	for range count {
 		server, err := ruleserver.New(ruleserver.Config{Settings: set, Feeds: feeds, OnJob: s.record})
+		if err == nil {
+			s.running = append(s.running, server)
+			err = s.serve(server.Handler())
+		}
 		if err != nil {
 			s.close()
 			return nil, err
 		}
-		l, err := net.Listen("tcp", "127.0.0.1:0")
-		if err != nil {
-			server.Close()
-			s.close()
-			return nil, err
-		}
-		web := &http.Server{Handler: server.Handler(), ErrorLog: log.New(io.Discard, "", 0)} //nolint:gosec // only bench talks to it
-		go func() { _ = web.Serve(l) }()
-		s.addresses = append(s.addresses, l.Addr().String())
-		s.closers = append(s.closers, func() { _ = web.Close(); server.Close() })
 	}
 	return s, nil
 }
 
 func (s *servers) close() {
-	for _, end := range s.closers {
-		end()
+	s.listeners.close()
+	for _, server := range s.running {
+		server.Close()
 	}
-	s.closers = nil
+	s.running = nil
 }
 
 func (s *servers) record(r ruleserver.Record) {

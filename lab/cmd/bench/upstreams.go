@@ -6,6 +6,7 @@ import (
 	"bytes"
 	"fmt"
 	"io"
+	"log"
 	"net"
 	"net/http"
 	"strconv"
@@ -20,32 +21,44 @@ const (
 	waitPath   = "/wait"    // answered never
 )
 
-// stubs are upstreams that answer at once.
-type stubs struct {
+// listeners are upstreams by HTTP.
+type listeners struct {
 	addresses []string
 	servers   []*http.Server
-	waiting   atomic.Int64 // jobs, at all of them
+}
+
+func (l *listeners) serve(h http.Handler) error {
+	at, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		return err
+	}
+	web := &http.Server{Handler: h, ErrorLog: log.New(io.Discard, "", 0)} //nolint:gosec // only bench talks to it
+	go func() { _ = web.Serve(at) }()
+	l.addresses, l.servers = append(l.addresses, at.Addr().String()), append(l.servers, web)
+	return nil
+}
+
+func (l *listeners) close() {
+	for _, web := range l.servers {
+		_ = web.Close()
+	}
+}
+
+// stubs are upstreams that answer at once.
+type stubs struct {
+	listeners
+	waiting atomic.Int64 // jobs, at all of them
 }
 
 func startStubs(n int) (*stubs, error) {
 	s := &stubs{}
 	for range n {
-		l, err := net.Listen("tcp", "127.0.0.1:0")
-		if err != nil {
+		if err := s.serve(&stub{waiting: &s.waiting}); err != nil {
 			s.close()
 			return nil, err
 		}
-		web := &http.Server{Handler: &stub{waiting: &s.waiting}} //nolint:gosec // only bench talks to it
-		go func() { _ = web.Serve(l) }()
-		s.addresses, s.servers = append(s.addresses, l.Addr().String()), append(s.servers, web)
 	}
 	return s, nil
-}
-
-func (s *stubs) close() {
-	for _, web := range s.servers {
-		_ = web.Close()
-	}
 }
 
 // stub is one upstream.

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
 
 	"example.org/pilotfish/internal/cli"
@@ -14,11 +13,10 @@ import (
 )
 
 type judgeCommand struct {
-	Root     string   `type:"path" default:"." placeholder:"DIR" help:"The repository, whose sources are judged."`
-	Family   []string `placeholder:"NAME" help:"Play only this family; repeat for more."`
-	Settings int      `default:"3" placeholder:"N" help:"How many settings are drawn of each family."`
-	Seeds    int      `default:"2" placeholder:"N" help:"How many seeds each setting is judged with."`
-	Save     string   `type:"path" placeholder:"DIR" help:"Save the table there as judge.txt, and add its summary to judgings.txt."`
+	Root     string `type:"path" default:"." placeholder:"DIR" help:"The repository, whose sources are judged."`
+	Settings int    `default:"3" placeholder:"N" help:"How many settings are drawn of each family."`
+	Seeds    int    `default:"2" placeholder:"N" help:"How many seeds each setting is judged with."`
+	Save     string `type:"path" placeholder:"DIR" help:"Save the table there as judge.txt, and add its summary to judgings.txt."`
 	parallel
 }
 
@@ -33,10 +31,7 @@ func (c *judgeCommand) Run(console cli.Console) error {
 	if c.Settings < 1 || c.Seeds < 1 {
 		return fmt.Errorf("--settings %d and --seeds %d must be at least 1", c.Settings, c.Seeds)
 	}
-	families, err := c.families()
-	if err != nil {
-		return err
-	}
+	families := judge.Families()
 	ended := 0
 	j, err := judge.Judge(ctx, hash, families, judge.Size{Settings: c.Settings, Seeds: c.Seeds, Parallel: jobs}, func() {
 		ended++
@@ -51,23 +46,6 @@ func (c *judgeCommand) Run(console cli.Console) error {
 		}
 	}
 	return j.WriteText(console.Out)
-}
-
-func (c *judgeCommand) families() ([]judge.Family, error) {
-	all := judge.Families()
-	if len(c.Family) == 0 {
-		return all, nil
-	}
-	var names []string
-	for i := range all {
-		names = append(names, all[i].Name)
-	}
-	for _, name := range c.Family {
-		if !slices.Contains(names, name) {
-			return nil, fmt.Errorf("--family %q: the families are %s", name, strings.Join(names, ", "))
-		}
-	}
-	return slices.DeleteFunc(all, func(f judge.Family) bool { return !slices.Contains(c.Family, f.Name) }), nil
 }
 
 // save writes the table, and adds a line to the list of all judgings. The list only grows.

@@ -14,7 +14,6 @@ import (
 func TestJudgeRefuses(t *testing.T) {
 	for want, args := range map[string][]string{
 		"/nowhere/pkg/selection: there is no source: is /nowhere the repository?": {"--root", "/nowhere"},
-		`--family "x": the families are plain, light, `:                           {"--root", "../../..", "--family", "x"},
 		"--settings 0 and --seeds 2 must be at least 1":                           {"--root", "../../..", "--settings", "0"},
 		"no such file or directory":                                               {"--root", "../../..", "--save", "/nowhere"},
 		"--jobs -1 is negative":                                                   {"--root", "../../..", "--jobs=-1"},
@@ -29,7 +28,7 @@ func TestJudgeRefuses(t *testing.T) {
 // The list of judgings grows by what is new.
 func TestJudgingsAreAppended(t *testing.T) {
 	dir := t.TempDir()
-	j := judge.Judgement{Hash: "12", Verdicts: []judge.Verdict{{Waits: make([]float64, 4)}}}
+	j := judge.Judgement{Hash: "12", Verdicts: []judge.Verdict{{Ratios: make([]float64, 9)}}}
 	require.NoError(t, save(dir, &j))
 	require.NoError(t, save(dir, &j))
 	j.Hash = "34"

@@ -93,7 +93,7 @@ func (c *whatifCommand) answer(ctx context.Context, seen trace.Seen, jobs []trac
 	fewest := func(who judge.Contender, goal judge.Outcome, low, high int) (int, error) {
 		return atLeast(low, high, func(n int) (bool, error) {
 			o, err := play(who, n)
-			return o.Unanswered <= goal.Unanswered && o.Low <= goal.Low && o.LowP99 <= goal.LowP99 && o.Time <= goal.Time, err
+			return o[judge.Unanswered] <= goal[judge.Unanswered] && o[judge.Low] <= goal[judge.Low] && o[judge.LowP99] <= goal[judge.LowP99] && o[judge.Time] <= goal[judge.Time], err
 		})
 	}
 	if c.Cores == 0 {
@@ -104,7 +104,7 @@ func (c *whatifCommand) answer(ctx context.Context, seen trace.Seen, jobs []trac
 		if s.Fleet.Cores, err = atLeast(1, most, func(n int) (bool, error) {
 			s.Fleet.Cores = n
 			o, err := play(present, today)
-			return o.Time <= seen.Duration, err
+			return o[judge.Time] <= seen.Duration, err
 		}); err != nil {
 			return nil, err
 		}
@@ -232,8 +232,8 @@ func (a *answer) assume(format string, args ...any) {
 }
 
 func (a *answer) row(name string, o judge.Outcome) {
-	a.Rows = append(a.Rows, answerRow{wait: o.Low, Cells: []string{
-		name, fmt.Sprintf("%.1f %%", 100-o.Fetches/10), fmt.Sprintf("%.2f", o.Low), fmt.Sprintf("%.2f", o.LowP99), fmt.Sprintf("%.2f", o.Time),
+	a.Rows = append(a.Rows, answerRow{wait: o[judge.Low], Cells: []string{
+		name, fmt.Sprintf("%.1f %%", 100-o[judge.Fetches]/10), fmt.Sprintf("%.2f", o[judge.Low]), fmt.Sprintf("%.2f", o[judge.LowP99]), fmt.Sprintf("%.2f", o[judge.Time]),
 	}})
 }
 
