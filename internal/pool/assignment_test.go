@@ -2,7 +2,9 @@ package pool
 
 import (
 	"fmt"
+	"maps"
 	"math"
+	"slices"
 	"testing"
 	"time"
 
@@ -16,14 +18,12 @@ import (
 func TestARefusalKeepsWhatAnotherJobFetched(t *testing.T) {
 	f := newFixture(t, "least-in-flight", 1)
 	claim := func() *Assignment {
-		l, err := f.Claim(start, Request{Project: 7}, nil)
-		require.NoError(t, err)
+		l := f.must(start, Request{Project: 7}, nil)
 		return l
 	}
 	first := claim()
 	require.Equal(t, selection.NotCached, first.Cache)
-	first.Answered(start, true, nil)
-	first.Done(start, Answered)
+	answer(first, start)
 
 	second := claim()
 	require.Equal(t, selection.AssumedCached, second.Cache)
@@ -40,8 +40,7 @@ func TestFetchTimeIsTheAnswersDelay(t *testing.T) {
 	learned := func(ttfb, fetched time.Duration) float64 {
 		f := newFixture(t, "random", 1)
 		f.Report(start, upstreams(1)[0].Address, report(start, 10, 4))
-		l, err := f.Claim(start.Add(time.Second), Request{Project: 9}, nil)
-		require.NoError(t, err)
+		l := f.must(start.Add(time.Second), Request{Project: 9}, nil)
 		now := start.Add(time.Second + ttfb)
 		l.Answered(now, true, &Hint{At: now, Known: true, Waited: 0, Fetched: fetched})
 		return f.fetchOf(9)
@@ -60,15 +59,12 @@ func TestFetchTimesAreLearnedWithoutHints(t *testing.T) {
 		l, err := f.Claim(now, Request{Project: 5}, nil) // not cached: the answer takes a fetch and 2 s
 		require.NoError(t, err)
 		require.Equal(t, selection.NotCached, l.Cache)
-		l.Answered(now.Add(32*time.Second), true, nil)
-		l.Done(now.Add(32*time.Second), Answered)
+		answer(l, now.Add(32*time.Second))
 		now = now.Add(100 * time.Second)
 		f.Report(now, address, report(now, 0, 0, 5))
-		l, err = f.Claim(now, Request{Project: 5}, nil)
-		require.NoError(t, err)
+		l = f.must(now, Request{Project: 5}, nil)
 		require.Equal(t, selection.Cached, l.Cache)
-		l.Answered(now.Add(2*time.Second), true, nil)
-		l.Done(now.Add(2*time.Second), Answered)
+		answer(l, now.Add(2*time.Second))
 		now = now.Add(100 * time.Second)
 		f.Report(now, address, report(now, 0, 0))
 	}
@@ -109,16 +105,14 @@ func TestTheRunnerUp(t *testing.T) {
 	f.Report(start, us[2].Address, report(start, 1, 8))
 	ranking, err := f.Explain(start, Request{Project: 42})
 	require.NoError(t, err)
-	a, err := f.Claim(start, Request{Project: 42}, nil)
-	require.NoError(t, err)
+	a := f.must(start, Request{Project: 42}, nil)
 	assert.Equal(t, us[1].Address, a.Address)
 	assert.Equal(t, ranking[1].Address, a.RunnerUp)
 	assert.Equal(t, ranking[1].Cost.Total, a.RunnerUpCost)
 	assert.Greater(t, a.RunnerUpCost, a.Cost.Total)
 	a.Done(start, Answered)
 
-	alone, err := f.Claim(start, Request{Project: 42}, []string{us[0].Address, us[1].Address})
-	require.NoError(t, err)
+	alone := f.must(start, Request{Project: 42}, []string{us[0].Address, us[1].Address})
 	assert.Empty(t, alone.RunnerUp, "there is no other upstream")
 	alone.Done(start, Answered)
 }
@@ -127,8 +121,7 @@ func TestTheRunnerUp(t *testing.T) {
 // not known, so that nothing is learned of times.
 func TestMove(t *testing.T) {
 	f := newFixture(t, "least-in-flight", 2)
-	a, err := f.Claim(start, Request{Project: 7, Fallbacks: 1}, nil)
-	require.NoError(t, err)
+	a := f.must(start, Request{Project: 7, Fallbacks: 1}, nil)
 	from, to := a.Address, a.Fallbacks[0]
 	b := a.Move(start.Add(time.Minute), to)
 	require.NotNil(t, b)
@@ -144,8 +137,7 @@ func TestMove(t *testing.T) {
 	b.Done(start, Answered)
 	assert.Zero(t, f.InFlight())
 
-	c, err := f.Claim(start, Request{}, nil)
-	require.NoError(t, err)
+	c := f.must(start, Request{}, nil)
 	assert.Nil(t, c.Move(start, "10.9.9.9:9000"), "not an upstream of this pool")
 	assert.Zero(t, f.InFlight())
 }
@@ -157,8 +149,7 @@ func TestJobsTellTheSizeOfTheData(t *testing.T) {
 	r.Cached = sized{7: 1e6}
 	f.Report(start, us[0].Address, r)
 	claim := func(project uint64, bytes float64) {
-		a, err := f.Claim(start, Request{Project: project, Bytes: bytes}, nil)
-		require.NoError(t, err)
+		a := f.must(start, Request{Project: project, Bytes: bytes}, nil)
 		a.Cancel(start)
 	}
 	perByte := func(bytes float64) float64 { return startupPrior + perBytePrior*bytes }
@@ -195,4 +186,54 @@ func (s sized) Len() int                     { return len(s) }
 // fetchOf is how long a fetch of a project's data is expected to take.
 func (f *fixture) fetchOf(project uint64) float64 {
 	return f.fetch(&need{project: f.projects.find(project)})
+}
+
+// The bound forgets no job that is open.
+func TestStatesOfProjectsAreBounded(t *testing.T) {
+	p := newProjectStates(100)
+	p.state(5, true).open, p.state(6, true).open, p.state(7, true).open = 1, 0, 2
+	p.state(8, true).told = 1
+	for id := range uint64(1000) {
+		p.state(1000+id, true)
+		assert.LessOrEqual(t, len(p.young)+len(p.old), 102)
+	}
+	assert.Equal(t, 2, p.find(7).open)
+	assert.Equal(t, 1, p.find(5).open)
+	for id := uint64(3000); len(p.young) > 10; id++ {
+		p.state(id, true) // until there is room among the young ones
+	}
+	for _, id := range slices.Collect(maps.Keys(p.old))[:5] {
+		p.state(id, true) // comes back from the old ones
+	}
+	for id := range p.young {
+		assert.NotContains(t, p.old, id, "it is there twice")
+	}
+	assert.Zero(t, p.find(8).told, "nobody came for it for long")
+	p.find(7).open, p.find(5).open = 0, 0
+	for id := range uint64(1000) {
+		p.state(5000+id, true)
+		p.state(9, true).told = 2
+	}
+	assert.LessOrEqual(t, len(p.old), 50)
+	assert.NotContains(t, p.old, uint64(7))
+	assert.Equal(t, 2.0, p.find(9).told, "jobs of it came all the time")
+	assert.Zero(t, p.find(123456).open)
+	assert.NotContains(t, p.young, uint64(123456), "to ask does not remember")
+}
+
+// The breaker of an upstream may refuse a job although it was ready. What is known of the
+// other upstreams does not become that of their neighbours.
+func TestAfterARefusalTheRestIsAsItWas(t *testing.T) {
+	f := newFixture(t, "expected", 4)
+	us := upstreams(4)
+	f.Listing(start, us[1].Address, sized{5: 1e9})
+	f.Listing(start, us[3].Address, sized{5: 1e9})
+	f.gates[us[1].Address].full, f.gates[us[3].Address].full = true, true
+	a := f.must(start, Request{Project: 5}, nil)
+	assert.Contains(t, []string{us[0].Address, us[2].Address}, a.Address)
+	assert.Equal(t, selection.NotCached, a.Cache)
+	f.gates[us[3].Address].full = false
+	a = f.must(start, Request{Project: 5}, nil)
+	assert.Equal(t, us[3].Address, a.Address)
+	assert.Equal(t, selection.Cached, a.Cache)
 }

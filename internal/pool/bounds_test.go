@@ -63,8 +63,7 @@ func TestAnAbsurdLoadIsNotTakenOver(t *testing.T) {
 	f.Report(start.Add(2*time.Second), address, report(start.Add(2*time.Second), 1, 0))
 	assert.Empty(t, f.state(start, address).Implausible)
 
-	l, err := f.Claim(start.Add(2*time.Second), Request{}, nil)
-	require.NoError(t, err)
+	l := f.must(start.Add(2*time.Second), Request{}, nil)
 	now := start.Add(3 * time.Second)
 	l.Answered(now, true, &Hint{At: now, Running: [2]float64{math.NaN(), 0}})
 	assert.Equal(t, 1.0, f.state(now, address).Running, "nor is a hint")
@@ -157,8 +156,7 @@ func TestAbsurdReportsHurtOnlyTheirSender(t *testing.T) {
 			lied.Report(now, liar, absurd)
 			for i, f := range all {
 				f.Report(now, from, r)
-				_, err := f.Claim(now, Request{Project: 1 + uint64(step)%50}, nil)
-				require.NoError(t, err)
+				f.must(now, Request{Project: 1 + uint64(step)%50}, nil)
 				for _, v := range seen[i].views {
 					for _, figure := range []float64{v.Jobs, v.Assigned, v.Rate} {
 						require.True(t, figure >= 0 && figure <= 4*maxJobs, "%+v", v)

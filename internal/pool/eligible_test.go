@@ -42,12 +42,10 @@ func TestViews(t *testing.T) {
 	f.members[us[0].Address].latency.observe(start, 0.25)
 	now := start.Add(time.Minute + 2*time.Second)
 	for _, tried := range [][]string{nil, {us[0].Address}} { // jobs at the first, and at the second
-		_, err := f.Claim(now, Request{Project: 7, Priority: selection.High}, tried)
-		require.NoError(t, err)
+		f.must(now, Request{Project: 7, Priority: selection.High}, tried)
 	}
 	now = now.Add(500 * time.Millisecond)
-	_, err := f.Claim(now, Request{Project: 7}, nil)
-	require.NoError(t, err)
+	f.must(now, Request{Project: 7}, nil)
 
 	want := []selection.View{
 		{
@@ -132,14 +130,12 @@ func TestDrainingGetsNothingUnlessAllDrain(t *testing.T) {
 	us[0].Draining, us[1].Draining = true, true
 	f.Set(start, us)
 	for range 50 {
-		l, err := f.Claim(start, Request{}, nil)
-		require.NoError(t, err)
+		l := f.must(start, Request{}, nil)
 		require.Equal(t, us[2].Address, l.Address)
 	}
 	us[2].Draining = true
 	f.Set(start, us)
-	_, err := f.Claim(start, Request{}, nil)
-	require.NoError(t, err, "service goes on when every upstream drains")
+	f.must(start, Request{}, nil)
 }
 
 func TestPanicWhenEveryBreakerIsOpen(t *testing.T) {
@@ -149,8 +145,7 @@ func TestPanicWhenEveryBreakerIsOpen(t *testing.T) {
 		f.shut(u.Address, i < 3)
 	}
 	for range 8 {
-		l, err := f.Claim(start, Request{}, nil)
-		require.NoError(t, err)
+		l := f.must(start, Request{}, nil)
 		assert.False(t, l.Panic)
 		assert.Equal(t, us[3].Address, l.Address, "one that answers is enough")
 		l.Done(start, Answered)
@@ -158,20 +153,17 @@ func TestPanicWhenEveryBreakerIsOpen(t *testing.T) {
 	f.shut(us[3].Address, true)
 	used := map[string]bool{}
 	for range 16 {
-		l, err := f.Claim(start, Request{}, nil)
-		require.NoError(t, err)
+		l := f.must(start, Request{}, nil)
 		assert.True(t, l.Panic)
 		used[l.Address] = true
 		l.Answered(start, false, nil)
 	}
 	assert.Len(t, used, 4)
 	assert.True(t, Panic(f.States(start)))
-	l, err := f.Claim(start, Request{}, nil)
-	require.NoError(t, err)
+	l := f.must(start, Request{}, nil)
 	l.Answered(start, true, nil)
 	assert.False(t, Panic(f.States(start)), "an answer ends it")
-	next, err := f.Claim(start, Request{}, nil)
-	require.NoError(t, err)
+	next := f.must(start, Request{}, nil)
 	assert.Equal(t, l.Address, next.Address)
 	assert.False(t, next.Panic)
 }
@@ -183,8 +175,7 @@ func TestOverloadedIsNotEligibleUntilItsReportIsStale(t *testing.T) {
 	_, err := f.Claim(start, Request{}, nil)
 	require.ErrorIs(t, err, ErrNoneEligible)
 	assert.Equal(t, "overloaded", f.States(start)[0].Why)
-	_, err = f.Claim(start.Add(16*time.Second), Request{}, nil)
-	require.NoError(t, err, "a report feed that froze must not stop the service")
+	f.must(start.Add(16*time.Second), Request{}, nil)
 }
 
 func TestErrorsTellTriedFromIneligible(t *testing.T) {
@@ -199,8 +190,7 @@ func TestErrorsTellTriedFromIneligible(t *testing.T) {
 	f.Set(start, us)
 	_, err = f.Claim(start, Request{}, []string{us[0].Address})
 	require.ErrorIs(t, err, ErrAllTried, "what drains is nothing to wait for")
-	_, err = f.Claim(start, Request{}, []string{us[1].Address})
-	require.NoError(t, err)
+	f.must(start, Request{}, []string{us[1].Address})
 	f.Set(start, nil)
 	_, err = f.Claim(start, Request{}, nil)
 	require.ErrorIs(t, err, ErrEmpty)
@@ -209,18 +199,15 @@ func TestErrorsTellTriedFromIneligible(t *testing.T) {
 // An upstream that refuses at once looks idle; it must not attract every job.
 func TestARefusalForLoadHoldsJobsOff(t *testing.T) {
 	f := newFixture(t, "least-in-flight", 2)
-	l, err := f.Claim(start, Request{}, nil)
-	require.NoError(t, err)
+	l := f.must(start, Request{}, nil)
 	refusing := l.Address
 	l.Done(start, NotStarted)
 	now := start.Add(999 * time.Millisecond)
 	for range 20 {
-		l, err := f.Claim(now, Request{}, nil)
-		require.NoError(t, err)
+		l := f.must(now, Request{}, nil)
 		require.NotEqual(t, refusing, l.Address)
 	}
-	l, err = f.Claim(start.Add(time.Second), Request{}, nil)
-	require.NoError(t, err)
+	l = f.must(start.Add(time.Second), Request{}, nil)
 	assert.Equal(t, refusing, l.Address)
 }
 
@@ -228,8 +215,7 @@ func TestOnlyAmongThoseAskedFor(t *testing.T) {
 	f := newFixture(t, "least-in-flight", 4)
 	us := upstreams(4)
 	for range 3 {
-		a, err := f.Claim(start, Request{Among: []string{us[2].Address, "10.0.0.9:9000"}}, nil)
-		require.NoError(t, err)
+		a := f.must(start, Request{Among: []string{us[2].Address, "10.0.0.9:9000"}}, nil)
 		assert.Equal(t, us[2].Address, a.Address, "the only one, though it is the busiest")
 	}
 	for name, among := range map[string][]string{"nobody": {}, "unknown": {"10.0.0.9:9000"}} {
@@ -249,8 +235,7 @@ func TestFallbacks(t *testing.T) {
 		f.Report(start, us[i].Address, report(start, load, 0))
 	}
 	for most, want := range [][]string{nil, {us[3].Address}, {us[3].Address, us[0].Address}, {us[3].Address, us[0].Address, us[2].Address}, {us[3].Address, us[0].Address, us[2].Address}} {
-		a, err := f.Claim(start, Request{Fallbacks: most}, nil)
-		require.NoError(t, err)
+		a := f.must(start, Request{Fallbacks: most}, nil)
 		assert.Equal(t, us[1].Address, a.Address)
 		assert.Equal(t, want, a.Fallbacks)
 		a.Done(start, Answered)

@@ -151,7 +151,6 @@ func TestAHastenedOpenTimeIsTheFirstOne(t *testing.T) {
 	}
 }
 
-// A verdict can be lost, or come late.
 // Two health checks that fail in a row open the breaker, and keep it open; one that passes ends that.
 func TestHealthChecks(t *testing.T) {
 	for name, before := range map[string][]Outcome{"idle": nil, "with jobs": {Answered}} {
@@ -198,62 +197,6 @@ func TestAHealthCheckDoesNotCloseABreaker(t *testing.T) {
 	p.try(Answered)
 	p.checked(p.now, "", &p.cfg)
 	assert.Equal(t, BreakerClosed, p.state())
-}
-
-func TestProbes(t *testing.T) {
-	p := newPatient(t, 1)
-	p.fail(5)
-	p.wait()
-	for range 3 { // without a verdict, each makes room for the next
-		p.ends(p.job(), Gone)
-	}
-	for range 3 {
-		p.job()
-		p.sleep(time.Minute - 1)
-		p.refuses()
-		p.sleep(1)
-	}
-	for outcome, want := range map[Outcome]BreakerState{Answered: BreakerClosed, Failed: BreakerOpen, Gone: BreakerHalfOpen} {
-		p := newPatient(t, 1)
-		p.fail(5)
-		p.wait()
-		overdue := p.job()
-		p.sleep(time.Minute)
-		second := p.job()
-		p.ends(overdue, outcome)
-		assert.Equal(t, want, p.state(), "an overdue probe still counts")
-		if outcome == Gone {
-			p.refuses() // the second probe is still under way
-		}
-		before := p.status(p.now)
-		p.ends(overdue, Failed)
-		assert.Equal(t, before, p.status(p.now), "its second verdict counted")
-		if outcome != Gone {
-			p.ends(second, Failed)
-			assert.Equal(t, before, p.status(p.now), "a probe of the state before counted")
-		}
-	}
-}
-
-// An answer in panic closes the breaker; no other end of such a job changes anything.
-func TestAnAnswerInPanicCloses(t *testing.T) {
-	for outcome, want := range map[Outcome]BreakerState{Answered: BreakerClosed, Failed: BreakerOpen, Gone: BreakerOpen, Refused: BreakerOpen} {
-		p := newPatient(t, 1)
-		p.fail(5)
-		before := p.status(p.now)
-		e, ok := p.enter(p.now)
-		require.False(t, ok)
-		p.ends(&e, outcome)
-		assert.Equal(t, want, p.state())
-		if outcome != Answered {
-			assert.Equal(t, before, p.status(p.now))
-			continue
-		}
-		p.fail(4)
-		assert.Equal(t, BreakerClosed, p.state())
-		p.fail(1)
-		assert.Equal(t, BreakerOpen, p.state(), "it counts anew")
-	}
 }
 
 // What the upstream tells of the jobs of all sidecars: a step is a report of how many jobs ended and
@@ -459,8 +402,7 @@ func TestBreakersOfUpstreamsThatLeave(t *testing.T) {
 	f, us, now := newFixture(t, "random", 3), upstreams(3), start
 	sick := us[1].Address
 	for range 5 {
-		a, err := f.Claim(now, Request{Among: []string{sick}}, nil)
-		require.NoError(t, err)
+		a := f.must(now, Request{Among: []string{sick}}, nil)
 		a.Done(now, Refused)
 	}
 	f.Set(now, us[:1])
@@ -469,8 +411,7 @@ func TestBreakersOfUpstreamsThatLeave(t *testing.T) {
 	f.Set(now, us[:1])
 	f.Set(now, us)
 	assert.Equal(t, 1, f.state(now, sick).Breaker.Trips)
-	open, err := f.Claim(now, Request{Among: []string{us[0].Address}}, nil)
-	require.NoError(t, err)
+	open := f.must(now, Request{Among: []string{us[0].Address}}, nil)
 	f.Set(now, nil)
 	now = now.Add(time.Minute)
 	f.Set(now, nil)

@@ -27,14 +27,12 @@ func TestEstimateAgainstHistory(t *testing.T) {
 		now = now.Add(time.Duration(1+rng.IntN(300)) * time.Millisecond)
 		switch k := rng.IntN(10); {
 		case k < 5:
-			l, err := f.Claim(now, Request{}, nil)
-			require.NoError(t, err)
+			l := f.must(now, Request{}, nil)
 			history = append(history, &past{Assignment: l, claimed: now})
 		case k < 9 && len(history) > 0:
 			h := history[rng.IntN(len(history))]
 			if h.ended.IsZero() {
-				h.Answered(now, true, nil)
-				h.Done(now, Answered)
+				answer(h.Assignment, now)
 				h.ended = now
 			}
 		default:
@@ -112,13 +110,11 @@ func TestAnUpstreamThatAlwaysLooksIdle(t *testing.T) {
 		}
 		for range 3 {
 			now = now.Add(time.Second)
-			a, err := f.Claim(now, Request{}, nil)
-			require.NoError(t, err)
+			a := f.must(now, Request{}, nil)
 			if a.Address == liar {
 				mine = append(mine, a)
 			} else {
-				a.Answered(now, true, nil)
-				a.Done(now, Answered)
+				answer(a, now)
 			}
 			claimed[a.Address]++
 		}
@@ -129,8 +125,7 @@ func TestAnUpstreamThatAlwaysLooksIdle(t *testing.T) {
 	assert.Less(t, claimed[liar], 24, "of 36 jobs: %v", claimed)
 
 	for _, a := range mine {
-		a.Answered(now, true, nil)
-		a.Done(now, Answered)
+		answer(a, now)
 	}
 	for range 2 * doubtedAfter {
 		f.Report(now, liar, report(now, 0, 0))
@@ -154,13 +149,11 @@ func TestWhoTellsTheTruthIsBelieved(t *testing.T) {
 		now = now.Add(time.Duration(rng.IntN(3000)) * time.Millisecond)
 		switch k := rng.IntN(8); {
 		case k < 3:
-			a, err := f.Claim(now, Request{}, nil)
-			require.NoError(t, err)
+			a := f.must(now, Request{}, nil)
 			open = append(open, a)
 		case k < 6 && len(open) > 0:
 			i := rng.IntN(len(open))
-			open[i].Answered(now, true, nil)
-			open[i].Done(now, Answered)
+			answer(open[i], now)
 			open = append(open[:i], open[i+1:]...)
 		default:
 			there := len(open) // and the jobs of others
@@ -205,7 +198,6 @@ func TestFull(t *testing.T) {
 	assert.True(t, f.Drain(us[1].Address, true))
 	assert.True(t, f.Full(start), "what drains takes no jobs")
 	f.Drain(us[1].Address, false)
-	_, err := f.Claim(start, Request{Among: []string{us[1].Address}}, nil)
-	require.NoError(t, err)
+	f.must(start, Request{Among: []string{us[1].Address}}, nil)
 	assert.True(t, f.Full(start))
 }

@@ -64,7 +64,16 @@ func (p projects) Len() int                     { return len(p) }
 
 type fixture struct {
 	*Pool
+	t     testing.TB
 	gates map[string]*testGate
+}
+
+// must is Claim of a job for which there is an upstream.
+func (f *fixture) must(now time.Time, r Request, tried []string) *Assignment {
+	f.t.Helper()
+	a, err := f.Claim(now, r, tried)
+	require.NoError(f.t, err)
+	return a
 }
 
 func newFixture(t testing.TB, policy string, n int) *fixture {
@@ -73,7 +82,7 @@ func newFixture(t testing.TB, policy string, n int) *fixture {
 	require.NoError(t, err)
 	detector, err := overload.New("threshold", 100)
 	require.NoError(t, err)
-	f := &fixture{gates: map[string]*testGate{}}
+	f := &fixture{t: t, gates: map[string]*testGate{}}
 	f.Pool, err = New(Config{
 		Settings: Settings{Policy: choose, Detector: detector, Interval: 5 * time.Second, Breaker: DefaultBreaker()},
 		Gate: func(address string, trips func(int) bool) Gate {
@@ -85,6 +94,12 @@ func newFixture(t testing.TB, policy string, n int) *fixture {
 	require.NoError(t, err)
 	f.Set(start, upstreams(n))
 	return f
+}
+
+// answer ends an attempt with a whole answer.
+func answer(a *Assignment, now time.Time) {
+	a.Answered(now, true, nil)
+	a.Done(now, Answered)
 }
 
 // shut opens the breaker of an upstream for a year, or closes it.
@@ -235,8 +250,7 @@ func TestOtherSettings(t *testing.T) {
 	assert.True(t, s.ReportFresh, "the new interval counts")
 	f.SetSettings(Settings{Policy: w, Interval: time.Minute, Detector: func() overload.Detector { return overload.None{} }})
 	assert.Equal(t, 1.0, f.state(start, u.Address).Level)
-	_, err := f.Claim(start, Request{Project: 7}, nil)
-	require.NoError(t, err)
+	f.must(start, Request{Project: 7}, nil)
 	assert.Equal(t, uint64(7), w.job.Project, "the new policy picks")
 	assert.Panics(t, func() { f.SetSettings(Settings{Policy: w}) })
 	assert.Panics(t, func() { f.SetSettings(Settings{Interval: time.Minute}) })

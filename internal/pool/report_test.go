@@ -6,7 +6,6 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/assert"
-	"github.com/stretchr/testify/require"
 
 	"example.org/pilotfish/pkg/selection"
 )
@@ -15,8 +14,7 @@ func TestHintIsAFresherReport(t *testing.T) {
 	f := newFixture(t, "random", 1)
 	address := upstreams(1)[0].Address
 	f.Report(start, address, report(start, 10, 4))
-	l, err := f.Claim(start.Add(time.Second), Request{Project: 9}, nil)
-	require.NoError(t, err)
+	l := f.must(start.Add(time.Second), Request{Project: 9}, nil)
 	now := start.Add(2 * time.Second)
 	l.Answered(now, true, &Hint{At: now, Running: [2]float64{3, 0}, Waited: -1, Fetched: -1})
 	assert.InDelta(t, 3, f.States(now)[0].Jobs, 1e-9)
@@ -27,8 +25,7 @@ func TestReportCountsBesideAFresherHint(t *testing.T) {
 	f := newFixture(t, "random", 1)
 	address := upstreams(1)[0].Address
 	f.Report(start, address, report(start, 10, 4))
-	l, err := f.Claim(start.Add(time.Second), Request{Project: 9}, nil)
-	require.NoError(t, err)
+	l := f.must(start.Add(time.Second), Request{Project: 9}, nil)
 	now := start.Add(6 * time.Second)
 	l.Answered(now, true, &Hint{At: now, Running: [2]float64{3, 0}, Waited: -1, Fetched: -1})
 
@@ -57,8 +54,7 @@ func TestListingCountsByItself(t *testing.T) {
 	assert.Equal(t, selection.Cached, status(start.Add(time.Minute), 5), "without any report")
 	assert.Equal(t, selection.NotCached, status(start.Add(61*time.Second), 5), "four times as long as load")
 
-	_, err := f.Claim(start.Add(time.Second), Request{Project: 6}, nil)
-	require.NoError(t, err)
+	f.must(start.Add(time.Second), Request{Project: 6}, nil)
 	now := start.Add(time.Minute)
 	load := report(now, 1, 0)
 	load.Cached = nil
@@ -82,8 +78,7 @@ func TestAssumedUntilReportsSayOtherwise(t *testing.T) {
 	status := func(now time.Time) selection.Cache {
 		return f.members[address].cache(5, now, &f.cfg)
 	}
-	l, err := f.Claim(start, Request{Project: 5}, nil)
-	require.NoError(t, err)
+	l := f.must(start, Request{Project: 5}, nil)
 	assert.Equal(t, selection.NotCached, l.Cache)
 	assert.Equal(t, selection.AssumedCached, status(start))
 	now := start.Add(3 * time.Second)
@@ -104,10 +99,8 @@ func TestTheLatestProjectsAreAssumed(t *testing.T) {
 	now := start
 	for project := range uint64(2*mostPlaces + 1) {
 		now = now.Add(time.Millisecond)
-		l, err := f.Claim(now, Request{Project: project + 1}, nil)
-		require.NoError(t, err)
-		l.Answered(now, true, nil)
-		l.Done(now, Answered)
+		l := f.must(now, Request{Project: project + 1}, nil)
+		answer(l, now)
 	}
 	status := func(project uint64) selection.Cache {
 		return f.set[0].cache(project, now, &f.cfg)
@@ -145,8 +138,7 @@ func TestWhatAHintLeavesOut(t *testing.T) {
 			r := report(start, 10, 4)
 			r.Cores = 8
 			f.Report(start, address, r)
-			a, err := f.Claim(start, Request{Project: 9}, nil)
-			require.NoError(t, err)
+			a := f.must(start, Request{Project: 9}, nil)
 			now := start.Add(time.Second)
 			h := nothing
 			h.At = now
@@ -164,8 +156,7 @@ func TestLoadAtTheEndOfAResponse(t *testing.T) {
 	f := newFixture(t, "random", 1)
 	address := upstreams(1)[0].Address
 	f.Report(start, address, report(start, 10, 4))
-	a, err := f.Claim(start, Request{Project: 9}, nil)
-	require.NoError(t, err)
+	a := f.must(start, Request{Project: 9}, nil)
 	now := start.Add(time.Second)
 	a.Answered(now, true, nil)
 	now = now.Add(time.Second)
@@ -183,8 +174,7 @@ func TestHintsCountAlone(t *testing.T) {
 	f := newFixture(t, "random", 1)
 	jobs := func(after time.Duration) float64 {
 		now := start.Add(after)
-		a, err := f.Claim(now, Request{}, nil)
-		require.NoError(t, err)
+		a := f.must(now, Request{}, nil)
 		a.Answered(now, true, &Hint{At: now, Running: [2]float64{7, 0}, Utilization: -1, Waited: -1, Fetched: -1})
 		defer a.Done(now, Answered)
 		return f.States(now)[0].Jobs

@@ -27,22 +27,19 @@ func TestTheShadowsChoice(t *testing.T) {
 	here, there := upstreams(2)[0].Address, upstreams(2)[1].Address
 	f.Report(start, here, report(start, 1, 0, 42))
 	f.Report(start, there, report(start, 1, 0))
-	first, err := f.Claim(start, Request{Project: 42}, nil)
-	require.NoError(t, err)
+	first := f.must(start, Request{Project: 42}, nil)
 	assert.Equal(t, here, first.Address)
 
 	ranking, err := f.Explain(start, Request{Project: 42})
 	require.NoError(t, err)
 	assert.Equal(t, []bool{false, true}, []bool{ranking[0].Shadow, ranking[1].Shadow}, "it has fewer jobs")
-	second, err := f.Claim(start, Request{Project: 42, Fallbacks: 1}, nil)
-	require.NoError(t, err)
+	second := f.must(start, Request{Project: 42, Fallbacks: 1}, nil)
 	assert.Equal(t, here, second.Address)
 	assert.Equal(t, there, second.Shadow)
 	assert.Positive(t, second.ShadowCost)
 	assert.Equal(t, ranking[1].Cost.Total, second.ShadowCost)
 
-	last, err := f.Claim(start, Request{Project: 42}, []string{there})
-	require.NoError(t, err)
+	last := f.must(start, Request{Project: 42}, []string{there})
 	assert.Equal(t, here, last.Shadow, "it has the same upstreams to choose among")
 	assert.Equal(t, last.Cost.Total, last.ShadowCost)
 }

@@ -17,10 +17,9 @@ func TestStatesSayWhatIsKnown(t *testing.T) {
 	f.Report(start, us[0].Address, report(start, 3, 2, 7, 8))
 	f.Report(start, us[3].Address, report(start, 16, 500))
 	tried := []string{us[0].Address, us[1].Address, us[2].Address, us[3].Address}
-	a, err := f.Claim(start, Request{Project: 7}, tried)
-	require.NoError(t, err)
+	a := f.must(start, Request{Project: 7}, tried)
 	a.Done(start, NotStarted)
-	a, err = f.Claim(start, Request{Project: 7}, tried) // nobody else is left
+	a, err := f.Claim(start, Request{Project: 7}, tried) // nobody else is left
 	require.NoError(t, err)
 	require.Equal(t, us[4].Address, a.Address)
 
@@ -65,8 +64,7 @@ func TestDrainByHand(t *testing.T) {
 	require.True(t, f.Drain(us[0].Address, true))
 	assert.False(t, f.Drain("nobody:1", true))
 	for range 20 {
-		a, err := f.Claim(start, Request{}, nil)
-		require.NoError(t, err)
+		a := f.must(start, Request{}, nil)
 		assert.Equal(t, us[1].Address, a.Address)
 	}
 	assert.Equal(t, "drained by hand", f.States(start)[0].Why)
@@ -74,11 +72,9 @@ func TestDrainByHand(t *testing.T) {
 	assert.True(t, f.States(start)[0].Drained, "discovery does not end it")
 
 	require.True(t, f.Drain(us[1].Address, true))
-	_, err := f.Claim(start, Request{}, nil)
-	require.NoError(t, err, "all drain, so that jobs go there all the same")
+	f.must(start, Request{}, nil)
 	require.True(t, f.Drain(us[0].Address, false))
-	a, err := f.Claim(start, Request{}, nil)
-	require.NoError(t, err)
+	a := f.must(start, Request{}, nil)
 	assert.Equal(t, us[0].Address, a.Address)
 	f.Set(start, us[:1])
 	f.Set(start, us)
@@ -89,8 +85,7 @@ func TestCachedAt(t *testing.T) {
 	f := newFixture(t, "expected", 3)
 	us := upstreams(3)
 	f.Report(start, us[1].Address, report(start, 1, 0, 42))
-	_, err := f.Claim(start, Request{Project: 42}, []string{us[0].Address, us[1].Address})
-	require.NoError(t, err)
+	f.must(start, Request{Project: 42}, []string{us[0].Address, us[1].Address})
 	cached, assumed := f.CachedAt(start, 42)
 	assert.Equal(t, []string{us[1].Address}, cached)
 	assert.Equal(t, []string{us[2].Address}, assumed)
@@ -114,4 +109,79 @@ func TestHowLongAJobWouldWait(t *testing.T) {
 	assert.InDelta(t, 9/states[0].Rate, states[0].Wait, 1e-9)
 	assert.Zero(t, states[1].Wait, "a core is free")
 	assert.Equal(t, -1.0, wait(16, 16, 0), "nobody knows")
+}
+
+// waiter is a job that may be moved; it has been to these upstreams.
+type waiter struct{ tried []string }
+
+func (w *waiter) Tried() []string { return w.tried }
+
+// goes claims an upstream for a job that may be moved, the one at address.
+func (f *fixture) goes(t *testing.T, now time.Time, address string) (*waiter, *Assignment) {
+	t.Helper()
+	w := &waiter{}
+	a := f.must(now, Request{Among: []string{address}, Waiter: w}, nil)
+	w.tried = []string{address}
+	return w, a
+}
+
+// always lets every job go.
+func always(Waiter) bool { return true }
+
+func TestJobsLeaveASuspect(t *testing.T) {
+	for name, c := range map[string]struct {
+		change func(f *fixture, now time.Time, sick *Assignment)
+		may    func(Waiter) bool
+		want   bool
+	}{
+		"one that waits":                  {nil, always, true},
+		"one that only owes answers":      {nil, always, false},
+		"one whose response has begun":    {func(_ *fixture, now time.Time, a *Assignment) { a.Answered(now, true, nil) }, always, false},
+		"one that has ended":              {func(_ *fixture, now time.Time, a *Assignment) { a.Done(now, Gone) }, always, false},
+		"not while the others are as bad": {func(f *fixture, now time.Time, a *Assignment) { f.fail(now, a.Address) }, always, false},
+		"one that may not":                {nil, func(Waiter) bool { return false }, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			f, us, now := newFixture(t, "least-in-flight", 3), upstreams(3), start
+			for _, u := range us {
+				f.Report(now, u.Address, report(now, 0, 0))
+			}
+			w, a := f.goes(t, now, us[1].Address)
+			require.Empty(t, f.Reconsider(now, c.may), "nobody is suspect")
+			if c.change != nil {
+				c.change(f, now.Add(time.Second), a)
+			}
+			now = now.Add(6 * time.Second)
+			f.ReportFailed(now, us[1].Address, errHung)
+			f.member(us[1].Address).suspicion.suspect(now, "as every case has it")
+			if name == "one that only owes answers" {
+				f.member(us[1].Address).suspicion.failed = 0
+			}
+			moves := f.Reconsider(now, c.may)
+			if !c.want {
+				require.Empty(t, moves)
+				return
+			}
+			require.Len(t, moves, 1)
+			assert.Same(t, w, moves[0].Job)
+			assert.NotEqual(t, us[1].Address, moves[0].To.Address)
+			assert.Equal(t, 2, f.InFlight(), "it counts at both, until the old attempt has ended")
+			a.Done(now, Moved)
+			moves[0].To.Done(now, Answered)
+			assert.Zero(t, f.InFlight())
+			assert.Zero(t, f.member(us[1].Address).health.row, "it speaks neither for nor against it")
+			assert.Empty(t, f.Reconsider(now, c.may), "nothing was heard since")
+		})
+	}
+}
+
+func (f *fixture) member(address string) *member { return f.members[address] }
+
+// fail makes all upstreams but one suspect.
+func (f *fixture) fail(now time.Time, but string) {
+	for _, m := range f.set {
+		if m.Address != but {
+			m.suspicion.suspect(now, "a test says so")
+		}
+	}
 }

@@ -25,8 +25,7 @@ func (f *fixture) claims(t *testing.T, now time.Time, n int) (got map[string]int
 	t.Helper()
 	got = map[string]int{}
 	for range n {
-		a, err := f.Claim(now, Request{}, nil)
-		require.NoError(t, err)
+		a := f.must(now, Request{}, nil)
 		got[a.Address]++
 		open = append(open, a)
 	}
@@ -81,10 +80,8 @@ func TestAnswersOutweighFailedReports(t *testing.T) {
 		f.Report(now, u.Address, report(now, 0, 0))
 	}
 	sick := us[0].Address
-	a, err := f.Claim(now, Request{}, []string{us[1].Address})
-	require.NoError(t, err)
-	b, err := f.Claim(now, Request{}, []string{us[1].Address})
-	require.NoError(t, err)
+	a := f.must(now, Request{}, []string{us[1].Address})
+	b := f.must(now, Request{}, []string{us[1].Address})
 	f.ReportFailed(now.Add(time.Second), sick, errSilent)
 	a.Answered(now.Add(2*time.Second), true, nil)
 	f.ReportFailed(now.Add(3*time.Second), sick, errSilent)
@@ -108,14 +105,12 @@ func TestAnswersOutweighFailedReports(t *testing.T) {
 func (f *fixture) serve(t *testing.T, now time.Time, n int, sick string) (went int) {
 	t.Helper()
 	for range n {
-		a, err := f.Claim(now, Request{}, nil)
-		require.NoError(t, err)
+		a := f.must(now, Request{}, nil)
 		if a.Address == sick {
 			went++
 			continue
 		}
-		a.Answered(now, true, nil)
-		a.Done(now, Answered)
+		answer(a, now)
 	}
 	return went
 }
@@ -217,26 +212,22 @@ func TestASuspectIsTheLastResort(t *testing.T) {
 	f.ReportFailed(now.Add(time.Second), sick, errSilent)
 	now = now.Add(time.Second)
 
-	a, err := f.Claim(now, Request{}, []string{us[1].Address})
-	require.NoError(t, err)
+	a := f.must(now, Request{}, []string{us[1].Address})
 	require.Equal(t, us[2].Address, a.Address)
 	a.Done(now, NotStarted)
-	a, err = f.Claim(now, Request{}, []string{us[1].Address})
-	require.NoError(t, err)
+	a = f.must(now, Request{}, []string{us[1].Address})
 	assert.Equal(t, us[2].Address, a.Address, "one that refused for load is asked before")
-	a, err = f.Claim(now, Request{}, []string{us[1].Address, us[2].Address})
-	require.NoError(t, err)
+	a = f.must(now, Request{}, []string{us[1].Address, us[2].Address})
 	assert.Equal(t, sick, a.Address)
 	f.shut(us[1].Address, true)
 	f.shut(us[2].Address, true)
-	a, err = f.Claim(now, Request{}, nil)
-	require.NoError(t, err)
+	a = f.must(now, Request{}, nil)
 	assert.Equal(t, sick, a.Address, "the others failed for certain")
 	assert.False(t, a.Panic)
 
 	f.shut(us[1].Address, false)
 	f.Report(now, us[1].Address, report(now, 0, 500))
-	_, err = f.Claim(now, Request{}, nil)
+	_, err := f.Claim(now, Request{}, nil)
 	assert.ErrorIs(t, err, ErrNoneEligible)
 }
 
@@ -268,15 +259,12 @@ func TestAnswersElsewhereMakeASuspect(t *testing.T) {
 	f, us, now := newFixture(t, "least-in-flight", 2), upstreams(2), start
 	sick, well := us[0].Address, us[1].Address
 	for range 2 {
-		_, err := f.Claim(now, Request{}, []string{well})
-		require.NoError(t, err)
+		f.must(now, Request{}, []string{well})
 	}
 	for n := 0; f.state(now, sick).Suspect == ""; n++ {
 		require.Less(t, n, 100)
-		a, err := f.Claim(now, Request{}, []string{sick})
-		require.NoError(t, err)
-		a.Answered(now, true, nil)
-		a.Done(now, Answered)
+		a := f.must(now, Request{}, []string{sick})
+		answer(a, now)
 	}
 	assert.Contains(t, f.state(now, sick).Suspect, "it owes 2 answers and gave none, while")
 }
@@ -306,12 +294,10 @@ func TestSlowJobsMakeNoSuspect(t *testing.T) {
 				for range jobs {
 					now = now.Add(time.Duration(rng.ExpFloat64() / rate * float64(time.Second)))
 					for ; len(all) > 0 && all[0].answered.Before(now); all = all[1:] {
-						all[0].a.Answered(all[0].answered, true, nil)
-						all[0].a.Done(all[0].answered, Answered)
+						answer(all[0].a, all[0].answered)
 					}
 					project := int(math.Pow(float64(len(projects)), rng.Float64())) - 1
-					a, err := f.Claim(now, Request{Project: uint64(project + 1)}, nil)
-					require.NoError(t, err)
+					a := f.must(now, Request{Project: uint64(project + 1)}, nil)
 					z := math.Sqrt(1-own)*projects[project] + math.Sqrt(own)*rng.NormFloat64()
 					answered := now.Add(time.Duration(median * math.Exp(spread*z) * float64(time.Second)))
 					i, _ := slices.BinarySearchFunc(all, answered, func(o open, t time.Time) int { return o.answered.Compare(t) })
