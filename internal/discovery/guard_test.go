@@ -9,6 +9,8 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	"example.org/pilotfish/internal/pool"
 )
 
 // play feeds a script of lines "<second> <names, - for none, ! for a failure>" to
@@ -308,4 +310,104 @@ func ones(b int) (n int) {
 		n++
 	}
 	return n
+}
+
+func TestArrange(t *testing.T) {
+	me := selfAddresses{"me:1": true}
+	assert.Equal(t, "a b c", names(arrange([]pool.Upstream{
+		{Address: "c:1"}, {Address: "me:1"}, {Address: "a:1"}, {Address: "b:1"}, {Address: "a:1"},
+	}, me)))
+	assert.NotNil(t, arrange(nil, me))
+}
+
+func TestArrangeBelievesTheNewestStart(t *testing.T) {
+	old := pool.Upstream{Address: "a:1", StartedAt: epoch, Draining: true, Weight: 5}
+	young := pool.Upstream{Address: "a:1", StartedAt: epoch.Add(time.Hour)}
+	assert.Equal(t, []pool.Upstream{young}, arrange([]pool.Upstream{old, young}, nil))
+	assert.Equal(t, []pool.Upstream{young}, arrange([]pool.Upstream{young, old}, nil))
+}
+
+// TestArrangeForgetsTheOrder shuffles random lists.
+func TestArrangeForgetsTheOrder(t *testing.T) {
+	rng := seeded()
+	for range 500 {
+		var list []pool.Upstream
+		for range rng.IntN(12) {
+			list = append(list, pool.Upstream{
+				Address: string(rune('a'+rng.IntN(4))) + ":1", Weight: float64(rng.IntN(2)), Cores: rng.IntN(2),
+				StartedAt: epoch.Add(time.Duration(rng.IntN(2)) * time.Hour), Draining: rng.IntN(2) == 0,
+			})
+		}
+		set := arrange(list, nil)
+		rng.Shuffle(len(list), func(i, j int) { list[i], list[j] = list[j], list[i] })
+		require.Equal(t, set, arrange(list, nil))
+		require.True(t, same(set, arrange(list, nil)))
+
+		var addresses []string
+		for _, u := range set {
+			addresses = append(addresses, u.Address)
+		}
+		require.True(t, slices.IsSorted(addresses))
+		require.Len(t, slices.Compact(addresses), len(set))
+		for _, u := range list {
+			require.Contains(t, addresses, u.Address)
+		}
+	}
+}
+
+func TestSameSeesEveryFact(t *testing.T) {
+	base := pool.Upstream{Address: "a:1", Weight: 1, Cores: 2, StartedAt: epoch, StopsAt: epoch}
+	for _, change := range []func(*pool.Upstream){
+		func(u *pool.Upstream) { u.Address = "b:1" },
+		func(u *pool.Upstream) { u.Weight = 2 },
+		func(u *pool.Upstream) { u.Cores = 3 },
+		func(u *pool.Upstream) { u.StartedAt = epoch.Add(1) },
+		func(u *pool.Upstream) { u.StopsAt = epoch.Add(1) },
+		func(u *pool.Upstream) { u.Draining = true },
+	} {
+		other := base
+		change(&other)
+		assert.False(t, same([]pool.Upstream{base}, []pool.Upstream{other}))
+	}
+	zone := base
+	zone.StartedAt = epoch.In(time.FixedZone("x", 3600))
+	assert.True(t, same([]pool.Upstream{base}, []pool.Upstream{zone}), "the same instant elsewhere")
+}
+
+func TestPacerKeepsToOneQueryASecond(t *testing.T) {
+	rng := seeded()
+	p, now := &pacer{pace: pace{gap: time.Second, retryMax: 10 * time.Second}, rng: seeded()}, epoch
+	before := epoch.Add(-time.Minute)
+	for range 10_000 {
+		soon := time.Duration(max(0, rng.IntN(6000)-4000)) * time.Millisecond
+		now = now.Add(p.pause(now, rng.IntN(10) == 0, soon))
+		require.GreaterOrEqual(t, now.Sub(before), time.Second)
+		before, now = now, now.Add(time.Duration(rng.IntN(3))*500*time.Millisecond) // the reply takes a while
+	}
+	now = now.Add(time.Minute)
+	assert.Zero(t, p.pause(now, false, 0), "after a long wait it asks at once")
+	for _, want := range []float64{1, 2, 4, 8, 10, 10, 10} {
+		now = now.Add(time.Hour)
+		got := p.pause(now, true, 0).Seconds()
+		assert.GreaterOrEqual(t, got, want)
+		assert.LessOrEqual(t, got, want*(1+spread))
+	}
+	p.pause(now.Add(time.Hour), false, 0)
+	assert.Less(t, p.pause(now.Add(2*time.Hour), true, 0), 2*time.Second, "a success forgets the failures")
+}
+
+func TestPacerSpreadsAndHastens(t *testing.T) {
+	p, now := &pacer{pace: pace{gap: 10 * time.Second, retryMax: 10 * time.Second}, rng: seeded()}, epoch
+	seen := map[time.Duration]bool{}
+	p.pause(now, false, 0)
+	for range 50 {
+		d := p.pause(now, false, 0)
+		assert.GreaterOrEqual(t, d, 10*time.Second)
+		assert.LessOrEqual(t, d, 12*time.Second)
+		seen[d] = true
+		now = now.Add(d)
+	}
+	assert.Greater(t, len(seen), 40)
+	assert.Equal(t, 3*time.Second, p.pause(now, false, 3*time.Second))
+	assert.Equal(t, time.Second, p.pause(now.Add(3*time.Second), false, time.Millisecond), "but not below the shortest gap")
 }

@@ -80,3 +80,97 @@ func TestSeriesAreBounded(t *testing.T) {
 	assert.Equal(t, before, count())
 	assert.Empty(t, m.byUpstream)
 }
+
+func TestAttempts(t *testing.T) {
+	m := newMetrics()
+	m.Joined([]string{"u:1"})
+	want := map[string]float64{`pilotfish_jobs_moved_total`: 1, `pilotfish_picks_total{cache="none"}`: 45 + 9}
+	got := changes(t, m, func() {
+		m.JobMoved()
+		for o := range pool.Outcome(pool.Outcomes) {
+			attempted(m, record.Attempt{Upstream: "gone:1", Outcome: o, FirstByte: -1}) // counts as a pick alone
+			for range int(o) + 1 {
+				attempted(m, record.Attempt{Upstream: "u:1", Outcome: o, FirstByte: -1})
+			}
+			want[fmt.Sprintf("pilotfish_upstream_attempts_total{outcome=%q,upstream=\"u:1\"}", o)] = float64(o) + 1
+		}
+	})
+	assert.Equal(t, want, got)
+}
+
+// attempted counts an attempt alone.
+func attempted(m *Metrics, a record.Attempt) {
+	m.attempts.attempted(&a)
+	m.upstreams.attempted(&a)
+}
+
+// hinted is an attempt whose upstream told everything.
+func hinted(upstream string) record.Attempt {
+	return record.Attempt{
+		Upstream: upstream, Outcome: pool.Answered, Cache: selection.AssumedCached, FirstByte: 3 * time.Second,
+		Hint: &pool.Hint{Known: true, Waited: 2 * time.Second, Fetched: time.Second},
+	}
+}
+
+func TestAttemptsAtAnUpstream(t *testing.T) {
+	m := newMetrics()
+	m.Joined([]string{"u:1", "u:2"})
+	assert.Equal(t, map[string]float64{
+		`pilotfish_picks_total{cache="assumed"}`:                               1,
+		`pilotfish_cache_finds_total{believed="assumed",found="miss"}`:         1,
+		`pilotfish_upstream_attempts_total{outcome="answered",upstream="u:1"}`: 1,
+		`pilotfish_upstream_first_byte_seconds_count{upstream="u:1"}`:          1,
+		`pilotfish_upstream_first_byte_seconds_sum{upstream="u:1"}`:            3,
+		`pilotfish_upstream_wait_seconds_count{upstream="u:1"}`:                1,
+		`pilotfish_upstream_wait_seconds_sum{upstream="u:1"}`:                  2,
+		`pilotfish_upstream_fetch_seconds_count{upstream="u:1"}`:               1,
+		`pilotfish_upstream_fetch_seconds_sum{upstream="u:1"}`:                 1,
+	}, changes(t, m, func() { attempted(m, hinted("u:1")) }))
+
+	told := hinted("u:2")
+	told.Hint.Cached, told.Hint.Waited, told.Hint.Fetched = true, -1, -1
+	assert.Equal(t, map[string]float64{
+		`pilotfish_picks_total{cache="assumed"}`:                               1,
+		`pilotfish_cache_finds_total{believed="assumed",found="hit"}`:          1,
+		`pilotfish_upstream_attempts_total{outcome="answered",upstream="u:2"}`: 1,
+		`pilotfish_upstream_first_byte_seconds_count{upstream="u:2"}`:          1,
+		`pilotfish_upstream_first_byte_seconds_sum{upstream="u:2"}`:            3,
+	}, changes(t, m, func() { attempted(m, told) }), "what is not told is not counted")
+
+	m.Left([]string{"u:2"})
+	for name := range series(t, m.registry) {
+		assert.NotContains(t, name, "u:2")
+	}
+}
+
+func TestShadow(t *testing.T) {
+	m := newMetrics()
+	shadowed := func(to string, cost, there float64) *record.Attempt {
+		return &record.Attempt{Upstream: "u:1", Why: pool.Why{Shadow: to, Cost: selection.Cost{Total: cost}, ShadowCost: there}}
+	}
+	assert.Equal(t, map[string]float64{
+		`pilotfish_shadow_choices_total{choice="same"}`:    1,
+		`pilotfish_shadow_choices_total{choice="other"}`:   2,
+		`pilotfish_shadow_cost_seconds_total{of="policy"}`: 3,
+		`pilotfish_shadow_cost_seconds_total{of="shadow"}`: 12,
+	}, changes(t, m, func() {
+		m.shadow.attempted(shadowed("u:1", 2, 2))
+		m.shadow.attempted(shadowed("u:2", 1, 4))
+		m.shadow.attempted(shadowed("u:2", 0, 6))
+		m.shadow.attempted(shadowed("", 8, 0))
+	}))
+}
+
+func TestPicks(t *testing.T) {
+	m := newMetrics()
+	got := changes(t, m, func() {
+		for _, c := range []selection.Cache{selection.Cached, selection.AssumedCached, selection.AssumedCached, selection.NotCached} {
+			m.attempts.attempted(&record.Attempt{Cache: c})
+		}
+	})
+	assert.Equal(t, map[string]float64{
+		`pilotfish_picks_total{cache="cached"}`:  1,
+		`pilotfish_picks_total{cache="assumed"}`: 2,
+		`pilotfish_picks_total{cache="none"}`:    1,
+	}, got)
+}

@@ -49,18 +49,18 @@ func (s Settings) Hint(h http.Header, now time.Time) (hint pool.Hint, ok bool) {
 }
 
 // hintFields are the figures of a hint as they are written; -1 is not there.
-type hintFields [application + 1]float64
+type hintFields [hintApplication + 1]float64
 
 const (
-	at = iota
-	running
-	stalled
-	high
-	cached
-	waited
-	fetch
-	cpu
-	application
+	hintAt = iota
+	hintRunning
+	hintStalled
+	hintHigh
+	hintCached
+	hintWaited
+	hintFetch
+	hintCPU
+	hintApplication
 )
 
 // hintNames has the place of a figure by its name, and the largest value that is accepted.
@@ -68,16 +68,16 @@ var hintNames = map[string]struct {
 	figure int
 	most   float64
 }{
-	"at":           {at, math.MaxFloat64}, // in seconds since 1970 on the upstream's clock
-	"running":      {running, maxCount},
-	"stalled":      {stalled, maxCount},
-	"stalled_high": {high, maxCount},                      // the part of stalled that has high priority
-	"cached":       {cached, 1},                           // 1: the job found its project's data
-	"waited":       {waited, intake.MaxTimeout.Seconds()}, // by the job, in seconds
-	"fetch":        {fetch, intake.MaxTimeout.Seconds()},  // of the project's data, in seconds
+	"at":           {hintAt, math.MaxFloat64}, // in seconds since 1970 on the upstream's clock
+	"running":      {hintRunning, maxCount},
+	"stalled":      {hintStalled, maxCount},
+	"stalled_high": {hintHigh, maxCount},                      // the part of stalled that has high priority
+	"cached":       {hintCached, 1},                           // 1: the job found its project's data
+	"waited":       {hintWaited, intake.MaxTimeout.Seconds()}, // by the job, in seconds
+	"fetch":        {hintFetch, intake.MaxTimeout.Seconds()},  // of the project's data, in seconds
 
-	"cpu_utilization": {cpu, maxUtilization}, "cpuUtilization": {cpu, maxUtilization},
-	"application_utilization": {application, maxUtilization}, "applicationUtilization": {application, maxUtilization},
+	"cpu_utilization": {hintCPU, maxUtilization}, "cpuUtilization": {hintCPU, maxUtilization},
+	"application_utilization": {hintApplication, maxUtilization}, "applicationUtilization": {hintApplication, maxUtilization},
 }
 
 // set takes a figure by its name, and reports whether it makes sense. A named metric of
@@ -159,29 +159,29 @@ func (f *hintFields) readJSON(line string, names *Names) bool {
 // The header is written just before it is read, so a time in the future, or more than a
 // minute ago, means that the two clocks differ. Then now is used, as when there is none.
 func (f *hintFields) hint(now time.Time) (hint pool.Hint, ok bool) {
-	utilization := f[application]
+	utilization := f[hintApplication]
 	if utilization < 0 {
-		utilization = f[cpu]
+		utilization = f[hintCPU]
 	}
 	switch {
-	case f[running] < 0 && f[stalled] < 0 && utilization < 0:
+	case f[hintRunning] < 0 && f[hintStalled] < 0 && utilization < 0:
 		return hint, false
-	case f[stalled] >= 0 && f[high] > f[stalled], f[cached] > 0 && f[cached] < 1:
+	case f[hintStalled] >= 0 && f[hintHigh] > f[hintStalled], f[hintCached] > 0 && f[hintCached] < 1:
 		return hint, false
 	}
 	hint = pool.Hint{
 		At:          now,
 		Utilization: utilization,
-		Cached:      f[cached] == 1,
-		Known:       f[cached] >= 0,
-		Waited:      seconds(f[waited]),
-		Fetched:     seconds(f[fetch]),
+		Cached:      f[hintCached] == 1,
+		Known:       f[hintCached] >= 0,
+		Waited:      seconds(f[hintWaited]),
+		Fetched:     seconds(f[hintFetch]),
 	}
-	hint.Running[selection.Low], hint.Stalled[selection.Low] = f[running], f[stalled]
-	if f[stalled] >= 0 && f[high] >= 0 {
-		hint.Stalled[selection.Low], hint.Stalled[selection.High] = f[stalled]-f[high], f[high]
+	hint.Running[selection.Low], hint.Stalled[selection.Low] = f[hintRunning], f[hintStalled]
+	if f[hintStalled] >= 0 && f[hintHigh] >= 0 {
+		hint.Stalled[selection.Low], hint.Stalled[selection.High] = f[hintStalled]-f[hintHigh], f[hintHigh]
 	}
-	if age := float64(now.UnixNano())/1e9 - f[at]; age > 0 && age <= maxHintAge.Seconds() {
+	if age := float64(now.UnixNano())/1e9 - f[hintAt]; age > 0 && age <= maxHintAge.Seconds() {
 		hint.At = now.Add(-seconds(age))
 	}
 	return hint, true
