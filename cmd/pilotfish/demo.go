@@ -4,9 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net/http"
 	"os/signal"
-	"sync"
 	"syscall"
 	"time"
 
@@ -34,12 +32,10 @@ func (c *demoCommand) Run(s cli.Console) error {
 	if err := p.Open(ports.Config{Jobs: c.Listen, Admin: c.Admin}); err != nil {
 		return fmt.Errorf("%w. %s", err, freePorts)
 	}
-	upstreams, stop, err := demo.StartServers()
+	upstreams, err := demo.StartServers()
 	if err != nil {
 		return err
 	}
-	defer stop()
-
 	cfg := config.Default()
 	cfg.Listen, cfg.Admin = ports.Address(p.Jobs), ports.Address(p.Admin)
 	cfg.Discovery.Static = upstreams
@@ -62,19 +58,15 @@ func (c *demoCommand) Run(s cli.Console) error {
 	defer end()
 	ended := make(chan error, 1)
 	go func() { ended <- side.Run(running, p, nil) }()
-	// The end of the sidecar would wait for a connection that is open and has had no job.
-	client := &http.Client{Transport: &http.Transport{DisableKeepAlives: true}}
-	err = (&demo.Tour{Out: s.Out, Balancer: side.balancer, Address: cfg.Listen, Client: client}).Run(ctx)
-	if ctx.Err() != nil {
+	shown := &demo.Demo{Out: s.Out, Balancer: side.balancer, Address: cfg.Listen}
+	if err = shown.Tour(ctx); ctx.Err() != nil {
 		err = nil // Ctrl-C came before its end
 	}
 	if err != nil || c.Once || ctx.Err() != nil {
 		end()
 		return errors.Join(err, <-ended)
 	}
-	var load sync.WaitGroup
-	defer func() { end(); load.Wait() }()
-	load.Go(func() { demo.KeepBusy(running, client, cfg.Listen, newRand()) })
+	go shown.KeepBusy(running, newRand())
 	fmt.Fprintf(s.Out, "A little load keeps running now. Ctrl-C ends it.\n\n")
 	fmt.Fprintf(s.Out, "  look      http://%s/ in a browser, or: pilotfish top --admin %[1]s\n", cfg.Admin)
 	fmt.Fprintf(s.Out, "  ask why   curl 'http://%s/api/pick?project=12345&priority=low'\n", cfg.Admin)

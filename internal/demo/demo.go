@@ -1,0 +1,184 @@
+package demo
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"math"
+	"math/rand/v2"
+	"net/http"
+	"strconv"
+	"strings"
+	"time"
+
+	"example.org/pilotfish/internal/balancer"
+	"example.org/pilotfish/internal/intake"
+	"example.org/pilotfish/internal/pool"
+	"example.org/pilotfish/internal/ruleserver/example"
+	"example.org/pilotfish/pkg/selection"
+)
+
+const (
+	tourProject = 12345
+	// tourCost is what the servers make the example job last: its data is slow to fetch.
+	tourCost = "fetch=600ms,output=20ms"
+	// longJobs are more than a server has cores. They last as long as the tour at least, and less long
+	// than the jobs of the load wait for a core: else that begins with jobs that expire.
+	longJobs = 12
+	longCost = "output=8s"
+	// patience bounds the wait for a report of a server.
+	patience = 10 * time.Second
+
+	rate     = 5.0 // jobs of the load each second, on average
+	projects = 40
+	// maxAnswer bounds what is read of an answer, in bytes.
+	maxAnswer = 1 << 20
+)
+
+// Demo submits jobs to a sidecar that explains itself in headers, before the servers of StartServers
+// alone.
+type Demo struct {
+	Out      io.Writer
+	Balancer *balancer.Balancer // the sidecar's
+	Address  string             // where it takes jobs
+}
+
+func (d *Demo) say(format string, args ...any) { fmt.Fprintf(d.Out, format+"\n", args...) }
+
+// Tour submits three jobs of one project, and says what the sidecar does with each, and why.
+func (d *Demo) Tour(ctx context.Context) error {
+	d.say("1. A job of project %d. No server has the project's data.", tourProject)
+	cold, err := d.submit(ctx, example.Job(), tourCost)
+	if err != nil {
+		return err
+	}
+	home := cold.upstream
+	d.say("   It went to %s, the server that every sidecar prefers for this project.", home)
+	d.say("   It took %s, because the data had to be fetched. The response:\n", cold.took)
+	fmt.Fprint(d.Out, cold.body)
+	if _, err := d.until(ctx, home, func(s pool.State) bool { return s.Cached > 0 }); err != nil {
+		return err
+	}
+
+	d.say("\n2. The same project again.")
+	warm, err := d.submit(ctx, example.Job(), tourCost)
+	if err != nil {
+		return err
+	}
+	d.say("   It went to %s, which %s.\n   It took %s.", warm.upstream, cacheWords[warm.cache], warm.took)
+
+	long, cancel := context.WithCancel(ctx)
+	defer cancel()
+	for n := range longJobs { // past the sidecar, as another sidecar would
+		past := Demo{Address: home}
+		go past.submit(long, made(tourProject, "high", n), longCost) //nolint:errcheck // the end of long cuts it
+	}
+	busy, err := d.until(ctx, home, func(s pool.State) bool { return s.Stalled > 0 })
+	if err != nil {
+		return err
+	}
+	d.say("\n3. The same project once more, while %d long jobs keep the %d cores of %s busy.", longJobs, busy.Cores, home)
+	ranking, err := d.Balancer.Explain(pool.Request{Project: intake.Key(strconv.Itoa(tourProject)), Priority: selection.High})
+	if err != nil {
+		return err
+	}
+	moved, err := d.submit(ctx, example.Job(), tourCost)
+	if err != nil {
+		return err
+	}
+	d.say("   It went to %s.", moved.upstream)
+	for _, r := range ranking {
+		if c := r.Cost; c != nil && r.Address == home {
+			d.say("   By pilotfish's guesses, the wait for a core of %s counts %.1f s.", home, c.Wait)
+		} else if c != nil && r.Address == moved.upstream {
+			d.say("   To fetch the data elsewhere counts %.1f s: less than it takes, because later jobs of the project will find it there.", c.Fetch)
+		}
+	}
+	d.say("   It took %s.\n", moved.took)
+	return nil
+}
+
+// cacheWords says how it is known that a server has the data.
+var cacheWords = map[string]string{
+	selection.Cached.String():        "lists the data as cached",
+	selection.AssumedCached.String(): "should have the data: that is a guess, because the last job went there and its list has not come",
+	selection.NotCached.String():     "does not have the data",
+}
+
+// until waits until a server has reported something, and returns what is known of it then.
+func (d *Demo) until(ctx context.Context, address string, so func(pool.State) bool) (pool.State, error) {
+	ctx, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	for {
+		for _, s := range d.Balancer.States() {
+			if s.Address == address && so(s) {
+				return s, nil
+			}
+		}
+		select {
+		case <-ctx.Done():
+			return pool.State{}, errors.New("the server does not report what it does")
+		case <-time.After(20 * time.Millisecond):
+		}
+	}
+}
+
+// KeepBusy submits jobs until ctx ends, so that the page has something to show: of projects that
+// differ in popularity, with costs that differ by a factor of ten.
+func (d *Demo) KeepBusy(ctx context.Context, rng *rand.Rand) {
+	zipf := rand.NewZipf(rng, 1.2, 2, projects-1)
+	for n := 1; ; n++ {
+		select {
+		case <-ctx.Done():
+			return
+		case <-time.After(time.Duration(rng.ExpFloat64() / rate * float64(time.Second))):
+		}
+		priority := "low"
+		if rng.IntN(5) == 0 {
+			priority = "high"
+		}
+		seconds := 0.15 * math.Exp(rng.NormFloat64())
+		body := made(100+zipf.Uint64(), priority, n)
+		cost := fmt.Sprintf("fetch=400ms,operators=%dms,output=%dms", int(1000*seconds), int(300*seconds))
+		go d.submit(ctx, body, cost) //nolint:errcheck // what becomes of it, the page shows
+	}
+}
+
+// made is the body of a job that is made up. n tells it from the others, so that no result is used again.
+func made(project uint64, priority string, n int) string {
+	return fmt.Sprintf(`{"session_id":"demo-%d","project_id":%d,"priority":%q,"timeouts":{"queue_seconds":10,"evaluate_seconds":20},`+
+		`"operators":[{"name":"demo","actions":[{"field":"demo","action":"set","value":{"type":"static","value":"%d"}}]}]}`, n, project, priority, n)
+}
+
+// answer is what became of one job.
+type answer struct {
+	upstream, cache string
+	body            string
+	took            time.Duration // rounded
+}
+
+// submit posts a job as a submitter would. cost is what the servers make it last, asleep.
+func (d *Demo) submit(ctx context.Context, body, cost string) (a answer, err error) {
+	began := time.Now()
+	r, err := http.NewRequestWithContext(ctx, http.MethodPost, "http://"+d.Address+"/v1/jobs", strings.NewReader(body))
+	if err != nil {
+		return a, err
+	}
+	r.Close = true // the end of the sidecar would wait for a connection that is open and has had no job
+	r.Header = http.Header{"Content-Type": {"application/json"}, "Accept": {"text/csv"}, "X-Cost": {cost}}
+	resp, err := http.DefaultClient.Do(r)
+	if err != nil {
+		return a, err
+	}
+	defer resp.Body.Close()
+	text, err := io.ReadAll(io.LimitReader(resp.Body, maxAnswer))
+	if err == nil && resp.StatusCode != http.StatusOK {
+		err = fmt.Errorf("the job was answered %s: %s", resp.Status, text)
+	}
+	h := resp.Header
+	return answer{
+		upstream: h.Get("Pilotfish-Upstream"), cache: h.Get("Pilotfish-Cache"),
+		body: string(text), took: time.Since(began).Round(time.Millisecond),
+	}, err
+}
