@@ -5,6 +5,7 @@ import (
 	"net"
 	"net/netip"
 	"path/filepath"
+	"reflect"
 	"strings"
 	"time"
 
@@ -40,9 +41,12 @@ func (c *Config) Check(f *settings.Faults) {
 	if c.UpstreamTLS != nil {
 		files.CheckTLS(*c.UpstreamTLS, f.In("upstream_tls"))
 	}
-	c.Discovery.Check(f.In("discovery"))
-	c.Reports.Check(f.In("reports"))
-	c.Job.Check(f.In("job"))
+	all := reflect.ValueOf(c).Elem()
+	for i := range all.NumField() {
+		if section, ok := all.Field(i).Interface().(interface{ Check(*settings.Faults) }); ok && all.Field(i).Kind() == reflect.Struct {
+			section.Check(f.In(all.Type().Field(i).Tag.Get("yaml")))
+		}
+	}
 	f.OneOf("selection.policy", c.Selection.Policy, selection.Names())
 	if c.Selection.Shadow != "" {
 		f.OneOf("selection.shadow", c.Selection.Shadow, selection.Names())
@@ -51,16 +55,7 @@ func (c *Config) Check(f *settings.Faults) {
 	if !(c.Overload.Stalled > 0) { // in this form it refuses NaN too
 		f.Add("overload.stalled", "%v must be positive", c.Overload.Stalled)
 	}
-	c.Breaker.Check(f.In("breaker"))
-	c.Tracing.Check(f.In("tracing"))
-	c.Retry.Check(f.In("retry"))
-	c.Queue.Check(f.In("queue"))
-	c.Projects.Check(f.In("projects"))
-	c.Quality.Check(f.In("quality"))
-	c.Stream.Check(f.In("stream"))
-	c.Submitters.Check(f.In("submitters"))
 	f.Positive("shutdown.grace", c.Shutdown.Grace)
-	c.Log.Check(f.In("log"))
 }
 
 func (c *Config) checkPorts(f *settings.Faults) {
@@ -74,7 +69,6 @@ func (c *Config) checkPorts(f *settings.Faults) {
 	if c.Listen == c.Admin && !strings.HasSuffix(c.Listen, ":0") { // two free ports are never the same
 		f.Add("admin", "%s is taken by listen", c.Admin)
 	}
-	c.Mesh.Check(f.In("mesh"))
 	if filepath.IsAbs(c.Mesh.TLS) {
 		files.CheckTLS(c.Mesh.Files(), f.In("mesh.tls"))
 	}

@@ -1,10 +1,8 @@
 package config
 
 import (
-	"math"
 	"os"
 	"path/filepath"
-	"reflect"
 	"strings"
 	"testing"
 	"time"
@@ -114,57 +112,6 @@ func TestTheReadmeShowsDefaults(t *testing.T) {
 	want := Default()
 	want.Discovery.Static = []string{"127.0.0.1:9001", "127.0.0.1:9002"}
 	assert.Equal(t, want, got)
-}
-
-// What a section finds wrong with itself, the configuration finds in it.
-func TestEverySectionIsChecked(t *testing.T) {
-	good := Default()
-	good.Discovery.Static = []string{"127.0.0.1:9001"}
-	checked := 0
-	for _, field := range reflect.VisibleFields(reflect.TypeFor[Config]()) {
-		c := good
-		section := reflect.ValueOf(&c).Elem().FieldByIndex(field.Index)
-		spoil(section)
-		if c.UpstreamTLS != nil {
-			*c.UpstreamTLS = settings.TLS{CertFile: "without a key"}
-		}
-		value := section
-		if value.Kind() == reflect.Pointer && !value.IsNil() {
-			value = value.Elem()
-		}
-		checker, ok := value.Interface().(interface{ Check(f *settings.Faults) })
-		if !ok {
-			continue
-		}
-		checked++
-		var own, all settings.Faults
-		checker.Check(own.In(field.Tag.Get("yaml")))
-		assert.NotEmpty(t, own.All(), field.Name)
-		c.Check(&all)
-		assert.Subset(t, all.All(), own.All(), field.Name)
-	}
-	assert.Greater(t, checked, 10)
-}
-
-// spoil makes every number and text in a section one that is of no use.
-func spoil(v reflect.Value) {
-	switch v.Kind() {
-	case reflect.Struct:
-		for i := range v.NumField() {
-			spoil(v.Field(i))
-		}
-	case reflect.Int, reflect.Int64:
-		v.SetInt(-1)
-	case reflect.Float64:
-		v.SetFloat(math.NaN())
-	case reflect.String:
-		v.SetString("\x00 none")
-	case reflect.Slice:
-		v.SetZero()
-	case reflect.Pointer:
-		v.Set(reflect.New(v.Type().Elem()))
-		spoil(v.Elem())
-	}
 }
 
 func TestOverlayComesBeforeTheCheck(t *testing.T) {
