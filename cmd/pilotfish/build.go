@@ -84,7 +84,6 @@ func (s *sidecar) admin(from *source) (http.Handler, error) {
 	return admin.New(admin.Config{
 		Metrics:      s.metrics.Handler(),
 		Now:          s.now,
-		Upstreams:    s.rows,
 		Points:       s.points,
 		About:        s.about,
 		Describe:     func(body []byte) (intake.Facts, error) { return s.current.Load().describe(body) },
@@ -94,7 +93,7 @@ func (s *sidecar) admin(from *source) (http.Handler, error) {
 		Write:        func() bool { return s.current.Load().cfg.AdminWrite },
 		Ready:        s.ready,
 		BrowserCheck: s.browserCheck,
-		Token:        func() (string, bool, error) { return adminToken(&s.current.Load().cfg) },
+		TokenFile:    func() string { return s.current.Load().cfg.AdminTokenFile },
 	})
 }
 
@@ -109,13 +108,12 @@ func (g *generation) describe(body []byte) (intake.Facts, error) {
 
 // drainByHand does and logs what an operator does by hand.
 func (s *sidecar) drainByHand(address string, on bool) (known bool) {
-	known = s.balancer.Drain(address, on)
-	switch {
-	case !known:
-	case on:
-		s.log.Info("an operator drains the upstream: it gets no new jobs", zap.String("upstream", address))
-	default:
-		s.log.Info("an operator lets the upstream take jobs again", zap.String("upstream", address))
+	what := "an operator lets the upstream take jobs again"
+	if on {
+		what = "an operator drains the upstream: it gets no new jobs"
+	}
+	if known = s.balancer.Drain(address, on); known {
+		s.log.Info(what, zap.String("upstream", address))
 	}
 	return known
 }

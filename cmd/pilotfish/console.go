@@ -38,14 +38,6 @@ func (s *sidecar) now() admin.Now {
 	return n
 }
 
-// rows are the upstreams, and how they serve jobs.
-func (s *sidecar) rows() []quality.Upstream {
-	states := s.balancer.States()
-	s.served.mu.Lock()
-	defer s.served.mu.Unlock()
-	return s.served.machine.Upstreams(time.Now(), states)
-}
-
 // points are the last hour.
 func (s *sidecar) points() []quality.Point {
 	s.served.mu.Lock()

@@ -36,21 +36,16 @@ func (s *sidecar) newGeneration(cfg *config.Config, before *generation) (*genera
 		}
 		g.dial = g.tls.Over(g.dial)
 	}
-	if _, _, err := adminToken(cfg); err != nil {
+	if g.reader, err = intake.NewReader(cfg.Job); err != nil {
 		return nil, err
 	}
-	reader, err := intake.NewReader(cfg.Job)
-	if err != nil {
-		return nil, err
-	}
-	g.reader = reader
 	if g.tracing, err = tracing.New(tracing.Config{Settings: cfg.Tracing, Version: version, Failed: func(err error) {
 		s.log.Warn("spans are lost: the collector does not take them", zap.String("endpoint", cfg.Tracing.Endpoint), zap.Error(err))
 	}}); err != nil {
 		return nil, err
 	}
 	jobs := job.Config{
-		Reader: reader, Budget: g.budget, MaxBody: int64(cfg.Job.MaxBody), Claimer: s.balancer,
+		Reader: g.reader, Budget: g.budget, MaxBody: int64(cfg.Job.MaxBody), Claimer: s.balancer,
 		Hint: cfg.Reports.Hint, AskLoad: cfg.Reports.AskORCA, Sinks: s.sinks(), ExplainHeaders: cfg.Stream.ExplainHeaders,
 	}
 	if g.tracing != nil {
@@ -115,17 +110,6 @@ func (s *sidecar) newTLS(key string, settings settings.TLS) (*files.TLS, error) 
 		return nil, fmt.Errorf("%s: %w", key, err)
 	}
 	return t, nil
-}
-
-// adminToken is what requests to the admin port must show, if wanted.
-func adminToken(cfg *config.Config) (token string, wanted bool, err error) {
-	if cfg.AdminTokenFile == "" {
-		return "", false, nil
-	}
-	if token, err = files.Token(cfg.AdminTokenFile); err != nil {
-		err = fmt.Errorf("admin_token_file: %w", err)
-	}
-	return token, true, err
 }
 
 // ask makes an upstream report at once, where upstreams are asked one by one.

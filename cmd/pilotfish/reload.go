@@ -4,6 +4,8 @@ import (
 	"bytes"
 	"cmp"
 	"context"
+	"reflect"
+	"strings"
 	"time"
 
 	"go.uber.org/zap"
@@ -81,17 +83,10 @@ func (s *sidecar) reload(cfg *config.Config) (waiting []string, err error) {
 
 // waiting are the keys of ports: a port that is open stays as it is.
 func (s *sidecar) waiting(cfg *config.Config) (keys []string) {
-	for _, fixed := range []struct {
-		key     string
-		changed bool
-	}{
-		{"listen", s.first.Listen != cfg.Listen},
-		{"admin", s.first.Admin != cfg.Admin},
-		{"submitters", s.first.Submitters != cfg.Submitters},
-		{"mesh", s.first.Mesh != cfg.Mesh},
-	} {
-		if fixed.changed {
-			keys = append(keys, fixed.key)
+	was, is := reflect.ValueOf(s.first), reflect.ValueOf(*cfg)
+	for _, field := range []string{"Listen", "Admin", "Submitters", "Mesh"} {
+		if was.FieldByName(field).Interface() != is.FieldByName(field).Interface() {
+			keys = append(keys, strings.ToLower(field))
 		}
 	}
 	return keys

@@ -38,26 +38,17 @@ func (c *serveCommand) load() (config.Config, []*cli.Error, error) {
 }
 
 // given are the flags on the command line.
-func (c *serveCommand) given() (flags []config.Flag) {
-	if len(c.Upstream) > 0 {
-		flags = append(flags, config.Flag{Name: "--upstream", Key: "discovery", Set: func(cfg *config.Config) {
+func (c *serveCommand) given() []config.Flag {
+	return []config.Flag{
+		{Name: "--upstream", Key: "discovery", Given: len(c.Upstream) > 0, Set: func(cfg *config.Config) {
 			cfg.Discovery = discovery.Default()
 			cfg.Discovery.Static = c.Upstream
-		}})
+		}},
+		{Name: "--listen", Key: "listen", Given: c.Listen != "", Set: func(cfg *config.Config) { cfg.Listen = c.Listen }},
+		{Name: "--admin", Key: "admin", Given: c.Admin != "", Set: func(cfg *config.Config) { cfg.Admin = c.Admin }},
+		{Name: "--reuse-port", Key: "reuse_port", Given: c.ReusePort, Set: func(cfg *config.Config) { cfg.ReusePort = true }},
+		{Name: "--explain-headers", Key: "stream.explain_headers", Given: c.ExplainHeaders, Set: func(cfg *config.Config) { cfg.Stream.ExplainHeaders = true }},
 	}
-	if c.Listen != "" {
-		flags = append(flags, config.Flag{Name: "--listen", Key: "listen", Set: func(cfg *config.Config) { cfg.Listen = c.Listen }})
-	}
-	if c.Admin != "" {
-		flags = append(flags, config.Flag{Name: "--admin", Key: "admin", Set: func(cfg *config.Config) { cfg.Admin = c.Admin }})
-	}
-	if c.ReusePort {
-		flags = append(flags, config.Flag{Name: "--reuse-port", Key: "reuse_port", Set: func(cfg *config.Config) { cfg.ReusePort = true }})
-	}
-	if c.ExplainHeaders {
-		flags = append(flags, config.Flag{Name: "--explain-headers", Key: "stream.explain_headers", Set: func(cfg *config.Config) { cfg.Stream.ExplainHeaders = true }})
-	}
-	return flags
 }
 
 func (c *serveCommand) Run(s cli.Console) error {

@@ -19,17 +19,16 @@ import (
 	"example.org/pilotfish/pkg/selection"
 )
 
-// Config is what the admin port serves. All but Reload and Token is required.
+// Config is what the admin port serves. All but Reload is required.
 type Config struct {
 	// Metrics serves /metrics.
 	Metrics http.Handler
 	// Ready returns a few words on the upstreams, or why the sidecar does not want jobs.
 	Ready func() (words string, err error)
-	// Now, Upstreams, Points and About are what the page shows.
-	Now       func() Now
-	Upstreams func() []quality.Upstream
-	Points    func() []quality.Point
-	About     func() (About, error)
+	// Now, Points and About are what the page shows.
+	Now    func() Now
+	Points func() []quality.Point
+	About  func() (About, error)
 	// Describe reads the body of a job.
 	Describe func(body []byte) (intake.Facts, error)
 	// Explain ranks the upstreams for a job.
@@ -44,10 +43,10 @@ type Config struct {
 	Write func() bool
 	// BrowserCheck wraps a handler in one that refuses requests of other sites' pages.
 	BrowserCheck func(http.Handler) http.Handler
-	// Token returns what a request must show, if it is wanted, but for /healthz and
+	// TokenFile returns the path of the token that a request must show, but for /healthz and
 	// /readyz: as a bearer token, or as the password of Basic authentication, which
-	// browsers ask for. Nil lets everyone in.
-	Token func() (token string, wanted bool, err error)
+	// browsers ask for. Without a path, everyone is let in.
+	TokenFile func() string
 }
 
 // New returns the admin port's handler.
@@ -69,7 +68,7 @@ func New(cfg Config) (http.Handler, error) {
 		_, _ = w.Write([]byte("ready: " + words + "\n"))
 	})
 	mux.HandleFunc("GET /api/now", show(func() (any, error) { return cfg.Now(), nil }))
-	mux.HandleFunc("GET /api/upstreams", show(func() (any, error) { return Upstreams{cfg.Upstreams()}, nil }))
+	mux.HandleFunc("GET /api/upstreams", show(func() (any, error) { return Upstreams{cfg.Now().Upstreams}, nil }))
 	mux.HandleFunc("GET /api/history", show(func() (any, error) { return History{cfg.Points()}, nil }))
 	mux.HandleFunc("GET /api/about", show(func() (any, error) { return cfg.About() }))
 	mux.HandleFunc("GET /api/pick", pick(cfg))
@@ -88,7 +87,7 @@ func New(cfg Config) (http.Handler, error) {
 			h(w, r)
 		})
 	}
-	return ownOrigin(cfg.BrowserCheck(authorized(cfg.Token, mux))), nil
+	return ownOrigin(cfg.BrowserCheck(authorized(cfg.TokenFile, mux))), nil
 }
 
 // show serves what now returns at the moment.

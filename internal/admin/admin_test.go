@@ -28,7 +28,7 @@ func config() admin.Config {
 		Metrics:   http.NotFoundHandler(),
 		Ready:     func() (string, error) { return "1 of 1 upstreams are eligible", nil },
 		Now:       func() admin.Now { return admin.Now{Waiting: 3, Upstreams: []quality.Upstream{row("a:1")}} },
-		Upstreams: func() []quality.Upstream { return []quality.Upstream{row("a:1")} },
+		TokenFile: func() string { return "" },
 		Points:    func() []quality.Point { return []quality.Point{{At: 10}} },
 		About:     func() (admin.About, error) { return admin.About{Configuration: "listen: x\n"}, nil },
 		Describe: func(body []byte) (intake.Facts, error) {

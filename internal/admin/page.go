@@ -10,7 +10,7 @@ import (
 )
 
 //go:embed page
-var files embed.FS
+var content embed.FS
 
 // policy lets the page load what this port serves, and nothing else. It runs no script
 // and no style that is written into the page.
@@ -19,7 +19,7 @@ const policy = "default-src 'none'; script-src 'self'; style-src 'self'; img-src
 
 // page serves the page and what it loads: / is index.html.
 func page() (http.Handler, error) {
-	within, err := fs.Sub(files, "page")
+	within, err := fs.Sub(content, "page")
 	server, tag := http.FileServerFS(within), fmt.Sprintf(`"%x"`, time.Now().UnixNano()) // it changes with the process only
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.URL.Path != "/" && strings.HasSuffix(r.URL.Path, "/") { // a list of files

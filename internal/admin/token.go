@@ -5,25 +5,25 @@ import (
 	"crypto/subtle"
 	"net/http"
 	"strings"
+
+	"example.org/pilotfish/internal/files"
 )
 
 // authorized lets requests pass that show the token. Probes need none: what they are
 // told is whether the sidecar lives and wants jobs. A token that cannot be read
 // opens nothing.
-func authorized(token func() (string, bool, error), next http.Handler) http.Handler {
-	if token == nil {
-		return next
-	}
+func authorized(file func() string, next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if r.URL.Path == "/healthz" || r.URL.Path == "/readyz" {
+		path := file()
+		if path == "" || r.URL.Path == "/healthz" || r.URL.Path == "/readyz" {
 			next.ServeHTTP(w, r)
 			return
 		}
-		want, wanted, err := token()
+		want, err := files.Token(path)
 		switch {
 		case err != nil:
 			http.Error(w, "the admin token cannot be read, so nobody is let in: "+err.Error(), http.StatusServiceUnavailable)
-		case wanted && !same(shown(r), want):
+		case !same(shown(r), want):
 			w.Header().Set("WWW-Authenticate", `Basic realm="pilotfish", charset="UTF-8"`)
 			w.Header().Add("WWW-Authenticate", `Bearer realm="pilotfish"`)
 			http.Error(w, "the admin port wants the token of admin_token_file: as a bearer token, or as a password with any name", http.StatusUnauthorized)

@@ -1,9 +1,10 @@
 package admin_test
 
 import (
-	"errors"
 	"net/http"
 	"net/http/httptest"
+	"os"
+	"path/filepath"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -13,9 +14,10 @@ import (
 )
 
 func TestToken(t *testing.T) {
-	token, wanted, failed := "s3cret", true, error(nil)
+	file := filepath.Join(t.TempDir(), "token")
+	require.NoError(t, os.WriteFile(file, []byte("s3cret\n"), 0o600))
 	cfg := config()
-	cfg.Token = func() (string, bool, error) { return token, wanted, failed }
+	cfg.TokenFile = func() string { return file }
 	h, err := admin.New(cfg)
 	require.NoError(t, err)
 	get := func(path string, show func(*http.Request)) *httptest.ResponseRecorder {
@@ -55,12 +57,12 @@ func TestToken(t *testing.T) {
 	assert.Contains(t, refused.Body.String(), "admin_token_file")
 	assert.Contains(t, refused.Header().Get("WWW-Authenticate"), "Basic")
 
-	token = "next"
+	require.NoError(t, os.WriteFile(file, []byte("next"), 0o600))
 	assert.Equal(t, 401, get("/api/now", bearer("s3cret")).Code)
 	assert.Equal(t, 200, get("/api/now", bearer("next")).Code)
-	token, failed = "", errors.New("no such file")
+	require.NoError(t, os.Remove(file))
 	assert.Equal(t, 503, get("/api/now", bearer("")).Code, "a token that is gone opens nothing")
 	assert.Equal(t, 200, get("/healthz", nothing).Code)
-	wanted, failed = false, nil
+	file = ""
 	assert.Equal(t, 200, get("/api/now", nothing).Code)
 }

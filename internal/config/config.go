@@ -140,9 +140,10 @@ func Default() Config {
 // Flag is a setting of the command line. It is laid over the file's before the
 // check, so that what it replaces need not be right in the file.
 type Flag struct {
-	Name string // --listen
-	Key  string // what it sets: listen
-	Set  func(*Config)
+	Name  string // --listen
+	Key   string // what it sets: listen
+	Given bool   // the command line has it
+	Set   func(*Config)
 }
 
 // Load reads a configuration file over the defaults, lays flags over it, and
@@ -161,8 +162,10 @@ func Parse(d cli.Document, flags ...Flag) (Config, []*cli.Error, error) {
 	d.Flags = map[string]string{}
 	set := func(f *settings.Faults) {
 		for _, flag := range flags {
-			flag.Set(&c)
-			d.Flags[flag.Key] = flag.Name
+			if flag.Given {
+				flag.Set(&c)
+				d.Flags[flag.Key] = flag.Name
+			}
 		}
 		c.Check(f)
 	}

@@ -115,7 +115,7 @@ func TestTheReadmeShowsDefaults(t *testing.T) {
 }
 
 func TestOverlayComesBeforeTheCheck(t *testing.T) {
-	_, _, err := Load("testdata/bad/no-discovery.yaml", Flag{"--upstream", "discovery", func(c *Config) { c.Discovery.Static = []string{"127.0.0.1:1"} }})
+	_, _, err := Load("testdata/bad/no-discovery.yaml", Flag{"--upstream", "discovery", true, func(c *Config) { c.Discovery.Static = []string{"127.0.0.1:1"} }})
 	assert.NoError(t, err)
 }
 

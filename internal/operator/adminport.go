@@ -16,6 +16,7 @@ import (
 	"time"
 	"unicode"
 
+	"example.org/pilotfish/internal/cli"
 	"example.org/pilotfish/internal/files"
 	"example.org/pilotfish/internal/settings"
 )
@@ -33,16 +34,14 @@ const maxReply = 64 << 20
 // maxReason bounds what is shown of a reply that is not JSON, in bytes.
 const maxReason = 200
 
-// get reads one of the admin port's replies.
-func (p adminPort) get(ctx context.Context, path string, query url.Values, into any) error {
-	return p.ask(ctx, http.MethodGet, path, query, nil, into)
-}
-
 // ask sends a request to the admin port and reads the reply, which is JSON.
-func (p adminPort) ask(ctx context.Context, method, path string, query url.Values, body []byte, into any) error {
-	text, err := p.read(ctx, method, path, query, body)
+func (p adminPort) ask(method, path string, query url.Values, body []byte, into any) error {
+	text, err := p.read(method, path, query, body)
 	if err != nil {
 		return err
+	}
+	if into == nil {
+		return nil
 	}
 	if err := json.Unmarshal(text, into); err != nil {
 		return fmt.Errorf("%s is no sidecar's admin port: %w", p.Admin, err)
@@ -50,8 +49,10 @@ func (p adminPort) ask(ctx context.Context, method, path string, query url.Value
 	return nil
 }
 
-// read sends a request to the admin port and returns the reply. The path is escaped.
-func (p adminPort) read(ctx context.Context, method, path string, query url.Values, body []byte) ([]byte, error) {
+// read sends a request to the admin port and returns the reply; Ctrl-C ends that. The path is escaped.
+func (p adminPort) read(method, path string, query url.Values, body []byte) ([]byte, error) {
+	ctx, stop := cli.Context()
+	defer stop()
 	ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
 	defer cancel()
 	client := http.Client{Transport: &http.Transport{DisableKeepAlives: true}}

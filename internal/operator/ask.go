@@ -1,7 +1,6 @@
 package operator
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -25,19 +24,14 @@ type Explain struct {
 
 // Run asks for the costs of all upstreams, and shows them.
 func (c *Explain) Run(s cli.Console) error {
-	ctx, stop := cli.Context()
-	defer stop()
 	var pick admin.Pick
 	query, body, err := c.job(s)
 	if err != nil {
 		return err
 	}
-	method := http.MethodGet
-	if body != nil {
-		method = http.MethodPost
-	}
-	if err := c.ask(ctx, method, "/api/pick", query, body, &pick); err != nil {
-		return errors.Join(err, c.leftOut(ctx, s))
+	method := map[bool]string{true: http.MethodGet, false: http.MethodPost}[body == nil]
+	if err := c.ask(method, "/api/pick", query, body, &pick); err != nil {
+		return errors.Join(err, c.leftOut(s))
 	}
 	of := "a job without a project"
 	if pick.Project != "" {
@@ -65,7 +59,7 @@ func (c *Explain) Run(s cli.Console) error {
 	if shadow != "" {
 		fmt.Fprintf(s.Out, "The shadow policy would take %s.\n", plain(shadow))
 	}
-	return c.leftOut(ctx, s)
+	return c.leftOut(s)
 }
 
 // job is what to ask about: a query, or the body of a job.
@@ -85,9 +79,9 @@ func (c *Explain) job(s cli.Console) (query url.Values, body []byte, err error) 
 }
 
 // leftOut lists the upstreams that get no new job, and what keeps each from it.
-func (c *Explain) leftOut(ctx context.Context, s cli.Console) error {
+func (c *Explain) leftOut(s cli.Console) error {
 	var all admin.Upstreams
-	if err := c.get(ctx, "/api/upstreams", nil, &all); err != nil {
+	if err := c.ask(http.MethodGet, "/api/upstreams", nil, nil, &all); err != nil {
 		return err
 	}
 	for _, u := range all.Upstreams {
@@ -103,10 +97,8 @@ type Reload struct{ adminPort }
 
 // Run says what came of it.
 func (c *Reload) Run(s cli.Console) error {
-	ctx, stop := cli.Context()
-	defer stop()
 	var done admin.Reloaded
-	if err := c.ask(ctx, http.MethodPost, "/-/reload", nil, nil, &done); err != nil {
+	if err := c.ask(http.MethodPost, "/-/reload", nil, nil, &done); err != nil {
 		return err
 	}
 	fmt.Fprintln(s.Out, "the configuration was reloaded")
@@ -125,13 +117,11 @@ type Drain struct {
 
 // Run needs a sidecar with admin_write: true.
 func (c *Drain) Run(s cli.Console) error {
-	ctx, stop := cli.Context()
-	defer stop()
 	method, now := http.MethodPost, "gets no new jobs from this sidecar"
 	if c.End {
 		method, now = http.MethodDelete, "gets jobs again"
 	}
-	if _, err := c.read(ctx, method, "/api/upstreams/"+url.PathEscape(c.Upstream)+"/drain", nil, nil); err != nil {
+	if err := c.ask(method, "/api/upstreams/"+url.PathEscape(c.Upstream)+"/drain", nil, nil, nil); err != nil {
 		return err
 	}
 	fmt.Fprintf(s.Out, "%s %s\n", plain(c.Upstream), now)
@@ -150,9 +140,7 @@ func (c *Probe) Run(s cli.Console) error {
 	if c.Live {
 		path = "/healthz"
 	}
-	ctx, stop := cli.Context()
-	defer stop()
-	text, err := c.read(ctx, http.MethodGet, path, nil, nil)
+	text, err := c.read(http.MethodGet, path, nil, nil)
 	if err != nil {
 		return err
 	}

@@ -2,10 +2,10 @@ package operator
 
 import (
 	"cmp"
-	"context"
 	"errors"
 	"fmt"
 	"io"
+	"net/http"
 	"slices"
 	"strings"
 	"text/tabwriter"
@@ -28,38 +28,35 @@ func (c *Top) Run(s cli.Console) error {
 	if c.Every < 100*time.Millisecond || c.Rows < 1 {
 		return errors.New("--every must be at least 100ms, and --rows at least 1")
 	}
-	ctx, stop := cli.Context()
-	defer stop()
 	if !cli.IsTerminal(s.Out) {
-		text, err := c.draw(ctx)
+		text, err := c.draw()
 		if err != nil {
 			return err
 		}
 		_, err = io.WriteString(s.Out, text)
 		return err
 	}
-	for {
-		text, err := c.draw(ctx)
-		switch {
-		case ctx.Err() != nil:
-			return nil // Ctrl-C is how it ends
-		case err != nil:
+	ctx, stop := cli.Context()
+	defer stop()
+	for ctx.Err() == nil { // Ctrl-C is how it ends
+		text, err := c.draw()
+		if err != nil {
 			text = plain(err.Error()) + "\n"
 		}
 		// Home, each line to its end, and all below.
 		fmt.Fprint(s.Out, "\x1b[H"+strings.ReplaceAll(text, "\n", "\x1b[K\n")+"\x1b[J")
 		select {
 		case <-ctx.Done():
-			return nil
 		case <-time.After(c.Every):
 		}
 	}
+	return nil
 }
 
 // draw asks the sidecar, and writes what it says.
-func (c *Top) draw(ctx context.Context) (string, error) {
+func (c *Top) draw() (string, error) {
 	var now admin.Now
-	if err := c.get(ctx, "/api/now", nil, &now); err != nil {
+	if err := c.ask(http.MethodGet, "/api/now", nil, nil, &now); err != nil {
 		return "", err
 	}
 	if len(now.Fleet.Windows) == 0 {
