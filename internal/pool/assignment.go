@@ -79,7 +79,9 @@ func (a *Assignment) Answered(now time.Time, healthy bool, hint *Hint) {
 	}
 	a.answered = true
 	a.member.unanswered.end(a.owed)
-	a.member.unread.end(a.reads)
+	if a.text {
+		a.member.unread.answered(a.Claimed, a.reads)
+	}
 	a.pool.answerBegan(now, a.member, a.waiting.number)
 	delete(a.member.waiting, &a.waiting)
 	if healthy {
@@ -243,7 +245,9 @@ func (a *Assignment) end(now time.Time, o Outcome) {
 	if !a.answered {
 		a.record(now, o)
 		m.unanswered.end(a.owed)
-		m.unread.end(a.reads)
+		if a.text {
+			m.unread.end(a.reads)
+		}
 		m.suspicion.letGo(a.waiting.number)
 	}
 	m.load.done(now)

@@ -6,9 +6,9 @@ import (
 	"example.org/pilotfish/internal/hash"
 )
 
-// table is a bounded set of keys above 0, with an instant for each. A key has 8 places, side by side. A table that finds them all taken doubles; one that has its full size
-// forgets the key of the earliest instant there. It takes 12 bytes a place: 1.5 MiB at most, for
-// 100,000 keys 16 bytes each.
+// table is a bounded set of keys above 0, with an instant for each. A key has 8 places, side by side. A table that
+// finds them all taken doubles; one of full size forgets the key of the earliest instant there. It takes 12 bytes a
+// place: 1.5 MiB at most, for 100,000 keys 16 bytes each.
 type table struct {
 	keys  []uint64 // 0 is nothing
 	marks []uint32

@@ -34,10 +34,9 @@ func TestTextsAreReadOneAfterTheOther(t *testing.T) {
 	other.Answered(now, true, nil)
 	assert.InDelta(t, (8-1.9)*each, at(now, other.Address), 1e-9, "nor is this one")
 	long.Done(now, Refused)
-	assert.InDelta(t, each, at(now, long.Address), 1e-9, "what nobody answers for fades with time")
+	assert.Zero(t, at(now, long.Address), "nothing is read for it")
 	same.Answered(now, true, nil)
-	assert.InDelta(t, (2+8-1.9-3)*each, at(now, same.Address), 1e-9)
-	assert.Zero(t, at(now.Add(time.Hour), same.Address))
+	assert.Zero(t, at(now, same.Address), "it was read sooner than expected")
 }
 
 // Jobs of other sidecars count by their number, where the upstream tells how many began with those that it reads.
@@ -47,23 +46,41 @@ func TestReportsOfUnreadTexts(t *testing.T) {
 		r.Completed, r.Begun = completed, begun
 		return r
 	}
-	u := unread{own: 1}
+	u := unread{own: 1, jobs: 1}
 	for _, c := range []struct {
 		report Report
 		want   float64
 	}{
-		{told(7, 3, -1, 0), 6},
+		{told(7, 3, -1, 0), 5},
 		{told(7, 0, -1, 0), 1}, // at least its own
-		{told(7, 3, 10, 16), 8},
-		{told(7, 0, 10, 16), 2},
+		{told(7, 3, 10, 16), 7},
+		{told(7, 0, 10, 15), 3},
 		{told(0, 0, 12, 10), 1}, // two ended before they began
-		{told(7, 3, 20, 24), 8},
-		{told(2, 0, 20, 1), 4}, // no more than there are
+		{told(7, 3, 20, 24), 7},
+		{told(2, 0, 20, 1), 3}, // no more than there are
 	} {
 		u.report(c.report, 2)
 		assert.Equal(t, c.want, u.left(start), "%+v", c.report)
 	}
 	assert.Equal(t, 1.0, u.left(start.Add(time.Minute)))
+}
+
+// An answer shows that what came before it was read, but not which jobs of others did.
+func TestAnswersShowWhatWasRead(t *testing.T) {
+	var u unread
+	u.claim(start, 5)
+	u.report(report(start.Add(time.Second), 1, 3), 2)
+	now := start.Add(2 * time.Second)
+	assert.Equal(t, 5.0+2*2-1, u.left(now))
+	u.answered(start, 5)
+	assert.Equal(t, 2*2.0, u.left(now))
+	u.claim(now, 7)
+	u.claim(now, 1)
+	assert.Equal(t, 2*2.0+8, u.left(now))
+	u.answered(now, 7)
+	assert.Equal(t, 1.0, u.left(now))
+	u.end(1)
+	assert.Zero(t, u.left(now))
 }
 
 // How fast texts are read is learned from those before which nothing was to be read.
