@@ -15,7 +15,6 @@ import (
 	"example.org/pilotfish/internal/overload"
 	"example.org/pilotfish/internal/settings"
 	"example.org/pilotfish/lab/rivals"
-	"example.org/pilotfish/lab/sim"
 	"example.org/pilotfish/lab/stats"
 )
 
@@ -74,9 +73,9 @@ func TestRunsOverride(t *testing.T) {
 	s, err := parseText(`
 workload: {jobs: 1000, duration: 600, pattern: steady}
 fleet: {upstreams: 8, cache: 2GiB, restart: {at: 1m, away: 1h}}
-sidecars: {count: 40, hints: true, connect_timeout: never}
+sidecars: {count: 40, hints: true}
 runs:
-  - {name: a, policy: expected, sidecars: {interval: 20s, hints: false, connect_timeout: 2s}}
+  - {name: a, policy: expected, sidecars: {interval: 20s, hints: false}}
   - {name: b, policy: dynamic, overload: dagor, stalled: 50, dagor: {ignore_wait: true}, fleet: {upstreams: 10, restart: {at: 2m, away: 1m}}}
 `)
 	require.NoError(t, err)
@@ -85,7 +84,6 @@ runs:
 	require.NoError(t, err)
 	assert.Equal(t, 40, x.Sidecars.Count)
 	assert.Equal(t, 20*time.Second, x.Sidecars.Interval)
-	assert.Equal(t, sim.Patience(2*time.Second), x.Sidecars.ConnectTimeout)
 	assert.False(t, x.Sidecars.Hints)
 	assert.Equal(t, settings.Size(2<<30), x.Fleet.Cache)
 	assert.Equal(t, 8, x.Fleet.Upstreams)
@@ -121,7 +119,7 @@ func TestScenarioFaults(t *testing.T) {
 		"runs: [{name: a, policy: expected, times: {rank: -2}}]":        "s.yaml:1:43: runs[0].times: a factor is below 0",
 		"runs: [{name: a, policy: random, dagor: {ignore_wait: true}}]": "s.yaml:1:41: runs[0].dagor: is for the overload policy dagor, not for none",
 		"runs: [{name: a, policy: random, fleet: {cores: -1}}]":         "s.yaml:1:49: runs[0].fleet.cores: -1 is not between 1 and 65536",
-		"runs: [{name: a, policy: random, sidecars: {attempts: 101}}]":  "s.yaml:1:55: runs[0].sidecars.attempts: 101 is not between 1 and 100",
+		"runs: [{name: a, policy: random, sidecars: {count: -1}}]":      "s.yaml:1:52: runs[0].sidecars.count: -1 is not between 1 and 100000",
 		run + "workload: {jobs: -1}":                                    "s.yaml:2:18: workload.jobs: -1 is less than 1",
 		run + "fleet: {upstreams: 10001}":                               "s.yaml:2:20: fleet.upstreams: 10001 is not between 1 and 10000",
 		run + "fleet: {cache: much}":                                    `s.yaml:2:16: fleet.cache: "much" is not a size such as 65536, 512KiB, 64MiB or 1GiB`,
@@ -130,8 +128,6 @@ func TestScenarioFaults(t *testing.T) {
 		run + "warm_up: -1s":                                            "s.yaml:2:10: warm_up: -1s must not be negative",
 		run + "sidecars: {count: -1}":                                   "s.yaml:2:19: sidecars.count: -1 is not between 1 and 100000",
 		run + "sidecars: {interval: -5s}":                               "s.yaml:2:22: sidecars.interval: -5s must be positive",
-		run + "sidecars: {connect_timeout: -1}":                         `s.yaml:2:29: sidecars.connect_timeout: "-1" is neither a time above 0, such as 1s, nor never`,
-		run + "sidecars: {connect_timeout: soon}":                       `s.yaml:2:29: sidecars.connect_timeout: "soon" is neither a time above 0, such as 1s, nor never`,
 	} {
 		_, err := parseText(text)
 		assert.EqualError(t, err, want, text)

@@ -3,8 +3,6 @@ package scenario
 import (
 	"context"
 	"fmt"
-	"slices"
-	"strings"
 	"sync"
 	"time"
 
@@ -15,31 +13,6 @@ import (
 	"example.org/pilotfish/lab/stats"
 	"example.org/pilotfish/lab/workload"
 )
-
-// Choose leaves some runs of the scenario, of which the first, with which they are compared, is
-// always one, and says how many trials each has. Nothing and 0 leave them as they are.
-func (s *Scenario) Choose(names []string, seeds int) error {
-	if seeds < 0 || seeds > maxSeeds {
-		return fmt.Errorf("--seeds %d is not between 1 and %d", seeds, maxSeeds)
-	}
-	if seeds > 0 {
-		s.Seeds = seeds
-	}
-	if len(names) == 0 {
-		return nil
-	}
-	var all []string
-	for i := range s.Runs {
-		all = append(all, s.Runs[i].Name)
-	}
-	for _, name := range names {
-		if !slices.Contains(all, name) {
-			return fmt.Errorf("--run %q: the scenario's runs are %s", name, strings.Join(all, "; "))
-		}
-	}
-	s.Runs = slices.DeleteFunc(s.Runs, func(r Run) bool { return r.Name != all[0] && !slices.Contains(names, r.Name) })
-	return nil
-}
 
 // Play plays every run with every seed, several at a time, and calls ended after each with what
 // was played. The calls do not overlap. It stops at the first fault, and when ctx ends.

@@ -12,45 +12,16 @@ func (w *world) attempt(j *job, g dispatch.Grant) {
 	j.assignment, j.sent = g.Assignment, w.now
 	j.attempts++
 	s := w.servers[w.byName[g.Assignment.Address]]
-	accepts := s.up && (w.cfg.Fleet.Backlog == 0 || len(s.queue) <= w.cfg.Fleet.Backlog)
 	switch {
 	case s.up && s.suffers(failing, w.now) != nil:
 		w.events.add(w.now+instant, rankTimeout, sickAnswer{server: s, job: j})
-	case accepts:
-		w.deliver(j, s)
-	case w.cfg.Sidecars.ConnectTimeout < 0 && s.up: // the connection waits to be accepted
-		w.events.add(w.now+time.Second, rankArrival, (*connectAgain)(j))
+	case s.up && (w.cfg.Fleet.Backlog == 0 || len(s.queue) <= w.cfg.Fleet.Backlog):
+		s.receive(w, j)
+		if !j.ended {
+			w.watch(j)
+		}
 	default:
 		w.events.add(w.now+g.ConnectTimeout, rankTimeout, (*refusal)(j))
-	}
-}
-
-func (w *world) deliver(j *job, s *server) {
-	s.receive(w, j)
-	if !j.ended {
-		w.watch(j)
-	}
-}
-
-// connectAgain tries again to be accepted by a server that is too busy.
-type connectAgain job
-
-func (k *connectAgain) happen(w *world) {
-	j := (*job)(k)
-	if j.ended {
-		return
-	}
-	s := w.servers[w.byName[j.assignment.Address]]
-	switch {
-	case w.now-j.arrived >= j.patience(w):
-		j.assignment.Done(w.time(w.now), pool.TimedOut)
-		w.end(j, Expired)
-	case s.up && len(s.queue) <= w.cfg.Fleet.Backlog:
-		w.deliver(j, s)
-	case s.up:
-		w.events.add(w.now+time.Second, rankArrival, k)
-	default:
-		(*refusal)(j).happen(w)
 	}
 }
 

@@ -11,27 +11,18 @@
 package sim
 
 import (
-	"errors"
-	"fmt"
 	"time"
 
 	"example.org/pilotfish/internal/overload"
-	"example.org/pilotfish/internal/settings"
 	"example.org/pilotfish/lab/trace"
 	"example.org/pilotfish/pkg/selection"
 )
-
-// Source yields a trace's jobs in order of their offsets.
-type Source interface {
-	// Next returns the next job, or io.EOF at the end.
-	Next() (trace.Job, error)
-}
 
 // Config is one run: the jobs, the fleet, the sidecars before it, and how they
 // choose. Start Fleet and Sidecars from their defaults.
 type Config struct {
 	// Source is the jobs; required.
-	Source Source
+	Source trace.Source
 	// Observe is called once for each job that ends; required.
 	Observe func(*Result)
 	// Seed is that of every random stream of the run.
@@ -50,18 +41,4 @@ type Config struct {
 
 	Fleet    Fleet
 	Sidecars Sidecars
-}
-
-// check refuses nonsense.
-func (c *Config) check() error {
-	if c.Source == nil || c.Observe == nil || c.Detector == nil || c.Policy == nil {
-		return errors.New("sim: Source, Observe, Detector and Policy are required")
-	}
-	var f settings.Faults
-	c.Fleet.Check(f.In("fleet"))
-	c.Sidecars.Check(f.In("sidecars"))
-	if err := f.Err(); err != nil {
-		return fmt.Errorf("sim: %w", err)
-	}
-	return nil
 }

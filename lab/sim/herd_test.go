@@ -12,7 +12,7 @@ import (
 
 // spread gives each job of a source to the next submitter.
 type spread struct {
-	Source
+	trace.Source
 	next int64
 }
 

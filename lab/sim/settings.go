@@ -1,7 +1,6 @@
 package sim
 
 import (
-	"fmt"
 	"time"
 
 	"example.org/pilotfish/internal/dispatch"
@@ -25,11 +24,8 @@ type Sidecars struct {
 	Hints bool `yaml:"hints"`
 	// OneKey tells sidecars a job's project alone, whatever else it needs.
 	OneKey bool `yaml:"one_key"`
-	// Attempts, ConnectTimeout and Budget are as in dispatch.RetrySettings. The
-	// ConnectTimeout "never" waits until the upstream accepts, as the thesis's
-	// experiments did.
-	Attempts       int      `yaml:"attempts"`
-	ConnectTimeout Patience `yaml:"connect_timeout"`
+	// Attempts and Budget are as in dispatch.RetrySettings.
+	Attempts int `yaml:"-"`
 	// CountTimeouts makes a connection that takes too long fail like an attempt that was sent:
 	// it counts, and opens no breaker at once, as in the thesis's system.
 	CountTimeouts bool                 `yaml:"count_timeouts"`
@@ -45,13 +41,12 @@ type Sidecars struct {
 func DefaultSidecars() Sidecars {
 	retry := dispatch.DefaultRetry()
 	return Sidecars{
-		Count:          1,
-		Interval:       5 * time.Second,
-		Attempts:       retry.Attempts,
-		ConnectTimeout: Patience(retry.ConnectTimeout),
-		Budget:         retry.Budget,
-		Breaker:        pool.DefaultBreaker(),
-		Wait:           240 * time.Second,
+		Count:    1,
+		Interval: 5 * time.Second,
+		Attempts: retry.Attempts,
+		Budget:   retry.Budget,
+		Breaker:  pool.DefaultBreaker(),
+		Wait:     240 * time.Second,
 	}
 }
 
@@ -59,44 +54,15 @@ func DefaultSidecars() Sidecars {
 func (v Sidecars) Check(f *settings.Faults) {
 	f.Within("count", v.Count, 1, maxSidecars)
 	f.Positive("interval", v.Interval)
-	f.Within("attempts", v.Attempts, 1, 100)
 	if !(v.Budget > 0 && v.Budget <= 1) {
 		f.Add("budget", "%v is not a share above 0 and up to 1", v.Budget)
 	}
 	v.Breaker.Check(f.In("breaker"))
 }
 
-// Patience is a time limit, or none: negative.
-type Patience time.Duration
-
-// UnmarshalText reads a duration such as 1s, or never.
-func (p *Patience) UnmarshalText(text []byte) error {
-	if string(text) == "never" {
-		*p = -1
-		return nil
-	}
-	d, err := time.ParseDuration(string(text))
-	if err != nil || d <= 0 {
-		return fmt.Errorf("%q is neither a time above 0, such as 1s, nor never", text)
-	}
-	*p = Patience(d)
-	return nil
-}
-
-// String is what the scenario says.
-func (p Patience) String() string {
-	if p < 0 {
-		return "never"
-	}
-	return time.Duration(p).String()
-}
-
 // retry is what the sidecars' dispatchers are set to.
 func (v *Sidecars) retry() dispatch.RetrySettings {
 	r := dispatch.DefaultRetry()
 	r.Attempts, r.Budget = v.Attempts, v.Budget
-	if v.ConnectTimeout > 0 { // never: the default still bounds the dial to a server that is gone
-		r.ConnectTimeout = time.Duration(v.ConnectTimeout)
-	}
 	return r
 }

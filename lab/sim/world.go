@@ -43,9 +43,6 @@ func Run(ctx context.Context, cfg Config) (Totals, error) {
 }
 
 func newWorld(cfg Config) (*world, error) {
-	if err := cfg.check(); err != nil {
-		return nil, err
-	}
 	w := &world{
 		cfg:     cfg,
 		byName:  make(map[string]int),

@@ -34,7 +34,7 @@ func accessEntry(fields map[string]string) (*entry, error) {
 		return nil, fmt.Errorf("field %s: %.40q is not a time of at least 0", name, fields[name])
 	}
 	took *= scale
-	e := &entry{upstream: get("upstream"), job: Job{Project: Project(get("key"))}, seen: seen{answered: true, whole: true, first: took}}
+	e := &entry{upstream: get("upstream"), job: Job{Project: Project(get("key"))}, seen: seen{answered: true, took: took}}
 	for name, at := range map[string]*time.Time{"time": &e.arrived, "ended": &e.ended} {
 		if text := get(name); text != "" {
 			if *at, err = instant(text); err != nil {

@@ -4,32 +4,27 @@ import "slices"
 
 // seen is what a log tells of the time that a job took, in seconds.
 type seen struct {
-	answered bool // a response began
-	whole    bool // and came to its end
-	// first is from the job's arrival at the upstream to the first byte of the response,
-	// output from there to the end.
-	first, output float64
-	wait          *float64 // at the upstream; nil where it does not tell
-	cold          bool     // the project was taken to be not cached there
+	answered bool     // a response began
+	took     float64  // from the job's arrival at the upstream to the end of the response
+	wait     *float64 // at the upstream; nil where it does not tell
+	cold     bool     // the project was taken to be not cached there
 }
 
-// work is the time to the first byte without the wait.
+// work is the time without the wait.
 func (s *seen) work() float64 {
 	if s.wait == nil {
-		return s.first
+		return s.took
 	}
-	return max(0, s.first-*s.wait)
+	return max(0, s.took-*s.wait)
 }
 
 // estimate fills in what jobs cost. A log tells how long a job took, and at best how
-// much of that was waiting and fetching. The time to the first byte without both is that
-// of the operators, and the time after it that of the output. A job that was not
+// much of that was waiting and fetching. The rest is that of the operators. A job that was not
 // answered costs what its project's jobs do.
 //
-// Where the upstream does not tell waits, a job's time to first byte counts as far as it
+// Where the upstream does not tell waits, a job's time counts as far as it
 // is usual for its project with little load: the first quartile. Where it does not tell
-// fetches, a fetch takes by how much longer the project's jobs wait for their first byte
-// where it is not cached.
+// fetches, a fetch takes by how much longer the project's jobs last where it is not cached.
 func estimate(all []entry) {
 	everywhere := &observed{}
 	projects := map[Project]*observed{}
@@ -56,16 +51,12 @@ func estimate(all []entry) {
 // observed is what was seen of the jobs of a project, or of all, in seconds.
 type observed struct {
 	fetches    []float64 // that upstreams told
-	cold, warm []float64 // work up to the first byte
-	output     []float64
+	cold, warm []float64 // work
 }
 
 func (o *observed) add(e *entry) {
 	if !e.seen.answered {
 		return
-	}
-	if e.seen.whole {
-		o.output = append(o.output, e.seen.output)
 	}
 	switch work := e.seen.work(); {
 	case e.job.Load > 0:
@@ -80,8 +71,8 @@ func (o *observed) add(e *entry) {
 
 // costs are what is usual of a project's jobs, in core-seconds.
 type costs struct {
-	load, operators, output float64
-	low                     float64 // the first quartile of the operators
+	load, operators float64
+	low             float64 // the first quartile of the operators
 }
 
 func (o *observed) costs(otherwise costs) costs {
@@ -92,7 +83,6 @@ func (o *observed) costs(otherwise costs) costs {
 	c := costs{
 		load:      otherwise.load,
 		operators: quantileOr(warm, 0.5, otherwise.operators),
-		output:    quantileOr(o.output, 0.5, otherwise.output),
 		low:       quantileOr(warm, 0.25, otherwise.low),
 	}
 	switch {
@@ -110,7 +100,7 @@ func (c costs) fill(e *entry) {
 	if j.Load == 0 && j.Project != "" {
 		j.Load = c.load
 	}
-	j.Operators, j.Output = c.operators, c.output
+	j.Operators = c.operators
 	if !e.seen.answered {
 		return
 	}
@@ -122,9 +112,6 @@ func (c costs) fill(e *entry) {
 	}
 	if e.seen.wait == nil {
 		j.Operators = min(j.Operators, c.low)
-	}
-	if e.seen.whole {
-		j.Output = e.seen.output
 	}
 }
 

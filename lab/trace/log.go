@@ -188,8 +188,7 @@ type jobLine struct {
 		Wait     *float64 `json:"upstream_wait_seconds"`
 		Fetch    float64  `json:"upstream_fetch_seconds"`
 	} `json:"attempts"`
-	FirstByte float64  `json:"ttfb_seconds"`
-	Total     *float64 `json:"total_seconds"`
+	Total *float64 `json:"total_seconds"`
 }
 
 // entry is that of the line's job. A request that was refused before it was read as a job is none.
@@ -206,14 +205,13 @@ func (l *jobLine) entry() (*entry, error) {
 	}
 	e := &entry{
 		arrived: ended.Add(-seconds(*l.Total)), ended: ended, job: Job{Project: l.Project},
-		seen: seen{answered: l.Answer != "absent", whole: l.Answer == "complete"},
+		seen: seen{answered: l.Answer != "absent"},
 	}
 	if n := len(l.Attempts); n > 0 && e.seen.answered {
 		last := &l.Attempts[n-1]
-		sent := *l.Total - last.Seconds
 		e.job.Load, e.upstream = min(max(0, last.Fetch), *l.Total), last.Upstream
 		e.seen.wait, e.seen.cold = last.Wait, last.Cache == "none"
-		e.seen.first, e.seen.output = max(0, l.FirstByte-sent), max(0, *l.Total-l.FirstByte)
+		e.seen.took = last.Seconds
 	}
 	if e.upstream != "" && e.job.Project != "" {
 		e.hit = new(!e.seen.cold && e.job.Load == 0)

@@ -38,13 +38,13 @@ func logged(t *testing.T, jobs ...*record.Job) string {
 	return out.String()
 }
 
-// served is a job that came after some seconds and took so long, with 0.2 s of output.
+// served is a job that came after some seconds and took so long.
 func served(after, took float64, project string) *record.Job {
 	total := seconds(took)
 	return &record.Job{
 		Arrived: begin.Add(seconds(after)), Read: intake.Full,
 		Facts:   intake.Facts{Project: project},
-		Outcome: intake.Answered, Completeness: intake.Complete, TTFB: total - 200*time.Millisecond, Total: total,
+		Outcome: intake.Answered, Completeness: intake.Complete, Total: total,
 		Attempts: []record.Attempt{{
 			Upstream: "a:1", Outcome: pool.Answered, Cache: selection.Cached, End: total, Hint: &pool.Hint{Waited: 500 * time.Millisecond, Fetched: -1},
 		}},
@@ -85,9 +85,9 @@ func TestLogsAreMerged(t *testing.T) {
 	}
 	assert.Equal(t, []line{{0, "1", 0}, {0.5, "1", 1}, {1, "2", 0}, {2, "1", 0}, {2, "1", 1}, {3, "1", 0}, {7, "2", 1}}, got)
 	assert.Equal(t, selection.High, jobs[5].Priority)
-	assert.Equal(t, Job{Project: "1", Load: 1, Operators: 1.3, Output: 0.2}, rounded(jobs[0]), "nobody saw its project fetched: as all")
-	assert.Equal(t, Job{Offset: 1, Project: "2", Load: 1, Operators: 3.8, Output: 0.2}, rounded(jobs[2]))
-	assert.Equal(t, Job{Offset: 2, Project: "1", Load: 1, Operators: 1.3, Output: 0.2}, rounded(jobs[3]), "one that was refused costs what its project's jobs do")
+	assert.Equal(t, Job{Project: "1", Load: 1, Operators: 1.5}, rounded(jobs[0]), "nobody saw its project fetched: as all")
+	assert.Equal(t, Job{Offset: 1, Project: "2", Load: 1, Operators: 4}, rounded(jobs[2]))
+	assert.Equal(t, Job{Offset: 2, Project: "1", Load: 1, Operators: 1.5}, rounded(jobs[3]), "one that was refused costs what its project's jobs do")
 	assert.Equal(t, []string{
 		a + ": 4 jobs that ended from 2026-01-02T03:04:08Z to 2026-01-02T03:04:12Z",
 		b + ": 3 jobs that ended from 2026-01-02T03:04:08Z to 2026-01-02T03:04:15Z",
@@ -96,7 +96,7 @@ func TestLogsAreMerged(t *testing.T) {
 
 // rounded is a job with costs in milliseconds.
 func rounded(j Job) Job {
-	for _, v := range []*float64{&j.Load, &j.Operators, &j.Output} {
+	for _, v := range []*float64{&j.Load, &j.Operators} {
 		*v = float64(seconds(*v).Round(time.Millisecond)) / 1e9
 	}
 	return j
@@ -123,34 +123,34 @@ func TestLogsWithoutAJobAreRefused(t *testing.T) {
 }
 
 // answered is an entry of a project's job that was answered.
-func answered(project Project, cold bool, wait *float64, first, output float64) entry {
-	return entry{job: Job{Project: project}, seen: seen{answered: true, whole: true, first: first, output: output, wait: wait, cold: cold}}
+func answered(project Project, cold bool, wait *float64, took float64) entry {
+	return entry{job: Job{Project: project}, seen: seen{answered: true, took: took, wait: wait, cold: cold}}
 }
 
 func costsOf(all ...entry) (list []string) {
 	estimate(all)
 	for _, e := range all {
-		list = append(list, fmt.Sprint(e.job.Load, e.job.Operators, e.job.Output))
+		list = append(list, fmt.Sprint(e.job.Load, e.job.Operators))
 	}
 	return list
 }
 
 func TestCostsWhereWaitsAndFetchesAreTold(t *testing.T) {
-	cold := answered("a", true, new(0.5), 4, 1)
+	cold := answered("a", true, new(0.5), 4)
 	cold.job.Load = 1.5
-	assert.Equal(t, []string{"1.5 2 1", "1.5 2 1", "1.5 2 1", "1.5 4 3"}, costsOf(
-		answered("a", false, new(3.0), 5, 1),
+	assert.Equal(t, []string{"1.5 2", "1.5 2", "1.5 2", "1.5 4"}, costsOf(
+		answered("a", false, new(3.0), 5),
 		cold,
-		entry{job: Job{Project: "a"}},        // refused: as the project's others
-		answered("b", false, new(0.0), 4, 3), // nobody saw it fetched: as all
+		entry{job: Job{Project: "a"}},     // refused: as the project's others
+		answered("b", false, new(0.0), 4), // nobody saw it fetched: as all
 	))
 }
 
 func TestCostsWhereNothingIsTold(t *testing.T) {
 	var all []entry
 	for _, first := range []float64{1, 1, 2, 9, 30} { // with more and more waiting
-		all = append(all, answered("a", false, nil, first, 0.5))
+		all = append(all, answered("a", false, nil, first))
 	}
-	got := costsOf(append(all, answered("a", true, nil, 5, 0.5))...)
-	assert.Equal(t, []string{"3 1 0.5", "3 1 0.5", "3 1 0.5", "3 1 0.5", "3 1 0.5", "3 1 0.5"}, got)
+	got := costsOf(append(all, answered("a", true, nil, 5))...)
+	assert.Equal(t, []string{"3 1", "3 1", "3 1", "3 1", "3 1", "3 1"}, got)
 }

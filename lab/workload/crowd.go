@@ -16,35 +16,59 @@ type Crowd struct {
 	HighShare float64
 }
 
-// crowd sends the jobs of one Crowd.
-type crowd struct {
+// singles sends jobs that are independent of each other, at instants of chance: those of a Crowd, or all of the
+// pattern steady. There a project's chance is the number of jobs that it would have.
+type singles struct {
 	Crowd
-	project int
+	project int // of the crowd; negative: each job's own
 	rng     *rand.Rand
 	times   instants
 }
 
 func (g *Generator) beginCrowd(number int) {
-	c := &crowd{Crowd: g.cfg.Crowds[number], rng: rand.New(source(g.cfg.Seed, streamCrowds, number))}
-	c.project = g.popular.pick(c.rng)
-	c.times = instants{rng: c.rng, left: c.Jobs}
-	g.queue.push(c.next(), c)
+	c := g.cfg.Crowds[number]
+	rng := rand.New(source(g.cfg.Seed, streamCrowds, number))
+	s := &singles{Crowd: c, project: g.popular.pick(rng), rng: rng, times: instants{rng: rng, left: c.Jobs}}
+	g.queue.push(s.next(), s)
+}
+
+// beginSteady draws the population that single jobs are taken from.
+func (g *Generator) beginSteady() (err error) {
+	left := g.cfg.projects()
+	g.population, err = newPopulation(&g.cfg, func(*projectModel) bool {
+		left--
+		return left == 0
+	})
+	s := &singles{
+		Crowd: Crowd{For: g.cfg.Duration, HighShare: g.cfg.HighShare}, project: -1, rng: rand.New(source(g.cfg.Seed, streamJobs, 0)),
+		times: instants{rng: rand.New(source(g.cfg.Seed, streamArrivals, 0)), left: g.cfg.Jobs},
+	}
+	g.queue.push(s.next(), s)
+	return err
 }
 
 // next is when the next job is sent.
-func (c *crowd) next() float64 {
-	share, ok := c.times.next()
+func (s *singles) next() float64 {
+	share, ok := s.times.next()
 	if !ok {
 		return never
 	}
-	return c.At + share*c.For
+	return s.At + share*s.For
 }
 
-func (c *crowd) run(g *Generator, _ float64, job *trace.Job) (bool, float64) {
-	if c.rng.Float64() < c.HighShare {
-		g.fillHigh(job, c.project, c.rng)
-	} else {
-		g.fillLow(job, c.project, c.rng.IntN(len(g.population[c.project].Channels)), c.rng)
+func (s *singles) run(g *Generator, _ float64, job *trace.Job) (bool, float64) {
+	high, project := s.rng.Float64() < s.HighShare, s.project
+	switch {
+	case project >= 0:
+	case high:
+		project = g.popular.pick(s.rng)
+	default:
+		project = g.active.pick(s.rng)
 	}
-	return true, c.next()
+	if high {
+		g.fillHigh(job, project, s.rng)
+	} else {
+		g.fillLow(job, project, s.rng.IntN(len(g.population[project].Channels)), s.rng)
+	}
+	return true, s.next()
 }

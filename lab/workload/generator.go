@@ -39,7 +39,7 @@ func New(cfg Config) (*Generator, error) {
 		exports:  rand.New(source(cfg.Seed, streamExports, 0)),
 		sessions: rand.New(source(cfg.Seed, streamSessions, 0)),
 	}
-	begin := g.beginSingles
+	begin := g.beginSteady
 	switch cfg.Pattern {
 	case schedules:
 		begin = g.beginSchedules
@@ -94,18 +94,6 @@ func (g *Generator) beginSchedules() (err error) {
 		g.queue.push(at, a)
 	}
 	return nil
-}
-
-// beginSingles draws the population that single jobs are taken from.
-func (g *Generator) beginSingles() (err error) {
-	left := g.cfg.projects()
-	g.population, err = newPopulation(&g.cfg, func(*projectModel) bool {
-		left--
-		return left == 0
-	})
-	s := newSingles(&g.cfg)
-	g.queue.push(s.next(&g.cfg), s)
-	return err
 }
 
 // Len is how many jobs there are in all.

@@ -1,7 +1,7 @@
 package main
 
 import (
-	"cmp"
+	"bytes"
 	"errors"
 	"fmt"
 	"os"
@@ -16,7 +16,7 @@ type judgeCommand struct {
 	Root     string `type:"path" default:"." placeholder:"DIR" help:"The repository, whose sources are judged."`
 	Settings int    `default:"3" placeholder:"N" help:"How many settings are drawn of each family."`
 	Seeds    int    `default:"2" placeholder:"N" help:"How many seeds each setting is judged with."`
-	Save     string `type:"path" placeholder:"DIR" help:"Save the table there as judge.txt, and add its summary to judgings.txt."`
+	Save     string `type:"existingdir" placeholder:"DIR" help:"Save the table there as judge.txt, and add its summary to judgings.txt."`
 	parallel
 }
 
@@ -25,7 +25,7 @@ func (c *judgeCommand) Run(console cli.Console) error {
 	defer stop()
 	jobs, err := c.jobs()
 	hash, unread := judge.Hash(c.Root)
-	if err := errors.Join(err, unread, checkDirectory(cmp.Or(c.Save, "."))); err != nil {
+	if err := errors.Join(err, unread); err != nil {
 		return err
 	}
 	if c.Settings < 1 || c.Seeds < 1 {
@@ -50,7 +50,8 @@ func (c *judgeCommand) Run(console cli.Console) error {
 
 // save writes the table, and adds a line to the list of all judgings. The list only grows.
 func save(dir string, j *judge.Judgement) error {
-	if err := writeFile(filepath.Join(dir, "judge.txt"), j.WriteText); err != nil {
+	var table bytes.Buffer
+	if err := j.WriteText(&table); err != nil {
 		return err
 	}
 	list := filepath.Join(dir, "judgings.txt")
@@ -58,16 +59,8 @@ func save(dir string, j *judge.Judgement) error {
 	if err != nil && !errors.Is(err, os.ErrNotExist) {
 		return err
 	}
-	if strings.HasSuffix(string(text), j.Line()) { // the same again
-		return nil
+	if !strings.HasSuffix(string(text), j.Line()) { // else it is the same again
+		text = append(text, j.Line()...)
 	}
-	f, err := os.OpenFile(list, os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o644)
-	if err != nil {
-		return err
-	}
-	defer f.Close()
-	if _, err := f.WriteString(j.Line()); err != nil {
-		return err
-	}
-	return f.Close()
+	return errors.Join(os.WriteFile(filepath.Join(dir, "judge.txt"), table.Bytes(), 0o644), os.WriteFile(list, text, 0o644))
 }

@@ -10,9 +10,7 @@ import (
 )
 
 type simulateCommand struct {
-	Scenario string   `arg:"" type:"path" help:"The scenario, a YAML file."`
-	Only     []string `name:"run" placeholder:"NAME" help:"Play only this run, and what it is compared with; repeat for more."`
-	Seeds    int      `placeholder:"N" help:"Repeat each run with this many seeds, instead of the scenario's."`
+	Scenario string `arg:"" type:"path" help:"The scenario, a YAML file."`
 	parallel
 }
 
@@ -41,9 +39,6 @@ func (c *simulateCommand) Run(console cli.Console) error {
 	}
 	published, err := s.Published()
 	if err != nil {
-		return err
-	}
-	if err := s.Choose(c.Only, c.Seeds); err != nil {
 		return err
 	}
 	played := 0

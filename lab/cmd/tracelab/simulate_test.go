@@ -52,10 +52,6 @@ func TestSameBytes(t *testing.T) {
 	code, again, stderr := tracelab("simulate", small, "--jobs", "4")
 	require.Zero(t, code, stderr)
 	assert.Equal(t, first, again)
-
-	code, other, stderr := tracelab("simulate", small, "--seeds", "1")
-	require.Zero(t, code, stderr)
-	assert.NotEqual(t, first, other)
 }
 
 // What has not ended when a run is stopped is not counted.
@@ -68,15 +64,6 @@ func TestEnd(t *testing.T) {
 	assert.Regexp(t, `^1,[0-9]{3}$`, some[len(some)-1][1], "a third of the time, a third of the jobs")
 }
 
-// A run alone comes with the one that it is compared with.
-func TestChosenRuns(t *testing.T) {
-	code, out, stderr := tracelab("simulate", small, "--run", "expected", "--seeds", "1")
-	require.Zero(t, code, stderr)
-	assert.Regexp(t, `\nexpected +threshold +expected\n`, out)
-	assert.Regexp(t, `\nbaseline +none +baseline\n`, out)
-	assert.NotContains(t, out, "dagor")
-}
-
 func TestSimulateRefuses(t *testing.T) {
 	const run = "runs: [{name: a, policy: random}]\n"
 	for _, c := range []struct {
@@ -84,8 +71,6 @@ func TestSimulateRefuses(t *testing.T) {
 		code int
 		args []string
 	}{
-		{`--run "x": the scenario's runs are baseline; dynamic; dagor; expected; one sidecar with hints`, 1, []string{small, "--run", "x"}},
-		{"--seeds -1 is not between 1 and 1000", 1, []string{small, "--seeds=-1"}},
 		{"--jobs -1 is negative", 1, []string{small, "--jobs=-1"}},
 		{"no such file or directory", 1, []string{"absent.yaml"}},
 		{"unknown flag --frobnicate", 2, []string{small, "--frobnicate"}},

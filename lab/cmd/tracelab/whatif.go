@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bytes"
 	"cmp"
 	"context"
 	_ "embed"
@@ -8,6 +9,7 @@ import (
 	"fmt"
 	"html/template"
 	"io"
+	"os"
 	"slices"
 	"strings"
 	"time"
@@ -68,7 +70,11 @@ func (c *whatifCommand) Run(console cli.Console) error {
 		return err
 	}
 	if c.HTML != "" {
-		if err := writeFile(c.HTML, a.writeHTML); err != nil {
+		page, err := a.page()
+		if err != nil {
+			return err
+		}
+		if err := os.WriteFile(c.HTML, page, 0o644); err != nil {
 			return err
 		}
 	}
@@ -252,7 +258,7 @@ func (a *answer) writeText(w io.Writer) error {
 //go:embed whatif.html
 var whatifPage string
 
-func (a *answer) writeHTML(w io.Writer) error {
+func (a *answer) page() ([]byte, error) {
 	most := 0.0
 	for _, r := range a.Rows {
 		most = max(most, r.wait)
@@ -260,5 +266,7 @@ func (a *answer) writeHTML(w io.Writer) error {
 	for i := range a.Rows {
 		a.Rows[i].Bar = int(300 * a.Rows[i].wait / max(most, 1e-9))
 	}
-	return template.Must(template.New("").Parse(whatifPage)).Execute(w, a)
+	var page bytes.Buffer
+	err := template.Must(template.New("").Parse(whatifPage)).Execute(&page, a)
+	return page.Bytes(), err
 }
