@@ -14,10 +14,11 @@ import (
 // Cost is the least duration of joblets. It lets a laptop stand for a cluster: a
 // joblet does its work and then sleeps on its core until its cost is over. The zero
 // Cost adds nothing. A feed counts for bytes in the cache, if that is more than it takes.
+// All joblets but the fetch may take so many cores, and then last so much shorter.
 type Cost struct {
 	fetch, shared, operators, output time.Duration
 
-	bytes int64
+	bytes, cores int64
 }
 
 // costHeader is the request header in which a job brings its own cost, in the form
@@ -25,28 +26,30 @@ type Cost struct {
 const costHeader = "X-Cost"
 
 // ParseCost reads a cost as the flag --cost gives it: parts NAME=DURATION separated by
-// commas, for fetch, shared, operators and output; and bytes=NUMBER. For example
+// commas, for fetch, shared, operators and output; bytes=NUMBER and cores=NUMBER. For example
 //
-//	fetch=2s,shared=400ms,operators=800ms,output=100ms,bytes=5000000
+//	fetch=2s,shared=400ms,operators=800ms,output=100ms,bytes=5000000,cores=4
 func ParseCost(text string) (Cost, error) {
 	var c Cost
 	if text == "" {
 		return c, nil
 	}
 	parts := map[string]*time.Duration{"fetch": &c.fetch, "shared": &c.shared, "operators": &c.operators, "output": &c.output}
+	numbers := map[string]*int64{"bytes": &c.bytes, "cores": &c.cores}
 	for part := range strings.SplitSeq(text, ",") {
 		name, value, _ := strings.Cut(part, "=")
-		if name == "bytes" && c.bytes == 0 {
+		if to := numbers[name]; to != nil {
+			delete(numbers, name)
 			n, err := strconv.ParseInt(value, 10, 64)
 			if err != nil || n < 1 {
-				return Cost{}, fmt.Errorf("cost: bytes: want a number above 0, got %q", value)
+				return Cost{}, fmt.Errorf("cost: %s: want a number above 0, got %q", name, value)
 			}
-			c.bytes = n
+			*to = n
 			continue
 		}
 		to := parts[name]
 		if to == nil {
-			return Cost{}, fmt.Errorf("cost: %q is unknown or given twice; known are fetch, shared, operators, output, bytes", name)
+			return Cost{}, fmt.Errorf("cost: %q is unknown or given twice; known are fetch, shared, operators, output, bytes, cores", name)
 		}
 		delete(parts, name)
 		d, err := time.ParseDuration(value)
@@ -70,11 +73,11 @@ func (c Cost) of(kind executor.Kind) time.Duration {
 	}[kind]
 }
 
-// lasting makes the work of a joblet last for least at least. The input of the first
+// lasting makes the work of a joblet last for least at least, shared by its cores. The input of the first
 // joblet is nil.
-func (s *Server) lasting(least time.Duration, work func(*rules.Feed) (executor.Result, error)) func(context.Context, any) (executor.Result, error) {
-	return func(ctx context.Context, input any) (executor.Result, error) {
-		timer := time.NewTimer(least)
+func (s *Server) lasting(least time.Duration, work func(*rules.Feed) (executor.Result, error)) func(context.Context, any, int) (executor.Result, error) {
+	return func(ctx context.Context, input any, cores int) (executor.Result, error) {
+		timer := time.NewTimer(least / time.Duration(cores))
 		defer timer.Stop()
 		feed, _ := input.(*rules.Feed)
 		result, err := work(feed)

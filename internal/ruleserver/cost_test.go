@@ -11,19 +11,20 @@ import (
 )
 
 func TestParseCost(t *testing.T) {
-	c, err := ParseCost("fetch=2s,shared=400ms,bytes=5000,output=100ms,operators=800ms")
+	c, err := ParseCost("fetch=2s,shared=400ms,bytes=5000,output=100ms,operators=800ms,cores=4")
 	require.NoError(t, err)
-	assert.Equal(t, Cost{fetch: 2 * time.Second, shared: 400 * time.Millisecond, operators: 800 * time.Millisecond, output: 100 * time.Millisecond, bytes: 5000}, c)
+	assert.Equal(t, Cost{fetch: 2 * time.Second, shared: 400 * time.Millisecond, operators: 800 * time.Millisecond, output: 100 * time.Millisecond, bytes: 5000, cores: 4}, c)
 	c, err = ParseCost("")
 	require.NoError(t, err)
 	assert.Zero(t, c)
 	for text, want := range map[string]string{
 		"fetch":             `cost: fetch: want a duration such as 2s or 400ms, got ""`,
 		"fetch=-2s":         `cost: fetch: want a duration such as 2s or 400ms, got "-2s"`,
-		"load=2s":           `cost: "load" is unknown or given twice; known are fetch, shared, operators, output, bytes`,
+		"load=2s":           `cost: "load" is unknown or given twice; known are fetch, shared, operators, output, bytes, cores`,
+		"cores=-1":          `cost: cores: want a number above 0, got "-1"`,
 		"bytes=0":           `cost: bytes: want a number above 0, got "0"`,
-		"bytes=1,bytes=2":   `cost: "bytes" is unknown or given twice; known are fetch, shared, operators, output, bytes`,
-		"fetch=2s,fetch=3s": `cost: "fetch" is unknown or given twice; known are fetch, shared, operators, output, bytes`,
+		"bytes=1,bytes=2":   `cost: "bytes" is unknown or given twice; known are fetch, shared, operators, output, bytes, cores`,
+		"fetch=2s,fetch=3s": `cost: "fetch" is unknown or given twice; known are fetch, shared, operators, output, bytes, cores`,
 	} {
 		_, err := ParseCost(text)
 		assert.EqualError(t, err, want)
@@ -56,6 +57,7 @@ func TestJobsBringTheirOwnCost(t *testing.T) {
 			want    time.Duration
 		}{
 			"its own":              {true, []string{own}, 7100 * time.Millisecond},
+			"several cores":        {true, []string{own + ",operators=800ms,cores=4"}, 7225 * time.Millisecond},
 			"none of its own":      {true, nil, time.Second},
 			"nobody trusts it":     {false, []string{own}, time.Second},
 			"nobody even reads it": {false, []string{costHeader + ": nonsense"}, time.Second},

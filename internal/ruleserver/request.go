@@ -107,7 +107,11 @@ func timeoutOr(seconds float64, otherwise time.Duration) time.Duration {
 func (s *Server) chain(t task, version int64) []executor.Joblet {
 	joblet := func(kind executor.Kind, inputs string, work func(*rules.Feed) (executor.Result, error)) executor.Joblet {
 		key := executor.Key{Kind: kind, Project: string(t.job.Project), Version: version, Inputs: inputs}
-		return executor.Joblet{Key: key, Work: s.lasting(t.cost.of(kind), work)}
+		cores := t.cost.cores
+		if kind == executor.FeedSource {
+			cores = 1
+		}
+		return executor.Joblet{Key: key, Cores: int(cores), Work: s.lasting(t.cost.of(kind), work)}
 	}
 	apply := func(operators rules.Operators) func(*rules.Feed) (executor.Result, error) {
 		return func(feed *rules.Feed) (executor.Result, error) {

@@ -4,7 +4,8 @@
 // A job is a chain of joblets: each needs the result of the one before it. Joblets
 // wait for a core, high priority first, then those of jobs that are expected to be
 // short (package order).
-// A running joblet is never interrupted. Equal joblets run once: a job takes a
+// A joblet that can use several cores takes
+// those that are free, and waits for one only. A running joblet is never interrupted. Equal joblets run once: a job takes a
 // result that is cached, and joins a joblet that is running or waiting. Results
 // stay in a cache with a bound in bytes; it evicts its oldest entries first.
 //
@@ -24,7 +25,7 @@ var ErrClosed = errors.New("the executor is closed")
 
 // Load is what an executor does at one instant.
 type Load struct {
-	Cores, Busy int             // joblets that can run at the same time, and that run
+	Cores, Busy int             // how many there are, and how many joblets hold
 	Running     [priorities]int // jobs taken in and not closed, less those whose next joblet is stalled
 	Stalled     [priorities]int // joblets that are ready and wait for a core
 }
@@ -150,7 +151,7 @@ func (e *Executor) dispatch() {
 }
 
 func (e *Executor) run(n *node) {
-	result, err := n.joblet.Work(e.ctx, n.input.Value)
+	result, err := n.joblet.Work(e.ctx, n.input.Value, n.cores)
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	e.machine.finish(time.Now(), n, result, err)

@@ -18,7 +18,7 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 func lasting(d time.Duration, joblets []Joblet) []Joblet {
 	for i := range joblets {
 		key := joblets[i].Key
-		joblets[i].Work = func(ctx context.Context, input any) (Result, error) {
+		joblets[i].Work = func(ctx context.Context, input any, _ int) (Result, error) {
 			select {
 			case <-time.After(d):
 				return Result{Value: fmt.Sprint(input, " ", key.Kind)}, nil

@@ -38,12 +38,14 @@ type Key struct {
 	Inputs  string // what else the result depends on
 }
 
-// Joblet is a part of a job that runs on one core without interruption.
+// Joblet is a part of a job that runs without interruption.
 type Joblet struct {
-	Key Key
+	Key   Key
+	Cores int // the most that it can use; 0 is one
 	// Work computes the result from the result of the joblet before it, which is
-	// nil for the first. The context ends only when the executor closes.
-	Work func(ctx context.Context, input any) (Result, error)
+	// nil for the first. The context ends only when the executor closes. The joblet has so many
+	// cores: what it can use of those that were free when it started.
+	Work func(ctx context.Context, input any, cores int) (Result, error)
 }
 
 // Result is what a joblet computed. Jobs share it, so nobody may change it.
@@ -58,6 +60,7 @@ type node struct {
 	joblet     Joblet
 	input      Result
 	running    bool
+	cores      int // that it holds
 	started    time.Time
 	jobs       []*Job
 	rank       rank // the best of its jobs; fixed once the node runs

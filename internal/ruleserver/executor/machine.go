@@ -93,7 +93,7 @@ func (m *machine) rerank(n *node) {
 	heap.Fix(&m.ready, n.queueIndex)
 }
 
-// start gives a free core to the best ready joblet, and returns it. It returns nil
+// start gives free cores to the best ready joblet, and returns it. It returns nil
 // without a free core or a ready joblet. The caller calls finish when the joblet ends.
 func (m *machine) start(now time.Time) *node {
 	if m.busy == m.cores || len(m.ready) == 0 {
@@ -101,19 +101,20 @@ func (m *machine) start(now time.Time) *node {
 	}
 	n := heap.Pop(&m.ready).(*node)
 	n.running, n.started = true, now
-	m.busy++
+	n.cores = min(max(n.joblet.Cores, 1), m.cores-m.busy)
+	m.busy += n.cores
 	for _, j := range n.jobs {
 		j.start(now)
 	}
 	return n
 }
 
-// finish frees the core of a running joblet, and takes its jobs further.
+// finish frees the cores of a running joblet, and takes its jobs further.
 func (m *machine) finish(now time.Time, n *node, result Result, err error) {
 	if !n.running || m.nodes[n.joblet.Key] != n {
 		panic("BUG: executor: finished a joblet that does not run")
 	}
-	m.busy--
+	m.busy -= n.cores
 	delete(m.nodes, n.joblet.Key)
 	if err == nil {
 		m.cache.put(now, n.joblet.Key, result)

@@ -123,6 +123,9 @@ func TestMachineMatchesOracle(t *testing.T) {
 			case event < 4: // a job comes
 				r := request(Priority(rng.IntN(2)), chain(fmt.Sprint(rng.IntN(3)), int64(rng.IntN(2)),
 					fmt.Sprint(rng.IntN(2)), fmt.Sprint(rng.IntN(2)))[:1+rng.IntN(4)])
+				for i := range r.Chain {
+					r.Chain[i].Cores = rng.IntN(6)
+				}
 				j := m.submit(now, r)
 				j.request.Queue = time.Duration(rng.IntN(200)) * time.Second
 				submitted++
@@ -161,13 +164,15 @@ func TestMachineMatchesOracle(t *testing.T) {
 
 			for { // free cores take what is ready
 				want, some := o.next()
+				free := cores - m.busy
 				n := m.start(now)
-				if len(busy) == cores || !some {
+				if free == 0 || !some {
 					require.Nil(t, n, where)
 					break
 				}
-				require.NotNil(t, n, "%s: %v is ready and %d of %d cores are busy", where, want, len(busy), cores)
+				require.NotNil(t, n, "%s: %v is ready and %d of %d cores are free", where, want, free, cores)
 				require.Equal(t, want, n.joblet.Key, where)
+				require.Equal(t, min(max(1, n.joblet.Cores), free), n.cores, where)
 				o.running[want] = true
 				busy = append(busy, n)
 				for _, j := range o.needing(want) {
@@ -186,7 +191,12 @@ func checkMachine(t *testing.T, m *machine, o *oracle, where string) {
 	t.Helper()
 	load := m.load()
 	require.LessOrEqual(t, load.Busy, load.Cores, where)
-	require.Equal(t, len(o.running), load.Busy, where)
+	held := 0
+	for _, n := range m.nodes {
+		held += n.cores
+		require.Equal(t, n.running, n.cores > 0, where)
+	}
+	require.Equal(t, held, load.Busy, where)
 
 	var jobsRunning, stalled [priorities]int
 	ready := map[Key]Priority{}
