@@ -102,7 +102,7 @@ func (d *Dispatcher) Arrive(now time.Time, j *Job) (g Grant, granted bool) {
 		j.counted = true
 		d.budget.job(now)
 	}
-	tried, _ := d.tried(j)
+	tried := d.tried(j)
 	most := d.most(now)
 	if d.pool.AllTried(tried) || j.Among != nil || d.first(most, j) {
 		if g, heard := d.ask(now, most, j); heard == served {
@@ -163,7 +163,7 @@ func (d *Dispatcher) ask(now time.Time, most int, j *Job) (Grant, reply) {
 	if d.held(most, j) {
 		return Grant{}, passedOver
 	}
-	tried, fresh := d.tried(j)
+	tried := d.tried(j)
 	r := pool.Request{Project: j.Project, Data: j.Data, Priority: j.Priority, Among: j.Among, Bytes: j.DataBytes}
 	if j.Fallbacks {
 		r.Fallbacks = d.retry.Attempts - 1
@@ -175,7 +175,7 @@ func (d *Dispatcher) ask(now time.Time, most int, j *Job) (Grant, reply) {
 	switch {
 	case err == nil:
 		j.tried = append(j.tried, a.Address)
-		return Grant{Job: j, Assignment: a, ConnectTimeout: j.connect, Fresh: fresh}, served
+		return Grant{Job: j, Assignment: a, ConnectTimeout: j.connect, Fresh: j.stale}, served
 	case errors.Is(err, pool.ErrAllTried):
 		return Grant{Job: j, Err: err}, served
 	case errors.Is(err, pool.ErrNotAdmitted), len(tried) > 0:
@@ -186,10 +186,11 @@ func (d *Dispatcher) ask(now time.Time, most int, j *Job) (Grant, reply) {
 
 // tried are the upstreams that j may not go to. After a failure on a pooled
 // connection that may just have been stale, and when no other upstream is left,
-// the last one may be asked once more, on a fresh connection.
-func (d *Dispatcher) tried(j *Job) (addresses []string, fresh bool) {
+// the last one may be asked once more. The next connection is a fresh one in any case:
+// a second stale one would use up the job's only repetition, though it ran nowhere.
+func (d *Dispatcher) tried(j *Job) []string {
 	if j.stale && d.pool.AllTried(j.tried) {
-		return j.tried[:len(j.tried)-1], true
+		return j.tried[:len(j.tried)-1]
 	}
-	return j.tried, false
+	return j.tried
 }

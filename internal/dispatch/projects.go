@@ -86,7 +86,7 @@ func (d *Dispatcher) held(most int, j *Job) bool {
 	if !d.full(most, j.Project) {
 		return false
 	}
-	tried, _ := d.tried(j)
+	tried := d.tried(j)
 	return !d.pool.AllTried(tried)
 }
 

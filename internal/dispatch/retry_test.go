@@ -176,7 +176,7 @@ func TestAfterAStaleConnection(t *testing.T) {
 	first := f.claim(start, j)
 	require.True(t, f.fail(start, first, stale).Again)
 	g = f.claim(start, j)
-	assert.False(t, g.Fresh)
+	assert.True(t, g.Fresh, "others of the pool may be as dead")
 	assert.NotEqual(t, first.Assignment.Address, g.Assignment.Address, "another is left")
 }
 

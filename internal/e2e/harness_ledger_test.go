@@ -38,10 +38,7 @@ type passedJob struct {
 	Answer   string
 	Unframed bool // the sidecar could not see the end of the answer
 	Error    string
-	Attempts []struct {
-		Upstream, Outcome string
-		Repeated          bool
-	}
+	Attempts []struct{ Upstream, Outcome string }
 }
 
 // workedJob is a job's line in a server's log.

@@ -166,7 +166,7 @@ func TestTheLineOfAJob(t *testing.T) {
 		Queued: time.Second, TTFB: 2 * time.Second, Total: 3 * time.Second, Body: 4, Bytes: 5, Completeness: intake.Partial,
 		Unread: "encoded", Reason: "no-answer", Unframed: true, Unkept: true, RetryRefused: true, Err: failed, Outcome: intake.NoAnswer,
 		Attempts: []record.Attempt{{
-			Upstream: "a:1", Outcome: pool.Refused, Cache: selection.Cached, Start: time.Second, End: 3 * time.Second, Repeated: true, Err: failed,
+			Upstream: "a:1", Outcome: pool.Refused, Cache: selection.Cached, Start: time.Second, End: 3 * time.Second, Err: failed,
 		}},
 	})
 	for key, want := range map[string]any{
@@ -176,7 +176,7 @@ func TestTheLineOfAJob(t *testing.T) {
 		"body_bytes": 4.0, "answer_bytes": 5.0, "unread": "encoded", "reason": "no-answer", "unframed": true,
 		"replay_disabled": true, "retry_refused": true, "error": "connection reset",
 		"attempts": []any{map[string]any{
-			"upstream": "a:1", "outcome": "refused", "cache": "cached", "seconds": 2.0, "repeated": true, "error": "connection reset",
+			"upstream": "a:1", "outcome": "refused", "cache": "cached", "seconds": 2.0, "error": "connection reset",
 			"why": "cost=0.000 wait=0.000 fetch=0.000 placement=0.000 stop=0.000",
 		}},
 	} {

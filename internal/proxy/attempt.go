@@ -33,19 +33,14 @@ type failure struct {
 }
 
 // attempt tries the job once, from now on, and passes the response on if there is one to
-// pass on. The error is then the job's. known is what the attempts before have shown.
-func (x *exchange) attempt(now time.Time, known lessons) (*failure, error) {
+// pass on. The error is then the job's. begun: an upstream may have begun the job before.
+func (x *exchange) attempt(now time.Time, begun bool) (*failure, error) {
 	a := x.newAttempt(now)
-	a.request.Fresh = a.request.Fresh || known.stale
 	response, how, err := x.p.upstreams.Do(x.r.Context(), &a.request)
-	if err != nil && a.mayRepeat(how, err) {
-		a.renew()
-		response, how, err = x.p.upstreams.Do(x.r.Context(), &a.request)
-	}
 	if err != nil {
 		return a.lost(a.explain(how, err)), nil
 	}
-	return a.receive(response, how, known.begun)
+	return a.receive(response, how, begun)
 }
 
 // newAttempt begins an attempt at now.
@@ -72,19 +67,6 @@ func (a *attempt) setBody() {
 	} else {
 		a.request.Body, a.request.Length = body.NewReader(), body.Len()
 	}
-}
-
-// mayRepeat reports whether a job that was not sent may go to the same upstream at
-// once, on a new connection.
-func (a *attempt) mayRepeat(how upstreamclient.Progress, err error) bool {
-	return how.Stale() && !how.Begun && !errors.Is(err, upstreamclient.ErrDeadline) && !errors.Is(err, upstreamclient.ErrWithdrawn)
-}
-
-// renew makes the attempt one on a new connection.
-func (a *attempt) renew() {
-	a.x.book.Record.Attempt().Repeated = true
-	a.request.Fresh = true
-	a.setBody()
 }
 
 // receive passes a response on, or keeps it if it says that the job was not

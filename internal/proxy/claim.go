@@ -25,7 +25,7 @@ func (x *exchange) attempts() error {
 			}
 			return x.exhausted(known, err)
 		}
-		if lost, err = x.attempt(now, known); lost == nil {
+		if lost, err = x.attempt(now, known.begun); lost == nil {
 			return err
 		}
 		x.withdrawal.Reset() // nothing is withdrawn between two attempts
@@ -44,12 +44,10 @@ type lessons struct {
 	refused *refusal // the last unwanted response, or else the last that says that the job was not started
 	begun   bool     // an upstream may have begun the job
 	last    error    // why the last attempt brought no response
-	stale   bool     // a pooled connection had ended: others may have, too
 }
 
 func (l *lessons) add(lost *failure) {
 	l.begun = l.begun || lost.Progress == dispatch.Begun
-	l.stale = l.stale || lost.Stale
 	if errors.Is(lost.err, record.ErrNoAnswer) {
 		l.last = lost.err
 	}

@@ -67,7 +67,6 @@ func (a *Attempt) MarshalLogObject(e zapcore.ObjectEncoder) error {
 			e.AddBool("upstream_cached", h.Cached)
 		}
 	}
-	addFlag(e, "repeated", a.Repeated)
 	addText(e, "error", a.Err)
 	return nil
 }

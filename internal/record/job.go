@@ -84,9 +84,6 @@ type Attempt struct {
 	FirstByte time.Duration
 	// Hint is what the upstream told of its load; nil when nothing.
 	Hint *pool.Hint
-	// Repeated is set when a pooled connection turned out dead and the job was
-	// sent again to the same upstream, on a new one.
-	Repeated bool
 	// Err is why it failed; "" if it did not.
 	Err string
 

@@ -114,7 +114,7 @@ func TestSpansOfAJob(t *testing.T) {
 		Facts: intake.Facts{Priority: selection.High, Project: strings.Repeat("p", 300)},
 		Attempts: []record.Attempt{
 			{Upstream: "a:1", Outcome: pool.Refused, Err: "connection refused", End: 10 * time.Millisecond, Why: pool.Why{Cost: selection.Cost{Total: 1, Wait: 0.5}, RunnerUp: "b:1", RunnerUpCost: 2, Panic: true}},
-			{Upstream: "b:1", Outcome: pool.Answered, Start: 20 * time.Millisecond, End: time.Second, Cache: selection.Cached, Repeated: true, Hint: &pool.Hint{Waited: 40 * time.Millisecond}},
+			{Upstream: "b:1", Outcome: pool.Answered, Start: 20 * time.Millisecond, End: time.Second, Cache: selection.Cached, Hint: &pool.Hint{Waited: 40 * time.Millisecond}},
 		},
 	}
 	tracer.Ended(job)
@@ -153,7 +153,7 @@ func TestSpansOfAJob(t *testing.T) {
 	assert.ElementsMatch(t, []string{
 		"server.address=b:1", "pilotfish.cache=cached", "pilotfish.outcome=answered", "pilotfish.seconds=0.98",
 		"pilotfish.why=cost=0.000 wait=0.000 fetch=0.000 placement=0.000 stop=0.000",
-		"pilotfish.repeated=true", "pilotfish.upstream_wait_seconds=0.04", "pilotfish.upstream_fetch_seconds=0",
+		"pilotfish.upstream_wait_seconds=0.04", "pilotfish.upstream_fetch_seconds=0",
 	}, described(second.Attributes))
 }
 
