@@ -79,7 +79,7 @@ func BenchmarkSinks(b *testing.B) {
 					Why:     pool.Why{RunnerUp: "127.0.0.1:9000", RunnerUpCost: 0.002, Cost: selection.Cost{Total: 0.001, Placement: 0.001}},
 					Outcome: pool.Answered, Start: start, End: r.TTFB, Hint: hint,
 				}
-				r.End(r.Arrived.Add(r.TTFB + time.Duration(30_000+random.IntN(10_000))))
+				r.Total = r.TTFB + time.Duration(30_000+random.IntN(10_000))
 				for _, sink := range sinks {
 					sink(r)
 				}

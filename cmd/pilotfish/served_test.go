@@ -30,7 +30,7 @@ func TestLimitedJobsAreNoFailures(t *testing.T) {
 	s := newServed(zap.NewNop(), quality.Default())
 	for _, why := range []intake.Shedding{intake.ProjectLimit, intake.QueueFull} {
 		r := &record.Job{Arrived: time.Now(), Outcome: intake.Shed, Shedding: why}
-		r.End(time.Now())
+		r.Total = time.Since(r.Arrived)
 		s.ended(r)
 	}
 	require.Len(t, s.failures, 1)
@@ -55,7 +55,7 @@ func TestModesAreLogged(t *testing.T) {
 				}, pool.Choice{Address: "a:1", Claimed: arrived})
 			}
 			r := &record.Job{Arrived: arrived, Outcome: o, Completeness: c, TTFB: firstByte}
-			r.End(now)
+			r.Total = now.Sub(r.Arrived)
 			s.ended(r)
 			time.Sleep(time.Second)
 			s.look(time.Now(), moment)

@@ -44,7 +44,7 @@ func (r *Reader) Describe(h Head, body []byte, whole bool) (d Description, err e
 			return d, err
 		}
 	}
-	d.Facts, d.Reading, err = r.readHead(h)
+	d.Facts, d.Reading, err = r.read(h, nil, false)
 	if d.Reading == NoProject || d.Reading == Full {
 		d.Unread = "" // the body is not needed
 	}

@@ -62,24 +62,6 @@ func (r *Reader) read(h Head, body []byte, whole bool) (Facts, Reading, error) {
 	return w.facts, w.reading(cut), nil
 }
 
-// readHead is read of a request whose body cannot be read.
-func (r *Reader) readHead(h Head) (Facts, Reading, error) {
-	w := r.begin(nil, false)
-	defer r.end(w)
-	err := w.readHead(h, r.head)
-	if err == nil {
-		err = w.join()
-	}
-	switch reading := w.reading(true); {
-	case err != nil:
-		return Facts{}, Unread, err
-	case reading == Partly && !w.met[project] && !w.met[priority]:
-		return w.facts, Unread, nil
-	default:
-		return w.facts, reading, nil
-	}
-}
-
 func (r *Reader) begin(body []byte, whole bool) *walk {
 	w, ok := r.walks.Get().(*walk)
 	if !ok {
@@ -304,9 +286,11 @@ func (w *walk) join() error {
 	return nil
 }
 
-// reading is how much was read, of a body that was cut or not.
+// reading is how much was read, of a body that was cut or not. One that cannot be read is cut before its first byte.
 func (w *walk) reading(cut bool) Reading {
 	switch {
+	case cut && len(w.body) == 0 && !w.met[project] && !w.met[priority]:
+		return Unread
 	case cut && (w.lacking > 0 || !w.met[priority]):
 		return Partly
 	case w.facts.Key == 0:

@@ -49,7 +49,7 @@ func (b *Book) Open(cfg *Config, now time.Time, h intake.Head, peer string) {
 // Describe reads what the job says of itself. body is the whole body, or its beginning.
 func (b *Book) Describe(body []byte, whole bool) error {
 	d, err := b.cfg.Reader.Describe(intake.Head{Method: b.Record.Method, Path: b.Record.Path, Header: b.header}, body, whole)
-	b.Record.Describe(&d)
+	b.Record.Facts, b.Record.Read, b.Record.Unread = d.Facts, d.Reading, d.Unread
 	if err != nil {
 		return fmt.Errorf("%w: %w", record.ErrMalformed, err)
 	}

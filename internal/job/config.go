@@ -1,13 +1,11 @@
 package job
 
 import (
-	"context"
 	"errors"
 	"net/http"
 	"time"
 
 	"example.org/pilotfish/internal/balancer"
-	"example.org/pilotfish/internal/dispatch"
 	"example.org/pilotfish/internal/intake"
 	"example.org/pilotfish/internal/pool"
 	"example.org/pilotfish/internal/record"
@@ -23,7 +21,7 @@ type Config struct {
 	// MaxBody bounds a body, in bytes; default that of intake.
 	MaxBody int64
 	// Claimer finds an upstream for each attempt.
-	Claimer Claimer
+	Claimer *balancer.Balancer
 	// Hint reads the load that an upstream tells in the header or the trailer of
 	// its response; ok is false when there is none. nil never finds one.
 	Hint func(h http.Header, now time.Time) (hint pool.Hint, ok bool)
@@ -38,19 +36,6 @@ type Config struct {
 	ExplainHeaders bool
 	// RetryAfter is told to submitters whose job was shed, rounded up to whole seconds; default 1 s.
 	RetryAfter time.Duration
-}
-
-// Claimer decides where jobs go: a balancer.Balancer.
-type Claimer interface {
-	// Begin takes in a new job, which counts for the retry budget.
-	Begin(r dispatch.Request) *dispatch.Job
-	// Claim gets an upstream for the job's next attempt from now on and counts the job
-	// there. It blocks while none is eligible. The errors are ctx's; or
-	// context.DeadlineExceeded when the job's deadline has passed; or
-	// pool.ErrAllTried when no upstream is left that the job has not been to;
-	// or dispatch.ErrFull or dispatch.ErrWaited when the job is shed. The lease
-	// must be ended.
-	Claim(ctx context.Context, now time.Time, j *dispatch.Job) (*balancer.Lease, error)
 }
 
 // Complete gives what is not set its default, and reports what is missing.

@@ -77,7 +77,7 @@ func (b *Book) done(o pool.Outcome, err error) {
 // Close ends what has not ended, as where a panic passes, and hands the record to the sinks.
 func (b *Book) Close() {
 	b.done(pool.Gone, nil)
-	b.Record.End(time.Now())
+	b.Record.Total = time.Since(b.Record.Arrived)
 	for _, sink := range b.cfg.Sinks {
 		sink(&b.Record)
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"net/http"
+	"slices"
 	"time"
 
 	ext "github.com/envoyproxy/go-control-plane/envoy/service/ext_proc/v3"
@@ -96,18 +97,13 @@ func (x *exchange) place(r request, b body, add http.Header) error {
 	if err := x.send(destination(addresses, add, r.buffered() && !r.empty)); err != nil || b.kept == nil {
 		return err
 	}
-	kept := b.kept.Bytes()
-	for len(kept) > maxPiece {
-		if err := x.send(requestPiece(kept[:maxPiece], false)); err != nil {
-			return err
-		}
-		kept = kept[maxPiece:]
+	pieces := slices.Collect(slices.Chunk(b.kept.Bytes(), maxPiece))
+	if left := b.pieces.left; len(left) > 0 || len(pieces) == 0 {
+		pieces = append(pieces, left)
 	}
-	if err := x.send(requestPiece(kept, b.pieces.ended && !b.pieces.trailers && len(b.pieces.left) == 0)); err != nil {
-		return err
-	}
-	if left := b.pieces.left; len(left) > 0 {
-		if err := x.send(requestPiece(left, b.pieces.ended && !b.pieces.trailers)); err != nil {
+	for i, piece := range pieces {
+		last := i == len(pieces)-1 && b.pieces.ended && !b.pieces.trailers
+		if err := x.send(requestPiece(piece, last)); err != nil {
 			return err
 		}
 	}

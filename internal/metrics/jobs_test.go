@@ -110,7 +110,7 @@ func TestWhatIsKnownOfAJob(t *testing.T) {
 	ended := func(r record.Job) map[string]float64 {
 		m := newMetrics()
 		got := changes(t, m, func() {
-			r.End(r.Arrived.Add(5 * time.Second))
+			r.Total = 5 * time.Second
 			m.Ended(&r)
 		})
 		for name := range got {

@@ -147,7 +147,7 @@ func TestReloaded(t *testing.T) {
 // endedJob is a job whose upstream told everything.
 func endedJob() *record.Job {
 	r := &record.Job{Completeness: intake.Complete, TTFB: time.Second, Attempts: []record.Attempt{hinted("u:1")}}
-	r.End(r.Arrived.Add(3 * time.Second))
+	r.Total = 3 * time.Second
 	return r
 }
 

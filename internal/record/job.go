@@ -100,11 +100,6 @@ func (a *Attempt) Told(h pool.Hint) {
 // every upstream refuses its connections may make hundreds.
 const maxAttempts = 32
 
-// Describe notes what the request says of its job.
-func (r *Job) Describe(d *intake.Description) {
-	r.Facts, r.Read, r.Unread = d.Facts, d.Reading, d.Unread
-}
-
 // Failed reports whether the job failed, but for its submitter.
 func (r *Job) Failed() bool { return r.Outcome != intake.Answered && r.Outcome != intake.Gone }
 
@@ -137,9 +132,6 @@ func (r *Job) EndAttempt(now time.Time, o pool.Outcome, err error) {
 	a := r.Attempt()
 	a.Outcome, a.Err, a.End = o, textOf(err), now.Sub(r.Arrived)
 }
-
-// End notes that the job ends now.
-func (r *Job) End(now time.Time) { r.Total = now.Sub(r.Arrived) }
 
 // Stretch is how many times as long the job took as it would with no load. ok is false where
 // that is not known: only a whole response tells, with its wait, how long the job was not worked on.

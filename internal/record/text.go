@@ -1,7 +1,6 @@
 package record
 
 import (
-	"fmt"
 	"strconv"
 	"strings"
 	"unicode/utf8"
@@ -34,15 +33,12 @@ func clean(text string) string {
 		if b.Len() <= maxText-len(more) {
 			fits = b.Len()
 		}
-		r, n := utf8.DecodeRuneInString(text[i:])
-		switch {
-		case r == utf8.RuneError && n == 1:
-			fmt.Fprintf(&b, `\x%02x`, text[i])
-		case !strconv.IsPrint(r):
-			b.WriteString(strings.Trim(strconv.QuoteRune(r), "'"))
-		default:
-			b.WriteString(text[i : i+n])
+		_, n := utf8.DecodeRuneInString(text[i:])
+		one := text[i : i+n]
+		if one != `"` && one != `\` {
+			one = strings.Trim(strconv.Quote(one), `"`)
 		}
+		b.WriteString(one)
 		i += n
 	}
 	if b.Len() > maxText {

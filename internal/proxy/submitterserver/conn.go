@@ -28,6 +28,7 @@ const (
 // after the other.
 type conn struct {
 	*lazyconn.Conn
+	tcp    tcpConn // the same, without a buffer
 	server *Server
 	hand   func(net.Conn)
 	remote string
@@ -52,9 +53,9 @@ type conn struct {
 	watch   chan struct{} // closed when the watch has ended; nil if there is none
 }
 
-func (s *Server) newConn(lazy *lazyconn.Conn, hand func(net.Conn)) *conn {
-	c := &conn{Conn: lazy, server: s, hand: hand, remote: lazy.RemoteAddr().String(), since: time.Now()}
-	c.ctx, c.cancel = context.WithCancel(context.WithValue(s.cfg.Base, http.LocalAddrContextKey, lazy.LocalAddr()))
+func (s *Server) newConn(lazy *lazyconn.Conn, tcp tcpConn, hand func(net.Conn)) *conn {
+	c := &conn{Conn: lazy, tcp: tcp, server: s, hand: hand, remote: tcp.RemoteAddr().String(), since: time.Now()}
+	c.ctx, c.cancel = context.WithCancel(context.WithValue(s.cfg.Base, http.LocalAddrContextKey, tcp.LocalAddr()))
 	c.response.conn = c
 	s.track(c, true)
 	return c
@@ -83,7 +84,7 @@ func (c *conn) serve() {
 		}
 	}
 	c.forget()
-	_ = c.Conn.Conn.Close()
+	_ = c.tcp.Close()
 }
 
 // forget ends all that is known of the connection.
@@ -216,7 +217,7 @@ func (c *conn) handOn(seen []byte) {
 	c.Release()
 	c.forget()
 	_ = c.SetDeadline(time.Time{}) // fails only on a closed connection, which net/http finds out
-	c.hand(withSeen(c.Conn.Conn, seen))
+	c.hand(&seenConn{c.tcp, seen})
 }
 
 // prefaced reports whether HTTP/2's preface may begin so.
@@ -230,7 +231,7 @@ func prefaced(seen []byte) bool {
 // who began it may not be who sends this. Handed on, net/http would take it for a new one.
 func (c *conn) refusePreface() {
 	_ = c.SetWriteDeadline(time.Now().Add(lastReading)) // if this fails, so does the write
-	_, err := io.WriteString(c.Conn.Conn, "HTTP/1.1 400 Bad Request\r\n"+
+	_, err := io.WriteString(c.tcp, "HTTP/1.1 400 Bad Request\r\n"+
 		"Content-Type: text/plain; charset=utf-8\r\nConnection: close\r\n\r\n400 Bad Request")
 	if err == nil {
 		c.readLast()
@@ -271,9 +272,9 @@ func (c *conn) finish(r *http.Request, done bool) bool {
 
 // readLast tells the submitter that no more comes, and reads what it still sends.
 func (c *conn) readLast() {
-	if half, ok := c.Conn.Conn.(interface{ CloseWrite() error }); !ok || half.CloseWrite() != nil {
+	if c.tcp.CloseWrite() != nil {
 		return
 	}
 	_ = c.SetReadDeadline(time.Now().Add(lastReading)) // if this fails, so does reading
-	_, _ = io.Copy(io.Discard, c.Conn.Conn)
+	_, _ = io.Copy(io.Discard, c.tcp)
 }

@@ -57,7 +57,7 @@ func TestWhatWasSeenOfAConnectionIsItsOwn(t *testing.T) {
 		nc, err := l.Accept()
 		require.NoError(t, err)
 		defer nc.Close()
-		s.newConn(lazyconn.New(nc, s.buffers), func(nc net.Conn) { handed = append(handed, nc) }).serve()
+		s.newConn(lazyconn.New(nc, s.buffers), nc.(tcpConn), func(nc net.Conn) { handed = append(handed, nc) }).serve()
 	}
 	require.Len(t, handed, conns)
 	for i, nc := range handed {

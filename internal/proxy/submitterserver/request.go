@@ -107,40 +107,25 @@ func (b *body) close() (unread bool) {
 	return b.left > 0
 }
 
-// withSeen returns a connection of which some bytes were read already.
-func withSeen(nc net.Conn, seen []byte) net.Conn {
-	if len(seen) == 0 {
-		return nc
-	}
-	c := &seenConn{Conn: nc, seen: seen}
-	if tcp, ok := nc.(tcpConn); ok {
-		return &seenTCP{c, tcp}
-	}
-	return c
-}
-
-type seenConn struct {
-	net.Conn
-	seen []byte
-}
-
-func (c *seenConn) Read(p []byte) (int, error) {
-	if len(c.seen) == 0 {
-		return c.Conn.Read(p)
-	}
-	n := copy(p, c.seen)
-	c.seen = c.seen[n:]
-	return n, nil
-}
-
-// tcpConn is what a TCP connection can do beside others.
+// tcpConn is what a TCP connection can do.
 type tcpConn interface {
+	net.Conn
 	CloseWrite() error
 	SetLinger(seconds int) error
 	ReadFrom(r io.Reader) (int64, error)
 }
 
-type seenTCP struct {
-	*seenConn
+// seenConn is a connection of which some bytes were read already.
+type seenConn struct {
 	tcpConn
+	seen []byte
+}
+
+func (c *seenConn) Read(p []byte) (int, error) {
+	if len(c.seen) == 0 {
+		return c.tcpConn.Read(p)
+	}
+	n := copy(p, c.seen)
+	c.seen = c.seen[n:]
+	return n, nil
 }

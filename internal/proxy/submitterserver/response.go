@@ -131,7 +131,7 @@ func (w *response) send() error {
 // write writes bufs, as far as they go.
 func (w *response) write() error {
 	if len(w.bufs) > 1 {
-		_, err := w.bufs.WriteTo(w.conn.Conn.Conn) // a socket writes them with one call
+		_, err := w.bufs.WriteTo(w.conn.tcp) // a socket writes them with one call
 		return err
 	}
 	n, err := w.conn.Write(w.bufs[0])

@@ -86,12 +86,13 @@ func (f *front) accept() {
 				return
 			}
 		}
+		tcp, ok := nc.(tcpConn)
 		lazy := lazyconn.New(nc, f.server.buffers)
-		if !lazy.Lazy() {
+		if !ok || !lazy.Lazy() {
 			f.hand(nc)
 			continue
 		}
-		go f.server.newConn(lazy, f.hand).serve()
+		go f.server.newConn(lazy, tcp, f.hand).serve()
 	}
 }
 
@@ -170,6 +171,6 @@ func (s *Server) Shutdown(ctx context.Context) error {
 func (s *Server) Close() {
 	s.closing.Store(true)
 	for _, c := range s.all() {
-		_ = c.Conn.Conn.Close()
+		_ = c.tcp.Close()
 	}
 }

@@ -7,17 +7,17 @@ package upstreamclient
 import (
 	"context"
 	"errors"
-	"fmt"
 	"net"
 	"os"
+	"sync"
 	"time"
 
 	"example.org/pilotfish/internal/proxy/lazyconn"
 )
 
-// Config says how upstreams are reached. All fields but Dial are required.
+// Config says how upstreams are reached. All fields are required.
 type Config struct {
-	// Dial connects to an upstream until ctx ends; nil dials TCP.
+	// Dial connects to an upstream until ctx ends.
 	Dial func(ctx context.Context, network, address string) (net.Conn, error)
 	// Idle is how many connections to each upstream are pooled for later
 	// requests, and IdleTimeout for how long.
@@ -29,31 +29,33 @@ type Config struct {
 
 // Client sends requests to upstreams. It is safe for concurrent use.
 type Client struct {
-	cfg  Config
-	pool *pool
+	cfg    Config
+	ctx    context.Context // of all dials
+	cancel context.CancelFunc
+	dials  sync.WaitGroup
+
+	mu        sync.Mutex
+	upstreams map[string]*upstream // by address
+	sweeper   *time.Timer          // nil while there is nothing to sweep
+	closed    bool
 }
 
 // New returns a Client. Close it when no request is under way.
 func New(cfg Config) (*Client, error) {
-	if cfg.Idle <= 0 || cfg.IdleTimeout <= 0 || cfg.MaxHead <= 0 {
-		return nil, fmt.Errorf("upstreamclient: Idle %d, IdleTimeout %v and MaxHead %d must be positive", cfg.Idle, cfg.IdleTimeout, cfg.MaxHead)
+	if cfg.Dial == nil || cfg.Idle <= 0 || cfg.IdleTimeout <= 0 || cfg.MaxHead <= 0 {
+		return nil, errors.New("upstreamclient: Dial, Idle, IdleTimeout and MaxHead are required")
 	}
-	if cfg.Dial == nil {
-		cfg.Dial = (&net.Dialer{}).DialContext
-	}
-	return &Client{cfg: cfg, pool: newPool(cfg)}, nil
+	c := &Client{cfg: cfg, upstreams: make(map[string]*upstream)}
+	c.ctx, c.cancel = context.WithCancel(context.Background())
+	return c, nil
 }
-
-// Close closes the connections that no request uses. Those in use are closed
-// after their requests.
-func (c *Client) Close() { c.pool.close() }
 
 // Idle is how many connections are pooled for later requests, by address.
 func (c *Client) Idle() map[string]int {
-	c.pool.mu.Lock()
-	defer c.pool.mu.Unlock()
-	idle := make(map[string]int, len(c.pool.upstreams))
-	for address, u := range c.pool.upstreams {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	idle := make(map[string]int, len(c.upstreams))
+	for address, u := range c.upstreams {
 		idle[address] = len(u.idle)
 	}
 	return idle
@@ -121,16 +123,16 @@ func (c *Client) begin(ctx context.Context, r *Request, p *Progress) (*Response,
 	if ctx.Err() != nil {
 		return nil, context.Cause(ctx)
 	}
-	cn, err := c.pool.connect(ctx, r)
+	cn, err := c.connect(ctx, r)
 	if err != nil {
 		return nil, err
 	}
 	p.Reused = cn.reused
 	if !r.Withdrawal.enter(cn) {
-		c.pool.keep(r.Address, cn)
+		c.keep(r.Address, cn)
 		return nil, ErrWithdrawn
 	}
-	response := &Response{pool: c.pool, conn: cn, address: r.Address, ctx: ctx}
+	response := &Response{client: c, conn: cn, address: r.Address, ctx: ctx}
 	if r.Body != nil {
 		response.body = r.Body
 	}

@@ -2,6 +2,7 @@ package upstreamclient
 
 import (
 	"bufio"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -87,14 +88,9 @@ const ok = "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok"
 // newClient returns a client that is closed before the upstreams are.
 func newClient(t testing.TB, cfg Config) *Client {
 	t.Helper()
-	if cfg.Idle == 0 {
-		cfg.Idle = 8
-	}
-	if cfg.IdleTimeout == 0 {
-		cfg.IdleTimeout = time.Minute
-	}
-	if cfg.MaxHead == 0 {
-		cfg.MaxHead = 64 << 10
+	cfg.Idle, cfg.IdleTimeout, cfg.MaxHead = cmp.Or(cfg.Idle, 8), time.Minute, 64<<10
+	if cfg.Dial == nil {
+		cfg.Dial = new(net.Dialer).DialContext
 	}
 	c, err := New(cfg)
 	require.NoError(t, err)

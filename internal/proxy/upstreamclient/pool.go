@@ -5,7 +5,6 @@ import (
 	"errors"
 	"maps"
 	"slices"
-	"sync"
 	"time"
 )
 
@@ -13,21 +12,7 @@ import (
 // time: a burst of requests must not overrun the upstream's queue of connections.
 const maxDials = 32
 
-// pool is the connections to all upstreams that no request uses, and the
-// requests that wait for one.
-type pool struct {
-	cfg    Config
-	ctx    context.Context // of all dials
-	cancel context.CancelFunc
-	dials  sync.WaitGroup
-
-	mu        sync.Mutex
-	upstreams map[string]*upstream // by address
-	sweeper   *time.Timer          // nil while there is nothing to sweep
-	closed    bool
-}
-
-// upstream is the pool's part for one address.
+// upstream is the client's part for one address: pooled connections, and requests that wait for one.
 type upstream struct {
 	idle    []*conn   // the one used last is the last
 	waiting []*waiter // in the order of their coming
@@ -48,23 +33,18 @@ type dialling struct {
 	err  error
 }
 
-func newPool(cfg Config) *pool {
-	p := &pool{cfg: cfg, upstreams: make(map[string]*upstream)}
-	p.ctx, p.cancel = context.WithCancel(context.Background())
-	return p
-}
-
-// close closes the idle connections, and waits for those that are being made.
-func (p *pool) close() {
-	p.cancel()
-	p.mu.Lock()
-	p.closed = true
-	for _, u := range p.upstreams {
+// Close closes the connections that no request uses, and waits for those that are being made.
+// Those in use are closed after their requests.
+func (c *Client) Close() {
+	c.cancel()
+	c.mu.Lock()
+	c.closed = true
+	for _, u := range c.upstreams {
 		closeAll(u.idle)
 		u.idle = nil
 	}
-	p.mu.Unlock()
-	p.dials.Wait()
+	c.mu.Unlock()
+	c.dials.Wait()
 }
 
 func closeAll(conns []*conn) {
@@ -74,11 +54,11 @@ func closeAll(conns []*conn) {
 }
 
 // at is the part for an address. The lock must be held.
-func (p *pool) at(address string) *upstream {
-	u := p.upstreams[address]
+func (c *Client) at(address string) *upstream {
+	u := c.upstreams[address]
 	if u == nil {
 		u = new(upstream)
-		p.upstreams[address] = u
+		c.upstreams[address] = u
 	}
 	return u
 }
@@ -86,9 +66,9 @@ func (p *pool) at(address string) *upstream {
 // connect returns a connection for the request: a pooled one, or the first
 // that is made or given back. I/O on it ends at the request's deadline. Ask looks whether a
 // pooled one is good where it sends the request.
-func (p *pool) connect(ctx context.Context, r *Request) (*conn, error) {
+func (c *Client) connect(ctx context.Context, r *Request) (*conn, error) {
 	for {
-		cn, err := p.get(ctx, r)
+		cn, err := c.get(ctx, r)
 		if err != nil {
 			return nil, err
 		}
@@ -103,19 +83,19 @@ func (p *pool) connect(ctx context.Context, r *Request) (*conn, error) {
 }
 
 // get returns a connection as it is.
-func (p *pool) get(ctx context.Context, r *Request) (*conn, error) {
-	p.mu.Lock()
-	u := p.at(r.Address)
+func (c *Client) get(ctx context.Context, r *Request) (*conn, error) {
+	c.mu.Lock()
+	u := c.at(r.Address)
 	if n := len(u.idle); n > 0 && !r.Fresh {
 		cn := u.idle[n-1]
 		u.idle = u.idle[:n-1]
-		p.mu.Unlock()
+		c.mu.Unlock()
 		return cn, nil
 	}
 	w := &waiter{since: time.Now(), fresh: r.Fresh, got: make(chan dialling, 1)}
 	u.waiting = append(u.waiting, w)
-	p.dialMore(r.Address, u, r.ConnectTimeout)
-	p.mu.Unlock()
+	c.dialMore(r.Address, u, r.ConnectTimeout)
+	c.mu.Unlock()
 
 	var late <-chan time.Time
 	if !r.Deadline.IsZero() {
@@ -125,35 +105,35 @@ func (p *pool) get(ctx context.Context, r *Request) (*conn, error) {
 	case d := <-w.got:
 		return d.conn, d.err
 	case <-ctx.Done():
-		p.leave(r.Address, w)
+		c.leave(r.Address, w)
 		return nil, context.Cause(ctx)
 	case <-late:
-		p.leave(r.Address, w)
+		c.leave(r.Address, w)
 		return nil, ErrDeadline
 	}
 }
 
 // leave takes a waiter out. What it was given meanwhile goes to another.
-func (p *pool) leave(address string, w *waiter) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	u := p.at(address)
+func (c *Client) leave(address string, w *waiter) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	u := c.at(address)
 	if i := slices.Index(u.waiting, w); i >= 0 {
 		u.waiting = slices.Delete(u.waiting, i, i+1)
 		return
 	}
 	if d := <-w.got; d.conn != nil { // it was given under the lock
-		p.put(u, d.conn)
+		c.put(u, d.conn)
 	}
 }
 
 // dialMore makes as many connections as requests wait for, within bounds. The
 // lock must be held.
-func (p *pool) dialMore(address string, u *upstream, timeout time.Duration) {
-	for !p.closed && u.dialing < min(len(u.waiting), maxDials) {
+func (c *Client) dialMore(address string, u *upstream, timeout time.Duration) {
+	for !c.closed && u.dialing < min(len(u.waiting), maxDials) {
 		u.dialing++
 		served := u.served
-		p.dials.Go(func() { p.dial(address, u, served, timeout) })
+		c.dials.Go(func() { c.dial(address, u, served, timeout) })
 	}
 }
 
@@ -161,20 +141,20 @@ func (p *pool) dialMore(address string, u *upstream, timeout time.Duration) {
 // waited longest. A time-out is for all requests that came before the dial began. It
 // is for none if the upstream took a connection or served a request meanwhile, beyond those
 // served before: then its queue of connections is full, and the requests wait for their turn.
-func (p *pool) dial(address string, u *upstream, served uint64, timeout time.Duration) {
+func (c *Client) dial(address string, u *upstream, served uint64, timeout time.Duration) {
 	started := time.Now()
-	ctx, cancel := context.WithTimeout(p.ctx, timeout)
+	ctx, cancel := context.WithTimeout(c.ctx, timeout)
 	defer cancel()
-	nc, err := p.cfg.Dial(ctx, "tcp", address)
+	nc, err := c.cfg.Dial(ctx, "tcp", address)
 	late := time.Since(started) >= timeout
 
-	p.mu.Lock()
-	defer p.mu.Unlock()
+	c.mu.Lock()
+	defer c.mu.Unlock()
 	u.dialing--
 	switch {
 	case err == nil:
 		u.served++
-		p.put(u, newConn(nc))
+		c.put(u, newConn(nc))
 	case late && u.served != served:
 	default:
 		failing := 1
@@ -186,21 +166,21 @@ func (p *pool) dial(address string, u *upstream, served uint64, timeout time.Dur
 			u.waiting = slices.Delete(u.waiting, 0, 1)
 		}
 	}
-	p.dialMore(address, u, timeout)
+	c.dialMore(address, u, timeout)
 }
 
 // keep takes back a connection that may serve another request.
-func (p *pool) keep(address string, cn *conn) {
+func (c *Client) keep(address string, cn *conn) {
 	cn.reused = true
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	u := p.at(address)
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	u := c.at(address)
 	u.served++
-	p.put(u, cn)
+	c.put(u, cn)
 }
 
 // put gives a connection to a request that waits, or else keeps it. The lock must be held.
-func (p *pool) put(u *upstream, cn *conn) {
+func (c *Client) put(u *upstream, cn *conn) {
 	for i, w := range u.waiting {
 		if !cn.reused || !w.fresh {
 			u.waiting = slices.Delete(u.waiting, i, i+1)
@@ -208,14 +188,14 @@ func (p *pool) put(u *upstream, cn *conn) {
 			return
 		}
 	}
-	if p.closed || len(u.idle) >= p.cfg.Idle {
+	if c.closed || len(u.idle) >= c.cfg.Idle {
 		_ = cn.Close()
 		return
 	}
 	cn.reused, cn.sweeps = true, 0
 	u.idle = append(u.idle, cn)
-	if p.sweeper == nil {
-		p.sweeper = time.AfterFunc(p.sweepInterval(), p.sweep)
+	if c.sweeper == nil {
+		c.sweeper = time.AfterFunc(c.sweepInterval(), c.sweep)
 	}
 }
 
@@ -224,17 +204,17 @@ func (p *pool) put(u *upstream, cn *conn) {
 const maxSweeps = 5
 
 // sweepInterval is how often idle connections are looked through.
-func (p *pool) sweepInterval() time.Duration { return p.cfg.IdleTimeout / maxSweeps }
+func (c *Client) sweepInterval() time.Duration { return c.cfg.IdleTimeout / maxSweeps }
 
 // sweep closes the connections that have been idle for too long, or that the
 // upstream has closed, and forgets the upstreams that have none.
-func (p *pool) sweep() {
+func (c *Client) sweep() {
 	looked := make(map[string][]*conn)
-	p.mu.Lock()
-	for address, u := range p.upstreams {
+	c.mu.Lock()
+	for address, u := range c.upstreams {
 		looked[address], u.idle = u.idle, nil
 	}
-	p.mu.Unlock()
+	c.mu.Unlock()
 
 	for address, conns := range looked {
 		looked[address] = slices.DeleteFunc(conns, func(cn *conn) bool {
@@ -247,21 +227,21 @@ func (p *pool) sweep() {
 		})
 	}
 
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.sweeper = nil
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.sweeper = nil
 	for address, conns := range looked {
-		u := p.at(address)
-		room := max(0, p.cfg.Idle-len(u.idle))
-		if p.closed {
+		u := c.at(address)
+		room := max(0, c.cfg.Idle-len(u.idle))
+		if c.closed {
 			room = 0
 		}
 		extra := max(0, len(conns)-room)
 		closeAll(conns[:extra])
 		u.idle = append(conns[extra:], u.idle...)
 	}
-	maps.DeleteFunc(p.upstreams, func(_ string, u *upstream) bool { return len(u.idle)+len(u.waiting)+u.dialing == 0 })
-	if len(p.upstreams) > 0 && !p.closed {
-		p.sweeper = time.AfterFunc(p.sweepInterval(), p.sweep)
+	maps.DeleteFunc(c.upstreams, func(_ string, u *upstream) bool { return len(u.idle)+len(u.waiting)+u.dialing == 0 })
+	if len(c.upstreams) > 0 && !c.closed {
+		c.sweeper = time.AfterFunc(c.sweepInterval(), c.sweep)
 	}
 }

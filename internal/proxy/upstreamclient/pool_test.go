@@ -119,13 +119,13 @@ func TestIdleConnectionsAreLookedAt(t *testing.T) {
 				c := newClient(t, Config{})
 				do(t, c, job(up, "{}"))
 				require.Equal(t, 1, c.Idle()[up])
-				c.pool.mu.Lock()
-				first := c.pool.upstreams[up].idle[0]
-				c.pool.mu.Unlock()
+				c.mu.Lock()
+				first := c.upstreams[up].idle[0]
+				c.mu.Unlock()
 				close(kept)
 				require.Eventually(t, first.More, patience, time.Millisecond)
 				if swept {
-					c.pool.sweep()
+					c.sweep()
 					assert.Zero(t, c.Idle()[up])
 				}
 				status, text, p := do(t, c, job(up, body))
@@ -231,9 +231,9 @@ func TestIdleTLSConnectionsAreLookedAt(t *testing.T) {
 	}
 	server.CloseClientConnections()
 	require.Eventually(t, func() bool {
-		c.pool.mu.Lock()
-		defer c.pool.mu.Unlock()
-		return c.pool.upstreams[up].idle[0].More()
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		return c.upstreams[up].idle[0].More()
 	}, patience, time.Millisecond)
 	_, text, p := do(t, c, job(up, "{}"))
 	assert.Equal(t, "ok", text)

@@ -22,7 +22,7 @@ const maxInterims = 32
 type Response struct {
 	*http.Response // its Body and Close are not for the caller
 
-	pool    *pool
+	client  *Client
 	conn    *conn
 	sending sending
 	address string
@@ -241,7 +241,10 @@ func (r *Response) Close() {
 		return
 	}
 	_ = r.conn.SetWriteDeadline(time.Now().Add(lastWrite)) // a connection that fails here is not pooled
-	r.sending.finish(r.poolOrClose)
+	go func() {
+		<-r.sending.ended
+		r.poolOrClose()
+	}()
 }
 
 // poolOrClose pools the connection if all of the request was sent and nothing follows the
@@ -252,7 +255,7 @@ func (r *Response) poolOrClose() {
 		return
 	}
 	r.closeBody()
-	r.pool.keep(r.address, r.conn)
+	r.client.keep(r.address, r.conn)
 }
 
 // abandon ends an exchange after which the connection is of no use.

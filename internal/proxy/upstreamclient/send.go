@@ -34,9 +34,6 @@ type sending struct {
 
 	message []byte            // that the caller's goroutine sends, in piece
 	piece   *[2 * inline]byte // nil once it was sent
-
-	last func()      // to be done when both the sending and the answer have ended
-	half atomic.Bool // one of them has
 }
 
 // start makes the request ready to be sent. A goroutine of its own sends a body that a socket
@@ -84,17 +81,6 @@ func (s *sending) rest(r *Request, piece *[2 * inline]byte, head []byte) {
 	defer pieces.Put(piece)
 	if s.err = s.write(head); s.err == nil {
 		s.err = s.sendBody(r, piece[:])
-	}
-	if s.half.Swap(true) {
-		s.last()
-	}
-}
-
-// finish calls last as soon as the sending has ended.
-func (s *sending) finish(last func()) {
-	s.last = last
-	if s.half.Swap(true) {
-		last()
 	}
 }
 

@@ -46,7 +46,7 @@ func TestWhatIsGivenBackDuringASweep(t *testing.T) {
 			give := func(then func()) {
 				near, _ := net.Pipe()
 				all = append(all, newConn(&looked{Conn: near, then: then}))
-				c.pool.keep("up:1", all[len(all)-1])
+				c.keep("up:1", all[len(all)-1])
 			}
 			swept := false
 			give(func() {
@@ -62,9 +62,9 @@ func TestWhatIsGivenBackDuringASweep(t *testing.T) {
 				}
 			})
 			give(func() {})
-			c.pool.sweep()
+			c.sweep()
 			var left []int
-			for _, cn := range c.pool.at("up:1").idle {
+			for _, cn := range c.at("up:1").idle {
 				left = append(left, slices.Index(all, cn))
 			}
 			assert.Equal(t, tc.left, left)

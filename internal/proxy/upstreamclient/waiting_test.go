@@ -230,10 +230,10 @@ func TestALeavingRequestGivesBackWhatItGot(t *testing.T) {
 	near, _ := net.Pipe()
 	w := &waiter{got: make(chan dialling, 1)}
 	w.got <- dialling{conn: newConn(near)}
-	c.pool.leave("up:1", w)
+	c.leave("up:1", w)
 	assert.Equal(t, 1, c.Idle()["up:1"])
 	w.got <- dialling{err: errors.New("connection refused")}
-	c.pool.leave("up:1", w)
+	c.leave("up:1", w)
 	assert.Equal(t, 1, c.Idle()["up:1"])
 }
 
