@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"fmt"
 	"math/rand/v2"
+	"net/http"
 	"strconv"
 	"strings"
 	"testing"
@@ -205,4 +206,45 @@ func TestFactsDoNotShareTheBody(t *testing.T) {
 	}
 	assert.Equal(t, project, facts.Project)
 	assert.Equal(t, "abc", facts.Session)
+}
+
+// Whether a request was read as a job, and if not why, is told: a job of high priority must not become one of low
+// priority without anybody's notice.
+func TestWhatIsReadAsAJob(t *testing.T) {
+	const form = "application/x-www-form-urlencoded" // what curl -d says of every body
+	const posted, most = `{"project_id":1,"priority":"high"}`, "its body is not kept, and the beginning lacks the project or the priority"
+	rest := `"rules":"` + strings.Repeat("x", 100) // of a body whose beginning is kept
+	for name, c := range map[string]struct {
+		method, contentType, coding, body string
+		read                              Reading
+		unread                            string
+	}{
+		"JSON":                     {"POST", "application/json", "", posted, Full, ""},
+		"JSON, written oddly":      {"POST", "Application/JSON; charset=utf-8", "", posted, Full, ""},
+		"a kind of JSON":           {"POST", "application/vnd.x+json", "", posted, Full, ""},
+		"no type":                  {"POST", "", "", posted, Full, ""},
+		"not encoded":              {"POST", "", "identity", posted, Full, ""},
+		"a form that is an object": {"POST", form, "", posted, Full, ""},
+		"text that is an object":   {"POST", "text/plain", "", "\r\n\t " + posted, Full, ""},
+		"without a project":        {"POST", form, "", `{"priority":"high"}`, NoProject, ""},
+		"GET":                      {"GET", "", "", "", Unread, "it is no POST"},
+		"another method":           {"PUT", "application/json", "", posted, Unread, "it is no POST"},
+		"an empty POST":            {"POST", "application/json", "", "", Unread, "it has no body"},
+		"a form":                   {"POST", form, "", "a=b", Unread, `its body does not begin with {, and its Content-Type is "application/x-www-form-urlencoded"`},
+		"an unfinished object":     {"POST", "text/csv", "", `{"project_id":`, Unread, `its Content-Type is "text/csv", and its body no job: invalid JSON at line 1, column 15 (byte 14): it ends within the job`},
+		"an object that is no job": {"POST", "text/csv", "", `{"priority":"urgent"}`, Unread, `its Content-Type is "text/csv", and its body no job: /priority at line 1, column 13 (byte 12) must be "high" or "low", not "urgent"`},
+		"encoded":                  {"POST", "application/json", "gzip", posted, Unread, `its body is encoded: "gzip"`},
+		"a beginning":              {"POST", "", "", `{"project_id":1,"priority":"high",` + rest, Full, ""},
+		"a beginning that lacks":   {"POST", "", "", `{"project_id":1,` + rest, Partly, most},
+	} {
+		h := http.Header{"Content-Type": {c.contentType}, "Content-Encoding": {c.coding}}
+		r, err := NewReader(Default())
+		require.NoError(t, err)
+		d, err := r.Describe(Head{Method: c.method, Path: "/", Header: h}, []byte(c.body), !strings.Contains(c.body, rest))
+		require.NoError(t, err, name)
+		assert.Equal(t, c.read, d.Reading, name)
+		assert.Equal(t, c.unread, d.Unread, name)
+		assert.Equal(t, c.read == Full || c.read == Partly, d.Facts.Key != 0, name)
+		assert.Equal(t, c.read == Full || c.read == NoProject, d.Facts.Priority == selection.High, name)
+	}
 }

@@ -28,7 +28,7 @@ const posted = `{"project_id":12345,"priority":"high"}`
 func TestABufferedJob(t *testing.T) {
 	f := newFixture(t, 4, nil)
 	e := f.envoy()
-	e.send(buffered.headers(false, "content-type", "application/json"))
+	e.send(buffered.headers(false, ":path", "/jobs?x=/other", "content-type", "application/json"))
 	assert.NotNil(t, e.recv().GetRequestHeaders().GetResponse(), "the body is wanted first")
 	e.send(requestBody(posted, true))
 	reply := e.recv()
@@ -42,6 +42,8 @@ func TestABufferedJob(t *testing.T) {
 	require.NoError(t, e.stream.CloseSend())
 
 	j := f.ended(1)
+	assert.Equal(t, []string{"POST", "/jobs"}, []string{j.Method, j.Path})
+	assert.NotEmpty(t, j.Peer)
 	assert.Equal(t, "12345", j.Facts.Project)
 	assert.Equal(t, selection.High, j.Facts.Priority)
 	assert.EqualValues(t, len(posted), j.Body)
@@ -339,35 +341,4 @@ func TestAnyOrderOfMessages(t *testing.T) {
 		e.leave()
 	}
 	f.settled(streams)
-}
-
-// A job's members may be outside its body. Then a body that is no JSON is no matter.
-func TestMembersOutsideTheBody(t *testing.T) {
-	settings := intake.Default()
-	settings.Project, settings.Priority = intake.Places{{Path: "/cache/*"}}, intake.Place{Header: "X-Priority"}
-	none := intake.Place{Pointer: "none"}
-	settings.Queue, settings.Evaluate, settings.Stream, settings.Session = none, none, none, none
-	reader, err := intake.NewReader(settings)
-	require.NoError(t, err)
-	f := newFixture(t, 1, func(c *job.Config) { c.Reader = reader })
-	for i, m := range []mode{buffered, duplex} {
-		e := f.envoy()
-		e.send(m.headers(false, ":path", "/cache/a?x=/cache/b", "x-priority", "high"))
-		if m == buffered {
-			e.recv()
-		}
-		e.send(requestBody("\x00{", true))
-		e.recv()
-		e.leave()
-		j := f.ended(i + 1)
-		assert.Equal(t, []string{"POST", "/cache/a"}, []string{j.Method, j.Path})
-		assert.NotEmpty(t, j.Peer)
-		assert.Equal(t, "a", j.Facts.Project)
-		assert.Equal(t, selection.High, j.Facts.Priority)
-		assert.Equal(t, intake.Full, j.Read)
-	}
-	e := f.envoy()
-	e.send(buffered.headers(true, "x-priority", "urgent"))
-	assert.EqualValues(t, 400, e.recv().GetImmediateResponse().GetStatus().GetCode())
-	f.ended(3)
 }

@@ -22,7 +22,6 @@ import (
 
 	"example.org/pilotfish/internal/intake"
 	"example.org/pilotfish/internal/job"
-	"example.org/pilotfish/internal/settings"
 )
 
 func TestHealth(t *testing.T) {
@@ -227,28 +226,4 @@ func TestShutdownCutsWhatIsLeft(t *testing.T) {
 	f.ended(1)
 	inFlight, _ := f.balancer.Counts()
 	assert.Zero(t, inFlight)
-}
-
-func TestSettings(t *testing.T) {
-	for listen, fault := range map[string]string{
-		"":                                  "",
-		"127.0.0.1:9002":                    "",
-		"unix:/run/pilotfish/mesh.sock":     "",
-		"9002":                              `mesh.listen: "9002" is not host:port`,
-		"unix:mesh.sock":                    `mesh.listen: "unix:mesh.sock" is not unix: and an absolute path of at most 107 bytes`,
-		"unix:/" + strings.Repeat("x", 107): "mesh.listen: \"unix:/" + strings.Repeat("x", 107) + "\" is not unix: and an absolute path of at most 107 bytes",
-	} {
-		var f settings.Faults
-		Settings{Listen: listen}.Check(f.In("mesh"))
-		if fault == "" {
-			assert.NoError(t, f.Err(), listen)
-		} else {
-			assert.EqualError(t, f.Err(), fault)
-		}
-	}
-}
-
-func TestAFilterNeedsItsParts(t *testing.T) {
-	_, err := New(job.Config{})
-	assert.ErrorContains(t, err, "required")
 }

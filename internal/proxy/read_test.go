@@ -1,8 +1,6 @@
 package proxy_test
 
 import (
-	"bytes"
-	"compress/gzip"
 	"fmt"
 	"io"
 	"net/http"
@@ -18,67 +16,6 @@ import (
 	"example.org/pilotfish/internal/proxy"
 	"example.org/pilotfish/pkg/selection"
 )
-
-// What a submitter sends is passed on as it is. Whether it was read as a job, and
-// if not why, is told: a job of high priority must not become one of low priority
-// without anybody's notice.
-func TestWhatIsReadAsAJob(t *testing.T) {
-	var bomb bytes.Buffer
-	z := gzip.NewWriter(&bomb)
-	_, _ = z.Write(make([]byte, 10<<20))
-	require.NoError(t, z.Close())
-	const posted = `{"project_id":1,"priority":"high"}`
-	const form = "application/x-www-form-urlencoded" // what curl -d says of every body
-	for name, c := range map[string]struct {
-		method, contentType, coding, body string
-		read                              intake.Reading
-		unread                            string
-	}{
-		"JSON":                     {"POST", "application/json", "", posted, intake.Full, ""},
-		"JSON, written oddly":      {"POST", "Application/JSON; charset=utf-8", "", posted, intake.Full, ""},
-		"a kind of JSON":           {"POST", "application/vnd.x+json", "", posted, intake.Full, ""},
-		"no type":                  {"POST", "", "", posted, intake.Full, ""},
-		"not encoded":              {"POST", "", "identity", posted, intake.Full, ""},
-		"a form that is an object": {"POST", form, "", posted, intake.Full, ""},
-		"text that is an object":   {"POST", "text/plain", "", "\r\n\t " + posted, intake.Full, ""},
-		"without a project":        {"POST", form, "", `{"priority":"high"}`, intake.NoProject, ""},
-		"GET":                      {"GET", "", "", "", intake.Unread, "it is no POST"},
-		"another method":           {"PUT", "application/json", "", posted, intake.Unread, "it is no POST"},
-		"an odd method":            {"BREW", "application/json", "", "{", intake.Unread, "it is no POST"},
-		"an empty POST":            {"POST", "application/json", "", "", intake.Unread, "it has no body"},
-		"a form":                   {"POST", form, "", "a=b", intake.Unread, `its body does not begin with {, and its Content-Type is "application/x-www-form-urlencoded"`},
-		"an unfinished object":     {"POST", "text/csv", "", `{"project_id":`, intake.Unread, `its Content-Type is "text/csv", and its body no job: invalid JSON at line 1, column 15 (byte 14): it ends within the job`},
-		"an object that is no job": {"POST", "text/csv", "", `{"priority":"urgent"}`, intake.Unread, `its Content-Type is "text/csv", and its body no job: /priority at line 1, column 13 (byte 12) must be "high" or "low", not "urgent"`},
-		"a gzip bomb":              {"POST", "application/json", "gzip", bomb.String(), intake.Unread, `its body is encoded: "gzip"`},
-		"what is no gzip":          {"POST", "application/json", "gzip", posted, intake.Unread, `its body is encoded: "gzip"`},
-	} {
-		t.Run(name, func(t *testing.T) {
-			side := startSidecar(t, setup{upstreams: []string{serving(t, echo)}, Config: proxy.Config{Config: job.Config{ExplainHeaders: true}}})
-			r, err := http.NewRequest(c.method, side.url("/v1/jobs"), strings.NewReader(c.body))
-			require.NoError(t, err)
-			if c.contentType != "" {
-				r.Header.Set("Content-Type", c.contentType)
-			}
-			if c.coding != "" {
-				r.Header.Set("Content-Encoding", c.coding)
-			}
-			res, err := client(t).Do(r)
-			require.NoError(t, err)
-			defer res.Body.Close()
-			got, err := io.ReadAll(res.Body)
-			require.NoError(t, err)
-			assert.Equal(t, 200, res.StatusCode)
-			assert.Equal(t, c.body, string(got))
-			assert.Equal(t, c.read.String(), res.Header.Get("Pilotfish-Read"))
-			record := side.seen(1)[0]
-			assert.Equal(t, []string{c.method, "/v1/jobs", "127.0.0.1"}, []string{record.Method, record.Path, strings.Split(record.Peer, ":")[0]})
-			assert.Equal(t, c.read, record.Read)
-			assert.Equal(t, c.unread, record.Unread)
-			assert.Equal(t, c.read == intake.Full, record.Facts.Key != 0)
-			assert.Equal(t, c.read != intake.Unread, record.Facts.Priority == selection.High)
-		})
-	}
-}
 
 // What stands in headers and in the path is read of every request, and bodies pass
 // as they are.
@@ -103,6 +40,7 @@ func TestMembersOutsideTheBody(t *testing.T) {
 	assert.Equal(t, 200, status)
 	assert.Equal(t, "\x00{", text)
 	record := side.seen(1)[0]
+	assert.Equal(t, []string{"PUT", "/cache/a%2fb/c", "127.0.0.1"}, []string{record.Method, record.Path, strings.Split(record.Peer, ":")[0]})
 	assert.Equal(t, "a/b", record.Facts.Project)
 	assert.Equal(t, selection.High, record.Facts.Priority)
 	assert.Equal(t, intake.Full, record.Read)

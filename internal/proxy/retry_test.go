@@ -216,30 +216,6 @@ func TestAKillerDoesNotTour(t *testing.T) {
 	}
 }
 
-// An upstream that answers without reading the job, and closes, is heard.
-func TestEarlyAnswers(t *testing.T) {
-	body, _ := jobOf(4 << 20)
-	early := func(answer string) string {
-		return scripted(t, func(p *peer) {
-			if _, err := p.head(); err == nil {
-				p.say("%s", answer)
-			}
-		}).address
-	}
-	forbidden := early("HTTP/1.1 403 Forbidden\r\nContent-Length: 2\r\n\r\nno")
-	shedding := early(busy)
-	good := answering(t, ok).address
-	for range 8 {
-		c := startSidecar(t, setup{upstreams: []string{forbidden}})
-		res, text := c.post(body)
-		require.Equal(t, 403, res.StatusCode, text)
-		require.Equal(t, "no", text)
-		c = startSidecar(t, setup{upstreams: []string{shedding, good}})
-		res, text = c.post(body)
-		require.Equal(t, 200, res.StatusCode, text)
-	}
-}
-
 func TestASubmitterThatLeavesBetweenAttemptsEndsThem(t *testing.T) {
 	left := make(chan struct{})
 	reached := make(chan struct{}, 10)

@@ -58,7 +58,10 @@ func TestShutdownAndNewConnections(t *testing.T) {
 	inner.interruptIdle() // as the shutdown does
 	_, err := io.WriteString(c, get)
 	require.NoError(t, err)
-	assert.Equal(t, "200 ok", answer(t, bufio.NewReader(c)))
+	res, err := http.ReadResponse(bufio.NewReader(c), nil)
+	require.NoError(t, err)
+	assert.True(t, res.Close, "it is told that no other request is served")
+	require.NoError(t, res.Body.Close())
 	require.NoError(t, <-ended)
 
 	s = serving(t, http.HandlerFunc(ok), nil)

@@ -2,7 +2,6 @@ package submitterserver
 
 import (
 	"bufio"
-	"context"
 	"fmt"
 	"io"
 	"net/http"
@@ -72,33 +71,4 @@ func TestOnlyPlainConnectionsAreServedHere(t *testing.T) {
 		assert.Empty(t, s.behind, "%.60q", row.text)
 		_ = c.Close()
 	}
-}
-
-func TestShutdown(t *testing.T) {
-	begun, finish := make(chan struct{}), make(chan struct{})
-	s := serving(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if r.URL.Path == "/wait" {
-			close(begun)
-			<-finish
-		}
-		say(w, "ok")
-	}), nil)
-	idle, busy := dial(t, s.address), dial(t, s.address)
-	_, err := io.WriteString(idle, get)
-	require.NoError(t, err)
-	assert.Equal(t, "200 ok", answer(t, bufio.NewReader(idle)))
-	_, err = io.WriteString(busy, "GET /wait HTTP/1.1\r\nHost: localhost\r\n\r\n")
-	require.NoError(t, err)
-	<-begun
-	ended := make(chan error, 1)
-	go func() { ended <- s.shutdown(context.Background()) }()
-	_, err = io.ReadAll(idle)
-	require.NoError(t, err, "an idle connection is closed")
-	assert.Empty(t, ended)
-	close(finish)
-	res, err := http.ReadResponse(bufio.NewReader(busy), nil)
-	require.NoError(t, err)
-	defer res.Body.Close()
-	assert.True(t, res.Close)
-	require.NoError(t, <-ended)
 }

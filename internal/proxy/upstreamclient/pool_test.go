@@ -138,26 +138,6 @@ func TestIdleConnectionsAreLookedAt(t *testing.T) {
 	}
 }
 
-func TestIdleConnectionsAreBounded(t *testing.T) {
-	up := listen(t, func(p *peer) {
-		for r, _ := p.request(); r != nil; r, _ = p.request() {
-			p.say(ok)
-		}
-	})
-	c := newClient(t, Config{Idle: 2})
-	var open []*Response
-	for range 4 {
-		res, _, err := c.Do(context.Background(), job(up, "{}"))
-		require.NoError(t, err)
-		open = append(open, res)
-	}
-	for _, res := range open {
-		_, err := res.all()
-		require.NoError(t, err)
-	}
-	assert.Equal(t, 2, c.Idle()[up])
-}
-
 // network connects to scripts over pipes, in a bubble of fake time.
 func network(script func(*peer)) func(context.Context, string, string) (net.Conn, error) {
 	n := 0

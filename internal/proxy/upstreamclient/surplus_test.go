@@ -13,18 +13,15 @@ import (
 	"fmt"
 	"io"
 	"math/big"
-	mathrand "math/rand/v2"
 	"net"
 	"net/http"
 	"os"
 	"path/filepath"
 	"strings"
-	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
 
-	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"example.org/pilotfish/internal/files"
@@ -194,43 +191,6 @@ func TestNoJobGetsAnotherJobsAnswer(t *testing.T) {
 			}
 		})
 	}
-}
-
-// A server that appends now and then, under load: jobs get their own answers, and where nothing is
-// appended the connection serves the next job.
-func TestNoJobGetsAnotherJobsAnswerUnderLoad(t *testing.T) {
-	cfg, dial := identity(t)
-	all := surpluses()
-	var mu sync.Mutex
-	random := mathrand.New(mathrand.NewPCG(1, 2))
-	appended := 0
-	up := serveSurplus(t, cfg, func() surplus {
-		mu.Lock()
-		defer mu.Unlock()
-		if random.IntN(8) > 0 {
-			return surplus{text: func(byte) string { return "" }}
-		}
-		appended++
-		return all[random.IntN(len(all))]
-	})
-	dials := 0
-	client := newClient(t, Config{Dial: func(ctx context.Context, network, address string) (net.Conn, error) {
-		mu.Lock()
-		dials++
-		mu.Unlock()
-		return dial(ctx, network, address)
-	}})
-	const workers, jobs = 8, 250
-	var all8 sync.WaitGroup
-	for w := range workers {
-		all8.Go(func() {
-			for i := range jobs {
-				assert.True(t, exchange(t, client, up, byte('A'+w), i%5 == 0))
-			}
-		})
-	}
-	all8.Wait()
-	assert.LessOrEqual(t, dials, appended+workers, "a connection that is drained is used again")
 }
 
 // whole reports whether an answer ends before the connection does, by net/http's reader.
