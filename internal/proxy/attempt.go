@@ -83,13 +83,13 @@ func (a *attempt) receive(response *upstreamclient.Response, how upstreamclient.
 	case a.x.book.Job.Unwanted(response.StatusCode):
 		return a.unwanted(response)
 	default:
-		return nil, a.pass(response, nil, true)
+		return nil, a.pass(response, nil)
 	}
 	now := time.Now()
 	left, _ := a.x.book.Job.TimeLeft(now)
 	refused, err := readRefusal(response, now.Add(left))
 	if len(refused.body) > maxRefusal && !begun {
-		return nil, a.pass(response, refused.body, true)
+		return nil, a.pass(response, refused.body)
 	}
 	a.x.book.Hint(time.Now(), response.Header)
 	failed := &failure{
@@ -111,11 +111,11 @@ func (a *attempt) unwanted(response *upstreamclient.Response) (*failure, error) 
 		err:     fmt.Errorf("%w: %s answered %d, and retry.on has that", record.ErrNoAnswer, a.x.book.Record.Attempt().Upstream, response.StatusCode),
 	})
 	if !failed.next.Again {
-		return nil, a.pass(response, nil, true)
+		return nil, a.pass(response, nil)
 	}
 	answer, err := readRefusal(response, time.Now().Add(unwantedTime))
 	if len(answer.body) > maxRefusal {
-		return nil, a.pass(response, answer.body, true)
+		return nil, a.pass(response, answer.body)
 	}
 	if err == nil {
 		answer.done, failed.refusal = true, answer

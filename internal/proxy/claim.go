@@ -65,7 +65,7 @@ func (x *exchange) exhausted(known lessons, err error) error {
 	case x.r.Context().Err() != nil:
 		return record.Gone(x.r.Context())
 	case known.refused != nil && (known.refused.done || !known.begun):
-		return x.under.pass(known.refused.response, known.refused.body, false)
+		return x.under.pass(known.refused.response, known.refused.body)
 	case x.book.Job.Late(time.Now()):
 		return record.ErrDeadline
 	case known.begun:

@@ -22,15 +22,15 @@ var (
 )
 
 // pass passes a response on, as it comes, and ends the attempt, if it has not ended. read is
-// what was read of the body before, and more whether that is not all. An error means that the
-// submitter must not take what it got for the whole.
-func (a *attempt) pass(response *upstreamclient.Response, read []byte, more bool) error {
+// what was read of the body before, of a refusal all. An error means that the submitter must
+// not take what it got for the whole.
+func (a *attempt) pass(response *upstreamclient.Response, read []byte) error {
 	x := a.x
 	now := time.Now()
 	x.book.Head(now, response.StatusCode, response.Header)
 	a.releaseBody() // a response has begun: nothing is sent again
 	x.head(response.StatusCode, response.Header, response.Trailer, response.ContentLength)
-	err := a.stream(now, response, read, more)
+	err := a.stream(now, response, read)
 	switch {
 	case err == nil:
 		x.trailers(response.Trailer)
@@ -97,19 +97,16 @@ var buffers = sync.Pool{New: func() any { return new([32 << 10]byte) }}
 // stream passes the body on, each piece at once, from now on. It is limited by the job's
 // stream timeout, if it has one, and by the idle timeout. The head goes with the
 // first piece, unless the upstream pauses before that. The clock is read after what may wait.
-func (a *attempt) stream(now time.Time, response *upstreamclient.Response, read []byte, more bool) error {
+func (a *attempt) stream(now time.Time, response *upstreamclient.Response, read []byte) error {
 	x := a.x
 	var limit time.Time
 	if stream := x.book.Record.Facts.Stream; stream > 0 {
 		limit = now.Add(stream)
 	}
-	if len(read) > 0 || !more {
+	if len(read) > 0 {
 		x.extend(now)
 		if err := x.write(read); err != nil {
 			return err
-		}
-		if !more {
-			return x.flushEnd(response.ContentLength)
 		}
 	} else if !response.Ready() {
 		x.extend(now)

@@ -15,7 +15,7 @@ const maxRefusal = 64 << 10
 // job, or an unwanted one. It is passed on only if no other upstream does better.
 type refusal struct {
 	done     bool                     // the upstream has done the job
-	response *upstreamclient.Response // its head; it is closed
+	response *upstreamclient.Response // read to its end, and closed
 	body     []byte
 }
 
