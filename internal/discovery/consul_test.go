@@ -94,35 +94,10 @@ func TestConsulScripts(t *testing.T) {
 			want:    "a b",
 			trouble: `status 302: ""`,
 		},
-		"survives a short null": {
-			replies: []scripted{list("10", "a b"), {index: "11", body: "null"}, list("12", "a b c").late(20 * time.Second), list("12", "a b c").quiet()},
-			howLong: 5 * time.Minute,
-			want:    "a b | a b c",
-		},
-		"survives a short emptiness": {
-			replies: []scripted{list("10", "a b"), list("11", ""), list("11", "").late(10 * time.Second), list("12", "a b").late(15 * time.Second), list("12", "a b").quiet()},
-			howLong: 5 * time.Minute,
-			want:    "a b",
-		},
 		"applies real emptiness": {
 			replies: []scripted{list("10", "a b"), list("11", ""), list("11", "").late(30 * time.Second), list("11", "").quiet()},
 			howLong: 5 * time.Minute,
 			want:    "a b | -",
-		},
-		"survives half a list": {
-			replies: []scripted{list("10", "a b c d e"), list("11", "a b"), list("12", "a b c d").late(5 * time.Second), list("12", "a b c d").quiet()},
-			howLong: 5 * time.Minute,
-			want:    "a b c d e | a b c d",
-		},
-		"applies half a list that stays": {
-			replies: []scripted{list("10", "a b c d e"), list("11", "a b"), list("11", "a b").late(10 * time.Second), list("11", "a b").quiet()},
-			howLong: 5 * time.Minute,
-			want:    "a b c d e | a b",
-		},
-		"sees the change at 51 after the index went from 100 to 50": {
-			replies: []scripted{list("100", "a b"), list("50", "a b").late(30 * time.Second), list("50", "a b"), list("51", "a b c").late(10 * time.Second), list("51", "a b c").quiet()},
-			howLong: 5 * time.Minute,
-			want:    "a b | a b c",
 		},
 		"a streamed view says nothing of the leader": {
 			replies: []scripted{list("10", "a"), {index: "11", body: entries("a b"), noLeader: true, after: 20 * time.Second, headers: map[string]string{"X-Consul-Query-Backend": "streaming"}}},

@@ -91,12 +91,6 @@ func TestFileRecoversFromBadContent(t *testing.T) {
 	assert.Empty(t, d.Status().Trouble)
 }
 
-func TestFileEmptiedIsBelievedOnceItStays(t *testing.T) {
-	all, _ := edits(t, "a:1\nb:1\n", map[int]func(string){10: write(t, "")})
-	require.Equal(t, "a b | -", sets(all))
-	assert.GreaterOrEqual(t, all[1].after, 40*time.Second)
-}
-
 func TestFileHalfWrittenIsNotTaken(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "upstreams")
 	from := &file{path: path}
@@ -114,10 +108,10 @@ func TestFileHalfWrittenIsNotTaken(t *testing.T) {
 }
 
 func TestParseList(t *testing.T) {
-	got, err := parseList("f", []byte("# the rules\n\n b:2  weight=2.5 cores=16\tdraining=true # going\r\nA:1 preemptible=true started_at=2026-03-01T12:00:00Z"))
+	got, err := parseList("f", []byte("# the rules\n\n b:2  weight=1e6 cores=65536\tdraining=true # going\r\nA:1 preemptible=true started_at=2026-03-01T12:00:00Z"))
 	require.NoError(t, err)
 	assert.Equal(t, []pool.Upstream{
-		{Address: "b:2", Weight: 2.5, Cores: 16, Draining: true},
+		{Address: "b:2", Weight: 1e6, Cores: 65536, Draining: true},
 		{Address: "a:1", StartedAt: epoch, StopsAt: epoch.Add(24 * time.Hour)},
 	}, got)
 	for text, want := range map[string]string{
@@ -156,16 +150,6 @@ func FuzzList(f *testing.F) {
 	})
 }
 
-func TestAttributesAtTheirBounds(t *testing.T) {
-	for attribute, good := range map[string]bool{
-		"weight=0": true, "weight=1000000": true, "weight=1000001": false, "weight=-1": false, "weight=NaN": false,
-		"cores=0": true, "cores=65536": true, "cores=65537": false, "cores=-1": false,
-	} {
-		_, err := parseLine([]string{"a:1", attribute})
-		assert.Equal(t, good, err == nil, "%s: %v", attribute, err)
-	}
-}
-
 func TestTheFileOfTheDocuments(t *testing.T) {
 	const path = "../../docs/examples/upstreams.txt"
 	text, err := os.ReadFile(path)
@@ -177,7 +161,7 @@ func TestTheFileOfTheDocuments(t *testing.T) {
 
 func TestAttributesRefuse(t *testing.T) {
 	for _, c := range [][2]string{
-		{"weight", "-1"}, {"weight", "NaN"}, {"weight", "1e7"}, {"weight", ""},
+		{"weight", "-1"}, {"weight", "NaN"}, {"weight", "1000001"}, {"weight", ""},
 		{"cores", "-1"}, {"cores", "65537"}, {"cores", "1.5"},
 		{"started_at", "-1"}, {"started_at", "NaN"}, {"started_at", "253402300800"}, {"started_at", "2026-03-01"},
 		{"stops_at", "0000-01-01T00:00:00Z"}, {"stops_at", "9999-12-31T23:59:59-01:00"},

@@ -1,7 +1,6 @@
 package discovery
 
 import (
-	"context"
 	"encoding/base64"
 	"encoding/json"
 	"encoding/pem"
@@ -268,26 +267,4 @@ func TestAKubeconfigThatCannotBeUsed(t *testing.T) {
 	t.Setenv("KUBERNETES_SERVICE_HOST", "")
 	_, err = openKubernetes(t, cfg).ask(t.Context(), 0)
 	assert.EqualError(t, err, "the Kubernetes API gives no reply: this process is in no pod of a cluster: name a file with kubeconfig")
-}
-
-// The same guard stands before Kubernetes as before Consul: an emptiness is not
-// believed at once.
-func TestAnEmptyServiceIsDoubted(t *testing.T) {
-	a, cfg := newAPIServer(t)
-	a.slices = []object{slice("one", "5", "IPv4", endpoint("a", "10.0.0.1", "ready"))}
-	c := configOf(Settings{Kubernetes: &cfg, Snapshot: filepath.Join(t.TempDir(), "snapshot")})
-	troubled := make(chan string, 100)
-	c.Changed = func(s Status) { troubled <- s.Trouble }
-	d, err := New(c)
-	require.NoError(t, err)
-	ctx, cancel := context.WithCancel(context.Background())
-	sets, ended := make(chan []pool.Upstream), make(chan error)
-	go func() { ended <- d.Run(ctx, sets) }()
-	assert.Equal(t, "10.0.0.1:9001", brackets(<-sets))
-	a.events <- []any{event("DELETED", slice("one", "6", "IPv4"))}
-	assert.Equal(t, "kubernetes service (own namespace)/ruleserver names no upstream; 1 upstream kept for 30 s", <-troubled)
-	assert.Equal(t, 1, d.Status().Upstreams)
-	cancel()
-	assert.ErrorIs(t, <-ended, context.Canceled)
-	assert.FileExists(t, c.Snapshot)
 }

@@ -42,25 +42,6 @@ func TestSnapshotCarriesASidecarOverARestart(t *testing.T) {
 	})
 }
 
-// Every source has a snapshot: here a file that is gone after a restart.
-func TestSnapshotOfAFile(t *testing.T) {
-	folder := t.TempDir()
-	list := filepath.Join(folder, "upstreams")
-	require.NoError(t, os.WriteFile(list, []byte("a:1\nb:1 weight=2\n"), 0o600))
-	c := configOf(Settings{File: list, Snapshot: filepath.Join(folder, "snapshot")})
-	for range 2 {
-		bubble(t, func(t *testing.T) {
-			d, err := New(c)
-			require.NoError(t, err)
-			assert.Equal(t, "a b", sets(follow(t, d, time.Minute)))
-			require.NoError(t, os.RemoveAll(list))
-		})
-	}
-	text, err := os.ReadFile(c.Snapshot)
-	require.NoError(t, err)
-	assert.Equal(t, "# file "+list+"\na:1\nb:1 weight=2\n", string(text))
-}
-
 func TestSnapshotIsNotReadWhenTheSourceReplies(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "snapshot")
 	require.NoError(t, os.WriteFile(path, []byte(snapshotOf("old")), 0o600))

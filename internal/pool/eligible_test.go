@@ -124,20 +124,6 @@ func TestViewsOfTheEligible(t *testing.T) {
 	}
 }
 
-func TestDrainingGetsNothingUnlessAllDrain(t *testing.T) {
-	f := newFixture(t, "least-in-flight", 3)
-	us := upstreams(3)
-	us[0].Draining, us[1].Draining = true, true
-	f.Set(start, us)
-	for range 50 {
-		l := f.must(start, Request{}, nil)
-		require.Equal(t, us[2].Address, l.Address)
-	}
-	us[2].Draining = true
-	f.Set(start, us)
-	f.must(start, Request{}, nil)
-}
-
 func TestPanicWhenEveryBreakerIsOpen(t *testing.T) {
 	f := newFixture(t, "least-in-flight", 4)
 	us := upstreams(4)
@@ -166,34 +152,6 @@ func TestPanicWhenEveryBreakerIsOpen(t *testing.T) {
 	next := f.must(start, Request{}, nil)
 	assert.Equal(t, l.Address, next.Address)
 	assert.False(t, next.Panic)
-}
-
-func TestOverloadedIsNotEligibleUntilItsReportIsStale(t *testing.T) {
-	f := newFixture(t, "least-in-flight", 1)
-	address := upstreams(1)[0].Address
-	f.Report(start, address, report(start, 16, 101))
-	_, err := f.Claim(start, Request{}, nil)
-	require.ErrorIs(t, err, ErrNoneEligible)
-	assert.Equal(t, "overloaded", f.States(start)[0].Why)
-	f.must(start.Add(16*time.Second), Request{}, nil)
-}
-
-func TestErrorsTellTriedFromIneligible(t *testing.T) {
-	f := newFixture(t, "random", 2)
-	us := upstreams(2)
-	_, err := f.Claim(start, Request{}, []string{us[0].Address, us[1].Address})
-	require.ErrorIs(t, err, ErrAllTried)
-	f.Report(start, us[1].Address, report(start, 0, 200))
-	_, err = f.Claim(start, Request{}, []string{us[0].Address})
-	require.ErrorIs(t, err, ErrNoneEligible)
-	us[1].Draining = true
-	f.Set(start, us)
-	_, err = f.Claim(start, Request{}, []string{us[0].Address})
-	require.ErrorIs(t, err, ErrAllTried, "what drains is nothing to wait for")
-	f.must(start, Request{}, []string{us[1].Address})
-	f.Set(start, nil)
-	_, err = f.Claim(start, Request{}, nil)
-	require.ErrorIs(t, err, ErrEmpty)
 }
 
 // An upstream that refuses at once looks idle; it must not attract every job.

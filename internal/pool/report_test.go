@@ -10,16 +10,6 @@ import (
 	"example.org/pilotfish/pkg/selection"
 )
 
-func TestHintIsAFresherReport(t *testing.T) {
-	f := newFixture(t, "random", 1)
-	address := upstreams(1)[0].Address
-	f.Report(start, address, report(start, 10, 4))
-	l := f.must(start.Add(time.Second), Request{Project: 9}, nil)
-	now := start.Add(2 * time.Second)
-	l.Answered(now, true, &Hint{At: now, Running: [2]float64{3, 0}, Waited: -1, Fetched: -1})
-	assert.InDelta(t, 3, f.States(now)[0].Jobs, 1e-9)
-}
-
 // A report is often older than the hints on answers that came meanwhile.
 func TestReportCountsBesideAFresherHint(t *testing.T) {
 	f := newFixture(t, "random", 1)
@@ -70,26 +60,6 @@ func TestListingCountsByItself(t *testing.T) {
 	assert.Equal(t, selection.NotCached, status(now, 6), "it would be listed by now")
 	f.Listing(now, "10.9.9.9:1", projects{}) // unknown: nothing happens
 	assert.Len(t, f.States(now), 1)
-}
-
-func TestAssumedUntilReportsSayOtherwise(t *testing.T) {
-	f := newFixture(t, "random", 1)
-	address := upstreams(1)[0].Address
-	status := func(now time.Time) selection.Cache {
-		return f.members[address].cache(5, now, &f.cfg)
-	}
-	l := f.must(start, Request{Project: 5}, nil)
-	assert.Equal(t, selection.NotCached, l.Cache)
-	assert.Equal(t, selection.AssumedCached, status(start))
-	now := start.Add(3 * time.Second)
-	f.Report(now, address, report(now, 1, 0))
-	assert.Equal(t, selection.AssumedCached, status(now), "the fetch may still run")
-	now = now.Add(10 * time.Second)
-	f.Report(now, address, report(now, 1, 0))
-	assert.Equal(t, selection.NotCached, status(now), "it would be listed by now")
-	now = now.Add(time.Second)
-	f.Report(now, address, report(now, 1, 0, 5))
-	assert.Equal(t, selection.Cached, status(now))
 }
 
 // Where no listing ever refutes them, assumptions are bounded by forgetting

@@ -144,24 +144,6 @@ func TestOwedAnswersMakeASuspect(t *testing.T) {
 	}
 }
 
-// Slow pools owe many answers. Nobody is suspect for what is usual.
-func TestNobodyIsSuspectForBeingAsSlowAsTheOthers(t *testing.T) {
-	f, now := newFixture(t, "least-in-flight", 4), start
-	got, open := f.claims(t, now, 400)
-	assert.Len(t, got, 4)
-	for _, s := range f.States(now) {
-		assert.Empty(t, s.Suspect)
-	}
-	for _, a := range open[:100] { // 25 answers of each
-		a.Answered(now, true, nil)
-	}
-	_, _ = f.claims(t, now, 400)
-	for _, s := range f.States(now) {
-		assert.Empty(t, s.Suspect)
-	}
-	assert.Empty(t, f.Ask())
-}
-
 // A job that ends without an answer is owed no longer.
 func TestWhatEndsIsNotOwed(t *testing.T) {
 	f, now := newFixture(t, "least-in-flight", 2), start

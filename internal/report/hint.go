@@ -1,7 +1,6 @@
 package report
 
 import (
-	"encoding/json"
 	"math"
 	"net/http"
 	"strconv"
@@ -19,7 +18,6 @@ import (
 //
 //	X-Load: at=1763677245.123, running=12, stalled=3, stalled_high=0, cached=1, waited=0.004, fetch=1.9
 //	Endpoint-Load-Metrics: TEXT cpu_utilization=0.75, named_metrics.running=12, named_metrics.stalled=3
-//	Endpoint-Load-Metrics: JSON {"cpu_utilization": 0.75, "named_metrics": {"running": 12, "stalled": 3}}
 var loadHeaders = [...]string{"X-Load", "Endpoint-Load-Metrics"}
 
 const (
@@ -76,8 +74,7 @@ var hintNames = map[string]struct {
 	"waited":       {hintWaited, intake.MaxTimeout.Seconds()}, // by the job, in seconds
 	"fetch":        {hintFetch, intake.MaxTimeout.Seconds()},  // of the project's data, in seconds
 
-	"cpu_utilization": {hintCPU, maxUtilization}, "cpuUtilization": {hintCPU, maxUtilization},
-	"application_utilization": {hintApplication, maxUtilization}, "applicationUtilization": {hintApplication, maxUtilization},
+	"cpu_utilization": {hintCPU, maxUtilization}, "application_utilization": {hintApplication, maxUtilization},
 }
 
 // set takes a figure by its name, and reports whether it makes sense. A named metric of
@@ -108,46 +105,19 @@ func baseName(metric string) string {
 	return name[strings.LastIndexByte(name, ':')+1:]
 }
 
-// read reads one line. Some servers leave the name of the form out.
+// read reads one line. Some servers leave the name of the form out, and older Envoys write colons.
 func (f *hintFields) read(line string, names *Names) bool {
 	line = strings.TrimSpace(line)
-	if form, rest, ok := strings.Cut(line, " "); ok && (strings.EqualFold(form, "TEXT") || strings.EqualFold(form, "JSON")) {
+	if form, rest, ok := strings.Cut(line, " "); ok && strings.EqualFold(form, "TEXT") {
 		line = rest
-	}
-	if strings.HasPrefix(line, "{") {
-		return f.readJSON(line, names)
 	}
 	for pair := range strings.SplitSeq(line, ",") {
 		name, text, ok := strings.Cut(pair, "=")
 		if !ok {
-			name, text, ok = strings.Cut(pair, ":") // as older Envoys have it
+			name, text, ok = strings.Cut(pair, ":")
 		}
 		if !ok || !f.set(strings.TrimSpace(name), strings.TrimSpace(text), names) {
 			return false
-		}
-	}
-	return true
-}
-
-// readJSON reads the JSON form of xds.data.orca.v3.OrcaLoadReport. Its names may be as in
-// the message or in camel case; numbers may be texts, as JSON has no infinity.
-func (f *hintFields) readJSON(line string, names *Names) bool {
-	var members map[string]json.RawMessage
-	if json.Unmarshal([]byte(line), &members) != nil {
-		return false
-	}
-	for name, value := range members {
-		prefix, inner := "", map[string]json.RawMessage{name: value}
-		if name == "named_metrics" || name == "namedMetrics" {
-			prefix, inner = "named_metrics.", nil
-			if json.Unmarshal(value, &inner) != nil {
-				return false
-			}
-		}
-		for name, value := range inner {
-			if !f.set(prefix+name, strings.Trim(string(value), `"`), names) {
-				return false
-			}
 		}
 	}
 	return true

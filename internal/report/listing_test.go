@@ -3,7 +3,6 @@ package report
 import (
 	"bytes"
 	"encoding/json"
-	"fmt"
 	"io"
 	"math"
 	"net/http"
@@ -175,33 +174,19 @@ func FuzzCacheListing(f *testing.F) {
 	})
 }
 
-// pair is a member of an object, in a tree that keeps members that are there twice.
-type pair struct {
-	name  string
-	value any
-}
-
 func naiveListing(data []byte, most int) (keys map[uint64]struct{}, ok bool) {
-	if !json.Valid(data) {
-		return nil, false
-	}
-	dec := json.NewDecoder(bytes.NewReader(data))
-	dec.UseNumber()
-	projects, ok := last(naiveTree(dec), "projects")
-	if !ok {
+	var document map[string]json.RawMessage // of members that are there twice, the last counts
+	var entries []map[string]json.RawMessage
+	if json.Unmarshal(data, &document) != nil || document["projects"] == nil ||
+		json.Unmarshal(document["projects"], &entries) != nil || len(entries) > most {
 		return nil, false
 	}
 	keys = map[uint64]struct{}{}
-	if projects == nil {
-		return keys, true
-	}
-	entries, ok := projects.([]any)
-	if !ok || len(entries) > most {
-		return nil, false
-	}
 	for _, entry := range entries {
-		id, ok := last(entry, "id")
-		if !ok {
+		var id any
+		dec := json.NewDecoder(bytes.NewReader(entry["id"]))
+		dec.UseNumber()
+		if dec.Decode(&id) != nil {
 			return nil, false
 		}
 		text, isString := id.(string)
@@ -221,40 +206,4 @@ func naiveListing(data []byte, most int) (keys map[uint64]struct{}, ok bool) {
 		}
 	}
 	return keys, true
-}
-
-// last returns the last member of that name.
-func last(object any, name string) (value any, ok bool) {
-	pairs, _ := object.([]pair)
-	for _, p := range pairs {
-		if p.name == name {
-			value, ok = p.value, true
-		}
-	}
-	return value, ok
-}
-
-func naiveTree(dec *json.Decoder) any {
-	token, err := dec.Token()
-	if err != nil {
-		panic(fmt.Sprintf("valid JSON gave %v", err))
-	}
-	switch token {
-	case json.Delim('{'):
-		pairs := []pair{}
-		for dec.More() {
-			name := naiveTree(dec).(string)
-			pairs = append(pairs, pair{name, naiveTree(dec)})
-		}
-		_, _ = dec.Token()
-		return pairs
-	case json.Delim('['):
-		values := []any{}
-		for dec.More() {
-			values = append(values, naiveTree(dec))
-		}
-		_, _ = dec.Token()
-		return values
-	}
-	return token
 }

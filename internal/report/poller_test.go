@@ -22,7 +22,6 @@ import (
 
 	"example.org/pilotfish/internal/intake"
 	"example.org/pilotfish/internal/pool"
-	"example.org/pilotfish/test/loopback"
 	"example.org/pilotfish/test/memnet"
 )
 
@@ -92,6 +91,7 @@ func TestPollNamesWhatIsBroken(t *testing.T) {
 			_, _ = w.Write(body)
 		}
 	}
+	const noHTTP = `net/http: HTTP/1.x transport connection broken: malformed HTTP response "SSH-2.0-OpenSSH_9.7"`
 	huge := func(encoding string, pack func([]byte) []byte) http.HandlerFunc {
 		comments := pack(bytes.Repeat([]byte("# all is well"+strings.Repeat(".", 987)+"\n"), 1000))
 		begin, strangers := pack([]byte(`{"strangers":[`)), pack(bytes.Repeat([]byte(`"`+strings.Repeat("x", 10_000)+`",`), 100))
@@ -129,6 +129,13 @@ func TestPollNamesWhatIsBroken(t *testing.T) {
 			w.Header().Set("Content-Length", "1000")
 			_, _ = io.WriteString(w, " ")
 		}, "cut short", "cut short"},
+		{"no HTTP", func(w http.ResponseWriter, _ *http.Request) {
+			conn, _, err := http.NewResponseController(w).Hijack()
+			if assert.NoError(t, err) {
+				_, _ = io.WriteString(conn, "SSH-2.0-OpenSSH_9.7\r\n")
+				_ = conn.Close()
+			}
+		}, noHTTP, noHTTP},
 		{"endless headers", func(w http.ResponseWriter, _ *http.Request) {
 			w.Header().Set("X-Long", strings.Repeat("x", 100_000))
 		}, "net/http: HTTP/1.x transport connection broken: net/http: server response headers exceeded 65536 bytes; aborted", "net/http: HTTP/1.x transport connection broken: net/http: server response headers exceeded 65536 bytes; aborted"},
@@ -210,36 +217,6 @@ func inMemory(t *testing.T, metrics, listing http.HandlerFunc, timeout time.Dura
 			return network.Dial(ctx, by, to)
 		}
 	}), dials
-}
-
-func TestPollOfWhatSpeaksNoHTTP(t *testing.T) {
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	require.NoError(t, err)
-	address := listener.Addr().String()
-	done := make(chan struct{})
-	go func() {
-		defer close(done)
-		conn, err := listener.Accept()
-		if err == nil {
-			_, _ = conn.Read(make([]byte, 1)) // the request has begun
-			_, _ = io.WriteString(conn, "SSH-2.0-OpenSSH_9.7\r\n")
-			_, _ = io.Copy(io.Discard, conn)
-			_ = conn.Close()
-		}
-	}()
-	s := newSubject(t, address)
-	r, err := s.once(t)
-	assert.Nil(t, r)
-	assert.ErrorContains(t, err, "upstream "+address+": metrics: ")
-	assert.ErrorContains(t, err, `malformed HTTP`)
-	<-done
-
-	require.NoError(t, listener.Close())
-	address, err = loopback.Reserve()
-	require.NoError(t, err)
-	r, err = newSubject(t, address).once(t)
-	assert.Nil(t, r)
-	assert.EqualError(t, err, "upstream "+address+": metrics: dial tcp "+address+": connect: connection refused")
 }
 
 func TestPollOfAnAddressThatIsNone(t *testing.T) {
@@ -335,15 +312,5 @@ func BenchmarkWorstPage(b *testing.B) {
 	for b.Loop() {
 		_, err := readPage(http.Header{}, strings.NewReader(page), maxPageLines, read(Default().Names))
 		require.NoError(b, err)
-	}
-}
-
-func BenchmarkHint(b *testing.B) {
-	s := Default()
-	h := http.Header{"X-Load": {"at=1763677245.123, running=12, stalled=3, stalled_high=0, cores=16, cached=1, waited=0.004, fetch=1.9"}}
-	b.ReportAllocs()
-	for b.Loop() {
-		_, ok := s.Hint(h, noon)
-		require.True(b, ok)
 	}
 }

@@ -325,46 +325,6 @@ func TestRunOutlivesItsPrometheus(t *testing.T) {
 	})
 }
 
-func TestPrometheusFollowsTheNewestSet(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		f := newFleet(t, byPrometheus)
-		since := func(address string) (reports, listings int) {
-			f.locked(func() {
-				reports, listings = len(f.reports[address]), len(f.listings[address])
-				delete(f.reports, address)
-				delete(f.listings, address)
-			})
-			return reports, listings
-		}
-		f.during(t, func() {
-			f.Follow([]string{"never:1"})
-			f.Follow([]string{"a:1", "b:1"})
-			for i := range 300 { // those that stay are not disturbed
-				time.Sleep(time.Second)
-				f.Follow([]string{"a:1", "b:1", fmt.Sprintf("other-%d:1", i)})
-			}
-			for _, address := range []string{"a:1", "b:1"} {
-				reports, listings := since(address)
-				assert.InDelta(t, 60, reports, 4)
-				assert.InDelta(t, 10, listings, 2)
-			}
-			f.Follow([]string{"b:1"})
-			time.Sleep(100 * time.Second)
-			reports, listings := since("a:1")
-			assert.Zero(t, reports+listings)
-			reports, _ = since("b:1")
-			assert.InDelta(t, 20, reports, 3)
-
-			f.Follow(nil)
-			queries := len(f.asked[queryPath])
-			time.Sleep(100 * time.Second)
-			assert.Len(t, f.asked[queryPath], queries)
-			assert.Empty(t, f.reports["never:1"])
-		})
-		assert.Empty(t, f.failed)
-	})
-}
-
 func TestRunOfAPrometheusEndsAmidItsQuestions(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := newFleet(t, byPrometheus)
