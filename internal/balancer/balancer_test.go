@@ -156,32 +156,6 @@ func TestWaitingEnds(t *testing.T) {
 	})
 }
 
-func TestAFullQueueShedsLowForHigh(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		b := newBalancer(t, 1, bounded(1), balancer.Hooks{})
-		load(b, 0, 1000)
-		shed := make(chan error, 1)
-		go func() {
-			_, err := claim(t.Context(), b, dispatch.Request{})
-			shed <- err
-		}()
-		synctest.Wait()
-		_, err := claim(t.Context(), b, dispatch.Request{})
-		require.ErrorIs(t, err, dispatch.ErrFull, "low does not push out low")
-		high := make(chan error, 1)
-		go func() {
-			l, err := claim(t.Context(), b, dispatch.Request{Priority: selection.High})
-			if err == nil {
-				l.Done(time.Now(), pool.Answered)
-			}
-			high <- err
-		}()
-		require.ErrorIs(t, <-shed, dispatch.ErrFull)
-		load(b, 0, 0)
-		require.NoError(t, <-high)
-	})
-}
-
 // Many goroutines claim, abandon and end while upstreams come, go and report:
 // at rest nothing is in flight and nobody waits (invariants 1 to 3).
 func TestConservationUnderConcurrency(t *testing.T) {

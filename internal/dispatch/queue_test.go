@@ -89,18 +89,6 @@ func TestAgainstNaiveQueue(t *testing.T) {
 	}
 }
 
-func TestEntriesMayLeaveWhileListed(t *testing.T) {
-	q := newQueue(DefaultQueue())
-	for range 10 {
-		_, ok := q.push(jobThatWaits(selection.Low, 0))
-		require.True(t, ok)
-	}
-	for e := range q.all {
-		q.remove(e)
-	}
-	assert.Zero(t, q.len())
-}
-
 func TestHighWaitsBehindHighOnly(t *testing.T) {
 	q := newQueue(DefaultQueue())
 	for _, p := range []selection.Priority{selection.Low, selection.Low, selection.High} {

@@ -93,7 +93,7 @@ func (h *hungFleet) sidecar(t *testing.T, ctx context.Context, wg *sync.WaitGrou
 	b := balancer.New(d, balancer.Hooks{Ask: func(address string) { poller.Ask(address) }})
 	poller, err = report.New(report.Config{
 		Settings: settings, Rand: random(4), Transport: h,
-		Report: b.Report, Unreported: b.ReportFailed, Failed: func(string, error) {},
+		Report: b.Report, Listing: b.Listing, Checked: b.Checked, Unreported: b.ReportFailed, Failed: func(string, error) {}, Silent: func(string, error) {},
 	})
 	require.NoError(t, err)
 	b.Set(h.upstreams)

@@ -122,6 +122,9 @@ func TestViewsOfTheEligible(t *testing.T) {
 		require.Equal(t, want, got)
 		l.Done(now, Gone)
 	}
+	f.Set(now, nil)
+	_, err := f.Claim(now, Request{}, nil)
+	require.ErrorIs(t, err, ErrEmpty)
 }
 
 func TestPanicWhenEveryBreakerIsOpen(t *testing.T) {

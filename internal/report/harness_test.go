@@ -34,7 +34,7 @@ func testConfig() Config {
 		Rand:     rand.New(rand.NewPCG(1, 2)),
 		Report:   func(string, pool.Report) {},
 		Listing:  func(string, time.Time, pool.CacheSet) {},
-		Failed:   func(string, error) {}, Unreported: func(string, error) {}, Silent: func(string, error) {},
+		Failed:   func(string, error) {}, Unreported: func(string, error) {}, Checked: func(string, error) {}, Silent: func(string, error) {},
 	}
 }
 

@@ -13,22 +13,21 @@ import (
 )
 
 func TestNewRefusesWhatIsMissing(t *testing.T) {
-	const required = "report: Rand, Report and Failed are required"
-	for want, change := range map[string]func(*Config){
-		required: func(c *Config) { c.Rand = nil },
-		"report: Listing is required with Prometheus": func(c *Config) { c.Listing, c.Prometheus = nil, "http://a" },
-		"report: timeout: 0s must be positive":        func(c *Config) { c.Timeout = 0 },
+	const required = "report: Rand and all hooks are required"
+	for want, changes := range map[string][]func(*Config){
+		required: {
+			func(c *Config) { c.Rand = nil }, func(c *Config) { c.Report = nil }, func(c *Config) { c.Listing = nil },
+			func(c *Config) { c.Failed = nil }, func(c *Config) { c.Unreported = nil }, func(c *Config) { c.Checked = nil },
+			func(c *Config) { c.Silent = nil },
+		},
+		"report: timeout: 0s must be positive": {func(c *Config) { c.Timeout = 0 }},
 	} {
-		cfg := testConfig()
-		change(&cfg)
-		_, err := New(cfg)
-		require.EqualError(t, err, want)
-	}
-	for _, change := range []func(*Config){func(c *Config) { c.Report = nil }, func(c *Config) { c.Failed = nil }} {
-		cfg := testConfig()
-		change(&cfg)
-		_, err := New(cfg)
-		require.EqualError(t, err, required)
+		for _, change := range changes {
+			cfg := testConfig()
+			change(&cfg)
+			_, err := New(cfg)
+			require.EqualError(t, err, want)
+		}
 	}
 }
 

@@ -24,31 +24,29 @@ import (
 
 // Config is what a Source is made of. The hooks are called from several goroutines, but
 // in order for one upstream. With Prometheus one goroutine reports for all upstreams, so
-// that the hooks must not block there.
+// that the hooks must not block there. All but Transport and Dial is required.
 type Config struct {
 	Settings
-	// Rand spreads the polls over time. It is required, and from now on only the
-	// source may use it.
+	// Rand spreads the polls over time. From now on only the source may use it.
 	Rand *rand.Rand
 	// Reported are upstreams, by address, that have reported to the source before this one.
 	Reported []string
-	// Report takes every report; required.
+	// Report takes every report.
 	Report func(address string, r pool.Report)
 	// Listing takes every cache listing that comes without a report; at is when
-	// it was asked for, so that it is at least that recent. Required with Prometheus.
+	// it was asked for, so that it is at least that recent.
 	Listing func(address string, at time.Time, cached pool.CacheSet)
 	// Failed takes an error that names the upstream, for each poll that gave no report
 	// though the upstream has reported before, and for each cache listing that could not
-	// be read; required.
+	// be read.
 	Failed func(address string, err error)
 	// Unreported takes the first kind of these errors if it says something about the
-	// upstream, not about Prometheus. Nil takes none.
+	// upstream, not about Prometheus.
 	Unreported func(address string, why error)
-	// Checked takes each health check of an upstream; why is nil if it passed. Required with
-	// HealthPath, and only called then.
+	// Checked takes each health check of an upstream; why is nil if it passed.
 	Checked func(address string, why error)
 	// Silent takes the error of each poll of an upstream that has never reported. That is
-	// no failure: many servers report nothing. Nil takes none.
+	// no failure: many servers report nothing.
 	Silent func(address string, why error)
 	// Transport carries the requests. Nil is one that uses no proxy, keeps one
 	// connection to each upstream and takes at most 64 KiB of headers.
@@ -72,19 +70,8 @@ type Source interface {
 
 // New returns a Source without upstreams, or says what is wrong with the Config.
 func New(c Config) (Source, error) {
-	if c.Rand == nil || c.Report == nil || c.Failed == nil {
-		return nil, errors.New("report: Rand, Report and Failed are required")
-	}
-	if c.Prometheus != "" && c.Listing == nil {
-		return nil, errors.New("report: Listing is required with Prometheus")
-	}
-	if c.HealthPath != "" && c.Checked == nil {
-		return nil, errors.New("report: Checked is required with HealthPath")
-	}
-	for _, hook := range []*func(string, error){&c.Unreported, &c.Silent} {
-		if *hook == nil {
-			*hook = func(string, error) {}
-		}
+	if c.Rand == nil || c.Report == nil || c.Listing == nil || c.Failed == nil || c.Unreported == nil || c.Checked == nil || c.Silent == nil {
+		return nil, errors.New("report: Rand and all hooks are required")
 	}
 	var f settings.Faults
 	c.Check(&f)
