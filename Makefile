@@ -98,7 +98,7 @@ test-judged: ## Test that the table of make judge is of the present sources.
 	$(GO) -C lab test -tags judged -count=1 -run Table ./judge
 
 results: build-lab ## Play the scenarios of lab/README.md, into lab/results; half an hour.
-	for name in production thesis sidecars money scale order imports queries constants preempted; do \
+	for name in production thesis sidecars money scale order fetches imports queries constants preempted; do \
 		(cd lab && nice $(BIN)/tracelab simulate testdata/scenarios/$$name.yaml > results/$$name.txt) || exit 1; \
 	done
 	cd lab && nice $(BIN)/tracelab prompts testdata/traces/mooncake-conversation.jsonl.gz > results/prompts.txt

@@ -29,6 +29,8 @@ type Fleet struct {
 	// came first (arrival), or that is expected to be short (expected), as at the
 	// reference server.
 	Order string `yaml:"order"`
+	// Links is what fetches pass. Without any, they hold cores instead.
+	Links Links `yaml:"links"`
 
 	// Unlike is upstreams that differ, Faults what goes wrong with some.
 	Unlike []Unlike `yaml:"-"`
@@ -48,6 +50,8 @@ func (v Fleet) Check(f *settings.Faults) {
 	f.Within("cores", v.Cores, 1, maxCores)
 	f.AtLeast("cache", int64(v.Cache), 1)
 	f.Within("backlog", v.Backlog, 0, 1<<30)
+	f.AtLeast("links.upstream", int64(v.Links.Upstream), 0)
+	f.AtLeast("links.shared", int64(v.Links.Shared), 0)
 	f.OneOf("order", v.Order, []string{arrival, expected})
 	if v.Restart != nil {
 		v.Restart.check(f.In("restart"))

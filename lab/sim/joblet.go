@@ -27,7 +27,7 @@ type key struct {
 	phase   phase
 }
 
-// joblet is one piece of work on one core, for one or more jobs.
+// joblet is one piece of work on one core, for one or more jobs. A fetch may pass links instead.
 type joblet struct {
 	key      key
 	server   *server
@@ -77,13 +77,29 @@ func (j *job) next() {
 	j.phase++
 }
 
-// begin runs a joblet on a core that is free.
-func (s *server) begin(now time.Duration, b *joblet) {
+// onCore reports whether a joblet holds a core while it runs.
+func (s *server) onCore(b *joblet) bool {
+	return b.key.phase != feedSource || s.fleet.Links == (Links{})
+}
+
+// begin runs a joblet, on a core that is free if it needs one. A fetch that passes links takes as
+// long as the slowest of them, and no less than alone.
+func (s *server) begin(w *world, b *joblet) {
 	b.running = true
-	b.since = now
-	b.ends = now + s.takes(now, b)
-	b.stood = s.stood(now)
-	s.busy++
+	b.since = w.now
+	b.ends = w.now + s.takes(w.now, b)
+	b.stood = s.stood(w.now)
+	if b.key.phase == feedSource {
+		s.fetches++
+	}
+	if s.onCore(b) {
+		s.account(w.now)
+		s.busy++
+	} else {
+		links := s.fleet.Links
+		b.ends = max(b.ends, s.link.pass(w.now, b.bytes, links.Upstream), w.link.pass(w.now, b.bytes, links.Shared))
+	}
+	w.events.add(b.ends, rankFinish, b)
 }
 
 // takes is how long a joblet lasts if it begins now.
@@ -108,7 +124,9 @@ func (b *joblet) happen(w *world) {
 		return
 	}
 	s.account(w.now)
-	s.busy--
+	if s.onCore(b) {
+		s.busy--
+	}
 	delete(s.shared, b.key)
 	if b.key.phase <= sharedOperators {
 		s.cache.put(b.key, b.bytes, w.now)

@@ -22,6 +22,7 @@ type server struct {
 	drain   bool
 
 	busy    int
+	link    link
 	queue   jobletQueue
 	lengths order.Lengths[uint64] // by project
 	shared  map[key]*joblet       // queued or running
@@ -56,7 +57,7 @@ func newServer(address string, fleet *Fleet) *server {
 func (s *server) boot(now time.Duration) {
 	s.up, s.drain = true, false
 	s.epoch++
-	s.busy = 0
+	s.busy, s.link = 0, link{}
 	s.queue, s.held = nil, nil
 	s.lengths = order.Lengths[uint64]{}
 	s.evicted += s.cache.evicted
@@ -139,8 +140,12 @@ func (s *server) submit(w *world, j *job, k key, work time.Duration, bytes int64
 	if !ok {
 		b = &joblet{key: k, server: s, epoch: s.epoch, priority: j.priority, turn: j.turn, seq: j.seq, work: work, bytes: bytes}
 		s.shared[k] = b
-		s.queue.push(b)
-		s.stalled[b.priority]++
+		if s.onCore(b) {
+			s.queue.push(b)
+			s.stalled[b.priority]++
+		} else {
+			s.begin(w, b)
+		}
 		if k.phase == feedSource {
 			j.fetches = true
 		}
@@ -172,11 +177,7 @@ func (s *server) dispatch(w *world) {
 	for s.busy < s.cores && len(s.queue) > 0 {
 		b := s.queue.pop()
 		s.stalled[b.priority]--
-		s.account(w.now)
-		s.begin(w.now, b)
-		if b.key.phase == feedSource {
-			s.fetches++
-		}
+		s.begin(w, b)
 		for _, j := range b.jobs {
 			s.waiting[j.priority]--
 			if j.begun < 0 {
@@ -184,7 +185,6 @@ func (s *server) dispatch(w *world) {
 				s.noteWait(j)
 			}
 		}
-		w.events.add(b.ends, rankFinish, b)
 	}
 }
 

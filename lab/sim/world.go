@@ -21,6 +21,7 @@ type world struct {
 	now      time.Duration
 	events   events
 	servers  []*server
+	link     link // that they share
 	byName   map[string]int
 	sidecars []*sidecar
 	polls    *rand.Rand // that of when sidecars poll
