@@ -168,9 +168,11 @@ func (a *Assignment) count() {
 	}
 	m.take(a.parts, a.Claimed, &p.cfg)
 	if a.text {
-		a.alone, a.reads = m.unread.left(a.Claimed) == 0, (1-a.warm)*p.fetch(&a.need)
+		wait := m.unread.left(a.Claimed)
+		a.alone, a.reads = wait == 0, (1-a.warm)*p.fetch(&a.need)
 		m.unread.claim(a.Claimed, a.reads)
 		p.reads.observe(a.reads)
+		p.before.observe(wait / max(p.reads.mean, 1e-9))
 	}
 }
 

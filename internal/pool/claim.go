@@ -97,6 +97,7 @@ func (p *Pool) job(now time.Time, priority selection.Priority, n *need) selectio
 	return selection.Job{
 		Project:  n.project.id,
 		Text:     n.text,
+		Behind:   p.before.mean,
 		Priority: priority,
 		Number:   p.number,
 		Hour:     uint64(now.Unix() / 3600),

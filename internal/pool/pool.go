@@ -42,6 +42,7 @@ type Pool struct {
 	lengths *durations         // how long a job takes once it runs
 	texts   *fetchModel        // the same, of texts that are read block by block
 	reads   average            // how long the texts of a job are read
+	before  average            // how many texts are read before one; as many wait behind it (Little's law)
 	once    share              // of jobs whose project had not been seen
 
 	projects projectStates

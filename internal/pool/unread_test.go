@@ -6,6 +6,8 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	"example.org/pilotfish/pkg/selection"
 )
 
 // A job goes where its text is read first: behind what is read there, without what is there already.
@@ -23,11 +25,14 @@ func TestTextsAreReadOneAfterTheOther(t *testing.T) {
 	}
 	long := claim(start, chain(1, 2, 3, 4))
 	assert.InDelta(t, 4*each, at(start, long.Address), 1e-9)
+	assert.Zero(t, f.before.mean)
 	other := claim(start, chain(1, 2))
 	assert.NotEqual(t, long.Address, other.Address, "half of it is there, behind four blocks")
 	same := claim(start, chain(1, 2, 3, 5, 6, 7, 8, 9))
 	assert.Equal(t, other.Address, same.Address, "two blocks there behind two to read are better than three behind four")
 	assert.InDelta(t, (2+8-1.9)*each, at(start, other.Address), 1e-9)
+	assert.InDelta(t, 2/f.reads.mean*each/3, f.before.mean, 1e-9, "two blocks were read before one of three jobs")
+	assert.Equal(t, f.before.mean, f.job(start, selection.Low, f.need(1, chain(1).Data, false)).Behind)
 
 	now := start.Add(seconds(3 * each))
 	assert.InDelta(t, 4*each, at(now, long.Address), 1e-9, "it is not answered")

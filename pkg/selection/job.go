@@ -48,6 +48,8 @@ type Job struct {
 	Once float64
 	// Text says that its data is a text, which upstreams read one after the other.
 	Text bool
+	// Behind is how many texts will wait while this one is read.
+	Behind float64
 	// Fetch is the expected time to fetch all data that the job needs, in seconds.
 	Fetch float64
 	// Service is how long a core takes for a job, in the median of the upstreams, in

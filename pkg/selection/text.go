@@ -5,9 +5,10 @@ package selection
 const away = 0.4
 
 // text is the cost of running a job whose data is a text. An upstream reads such texts one after the other, so that
-// cores and jobs that are being answered tell nothing of the wait; and what is not there is read anew each time.
+// cores and jobs that are being answered tell nothing of the wait; and what is not there is read anew each time. That time
+// passes for the job, and for each that waits behind it.
 func (p *pricing) text(v *View, index int) (c Cost) {
-	c.Wait, c.Fetch = v.Unread, (1-v.Warm)*p.job.Fetch
+	c.Wait, c.Fetch = v.Unread, (1-v.Warm)*(1+p.job.Behind)*p.job.Fetch
 	if p.first.rankOf(index) > 0 && !p.cached(v) {
 		c.Placement = away * c.Fetch
 	}

@@ -14,7 +14,7 @@ import (
 // place that is not its home costs more only where nothing is known to be there.
 func TestExpectedPriceOfAText(t *testing.T) {
 	views, costs := policytest.Idle(3), make([]selection.Cost, 3)
-	job := selection.Job{Project: 7, Text: true, Fetch: 10, Service: 1}
+	job := selection.Job{Project: 7, Text: true, Behind: 1, Fetch: 5, Service: 1}
 	views[0].Unread, views[0].Jobs = 3, 1000
 	views[1].Warm, views[1].Cache = 0.5, selection.AssumedCached
 	at := selection.DefaultExpected().PickWithCosts(job, views, costs, rand.New(rand.NewPCG(1, 1)))
