@@ -80,7 +80,7 @@ job "submitter" {
               service: ruleserver
               # With ACLs, give the task an identity for Consul, and its token here:
               # token_file: {{ env "NOMAD_SECRETS_DIR" }}/consul_token
-            snapshot: {{ env "NOMAD_ALLOC_DIR" }}/data/upstreams.txt
+            snapshot: {{ env "NOMAD_ALLOC_DIR" }}/data/upstreams.json
           shutdown: {grace: 2m}
         YAML
       }

@@ -100,7 +100,7 @@ func New(cfg Config) (*Discovery, error) {
 	}
 	d.status.Source = from.name
 	if cfg.Snapshot != "" {
-		d.snapshot = &snapshot{path: cfg.Snapshot, source: from.name}
+		d.snapshot = &snapshot{path: cfg.Snapshot, Source: from.name}
 	}
 	if last := arrange(cfg.Last, self); len(last) > 0 {
 		d.guard.inherit(last)

@@ -18,17 +18,10 @@ import (
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
 	"k8s.io/klog/v2"
-
-	"example.org/pilotfish/internal/files"
 )
 
-const (
-	// serviceLabel is the label of an EndpointSlice with its service's name.
-	serviceLabel = "kubernetes.io/service-name"
-	// ownNamespace is where a pod finds the name of its namespace, of maxNamespace bytes at most.
-	ownNamespace = "/var/run/secrets/kubernetes.io/serviceaccount/namespace"
-	maxNamespace = 4 << 10
-)
+// serviceLabel is the label of an EndpointSlice with its service's name.
+const serviceLabel = "kubernetes.io/service-name"
 
 // endpointSlice is an EndpointSlice as far as discovery reads it. The type of k8s.io/api
 // would bring the code of pods, nodes and all other kinds into the program.
@@ -78,22 +71,15 @@ func (s *Kubernetes) connect() (dynamic.ResourceInterface, error) {
 	return client.Resource(kind).Namespace(cmp.Or(s.Namespace, namespace, metav1.NamespaceDefault)), nil
 }
 
-// access is how to reach the server, and the namespace that comes with it.
+// access is how to reach the server, and the namespace that comes with it. Without a kubeconfig,
+// clientcmd takes those of the pod.
 func (s *Kubernetes) access() (*rest.Config, string, error) {
-	if s.Kubeconfig == "" {
-		conf, err := rest.InClusterConfig()
-		if errors.Is(err, rest.ErrNotInCluster) {
-			return nil, "", errors.New("this process is in no pod of a cluster: name a file with kubeconfig")
-		}
-		if err != nil {
-			return nil, "", err
-		}
-		own, err := files.Read(ownNamespace, maxNamespace)
-		return conf, string(own), err
-	}
 	from := clientcmd.NewNonInteractiveDeferredLoadingClientConfig(
 		&clientcmd.ClientConfigLoadingRules{ExplicitPath: s.Kubeconfig}, &clientcmd.ConfigOverrides{})
 	conf, err := from.ClientConfig()
+	if s.Kubeconfig == "" && clientcmd.IsEmptyConfig(err) {
+		return nil, "", errors.New("this process is in no pod of a cluster: name a file with kubeconfig")
+	}
 	if err != nil {
 		return nil, "", err
 	}

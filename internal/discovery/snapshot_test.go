@@ -1,6 +1,7 @@
 package discovery
 
 import (
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -60,24 +61,22 @@ func TestSnapshotServesAnEmptyCatalogue(t *testing.T) {
 	})
 }
 
-const snapshotHead = "# consul service rules at consul.test:8500\n"
-
 // snapshotOf is the text of a snapshot.
 func snapshotOf(names string) string {
-	text := []byte(snapshotHead)
+	var all []string
 	for _, u := range ups(names) {
-		text = appendLine(text, u)
+		all = append(all, fmt.Sprintf("  {\n   \"address\": %q\n  }", u.Address))
 	}
-	return string(text)
+	return "{\n \"source\": \"consul service rules at consul.test:8500\",\n \"upstreams\": [\n" + strings.Join(all, ",\n") + "\n ]\n}"
 }
 
 func TestSnapshotThatIsCorruptIsReportedAndIgnored(t *testing.T) {
 	for name, c := range map[string]struct{ text, err string }{
-		"empty":            {"", " is not of consul service rules at consul.test:8500"},
-		"another source":   {strings.Replace(snapshotOf("a"), "rules", "other", 1), " is not of consul service rules"},
-		"a bad address":    {strings.Replace(snapshotOf("a b"), "b:1", "b", 1), `line 3: "b" is not host:port`},
-		"a bad number":     {snapshotHead + "a:1 weight=-1\n", "line 2: weight=\"-1\": want a number"},
-		"too many":         {snapshotOf(many(maxUpstreams + 1)), " has 10001 upstreams, at most 10000 are allowed"},
+		"empty":            {"", ": unexpected end of JSON input"},
+		"another source":   {strings.Replace(snapshotOf("a"), "rules", "other", 1), ` has 1 upstreams of "consul service other`},
+		"a bad address":    {strings.Replace(snapshotOf("a b"), "b:1", "b", 1), `: "b" is not host:port`},
+		"cut short":        {snapshotOf("a b")[:90], ": unexpected end of JSON input"},
+		"too many":         {snapshotOf(many(maxUpstreams + 1)), " has 10001 upstreams of "},
 		"longer than that": {strings.Repeat(" ", maxFile+1), " is longer than 4194304 bytes"},
 	} {
 		t.Run(name, func(t *testing.T) {

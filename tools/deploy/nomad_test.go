@@ -77,7 +77,7 @@ func TestTheTaskIsConfiguredByItsTemplate(t *testing.T) {
 	assert.Equal(t, "127.0.0.1:21080", s.Listen, "the job port leaves loopback")
 	assert.Equal(t, "10.0.0.7:29180", s.Admin)
 	assert.Equal(t, "ruleserver", s.Discovery.Consul.Service)
-	assert.Equal(t, "/alloc/data/upstreams.txt", s.Discovery.Snapshot, "only the data directory can be written by all users")
+	assert.Equal(t, "/alloc/data/upstreams.json", s.Discovery.Snapshot, "only the data directory can be written by all users")
 	assert.Equal(t, "http://127.0.0.1:${NOMAD_PORT_jobs}", submitter.Env["PILOTFISH_URL"])
 
 	args, ok := sidecar.Config["args"].([]any)
