@@ -1,8 +1,6 @@
 package e2e
 
 import (
-	"bufio"
-	"encoding/json"
 	"io"
 	"net"
 	"net/http"
@@ -99,30 +97,4 @@ func TestALogThatCannotBeWritten(t *testing.T) {
 			s.stop()
 		})
 	}
-}
-
-// When lines can be written again, one of them says how many were lost.
-func TestLostLinesAreCountedInTheLog(t *testing.T) {
-	t.Parallel()
-	r, w, err := os.Pipe()
-	require.NoError(t, err)
-	defer r.Close()
-	s := logsTo(t, w)
-	require.NoError(t, w.Close())
-	s.submit(manyLines)
-	lost := s.metric("pilotfish_log_lines_lost_total")
-	require.Positive(t, lost)
-	jobs, counted := 0.0, 0.0
-	lines := bufio.NewScanner(r)
-	for counted == 0 && lines.Scan() {
-		var l line
-		require.NoError(t, json.Unmarshal(lines.Bytes(), &l), "%s", lines.Text())
-		if l["msg"] == "job" {
-			jobs++
-		}
-		counted, _ = l["lines"].(float64)
-	}
-	assert.Equal(t, lost, counted)
-	assert.Equal(t, float64(manyLines), jobs+counted)
-	s.stop()
 }

@@ -166,15 +166,6 @@ func TestDependentJobsComeAfterThoseThatWaitAtTheServer(t *testing.T) {
 	requireEnds(t, got, 10, 15, 16)
 }
 
-func TestPatienceEnds(t *testing.T) {
-	got := played(t, setup(t, "random", "none", 1, 1),
-		trace.Job{Operators: 100},
-		trace.Job{Offset: 1, Operators: 1, Timeouts: trace.Timeouts{Queue: 20}})
-	assert.Equal(t, Expired, got[2].Outcome)
-	assert.Equal(t, 20*time.Second, got[2].Wait)
-	assert.Equal(t, Done, got[1].Outcome)
-}
-
 // The cache is a naive list with the oldest first.
 func TestCacheAgainstNaiveList(t *testing.T) {
 	type entry struct {

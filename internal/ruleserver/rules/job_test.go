@@ -18,31 +18,6 @@ func readFile(t testing.TB, name string) []byte {
 	return data
 }
 
-// TestThesisExample: listing 1 makes table 2 of table 1.
-func TestThesisExample(t *testing.T) {
-	job, err := ParseJob(readFile(t, "job.json"))
-	require.NoError(t, err)
-	assert.Equal(t, "5531f48d-74f0-4b52-8203-470d5ed8aa90", job.Session)
-	assert.Equal(t, Project("12345"), job.Project)
-	assert.Equal(t, High, job.Priority)
-	assert.Equal(t, Timeouts{Queue: 15, Evaluate: 120, Stream: 300}, job.Timeouts)
-
-	feed, err := ParseFeed(readFile(t, "feeds/12345.csv"))
-	require.NoError(t, err)
-	feed, err = Apply(feed, job.Shared, 1<<20)
-	require.NoError(t, err)
-	feed, err = Apply(feed, job.Channel, 1<<20)
-	require.NoError(t, err)
-
-	assert.Equal(t, string(readFile(t, "answer.csv")), string(feed.Encode(CSV)))
-	assert.Equal(t, []string{
-		`{"id":"3","title":"T-shirt “Triangle” Blue","color":"Blue","stock":"34","availability":"in stock","price":"15.00"}`,
-		`{"id":"4","title":"T-shirt “Triangle” Red","color":"Red","stock":"0","availability":"out of stock","price":"15.00"}`,
-		`{"id":"5","title":"T-shirt “Hexagon”","color":"","stock":"78","availability":"in stock","price":"18.00"}`,
-		``,
-	}, strings.Split(string(feed.Encode(NDJSON)), "\n"))
-}
-
 func TestParseJobTakesTheLeast(t *testing.T) {
 	job, err := ParseJob([]byte(`{"project_id": "shop_7-b", "show_debug": {"a": [1]}}`))
 	require.NoError(t, err)
