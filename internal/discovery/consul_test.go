@@ -23,12 +23,10 @@ import (
 )
 
 func TestConsulScripts(t *testing.T) {
-	noLeader := scripted{status: 500, body: "No cluster leader"}
 	for name, c := range map[string]struct {
 		replies []scripted
 		howLong time.Duration
 		want    string // the sets sent
-		trouble string // the last
 	}{
 		"follows changes": {
 			replies: []scripted{list("10", "b a"), list("11", "a b c").late(5 * time.Second), list("12", "b c").late(time.Second), list("12", "b c").quiet()},
@@ -39,60 +37,6 @@ func TestConsulScripts(t *testing.T) {
 			replies: []scripted{{refuse: true}, {refuse: true}, {refuse: true}, {refuse: true}, list("5", "a b"), list("5", "a b").quiet()},
 			howLong: time.Minute,
 			want:    "a b",
-		},
-		"keeps the set through errors": {
-			replies: []scripted{list("10", "a b"), noLeader, {refuse: true}, {hang: true}, {status: 403, body: "Permission denied"}, noLeader},
-			howLong: 20 * time.Minute,
-			want:    "a b",
-			trouble: `status 500: "No cluster leader"`,
-		},
-		"keeps the set through a page of a proxy": {
-			replies: []scripted{list("10", "a b"), {status: 502, body: "<html>" + strings.Repeat("x", 4000)}},
-			howLong: 10 * time.Minute,
-			want:    "a b",
-			trouble: `status 502: "<html>` + strings.Repeat("x", 74) + `"…`,
-		},
-		"keeps the set through HTML with status 200": {
-			replies: []scripted{list("10", "a b"), {index: "11", body: "<html>"}},
-			howLong: 10 * time.Minute,
-			want:    "a b",
-			trouble: "invalid character '<' looking for beginning of value",
-		},
-		"keeps the set through cut JSON": {
-			replies: []scripted{list("10", "a b"), {index: "11", body: entries("a b")[:80]}},
-			howLong: 10 * time.Minute,
-			want:    "a b",
-			trouble: "unexpected EOF",
-		},
-		"keeps the set through nothing at all": {
-			replies: []scripted{list("10", "a b"), {index: "11"}},
-			howLong: 10 * time.Minute,
-			want:    "a b",
-			trouble: "EOF",
-		},
-		"keeps the set while no leader is known": {
-			replies: []scripted{list("10", "a b"), {index: "11", body: "[]", noLeader: true}},
-			howLong: 10 * time.Minute,
-			want:    "a b",
-			trouble: "the server that replied knows no leader",
-		},
-		"keeps the set while the token may not read": {
-			replies: []scripted{list("10", "a b"), {index: "11", body: "[]", headers: map[string]string{"X-Consul-Results-Filtered-By-ACLs": "true"}}},
-			howLong: 10 * time.Minute,
-			want:    "a b",
-			trouble: "the ACL token may not read the service or its nodes",
-		},
-		"keeps the set while an agent hangs": {
-			replies: []scripted{list("10", "a b"), {hang: true}},
-			howLong: 10 * time.Minute,
-			want:    "a b",
-			trouble: "it takes too long",
-		},
-		"does not follow a redirect": {
-			replies: []scripted{list("10", "a b"), {status: 302, headers: map[string]string{"Location": "http://evil.test/"}}},
-			howLong: time.Minute,
-			want:    "a b",
-			trouble: `status 302: ""`,
 		},
 		"applies real emptiness": {
 			replies: []scripted{list("10", "a b"), list("11", ""), list("11", "").late(30 * time.Second), list("11", "").quiet()},
@@ -110,11 +54,31 @@ func TestConsulScripts(t *testing.T) {
 				d := consulOf(t, &agent{replies: c.replies}, nil)
 				assert.Equal(t, c.want, sets(follow(t, d, c.howLong)))
 				want := map[bool]string{true: "consul service rules at consul.test:8500 names no upstream"}[strings.HasSuffix(c.want, "-")]
-				if c.trouble != "" {
-					want = "the Consul agent gives no reply: " + c.trouble + "; 2 upstreams kept"
-				}
 				assert.Equal(t, want, d.Status().Trouble)
 			})
+		})
+	}
+}
+
+// Whatever an agent replies instead of a list, the set stays, and the trouble has a reason.
+func TestConsulKeepsTheSet(t *testing.T) {
+	for trouble, bad := range map[string]scripted{
+		`status 500: "No cluster leader"`:                      {status: 500, body: "No cluster leader"},
+		`status 403: "Permission denied"`:                      {status: 403, body: "Permission denied"},
+		`status 502: "<html>` + strings.Repeat("x", 74) + `"…`: {status: 502, body: "<html>" + strings.Repeat("x", 4000)},
+		`status 302: ""`:                                       {status: 302, headers: map[string]string{"Location": "http://evil.test/"}},
+		"dial tcp 127.0.0.1:8500: connect: connection refused": {refuse: true},
+		"invalid character '<' looking for beginning of value": {index: "11", body: "<html>"},
+		"unexpected EOF":                                       {index: "11", body: entries("a b")[:80]},
+		"EOF":                                                  {index: "11"},
+		"the server that replied knows no leader":              {index: "11", body: "[]", noLeader: true},
+		"the ACL token may not read the service or its nodes":  {index: "11", body: "[]", headers: map[string]string{"X-Consul-Results-Filtered-By-ACLs": "true"}},
+		"it takes too long":                                    {hang: true},
+	} {
+		bubble(t, func(t *testing.T) {
+			d := consulOf(t, &agent{replies: []scripted{list("10", "a b"), bad}}, nil)
+			assert.Equal(t, "a b", sets(follow(t, d, 10*time.Minute)))
+			assert.Equal(t, "the Consul agent gives no reply: "+trouble+"; 2 upstreams kept", d.Status().Trouble)
 		})
 	}
 }
@@ -183,23 +147,6 @@ func TestConsulWaitsShorterWhileInDoubt(t *testing.T) {
 	})
 }
 
-func TestConsulAsksForWhatIsConfigured(t *testing.T) {
-	token := filepath.Join(t.TempDir(), "token")
-	require.NoError(t, os.WriteFile(token, []byte("s3cret\n"), 0o600))
-	bubble(t, func(t *testing.T) {
-		a := &agent{replies: []scripted{list("10", "a"), list("11", "a").quiet()}}
-		d := consulOf(t, a, func(c *Config) {
-			c.Consul.TokenFile = token
-		})
-		follow(t, d, 10*time.Second)
-		require.Len(t, a.asked, 2)
-		q := a.asked[1].query
-		assert.Equal(t, "http://consul.test:8500/v1/health/service/rules?index=10&passing=1&wait=60000ms", q.URL.String())
-		assert.Equal(t, "s3cret", q.Header.Get("X-Consul-Token"))
-		assert.Equal(t, "consul service rules at consul.test:8500", d.Status().Source)
-	})
-}
-
 func TestConsulReadsTheTokenAgain(t *testing.T) {
 	token := filepath.Join(t.TempDir(), "token")
 	bubble(t, func(t *testing.T) {
@@ -217,7 +164,9 @@ func TestConsulReadsTheTokenAgain(t *testing.T) {
 		require.NoError(t, os.WriteFile(token, []byte("two"), 0o600))
 		follow(t, d, 2*time.Minute)
 		assert.Equal(t, "one", a.asked[0].query.Header.Get("X-Consul-Token"))
-		assert.Equal(t, "two", a.asked[len(a.asked)-1].query.Header.Get("X-Consul-Token"))
+		q := a.asked[len(a.asked)-1].query
+		assert.Equal(t, "two", q.Header.Get("X-Consul-Token"))
+		assert.Equal(t, "http://consul.test:8500/v1/health/service/rules?index=10&passing=1&wait=60000ms", q.URL.String())
 	})
 }
 

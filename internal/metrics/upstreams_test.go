@@ -160,17 +160,3 @@ func TestShadow(t *testing.T) {
 		m.shadow.attempted(shadowed("", 8, 0))
 	}))
 }
-
-func TestPicks(t *testing.T) {
-	m := newMetrics()
-	got := changes(t, m, func() {
-		for _, c := range []selection.Cache{selection.Cached, selection.AssumedCached, selection.AssumedCached, selection.NotCached} {
-			m.attempts.attempted(&record.Attempt{Cache: c})
-		}
-	})
-	assert.Equal(t, map[string]float64{
-		`pilotfish_picks_total{cache="cached"}`:  1,
-		`pilotfish_picks_total{cache="assumed"}`: 2,
-		`pilotfish_picks_total{cache="none"}`:    1,
-	}, got)
-}

@@ -1,7 +1,6 @@
 package pool
 
 import (
-	"fmt"
 	"maps"
 	"math"
 	"slices"
@@ -70,31 +69,6 @@ func TestFetchTimesAreLearnedWithoutHints(t *testing.T) {
 	}
 	assert.InEpsilon(t, 30, f.fetchOf(5), 0.1)
 	assert.InEpsilon(t, 30, f.fetchOf(6), 0.1, "a project never seen is expected to be like the others")
-}
-
-func BenchmarkClaim(b *testing.B) {
-	for _, n := range []int{4, 14, 63, 300, 3000} {
-		b.Run(fmt.Sprint(n), func(b *testing.B) {
-			f := newFixture(b, "expected", n)
-			for _, u := range upstreams(n) {
-				f.Report(start, u.Address, report(start, 3, 0, 1, 2, 3, 4, 5, 6, 7, 8))
-			}
-			now := start.Add(time.Second)
-			hint := Hint{At: now, Waited: -1, Fetched: -1}
-			hint.Running[selection.Low] = 3
-			b.ReportAllocs()
-			b.ResetTimer()
-			for i := range b.N {
-				l, err := f.Claim(now, Request{Project: uint64(i) % 64}, nil)
-				if err != nil {
-					b.Fatal(err)
-				}
-				l.Answered(now, true, &hint)
-				l.Done(now, Answered)
-				f.Reconsider(now, func(Waiter) bool { return true })
-			}
-		})
-	}
 }
 
 // A claim names the second best upstream: the one that would be picked without it.

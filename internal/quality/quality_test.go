@@ -269,22 +269,6 @@ func TestUnloaded(t *testing.T) {
 	assert.Equal(t, 1500*time.Millisecond, unloaded(points), "the second least of twenty")
 }
 
-func BenchmarkObserve(b *testing.B) {
-	m := New(start, Default())
-	m.follow([]pool.State{state("a:1")})
-	rng := rand.New(rand.NewPCG(1, 2))
-	j := served(selection.Low, 0, 0)
-	j.Attempts = []record.Attempt{{Upstream: "a:1", Outcome: pool.Answered}}
-	b.ReportAllocs()
-	for i := 0; b.Loop(); i++ {
-		now := start.Add(time.Duration(i) * 5 * time.Millisecond)
-		j.TTFB = time.Duration(1e8 * math.Exp(rng.NormFloat64()))
-		j.Total = 2 * j.TTFB
-		m.Began(now, FirstByte{Upstream: "a:1", Arrived: now.Add(-j.TTFB), Claimed: now.Add(-j.TTFB)})
-		m.Ended(now, j)
-	}
-}
-
 // An hour of 100 jobs a second at 300 upstreams.
 func BenchmarkAdvance300(b *testing.B) {
 	m := New(start, Default())

@@ -303,14 +303,3 @@ func heap() float64 {
 	runtime.ReadMemStats(&m)
 	return float64(m.HeapAlloc)
 }
-
-// BenchmarkWorstPage reads the most expensive page within the bounds.
-func BenchmarkWorstPage(b *testing.B) {
-	page := strings.Repeat("a{b=\"c\",d=\"e\",f=\"g\"} 1\n", maxPageLines)
-	b.ReportAllocs()
-	b.SetBytes(int64(len(page)))
-	for b.Loop() {
-		_, err := readPage(http.Header{}, strings.NewReader(page), maxPageLines, read(Default().Names))
-		require.NoError(b, err)
-	}
-}
