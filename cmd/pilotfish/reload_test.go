@@ -1,7 +1,6 @@
 package main
 
 import (
-	"bytes"
 	"context"
 	"net/http"
 	"net/http/httptest"
@@ -24,7 +23,6 @@ import (
 	"example.org/pilotfish/internal/logging"
 	"example.org/pilotfish/internal/metrics"
 	"example.org/pilotfish/internal/pool"
-	"example.org/pilotfish/internal/settings"
 	"example.org/pilotfish/pkg/fakeupstream"
 )
 
@@ -36,18 +34,9 @@ func fileConfig(t *testing.T, address string) (cfg config.Config, path string) {
 	t.Helper()
 	path = filepath.Join(t.TempDir(), "upstreams")
 	require.NoError(t, os.WriteFile(path, []byte(address+"\n"), 0o600))
-	cfg = config.Default()
+	cfg = before()
 	cfg.Discovery.File = path
-	cfg.Reports.Interval, cfg.Reports.Timeout = 20*time.Millisecond, patience // a slow upstream is no suspect
-	requireUsable(t, &cfg)
 	return cfg, path
-}
-
-func requireUsable(t *testing.T, cfg *config.Config) {
-	t.Helper()
-	var f settings.Faults
-	cfg.Check(&f)
-	require.NoError(t, f.Err())
 }
 
 func logged(t *testing.T, cfg *config.Config) (*sidecar, *observer.ObservedLogs) {
@@ -119,7 +108,6 @@ func TestReloadOfWhatUsedToWait(t *testing.T) {
 	first, second := fakeupstream.New(t, fakeupstream.Options{}), fakeupstream.New(t, fakeupstream.Options{})
 	cfg, path := fileConfig(t, first.Address())
 	require.NoError(t, os.WriteFile(path, []byte(first.Address()+"\n"+second.Address()+"\n"), 0o600))
-	cfg.Listen, cfg.Admin = "127.0.0.1:0", "127.0.0.1:0"
 	s, p := running(t, &cfg)
 	require.Eventually(t, func() bool { return len(s.balancer.States()) == 2 }, patience, time.Millisecond)
 	admin := func(method, path string) int {
@@ -179,9 +167,7 @@ func TestHealthChecksWithoutJobs(t *testing.T) {
 		}
 	}))
 	defer plain.Close()
-	cfg := config.Default()
-	cfg.Listen, cfg.Admin = "127.0.0.1:0", "127.0.0.1:0"
-	cfg.Discovery.Static = []string{plain.Listener.Addr().String()}
+	cfg := before(plain.Listener.Addr().String())
 	cfg.Reports.HealthPath, cfg.Reports.Interval = "/healthz", 5*time.Millisecond
 	s, _ := running(t, &cfg)
 	is := func(why string) func() bool {
@@ -214,9 +200,8 @@ func TestReloadsOfAFile(t *testing.T) {
 	s, p := runningFrom(t, &cfg, &source{read: read, path: path, first: first})
 	log := func() logging.Settings { return s.current.Load().cfg.Log }
 	reload := func() (code int, out string) {
-		var stdout, stderr bytes.Buffer
-		code = run([]string{"reload", "--admin", p.Admin.Addr().String()}, nil, &stdout, &stderr)
-		return code, stdout.String() + stderr.String()
+		code, stdout, stderr := runOn("", "reload", "--admin", p.Admin.Addr().String())
+		return code, stdout + stderr
 	}
 	code, out := reload()
 	assert.Equal(t, 1, code)

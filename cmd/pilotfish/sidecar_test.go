@@ -1,17 +1,11 @@
 package main
 
 import (
-	"bytes"
 	"context"
-	"crypto/ecdsa"
-	"crypto/elliptic"
-	"crypto/rand"
 	"crypto/tls"
 	"crypto/x509"
-	"crypto/x509/pkix"
 	"encoding/pem"
 	"io"
-	"math/big"
 	"net"
 	"net/http"
 	"net/http/httptest"
@@ -27,6 +21,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"example.org/pilotfish/internal/config"
+	"example.org/pilotfish/internal/files"
 	"example.org/pilotfish/internal/logging"
 	"example.org/pilotfish/internal/ports"
 	"example.org/pilotfish/internal/settings"
@@ -36,14 +31,36 @@ import (
 // identity writes a certificate of pilotfish's own, which it signs itself.
 func identity(t *testing.T) (cert, key string) {
 	t.Helper()
-	private, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	own, err := files.SelfSigned(time.Now())
 	require.NoError(t, err)
-	template := &x509.Certificate{SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: "pilotfish"}, NotAfter: time.Now().Add(time.Hour)}
-	der, err := x509.CreateCertificate(rand.Reader, template, template, &private.PublicKey, private)
+	text, err := x509.MarshalPKCS8PrivateKey(own.PrivateKey)
 	require.NoError(t, err)
-	text, err := x509.MarshalPKCS8PrivateKey(private)
+	return written(t, pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: own.Certificate[0]})), written(t, pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: text}))
+}
+
+// before is a configuration of a sidecar before these upstreams, with free ports and quick reports.
+func before(upstreams ...string) config.Config {
+	cfg := config.Default()
+	cfg.Listen, cfg.Admin = "127.0.0.1:0", "127.0.0.1:0"
+	cfg.Discovery.Static = upstreams
+	cfg.Reports.Interval, cfg.Reports.Timeout = 20*time.Millisecond, patience // a slow upstream is no suspect
+	return cfg
+}
+
+// post submits a job of project 7 to a listener, with a Host and headers, and expects that an upstream answers.
+func post(t *testing.T, l net.Listener, host string, header ...string) {
+	t.Helper()
+	r, err := http.NewRequest(http.MethodPost, "http://"+host+"/v1/jobs", strings.NewReader(`{"project_id": 7}`))
 	require.NoError(t, err)
-	return written(t, pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der})), written(t, pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: text}))
+	r.Header.Set("Content-Type", "application/json")
+	for i := 0; i+1 < len(header); i += 2 {
+		r.Header.Set(header[i], header[i+1])
+	}
+	response, err := dialing(t, l).Do(r)
+	require.NoError(t, err)
+	defer response.Body.Close()
+	_, _ = io.Copy(io.Discard, response.Body)
+	assert.Empty(t, response.Header.Get("Pilotfish-Reason"), "an upstream answered")
 }
 
 func written(t *testing.T, text []byte) (path string) {
@@ -85,7 +102,9 @@ func running(t *testing.T, cfg *config.Config) (*sidecar, ports.Ports) {
 // runningFrom is running with a source of reloads.
 func runningFrom(t *testing.T, cfg *config.Config, from *source) (*sidecar, ports.Ports) {
 	t.Helper()
-	requireUsable(t, cfg)
+	var f settings.Faults
+	cfg.Check(&f)
+	require.NoError(t, f.Err())
 	var p ports.Ports
 	require.NoError(t, p.Open(portsOf(cfg)))
 	s, err := newSidecar(cfg, p.Addresses(), quiet(t))
@@ -116,10 +135,7 @@ func TestUpstreamsByTLS(t *testing.T) {
 	at, err := url.Parse(upstream.URL)
 	require.NoError(t, err)
 	address, by := secured(t, httputil.NewSingleHostReverseProxy(at))
-	cfg := config.Default()
-	cfg.Listen, cfg.Admin = "127.0.0.1:0", "127.0.0.1:0"
-	cfg.Discovery.Static = []string{address}
-	cfg.Reports.Interval, cfg.Reports.Timeout = 20*time.Millisecond, patience
+	cfg := before(address)
 	cfg.UpstreamTLS = &by
 	s, p := running(t, &cfg)
 	upstream.SetLoad(3, 0)
@@ -128,10 +144,7 @@ func TestUpstreamsByTLS(t *testing.T) {
 		return len(states) == 1 && states[0].Running == 3 && states[0].Cached == 1
 	}, patience, time.Millisecond)
 
-	response, err := dialing(t, p.Jobs).Post("http://localhost/v1/jobs", "application/json", strings.NewReader(`{"project_id": 7}`))
-	require.NoError(t, err)
-	defer response.Body.Close()
-	assert.Empty(t, response.Header.Get("Pilotfish-Reason"), "an upstream answered")
+	post(t, p.Jobs, "localhost")
 	assert.Len(t, upstream.Jobs(), 1)
 	assert.True(t, s.live(time.Now()).CertificateExpires.After(time.Now()))
 
@@ -147,9 +160,7 @@ func TestUpstreamsBySockets(t *testing.T) {
 	at, err := url.Parse(upstream.URL)
 	require.NoError(t, err)
 	hosts := make(chan string, 1000)
-	cfg := config.Default()
-	cfg.Listen, cfg.Admin = "127.0.0.1:0", "127.0.0.1:0"
-	cfg.Reports.Interval, cfg.Reports.Timeout = 20*time.Millisecond, patience
+	cfg := before()
 	for _, name := range []string{"a", "b"} {
 		path := filepath.Join(t.TempDir(), name)
 		l, err := net.Listen("unix", path)
@@ -172,10 +183,7 @@ func TestUpstreamsBySockets(t *testing.T) {
 		states := s.balancer.States()
 		return len(states) == 2 && states[0].Running == 3 && states[1].Running == 3
 	}, patience, time.Millisecond)
-	response, err := dialing(t, p.Jobs).Post("http://localhost:77/v1/jobs", "application/json", strings.NewReader(`{"project_id": 7}`))
-	require.NoError(t, err)
-	defer response.Body.Close()
-	assert.Empty(t, response.Header.Get("Pilotfish-Reason"), "an upstream answered")
+	post(t, p.Jobs, "localhost:77")
 	assert.Len(t, upstream.Jobs(), 1)
 	require.Eventually(t, func() bool {
 		select {
@@ -192,10 +200,9 @@ func TestUpstreamsBySockets(t *testing.T) {
 func TestSocketsAndAToken(t *testing.T) {
 	upstream := fakeupstream.New(t, fakeupstream.Options{})
 	folder := t.TempDir()
-	cfg := config.Default()
+	cfg := before(upstream.Address())
 	cfg.Listen, cfg.Admin = "unix:"+folder+"/jobs", "unix:"+folder+"/admin"
 	cfg.AdminTokenFile = written(t, []byte("s3cret\n"))
-	cfg.Discovery.Static = []string{upstream.Address()}
 	s, p := running(t, &cfg)
 	for _, path := range []string{"/jobs", "/admin"} {
 		info, err := os.Stat(folder + path)
@@ -203,21 +210,13 @@ func TestSocketsAndAToken(t *testing.T) {
 		assert.Equal(t, os.FileMode(0o660), info.Mode().Perm())
 	}
 	require.Eventually(t, func() bool { return s.refusal() == nil }, patience, time.Millisecond)
-	response, err := dialing(t, p.Jobs).Post("http://localhost/v1/jobs", "application/json", strings.NewReader(`{"project_id": 7}`))
-	require.NoError(t, err)
-	_, _ = io.Copy(io.Discard, response.Body)
-	_ = response.Body.Close()
+	post(t, p.Jobs, "localhost")
 	assert.Len(t, upstream.Jobs(), 1)
 
-	explain := func(more ...string) (code int, out, problems string) {
-		var stdout, stderr bytes.Buffer
-		code = run(append([]string{"explain", "--admin", cfg.Admin}, more...), nil, &stdout, &stderr)
-		return code, stdout.String(), stderr.String()
-	}
-	code, _, problems := explain()
+	code, _, problems := runOn("", "explain", "--admin", cfg.Admin)
 	assert.Equal(t, 1, code)
 	assert.Contains(t, problems, "name the file of its token with --token-file")
-	code, out, problems := explain("--token-file", cfg.AdminTokenFile)
+	code, out, problems := runOn("", "explain", "--admin", cfg.Admin, "--token-file", cfg.AdminTokenFile)
 	assert.Zero(t, code, problems)
 	assert.Contains(t, out, upstream.Address())
 }
