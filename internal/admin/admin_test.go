@@ -43,12 +43,15 @@ func config() admin.Config {
 	}
 }
 
-func serve(t *testing.T, cfg admin.Config, method, target string) *httptest.ResponseRecorder {
+func serve(t *testing.T, cfg admin.Config, method, target string, change ...func(*http.Request)) *httptest.ResponseRecorder {
 	t.Helper()
 	h, err := admin.New(cfg)
 	require.NoError(t, err)
-	w := httptest.NewRecorder()
-	h.ServeHTTP(w, httptest.NewRequest(method, target, nil))
+	w, r := httptest.NewRecorder(), httptest.NewRequest(method, target, nil)
+	for _, c := range change {
+		c(r)
+	}
+	h.ServeHTTP(w, r)
 	return w
 }
 

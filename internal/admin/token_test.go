@@ -9,8 +9,6 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
-
-	"example.org/pilotfish/internal/admin"
 )
 
 func TestToken(t *testing.T) {
@@ -18,14 +16,8 @@ func TestToken(t *testing.T) {
 	require.NoError(t, os.WriteFile(file, []byte("s3cret\n"), 0o600))
 	cfg := config()
 	cfg.TokenFile = func() string { return file }
-	h, err := admin.New(cfg)
-	require.NoError(t, err)
 	get := func(path string, show func(*http.Request)) *httptest.ResponseRecorder {
-		r := httptest.NewRequest(http.MethodGet, path, nil)
-		show(r)
-		w := httptest.NewRecorder()
-		h.ServeHTTP(w, r)
-		return w
+		return serve(t, cfg, http.MethodGet, path, show)
 	}
 	nothing := func(*http.Request) {}
 	bearer := func(token string) func(*http.Request) {

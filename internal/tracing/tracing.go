@@ -43,9 +43,7 @@ func (s Settings) Check(f *settings.Faults) {
 	if s.Endpoint != "" {
 		f.URL("endpoint", s.Endpoint)
 	}
-	if !(s.Share >= 0 && s.Share <= 1) { // in this form it refuses NaN too
-		f.Add("share", "%v is not a share from 0 to 1", s.Share)
-	}
+	f.Between("share", s.Share, 0, 1)
 }
 
 const (

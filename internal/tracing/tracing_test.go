@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"io"
-	"math"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -22,7 +21,6 @@ import (
 	"example.org/pilotfish/internal/intake"
 	"example.org/pilotfish/internal/pool"
 	"example.org/pilotfish/internal/record"
-	"example.org/pilotfish/internal/settings"
 	"example.org/pilotfish/internal/tracing"
 	"example.org/pilotfish/pkg/selection"
 )
@@ -214,18 +212,4 @@ func TestNothingIsTraced(t *testing.T) {
 	ended, cancel := context.WithCancel(t.Context())
 	cancel()
 	tracer.Run(ended)
-}
-
-func TestSettingsAreChecked(t *testing.T) {
-	for want, s := range map[string]tracing.Settings{
-		`tracing.endpoint: "collector:4318" is not a URL such as http://127.0.0.1:9090`: {Endpoint: "collector:4318"},
-		"tracing.share: NaN is not a share from 0 to 1":                                 {Share: math.NaN()},
-		"tracing.share: 2 is not a share from 0 to 1":                                   {Share: 2},
-	} {
-		var f settings.Faults
-		s.Check(f.In("tracing"))
-		assert.EqualError(t, f.Err(), want)
-		_, err := tracing.New(tracing.Config{Settings: s, Failed: func(error) {}})
-		assert.EqualError(t, err, want)
-	}
 }
