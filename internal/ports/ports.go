@@ -4,13 +4,18 @@
 package ports
 
 import (
+	"context"
+	"errors"
 	"fmt"
 	"net"
 	"os"
 	"slices"
+	"syscall"
 
 	"github.com/coreos/go-systemd/v22/activation"
 	"go.uber.org/zap"
+
+	"example.org/pilotfish/internal/settings"
 )
 
 // Ports are what a process listens on; nil until they are open. There is no
@@ -72,18 +77,13 @@ func (p *Ports) Close() {
 
 // Open opens the ports that systemd has not opened.
 func (p *Ports) Open(c Config) (err error) {
-	if p.Jobs == nil {
-		if p.Jobs, err = listen(c.Jobs, "--listen", c.Shared); err != nil {
-			return err
+	for _, port := range []struct {
+		to            *net.Listener
+		address, flag string
+	}{{&p.Jobs, c.Jobs, "--listen"}, {&p.Admin, c.Admin, "--admin"}, {&p.Mesh, c.Mesh, "mesh.listen"}} {
+		if *port.to == nil && port.address != "" && err == nil {
+			*port.to, err = listen(port.address, port.flag, c.Shared)
 		}
-	}
-	if p.Admin == nil {
-		if p.Admin, err = listen(c.Admin, "--admin", c.Shared); err != nil {
-			return err
-		}
-	}
-	if c.Mesh != "" {
-		p.Mesh, err = listen(c.Mesh, "mesh.listen", c.Shared)
 	}
 	return err
 }
@@ -119,4 +119,53 @@ func Address(l net.Listener) string {
 		return "unix:" + l.Addr().String()
 	}
 	return l.Addr().String()
+}
+
+// listen opens a port, or a socket in the file system; flag is what changes its
+// address. A shared one can be opened by several processes of one user.
+func listen(address, flag string, shared bool) (net.Listener, error) {
+	if path, local := settings.UnixPath(address); local {
+		return listenLocally(path, flag, shared)
+	}
+	var lc net.ListenConfig
+	if shared {
+		lc.SetMultipathTCP(false) // it cannot be steered
+		lc.Control = func(_, _ string, c syscall.RawConn) error { return onSocket(c, share) }
+	}
+	l, err := lc.Listen(context.Background(), "tcp", address)
+	if err != nil {
+		return nil, fmt.Errorf("cannot listen on %s: %w; choose another address with %s", address, errors.Unwrap(err), flag)
+	}
+	if shared {
+		return sharedPort{l.(*net.TCPListener)}, nil
+	}
+	return l, nil
+}
+
+// socketMode lets the process's user and group connect.
+const socketMode = 0o660
+
+// listenLocally opens a socket in the file system. One that a process has left
+// behind makes room; so does one that is still served, if it is shared: its
+// process keeps the connections that it has.
+func listenLocally(path, flag string, shared bool) (net.Listener, error) {
+	if c, err := net.Dial("unix", path); err == nil {
+		_ = c.Close()
+		if !shared {
+			return nil, fmt.Errorf("cannot listen on %s: another process serves it; choose another path with %s", path, flag)
+		}
+	}
+	if info, err := os.Lstat(path); err == nil && info.Mode().Type() == os.ModeSocket {
+		_ = os.Remove(path) // where that fails, so does what follows
+	}
+	l, err := net.ListenUnix("unix", &net.UnixAddr{Net: "unix", Name: path})
+	if err != nil {
+		return nil, fmt.Errorf("cannot listen on %s: %w; choose another path with %s", path, errors.Unwrap(err), flag)
+	}
+	l.SetUnlinkOnClose(!shared) // the path may be the next process's by then
+	if err := os.Chmod(path, socketMode); err != nil {
+		_ = l.Close()
+		return nil, fmt.Errorf("cannot listen on %s: %w", path, err)
+	}
+	return l, nil
 }
