@@ -2,21 +2,32 @@ package main
 
 import (
 	"context"
+	"errors"
+	"io"
 	"math/rand/v2"
 	"net/http"
+	"slices"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
 
+	"go.uber.org/zap"
+
+	"example.org/pilotfish/internal/admin"
 	"example.org/pilotfish/internal/balancer"
+	"example.org/pilotfish/internal/breaker"
+	"example.org/pilotfish/internal/cli"
 	"example.org/pilotfish/internal/config"
 	"example.org/pilotfish/internal/discovery"
+	"example.org/pilotfish/internal/dispatch"
 	"example.org/pilotfish/internal/files"
 	"example.org/pilotfish/internal/intake"
 	"example.org/pilotfish/internal/logging"
 	"example.org/pilotfish/internal/memory"
 	"example.org/pilotfish/internal/mesh"
 	"example.org/pilotfish/internal/metrics"
+	"example.org/pilotfish/internal/pool"
 	"example.org/pilotfish/internal/proxy"
 	"example.org/pilotfish/internal/report"
 	"example.org/pilotfish/internal/tracing"
@@ -99,3 +110,111 @@ func (s *sidecar) browserCheck(next http.Handler) http.Handler {
 
 // newRand is a random source of its own, seeded by the system.
 func newRand() *rand.Rand { return rand.New(rand.NewPCG(rand.Uint64(), rand.Uint64())) }
+
+// newSidecar builds everything; nothing runs yet. self is where the sidecar will be
+// reached, so that it never sends a job to itself.
+func newSidecar(cfg *config.Config, self []string, log *logging.Log) (*sidecar, error) {
+	s := &sidecar{
+		self: self, first: *cfg, log: log, jobs: logging.NewJobs(log), journal: logging.NewJournal(log.Logger),
+		served: newServed(log.Logger, cfg.Quality), memory: memory.New(), started: time.Now(),
+	}
+	s.metrics = metrics.New(version, cli.Commit())
+	var err error
+	if s.balancer, err = s.newBalancer(cfg); err != nil {
+		return nil, err
+	}
+	g, err := s.newGeneration(cfg, nil)
+	if err != nil {
+		return nil, err
+	}
+	s.current.Store(g)
+	s.metrics.SetSource(s.live)
+	return s, nil
+}
+
+// newBalancer builds the pool with its breakers, the dispatcher, and the lock around them.
+func (s *sidecar) newBalancer(cfg *config.Config) (*balancer.Balancer, error) {
+	settings, err := poolSettings(cfg)
+	if err != nil {
+		return nil, err
+	}
+	p, err := pool.New(pool.Config{Settings: settings, Gate: breaker.New, Rand: newRand()})
+	if err != nil {
+		return nil, err
+	}
+	d, err := dispatch.New(dispatch.Config{Pool: p, Rand: newRand(), Retry: cfg.Retry, Queue: s.queue(cfg), Projects: cfg.Projects})
+	if err != nil {
+		return nil, err
+	}
+	return balancer.New(d, balancer.Hooks{
+		Queued:   s.metrics.QueueEntered,
+		Left:     s.metrics.QueueLeft,
+		Answered: s.served.began,
+		Ask:      s.ask,
+		Moved:    s.metrics.JobMoved,
+		Joined: func(addresses []string) {
+			s.metrics.Joined(addresses)
+			s.log.Info("upstreams joined", zap.Strings("upstreams", addresses))
+		},
+		Gone: func(addresses []string) {
+			s.metrics.Left(addresses)
+			s.log.Info("upstreams left", zap.Strings("upstreams", addresses))
+		},
+	}), nil
+}
+
+// admin builds what the admin port serves.
+func (s *sidecar) admin(from *source) (http.Handler, error) {
+	var reload func() ([]string, error)
+	if from != nil {
+		reload = func() ([]string, error) { return s.reloadFrom(from) }
+	}
+	return admin.New(admin.Config{
+		Metrics:      s.metrics.Handler(),
+		Now:          s.now,
+		Points:       s.points,
+		About:        s.about,
+		Describe:     func(body []byte) (intake.Facts, error) { return s.current.Load().describe(body) },
+		Explain:      s.balancer.Explain,
+		Drain:        s.drainByHand,
+		Reload:       reload,
+		Write:        func() bool { return s.current.Load().cfg.AdminWrite },
+		Ready:        s.ready,
+		BrowserCheck: s.browserCheck,
+		TokenFile:    func() string { return s.current.Load().cfg.AdminTokenFile },
+	})
+}
+
+// describe reads the body of a job that nobody submits.
+func (g *generation) describe(body []byte) (intake.Facts, error) {
+	d, err := g.reader.Describe(intake.Head{Method: http.MethodPost, Path: "/"}, body, true)
+	if err == nil && d.Unread != "" {
+		err = errors.New(d.Unread)
+	}
+	return d.Facts, err
+}
+
+// drainByHand does and logs what an operator does by hand.
+func (s *sidecar) drainByHand(address string, on bool) (known bool) {
+	what := "an operator lets the upstream take jobs again"
+	if on {
+		what = "an operator drains the upstream: it gets no new jobs"
+	}
+	if known = s.balancer.Drain(address, on); known {
+		s.log.Info(what, zap.String("upstream", address))
+	}
+	return known
+}
+
+// buildable reports what only building the parts can tell of a configuration.
+func buildable(cfg *config.Config) error {
+	log, err := logging.New(io.Discard, cfg.Log.Level)
+	if err != nil {
+		return err
+	}
+	own := slices.DeleteFunc([]string{cfg.Listen, cfg.Admin}, func(address string) bool {
+		return strings.HasSuffix(address, ":0") // the system will choose one
+	})
+	_, err = newSidecar(cfg, own, log)
+	return err
+}

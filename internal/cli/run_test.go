@@ -2,13 +2,17 @@ package cli
 
 import (
 	"bytes"
+	"context"
 	"errors"
 	"fmt"
+	"os"
 	"runtime"
 	"runtime/debug"
+	"syscall"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
 )
 
 // prog has one command.
@@ -72,4 +76,13 @@ func TestVersion(t *testing.T) {
 	commit = "fedcba"
 	t.Cleanup(func() { commit = "" })
 	assert.Equal(t, "1.2.3 (commit fedcba) "+runtime.Version()+" "+runtime.GOOS+"/"+runtime.GOARCH, Version("1.2.3"))
+}
+
+// A signal ends the context, and says that it was an interruption.
+func TestContext(t *testing.T) {
+	ctx, stop := Context()
+	defer stop()
+	require.NoError(t, syscall.Kill(os.Getpid(), syscall.SIGINT))
+	<-ctx.Done()
+	assert.ErrorIs(t, context.Cause(ctx), ErrInterrupted)
 }
