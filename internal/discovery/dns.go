@@ -30,7 +30,6 @@ type dns struct {
 	name     string
 	port     int // 0 is that of SRV records
 	resolver Resolver
-	known    map[string][]netip.Addr // of the targets of the last SRV reply
 }
 
 // splitDNS takes NAME:PORT, or NAME, apart.
@@ -94,8 +93,7 @@ func (d *dns) addresses(ctx context.Context, name string) ([]netip.Addr, error) 
 
 // askSRV resolves the service and then each target, because a job must not
 // depend on DNS. Only the targets of the most preferred priority count (RFC
-// 2782). One that cannot be resolved keeps the addresses it had, or is a flaw if
-// it had none.
+// 2782). One that does not exist is left out; one that cannot be resolved may exist.
 func (d *dns) askSRV(ctx context.Context) (reply, error) {
 	_, records, err := d.resolver.LookupSRV(ctx, "", "", d.name)
 	var r reply
@@ -107,14 +105,18 @@ func (d *dns) askSRV(ctx context.Context) (reply, error) {
 	case err != nil:
 		return reply{}, fmt.Errorf("%s cannot be resolved: %w", d.name, err)
 	}
-	known := make(map[string][]netip.Addr)
 	for _, record := range preferredRecords(records) {
 		target := strings.TrimSuffix(record.Target, ".")
-		ips, ok := known[target]
-		if !ok {
-			ips, err = d.target(ctx, target)
-			r.leaveOut(err)
-			known[target] = ips
+		if !hostName(target) {
+			r.leaveOut(fmt.Errorf("target %s is not a host name", quote(target)))
+			continue
+		}
+		ips, err := d.addresses(ctx, target)
+		switch {
+		case notFound(err):
+			r.leaveOut(fmt.Errorf("target %s: %w", target, err))
+		case err != nil:
+			return reply{}, fmt.Errorf("%s cannot be resolved: target %s: %w", d.name, target, err)
 		}
 		for _, ip := range ips {
 			r.add(ip.String(), int(record.Port), float64(record.Weight))
@@ -123,20 +125,7 @@ func (d *dns) askSRV(ctx context.Context) (reply, error) {
 	if len(r.upstreams) == 0 && r.flaw != nil {
 		return reply{}, fmt.Errorf("%s cannot be resolved: %w", d.name, r.flaw)
 	}
-	d.known = known
 	return r, nil
-}
-
-// target resolves one target of a record. With an error come the addresses that it had before.
-func (d *dns) target(ctx context.Context, name string) ([]netip.Addr, error) {
-	if !hostName(name) {
-		return nil, fmt.Errorf("target %s is not a host name", quote(name))
-	}
-	ips, err := d.addresses(ctx, name)
-	if err != nil {
-		return d.known[name], fmt.Errorf("target %s: %w", name, err)
-	}
-	return ips, nil
 }
 
 // preferredRecords is the records with the lowest priority number.

@@ -174,27 +174,28 @@ func TestDNSServices(t *testing.T) {
 			},
 			fail: map[string]error{},
 		}
-		d := dnsOf(t, z, "_http._tcp.rules")
-		z.after(15*time.Second, func() { // a target fails, another comes
-			z.fail["p0.rules"] = errServer
+		var troubled []string
+		d := dnsOf(t, z, "_http._tcp.rules", troubles(&troubled))
+		z.after(15*time.Second, func() { // a target is gone, another comes
+			z.fail["p1.rules"] = errNone
 			z.srv = append(z.srv, &net.SRV{Target: "p2.rules.", Port: 9001, Priority: 1})
 		})
-		z.after(35*time.Second, func() { // all fail
-			z.fail["p1.rules"], z.fail["p2.rules"] = errServer, errNone
-		})
+		z.after(35*time.Second, func() { z.fail["p0.rules"] = errServer })
 		all := follow(t, d, 50*time.Second)
 		require.Len(t, all, 2)
 		assert.Equal(t, []pool.Upstream{{Address: "10.0.0.1:9001"}, {Address: "10.0.0.1:9003"}, {Address: "[fd00::2]:9002", Weight: 10}}, all[0].set)
-		assert.Equal(t, "10.0.0.1:9001 10.0.0.1:9003 10.0.0.3:9001 [fd00::2]:9002", addresses(all[1].set))
-		assert.Equal(t, "left out: target p0.rules: lookup : server misbehaving, and 2 more", d.Status().Trouble)
-		assert.Equal(t, 4, d.Status().Upstreams)
+		assert.Equal(t, "10.0.0.1:9001 10.0.0.1:9003 10.0.0.3:9001", addresses(all[1].set))
+		assert.Equal(t, []string{
+			"left out: target p1.rules: lookup : no such host",
+			"_http._tcp.rules cannot be resolved: target p0.rules: lookup : server misbehaving; 3 upstreams kept",
+		}, troubled)
 	})
 }
 
 func TestDNSServicesThatNeverResolved(t *testing.T) {
 	for want, z := range map[string]*zone{
 		"rules cannot be resolved: target p0: lookup : server misbehaving": {srv: []*net.SRV{{Target: "p0.", Port: 1}}, fail: map[string]error{"p0": errServer}},
-		`rules cannot be resolved: target "bad name" is not a host name`:   {srv: []*net.SRV{{Target: "bad name.", Port: 1}, {Target: "p0.", Port: 1}}, fail: map[string]error{"p0": errServer}},
+		`rules cannot be resolved: target "bad name" is not a host name`:   {srv: []*net.SRV{{Target: "bad name.", Port: 1}, {Target: "p0.", Port: 1}}, fail: map[string]error{"p0": errNone}},
 		"rules cannot be resolved: lookup : server misbehaving":            {fail: map[string]error{"rules": errServer}},
 	} {
 		bubble(t, func(t *testing.T) {
