@@ -28,8 +28,7 @@ func TestClusterSickUpstream(t *testing.T) {
 		value float64
 		share float64 // of the later jobs that may go there
 	}{
-		{"stopped", "", suspect, 1, 0.02},
-		{"hung", "hang", suspect, 1, 0.02},
+		{"hung", "", suspect, 1, 0.02},
 		{"fails fast", "fail", breaker, 2, 0.1},
 		{"lies about its cores", "lie-cores", implausible, 1, 0.67},
 		{"silent", "silent", silent, 2, 0.67},

@@ -1,14 +1,12 @@
 package ruleserver
 
 import (
-	"bytes"
 	"fmt"
 	"io"
 	"net/http"
 	"slices"
 	"strings"
 	"sync/atomic"
-	"time"
 )
 
 // faultMode is a way to misbehave. Tests of sidecars switch it on.
@@ -16,14 +14,13 @@ type faultMode string
 
 const (
 	faultNone     faultMode = "none"
-	faultHang     faultMode = "hang"      // takes requests, and responds to none until the mode changes
 	faultFail     faultMode = "fail"      // jobs get 500 at once
 	faultSilent   faultMode = "silent"    // no metrics, no listing, no load on responses
 	faultLieCores faultMode = "lie-cores" // reports 4,000 cores
 )
 
 func faultModes() []faultMode {
-	return []faultMode{faultNone, faultHang, faultFail, faultSilent, faultLieCores}
+	return []faultMode{faultNone, faultFail, faultSilent, faultLieCores}
 }
 
 // faults hold the mode.
@@ -56,9 +53,6 @@ func (s *Server) withFaults(next http.Handler) http.Handler {
 	mux := http.NewServeMux()
 	mux.Handle("PUT /v1/fault", s.faults)
 	mux.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) {
-		if s.faults.is(faultHang) {
-			s.hang(w, r)
-		}
 		report := r.URL.Path == metricsPath || r.URL.Path == listingPath
 		switch {
 		case s.faults.is(faultFail) && r.Method == http.MethodPost:
@@ -70,23 +64,4 @@ func (s *Server) withFaults(next http.Handler) http.Handler {
 		}
 	})
 	return mux
-}
-
-// hang blocks until the mode changes. It reads the body before, because net/http
-// notices only then that the submitter has left.
-func (s *Server) hang(w http.ResponseWriter, r *http.Request) {
-	body, err := s.readBody(w, r)
-	if err != nil {
-		panic(http.ErrAbortHandler)
-	}
-	r.Body = io.NopCloser(bytes.NewReader(body))
-	look := time.NewTicker(20 * time.Millisecond)
-	defer look.Stop()
-	for s.faults.is(faultHang) {
-		select {
-		case <-look.C:
-		case <-r.Context().Done():
-			panic(http.ErrAbortHandler)
-		}
-	}
 }

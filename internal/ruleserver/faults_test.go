@@ -1,11 +1,9 @@
 package ruleserver
 
 import (
-	"context"
 	"net/http"
 	"net/http/httptest"
 	"strings"
-	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -67,34 +65,6 @@ func TestFaultModesOfJobs(t *testing.T) {
 	})
 }
 
-func TestHang(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		s := misbehaving(t, nil)
-		put(s, faultHang)
-		begin := time.Now()
-		var hanging sync.WaitGroup
-		hanging.Go(func() {
-			w := do(s, t.Context(), "POST", "/v1/jobs", anyJob)
-			assert.Equal(t, http.StatusOK, w.Code, "it goes on with the job when the mode ends")
-			assert.GreaterOrEqual(t, time.Since(begin), time.Minute)
-		})
-		for _, path := range []string{"/metrics", "/v1/cache/projects", "/healthz"} {
-			hanging.Go(func() {
-				do(s, t.Context(), "GET", path, "")
-				assert.GreaterOrEqual(t, time.Since(begin), time.Minute)
-			})
-		}
-		gone, leave := context.WithTimeout(t.Context(), time.Second)
-		defer leave()
-		assert.PanicsWithValue(t, http.ErrAbortHandler, func() { do(s, gone, "POST", "/v1/jobs", anyJob) }, "the submitter left")
-		assert.Equal(t, time.Second, time.Since(begin))
-
-		time.Sleep(time.Minute - time.Second)
-		put(s, faultNone)
-		hanging.Wait()
-	})
-}
-
 func TestLieCores(t *testing.T) {
 	s := misbehaving(t, nil)
 	put(s, faultLieCores)
@@ -105,6 +75,6 @@ func TestLieCores(t *testing.T) {
 func TestFaultsNeedTheFlag(t *testing.T) {
 	w := put(misbehaving(t, nil), "sulk")
 	assert.Equal(t, http.StatusBadRequest, w.Code)
-	assert.Equal(t, "want one of [none hang fail silent lie-cores]\n", w.Body.String())
+	assert.Equal(t, "want one of [none fail silent lie-cores]\n", w.Body.String())
 	assert.Equal(t, http.StatusNotFound, put(newServer(t, nil), faultFail).Code, "the flag is not set")
 }

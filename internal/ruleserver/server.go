@@ -126,6 +126,5 @@ func (s *Server) Warm(projects ...string) error {
 // Close fails the open jobs and ends the joblets that run.
 func (s *Server) Close() {
 	s.Drain()
-	s.faults.set(faultNone) // requests that hang go on, and end
 	s.executor.Close()
 }
