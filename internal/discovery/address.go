@@ -99,34 +99,26 @@ type selfAddresses map[string]bool
 func newSelfAddresses(listen []string, local func() ([]netip.Addr, error)) (selfAddresses, error) {
 	self := selfAddresses{}
 	for _, l := range listen {
-		if a, err := canonical(l); err == nil && strings.HasPrefix(a, "unix:") {
-			self[a] = true
-			continue
-		}
-		host, port, err := split(l)
-		if err != nil {
-			return nil, fmt.Errorf("own address %w", err)
-		}
-		ip, err := netip.ParseAddr(host)
+		address, err := canonical(l)
+		host, port, wrong := split(l)
+		ip, _ := netip.ParseAddr(host)
 		switch {
-		case host == "" || err == nil && ip.IsUnspecified():
+		case wrong == nil && (host == "" || ip.IsUnspecified()):
 			all, err := local()
 			if err != nil {
 				return nil, err
 			}
 			self.add("localhost", port)
-			self.add("127.0.0.1", port)
-			self.add("::1", port)
-			for _, a := range all {
+			for _, a := range append(all, netip.IPv6Loopback(), netip.AddrFrom4([4]byte{127, 0, 0, 1})) {
 				self.add(a.WithZone("").String(), port)
 			}
 			continue
-		case err == nil && ip.IsLoopback():
+		case err != nil && ip.Zone() == "":
+			return nil, fmt.Errorf("own address %w", err)
+		case ip.IsLoopback():
 			self.add("localhost", port)
-		case err != nil && !hostName(host):
-			return nil, fmt.Errorf("own address %s is not a name or an IP address with a port", quote(l))
 		}
-		self.add(host, port)
+		self[address] = true
 	}
 	return self, nil
 }

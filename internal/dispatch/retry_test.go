@@ -315,11 +315,8 @@ func TestNonsenseIsRefused(t *testing.T) {
 		"dispatch: retry.attempts: 0 must be at least 1":                                               func(c *Config) { c.Retry.Attempts = 0 },
 		"dispatch: retry.connect_timeout: 0s must be positive":                                         func(c *Config) { c.Retry.ConnectTimeout = 0 },
 		"dispatch: retry.first_byte: -1ns must be positive":                                            func(c *Config) { c.Retry.FirstByte = -1 },
-		"dispatch: retry.budget: 0 is not a share above 0 and up to 1; attempts: 1 means no retries":   func(c *Config) { c.Retry.Budget = 0 },
 		"dispatch: retry.budget: NaN is not a share above 0 and up to 1; attempts: 1 means no retries": func(c *Config) { c.Retry.Budget = math.NaN() },
-		"dispatch: queue.jobs: 0 must be at least 1":                                                   func(c *Config) { c.Queue.Jobs = 0 },
 		"dispatch: queue.bytes: 0 must be at least 1":                                                  func(c *Config) { c.Queue.Bytes = 0 },
-		"dispatch: queue.wait: 0s must be positive":                                                    func(c *Config) { c.Queue.Wait = 0 },
 	} {
 		cfg := Config{Pool: newFixture(t, 1, nil).Pool(), Rand: rand.New(rand.NewPCG(1, 1)), Retry: DefaultRetry(), Queue: DefaultQueue()}
 		change(&cfg)

@@ -172,22 +172,6 @@ func TestARefusalForLoadHoldsJobsOff(t *testing.T) {
 	assert.Equal(t, refusing, l.Address)
 }
 
-func TestOnlyAmongThoseAskedFor(t *testing.T) {
-	f := newFixture(t, "least-in-flight", 4)
-	us := upstreams(4)
-	for range 3 {
-		a := f.must(start, Request{Among: []string{us[2].Address, "10.0.0.9:9000"}}, nil)
-		assert.Equal(t, us[2].Address, a.Address, "the only one, though it is the busiest")
-	}
-	for name, among := range map[string][]string{"nobody": {}, "unknown": {"10.0.0.9:9000"}} {
-		_, err := f.Claim(start, Request{Among: among}, nil)
-		assert.ErrorIs(t, err, ErrNoneEligible, name)
-	}
-	f.shut(us[2].Address, true)
-	_, err := f.Claim(start, Request{Among: []string{us[2].Address}}, nil)
-	assert.ErrorIs(t, err, ErrNoneEligible)
-}
-
 // Fall-backs are what the policy would pick next.
 func TestFallbacks(t *testing.T) {
 	f := newFixture(t, "expected", 4)
@@ -250,5 +234,14 @@ func TestNoJobWaitsForGrownOpenTimes(t *testing.T) {
 				assert.Equal(t, i == 3 || slices.Contains(c.hastened, i), i == c.to || h.until.Equal(h.soonest), "upstream %d", i)
 			}
 		})
+	}
+}
+
+// In a large pool a job that may go to some upstreams is not looked for near its project.
+func TestSomeUpstreamsOfALargePool(t *testing.T) {
+	f, us := newFixture(t, "expected", 300), upstreams(300)
+	for _, u := range us[:20] {
+		a := f.must(start, Request{Project: 7, Among: []string{u.Address}}, nil)
+		assert.Equal(t, u.Address, a.Address)
 	}
 }

@@ -8,8 +8,6 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
-
-	"example.org/pilotfish/internal/settings"
 )
 
 // patient is the health of one upstream and the time, which only the test moves.
@@ -418,20 +416,4 @@ func TestBreakersOfUpstreamsThatLeave(t *testing.T) {
 	assert.Len(t, f.members, 1, "a job is open there")
 	open.Done(now, Answered)
 	assert.Empty(t, f.members)
-}
-
-func TestBreakerSettings(t *testing.T) {
-	for want, s := range map[string]BreakerSettings{
-		"breaker.failures: 0 is not between 1 and 1000000": {0, time.Second},
-		"breaker.open: 1µs is not between 1ms and 24h0m0s": {1, time.Microsecond},
-		"": DefaultBreaker(),
-	} {
-		var f settings.Faults
-		s.Check(f.In("breaker"))
-		if want == "" {
-			require.NoError(t, f.Err())
-			continue
-		}
-		require.EqualError(t, f.Err(), want)
-	}
 }

@@ -31,29 +31,19 @@ type Busy struct {
 // Note counts a job of the project of that key and name. A job without a project, whose
 // key is 0, is not counted.
 func (p *Projects) Note(now time.Time, key uint64, name string) {
-	if key == 0 {
-		return
-	}
 	p.halve(now)
 	b, known := p.of[key]
-	if !known {
-		if len(p.of) >= maxProjects {
-			return
-		}
-		b = Busy{Key: key, Name: name}
+	if key != 0 && (known || len(p.of) < maxProjects) {
+		p.of[key] = Busy{Key: key, Name: name, Jobs: b.Jobs + 1}
 	}
-	b.Jobs++
-	p.of[key] = b
 }
 
 // halve halves all counts for each five minutes that have passed, and forgets what has none left.
 func (p *Projects) halve(now time.Time) {
-	if p.of == nil {
-		p.of = map[uint64]Busy{}
-	}
-	for ; now.Sub(p.halved) >= halfLife && len(p.of) > 0; p.halved = p.halved.Add(halfLife) {
+	if times := now.Sub(p.halved) / halfLife; len(p.of) > 0 && times > 0 {
+		p.halved = p.halved.Add(times * halfLife)
 		for key, b := range p.of {
-			if b.Jobs /= 2; b.Jobs == 0 {
+			if b.Jobs >>= min(times, 62); b.Jobs == 0 {
 				delete(p.of, key)
 			} else {
 				p.of[key] = b
@@ -61,7 +51,7 @@ func (p *Projects) halve(now time.Time) {
 		}
 	}
 	if len(p.of) == 0 {
-		p.halved = now
+		p.of, p.halved = map[uint64]Busy{}, now
 	}
 }
 
