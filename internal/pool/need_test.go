@@ -129,7 +129,7 @@ func TestSets(t *testing.T) {
 	assert.InDeltaSlice(t, []float64{0.5, 0.5}, shares, 1e-9, "by size")
 	assert.Equal(t, uint64(5), placed, "the first places it")
 	n := f.need(99, set(5, 6, 7).Data, false)
-	assert.InDelta(t, f.fetches.expected(20e6), f.fetch(n), 1e-9)
+	assert.InDelta(t, f.fetches.expected(9e6), f.fetch(n), 1e-9, "its price is that of the first")
 	shares, _ = warm(set(5, 6, 7, 8))
 	assert.InDeltaSlice(t, []float64{0.5, 0.25}, shares, 1e-9, "by number")
 

@@ -127,8 +127,15 @@ func (p *Pool) SetSettings(s Settings) {
 	p.cfg.Settings = s
 }
 
-// fetch is how long it is expected to take to fetch all that a job needs, in seconds.
-func (p *Pool) fetch(n *need) float64 { return p.model(n).expected(n.total()) }
+// fetch is how long it is expected to take to fetch what a job needs, in seconds: of a set the part that places it, as if
+// that were all. The rest only tells where there is more of the set: jobs of other sets share it, and what all of it
+// takes as the price keeps jobs waiting where they should go elsewhere.
+func (p *Pool) fetch(n *need) float64 {
+	if n.set {
+		return p.fetches.expected(n.project.size())
+	}
+	return p.model(n).expected(n.total())
+}
 
 // model is how fetches take as long as the data is large.
 func (p *Pool) model(n *need) *fetchModel {
