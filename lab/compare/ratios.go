@@ -32,16 +32,11 @@ func tables() []table {
 	var all []table
 	for _, q := range stats.Quantities() {
 		for _, p := range []selection.Priority{selection.High, selection.Low} {
-			column := func(name string, of func(stats.Summary) float64) measure {
-				return measure{name, func(t *Trial) float64 { return of(t.Stats.Summary(p, q)) }}
+			t := table{title: string(q) + ", " + p.String()}
+			for i, name := range stats.Columns()[:5] {
+				t.columns = append(t.columns, measure{name, func(t *Trial) float64 { return t.Stats.Summary(p, q).Numbers()[i] }})
 			}
-			all = append(all, table{string(q) + ", " + p.String(), []measure{
-				column("mean", func(s stats.Summary) float64 { return s.Mean }),
-				column("median", func(s stats.Summary) float64 { return s.Median }),
-				column("p90", func(s stats.Summary) float64 { return s.P90 }),
-				column("p95", func(s stats.Summary) float64 { return s.P95 }),
-				column("p99", func(s stats.Summary) float64 { return s.P99 }),
-			}})
+			all = append(all, t)
 		}
 	}
 	return append(all, table{"what else was counted", []measure{

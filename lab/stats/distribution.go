@@ -60,6 +60,12 @@ type Summary struct {
 	Max    float64 `json:"max"`
 }
 
+// Columns are the heads of the thesis's tables.
+func Columns() []string { return []string{"mean", "median", "p90", "p95", "p99", "max"} }
+
+// Numbers are what stands below them.
+func (s Summary) Numbers() []float64 { return []float64{s.Mean, s.Median, s.P90, s.P95, s.P99, s.Max} }
+
 // moments holds the count, mean, variance, smallest and largest of the values
 // added. They are exact up to rounding (Welford's recurrence). The zero value is
 // empty.

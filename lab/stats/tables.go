@@ -51,7 +51,7 @@ func (t *Tables) quantity(q Quantity) *Grid {
 	g := &Grid{Left: 1, Heads: [][]string{{string(q)}, {"run"}}}
 	for _, p := range priorities {
 		g.Heads[0] = append(g.Heads[0], p, "", "", "", "", "")
-		g.Heads[1] = append(g.Heads[1], "mean", "median", "p90", "p95", "p99", "max")
+		g.Heads[1] = append(g.Heads[1], Columns()...)
 	}
 	for _, r := range t.Rows {
 		column := slices.Index(priorities, r.Priority)
@@ -63,7 +63,7 @@ func (t *Tables) quantity(q Quantity) *Grid {
 			at = len(g.Rows)
 			g.Rows = append(g.Rows, append([]string{r.Run}, slices.Repeat([]string{"-"}, 12)...))
 		}
-		for i, v := range []float64{r.Mean, r.Median, r.P90, r.P95, r.P99, r.Max} {
+		for i, v := range r.Numbers() {
 			g.Rows[at][1+6*column+i] = number(v)
 		}
 	}

@@ -11,6 +11,7 @@ import (
 	"io"
 	"os"
 	"slices"
+	"sort"
 	"strings"
 	"time"
 
@@ -86,20 +87,23 @@ func (c *whatifCommand) Run(console cli.Console) error {
 func (c *whatifCommand) answer(ctx context.Context, seen trace.Seen, jobs []trace.Job) (*answer, error) {
 	a := &answer{Heads: []string{"", "hits", "mean wait, s", "p99 wait, s", "mean time, s"}}
 	s, cache := c.setting(a, seen, jobs)
-	var err error
 	today := s.Fleet.Upstreams
 	present := judge.Contender{Policy: c.Present, Limit: map[string]float64{"bounded-hash": 1.5}[c.Present]}
 	pilotfish := judge.Contender{Policy: "expected"}
-	play := func(who judge.Contender, upstreams int) (judge.Outcome, error) {
+	var failed error
+	play := func(who judge.Contender, upstreams int) judge.Outcome {
 		one := *s
 		one.Fleet.Upstreams = upstreams
-		return who.Play(ctx, &one, jobs, cache, 1)
+		o, err := who.Play(ctx, &one, jobs, cache, 1)
+		failed = cmp.Or(failed, err)
+		return o
 	}
 	// fewest searches the least number of upstreams with which jobs wait and take no longer than the goal's.
-	fewest := func(who judge.Contender, goal judge.Outcome, low, high int) (int, error) {
-		return atLeast(low, high, func(n int) (bool, error) {
-			o, err := play(who, n)
-			return o[judge.Unanswered] <= goal[judge.Unanswered] && o[judge.Low] <= goal[judge.Low] && o[judge.LowP99] <= goal[judge.LowP99] && o[judge.Time] <= goal[judge.Time], err
+	fewest := func(who judge.Contender, goal judge.Outcome, low, high int) int {
+		return atLeast(low, high, func(n int) bool {
+			o := play(who, n)
+			return o[judge.Unanswered] <= goal[judge.Unanswered] && o[judge.Low] <= goal[judge.Low] &&
+				o[judge.LowP99] <= goal[judge.LowP99] && o[judge.Time] <= goal[judge.Time]
 		})
 	}
 	if c.Cores == 0 {
@@ -107,13 +111,10 @@ func (c *whatifCommand) answer(ctx context.Context, seen trace.Seen, jobs []trac
 		if seen.Upstreams == 0 { // it is that of all
 			most = (most + today - 1) / today
 		}
-		if s.Fleet.Cores, err = atLeast(1, most, func(n int) (bool, error) {
+		s.Fleet.Cores = atLeast(1, most, func(n int) bool {
 			s.Fleet.Cores = n
-			o, err := play(present, today)
-			return o[judge.Time] <= seen.Duration, err
-		}); err != nil {
-			return nil, err
-		}
+			return play(present, today)[judge.Time] <= seen.Duration
+		})
 		why := "with so many, jobs take as long in the present way as the logs say"
 		if s.Fleet.Cores == most {
 			why = "it had no more at one time in the logs"
@@ -124,30 +125,12 @@ func (c *whatifCommand) answer(ctx context.Context, seen trace.Seen, jobs []trac
 	if seen.Hit > 0 {
 		a.About += fmt.Sprintf(" In the logs %.0f %% found their key cached, and a job took %.3g s in the mean.", 100*float64(seen.Hits)/float64(seen.Hit), seen.Duration)
 	}
-	now, err := play(present, today)
-	if err != nil {
-		return nil, err
-	}
-	ours, err := play(pilotfish, today)
-	if err != nil {
-		return nil, err
-	}
-	need, err := fewest(pilotfish, now, 1, today)
-	if err != nil {
-		return nil, err
-	}
-	least, err := play(pilotfish, need)
-	if err != nil {
-		return nil, err
-	}
-	theirs, err := fewest(present, ours, today, 2*today+1)
-	if err != nil {
-		return nil, err
-	}
+	now, ours := play(present, today), play(pilotfish, today)
+	need, theirs := fewest(pilotfish, now, 1, today), fewest(present, ours, today, 2*today+1)
 	a.row(fmt.Sprintf("%v, %s", present, plural(today, "upstream")), now)
 	a.row("pilotfish, "+plural(today, "upstream"), ours)
 	if need < today {
-		a.row("pilotfish, "+plural(need, "upstream"), least)
+		a.row("pilotfish, "+plural(need, "upstream"), play(pilotfish, need))
 	}
 	more := fmt.Sprint(theirs)
 	if theirs > 2*today {
@@ -155,7 +138,7 @@ func (c *whatifCommand) answer(ctx context.Context, seen trace.Seen, jobs []trac
 	}
 	a.Sum = fmt.Sprintf("Upstreams needed for the waits of today: %d in the present way, %d with pilotfish. For pilotfish's waits with %s, the present way needs %s.",
 		today, need, plural(today, "upstream"), more)
-	return a, nil
+	return a, failed
 }
 
 func plural(n int, thing string) string {
@@ -166,20 +149,8 @@ func plural(n int, thing string) string {
 }
 
 // atLeast is the least number that does; high, if none below it does.
-func atLeast(low, high int, does func(int) (bool, error)) (int, error) {
-	for low < high {
-		n := (low + high) / 2
-		ok, err := does(n)
-		switch {
-		case err != nil:
-			return 0, err
-		case ok:
-			high = n
-		default:
-			low = n + 1
-		}
-	}
-	return low, nil
+func atLeast(low, high int, does func(int) bool) int {
+	return low + sort.Search(max(0, high-low), func(n int) bool { return does(low + n) })
 }
 
 // setting is the fleet of today. What the logs do not say is assumed, and said so.
