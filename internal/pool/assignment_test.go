@@ -17,8 +17,7 @@ import (
 func TestARefusalKeepsWhatAnotherJobFetched(t *testing.T) {
 	f := newFixture(t, "least-in-flight", 1)
 	claim := func() *Assignment {
-		l := f.must(start, Request{Project: 7}, nil)
-		return l
+		return f.must(start, Request{Project: 7}, nil)
 	}
 	first := claim()
 	require.Equal(t, selection.NotCached, first.Cache)
@@ -51,8 +50,7 @@ func TestFetchTimeIsTheAnswersDelay(t *testing.T) {
 }
 
 func TestFetchTimesAreLearnedWithoutHints(t *testing.T) {
-	f := newFixture(t, "random", 1)
-	address := upstreams(1)[0].Address
+	f, address := newFixture(t, "random", 1), upstreams(1)[0].Address
 	now := start
 	for range 40 {
 		l, err := f.Claim(now, Request{Project: 5}, nil) // not cached: the answer takes a fetch and 2 s
@@ -73,8 +71,7 @@ func TestFetchTimesAreLearnedWithoutHints(t *testing.T) {
 
 // A claim names the second best upstream: the one that would be picked without it.
 func TestTheRunnerUp(t *testing.T) {
-	f := newFixture(t, "expected", 3)
-	us := upstreams(3)
+	f, us := newFixture(t, "expected", 3), upstreams(3)
 	f.Report(start, us[1].Address, report(start, 1, 0, 42))
 	f.Report(start, us[2].Address, report(start, 1, 8))
 	ranking, err := f.Explain(start, Request{Project: 42})
@@ -198,8 +195,7 @@ func TestStatesOfProjectsAreBounded(t *testing.T) {
 // The breaker of an upstream may refuse a job although it was ready. What is known of the
 // other upstreams does not become that of their neighbours.
 func TestAfterARefusalTheRestIsAsItWas(t *testing.T) {
-	f := newFixture(t, "expected", 4)
-	us := upstreams(4)
+	f, us := newFixture(t, "expected", 4), upstreams(4)
 	f.Listing(start, us[1].Address, sized{5: 1e9})
 	f.Listing(start, us[3].Address, sized{5: 1e9})
 	f.gates[us[1].Address].full, f.gates[us[3].Address].full = true, true

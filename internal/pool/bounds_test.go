@@ -48,8 +48,7 @@ func TestWhatCannotBeIsUnknown(t *testing.T) {
 
 // A load that is unknown leaves the one before until that is too old.
 func TestAnAbsurdLoadIsNotTakenOver(t *testing.T) {
-	f := newFixture(t, "random", 1)
-	address := upstreams(1)[0].Address
+	f, address := newFixture(t, "random", 1), upstreams(1)[0].Address
 	f.Report(start, address, report(start, 10, 4))
 	r := report(start.Add(time.Second), 1, math.NaN(), 9)
 	f.Report(r.At, address, r)
@@ -219,8 +218,7 @@ func TestListingsThatAreTooLong(t *testing.T) {
 
 // Who fails jobs at once is not quick.
 func TestFailuresAreNoPace(t *testing.T) {
-	f := newFixture(t, "random", 1)
-	address := upstreams(1)[0].Address
+	f, address := newFixture(t, "random", 1), upstreams(1)[0].Address
 	for i := range 10 {
 		now := start.Add(time.Duration(i) * 5 * time.Second)
 		f.Report(now, address, Report{At: now, Cores: 4, CoresBusy: 1, Completed: float64(1000*i + i), Failed: float64(1000 * i)})

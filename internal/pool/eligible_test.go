@@ -128,8 +128,7 @@ func TestViewsOfTheEligible(t *testing.T) {
 }
 
 func TestPanicWhenEveryBreakerIsOpen(t *testing.T) {
-	f := newFixture(t, "least-in-flight", 4)
-	us := upstreams(4)
+	f, us := newFixture(t, "least-in-flight", 4), upstreams(4)
 	for i, u := range us {
 		f.shut(u.Address, i < 3)
 	}
@@ -174,8 +173,7 @@ func TestARefusalForLoadHoldsJobsOff(t *testing.T) {
 
 // Fall-backs are what the policy would pick next.
 func TestFallbacks(t *testing.T) {
-	f := newFixture(t, "expected", 4)
-	us := upstreams(4)
+	f, us := newFixture(t, "expected", 4), upstreams(4)
 	for i, load := range []float64{40, 0, 80, 20} {
 		f.Report(start, us[i].Address, report(start, load, 0))
 	}
@@ -207,8 +205,7 @@ func TestNoJobWaitsForGrownOpenTimes(t *testing.T) {
 		"all drain":              {nil, []string{us[3].Address}, true, 4, []int{0, 1, 2, 4}, 4},
 	} {
 		t.Run(name, func(t *testing.T) {
-			f := newFixture(t, "least-in-flight", 5)
-			us := upstreams(5)
+			f, us := newFixture(t, "least-in-flight", 5), upstreams(5)
 			for i := range us {
 				us[i].Draining = i == 4 || c.allDrain
 			}

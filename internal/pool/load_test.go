@@ -19,8 +19,7 @@ func TestEstimateAgainstHistory(t *testing.T) {
 		claimed, ended time.Time
 	}
 	rng := rand.New(rand.NewPCG(7, 7))
-	f := newFixture(t, "random", 1)
-	address := upstreams(1)[0].Address
+	f, address := newFixture(t, "random", 1), upstreams(1)[0].Address
 	now, last, reported := start, time.Time{}, 0.0
 	var history []*past
 	for range 5000 {
@@ -94,8 +93,7 @@ func TestEstimateIsBounded(t *testing.T) {
 // An upstream that says that it is idle, while it owes answers for longer than from one
 // report to the next, is not believed. It does not draw the jobs that it cannot run.
 func TestAnUpstreamThatAlwaysLooksIdle(t *testing.T) {
-	f := newFixture(t, "expected", 3)
-	us := upstreams(3)
+	f, us := newFixture(t, "expected", 3), upstreams(3)
 	liar := us[0].Address
 	var mine []*Assignment
 	now := start
@@ -141,16 +139,14 @@ func TestAnUpstreamThatAlwaysLooksIdle(t *testing.T) {
 // however long ago its reports are from.
 func TestWhoTellsTheTruthIsBelieved(t *testing.T) {
 	rng := rand.New(rand.NewPCG(5, 6))
-	f := newFixture(t, "expected", 1)
-	address := upstreams(1)[0].Address
+	f, address := newFixture(t, "expected", 1), upstreams(1)[0].Address
 	var open []*Assignment
 	now := start
 	for range 3000 {
 		now = now.Add(time.Duration(rng.IntN(3000)) * time.Millisecond)
 		switch k := rng.IntN(8); {
 		case k < 3:
-			a := f.must(now, Request{}, nil)
-			open = append(open, a)
+			open = append(open, f.must(now, Request{}, nil))
 		case k < 6 && len(open) > 0:
 			i := rng.IntN(len(open))
 			answer(open[i], now)

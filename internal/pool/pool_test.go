@@ -228,8 +228,7 @@ func TestRandomHistories(t *testing.T) {
 }
 
 func TestRestartForgetsTheCache(t *testing.T) {
-	f := newFixture(t, "random", 1)
-	us := upstreams(1)
+	f, us := newFixture(t, "random", 1), upstreams(1)
 	us[0].StartedAt = start
 	f.Set(start, us)
 	f.Report(start.Add(time.Second), us[0].Address, report(start.Add(time.Second), 0, 0, 5))

@@ -12,8 +12,7 @@ import (
 
 // A report is often older than the hints on answers that came meanwhile.
 func TestReportCountsBesideAFresherHint(t *testing.T) {
-	f := newFixture(t, "random", 1)
-	address := upstreams(1)[0].Address
+	f, address := newFixture(t, "random", 1), upstreams(1)[0].Address
 	f.Report(start, address, report(start, 10, 4))
 	l := f.must(start.Add(time.Second), Request{Project: 9}, nil)
 	now := start.Add(6 * time.Second)
@@ -34,8 +33,7 @@ func TestReportCountsBesideAFresherHint(t *testing.T) {
 }
 
 func TestListingCountsByItself(t *testing.T) {
-	f := newFixture(t, "random", 1)
-	address := upstreams(1)[0].Address
+	f, address := newFixture(t, "random", 1), upstreams(1)[0].Address
 	status := func(now time.Time, project uint64) selection.Cache {
 		s := f.members[address].cache(project, now, &f.cfg)
 		return s
@@ -103,8 +101,7 @@ func TestWhatAHintLeavesOut(t *testing.T) {
 		"no number of use":               {func(h *Hint) { h.Utilization = math.NaN() }, 10, 4},
 	} {
 		t.Run(name, func(t *testing.T) {
-			f := newFixture(t, "random", 1)
-			address := upstreams(1)[0].Address
+			f, address := newFixture(t, "random", 1), upstreams(1)[0].Address
 			r := report(start, 10, 4)
 			r.Cores = 8
 			f.Report(start, address, r)
@@ -123,8 +120,7 @@ func TestWhatAHintLeavesOut(t *testing.T) {
 // The load at the end of a response counts like that at its beginning, while the
 // job is still counted there.
 func TestLoadAtTheEndOfAResponse(t *testing.T) {
-	f := newFixture(t, "random", 1)
-	address := upstreams(1)[0].Address
+	f, address := newFixture(t, "random", 1), upstreams(1)[0].Address
 	f.Report(start, address, report(start, 10, 4))
 	a := f.must(start, Request{Project: 9}, nil)
 	now := start.Add(time.Second)

@@ -9,8 +9,7 @@ import (
 )
 
 func TestStatesSayWhatIsKnown(t *testing.T) {
-	f := newFixture(t, "random", 5)
-	us := upstreams(5)
+	f, us := newFixture(t, "random", 5), upstreams(5)
 	us[1].Draining = true
 	f.Set(start, us)
 	f.shut(us[2].Address, true)
@@ -46,8 +45,7 @@ func TestStatesSayWhatIsKnown(t *testing.T) {
 }
 
 func TestExplainClaimsNothing(t *testing.T) {
-	f := newFixture(t, "expected", 3)
-	us := upstreams(3)
+	f, us := newFixture(t, "expected", 3), upstreams(3)
 	f.Report(start, us[1].Address, report(start, 1, 0, 42))
 	ranking, err := f.Explain(start, Request{Project: 42})
 	require.NoError(t, err)
@@ -59,8 +57,7 @@ func TestExplainClaimsNothing(t *testing.T) {
 }
 
 func TestDrainByHand(t *testing.T) {
-	f := newFixture(t, "random", 2)
-	us := upstreams(2)
+	f, us := newFixture(t, "random", 2), upstreams(2)
 	require.True(t, f.Drain(us[0].Address, true))
 	assert.False(t, f.Drain("nobody:1", true))
 	for range 20 {
@@ -82,8 +79,7 @@ func TestDrainByHand(t *testing.T) {
 }
 
 func TestCachedAt(t *testing.T) {
-	f := newFixture(t, "expected", 3)
-	us := upstreams(3)
+	f, us := newFixture(t, "expected", 3), upstreams(3)
 	f.Report(start, us[1].Address, report(start, 1, 0, 42))
 	f.must(start, Request{Project: 42}, []string{us[0].Address, us[1].Address})
 	cached, assumed := f.CachedAt(start, 42)
@@ -95,8 +91,7 @@ func TestCachedAt(t *testing.T) {
 
 // A job waits for those that find no core, and for itself, at the pace of all cores.
 func TestHowLongAJobWouldWait(t *testing.T) {
-	f := newFixture(t, "expected", 2)
-	us := upstreams(2)
+	f, us := newFixture(t, "expected", 2), upstreams(2)
 	at := start
 	for n := range 3 { // 24 jobs, on 16 cores that complete 8 a second
 		at = start.Add(time.Duration(5*n) * time.Second)

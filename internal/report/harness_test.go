@@ -331,6 +331,14 @@ func (f *fleet) during(t *testing.T, act func()) {
 	<-done
 }
 
+// follow runs the source for so long with these upstreams.
+func (f *fleet) follow(t *testing.T, howLong time.Duration, addresses []string) {
+	f.during(t, func() {
+		f.Follow(addresses)
+		time.Sleep(howLong)
+	})
+}
+
 // polls is how often each upstream was asked since the last call.
 func (f *fleet) polls() map[string]int {
 	synctest.Wait()

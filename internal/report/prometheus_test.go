@@ -298,10 +298,7 @@ func TestRunOutlivesItsPrometheus(t *testing.T) {
 			}
 			return well(r)
 		}
-		f.during(t, func() {
-			f.Follow(all)
-			time.Sleep(500*time.Second + time.Millisecond)
-		})
+		f.follow(t, 500*time.Second+time.Millisecond, all)
 		queries := len(f.asked[queryPath])
 		assert.InDelta(t, 100, queries, 5)
 		assert.Empty(t, f.reports)
@@ -329,10 +326,7 @@ func TestRunOfAPrometheusEndsAmidItsQuestions(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := newFleet(t, byPrometheus)
 		f.answer = func(r *http.Request) (*http.Response, error) { return nil, after(r, time.Hour) }
-		f.during(t, func() {
-			f.Follow(addresses(20))
-			time.Sleep(3 * time.Second)
-		})
+		f.follow(t, 3*time.Second, addresses(20))
 		time.Sleep(time.Hour)
 		assert.Len(t, f.asked, 21, "all were under way")
 		assert.Empty(t, f.listings)
@@ -341,10 +335,7 @@ func TestRunOfAPrometheusEndsAmidItsQuestions(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := newFleet(t, byPrometheus)
 		f.answer = func(r *http.Request) (*http.Response, error) { return nil, after(r, time.Hour) }
-		f.during(t, func() {
-			f.Follow(addresses(3))
-			time.Sleep(600 * time.Millisecond)
-		})
+		f.follow(t, 600*time.Millisecond, addresses(3))
 		time.Sleep(time.Hour)
 		assert.Len(t, f.asked[queryPath], 1)
 		assert.Empty(t, f.failed, "a poll that is ended has not failed")

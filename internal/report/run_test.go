@@ -98,10 +98,7 @@ func TestRunEndsAmidPolls(t *testing.T) {
 			}
 			return nil, after(r, time.Hour)
 		}
-		f.during(t, func() {
-			f.Follow(addresses(100))
-			time.Sleep(500 * time.Millisecond) // some wait, some read metrics, some hang in the listing
-		})
+		f.follow(t, 500*time.Millisecond, addresses(100)) // some wait, some read metrics, some hang in the listing
 		time.Sleep(time.Hour)
 		assert.NotEmpty(t, f.asked)
 		assert.Empty(t, f.reports)
@@ -123,10 +120,7 @@ func TestReportIsOfMidwayToTheHeaders(t *testing.T) {
 			body := &slow{r: r, text: goodPage, chunk: len(goodPage) / 2, pause: 400 * time.Millisecond}
 			return respond(http.StatusOK, body), nil
 		}
-		f.during(t, func() {
-			f.Follow([]string{"a:1"})
-			time.Sleep(10 * time.Second)
-		})
+		f.follow(t, 10*time.Second, []string{"a:1"})
 		require.NotEmpty(t, f.reports["a:1"])
 		for i, r := range f.reports["a:1"] {
 			assert.Equal(t, f.asked["a:1"][i]+150*time.Millisecond, r.At.Sub(f.begun))
@@ -149,10 +143,7 @@ func TestRunPollsEachAtItsOwnPace(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := newFleet(t)
 		all := addresses(20)
-		f.during(t, func() {
-			f.Follow(all)
-			time.Sleep(500 * time.Second)
-		})
+		f.follow(t, 500*time.Second, all)
 		phases := map[time.Duration]bool{}
 		var second time.Duration
 		for _, address := range all {
@@ -187,10 +178,7 @@ func TestRunIsNotDelayedByAnyUpstream(t *testing.T) {
 			}
 			return well(r)
 		}
-		f.during(t, func() {
-			f.Follow([]string{"hangs:1", "drips:1", "drips-listing:1", "well:1"})
-			time.Sleep(500 * time.Second)
-		})
+		f.follow(t, 500*time.Second, []string{"hangs:1", "drips:1", "drips-listing:1", "well:1"})
 		for _, address := range f.followed {
 			assert.InDelta(t, 100, len(f.asked[address]), 5, address)
 		}
@@ -241,10 +229,7 @@ func TestAnUpstreamThatStopsReportingIsAskedSoon(t *testing.T) {
 			}
 			return well(r)
 		}
-		f.during(t, func() {
-			f.Follow([]string{"hangs:1"})
-			time.Sleep(80 * time.Second)
-		})
+		f.follow(t, 80*time.Second, []string{"hangs:1"})
 		asked := f.asked["hangs:1"]
 		first := slices.IndexFunc(asked, func(at time.Duration) bool { return at > 20*time.Second })
 		assert.Equal(t, 2*time.Second, asked[first+1]-asked[first], "the first poll has its time")
@@ -280,10 +265,7 @@ func TestAnUpstreamThatNeverReportsIsAskedRarely(t *testing.T) {
 			}
 			return respond(http.StatusNotFound, strings.NewReader("")), nil
 		}
-		f.during(t, func() {
-			f.Follow([]string{"plain:1", "hangs:1", "late:1", "down:1", "stopped:1"})
-			time.Sleep(time.Hour)
-		})
+		f.follow(t, time.Hour, []string{"plain:1", "hangs:1", "late:1", "down:1", "stopped:1"})
 		for _, address := range []string{"plain:1", "hangs:1"} {
 			asked := f.asked[address]
 			assert.Less(t, asked[2], 12*time.Second, "tried a few times at first")
@@ -358,10 +340,7 @@ func TestHealthChecks(t *testing.T) {
 			}
 			return respond(http.StatusOK, strings.NewReader("fine")), nil
 		}
-		f.during(t, func() {
-			f.Follow([]string{"a:1", "none:1", "hangs:1"})
-			time.Sleep(100 * time.Second)
-		})
+		f.follow(t, 100*time.Second, []string{"a:1", "none:1", "hangs:1"})
 		assert.Equal(t, "status 503 Service Unavailable", sick["a:1"][0])
 		assert.GreaterOrEqual(t, len(sick["a:1"]), 2, "the next came soon")
 		assert.Empty(t, sick["none:1"], "it answers")
