@@ -17,6 +17,7 @@ import (
 	"example.org/pilotfish/internal/pool"
 	"example.org/pilotfish/internal/quality"
 	"example.org/pilotfish/internal/record"
+	"example.org/pilotfish/internal/tracing"
 )
 
 // now is what the page shows of the moment.
@@ -101,7 +102,7 @@ func (s *sidecar) sinks() []func(*record.Job) {
 		s.served.ended,
 		s.metrics.Ended,
 		s.journal.Ended,
-		func(r *record.Job) { s.current.Load().tracing.Ended(r) },
+		tracing.Ended,
 		func(r *record.Job) { s.jobs.Write(s.current.Load().cfg.Log, r) },
 	}
 }

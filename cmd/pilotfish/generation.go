@@ -39,7 +39,9 @@ func (s *sidecar) newGeneration(cfg *config.Config, before *generation) (*genera
 	if g.reader, err = intake.NewReader(cfg.Job); err != nil {
 		return nil, err
 	}
-	if g.tracing, err = tracing.New(tracing.Config{Settings: cfg.Tracing, Version: version, Failed: func(err error) {
+	if before != nil && before.cfg.Tracing == cfg.Tracing {
+		g.tracing = before.tracing
+	} else if g.tracing, err = tracing.New(tracing.Config{Settings: cfg.Tracing, Version: version, Failed: func(err error) {
 		s.log.Warn("spans are lost: the collector does not take them", zap.String("endpoint", cfg.Tracing.Endpoint), zap.Error(err))
 	}}); err != nil {
 		return nil, err
@@ -130,6 +132,7 @@ func (s *sidecar) stop() {
 	defer s.mu.Unlock()
 	s.running = nil
 	s.current.Load().stop()
+	s.current.Load().tracing.Close()
 }
 
 // startGeneration runs g until it is stopped; s.mu must be held.
@@ -143,7 +146,6 @@ func (s *sidecar) startGeneration(g *generation) {
 	if err := g.tracing.Open(); err != nil {
 		s.log.Error("jobs are not traced", zap.Error(err))
 	}
-	wg.Go(func() { g.tracing.Run(ctx) })
 	wg.Go(func() {
 		if err := g.discovery.Run(ctx, sets); err != nil && ctx.Err() == nil {
 			s.log.Error("discovery ended", zap.Error(err))

@@ -71,6 +71,9 @@ func (s *sidecar) reload(cfg *config.Config) (waiting []string, err error) {
 	}
 	s.current.Store(g)
 	before.stop()
+	if before.tracing != g.tracing {
+		before.tracing.Close()
+	}
 	s.balancer.SetSettings(balancer.Settings{
 		Pool: settings, Retry: cfg.Retry, Queue: s.queue(cfg), Projects: cfg.Projects,
 	})

@@ -66,7 +66,7 @@ func (b *Book) Request(own, to http.Header) {
 	if b.cfg.Trace == nil {
 		return
 	}
-	if b.Record.Span = b.cfg.Trace(own); b.Record.Span != nil {
+	if b.Record.Span = b.cfg.Trace(b.Record.Arrived, own); b.Record.Span != nil {
 		to["Traceparent"] = own["Traceparent"]
 	}
 }

@@ -29,9 +29,9 @@ type Config struct {
 	AskLoad bool
 	// Sinks are called in turn for each job, once, when it has ended.
 	Sinks []func(*record.Job)
-	// Trace marks a job that is to be traced, and adds to the header for the upstreams
+	// Trace begins the span of a job that is to be traced, and adds to the header for the upstreams
 	// what tells them. It returns nil for a job that is not. nil traces none.
-	Trace func(h http.Header) *record.Span
+	Trace func(arrived time.Time, h http.Header) (span any)
 	// ExplainHeaders adds headers about the decision to each response.
 	ExplainHeaders bool
 	// RetryAfter is told to submitters whose job was shed, rounded up to whole seconds; default 1 s.

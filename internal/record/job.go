@@ -60,16 +60,10 @@ type Job struct {
 	// nothing tells whether the upstream had more to say.
 	Unframed bool
 
-	// Span is the job's place in a trace; nil where it is not traced.
-	Span *Span
+	// Span is the tracer's own of the job; nil where it is not traced.
+	Span any
 
 	first [1]Attempt // most jobs have no other
-}
-
-// Span is where a job stands in a trace (W3C Trace Context).
-type Span struct {
-	Trace      [16]byte
-	ID, Parent [8]byte // Parent is all 0 where the trace begins with the job
 }
 
 // Attempt is one try at one upstream.

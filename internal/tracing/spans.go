@@ -13,27 +13,17 @@ import (
 	"example.org/pilotfish/internal/record"
 )
 
-// Ended makes the spans of a job that has ended, if it was marked.
-func (t *Tracer) Ended(r *record.Job) {
-	if t == nil || r.Span == nil {
+// Ended ends the span of a job, and makes those of its attempts.
+func Ended(r *record.Job) {
+	job, traced := r.Span.(trace.Span)
+	if !traced {
 		return
 	}
-	provider := t.provider.Load()
-	if provider == nil {
-		return
-	}
-	tracer := provider.Tracer("pilotfish")
-	ctx := context.WithValue(context.Background(), chosen{}, r.Span)
-	if parent := trace.SpanID(r.Span.Parent); parent.IsValid() {
-		ctx = trace.ContextWithRemoteSpanContext(ctx, trace.NewSpanContext(trace.SpanContextConfig{
-			TraceID: r.Span.Trace, SpanID: parent, TraceFlags: trace.FlagsSampled, Remote: true,
-		}))
-	}
-	ctx, job := tracer.Start(ctx, "job", trace.WithTimestamp(r.Arrived), trace.WithSpanKind(trace.SpanKindServer), trace.WithAttributes(attributes(r.Fields)...))
-	ctx = context.WithValue(ctx, chosen{}, (*record.Span)(nil)) // the attempts' identifiers are nobody's yet
+	ctx, tracer := trace.ContextWithSpan(context.Background(), job), job.TracerProvider().Tracer("pilotfish")
 	for i := range r.Attempts {
 		attempt(ctx, tracer, r.Arrived, &r.Attempts[i])
 	}
+	job.SetAttributes(attributes(r.Fields)...)
 	if r.Failed() {
 		job.SetStatus(codes.Error, short(r.Err))
 	}

@@ -4,11 +4,9 @@
 package tracing
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
-	"math/rand/v2"
 	"net/http"
 	"net/url"
 	"sync/atomic"
@@ -21,7 +19,6 @@ import (
 	sdktrace "go.opentelemetry.io/otel/sdk/trace"
 	"go.opentelemetry.io/otel/trace"
 
-	"example.org/pilotfish/internal/record"
 	"example.org/pilotfish/internal/settings"
 )
 
@@ -65,7 +62,7 @@ type Config struct {
 // Tracer traces jobs. A nil one traces nothing. Its methods are safe for concurrent use.
 type Tracer struct {
 	cfg      Config
-	provider atomic.Pointer[sdktrace.TracerProvider] // nil before Open
+	provider atomic.Pointer[sdktrace.TracerProvider] // nil before Open, and after Close
 }
 
 // New returns a Tracer, or nil where the settings want none.
@@ -84,9 +81,9 @@ func New(cfg Config) (*Tracer, error) {
 	return &Tracer{cfg: cfg}, nil
 }
 
-// Open makes what sends the spans. Run must follow.
+// Open makes what sends the spans, unless it was made. Close must follow.
 func (t *Tracer) Open() error {
-	if t == nil {
+	if t == nil || t.provider.Load() != nil {
 		return nil
 	}
 	at, err := url.Parse(t.cfg.Endpoint)
@@ -104,8 +101,7 @@ func (t *Tracer) Open() error {
 	limits.AttributeValueLengthLimit = maxValue
 	t.provider.Store(sdktrace.NewTracerProvider(
 		sdktrace.WithBatcher(&telling{SpanExporter: exporter, failed: t.cfg.Failed}), // which drops what it cannot send in time
-		sdktrace.WithSampler(sdktrace.AlwaysSample()),                                // Begin has chosen
-		sdktrace.WithIDGenerator(generator{}),
+		sdktrace.WithSampler(sdktrace.ParentBased(sdktrace.TraceIDRatioBased(t.cfg.Share))),
 		sdktrace.WithRawSpanLimits(limits),
 		sdktrace.WithResource(resource.NewSchemaless(
 			attribute.String("service.name", "pilotfish"), attribute.String("service.version", t.cfg.Version))),
@@ -113,71 +109,36 @@ func (t *Tracer) Open() error {
 	return nil
 }
 
-// Run waits until ctx ends, and then sends what is left.
-func (t *Tracer) Run(ctx context.Context) {
-	<-ctx.Done()
-	if t == nil || t.provider.Load() == nil {
+// Close sends what is left. Jobs that are under way leave no span.
+func (t *Tracer) Close() {
+	if t == nil {
 		return
 	}
-	last, cancel := context.WithTimeout(context.WithoutCancel(ctx), flushTime)
+	provider := t.provider.Swap(nil)
+	if provider == nil {
+		return
+	}
+	last, cancel := context.WithTimeout(context.Background(), flushTime)
 	defer cancel()
-	if err := t.provider.Load().Shutdown(last); err != nil {
+	if err := provider.Shutdown(last); err != nil {
 		t.cfg.Failed(err)
 	}
 }
 
-// Begin marks a job that is to be traced, and tells its upstreams: h is what they get.
-// Where it is not, nil comes back and h stays as it is.
-func (t *Tracer) Begin(h http.Header) *record.Span {
-	ctx := propagation.TraceContext{}.Extract(context.Background(), propagation.HeaderCarrier(h))
-	parent := trace.SpanContextFromContext(ctx)
-	s := &record.Span{ID: newSpanID()}
-	switch {
-	case parent.IsValid() && parent.IsSampled():
-		s.Trace, s.Parent = parent.TraceID(), parent.SpanID()
-	case !parent.IsValid() && rand.Float64() < t.cfg.Share:
-		s.Trace = newTraceID()
-	default:
+// Begin begins the span of a job that is to be traced, and tells its upstreams: h is what they
+// get. Where it is not, nil comes back and h stays as it is.
+func (t *Tracer) Begin(arrived time.Time, h http.Header) any {
+	provider := t.provider.Load()
+	if provider == nil {
 		return nil
 	}
-	h["Traceparent"] = []string{fmt.Sprintf("00-%x-%x-01", s.Trace, s.ID)}
-	return s
-}
-
-func newTraceID() (id trace.TraceID) { draw(id[:]); return id }
-
-func newSpanID() (id trace.SpanID) { draw(id[:]); return id }
-
-// draw fills an identifier with random bytes. All zero is none.
-func draw(id []byte) {
-	for bytes.Count(id, []byte{0}) == len(id) {
-		for i := range id {
-			id[i] = byte(rand.Uint32())
-		}
+	ctx := propagation.TraceContext{}.Extract(context.Background(), propagation.HeaderCarrier(h))
+	ctx, span := provider.Tracer("pilotfish").Start(ctx, "job", trace.WithTimestamp(arrived), trace.WithSpanKind(trace.SpanKindServer))
+	if !span.IsRecording() {
+		return nil
 	}
-}
-
-// chosen is the key under which a context has the identifiers of a job's span, which
-// upstreams were told before the span is made.
-type chosen struct{}
-
-// generator gives a job's span the identifiers that upstreams were told.
-type generator struct{}
-
-// NewIDs implements sdktrace.IDGenerator.
-func (generator) NewIDs(ctx context.Context) (trace.TraceID, trace.SpanID) {
-	if s, ok := ctx.Value(chosen{}).(*record.Span); ok && s != nil {
-		return s.Trace, s.ID
-	}
-	return newTraceID(), newSpanID()
-}
-
-// NewSpanID implements sdktrace.IDGenerator.
-func (generator) NewSpanID(ctx context.Context, _ trace.TraceID) trace.SpanID {
-	if s, ok := ctx.Value(chosen{}).(*record.Span); ok && s != nil {
-		return s.ID
-	}
-	return newSpanID()
+	propagation.TraceContext{}.Inject(ctx, propagation.HeaderCarrier(h))
+	return span
 }
 
 // telling is an exporter that tells of failures itself: the SDK would write them to

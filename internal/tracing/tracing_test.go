@@ -1,7 +1,6 @@
 package tracing_test
 
 import (
-	"context"
 	"fmt"
 	"io"
 	"net/http"
@@ -79,16 +78,14 @@ func described(list []*common.KeyValue) (all []string) {
 	return all
 }
 
-// open starts a tracer; end sends what it has and stops it.
-func open(t *testing.T, s tracing.Settings, failed func(error)) (tracer *tracing.Tracer, end func()) {
+// open starts a tracer. Its Close sends what it has.
+func open(t *testing.T, s tracing.Settings, failed func(error)) *tracing.Tracer {
 	t.Helper()
 	tracer, err := tracing.New(tracing.Config{Settings: s, Version: "1.2.3", Failed: failed})
 	require.NoError(t, err)
 	require.NoError(t, tracer.Open())
-	ctx, cancel := context.WithCancel(context.Background())
-	ended := make(chan struct{})
-	go func() { tracer.Run(ctx); close(ended) }()
-	return tracer, func() { cancel(); <-ended }
+	t.Cleanup(tracer.Close)
+	return tracer
 }
 
 const (
@@ -98,14 +95,13 @@ const (
 
 func TestSpansOfAJob(t *testing.T) {
 	r := newReceiver(t)
-	tracer, end := open(t, tracing.Settings{Endpoint: r.URL, Share: 1}, func(err error) { t.Error(err) })
+	tracer := open(t, tracing.Settings{Endpoint: r.URL, Share: 1}, func(err error) { t.Error(err) })
 	h := http.Header{"Traceparent": {parent}, "Tracestate": {"vendor=x"}}
-	span := tracer.Begin(h)
+	arrived := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
+	span := tracer.Begin(arrived, h)
 	require.NotNil(t, span)
-	assert.Equal(t, fmt.Sprintf("00-%s-%x-01", traceID, span.ID), h.Get("Traceparent"), "upstreams stand below the job")
 	assert.Equal(t, "vendor=x", h.Get("Tracestate"))
 
-	arrived := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
 	job := &record.Job{
 		ID: "job-1", Arrived: arrived, Span: span, Status: 200, Outcome: intake.Answered, Completeness: intake.Complete,
 		TTFB: 300 * time.Millisecond, Total: time.Second, Bytes: 9,
@@ -115,8 +111,8 @@ func TestSpansOfAJob(t *testing.T) {
 			{Upstream: "b:1", Outcome: pool.Answered, Start: 20 * time.Millisecond, End: time.Second, Cache: selection.Cached, Hint: &pool.Hint{Waited: 40 * time.Millisecond}},
 		},
 	}
-	tracer.Ended(job)
-	end()
+	tracing.Ended(job)
+	tracer.Close()
 
 	require.Len(t, r.spans, 3)
 	first, second, whole := r.spans[0], r.spans[1], r.spans[2]
@@ -125,7 +121,7 @@ func TestSpansOfAJob(t *testing.T) {
 		assert.Equal(t, traceID, fmt.Sprintf("%x", s.TraceId))
 	}
 	assert.Equal(t, "job", whole.Name)
-	assert.Equal(t, span.ID[:], whole.SpanId)
+	assert.Equal(t, fmt.Sprintf("00-%s-%x-01", traceID, whole.SpanId), h.Get("Traceparent"), "upstreams stand below the job")
 	assert.Equal(t, "b7ad6b7169203331", fmt.Sprintf("%x", whole.ParentSpanId))
 	assert.EqualValues(t, arrived.UnixNano(), whole.StartTimeUnixNano)
 	assert.EqualValues(t, arrived.Add(time.Second).UnixNano(), whole.EndTimeUnixNano)
@@ -171,21 +167,22 @@ func TestWhatIsTraced(t *testing.T) {
 		{"broken", "00-xyz", 0, false},
 		{"broken, all", "00-xyz", 1, true},
 	} {
-		tracer, err := tracing.New(tracing.Config{Settings: tracing.Settings{Endpoint: "http://127.0.0.1:1", Share: c.share}, Failed: func(error) {}})
-		require.NoError(t, err)
+		tracer := open(t, tracing.Settings{Endpoint: newReceiver(t).URL, Share: c.share}, func(err error) { t.Error(err) })
 		h := http.Header{}
 		if c.traceparent != "" {
 			h.Set("Traceparent", c.traceparent)
 		}
-		span := tracer.Begin(h)
+		span := tracer.Begin(time.Now(), h)
 		assert.Equal(t, c.traced, span != nil, c.name)
 		if c.traced {
-			assert.Equal(t, fmt.Sprintf("00-%x-%x-01", span.Trace, span.ID), h.Get("Traceparent"), c.name)
-			assert.Equal(t, c.name == "marked", span.Parent != [8]byte{}, c.name)
+			assert.Regexp(t, `^00-[0-9a-f]{32}-[0-9a-f]{16}-01$`, h.Get("Traceparent"), c.name)
+			assert.Equal(t, c.name == "marked", strings.Contains(h.Get("Traceparent"), traceID), c.name)
 		} else {
 			assert.Equal(t, c.traceparent, h.Get("Traceparent"), c.name)
 		}
-		tracer.Ended(&record.Job{Span: span}) // before Open: nothing happens
+		tracer.Close()
+		assert.Nil(t, tracer.Begin(time.Now(), h), "nothing is traced after the end")
+		tracing.Ended(&record.Job{Span: span}) // nor is this sent
 	}
 }
 
@@ -194,11 +191,11 @@ func TestACollectorThatRefuses(t *testing.T) {
 	r := newReceiver(t)
 	r.status = http.StatusBadRequest
 	var failures []error
-	tracer, end := open(t, tracing.Settings{Endpoint: r.URL, Share: 1}, func(err error) { failures = append(failures, err) })
+	tracer := open(t, tracing.Settings{Endpoint: r.URL, Share: 1}, func(err error) { failures = append(failures, err) })
 	for range 2000 { // several batches
-		tracer.Ended(&record.Job{Span: tracer.Begin(http.Header{}), Arrived: time.Now()})
+		tracing.Ended(&record.Job{Span: tracer.Begin(time.Now(), http.Header{}), Arrived: time.Now()})
 	}
-	end()
+	tracer.Close()
 	require.Len(t, failures, 1)
 	assert.ErrorContains(t, failures[0], "400")
 }
@@ -208,8 +205,6 @@ func TestNothingIsTraced(t *testing.T) {
 	require.NoError(t, err)
 	require.Nil(t, tracer)
 	require.NoError(t, tracer.Open())
-	tracer.Ended(&record.Job{Span: &record.Span{}})
-	ended, cancel := context.WithCancel(t.Context())
-	cancel()
-	tracer.Run(ended)
+	tracing.Ended(&record.Job{})
+	tracer.Close()
 }
