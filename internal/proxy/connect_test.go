@@ -45,32 +45,3 @@ func TestNoRoundAfterTheDeadline(t *testing.T) {
 		assert.Less(t, r.Attempt().Start, 2*time.Second)
 	})
 }
-
-// Upstreams that drop connections cost no job while another lives, and only the first
-// jobs wait for them.
-func TestUpstreamsThatDropConnections(t *testing.T) {
-	bubble(t, func(t *testing.T, m *memory) {
-		lives := m.upstream(t, "up:5", func(p *peer) {
-			for p.request() != nil {
-				p.say(ok)
-			}
-		})
-		c := startSidecar(t, setup{network: m, upstreams: []string{"up:1", "up:2", "up:3", "up:4", lives}, retries: 0.01})
-		for range 20 {
-			status, _, _, _ := m.submit(t, "{}")
-			assert.Equal(t, 200, status)
-		}
-		records := c.seen(20)
-		assert.Len(t, records[0].Attempts, 5, "it went to all that drop connections")
-		assert.Less(t, records[0].Total, 10*time.Second)
-		tried := map[string]int{}
-		for _, r := range records[1:] {
-			for _, a := range r.Attempts[:len(r.Attempts)-1] {
-				tried[a.Upstream]++
-			}
-		}
-		for upstream, n := range tried {
-			assert.LessOrEqual(t, n, 1, "%s: a later job tries it only when its breaker lets one through", upstream)
-		}
-	})
-}

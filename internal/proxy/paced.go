@@ -18,7 +18,6 @@ const slowest = 256
 type pacedBody struct {
 	r       io.Reader
 	rc      *http.ResponseController
-	idle    time.Duration
 	got     int64
 	blocked time.Duration
 
@@ -28,7 +27,7 @@ type pacedBody struct {
 
 func (b *pacedBody) Read(p []byte) (int, error) {
 	started := time.Now()
-	b.deadline(started.Add(b.idle + time.Duration(b.got)*(time.Second/slowest) - b.blocked))
+	b.deadline(started.Add(bodyIdle + time.Duration(b.got)*(time.Second/slowest) - b.blocked))
 	n, err := b.r.Read(p)
 	b.deadline(time.Time{}) // one that passed between two reads would end an HTTP/2 stream
 	b.got += int64(n)

@@ -13,8 +13,7 @@ type Proxy struct {
 	cfg       Config
 	guard     Guard
 	upstreams *upstreamclient.Client
-
-	bodyIdle, linger time.Duration // as the constants, but in tests
+	linger    time.Duration // lingerTime, but in tests
 }
 
 // New returns a Proxy. Close it when no job is left.
@@ -28,7 +27,7 @@ func New(cfg Config) (*Proxy, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Proxy{cfg: cfg, guard: NewGuard(cfg.Hosts), upstreams: upstreams, bodyIdle: bodyIdle, linger: lingerTime}, nil
+	return &Proxy{cfg: cfg, guard: NewGuard(cfg.Hosts), upstreams: upstreams, linger: lingerTime}, nil
 }
 
 // Close closes the connections to upstreams that no job uses.

@@ -54,19 +54,14 @@ func (x *exchange) read() error {
 	}
 	x.header = outgoingHeader(x.r)
 	x.book.Request(x.header, x.header)
-	x.begin()
-	return nil
-}
-
-// begin takes the job in.
-func (x *exchange) begin() {
-	request := dispatch.Request{Bytes: int64(len(x.body.Bytes()))}
-	if x.body.Whole() {
+	request := dispatch.Request{Bytes: int64(len(body.Bytes()))}
+	if body.Whole() {
 		request.Withdraw = &x.withdrawal
 	} else {
 		_ = x.rc.EnableFullDuplex() // HTTP/2 always is: an upstream may answer before the rest has come
 	}
 	x.book.Begin(request)
+	return nil
 }
 
 // readBody reads the body from the submitter.

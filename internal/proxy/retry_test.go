@@ -2,7 +2,6 @@ package proxy_test
 
 import (
 	"fmt"
-	"net/http"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -180,40 +179,6 @@ func TestAJobThatIsLostWhileItIsSent(t *testing.T) {
 	r := c.seen(1)[0]
 	require.Len(t, r.Attempts, 2)
 	assert.Equal(t, []pool.Outcome{pool.Refused, pool.Refused}, []pool.Outcome{r.Attempts[0].Outcome, r.Attempts[1].Outcome})
-}
-
-// A job that kills what it meets is sent twice at most, pooled connections and
-// headers that ask for a replay notwithstanding.
-func TestAKillerDoesNotTour(t *testing.T) {
-	var killed atomic.Int32
-	var ups []string
-	for range 4 {
-		ups = append(ups, scripted(t, func(p *peer) {
-			for r := p.request(); r != nil; r = p.request() {
-				if strings.Contains(string(r.body), "kill") {
-					killed.Add(1)
-					return
-				}
-				p.say(ok)
-			}
-		}).address)
-	}
-	for warm := range 3 {
-		c := startSidecar(t, setup{upstreams: ups})
-		for range warm {
-			res, _ := c.post("{}")
-			assert.Equal(t, 200, res.StatusCode)
-		}
-		killed.Store(0)
-		r, err := http.NewRequest("POST", c.url("/"), reader(`{"x":"kill"}`))
-		require.NoError(t, err)
-		r.Header.Set("Idempotency-Key", "1")
-		res, err := client(t).Do(r)
-		require.NoError(t, err)
-		_ = res.Body.Close()
-		assert.Equal(t, 502, res.StatusCode)
-		assert.EqualValues(t, 2, killed.Load())
-	}
 }
 
 func TestASubmitterThatLeavesBetweenAttemptsEndsThem(t *testing.T) {

@@ -45,9 +45,8 @@ type setup struct {
 	failures  int           // that open a breaker; 0 is practically never
 	connect   time.Duration // connect time-out; 0 is the default
 	server    proxy.ServerConfig
-	network   *memory // nil is TCP
-
-	bodyIdle, linger time.Duration // 0 is the default
+	network   *memory       // nil is TCP
+	linger    time.Duration // 0 is the default
 }
 
 // sidecar is a proxy with all that stands behind it, listening.
@@ -140,8 +139,10 @@ func startSidecar(t testing.TB, s setup) *sidecar {
 	s.Idle = cmp.Or(s.Idle, proxy.Default().Idle)
 	handler, err := proxy.New(s.Config)
 	require.NoError(t, err)
-	handler.SetTimes(s.bodyIdle, s.linger)
 	c.handler = handler
+	if s.linger > 0 {
+		handler.SetLinger(s.linger)
+	}
 	s.server.Conns = cmp.Or(s.server.Conns, proxy.DefaultServer().Connections)
 	s.server.ErrorLog = log.New(io.Discard, "", 0)
 	c.server, err = proxy.NewServer(handler, s.server)

@@ -156,9 +156,6 @@ func (w *response) SetReadDeadline(at time.Time) error {
 	return nil
 }
 
-// EnableFullDuplex does nothing: the body may always be read while the answer is written.
-func (w *response) EnableFullDuplex() error { return nil }
-
 // finish ends the answer, and sends what is left of it.
 func (w *response) finish(unread bool) error {
 	w.close = w.close || unread

@@ -2,12 +2,12 @@ package upstreamclient
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"io"
 	"net/http"
-	"strconv"
 	"strings"
 	"time"
 )
@@ -76,8 +76,8 @@ func (c *conn) head(ctx context.Context, r *Request, err error, most int64, p *P
 		return nil, err
 	}
 	p.Answered = true
-	if withdrawn {
-		if err := c.resume(ctx, r.Deadline); err != nil {
+	if withdrawn { // too late
+		if err := cmp.Or(c.SetReadDeadline(r.Deadline), ctx.Err()); err != nil { // the deadline must not undo an interruption by ctx
 			return nil, err
 		}
 	}
@@ -151,7 +151,8 @@ func (r *Response) Unframed() bool {
 }
 
 // Ready reports whether the first Read brings something, or the end, without
-// waiting for the upstream.
+// waiting for the upstream. Of chunks it does so where all have come: net/http's reader waits
+// for the rest of a chunk that has begun.
 func (r *Response) Ready() bool {
 	switch {
 	case r.whole:
@@ -162,31 +163,7 @@ func (r *Response) Ready() bool {
 		return true
 	}
 	there, _ := r.conn.In.Peek(r.conn.In.Buffered())
-	return wholeChunks(there)
-}
-
-// wholeChunks reports whether chunks have come of which none is cut off: net/http's reader
-// waits for the rest of a chunk that has begun. A size that is cut off stands for no chunk.
-func wholeChunks(there []byte) bool {
-	for some := false; ; some = true {
-		line, rest, complete := bytes.Cut(there, []byte("\n"))
-		if !complete {
-			return some
-		}
-		digits, _, _ := bytes.Cut(line, []byte(";"))
-		size, err := strconv.ParseUint(string(bytes.TrimSpace(digits)), 16, 64)
-		switch {
-		case err != nil: // which the reader finds too
-			return true
-		case size == 0: // the last: it ends with an empty line
-			return bytes.HasPrefix(rest, []byte("\r\n")) || bytes.Contains(rest, []byte("\r\n\r\n"))
-		case size > uint64(len(rest)):
-			return false
-		case size+2 > uint64(len(rest)): // its end is not needed
-			return true
-		}
-		there = rest[size+2:]
-	}
+	return bytes.HasSuffix(there, []byte("0\r\n\r\n"))
 }
 
 // Complete reports whether all of a body with a length has come: no Read will wait.

@@ -40,15 +40,3 @@ func TestHeadsAreBounded(t *testing.T) {
 	_, text, _ := do(t, newClient(t, Config{MaxHead: 64 << 10}), job(up, "{}"))
 	assert.Len(t, text, 1<<20, "the bound is on the head alone")
 }
-
-// Ready tells whether the first Read brings something without a wait: net/http's reader waits for the rest of a
-// chunk, of any size of 64 bits.
-func TestWholeChunks(t *testing.T) {
-	for there, whole := range map[string]bool{
-		"2\r\nok\r\n0\r\n\r\n": true, "2;ext\r\nok": true, "1\r\no\r\n": true, "2\r\nok\r\n2": true, "0\r\n\r\n": true, "0\r\nX: 1\r\n\r\n": true,
-		"2\r\no": false, "2\r\nok\r\n2\r\n": false, "2\r\nok\r\n2\r\no": false, "2\r\nok\r\n0\r\n": false, "2\r\n": false, "2": false, "": false,
-		"0\r\nX: 1": false, "0\r\n": false, "8000000000000000\r\n": false, "ffffffffffffffff\r\n": false, "x\r\n": true, // an error comes at once
-	} {
-		assert.Equal(t, whole, wholeChunks([]byte(there)), "%q", there)
-	}
-}

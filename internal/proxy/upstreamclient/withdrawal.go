@@ -1,7 +1,6 @@
 package upstreamclient
 
 import (
-	"context"
 	"errors"
 	"sync"
 	"time"
@@ -65,12 +64,4 @@ func (w *Withdrawal) leave(begun bool) (withdrawn bool) {
 	defer w.mu.Unlock()
 	w.conn, w.begun = nil, begun
 	return w.withdrawn
-}
-
-// resume takes back the interruption of a connection on which the answer has begun.
-func (c *conn) resume(ctx context.Context, deadline time.Time) error {
-	if err := c.SetReadDeadline(deadline); err != nil {
-		return err
-	}
-	return ctx.Err() // the deadline must not undo an interruption by ctx
 }
