@@ -71,10 +71,10 @@ func (s *sidecar) newGeneration(cfg *config.Config, before *generation) (*genera
 		Report: s.balancer.Report, Listing: s.balancer.Listing, Unreported: s.balancer.ReportFailed, Checked: s.balancer.Checked,
 		Failed: func(address string, err error) {
 			s.metrics.ReportFailed(address)
-			s.journal.ReportFailed(address, err)
+			s.journal.ReportFailed(address, false, err)
 			s.log.Debug("report", zap.String("upstream", address), zap.Error(err))
 		},
-		Silent: s.journal.ReportsNothing,
+		Silent: func(address string, err error) { s.journal.ReportFailed(address, true, err) },
 	})
 	return g, err
 }

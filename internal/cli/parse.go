@@ -3,7 +3,6 @@ package cli
 import (
 	"fmt"
 	"slices"
-	"strings"
 
 	"github.com/alecthomas/kong"
 )
@@ -11,8 +10,8 @@ import (
 // exit is thrown when help or the version was printed: nothing else is to be done.
 type exit int
 
-// parse reads a command line. It returns what the command that was named does.
-func (p Program) parse(args []string, c Console) (Runner, error) {
+// parse reads a command line. What it returns runs the command that was named.
+func (p Program) parse(args []string, c Console) (*kong.Context, error) {
 	var top struct {
 		Version kong.VersionFlag `help:"Print the version."`
 	}
@@ -36,16 +35,7 @@ func (p Program) parse(args []string, c Console) (Runner, error) {
 	if len(p.Commands) > 0 && (len(args) == 0 || args[0] == "help") {
 		args = append(slices.Clone(args[min(1, len(args)):]), "--help")
 	}
-	context, err := parser.Parse(args)
-	if err != nil {
-		return nil, err
-	}
-	for _, command := range p.Commands {
-		if strings.HasPrefix(context.Command()+" ", command.Name+" ") {
-			return command.Do, nil
-		}
-	}
-	return p.Do, nil
+	return parser.Parse(args)
 }
 
 // helpWidth is the most characters of a line of help.

@@ -80,7 +80,7 @@ func (p Program) Run(args []string, c Console) (code int) {
 		fmt.Fprintf(c.Err, "%s: %v\n", p.Name, err)
 		return Usage
 	}
-	switch err = do.Run(c); {
+	switch err = do.Run(c); { // by the kind of its argument, kong finds the method
 	case err == nil:
 		return 0
 	case errors.Is(err, ErrReported):

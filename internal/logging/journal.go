@@ -119,22 +119,17 @@ func turn(log *zap.Logger, was *bool, is bool, begins, ends string, why ...zap.F
 	*was = is
 }
 
-// ReportFailed notes why an upstream could not be asked.
-func (j *Journal) ReportFailed(address string, err error) {
+// ReportFailed notes why an upstream that has reported could not be asked, or, where it never
+// has, why a poll of it brought nothing.
+func (j *Journal) ReportFailed(address string, never bool, err error) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	c := j.of(address)
-	c.report = err
-	c.missed++
-}
-
-// ReportsNothing notes why a poll of an upstream that has never reported brought nothing.
-func (j *Journal) ReportsNothing(address string, err error) {
-	j.mu.Lock()
-	defer j.mu.Unlock()
-	c := j.of(address)
-	c.report = err
-	c.polls++
+	if c.report = err; never {
+		c.polls++
+	} else {
+		c.missed++
+	}
 }
 
 // Ended notes why a job's attempts failed.

@@ -43,11 +43,11 @@ func TestJournalOfOneUpstream(t *testing.T) {
 	state.ReportFresh = true
 	assert.Empty(t, look())
 
-	j.ReportFailed("a:1", errors.New("status 500"))
+	j.ReportFailed("a:1", false, errors.New("status 500"))
 	assert.Empty(t, look(), "the last report still counts")
 	state.ReportFresh = false
 	assert.Empty(t, look(), "the next may be under way")
-	j.ReportFailed("a:1", errors.New("status 500"))
+	j.ReportFailed("a:1", false, errors.New("status 500"))
 	assert.Equal(t, []string{"warn a:1 the upstream does not report: its load is judged by this sidecar's own jobs there (status 500)"}, look())
 	state.ReportFresh = true
 	assert.Equal(t, []string{"info a:1 the upstream reports again (<nil>)"}, look())
@@ -95,7 +95,7 @@ func TestJournalOfUpstreamsThatNeverReport(t *testing.T) {
 	states[4].ReportFresh = true
 	for range 2 * enoughPolls {
 		for _, s := range states[:3] {
-			j.ReportsNothing(s.Address, errors.New("status 404"))
+			j.ReportFailed(s.Address, true, errors.New("status 404"))
 		}
 		j.Look(states)
 		if j.seen["u0:1"].polls < enoughPolls {
@@ -107,12 +107,12 @@ func TestJournalOfUpstreamsThatNeverReport(t *testing.T) {
 	assert.Len(t, lines, 1)
 	assert.Equal(t, map[string]any{"upstreams": []any{"u0:1", "u1:1", "u2:1"}, "cause": "status 404"}, lines[0].ContextMap())
 
-	j.ReportsNothing("u3:1", errors.New("status 500"))
-	j.ReportsNothing("u4:1", errors.New("status 500")) // it told its load otherwise
+	j.ReportFailed("u3:1", true, errors.New("status 500"))
+	j.ReportFailed("u4:1", true, errors.New("status 500")) // it told its load otherwise
 	j.Look(states)
 	assert.Zero(t, logs.Len())
 	for range enoughPolls {
-		j.ReportsNothing("u3:1", errors.New("status 500"))
+		j.ReportFailed("u3:1", true, errors.New("status 500"))
 	}
 	j.Look(states)
 	lines = logs.TakeAll()
@@ -126,7 +126,7 @@ func TestJournalForgets(t *testing.T) {
 	state := pool.State{Upstream: pool.Upstream{Address: "a:1", Draining: true}}
 	j.Look([]pool.State{state})
 	assert.Len(t, lines(), 1)
-	j.ReportFailed("gone:1", errors.New("late"))
+	j.ReportFailed("gone:1", false, errors.New("late"))
 	j.Look(nil)
 	assert.Empty(t, j.seen)
 	j.Look([]pool.State{state})
