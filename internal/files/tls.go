@@ -45,12 +45,22 @@ type TLS struct {
 // and a failure is told once.
 func NewTLS(s settings.TLS, changed func(error)) (*TLS, error) {
 	t := &TLS{settings: s, changed: changed}
-	var err error
-	if t.read, err = stats(s); err != nil {
-		return nil, err
+	return t, t.load()
+}
+
+// load reads the files where they are not those that were read.
+func (t *TLS) load() error {
+	now, err := stats(t.settings)
+	if err != nil || t.config != nil && unchanged(t.read, now) {
+		return err
 	}
-	t.config, err = load(s)
-	return t, err
+	var f settings.Faults
+	next := CheckTLS(t.settings, &f)
+	if err := f.Err(); err != nil {
+		return err
+	}
+	t.read, t.config = now, next
+	return nil
 }
 
 // Over returns a Dial that makes the connections of another one secure.
@@ -108,41 +118,21 @@ func (t *TLS) Expires() time.Time {
 func (t *TLS) current() *tls.Config {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	now, err := stats(t.settings)
-	if err == nil && unchanged(t.read, now) {
-		return t.config
+	before := t.config
+	switch err := t.load(); {
+	case err != nil && t.told != err.Error():
+		t.told = err.Error()
+		t.changed(err)
+	case t.config != before:
+		t.told = ""
+		t.changed(nil)
 	}
-	var next *tls.Config
-	if err == nil {
-		next, err = load(t.settings)
-	}
-	if err != nil {
-		if t.told != err.Error() {
-			t.told = err.Error()
-			t.changed(err)
-		}
-		return t.config
-	}
-	t.read, t.config, t.told = now, next, ""
-	t.changed(nil)
-	return next
+	return t.config
 }
 
-// load reads the files.
-func load(s settings.TLS) (*tls.Config, error) {
-	var f settings.Faults
-	cfg := read(s, &f)
-	return cfg, f.Err()
-}
-
-// CheckTLS adds to f what is wrong with the settings, and with the files that they name.
-func CheckTLS(s settings.TLS, f *settings.Faults) {
+// CheckTLS reads the files that the settings name. What is wrong with the settings and the files goes to f.
+func CheckTLS(s settings.TLS, f *settings.Faults) *tls.Config {
 	s.Check(f)
-	read(s, f)
-}
-
-// read reads the files. What cannot be used goes to f.
-func read(s settings.TLS, f *settings.Faults) *tls.Config {
 	cfg := &tls.Config{ServerName: s.ServerName, MinVersion: tls.VersionTLS12, NextProtos: []string{"http/1.1"}}
 	if s.CAFile != "" {
 		text, err := Read(s.CAFile, maxFile)

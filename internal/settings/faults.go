@@ -12,6 +12,7 @@
 package settings
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"net/url"
@@ -32,20 +33,17 @@ func (f Fault) Error() string { return f.Key + ": " + f.Text }
 // Faults gathers what is wrong. The zero value is empty and ready.
 type Faults struct {
 	prefix string
-	found  *[]Fault
+	all    *Faults // of the whole file; nil where these are
+	found  []Fault
 }
 
 // In is the list seen from a section: keys added to it are the section's.
 func (f *Faults) In(section string) *Faults {
-	f.open()
-	return &Faults{prefix: f.key(section), found: f.found}
+	return &Faults{prefix: f.key(section), all: cmp.Or(f.all, f)}
 }
 
 // All are the faults and warnings in the order in which they were found.
-func (f *Faults) All() []Fault {
-	f.open()
-	return *f.found
-}
+func (f *Faults) All() []Fault { return cmp.Or(f.all, f).found }
 
 // Err joins the faults without the warnings; nil when there is none.
 func (f *Faults) Err() error {
@@ -60,20 +58,15 @@ func (f *Faults) Err() error {
 
 // Add notes what is wrong with the value of a key; the key "" is the section itself.
 func (f *Faults) Add(key, format string, args ...any) {
-	f.open()
-	*f.found = append(*f.found, Fault{Key: f.key(key), Text: fmt.Sprintf(format, args...)})
+	all := cmp.Or(f.all, f)
+	all.found = append(all.found, Fault{Key: f.key(key), Text: fmt.Sprintf(format, args...)})
 }
 
 // Warn notes what is legal and unwise about the value of a key.
 func (f *Faults) Warn(key, format string, args ...any) {
-	f.open()
-	*f.found = append(*f.found, Fault{Key: f.key(key), Text: fmt.Sprintf(format, args...), Warning: true})
-}
-
-func (f *Faults) open() {
-	if f.found == nil {
-		f.found = new([]Fault)
-	}
+	f.Add(key, format, args...)
+	all := f.All()
+	all[len(all)-1].Warning = true
 }
 
 func (f *Faults) key(key string) string {
