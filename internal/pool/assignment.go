@@ -121,9 +121,13 @@ func (a *Assignment) Told(now time.Time, hint *Hint) {
 
 // Found takes in the share of its text that the job found at the upstream.
 func (a *Assignment) Found(share float64) {
-	if !a.done && a.text && share >= 0 && share <= 1 {
-		a.member.life.learn(share*a.bytes-a.warm*a.bytes/belief[selection.AssumedCached], a.parts[0].Bytes, a.kept, a.lost)
+	if a.done || !a.text || !(share >= 0 && share <= 1) {
+		return
 	}
+	if !a.moved && a.Cache == selection.NotCached && a.Cost.Placement == 0 {
+		a.pool.home.observe(max(share-a.warm, 0) / (1 - a.warm))
+	}
+	a.member.life.learn(share*a.bytes-a.warm*a.bytes/belief[selection.AssumedCached], a.parts[0].Bytes, a.kept, a.lost)
 }
 
 // Move notes that a proxy that was told the fall-backs has gone on to the one of

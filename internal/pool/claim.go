@@ -98,6 +98,7 @@ func (p *Pool) job(now time.Time, priority selection.Priority, n *need) selectio
 		Project:  n.project.id,
 		Text:     n.text,
 		Behind:   p.before.mean,
+		Home:     p.home.mean,
 		Priority: priority,
 		Number:   p.number,
 		Hour:     uint64(now.Unix() / 3600),

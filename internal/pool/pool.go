@@ -42,6 +42,7 @@ type Pool struct {
 	lengths *durations         // how long a job takes once it runs
 	texts   *fetchModel        // the same, of texts that are read block by block
 	reads   average            // how long the texts of a job are read
+	home    average            // which share of what was not known to be there texts found at their first place
 	before  average            // how many texts are read before one; as many wait behind it (Little's law)
 	once    share              // of jobs whose project had not been seen
 
@@ -127,9 +128,9 @@ func (p *Pool) SetSettings(s Settings) {
 	p.cfg.Settings = s
 }
 
-// fetch is how long it is expected to take to fetch what a job needs, in seconds: of a set the part that places it, as if
-// that were all. The rest only tells where there is more of the set: jobs of other sets share it, and what all of it
-// takes as the price keeps jobs waiting where they should go elsewhere.
+// fetch is how long it is expected to take to fetch what a job needs, in seconds; of a set, the part that places it, as
+// if that were all. The rest only tells where there is more of the set: jobs of other sets share it, and with all of it
+// as the price jobs wait where they should go elsewhere.
 func (p *Pool) fetch(n *need) float64 {
 	if n.set {
 		return p.fetches.expected(n.project.size())

@@ -106,3 +106,33 @@ func TestSpeedOfReading(t *testing.T) {
 	}
 	assert.InEpsilon(t, 0.05, f.texts.expected(1000), 0.15)
 }
+
+// What texts find at their first place, though nobody sent it from here, tells what others send there.
+func TestTextsFindWhatOthersSent(t *testing.T) {
+	f, us := newFixture(t, "expected", 2), upstreams(2)
+	claim := func(r Request) *Assignment {
+		a, err := f.Claim(start, r, nil)
+		require.NoError(t, err)
+		return a
+	}
+	for _, u := range us {
+		f.Report(start, u.Address, report(start, 0, 0))
+	}
+	first := claim(chain(1, 2, 3, 4))
+	first.Found(0.5)
+	assert.Equal(t, 0.5, f.home.mean)
+	again := claim(chain(1, 2, 3, 4))
+	require.Equal(t, first.Address, again.Address)
+	again.Found(1)
+	assert.Equal(t, 0.5, f.home.mean, "it was sent from here")
+	elsewhere := 0
+	for key := range 20 {
+		a, was := claim(chain(100+key)), f.home.mean
+		a.Found(1)
+		assert.Equal(t, a.Cost.Placement == 0, f.home.mean > was)
+		if a.Cost.Placement > 0 {
+			elsewhere++
+		}
+	}
+	assert.Positive(t, elsewhere)
+}

@@ -19,8 +19,8 @@ import (
 //	stop(u)  = P(a job outlasts u) (left + time to fetch)
 //
 // Of a job whose data is a text, wait(u) is the time for which u reads other texts before it, price(p) the time to read
-// it, for the job and for each that will wait behind it, and the price of a place 0.4 price(p) (1 - warm(p, u)) if u is
-// not the first in the order of p.
+// it, for the job and for each that will wait behind it, and the price of a place (0.4 + home) price(p) (1 - warm(p, u))
+// if u is not the first in the order of p, where texts find the share home of what others have sent there.
 //
 // The service time is how long a core takes for a job, in the median of the upstreams. It
 // is the unit of all constants: where all times are ten times as short, the rule makes

@@ -50,6 +50,8 @@ type Job struct {
 	Text bool
 	// Behind is how many texts will wait while this one is read.
 	Behind float64
+	// Home is the share of what is not known to be there that texts find at the first place in their order.
+	Home float64
 	// Fetch is the expected time to fetch all data that the job needs, in seconds.
 	Fetch float64
 	// Service is how long a core takes for a job, in the median of the upstreams, in

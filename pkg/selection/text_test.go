@@ -14,7 +14,7 @@ import (
 // place that is not its home costs more only where nothing is known to be there.
 func TestExpectedPriceOfAText(t *testing.T) {
 	views, costs := policytest.Idle(3), make([]selection.Cost, 3)
-	job := selection.Job{Project: 7, Text: true, Behind: 1, Fetch: 5, Service: 1}
+	job := selection.Job{Project: 7, Text: true, Behind: 1, Home: 0.1, Fetch: 5, Service: 1}
 	views[0].Unread, views[0].Jobs = 3, 1000
 	views[1].Warm, views[1].Cache = 0.5, selection.AssumedCached
 	at := selection.DefaultExpected().PickWithCosts(job, views, costs, rand.New(rand.NewPCG(1, 1)))
@@ -23,7 +23,7 @@ func TestExpectedPriceOfAText(t *testing.T) {
 	for _, i := range []int{0, 2} {
 		assert.Equal(t, views[i].Unread, costs[i].Wait)
 		assert.Equal(t, 10.0, costs[i].Fetch)
-		assert.Contains(t, []float64{0, 4}, costs[i].Placement)
+		assert.Contains(t, []float64{0, 5}, costs[i].Placement)
 	}
 	views[1].Unread = 20
 	homes := map[int]bool{}
@@ -37,7 +37,7 @@ func TestExpectedPriceOfAText(t *testing.T) {
 			}
 		}
 		want := 2
-		if home == 0 { // 13 there, 14 at the last
+		if home == 0 { // 13 there, 15 at the last
 			want = 0
 		}
 		assert.Equal(t, want, at)
