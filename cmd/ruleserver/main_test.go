@@ -10,6 +10,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"os"
+	"path/filepath"
 	"regexp"
 	"strings"
 	"sync"
@@ -36,37 +37,23 @@ const (
 type started struct {
 	url    string
 	exited chan int
-	log    *lockedBuffer
-}
-
-type lockedBuffer struct {
-	mu sync.Mutex
-	b  bytes.Buffer
-}
-
-func (l *lockedBuffer) Write(p []byte) (int, error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.b.Write(p)
-}
-
-func (l *lockedBuffer) String() string {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.b.String()
+	log    *os.File
 }
 
 func start(t *testing.T, feeds string, args ...string) started {
 	t.Helper()
 	reader, writer := io.Pipe()
-	s := started{exited: make(chan int, 1), log: new(lockedBuffer)}
+	log, err := os.Create(filepath.Join(t.TempDir(), "log"))
+	require.NoError(t, err)
+	t.Cleanup(func() { _ = log.Close() })
+	s := started{exited: make(chan int, 1), log: log}
 	go func() {
 		code := run(append([]string{"--listen=127.0.0.1:0", "--feeds=" + feeds}, args...), writer, s.log)
 		writer.Close()
 		s.exited <- code
 	}()
 	line, err := bufio.NewReader(reader).ReadString('\n')
-	require.NoError(t, err, s.log)
+	require.NoError(t, err)
 	go func() { _, _ = io.Copy(io.Discard, reader) }()
 	s.url = regexp.MustCompile(`http://\S+`).FindString(line)
 	require.NotEmpty(t, s.url, line)
@@ -111,27 +98,25 @@ func TestDrain(t *testing.T) {
 	n, err := io.Copy(io.Discard, first.Body)
 	require.NoError(t, err)
 	assert.Greater(t, n, int64(bytes))
-	assert.Zero(t, <-s.exited, s.log)
+	assert.Zero(t, <-s.exited)
 }
 
-func TestSecondSignalEndsAtOnce(t *testing.T) {
-	s := start(t, examples, "--cost=output=1h", "--grace=1h")
-	cut := runJob(t, s)
-	terminate(t)
-	until(t, s.url+"/healthz", "draining")
-	terminate(t)
-	assert.Equal(t, cli.Fault, <-s.exited)
-	cut()
-	assert.Contains(t, s.log.String(), "second signal")
-}
-
-func TestGraceEnds(t *testing.T) {
-	s := start(t, examples, "--cost=output=1h", "--grace=1ms")
-	cut := runJob(t, s)
-	terminate(t)
-	assert.Equal(t, cli.Fault, <-s.exited)
-	cut()
-	assert.Contains(t, s.log.String(), "jobs were still running at ")
+// A second signal ends the server at once, and so does the end of the grace time.
+func TestOpenJobsAreCut(t *testing.T) {
+	for grace, why := range map[string]string{"1h": "second signal", "1ms": "jobs were still running at "} {
+		s := start(t, examples, "--cost=output=1h", "--grace="+grace)
+		cut := runJob(t, s)
+		terminate(t)
+		if grace == "1h" {
+			until(t, s.url+"/healthz", "draining")
+			terminate(t)
+		}
+		assert.Equal(t, cli.Fault, <-s.exited)
+		cut()
+		log, err := os.ReadFile(s.log.Name())
+		require.NoError(t, err)
+		assert.Contains(t, string(log), why)
+	}
 }
 
 // runJob returns when a job runs. What it returns waits until the job was cut.
@@ -265,7 +250,7 @@ func TestRegistersDrainsAndLeaves(t *testing.T) {
 	c.mu.Unlock()
 	<-c.registered
 	terminate(t)
-	assert.Zero(t, <-s.exited, s.log)
+	assert.Zero(t, <-s.exited)
 	log, last := c.wrote()
 	assert.Equal(t, "++~-", log, "what the agent knows is not registered again")
 	assert.Equal(t, s.url+"/livez", last.Check.HTTP, "it is in the catalogue for as long as it is there")

@@ -58,14 +58,6 @@ func TestExitCodes(t *testing.T) {
 	}
 }
 
-func TestHelpGoesToStandardOutput(t *testing.T) {
-	var out, err bytes.Buffer
-	code := prog().Run([]string{"do", "--help"}, Console{Out: &out, Err: &err})
-	assert.Zero(t, code)
-	assert.Contains(t, out.String(), "Do as told.")
-	assert.Empty(t, err.String())
-}
-
 func TestVersion(t *testing.T) {
 	assert.Empty(t, commitOf(&debug.BuildInfo{}))
 	built := &debug.BuildInfo{Settings: []debug.BuildSetting{{Key: "vcs.revision", Value: "0123456789abcdef"}, {Key: "vcs.modified", Value: "false"}}}
