@@ -75,20 +75,6 @@ func TestTheLargestMessage(t *testing.T) {
 	}
 }
 
-// A piece of a streamed body may be as large as job.max_body: Envoy sends what it has.
-func TestTheLargestPiece(t *testing.T) {
-	f := newFixture(t, 1, func(cfg *job.Config) { cfg.Budget = intake.NewBudget(32<<20, 0) })
-	for i, size := range []int64{f.cfg.MaxBody, f.cfg.MaxBody + 1} {
-		e := f.envoy()
-		e.send(duplex.headers(false))
-		_ = e.stream.Send(requestBody(strings.Repeat(" ", int(size)-2)+"{}", true)) // fails when the server has refused it already
-		m := e.recv()
-		assert.Equal(t, size > f.cfg.MaxBody, m.GetImmediateResponse() != nil, "%d bytes", size)
-		e.leave()
-		f.ended(i + 1)
-	}
-}
-
 // raw begins a stream by hand: a request of Envoy's for a body that is buffered, and then what the test writes.
 func (f *fixture) raw() (body *io.PipeWriter, answer func() *ext.ProcessingResponse) {
 	f.t.Helper()

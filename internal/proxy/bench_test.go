@@ -3,9 +3,7 @@ package proxy_test
 import (
 	"bytes"
 	"fmt"
-	"io"
 	"net"
-	"net/http"
 	"strings"
 	"testing"
 
@@ -48,28 +46,5 @@ func readUntil(c net.Conn, piece []byte, end string) error {
 		if err != nil || bytes.HasSuffix(piece[:n], []byte(end)) {
 			return err
 		}
-	}
-}
-
-// BenchmarkStream is what an answer of 64 MiB costs on its way.
-func BenchmarkStream(b *testing.B) {
-	const size = 64 << 20
-	piece := make([]byte, 32<<10)
-	up := serving(b, func(w http.ResponseWriter, r *http.Request) {
-		for range size / len(piece) {
-			_, _ = w.Write(piece)
-		}
-	})
-	c := startSidecar(b, setup{upstreams: []string{up}})
-	submit := client(b)
-	b.ReportAllocs()
-	b.SetBytes(size)
-	for b.Loop() {
-		res, err := submit.Get(c.url("/"))
-		require.NoError(b, err)
-		n, err := io.Copy(io.Discard, res.Body)
-		require.NoError(b, err)
-		require.EqualValues(b, size, n)
-		_ = res.Body.Close()
 	}
 }

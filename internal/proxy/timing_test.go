@@ -141,16 +141,6 @@ func TestAJobWaitsForAnUpstream(t *testing.T) {
 			})
 		})
 	}
-	t.Run("and is served when one comes", func(t *testing.T) {
-		bubble(t, func(t *testing.T, m *memory) {
-			c := startSidecar(t, setup{network: m})
-			up := m.upstream(t, "up:1", func(p *peer) { p.request(); p.say(ok) })
-			time.AfterFunc(3*time.Second, func() { c.balancer.Set([]pool.Upstream{{Address: up}}) })
-			status, _, _, _ := m.submit(t, "{}")
-			assert.Equal(t, 200, status)
-			assert.Equal(t, 3*time.Second, c.seen(1)[0].Queued)
-		})
-	})
 }
 
 // The time in the queue is that before each attempt, together.

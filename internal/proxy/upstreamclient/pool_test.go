@@ -11,7 +11,6 @@ import (
 	"net/http/httptest"
 	"strings"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/assert"
@@ -154,45 +153,22 @@ func network(script func(*peer)) func(context.Context, string, string) (net.Conn
 }
 
 func TestDialErrors(t *testing.T) {
-	never := func(ctx context.Context, _, _ string) (net.Conn, error) {
-		<-ctx.Done()
-		return nil, ctx.Err()
-	}
-	synctest.Test(t, func(t *testing.T) {
-		c := newClient(t, Config{Dial: never})
-		started := time.Now()
-		r := job("up:1", "{}")
-		r.ConnectTimeout = 2 * time.Second
-		_, p, err := c.Do(context.Background(), r)
-		var dial *DialError
-		require.ErrorAs(t, err, &dial)
-		assert.True(t, dial.Timeout)
-		assert.Equal(t, Progress{}, p)
-		assert.Equal(t, 2*time.Second, time.Since(started))
-
-		r = job("up:1", "{}")
-		r.Deadline = time.Now().Add(time.Second / 2)
-		_, _, err = c.Do(context.Background(), r)
-		require.ErrorIs(t, err, ErrDeadline)
-
-		reason := errors.New("the submitter went away")
-		ctx, cancel := context.WithCancelCause(context.Background())
-		time.AfterFunc(time.Second/2, func() { cancel(reason) })
-		_, _, err = c.Do(ctx, job("up:1", "{}"))
-		require.ErrorIs(t, err, reason)
-		_, _, err = c.Do(ctx, job("up:1", "{}"))
-		require.ErrorIs(t, err, reason, "from the start")
-	})
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(t, err)
 	_ = l.Close()
 	c := newClient(t, Config{})
-	_, p, err := c.Do(context.Background(), job(l.Addr().String(), "{}"))
+	_, p, err := c.Do(t.Context(), job(l.Addr().String(), "{}"))
 	var dial *DialError
 	require.ErrorAs(t, err, &dial)
 	assert.False(t, dial.Timeout)
 	assert.ErrorContains(t, err, "connection refused")
 	assert.Equal(t, Progress{}, p)
+
+	reason := errors.New("the submitter went away")
+	ctx, cancel := context.WithCancelCause(t.Context())
+	cancel(reason)
+	_, _, err = c.Do(ctx, job("up:1", "{}"))
+	require.ErrorIs(t, err, reason, "from the start")
 }
 
 // On a TLS connection the client sees no more than that something has come, which on

@@ -153,7 +153,8 @@ func TestAFreshRequestWaitsForItsOwnConnection(t *testing.T) {
 func TestALeavingRequestPassesItsConnectionOn(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g, c := newGate(t, 0)
-		ctx, cancel := context.WithCancel(context.Background())
+		reason := errors.New("the submitter went away")
+		ctx, cancel := context.WithCancelCause(context.Background())
 		left := make(chan error, 2)
 		r := job("up:1", "{}")
 		for _, deadline := range []time.Time{r.Deadline, time.Now().Add(time.Second / 2)} {
@@ -166,8 +167,8 @@ func TestALeavingRequestPassesItsConnectionOn(t *testing.T) {
 		}
 		synctest.Wait()
 		require.ErrorIs(t, <-left, ErrDeadline)
-		cancel()
-		require.ErrorIs(t, <-left, context.Canceled)
+		cancel(reason)
+		require.ErrorIs(t, <-left, reason)
 		g.through <- nil
 		synctest.Wait()
 		assert.Equal(t, 1, c.Idle()["up:1"], "the connection that came too late is pooled")
