@@ -48,7 +48,7 @@ func TestHealth(t *testing.T) {
 // A body that Envoy sends in one message has the bound of all bodies, whether its length is declared or not.
 func TestTheLargestMessage(t *testing.T) {
 	const most = 1 << 20
-	f := newFixture(t, 1, func(cfg *job.Config) { cfg.MaxBody = most })
+	f := newFixture(t, 1, func(cfg *job.Config) { cfg.MaxBody, cfg.Budget = most, intake.NewBudget(32<<20, 0) })
 	for i, c := range []struct {
 		size     int
 		declared bool
@@ -73,6 +73,12 @@ func TestTheLargestMessage(t *testing.T) {
 		e.leave()
 		f.ended(i + 1)
 	}
+	e := f.envoy()
+	e.send(duplex.headers(false))
+	_ = e.stream.Send(requestBody(strings.Repeat(" ", most+1), true)) // likewise
+	assert.EqualValues(t, 413, e.recv().GetImmediateResponse().GetStatus().GetCode(), "also in a stream")
+	e.leave()
+	f.ended(6)
 }
 
 // raw begins a stream by hand: a request of Envoy's for a body that is buffered, and then what the test writes.
