@@ -79,13 +79,19 @@ func TestContainersAreConfined(t *testing.T) {
 	assert.True(t, *c.SecurityContext.RunAsNonRoot, "whatever pod it is added to")
 	assert.NotZero(t, *c.SecurityContext.RunAsUser)
 	for _, c := range append(pod.Spec.Containers, c) {
-		s := c.SecurityContext
-		require.NotNil(t, s, c.Name)
-		assert.True(t, *s.ReadOnlyRootFilesystem, c.Name)
-		assert.False(t, *s.AllowPrivilegeEscalation, c.Name)
-		assert.Equal(t, []core.Capability{"ALL"}, s.Capabilities.Drop, c.Name)
-		assert.Empty(t, s.Capabilities.Add, c.Name)
+		confined(t, c)
 	}
+}
+
+func confined(t *testing.T, c core.Container) {
+	t.Helper()
+	s := c.SecurityContext
+	require.NotNil(t, s, c.Name)
+	assert.True(t, *s.ReadOnlyRootFilesystem, c.Name)
+	assert.False(t, *s.AllowPrivilegeEscalation, c.Name)
+	assert.Equal(t, []core.Capability{"ALL"}, s.Capabilities.Drop, c.Name)
+	assert.Empty(t, s.Capabilities.Add, c.Name)
+	assert.NotZero(t, c.Resources.Limits.Memory().Value(), c.Name)
 }
 
 func TestTheHeadlessServiceIsWhatDiscoveryAsksFor(t *testing.T) {

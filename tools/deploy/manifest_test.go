@@ -1,7 +1,6 @@
 package deploy
 
 import (
-	"bytes"
 	"fmt"
 	"os"
 	"testing"
@@ -71,20 +70,5 @@ func TestEveryManifestIsOfItsPublishedType(t *testing.T) {
 		o, err := decode(text)
 		require.NoError(t, err, file)
 		assert.NotEmpty(t, o.GetName(), file)
-	}
-}
-
-func TestWrongManifestsAreRefused(t *testing.T) {
-	right := read(t, "kubernetes", "upstreams", "upstreams.yaml")
-	for _, c := range []struct{ old, wrong, err string }{
-		{"lifecycle:", "lifecicle:", `unknown field "lifecicle"`},
-		{"replicas: 3", "replicas: two", "cannot unmarshal string"},
-		{"replicas: 3", "replicas: 3\n  replicas: 2", `key "replicas" already set`},
-		{"kind: Deployment", "kind: Deploiment", "no type for"},
-		{"failureThreshold: 3", "failureTreshold: 3", `unknown field "failureTreshold"`},
-	} {
-		require.Contains(t, string(right), c.old)
-		_, err := decode(bytes.Replace(right, []byte(c.old), []byte(c.wrong), 1))
-		assert.ErrorContains(t, err, c.err, c.wrong)
 	}
 }

@@ -70,12 +70,6 @@ func TestEnvoyInThePodIsTheOneThatIsTested(t *testing.T) {
 	assert.True(t, proto.Equal(want, got), "want %v\ngot %v", want, got)
 }
 
-func TestWrongConfigurationsOfEnvoyAreRefused(t *testing.T) {
-	for _, wrong := range []string{`{"static_resources":{"listenerz":[]}}`, `{"admin":{"address":{"socket_address":{"port_value":"many"}}}}`} {
-		assert.Error(t, protojson.Unmarshal([]byte(wrong), new(bootstrap.Bootstrap)), wrong)
-	}
-}
-
 // meshSettings are those of a config map, which pilotfish must accept.
 func meshSettings(t *testing.T, file string) (s struct {
 	settings
@@ -114,15 +108,6 @@ func TestEnvoyAndPilotfishAreNativeSidecars(t *testing.T) {
 	assert.Equal(t, "127.0.0.1:9002", s.Mesh.Listen)
 	assert.Greater(t, float64(*pod.Spec.TerminationGracePeriodSeconds), s.grace(t).Seconds())
 	assert.Equal(t, of[*core.ConfigMap](t, all, "envoy-pilotfish").Name, pod.Spec.Volumes[len(pod.Spec.Volumes)-1].ConfigMap.Name)
-}
-
-func confined(t *testing.T, c core.Container) {
-	t.Helper()
-	require.NotNil(t, c.SecurityContext, c.Name)
-	assert.True(t, *c.SecurityContext.ReadOnlyRootFilesystem, c.Name)
-	assert.False(t, *c.SecurityContext.AllowPrivilegeEscalation, c.Name)
-	assert.Equal(t, []core.Capability{"ALL"}, c.SecurityContext.Capabilities.Drop, c.Name)
-	assert.NotZero(t, c.Resources.Limits.Memory().Value(), c.Name)
 }
 
 // The gateway's route leads to the pool, the pool to the picker, and both know the

@@ -47,20 +47,6 @@ func nomadSettings(t *testing.T) settings {
 	return configuration(t, text.Bytes())
 }
 
-func TestWrongJobsAreRefused(t *testing.T) {
-	right := read(t, "nomad", "pilotfish.nomad.hcl")
-	for _, c := range []struct{ old, wrong, err string }{
-		{"sidecar = true", "sidekick = true", "sidekick"},
-		{`kill_timeout = "130s"`, `kill_timeout = "long"`, `invalid duration "long"`},
-		{"var.pilotfish_image", "var.pilotfish_picture", "pilotfish_picture"},
-		{`port     = "admin"`, `harbour = "admin"`, "harbour"},
-	} {
-		require.Contains(t, string(right), c.old)
-		_, err := parse(bytes.Replace(right, []byte(c.old), []byte(c.wrong), 1))
-		assert.ErrorContains(t, err, c.err)
-	}
-}
-
 func TestTheTaskStartsFirstAndEndsItsJobs(t *testing.T) {
 	sidecar, submitter := nomadTasks(t)
 	require.NotNil(t, sidecar.Lifecycle)

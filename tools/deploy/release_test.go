@@ -1,7 +1,6 @@
 package deploy
 
 import (
-	"bytes"
 	"debug/buildinfo"
 	"encoding/json"
 	"os"
@@ -109,21 +108,12 @@ func installed(t *testing.T, file string, command ...string) {
 }
 
 func TestTheWorkflowsAreAccepted(t *testing.T) {
-	lint := func(folder string) (string, error) {
-		files, err := filepath.Glob(filepath.Join(folder, "*.yml"))
+	files, err := filepath.Glob(filepath.Join(root, ".github", "workflows", "*.yml"))
+	require.NoError(t, err)
+	require.NotEmpty(t, files)
+	for i := range files {
+		files[i], err = filepath.Abs(files[i])
 		require.NoError(t, err)
-		require.NotEmpty(t, files)
-		return run("go", append([]string{"-C", filepath.Join(root, "tools", "release"), "tool", "actionlint", "-shellcheck=", "-pyflakes="}, files...)...)
 	}
-	folder, err := filepath.Abs(filepath.Join(root, ".github", "workflows"))
-	require.NoError(t, err)
-	out, err := lint(folder)
-	require.NoError(t, err, out)
-
-	right, err := os.ReadFile(filepath.Join(folder, "release.yml"))
-	require.NoError(t, err)
-	wrong := write(t, "release.yml", bytes.Replace(right, []byte("timeout-minutes"), []byte("timeout-minute"), 1))
-	out, err = lint(filepath.Dir(wrong))
-	require.Error(t, err)
-	assert.Contains(t, out, "timeout-minute")
+	must(t, "go", append([]string{"-C", filepath.Join(root, "tools", "release"), "tool", "actionlint", "-shellcheck=", "-pyflakes="}, files...)...)
 }
