@@ -12,36 +12,38 @@ import (
 // upstreams counts what happened at each upstream. The series of an upstream
 // exist from Joined to Left; events before and after are ignored.
 type upstreams struct {
-	reports    *prometheus.CounterVec
-	attempts   *prometheus.CounterVec
-	firstByte  *prometheus.HistogramVec
-	wait       *prometheus.SummaryVec
-	fetch      *prometheus.SummaryVec
+	join       func(address string) *upstream
+	vectors    []interface{ DeletePartialMatch(prometheus.Labels) int }
 	mu         sync.Mutex
 	byUpstream map[string]*upstream
 }
 
 // upstream is the series of one upstream.
 type upstream struct {
-	reports   prometheus.Counter
-	attempts  []prometheus.Counter // by pool.Outcome
-	firstByte prometheus.Observer
-	wait      prometheus.Observer
-	fetch     prometheus.Observer
+	reports                prometheus.Counter
+	attempts               []prometheus.Counter // by pool.Outcome
+	firstByte, wait, fetch prometheus.Observer
 }
 
 func newUpstreams(r registrar) *upstreams {
+	reports := r.counters("pilotfish_report_failures_total",
+		"Reports that could not be fetched or read.", "upstream")
+	attempts := r.counters("pilotfish_upstream_attempts_total",
+		"Attempts at the upstream by how they ended.", "upstream", "outcome")
+	firstByte := r.histograms("pilotfish_upstream_first_byte_seconds",
+		"From the start of an attempt to the first byte of its response.", firstByteSeconds, "upstream")
+	wait := r.summaries("pilotfish_upstream_wait_seconds",
+		"Time that jobs waited at the upstream, as it tells.", "upstream")
+	fetch := r.summaries("pilotfish_upstream_fetch_seconds",
+		"Time that jobs fetched data at the upstream, as it tells, of those that caused a fetch.", "upstream")
 	return &upstreams{
-		reports: r.counters("pilotfish_report_failures_total",
-			"Reports that could not be fetched or read.", "upstream"),
-		attempts: r.counters("pilotfish_upstream_attempts_total",
-			"Attempts at the upstream by how they ended.", "upstream", "outcome"),
-		firstByte: r.histograms("pilotfish_upstream_first_byte_seconds",
-			"From the start of an attempt to the first byte of its response.", firstByteSeconds, "upstream"),
-		wait: r.summaries("pilotfish_upstream_wait_seconds",
-			"Time that jobs waited at the upstream, as it tells.", "upstream"),
-		fetch: r.summaries("pilotfish_upstream_fetch_seconds",
-			"Time that jobs fetched data at the upstream, as it tells, of those that caused a fetch.", "upstream"),
+		join: func(a string) *upstream {
+			return &upstream{
+				reports: reports.WithLabelValues(a), attempts: byLabel[pool.Outcome](pool.Outcomes, attempts.WithLabelValues, a),
+				firstByte: firstByte.WithLabelValues(a), wait: wait.WithLabelValues(a), fetch: fetch.WithLabelValues(a),
+			}
+		},
+		vectors:    []interface{ DeletePartialMatch(prometheus.Labels) int }{reports, attempts, firstByte, wait, fetch},
 		byUpstream: make(map[string]*upstream),
 	}
 }
@@ -51,14 +53,7 @@ func (u *upstreams) Joined(addresses []string) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	for _, a := range addresses {
-		u.byUpstream[a] = &upstream{
-			reports:  u.reports.WithLabelValues(a),
-			attempts: byLabel[pool.Outcome](pool.Outcomes, u.attempts.WithLabelValues, a),
-
-			firstByte: u.firstByte.WithLabelValues(a),
-			wait:      u.wait.WithLabelValues(a),
-			fetch:     u.fetch.WithLabelValues(a),
-		}
+		u.byUpstream[a] = u.join(a)
 	}
 }
 
@@ -68,11 +63,9 @@ func (u *upstreams) Left(addresses []string) {
 	defer u.mu.Unlock()
 	for _, a := range addresses {
 		delete(u.byUpstream, a)
-		u.reports.DeleteLabelValues(a)
-		u.attempts.DeletePartialMatch(prometheus.Labels{"upstream": a})
-		u.firstByte.DeleteLabelValues(a)
-		u.wait.DeleteLabelValues(a)
-		u.fetch.DeleteLabelValues(a)
+		for _, v := range u.vectors {
+			v.DeletePartialMatch(prometheus.Labels{"upstream": a})
+		}
 	}
 }
 
