@@ -102,6 +102,7 @@ results: build-lab ## Play the scenarios of lab/README.md, into lab/results; hal
 		(cd lab && nice $(BIN)/tracelab simulate testdata/scenarios/$$name.yaml > results/$$name.txt) || exit 1; \
 	done
 	cd lab && nice $(BIN)/tracelab prompts testdata/traces/mooncake-conversation.jsonl.gz > results/prompts.txt
+	cd lab && nice $(BIN)/tracelab prompts > results/chats.txt
 
 .PHONY: size
 size: ## Print how large the project is: lines, words, keys, metrics, requirements, circles between files.

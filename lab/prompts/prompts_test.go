@@ -151,3 +151,33 @@ func TestChainsFindMore(t *testing.T) {
 	assert.Contains(t, out.String(), "6,000 blocks at each server, load 0.7")
 	assert.Regexp(t, `expected / best in one process +0\.\d\d \[`, out.String())
 }
+
+// Invented chats go on where they were, and a bound is below every rule.
+func TestInventedChats(t *testing.T) {
+	jobs := Invent(3)
+	assert.Equal(t, jobs, Invent(3))
+	assert.NotEqual(t, jobs, Invent(4))
+	turns, goOn := map[uint64][]int64{}, 0
+	for i, j := range jobs {
+		require.True(t, i == 0 || j.Offset >= jobs[i-1].Offset)
+		require.Len(t, j.Blocks, int(j.Read/trace.BlockTokens))
+		if before, ok := turns[j.Session]; ok {
+			require.Equal(t, before, j.Blocks[:len(before)])
+			goOn++
+		}
+		turns[j.Session] = j.Blocks
+	}
+	assert.Greater(t, goOn, len(jobs)/2)
+	c := Comparison{
+		Jobs: jobs, From: 600, Until: 3600, Servers: 8, Blocks: []int{2000}, Loads: []float64{0.8}, Routers: []int{2},
+		Rules: []string{"expected", "llm-d approximate", "dynamo"}, Seeds: 1,
+	}
+	bound, err := c.cell(setting{2000, 0.8, 2, noWait})
+	require.NoError(t, err)
+	for _, rule := range c.Rules {
+		one, err := c.cell(setting{2000, 0.8, 2, rule})
+		require.NoError(t, err)
+		assert.Less(t, mean(bound.mean), mean(one.mean), rule)
+		assert.LessOrEqual(t, one.found, bound.found, rule)
+	}
+}

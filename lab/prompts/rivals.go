@@ -24,6 +24,9 @@ var rules = map[string]rule{
 	"dynamo":            dynamo,
 }
 
+// hasEvents says whether a rule knows by events what each server holds.
+func hasEvents(rule string) bool { return rule == "llm-d" || rule == "dynamo" }
+
 func roundRobin(r *rival, _ *world, _ *job, costs []float64) {
 	costs[r.turn%len(costs)] = -1
 	r.turn++

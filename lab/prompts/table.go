@@ -1,6 +1,7 @@
 package prompts
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"io"
@@ -10,7 +11,10 @@ import (
 	"sync"
 	"time"
 
+	"golang.org/x/sync/errgroup"
+
 	"example.org/pilotfish/lab/stats"
+	"example.org/pilotfish/lab/trace"
 )
 
 // Comparison is a table of rules: for each size of the servers' caches and each load, with several numbers of routers.
@@ -63,18 +67,30 @@ type setting struct {
 // WriteText plays all, so many runs at once, and writes the tables.
 func (c *Comparison) WriteText(ctx context.Context, out io.Writer, parallel int) error {
 	c.Jobs = slices.DeleteFunc(slices.Clone(c.Jobs), func(j Job) bool { return j.Offset >= c.Until })
-	var all []setting
+	cells := map[setting]*cell{}
+	var mu sync.Mutex
+	group, within := errgroup.WithContext(ctx)
+	group.SetLimit(parallel)
 	for _, blocks := range c.Blocks {
 		for _, load := range c.Loads {
 			for _, routers := range c.Routers {
-				for _, rule := range c.Rules {
-					all = append(all, setting{blocks, load, routers, rule})
+				for _, rule := range append(slices.Clip(c.Rules), noWait) {
+					group.Go(func() error {
+						if within.Err() != nil {
+							return within.Err()
+						}
+						s := setting{blocks, load, routers, rule}
+						one, err := c.cell(s)
+						mu.Lock()
+						defer mu.Unlock()
+						cells[s] = one
+						return err
+					})
 				}
 			}
 		}
 	}
-	cells, err := c.play(ctx, all, parallel)
-	if err != nil {
+	if err := group.Wait(); err != nil {
 		return err
 	}
 	fmt.Fprintf(out, "%s requests in %s, measured from %s on; %d servers, %d seeds. Times to the first token in s; in brackets 95 %% intervals.\n\n",
@@ -89,47 +105,10 @@ func (c *Comparison) WriteText(ctx context.Context, out io.Writer, parallel int)
 	return nil
 }
 
-// play plays every setting with every seed.
-func (c *Comparison) play(ctx context.Context, all []setting, parallel int) (map[setting]*cell, error) {
-	cells := map[setting]*cell{}
-	var mu sync.Mutex
-	var fault error
-	next := make(chan setting)
-	var group sync.WaitGroup
-	for range parallel {
-		group.Go(func() {
-			for s := range next {
-				one, err := c.cell(s)
-				mu.Lock()
-				cells[s] = one
-				if err != nil {
-					fault = err
-				}
-				mu.Unlock()
-			}
-		})
-	}
-	for _, s := range all {
-		if ctx.Err() != nil {
-			break
-		}
-		next <- s
-	}
-	close(next)
-	group.Wait()
-	if fault == nil {
-		fault = ctx.Err()
-	}
-	return cells, fault
-}
-
 func (c *Comparison) cell(s setting) (*cell, error) {
 	one, found, blocks := &cell{}, 0, 0
 	for seed := range c.Seeds {
-		results, err := Play(Config{
-			Jobs: c.Jobs, Servers: c.Servers, Rate: c.rate(s.load), Blocks: s.blocks,
-			Routers: s.routers, Rule: s.rule, Spread: c.Spread, Seed: uint64(seed + 1),
-		})
+		results, err := c.run(s, uint64(seed+1))
 		if err != nil {
 			return nil, err
 		}
@@ -155,6 +134,29 @@ func (c *Comparison) cell(s setting) (*cell, error) {
 	return one, nil
 }
 
+// noWait is no rule but a bound: each prompt is read at once, without what any before it had. No router does better.
+const noWait = "no wait"
+
+func (c *Comparison) run(s setting, seed uint64) (results []Result, err error) {
+	if s.rule != noWait {
+		return Play(Config{
+			Jobs: c.Jobs, Servers: c.Servers, Rate: c.rate(s.load), Blocks: s.blocks,
+			Routers: s.routers, Rule: s.rule, Spread: c.Spread, Seed: seed,
+		})
+	}
+	one := &server{rate: c.rate(s.load), kept: newCache(math.MaxInt)}
+	for i := range c.Jobs {
+		j := &job{Job: c.Jobs[i]}
+		left := one.missing(j)
+		one.kept.put(j.full())
+		results = append(results, Result{
+			Offset: j.Offset, First: startup.Seconds() + float64(left)/one.rate,
+			Found: int((j.Read - left) / trace.BlockTokens), Blocks: len(j.Blocks),
+		})
+	}
+	return results, nil
+}
+
 // rate is the tokens that a server must read in a second for a load.
 func (c *Comparison) rate(load float64) float64 {
 	tokens := 0.0
@@ -164,8 +166,8 @@ func (c *Comparison) rate(load float64) float64 {
 	return tokens / c.Until / load / float64(c.Servers)
 }
 
-// table compares the rules at one load, and pilotfish with the rule that is best beside it: with as many routers, and
-// as one process that sees all.
+// table compares the rules at one load, and pilotfish with the rule that is best beside it: with as many routers, as one
+// process that sees all, and of those without events.
 func (c *Comparison) table(cells map[setting]*cell, blocks int, load float64) *stats.Grid {
 	g := &stats.Grid{
 		Title: fmt.Sprintf("%s blocks at each server, load %g: it reads %.0f tokens/s", stats.Thousands(blocks), load, c.rate(load)),
@@ -176,7 +178,7 @@ func (c *Comparison) table(cells map[setting]*cell, blocks int, load float64) *s
 		g.Heads[1] = append(g.Heads[1], "mean", "p99", "found")
 	}
 	at := func(n int, rule string) *cell { return cells[setting{blocks, load, n, rule}] }
-	for _, rule := range c.Rules {
+	for _, rule := range append(slices.Clip(c.Rules), noWait) {
 		row := []string{rule}
 		for _, n := range c.Routers {
 			x := at(n, rule)
@@ -184,27 +186,32 @@ func (c *Comparison) table(cells map[setting]*cell, blocks int, load float64) *s
 		}
 		g.Rows = append(g.Rows, row)
 	}
-	for _, one := range []bool{false, true} {
-		row := []string{c.Rules[0] + " / best with as many"}
-		if one {
-			row[0] = c.Rules[0] + " / best in one process"
-		}
+	for _, beside := range []struct {
+		of, than string
+		routers  int // 0 is as many
+		rivals   []string
+	}{
+		{c.Rules[0], "best with as many", 0, c.Rules},
+		{c.Rules[0], "best in one process", c.Routers[0], c.Rules},
+		{c.Rules[0], "best without events", 0, slices.DeleteFunc(slices.Clone(c.Rules), hasEvents)},
+		{noWait, "best with as many", 0, c.Rules},
+	} {
+		row := []string{beside.of + " / " + beside.than}
 		for _, n := range c.Routers {
-			others := n
-			if one {
-				others = c.Routers[0]
-			}
 			best := func(of func(*cell) []float64) string {
 				var least []float64
-				for _, rule := range c.Rules[1:] {
+				for _, rule := range beside.rivals {
 					if strings.HasPrefix(rule, c.Rules[0]) { // pilotfish with one key is no rival
 						continue
 					}
-					if x := of(at(others, rule)); least == nil || mean(x) < mean(least) {
+					if x := of(at(cmp.Or(beside.routers, n), rule)); least == nil || mean(x) < mean(least) {
 						least = x
 					}
 				}
-				ratio, _ := stats.Ratio(least, of(at(n, c.Rules[0])))
+				if least == nil {
+					return "-"
+				}
+				ratio, _ := stats.Ratio(least, of(at(n, beside.of)))
 				return ratio.Text(2, len(least))
 			}
 			row = append(row, best(func(x *cell) []float64 { return x.mean }), best(func(x *cell) []float64 { return x.p99 }), "")

@@ -9,7 +9,7 @@ import (
 )
 
 type promptsCommand struct {
-	Trace   string        `arg:"" type:"existingfile" help:"The requests: a trace of Mooncake's."`
+	Trace   string        `arg:"" optional:"" type:"existingfile" help:"The requests: a trace of Mooncake's. Without one, an hour of invented chats."`
 	From    time.Duration `default:"20m" help:"Measure from here on; what comes before warms the caches."`
 	Until   time.Duration `default:"1h" help:"Play up to here."`
 	Spread  time.Duration `default:"3s" help:"How coarse the trace's times are: a request comes at a random instant of so long a time."`
@@ -29,15 +29,17 @@ func (c *promptsCommand) Run(console cli.Console) error {
 	if err != nil {
 		return err
 	}
-	requests, err := trace.Prompts(c.Trace)
-	if err != nil {
-		return err
-	}
 	set := prompts.Comparison{
 		From: c.From.Seconds(), Until: c.Until.Seconds(), Servers: c.Servers, Blocks: c.Blocks, Loads: c.Loads,
 		Routers: c.Routers, Rules: c.Rules, Spread: c.Spread, Seeds: c.Seeds,
 	}
 	set.SetDefaults()
-	set.Jobs = prompts.Read(requests)
+	if c.Trace == "" {
+		set.Jobs = prompts.Invent(1)
+	} else if requests, err := trace.Prompts(c.Trace); err != nil {
+		return err
+	} else {
+		set.Jobs = prompts.Read(requests)
+	}
 	return set.WriteText(ctx, console.Out, parallel)
 }
