@@ -237,6 +237,26 @@ func TestConservationUnderConcurrency(t *testing.T) {
 	})
 }
 
+// An upstream that owes answers for longer than is usual is asked for a report.
+func TestWhoOwesAnswersIsAsked(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var asked []string
+		b := newBalancer(t, 2, dispatch.DefaultQueue(), balancer.Hooks{Ask: func(address string) { asked = append(asked, address) }})
+		load(b, 0, 0)
+		load(b, 1, 0)
+		time.Sleep(11 * time.Second) // the reports are old: answers elsewhere are evidence, too
+		for range 100 {
+			l, err := claim(t.Context(), b, dispatch.Request{})
+			require.NoError(t, err)
+			if l.Address == address(1) {
+				l.Answered(time.Now(), true, nil)
+				l.Done(time.Now(), pool.Answered)
+			}
+		}
+		assert.Equal(t, []string{address(0)}, asked)
+	})
+}
+
 // Other settings reach the pool, the breakers and the dispatcher.
 func TestOtherSettingsAreInForceAtOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
