@@ -234,7 +234,7 @@ func TestHeaders(t *testing.T) {
 func TestConfig(t *testing.T) {
 	assert.ErrorContains(t, (&Config{}).Complete(), "required")
 	x := newDesk(t, 1)
-	assert.Equal(t, []any{int64(64 << 20), time.Second}, []any{x.MaxBody, x.RetryAfter})
+	assert.EqualValues(t, 64<<20, x.MaxBody)
 	x.MaxBody = -1
 	assert.ErrorContains(t, x.Complete(), "MaxBody")
 }

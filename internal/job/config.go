@@ -11,8 +11,8 @@ import (
 	"example.org/pilotfish/internal/record"
 )
 
-// Config is what the books of all jobs share, whoever carries their bytes. Reader, Budget
-// and Claimer are required.
+// Config is what the books of all jobs share, whoever carries their bytes. Reader, Budget,
+// Claimer and Hint are required.
 type Config struct {
 	// Reader reads the facts out of a job's body; Budget bounds the bytes of
 	// all bodies kept at one time.
@@ -23,7 +23,7 @@ type Config struct {
 	// Claimer finds an upstream for each attempt.
 	Claimer *balancer.Balancer
 	// Hint reads the load that an upstream tells in the header or the trailer of
-	// its response; ok is false when there is none. nil never finds one.
+	// its response; ok is false when there is none.
 	Hint func(h http.Header, now time.Time) (hint pool.Hint, ok bool)
 	// AskLoad has each job ask its upstream for a load report in the text form of ORCA.
 	AskLoad bool
@@ -34,26 +34,18 @@ type Config struct {
 	Trace func(arrived time.Time, h http.Header) (span any)
 	// ExplainHeaders adds headers about the decision to each response.
 	ExplainHeaders bool
-	// RetryAfter is told to submitters whose job was shed, rounded up to whole seconds; default 1 s.
-	RetryAfter time.Duration
 }
 
 // Complete gives what is not set its default, and reports what is missing.
 func (c *Config) Complete() error {
-	if c.Reader == nil || c.Budget == nil || c.Claimer == nil {
-		return errors.New("a Reader, a Budget and a Claimer are required")
+	if c.Reader == nil || c.Budget == nil || c.Claimer == nil || c.Hint == nil {
+		return errors.New("a Reader, a Budget, a Claimer and a Hint are required")
 	}
-	if c.MaxBody < 0 || c.RetryAfter < 0 {
-		return errors.New("a negative MaxBody or RetryAfter")
+	if c.MaxBody < 0 {
+		return errors.New("a negative MaxBody")
 	}
 	if c.MaxBody == 0 {
 		c.MaxBody = int64(intake.Default().MaxBody)
-	}
-	if c.RetryAfter == 0 {
-		c.RetryAfter = time.Second
-	}
-	if c.Hint == nil {
-		c.Hint = func(http.Header, time.Time) (pool.Hint, bool) { return pool.Hint{}, false }
 	}
 	return nil
 }

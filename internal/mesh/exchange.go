@@ -122,7 +122,7 @@ func (x *exchange) refuse(err error) error {
 	}
 	header := http.Header{}
 	x.book.Response(nil, header)
-	p.SetHeaders(header, x.f.cfg.RetryAfter)
+	p.SetHeaders(header)
 	return x.send(answer(p, header))
 }
 

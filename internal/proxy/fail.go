@@ -24,7 +24,7 @@ func (x *exchange) fail(err error) {
 	}
 	x.book.Response(x.w.Header(), x.w.Header())
 	x.extend(time.Now())
-	p.Write(x.w, x.p.cfg.RetryAfter)
+	p.Write(x.w)
 	if unread {
 		x.linger()
 	}

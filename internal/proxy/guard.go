@@ -34,7 +34,7 @@ func NewGuard(hosts []string) Guard {
 func (g Guard) Wrap(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if err := g.check(r); err != nil {
-			record.ProblemOf(err).Write(w, 0)
+			record.ProblemOf(err).Write(w)
 			return
 		}
 		next.ServeHTTP(w, r)

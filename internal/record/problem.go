@@ -5,11 +5,9 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"math"
 	"net/http"
 	"slices"
 	"strconv"
-	"time"
 
 	"example.org/pilotfish/internal/dispatch"
 	"example.org/pilotfish/internal/intake"
@@ -108,12 +106,12 @@ func (p Problem) Body() []byte {
 }
 
 // SetHeaders sets the headers that go with the body. A 429 and a 503 tell to send the job
-// again after retryAfter, rounded up to whole seconds.
-func (p Problem) SetHeaders(h http.Header, retryAfter time.Duration) {
+// again after a second.
+func (p Problem) SetHeaders(h http.Header) {
 	h.Set("Content-Type", "application/problem+json")
 	h.Set(reasonHeader, p.Reason)
 	if p.Status == http.StatusServiceUnavailable || p.Status == http.StatusTooManyRequests {
-		h.Set("Retry-After", strconv.Itoa(max(1, int(math.Ceil(retryAfter.Seconds())))))
+		h.Set("Retry-After", "1")
 	}
 	if p.Status == http.StatusMethodNotAllowed {
 		h.Set("Allow", "GET, HEAD, POST, PUT, PATCH, DELETE, OPTIONS")
@@ -121,9 +119,9 @@ func (p Problem) SetHeaders(h http.Header, retryAfter time.Duration) {
 }
 
 // Write answers with the problem.
-func (p Problem) Write(w http.ResponseWriter, retryAfter time.Duration) {
+func (p Problem) Write(w http.ResponseWriter) {
 	body := p.Body()
-	p.SetHeaders(w.Header(), retryAfter)
+	p.SetHeaders(w.Header())
 	w.Header().Set("Content-Length", strconv.Itoa(len(body)))
 	w.WriteHeader(p.Status)
 	_, _ = w.Write(body) // the submitter may be gone; nothing to do

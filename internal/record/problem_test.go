@@ -10,7 +10,6 @@ import (
 	"strconv"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -95,9 +94,9 @@ func TestTheMoreTellingErrorCounts(t *testing.T) {
 }
 
 func TestWhenToComeAgain(t *testing.T) {
-	for want, err := range map[string]error{"5": dispatch.ErrAtLimit, "": ErrNoAnswer} {
+	for want, err := range map[string]error{"1": dispatch.ErrAtLimit, "": ErrNoAnswer} {
 		h := http.Header{}
-		ProblemOf(fmt.Errorf("more: %w", err)).SetHeaders(h, 4300*time.Millisecond)
+		ProblemOf(fmt.Errorf("more: %w", err)).SetHeaders(h)
 		assert.Equal(t, want, h.Get("Retry-After"))
 	}
 	p := ProblemOf(dispatch.ErrAtLimit)
@@ -107,18 +106,18 @@ func TestWhenToComeAgain(t *testing.T) {
 
 func TestAProblemIsWrittenWhole(t *testing.T) {
 	w := httptest.NewRecorder()
-	ProblemOf(dispatch.ErrFull).Write(w, 2*time.Second)
+	ProblemOf(dispatch.ErrFull).Write(w)
 	assert.Equal(t, http.StatusServiceUnavailable, w.Code)
 	assert.Equal(t, http.Header{
 		"Content-Type": {"application/problem+json"}, "Content-Length": {strconv.Itoa(w.Body.Len())},
-		"Pilotfish-Reason": {"queue-full"}, "Retry-After": {"2"},
+		"Pilotfish-Reason": {"queue-full"}, "Retry-After": {"1"},
 	}, w.Header())
 	assert.JSONEq(t, string(ProblemOf(dispatch.ErrFull).Body()), w.Body.String())
 }
 
 func TestARefusedMethodHearsWhichThereAre(t *testing.T) {
 	h := http.Header{}
-	ProblemOf(&Refusal{Status: http.StatusMethodNotAllowed}).SetHeaders(h, time.Second)
+	ProblemOf(&Refusal{Status: http.StatusMethodNotAllowed}).SetHeaders(h)
 	assert.Equal(t, "GET, HEAD, POST, PUT, PATCH, DELETE, OPTIONS", h.Get("Allow"))
 	assert.Empty(t, h.Get("Retry-After"))
 }

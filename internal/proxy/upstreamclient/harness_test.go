@@ -101,7 +101,7 @@ func newClient(t testing.TB, cfg Config) *Client {
 func job(address, body string) *Request {
 	return &Request{
 		Address: address, Method: "POST", Target: "/v1/jobs", Host: "localhost", Whole: []byte(body),
-		ConnectTimeout: time.Second, Deadline: time.Now().Add(patience),
+		ConnectTimeout: time.Second, Deadline: time.Now().Add(patience), Withdrawal: new(Withdrawal),
 	}
 }
 

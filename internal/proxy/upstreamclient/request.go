@@ -36,7 +36,7 @@ type Request struct {
 	ConnectTimeout time.Duration
 	Deadline       time.Time
 
-	// Withdrawal ends the request from outside; nil if nobody does.
+	// Withdrawal ends the request from outside. Required.
 	Withdrawal *Withdrawal
 	// Budget is where large heads of the answer count; nil is none.
 	Budget Budget

@@ -40,12 +40,8 @@ func (w *Withdrawal) Reset() {
 	w.begun, w.withdrawn = false, false
 }
 
-// enter begins the wait on a connection, unless the request was withdrawn before. A nil
-// Withdrawal withdraws nothing.
+// enter begins the wait on a connection, unless the request was withdrawn before.
 func (w *Withdrawal) enter(cn *conn) (ok bool) {
-	if w == nil {
-		return true
-	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if !w.withdrawn {
@@ -57,9 +53,6 @@ func (w *Withdrawal) enter(cn *conn) (ok bool) {
 // leave ends the wait, because an answer has begun or none will come. It reports whether the
 // connection was interrupted.
 func (w *Withdrawal) leave(begun bool) (withdrawn bool) {
-	if w == nil {
-		return false
-	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.conn, w.begun = nil, begun
