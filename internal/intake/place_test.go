@@ -80,9 +80,6 @@ func TestTheFirstBlockNamesTheProject(t *testing.T) {
 	first := project(`{"model":"m","prompt":"You are a pirate."}`)
 	assert.Regexp(t, `^m/[0-9a-f]{16}$`, first, "the prompt itself is not shown")
 	assert.Equal(t, first, project(`{"prompt":"You are the best.","model":"m"}`))
-	assert.NotEqual(t, first, project(`{"model":"m","prompt":"you are a pirate."}`))
-	assert.NotEqual(t, first, project(`{"model":"n","prompt":"You are a pirate."}`))
-	assert.NotEqual(t, first, project(`{"model":"m","prompt":"You are"}`), "shorter than a block: all of it")
 
 	const chat = `{"model":"m","messages":[{"role":"system","content":"Be brief."}`
 	assert.Equal(t, project(chat+`]}`), project(chat+`,{"role":"user","content":"Hello"}]}`), "a session that grows")

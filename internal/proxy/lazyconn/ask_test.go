@@ -46,8 +46,7 @@ func TestAsk(t *testing.T) {
 		near, far := net.Pipe()
 		return New(near, NewBuffers(16)), far
 	}
-	socket := func(t *testing.T) (*Conn, net.Conn) { return pair(t, "tcp", "127.0.0.1:0") }
-	for name, connect := range map[string]func(*testing.T) (*Conn, net.Conn){"socket": socket, "pipe": pipe} {
+	for name, connect := range map[string]func(*testing.T) (*Conn, net.Conn){"socket": pair, "pipe": pipe} {
 		for _, size := range []int{1, 4 << 10, 16 << 20} {
 			here, there := connect(t)
 			for range 3 { // on one connection
@@ -69,7 +68,7 @@ func TestAsk(t *testing.T) {
 // On a reused connection on which something has come, or that has ended, nothing is written.
 // On a new one what has come is the answer.
 func TestAskLooksFirst(t *testing.T) {
-	here, there := pair(t, "tcp", "127.0.0.1:0")
+	here, there := pair(t)
 	_, err := there.Write([]byte("early"))
 	require.NoError(t, err)
 	require.Eventually(t, func() (there bool) { // it has come, and nobody has read it
@@ -89,7 +88,7 @@ func TestAskLooksFirst(t *testing.T) {
 	rest, _ := io.ReadAll(there)
 	assert.Equal(t, "x", string(rest))
 
-	here, there = pair(t, "tcp", "127.0.0.1:0")
+	here, there = pair(t)
 	require.NoError(t, there.Close())
 	require.Error(t, here.Await()) // the end has come
 	here.Failed = nil
@@ -100,7 +99,7 @@ func TestAskLooksFirst(t *testing.T) {
 // A message that cannot be sent says so, once, and the wait ends.
 func TestAskThatFails(t *testing.T) {
 	reset := func(t *testing.T) *Conn {
-		here, there := pair(t, "tcp", "127.0.0.1:0")
+		here, there := pair(t)
 		require.NoError(t, there.(*net.TCPConn).SetLinger(0))
 		require.NoError(t, there.Close())
 		_, _ = here.Conn.Read(make([]byte, 1)) // the reset has come
@@ -111,7 +110,7 @@ func TestAskThatFails(t *testing.T) {
 	assert.Equal(t, 1, m.times)
 	require.ErrorContains(t, m.err, "broken pipe")
 
-	here, there := pair(t, "tcp", "127.0.0.1:0")
+	here, there := pair(t)
 	require.NoError(t, here.SetDeadline(time.Unix(1, 0))) // as one does who interrupts
 	m = &message{bytes: []byte("x")}
 	require.ErrorIs(t, here.Ask(m, true), os.ErrDeadlineExceeded)
@@ -139,7 +138,7 @@ func TestAskThatFails(t *testing.T) {
 	require.ErrorIs(t, here.Ask(m, true), os.ErrDeadlineExceeded, "no answer")
 	assert.Equal(t, message{bytes: []byte{}, times: 1, n: 1}, *m)
 
-	here, there = pair(t, "tcp", "127.0.0.1:0")
+	here, there = pair(t)
 	go interruptAfterAByte()
 	m = &message{bytes: make([]byte, 64<<20)}
 	require.ErrorIs(t, here.Ask(m, true), os.ErrDeadlineExceeded, "nobody reads it")

@@ -15,7 +15,7 @@ import (
 
 // What comes is read when it has come; the end, and a reset, are told once all was read.
 func TestReadsThatWait(t *testing.T) {
-	here, there := pair(t, "tcp", "127.0.0.1:0")
+	here, there := pair(t)
 	assert.False(t, here.More(), "nothing has come")
 	assert.Nil(t, here.In, "it needs no buffer")
 	sent := make(chan error, 1)
@@ -40,7 +40,7 @@ func TestReadsThatWait(t *testing.T) {
 	require.NoError(t, there.Close())
 	assert.ErrorIs(t, here.Await(), io.EOF)
 
-	here, there = pair(t, "tcp", "127.0.0.1:0")
+	here, there = pair(t)
 	require.NoError(t, there.(*net.TCPConn).SetLinger(0))
 	require.NoError(t, there.Close())
 	assert.ErrorContains(t, here.Await(), "reset")

@@ -3,7 +3,6 @@ package lazyconn
 import (
 	"io"
 	"net"
-	"path/filepath"
 	"testing"
 	"time"
 
@@ -15,12 +14,12 @@ import (
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 // pair is a connection and its other end.
-func pair(t *testing.T, network, address string) (here *Conn, there net.Conn) {
+func pair(t *testing.T) (here *Conn, there net.Conn) {
 	t.Helper()
-	l, err := net.Listen(network, address)
+	l, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(t, err)
 	defer l.Close()
-	there, err = net.Dial(network, l.Addr().String())
+	there, err = net.Dial("tcp", l.Addr().String())
 	require.NoError(t, err)
 	nc, err := l.Accept()
 	require.NoError(t, err)
@@ -32,36 +31,9 @@ func pair(t *testing.T, network, address string) (here *Conn, there net.Conn) {
 	return here, there
 }
 
-// WaitForEnd tells every way in which a connection can end, also when it ended before.
-func TestWaitForEnd(t *testing.T) {
-	for name, leave := range map[string]func(net.Conn) error{
-		"closed": func(c net.Conn) error { return c.Close() },
-		"half-closed": func(c net.Conn) error {
-			return c.(interface{ CloseWrite() error }).CloseWrite()
-		},
-		"reset": func(c net.Conn) error {
-			if tcp, ok := c.(*net.TCPConn); ok {
-				_ = tcp.SetLinger(0)
-			}
-			return c.Close()
-		},
-	} {
-		for network, address := range map[string]string{"tcp": "127.0.0.1:0", "unix": filepath.Join(t.TempDir(), "socket")} {
-			t.Run(name+" "+network, func(t *testing.T) {
-				here, there := pair(t, network, address)
-				ended := make(chan bool)
-				go func() { ended <- here.WaitForEnd() }()
-				require.NoError(t, leave(there))
-				assert.True(t, <-ended)
-				assert.True(t, here.WaitForEnd())
-			})
-		}
-	}
-}
-
 // What a submitter sends is no end, and is not lost; nor is a read deadline an end.
 func TestWaitForEndLeavesWhatIsSent(t *testing.T) {
-	here, there := pair(t, "tcp", "127.0.0.1:0")
+	here, there := pair(t)
 	for range 3 {
 		_, err := io.WriteString(there, "next")
 		require.NoError(t, err)
