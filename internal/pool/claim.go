@@ -1,7 +1,6 @@
 package pool
 
 import (
-	"math/rand/v2"
 	"slices"
 	"time"
 
@@ -75,20 +74,12 @@ func (p *Pool) comesOnce(project *projectState, c *candidates, first bool) float
 // pick picks one of the views. costs are what the policy weighed; nil if it cannot say.
 // They are valid until the next call.
 func (p *Pool) pick(job selection.Job, views []selection.View) (i int, costs []selection.Cost) {
-	return pickWith(p.cfg.Policy, job, views, &p.costs, p.cfg.Rand)
-}
-
-// pickWith asks a policy, which writes its costs into scratch.
-func pickWith(
-	policy selection.Policy, job selection.Job, views []selection.View, scratch *[]selection.Cost, rng *rand.Rand,
-) (i int, costs []selection.Cost) {
-	coster, ok := policy.(selection.Coster)
+	coster, ok := p.cfg.Policy.(selection.Coster)
 	if !ok {
-		return policy.Pick(job, views, rng), nil
+		return p.cfg.Policy.Pick(job, views, p.cfg.Rand), nil
 	}
-	costs = slices.Grow((*scratch)[:0], len(views))[:len(views)]
-	*scratch = costs
-	return coster.PickWithCosts(job, views, costs, rng), costs
+	p.costs = slices.Grow(p.costs[:0], len(views))[:len(views)]
+	return coster.PickWithCosts(job, views, p.costs, p.cfg.Rand), p.costs
 }
 
 // job makes the policy's input for a job of the project. What depends on the upstreams
@@ -134,7 +125,13 @@ func (a *Assignment) consultShadow(job selection.Job, c *candidates, costs []sel
 	if s == nil {
 		return
 	}
-	i, _ := pickWith(s.Policy, job, c.views, &a.pool.shadow, s.Rand)
+	i := 0
+	if coster, ok := s.Policy.(selection.Coster); ok {
+		a.pool.shadow = slices.Grow(a.pool.shadow[:0], len(c.views))[:len(c.views)]
+		i = coster.PickWithCosts(job, c.views, a.pool.shadow, s.Rand)
+	} else {
+		i = s.Policy.Pick(job, c.views, s.Rand)
+	}
 	a.Shadow = c.members[i].Address
 	if costs != nil {
 		a.ShadowCost = costs[i].Total

@@ -10,13 +10,19 @@ import (
 // ServeHTTP takes one job from its arrival to its end. The record is handed
 // to the sinks on every path, also after a panic.
 func (p *Proxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	x := &exchange{p: p, w: w, r: r, rc: *http.NewResponseController(w), expects: r.Header.Get("Expect") != ""}
-	x.book.Open(&p.cfg.Config, time.Now(), intake.Head{Method: r.Method, Path: r.URL.EscapedPath(), Header: r.Header}, r.RemoteAddr)
-	x.paced.r, x.paced.rc = r.Body, &x.rc
+	x := p.newExchange(w, r)
 	defer x.close()
 	if err := x.run(); err != nil {
 		x.fail(err)
 	}
+}
+
+// newExchange begins an exchange and its book.
+func (p *Proxy) newExchange(w http.ResponseWriter, r *http.Request) *exchange {
+	x := &exchange{p: p, w: w, r: r, rc: *http.NewResponseController(w), expects: r.Header.Get("Expect") != ""}
+	x.book.Open(&p.cfg.Config, time.Now(), intake.Head{Method: r.Method, Path: r.URL.EscapedPath(), Header: r.Header}, r.RemoteAddr)
+	x.paced.r, x.paced.rc = r.Body, &x.rc
+	return x
 }
 
 // run is a job's way. An error before the response has begun becomes a response
