@@ -3,7 +3,6 @@ package main
 import (
 	"bufio"
 	"bytes"
-	"context"
 	"fmt"
 	"math"
 	"net"
@@ -17,9 +16,6 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
-
-	"example.org/pilotfish/internal/config"
-	"example.org/pilotfish/internal/ports"
 )
 
 // terse is an upstream that answers each request of a connection alike, and
@@ -69,26 +65,13 @@ func skipMessage(in *bufio.Reader) error {
 	}
 }
 
-// serving starts a sidecar before an upstream, and returns where it takes jobs.
-func serving(t testing.TB, upstreams ...string) (address string) {
-	cfg := config.Default()
-	cfg.Discovery.Static = upstreams
-	cfg.Reports.Interval = time.Hour
-	s, err := newSidecar(&cfg, nil, quiet(t))
-	require.NoError(t, err)
-	jobs, err := net.Listen("tcp", "127.0.0.1:0")
-	require.NoError(t, err)
-	admin, err := net.Listen("tcp", "127.0.0.1:0")
-	require.NoError(t, err)
-	ctx, cancel := context.WithCancel(context.Background())
-	ended := make(chan error, 1)
-	go func() { ended <- s.Run(ctx, ports.Ports{Jobs: jobs, Admin: admin}, nil) }()
-	t.Cleanup(func() {
-		cancel()
-		assert.NoError(t, <-ended)
-	})
+// serving starts a sidecar before upstreams that nobody asks, and returns where it takes jobs.
+func serving(t *testing.T, upstreams ...string) (address string) {
+	cfg := before(upstreams...)
+	cfg.Reports.Interval, cfg.Reports.Timeout = time.Hour, 2*time.Second
+	s, p := running(t, &cfg)
 	require.Eventually(t, func() bool { return s.refusal() == nil }, patience, time.Millisecond)
-	return jobs.Addr().String()
+	return p.Jobs.Addr().String()
 }
 
 // jobOf4KB is a request with a job of about 4 KB.
