@@ -12,6 +12,7 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
+	"example.org/pilotfish/internal/intake"
 	"example.org/pilotfish/internal/job"
 	"example.org/pilotfish/internal/record"
 )
@@ -26,6 +27,10 @@ type response struct {
 // follow replies to what Envoy shows after it was told the destination, in
 // whatever order it comes, until the stream ends.
 func (x *exchange) follow(r request, b body) error {
+	passed := b.bytes()
+	if b.pieces != nil {
+		passed += int64(len(b.pieces.left))
+	}
 	for {
 		m, err := x.next()
 		if err != nil {
@@ -33,6 +38,10 @@ func (x *exchange) follow(r request, b body) error {
 		}
 		switch {
 		case m.GetRequestBody() != nil:
+			passed += int64(len(m.GetRequestBody().GetBody()))
+			if most := x.f.cfg.MaxBody; passed > most && !x.response.begun {
+				return x.refuse(fmt.Errorf("%w: more than %d bytes", intake.ErrTooLarge, most))
+			}
 			err = x.passRequest(b, m.GetRequestBody())
 		case m.GetRequestTrailers() != nil:
 			err = x.send(requestTrailers())

@@ -45,6 +45,28 @@ func TestHealth(t *testing.T) {
 	assert.Equal(t, codes.NotFound, status.Code(err))
 }
 
+// So has one that comes in pieces and of which the budget keeps the beginning alone.
+func TestTheLargestStream(t *testing.T) {
+	const most, piece = 1 << 20, 128 << 10
+	f := newFixture(t, 1, func(cfg *job.Config) { cfg.MaxBody, cfg.Budget = most, intake.NewBudget(2*piece, 0) })
+	e := f.envoy()
+	e.send(duplex.headers(false))
+	text := `{"project_id":1,"x":"` + strings.Repeat("x", most)
+	go func() { // Envoy takes what comes meanwhile
+		for i := range most/piece + 1 {
+			_ = e.stream.Send(requestBody(text[i*piece:min((i+1)*piece, len(text))], false))
+		}
+	}()
+	var m *ext.ProcessingResponse
+	for passed := 0; m.GetImmediateResponse() == nil; m = e.recv() {
+		passed += len(m.GetRequestBody().GetResponse().GetBodyMutation().GetStreamedResponse().GetBody())
+		require.LessOrEqual(t, passed, most)
+	}
+	assert.EqualValues(t, 413, m.GetImmediateResponse().GetStatus().GetCode())
+	e.leave()
+	assert.Equal(t, intake.TooLarge, f.ended(1).Outcome)
+}
+
 // A body that Envoy sends in one message has the bound of all bodies, whether its length is declared or not.
 func TestTheLargestMessage(t *testing.T) {
 	const most = 1 << 20
