@@ -210,7 +210,7 @@ func TestSocketsAndAToken(t *testing.T) {
 		assert.Equal(t, os.FileMode(0o660), info.Mode().Perm())
 	}
 	require.Eventually(t, func() bool { return s.refusal() == nil }, patience, time.Millisecond)
-	post(t, p.Jobs, "localhost")
+	post(t, p.Jobs, "pilotfish.example") // out of every browser's reach, the Host header may be any
 	assert.Len(t, upstream.Jobs(), 1)
 
 	code, _, problems := runOn("", "explain", "--admin", cfg.Admin)

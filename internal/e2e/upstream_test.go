@@ -24,40 +24,6 @@ func echoing(t *testing.T, name string) string {
 	})}).Address()
 }
 
-// The upstream that holds a project dies, is back, and then refuses
-// connections. Every time the other one answers, and the submitter sees nothing of it.
-func TestAJobMovesFromADeadUpstream(t *testing.T) {
-	t.Parallel()
-	ups := []*fakeupstream.Upstream{fakeupstream.New(t, fakeupstream.Options{}), fakeupstream.New(t, fakeupstream.Options{})}
-	s := start(t, "--upstream", ups[0].Address(), "--upstream", ups[1].Address(), "--listen", "127.0.0.1:0", "--admin", "127.0.0.1:0")
-	post := func() string {
-		res, err := http.Post("http://"+s.jobs+"/v1/jobs", "application/json", strings.NewReader(fakeupstream.ExampleJob()))
-		require.NoError(t, err)
-		defer res.Body.Close()
-		text, err := io.ReadAll(res.Body)
-		require.NoError(t, err)
-		require.Equal(t, http.StatusOK, res.StatusCode, "%s", text)
-		return string(text)
-	}
-	want := post()
-	holder, other := ups[0], ups[1]
-	if len(other.Jobs()) > 0 {
-		holder, other = other, holder
-	}
-	require.Len(t, holder.Jobs(), 1)
-	require.Empty(t, other.Jobs())
-
-	holder.Kill()
-	assert.Equal(t, want, post())
-	assert.Len(t, other.Jobs(), 1)
-
-	require.NoError(t, holder.Refuse(false))
-	require.NoError(t, other.Refuse(true))
-	assert.Equal(t, want, post())
-	assert.Len(t, holder.Jobs(), 2)
-	s.stop()
-}
-
 // Servers that tell nothing of themselves are sticky already (docs/claims.md).
 func TestPlainServersGetTheProjectsTheyHave(t *testing.T) {
 	t.Parallel()

@@ -233,6 +233,7 @@ func TestRefusals(t *testing.T) {
 				assert.Equal(t, c.reason, j.Reason)
 				f.overload(false)
 				for _, w := range f.waiting() {
+					assert.Equal(t, address(0), placed(t, w.recv()), "it waited for its place")
 					w.leave()
 				}
 			})
@@ -272,18 +273,6 @@ func TestEnvoyLeavesWhileTheJobWaits(t *testing.T) {
 		assert.Equal(t, 499, j.Status)
 		assert.Empty(t, j.Attempts)
 	}
-}
-
-// A job that waits is placed when an upstream may take it.
-func TestAJobWaitsForAnUpstream(t *testing.T) {
-	f := newFixture(t, 1, nil)
-	f.overload(true)
-	f.wait(1)
-	f.overload(false)
-	e := f.waiting()[0]
-	assert.Equal(t, address(0), placed(t, e.recv()))
-	e.leave()
-	f.ended(1)
 }
 
 func TestWhatIsNoRequest(t *testing.T) {

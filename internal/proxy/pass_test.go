@@ -2,26 +2,13 @@ package proxy_test
 
 import (
 	"io"
-	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
-
-	"example.org/pilotfish/internal/pool"
 )
-
-// A refusal that is too long to be kept is passed on, and is still no failure of its upstream.
-func TestALongRefusalDoesNotSpeakAgainstItsUpstream(t *testing.T) {
-	up := answering(t, "HTTP/1.1 503 No\r\nRetry-After: 1\r\nContent-Length: 70000\r\n\r\n"+strings.Repeat("x", 70_000))
-	c := startSidecar(t, setup{upstreams: []string{up.address}, failures: 1})
-	res, _ := c.post("{}")
-	assert.Equal(t, 503, res.StatusCode)
-	c.seen(1)
-	assert.Equal(t, pool.BreakerClosed, c.balancer.States()[0].Breaker.State)
-}
 
 // A refusal that is passed on in the end has its trailers, too.
 func TestTheTrailersOfARefusal(t *testing.T) {

@@ -14,27 +14,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"example.org/pilotfish/internal/intake"
-	"example.org/pilotfish/internal/pool"
 	"example.org/pilotfish/pkg/selection"
 )
-
-func TestAJobIsAnswered(t *testing.T) {
-	c := startSidecar(t, setup{upstreams: []string{refusing(t), serving(t, echo)}})
-	body := `{"project_id": 12345, "priority": "high", "session_id": "s", "rules": []}`
-	res, text := c.post(body)
-	assert.Equal(t, 200, res.StatusCode)
-	assert.Equal(t, body, text)
-
-	r := c.seen(1)[0]
-	assert.Equal(t, "12345", r.Facts.Project)
-	assert.Equal(t, intake.Answered, r.Outcome)
-	assert.Equal(t, intake.Complete, r.Completeness)
-	assert.False(t, r.Unframed)
-	assert.EqualValues(t, len(body), r.Bytes)
-	require.Len(t, r.Attempts, 2)
-	assert.Equal(t, pool.Refused, r.Attempts[0].Outcome)
-	assert.Equal(t, pool.Answered, r.Attempts[1].Outcome)
-}
 
 // jobOf makes a job of n bytes; one byte cannot be a job, but is passed on.
 func jobOf(n int) (body, contentType string) {
@@ -115,6 +96,7 @@ func TestAnswersPassWhole(t *testing.T) {
 				assert.EqualValues(t, n, got)
 				assert.Equal(t, <-sum, [32]byte(h.Sum(nil)))
 				assert.Equal(t, sized, res.ContentLength >= 0, "framing keeps its meaning")
+				assert.EqualValues(t, n, c.seen(1)[0].Bytes)
 				assert.Less(t, after.TotalAlloc-before.TotalAlloc, uint64(8<<20), "an answer is not kept")
 			})
 		}

@@ -78,11 +78,3 @@ func TestAFeedCountsForMore(t *testing.T) {
 	do(s, t.Context(), "POST", "/v1/jobs", `{"project_id": 12345}`, costHeader+": bytes=5000000")
 	assert.Contains(t, do(s, t.Context(), "GET", "/v1/cache/projects", "").Body.String(), `"bytes":5000000`)
 }
-
-func TestCostOfItsOwnThatMakesNoSense(t *testing.T) {
-	s := newServer(t, func(c *Config) { c.Settings.TrustCost = true })
-	w := do(s, t.Context(), "POST", "/v1/jobs", `{"project_id": 12345}`, costHeader+": fetch=much")
-	assert.Equal(t, http.StatusBadRequest, w.Code)
-	assert.JSONEq(t, `{"type": "urn:ruleserver:malformed-cost", "status": 400,
-		"detail": "header X-Cost: cost: fetch: want a duration such as 2s or 400ms, got \"much\""}`, w.Body.String())
-}

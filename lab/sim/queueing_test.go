@@ -139,14 +139,6 @@ func TestEqualJobletsAreShared(t *testing.T) {
 	assert.InDelta(t, 5+2+10*1.5, totals.CoreSeconds, 1e-6)
 }
 
-func TestDependentJobsWait(t *testing.T) {
-	got := played(t, setup(t, "random", "none", 1, 4),
-		trace.Job{Offset: 0, Operators: 10},
-		trace.Job{Offset: 1, Operators: 1, After: 1},
-		trace.Job{Offset: 2, Operators: 1, After: 2})
-	requireEnds(t, got, 10, 11, 12)
-}
-
 // requireEnds checks when each job ended, in seconds.
 func requireEnds(t *testing.T, got map[int64]Result, want ...float64) {
 	t.Helper()

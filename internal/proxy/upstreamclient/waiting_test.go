@@ -114,20 +114,6 @@ func TestATimeOutIsForThoseBeforeIt(t *testing.T) {
 	})
 }
 
-// A refused connection fails one request; the others find out for themselves.
-func TestARefusedConnectionFailsOneRequest(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		g, c := newGate(t, 0)
-		ended := send(c, 2)
-		synctest.Wait()
-		refused := errors.New("connection refused")
-		g.through <- refused
-		require.ErrorIs(t, <-ended, refused)
-		g.through <- nil
-		require.NoError(t, <-ended)
-	})
-}
-
 // A request that asks for a new connection does not get one that another gives back.
 func TestAFreshRequestWaitsForItsOwnConnection(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

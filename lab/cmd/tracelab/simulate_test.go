@@ -11,8 +11,6 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	"go.uber.org/goleak"
-
-	"example.org/pilotfish/internal/cli"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -82,13 +80,4 @@ func TestSimulateRefuses(t *testing.T) {
 		assert.Contains(t, stderr, c.want)
 		assert.NotContains(t, out, "wait_s", c.want)
 	}
-}
-
-func TestHelp(t *testing.T) {
-	code, out, _ := tracelab("--help")
-	assert.Zero(t, code)
-	assert.Contains(t, out, "simulate")
-	code, _, stderr := tracelab("frobnicate")
-	assert.Equal(t, cli.Usage, code)
-	assert.Contains(t, stderr, "frobnicate")
 }
