@@ -26,20 +26,6 @@ func write(l *Jobs, set Settings, r *record.Job) {
 	l.Write(set, r)
 }
 
-// usualJob is one as most are.
-func usualJob() *record.Job {
-	return &record.Job{
-		ID:    "0c4a3c7b6f0e4e7aa5c1f6a1b3f7d2e9",
-		Facts: intake.Facts{Project: "12345", Session: "5531f48d-74f0-4b52-8203-470d5ed8aa90"},
-		Read:  intake.Full, Status: 200, Outcome: intake.Answered, Completeness: intake.Complete, Body: 4096, Bytes: 1234,
-		Attempts: []record.Attempt{{
-			Upstream: "127.0.0.1:9001", End: 123456 * time.Microsecond,
-			Why: pool.Why{RunnerUp: "127.0.0.1:9002", RunnerUpCost: 0.25, Cost: selection.Cost{Total: 0.125, Wait: 0.125}},
-		}},
-		TTFB: 12345 * time.Microsecond, Total: 123456 * time.Microsecond,
-	}
-}
-
 // read is a log, and a function that returns the lines since its last call.
 func read(t *testing.T) (*Log, func() []map[string]any) {
 	var text bytes.Buffer

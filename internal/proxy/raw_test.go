@@ -75,13 +75,6 @@ func (s *submitter) response() (head reply, body io.Reader) {
 	return reply{res.StatusCode, res.Header}, res.Body
 }
 
-// interim reads the head of an answer without a body, and returns its status.
-func (s *submitter) interim() int {
-	s.t.Helper()
-	head, _ := s.response()
-	return head.StatusCode
-}
-
 // status reads an answer and returns its status; 0 when the connection just ended.
 func (s *submitter) status() int {
 	res, err := http.ReadResponse(s.in, nil)

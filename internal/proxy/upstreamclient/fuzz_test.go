@@ -52,7 +52,7 @@ type ending struct {
 
 func (e ending) Read(p []byte) (int, error) {
 	n, err := e.Conn.Read(p)
-	if err == io.EOF {
+	if errors.Is(err, io.EOF) {
 		err = e.end
 	}
 	return n, err
