@@ -2,6 +2,7 @@ package trace
 
 import (
 	"compress/gzip"
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -57,7 +58,7 @@ func Prompts(path string) (List, error) {
 		var m mooncakeLine
 		err := json.UnmarshalDecode(lines, &m, json.RejectUnknownMembers(true))
 		switch {
-		case err == io.EOF && len(jobs) > 0:
+		case errors.Is(err, io.EOF) && len(jobs) > 0:
 			return jobs, nil
 		case err == nil:
 			err = m.check(before)

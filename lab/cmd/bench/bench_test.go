@@ -44,6 +44,9 @@ func TestMain(m *testing.M) {
 		if err != nil || r.StatusCode != http.StatusOK {
 			failed++
 		}
+		if err == nil {
+			_ = r.Body.Close()
+		}
 	}
 	fmt.Printf("\n{\"jobs\":%d,\"microseconds\":1000,\"p50\":100,\"failed\":%d}\n", len(all), failed)
 	if err != nil {
