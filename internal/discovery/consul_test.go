@@ -19,7 +19,6 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"example.org/pilotfish/internal/pool"
-	"example.org/pilotfish/test/loopback"
 )
 
 func TestConsulScripts(t *testing.T) {
@@ -27,6 +26,7 @@ func TestConsulScripts(t *testing.T) {
 		replies []scripted
 		howLong time.Duration
 		want    string // the sets sent
+		waits   string // of the queries, in ms, where that matters
 	}{
 		"follows changes": {
 			replies: []scripted{list("10", "b a"), list("11", "a b c").late(5 * time.Second), list("12", "b c").late(time.Second), list("12", "b c").quiet()},
@@ -40,8 +40,9 @@ func TestConsulScripts(t *testing.T) {
 		},
 		"applies real emptiness": {
 			replies: []scripted{list("10", "a b"), list("11", ""), list("11", "").late(30 * time.Second), list("11", "").quiet()},
-			howLong: 5 * time.Minute,
+			howLong: 2 * time.Minute,
 			want:    "a b | -",
+			waits:   "- 60000ms 30000ms 60000ms 60000ms",
 		},
 		"a streamed view says nothing of the leader": {
 			replies: []scripted{list("10", "a"), {index: "11", body: entries("a b"), noLeader: true, after: 20 * time.Second, headers: map[string]string{"X-Consul-Query-Backend": "streaming"}}},
@@ -51,8 +52,12 @@ func TestConsulScripts(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			bubble(t, func(t *testing.T) {
-				d := consulOf(t, &agent{replies: c.replies}, nil)
+				a := &agent{replies: c.replies}
+				d := consulOf(t, a, nil)
 				assert.Equal(t, c.want, sets(follow(t, d, c.howLong)))
+				if c.waits != "" {
+					assert.Equal(t, c.waits, a.parameters("wait"), "shorter while in doubt")
+				}
 				want := map[bool]string{true: "consul service rules at consul.test:8500 names no upstream"}[strings.HasSuffix(c.want, "-")]
 				assert.Equal(t, want, d.Status().Trouble)
 			})
@@ -83,24 +88,16 @@ func TestConsulKeepsTheSet(t *testing.T) {
 	}
 }
 
-func TestConsulAsksAnewAfterTheIndexWentBack(t *testing.T) {
+func TestConsulAsksAnewAfterAnErrorOrAnIndexThatWentBack(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		a := &agent{replies: []scripted{
-			list("100", "a b"), list("50", "a b").late(30 * time.Second),
+			list("100", "a b"), list("50", "a b").late(30 * time.Second), list("50", "a b"), {refuse: true},
 			list("50", "a b"), list("51", "a b c").late(10 * time.Second), list("51", "a b c").quiet(),
 		}}
 		all := follow(t, consulOf(t, a, nil), 90*time.Second)
-		assert.Equal(t, "- 100 - 50 51", a.indexes())
+		assert.Equal(t, "- 100 - 50 - 50 51", a.parameters("index"))
 		require.Len(t, all, 2)
-		assert.Less(t, all[1].after, 43*time.Second, "the change at 51 is seen when it happens")
-	})
-}
-
-func TestConsulAsksAnewAfterAnError(t *testing.T) {
-	bubble(t, func(t *testing.T) {
-		a := &agent{replies: []scripted{list("100", "a b"), {refuse: true}, list("7", "a b"), list("7", "a b").quiet()}}
-		follow(t, consulOf(t, a, nil), time.Minute)
-		assert.Equal(t, "- 100 - 7", a.indexes())
+		assert.Less(t, all[1].after, 46*time.Second, "the change at 51 is seen when it happens")
 	})
 }
 
@@ -133,18 +130,6 @@ func TestConsulNeverAsksMoreThanAboutOnceASecond(t *testing.T) {
 			})
 		})
 	}
-}
-
-func TestConsulWaitsShorterWhileInDoubt(t *testing.T) {
-	bubble(t, func(t *testing.T) {
-		a := &agent{replies: []scripted{list("10", "a b"), list("11", ""), list("11", "").late(30 * time.Second), list("11", "").quiet()}}
-		follow(t, consulOf(t, a, nil), 2*time.Minute)
-		var waits []string
-		for _, q := range a.asked {
-			waits = append(waits, q.query.URL.Query().Get("wait"))
-		}
-		assert.Equal(t, []string{"", "60000ms", "30000ms", "60000ms", "60000ms"}, waits)
-	})
 }
 
 func TestConsulReadsTheTokenAgain(t *testing.T) {
@@ -237,22 +222,6 @@ func askOnce(t *testing.T, c Consul) (reply, error) {
 	return from.source.ask(context.Background(), 0)
 }
 
-func TestConsulAddressFromTheEnvironment(t *testing.T) {
-	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if r.Header.Get("X-Consul-Token") != "from-env" {
-			w.WriteHeader(http.StatusForbidden)
-			return
-		}
-		sayRules(w, r)
-	}))
-	defer server.Close()
-	t.Setenv("CONSUL_HTTP_ADDR", server.URL)
-	t.Setenv("CONSUL_HTTP_TOKEN", "from-env")
-	a, err := askOnce(t, Consul{})
-	require.NoError(t, err)
-	assert.Equal(t, "a b", names(a.upstreams))
-}
-
 // Consul's own variables say how to reach the agent by TLS.
 func TestConsulOverHTTPS(t *testing.T) {
 	server := httptest.NewTLSServer(http.HandlerFunc(sayRules))
@@ -271,34 +240,21 @@ func TestConsulOverHTTPS(t *testing.T) {
 	assert.ErrorContains(t, err, "no such file")
 }
 
-func TestConsulOverAUnixSocket(t *testing.T) {
+func TestConsulOverAUnixSocketFromTheEnvironment(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "s")
 	l, err := net.Listen("unix", path)
 	require.NoError(t, err)
-	server := &http.Server{Handler: http.HandlerFunc(sayRules)}
+	server := &http.Server{Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		assert.Equal(t, "from-env", r.Header.Get("X-Consul-Token"))
+		sayRules(w, r)
+	})}
 	ended := make(chan error)
 	go func() { ended <- server.Serve(l) }()
-	a, err := askOnce(t, Consul{Address: "unix://" + path})
+	t.Setenv("CONSUL_HTTP_ADDR", "unix://"+path)
+	t.Setenv("CONSUL_HTTP_TOKEN", "from-env")
+	a, err := askOnce(t, Consul{})
 	require.NoError(t, err)
 	assert.Equal(t, "a b", names(a.upstreams))
 	require.NoError(t, server.Close())
 	assert.ErrorIs(t, <-ended, http.ErrServerClosed)
-}
-
-func TestConsulCutShort(t *testing.T) {
-	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
-		w.Header().Set("X-Consul-KnownLeader", "true")
-		w.Header().Set("Content-Length", "4096")
-		_, _ = w.Write([]byte(entries("a b")[:60])) // the rest never comes
-	}))
-	defer server.Close()
-	_, err := askOnce(t, Consul{Address: server.URL})
-	assert.EqualError(t, err, "the Consul agent gives no reply: unexpected EOF")
-}
-
-func TestConsulDown(t *testing.T) {
-	address, err := loopback.Reserve()
-	require.NoError(t, err)
-	_, err = askOnce(t, Consul{Address: address})
-	assert.ErrorContains(t, err, "connection refused")
 }

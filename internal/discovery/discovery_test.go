@@ -54,14 +54,6 @@ func TestRunReturnsAtOnceWhenCancelled(t *testing.T) {
 	}
 }
 
-func TestOwnAddressIsLeftOut(t *testing.T) {
-	bubble(t, func(t *testing.T) {
-		a := &agent{replies: []scripted{list("10", "me a me b"), list("11", "me a").late(time.Second), list("11", "me a").quiet()}}
-		d := consulOf(t, a, func(c *Config) { c.Self = []string{"ME:1"} })
-		assert.Equal(t, "a b | a", sets(follow(t, d, time.Minute)))
-	})
-}
-
 func TestTooManyUpstreamsAreNoReply(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		a := &agent{replies: []scripted{list("10", "a b"), list("11", many(maxUpstreams+1)).late(time.Second), {hang: true}}}

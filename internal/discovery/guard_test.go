@@ -257,14 +257,6 @@ func ones(b int) (n int) {
 	return n
 }
 
-func TestArrange(t *testing.T) {
-	me := selfAddresses{"me:1": true}
-	assert.Equal(t, "a b c", names(arrange([]pool.Upstream{
-		{Address: "c:1"}, {Address: "me:1"}, {Address: "a:1"}, {Address: "b:1"}, {Address: "a:1"},
-	}, me)))
-	assert.NotNil(t, arrange(nil, me))
-}
-
 func TestArrangeBelievesTheNewestStart(t *testing.T) {
 	old := pool.Upstream{Address: "a:1", StartedAt: epoch, Draining: true, Weight: 5}
 	young := pool.Upstream{Address: "a:1", StartedAt: epoch.Add(time.Hour)}

@@ -1,6 +1,7 @@
 package discovery
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"io"
@@ -154,15 +155,11 @@ func (e *endless) Read(p []byte) (n int, err error) {
 	return n, nil
 }
 
-// indexes is the index parameter of each query, "-" where there is none.
-func (a *agent) indexes() string {
+// parameters is a parameter of each query, "-" where there is none.
+func (a *agent) parameters(name string) string {
 	var all []string
 	for _, q := range a.asked {
-		i := q.query.URL.Query().Get("index")
-		if i == "" {
-			i = "-"
-		}
-		all = append(all, i)
+		all = append(all, cmp.Or(q.query.URL.Query().Get(name), "-"))
 	}
 	return strings.Join(all, " ")
 }

@@ -43,22 +43,16 @@ func TestSnapshotCarriesASidecarOverARestart(t *testing.T) {
 	})
 }
 
-func TestSnapshotIsNotReadWhenTheSourceReplies(t *testing.T) {
+// A snapshot that is there is sent only if the source names nothing.
+func TestWhenASnapshotIsRead(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "snapshot")
-	require.NoError(t, os.WriteFile(path, []byte(snapshotOf("old")), 0o600))
-	bubble(t, func(t *testing.T) {
-		d := consulOf(t, &agent{replies: []scripted{list("10", "a"), list("10", "a").quiet()}}, keeping(path))
-		assert.Equal(t, "a", sets(follow(t, d, time.Minute)))
-	})
-}
-
-func TestSnapshotServesAnEmptyCatalogue(t *testing.T) {
-	path := filepath.Join(t.TempDir(), "snapshot")
-	require.NoError(t, os.WriteFile(path, []byte(snapshotOf("old")), 0o600))
-	bubble(t, func(t *testing.T) {
-		d := consulOf(t, &agent{replies: []scripted{list("2", ""), list("2", "").late(30 * time.Second), list("2", "").quiet()}}, keeping(path))
-		assert.Equal(t, "old | -", sets(follow(t, d, time.Minute)))
-	})
+	for says, want := range map[string]string{"a": "a", "": "old | -"} {
+		require.NoError(t, os.WriteFile(path, []byte(snapshotOf("old")), 0o600))
+		bubble(t, func(t *testing.T) {
+			replies := []scripted{list("2", says), list("2", says).late(30 * time.Second), list("2", says).quiet()}
+			assert.Equal(t, want, sets(follow(t, consulOf(t, &agent{replies: replies}, keeping(path)), time.Minute)))
+		})
+	}
 }
 
 // snapshotOf is the text of a snapshot.

@@ -84,19 +84,11 @@ func TestAgainstNaiveQueue(t *testing.T) {
 			}
 			require.Equal(t, n.order(), slices.Collect(q.all))
 			require.Equal(t, len(n), q.len())
+			high := slices.DeleteFunc(slices.Clone(n), func(e *Job) bool { return e.Priority == selection.Low })
+			require.Equal(t, []int{len(high), len(n)}, []int{q.ahead(selection.High), q.ahead(selection.Low)})
 			require.Equal(t, n.bytes(), q.bytes)
 		}
 	}
-}
-
-func TestHighWaitsBehindHighOnly(t *testing.T) {
-	q := newQueue(DefaultQueue())
-	for _, p := range []selection.Priority{selection.Low, selection.Low, selection.High} {
-		_, ok := q.push(jobThatWaits(p, 0))
-		require.True(t, ok)
-	}
-	assert.Equal(t, 1, q.ahead(selection.High))
-	assert.Equal(t, 3, q.ahead(selection.Low))
 }
 
 // Serve asks until so many in a row hear that no upstream is eligible.

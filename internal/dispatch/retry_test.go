@@ -1,6 +1,7 @@
 package dispatch
 
 import (
+	"cmp"
 	"math"
 	"math/rand/v2"
 	"testing"
@@ -192,43 +193,28 @@ func TestOneAttemptMeansNoRetries(t *testing.T) {
 	}
 }
 
-// Most of the pool refuses connections: every job gets to the upstream that
-// lives, whatever the retry budget.
-func TestOneThatLivesServesTheJobsOfAll(t *testing.T) {
-	for _, upstreams := range []int{2, 4, 14} {
-		f := newFixture(t, upstreams, nil)
-		now := start
-		for range 500 {
-			now = now.Add(10 * time.Millisecond)
-			j := f.Begin(Request{})
-			g := f.claim(now, j)
-			for g.Assignment.Address != address(0) {
-				require.Equal(t, Next{Again: true}, f.fail(now, g, Failure{Outcome: pool.Refused}))
-				g = f.claim(now, j)
-			}
-			require.False(t, g.Assignment.Panic)
-			g.Assignment.Answered(now, true, nil)
-			g.Assignment.Done(now, pool.Answered)
-		}
-	}
-}
-
-// Most of the pool takes no connection: a job goes on to the upstream that lives,
+// Most of the pool refuses connections, or takes none: a job goes on to the upstream that lives,
 // whatever the bound on attempts and the retry budget, and the jobs after it do not
 // pay for those that are gone.
-func TestOneThatLivesServesTheJobsThatOthersLetTimeOut(t *testing.T) {
-	for _, upstreams := range []int{2, 4, 6} {
+func TestOneThatLivesServesTheJobsOfAll(t *testing.T) {
+	for _, c := range []struct {
+		upstreams int
+		takeNone  bool
+	}{{2, false}, {4, false}, {14, false}, {2, true}, {4, true}, {6, true}} {
 		synctest.Test(t, func(t *testing.T) { // the breakers have a clock
-			f := newFixture(t, upstreams, func(c *Config) { c.Retry.Budget = 0.01 })
+			f := newFixture(t, c.upstreams, func(c *Config) { c.Retry.Budget = 0.01 })
 			late := 0
 			for range 200 {
 				time.Sleep(10 * time.Millisecond)
 				came, j := time.Now(), f.Begin(Request{})
 				g := f.claim(time.Now(), j)
 				for g.Assignment.Address != address(0) {
-					late++
-					time.Sleep(g.ConnectTimeout)
-					require.Equal(t, Next{Again: true}, f.fail(time.Now(), g, Failure{Outcome: pool.Refused, ConnectTimedOut: true}))
+					if c.takeNone {
+						late++
+						time.Sleep(g.ConnectTimeout)
+					}
+					failure := Failure{Outcome: pool.Refused, ConnectTimedOut: c.takeNone}
+					require.Equal(t, Next{Again: true}, f.fail(time.Now(), g, failure))
 					g = f.claim(time.Now(), j)
 				}
 				require.Less(t, time.Since(came), 10*time.Second)
@@ -236,7 +222,7 @@ func TestOneThatLivesServesTheJobsThatOthersLetTimeOut(t *testing.T) {
 				g.Assignment.Answered(time.Now(), true, nil)
 				g.Assignment.Done(time.Now(), pool.Answered)
 			}
-			assert.LessOrEqual(t, late, 3*(upstreams-1), "once for each, and now and then when its breaker lets a job try it")
+			assert.LessOrEqual(t, late, 3*(c.upstreams-1), "once for each, and now and then when its breaker lets a job try it")
 		})
 	}
 }
@@ -256,22 +242,23 @@ func TestATimeOutBeyondPatienceCounts(t *testing.T) {
 	}
 }
 
-// A lone upstream that is away for less than a job may wait costs no job.
+// A lone upstream that is away for less than a job may wait costs no job: its time is queue.wait, or the job's own
+// time in a queue.
 func TestJobsWaitForALoneUpstream(t *testing.T) {
 	f := newFixture(t, 1, nil)
 	for n := range 200 {
-		now := start.Add(time.Duration(n) * time.Hour)
-		j, back := f.Begin(Request{}), now.Add(8*time.Second)
-		g := f.claim(now, j)
-		for now.Before(back) {
-			next := f.fail(now, g, Failure{Outcome: pool.Refused})
-			require.True(t, next.Again)
+		own := []time.Duration{0, 3 * time.Second}[n%2]
+		want := cmp.Or(own, 10*time.Second)
+		came := start.Add(time.Duration(n) * time.Hour)
+		now, j := came, f.Begin(Request{Queue: own, Arrived: came})
+		next := f.fail(now, f.claim(now, j), Failure{Outcome: pool.Refused})
+		for next.Again {
 			require.LessOrEqual(t, next.Pause, time.Second)
 			now = now.Add(next.Pause)
-			g = f.claim(now, j)
+			next = f.fail(now, f.claim(now, j), Failure{Outcome: pool.Refused})
 		}
-		g.Assignment.Answered(now, true, nil)
-		g.Assignment.Done(now, pool.Answered)
+		require.LessOrEqual(t, now.Sub(came), want)
+		require.Greater(t, now.Sub(came), want-time.Second)
 	}
 }
 
@@ -291,23 +278,6 @@ func TestJobsWaitForALoneUpstreamThatTakesNoConnection(t *testing.T) {
 			}
 			assert.Contains(t, []int{want - 2, want - 1, want}, dials, "of a second each, with pauses between them")
 		})
-	}
-}
-
-// The wait has an end: queue.wait, or the job's own time in a queue.
-func TestJobsDoNotWaitForEverForALoneUpstream(t *testing.T) {
-	for own, want := range map[time.Duration]time.Duration{0: 10 * time.Second, 3 * time.Second: 3 * time.Second} {
-		f := newFixture(t, 1, nil)
-		now, j := start, f.Begin(Request{Queue: own, Arrived: start})
-		for {
-			next := f.fail(now, f.claim(now, j), Failure{Outcome: pool.Refused})
-			if !next.Again {
-				break
-			}
-			now = now.Add(next.Pause)
-		}
-		assert.LessOrEqual(t, now.Sub(start), want)
-		assert.Greater(t, now.Sub(start), want-time.Second)
 	}
 }
 

@@ -11,8 +11,8 @@ import (
 )
 
 func TestConfiguredFields(t *testing.T) {
-	r := newReader(t, pointers{Project: "/meta/a~1b", Queue: "/meta/limits/~0q", Evaluate: "/meta/limits/", Session: "/é"})
-	facts, _, err := r.read(Head{}, []byte(`{"project_id":1,"priority":"high","é":"s","meta":{"a/b":2,"limits":{"":4,"~q":3}},"timeouts":{"queue_seconds":9}}`), true)
+	r := newReader(t, pointers{Project: "/meta/a~1b", Queue: "/meta/limits/~0q", Evaluate: "/meta/limits/", Session: "/é/0"})
+	facts, _, err := r.read(Head{}, []byte(`{"project_id":1,"priority":"high","é":{"0":"s"},"meta":{"a/b":2,"limits":{"":4,"~q":3}},"timeouts":{"queue_seconds":9}}`), true)
 	require.NoError(t, err)
 	assert.Equal(t, `project="2" priority=high session="s" queue=3s evaluate=4s`, describe(facts, nil))
 
@@ -20,15 +20,8 @@ func TestConfiguredFields(t *testing.T) {
 	assert.EqualError(t, err, "/meta/a~1b at line 1, column 16 (byte 15) must be an integer or a string, not 1.5")
 	_, _, err = r.read(Head{}, []byte(`{"meta":{"limits":3}}`), true)
 	assert.EqualError(t, err, "/meta/limits at line 1, column 19 (byte 18) must be an object, not a number")
-}
-
-func TestPointersLeadThroughObjectsOnly(t *testing.T) {
-	r := newReader(t, pointers{Project: "/jobs/0"})
-	facts, _, err := r.read(Head{}, []byte(`{"jobs":{"0":5}}`), true)
-	require.NoError(t, err)
-	assert.Equal(t, "5", facts.Project)
-	_, _, err = r.read(Head{}, []byte(`{"jobs":[5]}`), true)
-	assert.EqualError(t, err, "/jobs at line 1, column 9 (byte 8) must be an object, not an array")
+	_, _, err = r.read(Head{}, []byte(`{"meta":["s"]}`), true)
+	assert.EqualError(t, err, "/meta at line 1, column 9 (byte 8) must be an object, not an array")
 }
 
 func TestRefusedSettings(t *testing.T) {

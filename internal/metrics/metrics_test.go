@@ -163,12 +163,3 @@ func TestAJobsEventsDoNotAllocate(t *testing.T) {
 	event() // the native histograms make their first buckets
 	assert.Zero(t, testing.AllocsPerRun(1000, event))
 }
-
-func BenchmarkAJobsEvents(b *testing.B) {
-	m, r := newMetrics(), endedJob()
-	m.Joined([]string{"u:1"})
-	b.ReportAllocs()
-	for b.Loop() {
-		m.Ended(r)
-	}
-}

@@ -80,17 +80,6 @@ func TestNewRefuses(t *testing.T) {
 	assert.NoError(t, err, "it has no use for a limit")
 }
 
-// TestDetectorsAreSeparate: each upstream has its own.
-func TestDetectorsAreSeparate(t *testing.T) {
-	for _, name := range []string{"threshold", "dagor"} {
-		build, err := New(name, 100)
-		require.NoError(t, err)
-		loud, quiet := build(), build()
-		loud.Observe(Sample{Stalled: 1e6, Wait: math.NaN()})
-		assert.EqualValues(t, 1, quiet.Observe(Sample{Wait: math.NaN()}), name)
-	}
-}
-
 // TestDagorTakesTheWaitWhereReported, and the stalled joblets when it must.
 func TestDagorTakesTheWaitWhereReported(t *testing.T) {
 	for _, c := range []struct {

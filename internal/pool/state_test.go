@@ -148,9 +148,9 @@ func TestJobsLeaveASuspect(t *testing.T) {
 			}
 			now = now.Add(6 * time.Second)
 			f.ReportFailed(now, us[1].Address, errHung)
-			f.member(us[1].Address).suspicion.suspect(now, "as every case has it")
+			f.members[us[1].Address].suspicion.suspect(now, "as every case has it")
 			if name == "one that only owes answers" {
-				f.member(us[1].Address).suspicion.failed = 0
+				f.members[us[1].Address].suspicion.failed = 0
 			}
 			moves := f.Reconsider(now, c.may)
 			if !c.want {
@@ -164,13 +164,11 @@ func TestJobsLeaveASuspect(t *testing.T) {
 			a.Done(now, Moved)
 			moves[0].To.Done(now, Answered)
 			assert.Zero(t, f.InFlight())
-			assert.Zero(t, f.member(us[1].Address).health.row, "it speaks neither for nor against it")
+			assert.Zero(t, f.members[us[1].Address].health.row, "it speaks neither for nor against it")
 			assert.Empty(t, f.Reconsider(now, c.may), "nothing was heard since")
 		})
 	}
 }
-
-func (f *fixture) member(address string) *member { return f.members[address] }
 
 // fail makes all upstreams but one suspect.
 func (f *fixture) fail(now time.Time, but string) {

@@ -268,33 +268,3 @@ func TestUnloaded(t *testing.T) {
 	add(1, 1.5)
 	assert.Equal(t, 1500*time.Millisecond, unloaded(points), "the second least of twenty")
 }
-
-// An hour of 100 jobs a second at 300 upstreams.
-func BenchmarkAdvance300(b *testing.B) {
-	m := New(start, Default())
-	var states []pool.State
-	for i := range 300 {
-		states = append(states, state(string(rune('a'+i))))
-	}
-	m.follow(states)
-	rng := rand.New(rand.NewPCG(1, 2))
-	now := start
-	for i := range 360_000 {
-		now = start.Add(time.Duration(i) * 10 * time.Millisecond)
-		u := states[rng.IntN(300)].Address
-		j := served(selection.Priority(rng.IntN(2)), time.Duration(1e8*math.Exp(rng.NormFloat64())), time.Duration(1e9*math.Exp(rng.NormFloat64())))
-		j.Attempts = []record.Attempt{{Upstream: u, Outcome: pool.Answered}}
-		m.Began(now, FirstByte{Upstream: u, Arrived: now.Add(-j.TTFB), Claimed: now.Add(-j.TTFB)})
-		m.Ended(now, j)
-	}
-	b.Run("advance", func(b *testing.B) {
-		for b.Loop() {
-			m.Advance(now, Moment{Upstreams: states})
-		}
-	})
-	b.Run("served", func(b *testing.B) {
-		for b.Loop() {
-			m.Served(now)
-		}
-	})
-}

@@ -107,13 +107,3 @@ func TestWhichResponsesSayThatNothingWasDone(t *testing.T) {
 		assert.Equal(t, c.want, NotStarted(c.status, h), "%d %s", c.status, c.header)
 	}
 }
-
-func TestPassedUnread(t *testing.T) {
-	var r Job
-	r.Unread = "encoded"
-	assert.False(t, r.PassedUnread(), "it has no body")
-	r.Body = -1
-	assert.True(t, r.PassedUnread())
-	r.Unread = ""
-	assert.False(t, r.PassedUnread())
-}

@@ -9,7 +9,6 @@ import (
 	"math"
 	"net"
 	"net/http"
-	"runtime"
 	"strconv"
 	"strings"
 	"testing"
@@ -21,7 +20,6 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"example.org/pilotfish/internal/intake"
-	"example.org/pilotfish/internal/pool"
 	"example.org/pilotfish/test/memnet"
 )
 
@@ -266,40 +264,4 @@ func TestErrorSaysWhichPartAndNotTooMuch(t *testing.T) {
 	require.ErrorContains(t, err, "upstream "+s.address+": metrics: ")
 	assert.Less(t, len(err.Error()), 400)
 	assert.True(t, utf8.ValidString(err.Error()))
-}
-
-// BenchmarkPoll is a whole poll without the network. held-MB is what the listing holds.
-func BenchmarkPoll(b *testing.B) {
-	for _, projects := range []int{100, 2000, 100_000} {
-		b.Run(fmt.Sprintf("projects=%d", projects), func(b *testing.B) {
-			page, listing := goodPage, listingOf(projects)
-			c := testConfig()
-			c.Transport = carrier(func(r *http.Request) (*http.Response, error) {
-				if r.URL.Path == "/metrics" {
-					return respond(http.StatusOK, strings.NewReader(page)), nil
-				}
-				return respond(http.StatusOK, bytes.NewReader(listing)), nil
-			})
-			c.Report = func(_ string, r pool.Report) { require.Equal(b, projects, r.Cached.Len()) }
-			c.Failed = func(_ string, err error) { b.Error(err) }
-			u := newPoller(c).upstream("upstream:1")
-			before := heap()
-			b.ReportAllocs()
-			b.SetBytes(int64(len(page) + len(listing)))
-			for b.Loop() {
-				u.poll(context.Background(), false)
-			}
-			b.ReportMetric((heap()-before)/1e6, "held-MB")
-			runtime.KeepAlive(u)
-		})
-	}
-}
-
-// heap returns the bytes in use on the heap.
-func heap() float64 {
-	runtime.GC()
-	runtime.GC() // what finalizers let go
-	var m runtime.MemStats
-	runtime.ReadMemStats(&m)
-	return float64(m.HeapAlloc)
 }

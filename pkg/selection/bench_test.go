@@ -46,28 +46,19 @@ func TestPickAllocatesNothing(t *testing.T) {
 func BenchmarkPick(b *testing.B) {
 	for _, name := range selection.Names() {
 		for _, n := range []int{14, 1000} {
-			b.Run(fmt.Sprintf("%s/%d", name, n), func(b *testing.B) { benchmarkPick(b, name, n, policytest.Busy) })
+			b.Run(fmt.Sprintf("%s/%d", name, n), func(b *testing.B) {
+				policy, err := selection.New(name)
+				require.NoError(b, err)
+				rng := rand.New(rand.NewPCG(1, 2))
+				views := policytest.Busy(rng, n)
+				job, pick := selection.Job{Fetch: 5}, picker(policy, n)
+				b.ReportAllocs()
+				for b.Loop() {
+					job.Project++
+					job.Number++
+					pick(job, views, rng)
+				}
+			})
 		}
-	}
-}
-
-// BenchmarkWildPick picks among views that no branch prediction can learn.
-func BenchmarkWildPick(b *testing.B) {
-	for _, n := range []int{14, 1000} {
-		b.Run(fmt.Sprintf("expected/%d", n), func(b *testing.B) { benchmarkPick(b, "expected", n, policytest.Views) })
-	}
-}
-
-func benchmarkPick(b *testing.B, name string, n int, build func(*rand.Rand, int) []selection.View) {
-	policy, err := selection.New(name)
-	require.NoError(b, err)
-	rng := rand.New(rand.NewPCG(1, 2))
-	views := build(rng, n)
-	job, pick := selection.Job{Fetch: 5}, picker(policy, n)
-	b.ReportAllocs()
-	for b.Loop() {
-		job.Project++
-		job.Number++
-		pick(job, views, rng)
 	}
 }

@@ -53,28 +53,3 @@ func TestBoundedHashFollowsWeights(t *testing.T) {
 		assert.InDelta(t, 100*i, views[i].InFlight, 40)
 	}
 }
-
-// TestP2CPrefersTheLessLoaded: with n upstreams of distinct costs the k-th
-// best wins 2(n-k)/(n(n-1)) of the draws; the worst none.
-func TestP2CPrefersTheLessLoaded(t *testing.T) {
-	views, rng := policytest.Idle(5), rand.New(rand.NewPCG(1, 1))
-	for i := range views {
-		views[i].InFlight = float64(4 - i)
-	}
-	counts := make([]int, 5)
-	for range 10000 {
-		counts[selection.P2CEWMA{}.Pick(selection.Job{}, views, rng)]++
-	}
-	require.NoError(t, policytest.Spread(counts, []float64{0, 0.1, 0.2, 0.3, 0.4}))
-}
-
-// TestP2CUnknownLatencyDrawsNoTraffic: an upstream whose latency is not known
-// gets its share by in-flight, no more.
-func TestP2CUnknownLatencyDrawsNoTraffic(t *testing.T) {
-	views, rng := policytest.Idle(4), rand.New(rand.NewPCG(1, 1))
-	views[0].Latency = 0
-	for range 400 {
-		views[selection.P2CEWMA{}.Pick(selection.Job{}, views, rng)].InFlight++
-	}
-	assert.InDelta(t, 100, views[0].InFlight, 10)
-}

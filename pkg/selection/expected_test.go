@@ -57,32 +57,6 @@ func TestExpectedWeighsWaitsAgainstFetches(t *testing.T) {
 	}
 }
 
-// TestExpectedPicksTheFreeOfTwo without a project: always.
-func TestExpectedPicksTheFreeOfTwo(t *testing.T) {
-	rng := rand.New(rand.NewPCG(1, 1))
-	for _, jobs := range []float64{32, 40, 90} {
-		for idleAt := range 2 {
-			views := policytest.Idle(2)
-			views[1-idleAt].Jobs = jobs
-			for range 200 {
-				require.Equal(t, idleAt, selection.DefaultExpected().Pick(selection.Job{}, views, rng))
-			}
-		}
-	}
-}
-
-// TestExpectedShunsTheStuck: an upstream stuck on long jobs completes few and
-// has a low rate; as many jobs ahead mean a longer wait there, and fewer may too.
-func TestExpectedShunsTheStuck(t *testing.T) {
-	views, rng := policytest.Idle(2), rand.New(rand.NewPCG(1, 1))
-	busy(&views[0], 5)
-	busy(&views[1], 9)
-	views[0].Rate = 0.05
-	for range 200 {
-		require.Equal(t, 1, selection.DefaultExpected().Pick(selection.Job{}, views, rng))
-	}
-}
-
 // TestExpectedAgreesOnAColdProject: whatever the random source, every sidecar
 // sends a project that is cached nowhere to the same upstream, the first in
 // rendezvous order that is not much busier.
@@ -122,23 +96,6 @@ func TestExpectedKeepsToItsOrderWhenCrowded(t *testing.T) {
 			policy = without(noCrowding)
 		}
 		assert.Equal(t, order[c.rank], policy.Pick(selection.Job{Project: 7, Fetch: 30, Service: 4}, views, nil), "%+v", c)
-	}
-}
-
-// TestExpectedSpreadsNearEqual: cached upstreams that cost as much as each
-// other are taken alike; an own job there decides against one.
-func TestExpectedSpreadsNearEqual(t *testing.T) {
-	views, rng := policytest.Idle(6), rand.New(rand.NewPCG(1, 1))
-	for i := range 4 {
-		views[i].Cache, views[i].Warm = selection.Cached, 1
-	}
-	for own := range 4 {
-		counts := make([]int, 6)
-		for range 3000 {
-			counts[selection.DefaultExpected().Pick(selection.Job{Project: 7, Fetch: 5, Service: 4}, views, rng)]++
-		}
-		require.NoError(t, policytest.Spread(counts, policytest.Evenly(6, []int{0, 1, 2, 3}[own:])))
-		views[own].InFlight = 1
 	}
 }
 
