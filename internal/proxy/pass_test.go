@@ -7,20 +7,7 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/assert"
-	"github.com/stretchr/testify/require"
 )
-
-// A refusal that is passed on in the end has its trailers, too.
-func TestTheTrailersOfARefusal(t *testing.T) {
-	up := answering(t, "HTTP/1.1 503 No\r\nRetry-After: 1\r\nTransfer-Encoding: chunked\r\n\r\n4\r\nbusy\r\n0\r\nX-Why: load\r\n\r\n")
-	c := startSidecar(t, setup{upstreams: []string{up.address}})
-	res, err := client(t).Post(c.url("/v1/jobs"), "application/json", reader("{}"))
-	require.NoError(t, err)
-	defer res.Body.Close()
-	text, err := io.ReadAll(res.Body)
-	require.NoError(t, err)
-	assert.Equal(t, []any{503, "busy", "load"}, []any{res.StatusCode, string(text), res.Trailer.Get("X-Why")})
-}
 
 // The memory of a body is free for other jobs as soon as its response begins.
 func TestABodyIsGivenBackWhenItsResponseBegins(t *testing.T) {

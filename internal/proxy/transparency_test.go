@@ -137,16 +137,19 @@ func TestBodilessAnswers(t *testing.T) {
 	}
 }
 
+// They pass with an answer, and with a refusal that is passed on in the end.
 func TestTrailers(t *testing.T) {
 	var got *received
+	const chunks = "Transfer-Encoding: chunked\r\nTrailer: X-Sum\r\n\r\n2\r\nok\r\n0\r\nX-Sum: 1\r\n"
 	up := scripted(t, func(p *peer) {
 		got = p.request()
-		p.say("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\nTrailer: X-Sum\r\n\r\n2\r\nok\r\n0\r\nX-Sum: 1\r\nEndpoint-Load-Metrics: TEXT named_metrics.running=3\r\n\r\n")
+		head := map[string]string{"/": "200 OK", "/refused": "503 No\r\nRetry-After: 1"}[got.URL.Path]
+		p.say("HTTP/1.1 %s\r\n%sEndpoint-Load-Metrics: TEXT named_metrics.running=3\r\n\r\n", head, chunks)
 	})
 	c := startSidecar(t, setup{upstreams: []string{up.address}})
-	for name, submit := range map[string]func(testing.TB) *http.Client{"http/1.1": client, "h2c": h2c} {
-		t.Run(name, func(t *testing.T) {
-			r, err := http.NewRequest("POST", c.url("/"), unsized{reader("{}")})
+	for path, submit := range map[string]func(testing.TB) *http.Client{"/": client, "/?h2c": h2c, "/refused": client} {
+		t.Run(path, func(t *testing.T) {
+			r, err := http.NewRequest("POST", c.url(path), unsized{reader("{}")})
 			require.NoError(t, err)
 			r.Trailer = http.Header{"X-Mine": {"3"}}
 			res, err := submit(t).Do(r)
@@ -160,7 +163,10 @@ func TestTrailers(t *testing.T) {
 			assert.Equal(t, "{}", string(got.body))
 		})
 	}
-	for _, r := range c.seen(2) {
+	for _, r := range c.seen(3) {
+		if r.Path == "/refused" {
+			continue
+		}
 		require.NotNil(t, r.Attempts[0].Hint, "what the trailers tell of the load is heard")
 		assert.InDelta(t, 3, r.Attempts[0].Hint.Running[selection.Low], 0)
 	}

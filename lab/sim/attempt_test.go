@@ -21,26 +21,32 @@ func TestTimeoutsOfAJob(t *testing.T) {
 		upstreams int
 		job       trace.Job
 		outcome   Outcome
+		first     time.Duration // negative for no answer
 		ends      time.Duration
 		attempts  int
+		got       intake.Completeness
 	}{
 		"in time": {
-			2, trace.Job{Operators: 9, Output: 2, Timeouts: trace.Timeouts{Queue: 5, Evaluate: 10, Stream: 3}}, Done, 11 * time.Second, 1,
+			2, trace.Job{Operators: 9, Output: 2, Timeouts: trace.Timeouts{Queue: 5, Evaluate: 10, Stream: 3}},
+			Done, 9 * time.Second, 11 * time.Second, 1, intake.Complete,
 		},
 		"the server ends a job that runs for too long": {
-			2, trace.Job{Operators: 100, Timeouts: trace.Timeouts{Queue: 5, Evaluate: 10, Stream: 3}}, Overrun, 10 * time.Second, 1,
+			2, trace.Job{Operators: 100, Timeouts: trace.Timeouts{Queue: 5, Evaluate: 10, Stream: 3}},
+			Overrun, -1, 10 * time.Second, 1, intake.Absent,
 		},
 		"two attempts, each of the default time": {
-			2, trace.Job{Operators: 1000}, Overrun, 10 * time.Minute, 2,
+			2, trace.Job{Operators: 1000}, Overrun, -1, 10 * time.Minute, 2, intake.Absent,
 		},
 		"where there is one upstream only, one": {
-			1, trace.Job{Operators: 1000}, Overrun, 5 * time.Minute, 1,
+			1, trace.Job{Operators: 1000}, Overrun, -1, 5 * time.Minute, 1, intake.Absent,
 		},
 		"the answer is cut": {
-			2, trace.Job{Operators: 2, Output: 100, Timeouts: trace.Timeouts{Stream: 10}}, Overrun, 12 * time.Second, 1,
+			2, trace.Job{Operators: 2, Output: 100, Timeouts: trace.Timeouts{Stream: 10}},
+			Overrun, 2 * time.Second, 12 * time.Second, 1, intake.Partial,
 		},
 		"an answer without a timeout is not": {
-			2, trace.Job{Operators: 2, Output: 10_000, Timeouts: trace.Timeouts{Queue: 5}}, Done, 10_002 * time.Second, 1,
+			2, trace.Job{Load: 1, Operators: 2, Output: 10_000, Project: "a", Timeouts: trace.Timeouts{Queue: 5}},
+			Done, 3 * time.Second, 10_003 * time.Second, 1, intake.Complete,
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -48,25 +54,9 @@ func TestTimeoutsOfAJob(t *testing.T) {
 			assert.Equal(t, c.outcome, got.Outcome)
 			assert.Equal(t, c.ends, got.Arrived+got.Duration())
 			assert.Equal(t, c.attempts, got.Attempts)
+			assert.Equal(t, c.got, got.Completeness)
+			assert.Equal(t, []time.Duration{c.first, c.ends}, []time.Duration{got.FirstByte, got.LastByte})
 		})
-	}
-}
-
-// What a submitter gets of an answer, and when it begins.
-func TestFirstByteAndCompleteness(t *testing.T) {
-	for name, c := range map[string]struct {
-		job          trace.Job
-		first, last  time.Duration // first is negative for no answer
-		completeness intake.Completeness
-	}{
-		"complete": {trace.Job{Load: 1, Operators: 9, Output: 2, Project: "a"}, 10 * time.Second, 12 * time.Second, intake.Complete},
-		"partial":  {trace.Job{Operators: 2, Output: 100, Timeouts: trace.Timeouts{Stream: 10}}, 2 * time.Second, 12 * time.Second, intake.Partial},
-		"absent":   {trace.Job{Operators: 100, Timeouts: trace.Timeouts{Queue: 5, Evaluate: 10}}, -1, 10 * time.Second, intake.Absent},
-	} {
-		got := played(t, setup(t, "least-in-flight", "none", 1, 4), c.job)[1]
-		assert.Equal(t, c.completeness, got.Completeness, name)
-		assert.Equal(t, c.first, got.FirstByte, name)
-		assert.Equal(t, c.last, got.LastByte, name)
 	}
 	cfg := setup(t, "least-in-flight", "none", 1, 4)
 	cfg.Fleet.Faults = fault(failing, func(*Fault) {})

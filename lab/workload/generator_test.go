@@ -144,18 +144,3 @@ func TestMemoryFollowsThePopulation(t *testing.T) {
 	}
 	assert.Less(t, most, 2*len(g.population))
 }
-
-func BenchmarkThesisDay(b *testing.B) {
-	b.ReportAllocs()
-	for b.Loop() {
-		g, err := New(config(func(c *Config) { c.Seed = 1 }))
-		if err != nil {
-			b.Fatal(err)
-		}
-		for {
-			if _, err := g.Next(); errors.Is(err, io.EOF) {
-				break
-			}
-		}
-	}
-}

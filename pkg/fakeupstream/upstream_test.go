@@ -132,17 +132,22 @@ func TestHandler(t *testing.T) {
 	assert.Equal(t, "ok\n", get(t, up.URL+"/healthz"))
 	assert.Contains(t, get(t, up.URL+"/metrics"), "ruleserver_cores 4")
 
-	up = fakeupstream.New(t, fakeupstream.Options{Metrics: http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
-		_, _ = io.WriteString(w, "mine 1\n")
-	})})
+	metrics := func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, "mine 1\n") }
+	up = fakeupstream.New(t, fakeupstream.Options{Cost: "fetch=1ms", Metrics: http.HandlerFunc(metrics)})
 	assert.Equal(t, "mine 1\n", get(t, up.URL+"/metrics"))
-	_, body, err = job(t, up)
+	answer, body, err := job(t, up)
 	require.NoError(t, err)
 	assert.Contains(t, body, "T-shirt", "jobs are answered by the rules")
+	assert.Contains(t, answer.header.Get("X-Load"), "fetch=")
+	up.Drain()
+	assert.Equal(t, "draining\n", get(t, up.URL+"/healthz"))
+	answer, _, err = job(t, up)
+	require.NoError(t, err)
+	assert.Equal(t, "no", answer.header.Get("Job-Started"))
 }
 
 func TestReports(t *testing.T) {
-	up := fakeupstream.New(t, fakeupstream.Options{Cached: []string{"7", "shop"}})
+	up := fakeupstream.New(t, fakeupstream.Options{Cached: []string{"7", "shop"}, Cores: 2})
 	listing := get(t, up.URL+"/v1/cache/projects")
 	assert.Regexp(t, `^{"projects":\[{"id":"7",.*},{"id":"shop",.*}\]}`, listing)
 	require.NoError(t, up.SetCached("12345"))
@@ -156,6 +161,7 @@ func TestReports(t *testing.T) {
 	metrics := get(t, up.URL+"/metrics")
 	assert.Contains(t, metrics, "ruleserver_stalled_joblets{priority=\"low\"} 40\n")
 	assert.Contains(t, metrics, "ruleserver_jobs_running{priority=\"low\"} 50\n")
+	assert.Contains(t, metrics, "ruleserver_cores 2\n")
 	answer, _, err = job(t, up)
 	require.NoError(t, err)
 	assert.Contains(t, answer.header.Get("X-Load"), "running=50, stalled=40, stalled_high=0")
@@ -169,23 +175,6 @@ func TestReports(t *testing.T) {
 	_, body, err := job(t, up)
 	require.NoError(t, err)
 	assert.NotEqual(t, "garbage", body)
-}
-
-func TestOptions(t *testing.T) {
-	up := fakeupstream.New(t, fakeupstream.Options{Cores: 2, Cost: "fetch=1ms"})
-	assert.Contains(t, get(t, up.URL+"/metrics"), "ruleserver_cores 2\n")
-	answer, _, err := job(t, up)
-	require.NoError(t, err)
-	assert.Contains(t, answer.header.Get("X-Load"), "fetch=")
-}
-
-func TestDrain(t *testing.T) {
-	up := fakeupstream.New(t, fakeupstream.Options{})
-	up.Drain()
-	assert.Equal(t, "draining\n", get(t, up.URL+"/healthz"))
-	answer, _, err := job(t, up)
-	require.NoError(t, err)
-	assert.Equal(t, "no", answer.header.Get("Job-Started"))
 }
 
 // TestSwitchesWhileRunning: everything may be switched while jobs run.

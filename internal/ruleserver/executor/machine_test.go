@@ -325,21 +325,6 @@ func TestShortJobsGoFirst(t *testing.T) {
 	assert.Equal(t, []string{"new and short", "short", "new and long", "long"}, slices.Compact(order))
 }
 
-// TestThesisFigure2: three jobs of one project, two of them with the same shared
-// rules, need one FeedSource and two SharedOperators.
-func TestThesisFigure2(t *testing.T) {
-	m := newMachine(16, 1<<20)
-	for _, c := range [][2]string{{"a", "1"}, {"b", "2"}, {"b", "3"}} {
-		m.submit(epoch, request(Low, chain("p", 1, c[0], c[1])))
-	}
-	var started [kinds]int
-	for n := m.start(epoch); n != nil; n = m.start(epoch) {
-		started[n.joblet.Key.Kind]++
-		m.finish(epoch, n, Result{}, nil)
-	}
-	assert.Equal(t, [kinds]int{FeedSource: 1, SharedOperators: 2, Operators: 3, OutputFeed: 3}, started)
-}
-
 // TestFactsOfAFetch: the job that causes a fetch knows how long it took; one that
 // joins knows only that the data was not there; a later one finds it.
 func TestFactsOfAFetch(t *testing.T) {
