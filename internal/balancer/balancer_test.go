@@ -29,20 +29,25 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 // the number of failures is given.
 func newBalancer(t *testing.T, n int, queue dispatch.QueueSettings, hooks balancer.Hooks, failures ...int) *balancer.Balancer {
 	t.Helper()
-	policy, err := selection.New("least-in-flight")
-	require.NoError(t, err)
-	detector, err := overload.New("threshold", 100)
-	require.NoError(t, err)
-	rng := rand.New(rand.NewPCG(1, 1))
 	guarded := pool.DefaultBreaker()
 	guarded.Failures = append(failures, 1e6)[0]
-	p, err := pool.New(pool.Config{
-		Settings: pool.Settings{Policy: policy, Detector: detector, Interval: 5 * time.Second, Breaker: guarded}, Gate: breaker.New, Rand: rng,
-	})
+	return over(t, n, "least-in-flight", "threshold", pool.Settings{Interval: 5 * time.Second, Breaker: guarded}, queue, hooks)
+}
+
+// over is a balancer of n upstreams with a policy and detectors by name.
+func over(
+	t testing.TB, n int, policy, detector string, s pool.Settings, queue dispatch.QueueSettings, hooks balancer.Hooks,
+) *balancer.Balancer {
+	t.Helper()
+	var err error
+	s.Policy, err = selection.New(policy)
 	require.NoError(t, err)
-	d, err := dispatch.New(dispatch.Config{
-		Pool: p, Rand: rng, Retry: dispatch.DefaultRetry(), Queue: queue,
-	})
+	s.Detector, err = overload.New(detector, 100)
+	require.NoError(t, err)
+	rng := rand.New(rand.NewPCG(1, 1))
+	p, err := pool.New(pool.Config{Settings: s, Gate: breaker.New, Rand: rng})
+	require.NoError(t, err)
+	d, err := dispatch.New(dispatch.Config{Pool: p, Rand: rng, Retry: dispatch.DefaultRetry(), Queue: queue})
 	require.NoError(t, err)
 	b := balancer.New(d, hooks)
 	set := make([]pool.Upstream, n)
@@ -86,30 +91,6 @@ func load(b *balancer.Balancer, i int, stalled float64) {
 		Wait: math.NaN(),
 	})
 	time.Sleep(time.Nanosecond) // of the bubble's time: the next report is a later one
-}
-
-func TestWaitersAreServedWhenAnUpstreamRecovers(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		b := newBalancer(t, 1, dispatch.DefaultQueue(), balancer.Hooks{})
-		load(b, 0, 1000)
-		var served atomic.Int32
-		for range 4 {
-			go func() {
-				l, err := claim(t.Context(), b, dispatch.Request{})
-				if assert.NoError(t, err) {
-					served.Add(1)
-					l.Done(time.Now(), pool.Answered)
-				}
-			}()
-		}
-		synctest.Wait()
-		_, waiting := b.Counts()
-		require.Equal(t, 4, waiting)
-		require.Zero(t, served.Load())
-		load(b, 0, 0)
-		synctest.Wait()
-		assert.Equal(t, int32(4), served.Load())
-	})
 }
 
 func TestRunServesWhenOnlyTimePasses(t *testing.T) {

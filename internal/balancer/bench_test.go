@@ -7,13 +7,9 @@ import (
 	"testing"
 	"time"
 
-	"github.com/stretchr/testify/require"
-
 	"example.org/pilotfish/internal/balancer"
-	"example.org/pilotfish/internal/breaker"
 	"example.org/pilotfish/internal/dispatch"
 	"example.org/pilotfish/internal/hash"
-	"example.org/pilotfish/internal/overload"
 	"example.org/pilotfish/internal/pool"
 	"example.org/pilotfish/pkg/selection"
 )
@@ -73,26 +69,8 @@ func randomProject(rng *rand.Rand) uint64 { return hash.Mix(1 + rng.Uint64N(many
 
 // benched is a balancer as the sidecar has it, of n upstreams.
 func benched(b *testing.B, n int) *balancer.Balancer {
-	policy, err := selection.New("expected")
-	require.NoError(b, err)
-	detector, err := overload.New("none", 0)
-	require.NoError(b, err)
-	rng := rand.New(rand.NewPCG(1, 1))
-	p, err := pool.New(pool.Config{
-		Settings: pool.Settings{Policy: policy, Detector: detector, Interval: time.Hour, Breaker: pool.DefaultBreaker()}, Gate: breaker.New, Rand: rng,
-	})
-	require.NoError(b, err)
-	d, err := dispatch.New(dispatch.Config{
-		Pool: p, Rand: rng, Retry: dispatch.DefaultRetry(), Queue: dispatch.DefaultQueue(),
-	})
-	require.NoError(b, err)
-	lb := balancer.New(d, balancer.Hooks{
+	s := pool.Settings{Interval: time.Hour, Breaker: pool.DefaultBreaker()}
+	return over(b, n, "expected", "none", s, dispatch.DefaultQueue(), balancer.Hooks{
 		Answered: func(time.Time, *dispatch.Job, pool.Choice) {},
 	})
-	set := make([]pool.Upstream, n)
-	for i := range set {
-		set[i].Address = address(i)
-	}
-	lb.Set(set)
-	return lb
 }

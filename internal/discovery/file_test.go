@@ -16,20 +16,15 @@ import (
 	"example.org/pilotfish/internal/pool"
 )
 
-func fileOf(t *testing.T, path string) *Discovery {
-	t.Helper()
-	d, err := New(configOf(Settings{File: path}))
-	require.NoError(t, err)
-	return d
-}
-
 // edits runs a Discovery of a file for two minutes, while the file
 // is changed at the given seconds.
 func edits(t *testing.T, first string, later map[int]func(path string)) (all []sent, d *Discovery) {
 	path := filepath.Join(t.TempDir(), "upstreams")
 	require.NoError(t, os.WriteFile(path, []byte(first), 0o600))
 	bubble(t, func(t *testing.T) {
-		d = fileOf(t, path)
+		var err error
+		d, err = New(configOf(Settings{File: path}))
+		require.NoError(t, err)
 		for second, edit := range later {
 			time.AfterFunc(time.Duration(second)*time.Second, func() { edit(path) })
 		}

@@ -138,15 +138,3 @@ func TestAJobThatMayHaveBegunMovesOnce(t *testing.T) {
 	}
 	require.Empty(t, f.Reconsider(start))
 }
-
-func TestJobsThatCannotBeWithdrawnStay(t *testing.T) {
-	f := newFixture(t, 2, nil)
-	g := f.claim(start, f.Begin(Request{}))
-	for i := range 2 {
-		f.load(start, i, 0)
-		if address(i) == g.Assignment.Address {
-			f.hang(start.Add(time.Second), i, 2)
-		}
-	}
-	require.Empty(t, f.Reconsider(start))
-}

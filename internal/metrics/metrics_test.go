@@ -144,16 +144,11 @@ func TestReloaded(t *testing.T) {
 	assert.Equal(t, map[string]float64{"pilotfish_config_last_reload_success": 1}, got)
 }
 
-// endedJob is a job whose upstream told everything.
-func endedJob() *record.Job {
-	r := &record.Job{Completeness: intake.Complete, TTFB: time.Second, Attempts: []record.Attempt{hinted("u:1")}}
-	r.Total = 3 * time.Second
-	return r
-}
-
 // What a job may cost: none of it allocates.
 func TestAJobsEventsDoNotAllocate(t *testing.T) {
-	m, r := newMetrics(), endedJob()
+	m, r := newMetrics(), &record.Job{
+		Completeness: intake.Complete, TTFB: time.Second, Total: 3 * time.Second, Attempts: []record.Attempt{hinted("u:1")},
+	}
 	m.Joined([]string{"u:1"})
 	event := func() {
 		m.QueueEntered(selection.Low)

@@ -44,18 +44,6 @@ func TestStatesSayWhatIsKnown(t *testing.T) {
 	assert.Equal(t, []int{1, 1}, []int{last.InFlight, last.Assumed})
 }
 
-func TestExplainClaimsNothing(t *testing.T) {
-	f, us := newFixture(t, "expected", 3), upstreams(3)
-	f.Report(start, us[1].Address, report(start, 1, 0, 42))
-	ranking, err := f.Explain(start, Request{Project: 42})
-	require.NoError(t, err)
-	assert.Equal(t, us[1].Address, ranking[0].Address)
-	assert.True(t, ranking[0].Picked)
-	assert.Equal(t, "cached", ranking[0].Cache)
-	assert.Greater(t, ranking[1].Cost.Fetch, ranking[0].Cost.Fetch)
-	assert.Zero(t, f.InFlight())
-}
-
 func TestDrainByHand(t *testing.T) {
 	f, us := newFixture(t, "random", 2), upstreams(2)
 	require.True(t, f.Drain(us[0].Address, true))

@@ -72,6 +72,15 @@ func TestLoadIsNothingWithoutItsGauges(t *testing.T) {
 }
 
 func TestLoadLeavesOpenWhatItCannotBelieve(t *testing.T) {
+	const (
+		failed = `ruleserver_jobs_completed_total{priority="low",outcome="failed"} `
+		high   = `ruleserver_stalled_joblets{priority="high"} 2`
+		twice  = `ruleserver_stalled_joblets{kind="operators",priority="high"} 2` + "\n" +
+			`ruleserver_stalled_joblets{priority="high",kind="feed_source"} 3.5`
+	)
+	stalled := func(low, high float64) func(*pool.Report) {
+		return func(r *pool.Report) { r.Stalled = byPriority(low, high) }
+	}
 	for _, c := range []struct {
 		name, line, by string
 		differs        func(*pool.Report)
@@ -84,27 +93,11 @@ func TestLoadLeavesOpenWhatItCannotBelieve(t *testing.T) {
 		{"busy NaN", "ruleserver_cores_busy 15", "ruleserver_cores_busy NaN", func(r *pool.Report) { r.CoresBusy = -1 }},
 		{"no busy", "ruleserver_cores_busy 15", "", func(r *pool.Report) { r.CoresBusy = -1 }},
 		{"none busy", "ruleserver_cores_busy 15", "ruleserver_cores_busy 0", func(r *pool.Report) { r.CoresBusy = 0 }},
-		{
-			"completed infinite", `ruleserver_jobs_completed_total{priority="low",outcome="failed"} 10`,
-			`ruleserver_jobs_completed_total{priority="low",outcome="failed"} Inf`, func(r *pool.Report) { r.Completed, r.Failed = -1, -1 },
-		},
-		{
-			"one priority only", `ruleserver_stalled_joblets{priority="high"} 2`, "",
-			func(r *pool.Report) { r.Stalled = byPriority(7, 0) },
-		},
-		{
-			"an unheard-of priority", `ruleserver_stalled_joblets{priority="high"} 2`, `ruleserver_stalled_joblets{priority="urgent"} 2`,
-			func(r *pool.Report) { r.Stalled = byPriority(9, 0) },
-		},
-		{
-			"no priority", `ruleserver_stalled_joblets{priority="high"} 2`, `ruleserver_stalled_joblets 2`,
-			func(r *pool.Report) { r.Stalled = byPriority(9, 0) },
-		},
-		{
-			"other labels", `ruleserver_stalled_joblets{priority="high"} 2`,
-			`ruleserver_stalled_joblets{kind="operators",priority="high"} 2` + "\n" + `ruleserver_stalled_joblets{priority="high",kind="feed_source"} 3.5`,
-			func(r *pool.Report) { r.Stalled = byPriority(7, 5.5) },
-		},
+		{"completed infinite", failed + "10", failed + "Inf", func(r *pool.Report) { r.Completed, r.Failed = -1, -1 }},
+		{"one priority only", high, "", stalled(7, 0)},
+		{"an unheard-of priority", high, strings.Replace(high, "high", "urgent", 1), stalled(9, 0)},
+		{"no priority", high, "ruleserver_stalled_joblets 2", stalled(9, 0)},
+		{"other labels", high, twice, stalled(7, 5.5)},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			want, _, err := readLoad(goodPage, Default().Names)
@@ -263,12 +256,7 @@ func FuzzMetrics(f *testing.F) {
 		if err != nil {
 			return
 		}
-		for p := range selection.Priorities {
-			require.True(t, r.Stalled[p] >= 0 && r.Running[p] >= 0, "%v", r)
-		}
-		require.True(t, r.Cores >= 0 && r.Cores <= maxCores, "%v", r.Cores)
-		require.True(t, r.CoresBusy == -1 || r.CoresBusy >= 0, "%v", r.CoresBusy)
-		require.True(t, r.Completed == -1 || r.Completed >= 0, "%v", r.Completed)
+		requireBounds(t, r)
 		for _, before := range []total{{}, unknown, waits} {
 			require.False(t, waits.mean(before) < 0)
 		}
@@ -277,6 +265,17 @@ func FuzzMetrics(f *testing.F) {
 			require.Equal(t, naiveSum(string(data), names.Running), r.Running[selection.Low])
 		}
 	})
+}
+
+// requireBounds looks at the figures of a report, whatever it was read from.
+func requireBounds(t *testing.T, r pool.Report) {
+	t.Helper()
+	for p := range selection.Priorities {
+		require.True(t, r.Stalled[p] >= 0 && r.Running[p] >= 0, "%v", r)
+	}
+	require.True(t, r.Cores >= 0 && r.Cores <= maxCores, "%v", r.Cores)
+	require.True(t, r.CoresBusy == -1 || r.CoresBusy >= 0, "%v", r.CoresBusy)
+	require.True(t, r.Completed == -1 || r.Completed >= 0, "%v", r.Completed)
 }
 
 // naiveSum adds up a metric on a page without comments and labels. As for the library, a

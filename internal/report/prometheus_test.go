@@ -18,7 +18,6 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"example.org/pilotfish/internal/pool"
-	"example.org/pilotfish/pkg/selection"
 )
 
 // asked is a Prometheus source, polled by hand.
@@ -432,12 +431,7 @@ func FuzzVector(f *testing.F) {
 		if err != nil {
 			return
 		}
-		for p := range selection.Priorities {
-			require.True(t, r.Stalled[p] >= 0 && r.Running[p] >= 0, "%v", r)
-		}
-		require.True(t, r.Cores >= 0 && r.Cores <= maxCores, "%v", r.Cores)
-		require.True(t, r.CoresBusy == -1 || r.CoresBusy >= 0, "%v", r.CoresBusy)
-		require.True(t, r.Completed == -1 || r.Completed >= 0, "%v", r.Completed)
+		requireBounds(t, r)
 		require.False(t, r.At.After(noon) || r.At.Before(noon.Add(-longest)), "%v", r.At)
 	})
 }

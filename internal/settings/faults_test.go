@@ -57,13 +57,6 @@ func TestDidYouMean(t *testing.T) {
 	}
 }
 
-func TestWarningsAreNoErrors(t *testing.T) {
-	var f Faults
-	f.In("reports").Warn("timeout", "%v is long", time.Minute)
-	assert.NoError(t, f.Err())
-	assert.Equal(t, []Fault{{Key: "reports.timeout", Text: "1m0s is long", Warning: true}}, f.All())
-}
-
 func TestNumbersAndTheirBounds(t *testing.T) {
 	for want, check := range map[string]func(f *Faults){
 		"": func(f *Faults) {

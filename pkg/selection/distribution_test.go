@@ -38,18 +38,3 @@ func TestBoundedHashSpillsInOrder(t *testing.T) {
 		}
 	}
 }
-
-// TestBoundedHashFollowsWeights: the bound grows with the weight.
-func TestBoundedHashFollowsWeights(t *testing.T) {
-	views, rng := policytest.Idle(4), rand.New(rand.NewPCG(1, 1))
-	for i := range views {
-		views[i].Weight = float64(i)
-	}
-	for project := uint64(1); project <= 600; project++ {
-		views[selection.BoundedHash{}.Pick(selection.Job{Project: project}, views, rng)].InFlight++
-	}
-	assert.Zero(t, views[0].InFlight)
-	for i := range views {
-		assert.InDelta(t, 100*i, views[i].InFlight, 40)
-	}
-}
