@@ -31,7 +31,8 @@ func newBalancer(t *testing.T, n int, queue dispatch.QueueSettings, hooks balanc
 	t.Helper()
 	guarded := pool.DefaultBreaker()
 	guarded.Failures = append(failures, 1e6)[0]
-	return over(t, n, "least-in-flight", "threshold", pool.Settings{Interval: 5 * time.Second, Breaker: guarded}, queue, hooks)
+	s := pool.Settings{Interval: 5 * time.Second, Breaker: guarded}
+	return over(t, n, "least-in-flight", "threshold", s, queue, hooks)
 }
 
 // over is a balancer of n upstreams with a policy and detectors by name.

@@ -11,8 +11,11 @@ import (
 )
 
 func TestConfiguredFields(t *testing.T) {
-	r := newReader(t, pointers{Project: "/meta/a~1b", Queue: "/meta/limits/~0q", Evaluate: "/meta/limits/", Session: "/é/0"})
-	facts, _, err := r.read(Head{}, []byte(`{"project_id":1,"priority":"high","é":{"0":"s"},"meta":{"a/b":2,"limits":{"":4,"~q":3}},"timeouts":{"queue_seconds":9}}`), true)
+	r := newReader(t, pointers{
+		Project: "/meta/a~1b", Queue: "/meta/limits/~0q", Evaluate: "/meta/limits/", Session: "/é/0",
+	})
+	facts, _, err := r.read(Head{}, []byte(`{"project_id":1,"priority":"high","é":{"0":"s"},`+
+		`"meta":{"a/b":2,"limits":{"":4,"~q":3}},"timeouts":{"queue_seconds":9}}`), true)
 	require.NoError(t, err)
 	assert.Equal(t, `project="2" priority=high session="s" queue=3s evaluate=4s`, describe(facts, nil))
 

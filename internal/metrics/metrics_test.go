@@ -147,7 +147,8 @@ func TestReloaded(t *testing.T) {
 // What a job may cost: none of it allocates.
 func TestAJobsEventsDoNotAllocate(t *testing.T) {
 	m, r := newMetrics(), &record.Job{
-		Completeness: intake.Complete, TTFB: time.Second, Total: 3 * time.Second, Attempts: []record.Attempt{hinted("u:1")},
+		Completeness: intake.Complete, TTFB: time.Second, Total: 3 * time.Second,
+		Attempts: []record.Attempt{hinted("u:1")},
 	}
 	m.Joined([]string{"u:1"})
 	event := func() {
