@@ -21,11 +21,7 @@ func logsTo(t *testing.T, stderr *os.File) *sidecar {
 	cmd.Stderr = stderr
 	s := &sidecar{t: t, cmd: cmd, ended: make(chan struct{}), jobs: addressOf(t, jobs), admin: addressOf(t, admin)}
 	require.NoError(t, cmd.Start())
-	go func() {
-		defer close(s.ended)
-		_ = cmd.Wait() // the code tells
-		s.code = cmd.ProcessState.ExitCode()
-	}()
+	go s.follow(strings.NewReader("")) // its log is elsewhere
 	t.Cleanup(s.kill)
 	return s
 }

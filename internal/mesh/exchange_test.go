@@ -232,7 +232,7 @@ func TestRefusals(t *testing.T) {
 				assert.Equal(t, c.status, j.Status)
 				assert.Equal(t, c.reason, j.Reason)
 				f.overload(false)
-				for _, w := range f.waiting() {
+				for _, w := range f.waiting {
 					assert.Equal(t, address(0), placed(t, w.recv()), "it waited for its place")
 					w.leave()
 				}
@@ -262,7 +262,7 @@ func TestEnvoyLeavesWhileTheJobWaits(t *testing.T) {
 		f := newFixture(t, 1, nil)
 		f.overload(true)
 		f.wait(1)
-		e := f.waiting()[0]
+		e := f.waiting[0]
 		if politely {
 			require.NoError(t, e.stream.CloseSend())
 		} else {

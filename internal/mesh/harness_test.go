@@ -47,7 +47,7 @@ type fixture struct {
 
 	mu      sync.Mutex
 	records []*record.Job
-	jobs    []*envoy // that wait
+	waiting []*envoy // jobs that wait let wait
 }
 
 func address(i int) string { return fmt.Sprintf("10.0.0.%d:9000", i) }
@@ -271,16 +271,13 @@ func (f *fixture) wait(n int) {
 		e := f.envoy()
 		e.send(duplex.headers(false))
 		e.send(requestBody(`{"timeouts":{"queue_seconds":60}}`, true))
-		f.jobs = append(f.jobs, e)
+		f.waiting = append(f.waiting, e)
 	}
 	require.Eventually(f.t, func() bool {
 		_, waiting := f.balancer.Counts()
 		return waiting == n
 	}, patience, time.Millisecond)
 }
-
-// waiting are the jobs that wait let wait.
-func (f *fixture) waiting() []*envoy { return f.jobs }
 
 // settled ends the server, and looks at the records of all streams that reached the
 // filter. A stream that was reset at once may not have reached it.

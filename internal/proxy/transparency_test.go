@@ -104,28 +104,24 @@ func TestAnswersPassWhole(t *testing.T) {
 }
 
 func TestBodilessAnswers(t *testing.T) {
-	for name, tc := range map[string]struct {
-		method, answer string
-		status         int
-		length         string
-	}{
-		"HEAD":           {"HEAD", "HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\n", 200, "5"},
-		"HEAD with body": {"HEAD", "HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nwrong", 200, "5"},
-		"HEAD, unknown":  {"HEAD", "HTTP/1.1 200 OK\r\n\r\n", 200, ""},
+	for name, tc := range map[string]struct{ answer, length string }{
+		"a length":  {"HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\n", "5"},
+		"with body": {"HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nwrong", "5"},
+		"unknown":   {"HTTP/1.1 200 OK\r\n\r\n", ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			up := answering(t, tc.answer)
 			c := startSidecar(t, setup{upstreams: []string{up.address}})
 			s := c.connect()
 			for range 2 { // on one connection: nothing of a body may be left on it
-				s.say("%s / HTTP/1.1\r\nHost: localhost\r\n\r\n", tc.method)
-				res, err := http.ReadResponse(s.in, &http.Request{Method: tc.method})
+				s.say("HEAD / HTTP/1.1\r\nHost: localhost\r\n\r\n")
+				res, err := http.ReadResponse(s.in, &http.Request{Method: "HEAD"})
 				require.NoError(t, err)
 				body, err := io.ReadAll(res.Body)
 				require.NoError(t, err)
 				_ = res.Body.Close()
 				assert.Empty(t, body)
-				assert.Equal(t, tc.status, res.StatusCode)
+				assert.Equal(t, 200, res.StatusCode)
 				assert.Equal(t, tc.length, res.Header.Get("Content-Length"))
 				assert.NotContains(t, res.Header, "Date")
 			}

@@ -58,18 +58,16 @@ func TestFaultModesOfJobs(t *testing.T) {
 		assert.Equal(t, 404, do(s, t.Context(), "GET", "/metrics", "").Code)
 		assert.Equal(t, 404, do(s, t.Context(), "GET", "/v1/cache/projects", "").Code)
 
+		put(s, faultLieCores)
+		_, hint, _ = job()
+		assert.Contains(t, hint, "cores=4000")
+		assert.Contains(t, do(s, t.Context(), "GET", "/metrics", "").Body.String(), "\nruleserver_cores 4000\n")
+
 		put(s, faultNone)
 		status, hint, _ = job()
 		assert.Equal(t, 200, status)
 		assert.NotEmpty(t, hint)
 	})
-}
-
-func TestLieCores(t *testing.T) {
-	s := misbehaving(t, nil)
-	put(s, faultLieCores)
-	assert.Contains(t, do(s, t.Context(), "GET", "/metrics", "").Body.String(), "\nruleserver_cores 4000\n")
-	assert.Contains(t, do(s, t.Context(), "POST", "/v1/jobs", anyJob).Header().Get(hintHeader), "cores=4000")
 }
 
 func TestFaultsNeedTheFlag(t *testing.T) {

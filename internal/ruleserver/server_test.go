@@ -142,17 +142,6 @@ func TestChangedFeed(t *testing.T) {
 	assert.Len(t, projects, 1)
 }
 
-func TestWarm(t *testing.T) {
-	s := newServer(t, nil)
-	require.NoError(t, s.Warm("12345"))
-	w := do(s, t.Context(), "POST", "/v1/jobs", example.Job())
-	assert.Contains(t, w.Header().Get(hintHeader), "cached=1")
-	require.NoError(t, s.Warm())
-	projects, _ := s.executor.Projects()
-	assert.Empty(t, projects)
-	assert.EqualError(t, s.Warm("../table-1"), `unknown project "../table-1"`)
-}
-
 // TestFeedsStayInside: neither a name nor a link leads out of the directory.
 func TestFeedsStayInside(t *testing.T) {
 	dir := t.TempDir()

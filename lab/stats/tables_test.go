@@ -10,8 +10,6 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
-
-	"example.org/pilotfish/pkg/selection"
 )
 
 // reference reads the thesis's tables.
@@ -41,16 +39,6 @@ wait variance     all       0       1       2
 Production     248.13  181.27  212.45  349.68
 
 `, "\n"+out.String())
-}
-
-func TestTablesOfARun(t *testing.T) {
-	r := NewRun(2)
-	r.Add(Sample{Priority: selection.Low, Upstream: 1, Wait: 1, Execution: 3})
-	tables := Tables{Rows: r.Rows("only low"), Variances: []VarianceRow{r.WaitVariance("only low")}}
-	var out strings.Builder
-	require.NoError(t, tables.WriteText(&out))
-	assert.Contains(t, out.String(), "only low       -       -    -    -    -    -  4.00    4.00  4.00  4.00  4.00  4.00\n")
-	assert.Contains(t, out.String(), "only low       0.00  0.00  0.00\n")
 }
 
 func TestNumbersForPeople(t *testing.T) {

@@ -48,24 +48,6 @@ func TestCut(t *testing.T) {
 	assert.EqualValues(t, 10, answer.length)
 }
 
-// TestStall: the first bytes come, and the rest when the fault is replaced.
-func TestStall(t *testing.T) {
-	up := fakeupstream.New(t, fakeupstream.Options{})
-	up.SetFault(fakeupstream.Fault{Body: "0123456789", Stall: true, StallAfter: 4})
-	response, err := send(t, submitter(t), "POST", up.URL+"/v1/jobs", "{}")
-	require.NoError(t, err)
-	defer response.Body.Close()
-	first := make([]byte, 4)
-	_, err = io.ReadFull(response.Body, first)
-	require.NoError(t, err)
-	assert.Equal(t, "0123", string(first))
-	assert.False(t, up.Jobs()[0].Ended)
-	up.SetFault(fakeupstream.Fault{})
-	rest, err := io.ReadAll(response.Body)
-	require.NoError(t, err)
-	assert.Equal(t, "456789", string(rest))
-}
-
 // TestHang: no answer until the submitter leaves, which ends the job, or the fault
 // is replaced.
 func TestHang(t *testing.T) {

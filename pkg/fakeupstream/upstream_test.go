@@ -155,7 +155,9 @@ func TestReports(t *testing.T) {
 	answer, _, err := job(t, up)
 	require.NoError(t, err)
 	assert.Contains(t, answer.header.Get("X-Load"), "cached=1")
-	require.Error(t, up.SetCached("../x"))
+	require.EqualError(t, up.SetCached("../x"), `unknown project "../x"`)
+	require.NoError(t, up.SetCached())
+	assert.NotContains(t, get(t, up.URL+"/v1/cache/projects"), "12345")
 
 	up.SetLoad(50, 40)
 	metrics := get(t, up.URL+"/metrics")

@@ -43,8 +43,7 @@ func apiNames(of map[string]any) map[string]any {
 }
 
 func TestTheServiceDefinitionIsWhatTheAgentRegisters(t *testing.T) {
-	text := read(t, "consul", "ruleserver.json")
-	s, err := readService(text)
+	s, err := readService(read(t, "consul", "ruleserver.json"))
 	require.NoError(t, err)
 	assert.Equal(t, "ruleserver", s.Name)
 	assert.Positive(t, s.Port)
@@ -58,12 +57,6 @@ func TestTheServiceDefinitionIsWhatTheAgentRegisters(t *testing.T) {
 		parsed, err := time.ParseDuration(d)
 		require.NoError(t, err, name)
 		assert.Positive(t, parsed, name)
-	}
-
-	for old, wrong := range map[string]string{`"http":`: `"https":`, `"check":`: `"cheque":`, `"passing": 1`: `"passing": "1"`} {
-		require.Contains(t, string(text), old)
-		_, err := readService(bytes.Replace(text, []byte(old), []byte(wrong), 1))
-		assert.Error(t, err, wrong)
 	}
 }
 

@@ -56,9 +56,6 @@ func prometheusFile(name string) string { return filepath.Join(root, "deploy", "
 
 func TestPromtoolAcceptsTheRules(t *testing.T) {
 	must(t, "promtool", "check", "rules", prometheusFile("alerts.yml"), prometheusFile("objective.yml"))
-	wrong := strings.Replace(string(read(t, "prometheus", "alerts.yml")), "pilotfish_panic_mode == 1", "pilotfish_panic_mode ==", 1)
-	_, err := run("promtool", "check", "rules", write(t, "alerts.yml", []byte(wrong)))
-	assert.Error(t, err)
 }
 
 func TestAlertsFireAsTested(t *testing.T) {
@@ -152,8 +149,6 @@ func TestTheScrapeConfigurationIsAccepted(t *testing.T) {
 
 	_, err = withoutConsul([]byte("scrape_configs: [{job_name: a, consul_sd_configs: [{server: a, service: b}]}]"))
 	assert.ErrorContains(t, err, "field service not found")
-	_, err = run("promtool", "check", "config", "--syntax-only", write(t, "scrape.yml", []byte("scrape_configs: [{job: a}]")))
-	assert.Error(t, err)
 }
 
 // withoutConsul takes the consul_sd_configs out of a configuration, each

@@ -29,20 +29,10 @@ func writeTo(t *testing.T, path string, text []byte) {
 }
 
 func TestSystemdAcceptsTheUnits(t *testing.T) {
-	assert.Empty(t, verify(t, "", ""))
-	assert.Contains(t, verify(t, "ProtectSystem=", "ProtectSistem="), "ProtectSistem")
-	assert.Contains(t, verify(t, "NoDelay=", "NoDelai="), "NoDelai")
-}
-
-// verify is what systemd says of the units, warnings and all.
-func verify(t *testing.T, old, changed string) string {
-	t.Helper()
-	service := units(t, old, changed)
+	service := units(t, "", "")
 	out, err := run("systemd-analyze", "verify", "--man=no", service, strings.TrimSuffix(service, "service")+"socket")
-	if err != nil && out == "" {
-		return err.Error()
-	}
-	return out
+	require.NoError(t, err, out)
+	assert.Empty(t, out, "nor is there a warning")
 }
 
 // systemd sums up, from 0 to 100, what a service could do if it were taken over.
