@@ -71,6 +71,7 @@ func TestAgainstNaiveQueue(t *testing.T) {
 		for range 500 {
 			if rng.IntN(3) > 0 {
 				e := jobThatWaits(selection.Priority(rng.IntN(2)), rng.Int64N(300))
+				e.Project = rng.Uint64N(3)
 				next, wantShed, ok := n.push(e, cfg)
 				shed, pushed := q.push(e)
 				require.Equal(t, ok, pushed)
@@ -86,6 +87,11 @@ func TestAgainstNaiveQueue(t *testing.T) {
 			require.Equal(t, len(n), q.len())
 			high := slices.DeleteFunc(slices.Clone(n), func(e *Job) bool { return e.Priority == selection.Low })
 			require.Equal(t, []int{len(high), len(n)}, []int{q.ahead(selection.High), q.ahead(selection.Low)})
+			for project, w := range q.byProject {
+				other := func(e *Job) bool { return e.Project != project }
+				of, highOf := len(slices.DeleteFunc(slices.Clone(n), other)), len(slices.DeleteFunc(slices.Clone(high), other))
+				require.Equal(t, []int{highOf, of}, []int{w.ahead(selection.High), w.ahead(selection.Low)})
+			}
 			require.Equal(t, n.bytes(), q.bytes)
 		}
 	}

@@ -115,6 +115,20 @@ func (f *fixture) serve(t *testing.T, now time.Time, n int, sick string) (went i
 	return went
 }
 
+// One job that lasts says nothing, however many end elsewhere.
+func TestOneLongJobMakesNoSuspect(t *testing.T) {
+	f := newFixture(t, "random", 5)
+	var others []string
+	for _, u := range upstreams(5)[1:] {
+		others = append(others, u.Address)
+	}
+	long := f.must(start, Request{Among: []string{upstreams(5)[0].Address}}, nil)
+	for range 5000 {
+		answer(f.must(start, Request{Among: others}, nil), start)
+	}
+	assert.Empty(t, f.state(start, long.Address).Suspect)
+}
+
 // An upstream that tells no load is judged by the answers that it owes.
 func TestOwedAnswersMakeASuspect(t *testing.T) {
 	f, now := newFixture(t, "random", 5), start

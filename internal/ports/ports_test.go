@@ -55,7 +55,7 @@ const patience = 20 * time.Second
 // Who leaves a shared port leaves all new connections to the process that came next.
 func TestASharedPortIsLeftToTheNext(t *testing.T) {
 	if runtime.GOOS != "linux" {
-		t.Skip("ports can be shared on Linux only")
+		t.Skip("ports can be shared on Linux only; CI runs there")
 	}
 	cfg := Config{Jobs: "127.0.0.1:0", Admin: "127.0.0.1:0", Shared: true}
 	var first, second Ports

@@ -151,8 +151,9 @@ func (r *Response) Unframed() bool {
 }
 
 // Ready reports whether the first Read brings something, or the end, without
-// waiting for the upstream. Of chunks it does so where all have come: net/http's reader waits
-// for the rest of a chunk that has begun.
+// waiting for the upstream. Of chunks it does so where all have come, judged by their last bytes:
+// net/http's reader waits for the rest of a chunk that has begun. Where a chunk is cut off behind
+// bytes that look like the end, the response waits for the rest of it.
 func (r *Response) Ready() bool {
 	switch {
 	case r.whole:
