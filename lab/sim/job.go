@@ -42,6 +42,7 @@ type job struct {
 	epoch    int
 	slot     int // in server.present
 	seq      uint64
+	expected time.Duration // how long it will run
 	turn     time.Duration // its place among the jobs of its priority
 	worked   time.Duration // how long the joblets that it needed ran
 	phase    phase

@@ -75,7 +75,7 @@ func (s *server) receive(w *world, j *job) {
 	j.received = w.now
 	j.server, j.epoch = s, s.epoch
 	j.phase, j.needed = feedSource, 0
-	j.turn, j.worked = s.turn(j, w.now), 0
+	j.expected, j.worked = s.expected(j), 0
 	s.jobs[j.priority]++
 	j.slot = len(s.present)
 	s.present = append(s.present, j)
@@ -94,16 +94,21 @@ type heldJob struct {
 	seq uint64
 }
 
-// turn is the place that a job that comes now takes among those of its priority.
-func (s *server) turn(j *job, now time.Duration) time.Duration {
-	if s.fleet.Order != expected {
-		return now
-	}
+// expected is how long a job is expected to run.
+func (s *server) expected(j *job) time.Duration {
 	var told time.Duration
 	if j.assignment != nil {
 		told = duration(j.assignment.Expected)
 	}
-	return now + order.Behind(s.lengths.Expected(j.project, told), j.queueBound)
+	return s.lengths.Expected(j.project, told)
+}
+
+// turn is the place that a job takes now among those of its priority.
+func (s *server) turn(j *job) time.Duration {
+	if s.fleet.Order != expected {
+		return j.received
+	}
+	return j.received + order.Behind(j.expected, j.worked, j.queueBound)
 }
 
 // advance moves a job past everything that is cached, to its next joblet or its end.
@@ -133,6 +138,7 @@ func (s *server) advance(w *world, j *job) {
 
 // submit joins an equal joblet that is queued or running, or queues a new one.
 func (s *server) submit(w *world, j *job, k key, work time.Duration, bytes int64) {
+	j.turn = s.turn(j)
 	if k.phase == feedSource {
 		j.cold = true
 	}

@@ -44,6 +44,7 @@ type Job struct {
 	cached   bool          // the job needed no FeedSource
 	fetches  *node         // the FeedSource that the job caused
 	fetch    time.Duration // how long that one ran
+	expected time.Duration // how long the job is expected to run
 	worked   time.Duration // how long the joblets that the job needed ran
 }
 

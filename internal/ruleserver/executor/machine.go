@@ -27,10 +27,9 @@ func newMachine(cores int, cacheBytes int64) *machine {
 // submit takes a job in. The caller also calls leave, once.
 func (m *machine) submit(now time.Time, r Request) *Job {
 	m.submitted++
-	expected := m.lengths.Expected(r.Chain[0].Key.Project, r.Expected)
-	turn := now.Add(order.Behind(expected, r.Queue))
 	j := &Job{
-		changed: make(chan struct{}, 1), request: r, rank: rank{r.Priority, turn, m.submitted}, received: now, cached: true,
+		changed: make(chan struct{}, 1), request: r, rank: rank{priority: r.Priority, submission: m.submitted},
+		expected: m.lengths.Expected(r.Chain[0].Key.Project, r.Expected), received: now, cached: true,
 	}
 	m.jobs[j] = true
 	m.advance(now, j)
@@ -60,6 +59,7 @@ func (m *machine) advance(now time.Time, j *Job) {
 		}
 		return
 	}
+	j.rank.turn = j.received.Add(order.Behind(j.expected, j.worked, j.request.Queue))
 	joblet := chain[j.at]
 	n := m.nodes[joblet.Key]
 	if n == nil {

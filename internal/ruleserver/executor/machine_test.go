@@ -232,14 +232,15 @@ func checkMachine(t *testing.T, m *machine, o *oracle, where string) {
 }
 
 // TestNobodyStarves: on one core a job waits at most for what it found there, which is
-// what first come, first served makes it wait for, and for what came before its turn.
+// what first come, first served makes it wait for, and for what came before its turn. So it ends at most
+// after what it found there, and what came in three quarters of its queue timeout.
 func TestNobodyStarves(t *testing.T) {
 	overtaken := 0
 	for seed := range uint64(60) {
 		rng := rand.New(rand.NewPCG(seed, 4))
 		m := newMachine(1, 0)
 		work := map[*Job]time.Duration{}
-		bound := map[*Job]time.Time{}
+		bound, last := map[*Job]time.Time{}, map[*Job]time.Time{}
 		var running *node
 		var jobs []*Job
 		now, free, allDone := epoch, epoch, epoch
@@ -277,14 +278,19 @@ func TestNobodyStarves(t *testing.T) {
 				if now.Before(earlier.rank.turn) {
 					bound[earlier] = bound[earlier].Add(work[j])
 				}
+				if now.Before(earlier.received.Add(earlier.request.Queue * 3 / 4)) {
+					last[earlier] = last[earlier].Add(work[j])
+				}
 			}
 			allDone = allDone.Add(work[j])
+			last[j] = allDone
 			jobs = append(jobs, j)
 		}
 		until(now.Add(time.Hour))
 		for i, j := range jobs {
 			require.False(t, j.started.IsZero(), "seed %d", seed)
 			require.False(t, j.started.After(bound[j]), "seed %d: job %d waits longer than it may", seed, i)
+			require.False(t, j.ended.After(last[j]), "seed %d: job %d ends later than it may", seed, i)
 			if i > 0 && j.started.Before(jobs[i-1].started) {
 				overtaken++
 			}
@@ -323,6 +329,20 @@ func TestShortJobsGoFirst(t *testing.T) {
 		order = append(order, run(time.Millisecond))
 	}
 	assert.Equal(t, []string{"new and short", "short", "new and long", "long"}, slices.Compact(order))
+}
+
+// TestWhoRunsLongerThanExpected: such a job lets others pass before its next joblet.
+func TestWhoRunsLongerThanExpected(t *testing.T) {
+	m := newMachine(1, 0)
+	r := request(Low, chain("long", 1, "", "")[:2])
+	r.Expected = time.Millisecond
+	m.submit(epoch, r)
+	first := m.start(epoch)
+	r = request(Low, chain("other", 1, "", "")[:1])
+	r.Expected = 200 * time.Millisecond
+	m.submit(epoch.Add(time.Second), r)
+	m.finish(epoch.Add(time.Second), first, Result{}, nil)
+	assert.Equal(t, "other", m.start(epoch.Add(time.Second)).joblet.Key.Project)
 }
 
 // TestFactsOfAFetch: the job that causes a fetch knows how long it took; one that

@@ -2,8 +2,10 @@
 // next: the one that is expected to be short. Mean waits fall to less than half,
 // because a long job delays all that wait behind it.
 //
-// A job takes its turn by its arrival plus Behind: a multiple of its expected length,
-// up to a share of its queue timeout. So jobs that come later than that never overtake it.
+// A job takes its turn by its arrival plus Behind: a multiple of its expected length, or of how long it
+// has run already if that is more, up to a share of its queue timeout. So jobs that come later than that
+// never overtake it. Where lengths are heavy-tailed, a job that has run longer than expected will
+// go on for long (Nuyens and Wierman, The foreground-background queue, 2008).
 package order
 
 import (
@@ -13,8 +15,8 @@ import (
 
 const (
 	// ageing is for how many seconds a job lets shorter ones pass, for each second
-	// that it is expected to take.
-	ageing = 40
+	// that it is expected to take, or has taken.
+	ageing = 10
 	// patience is the share of its queue timeout for which a job does so at most.
 	patience = 0.75
 	// memory is how many of a project's last jobs count.
@@ -27,13 +29,13 @@ const (
 	anyTimeout = 4 * time.Minute
 )
 
-// Behind is how long after its arrival a job's turn is.
-func Behind(expected, queueTimeout time.Duration) time.Duration {
+// Behind is how long after its arrival the turn of a job is that has run for so long.
+func Behind(expected, run, queueTimeout time.Duration) time.Duration {
 	if queueTimeout <= 0 {
 		queueTimeout = anyTimeout
 	}
 	most := patience * float64(queueTimeout)
-	return time.Duration(min(ageing*float64(expected), most))
+	return time.Duration(min(ageing*float64(max(expected, run)), most))
 }
 
 // mean is a mean of logarithms of seconds: one very long job moves it little.

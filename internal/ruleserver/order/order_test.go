@@ -9,10 +9,11 @@ import (
 )
 
 func TestBehindIsBounded(t *testing.T) {
-	assert.Zero(t, Behind(0, time.Minute))
-	assert.Equal(t, 40*time.Second, Behind(time.Second, time.Minute))
-	assert.Equal(t, 45*time.Second, Behind(time.Hour, time.Minute), "three quarters of the queue timeout")
-	assert.Equal(t, 3*time.Minute, Behind(time.Hour, 0), "no timeout")
+	assert.Zero(t, Behind(0, 0, time.Minute))
+	assert.Equal(t, 20*time.Second, Behind(2*time.Second, time.Second, time.Minute))
+	assert.Equal(t, 30*time.Second, Behind(2*time.Second, 3*time.Second, time.Minute), "it ran longer than expected")
+	assert.Equal(t, 45*time.Second, Behind(time.Hour, 0, time.Minute), "three quarters of the queue timeout")
+	assert.Equal(t, 3*time.Minute, Behind(time.Hour, 0, 0), "no timeout")
 }
 
 func TestExpected(t *testing.T) {
