@@ -34,7 +34,7 @@ class Upstream(http.server.BaseHTTPRequestHandler):
         job, came = json.loads(self.rfile.read(int(self.headers["Content-Length"]))), time.monotonic()
         if draining.is_set():
             return self.answer(503, "draining\n", Job_Started="no")
-        turn = came + 40 * min(float(self.headers.get("Job-Expected", 1)), 4)  # short jobs first, long ones in time
+        turn = came + 10 * min(float(self.headers.get("Job-Expected", 1)), 16)  # short jobs first, long ones in time
         with changed:  # wait for a core
             count["stalled_joblets"] += 1
             turns.append(turn)
