@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"math"
 	"math/rand/v2"
-	"strings"
 	"time"
 
 	"example.org/pilotfish/internal/dispatch"
@@ -16,24 +15,10 @@ import (
 	"example.org/pilotfish/pkg/selection"
 )
 
-// Pilotfish's set-ups; each is a name of Config.Rule.
-type setup struct {
-	blocks   int // of a prompt that are its key; 0 is a chain of all
-	interval time.Duration
-	cores    int
-}
-
-var setups = map[string]setup{
-	"expected":          {interval: time.Second, cores: 1},
-	"expected, 250 ms":  {interval: time.Second / 4, cores: 1},
-	"expected 1 block":  {blocks: 1, interval: time.Second, cores: 1},
-	"expected 2 blocks": {blocks: 2, interval: time.Second, cores: 1},
-	"expected 4 blocks": {blocks: 4, interval: time.Second, cores: 1},
-}
-
 // pilotfish is a sidecar: the real dispatcher, pool and policy.
 type pilotfish struct {
-	setup
+	*rule
+	rng      *rand.Rand
 	dispatch *dispatch.Dispatcher
 	pool     *pool.Pool
 	servers  map[string]int
@@ -47,41 +32,40 @@ type open struct{}
 func (open) Allow() (func(error), error) { return func(error) {}, nil }
 func (open) Open() bool                  { return false }
 
-func (w *world) newRouter(number int) (router, error) {
-	if r, ok := rules[w.cfg.Rule]; ok {
-		return w.rival(r, uint64(2+number), w.rng.IntN(len(w.servers))), nil
-	}
-	set, ok := setups[w.cfg.Rule]
-	if !ok {
-		return nil, fmt.Errorf("prompts: unknown rule %q: want one of %s", w.cfg.Rule, strings.Join(Rules(), ", "))
-	}
-	detector, err := overload.New("none", 1)
+// must is the value of what cannot fail.
+func must[T any](value T, err error) T {
 	if err != nil {
-		return nil, err
+		panic("BUG: prompts: " + err.Error())
 	}
-	rng := rand.New(rand.NewPCG(w.cfg.Seed, uint64(1000+number)))
-	p := &pilotfish{setup: set, servers: map[string]int{}, grants: map[*job]*pool.Assignment{}, seen: make([]counts, len(w.servers))}
-	if p.pool, err = pool.New(pool.Config{
-		Settings: pool.Settings{Policy: selection.DefaultExpected(), Detector: detector, Interval: set.interval, Breaker: pool.DefaultBreaker()},
-		Gate:     func(string, func(int) bool) pool.Gate { return open{} },
-		Rand:     rng,
-	}); err != nil {
-		return nil, err
-	}
+	return value
+}
+
+func (w *world) newPilotfish(number int) *pilotfish {
+	rng := rand.New(rand.NewPCG(w.seed, uint64(1000+number)))
+	p := &pilotfish{rule: w.rule, rng: rng, servers: map[string]int{}, grants: map[*job]*pool.Assignment{}, seen: make([]counts, len(w.servers))}
+	p.pool = must(pool.New(pool.Config{
+		Settings: pool.Settings{
+			Policy: selection.DefaultExpected(), Detector: must(overload.New("none", 1)), Interval: w.rule.interval, Breaker: pool.DefaultBreaker(),
+		},
+		Gate: func(string, func(int) bool) pool.Gate { return open{} },
+		Rand: rng,
+	}))
 	var upstreams []pool.Upstream
 	for i := range w.servers {
-		u := pool.Upstream{Address: fmt.Sprintf("10.%d.0.%d:8000", w.cfg.Seed, i), Cores: set.cores}
+		u := pool.Upstream{Address: fmt.Sprintf("10.%d.0.%d:8000", w.seed, i), Cores: 1}
 		p.servers[u.Address] = i
 		upstreams = append(upstreams, u)
-		w.at(time.Duration(rng.Int64N(int64(set.interval))), func() { p.poll(w, rng, u.Address) })
+		w.at(time.Duration(rng.Int64N(int64(w.rule.interval))), func() { p.poll(w, u.Address) })
 	}
 	p.pool.Set(epoch, upstreams)
-	p.dispatch, err = dispatch.New(dispatch.Config{Pool: p.pool, Rand: rng, Retry: dispatch.DefaultRetry(), Queue: dispatch.QueueSettings{Jobs: 1 << 20, Bytes: 1 << 40, Wait: time.Hour}})
-	return p, err
+	p.dispatch = must(dispatch.New(dispatch.Config{
+		Pool: p.pool, Rand: rng, Retry: dispatch.DefaultRetry(), Queue: dispatch.QueueSettings{Jobs: 1 << 20, Bytes: 1 << 40, Wait: time.Hour},
+	}))
+	return p
 }
 
 // poll reads a server's metrics, as vLLM has them, and plans the next poll.
-func (p *pilotfish) poll(w *world, rng *rand.Rand, address string) {
+func (p *pilotfish) poll(w *world, address string) {
 	i := p.servers[address]
 	s, before := w.servers[i], &p.seen[i]
 	r := pool.Report{At: w.time(), CoresBusy: -1, Begun: float64(s.answered), Completed: float64(s.done), Failed: -1, Wait: math.NaN()}
@@ -91,16 +75,16 @@ func (p *pilotfish) poll(w *world, rng *rand.Rand, address string) {
 	}
 	*before = s.counts
 	p.pool.Report(w.time(), address, r)
-	w.at(w.now+time.Duration((0.8+0.4*rng.Float64())*float64(p.interval)), func() { p.poll(w, rng, address) })
+	w.at(w.now+time.Duration((0.8+0.4*p.rng.Float64())*float64(p.interval)), func() { p.poll(w, address) })
 }
 
-func (p *pilotfish) pick(w *world, j *job) (int, error) {
+func (p *pilotfish) pick(w *world, j *job) int {
 	g, granted := p.dispatch.Arrive(w.time(), p.dispatch.Begin(p.request(w, j)))
 	if !granted || g.Err != nil {
-		return 0, fmt.Errorf("no server for a job: %w", g.Err)
+		panic("BUG: prompts: there is no server for a job")
 	}
 	p.grants[j] = g.Assignment
-	return p.servers[g.Assignment.Address], nil
+	return p.servers[g.Assignment.Address]
 }
 
 // blockBytes is what a block takes in a request: tokens have some four bytes.

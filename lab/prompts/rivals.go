@@ -10,23 +10,6 @@ import (
 	"example.org/pilotfish/pkg/selection"
 )
 
-// rule is how a rival chooses: it fills in a cost for each server, and one with the least is taken.
-type rule func(r *rival, w *world, j *job, costs []float64)
-
-// rules are those of other routers, with their defaults.
-var rules = map[string]rule{
-	"round-robin":       roundRobin,
-	"least-requests":    leastRequests,
-	"session-hash":      sessionHash,
-	"sglang":            sglang,
-	"llm-d":             llmd,
-	"llm-d approximate": llmdApproximate,
-	"dynamo":            dynamo,
-}
-
-// hasEvents says whether a rule knows by events what each server holds.
-func hasEvents(rule string) bool { return rule == "llm-d" || rule == "dynamo" }
-
 func roundRobin(r *rival, _ *world, _ *job, costs []float64) {
 	costs[r.turn%len(costs)] = -1
 	r.turn++
@@ -40,7 +23,7 @@ func leastRequests(r *rival, _ *world, _ *job, costs []float64) {
 
 func sessionHash(_ *rival, _ *world, j *job, costs []float64) {
 	for i := range costs {
-		costs[i] = float64(hash.Pair(hash.Mix(j.Session), uint64(i)) >> 12)
+		costs[i] = float64(hash.Pair(hash.Mix(uint64(j.Submitter)), uint64(i)) >> 12)
 	}
 }
 
@@ -108,11 +91,9 @@ func dynamo(r *rival, w *world, j *job, costs []float64) {
 
 // rival is a router of somebody else's.
 type rival struct {
-	rule   rule
 	rng    *rand.Rand
 	turn   int
-	own    []own // by server
-	costs  []float64
+	own    []own     // by server
 	queues []float64 // as polled
 	polled time.Duration
 	unread map[*job]int64
@@ -129,32 +110,30 @@ type own struct {
 // treeBlocks is the default size of SGLang's tree, 2^24 characters for each server, in blocks of 2 KiB.
 const treeBlocks = 8192
 
-// rival is a router whose first turn is at one of the servers.
-func (w *world) rival(rule rule, seed uint64, turn int) *rival {
-	r := &rival{
-		rule: rule, rng: rand.New(rand.NewPCG(w.cfg.Seed, seed)), turn: turn,
-		unread: map[*job]int64{}, costs: make([]float64, len(w.servers)),
-	}
+// newRival is a router whose first turn is at one of the servers.
+func (w *world) newRival(stream uint64, turn int) *rival {
+	r := &rival{rng: rand.New(rand.NewPCG(w.seed, stream)), turn: turn, unread: map[*job]int64{}}
 	for range w.servers {
-		r.own = append(r.own, own{sent: newCache(treeBlocks)})
+		r.own = append(r.own, own{sent: &cache{limit: treeBlocks}})
 	}
 	return r
 }
 
-func (r *rival) pick(w *world, j *job) (int, error) {
+func (r *rival) pick(w *world, j *job) int {
 	var least selection.Least
-	clear(r.costs)
-	r.rule(r, w, j, r.costs)
-	for i, cost := range r.costs {
+	costs := make([]float64, len(w.servers))
+	w.rule.costs(r, w, j, costs)
+	for i, cost := range costs {
 		least.Offer(i, cost, r.rng)
 	}
-	o := &r.own[least.Index()]
-	r.unread[j] = w.servers[least.Index()].missing(j)
+	at := least.Index()
+	o := &r.own[at]
+	r.unread[j] = w.servers[at].missing(j)
 	o.open++
 	o.unread += r.unread[j]
 	o.active += len(j.Blocks)
 	o.sent.put(j.Blocks)
-	return least.Index(), nil
+	return at
 }
 
 func (r *rival) answered(_ *world, j *job) {

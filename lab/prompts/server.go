@@ -51,7 +51,7 @@ func (s *server) read(w *world) {
 		s.waiting = s.waiting[1:]
 		s.writing++
 		s.answered++
-		w.results = append(w.results, Result{Offset: j.Offset, First: (w.now - j.arrived).Seconds(), Found: j.found, Blocks: len(j.Blocks)})
+		w.results = append(w.results, result{j.Offset, (w.now - j.arrived).Seconds(), j.found, len(j.Blocks)})
 		j.router.answered(w, j)
 		w.at(w.now+time.Duration(j.Write)*(step+time.Duration(s.writing-1)*perAnswer), func() { s.end(w, j) })
 		if len(s.waiting) > 0 {
@@ -90,8 +90,6 @@ type use struct {
 	block int64
 	when  int32
 }
-
-func newCache(limit int) *cache { return &cache{limit: limit} }
 
 // match is how many of a prompt's blocks are there, from the first on.
 func (c *cache) match(blocks []int64) int {

@@ -4,133 +4,163 @@
 package prompts
 
 import (
-	"container/heap"
-	"errors"
-	"fmt"
+	"cmp"
+	"math"
 	"math/rand/v2"
+	"slices"
 	"time"
+
+	"example.org/pilotfish/lab/trace"
 )
 
 // epoch is when every run begins; only differences matter.
 var epoch = time.Date(2026, 1, 5, 0, 0, 0, 0, time.UTC)
 
-// Config is one run.
-type Config struct {
-	Jobs Jobs
-	// Servers is how many there are. Each reads Rate tokens per second, and keeps Blocks blocks.
-	Servers int
-	Rate    float64
-	Blocks  int
-	// Routers is how many there are, each with a view of its own; a job comes to one at random. Rule is how they choose.
-	Routers int
-	Rule    string
-	// Spread is how coarse the trace's times are: a job comes at a random instant of so long a time.
-	Spread time.Duration
-	Seed   uint64
+// config is one run.
+type config struct {
+	jobs []trace.Job
+	// servers is how many there are. Each reads rate tokens per second, and keeps blocks blocks.
+	servers int
+	rate    float64
+	blocks  int
+	// routers is how many there are, each with a view of its own; a job comes to one at random.
+	routers int
+	rule    *rule
+	// spread is how coarse the trace's times are: a job comes at a random instant of so long a time.
+	spread time.Duration
+	seed   uint64
 }
 
-// Result is what came of a job. Times are in seconds.
-type Result struct {
-	Offset float64 // of the job
-	First  float64 // time to the first token
-	Found  int     // blocks that the server had kept
-	Blocks int
+// result is what came of a job. Times are in seconds.
+type result struct {
+	offset float64 // of the job
+	first  float64 // time to the first token
+	found  int     // blocks that the server had kept
+	blocks int
 }
 
-// job is a prompt on its way.
+// job is a prompt on its way. Its submitter is the chat that it goes on with.
 type job struct {
-	Job
+	*trace.Job
 	arrived time.Duration
 	router  router
 	server  int
 	found   int // blocks that the server had kept
 }
 
+// full is the blocks that are full: only they are kept.
+func (j *job) full() []int64 { return j.Blocks[:min(int64(len(j.Blocks)), j.Read/trace.BlockTokens)] }
+
+// rule is how routers choose.
+type rule struct {
+	name string
+	// Pilotfish's has so many blocks of a prompt as its key, or with 0 a chain of all, and polls servers so often.
+	blocks   int
+	interval time.Duration
+	// Another's fills in a cost for each server, and one with the least is taken.
+	costs  func(r *rival, w *world, j *job, costs []float64)
+	events bool // it knows by events what each server holds
+}
+
+// rules are all that are compared, pilotfish's over chains first. The others have their defaults.
+func rules() []*rule {
+	return []*rule{
+		{name: "expected", interval: time.Second},
+		{name: "expected, 250 ms", interval: time.Second / 4},
+		{name: "expected 1 block", blocks: 1, interval: time.Second},
+		{name: "expected 2 blocks", blocks: 2, interval: time.Second},
+		{name: "expected 4 blocks", blocks: 4, interval: time.Second},
+		{name: "round-robin", costs: roundRobin},
+		{name: "least-requests", costs: leastRequests},
+		{name: "session-hash", costs: sessionHash},
+		{name: "sglang", costs: sglang},
+		{name: "llm-d", costs: llmd, events: true},
+		{name: "llm-d approximate", costs: llmdApproximate},
+		{name: "dynamo", costs: dynamo, events: true},
+	}
+}
+
+// noWait is no rule but a bound: each prompt is read at once, without what any before it had. No router does better.
+var noWait = &rule{name: "no wait"}
+
+func playWithoutWait(cfg config) (results []result) {
+	one := &server{rate: cfg.rate, kept: &cache{limit: math.MaxInt}}
+	for i := range cfg.jobs {
+		j := &job{Job: &cfg.jobs[i]}
+		left := one.missing(j)
+		one.kept.put(j.full())
+		results = append(results, result{j.Offset, startup.Seconds() + float64(left)/one.rate, int((j.Read - left) / trace.BlockTokens), len(j.Blocks)})
+	}
+	return results
+}
+
 // router chooses a server for each job that comes to it, and sees its own answers.
 type router interface {
-	pick(w *world, j *job) (server int, err error)
+	pick(w *world, j *job) (server int)
 	answered(w *world, j *job) // the first token
 	ended(w *world, j *job)
 }
 
 // world is one run.
 type world struct {
-	cfg     Config
+	config
 	rng     *rand.Rand
 	now     time.Duration
-	events  events
+	events  []event // the next one last
 	servers []*server
-	results []Result
+	results []result
 }
 
-// Play plays the jobs, and returns what came of each in the order of the first tokens.
-func Play(cfg Config) ([]Result, error) {
-	if cfg.Servers < 1 || cfg.Routers < 1 || !(cfg.Rate > 0) || cfg.Blocks < 1 {
-		return nil, errors.New("prompts: servers, routers, rate and blocks must be above 0")
+type event struct {
+	at time.Duration
+	do func()
+}
+
+// play plays the jobs, and returns what came of each in the order of the first tokens.
+func play(cfg config) []result {
+	if cfg.rule == noWait {
+		return playWithoutWait(cfg)
 	}
-	w := &world{cfg: cfg, rng: rand.New(rand.NewPCG(cfg.Seed, 1))}
-	for range cfg.Servers {
-		w.servers = append(w.servers, &server{rate: cfg.Rate, kept: newCache(cfg.Blocks)})
+	w := &world{config: cfg, rng: rand.New(rand.NewPCG(cfg.seed, 1))}
+	for range cfg.servers {
+		w.servers = append(w.servers, &server{rate: cfg.rate, kept: &cache{limit: cfg.blocks}})
 	}
-	routers := make([]router, cfg.Routers)
+	routers := make([]router, cfg.routers)
 	for i := range routers {
-		var err error
-		if routers[i], err = w.newRouter(i); err != nil {
-			return nil, err
+		if cfg.rule.costs != nil {
+			routers[i] = w.newRival(uint64(2+i), w.rng.IntN(len(w.servers)))
+		} else {
+			routers[i] = w.newPilotfish(i)
 		}
 	}
-	var fault error
-	for i := range cfg.Jobs {
-		j := &job{Job: cfg.Jobs[i], router: routers[w.rng.IntN(len(routers))]}
-		w.at(duration(j.Offset)+time.Duration(w.rng.Float64()*float64(cfg.Spread)), func() {
-			j.arrived = w.now
-			var err error
-			if j.server, err = j.router.pick(w, j); err != nil {
-				fault = fmt.Errorf("prompts: job %d: %w", i+1, err)
-				return
-			}
+	var jobs []*job
+	for i := range cfg.jobs {
+		j := &job{Job: &cfg.jobs[i], router: routers[w.rng.IntN(len(routers))]}
+		j.arrived = duration(j.Offset) + time.Duration(w.rng.Float64()*float64(cfg.spread))
+		jobs = append(jobs, j)
+	}
+	slices.SortStableFunc(jobs, func(a, b *job) int { return cmp.Compare(b.arrived, a.arrived) }) // to plan each takes one step
+	for _, j := range jobs {
+		w.at(j.arrived, func() {
+			j.server = j.router.pick(w, j)
 			w.servers[j.server].receive(w, j)
 		})
 	}
-	for len(w.results) < len(cfg.Jobs) && fault == nil {
-		next := heap.Pop(&w.events).(event)
+	for len(w.results) < len(cfg.jobs) {
+		next := w.events[len(w.events)-1]
+		w.events = w.events[:len(w.events)-1]
 		w.now = next.at
 		next.do()
 	}
-	return w.results, fault
+	return w.results
 }
 
 func (w *world) time() time.Time { return epoch.Add(w.now) }
 
 func duration(seconds float64) time.Duration { return time.Duration(seconds * float64(time.Second)) }
 
-// at plans what happens at an instant.
+// at plans what happens at an instant, after what was planned for it before.
 func (w *world) at(at time.Duration, do func()) {
-	w.events.seq++
-	heap.Push(&w.events, event{at, w.events.seq, do})
-}
-
-type event struct {
-	at  time.Duration
-	seq int // what was planned first comes first
-	do  func()
-}
-
-// events is a heap by time.
-type events struct {
-	all []event
-	seq int
-}
-
-func (e *events) Len() int { return len(e.all) }
-func (e *events) Less(i, k int) bool {
-	a, b := &e.all[i], &e.all[k]
-	return a.at < b.at || a.at == b.at && a.seq < b.seq
-}
-func (e *events) Swap(i, k int) { e.all[i], e.all[k] = e.all[k], e.all[i] }
-func (e *events) Push(x any)    { e.all = append(e.all, x.(event)) }
-func (e *events) Pop() any {
-	last := e.all[len(e.all)-1]
-	e.all = e.all[:len(e.all)-1]
-	return last
+	i, _ := slices.BinarySearchFunc(w.events, at, func(e event, at time.Duration) int { return cmp.Compare(at, e.at) })
+	w.events = slices.Insert(w.events, i, event{at, do})
 }

@@ -1,6 +1,7 @@
 package trace
 
 import (
+	"cmp"
 	"compress/gzip"
 	"errors"
 	"fmt"
@@ -26,21 +27,10 @@ type mooncakeLine struct {
 	Blocks    []int64 `json:"hash_ids"`
 }
 
-func (m *mooncakeLine) check(before float64) error {
-	switch most := (m.Input + BlockTokens - 1) / BlockTokens; {
-	case !(m.Timestamp >= before && m.Timestamp <= 1000*MaxSeconds):
-		return fmt.Errorf("timestamp %v is not between that of the line before, %v, and %v", m.Timestamp, before, 1000*MaxSeconds)
-	case min(m.Input, m.Output) < 0 || max(m.Input, m.Output) > maxTokens:
-		return fmt.Errorf("a length is not between 0 and %d", maxTokens)
-	case int64(len(m.Blocks)) > most:
-		return fmt.Errorf("hash_ids: %d blocks are more than %d", len(m.Blocks), most)
-	}
-	return nil
-}
-
 // Prompts reads a trace of Mooncake's, which may be compressed. It is strict: an unknown field, a value that makes
-// no sense, or a request earlier than the one before it is an error.
-func Prompts(path string) (List, error) {
+// no sense, or a request earlier than the one before it is an error. The submitter of a request is its chat: that in
+// which its deepest known block came first. The first block, which all may share, is no sign of that.
+func Prompts(path string) (jobs List, err error) {
 	file, err := os.Open(path)
 	if err != nil {
 		return nil, err
@@ -52,21 +42,38 @@ func Prompts(path string) (List, error) {
 			return nil, fmt.Errorf("%s: %w", path, err)
 		}
 	}
-	var jobs List
+	var chats []int64 // of the blocks
 	before := 0.0
 	for lines := jsontext.NewDecoder(in); ; {
 		var m mooncakeLine
 		err := json.UnmarshalDecode(lines, &m, json.RejectUnknownMembers(true))
-		switch {
-		case errors.Is(err, io.EOF) && len(jobs) > 0:
+		if errors.Is(err, io.EOF) && len(jobs) > 0 {
 			return jobs, nil
-		case err == nil:
-			err = m.check(before)
+		}
+		chat := int64(len(jobs) + 1)
+		switch most := (m.Input + BlockTokens - 1) / BlockTokens; {
+		case err != nil:
+		case !(m.Timestamp >= before && m.Timestamp <= 1000*MaxSeconds):
+			err = fmt.Errorf("timestamp %v is not between that of the line before, %v, and %v", m.Timestamp, before, 1000*MaxSeconds)
+		case min(m.Input, m.Output) < 0 || max(m.Input, m.Output) > maxTokens:
+			err = fmt.Errorf("a length is not between 0 and %d", maxTokens)
+		case int64(len(m.Blocks)) > most:
+			err = fmt.Errorf("hash_ids: %d blocks are more than %d", len(m.Blocks), most)
+		}
+		for depth, b := range m.Blocks {
+			switch known := int64(len(chats)); {
+			case b == known:
+				chats = append(chats, chat)
+			case b < 0 || b > known:
+				err = cmp.Or(err, fmt.Errorf("hash_ids: the first new block has the number %d, not %d", b, known))
+			case depth > 0:
+				chat = chats[b]
+			}
 		}
 		if err != nil {
 			return nil, fmt.Errorf("%s: request %d: %w", path, len(jobs)+1, err)
 		}
 		before = m.Timestamp
-		jobs = append(jobs, Job{Offset: m.Timestamp / 1000, Read: m.Input, Write: m.Output, Blocks: m.Blocks})
+		jobs = append(jobs, Job{Offset: m.Timestamp / 1000, Read: m.Input, Write: m.Output, Blocks: m.Blocks, Submitter: chat})
 	}
 }
