@@ -66,7 +66,7 @@ func (s *sidecar) newGeneration(cfg *config.Config, before *generation) (*genera
 	if g.discovery, err = discovery.New(found); err != nil {
 		return nil, err
 	}
-	g.reports, err = report.New(report.Config{
+	g.reports = report.New(report.Config{
 		Settings: cfg.Reports, Dial: g.dial, Rand: newRand(), Reported: reported(s.balancer.States()),
 		Report: s.balancer.Report, Listing: s.balancer.Listing, Unreported: s.balancer.ReportFailed, Checked: s.balancer.Checked,
 		Failed: func(address string, err error) {
@@ -76,7 +76,7 @@ func (s *sidecar) newGeneration(cfg *config.Config, before *generation) (*genera
 		},
 		Silent: func(address string, err error) { s.journal.ReportFailed(address, true, err) },
 	})
-	return g, err
+	return g, nil
 }
 
 // largestReserve bounds the reserve for the first bytes of bodies.

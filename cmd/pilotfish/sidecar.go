@@ -71,7 +71,7 @@ type generation struct {
 	bodies    int64 // bytes that bodies may take
 	budget    *intake.Budget
 	discovery *discovery.Discovery
-	reports   report.Source
+	reports   *report.Source
 	tracing   *tracing.Tracer // nil traces nothing
 	dial      files.Dial      // connects to upstreams
 	tls       *files.TLS      // that dial uses; nil without upstream_tls

@@ -1,6 +1,7 @@
 package discovery
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -71,11 +72,8 @@ func (s *Consul) open(c *Config) (origin, error) {
 	if err != nil {
 		return origin{}, fmt.Errorf("consul: %w", err)
 	}
-	return origin{
-		source: &consul{cfg: *s, client: client},
-		name:   "consul service " + s.Service + " at " + address,
-		pace:   pace{gap: shortest, retryMax: longestRetry},
-	}, nil
+	source := &consul{cfg: *s, client: client}
+	return origin{source.ask, "consul service " + s.Service + " at " + address, pace{gap: shortest, retryMax: longestRetry}}, nil
 }
 
 func (c *consul) ask(ctx context.Context, atMost time.Duration) (reply, error) {
@@ -194,49 +192,23 @@ func readEntry(e *api.ServiceEntry) (u pool.Upstream, ok bool, err error) {
 // newConsulClient returns a client of the agent at an address, or with "" of that of the
 // environment, and which that is. A nil transport is one that connects.
 func newConsulClient(address string, transport http.RoundTripper) (*api.Client, string, error) {
-	conf := api.DefaultConfig() // reads the environment
-	if address != "" {
-		conf.Address = address
-	}
+	// It reads the environment, and connects anew for each query: there is at most about one a second,
+	// usually one a minute, and a pooled connection would outlive an agent that moved.
+	conf := api.DefaultNonPooledConfig()
+	conf.Address = cmp.Or(address, conf.Address)
 	shown := conf.Address
-	if transport == nil {
-		t, err := newConsulTransport(conf)
-		if err != nil {
-			return nil, "", err
-		}
-		transport = t
-	}
-	conf.HttpClient = &http.Client{
-		Transport: bounded{transport},
-		// A redirect would send the token to another server.
-		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
+	conf.Transport.Proxy = nil
+	conf.Transport.DialContext = (&net.Dialer{Timeout: 3 * time.Second}).DialContext
+	conf.Transport.MaxResponseHeaderBytes = 64 << 10
+	if transport != nil {
+		conf.HttpClient = &http.Client{Transport: transport}
 	}
 	client, err := api.NewClient(conf)
-	return client, shown, err
-}
-
-// newConsulTransport connects anew for each query: there is at most about one a
-// second, usually one a minute, and a kept connection would outlive an agent that
-// moved. It takes the unix scheme out of conf's address, because the api would
-// replace the transport.
-func newConsulTransport(conf *api.Config) (*http.Transport, error) {
-	tls, err := api.SetupTLSConfig(&conf.TLSConfig)
 	if err != nil {
-		return nil, err
+		return nil, "", err
 	}
-	dialer := &net.Dialer{Timeout: 3 * time.Second}
-	t := &http.Transport{
-		DialContext:            dialer.DialContext,
-		TLSClientConfig:        tls,
-		TLSHandshakeTimeout:    3 * time.Second,
-		DisableKeepAlives:      true,
-		MaxResponseHeaderBytes: 64 << 10,
-	}
-	if path, ok := strings.CutPrefix(conf.Address, "unix://"); ok {
-		conf.Address = "localhost"
-		t.DialContext = func(ctx context.Context, _, _ string) (net.Conn, error) {
-			return dialer.DialContext(ctx, "unix", path)
-		}
-	}
-	return t, nil
+	conf.HttpClient.Transport = bounded{conf.HttpClient.Transport}
+	// A redirect would send the token to another server.
+	conf.HttpClient.CheckRedirect = func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
+	return client, shown, nil
 }

@@ -219,7 +219,7 @@ func askOnce(t *testing.T, c Consul) (reply, error) {
 	c.Service = "rules"
 	from, err := c.open(new(Config))
 	require.NoError(t, err)
-	return from.source.ask(context.Background(), 0)
+	return from.ask(context.Background(), 0)
 }
 
 // Consul's own variables say how to reach the agent by TLS.

@@ -6,7 +6,6 @@ package discovery
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"math/rand/v2"
 	"net/http"
@@ -15,7 +14,6 @@ import (
 	"time"
 
 	"example.org/pilotfish/internal/pool"
-	"example.org/pilotfish/internal/settings"
 )
 
 // maxUpstreams bounds a set. A reply with more counts as a failure.
@@ -74,17 +72,8 @@ type Discovery struct {
 	status Status
 }
 
-// New returns a Discovery that has asked nothing yet. It refuses a configuration
-// that cannot work, without asking the source.
+// New returns a Discovery that has asked nothing yet. The settings must have been checked.
 func New(cfg Config) (*Discovery, error) {
-	var f settings.Faults
-	cfg.Check(f.In("discovery"))
-	if err := f.Err(); err != nil {
-		return nil, err
-	}
-	if cfg.Rand == nil {
-		return nil, errors.New("discovery: Rand is required")
-	}
 	source, _ := cfg.kind()
 	from, err := source.open(&cfg)
 	if err != nil {
@@ -128,7 +117,7 @@ func (d *Discovery) Run(ctx context.Context, out chan<- []pool.Upstream) error {
 		if !sleep(ctx, d.pacer.pause(time.Now(), failed, confirm)) {
 			return ctx.Err()
 		}
-		r, err := d.origin.source.ask(ctx, confirm)
+		r, err := d.origin.ask(ctx, confirm)
 		if ctx.Err() != nil {
 			return ctx.Err()
 		}

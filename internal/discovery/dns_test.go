@@ -232,7 +232,7 @@ func TestDNSOverTheWire(t *testing.T) {
 		s := Settings{DNS: name}
 		from, err := s.openDNS(&Config{Resolver: resolver})
 		require.NoError(t, err)
-		a, err := from.source.ask(t.Context(), 0)
+		a, err := from.ask(t.Context(), 0)
 		require.NoError(t, err)
 		require.NoError(t, a.flaw)
 		assert.Equal(t, want, addresses(arrange(a.upstreams, nil)))

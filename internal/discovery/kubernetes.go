@@ -68,11 +68,8 @@ type kubernetes struct {
 }
 
 func (s *Kubernetes) open(*Config) (origin, error) {
-	return origin{
-		source: &kubernetes{cfg: *s},
-		name:   "kubernetes service " + cmp.Or(s.Namespace, "(own namespace)") + "/" + s.Service,
-		pace:   pace{gap: shortest, retryMax: longestRetry},
-	}, nil
+	name := "kubernetes service " + cmp.Or(s.Namespace, "(own namespace)") + "/" + s.Service
+	return origin{(&kubernetes{cfg: *s}).ask, name, pace{gap: shortest, retryMax: longestRetry}}, nil
 }
 
 func (k *kubernetes) ask(ctx context.Context, atMost time.Duration) (reply, error) {

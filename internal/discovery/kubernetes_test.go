@@ -127,12 +127,7 @@ func endpoint(pod, address, state string) object {
 	return e
 }
 
-func openKubernetes(t *testing.T, k Kubernetes) *kubernetes {
-	t.Helper()
-	from, err := k.open(nil)
-	require.NoError(t, err)
-	return from.source.(*kubernetes)
-}
+func openKubernetes(_ *testing.T, k Kubernetes) *kubernetes { return &kubernetes{cfg: k} }
 
 // told is a reply in short: addresses, those that drain in brackets.
 func told(t *testing.T, k *kubernetes) string {
@@ -257,7 +252,7 @@ func TestAKubeconfigThatCannotBeUsed(t *testing.T) {
 	require.NoError(t, os.WriteFile(broken, []byte("clusters: 7"), 0o600))
 	for path, why := range map[string]string{broken: "cannot unmarshal", broken + ".gone": "no such file"} {
 		cfg.Kubeconfig = path
-		_, err := New(configOf(Settings{Kubernetes: &cfg}))
+		err := faultOf(Settings{Kubernetes: &cfg})
 		assert.ErrorContains(t, err, "discovery.kubernetes.kubeconfig: ")
 		assert.ErrorContains(t, err, why)
 	}

@@ -3,7 +3,6 @@ package discovery
 import (
 	"os"
 	"path/filepath"
-	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -25,10 +24,15 @@ func TestSettingsRefuseNonsense(t *testing.T) {
 		{Settings{DNS: ":80"}, `discovery.dns: "" is not a host name`},
 		{Settings{Consul: &Consul{}}, "discovery.consul.service: a service is required"},
 	} {
-		_, err := New(Config{Settings: c.settings, Rand: seeded()})
-		require.Error(t, err)
-		assert.Equal(t, c.want, strings.Split(err.Error(), "\n")[0])
+		assert.EqualError(t, faultOf(c.settings), c.want)
 	}
+}
+
+// faultOf is what is wrong with settings.
+func faultOf(s Settings) error {
+	var f settings.Faults
+	s.Check(f.In("discovery"))
+	return f.Err()
 }
 
 // A file that is not there, or cannot be read, may be put right while pilotfish runs.

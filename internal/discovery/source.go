@@ -9,21 +9,16 @@ import (
 	"example.org/pilotfish/internal/pool"
 )
 
-// source is where upstreams come from.
-type source interface {
+// origin is where upstreams come from: a source, its name, and how often it may be asked.
+type origin struct {
 	// ask returns every upstream that the source knows, with canonical
 	// addresses. It may block until the list changes, but no longer than atMost
 	// if that is positive, and it returns early when ctx is done. An error means
 	// that there is no reply, which is not the same as an empty one. It is a clause
 	// that names the source.
-	ask(ctx context.Context, atMost time.Duration) (reply, error)
-}
-
-// origin is a source, its name, and how often it may be asked.
-type origin struct {
-	source source
-	name   string
-	pace   pace
+	ask  func(ctx context.Context, atMost time.Duration) (reply, error)
+	name string
+	pace pace
 }
 
 // reply is what a source says.
@@ -65,23 +60,17 @@ func (r *reply) flawed() string {
 	return fmt.Sprintf("left out: %v, and %d more", r.flaw, r.flaws-1)
 }
 
-// static is a fixed list.
-type static struct{ list []pool.Upstream }
-
 func (s *Settings) openStatic(*Config) (origin, error) {
-	var list []pool.Upstream
+	var all reply
 	for _, a := range s.Static {
 		address, err := canonical(a)
 		if err != nil {
 			return origin{}, err
 		}
-		list = append(list, pool.Upstream{Address: address})
+		all.upstreams = append(all.upstreams, pool.Upstream{Address: address})
 	}
-	return origin{source: static{list}, name: "static list", pace: pace{gap: 24 * time.Hour}}, nil
-}
-
-func (s static) ask(context.Context, time.Duration) (reply, error) {
-	return reply{upstreams: s.list}, nil
+	ask := func(context.Context, time.Duration) (reply, error) { return all, nil }
+	return origin{ask, "static list", pace{gap: 24 * time.Hour}}, nil
 }
 
 // pace is how often a source may be asked.

@@ -210,7 +210,7 @@ func newSubject(t *testing.T, address string, changes ...func(*Config)) *subject
 		s.errs = append(s.errs, err)
 	}
 	c.Silent = c.Failed
-	p := newPoller(c)
+	p := New(c)
 	t.Cleanup(p.client.http.CloseIdleConnections)
 	s.upstreamPoller = p.upstream(address)
 	return s
@@ -233,7 +233,7 @@ func (s *subject) once(t *testing.T) (*pool.Report, error) {
 // fleet stands in for all upstreams of a Source, and for prometheus:9090. It notes what
 // was asked, when, and what was handed over. It is for a bubble.
 type fleet struct {
-	Source
+	*Source
 	answer func(r *http.Request) (*http.Response, error) // nil: answers well at once
 
 	mu       sync.Mutex
@@ -270,9 +270,7 @@ func newFleet(t *testing.T, changes ...func(*Config)) *fleet {
 	for _, change := range changes {
 		change(&c)
 	}
-	var err error
-	f.Source, err = New(c)
-	require.NoError(t, err)
+	f.Source = New(c)
 	return f
 }
 

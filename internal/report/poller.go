@@ -11,39 +11,11 @@ import (
 	"time"
 
 	"example.org/pilotfish/internal/pool"
-	"example.org/pilotfish/internal/settings"
 )
-
-// poller is a Source that asks the upstreams themselves.
-type poller struct {
-	*followers
-	cfg     Config
-	metrics metrics
-	client  client
-}
-
-func newPoller(cfg Config) *poller {
-	return &poller{
-		cfg: cfg, metrics: cfg.Names.read(new(settings.Faults)), client: newClient(&cfg, cfg.Dial), followers: newFollowers(cfg.Rand),
-	}
-}
-
-// Run implements Source.
-func (p *poller) Run(ctx context.Context) {
-	p.run(ctx, func(ctx context.Context, address string, rng *rand.Rand, early <-chan struct{}) {
-		u := p.upstream(address)
-		ask := u.poll
-		if p.cfg.HealthPath != "" {
-			ask = u.check
-		}
-		every(ctx, p.cfg.Interval, rng, early, ask)
-	})
-	p.client.http.CloseIdleConnections()
-}
 
 // upstreamPoller polls one upstream, one poll at a time.
 type upstreamPoller struct {
-	*poller
+	*Source
 	address  string
 	listing  listing
 	before   total // of the waits, as of the last report
@@ -51,11 +23,33 @@ type upstreamPoller struct {
 	reported bool  // at least once
 }
 
-func (p *poller) upstream(address string) *upstreamPoller {
-	return &upstreamPoller{
-		poller: p, address: address, before: unknown,
-		reported: slices.Contains(p.cfg.Reported, address),
+func (s *Source) upstream(address string) *upstreamPoller {
+	return &upstreamPoller{Source: s, address: address, before: unknown, reported: slices.Contains(s.cfg.Reported, address)}
+}
+
+// run asks what is to be asked until ctx is done.
+func (u *upstreamPoller) run(ctx context.Context, rng *rand.Rand, early <-chan struct{}) {
+	switch {
+	case u.cfg.HealthPath != "":
+		every(ctx, u.cfg.Interval, rng, early, u.check)
+	case u.cfg.Prometheus == "":
+		every(ctx, u.cfg.Interval, rng, early, u.poll)
+	case u.cfg.CachePath != none:
+		every(ctx, u.cfg.cacheInterval(), rng, early, u.list)
 	}
+}
+
+// list asks for the listing alone, and hands it over.
+func (u *upstreamPoller) list(ctx context.Context, _ bool) pace {
+	start := time.Now()
+	err := u.listing.update(ctx, u.client, u.address, u.cfg.CachePath)
+	switch {
+	case err != nil:
+		u.cfg.unlisted(ctx, u.address, err)
+	case u.listing.cached != nil && ctx.Err() == nil:
+		u.cfg.Listing(u.address, start, u.listing.cached)
+	}
+	return usual
 }
 
 // poll asks for the metrics, then for the listing, and hands over what came. An upstream

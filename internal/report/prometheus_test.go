@@ -40,7 +40,7 @@ func newAsked(t *testing.T, handler http.HandlerFunc, set []string, changes ...f
 	for _, change := range changes {
 		change(&c)
 	}
-	a.prometheus = newPrometheus(c)
+	a.prometheus = newPrometheus(New(c))
 	t.Cleanup(a.client.http.CloseIdleConnections)
 	t.Cleanup(a.server.http.CloseIdleConnections)
 	a.Follow(set)

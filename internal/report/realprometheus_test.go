@@ -124,8 +124,7 @@ func TestRealPrometheus(t *testing.T) {
 	c.Listing = func(address string, _ time.Time, cached pool.CacheSet) { tell(word{address: address, cached: cached}) }
 	c.Failed = func(address string, err error) { tell(word{address: address, err: err.Error()}) }
 	c.Silent = c.Failed
-	p, err := New(c)
-	require.NoError(t, err)
+	p := New(c)
 	running(t, p)
 	t.Cleanup(func() { close(ended) })
 	p.Follow([]string{a.address, b.address, "127.0.0.1:1"})
@@ -199,7 +198,7 @@ func TestRealPrometheusOfOtherServers(t *testing.T) {
 	c.Names = vllmNames()
 	var reports []pool.Report
 	c.Report = func(_ string, r pool.Report) { reports = append(reports, r) }
-	p := newPrometheus(c)
+	p := newPrometheus(New(c))
 	t.Cleanup(p.client.http.CloseIdleConnections)
 	t.Cleanup(p.server.http.CloseIdleConnections)
 	p.Follow([]string{address})
@@ -267,7 +266,7 @@ func everFailed(t *testing.T, url, instance string) bool {
 }
 
 // running runs a source until the test ends.
-func running(t *testing.T, p Source) {
+func running(t *testing.T, p *Source) {
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan struct{})
 	go func() {

@@ -12,15 +12,6 @@ import (
 	"example.org/pilotfish/internal/settings"
 )
 
-func TestNewRefusesWhatIsMissing(t *testing.T) {
-	_, err := New(Config{Settings: Default()})
-	require.EqualError(t, err, "report: Rand and all hooks are required")
-	cfg := testConfig()
-	cfg.Timeout = 0
-	_, err = New(cfg)
-	require.EqualError(t, err, "report: timeout: 0s must be positive")
-}
-
 // A file may have a text in the place of the section, or some of its keys.
 func TestTheSectionAndItsShortForm(t *testing.T) {
 	for text, want := range map[string]func(*Settings){

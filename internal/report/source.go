@@ -10,12 +10,14 @@ package report
 
 import (
 	"context"
-	"errors"
 	"fmt"
+	"maps"
 	"math/rand/v2"
 	"net"
 	"net/http"
+	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"example.org/pilotfish/internal/pool"
@@ -24,7 +26,7 @@ import (
 
 // Config is what a Source is made of. The hooks are called from several goroutines, but
 // in order for one upstream. With Prometheus one goroutine reports for all upstreams, so
-// that the hooks must not block there. All but Transport and Dial is required.
+// that the hooks must not block there. All but Reported, Transport and Dial is required.
 type Config struct {
 	Settings
 	// Rand spreads the polls over time. From now on only the source may use it.
@@ -55,44 +57,129 @@ type Config struct {
 	Dial func(ctx context.Context, network, address string) (net.Conn, error)
 }
 
-// Source reports for a set of upstreams. Its methods are safe for concurrent use.
-type Source interface {
-	// Follow replaces the set of upstreams to ask, given by address. It never blocks
-	// and may be called before Run. Polls of those that leave stop within a moment.
-	Follow(addresses []string)
-	// Ask makes the next poll of an upstream come at once. It never blocks. An upstream
-	// that is not followed, is being asked already, or is asked of Prometheus, is left alone.
-	Ask(address string)
-	// Run polls until ctx is done. When it returns, no poll and no goroutine is
-	// left, and no hook will be called. Call it once.
-	Run(ctx context.Context)
+// Source reports for a set of upstreams, with one goroutine for each. Its methods are safe for
+// concurrent use.
+type Source struct {
+	cfg     Config
+	metrics metrics
+	client  client        // asks upstreams
+	changed chan struct{} // holds one while Run has not seen set
+
+	mu  sync.Mutex
+	set []string
+	all map[string]follower // by address
 }
 
-// New returns a Source without upstreams, or says what is wrong with the Config.
-func New(c Config) (Source, error) {
-	if c.Rand == nil || c.Report == nil || c.Listing == nil || c.Failed == nil || c.Unreported == nil || c.Checked == nil || c.Silent == nil {
-		return nil, errors.New("report: Rand and all hooks are required")
-	}
-	var f settings.Faults
-	c.Check(&f)
-	if err := f.Err(); err != nil {
-		return nil, fmt.Errorf("report: %w", err)
-	}
-	switch {
-	case c.Instead == none:
-		return nobody{}, nil
-	case c.Prometheus != "":
-		return newPrometheus(c), nil
-	}
-	return newPoller(c), nil
+// follower is the goroutine of one upstream.
+type follower struct {
+	cancel context.CancelFunc
+	done   chan struct{}
+	early  chan struct{} // holds one while the upstream is to be asked early
 }
 
-// nobody asks nobody.
-type nobody struct{}
+// New returns a Source without upstreams. The settings must have been checked.
+func New(c Config) *Source {
+	return &Source{
+		cfg: c, metrics: c.Names.read(new(settings.Faults)), client: newClient(&c, c.Dial), changed: make(chan struct{}, 1), all: map[string]follower{},
+	}
+}
 
-func (nobody) Follow([]string)         {}
-func (nobody) Ask(string)              {}
-func (nobody) Run(ctx context.Context) { <-ctx.Done() }
+// Follow replaces the set of upstreams to ask, given by address. It never blocks and may be
+// called before Run. Those that stay are not disturbed; polls of those that leave stop within a moment.
+func (s *Source) Follow(addresses []string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.set = slices.Clone(addresses)
+	raise(s.changed)
+}
+
+func (s *Source) following() []string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.set
+}
+
+// Ask makes the next poll of an upstream come at once. It never blocks. An upstream
+// that is not followed, is being asked already, or is asked of Prometheus, is left alone.
+func (s *Source) Ask(address string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.cfg.Prometheus == "" { // which knows nothing newer than its last scrape
+		raise(s.all[address].early) // a nil channel takes nothing
+	}
+}
+
+func raise(flag chan struct{}) {
+	select {
+	case flag <- struct{}{}:
+	default:
+	}
+}
+
+// Run polls until ctx is done. When it returns, no poll and no goroutine is
+// left, and no hook will be called. Call it once.
+func (s *Source) Run(ctx context.Context) {
+	if s.cfg.Instead == none {
+		<-ctx.Done()
+		return
+	}
+	var wg sync.WaitGroup
+	defer wg.Wait()
+	if s.cfg.Prometheus != "" {
+		p, rng := newPrometheus(s), s.fork()
+		wg.Go(func() {
+			every(ctx, s.cfg.Interval, rng, nil, p.poll)
+			p.server.http.CloseIdleConnections()
+		})
+	}
+	for {
+		select {
+		case <-s.changed:
+			s.adjust(ctx, s.following())
+		case <-ctx.Done():
+			s.adjust(ctx, nil)
+			s.client.http.CloseIdleConnections()
+			return
+		}
+	}
+}
+
+// fork is a random source for another goroutine.
+func (s *Source) fork() *rand.Rand {
+	return rand.New(rand.NewPCG(s.cfg.Rand.Uint64(), s.cfg.Rand.Uint64()))
+}
+
+// adjust ends the goroutines of all upstreams that are not in the set, and waits for them: one
+// that comes back is never asked twice at once. Then it starts those that are missing.
+func (s *Source) adjust(ctx context.Context, set []string) {
+	s.mu.Lock()
+	leaving := maps.Clone(s.all)
+	for _, address := range set {
+		delete(leaving, address)
+	}
+	for address, one := range leaving {
+		one.cancel()
+		delete(s.all, address)
+	}
+	s.mu.Unlock()
+	for _, one := range leaving {
+		<-one.done
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, address := range set {
+		if _, ok := s.all[address]; ok {
+			continue
+		}
+		ctx, cancel := context.WithCancel(ctx)
+		one, rng := follower{cancel, make(chan struct{}), make(chan struct{}, 1)}, s.fork()
+		s.all[address] = one
+		go func() {
+			defer close(one.done)
+			s.upstream(address).run(ctx, rng, one.early)
+		}()
+	}
+}
 
 // The responses that make up a poll.
 const (
