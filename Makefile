@@ -35,8 +35,16 @@ quick: ## Run the tests of the quick loop: under a minute.
 	$(GO) -C lab test ./...
 
 test: ## Run every test, all parts below, with a summary at the end. It asks before it installs a system package.
-	@MAKE="$(MAKE)" ./tools/parts \
-		test-unit test-importer test-suites test-guarantees test-fuzz test-judged test-bench test-browser test-deploy test-prometheus test-image test-clients test-peers test-mesh test-cluster soak
+	@MAKE="$(MAKE)" ./tools/parts $(PARTS)
+
+# Those that take longest come first. Many mostly sleep, so three at a time leave no core idle.
+PARTS := test-cluster test-unit test-mesh test-fuzz test-deploy soak test-browser test-clients \
+	test-suites test-guarantees test-bench test-prometheus test-image test-importer test-judged test-peers
+
+.PHONY: needs
+needs: ## Install the system packages that the tests need, after it has asked.
+	./tools/need chromium promtool:prometheus prometheus systemd-analyze:systemd rpm buildah curl node:nodejs \
+		javac:default-jdk-headless haproxy nginx $$(python3 -c 'import ensurepip' 2>/dev/null || echo virtualenv)
 
 # The simulator and the generator play millions of jobs in one goroutine, for which the race detector takes minutes.
 LONELY := '/lab/(sim|workload)$$'
