@@ -29,10 +29,8 @@ type Config struct {
 
 // Client sends requests to upstreams. It is safe for concurrent use.
 type Client struct {
-	cfg    Config
-	ctx    context.Context // of all dials
-	cancel context.CancelFunc
-	dials  sync.WaitGroup
+	cfg   Config
+	dials sync.WaitGroup
 
 	mu        sync.Mutex
 	upstreams map[string]*upstream // by address
@@ -45,9 +43,7 @@ func New(cfg Config) (*Client, error) {
 	if cfg.Dial == nil || cfg.Idle <= 0 || cfg.IdleTimeout <= 0 || cfg.MaxHead <= 0 {
 		return nil, errors.New("upstreamclient: Dial, Idle, IdleTimeout and MaxHead are required")
 	}
-	c := &Client{cfg: cfg, upstreams: make(map[string]*upstream)}
-	c.ctx, c.cancel = context.WithCancel(context.Background())
-	return c, nil
+	return &Client{cfg: cfg, upstreams: make(map[string]*upstream)}, nil
 }
 
 // Idle is how many connections are pooled for later requests, by address.

@@ -104,7 +104,7 @@ func TestIdleConnectionsAreLookedAt(t *testing.T) {
 		"reset":       (*peer).reset,
 		"excess":      func(p *peer) { p.say("HTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\nevil"); p.gone() },
 	} {
-		for body, swept := range map[string]bool{"{}": false, "[]": true, strings.Repeat(" ", 2*inline): false} {
+		for _, body := range []string{"{}", strings.Repeat(" ", 2*inline)} {
 			t.Run(name, func(t *testing.T) {
 				kept := make(chan struct{})
 				up := listen(t, func(p *peer) {
@@ -123,10 +123,6 @@ func TestIdleConnectionsAreLookedAt(t *testing.T) {
 				c.mu.Unlock()
 				close(kept)
 				require.Eventually(t, first.More, patience, time.Millisecond)
-				if swept {
-					c.sweep()
-					assert.Zero(t, c.Idle()[up])
-				}
 				status, text, p := do(t, c, job(up, body))
 				assert.Equal(t, 200, status)
 				assert.Equal(t, "ok", text)

@@ -32,7 +32,7 @@ type Request struct {
 
 	// Fresh asks for a new connection.
 	Fresh bool
-	// ConnectTimeout bounds a dial; Deadline everything up to the head of the answer.
+	// ConnectTimeout bounds a dial, with the wait for its turn; Deadline everything up to the head of the answer. Required.
 	ConnectTimeout time.Duration
 	Deadline       time.Time
 

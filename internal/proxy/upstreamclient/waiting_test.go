@@ -135,8 +135,8 @@ func TestAFreshRequestWaitsForItsOwnConnection(t *testing.T) {
 	})
 }
 
-// A request that leaves gives what it was waiting for to the next.
-func TestALeavingRequestPassesItsConnectionOn(t *testing.T) {
+// A request that leaves ends its dial. What was made all the same is pooled.
+func TestALeavingRequestEndsItsDial(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g, c := newGate(t, 0)
 		reason := errors.New("the submitter went away")
@@ -155,11 +155,20 @@ func TestALeavingRequestPassesItsConnectionOn(t *testing.T) {
 		require.ErrorIs(t, <-left, ErrDeadline)
 		cancel(reason)
 		require.ErrorIs(t, <-left, reason)
+		synctest.Wait()
+		assert.Zero(t, g.dialing.Load())
+
+		here, _ := net.Pipe()
+		c.cfg.Dial = func(context.Context, string, string) (net.Conn, error) {
+			<-g.through
+			return here, nil // whatever happened meanwhile
+		}
+		r.Deadline = time.Now().Add(time.Second / 2)
+		_, _, err := c.Do(t.Context(), r)
+		require.ErrorIs(t, err, ErrDeadline)
 		g.through <- nil
 		synctest.Wait()
-		assert.Equal(t, 1, c.Idle()["up:1"], "the connection that came too late is pooled")
-		_, _, p := do(t, c, job("up:1", "{}"))
-		assert.True(t, p.Reused)
+		assert.Equal(t, 1, c.Idle()["up:1"])
 	})
 }
 
@@ -177,19 +186,6 @@ func TestABusyUpstreamFailsNobody(t *testing.T) {
 		assert.Equal(t, 10*time.Second, time.Since(started), "one after the other, on one connection")
 		time.Sleep(2 * time.Second) // the other dials time out, for nobody
 	})
-}
-
-// What a request was given just before it leaves goes to another.
-func TestALeavingRequestGivesBackWhatItGot(t *testing.T) {
-	c := newClient(t, Config{})
-	near, _ := net.Pipe()
-	w := &waiter{got: make(chan dialling, 1)}
-	w.got <- dialling{conn: newConn(near)}
-	c.leave("up:1", w)
-	assert.Equal(t, 1, c.Idle()["up:1"])
-	w.got <- dialling{err: errors.New("connection refused")}
-	c.leave("up:1", w)
-	assert.Equal(t, 1, c.Idle()["up:1"])
 }
 
 // An upstream that takes connections, however slowly, fails nobody by taking long. One that
