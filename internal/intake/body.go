@@ -24,8 +24,7 @@ var ErrTooLarge = errors.New("the body is too large")
 // Body is the body of a job, kept so that each attempt can send it from its beginning.
 //
 // When the budget is exhausted, only the head of the body is kept. The rest is
-// read from the submitter when an attempt sends it. That can happen once: the
-// first attempt that reads beyond the head is the last.
+// read from the submitter when an attempt sends it. That can happen once.
 //
 // Methods are safe for concurrent use.
 type Body struct {
@@ -36,11 +35,9 @@ type Body struct {
 
 	mu       sync.Mutex
 	head     []byte
-	room     *room // the memory of head; nil if that is not used again
-	newest   int   // number of the newest reader, the only one that may read the rest
-	started  bool  // the rest was read from
+	room     *room    // the memory of head; nil if that is not used again
+	reads    *attempt // the one that is sent, where the body is not whole
 	released bool
-	err      error // of the rest
 }
 
 // ReadBody reads a body from r, up to max bytes, and keeps it as far as the
@@ -146,12 +143,11 @@ func (b *Body) move(size int64) {
 func (b *Body) Whole() bool { return b.rest == nil }
 
 // Replayable reports whether another attempt can send the body from its
-// beginning. A Whole body always is; another one until an attempt has read beyond
-// the kept bytes.
+// beginning. A Whole body always is; another one until an attempt has read from it.
 func (b *Body) Replayable() bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	return !b.started && !b.released
+	return b.reads == nil && !b.released
 }
 
 // Bytes returns the kept bytes, nil after Release. They must not be changed.
@@ -166,8 +162,7 @@ func (b *Body) Bytes() []byte {
 func (b *Body) Len() int64 { return b.length }
 
 // Release gives the kept bytes back to the budget; a second call does nothing.
-// Existing readers go on, so an abandoned attempt may hold the memory a little
-// longer. Later readers get ErrSpent.
+// The attempt that reads goes on, so it may hold the memory a little longer.
 func (b *Body) Release() {
 	n, _ := b.release()
 	b.budget.leave(n, nil)

@@ -56,7 +56,7 @@ func FuzzNewReader(f *testing.F) {
 }
 
 // FuzzBody lets a script decide how bytes arrive and how attempts read them: each byte of it is a
-// step. Whatever the order, every attempt sees the body from its beginning, with no gap.
+// step. Whatever the order, the one attempt that reads sees the body from its beginning, with no gap.
 func FuzzBody(f *testing.F) {
 	f.Add([]byte("hello"), uint32(0), int64(5), []byte{0, 1, 2, 3, 4, 5, 6, 7})
 	f.Add([]byte("hello"), uint32(200_000), int64(-1), []byte{0, 0, 1, 9, 17, 2, 2, 0, 1})
@@ -78,9 +78,12 @@ func FuzzBody(f *testing.F) {
 			return
 		}
 		require.Equal(t, data[:len(body.Bytes())], body.Bytes())
+		if body.Whole() {
+			script = nil
+		}
 
 		type reading struct {
-			r    io.ReadCloser
+			r    io.Reader
 			seen int
 		}
 		var readings []*reading
@@ -92,20 +95,15 @@ func FuzzBody(f *testing.F) {
 				continue
 			}
 			a := readings[int(step/4)%len(readings)]
-			switch step % 4 {
-			case 1, 2:
-				p := make([]byte, 1+int(step)*997)
-				n, err := a.r.Read(p)
-				require.Equal(t, data[a.seen:a.seen+n], p[:n])
-				a.seen += n
-				switch {
-				case err == io.EOF:
-					assert.Equal(t, len(data), a.seen)
-				case err != nil && len(data) <= limit && declared <= int64(len(data)):
-					require.True(t, errors.Is(err, errClosed) || errors.Is(err, ErrSpent), "%v", err)
-				}
-			case 3:
-				require.NoError(t, a.r.Close())
+			p := make([]byte, 1+int(step)*997)
+			n, err := a.r.Read(p)
+			require.Equal(t, data[a.seen:a.seen+n], p[:n])
+			a.seen += n
+			switch {
+			case err == io.EOF:
+				assert.Equal(t, len(data), a.seen)
+			case err != nil && len(data) <= limit && declared <= int64(len(data)):
+				require.ErrorIs(t, err, ErrSpent)
 			}
 		}
 		body.Release()

@@ -128,15 +128,12 @@ func (c *Client) begin(ctx context.Context, r *Request, p *Progress) (*Response,
 		c.keep(r.Address, cn)
 		return nil, ErrWithdrawn
 	}
-	response := &Response{client: c, conn: cn, address: r.Address, ctx: ctx}
-	if r.Body != nil {
-		response.body = r.Body
-	}
+	response := &Response{client: c, conn: cn, address: r.Address, ctx: ctx, passes: r.Body != nil}
 	response.unhook = context.AfterFunc(ctx, cn.interrupted)
 	if err := response.sending.start(cn, r); err != nil {
 		r.Withdrawal.leave(false)
 		response.unhook()
-		response.abandon()
+		_ = cn.Close()
 		return nil, err
 	}
 	return response, nil

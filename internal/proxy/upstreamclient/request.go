@@ -22,10 +22,10 @@ type Request struct {
 	// Header is sent as it is. It must not frame the body.
 	Header http.Header
 
-	// Whole is the body, if all of it is at hand. Otherwise it is read from Body,
-	// which is closed when it is no longer read from; Length is its length, -1 unknown.
+	// Whole is the body, if all of it is at hand. Otherwise it is read from Body, also for
+	// a while after the exchange has ended; Length is its length, -1 unknown.
 	Whole  []byte
-	Body   io.ReadCloser
+	Body   io.Reader
 	Length int64
 	// Trailer is sent after the body, which is sent in chunks then.
 	Trailer http.Header

@@ -26,7 +26,7 @@ type Response struct {
 	conn    *conn
 	sending sending
 	address string
-	body    io.Closer // of the request; nil if that was whole
+	passes  bool // the request's body is not whole
 	ctx     context.Context
 	unhook  func() bool // ends the interruption by ctx
 	whole   bool        // all of the body was read
@@ -37,7 +37,7 @@ func (r *Response) retract(of *Request) {
 	of.Withdrawal.leave(false)
 	r.unhook()
 	r.sending.release()
-	r.abandon()
+	_ = r.conn.Close()
 }
 
 // receive reads the head of the answer. waited is the error of the wait for its first
@@ -48,7 +48,7 @@ func (r *Response) receive(to *Request, waited error, most int64, p *Progress) e
 	if err != nil {
 		err = errorOf(r.ctx, s, err)
 		r.unhook()
-		r.abandon()
+		_ = r.conn.Close()
 		if to.Body == nil && s.ended != nil {
 			<-s.ended // the connection is closed: it does not take long
 		}
@@ -209,8 +209,8 @@ const lastWrite = 50 * time.Millisecond
 func (r *Response) Close() {
 	calm := r.unhook() // nobody interrupts it anymore
 	good := calm && r.whole && !r.Response.Close && r.StatusCode >= 200 && r.conn.Failed == nil && r.conn.In.Buffered() == 0
-	if !good || r.body != nil && !r.sending.over() {
-		r.abandon()
+	if !good || r.passes && !r.sending.over() {
+		_ = r.conn.Close() // it is of no use
 		return
 	}
 	r.conn.Release()
@@ -229,21 +229,8 @@ func (r *Response) Close() {
 // answer, or else closes it.
 func (r *Response) poolOrClose() {
 	if r.sending.err != nil || !r.conn.Drained() {
-		r.abandon()
+		_ = r.conn.Close()
 		return
 	}
-	r.closeBody()
 	r.client.keep(r.address, r.conn)
-}
-
-// abandon ends an exchange after which the connection is of no use.
-func (r *Response) abandon() {
-	r.closeBody()
-	_ = r.conn.Close()
-}
-
-func (r *Response) closeBody() {
-	if r.body != nil {
-		_ = r.body.Close()
-	}
 }

@@ -36,7 +36,7 @@ func TestWhatMayHaveArrivedWasSent(t *testing.T) {
 		return lateWrites{nc, end}, err
 	}})
 	r := job("up:1", "")
-	r.Body, r.Length = io.NopCloser(strings.NewReader("{}")), 2
+	r.Body, r.Length = strings.NewReader("{}"), 2
 	_, p, err := c.Do(t.Context(), r)
 	require.ErrorIs(t, err, io.EOF)
 	assert.Equal(t, Progress{Begun: true}, p)
@@ -59,7 +59,7 @@ func TestAChunkedBodyThatFailsHasNoEnd(t *testing.T) {
 	near, _ := net.Pipe()
 	upstream := &recorder{Conn: near}
 	s := sending{conn: newConn(upstream)}
-	err := s.sendBody(&Request{Body: io.NopCloser(failing{strings.NewReader("ab"), errBroken}), Length: -1}, make([]byte, 8))
+	err := s.sendBody(&Request{Body: failing{strings.NewReader("ab"), errBroken}, Length: -1}, make([]byte, 8))
 	require.ErrorIs(t, err, errBroken)
 	assert.Equal(t, "2\r\nab\r\n", upstream.taken.String())
 }
