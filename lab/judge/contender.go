@@ -90,7 +90,7 @@ func (c Contender) Play(ctx context.Context, s *Setting, jobs []trace.Job, cache
 		return Outcome{}, err
 	}
 	list := trace.List(jobs)
-	run, count, unanswered := stats.NewRun(s.Fleet.Upstreams), 0.0, 0.0
+	run, count, unanswered := stats.NewRun(), 0.0, 0.0
 	cfg := sim.Config{
 		Source: &list, Seed: seed, Policy: policy, Detector: detectors, WarmUp: s.WarmUp,
 		Fleet: s.fleet(cache), Sidecars: s.Sidecars,
@@ -100,7 +100,7 @@ func (c Contender) Play(ctx context.Context, s *Setting, jobs []trace.Job, cache
 				unanswered++
 			}
 			if !r.Prefetch {
-				run.Add(stats.Sample{Priority: r.Priority, Upstream: r.Server, Wait: r.Wait.Seconds(), Execution: r.Run.Seconds()})
+				run.Add(r.Priority, r.Wait.Seconds(), r.Run.Seconds())
 			}
 		},
 	}

@@ -67,7 +67,7 @@ func Families() []Family {
 	}
 	sick := func(kind sim.FaultKind) func(*Family) {
 		return fleet(func(rng *rand.Rand, f *sim.Fleet) {
-			f.Faults = []*sim.Fault{{Kind: kind, Upstreams: 1, First: rng.IntN(f.Upstreams), At: 600 * time.Second, For: 600 * time.Second, Factor: 5}}
+			f.Fault = &sim.Fault{Kind: kind, Upstream: rng.IntN(f.Upstreams), At: 600 * time.Second, For: 600 * time.Second, Factor: 5}
 		})
 	}
 	return []Family{
@@ -90,13 +90,13 @@ func Families() []Family {
 		}),
 		usual("unlike upstreams", fleet(func(rng *rand.Rand, f *sim.Fleet) {
 			half := f.Upstreams / 2
-			f.Unlike = []sim.Unlike{{Upstreams: half, Cores: max(1, f.Cores/2), Speed: Range{0.5, 2}.draw(rng)}}
+			f.Unlike = sim.Unlike{Upstreams: half, Cores: max(1, f.Cores/2), Speed: Range{0.5, 2}.draw(rng)}
 		})),
 		usual("one hangs", sick("hung")),
 		usual("one is slow", sick("slow")),
 		usual("one fails", sick("failing")),
 		usual("rolling restart", fleet(func(_ *rand.Rand, f *sim.Fleet) {
-			f.Restart = &sim.Restart{At: 600 * time.Second, Every: 60 * time.Second, Notice: 30 * time.Second, Away: 20 * time.Second}
+			f.Restart = 600 * time.Second
 		})),
 		usual("arrival order", fleet(func(_ *rand.Rand, f *sim.Fleet) { f.Order = "arrival" })),
 		usual("old reports", func(f *Family) { // of one Prometheus server; these upstreams send no hints

@@ -83,11 +83,8 @@ func (s *Setting) Jobs(seed uint64) (jobs []trace.Job, cache int64, err error) {
 
 // cores are those of all upstreams, in those of usual speed.
 func (s *Setting) cores() float64 {
-	sum := float64(s.Fleet.Upstreams * s.Fleet.Cores)
-	for _, u := range s.Fleet.Unlike {
-		sum += float64(u.Upstreams) * (float64(u.Cores)*u.Speed - float64(s.Fleet.Cores))
-	}
-	return sum
+	u := s.Fleet.Unlike
+	return float64(s.Fleet.Upstreams*s.Fleet.Cores) + float64(u.Upstreams)*(float64(u.Cores)*u.Speed-float64(s.Fleet.Cores))
 }
 
 // fleet is the setting's with a cache of so many bytes.

@@ -2,30 +2,53 @@ package scenario
 
 import (
 	"cmp"
+	"encoding/json"
 	"fmt"
+	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"example.org/pilotfish/internal/cli"
 	"example.org/pilotfish/internal/overload"
 	"example.org/pilotfish/internal/settings"
+	"example.org/pilotfish/lab/rivals"
+	"example.org/pilotfish/pkg/selection"
 )
 
-// Load reads a scenario file. The error joins all that is wrong with it, each
-// with its place in the file.
+// Load reads a scenario file, and the published results that it names. The error joins all
+// that is wrong with the file, each with its place in it.
 func Load(path string) (*Scenario, error) {
 	d, err := cli.Open(path)
 	if err != nil {
 		return nil, err
 	}
-	return parse(d, path)
+	s, err := parse(d, path)
+	if err != nil || s.Reference == "" {
+		return s, err
+	}
+	file := filepath.Join(filepath.Dir(path), s.Reference)
+	text, err := os.ReadFile(file)
+	if err != nil {
+		return nil, err
+	}
+	if err := json.Unmarshal(text, &s.published); err != nil {
+		return nil, fmt.Errorf("%s: %w", file, err)
+	}
+	return s, nil
 }
 
-// parse is Load once the file was read.
+// parse is Load without the published results.
 func parse(d cli.Document, path string) (*Scenario, error) {
 	s := defaults()
 	_, err := d.Decode(&s, func(f *settings.Faults) {
-		s.complete(d, path)
+		s.Name = cmp.Or(s.Name, strings.TrimSuffix(filepath.Base(path), filepath.Ext(path)))
+		for i := range s.Runs { // now with what it has from the scenario
+			r := Run{Overload: overload.DefaultPolicy, Stalled: overload.DefaultLimit, Fleet: s.Fleet, Sidecars: s.Sidecars}
+			d.DecodeKey(fmt.Sprintf("runs[%d]", i), &r)
+			r.Reference = cmp.Or(r.Reference, r.Name)
+			s.Runs[i] = r
+		}
 		s.check(f)
 	})
 	if err != nil {
@@ -34,25 +57,60 @@ func parse(d cli.Document, path string) (*Scenario, error) {
 	return &s, nil
 }
 
-// complete fills in what depends on other keys.
-func (s *Scenario) complete(d cli.Document, path string) {
-	s.Name = cmp.Or(s.Name, strings.TrimSuffix(filepath.Base(path), filepath.Ext(path)))
-	if s.Reference != "" && !filepath.IsAbs(s.Reference) {
-		s.Reference = filepath.Join(filepath.Dir(path), s.Reference)
+// The largest numbers that make sense; they bound memory.
+const (
+	maxSeeds = 1000
+	maxRuns  = 1000
+)
+
+// check refuses nonsense. It expects a complete scenario.
+func (s *Scenario) check(f *settings.Faults) {
+	f.Within("seeds", s.Seeds, 1, maxSeeds)
+	f.NotNegative("end", s.End)
+	f.NotNegative("warm_up", s.WarmUp)
+	s.Workload.Check(f.In("workload"))
+	s.Fleet.Check(f.In("fleet"))
+	s.Sidecars.Check(f.In("sidecars"))
+	if len(s.Runs) == 0 {
+		f.Add("runs", "there is no run")
+	}
+	if len(s.Runs) > maxRuns {
+		f.Add("runs", "%d runs are more than %d", len(s.Runs), maxRuns)
 	}
 	for i := range s.Runs {
-		r := s.newRun()
-		d.DecodeKey(fmt.Sprintf("runs[%d]", i), &r)
-		r.Reference = cmp.Or(r.Reference, r.Name)
-		s.Runs[i] = r
+		s.checkRun(f.In(fmt.Sprintf("runs[%d]", i)), i)
 	}
 }
 
-// newRun is a run that has left all open.
-func (s *Scenario) newRun() Run {
-	r := Run{Times: unchanged, Overload: overload.DefaultPolicy, Stalled: overload.DefaultLimit, Fleet: s.Fleet, Sidecars: s.Sidecars}
-	if s.Fleet.Restart != nil {
-		r.Fleet.Restart = new(*s.Fleet.Restart)
+func (s *Scenario) checkRun(f *settings.Faults, i int) {
+	r := &s.Runs[i]
+	switch {
+	case r.Name == "":
+		f.Add("name", "a name is required")
+	case slices.IndexFunc(s.Runs, func(other Run) bool { return other.Name == r.Name }) < i:
+		f.Add("name", "%q is there twice", r.Name)
 	}
-	return r
+	f.OneOf("overload", r.Overload, overload.Names())
+	if !(r.Stalled > 0) {
+		f.Add("stalled", "%v must be positive", r.Stalled)
+	}
+	f.OneOf("policy", r.Policy, rivals.All())
+	if r.IgnoreWait && r.Overload != "dagor" {
+		f.Add("ignore_wait", "is for the overload policy dagor, not for %s", r.Overload)
+	}
+	if len(r.Times) > 0 && r.Policy != "expected" {
+		f.Add("times", "is for the policy expected, not for %s", r.Policy)
+	}
+	for name, by := range r.Times {
+		if constants(new(selection.Expected))[name] == nil || !(by >= 0) {
+			f.Add("times", "%s: %v: the policy expected has no such constant, or the factor is below 0", name, by)
+		}
+	}
+	// What the run has from the scenario was checked there.
+	if r.Fleet != s.Fleet {
+		r.Fleet.Check(f.In("fleet"))
+	}
+	if r.Sidecars != s.Sidecars {
+		r.Sidecars.Check(f.In("sidecars"))
+	}
 }

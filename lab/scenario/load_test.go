@@ -15,7 +15,6 @@ import (
 	"example.org/pilotfish/internal/overload"
 	"example.org/pilotfish/internal/settings"
 	"example.org/pilotfish/lab/rivals"
-	"example.org/pilotfish/lab/stats"
 )
 
 func scenarios(t testing.TB) []string {
@@ -31,10 +30,8 @@ func TestShippedScenariosLoad(t *testing.T) {
 	for _, path := range scenarios(t) {
 		s, err := Load(path)
 		require.NoError(t, err, path)
-		_, err = s.Published()
-		require.NoError(t, err, path)
 		for i := range s.Runs {
-			_, err := s.Runs[i].setup(1)
+			_, err := s.setup(&s.Runs[i], 1)
 			require.NoError(t, err, path)
 		}
 	}
@@ -45,15 +42,13 @@ func TestThesisScenarios(t *testing.T) {
 	for file, rows := range map[string]int{"thesis.yaml": 6, "production.yaml": 1} {
 		s, err := Load(filepath.Join("..", "testdata", "scenarios", file))
 		require.NoError(t, err)
-		published, err := s.Published()
-		require.NoError(t, err)
 		found := 0
 		assert.Equal(t, 2_879_676, s.Workload.Jobs)
 		assert.Equal(t, 86400.0, s.Workload.Duration)
 		assert.Equal(t, file == "thesis.yaml", s.Workload.Static)
 		for i := range s.Runs {
 			r := &s.Runs[i]
-			if slices.ContainsFunc(published.Variances, func(v stats.VarianceRow) bool { return v.Run == r.Reference }) {
+			if slices.ContainsFunc(s.published, func(row published) bool { return row.Run == r.Reference }) {
 				found++
 			}
 			assert.Equal(t, 14, r.Fleet.Upstreams)
@@ -72,27 +67,27 @@ func parseText(text string) (*Scenario, error) {
 func TestRunsOverride(t *testing.T) {
 	s, err := parseText(`
 workload: {jobs: 1000, duration: 600, pattern: steady}
-fleet: {upstreams: 8, cache: 2GiB, restart: {at: 1m, away: 1h}}
+fleet: {upstreams: 8, cache: 2GiB, restart: 1m}
 sidecars: {count: 40, hints: true}
 runs:
   - {name: a, policy: expected, sidecars: {interval: 20s, hints: false}}
-  - {name: b, policy: dynamic, overload: dagor, stalled: 50, dagor: {ignore_wait: true}, fleet: {upstreams: 10, restart: {at: 2m, away: 1m}}}
+  - {name: b, policy: dynamic, overload: dagor, stalled: 50, ignore_wait: true, fleet: {upstreams: 10, restart: 2m}}
 `)
 	require.NoError(t, err)
 	a, b := &s.Runs[0], &s.Runs[1]
-	x, err := a.setup(1)
+	x, err := s.setup(a, 1)
 	require.NoError(t, err)
 	assert.Equal(t, 40, x.Sidecars.Count)
 	assert.Equal(t, 20*time.Second, x.Sidecars.Interval)
 	assert.False(t, x.Sidecars.Hints)
 	assert.Equal(t, settings.Size(2<<30), x.Fleet.Cache)
 	assert.Equal(t, 8, x.Fleet.Upstreams)
-	assert.Equal(t, time.Hour, x.Fleet.Restart.Away)
+	assert.Equal(t, time.Minute, x.Fleet.Restart)
 
-	y, err := b.setup(1)
+	y, err := s.setup(b, 1)
 	require.NoError(t, err)
 	assert.Equal(t, 10, y.Fleet.Upstreams)
-	assert.Equal(t, time.Minute, y.Fleet.Restart.Away)
+	assert.Equal(t, 2*time.Minute, y.Fleet.Restart)
 	detector := overload.NewDagor(50, true)
 	assert.Equal(t, detector, y.Detector())
 }
@@ -110,24 +105,26 @@ func TestScenarioFaults(t *testing.T) {
 		run + "---\n" + run:   "s.yaml:2:1: the file holds more than one document",
 		"runs: [{policy: x}]": "s.yaml:1:8: runs[0].name: a name is required\ns.yaml:1:17: runs[0].policy: \"x\" is not one of " + strings.Join(rivals.All(), ", "),
 		"runs: [{name: a}]":   "s.yaml:1:8: runs[0].policy: \"\" is not one of " + strings.Join(rivals.All(), ", "),
-		"runs: [{name: a, policy: random, x: 1}]": "s.yaml:1:34: runs[0].x: unknown key; those known here are name, overload, stalled, dagor, times, policy, fleet, sidecars, reference",
+		"runs: [{name: a, policy: random, x: 1}]": "s.yaml:1:34: runs[0].x: unknown key; those known here are name, overload, stalled, ignore_wait, policy, times, fleet, sidecars, reference",
 
-		"runs: [{name: a, policy: random}, {name: a, policy: random}]":  `s.yaml:1:42: runs[1].name: "a" is there twice`,
-		"runs: [{name: a, policy: random, overload: x}]":                `s.yaml:1:44: runs[0].overload: "x" is not one of none, threshold, dagor`,
-		"runs: [{name: a, policy: random, stalled: -5}]":                "s.yaml:1:43: runs[0].stalled: -5 must be positive",
-		"runs: [{name: a, policy: random, times: {rank: 2}}]":           "s.yaml:1:41: runs[0].times: is for the policy expected, not for random",
-		"runs: [{name: a, policy: expected, times: {rank: -2}}]":        "s.yaml:1:43: runs[0].times: a factor is below 0",
-		"runs: [{name: a, policy: random, dagor: {ignore_wait: true}}]": "s.yaml:1:41: runs[0].dagor: is for the overload policy dagor, not for none",
-		"runs: [{name: a, policy: random, fleet: {cores: -1}}]":         "s.yaml:1:49: runs[0].fleet.cores: -1 is not between 1 and 65536",
-		"runs: [{name: a, policy: random, sidecars: {count: -1}}]":      "s.yaml:1:52: runs[0].sidecars.count: -1 is not between 1 and 100000",
-		run + "workload: {jobs: -1}":                                    "s.yaml:2:18: workload.jobs: -1 is less than 1",
-		run + "fleet: {upstreams: 10001}":                               "s.yaml:2:20: fleet.upstreams: 10001 is not between 1 and 10000",
-		run + "fleet: {cache: much}":                                    `s.yaml:2:16: fleet.cache: "much" is not a size such as 65536, 512KiB, 64MiB or 1GiB`,
-		run + "fleet: {backlog: -1}":                                    "s.yaml:2:18: fleet.backlog: -1 is not between 0 and 1073741824",
-		run + "fleet: {restart: {at: 1m, away: 0s}}":                    "s.yaml:2:33: fleet.restart.away: 0s must be positive",
-		run + "warm_up: -1s":                                            "s.yaml:2:10: warm_up: -1s must not be negative",
-		run + "sidecars: {count: -1}":                                   "s.yaml:2:19: sidecars.count: -1 is not between 1 and 100000",
-		run + "sidecars: {interval: -5s}":                               "s.yaml:2:22: sidecars.interval: -5s must be positive",
+		"runs: [{name: a, policy: random}, {name: a, policy: random}]": `s.yaml:1:42: runs[1].name: "a" is there twice`,
+		"runs: [{name: a, policy: random, overload: x}]":               `s.yaml:1:44: runs[0].overload: "x" is not one of none, threshold, dagor`,
+		"runs: [{name: a, policy: random, stalled: -5}]":               "s.yaml:1:43: runs[0].stalled: -5 must be positive",
+		"runs: [{name: a, policy: random, times: {rank: 2}}]":          "s.yaml:1:41: runs[0].times: is for the policy expected, not for random",
+		"runs: [{name: a, policy: expected, times: {rank: -2}}]":       "s.yaml:1:43: runs[0].times: rank: -2: the policy expected has no such constant, or the factor is below 0",
+		"runs: [{name: a, policy: expected, times: {bank: 2}}]":        "s.yaml:1:43: runs[0].times: bank: 2: the policy expected has no such constant, or the factor is below 0",
+		"runs: [{name: a, policy: random, ignore_wait: true}]":         "s.yaml:1:47: runs[0].ignore_wait: is for the overload policy dagor, not for none",
+		"runs: [{name: a, policy: random, fleet: {cores: -1}}]":        "s.yaml:1:49: runs[0].fleet.cores: -1 is not between 1 and 65536",
+		"runs: [{name: a, policy: random, sidecars: {count: -1}}]":     "s.yaml:1:52: runs[0].sidecars.count: -1 is not between 1 and 100000",
+		run + "workload: {jobs: -1}":                                   "s.yaml:2:18: workload.jobs: -1 is less than 1",
+		run + "fleet: {upstreams: 10001}":                              "s.yaml:2:20: fleet.upstreams: 10001 is not between 1 and 10000",
+		run + "fleet: {cache: much}":                                   `s.yaml:2:16: fleet.cache: "much" is not a size such as 65536, 512KiB, 64MiB or 1GiB`,
+		run + "fleet: {backlog: -1}":                                   "s.yaml:2:18: fleet.backlog: -1 is not between 0 and 1073741824",
+		run + "fleet: {restart: -1s}":                                  "s.yaml:2:18: fleet.restart: -1s must not be negative",
+		run + "fleet: {stops_known: true}":                             "s.yaml:2:22: fleet.stops_known: without restart, no upstream stops",
+		run + "warm_up: -1s":                                           "s.yaml:2:10: warm_up: -1s must not be negative",
+		run + "sidecars: {count: -1}":                                  "s.yaml:2:19: sidecars.count: -1 is not between 1 and 100000",
+		run + "sidecars: {interval: -5s}":                              "s.yaml:2:22: sidecars.interval: -5s must be positive",
 	} {
 		_, err := parseText(text)
 		assert.EqualError(t, err, want, text)
@@ -148,7 +145,7 @@ func FuzzScenario(f *testing.F) {
 			return
 		}
 		for i := range s.Runs {
-			if _, err := s.Runs[i].setup(1); err != nil {
+			if _, err := s.setup(&s.Runs[i], 1); err != nil {
 				t.Fatalf("accepted, but then: %v", err)
 			}
 		}

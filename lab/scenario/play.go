@@ -8,25 +8,50 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
-	"example.org/pilotfish/lab/compare"
+	"example.org/pilotfish/internal/overload"
+	"example.org/pilotfish/lab/rivals"
 	"example.org/pilotfish/lab/sim"
 	"example.org/pilotfish/lab/stats"
 	"example.org/pilotfish/lab/workload"
+	"example.org/pilotfish/pkg/selection"
+)
+
+// trial is one run with one seed. What it holds does not grow with the number of its jobs.
+type trial struct {
+	stats  stats.Run
+	counts counts
+}
+
+// counts are the other numbers by which a trial is judged.
+type counts [figures]float64
+
+const (
+	jobs = iota
+	fetchesPer1k
+	evictions
+	retries
+	expired
+	overrun
+	lost
+	unserved
+	// load is the core time used, divided by the core time that the upstreams have until the last job ends.
+	load
+	reportsPerSecond // of an upstream
+	fetches
+	reports
+	figures
 )
 
 // Play plays every run with every seed, several at a time, and calls ended after each with what
 // was played. The calls do not overlap. It stops at the first fault, and when ctx ends.
-func (s *Scenario) Play(ctx context.Context, parallel int, ended func(string)) (set compare.Set, err error) {
-	set = compare.Set{Scenario: s.Name, Jobs: s.Workload.Len(), Length: s.Workload.Duration}
-	for i := range s.Runs {
-		r := &s.Runs[i]
-		set.Runs = append(set.Runs, compare.Run{
-			Name: r.Name, Overload: r.Overload, Policy: r.Policy, Reference: r.Reference, Trials: make([]compare.Trial, s.Seeds),
-		})
-	}
+func (s *Scenario) Play(ctx context.Context, parallel int, ended func(string)) (*Results, error) {
+	results := &Results{scenario: s, trials: make([][]trial, len(s.Runs))}
 	group, within := errgroup.WithContext(ctx)
 	group.SetLimit(parallel)
 	var mutex sync.Mutex
+	for i := range s.Runs {
+		results.trials[i] = make([]trial, s.Seeds)
+	}
 	for n := range s.Seeds {
 		for i := range s.Runs {
 			group.Go(func() error {
@@ -37,21 +62,21 @@ func (s *Scenario) Play(ctx context.Context, parallel int, ended func(string)) (
 				}
 				mutex.Lock()
 				defer mutex.Unlock()
-				set.Runs[i].Trials[n] = t
-				ended(fmt.Sprintf("%s, seed %d: %s jobs in %.1f s", r.Name, seed, stats.Thousands(int(t.Counts.Jobs)), time.Since(begin).Seconds()))
+				results.trials[i][n] = t
+				ended(fmt.Sprintf("%s, seed %d: %s jobs in %.1f s", r.Name, seed, stats.Thousands(int(t.counts[jobs])), time.Since(begin).Seconds()))
 				return nil
 			})
 		}
 	}
 	if err := group.Wait(); ctx.Err() == nil {
-		return set, err
+		return results, err
 	}
-	return set, context.Cause(ctx)
+	return nil, context.Cause(ctx)
 }
 
 // trial simulates a run with a seed.
-func (s *Scenario) trial(ctx context.Context, r *Run, seed uint64) (t compare.Trial, err error) {
-	c, err := r.setup(seed)
+func (s *Scenario) trial(ctx context.Context, r *Run, seed uint64) (t trial, err error) {
+	c, err := s.setup(r, seed)
 	if err != nil {
 		return t, err
 	}
@@ -60,41 +85,49 @@ func (s *Scenario) trial(ctx context.Context, r *Run, seed uint64) (t compare.Tr
 	if c.Source, err = workload.New(w); err != nil {
 		return t, err
 	}
-	t = compare.Trial{Seed: seed, Stats: stats.NewRun(r.Fleet.Upstreams)}
-	c.WarmUp, c.End = s.WarmUp, s.End
+	t.stats = stats.NewRun()
+	n := &t.counts
 	c.Observe = func(job *sim.Result) {
-		count(&t.Counts, job)
+		n[jobs]++
+		n[retries] += float64(max(0, job.Attempts-1))
+		if figure, ok := map[sim.Outcome]int{sim.Expired: expired, sim.Overrun: overrun, sim.Lost: lost, sim.Unserved: unserved}[job.Outcome]; ok {
+			n[figure]++
+		}
 		if !job.Prefetch { // nobody waits for that
-			t.Stats.Add(stats.Sample{Priority: job.Priority, Upstream: job.Server, Wait: job.Wait.Seconds(), Execution: job.Run.Seconds()})
+			t.stats.Add(job.Priority, job.Wait.Seconds(), job.Run.Seconds())
 		}
 	}
 	totals, err := sim.Run(ctx, c)
 	if err != nil {
 		return t, err
 	}
-	n := &t.Counts
-	n.Fetches, n.Evictions, n.Reports = float64(totals.Fetches), float64(totals.Evictions), float64(totals.Reports)
-	n.FetchesPer1k = 1000 * n.Fetches / max(1, n.Jobs)
+	n[fetches], n[evictions], n[reports] = float64(totals.Fetches), float64(totals.Evictions), float64(totals.Reports)
+	n[fetchesPer1k] = 1000 * n[fetches] / max(1, n[jobs])
 	if upstreamSeconds := totals.Length.Seconds() * float64(r.Fleet.Upstreams); upstreamSeconds > 0 {
-		n.ReportsPerSecond = n.Reports / upstreamSeconds
-		n.Load = totals.CoreSeconds / upstreamSeconds / float64(r.Fleet.Cores)
+		n[reportsPerSecond] = n[reports] / upstreamSeconds
+		n[load] = totals.CoreSeconds / upstreamSeconds / float64(r.Fleet.Cores)
 	}
 	return t, nil
 }
 
-// count adds a job that ended.
-func count(c *compare.Counts, r *sim.Result) {
-	c.Jobs++
-	c.Retries += float64(max(0, r.Attempts-1))
-	switch r.Outcome {
-	case sim.Expired:
-		c.Expired++
-	case sim.Overrun:
-		c.Overrun++
-	case sim.Lost:
-		c.Lost++
-	case sim.Unserved:
-		c.Unserved++
-	case sim.Done, sim.Failed:
+// setup is a run as the simulator takes it, without the jobs and what it observes.
+func (s *Scenario) setup(r *Run, seed uint64) (c sim.Config, err error) {
+	c = sim.Config{Seed: seed, Fleet: r.Fleet, Sidecars: r.Sidecars, WarmUp: s.WarmUp, End: s.End}
+	if c.Policy, err = rivals.New(r.Policy); err != nil {
+		return c, err
 	}
+	if len(r.Times) > 0 {
+		e := selection.DefaultExpected()
+		for name, by := range r.Times {
+			*constants(e)[name] *= by
+		}
+		c.Policy = e
+	}
+	if c.Detector, err = overload.New(r.Overload, r.Stalled); err != nil {
+		return c, err
+	}
+	if r.IgnoreWait {
+		c.Detector = func() overload.Detector { return overload.NewDagor(r.Stalled, true) }
+	}
+	return c, nil
 }

@@ -43,16 +43,16 @@ func TestWhatEndsAScenario(t *testing.T) {
 // Every run is played with every seed, and its jobs count once.
 func TestPlay(t *testing.T) {
 	var ended []string
-	set, err := small(t).Play(t.Context(), 2, func(what string) { ended = append(ended, what) })
+	results, err := small(t).Play(t.Context(), 2, func(what string) { ended = append(ended, what) })
 	require.NoError(t, err)
 	assert.Len(t, ended, 10)
-	require.Len(t, set.Runs, 5)
-	for _, run := range set.Runs {
-		require.Len(t, run.Trials, 2)
-		assert.Equal(t, uint64(2), run.Trials[1].Seed)
-		for _, trial := range run.Trials {
-			assert.Equal(t, 800.0, trial.Counts.Jobs, run.Name)
-			assert.InDelta(t, 0.3, trial.Counts.Load, 0.3, run.Name)
+	require.Len(t, results.trials, 5)
+	for _, trials := range results.trials {
+		require.Len(t, trials, 2)
+		assert.NotEqual(t, trials[0].counts, trials[1].counts, "seeds differ")
+		for _, trial := range trials {
+			assert.Equal(t, 800.0, trial.counts[jobs])
+			assert.InDelta(t, 0.3, trial.counts[load], 0.3)
 		}
 	}
 }

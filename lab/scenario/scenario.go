@@ -1,16 +1,14 @@
-// Package scenario reads a scenario file and plays it: the jobs, the upstreams,
-// the sidecars before them, and the runs to compare.
+// Package scenario reads a scenario file, plays it, and shows what comes of it: the jobs, the
+// upstreams, the sidecars before them, and the runs to compare.
 package scenario
 
 import (
-	"encoding/json"
-	"fmt"
-	"os"
 	"time"
 
 	"example.org/pilotfish/lab/sim"
 	"example.org/pilotfish/lab/stats"
 	"example.org/pilotfish/lab/workload"
+	"example.org/pilotfish/pkg/selection"
 )
 
 // Scenario is one YAML file.
@@ -36,8 +34,17 @@ type Scenario struct {
 	// Reference is a file with published results to show beside ours, as thesis.json. Its path is
 	// relative to the scenario's folder.
 	Reference string `yaml:"reference"`
+	published []published
 	// Runs are compared with the first.
 	Runs []Run `yaml:"runs"`
+}
+
+// published is one row of published results.
+type published struct {
+	Run      string         `json:"run"`
+	Priority string         `json:"priority"`
+	Quantity stats.Quantity `json:"quantity"`
+	stats.Summary
 }
 
 func defaults() Scenario {
@@ -51,16 +58,15 @@ func defaults() Scenario {
 type Run struct {
 	Name string `yaml:"name"`
 	// Overload is the overload detection policy, Stalled its limit, in stalled
-	// joblets.
-	Overload string  `yaml:"overload"`
-	Stalled  float64 `yaml:"stalled"`
-	Dagor    dagor   `yaml:"dagor"`
-	// Times multiplies constants of the policy expected, 1 by default.
-	Times factors `yaml:"times"`
-	// Policy is the selection policy.
-	Policy string `yaml:"policy"`
+	// joblets. IgnoreWait makes these the only input of dagor, as in the thesis.
+	Overload   string  `yaml:"overload"`
+	Stalled    float64 `yaml:"stalled"`
+	IgnoreWait bool    `yaml:"ignore_wait"`
+	// Policy is the selection policy. Times multiplies constants of the policy expected.
+	Policy string             `yaml:"policy"`
+	Times  map[string]float64 `yaml:"times"`
 
-	// These replace keys of the scenario's, one by one; lists are replaced whole.
+	// These replace keys of the scenario's, one by one.
 	Fleet    sim.Fleet    `yaml:"fleet"`
 	Sidecars sim.Sidecars `yaml:"sidecars"`
 
@@ -68,23 +74,9 @@ type Run struct {
 	Reference string `yaml:"reference"`
 }
 
-// dagor sets the policy of that name.
-type dagor struct {
-	// IgnoreWait makes stalled joblets its only input, as in the thesis.
-	IgnoreWait bool `yaml:"ignore_wait"`
-}
-
-// Published reads the results that Reference names; there are none without it.
-func (s *Scenario) Published() (published stats.Tables, err error) {
-	if s.Reference == "" {
-		return published, nil
+// constants are those of the policy expected that a run may multiply.
+func constants(e *selection.Expected) map[string]*float64 {
+	return map[string]*float64{
+		"spare": &e.Spare, "fetch": &e.Fetch, "rank": &e.Rank, "crowding": &e.Crowding, "near": &e.Near, "tail": &e.Tail,
 	}
-	text, err := os.ReadFile(s.Reference)
-	if err != nil {
-		return published, err
-	}
-	if err := json.Unmarshal(text, &published); err != nil {
-		return published, fmt.Errorf("%s: %w", s.Reference, err)
-	}
-	return published, nil
 }

@@ -59,7 +59,7 @@ func TestTimeoutsOfAJob(t *testing.T) {
 		})
 	}
 	cfg := setup(t, "least-in-flight", "none", 1, 4)
-	cfg.Fleet.Faults = fault(failing, func(*Fault) {})
+	cfg.Fleet.Fault = fault(failing, func(*Fault) {})
 	got := played(t, cfg, trace.Job{Operators: 9})[1]
 	assert.Equal(t, intake.Complete, got.Completeness, "an error is an answer")
 	assert.Equal(t, got.LastByte, got.FirstByte)

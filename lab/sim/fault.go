@@ -15,11 +15,10 @@ const (
 	failing FaultKind = "failing"
 )
 
-// Fault is what some upstreams suffer for a time.
+// Fault is what one upstream suffers for a time.
 type Fault struct {
-	Kind FaultKind
-	// Upstreams is how many have it, First the number of the first of them.
-	Upstreams, First int
+	Kind     FaultKind
+	Upstream int // its number
 	// At is when it begins, For how long it lasts; 0 is to the end.
 	At, For time.Duration
 	// Factor is how many times as long joblets last when slow.

@@ -16,10 +16,10 @@ import (
 )
 
 // fault is one of the first upstream, with a change.
-func fault(kind FaultKind, change func(*Fault)) []*Fault {
-	f := Fault{Kind: kind, Upstreams: 1, Factor: 10}
+func fault(kind FaultKind, change func(*Fault)) *Fault {
+	f := Fault{Kind: kind, Factor: 10}
 	change(&f)
-	return []*Fault{&f}
+	return &f
 }
 
 // played plays jobs, and returns what became of each, by its number.
@@ -62,13 +62,13 @@ func TestFaultsComeAndGo(t *testing.T) {
 // What runs on a server that hangs stands still; what comes meanwhile waits.
 func TestAHungServerStandsStill(t *testing.T) {
 	cfg := setup(t, "random", "none", 1, 1)
-	cfg.Fleet.Faults = fault(hung, func(f *Fault) { f.At, f.For = 4*time.Second, 5*time.Second })
+	cfg.Fleet.Fault = fault(hung, func(f *Fault) { f.At, f.For = 4*time.Second, 5*time.Second })
 	got := played(t, cfg, trace.Job{Operators: 10}, trace.Job{Offset: 5, Operators: 1})
 	assert.Equal(t, 15*time.Second, got[1].Run)
 	assert.Equal(t, 10*time.Second, got[2].Wait)
 	assert.Equal(t, time.Second, got[2].Run)
 
-	cfg.Fleet.Faults = fault(hung, func(f *Fault) { f.At = time.Second })
+	cfg.Fleet.Fault = fault(hung, func(f *Fault) { f.At = time.Second })
 	got = played(t, cfg, trace.Job{Offset: 2, Operators: 1, Timeouts: trace.Timeouts{Queue: 30}})
 	assert.Equal(t, Expired, got[1].Outcome)
 	assert.Equal(t, 30*time.Second, got[1].Wait)
@@ -78,7 +78,7 @@ func TestAHungServerStandsStill(t *testing.T) {
 // time does not count in its favour.
 func TestNoAnswerCountsAsAWait(t *testing.T) {
 	cfg := setup(t, "random", "none", 1, 1)
-	cfg.Fleet.Faults = fault(failing, func(*Fault) {})
+	cfg.Fleet.Fault = fault(failing, func(*Fault) {})
 	got := played(t, cfg, trace.Job{Operators: 1, Timeouts: trace.Timeouts{Queue: 30}})
 	assert.Equal(t, Failed, got[1].Outcome)
 	assert.Equal(t, 30*time.Second, got[1].Wait)
@@ -88,7 +88,7 @@ func TestNoAnswerCountsAsAWait(t *testing.T) {
 func TestWhatSickServersReport(t *testing.T) {
 	report := func(kind FaultKind) (w *world, r *reply) {
 		cfg := setup(t, "random", "none", 1, 4)
-		cfg.Fleet.Faults = fault(kind, func(f *Fault) { f.Factor = 4000 })
+		cfg.Fleet.Fault = fault(kind, func(f *Fault) { f.Factor = 4000 })
 		cfg.Source, cfg.Observe = &trace.List{}, func(*Result) {}
 		w, err := newWorld(cfg)
 		require.NoError(t, err)
@@ -129,7 +129,7 @@ func TestAHungServerBecomesSuspect(t *testing.T) {
 		cfg := setup(t, "random", "none", 4, 16)
 		cfg.Sidecars.Count = sidecars
 		cfg.Sidecars.Attempts = 1 // or those that went there would have left again
-		cfg.Fleet.Faults = fault(hung, func(f *Fault) { f.At, f.For = time.Minute, time.Minute })
+		cfg.Fleet.Fault = fault(hung, func(f *Fault) { f.At, f.For = time.Minute, time.Minute })
 		cfg.Source = &spread{Source: &poisson{rng: rand.New(rand.NewPCG(2, 2)), rate: 50, work: 0.3, n: 9000}}
 		last := time.Duration(0)
 		late, back := 0, 0
@@ -171,7 +171,7 @@ func TestAHungServerBecomesSuspect(t *testing.T) {
 func TestAFailedPollIsCheckedSoon(t *testing.T) {
 	cfg := setup(t, "random", "none", 1, 4)
 	cfg.Sidecars.Interval = 30 * time.Second
-	cfg.Fleet.Faults = fault(hung, func(f *Fault) { f.At = time.Minute })
+	cfg.Fleet.Fault = fault(hung, func(f *Fault) { f.At = time.Minute })
 	cfg.Source, cfg.Observe, cfg.End = &trace.List{{Offset: 1000}}, func(*Result) {}, 105*time.Second
 	w, err := newWorld(cfg)
 	require.NoError(t, err)
@@ -187,9 +187,9 @@ func TestServersDiffer(t *testing.T) {
 		change(&cfg.Fleet)
 		return played(t, cfg, jobs...)
 	}
-	slowed := run(func(f *Fleet) { f.Faults = fault(slow, func(f *Fault) { f.Factor = 5 }) }, trace.Job{Operators: 2})
+	slowed := run(func(f *Fleet) { f.Fault = fault(slow, func(f *Fault) { f.Factor = 5 }) }, trace.Job{Operators: 2})
 	assert.Equal(t, 10*time.Second, slowed[1].Run)
-	fast := run(func(f *Fleet) { f.Unlike = []Unlike{{Upstreams: 1, Cores: 1, Speed: 2}} }, trace.Job{Operators: 2}, trace.Job{Operators: 2})
+	fast := run(func(f *Fleet) { f.Unlike = Unlike{Upstreams: 1, Cores: 1, Speed: 2} }, trace.Job{Operators: 2}, trace.Job{Operators: 2})
 	assert.Equal(t, time.Second, fast[1].Run)
 	assert.Equal(t, time.Second, fast[2].Wait, "there is one core")
 }
@@ -200,17 +200,12 @@ func TestConservation(t *testing.T) {
 	for i, policy := range rivals.All() {
 		rng := rand.New(rand.NewPCG(9, uint64(i)))
 		cfg := setup(t, policy, []string{"none", "threshold", "dagor"}[i%3], 6, 4)
-		var restart Restart
-		restart.SetDefaults()
-		restart.At, restart.Every = 30*time.Second, 40*time.Second
-		cfg.Seed, cfg.Fleet.Restart = uint64(i), &restart
-		cfg.Fleet.Unlike = []Unlike{{Upstreams: 2, First: 1, Cores: 2, Speed: 0.5}}
-		for _, kind := range []FaultKind{hung, slow, failing} {
-			cfg.Fleet.Faults = append(cfg.Fleet.Faults, &Fault{
-				Kind: kind, Upstreams: 1, First: rng.IntN(6), Factor: 5,
-				At:  time.Duration(rng.Int64N(int64(4 * time.Minute))),
-				For: time.Duration(rng.Int64N(int64(3 * time.Minute))),
-			})
+		cfg.Seed, cfg.Fleet.Restart = uint64(i), 30*time.Second
+		cfg.Fleet.Unlike = Unlike{Upstreams: 2, Cores: 2, Speed: 0.5}
+		cfg.Fleet.Fault = &Fault{
+			Kind: []FaultKind{hung, slow, failing}[(i+i/3)%3], Upstream: rng.IntN(6), Factor: 5,
+			At:  time.Duration(rng.Int64N(int64(4 * time.Minute))),
+			For: time.Duration(rng.Int64N(int64(3 * time.Minute))),
 		}
 		cfg.Sidecars.Count, cfg.Sidecars.Wait, cfg.Sidecars.Together = 3, time.Minute, i%2 == 0
 		cfg.Sidecars.Lag = time.Duration(i%3) * time.Second

@@ -2,6 +2,7 @@ package sim
 
 import (
 	"fmt"
+	"time"
 
 	"example.org/pilotfish/internal/settings"
 )
@@ -32,11 +33,14 @@ type Fleet struct {
 	// Links is what fetches pass. Without any, they hold cores instead.
 	Links Links `yaml:"links"`
 
-	// Unlike is upstreams that differ, Faults what goes wrong with some.
-	Unlike []Unlike `yaml:"-"`
-	Faults []*Fault `yaml:"-"`
-	// Without Restart, upstreams neither come nor go.
-	Restart *Restart `yaml:"restart"`
+	// Unlike is upstreams that differ, Fault what goes wrong with one; nil is nothing.
+	Unlike Unlike `yaml:"-"`
+	Fault  *Fault `yaml:"-"`
+	// Restart is when a rolling restart begins: every upstream stops once, one a minute. With 0, none does.
+	// StopsKnown has the catalogue tell from the beginning when each stops, as the end of a pre-emptible
+	// upstream's life is.
+	Restart    time.Duration `yaml:"restart"`
+	StopsKnown bool          `yaml:"stops_known"`
 }
 
 // DefaultFleet is the thesis's.
@@ -53,19 +57,17 @@ func (v Fleet) Check(f *settings.Faults) {
 	f.AtLeast("links.upstream", int64(v.Links.Upstream), 0)
 	f.AtLeast("links.shared", int64(v.Links.Shared), 0)
 	f.OneOf("order", v.Order, []string{arrival, expected})
-	if v.Restart != nil {
-		v.Restart.check(f.In("restart"))
+	f.NotNegative("restart", v.Restart)
+	if v.StopsKnown && v.Restart == 0 {
+		f.Add("stops_known", "without restart, no upstream stops")
 	}
 }
 
-// Unlike is upstreams that differ from the rest of the fleet.
+// Unlike is the first upstreams of a fleet, where they differ from the rest.
 type Unlike struct {
-	// Upstreams is how many they are, First the number of the first of them.
-	Upstreams, First int
-	// Cores is how many each has; 0 is as many as the others.
-	Cores int
-	// Speed is how many times as fast their cores are.
-	Speed float64
+	// Upstreams is how many they are, Cores how many each has, Speed how many times as fast their cores are.
+	Upstreams, Cores int
+	Speed            float64
 }
 
 // newServers makes the fleet.
@@ -73,14 +75,8 @@ func (w *world) newServers() {
 	c := &w.cfg.Fleet
 	for i := range c.Upstreams {
 		s := newServer(fmt.Sprintf("rps-%02d:80", i), c)
-		for _, u := range c.Unlike {
-			if i < u.First || i >= u.First+u.Upstreams {
-				continue
-			}
-			s.speed = u.Speed
-			if u.Cores > 0 {
-				s.cores = u.Cores
-			}
+		if i < c.Unlike.Upstreams {
+			s.cores, s.speed = c.Unlike.Cores, c.Unlike.Speed
 		}
 		w.servers = append(w.servers, s)
 		w.byName[s.address] = i

@@ -5,51 +5,27 @@ import (
 
 	"example.org/pilotfish/internal/dispatch"
 	"example.org/pilotfish/internal/pool"
-	"example.org/pilotfish/internal/settings"
 )
 
-// Restart is a rolling restart: every upstream stops once, one after the other,
-// and comes back with nothing in its cache.
-type Restart struct {
-	// At is when the first gets its notice, Every the time to the next.
-	At    time.Duration `yaml:"at"`
-	Every time.Duration `yaml:"every"`
-	// Notice is the time from the notice to the stop. Away is the time to its return.
-	Notice time.Duration `yaml:"notice"`
-	Away   time.Duration `yaml:"away"`
-	// Known has the catalogue tell from the beginning when each stops, as the end of a
-	// pre-emptible upstream's life is.
-	Known bool `yaml:"known"`
-}
+// A rolling restart: every upstream gets a notice, stops, and comes back with nothing in its cache.
+const (
+	everyRestart = time.Minute      // from the notice of one upstream to that of the next
+	noticeTime   = 30 * time.Second // from the notice to the stop
+	awayTime     = 20 * time.Second // from the stop to the return
+)
 
-// SetDefaults fills in what a scenario leaves open.
-func (r *Restart) SetDefaults() {
-	*r = Restart{Every: time.Minute, Notice: 30 * time.Second, Away: 20 * time.Second}
-}
-
-// UnmarshalYAML reads a section. A new one begins with the defaults.
-func (r *Restart) UnmarshalYAML(decode func(any) error) error {
-	type section Restart
-	if *r == (Restart{}) {
-		r.SetDefaults()
-	}
-	return decode((*section)(r))
-}
-
-func (r *Restart) check(f *settings.Faults) {
-	f.Positive("at", r.At)
-	f.Positive("every", r.Every)
-	f.Positive("notice", r.Notice)
-	f.Positive("away", r.Away)
+// stopsAt is when an upstream stops, if it does.
+func (v *Fleet) stopsAt(number int) time.Duration {
+	return v.Restart + time.Duration(number)*everyRestart + noticeTime
 }
 
 // startFleet plans the lives of the servers and tells the sidecars who is there.
 func (w *world) startFleet() {
-	if r := w.cfg.Fleet.Restart; r != nil {
+	if w.cfg.Fleet.Restart > 0 {
 		for i, s := range w.servers {
-			at := r.At + time.Duration(i)*r.Every
-			w.events.add(at, rankFleet, (*notice)(s))
-			w.events.add(at+r.Notice, rankFleet, (*stop)(s))
+			at := w.cfg.Fleet.stopsAt(i)
+			w.events.add(at-noticeTime, rankFleet, (*notice)(s))
+			w.events.add(at, rankFleet, (*stop)(s))
 		}
 	}
 	w.discover()
@@ -63,8 +39,8 @@ func (w *world) discover() {
 			continue
 		}
 		u := pool.Upstream{Address: s.address, Cores: s.cores, Draining: s.drain}
-		if r := w.cfg.Fleet.Restart; r != nil && r.Known && s.epoch == 1 { // its first life
-			u.StopsAt = w.time(r.At + time.Duration(i)*r.Every + r.Notice)
+		if w.cfg.Fleet.StopsKnown && s.epoch == 1 { // its first life
+			u.StopsAt = w.time(w.cfg.Fleet.stopsAt(i))
 		}
 		set = append(set, u)
 	}
@@ -115,7 +91,7 @@ func (x *stop) happen(w *world) {
 		j.side.fail(w, j, dispatch.Failure{Outcome: pool.NoAnswer, Progress: dispatch.Begun}, Lost)
 	}
 	w.announce()
-	w.events.add(w.now+w.cfg.Fleet.Restart.Away, rankFleet, (*startup)(s))
+	w.events.add(w.now+awayTime, rankFleet, (*startup)(s))
 }
 
 // startup is a server that starts, with nothing in its cache.

@@ -14,12 +14,12 @@ import (
 // An answer that has begun is lost with its server: what came is with the submitter.
 func TestAnAnswerThatHasBegunIsLost(t *testing.T) {
 	cfg := setup(t, "random", "none", 1, 1)
-	cfg.Fleet.Restart = &Restart{At: 10 * time.Second, Every: time.Second, Notice: time.Second, Away: time.Second}
+	cfg.Fleet.Restart = 10 * time.Second
 	got := played(t, cfg, trace.Job{Operators: 2, Output: 100})[1]
 	assert.Equal(t, Lost, got.Outcome)
 	assert.Equal(t, 1, got.Attempts)
 	assert.Equal(t, intake.Partial, got.Completeness)
-	assert.Equal(t, []time.Duration{2 * time.Second, 11 * time.Second}, []time.Duration{got.FirstByte, got.LastByte})
+	assert.Equal(t, []time.Duration{2 * time.Second, 40 * time.Second}, []time.Duration{got.FirstByte, got.LastByte})
 }
 
 // A server with a long queue accepts no connection: who comes then gives up after the connect timeout.
@@ -40,10 +40,7 @@ func TestAFullServerAcceptsNoConnection(t *testing.T) {
 // again elsewhere; the caches are lost.
 func TestRollingRestart(t *testing.T) {
 	cfg := setup(t, "bounded-hash", "none", 3, 4)
-	var restart Restart
-	restart.SetDefaults()
-	restart.At = 100 * time.Second
-	cfg.Fleet.Restart = &restart
+	cfg.Fleet.Restart = 100 * time.Second
 	var jobs trace.List
 	for at := range 600 {
 		jobs = append(jobs, trace.Job{Offset: float64(at), Project: "p", Version: 1, Load: 1, Bytes: 1, Operators: 0.1})
@@ -67,7 +64,7 @@ func TestRollingRestart(t *testing.T) {
 // Where ends of lives are known, sidecars know them until the upstream has come back.
 func TestEndsAreKnown(t *testing.T) {
 	cfg := setup(t, "expected", "none", 2, 1)
-	cfg.Fleet.Restart = &Restart{At: time.Minute, Every: time.Minute, Notice: 30 * time.Second, Away: time.Second, Known: true}
+	cfg.Fleet.Restart, cfg.Fleet.StopsKnown = time.Minute, true
 	cfg.Observe = func(*Result) {}
 	cfg.Source = &trace.List{{Offset: 1}, {Offset: 130}}
 	w, err := newWorld(cfg)

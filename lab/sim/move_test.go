@@ -18,7 +18,7 @@ func TestJobsLeaveAServerThatHangs(t *testing.T) {
 			cfg.Sidecars.Attempts = 1
 		}
 		cfg.Sidecars.Interval = 5 * time.Second
-		cfg.Fleet.Faults = fault(hung, func(f *Fault) { f.At = 10 * time.Second })
+		cfg.Fleet.Fault = fault(hung, func(f *Fault) { f.At = 10 * time.Second })
 		var jobs []trace.Job
 		for i := range 120 {
 			jobs = append(jobs, trace.Job{Offset: float64(i) / 4, Operators: 1, Timeouts: trace.Timeouts{Queue: 60}})

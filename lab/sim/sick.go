@@ -31,12 +31,11 @@ type resume server
 
 // startFaults gives the servers their faults, and plans when they resume.
 func (w *world) startFaults() {
-	for _, f := range w.cfg.Fleet.Faults {
-		for _, s := range w.servers[f.First : f.First+f.Upstreams] {
-			s.faults = append(s.faults, f)
-			if f.Kind == hung && f.end() != never {
-				w.events.add(f.end(), rankFleet, (*resume)(s))
-			}
+	if f := w.cfg.Fleet.Fault; f != nil {
+		s := w.servers[f.Upstream]
+		s.faults = append(s.faults, f)
+		if f.Kind == hung && f.end() != never {
+			w.events.add(f.end(), rankFleet, (*resume)(s))
 		}
 	}
 }

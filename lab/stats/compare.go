@@ -8,9 +8,7 @@ import (
 
 // Interval is an estimate with its confidence interval.
 type Interval struct {
-	Value float64 `json:"value"`
-	Low   float64 `json:"low"`
-	High  float64 `json:"high"`
+	Value, Low, High float64
 }
 
 // Text writes the estimate with so many digits after the point, and its interval if it
@@ -44,26 +42,24 @@ func Ratio(base, other []float64) (ratio Interval, ok bool) {
 }
 
 func bootstrap(base, other []float64, times int, rng *rand.Rand) Interval {
+	ratio := func(pair func(i int) int) float64 {
+		a, b := 0.0, 0.0
+		for i := range base {
+			n := pair(i)
+			a += base[n]
+			b += other[n]
+		}
+		return b / a
+	}
 	ratios := make([]float64, times)
 	for i := range ratios {
-		a, b := 0.0, 0.0
-		for range base {
-			pair := rng.IntN(len(base))
-			a += base[pair]
-			b += other[pair]
-		}
-		ratios[i] = b / a
+		ratios[i] = ratio(func(int) int { return rng.IntN(len(base)) })
 	}
 	slices.Sort(ratios)
-	a, b := 0.0, 0.0
-	for i := range base {
-		a += base[i]
-		b += other[i]
-	}
 	tail := (1 - confidence) / 2
 	last := float64(len(ratios) - 1)
 	return Interval{
-		Value: b / a,
+		Value: ratio(func(i int) int { return i }),
 		Low:   ratios[int(tail*last)],
 		High:  ratios[int((1-tail)*last+0.5)],
 	}

@@ -1,10 +1,30 @@
 package stats
 
-// Distribution is everything that a table of the thesis says of one quantity:
-// percentiles within a small error, and exact moments.
+import (
+	"fmt"
+	"maps"
+	"math"
+	"slices"
+)
+
+// zero is the value below which a distribution counts everything as zero: a
+// nanosecond, if values are seconds.
+const zero = 1e-9
+
+// Distribution is everything that a table of the thesis says of one quantity. It counts values in buckets
+// whose bounds grow geometrically. So every percentile is right within a relative error, whatever the
+// distribution: DDSketch (Masson, Rim and Lee, VLDB 2019). The number of buckets grows with the range of the
+// values: some 5,000 for an error of 0.5 % and values from a nanosecond to centuries.
 type Distribution struct {
-	sketch  *sketch
-	moments moments
+	// gamma is the ratio of a bucket's upper bound to its lower one, growth is ln(gamma).
+	gamma, growth float64
+	// zeros counts the values below zero. counts has those of bucket k, which holds
+	// (gamma^(k-1), gamma^k].
+	zeros  uint64
+	counts map[int]uint64
+	// These are exact up to rounding.
+	count                  uint64
+	sum, smallest, largest float64
 }
 
 // NewDistribution returns an empty distribution whose percentiles are right
@@ -12,38 +32,65 @@ type Distribution struct {
 func NewDistribution() *Distribution { return newDistribution(0.005) }
 
 func newDistribution(relative float64) *Distribution {
-	return &Distribution{sketch: newSketch(relative)}
+	gamma := (1 + relative) / (1 - relative)
+	return &Distribution{gamma: gamma, growth: math.Log(gamma), counts: map[int]uint64{}, smallest: math.Inf(1)}
 }
 
 // Add takes in a value. It panics when that is negative, infinite or no number:
 // times and ratios never are.
 func (d *Distribution) Add(value float64) {
-	d.sketch.add(value)
-	d.moments.add(value)
+	if !(value >= 0 && value <= math.MaxFloat64) {
+		panic(fmt.Sprintf("BUG: stats: %v is not a finite value of at least 0", value))
+	}
+	d.count++
+	d.sum += value
+	d.smallest, d.largest = min(d.smallest, value), max(d.largest, value)
+	if value < zero {
+		d.zeros++
+		return
+	}
+	d.counts[int(math.Ceil(math.Log(value)/d.growth))]++
 }
 
-// merge takes in everything that other has taken in.
+// merge takes in everything that other, of the same error, has taken in.
 func (d *Distribution) merge(other *Distribution) {
-	d.sketch.merge(other.sketch)
-	d.moments.merge(&other.moments)
+	d.count += other.count
+	d.sum += other.sum
+	d.smallest, d.largest = min(d.smallest, other.smallest), max(d.largest, other.largest)
+	d.zeros += other.zeros
+	for k, n := range other.counts {
+		d.counts[k] += n
+	}
 }
 
-// Quantile returns a percentile: q is between 0 and 1. It is never outside the
-// smallest and the largest value.
-func (d *Distribution) Quantile(q float64) float64 {
-	return min(max(d.sketch.quantile(q), d.moments.smallest), d.moments.largest)
+// quantile is the value of rank ceil(q x count), counted from the smallest; q is between 0 and 1.
+// It is never outside the smallest and the largest value, and 0 when there are no values.
+func (d *Distribution) quantile(q float64) float64 {
+	rank := max(1, uint64(math.Ceil(q*float64(d.count))))
+	seen := d.zeros
+	value := 0.0
+	if rank > seen {
+		for _, k := range slices.Sorted(maps.Keys(d.counts)) {
+			if seen += d.counts[k]; rank <= seen {
+				// The point whose relative distance from both bounds is the same.
+				value = 2 * math.Exp(float64(k)*d.growth) / (1 + d.gamma)
+				break
+			}
+		}
+	}
+	return min(max(value, d.smallest), d.largest)
 }
 
 // Summary returns the columns of the thesis's tables.
 func (d *Distribution) Summary() Summary {
 	return Summary{
-		Count:  d.moments.count,
-		Mean:   d.moments.mean,
-		Median: d.Quantile(0.5),
-		P90:    d.Quantile(0.9),
-		P95:    d.Quantile(0.95),
-		P99:    d.Quantile(0.99),
-		Max:    d.moments.largest,
+		Count:  d.count,
+		Mean:   d.sum / float64(max(1, d.count)),
+		Median: d.quantile(0.5),
+		P90:    d.quantile(0.9),
+		P95:    d.quantile(0.95),
+		P99:    d.quantile(0.99),
+		Max:    d.largest,
 	}
 }
 
@@ -65,51 +112,3 @@ func Columns() []string { return []string{"mean", "median", "p90", "p95", "p99",
 
 // Numbers are what stands below them.
 func (s Summary) Numbers() []float64 { return []float64{s.Mean, s.Median, s.P90, s.P95, s.P99, s.Max} }
-
-// moments holds the count, mean, variance, smallest and largest of the values
-// added. They are exact up to rounding (Welford's recurrence). The zero value is
-// empty.
-type moments struct {
-	count    uint64
-	mean     float64
-	squares  float64 // sum of squared distances from the mean
-	smallest float64
-	largest  float64
-}
-
-func (m *moments) add(value float64) {
-	if m.count == 0 {
-		m.smallest, m.largest = value, value
-	}
-	m.smallest, m.largest = min(m.smallest, value), max(m.largest, value)
-	m.count++
-	distance := value - m.mean
-	m.mean += distance / float64(m.count)
-	m.squares += distance * (value - m.mean)
-}
-
-// merge takes in everything that other has taken in (Chan, Golub and LeVeque).
-func (m *moments) merge(other *moments) {
-	if other.count == 0 {
-		return
-	}
-	if m.count == 0 {
-		*m = *other
-		return
-	}
-	a, b := float64(m.count), float64(other.count)
-	distance := other.mean - m.mean
-	m.mean += distance * b / (a + b)
-	m.squares += other.squares + distance*distance*a*b/(a+b)
-	m.count += other.count
-	m.smallest, m.largest = min(m.smallest, other.smallest), max(m.largest, other.largest)
-}
-
-// variance is that of the values as a whole population, as in the thesis's
-// table 6; 0 without values.
-func (m *moments) variance() float64 {
-	if m.count == 0 {
-		return 0
-	}
-	return m.squares / float64(m.count)
-}

@@ -81,21 +81,21 @@ func (s *servers) play(ctx context.Context, targets []string, jobs []trace.Job, 
 	s.close() // waits for the last records
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	run, late, lost := stats.NewRun(1), stats.NewDistribution(), 0.0
+	run, late, lost := stats.NewRun(), stats.NewDistribution(), 0.0
 	for i := range ended {
 		r := &ended[i]
 		late.Add(r.Late)
 		record, ok := s.records[fmt.Sprintf("%s-%d", name, r.Line)]
 		if !r.OK() || !ok {
 			lost++ // it waited as long as it may: else who refuses at once would look quick
-			run.Add(stats.Sample{Priority: r.Job.Priority, Upstream: -1, Wait: max(r.LastByte, r.Job.Timeouts.Queue)})
+			run.Add(r.Job.Priority, max(r.LastByte, r.Job.Timeouts.Queue), 0)
 			continue
 		}
 		if r.Job.Prefetch {
 			continue // nobody waits for it
 		}
 		executed := (record.Total - record.Facts.Wait).Seconds() * speed
-		run.Add(stats.Sample{Priority: r.Job.Priority, Upstream: -1, Wait: max(0, r.LastByte-executed), Execution: min(executed, r.LastByte)})
+		run.Add(r.Job.Priority, max(0, r.LastByte-executed), min(executed, r.LastByte))
 	}
 	low, per1k := run.Summary(selection.Low, stats.Wait), 1000/float64(max(1, len(ended)))
 	return []figure{
@@ -106,6 +106,6 @@ func (s *servers) play(ctx context.Context, targets []string, jobs []trace.Job, 
 		{"mean duration, high", run.Summary(selection.High, stats.Duration).Mean},
 		{"fetches per 1,000", per1k * float64(s.fetches)},
 		{"lost per 1,000", per1k * lost},
-		{"sent late, p99", late.Quantile(0.99)},
+		{"sent late, p99", late.Summary().P99},
 	}, nil
 }

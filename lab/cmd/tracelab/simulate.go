@@ -37,18 +37,13 @@ func (c *simulateCommand) Run(console cli.Console) error {
 	if err != nil {
 		return err
 	}
-	published, err := s.Published()
-	if err != nil {
-		return err
-	}
 	played := 0
-	set, err := s.Play(ctx, jobs, func(what string) {
+	results, err := s.Play(ctx, jobs, func(what string) {
 		played++
 		fmt.Fprintf(console.Err, "%d/%d %s\n", played, len(s.Runs)*s.Seeds, what)
 	})
 	if err != nil {
 		return err
 	}
-	set.Reference = published
-	return set.WriteText(console.Out)
+	return results.WriteText(console.Out)
 }

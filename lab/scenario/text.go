@@ -1,0 +1,173 @@
+package scenario
+
+import (
+	"fmt"
+	"io"
+	"math"
+	"slices"
+	"strconv"
+
+	"example.org/pilotfish/lab/stats"
+	"example.org/pilotfish/pkg/selection"
+)
+
+// Results are what came of a scenario.
+type Results struct {
+	scenario *Scenario
+	trials   [][]trial // by run and seed
+}
+
+// WriteText writes the runs, the thesis's tables, other counts, and the comparisons, seed by seed.
+// Equal results give equal bytes.
+func (r *Results) WriteText(w io.Writer) error {
+	s := r.scenario
+	seeds := fmt.Sprintf("seed %d", s.Seed)
+	if s.Seeds > 1 {
+		seeds = fmt.Sprintf("seeds %d to %d", s.Seed, s.Seed+uint64(s.Seeds)-1)
+	}
+	runs := &stats.Grid{Left: 3, Heads: [][]string{{"run", "overload", "selection"}}}
+	for _, run := range s.Runs {
+		runs.Rows = append(runs.Rows, []string{run.Name, run.Overload, run.Policy})
+	}
+	grids := []*stats.Grid{runs}
+	for _, q := range stats.Quantities() {
+		grids = append(grids, r.summaries(q))
+	}
+	grids = append(append(grids, r.counts()), r.ratios()...)
+	_, err := fmt.Fprintf(w, "%s\n\n%s jobs over %s, %s\n\n", s.Name, stats.Thousands(s.Workload.Len()), stats.Span(s.Workload.Duration), seeds)
+	for _, g := range grids {
+		if err == nil {
+			err = g.WriteText(w)
+		}
+	}
+	return err
+}
+
+// priorities are those of tables, in their order.
+var priorities = []selection.Priority{selection.High, selection.Low}
+
+// summaries are the thesis's table of a quantity. Below each row of ours stand the published row
+// and the ratio of ours to it, if there is one.
+func (r *Results) summaries(q stats.Quantity) *stats.Grid {
+	g := &stats.Grid{Left: 1, Heads: [][]string{{string(q)}, {"run"}}}
+	for _, p := range priorities {
+		g.Heads[0] = append(g.Heads[0], p.String(), "", "", "", "", "")
+		g.Heads[1] = append(g.Heads[1], stats.Columns()...)
+	}
+	for i, run := range r.scenario.Runs {
+		all := stats.NewRun()
+		for _, t := range r.trials[i] {
+			all.Merge(t.stats)
+		}
+		ours, theirs, ratio := []string{run.Name}, []string{run.Name + ", reference"}, []string{run.Name + " / reference"}
+		known := false
+		for _, p := range priorities {
+			sum := all.Summary(p, q)
+			at := slices.IndexFunc(r.scenario.published, func(row published) bool {
+				return row.Run == run.Reference && row.Priority == p.String() && row.Quantity == q
+			})
+			for n, v := range sum.Numbers() {
+				their := math.NaN()
+				if at >= 0 {
+					their, known = r.scenario.published[at].Numbers()[n], true
+				}
+				if sum.Count == 0 {
+					v = math.NaN()
+				}
+				ours, theirs, ratio = append(ours, number(v)), append(theirs, number(their)), append(ratio, number(v/their))
+			}
+		}
+		if g.Rows = append(g.Rows, ours); known {
+			g.Rows = append(g.Rows, theirs, ratio)
+		}
+	}
+	return g
+}
+
+// number shows two decimal places, or two digits in all if it is too small for
+// that. What is not finite is a dash.
+func number(v float64) string {
+	switch {
+	case math.IsNaN(v) || math.IsInf(v, 0):
+		return "-"
+	case v != 0 && v < 0.005:
+		return strconv.FormatFloat(v, 'e', 1, 64)
+	}
+	return strconv.FormatFloat(v, 'f', 2, 64)
+}
+
+// counts is the table of the other counts, in the mean over the seeds.
+func (r *Results) counts() *stats.Grid {
+	g := &stats.Grid{Left: 1, Heads: [][]string{{
+		"run", "jobs", "fetches per 1,000", "evictions", "retries", "expired", "overrun", "lost", "unserved",
+		"load", "reports per upstream and s",
+	}}}
+	for i, run := range r.scenario.Runs {
+		cells := []string{run.Name}
+		for figure := range fetches {
+			mean := 0.0
+			for _, t := range r.trials[i] {
+				mean += t.counts[figure] / float64(len(r.trials[i]))
+			}
+			cell := stats.Thousands(int(mean + 0.5))
+			if format, ok := map[int]string{fetchesPer1k: "%.1f", load: "%.3f", reportsPerSecond: "%.2f"}[figure]; ok {
+				cell = fmt.Sprintf(format, mean)
+			}
+			cells = append(cells, cell)
+		}
+		g.Rows = append(g.Rows, cells)
+	}
+	return g
+}
+
+// measure is one number by which trials are compared.
+type measure struct {
+	name string
+	of   func(*trial) float64
+}
+
+// ratios compare each run with the first, seed by seed. A table without a ratio is left out.
+func (r *Results) ratios() (grids []*stats.Grid) {
+	compare := func(title string, measures []measure) {
+		first := r.scenario.Runs[0].Name
+		g := &stats.Grid{Title: "ratio to " + first + ": " + title, Left: 1, Heads: [][]string{{"run"}}}
+		for _, m := range measures {
+			g.Heads[0] = append(g.Heads[0], m.name)
+		}
+		shown := false
+		for i, run := range r.scenario.Runs[1:] {
+			cells := []string{run.Name}
+			for _, m := range measures {
+				var bases, others []float64
+				for n := range r.trials[0] {
+					bases, others = append(bases, m.of(&r.trials[0][n])), append(others, m.of(&r.trials[i+1][n]))
+				}
+				cell := "-"
+				if ratio, ok := stats.Ratio(bases, others); ok {
+					cell, shown = ratio.Text(3, len(bases)), true
+				}
+				cells = append(cells, cell)
+			}
+			g.Rows = append(g.Rows, cells)
+		}
+		if shown {
+			grids = append(grids, g)
+		}
+	}
+	for _, q := range stats.Quantities() {
+		for _, p := range priorities {
+			var measures []measure
+			for i, name := range stats.Columns()[:5] {
+				measures = append(measures, measure{name, func(t *trial) float64 { return t.stats.Summary(p, q).Numbers()[i] }})
+			}
+			compare(string(q)+", "+p.String(), measures)
+		}
+	}
+	count := func(name string, figure int) measure {
+		return measure{name, func(t *trial) float64 { return t.counts[figure] }}
+	}
+	compare("what else was counted", []measure{
+		count("fetches", fetches), count("expired", expired), count("lost", lost), count("reports", reports),
+	})
+	return grids
+}
