@@ -50,7 +50,6 @@ type member struct {
 	believed plausibility
 	rate     rate
 	latency  peakEWMA
-	slowness slowness
 }
 
 func newMember(u Upstream, cfg *Config) *member {
@@ -76,7 +75,7 @@ func (m *member) forget(cfg *Config) {
 	m.assumed, m.life = table{}, 0
 	m.detector, m.level = cfg.Detector(), 1
 	m.believed = plausibility{}
-	m.rate, m.latency, m.slowness = rate{}, peakEWMA{}, slowness{}
+	m.rate, m.latency = rate{}, peakEWMA{}
 	m.drained = false
 }
 
