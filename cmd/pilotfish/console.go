@@ -24,7 +24,7 @@ import (
 func (s *sidecar) now() admin.Now {
 	open, states := s.balancer.Open(shownOpen), s.balancer.States()
 	now := time.Now() // after all that is shown, so that no age is negative
-	n := admin.Now{At: now, Panic: pool.Panic(states), Projects: s.busiestProjects(now), Open: []admin.Open{}}
+	n := admin.Now{At: now, Panic: pool.Panic(states), Projects: s.balancer.Projects(now, shownProjects), Open: []admin.Open{}}
 	n.InFlight, n.Waiting = s.balancer.Counts()
 	if err := s.refusal(); err != nil {
 		n.NotReady = err.Error()
@@ -49,16 +49,6 @@ func (s *sidecar) points() []quality.Point {
 	s.served.mu.Lock()
 	defer s.served.mu.Unlock()
 	return s.served.machine.Points(time.Now())
-}
-
-func (s *sidecar) busiestProjects(now time.Time) []admin.Project {
-	projects := []admin.Project{}
-	for _, b := range s.served.busiest(now, shownProjects) {
-		p := admin.Project{Name: b.Name, Jobs: b.Jobs, ProjectLoad: s.balancer.Project(now, b.Key)}
-		p.Cached, p.Assumed = s.balancer.CachedAt(b.Key)
-		projects = append(projects, p)
-	}
-	return projects
 }
 
 func (s *sidecar) about() (admin.About, error) {

@@ -20,14 +20,13 @@ const (
 	shownOpen     = 20
 )
 
-// served is what is known of how jobs were served: the machine of quality, the busiest
-// projects and the last failures, under one lock.
+// served is what is known of how jobs were served: the machine of quality, and the last
+// failures, under one lock.
 type served struct {
 	log *zap.Logger
 
 	mu       sync.Mutex
 	machine  *quality.Machine
-	projects quality.Projects
 	failures []admin.Failure // the latest last
 }
 
@@ -59,7 +58,6 @@ func (s *served) ended(r *record.Job) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.machine.Ended(now, r)
-	s.projects.Note(now, r.Facts.Key, r.Facts.Project)
 	if limited := r.Outcome == intake.Shed && r.Shedding == intake.ProjectLimit; r.Failed() && !limited {
 		s.failures = append(s.failures, failure(now, r))
 		s.failures = s.failures[max(0, len(s.failures)-shownFailures):]
@@ -77,14 +75,6 @@ func failure(now time.Time, r *record.Job) admin.Failure {
 		f.Upstreams = append(f.Upstreams, r.Attempts[i].Upstream)
 	}
 	return f
-}
-
-// busiest are the projects that had most jobs lately.
-func (s *served) busiest(now time.Time, n int) []quality.Busy {
-	s.mu.Lock()
-	recent := s.projects.Recent(now)
-	s.mu.Unlock() // every job takes it at its end, and to sort many projects takes long
-	return quality.Top(recent, n)
 }
 
 // look judges the modes, and logs those that changed.

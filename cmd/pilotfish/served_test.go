@@ -181,16 +181,6 @@ func TestCapacityOnTheAdminPort(t *testing.T) {
 	assert.Equal(t, c, s.live(now).Capacity)
 }
 
-// A project is busy with all its jobs, however they end.
-func TestBusiest(t *testing.T) {
-	c, now := newServed(nil, quality.Default()), time.Unix(1e9, 0)
-	r := &record.Job{Arrived: now, Facts: intake.Facts{Project: "7", Key: 7}, Outcome: intake.Answered}
-	c.ended(r)
-	r.Outcome = intake.Gone
-	c.ended(r)
-	assert.Equal(t, []quality.Busy{{Key: 7, Name: "7", Jobs: 2}}, c.busiest(now, 9))
-}
-
 // The mesh port shows a certificate of its own, or that of a folder, as Kubernetes mounts a secret. The metrics count
 // its connections.
 func TestTheMeshPortByTLS(t *testing.T) {

@@ -27,8 +27,8 @@ type Now struct {
 	// at their upstream for longest, the oldest first.
 	Failures []Failure `json:"failures"`
 	Open     []Open    `json:"open"`
-	// Projects are the busiest, the busiest first.
-	Projects []Project `json:"projects"`
+	// Projects are those with most jobs at upstreams, the busiest first.
+	Projects []dispatch.ProjectLoad `json:"projects"`
 }
 
 // Upstreams is the upstreams alone.
@@ -76,19 +76,6 @@ type Open struct {
 	Seconds         float64 `json:"seconds"`
 	Upstream        string  `json:"upstream"`
 	UpstreamSeconds float64 `json:"upstream_seconds"`
-}
-
-// Project is one of the busiest projects.
-type Project struct {
-	// Name is the project's identifier.
-	Name string `json:"name"`
-	// Jobs is how many it had lately: what is older than five minutes counts half, than ten
-	// minutes a quarter, and so on.
-	Jobs int `json:"jobs"`
-	dispatch.ProjectLoad
-	// Cached are the upstreams that have its data, Assumed those that are taken to.
-	Cached  []string `json:"cached"`
-	Assumed []string `json:"assumed"`
 }
 
 // About is what does not change while the process runs, and the configuration.

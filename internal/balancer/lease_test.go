@@ -43,8 +43,11 @@ func TestALeaseTellsThePool(t *testing.T) {
 
 		b.Set([]pool.Upstream{{Address: address(0)}, {Address: address(1)}})
 		b.Listing(address(1), time.Now(), listing{7: true})
-		cached, assumed := b.CachedAt(7)
-		assert.Equal(t, [][]string{{address(1)}, {address(0)}}, [][]string{cached, assumed})
+		ranked, err := b.Explain(pool.Request{Project: 7})
+		require.NoError(t, err)
+		for _, r := range ranked {
+			assert.Equal(t, map[string]string{address(0): "assumed", address(1): "cached"}[r.Address], r.Cache)
+		}
 		l.Move(time.Now(), address(1))
 		assert.Equal(t, []any{address(1), selection.Cached, 0, 1}, []any{l.Address, l.Cache, state(0).InFlight, state(1).InFlight})
 		l.Move(time.Now(), "10.0.0.9:9000")

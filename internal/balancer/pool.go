@@ -26,13 +26,6 @@ func (b *Balancer) Drain(address string, on bool) (known bool) {
 	return known
 }
 
-// CachedAt lists the upstreams that have a project's data, or are taken to have it.
-func (b *Balancer) CachedAt(project uint64) (cached, assumed []string) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.pool.CachedAt(time.Now(), project)
-}
-
 // Report hands an upstream's report to the pool.
 func (b *Balancer) Report(address string, r pool.Report) {
 	b.event(time.Now(), func(now time.Time) { b.pool.Report(now, address, r) })
@@ -72,13 +65,6 @@ func (b *Balancer) SetSettings(s Settings) {
 		b.dispatch.SetQueue(s.Queue)
 		b.dispatch.SetProjects(s.Projects)
 	})
-}
-
-// Project is what a project has of the sidecar now, by its hash.
-func (b *Balancer) Project(now time.Time, project uint64) dispatch.ProjectLoad {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.dispatch.Project(now, project)
 }
 
 // Queue is how many jobs wait because their project is at its limit, and what the bodies of all that wait take.

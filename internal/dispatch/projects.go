@@ -36,6 +36,8 @@ func (d *Dispatcher) SetProjects(s ProjectSettings) { d.limit = s.Limit }
 
 // ProjectLoad is what one project has of a sidecar.
 type ProjectLoad struct {
+	// Name is the project's identifier.
+	Name string `json:"name"`
 	// InFlight is how many of its jobs are at upstreams, and Waiting how many are in
 	// the sidecar's queue. Limit is how many may be in flight; 0 is no limit.
 	InFlight int `json:"in_flight"`
@@ -43,9 +45,9 @@ type ProjectLoad struct {
 	Limit    int `json:"limit"`
 }
 
-// Project is what a project has now, by its hash.
-func (d *Dispatcher) Project(now time.Time, project uint64) ProjectLoad {
-	load := ProjectLoad{InFlight: d.pool.Open(project), Limit: d.most(now)}
+// Project is what a project of that hash and name has now.
+func (d *Dispatcher) Project(now time.Time, project uint64, name string) ProjectLoad {
+	load := ProjectLoad{Name: name, InFlight: d.pool.Open(project), Limit: d.most(now)}
 	if w := d.queue.byProject[project]; w != nil {
 		load.Waiting = w.ahead(selection.Low)
 	}

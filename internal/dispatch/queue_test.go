@@ -183,7 +183,7 @@ func TestAProjectAtItsLimitWaits(t *testing.T) {
 	first := f.claim(start, f.Begin(Request{Project: 1}))
 	f.claim(start, f.Begin(Request{Project: 1}))
 	third := f.wait(start, Request{Project: 1})
-	assert.Equal(t, ProjectLoad{InFlight: 2, Waiting: 1, Limit: 2}, f.Project(start, 1))
+	assert.Equal(t, ProjectLoad{Name: "one", InFlight: 2, Waiting: 1, Limit: 2}, f.Project(start, 1, "one"))
 	assert.Equal(t, 1, f.Limited(start))
 	for i := range 5 {
 		f.claim(start, f.Begin(Request{}))
@@ -220,7 +220,7 @@ func TestAShareOfAFullFleet(t *testing.T) {
 	}
 	full(start.Add(1), 4)
 	waits := f.wait(start.Add(1), Request{Project: 1})
-	assert.Equal(t, ProjectLoad{InFlight: 3, Waiting: 1, Limit: 2}, f.Project(start.Add(1), 1))
+	assert.Equal(t, ProjectLoad{Name: "one", InFlight: 3, Waiting: 1, Limit: 2}, f.Project(start.Add(1), 1, "one"))
 	f.claim(start.Add(1), f.Begin(Request{Project: 2})) // the first of its project
 	f.claim(start.Add(1), f.Begin(Request{Project: 3}))
 	f.claim(start.Add(1), f.Begin(Request{Project: 2}))

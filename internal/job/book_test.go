@@ -114,7 +114,7 @@ func TestEndings(t *testing.T) {
 		b := x.open(t)
 		_, err := b.Claim(t.Context())
 		require.NoError(t, err)
-		assert.Equal(t, 1, x.balancer.Project(time.Now(), intake.Key("1")).InFlight)
+		assert.Equal(t, []dispatch.ProjectLoad{{Name: "1", InFlight: 1}}, x.balancer.Projects(time.Now(), 9))
 		c.end(b)
 		b.Close()
 		x.settled(t)

@@ -2,9 +2,9 @@ package mesh
 
 import (
 	"math/rand/v2"
+	"slices"
 	"strings"
 	"testing"
-	"time"
 
 	modes "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/http/ext_proc/v3"
 	ext "github.com/envoyproxy/go-control-plane/envoy/service/ext_proc/v3"
@@ -67,8 +67,8 @@ func TestFairnessAndObjective(t *testing.T) {
 		e.send(requestBody(posted, true))
 		home, _, _ := strings.Cut(placed(t, e.recv()), ",")
 		homes[home] = true
-		assert.Equal(t, 1, f.balancer.Project(time.Now(), tenant).InFlight)
-		assert.Zero(t, f.balancer.Project(time.Now(), intake.Key("12345")).InFlight)
+		assert.Equal(t, 1, f.pool.Open(tenant))
+		assert.Zero(t, f.pool.Open(intake.Key("12345")))
 		e.send(responseHead(home, false, "200"))
 		e.recv()
 		require.NoError(t, e.stream.CloseSend())
@@ -77,10 +77,12 @@ func TestFairnessAndObjective(t *testing.T) {
 		assert.Equal(t, []selection.Priority{selection.Low, selection.High}[n%2], j.Facts.Priority, "batch is no priority")
 	}
 	for project, want := range map[string]int{"12345": len(homes), "tenant-1": 0} {
-		_, assumed := f.balancer.CachedAt(intake.Key(project))
+		ranked, err := f.balancer.Explain(pool.Request{Project: intake.Key(project)})
+		require.NoError(t, err)
+		assumed := slices.DeleteFunc(ranked, func(r pool.Ranked) bool { return r.Cache != "assumed" })
 		assert.Len(t, assumed, want, "%s's data is where its jobs went", project)
 	}
-	assert.Zero(t, f.balancer.Project(time.Now(), tenant).InFlight)
+	assert.Zero(t, f.pool.Open(tenant))
 }
 
 // Bodies pass unchanged in streamed mode, however they come, and whether they

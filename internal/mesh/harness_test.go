@@ -37,6 +37,7 @@ const patience = 30 * time.Second
 // fixture is a filter over n upstreams behind a gRPC server.
 type fixture struct {
 	t        *testing.T
+	pool     *pool.Pool
 	balancer *balancer.Balancer
 	budget   *intake.Budget
 	cfg      job.Config
@@ -69,7 +70,7 @@ func newFixture(t *testing.T, n int, change func(*job.Config)) *fixture {
 	queue.Jobs, queue.Wait = 2, 10*time.Millisecond // jobs that are to wait say so themselves
 	d, err := dispatch.New(dispatch.Config{Pool: p, Rand: rng, Retry: dispatch.DefaultRetry(), Queue: queue})
 	require.NoError(t, err)
-	f.balancer = balancer.New(d, balancer.Hooks{})
+	f.pool, f.balancer = p, balancer.New(d, balancer.Hooks{})
 	var set []pool.Upstream
 	for i := range n {
 		set = append(set, pool.Upstream{Address: address(i)})

@@ -209,7 +209,7 @@ func TestListingsThatAreTooLong(t *testing.T) {
 			r.Cached = claimed(c.n)
 			f.Report(start, us[0].Address, r)
 			assert.Equal(t, c.want, f.state(start, us[0].Address).Implausible)
-			assert.Equal(t, c.want == "", f.members[us[0].Address].cache(5, start, &f.cfg) == selection.Cached)
+			assert.Equal(t, c.want == "", f.cache(f.members[us[0].Address], 5, start) == selection.Cached)
 			f.Report(start.Add(time.Second), us[0].Address, report(start.Add(time.Second), 0, 0, 5))
 			assert.Empty(t, f.state(start, us[0].Address).Implausible, "the next one is another matter")
 		})

@@ -96,5 +96,5 @@ func TestNonsenseFound(t *testing.T) {
 	assert.Zero(t, f.set[0].life)
 	a.Found(0)
 	assert.Equal(t, life(time.Minute), f.set[0].life)
-	assert.Equal(t, selection.NotCached, f.set[0].cache(chain(1).Project, later.Add(61*time.Second), &f.cfg))
+	assert.Equal(t, selection.NotCached, f.cache(f.set[0], chain(1).Project, later.Add(61*time.Second)))
 }

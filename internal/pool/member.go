@@ -110,14 +110,6 @@ func (m *member) cores() float64 {
 // toldCores is what the upstream reports, or else what discovery says; 0 is unknown.
 func (m *member) toldCores() int { return cmp.Or(m.reportedCores, m.Cores) }
 
-// cache says what is known of a project's data here.
-func (m *member) cache(project uint64, now time.Time, cfg *Config) selection.Cache {
-	if project == 0 {
-		return selection.NotCached
-	}
-	return m.has(project, m.lists(now, cfg), now)
-}
-
 // lists reports whether a listing is recent enough to choose by.
 func (m *member) lists(now time.Time, cfg *Config) bool {
 	return m.cached != nil && now.Sub(m.listed) <= ListingIntervals*cfg.Interval

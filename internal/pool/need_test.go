@@ -136,11 +136,11 @@ func TestSets(t *testing.T) {
 	a, err := f.Claim(start, set(5, 8), []string{us[1].Address})
 	require.NoError(t, err)
 	assert.Equal(t, 1, f.Open(99), "it counts by its name")
-	assert.Equal(t, selection.AssumedCached, f.members[us[0].Address].cache(8, start, &f.cfg))
-	assert.Equal(t, selection.Cached, f.members[us[0].Address].cache(5, start, &f.cfg))
+	assert.Equal(t, selection.AssumedCached, f.cache(f.members[us[0].Address], 8, start))
+	assert.Equal(t, selection.Cached, f.cache(f.members[us[0].Address], 5, start))
 	a.Cancel(start)
 	assert.Zero(t, f.Open(99))
-	assert.Equal(t, selection.NotCached, f.members[us[0].Address].cache(8, start, &f.cfg))
+	assert.Equal(t, selection.NotCached, f.cache(f.members[us[0].Address], 8, start))
 }
 
 // The table is a map that forgets the earliest of eight where it is full.

@@ -55,6 +55,11 @@ func (g *testGate) Allow() (func(error), error) {
 	}, nil
 }
 
+// cache says what is known of a project's data at m.
+func (f *fixture) cache(m *member, project uint64, now time.Time) selection.Cache {
+	return m.has(project, m.lists(now, &f.cfg), now)
+}
+
 // projects is a CacheSet over a map.
 type projects map[uint64]bool
 

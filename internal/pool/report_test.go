@@ -35,7 +35,7 @@ func TestReportCountsBesideAFresherHint(t *testing.T) {
 func TestListingCountsByItself(t *testing.T) {
 	f, address := newFixture(t, "random", 1), upstreams(1)[0].Address
 	status := func(now time.Time, project uint64) selection.Cache {
-		s := f.members[address].cache(project, now, &f.cfg)
+		s := f.cache(f.members[address], project, now)
 		return s
 	}
 	f.Listing(start, address, projects{5: true})
@@ -71,7 +71,7 @@ func TestTheLatestProjectsAreAssumed(t *testing.T) {
 		answer(l, now)
 	}
 	status := func(project uint64) selection.Cache {
-		return f.set[0].cache(project, now, &f.cfg)
+		return f.cache(f.set[0], project, now)
 	}
 	assert.Equal(t, selection.AssumedCached, status(2*mostPlaces+1))
 	assert.Equal(t, selection.NotCached, status(1))

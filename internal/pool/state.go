@@ -1,10 +1,6 @@
 package pool
 
-import (
-	"time"
-
-	"example.org/pilotfish/pkg/selection"
-)
+import "time"
 
 // State is all that the pool knows of one upstream, for people and metrics.
 type State struct {
@@ -137,19 +133,4 @@ func wait(jobs, cores, rate float64) float64 {
 		return -1
 	}
 	return (jobs - cores + 1) / rate
-}
-
-// CachedAt lists the upstreams that have a project's data by their last listing, and
-// those that are taken to have it because a job of it went there.
-func (p *Pool) CachedAt(now time.Time, project uint64) (cached, assumed []string) {
-	cached, assumed = []string{}, []string{}
-	for _, m := range p.set {
-		switch m.cache(project, now, &p.cfg) {
-		case selection.Cached:
-			cached = append(cached, m.Address)
-		case selection.AssumedCached:
-			assumed = append(assumed, m.Address)
-		}
-	}
-	return cached, assumed
 }

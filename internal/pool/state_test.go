@@ -66,17 +66,6 @@ func TestDrainByHand(t *testing.T) {
 	assert.False(t, f.States(start)[1].Drained, "an upstream that left and came back is another one")
 }
 
-func TestCachedAt(t *testing.T) {
-	f, us := newFixture(t, "expected", 3), upstreams(3)
-	f.Report(start, us[1].Address, report(start, 1, 0, 42))
-	f.must(start, Request{Project: 42}, []string{us[0].Address, us[1].Address})
-	cached, assumed := f.CachedAt(start, 42)
-	assert.Equal(t, []string{us[1].Address}, cached)
-	assert.Equal(t, []string{us[2].Address}, assumed)
-	cached, assumed = f.CachedAt(start, 43)
-	assert.Empty(t, append(cached, assumed...))
-}
-
 // A job waits for those that find no core, and for itself, at the pace of all cores.
 func TestHowLongAJobWouldWait(t *testing.T) {
 	f, us := newFixture(t, "expected", 2), upstreams(2)

@@ -123,7 +123,7 @@ export function setUpstreams(list) {
 }
 
 // place is a link that finds an upstream.
-export function place(address, cls = "") {
+function place(address, cls = "") {
   const link = element("a", cls, address);
   link.href = "#upstreams";
   link.addEventListener("click", (e) => {

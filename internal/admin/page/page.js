@@ -2,7 +2,7 @@
 
 import { $, clock, element, fill, number, percent, seconds, setClass, setText } from "./dom.js";
 import { due, load } from "./charts.js";
-import { allowWrite, place, setUpstreams } from "./fleet.js";
+import { allowWrite, setUpstreams } from "./fleet.js";
 import "./pick.js";
 
 const sentences = {
@@ -118,15 +118,8 @@ const openColumns = [
 ];
 const projectColumns = [
   { title: "project", left: true, text: (p) => p.name },
-  { title: "jobs in 5 to 10 min", text: (p) => number(p.jobs) },
   { title: "in flight", hint: "At upstreams, and how many may be", text: (p) => p.in_flight + (p.limit ? " of " + p.limit : "") },
   { title: "waiting", hint: "In this sidecar's queue", text: (p) => number(p.waiting), cls: (p) => (p.waiting ? "bad" : "") },
-  { title: "cached at", left: true, cls: () => "wide", text: (p) => {
-    const at = element("span", "");
-    [...p.cached.map((a) => place(a, "ok")), ...p.assumed.map((a) => place(a, "quiet"))].forEach((l, i) => at.append(i ? ", " : "", l));
-    if (!at.firstChild) at.append("nowhere");
-    return at;
-  } },
 ];
 
 const fewFailures = 5;
