@@ -19,7 +19,6 @@ import (
 	"example.org/pilotfish/internal/proxy"
 	"example.org/pilotfish/internal/report"
 	"example.org/pilotfish/internal/settings"
-	"example.org/pilotfish/internal/tracing"
 )
 
 // newGeneration builds a generation that takes over from the one before, if
@@ -39,19 +38,12 @@ func (s *sidecar) newGeneration(cfg *config.Config, before *generation) (*genera
 	if g.reader, err = intake.NewReader(cfg.Job); err != nil {
 		return nil, err
 	}
-	if before != nil && before.cfg.Tracing == cfg.Tracing {
-		g.tracing = before.tracing
-	} else if g.tracing, err = tracing.New(tracing.Config{Settings: cfg.Tracing, Version: version, Failed: func(err error) {
-		s.log.Warn("spans are lost: the collector does not take them", zap.String("endpoint", cfg.Tracing.Endpoint), zap.Error(err))
-	}}); err != nil {
-		return nil, err
-	}
 	jobs := job.Config{
 		Reader: g.reader, Budget: g.budget, MaxBody: int64(cfg.Job.MaxBody), Claimer: s.balancer,
 		Hint: cfg.Reports.Hint, AskLoad: cfg.Reports.AskORCA, Sinks: s.sinks(), ExplainHeaders: cfg.Stream.ExplainHeaders,
 	}
-	if g.tracing != nil {
-		jobs.Trace = g.tracing.Begin
+	if s.tracing != nil {
+		jobs.Trace = s.tracing.Begin
 	}
 	if g.proxy, err = proxy.New(proxy.Config{Config: jobs, Idle: cfg.Stream.Idle, Hosts: cfg.Hosts, Dial: g.dial, ExpectedHeader: cfg.Job.ExpectedHeader}); err != nil {
 		return nil, err
@@ -132,7 +124,7 @@ func (s *sidecar) stop() {
 	defer s.mu.Unlock()
 	s.running = nil
 	s.current.Load().stop()
-	s.current.Load().tracing.Close()
+	s.tracing.Close()
 }
 
 // startGeneration runs g until it is stopped; s.mu must be held.
@@ -143,9 +135,6 @@ func (s *sidecar) startGeneration(g *generation) {
 	sets := make(chan []pool.Upstream)
 	var wg sync.WaitGroup
 	wg.Go(func() { g.reports.Run(ctx) })
-	if err := g.tracing.Open(); err != nil {
-		s.log.Error("jobs are not traced", zap.Error(err))
-	}
 	wg.Go(func() {
 		if err := g.discovery.Run(ctx, sets); err != nil && ctx.Err() == nil {
 			s.log.Error("discovery ended", zap.Error(err))

@@ -71,9 +71,6 @@ func (s *sidecar) reload(cfg *config.Config) (waiting []string, err error) {
 	}
 	s.current.Store(g)
 	before.stop()
-	if before.tracing != g.tracing {
-		before.tracing.Close()
-	}
 	s.balancer.SetSettings(balancer.Settings{
 		Pool: settings, Retry: cfg.Retry, Queue: s.queue(cfg), Projects: cfg.Projects,
 	})
@@ -84,10 +81,10 @@ func (s *sidecar) reload(cfg *config.Config) (waiting []string, err error) {
 	return s.waiting(cfg), nil
 }
 
-// waiting are the keys of ports: a port that is open stays as it is.
+// waiting are the keys that a reload leaves as they are: a port stays open, and open jobs keep their spans.
 func (s *sidecar) waiting(cfg *config.Config) (keys []string) {
 	was, is := reflect.ValueOf(s.first), reflect.ValueOf(*cfg)
-	for _, field := range []string{"Listen", "Admin", "Submitters", "Mesh"} {
+	for _, field := range []string{"Listen", "Admin", "Submitters", "Mesh", "Tracing"} {
 		if was.FieldByName(field).Interface() != is.FieldByName(field).Interface() {
 			keys = append(keys, strings.ToLower(field))
 		}

@@ -88,7 +88,7 @@ func TestChangesThatWaitForARestart(t *testing.T) {
 	changed.Admin, changed.Queue.Jobs = "127.0.0.1:2", changed.Queue.Jobs+1
 	all := changed
 	all.Listen, all.Submitters.Connections = "127.0.0.1:3", 7
-	all.Mesh.Listen, all.Job.MaxBody = "127.0.0.1:4", all.Job.MaxBody+1
+	all.Mesh.Listen, all.Job.MaxBody, all.Tracing.Share = "127.0.0.1:4", all.Job.MaxBody+1, 0.5
 	told := func(c config.Config) []string {
 		logs.TakeAll()
 		waiting, err := s.reloadFrom(&source{read: func() (config.Config, []*cli.Error, error) { return c, nil, nil }})
@@ -100,7 +100,7 @@ func TestChangesThatWaitForARestart(t *testing.T) {
 	assert.Equal(t, []string{"admin"}, told(changed))
 	assert.Equal(t, []string{"admin"}, told(changed), "it waits still")
 	assert.Empty(t, told(cfg), "the change was taken back")
-	assert.Equal(t, []string{"listen", "admin", "submitters", "mesh"}, told(all), "each key once")
+	assert.Equal(t, []string{"listen", "admin", "submitters", "mesh", "tracing"}, told(all), "each key once")
 }
 
 // What used to wait for a restart: the queue, the breakers, and what the admin port allows.

@@ -49,6 +49,7 @@ type sidecar struct {
 	metrics  *metrics.Metrics
 	balancer *balancer.Balancer
 	memory   *memory.Memory
+	tracing  *tracing.Tracer // nil traces nothing
 
 	stopping atomic.Bool
 	open     atomic.Int64 // requests on the job port
@@ -72,11 +73,10 @@ type generation struct {
 	budget    *intake.Budget
 	discovery *discovery.Discovery
 	reports   *report.Source
-	tracing   *tracing.Tracer // nil traces nothing
-	dial      files.Dial      // connects to upstreams
-	tls       *files.TLS      // that dial uses; nil without upstream_tls
-	reader    *intake.Reader  // of jobs
-	stop      func()          // ends and joins what start began
+	dial      files.Dial     // connects to upstreams
+	tls       *files.TLS     // that dial uses; nil without upstream_tls
+	reader    *intake.Reader // of jobs
+	stop      func()         // ends and joins what start began
 }
 
 // servers are what serves the ports.
@@ -121,6 +121,11 @@ func newSidecar(cfg *config.Config, self []string, log *logging.Log) (*sidecar, 
 	s.metrics = metrics.New(version, cli.Commit())
 	var err error
 	if s.balancer, err = s.newBalancer(cfg); err != nil {
+		return nil, err
+	}
+	if s.tracing, err = tracing.New(cfg.Tracing, version, func(err error) {
+		log.Warn("spans are lost: the collector does not take them", zap.String("endpoint", cfg.Tracing.Endpoint), zap.Error(err))
+	}); err != nil {
 		return nil, err
 	}
 	g, err := s.newGeneration(cfg, nil)

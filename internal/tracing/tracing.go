@@ -5,11 +5,9 @@ package tracing
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"net/http"
 	"net/url"
-	"sync/atomic"
 	"time"
 
 	"go.opentelemetry.io/otel/attribute"
@@ -50,63 +48,38 @@ const (
 	flushTime = 3 * time.Second
 )
 
-// Config is what a Tracer is made of.
-type Config struct {
-	Settings
-	// Version is pilotfish's.
-	Version string
-	// Failed takes why spans could not be sent, once until some are again. Required.
-	Failed func(error)
-}
-
 // Tracer traces jobs. A nil one traces nothing. Its methods are safe for concurrent use.
 type Tracer struct {
-	cfg      Config
-	provider atomic.Pointer[sdktrace.TracerProvider] // nil before Open, and after Close
+	provider *sdktrace.TracerProvider
+	failed   func(error)
 }
 
-// New returns a Tracer, or nil where the settings want none.
-func New(cfg Config) (*Tracer, error) {
-	var f settings.Faults
-	cfg.Check(f.In("tracing"))
-	if err := f.Err(); err != nil {
-		return nil, err
-	}
-	if cfg.Failed == nil {
-		return nil, errors.New("tracing: Failed is required")
-	}
-	if cfg.Endpoint == "" {
+// New returns a Tracer, or nil where the settings want none. version is pilotfish's. failed takes why
+// spans could not be sent, once until some are again. Close must follow.
+func New(s Settings, version string, failed func(error)) (*Tracer, error) {
+	if s.Endpoint == "" {
 		return nil, nil
 	}
-	return &Tracer{cfg: cfg}, nil
-}
-
-// Open makes what sends the spans, unless it was made. Close must follow.
-func (t *Tracer) Open() error {
-	if t == nil || t.provider.Load() != nil {
-		return nil
-	}
-	at, err := url.Parse(t.cfg.Endpoint)
+	at, err := url.Parse(s.Endpoint)
 	if err != nil {
-		return fmt.Errorf("tracing: %w", err)
+		return nil, fmt.Errorf("tracing: %w", err)
 	}
 	if at.Path == "" || at.Path == "/" {
 		at.Path = "/v1/traces"
 	}
 	exporter, err := otlptracehttp.New(context.Background(), otlptracehttp.WithEndpointURL(at.String()))
 	if err != nil {
-		return fmt.Errorf("tracing: %w", err)
+		return nil, fmt.Errorf("tracing: %w", err)
 	}
 	limits := sdktrace.NewSpanLimits()
 	limits.AttributeValueLengthLimit = maxValue
-	t.provider.Store(sdktrace.NewTracerProvider(
-		sdktrace.WithBatcher(&telling{SpanExporter: exporter, failed: t.cfg.Failed}), // which drops what it cannot send in time
-		sdktrace.WithSampler(sdktrace.ParentBased(sdktrace.TraceIDRatioBased(t.cfg.Share))),
+	return &Tracer{failed: failed, provider: sdktrace.NewTracerProvider(
+		sdktrace.WithBatcher(&telling{SpanExporter: exporter, failed: failed}), // which drops what it cannot send in time
+		sdktrace.WithSampler(sdktrace.ParentBased(sdktrace.TraceIDRatioBased(s.Share))),
 		sdktrace.WithRawSpanLimits(limits),
 		sdktrace.WithResource(resource.NewSchemaless(
-			attribute.String("service.name", "pilotfish"), attribute.String("service.version", t.cfg.Version))),
-	))
-	return nil
+			attribute.String("service.name", "pilotfish"), attribute.String("service.version", version))),
+	)}, nil
 }
 
 // Close sends what is left. Jobs that are under way leave no span.
@@ -114,26 +87,18 @@ func (t *Tracer) Close() {
 	if t == nil {
 		return
 	}
-	provider := t.provider.Swap(nil)
-	if provider == nil {
-		return
-	}
 	last, cancel := context.WithTimeout(context.Background(), flushTime)
 	defer cancel()
-	if err := provider.Shutdown(last); err != nil {
-		t.cfg.Failed(err)
+	if err := t.provider.Shutdown(last); err != nil {
+		t.failed(err)
 	}
 }
 
 // Begin begins the span of a job that is to be traced, and tells its upstreams: h is what they
 // get. Where it is not, nil comes back and h stays as it is.
 func (t *Tracer) Begin(arrived time.Time, h http.Header) any {
-	provider := t.provider.Load()
-	if provider == nil {
-		return nil
-	}
 	ctx := propagation.TraceContext{}.Extract(context.Background(), propagation.HeaderCarrier(h))
-	ctx, span := provider.Tracer("pilotfish").Start(ctx, "job", trace.WithTimestamp(arrived), trace.WithSpanKind(trace.SpanKindServer))
+	ctx, span := t.provider.Tracer("pilotfish").Start(ctx, "job", trace.WithTimestamp(arrived), trace.WithSpanKind(trace.SpanKindServer))
 	if !span.IsRecording() {
 		return nil
 	}

@@ -81,9 +81,8 @@ func described(list []*common.KeyValue) (all []string) {
 // open starts a tracer. Its Close sends what it has.
 func open(t *testing.T, s tracing.Settings, failed func(error)) *tracing.Tracer {
 	t.Helper()
-	tracer, err := tracing.New(tracing.Config{Settings: s, Version: "1.2.3", Failed: failed})
+	tracer, err := tracing.New(s, "1.2.3", failed)
 	require.NoError(t, err)
-	require.NoError(t, tracer.Open())
 	t.Cleanup(tracer.Close)
 	return tracer
 }
@@ -201,10 +200,9 @@ func TestACollectorThatRefuses(t *testing.T) {
 }
 
 func TestNothingIsTraced(t *testing.T) {
-	tracer, err := tracing.New(tracing.Config{Settings: tracing.Default(), Failed: func(error) {}})
+	tracer, err := tracing.New(tracing.Default(), "", nil)
 	require.NoError(t, err)
 	require.Nil(t, tracer)
-	require.NoError(t, tracer.Open())
 	tracing.Ended(&record.Job{})
 	tracer.Close()
 }
