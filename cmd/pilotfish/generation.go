@@ -132,24 +132,13 @@ func (s *sidecar) startGeneration(g *generation) {
 	s.bound(g)
 	ctx, cancel := context.WithCancel(s.running)
 	g.reports.Follow(addresses(upstreams(s.balancer.States()))) // discovery may have nothing to say for long
-	sets := make(chan []pool.Upstream)
 	var wg sync.WaitGroup
 	wg.Go(func() { g.reports.Run(ctx) })
 	wg.Go(func() {
-		if err := g.discovery.Run(ctx, sets); err != nil && ctx.Err() == nil {
-			s.log.Error("discovery ended", zap.Error(err))
-		}
-	})
-	wg.Go(func() {
-		for {
-			select {
-			case <-ctx.Done():
-				return
-			case set := <-sets:
-				s.balancer.Set(set)
-				g.reports.Follow(addresses(set))
-			}
-		}
+		g.discovery.Run(ctx, func(set []pool.Upstream) {
+			s.balancer.Set(set)
+			g.reports.Follow(addresses(set))
+		})
 	})
 	g.stop = sync.OnceFunc(func() {
 		cancel()

@@ -22,7 +22,7 @@ const maxUpstreams = 10_000
 // Config is what a Discovery is made of.
 type Config struct {
 	Settings
-	// Rand spreads the queries over time; required. Only Run uses it.
+	// Rand spreads the queries over time. Only Run uses it.
 	Rand *rand.Rand
 	// Self are the addresses on which the sidecar itself listens. An upstream
 	// among them is left out, because it would be a loop. An unspecified host
@@ -105,34 +105,24 @@ func (d *Discovery) Status() Status {
 	return d.status
 }
 
-// Run sends the full set of upstreams, sorted by address and free of duplicates,
-// whenever it changes; the receiver owns the slice. It sends the first set once
-// the source is believed, or once the source is out of reach and there is a
-// snapshot. Run blocks until ctx is done, returns its error, and never closes
-// out. It must be called once.
-func (d *Discovery) Run(ctx context.Context, out chan<- []pool.Upstream) error {
+// Run calls changed with the full set of upstreams, sorted by address and free of duplicates,
+// whenever it changes; the set is changed's own. It does so first once the source is believed, or
+// once the source is out of reach and there is a snapshot. Run ends with ctx. It must be called once.
+func (d *Discovery) Run(ctx context.Context, changed func([]pool.Upstream)) {
 	var confirm time.Duration // how long a doubt must still be confirmed
 	var failed bool
-	for {
-		if !sleep(ctx, d.pacer.pause(time.Now(), failed, confirm)) {
-			return ctx.Err()
-		}
+	for sleep(ctx, d.pacer.pause(time.Now(), failed, confirm)) {
 		r, err := d.origin.ask(ctx, confirm)
 		if ctx.Err() != nil {
-			return ctx.Err()
+			return
 		}
 		if n := len(r.upstreams); err == nil && n > maxUpstreams {
 			err = fmt.Errorf("%s names %d upstreams, and at most %d are allowed", d.origin.name, n, maxUpstreams)
 		}
 		result := d.take(time.Now(), r, err)
 		failed, confirm = err != nil, result.confirm
-		if !result.changed {
-			continue
-		}
-		select {
-		case out <- slices.Clone(d.guard.inForce()):
-		case <-ctx.Done():
-			return ctx.Err()
+		if result.changed {
+			changed(slices.Clone(d.guard.inForce()))
 		}
 	}
 }

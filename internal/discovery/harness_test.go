@@ -175,20 +175,11 @@ func follow(t *testing.T, d *Discovery, howLong time.Duration) []sent {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), howLong)
 	defer cancel()
-	out := make(chan []pool.Upstream)
-	ended := make(chan error, 1)
 	start := time.Now()
-	go func() { ended <- d.Run(ctx, out) }()
 	var all []sent
-	for {
-		select {
-		case set := <-out:
-			all = append(all, sent{after: time.Since(start), set: set})
-		case err := <-ended:
-			require.ErrorIs(t, err, context.DeadlineExceeded)
-			return all
-		}
-	}
+	d.Run(ctx, func(set []pool.Upstream) { all = append(all, sent{after: time.Since(start), set: set}) })
+	require.ErrorIs(t, ctx.Err(), context.DeadlineExceeded)
+	return all
 }
 
 // sets is the sequence of sets that were sent.
