@@ -54,31 +54,6 @@ func (j *Journal) Look(states []pool.State) {
 	}
 	j.seen = left
 	turn(j.log, &j.panic, pool.Panic(states), "panic: every breaker is open, so jobs go to all upstreams", "the panic is over")
-	j.plain(states)
-}
-
-// plain logs which upstreams turned out to report nothing, all in one line.
-func (j *Journal) plain(states []pool.State) {
-	var which []string
-	var why error
-	for i := range states {
-		c := j.seen[states[i].Address]
-		switch {
-		case c.never || c.polls == 0:
-		case c.polls < enoughPolls:
-			return // it may join the line
-		default:
-			which, why = append(which, states[i].Address), c.report
-		}
-	}
-	if which == nil {
-		return
-	}
-	for _, address := range which {
-		j.seen[address].never = true
-	}
-	j.log.Warn("upstreams report nothing: their load is judged by this sidecar's own jobs there, and they are asked once a minute",
-		zap.Strings("upstreams", which), zap.NamedError("cause", why))
 }
 
 // tell logs what is new about an upstream.
@@ -95,6 +70,9 @@ func (c *condition) tell(log *zap.Logger, s *pool.State) {
 	turn(log, &c.silent, !s.ReportFresh && c.missed > 0,
 		"the upstream does not report: its load is judged by this sidecar's own jobs there",
 		"the upstream reports again", zap.NamedError("cause", c.report))
+	turn(log, &c.never, c.never || c.polls >= enoughPolls,
+		"the upstream reports nothing: its load is judged by this sidecar's own jobs there, and it is asked once a minute",
+		"", zap.NamedError("cause", c.report))
 	switch {
 	case s.Draining == c.draining:
 	case !s.Draining:
