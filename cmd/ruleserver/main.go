@@ -38,9 +38,6 @@ type flags struct {
 	Server ruleserver.Settings `embed:""`
 	Grace  time.Duration       `default:"30s" help:"Time that open jobs have to finish after SIGTERM."`
 
-	Consul  string `placeholder:"HOST:PORT" help:"Consul agent to register at, as host:port or a URL; a token and TLS come from the CONSUL_* variables. Without it the server does not register."`
-	Service string `default:"ruleserver" placeholder:"NAME" help:"Name to register as."`
-
 	LogLevel slog.Level `default:"info" placeholder:"LEVEL" help:"Least level to log: debug, info, warn or error."`
 }
 
@@ -48,9 +45,6 @@ type flags struct {
 func (f *flags) Validate() error {
 	var faults settings.Faults
 	f.Server.Check(&faults)
-	if f.Service == "" || strings.ContainsAny(f.Service, "/?#") {
-		faults.Add("service", "%q is not a name without / ? #", f.Service)
-	}
 	faults.NotNegative("grace", f.Grace)
 	var all []error
 	for _, one := range faults.All() {

@@ -4,11 +4,9 @@ import (
 	"bufio"
 	"bytes"
 	"context"
-	"encoding/json"
 	"io"
 	"net"
 	"net/http"
-	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -18,7 +16,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/hashicorp/consul/api"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	"go.uber.org/goleak"
@@ -169,8 +166,6 @@ func TestUsage(t *testing.T) {
 		{[]string{feeds, "--cache-bytes=1TB"}, cli.Usage, `--cache-bytes: "1TB" is not a size`},
 		{[]string{feeds, "--log-level=loud"}, cli.Usage, `--log-level: slog: level string "loud": unknown name`},
 		{[]string{feeds, "--grace=-1s"}, cli.Usage, "--grace: -1s must not be negative"},
-		{[]string{feeds, "--service=a/b"}, cli.Usage, `--service: "a/b" is not a name without / ? #`},
-		{[]string{feeds, "--listen=127.0.0.1:0", "--consul=gopher://a"}, cli.Fault, "registration: Unknown protocol scheme: gopher"},
 		{[]string{feeds, "--cores=-1"}, cli.Usage, "--cores: -1 is not between 1 and 4096"},
 		{[]string{feeds, "--listen=nonsense"}, cli.Fault, "--listen: listen tcp: address nonsense: missing port in address"},
 		{[]string{feeds, "--listen=" + taken.Addr().String()}, cli.Fault, "--listen: listen tcp " + taken.Addr().String() + ": bind: address already in use"},
@@ -183,75 +178,4 @@ func TestUsage(t *testing.T) {
 	assert.Zero(t, run([]string{"--help"}, &stdout, io.Discard))
 	assert.Contains(t, stdout.String(), "--cost=COST")
 	assert.Contains(t, strings.Join(strings.Fields(stdout.String()), " "), "Largest feed that is read or computed. (default 256MiB)")
-}
-
-// scriptedConsul is an agent that says yes to everything, and writes it down:
-// "+" for a server that takes jobs, "~" for one that drains, "-" for one that left.
-type scriptedConsul struct {
-	registered chan struct{} // gets each registration that takes jobs
-
-	mu   sync.Mutex
-	log  string
-	last api.AgentServiceRegistration
-}
-
-func (c *scriptedConsul) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	switch {
-	case r.URL.Path == "/v1/agent/service/register":
-		var s api.AgentServiceRegistration
-		if json.NewDecoder(r.Body).Decode(&s) != nil {
-			w.WriteHeader(http.StatusBadRequest)
-			return
-		}
-		if s.Meta["draining"] == "false" {
-			c.registered <- struct{}{}
-		}
-		c.last = s
-		c.log += map[string]string{"false": "+", "true": "~"}[s.Meta["draining"]]
-	case strings.HasPrefix(r.URL.Path, "/v1/agent/service/deregister/"):
-		c.log += "-"
-	case c.last.ID == "":
-		w.WriteHeader(http.StatusNotFound)
-	default:
-		_ = json.NewEncoder(w).Encode(api.AgentService{Service: c.last.Name, Address: c.last.Address, Port: c.last.Port, Meta: c.last.Meta})
-	}
-}
-
-// wrote is what was written down, and the last registration.
-func (c *scriptedConsul) wrote() (string, api.AgentServiceRegistration) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return c.log, c.last
-}
-
-// startRegistered starts a server that has registered.
-func startRegistered(t *testing.T, args ...string) (started, *scriptedConsul) {
-	c := &scriptedConsul{registered: make(chan struct{}, 10)}
-	agent := httptest.NewServer(c)
-	t.Cleanup(agent.Close)
-	s := start(t, examples, append([]string{"--consul=" + agent.Listener.Addr().String(), "--service=rules", "--cores=3"}, args...)...)
-	<-c.registered
-	return s, c
-}
-
-func TestRegistersDrainsAndLeaves(t *testing.T) {
-	s, c := startRegistered(t)
-	_, first := c.wrote()
-	assert.Equal(t, "rules", first.Name)
-	assert.Equal(t, strings.TrimPrefix(s.url, "http://"), strings.TrimPrefix(first.ID, "rules-"))
-	assert.Equal(t, "127.0.0.1", first.Address)
-	assert.Equal(t, s.url+"/healthz", first.Check.HTTP)
-	assert.Equal(t, "3", first.Meta["cores"])
-
-	c.mu.Lock()
-	c.last = api.AgentServiceRegistration{} // it forgets
-	c.mu.Unlock()
-	<-c.registered
-	terminate(t)
-	assert.Zero(t, <-s.exited)
-	log, last := c.wrote()
-	assert.Equal(t, "++~-", log, "what the agent knows is not registered again")
-	assert.Equal(t, s.url+"/livez", last.Check.HTTP, "it is in the catalogue for as long as it is there")
 }

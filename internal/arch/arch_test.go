@@ -35,7 +35,7 @@ var layers = []struct {
 	{"wire", false, []string{"internal/proxy/lazyconn"}},
 	{"shells", false, []string{
 		"internal/proxy", "internal/proxy/upstreamclient", "internal/proxy/submitterserver", "internal/discovery", "internal/report", "internal/metrics",
-		"internal/ruleserver", "internal/ruleserver/executor", "internal/ruleserver/rules", "internal/ruleserver/registration",
+		"internal/ruleserver", "internal/ruleserver/executor", "internal/ruleserver/rules",
 		"internal/cli", "internal/mesh", "internal/tracing",
 		"internal/logging", "internal/memory", "internal/ports", "test/manual", "test/memnet", "test/loopback", "test/wirecases",
 	}},
@@ -52,7 +52,7 @@ const machines = 2
 var owners = map[string][]string{
 	"github.com/prometheus/client_golang": {"internal/metrics", "internal/ruleserver"},
 	"github.com/prometheus/common":        {"internal/report"},
-	"github.com/hashicorp/consul/api":     {"internal/discovery", "internal/ruleserver/registration"},
+	"github.com/hashicorp/consul/api":     {"internal/discovery"},
 	"go.opentelemetry.io/":                {"internal/tracing"},
 	"k8s.io/":                             {"internal/discovery"},
 	"github.com/sony/gobreaker":           {"internal/breaker"},

@@ -9,7 +9,6 @@ import (
 	"strings"
 	"time"
 
-	"example.org/pilotfish/internal/discovery"
 	"example.org/pilotfish/internal/files"
 	"example.org/pilotfish/internal/overload"
 	"example.org/pilotfish/internal/settings"
@@ -89,11 +88,6 @@ func (c *Config) checkPorts(f *settings.Faults) {
 	}
 	if open(c.Listen) {
 		f.Warn("listen", "%s is open to other machines, and asks nobody who they are", c.Listen)
-	}
-	if own, err := discovery.Own(c.Discovery.Static, []string{c.Listen, c.Admin}); err == nil {
-		for _, i := range own {
-			f.Warn(fmt.Sprintf("discovery.static[%d]", i), "%s is pilotfish's own port, and is left out", c.Discovery.Static[i])
-		}
 	}
 	for i, host := range c.Hosts {
 		if strings.Contains(host, "/") {

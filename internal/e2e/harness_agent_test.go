@@ -4,9 +4,11 @@ package e2e
 
 import (
 	"encoding/json"
+	"fmt"
 	"io"
 	"net/http"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -56,6 +58,21 @@ func (a *agent) passing() int {
 		return -1
 	}
 	return len(entries)
+}
+
+// register tells the agent of a server. It checks every second whether that takes jobs or, while it
+// drains, whether it lives: sidecars must see it drain.
+func (a *agent) register(t *testing.T, address string, drains bool) {
+	t.Helper()
+	path := map[bool]string{false: "/healthz", true: "/livez"}[drains]
+	request, err := http.NewRequest(http.MethodPut, "http://"+a.http+"/v1/agent/service/register", strings.NewReader(fmt.Sprintf(
+		`{"ID": %q, "Name": "rules", "Address": "127.0.0.1", "Port": %s, "Meta": {"cores": "16", "draining": "%t"},
+		"Check": {"HTTP": "http://%s%s", "Interval": "1s", "Timeout": "1s"}}`, address, portOf(t, address), drains, address, path)))
+	require.NoError(t, err)
+	response, err := http.DefaultClient.Do(request)
+	require.NoError(t, err)
+	defer response.Body.Close()
+	require.Equal(t, http.StatusOK, response.StatusCode)
 }
 
 func (a *agent) get(path string, into any) error {

@@ -2,6 +2,7 @@ package ruleserver
 
 import (
 	"errors"
+	"fmt"
 	"net/http"
 	"os"
 	"time"
@@ -49,10 +50,15 @@ func (s *Server) serveJob(w http.ResponseWriter, r *http.Request) {
 // process reads the job, has it evaluated and responds. It returns the completed
 // record, and whether the response is whole.
 func (s *Server) process(w http.ResponseWriter, r *http.Request) (record Record, whole bool) {
-	if err := s.open.enter(); err != nil {
-		return s.refuse(w, r, record, err), true
+	select {
+	case s.open <- struct{}{}:
+		defer func() { <-s.open }()
+	default:
+		return s.refuse(w, r, record, fmt.Errorf("%w: it has %d jobs", errFull, cap(s.open))), true
 	}
-	defer s.open.leave()
+	if s.draining.Load() {
+		return s.refuse(w, r, record, errDraining), true
+	}
 	task, err := s.read(w, r)
 	if err != nil {
 		return s.refuse(w, r, record, err), true

@@ -11,6 +11,7 @@ import (
 	"fmt"
 	"io/fs"
 	"net/http"
+	"sync/atomic"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -42,7 +43,8 @@ type Server struct {
 	config   Config
 	feeds    feeds
 	executor *executor.Executor
-	open     openJobs
+	open     chan struct{} // has one for each job that was taken in
+	draining atomic.Bool   // it takes no more
 	faults   *faults
 	born     time.Time // part of the listing's ETag, so that it differs after a restart
 	metrics  *metrics
@@ -63,7 +65,7 @@ func New(c Config) (*Server, error) {
 		config:   c,
 		feeds:    feeds{files: c.Feeds, maxBytes: int64(c.Settings.MaxFeed)},
 		executor: executor.New(c.Settings.Cores, int64(c.Settings.CacheBytes)),
-		open:     openJobs{max: c.Settings.MaxJobs, none: make(chan struct{})},
+		open:     make(chan struct{}, c.Settings.MaxJobs),
 		faults:   newFaults(),
 		born:     time.Now(),
 		registry: prometheus.NewRegistry(),
@@ -89,7 +91,7 @@ func (s *Server) Handler() http.Handler {
 }
 
 func (s *Server) serveHealth(w http.ResponseWriter, _ *http.Request) {
-	if s.open.isDraining() {
+	if s.draining.Load() {
 		http.Error(w, "draining", http.StatusServiceUnavailable)
 		return
 	}
@@ -98,10 +100,10 @@ func (s *Server) serveHealth(w http.ResponseWriter, _ *http.Request) {
 
 // Drain makes the server unhealthy and lets it refuse new jobs, with a response that
 // says that they may be sent elsewhere. Open jobs go on. It cannot be undone.
-func (s *Server) Drain() { s.open.drain() }
+func (s *Server) Drain() { s.draining.Store(true) }
 
-// Drained is closed when a draining server has no open job.
-func (s *Server) Drained() <-chan struct{} { return s.open.none }
+// Drained reports whether the server drains and has no open job.
+func (s *Server) Drained() bool { return s.draining.Load() && len(s.open) == 0 }
 
 // Warm fills the cache with the data of these projects and nothing else, the first
 // one as the oldest, as if each had just been fetched.

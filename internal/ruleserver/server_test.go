@@ -119,14 +119,10 @@ func TestDrain(t *testing.T) {
 		assert.Equal(t, http.StatusServiceUnavailable, do(s, t.Context(), "GET", "/healthz", "").Code)
 		assert.Equal(t, http.StatusOK, do(s, t.Context(), "GET", "/metrics", "").Code)
 
-		select {
-		case <-s.Drained():
-			t.Fatal("a job is open")
-		default:
-		}
-		<-s.Drained()
-		assert.Equal(t, time.Minute, time.Since(begin))
+		assert.False(t, s.Drained(), "a job is open")
 		wg.Wait()
+		assert.Equal(t, time.Minute, time.Since(begin))
+		assert.True(t, s.Drained())
 	})
 }
 

@@ -38,15 +38,11 @@ type recorder struct {
 	changed chan struct{} // closed and replaced at each change
 }
 
-func newRecorder() recorder { return recorder{changed: make(chan struct{})} }
-
 // add records a job. The caller calls end when its response is over.
 func (r *recorder) add(job Job) (end func()) {
 	r.change(func() { r.jobs = append(r.jobs, &job) })
 	return func() { r.change(func() { job.Ended = true }) }
 }
-
-func (r *recorder) forget() { r.change(func() { r.jobs = nil }) }
 
 func (r *recorder) change(what func()) {
 	r.mu.Lock()
@@ -66,7 +62,18 @@ func (r *recorder) snapshot() ([]Job, <-chan struct{}) {
 	return jobs, r.changed
 }
 
-func (r *recorder) await(ctx context.Context, done func([]Job) bool) error {
+// Jobs returns what was sent so far, but for reports and health checks.
+func (r *recorder) Jobs() []Job {
+	jobs, _ := r.snapshot()
+	return jobs
+}
+
+// Forget empties what Jobs returns.
+func (r *recorder) Forget() { r.change(func() { r.jobs = nil }) }
+
+// Await blocks until done holds for Jobs, or ctx ends. With it, tests need not
+// sleep.
+func (r *recorder) Await(ctx context.Context, done func([]Job) bool) error {
 	for {
 		jobs, changed := r.snapshot()
 		if done(jobs) {

@@ -16,7 +16,6 @@ package fakeupstream
 
 import (
 	"cmp"
-	"context"
 	"io"
 	"log"
 	"net"
@@ -68,16 +67,16 @@ type Upstream struct {
 	// URL is where it listens, such as "http://127.0.0.1:41234".
 	URL string
 
-	server   *ruleserver.Server
-	rules    http.Handler // of the server
-	options  Options
-	serving  sync.WaitGroup
-	recorder recorder
-	jobs     switches             // for everything but reports
-	reports  switches             // for metrics and listing
-	load     atomic.Pointer[load] // nil for the truth
+	recorder
+	server  *ruleserver.Server
+	rules   http.Handler // of the server
+	options Options
+	serving sync.WaitGroup
+	faults  switches             // for everything but reports
+	reports switches             // for metrics and listing
+	load    atomic.Pointer[load] // nil for the truth
 
-	mu       sync.Mutex
+	closing  sync.Mutex // guards what follows
 	web      *http.Server
 	listener net.Listener // nil while connections are refused
 }
@@ -88,7 +87,7 @@ type load struct{ running, stalled int }
 // New starts an upstream that ends with the test.
 func New(tb testing.TB, o Options) *Upstream {
 	tb.Helper()
-	u := &Upstream{options: o, recorder: newRecorder(), jobs: newSwitches(), reports: newSwitches()}
+	u := &Upstream{options: o, recorder: recorder{changed: make(chan struct{})}, faults: newSwitches(), reports: newSwitches()}
 	if err := u.start(); err != nil {
 		tb.Fatalf("fakeupstream: %v", err)
 	}
@@ -148,11 +147,11 @@ func (u *Upstream) serve(w http.ResponseWriter, r *http.Request) {
 	case r.URL.Path == "/metrics" || r.URL.Path == "/v1/cache/projects":
 		u.reports.serve(w, r, u.rules)
 	case u.options.Handler != nil:
-		defer u.recorder.add(Job{Path: r.URL.Path, Header: r.Header.Clone()})()
-		u.jobs.serve(w, r, u.options.Handler)
+		defer u.add(Job{Path: r.URL.Path, Header: r.Header.Clone()})()
+		u.faults.serve(w, r, u.options.Handler)
 	default:
-		defer u.recorder.add(Job{Path: r.URL.Path, Header: r.Header.Clone(), Body: readBody(r)})()
-		u.jobs.serve(w, r, u.rules)
+		defer u.add(Job{Path: r.URL.Path, Header: r.Header.Clone(), Body: readBody(r)})()
+		u.faults.serve(w, r, u.rules)
 	}
 }
 
@@ -175,8 +174,8 @@ func (u *Upstream) Drain() { u.server.Drain() }
 // Kill breaks all connections and refuses new ones, as if the process had died.
 // Refuse(false) brings the upstream back, with what it has cached.
 func (u *Upstream) Kill() {
-	u.mu.Lock()
-	defer u.mu.Unlock()
+	u.closing.Lock()
+	defer u.closing.Unlock()
 	_ = u.web.Close() // its socket with it
 	u.web, u.listener = u.newWeb(), nil
 }
@@ -185,8 +184,8 @@ func (u *Upstream) Kill() {
 // at the same address. Idle connections are closed; those that carry a job end
 // with it.
 func (u *Upstream) Refuse(refuse bool) error {
-	u.mu.Lock()
-	defer u.mu.Unlock()
+	u.closing.Lock()
+	defer u.closing.Unlock()
 	switch {
 	case refuse && u.listener != nil:
 		err := u.listener.Close()
@@ -202,7 +201,7 @@ func (u *Upstream) Refuse(refuse bool) error {
 
 // SetFault makes jobs and whatever else is sent meet a fault, which
 // replaces the one before. Reports and health checks do not meet it.
-func (u *Upstream) SetFault(f Fault) { u.jobs.set(f) }
+func (u *Upstream) SetFault(f Fault) { u.faults.set(f) }
 
 // SetReportFault makes requests for metrics and for the cache listing meet a
 // fault.
@@ -227,19 +226,4 @@ func (u *Upstream) adjust(l *executor.Load) {
 	if set := u.load.Load(); set != nil {
 		l.Running, l.Stalled = [2]int{executor.Low: set.running}, [2]int{executor.Low: set.stalled}
 	}
-}
-
-// Jobs returns what was sent so far, but for reports and health checks.
-func (u *Upstream) Jobs() []Job {
-	jobs, _ := u.recorder.snapshot()
-	return jobs
-}
-
-// Forget empties what Jobs returns.
-func (u *Upstream) Forget() { u.recorder.forget() }
-
-// Await blocks until done holds for Jobs, or ctx ends. With it, tests need not
-// sleep.
-func (u *Upstream) Await(ctx context.Context, done func([]Job) bool) error {
-	return u.recorder.await(ctx, done)
 }
