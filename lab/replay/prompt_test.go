@@ -27,7 +27,10 @@ type modelServer struct {
 }
 
 func (m *modelServer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	var p prompt
+	var p struct {
+		Messages []struct{ Content string }
+		Stream   bool
+	}
 	if r.URL.Path != "/v1/chat/completions" || json.NewDecoder(r.Body).Decode(&p) != nil || !p.Stream {
 		w.WriteHeader(http.StatusBadRequest)
 		return

@@ -13,51 +13,37 @@ import (
 	"sync"
 	"time"
 
-	"example.org/pilotfish/internal/pool"
 	"example.org/pilotfish/lab/trace"
 )
 
-// Config is one replay. All but Hint and Transport is required.
+// Config is one replay. All but Transport is required.
 type Config struct {
 	Jobs []trace.Job
 	// Targets are where jobs go, as http://host:port. A job's submitter chooses among them,
 	// as it does among simulated sidecars.
 	Targets []string
-	// Speed divides all offsets, costs and timeouts.
-	Speed float64
 	// Observe is called once for each job that ends, one call at a time.
 	Observe func(*Result)
 	// Name tells the jobs of this replay from those of others, whose results
 	// upstreams may have kept.
 	Name string
-	// Hint reads what an upstream says about a job in the header of a response that
-	// began at that instant. Without it, waits at upstreams stay unknown.
-	Hint func(http.Header, time.Time) (pool.Hint, bool)
 	// Transport carries the jobs; nil keeps 256 connections to each target.
 	Transport http.RoundTripper
 }
 
-// Result is how one job ended, as its submitter saw it. Times are in the jobs' own
-// seconds. They count from when the job was due, so that a replay that falls behind
-// does not look fast. A time that was not seen is negative.
+// Result is how one job ended, as its submitter saw it. Times are in seconds. They count
+// from when the job was due, so that a replay that falls behind does not look fast.
 type Result struct {
 	// Line is the job's, counted from 1.
 	Line trace.Line
 	Job  trace.Job
 	// Late is how long after it was due the job was sent.
 	Late float64
-	// Wait is from reception at the upstream to the start of execution, where the
-	// upstream tells it.
-	Wait float64
-	// LastByte is the time to the end of the response.
+	// LastByte is the time to the end of the response; -1 without one.
 	LastByte float64
-	// Upstream is the address that the sidecar named; "" if it named none.
-	Upstream string
-	// Fetched means that it caused a fetch of its project's data. It is false if the
-	// upstream does not tell.
-	Fetched bool
-	// Status is the response's; 0 without one.
+	// Status and Header are the response's; 0 and nil without one.
 	Status int
+	Header http.Header
 	// Err is why there was no response, or not all of it; nil if all came.
 	Err error
 }
@@ -82,7 +68,10 @@ func Run(ctx context.Context, cfg Config) error {
 	ctx, cancel := context.WithTimeoutCause(ctx, longest, fmt.Errorf("replay: it is not over after %v", longest))
 	defer cancel()
 	if cfg.Transport == nil {
-		transport := newTransport()
+		transport := &http.Transport{ // of many submitters, who keep their connections
+			DialContext: (&net.Dialer{Timeout: 10 * time.Second}).DialContext, DisableCompression: true,
+			MaxIdleConnsPerHost: 256, IdleConnTimeout: time.Minute,
+		}
 		defer transport.CloseIdleConnections()
 		cfg.Transport = transport
 	}
@@ -95,42 +84,34 @@ func Run(ctx context.Context, cfg Config) error {
 	timer := time.NewTimer(0)
 	defer timer.Stop()
 	for i := range cfg.Jobs {
-		live := compress(cfg.Jobs[i], cfg.Speed)
-		timer.Reset(max(0, duration(live.Offset)-time.Since(p.began)))
+		timer.Reset(max(0, duration(cfg.Jobs[i].Offset)-time.Since(p.began)))
 		select {
 		case <-timer.C:
 		case <-ctx.Done():
 			return context.Cause(ctx)
 		}
-		running.Go(func() { p.play(ctx, i, &live) })
+		running.Go(func() { p.play(ctx, i) })
 	}
 	return nil
 }
 
-// newTransport is of many submitters, who keep their connections.
-func newTransport() *http.Transport {
-	return &http.Transport{
-		DialContext:         (&net.Dialer{Timeout: 10 * time.Second}).DialContext,
-		DisableCompression:  true,
-		MaxIdleConnsPerHost: 256,
-		IdleConnTimeout:     time.Minute,
-	}
-}
-
 // play takes one job to its end.
-func (p *player) play(ctx context.Context, i int, live *trace.Job) {
+func (p *player) play(ctx context.Context, i int) {
 	defer close(p.ended[i])
-	r := Result{Line: trace.Line(i + 1), Job: p.Jobs[i], Wait: -1, LastByte: -1}
-	due := p.began.Add(duration(live.Offset))
-	if live.After > 0 {
-		if before := p.ended[live.After-1]; !isClosed(before) {
+	r := Result{Line: trace.Line(i + 1), Job: p.Jobs[i], LastByte: -1}
+	due := p.began.Add(duration(r.Job.Offset))
+	if r.Job.After > 0 {
+		before := p.ended[r.Job.After-1]
+		select {
+		case <-before:
+		default:
 			<-before // it is closed at the end of the replay, if not before
 			due = time.Now()
 		}
 	}
-	since := func(at time.Time) float64 { return max(0, at.Sub(due).Seconds()) * p.Speed }
+	since := func(at time.Time) float64 { return max(0, at.Sub(due).Seconds()) }
 	r.Late = since(time.Now())
-	if r.Err = p.post(ctx, &r, live); r.Err == nil {
+	if r.Err = p.post(ctx, &r); r.Err == nil {
 		r.LastByte = since(time.Now())
 	}
 	p.observing.Lock()
@@ -138,18 +119,9 @@ func (p *player) play(ctx context.Context, i int, live *trace.Job) {
 	p.Observe(&r)
 }
 
-func isClosed(c <-chan struct{}) bool {
-	select {
-	case <-c:
-		return true
-	default:
-		return false
-	}
-}
-
 // post sends a job and reads its response to the end.
-func (p *player) post(ctx context.Context, r *Result, live *trace.Job) error {
-	sent, err := request(ctx, p.Name, p.Targets[live.Submitter%int64(len(p.Targets))], r.Line, live)
+func (p *player) post(ctx context.Context, r *Result) error {
+	sent, err := request(ctx, p.Name, p.Targets[r.Job.Submitter%int64(len(p.Targets))], r.Line, &r.Job)
 	if err != nil {
 		return err
 	}
@@ -158,27 +130,9 @@ func (p *player) post(ctx context.Context, r *Result, live *trace.Job) error {
 		return err
 	}
 	defer answer.Body.Close()
-	first := time.Now()
-	r.Status, r.Upstream = answer.StatusCode, answer.Header.Get("Pilotfish-Upstream")
-	if p.Hint != nil {
-		if hint, ok := p.Hint(answer.Header, first); ok {
-			r.Fetched, r.Wait = hint.Fetched > 0, max(-1, hint.Waited.Seconds()*p.Speed)
-		}
-	}
+	r.Status, r.Header = answer.StatusCode, answer.Header
 	_, err = io.Copy(io.Discard, answer.Body)
 	return err
-}
-
-// compress returns a job as it is in time that passes speed times as fast: its
-// offset, costs and timeouts divided by speed.
-func compress(job trace.Job, speed float64) trace.Job {
-	for _, seconds := range []*float64{
-		&job.Offset, &job.Load, &job.SharedRules, &job.Operators, &job.Output,
-		&job.Timeouts.Queue, &job.Timeouts.Evaluate, &job.Timeouts.Stream,
-	} {
-		*seconds /= speed
-	}
-	return job
 }
 
 // duration converts seconds.

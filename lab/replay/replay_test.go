@@ -16,7 +16,6 @@ import (
 	"github.com/stretchr/testify/require"
 	"go.uber.org/goleak"
 
-	"example.org/pilotfish/internal/pool"
 	"example.org/pilotfish/internal/report"
 	"example.org/pilotfish/internal/ruleserver"
 	"example.org/pilotfish/lab/trace"
@@ -37,7 +36,7 @@ func serve(t *testing.T, h http.Handler) string {
 func replayed(t *testing.T, ctx context.Context, jobs []trace.Job, change func(*Config), targets ...string) (map[trace.Line]Result, error) {
 	t.Helper()
 	results := map[trace.Line]Result{}
-	cfg := Config{Jobs: jobs, Speed: 1, Name: "test", Targets: targets}
+	cfg := Config{Jobs: jobs, Name: "test", Targets: targets}
 	change(&cfg)
 	cfg.Observe = func(r *Result) {
 		require.NotContains(t, results, r.Line, "observed twice")
@@ -68,52 +67,46 @@ func TestAgainstTheReferenceServer(t *testing.T) {
 	require.NoError(t, err)
 	t.Cleanup(server.Close)
 
-	const speed = 10
-	job := trace.Job{Project: "1", Load: 0.5, SharedRules: 0.4, Shared: "s1", Operators: 0.3, Output: 0.2,
+	job := trace.Job{Project: "1", Load: 0.05, SharedRules: 0.04, Shared: "s1", Operators: 0.03, Output: 0.02,
 		Timeouts: trace.Timeouts{Queue: 600, Evaluate: 600, Stream: 600}}
-	prefetch := trace.Job{Project: "2", Prefetch: true, Load: 0.5, Priority: selection.High}
+	prefetch := trace.Job{Project: "2", Prefetch: true, Load: 0.05, Priority: selection.High}
 	after, of2 := job, job
 	after.After = 2
 	of2.Project, of2.After = "2", 1
-	results, err := replayed(t, t.Context(), []trace.Job{prefetch, job, after, of2},
-		func(c *Config) { c.Speed, c.Hint = speed, report.Default().Hint }, serve(t, server.Handler()))
+	results, err := replayed(t, t.Context(), []trace.Job{prefetch, job, after, of2}, as, serve(t, server.Handler()))
 	require.NoError(t, err)
 	require.Len(t, results, 4)
 	for line, r := range results {
 		require.True(t, r.OK(), "line %d: status %d, %v", line, r.Status, r.Err)
-		assert.GreaterOrEqual(t, r.LastByte, r.Wait)
 	}
 	// Sleeping is never shorter than asked for.
 	assert.GreaterOrEqual(t, executions["test-1"], 50*time.Millisecond)
 	assert.GreaterOrEqual(t, executions["test-2"], 140*time.Millisecond)
-	assert.GreaterOrEqual(t, results[2].LastByte, 1.4, "in the trace's seconds")
+	assert.GreaterOrEqual(t, results[2].LastByte, 0.14)
 	fetches := map[trace.Line]bool{}
 	for line, r := range results {
-		fetches[line] = r.Fetched
+		hint, _ := report.Default().Hint(r.Header, time.Now())
+		fetches[line] = hint.Fetched > 0
 	}
 	assert.Equal(t, map[trace.Line]bool{1: true, 2: true, 3: false, 4: false}, fetches)
 }
 
 // TestAfter: a job is sent when the one that it waits for has ended, and is due then.
-// Times are told in the trace's seconds.
 func TestAfter(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		begin := time.Now()
 		results, err := replayed(t, t.Context(), []trace.Job{{}, {}, {After: 1}}, func(c *Config) {
-			c.Speed = 10
 			c.Transport = transport(func(*http.Request) (*http.Response, error) {
 				time.Sleep(2 * time.Second)
 				return &http.Response{StatusCode: http.StatusOK, Header: http.Header{}, Body: http.NoBody}, nil
 			})
-			c.Hint = func(http.Header, time.Time) (pool.Hint, bool) { return pool.Hint{Waited: time.Second}, true }
 		}, "http://localhost")
 		require.NoError(t, err)
 		assert.Equal(t, 4*time.Second, time.Since(begin), "two jobs at once, and then the third")
 		require.Len(t, results, 3)
 		for line, r := range results {
 			assert.Zero(t, r.Late, "line %d", line)
-			assert.Equal(t, 20.0, r.LastByte, "line %d", line)
-			assert.Equal(t, 10.0, r.Wait, "line %d", line)
+			assert.Equal(t, 2.0, r.LastByte, "line %d", line)
 		}
 	})
 }
@@ -127,9 +120,9 @@ func TestSubmittersHaveTheirTargets(t *testing.T) {
 	targets := []string{named("a:1"), named("b:1")}
 	results, err := replayed(t, t.Context(), []trace.Job{{Submitter: 0}, {Submitter: 5}, {Submitter: 2}}, as, targets...)
 	require.NoError(t, err)
-	assert.Equal(t, "a:1", results[1].Upstream)
-	assert.Equal(t, "b:1", results[2].Upstream)
-	assert.Equal(t, "a:1", results[3].Upstream)
+	assert.Equal(t, "a:1", results[1].Header.Get("Pilotfish-Upstream"))
+	assert.Equal(t, "b:1", results[2].Header.Get("Pilotfish-Upstream"))
+	assert.Equal(t, "a:1", results[3].Header.Get("Pilotfish-Upstream"))
 }
 
 func TestEndings(t *testing.T) {

@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"net/http"
+	"strings"
 
 	"github.com/go-json-experiment/json"
 
@@ -14,69 +15,60 @@ import (
 // costHeader tells a reference server that trusts it what a job costs.
 const costHeader = "X-Cost"
 
-// body is a job as a submitter sends it.
-type body struct {
-	Session   string        `json:"session_id"`
-	Project   trace.Project `json:"project_id,omitzero"`
-	Priority  string        `json:"priority"`
-	Timeouts  timeouts      `json:"timeouts,omitzero"`
-	Shared    []operator    `json:"shared_operators,omitempty"`
-	Operators []operator    `json:"operators,omitempty"`
-}
+// object is JSON.
+type object = map[string]any
 
-type timeouts struct {
-	Queue    float64 `json:"queue_seconds,omitzero"`
-	Evaluate float64 `json:"evaluate_seconds,omitzero"`
-	Stream   float64 `json:"stream_seconds,omitzero"`
-}
-
-// operator is a rule that costs almost nothing. Its text tells it from others.
-type operator struct {
-	Name    string   `json:"name"`
-	Actions []action `json:"actions"`
-}
-
-type action struct {
-	Field string `json:"field"`
-	Kind  string `json:"action"`
-	Value value  `json:"value"`
-}
-
-type value struct {
-	Type string `json:"type"`
-	Text string `json:"value"`
-}
-
-func mark(name, text string) []operator {
-	return []operator{{Name: name, Actions: []action{{Field: name, Kind: "set", Value: value{"static", text}}}}}
+// mark is a rule that costs almost nothing. Its text tells it from others.
+func mark(name, text string) []object {
+	set := object{"field": name, "action": "set", "value": object{"type": "static", "value": text}}
+	return []object{{"name": name, "actions": []object{set}}}
 }
 
 // content is what a job sends, and where. Jobs that share rules have the same text there. The rules of its channel
 // have a text that no other job has.
-func content(name string, line trace.Line, job *trace.Job) (path string, content any) {
+func content(name string, line trace.Line, job *trace.Job) (path string, content object) {
 	if len(job.Blocks) > 0 {
 		return "/v1/chat/completions", newPrompt(job)
 	}
-	b := body{
-		Session:  fmt.Sprintf("%s-%d", name, line),
-		Project:  job.Project,
-		Priority: job.Priority.String(),
-		Timeouts: timeouts(job.Timeouts),
+	session := fmt.Sprintf("%s-%d", name, line)
+	content = object{"session_id": session, "priority": job.Priority.String()}
+	if job.Project != "" {
+		content["project_id"] = job.Project
+	}
+	if t := job.Timeouts; t != (trace.Timeouts{}) {
+		content["timeouts"] = object{"queue_seconds": t.Queue, "evaluate_seconds": t.Evaluate, "stream_seconds": t.Stream}
 	}
 	if job.Prefetch { // it applies no rules
-		return "/v1/jobs", b
+		return "/v1/jobs", content
 	}
-	b.Operators = mark("channel", b.Session)
+	content["operators"] = mark("channel", session)
 	if job.SharedRules > 0 {
-		b.Shared = mark("shared", name+" "+job.Shared)
+		content["shared_operators"] = mark("shared", name+" "+job.Shared)
 	}
-	return "/v1/jobs", b
+	return "/v1/jobs", content
+}
+
+// tokenBytes is how long a token is.
+const tokenBytes = 4
+
+// newPrompt is a request to a server of a language model, as OpenAI's API has it, with a text of the length of the job's
+// prompt. The texts of two jobs are alike as far as their blocks are.
+func newPrompt(job *trace.Job) object {
+	var text strings.Builder
+	for i, block := range job.Blocks {
+		tokens := min(trace.BlockTokens, job.Read-int64(i)*trace.BlockTokens)
+		number := fmt.Sprintf("%016x", uint64(block))
+		text.WriteString(strings.Repeat(number, trace.BlockTokens*tokenBytes/len(number))[:tokens*tokenBytes])
+	}
+	return object{
+		"model": "trace", "messages": []object{{"role": "user", "content": text.String()}}, "max_tokens": job.Write, "stream": true,
+	}
 }
 
 // request is a job's HTTP request to a target.
 func request(ctx context.Context, name, target string, line trace.Line, job *trace.Job) (*http.Request, error) {
 	path, content := content(name, line, job)
-	text, err := json.Marshal(content)
+	text, err := json.Marshal(content, json.Deterministic(true))
 	if err != nil {
 		return nil, fmt.Errorf("replay: line %d: %w", line, err)
 	}

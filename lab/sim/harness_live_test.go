@@ -10,6 +10,7 @@ import (
 	"sync"
 	"testing"
 	"testing/fstest"
+	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -147,13 +148,14 @@ func (c *cluster) replay(t *testing.T, jobs []trace.Job) map[trace.Line]seen {
 	transport := &http.Transport{DialContext: c.network.Dial, DisableCompression: true, MaxIdleConnsPerHost: 256}
 	defer transport.CloseIdleConnections()
 	require.NoError(t, replay.Run(c.ctx, replay.Config{
-		Jobs: jobs, Targets: c.targets, Speed: 1, Name: "live", Hint: report.Default().Hint, Transport: transport,
+		Jobs: jobs, Targets: c.targets, Name: "live", Transport: transport,
 		Observe: func(r *replay.Result) {
 			if !assert.True(t, r.OK(), "line %d: status %d, %v", r.Line, r.Status, r.Err) {
 				return
 			}
-			wait := r.Late + r.Wait
-			results[r.Line] = seen{r.Upstream, wait, r.LastByte - wait, r.Fetched}
+			hint, _ := report.Default().Hint(r.Header, time.Time{})
+			wait := r.Late + hint.Waited.Seconds()
+			results[r.Line] = seen{r.Header.Get("Pilotfish-Upstream"), wait, r.LastByte - wait, hint.Fetched > 0}
 		},
 	}))
 	return results

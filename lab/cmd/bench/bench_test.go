@@ -14,6 +14,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/prometheus/procfs"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
@@ -64,16 +65,16 @@ func TestSmoke(t *testing.T) {
 	var stdout, stderr bytes.Buffer
 	c := compareCommand{
 		Pilotfish: []string{"pilotfish=" + pilotfish, "other=" + pilotfish}, Peer: []string{"pilotfish", "other"},
-		Rounds: 1, Duration: 50 * time.Millisecond, waiting: 50, stream: 1_000_000,
+		Rounds: 1, Duration: 50 * time.Millisecond, waiting: 50,
 	}
 	require.NoError(t, c.Run(cli.Console{Out: &stdout, Err: &stderr}), "%s", &stderr)
-	for _, s := range scenarios(50, 1000000) {
+	for _, s := range scenarios(50) {
 		_, text, found := strings.Cut(stdout.String(), "\n"+s.name+"  ")
 		require.True(t, found, "%s", s.name)
 		text, _, _ = strings.Cut(text, "\n\n")
 		assert.Regexp(t, `\npilotfish +[0-9.]+`, text)
 		assert.Regexp(t, `\nother +[0-9.]+`, text)
-		if !s.ofProcess {
+		if !s.waits {
 			assert.Regexp(t, `\nno proxy +[0-9]`, text)
 			assert.Regexp(t, `cpu us/job +added p50 us`, text)
 		}
@@ -85,17 +86,15 @@ func TestSmoke(t *testing.T) {
 func TestRace(t *testing.T) {
 	dir := t.TempDir()
 	var stdout, stderr bytes.Buffer
-	c := raceCommand{
-		Pilotfish: built(t), Rounds: 1, Save: dir, length: 20 * time.Second, jobs: 60, speed: 20,
-		trace: []string{"sources"}, entrant: []string{"pilotfish"},
-	}
+	c := raceCommand{Pilotfish: built(t), Rounds: 1, Save: dir, length: time.Second, jobs: 60}
+	t.Setenv("PATH", t.TempDir()) // no peer is there
 	require.NoError(t, c.Run(cli.Console{Out: &stdout, Err: &stderr}), "%s", &stderr)
 	saved, err := os.ReadFile(filepath.Join(dir, "race.txt"))
 	require.NoError(t, err)
 	assert.Equal(t, stdout.String(), string(saved))
 	svg, err := os.ReadFile(filepath.Join(dir, "race.svg"))
 	require.NoError(t, err)
-	assert.Equal(t, 2, bytes.Count(svg, []byte("<rect")))
+	assert.Equal(t, 2*len(raced), bytes.Count(svg, []byte("<rect")))
 	const times, fetches, lost = ` +[0-9.]+ +[0-9.]+ +[0-9.]+ +[0-9.]+ +[0-9.]+`, ` +[1-9][0-9.]*`, ` +0\.00`
 	assert.Regexp(t, `\npilotfish, one sidecar`+times+fetches+lost, stdout.String())
 	assert.Regexp(t, `\npilotfish, three sidecars`+times+fetches+lost, stdout.String())
@@ -106,7 +105,7 @@ func TestALostJobWaitedAsLongAsItMay(t *testing.T) {
 	nobody, err := loopback.Reserve()
 	require.NoError(t, err)
 	jobs := []trace.Job{{Project: "1", Operators: 1, Timeouts: trace.Timeouts{Queue: 240}}}
-	f, err := (&servers{}).play(t.Context(), []string{"http://" + nobody}, jobs, 1)
+	f, err := (&servers{}).play(t.Context(), []string{"http://" + nobody}, jobs)
 	require.NoError(t, err)
 	assert.InDelta(t, 240, f[0].value, 1, f[0].name)
 	assert.Equal(t, []figure{{"fetches per 1,000", 0}, {"lost per 1,000", 1000}}, f[5:7])
@@ -183,16 +182,14 @@ exec `+pilotfish+` serve --admin 127.0.0.1:0 --upstream 127.0.0.1:1 --listen 127
 		both, _, err := all[i].start(t.Context(), setting{Dir: dir, Upstreams: []string{"127.0.0.1:1", "127.0.0.1:2"}}, 4<<10)
 		require.NoError(t, err)
 		defer both.stop()
-		require.Len(t, both, 2)
-		one, err := both[0].memory()
+		count := func(procfs.Proc) (float64, error) { return 1, nil }
+		programs, err := both.sum(count)
 		require.NoError(t, err)
-		total, err := both.memory()
-		require.NoError(t, err)
-		assert.Greater(t, total, one)
+		assert.Equal(t, 2.0, programs)
 		both.stop()
-		for _, p := range both {
-			<-p.ended
-		}
+		programs, err = both.sum(count)
+		require.NoError(t, err)
+		assert.Zero(t, programs)
 		return
 	}
 	t.Fatal("there is none")

@@ -21,8 +21,7 @@ type compareCommand struct {
 	Peer      []string      `placeholder:"TEXT" help:"Measure only peers whose name contains this; repeat for more."`
 	Scenario  []string      `placeholder:"TEXT" help:"Measure only scenarios whose name contains this; repeat for more."`
 
-	waiting int   // jobs that wait at one time
-	stream  int64 // bytes of the long answer
+	waiting int // jobs that wait at one time
 }
 
 // Run measures in rounds: within a round, every scenario of every peer once,
@@ -40,8 +39,8 @@ func (c *compareCommand) Run(console cli.Console) error {
 	r := &results{setting: fmt.Sprintf("%d rounds of %v", c.Rounds, c.Duration)}
 	there := r.present(peers(c.Envoy, c.Pilotfish), c.Peer)
 	wrkPath := installed("wrk")
-	scenarios := slices.DeleteFunc(scenarios(c.waiting, c.stream), func(s scenario) bool {
-		return !named(s.name, c.Scenario) || wrkPath == "" && !s.ofProcess
+	scenarios := slices.DeleteFunc(scenarios(c.waiting), func(s scenario) bool {
+		return !named(s.name, c.Scenario) || wrkPath == "" && !s.waits
 	})
 	if wrkPath == "" {
 		r.missing = append(r.missing, "wrk: not installed; without it there is no load")
@@ -99,8 +98,8 @@ func (c *compareCommand) round(ctx context.Context, dir, wrkPath string, s *scen
 		return err
 	}
 	got := map[string][]figure{}
-	if !s.ofProcess {
-		if got[direct], err = s.measure(ctx, m, s, nil, upstreams.addresses[0]); err != nil {
+	if !s.waits {
+		if got[direct], err = s.measure(ctx, m, nil, upstreams.addresses[0]); err != nil {
 			return err
 		}
 	}
@@ -131,7 +130,7 @@ func one(ctx context.Context, dir string, m *machine, s *scenario, p *peer) ([]f
 		return nil, err
 	}
 	defer proxy.stop()
-	figures, err := s.measure(ctx, m, s, proxy, address)
+	figures, err := s.measure(ctx, m, proxy, address)
 	if err != nil {
 		err = fmt.Errorf("%w; the proxy said: %s", err, proxy.said())
 	}
@@ -139,10 +138,9 @@ func one(ctx context.Context, dir string, m *machine, s *scenario, p *peer) ([]f
 }
 
 const (
-	direct     = "no proxy" // times are compared with it
-	latency    = "p50 us"
-	cpuPerJob  = "cpu us/job"
-	cpuPerByte = "cpu s/GB"
+	direct    = "no proxy" // times are compared with it
+	latency   = "p50 us"
+	cpuPerJob = "cpu us/job"
 )
 
 // beside are a peer's figures of a round, with the time that it adds to that without a proxy, and the
@@ -161,7 +159,7 @@ func beside(got map[string][]figure, peer, subject string) (all []figure) {
 			f = figure{"added " + latency, f.value - value(direct, latency)}
 		}
 		all = append(all, f)
-		if own := value(subject, f.name); (f.name == cpuPerJob || f.name == cpuPerByte) && peer != subject && own > 0 && f.value > 0 {
+		if own := value(subject, f.name); f.name == cpuPerJob && peer != subject && own > 0 && f.value > 0 {
 			all = append(all, figure{subject + "'s cpu / this", own / f.value})
 		}
 	}

@@ -23,8 +23,8 @@ func run(args []string, stdout, stderr io.Writer) int {
 		Description: "Measures what pilotfish costs beside its peers.",
 		Version:     cli.Version("devel"),
 		Commands: []cli.Command{
-			{Name: "compare", About: "Measure pilotfish and its peers in interleaved rounds, and print tables.", Do: &compareCommand{waiting: 10_000, stream: 2e9}},
-			{Name: "race", About: "Send the same jobs through pilotfish and its peers, to reference servers, and compare waits.", Do: &raceCommand{length: 5 * time.Minute, jobs: 2000, speed: 1}},
+			{Name: "compare", About: "Measure pilotfish and its peers in interleaved rounds, and print tables.", Do: &compareCommand{waiting: 10_000}},
+			{Name: "race", About: "Send the same jobs through pilotfish and its peers, to reference servers, and compare waits.", Do: &raceCommand{length: 5 * time.Minute, jobs: 2000}},
 		},
 	}
 	return p.Run(args, cli.Console{Out: stdout, Err: stderr})

@@ -3,6 +3,8 @@
 package main
 
 import (
+	"bytes"
+	"cmp"
 	"context"
 	"embed"
 	"fmt"
@@ -44,40 +46,29 @@ func (p *peer) installed() bool {
 type setting struct {
 	Dir       string // for its files
 	Listen    string
-	Admin     string // pilotfish's second port
 	Upstreams []string
-	Buffer    int    // bytes that hold a request with its body
-	ByBody    bool   // choose by the project in the body
-	Text      bool   // the project is a text, not a number
-	Interval  string // between two reports to pilotfish; "" is its default
-	Root      bool   // bench runs as root
-	Files     uint64
+	Buffer    int  // bytes that hold a request with its body
+	ByBody    bool // choose by the project in the body
+	Files     int  // that it may open
 }
 
 // Connections is how many jobs a proxy can have at one time, with two connections each.
-func (s setting) Connections() int { return mostJobs(s.Files) }
+func (s setting) Connections() int { return s.Files/2 - 500 }
 
-// mostJobs is how many jobs a proxy with so many open files can have at one time.
-func mostJobs(files uint64) int { return int(files-min(files, 1000)) / 2 }
-
-// Port is the port where the peer listens.
-func (s setting) Port() string { return portOf(s.Listen) }
-
-// Endpoints are the ports of the upstreams.
-func (s setting) Endpoints() []string {
-	ports := make([]string, len(s.Upstreams))
-	for i, u := range s.Upstreams {
-		ports[i] = portOf(u)
-	}
-	return ports
+// openFiles raises the limit of open files as far as it may be, and returns it.
+// The programs that bench starts inherit it.
+func openFiles() int {
+	var limit syscall.Rlimit
+	_ = syscall.Getrlimit(syscall.RLIMIT_NOFILE, &limit)
+	limit.Cur = min(limit.Max, 40_000)
+	_ = syscall.Setrlimit(syscall.RLIMIT_NOFILE, &limit) // up to the bound that the system sets, it is allowed
+	return int(limit.Cur)
 }
 
-func portOf(address string) string {
+// Port is the port of an address.
+func (setting) Port(address string) (string, error) {
 	_, port, err := net.SplitHostPort(address)
-	if err != nil {
-		panic("BUG: bench: a listener's address without a port: " + err.Error())
-	}
-	return port
+	return port, err
 }
 
 // meshName is an Envoy that asks a pilotfish on the same machine (docs/mesh.md).
@@ -131,34 +122,26 @@ var configs embed.FS
 
 // start starts the peer, and waits until it accepts connections. body is the size of the
 // largest job.
-func (p *peer) start(ctx context.Context, s setting, body int) (_ proxy, address string, err error) {
-	s.Buffer, s.ByBody, s.Root, s.Files = max(16<<10, body+8<<10), p.byBody, os.Geteuid() == 0, openFiles()
+func (p *peer) start(ctx context.Context, s setting, body int) (_ *proxy, address string, err error) {
+	s.Buffer, s.ByBody, s.Files = max(16<<10, body+8<<10), p.byBody, openFiles()
 	if s.Listen, err = loopback.Reserve(); err != nil {
 		return nil, "", err
 	}
-	if s.Admin, err = loopback.Reserve(); err != nil {
-		return nil, "", err
-	}
+	ctx, cancel := context.WithCancel(ctx)
+	all := &proxy{output: filepath.Join(s.Dir, "output"), cancel: cancel}
 	socket := filepath.Join(s.Dir, "mesh.sock")
-	_ = os.Remove(socket) // of a round before
-	var all proxy
+	for _, old := range []string{all.output, socket} {
+		_ = os.Remove(old) // of a round before
+	}
 	for _, step := range p.steps {
-		path := filepath.Join(s.Dir, step.config)
-		if err := s.write(path, step.config); err != nil {
-			all.stop()
-			return nil, "", err
-		}
-		one, err := start(path+".output", step.program, append(step.args, path)...)
-		if err != nil {
-			all.stop()
-			return nil, "", err
-		}
-		all = append(all, one)
-		network, at := "tcp", s.Listen
+		network, at, path := "tcp", s.Listen, filepath.Join(s.Dir, step.config)
 		if step.socket {
 			network, at = "unix", socket
 		}
-		if err := one.ready(ctx, network, at); err != nil {
+		if err = s.write(path, step.config); err == nil {
+			err = all.start(ctx, network, at, step.program, append(step.args, path)...)
+		}
+		if err != nil {
 			all.stop()
 			return nil, "", fmt.Errorf("%s: %w", p.name, err)
 		}
@@ -172,31 +155,6 @@ func (s setting) write(path, name string) error {
 	if err != nil {
 		return err
 	}
-	file, err := os.Create(path)
-	if err != nil {
-		return err
-	}
-	defer file.Close()
-	if err := t.Execute(file, s); err != nil {
-		return err
-	}
-	return file.Close()
-}
-
-// openFiles raises the limit of open files as far as it may be, and returns it.
-// The programs that bench starts inherit it.
-func openFiles() uint64 {
-	var limit syscall.Rlimit
-	if err := syscall.Getrlimit(syscall.RLIMIT_NOFILE, &limit); err != nil {
-		return 1024
-	}
-	const wanted = 40_000
-	higher := syscall.Rlimit{Cur: max(limit.Max, wanted), Max: max(limit.Max, wanted)}
-	if syscall.Setrlimit(syscall.RLIMIT_NOFILE, &higher) == nil { // root may
-		return higher.Cur
-	}
-	limit.Cur = limit.Max
-	_ = syscall.Setrlimit(syscall.RLIMIT_NOFILE, &limit) // it is allowed; the limit that holds is read anew
-	_ = syscall.Getrlimit(syscall.RLIMIT_NOFILE, &limit)
-	return limit.Cur
+	var text bytes.Buffer
+	return cmp.Or(t.Execute(&text, s), os.WriteFile(path, text.Bytes(), 0o600))
 }

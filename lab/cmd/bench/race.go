@@ -25,12 +25,8 @@ type raceCommand struct {
 	Rounds    int    `default:"3" help:"How often everything is measured, each time with other traces."`
 	Save      string `type:"existingdir" placeholder:"DIR" help:"Write race.txt and race.svg there."`
 
-	// How long the traces are, in their own time; how many jobs each has; and how many times as fast time passes.
-	length time.Duration
-	jobs   int
-	speed  float64
-	// Only entrants and traces whose name contains one of these; none is all.
-	entrant, trace []string
+	length time.Duration // of the traces
+	jobs   int           // of each
 }
 
 // The reference servers of an entrant, and the virtual cores of each. A joblet sleeps on its core.
@@ -68,16 +64,16 @@ func (c *raceCommand) Run(console cli.Console) error {
 		return err
 	}
 	defer os.RemoveAll(dir)
-	r := &results{setting: fmt.Sprintf("%d servers of %d virtual cores, %d jobs in %v, %v times as fast, %d rounds\nTimes are in seconds of the trace.",
-		raceServers, raceCores, c.jobs, c.length, c.speed, c.Rounds)}
-	there := r.present(c.entrants(), c.entrant)
+	r := &results{setting: fmt.Sprintf("%d servers of %d virtual cores, %d jobs in %v, %d rounds\nTimes are in seconds.",
+		raceServers, raceCores, c.jobs, c.length, c.Rounds)}
+	there := r.present(c.entrants(), nil)
 	for round := range c.Rounds {
 		all, err := c.measurements(there, round)
 		if err != nil {
 			return err
 		}
 		fmt.Fprintf(console.Err, "round %d of %d: it takes %v, and as long as the last jobs wait\n",
-			round+1, c.Rounds, time.Duration(float64(c.length)/c.speed))
+			round+1, c.Rounds, c.length)
 		var running sync.WaitGroup
 		for i, m := range all {
 			running.Go(func() { m.figures, m.err = c.one(ctx, filepath.Join(dir, fmt.Sprint(i)), &m.peer, m.jobs) })
@@ -114,9 +110,6 @@ func (c *raceCommand) Run(console cli.Console) error {
 // measurements are those of a round.
 func (c *raceCommand) measurements(there []peer, round int) (all []*measurement, err error) {
 	for i, t := range raced {
-		if !named(t.name, c.trace) {
-			continue
-		}
 		jobs, err := c.draw(i, round)
 		if err != nil {
 			return nil, err
@@ -151,7 +144,7 @@ func (c *raceCommand) draw(number, round int) ([]trace.Job, error) {
 
 // one measures an entrant before servers of its own.
 func (c *raceCommand) one(ctx context.Context, dir string, e *peer, jobs []trace.Job) ([]figure, error) {
-	servers, err := startServers(raceServers, raceCores, jobs)
+	servers, err := startServers(raceServers, raceCores)
 	if err != nil {
 		return nil, err
 	}
@@ -162,8 +155,7 @@ func (c *raceCommand) one(ctx context.Context, dir string, e *peer, jobs []trace
 		processes = 3
 	}
 	for i := range processes {
-		s := setting{Dir: filepath.Join(dir, fmt.Sprint(i)), Upstreams: servers.addresses, Text: true,
-			Interval: time.Duration(float64(5*time.Second) / c.speed).String()}
+		s := setting{Dir: filepath.Join(dir, fmt.Sprint(i)), Upstreams: servers.addresses}
 		if err := os.MkdirAll(s.Dir, 0o755); err != nil {
 			return nil, err
 		}
@@ -174,5 +166,5 @@ func (c *raceCommand) one(ctx context.Context, dir string, e *peer, jobs []trace
 		defer p.stop()
 		targets = append(targets, "http://"+address)
 	}
-	return servers.play(ctx, targets, jobs, c.speed)
+	return servers.play(ctx, targets, jobs)
 }

@@ -3,13 +3,15 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 	"io"
 	"math"
-	"os"
 	"runtime"
 	"slices"
 	"strings"
+
+	"github.com/prometheus/procfs"
 
 	"example.org/pilotfish/lab/stats"
 )
@@ -41,18 +43,13 @@ type row struct {
 
 // machineName says on what was measured.
 func machineName() string {
-	model := "unknown processor"
-	if text, err := os.ReadFile("/proc/cpuinfo"); err == nil {
-		if _, rest, found := strings.Cut(string(text), "model name"); found {
-			line, _, _ := strings.Cut(rest, "\n")
-			model = strings.TrimLeft(line, "\t :")
-		}
+	fs, err := procfs.NewDefaultFS()
+	processors, unread := fs.CPUInfo()
+	kernel, unknown := fs.SysctlStrings("kernel.osrelease")
+	if err := errors.Join(err, unread, unknown); err != nil {
+		return err.Error()
 	}
-	kernel, err := os.ReadFile("/proc/sys/kernel/osrelease")
-	if err != nil {
-		kernel = []byte("unknown")
-	}
-	return fmt.Sprintf("%d x %s, Linux %s, %s", runtime.NumCPU(), model, strings.TrimSpace(string(kernel)), runtime.Version())
+	return fmt.Sprintf("%d x %s, Linux %s, %s", len(processors), processors[0].ModelName, kernel[0], runtime.Version())
 }
 
 // add adds a round's figures of a peer.

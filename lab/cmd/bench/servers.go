@@ -6,9 +6,9 @@ import (
 	"context"
 	"fmt"
 	"sync"
-	"testing/fstest"
 
 	"example.org/pilotfish/internal/ruleserver"
+	"example.org/pilotfish/internal/ruleserver/example"
 	"example.org/pilotfish/lab/replay"
 	"example.org/pilotfish/lab/stats"
 	"example.org/pilotfish/lab/trace"
@@ -26,16 +26,12 @@ type servers struct {
 }
 
 // startServers starts servers that have a feed for every project, and nothing in their caches.
-func startServers(count, cores int, jobs []trace.Job) (*servers, error) {
+func startServers(count, cores int) (*servers, error) {
 	s := &servers{records: map[string]ruleserver.Record{}}
-	feeds := fstest.MapFS{}
-	for i := range jobs {
-		feeds[string(jobs[i].Project)+".csv"] = &fstest.MapFile{Data: []byte("id\n1\n")}
-	}
 	set := ruleserver.Defaults()
 	set.Cores, set.TrustCost, set.MaxJobs, set.CacheBytes = cores, true, 10_000, 64<<30 // all data fits
 	for range count {
-		server, err := ruleserver.New(ruleserver.Config{Settings: set, Feeds: feeds, OnJob: s.record})
+		server, err := ruleserver.New(ruleserver.Config{Settings: set, Feeds: example.AnyFeeds(), OnJob: s.record})
 		if err == nil {
 			s.running = append(s.running, server)
 			err = s.serve(server.Handler())
@@ -69,11 +65,11 @@ func (s *servers) record(r ruleserver.Record) {
 
 // play sends the jobs when they are due. A job's wait is its time, from when it was due to
 // its end, without the time for which its server executed it; so it has the wait in a proxy.
-func (s *servers) play(ctx context.Context, targets []string, jobs []trace.Job, speed float64) ([]figure, error) {
+func (s *servers) play(ctx context.Context, targets []string, jobs []trace.Job) ([]figure, error) {
 	const name = "race"
 	var ended []replay.Result
 	err := replay.Run(ctx, replay.Config{
-		Jobs: jobs, Targets: targets, Speed: speed, Observe: func(r *replay.Result) { ended = append(ended, *r) }, Name: name,
+		Jobs: jobs, Targets: targets, Observe: func(r *replay.Result) { ended = append(ended, *r) }, Name: name,
 	})
 	if err != nil {
 		return nil, err
@@ -94,7 +90,7 @@ func (s *servers) play(ctx context.Context, targets []string, jobs []trace.Job, 
 		if r.Job.Prefetch {
 			continue // nobody waits for it
 		}
-		executed := (record.Total - record.Facts.Wait).Seconds() * speed
+		executed := (record.Total - record.Facts.Wait).Seconds()
 		run.Add(r.Job.Priority, max(0, r.LastByte-executed), min(executed, r.LastByte))
 	}
 	low, per1k := run.Summary(selection.Low, stats.Wait), 1000/float64(max(1, len(ended)))

@@ -11,14 +11,14 @@ import (
 	"net/http"
 	"strconv"
 	"strings"
+	"sync"
 	"sync/atomic"
 )
 
 // The paths of the stub upstreams.
 const (
-	jobPath    = "/v1/jobs" // answered at once
-	streamPath = "/stream/" // so many bytes, in chunks
-	waitPath   = "/wait"    // answered never
+	jobPath  = "/v1/jobs" // answered at once
+	waitPath = "/wait"    // answered never
 )
 
 // listeners are upstreams by HTTP.
@@ -71,60 +71,25 @@ type stub struct {
 var jobAnswer = strings.Repeat("id,title,price\n", 4) + "end\n"
 
 func (u *stub) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	if p := projectOf(r.Body); p >= 0 && p < projects {
-		u.projects[p].Store(true)
-	}
 	w.Header()["Date"] = nil
-	switch {
-	case r.URL.Path == jobPath:
+	switch r.URL.Path {
+	case jobPath:
+		if p, ok := projectOf(r.Body); ok {
+			u.projects[p].Store(true)
+		}
 		u.completed.Add(1)
 		w.Header().Set("Content-Length", "64")
 		_, _ = io.WriteString(w, jobAnswer) // a submitter that left is no news
-	case r.URL.Path == waitPath:
+	case waitPath:
+		_, _ = projectOf(r.Body)
 		u.waiting.Add(1)
 		defer u.waiting.Add(-1)
 		<-r.Context().Done()
-	case strings.HasPrefix(r.URL.Path, streamPath):
-		n, _ := strconv.ParseInt(r.URL.Path[len(streamPath):], 10, 64)
-		for chunk := bytes.Repeat([]byte("x"), 32<<10); n > 0; n -= int64(len(chunk)) {
-			if _, err := w.Write(chunk[:min(n, int64(len(chunk)))]); err != nil {
-				return
-			}
-		}
-	default:
-		u.page(w, r.URL.Path)
-	}
-}
-
-// projectOf reads a job's body, and the project that stands at its end; -1 is none.
-func projectOf(body io.Reader) int {
-	const most = 32 // bytes that the end of a body takes
-	var tail []byte
-	buffer := make([]byte, 16<<10)
-	for {
-		n, err := body.Read(buffer)
-		tail = append(tail, buffer[max(0, n-most):n]...)
-		tail = tail[max(0, len(tail)-most):]
-		if err != nil {
-			break
-		}
-	}
-	digits := bytes.TrimRight(tail, "}")
-	n, err := strconv.Atoi(string(digits[bytes.LastIndexByte(digits, ':')+1:]))
-	if err != nil {
-		return -1
-	}
-	return n
-}
-
-// page is what the stub reports: nothing to do, 64 cores, and the projects that it has.
-func (u *stub) page(w http.ResponseWriter, path string) {
-	switch path {
-	case "/metrics":
+	case "/metrics": // nothing to do, and 64 cores
 		w.Header().Set("Content-Type", "text/plain; version=0.0.4")
 		fmt.Fprintf(w, "ruleserver_stalled_joblets 0\nruleserver_jobs_running 0\nruleserver_cores 64\nruleserver_cores_busy 0\n"+
 			"ruleserver_jobs_completed_total %d\n", u.completed.Load())
-	default:
+	default: // the projects that it has
 		var ids []string
 		for i := range u.projects {
 			if u.projects[i].Load() {
@@ -134,4 +99,17 @@ func (u *stub) page(w http.ResponseWriter, path string) {
 		w.Header().Set("Content-Type", "application/json")
 		fmt.Fprintf(w, `{"projects":[%s]}`, strings.Join(ids, ","))
 	}
+}
+
+var buffers = sync.Pool{New: func() any { return new(bytes.Buffer) }}
+
+// projectOf reads a job's body, and the project that stands at its end.
+func projectOf(body io.Reader) (project int, ok bool) {
+	text := buffers.Get().(*bytes.Buffer)
+	defer buffers.Put(text)
+	text.Reset()
+	_, _ = text.ReadFrom(body) // half a body has no project
+	all := text.Bytes()
+	n, err := strconv.Atoi(string(bytes.TrimRight(all[bytes.LastIndexByte(all, ':')+1:], "}")))
+	return n, err == nil && n >= 0 && n < projects
 }
