@@ -16,8 +16,6 @@ type Choice struct {
 	// Cache is the project's cache status there.
 	Cache selection.Cache
 	Why
-	// Fetch is how long a fetch of the project's data was expected to take, in seconds.
-	Fetch float64
 	// Expected is how long the project's jobs usually take once they run, in seconds; 0 is
 	// not known.
 	Expected float64

@@ -62,13 +62,14 @@ func (p *Pool) comesOnce(project *projectState, c *candidates, first bool) float
 		seen = seen || c.views[i].Cache != selection.NotCached
 	}
 	project.seen = true
-	if first && project.id != 0 {
-		p.once.observe(!seen)
-	}
+	once := 1.0
 	if seen {
-		return 0
+		once = 0
 	}
-	return p.once.share
+	if first && project.id != 0 {
+		p.once.observe(once)
+	}
+	return once * p.once.mean
 }
 
 // pick picks one of the views. costs are what the policy weighed; nil if it cannot say.
@@ -101,7 +102,7 @@ func (p *Pool) job(now time.Time, priority selection.Priority, n *need) selectio
 func (p *Pool) assign(now time.Time, waiter Waiter, job selection.Job, n *need, c *candidates, i int, costs []selection.Cost, entered entry) *Assignment {
 	m, v := c.members[i], &c.views[i]
 	a := &Assignment{
-		Choice: Choice{Address: m.Address, Claimed: now, Fetch: job.Fetch, Expected: p.length(n.project), Why: Why{Panic: !c.count.breakers}},
+		Choice: Choice{Address: m.Address, Claimed: now, Expected: p.length(n.project), Why: Why{Panic: !c.count.breakers}},
 		pool:   p, member: m, need: *n, atBreaker: entered, idle: v.Jobs < v.Cores,
 		waiting: waiting{job: waiter, priority: job.Priority, project: n.named.id},
 	}

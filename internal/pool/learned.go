@@ -103,23 +103,12 @@ func (f *fetchModel) observe(bytes, took, answer float64) {
 	}
 }
 
-// average is of the last hundred or so values.
+// average is of the last hundred or so values; a share is that of ones and zeros.
 type average struct{ mean, n float64 }
 
 func (a *average) observe(value float64) {
 	a.n = min(a.n+1, 100)
 	a.mean += (value - a.mean) / a.n
-}
-
-// share is of how many of the last hundred or so something is true.
-type share struct{ share, n float64 }
-
-func (s *share) observe(so bool) {
-	s.n = min(s.n+1, 100)
-	s.share *= 1 - 1/s.n
-	if so {
-		s.share += 1 / s.n
-	}
 }
 
 func seconds(s float64) time.Duration { return time.Duration(s * float64(time.Second)) }

@@ -56,8 +56,6 @@ func newMember(u Upstream, cfg *Config) *member {
 	m := &member{
 		Upstream: u,
 		id:       selection.UpstreamID(u.Address),
-		detector: cfg.Detector(),
-		level:    1,
 		waiting:  map[*waiting]struct{}{},
 	}
 	m.health.renew(u.Address, cfg)
@@ -79,10 +77,7 @@ func (m *member) forget(cfg *Config) {
 	m.drained = false
 }
 
-// clear ends a suspicion.
-func (m *member) clear() { m.suspicion.why = "" }
-
-// leaves is why an upstream takes no new jobs whatever its health; Eligible if it does.
+// leaves is why an upstream takes no new jobs whatever its health, unless all drain; Eligible if it does.
 func (m *member) leaves() Reason {
 	switch {
 	case m.drained:
@@ -92,9 +87,6 @@ func (m *member) leaves() Reason {
 	}
 	return Eligible
 }
-
-// drains reports whether it gets no new jobs unless all drain.
-func (m *member) drains() bool { return m.Draining || m.drained }
 
 // fresh reports whether the last report is recent enough to choose by. Without
 // it, own counts serve.

@@ -31,8 +31,7 @@ func (p *Pool) answerBegan(now time.Time, m *member, number uint64) {
 			}
 		}
 	}
-	m.clear()
-	m.suspicion.answered, m.suspicion.owed = now, 0
+	m.suspicion.why, m.suspicion.answered, m.suspicion.owed = "", now, 0
 }
 
 // weigh compares the answers that m owes with those of the others.

@@ -44,7 +44,7 @@ type Pool struct {
 	reads   average            // how long the texts of a job are read
 	home    average            // which share of what was not known to be there texts found at their first place
 	before  average            // how many texts are read before one; as many wait behind it (Little's law)
-	once    share              // of jobs whose project had not been seen
+	once    average            // of jobs whose project had not been seen
 
 	projects projectStates
 	forks    *generations[uint32] // parts of chains, with the one that came after each
@@ -104,7 +104,7 @@ func New(cfg Config) (*Pool, error) {
 		texts:   &fetchModel{perByte: textPrior},
 		answers: newDurations(answerPrior),
 		lengths: newDurations(answerPrior),
-		once:    share{share: 0.5, n: 10},
+		once:    average{mean: 0.5, n: 10},
 
 		projects: newProjectStates(learnedProjects),
 		forks:    newGenerations[uint32](maxForks),

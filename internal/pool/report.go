@@ -23,8 +23,7 @@ func (p *Pool) Report(now time.Time, address string, r Report) {
 	m.polled, p.heard = r.At, true
 	r, known, wrong := r.sane()
 	m.believed.report = wrong
-	m.clear()
-	m.suspicion.failed, m.suspicion.dead = 0, false
+	m.suspicion.why, m.suspicion.failed, m.suspicion.dead = "", 0, false
 	m.health.hear(now, r, &p.cfg)
 	if known || r.CoresBusy >= 0 {
 		m.observeRate(r)

@@ -75,5 +75,5 @@ func (p *Pool) Drain(address string, on bool) bool {
 
 // countDraining notes whether every upstream drains.
 func (p *Pool) countDraining() {
-	p.draining = !slices.ContainsFunc(p.set, func(m *member) bool { return !m.drains() })
+	p.draining = !slices.ContainsFunc(p.set, func(m *member) bool { return m.leaves() == Eligible })
 }
