@@ -11,6 +11,10 @@ import (
 // itself is nearly always among them.
 const peek = 64 << 10
 
+// AtOnce is the largest body that an attempt sends together with its head, and does not read from when
+// it waits for the answer. A socket takes that much at once.
+const AtOnce = 16 << 10
+
 // firstRead is the buffer for a body of undeclared length, and for all when the
 // budget is used up: those that declare much and send little must not take more.
 const firstRead = 4 << 10
@@ -161,24 +165,18 @@ func (b *Body) Bytes() []byte {
 // otherwise the declared one, or -1.
 func (b *Body) Len() int64 { return b.length }
 
-// Release gives the kept bytes back to the budget; a second call does nothing.
-// The attempt that reads goes on, so it may hold the memory a little longer.
+// Release gives the kept bytes back to the budget; a second call does nothing. A body of AtOnce bytes
+// at most must not be read from anymore: its memory is used for another body. With a longer one,
+// the attempt that reads goes on, so it may hold the memory a little longer.
 func (b *Body) Release() {
-	n, _ := b.release()
-	b.budget.leave(n, nil)
-}
-
-// Recycle is Release for a body whose bytes nobody reads anymore, nor ever will: the
-// memory is used for another body.
-func (b *Body) Recycle() { b.budget.leave(b.release()) }
-
-// release returns the bytes that are left, and their room if they have one.
-func (b *Body) release() (bytes int64, left *room) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
+	if len(b.head) > AtOnce {
+		b.room = nil
+	}
 	b.released = true
-	bytes, left = int64(cap(b.head)), b.room
+	bytes := int64(cap(b.head))
 	b.budget.Return(bytes)
+	b.budget.leave(bytes, b.room)
 	b.head, b.room = nil, nil
-	return bytes, left
 }

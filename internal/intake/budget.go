@@ -103,7 +103,7 @@ type room struct{ bytes []byte }
 // Rooms have sizes in steps, so that a body holds hardly more than it needs.
 const (
 	roomStep    = 1 << 10
-	largestRoom = 17 << 10 // what is sent at once has 16 KiB at most; one byte more finds its end
+	largestRoom = AtOnce + roomStep // one byte more finds the end
 )
 
 // rooms are those that no body uses, by size.

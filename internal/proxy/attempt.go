@@ -40,6 +40,10 @@ func (x *exchange) attempt(now time.Time, begun bool) (*failure, error) {
 	if err != nil {
 		return a.lost(a.explain(how, err)), nil
 	}
+	if x.reserve(response.HeadMemory) != nil {
+		response.Close()
+		return a.lost(a.explain(how, errHead)), nil
+	}
 	return a.receive(response, how, begun)
 }
 
@@ -51,9 +55,8 @@ func (x *exchange) newAttempt(now time.Time) *attempt {
 	a.left, a.last = x.book.Job.TimeLeft(now)
 	a.request = upstreamclient.Request{
 		Address: lease.Address, Host: x.r.Host, Method: x.r.Method, Target: x.target,
-		Header: x.header, Trailer: x.r.Trailer, // trailers follow a chunked body only
-		Fresh: lease.Fresh, ConnectTimeout: lease.ConnectTimeout, Deadline: now.Add(a.left),
-		Withdrawal: &x.withdrawal, Interim: a, Budget: a,
+		Header: x.header, Fresh: lease.Fresh, ConnectTimeout: lease.ConnectTimeout, Deadline: now.Add(a.left),
+		Withdrawal: &x.withdrawal, Interim: a,
 	}
 	a.setBody()
 	return a
@@ -131,15 +134,6 @@ func (a *attempt) Interim(status int, h http.Header) { a.x.interim(a.request.Dea
 
 // errHead is no intake.ErrNoRoom: the upstream has done the job.
 var errHead = errors.New("the heads and bodies of other jobs take all the memory for the head of its answer")
-
-// Reserve counts a large head of an answer until the job's end.
-func (a *attempt) Reserve(bytes int64) error {
-	if err := a.x.p.cfg.Budget.Reserve(bytes); err != nil {
-		return errHead
-	}
-	a.x.counted += bytes
-	return nil
-}
 
 // explain says what an attempt's failure means.
 func (a *attempt) explain(how upstreamclient.Progress, err error) *failure {

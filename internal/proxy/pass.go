@@ -28,7 +28,7 @@ func (a *attempt) pass(response *upstreamclient.Response, read []byte) error {
 	x := a.x
 	now := time.Now()
 	x.book.Head(now, response.StatusCode, response.Header)
-	a.releaseBody() // a response has begun: nothing is sent again
+	x.body.Release() // a response has begun: nothing is sent again
 	x.head(response.StatusCode, response.Header, response.Trailer, response.ContentLength)
 	err := a.stream(now, response, read)
 	switch {
@@ -43,17 +43,6 @@ func (a *attempt) pass(response *upstreamclient.Response, read []byte) error {
 		x.book.End(job.Left, err)
 	}
 	return err
-}
-
-// releaseBody gives the memory of the body back. The next job may use it if no attempt can
-// still be sending this body. All attempts send it in the same way, so this one speaks for
-// those before it.
-func (a *attempt) releaseBody() {
-	if a.request.AtOnce() {
-		a.x.body.Recycle()
-	} else {
-		a.x.body.Release()
-	}
 }
 
 // head writes status and headers.

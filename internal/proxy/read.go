@@ -7,25 +7,33 @@ import (
 	"net"
 	"net/http"
 	"os"
-	"time"
 
 	"example.org/pilotfish/internal/dispatch"
 	"example.org/pilotfish/internal/intake"
+	"example.org/pilotfish/internal/proxy/upstreamclient"
 	"example.org/pilotfish/internal/record"
 )
 
-const (
-	// lineCost is what a line of a head takes in memory besides its bytes.
-	lineCost = 128
-	// freeHead is how much of each head counts nowhere. Most heads take less.
-	freeHead = 4 << 10
-)
+// freeHead is how much of each head counts nowhere. Most heads take less.
+const freeHead = 4 << 10
+
+// reserve counts a large head like a body, until the job's end.
+func (x *exchange) reserve(bytes int64) error {
+	if bytes <= freeHead {
+		return nil
+	}
+	if err := x.p.cfg.Budget.Reserve(bytes); err != nil {
+		return err
+	}
+	x.counted += bytes
+	return nil
+}
 
 // headCost is what the head of a request takes in memory, in bytes.
 func headCost(h http.Header) (bytes int64) {
 	for name, values := range h {
 		for _, v := range values {
-			bytes += int64(len(name)+len(v)) + lineCost
+			bytes += int64(len(name)+len(v)) + upstreamclient.LineCost
 		}
 	}
 	return bytes
@@ -35,11 +43,8 @@ func headCost(h http.Header) (bytes int64) {
 // says of itself; and takes the job in. What it adds to the exchange does not
 // change after it.
 func (x *exchange) read() error {
-	if cost := headCost(x.r.Header); cost > freeHead { // it counts like a body
-		if err := x.p.cfg.Budget.Reserve(cost); err != nil {
-			return err
-		}
-		x.counted = cost
+	if err := x.reserve(headCost(x.r.Header)); err != nil {
+		return err
 	}
 	body, err := x.readBody()
 	if err != nil {
@@ -88,29 +93,9 @@ func (x *exchange) sendingFailed(err error) error {
 	case errors.Is(err, os.ErrDeadlineExceeded):
 		return fmt.Errorf("%w: %w", record.ErrSlow, err)
 	case errors.Is(err, io.ErrUnexpectedEOF), errors.As(err, &broken),
-		x.r.ProtoMajor < 2 && x.r.ContentLength >= 0, // such a body has no framing that could be broken
-		x.left():
+		x.r.ProtoMajor > 1 || x.r.ContentLength >= 0, // such a body's framing breaks the stream, or there is none
+		x.r.Context().Err() != nil:
 		return fmt.Errorf("%w: %w", record.ErrGone, err)
 	}
 	return fmt.Errorf("%w: %w", record.ErrFraming, err)
-}
-
-// justAfter is how long after the end of its body the end of a request comes at most,
-// on a busy machine. Only a request that is malformed waits for so long.
-const justAfter = time.Second
-
-// left reports whether the submitter has left. When it does, the server of HTTP/2 ends
-// the body with an error of its own, and just after that the request.
-func (x *exchange) left() bool {
-	if x.r.ProtoMajor < 2 {
-		return x.r.Context().Err() != nil
-	}
-	soon := time.NewTimer(justAfter)
-	defer soon.Stop()
-	select {
-	case <-x.r.Context().Done():
-		return true
-	case <-soon.C:
-		return false
-	}
 }

@@ -155,7 +155,7 @@ func TestTrailers(t *testing.T) {
 			_, err = io.Copy(io.Discard, res.Body)
 			require.NoError(t, err)
 			assert.Equal(t, http.Header{"X-Sum": {"1"}, "Endpoint-Load-Metrics": {"TEXT named_metrics.running=3"}}, res.Trailer)
-			assert.Equal(t, http.Header{"X-Mine": {"3"}}, got.Trailer)
+			assert.Empty(t, got.Trailer, "those of a request do not pass")
 			assert.Equal(t, "{}", string(got.body))
 		})
 	}

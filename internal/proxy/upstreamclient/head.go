@@ -9,10 +9,8 @@ import (
 const (
 	// maxLines bounds the lines of a head.
 	maxLines = 1000
-	// lineCost is what a line of a head takes in memory besides its bytes.
-	lineCost = 128
-	// freeHead is how much of each head is not reserved. Most heads take less.
-	freeHead = 4 << 10
+	// LineCost is what a line of a head takes in memory besides its bytes.
+	LineCost = 128
 )
 
 var (
@@ -22,10 +20,7 @@ var (
 
 // headBound bounds a head while it arrives: lines of a few bytes take far more memory than their bytes.
 type headBound struct {
-	most     int64  // bytes
-	budget   Budget // nil is none
-	reserved int64  // in the budget, for the heads of one exchange, of which one at a time is held
-
+	most         int64 // bytes
 	ended        bool
 	bytes, lines int64
 	line         int // bytes of the line that has begun
@@ -49,16 +44,11 @@ func (h *headBound) count(p []byte) error {
 		h.line = 0
 		p = p[end:]
 	}
-	switch cost := h.bytes + h.lines*lineCost; {
+	switch {
 	case h.bytes > h.most:
 		return errHeadBytes
 	case h.lines > maxLines:
 		return errHeadLines
-	case cost > freeHead && cost > h.reserved && h.budget != nil:
-		if err := h.budget.Reserve(cost - h.reserved); err != nil {
-			return err
-		}
-		h.reserved = cost
 	}
 	return nil
 }

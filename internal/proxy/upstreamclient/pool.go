@@ -47,10 +47,8 @@ func (u *upstream) drop(n int) {
 	}
 }
 
-// take takes the connection that was used last. There is one for each that was received from there.
-func (c *Client) take(u *upstream) *conn {
-	c.mu.Lock()
-	defer c.mu.Unlock()
+// take takes the connection that was used last. There is one for each that was received from there. The lock must be held.
+func (u *upstream) take() *conn {
 	last := len(u.idle) - 1
 	cn := u.idle[last]
 	u.idle = u.idle[:last]
@@ -90,15 +88,16 @@ func (c *Client) connect(ctx context.Context, r *Request) (*conn, error) {
 func (c *Client) get(ctx context.Context, r *Request) (*conn, error) {
 	c.mu.Lock()
 	u := c.at(r.Address)
-	c.mu.Unlock()
 	there := u.there
 	if r.Fresh {
 		there = nil
 	}
 	select {
 	case <-there:
-		return c.take(u), nil
+		defer c.mu.Unlock()
+		return u.take(), nil
 	default:
+		c.mu.Unlock()
 	}
 	ctx, cancel := context.WithDeadlineCause(ctx, r.Deadline, ErrDeadline)
 	defer cancel()
@@ -106,7 +105,9 @@ func (c *Client) get(ctx context.Context, r *Request) (*conn, error) {
 	c.dials.Go(func() { c.dial(ctx, u, r.Address, r.ConnectTimeout, made) })
 	select {
 	case <-there:
-		return c.take(u), nil
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		return u.take(), nil
 	case d := <-made:
 		return d.conn, d.err
 	case <-ctx.Done():

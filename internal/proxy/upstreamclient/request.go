@@ -23,12 +23,10 @@ type Request struct {
 	Header http.Header
 
 	// Whole is the body, if all of it is at hand. Otherwise it is read from Body, also for
-	// a while after the exchange has ended; Length is its length, -1 unknown.
+	// a while after the exchange has ended; Length is its length, -1 unknown: it is sent in chunks.
 	Whole  []byte
 	Body   io.Reader
 	Length int64
-	// Trailer is sent after the body, which is sent in chunks then.
-	Trailer http.Header
 
 	// Fresh asks for a new connection.
 	Fresh bool
@@ -38,8 +36,6 @@ type Request struct {
 
 	// Withdrawal ends the request from outside. Required.
 	Withdrawal *Withdrawal
-	// Budget is where large heads of the answer count; nil is none.
-	Budget Budget
 	// Interim gets each interim answer (1xx), but for 100 Continue; nil is nobody.
 	Interim Interim
 }
@@ -49,23 +45,12 @@ type Interim interface {
 	Interim(status int, h http.Header)
 }
 
-// Budget bounds memory.
-type Budget interface {
-	// Reserve takes so many bytes, or says why it does not. The client never gives them back.
-	Reserve(bytes int64) error
-}
-
 // ErrRequest is a request that cannot be written as HTTP/1.1. Nothing of it was sent.
 var ErrRequest = errors.New("the request cannot be sent")
 
-// chunked reports whether the body is sent in chunks.
-func (r *Request) chunked() bool {
-	return len(r.Trailer) > 0 || r.Body != nil && r.Length < 0
-}
-
 // AtOnce reports whether all of the body is sent before Do reads an answer. Then nothing of
 // it is used after Do has returned.
-func (r *Request) AtOnce() bool { return r.Body == nil && !r.chunked() && len(r.Whole) <= inline }
+func (r *Request) AtOnce() bool { return r.Body == nil && len(r.Whole) <= inline }
 
 // appendHead appends the request's head to b.
 func (r *Request) appendHead(b []byte) ([]byte, error) {
@@ -88,41 +73,25 @@ func (r *Request) appendHead(b []byte) ([]byte, error) {
 	b = append(b, " HTTP/1.1\r\nHost: "...)
 	b = append(b, host...)
 	b = append(b, "\r\n"...)
-	b, err := r.appendFraming(b)
-	if err != nil {
-		return nil, err
-	}
-	if b, err = appendFields(b, r.Header); err != nil {
-		return nil, err
-	}
-	return append(b, "\r\n"...), nil
+	b, err := appendFields(r.appendFraming(b), r.Header)
+	return append(b, "\r\n"...), err
 }
 
 // appendFraming appends the headers that tell where the body ends.
-func (r *Request) appendFraming(b []byte) ([]byte, error) {
-	if r.chunked() {
-		b = append(b, "Transfer-Encoding: chunked\r\n"...)
-		for name := range r.Trailer {
-			if !httpguts.ValidTrailerHeader(name) || !httpguts.ValidHeaderFieldName(name) {
-				return nil, fmt.Errorf("%w: trailer %q", ErrRequest, name)
-			}
-			b = append(b, "Trailer: "...)
-			b = append(b, name...)
-			b = append(b, "\r\n"...)
-		}
-		return b, nil
-	}
+func (r *Request) appendFraming(b []byte) []byte {
 	length := int64(len(r.Whole))
 	if r.Body != nil {
 		length = r.Length
 	}
 	switch {
+	case length < 0:
+		b = append(b, "Transfer-Encoding: chunked\r\n"...)
 	case length > 0, r.Method == http.MethodPost, r.Method == http.MethodPut, r.Method == http.MethodPatch:
 		b = append(b, "Content-Length: "...)
 		b = strconv.AppendInt(b, length, 10)
 		b = append(b, "\r\n"...)
 	}
-	return b, nil
+	return b
 }
 
 // appendFields appends header fields. Framing is not the caller's.

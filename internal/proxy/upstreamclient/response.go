@@ -20,7 +20,8 @@ const maxInterims = 32
 
 // Response is an answer whose head has come. Close must be called exactly once.
 type Response struct {
-	*http.Response // its Body and Close are not for the caller
+	*http.Response       // its Body and Close are not for the caller
+	HeadMemory     int64 // bytes that its head takes
 
 	client  *Client
 	conn    *conn
@@ -62,6 +63,7 @@ func (r *Response) receive(to *Request, waited error, most int64, p *Progress) e
 		_ = r.conn.SetWriteDeadline(time.Time{}) // the deadline was for the head; if this fails, so does reading
 	}
 	r.Response, r.whole = head, head.Body == http.NoBody
+	r.HeadMemory = r.conn.bound.bytes + r.conn.bound.lines*LineCost
 	return nil
 }
 
@@ -81,7 +83,7 @@ func (c *conn) head(ctx context.Context, r *Request, err error, most int64, p *P
 			return nil, err
 		}
 	}
-	c.bound = headBound{most: most, budget: r.Budget}
+	c.bound = headBound{most: most}
 	var asked *http.Request // its method tells whether a body follows; nil is GET
 	if r.Method == http.MethodHead {
 		asked = &http.Request{Method: http.MethodHead}

@@ -8,17 +8,18 @@ import (
 	"strconv"
 	"sync"
 	"sync/atomic"
+
+	"example.org/pilotfish/internal/intake"
 )
 
 // inline is the largest body that the caller's goroutine sends, together with
-// the head. A socket takes that much at once: the write does not wait for an
-// upstream that answers without reading.
-const inline = 16 << 10
+// the head: the write does not wait for an upstream that answers without reading.
+const inline = intake.AtOnce
 
 // pieces are buffers for heads, and for bodies on their way.
 var pieces = sync.Pool{New: func() any { return new([2 * inline]byte) }}
 
-// BodyError is a body that could not be read, or whose trailers cannot be sent.
+// BodyError is a body that could not be read.
 type BodyError struct{ Err error }
 
 func (e *BodyError) Error() string { return "reading the body: " + e.Err.Error() }
@@ -107,33 +108,20 @@ func (s *sending) write(p []byte) error {
 
 // sendBody sends what follows the head. piece is a buffer to use.
 func (s *sending) sendBody(r *Request, piece []byte) error {
-	if r.Body == nil && !r.chunked() {
+	if r.Body == nil {
 		return s.write(r.Whole)
 	}
-	var err error
-	switch {
-	case r.Body == nil:
-		err = s.chunk(r.Whole)
-	case r.chunked():
-		err = s.readBody(r, piece, s.chunk)
-	default:
-		err = s.readBody(r, piece, s.write)
+	if r.Length >= 0 {
+		return s.readBody(r, piece, s.write)
 	}
-	if err != nil || !r.chunked() {
+	if err := s.readBody(r, piece, s.chunk); err != nil {
 		return err
 	}
-	end, err := appendFields([]byte("0\r\n"), r.Trailer)
-	if err != nil {
-		return s.failed(err)
-	}
-	return s.write(append(end, "\r\n"...))
+	return s.write([]byte("0\r\n\r\n"))
 }
 
 // chunk sends one chunk.
 func (s *sending) chunk(p []byte) error {
-	if len(p) == 0 {
-		return nil // an empty chunk would be the end
-	}
 	size := append(strconv.AppendInt(nil, int64(len(p)), 16), "\r\n"...)
 	parts := net.Buffers{size, p, []byte("\r\n")}
 	_, err := parts.WriteTo(s.conn.Conn.Conn) // the head was counted

@@ -31,7 +31,7 @@ func TestASweepClosesTheOldest(t *testing.T) {
 	c.sweep()
 	assert.False(t, open(0))
 	assert.False(t, open(1))
-	assert.Same(t, all[2], c.take(u))
+	assert.Same(t, all[2], u.take())
 	assert.True(t, open(2))
 	c.sweep()
 	assert.Empty(t, c.Idle(), "it is forgotten")
