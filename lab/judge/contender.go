@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"example.org/pilotfish/internal/overload"
+	"example.org/pilotfish/internal/settings"
 	"example.org/pilotfish/lab/rivals"
 	"example.org/pilotfish/lab/sim"
 	"example.org/pilotfish/lab/stats"
@@ -89,11 +90,12 @@ func (c Contender) Play(ctx context.Context, s *Setting, jobs []trace.Job, cache
 	if err != nil {
 		return Outcome{}, err
 	}
-	list := trace.List(jobs)
+	list, fleet := trace.List(jobs), s.Fleet
+	fleet.Cache = settings.Size(cache)
 	run, count, unanswered := stats.NewRun(), 0.0, 0.0
 	cfg := sim.Config{
 		Source: &list, Seed: seed, Policy: policy, Detector: detectors, WarmUp: s.WarmUp,
-		Fleet: s.fleet(cache), Sidecars: s.Sidecars,
+		Fleet: fleet, Sidecars: s.Sidecars,
 		Observe: func(r *sim.Result) {
 			count++
 			if r.Outcome != sim.Done {

@@ -1,8 +1,10 @@
 package judge
 
 import (
+	"math"
 	"os"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"testing"
 
@@ -74,13 +76,16 @@ func TestJudgementsAreOfTheirHash(t *testing.T) {
 	other := tiny
 	other.Name, other.Hints = "other", false
 	table := func(hash string, parallel int) string {
-		ended := 0
-		j, err := Judge(t.Context(), hash, []Family{tiny, other}, Size{Settings: 2, Seeds: 2, Parallel: parallel}, func() { ended++ })
+		defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(parallel))
+		count := 0
+		j, err := Judge(t.Context(), hash, []Family{tiny, other}, func(ended, all int) {
+			count++
+			assert.Equal(t, []int{count, 2 * draws}, []int{ended, all})
+		})
 		require.NoError(t, err)
-		assert.Equal(t, 4, ended)
 		var out strings.Builder
 		require.NoError(t, j.WriteText(&out))
-		assert.Equal(t, hash, HashOf(out.String()))
+		assert.Contains(t, out.String(), "sources: "+hash+" (")
 		assert.Contains(t, j.Line(), hash+": 2 families; medians over best: low wait ")
 		return out.String()
 	}
@@ -101,18 +106,13 @@ func TestRatios(t *testing.T) {
 		bases[1][Low], bases[1][Fetches] = best, 100
 		return played{ours: Outcome{Low: ours, LowP99: 4, High: 8, HighP99: 8, Time: 8, Fetches: 50}, bases: bases, tuned: tuned, chosen: 1}
 	}
-	v := Verdict{Family: usual("a"), played: []played{p(1, 4), p(9, 9)}}
-	v.sum()
-	assert.InDelta(t, 0.5, v.Ratios[0], 1e-9, "a quarter and one")
-	assert.InDelta(t, 0.5, v.Ratios[5], 1e-9)
-	assert.InDelta(t, 3.0/8, v.Ratios[1], 1e-9)
-	assert.Equal(t, 50.0, v.Ours[Fetches])
-	assert.Equal(t, 100.0, v.Theirs[Fetches])
-	assert.Equal(t, []float64{0, 100, 0, 0}, v.Fetches)
-	worse := v
-	worse.Ratios, worse.Name = append([]float64{1.2}, v.Ratios[1:]...), "b"
-	j := Judgement{Verdicts: []Verdict{v, worse}}
+	v := Verdict{Family: usual("a"), played: [draws]played{p(1, 4), p(9, 9), p(1, 2)}}
+	assert.InDelta(t, 0.5, v.ratios()[0], 1e-9, "a quarter, one and a half")
+	assert.InDelta(t, 0.5, v.ratios()[5], 1e-9)
+	assert.InDelta(t, math.Cbrt(9.0/8/8/8), v.ratios()[1], 1e-9)
+	j := Judgement{Verdicts: []Verdict{v, {Family: usual("b"), played: [draws]played{p(12, 10), p(12, 10), p(12, 10)}}}}
 	assert.InDelta(t, 0.85, j.medians()[0], 1e-9)
 	assert.Equal(t, []string{"b"}, j.above(0))
 	assert.Contains(t, j.Line(), "low wait above 1.1 in: b\n")
+	assert.Equal(t, []string{"a", "50.00", "100.00", "0.00", "100.00", "0.00", "0.00", "0.00", "0.00", "3.67", "5.00"}, j.costs().Rows[0])
 }

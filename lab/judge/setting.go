@@ -6,7 +6,6 @@ import (
 	"math/rand/v2"
 	"time"
 
-	"example.org/pilotfish/internal/settings"
 	"example.org/pilotfish/lab/sim"
 	"example.org/pilotfish/lab/trace"
 	"example.org/pilotfish/lab/workload"
@@ -85,11 +84,4 @@ func (s *Setting) Jobs(seed uint64) (jobs []trace.Job, cache int64, err error) {
 func (s *Setting) cores() float64 {
 	u := s.Fleet.Unlike
 	return float64(s.Fleet.Upstreams*s.Fleet.Cores) + float64(u.Upstreams)*(float64(u.Cores)*u.Speed-float64(s.Fleet.Cores))
-}
-
-// fleet is the setting's with a cache of so many bytes.
-func (s *Setting) fleet(cache int64) sim.Fleet {
-	f := s.Fleet
-	f.Cache = settings.Size(cache)
-	return f
 }

@@ -12,19 +12,16 @@ import (
 // limit is the ratio that no family should exceed.
 const limit = 1.1
 
-// first is the line of a table that states the hash.
-const first = "sources: "
-
 // WriteText writes the table of a judgement.
 func (j *Judgement) WriteText(w io.Writer) error {
-	_, err := fmt.Fprintf(w, `%s%s (%s)
+	_, err := fmt.Fprintf(w, `sources: %s (%s)
 
 A number below 1 says that jobs wait less with pilotfish's policy, expected. The settings of a family are drawn from
 its ranges, by seeds that the hash of the sources gives: %d settings, each judged on %d seeds. The contender that stands
 for a base is chosen for each setting, on one more seed; "best" is the base that was best there. Ratios are geometric
 means over the settings. Waits below 10 ms count as 10 ms. Upstreams send load hints wherever they can.
 
-`, first, j.Hash, strings.Join(Judged(), ", "), j.Size.Settings, j.Size.Seeds)
+`, j.Hash, strings.Join(Judged(), ", "), draws, seeds)
 	if err != nil {
 		return err
 	}
@@ -38,14 +35,12 @@ means over the settings. Waits below 10 ms count as 10 ms. Upstreams send load h
 
 // ratios has a line for each family, and the medians.
 func (j *Judgement) ratios() *stats.Grid {
-	g := &stats.Grid{Left: 1, Heads: [][]string{{"mean wait of low jobs, ours over"}, {"family", "best"}}}
-	for _, b := range bases() {
-		g.Heads[1] = append(g.Heads[1], b.name)
-	}
-	g.Heads[0] = append(g.Heads[0], "", "", "", "", "over best:")
-	g.Heads[1] = append(g.Heads[1], "low p99", "high wait", "high p99", "low time")
+	g := &stats.Grid{Left: 1, Heads: [][]string{
+		{"mean wait of low jobs, ours over", "", "", "", "", "over best:"},
+		slices.Concat([]string{"family", "best"}, names(), []string{"low p99", "high wait", "high p99", "low time"}),
+	}}
 	for i := range j.Verdicts {
-		g.Rows = append(g.Rows, line(j.Verdicts[i].Name, j.Verdicts[i].Ratios))
+		g.Rows = append(g.Rows, line(j.Verdicts[i].Name, j.Verdicts[i].ratios()))
 	}
 	above := []string{fmt.Sprintf("families above %v", limit)}
 	for i := range j.medians() {
@@ -53,6 +48,14 @@ func (j *Judgement) ratios() *stats.Grid {
 	}
 	g.Rows = append(g.Rows, line("median", j.medians()), above)
 	return g
+}
+
+// names are those of the bases.
+func names() (all []string) {
+	for _, b := range bases() {
+		all = append(all, b.name)
+	}
+	return all
 }
 
 func line(name string, numbers []float64) []string {
@@ -64,13 +67,15 @@ func line(name string, numbers []float64) []string {
 }
 
 func (j *Judgement) medians() (all []float64) {
-	for i := range j.Verdicts[0].Ratios {
-		var column []float64
-		for n := range j.Verdicts {
-			column = append(column, j.Verdicts[n].Ratios[i])
+	columns := map[int][]float64{}
+	for i := range j.Verdicts {
+		for n, r := range j.Verdicts[i].ratios() {
+			columns[n] = append(columns[n], r)
 		}
-		slices.Sort(column)
-		all = append(all, (column[(len(column)-1)/2]+column[len(column)/2])/2)
+	}
+	for i := range len(columns) {
+		c := slices.Sorted(slices.Values(columns[i]))
+		all = append(all, (c[(len(c)-1)/2]+c[len(c)/2])/2)
 	}
 	return all
 }
@@ -78,7 +83,7 @@ func (j *Judgement) medians() (all []float64) {
 // above names the families whose ratio in a column exceeds the limit.
 func (j *Judgement) above(column int) (names []string) {
 	for i := range j.Verdicts {
-		if j.Verdicts[i].Ratios[column] > limit {
+		if j.Verdicts[i].ratios()[column] > limit {
 			names = append(names, j.Verdicts[i].Name)
 		}
 	}
@@ -87,17 +92,22 @@ func (j *Judgement) above(column int) (names []string) {
 
 // costs is what the waits cost, in the mean over the settings.
 func (j *Judgement) costs() *stats.Grid {
-	g := &stats.Grid{Left: 1, Heads: [][]string{{"fetches per 1,000 jobs"}, {"family", "ours", "best"}}}
-	for _, b := range bases() {
-		g.Heads[1] = append(g.Heads[1], b.name)
-	}
-	g.Heads[0] = append(g.Heads[0], "", "", "", "", "", "unanswered:", "", "mean low wait, s:")
-	g.Heads[1] = append(g.Heads[1], "ours", "best", "ours", "best")
+	g := &stats.Grid{Left: 1, Heads: [][]string{
+		{"fetches per 1,000 jobs", "", "", "", "", "", "unanswered:", "", "mean low wait, s:"},
+		slices.Concat([]string{"family", "ours", "best"}, names(), []string{"ours", "best", "ours", "best"}),
+	}}
 	for i := range j.Verdicts {
 		v := &j.Verdicts[i]
-		o, t := &v.Ours, &v.Theirs
-		numbers := append([]float64{o[Fetches], t[Fetches]}, v.Fetches...)
-		g.Rows = append(g.Rows, line(v.Name, append(numbers, o[Unanswered], t[Unanswered], o[Low], t[Low])))
+		both := func(figure int) []float64 {
+			return []float64{
+				v.mean(func(p *played) float64 { return p.ours[figure] }), v.mean(func(p *played) float64 { return p.best()[figure] }),
+			}
+		}
+		numbers := both(Fetches)
+		for i := range bases() {
+			numbers = append(numbers, v.mean(func(p *played) float64 { return p.bases[i][Fetches] }))
+		}
+		g.Rows = append(g.Rows, line(v.Name, slices.Concat(numbers, both(Unanswered), both(Low))))
 	}
 	return g
 }
@@ -118,14 +128,15 @@ func (j *Judgement) ranges() *stats.Grid {
 
 // tuned is a line for each setting: what stood for each base, and the best of them.
 func (j *Judgement) tuned() *stats.Grid {
-	g := &stats.Grid{Left: 6, Heads: [][]string{{"family", "best"}}}
-	for _, b := range bases() {
-		g.Heads[0] = append(g.Heads[0], b.name)
-	}
+	g := &stats.Grid{Left: 6, Heads: [][]string{append([]string{"family", "best"}, names()...)}}
 	for i := range j.Verdicts {
 		v := &j.Verdicts[i]
-		for n, tuned := range v.Tuned {
-			g.Rows = append(g.Rows, append([]string{v.Name, v.Best[n]}, tuned...))
+		for _, p := range v.played {
+			row := []string{v.Name, p.tuned[p.chosen].String()}
+			for _, c := range p.tuned {
+				row = append(row, c.String())
+			}
+			g.Rows = append(g.Rows, row)
 		}
 	}
 	return g
@@ -141,14 +152,4 @@ func (j *Judgement) Line() string {
 	last := len(m) - 1
 	return fmt.Sprintf("%s: %d families; medians over best: low wait %.2f, low p99 %.2f, high wait %.2f, high p99 %.2f, low time %.2f; low wait above %v in: %s\n",
 		j.Hash, len(j.Verdicts), m[0], m[last-3], m[last-2], m[last-1], m[last], limit, above)
-}
-
-// HashOf is the hash that a table states; "" if it states none.
-func HashOf(table string) string {
-	head, _, _ := strings.Cut(table, "\n")
-	if rest, ok := strings.CutPrefix(head, first); ok {
-		hash, _, _ := strings.Cut(rest, " ")
-		return hash
-	}
-	return ""
 }

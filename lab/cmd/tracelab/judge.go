@@ -13,30 +13,18 @@ import (
 )
 
 type judgeCommand struct {
-	Root     string `type:"path" default:"." placeholder:"DIR" help:"The repository, whose sources are judged."`
-	Settings int    `default:"3" placeholder:"N" help:"How many settings are drawn of each family."`
-	Seeds    int    `default:"2" placeholder:"N" help:"How many seeds each setting is judged with."`
-	Save     string `type:"existingdir" placeholder:"DIR" help:"Save the table there as judge.txt, and add its summary to judgings.txt."`
-	parallel
+	Root string `type:"path" default:"." placeholder:"DIR" help:"The repository, whose sources are judged."`
+	Save string `type:"existingdir" placeholder:"DIR" help:"Save the table there as judge.txt, and add its summary to judgings.txt."`
 }
 
 func (c *judgeCommand) Run(console cli.Console) error {
 	ctx, stop := cli.Context()
 	defer stop()
-	jobs, err := c.jobs()
-	hash, unread := judge.Hash(c.Root)
-	if err := errors.Join(err, unread); err != nil {
+	hash, err := judge.Hash(c.Root)
+	if err != nil {
 		return err
 	}
-	if c.Settings < 1 || c.Seeds < 1 {
-		return fmt.Errorf("--settings %d and --seeds %d must be at least 1", c.Settings, c.Seeds)
-	}
-	families := judge.Families()
-	ended := 0
-	j, err := judge.Judge(ctx, hash, families, judge.Size{Settings: c.Settings, Seeds: c.Seeds, Parallel: jobs}, func() {
-		ended++
-		fmt.Fprintf(console.Err, "%d/%d settings\n", ended, len(families)*c.Settings)
-	})
+	j, err := judge.Judge(ctx, hash, judge.Families(), func(ended, all int) { fmt.Fprintf(console.Err, "%d/%d settings\n", ended, all) })
 	if err != nil {
 		return err
 	}
