@@ -14,14 +14,14 @@ func (w *world) attempt(j *job, g dispatch.Grant) {
 	s := w.servers[w.byName[g.Assignment.Address]]
 	switch {
 	case s.up && s.suffers(failing, w.now) != nil:
-		w.events.add(w.now+instant, rankTimeout, sickAnswer{server: s, job: j})
+		w.events.Add(w.now+instant, rankTimeout, sickAnswer{server: s, job: j})
 	case s.up && (w.cfg.Fleet.Backlog == 0 || len(s.queue) <= w.cfg.Fleet.Backlog):
 		s.receive(w, j)
 		if !j.ended {
 			w.watch(j)
 		}
 	default:
-		w.events.add(w.now+g.ConnectTimeout, rankTimeout, (*refusal)(j))
+		w.events.Add(w.now+g.ConnectTimeout, rankTimeout, (*refusal)(j))
 	}
 }
 
@@ -48,7 +48,7 @@ const watchEvery = time.Minute
 func (w *world) watch(j *job) {
 	if due := max(w.now, min(j.due(w), w.now+watchEvery)); due < j.watched {
 		j.watched = due
-		w.events.add(due, rankTimeout, (*timeout)(j))
+		w.events.Add(due, rankTimeout, (*timeout)(j))
 	}
 }
 
@@ -165,7 +165,7 @@ func (s *sidecar) fail(w *world, j *job, f dispatch.Failure, last Outcome) {
 	}
 	j.last = last
 	if j.forgetAttempt(); next.Pause > 0 {
-		w.events.add(w.now+next.Pause, rankArrival, (*pauseEnd)(j))
+		w.events.Add(w.now+next.Pause, rankArrival, (*pauseEnd)(j))
 	} else {
 		s.claim(w, j)
 	}

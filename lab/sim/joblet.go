@@ -99,7 +99,7 @@ func (s *server) begin(w *world, b *joblet) {
 		links := s.fleet.Links
 		b.ends = max(b.ends, s.link.pass(w.now, b.bytes, links.Upstream), w.link.pass(w.now, b.bytes, links.Shared))
 	}
-	w.events.add(b.ends, rankFinish, b)
+	w.events.Add(b.ends, rankFinish, b)
 }
 
 // takes is how long a joblet lasts if it begins now.
@@ -155,7 +155,7 @@ func (s *server) delays(w *world, b *joblet) bool {
 		return true // its jobs will time out
 	}
 	b.stood, b.ends = s.stood(resumes), resumes+lost
-	w.events.add(b.ends, rankFinish, b)
+	w.events.Add(b.ends, rankFinish, b)
 	return true
 }
 

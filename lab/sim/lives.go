@@ -24,8 +24,8 @@ func (w *world) startFleet() {
 	if w.cfg.Fleet.Restart > 0 {
 		for i, s := range w.servers {
 			at := w.cfg.Fleet.stopsAt(i)
-			w.events.add(at-noticeTime, rankFleet, (*notice)(s))
-			w.events.add(at, rankFleet, (*stop)(s))
+			w.events.Add(at-noticeTime, rankFleet, (*notice)(s))
+			w.events.Add(at, rankFleet, (*stop)(s))
 		}
 	}
 	w.discover()
@@ -59,7 +59,7 @@ func (discovery) happen(w *world) { w.discover() }
 const discoveryTime = 2 * time.Second
 
 func (w *world) announce() {
-	w.events.add(w.now+discoveryTime, rankFleet, discovery{})
+	w.events.Add(w.now+discoveryTime, rankFleet, discovery{})
 }
 
 // notice is the warning that a server will stop.
@@ -91,7 +91,7 @@ func (x *stop) happen(w *world) {
 		j.side.fail(w, j, dispatch.Failure{Outcome: pool.NoAnswer, Progress: dispatch.Begun}, Lost)
 	}
 	w.announce()
-	w.events.add(w.now+awayTime, rankFleet, (*startup)(s))
+	w.events.Add(w.now+awayTime, rankFleet, (*startup)(s))
 }
 
 // startup is a server that starts, with nothing in its cache.

@@ -55,7 +55,7 @@ func (w *world) startPolls() {
 // plan makes the next poll begin at an instant, instead of when it was planned before.
 func (p *poll) plan(w *world, at time.Duration, check bool) {
 	p.due, p.check = at, check
-	w.events.add(at, rankReport, p)
+	w.events.Add(at, rankReport, p)
 }
 
 // happen polls a server and plans the next poll.
@@ -69,13 +69,13 @@ func (p *poll) happen(w *world) {
 	switch {
 	case err != nil:
 		p.due = never
-		w.events.add(w.now+took, rankReport, &noReport{p, err, w.now, next})
+		w.events.Add(w.now+took, rankReport, &noReport{p, err, w.now, next})
 	default:
 		p.reported, p.failed = true, 0
 		p.plan(w, next, false)
 		r := &reply{p, s.report(w, &p.seen)}
 		if lag := w.cfg.Sidecars.Lag; lag > 0 {
-			w.events.add(w.now+lag, rankReport, r)
+			w.events.Add(w.now+lag, rankReport, r)
 		} else {
 			r.happen(w)
 		}

@@ -35,7 +35,7 @@ func (w *world) startFaults() {
 		s := w.servers[f.Upstream]
 		s.faults = append(s.faults, f)
 		if f.Kind == hung && f.end() != never {
-			w.events.add(f.end(), rankFleet, (*resume)(s))
+			w.events.Add(f.end(), rankFleet, (*resume)(s))
 		}
 	}
 }

@@ -88,7 +88,7 @@ func (s *sidecar) claim(w *world, j *job) {
 		s.granted(w, g)
 		return
 	}
-	w.events.add(j.dispatch.GiveUpAt().Sub(epoch), rankTimeout, (*queueTimeout)(j))
+	w.events.Add(j.dispatch.GiveUpAt().Sub(epoch), rankTimeout, (*queueTimeout)(j))
 	s.serve(w)
 }
 

@@ -61,7 +61,7 @@ func newWorld(cfg Config) (*world, error) {
 	w.startPolls()
 	w.startFleet()
 	if cfg.WarmUp > 0 {
-		w.events.add(cfg.WarmUp, rankFinish, warmUpEnd{})
+		w.events.Add(cfg.WarmUp, rankFinish, warmUpEnd{})
 	}
 	return w, nil
 }
@@ -79,7 +79,7 @@ func (w *world) loop(ctx context.Context) error {
 		if w.over() {
 			return nil
 		}
-		at, ok := w.events.next()
+		at, ok := w.events.Next()
 		if !w.exhausted && (!ok || duration(next.Offset) < at) {
 			w.now = duration(next.Offset)
 			if w.ended() {
@@ -98,7 +98,7 @@ func (w *world) loop(ctx context.Context) error {
 		if w.ended() {
 			return nil
 		}
-		w.events.pop().what.happen(w)
+		w.events.Take().What.happen(w)
 	}
 }
 
@@ -145,7 +145,7 @@ func (w *world) end(j *job, o Outcome) {
 		w.cfg.Observe(w.result(j, o))
 	}
 	for _, next := range w.waiting[j.number] {
-		w.events.add(w.now, rankArrival, (*dependent)(next))
+		w.events.Add(w.now, rankArrival, (*dependent)(next))
 	}
 	delete(w.waiting, j.number)
 }

@@ -29,7 +29,7 @@ func (g *Generator) beginCrowd(number int) {
 	c := g.cfg.Crowds[number]
 	rng := rand.New(source(g.cfg.Seed, streamCrowds, number))
 	s := &singles{Crowd: c, project: g.popular.pick(rng), rng: rng, times: instants{rng: rng, left: c.Jobs}}
-	g.queue.push(s.next(), s)
+	g.queue.Add(s.next(), 0, s)
 }
 
 // beginSteady draws the population that single jobs are taken from.
@@ -43,7 +43,7 @@ func (g *Generator) beginSteady() (err error) {
 		Crowd: Crowd{For: g.cfg.Duration, HighShare: g.cfg.HighShare}, project: -1, rng: rand.New(source(g.cfg.Seed, streamJobs, 0)),
 		times: instants{rng: rand.New(source(g.cfg.Seed, streamArrivals, 0)), left: g.cfg.Jobs},
 	}
-	g.queue.push(s.next(), s)
+	g.queue.Add(s.next(), 0, s)
 	return err
 }
 

@@ -19,7 +19,7 @@ func (s *schedule) run(g *Generator, at float64, _ *trace.Job) (bool, float64) {
 	channels := float64(len(g.population[s.project].Channels))
 	window := min(channels*logNormal(g.exports, pace, paceSpread), maxWindow, left-late)
 	e := &export{project: s.project, begin: at + late, window: window}
-	g.queue.push(e.next(g), e)
+	g.queue.Add(e.next(g), 0, e)
 
 	var ok bool
 	if s.due, ok = s.firings.next(&g.cfg); !ok {

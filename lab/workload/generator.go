@@ -82,7 +82,7 @@ func (g *Generator) beginSchedules() (err error) {
 		}
 		low -= runs * len(p.Channels)
 		s.due, _ = s.firings.next(&g.cfg)
-		g.queue.push(s.due.at, s)
+		g.queue.Add(s.due.at, 0, s)
 		return low == 0
 	})
 	if err != nil {
@@ -91,7 +91,7 @@ func (g *Generator) beginSchedules() (err error) {
 	scheduled := g.cfg.Jobs - int(float64(g.cfg.Jobs)*g.cfg.HighShare) - low
 	a := newArrivals(&g.cfg, g.cfg.Jobs-scheduled)
 	if at := a.next(); at < never {
-		g.queue.push(at, a)
+		g.queue.Add(at, 0, a)
 	}
 	return nil
 }
@@ -106,17 +106,14 @@ func (g *Generator) Next() (trace.Job, error) {
 	}
 	for {
 		// A process may begin others, but none that is due before itself.
-		next := g.queue.next()
-		at := next.at
+		next := g.queue.Take()
 		g.job = trace.Job{}
-		emits, again := next.run(g, at, &g.job)
+		emits, again := next.What.run(g, next.At, &g.job)
 		if again < never {
-			g.queue.delay(again)
-		} else {
-			g.queue.drop()
+			g.queue.Again(next, again)
 		}
 		if emits {
-			g.job.Offset = instant(at)
+			g.job.Offset = instant(next.At)
 			g.emitted++
 			return g.job, nil
 		}

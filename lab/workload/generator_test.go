@@ -140,7 +140,7 @@ func TestMemoryFollowsThePopulation(t *testing.T) {
 		if _, err := g.Next(); errors.Is(err, io.EOF) {
 			break
 		}
-		most = max(most, len(g.queue.events))
+		most = max(most, g.queue.Len())
 	}
 	assert.Less(t, most, 2*len(g.population))
 }

@@ -64,7 +64,7 @@ func (a *arrivals) next() float64 {
 func (a *arrivals) run(g *Generator, at float64, _ *trace.Job) (bool, float64) {
 	size := min(sessionSize(a.sizes), a.jobs)
 	a.jobs -= size
-	g.queue.push(at, &session{project: g.popular.pick(g.sessions), left: size})
+	g.queue.Add(at, 0, &session{project: g.popular.pick(g.sessions), left: size})
 	return false, a.next()
 }
 

@@ -105,7 +105,7 @@ func (g *Generator) beginSources() error {
 		}
 		s.sum += left
 	}
-	g.queue.push(s.next(g), s)
+	g.queue.Add(s.next(g), 0, s)
 	return nil
 }
 
