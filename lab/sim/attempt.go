@@ -13,7 +13,7 @@ func (w *world) attempt(j *job, g dispatch.Grant) {
 	j.attempts++
 	s := w.servers[w.byName[g.Assignment.Address]]
 	switch {
-	case s.up && s.suffers(failing, w.now) != nil:
+	case s.up && s.suffers(failing, w.now):
 		w.events.Add(w.now+instant, rankTimeout, sickAnswer{server: s, job: j})
 	case s.up && (w.cfg.Fleet.Backlog == 0 || len(s.queue) <= w.cfg.Fleet.Backlog):
 		s.receive(w, j)

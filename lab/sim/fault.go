@@ -1,6 +1,10 @@
 package sim
 
-import "time"
+import (
+	"time"
+
+	"example.org/pilotfish/internal/pool"
+)
 
 // FaultKind is what is wrong with an upstream.
 type FaultKind string
@@ -19,22 +23,65 @@ const (
 type Fault struct {
 	Kind     FaultKind
 	Upstream int // its number
-	// At is when it begins, For how long it lasts; 0 is to the end.
+	// At is when it begins, For how long it lasts.
 	At, For time.Duration
 	// Factor is how many times as long joblets last when slow.
 	Factor float64
 }
 
-// end is when the fault is over for good.
-func (v *Fault) end() time.Duration {
-	if v.For == 0 {
-		return never
-	}
-	return v.At + v.For
+// suffers says whether a server has a kind of fault now.
+func (s *server) suffers(kind FaultKind, now time.Duration) bool {
+	f := s.fault
+	return f != nil && f.Kind == kind && now >= f.At && now < f.At+f.For
 }
 
-// active says whether the fault is there at an instant.
-func (v *Fault) active(now time.Duration) bool { return now >= v.At && now < v.end() }
+// ends is when a joblet ends that begins now, on a server that does not hang: if it hangs before, so much later.
+func (s *server) ends(now time.Duration, b *joblet) time.Duration {
+	takes := b.work
+	switch {
+	case s.suffers(slow, now):
+		takes = time.Duration(float64(b.work) * s.fault.Factor / s.speed)
+	case s.speed != 1:
+		takes = time.Duration(float64(b.work) / s.speed)
+	}
+	if f := s.fault; f != nil && f.Kind == hung && now < f.At && now+takes >= f.At {
+		takes += f.For
+	}
+	return now + takes
+}
 
-// spent is for how long the fault was active before an instant.
-func (v *Fault) spent(now time.Duration) time.Duration { return max(0, min(now, v.end())-v.At) }
+// resume lets a server that stood still take up the jobs that came meanwhile.
+type resume server
+
+func (r *resume) happen(w *world) {
+	s := (*server)(r)
+	held := s.held
+	s.held = nil
+	for _, j := range held {
+		s.advance(w, j)
+	}
+	s.dispatch(w)
+}
+
+// instant is how long the shortest answer takes.
+const instant = time.Millisecond
+
+// sickAnswer is the error of a server that fails at once.
+type sickAnswer struct {
+	server *server
+	job    *job
+}
+
+func (b sickAnswer) happen(w *world) {
+	j := b.job
+	if j.ended {
+		return
+	}
+	now := w.time(w.now)
+	b.server.completed++
+	b.server.failed++
+	j.assignment.Answered(now, false, nil)
+	j.assignment.Done(now, pool.Failed)
+	w.end(j, Failed)
+	j.side.serve(w)
+}

@@ -15,9 +15,9 @@ import (
 	"example.org/pilotfish/lab/trace"
 )
 
-// fault is one of the first upstream, with a change.
+// fault is one of the first upstream for a day, with a change.
 func fault(kind FaultKind, change func(*Fault)) *Fault {
-	f := Fault{Kind: kind, Factor: 10}
+	f := Fault{Kind: kind, For: 24 * time.Hour, Factor: 10}
 	change(&f)
 	return &f
 }
@@ -34,29 +34,6 @@ func played(t *testing.T, cfg Config, jobs ...trace.Job) map[int64]Result {
 	require.Len(t, got, len(jobs))
 	require.Zero(t, totals.InFlight)
 	return got
-}
-
-// A fault is active as long as spent and until say.
-func TestFaultsComeAndGo(t *testing.T) {
-	for _, f := range []Fault{
-		{At: 3 * time.Second}, {At: 3 * time.Second, For: 10 * time.Second},
-	} {
-		const step = 100 * time.Millisecond
-		sum := time.Duration(0)
-		for now := time.Duration(0); now < 30*time.Second; now += step {
-			require.Equal(t, sum, f.spent(now), "%+v at %v", f, now)
-			if !f.active(now) {
-				continue
-			}
-			sum += step
-			until := f.end()
-			require.Greater(t, until, now)
-			if until != never {
-				require.False(t, f.active(until), "%+v at %v", f, until)
-				require.True(t, f.active(until-1), "%+v at %v", f, until)
-			}
-		}
-	}
 }
 
 // What runs on a server that hangs stands still; what comes meanwhile waits.

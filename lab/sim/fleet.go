@@ -78,8 +78,13 @@ func (w *world) newServers() {
 		if i < c.Unlike.Upstreams {
 			s.cores, s.speed = c.Unlike.Cores, c.Unlike.Speed
 		}
+		if f := c.Fault; f != nil && f.Upstream == i {
+			s.fault = f
+			if f.Kind == hung {
+				w.events.Add(f.At+f.For, rankFleet, (*resume)(s))
+			}
+		}
 		w.servers = append(w.servers, s)
 		w.byName[s.address] = i
 	}
-	w.startFaults()
 }

@@ -39,8 +39,6 @@ type joblet struct {
 	bytes    int64
 	jobs     []*job
 	since    time.Duration // while it runs
-	ends     time.Duration
-	stood    time.Duration // for how long the server had stood still when it began
 	running  bool
 	place    int // in the queue
 }
@@ -87,8 +85,7 @@ func (s *server) onCore(b *joblet) bool {
 func (s *server) begin(w *world, b *joblet) {
 	b.running = true
 	b.since = w.now
-	b.ends = w.now + s.takes(w.now, b)
-	b.stood = s.stood(w.now)
+	ends := s.ends(w.now, b)
 	if b.key.phase == feedSource {
 		s.fetches++
 	}
@@ -97,21 +94,9 @@ func (s *server) begin(w *world, b *joblet) {
 		s.busy++
 	} else {
 		links := s.fleet.Links
-		b.ends = max(b.ends, s.link.pass(w.now, b.bytes, links.Upstream), w.link.pass(w.now, b.bytes, links.Shared))
+		ends = max(ends, s.link.pass(w.now, b.bytes, links.Upstream), w.link.pass(w.now, b.bytes, links.Shared))
 	}
-	w.events.Add(b.ends, rankFinish, b)
-}
-
-// takes is how long a joblet lasts if it begins now.
-func (s *server) takes(now time.Duration, b *joblet) time.Duration {
-	longer, faster := 1.0, s.speed
-	if f := s.suffers(slow, now); f != nil {
-		longer = f.Factor
-	}
-	if longer == faster {
-		return b.work
-	}
-	return time.Duration(float64(b.work) * longer / faster)
+	w.events.Add(ends, rankFinish, b)
 }
 
 // happen ends a joblet: its result is cached and its jobs go on.
@@ -119,9 +104,6 @@ func (b *joblet) happen(w *world) {
 	s := b.server
 	if b.epoch != s.epoch {
 		return // the server died meanwhile
-	}
-	if s.delays(w, b) {
-		return
 	}
 	s.account(w.now)
 	if s.onCore(b) {
@@ -138,25 +120,6 @@ func (b *joblet) happen(w *world) {
 		s.advance(w, j)
 	}
 	s.dispatch(w)
-}
-
-// delays puts the end of a joblet off by the time for which its server has stood
-// still since it began, or was put off before.
-func (s *server) delays(w *world, b *joblet) bool {
-	lost := s.stood(w.now) - b.stood
-	resumes := w.now
-	if f := s.suffers(hung, w.now); f != nil {
-		resumes = f.end()
-	}
-	if lost == 0 && resumes == w.now {
-		return false
-	}
-	if resumes == never {
-		return true // its jobs will time out
-	}
-	b.stood, b.ends = s.stood(resumes), resumes+lost
-	w.events.Add(b.ends, rankFinish, b)
-	return true
 }
 
 // jobletQueue is a heap by priority, then turn, then submission, for container/heap.

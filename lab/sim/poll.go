@@ -86,7 +86,7 @@ func (p *poll) happen(w *world) {
 // failed, and why.
 func (s *server) answers(w *world, check bool) (took time.Duration, err error) {
 	switch {
-	case s.up && s.suffers(hung, w.now) == nil:
+	case s.up && !s.suffers(hung, w.now):
 		return 0, nil
 	case check:
 		return checkTime, pool.ErrNoResponse

@@ -2,6 +2,7 @@ package sim
 
 import (
 	"math"
+	"slices"
 	"time"
 
 	"example.org/pilotfish/internal/pool"
@@ -15,8 +16,8 @@ type server struct {
 	address string
 	cores   int
 	speed   float64 // how many times as fast as others
-	faults  []*Fault
-	held    []heldJob // that came while it stood still
+	fault   *Fault
+	held    []*job // that came while it stood still
 	up      bool
 	epoch   int // counts its lives, so that events of an earlier one are void
 	drain   bool
@@ -79,19 +80,12 @@ func (s *server) receive(w *world, j *job) {
 	s.jobs[j.priority]++
 	j.slot = len(s.present)
 	s.present = append(s.present, j)
-	if s.suffers(hung, w.now) != nil {
-		s.held = append(s.held, heldJob{j, j.seq})
+	if s.suffers(hung, w.now) {
+		s.held = append(s.held, j)
 		return
 	}
 	s.advance(w, j)
 	s.dispatch(w)
-}
-
-// heldJob is a job that came to a server that stood still, and the number that
-// the server gave it: the job may come again.
-type heldJob struct {
-	job *job
-	seq uint64
 }
 
 // expected is how long a job is expected to run.
@@ -214,6 +208,7 @@ func (s *server) abandon(j *job) {
 		}
 		j.on = nil
 	}
+	s.held = slices.DeleteFunc(s.held, func(h *job) bool { return h == j })
 	s.leave(j)
 }
 
