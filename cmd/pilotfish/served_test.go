@@ -177,7 +177,7 @@ func TestCapacityOnTheAdminPort(t *testing.T) {
 	c := s.now().Capacity
 	require.NotNil(t, c)
 	assert.Equal(t, 0.75, c.Full)
-	assert.Equal(t, 2, c.Flat.Upstreams, "6 cores and 2.33 times their root are 11.7")
+	assert.Equal(t, 2, c.Needed, "6 cores and 2.33 times their root are 11.7")
 	assert.Equal(t, c, s.live(now).Capacity)
 }
 

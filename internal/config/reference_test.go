@@ -48,7 +48,7 @@ var first = []string{
 	"discovery.static", "discovery.file", "discovery.dns", "discovery.consul", "discovery.kubernetes",
 	"reports.metrics_path", "reports.interval", "job.project", "job.priority", "job.max_body",
 	"selection.policy", "selection.shadow", "overload.policy", "retry.attempts", "retry.first_byte", "queue.jobs", "queue.wait", "projects.limit",
-	"stream.idle", "quality.first_byte", "quality.count_500", "shutdown.grace", "log.jobs",
+	"stream.idle", "quality.count_500", "shutdown.grace", "log.jobs",
 }
 
 func (m *keyManual) text() string {

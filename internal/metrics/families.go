@@ -59,16 +59,12 @@ func families() []family {
 				}
 			}),
 		gauge("pilotfish_fleet_upstreams_needed",
-			"How many upstreams would serve the busiest minute of the last hour, every job alike (flat), "+
-				"or with the median first byte within quality.first_byte.",
+			"How many upstreams would serve every job of the busiest minute of the last hour alike. Absent while it is not known.",
 			func(now *Live, send send) {
 				if c := now.Capacity; c != nil {
-					send(float64(c.Flat.Upstreams), "flat")
+					send(float64(c.Needed))
 				}
-				if c := now.Capacity; c != nil && c.Bounded != nil {
-					send(float64(c.Bounded.Upstreams), "first_byte")
-				}
-			}, "to_keep"),
+			}),
 		gauge("pilotfish_queue_limited_jobs",
 			"Jobs that wait in the sidecar because their project has as many in flight as it may have.",
 			func(now *Live, send send) { send(float64(now.Limited)) }),

@@ -50,7 +50,7 @@ func everything(time.Time) Live {
 		Discovery: Discovery{Age: 90 * time.Second, Applied: 4, Refused: 2, Failed: 1},
 		Bounds:    []Bound{{Name: "body_bytes", Used: 4096, Limit: 8192}, {Name: "queue_jobs", Used: 2, Limit: 50}},
 		Limited:   5,
-		Capacity:  &quality.Advice{Full: 1.25, Flat: quality.Need{Upstreams: 7}, Bounded: &quality.Need{Upstreams: 5}},
+		Capacity:  &quality.Advice{Full: 1.25, Needed: 7},
 
 		LogLinesLost: 9, CertificateExpires: time.Unix(1234567890, 0),
 	}
@@ -86,13 +86,12 @@ func TestAScrapeReadsLiveState(t *testing.T) {
 		`pilotfish_overload_level{upstream="b:1"}`:       0.25,
 		`pilotfish_mode{upstream="b:1"}`:                 0,
 
-		"pilotfish_panic_mode":                                   1,
-		"pilotfish_fleet_mode":                                   2,
-		"pilotfish_first_deadline_seconds":                       90,
-		"pilotfish_fleet_full":                                   1.25,
-		`pilotfish_fleet_upstreams_needed{to_keep="flat"}`:       7,
-		`pilotfish_fleet_upstreams_needed{to_keep="first_byte"}`: 5,
-		"pilotfish_queue_limited_jobs":                           5,
+		"pilotfish_panic_mode":             1,
+		"pilotfish_fleet_mode":             2,
+		"pilotfish_first_deadline_seconds": 90,
+		"pilotfish_fleet_full":             1.25,
+		"pilotfish_fleet_upstreams_needed": 7,
+		"pilotfish_queue_limited_jobs":     5,
 
 		"pilotfish_discovery_age_seconds":                  90,
 		`pilotfish_discovery_sets_total{result="applied"}`: 4,

@@ -123,7 +123,7 @@ func TestTopWithoutATerminal(t *testing.T) {
 	}
 	now, err := json.Marshal(admin.Now{
 		InFlight: 4, Waiting: 1, NotReady: "shutting down", Panic: true,
-		Capacity: &quality.Advice{Fleet: quality.Fleet{Upstreams: 3}, Full: 0.451, FullBusiest: 1.2, Flat: quality.Need{Upstreams: 5}},
+		Capacity: &quality.Advice{Fleet: quality.Fleet{Upstreams: 3}, Full: 0.451, FullBusiest: 1.2, Needed: 5},
 		Fleet:    quality.Status{Mode: quality.Growing, DeadlineSeconds: new(90.0), Windows: []quality.Window{minute}},
 		Upstreams: []quality.Upstream{
 			row(pool.State{Upstream: pool.Upstream{Address: "a:1"}, Eligible: true, Jobs: 9, ReportAge: 1.5}, quality.Flat, 0),

@@ -97,7 +97,7 @@ func writeFleet(out io.Writer, n *admin.Now) {
 		short(all.FirstByte.P50), short(all.FirstByte.P99), short(all.LastByte.P50), short(all.LastByte.P99))
 	if c := n.Capacity; c != nil {
 		fmt.Fprintf(out, "%.0f %% full, %.0f %% in the busiest minute; %d upstreams would serve every job alike (%+d)\n",
-			100*c.Full, 100*c.FullBusiest, c.Flat.Upstreams, c.Flat.Upstreams-c.Upstreams)
+			100*c.Full, 100*c.FullBusiest, c.Needed, c.Needed-c.Upstreams)
 	}
 	fmt.Fprintln(out)
 }

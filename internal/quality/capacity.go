@@ -2,16 +2,14 @@ package quality
 
 import (
 	"math"
-	"sort"
 	"time"
 
 	"example.org/pilotfish/internal/pool"
 )
 
 // Work is in cores: a job that needs one core for three seconds needs one core in each of
-// three seconds. What is left over when a fleet is full waits, and the wait is the work that
-// is left over, divided by the cores. The advice knows nothing of caches or of how evenly
-// jobs are spread: it is what a fleet needs that is well balanced.
+// three seconds. The advice knows nothing of caches or of how evenly jobs are spread: it is
+// what a fleet needs that is well balanced.
 
 // Fleet is the upstreams.
 type Fleet struct {
@@ -27,23 +25,6 @@ type Load struct {
 	Jobs, Cores []float64
 }
 
-// Bound is how long submitters may wait.
-type Bound struct {
-	// FirstByte is the longest time to first byte in the worst moment, for the median
-	// job. Unloaded is how long it takes without load, in which nobody waits.
-	FirstByte, Unloaded time.Duration
-}
-
-// Need is how many upstreams serve submitters in one way.
-type Need struct {
-	// Upstreams is how many it takes.
-	Upstreams int `json:"upstreams"`
-	// Full is how full they will be in the busiest minute, and FirstByteSeconds the time to
-	// first byte of the median job in the worst moment.
-	Full             float64 `json:"full"`
-	FirstByteSeconds float64 `json:"first_byte_seconds"`
-}
-
 // Advice is what a fleet can do, what it does, and what it needs.
 type Advice struct {
 	Fleet
@@ -57,18 +38,15 @@ type Advice struct {
 	// FullBusiest those of the busiest minute: above 1 the fleet is too small.
 	Full        float64 `json:"full"`
 	FullBusiest float64 `json:"full_in_busiest_minute"`
-	// Flat is what serves every job alike (mode 1), and Bounded what lets times to first
-	// byte grow for a while, up to quality.first_byte (mode 2). Bounded is absent where a job
-	// takes longer than that even without load.
-	Flat    Need  `json:"flat"`
-	Bounded *Need `json:"bounded,omitempty"`
+	// Needed is how many upstreams would serve every job of the busiest minute alike (mode 1).
+	Needed int `json:"upstreams_needed"`
 }
 
 // maxUpstreams is the most that is advised.
 const maxUpstreams = 1_000_000
 
 // Advise says what a fleet needs for a load like the one that was; nil without jobs or cores.
-func Advise(l Load, f Fleet, b Bound) *Advice {
+func Advise(l Load, f Fleet) *Advice {
 	jobs, cores := sum(l.Jobs), sum(l.Cores)
 	if f.Upstreams < 1 || !(f.Cores > 0) || !(jobs > 0) || !(cores > 0) {
 		return nil
@@ -86,17 +64,7 @@ func Advise(l Load, f Fleet, b Bound) *Advice {
 		busiest = max(busiest, needed)
 	}
 	a.FullBusiest = busiest / f.Cores
-	need := func(enough func(cores float64) bool) Need {
-		each := f.Cores / float64(f.Upstreams)
-		n := 1 + sort.Search(maxUpstreams-1, func(i int) bool { return enough(each * float64(i+1)) })
-		all := each * float64(n)
-		return Need{Upstreams: n, Full: busiest / all, FirstByteSeconds: b.Unloaded.Seconds() + l.wait(all)}
-	}
-	a.Flat = need(func(cores float64) bool { return cores >= withRoom(busiest) })
-	if b.Unloaded < b.FirstByte {
-		bounded := need(func(cores float64) bool { return b.Unloaded.Seconds()+l.wait(cores) <= b.FirstByte.Seconds() })
-		a.Bounded = &bounded
-	}
+	a.Needed = int(min(max(1, math.Ceil(withRoom(busiest)*float64(f.Upstreams)/f.Cores)), maxUpstreams))
 	return a
 }
 
@@ -107,16 +75,6 @@ const room = 2.33
 // withRoom is how many cores a fleet needs so that hardly a job waits, if busy cores are
 // busy in the mean. By chance the number of jobs at one time varies by its square root.
 func withRoom(busy float64) float64 { return busy + room*math.Sqrt(busy) }
-
-// wait is the longest wait of a job in a fleet with these cores, in seconds.
-func (l *Load) wait(cores float64) float64 {
-	left, most := 0.0, 0.0 // core-seconds
-	for _, needed := range l.Cores {
-		left = max(0, left+(needed-cores)*l.Step.Seconds())
-		most = max(most, left)
-	}
-	return most / cores
-}
 
 func sum(values []float64) (total float64) {
 	for _, v := range values {
@@ -134,7 +92,7 @@ func (m *Machine) Advice(now time.Time, states []pool.State) *Advice {
 		l.Cores = append(l.Cores, p.cores/p.looks)
 		l.Jobs = append(l.Jobs, p.rate/p.looks*step.Seconds())
 	}
-	return Advise(l, fleetOf(states), Bound{FirstByte: m.settings.FirstByte, Unloaded: unloaded(points)})
+	return Advise(l, fleetOf(states))
 }
 
 // fleetOf is the upstreams that take new jobs. One that does not report its cores counts

@@ -11,8 +11,6 @@ import (
 	"example.org/pilotfish/internal/pool"
 )
 
-var bound = Bound{FirstByte: 3 * time.Second, Unloaded: time.Second}
-
 // steady is so many seconds in which so many jobs of a second come each second.
 func steady(l *Load, seconds int, jobs float64) {
 	l.Step = time.Second
@@ -27,27 +25,14 @@ func TestAdvice(t *testing.T) {
 	steady(&l, 600, 2)
 	steady(&l, 60, 30)
 	fleet := Fleet{Upstreams: 2, Cores: 20}
-	a := Advise(l, fleet, bound)
+	a := Advise(l, fleet)
 	require.NotNil(t, a)
 	assert.Equal(t, []float64{1, 20, 660}, []float64{a.CoreSecondsPerJob, a.JobsPerSecond, a.CoveredSeconds})
 	assert.Equal(t, []float64{1.5, 1.5}, []float64{a.Full, a.FullBusiest})
-	// 30 cores and 2.33 times their root are 42.8; nobody waits.
-	assert.Equal(t, Need{Upstreams: 5, Full: 30.0 / 50, FirstByteSeconds: 1}, a.Flat)
-	// 30 cores do it without a wait, 20 would leave 600 core-seconds over, 30 s for all of them.
-	assert.Equal(t, 3, a.Bounded.Upstreams)
-	b := bound
-	b.FirstByte = 31 * time.Second
-	a = Advise(l, fleet, b)
-	require.NotNil(t, a)
-	assert.Equal(t, Need{Upstreams: 2, Full: 1.5, FirstByteSeconds: 31}, *a.Bounded)
-
-	b.Unloaded = time.Minute
-	a = Advise(l, fleet, b)
-	require.NotNil(t, a)
-	assert.Nil(t, a.Bounded, "no fleet is fast enough")
+	assert.Equal(t, 5, a.Needed, "30 cores and 2.33 times their root are 42.8")
 
 	steady(&l, 60, 5)
-	a = Advise(l, fleet, b)
+	a = Advise(l, fleet)
 	require.NotNil(t, a)
 	assert.Equal(t, []float64{0.25, 1.5}, []float64{a.Full, a.FullBusiest}, "the busiest minute is over")
 }
@@ -61,9 +46,9 @@ func TestTooLittleToAdvise(t *testing.T) {
 	}{
 		{Load{Step: time.Second}, Fleet{2, 8}}, {full, Fleet{0, 8}}, {full, Fleet{2, 0}}, {full, Fleet{2, math.NaN()}},
 	} {
-		assert.Nil(t, Advise(c.load, c.fleet, bound))
+		assert.Nil(t, Advise(c.load, c.fleet))
 	}
-	a := Advise(full, Fleet{1, 4}, bound)
+	a := Advise(full, Fleet{1, 4})
 	require.NotNil(t, a)
 	assert.Equal(t, 0.25, a.Full, "a load of a second has no minute: it counts as it is")
 }

@@ -1,7 +1,6 @@
 package quality
 
 import (
-	"slices"
 	"time"
 
 	"example.org/pilotfish/internal/pool"
@@ -59,21 +58,4 @@ func (m *Machine) Points(now time.Time) []Point {
 		}
 	})
 	return points
-}
-
-// unloaded is the median time to first byte as it is with little load: that of the calmest
-// tenth of the last hour. The first minute has few jobs, and counts only while there is no other.
-func unloaded(points []Point) time.Duration {
-	const minute = int(time.Minute / step)
-	var medians []float64
-	for i := range points {
-		if p50 := points[i].FirstByteP50; p50 > 0 && (i >= minute || len(points) <= minute) {
-			medians = append(medians, p50)
-		}
-	}
-	if len(medians) == 0 {
-		return 0
-	}
-	slices.Sort(medians)
-	return time.Duration(medians[(len(medians)-1)/10] * float64(time.Second))
 }

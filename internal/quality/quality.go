@@ -18,24 +18,17 @@ import (
 
 	"example.org/pilotfish/internal/pool"
 	"example.org/pilotfish/internal/record"
-	"example.org/pilotfish/internal/settings"
 )
 
 // Settings is what submitters are promised.
 type Settings struct {
-	// FirstByte is how long the median job may take to its first byte in the worst
-	// moment. The advice on capacity holds to it.
-	FirstByte time.Duration `yaml:"first_byte"`
 	// Count500 says whether a response with a status of 500 or more is a failed job. Set
 	// it to false where such a status is a result like any other.
 	Count500 bool `yaml:"count_500"`
 }
 
 // Default is the promise of an empty file.
-func Default() Settings { return Settings{FirstByte: 3 * time.Second, Count500: true} }
-
-// Check refuses nonsense.
-func (s Settings) Check(f *settings.Faults) { f.Positive("first_byte", s.FirstByte) }
+func Default() Settings { return Settings{Count500: true} }
 
 // Machine follows the jobs of one sidecar. It is not safe for concurrent use.
 type Machine struct {

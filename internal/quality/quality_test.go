@@ -154,7 +154,7 @@ func TestAnUpstreamsMode(t *testing.T) {
 // result, it is one.
 func TestErrorsAreLosses(t *testing.T) {
 	for count500, want := range map[bool]Mode{true: Losing, false: Flat} {
-		m := New(start, Settings{FirstByte: time.Second, Count500: count500})
+		m := New(start, Settings{Count500: count500})
 		states := []pool.State{state("a:1")}
 		now := start
 		for range 60 {
@@ -247,24 +247,4 @@ func TestPointsAreOfAnHour(t *testing.T) {
 
 	m.Advance(now.Add(time.Hour), Moment{})
 	assert.Empty(t, m.Points(now.Add(time.Hour)), "nobody looked for an hour")
-}
-
-// The time to first byte without load is that of the calmest tenth, once the first
-// minute is over.
-func TestUnloaded(t *testing.T) {
-	var points []Point
-	add := func(n int, p50 float64) {
-		for range n {
-			points = append(points, Point{FirstByteP50: p50})
-		}
-	}
-	assert.Zero(t, unloaded(points))
-	add(1, 0.001)
-	assert.Equal(t, time.Millisecond, unloaded(points))
-	add(5, 0.5)
-	add(18, 2)
-	add(1, 0) // without a job
-	add(1, 1)
-	add(1, 1.5)
-	assert.Equal(t, 1500*time.Millisecond, unloaded(points), "the second least of twenty")
 }

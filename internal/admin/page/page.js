@@ -75,25 +75,11 @@ function windows(now) {
   setText($("#lost"), lost.length ? `Failed or lost in the last minute, by outcome: ${lost.join(", ")}.` : "");
 }
 
-const needColumns = [
-  { title: "to", left: true, text: (n) => n.to },
-  { title: "upstreams", text: (n) => number(n.upstreams) },
-  { title: "full in the busiest minute", text: (n) => `${Math.round(100 * n.full)} %`, cls: (n) => (n.full > 1 ? "bad" : "") },
-  { title: "first byte at worst", text: (n) => seconds(n.first_byte_seconds) },
-];
-
 // capacity says how full the fleet is, and how many upstreams it needs.
 function capacity(c) {
-  $("#needs").hidden = !c;
-  if (!c) {
-    setText($("#advice"), "Too few jobs were seen, or no upstream reports how many of its cores are busy.");
-    return;
-  }
-  setText($("#advice"), `The ${c.upstreams} upstreams can do ${number(c.jobs_per_second)} jobs each second, of ${seconds(c.core_seconds_per_job)} on a core. ` +
-    `They were ${Math.round(100 * c.full)} % full in the last minute, and ${Math.round(100 * c.full_in_busiest_minute)} % in the busiest of the last ${seconds(c.covered_seconds)}.`);
-  const needs = [{ to: "serve every job alike", ...c.flat }];
-  if (c.bounded) needs.push({ to: "keep the first byte within quality.first_byte", ...c.bounded });
-  fill($("#needs"), needColumns, needs);
+  setText($("#advice"), !c ? "Too few jobs were seen, or no upstream reports how many of its cores are busy." : `The ${c.upstreams} upstreams can do ${number(c.jobs_per_second)} jobs each second, of ${seconds(c.core_seconds_per_job)} on a core. ` +
+    `They were ${Math.round(100 * c.full)} % full in the last minute, and ${Math.round(100 * c.full_in_busiest_minute)} % in the busiest of the last ${seconds(c.covered_seconds)}. ` +
+    `${number(c.upstreams_needed)} would serve every job of that minute alike.`);
 }
 
 const named = [
