@@ -133,7 +133,7 @@ func TestAJobOnTheAdminPort(t *testing.T) {
 	assert.Equal(t, uint64(1), n.Fleet.Windows[0].High.Complete)
 	require.Len(t, n.Upstreams, 1)
 	assert.Equal(t, upstream.Address(), n.Upstreams[0].Address)
-	assert.Len(t, n.Projects, 1)
+	assert.Empty(t, n.Projects)
 	assert.Empty(t, n.Open)
 	page := get("/metrics")
 	assert.Contains(t, page, `pilotfish_jobs_read_total{read="full"} 1`)
@@ -146,7 +146,10 @@ func TestAJobOnTheAdminPort(t *testing.T) {
 	ended := make(chan int)
 	go func() { ended <- submit("two") }()
 	require.Eventually(t, func() bool { return len(now().Open) == 1 }, patience, time.Millisecond)
-	open := now().Open[0]
+	n = now()
+	require.Len(t, n.Projects, 1)
+	assert.Equal(t, []any{n.Open[0].Project, 1}, []any{n.Projects[0].Name, n.Projects[0].InFlight})
+	open := n.Open[0]
 	assert.Equal(t, []string{"two", "high", upstream.Address()}, []string{open.Session, open.Priority, open.Upstream})
 	assert.Positive(t, open.UpstreamSeconds)
 	assert.GreaterOrEqual(t, open.Seconds, open.UpstreamSeconds)
