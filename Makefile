@@ -96,7 +96,7 @@ bench-peers: build build-lab ## Measure what pilotfish costs beside its peers; t
 race: build build-lab ## Send the same jobs through pilotfish, HAProxy, nginx and Envoy, into lab/results; half an hour (lab/README.md).
 	-./tools/need haproxy nginx
 	-$(MAKE) $(BIN)/envoy/installed
-	$(BIN)/bench race --pilotfish $(BIN)/pilotfish --envoy $(BIN)/envoy/bin/envoy --save lab/results $(RACE)
+	$(BIN)/bench race --pilotfish $(BIN)/pilotfish --envoy $(BIN)/envoy/bin/envoy --chart lab/results/race.svg $(RACE) > lab/results/race.txt
 
 .PHONY: judge results test-judged
 judge: build-lab ## Judge the policy on settings that its sources draw, into lab/results; some minutes (lab/README.md).

@@ -34,7 +34,7 @@ func accessEntry(fields map[string]string) (*entry, error) {
 		return nil, fmt.Errorf("field %s: %.40q is not a time of at least 0", name, fields[name])
 	}
 	took *= scale
-	e := &entry{upstream: get("upstream"), job: Job{Project: Project(get("key"))}, seen: seen{answered: true, took: took}}
+	e := &entry{upstream: get("upstream"), job: Job{Project: Project(get("key"))}, answered: true, took: took}
 	for name, at := range map[string]*time.Time{"time": &e.arrived, "ended": &e.ended} {
 		if text := get(name); text != "" {
 			if *at, err = instant(text); err != nil {
@@ -54,21 +54,19 @@ func accessEntry(fields map[string]string) (*entry, error) {
 	case "true", "1", "hit", "yes":
 		e.hit = new(true)
 	case "false", "0", "miss", "no":
-		e.hit, e.seen.cold = new(false), true
+		e.hit, e.cold = new(false), true
 	}
 	return e, e.prioritize(get("priority"))
 }
 
-// prioritize sets the priority that a log names, low if it names none, and checks the project.
+// prioritize sets the priority that a log names, low if it names none.
 func (e *entry) prioritize(text string) error {
-	if text != "" {
-		p, ok := selection.ParsePriority(text)
-		if !ok {
-			return fmt.Errorf("field priority: unknown priority %.40q: it is high or low", text)
-		}
-		e.job.Priority = p
+	p, ok := selection.ParsePriority(text)
+	if !ok && text != "" {
+		return fmt.Errorf("field priority: unknown priority %.40q: it is high or low", text)
 	}
-	return e.job.Project.check()
+	e.job.Priority = p
+	return nil
 }
 
 // instant reads a time of day with its date, or seconds or milliseconds since 1970.
@@ -97,29 +95,6 @@ type Seen struct {
 }
 
 func see(all []entry) (s Seen) {
-	upstreams := map[string]bool{}
-	for i := range all {
-		e := &all[i]
-		upstreams[e.upstream] = true
-		if e.hit != nil {
-			s.Hit++
-			if *e.hit {
-				s.Hits++
-			}
-		}
-		if e.seen.wait != nil {
-			s.Waits++
-		}
-		s.Duration += e.ended.Sub(e.arrived).Seconds() / float64(len(all))
-	}
-	delete(upstreams, "")
-	s.Upstreams = len(upstreams)
-	s.Peak = peak(all)
-	return s
-}
-
-// peak is the most jobs that were at one upstream at one time.
-func peak(all []entry) (most int) {
 	type step struct {
 		at       time.Time
 		more     int
@@ -129,12 +104,24 @@ func peak(all []entry) (most int) {
 	for i := range all {
 		e := &all[i]
 		steps = append(steps, step{e.arrived, 1, e.upstream}, step{e.ended, -1, e.upstream})
+		if e.hit != nil {
+			s.Hit++
+			if *e.hit {
+				s.Hits++
+			}
+		}
+		if e.wait != nil {
+			s.Waits++
+		}
+		s.Duration += e.ended.Sub(e.arrived).Seconds() / float64(len(all))
 	}
 	slices.SortStableFunc(steps, func(a, b step) int { return a.at.Compare(b.at) })
 	there := map[string]int{}
-	for _, s := range steps {
-		there[s.upstream] += s.more
-		most = max(most, there[s.upstream])
+	for _, step := range steps {
+		there[step.upstream] += step.more
+		s.Peak = max(s.Peak, there[step.upstream])
 	}
-	return most
+	delete(there, "")
+	s.Upstreams = len(there)
+	return s
 }

@@ -1,22 +1,9 @@
 package trace
 
-import "slices"
-
-// seen is what a log tells of the time that a job took, in seconds.
-type seen struct {
-	answered bool     // a response began
-	took     float64  // from the job's arrival at the upstream to the end of the response
-	wait     *float64 // at the upstream; nil where it does not tell
-	cold     bool     // the project was taken to be not cached there
-}
-
-// work is the time without the wait.
-func (s *seen) work() float64 {
-	if s.wait == nil {
-		return s.took
-	}
-	return max(0, s.took-*s.wait)
-}
+import (
+	"cmp"
+	"slices"
+)
 
 // estimate fills in what jobs cost. A log tells how long a job took, and at best how
 // much of that was waiting and fetching. The rest is that of the operators. A job that was not
@@ -26,17 +13,16 @@ func (s *seen) work() float64 {
 // is usual for its project with little load: the first quartile. Where it does not tell
 // fetches, a fetch takes by how much longer the project's jobs last where it is not cached.
 func estimate(all []entry) {
-	everywhere := &observed{}
-	projects := map[Project]*observed{}
+	everywhere, projects := &observed{}, map[Project]*observed{}
 	for i := range all {
 		e := &all[i]
-		o := projects[e.job.Project]
-		if o == nil {
-			o = &observed{}
-			projects[e.job.Project] = o
+		if projects[e.job.Project] == nil {
+			projects[e.job.Project] = &observed{}
 		}
-		o.add(e)
-		everywhere.add(e)
+		if e.answered {
+			projects[e.job.Project].add(e)
+			everywhere.add(e)
+		}
 	}
 	usual := everywhere.costs(costs{})
 	of := map[Project]costs{}
@@ -55,17 +41,14 @@ type observed struct {
 }
 
 func (o *observed) add(e *entry) {
-	if !e.seen.answered {
-		return
-	}
-	switch work := e.seen.work(); {
+	switch {
 	case e.job.Load > 0:
 		o.fetches = append(o.fetches, e.job.Load)
-		o.warm = append(o.warm, max(0, work-e.job.Load))
-	case e.seen.cold:
-		o.cold = append(o.cold, work)
+		o.warm = append(o.warm, max(0, e.work()-e.job.Load))
+	case e.cold:
+		o.cold = append(o.cold, e.work())
 	default:
-		o.warm = append(o.warm, work)
+		o.warm = append(o.warm, e.work())
 	}
 }
 
@@ -80,43 +63,35 @@ func (o *observed) costs(otherwise costs) costs {
 	if len(warm) == 0 {
 		warm = o.cold
 	}
-	c := costs{
-		load:      otherwise.load,
-		operators: quantileOr(warm, 0.5, otherwise.operators),
-		low:       quantileOr(warm, 0.25, otherwise.low),
-	}
-	switch {
-	case len(o.fetches) > 0:
-		c.load = quantileOr(o.fetches, 0.5, 0)
-	case len(o.cold) > 0 && len(o.warm) > 0:
-		c.load = max(0, quantileOr(o.cold, 0.5, 0)-c.operators)
+	c := costs{otherwise.load, quantile(warm, 0.5, otherwise.operators), quantile(warm, 0.25, otherwise.low)}
+	if len(o.fetches) > 0 {
+		c.load = quantile(o.fetches, 0.5, 0)
+	} else if len(o.cold) > 0 && len(o.warm) > 0 {
+		c.load = max(0, quantile(o.cold, 0.5, 0)-c.operators)
 	}
 	return c
 }
 
 // fill sets a job's costs.
 func (c costs) fill(e *entry) {
-	j, told := &e.job, e.job.Load
-	if j.Load == 0 && j.Project != "" {
-		j.Load = c.load
+	j, fetched := &e.job, e.cold || e.job.Load > 0
+	if j.Project != "" {
+		j.Load = cmp.Or(j.Load, c.load)
 	}
 	j.Operators = c.operators
-	if !e.seen.answered {
+	if !e.answered {
 		return
 	}
-	j.Operators = e.seen.work()
-	if told > 0 {
-		j.Operators = max(0, j.Operators-told)
-	} else if e.seen.cold {
+	if j.Operators = e.work(); fetched {
 		j.Operators = max(0, j.Operators-j.Load)
 	}
-	if e.seen.wait == nil {
+	if e.wait == nil {
 		j.Operators = min(j.Operators, c.low)
 	}
 }
 
-// quantileOr is the quantile q of the values, or otherwise if there is none.
-func quantileOr(values []float64, q, otherwise float64) float64 {
+// quantile is the quantile q of the values, or otherwise if there is none.
+func quantile(values []float64, q, otherwise float64) float64 {
 	if len(values) == 0 {
 		return otherwise
 	}

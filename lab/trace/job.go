@@ -4,7 +4,6 @@
 package trace
 
 import (
-	"fmt"
 	"io"
 
 	"example.org/pilotfish/pkg/selection"
@@ -78,16 +77,6 @@ type Line int64
 // Project is the text of a project's identifier. As in a job, the integer
 // 12345 and the string "12345" are the same project.
 type Project string
-
-// maxText bounds a project, in bytes.
-const maxText = 256
-
-func (p Project) check() error {
-	if len(p) > maxText {
-		return fmt.Errorf("a project of %d bytes is longer than %d", len(p), maxText)
-	}
-	return nil
-}
 
 // Source yields jobs in the order of their offsets.
 type Source interface {

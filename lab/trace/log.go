@@ -36,7 +36,19 @@ type entry struct {
 	upstream       string // "" if it is not known
 	hit            *bool  // whether the project was cached; nil if that is not known
 	job            Job    // Offset and Submitter are filled in when all were read
-	seen           seen
+
+	answered bool     // a response began
+	took     float64  // from the job's arrival at the upstream to the end of the response, in seconds
+	wait     *float64 // at the upstream; nil where it does not tell
+	cold     bool     // the project was taken to be not cached there
+}
+
+// work is the time that the job took without its wait.
+func (e *entry) work() float64 {
+	if e.wait == nil {
+		return e.took
+	}
+	return max(0, e.took-*e.wait)
 }
 
 // ReadLogs reads logs whole: pilotfish's own, or those of other proxies as CSV or JSON Lines. Each is one
@@ -203,18 +215,14 @@ func (l *jobLine) entry() (*entry, error) {
 	if l.Total == nil || !(*l.Total >= 0 && *l.Total <= MaxSeconds) {
 		return nil, errors.New("field total_seconds: is missing, or makes no sense")
 	}
-	e := &entry{
-		arrived: ended.Add(-seconds(*l.Total)), ended: ended, job: Job{Project: l.Project},
-		seen: seen{answered: l.Answer != "absent"},
-	}
-	if n := len(l.Attempts); n > 0 && e.seen.answered {
+	e := &entry{arrived: ended.Add(-seconds(*l.Total)), ended: ended, job: Job{Project: l.Project}, answered: l.Answer != "absent"}
+	if n := len(l.Attempts); n > 0 && e.answered {
 		last := &l.Attempts[n-1]
 		e.job.Load, e.upstream = min(max(0, last.Fetch), *l.Total), last.Upstream
-		e.seen.wait, e.seen.cold = last.Wait, last.Cache == "none"
-		e.seen.took = last.Seconds
+		e.took, e.wait, e.cold = last.Seconds, last.Wait, last.Cache == "none"
 	}
 	if e.upstream != "" && e.job.Project != "" {
-		e.hit = new(!e.seen.cold && e.job.Load == 0)
+		e.hit = new(!e.cold && e.job.Load == 0)
 	}
 	return e, e.prioritize(l.Priority)
 }

@@ -124,7 +124,7 @@ func TestLogsWithoutAJobAreRefused(t *testing.T) {
 
 // answered is an entry of a project's job that was answered.
 func answered(project Project, cold bool, wait *float64, took float64) entry {
-	return entry{job: Job{Project: project}, seen: seen{answered: true, took: took, wait: wait, cold: cold}}
+	return entry{job: Job{Project: project}, answered: true, took: took, wait: wait, cold: cold}
 }
 
 func costsOf(all ...entry) (list []string) {

@@ -84,15 +84,12 @@ func TestSmoke(t *testing.T) {
 
 // A race sends every job through one and through three sidecars, before servers of their own.
 func TestRace(t *testing.T) {
-	dir := t.TempDir()
+	chart := filepath.Join(t.TempDir(), "race.svg")
 	var stdout, stderr bytes.Buffer
-	c := raceCommand{Pilotfish: built(t), Rounds: 1, Save: dir, length: time.Second, jobs: 60}
+	c := raceCommand{Pilotfish: built(t), Rounds: 1, Chart: chart, length: time.Second, jobs: 60}
 	t.Setenv("PATH", t.TempDir()) // no peer is there
 	require.NoError(t, c.Run(cli.Console{Out: &stdout, Err: &stderr}), "%s", &stderr)
-	saved, err := os.ReadFile(filepath.Join(dir, "race.txt"))
-	require.NoError(t, err)
-	assert.Equal(t, stdout.String(), string(saved))
-	svg, err := os.ReadFile(filepath.Join(dir, "race.svg"))
+	svg, err := os.ReadFile(chart)
 	require.NoError(t, err)
 	assert.Equal(t, 2*len(raced), bytes.Count(svg, []byte("<rect")))
 	const times, fetches, lost = ` +[0-9.]+ +[0-9.]+ +[0-9.]+ +[0-9.]+ +[0-9.]+`, ` +[1-9][0-9.]*`, ` +0\.00`

@@ -38,26 +38,23 @@ func (c *compareCommand) Run(console cli.Console) error {
 
 	r := &results{setting: fmt.Sprintf("%d rounds of %v", c.Rounds, c.Duration)}
 	there := r.present(peers(c.Envoy, c.Pilotfish), c.Peer)
-	wrkPath := installed("wrk")
+	m := &machine{dir: dir, wrk: installed("wrk"), duration: c.Duration}
 	scenarios := slices.DeleteFunc(scenarios(c.waiting), func(s scenario) bool {
-		return !named(s.name, c.Scenario) || wrkPath == "" && !s.waits
+		return !named(s.name, c.Scenario) || m.wrk == "" && !s.waits
 	})
-	if wrkPath == "" {
+	if m.wrk == "" {
 		r.missing = append(r.missing, "wrk: not installed; without it there is no load")
 	}
 	for round := range c.Rounds {
 		for i := range scenarios {
 			s := &scenarios[i]
 			fmt.Fprintf(console.Err, "round %d of %d: %s\n", round+1, c.Rounds, s.name)
-			if err := c.round(ctx, dir, wrkPath, s, rotated(there, round), r); err != nil {
+			if err := c.round(ctx, m, s, rotated(there, round), r); err != nil {
 				return err
 			}
 		}
 	}
-	if err := r.WriteText(console.Out); err != nil {
-		return err
-	}
-	return r.err()
+	return r.WriteText(console.Out)
 }
 
 // present are the peers that are wanted and installed; the others are named as missing.
@@ -87,25 +84,23 @@ func rotated(all []peer, round int) []peer {
 }
 
 // round measures a scenario of all peers once, before upstreams of its own.
-func (c *compareCommand) round(ctx context.Context, dir, wrkPath string, s *scenario, order []peer, r *results) error {
-	upstreams, err := startStubs(s.upstreams)
-	if err != nil {
+func (c *compareCommand) round(ctx context.Context, m *machine, s *scenario, order []peer, r *results) (err error) {
+	if m.stubs, err = startStubs(s.upstreams); err != nil {
 		return err
 	}
-	defer upstreams.close()
-	m := &machine{stubs: upstreams, duration: c.Duration}
-	if m.loader, err = newWrk(wrkPath, dir, bodies(s.body)); err != nil {
+	defer m.stubs.close()
+	if err := m.prepare(s.body); err != nil {
 		return err
 	}
 	got := map[string][]figure{}
 	if !s.waits {
-		if got[direct], err = s.measure(ctx, m, nil, upstreams.addresses[0]); err != nil {
+		if got[direct], err = s.measure(ctx, m, nil, m.stubs.addresses[0]); err != nil {
 			return err
 		}
 	}
 	for i := range order {
 		p := &order[i]
-		figures, err := one(ctx, dir, m, s, p)
+		figures, err := m.one(ctx, s, p)
 		if ctx.Err() != nil {
 			return context.Cause(ctx)
 		}
@@ -124,8 +119,8 @@ func (c *compareCommand) round(ctx context.Context, dir, wrkPath string, s *scen
 }
 
 // one measures a scenario of a peer.
-func one(ctx context.Context, dir string, m *machine, s *scenario, p *peer) ([]figure, error) {
-	proxy, address, err := p.start(ctx, setting{Dir: dir, Upstreams: m.stubs.addresses}, s.body)
+func (m *machine) one(ctx context.Context, s *scenario, p *peer) ([]figure, error) {
+	proxy, address, err := p.start(ctx, setting{Dir: m.dir, Upstreams: m.stubs.addresses}, s.body)
 	if err != nil {
 		return nil, err
 	}

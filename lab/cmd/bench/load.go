@@ -47,30 +47,22 @@ type load struct {
 	Failed       int `json:"failed"`
 }
 
-// wrk submits jobs over so many connections, each one job at a time, for a while.
-type wrk struct {
-	program, script, bodies string // paths
-}
-
-// newWrk writes what wrk needs into dir.
-func newWrk(program, dir string, jobs [][]byte) (*wrk, error) {
-	w := &wrk{program: program, script: filepath.Join(dir, "wrk.lua"), bodies: filepath.Join(dir, "bodies")}
+// prepare writes what wrk needs for jobs of so many bytes.
+func (m *machine) prepare(size int) error {
 	script, err := configs.ReadFile("config/wrk.lua")
-	if err != nil {
-		return nil, err
-	}
-	return w, errors.Join(
-		os.WriteFile(w.script, script, 0o600),
-		os.WriteFile(w.bodies, append(bytes.Join(jobs, []byte("\n")), '\n'), 0o600),
+	return errors.Join(err,
+		os.WriteFile(filepath.Join(m.dir, "wrk.lua"), script, 0o600),
+		os.WriteFile(filepath.Join(m.dir, "bodies"), append(bytes.Join(bodies(size), []byte("\n")), '\n'), 0o600),
 	)
 }
 
-func (w *wrk) run(ctx context.Context, address string, connections int, d time.Duration) (load, error) {
+// load has wrk submit jobs over so many connections, each one job at a time, for a while.
+func (m *machine) load(ctx context.Context, address string, connections int, d time.Duration) (load, error) {
 	ctx, cancel := context.WithTimeout(ctx, d+20*time.Second)
 	defer cancel()
-	command := exec.CommandContext(ctx, w.program, "--threads", "1", "--connections", fmt.Sprint(connections),
-		"--duration", fmt.Sprintf("%ds", max(1, int(d.Seconds()))), "--timeout", "10s", "--script", w.script, "http://"+address)
-	command.Env = append(os.Environ(), "BODIES="+w.bodies)
+	command := exec.CommandContext(ctx, m.wrk, "--threads", "1", "--connections", fmt.Sprint(connections),
+		"--duration", fmt.Sprintf("%ds", max(1, int(d.Seconds()))), "--timeout", "10s", "--script", filepath.Join(m.dir, "wrk.lua"), "http://"+address)
+	command.Env = append(os.Environ(), "BODIES="+filepath.Join(m.dir, "bodies"))
 	text, err := command.CombinedOutput()
 	if err != nil {
 		return load{}, fmt.Errorf("wrk: %w: %s", err, text)

@@ -3,7 +3,6 @@
 package main
 
 import (
-	"bytes"
 	"context"
 	"fmt"
 	"os"
@@ -23,7 +22,7 @@ type raceCommand struct {
 	Pilotfish string `default:"bin/pilotfish" placeholder:"PATH" help:"Where pilotfish is."`
 	Envoy     string `default:"bin/envoy/bin/envoy" placeholder:"PATH" help:"Where Envoy is."`
 	Rounds    int    `default:"3" help:"How often everything is measured, each time with other traces."`
-	Save      string `type:"existingdir" placeholder:"DIR" help:"Write race.txt and race.svg there."`
+	Chart     string `type:"path" placeholder:"FILE" help:"Draw the first columns there, as SVG."`
 
 	length time.Duration // of the traces
 	jobs   int           // of each
@@ -48,7 +47,6 @@ var raced = []struct {
 type measurement struct {
 	peer
 	trace   string
-	jobs    []trace.Job
 	figures []figure
 	err     error
 }
@@ -68,15 +66,19 @@ func (c *raceCommand) Run(console cli.Console) error {
 		raceServers, raceCores, c.jobs, c.length, c.Rounds)}
 	there := r.present(c.entrants(), nil)
 	for round := range c.Rounds {
-		all, err := c.measurements(there, round)
-		if err != nil {
-			return err
-		}
-		fmt.Fprintf(console.Err, "round %d of %d: it takes %v, and as long as the last jobs wait\n",
-			round+1, c.Rounds, c.length)
+		fmt.Fprintf(console.Err, "round %d of %d: it takes %v, and as long as the last jobs wait\n", round+1, c.Rounds, c.length)
+		var all []*measurement
 		var running sync.WaitGroup
-		for i, m := range all {
-			running.Go(func() { m.figures, m.err = c.one(ctx, filepath.Join(dir, fmt.Sprint(i)), &m.peer, m.jobs) })
+		for i, t := range raced {
+			jobs, err := c.draw(i, round)
+			if err != nil {
+				return err
+			}
+			for _, p := range there {
+				m, dir := &measurement{peer: p, trace: t.name}, filepath.Join(dir, fmt.Sprint(len(all)))
+				all = append(all, m)
+				running.Go(func() { m.figures, m.err = c.one(ctx, dir, &p, jobs) })
+			}
 		}
 		running.Wait()
 		if ctx.Err() != nil {
@@ -90,35 +92,12 @@ func (c *raceCommand) Run(console cli.Console) error {
 			r.add(m.trace, m.name, m.figures)
 		}
 	}
-	var text bytes.Buffer
-	if err := r.WriteText(&text); err != nil {
-		return err
-	}
-	if c.Save != "" {
-		for name, content := range map[string][]byte{"race.txt": text.Bytes(), "race.svg": r.svg()} {
-			if err := os.WriteFile(filepath.Join(c.Save, name), content, 0o644); err != nil {
-				return err
-			}
+	if c.Chart != "" {
+		if err := os.WriteFile(c.Chart, r.svg(), 0o644); err != nil {
+			return err
 		}
 	}
-	if _, err := console.Out.Write(text.Bytes()); err != nil {
-		return err
-	}
-	return r.err()
-}
-
-// measurements are those of a round.
-func (c *raceCommand) measurements(there []peer, round int) (all []*measurement, err error) {
-	for i, t := range raced {
-		jobs, err := c.draw(i, round)
-		if err != nil {
-			return nil, err
-		}
-		for _, p := range there {
-			all = append(all, &measurement{peer: p, trace: t.name, jobs: jobs})
-		}
-	}
-	return all, nil
+	return r.WriteText(console.Out)
 }
 
 const threeSidecars = "pilotfish, three sidecars"

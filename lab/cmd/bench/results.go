@@ -81,15 +81,8 @@ func (r *results) fail(peer, what string, err error) {
 	r.failed = append(r.failed, strings.Join(strings.Fields(fmt.Sprintf("%s, %s: %v", peer, what, err)), " "))
 }
 
-// err is what is wrong when all was printed.
-func (r *results) err() error {
-	if len(r.failed) > 0 {
-		return fmt.Errorf("%d measurements failed", len(r.failed))
-	}
-	return nil
-}
-
-// WriteText writes the tables: medians over the rounds, with the least and the largest.
+// WriteText writes the tables: medians over the rounds, with the least and the largest. It is an error that
+// measurements failed.
 func (r *results) WriteText(w io.Writer) error {
 	if _, err := fmt.Fprintf(w, "%s\n%s\n\n", machineName(), r.setting); err != nil {
 		return err
@@ -114,6 +107,9 @@ func (r *results) WriteText(w io.Writer) error {
 		if _, err := fmt.Fprintln(w, "missing or failed:", line); err != nil {
 			return err
 		}
+	}
+	if len(r.failed) > 0 {
+		return fmt.Errorf("%d measurements failed", len(r.failed))
 	}
 	return nil
 }

@@ -35,7 +35,7 @@ func scenarios(waiting int) (all []scenario) {
 // machine is what the measurements share.
 type machine struct {
 	stubs    *stubs
-	loader   *wrk
+	wrk, dir string        // paths of the program, and of files
 	duration time.Duration // of a load
 }
 
@@ -54,14 +54,14 @@ func (s *scenario) measure(ctx context.Context, m *machine, p *proxy, address st
 
 // underLoad is the processor time of a job, and the time that it takes.
 func (s *scenario) underLoad(ctx context.Context, m *machine, p *proxy, address string) ([]figure, error) {
-	if _, err := m.loader.run(ctx, address, s.connections, min(m.duration, time.Second)); err != nil { // warms up
+	if _, err := m.load(ctx, address, s.connections, min(m.duration, time.Second)); err != nil { // warms up
 		return nil, err
 	}
 	before, err := p.cpu()
 	if err != nil {
 		return nil, err
 	}
-	l, err := m.loader.run(ctx, address, s.connections, m.duration)
+	l, err := m.load(ctx, address, s.connections, m.duration)
 	if err != nil {
 		return nil, err
 	}

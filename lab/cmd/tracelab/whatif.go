@@ -40,15 +40,13 @@ type whatifCommand struct {
 type answer struct {
 	About, Sum string
 	Heads      []string
-	Rows       []answerRow
+	Rows       [][]string
+	Waits      []float64 // the mean ones, by row
 	Assumed    []string
 }
 
-type answerRow struct {
-	Cells []string
-	Bar   int // the mean wait, in pixels
-	wait  float64
-}
+//go:embed whatif.html
+var page string
 
 func (c *whatifCommand) Run(console cli.Console) error {
 	ctx, stop := cli.Context()
@@ -71,11 +69,11 @@ func (c *whatifCommand) Run(console cli.Console) error {
 		return err
 	}
 	if c.HTML != "" {
-		page, err := a.page()
-		if err != nil {
+		var text bytes.Buffer
+		if err := template.Must(template.New("").Parse(page)).Execute(&text, a); err != nil {
 			return err
 		}
-		if err := os.WriteFile(c.HTML, page, 0o644); err != nil {
+		if err := os.WriteFile(c.HTML, text.Bytes(), 0o644); err != nil {
 			return err
 		}
 	}
@@ -209,35 +207,21 @@ func (a *answer) assume(format string, args ...any) {
 }
 
 func (a *answer) row(name string, o judge.Outcome) {
-	a.Rows = append(a.Rows, answerRow{wait: o[judge.Low], Cells: []string{
-		name, fmt.Sprintf("%.1f %%", 100-o[judge.Fetches]/10), fmt.Sprintf("%.2f", o[judge.Low]), fmt.Sprintf("%.2f", o[judge.LowP99]), fmt.Sprintf("%.2f", o[judge.Time]),
-	}})
+	row := []string{name, fmt.Sprintf("%.1f %%", 100-o[judge.Fetches]/10)}
+	for _, figure := range []int{judge.Low, judge.LowP99, judge.Time} {
+		row = append(row, fmt.Sprintf("%.2f", o[figure]))
+	}
+	a.Rows, a.Waits = append(a.Rows, row), append(a.Waits, o[judge.Low])
 }
 
+// Most is the longest of the waits.
+func (a *answer) Most() float64 { return slices.Max(a.Waits) }
+
 func (a *answer) writeText(w io.Writer) error {
-	g := stats.Grid{Title: a.About + "\n", Left: 1, Heads: [][]string{a.Heads}}
-	for _, r := range a.Rows {
-		g.Rows = append(g.Rows, r.Cells)
-	}
+	g := stats.Grid{Title: a.About + "\n", Left: 1, Heads: [][]string{a.Heads}, Rows: a.Rows}
 	if err := g.WriteText(w); err != nil {
 		return err
 	}
 	_, err := fmt.Fprintf(w, "%s\n\nAssumed:\n- %s\n", a.Sum, strings.Join(a.Assumed, "\n- "))
 	return err
-}
-
-//go:embed whatif.html
-var whatifPage string
-
-func (a *answer) page() ([]byte, error) {
-	most := 0.0
-	for _, r := range a.Rows {
-		most = max(most, r.wait)
-	}
-	for i := range a.Rows {
-		a.Rows[i].Bar = int(300 * a.Rows[i].wait / max(most, 1e-9))
-	}
-	var page bytes.Buffer
-	err := template.Must(template.New("").Parse(whatifPage)).Execute(&page, a)
-	return page.Bytes(), err
 }
