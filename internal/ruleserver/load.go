@@ -27,7 +27,7 @@ func (s *Server) load() executor.Load {
 	if s.config.AdjustLoad != nil {
 		s.config.AdjustLoad(&load)
 	}
-	if s.faults.is(faultLieCores) {
+	if s.fault.Load() == faultLieCores {
 		load.Cores = 4000
 	}
 	return load
@@ -36,7 +36,7 @@ func (s *Server) load() executor.Load {
 // setLoad adds what the server says of its load to the header of a response: the
 // load hint, and an ORCA report if the request asks for one.
 func (s *Server) setLoad(header, request http.Header, job executor.Facts) {
-	if s.faults.is(faultSilent) {
+	if s.fault.Load() == faultSilent {
 		return
 	}
 	load := s.load()

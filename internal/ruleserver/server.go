@@ -45,8 +45,8 @@ type Server struct {
 	executor *executor.Executor
 	open     chan struct{} // has one for each job that was taken in
 	draining atomic.Bool   // it takes no more
-	faults   *faults
-	born     time.Time // part of the listing's ETag, so that it differs after a restart
+	fault    atomic.Value  // a faultMode; nil is none
+	born     time.Time     // part of the listing's ETag, so that it differs after a restart
 	metrics  *metrics
 	registry *prometheus.Registry
 }
@@ -66,7 +66,6 @@ func New(c Config) (*Server, error) {
 		feeds:    feeds{files: c.Feeds, maxBytes: int64(c.Settings.MaxFeed)},
 		executor: executor.New(c.Settings.Cores, int64(c.Settings.CacheBytes)),
 		open:     make(chan struct{}, c.Settings.MaxJobs),
-		faults:   newFaults(),
 		born:     time.Now(),
 		registry: prometheus.NewRegistry(),
 	}
