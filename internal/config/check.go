@@ -65,29 +65,22 @@ func (c *Config) checkPorts(f *settings.Faults) {
 			f.Add("admin_token_file", "%v", err)
 		}
 	}
-	if c.Listen == c.Admin && !strings.HasSuffix(c.Listen, ":0") { // two free ports are never the same
-		f.Add("admin", "%s is taken by listen", c.Admin)
-	}
 	if filepath.IsAbs(c.Mesh.TLS) {
 		files.CheckTLS(c.Mesh.Files(), f.In("mesh.tls"))
 	}
-	switch c.Mesh.Listen {
-	case "":
-	case c.Listen, c.Admin:
-		if !strings.HasSuffix(c.Mesh.Listen, ":0") {
-			f.Add("mesh.listen", "%s is taken by another port of pilotfish", c.Mesh.Listen)
+	taken := map[string]string{}
+	for _, port := range []struct {
+		key, address string
+		asks         bool // those who come who they are
+	}{{"listen", c.Listen, false}, {"admin", c.Admin, c.AdminTokenFile != ""}, {"mesh.listen", c.Mesh.Listen, false}} {
+		switch by, is := taken[port.address]; {
+		case port.address == "":
+		case is && !strings.HasSuffix(port.address, ":0"): // two free ports are never the same
+			f.Add(port.key, "%s is taken by %s", port.address, by)
+		case open(port.address) && !port.asks:
+			f.Warn(port.key, "%s is open to other machines, and asks nobody who they are; 127.0.0.1 is for this one alone", port.address)
 		}
-	default:
-		if open(c.Mesh.Listen) {
-			f.Warn("mesh.listen", "%s is open to other machines, and asks nobody who they are", c.Mesh.Listen)
-		}
-	}
-	if open(c.Admin) && c.AdminTokenFile == "" {
-		_, port, _ := net.SplitHostPort(c.Admin)
-		f.Warn("admin", "%s is open to other machines, and asks nobody who they are; 127.0.0.1:%s is for this one alone", c.Admin, port)
-	}
-	if open(c.Listen) {
-		f.Warn("listen", "%s is open to other machines, and asks nobody who they are", c.Listen)
+		taken[port.address] = port.key
 	}
 	for i, host := range c.Hosts {
 		if strings.Contains(host, "/") {

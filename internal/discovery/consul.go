@@ -82,7 +82,11 @@ func (c *consul) ask(ctx context.Context, atMost time.Duration) (reply, error) {
 		c.index = 0 // the next server may count differently
 		return reply{}, fmt.Errorf("the Consul agent gives no reply: %w", err)
 	}
-	c.index = nextIndex(c.index, meta.LastIndex)
+	if meta.LastIndex >= c.index {
+		c.index = meta.LastIndex
+	} else {
+		c.index = 0 // that of another catalogue, or missing: to wait for it could miss changes
+	}
 	return readEntries(entries), nil
 }
 
@@ -109,7 +113,7 @@ func (c *consul) query(ctx context.Context, atMost time.Duration) ([]*api.Servic
 		return nil, nil, errors.New("it takes too long")
 	case err != nil:
 		return nil, nil, brief(err)
-	case leaderless(meta):
+	case !meta.KnownLeader && meta.QueryBackend != api.QueryBackendStreaming: // a client agent's streamed view never knows one
 		return nil, nil, errors.New("the server that replied knows no leader")
 	case len(entries) == 0 && meta.ResultsFilteredByACLs:
 		return nil, nil, errors.New("the ACL token may not read the service or its nodes")
@@ -128,22 +132,6 @@ func brief(err error) error {
 		return at.Err
 	}
 	return err
-}
-
-// nextIndex is what to wait for after a reply with the index got. An index that
-// went back belongs to another catalogue, and waiting for it could miss changes;
-// a missing one reads as 0. After both, the next query does not wait.
-func nextIndex(before, got uint64) uint64 {
-	if got < before {
-		return 0
-	}
-	return got
-}
-
-// leaderless reports whether the server that replied knows of no leader. A
-// client agent that replies from its streamed view never says that it knows one.
-func leaderless(m *api.QueryMeta) bool {
-	return !m.KnownLeader && m.QueryBackend != api.QueryBackendStreaming
 }
 
 // readEntries turns instances into upstreams. An instance without a usable

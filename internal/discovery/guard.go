@@ -182,7 +182,7 @@ func same(a, b []pool.Upstream) bool {
 func missing(have, set []pool.Upstream) []string {
 	var gone []string
 	for _, u := range have {
-		if _, ok := find(set, u.Address); !ok {
+		if _, ok := slices.BinarySearchFunc(set, u, byAddress); !ok {
 			gone = append(gone, u.Address)
 		}
 	}
@@ -191,18 +191,9 @@ func missing(have, set []pool.Upstream) []string {
 
 // union adds to set the upstreams of have that it lacks. Both are arranged.
 func union(set, have []pool.Upstream) []pool.Upstream {
-	all := slices.Clone(set)
-	for _, u := range have {
-		if _, ok := find(set, u.Address); !ok {
-			all = append(all, u)
-		}
-	}
-	slices.SortFunc(all, preferred)
-	return all
+	all := slices.Concat(set, have)
+	slices.SortStableFunc(all, byAddress)
+	return slices.CompactFunc(all, func(a, b pool.Upstream) bool { return a.Address == b.Address })
 }
 
-func find(set []pool.Upstream, address string) (int, bool) {
-	return slices.BinarySearchFunc(set, address, func(u pool.Upstream, a string) int {
-		return cmp.Compare(u.Address, a)
-	})
-}
+func byAddress(a, b pool.Upstream) int { return cmp.Compare(a.Address, b.Address) }

@@ -165,7 +165,7 @@ func TestGuardProperties(t *testing.T) {
 			r := g.judge(now, set)
 
 			for _, u := range set {
-				_, ok := find(g.inForce(), u.Address)
+				_, ok := slices.BinarySearchFunc(g.inForce(), u, byAddress)
 				require.True(t, ok || !g.known, "what a reply has is in force at once")
 			}
 			if r.doubt == none {

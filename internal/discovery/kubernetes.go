@@ -74,7 +74,11 @@ func (s *Kubernetes) open(*Config) (origin, error) {
 
 func (k *kubernetes) ask(ctx context.Context, atMost time.Duration) (reply, error) {
 	err := k.update(ctx, atMost)
-	if n := k.size(); err == nil && n > maxEndpoints {
+	n := len(k.slices)
+	for _, s := range k.slices {
+		n += len(s.Endpoints)
+	}
+	if err == nil && n > maxEndpoints {
 		err = fmt.Errorf("its slices have %d endpoints, and at most %d are allowed", n, maxEndpoints)
 	}
 	if err != nil {
@@ -82,15 +86,6 @@ func (k *kubernetes) ask(ctx context.Context, atMost time.Duration) (reply, erro
 		return reply{}, fmt.Errorf("the Kubernetes API gives no reply: %w", err)
 	}
 	return k.read(), nil
-}
-
-// size is the number of slices and of their endpoints.
-func (k *kubernetes) size() int {
-	n := len(k.slices)
-	for _, s := range k.slices {
-		n += len(s.Endpoints)
-	}
-	return n
 }
 
 // update brings the slices up to date. It waits for a change, but not at the first time.

@@ -181,17 +181,11 @@ func (s *Source) adjust(ctx context.Context, set []string) {
 	}
 }
 
-// The responses that make up a poll.
-const (
-	metricsPart = "metrics"
-	cachePart   = "cache listing"
-)
-
 // maxReason bounds what an error repeats of a response, in bytes.
 const maxReason = 300
 
-// pollError is a poll that failed, in whole or in part. Its part is metricsPart
-// where there was no report, and cachePart where there was no listing.
+// pollError is a poll that failed, in whole or in part: where there was no report that is "metrics",
+// and where there was no listing "cache listing".
 type pollError struct {
 	address, part string
 	err           error
@@ -210,7 +204,7 @@ func (e *pollError) Unwrap() error { return e.err }
 // unlisted hands over why a cache listing could not be read, unless only because ctx ended.
 func (c *Config) unlisted(ctx context.Context, address string, err error) {
 	if ctx.Err() == nil {
-		c.Failed(address, &pollError{address, cachePart, err})
+		c.Failed(address, &pollError{address, "cache listing", err})
 	}
 }
 
@@ -220,7 +214,7 @@ func (c *Config) unreported(ctx context.Context, address string, err error, befo
 	if ctx.Err() != nil {
 		return
 	}
-	err = &pollError{address, metricsPart, err}
+	err = &pollError{address, "metrics", err}
 	if !before {
 		c.Silent(address, err)
 		return
