@@ -3,7 +3,6 @@ package record
 import (
 	"strconv"
 	"strings"
-	"unicode/utf8"
 )
 
 // maxText bounds the text of an error, in bytes. Submitters and upstreams choose much of some: a
@@ -26,23 +25,14 @@ func clean(text string) string {
 	if len(text) <= maxText && !strings.ContainsFunc(text, odd) {
 		return text
 	}
-	const more = "..."
-	fits := 0
-	var b strings.Builder
-	for i := 0; i < len(text) && b.Len() <= maxText; {
-		if b.Len() <= maxText-len(more) {
-			fits = b.Len()
-		}
-		_, n := utf8.DecodeRuneInString(text[i:])
-		one := text[i : i+n]
-		if one != `"` && one != `\` {
-			one = strings.Trim(strconv.Quote(one), `"`)
-		}
-		b.WriteString(one)
-		i += n
+	quoted := strconv.Quote(text[:min(len(text), maxText)])
+	plain := unescaped.Replace(quoted[1 : len(quoted)-1])
+	if len(text) > maxText || len(plain) > maxText {
+		const more = "..."
+		return strings.ToValidUTF8(plain[:maxText-len(more)], "") + more
 	}
-	if b.Len() > maxText {
-		return b.String()[:fits] + more
-	}
-	return b.String()
+	return plain
 }
+
+// unescaped undoes the escapes of what is printable.
+var unescaped = strings.NewReplacer(`\\`, `\`, `\"`, `"`)

@@ -18,7 +18,7 @@ func TestTextsOfErrorsAreBounded(t *testing.T) {
 		{long + "x", long[3:] + "..."},
 		{long[3:] + "我", long[3:] + "我"},
 		{long[2:] + "我", long[3:] + "..."},
-		{strings.Repeat("\xff", 1<<20), strings.Repeat(`\xff`, 127) + "..."},
+		{strings.Repeat("\xff", 1<<20), strings.Repeat(`\xff`, 127) + `\...`},
 		{strings.Repeat("我", 1<<20), strings.Repeat("我", 169) + "..."},
 	} {
 		got := textOf(errors.New(c.text))
