@@ -22,18 +22,11 @@ import (
 
 // now is what the page shows of the moment.
 func (s *sidecar) now() admin.Now {
-	open, states := s.balancer.Open(shownOpen), s.balancer.States()
-	now := time.Now() // after all that is shown, so that no age is negative
-	n := admin.Now{At: now, Panic: pool.Panic(states), Projects: s.balancer.Projects(now, shownProjects), Open: []admin.Open{}}
+	states, now := s.balancer.States(), time.Now()
+	n := admin.Now{At: now, Panic: pool.Panic(states), Projects: s.balancer.Projects(now, shownProjects), Open: s.balancer.Open(shownOpen)}
 	n.InFlight, n.Waiting = s.balancer.Counts()
 	if err := s.refusal(); err != nil {
 		n.NotReady = err.Error()
-	}
-	for _, o := range open {
-		n.Open = append(n.Open, admin.Open{
-			Named:   admin.Named{ID: o.ID, Session: o.Session, Project: o.Project, Priority: o.Priority.String()},
-			Seconds: now.Sub(o.Arrived).Seconds(), Upstream: o.Upstream, UpstreamSeconds: now.Sub(o.Claimed).Seconds(),
-		})
 	}
 	s.served.mu.Lock()
 	defer s.served.mu.Unlock()

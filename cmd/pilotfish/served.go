@@ -66,9 +66,7 @@ func (s *served) ended(r *record.Job) {
 
 func failure(now time.Time, r *record.Job) admin.Failure {
 	f := admin.Failure{
-		Named: admin.Named{
-			ID: r.ID, Session: r.Facts.Session, Project: r.Facts.Project, Priority: r.Facts.Priority.String(),
-		},
+		ID: r.ID, Session: r.Facts.Session, Project: r.Facts.Project, Priority: r.Facts.Priority.String(),
 		At: now, Seconds: r.Total.Seconds(), Outcome: r.Outcome.String(), Status: r.Status, Reason: r.Reason, Error: r.Err, Upstreams: []string{},
 	}
 	for i := range r.Attempts {

@@ -3,6 +3,7 @@ package admin
 import (
 	"time"
 
+	"example.org/pilotfish/internal/balancer"
 	"example.org/pilotfish/internal/dispatch"
 	"example.org/pilotfish/internal/quality"
 )
@@ -25,8 +26,8 @@ type Now struct {
 	Capacity *quality.Advice `json:"capacity,omitempty"`
 	// Failures are the last jobs that failed, the latest first, and Open those that have been
 	// at their upstream for longest, the oldest first.
-	Failures []Failure `json:"failures"`
-	Open     []Open    `json:"open"`
+	Failures []Failure       `json:"failures"`
+	Open     []balancer.Open `json:"open"`
 	// Projects are those with most jobs at upstreams, the busiest first.
 	Projects []dispatch.ProjectLoad `json:"projects"`
 }
@@ -43,18 +44,13 @@ type History struct {
 	Points []quality.Point `json:"points"`
 }
 
-// Named is what names a job, as in its log line.
-type Named struct {
+// Failure is a job that failed lately.
+type Failure struct {
 	// ID, Session, Project and Priority are those of the job's log line.
 	ID       string `json:"id"`
 	Session  string `json:"session,omitempty"`
 	Project  string `json:"project,omitempty"`
 	Priority string `json:"priority"`
-}
-
-// Failure is a job that failed lately.
-type Failure struct {
-	Named
 	// At is when it ended, and Seconds the time from its arrival to its end.
 	At      time.Time `json:"at"`
 	Seconds float64   `json:"seconds"`
@@ -66,16 +62,6 @@ type Failure struct {
 	Error   string `json:"error,omitempty"`
 	// Upstreams are those tried.
 	Upstreams []string `json:"upstreams"`
-}
-
-// Open is a job at an upstream.
-type Open struct {
-	Named
-	// Seconds is the time since its arrival, and UpstreamSeconds that since it went to
-	// Upstream.
-	Seconds         float64 `json:"seconds"`
-	Upstream        string  `json:"upstream"`
-	UpstreamSeconds float64 `json:"upstream_seconds"`
 }
 
 // About is what does not change while the process runs, and the configuration.

@@ -7,7 +7,6 @@ import (
 
 	"example.org/pilotfish/internal/dispatch"
 	"example.org/pilotfish/internal/pool"
-	"example.org/pilotfish/pkg/selection"
 )
 
 // Lease is one attempt's claim on an upstream, for the goroutine that claimed
@@ -50,11 +49,16 @@ func (l *Lease) end(now time.Time, o pool.Outcome) {
 
 // Open is a job at an upstream.
 type Open struct {
-	ID, Session, Project string
-	Priority             selection.Priority
-	Upstream             string
-	// Arrived is when the sidecar received the job, and Claimed when it went to the upstream.
-	Arrived, Claimed time.Time
+	// ID, Session, Project and Priority are those of the job's log line.
+	ID       string `json:"id"`
+	Session  string `json:"session,omitempty"`
+	Project  string `json:"project,omitempty"`
+	Priority string `json:"priority"`
+	// Seconds is the time since its arrival, and UpstreamSeconds that since it went to
+	// Upstream.
+	Seconds         float64 `json:"seconds"`
+	Upstream        string  `json:"upstream"`
+	UpstreamSeconds float64 `json:"upstream_seconds"`
 }
 
 // Open lists the jobs that have been at their upstream for longest, n at most. Jobs that
@@ -62,10 +66,13 @@ type Open struct {
 func (b *Balancer) Open(n int) []Open {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	open := make([]Open, 0, n)
+	now, open := time.Now(), make([]Open, 0, n)
 	for l := b.open.after; l != &b.open && len(open) < n; l = l.after {
-		r := &l.job.Request
-		o := Open{ID: r.ID, Priority: r.Priority, Upstream: l.assignment.Address, Arrived: r.Arrived, Claimed: l.assignment.Claimed}
+		r, a := &l.job.Request, l.assignment
+		o := Open{
+			ID: r.ID, Priority: r.Priority.String(), Seconds: now.Sub(r.Arrived).Seconds(),
+			Upstream: a.Address, UpstreamSeconds: now.Sub(a.Claimed).Seconds(),
+		}
 		if r.Facts != nil {
 			o.Session, o.Project = r.Facts.Session, r.Facts.Project
 		}

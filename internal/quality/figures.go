@@ -43,8 +43,6 @@ type Figures struct {
 	Partial  uint64 `json:"partial"`
 	Absent   uint64 `json:"absent"`
 	Limited  uint64 `json:"limited"`
-	// Lost is how the failed, the partial and the absent ended, by outcome.
-	Lost map[string]uint64 `json:"lost,omitempty"`
 	// FirstByte is of all jobs with a response, LastByte of the whole responses, in seconds.
 	FirstByte Quantiles `json:"first_byte_seconds"`
 	LastByte  Quantiles `json:"last_byte_seconds"`
@@ -102,20 +100,11 @@ func (e *ended) merge(other *ended) {
 
 func (e *ended) figures() Figures {
 	_, jobs := e.bad()
-	f := Figures{
+	return Figures{
 		Jobs: jobs, Complete: e.results[complete], Failed: e.results[failed], Partial: e.results[partial],
 		Absent: e.results[absent], Limited: e.results[limited],
 		FirstByte: e.firstByte.quantiles(), LastByte: e.lastByte.quantiles(),
 	}
-	for o, n := range e.lost {
-		if n > 0 && f.Lost == nil {
-			f.Lost = map[string]uint64{}
-		}
-		if n > 0 {
-			f.Lost[intake.Outcome(o).String()] = n
-		}
-	}
-	return f
 }
 
 // ring keeps something for each of the last steps: as many as it is long.

@@ -54,7 +54,6 @@ func TestFigures(t *testing.T) {
 		w.Low.FirstByte, w.Low.LastByte = Quantiles{}, Quantiles{}
 		assert.Equal(t, Figures{
 			Jobs: 7, Complete: 1, Failed: 1, Partial: 1, Absent: 4, Limited: 2,
-			Lost: map[string]uint64{"failed": 1, "truncated": 1, "shed": 1, "deadline": 2, "broken": 1},
 		}, w.Low)
 		assert.Equal(t, []uint64{10_007, 10_001}, []uint64{w.All.Jobs, w.All.Complete})
 	}

@@ -71,8 +71,6 @@ const windowColumns = [
 function windows(now) {
   const rows = now.fleet.windows.flatMap((w) => ["high", "low"].map((priority) => ({ ...w[priority], priority, minutes: w.seconds / 60 })));
   fill($("#windows"), windowColumns, rows);
-  const lost = Object.entries(now.fleet.windows[0].all.lost ?? {}).map(([outcome, n]) => `${outcome.replace("_", " ")} ${n}`);
-  setText($("#lost"), lost.length ? `Failed or lost in the last minute, by outcome: ${lost.join(", ")}.` : "");
 }
 
 // capacity says how full the fleet is, and how many upstreams it needs.
