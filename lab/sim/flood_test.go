@@ -14,12 +14,13 @@ import (
 	"example.org/pilotfish/lab/trace"
 )
 
-// One project floods a fleet that others keep a third busy. With at most half of each sidecar's jobs
-// in flight while no core is free, the others wait less than half as long, and none is lost,
+// One project floods a fleet that others keep a third busy. Where short jobs go first, and projects with few jobs,
+// the others wait less than a fifth as long as by arrival. With at most half of each sidecar's jobs
+// in flight while no core is free, they wait less than half of that, and none is lost,
 // with one sidecar and with four. Each may always have one job of the project in flight.
 func TestFlood(t *testing.T) {
 	const servers, cores, work, length = 4, 4, 2.0, 400.0
-	wait := func(flood bool, limit float64, sidecars int) (others, lost float64) {
+	wait := func(flood bool, order string, limit float64, sidecars int) (others, lost float64) {
 		rng := rand.New(rand.NewPCG(17, 18))
 		var jobs []trace.Job
 		add := func(from, to, load float64, project func() string) {
@@ -37,7 +38,7 @@ func TestFlood(t *testing.T) {
 		slices.SortStableFunc(jobs, func(a, b trace.Job) int { return cmp.Compare(a.Offset, b.Offset) })
 		c := setup(t, "expected", "none", servers, cores)
 		list := trace.List(jobs)
-		c.Source, c.Fleet.Order, c.Sidecars.Count, c.Sidecars.Hints = &list, "expected", sidecars, true
+		c.Source, c.Fleet.Order, c.Sidecars.Count, c.Sidecars.Hints = &list, order, sidecars, true
 		c.Sidecars.Projects.Limit, c.WarmUp = limit, 60*time.Second
 		n := 0.0
 		c.Observe = func(r *Result) {
@@ -55,10 +56,13 @@ func TestFlood(t *testing.T) {
 		return others / n, lost
 	}
 	for _, sidecars := range []int{1, 4} {
-		before, _ := wait(false, 0, sidecars)
-		without, _ := wait(true, 0, sidecars)
-		with, lost := wait(true, 0.5, sidecars)
-		t.Logf("%d sidecars: the others wait %.2f s before the flood, %.1f s in it, and %.2f s with the limit", sidecars, before, without, with)
+		before, _ := wait(false, expected, 0, sidecars)
+		byArrival, _ := wait(true, arrival, 0, sidecars)
+		without, _ := wait(true, expected, 0, sidecars)
+		with, lost := wait(true, expected, 0.5, sidecars)
+		t.Logf("%d sidecars: the others wait %.2f s before the flood, %.1f s in it by arrival, %.1f s by expected length, and %.2f s with the limit",
+			sidecars, before, byArrival, without, with)
+		assert.Less(t, without, byArrival/5)
 		assert.Less(t, with, without/2)
 		assert.Zero(t, lost)
 	}

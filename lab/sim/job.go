@@ -43,6 +43,7 @@ type job struct {
 	slot     int // in server.present
 	seq      uint64
 	expected time.Duration // how long it will run
+	before   time.Duration // how long those of its project that were there
 	turn     time.Duration // its place among the jobs of its priority
 	worked   time.Duration // how long the joblets that it needed ran
 	phase    phase

@@ -76,7 +76,7 @@ func (s *server) receive(w *world, j *job) {
 	j.received = w.now
 	j.server, j.epoch = s, s.epoch
 	j.phase, j.needed = feedSource, 0
-	j.expected, j.worked = s.expected(j), 0
+	j.expected, j.worked, j.before = s.expected(j), 0, s.open(j.project)
 	s.jobs[j.priority]++
 	j.slot = len(s.present)
 	s.present = append(s.present, j)
@@ -97,12 +97,22 @@ func (s *server) expected(j *job) time.Duration {
 	return s.lengths.Expected(j.project, told)
 }
 
+// open is how long the jobs of a project that are present are expected to run.
+func (s *server) open(project uint64) (sum time.Duration) {
+	for _, j := range s.present {
+		if j.project == project {
+			sum += j.expected
+		}
+	}
+	return sum
+}
+
 // turn is the place that a job takes now among those of its priority.
 func (s *server) turn(j *job) time.Duration {
 	if s.fleet.Order != expected {
 		return j.received
 	}
-	return j.received + order.Behind(j.expected, j.worked, j.queueBound)
+	return j.received + order.Behind(j.expected, j.worked, j.before, j.queueBound)
 }
 
 // advance moves a job past everything that is cached, to its next joblet or its end.

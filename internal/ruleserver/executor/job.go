@@ -45,6 +45,7 @@ type Job struct {
 	fetches  *node         // the FeedSource that the job caused
 	fetch    time.Duration // how long that one ran
 	expected time.Duration // how long the job is expected to run
+	before   time.Duration // how long those of its project that were there
 	worked   time.Duration // how long the joblets that the job needed ran
 }
 

@@ -27,13 +27,24 @@ func newMachine(cores int, cacheBytes int64) *machine {
 // submit takes a job in. The caller also calls leave, once.
 func (m *machine) submit(now time.Time, r Request) *Job {
 	m.submitted++
+	project := r.Chain[0].Key.Project
 	j := &Job{
 		changed: make(chan struct{}, 1), request: r, rank: rank{priority: r.Priority, submission: m.submitted},
-		expected: m.lengths.Expected(r.Chain[0].Key.Project, r.Expected), received: now, cached: true,
+		expected: m.lengths.Expected(project, r.Expected), before: m.open(project), received: now, cached: true,
 	}
 	m.jobs[j] = true
 	m.advance(now, j)
 	return j
+}
+
+// open is how long the jobs of a project that have not ended are expected to run.
+func (m *machine) open(project string) (sum time.Duration) {
+	for j := range m.jobs {
+		if j.ended.IsZero() && j.request.Chain[0].Key.Project == project {
+			sum += j.expected
+		}
+	}
+	return sum
 }
 
 // advance takes a job to the next joblet that it needs, or to its end. The job goes on
@@ -59,7 +70,7 @@ func (m *machine) advance(now time.Time, j *Job) {
 		}
 		return
 	}
-	j.rank.turn = j.received.Add(order.Behind(j.expected, j.worked, j.request.Queue))
+	j.rank.turn = j.received.Add(order.Behind(j.expected, j.worked, j.before, j.request.Queue))
 	joblet := chain[j.at]
 	n := m.nodes[joblet.Key]
 	if n == nil {

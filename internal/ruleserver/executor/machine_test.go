@@ -345,6 +345,28 @@ func TestWhoRunsLongerThanExpected(t *testing.T) {
 	assert.Equal(t, "other", m.start(epoch.Add(time.Second)).joblet.Key.Project)
 }
 
+// TestAFloodStandsBehind: of equally long jobs, one of another project goes before those of a project with many.
+func TestAFloodStandsBehind(t *testing.T) {
+	m := newMachine(1, 0)
+	submit := func(project string, version int64) {
+		r := request(Low, chain(project, version, "", "")[:1])
+		r.Expected = time.Second
+		m.submit(epoch, r)
+	}
+	submit("flood", 0)
+	m.finish(epoch, m.start(epoch), Result{}, nil) // it counts no longer
+	for version := range int64(3) {
+		submit("flood", 1+version)
+	}
+	submit("other", 0)
+	order := ""
+	for n := m.start(epoch); n != nil; n = m.start(epoch) {
+		order += " " + n.joblet.Key.Project
+		m.finish(epoch, n, Result{}, nil)
+	}
+	assert.Equal(t, " flood other flood flood", order)
+}
+
 // TestFactsOfAFetch: the job that causes a fetch knows how long it took; one that
 // joins knows only that the data was not there; a later one finds it.
 func TestFactsOfAFetch(t *testing.T) {

@@ -3,8 +3,9 @@
 // because a long job delays all that wait behind it.
 //
 // A job takes its turn by its arrival plus Behind: a multiple of its expected length, or of how long it
-// has run already if that is more, up to a share of its queue timeout. So jobs that come later than that
-// never overtake it. Where lengths are heavy-tailed, a job that has run longer than expected will
+// has run already if that is more, and what its project's jobs before it are expected to take, up to a share of
+// its queue timeout. So a project that floods the server stands behind others, and jobs that come later than
+// that never overtake. Where lengths are heavy-tailed, a job that has run longer than expected will
 // go on for long (Nuyens and Wierman, The foreground-background queue, 2008).
 package order
 
@@ -29,13 +30,14 @@ const (
 	anyTimeout = 4 * time.Minute
 )
 
-// Behind is how long after its arrival the turn of a job is that has run for so long.
-func Behind(expected, run, queueTimeout time.Duration) time.Duration {
+// Behind is how long after its arrival the turn of a job is that has run for so long. before is what the jobs of its project
+// are expected to take that were there when it came.
+func Behind(expected, run, before, queueTimeout time.Duration) time.Duration {
 	if queueTimeout <= 0 {
 		queueTimeout = anyTimeout
 	}
 	most := patience * float64(queueTimeout)
-	return time.Duration(min(ageing*float64(max(expected, run)), most))
+	return time.Duration(min(ageing*float64(max(expected, run))+float64(before), most))
 }
 
 // mean is a mean of logarithms of seconds: one very long job moves it little.

@@ -9,11 +9,12 @@ import (
 )
 
 func TestBehindIsBounded(t *testing.T) {
-	assert.Zero(t, Behind(0, 0, time.Minute))
-	assert.Equal(t, 20*time.Second, Behind(2*time.Second, time.Second, time.Minute))
-	assert.Equal(t, 30*time.Second, Behind(2*time.Second, 3*time.Second, time.Minute), "it ran longer than expected")
-	assert.Equal(t, 45*time.Second, Behind(time.Hour, 0, time.Minute), "three quarters of the queue timeout")
-	assert.Equal(t, 3*time.Minute, Behind(time.Hour, 0, 0), "no timeout")
+	assert.Zero(t, Behind(0, 0, 0, time.Minute))
+	assert.Equal(t, 20*time.Second, Behind(2*time.Second, time.Second, 0, time.Minute))
+	assert.Equal(t, 30*time.Second, Behind(2*time.Second, 3*time.Second, 0, time.Minute), "it ran longer than expected")
+	assert.Equal(t, 25*time.Second, Behind(2*time.Second, 0, 5*time.Second, time.Minute), "its project has others there")
+	assert.Equal(t, 45*time.Second, Behind(time.Hour, 0, 0, time.Minute), "three quarters of the queue timeout")
+	assert.Equal(t, 3*time.Minute, Behind(0, 0, time.Hour, 0), "no timeout")
 }
 
 func TestExpected(t *testing.T) {
