@@ -18,6 +18,7 @@ type Contender struct {
 	Policy string
 	Limit  float64 // bounded-hash's factor, dynamic's number of stalled joblets; 0 is none
 	Alone  bool    // one process before all upstreams, which sees every job
+	Queued bool    // upstreams serve jobs by arrival, whatever the setting says
 }
 
 func (c Contender) String() string {
@@ -108,6 +109,9 @@ func (c Contender) Play(ctx context.Context, s *Setting, jobs []trace.Job, cache
 	}
 	if c.Alone {
 		cfg.Sidecars.Count = 1
+	}
+	if c.Queued {
+		cfg.Fleet.Order = "arrival"
 	}
 	totals, err := sim.Run(ctx, cfg)
 	o := Outcome{Fetches: 1000 * float64(totals.Fetches) / max(1, count), Unanswered: 1000 * unanswered / max(1, count)}

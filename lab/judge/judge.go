@@ -32,6 +32,7 @@ type Verdict struct {
 // played is what came of one setting.
 type played struct {
 	ours   Outcome
+	queued Outcome // ours, where upstreams serve jobs by arrival
 	bases  []Outcome
 	tuned  []Contender
 	chosen int // the base that is best where it was tuned
@@ -92,7 +93,7 @@ func (f *Family) play(ctx context.Context, hash string, number int) (p played, e
 			best, p.chosen = least, i
 		}
 	}
-	contenders := append(slices.Clone(p.tuned), Contender{Policy: "expected"})
+	contenders := append(slices.Clone(p.tuned), Contender{Policy: "expected"}, Contender{Policy: "expected", Queued: true})
 	all := make([]Outcome, len(contenders))
 	for n := range seeds {
 		seed := seedOf(hash, f.Name, number, "judged", n)
@@ -107,7 +108,7 @@ func (f *Family) play(ctx context.Context, hash string, number int) (p played, e
 			all[i] = all[i].plus(o, 1.0/seeds)
 		}
 	}
-	p.bases, p.ours = all[:len(p.tuned)], all[len(p.tuned)]
+	p.bases, p.ours, p.queued = all[:len(p.tuned)], all[len(p.tuned)], all[len(p.tuned)+1]
 	return p, nil
 }
 
@@ -119,19 +120,21 @@ func (v *Verdict) mean(of func(p *played) float64) (mean float64) {
 	return mean
 }
 
+// ratio is the geometric mean over the settings of ours over a base's.
+func (v *Verdict) ratio(figure int, base func(p *played) Outcome) float64 {
+	return math.Exp(v.mean(func(p *played) float64 { return math.Log(p.ours[figure] / base(p)[figure]) }))
+}
+
 // ratios are geometric means over the settings, in the order of the table: the mean wait of low jobs over that
 // with the base of each setting that waited least where it was tuned, and with each base; and the other
 // figures over those of the first.
 func (v *Verdict) ratios() (all []float64) {
-	add := func(figure int, base func(p *played) Outcome) {
-		all = append(all, math.Exp(v.mean(func(p *played) float64 { return math.Log(p.ours[figure] / base(p)[figure]) })))
-	}
-	add(Low, (*played).best)
+	all = append(all, v.ratio(Low, (*played).best))
 	for i := range bases() {
-		add(Low, func(p *played) Outcome { return p.bases[i] })
+		all = append(all, v.ratio(Low, func(p *played) Outcome { return p.bases[i] }))
 	}
 	for figure := LowP99; figure <= Time; figure++ {
-		add(figure, (*played).best)
+		all = append(all, v.ratio(figure, (*played).best))
 	}
 	return all
 }

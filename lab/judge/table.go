@@ -3,6 +3,7 @@ package judge
 import (
 	"fmt"
 	"io"
+	"math"
 	"slices"
 	"strings"
 
@@ -25,7 +26,7 @@ means over the settings. Waits below 10 ms count as 10 ms. Upstreams send load h
 	if err != nil {
 		return err
 	}
-	for _, g := range []*stats.Grid{j.ratios(), j.costs(), j.ranges(), j.tuned()} {
+	for _, g := range []*stats.Grid{j.ratios(), j.costs(), j.orders(), j.ranges(), j.tuned()} {
 		if err := g.WriteText(w); err != nil {
 			return err
 		}
@@ -109,6 +110,41 @@ func (j *Judgement) costs() *stats.Grid {
 		}
 		g.Rows = append(g.Rows, line(v.Name, slices.Concat(numbers, both(Unanswered), both(Low))))
 	}
+	return g
+}
+
+// orders is what the upstreams' order of jobs does for our policy, and its geometric mean over the families whose low jobs
+// wait more than 50 ms by arrival.
+func (j *Judgement) orders() *stats.Grid {
+	g := &stats.Grid{Left: 1, Heads: [][]string{
+		{"ours, queues by expected length over those by arrival", "", "", "", "", "unanswered:", "", "by arrival, s:"},
+		{"family", "low wait", "low p99", "high wait", "low time", "ours", "by arrival", "low wait"},
+	}}
+	sums, waiting := make([]float64, 4), 0.0
+	queued := func(p *played) Outcome { return p.queued }
+	for i := range j.Verdicts {
+		v := &j.Verdicts[i]
+		if v.Name == unordered {
+			continue
+		}
+		wait := v.mean(func(p *played) float64 { return p.queued[Low] })
+		var numbers []float64
+		for n, figure := range []int{Low, LowP99, High, Time} {
+			r := v.ratio(figure, queued)
+			if numbers = append(numbers, r); wait > 0.05 {
+				sums[n] += math.Log(r)
+			}
+		}
+		if wait > 0.05 {
+			waiting++
+		}
+		numbers = append(numbers, v.mean(func(p *played) float64 { return p.ours[Unanswered] }), v.mean(func(p *played) float64 { return p.queued[Unanswered] }), wait)
+		g.Rows = append(g.Rows, line(v.Name, numbers))
+	}
+	for i := range sums {
+		sums[i] = math.Exp(sums[i] / waiting)
+	}
+	g.Rows = append(g.Rows, line(fmt.Sprintf("mean of %v", waiting), sums))
 	return g
 }
 
