@@ -1,7 +1,6 @@
 package intake
 
 import (
-	"bytes"
 	"errors"
 	"fmt"
 	"io"
@@ -9,28 +8,9 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 )
 
-// position is a place in a body.
-type position struct {
-	Offset       int // in bytes, from 0
-	Line, Column int // from 1; a column is a byte
-}
-
-func (p position) String() string {
-	return fmt.Sprintf("line %d, column %d (byte %d)", p.Line, p.Column, p.Offset)
-}
-
-func positionAt(body []byte, offset int) position {
-	before := body[:min(offset, len(body))]
-	return position{
-		Offset: offset,
-		Line:   1 + bytes.Count(before, []byte{'\n'}),
-		Column: len(before) - bytes.LastIndexByte(before, '\n'),
-	}
-}
-
 // bodyError is a body that is not valid JSON, or valid JSON that is not a valid job.
 type bodyError struct {
-	position
+	offset int // in the body, in bytes from 0
 	// Pointer is the JSON Pointer of the value at fault, cut short when it is long; "" is the
 	// whole body.
 	Pointer string
@@ -41,13 +21,13 @@ type bodyError struct {
 func (e *bodyError) Error() string {
 	switch {
 	case e.valid && e.Pointer == "":
-		return fmt.Sprintf("the job at %v %s", e.position, e.Reason)
+		return fmt.Sprintf("the job at byte %d %s", e.offset, e.Reason)
 	case e.valid:
-		return fmt.Sprintf("%s at %v %s", e.Pointer, e.position, e.Reason)
+		return fmt.Sprintf("%s at byte %d %s", e.Pointer, e.offset, e.Reason)
 	case e.Pointer == "":
-		return fmt.Sprintf("invalid JSON at %v: %s", e.position, e.Reason)
+		return fmt.Sprintf("invalid JSON at byte %d: %s", e.offset, e.Reason)
 	}
-	return fmt.Sprintf("invalid JSON at %v in %q: %s", e.position, e.Pointer, e.Reason)
+	return fmt.Sprintf("invalid JSON at byte %d in %q: %s", e.offset, e.Pointer, e.Reason)
 }
 
 // headError is a member outside the body that no job can have.
@@ -63,14 +43,14 @@ func explain(body []byte, err error) error {
 	var syntactic *jsontext.SyntacticError
 	switch {
 	case errors.Is(err, io.EOF):
-		return &bodyError{position: positionAt(body, len(body)), Reason: "there is nothing in it"}
+		return &bodyError{offset: len(body), Reason: "there is nothing in it"}
 	case errors.Is(err, io.ErrUnexpectedEOF):
-		return &bodyError{position: positionAt(body, len(body)), Reason: "it ends within the job"}
+		return &bodyError{offset: len(body), Reason: "it ends within the job"}
 	case errors.As(err, &syntactic):
 		return &bodyError{
-			position: positionAt(body, int(syntactic.ByteOffset)),
-			Pointer:  cut(string(syntactic.JSONPointer)),
-			Reason:   syntactic.Err.Error(),
+			offset:  int(syntactic.ByteOffset),
+			Pointer: cut(string(syntactic.JSONPointer)),
+			Reason:  syntactic.Err.Error(),
 		}
 	}
 	return err

@@ -202,7 +202,7 @@ func TestTheSizeOfTheData(t *testing.T) {
 		"nothing":       {body, "7", `{"data":null}`, "-"},
 		"null":          {body, "", `{"data":{"bytes":null}}`, "-"},
 		"not asked for": {Default(), "7", `{"data":{"bytes":7},"bytes":7,"none":7}`, "-"},
-		"a text":        {body, "", `{"data":{"bytes":"7"}}`, "/data/bytes at line 1, column 18 (byte 17) must be a number of bytes, not a string"},
+		"a text":        {body, "", `{"data":{"bytes":"7"}}`, "/data/bytes at byte 17 must be a number of bytes, not a string"},
 		"negative":      {head, "-1", `{}`, "header X-Data-Bytes must not be negative"},
 		"too large":     {head, "1e16", `{}`, "header X-Data-Bytes must be at most 1000000000000000 bytes"},
 		"beyond floats": {head, "1e999", `{}`, "header X-Data-Bytes must be at most 1000000000000000 bytes"},

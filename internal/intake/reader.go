@@ -163,7 +163,7 @@ func (w *walk) decode(root *node) error {
 		return err // without an error it stopped within the object
 	}
 	if w.dec.PeekKind() != jsontext.KindInvalid {
-		return &bodyError{position: positionAt(w.body, w.next()), Reason: "more follows after the job's object"}
+		return &bodyError{offset: w.next(), Reason: "more follows after the job's object"}
 	}
 	if _, err := w.dec.ReadToken(); !errors.Is(err, io.EOF) {
 		return err
@@ -305,5 +305,5 @@ func (w *walk) next() int {
 }
 
 func (w *walk) fault(pointer string, offset int, reason string) error {
-	return &bodyError{position: positionAt(w.body, offset), Pointer: pointer, Reason: reason, valid: true}
+	return &bodyError{offset: offset, Pointer: pointer, Reason: reason, valid: true}
 }

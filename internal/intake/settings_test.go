@@ -20,11 +20,11 @@ func TestConfiguredFields(t *testing.T) {
 	assert.Equal(t, `project="2" priority=high session="s" queue=3s evaluate=4s`, describe(facts, nil))
 
 	_, _, err = r.read(Head{}, []byte(`{"meta":{"a/b":1.5}}`), true)
-	assert.EqualError(t, err, "/meta/a~1b at line 1, column 16 (byte 15) must be an integer or a string, not 1.5")
+	assert.EqualError(t, err, "/meta/a~1b at byte 15 must be an integer or a string, not 1.5")
 	_, _, err = r.read(Head{}, []byte(`{"meta":{"limits":3}}`), true)
-	assert.EqualError(t, err, "/meta/limits at line 1, column 19 (byte 18) must be an object, not a number")
+	assert.EqualError(t, err, "/meta/limits at byte 18 must be an object, not a number")
 	_, _, err = r.read(Head{}, []byte(`{"meta":["s"]}`), true)
-	assert.EqualError(t, err, "/meta at line 1, column 9 (byte 8) must be an object, not an array")
+	assert.EqualError(t, err, "/meta at byte 8 must be an object, not an array")
 }
 
 func TestRefusedSettings(t *testing.T) {

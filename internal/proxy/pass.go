@@ -191,21 +191,10 @@ func (x *exchange) flushEnd(length int64) error {
 
 // trailers passes on what follows the body, announced or not.
 func (x *exchange) trailers(trailer http.Header) {
-	if len(trailer) == 0 {
-		return
-	}
-	h := x.w.Header()
-	announced := make(map[string]bool)
-	for _, name := range h["Trailer"] {
-		announced[name] = true
-	}
 	for name, values := range trailer {
 		if !httpguts.ValidTrailerHeader(name) || !httpguts.ValidHeaderFieldName(name) {
 			continue // it would frame a message; or HTTP/2 could not send it, and would not end the stream without
 		}
-		if !announced[name] {
-			name = http.TrailerPrefix + name
-		}
-		h[name] = values
+		x.w.Header()[http.TrailerPrefix+name] = values
 	}
 }

@@ -5,19 +5,15 @@ import "errors"
 // ErrStale: something has come before the message, if only the connection's end.
 var ErrStale = errors.New("the connection is not idle")
 
-// Message is what Ask writes.
-type Message interface {
-	// Bytes is the message. It is used until Sent is called.
-	Bytes() []byte
-	// Sent is told how much of the message was written, and why that is not all. It is
-	// called once, unless Ask returns ErrStale.
-	Sent(n int, err error)
-}
+// Sender is told how much of a message was written, and why that is not all. It is
+// called once, unless Ask returns ErrStale. The message is not used after that.
+type Sender interface{ Sent(n int, err error) }
 
 // question is what a call of Ask is about.
 type question struct {
 	whenAsked func(fd uintptr) bool // ask, made once
-	message   Message               // nil once it was sent
+	sender    Sender                // nil once the message was sent
+	size      int
 	reused    bool
 	stale     bool
 }
@@ -29,26 +25,31 @@ type question struct {
 // The poller is made ready for the wait before that look. An Await after a Write makes it
 // ready again, and must then look whether something has come meanwhile: one system call
 // more for each message.
-func (c *Conn) Ask(m Message, reused bool) error {
+func (c *Conn) Ask(message []byte, s Sender, reused bool) error {
 	if c.raw == nil {
 		if reused && c.More() {
 			return ErrStale
 		}
-		m.Sent(c.Conn.Write(m.Bytes()))
+		s.Sent(c.Conn.Write(message))
 		return c.Await()
 	}
-	c.message, c.reused, c.stale = m, reused, false
-	c.rest = m.Bytes()
+	c.sender, c.size, c.reused, c.stale = s, len(message), reused, false
+	c.rest = message
 	err := c.raw.Read(c.whenAsked)
 	switch {
 	case c.stale:
-		c.message, c.rest = nil, nil
+		c.sender, c.rest = nil, nil
 		return ErrStale
 	case err != nil && c.Failed == nil:
 		c.Failed = err
 	}
-	if c.message != nil {
-		c.askLater(err)
+	if c.sender != nil { // the socket did not take all of it at once, or the connection has failed
+		if err == nil {
+			rest := c.rest
+			n, failed := c.Write(rest)
+			c.rest, err = rest[n:], failed
+		}
+		c.sent(err)
 	}
 	return c.Await()
 }
@@ -56,7 +57,7 @@ func (c *Conn) Ask(m Message, reused bool) error {
 // ask looks, writes what the socket takes, and then reads what has come. It reports
 // whether the wait is over.
 func (c *Conn) ask(fd uintptr) bool {
-	if c.message == nil {
+	if c.sender == nil {
 		return c.fill(fd)
 	}
 	came := c.fill(fd)
@@ -70,19 +71,9 @@ func (c *Conn) ask(fd uintptr) bool {
 	return came || c.unwritten != nil // or nothing may come anymore that ends the wait
 }
 
-// askLater writes what a socket did not take at once, unless the connection has failed.
-func (c *Conn) askLater(failed error) {
-	if failed == nil {
-		rest := c.rest
-		n, err := c.Write(rest)
-		c.rest, failed = rest[n:], err
-	}
-	c.sent(failed)
-}
-
 // sent tells how the message was sent.
 func (c *Conn) sent(err error) {
-	m, left := c.message, len(c.rest)
-	c.message, c.rest = nil, nil
-	m.Sent(len(m.Bytes())-left, err)
+	s, n := c.sender, c.size-len(c.rest)
+	c.sender, c.rest = nil, nil
+	s.Sent(n, err)
 }

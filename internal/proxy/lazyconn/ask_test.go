@@ -22,8 +22,6 @@ type message struct {
 	err   error
 }
 
-func (m *message) Bytes() []byte { return m.bytes }
-
 func (m *message) Sent(n int, err error) {
 	m.times, m.n, m.err, m.bytes = m.times+1, n, err, m.bytes[:0]
 }
@@ -52,7 +50,7 @@ func TestAsk(t *testing.T) {
 			for range 3 { // on one connection
 				m := &message{bytes: bytes.Repeat([]byte("x"), size)}
 				came := answering(there, size, "yes")
-				require.NoError(t, here.Ask(m, true), name)
+				require.NoError(t, here.Ask(m.bytes, m, true), name)
 				assert.Len(t, <-came, size)
 				assert.Equal(t, message{bytes: []byte{}, times: 1, n: size}, *m, name)
 				answer := make([]byte, 3)
@@ -79,10 +77,10 @@ func TestAskLooksFirst(t *testing.T) {
 		return there
 	}, 20*time.Second, time.Millisecond)
 	m := &message{bytes: []byte("x")}
-	require.NoError(t, here.Ask(m, false))
+	require.NoError(t, here.Ask(m.bytes, m, false))
 	assert.Equal(t, 1, m.times)
 	m = &message{bytes: []byte("y")}
-	require.ErrorIs(t, here.Ask(m, true), ErrStale)
+	require.ErrorIs(t, here.Ask(m.bytes, m, true), ErrStale)
 	assert.Equal(t, message{bytes: []byte("y")}, *m, "it is not told that it was sent")
 	require.NoError(t, here.Close())
 	rest, _ := io.ReadAll(there)
@@ -93,7 +91,7 @@ func TestAskLooksFirst(t *testing.T) {
 	require.Error(t, here.Await()) // the end has come
 	here.Failed = nil
 	here.Release()
-	require.ErrorIs(t, here.Ask(&message{bytes: []byte("x")}, true), ErrStale)
+	require.ErrorIs(t, here.Ask([]byte("x"), &message{}, true), ErrStale)
 }
 
 // A message that cannot be sent says so, once, and the wait ends.
@@ -106,14 +104,14 @@ func TestAskThatFails(t *testing.T) {
 		return here
 	}
 	m := &message{bytes: []byte("x")}
-	require.Error(t, reset(t).Ask(m, false))
+	require.Error(t, reset(t).Ask(m.bytes, m, false))
 	assert.Equal(t, 1, m.times)
 	require.ErrorContains(t, m.err, "broken pipe")
 
 	here, there := pair(t)
 	require.NoError(t, here.SetDeadline(time.Unix(1, 0))) // as one does who interrupts
 	m = &message{bytes: []byte("x")}
-	require.ErrorIs(t, here.Ask(m, true), os.ErrDeadlineExceeded)
+	require.ErrorIs(t, here.Ask(m.bytes, m, true), os.ErrDeadlineExceeded)
 	assert.Equal(t, 1, m.times)
 	assert.Zero(t, m.n)
 	require.ErrorIs(t, m.err, os.ErrDeadlineExceeded)
@@ -123,7 +121,7 @@ func TestAskThatFails(t *testing.T) {
 	require.NoError(t, here.SetDeadline(time.Time{}))
 	require.NoError(t, here.SetReadDeadline(time.Unix(1, 0)))
 	m = &message{bytes: []byte("x")}
-	require.ErrorIs(t, here.Ask(m, true), os.ErrDeadlineExceeded)
+	require.ErrorIs(t, here.Ask(m.bytes, m, true), os.ErrDeadlineExceeded)
 	assert.Equal(t, 1, m.times)
 	assert.Zero(t, m.n)
 
@@ -135,13 +133,13 @@ func TestAskThatFails(t *testing.T) {
 	require.NoError(t, here.SetDeadline(time.Time{}))
 	go interruptAfterAByte()
 	m = &message{bytes: []byte("x")}
-	require.ErrorIs(t, here.Ask(m, true), os.ErrDeadlineExceeded, "no answer")
+	require.ErrorIs(t, here.Ask(m.bytes, m, true), os.ErrDeadlineExceeded, "no answer")
 	assert.Equal(t, message{bytes: []byte{}, times: 1, n: 1}, *m)
 
 	here, there = pair(t)
 	go interruptAfterAByte()
 	m = &message{bytes: make([]byte, 64<<20)}
-	require.ErrorIs(t, here.Ask(m, true), os.ErrDeadlineExceeded, "nobody reads it")
+	require.ErrorIs(t, here.Ask(m.bytes, m, true), os.ErrDeadlineExceeded, "nobody reads it")
 	assert.Equal(t, 1, m.times)
 	assert.Less(t, m.n, 64<<20)
 	require.ErrorIs(t, m.err, os.ErrDeadlineExceeded)

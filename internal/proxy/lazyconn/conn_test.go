@@ -46,5 +46,5 @@ func TestReadsThatWait(t *testing.T) {
 	assert.ErrorContains(t, here.Await(), "reset")
 	require.NoError(t, here.SetReadDeadline(time.Unix(1, 0)))
 	assert.ErrorContains(t, here.Await(), "reset", "the first failure stands")
-	assert.ErrorContains(t, here.Ask(&message{bytes: []byte("x")}, false), "reset")
+	assert.ErrorContains(t, here.Ask([]byte("x"), &message{}, false), "reset")
 }

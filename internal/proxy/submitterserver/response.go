@@ -1,10 +1,8 @@
 package submitterserver
 
 import (
-	"errors"
 	"net"
 	"net/http"
-	"os"
 	"strconv"
 	"sync"
 	"time"
@@ -36,8 +34,7 @@ type response struct {
 	parts [3][]byte
 	bufs  net.Buffers
 
-	writeBy time.Time // the handler's deadline
-	armed   time.Time // the one that the connection has; it may be earlier
+	armed time.Time // the connection's write deadline
 }
 
 // begin makes the response that of another request. WriteHeader sets the rest.
@@ -46,7 +43,7 @@ func (w *response) begin() {
 		w.header = make(http.Header)
 	}
 	clear(w.header)
-	w.wrote, w.length, w.sent, w.writeBy = false, -1, 0, time.Time{}
+	w.wrote, w.length, w.sent = false, -1, 0
 }
 
 // Header is what WriteHeader writes, and afterwards the trailers.
@@ -106,26 +103,14 @@ func (w *response) FlushError() error {
 	return w.send()
 }
 
-// send sends bufs, within the handler's deadline. The connection may have an
-// earlier one, of another piece: it is set again when it has passed.
+// send sends bufs.
 func (w *response) send() error {
 	w.out = w.room[:0]
-	if w.err != nil {
-		return w.err
+	if w.err == nil {
+		w.err = w.write()
 	}
-	if w.writeBy.IsZero() != w.armed.IsZero() || w.armed.After(w.writeBy) {
-		w.arm()
-	}
-	for {
-		err := w.write()
-		if errors.Is(err, os.ErrDeadlineExceeded) && w.armed.Before(w.writeBy) {
-			w.arm()
-			continue
-		}
-		w.parts = [3][]byte{}
-		w.err = err
-		return err
-	}
+	w.parts = [3][]byte{}
+	return w.err
 }
 
 // write writes bufs, as far as they go.
@@ -139,14 +124,16 @@ func (w *response) write() error {
 	return err
 }
 
-func (w *response) arm() {
-	_ = w.conn.SetWriteDeadline(w.writeBy) // fails only on a closed connection, as the write will
-	w.armed = w.writeBy
-}
+// latest is by how much a write deadline may be earlier than the one that was set last: to set one for
+// each piece would cost more.
+const latest = 10 * time.Second
 
-// SetWriteDeadline bounds the writes that follow.
+// SetWriteDeadline bounds the writes that follow, also of later answers. Those pass at most that much earlier.
 func (w *response) SetWriteDeadline(at time.Time) error {
-	w.writeBy = at
+	if later := at.Sub(w.armed); later < 0 || later > latest {
+		w.armed = at
+		_ = w.conn.SetWriteDeadline(at) // fails only on a closed connection, as the write will
+	}
 	return nil
 }
 

@@ -60,10 +60,7 @@ func (s *sending) start(cn *conn, r *Request) error {
 	return nil
 }
 
-// Bytes implements lazyconn.Message.
-func (s *sending) Bytes() []byte { return s.message }
-
-// Sent implements lazyconn.Message.
+// Sent implements lazyconn.Sender.
 func (s *sending) Sent(n int, err error) {
 	s.written.Store(int64(n))
 	s.err = err
