@@ -72,62 +72,45 @@ func (a *attempt) setBody() {
 	}
 }
 
-// receive passes a response on, or keeps it if it says that the job was not
-// started. One that is too long to be kept is passed on all the same, and so is a 429; but
-// not where an upstream may have begun the job: the submitter would send it again.
+// receive passes a response on, or keeps it if it says that the job was not started, or is unwanted.
 func (a *attempt) receive(response *upstreamclient.Response, how upstreamclient.Progress, begun bool) (*failure, error) {
 	defer response.Close()
-	if response.StatusCode < 200 {
-		return a.lost(a.explain(how, fmt.Errorf("an answer with status %d, which nobody asked for", response.StatusCode))), nil
-	}
-	limited := begun && record.Limited(response.StatusCode, response.Header)
+	status, address := response.StatusCode, a.x.book.Lease.Address
 	switch {
-	case limited || record.NotStarted(response.StatusCode, response.Header):
-	case a.x.book.Job.Unwanted(response.StatusCode):
-		return a.unwanted(response)
-	default:
-		return nil, a.pass(response, nil)
+	case status < 200:
+		return a.lost(a.explain(how, fmt.Errorf("an answer with status %d, which nobody asked for", status))), nil
+	case record.NotStarted(status, response.Header), begun && record.Limited(status, response.Header):
+		return a.refused(response, begun, &failure{
+			Failure: dispatch.Failure{Outcome: pool.NotStarted, Progress: dispatch.Heard},
+			err:     fmt.Errorf("%w: %s did not start the job", record.ErrNoAnswer, address),
+		})
+	case a.x.book.Job.Unwanted(status):
+		return a.refused(response, begun, &failure{
+			Failure: dispatch.Failure{Outcome: pool.Failed, Progress: dispatch.Heard},
+			err:     fmt.Errorf("%w: %s answered %d, and retry.on has that", record.ErrNoAnswer, address, status),
+		})
 	}
-	now := time.Now()
-	left, _ := a.x.book.Job.TimeLeft(now)
-	refused, err := readRefusal(response, now.Add(left))
-	if len(refused.body) > maxRefusal && !begun {
-		return nil, a.pass(response, refused.body)
-	}
-	a.x.book.Hint(time.Now(), response.Header)
-	failed := &failure{
-		Failure: dispatch.Failure{Outcome: pool.NotStarted, Progress: dispatch.Heard},
-		err:     fmt.Errorf("%w: %s did not start the job", record.ErrNoAnswer, a.x.book.Lease.Address),
-	}
-	if err == nil {
-		failed.refusal = refused
-	}
-	return a.lost(failed), nil
+	return nil, a.pass(response, nil)
 }
 
-// unwanted passes a response on only where no other attempt may follow. Its head decides that,
-// so it is kept only for as long as it takes little time.
-func (a *attempt) unwanted(response *upstreamclient.Response) (*failure, error) {
+// refused ends an attempt with a response that is passed on only if no other upstream does better, or if it is
+// too long to be kept. One that says that the job was not started is not passed on where another upstream
+// may have begun it: the submitter would send it again.
+func (a *attempt) refused(response *upstreamclient.Response, begun bool, f *failure) (*failure, error) {
 	a.x.book.Hint(time.Now(), response.Header)
-	failed := a.lost(&failure{
-		Failure: dispatch.Failure{Outcome: pool.Failed, Progress: dispatch.Heard},
-		err:     fmt.Errorf("%w: %s answered %d, and retry.on has that", record.ErrNoAnswer, a.x.book.Record.Attempt().Upstream, response.StatusCode),
-	})
-	if !failed.next.Again {
+	done := f.Outcome == pool.Failed
+	if a.lost(f); done && !f.next.Again {
 		return nil, a.pass(response, nil)
 	}
-	answer, err := readRefusal(response, time.Now().Add(unwantedTime))
-	if len(answer.body) > maxRefusal {
+	answer, err := readRefusal(response, time.Now().Add(refusalTime))
+	switch {
+	case len(answer.body) > maxRefusal && (done || !begun):
 		return nil, a.pass(response, answer.body)
+	case err == nil:
+		answer.done, f.refusal = done, answer
 	}
-	if err == nil {
-		answer.done, failed.refusal = true, answer
-	}
-	return failed, nil
+	return f, nil
 }
-
-// unwantedTime bounds the time in which an unwanted response is read.
-const unwantedTime = time.Second
 
 // Interim takes a 1xx.
 func (a *attempt) Interim(status int, h http.Header) { a.x.interim(a.request.Deadline, status, h) }

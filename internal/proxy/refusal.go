@@ -7,9 +7,12 @@ import (
 	"example.org/pilotfish/internal/proxy/upstreamclient"
 )
 
-// maxRefusal bounds the body of a response that is kept while the job is tried
-// elsewhere; a longer one is passed on instead.
-const maxRefusal = 64 << 10
+// Bounds of the body of a response that is kept while the job is tried elsewhere. A longer one
+// is passed on instead, one that takes longer is lost.
+const (
+	maxRefusal  = 64 << 10
+	refusalTime = time.Second
+)
 
 // refusal is an upstream's whole response that says that it did not start the
 // job, or an unwanted one. It is passed on only if no other upstream does better.
