@@ -145,7 +145,7 @@ func behaviours(w http.ResponseWriter, r *http.Request) {
 			h.Set("Trailer", "Announced, Content-Length")
 		}
 		defer func() {
-			h.Set("Announced", "1")
+			h.Set(http.TrailerPrefix+"Announced", "1")
 			h.Set(http.TrailerPrefix+"Unannounced", "2")
 		}()
 	case "/interim":

@@ -104,15 +104,8 @@ func (w *response) field(name string, values []string) {
 // oneLine keeps a value from becoming two headers.
 var oneLine = strings.NewReplacer("\n", " ", "\r", " ")
 
-// trailers writes what was announced, and what bears the prefix of trailers.
+// trailers writes what bears the prefix of trailers, announced or not.
 func (w *response) trailers() {
-	for _, list := range w.header["Trailer"] {
-		for name := range strings.SplitSeq(list, ",") {
-			if name = http.CanonicalHeaderKey(textproto.TrimString(name)); httpguts.ValidTrailerHeader(name) {
-				w.field(name, w.header[name])
-			}
-		}
-	}
 	for name, values := range w.header {
 		if name, ok := strings.CutPrefix(name, http.TrailerPrefix); ok {
 			w.field(name, values)

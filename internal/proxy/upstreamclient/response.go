@@ -206,31 +206,21 @@ func (r *Response) Read(p []byte, until time.Time) (int, error) {
 // lastWrite is how long the sending of a body may still take after the answer has come whole.
 const lastWrite = 50 * time.Millisecond
 
-// Close ends the exchange. The connection is pooled if nothing is left on it and
-// nothing was wrong.
+// Close ends the exchange. The connection is pooled if all of the request was sent, nothing is left on
+// the connection, and nothing was wrong.
 func (r *Response) Close() {
 	calm := r.unhook() // nobody interrupts it anymore
 	good := calm && r.whole && !r.Response.Close && r.StatusCode >= 200 && r.conn.Failed == nil && r.conn.In.Buffered() == 0
-	if !good || r.passes && !r.sending.over() {
-		_ = r.conn.Close() // it is of no use
+	if good && !r.passes && !r.sending.over() {
+		_ = r.conn.SetWriteDeadline(time.Now().Add(lastWrite)) // a connection that fails here is not pooled
+		<-r.sending.ended
+	}
+	if !good || !r.sending.over() || r.sending.err != nil {
+		_ = r.conn.Close()
 		return
 	}
 	r.conn.Release()
-	if r.sending.over() {
-		r.poolOrClose()
-		return
-	}
-	_ = r.conn.SetWriteDeadline(time.Now().Add(lastWrite)) // a connection that fails here is not pooled
-	go func() {
-		<-r.sending.ended
-		r.poolOrClose()
-	}()
-}
-
-// poolOrClose pools the connection if all of the request was sent and nothing follows the
-// answer, or else closes it.
-func (r *Response) poolOrClose() {
-	if r.sending.err != nil || !r.conn.Drained() {
+	if !r.conn.Drained() {
 		_ = r.conn.Close()
 		return
 	}
