@@ -55,11 +55,14 @@ const (
 	Partial
 	// Complete: a response was passed on to its end.
 	Complete
+
+	// Completenesses is how many there are.
+	Completenesses = int(Complete) + 1
 )
 
 // String returns the degree's word in metrics and logs.
 func (c Completeness) String() string {
-	return []string{"absent", "partial", "complete"}[c]
+	return [Completenesses]string{"absent", "partial", "complete"}[c]
 }
 
 // Shedding is why a job was refused for load.
