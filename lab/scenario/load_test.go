@@ -116,7 +116,7 @@ func TestScenarioFaults(t *testing.T) {
 		"runs: [{name: a, policy: random, ignore_wait: true}]":         "s.yaml:1:47: runs[0].ignore_wait: is for the overload policy dagor, not for none",
 		"runs: [{name: a, policy: random, fleet: {cores: -1}}]":        "s.yaml:1:49: runs[0].fleet.cores: -1 is not between 1 and 65536",
 		"runs: [{name: a, policy: random, sidecars: {count: -1}}]":     "s.yaml:1:52: runs[0].sidecars.count: -1 is not between 1 and 100000",
-		run + "workload: {jobs: -1}":                                   "s.yaml:2:18: workload.jobs: -1 is less than 1",
+		run + "workload: {jobs: -1}":                                   "s.yaml:2:18: workload.jobs: -1 must be at least 1",
 		run + "fleet: {upstreams: 10001}":                              "s.yaml:2:20: fleet.upstreams: 10001 is not between 1 and 10000",
 		run + "fleet: {cache: much}":                                   `s.yaml:2:16: fleet.cache: "much" is not a size such as 65536, 512KiB, 64MiB or 1GiB`,
 		run + "fleet: {backlog: -1}":                                   "s.yaml:2:18: fleet.backlog: -1 is not between 0 and 1073741824",

@@ -5,7 +5,7 @@
 //
 // One seed decides everything: equal configurations give equal jobs, to the last
 // bit on one architecture. Memory grows with the population, not with the number
-// of jobs.
+// of jobs, but for the pattern sources.
 package workload
 
 import (
@@ -81,15 +81,6 @@ func Default() Config {
 	}
 }
 
-// UnmarshalYAML reads a section. A new one begins with the defaults.
-func (c *Config) UnmarshalYAML(decode func(any) error) error {
-	type section Config
-	if c.Pattern == "" {
-		*c = Default()
-	}
-	return decode((*section)(c))
-}
-
 // Check refuses nonsense.
 func (c Config) Check(f *settings.Faults) {
 	switch c.Pattern {
@@ -102,14 +93,8 @@ func (c Config) Check(f *settings.Faults) {
 	default:
 		f.Add("pattern", "unknown %q: it is %s, %s or %s", c.Pattern, schedules, steady, sources)
 	}
-	for _, n := range [...]struct {
-		key   string
-		value int
-	}{{"jobs", c.Jobs}, {"submitters", c.Submitters}} {
-		if n.value < 1 {
-			f.Add(n.key, "%d is less than 1", n.value)
-		}
-	}
+	f.AtLeast("jobs", int64(c.Jobs), 1)
+	f.AtLeast("submitters", int64(c.Submitters), 1)
 	f.Within("start_hour", c.StartHour, 0, 23)
 	f.Between("high_share", c.HighShare, 0, 1)
 	c.Needs.check(f.In("needs"))

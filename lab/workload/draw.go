@@ -45,30 +45,6 @@ func rounded(s float64) float64 { return math.Round(s*1e6) / 1e6 }
 // instant rounds down to a microsecond: no job leaves the duration.
 func instant(s float64) float64 { return math.Floor(s*1e6) / 1e6 }
 
-// weights picks indices in proportion to weights that change.
-type weights []float64
-
-func (w weights) sum() (sum float64) {
-	for _, weight := range w {
-		sum += weight
-	}
-	return sum
-}
-
-// pick is 0 when every weight is 0.
-func (w weights) pick(rng *rand.Rand) (last int) {
-	at := rng.Float64() * w.sum()
-	for i, weight := range w {
-		if weight > 0 {
-			if last = i; at < weight {
-				return i
-			}
-		}
-		at -= weight
-	}
-	return last
-}
-
 // chooser picks indices in proportion to weights.
 type chooser struct{ sums []float64 }
 

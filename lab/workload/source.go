@@ -43,121 +43,74 @@ func sourceProject(rng *rand.Rand, rank int, maxBytes float64) projectModel {
 	}
 }
 
-// toggle is when a source goes on or off.
-type toggle struct {
-	at     float64
-	source int
-	on     bool
-}
+// span is a time for which a source is on.
+type span struct{ begin, length float64 }
 
-// drawToggles draws when a source goes on and off, up to the end. It starts
-// somewhere within a period.
-func drawToggles(rng *rand.Rand, source int, end float64) []toggle {
-	on := rng.Float64() < sourceOn/(sourceOn+sourceOff)
-	var all []toggle
-	period := func() float64 {
+// drawSpans draws when a source is on, up to the end. It starts somewhere within a period.
+func drawSpans(rng *rand.Rand, end float64) (spans []span, sum float64) {
+	on, left := rng.Float64() < sourceOn/(sourceOn+sourceOff), rng.Float64()
+	for at := 0.0; at < end; on, left = !on, 1 {
+		median := sourceOff
 		if on {
-			return pareto(rng, sourceOn, sourceIndex)
+			median = sourceOn
 		}
-		return pareto(rng, sourceOff, sourceIndex)
+		length := left * pareto(rng, median, sourceIndex)
+		if on {
+			spans = append(spans, span{at, min(length, end-at)})
+			sum += spans[len(spans)-1].length
+		}
+		at += length
 	}
-	if on {
-		all = append(all, toggle{0, source, true})
-	}
-	for at := rng.Float64() * period(); at < end; at += period() {
-		on = !on
-		all = append(all, toggle{at, source, on})
-	}
-	return all
+	return spans, sum
 }
 
-// sourceJobs sends the jobs of all sources. The number of jobs up to an instant
-// follows the sum of the rates up to it.
+// sourceJobs sends the jobs of all sources.
 type sourceJobs struct {
-	rng     *rand.Rand
-	shares  instants
-	toggles []toggle // that are still to come
-	active  weights
-	sum     float64 // the sum of the rates over the whole time
-	done    float64 // that up to at
-	at      float64
+	rng  *rand.Rand
+	left []sourceJob // in order of time
 }
 
+type sourceJob struct {
+	at      float64
+	project int
+}
+
+// beginSources draws for each job its source, by the jobs that each sends in the mean, and an instant at which that is on.
 func (g *Generator) beginSources() error {
 	rng := rand.New(source(g.cfg.Seed, streamSources, 0))
-	s := &sourceJobs{
-		rng:    rand.New(source(g.cfg.Seed, streamJobs, 0)),
-		shares: instants{rng: rand.New(source(g.cfg.Seed, streamArrivals, 0)), left: g.cfg.Jobs},
-		active: make(weights, g.cfg.projects()),
-	}
-	for i := range g.cfg.projects() {
+	s := &sourceJobs{rng: rand.New(source(g.cfg.Seed, streamJobs, 0))}
+	on, sums, sends := make([][]span, g.cfg.projects()), make([]float64, g.cfg.projects()), chooser{}
+	for i := range on {
 		g.population = append(g.population, sourceProject(rng, i, g.cfg.MaxBytes))
-		s.toggles = append(s.toggles, drawToggles(rng, i, g.cfg.Duration)...)
+		on[i], sums[i] = drawSpans(rng, g.cfg.Duration)
+		sends.add(g.population[i].Popularity * sums[i])
 	}
-	if len(s.toggles) == 0 { // so few and so slow sources that none goes on
-		s.toggles = []toggle{{0, 0, true}}
-	}
-	slices.SortStableFunc(s.toggles, func(a, b toggle) int { return cmp.Compare(a.at, b.at) })
-	for _, t := range s.toggles {
-		left := g.population[t.source].Popularity * (g.cfg.Duration - t.at)
-		if !t.on {
-			left = -left
+	for range g.cfg.Jobs {
+		project, at := sends.pick(rng), 0.0
+		left := rng.Float64() * sums[project]
+		for _, span := range on[project] {
+			at = span.begin + min(left, span.length)
+			if left -= span.length; left < 0 {
+				break
+			}
 		}
-		s.sum += left
+		s.left = append(s.left, sourceJob{at, project})
 	}
-	g.queue.Add(s.next(g), 0, s)
+	slices.SortFunc(s.left, func(a, b sourceJob) int { return cmp.Or(cmp.Compare(a.at, b.at), cmp.Compare(a.project, b.project)) })
+	g.queue.Add(s.left[0].at, 0, s)
 	return nil
 }
 
-// next is when the next job is sent.
-func (s *sourceJobs) next(g *Generator) float64 {
-	share, ok := s.shares.next()
-	if !ok {
-		return never
-	}
-	due := share * s.sum
-	for {
-		end := g.cfg.Duration
-		if len(s.toggles) > 0 {
-			end = s.toggles[0].at
-		}
-		if rate := s.active.sum(); rate > 0 {
-			if at := s.at + (due-s.done)/rate; at <= end || len(s.toggles) == 0 {
-				s.done, s.at = due, min(at, g.cfg.Duration)
-				return s.at
-			}
-			s.done += rate * (end - s.at)
-		}
-		if len(s.toggles) == 0 { // a rounding error away from the last job
-			return g.cfg.Duration
-		}
-		s.at = end
-		s.turn(g)
-	}
-}
-
-// turn lets the next source go on or off. One that goes on may have new data.
-func (s *sourceJobs) turn(g *Generator) {
-	t := s.toggles[0]
-	s.toggles = s.toggles[1:]
-	rate := 0.0
-	if t.on {
-		rate = g.population[t.source].Popularity
-		if !g.cfg.Static && t.at > 0 && s.rng.Float64() < imports {
-			g.population[t.source].imports++
-		}
-	}
-	s.active[t.source] = rate
-}
-
 func (s *sourceJobs) run(g *Generator, _ float64, job *trace.Job) (bool, float64) {
-	project := s.active.pick(s.rng)
-	g.fill(job, project, s.rng)
+	g.fill(job, s.left[0].project, s.rng)
 	work := min(pareto(s.rng, sourceWork, sourceWorkIndex), g.cfg.MaxWork)
 	job.Operators, job.Output = rounded((1-outputShare)*work), rounded(outputShare*work)
 	job.Priority, job.Timeouts = selection.Low, lowTimeouts()
 	if s.rng.Float64() < g.cfg.HighShare {
 		job.Priority, job.Timeouts = selection.High, highTimeouts()
 	}
-	return true, s.next(g)
+	if s.left = s.left[1:]; len(s.left) == 0 {
+		return true, never
+	}
+	return true, s.left[0].at
 }
