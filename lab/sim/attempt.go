@@ -39,14 +39,10 @@ func (r *refusal) happen(w *world) {
 	r.side.fail(w, (*job)(r), f, Unserved)
 }
 
-// watchEvery is the longest time to the next look at a job. Most jobs have ended by
-// then; without it every job would be kept until its time would have been over.
-const watchEvery = time.Minute
-
-// watch plans to look after a job when its time at a server is over, or before
-// that. Nothing is added to a look that is planned for no later instant.
+// watch plans to look after a job when its time at a server is over. Nothing is
+// added to a look that is planned for no later instant.
 func (w *world) watch(j *job) {
-	if due := max(w.now, min(j.due(w), w.now+watchEvery)); due < j.watched {
+	if due := max(w.now, j.due(w)); due < j.watched {
 		j.watched = due
 		w.events.Add(due, rankTimeout, (*timeout)(j))
 	}

@@ -8,8 +8,7 @@ import "time"
 type cache struct {
 	limit, used int64
 	entries     map[key]int64
-	order       []key // by age, oldest at head; holds each entry once
-	head        int
+	order       []key // by age, oldest first; holds each entry once
 	listed      map[uint64]stay
 	evicted     int
 }
@@ -47,12 +46,8 @@ func (c *cache) put(k key, bytes int64, now time.Duration) {
 }
 
 func (c *cache) evict(now time.Duration) {
-	k := c.order[c.head]
-	c.head++
-	if c.head > 1024 && c.head*2 > len(c.order) {
-		c.order = append(c.order[:0], c.order[c.head:]...)
-		c.head = 0
-	}
+	k := c.order[0]
+	c.order = c.order[1:]
 	c.used -= c.entries[k]
 	delete(c.entries, k)
 	c.evicted++
