@@ -22,8 +22,6 @@ type pilotfish struct {
 	dispatch *dispatch.Dispatcher
 	pool     *pool.Pool
 	servers  map[string]int
-	grants   map[*job]*pool.Assignment
-	seen     []counts // as of the last poll
 }
 
 // open is the breaker of a server that never fails.
@@ -42,7 +40,7 @@ func must[T any](value T, err error) T {
 
 func (w *world) newPilotfish(number int) *pilotfish {
 	rng := rand.New(rand.NewPCG(w.seed, uint64(1000+number)))
-	p := &pilotfish{rule: w.rule, rng: rng, servers: map[string]int{}, grants: map[*job]*pool.Assignment{}, seen: make([]counts, len(w.servers))}
+	p := &pilotfish{rule: w.rule, rng: rng, servers: map[string]int{}}
 	p.pool = must(pool.New(pool.Config{
 		Settings: pool.Settings{
 			Policy: selection.DefaultExpected(), Detector: must(overload.New("none", 1)), Interval: w.rule.interval, Breaker: pool.DefaultBreaker(),
@@ -55,7 +53,7 @@ func (w *world) newPilotfish(number int) *pilotfish {
 		u := pool.Upstream{Address: fmt.Sprintf("10.%d.0.%d:8000", w.seed, i), Cores: 1}
 		p.servers[u.Address] = i
 		upstreams = append(upstreams, u)
-		w.at(time.Duration(rng.Int64N(int64(w.rule.interval))), func() { p.poll(w, u.Address) })
+		w.at(time.Duration(rng.Int64N(int64(w.rule.interval))), func() { p.poll(w, u.Address, counts{}) })
 	}
 	p.pool.Set(epoch, upstreams)
 	p.dispatch = must(dispatch.New(dispatch.Config{
@@ -64,18 +62,17 @@ func (w *world) newPilotfish(number int) *pilotfish {
 	return p
 }
 
-// poll reads a server's metrics, as vLLM has them, and plans the next poll.
-func (p *pilotfish) poll(w *world, address string) {
-	i := p.servers[address]
-	s, before := w.servers[i], &p.seen[i]
+// poll reads a server's metrics, as vLLM has them, after those of the last poll, and plans the next poll.
+func (p *pilotfish) poll(w *world, address string, before counts) {
+	s := w.servers[p.servers[address]]
 	r := pool.Report{At: w.time(), CoresBusy: -1, Begun: float64(s.answered), Completed: float64(s.done), Failed: -1, Wait: math.NaN()}
 	r.Running[selection.Low], r.Stalled[selection.Low] = float64(s.running()), float64(s.stalled())
 	if n := s.begun - before.begun; n > 0 {
 		r.Wait = (s.waited - before.waited).Seconds() / float64(n)
 	}
-	*before = s.counts
 	p.pool.Report(w.time(), address, r)
-	w.at(w.now+time.Duration((0.8+0.4*p.rng.Float64())*float64(p.interval)), func() { p.poll(w, address) })
+	seen := s.counts
+	w.at(w.now+time.Duration((0.8+0.4*p.rng.Float64())*float64(p.interval)), func() { p.poll(w, address, seen) })
 }
 
 func (p *pilotfish) pick(w *world, j *job) int {
@@ -83,7 +80,7 @@ func (p *pilotfish) pick(w *world, j *job) int {
 	if !granted || g.Err != nil {
 		panic("BUG: prompts: there is no server for a job")
 	}
-	p.grants[j] = g.Assignment
+	j.grant = g.Assignment
 	return p.servers[g.Assignment.Address]
 }
 
@@ -117,13 +114,12 @@ func key(blocks []int64) (k uint64) {
 func (p *pilotfish) answered(w *world, j *job) {
 	hint := &pool.Hint{At: w.time(), Utilization: -1, Waited: -1, Fetched: -1}
 	hint.Running[selection.Low], hint.Stalled[selection.Low] = -1, float64(w.servers[j.server].stalled())
-	p.grants[j].Answered(w.time(), true, hint)
+	j.grant.Answered(w.time(), true, hint)
 }
 
 func (p *pilotfish) ended(w *world, j *job) {
 	if full := j.full(); len(full) > 0 { // the answer's usage tells
-		p.grants[j].Found(float64(j.found) / float64(len(full)))
+		j.grant.Found(float64(j.found) / float64(len(full)))
 	}
-	p.grants[j].Done(w.time(), pool.Answered)
-	delete(p.grants, j)
+	j.grant.Done(w.time(), pool.Answered)
 }

@@ -96,7 +96,6 @@ type rival struct {
 	own    []own     // by server
 	queues []float64 // as polled
 	polled time.Duration
-	unread map[*job]int64
 }
 
 // own is what a router knows of its own jobs at a server.
@@ -112,7 +111,7 @@ const treeBlocks = 8192
 
 // newRival is a router whose first turn is at one of the servers.
 func (w *world) newRival(stream uint64, turn int) *rival {
-	r := &rival{rng: rand.New(rand.NewPCG(w.seed, stream)), turn: turn, unread: map[*job]int64{}}
+	r := &rival{rng: rand.New(rand.NewPCG(w.seed, stream)), turn: turn}
 	for range w.servers {
 		r.own = append(r.own, own{sent: &cache{limit: treeBlocks}})
 	}
@@ -128,18 +127,15 @@ func (r *rival) pick(w *world, j *job) int {
 	}
 	at := least.Index()
 	o := &r.own[at]
-	r.unread[j] = w.servers[at].missing(j)
+	j.unread = w.servers[at].missing(j)
 	o.open++
-	o.unread += r.unread[j]
+	o.unread += j.unread
 	o.active += len(j.Blocks)
 	o.sent.put(j.Blocks)
 	return at
 }
 
-func (r *rival) answered(_ *world, j *job) {
-	r.own[j.server].unread -= r.unread[j]
-	delete(r.unread, j)
-}
+func (r *rival) answered(_ *world, j *job) { r.own[j.server].unread -= j.unread }
 
 func (r *rival) ended(_ *world, j *job) {
 	r.own[j.server].open--

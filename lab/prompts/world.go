@@ -10,6 +10,7 @@ import (
 	"slices"
 	"time"
 
+	"example.org/pilotfish/internal/pool"
 	"example.org/pilotfish/lab/trace"
 )
 
@@ -45,7 +46,10 @@ type job struct {
 	arrived time.Duration
 	router  router
 	server  int
-	found   int // blocks that the server had kept
+	found   int   // blocks that the server had kept
+	unread  int64 // tokens that the server had not kept when the router chose it
+
+	grant *pool.Assignment // of pilotfish
 }
 
 // full is the blocks that are full: only they are kept.

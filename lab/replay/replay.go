@@ -24,9 +24,6 @@ type Config struct {
 	Targets []string
 	// Observe is called once for each job that ends, one call at a time.
 	Observe func(*Result)
-	// Name tells the jobs of this replay from those of others, whose results
-	// upstreams may have kept.
-	Name string
 	// Transport carries the jobs; nil keeps 256 connections to each target.
 	Transport http.RoundTripper
 }
@@ -121,7 +118,7 @@ func (p *player) play(ctx context.Context, i int) {
 
 // post sends a job and reads its response to the end.
 func (p *player) post(ctx context.Context, r *Result) error {
-	sent, err := request(ctx, p.Name, p.Targets[r.Job.Submitter%int64(len(p.Targets))], r.Line, &r.Job)
+	sent, err := request(ctx, p.Targets[r.Job.Submitter%int64(len(p.Targets))], r.Line, &r.Job)
 	if err != nil {
 		return err
 	}

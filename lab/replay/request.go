@@ -12,9 +12,6 @@ import (
 	"example.org/pilotfish/lab/trace"
 )
 
-// costHeader tells a reference server that trusts it what a job costs.
-const costHeader = "X-Cost"
-
 // object is JSON.
 type object = map[string]any
 
@@ -26,11 +23,11 @@ func mark(name, text string) []object {
 
 // content is what a job sends, and where. Jobs that share rules have the same text there. The rules of its channel
 // have a text that no other job has.
-func content(name string, line trace.Line, job *trace.Job) (path string, content object) {
+func content(line trace.Line, job *trace.Job) (path string, content object) {
 	if len(job.Blocks) > 0 {
 		return "/v1/chat/completions", newPrompt(job)
 	}
-	session := fmt.Sprintf("%s-%d", name, line)
+	session := fmt.Sprint(line)
 	content = object{"session_id": session, "priority": job.Priority.String()}
 	if job.Project != "" {
 		content["project_id"] = job.Project
@@ -43,7 +40,7 @@ func content(name string, line trace.Line, job *trace.Job) (path string, content
 	}
 	content["operators"] = mark("channel", session)
 	if job.SharedRules > 0 {
-		content["shared_operators"] = mark("shared", name+" "+job.Shared)
+		content["shared_operators"] = mark("shared", job.Shared)
 	}
 	return "/v1/jobs", content
 }
@@ -66,8 +63,8 @@ func newPrompt(job *trace.Job) object {
 }
 
 // request is a job's HTTP request to a target.
-func request(ctx context.Context, name, target string, line trace.Line, job *trace.Job) (*http.Request, error) {
-	path, content := content(name, line, job)
+func request(ctx context.Context, target string, line trace.Line, job *trace.Job) (*http.Request, error) {
+	path, content := content(line, job)
 	text, err := json.Marshal(content, json.Deterministic(true))
 	if err != nil {
 		return nil, fmt.Errorf("replay: line %d: %w", line, err)
@@ -78,8 +75,8 @@ func request(ctx context.Context, name, target string, line trace.Line, job *tra
 	}
 	r.GetBody = nil // without it the client does not retry by itself, which nobody would see
 	r.Header.Set("Content-Type", "application/json")
-	if job.Work() > 0 {
-		r.Header.Set(costHeader, fmt.Sprintf("fetch=%v,shared=%v,operators=%v,output=%v,bytes=%d",
+	if job.Work() > 0 { // for a reference server that trusts it
+		r.Header.Set("X-Cost", fmt.Sprintf("fetch=%v,shared=%v,operators=%v,output=%v,bytes=%d",
 			duration(job.Load), duration(job.SharedRules), duration(job.Operators), duration(job.Output), max(1, job.Bytes)))
 	}
 	return r, nil

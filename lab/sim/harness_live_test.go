@@ -148,7 +148,7 @@ func (c *cluster) replay(t *testing.T, jobs []trace.Job) map[trace.Line]seen {
 	transport := &http.Transport{DialContext: c.network.Dial, DisableCompression: true, MaxIdleConnsPerHost: 256}
 	defer transport.CloseIdleConnections()
 	require.NoError(t, replay.Run(c.ctx, replay.Config{
-		Jobs: jobs, Targets: c.targets, Name: "live", Transport: transport,
+		Jobs: jobs, Targets: c.targets, Transport: transport,
 		Observe: func(r *replay.Result) {
 			if !assert.True(t, r.OK(), "line %d: status %d, %v", r.Line, r.Status, r.Err) {
 				return

@@ -26,8 +26,8 @@ type figure struct {
 type results struct {
 	setting string
 	tables  []*table
-	missing []string
-	failed  []string
+	missing []string // or failed
+	failed  int
 }
 
 type table struct {
@@ -78,7 +78,8 @@ func (r *results) add(name, peer string, figures []figure) {
 
 // fail notes a measurement that failed.
 func (r *results) fail(peer, what string, err error) {
-	r.failed = append(r.failed, strings.Join(strings.Fields(fmt.Sprintf("%s, %s: %v", peer, what, err)), " "))
+	r.missing = append(r.missing, strings.Join(strings.Fields(fmt.Sprintf("%s, %s: %v", peer, what, err)), " "))
+	r.failed++
 }
 
 // WriteText writes the tables: medians over the rounds, with the least and the largest. It is an error that
@@ -103,13 +104,13 @@ func (r *results) WriteText(w io.Writer) error {
 			return err
 		}
 	}
-	for _, line := range slices.Concat(r.missing, r.failed) {
+	for _, line := range r.missing {
 		if _, err := fmt.Fprintln(w, "missing or failed:", line); err != nil {
 			return err
 		}
 	}
-	if len(r.failed) > 0 {
-		return fmt.Errorf("%d measurements failed", len(r.failed))
+	if r.failed > 0 {
+		return fmt.Errorf("%d measurements failed", r.failed)
 	}
 	return nil
 }

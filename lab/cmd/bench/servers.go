@@ -66,10 +66,9 @@ func (s *servers) record(r ruleserver.Record) {
 // play sends the jobs when they are due. A job's wait is its time, from when it was due to
 // its end, without the time for which its server executed it; so it has the wait in a proxy.
 func (s *servers) play(ctx context.Context, targets []string, jobs []trace.Job) ([]figure, error) {
-	const name = "race"
 	var ended []replay.Result
 	err := replay.Run(ctx, replay.Config{
-		Jobs: jobs, Targets: targets, Observe: func(r *replay.Result) { ended = append(ended, *r) }, Name: name,
+		Jobs: jobs, Targets: targets, Observe: func(r *replay.Result) { ended = append(ended, *r) },
 	})
 	if err != nil {
 		return nil, err
@@ -81,7 +80,7 @@ func (s *servers) play(ctx context.Context, targets []string, jobs []trace.Job) 
 	for i := range ended {
 		r := &ended[i]
 		late.Add(r.Late)
-		record, ok := s.records[fmt.Sprintf("%s-%d", name, r.Line)]
+		record, ok := s.records[fmt.Sprint(r.Line)]
 		if !r.OK() || !ok {
 			lost++ // it waited as long as it may: else who refuses at once would look quick
 			run.Add(r.Job.Priority, max(r.LastByte, r.Job.Timeouts.Queue), 0)
