@@ -34,7 +34,7 @@ const (
 	// patience bounds the wait for a report of a server.
 	patience = 10 * time.Second
 
-	rate     = 5.0 // jobs of the load each second, on average
+	rate     = 5 // jobs of the load each second
 	projects = 40
 	// maxAnswer bounds what is read of an answer, in bytes.
 	maxAnswer = 1 << 20
@@ -129,23 +129,12 @@ func (d *Demo) until(ctx context.Context, address string, so func(pool.State) bo
 }
 
 // KeepBusy submits jobs until ctx ends, so that the page has something to show: of projects that
-// differ in popularity, with costs that differ by a factor of ten.
+// differ in popularity.
 func (d *Demo) KeepBusy(ctx context.Context, rng *rand.Rand) {
-	zipf := rand.NewZipf(rng, 1.2, 2, projects-1)
-	for n := 1; ; n++ {
-		select {
-		case <-ctx.Done():
-			return
-		case <-time.After(time.Duration(rng.ExpFloat64() / rate * float64(time.Second))):
-		}
-		priority := "low"
-		if rng.IntN(5) == 0 {
-			priority = "high"
-		}
-		seconds := 0.15 * math.Exp(rng.NormFloat64())
-		body := made(100+zipf.Uint64(), priority, n)
-		cost := fmt.Sprintf("fetch=400ms,operators=%dms,output=%dms", int(1000*seconds), int(300*seconds))
-		go d.submit(ctx, body, cost) //nolint:errcheck // what becomes of it, the page shows
+	for n := 1; ctx.Err() == nil; n++ {
+		project := 100 + uint64(projects*math.Pow(rng.Float64(), 3))
+		go d.submit(ctx, made(project, []string{"low", "high"}[n%2], n), "fetch=400ms,operators=200ms,output=60ms") //nolint:errcheck // what becomes of it, the page shows
+		time.Sleep(time.Second / rate)
 	}
 }
 

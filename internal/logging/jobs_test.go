@@ -92,36 +92,13 @@ func TestAShareOfTheJobsIsLogged(t *testing.T) {
 	assert.Empty(t, lines())
 }
 
-// Unread bodies are told of once a minute, whichever jobs are logged.
-func TestUnreadBodiesAreWarnedOf(t *testing.T) {
-	log, lines := read(t)
-	l := NewJobs(log)
-	set := Settings{Jobs: noJobs}
-	begin := time.Unix(1_800_000_000, 0)
-	for _, r := range []record.Job{
-		{Arrived: begin, Unread: "it is no POST", Body: 0},
-		{Arrived: begin, Body: 5},
-		{Arrived: begin, Unread: "encoded", Body: 5},
-		{Arrived: begin, Total: 59 * time.Second, Unread: "encoded", Body: 5},
-		{Arrived: begin.Add(time.Minute), Unread: "a form", Body: -1},
-	} {
-		l.Write(set, &r)
-	}
-	var got []string
-	for _, fields := range lines() {
-		got = append(got, fmt.Sprint(fields["level"], " ", fields["jobs"], " ", fields["last"]))
-	}
-	assert.Equal(t, []string{"warn 1 encoded", "warn 2 a form"}, got)
-}
-
 // The line of a job has all that its record tells, and leaves out what did not happen.
 func TestTheLineOfAJob(t *testing.T) {
 	log, lines := read(t)
 	l := NewJobs(log)
 	line := func(r *record.Job) map[string]any {
 		write(l, Default(), r)
-		all := lines()
-		return all[len(all)-1] // a warning may stand before it
+		return lines()[0]
 	}
 	usual := line(&record.Job{ID: "1", Status: 200, Completeness: intake.Complete})
 	assert.Equal(t, map[string]any{

@@ -59,8 +59,19 @@ func New(w io.Writer, level string) (*Log, error) {
 	if err != nil {
 		return nil, err
 	}
-	encoder := zapcore.NewJSONEncoder(encoding())
-	lines := &writer{to: w, note: func(lost int) []byte { return lostNote(encoder, lost) }}
+	enc := zap.NewProductionEncoderConfig()
+	enc.EncodeTime = zapcore.ISO8601TimeEncoder
+	encoder := zapcore.NewJSONEncoder(enc)
+	lines := &writer{to: w, note: func(lost int) []byte {
+		line, err := encoder.EncodeEntry(zapcore.Entry{
+			Level: zap.WarnLevel, Time: time.Now(), Message: "log lines are missing here: they could not be written in time",
+		}, []zap.Field{zap.Int("lines", lost)})
+		if err != nil {
+			panic("BUG: " + err.Error()) // its fields are of simple types
+		}
+		defer line.Free()
+		return bytes.Clone(line.Bytes())
+	}}
 	events := zap.New(zapcore.NewCore(encoder, lines, at), zap.Hooks(func(e zapcore.Entry) error {
 		if e.Level >= zap.ErrorLevel {
 			lines.flush()
@@ -72,22 +83,3 @@ func New(w io.Writer, level string) (*Log, error) {
 
 // Lost is how many lines were lost because those before them could not be written in time.
 func (l *Log) Lost() uint64 { return l.lines.lost.Load() }
-
-// lostNote is a line that counts lines that are missing.
-func lostNote(encoder zapcore.Encoder, lost int) []byte {
-	line, err := encoder.EncodeEntry(zapcore.Entry{
-		Level: zap.WarnLevel, Time: time.Now(), Message: "log lines are missing here: they could not be written in time",
-	}, []zap.Field{zap.Int("lines", lost)})
-	if err != nil {
-		panic("BUG: " + err.Error()) // its fields are of simple types
-	}
-	defer line.Free()
-	return bytes.Clone(line.Bytes())
-}
-
-// encoding is how zap writes lines.
-func encoding() zapcore.EncoderConfig {
-	enc := zap.NewProductionEncoderConfig()
-	enc.EncodeTime = zapcore.ISO8601TimeEncoder
-	return enc
-}

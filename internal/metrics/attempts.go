@@ -7,13 +7,15 @@ import (
 	"example.org/pilotfish/pkg/selection"
 )
 
-// attempts counts picks, cache finds, refused retries and moves.
+// attempts counts picks, cache finds, refused retries and moves, and what another policy would have done.
 type attempts struct {
 	picked  []prometheus.Counter // by selection.Cache
 	missed  []prometheus.Counter // by selection.Cache
 	hit     []prometheus.Counter // by selection.Cache
 	refused prometheus.Counter
 	moved   prometheus.Counter
+
+	same, other, cost, costThere prometheus.Counter // of the shadow policy
 }
 
 func newAttempts(r registrar) *attempts {
@@ -21,6 +23,10 @@ func newAttempts(r registrar) *attempts {
 		"Jobs by whether they found their data cached, as the upstream tells, and by what was believed when it was picked.", "found", "believed")
 	picks := r.counters("pilotfish_picks_total",
 		"Attempts that ended by whether the upstream was believed to hold the project's data.", "cache")
+	choices := r.counters("pilotfish_shadow_choices_total",
+		"Picks by whether selection.shadow would have made the same.", "choice")
+	costs := r.counters("pilotfish_shadow_cost_seconds_total",
+		"Costs of the upstreams that were taken (policy), and of those that selection.shadow would have taken: both as selection.policy weighs them.", "of")
 	caches := int(selection.Cached) + 1
 	return &attempts{
 		moved: r.counter("pilotfish_jobs_moved_total",
@@ -30,10 +36,12 @@ func newAttempts(r registrar) *attempts {
 		hit:    byLabel[selection.Cache](caches, finds.WithLabelValues, "hit"),
 		refused: r.counter("pilotfish_retries_refused_total",
 			"Retries not made because too many of the recent jobs were retried already."),
+		same: choices.WithLabelValues("same"), other: choices.WithLabelValues("other"),
+		cost: costs.WithLabelValues("policy"), costThere: costs.WithLabelValues("shadow"),
 	}
 }
 
-// attempted counts an attempt, and whether it found its data.
+// attempted counts an attempt, whether it found its data, and what the shadow would have done.
 func (a *attempts) attempted(t *record.Attempt) {
 	a.picked[t.Cache].Inc()
 	switch {
@@ -43,34 +51,16 @@ func (a *attempts) attempted(t *record.Attempt) {
 	default:
 		a.missed[t.Cache].Inc()
 	}
-}
-
-// shadow counts what another policy would have done.
-type shadow struct{ same, other, cost, costThere prometheus.Counter }
-
-func newShadow(r registrar) *shadow {
-	choices := r.counters("pilotfish_shadow_choices_total",
-		"Picks by whether selection.shadow would have made the same.", "choice")
-	costs := r.counters("pilotfish_shadow_cost_seconds_total",
-		"Costs of the upstreams that were taken (policy), and of those that selection.shadow would have taken: both as selection.policy weighs them.", "of")
-	return &shadow{
-		same: choices.WithLabelValues("same"), other: choices.WithLabelValues("other"),
-		cost: costs.WithLabelValues("policy"), costThere: costs.WithLabelValues("shadow"),
-	}
-}
-
-// attempted counts an attempt, if the shadow was asked about it.
-func (s *shadow) attempted(t *record.Attempt) {
 	switch t.Shadow {
 	case "":
 		return
 	case t.Upstream:
-		s.same.Inc()
+		a.same.Inc()
 	default:
-		s.other.Inc()
+		a.other.Inc()
 	}
-	s.cost.Add(t.Cost.Total)
-	s.costThere.Add(t.ShadowCost)
+	a.cost.Add(t.Cost.Total)
+	a.costThere.Add(t.ShadowCost)
 }
 
 // Ended counts a job that has ended, and its attempts.
@@ -81,7 +71,6 @@ func (m *Metrics) Ended(r *record.Job) {
 	}
 	for i := range r.Attempts {
 		m.attempts.attempted(&r.Attempts[i])
-		m.shadow.attempted(&r.Attempts[i])
 		m.upstreams.attempted(&r.Attempts[i])
 	}
 }

@@ -30,7 +30,6 @@ const (
 type Metrics struct {
 	*jobs
 	*attempts
-	*shadow
 	*upstreams
 	*reloads
 	*live
@@ -46,7 +45,6 @@ func New(version, commit string) *Metrics {
 	m := &Metrics{
 		jobs:     newJobs(r),
 		attempts: newAttempts(r),
-		shadow:   newShadow(r),
 		reloads:  newReloads(r),
 		live:     newLive(r),
 		registry: registry,

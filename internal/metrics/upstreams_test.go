@@ -153,10 +153,11 @@ func TestShadow(t *testing.T) {
 		`pilotfish_shadow_choices_total{choice="other"}`:   2,
 		`pilotfish_shadow_cost_seconds_total{of="policy"}`: 3,
 		`pilotfish_shadow_cost_seconds_total{of="shadow"}`: 12,
+		`pilotfish_picks_total{cache="none"}`:              4,
 	}, changes(t, m, func() {
-		m.shadow.attempted(shadowed("u:1", 2, 2))
-		m.shadow.attempted(shadowed("u:2", 1, 4))
-		m.shadow.attempted(shadowed("u:2", 0, 6))
-		m.shadow.attempted(shadowed("", 8, 0))
+		m.attempts.attempted(shadowed("u:1", 2, 2))
+		m.attempts.attempted(shadowed("u:2", 1, 4))
+		m.attempts.attempted(shadowed("u:2", 0, 6))
+		m.attempts.attempted(shadowed("", 8, 0))
 	}))
 }

@@ -97,9 +97,6 @@ const maxAttempts = 32
 // Failed reports whether the job failed, but for its submitter.
 func (r *Job) Failed() bool { return r.Outcome != intake.Answered && r.Outcome != intake.Gone }
 
-// PassedUnread reports whether the job has a body that was passed on without being read.
-func (r *Job) PassedUnread() bool { return r.Unread != "" && r.Body != 0 }
-
 // Begin notes an attempt that begins now. Of more than maxAttempts the first one and the
 // latest are kept.
 func (r *Job) Begin(now time.Time, c *pool.Choice) {
