@@ -8,16 +8,12 @@ import (
 )
 
 type checkCommand struct {
-	File  string `arg:"" placeholder:"FILE" help:"The configuration file; - reads standard input."`
+	File  string `arg:"" placeholder:"FILE" help:"The configuration file."`
 	Print bool   `help:"Print the effective configuration: the file over the defaults, without passwords."`
 }
 
 func (c *checkCommand) Run(s cli.Console) error {
-	d, err := c.document(s)
-	if err != nil {
-		return err
-	}
-	cfg, warnings, err := config.Parse(d)
+	cfg, warnings, err := config.Load(c.File)
 	for _, w := range warnings {
 		fmt.Fprintln(s.Err, w)
 	}
@@ -28,21 +24,14 @@ func (c *checkCommand) Run(s cli.Console) error {
 		fmt.Fprintln(s.Err, err)
 		return cli.ErrReported
 	}
-	if c.Print {
-		text, err := cli.Encode(&cfg)
-		if err != nil {
-			return err
-		}
-		_, err = s.Out.Write(text)
+	if !c.Print {
+		_, err = fmt.Fprintf(s.Out, "%s: ok\n", c.File)
 		return err
 	}
-	_, err = fmt.Fprintf(s.Out, "%s: ok\n", d.Name())
-	return err
-}
-
-func (c *checkCommand) document(s cli.Console) (cli.Document, error) {
-	if c.File == "-" {
-		return cli.Read("standard input", s.In)
+	text, err := cli.Encode(&cfg)
+	if err != nil {
+		return err
 	}
-	return cli.Open(c.File)
+	_, err = s.Out.Write(text)
+	return err
 }

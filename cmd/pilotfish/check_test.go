@@ -21,27 +21,26 @@ func runOn(stdin string, args ...string) (code int, stdout, stderr string) {
 
 func TestCheck(t *testing.T) {
 	t.Chdir(t.TempDir())
-	good, bad, open := "good.yaml", "bad.yaml", "open.yaml"
+	good, bad, open, none := "good.yaml", "bad.yaml", "open.yaml", "none.yaml"
 	const upstreams = "discovery: {static: [127.0.0.1:9001]}\n"
 	require.NoError(t, os.WriteFile(good, []byte(upstreams), 0o600))
 	require.NoError(t, os.WriteFile(bad, []byte(upstreams+"reports: {interval: 5}\nqueue: {jobs: 0}\n"), 0o600))
 	require.NoError(t, os.WriteFile(open, []byte(upstreams+"admin: 0.0.0.0:9180\n"), 0o600))
+	require.NoError(t, os.WriteFile(none, []byte("listen: 1"), 0o600))
 	for _, c := range []struct {
 		args     []string
-		stdin    string
 		code     int
 		out, err string
 	}{
 		{args: []string{good}, out: "good.yaml: ok\n"},
-		{args: []string{"-"}, stdin: upstreams, out: "standard input: ok\n"},
 		{args: []string{bad}, code: 1, err: "bad.yaml:2:21: reports.interval: expected a duration with its unit, such as 500ms, 5s or 2m, found \"5\"\nbad.yaml:3:15: queue.jobs: 0 must be at least 1\n"},
-		{args: []string{"--print", "-"}, stdin: "listen: 1", code: 1, err: "standard input:1:1: discovery: exactly one of static, file, dns, consul and kubernetes must say where the upstreams are, not 0 of them\n" +
-			"standard input:1:9: listen: \"1\" is not host:port\n"},
+		{args: []string{"--print", none}, code: 1, err: "none.yaml:1:1: discovery: exactly one of static, file, dns, consul and kubernetes must say where the upstreams are, not 0 of them\n" +
+			"none.yaml:1:9: listen: \"1\" is not host:port\n"},
 		{args: []string{open}, out: "open.yaml: ok\n", err: "open.yaml:2:8: warning: admin: 0.0.0.0:9180 is open to other machines, and asks nobody who they are; 127.0.0.1 is for this one alone\n"},
 		{args: nil, code: 2, err: "pilotfish: expected \"<file>\"\n"},
-		{args: []string{"absent.yaml"}, code: 1, err: "pilotfish: open absent.yaml: no such file or directory\n"},
+		{args: []string{"absent.yaml"}, code: 1, err: "open absent.yaml: no such file or directory\n"},
 	} {
-		code, stdout, stderr := runOn(c.stdin, append([]string{"check"}, c.args...)...)
+		code, stdout, stderr := runOn("", append([]string{"check"}, c.args...)...)
 		assert.Equal(t, c.code, code, "%v", c.args)
 		assert.Equal(t, c.out, stdout, "%v", c.args)
 		assert.Equal(t, c.err, stderr, "%v", c.args)
@@ -51,15 +50,16 @@ func TestCheck(t *testing.T) {
 // What check prints is the configuration that it was given, in full.
 func TestCheckPrints(t *testing.T) {
 	const text = "discovery: {static: [127.0.0.1:9001]}\nqueue: {wait: 3s}\nreports: {prometheus: \"http://127.0.0.1:9091\"}\n"
-	code, printed, stderr := runOn(text, "check", "--print", "-")
-	require.Zero(t, code, stderr)
+	check := func(text string) string {
+		path := written(t, []byte(text))
+		code, printed, stderr := runOn("", "check", "--print", path)
+		require.Zero(t, code, stderr)
+		return printed
+	}
+	printed := check(text)
 	assert.Contains(t, printed, "queue:\n  jobs: 1000\n  wait: 3s\n")
-	code, again, stderr := runOn(printed, "check", "--print", "-")
-	require.Zero(t, code, stderr)
-	assert.Equal(t, printed, again)
-	code, printed, stderr = runOn("discovery: {static: [127.0.0.1:9001]}\nreports: none\n", "check", "--print", "-")
-	require.Zero(t, code, stderr)
-	assert.Contains(t, printed, "\nreports: none\n")
+	assert.Equal(t, printed, check(printed))
+	assert.Contains(t, check("discovery: {static: [127.0.0.1:9001]}\nreports: none\n"), "\nreports: none\n")
 }
 
 // The help of serve names defaults that it does not set: a file may have others.

@@ -75,19 +75,14 @@ func Open(path string) (Document, error) {
 		return Document{}, err
 	}
 	defer f.Close()
-	return Read(path, f)
-}
-
-// Read is Open for a text that is in no file, such as standard input. Faults show name as the file's.
-func Read(name string, r io.Reader) (Document, error) {
-	text, err := io.ReadAll(io.LimitReader(r, maxFile+1))
+	text, err := io.ReadAll(io.LimitReader(f, maxFile+1))
 	if err != nil {
-		return Document{}, fmt.Errorf("%s: %w", name, err)
+		return Document{}, fmt.Errorf("%s: %w", path, err)
 	}
 	if len(text) > maxFile {
-		return Document{}, &Error{File: name, Text: fmt.Sprintf("the file is larger than %d bytes", maxFile)}
+		return Document{}, &Error{File: path, Text: fmt.Sprintf("the file is larger than %d bytes", maxFile)}
 	}
-	return NewDocument(name, text), nil
+	return NewDocument(path, text), nil
 }
 
 // NewDocument is the text of a file of that name. An empty text, or one of
@@ -158,9 +153,6 @@ func (d *Document) index(key string, n *yaml.Node, at place) {
 func (d Document) fault(at place, text string) *Error {
 	return &Error{File: d.name, Line: at.line, Column: at.column, Text: text}
 }
-
-// Name is the name of the file.
-func (d Document) Name() string { return d.name }
 
 // syntax says in one line where the YAML library found a fault.
 func (d Document) syntax(err error, text []byte) *Error {
