@@ -136,10 +136,8 @@ func localAddresses() ([]netip.Addr, error) {
 	}
 	var all []netip.Addr
 	for _, a := range list {
-		if n, ok := a.(*net.IPNet); ok {
-			if ip, ok := netip.AddrFromSlice(n.IP); ok {
-				all = append(all, ip.Unmap())
-			}
+		if prefix, err := netip.ParsePrefix(a.String()); err == nil {
+			all = append(all, prefix.Addr().Unmap())
 		}
 	}
 	return all, nil

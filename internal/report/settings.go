@@ -144,11 +144,9 @@ func (s Settings) Check(f *settings.Faults) {
 }
 
 func checkDuration(f *settings.Faults, key string, d time.Duration) {
-	if d > 0 && (d < shortest || d > longest) {
+	if d < shortest || d > longest {
 		f.Add(key, "%v is not between %v and %v", d, shortest, longest)
-		return
 	}
-	f.Positive(key, d)
 }
 
 func checkPath(f *settings.Faults, key, path string) {

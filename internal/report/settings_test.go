@@ -39,7 +39,7 @@ func TestSettingsRefuseNonsense(t *testing.T) {
 		key, want string
 		change    func(*Settings)
 	}{
-		{"interval", "0s must be positive", func(s *Settings) { s.Interval = 0 }},
+		{"interval", "0s is not between 1ms and 1h0m0s", func(s *Settings) { s.Interval = 0 }},
 		{"interval", "2h0m0s is not between 1ms and 1h0m0s", func(s *Settings) { s.Interval = 2 * time.Hour }},
 		{"timeout", "1µs is not between 1ms and 1h0m0s", func(s *Settings) { s.Timeout = time.Microsecond }},
 		{"metrics_path", `"metrics" must begin with /`, func(s *Settings) { s.MetricsPath = "metrics" }},

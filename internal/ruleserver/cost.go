@@ -34,29 +34,25 @@ func ParseCost(text string) (Cost, error) {
 	if text == "" {
 		return c, nil
 	}
-	parts := map[string]*time.Duration{"fetch": &c.fetch, "shared": &c.shared, "operators": &c.operators, "output": &c.output}
-	numbers := map[string]*int64{"bytes": &c.bytes, "cores": &c.cores}
+	parts := map[string]any{
+		"fetch": &c.fetch, "shared": &c.shared, "operators": &c.operators, "output": &c.output, "bytes": &c.bytes, "cores": &c.cores,
+	}
 	for part := range strings.SplitSeq(text, ",") {
 		name, value, _ := strings.Cut(part, "=")
-		if to := numbers[name]; to != nil {
-			delete(numbers, name)
-			n, err := strconv.ParseInt(value, 10, 64)
-			if err != nil || n < 1 {
+		var err error
+		switch to := parts[name].(type) {
+		case *time.Duration:
+			if *to, err = time.ParseDuration(value); err != nil || *to < 0 {
+				return Cost{}, fmt.Errorf("cost: %s: want a duration such as 2s or 400ms, got %q", name, value)
+			}
+		case *int64:
+			if *to, err = strconv.ParseInt(value, 10, 64); err != nil || *to < 1 {
 				return Cost{}, fmt.Errorf("cost: %s: want a number above 0, got %q", name, value)
 			}
-			*to = n
-			continue
-		}
-		to := parts[name]
-		if to == nil {
+		default:
 			return Cost{}, fmt.Errorf("cost: %q is unknown or given twice; known are fetch, shared, operators, output, bytes, cores", name)
 		}
 		delete(parts, name)
-		d, err := time.ParseDuration(value)
-		if err != nil || d < 0 {
-			return Cost{}, fmt.Errorf("cost: %s: want a duration such as 2s or 400ms, got %q", name, value)
-		}
-		*to = d
 	}
 	return c, nil
 }

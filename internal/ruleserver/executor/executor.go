@@ -64,8 +64,11 @@ func (e *Executor) Wait(ctx context.Context, j *Job) (Result, error) {
 	defer timer.Stop()
 	for {
 		now := time.Now()
-		result, left, err := e.look(now, j)
-		if left <= 0 {
+		e.mu.Lock()
+		e.machine.expire(now, j)
+		ended, left, result, err := !j.ended.IsZero(), j.deadline().Sub(now), j.result, j.err
+		e.mu.Unlock()
+		if ended {
 			return result, err
 		}
 		timer.Reset(left)
@@ -78,17 +81,6 @@ func (e *Executor) Wait(ctx context.Context, j *Job) (Result, error) {
 			return Result{}, ErrClosed
 		}
 	}
-}
-
-// look returns the job's result, or the time that is left until it expires.
-func (e *Executor) look(now time.Time, j *Job) (result Result, left time.Duration, err error) {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	e.machine.expire(now, j)
-	if j.ended.IsZero() {
-		return Result{}, j.deadline().Sub(now), nil
-	}
-	return j.result, 0, j.err
 }
 
 // Facts returns what is known of the job so far.
