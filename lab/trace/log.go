@@ -3,6 +3,7 @@ package trace
 import (
 	"bufio"
 	"bytes"
+	"cmp"
 	"encoding/csv"
 	"errors"
 	"fmt"
@@ -57,14 +58,14 @@ func ReadLogs(paths ...string) (*Logs, error) {
 	logs := &Logs{}
 	var all []entry
 	for i, path := range paths {
-		l := &log{path: path}
-		if err := l.read(); err != nil {
+		entries, err := logs.read(path)
+		if err != nil {
 			return nil, err
 		}
-		if logs.Notes = append(logs.Notes, l.notes()...); len(all)+len(l.entries) > maxLogged {
+		if len(all)+len(entries) > maxLogged {
 			return nil, fmt.Errorf("%s: more than %d jobs do not fit into memory: take a part of the log", path, maxLogged)
 		}
-		for _, e := range l.entries {
+		for _, e := range entries {
 			e.job.Submitter = int64(i)
 			all = append(all, e)
 		}
@@ -85,50 +86,58 @@ func ReadLogs(paths ...string) (*Logs, error) {
 	return logs, nil
 }
 
-// log is the entries of one file, in the order of its lines.
-type log struct {
-	path    string
-	names   []string // of the columns of a CSV file
-	entries []entry
-	bad     int   // lines that could not be read
-	badLine int   // the first of them
-	badErr  error // what is wrong there
-}
-
-func (l *log) read() error {
-	file, err := os.Open(l.path)
+// read reads the entries of one file, in the order of its lines, and notes which time it covers, and what is missing.
+func (l *Logs) read(path string) (entries []entry, err error) {
+	file, err := os.Open(path)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	defer file.Close()
 	lines := bufio.NewScanner(file)
 	lines.Buffer(make([]byte, 0, 64<<10), maxLine)
-	n := 1
+	var columns []string // of a CSV file
+	var first error      // what is wrong with a line
+	n, bad := 1, 0
 	for ; lines.Scan(); n++ {
-		e, err := l.decode(lines.Bytes())
+		e, err := decode(lines.Bytes(), &columns)
 		switch {
 		case err != nil:
-			if l.bad++; l.bad == 1 {
-				l.badLine, l.badErr = n, err
-			}
-		case e != nil && len(l.entries) <= maxLogged:
-			l.entries = append(l.entries, *e)
+			bad++
+			first = cmp.Or(first, fmt.Errorf("line %d: %w", n, err))
+		case e != nil && len(entries) <= maxLogged:
+			entries = append(entries, *e)
 		}
 	}
 	if err := lines.Err(); err != nil {
-		return fmt.Errorf("%s: line %d: %w", l.path, n, err)
+		return nil, fmt.Errorf("%s: line %d: %w", path, n, err)
 	}
-	return nil
+	if len(entries) > 0 {
+		l.Notes = append(l.Notes, fmt.Sprintf("%s: %d jobs that ended from %s to %s", path, len(entries),
+			entries[0].ended.Format(time.RFC3339), entries[len(entries)-1].ended.Format(time.RFC3339)))
+	}
+	if bad > 0 {
+		l.Notes = append(l.Notes, fmt.Sprintf("%s: %v (left out; %d such lines)", path, first, bad))
+	}
+	return entries, nil
 }
 
 // decode reads a line. One that is not about a job has no entry. Text before a brace is ignored: what
 // collects logs may put a time or a name there.
-func (l *log) decode(line []byte) (*entry, error) {
-	brace := bytes.IndexByte(line, '{')
-	switch {
-	case l.names != nil:
-		return l.decodeCSV(string(line))
-	case brace >= 0:
+func decode(line []byte, columns *[]string) (*entry, error) {
+	fields := map[string]string{}
+	switch brace := bytes.IndexByte(line, '{'); {
+	case *columns != nil && len(line) > 0:
+		cells, err := csv.NewReader(bytes.NewReader(line)).Read()
+		if err == nil && len(cells) != len(*columns) {
+			err = fmt.Errorf("%d values are not %d", len(cells), len(*columns))
+		}
+		if err != nil {
+			return nil, err
+		}
+		for i, name := range *columns {
+			fields[name] = cells[i]
+		}
+	case *columns == nil && brace >= 0:
 		var own jobLine
 		if err := json.Unmarshal(line[brace:], &own); err == nil && own.Message != "" && own.Level != "" {
 			return own.entry()
@@ -137,49 +146,18 @@ func (l *log) decode(line []byte) (*entry, error) {
 		if err := json.Unmarshal(line[brace:], &values); err != nil {
 			return nil, err
 		}
-		fields := map[string]string{}
 		for name, v := range values {
 			if v != nil {
 				fields[name] = fmt.Sprint(v)
 			}
 		}
-		return accessEntry(fields)
-	}
-	if names := strings.Split(strings.TrimSpace(string(line)), ","); slices.Contains(names, "key") {
-		l.names = names
-	}
-	return nil, nil
-}
-
-func (l *log) decodeCSV(line string) (*entry, error) {
-	if line == "" {
+	default:
+		if names := strings.Split(strings.TrimSpace(string(line)), ","); slices.Contains(names, "key") {
+			*columns = names
+		}
 		return nil, nil
 	}
-	cells, err := csv.NewReader(strings.NewReader(line)).Read()
-	if err != nil {
-		return nil, err
-	}
-	if len(cells) != len(l.names) {
-		return nil, fmt.Errorf("%d values are not %d", len(cells), len(l.names))
-	}
-	fields := map[string]string{}
-	for i, name := range l.names {
-		fields[name] = cells[i]
-	}
 	return accessEntry(fields)
-}
-
-// notes say which time the log covers, and what is missing in it.
-func (l *log) notes() (all []string) {
-	if len(l.entries) > 0 {
-		first, last := l.entries[0].ended, l.entries[len(l.entries)-1].ended
-		all = append(all, fmt.Sprintf("%s: %d jobs that ended from %s to %s",
-			l.path, len(l.entries), first.Format(time.RFC3339), last.Format(time.RFC3339)))
-	}
-	if l.bad > 0 {
-		all = append(all, fmt.Sprintf("%s: line %d: %v (left out; %d such lines)", l.path, l.badLine, l.badErr, l.bad))
-	}
-	return all
 }
 
 // jobLine is the line that pilotfish logs of a job, as far as it is needed here
