@@ -18,7 +18,6 @@ import (
 // servers are reference servers whose joblets sleep for what the jobs say they cost.
 type servers struct {
 	listeners
-	running []*ruleserver.Server
 
 	mu      sync.Mutex
 	records map[string]ruleserver.Record // of jobs that were answered, by session
@@ -33,8 +32,8 @@ func startServers(count, cores int) (*servers, error) {
 	for range count {
 		server, err := ruleserver.New(ruleserver.Config{Settings: set, Feeds: example.AnyFeeds(), OnJob: s.record})
 		if err == nil {
-			s.running = append(s.running, server)
 			err = s.serve(server.Handler())
+			s.closers = append(s.closers, server.Close)
 		}
 		if err != nil {
 			s.close()
@@ -42,14 +41,6 @@ func startServers(count, cores int) (*servers, error) {
 		}
 	}
 	return s, nil
-}
-
-func (s *servers) close() {
-	s.listeners.close()
-	for _, server := range s.running {
-		server.Close()
-	}
-	s.running = nil
 }
 
 func (s *servers) record(r ruleserver.Record) {
@@ -67,9 +58,7 @@ func (s *servers) record(r ruleserver.Record) {
 // its end, without the time for which its server executed it; so it has the wait in a proxy.
 func (s *servers) play(ctx context.Context, targets []string, jobs []trace.Job) ([]figure, error) {
 	var ended []replay.Result
-	err := replay.Run(ctx, replay.Config{
-		Jobs: jobs, Targets: targets, Observe: func(r *replay.Result) { ended = append(ended, *r) },
-	})
+	err := replay.Run(ctx, replay.Config{Jobs: jobs, Targets: targets, Observe: func(r *replay.Result) { ended = append(ended, *r) }})
 	if err != nil {
 		return nil, err
 	}

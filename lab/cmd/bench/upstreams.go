@@ -24,7 +24,7 @@ const (
 // listeners are upstreams by HTTP.
 type listeners struct {
 	addresses []string
-	servers   []*http.Server
+	closers   []func()
 }
 
 func (l *listeners) serve(h http.Handler) error {
@@ -34,14 +34,15 @@ func (l *listeners) serve(h http.Handler) error {
 	}
 	web := &http.Server{Handler: h, ErrorLog: log.New(io.Discard, "", 0)} //nolint:gosec // only bench talks to it
 	go func() { _ = web.Serve(at) }()
-	l.addresses, l.servers = append(l.addresses, at.Addr().String()), append(l.servers, web)
+	l.addresses, l.closers = append(l.addresses, at.Addr().String()), append(l.closers, func() { _ = web.Close() })
 	return nil
 }
 
 func (l *listeners) close() {
-	for _, web := range l.servers {
-		_ = web.Close()
+	for _, end := range l.closers {
+		end()
 	}
+	l.closers = nil
 }
 
 // stubs are upstreams that answer at once.
