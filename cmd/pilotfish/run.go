@@ -35,6 +35,7 @@ func (s *sidecar) Run(ctx context.Context, p ports.Ports, from *source) error {
 	defer wg.Wait()
 	defer cancel()
 	wg.Go(func() { s.balancer.Run(background) })
+	wg.Go(func() { s.memory.GiveBack(background) })
 	wg.Go(func() { s.watch(background) })
 	if from != nil && from.path != "" {
 		wg.Go(func() { s.watchFile(background, from) })

@@ -2,8 +2,11 @@
 package memory
 
 import (
+	"context"
 	"os"
 	"runtime/debug"
+	"runtime/metrics"
+	"time"
 )
 
 // Rest is how many bytes the process takes besides the bodies of jobs: connections, jobs, what is
@@ -49,4 +52,32 @@ func (m *Memory) Bodies(wanted int64) int64 { return min(wanted, max(m.Limit-Res
 // the rest may take.
 func (m *Memory) Bound(bodies int64) {
 	debug.SetMemoryLimit(min(m.Limit, bodies+Rest) + int64(len(m.ballast)))
+}
+
+// What a burst has left behind goes back to the system: the runtime alone takes minutes. Where
+// the process has little, that is not worth a collection.
+const (
+	giveBackInterval = 30 * time.Second
+	little           = 64 << 20
+)
+
+// GiveBack gives memory that is not used back to the system, now and then until ctx ends.
+func (m *Memory) GiveBack(ctx context.Context) {
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-time.After(giveBackInterval):
+		}
+		if m.taken() > little {
+			debug.FreeOSMemory()
+		}
+	}
+}
+
+// taken is how many bytes the process has from the system.
+func (m *Memory) taken() int64 {
+	s := []metrics.Sample{{Name: "/memory/classes/total:bytes"}, {Name: "/memory/classes/heap/released:bytes"}}
+	metrics.Read(s)
+	return int64(s[0].Value.Uint64()-s[1].Value.Uint64()) - int64(len(m.ballast))
 }

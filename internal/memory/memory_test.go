@@ -1,11 +1,14 @@
 package memory
 
 import (
+	"context"
 	"math"
 	"runtime"
 	"runtime/debug"
 	"runtime/metrics"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"github.com/stretchr/testify/assert"
 )
@@ -61,4 +64,21 @@ func TestTheEnvironmentTakesPrecedence(t *testing.T) {
 	assert.Equal(t, 123, debug.SetGCPercent(123))
 	m.Bound(1000 * mib)
 	assert.EqualValues(t, 700*mib, debug.SetMemoryLimit(-1))
+}
+
+func TestMemoryIsGivenBack(t *testing.T) {
+	m := &Memory{}
+	large := make([]byte, 300*mib)
+	for i := 0; i < len(large); i += 4096 {
+		large[i] = 1
+	}
+	runtime.KeepAlive(large)
+	before := m.taken()
+	assert.Greater(t, before, int64(300*mib))
+	synctest.Test(t, func(t *testing.T) {
+		ctx, cancel := context.WithTimeout(t.Context(), giveBackInterval+time.Second)
+		defer cancel()
+		m.GiveBack(ctx)
+	})
+	assert.Less(t, m.taken(), before-250*mib)
 }
