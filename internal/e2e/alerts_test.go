@@ -60,7 +60,7 @@ func TestClusterAlerts(t *testing.T) {
 			"one is ten times slower", "PilotfishUpstreamSlow", "",
 			func(x *incident) {
 				x.again(x.servers[0], "--cost=fetch=10ms,output=200ms")
-				x.record(10)
+				x.until(is(1), "pilotfish_upstream_slow", "upstream", x.servers[0])
 			},
 			func(x *incident) { x.again(x.servers[0]) },
 			nil,

@@ -20,7 +20,7 @@ type Journal struct {
 
 // condition is what the journal has said of an upstream, and why it may change.
 type condition struct {
-	shut, suspect, implausible, silent, draining bool
+	shut, suspect, implausible, slow, silent, draining bool
 
 	missed  int    // reports that failed since the last that was fresh
 	polls   int    // without a report, of an upstream that never reported
@@ -67,6 +67,7 @@ func (c *condition) tell(log *zap.Logger, s *pool.State) {
 	turn(log, &c.implausible, s.Implausible != "",
 		"the upstream reports what cannot be true: those figures count as unknown",
 		"the upstream's figures are plausible again", zap.String("cause", s.Implausible))
+	turn(log, &c.slow, s.Slow != "", "the upstream is slow", "the upstream is no longer slow", zap.String("cause", s.Slow))
 	turn(log, &c.silent, !s.ReportFresh && c.missed > 0,
 		"the upstream does not report: its load is judged by this sidecar's own jobs there",
 		"the upstream reports again", zap.NamedError("cause", c.report))

@@ -73,6 +73,11 @@ func TestJournalOfOneUpstream(t *testing.T) {
 	state.Implausible = ""
 	assert.Equal(t, []string{"info a:1 the upstream's figures are plausible again (<nil>)"}, look())
 
+	state.Slow = "responses take 9 times as long"
+	assert.Equal(t, []string{"warn a:1 the upstream is slow (responses take 9 times as long)"}, look())
+	state.Slow = ""
+	assert.Equal(t, []string{"info a:1 the upstream is no longer slow (<nil>)"}, look())
+
 	state.Draining, state.StopsAt = true, time.Now()
 	assert.Equal(t, []string{"info a:1 the upstream drains: it gets no new jobs (<nil>)"}, look())
 	state.Draining = false

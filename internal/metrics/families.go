@@ -22,6 +22,9 @@ func families() []family {
 		perUpstream("pilotfish_upstream_implausible",
 			"1 if the upstream reports figures that cannot be true and count as unknown, else 0.",
 			func(u *quality.Upstream) float64 { return boolean(u.Implausible != "") }),
+		perUpstream("pilotfish_upstream_slow",
+			"1 if responses take several times as long to begin there as at other upstreams, for the same projects, else 0.",
+			func(u *quality.Upstream) float64 { return boolean(u.Slow != "") }),
 		perUpstream("pilotfish_breaker_state", "0 closed, 1 half open, 2 open.",
 			func(u *quality.Upstream) float64 {
 				return map[pool.BreakerState]float64{pool.BreakerHalfOpen: 1, pool.BreakerOpen: 2}[u.Breaker.State]

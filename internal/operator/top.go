@@ -119,7 +119,7 @@ var columns = []struct {
 	{"cached", func(u *quality.Upstream) string { return fmt.Sprint(u.Cached) }},
 	{"report", func(u *quality.Upstream) string { return known(u.ReportAge, "none") }},
 	{"mode", func(u *quality.Upstream) string { return string(u.Mode) }},
-	{"state", func(u *quality.Upstream) string { return cmp.Or(plain(u.Why), "eligible") }},
+	{"state", func(u *quality.Upstream) string { return cmp.Or(plain(u.Why), plain(u.Slow), "eligible") }},
 	{"upstream", func(u *quality.Upstream) string { return plain(u.Address) }},
 }
 

@@ -309,6 +309,7 @@ func (a *Assignment) fetchTime(now time.Time, h *Hint) (took float64, ok bool) {
 	answers := a.pool.answers
 	if !cold {
 		answers.observe(&a.project.answers, ran)
+		a.pool.compareTimes(a.member, a.project, ran)
 		return 0, false
 	}
 	return ran.Seconds() - answers.expected(a.project.answers), true

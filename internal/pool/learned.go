@@ -157,3 +157,13 @@ func (e *peakEWMA) observe(now time.Time, v float64) {
 	e.at = now
 	e.value = math.Max(v, e.value*fade+v*(1-fade))
 }
+
+// slowness is how long answers take to begin at an upstream, beside what is usual for their projects.
+// The logarithm of a time is the sum of a part of the project's and a part of the upstream's, and both
+// are learned together. So an upstream with long projects is not slow. What is usual for a project is
+// not learned anew at a slow upstream, or it would soon be usual that it takes long.
+type slowness struct {
+	part    float64
+	answers int // compared
+	slow    bool
+}

@@ -1,11 +1,79 @@
 package pool
 
 import (
+	"math"
+	"math/rand/v2"
+	"strconv"
+	"strings"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
 )
+
+// served lets jobs of many projects be served, each project at one or two upstreams of its own, and returns who
+// is slow at the end. A project takes as long as another one a thousand times at most. Times at the
+// sick upstream, which has projects that take longer than those of others, are longer by a factor.
+func (f *fixture) served(t *testing.T, rng *rand.Rand, jobs int, sick string, factor float64) (slow []string) {
+	us := upstreams(f.Len())
+	for range jobs {
+		project := 1 + rng.Uint64N(uint64(20*len(us)))
+		at := us[(int(project)+rng.IntN(1+int(project%2)))%len(us)].Address
+		a := f.must(start, Request{Project: project, Among: []string{at}}, nil)
+		a.cold, a.idle = false, true
+		took := 0.01 * math.Pow(1000, float64(project%17)/16) * rng.ExpFloat64()
+		if at == sick {
+			took *= factor
+		}
+		now := start.Add(time.Duration(took * float64(time.Second)))
+		answer(a, now)
+	}
+	for _, s := range f.States(start) {
+		if s.Slow != "" {
+			slow = append(slow, s.Address)
+		}
+	}
+	return slow
+}
+
+// An upstream that takes ten times as long as before is slow, and nobody else is; it is not once it
+// works as before.
+func TestASlowUpstream(t *testing.T) {
+	for seed := range uint64(20) {
+		for _, n := range []int{2, 3, 14} {
+			f, rng := newFixture(t, "random", n), rand.New(rand.NewPCG(seed, 3))
+			sick := upstreams(n)[int(seed)%n].Address
+			require.Empty(t, f.served(t, rng, 500*n, sick, 1), "seed %d, %d upstreams", seed, n)
+			require.Equal(t, []string{sick}, f.served(t, rng, 500*n, sick, 10), "seed %d, %d upstreams", seed, n)
+			require.Empty(t, f.served(t, rng, 500*n, sick, 1), "seed %d, %d upstreams: again", seed, n)
+			require.Empty(t, f.served(t, rng, 500*n, sick, 1.5), "seed %d, %d upstreams: a little slower", seed, n)
+		}
+	}
+}
+
+// What it says is near the truth, and answers of 500 do not count: they come at once.
+func TestHowSlow(t *testing.T) {
+	f, us := newFixture(t, "random", 3), upstreams(3)
+	rng := rand.New(rand.NewPCG(1, 3))
+	f.served(t, rng, 2000, us[0].Address, 1)
+	f.served(t, rng, 2000, us[0].Address, 10)
+	why := f.States(start)[0].Slow
+	_, why, _ = strings.Cut(why, "responses take ")
+	times, err := strconv.ParseFloat(strings.Fields(why)[0], 64)
+	require.NoError(t, err)
+	assert.InDelta(t, 10, times, 4)
+	for range 100 {
+		for _, u := range us[1:] {
+			a := f.must(start, Request{Project: 1, Among: []string{u.Address}}, nil)
+			a.Answered(start, false, nil)
+			a.Done(start, Failed)
+		}
+		f.shut(us[1].Address, false)
+		f.shut(us[2].Address, false)
+	}
+	assert.InEpsilon(t, times, f.times(f.members[us[0].Address]), 0.1)
+}
 
 // TestKeysThatComeOnce: a project that was seen comes again; of others, that is as likely as
 // the jobs so far say.

@@ -50,6 +50,7 @@ type member struct {
 	believed plausibility
 	rate     rate
 	latency  peakEWMA
+	slowness slowness
 }
 
 func newMember(u Upstream, cfg *Config) *member {
@@ -73,7 +74,7 @@ func (m *member) forget(cfg *Config) {
 	m.assumed, m.life = table{}, 0
 	m.detector, m.level = cfg.Detector(), 1
 	m.believed = plausibility{}
-	m.rate, m.latency = rate{}, peakEWMA{}
+	m.rate, m.latency, m.slowness = rate{}, peakEWMA{}, slowness{}
 	m.drained = false
 }
 

@@ -23,6 +23,7 @@ type projectState struct {
 
 	answers      logMean // how long they take to begin where its data is cached
 	lengths      logMean // how long its jobs take once they run
+	usual        logMean // how long its answers take to begin, upstreams' slowness aside
 	listed, told float64 // bytes of its data, by cache listings and by jobs; 0 is not known
 
 	near   *[near]uint16 // places in the set of the upstreams that are near; nil is not known

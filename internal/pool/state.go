@@ -48,6 +48,9 @@ type State struct {
 	Wait float64 `json:"wait_seconds"`
 	// Implausible is which of the upstream's figures cannot be true, and count as unknown.
 	Implausible string `json:"implausible,omitempty"`
+	// Slow says that responses take several times as long to begin there as elsewhere, for the same
+	// projects and without waits, if they do.
+	Slow string `json:"slow,omitempty"`
 	// Latency is how long responses take to begin there: a peak counts at once, and is
 	// forgotten by half in ten seconds.
 	Latency float64 `json:"latency_seconds"`
@@ -112,6 +115,7 @@ func (p *Pool) state(now time.Time, m *member) State {
 		Assumed:     m.assumed.n,
 		Rate:        m.cores() * m.believed.pace,
 		Implausible: m.wrong(),
+		Slow:        p.slow(m),
 		Latency:     m.latency.value,
 	}
 	s.Wait = wait(s.Jobs, m.cores(), s.Rate)

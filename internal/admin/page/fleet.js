@@ -10,11 +10,12 @@ function state(u) {
   const odd = [];
   if (u.suspect && !u.why) odd.push("suspect: " + u.suspect);
   if (u.implausible) odd.push("implausible: " + u.implausible);
+  if (u.slow) odd.push("slow: " + u.slow);
   return [u.why || "eligible", ...odd].join("; ");
 }
 
 const modes = { unknown: 0, flat: 1, growing: 2, losing: 3 };
-const trouble = (u) => (!u.eligible ? 0 : u.minute_failed + u.minute_lost > 0 ? 1 : u.suspect || u.implausible ? 2 : 3);
+const trouble = (u) => (!u.eligible ? 0 : u.minute_failed + u.minute_lost > 0 ? 1 : u.suspect || u.implausible || u.slow ? 2 : 3);
 const bad = (n) => (n > 0 ? "bad" : "");
 const reported = (u, text) => (u.report_age_seconds < 0 ? "–" : text);
 

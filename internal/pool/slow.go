@@ -1,0 +1,63 @@
+package pool
+
+import (
+	"fmt"
+	"math"
+	"time"
+)
+
+const (
+	// slowFrom is how many times as long as at the median upstream answers must take to begin for an
+	// upstream to be slow; below slowUntil it is slow no longer. One that takes ten times as long is
+	// always above the first: of the difference, the projects take a part for their own.
+	slowFrom, slowUntil = 5, 2.5
+	// enoughAnswers is how many answers of an upstream must have been compared, and enoughOfProject
+	// how many a project must have had before.
+	enoughAnswers, enoughOfProject = 20, 5
+	// timesGain is how much a new time weighs.
+	timesGain = 0.05
+)
+
+// compareTimes takes in how long an answer at m took to begin, the wait aside.
+func (p *Pool) compareTimes(m *member, project *projectState, took time.Duration) {
+	s, usual := &m.slowness, &project.usual
+	seconds := math.Max(took.Seconds(), 0.001)
+	known := usual.n >= enoughOfProject
+	if known {
+		s.part += timesGain * (math.Log(seconds) - usual.mean - s.part)
+		s.part *= 1 - timesGain/20 // an upstream is like the others unless jobs show that it is not
+		s.answers++
+	}
+	if !s.slow || !known {
+		*usual = usual.with(seconds/math.Exp(s.part), timesGain)
+	}
+	switch {
+	case s.slow:
+		s.slow = p.times(m) >= slowUntil
+	case s.part > 0:
+		s.slow = p.times(m) >= slowFrom
+	}
+}
+
+// times is how many times as long as at the lower median of the other upstreams answers take to
+// begin at m; 0 is not known.
+func (p *Pool) times(m *member) float64 {
+	var parts []float64
+	for _, other := range p.set {
+		if other != m && other.slowness.answers >= enoughAnswers {
+			parts = append(parts, other.slowness.part)
+		}
+	}
+	if len(parts) == 0 || m.slowness.answers < enoughAnswers {
+		return 0
+	}
+	return math.Exp(m.slowness.part - lowerMedian(parts))
+}
+
+// slow says that an upstream is slow; "" if it is not.
+func (p *Pool) slow(m *member) string {
+	if !m.slowness.slow {
+		return ""
+	}
+	return fmt.Sprintf("responses take %.2g times as long to begin as at other upstreams, for the same projects", p.times(m))
+}
