@@ -189,11 +189,11 @@ test-cluster: $(BIN)/consul $(BIN)/toxiproxy-server ## Kill, drain, pause and si
 	./tools/need promtool:prometheus
 	$(GO) test -race -tags cluster -run 'Cluster|RealConsul' -count=1 -v -timeout 15m ./internal/e2e ./internal/discovery
 
-# Built once; four minutes of two cores.
+# Built once; four minutes of two cores, which parts beside it need more.
 $(BIN)/consul: tools/consul/go.sum
-	cd tools/consul && $(GO) build -o $@ github.com/hashicorp/consul
+	cd tools/consul && nice $(GO) build -o $@ github.com/hashicorp/consul
 	touch $@
 
 $(BIN)/toxiproxy-server: tools/toxiproxy/go.sum
-	cd tools/toxiproxy && $(GO) build -o $@ github.com/Shopify/toxiproxy/v2/cmd/server
+	cd tools/toxiproxy && nice $(GO) build -o $@ github.com/Shopify/toxiproxy/v2/cmd/server
 	touch $@
