@@ -22,8 +22,6 @@ type Config struct {
 	// Targets are where jobs go, as http://host:port. A job's submitter chooses among them,
 	// as it does among simulated sidecars.
 	Targets []string
-	// Observe is called once for each job that ends, one call at a time.
-	Observe func(*Result)
 	// Transport carries the jobs; nil keeps 256 connections to each target.
 	Transport http.RoundTripper
 }
@@ -51,17 +49,16 @@ func (r *Result) OK() bool { return r.Err == nil && r.Status/100 == 2 }
 // player is one replay under way.
 type player struct {
 	Config
-	began     time.Time
-	ended     []chan struct{} // by job
-	observing sync.Mutex
+	began time.Time
+	ended []chan struct{} // by job
 }
 
 // longest bounds a replay.
 const longest = time.Hour
 
-// Run sends the jobs, and returns when all that were sent have ended and were observed. It
+// Run sends the jobs, and returns how they ended when all that were sent have ended. It
 // ends early when ctx ends, or after an hour; the error says which.
-func Run(ctx context.Context, cfg Config) error {
+func Run(ctx context.Context, cfg Config) ([]Result, error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, longest, fmt.Errorf("replay: it is not over after %v", longest))
 	defer cancel()
 	if cfg.Transport == nil {
@@ -76,6 +73,7 @@ func Run(ctx context.Context, cfg Config) error {
 	for i := range p.ended {
 		p.ended[i] = make(chan struct{})
 	}
+	results := make([]Result, len(cfg.Jobs))
 	var running sync.WaitGroup
 	defer running.Wait()
 	timer := time.NewTimer(0)
@@ -85,17 +83,17 @@ func Run(ctx context.Context, cfg Config) error {
 		select {
 		case <-timer.C:
 		case <-ctx.Done():
-			return context.Cause(ctx)
+			return results[:i], context.Cause(ctx)
 		}
-		running.Go(func() { p.play(ctx, i) })
+		running.Go(func() { results[i] = p.play(ctx, i) })
 	}
-	return nil
+	return results, nil
 }
 
 // play takes one job to its end.
-func (p *player) play(ctx context.Context, i int) {
+func (p *player) play(ctx context.Context, i int) (r Result) {
 	defer close(p.ended[i])
-	r := Result{Line: trace.Line(i + 1), Job: p.Jobs[i], LastByte: -1}
+	r = Result{Line: trace.Line(i + 1), Job: p.Jobs[i], LastByte: -1}
 	due := p.began.Add(duration(r.Job.Offset))
 	if r.Job.After > 0 {
 		before := p.ended[r.Job.After-1]
@@ -111,9 +109,7 @@ func (p *player) play(ctx context.Context, i int) {
 	if r.Err = p.post(ctx, &r); r.Err == nil {
 		r.LastByte = since(time.Now())
 	}
-	p.observing.Lock()
-	defer p.observing.Unlock()
-	p.Observe(&r)
+	return r
 }
 
 // post sends a job and reads its response to the end.

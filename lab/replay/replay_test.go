@@ -32,17 +32,16 @@ func serve(t *testing.T, h http.Handler) string {
 	return s.URL
 }
 
-// replayed runs a replay to targets, and returns what was observed by line.
+// replayed runs a replay to targets, and returns what came of each by line.
 func replayed(t *testing.T, ctx context.Context, jobs []trace.Job, change func(*Config), targets ...string) (map[trace.Line]Result, error) {
 	t.Helper()
 	results := map[trace.Line]Result{}
 	cfg := Config{Jobs: jobs, Targets: targets}
 	change(&cfg)
-	cfg.Observe = func(r *Result) {
-		require.NotContains(t, results, r.Line, "observed twice")
-		results[r.Line] = *r
+	ended, err := Run(ctx, cfg)
+	for _, r := range ended {
+		results[r.Line] = r
 	}
-	err := Run(ctx, cfg)
 	return results, err
 }
 

@@ -147,17 +147,16 @@ func (c *cluster) replay(t *testing.T, jobs []trace.Job) map[trace.Line]seen {
 	results := map[trace.Line]seen{}
 	transport := &http.Transport{DialContext: c.network.Dial, DisableCompression: true, MaxIdleConnsPerHost: 256}
 	defer transport.CloseIdleConnections()
-	require.NoError(t, replay.Run(c.ctx, replay.Config{
-		Jobs: jobs, Targets: c.targets, Transport: transport,
-		Observe: func(r *replay.Result) {
-			if !assert.True(t, r.OK(), "line %d: status %d, %v", r.Line, r.Status, r.Err) {
-				return
-			}
-			hint, _ := report.Default().Hint(r.Header, time.Time{})
-			wait := r.Late + hint.Waited.Seconds()
-			results[r.Line] = seen{r.Header.Get("Pilotfish-Upstream"), wait, r.LastByte - wait, hint.Fetched > 0}
-		},
-	}))
+	ended, err := replay.Run(c.ctx, replay.Config{Jobs: jobs, Targets: c.targets, Transport: transport})
+	require.NoError(t, err)
+	for _, r := range ended {
+		if !assert.True(t, r.OK(), "line %d: status %d, %v", r.Line, r.Status, r.Err) {
+			continue
+		}
+		hint, _ := report.Default().Hint(r.Header, time.Time{})
+		wait := r.Late + hint.Waited.Seconds()
+		results[r.Line] = seen{r.Header.Get("Pilotfish-Upstream"), wait, r.LastByte - wait, hint.Fetched > 0}
+	}
 	return results
 }
 

@@ -57,8 +57,7 @@ func (s *servers) record(r ruleserver.Record) {
 // play sends the jobs when they are due. A job's wait is its time, from when it was due to
 // its end, without the time for which its server executed it; so it has the wait in a proxy.
 func (s *servers) play(ctx context.Context, targets []string, jobs []trace.Job) ([]figure, error) {
-	var ended []replay.Result
-	err := replay.Run(ctx, replay.Config{Jobs: jobs, Targets: targets, Observe: func(r *replay.Result) { ended = append(ended, *r) }})
+	ended, err := replay.Run(ctx, replay.Config{Jobs: jobs, Targets: targets})
 	if err != nil {
 		return nil, err
 	}
