@@ -14,29 +14,27 @@ func (w *world) attempt(j *job, g dispatch.Grant) {
 	s := w.servers[w.byName[g.Assignment.Address]]
 	switch {
 	case s.up && s.suffers(failing, w.now):
-		w.events.Add(w.now+instant, rankTimeout, sickAnswer{server: s, job: j})
+		w.events.Add(w.now+instant, rankTimeout, func() { s.fails(w, j) })
 	case s.up && (w.cfg.Fleet.Backlog == 0 || len(s.queue) <= w.cfg.Fleet.Backlog):
 		s.receive(w, j)
 		if !j.ended {
 			w.watch(j)
 		}
 	default:
-		w.events.Add(w.now+g.ConnectTimeout, rankTimeout, (*refusal)(j))
+		w.events.Add(w.now+g.ConnectTimeout, rankTimeout, func() { w.refused(j) })
 	}
 }
 
-// refusal is a connection that timed out, or was refused.
-type refusal job
-
-func (r *refusal) happen(w *world) {
-	if r.ended {
+// refused is the end of a connection that timed out, or was refused.
+func (w *world) refused(j *job) {
+	if j.ended {
 		return
 	}
-	f := dispatch.Failure{Outcome: pool.Refused, ConnectTimedOut: w.now > r.sent+instant}
+	f := dispatch.Failure{Outcome: pool.Refused, ConnectTimedOut: w.now > j.sent+instant}
 	if f.ConnectTimedOut && w.cfg.Sidecars.CountTimeouts {
 		f = dispatch.Failure{Outcome: pool.TimedOut}
 	}
-	r.side.fail(w, (*job)(r), f, Unserved)
+	j.side.fail(w, j, f, Unserved)
 }
 
 // watch plans to look after a job when its time at a server is over. Nothing is
@@ -44,15 +42,12 @@ func (r *refusal) happen(w *world) {
 func (w *world) watch(j *job) {
 	if due := max(w.now, j.due(w)); due < j.watched {
 		j.watched = due
-		w.events.Add(due, rankTimeout, (*timeout)(j))
+		w.events.Add(due, rankTimeout, func() { w.timeout(j) })
 	}
 }
 
 // timeout is when the time of a job at a server may be over.
-type timeout job
-
-func (x *timeout) happen(w *world) {
-	j := (*job)(x)
+func (w *world) timeout(j *job) {
 	if w.now != j.watched { // an earlier one was planned since
 		return
 	}
@@ -161,18 +156,13 @@ func (s *sidecar) fail(w *world, j *job, f dispatch.Failure, last Outcome) {
 	}
 	j.last = last
 	if j.forgetAttempt(); next.Pause > 0 {
-		w.events.Add(w.now+next.Pause, rankArrival, (*pauseEnd)(j))
+		w.events.Add(w.now+next.Pause, rankArrival, func() {
+			if !j.ended {
+				s.claim(w, j)
+			}
+		})
 	} else {
 		s.claim(w, j)
 	}
 	s.serve(w)
-}
-
-// pauseEnd is the end of the pause before a retry.
-type pauseEnd job
-
-func (c *pauseEnd) happen(w *world) {
-	if !c.ended {
-		c.side.claim(w, (*job)(c))
-	}
 }

@@ -16,7 +16,4 @@ const (
 )
 
 // events are what is to happen, since the start of the trace.
-type events = agenda.Agenda[time.Duration, happening]
-
-// happening is what an event does.
-type happening interface{ happen(w *world) }
+type events = agenda.Agenda[time.Duration, func()]

@@ -51,10 +51,7 @@ func (s *server) ends(now time.Duration, b *joblet) time.Duration {
 }
 
 // resume lets a server that stood still take up the jobs that came meanwhile.
-type resume server
-
-func (r *resume) happen(w *world) {
-	s := (*server)(r)
+func (s *server) resume(w *world) {
 	held := s.held
 	s.held = nil
 	for _, j := range held {
@@ -66,20 +63,14 @@ func (r *resume) happen(w *world) {
 // instant is how long the shortest answer takes.
 const instant = time.Millisecond
 
-// sickAnswer is the error of a server that fails at once.
-type sickAnswer struct {
-	server *server
-	job    *job
-}
-
-func (b sickAnswer) happen(w *world) {
-	j := b.job
+// fails answers a job with an error.
+func (s *server) fails(w *world, j *job) {
 	if j.ended {
 		return
 	}
 	now := w.time(w.now)
-	b.server.completed++
-	b.server.failed++
+	s.completed++
+	s.failed++
 	j.assignment.Answered(now, false, nil)
 	j.assignment.Done(now, pool.Failed)
 	w.end(j, Failed)

@@ -63,7 +63,7 @@ func TestNoAnswerCountsAsAWait(t *testing.T) {
 
 // TestWhatSickServersReport looks at the reports themselves.
 func TestWhatSickServersReport(t *testing.T) {
-	report := func(kind FaultKind) (w *world, r *reply) {
+	report := func(kind FaultKind) (w *world, r *pool.Report) {
 		cfg := setup(t, "random", "none", 1, 4)
 		cfg.Fleet.Fault = fault(kind, func(f *Fault) { f.Factor = 4000 })
 		cfg.Source, cfg.Observe = &trace.List{}, func(*Result) {}
@@ -74,21 +74,22 @@ func TestWhatSickServersReport(t *testing.T) {
 		w.servers[0].receive(w, j)
 		w.servers[0].completed = 7
 		p := &w.sidecars[0].polls[0]
-		return w, &reply{p, w.servers[0].report(w, &p.seen)}
+		report := w.servers[0].report(w, &p.seen)
+		return w, &report
 	}
-	fails := func(why error, normally, soon time.Duration) func(w *world, _ *reply) bool {
-		return func(w *world, _ *reply) bool {
+	fails := func(why error, normally, soon time.Duration) func(w *world, _ *pool.Report) bool {
+		return func(w *world, _ *pool.Report) bool {
 			took, err := w.servers[0].answers(w, false)
 			check, _ := w.servers[0].answers(w, true)
 			return errors.Is(err, why) && took == normally && check == soon
 		}
 	}
 	_, r := report(slow)
-	assert.Equal(t, [2]float64{1, 0}, r.report.Running)
-	assert.Equal(t, 4, r.report.Cores)
-	assert.Equal(t, 7.0, r.report.Completed)
-	assert.False(t, r.report.Cached.Contains(1))
-	for kind, is := range map[FaultKind]func(w *world, r *reply) bool{
+	assert.Equal(t, [2]float64{1, 0}, r.Running)
+	assert.Equal(t, 4, r.Cores)
+	assert.Equal(t, 7.0, r.Completed)
+	assert.False(t, r.Cached.Contains(1))
+	for kind, is := range map[FaultKind]func(w *world, r *pool.Report) bool{
 		hung: fails(pool.ErrNoResponse, 2*time.Second, time.Second),
 		slow: fails(nil, 0, 0),
 	} {

@@ -81,7 +81,7 @@ func (w *world) newServers() {
 		if f := c.Fault; f != nil && f.Upstream == i {
 			s.fault = f
 			if f.Kind == hung {
-				w.events.Add(f.At+f.For, rankFleet, (*resume)(s))
+				w.events.Add(f.At+f.For, rankFleet, func() { s.resume(w) })
 			}
 		}
 		w.servers = append(w.servers, s)

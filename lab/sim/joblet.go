@@ -1,7 +1,8 @@
 package sim
 
 import (
-	"container/heap"
+	"cmp"
+	"slices"
 	"time"
 
 	"example.org/pilotfish/pkg/selection"
@@ -40,7 +41,6 @@ type joblet struct {
 	jobs     []*job
 	since    time.Duration // while it runs
 	running  bool
-	place    int // in the queue
 }
 
 // joblet names the work of the job's phase. A project's data and its shared
@@ -96,11 +96,11 @@ func (s *server) begin(w *world, b *joblet) {
 		links := s.fleet.Links
 		ends = max(ends, s.link.pass(w.now, b.bytes, links.Upstream), w.link.pass(w.now, b.bytes, links.Shared))
 	}
-	w.events.Add(ends, rankFinish, b)
+	w.events.Add(ends, rankFinish, func() { b.end(w) })
 }
 
-// happen ends a joblet: its result is cached and its jobs go on.
-func (b *joblet) happen(w *world) {
+// end ends a joblet: its result is cached and its jobs go on.
+func (b *joblet) end(w *world) {
 	s := b.server
 	if b.epoch != s.epoch {
 		return // the server died meanwhile
@@ -122,41 +122,20 @@ func (b *joblet) happen(w *world) {
 	s.dispatch(w)
 }
 
-// jobletQueue is a heap by priority, then turn, then submission, for container/heap.
+// jobletQueue is joblets by priority, then turn, then submission.
 type jobletQueue []*joblet
 
-func (q jobletQueue) Len() int { return len(q) }
-
-func (q jobletQueue) Less(i, j int) bool {
-	if q[i].priority != q[j].priority {
-		return q[i].priority > q[j].priority
-	}
-	if q[i].turn != q[j].turn {
-		return q[i].turn < q[j].turn
-	}
-	return q[i].seq < q[j].seq
+// place is where a joblet stands, or would.
+func (q jobletQueue) place(b *joblet) int {
+	at, _ := slices.BinarySearchFunc(q, b, func(a, b *joblet) int {
+		return cmp.Or(cmp.Compare(b.priority, a.priority), cmp.Compare(a.turn, b.turn), cmp.Compare(a.seq, b.seq))
+	})
+	return at
 }
 
-func (q jobletQueue) Swap(i, j int) {
-	q[i], q[j] = q[j], q[i]
-	q[i].place, q[j].place = i, j
-}
+func (q *jobletQueue) push(b *joblet) { *q = slices.Insert(*q, q.place(b), b) }
 
-func (q *jobletQueue) Push(x any) {
-	b := x.(*joblet)
-	b.place = len(*q)
-	*q = append(*q, b)
+func (q *jobletQueue) remove(b *joblet) {
+	at := q.place(b)
+	*q = slices.Delete(*q, at, at+1)
 }
-
-func (q *jobletQueue) Pop() any {
-	last := len(*q) - 1
-	b := (*q)[last]
-	(*q)[last] = nil
-	*q = (*q)[:last]
-	return b
-}
-
-func (q *jobletQueue) push(b *joblet)   { heap.Push(q, b) }
-func (q *jobletQueue) pop() *joblet     { return heap.Pop(q).(*joblet) }
-func (q *jobletQueue) remove(b *joblet) { heap.Remove(q, b.place) }
-func (q *jobletQueue) fix(b *joblet)    { heap.Fix(q, b.place) }

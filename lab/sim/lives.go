@@ -24,8 +24,11 @@ func (w *world) startFleet() {
 	if w.cfg.Fleet.Restart > 0 {
 		for i, s := range w.servers {
 			at := w.cfg.Fleet.stopsAt(i)
-			w.events.Add(at-noticeTime, rankFleet, (*notice)(s))
-			w.events.Add(at, rankFleet, (*stop)(s))
+			w.events.Add(at-noticeTime, rankFleet, func() {
+				s.drain = true
+				w.announce()
+			})
+			w.events.Add(at, rankFleet, func() { s.stop(w) })
 		}
 	}
 	w.discover()
@@ -50,31 +53,15 @@ func (w *world) discover() {
 	}
 }
 
-// discovery is a change that has reached the sidecars.
-type discovery struct{}
-
-func (discovery) happen(w *world) { w.discover() }
-
 // discoveryTime is how long the sidecars take to hear of a change.
 const discoveryTime = 2 * time.Second
 
 func (w *world) announce() {
-	w.events.Add(w.now+discoveryTime, rankFleet, discovery{})
+	w.events.Add(w.now+discoveryTime, rankFleet, w.discover)
 }
 
-// notice is the warning that a server will stop.
-type notice server
-
-func (n *notice) happen(w *world) {
-	n.drain = true
-	w.announce()
-}
-
-// stop is the end of a server's life: what runs there is lost.
-type stop server
-
-func (x *stop) happen(w *world) {
-	s := (*server)(x)
+// stop is the end of a server's life: what runs there is lost. It comes back with nothing in its cache.
+func (s *server) stop(w *world) {
 	s.account(w.now)
 	s.up = false
 	s.epoch++
@@ -91,13 +78,8 @@ func (x *stop) happen(w *world) {
 		j.side.fail(w, j, dispatch.Failure{Outcome: pool.NoAnswer, Progress: dispatch.Begun}, Lost)
 	}
 	w.announce()
-	w.events.Add(w.now+awayTime, rankFleet, (*startup)(s))
-}
-
-// startup is a server that starts, with nothing in its cache.
-type startup server
-
-func (c *startup) happen(w *world) {
-	(*server)(c).boot(w.now)
-	w.announce()
+	w.events.Add(w.now+awayTime, rankFleet, func() {
+		s.boot(w.now)
+		w.announce()
+	})
 }

@@ -55,11 +55,11 @@ func (w *world) startPolls() {
 // plan makes the next poll begin at an instant, instead of when it was planned before.
 func (p *poll) plan(w *world, at time.Duration, check bool) {
 	p.due, p.check = at, check
-	w.events.Add(at, rankReport, p)
+	w.events.Add(at, rankReport, func() { p.begin(w) })
 }
 
-// happen polls a server and plans the next poll.
-func (p *poll) happen(w *world) {
+// begin polls a server and plans the next poll.
+func (p *poll) begin(w *world) {
 	if w.now != p.due || w.over() {
 		return
 	}
@@ -69,15 +69,16 @@ func (p *poll) happen(w *world) {
 	switch {
 	case err != nil:
 		p.due = never
-		w.events.Add(w.now+took, rankReport, &noReport{p, err, w.now, next})
+		began := w.now
+		w.events.Add(w.now+took, rankReport, func() { p.fail(w, err, began, next) })
 	default:
 		p.reported, p.failed = true, 0
 		p.plan(w, next, false)
-		r := &reply{p, s.report(w, &p.seen)}
+		r := s.report(w, &p.seen)
 		if lag := w.cfg.Sidecars.Lag; lag > 0 {
-			w.events.Add(w.now+lag, rankReport, r)
+			w.events.Add(w.now+lag, rankReport, func() { p.reply(w, r) })
 		} else {
-			r.happen(w)
+			p.reply(w, r)
 		}
 	}
 }
@@ -95,32 +96,18 @@ func (s *server) answers(w *world, check bool) (took time.Duration, err error) {
 }
 
 // reply is the answer to a poll.
-type reply struct {
-	poll   *poll
-	report pool.Report
-}
-
-func (r *reply) happen(w *world) {
-	s := r.poll.server
-	for _, side := range r.poll.sides {
+func (p *poll) reply(w *world, r pool.Report) {
+	for _, side := range p.sides {
 		w.totals.Reports++
-		side.pool.Report(w.time(w.now), s.address, r.report)
+		side.pool.Report(w.time(w.now), p.server.address, r)
 		side.serve(w)
 	}
 }
 
-// noReport is the end of a poll that failed.
-type noReport struct {
-	poll   *poll
-	why    error
-	began  time.Duration
-	normal time.Duration // when the next poll begins that is no check
-}
-
-func (r *noReport) happen(w *world) {
-	p := r.poll
+// fail is the end of a poll that failed. normal is when the next poll begins that is no check.
+func (p *poll) fail(w *world, why error, began, normal time.Duration) {
 	for _, side := range p.sides {
-		side.pool.ReportFailed(w.time(w.now), p.server.address, r.why)
+		side.pool.ReportFailed(w.time(w.now), p.server.address, why)
 		side.serve(w)
 	}
 	p.failed++
@@ -128,9 +115,9 @@ func (r *noReport) happen(w *world) {
 	case p.again:
 		p.plan(w, w.now, true)
 	case p.reported && p.failed <= maxChecks:
-		p.plan(w, max(w.now, min(r.normal, r.began+checkTime)), true)
+		p.plan(w, max(w.now, min(normal, began+checkTime)), true)
 	default:
-		p.plan(w, max(w.now, r.normal), false)
+		p.plan(w, max(w.now, normal), false)
 	}
 	p.again = false
 }

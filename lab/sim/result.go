@@ -47,11 +47,6 @@ const (
 	Failed           // the answer was an error, or empty
 )
 
-// String returns the outcome's word in tables.
-func (o Outcome) String() string {
-	return [...]string{"done", "expired", "overrun", "lost", "unserved", "failed"}[o]
-}
-
 // Totals are counted over a whole run.
 type Totals struct {
 	Length             time.Duration // up to the last job's end, without the warm-up

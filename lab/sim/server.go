@@ -170,22 +170,20 @@ func (s *server) submit(w *world, j *job, k key, work time.Duration, bytes int64
 		return
 	}
 	s.waiting[j.priority]++
-	if j.turn < b.turn {
-		b.turn = j.turn
-		s.queue.fix(b)
-	}
-	if j.priority > b.priority { // a high job pulls the joblet it needs forward
+	if j.turn < b.turn || j.priority > b.priority { // it pulls the joblet it needs forward
+		s.queue.remove(b)
 		s.stalled[b.priority]--
-		s.stalled[j.priority]++
-		b.priority = j.priority
-		s.queue.fix(b)
+		b.turn, b.priority = min(b.turn, j.turn), max(b.priority, j.priority)
+		s.stalled[b.priority]++
+		s.queue.push(b)
 	}
 }
 
 // dispatch starts stalled joblets while cores are free.
 func (s *server) dispatch(w *world) {
 	for s.busy < s.cores && len(s.queue) > 0 {
-		b := s.queue.pop()
+		b := s.queue[0]
+		s.queue = s.queue[1:]
 		s.stalled[b.priority]--
 		s.begin(w, b)
 		for _, j := range b.jobs {

@@ -59,10 +59,3 @@ func (v Sidecars) Check(f *settings.Faults) {
 	}
 	v.Breaker.Check(f.In("breaker"))
 }
-
-// retry is what the sidecars' dispatchers are set to.
-func (v *Sidecars) retry() dispatch.RetrySettings {
-	r := dispatch.DefaultRetry()
-	r.Attempts, r.Budget = v.Attempts, v.Budget
-	return r
-}

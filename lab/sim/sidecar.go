@@ -37,9 +37,11 @@ func newSidecar(w *world, number int) (*sidecar, error) {
 	if err != nil {
 		return nil, err
 	}
+	retry := dispatch.DefaultRetry()
+	retry.Attempts, retry.Budget = cfg.Attempts, cfg.Budget
 	s.dispatch, err = dispatch.New(dispatch.Config{
 		Pool: s.pool, Rand: stream(dispatchStream),
-		Retry: cfg.retry(), Projects: cfg.Projects,
+		Retry: retry, Projects: cfg.Projects,
 		// As long as the day is: the experiments shed nothing.
 		Queue: dispatch.QueueSettings{Jobs: 1 << 30, Bytes: 1 << 50, Wait: cfg.Wait},
 	})
@@ -88,7 +90,7 @@ func (s *sidecar) claim(w *world, j *job) {
 		s.granted(w, g)
 		return
 	}
-	w.events.Add(j.dispatch.GiveUpAt().Sub(epoch), rankTimeout, (*queueTimeout)(j))
+	w.events.Add(j.dispatch.GiveUpAt().Sub(epoch), rankTimeout, func() { s.queueTimeout(w, j) })
 	s.serve(w)
 }
 
@@ -120,11 +122,8 @@ func (s *sidecar) granted(w *world, g dispatch.Grant) {
 }
 
 // queueTimeout is the end of a job's patience in its sidecar.
-type queueTimeout job
-
-func (x *queueTimeout) happen(w *world) {
-	j, now := (*job)(x), w.time(w.now)
-	if !now.Before(j.dispatch.GiveUpAt()) && j.side.dispatch.GiveUp(j.dispatch) {
+func (s *sidecar) queueTimeout(w *world, j *job) {
+	if !w.time(w.now).Before(j.dispatch.GiveUpAt()) && s.dispatch.GiveUp(j.dispatch) {
 		w.end(j, Expired)
 	}
 }

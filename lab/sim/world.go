@@ -61,7 +61,7 @@ func newWorld(cfg Config) (*world, error) {
 	w.startPolls()
 	w.startFleet()
 	if cfg.WarmUp > 0 {
-		w.events.Add(cfg.WarmUp, rankFinish, warmUpEnd{})
+		w.events.Add(cfg.WarmUp, rankFinish, w.endWarmUp)
 	}
 	return w, nil
 }
@@ -98,7 +98,7 @@ func (w *world) loop(ctx context.Context) error {
 		if w.ended() {
 			return nil
 		}
-		w.events.Take().What.happen(w)
+		w.events.Take().What()
 	}
 }
 
@@ -145,7 +145,8 @@ func (w *world) end(j *job, o Outcome) {
 		w.cfg.Observe(w.result(j, o))
 	}
 	for _, next := range w.waiting[j.number] {
-		w.events.Add(w.now, rankArrival, (*dependent)(next))
+		// It comes after the server has given the other's core away: its submitter must first see the response.
+		w.events.Add(w.now, rankArrival, func() { next.side.submit(w, next) })
 	}
 	delete(w.waiting, j.number)
 }
@@ -181,18 +182,10 @@ func (w *world) result(j *job, o Outcome) *Result {
 	return r
 }
 
-// dependent is the arrival of a job that waited for another one. It comes after the
-// server has given the other's core away: its submitter must first see the response.
-type dependent job
-
-func (n *dependent) happen(w *world) { n.side.submit(w, (*job)(n)) }
-
 func (w *world) time(d time.Duration) time.Time { return epoch.Add(d) }
 
-// warmUpEnd forgets what servers did before.
-type warmUpEnd struct{}
-
-func (warmUpEnd) happen(w *world) {
+// endWarmUp forgets what servers did before.
+func (w *world) endWarmUp() {
 	w.totals.Reports, w.totals.Stops = 0, 0
 	for _, s := range w.servers {
 		s.account(w.now)
