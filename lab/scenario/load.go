@@ -1,7 +1,6 @@
 package scenario
 
 import (
-	"cmp"
 	"encoding/json"
 	"fmt"
 	"os"
@@ -42,11 +41,10 @@ func Load(path string) (*Scenario, error) {
 func parse(d cli.Document, path string) (*Scenario, error) {
 	s := defaults()
 	_, err := d.Decode(&s, func(f *settings.Faults) {
-		s.Name = cmp.Or(s.Name, strings.TrimSuffix(filepath.Base(path), filepath.Ext(path)))
+		s.name = strings.TrimSuffix(filepath.Base(path), filepath.Ext(path))
 		for i := range s.Runs { // now with what it has from the scenario
 			r := Run{Overload: overload.DefaultPolicy, Stalled: overload.DefaultLimit, Fleet: s.Fleet, Sidecars: s.Sidecars}
 			d.DecodeKey(fmt.Sprintf("runs[%d]", i), &r)
-			r.Reference = cmp.Or(r.Reference, r.Name)
 			s.Runs[i] = r
 		}
 		s.check(f)

@@ -48,7 +48,7 @@ func TestThesisScenarios(t *testing.T) {
 		assert.Equal(t, file == "thesis.yaml", s.Workload.Static)
 		for i := range s.Runs {
 			r := &s.Runs[i]
-			if slices.ContainsFunc(s.published, func(row published) bool { return row.Run == r.Reference }) {
+			if slices.ContainsFunc(s.published, func(row published) bool { return row.Run == r.Name }) {
 				found++
 			}
 			assert.Equal(t, 14, r.Fleet.Upstreams)
@@ -105,7 +105,7 @@ func TestScenarioFaults(t *testing.T) {
 		run + "---\n" + run:   "s.yaml:2:1: the file holds more than one document",
 		"runs: [{policy: x}]": "s.yaml:1:8: runs[0].name: a name is required\ns.yaml:1:17: runs[0].policy: \"x\" is not one of " + strings.Join(rivals.All(), ", "),
 		"runs: [{name: a}]":   "s.yaml:1:8: runs[0].policy: \"\" is not one of " + strings.Join(rivals.All(), ", "),
-		"runs: [{name: a, policy: random, x: 1}]": "s.yaml:1:34: runs[0].x: unknown key; those known here are name, overload, stalled, ignore_wait, policy, times, fleet, sidecars, reference",
+		"runs: [{name: a, policy: random, x: 1}]": "s.yaml:1:34: runs[0].x: unknown key; those known here are name, overload, stalled, ignore_wait, policy, times, fleet, sidecars",
 
 		"runs: [{name: a, policy: random}, {name: a, policy: random}]": `s.yaml:1:42: runs[1].name: "a" is there twice`,
 		"runs: [{name: a, policy: random, overload: x}]":               `s.yaml:1:44: runs[0].overload: "x" is not one of none, threshold, dagor`,

@@ -13,8 +13,7 @@ import (
 
 // Scenario is one YAML file.
 type Scenario struct {
-	// Name heads the report; the file's name by default.
-	Name string `yaml:"name"`
+	name string // the file's
 	// Seed is the seed of the first trial of each run, and Seeds how many trials
 	// each run has: each takes the next seed.
 	Seed  uint64 `yaml:"seed"`
@@ -56,7 +55,7 @@ func defaults() Scenario {
 // Run is one set-up that is compared with others. What it leaves open is the
 // scenario's.
 type Run struct {
-	Name string `yaml:"name"`
+	Name string `yaml:"name"` // also that of the published row to show beside it
 	// Overload is the overload detection policy, Stalled its limit, in stalled
 	// joblets. IgnoreWait makes these the only input of dagor, as in the thesis.
 	Overload   string  `yaml:"overload"`
@@ -69,9 +68,6 @@ type Run struct {
 	// These replace keys of the scenario's, one by one.
 	Fleet    sim.Fleet    `yaml:"fleet"`
 	Sidecars sim.Sidecars `yaml:"sidecars"`
-
-	// Reference names the published row to show beside this run; Name by default.
-	Reference string `yaml:"reference"`
 }
 
 // constants are those of the policy expected that a run may multiply.

@@ -34,7 +34,7 @@ func (r *Results) WriteText(w io.Writer) error {
 		grids = append(grids, r.summaries(q))
 	}
 	grids = append(append(grids, r.counts()), r.ratios()...)
-	_, err := fmt.Fprintf(w, "%s\n\n%s jobs over %s, %s\n\n", s.Name, stats.Thousands(s.Workload.Len()), stats.Span(s.Workload.Duration), seeds)
+	_, err := fmt.Fprintf(w, "%s\n\n%s jobs over %s, %s\n\n", s.name, stats.Thousands(s.Workload.Len()), stats.Span(s.Workload.Duration), seeds)
 	for _, g := range grids {
 		if err == nil {
 			err = g.WriteText(w)
@@ -64,7 +64,7 @@ func (r *Results) summaries(q stats.Quantity) *stats.Grid {
 		for _, p := range priorities {
 			sum := all.Summary(p, q)
 			at := slices.IndexFunc(r.scenario.published, func(row published) bool {
-				return row.Run == run.Reference && row.Priority == p.String() && row.Quantity == q
+				return row.Run == run.Name && row.Priority == p.String() && row.Quantity == q
 			})
 			for n, v := range sum.Numbers() {
 				their := math.NaN()
