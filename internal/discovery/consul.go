@@ -73,7 +73,7 @@ func (s *Consul) open(c *Config) (origin, error) {
 		return origin{}, fmt.Errorf("consul: %w", err)
 	}
 	source := &consul{cfg: *s, client: client}
-	return origin{source.ask, "consul service " + s.Service + " at " + address, pace{gap: shortest, retryMax: longestRetry}}, nil
+	return origin{source.ask, "consul service " + s.Service + " at " + address, shortest}, nil
 }
 
 func (c *consul) ask(ctx context.Context, atMost time.Duration) (reply, error) {

@@ -85,7 +85,7 @@ func New(cfg Config) (*Discovery, error) {
 	}
 	d := &Discovery{
 		changed: cfg.Changed, self: self, origin: from,
-		guard: newGuard(cfg.KeepLast), pacer: &pacer{pace: from.pace, rng: cfg.Rand},
+		guard: newGuard(cfg.KeepLast), pacer: &pacer{gap: from.gap, rng: cfg.Rand},
 	}
 	d.status.Source = from.name
 	if cfg.Snapshot != "" {

@@ -58,7 +58,7 @@ func (s *Settings) openDNS(c *Config) (origin, error) {
 	if d.resolver == nil {
 		d.resolver = net.DefaultResolver
 	}
-	return origin{d.ask, "dns " + s.DNS, pace{gap: dnsInterval, retryMax: dnsInterval}}, err
+	return origin{d.ask, "dns " + s.DNS, dnsInterval}, err
 }
 
 func (d *dns) ask(ctx context.Context, _ time.Duration) (reply, error) {

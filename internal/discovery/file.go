@@ -42,7 +42,7 @@ func (s *Settings) checkFile(f *settings.Faults) {
 }
 
 func (s *Settings) openFile(*Config) (origin, error) {
-	return origin{(&file{path: s.File}).ask, "file " + s.File, pace{gap: fileInterval, retryMax: fileInterval}}, nil
+	return origin{(&file{path: s.File}).ask, "file " + s.File, fileInterval}, nil
 }
 
 func (f *file) ask(context.Context, time.Duration) (reply, error) {

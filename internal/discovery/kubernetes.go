@@ -69,7 +69,7 @@ type kubernetes struct {
 
 func (s *Kubernetes) open(*Config) (origin, error) {
 	name := "kubernetes service " + cmp.Or(s.Namespace, "(own namespace)") + "/" + s.Service
-	return origin{(&kubernetes{cfg: *s}).ask, name, pace{gap: shortest, retryMax: longestRetry}}, nil
+	return origin{(&kubernetes{cfg: *s}).ask, name, shortest}, nil
 }
 
 func (k *kubernetes) ask(ctx context.Context, atMost time.Duration) (reply, error) {

@@ -18,7 +18,7 @@ type origin struct {
 	// that names the source.
 	ask  func(ctx context.Context, atMost time.Duration) (reply, error)
 	name string
-	pace pace
+	gap  time.Duration // from one query to the next, at least
 }
 
 // reply is what a source says.
@@ -70,20 +70,14 @@ func (s *Settings) openStatic(*Config) (origin, error) {
 		all.upstreams = append(all.upstreams, pool.Upstream{Address: address})
 	}
 	ask := func(context.Context, time.Duration) (reply, error) { return all, nil }
-	return origin{ask, "static list", pace{gap: 24 * time.Hour}}, nil
-}
-
-// pace is how often a source may be asked.
-type pace struct {
-	gap      time.Duration // from one query to the next
-	retryMax time.Duration // the longest pause after failures
+	return origin{ask, "static list", 24 * time.Hour}, nil
 }
 
 const (
 	// shortest is the shortest gap, and the first pause after a failure.
 	shortest = time.Second
-	// longestRetry bounds the pause after failures.
-	longestRetry = 10 * time.Second
+	// longestRetry bounds the pause after failures, but for a source that has a longer gap.
+	longestRetry = 5 * time.Second
 	// spread is the share by which a pause may be longer, at random, so that
 	// many sidecars do not ask at the same time.
 	spread = 0.2
@@ -91,7 +85,7 @@ const (
 
 // pacer says when to ask next. It is a value without a clock.
 type pacer struct {
-	pace  pace
+	gap   time.Duration // from one query to the next
 	rng   *rand.Rand
 	asked time.Time     // when the last query was due
 	retry time.Duration // the pause after the last failure; 0 after a reply
@@ -101,12 +95,12 @@ type pacer struct {
 // how long to wait for it: for a gap since the last one, or twice as long as after the last failure.
 // A positive soon bounds that wait, but it is never less than the shortest gap.
 func (p *pacer) pause(now time.Time, failed bool, soon time.Duration) time.Duration {
-	wait := p.asked.Add(p.spread(p.pace.gap)).Sub(now)
+	wait := p.asked.Add(p.spread(p.gap)).Sub(now)
 	if soon > 0 {
 		wait = min(wait, max(soon, shortest))
 	}
 	if failed {
-		p.retry = max(shortest, min(2*p.retry, p.pace.retryMax))
+		p.retry = max(shortest, min(2*p.retry, longestRetry))
 		wait = max(wait, p.spread(p.retry))
 	} else {
 		p.retry = 0
