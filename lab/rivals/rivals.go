@@ -26,15 +26,10 @@ func All() []string { return slices.Concat(selection.Names(), Names()) }
 // selection, with its default parameters. The error for an unknown name lists
 // the known ones.
 func New(name string) (selection.Policy, error) {
-	switch name {
-	case "baseline":
-		return Baseline{}, nil
-	case "round-robin":
-		return RoundRobin{}, nil
-	case "cache-threshold":
-		return CacheThreshold{}, nil
-	case "sticky-until":
-		return StickyUntil{}, nil
+	if policy, ok := map[string]selection.Policy{
+		"baseline": Baseline{}, "round-robin": RoundRobin{}, "cache-threshold": CacheThreshold{}, "sticky-until": StickyUntil{},
+	}[name]; ok {
+		return policy, nil
 	}
 	policy, err := selection.New(name)
 	if err != nil {

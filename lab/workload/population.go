@@ -87,12 +87,12 @@ func drawProject(rng *rand.Rand, cfg *Config, id int) projectModel {
 	for i := range rng.IntN(sharedSets + 1) {
 		p.Sets = append(p.Sets, setModel{
 			Name: "s" + strconv.Itoa(i+1),
-			Work: rounded(drawWork(rng, sharedWork*medianWork*size, cfg.MaxWork)),
+			Work: rounded(min(logNormal(rng, sharedWork*medianWork*size, workSpread), cfg.MaxWork)),
 		})
 	}
 	p.Channels = make([]channelModel, channels)
 	for i := range p.Channels {
-		work := drawWork(rng, medianWork*size, cfg.MaxWork)
+		work := min(logNormal(rng, medianWork*size, workSpread), cfg.MaxWork)
 		p.Channels[i] = channelModel{Operators: (1 - outputShare) * work, Output: outputShare * work}
 		if len(p.Sets) > 0 {
 			p.Channels[i].Set = 1 + rng.IntN(len(p.Sets))
@@ -107,11 +107,6 @@ func drawProject(rng *rand.Rand, cfg *Config, id int) projectModel {
 // correlated draws a normal number that correlates with another one.
 func correlated(rng *rand.Rand, with, correlation float64) float64 {
 	return correlation*with + math.Sqrt(1-correlation*correlation)*rng.NormFloat64()
-}
-
-// drawWork draws the core-seconds of a channel or of shared rules.
-func drawWork(rng *rand.Rand, median, most float64) float64 {
-	return min(logNormal(rng, median, workSpread), most)
 }
 
 // limit makes a project run less often, then on fewer channels, until it keeps
