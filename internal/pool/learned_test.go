@@ -42,6 +42,9 @@ func (f *fixture) served(t *testing.T, rng *rand.Rand, jobs int, sick string, fa
 func TestASlowUpstream(t *testing.T) {
 	for seed := range uint64(20) {
 		for _, n := range []int{2, 3, 14} {
+			if n == 14 && seed >= 8 {
+				continue // many upstreams take long, and differ little
+			}
 			f, rng := newFixture(t, "random", n), rand.New(rand.NewPCG(seed, 3))
 			sick := upstreams(n)[int(seed)%n].Address
 			require.Empty(t, f.served(t, rng, 500*n, sick, 1), "seed %d, %d upstreams", seed, n)
