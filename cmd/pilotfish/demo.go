@@ -4,8 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os/signal"
-	"syscall"
 	"time"
 
 	"example.org/pilotfish/internal/cli"
@@ -25,8 +23,8 @@ type demoCommand struct {
 const freePorts = `Port 0 is any free port: make demo DEMO="--listen 127.0.0.1:0 --admin 127.0.0.1:0"`
 
 func (c *demoCommand) Run(s cli.Console) error {
-	ctx, cancel := signal.NotifyContext(context.Background(), syscall.SIGTERM, syscall.SIGINT)
-	defer cancel()
+	ctx, stop := cli.Context()
+	defer stop()
 	var p ports.Ports
 	defer p.Close()
 	if err := p.Open(ports.Config{Jobs: c.Listen, Admin: c.Admin}); err != nil {

@@ -42,8 +42,7 @@ func (s *Consul) check(f *settings.Faults) {
 	case strings.ContainsAny(s.Service, "/?#"):
 		f.Add("service", "%s must not contain / ? or #", quote(s.Service))
 	}
-	switch scheme, _, has := strings.Cut(s.Address, "://"); {
-	case has && scheme != "https" && scheme != "http" && scheme != "unix":
+	if scheme, _, has := strings.Cut(s.Address, "://"); has && scheme != "https" && scheme != "http" && scheme != "unix" {
 		f.Add("address", "%s must begin with http, https or unix", quote(s.Address))
 	}
 	if _, err := s.token(); err != nil {
