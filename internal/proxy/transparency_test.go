@@ -138,9 +138,11 @@ func TestTrailers(t *testing.T) {
 	var got *received
 	const chunks = "Transfer-Encoding: chunked\r\nTrailer: X-Sum\r\n\r\n2\r\nok\r\n0\r\nX-Sum: 1\r\n"
 	up := scripted(t, func(p *peer) {
-		got = p.request()
-		head := map[string]string{"/": "200 OK", "/refused": "503 No\r\nRetry-After: 1"}[got.URL.Path]
-		p.say("HTTP/1.1 %s\r\n%sEndpoint-Load-Metrics: TEXT named_metrics.running=3\r\n\r\n", head, chunks)
+		for r := p.request(); r != nil; r = p.request() {
+			got = r
+			head := map[string]string{"/": "200 OK", "/refused": "503 No\r\nRetry-After: 1"}[got.URL.Path]
+			p.say("HTTP/1.1 %s\r\n%sEndpoint-Load-Metrics: TEXT named_metrics.running=3\r\n\r\n", head, chunks)
+		}
 	})
 	c := startSidecar(t, setup{upstreams: []string{up.address}})
 	for path, submit := range map[string]func(testing.TB) *http.Client{"/": client, "/?h2c": h2c, "/refused": client} {
