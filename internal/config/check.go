@@ -9,6 +9,7 @@ import (
 	"strings"
 	"time"
 
+	"example.org/pilotfish/internal/discovery"
 	"example.org/pilotfish/internal/files"
 	"example.org/pilotfish/internal/overload"
 	"example.org/pilotfish/internal/settings"
@@ -81,6 +82,11 @@ func (c *Config) checkPorts(f *settings.Faults) {
 			f.Warn(port.key, "%s is open to other machines, and asks nobody who they are; 127.0.0.1 is for this one alone", port.address)
 		}
 		taken[port.address] = port.key
+	}
+	if own, err := discovery.Own(c.Discovery.Static, []string{c.Listen, c.Admin}); err == nil {
+		for _, i := range own {
+			f.Warn(fmt.Sprintf("discovery.static[%d]", i), "%s is pilotfish's own port, and is left out", c.Discovery.Static[i])
+		}
 	}
 	for i, host := range c.Hosts {
 		if strings.Contains(host, "/") {

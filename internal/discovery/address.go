@@ -5,6 +5,7 @@ import (
 	"net"
 	"net/netip"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -120,6 +121,17 @@ func newSelfAddresses(listen []string, local func() ([]netip.Addr, error)) (self
 		self[address] = true
 	}
 	return self, nil
+}
+
+// Own finds the addresses of list, by number, at which a sidecar itself listens.
+func Own(list, listen []string) (own []int, err error) {
+	self, err := newSelfAddresses(slices.DeleteFunc(listen, func(l string) bool { return strings.HasSuffix(l, ":0") }), localAddresses)
+	for i, a := range list {
+		if address, wrong := canonical(a); wrong == nil && self[address] {
+			own = append(own, i)
+		}
+	}
+	return own, err
 }
 
 func (s selfAddresses) add(host string, port int) {

@@ -102,7 +102,8 @@ func (c *Client) get(ctx context.Context, r *Request) (*conn, error) {
 	ctx, cancel := context.WithDeadlineCause(ctx, r.Deadline, ErrDeadline)
 	defer cancel()
 	made := make(chan dialled)
-	c.dials.Go(func() { c.dial(ctx, u, r.Address, r.ConnectTimeout, made) })
+	address, timeout := r.Address, r.ConnectTimeout // r is the caller's again when another connection comes first
+	c.dials.Go(func() { c.dial(ctx, u, address, timeout, made) })
 	select {
 	case <-there:
 		c.mu.Lock()

@@ -1,6 +1,6 @@
 // Package example holds the thesis's example: job.json is its listing 1, a job
 // of high priority for project 12345. feeds has that project's data, its table
-// 1, and answer.csv is what the job makes of it, its table 2, but with the new column at the end.
+// 1, and answer.csv is what the job makes of it, its table 2.
 package example
 
 import (

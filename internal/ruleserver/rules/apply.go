@@ -140,19 +140,43 @@ func (e *evaluation) grow(n int64) error {
 	return nil
 }
 
-// layout returns the columns of a feed after the operators: new ones stand at the end. They depend
-// only on the operators, never on the items: the output has the same columns on every day.
+// layout returns the columns of a feed after the operators, in order. A new column
+// stands to the right of the rightmost column that its operator reads in its
+// conditions or this value, or made before; without one it stands at the end. The
+// thesis's example sets availability where stock is greater than zero, so
+// availability stands right of stock.
+//
+// The order depends only on the operators, never on the items: the output has the
+// same columns on every day.
 func layout(columns []string, operators Operators) ([]string, error) {
 	columns = slices.Clone(columns)
 	for _, o := range operators {
+		near := fieldsOf(o.Conditions)
 		for _, a := range slices.Concat(o.Actions, o.Otherwise) {
 			if !a.creates() || slices.Contains(columns, a.Field) {
 				continue
 			}
-			if columns = append(columns, a.Field); len(columns) > maxColumns {
+			if len(columns) == maxColumns {
 				return nil, &TooLarge{fmt.Sprintf("%d columns", maxColumns)}
 			}
+			place := -1
+			for _, name := range append(near, a.Value.fields()...) {
+				place = max(place, slices.Index(columns, name))
+			}
+			if place < 0 {
+				place = len(columns) - 1
+			}
+			columns = slices.Insert(columns, place+1, a.Field)
+			near = append(near, a.Field)
 		}
 	}
 	return columns, nil
+}
+
+func fieldsOf(conditions []Condition) (fields []string) {
+	for _, c := range conditions {
+		fields = append(append(fields, c.Field), c.Value.fields()...)
+		fields = append(fields, fieldsOf(c.Children)...)
+	}
+	return fields
 }

@@ -153,16 +153,29 @@ func randomOperators(rng *rand.Rand) (operators Operators) {
 }
 
 func TestLayout(t *testing.T) {
-	set := func(field string) Action { return Action{Field: field, Kind: actionSet} }
+	stock := []Condition{{Field: "stock", Filter: "is_empty"}}
+	combine := func(field string, sources ...string) Action {
+		a := Action{Field: field, Kind: actionCombine}
+		for _, s := range sources {
+			a.Value = append(a.Value, operand{Type: ofField, Text: scalar(s)})
+		}
+		return a
+	}
 	for name, c := range map[string]struct {
 		operators Operators
 		want      string
 	}{
-		"at the end, in the order written":  {Operators{{Actions: []Action{set("n1"), set("n2")}, Otherwise: []Action{set("n3"), set("n1")}}}, "id title n1 n2 n3"},
-		"known fields stay":                 {Operators{{Actions: []Action{set("title")}}}, "id title"},
-		"nothing to remove makes no column": {Operators{{Actions: []Action{{Field: "new", Kind: actionRemove}, {Field: "new", Kind: actionTransform}}}}, "id title"},
+		"beside the field of its condition":   {Operators{{Conditions: stock, Actions: []Action{combine("new")}}}, "id title stock new price"},
+		"else actions too":                    {Operators{{Conditions: stock, Otherwise: []Action{combine("new")}}}, "id title stock new price"},
+		"beside the fields of its value":      {Operators{{Actions: []Action{combine("new", "title", "id")}}}, "id title new stock price"},
+		"at the end":                          {Operators{{Actions: []Action{combine("new")}}}, "id title stock price new"},
+		"in the order written":                {Operators{{Conditions: stock, Actions: []Action{combine("n1"), combine("n2")}, Otherwise: []Action{combine("n3")}}}, "id title stock n1 n2 n3 price"},
+		"a later operator goes closer":        {Operators{{Conditions: stock, Actions: []Action{combine("n1")}}, {Conditions: stock, Actions: []Action{combine("n2")}}}, "id title stock n2 n1 price"},
+		"known fields stay":                   {Operators{{Conditions: stock, Actions: []Action{combine("title")}}}, "id title stock price"},
+		"nothing to remove makes no column":   {Operators{{Actions: []Action{{Field: "new", Kind: actionRemove}, {Field: "new", Kind: actionTransform}}}}, "id title stock price"},
+		"an unknown field's test is no place": {Operators{{Conditions: []Condition{{Field: "nope", Filter: "is_empty"}}, Actions: []Action{combine("new")}}}, "id title stock price new"},
 	} {
-		got, err := layout([]string{"id", "title"}, c.operators)
+		got, err := layout([]string{"id", "title", "stock", "price"}, c.operators)
 		require.NoError(t, err)
 		assert.Equal(t, c.want, strings.Join(got, " "), name)
 	}

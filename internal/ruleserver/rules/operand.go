@@ -64,3 +64,13 @@ func (s *scalar) UnmarshalJSONFrom(dec *jsontext.Decoder) error {
 		return malformed(dec.StackPointer(), "want a string, number or boolean, got %s", kind)
 	}
 }
+
+// fields are the fields that the values read.
+func (o operands) fields() (fields []string) {
+	for _, one := range o {
+		if one.Type == ofField {
+			fields = append(fields, string(one.Text))
+		}
+	}
+	return fields
+}
