@@ -101,7 +101,8 @@ race: build build-lab ## Send the same jobs through pilotfish, HAProxy, nginx an
 
 .PHONY: judge results test-judged
 judge: build-lab ## Judge the policy on settings that its sources draw, into lab/results; some minutes (lab/README.md).
-	$(BIN)/tracelab judge --root . --save lab/results > /dev/null
+	$(BIN)/tracelab judge --root . --list lab/results/judgings.txt > lab/results/judge.new
+	mv lab/results/judge.new lab/results/judge.txt
 
 test-judged: ## Test that the table of make judge is of the present sources.
 	$(GO) -C lab test -tags judged -count=1 -run Table ./judge

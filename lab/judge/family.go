@@ -58,9 +58,6 @@ func usual(name string, changes ...func(*Family)) Family {
 	return f
 }
 
-// unordered is the family whose upstreams serve jobs by arrival.
-const unordered = "arrival order"
-
 // Families are all that is judged.
 func Families() []Family {
 	fleet := func(change func(*rand.Rand, *sim.Fleet)) func(*Family) {
@@ -101,7 +98,7 @@ func Families() []Family {
 		usual("rolling restart", fleet(func(_ *rand.Rand, f *sim.Fleet) {
 			f.Restart = 600 * time.Second
 		})),
-		usual(unordered, fleet(func(_ *rand.Rand, f *sim.Fleet) { f.Order = "arrival" })),
+		usual("arrival order", fleet(func(_ *rand.Rand, f *sim.Fleet) { f.Order = "arrival" })),
 		usual("old reports", func(f *Family) { // of one Prometheus server; these upstreams send no hints
 			f.Hints = false
 			f.change = func(_ *rand.Rand, s *Setting) {

@@ -124,7 +124,7 @@ func (j *Judgement) orders() *stats.Grid {
 	queued := func(p *played) Outcome { return p.queued }
 	for i := range j.Verdicts {
 		v := &j.Verdicts[i]
-		if v.Name == unordered {
+		if v.Name == "arrival order" { // these upstreams know no other
 			continue
 		}
 		wait := v.mean(func(p *played) float64 { return p.queued[Low] })

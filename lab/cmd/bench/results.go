@@ -85,9 +85,8 @@ func (r *results) fail(peer, what string, err error) {
 // WriteText writes the tables: medians over the rounds, with the least and the largest. It is an error that
 // measurements failed.
 func (r *results) WriteText(w io.Writer) error {
-	if _, err := fmt.Fprintf(w, "%s\n%s\n\n", machineName(), r.setting); err != nil {
-		return err
-	}
+	var out strings.Builder
+	fmt.Fprintf(&out, "%s\n%s\n\n", machineName(), r.setting)
 	for _, t := range r.tables {
 		g := &stats.Grid{Left: 1, Heads: [][]string{append([]string{t.name}, t.columns...)}}
 		for _, row := range t.rows {
@@ -97,22 +96,17 @@ func (r *results) WriteText(w io.Writer) error {
 			}
 			g.Rows = append(g.Rows, cells)
 		}
-		if err := g.WriteText(w); err != nil {
-			return err
-		}
-		if _, err := io.WriteString(w, t.ratios()); err != nil {
-			return err
-		}
+		_ = g.WriteText(&out)
+		out.WriteString(t.ratios())
 	}
 	for _, line := range r.missing {
-		if _, err := fmt.Fprintln(w, "missing or failed:", line); err != nil {
-			return err
-		}
+		fmt.Fprintln(&out, "missing or failed:", line)
 	}
-	if r.failed > 0 {
-		return fmt.Errorf("%d measurements failed", r.failed)
+	_, err := io.WriteString(w, out.String())
+	if err == nil && r.failed > 0 {
+		err = fmt.Errorf("%d measurements failed", r.failed)
 	}
-	return nil
+	return err
 }
 
 // The columns of a race that are compared.
@@ -148,10 +142,10 @@ func (t *table) ratios() (text string) {
 		}
 		text += strings.TrimSuffix(line, ";") + "\n"
 	}
-	if text == "" {
-		return ""
+	if text != "" {
+		text += "\n"
 	}
-	return text + "\n"
+	return text
 }
 
 // spread is the median of some values, with the least and the largest.

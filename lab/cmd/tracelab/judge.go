@@ -1,12 +1,9 @@
 package main
 
 import (
-	"bytes"
 	"errors"
 	"fmt"
 	"os"
-	"path/filepath"
-	"strings"
 
 	"example.org/pilotfish/internal/cli"
 	"example.org/pilotfish/lab/judge"
@@ -14,7 +11,7 @@ import (
 
 type judgeCommand struct {
 	Root string `type:"path" default:"." placeholder:"DIR" help:"The repository, whose sources are judged."`
-	Save string `type:"existingdir" placeholder:"DIR" help:"Save the table there as judge.txt, and add its summary to judgings.txt."`
+	List string `type:"path" placeholder:"FILE" help:"Add a line that sums it up to this file."`
 }
 
 func (c *judgeCommand) Run(console cli.Console) error {
@@ -28,27 +25,20 @@ func (c *judgeCommand) Run(console cli.Console) error {
 	if err != nil {
 		return err
 	}
-	if c.Save != "" {
-		if err := save(c.Save, j); err != nil {
+	if c.List != "" {
+		if err := add(c.List, j.Line()); err != nil {
 			return err
 		}
 	}
 	return j.WriteText(console.Out)
 }
 
-// save writes the table, and adds a line to the list of all judgings. The list only grows.
-func save(dir string, j *judge.Judgement) error {
-	var table bytes.Buffer
-	if err := j.WriteText(&table); err != nil {
+// add adds a line to a file, which only grows.
+func add(file, line string) error {
+	f, err := os.OpenFile(file, os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o644)
+	if err != nil {
 		return err
 	}
-	list := filepath.Join(dir, "judgings.txt")
-	text, err := os.ReadFile(list)
-	if err != nil && !errors.Is(err, os.ErrNotExist) {
-		return err
-	}
-	if !strings.HasSuffix(string(text), j.Line()) { // else it is the same again
-		text = append(text, j.Line()...)
-	}
-	return errors.Join(os.WriteFile(filepath.Join(dir, "judge.txt"), table.Bytes(), 0o644), os.WriteFile(list, text, 0o644))
+	_, err = f.WriteString(line)
+	return errors.Join(err, f.Close())
 }
