@@ -4,8 +4,10 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"sync"
+	"syscall"
 
 	"example.org/pilotfish/internal/ruleserver"
 	"example.org/pilotfish/internal/ruleserver/example"
@@ -68,6 +70,9 @@ func (s *servers) play(ctx context.Context, targets []string, jobs []trace.Job) 
 	for i := range ended {
 		r := &ended[i]
 		late.Add(r.Late)
+		if errors.Is(r.Err, syscall.EMFILE) {
+			return nil, fmt.Errorf("it says nothing, bench itself ran out of files: %w", r.Err)
+		}
 		record, ok := s.records[fmt.Sprint(r.Line)]
 		if !r.OK() || !ok {
 			lost++ // it waited as long as it may: else who refuses at once would look quick
