@@ -83,16 +83,14 @@ func (b *Balancer) Open(n int) []Open {
 
 // Projects lists the projects that have most jobs at upstreams, n at most.
 func (b *Balancer) Projects(now time.Time, n int) []dispatch.ProjectLoad {
-	names, loads := map[uint64]string{}, []dispatch.ProjectLoad{}
+	names := map[uint64]string{}
 	b.mu.Lock()
 	for l := b.open.after; l != &b.open; l = l.after {
 		if r := &l.job.Request; r.Project != 0 && r.Facts != nil {
 			names[r.Project] = r.Facts.Project
 		}
 	}
-	for project, name := range names {
-		loads = append(loads, b.dispatch.Project(now, project, name))
-	}
+	loads := b.dispatch.Projects(now, names)
 	b.mu.Unlock()
 	slices.SortFunc(loads, func(a, b dispatch.ProjectLoad) int {
 		return cmp.Or(cmp.Compare(b.InFlight, a.InFlight), cmp.Compare(a.Name, b.Name))

@@ -60,7 +60,7 @@ func New(cfg Config) (*Dispatcher, error) {
 	}
 	return &Dispatcher{
 		pool: cfg.Pool, rng: cfg.Rand,
-		retry: cfg.Retry, queue: newQueue(cfg.Queue), limit: cfg.Projects.Limit,
+		retry: cfg.Retry, queue: queue{bounds: cfg.Queue}, limit: cfg.Projects.Limit,
 	}, nil
 }
 
@@ -114,12 +114,12 @@ func (d *Dispatcher) Arrive(now time.Time, j *Job) (g Grant, granted bool) {
 
 // enqueue makes the job wait, or tells why it may not.
 func (d *Dispatcher) enqueue(now time.Time, most int, j *Job) (g Grant, granted bool) {
-	held := d.held(most, j)
-	if held && j.Among != nil {
-		return Grant{Job: j, Err: d.atLimit(most)}, true
-	}
 	if j.Among != nil {
-		return Grant{Job: j, Err: fmt.Errorf("%w of the %d that it may go to", pool.ErrNoneEligible, len(j.Among))}, true
+		err := fmt.Errorf("%w of the %d that it may go to", pool.ErrNoneEligible, len(j.Among))
+		if d.held(most, j) {
+			err = d.atLimit(most)
+		}
+		return Grant{Job: j, Err: err}, true
 	}
 	displaced, ok := d.queue.push(j)
 	if !ok {

@@ -45,21 +45,25 @@ type ProjectLoad struct {
 	Limit    int `json:"limit"`
 }
 
-// Project is what a project of that hash and name has now.
-func (d *Dispatcher) Project(now time.Time, project uint64, name string) ProjectLoad {
-	load := ProjectLoad{Name: name, InFlight: d.pool.Open(project), Limit: d.most(now)}
-	if w := d.queue.byProject[project]; w != nil {
-		load.Waiting = w.ahead(selection.Low)
+// Projects is what the projects of those names have now, by their hashes.
+func (d *Dispatcher) Projects(now time.Time, names map[uint64]string) []ProjectLoad {
+	waiting := map[uint64]int{}
+	for j := range d.queue.all {
+		waiting[j.Project]++
 	}
-	return load
+	most, loads := d.most(now), []ProjectLoad{}
+	for project, name := range names {
+		loads = append(loads, ProjectLoad{name, d.pool.Open(project), waiting[project], most})
+	}
+	return loads
 }
 
 // Limited is how many jobs wait because their project is at its limit.
 func (d *Dispatcher) Limited(now time.Time) (jobs int) {
 	most := d.most(now)
-	for project, w := range d.queue.byProject {
-		if d.full(most, project) {
-			jobs += w.ahead(selection.Low)
+	for j := range d.queue.all {
+		if d.full(most, j.Project) {
+			jobs++
 		}
 	}
 	return jobs
@@ -95,14 +99,11 @@ func (d *Dispatcher) held(most int, j *Job) bool {
 // first reports whether a newcomer would overtake nobody: nobody waits who goes
 // before it, but for jobs that are held.
 func (d *Dispatcher) first(most int, j *Job) bool {
-	if d.queue.ahead(j.Priority) == 0 {
-		return true
-	}
-	if most == 0 {
-		return false
-	}
-	for project, w := range d.queue.byProject {
-		if w.ahead(j.Priority) > 0 && !d.full(most, project) {
+	for w := range d.queue.all {
+		if j.Priority == selection.High && w.Priority == selection.Low {
+			break
+		}
+		if !d.full(most, w.Project) {
 			return false
 		}
 	}

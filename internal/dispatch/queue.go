@@ -46,26 +46,9 @@ func (s QueueSettings) Check(f *settings.Faults) {
 // queue is the waiting jobs: high before low, and within a priority first come, first
 // served. It is bounded in number and bytes.
 type queue struct {
-	bounds    QueueSettings
-	lists     [selection.Priorities]list.List // of *Job, the next first
-	byProject map[uint64]*waiting
-	bytes     int64
-}
-
-// waiting counts the jobs of one project that wait.
-type waiting [selection.Priorities]int
-
-// ahead is how many of them a newcomer of priority p would let go first.
-func (w *waiting) ahead(p selection.Priority) int {
-	n := w[selection.High]
-	if p == selection.Low {
-		n += w[selection.Low]
-	}
-	return n
-}
-
-func newQueue(bounds QueueSettings) queue {
-	return queue{bounds: bounds, byProject: map[uint64]*waiting{}}
+	bounds QueueSettings
+	lists  [selection.Priorities]list.List // of *Job, the next first
+	bytes  int64
 }
 
 // push lets j wait. When there is no room, a high job pushes out low ones, the latest first.
@@ -91,10 +74,6 @@ func (q *queue) push(j *Job) (displaced []*Job, ok bool) {
 	}
 	j.place = q.lists[j.Priority].PushBack(j)
 	q.bytes += j.Bytes
-	if q.byProject[j.Project] == nil {
-		q.byProject[j.Project] = new(waiting)
-	}
-	q.byProject[j.Project][j.Priority]++
 	return displaced, true
 }
 
@@ -106,10 +85,6 @@ func (q *queue) remove(j *Job) bool {
 	q.lists[j.Priority].Remove(j.place)
 	q.bytes -= j.Bytes
 	j.place = nil
-	w := q.byProject[j.Project]
-	if w[j.Priority]--; *w == (waiting{}) {
-		delete(q.byProject, j.Project)
-	}
 	return true
 }
 
@@ -125,15 +100,6 @@ func (q *queue) all(yield func(*Job) bool) {
 			e = next
 		}
 	}
-}
-
-// ahead is how many waiting jobs a newcomer of priority p would let go first.
-func (q *queue) ahead(p selection.Priority) int {
-	n := q.lists[selection.High].Len()
-	if p == selection.Low {
-		n += q.lists[selection.Low].Len()
-	}
-	return n
 }
 
 // len is how many jobs wait.

@@ -66,12 +66,11 @@ func TestAgainstNaiveQueue(t *testing.T) {
 	for seed := range uint64(50) {
 		rng := rand.New(rand.NewPCG(seed, 1))
 		cfg := QueueSettings{Jobs: 1 + rng.IntN(20), Bytes: settings.Size(1 + rng.Int64N(2000))}
-		q := newQueue(cfg)
+		q := queue{bounds: cfg}
 		var n naive
 		for range 500 {
 			if rng.IntN(3) > 0 {
 				e := jobThatWaits(selection.Priority(rng.IntN(2)), rng.Int64N(300))
-				e.Project = rng.Uint64N(3)
 				next, wantShed, ok := n.push(e, cfg)
 				shed, pushed := q.push(e)
 				require.Equal(t, ok, pushed)
@@ -85,13 +84,6 @@ func TestAgainstNaiveQueue(t *testing.T) {
 			}
 			require.Equal(t, n.order(), slices.Collect(q.all))
 			require.Equal(t, len(n), q.len())
-			high := slices.DeleteFunc(slices.Clone(n), func(e *Job) bool { return e.Priority == selection.Low })
-			require.Equal(t, []int{len(high), len(n)}, []int{q.ahead(selection.High), q.ahead(selection.Low)})
-			for project, w := range q.byProject {
-				other := func(e *Job) bool { return e.Project != project }
-				of, highOf := len(slices.DeleteFunc(slices.Clone(n), other)), len(slices.DeleteFunc(slices.Clone(high), other))
-				require.Equal(t, []int{highOf, of}, []int{w.ahead(selection.High), w.ahead(selection.Low)})
-			}
 			require.Equal(t, n.bytes(), q.bytes)
 		}
 	}
@@ -109,7 +101,7 @@ func TestServeStops(t *testing.T) {
 		"nor do the served":              {[]reply{noneEligible, served}, 1000, 500},
 	} {
 		t.Run(name, func(t *testing.T) {
-			q := newQueue(DefaultQueue())
+			q := queue{bounds: DefaultQueue()}
 			for range 1000 {
 				_, ok := q.push(jobThatWaits(selection.Low, 0))
 				require.True(t, ok)
@@ -183,7 +175,7 @@ func TestAProjectAtItsLimitWaits(t *testing.T) {
 	first := f.claim(start, f.Begin(Request{Project: 1}))
 	f.claim(start, f.Begin(Request{Project: 1}))
 	third := f.wait(start, Request{Project: 1})
-	assert.Equal(t, ProjectLoad{Name: "one", InFlight: 2, Waiting: 1, Limit: 2}, f.Project(start, 1, "one"))
+	assert.Equal(t, []ProjectLoad{{Name: "one", InFlight: 2, Waiting: 1, Limit: 2}}, f.Projects(start, map[uint64]string{1: "one"}))
 	assert.Equal(t, 1, f.Limited(start))
 	for i := range 5 {
 		f.claim(start, f.Begin(Request{}))
@@ -220,7 +212,7 @@ func TestAShareOfAFullFleet(t *testing.T) {
 	}
 	full(start.Add(1), 4)
 	waits := f.wait(start.Add(1), Request{Project: 1})
-	assert.Equal(t, ProjectLoad{Name: "one", InFlight: 3, Waiting: 1, Limit: 2}, f.Project(start.Add(1), 1, "one"))
+	assert.Equal(t, []ProjectLoad{{Name: "one", InFlight: 3, Waiting: 1, Limit: 2}}, f.Projects(start.Add(1), map[uint64]string{1: "one"}))
 	f.claim(start.Add(1), f.Begin(Request{Project: 2})) // the first of its project
 	f.claim(start.Add(1), f.Begin(Request{Project: 3}))
 	f.claim(start.Add(1), f.Begin(Request{Project: 2}))

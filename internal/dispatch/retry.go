@@ -1,6 +1,7 @@
 package dispatch
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"time"
@@ -49,26 +50,16 @@ func (s RetrySettings) Check(f *settings.Faults) {
 	}
 }
 
-// Begin takes in a new job, which keeps these bounds.
+// Begin takes in a new job, which keeps these bounds. Its deadline is the sum of its own
+// timeouts, if it gives any. FirstByte stands for an evaluate timeout that is missing.
 func (s RetrySettings) Begin(r Request) *Job {
 	j := &Job{Request: r, connect: s.ConnectTimeout, on: s.On}
 	j.tried = j.room[:0]
-	j.FirstByte, j.Deadline = s.bounds(r)
-	return j
-}
-
-// bounds are a job's FirstByte and Deadline. The deadline is the sum of the
-// job's own timeouts, if it gives any. The configured bound stands for an
-// evaluate timeout that is missing.
-func (s RetrySettings) bounds(r Request) (firstByte time.Duration, deadline time.Time) {
-	firstByte = r.Queue + r.Evaluate
-	if r.Evaluate == 0 {
-		firstByte = r.Queue + s.FirstByte
-	}
+	j.FirstByte = r.Queue + cmp.Or(r.Evaluate, s.FirstByte)
 	if r.Queue+r.Evaluate+r.Stream > 0 {
-		deadline = r.Arrived.Add(firstByte + r.Stream)
+		j.Deadline = r.Arrived.Add(j.FirstByte + r.Stream)
 	}
-	return firstByte, deadline
+	return j
 }
 
 // Unwanted reports whether a response with that status is no answer to j while another upstream

@@ -1,6 +1,7 @@
 package mesh
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"net/http"
@@ -131,17 +132,9 @@ func (x *exchange) next() (*ext.ProcessingRequest, error) {
 	x.from.next()
 	m, ok := <-x.in
 	if !ok {
-		return nil, x.left()
+		return nil, cmp.Or(x.from.err(), errLeft)
 	}
 	return m, nil
-}
-
-// left says why no message follows.
-func (x *exchange) left() error {
-	if err := x.from.err(); err != nil {
-		return err
-	}
-	return errLeft
 }
 
 // send replies to Envoy.

@@ -42,7 +42,10 @@ func (x *exchange) follow(r request, b body) error {
 			if most := x.f.cfg.MaxBody; passed > most && !x.response.begun {
 				return x.refuse(fmt.Errorf("%w: more than %d bytes", intake.ErrTooLarge, most))
 			}
-			err = x.passRequest(b, m.GetRequestBody())
+			if b.kept == nil {
+				return status.Error(codes.InvalidArgument, "a piece of a body that has ended")
+			}
+			err = x.send(requestPiece(m.GetRequestBody().GetBody(), m.GetRequestBody().GetEndOfStream()))
 		case m.GetRequestTrailers() != nil:
 			err = x.send(requestTrailers())
 		case m.GetResponseHeaders() != nil:
@@ -69,14 +72,6 @@ func (x *exchange) follow(r request, b body) error {
 			return err
 		}
 	}
-}
-
-// passRequest passes on what comes of a request's body after it was placed.
-func (x *exchange) passRequest(b body, part *ext.HttpBody) error {
-	if b.kept == nil {
-		return status.Error(codes.InvalidArgument, "a piece of a body that has ended")
-	}
-	return x.send(requestPiece(part.GetBody(), part.GetEndOfStream()))
 }
 
 // answered takes in the headers of a response: the breaker learns of them now.
