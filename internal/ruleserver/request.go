@@ -85,7 +85,7 @@ func (s *Server) request(t task) (executor.Request, error) {
 		return executor.Request{}, err
 	}
 	request := executor.Request{
-		Priority: executor.Low, Chain: s.chain(t, version), Expected: t.expected,
+		Priority: executor.Low, Chain: s.chain(t, version), Expected: t.expected, Told: s.config.Settings.OrderTold,
 		Queue: timeoutOr(t.job.Timeouts.Queue, 240*time.Second), Evaluate: timeoutOr(t.job.Timeouts.Evaluate, 30*time.Minute),
 	}
 	if t.job.Priority == rules.High {

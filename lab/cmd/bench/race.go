@@ -37,10 +37,12 @@ var raced = []struct {
 	name        string
 	pattern     workload.Pattern
 	load, fetch float64
+	told        bool // the servers do not learn lengths: they order by Job-Expected, where it comes, and by arrival
 }{
-	{"schedules, load 0.6", "schedules", 0.6, 1},
-	{"schedules, load 0.85", "schedules", 0.85, 1},
-	{"sources, load 0.7, slow fetches", "sources", 0.7, 4},
+	{"schedules, load 0.6", "schedules", 0.6, 1, false},
+	{"schedules, load 0.85", "schedules", 0.85, 1, false},
+	{"sources, load 0.7, slow fetches", "sources", 0.7, 4, false},
+	{"schedules, load 0.85, servers that order by what they are told", "schedules", 0.85, 1, true},
 }
 
 // measurement is one entrant with one trace of a round.
@@ -77,7 +79,7 @@ func (c *raceCommand) Run(console cli.Console) error {
 			for _, p := range there {
 				m, dir := &measurement{peer: p, trace: t.name}, filepath.Join(dir, fmt.Sprint(len(all)))
 				all = append(all, m)
-				running.Go(func() { m.figures, m.err = c.one(ctx, dir, &p, jobs) })
+				running.Go(func() { m.figures, m.err = c.one(ctx, dir, &p, jobs, t.told) })
 			}
 		}
 		running.Wait()
@@ -122,8 +124,8 @@ func (c *raceCommand) draw(number, round int) ([]trace.Job, error) {
 }
 
 // one measures an entrant before servers of its own.
-func (c *raceCommand) one(ctx context.Context, dir string, e *peer, jobs []trace.Job) ([]figure, error) {
-	servers, err := startServers(raceServers, raceCores)
+func (c *raceCommand) one(ctx context.Context, dir string, e *peer, jobs []trace.Job, told bool) ([]figure, error) {
+	servers, err := startServers(raceServers, raceCores, told)
 	if err != nil {
 		return nil, err
 	}

@@ -26,11 +26,13 @@ type servers struct {
 	fetches int
 }
 
-// startServers starts servers that have a feed for every project, and nothing in their caches.
-func startServers(count, cores int) (*servers, error) {
+// startServers starts servers that have a feed for every project, and nothing in their caches. Where told is set,
+// they order jobs by what the jobs tell of their lengths alone.
+func startServers(count, cores int, told bool) (*servers, error) {
 	s := &servers{records: map[string]ruleserver.Record{}}
 	set := ruleserver.Defaults()
 	set.Cores, set.TrustCost, set.MaxJobs, set.CacheBytes = cores, true, 10_000, 64<<30 // all data fits
+	set.OrderTold = told
 	for range count {
 		server, err := ruleserver.New(ruleserver.Config{Settings: set, Feeds: example.AnyFeeds(), OnJob: s.record})
 		if err == nil {
