@@ -24,7 +24,7 @@ func run(args []string, stdout, stderr io.Writer) int {
 		Version:     cli.Version("devel"),
 		Commands: []cli.Command{
 			{Name: "compare", About: "Measure pilotfish and its peers in interleaved rounds, and print tables.", Do: &compareCommand{waiting: 10_000}},
-			{Name: "race", About: "Send the same jobs through pilotfish and its peers, to reference servers, and compare waits.", Do: &raceCommand{length: 5 * time.Minute, jobs: 2000}},
+			{Name: "race", About: "Send the same jobs through pilotfish and its peers, to reference servers, and compare waits.", Do: &raceCommand{length: 210 * time.Second, jobs: 1400}},
 		},
 	}
 	return p.Run(args, cli.Console{Out: stdout, Err: stderr})

@@ -60,12 +60,8 @@ func (s setting) Connections() int { return s.Files/2 - 500 }
 func openFiles() int {
 	var limit syscall.Rlimit
 	_ = syscall.Getrlimit(syscall.RLIMIT_NOFILE, &limit)
-	limit.Cur = 40_000
-	higher := syscall.Rlimit{Cur: limit.Cur, Max: max(limit.Max, limit.Cur)} // root alone may have more
-	if syscall.Setrlimit(syscall.RLIMIT_NOFILE, &higher) != nil {
-		limit.Cur = min(limit.Max, limit.Cur)
-		_ = syscall.Setrlimit(syscall.RLIMIT_NOFILE, &limit) // up to the bound that the system sets, it is allowed
-	}
+	limit.Cur = min(limit.Max, 40_000)
+	_ = syscall.Setrlimit(syscall.RLIMIT_NOFILE, &limit) // up to the bound that the system sets, it is allowed
 	return int(limit.Cur)
 }
 
