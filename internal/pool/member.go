@@ -42,9 +42,9 @@ type member struct {
 
 	cached CacheSet // nil is unknown
 	listed time.Time
-	// assumed are the parts sent here that no listing names yet, by the time of the claim. Where no
+	// assumed are the parts sent here that no listing names yet, by the millisecond of the claim. Where no
 	// listing ever confirms or refutes them, the earliest are forgotten.
-	assumed table
+	assumed *generations[int64]
 	life    life
 
 	believed plausibility
@@ -71,7 +71,7 @@ func (m *member) forget(cfg *Config) {
 	m.suspicion, m.health.others = suspicion{}, others{}
 	m.polled, m.reportedCores = time.Time{}, 0
 	m.cached, m.listed = nil, time.Time{}
-	m.assumed, m.life = table{}, 0
+	m.assumed, m.life = newGenerations[int64](maxParts), 0
 	m.detector, m.level = cfg.Detector(), 1
 	m.believed = plausibility{}
 	m.rate, m.latency, m.slowness = rate{}, peakEWMA{}, slowness{}
@@ -113,7 +113,7 @@ func (m *member) has(part uint64, listed bool, now time.Time) selection.Cache {
 	if listed && m.cached.Contains(part) {
 		return selection.Cached
 	}
-	if place, ok := m.assumed.find(part); ok && m.keeps(since(now, m.assumed.marks[place])) {
+	if used, ok := m.assumed.get(part); ok && m.keeps(since(now, used)) {
 		return selection.AssumedCached
 	}
 	return selection.NotCached

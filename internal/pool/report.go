@@ -112,7 +112,7 @@ func (p *Pool) list(m *member, at time.Time, cached CacheSet) {
 		return
 	}
 	m.cached, m.listed = cached, at
-	m.assumed.dropFunc(func(part uint64, claimed uint32) bool {
+	m.assumed.dropFunc(func(part uint64, claimed int64) bool {
 		return cached.Contains(part) || since(at, claimed) > seconds(2*p.fetch(&need{project: p.projects.find(part)}))
 	})
 }

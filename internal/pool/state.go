@@ -112,7 +112,7 @@ func (p *Pool) state(now time.Time, m *member) State {
 		ReportFresh: fresh,
 		Level:       float64(m.level),
 		Breaker:     m.health.status(now),
-		Assumed:     m.assumed.n,
+		Assumed:     m.assumed.len(),
 		Rate:        m.cores() * m.believed.pace,
 		Implausible: m.wrong(),
 		Slow:        p.slow(m),
