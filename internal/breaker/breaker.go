@@ -17,23 +17,10 @@ import (
 // may be set: the pool asks again only when its own open time is over.
 const shortest = pool.MinOpen / 2
 
-// gate is one upstream's breaker. It is not safe for concurrent use, as the pool is not.
-type gate struct {
-	*gobreaker.TwoStepCircuitBreaker[struct{}]
-	state gobreaker.State // the library's own State may change it
+// New makes the breaker of an upstream. trips says whether so many failures in a row open it.
+func New(trips func(inARow int) bool) pool.Gate {
+	return gobreaker.NewTwoStepCircuitBreaker[struct{}](gobreaker.Settings{
+		MaxRequests: 1, Timeout: shortest,
+		ReadyToTrip: func(c gobreaker.Counts) bool { return trips(int(min(c.ConsecutiveFailures, math.MaxInt32))) },
+	}).Allow
 }
-
-// New makes the breaker of the upstream at address. trips says whether so many failures in a row
-// open it.
-func New(address string, trips func(inARow int) bool) pool.Gate {
-	g := &gate{}
-	g.TwoStepCircuitBreaker = gobreaker.NewTwoStepCircuitBreaker[struct{}](gobreaker.Settings{
-		Name: address, MaxRequests: 1, Timeout: shortest,
-		ReadyToTrip:   func(c gobreaker.Counts) bool { return trips(int(min(c.ConsecutiveFailures, math.MaxInt32))) },
-		OnStateChange: func(_ string, _, to gobreaker.State) { g.state = to }, // under the library's lock
-	})
-	return g
-}
-
-// Open implements pool.Gate.
-func (g *gate) Open() bool { return g.state == gobreaker.StateOpen }

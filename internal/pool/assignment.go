@@ -106,7 +106,7 @@ func (a *Assignment) Answered(now time.Time, healthy bool, hint *Hint) {
 // this is a failure like others.
 func (a *Assignment) Unreached(now time.Time) {
 	if m := a.member; !a.answered && !a.done && !m.suspicion.answered.After(a.Claimed) && !m.polled.After(a.Claimed) {
-		m.health.unreachable(now, &a.atBreaker, &a.pool.cfg)
+		m.health.unreachable(now, a.atBreaker, &a.pool.cfg)
 	}
 }
 
@@ -202,7 +202,7 @@ func (a *Assignment) missed(from int) {
 
 // record tells the breaker how the job fared.
 func (a *Assignment) record(now time.Time, o Outcome) {
-	a.member.health.record(now, &a.atBreaker, o, &a.pool.cfg)
+	a.member.health.record(now, a.atBreaker, o, &a.pool.cfg)
 }
 
 // Done ends the attempt; calls after the first change nothing.

@@ -202,11 +202,11 @@ func TestAfterARefusalTheRestIsAsItWas(t *testing.T) {
 	f, us := newFixture(t, "expected", 4), upstreams(4)
 	f.Listing(start, us[1].Address, sized{5: 1e9})
 	f.Listing(start, us[3].Address, sized{5: 1e9})
-	f.gates[us[1].Address].full, f.gates[us[3].Address].full = true, true
+	f.gates[1].full, f.gates[3].full = true, true
 	a := f.must(start, Request{Project: 5}, nil)
 	assert.Contains(t, []string{us[0].Address, us[2].Address}, a.Address)
 	assert.Equal(t, selection.NotCached, a.Cache)
-	f.gates[us[3].Address].full = false
+	f.gates[3].full = false
 	a = f.must(start, Request{Project: 5}, nil)
 	assert.Equal(t, us[3].Address, a.Address)
 	assert.Equal(t, selection.Cached, a.Cache)

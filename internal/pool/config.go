@@ -36,9 +36,8 @@ type Shadow struct {
 // Config says how a pool chooses. Settings, Gate and Rand are required.
 type Config struct {
 	Settings
-	// Gate makes the breaker of the upstream at address. trips says whether so many failures in
-	// a row open it.
-	Gate func(address string, trips func(inARow int) bool) Gate
+	// Gate makes the breaker of an upstream. It asks trips at each failure whether so many in a row open it.
+	Gate func(trips func(inARow int) bool) Gate
 	// Rand breaks ties and draws samples.
 	Rand *rand.Rand
 	// Hold is how long an upstream that refused a job for load gets no other
@@ -47,15 +46,10 @@ type Config struct {
 	Hold time.Duration
 }
 
-// Gate is the circuit breaker of one upstream: it counts failures in a row, and opens.
-type Gate interface {
-	// Allow lets a job through, or refuses it with an error. done takes the verdict on a job, nil
-	// for a success. It serves all jobs until the gate opens or closes; while the gate is half open,
-	// the first verdict counts.
-	Allow() (done func(error), err error)
-	// Open reports whether it is open. It changes nothing.
-	Open() bool
-}
+// Gate is the circuit breaker of one upstream: it counts failures in a row, and opens. It lets a job
+// through, or refuses it with an error. done takes the verdict on a job, nil for a success. It serves all
+// jobs until the gate opens or closes; while the gate is half open, the first verdict counts.
+type Gate func() (done func(error), err error)
 
 func (c *Config) validate() error {
 	if c.Policy == nil || c.Detector == nil || c.Gate == nil || c.Rand == nil {
@@ -106,5 +100,7 @@ func (s BreakerSettings) Check(f *settings.Faults) {
 	}
 }
 
-// openMax is the longest open time.
+// openMax is the longest open time, which as many doublings reach.
 func (s BreakerSettings) openMax() time.Duration { return 12 * s.Open }
+
+const doublings = 4

@@ -23,8 +23,7 @@ const (
 // health is the breaker of one upstream, and when it is asked: its gate with an open time that
 // grows, the failures that other sidecars see, and probes whose verdict is lost.
 type health struct {
-	address string
-	gate    Gate
+	gate Gate
 
 	opened bool      // and not closed since: the breaker is open, or half open once until has passed
 	why    string    // it opened, in words
@@ -33,13 +32,13 @@ type health struct {
 	until  time.Time // when it may next let a job through; zero is now
 	// soonest is when it could, had the open time not grown.
 	soonest time.Time
-	open    time.Duration // the last open time, before jitter
-	trips   int           // openings since it last worked for openMax
+	trips   int // openings since it last worked for openMax
 
 	row     int     // failures in a row
 	mixed   bool    // of several kinds
 	last    Outcome // the kind of the last one
-	tripNow bool    // the next failure opens it, however many there were
+	tripNow bool    // the failure that the gate is told of opens it, however many there were
+	tripped bool    // it did
 
 	done   func(error) // takes the verdicts on jobs; nil before the first since it opened or closed
 	probes int         // jobs let through half open
@@ -55,13 +54,14 @@ type entry struct {
 	epoch int  // of the breaker when the job came
 	probe int  // its number among those let through half open; 0 is none
 	past  bool // it was sent although the breaker refused it
-	told  bool
 }
 
 // renew gives it a gate that is closed.
-func (h *health) renew(address string, cfg *Config) {
-	h.address = address
-	h.gate = cfg.Gate(address, func(inARow int) bool { return h.tripNow || inARow >= cfg.Breaker.Failures })
+func (h *health) renew(cfg *Config) {
+	h.gate = cfg.Gate(func(inARow int) bool {
+		h.tripped = h.tripNow || inARow >= cfg.Breaker.Failures
+		return h.tripped
+	})
 }
 
 // ready reports, without side effects, whether enter lets a job through at now.
@@ -71,7 +71,7 @@ func (h *health) ready(now time.Time) bool { return !now.Before(h.until) }
 func (h *health) enter(now time.Time) (e entry, ok bool) {
 	ok = h.ready(now)
 	if ok && h.done == nil {
-		done, err := h.gate.Allow()
+		done, err := h.gate()
 		if ok = err == nil; ok {
 			h.done = done
 		}
@@ -84,17 +84,13 @@ func (h *health) enter(now time.Time) (e entry, ok bool) {
 	return entry{epoch: h.epoch, past: !ok}, ok
 }
 
-// record takes how a job fared, unless that is known already, or the breaker has opened or closed
-// since the job came: what is old says nothing of the upstream now. An answer in panic
-// closes the breaker.
-func (h *health) record(now time.Time, e *entry, o Outcome, cfg *Config) {
-	if e.told || e.epoch != h.epoch {
-		return
-	}
-	e.told = true
+// record takes how a job fared, unless the breaker has opened or closed since the job came: what is old
+// says nothing of the upstream now. An answer in panic closes the breaker. It is called once for a job.
+func (h *health) record(now time.Time, e entry, o Outcome, cfg *Config) {
 	switch {
+	case e.epoch != h.epoch:
 	case o == Answered && e.past:
-		h.renew(h.address, cfg) // there is no other way to close a gate
+		h.renew(cfg) // there is no other way to close a gate
 		h.close(now)
 	case e.past:
 	case o == Answered:
@@ -115,13 +111,10 @@ func (h *health) record(now time.Time, e *entry, o Outcome, cfg *Config) {
 // failed takes a failure.
 func (h *health) failed(now time.Time, o Outcome, cfg *Config) {
 	h.row, h.mixed, h.last = h.row+1, h.row > 0 && (h.mixed || h.last != o), o
-	h.tripNow = h.opened || h.others.most
+	h.tripNow, h.tripped = h.opened || h.others.most, h.opened // a gate that is half open does not ask
 	h.done(errFailed)
-	h.tripNow = false
-	if !h.gate.Open() {
-		return
-	}
 	switch {
+	case !h.tripped:
 	case h.opened:
 		h.trip(now, "the job that tried it again failed: "+evidence[o][0], cfg)
 	case h.others.most && h.row < cfg.Breaker.Failures:
@@ -131,25 +124,23 @@ func (h *health) failed(now time.Time, o Outcome, cfg *Config) {
 	}
 }
 
-// unreachable takes a connection that took too long: it opens the breaker at once.
-func (h *health) unreachable(now time.Time, e *entry, cfg *Config) {
-	if e.told || e.past || e.epoch != h.epoch {
-		return
+// unreachable takes a connection that took too long: it opens the breaker at once. So what record takes of
+// the job counts no more.
+func (h *health) unreachable(now time.Time, e entry, cfg *Config) {
+	if !e.past && e.epoch == h.epoch {
+		h.row++
+		h.tripAnyway(now, "it took no connection in time", cfg)
 	}
-	e.told = true
-	h.row++
-	h.tripAnyway(now, "it took no connection in time", cfg)
 }
 
 // tripAnyway opens the breaker with one failure, however many there were.
 func (h *health) tripAnyway(now time.Time, why string, cfg *Config) {
 	if h.done == nil && !h.opened {
-		h.done, _ = h.gate.Allow() // which a closed gate does
+		h.done, _ = h.gate() // which a closed gate does
 	}
 	if h.done != nil {
 		h.tripNow = true
 		h.done(errFailed)
-		h.tripNow = false
 	}
 	h.trip(now, why, cfg)
 }
@@ -159,12 +150,12 @@ func (h *health) tripAnyway(now time.Time, why string, cfg *Config) {
 func (h *health) trip(now time.Time, why string, cfg *Config) {
 	s := &cfg.Breaker
 	if !h.opened && now.Sub(h.since) >= s.openMax() {
-		h.trips, h.open = 0, 0
+		h.trips = 0
 	}
+	open := min(s.Open<<min(h.trips, doublings), s.openMax())
 	h.trips++
-	h.open = min(max(2*h.open, s.Open), s.openMax())
 	stretch := 1 + jitter*(2*cfg.Rand.Float64()-1)
-	h.until = now.Add(time.Duration(float64(h.open) * stretch))
+	h.until = now.Add(time.Duration(float64(open) * stretch))
 	h.soonest = now.Add(time.Duration(float64(s.Open) * stretch))
 	h.turn(now, true, why)
 }
@@ -195,11 +186,11 @@ func (h *health) turn(now time.Time, opened bool, why string) {
 	h.done, h.probes = nil, 0
 }
 
-// checked takes a health check: why it failed, or "" if it did not. Two failures in a row open the
+// checked takes a health check: why it failed, or nil if it did not. Two failures in a row open the
 // breaker until the next check is over. One that passed ends the open time that they began; it says little
 // about how jobs fare, so it takes only the growth of any other.
-func (h *health) checked(now time.Time, why string, cfg *Config) {
-	if why == "" {
+func (h *health) checked(now time.Time, why error, cfg *Config) {
+	if why == nil {
 		if h.missed = 0; h.sick && h.opened && h.done == nil {
 			h.until = now
 		}
@@ -211,12 +202,20 @@ func (h *health) checked(now time.Time, why string, cfg *Config) {
 		return
 	}
 	if !h.sick || !h.opened || h.done != nil {
-		h.tripAnyway(now, "health check failed: "+why, cfg)
+		h.tripAnyway(now, "health check failed: "+rootOf(why).Error(), cfg)
 	}
 	h.sick = true
 	if next := now.Add(silence * cfg.Interval); h.until.Before(next) {
 		h.until = next
 	}
+}
+
+// rootOf is the innermost error: those around it repeat the address.
+func rootOf(err error) error {
+	for next := err; next != nil; next = errors.Unwrap(next) {
+		err = next
+	}
+	return err
 }
 
 // hasten lets the probe of an open breaker through as early as if the open time had not
@@ -245,6 +244,33 @@ func (h *health) inARow() string {
 		return fmt.Sprintf("%d failures in a row, the last: %s", h.row, evidence[h.last][0])
 	}
 	return fmt.Sprintf("%d %s in a row", h.row, evidence[h.last][1])
+}
+
+// BreakerState is the state of a breaker, as logs and the admin interface name it.
+type BreakerState string
+
+// The states, a closed set.
+const (
+	// BreakerClosed lets every job through.
+	BreakerClosed BreakerState = "closed"
+	// BreakerHalfOpen lets one job through, the probe, and waits for its verdict.
+	BreakerHalfOpen BreakerState = "half-open"
+	// BreakerOpen lets none through.
+	BreakerOpen BreakerState = "open"
+)
+
+// Breaker is what is known of an upstream's breaker, for people.
+type Breaker struct {
+	// State is closed, half-open or open. It is half-open as soon as its open time is over.
+	State BreakerState `json:"state"`
+	// Why says why it opened; absent while it is closed.
+	Why string `json:"why,omitempty"`
+	// Since is when it opened or closed last; absent if it never did.
+	Since time.Time `json:"since,omitzero"`
+	// Until is when it next lets a job through; absent is now.
+	Until time.Time `json:"until,omitzero"`
+	// Trips counts how often it opened without working for twelve times breaker.open in between.
+	Trips int `json:"trips,omitzero"`
 }
 
 // status is what is known at now. It changes nothing.

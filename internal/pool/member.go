@@ -59,7 +59,7 @@ func newMember(u Upstream, cfg *Config) *member {
 		id:       selection.UpstreamID(u.Address),
 		waiting:  map[*waiting]struct{}{},
 	}
-	m.health.renew(u.Address, cfg)
+	m.health.renew(cfg)
 	return m
 }
 

@@ -25,9 +25,7 @@ type testGate struct {
 	full       bool // it refuses, whatever its state
 }
 
-func (g *testGate) Open() bool { return g.open }
-
-func (g *testGate) Allow() (func(error), error) {
+func (g *testGate) allow() (func(error), error) {
 	if g.full || g.half {
 		return nil, errFailed
 	}
@@ -70,7 +68,7 @@ func (p projects) Len() int                     { return len(p) }
 type fixture struct {
 	*Pool
 	t     testing.TB
-	gates map[string]*testGate
+	gates []*testGate // in the order in which they were made
 }
 
 // must is Claim of a job for which there is an upstream.
@@ -87,12 +85,12 @@ func newFixture(t testing.TB, policy string, n int) *fixture {
 	require.NoError(t, err)
 	detector, err := overload.New("threshold", 100)
 	require.NoError(t, err)
-	f := &fixture{t: t, gates: map[string]*testGate{}}
+	f := &fixture{t: t}
 	f.Pool, err = New(Config{
 		Settings: Settings{Policy: choose, Detector: detector, Interval: 5 * time.Second, Breaker: DefaultBreaker()},
-		Gate: func(address string, trips func(int) bool) Gate {
-			f.gates[address] = &testGate{trips: trips}
-			return f.gates[address]
+		Gate: func(trips func(int) bool) Gate {
+			f.gates = append(f.gates, &testGate{trips: trips})
+			return f.gates[len(f.gates)-1].allow
 		},
 		Rand: rand.New(rand.NewPCG(1, 2)),
 	})

@@ -68,25 +68,11 @@ func (p *Pool) ReportFailed(now time.Time, address string, why error) {
 	p.weigh(now, m)
 }
 
-// rootOf is the innermost error: those around it repeat the address.
-func rootOf(err error) error {
-	for next := err; next != nil; next = errors.Unwrap(next) {
-		err = next
-	}
-	return err
-}
-
 // Checked takes a health check of an upstream into account; why is nil if it passed.
 func (p *Pool) Checked(now time.Time, address string, why error) {
-	m, ok := p.members[address]
-	if !ok || !m.inSet {
-		return
+	if m, ok := p.members[address]; ok && m.inSet {
+		m.health.checked(now, why, &p.cfg)
 	}
-	text := ""
-	if why != nil {
-		text = rootOf(why).Error()
-	}
-	m.health.checked(now, text, &p.cfg)
 }
 
 // Listing takes the cache of an upstream, as it was at an instant, into

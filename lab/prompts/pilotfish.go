@@ -25,10 +25,7 @@ type pilotfish struct {
 }
 
 // open is the breaker of a server that never fails.
-type open struct{}
-
-func (open) Allow() (func(error), error) { return func(error) {}, nil }
-func (open) Open() bool                  { return false }
+func open() (func(error), error) { return func(error) {}, nil }
 
 // must is the value of what cannot fail.
 func must[T any](value T, err error) T {
@@ -45,7 +42,7 @@ func (w *world) newPilotfish(number int) *pilotfish {
 		Settings: pool.Settings{
 			Policy: selection.DefaultExpected(), Detector: must(overload.New("none", 1)), Interval: w.rule.interval, Breaker: pool.DefaultBreaker(),
 		},
-		Gate: func(string, func(int) bool) pool.Gate { return open{} },
+		Gate: func(func(int) bool) pool.Gate { return open },
 		Rand: rng,
 	}))
 	var upstreams []pool.Upstream

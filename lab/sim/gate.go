@@ -18,13 +18,10 @@ type gate struct {
 	half  bool // one job was let through, and its verdict is not there
 }
 
-func newGate(_ string, trips func(inARow int) bool) pool.Gate { return &gate{trips: trips} }
+func newGate(trips func(inARow int) bool) pool.Gate { return (&gate{trips: trips}).allow }
 
-// Open implements pool.Gate.
-func (g *gate) Open() bool { return g.open }
-
-// Allow implements pool.Gate.
-func (g *gate) Allow() (done func(error), err error) {
+// allow is the pool.Gate.
+func (g *gate) allow() (done func(error), err error) {
 	if g.half {
 		return nil, errGate
 	}

@@ -29,19 +29,25 @@ func TestGateAgreesWithTheLibrary(t *testing.T) {
 
 func gatesAgree(t *testing.T, rng *rand.Rand) (opened, refused int) {
 	most := 1 + rng.IntN(6)
-	trips := func(inARow int) bool { return inARow >= most }
-	twin, library := newGate("", trips), breaker.New("", trips)
+	var asked [2][]int // by both: at how many failures in a row
+	trips := func(i int) func(int) bool {
+		return func(inARow int) bool {
+			asked[i] = append(asked[i], inARow)
+			return inARow >= most
+		}
+	}
+	twin, library := &gate{trips: trips(0)}, breaker.New(trips(1))
 	var done [2]func(error) // of both, since they opened or closed last
 	half := false
 	for range 200 {
 		switch {
 		case done[0] == nil || rng.IntN(4) == 0:
-			if twin.Open() {
+			if twin.open {
 				time.Sleep(pool.MinOpen)
 				half = true
 			}
-			ours, err := twin.Allow()
-			theirs, refusal := library.Allow()
+			ours, err := twin.allow()
+			theirs, refusal := library()
 			require.Equal(t, refusal == nil, err == nil)
 			if err == nil {
 				done = [2]func(error){ours, theirs}
@@ -52,12 +58,12 @@ func gatesAgree(t *testing.T, rng *rand.Rand) (opened, refused int) {
 			verdict := []error{nil, errors.New("failed")}[rng.IntN(2)]
 			done[0](verdict)
 			done[1](verdict)
-			if half || twin.Open() {
+			if half || twin.open {
 				done, half = [2]func(error){}, false
 			}
 		}
-		require.Equal(t, library.Open(), twin.Open())
-		if twin.Open() {
+		require.Equal(t, asked[1], asked[0])
+		if twin.open {
 			opened++
 		}
 	}
