@@ -123,7 +123,7 @@ func (a *Assignment) Found(share float64) {
 		return
 	}
 	if !a.moved && a.Cache == selection.NotCached && a.Cost.Placement == 0 {
-		a.pool.home.observe(max(share-a.warm, 0) / (1 - a.warm))
+		a.pool.home.observe(max(share-a.warm, 0)/(1-a.warm), lately)
 	}
 	a.member.life.learn(share*a.bytes-a.warm*a.bytes/belief[selection.AssumedCached], a.parts[0].Bytes, a.kept, a.lost)
 }
@@ -173,8 +173,8 @@ func (a *Assignment) count() {
 		wait := m.unread.left(a.Claimed)
 		a.alone, a.reads = wait == 0, (1-a.warm)*p.fetch(&a.need)
 		m.unread.claim(a.Claimed, a.reads)
-		p.reads.observe(a.reads)
-		p.before.observe(wait / max(p.reads.mean, 1e-9))
+		p.reads.observe(a.reads, lately)
+		p.before.observe(wait/max(p.reads.mean, 1e-9), lately)
 	}
 }
 

@@ -67,7 +67,7 @@ func (p *Pool) comesOnce(project *projectState, c *candidates, first bool) float
 		once = 0
 	}
 	if first && project.id != 0 {
-		p.once.observe(once)
+		p.once.observe(once, lately)
 	}
 	return once * p.once.mean
 }

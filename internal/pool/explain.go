@@ -47,14 +47,7 @@ func (p *Pool) Explain(now time.Time, r Request) ([]Ranked, error) {
 	if s := p.cfg.Shadow; s != nil {
 		ranked[s.Policy.Pick(job, c.views, s.Rand)].Shadow = true
 	}
-	sortRanked(ranked)
-	return ranked, nil
-}
-
-// sortRanked puts the pick first and the rest by cost, or by jobs where the
-// policy names no cost.
-func sortRanked(ranked []Ranked) {
-	slices.SortStableFunc(ranked, func(a, b Ranked) int {
+	slices.SortStableFunc(ranked, func(a, b Ranked) int { // the rest by cost, or by jobs where there is none
 		switch {
 		case a.Picked:
 			return -1
@@ -65,4 +58,5 @@ func sortRanked(ranked []Ranked) {
 		}
 		return cmp.Compare(a.Jobs, b.Jobs)
 	})
+	return ranked, nil
 }

@@ -11,43 +11,45 @@ const (
 	// shrink is how many observations the pool-wide mean counts for while a
 	// project has few of its own.
 	shrink = 2
-	// gain bounds how little a new observation weighs, so that a project that
-	// grows is followed.
-	gain = 0.2
+	// ofProject is as how many observations those of a project count at most, so that a project that
+	// grows is followed; lately is the same of all jobs.
+	ofProject, lately = 5, 100
 	// learnedProjects bounds the projects that are remembered: about 10 MB, and 4 MB more
 	// where a project has near upstreams.
 	learnedProjects = 1 << 16
 )
 
-// durations learns how long something takes, for a project and for all. Durations span
-// decades, so the means are taken of their logarithms.
-type durations struct{ all logMean }
-
-// logMean is a running mean of logarithms of seconds.
-type logMean struct {
+// average is of the last few values; a share is that of ones and zeros.
+type average struct {
 	mean float64
-	n    float64
+	n    float64 // values so far
 }
 
-func (m logMean) with(seconds, least float64) logMean {
-	m.n++
-	m.mean += math.Max(1/m.n, least) * (math.Log(seconds) - m.mean)
-	return m
+// observe takes in a value, as one of so many at most.
+func (a *average) observe(value, most float64) {
+	a.n++
+	a.mean += (value - a.mean) / min(a.n, most)
 }
+
+// durations learns how long something takes, for a project and for all. Durations span
+// decades, so the averages are of their logarithms.
+type durations struct{ all average }
 
 func newDurations(prior time.Duration) *durations {
-	return &durations{all: logMean{mean: math.Log(prior.Seconds()), n: 1}}
+	return &durations{all: average{mean: logOf(prior), n: 1}}
 }
 
-// observe learns that it took d for the project with that mean.
-func (f *durations) observe(project *logMean, d time.Duration) {
-	s := math.Max(d.Seconds(), 0.001)
-	f.all = f.all.with(s, 0.01)
-	*project = project.with(s, gain)
+// logOf is the logarithm of a time in seconds.
+func logOf(d time.Duration) float64 { return math.Log(max(d.Seconds(), 0.001)) }
+
+// observe learns that it took d for the project with that average.
+func (f *durations) observe(project *average, d time.Duration) {
+	f.all.observe(logOf(d), lately)
+	project.observe(logOf(d), ofProject)
 }
 
-// expected is how long it will take for the project with that mean, in seconds.
-func (f *durations) expected(project logMean) float64 {
+// expected is how long it will take for the project with that average, in seconds.
+func (f *durations) expected(project average) float64 {
 	return math.Exp((project.mean*project.n + f.all.mean*shrink) / (project.n + shrink))
 }
 
@@ -101,14 +103,6 @@ func (f *fetchModel) observe(bytes, took, answer float64) {
 	default:
 		f.perByte = min(max(f.perByte*step, perByteLeast), perByteMost)
 	}
-}
-
-// average is of the last hundred or so values; a share is that of ones and zeros.
-type average struct{ mean, n float64 }
-
-func (a *average) observe(value float64) {
-	a.n = min(a.n+1, 100)
-	a.mean += (value - a.mean) / a.n
 }
 
 func seconds(s float64) time.Duration { return time.Duration(s * float64(time.Second)) }

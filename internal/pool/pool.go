@@ -61,7 +61,7 @@ type Pool struct {
 	service             float64 // how long a core takes for a job, in the median, in seconds; 0 is unknown
 
 	near   []*member        // of the last claim, used again by the next
-	best   [near]placed     // likewise
+	best   []placed         // likewise
 	memory candidates       // the same
 	costs  []selection.Cost // the same
 	shadow []selection.Cost // the same, of the shadow

@@ -1,5 +1,12 @@
 package pool
 
+import (
+	"cmp"
+	"slices"
+
+	"example.org/pilotfish/pkg/selection"
+)
+
 const (
 	// nearFrom is how many upstreams a pool must have before a claim looks at the near
 	// ones alone, and near is how many are near: the first in the project's rendezvous
@@ -21,12 +28,12 @@ type projectState struct {
 	open int    // assignments
 	seen bool   // there was a job of it before, here or at an upstream
 
-	answers      logMean // how long they take to begin where its data is cached
-	lengths      logMean // how long its jobs take once they run
-	usual        logMean // how long its answers take to begin, upstreams' slowness aside
+	answers      average // how long they take to begin where its data is cached
+	lengths      average // how long its jobs take once they run
+	usual        average // how long its answers take to begin, upstreams' slowness aside
 	listed, told float64 // bytes of its data, by cache listings and by jobs; 0 is not known
 
-	near   *[near]uint16 // places in the set of the upstreams that are near; nil is not known
+	near   *[near]uint16 // places of the near upstreams in the set, which discovery bounds to 10,000; nil is not known
 	nearOf uint64        // the number of that set
 }
 
@@ -64,4 +71,41 @@ func (p *projectStates) state(id uint64, keep bool) *projectState {
 		p.put(id, s)
 	}
 	return s
+}
+
+// nearby returns the members of the set that are near the project, the first in its
+// rendezvous order first. It returns nil where a claim must look at all. What it returns is
+// valid until the next call.
+func (p *Pool) nearby(project *projectState) []*member {
+	if project.id == 0 || len(p.set) < nearFrom {
+		return nil
+	}
+	if project.near == nil || project.nearOf != p.sets {
+		places := p.first(project.id)
+		project.near, project.nearOf = &places, p.sets
+	}
+	p.near = p.near[:0]
+	for _, place := range project.near {
+		p.near = append(p.near, p.set[place])
+	}
+	return p.near
+}
+
+// first returns the places of the first members in the project's rendezvous order. It
+// keeps those alone in order, which is far less work than to sort all.
+func (p *Pool) first(project uint64) (places [near]uint16) {
+	best := p.best[:0]
+	for i, m := range p.set {
+		one := placed{uint16(i), selection.Rendezvous(project, m.id, m.Weight)}
+		if len(best) == near && one.score <= best[near-1].score {
+			continue
+		}
+		at, _ := slices.BinarySearchFunc(best, one, func(a, b placed) int { return cmp.Compare(b.score, a.score) })
+		best = slices.Insert(best[:min(len(best), near-1)], at, one)
+	}
+	p.best = best
+	for i, one := range best {
+		places[i] = one.place
+	}
+	return places
 }

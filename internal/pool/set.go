@@ -19,19 +19,20 @@ func (p *Pool) Set(now time.Time, upstreams []Upstream) (joined, left []string) 
 		if u.Weight == 0 {
 			u.Weight = 1
 		}
-		m, known := p.members[u.Address]
-		switch {
-		case known && m.inSet:
-			continue // named twice
-		case !known:
+		m := p.members[u.Address]
+		if m == nil {
 			m = newMember(u, &p.cfg)
 			p.members[u.Address] = m
-			fallthrough
-		case !slices.Contains(before, m):
+		} else if m.inSet {
+			continue // named twice
+		}
+		joins := !slices.Contains(before, m)
+		if joins {
 			joined = append(joined, u.Address)
-			p.enter(now, m)
-		case !u.StartedAt.Equal(m.StartedAt) && !m.StartedAt.IsZero(): // it restarted in place
-			p.enter(now, m)
+		}
+		if joins || !u.StartedAt.Equal(m.StartedAt) && !m.StartedAt.IsZero() { // or it restarted in place
+			m.forget(&p.cfg)
+			m.entered = now
 		}
 		m.Upstream, m.inSet = u, true
 		p.set = append(p.set, m)
@@ -51,12 +52,6 @@ func (p *Pool) Set(now time.Time, upstreams []Upstream) (joined, left []string) 
 		p.forgetIfGone(now, m)
 	}
 	return joined, left
-}
-
-// enter begins with what an upstream is that comes into the set, or restarted.
-func (p *Pool) enter(now time.Time, m *member) {
-	m.forget(&p.cfg)
-	m.entered = now
 }
 
 func byAddress(a, b *member) int { return strings.Compare(a.Address, b.Address) }

@@ -21,15 +21,14 @@ const (
 // compareTimes takes in how long an answer at m took to begin, the wait aside.
 func (p *Pool) compareTimes(m *member, project *projectState, took time.Duration) {
 	s, usual := &m.slowness, &project.usual
-	seconds := math.Max(took.Seconds(), 0.001)
 	known := usual.n >= enoughOfProject
 	if known {
-		s.part += timesGain * (math.Log(seconds) - usual.mean - s.part)
+		s.part += timesGain * (logOf(took) - usual.mean - s.part)
 		s.part *= 1 - timesGain/20 // an upstream is like the others unless jobs show that it is not
 		s.answers++
 	}
 	if !s.slow || !known {
-		*usual = usual.with(seconds/math.Exp(s.part), timesGain)
+		usual.observe(logOf(took)-s.part, 1/timesGain)
 	}
 	switch {
 	case s.slow:

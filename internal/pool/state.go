@@ -82,17 +82,17 @@ func (p *Pool) States(now time.Time) []State {
 // Panic reports whether breakers are ignored, because those of all upstreams that take new jobs
 // are open.
 func Panic(states []State) bool {
-	takers, shut := 0, 0
+	shut := false
 	for i := range states {
 		switch states[i].Reason {
 		case Drains, Drained:
-			continue
 		case Shut:
-			shut++
+			shut = true
+		default:
+			return false
 		}
-		takers++
 	}
-	return takers > 0 && shut == takers
+	return shut
 }
 
 // state is what is known of m, but for whether it is eligible.
