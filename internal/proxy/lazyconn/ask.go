@@ -11,11 +11,10 @@ type Sender interface{ Sent(n int, err error) }
 
 // question is what a call of Ask is about.
 type question struct {
-	whenAsked func(fd uintptr) bool // ask, made once
-	sender    Sender                // nil once the message was sent
-	size      int
-	reused    bool
-	stale     bool
+	sender  Sender // nil once the message was sent
+	message []byte
+	reused  bool
+	stale   bool
 }
 
 // Ask writes a message, and waits until there is something to read. The error is the
@@ -26,54 +25,55 @@ type question struct {
 // ready again, and must then look whether something has come meanwhile: one system call
 // more for each message.
 func (c *Conn) Ask(message []byte, s Sender, reused bool) error {
-	if c.raw == nil {
+	if !c.Lazy() {
 		if reused && c.More() {
 			return ErrStale
 		}
 		s.Sent(c.Conn.Write(message))
 		return c.Await()
 	}
-	c.sender, c.size, c.reused, c.stale = s, len(message), reused, false
-	c.rest = message
+	c.sender, c.message, c.reused, c.stale = s, message, reused, false
 	err := c.raw.Read(c.whenAsked)
-	switch {
-	case c.stale:
-		c.sender, c.rest = nil, nil
+	if c.stale {
+		c.sender, c.message = nil, nil
 		return ErrStale
-	case err != nil && c.Failed == nil:
+	}
+	if err != nil && c.Failed == nil {
 		c.Failed = err
 	}
-	if c.sender != nil { // the socket did not take all of it at once, or the connection has failed
-		if err == nil {
-			rest := c.rest
-			n, failed := c.Write(rest)
-			c.rest, err = rest[n:], failed
-		}
-		c.sent(err)
+	if c.sender != nil { // no look was possible: the connection was interrupted, or has failed
+		c.sent(0, err)
 	}
 	return c.Await()
 }
 
-// ask looks, writes what the socket takes, and then reads what has come. It reports
-// whether the wait is over.
+// ask looks, writes the message, and then reads what has come. It reports whether the wait is over.
 func (c *Conn) ask(fd uintptr) bool {
-	if c.sender == nil {
-		return c.fill(fd)
-	}
 	came := c.fill(fd)
+	if c.sender == nil {
+		return came
+	}
 	if c.stale = came && c.reused; c.stale {
 		return true
 	}
-	if !c.put(fd) {
-		return true
+	return c.send(fd) != nil || came // after an error, nothing may come anymore that ends the wait
+}
+
+// send writes the message.
+func (c *Conn) send(fd uintptr) error {
+	n, err := tryWrite(fd, c.message)
+	if errors.Is(err, errAgain) { // the socket does not take all of it at once
+		var more int
+		more, err = c.Write(c.message[n:])
+		n += more
 	}
-	c.sent(c.unwritten)
-	return came || c.unwritten != nil // or nothing may come anymore that ends the wait
+	c.sent(n, err)
+	return err
 }
 
 // sent tells how the message was sent.
-func (c *Conn) sent(err error) {
-	s, n := c.sender, c.size-len(c.rest)
-	c.sender, c.rest = nil, nil
+func (c *Conn) sent(n int, err error) {
+	s := c.sender
+	c.sender, c.message = nil, nil
 	s.Sent(n, err)
 }

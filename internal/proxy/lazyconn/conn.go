@@ -24,20 +24,17 @@ type Conn struct {
 	Failed error
 
 	buffers *Buffers
-	raw     syscall.RawConn // nil where every read waits, as on a pipe
 	secure  bool            // by TLS
-	under   syscall.RawConn // what a TLS connection is made over; nil on others
+	raw     syscall.RawConn // the socket, also below TLS; nil where there is none, as on a pipe
 
-	// A read that does not wait: its two forms, made once, and what they leave.
-	whenReady, once func(fd uintptr) bool
-	now             bool
-	fd              uintptr
-	filled          bool
+	// What raw repeats until it reports true, made once: fill, ask and put.
+	whenReady, whenAsked, whenTaken func(fd uintptr) bool
 
-	// A write: its form, made once, and what it leaves.
-	whenTaken func(fd uintptr) bool
-	rest      []byte
-	unwritten error
+	now bool // Read does not wait
+	fd  uintptr
+
+	rest      []byte // what is left of a write
+	unwritten error  // and why
 
 	question // of Ask
 }
@@ -57,28 +54,17 @@ var errAgain = errors.New("nothing can be read or written yet")
 func New(nc net.Conn, buffers *Buffers) *Conn {
 	c := &Conn{Conn: nc, buffers: buffers}
 	if secure, ok := nc.(interface{ NetConn() net.Conn }); ok {
-		c.secure = true
-		if sc, ok := secure.NetConn().(syscall.Conn); ok {
-			c.under, _ = sc.SyscallConn() // fails only on a connection that is closed already
-		}
+		c.secure, nc = true, secure.NetConn()
 	}
 	if sc, ok := nc.(syscall.Conn); ok && canTryRead {
-		if raw, err := sc.SyscallConn(); err == nil {
-			c.raw = raw
-			c.whenReady = c.fill
-			c.whenTaken = c.put
-			c.whenAsked = c.ask
-			c.once = func(fd uintptr) bool {
-				c.filled = c.fill(fd)
-				return true
-			}
-		}
+		c.raw, _ = sc.SyscallConn() // fails only on a connection that is closed already
 	}
+	c.whenReady, c.whenAsked, c.whenTaken = c.fill, c.ask, c.put
 	return c
 }
 
-// Lazy reports whether the connection can wait without a buffer.
-func (c *Conn) Lazy() bool { return c.raw != nil }
+// Lazy reports whether the connection can wait without a buffer. On others, every read waits.
+func (c *Conn) Lazy() bool { return c.raw != nil && !c.secure }
 
 // Read reads for the buffer, or past it.
 func (c *Conn) Read(p []byte) (n int, err error) {
@@ -101,15 +87,10 @@ func (c *Conn) Read(p []byte) (n int, err error) {
 
 // buffer gives the connection a buffer, if it has none.
 func (c *Conn) buffer() {
-	if c.In != nil {
-		return
+	if c.In == nil {
+		c.In = c.buffers.pool.Get().(*bufio.Reader)
+		c.In.Reset(c)
 	}
-	in, ok := c.buffers.pool.Get().(*bufio.Reader)
-	if !ok {
-		panic("BUG: lazyconn: the pool of buffers holds something else")
-	}
-	in.Reset(c)
-	c.In = in
 }
 
 // Release gives the buffer back. What is in it is lost.
@@ -144,7 +125,7 @@ func (c *Conn) Await() error {
 	if c.In != nil && c.In.Buffered() > 0 {
 		return nil
 	}
-	if c.raw != nil {
+	if c.Lazy() {
 		if err := c.raw.Read(c.whenReady); err != nil && c.Failed == nil {
 			c.Failed = err
 		}
@@ -155,18 +136,29 @@ func (c *Conn) Await() error {
 }
 
 // More reports whether there is something to read now, or the reason why there
-// never will be. Where that cannot be told without waiting, there is not.
+// never will be. Where that cannot be told without waiting, there is not. What has come
+// on an idle TLS connection is its end, for nothing else comes unasked.
 func (c *Conn) More() bool {
 	switch {
 	case c.In != nil && c.In.Buffered() > 0, c.Failed != nil:
 		return true
 	case c.raw == nil:
-		return c.under != nil && c.ended()
+		return false
 	}
-	if err := c.raw.Read(c.once); err != nil && c.Failed == nil {
+	var came bool
+	err := c.raw.Read(func(fd uintptr) bool {
+		if c.secure {
+			_, err := peek(fd)
+			came = !errors.Is(err, errAgain)
+		} else {
+			came = c.fill(fd)
+		}
+		return true
+	})
+	if err != nil && c.Failed == nil {
 		c.Failed = err
 	}
-	return c.filled || c.Failed != nil
+	return came || c.Failed != nil
 }
 
 // Drained reports whether nothing was received beyond what was read. Call it before the
@@ -188,17 +180,6 @@ func (c *Conn) Drained() bool {
 	return n == 0 && errors.Is(err, os.ErrDeadlineExceeded)
 }
 
-// ended reports whether something has come on an idle TLS connection: it is its
-// end, for nothing else comes unasked.
-func (c *Conn) ended() (yes bool) {
-	err := c.under.Read(func(fd uintptr) bool {
-		_, err := peek(fd)
-		yes = !errors.Is(err, errAgain)
-		return true
-	})
-	return yes || err != nil
-}
-
 // WaitForEnd waits, without reading, until the other side has ended the
 // connection or sends something, or until the read deadline. It reports whether
 // the connection has ended. Nothing may be read meanwhile.
@@ -214,7 +195,7 @@ func (c *Conn) WaitForEnd() (ended bool) {
 
 // Write writes all of p. It waits, until the write deadline, while the other side takes no more.
 func (c *Conn) Write(p []byte) (int, error) {
-	if c.raw == nil {
+	if !c.Lazy() {
 		return c.Conn.Write(p)
 	}
 	c.rest = p
