@@ -105,14 +105,9 @@ func NewServer(h http.Handler, cfg ServerConfig) (*Server, error) {
 	if cfg.Unframed {
 		return all, nil
 	}
-	var err error
-	all.plain, err = submitterserver.New(submitterserver.Config{
+	all.plain = submitterserver.New(submitterserver.Config{
 		Handler: h, Base: base, HeaderTimeout: headTime, IdleTimeout: cfg.IdleTimeout, ErrorLog: cfg.ErrorLog,
 	})
-	if err != nil {
-		cut(err)
-		return nil, err
-	}
 	return all, nil
 }
 

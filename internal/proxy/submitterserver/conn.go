@@ -15,14 +15,9 @@ import (
 	"example.org/pilotfish/internal/proxy/lazyconn"
 )
 
-const (
-	// newTime is how long a connection may be new, in a shutdown, before it counts
-	// as idle: its first request may be on its way.
-	newTime = 5 * time.Second
-	// lastReading bounds how long what a submitter still sends is read after its
-	// answer: closing at once would reset the connection, and lose the answer.
-	lastReading = 500 * time.Millisecond
-)
+// newTime is how long a connection may be new, in a shutdown, before it counts
+// as idle: its first request may be on its way.
+const newTime = 5 * time.Second
 
 // conn is the connection of one submitter. Its goroutine serves one request
 // after the other.
@@ -57,7 +52,9 @@ func (s *Server) newConn(lazy *lazyconn.Conn, tcp tcpConn, hand func(net.Conn)) 
 	c := &conn{Conn: lazy, tcp: tcp, server: s, hand: hand, remote: tcp.RemoteAddr().String(), since: time.Now()}
 	c.ctx, c.cancel = context.WithCancel(context.WithValue(s.cfg.Base, http.LocalAddrContextKey, tcp.LocalAddr()))
 	c.response.conn = c
-	s.track(c, true)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.conns[c] = struct{}{}
 	return c
 }
 
@@ -90,7 +87,9 @@ func (c *conn) serve() {
 // forget ends all that is known of the connection.
 func (c *conn) forget() {
 	c.cancel()
-	c.server.track(c, false)
+	c.server.mu.Lock()
+	delete(c.server.conns, c)
+	c.server.mu.Unlock()
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.idle = false
@@ -155,7 +154,7 @@ func (c *conn) begins() error {
 func (c *conn) becomeIdle(until time.Time) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.server.closing.Load() && !c.isNew() {
+	if c.server.closing.Load() && (c.served > 0 || time.Since(c.since) > newTime) {
 		return false
 	}
 	if c.armed.IsZero() || c.armed.After(until) {
@@ -173,9 +172,6 @@ func (c *conn) interruptIdle() {
 		c.arm(time.Unix(1, 0))
 	}
 }
-
-// isNew reports whether the connection's first request may be on its way. c.mu must be held.
-func (c *conn) isNew() bool { return c.served == 0 && time.Since(c.since) <= newTime }
 
 // request reads a plain request whose head has come whole. For all else there is
 // none, and seen is what was read.
@@ -217,7 +213,7 @@ func (c *conn) handOn(seen []byte) {
 	c.Release()
 	c.forget()
 	_ = c.SetDeadline(time.Time{}) // fails only on a closed connection, which net/http finds out
-	c.hand(&seenConn{c.tcp, seen})
+	c.hand(&seenConn{c.tcp, io.MultiReader(bytes.NewReader(seen), c.tcp)})
 }
 
 // prefaced reports whether HTTP/2's preface may begin so.
@@ -230,12 +226,9 @@ func prefaced(seen []byte) bool {
 // refusePreface answers a preface that follows a request. The connection speaks HTTP/1.1:
 // who began it may not be who sends this. Handed on, net/http would take it for a new one.
 func (c *conn) refusePreface() {
-	_ = c.SetWriteDeadline(time.Now().Add(lastReading)) // if this fails, so does the write
-	_, err := io.WriteString(c.tcp, "HTTP/1.1 400 Bad Request\r\n"+
+	_ = c.SetWriteDeadline(time.Now().Add(time.Second)) // if this fails, so does the write
+	_, _ = io.WriteString(c.tcp, "HTTP/1.1 400 Bad Request\r\n"+
 		"Content-Type: text/plain; charset=utf-8\r\nConnection: close\r\n\r\n400 Bad Request")
-	if err == nil {
-		c.readLast()
-	}
 }
 
 // call lets the handler answer a request, and reports whether it returned without a panic.
@@ -256,25 +249,9 @@ func (c *conn) call(r *http.Request) (done bool) {
 // connection can serve another.
 func (c *conn) finish(r *http.Request, done bool) bool {
 	c.end()
-	w, unread := &c.response, false
+	unread := false
 	if b, ok := r.Body.(*body); ok {
-		unread = b.close()
+		unread = b.unread()
 	}
-	if !done {
-		return false
-	}
-	err := w.finish(unread)
-	if err == nil && unread {
-		c.readLast()
-	}
-	return err == nil && !w.close
-}
-
-// readLast tells the submitter that no more comes, and reads what it still sends.
-func (c *conn) readLast() {
-	if c.tcp.CloseWrite() != nil {
-		return
-	}
-	_ = c.SetReadDeadline(time.Now().Add(lastReading)) // if this fails, so does reading
-	_, _ = io.Copy(io.Discard, c.tcp)
+	return done && c.response.finish(unread) == nil && !c.response.close
 }

@@ -45,8 +45,7 @@ func servingAs(t testing.TB, cfg Config, wrap func(net.Conn) net.Conn) *served {
 	t.Helper()
 	base, cut := context.WithCancel(context.Background())
 	cfg.Base = base
-	s, err := New(cfg)
-	require.NoError(t, err)
+	s := New(cfg)
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(t, err)
 	all := &served{Server: s, address: l.Addr().String(), http: &http.Server{Handler: cfg.Handler, ErrorLog: quiet()}, behind: make(chan struct{}, 100)}

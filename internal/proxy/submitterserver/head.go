@@ -16,11 +16,8 @@ func (w *response) WriteHeader(status int) {
 		return
 	}
 	if w.room == nil {
-		room, ok := outs.Get().(*[outSize]byte)
-		if !ok {
-			panic("BUG: submitterserver: the pool of buffers holds something else")
-		}
-		w.room, w.out = room, room[:0]
+		w.room = outs.Get().(*[outSize]byte)
+		w.out = w.room[:0]
 	}
 	w.status(status)
 	if status < 200 && status != http.StatusSwitchingProtocols {
@@ -38,15 +35,14 @@ func (w *response) WriteHeader(status int) {
 }
 
 func (w *response) status(status int) {
+	text := http.StatusText(status)
+	if text == "" {
+		text = "status code " + strconv.Itoa(status)
+	}
 	w.out = append(w.out, "HTTP/1.1 "...)
 	w.out = strconv.AppendInt(w.out, int64(status), 10)
 	w.out = append(w.out, ' ')
-	if text := http.StatusText(status); text != "" {
-		w.out = append(w.out, text...)
-	} else {
-		w.out = append(w.out, "status code "...)
-		w.out = strconv.AppendInt(w.out, int64(status), 10)
-	}
+	w.out = append(w.out, text...)
 	w.out = append(w.out, "\r\n"...)
 }
 

@@ -29,10 +29,8 @@ type response struct {
 	close    bool  // the connection ends after the answer
 	err      error // of a write; it stands for all later ones
 
-	out   []byte // what was not sent yet
-	room  *[outSize]byte
-	parts [3][]byte
-	bufs  net.Buffers
+	out  []byte // what was not sent yet
+	room *[outSize]byte
 
 	armed time.Time // the connection's write deadline
 }
@@ -64,26 +62,23 @@ func (w *response) Write(p []byte) (int, error) {
 		return 0, http.ErrContentLength
 	}
 	w.sent += int64(len(p))
+	var end []byte
 	if w.chunked {
 		w.out = strconv.AppendInt(w.out, int64(len(p)), 16)
 		w.out = append(w.out, "\r\n"...)
+		end = chunkEnd
 	}
-	const end = len("\r\n")
-	if len(w.out)+len(p)+end <= outSize {
-		w.out = append(w.out, p...)
-		if w.chunked {
-			w.out = append(w.out, "\r\n"...)
-		}
+	if len(w.out)+len(p)+len(end) <= outSize {
+		w.out = append(append(w.out, p...), end...)
 		return len(p), w.err
 	}
-	w.parts = [3][]byte{w.out, p, nil}
-	w.bufs = w.parts[:2]
-	if w.chunked {
-		w.parts[2] = chunkEnd
-		w.bufs = w.parts[:3]
+	if w.err == nil {
+		parts := net.Buffers{w.out, p, end}
+		_, w.err = parts.WriteTo(w.conn.tcp) // a socket writes them with one call
 	}
-	if err := w.send(); err != nil {
-		return 0, err
+	w.out = w.room[:0]
+	if w.err != nil {
+		return 0, w.err
 	}
 	return len(p), nil
 }
@@ -95,33 +90,13 @@ func (w *response) FlushError() error {
 	if !w.wrote && len(w.out) == 0 {
 		w.WriteHeader(http.StatusOK)
 	}
-	if len(w.out) == 0 {
-		return w.err
+	if len(w.out) > 0 {
+		if w.err == nil {
+			_, w.err = w.conn.Write(w.out)
+		}
+		w.out = w.room[:0]
 	}
-	w.parts[0] = w.out
-	w.bufs = w.parts[:1]
-	return w.send()
-}
-
-// send sends bufs.
-func (w *response) send() error {
-	w.out = w.room[:0]
-	if w.err == nil {
-		w.err = w.write()
-	}
-	w.parts = [3][]byte{}
 	return w.err
-}
-
-// write writes bufs, as far as they go.
-func (w *response) write() error {
-	if len(w.bufs) > 1 {
-		_, err := w.bufs.WriteTo(w.conn.tcp) // a socket writes them with one call
-		return err
-	}
-	n, err := w.conn.Write(w.bufs[0])
-	w.bufs[0] = w.bufs[0][n:]
-	return err
 }
 
 // latest is by how much a write deadline may be earlier than the one that was set last: to set one for
@@ -137,9 +112,14 @@ func (w *response) SetWriteDeadline(at time.Time) error {
 	return nil
 }
 
-// SetReadDeadline bounds the reads of the body that follow.
+// SetReadDeadline bounds the reads of the body that follow, and one that waits.
 func (w *response) SetReadDeadline(at time.Time) error {
-	w.conn.wantReadDeadline(at)
+	c := w.conn
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.wanted = at; c.reading {
+		c.arm(at)
+	}
 	return nil
 }
 

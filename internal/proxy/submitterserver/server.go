@@ -8,10 +8,11 @@ package submitterserver
 
 import (
 	"context"
-	"errors"
 	"log"
+	"maps"
 	"net"
 	"net/http"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -43,14 +44,11 @@ type Server struct {
 }
 
 // New returns a server.
-func New(cfg Config) (*Server, error) {
-	if cfg.Handler == nil || cfg.Base == nil || cfg.HeaderTimeout <= 0 || cfg.IdleTimeout <= 0 {
-		return nil, errors.New("submitterserver: Handler, Base, HeaderTimeout and IdleTimeout are required")
-	}
+func New(cfg Config) *Server {
 	if cfg.ErrorLog == nil {
 		cfg.ErrorLog = log.Default()
 	}
-	return &Server{cfg: cfg, buffers: lazyconn.NewBuffers(maxHead), conns: map[*conn]struct{}{}}, nil
+	return &Server{cfg: cfg, buffers: lazyconn.NewBuffers(maxHead), conns: map[*conn]struct{}{}}
 }
 
 // Listen serves the connections that l accepts. The listener that it returns accepts
@@ -123,26 +121,11 @@ func (f *front) Close() error {
 	return f.Listener.Close()
 }
 
-// track adds a connection, or takes it out.
-func (s *Server) track(c *conn, on bool) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if on {
-		s.conns[c] = struct{}{}
-	} else {
-		delete(s.conns, c)
-	}
-}
-
 // all returns the connections.
 func (s *Server) all() []*conn {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	all := make([]*conn, 0, len(s.conns))
-	for c := range s.conns {
-		all = append(all, c)
-	}
-	return all
+	return slices.Collect(maps.Keys(s.conns))
 }
 
 // Shutdown closes the connections that wait for a request, and waits until the

@@ -37,18 +37,16 @@ func (c *conn) watchLater() {
 // leaves the timer alone: stopping and setting it would cost more.
 func (c *conn) tick() {
 	c.mu.Lock()
-	if !c.serving || c.unread {
-		c.ticking = false
-		c.mu.Unlock()
-		return
-	}
-	if c.seen != c.served {
-		c.seen = c.served
-		c.timer.Reset(watchAfter)
-		c.mu.Unlock()
-		return
-	}
 	c.ticking = false
+	switch {
+	case !c.serving || c.unread:
+		c.mu.Unlock()
+		return
+	case c.seen != c.served:
+		c.watchLater()
+		c.mu.Unlock()
+		return
+	}
 	watch := make(chan struct{})
 	c.watch = watch
 	c.arm(time.Time{})
@@ -88,17 +86,6 @@ func (c *conn) reads(on bool) {
 	c.reading = on
 	c.arm(c.wanted)
 	c.Failed = nil
-}
-
-// wantReadDeadline takes the handler's deadline for reads of the body, also for
-// one that waits.
-func (c *conn) wantReadDeadline(at time.Time) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.wanted = at
-	if c.reading {
-		c.arm(at)
-	}
 }
 
 // mustEnd reports whether the connection ends after the answer that begins now:
