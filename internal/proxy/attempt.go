@@ -3,6 +3,7 @@ package proxy
 import (
 	"errors"
 	"fmt"
+	"io"
 	"net/http"
 	"time"
 
@@ -11,6 +12,13 @@ import (
 	"example.org/pilotfish/internal/pool"
 	"example.org/pilotfish/internal/proxy/upstreamclient"
 	"example.org/pilotfish/internal/record"
+)
+
+// Bounds of the body of a response that is kept while the job is tried elsewhere. A longer one
+// is passed on instead, one that takes longer is lost.
+const (
+	maxRefusal  = 64 << 10
+	refusalTime = time.Second
 )
 
 // attempt is one try at one upstream, from the claim of its lease on.
@@ -51,25 +59,19 @@ func (x *exchange) attempt(now time.Time, begun bool) (*failure, error) {
 func (x *exchange) newAttempt(now time.Time) *attempt {
 	x.under = attempt{x: x}
 	a, lease := &x.under, x.book.Lease
-	expect(x.header, x.p.cfg.ExpectedHeader, lease.Expected, &x.expected)
+	expect(x.header, x.p.cfg.ExpectedHeader, lease.Expected)
 	a.left, a.last = x.book.Job.TimeLeft(now)
 	a.request = upstreamclient.Request{
 		Address: lease.Address, Host: x.r.Host, Method: x.r.Method, Target: x.target,
 		Header: x.header, Fresh: lease.Fresh, ConnectTimeout: lease.ConnectTimeout, Deadline: now.Add(a.left),
 		Withdrawal: &x.withdrawal, Interim: a,
 	}
-	a.setBody()
-	return a
-}
-
-// setBody makes the request send the body from its beginning.
-func (a *attempt) setBody() {
-	body := a.x.body
-	if body.Whole() {
-		a.request.Whole = body.Bytes()
+	if x.body.Whole() {
+		a.request.Whole = x.body.Bytes()
 	} else {
-		a.request.Body, a.request.Length = body.NewReader(), body.Len()
+		a.request.Body, a.request.Length = x.body.NewReader(), x.body.Len()
 	}
+	return a
 }
 
 // receive passes a response on, or keeps it if it says that the job was not started, or is unwanted.
@@ -102,12 +104,13 @@ func (a *attempt) refused(response *upstreamclient.Response, begun bool, f *fail
 	if a.lost(f); done && !f.next.Again {
 		return nil, a.pass(response, nil)
 	}
-	answer, err := readRefusal(response, time.Now().Add(refusalTime))
+	response.Until = time.Now().Add(refusalTime)
+	body, err := io.ReadAll(io.LimitReader(response, maxRefusal+1))
 	switch {
-	case len(answer.body) > maxRefusal && (done || !begun):
-		return nil, a.pass(response, answer.body)
+	case len(body) > maxRefusal && (done || !begun):
+		return nil, a.pass(response, body)
 	case err == nil:
-		answer.done, f.refusal = done, answer
+		f.refusal = &refusal{done, response, body}
 	}
 	return f, nil
 }

@@ -1,12 +1,12 @@
 package proxy
 
 import (
-	"context"
 	"errors"
 	"time"
 
 	"example.org/pilotfish/internal/dispatch"
 	"example.org/pilotfish/internal/pool"
+	"example.org/pilotfish/internal/proxy/upstreamclient"
 	"example.org/pilotfish/internal/record"
 )
 
@@ -30,13 +30,18 @@ func (x *exchange) attempts() error {
 		}
 		x.withdrawal.Reset() // nothing is withdrawn between two attempts
 		known.add(lost)
-		if !lost.next.Again {
+		if !lost.next.Again || !x.pause(lost.next.Pause) {
 			return x.exhausted(known, lost.err)
 		}
-		if err := x.pause(lost.next.Pause); err != nil {
-			return x.exhausted(known, err)
-		}
 	}
+}
+
+// refusal is an upstream's whole response that says that it did not start the
+// job, or an unwanted one. It is passed on only if no other upstream does better.
+type refusal struct {
+	done     bool                     // the upstream has done the job
+	response *upstreamclient.Response // read to its end, and closed
+	body     []byte
 }
 
 // lessons are what the failed attempts of a job have shown.
@@ -74,23 +79,15 @@ func (x *exchange) exhausted(known lessons, err error) error {
 	return err
 }
 
-// pause waits before the next attempt, until the job's deadline at most.
-func (x *exchange) pause(d time.Duration) error {
-	if d == 0 {
-		return nil
-	}
+// pause waits before the next attempt, until the job's deadline at most. It reports whether
+// the job may go on.
+func (x *exchange) pause(d time.Duration) bool {
 	if at := x.book.Job.Deadline; !at.IsZero() {
 		d = min(d, time.Until(at))
 	}
-	timer := time.NewTimer(d)
-	defer timer.Stop()
 	select {
-	case <-timer.C:
-		if x.book.Job.Late(time.Now()) {
-			return record.ErrDeadline
-		}
-		return nil
+	case <-time.After(d):
 	case <-x.r.Context().Done():
-		return context.Cause(x.r.Context())
 	}
+	return x.r.Context().Err() == nil && !x.book.Job.Late(time.Now())
 }

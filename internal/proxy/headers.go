@@ -27,23 +27,17 @@ func target(r *http.Request) (string, error) {
 	default:
 		return "", fmt.Errorf("%w: %q", record.ErrTarget, raw)
 	}
-	for i := range len(raw) {
-		if !inTarget(raw[i]) {
-			return "", fmt.Errorf("%w: byte %q at position %d of %q", record.ErrTarget, raw[i:i+1], i+1, raw)
-		}
+	if i := strings.IndexFunc(raw, notInTarget); i >= 0 {
+		return "", fmt.Errorf("%w: byte %q at position %d of %q", record.ErrTarget, raw[i:i+1], i+1, raw)
 	}
 	return raw, nil
 }
 
-// inTarget reports whether a byte may stand in a request target (RFC 9112, 3.2,
+// notInTarget reports whether a character must not stand in a request target (RFC 9112, 3.2,
 // and RFC 3986). Brackets may, which many submitters do not escape in a query;
 // escapes are not decoded here, so that wrong ones pass.
-func inTarget(b byte) bool {
-	switch {
-	case b <= ' ', b >= 0x7f:
-		return false
-	}
-	return !strings.ContainsRune("\"#<>\\^`{|}", rune(b))
+func notInTarget(r rune) bool {
+	return r <= ' ' || r >= 0x7f || strings.ContainsRune("\"#<>\\^`{|}", r)
 }
 
 // outgoingHeader makes what goes to an upstream out of the submitter's header, in
@@ -66,11 +60,10 @@ func outgoingHeader(r *http.Request) http.Header {
 }
 
 // expect puts into a header how many seconds the job is expected to take, if that is known
-// and the submitter has not said it. value is memory for the header's value.
-func expect(h http.Header, name string, seconds float64, value *[1]string) {
-	if name = textproto.CanonicalMIMEHeaderKey(name); name != "" && seconds > 0 && len(h[name]) == 0 {
-		value[0] = strconv.FormatFloat(seconds, 'f', 3, 64)
-		h[name] = value[:]
+// and the submitter has not said it.
+func expect(h http.Header, name string, seconds float64) {
+	if name != "" && seconds > 0 && len(h.Values(name)) == 0 {
+		h.Set(name, strconv.FormatFloat(seconds, 'f', 3, 64))
 	}
 }
 

@@ -44,12 +44,12 @@ func FuzzTarget(f *testing.F) {
 
 // A job tells how long it is expected to take, unless its submitter has said it.
 func TestExpect(t *testing.T) {
-	h, value := http.Header{}, [1]string{}
-	expect(h, "Job-Expected", 0, &value)
-	expect(h, "", 2, &value)
+	h := http.Header{}
+	expect(h, "Job-Expected", 0)
+	expect(h, "", 2)
 	require.Empty(t, h)
-	expect(h, "job-expected", 2.31449, &value)
+	expect(h, "job-expected", 2.31449)
 	require.Equal(t, http.Header{"Job-Expected": {"2.314"}}, h)
-	expect(h, "Job-Expected", 3, &value)
+	expect(h, "Job-Expected", 3)
 	require.Equal(t, http.Header{"Job-Expected": {"2.314"}}, h)
 }

@@ -103,21 +103,19 @@ func (a *attempt) stream(now time.Time, response *upstreamclient.Response, read 
 			return err
 		}
 	}
-	buffer, ok := buffers.Get().(*[32 << 10]byte)
-	if !ok {
-		panic("BUG: proxy: the pool of buffers holds something else")
-	}
+	buffer := buffers.Get().(*[32 << 10]byte)
 	defer buffers.Put(buffer)
 	complete := len(read) == 0 && response.Complete() // nothing waits
 	for {
 		if !complete {
 			now = time.Now()
 		}
-		until, why := now.Add(x.p.cfg.Idle), errIdle
-		if !limit.IsZero() && limit.Before(until) {
-			until, why = limit, errStreamLimit
+		why := errIdle
+		response.Until = now.Add(x.p.cfg.Idle)
+		if !limit.IsZero() && limit.Before(response.Until) {
+			response.Until, why = limit, errStreamLimit
 		}
-		n, err := response.Read(buffer[:], until)
+		n, err := response.Read(buffer[:])
 		if !complete {
 			now = time.Now()
 		}

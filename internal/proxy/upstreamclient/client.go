@@ -39,23 +39,7 @@ type Client struct {
 }
 
 // New returns a Client. Close it when no request is under way.
-func New(cfg Config) (*Client, error) {
-	if cfg.Dial == nil || cfg.Idle <= 0 || cfg.IdleTimeout <= 0 || cfg.MaxHead <= 0 {
-		return nil, errors.New("upstreamclient: Dial, Idle, IdleTimeout and MaxHead are required")
-	}
-	return &Client{cfg: cfg, upstreams: make(map[string]*upstream)}, nil
-}
-
-// Idle is how many connections are pooled for later requests, by address.
-func (c *Client) Idle() map[string]int {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	idle := make(map[string]int, len(c.upstreams))
-	for address, u := range c.upstreams {
-		idle[address] = len(u.idle)
-	}
-	return idle
-}
+func New(cfg Config) *Client { return &Client{cfg: cfg, upstreams: make(map[string]*upstream)} }
 
 // The reasons why an exchange ended.
 var (
@@ -105,7 +89,7 @@ func (c *Client) Do(ctx context.Context, r *Request) (*Response, Progress, error
 			response.retract(r)
 			continue
 		}
-		err = response.receive(r, err, c.cfg.MaxHead, &p)
+		err = response.receive(r, err, &p)
 		if err != nil {
 			return nil, p, err
 		}
@@ -131,9 +115,7 @@ func (c *Client) begin(ctx context.Context, r *Request, p *Progress) (*Response,
 	response := &Response{client: c, conn: cn, address: r.Address, ctx: ctx, passes: r.Body != nil}
 	response.unhook = context.AfterFunc(ctx, cn.interrupted)
 	if err := response.sending.start(cn, r); err != nil {
-		r.Withdrawal.leave(false)
-		response.unhook()
-		_ = cn.Close()
+		response.retract(r)
 		return nil, err
 	}
 	return response, nil

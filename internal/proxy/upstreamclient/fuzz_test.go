@@ -100,11 +100,10 @@ func socket(t testing.TB, answer []byte, piece int) net.Conn {
 
 // ofClient is the outcome by the client of this package.
 func ofClient(t testing.TB, method string, play net.Conn) (o outcome) {
-	c, err := New(Config{
+	c := New(Config{
 		Dial: func(context.Context, string, string) (net.Conn, error) { return play, nil },
 		Idle: 1, IdleTimeout: time.Minute, MaxHead: 1 << 20,
 	})
-	require.NoError(t, err)
 	defer c.Close()
 	r := &Request{
 		Address: "up:1", Method: method, Target: "/", Withdrawal: new(Withdrawal),

@@ -163,7 +163,7 @@ func (c *Client) dialOnce(ctx context.Context, u *upstream, address string, time
 		return nil, err
 	}
 	u.served.Add(1)
-	return newConn(nc), nil
+	return newConn(nc, c.cfg.MaxHead), nil
 }
 
 // keep pools a connection.

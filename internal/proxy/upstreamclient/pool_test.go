@@ -117,7 +117,7 @@ func TestIdleConnectionsAreLookedAt(t *testing.T) {
 				})
 				c := newClient(t, Config{})
 				do(t, c, job(up, "{}"))
-				require.Equal(t, 1, c.Idle()[up])
+				require.Equal(t, 1, pooled(c, up))
 				c.mu.Lock()
 				first := c.upstreams[up].idle[0]
 				c.mu.Unlock()

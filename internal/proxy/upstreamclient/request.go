@@ -1,12 +1,14 @@
 package upstreamclient
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
 	"net/http"
 	"net/textproto"
 	"strconv"
+	"strings"
 	"time"
 
 	"golang.org/x/net/http/httpguts"
@@ -57,13 +59,10 @@ func (r *Request) appendHead(b []byte) ([]byte, error) {
 	if !httpguts.ValidHeaderFieldName(r.Method) { // a method is a token, too
 		return nil, fmt.Errorf("%w: method %q", ErrRequest, r.Method)
 	}
-	if !validTarget(r.Target) {
+	if r.Target == "" || strings.ContainsFunc(r.Target, ends) {
 		return nil, fmt.Errorf("%w: target %q", ErrRequest, r.Target)
 	}
-	host := r.Host
-	if host == "" {
-		host = r.Address
-	}
+	host := cmp.Or(r.Host, r.Address)
 	if !httpguts.ValidHostHeader(host) {
 		return nil, fmt.Errorf("%w: host %q", ErrRequest, host)
 	}
@@ -117,13 +116,5 @@ func appendFields(b []byte, h http.Header) ([]byte, error) {
 	return b, nil
 }
 
-// validTarget reports whether a request target stays one: nothing in it ends the
-// target, or the request line.
-func validTarget(target string) bool {
-	for i := range len(target) {
-		if target[i] <= ' ' || target[i] == 0x7f {
-			return false
-		}
-	}
-	return target != ""
-}
+// ends reports whether a character ends a request's target, or the request line.
+func ends(r rune) bool { return r <= ' ' || r == 0x7f }

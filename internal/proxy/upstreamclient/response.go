@@ -23,6 +23,9 @@ type Response struct {
 	*http.Response       // its Body and Close are not for the caller
 	HeadMemory     int64 // bytes that its head takes
 
+	// Until is when Read no longer waits for the upstream.
+	Until time.Time
+
 	client  *Client
 	conn    *conn
 	sending sending
@@ -33,7 +36,7 @@ type Response struct {
 	whole   bool        // all of the body was read
 }
 
-// retract takes back a request of which nothing was sent: its connection had ended before.
+// retract takes back a request of which nothing was sent.
 func (r *Response) retract(of *Request) {
 	of.Withdrawal.leave(false)
 	r.unhook()
@@ -43,9 +46,9 @@ func (r *Response) retract(of *Request) {
 
 // receive reads the head of the answer. waited is the error of the wait for its first
 // byte. After an error, the exchange has ended. It notes in p what came.
-func (r *Response) receive(to *Request, waited error, most int64, p *Progress) error {
+func (r *Response) receive(to *Request, waited error, p *Progress) error {
 	s := &r.sending
-	head, err := r.conn.head(r.ctx, to, waited, most, p) //nolint:bodyclose // Response.Close does
+	head, err := r.conn.head(r.ctx, to, waited, p) //nolint:bodyclose // Response.Close does
 	if err != nil {
 		err = errorOf(r.ctx, s, err)
 		r.unhook()
@@ -69,7 +72,7 @@ func (r *Response) receive(to *Request, waited error, most int64, p *Progress) e
 
 // head reads the head of the answer after a wait that ended with err, and passes
 // interim ones on. It notes in p what came.
-func (c *conn) head(ctx context.Context, r *Request, err error, most int64, p *Progress) (*http.Response, error) {
+func (c *conn) head(ctx context.Context, r *Request, err error, p *Progress) (*http.Response, error) {
 	withdrawn := r.Withdrawal.leave(err == nil)
 	switch {
 	case err != nil && withdrawn:
@@ -83,19 +86,11 @@ func (c *conn) head(ctx context.Context, r *Request, err error, most int64, p *P
 			return nil, err
 		}
 	}
-	c.bound = headBound{most: most}
 	var asked *http.Request // its method tells whether a body follows; nil is GET
 	if r.Method == http.MethodHead {
 		asked = &http.Request{Method: http.MethodHead}
 	}
 	for interims := 0; ; interims++ {
-		if interims > 0 {
-			p.Interim, p.Answered = true, false
-			if _, err := c.In.Peek(1); err != nil {
-				return nil, err
-			}
-			p.Answered = true
-		}
 		head, err := c.readHead(asked)
 		switch {
 		case err != nil:
@@ -109,26 +104,35 @@ func (c *conn) head(ctx context.Context, r *Request, err error, most int64, p *P
 		case head.StatusCode != http.StatusContinue && r.Interim != nil:
 			r.Interim.Interim(head.StatusCode, head.Header)
 		}
+		p.Interim, p.Answered = true, false
+		if _, err := c.In.Peek(1); err != nil {
+			return nil, err
+		}
+		p.Answered = true
 	}
 }
 
 // readHead reads one head, within its bounds.
 func (c *conn) readHead(asked *http.Request) (*http.Response, error) {
-	c.bound.begin()
-	there, err := c.In.Peek(c.In.Buffered())
-	if err == nil {
-		err = c.bound.count(there)
-	}
-	if err != nil {
-		return nil, err
-	}
+	c.bound.bytes, c.bound.lines = 0, 0
+	c.bound.add(c.received(), 1)
 	c.Count = c.counting
-	defer func() { c.Count = nil }()
 	head, err := http.ReadResponse(c.In, asked)
-	if err != nil && c.Failed != nil && !errors.Is(c.Failed, io.EOF) {
+	c.Count = nil
+	c.bound.add(c.received(), -1)
+	switch {
+	case err == nil:
+		err = c.bound.check()
+	case c.Failed != nil && !errors.Is(c.Failed, io.EOF):
 		err = c.Failed // half a head is late, or too long, not malformed
 	}
 	return head, err
+}
+
+// received is what has come and was not read yet.
+func (c *conn) received() []byte {
+	there, _ := c.In.Peek(c.In.Buffered()) // there are as many
+	return there
 }
 
 // ambiguous refuses what net/http reads in one way, and other parsers in another: a carriage return amid
@@ -165,8 +169,7 @@ func (r *Response) Ready() bool {
 	case len(r.TransferEncoding) == 0 || r.conn.Failed != nil:
 		return true
 	}
-	there, _ := r.conn.In.Peek(r.conn.In.Buffered())
-	return bytes.HasSuffix(there, []byte("0\r\n\r\n"))
+	return bytes.HasSuffix(r.conn.received(), []byte("0\r\n\r\n"))
 }
 
 // Complete reports whether all of a body with a length has come: no Read will wait.
@@ -174,15 +177,15 @@ func (r *Response) Complete() bool {
 	return r.whole || r.ContentLength >= 0 && int64(r.conn.In.Buffered()) >= r.ContentLength
 }
 
-// Read reads the body. It waits for the upstream until then at most, and ends
+// Read reads the body. It waits for the upstream until Until at most, and ends
 // when the context of Do does. The error at the end is io.EOF; then Trailer is complete.
-func (r *Response) Read(p []byte, until time.Time) (int, error) {
+func (r *Response) Read(p []byte) (int, error) {
 	if r.whole {
 		return 0, io.EOF
 	}
 	if r.ContentLength < 0 || int64(r.conn.In.Buffered()) < r.ContentLength {
-		_ = r.conn.SetReadDeadline(until) // fails only on a closed connection
-		if r.ctx.Err() != nil {           // the deadline must not undo an interruption
+		_ = r.conn.SetReadDeadline(r.Until) // fails only on a closed connection
+		if r.ctx.Err() != nil {             // the deadline must not undo an interruption
 			return 0, context.Cause(r.ctx)
 		}
 		if failed := r.sending.body.Load(); failed != nil {

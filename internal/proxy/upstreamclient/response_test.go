@@ -29,7 +29,7 @@ func TestHeadsAreBounded(t *testing.T) {
 			_, p, err := c.Do(context.Background(), job(up, "{}"))
 			require.Error(t, err)
 			assert.True(t, p.Answered)
-			assert.Zero(t, c.Idle()[up])
+			assert.Zero(t, pooled(c, up))
 		})
 	}
 	up := listen(t, func(p *peer) {

@@ -2,10 +2,8 @@ package upstreamclient
 
 import (
 	"errors"
-	"fmt"
 	"io"
-	"net"
-	"strconv"
+	"net/http/httputil"
 	"sync"
 	"sync/atomic"
 
@@ -28,33 +26,29 @@ func (e *BodyError) Unwrap() error { return e.Err }
 // sending is a request on its way to an upstream.
 type sending struct {
 	conn    *conn
-	written atomic.Int64              // bytes, but for chunks
+	written atomic.Int64              // bytes
 	body    atomic.Pointer[BodyError] // what was wrong with the body
 	ended   chan struct{}             // closed when the sending has ended; nil if the caller's goroutine sends
 	err     error                     // why not all was sent; to be read when the sending has ended
 
 	message []byte            // that the caller's goroutine sends, in piece
-	piece   *[2 * inline]byte // nil once it was sent
+	piece   *[2 * inline]byte // nil once it was sent, and where another goroutine sends
 }
 
 // start makes the request ready to be sent. A goroutine of its own sends a body that a socket
 // may not take at once: an early answer is read meanwhile.
 func (s *sending) start(cn *conn, r *Request) error {
-	piece, ok := pieces.Get().(*[2 * inline]byte)
-	if !ok {
-		panic("BUG: upstreamclient: the pool of pieces holds something else")
-	}
+	piece := pieces.Get().(*[2 * inline]byte)
 	head, err := r.appendHead(piece[:0])
-	if err != nil {
-		pieces.Put(piece)
+	s.conn, s.piece = cn, piece
+	switch {
+	case err != nil:
 		return err
-	}
-	s.conn = cn
-	if r.AtOnce() {
-		s.message, s.piece = append(head, r.Whole...), piece
+	case r.AtOnce():
+		s.message = append(head, r.Whole...)
 		return nil
 	}
-	s.ended = make(chan struct{})
+	s.ended, s.piece = make(chan struct{}), nil
 	copied := *r // so that r itself need not outlive the call
 	go s.rest(&copied, piece, head)
 	return nil
@@ -77,7 +71,7 @@ func (s *sending) release() {
 func (s *sending) rest(r *Request, piece *[2 * inline]byte, head []byte) {
 	defer close(s.ended)
 	defer pieces.Put(piece)
-	if s.err = s.write(head); s.err == nil {
+	if _, s.err = s.Write(head); s.err == nil {
 		s.err = s.sendBody(r, piece[:])
 	}
 }
@@ -95,59 +89,50 @@ func (s *sending) over() bool {
 	}
 }
 
-// write writes bytes as they are.
-func (s *sending) write(p []byte) error {
+// Write writes bytes as they are.
+func (s *sending) Write(p []byte) (int, error) {
 	s.written.Add(int64(len(p))) // before, for the answer may be quicker than the return from Write
 	n, err := s.conn.Write(p)
 	s.written.Add(int64(n - len(p)))
-	return err
+	return n, err
 }
 
 // sendBody sends what follows the head. piece is a buffer to use.
 func (s *sending) sendBody(r *Request, piece []byte) error {
 	if r.Body == nil {
-		return s.write(r.Whole)
-	}
-	if r.Length >= 0 {
-		return s.readBody(r, piece, s.write)
-	}
-	if err := s.readBody(r, piece, s.chunk); err != nil {
+		_, err := s.Write(r.Whole)
 		return err
 	}
-	return s.write([]byte("0\r\n\r\n"))
-}
-
-// chunk sends one chunk.
-func (s *sending) chunk(p []byte) error {
-	size := append(strconv.AppendInt(nil, int64(len(p)), 16), "\r\n"...)
-	parts := net.Buffers{size, p, []byte("\r\n")}
-	_, err := parts.WriteTo(s.conn.Conn.Conn) // the head was counted
+	from, to := io.Reader(bodyReader{r.Body, s}), io.Writer(s)
+	if r.Length >= 0 {
+		from = io.LimitReader(from, r.Length)
+	} else {
+		to = httputil.NewChunkedWriter(s)
+	}
+	n, err := io.CopyBuffer(to, from, piece)
+	switch {
+	case err != nil:
+		return err
+	case n < r.Length:
+		return s.failed(io.ErrUnexpectedEOF)
+	case r.Length < 0:
+		_, err = io.WriteString(s, "0\r\n\r\n")
+	}
 	return err
 }
 
-// readBody reads the body and passes its pieces on.
-func (s *sending) readBody(r *Request, piece []byte, pass func(p []byte) error) error {
-	left := r.Length
-	for {
-		n, err := r.Body.Read(piece)
-		if r.Length >= 0 && int64(n) > left {
-			err = fmt.Errorf("it is longer than %d bytes", r.Length)
-		} else if n > 0 {
-			left -= int64(n)
-			if failed := pass(piece[:n]); failed != nil {
-				return failed
-			}
-		}
-		switch {
-		case errors.Is(err, io.EOF) && (r.Length < 0 || left == 0):
-			return nil
-		case errors.Is(err, io.EOF):
-			err = io.ErrUnexpectedEOF
-		case err == nil:
-			continue
-		}
-		return s.failed(err)
+// bodyReader reads the body of a request that is sent.
+type bodyReader struct {
+	io.Reader
+	of *sending
+}
+
+func (b bodyReader) Read(p []byte) (int, error) {
+	n, err := b.Reader.Read(p)
+	if err != nil && !errors.Is(err, io.EOF) {
+		err = b.of.failed(err)
 	}
+	return n, err
 }
 
 // failed ends the exchange because of its body: the upstream would wait for the rest.

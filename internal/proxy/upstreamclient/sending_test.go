@@ -58,7 +58,7 @@ func (r *recorder) SetDeadline(time.Time) error { return nil }
 func TestAChunkedBodyThatFailsHasNoEnd(t *testing.T) {
 	near, _ := net.Pipe()
 	upstream := &recorder{Conn: near}
-	s := sending{conn: newConn(upstream)}
+	s := sending{conn: newConn(upstream, 0)}
 	err := s.sendBody(&Request{Body: failing{strings.NewReader("ab"), errBroken}, Length: -1}, make([]byte, 8))
 	require.ErrorIs(t, err, errBroken)
 	assert.Equal(t, "2\r\nab\r\n", upstream.taken.String())

@@ -16,7 +16,7 @@ func TestASweepClosesTheOldest(t *testing.T) {
 	var all []*conn
 	for range 4 {
 		near, _ := net.Pipe()
-		all = append(all, newConn(near))
+		all = append(all, newConn(near, 0))
 		c.keep("up:1", all[len(all)-1])
 	}
 	open := func(i int) bool { return all[i].SetDeadline(time.Time{}) == nil }
@@ -34,7 +34,7 @@ func TestASweepClosesTheOldest(t *testing.T) {
 	assert.Same(t, all[2], u.take())
 	assert.True(t, open(2))
 	c.sweep()
-	assert.Empty(t, c.Idle(), "it is forgotten")
+	assert.Empty(t, c.upstreams, "it is forgotten")
 	c.Close()
 	c.keep("up:1", all[2])
 	assert.False(t, open(2))

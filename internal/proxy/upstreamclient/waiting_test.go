@@ -77,7 +77,7 @@ func TestBurstsWaitForConnections(t *testing.T) {
 			require.NoError(t, <-ended)
 		}
 		time.Sleep(2 * time.Second) // the other dials time out, for nobody
-		assert.Equal(t, 1, c.Idle()["up:1"])
+		assert.Equal(t, 1, pooled(c, "up:1"))
 	})
 }
 
@@ -129,7 +129,7 @@ func TestAFreshRequestWaitsForItsOwnConnection(t *testing.T) {
 			assert.False(t, p.Reused)
 		})
 		time.Sleep(500 * time.Millisecond)
-		assert.Equal(t, 1, c.Idle()["up:1"], "the first is pooled")
+		assert.Equal(t, 1, pooled(c, "up:1"), "the first is pooled")
 		g.through <- nil
 		jobs.Wait()
 	})
@@ -168,7 +168,7 @@ func TestALeavingRequestEndsItsDial(t *testing.T) {
 		require.ErrorIs(t, err, ErrDeadline)
 		g.through <- nil
 		synctest.Wait()
-		assert.Equal(t, 1, c.Idle()["up:1"])
+		assert.Equal(t, 1, pooled(c, "up:1"))
 	})
 }
 
