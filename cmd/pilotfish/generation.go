@@ -28,7 +28,7 @@ func (s *sidecar) newGeneration(cfg *config.Config, before *generation) (*genera
 	reserve := min(bodies/4, largestReserve)
 	g := &generation{cfg: *cfg, guard: proxy.NewGuard(cfg.Hosts), bodies: bodies, budget: intake.NewBudget(bodies-reserve, reserve), stop: func() {}}
 	var err error
-	g.dial = proxy.DialUpstream()
+	g.dial = proxy.DialUpstream
 	if cfg.UpstreamTLS != nil {
 		if g.tls, err = s.newTLS("upstream_tls", *cfg.UpstreamTLS); err != nil {
 			return nil, err

@@ -64,7 +64,7 @@ const (
 
 func (c *Config) validate() error {
 	if c.Dial == nil {
-		c.Dial = DialUpstream()
+		c.Dial = DialUpstream
 	}
 	if err := c.Complete(); err != nil {
 		return fmt.Errorf("proxy: %w", err)
@@ -76,12 +76,10 @@ func (c *Config) validate() error {
 }
 
 // DialUpstream connects to upstreams, also by sockets in the file system.
-func DialUpstream() func(ctx context.Context, network, address string) (net.Conn, error) {
-	dialer := &net.Dialer{KeepAliveConfig: lazyconn.KeepAlive()}
-	return func(ctx context.Context, network, address string) (net.Conn, error) {
-		if path, local := settings.UnixPath(address); local {
-			network, address = "unix", path
-		}
-		return dialer.DialContext(ctx, network, address)
+func DialUpstream(ctx context.Context, network, address string) (net.Conn, error) {
+	if path, local := settings.UnixPath(address); local {
+		network, address = "unix", path
 	}
+	dialer := &net.Dialer{KeepAliveConfig: lazyconn.KeepAlive()}
+	return dialer.DialContext(ctx, network, address)
 }

@@ -33,10 +33,7 @@ func (x *exchange) fail(err error) {
 // unread reports whether some of the body is still to come on a connection
 // that serves this job alone.
 func (x *exchange) unread() bool {
-	if x.body == nil {
-		return x.r.Body != http.NoBody && x.r.ProtoMajor == 1
-	}
-	return !x.body.Whole() && x.r.ProtoMajor == 1
+	return x.r.ProtoMajor == 1 && x.r.Body != http.NoBody && (x.body == nil || !x.body.Whole())
 }
 
 // linger reads the rest of a refused body, within bounds, for a submitter that

@@ -5,6 +5,7 @@ import (
 	"net"
 	"net/http"
 	"net/netip"
+	"net/url"
 	"slices"
 	"strings"
 
@@ -15,15 +16,12 @@ import (
 // browser on the same machine would carry to a loopback port, and requests for
 // a tunnel. Against a page whose own name resolves to this machine, only the
 // Host header helps.
-type Guard struct {
-	hosts []string // lower case
-	any   bool
-}
+type Guard struct{ hosts []string } // lower case
 
 // NewGuard returns a guard that lets requests for hosts pass besides
 // localhost, loopback addresses and the address connected to; "*" lets all pass.
 func NewGuard(hosts []string) Guard {
-	g := Guard{any: slices.Contains(hosts, "*")}
+	var g Guard
 	for _, h := range hosts {
 		g.hosts = append(g.hosts, strings.ToLower(h))
 	}
@@ -51,7 +49,7 @@ func (g Guard) check(r *http.Request) error {
 		return fmt.Errorf("%w: %q", record.ErrForeignHost, r.Host)
 	case r.Method == http.MethodConnect || r.Method == http.MethodTrace:
 		return fmt.Errorf("%w: %s", record.ErrMethod, r.Method)
-	case !onlyH2C(r.Header["Upgrade"]):
+	case slices.ContainsFunc(r.Header["Upgrade"], notH2C):
 		return fmt.Errorf("%w: Upgrade is %q", record.ErrUpgrade, r.Header["Upgrade"])
 	}
 	return nil
@@ -59,17 +57,10 @@ func (g Guard) check(r *http.Request) error {
 
 func elsewhere(site string) bool { return site != "none" && site != "same-origin" }
 
-// onlyH2C reports whether nothing but an upgrade to HTTP/2 is offered. Java's
-// client offers it with every first request; it is passed over in silence, as
+// notH2C reports whether something else than an upgrade to HTTP/2 is offered. Java's
+// client offers that with every first request; it is passed over in silence, as
 // RFC 9110 allows.
-func onlyH2C(upgrade []string) bool {
-	for _, u := range upgrade {
-		if !strings.EqualFold(strings.TrimSpace(u), "h2c") {
-			return false
-		}
-	}
-	return true
-}
+func notH2C(upgrade string) bool { return !strings.EqualFold(strings.TrimSpace(upgrade), "h2c") }
 
 // knows reports whether the Host header may be used here. No browser leaves it out,
 // and none connects to a socket in the file system.
@@ -78,14 +69,8 @@ func (g Guard) knows(r *http.Request) bool {
 	if ok && local.Network() == "unix" {
 		return true
 	}
-	host := r.Host
-	if strings.Contains(host, ":") {
-		if h, _, err := net.SplitHostPort(host); err == nil {
-			host = h
-		}
-	}
-	host = strings.ToLower(strings.TrimSuffix(strings.TrimPrefix(host, "["), "]"))
-	if g.any || host == "" || host == "localhost" || slices.Contains(g.hosts, host) {
+	host := strings.ToLower((&url.URL{Host: r.Host}).Hostname())
+	if slices.Contains(g.hosts, "*") || host == "" || host == "localhost" || slices.Contains(g.hosts, host) {
 		return true
 	}
 	ip, err := netip.ParseAddr(host)
