@@ -22,8 +22,8 @@ type gate struct {
 }
 
 func (g *gate) dial(ctx context.Context, _, _ string) (net.Conn, error) {
-	if n := g.dialing.Add(1); n > g.most.Load() {
-		g.most.Store(n)
+	n := g.dialing.Add(1)
+	for most := g.most.Load(); n > most && !g.most.CompareAndSwap(most, n); most = g.most.Load() {
 	}
 	defer g.dialing.Add(-1)
 	select {
