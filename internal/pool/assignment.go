@@ -1,7 +1,6 @@
 package pool
 
 import (
-	"slices"
 	"time"
 
 	"example.org/pilotfish/internal/intake"
@@ -47,20 +46,20 @@ type Assignment struct {
 	Choice
 
 	need
-	pool    *Pool
-	member  *member
-	one     [1]intake.Part // the parts, if there is one
-	first   int            // parts that were there, from the first one on
-	warm    float64        // share of the data that was there
-	kept    time.Duration  // how long ago the last of them was used; 0 is not known
-	lost    bool           // the next one was there and is taken to be gone
-	reads   float64        // how long what was not there is read, if it is a text, in seconds
-	alone   bool           // nothing else was to be read before it
-	moved   bool           // the job was elsewhere before: when it came here is not known
-	cold    bool           // it may cause a fetch
-	idle    bool           // a core was free there
-	owed    uint64         // its number in member.unanswered
-	waiting waiting
+	pool     *Pool
+	member   *member
+	waiter   Waiter // nil: the job cannot be moved
+	priority selection.Priority
+	number   uint64         // of the claim
+	one      [1]intake.Part // the parts, if there is one
+	first    int            // parts that were there, from the first one on
+	warm     float64        // share of the data that was there
+	kept     time.Duration  // how long ago the last of them was used; 0 is not known
+	lost     bool           // the next one was there and is taken to be gone
+	reads    float64        // how long what was not there is read, if it is a text, in seconds
+	alone    bool           // nothing else was to be read before it
+	moved    bool           // the job was elsewhere before: when it came here is not known
+	idle     bool           // a core was free there
 
 	atBreaker entry
 	answered  bool
@@ -76,20 +75,19 @@ func (a *Assignment) Answered(now time.Time, healthy bool, hint *Hint) {
 		return
 	}
 	a.answered = true
-	a.member.unanswered.end(a.owed)
+	delete(a.member.unanswered, a.number)
 	if a.text {
 		a.member.unread.answered(a.Claimed, a.reads)
 	}
-	a.pool.answerBegan(now, a.member, a.waiting.number)
-	delete(a.member.waiting, &a.waiting)
-	if healthy {
-		a.record(now, Answered)
-	} else {
+	a.pool.answerBegan(now, a.member, a.number)
+	outcome := Answered
+	if !healthy {
+		outcome = Failed
 		a.member.health.others.seen++
-		a.record(now, Failed)
 	}
+	a.member.health.record(now, a.atBreaker, outcome, &a.pool.cfg)
 	if hint != nil {
-		a.member.hint(now, hint, &a.pool.cfg)
+		a.pool.hint(now, a.member, hint)
 		a.pool.heard = true
 	}
 	if !a.moved {
@@ -113,7 +111,7 @@ func (a *Assignment) Unreached(now time.Time) {
 // Told takes in the load that the upstream tells at the end of its response.
 func (a *Assignment) Told(now time.Time, hint *Hint) {
 	if !a.done {
-		a.member.hint(now, hint, &a.pool.cfg)
+		a.pool.hint(now, a.member, hint)
 	}
 }
 
@@ -147,24 +145,17 @@ func (a *Assignment) Move(now time.Time, address string) *Assignment {
 	return to
 }
 
-// count counts the job at its upstream; end takes that back.
+// count counts the job at its upstream; Done takes that back.
 func (a *Assignment) count() {
 	p, m := a.pool, a.member
 	p.inFlight++
+	p.number++
+	a.number = p.number
 	a.named.open++
 	m.load.claim(a.Claimed)
-	if m.load.inFlight == 1 && m.inSet {
-		i, _ := slices.BinarySearchFunc(p.busy, m, byAddress)
-		p.busy = slices.Insert(p.busy, i, m)
-	}
-	a.owed = m.unanswered.claim()
-	a.waiting.number = p.number
-	p.owe(a.Claimed, m, p.number)
-	if a.waiting.job != nil {
-		m.waiting[&a.waiting] = struct{}{}
-	}
-	a.Cache, a.warm, a.first = m.holds(&a.need, a.Claimed, &p.cfg)
-	a.cold = len(a.parts) > 0 && a.Cache == selection.NotCached
+	m.unanswered[a.number] = a
+	p.owe(a.Claimed, m)
+	a.Cache, a.warm, a.first = p.holds(a.Claimed, m, &a.need)
 	if a.text {
 		a.kept, a.lost = m.ages(a.parts, a.first, a.Claimed)
 	}
@@ -178,21 +169,6 @@ func (a *Assignment) count() {
 	}
 }
 
-// keep makes the parts the assignment's own, those of a chain aside: nobody changes them.
-func (a *Assignment) keep() {
-	a.states = nil
-	switch {
-	case len(a.parts) == 1:
-		a.one[0] = a.parts[0]
-		a.parts = a.one[:]
-	case a.set:
-		a.parts = slices.Clone(a.parts)
-	}
-	if a.set || a.text {
-		a.waiting.data = &intake.Parts{Parts: a.parts, Set: a.set}
-	}
-}
-
 // missed forgets the parts from that one on: they did not come to the upstream.
 func (a *Assignment) missed(from int) {
 	for _, part := range a.parts[from:] {
@@ -200,72 +176,50 @@ func (a *Assignment) missed(from int) {
 	}
 }
 
-// record tells the breaker how the job fared.
-func (a *Assignment) record(now time.Time, o Outcome) {
-	a.member.health.record(now, a.atBreaker, o, &a.pool.cfg)
-}
-
 // Done ends the attempt; calls after the first change nothing.
 func (a *Assignment) Done(now time.Time, o Outcome) {
 	if a.done {
 		return
 	}
-	if o == NotStarted {
-		a.member.health.shed = now.Add(a.pool.cfg.Hold)
-	}
-	// Without a response nothing shows that the fetch was ever begun, or that its
-	// data is there still. A refusal for load leaves what another job fetched.
-	switch {
-	case a.answered || o == Gone:
-	case o == NotStarted || o == Moved:
-		a.missed(a.first)
-	default:
-		a.missed(0)
-	}
-	if !a.answered && (o == Answered || o == Failed || o == NotStarted) {
-		a.pool.answerBegan(now, a.member, a.waiting.number)
-	}
-	if o == Answered && a.project.id != 0 && !a.began.IsZero() {
-		a.pool.lengths.observe(&a.project.lengths, now.Sub(a.began))
-	}
-	a.end(now, o)
-}
-
-// Cancel takes an assignment back that was never used: nothing was sent.
-func (a *Assignment) Cancel(now time.Time) {
-	if a.done {
-		return
-	}
-	a.missed(a.first)
-	a.end(now, Gone)
-}
-
-// end takes the counts back. The breaker hears how the attempt ended, unless a response
-// has told it already.
-func (a *Assignment) end(now time.Time, o Outcome) {
 	p, m := a.pool, a.member
 	a.done = true
-	delete(m.waiting, &a.waiting)
+	if o == NotStarted {
+		m.health.shed = now.Add(p.cfg.Hold)
+	}
 	if !a.answered {
-		a.record(now, o)
-		m.unanswered.end(a.owed)
+		// Without a response nothing shows that the fetch was ever begun, or that its
+		// data is there still. A refusal for load leaves what another job fetched.
+		switch o {
+		case Gone:
+		case NotStarted, Moved:
+			a.missed(a.first)
+		default:
+			a.missed(0)
+		}
+		if o == Answered || o == Failed || o == NotStarted {
+			p.answerBegan(now, m, a.number)
+		}
+		m.health.record(now, a.atBreaker, o, &p.cfg)
+		m.suspicion.letGo(a.number)
+		delete(m.unanswered, a.number)
 		if a.text {
 			m.unread.end(a.reads)
 		}
-		m.suspicion.letGo(a.waiting.number)
+	}
+	if o == Answered && a.project.id != 0 && !a.began.IsZero() {
+		p.lengths.observe(&a.project.lengths, now.Sub(a.began))
 	}
 	m.load.done(now)
 	if m.load.inFlight < 0 {
 		panic("BUG: pool: jobs in flight below zero at " + m.Address)
 	}
-	if m.load.inFlight == 0 && m.inSet {
-		i, _ := slices.BinarySearchFunc(p.busy, m, byAddress)
-		p.busy = slices.Delete(p.busy, i, i+1)
-	}
 	p.inFlight--
 	a.named.open--
 	p.forgetIfGone(now, m)
 }
+
+// Cancel takes an assignment back that was never used: nothing was sent.
+func (a *Assignment) Cancel(now time.Time) { a.Done(now, Moved) }
 
 // learn draws from a response that began how long the fetch took.
 func (a *Assignment) learn(now time.Time, h *Hint) {
@@ -281,7 +235,7 @@ func (a *Assignment) learn(now time.Time, h *Hint) {
 		if h != nil && h.Known {
 			missing = 1
 		}
-		a.pool.model(&a.need).observe(a.total(), took/missing, a.pool.answers.expected(a.project.answers))
+		a.model.observe(a.total(), took/missing, a.pool.answers.expected(a.project.answers))
 	}
 }
 
@@ -296,7 +250,7 @@ func (a *Assignment) learn(now time.Time, h *Hint) {
 // that is behind stays behind. Where the upstream does
 // not tell the wait, only jobs that found a free core count.
 func (a *Assignment) fetchTime(now time.Time, h *Hint) (took float64, ok bool) {
-	ran, cold := now.Sub(a.Claimed), a.cold
+	ran, cold := now.Sub(a.Claimed), a.Cache == selection.NotCached
 	switch {
 	case h != nil && h.Known && h.Waited >= 0 && h.Waited <= ran:
 		a.began = a.Claimed.Add(h.Waited)

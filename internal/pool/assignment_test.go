@@ -160,7 +160,7 @@ func (s sized) Len() int                     { return len(s) }
 
 // fetchOf is how long a fetch of a project's data is expected to take.
 func (f *fixture) fetchOf(project uint64) float64 {
-	return f.fetch(&need{project: f.projects.find(project)})
+	return f.fetches.expected(f.projects.find(project).size())
 }
 
 // The bound forgets no job that is open.

@@ -25,9 +25,9 @@ const (
 	// enoughPaces is how many upstreams must have a pace before one can be compared:
 	// of two, the one that says too little cannot be told from the one that says too much.
 	enoughPaces = 3
-	// maxListed is how many projects one upstream may say that it has cached. Beyond
-	// manyListed, it may not say more than maxTimes as many as any other.
-	maxListed, manyListed = 10_000_000, 10_000
+	// manyListed is how many projects any upstream may say that it has cached. Beyond, it may not say more than
+	// maxTimes as many as any other.
+	manyListed = 10_000
 )
 
 // sane returns the report with what cannot be taken for unknown, and says what that
@@ -72,29 +72,6 @@ func saneBytes(bytes float64) bool { return bytes > 0 && bytes <= maxBytes }
 // saneLoad reports whether counts of jobs or joblets can be true.
 func saneLoad(counts [selection.Priorities]float64) bool {
 	return !slices.ContainsFunc(counts[:], func(n float64) bool { return !(n >= 0 && n <= maxJobs) })
-}
-
-// plausibility is which figures of an upstream are believed.
-type plausibility struct {
-	report string // what is wrong with the last report by itself; "" is nothing
-	// listing is why the last cache listing cannot be true; "" is nothing.
-	listing string
-	cores   int     // by the report or by discovery; 0 is unknown
-	pace    float64 // jobs that a busy core completes per second; 0 is unknown
-
-	tooManyCores, tooFast bool // beside the others
-}
-
-// tooLong says why a listing of n projects cannot be true beside those of the others, the longest of
-// which has so many; "" if it can.
-func tooLong(n, most int) string {
-	switch {
-	case n > maxListed:
-		return fmt.Sprintf("%d cached projects", n)
-	case n > manyListed && most > 0 && n/maxTimes > most:
-		return fmt.Sprintf("%d cached projects, more than %d times as many as others", n, maxTimes)
-	}
-	return ""
 }
 
 // lowerMedian is the middle of the figures, or the lower of the two in the middle; of none it

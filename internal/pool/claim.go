@@ -1,6 +1,7 @@
 package pool
 
 import (
+	"math/rand/v2"
 	"slices"
 	"time"
 
@@ -33,22 +34,21 @@ func (p *Pool) Claim(now time.Time, r Request, tried []string) (*Assignment, err
 	if r.Project != 0 && saneBytes(r.Bytes) {
 		n.project.told = r.Bytes
 	}
-	job := p.job(now, r.Priority, n)
-	c, err := p.eligible(now, &job, n, r.Among, tried)
+	c, err := p.eligible(now, r.Priority, n, r.Among, tried)
 	if err != nil {
 		return nil, err
 	}
-	job.Once = p.comesOnce(n.project, c, len(tried) == 0)
+	c.job.Once = p.comesOnce(c, len(tried) == 0)
 	for len(c.members) > 0 {
-		i, costs := p.pick(job, c.views)
+		i, costs := p.pick(c)
 		entered, ok := c.members[i].health.enter(now)
 		if !ok && c.count.breakers {
 			c.remove(i)
 			continue
 		}
-		a := p.assign(now, r.Waiter, job, n, c, i, costs, entered)
-		a.consultShadow(job, c, costs)
-		a.Fallbacks = p.fallbacks(job, c, i, r.Fallbacks)
+		a := p.assign(now, r.Waiter, c, i, costs, entered)
+		a.consultShadow(c, costs)
+		a.Fallbacks = p.fallbacks(c, i, r.Fallbacks)
 		return a, nil
 	}
 	return nil, ErrNoneEligible
@@ -56,7 +56,8 @@ func (p *Pool) Claim(now time.Time, r Request, tried []string) (*Assignment, err
 
 // comesOnce is the probability that no other job of a project comes: 0 where one came before,
 // here or at an upstream that has its data. first says that it is not a retry.
-func (p *Pool) comesOnce(project *projectState, c *candidates, first bool) float64 {
+func (p *Pool) comesOnce(c *candidates, first bool) float64 {
+	project := c.need.project
 	seen := project.seen
 	for i := range c.views {
 		seen = seen || c.views[i].Cache != selection.NotCached
@@ -72,41 +73,40 @@ func (p *Pool) comesOnce(project *projectState, c *candidates, first bool) float
 	return once * p.once.mean
 }
 
-// pick picks one of the views. costs are what the policy weighed; nil if it cannot say.
+// pick picks one of the candidates. costs are what the policy weighed; nil if it cannot say.
 // They are valid until the next call.
-func (p *Pool) pick(job selection.Job, views []selection.View) (i int, costs []selection.Cost) {
-	coster, ok := p.cfg.Policy.(selection.Coster)
+func (p *Pool) pick(c *candidates) (i int, costs []selection.Cost) {
+	return ask(p.cfg.Policy, c, &p.costs, p.cfg.Rand)
+}
+
+// ask is the choice of a policy. memory is where the costs go.
+func ask(policy selection.Policy, c *candidates, memory *[]selection.Cost, rng *rand.Rand) (int, []selection.Cost) {
+	coster, ok := policy.(selection.Coster)
 	if !ok {
-		return p.cfg.Policy.Pick(job, views, p.cfg.Rand), nil
+		return policy.Pick(c.job, c.views, rng), nil
 	}
-	p.costs = slices.Grow(p.costs[:0], len(views))[:len(views)]
-	return coster.PickWithCosts(job, views, p.costs, p.cfg.Rand), p.costs
+	*memory = slices.Grow((*memory)[:0], len(c.views))[:len(c.views)]
+	return coster.PickWithCosts(c.job, c.views, *memory, rng), *memory
 }
 
-// job makes the policy's input for a job of the project. What depends on the upstreams
-// is filled in by eligible.
-func (p *Pool) job(now time.Time, priority selection.Priority, n *need) selection.Job {
-	return selection.Job{
-		Project:  n.project.id,
-		Text:     n.text,
-		Behind:   p.before.mean,
-		Home:     p.home.mean,
-		Priority: priority,
-		Number:   p.number,
-		Hour:     uint64(now.Unix() / 3600),
-		Service:  p.service,
-	}
-}
-
-// assign counts the job at candidate i. costs are as of pick.
-func (p *Pool) assign(now time.Time, waiter Waiter, job selection.Job, n *need, c *candidates, i int, costs []selection.Cost, entered entry) *Assignment {
+// assign counts the job at candidate i, whose breaker it has entered. costs are as of pick.
+func (p *Pool) assign(now time.Time, w Waiter, c *candidates, i int, costs []selection.Cost, e entry) *Assignment {
 	m, v := c.members[i], &c.views[i]
 	a := &Assignment{
-		Choice: Choice{Address: m.Address, Claimed: now, Expected: p.length(n.project), Why: Why{Panic: !c.count.breakers}},
-		pool:   p, member: m, need: *n, atBreaker: entered, idle: v.Jobs < v.Cores,
-		waiting: waiting{job: waiter, priority: job.Priority, project: n.named.id},
+		Choice: Choice{Address: m.Address, Claimed: now, Why: Why{Panic: !c.count.breakers}},
+		pool:   p, member: m, need: *c.need, waiter: w, priority: c.job.Priority,
+		atBreaker: e, idle: v.Jobs < v.Cores,
 	}
-	a.keep()
+	switch { // what the parts are in is used again; those of a chain stay
+	case len(a.parts) == 1:
+		a.one[0] = a.parts[0]
+		a.parts = a.one[:]
+	case a.set:
+		a.parts = slices.Clone(a.parts)
+	}
+	if lengths := a.project.lengths; lengths.n > 0 {
+		a.Expected = p.lengths.expected(lengths)
+	}
 	if costs != nil {
 		a.Cost = costs[i]
 	}
@@ -115,24 +115,17 @@ func (p *Pool) assign(now time.Time, waiter Waiter, job selection.Job, n *need, 
 			a.RunnerUp, a.RunnerUpCost = c.members[j].Address, costs[j].Total
 		}
 	}
-	p.number++
 	a.count()
 	return a
 }
 
 // consultShadow notes where the shadow would have sent the job. costs are as of pick.
-func (a *Assignment) consultShadow(job selection.Job, c *candidates, costs []selection.Cost) {
+func (a *Assignment) consultShadow(c *candidates, costs []selection.Cost) {
 	s := a.pool.cfg.Shadow
 	if s == nil {
 		return
 	}
-	i := 0
-	if coster, ok := s.Policy.(selection.Coster); ok {
-		a.pool.shadow = slices.Grow(a.pool.shadow[:0], len(c.views))[:len(c.views)]
-		i = coster.PickWithCosts(job, c.views, a.pool.shadow, s.Rand)
-	} else {
-		i = s.Policy.Pick(job, c.views, s.Rand)
-	}
+	i, _ := ask(s.Policy, c, &a.pool.shadow, s.Rand)
 	a.Shadow = c.members[i].Address
 	if costs != nil {
 		a.ShadowCost = costs[i].Total
@@ -141,13 +134,13 @@ func (a *Assignment) consultShadow(job selection.Job, c *candidates, costs []sel
 
 // fallbacks are what the policy would pick if candidate i were not there, then
 // if the first fall-back were not there either, and so on.
-func (p *Pool) fallbacks(job selection.Job, c *candidates, i, most int) (addresses []string) {
+func (p *Pool) fallbacks(c *candidates, i, most int) (addresses []string) {
 	for range most {
 		c.remove(i)
 		if len(c.members) == 0 {
 			break
 		}
-		i = p.cfg.Policy.Pick(job, c.views, p.cfg.Rand)
+		i = p.cfg.Policy.Pick(c.job, c.views, p.cfg.Rand)
 		addresses = append(addresses, c.members[i].Address)
 	}
 	return addresses

@@ -1,20 +1,17 @@
 package pool
 
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+)
+
 // comparedTogether is how many upstreams share one comparison: in a large pool, one report more moves
 // no median far.
 const comparedTogether = 64
 
-// believe sets what is believed of the figures that m reports, and after some reports anew
-// what is believed of all.
-func (p *Pool) believe(m *member) {
-	if p.uncompared++; p.uncompared*comparedTogether >= len(p.set) {
-		p.compare()
-		return
-	}
-	m.believe(p.mostCores, p.mostPace)
-}
-
-// compare sets what is believed of each upstream's cores and pace, beside those of the others.
+// compare finds how many cores and which pace are believed of an upstream, beside those of the others.
 func (p *Pool) compare() {
 	p.uncompared = 0
 	cores, paces := make([]float64, 0, len(p.set)), make([]float64, 0, len(p.set))
@@ -35,23 +32,42 @@ func (p *Pool) compare() {
 	if n := len(paces); n > 0 {
 		p.service = 1 / paces[n/2] // of two, the quicker one's: the slower may be sick
 	}
-	for _, m := range p.set {
-		m.believe(p.mostCores, p.mostPace)
-	}
 }
 
-// believe sets what is believed of m, where nothing above the bounds is.
-func (m *member) believe(mostCores, mostPace float64) {
-	b := &m.believed
-	b.cores, b.pace = m.toldCores(), m.rate.perCore()
-	b.tooManyCores, b.tooFast = float64(b.cores) > mostCores, b.pace > mostPace
-	if b.tooManyCores {
-		b.cores = 0
-		if float64(m.Cores) <= mostCores {
-			b.cores = m.Cores
+// plausibleCores is what m reports, or else what discovery says, if that can be true; 0 is unknown.
+func (p *Pool) plausibleCores(m *member) int {
+	for _, cores := range [...]int{m.reportedCores, m.Cores} {
+		if cores > 0 && float64(cores) <= p.mostCores {
+			return cores
 		}
 	}
-	if b.tooFast {
-		b.pace = 0
+	return 0
+}
+
+// cores is how many joblets run at m at once.
+func (p *Pool) cores(m *member) float64 {
+	return cmp.Or(float64(p.plausibleCores(m)), m.load.cores(), unheardCores)
+}
+
+// pace is how many jobs a busy core of m completes per second, if that can be true; 0 is unknown.
+func (p *Pool) pace(m *member) float64 {
+	if pace := m.rate.perCore(); pace <= p.mostPace {
+		return pace
 	}
+	return 0
+}
+
+// wrong says what is not believed of an upstream; "" is nothing.
+func (p *Pool) wrong(m *member) string {
+	wrong := []string{m.absurd}
+	if m.doubts.doubted {
+		wrong = append(wrong, "fewer than half of the jobs that this sidecar has there")
+	}
+	wrong = append(wrong, m.tooLong)
+	if told, pace := m.toldCores(), m.rate.perCore(); float64(told) > p.mostCores {
+		wrong = append(wrong, fmt.Sprintf("%d cores, more than %d times as many as others", told, maxTimes))
+	} else if pace > p.mostPace {
+		wrong = append(wrong, fmt.Sprintf("%.3g jobs per second and core, far more than others", pace))
+	}
+	return strings.Join(slices.DeleteFunc(wrong, func(s string) bool { return s == "" }), ", ")
 }

@@ -80,26 +80,44 @@ func (p *Pool) AllTried(tried []string) bool {
 // eligible finds the upstreams that a job may go to: those with the least reason against them,
 // if that is one with which an upstream is asked. If not, the open times of breakers are cut to what
 // they were before they grew: they spare jobs, and this one finds no other upstream.
-// It fills in how long a fetch will take for the job.
 //
 // In a large pool it looks at the upstreams that are near the project, if those suffice.
 //
 // What it returns is valid until the next call.
-func (p *Pool) eligible(now time.Time, job *selection.Job, n *need, among, tried []string) (*candidates, error) {
+func (p *Pool) eligible(
+	now time.Time, priority selection.Priority, n *need, among, tried []string,
+) (*candidates, error) {
+	c := &p.memory
+	c.need, c.job = n, selection.Job{
+		Project:  n.project.id,
+		Text:     n.text,
+		Behind:   p.before.mean,
+		Home:     p.home.mean,
+		Priority: priority,
+		Number:   p.number,
+		Hour:     uint64(now.Unix() / 3600),
+		Service:  p.service,
+	}
+	enough := false
 	if _, local := p.cfg.Policy.(selection.Local); local && among == nil {
 		if set := p.nearby(n.project); set != nil {
-			c := p.look(now, job, n, set, nil, tried)
-			if c.reason == Eligible && c.count == (rules{true, true}) && slices.ContainsFunc(c.views, func(v selection.View) bool { return v.Jobs < v.Cores }) {
-				job.Fetch = p.fetch(n)
-				return c, nil
-			}
+			p.look(now, c, set, nil, tried)
+			free := func(v selection.View) bool { return v.Jobs < v.Cores }
+			enough = c.reason == Eligible && c.count == (rules{true, true}) && slices.ContainsFunc(c.views, free)
 		}
 	}
-	c := p.look(now, job, n, p.set, among, tried)
-	if len(c.members) == 0 && p.hasten(now, c.reasons) {
-		c = p.look(now, job, n, p.set, among, tried)
+	if !enough {
+		p.look(now, c, p.set, among, tried)
 	}
-	job.Fetch = p.fetch(n)
+	if len(c.members) == 0 && slices.Contains(c.reasons, Shut) {
+		for i, r := range c.reasons {
+			if r == Shut {
+				p.set[i].health.hasten()
+			}
+		}
+		p.look(now, c, p.set, among, tried)
+	}
+	c.job.Fetch = p.fetch(n) // after the look, as a listing may tell a size
 	switch {
 	case len(c.members) > 0:
 		return c, nil
@@ -113,42 +131,43 @@ func (p *Pool) eligible(now time.Time, job *selection.Job, n *need, among, tried
 	return c, ErrNoneEligible
 }
 
-// hasten cuts the open times of the upstreams of the set that are shut, by the reasons against each, and
-// reports whether one is ready thereby.
-func (p *Pool) hasten(now time.Time, reasons []Reason) (ready bool) {
-	for i, r := range reasons {
-		if h := &p.set[i].health; r == Shut {
-			h.hasten()
-			ready = ready || h.ready(now)
-		}
-	}
-	return ready
-}
-
 // look goes through the upstreams of a set. That happens for every claim, so it
 // asks each thing once. The candidates are empty if the least reason allows none.
-func (p *Pool) look(now time.Time, job *selection.Job, n *need, set []*member, among, tried []string) *candidates {
-	c := &p.memory
-	*c = candidates{members: c.members[:0], views: c.views[:0], reasons: c.reasons[:0], reason: Elsewhere}
+func (p *Pool) look(now time.Time, c *candidates, set []*member, among, tried []string) {
+	c.members, c.views, c.reasons, c.reason = c.members[:0], c.views[:0], c.reasons[:0], Elsewhere
 	c.count = p.rules(now, set)
 	for _, m := range set {
 		r := p.bars(m, among, tried)
 		if r == Eligible {
-			r = p.ails(now, m, job, c.count)
+			r = p.ails(now, m, &c.job, c.count)
 		}
 		c.reasons = append(c.reasons, r)
 		c.reason = min(c.reason, r)
 	}
 	if c.reason != Eligible && c.reason != Shedding && c.reason != Suspect {
-		return c
+		return
 	}
 	for i, m := range set {
 		if c.reasons[i] == c.reason {
 			c.members, c.views = append(c.members, m), append(c.views, selection.View{})
-			v := &c.views[len(c.views)-1]
-			m.view(v, now, &p.cfg)
-			m.expect(v, n, now, &p.cfg)
+			p.view(&c.views[len(c.views)-1], now, m, c.need)
 		}
 	}
-	return c
+}
+
+// view fills v with the load at m, by the last report if that is fresh, and with what depends on the job's data.
+func (p *Pool) view(v *selection.View, now time.Time, m *member, n *need) {
+	fresh := m.fresh(now, &p.cfg)
+	v.ID, v.Weight, v.Cores = m.id, m.Weight, p.cores(m)
+	v.InFlight = float64(m.load.inFlight)
+	v.Jobs = m.load.present(fresh)
+	v.Assigned = m.load.assigned(fresh)
+	v.Unread = m.unread.left(now)
+	v.Rate = v.Cores * p.pace(m)
+	v.Latency = m.latency.value
+	v.Fresh = fresh
+	v.Cache, v.Warm, _ = p.holds(now, m, n)
+	if !m.StopsAt.IsZero() {
+		v.Left = max(m.StopsAt.Sub(now).Seconds(), 1e-3)
+	}
 }

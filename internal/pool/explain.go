@@ -29,13 +29,11 @@ type Ranked struct {
 // Explain ranks the eligible upstreams for a job without claiming one, the
 // one that would be picked first.
 func (p *Pool) Explain(now time.Time, r Request) ([]Ranked, error) {
-	n := p.need(r.Project, r.Data, false)
-	job := p.job(now, r.Priority, n)
-	c, err := p.eligible(now, &job, n, r.Among, nil)
+	c, err := p.eligible(now, r.Priority, p.need(r.Project, r.Data, false), r.Among, nil)
 	if err != nil {
 		return nil, err
 	}
-	pick, costs := p.pick(job, c.views)
+	pick, costs := p.pick(c)
 	costs = slices.Clone(costs)
 	ranked := make([]Ranked, len(c.views))
 	for i, v := range c.views {
@@ -45,7 +43,7 @@ func (p *Pool) Explain(now time.Time, r Request) ([]Ranked, error) {
 		}
 	}
 	if s := p.cfg.Shadow; s != nil {
-		ranked[s.Policy.Pick(job, c.views, s.Rand)].Shadow = true
+		ranked[s.Policy.Pick(c.job, c.views, s.Rand)].Shadow = true
 	}
 	slices.SortStableFunc(ranked, func(a, b Ranked) int { // the rest by cost, or by jobs where there is none
 		switch {

@@ -10,6 +10,8 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	"example.org/pilotfish/pkg/selection"
 )
 
 // served lets jobs of many projects be served, each project at one or two upstreams of its own, and returns who
@@ -21,7 +23,7 @@ func (f *fixture) served(t *testing.T, rng *rand.Rand, jobs int, sick string, fa
 		project := 1 + rng.Uint64N(uint64(20*len(us)))
 		at := us[(int(project)+rng.IntN(1+int(project%2)))%len(us)].Address
 		a := f.must(start, Request{Project: project, Among: []string{at}}, nil)
-		a.cold, a.idle = false, true
+		a.Cache, a.idle = selection.Cached, true
 		took := 0.01 * math.Pow(1000, float64(project%17)/16) * rng.ExpFloat64()
 		if at == sick {
 			took *= factor

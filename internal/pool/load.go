@@ -10,8 +10,7 @@ import (
 // sidecar's jobs since then. A report arrives later than the instant that it
 // tells of, so the latest claims and ends are remembered and counted anew.
 type estimate struct {
-	reported         bool
-	at               time.Time // the instant that the report tells of
+	at               time.Time // the instant that the report tells of; zero is none
 	running, stalled float64   // its counts
 
 	ran  float64 // jobs: as many as were seen to run at once
@@ -35,7 +34,7 @@ func (e *estimate) done(now time.Time) {
 
 // adopt puts a report in the place of the one before.
 func (e *estimate) adopt(at time.Time, running, stalled float64) {
-	e.reported, e.at, e.running, e.stalled = true, at, running, stalled
+	e.at, e.running, e.stalled = at, running, stalled
 	switch {
 	case stalled > 0 && running > 0:
 		if !e.full {
@@ -51,8 +50,7 @@ func (e *estimate) adopt(at time.Time, running, stalled float64) {
 
 // reset drops the report. This sidecar's own jobs stay.
 func (e *estimate) reset() {
-	e.reported, e.at, e.running, e.stalled = false, time.Time{}, 0, 0
-	e.ran, e.full = 0, false
+	*e = estimate{inFlight: e.inFlight, claims: e.claims, ends: e.ends}
 }
 
 const (
@@ -74,11 +72,6 @@ func (e *estimate) cores() float64 {
 		return min(max(e.ran, 1), mostSeen)
 	}
 	return min(max(beyondSeen*e.ran, 1), mostSeen)
-}
-
-// fresh reports whether the report is no older than limit.
-func (e *estimate) fresh(now time.Time, limit time.Duration) bool {
-	return e.reported && now.Sub(e.at) <= limit
 }
 
 // present is how many jobs are there, never less than this sidecar's own. A
@@ -120,23 +113,16 @@ func (h *history) add(now time.Time) {
 
 // forget drops what happened up to an instant.
 func (h *history) forget(at time.Time) {
-	i := slices.IndexFunc(h.latest, func(t time.Time) bool { return t.After(at) })
-	if i < 0 {
-		i = len(h.latest)
-	}
-	h.latest = slices.Delete(h.latest, 0, i)
+	h.latest = slices.DeleteFunc(h.latest, func(t time.Time) bool { return !t.After(at) })
 	h.n = len(h.latest)
 }
 
-// unanswered counts this sidecar's jobs at an upstream whose answers have not begun. A report
-// that tells of fewer than half of the jobs that were there all the time since the last one
-// is not believed: an upstream that always looks idle would draw the jobs of all sidecars.
-// Some may honestly be missing, such as those whose answers are under way.
-type unanswered struct {
-	open    int       // jobs without an answer
-	older   int       // those of them that were claimed before the last comparison
-	number  uint64    // of the next comparison
+// doubts is whether the load that an upstream reports is believed. It is not if reports tell of fewer than half of
+// this sidecar's jobs that were there without an answer since the report before: an upstream that always looks idle
+// would draw the jobs of all sidecars. Some may honestly be missing, such as those whose answers are under way.
+type doubts struct {
 	at      time.Time // the instant that the last compared report tells of
+	number  uint64    // of the last claim before it was compared
 	short   int       // reports in a row that told of too few
 	enough  int       // reports in a row that told of enough
 	doubted bool      // the load that it tells is not believed
@@ -144,42 +130,3 @@ type unanswered struct {
 
 // doubtedAfter is how many reports in a row change what is believed.
 const doubtedAfter = 2
-
-// claim counts a job, and returns the number to end it with.
-func (u *unanswered) claim() uint64 {
-	u.open++
-	return u.number
-}
-
-// end counts a job's answer, or its end without one.
-func (u *unanswered) end(number uint64) {
-	u.open--
-	if number < u.number {
-		u.older--
-	}
-}
-
-// compare takes in a report of so many jobs. One that follows another at once proves
-// nothing: the jobs may be on their way.
-func (u *unanswered) compare(at time.Time, jobs float64, apart time.Duration) {
-	if at.Sub(u.at) < apart {
-		return
-	}
-	switch {
-	case 2*jobs < float64(u.older):
-		u.short, u.enough = u.short+1, 0
-	case u.older > 0:
-		u.short, u.enough = 0, u.enough+1
-	}
-	if u.short >= doubtedAfter {
-		u.doubted = true
-	}
-	if u.enough >= doubtedAfter {
-		u.doubted = false
-	}
-	u.at, u.older = at, u.open
-	u.number++
-}
-
-// forget drops the evidence, not the jobs.
-func (u *unanswered) forget() { u.short, u.enough, u.doubted = 0, 0, false }

@@ -60,7 +60,7 @@ func TestEstimateAgainstHistory(t *testing.T) {
 				want--
 			}
 		}
-		if last.IsZero() || now.Sub(last) > 15*time.Second || f.set[0].unanswered.doubted {
+		if last.IsZero() || now.Sub(last) > 15*time.Second || f.set[0].doubts.doubted {
 			want, assigned = own, own
 		}
 		require.InDelta(t, math.Max(want, own), f.States(now)[0].Jobs, 1e-9)
@@ -87,7 +87,7 @@ func TestEstimateIsBounded(t *testing.T) {
 	e.adopt(now.Add(-10*time.Millisecond), float64(5*maxHistory), 0)
 	assert.Equal(t, float64(5*maxHistory+10), e.present(true), "what happened after the report's instant is counted anew")
 	e.reset()
-	assert.Equal(t, float64(5*maxHistory), e.present(e.fresh(now, time.Hour)))
+	assert.Equal(t, float64(5*maxHistory), e.present(false))
 }
 
 // An upstream that says that it is idle, while it owes answers for longer than from one

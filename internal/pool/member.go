@@ -2,7 +2,6 @@ package pool
 
 import (
 	"cmp"
-	"fmt"
 	"time"
 
 	"example.org/pilotfish/internal/overload"
@@ -21,10 +20,9 @@ const (
 // the set or has open assignments, and for as long after that as its breaker is remembered.
 type member struct {
 	Upstream
-	id      uint64
-	inSet   bool
-	entered time.Time // when it came into the set
-	left    time.Time // when it left the set
+	id    uint64
+	inSet bool
+	since time.Time // when it came into the set, or left it
 
 	health    health
 	suspicion suspicion
@@ -32,22 +30,24 @@ type member struct {
 	detector  overload.Detector
 	level     overload.Level
 
-	waiting       map[*waiting]struct{} // jobs that may be moved
+	unanswered    map[uint64]*Assignment // those whose answers have not begun, by number
 	load          estimate
+	doubts        doubts
 	unread        unread
-	unanswered    unanswered
 	polled        time.Time // when the last report was taken, hints aside
 	reportedCores int       // 0 is unknown
 	coresBusy     float64   // negative is unknown
+	absurd        string    // what is wrong with the last report by itself; "" is nothing
 
 	cached CacheSet // nil is unknown
 	listed time.Time
+	// tooLong is why the last listing cannot be true beside those of the others; "" is nothing.
+	tooLong string
 	// assumed are the parts sent here that no listing names yet, by the millisecond of the claim. Where no
 	// listing ever confirms or refutes them, the earliest are forgotten.
 	assumed *generations[int64]
 	life    life
 
-	believed plausibility
 	rate     rate
 	latency  peakEWMA
 	slowness slowness
@@ -55,9 +55,9 @@ type member struct {
 
 func newMember(u Upstream, cfg *Config) *member {
 	m := &member{
-		Upstream: u,
-		id:       selection.UpstreamID(u.Address),
-		waiting:  map[*waiting]struct{}{},
+		Upstream:   u,
+		id:         selection.UpstreamID(u.Address),
+		unanswered: map[uint64]*Assignment{},
 	}
 	m.health.renew(cfg)
 	return m
@@ -67,13 +67,12 @@ func newMember(u Upstream, cfg *Config) *member {
 // breaker stays: an upstream that keeps failing is not forgiven for registering again.
 func (m *member) forget(cfg *Config) {
 	m.load.reset()
-	m.unanswered.forget()
+	m.doubts.short, m.doubts.enough, m.doubts.doubted = 0, 0, false
 	m.suspicion, m.health.others = suspicion{}, others{}
-	m.polled, m.reportedCores = time.Time{}, 0
-	m.cached, m.listed = nil, time.Time{}
+	m.polled, m.reportedCores, m.absurd = time.Time{}, 0, ""
+	m.cached, m.listed, m.tooLong = nil, time.Time{}, ""
 	m.assumed, m.life = newGenerations[int64](maxParts), 0
 	m.detector, m.level = cfg.Detector(), 1
-	m.believed = plausibility{}
 	m.rate, m.latency, m.slowness = rate{}, peakEWMA{}, slowness{}
 	m.drained = false
 }
@@ -92,12 +91,7 @@ func (m *member) leaves() Reason {
 // fresh reports whether the last report is recent enough to choose by. Without
 // it, own counts serve.
 func (m *member) fresh(now time.Time, cfg *Config) bool {
-	return !m.unanswered.doubted && m.load.fresh(now, loadIntervals*cfg.Interval)
-}
-
-// cores is how many joblets run here at once.
-func (m *member) cores() float64 {
-	return cmp.Or(float64(m.believed.cores), m.load.cores(), unheardCores)
+	return !m.doubts.doubted && now.Sub(m.load.at) <= loadIntervals*cfg.Interval
 }
 
 // toldCores is what the upstream reports, or else what discovery says; 0 is unknown.
@@ -117,27 +111,4 @@ func (m *member) has(part uint64, listed bool, now time.Time) selection.Cache {
 		return selection.AssumedCached
 	}
 	return selection.NotCached
-}
-
-// wrong says what is not believed of an upstream; "" is nothing.
-func (m *member) wrong() string {
-	wrong := m.believed.report
-	also := func(format string, values ...any) {
-		if wrong != "" {
-			wrong += ", "
-		}
-		wrong += fmt.Sprintf(format, values...)
-	}
-	if m.unanswered.doubted {
-		also("fewer than half of the jobs that this sidecar has there")
-	}
-	if m.believed.listing != "" {
-		also("%s", m.believed.listing)
-	}
-	if m.believed.tooManyCores {
-		also("%d cores, more than %d times as many as others", m.toldCores(), maxTimes)
-	} else if m.believed.tooFast {
-		also("%.3g jobs per second and core, far more than others", m.rate.perCore())
-	}
-	return wrong
 }

@@ -1,7 +1,6 @@
 package pool
 
 import (
-	"cmp"
 	"maps"
 	"slices"
 	"time"
@@ -23,12 +22,8 @@ func (p *Pool) Reconsider(now time.Time, may func(Waiter) bool) (moves []Move) {
 		return nil
 	}
 	p.heard = false
-	abandoned := func(m *member) bool { return m.suspicion.why != "" && m.suspicion.failed > 0 }
-	if !slices.ContainsFunc(p.busy, abandoned) {
-		return nil
-	}
-	for _, m := range slices.Clone(p.busy) { // a job that is moved makes another upstream busy
-		if abandoned(m) {
+	for _, m := range p.set {
+		if m.suspicion.why != "" && m.suspicion.failed > 0 {
 			moves = p.evacuate(now, m, may, moves)
 		}
 	}
@@ -37,24 +32,25 @@ func (p *Pool) Reconsider(now time.Time, may func(Waiter) bool) (moves []Move) {
 
 // evacuate moves the jobs of a suspect to upstreams that are not, in the order of their claims.
 func (p *Pool) evacuate(now time.Time, m *member, may func(Waiter) bool, moves []Move) []Move {
-	inOrder := slices.SortedFunc(maps.Keys(m.waiting), func(a, b *waiting) int { return cmp.Compare(a.number, b.number) })
-	for _, w := range inOrder {
-		n := p.need(w.project, w.data, false)
-		job := p.job(now, w.priority, n)
-		c, err := p.eligible(now, &job, n, nil, w.job.Tried())
+	for _, number := range slices.Sorted(maps.Keys(m.unanswered)) {
+		a := m.unanswered[number]
+		if a.waiter == nil {
+			continue
+		}
+		c, err := p.eligible(now, a.priority, &a.need, nil, a.waiter.Tried())
 		if err != nil || c.reason >= Suspect || c.count != (rules{true, true}) {
 			return moves
 		}
-		if !may(w.job) {
+		if !may(a.waiter) {
 			continue
 		}
-		i, costs := p.pick(job, c.views)
+		i, costs := p.pick(c)
 		entered, ok := c.members[i].health.enter(now)
 		if !ok {
 			continue
 		}
-		delete(m.waiting, w) // it is not moved twice
-		moves = append(moves, Move{Job: w.job, To: p.assign(now, w.job, job, n, c, i, costs, entered)})
+		moves = append(moves, Move{Job: a.waiter, To: p.assign(now, a.waiter, c, i, costs, entered)})
+		a.waiter = nil // it is not moved twice
 	}
 	return moves
 }

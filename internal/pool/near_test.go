@@ -54,10 +54,13 @@ func TestNearIsWhatAllWouldBe(t *testing.T) {
 		picked, err := f.Claim(start, Request{Project: project + 1}, nil)
 		require.NoError(t, err)
 		picked.Done(start, Answered)
-		job := selection.Job{Project: project + 1, Fetch: f.fetchOf(project + 1)}
-		data := f.need(project+1, nil, true)
-		views := f.look(start, &job, data, f.set, nil, nil)
-		best := views.members[f.cfg.Policy.Pick(job, views.views, f.cfg.Rand)].Address
+		c := &candidates{
+			job:  selection.Job{Project: project + 1, Fetch: f.fetchOf(project + 1)},
+			need: f.need(project+1, nil, true),
+		}
+		f.look(start, c, f.set, nil, nil)
+		i, _ := f.pick(c)
+		best := c.members[i].Address
 		if best == picked.Address {
 			same++
 		}

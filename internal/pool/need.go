@@ -23,10 +23,9 @@ type need struct {
 	named   *projectState // of the job's name, by which open jobs are counted
 	project *projectState // of the part that places it
 	parts   []intake.Part // Bytes are above 0; they count beside each other
-	states  []*projectState
+	model   *fetchModel   // how fetches of such data take as long as it is large
 	set     bool
 	text    bool    // a chain of blocks: its size is known
-	at      int     // the part that places it
 	bytes   float64 // of all parts
 	size    float64 // the same if it is known of each; else 0
 }
@@ -40,11 +39,12 @@ const forked = 1
 // need finds out about a job's data. keep remembers the job. What it returns is valid until the next call.
 func (p *Pool) need(project uint64, data *intake.Parts, keep bool) *need {
 	n := &p.needs // on the stack it would double that of each job
-	*n = need{named: p.projects.state(project, keep), bytes: 1}
+	*n = need{named: p.projects.state(project, keep), model: p.fetches, bytes: 1}
 	n.project = n.named
 	if data != nil {
 		n.parts, n.set = data.Parts, data.Set
 	}
+	at := 0 // the part that places it
 	switch {
 	case project == 0:
 		n.parts = nil
@@ -54,14 +54,14 @@ func (p *Pool) need(project uint64, data *intake.Parts, keep bool) *need {
 	case n.set:
 		p.size(n, keep)
 	default:
-		n.text, n.bytes, n.at = true, 0, p.place(n.parts, keep)
+		n.text, n.model, n.bytes, at = true, p.texts, 0, p.place(n.parts, keep)
 		for i := range n.parts {
 			n.bytes += n.parts[i].Bytes
 		}
 		n.size = n.bytes
 	}
-	if len(n.parts) > 0 && n.parts[n.at].Key != project {
-		n.project = p.projects.state(n.parts[n.at].Key, keep)
+	if len(n.parts) > 0 && n.parts[at].Key != project {
+		n.project = p.projects.state(n.parts[at].Key, keep)
 	}
 	return n
 }
@@ -69,15 +69,13 @@ func (p *Pool) need(project uint64, data *intake.Parts, keep bool) *need {
 // size fills in the sizes of the parts of a set, as far as listings told them. If one is not known, all
 // count alike.
 func (p *Pool) size(n *need, keep bool) {
-	p.parts, p.states = append(p.parts[:0], n.parts...), p.states[:0]
+	p.parts = append(p.parts[:0], n.parts...)
 	n.parts, n.bytes = p.parts, 0
 	for i := range n.parts {
-		state := p.projects.state(n.parts[i].Key, keep)
-		p.states = append(p.states, state)
-		n.parts[i].Bytes = state.size()
+		n.parts[i].Bytes = p.projects.state(n.parts[i].Key, keep).size()
 		n.bytes += n.parts[i].Bytes
 	}
-	n.states, n.size = p.states, n.bytes
+	n.size = n.bytes
 	if slices.ContainsFunc(n.parts, func(part intake.Part) bool { return part.Bytes == 0 }) {
 		for i := range n.parts {
 			n.parts[i].Bytes = 1
@@ -108,12 +106,12 @@ var belief = [...]float64{selection.NotCached: 0, selection.AssumedCached: 0.95,
 
 // holds says what m has of the data: the status of the part that places the job, the share of all that is
 // there, and how many parts are there from the first one on.
-func (m *member) holds(n *need, now time.Time, cfg *Config) (cache selection.Cache, warm float64, first int) {
-	listed := m.lists(now, cfg)
+func (p *Pool) holds(now time.Time, m *member, n *need) (cache selection.Cache, warm float64, first int) {
+	listed := m.lists(now, &p.cfg)
 	for i := range n.parts {
 		part := &n.parts[i]
 		here := m.has(part.Key, listed, now)
-		if i == n.at {
+		if part.Key == n.project.id {
 			cache = here
 		}
 		if here == selection.NotCached {
@@ -123,7 +121,11 @@ func (m *member) holds(n *need, now time.Time, cfg *Config) (cache selection.Cac
 			break
 		}
 		if here == selection.Cached {
-			if bytes, state := m.cached.Bytes(part.Key), n.state(i); state != nil && saneBytes(bytes) {
+			state := n.project
+			if n.set {
+				state = p.projects.find(part.Key)
+			}
+			if bytes := m.cached.Bytes(part.Key); saneBytes(bytes) {
 				state.listed = bytes
 			}
 		}
@@ -133,17 +135,6 @@ func (m *member) holds(n *need, now time.Time, cfg *Config) (cache selection.Cac
 		warm += belief[here] * part.Bytes
 	}
 	return cache, warm / n.bytes, first
-}
-
-// state is what is known of a part; nil is not at hand.
-func (n *need) state(i int) *projectState {
-	switch {
-	case !n.set:
-		return n.project
-	case n.states == nil:
-		return nil
-	}
-	return n.states[i]
 }
 
 // total is the size of all parts; 0 is not known.

@@ -64,7 +64,7 @@ func TestWhatUpstreamsHold(t *testing.T) {
 				for held < len(blocks) && (read[m.Address][upTo(held)] || m == a.member) {
 					held++
 				}
-				cache, warm, first := m.holds(n, now, &f.cfg)
+				cache, warm, first := f.holds(now, m, n)
 				require.InDelta(t, 0.95*float64(held)/float64(len(blocks)), warm, 1e-9)
 				require.Equal(t, held, first)
 				require.Equal(t, held > placed, cache == selection.AssumedCached)
@@ -111,8 +111,7 @@ func TestSets(t *testing.T) {
 	}
 	warm := func(r Request) (shares []float64, placed uint64) {
 		n := f.need(r.Project, r.Data, true)
-		job := f.job(start, selection.Low, n)
-		c, err := f.eligible(start, &job, n, nil, nil)
+		c, err := f.eligible(start, selection.Low, n, nil, nil)
 		require.NoError(t, err)
 		for _, v := range c.views {
 			shares = append(shares, v.Warm)
@@ -137,6 +136,7 @@ func TestSets(t *testing.T) {
 	assert.Equal(t, 1, f.Open(99), "it counts by its name")
 	assert.Equal(t, selection.AssumedCached, f.cache(f.members[us[0].Address], 8, start))
 	assert.Equal(t, selection.Cached, f.cache(f.members[us[0].Address], 5, start))
+	f.must(start, set(6, 7), nil).Cancel(start)
 	a.Cancel(start)
 	assert.Zero(t, f.Open(99))
 	assert.Equal(t, selection.NotCached, f.cache(f.members[us[0].Address], 8, start))

@@ -36,7 +36,6 @@ type Pool struct {
 	cfg     Config
 	members map[string]*member // by address, including those that left and are not forgotten
 	set     []*member          // the current set, sorted by address
-	busy    []*member          // those of it that have jobs of this sidecar, sorted by address
 	fetches *fetchModel        // how long projects' data takes to fetch
 	answers *durations         // how long an answer takes to begin where it is cached
 	lengths *durations         // how long a job takes once it runs
@@ -68,11 +67,12 @@ type Pool struct {
 	needs  need             // the same
 	one    [1]intake.Part   // the same
 	parts  []intake.Part    // the same
-	states []*projectState  // the same
 }
 
-// candidates are the upstreams that a job may go to, and what a policy sees of them.
+// candidates are the upstreams that a job may go to, and what a policy sees of it and of them.
 type candidates struct {
+	job     selection.Job
+	need    *need
 	members []*member
 	views   []selection.View // of the members, in their order
 	reason  Reason           // the least there is against an upstream, those of the members
@@ -135,44 +135,15 @@ func (p *Pool) fetch(n *need) float64 {
 	if n.set {
 		return p.fetches.expected(n.project.size())
 	}
-	return p.model(n).expected(n.total())
-}
-
-// model is how fetches take as long as the data is large.
-func (p *Pool) model(n *need) *fetchModel {
-	if n.text {
-		return p.texts
-	}
-	return p.fetches
-}
-
-// length is how long the project's jobs usually take once they run, in seconds; 0 is not
-// known.
-func (p *Pool) length(project *projectState) float64 {
-	if project.lengths.n == 0 {
-		return 0
-	}
-	return p.lengths.expected(project.lengths)
+	return n.model.expected(n.total())
 }
 
 // forgetIfGone forgets an upstream that left once its last job has ended, and its breaker has
 // not opened for openMax: it may come back to fail again.
 func (p *Pool) forgetIfGone(now time.Time, m *member) {
-	if !m.inSet && m.load.inFlight == 0 && (m.health.trips == 0 || now.Sub(m.left) >= p.cfg.Breaker.openMax()) {
+	if !m.inSet && m.load.inFlight == 0 && (m.health.trips == 0 || now.Sub(m.since) >= p.cfg.Breaker.openMax()) {
 		delete(p.members, m.Address)
 	}
-}
-
-// Full reports whether the upstreams that take jobs have no more cores, together, than jobs. One
-// core that stays free, where no job would go, leaves them full.
-func (p *Pool) Full(now time.Time) bool {
-	room := 0.0
-	for _, m := range p.set {
-		if m.leaves() == Eligible && m.suspicion.why == "" && m.health.ready(now) {
-			room += m.cores() - m.load.present(m.fresh(now, &p.cfg))
-		}
-	}
-	return room <= 0
 }
 
 // InFlight is the number of open assignments.

@@ -1,12 +1,5 @@
 package pool
 
-import (
-	"cmp"
-	"slices"
-
-	"example.org/pilotfish/pkg/selection"
-)
-
 const (
 	// nearFrom is how many upstreams a pool must have before a claim looks at the near
 	// ones alone, and near is how many are near: the first in the project's rendezvous
@@ -71,41 +64,4 @@ func (p *projectStates) state(id uint64, keep bool) *projectState {
 		p.put(id, s)
 	}
 	return s
-}
-
-// nearby returns the members of the set that are near the project, the first in its
-// rendezvous order first. It returns nil where a claim must look at all. What it returns is
-// valid until the next call.
-func (p *Pool) nearby(project *projectState) []*member {
-	if project.id == 0 || len(p.set) < nearFrom {
-		return nil
-	}
-	if project.near == nil || project.nearOf != p.sets {
-		places := p.first(project.id)
-		project.near, project.nearOf = &places, p.sets
-	}
-	p.near = p.near[:0]
-	for _, place := range project.near {
-		p.near = append(p.near, p.set[place])
-	}
-	return p.near
-}
-
-// first returns the places of the first members in the project's rendezvous order. It
-// keeps those alone in order, which is far less work than to sort all.
-func (p *Pool) first(project uint64) (places [near]uint16) {
-	best := p.best[:0]
-	for i, m := range p.set {
-		one := placed{uint16(i), selection.Rendezvous(project, m.id, m.Weight)}
-		if len(best) == near && one.score <= best[near-1].score {
-			continue
-		}
-		at, _ := slices.BinarySearchFunc(best, one, func(a, b placed) int { return cmp.Compare(b.score, a.score) })
-		best = slices.Insert(best[:min(len(best), near-1)], at, one)
-	}
-	p.best = best
-	for i, one := range best {
-		places[i] = one.place
-	}
-	return places
 }

@@ -22,29 +22,55 @@ func (p *Pool) Report(now time.Time, address string, r Report) {
 	}
 	m.polled, p.heard = r.At, true
 	r, known, wrong := r.sane()
-	m.believed.report = wrong
+	m.absurd = wrong
 	m.suspicion.why, m.suspicion.failed, m.suspicion.dead = "", 0, false
 	m.health.hear(now, r, &p.cfg)
 	if known || r.CoresBusy >= 0 {
 		m.observeRate(r)
-	}
-	if known {
-		m.level = m.detector.Observe(overload.Sample{Stalled: sum(r.Stalled), Wait: r.Wait})
 	}
 	m.reportedCores, m.coresBusy = r.Cores, r.CoresBusy
 	if r.Cached != nil {
 		p.list(m, r.At, r.Cached)
 	}
 	if known {
-		m.unanswered.compare(r.At, sum(r.Running)+sum(r.Stalled), p.cfg.Interval/2)
-	}
-	if known {
+		running, stalled := sum(r.Running), sum(r.Stalled)
+		m.level = m.detector.Observe(overload.Sample{Stalled: stalled, Wait: r.Wait})
+		p.doubt(m, r.At, running+stalled)
 		m.unread.report(r, p.reads.mean)
+		if !m.load.at.After(r.At) {
+			m.load.adopt(r.At, running, stalled)
+		}
 	}
-	if known && !m.load.at.After(r.At) {
-		m.load.adopt(r.At, sum(r.Running), sum(r.Stalled))
+	if p.uncompared++; p.uncompared*comparedTogether >= len(p.set) {
+		p.compare()
 	}
-	p.believe(m)
+}
+
+// doubt takes in a report of so many jobs at m. One that follows another at once proves
+// nothing: the jobs may be on their way.
+func (p *Pool) doubt(m *member, at time.Time, jobs float64) {
+	d, older := &m.doubts, 0
+	if at.Sub(d.at) < p.cfg.Interval/2 {
+		return
+	}
+	for number := range m.unanswered {
+		if number <= d.number {
+			older++
+		}
+	}
+	switch {
+	case 2*jobs < float64(older):
+		d.short, d.enough = d.short+1, 0
+	case older > 0:
+		d.short, d.enough = 0, d.enough+1
+	}
+	if d.short >= doubtedAfter {
+		d.doubted = true
+	}
+	if d.enough >= doubtedAfter {
+		d.doubted = false
+	}
+	d.at, d.number = at, p.number
 }
 
 // ReportFailed takes into account that an upstream's report could not be fetched
@@ -84,9 +110,9 @@ func (p *Pool) Listing(at time.Time, address string, cached CacheSet) {
 	}
 }
 
-// list takes a cache listing, and drops the assumptions that it confirms. It
-// drops as well those that it refutes: a project that it does not name although
-// it was made two fetch times after the claim. One that cannot be true is not taken.
+// list takes a cache listing, unless it is too long to be true beside those of the others, and drops the assumptions
+// that it confirms. It drops as well those that it refutes: a project that it does not name although it was made two
+// fetch times after the claim.
 func (p *Pool) list(m *member, at time.Time, cached CacheSet) {
 	most := 0
 	for _, other := range p.set {
@@ -94,32 +120,32 @@ func (p *Pool) list(m *member, at time.Time, cached CacheSet) {
 			most = max(most, other.cached.Len())
 		}
 	}
-	if m.believed.listing = tooLong(cached.Len(), most); m.believed.listing != "" {
+	if n := cached.Len(); n > manyListed && most > 0 && n/maxTimes > most {
+		m.tooLong = fmt.Sprintf("%d cached projects, more than %d times as many as others", n, maxTimes)
 		return
 	}
-	m.cached, m.listed = cached, at
+	m.cached, m.listed, m.tooLong = cached, at, ""
 	m.assumed.dropFunc(func(part uint64, claimed int64) bool {
-		return cached.Contains(part) || since(at, claimed) > seconds(2*p.fetch(&need{project: p.projects.find(part)}))
+		return cached.Contains(part) || since(at, claimed) > seconds(2*p.fetches.expected(p.projects.find(part).size()))
 	})
 }
 
 // hint takes the load on a response into account: a report that says less, and
 // is newer than the last poll. Where polls bring no report, hints count alone.
-func (m *member) hint(now time.Time, h *Hint, cfg *Config) {
-	alone := now.Sub(m.entered) > loadIntervals*cfg.Interval
-	if !m.load.reported && !alone || !h.At.After(m.load.at) {
+func (p *Pool) hint(now time.Time, m *member, h *Hint) {
+	alone := now.Sub(m.since) > loadIntervals*p.cfg.Interval
+	if m.load.at.IsZero() && !alone || !h.At.After(m.load.at) {
 		return
 	}
-	if running, stalled, ok := m.counts(h); ok {
+	if running, stalled, ok := h.counts(&m.load, p.cores(m)); ok {
 		m.load.adopt(h.At, running, stalled)
 	}
 }
 
 // counts are the counts of a hint. Where it does not tell both, they follow from the
 // utilization, or else the other stays as the last report has it.
-func (m *member) counts(h *Hint) (running, stalled float64, ok bool) {
+func (h *Hint) counts(last *estimate, cores float64) (running, stalled float64, ok bool) {
 	running, stalled = sum(h.Running), sum(h.Stalled)
-	cores := m.cores()
 	all := h.Utilization * cores
 	switch {
 	case !(running < 0) && !(stalled < 0): // NaN is told, and not sane
@@ -128,9 +154,9 @@ func (m *member) counts(h *Hint) (running, stalled float64, ok bool) {
 	case running < 0 && stalled < 0:
 		return 0, 0, false
 	case running < 0:
-		running = m.load.running
+		running = last.running
 	default:
-		stalled = m.load.stalled
+		stalled = last.stalled
 	}
 	return running, stalled, saneLoad([selection.Priorities]float64{running, stalled})
 }

@@ -32,20 +32,19 @@ func (p *Pool) Set(now time.Time, upstreams []Upstream) (joined, left []string) 
 		}
 		if joins || !u.StartedAt.Equal(m.StartedAt) && !m.StartedAt.IsZero() { // or it restarted in place
 			m.forget(&p.cfg)
-			m.entered = now
+			m.since = now
 		}
 		m.Upstream, m.inSet = u, true
 		p.set = append(p.set, m)
 	}
 	p.countDraining()
-	slices.SortFunc(p.set, byAddress)
-	p.busy = slices.DeleteFunc(slices.Clone(p.set), func(m *member) bool { return m.load.inFlight == 0 })
+	slices.SortFunc(p.set, func(a, b *member) int { return strings.Compare(a.Address, b.Address) })
 	p.sets++
 	p.compare()
 	for _, m := range before {
 		if !m.inSet {
 			left = append(left, m.Address)
-			m.left = now
+			m.since = now
 		}
 	}
 	for _, m := range p.members {
@@ -53,8 +52,6 @@ func (p *Pool) Set(now time.Time, upstreams []Upstream) (joined, left []string) 
 	}
 	return joined, left
 }
-
-func byAddress(a, b *member) int { return strings.Compare(a.Address, b.Address) }
 
 // Drain keeps new jobs from an upstream by hand, or ends that. It reports whether the
 // upstream is known. It ends too when the upstream leaves.

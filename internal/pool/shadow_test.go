@@ -95,15 +95,13 @@ func BenchmarkShadow(b *testing.B) {
 			for _, u := range upstreams(14) {
 				f.Report(start, u.Address, report(start, 3, 0, 1, 2, 3, 4, 5, 6, 7, 8))
 			}
-			n := f.need(5, nil, true)
-			job := f.job(start, selection.Low, n)
-			c, err := f.eligible(start, &job, n, nil, nil)
+			c, err := f.eligible(start, selection.Low, f.need(5, nil, true), nil, nil)
 			require.NoError(b, err)
-			_, costs := f.pick(job, c.views)
+			_, costs := f.pick(c)
 			a := &Assignment{pool: f.Pool}
 			b.ReportAllocs()
 			for b.Loop() {
-				a.consultShadow(job, c, costs)
+				a.consultShadow(c, costs)
 			}
 		})
 	}

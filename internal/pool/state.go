@@ -95,6 +95,18 @@ func Panic(states []State) bool {
 	return shut
 }
 
+// Full reports whether the upstreams that take jobs have no more cores, together, than jobs. One
+// core that stays free, where no job would go, leaves them full.
+func (p *Pool) Full(now time.Time) bool {
+	room := 0.0
+	for _, m := range p.set {
+		if m.leaves() == Eligible && m.suspicion.why == "" && m.health.ready(now) {
+			room += p.cores(m) - m.load.present(m.fresh(now, &p.cfg))
+		}
+	}
+	return room <= 0
+}
+
 // state is what is known of m, but for whether it is eligible.
 func (p *Pool) state(now time.Time, m *member) State {
 	fresh := m.fresh(now, &p.cfg)
@@ -106,20 +118,20 @@ func (p *Pool) state(now time.Time, m *member) State {
 		Jobs:        m.load.present(fresh),
 		Running:     m.load.running,
 		Stalled:     m.load.stalled,
-		Cores:       m.believed.cores,
+		Cores:       p.plausibleCores(m),
 		CoresBusy:   -1,
 		ReportAge:   -1,
 		ReportFresh: fresh,
 		Level:       float64(m.level),
 		Breaker:     m.health.status(now),
 		Assumed:     m.assumed.len(),
-		Rate:        m.cores() * m.believed.pace,
-		Implausible: m.wrong(),
+		Rate:        p.cores(m) * p.pace(m),
+		Implausible: p.wrong(m),
 		Slow:        p.slow(m),
 		Latency:     m.latency.value,
 	}
-	s.Wait = wait(s.Jobs, m.cores(), s.Rate)
-	if m.load.reported {
+	s.Wait = wait(s.Jobs, p.cores(m), s.Rate)
+	if !m.load.at.IsZero() {
 		s.ReportAge, s.CoresBusy = now.Sub(m.load.at).Seconds(), m.coresBusy
 	}
 	if m.cached != nil {

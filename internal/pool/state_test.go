@@ -138,6 +138,8 @@ func TestJobsLeaveASuspect(t *testing.T) {
 			assert.Same(t, w, moves[0].Job)
 			assert.NotEqual(t, us[1].Address, moves[0].To.Address)
 			assert.Equal(t, 2, f.InFlight(), "it counts at both, until the old attempt has ended")
+			f.ReportFailed(now, us[1].Address, errHung)
+			require.Empty(t, f.Reconsider(now, c.may), "it is moved once")
 			a.Done(now, Moved)
 			moves[0].To.Done(now, Answered)
 			assert.Zero(t, f.InFlight())

@@ -2,7 +2,6 @@ package pool
 
 import (
 	"errors"
-	"fmt"
 	"time"
 )
 
@@ -45,10 +44,10 @@ type suspicion struct {
 	answered    time.Time // when the last answer began there
 
 	// The rest counts since its first claim after that answer, or after it owed nothing.
-	from      uint64 // that claim's number
-	owed      int    // jobs without an answer
-	elsewhere int    // claims at other upstreams
-	begun     int    // answers to those
+	from  uint64 // that claim's number
+	own   int    // claims
+	owed  int    // jobs without an answer
+	begun int    // answers to claims at other upstreams
 
 	early time.Time // when a report was last asked for early
 }
@@ -75,68 +74,10 @@ func (s *suspicion) letGo(number uint64) {
 // a job has no answer yet to be the same everywhere, and knows that chance from the jobs
 // elsewhere alone (Laplace's rule of succession): the fewer they are, the less it concludes
 // from them.
-func (s *suspicion) chance() float64 {
+func (s *suspicion) chance(elsewhere int) float64 {
 	chance := 1.0
 	for i := 0; i < s.owed && chance >= unheard; i++ {
-		chance *= float64(s.elsewhere-s.begun+1+i) / float64(s.elsewhere+2+i)
+		chance *= float64(elsewhere-s.begun+1+i) / float64(elsewhere+2+i)
 	}
 	return chance
-}
-
-// owe counts a claim at m, and as one elsewhere for the others.
-func (p *Pool) owe(now time.Time, m *member, number uint64) {
-	for _, other := range p.busy {
-		if other != m && other.suspicion.owed > 0 {
-			other.suspicion.elsewhere++
-		}
-	}
-	s := &m.suspicion
-	if s.owed == 0 {
-		s.from, s.elsewhere, s.begun = number, 0, 0
-	}
-	s.owed++
-	s.asked = now
-	p.weigh(now, m)
-}
-
-// answerBegan clears m, where the answer to a claim of that number began, and tells the others.
-func (p *Pool) answerBegan(now time.Time, m *member, number uint64) {
-	for _, other := range p.busy {
-		if s := &other.suspicion; other != m && s.owed > 0 && number >= s.from {
-			s.begun++
-			if p.silent(now, other) { // it may get no job for long: the answers elsewhere are evidence, too
-				p.weigh(now, other)
-			}
-		}
-	}
-	m.suspicion.why, m.suspicion.answered, m.suspicion.owed = "", now, 0
-}
-
-// weigh compares the answers that m owes with those of the others.
-func (p *Pool) weigh(now time.Time, m *member) {
-	s := &m.suspicion
-	chance := s.chance()
-	if s.why != "" || chance >= doubtful {
-		return
-	}
-	switch {
-	case chance < hopeless && s.failed > 0, chance < unheard && p.silent(now, m) && s.owed >= enoughOwed:
-		p.heard = true
-		s.suspect(now, fmt.Sprintf("it owes %d answers and gave none, while %d of %d jobs elsewhere were answered", s.owed, s.begun, s.elsewhere))
-	case !m.polled.IsZero() && now.Sub(m.polled) >= askAgain && now.Sub(s.early) >= askAgain:
-		s.early = now
-		p.ask = append(p.ask, m.Address)
-	}
-}
-
-// silent reports whether an upstream is judged as one that does not report.
-func (p *Pool) silent(now time.Time, m *member) bool {
-	return now.Sub(m.polled) > silence*p.cfg.Interval
-}
-
-// Ask is the upstreams that should report at once, each told once: they owe answers
-// for longer than is usual.
-func (p *Pool) Ask() (addresses []string) {
-	addresses, p.ask = p.ask, nil
-	return addresses
 }

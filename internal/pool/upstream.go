@@ -3,7 +3,6 @@ package pool
 import (
 	"time"
 
-	"example.org/pilotfish/internal/intake"
 	"example.org/pilotfish/pkg/selection"
 )
 
@@ -121,13 +120,4 @@ func (o Outcome) String() string {
 type Waiter interface {
 	// Tried are the addresses that it may not go to, that of the upstream among them.
 	Tried() []string
-}
-
-// waiting is such a job, as its upstream knows it.
-type waiting struct {
-	job      Waiter // nil: the job cannot be moved
-	priority selection.Priority
-	project  uint64
-	data     *intake.Parts
-	number   uint64 // of the claim
 }
