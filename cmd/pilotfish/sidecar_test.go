@@ -150,7 +150,7 @@ func TestUpstreamsByTLS(t *testing.T) {
 
 	bad := cfg
 	bad.UpstreamTLS = &settings.TLS{CAFile: by.CAFile + ".gone"}
-	reloadFails(t, s, &bad, "upstream_tls: stat "+by.CAFile)
+	reloadFails(t, s, &bad, "upstream_tls: ca_file: stat "+by.CAFile)
 	assert.Error(t, buildable(&bad))
 }
 

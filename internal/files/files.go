@@ -4,6 +4,7 @@
 package files
 
 import (
+	"cmp"
 	"fmt"
 	"io"
 	"os"
@@ -14,9 +15,12 @@ import (
 // maxToken bounds a token file, in bytes.
 const maxToken = 4 << 10
 
-// Token reads a token, one word of plain ASCII, from a file. It is read for each
-// use, because a new token may have the same length and its file the same time.
+// Token reads a token, one word of plain ASCII, from a file; without a path it is "". It is
+// read for each use, because a new token may have the same length and its file the same time.
 func Token(path string) (string, error) {
+	if path == "" {
+		return "", nil
+	}
 	data, err := Read(path, maxToken)
 	if err != nil {
 		return "", err
@@ -56,25 +60,17 @@ func Read(path string, most int64) ([]byte, error) {
 }
 
 // Write replaces a file, whole or not at all. Its owner alone may read it.
-func Write(path string, data []byte) (err error) {
+func Write(path string, data []byte) error {
 	f, err := os.CreateTemp(filepath.Dir(path), filepath.Base(path)+".*")
 	if err != nil {
 		return err
 	}
-	defer func() {
-		if err != nil {
-			_ = f.Close() // err already says what failed
-			_ = os.Remove(f.Name())
-		}
-	}()
-	if _, err = f.Write(data); err != nil {
-		return err
+	_, err = f.Write(data)
+	if err = cmp.Or(err, f.Sync(), f.Close()); err == nil {
+		err = os.Rename(f.Name(), path)
 	}
-	if err = f.Sync(); err != nil {
-		return err
+	if err != nil {
+		_ = os.Remove(f.Name()) // err already says what failed
 	}
-	if err = f.Close(); err != nil {
-		return err
-	}
-	return os.Rename(f.Name(), path)
+	return err
 }

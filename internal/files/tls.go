@@ -8,11 +8,10 @@ import (
 	"crypto/tls"
 	"crypto/x509"
 	"crypto/x509/pkix"
-	"errors"
 	"fmt"
 	"math/big"
 	"net"
-	"os"
+	"reflect"
 	"sync"
 	"time"
 
@@ -35,9 +34,9 @@ type TLS struct {
 	changed  func(error)
 
 	mu     sync.Mutex
-	read   []os.FileInfo // of the files that config was made of
-	config *tls.Config
-	told   string // the failure that was told last
+	read   texts
+	config *tls.Config // made of read
+	told   string      // the failure that was told last
 }
 
 // NewTLS reads the files for the first time. changed is called when they were read
@@ -48,14 +47,15 @@ func NewTLS(s settings.TLS, changed func(error)) (*TLS, error) {
 	return t, t.load()
 }
 
-// load reads the files where they are not those that were read.
+// load reads the files, because a new one may have the same length and time, and makes
+// a config where they have changed.
 func (t *TLS) load() error {
-	now, err := stats(t.settings)
-	if err != nil || t.config != nil && unchanged(t.read, now) {
-		return err
-	}
 	var f settings.Faults
-	next := CheckTLS(t.settings, &f)
+	now := read(t.settings, &f)
+	if t.config != nil && reflect.DeepEqual(now, t.read) {
+		return nil
+	}
+	next := now.config(t.settings, &f)
 	if err := f.Err(); err != nil {
 		return err
 	}
@@ -131,59 +131,45 @@ func (t *TLS) current() *tls.Config {
 }
 
 // CheckTLS reads the files that the settings name. What is wrong with the settings and the files goes to f.
-func CheckTLS(s settings.TLS, f *settings.Faults) *tls.Config {
-	s.Check(f)
+func CheckTLS(s settings.TLS, f *settings.Faults) { read(s, f).config(s, f) }
+
+// texts are what the files of settings hold; nil where there is none.
+type texts struct{ ca, cert, key []byte }
+
+func read(s settings.TLS, f *settings.Faults) (t texts) {
+	for _, file := range []struct {
+		key, path string
+		to        *[]byte
+	}{{"ca_file", s.CAFile, &t.ca}, {"cert_file", s.CertFile, &t.cert}, {"key_file", s.KeyFile, &t.key}} {
+		if file.path == "" {
+			continue
+		}
+		var err error
+		if *file.to, err = Read(file.path, maxFile); err != nil {
+			f.Add(file.key, "%v", err)
+		}
+	}
+	return t
+}
+
+// config is made of the texts.
+func (t texts) config(s settings.TLS, f *settings.Faults) *tls.Config {
+	if (s.CertFile == "") != (s.KeyFile == "") {
+		f.Add("", "cert_file and key_file need each other")
+	}
 	cfg := &tls.Config{ServerName: s.ServerName, MinVersion: tls.VersionTLS12, NextProtos: []string{"http/1.1"}}
-	if s.CAFile != "" {
-		text, err := Read(s.CAFile, maxFile)
+	if t.ca != nil {
 		cfg.RootCAs = x509.NewCertPool()
-		switch {
-		case err != nil:
-			f.Add("ca_file", "%v", err)
-		case !cfg.RootCAs.AppendCertsFromPEM(text):
+		if !cfg.RootCAs.AppendCertsFromPEM(t.ca) {
 			f.Add("ca_file", "%s holds no certificate in PEM form", s.CAFile)
 		}
 	}
-	if s.CertFile == "" || s.KeyFile == "" {
-		return cfg
+	if t.cert != nil && t.key != nil {
+		pair, err := tls.X509KeyPair(t.cert, t.key)
+		if err != nil {
+			f.Add("cert_file", "%s and %s: %v", s.CertFile, s.KeyFile, err)
+		}
+		cfg.Certificates = []tls.Certificate{pair}
 	}
-	certificate, err := Read(s.CertFile, maxFile)
-	if err != nil {
-		f.Add("cert_file", "%v", err)
-	}
-	key, wrong := Read(s.KeyFile, maxFile)
-	if wrong != nil {
-		f.Add("key_file", "%v", wrong)
-	}
-	if err != nil || wrong != nil {
-		return cfg
-	}
-	pair, err := tls.X509KeyPair(certificate, key)
-	if err != nil {
-		f.Add("cert_file", "%s and %s: %v", s.CertFile, s.KeyFile, err)
-	}
-	cfg.Certificates = []tls.Certificate{pair}
 	return cfg
-}
-
-// stats are those of the files that are set.
-func stats(s settings.TLS) (all []os.FileInfo, err error) {
-	for _, path := range []string{s.CAFile, s.CertFile, s.KeyFile} {
-		if path == "" {
-			continue
-		}
-		info, failed := os.Stat(path)
-		err = errors.Join(err, failed)
-		all = append(all, info)
-	}
-	return all, err
-}
-
-func unchanged(a, b []os.FileInfo) bool {
-	for i := range a {
-		if !os.SameFile(a[i], b[i]) || a[i].Size() != b[i].Size() || !a[i].ModTime().Equal(b[i].ModTime()) {
-			return false
-		}
-	}
-	return true
 }

@@ -32,7 +32,7 @@ type node struct {
 // to f.
 func (n *node) place(f *settings.Faults, key, pointer string, m member, part int, nodes *int) {
 	if !strings.HasPrefix(pointer, "/") {
-		f.Pointer(key, pointer)
+		f.Add(key, "%q is not a JSON Pointer such as /project_id", pointer)
 		return
 	}
 	wrong := checkPointer(pointer)

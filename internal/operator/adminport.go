@@ -67,11 +67,11 @@ func (p adminPort) read(method, path string, query url.Values, body []byte) ([]b
 	if err != nil {
 		return nil, fmt.Errorf("--admin: %w", err)
 	}
-	if p.TokenFile != "" {
-		token, err := files.Token(p.TokenFile)
-		if err != nil {
-			return nil, fmt.Errorf("--token-file: %w", err)
-		}
+	token, err := files.Token(p.TokenFile)
+	if err != nil {
+		return nil, fmt.Errorf("--token-file: %w", err)
+	}
+	if token != "" {
 		r.Header.Set("Authorization", "Bearer "+token)
 	}
 	response, err := client.Do(r)

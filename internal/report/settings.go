@@ -150,12 +150,11 @@ func checkDuration(f *settings.Faults, key string, d time.Duration) {
 }
 
 func checkPath(f *settings.Faults, key, path string) {
-	u, err := url.Parse(path)
-	if strings.HasPrefix(path, "/") && (err != nil || u.Host != "" || u.Fragment != "") {
+	if !strings.HasPrefix(path, "/") {
+		f.Add(key, "%q must begin with /", path)
+	} else if u, err := url.Parse(path); err != nil || u.Host != "" || u.Fragment != "" {
 		f.Add(key, "%q is not a path such as /metrics", path)
-		return
 	}
-	f.Path(key, path)
 }
 
 func checkServer(f *settings.Faults, text string) {

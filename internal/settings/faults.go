@@ -167,24 +167,10 @@ func edits(a, b string) int {
 	return rows[len(a)][len(b)]
 }
 
-// Path refuses what is not the path of a URL.
-func (f *Faults) Path(key, path string) {
-	if !strings.HasPrefix(path, "/") {
-		f.Add(key, "%q must begin with /", path)
-	}
-}
-
 // URL refuses what is not an http or https URL.
 func (f *Faults) URL(key, text string) {
 	u, err := url.Parse(text)
 	if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" {
 		f.Add(key, "%q is not a URL such as http://127.0.0.1:9090", text)
-	}
-}
-
-// Pointer refuses what is not a JSON Pointer to a member.
-func (f *Faults) Pointer(key, text string) {
-	if !strings.HasPrefix(text, "/") {
-		f.Add(key, "%q is not a JSON Pointer such as /project_id", text)
 	}
 }

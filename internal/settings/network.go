@@ -53,10 +53,3 @@ type TLS struct {
 	// address when empty.
 	ServerName string `yaml:"server_name"`
 }
-
-// Check adds what cannot be used to f.
-func (t TLS) Check(f *Faults) {
-	if (t.CertFile == "") != (t.KeyFile == "") {
-		f.Add("", "cert_file and key_file need each other")
-	}
-}

@@ -15,10 +15,10 @@ var units = [...]struct {
 	bytes  int64
 }{{"KiB", 1 << 10}, {"MiB", 1 << 20}, {"GiB", 1 << 30}, {"B", 1}, {"", 1}}
 
-// parseSize reads a size.
-func parseSize(s string) (Size, error) {
+// UnmarshalText reads a size from a file or a command line.
+func (s *Size) UnmarshalText(text []byte) error {
 	for _, u := range units {
-		digits, ok := strings.CutSuffix(s, u.suffix)
+		digits, ok := strings.CutSuffix(string(text), u.suffix)
 		if !ok {
 			continue
 		}
@@ -26,16 +26,10 @@ func parseSize(s string) (Size, error) {
 		if err != nil || n < 0 || n > math.MaxInt64/u.bytes {
 			break
 		}
-		return Size(n * u.bytes), nil
+		*s = Size(n * u.bytes)
+		return nil
 	}
-	return 0, fmt.Errorf("%q is not a size such as 65536, 512KiB, 64MiB or 1GiB", s)
-}
-
-// UnmarshalText reads a size from a file or a command line.
-func (s *Size) UnmarshalText(text []byte) error {
-	size, err := parseSize(string(text))
-	*s = size
-	return err
+	return fmt.Errorf("%q is not a size such as 65536, 512KiB, 64MiB or 1GiB", text)
 }
 
 // String is the size in the largest unit that divides it.
