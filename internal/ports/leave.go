@@ -9,10 +9,6 @@ import (
 	"time"
 )
 
-// A leaver is a listener that can turn new connections to another process,
-// which holds or shares its port, while those accepted are still served.
-type leaver interface{ Leave() error }
-
 // onSocket calls f with a socket's descriptor.
 func onSocket(c syscall.RawConn, f func(fd int) error) error {
 	var err error
@@ -38,25 +34,15 @@ func (p sharedPort) Leave() error {
 // heldPort is a port that another process keeps open. Connections that are
 // not accepted here wait for the process that comes next.
 type heldPort struct {
-	timedListener
+	net.Listener
 	closed chan struct{}
 	once   sync.Once
-}
-
-// timedListener is a TCP port or a socket in the file system.
-type timedListener interface {
-	net.Listener
-	SetDeadline(t time.Time) error
-}
-
-func newHeldPort(l timedListener) *heldPort {
-	return &heldPort{timedListener: l, closed: make(chan struct{})}
 }
 
 // Accept waits for Close once the port was left: the server would take an
 // error for the end of its connections too.
 func (p *heldPort) Accept() (net.Conn, error) {
-	c, err := p.timedListener.Accept()
+	c, err := p.Listener.Accept()
 	if errors.Is(err, os.ErrDeadlineExceeded) {
 		<-p.closed
 		return nil, net.ErrClosed
@@ -64,9 +50,12 @@ func (p *heldPort) Accept() (net.Conn, error) {
 	return c, err
 }
 
-func (p *heldPort) Leave() error { return p.SetDeadline(time.Unix(1, 0)) }
+// Leave ends Accept. All listeners of package net have a deadline.
+func (p *heldPort) Leave() error {
+	return p.Listener.(interface{ SetDeadline(t time.Time) error }).SetDeadline(time.Unix(1, 0))
+}
 
 func (p *heldPort) Close() error {
 	p.once.Do(func() { close(p.closed) })
-	return p.timedListener.Close()
+	return p.Listener.Close()
 }

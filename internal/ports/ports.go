@@ -50,17 +50,12 @@ func (p *Ports) take(f *os.File) error {
 	if err != nil {
 		return fmt.Errorf("socket %q: %w", f.Name(), err)
 	}
-	timed, ok := l.(timedListener)
-	if !ok {
-		_ = l.Close()
-		return fmt.Errorf("socket %q: %s takes no connections", f.Name(), l.Addr())
-	}
 	admin := f.Name() == "admin" || f.Name() != "jobs" && p.Jobs != nil
 	switch {
 	case admin && p.Admin == nil:
-		p.Admin = timed // served to the end, so that readiness is seen to fail
+		p.Admin = l // served to the end, so that readiness is seen to fail
 	case !admin && p.Jobs == nil:
-		p.Jobs = newHeldPort(timed)
+		p.Jobs = &heldPort{Listener: l, closed: make(chan struct{})}
 	default:
 		_ = l.Close()
 		return fmt.Errorf("socket %q on %s: there is a socket for this purpose already; pilotfish takes one for jobs and one for admin", f.Name(), l.Addr())
@@ -88,11 +83,11 @@ func (p *Ports) Open(c Config) (err error) {
 	return err
 }
 
-// Leave turns new connections to the next process, where there is one. Those that were
-// accepted are still served.
+// Leave turns new connections to the process that holds or shares a port, where there is
+// one. Those that were accepted are still served.
 func (p *Ports) Leave(log *zap.Logger) {
 	for _, l := range p.all() {
-		if shared, ok := l.(leaver); ok {
+		if shared, ok := l.(interface{ Leave() error }); ok {
 			if err := shared.Leave(); err != nil {
 				log.Warn("connections under way may be lost", zap.Stringer("port", l.Addr()), zap.Error(err))
 			}
