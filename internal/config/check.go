@@ -16,9 +16,6 @@ import (
 	"example.org/pilotfish/pkg/selection"
 )
 
-// minWatch is the least time between two looks at the file.
-const minWatch = time.Second
-
 // Meant is where a key of another name is found, for those that people try first.
 func (c Config) Meant(key string) string {
 	switch key {
@@ -35,8 +32,8 @@ func (c Config) Meant(key string) string {
 // Check looks for what is wrong with the configuration, and what is unwise.
 func (c *Config) Check(f *settings.Faults) {
 	c.checkPorts(f)
-	if c.Watch != 0 && c.Watch < minWatch {
-		f.Add("watch", "%v is neither 0 nor at least %v", c.Watch, minWatch)
+	if c.Watch != 0 && c.Watch < time.Second {
+		f.Add("watch", "%v is neither 0 nor at least 1s", c.Watch)
 	}
 	if c.UpstreamTLS != nil {
 		files.CheckTLS(*c.UpstreamTLS, f.In("upstream_tls"))
@@ -61,10 +58,8 @@ func (c *Config) Check(f *settings.Faults) {
 func (c *Config) checkPorts(f *settings.Faults) {
 	f.Listen("listen", c.Listen)
 	f.Listen("admin", c.Admin)
-	if c.AdminTokenFile != "" {
-		if _, err := files.Token(c.AdminTokenFile); err != nil {
-			f.Add("admin_token_file", "%v", err)
-		}
+	if _, err := files.Token(c.AdminTokenFile); err != nil {
+		f.Add("admin_token_file", "%v", err)
 	}
 	if filepath.IsAbs(c.Mesh.TLS) {
 		files.CheckTLS(c.Mesh.Files(), f.In("mesh.tls"))
@@ -83,10 +78,8 @@ func (c *Config) checkPorts(f *settings.Faults) {
 		}
 		taken[port.address] = port.key
 	}
-	if own, err := discovery.Own(c.Discovery.Static, []string{c.Listen, c.Admin}); err == nil {
-		for _, i := range own {
-			f.Warn(fmt.Sprintf("discovery.static[%d]", i), "%s is pilotfish's own port, and is left out", c.Discovery.Static[i])
-		}
+	for _, i := range discovery.Own(c.Discovery.Static, []string{c.Listen, c.Admin}) {
+		f.Warn(fmt.Sprintf("discovery.static[%d]", i), "%s is pilotfish's own port, and is left out", c.Discovery.Static[i])
 	}
 	for i, host := range c.Hosts {
 		if strings.Contains(host, "/") {

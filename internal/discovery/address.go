@@ -5,6 +5,7 @@ import (
 	"net"
 	"net/netip"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -12,20 +13,22 @@ import (
 	"example.org/pilotfish/internal/settings"
 )
 
-// maxHost bounds a host name, as DNS does.
-const maxHost = 253
-
-// pathMarks may be in the path of a socket besides letters and digits: addresses end up in log
-// lines and metric labels, and in files where words are separated by spaces.
-const pathMarks = "/.-_@+="
+// Addresses end up in URLs, log lines and metric labels, and in files where words are separated
+// by spaces, so no other character is allowed.
+var (
+	// hostName reports whether a text can be a DNS name.
+	hostName = regexp.MustCompile(`^[a-zA-Z0-9._-]{1,253}$`).MatchString
+	// plainPath reports whether the path of a socket has no other character.
+	plainPath = regexp.MustCompile(`^[a-zA-Z0-9/._@+=-]*$`).MatchString
+)
 
 // canonical checks host:port, or unix: and a path, and writes it in the one form under which an
 // upstream is known, so that two spellings of one address are the same: names
 // in lower case, IP addresses and paths in their shortest form.
 func canonical(address string) (string, error) {
 	if path, local := settings.UnixPath(address); local {
-		if !settings.SocketPath(path) || strings.ContainsFunc(path, func(c rune) bool { return !strings.ContainsRune(pathMarks, c) && !hostName(string(c)) }) {
-			return "", fmt.Errorf("%s is not unix: and the absolute path of a socket, of letters, digits and %s", quote(address), pathMarks)
+		if !settings.SocketPath(path) || !plainPath(path) {
+			return "", fmt.Errorf("%s is not unix: and the absolute path of a socket, of letters, digits and /.-_@+=", quote(address))
 		}
 		return "unix:" + filepath.Clean(path), nil
 	}
@@ -65,22 +68,6 @@ func join(host string, port int) (string, error) {
 	return net.JoinHostPort(strings.ToLower(host), strconv.Itoa(port)), nil
 }
 
-// hostName reports whether host can be a DNS name. Addresses end up in URLs, log
-// lines and metric labels, so no other character is allowed.
-func hostName(host string) bool {
-	if host == "" || len(host) > maxHost {
-		return false
-	}
-	for _, c := range []byte(host) {
-		switch {
-		case 'a' <= c && c <= 'z', 'A' <= c && c <= 'Z', '0' <= c && c <= '9', c == '-', c == '.', c == '_':
-		default:
-			return false
-		}
-	}
-	return true
-}
-
 // quote shows foreign text in a message: escaped, and cut when long.
 func quote(s string) string {
 	const most = 80
@@ -90,66 +77,59 @@ func quote(s string) string {
 	return strconv.Quote(s)
 }
 
-// selfAddresses are the sidecar's own addresses.
-type selfAddresses map[string]bool
-
-// newSelfAddresses spells out the addresses on which the sidecar listens. One
-// without a host, or with the unspecified one, stands for every address that
+// selfAddresses are the sidecar's own addresses: those on which it listens. One
+// without a host, or with the unspecified one, stands for every host that
 // local returns; a loopback address also has the name localhost.
-func newSelfAddresses(listen []string, local func() ([]netip.Addr, error)) (selfAddresses, error) {
-	self := selfAddresses{}
+func selfAddresses(listen []string, local func() ([]string, error)) (map[string]bool, error) {
+	self := map[string]bool{}
 	for _, l := range listen {
-		address, err := canonical(l)
-		host, port, wrong := split(l)
-		ip, _ := netip.ParseAddr(host)
-		switch {
-		case wrong == nil && (host == "" || ip.IsUnspecified()):
-			all, err := local()
-			if err != nil {
+		all := []string{l}
+		host, port, err := net.SplitHostPort(l)
+		switch ip, _ := netip.ParseAddr(host); {
+		case ip.IsUnspecified(), host == "" && err == nil:
+			if all, err = local(); err != nil {
 				return nil, err
 			}
-			self.add("localhost", port)
-			for _, a := range append(all, netip.IPv6Loopback(), netip.AddrFrom4([4]byte{127, 0, 0, 1})) {
-				self.add(a.WithZone("").String(), port)
+			for i, h := range all {
+				all[i] = net.JoinHostPort(h, port)
 			}
-			continue
-		case err != nil && ip.Zone() == "":
-			return nil, fmt.Errorf("own address %w", err)
+		case ip.Zone() != "":
+			all[0] = net.JoinHostPort(ip.WithZone("").String(), port)
 		case ip.IsLoopback():
-			self.add("localhost", port)
+			all = append(all, net.JoinHostPort("localhost", port))
 		}
-		self[address] = true
+		for _, a := range all {
+			address, err := canonical(a)
+			if err != nil {
+				return nil, fmt.Errorf("own address %w", err)
+			}
+			self[address] = true
+		}
 	}
 	return self, nil
 }
 
 // Own finds the addresses of list, by number, at which a sidecar itself listens.
-func Own(list, listen []string) (own []int, err error) {
-	self, err := newSelfAddresses(slices.DeleteFunc(listen, func(l string) bool { return strings.HasSuffix(l, ":0") }), localAddresses)
+func Own(list, listen []string) (own []int) {
+	self, _ := selfAddresses(slices.DeleteFunc(listen, func(l string) bool { return strings.HasSuffix(l, ":0") }), localHosts) // where one cannot be used, the check of that says so
 	for i, a := range list {
 		if address, wrong := canonical(a); wrong == nil && self[address] {
 			own = append(own, i)
 		}
 	}
-	return own, err
+	return own
 }
 
-func (s selfAddresses) add(host string, port int) {
-	if a, err := join(host, port); err == nil {
-		s[a] = true
-	}
-}
-
-// localAddresses is every address of this machine.
-func localAddresses() ([]netip.Addr, error) {
+// localHosts are the names and addresses of this machine.
+func localHosts() ([]string, error) {
 	list, err := net.InterfaceAddrs()
 	if err != nil {
 		return nil, fmt.Errorf("list this machine's addresses: %w", err)
 	}
-	var all []netip.Addr
+	all := []string{"localhost", "127.0.0.1", "::1"}
 	for _, a := range list {
 		if prefix, err := netip.ParsePrefix(a.String()); err == nil {
-			all = append(all, prefix.Addr().Unmap())
+			all = append(all, prefix.Addr().String())
 		}
 	}
 	return all, nil

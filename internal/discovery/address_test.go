@@ -1,7 +1,6 @@
 package discovery
 
 import (
-	"net/netip"
 	"strings"
 	"testing"
 
@@ -52,9 +51,7 @@ func TestCanonicalRefuses(t *testing.T) {
 }
 
 func TestSelfAddresses(t *testing.T) {
-	local := func() ([]netip.Addr, error) {
-		return []netip.Addr{netip.MustParseAddr("10.0.0.7"), netip.MustParseAddr("fe80::1%eth0")}, nil
-	}
+	local := func() ([]string, error) { return []string{"localhost", "10.0.0.7", "::1"}, nil }
 	for listen, want := range map[string]string{
 		"127.0.0.1:8080": "127.0.0.1:8080 localhost:8080",
 		"localhost:8080": "localhost:8080",
@@ -62,11 +59,12 @@ func TestSelfAddresses(t *testing.T) {
 		"10.0.0.7:8080":  "10.0.0.7:8080",
 		"[::1]:8080":     "[::1]:8080 localhost:8080",
 		"ME:1":           "me:1",
-		":8080":          "10.0.0.7:8080 127.0.0.1:8080 [::1]:8080 [fe80::1]:8080 localhost:8080",
-		"0.0.0.0:8080":   "10.0.0.7:8080 127.0.0.1:8080 [::1]:8080 [fe80::1]:8080 localhost:8080",
-		"[::]:8080":      "10.0.0.7:8080 127.0.0.1:8080 [::1]:8080 [fe80::1]:8080 localhost:8080",
+		"[fe80::1%a]:1":  "[fe80::1]:1",
+		":8080":          "10.0.0.7:8080 [::1]:8080 localhost:8080",
+		"0.0.0.0:8080":   "10.0.0.7:8080 [::1]:8080 localhost:8080",
+		"[::]:8080":      "10.0.0.7:8080 [::1]:8080 localhost:8080",
 	} {
-		o, err := newSelfAddresses([]string{listen}, local)
+		o, err := selfAddresses([]string{listen}, local)
 		require.NoError(t, err)
 		var got []string
 		for a := range o {
@@ -75,13 +73,14 @@ func TestSelfAddresses(t *testing.T) {
 		assert.ElementsMatch(t, strings.Fields(want), got, listen)
 	}
 	for _, bad := range []string{"8080", "a:x", "a:0", "a b:1"} {
-		_, err := newSelfAddresses([]string{bad}, nil)
+		_, err := selfAddresses([]string{bad}, nil)
 		assert.ErrorContains(t, err, "own address")
 	}
 }
 
-func TestLocalAddressesHaveTheLoopback(t *testing.T) {
-	all, err := localAddresses()
+func TestThisMachinesHosts(t *testing.T) {
+	all, err := localHosts()
 	require.NoError(t, err)
-	assert.Contains(t, all, netip.MustParseAddr("127.0.0.1"))
+	assert.Subset(t, all, []string{"127.0.0.1", "::1", "localhost"})
+	assert.Greater(t, len(all), 3, "beside those it has the addresses of its interfaces")
 }

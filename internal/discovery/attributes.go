@@ -3,6 +3,7 @@ package discovery
 import (
 	"errors"
 	"fmt"
+	"math"
 	"strconv"
 	"time"
 
@@ -22,55 +23,48 @@ var endOfTime = time.Date(10000, 1, 1, 0, 0, 0, 0, time.UTC)
 
 // attributes are what text, a service's meta or a line of a file, tells about an upstream.
 type attributes struct {
-	weight             float64
-	cores              int
-	startedAt, stopsAt time.Time
-	preemptible        bool
-	draining           bool
+	pool.Upstream
+	preemptible bool
 }
 
-// set takes one key and its value. A wrong value changes nothing.
+// set takes one key and its value. A wrong value tells nothing.
 func (a *attributes) set(key, value string) (err error) {
-	next := *a
 	switch key {
 	case "weight":
-		next.weight, err = parseNumber(value, maxWeight)
+		a.Weight, err = parseNumber(value, maxWeight)
 	case "cores":
-		cores, wrong := parseNumber(value, maxCores)
-		if next.cores = int(cores); wrong == nil && float64(next.cores) != cores {
-			wrong = errors.New("want a whole number")
+		var cores float64
+		if cores, err = parseNumber(value, maxCores); cores != math.Trunc(cores) {
+			cores, err = 0, errors.New("want a whole number")
 		}
-		err = wrong
+		a.Cores = int(cores)
 	case "started_at":
-		next.startedAt, err = parseTime(value)
+		a.StartedAt, err = parseTime(value)
 	case "stops_at":
-		next.stopsAt, err = parseTime(value)
+		a.StopsAt, err = parseTime(value)
 	case "preemptible":
-		next.preemptible, err = strconv.ParseBool(value)
+		a.preemptible, err = strconv.ParseBool(value)
 	case "draining":
-		next.draining, err = strconv.ParseBool(value)
+		a.Draining, err = strconv.ParseBool(value)
 	default:
 		err = errors.New("unknown key")
 	}
-	switch {
-	case errors.Is(err, strconv.ErrSyntax):
+	if errors.Is(err, strconv.ErrSyntax) {
 		err = errors.New("want true or false")
-	case err == nil:
-		*a = next
-		return nil
 	}
-	return fmt.Errorf("%s=%s: %w", key, quote(value), err)
+	if err != nil {
+		return fmt.Errorf("%s=%s: %w", key, quote(value), err)
+	}
+	return nil
 }
 
-// upstream is the upstream at address with these attributes.
-func (a attributes) upstream(address string) pool.Upstream {
-	if a.preemptible && a.stopsAt.IsZero() && !a.startedAt.IsZero() {
-		a.stopsAt = a.startedAt.Add(lifetime)
+// at is the upstream at address with these attributes.
+func (a attributes) at(address string) pool.Upstream {
+	if a.preemptible && a.StopsAt.IsZero() && !a.StartedAt.IsZero() {
+		a.StopsAt = a.StartedAt.Add(lifetime)
 	}
-	return pool.Upstream{
-		Address: address, Weight: a.weight, Cores: a.cores,
-		StartedAt: a.startedAt, StopsAt: a.stopsAt, Draining: a.draining,
-	}
+	a.Address = address
+	return a.Upstream
 }
 
 func parseNumber(s string, most float64) (float64, error) {

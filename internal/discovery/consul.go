@@ -45,17 +45,9 @@ func (s *Consul) check(f *settings.Faults) {
 	if scheme, _, has := strings.Cut(s.Address, "://"); has && scheme != "https" && scheme != "http" && scheme != "unix" {
 		f.Add("address", "%s must begin with http, https or unix", quote(s.Address))
 	}
-	if _, err := s.token(); err != nil {
+	if _, err := files.Token(s.TokenFile); err != nil {
 		f.Warn("token_file", "%v", err) // it may come later
 	}
-}
-
-// token is the ACL token; "" is none, or that of the environment.
-func (s *Consul) token() (string, error) {
-	if s.TokenFile == "" {
-		return "", nil
-	}
-	return files.Token(s.TokenFile)
 }
 
 // consul asks an agent for the passing instances of a service, with
@@ -67,30 +59,47 @@ type consul struct {
 }
 
 func (s *Consul) open(c *Config) (origin, error) {
-	client, address, err := newConsulClient(s.Address, c.Transport)
+	// It reads the environment, and connects anew for each query: there is at most about one a second,
+	// usually one a minute, and a pooled connection would outlive an agent that moved.
+	conf := api.DefaultNonPooledConfig()
+	conf.Address = cmp.Or(s.Address, conf.Address)
+	name := "consul service " + s.Service + " at " + conf.Address // which the client changes
+	conf.Transport.Proxy = nil
+	conf.Transport.DialContext = (&net.Dialer{Timeout: 3 * time.Second}).DialContext
+	conf.Transport.MaxResponseHeaderBytes = 64 << 10
+	if c.Transport != nil {
+		conf.HttpClient = &http.Client{Transport: c.Transport}
+	}
+	client, err := api.NewClient(conf)
 	if err != nil {
 		return origin{}, fmt.Errorf("consul: %w", err)
 	}
-	source := &consul{cfg: *s, client: client}
-	return origin{source.ask, "consul service " + s.Service + " at " + address, shortest}, nil
+	conf.HttpClient.Transport = bounded{conf.HttpClient.Transport}
+	// A redirect would send the token to another server.
+	conf.HttpClient.CheckRedirect = func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
+	return origin{(&consul{cfg: *s, client: client}).ask, name, shortest}, nil
 }
 
-func (c *consul) ask(ctx context.Context, atMost time.Duration) (reply, error) {
+// ask leaves out an instance without a usable address; a wrong value in its meta costs only
+// what that value would tell.
+func (c *consul) ask(ctx context.Context, atMost time.Duration) (r reply, err error) {
 	entries, meta, err := c.query(ctx, atMost)
 	if err != nil {
 		c.index = 0 // the next server may count differently
-		return reply{}, fmt.Errorf("the Consul agent gives no reply: %w", err)
+		return r, fmt.Errorf("the Consul agent gives no reply: %w", err)
 	}
-	if meta.LastIndex >= c.index {
-		c.index = meta.LastIndex
-	} else {
-		c.index = 0 // that of another catalogue, or missing: to wait for it could miss changes
+	if meta.LastIndex < c.index {
+		meta.LastIndex = 0 // that of another catalogue, or missing: to wait for it could miss changes
 	}
-	return readEntries(entries), nil
+	c.index = meta.LastIndex
+	for _, e := range entries {
+		r.take(readEntry(e))
+	}
+	return r, nil
 }
 
 func (c *consul) query(ctx context.Context, atMost time.Duration) ([]*api.ServiceEntry, *api.QueryMeta, error) {
-	token, err := c.cfg.token()
+	token, err := files.Token(c.cfg.TokenFile) // without one, that of the environment counts
 	if err != nil {
 		return nil, nil, fmt.Errorf("its token: %w", err)
 	}
@@ -103,13 +112,13 @@ func (c *consul) query(ctx context.Context, atMost time.Duration) ([]*api.Servic
 		}
 		limit += opts.WaitTime + opts.WaitTime/16 // an agent makes a wait longer by up to a 16th
 	}
-	ctx, cancel := context.WithTimeout(ctx, limit)
+	ctx, cancel := context.WithTimeoutCause(ctx, limit, errLate)
 	defer cancel()
 
 	entries, meta, err := c.client.Health().Service(c.cfg.Service, "", true, opts.WithContext(ctx))
 	switch {
 	case err != nil && ctx.Err() != nil:
-		return nil, nil, errors.New("it takes too long")
+		return nil, nil, context.Cause(ctx)
 	case err != nil:
 		return nil, nil, brief(err)
 	case !meta.KnownLeader && meta.QueryBackend != api.QueryBackendStreaming: // a client agent's streamed view never knows one
@@ -122,36 +131,19 @@ func (c *consul) query(ctx context.Context, atMost time.Duration) ([]*api.Servic
 
 // brief says in one log line why there is no reply.
 func brief(err error) error {
-	var status api.StatusError
-	if errors.As(err, &status) {
+	if status, ok := errors.AsType[api.StatusError](err); ok {
 		return fmt.Errorf("status %d: %s", status.Code, quote(strings.TrimSpace(status.Body)))
 	}
-	var at *url.Error // has the query, which is another each time
-	if errors.As(err, &at) {
-		return at.Err
+	if at, ok := errors.AsType[*url.Error](err); ok {
+		return at.Err // without the query, which is another each time
 	}
 	return err
 }
 
-// readEntries turns instances into upstreams. An instance without a usable
-// address is left out; a wrong value in its meta costs only what that value
-// would tell.
-func readEntries(entries []*api.ServiceEntry) reply {
-	r := reply{upstreams: make([]pool.Upstream, 0, len(entries))}
-	for _, e := range entries {
-		u, ok, err := readEntry(e)
-		if ok {
-			r.upstreams = append(r.upstreams, u)
-		}
-		r.leaveOut(err)
-	}
-	return r
-}
-
-// readEntry turns one instance into an upstream. It is not ok without an address.
-func readEntry(e *api.ServiceEntry) (u pool.Upstream, ok bool, err error) {
+// readEntry turns one instance into an upstream. It has no address where that cannot be used.
+func readEntry(e *api.ServiceEntry) (u pool.Upstream, err error) {
 	if e == nil || e.Service == nil {
-		return u, false, errors.New("an instance is null")
+		return u, errors.New("an instance is null")
 	}
 	host := e.Service.Address
 	if host == "" && e.Node != nil {
@@ -159,7 +151,7 @@ func readEntry(e *api.ServiceEntry) (u pool.Upstream, ok bool, err error) {
 	}
 	address, err := join(host, e.Service.Port)
 	if err != nil {
-		return u, false, fmt.Errorf("instance %s: %w", quote(e.Service.ID), err)
+		return u, fmt.Errorf("instance %s: %w", quote(e.Service.ID), err)
 	}
 	var a attributes
 	for _, key := range []string{"cores", "started_at", "stops_at", "preemptible", "draining"} { // other keys are not ours
@@ -171,31 +163,7 @@ func readEntry(e *api.ServiceEntry) (u pool.Upstream, ok bool, err error) {
 		err = fmt.Errorf("instance %s: meta %w", quote(e.Service.ID), err)
 	}
 	if w := e.Service.Weights.Passing; w > 0 && w <= maxWeight {
-		a.weight = float64(w)
+		a.Weight = float64(w)
 	}
-	return a.upstream(address), true, err
-}
-
-// newConsulClient returns a client of the agent at an address, or with "" of that of the
-// environment, and which that is. A nil transport is one that connects.
-func newConsulClient(address string, transport http.RoundTripper) (*api.Client, string, error) {
-	// It reads the environment, and connects anew for each query: there is at most about one a second,
-	// usually one a minute, and a pooled connection would outlive an agent that moved.
-	conf := api.DefaultNonPooledConfig()
-	conf.Address = cmp.Or(address, conf.Address)
-	shown := conf.Address
-	conf.Transport.Proxy = nil
-	conf.Transport.DialContext = (&net.Dialer{Timeout: 3 * time.Second}).DialContext
-	conf.Transport.MaxResponseHeaderBytes = 64 << 10
-	if transport != nil {
-		conf.HttpClient = &http.Client{Transport: transport}
-	}
-	client, err := api.NewClient(conf)
-	if err != nil {
-		return nil, "", err
-	}
-	conf.HttpClient.Transport = bounded{conf.HttpClient.Transport}
-	// A redirect would send the token to another server.
-	conf.HttpClient.CheckRedirect = func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
-	return client, shown, nil
+	return a.at(address), err
 }

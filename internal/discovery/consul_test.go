@@ -193,8 +193,7 @@ func TestReadEntry(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			var e *api.ServiceEntry
 			require.NoError(t, json.Unmarshal([]byte(c.in), &e))
-			u, ok, err := readEntry(e)
-			assert.Equal(t, c.want != pool.Upstream{}, ok)
+			u, err := readEntry(e)
 			assert.Equal(t, c.want, u)
 			if c.err == "" {
 				assert.NoError(t, err)

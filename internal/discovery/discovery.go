@@ -61,12 +61,13 @@ type Status struct {
 // Discovery follows one source.
 type Discovery struct {
 	changed  func(Status)
-	self     selfAddresses
+	self     map[string]bool // addresses
 	origin   origin
-	guard    *guard
-	pacer    *pacer
-	snapshot *snapshot // nil keeps none
-	unkept   error     // why the snapshot could not be read or written last
+	guard    guard
+	pacer    pacer
+	snapshot *snapshot       // nil keeps none
+	saved    []pool.Upstream // what the snapshot had at the start
+	unkept   error           // why the snapshot could not be read or written last
 
 	mu     sync.Mutex
 	status Status
@@ -74,26 +75,26 @@ type Discovery struct {
 
 // New returns a Discovery that has asked nothing yet. The settings must have been checked.
 func New(cfg Config) (*Discovery, error) {
-	source, _ := cfg.kind()
-	from, err := source.open(&cfg)
+	from, err := cfg.kinds()[0].open(&cfg)
 	if err != nil {
 		return nil, fmt.Errorf("discovery: %w", err)
 	}
-	self, err := newSelfAddresses(cfg.Self, localAddresses)
+	self, err := selfAddresses(cfg.Self, localHosts)
 	if err != nil {
 		return nil, fmt.Errorf("discovery: %w", err)
 	}
 	d := &Discovery{
 		changed: cfg.Changed, self: self, origin: from,
-		guard: newGuard(cfg.KeepLast), pacer: &pacer{gap: from.gap, rng: cfg.Rand},
+		guard: guard{keepLast: cfg.KeepLast}, pacer: pacer{gap: from.gap, rng: cfg.Rand},
+		status: Status{Source: from.name},
 	}
-	d.status.Source = from.name
 	if cfg.Snapshot != "" {
 		d.snapshot = &snapshot{path: cfg.Snapshot, Source: from.name}
+		d.saved, d.unkept = d.snapshot.read()
+		d.saved = arrange(d.saved, self)
 	}
 	if last := arrange(cfg.Last, self); len(last) > 0 {
-		d.guard.inherit(last)
-		d.status.Upstreams = len(last)
+		d.guard.good, d.status.Upstreams = last, len(last)
 	}
 	return d, nil
 }
@@ -130,8 +131,10 @@ func (d *Discovery) Run(ctx context.Context, changed func([]pool.Upstream)) {
 // take applies a reply, or notes why there is none.
 func (d *Discovery) take(now time.Time, r reply, err error) ruling {
 	set := arrange(r.upstreams, d.self)
-	restored := (err != nil || len(set) == 0) && d.restore()
-
+	restored := (err != nil || len(set) == 0) && d.guard.good == nil && len(d.saved) > 0
+	if restored {
+		d.guard.good, d.guard.applied = d.saved, d.saved
+	}
 	var result ruling
 	if err != nil {
 		d.guard.fail()
@@ -144,21 +147,6 @@ func (d *Discovery) take(now time.Time, r reply, err error) ruling {
 	result.changed = result.changed || restored
 	d.note(now, result, r, err)
 	return result
-}
-
-// restore makes the snapshot the good set, if there is one and no set is known
-// yet. It reports whether it did.
-func (d *Discovery) restore() bool {
-	if d.snapshot == nil || d.guard.known {
-		return false
-	}
-	set, err := d.snapshot.read()
-	d.unkept = err
-	if set = arrange(set, d.self); len(set) == 0 {
-		return false
-	}
-	d.guard.restore(set)
-	return true
 }
 
 // note updates the status, and calls Changed if there is news.
@@ -189,15 +177,9 @@ func (d *Discovery) note(now time.Time, result ruling, r reply, err error) {
 
 // sleep waits for d, and returns false when ctx ends it.
 func sleep(ctx context.Context, d time.Duration) bool {
-	if d <= 0 {
-		return ctx.Err() == nil
-	}
-	t := time.NewTimer(d)
-	defer t.Stop()
 	select {
-	case <-t.C:
-		return true
+	case <-time.After(d):
 	case <-ctx.Done():
-		return false
 	}
+	return ctx.Err() == nil
 }

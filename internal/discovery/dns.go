@@ -1,6 +1,7 @@
 package discovery
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -9,6 +10,7 @@ import (
 	"strings"
 	"time"
 
+	"example.org/pilotfish/internal/pool"
 	"example.org/pilotfish/internal/settings"
 )
 
@@ -54,96 +56,76 @@ func (s *Settings) checkDNS(f *settings.Faults) {
 
 func (s *Settings) openDNS(c *Config) (origin, error) {
 	name, port, err := splitDNS(s.DNS)
-	d := &dns{name: name, port: port, resolver: c.Resolver}
-	if d.resolver == nil {
-		d.resolver = net.DefaultResolver
-	}
+	d := &dns{name: name, port: port, resolver: cmp.Or[Resolver](c.Resolver, net.DefaultResolver)}
 	return origin{d.ask, "dns " + s.DNS, dnsInterval}, err
 }
 
-func (d *dns) ask(ctx context.Context, _ time.Duration) (reply, error) {
+func (d *dns) ask(ctx context.Context, _ time.Duration) (r reply, err error) {
 	ctx, cancel := context.WithTimeout(ctx, dnsTimeout)
 	defer cancel()
 	if d.port == 0 {
-		return d.askSRV(ctx)
+		err = d.services(ctx, &r)
+	} else if err = d.addresses(ctx, &r, d.name, d.port, 0); notFound(err) {
+		r.none, err = d.name+" does not exist or has no address (NXDOMAIN)", nil
 	}
-	var r reply
-	ips, err := d.addresses(ctx, d.name)
-	switch {
-	case notFound(err):
-		r.none = d.name + " does not exist or has no address (NXDOMAIN)"
-	case err != nil:
+	if err != nil {
 		return reply{}, fmt.Errorf("%s cannot be resolved: %w", d.name, err)
-	}
-	for _, ip := range ips {
-		r.add(ip.String(), d.port, 0)
 	}
 	return r, nil
 }
 
-// addresses resolves a name. One that has both families is still one upstream, or one
-// for each of its IPv4 addresses.
-func (d *dns) addresses(ctx context.Context, name string) ([]netip.Addr, error) {
+// addresses adds those of a name to r. One that has both families is still one upstream, or
+// one for each of its IPv4 addresses.
+func (d *dns) addresses(ctx context.Context, r *reply, name string, port int, weight float64) error {
 	ips, err := d.resolver.LookupNetIP(ctx, "ip4", name)
 	if notFound(err) {
-		return d.resolver.LookupNetIP(ctx, "ip6", name)
+		ips, err = d.resolver.LookupNetIP(ctx, "ip6", name)
 	}
-	return ips, err
+	for _, ip := range ips {
+		address, flaw := join(ip.String(), port)
+		r.take(pool.Upstream{Address: address, Weight: weight}, flaw)
+	}
+	return err
 }
 
-// askSRV resolves the service and then each target, because a job must not
+// services resolves the SRV records and then each target, because a job must not
 // depend on DNS. Only the targets of the most preferred priority count (RFC
 // 2782). One that does not exist is left out; one that cannot be resolved may exist.
-func (d *dns) askSRV(ctx context.Context) (reply, error) {
+func (d *dns) services(ctx context.Context, r *reply) error {
 	_, records, err := d.resolver.LookupSRV(ctx, "", "", d.name)
-	var r reply
 	switch {
 	case len(records) > 0:
 		r.leaveOut(err) // malformed records
 	case notFound(err):
 		r.none = fmt.Sprintf("%s does not exist or has no SRV record (NXDOMAIN); addresses need a port: %s:PORT", d.name, d.name)
 	case err != nil:
-		return reply{}, fmt.Errorf("%s cannot be resolved: %w", d.name, err)
+		return err
 	}
-	for _, record := range preferredRecords(records) {
+	for _, record := range records {
+		if record.Priority > records[0].Priority { // the resolver sorts by priority
+			continue
+		}
 		target := strings.TrimSuffix(record.Target, ".")
 		if !hostName(target) {
 			r.leaveOut(fmt.Errorf("target %s is not a host name", quote(target)))
 			continue
 		}
-		ips, err := d.addresses(ctx, target)
-		switch {
-		case notFound(err):
-			r.leaveOut(fmt.Errorf("target %s: %w", target, err))
-		case err != nil:
-			return reply{}, fmt.Errorf("%s cannot be resolved: target %s: %w", d.name, target, err)
-		}
-		for _, ip := range ips {
-			r.add(ip.String(), int(record.Port), float64(record.Weight))
+		if err := d.addresses(ctx, r, target, int(record.Port), float64(record.Weight)); err != nil {
+			err = fmt.Errorf("target %s: %w", target, err)
+			if !notFound(err) {
+				return err
+			}
+			r.leaveOut(err)
 		}
 	}
-	if len(r.upstreams) == 0 && r.flaw != nil {
-		return reply{}, fmt.Errorf("%s cannot be resolved: %w", d.name, r.flaw)
+	if len(r.upstreams) == 0 {
+		return r.flaw
 	}
-	return r, nil
-}
-
-// preferredRecords is the records with the lowest priority number.
-func preferredRecords(records []*net.SRV) []*net.SRV {
-	var best []*net.SRV
-	for _, r := range records {
-		if len(best) > 0 && r.Priority < best[0].Priority {
-			best = best[:0]
-		}
-		if len(best) == 0 || r.Priority == best[0].Priority {
-			best = append(best, r)
-		}
-	}
-	return best
+	return nil
 }
 
 // notFound reports whether DNS said that there is nothing.
 func notFound(err error) bool {
-	var e *net.DNSError
-	return errors.As(err, &e) && e.IsNotFound
+	e, ok := errors.AsType[*net.DNSError](err)
+	return ok && e.IsNotFound
 }

@@ -25,18 +25,13 @@ const (
 // once two reads in a row agree, so that a half-written file is not taken.
 type file struct {
 	path string
-
-	taken, last []byte // the content that list was read from, and that of the last read
-	list        []pool.Upstream
+	last []byte          // the content of the last read
+	list []pool.Upstream // what was taken last; nil is nothing yet
 }
 
 // checkFile warns of a file that is not there: it may come later.
 func (s *Settings) checkFile(f *settings.Faults) {
-	text, err := readFile(s.File)
-	if err == nil {
-		_, err = parseList(s.File, text)
-	}
-	if err != nil {
+	if _, err := (&file{path: s.File}).ask(context.Background(), 0); err != nil {
 		f.Warn("", "%v", err)
 	}
 }
@@ -50,24 +45,22 @@ func (f *file) ask(context.Context, time.Duration) (reply, error) {
 	if err != nil {
 		return reply{}, err
 	}
-	stable := f.taken == nil || bytes.Equal(now, f.last)
+	agrees := f.list == nil || bytes.Equal(now, f.last)
 	f.last = now
-	if !stable || f.taken != nil && bytes.Equal(now, f.taken) {
-		return reply{upstreams: f.list}, nil
+	if agrees {
+		list, err := parseList(f.path, now)
+		if err != nil {
+			return reply{}, err
+		}
+		f.list = list
 	}
-	list, err := parseList(f.path, now)
-	if err != nil {
-		return reply{}, err
-	}
-	f.taken, f.list = now, list
-	return reply{upstreams: list}, nil
+	return reply{upstreams: f.list}, nil
 }
 
 // readFile reads a file of upstreams.
 func readFile(path string) ([]byte, error) {
 	text, err := files.Read(path, maxFile)
-	var at *fs.PathError // repeats the path
-	if errors.As(err, &at) {
+	if at, ok := errors.AsType[*fs.PathError](err); ok { // it repeats the path
 		return nil, fmt.Errorf("%s cannot be read: %w", path, at.Err)
 	}
 	return text, err
@@ -75,9 +68,9 @@ func readFile(path string) ([]byte, error) {
 
 // parseList reads the text of a file of upstreams: each line is an address followed by
 // any of weight=, cores=, started_at=, stops_at=, preemptible= and draining=, blank, or
-// a comment after '#'.
-func parseList(path string, text []byte) (list []pool.Upstream, err error) {
-	n := 0
+// a comment after '#'. The list is not nil.
+func parseList(path string, text []byte) ([]pool.Upstream, error) {
+	list, n := []pool.Upstream{}, 0
 	for line := range strings.Lines(string(text)) {
 		n++
 		line, _, _ = strings.Cut(line, "#")
@@ -109,5 +102,5 @@ func parseLine(words []string) (pool.Upstream, error) {
 			return pool.Upstream{}, err
 		}
 	}
-	return a.upstream(address), nil
+	return a.at(address), nil
 }

@@ -171,8 +171,8 @@ func FuzzMeta(f *testing.F) {
 		e := &api.ServiceEntry{Service: &api.AgentService{Address: host, Port: port, Meta: map[string]string{
 			"cores": cores, "started_at": started, "stops_at": stops, "preemptible": preemptible, "draining": draining,
 		}}}
-		u, ok, err := readEntry(e)
-		if !ok {
+		u, err := readEntry(e)
+		if u.Address == "" {
 			require.Error(t, err)
 			return
 		}

@@ -24,15 +24,15 @@ import (
 //
 // guard is a value without clock, lock or I/O.
 type guard struct {
-	// How long replies must agree: on emptiness, and on a drop.
-	holdEmpty, holdDrop time.Duration
-	// patience ends a run of doubtful replies that disagree with each other: once
-	// it has lasted so long, the next one that is not empty is believed.
-	patience time.Duration
+	// keepLast is how long replies must agree on emptiness; on a drop, a third of that. Replies
+	// that disagree with each other are doubted for four times as long: then the next one that
+	// is not empty is believed. 0 believes every reply at once.
+	keepLast time.Duration
 
-	known   bool            // there is a good set, even if it is empty
-	good    []pool.Upstream // the last set that was believed
-	applied []pool.Upstream // good, or good joined with a doubtful reply
+	good []pool.Upstream // the last set that was believed, here or by the Discovery before; nil is none
+	// applied is good, or good joined with a doubtful reply. It is nil before the first reply, which
+	// counts as a change whatever it says, because what is in force may have changed since.
+	applied []pool.Upstream
 
 	wary   bool // nothing has been believed since the last doubt or failure
 	doubt  doubt
@@ -45,7 +45,8 @@ type guard struct {
 type ruling struct {
 	changed bool          // the set in force is another than before
 	doubt   doubt         // why what the reply lacks was kept
-	confirm time.Duration // how much longer replies must agree before they are believed
+	hold    time.Duration // how long replies must agree before they are believed
+	confirm time.Duration // how much of that is left
 }
 
 // doubt is a reason not to believe a reply yet, as a word for logs.
@@ -57,13 +58,6 @@ const (
 	drop      doubt = "drop"      // it lacks more than half of the good set, or any of it when the guard is wary
 )
 
-// newGuard returns a guard that knows no set yet and believes emptiness after
-// keepLast, a drop after a third of it, and replies that disagree after four
-// times as long. With 0 it believes every reply at once.
-func newGuard(keepLast time.Duration) *guard {
-	return &guard{holdEmpty: keepLast, holdDrop: keepLast / 3, patience: 4 * keepLast}
-}
-
 // inForce is the set in force, nil before the first. It must not be changed.
 func (g *guard) inForce() []pool.Upstream {
 	if g.applied == nil {
@@ -72,19 +66,6 @@ func (g *guard) inForce() []pool.Upstream {
 	return g.applied
 }
 
-// restore makes set, which must be arranged, the good set of a guard that knows
-// none yet, and applies it.
-func (g *guard) restore(set []pool.Upstream) {
-	g.inherit(set)
-	g.applied = set
-	g.doubt, g.wary = none, false
-}
-
-// inherit makes set, which must be arranged, the good set of a guard that knows
-// none yet. The next reply counts as a change whatever it says, because what is
-// in force may have changed since.
-func (g *guard) inherit(set []pool.Upstream) { g.known, g.good = true, set }
-
 // fail notes a reply that did not come: the set stays, and what was in doubt
 // must be confirmed from the start.
 func (g *guard) fail() { g.doubt, g.wary = none, true }
@@ -92,13 +73,26 @@ func (g *guard) fail() { g.doubt, g.wary = none, true }
 // judge takes the arranged set that the source gave at now.
 func (g *guard) judge(now time.Time, set []pool.Upstream) ruling {
 	gone := missing(g.good, set)
-	g.note(now, g.doubtOf(len(set), len(gone)), gone)
-
-	if left := g.left(now); left > 0 {
-		g.wary = true
-		return ruling{changed: g.known && g.apply(union(set, g.good)), doubt: g.doubt, confirm: left}
+	why := g.doubtOf(len(set), len(gone))
+	if g.doubt == none {
+		g.since = now
 	}
-	g.doubt, g.wary, g.known, g.good = none, false, true, set
+	if why != g.doubt || !slices.Equal(g.gone, gone) {
+		g.steady = now
+	}
+	g.doubt, g.gone = why, gone
+
+	hold := g.keepLast
+	left := g.steady.Add(hold).Sub(now)
+	if why == drop {
+		hold = g.keepLast / 3
+		left = min(g.steady.Add(hold).Sub(now), g.since.Add(4*g.keepLast).Sub(now))
+	}
+	if why != none && left > 0 {
+		g.wary = true
+		return ruling{changed: g.good != nil && g.apply(union(set, g.good)), doubt: why, hold: hold, confirm: left}
+	}
+	g.doubt, g.wary, g.good = none, false, set
 	return ruling{changed: g.apply(set)}
 }
 
@@ -107,34 +101,12 @@ func (g *guard) judge(now time.Time, set []pool.Upstream) ruling {
 // knows nothing yet.
 func (g *guard) doubtOf(n, gone int) doubt {
 	switch {
-	case n == 0 && (len(g.good) > 0 || !g.known):
+	case n == 0 && (len(g.good) > 0 || g.good == nil):
 		return emptiness
 	case 2*gone > len(g.good), g.wary && gone > 0:
 		return drop
 	}
 	return none
-}
-
-// note remembers the doubt of one more reply.
-func (g *guard) note(now time.Time, d doubt, gone []string) {
-	if g.doubt == none {
-		g.since = now
-	}
-	if d != g.doubt || !slices.Equal(g.gone, gone) {
-		g.steady = now
-	}
-	g.doubt, g.gone = d, gone
-}
-
-// left is how long replies must still agree; at most 0 is long enough.
-func (g *guard) left(now time.Time) time.Duration {
-	switch g.doubt {
-	case emptiness:
-		return g.steady.Add(g.holdEmpty).Sub(now)
-	case drop:
-		return min(g.steady.Add(g.holdDrop).Sub(now), g.since.Add(g.patience).Sub(now))
-	}
-	return 0
 }
 
 func (g *guard) apply(set []pool.Upstream) bool {
@@ -148,7 +120,7 @@ func (g *guard) apply(set []pool.Upstream) bool {
 // arrange makes a full set of what a source said: sorted by address, without
 // the sidecar's own addresses, one upstream for each address. The result is never
 // nil and does not depend on the order of list.
-func arrange(list []pool.Upstream, self selfAddresses) []pool.Upstream {
+func arrange(list []pool.Upstream, self map[string]bool) []pool.Upstream {
 	set := make([]pool.Upstream, 0, len(list))
 	for _, u := range list {
 		if !self[u.Address] {

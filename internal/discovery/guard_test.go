@@ -17,7 +17,7 @@ import (
 // a guard and returns what is in force after each, with the doubt if any.
 func play(t *testing.T, script string) string {
 	t.Helper()
-	g := newGuard(30 * time.Second)
+	g := &guard{keepLast: 30 * time.Second}
 	var out []string
 	for line := range strings.Lines(script) {
 		second, said, ok := strings.Cut(strings.TrimSpace(line), " ")
@@ -101,20 +101,20 @@ func TestGuardScripts(t *testing.T) {
 }
 
 func TestGuardTellsWhetherTheSetChanged(t *testing.T) {
-	g := newGuard(30 * time.Second)
+	g := &guard{keepLast: 30 * time.Second}
 	assert.True(t, g.judge(epoch, ups("a b")).changed)
 	assert.False(t, g.judge(epoch, ups("a b")).changed)
 	assert.False(t, g.judge(epoch, ups("")).changed)
 	draining := ups("a b")
 	draining[0].Draining = true
 	assert.True(t, g.judge(epoch, draining).changed, "a fact of an upstream is part of the set")
-	empty := newGuard(30 * time.Second)
+	empty := &guard{keepLast: 30 * time.Second}
 	empty.judge(epoch, ups(""))
 	assert.True(t, empty.judge(epoch.Add(time.Minute), ups("")).changed, "the first set, though empty")
 }
 
 func TestGuardThatKeepsNothingBelievesAtOnce(t *testing.T) {
-	g := newGuard(0)
+	g := new(guard)
 	for _, said := range []string{"", "a b c d", "a", "", "b"} {
 		g.fail()
 		r := g.judge(epoch, ups(said))
@@ -128,7 +128,7 @@ func TestGuardProperties(t *testing.T) {
 	rng := seeded()
 	letters := "a b c d e f g h"
 	for range 3000 {
-		g, now := newGuard(30*time.Second), epoch
+		g, now := &guard{keepLast: 30 * time.Second}, epoch
 		var run time.Duration // how long the same reply has been given without a failure
 		last, lastGood := "?", ups("")
 		for range 40 {
@@ -166,15 +166,15 @@ func TestGuardProperties(t *testing.T) {
 
 			for _, u := range set {
 				_, ok := slices.BinarySearchFunc(g.inForce(), u, byAddress)
-				require.True(t, ok || !g.known, "what a reply has is in force at once")
+				require.True(t, ok || g.good == nil, "what a reply has is in force at once")
 			}
 			if r.doubt == none {
 				require.Equal(t, names(set), names(g.inForce()))
 				lastGood = set
 			} else {
 				require.Positive(t, r.confirm)
-				require.Less(t, run, g.holdEmpty, "a reply repeated for long is believed")
-				require.False(t, r.doubt == drop && run >= g.holdDrop)
+				require.Equal(t, map[doubt]time.Duration{emptiness: 30 * time.Second, drop: 10 * time.Second}[r.doubt], r.hold)
+				require.Less(t, run, r.hold, "a reply repeated for long is believed")
 				require.Empty(t, missing(lastGood, g.inForce()), "nothing is lost while in doubt")
 				require.Equal(t, r.doubt == emptiness, len(set) == 0)
 			}
@@ -209,7 +209,7 @@ func TestGuardNeverLosesMoreThanHalfUnconfirmed(t *testing.T) {
 	rng := seeded()
 	losses := 0
 	for range 2000 {
-		g, now := newGuard(30*time.Second), epoch
+		g, now := &guard{keepLast: 30 * time.Second}, epoch
 		var history []said
 		good := -1
 		for range 60 {
@@ -234,15 +234,15 @@ func TestGuardNeverLosesMoreThanHalfUnconfirmed(t *testing.T) {
 			}
 			if lost := good &^ s.set; good > 0 && (s.set == 0 || 2*ones(lost) > ones(good)) {
 				losses++
-				hold := g.holdDrop
+				hold := g.keepLast / 3
 				if s.set == 0 {
-					hold = g.holdEmpty
+					hold = g.keepLast
 				}
 				agreeing := unbroken(history, func(h said) bool {
 					return h.ok && good&^h.set == lost && (h.set == 0) == (s.set == 0)
 				})
 				doubtful := unbroken(history, func(h said) bool { return h.ok && good&^h.set != 0 })
-				require.True(t, agreeing >= hold || s.set != 0 && doubtful >= g.patience)
+				require.True(t, agreeing >= hold || s.set != 0 && doubtful >= 4*g.keepLast)
 			}
 			good = s.set
 		}

@@ -10,8 +10,10 @@ import (
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/client-go/dynamic"
+	"k8s.io/klog/v2"
 
 	"example.org/pilotfish/internal/pool"
 	"example.org/pilotfish/internal/settings"
@@ -73,6 +75,7 @@ func (s *Kubernetes) open(*Config) (origin, error) {
 }
 
 func (k *kubernetes) ask(ctx context.Context, atMost time.Duration) (reply, error) {
+	ctx = klog.NewContext(ctx, klog.Logger{}) // client-go would write lines of its own into the log
 	err := k.update(ctx, atMost)
 	n := len(k.slices)
 	for _, s := range k.slices {
@@ -92,7 +95,6 @@ func (k *kubernetes) ask(ctx context.Context, atMost time.Duration) (reply, erro
 func (k *kubernetes) update(ctx context.Context, atMost time.Duration) (err error) {
 	if k.client == nil {
 		if k.client, err = k.cfg.connect(); err != nil {
-			k.client = nil
 			return err
 		}
 	}
@@ -110,12 +112,13 @@ func (k *kubernetes) update(ctx context.Context, atMost time.Duration) (err erro
 	return err
 }
 
-// follow watches until something has changed, or the wait is over.
+// follow watches what has changed since the version, until something has or the wait is over.
 func (k *kubernetes) follow(ctx context.Context, wait time.Duration) error {
-	late := errors.New("it takes too long")
-	ctx, cancel := context.WithTimeout(ctx, wait+kubernetesTimeout)
+	ctx, cancel := context.WithTimeoutCause(ctx, wait+kubernetesTimeout, errLate)
 	defer cancel()
-	w, err := k.watch(ctx, wait)
+	w, err := k.client.Watch(ctx, metav1.ListOptions{
+		LabelSelector: k.cfg.selector(), AllowWatchBookmarks: true, ResourceVersion: k.version, TimeoutSeconds: new(int64(wait.Seconds())),
+	})
 	if err != nil {
 		return err
 	}
@@ -124,11 +127,8 @@ func (k *kubernetes) follow(ctx context.Context, wait time.Duration) error {
 	for {
 		select {
 		case e, open := <-w.ResultChan():
-			if !open && ctx.Err() != nil {
-				return late
-			}
 			if !open {
-				return nil // the wait is over
+				return context.Cause(ctx) // nil: the wait is over
 			}
 			changed, err := k.apply(e)
 			if err != nil {
@@ -140,7 +140,7 @@ func (k *kubernetes) follow(ctx context.Context, wait time.Duration) error {
 		case <-settled:
 			return nil
 		case <-ctx.Done():
-			return late
+			return context.Cause(ctx)
 		}
 	}
 }
@@ -148,47 +148,43 @@ func (k *kubernetes) follow(ctx context.Context, wait time.Duration) error {
 // read turns the slices into upstreams. A pod of a dual-stack service is in the slices
 // of both families, and is one upstream.
 func (k *kubernetes) read() (r reply) {
-	found := map[string]pool.Upstream{} // by pod
-	for _, name := range slices.SortedFunc(maps.Keys(k.slices), func(a, b string) int {
-		return cmp.Or(cmp.Compare(k.slices[a].AddressType, k.slices[b].AddressType), cmp.Compare(a, b)) // IPv4 comes before IPv6
+	known := map[string]bool{} // pods
+	for _, s := range slices.SortedFunc(maps.Values(k.slices), func(a, b *endpointSlice) int {
+		return cmp.Or(cmp.Compare(a.AddressType, b.AddressType), cmp.Compare(a.Metadata.Name, b.Metadata.Name)) // IPv4 comes before IPv6
 	}) {
-		s := k.slices[name]
-		for i := range s.Endpoints {
-			e := &s.Endpoints[i]
-			u, ok, err := k.endpoint(s, e)
+		for _, e := range s.Endpoints {
+			u, err := k.endpoint(s, e)
 			if err != nil {
-				r.leaveOut(fmt.Errorf("slice %s: %w", quote(name), err))
+				r.leaveOut(fmt.Errorf("slice %s: %w", quote(s.Metadata.Name), err))
 			}
 			pod := cmp.Or(e.TargetRef.UID, u.Address) // without a pod, the address stands for it
-			if _, known := found[pod]; ok && !known {
-				found[pod] = u
+			if u.Address != "" && !known[pod] {
+				known[pod] = true
+				r.upstreams = append(r.upstreams, u)
 			}
 		}
 	}
-	r.upstreams = slices.Collect(maps.Values(found))
 	return r
 }
 
-// endpoint turns one endpoint into an upstream. It is not ok while it does not serve.
-func (k *kubernetes) endpoint(s *endpointSlice, e *sliceEndpoint) (u pool.Upstream, ok bool, err error) {
+// endpoint turns one endpoint into an upstream. It has no address while it does not serve.
+func (k *kubernetes) endpoint(s *endpointSlice, e sliceEndpoint) (u pool.Upstream, err error) {
 	c := e.Conditions
 	ready := c.Ready == nil || *c.Ready // as the API has it: unknown is ready
 	serving := c.Serving != nil && *c.Serving
 	if !ready && !serving {
-		return u, false, nil
+		return u, nil
 	}
 	if len(e.Addresses) == 0 {
-		return u, false, errors.New("an endpoint has no address")
+		return u, errors.New("an endpoint has no address")
 	}
 	port, err := k.port(s)
 	if err != nil {
-		return u, false, err
+		return u, err
 	}
-	address, err := join(e.Addresses[0], port) // the others must not be used
-	if err != nil {
-		return u, false, err
-	}
-	return pool.Upstream{Address: address, Draining: c.Terminating != nil && *c.Terminating}, true, nil
+	u.Draining = c.Terminating != nil && *c.Terminating
+	u.Address, err = join(e.Addresses[0], port) // the others must not be used
+	return u, err
 }
 
 // port is the port of a slice's endpoints.

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
-	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -17,11 +16,7 @@ import (
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
-	"k8s.io/klog/v2"
 )
-
-// serviceLabel is the label of an EndpointSlice with its service's name.
-const serviceLabel = "kubernetes.io/service-name"
 
 // endpointSlice is an EndpointSlice as far as discovery reads it. The type of k8s.io/api
 // would bring the code of pods, nodes and all other kinds into the program.
@@ -54,9 +49,19 @@ type slicePort struct {
 	Port     *int32 `json:"port"`     // nil is every port
 }
 
-// connect returns a client of the service's EndpointSlices.
+// connect returns a client of the service's EndpointSlices. Without a kubeconfig, clientcmd takes
+// the server and the namespace of the pod.
 func (s *Kubernetes) connect() (dynamic.ResourceInterface, error) {
-	conf, namespace, err := s.access()
+	from := clientcmd.NewNonInteractiveDeferredLoadingClientConfig(
+		&clientcmd.ClientConfigLoadingRules{ExplicitPath: s.Kubeconfig}, &clientcmd.ConfigOverrides{})
+	conf, err := from.ClientConfig()
+	if s.Kubeconfig == "" && clientcmd.IsEmptyConfig(err) {
+		return nil, errors.New("this process is in no pod of a cluster: name a file with kubeconfig")
+	}
+	if err != nil {
+		return nil, err
+	}
+	namespace, _, err := from.Namespace()
 	if err != nil {
 		return nil, err
 	}
@@ -71,36 +76,14 @@ func (s *Kubernetes) connect() (dynamic.ResourceInterface, error) {
 	return client.Resource(kind).Namespace(cmp.Or(s.Namespace, namespace, metav1.NamespaceDefault)), nil
 }
 
-// access is how to reach the server, and the namespace that comes with it. Without a kubeconfig,
-// clientcmd takes those of the pod.
-func (s *Kubernetes) access() (*rest.Config, string, error) {
-	from := clientcmd.NewNonInteractiveDeferredLoadingClientConfig(
-		&clientcmd.ClientConfigLoadingRules{ExplicitPath: s.Kubeconfig}, &clientcmd.ConfigOverrides{})
-	conf, err := from.ClientConfig()
-	if s.Kubeconfig == "" && clientcmd.IsEmptyConfig(err) {
-		return nil, "", errors.New("this process is in no pod of a cluster: name a file with kubeconfig")
-	}
-	if err != nil {
-		return nil, "", err
-	}
-	namespace, _, err := from.Namespace()
-	return conf, namespace, err
-}
-
-// silent keeps client-go from writing lines of its own into the log.
-func silent(ctx context.Context) context.Context { return klog.NewContext(ctx, klog.Logger{}) }
-
-// of selects the slices of the service.
-func (s *Kubernetes) of(o metav1.ListOptions) metav1.ListOptions {
-	o.LabelSelector = serviceLabel + "=" + s.Service
-	return o
-}
+// selector selects the slices of the service.
+func (s *Kubernetes) selector() string { return "kubernetes.io/service-name=" + s.Service }
 
 // list asks for all slices, and their version.
 func (k *kubernetes) list(ctx context.Context) error {
-	ctx, cancel := context.WithTimeout(silent(ctx), kubernetesTimeout)
+	ctx, cancel := context.WithTimeout(ctx, kubernetesTimeout)
 	defer cancel()
-	list, err := k.client.List(ctx, k.cfg.of(metav1.ListOptions{}))
+	list, err := k.client.List(ctx, metav1.ListOptions{LabelSelector: k.cfg.selector()})
 	if err != nil {
 		return err
 	}
@@ -114,14 +97,6 @@ func (k *kubernetes) list(ctx context.Context) error {
 		return errors.New("the list has no resourceVersion")
 	}
 	return nil
-}
-
-// watch asks for what has changed since the version, for as long as wait.
-func (k *kubernetes) watch(ctx context.Context, wait time.Duration) (watch.Interface, error) {
-	seconds := int64(wait.Seconds())
-	return k.client.Watch(silent(ctx), k.cfg.of(metav1.ListOptions{
-		AllowWatchBookmarks: true, ResourceVersion: k.version, TimeoutSeconds: &seconds,
-	}))
 }
 
 // take reads a slice and remembers it.

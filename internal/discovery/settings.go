@@ -2,7 +2,7 @@ package discovery
 
 import (
 	"fmt"
-	"strings"
+	"slices"
 	"time"
 
 	"example.org/pilotfish/internal/settings"
@@ -44,42 +44,26 @@ type kind struct {
 	open  func(*Config) (origin, error)
 }
 
-// kinds are all there are.
+// kinds are those that are given: one, where the settings are right.
 func (s *Settings) kinds() []kind {
-	return []kind{
+	return slices.DeleteFunc([]kind{
 		{"static", len(s.Static) > 0, s.checkStatic, s.openStatic},
 		{"file", s.File != "", s.checkFile, s.openFile},
 		{"dns", s.DNS != "", s.checkDNS, s.openDNS},
 		{"consul", s.Consul != nil, s.Consul.check, s.Consul.open},
 		{"kubernetes", s.Kubernetes != nil, s.Kubernetes.check, s.Kubernetes.open},
-	}
-}
-
-// kind is the one that is given; n is how many are.
-func (s *Settings) kind() (one kind, n int) {
-	for _, k := range s.kinds() {
-		if k.given {
-			one = k
-			n++
-		}
-	}
-	return one, n
+	}, func(k kind) bool { return !k.given })
 }
 
 // Check adds what cannot be used to f, and warns of files that are not there.
 func (s Settings) Check(f *settings.Faults) {
 	f.NotNegative("keep_last", s.KeepLast)
-	one, n := s.kind()
-	if n == 1 {
-		one.check(f.In(one.name))
+	given := s.kinds()
+	if len(given) != 1 {
+		f.Add("", "exactly one of static, file, dns, consul and kubernetes must say where the upstreams are, not %d of them", len(given))
 		return
 	}
-	var names []string
-	for _, k := range s.kinds() {
-		names = append(names, k.name)
-	}
-	last := len(names) - 1
-	f.Add("", "exactly one of %s and %s must say where the upstreams are, not %d of them", strings.Join(names[:last], ", "), names[last], n)
+	given[0].check(f.In(given[0].name))
 }
 
 func (s *Settings) checkStatic(f *settings.Faults) {

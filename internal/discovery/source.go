@@ -2,7 +2,7 @@ package discovery
 
 import (
 	"context"
-	"fmt"
+	"errors"
 	"math/rand/v2"
 	"time"
 
@@ -21,6 +21,9 @@ type origin struct {
 	gap  time.Duration // from one query to the next, at least
 }
 
+// errLate is why there is no reply in time.
+var errLate = errors.New("it takes too long")
+
 // reply is what a source says.
 type reply struct {
 	upstreams []pool.Upstream
@@ -29,14 +32,12 @@ type reply struct {
 	flaws     int    // how many there are
 }
 
-// add takes one more upstream, or the flaw in its address.
-func (r *reply) add(host string, port int, weight float64) {
-	address, err := join(host, port)
-	if err != nil {
-		r.leaveOut(err)
-		return
+// take adds an upstream that has an address, and notes a flaw; nil is none.
+func (r *reply) take(u pool.Upstream, flaw error) {
+	if u.Address != "" {
+		r.upstreams = append(r.upstreams, u)
 	}
-	r.upstreams = append(r.upstreams, pool.Upstream{Address: address, Weight: weight})
+	r.leaveOut(flaw)
 }
 
 // leaveOut notes a flaw; nil is none.
@@ -49,25 +50,11 @@ func (r *reply) leaveOut(err error) {
 	}
 }
 
-// flawed says what was left out, as a clause; "" is nothing.
-func (r *reply) flawed() string {
-	switch {
-	case r.flaws == 0:
-		return ""
-	case r.flaws == 1:
-		return fmt.Sprintf("left out: %v", r.flaw)
-	}
-	return fmt.Sprintf("left out: %v, and %d more", r.flaw, r.flaws-1)
-}
-
 func (s *Settings) openStatic(*Config) (origin, error) {
 	var all reply
 	for _, a := range s.Static {
 		address, err := canonical(a)
-		if err != nil {
-			return origin{}, err
-		}
-		all.upstreams = append(all.upstreams, pool.Upstream{Address: address})
+		all.take(pool.Upstream{Address: address}, err)
 	}
 	ask := func(context.Context, time.Duration) (reply, error) { return all, nil }
 	return origin{ask, "static list", 24 * time.Hour}, nil

@@ -13,11 +13,6 @@ import (
 // is wrong, so that it can be logged once.
 func (d *Discovery) trouble(result ruling, r reply, err error) string {
 	var all []string
-	add := func(clause string) {
-		if clause != "" {
-			all = append(all, clause)
-		}
-	}
 	inForce := len(d.guard.inForce())
 	nothing := cmp.Or(r.none, d.origin.name+" names no upstream")
 	if len(r.upstreams) > 0 {
@@ -25,20 +20,23 @@ func (d *Discovery) trouble(result ruling, r reply, err error) string {
 	}
 	switch {
 	case err != nil:
-		add(err.Error())
-		add(kept(inForce, 0))
+		all = append(all, err.Error(), kept(inForce, 0))
 	case result.doubt == emptiness:
-		add(nothing)
-		add(kept(inForce, d.guard.holdEmpty))
+		all = append(all, nothing, kept(inForce, result.hold))
 	case result.doubt == drop:
-		add(fmt.Sprintf("%s lacks %d of %s", d.origin.name, len(d.guard.gone), upstreams(len(d.guard.good))))
-		add(kept(len(d.guard.gone), d.guard.holdDrop))
+		lost := len(d.guard.gone)
+		all = append(all, fmt.Sprintf("%s lacks %d of %s", d.origin.name, lost, upstreams(len(d.guard.good))), kept(lost, result.hold))
 	case inForce == 0:
-		add(nothing)
+		all = append(all, nothing)
 	}
-	add(r.flawed())
+	switch {
+	case r.flaws == 1:
+		all = append(all, fmt.Sprintf("left out: %v", r.flaw))
+	case r.flaws > 1:
+		all = append(all, fmt.Sprintf("left out: %v, and %d more", r.flaw, r.flaws-1))
+	}
 	if d.unkept != nil {
-		add(d.unkept.Error())
+		all = append(all, d.unkept.Error())
 	}
 	return localPort.ReplaceAllString(strings.Join(all, "; "), "")
 }
