@@ -21,7 +21,9 @@ type compareCommand struct {
 	Peer      []string      `placeholder:"TEXT" help:"Measure only peers whose name contains this; repeat for more."`
 	Scenario  []string      `placeholder:"TEXT" help:"Measure only scenarios whose name contains this; repeat for more."`
 
-	waiting int // jobs that wait at one time
+	waiting  int    // jobs that wait at one time
+	dir, wrk string // paths of files, and of the program
+	stubs    *stubs // of a round
 }
 
 // Run measures in rounds: within a round, every scenario of every peer once,
@@ -30,26 +32,25 @@ type compareCommand struct {
 func (c *compareCommand) Run(console cli.Console) error {
 	ctx, stop := cli.Context()
 	defer stop()
-	dir, err := os.MkdirTemp("", "bench")
-	if err != nil {
+	var err error
+	if c.dir, err = os.MkdirTemp("", "bench"); err != nil {
 		return err
 	}
-	defer os.RemoveAll(dir)
+	defer os.RemoveAll(c.dir)
 
 	r := &results{setting: fmt.Sprintf("%d rounds of %v", c.Rounds, c.Duration)}
 	there := r.present(peers(c.Envoy, c.Pilotfish), c.Peer)
-	m := &machine{dir: dir, wrk: installed("wrk"), duration: c.Duration}
-	scenarios := slices.DeleteFunc(scenarios(c.waiting), func(s scenario) bool {
-		return !named(s.name, c.Scenario) || m.wrk == "" && !s.waits
-	})
-	if m.wrk == "" {
+	if c.wrk = installed("wrk"); c.wrk == "" {
 		r.missing = append(r.missing, "wrk: not installed; without it there is no load")
 	}
 	for round := range c.Rounds {
-		for i := range scenarios {
-			s := &scenarios[i]
+		first := round % max(1, len(there))
+		for _, s := range scenarios(c.waiting) {
+			if !named(s.name, c.Scenario) || c.wrk == "" && !s.waits {
+				continue
+			}
 			fmt.Fprintf(console.Err, "round %d of %d: %s\n", round+1, c.Rounds, s.name)
-			if err := c.round(ctx, m, s, rotated(there, round), r); err != nil {
+			if err := c.round(ctx, &s, slices.Concat(there[first:], there[:first]), r); err != nil {
 				return err
 			}
 		}
@@ -77,30 +78,24 @@ func named(name string, texts []string) bool {
 	return len(texts) == 0 || slices.ContainsFunc(texts, func(t string) bool { return strings.Contains(" "+name, " "+t) })
 }
 
-// rotated begins with another peer in each round.
-func rotated(all []peer, round int) []peer {
-	first := round % max(1, len(all))
-	return slices.Concat(all[first:], all[:first])
-}
-
 // round measures a scenario of all peers once, before upstreams of its own.
-func (c *compareCommand) round(ctx context.Context, m *machine, s *scenario, order []peer, r *results) (err error) {
-	if m.stubs, err = startStubs(s.upstreams); err != nil {
+func (c *compareCommand) round(ctx context.Context, s *scenario, order []peer, r *results) (err error) {
+	if c.stubs, err = startStubs(s.upstreams); err != nil {
 		return err
 	}
-	defer m.stubs.close()
-	if err := m.prepare(s.body); err != nil {
+	defer c.stubs.close()
+	if err := c.prepare(s.body); err != nil {
 		return err
 	}
 	got := map[string][]figure{}
 	if !s.waits {
-		if got[direct], err = s.measure(ctx, m, nil, m.stubs.addresses[0]); err != nil {
+		if got[direct], err = c.underLoad(ctx, s, nil, c.stubs.addresses[0]); err != nil {
 			return err
 		}
 	}
 	for i := range order {
 		p := &order[i]
-		figures, err := m.one(ctx, s, p)
+		figures, err := c.one(ctx, s, p)
 		if ctx.Err() != nil {
 			return context.Cause(ctx)
 		}
@@ -119,13 +114,17 @@ func (c *compareCommand) round(ctx context.Context, m *machine, s *scenario, ord
 }
 
 // one measures a scenario of a peer.
-func (m *machine) one(ctx context.Context, s *scenario, p *peer) ([]figure, error) {
-	proxy, address, err := p.start(ctx, setting{Dir: m.dir, Upstreams: m.stubs.addresses}, s.body)
+func (c *compareCommand) one(ctx context.Context, s *scenario, p *peer) ([]figure, error) {
+	proxy, address, err := p.start(ctx, setting{Dir: c.dir, Upstreams: c.stubs.addresses}, s.body)
 	if err != nil {
 		return nil, err
 	}
 	defer proxy.stop()
-	figures, err := s.measure(ctx, m, proxy, address)
+	measure := c.underLoad
+	if s.waits {
+		measure = c.memory
+	}
+	figures, err := measure(ctx, s, proxy, address)
 	if err != nil {
 		err = fmt.Errorf("%w; the proxy said: %s", err, proxy.said())
 	}

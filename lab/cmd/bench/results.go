@@ -31,15 +31,12 @@ type results struct {
 }
 
 type table struct {
-	name    string
-	columns []string
-	rows    []*row
+	name           string
+	peers, columns []string           // in the order in which they came
+	values         map[cell][]float64 // of each round
 }
 
-type row struct {
-	name   string
-	values map[string][]float64 // of each round, by column
-}
+type cell struct{ peer, column string }
 
 // machineName says on what was measured.
 func machineName() string {
@@ -60,19 +57,17 @@ func (r *results) add(name, peer string, figures []figure) {
 	at := slices.IndexFunc(r.tables, func(t *table) bool { return t.name == name })
 	if at < 0 {
 		at = len(r.tables)
-		r.tables = append(r.tables, &table{name: name})
+		r.tables = append(r.tables, &table{name: name, values: map[cell][]float64{}})
 	}
 	t := r.tables[at]
-	i := slices.IndexFunc(t.rows, func(r *row) bool { return r.name == peer })
-	if i < 0 {
-		i = len(t.rows)
-		t.rows = append(t.rows, &row{peer, map[string][]float64{}})
+	if !slices.Contains(t.peers, peer) {
+		t.peers = append(t.peers, peer)
 	}
 	for _, f := range figures {
 		if !slices.Contains(t.columns, f.name) {
 			t.columns = append(t.columns, f.name)
 		}
-		t.rows[i].values[f.name] = append(t.rows[i].values[f.name], f.value)
+		t.values[cell{peer, f.name}] = append(t.values[cell{peer, f.name}], f.value)
 	}
 }
 
@@ -89,10 +84,10 @@ func (r *results) WriteText(w io.Writer) error {
 	fmt.Fprintf(&out, "%s\n%s\n\n", machineName(), r.setting)
 	for _, t := range r.tables {
 		g := &stats.Grid{Left: 1, Heads: [][]string{append([]string{t.name}, t.columns...)}}
-		for _, row := range t.rows {
-			cells := []string{row.name}
+		for _, peer := range t.peers {
+			cells := []string{peer}
 			for _, c := range t.columns {
-				cells = append(cells, spread(row.values[c]))
+				cells = append(cells, spread(t.values[cell{peer, c}]))
 			}
 			g.Rows = append(g.Rows, cells)
 		}
@@ -109,25 +104,56 @@ func (r *results) WriteText(w io.Writer) error {
 	return err
 }
 
+// svg draws the first column of each table: a bar is the median of the rounds, the line on
+// it reaches from the least to the largest.
+func (r *results) svg() []byte {
+	const left, wide, high, head = 190, 560, 18, 30
+	var out strings.Builder
+	y := 10
+	for _, t := range r.tables {
+		most := 1e-9
+		for _, peer := range t.peers {
+			most = max(most, slices.Max(t.values[cell{peer, t.columns[0]}]))
+		}
+		x := func(v float64) float64 { return left + v/most*(wide-60) }
+		fmt.Fprintf(&out, `<text x="0" y="%d" font-weight="bold">%s: %s, seconds</text>`+"\n", y+12, t.name, t.columns[0])
+		y += head
+		for _, peer := range t.peers {
+			least, median, largest := ordered(t.values[cell{peer, t.columns[0]}])
+			color := "#9aa5b1"
+			if isOurs(peer) {
+				color = "#3b7dd8"
+			}
+			fmt.Fprintf(&out, `<text x="%d" y="%d" text-anchor="end">%s</text><rect x="%d" y="%d" width="%.1f" height="%d" fill="%s"/>`+
+				`<line x1="%.1f" x2="%.1f" y1="%d" y2="%d" stroke="#000"/>`+"\n",
+				left-8, y+11, peer, left, y, x(median)-left, high-5, color, x(least), x(largest), y+6, y+6)
+			y += high
+		}
+		y += 14
+	}
+	return fmt.Appendf(nil, `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 %d %d" font-family="sans-serif" font-size="12">`+"\n%s</svg>\n", left+wide, y, &out)
+}
+
 // The columns of a race that are compared.
 const meanWait, p99Wait = "mean wait, low", "p99 wait, low"
+
+func isOurs(peer string) bool { return strings.HasPrefix(peer, "pilotfish") }
 
 // ratios are pilotfish's waits over the least of the others, round by round. The least of each
 // column counts, whoever's it is. A table without waits has none.
 func (t *table) ratios() (text string) {
-	isOurs := func(r *row) bool { return strings.HasPrefix(r.name, "pilotfish") }
-	for _, ours := range t.rows {
+	for _, ours := range t.peers {
 		if !isOurs(ours) {
 			continue
 		}
-		line := ours.name + ", over the best of the others:"
+		line := ours + ", over the best of the others:"
 		for _, c := range []string{meanWait, p99Wait} {
 			var ratios []float64
-			for round, v := range ours.values[c] {
+			for round, v := range t.values[cell{ours, c}] {
 				least := math.Inf(1)
-				for _, r := range t.rows {
-					if !isOurs(r) && round < len(r.values[c]) {
-						least = min(least, r.values[c][round])
+				for _, peer := range t.peers {
+					if theirs := t.values[cell{peer, c}]; !isOurs(peer) && round < len(theirs) {
+						least = min(least, theirs[round])
 					}
 				}
 				if math.IsInf(least, 1) {
@@ -153,12 +179,16 @@ func spread(values []float64) string {
 	if len(values) == 0 {
 		return ""
 	}
-	sorted := slices.Sorted(slices.Values(values))
-	median := (sorted[(len(sorted)-1)/2] + sorted[len(sorted)/2]) / 2
-	if len(sorted) == 1 {
+	least, median, largest := ordered(values)
+	if len(values) == 1 {
 		return number(median)
 	}
-	return fmt.Sprintf("%s (%s to %s)", number(median), number(sorted[0]), number(sorted[len(sorted)-1]))
+	return fmt.Sprintf("%s (%s to %s)", number(median), number(least), number(largest))
+}
+
+func ordered(values []float64) (least, median, largest float64) {
+	v := slices.Sorted(slices.Values(values))
+	return v[0], (v[(len(v)-1)/2] + v[len(v)/2]) / 2, v[len(v)-1]
 }
 
 // number writes three digits.

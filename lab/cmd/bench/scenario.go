@@ -3,10 +3,15 @@
 package main
 
 import (
+	"bytes"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
 	"time"
 )
 
@@ -32,36 +37,21 @@ func scenarios(waiting int) (all []scenario) {
 	return append(all, scenario{fmt.Sprintf("%d jobs of 4 KB that wait", waiting), 4, 4 * kb, waiting, true})
 }
 
-// machine is what the measurements share.
-type machine struct {
-	stubs    *stubs
-	wrk, dir string        // paths of the program, and of files
-	duration time.Duration // of a load
-}
-
 const (
 	settle   = time.Second      // until memory is measured
 	patience = 15 * time.Second // without a further job that waits
 )
 
-// measure returns figures, given the peer (nil is none) and its address.
-func (s *scenario) measure(ctx context.Context, m *machine, p *proxy, address string) ([]figure, error) {
-	if s.waits {
-		return s.memory(ctx, m, p, address)
-	}
-	return s.underLoad(ctx, m, p, address)
-}
-
-// underLoad is the processor time of a job, and the time that it takes.
-func (s *scenario) underLoad(ctx context.Context, m *machine, p *proxy, address string) ([]figure, error) {
-	if _, err := m.load(ctx, address, s.connections, min(m.duration, time.Second)); err != nil { // warms up
+// underLoad is the processor time of a job, and the time that it takes, with a peer (nil is none) at its address.
+func (c *compareCommand) underLoad(ctx context.Context, s *scenario, p *proxy, address string) ([]figure, error) {
+	if _, err := c.load(ctx, address, s.connections, min(c.Duration, time.Second)); err != nil { // warms up
 		return nil, err
 	}
 	before, err := p.cpu()
 	if err != nil {
 		return nil, err
 	}
-	l, err := m.load(ctx, address, s.connections, m.duration)
+	l, err := c.load(ctx, address, s.connections, c.Duration)
 	if err != nil {
 		return nil, err
 	}
@@ -76,7 +66,7 @@ func (s *scenario) underLoad(ctx context.Context, m *machine, p *proxy, address 
 }
 
 // memory is what the peer takes when it is idle, and for each job that waits for its answer.
-func (s *scenario) memory(ctx context.Context, m *machine, p *proxy, address string) ([]figure, error) {
+func (c *compareCommand) memory(ctx context.Context, s *scenario, p *proxy, address string) ([]figure, error) {
 	ctx, cancel := context.WithTimeout(ctx, 2*time.Minute)
 	defer cancel()
 	time.Sleep(settle)
@@ -85,17 +75,17 @@ func (s *scenario) memory(ctx context.Context, m *machine, p *proxy, address str
 		return nil, err
 	}
 	for i := range min(s.connections, setting{Files: openFiles()}.Connections()) {
-		c, err := (&net.Dialer{}).DialContext(ctx, "tcp", address)
+		conn, err := (&net.Dialer{}).DialContext(ctx, "tcp", address)
 		if err != nil {
 			return nil, err
 		}
-		defer c.Close()
+		defer conn.Close()
 		job := bodyOf(i%projects, s.body)
-		if _, err := fmt.Fprintf(c, "POST %s HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n%s", waitPath, len(job), job); err != nil {
+		if _, err := fmt.Fprintf(conn, "POST %s HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n%s", waitPath, len(job), job); err != nil {
 			return nil, err
 		}
 	}
-	waiting := m.stubs.wait(s.connections)
+	waiting := c.stubs.wait(s.connections)
 	if waiting == 0 {
 		return nil, errors.New("no job reached an upstream")
 	}
@@ -117,4 +107,71 @@ func (s *stubs) wait(wanted int) (n int) {
 		}
 	}
 	return n
+}
+
+// projects is how many projects the jobs have.
+const projects = 5000
+
+// bodies returns jobs of so many bytes. The project is the last member: a
+// reader cannot stop early.
+func bodies(size int) [][]byte {
+	const most = 20 << 20 // bytes of all together
+	all := make([][]byte, max(1, min(projects, most/size)))
+	for i := range all {
+		all[i] = bodyOf(i, size)
+	}
+	return all
+}
+
+func bodyOf(project, size int) []byte {
+	end := fmt.Sprintf(`{}],"priority":"low","project_id":%d}`, project)
+	const rule = `{"field":"title","action":"replace","value":"x","with":"y"},`
+	b := []byte(`{"input":"s3://feeds/in.csv","rules":[`)
+	for len(b)+len(rule)+len(end) < size {
+		b = append(b, rule...)
+	}
+	b = append(b, bytes.Repeat([]byte(" "), max(0, size-len(b)-len(end)))...)
+	return append(b, end...)
+}
+
+// load is what submitters saw.
+type load struct {
+	Jobs         int `json:"jobs"`
+	Microseconds int `json:"microseconds"`
+	P50          int `json:"p50"` // microseconds
+	Failed       int `json:"failed"`
+}
+
+// prepare writes what wrk needs for jobs of so many bytes.
+func (c *compareCommand) prepare(size int) error {
+	script, err := configs.ReadFile("config/wrk.lua")
+	return errors.Join(err,
+		os.WriteFile(filepath.Join(c.dir, "wrk.lua"), script, 0o600),
+		os.WriteFile(filepath.Join(c.dir, "bodies"), append(bytes.Join(bodies(size), []byte("\n")), '\n'), 0o600),
+	)
+}
+
+// load has wrk submit jobs over so many connections, each one job at a time, for a while.
+func (c *compareCommand) load(ctx context.Context, address string, connections int, d time.Duration) (load, error) {
+	ctx, cancel := context.WithTimeout(ctx, d+20*time.Second)
+	defer cancel()
+	command := exec.CommandContext(ctx, c.wrk, "--threads", "1", "--connections", fmt.Sprint(connections),
+		"--duration", fmt.Sprintf("%ds", max(1, int(d.Seconds()))), "--timeout", "10s", "--script", filepath.Join(c.dir, "wrk.lua"), "http://"+address)
+	command.Env = append(os.Environ(), "BODIES="+filepath.Join(c.dir, "bodies"))
+	text, err := command.CombinedOutput()
+	if err != nil {
+		return load{}, fmt.Errorf("wrk: %w: %s", err, text)
+	}
+	text = bytes.TrimSpace(text)
+	var l load
+	if err := json.Unmarshal(text[bytes.LastIndexByte(text, '\n')+1:], &l); err != nil {
+		return load{}, fmt.Errorf("wrk's output: %w: %s", err, text)
+	}
+	switch {
+	case l.Jobs == 0:
+		return load{}, errors.New("no job was answered")
+	case l.Failed*100 > l.Jobs:
+		return load{}, fmt.Errorf("%d of %d jobs failed", l.Failed, l.Jobs)
+	}
+	return l, nil
 }
