@@ -2,13 +2,18 @@
 package main
 
 import (
+	"errors"
+	"fmt"
 	"io"
 	"os"
+	"runtime"
 
 	"example.org/pilotfish/internal/cli"
+	"example.org/pilotfish/lab/judge"
+	"example.org/pilotfish/lab/prompts"
+	"example.org/pilotfish/lab/scenario"
+	"example.org/pilotfish/lab/trace"
 )
-
-var version = "devel" // the linker sets it when a release is built
 
 func main() { os.Exit(run(os.Args[1:], os.Stdout, os.Stderr)) }
 
@@ -17,7 +22,7 @@ func run(args []string, stdout, stderr io.Writer) int {
 	p := cli.Program{
 		Name:        "tracelab",
 		Description: "Compares policies in simulated time.",
-		Version:     cli.Version(version),
+		Version:     cli.Version("devel"),
 		Commands: []cli.Command{
 			{Name: "simulate", About: "Play a scenario's runs in simulated time and compare them.", Do: new(simulateCommand)},
 			{Name: "judge", About: "Compare the policy with tuned rivals on settings that its sources draw.", Do: new(judgeCommand)},
@@ -27,4 +32,77 @@ func run(args []string, stdout, stderr io.Writer) int {
 		},
 	}
 	return p.Run(args, cli.Console{Out: stdout, Err: stderr})
+}
+
+type simulateCommand struct {
+	Scenario string `arg:"" type:"path" help:"The scenario, a YAML file."`
+}
+
+func (c *simulateCommand) Run(console cli.Console) error {
+	ctx, stop := cli.Context()
+	defer stop()
+	s, err := scenario.Load(c.Scenario)
+	if err != nil {
+		return err
+	}
+	played := 0
+	results, err := s.Play(ctx, runtime.GOMAXPROCS(0), func(what string) {
+		played++
+		fmt.Fprintf(console.Err, "%d/%d %s\n", played, len(s.Runs)*s.Seeds, what)
+	})
+	if err != nil {
+		return err
+	}
+	return results.WriteText(console.Out)
+}
+
+type judgeCommand struct {
+	Root string `type:"path" default:"." placeholder:"DIR" help:"The repository, whose sources are judged."`
+	List string `type:"path" placeholder:"FILE" help:"Add a line that sums it up to this file."`
+}
+
+func (c *judgeCommand) Run(console cli.Console) error {
+	ctx, stop := cli.Context()
+	defer stop()
+	hash, err := judge.Hash(c.Root)
+	if err != nil {
+		return err
+	}
+	j, err := judge.Judge(ctx, hash, judge.Families(), func(ended, all int) { fmt.Fprintf(console.Err, "%d/%d settings\n", ended, all) })
+	if err != nil {
+		return err
+	}
+	if c.List != "" {
+		if err := add(c.List, j.Line()); err != nil {
+			return err
+		}
+	}
+	return j.WriteText(console.Out)
+}
+
+// add adds a line to a file, which only grows.
+func add(file, line string) error {
+	f, err := os.OpenFile(file, os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o644)
+	if err != nil {
+		return err
+	}
+	_, err = f.WriteString(line)
+	return errors.Join(err, f.Close())
+}
+
+type promptsCommand struct {
+	Trace string `arg:"" optional:"" type:"existingfile" help:"An hour of requests: a trace of Mooncake's. Without one, an hour of invented chats."`
+}
+
+func (c *promptsCommand) Run(console cli.Console) error {
+	ctx, stop := cli.Context()
+	defer stop()
+	requests := prompts.Invent(1)
+	if c.Trace != "" {
+		var err error
+		if requests, err = trace.Prompts(c.Trace); err != nil {
+			return err
+		}
+	}
+	return prompts.Compare(requests).WriteText(ctx, console.Out)
 }

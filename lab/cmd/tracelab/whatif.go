@@ -41,7 +41,6 @@ type answer struct {
 	About, Sum string
 	Heads      []string
 	Rows       [][]string
-	Waits      []float64 // the mean ones, by row
 	Assumed    []string
 }
 
@@ -211,11 +210,8 @@ func (a *answer) row(name string, o judge.Outcome) {
 	for _, figure := range []int{judge.Low, judge.LowP99, judge.Time} {
 		row = append(row, fmt.Sprintf("%.2f", o[figure]))
 	}
-	a.Rows, a.Waits = append(a.Rows, row), append(a.Waits, o[judge.Low])
+	a.Rows = append(a.Rows, row)
 }
-
-// Most is the longest of the waits.
-func (a *answer) Most() float64 { return slices.Max(a.Waits) }
 
 func (a *answer) writeText(w io.Writer) error {
 	g := stats.Grid{Title: a.About + "\n", Left: 1, Heads: [][]string{a.Heads}, Rows: a.Rows}
