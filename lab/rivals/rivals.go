@@ -6,6 +6,7 @@ package rivals
 
 import (
 	"fmt"
+	"math"
 	"math/rand/v2"
 	"slices"
 	"strings"
@@ -69,4 +70,91 @@ type RoundRobin struct{}
 // Pick implements selection.Policy.
 func (RoundRobin) Pick(job selection.Job, views []selection.View, _ *rand.Rand) int {
 	return int(job.Number % uint64(len(views)))
+}
+
+// CacheThreshold finds the load uneven when the highest number of jobs exceeds
+// the lowest by more than unevenBy jobs and by more than a factor of unevenTimes.
+const (
+	unevenBy    = 64
+	unevenTimes = 1.5
+)
+
+// CacheThreshold balances the load as long as this sidecar's jobs are spread
+// unevenly over the upstreams. Otherwise it follows the caches: cached before
+// assumed cached. Among equals, and for a project that is cached nowhere, it
+// takes the upstream with the fewest jobs of this sidecar. A job without a
+// project only balances.
+//
+// Source: SGLang's cache_aware router, with its thresholds of 64 and 1.5 and
+// its choice of the least loaded on a miss. Weaknesses: one crowded upstream
+// turns affinity off for all projects, and thresholds on own counts mean
+// something else with another number of sidecars.
+type CacheThreshold struct{}
+
+// Pick implements selection.Policy.
+func (CacheThreshold) Pick(job selection.Job, views []selection.View, rng *rand.Rand) int {
+	best, lowest, highest := selection.NotCached, views[0].OwnLoad(), views[0].OwnLoad()
+	for i := range views {
+		load := views[i].OwnLoad()
+		lowest, highest = min(lowest, load), max(highest, load)
+		best = max(best, views[i].Cache)
+	}
+	if job.Project == 0 || highest-lowest > unevenBy && highest > unevenTimes*lowest {
+		best = selection.NotCached
+	}
+	var fewest selection.Least
+	for i := range views {
+		if views[i].Cache >= best {
+			fewest.Offer(i, views[i].OwnLoad(), rng)
+		}
+	}
+	return fewest.Index()
+}
+
+// The parameters of StickyUntil.
+const (
+	// stickyWarm is the probability from which on a project counts as cached.
+	stickyWarm = 0.8
+	// stickyBound is by how many seconds the best cached upstream may exceed
+	// the best other.
+	stickyBound = 18
+)
+
+// StickyUntil stays on the upstreams where the project is cached. It considers
+// all upstreams only when even the best of those is estimated to take 18 s
+// longer than the best other. Of the upstreams that it considers, it takes the
+// one with the least time: that of the jobs there, by its rate, and that of
+// what the job must fetch. A job without a project considers all upstreams.
+//
+// Source: llm-d's guides ("sticky until saturated": a match of at least 0.8,
+// the bound of 18 s, then the least uncached work). Weakness: the bound is the
+// same for every project, whatever its fetch costs.
+type StickyUntil struct{}
+
+// Pick implements selection.Policy.
+func (StickyUntil) Pick(job selection.Job, views []selection.View, rng *rand.Rand) int {
+	cached, other := math.Inf(1), math.Inf(1)
+	for i := range views {
+		v := &views[i]
+		if v.Warm >= stickyWarm {
+			cached = min(cached, v.Jobs/job.Rate(v))
+		} else {
+			other = min(other, v.Jobs/job.Rate(v))
+		}
+	}
+	// Where the project is cached nowhere, cached is infinite and nothing sticks.
+	sticky := job.Project != 0 && cached-other <= stickyBound
+	var lowest selection.Least
+	for i := range views {
+		v := &views[i]
+		if sticky && v.Warm < stickyWarm {
+			continue
+		}
+		cost := v.Jobs / job.Rate(v)
+		if job.Project != 0 {
+			cost += (1 - v.Warm) * job.Fetch
+		}
+		lowest.Offer(i, cost, rng)
+	}
+	return lowest.Index()
 }

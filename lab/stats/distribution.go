@@ -7,9 +7,12 @@ import (
 	"slices"
 )
 
-// zero is the value below which a distribution counts everything as zero: a
+// zero is the value below which a distribution counts everything as zero, in the bucket zeros: a
 // nanosecond, if values are seconds.
-const zero = 1e-9
+const (
+	zero  = 1e-9
+	zeros = math.MinInt
+)
 
 // Distribution is everything that a table of the thesis says of one quantity. It counts values in buckets
 // whose bounds grow geometrically. So every percentile is right within a relative error, whatever the
@@ -18,9 +21,7 @@ const zero = 1e-9
 type Distribution struct {
 	// gamma is the ratio of a bucket's upper bound to its lower one, growth is ln(gamma).
 	gamma, growth float64
-	// zeros counts the values below zero. counts has those of bucket k, which holds
-	// (gamma^(k-1), gamma^k].
-	zeros  uint64
+	// counts has the values of bucket k, which holds (gamma^(k-1), gamma^k].
 	counts map[int]uint64
 	// These are exact up to rounding.
 	count                  uint64
@@ -45,11 +46,11 @@ func (d *Distribution) Add(value float64) {
 	d.count++
 	d.sum += value
 	d.smallest, d.largest = min(d.smallest, value), max(d.largest, value)
-	if value < zero {
-		d.zeros++
-		return
+	bucket := zeros
+	if value >= zero {
+		bucket = int(math.Ceil(math.Log(value) / d.growth))
 	}
-	d.counts[int(math.Ceil(math.Log(value)/d.growth))]++
+	d.counts[bucket]++
 }
 
 // merge takes in everything that other, of the same error, has taken in.
@@ -57,7 +58,6 @@ func (d *Distribution) merge(other *Distribution) {
 	d.count += other.count
 	d.sum += other.sum
 	d.smallest, d.largest = min(d.smallest, other.smallest), max(d.largest, other.largest)
-	d.zeros += other.zeros
 	for k, n := range other.counts {
 		d.counts[k] += n
 	}
@@ -66,19 +66,15 @@ func (d *Distribution) merge(other *Distribution) {
 // quantile is the value of rank ceil(q x count), counted from the smallest; q is between 0 and 1.
 // It is never outside the smallest and the largest value, and 0 when there are no values.
 func (d *Distribution) quantile(q float64) float64 {
-	rank := max(1, uint64(math.Ceil(q*float64(d.count))))
-	seen := d.zeros
-	value := 0.0
-	if rank > seen {
-		for _, k := range slices.Sorted(maps.Keys(d.counts)) {
-			if seen += d.counts[k]; rank <= seen {
-				// The point whose relative distance from both bounds is the same.
-				value = 2 * math.Exp(float64(k)*d.growth) / (1 + d.gamma)
-				break
-			}
+	rank, seen := max(1, uint64(math.Ceil(q*float64(d.count)))), uint64(0)
+	for _, k := range slices.Sorted(maps.Keys(d.counts)) {
+		if seen += d.counts[k]; rank <= seen {
+			// The point whose relative distance from both bounds is the same.
+			value := 2 * math.Exp(float64(k)*d.growth) / (1 + d.gamma)
+			return min(max(value, d.smallest), d.largest)
 		}
 	}
-	return min(max(value, d.smallest), d.largest)
+	return d.largest
 }
 
 // Summary returns the columns of the thesis's tables.

@@ -1,6 +1,7 @@
 package stats
 
 import (
+	"fmt"
 	"io"
 	"strconv"
 	"strings"
@@ -36,15 +37,14 @@ func (g *Grid) WriteText(w io.Writer) error {
 	for _, line := range lines {
 		var text strings.Builder
 		for i, cell := range line {
-			pad := strings.Repeat(" ", widths[i]-utf8.RuneCountInString(cell))
 			if i > 0 {
 				text.WriteString("  ")
 			}
+			width := widths[i]
 			if i < g.Left {
-				text.WriteString(cell + pad)
-			} else {
-				text.WriteString(pad + cell)
+				width = -width
 			}
+			fmt.Fprintf(&text, "%*s", width, cell)
 		}
 		out.WriteString(strings.TrimRight(text.String(), " ") + "\n")
 	}
