@@ -50,7 +50,7 @@ func (w *world) newPilotfish(number int) *pilotfish {
 		u := pool.Upstream{Address: fmt.Sprintf("10.%d.0.%d:8000", w.seed, i), Cores: 1}
 		p.servers[u.Address] = i
 		upstreams = append(upstreams, u)
-		w.at(time.Duration(rng.Int64N(int64(w.rule.interval))), func() { p.poll(w, u.Address, counts{}) })
+		w.events.Add(time.Duration(rng.Int64N(int64(w.rule.interval))), 0, func() { p.poll(w, u.Address, counts{}) })
 	}
 	p.pool.Set(epoch, upstreams)
 	p.dispatch = must(dispatch.New(dispatch.Config{
@@ -69,7 +69,7 @@ func (p *pilotfish) poll(w *world, address string, before counts) {
 	}
 	p.pool.Report(w.time(), address, r)
 	seen := s.counts
-	w.at(w.now+time.Duration((0.8+0.4*p.rng.Float64())*float64(p.interval)), func() { p.poll(w, address, seen) })
+	w.events.Add(w.now+time.Duration((0.8+0.4*p.rng.Float64())*float64(p.interval)), 0, func() { p.poll(w, address, seen) })
 }
 
 func (p *pilotfish) pick(w *world, j *job) int {

@@ -47,25 +47,10 @@ func sglang(r *rival, w *world, j *job, costs []float64) {
 	}
 }
 
-// llmd is llm-d's precise prefix scorer, which knows by events what each server holds, with 3 for the share of the prompt
-// that is there and 2 for the queue.
+// llmd is llm-d's prefix scorers, with 3 for the share of the prompt that a server holds, and 2 for where its queue
+// is between the longest and the shortest, polled every 50 ms. The precise one knows by events what servers hold, the
+// approximate one by what this router has sent.
 func llmd(r *rival, w *world, j *job, costs []float64) {
-	for i := range costs {
-		costs[i] = -3 * float64(w.servers[i].kept.match(j.Blocks)) / float64(max(len(j.Blocks), 1))
-	}
-	r.addQueues(w, costs)
-}
-
-// llmdApproximate is the same by what this router has sent.
-func llmdApproximate(r *rival, w *world, j *job, costs []float64) {
-	for i := range costs {
-		costs[i] = -3 * float64(r.own[i].sent.match(j.Blocks)) / float64(max(len(j.Blocks), 1))
-	}
-	r.addQueues(w, costs)
-}
-
-// addQueues scores the lengths of the queues between the longest and the shortest. They are polled every 50 ms.
-func (r *rival) addQueues(w *world, costs []float64) {
 	if w.now-r.polled >= 50*time.Millisecond || r.queues == nil {
 		r.polled, r.queues = w.now, r.queues[:0]
 		for _, s := range w.servers {
@@ -74,6 +59,11 @@ func (r *rival) addQueues(w *world, costs []float64) {
 	}
 	lowest, highest := slices.Min(r.queues), slices.Max(r.queues)
 	for i := range costs {
+		held := r.own[i].sent
+		if w.rule.events {
+			held = w.servers[i].kept
+		}
+		costs[i] = -3 * float64(held.match(j.Blocks)) / float64(max(len(j.Blocks), 1))
 		if highest > lowest {
 			costs[i] -= 2 * (highest - r.queues[i]) / (highest - lowest)
 		}

@@ -46,14 +46,14 @@ func (s *server) read(w *world) {
 	j.found = int((j.Read - left) / trace.BlockTokens)
 	s.begun++
 	s.waited += w.now - j.arrived
-	w.at(w.now+startup+duration(float64(left)/s.rate), func() {
+	w.events.Add(w.now+startup+trace.Duration(float64(left)/s.rate), 0, func() {
 		s.kept.put(j.full())
 		s.waiting = s.waiting[1:]
 		s.writing++
 		s.answered++
 		w.results = append(w.results, result{j.Offset, (w.now - j.arrived).Seconds(), j.found, len(j.Blocks)})
 		j.router.answered(w, j)
-		w.at(w.now+time.Duration(j.Write)*(step+time.Duration(s.writing-1)*perAnswer), func() { s.end(w, j) })
+		w.events.Add(w.now+time.Duration(j.Write)*(step+time.Duration(s.writing-1)*perAnswer), 0, func() { s.end(w, j) })
 		if len(s.waiting) > 0 {
 			s.read(w)
 		}

@@ -4,13 +4,12 @@
 package prompts
 
 import (
-	"cmp"
 	"math"
 	"math/rand/v2"
-	"slices"
 	"time"
 
 	"example.org/pilotfish/internal/pool"
+	"example.org/pilotfish/lab/agenda"
 	"example.org/pilotfish/lab/trace"
 )
 
@@ -79,7 +78,7 @@ func rules() []*rule {
 		{name: "session-hash", costs: sessionHash},
 		{name: "sglang", costs: sglang},
 		{name: "llm-d", costs: llmd, events: true},
-		{name: "llm-d approximate", costs: llmdApproximate},
+		{name: "llm-d approximate", costs: llmd},
 		{name: "dynamo", costs: dynamo, events: true},
 	}
 }
@@ -110,14 +109,9 @@ type world struct {
 	config
 	rng     *rand.Rand
 	now     time.Duration
-	events  []event // the next one last
+	events  agenda.Agenda[time.Duration, func()]
 	servers []*server
 	results []result
-}
-
-type event struct {
-	at time.Duration
-	do func()
 }
 
 // play plays the jobs, and returns what came of each in the order of the first tokens.
@@ -137,34 +131,20 @@ func play(cfg config) []result {
 			routers[i] = w.newPilotfish(i)
 		}
 	}
-	var jobs []*job
 	for i := range cfg.jobs {
 		j := &job{Job: &cfg.jobs[i], router: routers[w.rng.IntN(len(routers))]}
-		j.arrived = duration(j.Offset) + time.Duration(w.rng.Float64()*float64(cfg.spread))
-		jobs = append(jobs, j)
-	}
-	slices.SortStableFunc(jobs, func(a, b *job) int { return cmp.Compare(b.arrived, a.arrived) }) // to plan each takes one step
-	for _, j := range jobs {
-		w.at(j.arrived, func() {
+		j.arrived = trace.Duration(j.Offset) + time.Duration(w.rng.Float64()*float64(cfg.spread))
+		w.events.Add(j.arrived, 0, func() {
 			j.server = j.router.pick(w, j)
 			w.servers[j.server].receive(w, j)
 		})
 	}
 	for len(w.results) < len(cfg.jobs) {
-		next := w.events[len(w.events)-1]
-		w.events = w.events[:len(w.events)-1]
-		w.now = next.at
-		next.do()
+		next := w.events.Take()
+		w.now = next.At
+		next.What()
 	}
 	return w.results
 }
 
 func (w *world) time() time.Time { return epoch.Add(w.now) }
-
-func duration(seconds float64) time.Duration { return time.Duration(seconds * float64(time.Second)) }
-
-// at plans what happens at an instant, after what was planned for it before.
-func (w *world) at(at time.Duration, do func()) {
-	i, _ := slices.BinarySearchFunc(w.events, at, func(e event, at time.Duration) int { return cmp.Compare(at, e.at) })
-	w.events = slices.Insert(w.events, i, event{at, do})
-}

@@ -79,7 +79,7 @@ func Run(ctx context.Context, cfg Config) ([]Result, error) {
 	timer := time.NewTimer(0)
 	defer timer.Stop()
 	for i := range cfg.Jobs {
-		timer.Reset(max(0, duration(cfg.Jobs[i].Offset)-time.Since(p.began)))
+		timer.Reset(max(0, trace.Duration(cfg.Jobs[i].Offset)-time.Since(p.began)))
 		select {
 		case <-timer.C:
 		case <-ctx.Done():
@@ -94,7 +94,7 @@ func Run(ctx context.Context, cfg Config) ([]Result, error) {
 func (p *player) play(ctx context.Context, i int) (r Result) {
 	defer close(p.ended[i])
 	r = Result{Line: trace.Line(i + 1), Job: p.Jobs[i], LastByte: -1}
-	due := p.began.Add(duration(r.Job.Offset))
+	due := p.began.Add(trace.Duration(r.Job.Offset))
 	if r.Job.After > 0 {
 		before := p.ended[r.Job.After-1]
 		select {
@@ -127,6 +127,3 @@ func (p *player) post(ctx context.Context, r *Result) error {
 	_, err = io.Copy(io.Discard, answer.Body)
 	return err
 }
-
-// duration converts seconds.
-func duration(s float64) time.Duration { return time.Duration(s * float64(time.Second)) }

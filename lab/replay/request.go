@@ -76,8 +76,8 @@ func request(ctx context.Context, target string, line trace.Line, job *trace.Job
 	r.GetBody = nil // without it the client does not retry by itself, which nobody would see
 	r.Header.Set("Content-Type", "application/json")
 	if job.Work() > 0 { // for a reference server that trusts it
-		r.Header.Set("X-Cost", fmt.Sprintf("fetch=%v,shared=%v,operators=%v,output=%v,bytes=%d",
-			duration(job.Load), duration(job.SharedRules), duration(job.Operators), duration(job.Output), max(1, job.Bytes)))
+		r.Header.Set("X-Cost", fmt.Sprintf("fetch=%v,shared=%v,operators=%v,output=%v,bytes=%d", trace.Duration(job.Load),
+			trace.Duration(job.SharedRules), trace.Duration(job.Operators), trace.Duration(job.Output), max(1, job.Bytes)))
 	}
 	return r, nil
 }

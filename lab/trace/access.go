@@ -46,9 +46,9 @@ func accessEntry(fields map[string]string) (*entry, error) {
 	case e.arrived.IsZero() && e.ended.IsZero():
 		return nil, errors.New("fields time and ended: both are missing")
 	case e.arrived.IsZero():
-		e.arrived = e.ended.Add(-seconds(took))
+		e.arrived = e.ended.Add(-Duration(took))
 	default:
-		e.ended = e.arrived.Add(seconds(took))
+		e.ended = e.arrived.Add(Duration(took))
 	}
 	switch strings.ToLower(get("hit")) {
 	case "true", "1", "hit", "yes":

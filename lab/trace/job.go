@@ -5,6 +5,7 @@ package trace
 
 import (
 	"io"
+	"time"
 
 	"example.org/pilotfish/pkg/selection"
 )
@@ -12,6 +13,9 @@ import (
 // MaxSeconds bounds every time and every cost: some 31 years, so that sums of them stay
 // within a time.Duration.
 const MaxSeconds = 1e9
+
+// Duration converts seconds.
+func Duration(s float64) time.Duration { return time.Duration(s * float64(time.Second)) }
 
 // Job is one job. A field that is zero is unknown, or nothing. Times are in seconds.
 type Job struct {

@@ -193,7 +193,7 @@ func (l *jobLine) entry() (*entry, error) {
 	if l.Total == nil || !(*l.Total >= 0 && *l.Total <= MaxSeconds) {
 		return nil, errors.New("field total_seconds: is missing, or makes no sense")
 	}
-	e := &entry{arrived: ended.Add(-seconds(*l.Total)), ended: ended, job: Job{Project: l.Project}, answered: l.Answer != "absent"}
+	e := &entry{arrived: ended.Add(-Duration(*l.Total)), ended: ended, job: Job{Project: l.Project}, answered: l.Answer != "absent"}
 	if n := len(l.Attempts); n > 0 && e.answered {
 		last := &l.Attempts[n-1]
 		e.job.Load, e.upstream = min(max(0, last.Fetch), *l.Total), last.Upstream
@@ -204,5 +204,3 @@ func (l *jobLine) entry() (*entry, error) {
 	}
 	return e, e.prioritize(l.Priority)
 }
-
-func seconds(s float64) time.Duration { return time.Duration(s * float64(time.Second)) }

@@ -40,9 +40,9 @@ func logged(t *testing.T, jobs ...*record.Job) string {
 
 // served is a job that came after some seconds and took so long.
 func served(after, took float64, project string) *record.Job {
-	total := seconds(took)
+	total := Duration(took)
 	return &record.Job{
-		Arrived: begin.Add(seconds(after)), Read: intake.Full,
+		Arrived: begin.Add(Duration(after)), Read: intake.Full,
 		Facts:   intake.Facts{Project: project},
 		Outcome: intake.Answered, Completeness: intake.Complete, Total: total,
 		Attempts: []record.Attempt{{
@@ -97,7 +97,7 @@ func TestLogsAreMerged(t *testing.T) {
 // rounded is a job with costs in milliseconds.
 func rounded(j Job) Job {
 	for _, v := range []*float64{&j.Load, &j.Operators} {
-		*v = float64(seconds(*v).Round(time.Millisecond)) / 1e9
+		*v = float64(Duration(*v).Round(time.Millisecond)) / 1e9
 	}
 	return j
 }
