@@ -3,6 +3,7 @@ package judge
 import (
 	"context"
 	"fmt"
+	"slices"
 
 	"example.org/pilotfish/internal/overload"
 	"example.org/pilotfish/internal/settings"
@@ -75,27 +76,26 @@ const leastWait = 0.010
 
 // Play plays jobs before upstreams with caches of so many bytes.
 func (c Contender) Play(ctx context.Context, s *Setting, jobs []trace.Job, cache int64, seed uint64) (Outcome, error) {
-	detector := overload.DefaultPolicy
-	var policy selection.Policy
-	var err error
-	if c.Policy == "bounded-hash" {
-		policy = selection.BoundedHash{Factor: c.Limit}
-	} else if policy, err = rivals.New(c.Policy); err != nil {
+	policy, err := rivals.New(c.Policy)
+	if err != nil {
 		return Outcome{}, err
 	}
-	limit := float64(overload.DefaultLimit)
-	if c.Policy == "dynamic" {
+	detector, limit := overload.DefaultPolicy, float64(overload.DefaultLimit)
+	switch c.Policy {
+	case "bounded-hash":
+		policy = selection.BoundedHash{Factor: c.Limit}
+	case "dynamic":
 		detector, limit = "threshold", c.Limit
 	}
 	detectors, err := overload.New(detector, limit)
 	if err != nil {
 		return Outcome{}, err
 	}
-	list, fleet := trace.List(jobs), s.Fleet
+	fleet := s.Fleet
 	fleet.Cache = settings.Size(cache)
 	run, count, unanswered := stats.NewRun(), 0.0, 0.0
 	cfg := sim.Config{
-		Source: &list, Seed: seed, Policy: policy, Detector: detectors, WarmUp: s.WarmUp,
+		Source: slices.Values(jobs), Seed: seed, Policy: policy, Detector: detectors, WarmUp: s.WarmUp,
 		Fleet: fleet, Sidecars: s.Sidecars,
 		Observe: func(r *sim.Result) {
 			count++
@@ -120,12 +120,4 @@ func (c Contender) Play(ctx context.Context, s *Setting, jobs []trace.Job, cache
 		o[i] = max(leastWait, s)
 	}
 	return o, err
-}
-
-// plus adds a share of another Outcome.
-func (o Outcome) plus(other Outcome, share float64) Outcome {
-	for i := range o {
-		o[i] += share * other[i]
-	}
-	return o
 }

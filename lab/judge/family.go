@@ -85,7 +85,7 @@ func Families() []Family {
 		usual("steady", func(f *Family) { f.Pattern = "steady" }),
 		usual("flash crowd", func(f *Family) {
 			f.change = func(_ *rand.Rand, s *Setting) {
-				s.Workload.Crowds = []workload.Crowd{{At: 900, For: 200, Jobs: s.Workload.Jobs / 10}}
+				s.Workload.Crowd = workload.Crowd{At: 900, For: 200, Jobs: s.Workload.Jobs / 10}
 			}
 		}),
 		usual("unlike upstreams", fleet(func(rng *rand.Rand, f *sim.Fleet) {

@@ -1,11 +1,20 @@
+// Package judge compares pilotfish's policy with tuned rivals on settings that nobody has
+// seen: the seeds of all draws come from a hash of the judged sources.
 package judge
 
 import (
 	"cmp"
 	"context"
+	"crypto/sha256"
+	"encoding/binary"
+	"encoding/hex"
+	"fmt"
 	"math"
+	"os"
+	"path/filepath"
 	"runtime"
 	"slices"
+	"strings"
 	"sync"
 
 	"golang.org/x/sync/errgroup"
@@ -105,7 +114,9 @@ func (f *Family) play(ctx context.Context, hash string, number int) (p played, e
 			if err != nil {
 				return p, err
 			}
-			all[i] = all[i].plus(o, 1.0/seeds)
+			for figure := range o {
+				all[i][figure] += o[figure] / seeds
+			}
 		}
 	}
 	p.bases, p.ours, p.queued = all[:len(p.tuned)], all[len(p.tuned)], all[len(p.tuned)+1]
@@ -118,6 +129,14 @@ func (v *Verdict) mean(of func(p *played) float64) (mean float64) {
 		mean += of(&v.played[i]) / draws
 	}
 	return mean
+}
+
+// means are those of a figure: ours, that of the best base, and that of each base.
+func (v *Verdict) means(figure int) (all []float64) {
+	for i := range 2 + len(bases()) {
+		all = append(all, v.mean(func(p *played) float64 { return append([]Outcome{p.ours, p.best()}, p.bases...)[i][figure] }))
+	}
+	return all
 }
 
 // ratio is the geometric mean over the settings of ours over a base's.
@@ -137,4 +156,38 @@ func (v *Verdict) ratios() (all []float64) {
 		all = append(all, v.ratio(figure, (*played).best))
 	}
 	return all
+}
+
+// Judged lists the directories whose sources are judged.
+func Judged() []string { return []string{"pkg/selection", "internal/pool", "internal/breaker"} }
+
+// Hash is that of the judged sources below the repository's root, without their tests.
+func Hash(root string) (string, error) {
+	sum := sha256.New()
+	for _, dir := range Judged() {
+		files, err := filepath.Glob(filepath.Join(root, dir, "*.go")) // in order
+		if err != nil {
+			return "", err
+		}
+		if len(files) == 0 {
+			return "", fmt.Errorf("%s: there is no source: is %s the repository?", filepath.Join(root, dir), root)
+		}
+		for _, file := range files {
+			if strings.HasSuffix(file, "_test.go") {
+				continue
+			}
+			text, err := os.ReadFile(file)
+			if err != nil {
+				return "", err
+			}
+			fmt.Fprintf(sum, "%s/%s %d\n%s", dir, filepath.Base(file), len(text), text)
+		}
+	}
+	return hex.EncodeToString(sum.Sum(nil))[:16], nil
+}
+
+// seedOf is the seed of a draw, which its names tell from all others.
+func seedOf(names ...any) uint64 {
+	sum := sha256.Sum256(fmt.Append(nil, names...))
+	return binary.BigEndian.Uint64(sum[:]) >> 1
 }

@@ -1,8 +1,6 @@
 package judge
 
 import (
-	"errors"
-	"io"
 	"math/rand/v2"
 	"time"
 
@@ -53,14 +51,7 @@ func (s *Setting) Jobs(seed uint64) (jobs []trace.Job, cache int64, err error) {
 		return nil, 0, err
 	}
 	work, fetch, bytes := 0.0, 0.0, map[trace.Project]int64{}
-	for {
-		job, err := g.Next()
-		if errors.Is(err, io.EOF) {
-			break
-		}
-		if err != nil {
-			return nil, 0, err
-		}
+	for job := range g.Jobs {
 		work += job.Work() - job.Load
 		fetch += job.Load
 		bytes[job.Project] = job.Bytes

@@ -1,6 +1,7 @@
 package judge
 
 import (
+	"cmp"
 	"fmt"
 	"io"
 	"math"
@@ -34,15 +35,24 @@ means over the settings. Waits below 10 ms count as 10 ms. Upstreams send load h
 	return nil
 }
 
-// ratios has a line for each family, and the medians.
-func (j *Judgement) ratios() *stats.Grid {
-	g := &stats.Grid{Left: 1, Heads: [][]string{
-		{"mean wait of low jobs, ours over", "", "", "", "", "over best:"},
-		slices.Concat([]string{"family", "best"}, names(), []string{"low p99", "high wait", "high p99", "low time"}),
-	}}
+// table has a line for each family: its numbers, if it has any.
+func (j *Judgement) table(over, heads []string, numbers func(*Verdict) []float64) *stats.Grid {
+	g := &stats.Grid{Left: 1, Heads: [][]string{over, heads}}
 	for i := range j.Verdicts {
-		g.Rows = append(g.Rows, line(j.Verdicts[i].Name, j.Verdicts[i].ratios()))
+		if n := numbers(&j.Verdicts[i]); n != nil {
+			g.Rows = append(g.Rows, line(j.Verdicts[i].Name, n))
+		}
 	}
+	return g
+}
+
+// ratios has the medians, too.
+func (j *Judgement) ratios() *stats.Grid {
+	g := j.table(
+		[]string{"mean wait of low jobs, ours over", "", "", "", "", "over best:"},
+		slices.Concat([]string{"family", "best"}, names(), []string{"low p99", "high wait", "high p99", "low time"}),
+		(*Verdict).ratios,
+	)
 	above := []string{fmt.Sprintf("families above %v", limit)}
 	for i := range j.medians() {
 		above = append(above, fmt.Sprint(len(j.above(i))))
@@ -68,14 +78,12 @@ func line(name string, numbers []float64) []string {
 }
 
 func (j *Judgement) medians() (all []float64) {
-	columns := map[int][]float64{}
-	for i := range j.Verdicts {
-		for n, r := range j.Verdicts[i].ratios() {
-			columns[n] = append(columns[n], r)
+	for column := range j.Verdicts[0].ratios() {
+		var c []float64
+		for i := range j.Verdicts {
+			c = append(c, j.Verdicts[i].ratios()[column])
 		}
-	}
-	for i := range len(columns) {
-		c := slices.Sorted(slices.Values(columns[i]))
+		slices.Sort(c)
 		all = append(all, (c[(len(c)-1)/2]+c[len(c)/2])/2)
 	}
 	return all
@@ -93,54 +101,38 @@ func (j *Judgement) above(column int) (names []string) {
 
 // costs is what the waits cost, in the mean over the settings.
 func (j *Judgement) costs() *stats.Grid {
-	g := &stats.Grid{Left: 1, Heads: [][]string{
-		{"fetches per 1,000 jobs", "", "", "", "", "", "unanswered:", "", "mean low wait, s:"},
+	return j.table(
+		[]string{"fetches per 1,000 jobs", "", "", "", "", "", "unanswered:", "", "mean low wait, s:"},
 		slices.Concat([]string{"family", "ours", "best"}, names(), []string{"ours", "best", "ours", "best"}),
-	}}
-	for i := range j.Verdicts {
-		v := &j.Verdicts[i]
-		both := func(figure int) []float64 {
-			return []float64{
-				v.mean(func(p *played) float64 { return p.ours[figure] }), v.mean(func(p *played) float64 { return p.best()[figure] }),
-			}
-		}
-		numbers := both(Fetches)
-		for i := range bases() {
-			numbers = append(numbers, v.mean(func(p *played) float64 { return p.bases[i][Fetches] }))
-		}
-		g.Rows = append(g.Rows, line(v.Name, slices.Concat(numbers, both(Unanswered), both(Low))))
-	}
-	return g
+		func(v *Verdict) []float64 {
+			return slices.Concat(v.means(Fetches), v.means(Unanswered)[:2], v.means(Low)[:2])
+		})
 }
 
 // orders is what the upstreams' order of jobs does for our policy, and its geometric mean over the families whose low jobs
 // wait more than 50 ms by arrival.
 func (j *Judgement) orders() *stats.Grid {
-	g := &stats.Grid{Left: 1, Heads: [][]string{
-		{"ours, queues by expected length over those by arrival", "", "", "", "", "unanswered:", "", "by arrival, s:"},
-		{"family", "low wait", "low p99", "high wait", "low time", "ours", "by arrival", "low wait"},
-	}}
 	sums, waiting := make([]float64, 4), 0.0
-	queued := func(p *played) Outcome { return p.queued }
-	for i := range j.Verdicts {
-		v := &j.Verdicts[i]
-		if v.Name == "arrival order" { // these upstreams know no other
-			continue
-		}
-		wait := v.mean(func(p *played) float64 { return p.queued[Low] })
-		var numbers []float64
-		for n, figure := range []int{Low, LowP99, High, Time} {
-			r := v.ratio(figure, queued)
-			if numbers = append(numbers, r); wait > 0.05 {
-				sums[n] += math.Log(r)
+	g := j.table(
+		[]string{"ours, queues by expected length over those by arrival", "", "", "", "", "unanswered:", "", "by arrival, s:"},
+		[]string{"family", "low wait", "low p99", "high wait", "low time", "ours", "by arrival", "low wait"},
+		func(v *Verdict) (numbers []float64) {
+			if v.Name == "arrival order" { // these upstreams know no other
+				return nil
 			}
-		}
-		if wait > 0.05 {
-			waiting++
-		}
-		numbers = append(numbers, v.mean(func(p *played) float64 { return p.ours[Unanswered] }), v.mean(func(p *played) float64 { return p.queued[Unanswered] }), wait)
-		g.Rows = append(g.Rows, line(v.Name, numbers))
-	}
+			queued := func(figure int) float64 { return v.mean(func(p *played) float64 { return p.queued[figure] }) }
+			waits := queued(Low) > 0.05
+			for n, figure := range []int{Low, LowP99, High, Time} {
+				numbers = append(numbers, v.ratio(figure, func(p *played) Outcome { return p.queued }))
+				if waits {
+					sums[n] += math.Log(numbers[n])
+				}
+			}
+			if waits {
+				waiting++
+			}
+			return append(numbers, v.means(Unanswered)[0], queued(Unanswered), queued(Low))
+		})
 	for i := range sums {
 		sums[i] = math.Exp(sums[i] / waiting)
 	}
@@ -152,10 +144,7 @@ func (j *Judgement) ranges() *stats.Grid {
 	g := &stats.Grid{Left: 3, Heads: [][]string{{"family", "jobs come as", "hints", "load", "fetch / work", "cache", "upstreams", "cores", "sidecars", "jobs", "high"}}}
 	for i := range j.Verdicts {
 		f := &j.Verdicts[i].Family
-		hints := "no"
-		if f.Hints {
-			hints = "yes"
-		}
+		hints := map[bool]string{false: "no", true: "yes"}[f.Hints]
 		g.Rows = append(g.Rows, []string{f.Name, string(f.Pattern), hints, f.Load.String(), f.Fetch.String(), f.Cache.String(),
 			f.Upstreams.String(), f.Cores.String(), f.Sidecars.String(), f.Jobs.String(), f.High.String()})
 	}
@@ -181,10 +170,7 @@ func (j *Judgement) tuned() *stats.Grid {
 // Line sums a judgement up in one line, for the list of all.
 func (j *Judgement) Line() string {
 	m := j.medians()
-	above := strings.Join(j.above(0), ", ")
-	if above == "" {
-		above = "none"
-	}
+	above := cmp.Or(strings.Join(j.above(0), ", "), "none")
 	last := len(m) - 1
 	return fmt.Sprintf("%s: %d families; medians over best: low wait %.2f, low p99 %.2f, high wait %.2f, high p99 %.2f, low time %.2f; low wait above %v in: %s\n",
 		j.Hash, len(j.Verdicts), m[0], m[last-3], m[last-2], m[last-1], m[last], limit, above)

@@ -12,6 +12,8 @@ import (
 	"example.org/pilotfish/internal/overload"
 	"example.org/pilotfish/internal/settings"
 	"example.org/pilotfish/lab/rivals"
+	"example.org/pilotfish/lab/sim"
+	"example.org/pilotfish/lab/workload"
 	"example.org/pilotfish/pkg/selection"
 )
 
@@ -39,7 +41,7 @@ func Load(path string) (*Scenario, error) {
 
 // parse is Load without the published results.
 func parse(d cli.Document, path string) (*Scenario, error) {
-	s := defaults()
+	s := Scenario{Seed: 1, Seeds: 1, Workload: workload.Default(), Fleet: sim.DefaultFleet(), Sidecars: sim.DefaultSidecars()}
 	_, err := d.Decode(&s, func(f *settings.Faults) {
 		s.name = strings.TrimSuffix(filepath.Base(path), filepath.Ext(path))
 		for i := range s.Runs { // now with what it has from the scenario
@@ -55,15 +57,12 @@ func parse(d cli.Document, path string) (*Scenario, error) {
 	return &s, nil
 }
 
-// The largest numbers that make sense; they bound memory.
-const (
-	maxSeeds = 1000
-	maxRuns  = 1000
-)
+// maxPlayed is the largest number of runs, and of seeds, that makes sense; it bounds memory.
+const maxPlayed = 1000
 
 // check refuses nonsense. It expects a complete scenario.
 func (s *Scenario) check(f *settings.Faults) {
-	f.Within("seeds", s.Seeds, 1, maxSeeds)
+	f.Within("seeds", s.Seeds, 1, maxPlayed)
 	f.NotNegative("end", s.End)
 	f.NotNegative("warm_up", s.WarmUp)
 	s.Workload.Check(f.In("workload"))
@@ -72,8 +71,8 @@ func (s *Scenario) check(f *settings.Faults) {
 	if len(s.Runs) == 0 {
 		f.Add("runs", "there is no run")
 	}
-	if len(s.Runs) > maxRuns {
-		f.Add("runs", "%d runs are more than %d", len(s.Runs), maxRuns)
+	if len(s.Runs) > maxPlayed {
+		f.Add("runs", "%d runs are more than %d", len(s.Runs), maxPlayed)
 	}
 	for i := range s.Runs {
 		s.checkRun(f.In(fmt.Sprintf("runs[%d]", i)), i)

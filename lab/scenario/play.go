@@ -22,25 +22,9 @@ type trial struct {
 	counts counts
 }
 
-// counts are the other numbers by which a trial is judged.
-type counts [figures]float64
-
-const (
-	jobs = iota
-	fetchesPer1k
-	evictions
-	retries
-	expired
-	overrun
-	lost
-	unserved
-	// load is the core time used, divided by the core time that the upstreams have until the last job ends.
-	load
-	reportsPerSecond // of an upstream
-	fetches
-	reports
-	figures
-)
+// counts are the other numbers by which a trial is judged, by their names in the tables. The load is the core time
+// used, divided by the core time that the upstreams have until the last job ends.
+type counts map[string]float64
 
 // Play plays every run with every seed, several at a time, and calls ended after each with what
 // was played. The calls do not overlap. It stops at the first fault, and when ctx ends.
@@ -63,7 +47,7 @@ func (s *Scenario) Play(ctx context.Context, parallel int, ended func(string)) (
 				mutex.Lock()
 				defer mutex.Unlock()
 				results.trials[i][n] = t
-				ended(fmt.Sprintf("%s, seed %d: %s jobs in %.1f s", r.Name, seed, stats.Thousands(int(t.counts[jobs])), time.Since(begin).Seconds()))
+				ended(fmt.Sprintf("%s, seed %d: %s jobs in %.1f s", r.Name, seed, stats.Thousands(int(t.counts["jobs"])), time.Since(begin).Seconds()))
 				return nil
 			})
 		}
@@ -82,16 +66,20 @@ func (s *Scenario) trial(ctx context.Context, r *Run, seed uint64) (t trial, err
 	}
 	w := s.Workload
 	w.Seed = seed
-	if c.Source, err = workload.New(w); err != nil {
+	g, err := workload.New(w)
+	if err != nil {
 		return t, err
 	}
+	c.Source = g.Jobs
 	t.stats = stats.NewRun()
-	n := &t.counts
+	n := counts{}
+	t.counts = n
+	names := map[sim.Outcome]string{sim.Expired: "expired", sim.Overrun: "overrun", sim.Lost: "lost", sim.Unserved: "unserved"}
 	c.Observe = func(job *sim.Result) {
-		n[jobs]++
-		n[retries] += float64(max(0, job.Attempts-1))
-		if figure, ok := map[sim.Outcome]int{sim.Expired: expired, sim.Overrun: overrun, sim.Lost: lost, sim.Unserved: unserved}[job.Outcome]; ok {
-			n[figure]++
+		n["jobs"]++
+		n["retries"] += float64(max(0, job.Attempts-1))
+		if name, ok := names[job.Outcome]; ok {
+			n[name]++
 		}
 		if !job.Prefetch { // nobody waits for that
 			t.stats.Add(job.Priority, job.Wait.Seconds(), job.Run.Seconds())
@@ -101,11 +89,11 @@ func (s *Scenario) trial(ctx context.Context, r *Run, seed uint64) (t trial, err
 	if err != nil {
 		return t, err
 	}
-	n[fetches], n[evictions], n[reports] = float64(totals.Fetches), float64(totals.Evictions), float64(totals.Reports)
-	n[fetchesPer1k] = 1000 * n[fetches] / max(1, n[jobs])
+	n["fetches"], n["evictions"], n["reports"] = float64(totals.Fetches), float64(totals.Evictions), float64(totals.Reports)
+	n["fetches per 1,000"] = 1000 * n["fetches"] / max(1, n["jobs"])
 	if upstreamSeconds := totals.Length.Seconds() * float64(r.Fleet.Upstreams); upstreamSeconds > 0 {
-		n[reportsPerSecond] = n[reports] / upstreamSeconds
-		n[load] = totals.CoreSeconds / upstreamSeconds / float64(r.Fleet.Cores)
+		n["reports per upstream and s"] = n["reports"] / upstreamSeconds
+		n["load"] = totals.CoreSeconds / upstreamSeconds / float64(r.Fleet.Cores)
 	}
 	return t, nil
 }

@@ -51,8 +51,8 @@ func TestPlay(t *testing.T) {
 		require.Len(t, trials, 2)
 		assert.NotEqual(t, trials[0].counts, trials[1].counts, "seeds differ")
 		for _, trial := range trials {
-			assert.Equal(t, 800.0, trial.counts[jobs])
-			assert.InDelta(t, 0.3, trial.counts[load], 0.3)
+			assert.Equal(t, 800.0, trial.counts["jobs"])
+			assert.InDelta(t, 0.3, trial.counts["load"], 0.3)
 		}
 	}
 }

@@ -46,12 +46,6 @@ type published struct {
 	stats.Summary
 }
 
-func defaults() Scenario {
-	return Scenario{
-		Seed: 1, Seeds: 1, Workload: workload.Default(), Fleet: sim.DefaultFleet(), Sidecars: sim.DefaultSidecars(),
-	}
-}
-
 // Run is one set-up that is compared with others. What it leaves open is the
 // scenario's.
 type Run struct {

@@ -102,15 +102,16 @@ func (r *Results) counts() *stats.Grid {
 		"run", "jobs", "fetches per 1,000", "evictions", "retries", "expired", "overrun", "lost", "unserved",
 		"load", "reports per upstream and s",
 	}}}
+	formats := map[string]string{"fetches per 1,000": "%.1f", "load": "%.3f", "reports per upstream and s": "%.2f"}
 	for i, run := range r.scenario.Runs {
 		cells := []string{run.Name}
-		for figure := range fetches {
+		for _, name := range g.Heads[0][1:] {
 			mean := 0.0
 			for _, t := range r.trials[i] {
-				mean += t.counts[figure] / float64(len(r.trials[i]))
+				mean += t.counts[name] / float64(len(r.trials[i]))
 			}
 			cell := stats.Thousands(int(mean + 0.5))
-			if format, ok := map[int]string{fetchesPer1k: "%.1f", load: "%.3f", reportsPerSecond: "%.2f"}[figure]; ok {
+			if format, ok := formats[name]; ok {
 				cell = fmt.Sprintf(format, mean)
 			}
 			cells = append(cells, cell)
@@ -120,27 +121,19 @@ func (r *Results) counts() *stats.Grid {
 	return g
 }
 
-// measure is one number by which trials are compared.
-type measure struct {
-	name string
-	of   func(*trial) float64
-}
-
 // ratios compare each run with the first, seed by seed. A table without a ratio is left out.
 func (r *Results) ratios() (grids []*stats.Grid) {
-	compare := func(title string, measures []measure) {
+	compare := func(title string, names []string, numbers func(*trial) []float64) {
 		first := r.scenario.Runs[0].Name
-		g := &stats.Grid{Title: "ratio to " + first + ": " + title, Left: 1, Heads: [][]string{{"run"}}}
-		for _, m := range measures {
-			g.Heads[0] = append(g.Heads[0], m.name)
-		}
+		g := &stats.Grid{Title: "ratio to " + first + ": " + title, Left: 1, Heads: [][]string{append([]string{"run"}, names...)}}
 		shown := false
 		for i, run := range r.scenario.Runs[1:] {
 			cells := []string{run.Name}
-			for _, m := range measures {
+			for column := range names {
 				var bases, others []float64
 				for n := range r.trials[0] {
-					bases, others = append(bases, m.of(&r.trials[0][n])), append(others, m.of(&r.trials[i+1][n]))
+					bases = append(bases, numbers(&r.trials[0][n])[column])
+					others = append(others, numbers(&r.trials[i+1][n])[column])
 				}
 				cell := "-"
 				if ratio, ok := stats.Ratio(bases, others); ok {
@@ -156,18 +149,11 @@ func (r *Results) ratios() (grids []*stats.Grid) {
 	}
 	for _, q := range stats.Quantities() {
 		for _, p := range priorities {
-			var measures []measure
-			for i, name := range stats.Columns()[:5] {
-				measures = append(measures, measure{name, func(t *trial) float64 { return t.stats.Summary(p, q).Numbers()[i] }})
-			}
-			compare(string(q)+", "+p.String(), measures)
+			compare(string(q)+", "+p.String(), stats.Columns()[:5], func(t *trial) []float64 { return t.stats.Summary(p, q).Numbers() })
 		}
 	}
-	count := func(name string, figure int) measure {
-		return measure{name, func(t *trial) float64 { return t.counts[figure] }}
-	}
-	compare("what else was counted", []measure{
-		count("fetches", fetches), count("expired", expired), count("lost", lost), count("reports", reports),
+	compare("what else was counted", []string{"fetches", "expired", "lost", "reports"}, func(t *trial) []float64 {
+		return []float64{t.counts["fetches"], t.counts["expired"], t.counts["lost"], t.counts["reports"]}
 	})
 	return grids
 }

@@ -26,7 +26,7 @@ func sample() *Results {
 			jobs := stats.NewRun()
 			jobs.Add(selection.Low, x-0.5, 0)
 			jobs.Add(selection.Low, x+0.5, 0)
-			trials = append(trials, trial{jobs, counts{fetches: x * float64(seed+1), lost: 1 - float64(seed), load: float64(seed)}})
+			trials = append(trials, trial{jobs, counts{"fetches": x * float64(seed+1), "lost": 1 - float64(seed), "load": float64(seed)}})
 		}
 		r.trials = append(r.trials, trials)
 	}
@@ -52,7 +52,7 @@ func TestText(t *testing.T) {
 	assert.NotContains(t, out, "ratio to a: wait_s, high", "a table without a ratio is left out")
 
 	r := sample()
-	r.trials[0][1].counts[fetches] = 0
+	r.trials[0][1].counts["fetches"] = 0
 	assert.NotContains(t, text(t, r), "what else was counted", "nothing is a multiple of 0")
 	for v, want := range map[float64]string{0: "0.00", 0.004: "4.0e-03", 0.006: "0.01", 12.345: "12.35", math.Inf(1): "-"} {
 		assert.Equal(t, want, number(v))

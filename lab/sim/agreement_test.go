@@ -3,6 +3,7 @@ package sim_test
 import (
 	"math"
 	"math/rand/v2"
+	"slices"
 	"strconv"
 	"testing"
 	"testing/synctest"
@@ -73,9 +74,8 @@ type seen struct {
 // simulate plays jobs in the simulator.
 func simulate(t *testing.T, jobs []trace.Job, policy string, seed uint64) map[trace.Line]seen {
 	t.Helper()
-	source := trace.List(jobs)
 	results := map[trace.Line]seen{}
-	c := sim.Config{Source: &source, Seed: seed, Fleet: sim.DefaultFleet(), Sidecars: sim.DefaultSidecars()}
+	c := sim.Config{Source: slices.Values(jobs), Seed: seed, Fleet: sim.DefaultFleet(), Sidecars: sim.DefaultSidecars()}
 	c.Fleet.Upstreams, c.Fleet.Cores, c.Fleet.Order = upstreams, cores, "expected"
 	c.Sidecars.Count, c.Sidecars.Interval, c.Sidecars.Hints = sidecars, interval, true
 	var err error

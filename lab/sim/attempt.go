@@ -1,10 +1,12 @@
 package sim
 
 import (
+	"cmp"
 	"time"
 
 	"example.org/pilotfish/internal/dispatch"
 	"example.org/pilotfish/internal/pool"
+	"example.org/pilotfish/lab/trace"
 )
 
 // attempt sends a job to the upstream it was claimed for.
@@ -61,19 +63,13 @@ func (w *world) timeout(j *job) {
 		return
 	}
 	s.abandon(j)
-	switch now := w.time(w.now); {
+	switch {
 	case j.answering >= 0:
-		j.assignment.Done(now, pool.Gone)
-		w.end(j, Overrun)
-		j.side.serve(w)
+		w.finish(j, pool.Gone, Overrun)
 	case j.begun < 0 && w.now >= j.arrived+j.patience(w):
-		j.assignment.Done(now, pool.NotStarted)
-		w.end(j, Expired)
-		j.side.serve(w)
-	case j.evaluated() <= w.now: // the server says so in its answer
-		j.assignment.Done(now, pool.Answered)
-		w.end(j, Overrun)
-		j.side.serve(w)
+		w.finish(j, pool.NotStarted, Expired)
+	case j.begun >= 0 && w.now >= after(j.begun, j.Timeouts.Evaluate): // the server says so in its answer
+		w.finish(j, pool.Answered, Overrun)
 	default:
 		left, _ := j.dispatch.TimeLeft(w.time(j.sent))
 		j.side.fail(w, j, dispatch.Failure{Outcome: j.dispatch.TimedOut(left), Progress: dispatch.Begun}, Overrun)
@@ -85,32 +81,26 @@ func (w *world) timeout(j *job) {
 // before it runs.
 func (j *job) due(w *world) time.Duration {
 	if j.answering >= 0 {
-		if j.streamBound == 0 {
-			return never
-		}
-		return j.answering + j.streamBound
+		return after(j.answering, j.Timeouts.Stream)
 	}
 	left, _ := j.dispatch.TimeLeft(w.time(j.sent))
 	if j.begun >= 0 {
-		return min(j.sent+left, j.evaluated())
+		return min(j.sent+left, after(j.begun, j.Timeouts.Evaluate))
 	}
 	return min(j.sent+left, j.arrived+j.patience(w))
 }
 
-// evaluated is when a job that runs has used up its own time up to the first byte.
-func (j *job) evaluated() time.Duration {
-	if j.begun < 0 || j.evaluateBound == 0 {
+// after is when a job's own time of so many seconds is over; 0 is none.
+func after(begin time.Duration, bound float64) time.Duration {
+	if bound == 0 {
 		return never
 	}
-	return j.begun + j.evaluateBound
+	return begin + trace.Duration(bound)
 }
 
 // patience is how long a job waits to be run.
 func (j *job) patience(w *world) time.Duration {
-	if j.queueBound > 0 {
-		return j.queueBound
-	}
-	return w.cfg.Sidecars.Wait
+	return cmp.Or(trace.Duration(j.Timeouts.Queue), w.cfg.Sidecars.Wait)
 }
 
 // answered is the first byte of the answer.
@@ -133,10 +123,10 @@ func (w *world) answered(j *job) {
 	j.assignment.Answered(w.time(w.now), true, hint)
 }
 
-// finished is the last byte of the answer.
-func (w *world) finished(j *job) {
-	j.assignment.Done(w.time(w.now), pool.Answered)
-	w.end(j, Done)
+// finish ends an attempt, and its job with it.
+func (w *world) finish(j *job, attempt pool.Outcome, o Outcome) {
+	j.assignment.Done(w.time(w.now), attempt)
+	w.end(j, o)
 	j.side.serve(w)
 }
 
@@ -154,8 +144,9 @@ func (s *sidecar) fail(w *world, j *job, f dispatch.Failure, last Outcome) {
 		s.serve(w)
 		return
 	}
-	j.last = last
-	if j.forgetAttempt(); next.Pause > 0 {
+	j.last, j.assignment, j.server = last, nil, nil
+	j.begun, j.answering, j.fetches, j.cold = -1, -1, false, false
+	if next.Pause > 0 {
 		w.events.Add(w.now+next.Pause, rankArrival, func() {
 			if !j.ended {
 				s.claim(w, j)

@@ -71,7 +71,7 @@ func deadServers(t *testing.T, dead int, change func(*Config)) (failed int) {
 	t.Helper()
 	const jobs = 5000
 	cfg := setup(t, "random", "none", 4, 16)
-	cfg.Source = &poisson{rng: rand.New(rand.NewPCG(3, 1)), rate: 20, work: 0.2, n: jobs}
+	cfg.Source = poisson{rng: rand.New(rand.NewPCG(3, 1)), rate: 20, work: 0.2, n: jobs}.all
 	ended := 0
 	cfg.Observe = func(r *Result) {
 		ended++
@@ -81,8 +81,7 @@ func deadServers(t *testing.T, dead int, change func(*Config)) (failed int) {
 		}
 	}
 	change(&cfg)
-	w, err := newWorld(cfg)
-	require.NoError(t, err)
+	w := newWorld(cfg)
 	for _, s := range w.servers[:dead] {
 		s.up = false
 	}

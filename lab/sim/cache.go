@@ -10,7 +10,6 @@ type cache struct {
 	entries     map[key]int64
 	order       []key // by age, oldest first; holds each entry once
 	listed      map[uint64]stay
-	evicted     int
 }
 
 // stay is when a project's data was last in the cache; out is never while it is there.
@@ -30,12 +29,20 @@ func (c *cache) has(k key) bool {
 	return ok
 }
 
-func (c *cache) put(k key, bytes int64, now time.Duration) {
+// put keeps a result that is not there, and says how many it evicted for it.
+func (c *cache) put(k key, bytes int64, now time.Duration) (evicted int) {
 	if bytes > c.limit || c.has(k) {
-		return
+		return 0
 	}
-	for c.used+bytes > c.limit {
-		c.evict(now)
+	for ; c.used+bytes > c.limit; evicted++ {
+		oldest := c.order[0]
+		c.order = c.order[1:]
+		c.used -= c.entries[oldest]
+		delete(c.entries, oldest)
+		if s := c.listed[oldest.project]; oldest.phase == feedSource && s.version == oldest.version {
+			s.out = now
+			c.listed[oldest.project] = s
+		}
 	}
 	c.entries[k] = bytes
 	c.order = append(c.order, k)
@@ -43,18 +50,7 @@ func (c *cache) put(k key, bytes int64, now time.Duration) {
 	if k.phase == feedSource {
 		c.listed[k.project] = stay{version: k.version, bytes: bytes, in: now, out: never}
 	}
-}
-
-func (c *cache) evict(now time.Duration) {
-	k := c.order[0]
-	c.order = c.order[1:]
-	c.used -= c.entries[k]
-	delete(c.entries, k)
-	c.evicted++
-	if s := c.listed[k.project]; k.phase == feedSource && s.version == k.version {
-		s.out = now
-		c.listed[k.project] = s
-	}
+	return evicted
 }
 
 // listing is the projects in the cache at one instant, a pool.CacheSet.

@@ -62,8 +62,7 @@ func servedBy(t *testing.T, jobs []trace.Job, upstreams int) (all []Result, full
 	t.Helper()
 	c := setup(t, "expected", "none", upstreams, adviceCores)
 	c.Sidecars.Hints = true
-	list := trace.List(jobs)
-	c.Source = &list
+	c.Source = slices.Values(jobs)
 	busy := map[time.Duration]float64{} // by minute
 	c.Observe = func(r *Result) {
 		all = append(all, *r)

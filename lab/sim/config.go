@@ -11,9 +11,14 @@
 package sim
 
 import (
+	"iter"
 	"time"
 
+	"example.org/pilotfish/internal/dispatch"
+	"example.org/pilotfish/internal/intake"
 	"example.org/pilotfish/internal/overload"
+	"example.org/pilotfish/internal/pool"
+	"example.org/pilotfish/internal/settings"
 	"example.org/pilotfish/lab/trace"
 	"example.org/pilotfish/pkg/selection"
 )
@@ -21,8 +26,8 @@ import (
 // Config is one run: the jobs, the fleet, the sidecars before it, and how they
 // choose. Start Fleet and Sidecars from their defaults.
 type Config struct {
-	// Source is the jobs; required.
-	Source trace.Source
+	// Source yields the jobs in the order of their offsets; required.
+	Source iter.Seq[trace.Job]
 	// Observe is called once for each job that ends; required.
 	Observe func(*Result)
 	// Seed is that of every random stream of the run.
@@ -41,4 +46,104 @@ type Config struct {
 
 	Fleet    Fleet
 	Sidecars Sidecars
+}
+
+// Sidecars is how the sidecars are set up.
+type Sidecars struct {
+	Count int `yaml:"count"`
+	// Interval is the time between two reports of one upstream to one sidecar.
+	Interval time.Duration `yaml:"interval"`
+	// Lag is how long a report takes to arrive. Together makes all sidecars see
+	// the same reports, as those of one Prometheus server.
+	Lag      time.Duration `yaml:"-"`
+	Together bool          `yaml:"-"`
+	// Hints turns on the load hint on answers.
+	Hints bool `yaml:"hints"`
+	// OneKey tells sidecars a job's project alone, whatever else it needs.
+	OneKey bool `yaml:"one_key"`
+	// Attempts and Budget are as in dispatch.RetrySettings.
+	Attempts int `yaml:"-"`
+	// CountTimeouts makes a connection that takes too long fail like an attempt that was sent:
+	// it counts, and opens no breaker at once, as in the thesis's system.
+	CountTimeouts bool                 `yaml:"count_timeouts"`
+	Budget        float64              `yaml:"budget"`
+	Breaker       pool.BreakerSettings `yaml:"breaker"`
+	// Projects is as in the sidecar's own configuration.
+	Projects dispatch.ProjectSettings `yaml:"-"`
+	// Wait bounds the wait of jobs that do not say how long they wait.
+	Wait time.Duration `yaml:"-"`
+}
+
+// DefaultSidecars is the thesis's one scheduler, with the sidecar's own retries.
+func DefaultSidecars() Sidecars {
+	retry := dispatch.DefaultRetry()
+	return Sidecars{
+		Count:    1,
+		Interval: 5 * time.Second,
+		Attempts: retry.Attempts,
+		Budget:   retry.Budget,
+		Breaker:  pool.DefaultBreaker(),
+		Wait:     240 * time.Second,
+	}
+}
+
+// Check refuses nonsense.
+func (v Sidecars) Check(f *settings.Faults) {
+	f.Within("count", v.Count, 1, maxSidecars)
+	f.Positive("interval", v.Interval)
+	if !(v.Budget > 0 && v.Budget <= 1) {
+		f.Add("budget", "%v is not a share above 0 and up to 1", v.Budget)
+	}
+	v.Breaker.Check(f.In("breaker"))
+}
+
+// Result is how one job ended, as its submitter saw it.
+type Result struct {
+	Number   int64 // its line in the trace
+	Project  uint64
+	Priority selection.Priority
+	Prefetch bool
+	Arrived  time.Duration
+	// Wait is from the job's arrival at the sidecar to the start of its
+	// execution, so that time in the sidecar's queue is not hidden; Run is
+	// from there to its end. A job without a result, because it was Lost, Unserved,
+	// or Failed, has waited at least as long as it may wait: otherwise an upstream
+	// that fails at once would look like the best.
+	Wait, Run time.Duration
+	// FirstByte and LastByte are from the job's arrival to the first byte of its
+	// answer and to its end, as its submitter sees them (N. J. Turner's thesis, 3.3);
+	// the first is negative where no answer began. Completeness says how much came.
+	FirstByte, LastByte time.Duration
+	Completeness        intake.Completeness
+	Server              int // index; negative when it reached none
+	Attempts            int
+	Fetched             bool // it caused a fetch of its project's data
+	Outcome             Outcome
+}
+
+// Duration is the job's response time.
+func (r *Result) Duration() time.Duration { return r.Wait + r.Run }
+
+// Outcome is how a job ended in a simulation.
+type Outcome uint8
+
+// The outcomes of a simulated job.
+const (
+	Done     Outcome = iota
+	Expired          // its own bound on waiting passed
+	Overrun          // its own bound on running passed
+	Lost             // its upstream went away and no attempt was left
+	Unserved         // no upstream could be reached
+	Failed           // the answer was an error, or empty
+)
+
+// Totals are counted over a whole run.
+type Totals struct {
+	Length             time.Duration // up to the last job's end, without the warm-up
+	Arrivals, Ended    int
+	Fetches, Evictions int
+	CoreSeconds        float64
+	Reports            int
+	InFlight, Waiting  int // left at the end
+	Stops              int // of servers
 }

@@ -37,13 +37,11 @@ func (s *server) suffers(kind FaultKind, now time.Duration) bool {
 
 // ends is when a joblet ends that begins now, on a server that does not hang: if it hangs before, so much later.
 func (s *server) ends(now time.Duration, b *joblet) time.Duration {
-	takes := b.work
-	switch {
-	case s.suffers(slow, now):
-		takes = time.Duration(float64(b.work) * s.fault.Factor / s.speed)
-	case s.speed != 1:
-		takes = time.Duration(float64(b.work) / s.speed)
+	factor := 1.0
+	if s.suffers(slow, now) {
+		factor = s.fault.Factor
 	}
+	takes := time.Duration(float64(b.work) * factor / s.speed)
 	if f := s.fault; f != nil && f.Kind == hung && now < f.At && now+takes >= f.At {
 		takes += f.For
 	}
@@ -68,11 +66,8 @@ func (s *server) fails(w *world, j *job) {
 	if j.ended {
 		return
 	}
-	now := w.time(w.now)
 	s.completed++
 	s.failed++
-	j.assignment.Answered(now, false, nil)
-	j.assignment.Done(now, pool.Failed)
-	w.end(j, Failed)
-	j.side.serve(w)
+	j.assignment.Answered(w.time(w.now), false, nil)
+	w.finish(j, pool.Failed, Failed)
 }

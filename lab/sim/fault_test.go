@@ -1,9 +1,9 @@
 package sim
 
 import (
-	"errors"
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"testing"
 	"time"
 
@@ -25,8 +25,7 @@ func fault(kind FaultKind, change func(*Fault)) *Fault {
 // played plays jobs, and returns what became of each, by its number.
 func played(t *testing.T, cfg Config, jobs ...trace.Job) map[int64]Result {
 	t.Helper()
-	list := trace.List(jobs)
-	cfg.Source = &list
+	cfg.Source = slices.Values(jobs)
 	got := map[int64]Result{}
 	cfg.Observe = func(r *Result) { got[r.Number] = *r }
 	totals, err := Run(t.Context(), cfg)
@@ -66,9 +65,8 @@ func TestWhatSickServersReport(t *testing.T) {
 	report := func(kind FaultKind) (w *world, r *pool.Report) {
 		cfg := setup(t, "random", "none", 1, 4)
 		cfg.Fleet.Fault = fault(kind, func(f *Fault) { f.Factor = 4000 })
-		cfg.Source, cfg.Observe = &trace.List{}, func(*Result) {}
-		w, err := newWorld(cfg)
-		require.NoError(t, err)
+		cfg.Source, cfg.Observe = slices.Values([]trace.Job{}), func(*Result) {}
+		w = newWorld(cfg)
 		j := newJob(&trace.Job{Project: "p", Operators: 9}, 1)
 		j.side = w.sidecars[0]
 		w.servers[0].receive(w, j)
@@ -77,24 +75,14 @@ func TestWhatSickServersReport(t *testing.T) {
 		report := w.servers[0].report(w, &p.seen)
 		return w, &report
 	}
-	fails := func(why error, normally, soon time.Duration) func(w *world, _ *pool.Report) bool {
-		return func(w *world, _ *pool.Report) bool {
-			took, err := w.servers[0].answers(w, false)
-			check, _ := w.servers[0].answers(w, true)
-			return errors.Is(err, why) && took == normally && check == soon
-		}
-	}
 	_, r := report(slow)
 	assert.Equal(t, [2]float64{1, 0}, r.Running)
 	assert.Equal(t, 4, r.Cores)
 	assert.Equal(t, 7.0, r.Completed)
 	assert.False(t, r.Cached.Contains(1))
-	for kind, is := range map[FaultKind]func(w *world, r *pool.Report) bool{
-		hung: fails(pool.ErrNoResponse, 2*time.Second, time.Second),
-		slow: fails(nil, 0, 0),
-	} {
-		w, r := report(kind)
-		assert.True(t, is(w, r), kind)
+	for kind, want := range map[FaultKind][2]time.Duration{hung: {2 * time.Second, time.Second}, slow: {}} {
+		w, _ := report(kind)
+		assert.Equal(t, want, [2]time.Duration{w.servers[0].silence(w, false), w.servers[0].silence(w, true)}, kind)
 	}
 }
 
@@ -108,7 +96,7 @@ func TestAHungServerBecomesSuspect(t *testing.T) {
 		cfg.Sidecars.Count = sidecars
 		cfg.Sidecars.Attempts = 1 // or those that went there would have left again
 		cfg.Fleet.Fault = fault(hung, func(f *Fault) { f.At, f.For = time.Minute, time.Minute })
-		cfg.Source = &spread{Source: &poisson{rng: rand.New(rand.NewPCG(2, 2)), rate: 50, work: 0.3, n: 9000}}
+		cfg.Source = spread(poisson{rng: rand.New(rand.NewPCG(2, 2)), rate: 50, work: 0.3, n: 9000}.all)
 		last := time.Duration(0)
 		late, back := 0, 0
 		cfg.Observe = func(r *Result) {
@@ -123,8 +111,7 @@ func TestAHungServerBecomesSuspect(t *testing.T) {
 				back++
 			}
 		}
-		w, err := newWorld(cfg)
-		require.NoError(t, err)
+		w := newWorld(cfg)
 		for _, s := range w.sidecars {
 			for i := range s.polls {
 				if !reports {
@@ -150,9 +137,8 @@ func TestAFailedPollIsCheckedSoon(t *testing.T) {
 	cfg := setup(t, "random", "none", 1, 4)
 	cfg.Sidecars.Interval = 30 * time.Second
 	cfg.Fleet.Fault = fault(hung, func(f *Fault) { f.At = time.Minute })
-	cfg.Source, cfg.Observe, cfg.End = &trace.List{{Offset: 1000}}, func(*Result) {}, 105*time.Second
-	w, err := newWorld(cfg)
-	require.NoError(t, err)
+	cfg.Source, cfg.Observe, cfg.End = slices.Values([]trace.Job{{Offset: 1000}}), func(*Result) {}, 105*time.Second
+	w := newWorld(cfg)
 	require.NoError(t, w.loop(t.Context()))
 	failed := w.sidecars[0].polls[0].failed
 	assert.GreaterOrEqual(t, failed, 1+maxChecks, "polls of every half a minute would have failed twice")
@@ -188,7 +174,7 @@ func TestConservation(t *testing.T) {
 		cfg.Sidecars.Count, cfg.Sidecars.Wait, cfg.Sidecars.Together = 3, time.Minute, i%2 == 0
 		cfg.Sidecars.Lag = time.Duration(i%3) * time.Second
 		arrived := map[int64]int{}
-		cfg.Source = &poisson{rng: rng, rate: 10, work: 1, n: 4000, withPriority: true}
+		cfg.Source = poisson{rng: rng, rate: 10, work: 1, n: 4000, withPriority: true}.all
 		cfg.Observe = func(r *Result) { arrived[r.Number]++ }
 		totals, err := Run(t.Context(), cfg)
 		require.NoError(t, err, policy)

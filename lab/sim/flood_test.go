@@ -37,8 +37,7 @@ func TestFlood(t *testing.T) {
 		}
 		slices.SortStableFunc(jobs, func(a, b trace.Job) int { return cmp.Compare(a.Offset, b.Offset) })
 		c := setup(t, "expected", "none", servers, cores)
-		list := trace.List(jobs)
-		c.Source, c.Fleet.Order, c.Sidecars.Count, c.Sidecars.Hints = &list, order, sidecars, true
+		c.Source, c.Fleet.Order, c.Sidecars.Count, c.Sidecars.Hints = slices.Values(jobs), order, sidecars, true
 		c.Sidecars.Projects.Limit, c.WarmUp = limit, 60*time.Second
 		n := 0.0
 		c.Observe = func(r *Result) {

@@ -1,6 +1,7 @@
 package sim
 
 import (
+	"iter"
 	"math/rand/v2"
 	"testing"
 
@@ -10,17 +11,17 @@ import (
 	"example.org/pilotfish/lab/trace"
 )
 
-// spread gives each job of a source to the next submitter.
-type spread struct {
-	trace.Source
-	next int64
-}
-
-func (s *spread) Next() (trace.Job, error) {
-	j, err := s.Source.Next()
-	s.next++
-	j.Submitter = s.next
-	return j, err
+// spread gives each of the jobs to the next submitter.
+func spread(jobs iter.Seq[trace.Job]) iter.Seq[trace.Job] {
+	return func(yield func(trace.Job) bool) {
+		next := int64(0)
+		for j := range jobs {
+			next++
+			if j.Submitter = next; !yield(j) {
+				return
+			}
+		}
+	}
 }
 
 // Forty sidecars that read the same reports, and jobs without a project: they neither
@@ -28,11 +29,11 @@ func (s *spread) Next() (trace.Job, error) {
 func TestSidecarsKeepApart(t *testing.T) {
 	mean := func(load float64, policy string) float64 {
 		const servers, cores, work, n = 14, 16, 2.0, 60_000
-		jobs := &poisson{rng: rand.New(rand.NewPCG(8, 8)), rate: load * servers * cores / work, work: work, n: n}
+		jobs := poisson{rng: rand.New(rand.NewPCG(8, 8)), rate: load * servers * cores / work, work: work, n: n}
 		sum := 0.0
 		c := setup(t, policy, "none", servers, cores)
 		c.Sidecars.Count = 40
-		c.Source = &spread{Source: jobs}
+		c.Source = spread(jobs.all)
 		c.Observe = func(r *Result) { sum += r.Wait.Seconds() }
 		_, err := Run(t.Context(), c)
 		require.NoError(t, err)

@@ -5,6 +5,9 @@ import (
 	"slices"
 	"time"
 
+	"example.org/pilotfish/internal/intake"
+	"example.org/pilotfish/internal/settings"
+	"example.org/pilotfish/lab/trace"
 	"example.org/pilotfish/pkg/selection"
 )
 
@@ -23,7 +26,7 @@ const (
 type key struct {
 	project uint64
 	version int64
-	shared  uint64
+	shared  string
 	number  int64 // of the job, where the result is nobody else's
 	phase   phase
 }
@@ -47,28 +50,28 @@ type joblet struct {
 // rules are what jobs have in common (the thesis, figure 2); the rules of one
 // channel and the answer are the job's own.
 func (j *job) joblet() (k key, work time.Duration, bytes int64) {
-	k = key{project: j.project, version: j.version, phase: j.phase}
+	k = key{project: j.project, version: j.Version, phase: j.phase}
 	switch j.phase {
 	case feedSource:
 		if j.needed > 0 {
-			n := j.needs[j.needed-1]
-			return key{project: n.id, phase: feedSource}, n.load, n.bytes
+			n := &j.Needs[j.needed-1]
+			return key{project: intake.Key(string(n.Name)), phase: feedSource}, trace.Duration(n.Load), n.Bytes
 		}
-		return k, j.load, j.bytes
+		return k, trace.Duration(j.Load), j.Bytes
 	case sharedOperators:
-		k.shared = j.shared
-		return k, j.sharedRules, j.bytes / 2
+		k.shared = j.Shared
+		return k, trace.Duration(j.SharedRules), j.Bytes / 2
 	case operators:
 		k.number = j.number
-		return k, j.operators, 0
+		return k, trace.Duration(j.Operators), 0
 	}
 	k.number = j.number
-	return k, j.output, 0
+	return k, trace.Duration(j.Output), 0
 }
 
 // next goes on to the job's next joblet.
 func (j *job) next() {
-	if j.phase == feedSource && j.needed < len(j.needs) {
+	if j.phase == feedSource && j.needed < len(j.Needs) {
 		j.needed++
 		return
 	}
@@ -78,6 +81,18 @@ func (j *job) next() {
 // onCore reports whether a joblet holds a core while it runs.
 func (s *server) onCore(b *joblet) bool {
 	return b.key.phase != feedSource || s.fleet.Links == (Links{})
+}
+
+// link passes the data of one fetch after the other. What it passes, it passes whole, even where a
+// server died meanwhile.
+type link struct{ free time.Duration }
+
+// pass is when data that comes now has passed.
+func (l *link) pass(now time.Duration, bytes int64, perSecond settings.Size) time.Duration {
+	if perSecond > 0 {
+		l.free = max(l.free, now) + trace.Duration(float64(bytes)/float64(perSecond))
+	}
+	return l.free
 }
 
 // begin runs a joblet, on a core that is free if it needs one. A fetch that passes links takes as
@@ -111,7 +126,7 @@ func (b *joblet) end(w *world) {
 	}
 	delete(s.shared, b.key)
 	if b.key.phase <= sharedOperators {
-		s.cache.put(b.key, b.bytes, w.now)
+		s.evicted += s.cache.put(b.key, b.bytes, w.now)
 	}
 	for _, j := range b.jobs {
 		j.on = nil

@@ -1,6 +1,7 @@
 package sim
 
 import (
+	"slices"
 	"testing"
 	"time"
 
@@ -41,19 +42,18 @@ func TestAFullServerAcceptsNoConnection(t *testing.T) {
 func TestRollingRestart(t *testing.T) {
 	cfg := setup(t, "bounded-hash", "none", 3, 4)
 	cfg.Fleet.Restart = 100 * time.Second
-	var jobs trace.List
+	var jobs []trace.Job
 	for at := range 600 {
 		jobs = append(jobs, trace.Job{Offset: float64(at), Project: "p", Version: 1, Load: 1, Bytes: 1, Operators: 0.1})
 	}
-	cfg.Source = &jobs
+	cfg.Source = slices.Values(jobs)
 	lost := 0
 	cfg.Observe = func(r *Result) {
 		if r.Outcome != Done {
 			lost++
 		}
 	}
-	w, err := newWorld(cfg)
-	require.NoError(t, err)
+	w := newWorld(cfg)
 	require.NoError(t, w.loop(t.Context()))
 	totals := w.count()
 	assert.Equal(t, 3, totals.Stops)
@@ -66,9 +66,8 @@ func TestEndsAreKnown(t *testing.T) {
 	cfg := setup(t, "expected", "none", 2, 1)
 	cfg.Fleet.Restart, cfg.Fleet.StopsKnown = time.Minute, true
 	cfg.Observe = func(*Result) {}
-	cfg.Source = &trace.List{{Offset: 1}, {Offset: 130}}
-	w, err := newWorld(cfg)
-	require.NoError(t, err)
+	cfg.Source = slices.Values([]trace.Job{{Offset: 1}, {Offset: 130}})
+	w := newWorld(cfg)
 	ends := func() (after []time.Duration) {
 		for _, u := range w.sidecars[0].pool.States(w.time(w.now)) {
 			left := time.Duration(-1)
@@ -86,12 +85,12 @@ func TestEndsAreKnown(t *testing.T) {
 
 // What is before the end of the warm-up is not in the results.
 func TestWarmUpIsLeftOut(t *testing.T) {
-	var jobs trace.List
+	var jobs []trace.Job
 	for at := range 100 {
 		jobs = append(jobs, trace.Job{Offset: float64(at), Project: "p", Version: int64(1 + at/25), Load: 1, Bytes: 1, Operators: 0.5})
 	}
 	cfg := setup(t, "random", "none", 1, 4)
-	cfg.Source, cfg.WarmUp = &jobs, 50*time.Second
+	cfg.Source, cfg.WarmUp = slices.Values(jobs), 50*time.Second
 	seen := 0
 	cfg.Observe = func(r *Result) {
 		seen++
@@ -111,9 +110,8 @@ func TestReportsTogether(t *testing.T) {
 	for _, together := range []bool{false, true} {
 		cfg := setup(t, "random", "none", 2, 1)
 		cfg.Sidecars.Count, cfg.Sidecars.Together, cfg.Sidecars.Lag = 3, together, time.Second
-		cfg.Source, cfg.Observe = &trace.List{{Offset: 20, Operators: 1}}, func(*Result) {}
-		w, err := newWorld(cfg)
-		require.NoError(t, err)
+		cfg.Source, cfg.Observe = slices.Values([]trace.Job{{Offset: 20, Operators: 1}}), func(*Result) {}
+		w := newWorld(cfg)
 		require.NoError(t, w.loop(t.Context()))
 		age := func(i int) float64 { return w.sidecars[i].pool.States(w.time(w.now))[0].ReportAge }
 		assert.Equal(t, together, age(0) == age(1) && age(1) == age(2))

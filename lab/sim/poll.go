@@ -1,6 +1,7 @@
 package sim
 
 import (
+	"slices"
 	"time"
 
 	"example.org/pilotfish/internal/pool"
@@ -33,14 +34,11 @@ const (
 )
 
 func (w *world) startPolls() {
-	groups := [][]*sidecar{w.sidecars}
-	if !w.cfg.Sidecars.Together {
-		groups = nil
-		for i := range w.sidecars {
-			groups = append(groups, w.sidecars[i:i+1])
-		}
+	together := 1
+	if w.cfg.Sidecars.Together {
+		together = len(w.sidecars)
 	}
-	for _, sides := range groups {
+	for sides := range slices.Chunk(w.sidecars, together) {
 		polls := make([]poll, len(w.servers))
 		for i, s := range w.servers {
 			polls[i] = poll{sides: sides, server: s}
@@ -65,34 +63,31 @@ func (p *poll) begin(w *world) {
 	}
 	interval, s := w.cfg.Sidecars.Interval, p.server
 	next := w.now + interval + time.Duration((w.polls.Float64()*0.4-0.2)*float64(interval))
-	took, err := s.answers(w, p.check && p.reported)
-	switch {
-	case err != nil:
+	if patience := s.silence(w, p.check && p.reported); patience > 0 {
 		p.due = never
 		began := w.now
-		w.events.Add(w.now+took, rankReport, func() { p.fail(w, err, began, next) })
-	default:
-		p.reported, p.failed = true, 0
-		p.plan(w, next, false)
-		r := s.report(w, &p.seen)
-		if lag := w.cfg.Sidecars.Lag; lag > 0 {
-			w.events.Add(w.now+lag, rankReport, func() { p.reply(w, r) })
-		} else {
-			p.reply(w, r)
-		}
+		w.events.Add(began+patience, rankReport, func() { p.fail(w, began, next) })
+		return
+	}
+	p.reported, p.failed = true, 0
+	p.plan(w, next, false)
+	r := s.report(w, &p.seen)
+	if lag := w.cfg.Sidecars.Lag; lag > 0 {
+		w.events.Add(w.now+lag, rankReport, func() { p.reply(w, r) })
+	} else {
+		p.reply(w, r)
 	}
 }
 
-// answers says how a server answers a poll that begins now: after how long it has
-// failed, and why.
-func (s *server) answers(w *world, check bool) (took time.Duration, err error) {
+// silence is after how long a poll that begins now has failed; 0 if the server answers.
+func (s *server) silence(w *world, check bool) time.Duration {
 	switch {
 	case s.up && !s.suffers(hung, w.now):
-		return 0, nil
+		return 0
 	case check:
-		return checkTime, pool.ErrNoResponse
+		return checkTime
 	}
-	return pollTime, pool.ErrNoResponse
+	return pollTime
 }
 
 // reply is the answer to a poll.
@@ -105,9 +100,9 @@ func (p *poll) reply(w *world, r pool.Report) {
 }
 
 // fail is the end of a poll that failed. normal is when the next poll begins that is no check.
-func (p *poll) fail(w *world, why error, began, normal time.Duration) {
+func (p *poll) fail(w *world, began, normal time.Duration) {
 	for _, side := range p.sides {
-		side.pool.ReportFailed(w.time(w.now), p.server.address, why)
+		side.pool.ReportFailed(w.time(w.now), p.server.address, pool.ErrNoResponse)
 		side.serve(w)
 	}
 	p.failed++

@@ -1,8 +1,8 @@
 package sim
 
 import (
-	"io"
 	"math/rand/v2"
+	"slices"
 	"testing"
 	"time"
 
@@ -15,27 +15,27 @@ import (
 	"example.org/pilotfish/pkg/selection"
 )
 
-// poisson yields n jobs of exponential work at exponential intervals, one
+// poisson is n jobs of exponential work at exponential intervals, one
 // joblet each and nothing to share.
 type poisson struct {
 	rng          *rand.Rand
 	rate, work   float64
 	n            int
-	at           float64
 	withPriority bool
 }
 
-func (p *poisson) Next() (trace.Job, error) {
-	if p.n == 0 {
-		return trace.Job{}, io.EOF
+func (p poisson) all(yield func(trace.Job) bool) {
+	at := 0.0
+	for range p.n {
+		at += p.rng.ExpFloat64() / p.rate
+		j := trace.Job{Offset: at, Operators: p.rng.ExpFloat64() * p.work}
+		if p.withPriority && p.rng.IntN(5) == 0 {
+			j.Priority = selection.High
+		}
+		if !yield(j) {
+			return
+		}
 	}
-	p.n--
-	p.at += p.rng.ExpFloat64() / p.rate
-	j := trace.Job{Offset: p.at, Operators: p.rng.ExpFloat64() * p.work}
-	if p.withPriority && p.rng.IntN(5) == 0 {
-		j.Priority = selection.High
-	}
-	return j, nil
 }
 
 // setup is a run on a fleet in which jobs wait as long as they must.
@@ -75,7 +75,7 @@ func TestAgreesWithErlangC(t *testing.T) {
 		rate := c.load * float64(c.cores) / work
 		sum, n := 0.0, 0
 		cfg := setup(t, "random", "none", 1, c.cores)
-		cfg.Source = &poisson{rng: rand.New(rand.NewPCG(uint64(c.cores), 5)), rate: rate, work: work, n: c.jobs}
+		cfg.Source = poisson{rng: rand.New(rand.NewPCG(uint64(c.cores), 5)), rate: rate, work: work, n: c.jobs}.all
 		cfg.Observe = func(r *Result) { sum += r.Wait.Seconds(); n++ }
 		totals, err := Run(t.Context(), cfg)
 		require.NoError(t, err)
@@ -92,7 +92,7 @@ func TestDeterminism(t *testing.T) {
 		c := setup(t, "expected", "threshold", 5, 16)
 		c.Sidecars.Count, c.Sidecars.Wait = 4, time.Minute
 		c.Fleet.Restart = 20 * time.Second
-		c.Source = &poisson{rng: rand.New(rand.NewPCG(4, 4)), rate: 30, work: 2, n: 5000, withPriority: true}
+		c.Source = poisson{rng: rand.New(rand.NewPCG(4, 4)), rate: 30, work: 2, n: 5000, withPriority: true}.all
 		c.Seed = 11
 		c.Observe = func(r *Result) { results = append(results, *r) }
 		_, err := Run(t.Context(), c)
@@ -110,7 +110,7 @@ func TestPriorityGoesFirst(t *testing.T) {
 	var sum [selection.Priorities]float64
 	var n [selection.Priorities]float64
 	c := setup(t, "random", "none", 1, 16)
-	c.Source = &poisson{rng: rand.New(rand.NewPCG(5, 5)), rate: 7.2, work: 2, n: 400_000, withPriority: true}
+	c.Source = poisson{rng: rand.New(rand.NewPCG(5, 5)), rate: 7.2, work: 2, n: 400_000, withPriority: true}.all
 	c.Observe = func(r *Result) { sum[r.Priority] += r.Wait.Seconds(); n[r.Priority]++ }
 	_, err := Run(t.Context(), c)
 	require.NoError(t, err)
@@ -121,7 +121,7 @@ func TestPriorityGoesFirst(t *testing.T) {
 
 // Equal joblets are computed once, whether cached, running or queued.
 func TestEqualJobletsAreShared(t *testing.T) {
-	jobs := trace.List{}
+	jobs := []trace.Job{}
 	for i := range 10 {
 		jobs = append(jobs, trace.Job{
 			Offset: 0.1 * float64(i), Project: "p", Version: 1, Shared: "s",
@@ -130,7 +130,7 @@ func TestEqualJobletsAreShared(t *testing.T) {
 	}
 	var last time.Duration
 	c := setup(t, "random", "none", 1, 16)
-	c.Source = &jobs
+	c.Source = slices.Values(jobs)
 	c.Observe = func(r *Result) { last = max(last, r.Arrived+r.Duration()); assert.Zero(t, r.Wait) }
 	totals, err := Run(t.Context(), c)
 	require.NoError(t, err)
@@ -205,7 +205,7 @@ func BenchmarkRun(b *testing.B) {
 			c := setup(b, "expected", "none", 14, 16)
 			c.Sidecars.Count, c.Sidecars.Wait = sidecars, 4*time.Minute
 			b.ReportAllocs()
-			c.Source = &spread{Source: &poisson{rng: rand.New(rand.NewPCG(1, 1)), rate: 84, work: 2, n: b.N}}
+			c.Source = spread(poisson{rng: rand.New(rand.NewPCG(1, 1)), rate: 84, work: 2, n: b.N}.all)
 			c.Observe = func(*Result) {}
 			_, err := Run(b.Context(), c)
 			require.NoError(b, err)

@@ -7,6 +7,7 @@ import (
 
 	"example.org/pilotfish/internal/pool"
 	"example.org/pilotfish/internal/ruleserver/order"
+	"example.org/pilotfish/lab/trace"
 	"example.org/pilotfish/pkg/selection"
 )
 
@@ -24,19 +25,16 @@ type server struct {
 
 	busy    int
 	link    link
-	queue   jobletQueue
+	queue   jobletQueue           // of those that are stalled
 	lengths order.Lengths[uint64] // by project
 	shared  map[key]*joblet       // queued or running
 	cache   cache
 	seq     uint64
-	present []*job                    // received and not finished, in no order that matters
-	jobs    [selection.Priorities]int // received and not finished
-	waiting [selection.Priorities]int // of those, on a joblet that is stalled
-	stalled [selection.Priorities]int // joblets
+	present []*job // received and not finished, in no order that matters
 
 	counters
 	fetches     int
-	evicted     int           // beside those that the cache counts
+	evicted     int
 	touched     time.Duration // last change of busy
 	coreSeconds float64
 }
@@ -48,12 +46,6 @@ type counters struct {
 	waitSum           float64 // of the jobs that began
 }
 
-func newServer(address string, fleet *Fleet) *server {
-	s := &server{fleet: fleet, address: address, cores: fleet.Cores, speed: 1}
-	s.boot(0)
-	return s
-}
-
 // boot starts the server with an empty cache.
 func (s *server) boot(now time.Duration) {
 	s.up, s.drain = true, false
@@ -61,11 +53,9 @@ func (s *server) boot(now time.Duration) {
 	s.busy, s.link = 0, link{}
 	s.queue, s.held = nil, nil
 	s.lengths = order.Lengths[uint64]{}
-	s.evicted += s.cache.evicted
 	s.shared = make(map[key]*joblet)
 	s.cache = newCache(int64(s.fleet.Cache))
 	s.counters = counters{}
-	s.jobs, s.waiting, s.stalled = [2]int{}, [2]int{}, [2]int{}
 	s.touched = now
 }
 
@@ -74,11 +64,9 @@ func (s *server) receive(w *world, j *job) {
 	s.seq++
 	j.seq = s.seq
 	j.received = w.now
-	j.server, j.epoch = s, s.epoch
+	j.server = s
 	j.phase, j.needed = feedSource, 0
 	j.expected, j.worked, j.before = s.expected(j), 0, s.open(j.project)
-	s.jobs[j.priority]++
-	j.slot = len(s.present)
 	s.present = append(s.present, j)
 	if s.suffers(hung, w.now) {
 		s.held = append(s.held, j)
@@ -92,7 +80,7 @@ func (s *server) receive(w *world, j *job) {
 func (s *server) expected(j *job) time.Duration {
 	var told time.Duration
 	if j.assignment != nil {
-		told = duration(j.assignment.Expected)
+		told = trace.Duration(j.assignment.Expected)
 	}
 	return s.lengths.Expected(j.project, told)
 }
@@ -112,7 +100,7 @@ func (s *server) turn(j *job) time.Duration {
 	if s.fleet.Order != expected {
 		return j.received
 	}
-	return j.received + order.Behind(j.expected, j.worked, j.before, j.queueBound)
+	return j.received + order.Behind(j.expected, j.worked, j.before, trace.Duration(j.Timeouts.Queue))
 }
 
 // advance moves a job past everything that is cached, to its next joblet or its end.
@@ -133,48 +121,36 @@ func (s *server) advance(w *world, j *job) {
 	}
 	w.answered(j) // while it still counts as one of the server's
 	s.leave(j)
-	if !j.prefetch && j.worked > 0 {
+	if !j.Prefetch && j.worked > 0 {
 		s.lengths.Learn(j.project, j.worked)
 	}
 	s.completed++
-	w.finished(j)
+	w.finish(j, pool.Answered, Done)
 }
 
 // submit joins an equal joblet that is queued or running, or queues a new one.
 func (s *server) submit(w *world, j *job, k key, work time.Duration, bytes int64) {
 	j.turn = s.turn(j)
-	if k.phase == feedSource {
-		j.cold = true
-	}
+	j.cold = j.cold || k.phase == feedSource
 	b, ok := s.shared[k]
 	if !ok {
-		b = &joblet{key: k, server: s, epoch: s.epoch, priority: j.priority, turn: j.turn, seq: j.seq, work: work, bytes: bytes}
+		b = &joblet{key: k, server: s, epoch: s.epoch, priority: j.Priority, turn: j.turn, seq: j.seq, work: work, bytes: bytes}
 		s.shared[k] = b
 		if s.onCore(b) {
 			s.queue.push(b)
-			s.stalled[b.priority]++
 		} else {
 			s.begin(w, b)
 		}
-		if k.phase == feedSource {
-			j.fetches = true
-		}
+		j.fetches = j.fetches || k.phase == feedSource
 	}
 	b.jobs = append(b.jobs, j)
 	j.on = b
-	if b.running {
-		if j.begun < 0 {
-			j.begun = w.now
-			s.noteWait(j)
-		}
-		return
-	}
-	s.waiting[j.priority]++
-	if j.turn < b.turn || j.priority > b.priority { // it pulls the joblet it needs forward
+	switch {
+	case b.running:
+		s.begins(w, j)
+	case j.turn < b.turn || j.Priority > b.priority: // it pulls the joblet it needs forward
 		s.queue.remove(b)
-		s.stalled[b.priority]--
-		b.turn, b.priority = min(b.turn, j.turn), max(b.priority, j.priority)
-		s.stalled[b.priority]++
+		b.turn, b.priority = min(b.turn, j.turn), max(b.priority, j.Priority)
 		s.queue.push(b)
 	}
 }
@@ -184,14 +160,9 @@ func (s *server) dispatch(w *world) {
 	for s.busy < s.cores && len(s.queue) > 0 {
 		b := s.queue[0]
 		s.queue = s.queue[1:]
-		s.stalled[b.priority]--
 		s.begin(w, b)
 		for _, j := range b.jobs {
-			s.waiting[j.priority]--
-			if j.begun < 0 {
-				j.begun = w.now
-				s.noteWait(j)
-			}
+			s.begins(w, j)
 		}
 	}
 }
@@ -199,37 +170,31 @@ func (s *server) dispatch(w *world) {
 // abandon takes a job out before its end. A joblet that no other job needs goes
 // with it, unless it runs already.
 func (s *server) abandon(j *job) {
+	is := func(other *job) bool { return other == j }
 	if b := j.on; b != nil {
-		for i, other := range b.jobs {
-			if other == j {
-				b.jobs = append(b.jobs[:i], b.jobs[i+1:]...)
-				break
-			}
-		}
-		if !b.running {
-			s.waiting[j.priority]--
-			if len(b.jobs) == 0 {
-				s.queue.remove(b)
-				s.stalled[b.priority]--
-				delete(s.shared, b.key)
-			}
+		b.jobs = slices.DeleteFunc(b.jobs, is)
+		if !b.running && len(b.jobs) == 0 {
+			s.queue.remove(b)
+			delete(s.shared, b.key)
 		}
 		j.on = nil
 	}
-	s.held = slices.DeleteFunc(s.held, func(h *job) bool { return h == j })
+	s.held = slices.DeleteFunc(s.held, is)
 	s.leave(j)
 }
 
 func (s *server) leave(j *job) {
-	s.jobs[j.priority]--
-	last := len(s.present) - 1
-	s.present[j.slot] = s.present[last]
-	s.present[j.slot].slot = j.slot
-	s.present[last] = nil
+	at, last := slices.Index(s.present, j), len(s.present)-1
+	s.present[at] = s.present[last]
 	s.present = s.present[:last]
 }
 
-func (s *server) noteWait(j *job) {
+// begins notes that a job begins, unless it had begun before.
+func (s *server) begins(w *world, j *job) {
+	if j.begun >= 0 {
+		return
+	}
+	j.begun = w.now
 	s.begun++
 	s.waitSum += (j.begun - j.received).Seconds()
 }
@@ -249,8 +214,8 @@ func (s *server) report(w *world, before *seen) pool.Report {
 		Completed: float64(s.completed),
 		Failed:    float64(s.failed),
 		Wait:      math.NaN(),
+		Cached:    &listing{cache: &s.cache, at: w.now},
 	}
-	r.Cached = &listing{cache: &s.cache, at: w.now}
 	if before.life != s.epoch {
 		*before = seen{life: s.epoch}
 	}
@@ -264,9 +229,13 @@ func (s *server) report(w *world, before *seen) pool.Report {
 
 // load is the jobs that run and the joblets that are stalled.
 func (s *server) load() (running, stalled [selection.Priorities]float64) {
-	for p := range selection.Priorities {
-		running[p] = float64(s.jobs[p] - s.waiting[p])
-		stalled[p] = float64(s.stalled[p])
+	for _, j := range s.present {
+		if j.on == nil || j.on.running {
+			running[j.Priority]++
+		}
+	}
+	for _, b := range s.queue {
+		stalled[b.priority]++
 	}
 	return running, stalled
 }

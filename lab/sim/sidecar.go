@@ -1,11 +1,13 @@
 package sim
 
 import (
+	"cmp"
 	"errors"
 	"math/rand/v2"
 
 	"example.org/pilotfish/internal/dispatch"
 	"example.org/pilotfish/internal/pool"
+	"example.org/pilotfish/lab/trace"
 )
 
 // sidecar is one submitter's pilotfish: the real dispatcher, pool and breakers.
@@ -23,37 +25,39 @@ const (
 	dispatchStream = 2 << 32
 )
 
-func newSidecar(w *world, number int) (*sidecar, error) {
+func newSidecar(w *world, number int) *sidecar {
 	s := &sidecar{jobs: make(map[*dispatch.Job]*job)}
 	cfg := &w.cfg.Sidecars
 	stream := func(n uint64) *rand.Rand { return rand.New(rand.NewPCG(w.cfg.Seed, n+uint64(number))) }
-	var err error
+	var err, refused error
 	s.pool, err = pool.New(pool.Config{
 		Settings: pool.Settings{Policy: w.cfg.Policy, Detector: w.cfg.Detector, Interval: cfg.Interval, Breaker: cfg.Breaker},
 		Gate:     newGate,
 		Rand:     stream(poolStream),
 		Hold:     -1, // a job that loses patience is no refusal
 	})
-	if err != nil {
-		return nil, err
-	}
 	retry := dispatch.DefaultRetry()
 	retry.Attempts, retry.Budget = cfg.Attempts, cfg.Budget
-	s.dispatch, err = dispatch.New(dispatch.Config{
+	s.dispatch, refused = dispatch.New(dispatch.Config{
 		Pool: s.pool, Rand: stream(dispatchStream),
 		Retry: retry, Projects: cfg.Projects,
 		// As long as the day is: the experiments shed nothing.
 		Queue: dispatch.QueueSettings{Jobs: 1 << 30, Bytes: 1 << 50, Wait: cfg.Wait},
 	})
-	return s, err
+	if err := cmp.Or(err, refused); err != nil {
+		panic("BUG: sim: settings that were not checked: " + err.Error())
+	}
+	return s
 }
 
 // submit takes in a job.
 func (s *sidecar) submit(w *world, j *job) {
 	j.side, j.arrived = s, w.now
 	r := dispatch.Request{
-		Project: j.project, Priority: j.priority, Arrived: w.time(w.now),
-		Queue: j.queueBound, Evaluate: j.evaluateBound, Stream: j.streamBound, Withdraw: atOnce{},
+		Project: j.project, Priority: j.Priority, Arrived: w.time(w.now), Withdraw: j,
+		Queue:    trace.Duration(j.Timeouts.Queue),
+		Evaluate: trace.Duration(j.Timeouts.Evaluate),
+		Stream:   trace.Duration(j.Timeouts.Stream),
 	}
 	if !w.cfg.Sidecars.OneKey {
 		r.Data = j.parts()
@@ -63,11 +67,8 @@ func (s *sidecar) submit(w *world, j *job) {
 	s.claim(w, j)
 }
 
-// atOnce is how a modelled attempt is withdrawn: reconsider does it.
-type atOnce struct{}
-
-// Withdraw implements dispatch.Withdrawer.
-func (atOnce) Withdraw() bool { return true }
+// Withdraw implements dispatch.Withdrawer: an attempt can be withdrawn at once, and reconsider does it.
+func (*job) Withdraw() bool { return true }
 
 // reconsider moves the jobs that wait at a suspect.
 func (s *sidecar) reconsider(w *world) {
@@ -90,7 +91,11 @@ func (s *sidecar) claim(w *world, j *job) {
 		s.granted(w, g)
 		return
 	}
-	w.events.Add(j.dispatch.GiveUpAt().Sub(epoch), rankTimeout, func() { s.queueTimeout(w, j) })
+	w.events.Add(j.dispatch.GiveUpAt().Sub(epoch), rankTimeout, func() {
+		if !w.time(w.now).Before(j.dispatch.GiveUpAt()) && s.dispatch.GiveUp(j.dispatch) {
+			w.end(j, Expired)
+		}
+	})
 	s.serve(w)
 }
 
@@ -118,12 +123,5 @@ func (s *sidecar) granted(w *world, g dispatch.Grant) {
 		w.end(j, j.last)
 	default:
 		panic("BUG: sim: the sidecar's queue is full")
-	}
-}
-
-// queueTimeout is the end of a job's patience in its sidecar.
-func (s *sidecar) queueTimeout(w *world, j *job) {
-	if !w.time(w.now).Before(j.dispatch.GiveUpAt()) && s.dispatch.GiveUp(j.dispatch) {
-		w.end(j, Expired)
 	}
 }

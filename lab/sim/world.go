@@ -2,24 +2,32 @@ package sim
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"io"
 	"math/rand/v2"
 	"time"
 
 	"example.org/pilotfish/internal/intake"
+	"example.org/pilotfish/lab/agenda"
 	"example.org/pilotfish/lab/trace"
 )
 
 // epoch is when every simulation begins; only differences matter.
 var epoch = time.Date(2026, 1, 5, 0, 0, 0, 0, time.UTC)
 
+// The ranks of events of one instant: what frees capacity comes before what needs it.
+const (
+	rankFinish = iota
+	rankFleet
+	rankReport
+	rankTimeout
+	rankArrival
+)
+
 // world is one run.
 type world struct {
 	cfg      Config
-	now      time.Duration
-	events   events
+	now      time.Duration                        // since the start of the trace
+	events   agenda.Agenda[time.Duration, func()] // that are to come
 	servers  []*server
 	link     link // that they share
 	byName   map[string]int
@@ -35,15 +43,12 @@ type world struct {
 // Run plays the trace through the sidecars until its last job has ended, or
 // End, or ctx ends; the totals are valid in every case.
 func Run(ctx context.Context, cfg Config) (Totals, error) {
-	w, err := newWorld(cfg)
-	if err != nil {
-		return Totals{}, err
-	}
-	err = w.loop(ctx)
+	w := newWorld(cfg)
+	err := w.loop(ctx)
 	return w.count(), err
 }
 
-func newWorld(cfg Config) (*world, error) {
+func newWorld(cfg Config) *world {
 	w := &world{
 		cfg:     cfg,
 		byName:  make(map[string]int),
@@ -52,69 +57,53 @@ func newWorld(cfg Config) (*world, error) {
 	}
 	w.newServers()
 	for i := range cfg.Sidecars.Count {
-		s, err := newSidecar(w, i)
-		if err != nil {
-			return nil, err
-		}
-		w.sidecars = append(w.sidecars, s)
+		w.sidecars = append(w.sidecars, newSidecar(w, i))
 	}
 	w.startPolls()
 	w.startFleet()
 	if cfg.WarmUp > 0 {
 		w.events.Add(cfg.WarmUp, rankFinish, w.endWarmUp)
 	}
-	return w, nil
+	return w
 }
 
-// loop alternates between the trace and the heap, whichever is due first.
+// loop lets the jobs of the trace come, and what is due happen before each of them and after the last.
 func (w *world) loop(ctx context.Context) error {
-	next, err := w.read()
-	if err != nil {
-		return err
-	}
-	for steps := 0; ; steps++ {
-		if steps%65536 == 0 && ctx.Err() != nil {
+	for t := range w.cfg.Source {
+		if ctx.Err() != nil || !w.pass(trace.Duration(t.Offset)) {
 			return ctx.Err()
 		}
-		if w.over() {
-			return nil
-		}
+		w.arrival(&t)
+	}
+	w.exhausted = true
+	w.pass(never)
+	return nil
+}
+
+// pass lets happen what is due until an instant, and reports whether the run goes on then.
+func (w *world) pass(until time.Duration) bool {
+	for !w.over() {
 		at, ok := w.events.Next()
-		if !w.exhausted && (!ok || duration(next.Offset) < at) {
-			w.now = duration(next.Offset)
-			if w.ended() {
-				return nil
-			}
-			w.arrival(&next)
-			if next, err = w.read(); err != nil {
-				return err
-			}
-			continue
+		if !ok && w.exhausted {
+			panic(fmt.Sprintf("BUG: sim: %d jobs are left without an event", w.open))
 		}
-		if !ok {
-			return fmt.Errorf("sim: %d jobs are left without an event: BUG", w.open)
+		happens := ok && at <= until
+		if w.now = until; happens {
+			w.now = at
 		}
-		w.now = at
-		if w.ended() {
-			return nil
+		if w.cfg.End > 0 && w.now > w.cfg.End {
+			return false
+		}
+		if !happens {
+			return true
 		}
 		w.events.Take().What()
 	}
+	return false
 }
-
-func (w *world) ended() bool { return w.cfg.End > 0 && w.now > w.cfg.End }
 
 // over reports whether nothing is left to do but what repeats for ever.
 func (w *world) over() bool { return w.exhausted && w.open == 0 }
-
-// read is the trace's next job, unless the trace is exhausted.
-func (w *world) read() (trace.Job, error) {
-	t, err := w.cfg.Source.Next()
-	if errors.Is(err, io.EOF) {
-		w.exhausted, err = true, nil
-	}
-	return t, err
-}
 
 // arrival lets a job of the trace come to its sidecar, or wait for the job
 // that it depends on.
@@ -153,14 +142,18 @@ func (w *world) end(j *job, o Outcome) {
 
 // result is what came of a job that ends now.
 func (w *world) result(j *job, o Outcome) *Result {
+	lasted := w.now - j.arrived
 	r := &Result{
-		Number: j.number, Project: j.project, Priority: j.priority, Prefetch: j.prefetch,
+		Number: j.number, Project: j.project, Priority: j.Priority, Prefetch: j.Prefetch,
 		Arrived: j.arrived, Attempts: j.attempts, Fetched: j.fetches, Outcome: o, Server: -1,
+		Wait: lasted, FirstByte: -1, LastByte: lasted,
 	}
 	if j.server != nil {
 		r.Server = w.byName[j.server.address]
 	}
-	r.FirstByte, r.LastByte = -1, w.now-j.arrived
+	if j.begun >= 0 {
+		r.Wait, r.Run = j.begun-j.arrived, w.now-j.begun
+	}
 	if j.answering >= 0 {
 		r.FirstByte, r.Completeness = j.answering-j.arrived, intake.Partial
 	}
@@ -168,16 +161,10 @@ func (w *world) result(j *job, o Outcome) *Result {
 	case Done:
 		r.Completeness = intake.Complete
 	case Failed: // with an answer that says so
-		r.FirstByte, r.Completeness = r.LastByte, intake.Complete
-	}
-	switch {
-	case o == Failed || o == Unserved || o == Lost:
-		r.Wait = max(w.now-j.arrived, j.patience(w))
-	case j.begun >= 0:
-		r.Wait = j.begun - j.arrived
-		r.Run = w.now - j.begun
-	default:
-		r.Wait = w.now - j.arrived
+		r.FirstByte, r.Completeness = lasted, intake.Complete
+		fallthrough
+	case Unserved, Lost:
+		r.Wait, r.Run = max(lasted, j.patience(w)), 0
 	}
 	return r
 }
@@ -189,7 +176,7 @@ func (w *world) endWarmUp() {
 	w.totals.Reports, w.totals.Stops = 0, 0
 	for _, s := range w.servers {
 		s.account(w.now)
-		s.fetches, s.coreSeconds, s.evicted = 0, 0, -s.cache.evicted
+		s.fetches, s.coreSeconds, s.evicted = 0, 0, 0
 	}
 }
 
@@ -198,7 +185,7 @@ func (w *world) count() Totals {
 	for _, s := range w.servers {
 		s.account(w.now)
 		w.totals.Fetches += s.fetches
-		w.totals.Evictions += s.evicted + s.cache.evicted
+		w.totals.Evictions += s.evicted
 		w.totals.CoreSeconds += s.coreSeconds
 	}
 	for _, s := range w.sidecars {

@@ -4,7 +4,6 @@
 package trace
 
 import (
-	"io"
 	"time"
 
 	"example.org/pilotfish/pkg/selection"
@@ -81,22 +80,3 @@ type Line int64
 // Project is the text of a project's identifier. As in a job, the integer
 // 12345 and the string "12345" are the same project.
 type Project string
-
-// Source yields jobs in the order of their offsets.
-type Source interface {
-	// Next returns the next job, or io.EOF after the last.
-	Next() (Job, error)
-}
-
-// List is a source in memory.
-type List []Job
-
-// Next takes the first job out of the list.
-func (l *List) Next() (Job, error) {
-	if len(*l) == 0 {
-		return Job{}, io.EOF
-	}
-	first := (*l)[0]
-	*l = (*l)[1:]
-	return first, nil
-}

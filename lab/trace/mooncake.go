@@ -30,7 +30,7 @@ type mooncakeLine struct {
 // Prompts reads a trace of Mooncake's, which may be compressed. It is strict: an unknown field, a value that makes
 // no sense, or a request earlier than the one before it is an error. The submitter of a request is its chat: that in
 // which its deepest known block came first. The first block, which all may share, is no sign of that.
-func Prompts(path string) (jobs List, err error) {
+func Prompts(path string) (jobs []Job, err error) {
 	file, err := os.Open(path)
 	if err != nil {
 		return nil, err

@@ -33,7 +33,7 @@ type Config struct {
 	Seed uint64 `yaml:"-"`
 	// Pattern is how jobs arrive.
 	Pattern Pattern `yaml:"pattern"`
-	// Jobs is the exact number of jobs, without those of Crowds.
+	// Jobs is the exact number of jobs, without those of Crowd.
 	Jobs int `yaml:"jobs"`
 	// Duration is the time from 0 in which all jobs are sent.
 	Duration float64 `yaml:"duration"`
@@ -53,8 +53,8 @@ type Config struct {
 	Projects int `yaml:"projects"`
 	// Needs is what jobs need besides their project.
 	Needs Needs `yaml:"needs"`
-	// Crowds are flash crowds, which come on top of the pattern.
-	Crowds []Crowd `yaml:"-"`
+	// Crowd comes on top of the pattern.
+	Crowd Crowd `yaml:"-"`
 
 	// MaxWork bounds the work of a low job, and MaxView that of a person's job, in
 	// core-seconds; MaxBytes bounds a project's data. Calibration needs the defaults.
@@ -101,14 +101,8 @@ func (c Config) Check(f *settings.Faults) {
 	f.Between("duration", c.Duration, 0, trace.MaxSeconds)
 }
 
-// Len is how many jobs there are, those of crowds included.
-func (c *Config) Len() int {
-	n := c.Jobs
-	for i := range c.Crowds {
-		n += c.Crowds[i].Jobs
-	}
-	return n
-}
+// Len is how many jobs there are, those of the crowd included.
+func (c *Config) Len() int { return c.Jobs + c.Crowd.Jobs }
 
 // projects is the size of the population of the patterns that do not fix it.
 func (c *Config) projects() int {

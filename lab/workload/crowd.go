@@ -25,10 +25,9 @@ type singles struct {
 	times   instants
 }
 
-func (g *Generator) beginCrowd(number int) {
-	c := g.cfg.Crowds[number]
-	rng := rand.New(source(g.cfg.Seed, streamCrowds, number))
-	s := &singles{Crowd: c, project: g.popular.pick(rng), rng: rng, times: instants{rng: rng, left: c.Jobs}}
+func (g *Generator) beginCrowd() {
+	rng := rand.New(source(g.cfg.Seed, streamCrowds, 0))
+	s := &singles{Crowd: g.cfg.Crowd, project: g.popular.pick(rng), rng: rng, times: instants{rng: rng, left: g.cfg.Crowd.Jobs}}
 	g.queue.Add(s.next(), 0, s)
 }
 

@@ -15,7 +15,7 @@ import (
 func TestACrowdComesOnTop(t *testing.T) {
 	plain := small(4)
 	crowded := plain
-	crowded.Crowds = []Crowd{{At: 1000, For: 60, Jobs: 3000, HighShare: 0.25}}
+	crowded.Crowd = Crowd{At: 1000, For: 60, Jobs: 3000, HighShare: 0.25}
 	type sent struct {
 		at      float64
 		project trace.Project

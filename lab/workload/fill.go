@@ -1,19 +1,25 @@
 package workload
 
 import (
+	"fmt"
 	"math/rand/v2"
+	"slices"
 
+	"example.org/pilotfish/internal/settings"
 	"example.org/pilotfish/lab/trace"
 	"example.org/pilotfish/pkg/selection"
 )
 
-// The time-outs of all jobs of a priority.
-func lowTimeouts() trace.Timeouts  { return trace.Timeouts{Queue: 240, Evaluate: 1800, Stream: 3600} }
-func highTimeouts() trace.Timeouts { return trace.Timeouts{Queue: 60, Evaluate: 600, Stream: 600} }
+// timeouts are those of all jobs of a priority.
+var timeouts = [selection.Priorities]trace.Timeouts{
+	selection.Low:  {Queue: 240, Evaluate: 1800, Stream: 3600},
+	selection.High: {Queue: 60, Evaluate: 600, Stream: 600},
+}
 
-// fill sets what all jobs of a project have in common.
-func (g *Generator) fill(job *trace.Job, project int, rng *rand.Rand) *projectModel {
+// fill sets what all jobs of a project and a priority have in common.
+func (g *Generator) fill(job *trace.Job, project int, priority selection.Priority, rng *rand.Rand) *projectModel {
 	p := &g.population[project]
+	job.Priority, job.Timeouts = priority, timeouts[priority]
 	job.Project = p.ID
 	job.Version = 1 + p.imports
 	job.Load = p.Load
@@ -25,36 +31,62 @@ func (g *Generator) fill(job *trace.Job, project int, rng *rand.Rand) *projectMo
 
 // fillLow makes the job of one channel, counted from 0.
 func (g *Generator) fillLow(job *trace.Job, project, channel int, rng *rand.Rand) {
-	p := g.fill(job, project, rng)
+	p := g.fill(job, project, selection.Low, rng)
 	c := &p.Channels[channel]
 	factor := min(logNormal(rng, 1, jobSpread), g.cfg.MaxWork/(c.Operators+c.Output))
-	job.Priority = selection.Low
-	job.Timeouts = lowTimeouts()
 	job.Operators, job.Output = rounded(c.Operators*factor), rounded(c.Output*factor)
-	share(job, p, channel)
+	job.Shared, job.SharedRules = c.Set.Name, c.Set.Work
 }
 
 // fillHigh makes a job of a person who looks at one channel.
 func (g *Generator) fillHigh(job *trace.Job, project int, rng *rand.Rand) {
-	p := g.fill(job, project, rng)
+	p := g.fill(job, project, selection.High, rng)
 	work := min(logNormal(rng, p.view, viewSpread), g.cfg.MaxView)
-	job.Priority = selection.High
-	job.Timeouts = highTimeouts()
 	job.Operators, job.Output = rounded((1-outputShare)*work), rounded(outputShare*work)
-	share(job, p, rng.IntN(len(p.Channels)))
+	set := p.Channels[rng.IntN(len(p.Channels))].Set
+	job.Shared, job.SharedRules = set.Name, set.Work
 }
 
-// fillPrefetch makes the job that loads a project when a person opens it.
-func (g *Generator) fillPrefetch(job *trace.Job, project int, rng *rand.Rand) {
-	g.fill(job, project, rng)
-	job.Priority = selection.High
-	job.Prefetch = true
-	job.Timeouts = highTimeouts()
+// Needs is data that jobs need besides their project, such as imports that projects share, or the data sets of a query.
+// Each is as large as some project's.
+type Needs struct {
+	// Count is how many there are; 0 is none. Their popularity falls as that of words.
+	Count int `yaml:"count"`
+	// Most is how many a job needs at most: all numbers from 0 are equally likely.
+	Most int `yaml:"most"`
+	// Each makes every job draw its own. Otherwise all jobs of a project need the same.
+	Each bool `yaml:"each"`
 }
 
-// share sets the shared rules of a channel.
-func share(job *trace.Job, p *projectModel, channel int) {
-	if set := p.Channels[channel].Set; set > 0 {
-		job.Shared, job.SharedRules = p.Sets[set-1].Name, p.Sets[set-1].Work
+func (n Needs) check(f *settings.Faults) {
+	f.Within("count", n.Count, 0, maxProjects)
+	f.Within("most", n.Most, 0, min(n.Count, 32))
+}
+
+// needs draws what a job needs.
+func (g *Generator) needs(project int, rng *rand.Rand) (needs []trace.Need) {
+	c := g.cfg.Needs
+	if c.Most == 0 {
+		return nil
+	}
+	if !c.Each {
+		rng = rand.New(source(g.cfg.Seed, streamNeeds, 1+project))
+	}
+	for n := rng.IntN(c.Most + 1); len(needs) < n; {
+		data := g.data[g.needed.pick(rng)]
+		if !slices.Contains(needs, data) {
+			needs = append(needs, data)
+		}
+	}
+	return needs
+}
+
+// beginNeeds makes the data.
+func (g *Generator) beginNeeds() {
+	rng := rand.New(source(g.cfg.Seed, streamNeeds, 0))
+	for i := range g.cfg.Needs.Count {
+		like := &g.population[rng.IntN(len(g.population))]
+		g.data = append(g.data, trace.Need{Name: trace.Project(fmt.Sprintf("data-%d", i)), Load: like.Load, Bytes: like.Bytes})
+		g.needed.add(1 / float64(i+1))
 	}
 }

@@ -2,12 +2,24 @@ package workload
 
 import (
 	"fmt"
-	"io"
+	"math"
 	"math/rand/v2"
 
 	"example.org/pilotfish/internal/settings"
+	"example.org/pilotfish/lab/agenda"
 	"example.org/pilotfish/lab/trace"
 )
+
+// never is later than any instant: a process that is over is due then.
+const never = math.MaxFloat64
+
+// process is something that happens repeatedly: a schedule, the channels of one
+// firing, a person's session.
+type process interface {
+	// run does what is due at an instant. It reports whether it filled in a job to
+	// emit, and when it is due again.
+	run(g *Generator, at float64, job *trace.Job) (emits bool, again float64)
+}
 
 // Generator emits the jobs of a workload one by one, in order of time. It is
 // not safe for concurrent use.
@@ -21,11 +33,9 @@ type Generator struct {
 	data   []trace.Need
 	needed chooser
 
-	queue             queue
+	queue             agenda.Agenda[float64, process]
 	exports, sessions *rand.Rand
 	emitted           int
-	// job is the one being filled in. It is here to save an allocation for each.
-	job trace.Job
 }
 
 // New returns the generator of a workload, with its population drawn.
@@ -39,14 +49,8 @@ func New(cfg Config) (*Generator, error) {
 		exports:  rand.New(source(cfg.Seed, streamExports, 0)),
 		sessions: rand.New(source(cfg.Seed, streamSessions, 0)),
 	}
-	begin := g.beginSteady
-	switch cfg.Pattern {
-	case schedules:
-		begin = g.beginSchedules
-	case sources:
-		begin = g.beginSources
-	}
-	if err := begin(); err != nil {
+	begin := map[Pattern]func() error{schedules: g.beginSchedules, steady: g.beginSteady, sources: g.beginSources}
+	if err := begin[cfg.Pattern](); err != nil {
 		return nil, err
 	}
 	for i := range g.population {
@@ -55,17 +59,15 @@ func New(cfg Config) (*Generator, error) {
 		g.active.add(float64(len(p.Channels)) / p.Period)
 	}
 	g.beginNeeds()
-	for i := range cfg.Crowds {
-		g.beginCrowd(i)
-	}
+	g.beginCrowd()
 	return g, nil
 }
 
 // beginSchedules draws projects until their schedules make the low jobs, and
 // lets sessions make all the others, so that the number of jobs is exact.
 func (g *Generator) beginSchedules() (err error) {
-	low := g.cfg.Jobs - int(float64(g.cfg.Jobs)*g.cfg.HighShare)
-	number := 0
+	high, number := int(float64(g.cfg.Jobs)*g.cfg.HighShare), 0
+	low := g.cfg.Jobs - high
 	g.population, err = newPopulation(&g.cfg, func(p *projectModel) bool {
 		s := &schedule{project: number, firings: newFirings(&g.cfg, number, p)}
 		number++
@@ -88,37 +90,29 @@ func (g *Generator) beginSchedules() (err error) {
 	if err != nil {
 		return err
 	}
-	scheduled := g.cfg.Jobs - int(float64(g.cfg.Jobs)*g.cfg.HighShare) - low
-	a := newArrivals(&g.cfg, g.cfg.Jobs-scheduled)
-	if at := a.next(); at < never {
-		g.queue.Add(at, 0, a)
-	}
+	a := newArrivals(&g.cfg, high+low)
+	g.queue.Add(a.next(), 0, a)
 	return nil
 }
 
-// Len is how many jobs there are in all.
-func (g *Generator) Len() int { return g.cfg.Len() }
-
-// Next returns the next job, or io.EOF after the last. There is no other error.
-func (g *Generator) Next() (trace.Job, error) {
-	if g.emitted == g.Len() {
-		return trace.Job{}, io.EOF
-	}
-	for {
+// Jobs yields the jobs, once.
+func (g *Generator) Jobs(yield func(trace.Job) bool) {
+	var job trace.Job
+	for g.emitted < g.cfg.Len() {
 		// A process may begin others, but none that is due before itself.
 		next := g.queue.Take()
-		g.job = trace.Job{}
-		emits, again := next.What.run(g, next.At, &g.job)
+		job = trace.Job{}
+		emits, again := next.What.run(g, next.At, &job)
 		if again < never {
 			g.queue.Again(next, again)
 		}
-		if emits {
-			g.job.Offset = instant(next.At)
-			g.emitted++
-			return g.job, nil
+		if !emits {
+			continue
+		}
+		job.Offset = instant(next.At)
+		g.emitted++
+		if !yield(job) {
+			return
 		}
 	}
 }
-
-// line is the line of the job being filled in.
-func (g *Generator) line() trace.Line { return trace.Line(g.emitted + 1) }

@@ -2,11 +2,10 @@ package workload
 
 import (
 	"crypto/sha256"
-	"errors"
 	"fmt"
-	"io"
 	"math/rand/v2"
 	"runtime"
+	"slices"
 	"strings"
 	"testing"
 
@@ -38,15 +37,7 @@ func all(t *testing.T, cfg Config) []trace.Job {
 	t.Helper()
 	g, err := New(cfg)
 	require.NoError(t, err)
-	var jobs []trace.Job
-	for {
-		job, err := g.Next()
-		if errors.Is(err, io.EOF) {
-			return jobs
-		}
-		require.NoError(t, err)
-		jobs = append(jobs, job)
-	}
+	return slices.Collect(g.Jobs)
 }
 
 // text is all that the generator draws of the jobs.
@@ -70,7 +61,7 @@ func TestSameSeedSameBytes(t *testing.T) {
 			c.Pattern = pattern
 			c.Jobs = 3000
 			c.Duration = 2 * hour
-			c.Crowds = []Crowd{{At: 60, For: 60, Jobs: 50, HighShare: 0.2}}
+			c.Crowd = Crowd{At: 60, For: 60, Jobs: 50, HighShare: 0.2}
 		})
 		first := text(all(t, cfg))
 		if runtime.GOARCH == "amd64" { // others round otherwise
@@ -96,8 +87,8 @@ func TestEveryTraceIsValid(t *testing.T) {
 			c.HighShare = []float64{1e-9, 0.05, 0.2, 0.5, 1}[rng.IntN(5)]
 			c.Static = rng.IntN(2) == 0
 			c.Submitters = 1 + rng.IntN(50)
-			for range rng.IntN(3) {
-				c.Crowds = append(c.Crowds, Crowd{At: 100, For: 800, Jobs: 1 + rng.IntN(100), HighShare: rng.Float64()})
+			if rng.IntN(3) > 0 {
+				c.Crowd = Crowd{At: 100, For: 800, Jobs: 1 + rng.IntN(100), HighShare: rng.Float64()}
 			}
 		})
 		jobs := all(t, cfg)
@@ -136,10 +127,7 @@ func TestMemoryFollowsThePopulation(t *testing.T) {
 	g, err := New(cfg)
 	require.NoError(t, err)
 	most := 0
-	for {
-		if _, err := g.Next(); errors.Is(err, io.EOF) {
-			break
-		}
+	for range g.Jobs {
 		most = max(most, g.queue.Len())
 	}
 	assert.Less(t, most, 2*len(g.population))

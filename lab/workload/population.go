@@ -51,6 +51,55 @@ const (
 	popularitySpread = 1.5
 )
 
+// projectModel is one project of the population. Only imports changes once it is drawn.
+type projectModel struct {
+	ID trace.Project
+	// Bytes is the size of its data in a cache.
+	Bytes int64
+	// Load is the core-seconds to fetch the data, the FeedSource joblet.
+	Load float64
+	// Period is the time between two firings of its schedule, and Phase when
+	// the first is due, in seconds.
+	Period, Phase float64
+	// Channels are its export channels; a trace counts them from 1.
+	Channels []channelModel
+	// Sets are its sets of shared rules.
+	Sets []setModel
+	// Popularity is how often people open it, relative to the others.
+	Popularity float64
+	// view is the core-seconds of a typical high job.
+	view float64
+	// imports is how often its data was replaced so far.
+	imports int64
+}
+
+// channelModel is one export channel of a project.
+type channelModel struct {
+	// Set is the set of shared rules that comes first; the zero value is none.
+	Set setModel
+	// Operators and Output are the usual core-seconds of those joblets.
+	Operators, Output float64
+}
+
+// setModel is a set of rules that channels share.
+type setModel struct {
+	Name string
+	// Work is the core-seconds of its SharedOperators joblet.
+	Work float64
+}
+
+// work is the core-seconds of one firing when the data is cached.
+func (p *projectModel) work() float64 {
+	sum := 0.0
+	for _, c := range p.Channels {
+		sum += c.Operators + c.Output
+	}
+	for _, s := range p.Sets {
+		sum += s.Work
+	}
+	return sum
+}
+
 // newPopulation draws projects until full says that the last one completes it.
 func newPopulation(cfg *Config, full func(*projectModel) bool) ([]projectModel, error) {
 	rng := rand.New(source(cfg.Seed, streamPopulation, 0))
@@ -60,8 +109,7 @@ func newPopulation(cfg *Config, full func(*projectModel) bool) ([]projectModel, 
 			return nil, fmt.Errorf("workload: %d projects do not make %d jobs in %v s: take a longer duration or fewer jobs",
 				len(projects), cfg.Jobs, cfg.Duration)
 		}
-		project := drawProject(rng, cfg, firstID+len(projects))
-		projects = append(projects, project)
+		projects = append(projects, drawProject(rng, cfg, firstID+len(projects)))
 		if full(&projects[len(projects)-1]) {
 			return projects, nil
 		}
@@ -95,7 +143,7 @@ func drawProject(rng *rand.Rand, cfg *Config, id int) projectModel {
 		work := min(logNormal(rng, medianWork*size, workSpread), cfg.MaxWork)
 		p.Channels[i] = channelModel{Operators: (1 - outputShare) * work, Output: outputShare * work}
 		if len(p.Sets) > 0 {
-			p.Channels[i].Set = 1 + rng.IntN(len(p.Sets))
+			p.Channels[i].Set = p.Sets[rng.IntN(len(p.Sets))]
 		}
 	}
 	p.Period = drawPeriod(rng)

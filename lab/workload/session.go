@@ -5,6 +5,7 @@ import (
 	"math/rand/v2"
 
 	"example.org/pilotfish/lab/trace"
+	"example.org/pilotfish/pkg/selection"
 )
 
 // What people do. Spreads are standard deviations of logarithms, times are in seconds.
@@ -85,10 +86,10 @@ func (s *session) run(g *Generator, at float64, job *trace.Job) (bool, float64) 
 		if s.chained {
 			job.After = s.line
 		}
-		s.line = g.line()
+		s.line = trace.Line(g.emitted + 1)
 	} else {
-		g.fillPrefetch(job, s.project, g.sessions)
-		s.opened = true
+		g.fill(job, s.project, selection.High, g.sessions)
+		job.Prefetch, s.opened = true, true
 	}
 	s.left--
 	if s.left == 0 {

@@ -102,12 +102,11 @@ func (g *Generator) beginSources() error {
 }
 
 func (s *sourceJobs) run(g *Generator, _ float64, job *trace.Job) (bool, float64) {
-	g.fill(job, s.left[0].project, s.rng)
+	g.fill(job, s.left[0].project, selection.Low, s.rng)
 	work := min(pareto(s.rng, sourceWork, sourceWorkIndex), g.cfg.MaxWork)
 	job.Operators, job.Output = rounded((1-outputShare)*work), rounded(outputShare*work)
-	job.Priority, job.Timeouts = selection.Low, lowTimeouts()
 	if s.rng.Float64() < g.cfg.HighShare {
-		job.Priority, job.Timeouts = selection.High, highTimeouts()
+		job.Priority, job.Timeouts = selection.High, timeouts[selection.High]
 	}
 	if s.left = s.left[1:]; len(s.left) == 0 {
 		return true, never

@@ -1,8 +1,6 @@
 package workload
 
 import (
-	"errors"
-	"io"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -48,11 +46,7 @@ func TestTheThesissDay(t *testing.T) {
 	for p := range warm {
 		warm[p], cold[p] = stats.NewDistribution(), stats.NewDistribution()
 	}
-	for {
-		job, err := g.Next()
-		if errors.Is(err, io.EOF) {
-			break
-		}
+	for job := range g.Jobs {
 		p := job.Priority
 		jobs[p]++
 		if job.Prefetch {
