@@ -207,7 +207,7 @@ func (a *Assignment) Done(now time.Time, o Outcome) {
 		}
 	}
 	if o == Answered && a.project.id != 0 && !a.began.IsZero() {
-		p.lengths.observe(&a.project.lengths, now.Sub(a.began))
+		p.lengths.learn(&a.project.lengths, now.Sub(a.began))
 	}
 	m.load.done(now)
 	if m.load.inFlight < 0 {
@@ -260,9 +260,9 @@ func (a *Assignment) fetchTime(now time.Time, h *Hint) (took float64, ok bool) {
 	default:
 		a.began = a.Claimed
 	}
-	answers := a.pool.answers
+	answers := &a.pool.answers
 	if !cold {
-		answers.observe(&a.project.answers, ran)
+		answers.learn(&a.project.answers, ran)
 		a.pool.compareTimes(a.member, a.project, ran)
 		return 0, false
 	}

@@ -97,12 +97,8 @@ func (p *Pool) assign(now time.Time, w Waiter, c *candidates, i int, costs []sel
 		pool:   p, member: m, need: *c.need, waiter: w, priority: c.job.Priority,
 		atBreaker: e, idle: v.Jobs < v.Cores,
 	}
-	switch { // what the parts are in is used again; those of a chain stay
-	case len(a.parts) == 1:
-		a.one[0] = a.parts[0]
-		a.parts = a.one[:]
-	case a.set:
-		a.parts = slices.Clone(a.parts)
+	if !a.text { // what the parts are in is used again; those of a text stay
+		a.parts = append(a.one[:0], a.parts...)
 	}
 	if lengths := a.project.lengths; lengths.n > 0 {
 		a.Expected = p.lengths.expected(lengths)

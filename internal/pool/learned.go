@@ -31,26 +31,18 @@ func (a *average) observe(value, most float64) {
 	a.mean += (value - a.mean) / min(a.n, most)
 }
 
-// durations learns how long something takes, for a project and for all. Durations span
-// decades, so the averages are of their logarithms.
-type durations struct{ all average }
-
-func newDurations(prior time.Duration) *durations {
-	return &durations{all: average{mean: logOf(prior), n: 1}}
-}
-
-// logOf is the logarithm of a time in seconds.
+// logOf is the logarithm of a time in seconds. Times span decades, so averages are of their logarithms.
 func logOf(d time.Duration) float64 { return math.Log(max(d.Seconds(), 0.001)) }
 
-// observe learns that it took d for the project with that average.
-func (f *durations) observe(project *average, d time.Duration) {
-	f.all.observe(logOf(d), lately)
+// learn takes in that it took d for the project with that average, into that of all.
+func (all *average) learn(project *average, d time.Duration) {
+	all.observe(logOf(d), lately)
 	project.observe(logOf(d), ofProject)
 }
 
 // expected is how long it will take for the project with that average, in seconds.
-func (f *durations) expected(project average) float64 {
-	return math.Exp((project.mean*project.n + f.all.mean*shrink) / (project.n + shrink))
+func (all *average) expected(project average) float64 {
+	return math.Exp((project.mean*project.n + all.mean*shrink) / (project.n + shrink))
 }
 
 // fetchModel learns how long a fetch takes from the size of the data: a

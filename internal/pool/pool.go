@@ -37,8 +37,8 @@ type Pool struct {
 	members map[string]*member // by address, including those that left and are not forgotten
 	set     []*member          // the current set, sorted by address
 	fetches *fetchModel        // how long projects' data takes to fetch
-	answers *durations         // how long an answer takes to begin where it is cached
-	lengths *durations         // how long a job takes once it runs
+	answers average            // how long an answer takes to begin where it is cached
+	lengths average            // how long a job takes once it runs
 	texts   *fetchModel        // the same, of texts that are read block by block
 	reads   average            // how long the texts of a job are read
 	home    average            // which share of what was not known to be there texts found at their first place
@@ -102,8 +102,8 @@ func New(cfg Config) (*Pool, error) {
 		members: make(map[string]*member),
 		fetches: newFetchModel(),
 		texts:   &fetchModel{perByte: textPrior},
-		answers: newDurations(answerPrior),
-		lengths: newDurations(answerPrior),
+		answers: average{mean: logOf(answerPrior), n: 1},
+		lengths: average{mean: logOf(answerPrior), n: 1},
 		once:    average{mean: 0.5, n: 10},
 
 		projects: newProjectStates(learnedProjects),
