@@ -40,6 +40,14 @@ type failure struct {
 	next    dispatch.Next
 }
 
+// refusal is an upstream's whole response that says that it did not start the
+// job, or an unwanted one. It is passed on only if no other upstream does better.
+type refusal struct {
+	done     bool                     // the upstream has done the job
+	response *upstreamclient.Response // read to its end, and closed
+	body     []byte
+}
+
 // attempt tries the job once, from now on, and passes the response on if there is one to
 // pass on. The error is then the job's. begun: an upstream may have begun the job before.
 func (x *exchange) attempt(now time.Time, begun bool) (*failure, error) {

@@ -6,7 +6,6 @@ import (
 
 	"example.org/pilotfish/internal/dispatch"
 	"example.org/pilotfish/internal/pool"
-	"example.org/pilotfish/internal/proxy/upstreamclient"
 	"example.org/pilotfish/internal/record"
 )
 
@@ -34,14 +33,6 @@ func (x *exchange) attempts() error {
 			return x.exhausted(known, lost.err)
 		}
 	}
-}
-
-// refusal is an upstream's whole response that says that it did not start the
-// job, or an unwanted one. It is passed on only if no other upstream does better.
-type refusal struct {
-	done     bool                     // the upstream has done the job
-	response *upstreamclient.Response // read to its end, and closed
-	body     []byte
 }
 
 // lessons are what the failed attempts of a job have shown.
