@@ -182,16 +182,14 @@ func TestRetriesThatWaitHoldUpNobody(t *testing.T) {
 	assert.Equal(t, 20, f.Waiting())
 }
 
-type half struct{}
-
-func (half) Observe(overload.Sample) overload.Level { return 0.75 } // admits half of the low jobs, by project
+func half(overload.Sample) overload.Level { return 0.75 } // admits half of the low jobs, by project
 
 // Jobs of projects that no upstream admits now hold up nobody else.
 func TestRefusedProjectsHoldUpNobody(t *testing.T) {
 	policy, err := selection.New("least-in-flight")
 	require.NoError(t, err)
 	f := newFixtureOver(t, 1, pool.Settings{
-		Policy: policy, Detector: func() overload.Detector { return half{} }, Interval: time.Hour,
+		Policy: policy, Detector: func() overload.Detector { return half }, Interval: time.Hour,
 	}, nil)
 	f.load(start, 0, 0)
 	granted := 0

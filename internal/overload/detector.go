@@ -22,12 +22,9 @@ type Sample struct {
 	Wait float64
 }
 
-// Detector follows one upstream's load. It remembers earlier samples, so it
-// must see every report once and in order.
-type Detector interface {
-	// Observe takes a new report into account and returns the new level.
-	Observe(Sample) Level
-}
+// Detector follows one upstream's load: it takes a new report into account and returns the
+// new level. It remembers earlier samples, so it must see every report once and in order.
+type Detector func(Sample) Level
 
 // The policy and the limit of who names none. The limit is the thesis's.
 const (
@@ -47,15 +44,15 @@ func Names() []string {
 func New(name string, limit float64) (func() Detector, error) {
 	switch {
 	case name == DefaultPolicy:
-		return func() Detector { return None{} }, nil
+		return func() Detector { return none }, nil
 	case !slices.Contains(Names(), name):
 		return nil, fmt.Errorf("unknown overload policy %q: want one of %s", name, strings.Join(Names(), ", "))
 	case !(limit > 0) || math.IsInf(limit, 0):
 		return nil, fmt.Errorf("%s: the limit is %v stalled joblets: want a finite number above 0", name, limit)
 	case name == "dagor":
-		return func() Detector { return NewDagor(limit, false) }, nil
+		return func() Detector { return dagor(limit) }, nil
 	}
-	return func() Detector { return &Threshold{limit: limit} }, nil
+	return func() Detector { return threshold(limit) }, nil
 }
 
 // Level says which jobs an upstream may take: 1 is all, 0 is none. In
@@ -80,39 +77,73 @@ func Rank(job selection.Job) float64 {
 	return rank
 }
 
-// None finds no upstream overloaded, whatever it reports.
+// none finds no upstream overloaded, whatever it reports.
 //
 // Source: the thesis's baseline, 9.1.1. Use it where the selection policy alone
 // keeps jobs off crowded upstreams, as Expected does.
-type None struct{}
-
-// Observe implements Detector.
-func (None) Observe(Sample) Level { return 1 }
+func none(Sample) Level { return 1 }
 
 // hysteresis is the share of the limit below which the stalled joblets must
 // fall before a tripped breaker resets. Without it, a backlog around the limit
 // would switch the breaker with every report.
 const hysteresis = 0.8
 
-// Threshold is a static breaker: an upstream with more stalled joblets than
-// the limit gets no jobs until they are fewer than 0.8 times the limit.
+// threshold is a static breaker: an upstream with more stalled joblets than
+// the limit gets no jobs until they are fewer than 0.8 times the limit. A number
+// of stalled joblets that is NaN changes nothing.
 //
 // Source: the thesis, 9.1.2. Its limit is 100, and it has no hysteresis. Use it
 // as the safety net under any selection policy.
-type Threshold struct {
-	limit   float64
-	tripped bool
+func threshold(limit float64) Detector {
+	tripped := false
+	return func(s Sample) Level {
+		if tripped {
+			tripped = !(s.Stalled < hysteresis*limit)
+		} else {
+			tripped = s.Stalled > limit
+		}
+		if tripped {
+			return 0
+		}
+		return 1
+	}
 }
 
-// Observe implements Detector. A number of stalled joblets that is NaN changes nothing.
-func (t *Threshold) Observe(s Sample) Level {
-	if t.tripped {
-		t.tripped = !(s.Stalled < hysteresis*t.limit)
-	} else {
-		t.tripped = s.Stalled > t.limit
+// How dagor moves the level with each report (the paper's 5 % and 1 %).
+const (
+	dagorDown  = 0.95 // factor while the upstream is overloaded
+	dagorUp    = 0.01 // what is added while it is not
+	dagorFloor = 0.02 // lowest level: the most important jobs still pass as probes
+
+	// dagorWait is the mean wait, in seconds, above which an upstream is overloaded that
+	// reports it. The paper's limit is 20 ms, for services that answer within 500 ms. This
+	// is the same share, 4 %, of the 240 s that jobs wait in a queue at most.
+	dagorWait = 10
+)
+
+// dagor moves the level at which an upstream admits jobs by Rank. With every
+// report the level falls to 0.95 times itself while the upstream is overloaded,
+// and rises by 0.01 while it is not, between 0.02 and 1. So low jobs are refused
+// before high ones, and by project, so that the admitted projects keep their
+// caches. The wait says whether it is overloaded; where that is not reported,
+// more stalled joblets than the limit do.
+//
+// Source: Zhou et al. (2018) as the thesis uses it, 9.1.3. The paper moves
+// its level along a histogram of the arrivals; here Rank spreads each priority
+// evenly, and the level itself is scaled. Use it where an overloaded pool
+// must shed low jobs. It reacts within a minute, not within a report.
+func dagor(limit float64) Detector {
+	level := 1.0
+	return func(s Sample) Level {
+		overloaded := s.Wait > dagorWait
+		if math.IsNaN(s.Wait) {
+			overloaded = s.Stalled > limit
+		}
+		if overloaded {
+			level = max(dagorFloor, level*dagorDown)
+		} else {
+			level = min(1, level+dagorUp)
+		}
+		return Level(level)
 	}
-	if t.tripped {
-		return 0
-	}
-	return 1
 }

@@ -83,17 +83,14 @@ func TestNewRefuses(t *testing.T) {
 // TestDagorTakesTheWaitWhereReported, and the stalled joblets when it must.
 func TestDagorTakesTheWaitWhereReported(t *testing.T) {
 	for _, c := range []struct {
-		ignoreWait bool
-		sample     Sample
-		want       Level
+		sample Sample
+		want   Level
 	}{
-		{false, Sample{Stalled: 1e3, Wait: 9}, 1},
-		{false, Sample{Stalled: 0, Wait: 11}, 0.95},
-		{true, Sample{Stalled: 1e3, Wait: 9}, 0.95},
-		{true, Sample{Stalled: 0, Wait: 11}, 1},
-		{false, Sample{Stalled: 101, Wait: math.NaN()}, 0.95},
+		{Sample{Stalled: 1e3, Wait: 9}, 1},
+		{Sample{Stalled: 0, Wait: 11}, 0.95},
+		{Sample{Stalled: 101, Wait: math.NaN()}, 0.95},
 	} {
-		assert.Equal(t, c.want, NewDagor(100, c.ignoreWait).Observe(c.sample), "%+v", c)
+		assert.Equal(t, c.want, dagor(100)(c.sample), "%+v", c)
 	}
 }
 
@@ -151,7 +148,7 @@ func TestDetectorsAreTheOracles(t *testing.T) {
 						sample.Wait = 11 // overload that lasts
 					}
 					history = append(history, sample)
-					got := detector.Observe(history[len(history)-1])
+					got := detector(sample)
 					require.InDelta(t, float64(oracles()[name](history)), float64(got), 1e-9, "after %v", history)
 				}
 			}

@@ -250,7 +250,8 @@ func TestOtherSettings(t *testing.T) {
 	s := f.state(start.Add(3*time.Minute), u.Address)
 	assert.Zero(t, s.Level)
 	assert.True(t, s.ReportFresh, "the new interval counts")
-	f.SetSettings(Settings{Policy: w, Interval: time.Minute, Detector: func() overload.Detector { return overload.None{} }})
+	takesAll := func(overload.Sample) overload.Level { return 1 }
+	f.SetSettings(Settings{Policy: w, Interval: time.Minute, Detector: func() overload.Detector { return takesAll }})
 	assert.Equal(t, 1.0, f.state(start, u.Address).Level)
 	f.must(start, Request{Project: 7}, nil)
 	assert.Equal(t, uint64(7), w.job.Project, "the new policy picks")

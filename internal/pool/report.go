@@ -34,7 +34,7 @@ func (p *Pool) Report(now time.Time, address string, r Report) {
 	}
 	if known {
 		running, stalled := sum(r.Running), sum(r.Stalled)
-		m.level = m.detector.Observe(overload.Sample{Stalled: stalled, Wait: r.Wait})
+		m.level = m.detector(overload.Sample{Stalled: stalled, Wait: r.Wait})
 		p.doubt(m, r.At, running+stalled)
 		m.unread.report(r, p.reads.mean)
 		if !m.load.at.After(r.At) {

@@ -86,7 +86,7 @@ func startSidecar(t testing.TB, s setup) *sidecar {
 		s.policy = o
 	}
 	if s.detector == nil {
-		s.detector = func() overload.Detector { return overload.None{} }
+		s.detector = func() overload.Detector { return func(overload.Sample) overload.Level { return 1 } }
 	}
 	if s.queue == (dispatch.QueueSettings{}) {
 		s.queue = dispatch.DefaultQueue()

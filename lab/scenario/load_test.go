@@ -88,8 +88,9 @@ runs:
 	require.NoError(t, err)
 	assert.Equal(t, 10, y.Fleet.Upstreams)
 	assert.Equal(t, 2*time.Minute, y.Fleet.Restart)
-	detector := overload.NewDagor(50, true)
-	assert.Equal(t, detector, y.Detector())
+	detector := y.Detector()
+	assert.Equal(t, overload.Level(0.95), detector(overload.Sample{Stalled: 51}))
+	assert.Greater(t, detector(overload.Sample{Stalled: 50, Wait: 100}), overload.Level(0.95), "the wait does not count")
 }
 
 func TestScenarioFaults(t *testing.T) {

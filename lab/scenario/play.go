@@ -3,6 +3,7 @@ package scenario
 import (
 	"context"
 	"fmt"
+	"math"
 	"sync"
 	"time"
 
@@ -115,7 +116,13 @@ func (s *Scenario) setup(r *Run, seed uint64) (c sim.Config, err error) {
 		return c, err
 	}
 	if r.IgnoreWait {
-		c.Detector = func() overload.Detector { return overload.NewDagor(r.Stalled, true) }
+		dagor := c.Detector
+		c.Detector = func() overload.Detector {
+			detector := dagor()
+			return func(s overload.Sample) overload.Level {
+				return detector(overload.Sample{Stalled: s.Stalled, Wait: math.NaN()})
+			}
+		}
 	}
 	return c, nil
 }
