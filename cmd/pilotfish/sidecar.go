@@ -156,7 +156,6 @@ func (s *sidecar) newBalancer(cfg *config.Config) (*balancer.Balancer, error) {
 		Left:     s.metrics.QueueLeft,
 		Answered: s.served.began,
 		Ask:      s.ask,
-		Moved:    s.metrics.JobMoved,
 		Joined: func(addresses []string) {
 			s.metrics.Joined(addresses)
 			s.log.Info("upstreams joined", zap.Strings("upstreams", addresses))

@@ -7,7 +7,6 @@ import (
 	"context"
 	"errors"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"example.org/pilotfish/internal/dispatch"
@@ -22,8 +21,6 @@ type Hooks struct {
 	Left   func(p selection.Priority, waited time.Duration)
 	// Answered follows each response that begins, at now.
 	Answered func(now time.Time, j *dispatch.Job, c pool.Choice)
-	// Moved follows each job that is withdrawn from its upstream to go to another.
-	Moved func()
 	// Ask is called for an upstream that should report at once.
 	Ask func(address string)
 	// Joined and Gone follow the membership.
@@ -34,8 +31,7 @@ type Hooks struct {
 // Balancer lets many goroutines share one dispatcher and its pool.
 type Balancer struct {
 	hooks Hooks
-	wake  chan struct{}                          // tells Run that jobs wait
-	retry atomic.Pointer[dispatch.RetrySettings] // the dispatcher's, for Begin
+	wake  chan struct{} // tells Run that jobs wait
 
 	mu       sync.Mutex
 	latest   time.Time // the instant of the last event
@@ -56,7 +52,6 @@ func New(d *dispatch.Dispatcher, hooks Hooks) *Balancer {
 		waiting:  make(map[*dispatch.Job]chan dispatch.Grant),
 	}
 	b.open.before, b.open.after = &b.open, &b.open
-	b.setRetry(d.Retry())
 	return b
 }
 
@@ -88,8 +83,6 @@ func (b *Balancer) reconsider(now time.Time) {
 	for _, j := range b.dispatch.Reconsider(now) {
 		if !j.Withdraw.Withdraw() {
 			b.dispatch.Stay(now, j)
-		} else if b.hooks.Moved != nil {
-			b.hooks.Moved()
 		}
 	}
 }
@@ -114,12 +107,11 @@ func (b *Balancer) serve(now time.Time) {
 	}
 }
 
-// Begin takes in a new job. It needs no mutex, because it counts nothing.
-func (b *Balancer) Begin(r dispatch.Request) *dispatch.Job { return b.retry.Load().Begin(r) }
-
-func (b *Balancer) setRetry(s dispatch.RetrySettings) {
-	b.dispatch.SetRetry(s)
-	b.retry.Store(&s)
+// Begin takes in a new job.
+func (b *Balancer) Begin(r dispatch.Request) *dispatch.Job {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.dispatch.Begin(r)
 }
 
 // Claim gets an upstream for a job's next attempt from now on, and counts the job there.
@@ -144,66 +136,58 @@ func (b *Balancer) Claim(ctx context.Context, now time.Time, j *dispatch.Job) (*
 	return l, g.Err
 }
 
-// wait waits for what the job is granted. The mutex must be held; it is released.
+// wait blocks until the job hears what it is granted, or is given up. The mutex must be held; it
+// is released.
 func (b *Balancer) wait(ctx context.Context, now time.Time, j *dispatch.Job) dispatch.Grant {
 	hear := make(chan dispatch.Grant, 1)
 	b.waiting[j] = hear
-	wait := j.GiveUpAt().Sub(now)
 	b.serve(now)
 	b.unlock()
 	select {
 	case b.wake <- struct{}{}:
 	default:
 	}
-	return b.await(ctx, j, hear, wait)
-}
-
-// await blocks until the job hears its grant, or is given up.
-func (b *Balancer) await(ctx context.Context, j *dispatch.Job, hear <-chan dispatch.Grant, wait time.Duration) (g dispatch.Grant) {
-	since := time.Now()
 	if b.hooks.Queued != nil {
 		b.hooks.Queued(j.Priority)
 	}
 	if b.hooks.Left != nil {
-		defer func() { b.hooks.Left(j.Priority, time.Since(since)) }()
+		defer func() { b.hooks.Left(j.Priority, time.Since(now)) }()
 	}
-	if !j.Deadline.IsZero() {
-		var cancel context.CancelFunc
-		ctx, cancel = context.WithDeadline(ctx, j.Deadline)
-		defer cancel()
+	until, why := j.GiveUpAt(), dispatch.ErrWaited
+	if !j.Deadline.IsZero() && j.Deadline.Before(until) {
+		until, why = j.Deadline, context.DeadlineExceeded
 	}
-	timer := time.NewTimer(wait)
+	timer := time.NewTimer(until.Sub(now))
 	defer timer.Stop()
 	select {
-	case g = <-hear:
+	case g := <-hear:
+		return g
 	case <-ctx.Done():
-		g = b.giveUp(j, hear, ctx.Err())
+		return b.giveUp(j, hear, ctx.Err())
 	case <-timer.C:
-		g = b.giveUp(j, hear, dispatch.ErrWaited)
+		return b.giveUp(j, hear, why)
 	}
-	return g
 }
 
 // giveUp takes a waiting job out. A grant that came first is kept, unless the
-// submitter is gone.
+// submitter is gone or the job's deadline has passed.
 func (b *Balancer) giveUp(j *dispatch.Job, hear <-chan dispatch.Grant, why error) dispatch.Grant {
 	now := b.lock(time.Now())
-	waitedFor := b.dispatch.Waited(now, j)
+	keep := errors.Is(why, dispatch.ErrWaited)
+	if keep {
+		why = b.dispatch.Waited(now, j)
+	}
 	waited := b.dispatch.GiveUp(j)
 	delete(b.waiting, j)
 	b.mu.Unlock()
-	if waited && errors.Is(why, dispatch.ErrWaited) {
-		return dispatch.Grant{Err: waitedFor}
-	}
-	if waited {
-		return dispatch.Grant{Err: why}
-	}
-	g := <-hear
-	if g.Err == nil && !errors.Is(why, dispatch.ErrWaited) {
+	if !waited {
+		g := <-hear
+		if g.Err != nil || keep {
+			return g
+		}
 		b.event(now, func(now time.Time) { g.Assignment.Cancel(now) })
-		return dispatch.Grant{Err: why}
 	}
-	return g
+	return dispatch.Grant{Err: why}
 }
 
 // recheck is how often waiting jobs are offered the upstreams when nothing

@@ -142,11 +142,10 @@ func TestWaitingEnds(t *testing.T) {
 // at rest nothing is in flight and nobody waits (invariants 1 to 3).
 func TestConservationUnderConcurrency(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		var moved atomic.Int64
-		b := newBalancer(t, 4, bounded(20), balancer.Hooks{Moved: func() { moved.Add(1) }}, 5)
+		b := newBalancer(t, 4, bounded(20), balancer.Hooks{}, 5)
 		ctx, cancel := context.WithCancel(t.Context())
 		go b.Run(ctx)
-		var claims, ends atomic.Int64
+		var claims, ends, moved atomic.Int64
 		var jobs sync.WaitGroup
 		for g := range uint64(50) {
 			jobs.Go(func() {
@@ -171,6 +170,7 @@ func TestConservationUnderConcurrency(t *testing.T) {
 							again = l.Failed(time.Now(), dispatch.Failure{Outcome: pool.Moved, Progress: dispatch.Begun, Repeatable: true}).Again
 							assert.True(t, again, "its place is claimed already")
 							ends.Add(1)
+							moved.Add(1)
 							continue
 						case <-time.After(time.Duration(rng.IntN(500)) * time.Millisecond):
 						}

@@ -61,7 +61,7 @@ type Settings struct {
 func (b *Balancer) SetSettings(s Settings) {
 	b.event(time.Now(), func(time.Time) {
 		b.pool.SetSettings(s.Pool)
-		b.setRetry(s.Retry)
+		b.dispatch.SetRetry(s.Retry)
 		b.dispatch.SetQueue(s.Queue)
 		b.dispatch.SetProjects(s.Projects)
 	})

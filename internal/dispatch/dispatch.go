@@ -64,9 +64,6 @@ func New(cfg Config) (*Dispatcher, error) {
 	}, nil
 }
 
-// Retry is the bounds on attempts.
-func (d *Dispatcher) Retry() RetrySettings { return d.retry }
-
 // Pool is the upstreams that the jobs go to.
 func (d *Dispatcher) Pool() *pool.Pool { return d.pool }
 

@@ -7,13 +7,12 @@ import (
 	"example.org/pilotfish/pkg/selection"
 )
 
-// attempts counts picks, cache finds, refused retries and moves, and what another policy would have done.
+// attempts counts picks, cache finds and refused retries, and what another policy would have done.
 type attempts struct {
 	picked  []prometheus.Counter // by selection.Cache
 	missed  []prometheus.Counter // by selection.Cache
 	hit     []prometheus.Counter // by selection.Cache
 	refused prometheus.Counter
-	moved   prometheus.Counter
 
 	same, other, cost, costThere prometheus.Counter // of the shadow policy
 }
@@ -29,8 +28,6 @@ func newAttempts(r registrar) *attempts {
 		"Costs of the upstreams that were taken (policy), and of those that selection.shadow would have taken: both as selection.policy weighs them.", "of")
 	caches := int(selection.Cached) + 1
 	return &attempts{
-		moved: r.counter("pilotfish_jobs_moved_total",
-			"Jobs that waited at an upstream that became suspect, and were withdrawn to go to another."),
 		picked: byLabel[selection.Cache](caches, picks.WithLabelValues),
 		missed: byLabel[selection.Cache](caches, finds.WithLabelValues, "miss"),
 		hit:    byLabel[selection.Cache](caches, finds.WithLabelValues, "hit"),
@@ -74,9 +71,6 @@ func (m *Metrics) Ended(r *record.Job) {
 		m.upstreams.attempted(&r.Attempts[i])
 	}
 }
-
-// JobMoved counts a job that was moved while it waited.
-func (a *attempts) JobMoved() { a.moved.Inc() }
 
 func boolean(b bool) float64 {
 	if b {

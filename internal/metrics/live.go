@@ -1,7 +1,6 @@
 package metrics
 
 import (
-	"sync/atomic"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -53,7 +52,7 @@ type Source func(now time.Time) Live
 // live is a collector that reads the state from a Source at each scrape, so that
 // an upstream's series end when it leaves.
 type live struct {
-	source   atomic.Pointer[Source]
+	source   Source
 	families []family
 }
 
@@ -67,14 +66,8 @@ type family struct {
 // send sends a value with the values of its labels.
 type send func(value float64, labels ...string)
 
-func newLive(r registrar) *live {
-	l := &live{families: families()}
-	r.MustRegister(l)
-	return l
-}
-
-// SetSource says where live state is read from; before, a scrape has none.
-func (l *live) SetSource(s Source) { l.source.Store(&s) }
+// SetSource says where live state is read from; before, a scrape has none. Call it once.
+func (m *Metrics) SetSource(s Source) { m.registry.MustRegister(&live{s, families()}) }
 
 // Describe implements prometheus.Collector.
 func (l *live) Describe(ch chan<- *prometheus.Desc) {
@@ -86,11 +79,7 @@ func (l *live) Describe(ch chan<- *prometheus.Desc) {
 // Collect implements prometheus.Collector. A value that Prometheus cannot show, for
 // a label that is not UTF-8, becomes an error of the scrape.
 func (l *live) Collect(ch chan<- prometheus.Metric) {
-	source := l.source.Load()
-	if source == nil {
-		return
-	}
-	now := (*source)(time.Now())
+	now := l.source(time.Now())
 	for _, f := range l.families {
 		f.read(&now, func(value float64, labels ...string) {
 			m, err := prometheus.NewConstMetric(f.desc, f.kind, value, labels...)

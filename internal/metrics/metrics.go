@@ -32,7 +32,6 @@ type Metrics struct {
 	*attempts
 	*upstreams
 	*reloads
-	*live
 
 	registry *prometheus.Registry
 }
@@ -46,13 +45,16 @@ func New(version, commit string) *Metrics {
 		jobs:     newJobs(r),
 		attempts: newAttempts(r),
 		reloads:  newReloads(r),
-		live:     newLive(r),
 		registry: registry,
 
 		upstreams: newUpstreams(r),
 	}
-	r.MustRegister(newBuildInfo(version, commit), collectors.NewGoCollector(),
-		collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
+	r.NewGaugeFunc(prometheus.GaugeOpts{
+		Name:        "pilotfish_build_info",
+		Help:        "1, labelled with the version and commit of pilotfish, and with the Go that built it.",
+		ConstLabels: prometheus.Labels{"version": version, "commit": commit, "goversion": runtime.Version()},
+	}, func() float64 { return 1 })
+	r.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	return m
 }
 
@@ -65,14 +67,6 @@ func (m *Metrics) Handler() http.Handler {
 		Timeout:             scrapeTimeout,
 		EnableOpenMetrics:   true,
 	}))
-}
-
-func newBuildInfo(version, commit string) prometheus.Collector {
-	return prometheus.NewGaugeFunc(prometheus.GaugeOpts{
-		Name:        "pilotfish_build_info",
-		Help:        "1, labelled with the version and commit of pilotfish, and with the Go that built it.",
-		ConstLabels: prometheus.Labels{"version": version, "commit": commit, "goversion": runtime.Version()},
-	}, func() float64 { return 1 })
 }
 
 // reloads is whether the configuration read last is in force.

@@ -89,7 +89,7 @@ func TestNamesAndHelpPassThePrometheusLinter(t *testing.T) {
 
 func TestHandlerServesWhatWasCounted(t *testing.T) {
 	m := newMetrics()
-	m.JobMoved()
+	m.Ended(&record.Job{RetryRefused: true})
 	server := httptest.NewServer(m.Handler())
 	defer server.Close()
 	defer http.DefaultClient.CloseIdleConnections()
@@ -100,7 +100,7 @@ func TestHandlerServesWhatWasCounted(t *testing.T) {
 		require.NoError(t, err)
 		require.NoError(t, answer.Body.Close())
 		assert.Equal(t, http.StatusOK, answer.StatusCode)
-		assert.Contains(t, string(text), "\npilotfish_jobs_moved_total 1\n", "a scrape changed it")
+		assert.Contains(t, string(text), "\npilotfish_retries_refused_total 1\n", "a scrape changed it")
 	}
 }
 

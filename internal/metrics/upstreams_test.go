@@ -84,9 +84,8 @@ func TestSeriesAreBounded(t *testing.T) {
 func TestAttempts(t *testing.T) {
 	m := newMetrics()
 	m.Joined([]string{"u:1"})
-	want := map[string]float64{`pilotfish_jobs_moved_total`: 1, `pilotfish_picks_total{cache="none"}`: 45 + 9}
+	want := map[string]float64{`pilotfish_picks_total{cache="none"}`: 45 + 9}
 	got := changes(t, m, func() {
-		m.JobMoved()
 		for o := range pool.Outcome(pool.Outcomes) {
 			attempted(m, record.Attempt{Upstream: "gone:1", Outcome: o, FirstByte: -1}) // counts as a pick alone
 			for range int(o) + 1 {

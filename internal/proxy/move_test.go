@@ -109,7 +109,6 @@ func TestAJobIsMovedFromASuspect(t *testing.T) {
 				synctest.Wait()
 				r := s.seen(1)[0]
 				require.Len(t, r.Attempts, 1+c.moved)
-				assert.Equal(t, c.moved, s.moved)
 				if c.moved > 0 {
 					assert.Equal(t, []any{sick, pool.Moved}, []any{r.Attempts[0].Upstream, r.Attempts[0].Outcome})
 					assert.Contains(t, r.Attempts[0].Err, "moved to another upstream")

@@ -60,7 +60,6 @@ type sidecar struct {
 
 	mu      sync.Mutex
 	records []*record.Job
-	moved   int // under the balancer's lock
 }
 
 // inOrder picks the first of its upstreams that is eligible.
@@ -111,7 +110,7 @@ func startSidecar(t testing.TB, s setup) *sidecar {
 	d, err := dispatch.New(dispatch.Config{Pool: p, Rand: rng, Retry: retry, Queue: s.queue, Projects: s.projects})
 	require.NoError(t, err)
 	c := &sidecar{t: t, budget: intake.NewBudget(s.budget, 16<<20)}
-	b := balancer.New(d, balancer.Hooks{Moved: func() { c.moved++ }})
+	b := balancer.New(d, balancer.Hooks{})
 	c.balancer = b
 	set := make([]pool.Upstream, len(s.upstreams))
 	for i, u := range s.upstreams {
