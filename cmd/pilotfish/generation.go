@@ -61,12 +61,13 @@ func (s *sidecar) newGeneration(cfg *config.Config, before *generation) (*genera
 	g.reports = report.New(report.Config{
 		Settings: cfg.Reports, Dial: g.dial, Rand: newRand(), Reported: reported(s.balancer.States()),
 		Report: s.balancer.Report, Listing: s.balancer.Listing, Unreported: s.balancer.ReportFailed, Checked: s.balancer.Checked,
-		Failed: func(address string, err error) {
-			s.metrics.ReportFailed(address)
-			s.journal.ReportFailed(address, false, err)
-			s.log.Debug("report", zap.String("upstream", address), zap.Error(err))
+		Failed: func(address string, never bool, err error) {
+			s.journal.ReportFailed(address, never, err)
+			if !never {
+				s.metrics.ReportFailed(address)
+				s.log.Debug("report", zap.String("upstream", address), zap.Error(err))
+			}
 		},
-		Silent: func(address string, err error) { s.journal.ReportFailed(address, true, err) },
 	})
 	return g, nil
 }

@@ -14,30 +14,19 @@ import (
 // a token whole.
 const maxToken = 64 << 10
 
-// tokenLimit feeds a decoder until one token is longer than maxToken.
-type tokenLimit struct {
-	from     io.Reader
-	dec      *jsontext.Decoder
-	fed      int64 // bytes that dec got
-	exceeded error // that, without the decoder's words around it
-}
-
-func (t *tokenLimit) Read(into []byte) (int, error) {
-	if t.fed-t.dec.InputOffset() > maxToken {
-		t.exceeded = fmt.Errorf("a value is longer than %d bytes", maxToken)
-		return 0, t.exceeded
-	}
-	n, err := t.from.Read(into)
-	t.fed += int64(n)
-	return n, err
-}
-
 // readDocument reads one JSON document to its end. Members that are not fields of into
 // are skipped.
 func readDocument(body io.Reader, into any) error {
-	source := &tokenLimit{from: body}
-	dec := jsontext.NewDecoder(source, jsontext.AllowDuplicateNames(true), jsontext.AllowInvalidUTF8(true))
-	source.dec = dec
+	var dec *jsontext.Decoder
+	fed := int64(0) // bytes that dec got before it asked for more
+	source := &guarded{from: body, check: func(read []byte) error {
+		if fed-dec.InputOffset() > maxToken {
+			return fmt.Errorf("a value is longer than %d bytes", maxToken)
+		}
+		fed += int64(len(read))
+		return nil
+	}}
+	dec = jsontext.NewDecoder(source, jsontext.AllowDuplicateNames(true), jsontext.AllowInvalidUTF8(true))
 	err := json.UnmarshalDecode(dec, into)
 	if err == nil {
 		if _, err = dec.ReadToken(); errors.Is(err, io.EOF) {
@@ -49,8 +38,8 @@ func readDocument(body io.Reader, into any) error {
 	}
 	var misfit *json.SemanticError // names types of Go
 	switch {
-	case source.exceeded != nil:
-		return source.exceeded
+	case source.broke != nil:
+		return source.broke
 	case errors.Is(err, io.EOF):
 		return errors.New("empty")
 	case errors.As(err, &misfit) && misfit.Err != nil:

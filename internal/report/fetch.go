@@ -21,18 +21,9 @@ const (
 	maxDrained     = 4 << 10 // of a refusal's body, so that its connection can be used again
 )
 
-// client gets responses of bounded size within a bounded time.
-type client struct {
-	http    *http.Client
-	timeout time.Duration
-}
-
-// newClient returns one that dials so where a URL begins with http; nil dials TCP.
-// Upstreams are reached by such URLs alone, whatever dial makes of it.
-func newClient(c *Config, dial func(ctx context.Context, network, address string) (net.Conn, error)) client {
-	if dial == nil {
-		dial = (&net.Dialer{Timeout: c.Timeout}).DialContext
-	}
+// newClient returns one that dials so where a URL begins with http. Upstreams are reached by
+// such URLs alone, whatever dial makes of it.
+func newClient(interval time.Duration, dial func(ctx context.Context, network, address string) (net.Conn, error)) *http.Client {
 	dialHost := func(ctx context.Context, network, address string) (net.Conn, error) {
 		if host, ok := strings.CutSuffix(address, socketHost+":80"); ok {
 			if socket, err := hex.DecodeString(host); err == nil {
@@ -41,22 +32,15 @@ func newClient(c *Config, dial func(ctx context.Context, network, address string
 		}
 		return dial(ctx, network, address)
 	}
-	transport := c.Transport
-	if transport == nil {
-		transport = &http.Transport{
+	return &http.Client{
+		Transport: &http.Transport{
 			DialContext:            dialHost,
 			MaxIdleConnsPerHost:    1,
-			IdleConnTimeout:        3 * c.Interval,
+			IdleConnTimeout:        3 * interval,
 			MaxResponseHeaderBytes: maxHeaderBytes,
-		}
-	}
-	return client{
-		timeout: c.Timeout,
-		http: &http.Client{
-			Transport: transport,
-			// An upstream speaks for itself alone: a redirect is a status like any other.
-			CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 		},
+		// An upstream speaks for itself alone: a redirect is a status like any other.
+		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 	}
 }
 
@@ -64,11 +48,10 @@ type request struct {
 	url, accept string
 	etag        string        // "" asks for the response even if it has not changed
 	max         int64         // bytes of the response, decompressed
-	timeout     time.Duration // of all of it; 0 is the client's
+	timeout     time.Duration // of all of it
 }
 
 type response struct {
-	asked time.Time // when the request began
 	// at is midway between the request and the response headers: the best guess
 	// of when the upstream took its figures.
 	at     time.Time
@@ -90,18 +73,17 @@ func (unanswered) Is(target error) bool { return target == pool.ErrNoResponse }
 
 func (e unanswered) Unwrap() error { return e.error }
 
-// get sends the request and calls read with a 200. Another status is a
-// statusError.
-func (c client) get(ctx context.Context, r request, read func(response) error) error {
-	timeout := cmp.Or(r.timeout, c.timeout)
-	ctx, cancel := context.WithTimeout(ctx, timeout)
+// get sends the request and calls read with a 200, which is bounded in size and time. Another
+// status is a statusError.
+func get(ctx context.Context, client *http.Client, r request, read func(response) error) error {
+	ctx, cancel := context.WithTimeout(ctx, r.timeout)
 	defer cancel()
-	err := c.exchange(ctx, r, read)
+	err := exchange(ctx, client, r, read)
 	if err == nil {
 		return nil
 	}
 	if errors.Is(ctx.Err(), context.DeadlineExceeded) {
-		return unanswered{fmt.Errorf("no complete response within %v", timeout)}
+		return unanswered{fmt.Errorf("no complete response within %v", r.timeout)}
 	}
 	var wrapped *url.Error // repeats the address
 	if errors.As(err, &wrapped) {
@@ -110,7 +92,7 @@ func (c client) get(ctx context.Context, r request, read func(response) error) e
 	return err
 }
 
-func (c client) exchange(ctx context.Context, r request, read func(response) error) error {
+func exchange(ctx context.Context, client *http.Client, r request, read func(response) error) error {
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, r.url, nil)
 	if err != nil {
 		return err
@@ -125,7 +107,7 @@ func (c client) exchange(ctx context.Context, r request, read func(response) err
 	}
 
 	asked := time.Now()
-	resp, err := c.http.Do(req)
+	resp, err := client.Do(req)
 	if err != nil {
 		return err
 	}
@@ -139,31 +121,37 @@ func (c client) exchange(ctx context.Context, r request, read func(response) err
 	if encoding := resp.Header.Get("Content-Encoding"); encoding != "" && !strings.EqualFold(encoding, "identity") {
 		return fmt.Errorf("content encoding %q was not asked for", encoding)
 	}
-	body := &bounded{from: http.MaxBytesReader(nil, resp.Body, r.max)}
-	if err := read(response{asked: asked, at: at, header: resp.Header, body: body}); err != nil {
+	left := r.max
+	body := &guarded{from: resp.Body, check: func(read []byte) error {
+		if left -= int64(len(read)); left < 0 {
+			return fmt.Errorf("longer than %d bytes", r.max)
+		}
+		return nil
+	}}
+	if err := read(response{at: at, header: resp.Header, body: body}); err != nil {
 		return cmp.Or(body.broke, err)
 	}
 	return nil
 }
 
-// bounded is a body of bounded size. It remembers why it broke, because parsers wrap an
-// error of their source in one of their own.
-type bounded struct {
+// guarded is a body of which check gets what is read, until it finds that to be too much. It
+// remembers why it broke, because parsers wrap an error of their source in one of their own.
+type guarded struct {
 	from  io.Reader
+	check func(read []byte) error
 	broke error // nil at the regular end
 }
 
-func (b *bounded) Read(into []byte) (int, error) {
-	n, err := b.from.Read(into)
-	var long *http.MaxBytesError
-	switch {
-	case err == nil, errors.Is(err, io.EOF):
-		return n, err
-	case errors.As(err, &long):
-		err = fmt.Errorf("longer than %d bytes", long.Limit)
-	case errors.Is(err, io.ErrUnexpectedEOF):
+func (g *guarded) Read(into []byte) (int, error) {
+	n, err := g.from.Read(into)
+	if tooMuch := g.check(into[:n]); tooMuch != nil {
+		n, err = 0, tooMuch
+	}
+	if errors.Is(err, io.ErrUnexpectedEOF) {
 		err = errors.New("cut short")
 	}
-	b.broke = err
+	if !errors.Is(err, io.EOF) {
+		g.broke = err
+	}
 	return n, err
 }

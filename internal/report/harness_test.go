@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"math/rand/v2"
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -32,9 +33,10 @@ func testConfig() Config {
 	return Config{
 		Settings: Default(),
 		Rand:     rand.New(rand.NewPCG(1, 2)),
+		Dial:     new(net.Dialer).DialContext,
 		Report:   func(string, pool.Report) {},
 		Listing:  func(string, time.Time, pool.CacheSet) {},
-		Failed:   func(string, error) {}, Unreported: func(string, error) {}, Checked: func(string, error) {}, Silent: func(string, error) {},
+		Failed:   func(string, bool, error) {}, Unreported: func(string, error) {}, Checked: func(string, error) {},
 	}
 }
 
@@ -193,7 +195,8 @@ func addresses(n int) []string {
 // subject is one upstream, polled by hand.
 type subject struct {
 	*upstreamPoller
-	reports []pool.Report
+	cached  pool.CacheSet
+	reports []pool.Report // with the listing that came before
 	errs    []error
 }
 
@@ -204,21 +207,24 @@ func newSubject(t *testing.T, address string, changes ...func(*Config)) *subject
 	for _, change := range changes {
 		change(&c)
 	}
-	c.Report = func(_ string, r pool.Report) { s.reports = append(s.reports, r) }
-	c.Failed = func(at string, err error) {
+	c.Listing = func(_ string, _ time.Time, cached pool.CacheSet) { s.cached = cached }
+	c.Report = func(_ string, r pool.Report) {
+		r.Cached = s.cached
+		s.reports = append(s.reports, r)
+	}
+	c.Failed = func(at string, _ bool, err error) {
 		assert.Equal(t, address, at)
 		s.errs = append(s.errs, err)
 	}
-	c.Silent = c.Failed
 	p := New(c)
-	t.Cleanup(p.client.http.CloseIdleConnections)
+	t.Cleanup(p.client.CloseIdleConnections)
 	s.upstreamPoller = p.upstream(address)
 	return s
 }
 
 // once polls, and returns the report, if there was one, and the failure.
 func (s *subject) once(t *testing.T) (*pool.Report, error) {
-	s.reports, s.errs = nil, nil
+	s.cached, s.reports, s.errs = nil, nil, nil
 	s.poll(t.Context(), false)
 	require.LessOrEqual(t, len(s.reports), 1)
 	require.LessOrEqual(t, len(s.errs), 1)
@@ -253,7 +259,6 @@ func newFleet(t *testing.T, changes ...func(*Config)) *fleet {
 		listings: map[string][]time.Time{}, failed: map[string][]string{}, silent: map[string][]string{},
 	}
 	c := testConfig()
-	c.Transport = carrier(f.roundTrip)
 	c.Report = func(address string, r pool.Report) {
 		f.locked(func() { f.reports[address] = append(f.reports[address], r) })
 	}
@@ -261,16 +266,18 @@ func newFleet(t *testing.T, changes ...func(*Config)) *fleet {
 		assert.True(t, cached.Contains(intake.Key("7")))
 		f.locked(func() { f.listings[address] = append(f.listings[address], at) })
 	}
-	c.Failed = func(address string, err error) {
-		f.locked(func() { f.failed[address] = append(f.failed[address], err.Error()) })
-	}
-	c.Silent = func(address string, err error) {
-		f.locked(func() { f.silent[address] = append(f.silent[address], err.Error()) })
+	c.Failed = func(address string, never bool, err error) {
+		errs := f.failed
+		if never {
+			errs = f.silent
+		}
+		f.locked(func() { errs[address] = append(errs[address], err.Error()) })
 	}
 	for _, change := range changes {
 		change(&c)
 	}
 	f.Source = New(c)
+	f.client.Transport, f.prometheus.Transport = carrier(f.roundTrip), carrier(f.roundTrip)
 	return f
 }
 

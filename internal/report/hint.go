@@ -47,55 +47,36 @@ func (s Settings) Hint(h http.Header, now time.Time) (hint pool.Hint, ok bool) {
 }
 
 // hintFields are the figures of a hint as they are written; -1 is not there.
-type hintFields [hintApplication + 1]float64
+type hintFields struct{ at, running, stalled, high, cached, waited, fetch, cpu, application float64 }
 
-const (
-	hintAt = iota
-	hintRunning
-	hintStalled
-	hintHigh
-	hintCached
-	hintWaited
-	hintFetch
-	hintCPU
-	hintApplication
-)
-
-// hintNames has the place of a figure by its name, and the largest value that is accepted.
-var hintNames = map[string]struct {
-	figure int
-	most   float64
-}{
-	"at":           {hintAt, math.MaxFloat64}, // in seconds since 1970 on the upstream's clock
-	"running":      {hintRunning, maxCount},
-	"stalled":      {hintStalled, maxCount},
-	"stalled_high": {hintHigh, maxCount},                      // the part of stalled that has high priority
-	"cached":       {hintCached, 1},                           // 1: the job found its project's data
-	"waited":       {hintWaited, intake.MaxTimeout.Seconds()}, // by the job, in seconds
-	"fetch":        {hintFetch, intake.MaxTimeout.Seconds()},  // of the project's data, in seconds
-
-	"cpu_utilization": {hintCPU, maxUtilization}, "application_utilization": {hintApplication, maxUtilization},
-}
-
-// set takes a figure by its name, and reports whether it makes sense. A named metric of
-// ORCA may have the name of a figure, or that of the metric in the settings without its
-// prefix. Other names are ignored.
-func (f *hintFields) set(name, text string, names *Names) bool {
-	if metric, named := strings.CutPrefix(name, "named_metrics."); named {
-		switch name = metric; metric {
-		case baseName(names.Running):
-			name = "running"
-		case baseName(names.Stalled):
-			name = "stalled"
-		}
+// field is the place of a figure by its name, and the largest value that is accepted. A named
+// metric of ORCA may have the name of a figure, or that of the metric in the settings without
+// its prefix. Other names have no place.
+func (f *hintFields) field(name string, names *Names) (place *float64, most float64) {
+	name, named := strings.CutPrefix(name, "named_metrics.")
+	switch {
+	case name == "running", named && name == baseName(names.Running):
+		return &f.running, maxCount
+	case name == "stalled", named && name == baseName(names.Stalled):
+		return &f.stalled, maxCount
 	}
-	place, known := hintNames[name]
-	if !known {
-		return true
+	switch name {
+	case "at": // in seconds since 1970 on the upstream's clock
+		return &f.at, math.MaxFloat64
+	case "stalled_high": // the part of stalled that has high priority
+		return &f.high, maxCount
+	case "cached": // 1: the job found its project's data
+		return &f.cached, 1
+	case "waited": // by the job, in seconds
+		return &f.waited, intake.MaxTimeout.Seconds()
+	case "fetch": // of the project's data, in seconds
+		return &f.fetch, intake.MaxTimeout.Seconds()
+	case "cpu_utilization":
+		return &f.cpu, maxUtilization
+	case "application_utilization":
+		return &f.application, maxUtilization
 	}
-	x, err := strconv.ParseFloat(text, 64)
-	f[place.figure] = x
-	return err == nil && x >= 0 && x <= place.most
+	return nil, 0
 }
 
 // baseName is num_requests_running for vllm:num_requests_running{model_name="llama"}.
@@ -105,7 +86,8 @@ func baseName(metric string) string {
 	return name[strings.LastIndexByte(name, ':')+1:]
 }
 
-// read reads one line. Some servers leave the name of the form out, and older Envoys write colons.
+// read reads one line, and reports whether what it reads makes sense. Some servers leave the name
+// of the form out, and older Envoys write colons.
 func (f *hintFields) read(line string, names *Names) bool {
 	line = strings.TrimSpace(line)
 	if form, rest, ok := strings.Cut(line, " "); ok && strings.EqualFold(form, "TEXT") {
@@ -116,9 +98,18 @@ func (f *hintFields) read(line string, names *Names) bool {
 		if !ok {
 			name, text, ok = strings.Cut(pair, ":")
 		}
-		if !ok || !f.set(strings.TrimSpace(name), strings.TrimSpace(text), names) {
+		if !ok {
 			return false
 		}
+		place, most := f.field(strings.TrimSpace(name), names)
+		if place == nil {
+			continue
+		}
+		x, err := strconv.ParseFloat(strings.TrimSpace(text), 64)
+		if err != nil || !(x >= 0 && x <= most) {
+			return false
+		}
+		*place = x
 	}
 	return true
 }
@@ -129,29 +120,29 @@ func (f *hintFields) read(line string, names *Names) bool {
 // The header is written just before it is read, so a time in the future, or more than a
 // minute ago, means that the two clocks differ. Then now is used, as when there is none.
 func (f *hintFields) hint(now time.Time) (hint pool.Hint, ok bool) {
-	utilization := f[hintApplication]
+	utilization := f.application
 	if utilization < 0 {
-		utilization = f[hintCPU]
+		utilization = f.cpu
 	}
 	switch {
-	case f[hintRunning] < 0 && f[hintStalled] < 0 && utilization < 0:
+	case f.running < 0 && f.stalled < 0 && utilization < 0:
 		return hint, false
-	case f[hintStalled] >= 0 && f[hintHigh] > f[hintStalled], f[hintCached] > 0 && f[hintCached] < 1:
+	case f.stalled >= 0 && f.high > f.stalled, f.cached > 0 && f.cached < 1:
 		return hint, false
 	}
 	hint = pool.Hint{
 		At:          now,
 		Utilization: utilization,
-		Cached:      f[hintCached] == 1,
-		Known:       f[hintCached] >= 0,
-		Waited:      seconds(f[hintWaited]),
-		Fetched:     seconds(f[hintFetch]),
+		Cached:      f.cached == 1,
+		Known:       f.cached >= 0,
+		Waited:      seconds(f.waited),
+		Fetched:     seconds(f.fetch),
 	}
-	hint.Running[selection.Low], hint.Stalled[selection.Low] = f[hintRunning], f[hintStalled]
-	if f[hintStalled] >= 0 && f[hintHigh] >= 0 {
-		hint.Stalled[selection.Low], hint.Stalled[selection.High] = f[hintStalled]-f[hintHigh], f[hintHigh]
+	hint.Running[selection.Low], hint.Stalled[selection.Low] = f.running, f.stalled
+	if f.stalled >= 0 && f.high >= 0 {
+		hint.Stalled[selection.Low], hint.Stalled[selection.High] = f.stalled-f.high, f.high
 	}
-	if age := float64(now.UnixNano())/1e9 - f[hintAt]; age > 0 && age <= maxHintAge.Seconds() {
+	if age := float64(now.UnixNano())/1e9 - f.at; age > 0 && age <= maxHintAge.Seconds() {
 		hint.At = now.Add(-seconds(age))
 	}
 	return hint, true

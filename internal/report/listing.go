@@ -2,12 +2,10 @@ package report
 
 import (
 	"bytes"
-	"context"
 	"encoding/hex"
 	"errors"
 	"fmt"
 	"io"
-	"net/http"
 	"net/url"
 	"strconv"
 
@@ -27,28 +25,6 @@ const (
 type listing struct {
 	cached projectSet // nil is not known
 	etag   string     // of the response that gave cached; "" is none
-}
-
-// update asks for the listing, if it has changed. An upstream that serves no
-// listing answers 404; then nothing is known to be cached, which is no failure.
-func (l *listing) update(ctx context.Context, c client, address, path string) error {
-	r := request{url: upstreamURL(address, path), accept: "application/json", etag: l.etag, max: maxCacheBytes}
-	err := c.get(ctx, r, func(resp response) error {
-		cached, err := readListing(resp.body, maxProjects, l.cached.Len())
-		if err != nil {
-			return err
-		}
-		l.cached, l.etag = cached, resp.header.Get("ETag")
-		return nil
-	})
-	switch {
-	case l.etag != "" && errors.Is(err, statusError(http.StatusNotModified)):
-		return nil
-	case errors.Is(err, statusError(http.StatusNotFound)):
-		l.cached, l.etag = nil, ""
-		return nil
-	}
-	return err
 }
 
 // socketHost ends the host of a URL that stands for a socket in the file system: connections are

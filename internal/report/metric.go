@@ -19,7 +19,6 @@ import (
 //
 //	vllm:num_requests_running{model_name="llama"} * 0.5
 type metric struct {
-	figure string // its key in the settings
 	name   string // "" is none
 	labels model.LabelSet
 	scale  float64 // of the values; of a histogram, of its sum
@@ -104,37 +103,35 @@ func (m metric) takes(sample model.Metric) bool {
 	return true
 }
 
-// metrics are the Names, read.
-type metrics struct{ stalled, running, cores, coresBusy, completed, failed, wait metric }
-
-// list is all of them.
-func (m *metrics) list() [7]metric {
-	return [...]metric{m.stalled, m.running, m.cores, m.coresBusy, m.completed, m.failed, m.wait}
-}
+// metrics are the Names, read, by figure: their keys in the settings. A histogram or a summary
+// is two, its sum and its count.
+type metrics map[string]metric
 
 // read reads the names. What is wrong with them goes to f.
-func (n *Names) read(f *settings.Faults) (m metrics) {
-	for _, figure := range []struct {
-		key, text string
-		into      *metric
-	}{
-		{"stalled", n.Stalled, &m.stalled},
-		{"running", n.Running, &m.running},
-		{"cores", n.Cores, &m.cores},
-		{"cores_busy", n.CoresBusy, &m.coresBusy},
-		{"completed", n.Completed, &m.completed},
-		{"failed", n.Failed, &m.failed},
-		{"wait", n.Wait, &m.wait},
+func (n *Names) read(f *settings.Faults) metrics {
+	all := metrics{}
+	for _, name := range []struct{ figure, text string }{
+		{"stalled", n.Stalled},
+		{"running", n.Running},
+		{"cores", n.Cores},
+		{"cores_busy", n.CoresBusy},
+		{"completed", n.Completed},
+		{"failed", n.Failed},
+		{"wait", n.Wait},
 	} {
-		parsed, err := parseMetric(figure.text)
-		if err != nil {
-			f.Add(figure.key, "%q %v", figure.text, err)
+		m, err := parseMetric(name.text)
+		switch {
+		case err != nil:
+			f.Add(name.figure, "%q %v", name.text, err)
+		case name.figure == "wait" && m.name != "":
+			all["wait_sum"] = metric{m.name + "_sum", m.labels, m.scale}
+			all["wait_count"] = metric{m.name + "_count", m.labels, 1}
+		default:
+			all[name.figure] = m
 		}
-		parsed.figure = figure.key
-		*figure.into = parsed
 	}
 	if n.Stalled == none && n.Running == none {
 		f.Add("running", "one of running and stalled must be a metric: nothing else tells the load")
 	}
-	return m
+	return all
 }

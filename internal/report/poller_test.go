@@ -220,7 +220,7 @@ func inMemory(t *testing.T, metrics, listing http.HandlerFunc, timeout time.Dura
 func TestPollOfAnAddressThatIsNone(t *testing.T) {
 	for _, address := range []string{"", "a b:1", "host:port:1"} {
 		s := newSubject(t, address, func(c *Config) {
-			c.Transport = carrier(func(*http.Request) (*http.Response, error) { return nil, errors.New("no such host") })
+			c.Dial = func(context.Context, string, string) (net.Conn, error) { return nil, errors.New("no such host") }
 		})
 		r, err := s.once(t)
 		assert.Nil(t, r)

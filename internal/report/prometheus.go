@@ -2,94 +2,192 @@ package report
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"io"
+	"maps"
+	"math"
+	"net/url"
+	"slices"
+	"strconv"
+	"strings"
 	"time"
+
+	"github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
+
+	"example.org/pilotfish/internal/pool"
+	"example.org/pilotfish/pkg/selection"
 )
 
-// maxVectorBytes bounds the response of a Prometheus server. It is enough for
-// some ten thousand upstreams.
-const maxVectorBytes = 32 << 20
+const (
+	// maxVectorBytes bounds the response of a Prometheus server. It is enough for
+	// some ten thousand upstreams.
+	maxVectorBytes = 32 << 20
+	// scrapedFigure says when a scrape was, in Unix seconds.
+	scrapedFigure = "scraped"
+)
 
-// prometheus asks a Prometheus server for the load of all upstreams at once. The upstreams
-// themselves are asked only for their cache listings.
+// pollPrometheus asks a Prometheus server for the load of all upstreams at once, and hands over
+// what is new. The upstreams themselves are asked only for their cache listings. Without
+// upstreams there is nothing to ask: the first should not wait for long.
 //
 // The server must scrape each upstream as one target whose label instance is the
 // upstream's address, and must keep the label priority. A report is as old as the scrape
 // that it comes from, so an Interval shorter than the server's scrape_interval finds
 // nothing new. When a scrape fails, the server forgets the upstream at once, and there
 // is no report.
-type prometheus struct {
-	*Source
-	url    string
-	server client
-	last   map[string]lastScrape // by address
-}
-
-// lastScrape is the newest scrape of one upstream that was reported.
-type lastScrape struct {
-	waits    total
-	at       float64 // when it was, on Prometheus's clock
-	reported bool    // there was one
-}
-
-func newPrometheus(s *Source) *prometheus {
-	p := &prometheus{Source: s, url: queryURL(s.cfg.Prometheus, s.metrics), server: newClient(&s.cfg, nil), last: map[string]lastScrape{}}
-	for _, address := range s.cfg.Reported {
-		p.last[address] = lastScrape{waits: unknown, reported: true}
-	}
-	return p
-}
-
-// poll asks for the load of all upstreams and hands over what is new. Without upstreams
-// there is nothing to ask: the first should not wait for long.
-func (p *prometheus) poll(ctx context.Context, _ bool) pace {
-	scrapes := map[string]*scrape{}
-	for _, address := range p.following() {
-		scrapes[address] = newScrape()
-	}
-	if len(scrapes) == 0 {
-		p.last = nil
+func (s *Source) pollPrometheus(ctx context.Context, _ bool) pace {
+	s.mu.Lock()
+	upstreams := maps.Clone(s.all)
+	s.mu.Unlock()
+	if len(upstreams) == 0 {
 		return soon
 	}
-	asked, failed := p.query(ctx, scrapes)
-	last := make(map[string]lastScrape, len(scrapes))
-	for address, s := range scrapes {
-		before, known := p.last[address]
-		if !known {
-			before.waits = unknown
-		}
-		last[address] = before
-		if failed != nil {
-			p.cfg.unreported(ctx, address, failed, before.reported, true)
-			continue
-		}
-		r, now, err := s.load(asked, p.metrics)
-		switch {
-		case err != nil:
-			p.cfg.unreported(ctx, address, fmt.Errorf("from Prometheus: %w", err), before.reported, false)
-		case s.at != before.at && ctx.Err() == nil:
-			last[address] = lastScrape{waits: now, at: s.at, reported: true}
-			r.Wait = now.mean(before.waits)
-			p.cfg.Report(address, r)
-		}
+	scrapes := make(map[string]*scrape, len(upstreams))
+	for address := range upstreams {
+		scrapes[address] = new(scrape)
 	}
-	p.last = last
-	return usual
-}
-
-// query fills the scrapes with the server's response, and returns when it was
-// asked for.
-func (p *prometheus) query(ctx context.Context, scrapes map[string]*scrape) (asked time.Time, err error) {
-	err = p.server.get(ctx, request{url: p.url, accept: "application/json", max: maxVectorBytes}, func(resp response) error {
-		asked = resp.asked
+	var asked time.Time
+	failed := get(ctx, s.prometheus, request{
+		url: queryURL(s.cfg.Prometheus, s.metrics), accept: "application/json", max: maxVectorBytes, timeout: s.cfg.Timeout,
+	}, func(resp response) error {
+		asked = resp.at
 		return readVector(resp.body, func(l labels, at, value float64) {
-			if s := scrapes[l.Instance]; s != nil {
-				s.add(l, at, value)
+			if one := scrapes[l.Instance]; one != nil {
+				one.add(l, at, value)
 			}
 		})
 	})
-	if err != nil {
-		err = fmt.Errorf("from Prometheus: %w", err)
+	for address, u := range upstreams {
+		one, err := scrapes[address], failed
+		var report pool.Report
+		var waits total
+		if err == nil {
+			report, waits, err = one.load(asked, s.metrics)
+		}
+		switch {
+		case err != nil:
+			u.unreported(ctx, fmt.Errorf("from Prometheus: %w", err), failed != nil)
+		case one.at() != u.scraped:
+			u.scraped = one.at()
+			u.report(ctx, report, waits)
+		}
 	}
-	return asked, err
+	return usual
+}
+
+// queryURL returns where a server answers for all metrics of all upstreams at one instant, and
+// for when each upstream was scraped. The vector itself lacks that: its samples have the time of
+// the query. The sums drop all other labels, and the label pilotfish says what the value is.
+func queryURL(server string, all metrics) string {
+	var parts []string
+	add := func(figure, format string, m metric) {
+		vector := fmt.Sprintf(format, m.matchers("__name__="+strconv.Quote(m.name)))
+		parts = append(parts, fmt.Sprintf(`label_replace(%s, "pilotfish", %q, "", "")`, vector, figure))
+	}
+	for _, figure := range slices.Sorted(maps.Keys(all)) {
+		if m := all[figure]; m.name != "" {
+			add(figure, "sum by (instance, job, priority) (%s)", m)
+		}
+	}
+	load := all["stalled"] // or running: one of them is there
+	if load.name == "" {
+		load = all["running"]
+	}
+	add(scrapedFigure, "min by (instance, job) (timestamp(%s))", load)
+	return strings.TrimSuffix(server, "/") + "/api/v1/query?" + url.Values{"query": {strings.Join(parts, " or ")}}.Encode()
+}
+
+// labels are those of a sample that are read. Others take no memory, however many there are.
+type labels struct {
+	Instance string `json:"instance"`
+	Job      string `json:"job"`
+	Priority string `json:"priority"`
+	Figure   string `json:"pilotfish"`
+}
+
+// sample is one element of the vector that a query returns: a value at an instant, in
+// Unix seconds on the server's clock. The JSON of those is [1763677245.123, "0.5"],
+// because JSON has no infinity.
+type sample struct {
+	Labels labels             `json:"metric"`
+	Point  *[2]jsontext.Value `json:"value"`
+}
+
+// readVector reads the response to an instant query to its end.
+func readVector(body io.Reader, each func(l labels, at, value float64)) error {
+	var v struct {
+		Status string `json:"status"`
+		Data   struct {
+			Type   string           `json:"resultType"`
+			Result elements[sample] `json:"result"`
+		} `json:"data"`
+	}
+	v.Data.Result.each = func(s *sample) error {
+		if s.Point == nil {
+			return errors.New("a sample has no value")
+		}
+		var at float64
+		var text string
+		if err := errors.Join(json.Unmarshal(s.Point[0], &at), json.Unmarshal(s.Point[1], &text)); err != nil {
+			return err
+		}
+		value, err := strconv.ParseFloat(text, 64)
+		if err == nil {
+			each(s.Labels, at, value)
+		}
+		*s = sample{}
+		return err
+	}
+	if err := readDocument(body, &v); err != nil {
+		return err
+	}
+	if v.Status != "success" || v.Data.Type != "vector" {
+		return fmt.Errorf("status %q and a result of type %q, not \"success\" and \"vector\"", v.Status, v.Data.Type)
+	}
+	return nil
+}
+
+// scrape is the metrics of one upstream in one response of Prometheus.
+type scrape struct {
+	job      string
+	twice    error   // set when two jobs of Prometheus scrape the upstream
+	answered float64 // when Prometheus looked it up, in Unix seconds on its clock
+	figures  figures // nil where Prometheus knows nothing
+}
+
+// add takes in a sample.
+func (s *scrape) add(l labels, at, value float64) {
+	if s.figures == nil {
+		s.job, s.answered, s.figures = l.Job, at, figures{}
+	}
+	if l.Job != s.job && s.twice == nil {
+		s.twice = fmt.Errorf("two scrape jobs have this upstream, %q and %q: only one may", s.job, l.Job)
+	}
+	s.figures.add(l.Figure, l.Priority, value)
+}
+
+// at is when the upstream was scraped, on the same clock.
+func (s *scrape) at() float64 { return s.figures[scrapedFigure][selection.Low] }
+
+// load makes a report of a scrape that Prometheus was asked for at asked. Its age is the
+// difference of two times that are Prometheus's own, so that its clock need not agree
+// with the sidecar's.
+func (s *scrape) load(asked time.Time, names metrics) (r pool.Report, wait total, err error) {
+	switch {
+	case s.figures == nil:
+		return r, wait, errors.New("no metrics of this upstream: either it is not scraped, or the label instance is not its address")
+	case s.twice != nil:
+		return r, wait, s.twice
+	}
+	if r, wait, err = loadOf(s.figures, names); err != nil {
+		return r, wait, err
+	}
+	age := s.answered - s.at()
+	if !(math.Abs(age) <= longest.Seconds()) {
+		return r, wait, fmt.Errorf("the time of its scrape is missing, or further than %v from that of the query", longest)
+	}
+	r.At = asked.Add(-max(seconds(age), 0))
+	return r, wait, nil
 }

@@ -22,7 +22,7 @@ import (
 
 // asked is a Prometheus source, polled by hand.
 type asked struct {
-	*prometheus
+	*Source
 	reports      map[string]pool.Report
 	errs, silent map[string]string
 }
@@ -32,25 +32,28 @@ func newAsked(t *testing.T, handler http.HandlerFunc, set []string, changes ...f
 	t.Cleanup(server.Close)
 	a := &asked{}
 	c := testConfig()
-	c.Prometheus, c.Timeout, c.Reported = server.URL, patience, set
+	c.Prometheus, c.CachePath, c.Timeout, c.Reported = server.URL, none, patience, set
 	c.Report = func(address string, r pool.Report) { a.reports[address] = r }
-	c.Listing = func(string, time.Time, pool.CacheSet) { t.Error("nobody asked for a listing") }
-	c.Failed = func(address string, err error) { a.errs[address] = err.Error() }
-	c.Silent = func(address string, err error) { a.silent[address] = err.Error() }
+	c.Failed = func(address string, never bool, err error) {
+		errs := a.errs
+		if never {
+			errs = a.silent
+		}
+		errs[address] = err.Error()
+	}
 	for _, change := range changes {
 		change(&c)
 	}
-	a.prometheus = newPrometheus(New(c))
-	t.Cleanup(a.client.http.CloseIdleConnections)
-	t.Cleanup(a.server.http.CloseIdleConnections)
-	a.Follow(set)
+	a.Source = New(c)
+	t.Cleanup(a.prometheus.CloseIdleConnections)
+	a.adjust(t.Context(), set)
 	return a
 }
 
 func (a *asked) once(t *testing.T) {
 	t.Helper()
 	a.reports, a.errs, a.silent = map[string]pool.Report{}, map[string]string{}, map[string]string{}
-	a.poll(t.Context(), false)
+	a.pollPrometheus(t.Context(), false)
 }
 
 // noMetrics is the failure of an upstream that Prometheus does not know.
@@ -103,7 +106,7 @@ func TestPrometheusTellsTheLoadOfAll(t *testing.T) {
 
 func TestPrometheusTellsNothingTwice(t *testing.T) {
 	answer := vectorOf(scraped("a:1", 5, nil))
-	a := newAsked(t, func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, answer) }, []string{"a:1"})
+	a := newAsked(t, func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, answer) }, []string{"a:1"}, func(c *Config) { c.Reported = nil })
 	a.once(t)
 	require.Len(t, a.reports, 1)
 	a.once(t)
@@ -120,9 +123,9 @@ func TestPrometheusTellsNothingTwice(t *testing.T) {
 	a.once(t)
 	assert.Equal(t, 3.0, a.reports["a:1"].Wait, "a query that fails leaves the report before in place")
 
-	a.Follow(nil)
+	a.adjust(t.Context(), nil)
 	a.once(t)
-	a.Follow([]string{"a:1"})
+	a.adjust(t.Context(), []string{"a:1"})
 	answer = "garbage"
 	a.once(t)
 	assert.Empty(t, a.errs)
@@ -181,7 +184,7 @@ func TestPrometheusOfOtherServers(t *testing.T) {
 	assert.Equal(t, byPriority(7, 0), a.reports["a:1"].Running)
 	assert.Equal(t, byPriority(2, 0), a.reports["a:1"].Stalled)
 	assert.InDelta(t, 4, a.reports["a:1"].CoresBusy, 0)
-	assert.Equal(t, total{5, 10}, a.last["a:1"].waits)
+	assert.Equal(t, total{5, 10}, a.all["a:1"].before)
 	assert.Contains(t, asked, `({__name__="vllm:request_queue_time_milliseconds_sum",model_name="llama"})`)
 	assert.Contains(t, asked, `timestamp({__name__="vllm:num_requests_waiting",engine="0",model_name="llama"})`)
 	assert.NotContains(t, asked, `"completed"`)
@@ -423,7 +426,7 @@ func FuzzVector(f *testing.F) {
 	f.Add([]byte(`{"status":"error","errorType":"timeout","error":"query timed out"}`))
 	names := Default().Names
 	f.Fuzz(func(t *testing.T, data []byte) {
-		s := newScrape()
+		s := new(scrape)
 		if err := readVector(strings.NewReader(string(data)), s.add); err != nil {
 			return
 		}

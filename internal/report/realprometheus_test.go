@@ -122,8 +122,7 @@ func TestRealPrometheus(t *testing.T) {
 	c.Prometheus, c.Interval, c.Timeout = url, 300*time.Millisecond, patience
 	c.Report = func(address string, r pool.Report) { tell(word{address: address, report: r}) }
 	c.Listing = func(address string, _ time.Time, cached pool.CacheSet) { tell(word{address: address, cached: cached}) }
-	c.Failed = func(address string, err error) { tell(word{address: address, err: err.Error()}) }
-	c.Silent = c.Failed
+	c.Failed = func(address string, _ bool, err error) { tell(word{address: address, err: err.Error()}) }
 	p := New(c)
 	running(t, p)
 	t.Cleanup(func() { close(ended) })
@@ -194,19 +193,18 @@ func TestRealPrometheusOfOtherServers(t *testing.T) {
 	t.Cleanup(server.Close)
 	address := server.Listener.Addr().String()
 	c := testConfig()
-	c.Prometheus, c.Timeout = startPrometheus(t, address), patience
+	c.Prometheus, c.CachePath, c.Timeout = startPrometheus(t, address), none, patience
 	c.Names = vllmNames()
 	var reports []pool.Report
 	c.Report = func(_ string, r pool.Report) { reports = append(reports, r) }
-	p := newPrometheus(New(c))
-	t.Cleanup(p.client.http.CloseIdleConnections)
-	t.Cleanup(p.server.http.CloseIdleConnections)
-	p.Follow([]string{address})
-	require.Eventually(t, func() bool { p.poll(t.Context(), false); return len(reports) > 0 }, patience, 100*time.Millisecond)
+	p := New(c)
+	t.Cleanup(p.prometheus.CloseIdleConnections)
+	p.adjust(t.Context(), []string{address})
+	require.Eventually(t, func() bool { p.pollPrometheus(t.Context(), false); return len(reports) > 0 }, patience, 100*time.Millisecond)
 	assert.Equal(t, byPriority(7, 0), reports[0].Running)
 	assert.Equal(t, byPriority(2, 0), reports[0].Stalled)
 	assert.InDelta(t, 4, reports[0].CoresBusy, 1e-9)
-	assert.Equal(t, total{5, 10}, p.last[address].waits)
+	assert.Equal(t, total{5, 10}, p.all[address].before)
 }
 
 // The tests in files with this build tag run a real Prometheus, as Debian's

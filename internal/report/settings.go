@@ -8,7 +8,7 @@ import (
 	"example.org/pilotfish/internal/settings"
 )
 
-// Bounds of every duration in Settings. A report that is an hour old helps nobody.
+// Bounds of the interval. A report that is an hour old helps nobody.
 const (
 	shortest = time.Millisecond
 	longest  = time.Hour
@@ -27,7 +27,7 @@ type Settings struct {
 	// or of the Prometheus server. Each interval is up to 20 % shorter or longer.
 	// A response may take 2 s. An upstream that has never reported is polled once a minute.
 	Interval time.Duration `yaml:"interval"`
-	// Timeout is the longest that a response may take, to its last byte.
+	// Timeout is the longest that a response may take, to its last byte. No file sets it.
 	Timeout time.Duration `yaml:"-"`
 	// MetricsPath is where an upstream serves its metrics. It may have a query.
 	MetricsPath string `yaml:"metrics_path"`
@@ -125,8 +125,9 @@ func (s Settings) Check(f *settings.Faults) {
 	if s.Instead != "" && s.Instead != none {
 		f.Add("", "%q is neither a section nor none, which asks nobody", s.Instead)
 	}
-	checkDuration(f, "interval", s.Interval)
-	checkDuration(f, "timeout", s.Timeout)
+	if s.Interval < shortest || s.Interval > longest {
+		f.Add("interval", "%v is not between %v and %v", s.Interval, shortest, longest)
+	}
 	checkPath(f, "metrics_path", s.MetricsPath)
 	if s.CachePath != none {
 		checkPath(f, "cache_path", s.CachePath)
@@ -140,12 +141,6 @@ func (s Settings) Check(f *settings.Faults) {
 	s.Names.read(f.In("names"))
 	if s.Prometheus != "" {
 		checkServer(f, s.Prometheus)
-	}
-}
-
-func checkDuration(f *settings.Faults, key string, d time.Duration) {
-	if d < shortest || d > longest {
-		f.Add(key, "%v is not between %v and %v", d, shortest, longest)
 	}
 }
 

@@ -41,7 +41,6 @@ func TestSettingsRefuseNonsense(t *testing.T) {
 	}{
 		{"interval", "0s is not between 1ms and 1h0m0s", func(s *Settings) { s.Interval = 0 }},
 		{"interval", "2h0m0s is not between 1ms and 1h0m0s", func(s *Settings) { s.Interval = 2 * time.Hour }},
-		{"timeout", "1µs is not between 1ms and 1h0m0s", func(s *Settings) { s.Timeout = time.Microsecond }},
 		{"metrics_path", `"metrics" must begin with /`, func(s *Settings) { s.MetricsPath = "metrics" }},
 		{"metrics_path", `"//elsewhere/metrics" is not a path such as /metrics`, func(s *Settings) { s.MetricsPath = "//elsewhere/metrics" }},
 		{"cache_path", `"" must begin with /`, func(s *Settings) { s.CachePath = "" }},

@@ -26,7 +26,7 @@ import (
 
 // Config is what a Source is made of. The hooks are called from several goroutines, but
 // in order for one upstream. With Prometheus one goroutine reports for all upstreams, so
-// that the hooks must not block there. All but Reported, Transport and Dial is required.
+// that the hooks must not block there. All but Reported is required.
 type Config struct {
 	Settings
 	// Rand spreads the polls over time. From now on only the source may use it.
@@ -35,52 +35,39 @@ type Config struct {
 	Reported []string
 	// Report takes every report.
 	Report func(address string, r pool.Report)
-	// Listing takes every cache listing that comes without a report; at is when
-	// it was asked for, so that it is at least that recent.
+	// Listing takes every cache listing; at is when it was asked for, so that it is at least
+	// that recent. It comes before the report of the same poll.
 	Listing func(address string, at time.Time, cached pool.CacheSet)
-	// Failed takes an error that names the upstream, for each poll that gave no report
-	// though the upstream has reported before, and for each cache listing that could not
-	// be read.
-	Failed func(address string, err error)
-	// Unreported takes the first kind of these errors if it says something about the
-	// upstream, not about Prometheus.
+	// Failed takes an error that names the upstream, for each poll that gave no report, and
+	// for each cache listing that could not be read. Where the upstream has never reported
+	// that is no failure: many servers report nothing.
+	Failed func(address string, never bool, err error)
+	// Unreported takes the first kind of these errors if the upstream has reported before and
+	// the error says something about it, not about Prometheus.
 	Unreported func(address string, why error)
 	// Checked takes each health check of an upstream; why is nil if it passed.
 	Checked func(address string, why error)
-	// Silent takes the error of each poll of an upstream that has never reported. That is
-	// no failure: many servers report nothing.
-	Silent func(address string, why error)
-	// Transport carries the requests. Nil is one that uses no proxy, keeps one
-	// connection to each upstream and takes at most 64 KiB of headers.
-	Transport http.RoundTripper
-	// Dial connects to an upstream; nil dials TCP. It does not count where there is a Transport.
+	// Dial connects to an upstream.
 	Dial func(ctx context.Context, network, address string) (net.Conn, error)
 }
 
 // Source reports for a set of upstreams, with one goroutine for each. Its methods are safe for
 // concurrent use.
 type Source struct {
-	cfg     Config
-	metrics metrics
-	client  client        // asks upstreams
-	changed chan struct{} // holds one while Run has not seen set
+	cfg                Config
+	metrics            metrics
+	client, prometheus *http.Client  // ask upstreams, and the Prometheus server
+	changed            chan []string // holds the set while Run has not seen it
 
 	mu  sync.Mutex
-	set []string
-	all map[string]follower // by address
-}
-
-// follower is the goroutine of one upstream.
-type follower struct {
-	cancel context.CancelFunc
-	done   chan struct{}
-	early  chan struct{} // holds one while the upstream is to be asked early
+	all map[string]*upstreamPoller // by address
 }
 
 // New returns a Source without upstreams. The settings must have been checked.
 func New(c Config) *Source {
 	return &Source{
-		cfg: c, metrics: c.Names.read(new(settings.Faults)), client: newClient(&c, c.Dial), changed: make(chan struct{}, 1), all: map[string]follower{},
+		cfg: c, metrics: c.Names.read(new(settings.Faults)), changed: make(chan []string, 1), all: map[string]*upstreamPoller{},
+		client: newClient(c.Interval, c.Dial), prometheus: newClient(c.Interval, new(net.Dialer).DialContext),
 	}
 }
 
@@ -89,14 +76,11 @@ func New(c Config) *Source {
 func (s *Source) Follow(addresses []string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.set = slices.Clone(addresses)
-	raise(s.changed)
-}
-
-func (s *Source) following() []string {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.set
+	select {
+	case <-s.changed: // nobody needs it any more
+	default:
+	}
+	s.changed <- slices.Clone(addresses)
 }
 
 // Ask makes the next poll of an upstream come at once. It never blocks. An upstream
@@ -104,14 +88,12 @@ func (s *Source) following() []string {
 func (s *Source) Ask(address string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.cfg.Prometheus == "" { // which knows nothing newer than its last scrape
-		raise(s.all[address].early) // a nil channel takes nothing
+	u := s.all[address]
+	if u == nil || s.cfg.Prometheus != "" { // which knows nothing newer than its last scrape
+		return
 	}
-}
-
-func raise(flag chan struct{}) {
 	select {
-	case flag <- struct{}{}:
+	case u.early <- struct{}{}:
 	default:
 	}
 }
@@ -126,19 +108,19 @@ func (s *Source) Run(ctx context.Context) {
 	var wg sync.WaitGroup
 	defer wg.Wait()
 	if s.cfg.Prometheus != "" {
-		p, rng := newPrometheus(s), s.fork()
+		rng := s.fork()
 		wg.Go(func() {
-			every(ctx, s.cfg.Interval, rng, nil, p.poll)
-			p.server.http.CloseIdleConnections()
+			every(ctx, s.cfg.Interval, rng, nil, s.pollPrometheus)
+			s.prometheus.CloseIdleConnections()
 		})
 	}
 	for {
 		select {
-		case <-s.changed:
-			s.adjust(ctx, s.following())
+		case set := <-s.changed:
+			s.adjust(ctx, set)
 		case <-ctx.Done():
 			s.adjust(ctx, nil)
-			s.client.http.CloseIdleConnections()
+			s.client.CloseIdleConnections()
 			return
 		}
 	}
@@ -157,28 +139,39 @@ func (s *Source) adjust(ctx context.Context, set []string) {
 	for _, address := range set {
 		delete(leaving, address)
 	}
-	for address, one := range leaving {
-		one.cancel()
+	for address, u := range leaving {
+		u.cancel()
 		delete(s.all, address)
 	}
 	s.mu.Unlock()
-	for _, one := range leaving {
-		<-one.done
+	for _, u := range leaving {
+		<-u.done
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, address := range set {
-		if _, ok := s.all[address]; ok {
-			continue
+		if s.all[address] == nil {
+			s.all[address] = s.start(ctx, address)
 		}
-		ctx, cancel := context.WithCancel(ctx)
-		one, rng := follower{cancel, make(chan struct{}), make(chan struct{}, 1)}, s.fork()
-		s.all[address] = one
-		go func() {
-			defer close(one.done)
-			s.upstream(address).run(ctx, rng, one.early)
-		}()
 	}
+}
+
+func (s *Source) upstream(address string) *upstreamPoller {
+	return &upstreamPoller{
+		Source: s, address: address, done: make(chan struct{}), early: make(chan struct{}, 1), before: unknown,
+		reported: s.cfg.HealthPath != "" || slices.Contains(s.cfg.Reported, address),
+	}
+}
+
+// start runs an upstream's goroutine.
+func (s *Source) start(ctx context.Context, address string) *upstreamPoller {
+	u, rng := s.upstream(address), s.fork()
+	ctx, u.cancel = context.WithCancel(ctx)
+	go func() {
+		defer close(u.done)
+		u.run(ctx, rng)
+	}()
+	return u
 }
 
 // maxReason bounds what an error repeats of a response, in bytes.
@@ -200,27 +193,3 @@ func (e *pollError) Error() string {
 }
 
 func (e *pollError) Unwrap() error { return e.err }
-
-// unlisted hands over why a cache listing could not be read, unless only because ctx ended.
-func (c *Config) unlisted(ctx context.Context, address string, err error) {
-	if ctx.Err() == nil {
-		c.Failed(address, &pollError{address, "cache listing", err})
-	}
-}
-
-// unreported hands over why a poll gave no report, unless only because ctx ended. The
-// upstream may have reported before; the fault may be another's, Prometheus's.
-func (c *Config) unreported(ctx context.Context, address string, err error, before, others bool) {
-	if ctx.Err() != nil {
-		return
-	}
-	err = &pollError{address, "metrics", err}
-	if !before {
-		c.Silent(address, err)
-		return
-	}
-	c.Failed(address, err)
-	if !others {
-		c.Unreported(address, err)
-	}
-}

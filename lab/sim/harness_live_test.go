@@ -112,11 +112,10 @@ func (c *cluster) sidecar(t *testing.T, number int, policy string) {
 
 	settings := report.Default()
 	settings.Interval = interval
-	failed := func(address string, err error) { t.Errorf("report of %s: %v", address, err) }
 	reports := report.New(report.Config{
 		Settings: settings, Rand: random(3), Report: b.Report, Listing: b.Listing, Checked: b.Checked, Unreported: b.ReportFailed,
-		Failed: failed, Silent: failed,
-		Transport: &http.Transport{DialContext: c.network.Dial},
+		Failed: func(address string, _ bool, err error) { t.Errorf("report of %s: %v", address, err) },
+		Dial:   c.network.Dial,
 	})
 	var set []pool.Upstream
 	var follow []string
