@@ -388,6 +388,7 @@ func TestAConnectionThatTakesTooLong(t *testing.T) {
 			c.meanwhile(f, open[1])
 			open[0].Unreached(second)
 			open[0].Done(second, Refused)
+			open[1].Unreached(second)
 			assert.Equal(t, c.why, f.States(second)[0].Breaker.Why)
 			assert.Equal(t, 1, f.members[open[0].Address].health.row, "it counts once")
 		})

@@ -124,6 +124,8 @@ func TestHowLongJobsTake(t *testing.T) {
 	}
 	assert.InDelta(t, 10, run(1, time.Second, nil), 2)
 	assert.Zero(t, run(2, time.Second, nil), "of other projects nothing is known")
+	run(3, 0, waited(0))
+	assert.Positive(t, run(3, time.Second, nil), "nothing takes no time")
 	assert.Zero(t, run(0, time.Second, waited(0)))
 	assert.Zero(t, run(0, time.Second, nil), "jobs without a project have nothing in common")
 }

@@ -130,9 +130,11 @@ func TestAnUpstreamThatAlwaysLooksIdle(t *testing.T) {
 		now = now.Add(5 * time.Second)
 	}
 	assert.NotEmpty(t, f.state(now, liar).Implausible, "where it owes nothing, nothing shows that it tells the truth")
-	f.Set(now, us[1:])
+	us[0].StartedAt = start
 	f.Set(now, us)
-	assert.Empty(t, f.state(now, liar).Implausible, "it joins as a new one")
+	us[0].StartedAt = now
+	f.Set(now, us)
+	assert.Empty(t, f.state(now, liar).Implausible, "it has restarted")
 }
 
 // An upstream that counts all jobs it has is believed, however long they last and
