@@ -34,26 +34,19 @@ func (r *Reader) Describe(h Head, body []byte, whole bool) (d Description, err e
 	}
 	if d.Unread == "" {
 		d.Facts, d.Reading, err = r.read(h, body, whole)
-		switch {
-		case err != nil && !isJSON && !isHeadError(err):
-			d.Unread = fmt.Sprintf("its Content-Type is %.80q, and its body no job: %v", media, err)
-		case d.Reading == Partly:
+		if d.Reading == Partly {
 			d.Unread = "its body is not kept, and the beginning lacks the project or the priority"
-			return d, err
-		default:
+		}
+		if _, ofHead := errors.AsType[headError](err); err == nil || isJSON || ofHead {
 			return d, err
 		}
+		d.Unread = fmt.Sprintf("its Content-Type is %.80q, and its body no job: %v", media, err)
 	}
 	d.Facts, d.Reading, err = r.read(h, nil, false)
 	if d.Reading == NoProject || d.Reading == Full {
 		d.Unread = "" // the body is not needed
 	}
 	return d, err
-}
-
-func isHeadError(err error) bool {
-	var head *headError
-	return errors.As(err, &head)
 }
 
 // unreadable says why the body cannot be read; "" if it may be.

@@ -28,7 +28,9 @@ func (w *walk) set(m member, part int, kind jsontext.Kind, value []byte) (wrong 
 	case priority:
 		return w.setPriority(kind, value)
 	case session:
-		return w.setSession(kind, value)
+		var text []byte
+		text, wrong = w.identifier(kind, value, maxSession, "must be a string or a number")
+		w.facts.Session = string(text)
 	case queue:
 		w.facts.Queue, wrong = seconds(kind, value)
 	case evaluate:
@@ -57,23 +59,17 @@ func (w *walk) setProject(part int, kind jsontext.Kind, value []byte) (wrong str
 		return w.setSeveral(value)
 	default:
 		text, wrong := w.name(kind, value)
-		if wrong != "" {
-			return wrong
-		}
 		w.names[part] = string(text)
+		return wrong
 	}
 	return ""
 }
 
-// setSeveral takes in the projects of an array.
-func (w *walk) setSeveral(array []byte) (wrong string) {
-	in := jsontext.NewDecoder(bytes.NewReader(array), jsontext.AllowDuplicateNames(true), jsontext.AllowInvalidUTF8(true))
-	_, err := in.ReadToken()
-	for err == nil && in.PeekKind() != ']' {
-		var value jsontext.Value
-		if value, err = in.ReadValue(); err != nil {
-			break
-		}
+// setSeveral takes in the projects of an array, which is valid.
+func (w *walk) setSeveral(array jsonText) (wrong string) {
+	for i := array.space(1); array.at(i) != ']'; {
+		end := array.value(i, 0)
+		value := jsontext.Value(array[i:end])
 		text, wrong := w.name(value.Kind(), value)
 		if wrong != "" {
 			return "has an element that " + wrong
@@ -84,8 +80,11 @@ func (w *walk) setSeveral(array []byte) (wrong string) {
 		if len(w.several) > maxSeveral {
 			return fmt.Sprintf("has more than %d elements", maxSeveral)
 		}
+		if i = array.space(end); array.at(i) == ',' {
+			i = array.space(i + 1)
+		}
 	}
-	return "" // the array was read before: it is valid
+	return ""
 }
 
 // name returns the text of a project.
@@ -101,14 +100,6 @@ func (w *walk) name(kind jsontext.Kind, value []byte) (text []byte, wrong string
 		return value[1:], "" // the same integer
 	}
 	return text, ""
-}
-
-func (w *walk) setSession(kind jsontext.Kind, value []byte) (wrong string) {
-	text, wrong := w.identifier(kind, value, maxSession, "must be a string or a number")
-	if wrong == "" {
-		w.facts.Session = string(text)
-	}
-	return wrong
 }
 
 // identifier returns the text of a string or of a number, up to limit bytes.

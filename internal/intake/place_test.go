@@ -131,11 +131,6 @@ func TestRefusedPlaces(t *testing.T) {
 		`project: 5 places are more than 4`: func(s *Settings) {
 			s.Project = Places{{Pointer: "/a"}, {Pointer: "/b"}, {Pointer: "/c"}, {Pointer: "/d"}, {Pointer: "/e"}}
 		},
-		`session: "/n/x/x/x/x/x/x/x/x/x" is one too many: all pointers together have more than 64 names`: func(s *Settings) {
-			at := func(name string) Place { return Place{Pointer: "/" + name + strings.Repeat("/x", 9)} }
-			s.Project = Places{at("a"), at("b"), at("c")}
-			s.Priority, s.Queue, s.Evaluate, s.Stream, s.Session = at("d"), at("e"), at("f"), Place{Header: "X"}, at("n")
-		},
 	} {
 		s := Default()
 		change(&s)

@@ -1,7 +1,6 @@
 package intake
 
 import (
-	"bytes"
 	"errors"
 	"fmt"
 	"io"
@@ -19,7 +18,6 @@ type Reader struct {
 	root    *node        // members of the body
 	head    []headMember // the others
 	project Places
-	walks   sync.Pool // of *walk, for their buffers
 }
 
 // NewReader returns a Reader of the members that the settings point to, or an
@@ -35,21 +33,23 @@ func NewReader(s Settings) (*Reader, error) {
 
 // read reads the facts of a request. It stops as soon as all members have been
 // found: what comes later costs nothing and is not checked. Otherwise the body
-// must be valid JSON, nested 10,000 levels at most: jsontext's bound, which costs a
+// must be valid JSON, nested 10,000 levels at most, which cost a
 // few MiB of stack. Strings may hold invalid UTF-8, because most of them are only
 // passed on. If only the beginning of the body is kept, it is not whole; a job that
 // goes on beyond that is no error, and later members count as absent.
 //
-// Errors are *bodyError or *headError. It is an error if a member, or
+// Errors are *bodyError or headError. It is an error if a member, or
 // an object on the way to one, is there twice.
 func (r *Reader) read(h Head, body []byte, whole bool) (Facts, Reading, error) {
-	w := r.begin(body, whole)
-	defer r.end(w)
+	w := walks.Get().(*walk)
+	defer w.stop()
+	w.body, w.whole, w.left = body, whole, r.root.leaves
+	w.project, w.lacking = r.project, len(r.project)
 	var err error
-	if r.root.leaves > 0 {
+	if w.left > 0 {
 		err = w.job(r.root)
 	}
-	cut := errors.Is(err, errEndOfHead) || !whole && (errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF))
+	cut := !whole && (errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF))
 	if err != nil && !cut {
 		return Facts{}, Unread, explain(body, err)
 	}
@@ -62,42 +62,16 @@ func (r *Reader) read(h Head, body []byte, whole bool) (Facts, Reading, error) {
 	return w.facts, w.reading(cut), nil
 }
 
-func (r *Reader) begin(body []byte, whole bool) *walk {
-	w, ok := r.walks.Get().(*walk)
-	if !ok {
-		w = new(walk)
-	}
-	w.start(body, whole, r.project)
-	return w
-}
+// walks are idle ones. They are not on the stack: that of a job that waits is small.
+var walks = sync.Pool{New: func() any { return new(walk) }}
 
-func (r *Reader) end(w *walk) {
-	w.stop()
-	r.walks.Put(w)
-}
-
-// errEndOfHead ends a walk over the beginning of a body, when it is used up.
-var errEndOfHead = errors.New("end of head")
-
-// tokens are the tokens and values of a body, as a jsontext.Decoder reads them.
-type tokens interface {
-	PeekKind() jsontext.Kind
-	ReadToken() (jsontext.Token, error)
-	ReadValue() (jsontext.Value, error)
-	InputOffset() int64
-}
-
-// walk is one pass over one body, or two, in step with a tree of wanted members.
+// walk is one pass over one body, in step with a tree of wanted members.
 type walk struct {
-	in      tokens // the scanner or the decoder
-	scanner scanner
-	dec     jsontext.Decoder
-	src     bytes.Buffer // over the body itself: the decoder reads it in place
-	body    []byte
-	whole   bool          // body is the whole body, not only its beginning
-	left    int           // wanted members that may still come
-	seen    uint64        // bits of the nodes that were met
-	met     [members]bool // wanted members that were met, null or not
+	body    jsonText
+	whole   bool           // body is the whole body, not only its beginning
+	left    int            // wanted members that may still come
+	seen    [maxNodes]bool // nodes that were met
+	met     [members]bool  // wanted members that were met, null or not
 	project Places
 	names   [maxPlaces]string // the project's, by its places
 	chain   []Part            // blocks of its text
@@ -107,101 +81,67 @@ type walk struct {
 	scratch []byte // for names and texts with escapes
 }
 
-// start begins a walk.
-func (w *walk) start(body []byte, whole bool, project Places) {
-	w.body, w.whole = body, whole
-	w.seen, w.met, w.facts = 0, [members]bool{}, Facts{}
-	w.project, w.lacking = project, len(project)
-	w.names, w.chain, w.several = [maxPlaces]string{}, nil, nil
-}
-
-// stop drops the body, so that an idle walk does not keep it in memory.
+// stop keeps the walk for another body, and nothing of this one.
 func (w *walk) stop() {
-	if w.in == &w.dec {
-		w.src = bytes.Buffer{}
-		w.dec.Reset(&w.src)
-	}
-	w.scanner.reset(nil)
-	w.body, w.facts = nil, Facts{}
+	*w = walk{scratch: w.scratch}
+	walks.Put(w)
 }
 
-// job reads the whole job: with the scanner, or else from the beginning with the decoder, which
-// says what is wrong. A body that is cut is for the decoder alone.
+// errSyntax: the body is not valid JSON, or is cut. findFault tells which.
+var errSyntax = errors.New("not valid JSON")
+
+// job reads the whole job.
 func (w *walk) job(root *node) error {
-	if w.whole && w.scan(root) {
-		return nil
+	if len(w.body) == 0 {
+		return io.EOF
 	}
-	return w.decode(root)
+	begin, end, err := w.body.space(0), 0, errSyntax
+	if w.body.at(begin) == '{' {
+		end, err = w.object(root, begin, 0)
+	}
+	if errors.Is(err, errSyntax) || err == nil && w.body.space(end) < len(w.body) {
+		return findFault(w.body)
+	}
+	return err
 }
 
-// scan reads the whole job with the scanner, and reports whether that worked.
-func (w *walk) scan(root *node) bool {
-	w.scanner.reset(w.body)
-	w.in, w.left = &w.scanner, root.leaves
-	if w.object(root) == nil && (w.scanner.depth > 0 || w.scanner.ended()) {
-		return true
+// object reads the object that n stands for, within so many others. It returns its end, or that of the body when no
+// wanted member is left.
+func (w *walk) object(n *node, i, depth int) (end int, err error) {
+	t, after := w.body, w.left-n.leaves
+	if i = t.space(i + 1); t.at(i) == '}' {
+		w.left = after // the object may not come again, so what it lacks will not come
+		return i + 1, nil
 	}
-	w.start(w.body, w.whole, w.project)
-	return false
-}
-
-// decode reads the whole job with the decoder. Duplicate names matter only where they are
-// wanted, and invalid UTF-8 is let through: most of a body is only passed on.
-func (w *walk) decode(root *node) error {
-	w.in = &w.dec
-	w.src = *bytes.NewBuffer(w.body)
-	w.dec.Reset(&w.src, jsontext.AllowDuplicateNames(true), jsontext.AllowInvalidUTF8(true))
-	kind, start := w.dec.PeekKind(), w.next()
-	if kind != '{' {
-		if _, err := w.dec.ReadToken(); err != nil {
-			return err
+	for {
+		name := i
+		if i = t.string(name); i > len(t) {
+			return 0, errSyntax
 		}
-		return w.fault("", start, "must be an object, not "+kindName(kind))
-	}
-	w.left = root.leaves
-	if err := w.object(root); err != nil || w.dec.StackDepth() > 0 {
-		return err // without an error it stopped within the object
-	}
-	if w.dec.PeekKind() != jsontext.KindInvalid {
-		return &bodyError{offset: w.next(), Reason: "more follows after the job's object"}
-	}
-	if _, err := w.dec.ReadToken(); !errors.Is(err, io.EOF) {
-		return err
-	}
-	return nil
-}
-
-// object reads the object that n stands for, up to its end or until no wanted
-// member is left.
-func (w *walk) object(n *node) error {
-	if _, err := w.in.ReadToken(); err != nil {
-		return err
-	}
-	after := w.left - n.leaves
-	for w.in.PeekKind() == '"' {
-		name, err := w.in.ReadValue()
-		if err != nil {
-			return err
+		c := w.child(n, t[name:i])
+		if c != nil && w.seen[c.index] {
+			return 0, fault(c.pointer, name, "is there twice")
 		}
-		start := int(w.in.InputOffset()) - len(name)
-		switch c := w.child(n, name); {
-		case c == nil:
-			_, err = w.in.ReadValue() // skipped
-		case w.seen&c.bit != 0:
-			err = w.fault(c.pointer, start, "is there twice")
+		if i = t.space(i); t.at(i) != ':' {
+			return 0, errSyntax
+		}
+		i = t.space(i + 1)
+		if c == nil {
+			i = t.value(i, depth+1) // skipped
+		} else if i, err = w.member(c, i, depth+1); err != nil || w.left == 0 {
+			return len(t), err
+		}
+		i = t.space(i)
+		switch t.at(i) {
+		case ',':
+			i = t.space(i + 1)
+		case '}':
+			w.left = after
+			return i + 1, nil
 		default:
-			w.seen |= c.bit
-			err = w.member(c)
-		}
-		if err != nil || w.left == 0 {
-			return err
+			return 0, errSyntax
 		}
 	}
-	if _, err := w.in.ReadToken(); err != nil {
-		return err
-	}
-	w.left = after // the object may not come again, so what it lacks will not come
-	return nil
 }
 
 // child returns the child of n that a quoted name stands for, or nil.
@@ -212,29 +152,29 @@ func (w *walk) child(n *node, quoted []byte) *node {
 	return nil
 }
 
-// member reads the value of c: a wanted member, or an object on the way to some.
-func (w *walk) member(c *node) error {
-	kind := w.in.PeekKind()
-	if kind == '{' && c.want == none {
-		return w.object(c)
+// member reads the value of c: a wanted member, or an object on the way to some. It returns its end.
+func (w *walk) member(c *node, i, depth int) (end int, err error) {
+	w.seen[c.index] = true
+	if w.body.at(i) == '{' && c.want == none {
+		return w.object(c, i, depth)
 	}
-	value, err := w.in.ReadValue()
-	if err != nil {
-		return err
+	if end = w.body.value(i, depth); end > len(w.body) {
+		return 0, errSyntax
 	}
-	end := int(w.in.InputOffset())
+	value := jsontext.Value(w.body[i:end])
+	kind := value.Kind()
 	if kind == '0' && !w.whole && end == len(w.body) {
-		return errEndOfHead // more digits may follow
+		return 0, io.ErrUnexpectedEOF // more digits may follow
 	}
 	w.left -= c.leaves
 	w.meet(c.want)
 	if kind == 'n' {
-		return nil
+		return end, nil
 	}
 	if wrong := w.set(c.want, c.part, kind, value); wrong != "" {
-		return w.fault(c.pointer, end-len(value), wrong)
+		return 0, fault(c.pointer, i, wrong)
 	}
-	return nil
+	return end, nil
 }
 
 // meet notes that a wanted member was met.
@@ -255,7 +195,7 @@ func (w *walk) readHead(h Head, wanted []headMember) error {
 			wrong = w.set(m.want, m.part, kind, value)
 		}
 		if wrong != "" {
-			return &headError{place: m.title(), reason: wrong}
+			return headError(m.title() + " " + wrong)
 		}
 	}
 	return nil
@@ -264,17 +204,14 @@ func (w *walk) readHead(h Head, wanted []headMember) error {
 // join puts the project together of what its places have. It passes over those that are
 // absent.
 func (w *walk) join() error {
-	name := w.names[0]
-	if len(w.project) > 1 {
-		name = strings.Join(slices.DeleteFunc(slices.Clone(w.names[:]), func(part string) bool { return part == "" }), separator)
-	}
+	name := strings.Join(slices.DeleteFunc(w.names[:], func(part string) bool { return part == "" }), separator)
 	if len(name) > MaxProject {
-		return &headError{place: "the project", reason: fmt.Sprintf("is longer than %d bytes with all its parts", MaxProject)}
+		return headError(fmt.Sprintf("the project is longer than %d bytes with all its parts", MaxProject))
 	}
 	f := &w.facts
 	switch {
 	case len(w.several) > 0 && len(w.chain) > 0:
-		return &headError{place: "the project", reason: "is both a text in blocks and several projects"}
+		return headError("the project is both a text in blocks and several projects")
 	case len(w.several) > 0:
 		f.Project, f.Data = set(name, w.several)
 	default:
@@ -297,13 +234,4 @@ func (w *walk) reading(cut bool) Reading {
 		return NoProject
 	}
 	return Full
-}
-
-// next returns the offset of the token to come.
-func (w *walk) next() int {
-	return len(w.body) - len(bytes.TrimLeft(w.body[w.in.InputOffset():], " \t\r\n:,"))
-}
-
-func (w *walk) fault(pointer string, offset int, reason string) error {
-	return &bodyError{offset: offset, Pointer: pointer, Reason: reason, valid: true}
 }

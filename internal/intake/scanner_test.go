@@ -3,33 +3,37 @@ package intake
 import (
 	"bytes"
 	"fmt"
-	"math/rand/v2"
 	"strings"
 	"testing"
 
+	"github.com/go-json-experiment/json/jsontext"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 )
 
-// requireAgreement holds the scanner against the decoder: it accepts nothing else, reads the same and
-// stops at the same byte; and it accepts all that the decoder reads to its end. It returns whether the scanner accepts the body.
-func requireAgreement(t *testing.T, r *Reader, body []byte) bool {
-	var scanned, decoded walk
-	scanned.start(body, true, r.project)
-	decoded.start(body, true, r.project)
-	ok := scanned.scan(r.root)
-	err := decoded.decode(r.root)
-	if !ok {
-		levels := bytes.Count(body, []byte("[")) + bytes.Count(body, []byte("{"))
-		require.True(t, err != nil || levels > maxOpen || decoded.dec.StackDepth() > 0, "the scanner refuses %q", body)
-		return false
+// word is how many bytes the scanner looks at together.
+const word = 8
+
+// requireValue holds the scanner against jsontext: it accepts the same values, and sees the same ends.
+func requireValue(t *testing.T, text jsonText) {
+	dec := jsontext.NewDecoder(bytes.NewReader(text), jsontext.AllowDuplicateNames(true), jsontext.AllowInvalidUTF8(true))
+	_, err := dec.ReadValue()
+	if end := text.value(text.space(0), 0); err != nil {
+		require.Equal(t, text.beyond(), end, "the scanner accepts %q", text)
+	} else {
+		require.EqualValues(t, dec.InputOffset(), end, "%q", text)
 	}
-	require.NoError(t, err, "the scanner accepts %q", body)
-	require.Equal(t, decoded.facts, scanned.facts, "%q", body)
-	require.Equal(t, decoded.met, scanned.met, "%q", body)
-	require.Equal(t, decoded.left, scanned.left, "%q", body)
-	require.Equal(t, decoded.in.InputOffset(), scanned.in.InputOffset(), "%q", body)
-	return true
+}
+
+// requireAgreement holds the scanner against jsontext, and what is read with it against the oracle. It returns
+// the class of the error.
+func requireAgreement(t *testing.T, r *Reader, body []byte) (class string) {
+	requireValue(t, body)
+	want, class := oracle(body)
+	got, _, err := r.read(Head{}, body, true)
+	require.Equal(t, class, classOf(t, err), "%q: %v", body, err)
+	require.Equal(t, want, got, "%q", body)
+	return class
 }
 
 func FuzzScanner(f *testing.F) {
@@ -37,41 +41,22 @@ func FuzzScanner(f *testing.F) {
 		f.Add([]byte(row.body), uint8(len(row.body)))
 	}
 	f.Add(jobOf(1<<10, false), uint8(0))
-	r := newReader(f, pointers{})
-	f.Fuzz(func(t *testing.T, body []byte, shift uint8) {
-		requireAgreement(t, r, append(bytes.Repeat([]byte(" "), int(shift%blockSize)), body...))
+	f.Fuzz(func(t *testing.T, text []byte, shift uint8) {
+		requireValue(t, append(bytes.Repeat([]byte(" "), int(shift%word)), text...))
 	})
 }
 
-func TestScannerAgreesWithDecoder(t *testing.T) {
-	rng := rand.New(rand.NewPCG(5, 6))
-	r := newReader(t, pointers{})
-	accepted := map[bool]int{}
-	for n := range 20_000 {
-		body := []byte(strings.Repeat(space(rng), rng.IntN(blockSize)) + randomObject(rng, 5))
-		for range rng.IntN(3) {
-			body[rng.IntN(len(body))] = byte(rng.IntN(256))
-		}
-		if n%8 == 0 {
-			body = damage(rng, body)
-		}
-		accepted[requireAgreement(t, r, body)]++
-	}
-	assert.Greater(t, accepted[true], 2000)
-	assert.Greater(t, accepted[false], 2000)
-}
-
-// What begins, ends or is wrong in a string is found wherever it is in a block.
-func TestScannerAcrossBlocks(t *testing.T) {
+// What begins, ends or is wrong in a string is found wherever it is in a word.
+func TestScannerAcrossWords(t *testing.T) {
 	r := newReader(t, pointers{})
 	for text, valid := range map[string]bool{
 		`\"`: true, `\\`: true, `\\\"`: true, `\u00fF`: true, `\ud800`: true, "é": true, "\xff": true, "\x7f": true, `{[]}:,`: true, "": true,
 		"\n": false, "\x00": false, "\x1f": false, `\x`: false, `\u00g0`: false, `\u00`: false, `\`: false, `\\\`: false, `"`: false,
 	} {
-		for at := range 2*blockSize + 1 {
-			for _, after := range []int{0, 1, blockSize} {
+		for at := range 3*word + 1 {
+			for _, after := range []int{0, 1, word} {
 				body := fmt.Sprintf(`{"x":["%s%s%s","y"],"project_id":1}`, strings.Repeat("x", at), text, strings.Repeat("x", after))
-				require.Equal(t, valid, requireAgreement(t, r, []byte(body)), "%q", body)
+				require.Equal(t, valid, requireAgreement(t, r, []byte(body)) == "", "%q", body)
 			}
 		}
 	}
@@ -90,7 +75,7 @@ func TestScannerGrammar(t *testing.T) {
 		"[\x00]": false, "[\v1]": false, "[\xa0]": false, ``: false, `,`: false, `:1`: false, `}`: false, `]`: false, `"`: false, `"a`: false,
 	} {
 		for _, body := range []string{`{"x":` + value + `}`, `{"x":` + value + `,"project_id":1}`, `{"project_id":1,"timeouts":{"x":` + value + `,"queue_seconds":1}}`} {
-			require.Equal(t, valid, requireAgreement(t, r, []byte(body)), "%q", body)
+			require.Equal(t, valid, requireAgreement(t, r, []byte(body)) == "", "%q", body)
 		}
 	}
 	for body, valid := range map[string]bool{
@@ -98,7 +83,20 @@ func TestScannerGrammar(t *testing.T) {
 		`{"a":1}}`: false, `{"timeouts":{}}`: true, `{"timeouts":{},}`: false, `{"timeouts":{} "a":1}`: false, `{{}}`: false, `{"timeouts":{`: false,
 		`{"timeouts":{"a":1,}}`: false, `{"a" "b"}`: false, `{"a":1 "b":2}`: false, `{"a",1}`: false, `{:1}`: false, `{"a"::1}`: false, `{"a":1,,"b":1}`: false,
 	} {
-		assert.Equal(t, valid, requireAgreement(t, r, []byte(body)), "%q", body)
+		assert.Equal(t, valid, requireAgreement(t, r, []byte(body)) == "", "%q", body)
+	}
+}
+
+// The bound on levels is jsontext's, wherever they are in a job.
+func TestScannerDepth(t *testing.T) {
+	r := newReader(t, pointers{})
+	for levels, valid := range map[int]bool{maxDepth - 1: true, maxDepth: false} {
+		value := strings.Repeat("[", levels) + strings.Repeat("]", levels)
+		requireValue(t, jsonText(`{"x":`+value+`}`))
+		_, _, err := r.read(Head{}, []byte(`{"x":`+value+`}`), true)
+		assert.Equal(t, valid, err == nil, "%v", err)
+		_, _, err = r.read(Head{}, []byte(`{"timeouts":{"x":`+value[1:2*levels-1]+`}}`), true)
+		assert.Equal(t, valid, err == nil, "%v", err)
 	}
 }
 

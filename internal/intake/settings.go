@@ -96,12 +96,11 @@ func (m member) String() string {
 	return [members]string{"", "project", "priority", "queue", "evaluate", "stream", "session", "bytes"}[m]
 }
 
-// Bounds of JSON Pointers in the settings: the bytes and the names of one, and the
-// names of all of them, which must be within the bits of one word.
+// Bounds of JSON Pointers in the settings: the bytes and the names of one, and the names of all of them.
 const (
 	maxPointer = 256
 	maxNames   = 10
-	maxNodes   = 64
+	maxNodes   = maxNames * (int(members-priority) + maxPlaces)
 )
 
 // members are the wanted members: the tree of those in the body, and the others.

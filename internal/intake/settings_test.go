@@ -72,18 +72,22 @@ func TestSizesAreChecked(t *testing.T) {
 	require.EqualError(t, f.All()[0], "budget: 1MiB is less than job.max_body, 64MiB: a job with a larger body than 1MiB is never retried")
 }
 
-// The longest pointers that are allowed use every bit of a walk's word at most once.
+// A walk has room for as many members as there may be, by the longest pointers.
 func TestLargestTree(t *testing.T) {
-	at := func(name string) string { return strings.Repeat("/"+name, 10) }
-	r := newReader(t, pointers{Project: at("a"), Priority: at("b"), Queue: at("c"), Evaluate: at("d"), Stream: at("e"), Session: at("f")})
+	at := func(name string) Place { return Place{Pointer: strings.Repeat("/"+name, 10)} }
+	r, err := NewReader(Settings{
+		Project: Places{at("a"), at("g"), at("h"), at("i")}, Bytes: at("j"),
+		Priority: at("b"), Queue: at("c"), Evaluate: at("d"), Stream: at("e"), Session: at("f"),
+	})
+	require.NoError(t, err)
 	var body strings.Builder
-	for i, name := range []string{"a", "b", "c", "d", "e", "f"} {
-		value := []string{"1", `"high"`, "2", "3", "4", `"s"`}[i]
+	for i, name := range []string{"a", "b", "c", "d", "e", "f", "g", "h", "i", "j"} {
+		value := []string{"1", `"high"`, "2", "3", "4", `"s"`, "7", "8", "9", "10"}[i]
 		body.WriteString([]string{"{", ","}[min(i, 1)])
 		body.WriteString(strings.Repeat(`"`+name+`":{`, 9) + `"` + name + `":` + value + strings.Repeat("}", 9))
 	}
 	body.WriteString("}")
 	facts, _, err := r.read(Head{}, []byte(body.String()), true)
 	require.NoError(t, err)
-	assert.Equal(t, `project="1" priority=high session="s" queue=2s evaluate=3s stream=4s`, describe(facts, nil))
+	assert.Equal(t, `project="1/7/8/9" priority=high session="s" bytes=10 queue=2s evaluate=3s stream=4s`, describe(facts, nil))
 }

@@ -22,39 +22,31 @@ type node struct {
 	name     string
 	pointer  string
 	want     member
-	part     int    // of the project
-	leaves   int    // wanted members at or below
-	bit      uint64 // this node among all of the tree
+	part     int // of the project
+	leaves   int // wanted members at or below
+	index    int // of this node among all of the tree
 	children []*node
 }
 
 // place puts a wanted member below the root n. What is wrong with its pointer goes
 // to f.
 func (n *node) place(f *settings.Faults, key, pointer string, m member, part int, nodes *int) {
-	if !strings.HasPrefix(pointer, "/") {
-		f.Add(key, "%q is not a JSON Pointer such as /project_id", pointer)
-		return
-	}
-	wrong := checkPointer(pointer)
-	if wrong == "" {
-		wrong = n.add(m, part, jsontext.Pointer(pointer), nodes)
+	wrong := ""
+	switch p := jsontext.Pointer(pointer); {
+	case !strings.HasPrefix(pointer, "/"):
+		wrong = "is not a JSON Pointer such as /project_id"
+	case len(pointer) > maxPointer:
+		wrong = fmt.Sprintf("is longer than %d bytes", maxPointer)
+	case strings.Count(pointer, "/") > maxNames:
+		wrong = fmt.Sprintf("has more than %d names", maxNames)
+	case !p.IsValid():
+		wrong = "must be valid UTF-8, with ~0 for a tilde and ~1 for a slash within a name"
+	default:
+		wrong = n.add(m, part, p, nodes)
 	}
 	if wrong != "" {
 		f.Add(key, "%q %s", pointer, wrong)
 	}
-}
-
-// checkPointer returns what is wrong with a pointer by itself, or "".
-func checkPointer(p string) (wrong string) {
-	switch {
-	case len(p) > maxPointer:
-		return fmt.Sprintf("is longer than %d bytes", maxPointer)
-	case strings.Count(p, "/") > maxNames:
-		return fmt.Sprintf("has more than %d names", maxNames)
-	case !jsontext.Pointer(p).IsValid():
-		return "must be valid UTF-8, with ~0 for a tilde and ~1 for a slash within a name"
-	}
-	return ""
 }
 
 // add puts m below the root n. It returns how the pointer collides with an
@@ -66,11 +58,8 @@ func (n *node) add(m member, part int, p jsontext.Pointer, nodes *int) (wrong st
 		}
 		n.leaves++
 		c := n.child([]byte(name))
-		if c == nil && *nodes == maxNodes {
-			return fmt.Sprintf("is one too many: all pointers together have more than %d names", maxNodes)
-		}
 		if c == nil {
-			c = &node{name: name, pointer: string(jsontext.Pointer(n.pointer).AppendToken(name)), bit: 1 << *nodes}
+			c = &node{name: name, pointer: string(jsontext.Pointer(n.pointer).AppendToken(name)), index: *nodes}
 			n.children = append(n.children, c)
 			*nodes++
 		}
