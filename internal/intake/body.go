@@ -1,6 +1,7 @@
 package intake
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"io"
@@ -19,11 +20,13 @@ const AtOnce = 16 << 10
 // budget is used up: those that declare much and send little must not take more.
 const firstRead = 4 << 10
 
-// patience is how many reads without a byte end a body.
-const patience = 100
-
-// ErrTooLarge is a body over the limit; a submitter is answered 413.
-var ErrTooLarge = errors.New("the body is too large")
+var (
+	// ErrTooLarge is a body over the limit; a submitter is answered 413.
+	ErrTooLarge = errors.New("the body is too large")
+	// ErrSpent: the body can no longer be sent from its beginning. It was released, or
+	// another attempt has read from it.
+	ErrSpent = errors.New("the body was sent once and is not kept")
+)
 
 // Body is the body of a job, kept so that each attempt can send it from its beginning.
 //
@@ -57,38 +60,35 @@ func ReadBody(r io.Reader, n, max int64, budget *Budget) (*Body, error) {
 		return nil, fmt.Errorf("%w: %d bytes declared, %d allowed", ErrTooLarge, n, max)
 	}
 	b := &Body{budget: budget, limit: max, length: n, rest: r}
-	for idle := 0; ; {
+	if err := b.fill(); err != nil {
+		b.Release()
+		return nil, err
+	}
+	return b, nil
+}
+
+// fill reads the body to its end, or as far as the budget allows.
+func (b *Body) fill() error {
+	for {
 		if len(b.head) == cap(b.head) {
-			switch grown, err := b.grow(); {
-			case err != nil:
-				err = fmt.Errorf("reading the body, after %d bytes: %w", len(b.head), err)
-				b.Release()
-				return nil, err
-			case !grown:
-				return b, nil // over the budget
+			if grown, err := b.grow(); !grown {
+				return err
 			}
 		}
-		m, err := r.Read(b.head[len(b.head):cap(b.head)])
+		m, err := b.rest.Read(b.head[len(b.head):cap(b.head)])
 		b.head = b.head[:len(b.head)+m]
-		if idle++; m > 0 {
-			idle = 0
-		}
+		n := int64(len(b.head))
 		switch {
-		case int64(len(b.head)) > max:
-			err = fmt.Errorf("%w: more than %d bytes", ErrTooLarge, max)
-		case errors.Is(err, io.EOF) && int64(len(b.head)) < n:
-			err = shortBody(int64(len(b.head)), n)
-		case errors.Is(err, io.EOF):
-			b.rest, b.length = nil, int64(len(b.head))
-			return b, nil
-		case err != nil:
-			err = fmt.Errorf("reading the body, after %d bytes: %w", len(b.head), err)
-		case idle == patience:
-			err = fmt.Errorf("reading the body, after %d bytes: %w", len(b.head), io.ErrNoProgress)
-		}
-		if err != nil {
-			b.Release()
-			return nil, err
+		case n > b.limit:
+			return fmt.Errorf("%w: more than %d bytes", ErrTooLarge, b.limit)
+		case err == nil:
+		case !errors.Is(err, io.EOF):
+			return fmt.Errorf("reading the body, after %d bytes: %w", n, err)
+		case n < b.length:
+			return shortBody(n, b.length)
+		default:
+			b.rest, b.length = nil, n
+			return nil
 		}
 	}
 }
@@ -114,13 +114,13 @@ func (b *Body) grow() (bool, error) {
 		next = min(next, peek)
 	}
 	next = min(next, b.limit+1)
-	if !b.budget.take(next - size) {
+	if !b.budget.take(b.budget.whole, next-size) {
 		if size >= peek {
 			return false, nil
 		}
 		next = min(next, max(2*size, firstRead))
 		if err := b.budget.Reserve(next - size); err != nil {
-			return false, err
+			return false, fmt.Errorf("reading the body, after %d bytes: %w", size, err)
 		}
 	}
 	b.move(next)
@@ -179,4 +179,43 @@ func (b *Body) Release() {
 	b.budget.Return(bytes)
 	b.budget.leave(bytes, b.room)
 	b.head, b.room = nil, nil
+}
+
+// NewReader returns a body that is not Whole from its beginning, for one attempt. The first one that is
+// read from is the last: later ones, and the others, fail with ErrSpent. So an abandoned
+// attempt that still reads takes nothing away from another.
+func (b *Body) NewReader() io.Reader {
+	return &attempt{body: b, from: io.MultiReader(bytes.NewReader(b.Bytes()), b.rest)}
+}
+
+// attempt reads a body for one attempt. It is for one goroutine.
+type attempt struct {
+	body *Body
+	from io.Reader
+	sent int64
+}
+
+func (a *attempt) Read(p []byte) (int, error) {
+	if !a.body.begin(a) {
+		return 0, ErrSpent
+	}
+	n, err := a.from.Read(p)
+	a.sent += int64(n)
+	switch {
+	case a.sent > a.body.limit:
+		return 0, fmt.Errorf("%w: more than %d bytes", ErrTooLarge, a.body.limit)
+	case errors.Is(err, io.EOF) && a.sent < a.body.length:
+		return n, shortBody(a.sent, a.body.length)
+	}
+	return n, err
+}
+
+// begin reports whether the attempt is the one that reads the body.
+func (b *Body) begin(a *attempt) bool {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.reads == nil && !b.released {
+		b.reads = a
+	}
+	return b.reads == a
 }

@@ -38,7 +38,7 @@ func (b *Budget) All() int64 { return b.all }
 // Reserve counts n bytes that a job takes besides its body, in the reserve if need
 // be, or returns ErrNoRoom. They must be given back by Return.
 func (b *Budget) Reserve(n int64) error {
-	if !b.takeUpTo(b.all, n) {
+	if !b.take(b.all, n) {
 		return ErrNoRoom
 	}
 	return nil
@@ -51,10 +51,8 @@ func (b *Budget) Return(n int64) {
 	}
 }
 
-// take counts n more bytes if they are within the budget.
-func (b *Budget) take(n int64) bool { return b.takeUpTo(b.whole, n) }
-
-func (b *Budget) takeUpTo(most, n int64) bool {
+// take counts n more bytes if that makes no more than most.
+func (b *Budget) take(most, n int64) bool {
 	for {
 		used := b.used.Load()
 		if used > most-n {

@@ -3,6 +3,7 @@ package intake
 import (
 	"net/textproto"
 	"net/url"
+	"slices"
 	"strings"
 
 	"github.com/go-json-experiment/json/jsontext"
@@ -106,27 +107,17 @@ func (p Place) check(f *settings.Faults, m member) {
 	if p.Header != "" && (!isToken(p.Header) || len(p.Header) > maxHeader || strings.EqualFold(p.Header, "Host")) {
 		f.Add("header", "%q is not the name of a header that pilotfish can read", p.Header)
 	}
-	if p.Path != "" {
-		p.checkPath(f)
+	names := strings.Split(p.Path, "/")
+	valid := names[0] == "" && slices.Contains(names, wild) && len(names) <= maxSegments+1 &&
+		!strings.ContainsAny(p.Path, "?#%")
+	if p.Path != "" && !valid {
+		f.Add("path", "%q is not a pattern such as /tenants/*/jobs with at most %d segments", p.Path, maxSegments)
 	}
 	switch {
 	case p.Blocks != 0 && m != project:
 		f.Add("blocks", "only the project can have blocks: the %v must be read whole", m)
 	case p.Blocks != 0:
 		f.Within("blocks", int(p.Blocks), 1, maxBlock)
-	}
-}
-
-func (p Place) checkPath(f *settings.Faults) {
-	names := strings.Split(p.Path, "/")
-	taken := 0
-	for _, name := range names {
-		if name == wild {
-			taken++
-		}
-	}
-	if names[0] != "" || taken == 0 || len(names) > maxSegments+1 || strings.ContainsAny(p.Path, "?#%") {
-		f.Add("path", "%q is not a pattern such as /tenants/*/jobs with at most %d segments", p.Path, maxSegments)
 	}
 }
 
