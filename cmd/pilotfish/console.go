@@ -86,7 +86,7 @@ func (s *sidecar) sinks() []func(*record.Job) {
 		s.metrics.Ended,
 		s.journal.Ended,
 		tracing.Ended,
-		func(r *record.Job) { s.jobs.Write(s.current.Load().cfg.Log, r) },
+		func(r *record.Job) { s.log.Job(s.current.Load().cfg.Log, r) },
 	}
 }
 

@@ -42,7 +42,6 @@ type sidecar struct {
 	self     []string      // addresses of its own ports
 	first    config.Config // the configuration at the start: a reload does not replace all of it
 	log      *logging.Log
-	jobs     *logging.Jobs
 	journal  *logging.Journal
 	served   *served
 	started  time.Time
@@ -115,7 +114,7 @@ func newRand() *rand.Rand { return rand.New(rand.NewPCG(rand.Uint64(), rand.Uint
 // reached, so that it never sends a job to itself.
 func newSidecar(cfg *config.Config, self []string, log *logging.Log) (*sidecar, error) {
 	s := &sidecar{
-		self: self, first: *cfg, log: log, jobs: logging.NewJobs(log), journal: logging.NewJournal(log.Logger),
+		self: self, first: *cfg, log: log, journal: logging.NewJournal(log.Logger),
 		served: newServed(log.Logger, cfg.Quality), memory: memory.New(), started: time.Now(),
 	}
 	s.metrics = metrics.New(version, cli.Commit())

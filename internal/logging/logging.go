@@ -5,11 +5,14 @@ package logging
 import (
 	"bytes"
 	"io"
+	"math"
+	"sync/atomic"
 	"time"
 
 	"go.uber.org/zap"
 	"go.uber.org/zap/zapcore"
 
+	"example.org/pilotfish/internal/record"
 	"example.org/pilotfish/internal/settings"
 )
 
@@ -51,6 +54,7 @@ type Log struct {
 	Level zap.AtomicLevel
 
 	lines *writer
+	good  atomic.Int64 // jobs that did not fail
 }
 
 // New returns a log whose lines go to w.
@@ -63,12 +67,9 @@ func New(w io.Writer, level string) (*Log, error) {
 	enc.EncodeTime = zapcore.ISO8601TimeEncoder
 	encoder := zapcore.NewJSONEncoder(enc)
 	lines := &writer{to: w, note: func(lost int) []byte {
-		line, err := encoder.EncodeEntry(zapcore.Entry{
+		line, _ := encoder.EncodeEntry(zapcore.Entry{ // of a text and a number, it does not fail
 			Level: zap.WarnLevel, Time: time.Now(), Message: "log lines are missing here: they could not be written in time",
 		}, []zap.Field{zap.Int("lines", lost)})
-		if err != nil {
-			panic("BUG: " + err.Error()) // its fields are of simple types
-		}
 		defer line.Free()
 		return bytes.Clone(line.Bytes())
 	}}
@@ -83,3 +84,33 @@ func New(w io.Writer, level string) (*Log, error) {
 
 // Lost is how many lines were lost because those before them could not be written in time.
 func (l *Log) Lost() uint64 { return l.lines.lost.Load() }
+
+// Job writes the one line of a job that has ended, if the settings choose it: a warning where it failed.
+func (l *Log) Job(set Settings, r *record.Job) {
+	if !l.chosen(set, r.Failed()) {
+		return
+	}
+	level := zap.InfoLevel
+	if r.Failed() {
+		level = zap.WarnLevel
+	}
+	if line := l.Check(level, "job"); line != nil {
+		line.Time = r.Ended()
+		line.Write(zap.Inline(r))
+	}
+}
+
+// chosen says whether a job gets its line. Of the jobs that did not fail, the share that the
+// settings name are spread evenly.
+func (l *Log) chosen(set Settings, failed bool) bool {
+	switch {
+	case set.Jobs == noJobs:
+		return false
+	case failed:
+		return true
+	case set.Jobs != allJobs:
+		return false
+	}
+	n := float64(l.good.Add(1))
+	return math.Floor(n*set.Share) > math.Floor((n-1)*set.Share)
+}

@@ -33,7 +33,6 @@ type writer struct {
 	waiting []byte        // whole lines
 	spare   []byte        // empty; the memory of lines that were written
 	missing int           // how many were lost after those that wait
-	due     *time.Timer   // begins to write lines that waited for writeDelay; nil before the first line
 	writing chan struct{} // is closed when the goroutine that writes ends; nil while there is none
 }
 
@@ -52,10 +51,8 @@ func (w *writer) Write(lines []byte) (int, error) {
 	case w.writing != nil: // the goroutine finds this line too
 	case len(w.waiting) >= writeSize:
 		w.begin()
-	case w.due == nil:
-		w.due = time.AfterFunc(writeDelay, w.flush)
 	case first:
-		w.due.Reset(writeDelay)
+		time.AfterFunc(writeDelay, w.flush)
 	}
 	return len(lines), nil
 }
@@ -75,13 +72,16 @@ func (w *writer) begin() {
 	go w.write()
 }
 
-// write writes lines until none wait.
+// write writes lines until none wait, and a note after them of those that are missing there.
 func (w *writer) write() {
-	for {
-		lines := w.take()
-		if len(lines) == 0 {
-			return
+	w.mu.Lock()
+	for len(w.waiting) > 0 {
+		lines := w.waiting
+		if w.missing > 0 {
+			lines = append(lines, w.note(w.missing)...)
 		}
+		w.waiting, w.spare, w.missing = w.spare, nil, 0
+		w.mu.Unlock()
 		for rest := lines; len(rest) > 0; {
 			n, err := w.to.Write(rest)
 			rest = rest[n:]
@@ -90,29 +90,13 @@ func (w *writer) write() {
 			}
 		}
 		w.mu.Lock()
-		if w.spare = lines[:0]; cap(lines) > 2*writeSize {
-			w.spare = nil
+		if cap(lines) <= 2*writeSize {
+			w.spare = lines[:0]
 		}
-		w.mu.Unlock()
 	}
-}
-
-// take returns the lines that wait, and a note of those that are missing after them. When
-// there are none, it ends the goroutine that writes.
-func (w *writer) take() []byte {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	if len(w.waiting) == 0 {
-		close(w.writing)
-		w.writing = nil
-		return nil
-	}
-	lines := w.waiting
-	if w.missing > 0 {
-		lines = append(lines, w.note(w.missing)...)
-	}
-	w.waiting, w.spare, w.missing = w.spare, nil, 0
-	return lines
+	close(w.writing)
+	w.writing = nil
+	w.mu.Unlock()
 }
 
 // errNotWritten: lines were not written in time.

@@ -29,10 +29,9 @@ func logged(t *testing.T, jobs ...*record.Job) string {
 	var out bytes.Buffer
 	log, err := logging.New(&out, "info")
 	require.NoError(t, err)
-	lines := logging.NewJobs(log)
 	for _, r := range jobs {
 		log.Info("the upstream works again", zap.String("upstream", "a:1"))
-		lines.Write(logging.Default(), r)
+		log.Job(logging.Default(), r)
 	}
 	require.NoError(t, log.Sync())
 	return out.String()

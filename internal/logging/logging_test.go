@@ -21,9 +21,9 @@ import (
 // ended is when a job of these tests did.
 var ended = time.Unix(1_800_000_000, 123_456_789)
 
-func write(l *Jobs, set Settings, r *record.Job) {
+func write(log *Log, set Settings, r *record.Job) {
 	r.Arrived = ended.Add(-r.Total)
-	l.Write(set, r)
+	log.Job(set, r)
 }
 
 // read is a log, and a function that returns the lines since its last call.
@@ -57,7 +57,6 @@ func TestWhichJobsAreLogged(t *testing.T) {
 		"of warn":  {"warn no_answer 1"}, // a line of a job needs the level that it has, as any other line
 	} {
 		log, lines := read(t)
-		l := NewJobs(log)
 		set := Default()
 		if set.Jobs = jobs; jobs == "of warn" {
 			set.Jobs = allJobs
@@ -65,7 +64,7 @@ func TestWhichJobsAreLogged(t *testing.T) {
 		}
 		var got []string
 		for _, r := range records {
-			write(l, set, r)
+			write(log, set, r)
 			for _, fields := range lines() {
 				got = append(got, fmt.Sprint(fields["level"], " ", fields["outcome"], " ", fields["total_seconds"]))
 			}
@@ -77,27 +76,25 @@ func TestWhichJobsAreLogged(t *testing.T) {
 // A share of the good jobs is logged, evenly; of the failed ones, all are.
 func TestAShareOfTheJobsIsLogged(t *testing.T) {
 	log, lines := read(t)
-	l := NewJobs(log)
 	set := Settings{Jobs: allJobs, Share: 0.1}
 	for i := range 1000 {
-		write(l, set, &record.Job{Outcome: intake.Answered})
+		write(log, set, &record.Job{Outcome: intake.Answered})
 		assert.Len(t, lines(), (i+1)/10-i/10)
 	}
 	for range 10 {
-		write(l, set, &record.Job{Outcome: intake.Truncated})
+		write(log, set, &record.Job{Outcome: intake.Truncated})
 	}
 	assert.Len(t, lines(), 10)
 	set.Share = 0
-	write(l, set, &record.Job{Outcome: intake.Answered})
+	write(log, set, &record.Job{Outcome: intake.Answered})
 	assert.Empty(t, lines())
 }
 
 // The line of a job has all that its record tells, and leaves out what did not happen.
 func TestTheLineOfAJob(t *testing.T) {
 	log, lines := read(t)
-	l := NewJobs(log)
 	line := func(r *record.Job) map[string]any {
-		write(l, Default(), r)
+		write(log, Default(), r)
 		return lines()[0]
 	}
 	usual := line(&record.Job{ID: "1", Status: 200, Completeness: intake.Complete})
