@@ -100,29 +100,24 @@ func (b *Book) Begin(r dispatch.Request) {
 func (b *Book) Claim(ctx context.Context) (now time.Time, err error) {
 	started := time.Now()
 	lease, err := b.cfg.Claimer.Claim(ctx, started, b.Job)
-	if err == nil {
-		return b.claimed(started, lease), nil
+	if err != nil {
+		b.Record.Queued += time.Since(started)
+		switch {
+		case ctx.Err() != nil:
+			err = record.Gone(ctx)
+		case errors.Is(err, context.DeadlineExceeded):
+			err = record.ErrDeadline
+		}
+		return started, err
 	}
-	b.Record.Queued += time.Since(started)
-	switch {
-	case ctx.Err() != nil:
-		return started, record.Gone(ctx)
-	case errors.Is(err, context.DeadlineExceeded):
-		return started, record.ErrDeadline
-	}
-	return started, err
-}
-
-// claimed begins an attempt. That of a job that is moved begins now, although its place was
-// claimed before.
-func (b *Book) claimed(now time.Time, lease *balancer.Lease) time.Time {
+	now = started // of a job that is moved, too: its place was claimed before
 	if lease.Claimed.After(now) {
-		b.Record.Queued += lease.Claimed.Sub(now)
 		now = lease.Claimed
+		b.Record.Queued += now.Sub(started)
 	}
 	b.Lease = lease
 	b.Record.Begin(now, lease.Choice)
-	return now
+	return now, nil
 }
 
 // Move takes the lease to another upstream, as the attempt before has failed.

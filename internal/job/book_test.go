@@ -48,13 +48,13 @@ func newDesk(t *testing.T, n int) *desk {
 	require.NoError(t, err)
 	x := &desk{balancer: balancer.New(d, balancer.Hooks{})}
 	x.Config = Config{
-		Reader: reader, Budget: intake.NewBudget(1<<20, 16<<20), Claimer: x.balancer,
+		Reader: reader, Budget: intake.NewBudget(1<<20, 16<<20), MaxBody: 1 << 20, Claimer: x.balancer,
 		Hint: func(h http.Header, now time.Time) (pool.Hint, bool) {
 			return pool.Hint{At: now, Waited: -1}, h.Get("Load") != ""
 		},
 		Sinks: []func(*record.Job){func(r *record.Job) { x.records = append(x.records, r) }},
 	}
-	require.NoError(t, x.Complete())
+	require.NoError(t, x.Check())
 	var set []pool.Upstream
 	for i := range n {
 		set = append(set, pool.Upstream{Address: fmt.Sprintf("10.0.0.%d:9000", i)})
@@ -232,9 +232,8 @@ func TestHeaders(t *testing.T) {
 }
 
 func TestConfig(t *testing.T) {
-	assert.ErrorContains(t, (&Config{}).Complete(), "required")
+	assert.ErrorContains(t, (&Config{}).Check(), "required")
 	x := newDesk(t, 1)
-	assert.EqualValues(t, 64<<20, x.MaxBody)
-	x.MaxBody = -1
-	assert.ErrorContains(t, x.Complete(), "MaxBody")
+	x.MaxBody = 0
+	assert.ErrorContains(t, x.Check(), "MaxBody")
 }

@@ -12,13 +12,13 @@ import (
 )
 
 // Config is what the books of all jobs share, whoever carries their bytes. Reader, Budget,
-// Claimer and Hint are required.
+// MaxBody, Claimer and Hint are required.
 type Config struct {
 	// Reader reads the facts out of a job's body; Budget bounds the bytes of
 	// all bodies kept at one time.
 	Reader *intake.Reader
 	Budget *intake.Budget
-	// MaxBody bounds a body, in bytes; default that of intake.
+	// MaxBody bounds a body, in bytes.
 	MaxBody int64
 	// Claimer finds an upstream for each attempt.
 	Claimer *balancer.Balancer
@@ -36,16 +36,10 @@ type Config struct {
 	ExplainHeaders bool
 }
 
-// Complete gives what is not set its default, and reports what is missing.
-func (c *Config) Complete() error {
-	if c.Reader == nil || c.Budget == nil || c.Claimer == nil || c.Hint == nil {
-		return errors.New("a Reader, a Budget, a Claimer and a Hint are required")
-	}
-	if c.MaxBody < 0 {
-		return errors.New("a negative MaxBody")
-	}
-	if c.MaxBody == 0 {
-		c.MaxBody = int64(intake.Default().MaxBody)
+// Check reports what is missing.
+func (c *Config) Check() error {
+	if c.Reader == nil || c.Budget == nil || c.MaxBody <= 0 || c.Claimer == nil || c.Hint == nil {
+		return errors.New("a Reader, a Budget, a positive MaxBody, a Claimer and a Hint are required")
 	}
 	return nil
 }

@@ -25,7 +25,7 @@ type Filter struct {
 
 // New returns a Filter, or says what its Config lacks.
 func New(cfg job.Config) (*Filter, error) {
-	if err := cfg.Complete(); err != nil {
+	if err := cfg.Check(); err != nil {
 		return nil, fmt.Errorf("mesh: %w", err)
 	}
 	return &Filter{cfg: cfg, messageTime: messageTime}, nil

@@ -66,7 +66,7 @@ func (c *Config) validate() error {
 	if c.Dial == nil {
 		c.Dial = DialUpstream
 	}
-	if err := c.Complete(); err != nil {
+	if err := c.Check(); err != nil {
 		return fmt.Errorf("proxy: %w", err)
 	}
 	if c.Idle <= 0 {

@@ -126,7 +126,7 @@ func startSidecar(t testing.TB, s setup) *sidecar {
 	if s.Hint == nil {
 		s.Hint = report.Default().Hint
 	}
-	s.Claimer = b
+	s.Claimer, s.MaxBody = b, cmp.Or(s.MaxBody, int64(intake.Default().MaxBody))
 	s.Sinks = []func(*record.Job){func(r *record.Job) {
 		c.mu.Lock()
 		defer c.mu.Unlock()

@@ -1,6 +1,7 @@
 package tracing
 
 import (
+	"cmp"
 	"context"
 	"time"
 
@@ -44,23 +45,17 @@ func attempt(ctx context.Context, tracer trace.Tracer, arrived time.Time, a *rec
 // short is a text in as many bytes as the description of a status may have.
 func short(text string) string { return text[:min(len(text), maxValue)] }
 
-// attributes are the members of a line of the log. Those that OpenTelemetry names have its
-// names, all others the prefix of pilotfish.
+// standard are the names that OpenTelemetry has for members of a line of the log.
+var standard = map[string]string{
+	"status": "http.response.status_code", "method": "http.request.method", "path": "url.path", "upstream": "server.address",
+}
+
+// attributes are the members of a line of the log. Those without a standard name have the prefix of pilotfish.
 func attributes(fields func(zapcore.ObjectEncoder)) (all []attribute.KeyValue) {
 	e := zapcore.NewMapObjectEncoder()
 	fields(e)
 	for key, value := range e.Fields {
-		name := "pilotfish." + key
-		switch key {
-		case "status":
-			name = "http.response.status_code"
-		case "method":
-			name = "http.request.method"
-		case "path":
-			name = "url.path"
-		case "upstream":
-			name = "server.address"
-		}
+		name := cmp.Or(standard[key], "pilotfish."+key)
 		switch v := value.(type) {
 		case string:
 			if v != "" {

@@ -103,8 +103,10 @@ func (c *cluster) sidecar(t *testing.T, number int, policy string) {
 	reader, err := intake.NewReader(intake.Default())
 	require.NoError(t, err)
 	handler, err := proxy.New(proxy.Config{
-		Config: job.Config{Reader: reader, Budget: intake.NewBudget(256<<20, 16<<20), Claimer: b, Hint: report.Default().Hint, ExplainHeaders: true},
-		Dial:   c.network.Dial, Idle: proxy.Default().Idle,
+		Config: job.Config{
+			Reader: reader, Budget: intake.NewBudget(256<<20, 16<<20), MaxBody: 1 << 20, Claimer: b, Hint: report.Default().Hint, ExplainHeaders: true,
+		},
+		Dial: c.network.Dial, Idle: proxy.Default().Idle,
 	})
 	require.NoError(t, err)
 	server, err := proxy.NewServer(handler, proxy.ServerConfig{Conns: 1000, ErrorLog: c.quiet})
