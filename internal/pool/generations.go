@@ -33,16 +33,3 @@ func (g *generations[V]) put(key uint64, v V) {
 	}
 	g.young[key] = v
 }
-
-func (g *generations[V]) drop(key uint64) {
-	delete(g.young, key)
-	delete(g.old, key)
-}
-
-// dropFunc takes out all keys for which drop returns true.
-func (g *generations[V]) dropFunc(drop func(key uint64, v V) bool) {
-	maps.DeleteFunc(g.young, drop)
-	maps.DeleteFunc(g.old, drop)
-}
-
-func (g *generations[V]) len() int { return len(g.young) + len(g.old) }

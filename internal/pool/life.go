@@ -6,9 +6,6 @@ import (
 	"example.org/pilotfish/internal/intake"
 )
 
-// maxParts bounds the parts that are assumed at an upstream: about 4.5 MiB. The latest half is never forgotten.
-const maxParts = 1 << 17
-
 // life is how long after its last use an upstream keeps a part of a text: 0 is for ever. A cache that
 // forgets what was used least lately keeps all about equally long (Che's approximation). Nobody tells how
 // long; jobs tell how much of their texts they found.
@@ -17,11 +14,6 @@ type life time.Duration
 // lifeStep is by which factor a job changes it.
 const lifeStep = 1.1
 
-// since is how long after an instant in milliseconds another one is.
-func since(now time.Time, earlier int64) time.Duration {
-	return time.Duration(now.UnixMilli()-earlier) * time.Millisecond
-}
-
 // keeps reports whether m still has a part that was used so long ago.
 func (m *member) keeps(age time.Duration) bool { return m.life == 0 || age <= time.Duration(m.life) }
 
@@ -29,12 +21,12 @@ func (m *member) keeps(age time.Duration) bool { return m.life == 0 || age <= ti
 // had the next one, too, so long ago that it is taken to be gone.
 func (m *member) ages(parts []intake.Part, first int, now time.Time) (kept time.Duration, lost bool) {
 	if first > 0 {
-		if used, ok := m.assumed.get(parts[first-1].Key); ok {
-			kept = since(now, used)
+		if place, ok := m.assumed.find(parts[first-1].Key); ok {
+			kept = since(now, m.assumed.marks[place])
 		}
 	}
 	if first < len(parts) {
-		_, lost = m.assumed.get(parts[first].Key)
+		_, lost = m.assumed.find(parts[first].Key)
 	}
 	return kept, lost
 }

@@ -43,9 +43,9 @@ type member struct {
 	listed time.Time
 	// tooLong is why the last listing cannot be true beside those of the others; "" is nothing.
 	tooLong string
-	// assumed are the parts sent here that no listing names yet, by the millisecond of the claim. Where no
+	// assumed are the parts sent here that no listing names yet, by the time of the claim. Where no
 	// listing ever confirms or refutes them, the earliest are forgotten.
-	assumed *generations[int64]
+	assumed table
 	life    life
 
 	rate     rate
@@ -71,7 +71,7 @@ func (m *member) forget(cfg *Config) {
 	m.suspicion, m.health.others = suspicion{}, others{}
 	m.polled, m.reportedCores, m.absurd = time.Time{}, 0, ""
 	m.cached, m.listed, m.tooLong = nil, time.Time{}, ""
-	m.assumed, m.life = newGenerations[int64](maxParts), 0
+	m.assumed, m.life = table{}, 0
 	m.detector, m.level = cfg.Detector(), 1
 	m.rate, m.latency, m.slowness = rate{}, peakEWMA{}, slowness{}
 	m.drained = false
@@ -107,7 +107,7 @@ func (m *member) has(part uint64, listed bool, now time.Time) selection.Cache {
 	if listed && m.cached.Contains(part) {
 		return selection.Cached
 	}
-	if used, ok := m.assumed.get(part); ok && m.keeps(since(now, used)) {
+	if place, ok := m.assumed.find(part); ok && m.keeps(since(now, m.assumed.marks[place])) {
 		return selection.AssumedCached
 	}
 	return selection.NotCached

@@ -11,7 +11,7 @@ import (
 // need is the data that a job needs, in parts: those of a chain, of which an upstream can use what it
 // holds from the beginning on, or those of a set. A single project is a chain of one part.
 //
-// What an upstream holds is known by part. From that comes the share of the job's bytes that is there
+// What an upstream holds is a table of parts. From it comes the share of the job's bytes that is there
 // (View.Warm), of a set whose sizes are not known that of its parts; the rest must be fetched.
 //
 // One part places the job: its hash is the project that policies see, its place in the
@@ -152,7 +152,7 @@ func (m *member) take(parts []intake.Part, now time.Time, cfg *Config) {
 	for i := range parts {
 		key := parts[i].Key
 		if here := m.has(key, listed, now); here == selection.NotCached || here == selection.AssumedCached && m.cached == nil {
-			m.assumed.put(key, now.UnixMilli())
+			m.assumed.put(key, mark(now))
 		}
 	}
 }

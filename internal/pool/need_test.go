@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"runtime"
+	"slices"
 	"testing"
 	"time"
 
@@ -142,36 +143,62 @@ func TestSets(t *testing.T) {
 	assert.Equal(t, selection.NotCached, f.cache(f.members[us[0].Address], 8, start))
 }
 
-// What is known by key is that of a map, but for keys that were not touched lately.
-func TestGenerations(t *testing.T) {
-	const limit, keys = 1000, 3000
+// The table is a map that forgets the earliest of eight where it is full.
+func TestTable(t *testing.T) {
 	rng := rand.New(rand.NewPCG(5, 6))
-	g, put := newGenerations[int](limit), map[uint64]int{}
-	for step := range 50_000 {
-		if key := rng.Uint64N(keys); rng.IntN(3) == 0 {
-			g.drop(key)
-			delete(put, key)
+	var x table
+	want := map[uint64]uint32{}
+	for step := range uint32(50_000) {
+		key := 1 + rng.Uint64N(3000)
+		if rng.IntN(3) == 0 {
+			x.drop(key)
+			delete(want, key)
 		} else {
-			g.put(key, step)
-			put[key] = step
+			x.put(key, step)
+			want[key] = step
 		}
-		probe := rng.Uint64N(keys)
-		got, ok := g.get(probe)
-		was, there := put[probe]
-		require.True(t, !ok || there && got == was)
-		require.True(t, ok || !there || step-was >= limit/2, "put %d steps ago", step-was)
-		require.LessOrEqual(t, g.len(), limit)
-	}
-	before := g.len()
-	g.dropFunc(func(key uint64, _ int) bool { return key%2 == 0 })
-	for key := range uint64(keys) {
-		if _, ok := g.get(key); ok {
-			require.Equal(t, uint64(1), key%2)
-			before--
+		place, ok := x.find(key)
+		_, there := want[key]
+		require.Equal(t, there, ok)
+		if ok {
+			require.Equal(t, want[key], x.marks[place])
 		}
 	}
-	require.Greater(t, before, limit/4, "those that were dropped")
-	require.Positive(t, g.len())
+	require.Equal(t, len(want), x.n)
+	for key := range want {
+		_, ok := x.find(key)
+		require.True(t, ok, key)
+	}
+	x.dropFunc(func(key uint64, mark uint32) bool { return key%2 == 0 || mark != want[key] })
+	for key := range want {
+		_, ok := x.find(key)
+		require.Equal(t, key%2 == 1, ok)
+	}
+}
+
+// At its full size it keeps nearly all of 100,000 keys that are in use, and its memory is bounded.
+func TestTableIsBounded(t *testing.T) {
+	rng := rand.New(rand.NewPCG(7, 8))
+	var x table
+	keys := make([]uint64, 100_000)
+	for i := range keys {
+		keys[i] = rng.Uint64()
+		x.put(keys[i], uint32(i))
+	}
+	found := 0
+	for _, key := range keys {
+		if _, ok := x.find(key); ok {
+			found++
+		}
+	}
+	assert.Greater(t, found, 94_000)
+	for i := range uint32(1_000_000) {
+		x.put(rng.Uint64(), 100_000+i)
+	}
+	assert.Len(t, x.keys, mostPlaces)
+	assert.Len(t, x.marks, mostPlaces)
+	assert.LessOrEqual(t, x.n, mostPlaces)
+	assert.False(t, slices.ContainsFunc(keys[:100], func(key uint64) bool { _, ok := x.find(key); return ok }), "the earliest are forgotten")
 }
 
 // BenchmarkParts is a claim and its end, of a job with one key and of one with a text of 24 blocks, half of which are
@@ -210,24 +237,23 @@ func BenchmarkParts(b *testing.B) {
 	}
 }
 
-// BenchmarkAssumed is the memory of 64 upstreams with 100,000 parts each.
-func BenchmarkAssumed(b *testing.B) {
+// BenchmarkTables is the memory of 64 upstreams with 100,000 parts each.
+func BenchmarkTables(b *testing.B) {
 	const upstreams, parts = 64, 100_000
 	rng := rand.New(rand.NewPCG(9, 10))
 	var before, after runtime.MemStats
 	for b.Loop() {
 		runtime.GC()
 		runtime.ReadMemStats(&before)
-		var assumed [upstreams]*generations[int64]
-		for i := range assumed {
-			assumed[i] = newGenerations[int64](maxParts)
+		tables := make([]table, upstreams)
+		for i := range tables {
 			for range parts {
-				assumed[i].put(rng.Uint64(), 1)
+				tables[i].put(rng.Uint64(), 1)
 			}
 		}
 		runtime.GC()
 		runtime.ReadMemStats(&after)
-		runtime.KeepAlive(assumed)
+		runtime.KeepAlive(tables)
 	}
 	b.ReportMetric(float64(after.HeapAlloc-before.HeapAlloc)/(1<<20), "MiB")
 	b.ReportMetric(float64(after.HeapAlloc-before.HeapAlloc)/upstreams/parts, "B/part")

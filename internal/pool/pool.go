@@ -14,7 +14,7 @@
 //   - suspicion is the evidence that an upstream takes jobs and answers none.
 //   - load is how many jobs are there: the last report, and this sidecar's own jobs since.
 //   - member is one upstream with all of these; projectState is one project.
-//   - need is the data of one job in parts; life is how long an upstream keeps them.
+//   - need is the data of one job in parts; table is the parts that an upstream holds, and life how long.
 //   - Reason is the one ordered list of what keeps an upstream from a job. eligible looks at
 //     the upstreams once and takes those with the least reason; States, AllTried and Explain
 //     read the same Reason.

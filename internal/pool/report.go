@@ -125,7 +125,7 @@ func (p *Pool) list(m *member, at time.Time, cached CacheSet) {
 		return
 	}
 	m.cached, m.listed, m.tooLong = cached, at, ""
-	m.assumed.dropFunc(func(part uint64, claimed int64) bool {
+	m.assumed.dropFunc(func(part uint64, claimed uint32) bool {
 		return cached.Contains(part) || since(at, claimed) > seconds(2*p.fetches.expected(p.projects.find(part).size()))
 	})
 }
