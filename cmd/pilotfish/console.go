@@ -2,17 +2,20 @@ package main
 
 import (
 	"errors"
-	"fmt"
 	"os"
 	"runtime"
 	"slices"
+	"sync"
 	"time"
 
 	"go.uber.org/zap"
+	"go.uber.org/zap/zapcore"
 
 	"example.org/pilotfish/internal/admin"
 	"example.org/pilotfish/internal/cli"
 	"example.org/pilotfish/internal/discovery"
+	"example.org/pilotfish/internal/dispatch"
+	"example.org/pilotfish/internal/intake"
 	"example.org/pilotfish/internal/metrics"
 	"example.org/pilotfish/internal/pool"
 	"example.org/pilotfish/internal/quality"
@@ -20,19 +23,79 @@ import (
 	"example.org/pilotfish/internal/tracing"
 )
 
+const (
+	shownFailures = 50
+	shownProjects = 20
+	shownOpen     = 20
+)
+
+// served is what is known of how jobs were served: the machine of quality, and the last
+// failures, under one lock.
+type served struct {
+	log *zap.Logger
+
+	mu       sync.Mutex
+	machine  *quality.Machine
+	failures []map[string]any // lines of the log, the latest last
+}
+
+func newServed(log *zap.Logger) *served { return &served{log: log, machine: quality.New(time.Now())} }
+
+// began counts a response that has begun.
+func (s *served) began(now time.Time, j *dispatch.Job, c pool.Choice) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.machine.Began(now, j, c)
+}
+
+// ended counts a job that has ended.
+func (s *served) ended(q quality.Settings, r *record.Job) {
+	now := r.Ended()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.machine.Ended(now, q, r)
+	if limited := r.Outcome == intake.Shed && r.Shedding == intake.ProjectLimit; r.Failed() && !limited {
+		line := zapcore.NewMapObjectEncoder()
+		line.AddTime("at", now)
+		_ = r.MarshalLogObject(line) // it has no error of its own
+		s.failures = append(s.failures, line.Fields)
+		s.failures = s.failures[max(0, len(s.failures)-shownFailures):]
+	}
+}
+
+// look judges the modes, and logs those that changed.
+func (s *served) look(now time.Time, o quality.Moment) {
+	s.mu.Lock()
+	changes := s.machine.Advance(now, o)
+	s.mu.Unlock()
+	for _, c := range changes {
+		fields := []zap.Field{zap.String("from", string(c.From)), zap.String("to", string(c.Mode)), zap.String("cause", c.Cause)}
+		if c.Upstream != "" {
+			fields = append(fields, zap.String("upstream", c.Upstream))
+		}
+		switch {
+		case c.Mode == quality.Flat && c.From != quality.Unknown: // else there were not enough jobs to judge by
+			s.log.Info("jobs are served alike again", fields...)
+		case c.Mode == quality.Growing:
+			s.log.Warn("more work comes than is done: each job waits longer than the one before", fields...)
+		case c.Mode == quality.Losing:
+			s.log.Warn("jobs fail or are lost: submitters get errors, or their results in part or not at all", fields...)
+		}
+	}
+}
+
 // now is what the page shows of the moment.
 func (s *sidecar) now() admin.Now {
 	states, now := s.balancer.States(), time.Now()
-	n := admin.Now{At: now, Panic: pool.Panic(states), Projects: s.balancer.Projects(now, shownProjects), Open: s.balancer.Open(shownOpen)}
+	n := admin.Now{At: now, Projects: s.balancer.Projects(now, shownProjects), Open: s.balancer.Open(shownOpen), Failures: []map[string]any{}}
 	n.InFlight, n.Waiting = s.balancer.Counts()
 	if err := s.refusal(); err != nil {
 		n.NotReady = err.Error()
 	}
 	s.served.mu.Lock()
 	defer s.served.mu.Unlock()
-	n.Fleet, n.Upstreams = s.served.machine.Served(now), s.served.machine.Upstreams(now, states)
-	n.Capacity = s.served.machine.Advice(now, states)
-	n.Failures = append([]admin.Failure{}, s.served.failures...)
+	n.View = s.served.machine.View(now, states)
+	n.Failures = append(n.Failures, s.served.failures...)
 	slices.Reverse(n.Failures)
 	return n
 }
@@ -44,14 +107,17 @@ func (s *sidecar) points() []quality.Point {
 	return s.served.machine.Points(time.Now())
 }
 
-func (s *sidecar) about() (admin.About, error) {
-	cfg := s.current.Load().cfg
-	text, err := cli.Encode(&cfg)
+func (s *sidecar) about() admin.About {
+	cfg := &s.current.Load().cfg
+	text, err := cli.Encode(cfg)
+	if err != nil {
+		panic("BUG: " + err.Error())
+	}
 	host, _ := os.Hostname() // "" is shown as no name
 	return admin.About{
 		Version: cli.Version(version), Go: runtime.Version(), Host: host, Ports: s.self, Started: s.started,
 		Write: cfg.AdminWrite, Configuration: string(text),
-	}, err
+	}
 }
 
 // refusal is why the sidecar does not want jobs; nil if it does.
@@ -65,24 +131,10 @@ func (s *sidecar) refusal() error {
 	return nil
 }
 
-// ready says how many upstreams are eligible, or why the sidecar does not want jobs.
-func (s *sidecar) ready() (words string, err error) {
-	if err := s.refusal(); err != nil {
-		return "", err
-	}
-	eligible, states := 0, s.balancer.States()
-	for i := range states {
-		if states[i].Eligible {
-			eligible++
-		}
-	}
-	return fmt.Sprintf("%d of %d upstreams are eligible", eligible, len(states)), nil
-}
-
 // sinks take in the record of each job that has ended.
 func (s *sidecar) sinks() []func(*record.Job) {
 	return []func(*record.Job){
-		s.served.ended,
+		func(r *record.Job) { s.served.ended(s.current.Load().cfg.Quality, r) },
 		s.metrics.Ended,
 		s.journal.Ended,
 		tracing.Ended,
@@ -102,6 +154,7 @@ func (s *sidecar) live(now time.Time) metrics.Live {
 			{Name: "body_bytes", Used: g.budget.Used(), Limit: g.bodies},
 			{Name: "queue_bytes", Used: queued, Limit: int64(s.queue(&g.cfg).Bytes)},
 			{Name: "queue_jobs", Used: int64(waiting), Limit: int64(g.cfg.Queue.Jobs)},
+			connections("jobs", s.servers.jobs), connections("admin", s.servers.admin),
 		},
 		LogLinesLost: s.log.Lost(),
 		Discovery:    metrics.Discovery{Age: -1, Applied: d.Applied, Refused: d.Refused, Failed: d.Failed},
@@ -109,17 +162,12 @@ func (s *sidecar) live(now time.Time) metrics.Live {
 	if g.tls != nil {
 		live.CertificateExpires = g.tls.Expires()
 	}
-	if serving := s.serving.Load(); serving != nil {
-		live.Bounds = append(live.Bounds, connections("jobs", serving.jobs), connections("admin", serving.admin))
-		if s.first.Mesh.Listen != "" {
-			live.Bounds = append(live.Bounds, connections("mesh", serving.mesh))
-		}
+	if s.first.Mesh.Listen != "" {
+		live.Bounds = append(live.Bounds, connections("mesh", s.servers.mesh))
 	}
 	states := s.balancer.States()
-	live.Panic = pool.Panic(states)
 	s.served.mu.Lock()
-	live.Fleet, live.Upstreams = s.served.machine.Status(), s.served.machine.Upstreams(now, states)
-	live.Capacity = s.served.machine.Advice(now, states)
+	live.View = s.served.machine.View(now, states)
 	s.served.mu.Unlock()
 	if !d.BelievedAt.IsZero() {
 		live.Discovery.Age = now.Sub(d.BelievedAt)

@@ -19,16 +19,13 @@ type demoCommand struct {
 	Admin  string `placeholder:"HOST:PORT" help:"Where operators look."`
 }
 
-// freePorts says how the demo runs where its ports are taken.
-const freePorts = `Port 0 is any free port: make demo DEMO="--listen 127.0.0.1:0 --admin 127.0.0.1:0"`
-
 func (c *demoCommand) Run(s cli.Console) error {
 	ctx, stop := cli.Context()
 	defer stop()
 	var p ports.Ports
 	defer p.Close()
 	if err := p.Open(ports.Config{Jobs: c.Listen, Admin: c.Admin}); err != nil {
-		return fmt.Errorf("%w. %s", err, freePorts)
+		return fmt.Errorf(`%w. Port 0 is any free port: make demo DEMO="--listen 127.0.0.1:0 --admin 127.0.0.1:0"`, err)
 	}
 	upstreams, err := demo.StartServers()
 	if err != nil {
@@ -45,7 +42,7 @@ func (c *demoCommand) Run(s cli.Console) error {
 		return err
 	}
 	defer log.Sync() //nolint:errcheck // there is no other log
-	side, err := newSidecar(&cfg, []string{cfg.Listen, cfg.Admin}, log)
+	side, err := newSidecar(&cfg, p.Addresses(), source{}, log)
 	if err != nil {
 		return err
 	}
@@ -55,7 +52,7 @@ func (c *demoCommand) Run(s cli.Console) error {
 	running, end := context.WithCancel(ctx)
 	defer end()
 	ended := make(chan error, 1)
-	go func() { ended <- side.Run(running, p, nil) }()
+	go func() { ended <- side.Run(running, p) }()
 	shown := &demo.Demo{Out: s.Out, Balancer: side.balancer, Address: cfg.Listen}
 	if err = shown.Tour(ctx); ctx.Err() != nil {
 		err = nil // Ctrl-C came before its end

@@ -26,14 +26,14 @@ import (
 func (s *sidecar) newGeneration(cfg *config.Config, before *generation) (*generation, error) {
 	bodies := s.memory.Bodies(int64(cfg.Job.Budget))
 	reserve := min(bodies/4, largestReserve)
-	g := &generation{cfg: *cfg, guard: proxy.NewGuard(cfg.Hosts), bodies: bodies, budget: intake.NewBudget(bodies-reserve, reserve), stop: func() {}}
+	g := &generation{cfg: *cfg, bodies: bodies, budget: intake.NewBudget(bodies-reserve, reserve), stop: func() {}}
 	var err error
-	g.dial = proxy.DialUpstream
+	dial := proxy.DialUpstream
 	if cfg.UpstreamTLS != nil {
 		if g.tls, err = s.newTLS("upstream_tls", *cfg.UpstreamTLS); err != nil {
 			return nil, err
 		}
-		g.dial = g.tls.Over(g.dial)
+		dial = g.tls.Over(dial)
 	}
 	if g.reader, err = intake.NewReader(cfg.Job); err != nil {
 		return nil, err
@@ -45,7 +45,7 @@ func (s *sidecar) newGeneration(cfg *config.Config, before *generation) (*genera
 	if s.tracing != nil {
 		jobs.Trace = s.tracing.Begin
 	}
-	if g.proxy, err = proxy.New(proxy.Config{Config: jobs, Idle: cfg.Stream.Idle, Hosts: cfg.Hosts, Dial: g.dial, ExpectedHeader: cfg.Job.ExpectedHeader}); err != nil {
+	if g.proxy, err = proxy.New(proxy.Config{Config: jobs, Idle: cfg.Stream.Idle, Hosts: cfg.Hosts, Dial: dial, ExpectedHeader: cfg.Job.ExpectedHeader}); err != nil {
 		return nil, err
 	}
 	if g.mesh, err = mesh.New(jobs); err != nil {
@@ -59,7 +59,7 @@ func (s *sidecar) newGeneration(cfg *config.Config, before *generation) (*genera
 		return nil, err
 	}
 	g.reports = report.New(report.Config{
-		Settings: cfg.Reports, Dial: g.dial, Rand: newRand(), Reported: reported(s.balancer.States()),
+		Settings: cfg.Reports, Dial: dial, Rand: newRand(), Reported: reported(s.balancer.States()),
 		Report: s.balancer.Report, Listing: s.balancer.Listing, Unreported: s.balancer.ReportFailed, Checked: s.balancer.Checked,
 		Failed: func(address string, never bool, err error) {
 			s.journal.ReportFailed(address, never, err)
@@ -102,13 +102,10 @@ func (s *sidecar) newTLS(key string, settings settings.TLS) (*files.TLS, error) 
 		s.log.Info("changed files are used for new connections", zap.String("key", key))
 	})
 	if err != nil {
-		return nil, fmt.Errorf("%s: %w", key, err)
+		err = fmt.Errorf("%s: %w", key, err)
 	}
-	return t, nil
+	return t, err
 }
-
-// ask makes an upstream report at once, where upstreams are asked one by one.
-func (s *sidecar) ask(address string) { s.current.Load().reports.Ask(address) }
 
 // start runs the current generation, and those that take its place, until ctx
 // ends or stop is called.
@@ -148,14 +145,6 @@ func (s *sidecar) startGeneration(g *generation) {
 	})
 }
 
-func upstreams(states []pool.State) []pool.Upstream {
-	set := make([]pool.Upstream, len(states))
-	for i := range states {
-		set[i] = states[i].Upstream
-	}
-	return set
-}
-
 // reported are the addresses of the upstreams that have ever reported.
 func reported(states []pool.State) (list []string) {
 	for i := range states {
@@ -164,6 +153,14 @@ func reported(states []pool.State) (list []string) {
 		}
 	}
 	return list
+}
+
+func upstreams(states []pool.State) []pool.Upstream {
+	set := make([]pool.Upstream, len(states))
+	for i := range states {
+		set[i] = states[i].Upstream
+	}
+	return set
 }
 
 func addresses(set []pool.Upstream) []string {

@@ -256,8 +256,7 @@ func TestRecipeVLLMFindsWhatWasRead(t *testing.T) {
 	assert.Greater(t, used, 1, "a template does not keep all chats together")
 	assert.Greater(t, float64(found)/float64(tokens), 0.6, "of a text of six turns, the last is new")
 
-	admin, err := s.admin(nil)
-	require.NoError(t, err)
+	admin := s.admin()
 	w := httptest.NewRecorder()
 	admin.ServeHTTP(w, httptest.NewRequest(http.MethodPost, "http://localhost/api/pick", strings.NewReader(body(3, turns))))
 	var pick struct {

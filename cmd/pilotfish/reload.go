@@ -19,19 +19,19 @@ import (
 	"example.org/pilotfish/pkg/selection"
 )
 
-// source is where a reload gets its configuration.
+// source is where a reload gets its configuration; the zero source has none.
 type source struct {
 	read  func() (config.Config, []*cli.Error, error)
 	path  string // "": no file
 	first []byte // the file's content at the start
 }
 
-// reloadFrom reads the configuration again and applies it; a bad one changes nothing.
+// reread reads the configuration again and applies it; a bad one changes nothing.
 // It returns the keys whose changes wait for a restart.
-func (s *sidecar) reloadFrom(from *source) (waiting []string, err error) {
-	s.reloading.Lock() // the last one to read is the last one to apply
-	defer s.reloading.Unlock()
-	cfg, warnings, err := from.read()
+func (s *sidecar) reread() (waiting []string, err error) {
+	s.mu.Lock() // the last one to read is the last one to apply
+	defer s.mu.Unlock()
+	cfg, warnings, err := s.from.read()
 	warn(s.log.Logger, warnings)
 	if err == nil {
 		waiting, err = s.reload(&cfg)
@@ -50,10 +50,8 @@ func (s *sidecar) reloadFrom(from *source) (waiting []string, err error) {
 
 // reload puts a new configuration in the place of the running one, whole. The
 // open jobs and what is known of upstreams are untouched; overload detection
-// begins anew where it changed. What waits for a restart is returned.
+// begins anew where it changed. What waits for a restart is returned. The mutex must be held.
 func (s *sidecar) reload(cfg *config.Config) (waiting []string, err error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
 	settings, err := poolSettings(cfg)
 	if err != nil {
 		return nil, err
@@ -74,7 +72,6 @@ func (s *sidecar) reload(cfg *config.Config) (waiting []string, err error) {
 	s.balancer.SetSettings(balancer.Settings{
 		Pool: settings, Retry: cfg.Retry, Queue: s.queue(cfg), Projects: cfg.Projects,
 	})
-	s.served.set(cfg.Quality)
 	if s.running != nil {
 		s.startGeneration(g)
 	}
@@ -93,9 +90,9 @@ func (s *sidecar) waiting(cfg *config.Config) (keys []string) {
 }
 
 // watchFile reads the configuration again when its file has changed, while watch is set.
-func (s *sidecar) watchFile(ctx context.Context, from *source) {
+func (s *sidecar) watchFile(ctx context.Context) {
 	const idle = 5 * time.Second // until watch itself is looked at again
-	before, last, failed := from.first, from.first, ""
+	before, last := s.from.first, s.from.first
 	for {
 		every := s.current.Load().cfg.Watch
 		select {
@@ -106,19 +103,15 @@ func (s *sidecar) watchFile(ctx context.Context, from *source) {
 		if every == 0 {
 			continue
 		}
-		now, err := files.Read(from.path, maxConfigFile)
+		now, err := files.Read(s.from.path, maxConfigFile)
 		if err != nil {
-			if failed != err.Error() {
-				failed = err.Error()
-				s.log.Warn("the configuration file cannot be read: what is in force stays", zap.Error(err))
-			}
-			continue
+			now = []byte(err.Error()) // that is a change, too: who reads the file again says what is wrong
 		}
 		whole := bytes.Equal(now, last) // two looks agree, so nobody is writing it
-		last, failed = now, ""
+		last = now
 		if whole && !bytes.Equal(now, before) {
 			before = now
-			_, _ = s.reloadFrom(from) // it logs what is wrong
+			_, _ = s.reread() // it logs what is wrong
 		}
 	}
 }

@@ -44,7 +44,7 @@ func logged(t *testing.T, cfg *config.Config) (*sidecar, *observer.ObservedLogs)
 	core, logs := observer.New(zapcore.InfoLevel)
 	log := quiet(t)
 	log.Logger = zap.New(core)
-	s, err := newSidecar(cfg, nil, log)
+	s, err := newSidecar(cfg, nil, source{}, log)
 	require.NoError(t, err)
 	return s, logs
 }
@@ -91,7 +91,8 @@ func TestChangesThatWaitForARestart(t *testing.T) {
 	all.Mesh.Listen, all.Job.MaxBody, all.Tracing.Share = "127.0.0.1:4", all.Job.MaxBody+1, 0.5
 	told := func(c config.Config) []string {
 		logs.TakeAll()
-		waiting, err := s.reloadFrom(&source{read: func() (config.Config, []*cli.Error, error) { return c, nil, nil }})
+		s.from.read = func() (config.Config, []*cli.Error, error) { return c, nil, nil }
+		waiting, err := s.reread()
 		require.NoError(t, err)
 		assert.Equal(t, len(waiting), logs.FilterMessage("a change waits for a restart").Len())
 		return waiting
@@ -197,7 +198,7 @@ func TestReloadsOfAFile(t *testing.T) {
 	read := func() (config.Config, []*cli.Error, error) { return config.Load(path) }
 	cfg, _, err := read()
 	require.NoError(t, err)
-	s, p := runningFrom(t, &cfg, &source{read: read, path: path, first: first})
+	s, p := runningFrom(t, &cfg, source{read: read, path: path, first: first})
 	log := func() logging.Settings { return s.current.Load().cfg.Log }
 	reload := func() (code int, out string) {
 		code, stdout, stderr := runOn("", "reload", "--admin", p.Admin.Addr().String())
@@ -225,8 +226,7 @@ func TestReloadsOfAFile(t *testing.T) {
 func TestReloadOfHostsAndInterval(t *testing.T) {
 	cfg, _ := fileConfig(t, "127.0.0.1:1")
 	s, _ := logged(t, &cfg)
-	admin, err := s.admin(nil)
-	require.NoError(t, err)
+	admin := s.admin()
 	status := func() int {
 		r := httptest.NewRequest(http.MethodGet, "/healthz", nil)
 		r.Host = "operator.example"
@@ -306,6 +306,8 @@ func TestReloadOfTheRules(t *testing.T) {
 // requireReload puts a configuration in force, and returns what waits for a restart.
 func requireReload(t *testing.T, s *sidecar, cfg *config.Config) (waiting []string) {
 	t.Helper()
+	s.mu.Lock()
+	defer s.mu.Unlock()
 	waiting, err := s.reload(cfg)
 	require.NoError(t, err)
 	return waiting
@@ -313,6 +315,8 @@ func requireReload(t *testing.T, s *sidecar, cfg *config.Config) (waiting []stri
 
 func reloadFails(t *testing.T, s *sidecar, cfg *config.Config, fault string) {
 	t.Helper()
+	s.mu.Lock()
+	defer s.mu.Unlock()
 	_, err := s.reload(cfg)
 	assert.ErrorContains(t, err, fault)
 }

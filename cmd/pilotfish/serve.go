@@ -73,7 +73,7 @@ func (c *serveCommand) Run(s cli.Console) error {
 	if err := served.Open(portsOf(&cfg)); err != nil {
 		return err
 	}
-	side, err := newSidecar(&cfg, served.Addresses(), log)
+	side, err := newSidecar(&cfg, served.Addresses(), source{read: c.load, path: c.Config, first: before}, log)
 	if err != nil {
 		return err
 	}
@@ -84,7 +84,7 @@ func (c *serveCommand) Run(s cli.Console) error {
 	log.Info("serving", zap.String("version", cli.Version(version)), zap.Int("pid", os.Getpid()), zap.String("configuration", c.Config),
 		zap.Stringer("jobs", served.Jobs.Addr()), zap.Stringer("admin", served.Admin.Addr()), mesh,
 		zap.String("selection", cfg.Selection.Policy), zap.String("overload", cfg.Overload.Policy))
-	if err := side.runUntilSignal(served, &source{read: c.load, path: c.Config, first: before}); err != nil {
+	if err := side.runUntilSignal(served); err != nil {
 		log.Error("ended before its jobs", zap.Error(err), zap.Int64("jobs_cut", side.open.Load()))
 		return cli.ErrReported // whoever reads standard error may have stopped: the log does not wait for that
 	}
@@ -93,7 +93,7 @@ func (c *serveCommand) Run(s cli.Console) error {
 
 // runUntilSignal runs the sidecar until SIGTERM or Ctrl-C, and its jobs have ended. A second
 // signal ends it at once. SIGHUP has it read its configuration again.
-func (s *sidecar) runUntilSignal(p ports.Ports, from *source) error {
+func (s *sidecar) runUntilSignal(p ports.Ports) error {
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
 	stop := make(chan os.Signal, 2)
@@ -103,13 +103,13 @@ func (s *sidecar) runUntilSignal(p ports.Ports, from *source) error {
 	signal.Notify(hup, syscall.SIGHUP)
 	defer signal.Stop(hup)
 	ended := make(chan error, 1)
-	go func() { ended <- s.Run(ctx, p, from) }()
+	go func() { ended <- s.Run(ctx, p) }()
 	for {
 		select {
 		case err := <-ended:
 			return err
 		case <-hup:
-			_, _ = s.reloadFrom(from) // it logs what is wrong
+			_, _ = s.reread() // it logs what is wrong
 		case sig := <-stop:
 			if ctx.Err() != nil {
 				return errors.New("stopped by a second signal: " + sig.String())

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"crypto/tls"
 	"errors"
 	"io"
 	"math/rand/v2"
@@ -41,6 +42,7 @@ var version = "devel"
 type sidecar struct {
 	self     []string      // addresses of its own ports
 	first    config.Config // the configuration at the start: a reload does not replace all of it
+	from     source        // where a reload gets its configuration
 	log      *logging.Log
 	journal  *logging.Journal
 	served   *served
@@ -49,39 +51,29 @@ type sidecar struct {
 	balancer *balancer.Balancer
 	memory   *memory.Memory
 	tracing  *tracing.Tracer // nil traces nothing
+	servers  servers
 
 	stopping atomic.Bool
 	open     atomic.Int64 // requests on the job port
 
-	reloading sync.Mutex // one reload at a time
-
 	mu      sync.Mutex // guards changes of the generation
 	current atomic.Pointer[generation]
-	serving atomic.Pointer[servers] // nil before Run
-	running context.Context         // of Run; nil before
+	running context.Context // of Run; nil before
 }
 
 // generation is what a reload replaces as a whole: how jobs are read and
 // attempted, who is asked for upstreams, and who for reports of them.
 type generation struct {
 	cfg       config.Config
-	guard     proxy.Guard // of the admin port
 	proxy     *proxy.Proxy
 	mesh      *mesh.Filter
 	bodies    int64 // bytes that bodies may take
 	budget    *intake.Budget
 	discovery *discovery.Discovery
 	reports   *report.Source
-	dial      files.Dial     // connects to upstreams
-	tls       *files.TLS     // that dial uses; nil without upstream_tls
+	tls       *files.TLS     // for connections to upstreams; nil without upstream_tls
 	reader    *intake.Reader // of jobs
 	stop      func()         // ends and joins what start began
-}
-
-// servers are what serves the ports.
-type servers struct {
-	jobs, admin *proxy.Server
-	mesh        *mesh.Server
 }
 
 // ServeHTTP takes one request on the job port.
@@ -103,7 +95,7 @@ func (s *sidecar) filter() (f *mesh.Filter, done func()) {
 // browserCheck is the admin port's, by the settings of the current generation.
 func (s *sidecar) browserCheck(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		s.current.Load().guard.Wrap(next).ServeHTTP(w, r)
+		proxy.NewGuard(s.current.Load().cfg.Hosts).Wrap(next).ServeHTTP(w, r)
 	})
 }
 
@@ -112,10 +104,10 @@ func newRand() *rand.Rand { return rand.New(rand.NewPCG(rand.Uint64(), rand.Uint
 
 // newSidecar builds everything; nothing runs yet. self is where the sidecar will be
 // reached, so that it never sends a job to itself.
-func newSidecar(cfg *config.Config, self []string, log *logging.Log) (*sidecar, error) {
+func newSidecar(cfg *config.Config, self []string, from source, log *logging.Log) (*sidecar, error) {
 	s := &sidecar{
-		self: self, first: *cfg, log: log, journal: logging.NewJournal(log.Logger),
-		served: newServed(log.Logger, cfg.Quality), memory: memory.New(), started: time.Now(),
+		self: self, first: *cfg, from: from, log: log, journal: logging.NewJournal(log.Logger),
+		served: newServed(log.Logger), memory: memory.New(), started: time.Now(),
 	}
 	s.metrics = metrics.New(version, cli.Commit())
 	var err error
@@ -132,6 +124,9 @@ func newSidecar(cfg *config.Config, self []string, log *logging.Log) (*sidecar, 
 		return nil, err
 	}
 	s.current.Store(g)
+	if s.servers, err = s.newServers(); err != nil {
+		return nil, err
+	}
 	s.metrics.SetSource(s.live)
 	return s, nil
 }
@@ -154,7 +149,7 @@ func (s *sidecar) newBalancer(cfg *config.Config) (*balancer.Balancer, error) {
 		Queued:   s.metrics.QueueEntered,
 		Left:     s.metrics.QueueLeft,
 		Answered: s.served.began,
-		Ask:      s.ask,
+		Ask:      func(address string) { s.current.Load().reports.Ask(address) },
 		Joined: func(addresses []string) {
 			s.metrics.Joined(addresses)
 			s.log.Info("upstreams joined", zap.Strings("upstreams", addresses))
@@ -166,12 +161,50 @@ func (s *sidecar) newBalancer(cfg *config.Config) (*balancer.Balancer, error) {
 	}), nil
 }
 
-// admin builds what the admin port serves.
-func (s *sidecar) admin(from *source) (http.Handler, error) {
-	var reload func() ([]string, error)
-	if from != nil {
-		reload = func() ([]string, error) { return s.reloadFrom(from) }
+// Bounds of the admin port: its connections, and how long one that nobody uses may keep
+// others out.
+const (
+	adminConns = 256
+	adminIdle  = 10 * time.Second
+)
+
+// servers are what serves the ports.
+type servers struct {
+	jobs, admin *proxy.Server
+	mesh        *mesh.Server
+}
+
+func (s *sidecar) newServers() (all servers, err error) {
+	errorLog, _ := zap.NewStdLogAt(s.log.Logger, zap.WarnLevel) // fails for a level that there is not
+	if all.jobs, err = proxy.NewServer(s, proxy.ServerConfig{
+		Conns: s.first.Submitters.Connections, ErrorLog: errorLog,
+	}); err != nil {
+		return all, err
 	}
+	shown, err := s.meshCertificate()
+	if err != nil {
+		return all, err
+	}
+	all.mesh = mesh.NewServer(mesh.ServerConfig{Filter: s.filter, Ready: s.refusal, Certificate: shown, ErrorLog: errorLog})
+	all.admin, err = proxy.NewServer(s.admin(), proxy.ServerConfig{ErrorLog: errorLog, Conns: adminConns, IdleTimeout: adminIdle, Unframed: true})
+	return all, err
+}
+
+// meshCertificate is what the mesh port shows; nil without TLS.
+func (s *sidecar) meshCertificate() (func(*tls.ClientHelloInfo) (*tls.Certificate, error), error) {
+	switch s.first.Mesh.TLS {
+	case "":
+		return nil, nil
+	case mesh.SelfSigned:
+		own, err := files.SelfSigned(time.Now())
+		return func(*tls.ClientHelloInfo) (*tls.Certificate, error) { return own, nil }, err
+	}
+	t, err := s.newTLS("mesh.tls", s.first.Mesh.Files())
+	return t.Certificate, err
+}
+
+// admin builds what the admin port serves.
+func (s *sidecar) admin() http.Handler {
 	return admin.New(admin.Config{
 		Metrics:      s.metrics.Handler(),
 		Now:          s.now,
@@ -180,9 +213,8 @@ func (s *sidecar) admin(from *source) (http.Handler, error) {
 		Describe:     func(body []byte) (intake.Facts, error) { return s.current.Load().describe(body) },
 		Explain:      s.balancer.Explain,
 		Drain:        s.drainByHand,
-		Reload:       reload,
+		Reload:       s.reread,
 		Write:        func() bool { return s.current.Load().cfg.AdminWrite },
-		Ready:        s.ready,
 		BrowserCheck: s.browserCheck,
 		TokenFile:    func() string { return s.current.Load().cfg.AdminTokenFile },
 	})
@@ -199,12 +231,9 @@ func (g *generation) describe(body []byte) (intake.Facts, error) {
 
 // drainByHand does and logs what an operator does by hand.
 func (s *sidecar) drainByHand(address string, on bool) (known bool) {
-	what := "an operator lets the upstream take jobs again"
-	if on {
-		what = "an operator drains the upstream: it gets no new jobs"
-	}
+	what := map[bool]string{true: "an operator drains the upstream: it gets no new jobs", false: "an operator lets the upstream take jobs again"}
 	if known = s.balancer.Drain(address, on); known {
-		s.log.Info(what, zap.String("upstream", address))
+		s.log.Info(what[on], zap.String("upstream", address))
 	}
 	return known
 }
@@ -218,6 +247,6 @@ func buildable(cfg *config.Config) error {
 	own := slices.DeleteFunc([]string{cfg.Listen, cfg.Admin}, func(address string) bool {
 		return strings.HasSuffix(address, ":0") // the system will choose one
 	})
-	_, err = newSidecar(cfg, own, log)
+	_, err = newSidecar(cfg, own, source{}, log)
 	return err
 }

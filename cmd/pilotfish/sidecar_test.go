@@ -96,22 +96,22 @@ func quiet(t testing.TB) *logging.Log {
 // running is a sidecar that serves its ports until the test ends.
 func running(t *testing.T, cfg *config.Config) (*sidecar, ports.Ports) {
 	t.Helper()
-	return runningFrom(t, cfg, nil)
+	return runningFrom(t, cfg, source{})
 }
 
 // runningFrom is running with a source of reloads.
-func runningFrom(t *testing.T, cfg *config.Config, from *source) (*sidecar, ports.Ports) {
+func runningFrom(t *testing.T, cfg *config.Config, from source) (*sidecar, ports.Ports) {
 	t.Helper()
 	var f settings.Faults
 	cfg.Check(&f)
 	require.NoError(t, f.Err())
 	var p ports.Ports
 	require.NoError(t, p.Open(portsOf(cfg)))
-	s, err := newSidecar(cfg, p.Addresses(), quiet(t))
+	s, err := newSidecar(cfg, p.Addresses(), from, quiet(t))
 	require.NoError(t, err)
 	ctx, stop := context.WithCancel(context.Background())
 	ended := make(chan error)
-	go func() { ended <- s.Run(ctx, p, from) }()
+	go func() { ended <- s.Run(ctx, p) }()
 	t.Cleanup(func() {
 		stop()
 		assert.NoError(t, <-ended)

@@ -23,16 +23,14 @@ import (
 	"example.org/pilotfish/pkg/selection"
 )
 
-// Config is what the admin port serves. All but Reload is required.
+// Config is what the admin port serves. All is required.
 type Config struct {
 	// Metrics serves /metrics.
 	Metrics http.Handler
-	// Ready returns a few words on the upstreams, or why the sidecar does not want jobs.
-	Ready func() (words string, err error)
 	// Now, Points and About are what the page shows.
 	Now    func() Now
 	Points func() []quality.Point
-	About  func() (About, error)
+	About  func() About
 	// Describe reads the body of a job.
 	Describe func(body []byte) (intake.Facts, error)
 	// Explain ranks the upstreams for a job.
@@ -41,7 +39,7 @@ type Config struct {
 	// address that is no upstream's.
 	Drain func(address string, on bool) (known bool)
 	// Reload reads the configuration again, and returns the keys whose changes wait for a
-	// restart. Nil has none to read.
+	// restart.
 	Reload func() (waiting []string, err error)
 	// Write allows Drain and Reload, and opens /debug/pprof.
 	Write func() bool
@@ -54,32 +52,21 @@ type Config struct {
 }
 
 // New returns the admin port's handler.
-func New(cfg Config) (http.Handler, error) {
-	files, err := page()
-	if err != nil {
-		return nil, fmt.Errorf("admin: %w", err)
-	}
+func New(cfg Config) http.Handler {
 	mux := http.NewServeMux()
-	mux.Handle("GET /", files)
+	mux.Handle("GET /", page())
 	mux.Handle("GET /metrics", cfg.Metrics)
 	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write([]byte("ok\n")) })
-	mux.HandleFunc("GET /readyz", func(w http.ResponseWriter, _ *http.Request) {
-		words, err := cfg.Ready()
-		if err != nil {
-			http.Error(w, err.Error(), http.StatusServiceUnavailable)
-			return
-		}
-		_, _ = w.Write([]byte("ready: " + words + "\n"))
-	})
-	mux.HandleFunc("GET /api/now", show(func() (any, error) { return cfg.Now(), nil }))
-	mux.HandleFunc("GET /api/upstreams", show(func() (any, error) { return Upstreams{cfg.Now().Upstreams}, nil }))
-	mux.HandleFunc("GET /api/history", show(func() (any, error) { return History{cfg.Points()}, nil }))
-	mux.HandleFunc("GET /api/about", show(func() (any, error) { return cfg.About() }))
-	mux.HandleFunc("GET /api/pick", pick(cfg))
-	mux.HandleFunc("POST /api/pick", pick(cfg))
-	mux.HandleFunc("POST /api/upstreams/{address}/drain", drain(cfg, true))
-	mux.HandleFunc("DELETE /api/upstreams/{address}/drain", drain(cfg, false))
-	mux.HandleFunc("POST /-/reload", reload(cfg))
+	mux.HandleFunc("GET /readyz", cfg.ready)
+	mux.HandleFunc("GET /api/now", show(func() any { return cfg.Now() }))
+	mux.HandleFunc("GET /api/upstreams", show(func() any { return map[string]any{"upstreams": cfg.Now().Upstreams} }))
+	mux.HandleFunc("GET /api/history", show(func() any { return map[string]any{"points": cfg.Points()} }))
+	mux.HandleFunc("GET /api/about", show(func() any { return cfg.About() }))
+	mux.HandleFunc("GET /api/pick", cfg.pick)
+	mux.HandleFunc("POST /api/pick", cfg.pick)
+	mux.HandleFunc("POST /api/upstreams/{address}/drain", cfg.drain)
+	mux.HandleFunc("DELETE /api/upstreams/{address}/drain", cfg.drain)
+	mux.HandleFunc("POST /-/reload", cfg.reload)
 	for path, h := range map[string]http.HandlerFunc{
 		"": pprof.Index, "profile": pprof.Profile, "symbol": pprof.Symbol, "trace": pprof.Trace,
 	} {
@@ -91,33 +78,34 @@ func New(cfg Config) (http.Handler, error) {
 			h(w, r)
 		})
 	}
-	return ownOrigin(cfg.BrowserCheck(authorized(cfg.TokenFile, mux))), nil
+	return ownOrigin(cfg.BrowserCheck(authorized(cfg.TokenFile, mux)))
 }
 
 // show serves what now returns at the moment.
-func show(now func() (any, error)) http.HandlerFunc {
-	return func(w http.ResponseWriter, _ *http.Request) {
-		v, err := now()
-		if err != nil {
-			refuse(w, http.StatusInternalServerError, err.Error())
-			return
-		}
-		reply(w, http.StatusOK, v)
-	}
+func show(now func() any) http.HandlerFunc {
+	return func(w http.ResponseWriter, _ *http.Request) { reply(w, http.StatusOK, now()) }
 }
 
-// drain begins or ends a drain by hand.
-func drain(cfg Config, on bool) http.HandlerFunc {
-	return func(w http.ResponseWriter, r *http.Request) {
-		address := r.PathValue("address")
-		switch {
-		case !cfg.Write():
-			refuse(w, http.StatusForbidden, "upstreams cannot be drained by hand: admin_write is false")
-		case !cfg.Drain(address, on):
-			refuse(w, http.StatusNotFound, fmt.Sprintf("no upstream has the address %q", address))
-		default:
-			reply(w, http.StatusOK, map[string]any{"address": address, "drained": on})
-		}
+// ready says how many upstreams may be picked, or why the sidecar does not want jobs.
+func (cfg *Config) ready(w http.ResponseWriter, _ *http.Request) {
+	now := cfg.Now()
+	if now.NotReady != "" {
+		http.Error(w, now.NotReady, http.StatusServiceUnavailable)
+		return
+	}
+	fmt.Fprintf(w, "ready: %d of %d upstreams are eligible\n", now.Eligible(), len(now.Upstreams))
+}
+
+// drain begins a drain by hand, and DELETE ends it.
+func (cfg *Config) drain(w http.ResponseWriter, r *http.Request) {
+	address, on := r.PathValue("address"), r.Method == http.MethodPost
+	switch {
+	case !cfg.Write():
+		refuse(w, http.StatusForbidden, "upstreams cannot be drained by hand: admin_write is false")
+	case !cfg.Drain(address, on):
+		refuse(w, http.StatusNotFound, fmt.Sprintf("no upstream has the address %q", address))
+	default:
+		reply(w, http.StatusOK, map[string]any{"address": address, "drained": on})
 	}
 }
 
@@ -128,23 +116,17 @@ type Reloaded struct {
 }
 
 // reload makes the sidecar read its configuration again.
-func reload(cfg Config) http.HandlerFunc {
-	return func(w http.ResponseWriter, _ *http.Request) {
-		switch {
-		case !cfg.Write():
-			refuse(w, http.StatusForbidden, "the configuration cannot be reloaded from here: admin_write is false; SIGHUP does it too")
-			return
-		case cfg.Reload == nil:
-			refuse(w, http.StatusNotFound, "there is no configuration to reload")
-			return
-		}
-		waiting, err := cfg.Reload()
-		if err != nil {
-			refuse(w, http.StatusUnprocessableEntity, err.Error())
-			return
-		}
-		reply(w, http.StatusOK, Reloaded{append([]string{}, waiting...)})
+func (cfg *Config) reload(w http.ResponseWriter, _ *http.Request) {
+	if !cfg.Write() {
+		refuse(w, http.StatusForbidden, "the configuration cannot be reloaded from here: admin_write is false; SIGHUP does it too")
+		return
 	}
+	waiting, err := cfg.Reload()
+	if err != nil {
+		refuse(w, http.StatusUnprocessableEntity, err.Error())
+		return
+	}
+	reply(w, http.StatusOK, Reloaded{append([]string{}, waiting...)})
 }
 
 // ownOrigin lets this port's own page change things: a browser names the page's origin
@@ -177,42 +159,40 @@ type Pick struct {
 // pick says which upstream a job would go to, and why, as the scheduler
 // interface of the thesis does (7.3). The job is in the query, or the body of the request is its
 // body. Nothing is claimed or sent.
-func pick(cfg Config) http.HandlerFunc {
-	return func(w http.ResponseWriter, r *http.Request) {
-		q, err := url.ParseQuery(r.URL.RawQuery)
+func (cfg *Config) pick(w http.ResponseWriter, r *http.Request) {
+	q, err := url.ParseQuery(r.URL.RawQuery)
+	if err != nil {
+		refuse(w, http.StatusBadRequest, err.Error())
+		return
+	}
+	p := Pick{Project: q.Get("project"), Priority: cmp.Or(q.Get("priority"), selection.Low.String())}
+	priority, ok := selection.ParsePriority(p.Priority)
+	if !ok {
+		refuse(w, http.StatusBadRequest, fmt.Sprintf("priority: %q is neither high nor low", p.Priority))
+		return
+	}
+	job := pool.Request{Project: intake.Key(p.Project), Priority: priority}
+	if r.Method == http.MethodPost {
+		body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxJob))
+		var facts intake.Facts
+		if err == nil {
+			facts, err = cfg.Describe(body)
+		}
 		if err != nil {
 			refuse(w, http.StatusBadRequest, err.Error())
 			return
 		}
-		p := Pick{Project: q.Get("project"), Priority: cmp.Or(q.Get("priority"), selection.Low.String())}
-		priority, ok := selection.ParsePriority(p.Priority)
-		if !ok {
-			refuse(w, http.StatusBadRequest, fmt.Sprintf("priority: %q is neither high nor low", p.Priority))
-			return
-		}
-		job := pool.Request{Project: intake.Key(p.Project), Priority: priority}
-		if r.Method == http.MethodPost {
-			body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxJob))
-			var facts intake.Facts
-			if err == nil {
-				facts, err = cfg.Describe(body)
-			}
-			if err != nil {
-				refuse(w, http.StatusBadRequest, err.Error())
-				return
-			}
-			p.Project, p.Priority = facts.Project, facts.Priority.String()
-			job = pool.Request{Project: facts.Key, Data: facts.Data, Bytes: facts.Bytes, Priority: facts.Priority}
-		}
-		p.Ranking, err = cfg.Explain(job)
-		if err != nil {
-			w.Header().Set("Retry-After", "1")
-			refuse(w, http.StatusServiceUnavailable, err.Error())
-			return
-		}
-		p.Upstream = p.Ranking[0].Address
-		reply(w, http.StatusOK, p)
+		p.Project, p.Priority = facts.Project, facts.Priority.String()
+		job = pool.Request{Project: facts.Key, Data: facts.Data, Bytes: facts.Bytes, Priority: facts.Priority}
 	}
+	p.Ranking, err = cfg.Explain(job)
+	if err != nil {
+		w.Header().Set("Retry-After", "1")
+		refuse(w, http.StatusServiceUnavailable, err.Error())
+		return
+	}
+	p.Upstream = p.Ranking[0].Address
+	reply(w, http.StatusOK, p)
 }
 
 // refuse says why there is no other reply.
@@ -240,9 +220,10 @@ const policy = "default-src 'none'; script-src 'self'; style-src 'self'; img-src
 	"base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
 
 // page serves the page and what it loads: / is index.html.
-func page() (http.Handler, error) {
-	within, err := fs.Sub(content, "page")
-	server, tag := http.FileServerFS(within), fmt.Sprintf(`"%x"`, time.Now().UnixNano()) // it changes with the process only
+func page() http.Handler {
+	within, _ := fs.Sub(content, "page") // the name is in order
+	server := http.FileServerFS(within)
+	tag := fmt.Sprintf(`"%x"`, time.Now().UnixNano()) // it changes with the process only
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.URL.Path != "/" && strings.HasSuffix(r.URL.Path, "/") { // a list of files
 			http.NotFound(w, r)
@@ -257,5 +238,5 @@ func page() (http.Handler, error) {
 		h.Set("Cache-Control", "no-cache") // the browser asks whether it changed
 		h.Set("ETag", tag)
 		server.ServeHTTP(w, r)
-	}), err
+	})
 }

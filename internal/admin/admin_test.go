@@ -25,12 +25,13 @@ func row(address string) quality.Upstream {
 // config is a port with one upstream, a:1, that can be drained.
 func config() admin.Config {
 	return admin.Config{
-		Metrics:   http.NotFoundHandler(),
-		Ready:     func() (string, error) { return "1 of 1 upstreams are eligible", nil },
-		Now:       func() admin.Now { return admin.Now{Waiting: 3, Upstreams: []quality.Upstream{row("a:1")}} },
+		Metrics: http.NotFoundHandler(),
+		Now: func() admin.Now {
+			return admin.Now{Waiting: 3, View: quality.View{Upstreams: []quality.Upstream{row("a:1")}}}
+		},
 		TokenFile: func() string { return "" },
 		Points:    func() []quality.Point { return []quality.Point{{At: 10}} },
-		About:     func() (admin.About, error) { return admin.About{Configuration: "listen: x\n"}, nil },
+		About:     func() admin.About { return admin.About{Configuration: "listen: x\n"} },
 		Describe: func(body []byte) (intake.Facts, error) {
 			return intake.Facts{Project: "p", Key: uint64(len(body)), Data: &intake.Parts{Set: true}, Bytes: 9, Priority: selection.High}, nil
 		},
@@ -45,13 +46,11 @@ func config() admin.Config {
 
 func serve(t *testing.T, cfg admin.Config, method, target string, change ...func(*http.Request)) *httptest.ResponseRecorder {
 	t.Helper()
-	h, err := admin.New(cfg)
-	require.NoError(t, err)
 	w, r := httptest.NewRecorder(), httptest.NewRequest(method, target, nil)
 	for _, c := range change {
 		c(r)
 	}
-	h.ServeHTTP(w, r)
+	admin.New(cfg).ServeHTTP(w, r)
 	return w
 }
 
@@ -64,7 +63,7 @@ func TestPaths(t *testing.T) {
 	}
 	for path, want := range map[string]string{
 		"/healthz":       "ok\n",
-		"/readyz":        "ready: 1 of 1 upstreams are eligible\n",
+		"/readyz":        "ready: 0 of 1 upstreams are eligible\n",
 		"/metrics":       "404",
 		"/api/now":       `"waiting": 3`,
 		"/api/upstreams": `"why": "draining"`,
@@ -78,7 +77,7 @@ func TestPaths(t *testing.T) {
 		assert.Equal(t, http.StatusForbidden, serve(t, checked, http.MethodGet, path).Code, path)
 	}
 	assert.Equal(t, http.StatusNotFound, serve(t, config(), http.MethodGet, "/debug/pprof/").Code)
-	cfg.Ready = func() (string, error) { return "", errors.New("no upstreams") }
+	cfg.Now = func() admin.Now { return admin.Now{NotReady: "no upstreams"} }
 	w := serve(t, cfg, http.MethodGet, "/readyz")
 	assert.Equal(t, http.StatusServiceUnavailable, w.Code)
 	assert.Equal(t, "no upstreams\n", w.Body.String())
@@ -160,8 +159,7 @@ func TestOwnOrigin(t *testing.T) {
 	cfg.BrowserCheck = func(http.Handler) http.Handler {
 		return http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { seen = r.Header["Origin"] })
 	}
-	h, err := admin.New(cfg)
-	require.NoError(t, err)
+	h := admin.New(cfg)
 	for origin, passed := range map[string]bool{
 		"http://localhost:9180": true, "https://localhost:9180": false, "http://localhost": false, "http://evil.example": false, "null": false,
 	} {
@@ -180,8 +178,7 @@ func TestOwnOrigin(t *testing.T) {
 
 func TestPageIsServed(t *testing.T) {
 	cfg := config()
-	handler, err := admin.New(cfg)
-	require.NoError(t, err)
+	handler := admin.New(cfg)
 	for path, kind := range map[string]string{
 		"/": "text/html", "/page.css": "text/css", "/page.js": "text/javascript", "/icon.svg": "image/svg+xml",
 		"/uplot/uPlot.iife.min.js": "text/javascript", "/uplot/LICENSE": "text/plain",

@@ -25,7 +25,7 @@ var update = flag.Bool("update", false, "write the reference of the API")
 
 func TestReferenceOfTheAPI(t *testing.T) {
 	m := &fieldManual{t: t, comments: manual.NewComments(t)}
-	for _, v := range []any{admin.Now{}, admin.Upstreams{}, admin.Pick{}, admin.History{}, admin.About{}, admin.Reloaded{}} {
+	for _, v := range []any{admin.Now{}, admin.Pick{}, quality.Point{}, admin.About{}, admin.Reloaded{}} {
 		m.table(reflect.TypeOf(v))
 	}
 	manual.Hold(t, "../../docs/api.md", m.out.String()+"\n", "go test ./internal/admin -run TestReference", *update)

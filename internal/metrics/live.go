@@ -10,15 +10,9 @@ import (
 
 // Live is the state at one instant that a scrape shows.
 type Live struct {
-	// Upstreams are those in the pool, each once.
-	Upstreams []quality.Upstream
-	// Panic is set while breakers are ignored.
-	Panic bool
-	// Fleet says how jobs are served.
-	Fleet     quality.Status
+	// View has each upstream once.
+	quality.View
 	Discovery Discovery
-	// Capacity is what the fleet can do and needs; nil where that is not known.
-	Capacity *quality.Advice
 	// Limited is how many jobs wait because their project is at its limit.
 	Limited int
 	// Bounds are what is used of each bound.

@@ -36,21 +36,22 @@ func rowOf(address string) quality.Upstream {
 // everything is a state with each figure that there is.
 func everything(time.Time) Live {
 	return Live{
-		Panic: true, Fleet: quality.Status{Mode: quality.Growing, DeadlineSeconds: new(90.0)},
-		Upstreams: []quality.Upstream{
-			{Mode: quality.Losing, State: pool.State{
-				Upstream: at("a:1"), Eligible: true, InFlight: 3, Cores: 4, ReportAge: 1.5, Running: 5, Stalled: 7, Drained: true, Level: 1,
-				Implausible: "1e+09 busy cores",
-			}},
-			{State: pool.State{
-				Upstream: at("b:1"), InFlight: 1, Breaker: pool.Breaker{State: pool.BreakerOpen}, ReportAge: -1, Stalled: 9, Level: 0.25,
-				Suspect: "2 reports in a row failed", Slow: "9 times",
-			}},
+		View: quality.View{Panic: true, Fleet: quality.Status{Mode: quality.Growing, DeadlineSeconds: new(90.0)},
+			Capacity: &quality.Advice{Full: 1.25, Needed: 7},
+			Upstreams: []quality.Upstream{
+				{Mode: quality.Losing, State: pool.State{
+					Upstream: at("a:1"), Eligible: true, InFlight: 3, Cores: 4, ReportAge: 1.5, Running: 5, Stalled: 7, Drained: true, Level: 1,
+					Implausible: "1e+09 busy cores",
+				}},
+				{State: pool.State{
+					Upstream: at("b:1"), InFlight: 1, Breaker: pool.Breaker{State: pool.BreakerOpen}, ReportAge: -1, Stalled: 9, Level: 0.25,
+					Suspect: "2 reports in a row failed", Slow: "9 times",
+				}},
+			},
 		},
 		Discovery: Discovery{Age: 90 * time.Second, Applied: 4, Refused: 2, Failed: 1},
 		Bounds:    []Bound{{Name: "body_bytes", Used: 4096, Limit: 8192}, {Name: "queue_jobs", Used: 2, Limit: 50}},
 		Limited:   5,
-		Capacity:  &quality.Advice{Full: 1.25, Needed: 7},
 
 		LogLinesLost: 9, CertificateExpires: time.Unix(1234567890, 0),
 	}
@@ -140,7 +141,7 @@ func TestTheSourceIsAskedForTheInstantOfTheScrape(t *testing.T) {
 func TestAnAddressThatIsNotTextFailsTheScrapeNotTheProcess(t *testing.T) {
 	m := newMetrics()
 	m.SetSource(func(time.Time) Live {
-		return Live{Upstreams: []quality.Upstream{rowOf("\xff:80"), rowOf("u:1")}}
+		return Live{View: quality.View{Upstreams: []quality.Upstream{rowOf("\xff:80"), rowOf("u:1")}}}
 	})
 	families, err := m.registry.Gather()
 	require.ErrorContains(t, err, "not valid UTF-8")

@@ -46,7 +46,7 @@ func TestReportFailuresLiveAsLongAsTheirUpstream(t *testing.T) {
 func TestSeriesAreBounded(t *testing.T) {
 	m := newMetrics()
 	var upstreams []quality.Upstream
-	m.SetSource(func(time.Time) Live { return Live{Upstreams: upstreams} })
+	m.SetSource(func(time.Time) Live { return Live{View: quality.View{Upstreams: upstreams}} })
 	count := func() (n int) {
 		families, err := m.registry.Gather()
 		assert.NoError(t, err)

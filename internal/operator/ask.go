@@ -80,7 +80,7 @@ func (c *Explain) job(s cli.Console) (query url.Values, body []byte, err error) 
 
 // leftOut lists the upstreams that get no new job, and what keeps each from it.
 func (c *Explain) leftOut(s cli.Console) error {
-	var all admin.Upstreams
+	var all admin.Now
 	if err := c.ask(http.MethodGet, "/api/upstreams", nil, nil, &all); err != nil {
 		return err
 	}

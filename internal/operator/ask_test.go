@@ -122,16 +122,19 @@ func TestTopWithoutATerminal(t *testing.T) {
 		return quality.Upstream{State: s, Mode: mode, MinuteJobs: 20 * failed, MinuteFailed: failed}
 	}
 	now, err := json.Marshal(admin.Now{
-		InFlight: 4, Waiting: 1, NotReady: "shutting down", Panic: true,
-		Capacity: &quality.Advice{Fleet: quality.Fleet{Upstreams: 3}, Full: 0.451, FullBusiest: 1.2, Needed: 5},
-		Fleet:    quality.Status{Mode: quality.Growing, DeadlineSeconds: new(90.0), Windows: []quality.Window{minute}},
-		Upstreams: []quality.Upstream{
-			row(pool.State{Upstream: pool.Upstream{Address: "a:1"}, Eligible: true, Jobs: 9, ReportAge: 1.5}, quality.Flat, 0),
-			row(pool.State{
-				Upstream: pool.Upstream{Address: "b:1"}, Eligible: true, Jobs: 7, InFlight: 2, Stalled: 3, Wait: 2.5, Latency: 0.5, Rate: 1.5,
-				Cached: 4, ReportAge: -1,
-			}, quality.Losing, 3),
-			row(pool.State{Upstream: pool.Upstream{Address: "c:1"}, Why: "breaker open", Wait: -1, ReportAge: -1}, quality.Unknown, 0),
+		InFlight: 4, Waiting: 1, NotReady: "shutting down",
+		View: quality.View{
+			Panic:    true,
+			Capacity: &quality.Advice{Fleet: quality.Fleet{Upstreams: 3}, Full: 0.451, FullBusiest: 1.2, Needed: 5},
+			Fleet:    quality.Status{Mode: quality.Growing, DeadlineSeconds: new(90.0), Windows: []quality.Window{minute}},
+			Upstreams: []quality.Upstream{
+				row(pool.State{Upstream: pool.Upstream{Address: "a:1"}, Eligible: true, Jobs: 9, ReportAge: 1.5}, quality.Flat, 0),
+				row(pool.State{
+					Upstream: pool.Upstream{Address: "b:1"}, Eligible: true, Jobs: 7, InFlight: 2, Stalled: 3, Wait: 2.5, Latency: 0.5, Rate: 1.5,
+					Cached: 4, ReportAge: -1,
+				}, quality.Losing, 3),
+				row(pool.State{Upstream: pool.Upstream{Address: "c:1"}, Why: "breaker open", Wait: -1, ReportAge: -1}, quality.Unknown, 0),
+			},
 		},
 	})
 	require.NoError(t, err)

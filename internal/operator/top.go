@@ -64,11 +64,11 @@ func (c *Top) draw() (string, error) {
 	}
 	var out strings.Builder
 	writeFleet(&out, &now)
-	err := writeUpstreams(&out, now.Upstreams, c.Rows)
-	return out.String(), err
+	writeUpstreams(&out, now.Upstreams, c.Rows)
+	return out.String(), nil
 }
 
-func writeFleet(out io.Writer, n *admin.Now) {
+func writeFleet(out *strings.Builder, n *admin.Now) {
 	minute := n.Fleet.Windows[0]
 	all := minute.All
 	fmt.Fprintf(out, "%s  %s", n.At.Local().Format(time.TimeOnly), n.Fleet.Mode)
@@ -81,15 +81,9 @@ func writeFleet(out io.Writer, n *admin.Now) {
 	if n.Panic {
 		fmt.Fprint(out, ", panic: every breaker is open, so jobs go to all upstreams")
 	}
-	eligible := 0
-	for i := range n.Upstreams {
-		if n.Upstreams[i].Eligible {
-			eligible++
-		}
-	}
 	fmt.Fprintf(out, "\n%s jobs/s; of %d in a minute %d complete, %d failed, %d lost; %d at upstreams, %d waiting; %d of %d upstreams eligible\n",
 		short(float64(all.Jobs)/max(minute.Covered, 1)), all.Jobs, all.Complete, all.Failed, all.Partial+all.Absent,
-		n.InFlight, n.Waiting, eligible, len(n.Upstreams))
+		n.InFlight, n.Waiting, n.Eligible(), len(n.Upstreams))
 	if all.Limited > 0 {
 		fmt.Fprintf(out, "%d more limited: refused because their project was at its limit\n", all.Limited)
 	}
@@ -133,7 +127,7 @@ func known(seconds float64, otherwise string) string {
 
 // writeUpstreams writes a row for each, and says how many are left out. Those that need
 // somebody to look come first, and then the busiest.
-func writeUpstreams(out io.Writer, upstreams []quality.Upstream, rows int) error {
+func writeUpstreams(out *strings.Builder, upstreams []quality.Upstream, rows int) {
 	rank := func(u *quality.Upstream) int {
 		switch {
 		case !u.Eligible:
@@ -157,11 +151,8 @@ func writeUpstreams(out io.Writer, upstreams []quality.Upstream, rows int) error
 		}
 		fmt.Fprintln(w)
 	}
-	if err := w.Flush(); err != nil {
-		return err
-	}
+	_ = w.Flush() // a builder takes all
 	if left := len(upstreams) - rows; left > 0 {
 		fmt.Fprintf(out, "and %d more; --rows shows them\n", left)
 	}
-	return nil
 }

@@ -18,13 +18,6 @@ type Fleet struct {
 	Cores     float64 `json:"cores"`
 }
 
-// Load is what a fleet was asked to do, in steps of equal length: how many jobs came in
-// each, and how many cores they needed in the mean, which may be more than there were.
-type Load struct {
-	Step        time.Duration
-	Jobs, Cores []float64
-}
-
 // Advice is what a fleet can do, what it does, and what it needs.
 type Advice struct {
 	Fleet
@@ -45,36 +38,32 @@ type Advice struct {
 // maxUpstreams is the most that is advised.
 const maxUpstreams = 1_000_000
 
-// Advise says what a fleet needs for a load like the one that was; nil without jobs or cores.
-func Advise(l Load, f Fleet) *Advice {
-	jobs, cores := sum(l.Jobs), sum(l.Cores)
-	if f.Upstreams < 1 || !(f.Cores > 0) || !(jobs > 0) || !(cores > 0) {
+// room is how many standard deviations of the number of jobs at one time a fleet must have
+// left: 99 of 100 jobs then find a core free. By chance that number varies by its square root.
+const room = 2.33
+
+// Advise says what a fleet needs for a load like the one that was. In steps of equal length,
+// that is how many jobs came, and how many cores they needed in the mean, which may be more
+// than there were. It returns nil without jobs or cores.
+func Advise(f Fleet, step time.Duration, jobs, cores []float64) *Advice {
+	came, work := sum(jobs), sum(cores)
+	if f.Upstreams < 1 || !(f.Cores > 0) || !(came > 0) || !(work > 0) {
 		return nil
 	}
-	a := &Advice{
-		Fleet: f, CoveredSeconds: float64(len(l.Jobs)) * l.Step.Seconds(),
-		CoreSecondsPerJob: cores * l.Step.Seconds() / jobs,
-	}
+	a := &Advice{Fleet: f, CoveredSeconds: float64(len(jobs)) * step.Seconds(), CoreSecondsPerJob: work * step.Seconds() / came}
 	a.JobsPerSecond = f.Cores / a.CoreSecondsPerJob
-	busiest := 0.0                                             // cores
-	width := min(max(1, int(time.Minute/l.Step)), len(l.Jobs)) // a shorter load is one minute
-	for end := width; end <= len(l.Jobs); end++ {
-		needed := sum(l.Cores[end-width:end]) / float64(width)
+	busiest := 0.0                                         // cores
+	width := min(max(1, int(time.Minute/step)), len(jobs)) // a shorter load is one minute
+	for end := width; end <= len(jobs); end++ {
+		needed := sum(cores[end-width:end]) / float64(width)
 		a.Full = needed / f.Cores
 		busiest = max(busiest, needed)
 	}
 	a.FullBusiest = busiest / f.Cores
-	a.Needed = int(min(max(1, math.Ceil(withRoom(busiest)*float64(f.Upstreams)/f.Cores)), maxUpstreams))
+	free := room * math.Sqrt(busiest)
+	a.Needed = int(min(max(1, math.Ceil((busiest+free)*float64(f.Upstreams)/f.Cores)), maxUpstreams))
 	return a
 }
-
-// room is how many standard deviations of the number of jobs a fleet must have left:
-// 99 of 100 jobs then find a core free.
-const room = 2.33
-
-// withRoom is how many cores a fleet needs so that hardly a job waits, if busy cores are
-// busy in the mean. By chance the number of jobs at one time varies by its square root.
-func withRoom(busy float64) float64 { return busy + room*math.Sqrt(busy) }
 
 func sum(values []float64) (total float64) {
 	for _, v := range values {
@@ -83,16 +72,14 @@ func sum(values []float64) (total float64) {
 	return total
 }
 
-// Advice says what the upstreams need, by the last hour; nil while that is not known.
-func (m *Machine) Advice(now time.Time, states []pool.State) *Advice {
-	points := m.Points(now)
-	l := Load{Step: step}
-	for i := range points {
-		p := &points[i]
-		l.Cores = append(l.Cores, p.cores/p.looks)
-		l.Jobs = append(l.Jobs, p.rate/p.looks*step.Seconds())
+// advice says what the upstreams need, by the last hour; nil while that is not known.
+func (m *Machine) advice(now time.Time, states []pool.State) *Advice {
+	var jobs, cores []float64
+	for _, p := range m.Points(now) {
+		jobs = append(jobs, p.rate/p.looks*step.Seconds())
+		cores = append(cores, p.cores/p.looks)
 	}
-	return Advise(l, fleetOf(states))
+	return Advise(fleetOf(states), step, jobs, cores)
 }
 
 // fleetOf is the upstreams that take new jobs. One that does not report its cores counts
@@ -141,11 +128,11 @@ func (m *Machine) demand(now time.Duration, states []pool.State) (cores, jobsPer
 		jobsPerSecond = float64(jobs) / time.Minute.Seconds()
 	}
 	more := 1.0
-	switch t := m.fleet.trend; {
+	switch t := m.fleet.Trend; {
 	case cores < saturated*of:
-	case m.fleet.mode == Growing && t.Span > 0:
+	case m.fleet.Mode == Growing && t.Span > 0:
 		more = max(1, 1+t.Rise()/t.Span)
-	case m.fleet.mode == Losing && jobs > bad:
+	case m.fleet.Mode == Losing && jobs > bad:
 		more = float64(jobs) / float64(jobs-bad)
 	}
 	return cores * more, jobsPerSecond * more

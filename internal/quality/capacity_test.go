@@ -11,44 +11,41 @@ import (
 	"example.org/pilotfish/internal/pool"
 )
 
-// steady is so many seconds in which so many jobs of a second come each second.
-func steady(l *Load, seconds int, jobs float64) {
-	l.Step = time.Second
+// steady adds so many seconds in which so many jobs of a second come each second.
+func steady(load []float64, seconds int, jobs float64) []float64 {
 	for range seconds {
-		l.Jobs, l.Cores = append(l.Jobs, jobs), append(l.Cores, jobs)
+		load = append(load, jobs)
 	}
+	return load
 }
 
 // Ten minutes that need 2 cores, and one that needs 30.
 func TestAdvice(t *testing.T) {
-	var l Load
-	steady(&l, 600, 2)
-	steady(&l, 60, 30)
+	load := steady(steady(nil, 600, 2), 60, 30)
 	fleet := Fleet{Upstreams: 2, Cores: 20}
-	a := Advise(l, fleet)
+	a := Advise(fleet, time.Second, load, load)
 	require.NotNil(t, a)
 	assert.Equal(t, []float64{1, 20, 660}, []float64{a.CoreSecondsPerJob, a.JobsPerSecond, a.CoveredSeconds})
 	assert.Equal(t, []float64{1.5, 1.5}, []float64{a.Full, a.FullBusiest})
 	assert.Equal(t, 5, a.Needed, "30 cores and 2.33 times their root are 42.8")
 
-	steady(&l, 60, 5)
-	a = Advise(l, fleet)
+	load = steady(load, 60, 5)
+	a = Advise(fleet, time.Second, load, load)
 	require.NotNil(t, a)
 	assert.Equal(t, []float64{0.25, 1.5}, []float64{a.Full, a.FullBusiest}, "the busiest minute is over")
 }
 
 func TestTooLittleToAdvise(t *testing.T) {
-	var full Load
-	steady(&full, 1, 1)
+	full := []float64{1}
 	for _, c := range []struct {
-		load  Load
+		load  []float64
 		fleet Fleet
 	}{
-		{Load{Step: time.Second}, Fleet{2, 8}}, {full, Fleet{0, 8}}, {full, Fleet{2, 0}}, {full, Fleet{2, math.NaN()}},
+		{nil, Fleet{2, 8}}, {full, Fleet{0, 8}}, {full, Fleet{2, 0}}, {full, Fleet{2, math.NaN()}},
 	} {
-		assert.Nil(t, Advise(c.load, c.fleet))
+		assert.Nil(t, Advise(c.fleet, time.Second, c.load, c.load))
 	}
-	a := Advise(full, Fleet{1, 4})
+	a := Advise(Fleet{1, 4}, time.Second, full, full)
 	require.NotNil(t, a)
 	assert.Equal(t, 0.25, a.Full, "a load of a second has no minute: it counts as it is")
 }
@@ -67,7 +64,7 @@ func TestFleetCountsUpstreamsThatTakeJobs(t *testing.T) {
 
 // Busy cores show what is done; how times rise, and what is lost, how much more comes.
 func TestDemand(t *testing.T) {
-	m := New(start, Default())
+	m := New(start)
 	demand := func(states ...pool.State) []float64 {
 		cores, jobs := m.demand(0, states)
 		return []float64{cores, jobs}
@@ -80,18 +77,18 @@ func TestDemand(t *testing.T) {
 	for range 600 {
 		m.fleet.observe(0, absent, 0)
 	}
-	m.fleet.mode = Losing
+	m.fleet.Mode = Losing
 	assert.Equal(t, []float64{16, 16}, demand(cores(8, 8, 8)), "half is lost: twice as much came")
 	assert.Equal(t, []float64{4, 4}, demand(cores(8, 4, 8)), "where half of the cores are idle, jobs are lost for another reason")
-	m.fleet.mode, m.fleet.trend = Growing, Trend{Jobs: 100, Span: 50, Slope: 0.1}
+	m.fleet.Mode, m.fleet.Trend = Growing, Trend{Jobs: 100, Span: 50, Slope: 0.1}
 	assert.InDeltaSlice(t, []float64{9.6, 9.6}, demand(cores(8, 8, 8)), 1e-9)
 }
 
 // The machine advises by the means of its steps.
 func TestAdviceOfTheLastHour(t *testing.T) {
-	m := New(start, Default())
+	m := New(start)
 	now := start
-	assert.Nil(t, m.Advice(now, nil))
+	assert.Nil(t, m.View(now, nil).Capacity)
 	for i := range 7200 {
 		now = start.Add(time.Duration(i) * time.Second)
 		busy := 2.0
@@ -100,7 +97,7 @@ func TestAdviceOfTheLastHour(t *testing.T) {
 		}
 		m.Advance(now, Moment{Upstreams: []pool.State{cores(8, busy, 8)}})
 	}
-	a := m.Advice(now, []pool.State{cores(8, 2, 8)})
+	a := m.View(now, []pool.State{cores(8, 2, 8)}).Capacity
 	require.NotNil(t, a)
 	assert.Equal(t, []float64{0.25, 1, 3590}, []float64{a.Full, a.FullBusiest, a.CoveredSeconds}) // the present step is not over
 	assert.InDelta(t, 1, a.CoreSecondsPerJob, 1e-9)

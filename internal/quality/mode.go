@@ -57,13 +57,9 @@ const (
 
 // scope is what is known of the fleet or of one upstream: its mode, and what led to it.
 type scope struct {
+	Status // without windows
 	follow trend
 	minute ring[tally] // how jobs ended
-
-	mode  Mode
-	since time.Duration
-	why   string
-	trend Trend // as last judged
 
 	ended    time.Duration // when a job last ended
 	lost     time.Duration // when one was last lost
@@ -75,7 +71,9 @@ type scope struct {
 	base, peak float64       // the time to first byte when the rise began, and its highest since
 }
 
-func newScope() *scope { return &scope{minute: make(ring[tally], spans[0]), mode: Unknown} }
+func newScope(now time.Time) *scope {
+	return &scope{minute: make(ring[tally], spans[0]), Status: Status{Mode: Unknown, Since: now}}
+}
 
 // observe counts a job that ended.
 func (s *scope) observe(now time.Duration, r result, o intake.Outcome) {
@@ -101,65 +99,60 @@ func (s *scope) tally(now time.Duration) (t tally) {
 
 // next is the mode at an instant, and the reason if it has changed.
 func (s *scope) next(now time.Duration) (Mode, string) {
-	if s.mode != Unknown && now-s.ended > maxAge {
+	if s.Mode != Unknown && now-s.ended > maxAge {
 		return Unknown, fmt.Sprintf("no job ended for %v", maxAge)
 	}
 	minute := s.tally(now)
-	_, jobs := minute.bad()
+	bad, jobs := minute.bad()
 	s.follow.pace(jobs)
-	if s.mode == Losing {
-		if s.wholeRow < manyWhole || now-s.lost < whole {
-			return Losing, ""
-		}
+	many := s.inRow >= manyLost || bad >= manyLost && float64(bad) >= lostShare*float64(jobs)
+	lately := now-s.lost < whole
+	switch {
+	case s.Mode == Losing && (s.wholeRow < manyWhole || lately):
+		return Losing, ""
+	case s.Mode == Losing:
 		s.follow.restart(s.lost) // what was before says nothing of the jobs after
-	} else if s.loses(now, &minute) {
-		s.grew = s.mode == Growing
+	case many && lately:
+		s.grew = s.Mode == Growing
 		return Losing, minute.cause()
 	}
 	return s.judge(now)
 }
 
-// loses reports whether jobs have begun to be lost.
-func (s *scope) loses(now time.Duration, minute *tally) bool {
-	bad, all := minute.bad()
-	many := s.inRow >= manyLost || bad >= manyLost && float64(bad) >= lostShare*float64(all)
-	return many && now-s.lost < whole
-}
-
 // judge is the mode by the trend, as far as there is one.
 func (s *scope) judge(now time.Duration) (Mode, string) {
 	var known bool
-	s.trend, known = s.follow.at(now)
-	t := &s.trend
+	s.Trend, known = s.follow.at(now)
+	t := &s.Trend
 	enough := max(min(muchRise*t.Level, steep*t.Span), leastRise)
 	rises := t.certainty >= certain && t.Rise() >= enough && t.Span+t.Level >= riseSpan.Seconds()
-	calmBefore := s.mode == Unknown || s.mode == Flat
+	calmBefore := s.Mode == Unknown || s.Mode == Flat
 	if calmBefore {
 		s.base, s.peak = t.Level-t.Rise(), t.Level
 	}
 	s.peak = max(s.peak, t.Level)
 	back := t.Level <= (s.base+s.peak)/2 // half-way to where times rose from
 	still := !calmBefore && t.certainty >= doubtful && t.Rise() >= leastRise
-	goesOn := still || s.mode == Losing && s.grew && !(known && back)
+	goesOn := still || s.Mode == Losing && s.grew && !(known && back)
 	if rises || goesOn {
 		s.rising = now
 	}
 	rose := now - s.rising
 	switch {
-	case s.mode == Losing:
+	case s.Mode == Losing:
 		cause := fmt.Sprintf("%d jobs in a row were complete, and none was lost for %v", s.wholeRow, (now - s.lost).Round(time.Second))
 		if goesOn {
 			return Growing, cause
 		}
 		return Flat, cause
-	case s.mode != Growing && rises:
+	case s.Mode != Growing && rises:
 		return Growing, t.text()
-	case s.mode == Growing && (back && rose >= calm || rose >= plateau):
+	case s.Mode == Growing && (back && rose >= calm || rose >= plateau):
 		return Flat, fmt.Sprintf("times to first byte have not risen for %v", rose.Round(time.Second))
-	case s.mode == Unknown && known:
+	case s.Mode == Unknown && known:
 		return Flat, fmt.Sprintf("times to first byte do not rise; they are %.3g s", t.Level)
 	}
-	return s.mode, ""
+	return s.Mode, ""
 }
 
 // cause says what is lost.

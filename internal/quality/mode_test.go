@@ -10,7 +10,9 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"example.org/pilotfish/internal/dispatch"
 	"example.org/pilotfish/internal/intake"
+	"example.org/pilotfish/internal/pool"
 	"example.org/pilotfish/internal/record"
 )
 
@@ -65,9 +67,9 @@ func playAt(m *Machine, jobs []record.Job) (changes []Change, at []time.Time) {
 		now = now.Add(time.Second)
 		for ; len(events) > 0 && !events[0].at.After(now); events = events[1:] {
 			if e := events[0]; e.first {
-				m.Began(e.at, FirstByte{Arrived: e.job.Arrived, Bound: 80 * time.Second})
+				m.Began(e.at, arrivedAt(e.job.Arrived, 80*time.Second), pool.Choice{})
 			} else {
-				m.Ended(e.at, e.job)
+				m.Ended(e.at, Default(), e.job)
 			}
 		}
 		changes = append(changes, m.Advance(now, Moment{})...)
@@ -78,9 +80,14 @@ func playAt(m *Machine, jobs []record.Job) (changes []Change, at []time.Time) {
 	return changes, at
 }
 
+// arrivedAt is a job that waits so long for its first byte.
+func arrivedAt(at time.Time, bound time.Duration) *dispatch.Job {
+	return &dispatch.Job{Request: dispatch.Request{Arrived: at}, FirstByte: bound}
+}
+
 func modes(changes []Change) (list []Mode) {
 	for _, c := range changes {
-		list = append(list, c.To)
+		list = append(list, c.Mode)
 	}
 	return list
 }
@@ -96,11 +103,11 @@ func TestTable1(t *testing.T) {
 	for i := range first {
 		jobs = append(jobs, timed{arrived: between * float64(i), firstByte: first[i], lastByte: last[i]}.job())
 	}
-	m := New(start, Default())
+	m := New(start)
 	changes := play(m, jobs)
 	require.Equal(t, []Mode{Flat, Growing}, modes(changes))
 	assert.InDelta(t, (39.3-2.51)/15, changes[1].Trend.Slope, 0.3)
-	f := m.Served(since(80)).Windows[1].All
+	f := m.View(since(80), nil).Fleet.Windows[1].All
 	assert.Equal(t, uint64(16), f.Complete)
 	assert.InEpsilon(t, 39.3, f.FirstByte.P99, 0.05)
 	assert.InEpsilon(t, 37.1, f.LastByte.P50, 0.05)
@@ -122,14 +129,14 @@ func TestSlopesOfTables3And4(t *testing.T) {
 				}
 				jobs = append(jobs, timed{arrived: between * float64(i), firstByte: first, lastByte: first + 20}.job())
 			}
-			m := New(start, Default())
+			m := New(start)
 			changes := play(m, jobs)
 			if c.workers == 64 {
 				assert.Equal(t, []Mode{Flat}, modes(changes), "it is flat")
 				return
 			}
 			require.Equal(t, []Mode{Flat, Growing}, modes(changes))
-			s := m.Status()
+			s := m.View(since(0), nil).Fleet
 			assert.InEpsilon(t, c.slope, s.Trend.Slope, 0.1)
 			require.NotNil(t, s.DeadlineJobs)
 			left := (80 - s.Trend.Level) / s.Trend.Slope
@@ -174,7 +181,7 @@ func TestTimeOutBurstsOfTable2(t *testing.T) {
 			for i := len(jobs); begin > 0 && i < 128; i++ {
 				add(begin+float64(i%7), false)
 			}
-			m := New(start, Default())
+			m := New(start)
 			changes, at := playAt(m, jobs)
 			list := modes(changes)
 			require.GreaterOrEqual(t, len(list), 4)
@@ -213,17 +220,17 @@ func queue(servers int, load float64, rng *rand.Rand) []record.Job {
 }
 
 func TestAQueueThatCopesIsFlat(t *testing.T) {
-	assert.Equal(t, []Mode{Flat}, modes(play(New(start, Default()), queue(16, 0.5, rand.New(rand.NewPCG(5, 0))))))
+	assert.Equal(t, []Mode{Flat}, modes(play(New(start), queue(16, 0.5, rand.New(rand.NewPCG(5, 0))))))
 }
 
 // A tenth more than the servers can do: growing, and it stays so.
 func TestAQueueThatDoesNotCopeGrows(t *testing.T) {
-	m := New(start, Default())
+	m := New(start)
 	changes, at := playAt(m, queue(16, 1.1, rand.New(rand.NewPCG(6, 0))))
 	require.Equal(t, []Mode{Flat, Growing}, modes(changes))
 	assert.Less(t, at[1].Sub(start), 3*time.Minute)
 	// Of 17.6 jobs that come in a second one and a half wait for the next.
-	assert.InEpsilon(t, 1.6/16/17.6, m.Status().Trend.Slope, 0.5)
+	assert.InEpsilon(t, 1.6/16/17.6, m.View(since(0), nil).Fleet.Trend.Slope, 0.5)
 }
 
 // ramp is a job each second whose first byte comes after the seconds that first says.
@@ -237,28 +244,28 @@ func ramp(n int, first func(i float64) float64) (jobs []record.Job) {
 
 // A rise that ends on high is over after five minutes.
 func TestAPlateauIsFlatInTheEnd(t *testing.T) {
-	changes, at := playAt(New(start, Default()), ramp(900, func(i float64) float64 { return 2 + 0.5*min(i, 60) }))
+	changes, at := playAt(New(start), ramp(900, func(i float64) float64 { return 2 + 0.5*min(i, 60) }))
 	require.Equal(t, []Mode{Flat, Growing, Flat}, modes(changes))
 	assert.Greater(t, at[2].Sub(start), 60*time.Second+plateau)
 }
 
 // Three seconds more in a hundred are a small share of long times, and yet more than is done.
 func TestASteepRiseOfLongTimes(t *testing.T) {
-	changes := play(New(start, Default()), ramp(300, func(i float64) float64 { return 100 + 0.05*i }))
+	changes := play(New(start), ramp(300, func(i float64) float64 { return 100 + 0.05*i }))
 	assert.Equal(t, []Mode{Flat, Growing}, modes(changes)[:2])
 }
 
 func TestJobsThatAreLost(t *testing.T) {
-	m := New(start, Default())
+	m := New(start)
 	now := 0.0
 	end := func(n int, every float64, o intake.Outcome, c intake.Completeness) (changes []Change) {
 		for range n {
 			now += every
 			if c != intake.Absent {
-				m.Began(since(now-0.05), FirstByte{Arrived: since(now - 0.1)})
+				m.Began(since(now-0.05), arrivedAt(since(now-0.1), 0), pool.Choice{})
 			}
 			j := record.Job{Outcome: o, Completeness: c, Arrived: since(now - 0.1), TTFB: 50 * time.Millisecond, Total: 100 * time.Millisecond}
-			m.Ended(since(now), &j)
+			m.Ended(since(now), Default(), &j)
 			changes = append(changes, m.Advance(since(now), Moment{})...)
 		}
 		return changes

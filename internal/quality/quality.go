@@ -12,10 +12,9 @@
 package quality
 
 import (
-	"maps"
-	"slices"
 	"time"
 
+	"example.org/pilotfish/internal/dispatch"
 	"example.org/pilotfish/internal/pool"
 	"example.org/pilotfish/internal/record"
 )
@@ -32,40 +31,41 @@ func Default() Settings { return Settings{Count500: true} }
 
 // Machine follows the jobs of one sidecar. It is not safe for concurrent use.
 type Machine struct {
-	settings  Settings
 	start     time.Time
-	hour      hour
+	hour      ring[period]
 	fleet     *scope
-	upstreams map[string]*scope
-	addresses []string // of upstreams, in order
-	turn      int      // which part of the upstreams is judged next
+	upstreams map[string]*scope // by address
 }
 
-// turns is in how many parts the upstreams are judged, one at each Advance: to judge 300
+// turns is in how many parts the upstreams are judged, one each second: to judge 300
 // takes some 15 ms.
 const turns = 5
 
 // New returns a machine that has seen no job.
-func New(now time.Time, s Settings) *Machine {
-	return &Machine{settings: s, start: now, hour: hour{make(ring[period], steps)}, fleet: newScope(), upstreams: map[string]*scope{}}
+func New(now time.Time) *Machine {
+	return &Machine{start: now, hour: make(ring[period], steps), fleet: newScope(now)}
 }
-
-// Set replaces the settings. They count for the jobs from now on.
-func (m *Machine) Set(s Settings) { m.settings = s }
 
 // Began counts a response that has begun. The modes cannot wait for its end, which may
 // be hours away.
-func (m *Machine) Began(now time.Time, f FirstByte) {
-	m.fleet.follow.add(sample{arrived: f.Arrived.Sub(m.start), firstByte: now.Sub(f.Arrived), bound: f.Bound})
-	if there, ok := m.upstreams[f.Upstream]; ok {
-		there.follow.add(sample{arrived: f.Claimed.Sub(m.start), firstByte: now.Sub(f.Claimed), bound: f.Bound})
+func (m *Machine) Began(now time.Time, j *dispatch.Job, c pool.Choice) {
+	bound := j.FirstByte
+	if !j.Deadline.IsZero() {
+		bound = min(bound, j.Deadline.Sub(j.Arrived))
+	}
+	add := func(s *scope, from time.Time) {
+		s.follow.add(sample{arrived: from.Sub(m.start), firstByte: now.Sub(from), bound: bound})
+	}
+	add(m.fleet, j.Arrived)
+	if there := m.upstreams[c.Address]; there != nil {
+		add(there, c.Claimed)
 	}
 }
 
-// Ended counts a job that has ended. What happened at an upstream that is not
-// followed counts for the fleet alone.
-func (m *Machine) Ended(now time.Time, j *record.Job) {
-	at, r := now.Sub(m.start), resultOf(j, m.settings.Count500)
+// Ended counts a job that has ended, by the settings of that moment. What happened at an
+// upstream that is not followed counts for the fleet alone.
+func (m *Machine) Ended(now time.Time, s Settings, j *record.Job) {
+	at, r := now.Sub(m.start), resultOf(j, s.Count500)
 	if r == uncounted {
 		return
 	}
@@ -73,64 +73,92 @@ func (m *Machine) Ended(now time.Time, j *record.Job) {
 	m.fleet.observe(at, r, j.Outcome)
 	for i := range j.Attempts {
 		there, known := m.upstreams[j.Attempts[i].Upstream]
-		if r := resultAt(j, i, m.settings.Count500); known && r != uncounted {
+		if r := resultAt(j, i, s.Count500); known && r != uncounted {
 			there.observe(at, r, j.Outcome)
 		}
 	}
 }
 
-// Change is a mode that was entered.
+// Change is a mode that was entered, and the one before.
 type Change struct {
-	// Upstream is "" for the fleet.
-	Upstream string
-	From, To Mode
-	Cause    string
-	Trend    Trend
-}
-
-// Minor reports whether a change says only that there were enough jobs to judge by, or no
-// longer.
-func (c *Change) Minor() bool {
-	return c.To == Unknown || c.From == Unknown && c.To == Flat
+	Upstream string // "" for the fleet
+	From     Mode
+	Status
 }
 
 // Advance notes a moment, and judges the mode of the fleet and of a fifth of the upstreams
 // anew. It returns the modes that changed. The shell calls it every second. What is known of
 // upstreams that are gone is forgotten.
 func (m *Machine) Advance(now time.Time, o Moment) (changes []Change) {
-	m.follow(o.Upstreams)
+	there := make(map[string]*scope, len(o.Upstreams))
+	for i := range o.Upstreams {
+		address := o.Upstreams[i].Address
+		if there[address] = m.upstreams[address]; there[address] == nil {
+			there[address] = newScope(now)
+		}
+	}
+	m.upstreams = there
 	at := now.Sub(m.start)
 	m.look(at, &o)
 	judge := func(address string, s *scope) {
-		from := s.mode
-		to, cause := s.next(at)
-		if to == from {
-			return
+		from := s.Mode
+		if to, cause := s.next(at); to != from {
+			s.Mode, s.Since, s.Cause = to, now, cause
+			changes = append(changes, Change{address, from, s.Status})
 		}
-		s.mode, s.since, s.why = to, at, cause
-		changes = append(changes, Change{Upstream: address, From: from, To: to, Cause: cause, Trend: s.trend})
 	}
 	judge("", m.fleet)
-	m.turn = (m.turn + 1) % turns
-	for i := m.turn; i < len(m.addresses); i += turns {
-		judge(m.addresses[i], m.upstreams[m.addresses[i]])
+	for i := int(max(0, at)/time.Second) % turns; i < len(o.Upstreams); i += turns {
+		address := o.Upstreams[i].Address
+		judge(address, there[address])
 	}
 	return changes
 }
 
-// follow takes in which upstreams there are.
-func (m *Machine) follow(states []pool.State) {
-	there := make(map[string]*scope, len(states))
-	for i := range states {
-		address := states[i].Address
-		if there[address] = m.upstreams[address]; there[address] == nil {
-			there[address] = newScope()
-		}
-	}
-	m.upstreams, m.addresses = there, slices.Sorted(maps.Keys(there))
+// View is how the fleet is at one moment, and how it serves jobs.
+type View struct {
+	// Panic is set while breakers are ignored because every one is open.
+	Panic bool `json:"panic,omitempty"`
+	// Fleet is how all jobs were served, and Upstreams how each upstream is.
+	Fleet     Status     `json:"fleet"`
+	Upstreams []Upstream `json:"upstreams"`
+	// Capacity is what the fleet can do and needs; absent while that is not known.
+	Capacity *Advice `json:"capacity,omitempty"`
 }
 
-// Status is the mode of the fleet.
+// Eligible is how many upstreams may be picked.
+func (v *View) Eligible() (n int) {
+	for i := range v.Upstreams {
+		if v.Upstreams[i].Eligible {
+			n++
+		}
+	}
+	return n
+}
+
+// View is how the upstreams in these states serve jobs.
+func (m *Machine) View(now time.Time, states []pool.State) View {
+	at := now.Sub(m.start)
+	v := View{Panic: pool.Panic(states), Fleet: m.fleet.Status, Upstreams: make([]Upstream, len(states)), Capacity: m.advice(now, states)}
+	if jobs, after, ok := v.Fleet.Trend.deadline(); ok && v.Fleet.Mode == Growing {
+		v.Fleet.DeadlineJobs, v.Fleet.DeadlineSeconds = &jobs, &after
+	}
+	for _, n := range spans {
+		v.Fleet.Windows = append(v.Fleet.Windows, m.window(at, n))
+	}
+	for i := range states {
+		row := &v.Upstreams[i]
+		row.State, row.Mode = states[i], Unknown
+		if s := m.upstreams[row.Address]; s != nil {
+			t := s.tally(at)
+			_, row.MinuteJobs = t.bad()
+			row.Mode, row.MinuteFailed, row.MinuteLost = s.Mode, t.results[failed], t.results[partial]+t.results[absent]
+		}
+	}
+	return v
+}
+
+// Status is how jobs are served.
 type Status struct {
 	// Mode is unknown, flat, growing or losing.
 	Mode Mode `json:"mode"`
@@ -145,25 +173,7 @@ type Status struct {
 	DeadlineJobs    *float64 `json:"deadline_in_jobs,omitempty"`
 	DeadlineSeconds *float64 `json:"deadline_in_seconds,omitempty"`
 	// Windows are the last 1, 5 and 60 minutes.
-	Windows []Window `json:"windows,omitempty"`
-}
-
-// Status is the mode of the fleet, without windows.
-func (m *Machine) Status() Status {
-	s := Status{Mode: m.fleet.mode, Since: m.start.Add(m.fleet.since), Cause: m.fleet.why, Trend: m.fleet.trend}
-	if jobs, after, ok := s.Trend.deadline(); ok && s.Mode == Growing {
-		s.DeadlineJobs, s.DeadlineSeconds = &jobs, &after
-	}
-	return s
-}
-
-// Served is the mode of the fleet, and its key figures.
-func (m *Machine) Served(now time.Time) Status {
-	s := m.Status()
-	for _, n := range spans {
-		s.Windows = append(s.Windows, m.hour.window(now.Sub(m.start), n))
-	}
-	return s
+	Windows []Window `json:"windows"`
 }
 
 // Upstream is one row: what the pool knows of an upstream, and how it serves jobs.
@@ -176,18 +186,4 @@ type Upstream struct {
 	MinuteJobs   uint64 `json:"minute_jobs"`
 	MinuteFailed uint64 `json:"minute_failed"`
 	MinuteLost   uint64 `json:"minute_lost"`
-}
-
-// Upstreams are the rows of upstreams in these states.
-func (m *Machine) Upstreams(now time.Time, states []pool.State) []Upstream {
-	rows := make([]Upstream, len(states))
-	for i := range states {
-		rows[i].State, rows[i].Mode = states[i], Unknown
-		if s := m.upstreams[states[i].Address]; s != nil {
-			t := s.tally(now.Sub(m.start))
-			_, rows[i].MinuteJobs = t.bad()
-			rows[i].Mode, rows[i].MinuteFailed, rows[i].MinuteLost = s.mode, t.results[failed], t.results[partial]+t.results[absent]
-		}
-	}
-	return rows
 }

@@ -26,12 +26,12 @@ func served(p selection.Priority, firstByte, lastByte time.Duration) *record.Job
 }
 
 func TestFigures(t *testing.T) {
-	m := New(start, Default())
+	m := New(start)
 	rng := rand.New(rand.NewPCG(1, 2))
 	for range 10_000 {
-		m.Ended(start, served(selection.High, time.Duration(rng.Float64()*1e9), 2*time.Second))
+		m.Ended(start, Default(), served(selection.High, time.Duration(rng.Float64()*1e9), 2*time.Second))
 	}
-	m.Ended(start, served(selection.Low, time.Second, 3*time.Second))
+	m.Ended(start, Default(), served(selection.Low, time.Second, 3*time.Second))
 	for _, j := range []record.Job{
 		{Outcome: intake.Truncated, Completeness: intake.Partial, TTFB: time.Second, Total: time.Hour},
 		{Outcome: intake.Shed}, {Outcome: intake.Deadline}, {Outcome: intake.Deadline}, {Outcome: intake.Broken},
@@ -39,9 +39,9 @@ func TestFigures(t *testing.T) {
 		{Outcome: intake.Gone, Completeness: intake.Partial}, {Outcome: intake.Rejected}, {Outcome: intake.TooLarge},
 		{Outcome: intake.Failed, Completeness: intake.Complete, TTFB: time.Second, Total: 3 * time.Second},
 	} {
-		m.Ended(start, &j)
+		m.Ended(start, Default(), &j)
 	}
-	windows := m.Served(start.Add(time.Second)).Windows
+	windows := m.View(start.Add(time.Second), nil).Fleet.Windows
 	for i, seconds := range []float64{60, 300, 3600} {
 		w := windows[i]
 		assert.Equal(t, []float64{seconds, 1}, []float64{w.Seconds, w.Covered})
@@ -62,18 +62,19 @@ func TestFigures(t *testing.T) {
 // Jobs that come at any distance count in each window as a list of all of them says.
 func TestWindowsAgreeWithAList(t *testing.T) {
 	rng := rand.New(rand.NewPCG(3, 4))
-	m := New(start, Default())
-	m.follow([]pool.State{state("a:1")})
+	m := New(start)
+	m.Advance(start, Moment{Upstreams: []pool.State{state("a:1")}})
 	var at time.Duration
 	var all []time.Duration
 	for range 3000 {
 		at += time.Duration(math.Exp(12*rng.Float64()) * float64(50*time.Millisecond)) // up to 2 h
 		j := served(selection.Priority(rng.IntN(2)), time.Second, time.Second)
 		j.Attempts = []record.Attempt{{Upstream: "a:1", Outcome: pool.Answered}}
-		m.Ended(start.Add(at), j)
+		m.Ended(start.Add(at), Default(), j)
 		all = append(all, at)
 		look := at + time.Duration(rng.IntN(3))*30*time.Second
-		for i, w := range m.Served(start.Add(look)).Windows {
+		now := m.View(start.Add(look), []pool.State{state("a:1")})
+		for i, w := range now.Fleet.Windows {
 			var count uint64
 			for k := len(all) - 1; k >= 0 && all[k]/step > look/step-time.Duration(spans[i]); k-- {
 				count++
@@ -81,11 +82,11 @@ func TestWindowsAgreeWithAList(t *testing.T) {
 			require.Equal(t, []uint64{count, count}, []uint64{w.All.Jobs, w.All.Complete})
 			require.Equal(t, count, w.High.Jobs+w.Low.Jobs)
 			if i == 0 {
-				require.Equal(t, count, m.Upstreams(start.Add(look), []pool.State{state("a:1")})[0].MinuteJobs)
+				require.Equal(t, count, now.Upstreams[0].MinuteJobs)
 			}
 		}
 	}
-	assert.Equal(t, 50.0, m.Served(start.Add(2 * time.Hour)).Windows[0].Covered, "of the present step there is nothing yet")
+	assert.Equal(t, 50.0, m.View(start.Add(2*time.Hour), nil).Fleet.Windows[0].Covered, "of the present step there is nothing yet")
 }
 
 func state(address string) pool.State {
@@ -95,11 +96,11 @@ func state(address string) pool.State {
 // What an upstream did is its own: an attempt that failed counts there, though the job was
 // answered elsewhere.
 func TestUpstreams(t *testing.T) {
-	m := New(start, Default())
+	m := New(start)
 	states := []pool.State{state("a:1"), state("b:1"), state("c:1")}
 	m.Advance(start, Moment{Upstreams: states})
 	end := func(o intake.Outcome, c intake.Completeness, attempts ...record.Attempt) {
-		m.Ended(start, &record.Job{Outcome: o, Completeness: c, Attempts: attempts})
+		m.Ended(start, Default(), &record.Job{Outcome: o, Completeness: c, Attempts: attempts})
 	}
 	end(intake.Answered, intake.Complete, record.Attempt{Upstream: "a:1", Outcome: pool.TimedOut},
 		record.Attempt{Upstream: "gone:1", Outcome: pool.Refused}, record.Attempt{Upstream: "b:1", Outcome: pool.Answered})
@@ -109,7 +110,7 @@ func TestUpstreams(t *testing.T) {
 	end(intake.Answered, intake.Complete, record.Attempt{Upstream: "a:1", Outcome: pool.Moved}, record.Attempt{Upstream: "b:1", Outcome: pool.Gone})
 
 	rows := func() (n [][]uint64) {
-		for _, u := range m.Upstreams(start, states) {
+		for _, u := range m.View(start, states).Upstreams {
 			n = append(n, []uint64{u.MinuteJobs, u.MinuteFailed, u.MinuteLost})
 		}
 		return n
@@ -122,24 +123,24 @@ func TestUpstreams(t *testing.T) {
 
 // One of two upstreams slows down; the other and the fleet's other jobs do not hide it.
 func TestAnUpstreamsMode(t *testing.T) {
-	m := New(start, Default())
+	m := New(start)
 	states := []pool.State{state("a:1"), state("b:1")}
 	var changes []Change
 	for i := range 300 {
 		arrived := start.Add(time.Duration(i) * time.Second)
 		wait := time.Duration(i) * 100 * time.Millisecond
 		changes = append(changes, m.Advance(arrived, Moment{Upstreams: states})...)
-		m.Began(arrived.Add(100*time.Millisecond), FirstByte{Upstream: "a:1", Arrived: arrived, Claimed: arrived})
-		m.Began(arrived.Add(wait), FirstByte{Upstream: "b:1", Arrived: arrived.Add(-time.Minute), Claimed: arrived})
+		m.Began(arrived.Add(100*time.Millisecond), arrivedAt(arrived, 0), pool.Choice{Address: "a:1", Claimed: arrived})
+		m.Began(arrived.Add(wait), arrivedAt(arrived.Add(-time.Minute), 0), pool.Choice{Address: "b:1", Claimed: arrived})
 		for _, u := range []string{"a:1", "b:1"} {
 			j := served(selection.Low, wait, wait)
 			j.Attempts = []record.Attempt{{Upstream: u, Outcome: pool.Answered}}
-			m.Ended(arrived.Add(wait), j)
+			m.Ended(arrived.Add(wait), Default(), j)
 		}
 	}
-	rows := m.Upstreams(start.Add(300*time.Second), append(states, state("c:1")))
+	rows := m.View(start.Add(300*time.Second), append(states, state("c:1"))).Upstreams
 	assert.Equal(t, []Mode{Flat, Growing, Unknown}, []Mode{rows[0].Mode, rows[1].Mode, rows[2].Mode})
-	last := slices.IndexFunc(changes, func(c Change) bool { return c.Upstream == "b:1" && c.To == Growing })
+	last := slices.IndexFunc(changes, func(c Change) bool { return c.Upstream == "b:1" && c.Mode == Growing })
 	require.NotEqual(t, -1, last)
 	assert.InEpsilon(t, 0.1, changes[last].Trend.Slope, 0.05, "without the minute before")
 	text, err := json.Marshal(rows[1])
@@ -153,42 +154,41 @@ func TestAnUpstreamsMode(t *testing.T) {
 // result, it is one.
 func TestErrorsAreLosses(t *testing.T) {
 	for count500, want := range map[bool]Mode{true: Losing, false: Flat} {
-		m := New(start, Settings{Count500: count500})
+		m, settings := New(start), Settings{Count500: count500}
 		states := []pool.State{state("a:1")}
 		now := start
 		for range 60 {
 			m.Advance(now, Moment{Upstreams: states})
-			m.Began(now, FirstByte{Upstream: "a:1", Arrived: now.Add(-time.Second), Claimed: now.Add(-time.Second)})
+			m.Began(now, arrivedAt(now.Add(-time.Second), 0), pool.Choice{Address: "a:1", Claimed: now.Add(-time.Second)})
 			j := served(selection.High, time.Second, time.Second)
 			j.Outcome, j.Attempts = intake.Failed, []record.Attempt{{Upstream: "a:1", Outcome: pool.Failed}}
-			m.Ended(now, j)
+			m.Ended(now, settings, j)
 			now = now.Add(time.Second)
 		}
-		s := m.Served(now)
-		assert.Equal(t, want, s.Mode)
-		assert.Equal(t, want, m.Upstreams(now, states)[0].Mode)
+		v := m.View(now, states)
+		s := v.Fleet
+		assert.Equal(t, []Mode{want, want}, []Mode{s.Mode, v.Upstreams[0].Mode})
 		if f := s.Windows[1].All; count500 {
 			assert.Equal(t, []uint64{60, 0, 60}, []uint64{f.Jobs, f.Complete, f.Failed})
 			assert.Regexp(t, `^of the 3 jobs of the last minute 3 failed, 0 came in part and 0 not at all; by outcome: failed 3$`, s.Cause)
 		} else {
 			assert.Equal(t, []uint64{60, 60, 0}, []uint64{f.Jobs, f.Complete, f.Failed})
 		}
-		m.Set(Settings{Count500: !count500})
-		m.Ended(now, &record.Job{Outcome: intake.Failed, Completeness: intake.Complete})
+		m.Ended(now, Settings{Count500: !count500}, &record.Job{Outcome: intake.Failed, Completeness: intake.Complete})
 		failed := map[bool]uint64{true: 60, false: 1}[count500]
-		assert.Equal(t, failed, m.Served(now).Windows[1].All.Failed, "what is set counts from then on")
+		assert.Equal(t, failed, m.View(now, nil).Fleet.Windows[1].All.Failed, "what is set counts from then on")
 	}
 }
 
 // A project at its limit is refused as it should be: that neither loses jobs nor hides a loss.
 func TestALimitThatWorksLosesNothing(t *testing.T) {
-	m := New(start, Default())
+	m := New(start)
 	now := start
 	second := func(limited int, o intake.Outcome, c intake.Completeness) {
-		m.Began(now, FirstByte{Arrived: now.Add(-time.Second)})
-		m.Ended(now, &record.Job{Outcome: o, Completeness: c})
+		m.Began(now, arrivedAt(now.Add(-time.Second), 0), pool.Choice{})
+		m.Ended(now, Default(), &record.Job{Outcome: o, Completeness: c})
 		for range limited {
-			m.Ended(now, &record.Job{Outcome: intake.Shed, Shedding: intake.ProjectLimit})
+			m.Ended(now, Default(), &record.Job{Outcome: intake.Shed, Shedding: intake.ProjectLimit})
 		}
 		m.Advance(now, Moment{})
 		now = now.Add(time.Second)
@@ -196,42 +196,42 @@ func TestALimitThatWorksLosesNothing(t *testing.T) {
 	for range 120 {
 		second(9, intake.Answered, intake.Complete)
 	}
-	assert.Equal(t, Flat, m.Status().Mode)
+	assert.Equal(t, Flat, m.View(now, nil).Fleet.Mode)
 	for range 3 {
 		second(9, intake.NoAnswer, intake.Absent)
 	}
-	assert.Equal(t, Losing, m.Status().Mode)
+	assert.Equal(t, Losing, m.View(now, nil).Fleet.Mode)
 }
 
 // Wild values do no harm: clocks that were set, times beyond all bounds.
 func TestWildValues(t *testing.T) {
-	m := New(start, Default())
+	m := New(start)
 	states := []pool.State{state("a:1")}
 	for i, d := range []time.Duration{-time.Hour, 0, 1, math.MaxInt64, math.MinInt64} {
 		for range 50 {
 			now := start.Add(time.Duration(i) * time.Second)
 			j := served(selection.High, d, d)
 			j.Attempts = []record.Attempt{{Upstream: "a:1", Outcome: pool.Answered, Start: d, End: d}}
-			m.Ended(now.Add(-time.Minute), j)
-			m.Began(now, FirstByte{Upstream: "a:1", Arrived: now.Add(d), Claimed: now.Add(d), Bound: d})
+			m.Ended(now.Add(-time.Minute), Default(), j)
+			m.Began(now, arrivedAt(now.Add(d), d), pool.Choice{Address: "a:1", Claimed: now.Add(d)})
 			m.Advance(now, Moment{Upstreams: states})
 		}
 	}
 	now := start.Add(5 * time.Second)
-	for _, v := range []any{m.Served(now), m.Points(now), m.Upstreams(now, states)} {
+	for _, v := range []any{m.View(now, states), m.Points(now)} {
 		_, err := json.Marshal(v)
 		assert.NoError(t, err)
 	}
 }
 
 func TestPointsAreOfAnHour(t *testing.T) {
-	m := New(start, Default())
+	m := New(start)
 	now := start
 	assert.Empty(t, m.Points(now))
 	for i := range 2 * 60 * 60 {
 		now = start.Add(time.Duration(i) * time.Second)
 		for range 1 + i/3600 {
-			m.Ended(now, served(selection.Low, time.Second, time.Second))
+			m.Ended(now, Default(), served(selection.Low, time.Second, time.Second))
 		}
 		m.Advance(now, Moment{InFlight: i, Waiting: 7})
 	}

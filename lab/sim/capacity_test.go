@@ -11,7 +11,9 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"example.org/pilotfish/internal/dispatch"
 	"example.org/pilotfish/internal/intake"
+	"example.org/pilotfish/internal/pool"
 	"example.org/pilotfish/internal/quality"
 	"example.org/pilotfish/internal/record"
 	"example.org/pilotfish/lab/trace"
@@ -39,19 +41,19 @@ func demand(seed uint64, length time.Duration, rate func(at float64) float64) (j
 // advise is the advice on jobs, before so many upstreams.
 func advise(t *testing.T, jobs []trace.Job, upstreams int) *quality.Advice {
 	t.Helper()
-	l := quality.Load{Step: time.Second}
+	var came, cores []float64
 	for i := range jobs {
-		for int(jobs[i].Offset) >= len(l.Jobs) {
-			l.Jobs, l.Cores = append(l.Jobs, 0), append(l.Cores, 0)
+		for int(jobs[i].Offset) >= len(came) {
+			came, cores = append(came, 0), append(cores, 0)
 		}
-		l.Jobs[int(jobs[i].Offset)]++
+		came[int(jobs[i].Offset)]++
 	}
 	for i := range jobs { // a job needs one core, from second to second
-		for at, end := jobs[i].Offset, jobs[i].Offset+jobs[i].Work(); at < end && int(at) < len(l.Cores); at = math.Floor(at) + 1 {
-			l.Cores[int(at)] += min(end, math.Floor(at)+1) - at
+		for at, end := jobs[i].Offset, jobs[i].Offset+jobs[i].Work(); at < end && int(at) < len(cores); at = math.Floor(at) + 1 {
+			cores[int(at)] += min(end, math.Floor(at)+1) - at
 		}
 	}
-	a := quality.Advise(l, quality.Fleet{Upstreams: upstreams, Cores: float64(upstreams * adviceCores)})
+	a := quality.Advise(quality.Fleet{Upstreams: upstreams, Cores: float64(upstreams * adviceCores)}, time.Second, came, cores)
 	require.NotNil(t, a)
 	return a
 }
@@ -88,15 +90,15 @@ func judged(all []Result, until time.Duration) (m *quality.Machine, modes []qual
 		at time.Duration
 		do func(now time.Time)
 	}
-	m = quality.New(epoch, quality.Default())
+	m = quality.New(epoch)
 	var events []event
 	for i := range all {
 		r := &all[i]
 		arrived := epoch.Add(r.Arrived)
 		events = append(events, event{r.Arrived + r.FirstByte, func(now time.Time) {
-			m.Began(now, quality.FirstByte{Arrived: arrived, Claimed: arrived})
+			m.Began(now, &dispatch.Job{Request: dispatch.Request{Arrived: arrived}}, pool.Choice{})
 		}}, event{r.Arrived + r.LastByte, func(now time.Time) {
-			m.Ended(now, &record.Job{
+			m.Ended(now, quality.Default(), &record.Job{
 				Outcome: intake.Answered, Completeness: r.Completeness, Arrived: arrived, TTFB: r.FirstByte, Total: r.LastByte,
 			})
 		}})
@@ -106,7 +108,7 @@ func judged(all []Result, until time.Duration) (m *quality.Machine, modes []qual
 	for _, e := range events {
 		for ; next < e.at && next <= until; next += time.Second {
 			for _, c := range m.Advance(epoch.Add(next), quality.Moment{}) {
-				modes = append(modes, c.To)
+				modes = append(modes, c.Mode)
 			}
 		}
 		if e.at > until {
@@ -142,7 +144,7 @@ func TestAdviceForModeOneHolds(t *testing.T) {
 		assert.Contains(t, modesOf(all), quality.Growing, "%d upstreams are too few", small)
 		// Busy cores do not show by how much: the rise of the times to first byte does.
 		m, _ := judged(all, 5*time.Minute)
-		trend := m.Status().Trend
+		trend := m.View(epoch.Add(5*time.Minute), nil).Fleet.Trend
 		rise := trend.Rise() / trend.Span
 		assert.InEpsilon(t, rate/float64(small*adviceCores), 1+rise, 0.1, "more work comes than is done")
 	}

@@ -81,17 +81,17 @@ function capacity(c) {
 }
 
 const named = [
-  { title: "session", left: true, text: (j) => j.session ?? "–" },
+  { title: "session", left: true, text: (j) => j.session || "–" },
   { title: "job", left: true, text: (j) => j.id },
-  { title: "project", left: true, text: (j) => j.project ?? "–" },
+  { title: "project", left: true, text: (j) => j.project || "–" },
   { title: "priority", left: true, text: (j) => j.priority },
 ];
 const failureColumns = [
   { title: "time", left: true, text: (f) => clock(f.at) },
   ...named,
   { title: "outcome", left: true, text: (f) => f.outcome.replace("_", " ") + (f.status ? ` (${f.status})` : ""), cls: () => "bad" },
-  { title: "after", text: (f) => seconds(f.seconds) },
-  { title: "tried at", left: true, text: (f) => f.upstreams.join(", ") || "nowhere" },
+  { title: "after", text: (f) => seconds(f.total_seconds) },
+  { title: "tried at", left: true, text: (f) => f.attempts.map((a) => a.upstream).join(", ") || "nowhere" },
   { title: "error", left: true, text: (f) => f.error ?? "", cls: () => "wide" },
 ];
 const openColumns = [

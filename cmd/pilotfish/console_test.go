@@ -35,14 +35,14 @@ import (
 
 // A limit that works is no failure: such jobs would push those that failed out of the list.
 func TestLimitedJobsAreNoFailures(t *testing.T) {
-	s := newServed(zap.NewNop(), quality.Default())
+	s := newServed(zap.NewNop())
 	for _, why := range []intake.Shedding{intake.ProjectLimit, intake.QueueFull} {
 		r := &record.Job{Arrived: time.Now(), Outcome: intake.Shed, Shedding: why}
 		r.Total = time.Since(r.Arrived)
-		s.ended(r)
+		s.ended(quality.Default(), r)
 	}
 	require.Len(t, s.failures, 1)
-	all := s.machine.Served(time.Now()).Windows[0].All
+	all := s.machine.View(time.Now(), nil).Fleet.Windows[0].All
 	assert.Equal(t, []uint64{1, 1, 1}, []uint64{all.Jobs, all.Absent, all.Limited})
 }
 
@@ -51,7 +51,7 @@ func TestLimitedJobsAreNoFailures(t *testing.T) {
 func TestModesAreLogged(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		core, logs := observer.New(zapcore.InfoLevel)
-		s := newServed(zap.New(core), quality.Default())
+		s := newServed(zap.New(core))
 		moment := quality.Moment{Upstreams: []pool.State{{Upstream: pool.Upstream{Address: "a:1"}}}}
 		s.look(time.Now(), moment)
 		job := func(firstByte time.Duration, o intake.Outcome, c intake.Completeness) {
@@ -64,14 +64,14 @@ func TestModesAreLogged(t *testing.T) {
 			}
 			r := &record.Job{Arrived: arrived, Outcome: o, Completeness: c, TTFB: firstByte}
 			r.Total = now.Sub(r.Arrived)
-			s.ended(r)
+			s.ended(quality.Default(), r)
 			time.Sleep(time.Second)
 			s.look(time.Now(), moment)
 		}
 		for i := range 60 {
 			job(time.Duration(i)*500*time.Millisecond, intake.Answered, intake.Complete)
 		}
-		fleet := s.machine.Status()
+		fleet := s.machine.View(time.Now(), nil).Fleet
 		assert.Equal(t, quality.Growing, fleet.Mode)
 		require.NotNil(t, fleet.DeadlineSeconds)
 		assert.InDelta(t, 20, *fleet.DeadlineJobs, 3, "the deadline counts: it is before the bound on the first byte")
@@ -105,8 +105,7 @@ func TestAJobOnTheAdminPort(t *testing.T) {
 	defer s.stop()
 	require.Eventually(t, func() bool { return len(s.balancer.States()) == 1 }, patience, time.Millisecond)
 	s.served.look(time.Now(), quality.Moment{Upstreams: s.balancer.States()})
-	port, err := s.admin(nil)
-	require.NoError(t, err)
+	port := s.admin()
 	get := func(path string) string {
 		r := httptest.NewRequest(http.MethodGet, "http://localhost"+path, nil)
 		w := httptest.NewRecorder()
@@ -158,7 +157,7 @@ func TestAJobOnTheAdminPort(t *testing.T) {
 	n = now()
 	assert.Empty(t, n.Open)
 	require.NotEmpty(t, n.Failures)
-	assert.Equal(t, "two", n.Failures[0].Session)
+	assert.Equal(t, "two", n.Failures[0]["session"])
 }
 
 // The page says what the fleet needs once it has seen jobs.
@@ -169,11 +168,11 @@ func TestCapacityOnTheAdminPort(t *testing.T) {
 	assert.Nil(t, s.now().Capacity)
 	now := time.Now()
 	s.balancer.Report("127.0.0.1:1", pool.Report{At: now, Cores: 8, CoresBusy: 6, Completed: -1})
-	s.served.machine = quality.New(now.Add(-120*time.Second), quality.Default())
+	s.served.machine = quality.New(now.Add(-120 * time.Second))
 	for i := range 120 {
 		at := now.Add(time.Duration(i-120) * time.Second)
 		for range 3 {
-			s.served.machine.Ended(at, &record.Job{Completeness: intake.Complete})
+			s.served.machine.Ended(at, quality.Default(), &record.Job{Completeness: intake.Complete})
 		}
 		s.served.look(at, quality.Moment{Upstreams: s.balancer.States()})
 	}
@@ -215,8 +214,6 @@ func TestTheMeshPortByTLS(t *testing.T) {
 	}
 	cfg := before("127.0.0.1:9")
 	cfg.Mesh.TLS = folder + "/none"
-	s, err := newSidecar(&cfg, nil, quiet(t))
-	require.NoError(t, err)
-	_, err = s.servers(nil)
+	_, err = newSidecar(&cfg, nil, source{}, quiet(t))
 	assert.ErrorContains(t, err, "none/tls.crt")
 }
