@@ -28,10 +28,6 @@ func (c *checkCommand) Run(s cli.Console) error {
 		_, err = fmt.Fprintf(s.Out, "%s: ok\n", c.File)
 		return err
 	}
-	text, err := cli.Encode(&cfg)
-	if err != nil {
-		return err
-	}
-	_, err = s.Out.Write(text)
+	_, err = s.Out.Write(cli.Encode(&cfg))
 	return err
 }

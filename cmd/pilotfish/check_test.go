@@ -12,10 +12,10 @@ import (
 	"example.org/pilotfish/internal/config"
 )
 
-// runOn is run with text on standard input.
-func runOn(stdin string, args ...string) (code int, stdout, stderr string) {
+// runOn is run with what it writes.
+func runOn(args ...string) (code int, stdout, stderr string) {
 	var out, err bytes.Buffer
-	code = run(args, strings.NewReader(stdin), &out, &err)
+	code = run(args, &out, &err)
 	return code, out.String(), err.String()
 }
 
@@ -38,9 +38,9 @@ func TestCheck(t *testing.T) {
 			"none.yaml:1:9: listen: \"1\" is not host:port\n"},
 		{args: []string{open}, out: "open.yaml: ok\n", err: "open.yaml:2:8: warning: admin: 0.0.0.0:9180 is open to other machines, and asks nobody who they are; 127.0.0.1 is for this one alone\n"},
 		{args: nil, code: 2, err: "pilotfish: expected \"<file>\"\n"},
-		{args: []string{"absent.yaml"}, code: 1, err: "open absent.yaml: no such file or directory\n"},
+		{args: []string{"absent.yaml"}, code: 1, err: "stat absent.yaml: no such file or directory\n"},
 	} {
-		code, stdout, stderr := runOn("", append([]string{"check"}, c.args...)...)
+		code, stdout, stderr := runOn(append([]string{"check"}, c.args...)...)
 		assert.Equal(t, c.code, code, "%v", c.args)
 		assert.Equal(t, c.out, stdout, "%v", c.args)
 		assert.Equal(t, c.err, stderr, "%v", c.args)
@@ -52,7 +52,7 @@ func TestCheckPrints(t *testing.T) {
 	const text = "discovery: {static: [127.0.0.1:9001]}\nqueue: {wait: 3s}\nreports: {prometheus: \"http://127.0.0.1:9091\"}\n"
 	check := func(text string) string {
 		path := written(t, []byte(text))
-		code, printed, stderr := runOn("", "check", "--print", path)
+		code, printed, stderr := runOn("check", "--print", path)
 		require.Zero(t, code, stderr)
 		return printed
 	}
@@ -64,18 +64,18 @@ func TestCheckPrints(t *testing.T) {
 
 // The help of serve names defaults that it does not set: a file may have others.
 func TestHelpOfServeNamesDefaults(t *testing.T) {
-	code, help, stderr := runOn("", "serve", "--help")
+	code, help, stderr := runOn("serve", "--help")
 	require.Zero(t, code, stderr)
 	oneLine := strings.Join(strings.Fields(help), " ")
 	assert.Contains(t, oneLine, "post jobs, or unix:PATH; default "+config.Default().Listen+".")
 	assert.Contains(t, oneLine, "operators look, or unix:PATH; default "+config.Default().Admin+".")
-	code, help, stderr = runOn("", "--help")
+	code, help, stderr = runOn("--help")
 	require.Zero(t, code, stderr)
 	assert.Contains(t, help, "\n  serve      Take jobs and pass them on.\n")
 }
 
 func TestServeBlamesFlags(t *testing.T) {
-	code, _, stderr := runOn("", "serve", "--upstream", "nowhere", "--upstream", "127.0.0.1:9001", "--listen", "x")
+	code, _, stderr := runOn("serve", "--upstream", "nowhere", "--upstream", "127.0.0.1:9001", "--listen", "x")
 	assert.Equal(t, 1, code)
 	assert.Equal(t, "pilotfish: --listen: \"x\" is not host:port\npilotfish: --upstream: \"nowhere\" is not host:port\n", stderr)
 }

@@ -109,14 +109,10 @@ func (s *sidecar) points() []quality.Point {
 
 func (s *sidecar) about() admin.About {
 	cfg := &s.current.Load().cfg
-	text, err := cli.Encode(cfg)
-	if err != nil {
-		panic("BUG: " + err.Error())
-	}
 	host, _ := os.Hostname() // "" is shown as no name
 	return admin.About{
 		Version: cli.Version(version), Go: runtime.Version(), Host: host, Ports: s.self, Started: s.started,
-		Write: cfg.AdminWrite, Configuration: string(text),
+		Write: cfg.AdminWrite, Configuration: string(cli.Encode(cfg)),
 	}
 }
 

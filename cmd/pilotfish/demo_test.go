@@ -14,7 +14,7 @@ import (
 
 // The demo prints every line that README.md shows of it, but for addresses and times.
 func TestTheDemoPrintsWhatReadmeShows(t *testing.T) {
-	code, out, stderr := runOn("", "demo", "--once", "--listen", "127.0.0.1:0", "--admin", "127.0.0.1:0")
+	code, out, stderr := runOn("demo", "--once", "--listen", "127.0.0.1:0", "--admin", "127.0.0.1:0")
 	require.Zero(t, code, stderr)
 	readme, err := os.ReadFile("../../README.md")
 	require.NoError(t, err)
@@ -35,7 +35,7 @@ func TestATakenPortOfTheDemo(t *testing.T) {
 	defer l.Close()
 	for _, flag := range []string{"--listen", "--admin"} {
 		args := []string{"demo", "--once", "--listen", "127.0.0.1:0", "--admin", "127.0.0.1:0", flag, l.Addr().String()}
-		code, _, stderr := runOn("", args...)
+		code, _, stderr := runOn(args...)
 		assert.Equal(t, 1, code)
 		port := strconv.Itoa(l.Addr().(*net.TCPAddr).Port)
 		assert.Equal(t, "pilotfish: cannot listen on 127.0.0.1:"+port+": bind: address already in use; choose another address with "+flag+

@@ -103,7 +103,7 @@ func (s *sidecar) watchFile(ctx context.Context) {
 		if every == 0 {
 			continue
 		}
-		now, err := files.Read(s.from.path, maxConfigFile)
+		now, err := files.Read(s.from.path, cli.MaxFile)
 		if err != nil {
 			now = []byte(err.Error()) // that is a change, too: who reads the file again says what is wrong
 		}
@@ -115,9 +115,6 @@ func (s *sidecar) watchFile(ctx context.Context) {
 		}
 	}
 }
-
-// maxConfigFile bounds what is compared; a longer file is refused as a configuration too.
-const maxConfigFile = 1 << 20
 
 // poolSettings is what the pool picks by.
 func poolSettings(cfg *config.Config) (s pool.Settings, err error) {

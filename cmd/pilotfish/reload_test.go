@@ -201,7 +201,7 @@ func TestReloadsOfAFile(t *testing.T) {
 	s, p := runningFrom(t, &cfg, source{read: read, path: path, first: first})
 	log := func() logging.Settings { return s.current.Load().cfg.Log }
 	reload := func() (code int, out string) {
-		code, stdout, stderr := runOn("", "reload", "--admin", p.Admin.Addr().String())
+		code, stdout, stderr := runOn("reload", "--admin", p.Admin.Addr().String())
 		return code, stdout + stderr
 	}
 	code, out := reload()

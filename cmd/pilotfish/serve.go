@@ -59,7 +59,7 @@ func (c *serveCommand) Run(s cli.Console) error {
 	}
 	defer served.Close()
 	c.use(served)
-	before, _ := files.Read(c.Config, maxConfigFile) // load says what is wrong with it
+	before, _ := files.Read(c.Config, cli.MaxFile) // load says what is wrong with it
 	cfg, warnings, err := c.load()
 	if err != nil {
 		return err

@@ -213,10 +213,10 @@ func TestSocketsAndAToken(t *testing.T) {
 	post(t, p.Jobs, "pilotfish.example") // out of every browser's reach, the Host header may be any
 	assert.Len(t, upstream.Jobs(), 1)
 
-	code, _, problems := runOn("", "explain", "--admin", cfg.Admin)
+	code, _, problems := runOn("explain", "--admin", cfg.Admin)
 	assert.Equal(t, 1, code)
 	assert.Contains(t, problems, "name the file of its token with --token-file")
-	code, out, problems := runOn("", "explain", "--admin", cfg.Admin, "--token-file", cfg.AdminTokenFile)
+	code, out, problems := runOn("explain", "--admin", cfg.Admin, "--token-file", cfg.AdminTokenFile)
 	assert.Zero(t, code, problems)
 	assert.Contains(t, out, upstream.Address())
 }

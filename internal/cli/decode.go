@@ -3,7 +3,6 @@ package cli
 import (
 	"cmp"
 	"errors"
-	"fmt"
 	"net/url"
 	"reflect"
 	"regexp"
@@ -55,23 +54,15 @@ func (d Document) DecodeKey(key string, into any) { d.lay(key, into) }
 // place is the fault with the place of its value or, where the file does not hold that, of the
 // section that it would stand in.
 func (d Document) place(f settings.Fault) *Error {
-	e := &Error{Text: f.Key + ": " + f.Text, Warning: f.Warning}
 	for key, flag := range d.Flags {
 		if within(f.Key, key) {
-			e.Text = flag + ": " + f.Text
-			return e
+			return &Error{Text: flag + ": " + f.Text, Warning: f.Warning}
 		}
 	}
-	if d.name == "" {
-		return e
-	}
-	for key := f.Key; e.Line == 0; key = key[:max(0, strings.LastIndexAny(key, ".["))] {
+	e := &Error{File: d.name, Text: f.Key + ": " + f.Text, Warning: f.Warning}
+	for key := f.Key; d.name != "" && e.Line == 0; key = key[:max(0, strings.LastIndexAny(key, ".["))] {
 		e.Line, e.Column = d.values[key].at.line, d.values[key].at.column
-		if key == "" {
-			e.Line, e.Column = 1, 1
-		}
 	}
-	e.File = d.name
 	return e
 }
 
@@ -138,23 +129,17 @@ func (d Document) misfit(found *yaml.LoadError, into any) *Error {
 	return e
 }
 
-// expected names what is read into a Go type.
+// plainly names what is read into Go types.
+var plainly = map[string]string{
+	"string": "text", "bool": "true or false", "int": "a whole number", "int64": "a whole number", "uint64": "a whole number from 0 on",
+	"float64": "a number", "time.Duration": "a duration with its unit, such as 500ms, 5s or 2m",
+}
+
+// expected names what is read into a Go type, or into a section with these keys.
 func expected(typ string, keys []string) string {
-	switch typ {
-	case "string":
-		return "text"
-	case "bool":
-		return "true or false"
-	case "int", "int64":
-		return "a whole number"
-	case "uint64":
-		return "a whole number from 0 on"
-	case "float64":
-		return "a number"
-	case "time.Duration":
-		return "a duration with its unit, such as 500ms, 5s or 2m"
-	}
 	switch {
+	case plainly[typ] != "":
+		return plainly[typ]
 	case strings.HasPrefix(typ, "["):
 		return "a list"
 	case len(keys) > 0:
@@ -213,13 +198,17 @@ func keysOf(t reflect.Type, prefix string) (all []string) {
 
 // Encode writes a struct as the YAML that Decode reads it from. Sections that
 // are absent stay so, and passwords in URLs are replaced by xxxxx.
-func Encode(from any) ([]byte, error) {
+func Encode(from any) (text []byte) {
 	var n yaml.Node
-	if err := n.Dump(from); err != nil {
-		return nil, fmt.Errorf("encode: %w", err)
+	err := n.Dump(from)
+	if err == nil {
+		tidy(&n)
+		text, err = yaml.Dump(&n)
 	}
-	tidy(&n)
-	return yaml.Dump(&n)
+	if err != nil {
+		panic("BUG: " + err.Error()) // a field has a type that YAML does not know
+	}
+	return text
 }
 
 // tidy drops what is absent, hides passwords, and puts lists into one line.

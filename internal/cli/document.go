@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os"
 	"regexp"
 	"slices"
 	"strconv"
@@ -14,10 +13,12 @@ import (
 	"unicode/utf8"
 
 	"go.yaml.in/yaml/v4"
+
+	"example.org/pilotfish/internal/files"
 )
 
-// maxFile bounds a file.
-const maxFile = 1 << 20
+// MaxFile bounds a file, in bytes.
+const MaxFile = 1 << 20
 
 // Error is one fault or warning about a file.
 type Error struct {
@@ -51,8 +52,7 @@ type Document struct {
 	Flags map[string]string
 
 	name   string
-	root   *yaml.Node // nil for an empty document
-	err    *Error     // the text is not one YAML document, or no list of keys and values
+	err    *Error // the text is not one YAML document, or no list of keys and values
 	values map[string]value
 	names  map[place]string // the keys that stand there
 	starts map[place]string // the keys of the values that begin there
@@ -68,19 +68,11 @@ type place struct{ line, column int }
 
 func placeOf(n *yaml.Node) place { return place{n.Line, n.Column} }
 
-// Open reads a file whole; one larger than a mebibyte is refused.
+// Open reads a file of at most MaxFile bytes.
 func Open(path string) (Document, error) {
-	f, err := os.Open(path)
+	text, err := files.Read(path, MaxFile)
 	if err != nil {
 		return Document{}, err
-	}
-	defer f.Close()
-	text, err := io.ReadAll(io.LimitReader(f, maxFile+1))
-	if err != nil {
-		return Document{}, fmt.Errorf("%s: %w", path, err)
-	}
-	if len(text) > maxFile {
-		return Document{}, &Error{File: path, Text: fmt.Sprintf("the file is larger than %d bytes", maxFile)}
 	}
 	return NewDocument(path, text), nil
 }
@@ -88,7 +80,7 @@ func Open(path string) (Document, error) {
 // NewDocument is the text of a file of that name. An empty text, or one of
 // comments only, is a document without a key.
 func NewDocument(name string, text []byte) Document {
-	d := Document{name: name, values: map[string]value{}, names: map[place]string{}, starts: map[place]string{}}
+	d := Document{name: name, values: map[string]value{"": {at: place{1, 1}}}, names: map[place]string{}, starts: map[place]string{}}
 	loader, err := yaml.NewLoader(bytes.NewReader(text))
 	if err != nil {
 		panic("BUG: " + err.Error()) // no option can be wrong
@@ -109,11 +101,11 @@ func NewDocument(name string, text []byte) Document {
 		d.err = d.syntax(err, text)
 		return d
 	}
-	d.root = &first
-	if first.Kind == yaml.DocumentNode {
-		d.root = first.Content[0]
+	root := &first
+	if root.Kind == yaml.DocumentNode {
+		root = root.Content[0]
 	}
-	d.index("", d.root, place{1, 1})
+	d.index("", root, place{1, 1})
 	return d
 }
 

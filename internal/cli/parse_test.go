@@ -12,12 +12,13 @@ import (
 )
 
 // shop has commands with everything that a command can have.
-func shop() (Program, *sellCommand) {
-	sell := &sellCommand{Within: 2 * time.Second, terms: terms{Weight: 1 << 10}}
-	return Program{Name: "shop", Description: "Sells and buys.", Commands: []Command{
-		{Name: "sell", About: "Sell what there is.", Do: sell},
-		{Name: "buy", About: "Buy what there is not.", Do: new(doCommand)},
-	}}, sell
+func shop() Program {
+	var commands struct {
+		Sell sellCommand `cmd:"" help:"Sell what there is."`
+		Buy  doCommand   `cmd:"" help:"Buy what there is not."`
+	}
+	commands.Sell = sellCommand{Within: 2 * time.Second, terms: terms{Weight: 1 << 10}}
+	return Program{Name: "shop", Description: "Sells and buys.", Do: &commands}
 }
 
 type sellCommand struct {
@@ -69,14 +70,14 @@ func TestACommandLineThatMakesNoSense(t *testing.T) {
 		{[]string{"sell", "tea", "--each=1", "--receipts=" + filepath.Join(dir, "gone")}, `--receipts: stat ` + filepath.Join(dir, "gone") + `: no such file or directory`},
 		{[]string{"buy", "more"}, `unexpected argument more`},
 	} {
-		p, _ := shop()
+		p := shop()
 		_, err := p.parse(c.args, Console{})
 		assert.EqualError(t, err, c.want, "%q", c.args)
 	}
 }
 
 func TestHelp(t *testing.T) {
-	p, _ := shop()
+	p := shop()
 	for _, args := range [][]string{nil, {"help"}, {"--help"}} {
 		var out bytes.Buffer
 		assert.Zero(t, p.Run(args, Console{Out: &out}))

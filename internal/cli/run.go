@@ -1,9 +1,5 @@
-// Package cli is what the programs share: how a command line is run, how a YAML
-// file that knows where its values stand is read and written, and how files and
-// progress are written.
-//
-// The library kong reads command lines; the flags, arguments and help texts are tags of
-// structs (Runner).
+// Package cli is what the programs share: how a command line is run, and how a YAML
+// file that knows where its values stand is read and written.
 package cli
 
 import (
@@ -15,37 +11,25 @@ import (
 	"os/signal"
 	"runtime"
 	"runtime/debug"
+	"slices"
 	"strings"
 	"syscall"
+
+	"github.com/alecthomas/kong"
 )
 
-// Console is where commands read and write.
-type Console struct {
-	In       io.Reader
-	Out, Err io.Writer
-}
+// Console is where commands write.
+type Console struct{ Out, Err io.Writer }
 
 // Program is what a program says of itself, and what it does.
 type Program struct {
 	Name        string
-	Description string    // for --help
-	Version     string    // for --version
-	Commands    []Command // what it can do
-	Do          Runner    // what it does, in a program without commands
-}
-
-// Command is one of a program's commands.
-type Command struct {
-	Name  string
-	About string // what it does, for --help
-	Do    Runner
-}
-
-// Runner does what a command line asks for. It is a pointer to a struct whose fields are
-// flags and arguments by the tags of the library kong. A field keeps the value that it has
-// where neither a default nor the command line gives one.
-type Runner interface {
-	Run(c Console) error
+	Description string // for --help
+	Version     string // for --version
+	// Do is a pointer to a struct whose fields are commands, or flags and arguments, by the tags of
+	// the library kong. What is run has a method Run(Console) error. A field keeps the value that it
+	// has where neither a default nor the command line gives one.
+	Do any
 }
 
 // The errors of a command that ask for something other than their text on
@@ -65,22 +49,16 @@ const (
 )
 
 // Run does what args ask for, and returns the program's exit code.
-func (p Program) Run(args []string, c Console) (code int) {
-	defer func() {
-		switch thrown := recover().(type) {
-		case nil:
-		case exit:
-			code = int(thrown)
-		default:
-			panic(thrown)
-		}
-	}()
+func (p Program) Run(args []string, c Console) int {
 	do, err := p.parse(args, c)
-	if err != nil {
+	switch {
+	case err != nil:
 		fmt.Fprintf(c.Err, "%s: %v\n", p.Name, err)
 		return Usage
+	case do == nil:
+		return 0
 	}
-	switch err = do.Run(c); { // by the kind of its argument, kong finds the method
+	switch err = do.Run(c); {
 	case err == nil:
 		return 0
 	case errors.Is(err, ErrReported):
@@ -93,6 +71,61 @@ func (p Program) Run(args []string, c Console) (code int) {
 		return interrupted
 	}
 	return Fault
+}
+
+// parse reads a command line. What it returns runs the command that was named; nil is that help or
+// the version was printed, and nothing else is to be done.
+func (p Program) parse(args []string, c Console) (*kong.Context, error) {
+	shown := false
+	var top struct {
+		Version kong.VersionFlag `help:"Print the version."`
+	}
+	parser, err := kong.New(p.Do,
+		kong.Name(p.Name), kong.Description(p.Description), kong.Vars{"version": p.Name + " " + p.Version},
+		kong.Writers(c.Out, c.Err), kong.Exit(func(int) { shown = true }),
+		kong.ConfigureHelp(kong.HelpOptions{Compact: true, WrapUpperBound: helpWidth}), kong.ValueFormatter(describe),
+		kong.PostBuild(prepare), kong.Embed(&top),
+	)
+	if err != nil {
+		panic("BUG: " + err.Error()) // a tag is wrong
+	}
+	if len(parser.Model.Children) > 0 && (len(args) == 0 || args[0] == "help") {
+		args = append(slices.Clone(args[min(1, len(args)):]), "--help")
+	}
+	do, err := parser.Parse(args)
+	if shown {
+		return nil, nil
+	}
+	return do, err
+}
+
+// helpWidth is the most characters of a line of help.
+const helpWidth = 80
+
+// describe is the help of a flag or argument, with the default that a placeholder hides.
+func describe(v *kong.Value) string {
+	if v.HasDefault && v.Tag.PlaceHolder != "" {
+		return fmt.Sprintf("%s (default %s)", v.Help, v.Default)
+	}
+	return v.Help
+}
+
+// prepare makes the values that fields have their defaults, and lets each flag of a list
+// take one value, commas and all.
+func prepare(k *kong.Kong) error {
+	return kong.Visit(k.Model, func(node kong.Visitable, next kong.Next) error {
+		value, ok := node.(*kong.Value)
+		if flag, isFlag := node.(*kong.Flag); isFlag {
+			value, ok = flag.Value, true
+		}
+		if ok && value.IsSlice() {
+			value.Tag.Sep = -1
+		}
+		if ok && !value.HasDefault && !value.IsSlice() && !value.Target.IsZero() {
+			value.HasDefault, value.Default = true, fmt.Sprint(value.Target.Interface())
+		}
+		return next(nil)
+	})
 }
 
 // Context ends at Ctrl-C or SIGTERM, with ErrInterrupted as its cause; or at

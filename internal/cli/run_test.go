@@ -17,7 +17,10 @@ import (
 
 // prog has one command.
 func prog() Program {
-	return Program{Name: "prog", Description: "Does.", Version: "1.2", Commands: []Command{{Name: "do", About: "Do as told.", Do: new(doCommand)}}}
+	var commands struct {
+		Do doCommand `cmd:"" help:"Do as told."`
+	}
+	return Program{Name: "prog", Description: "Does.", Version: "1.2", Do: &commands}
 }
 
 type doCommand struct {

@@ -10,7 +10,6 @@ import (
 	"io"
 	"net"
 	"net/http"
-	"net/url"
 	"strconv"
 	"strings"
 	"time"
@@ -35,13 +34,10 @@ const maxReply = 64 << 20
 const maxReason = 200
 
 // ask sends a request to the admin port and reads the reply, which is JSON.
-func (p adminPort) ask(method, path string, query url.Values, body []byte, into any) error {
-	text, err := p.read(method, path, query, body)
+func (p adminPort) ask(method, path string, body []byte, into any) error {
+	text, err := p.read(method, path, body)
 	if err != nil {
 		return err
-	}
-	if into == nil {
-		return nil
 	}
 	if err := json.Unmarshal(text, into); err != nil {
 		return fmt.Errorf("%s is no sidecar's admin port: %w", p.Admin, err)
@@ -49,21 +45,20 @@ func (p adminPort) ask(method, path string, query url.Values, body []byte, into 
 	return nil
 }
 
-// read sends a request to the admin port and returns the reply; Ctrl-C ends that. The path is escaped.
-func (p adminPort) read(method, path string, query url.Values, body []byte) ([]byte, error) {
+// read sends a request to the admin port and returns the reply; Ctrl-C ends that. The path is
+// escaped, and may have a query.
+func (p adminPort) read(method, path string, body []byte) ([]byte, error) {
 	ctx, stop := cli.Context()
 	defer stop()
-	ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
-	defer cancel()
-	client := http.Client{Transport: &http.Transport{DisableKeepAlives: true}}
-	at := (&url.URL{Scheme: "http", Host: p.Admin, RawQuery: query.Encode()}).JoinPath(path)
+	host, transport := p.Admin, &http.Transport{DisableKeepAlives: true}
 	if socket, local := settings.UnixPath(p.Admin); local {
-		at.Host = "localhost"
-		client.Transport = &http.Transport{DisableKeepAlives: true, DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
+		host = "localhost"
+		transport.DialContext = func(ctx context.Context, _, _ string) (net.Conn, error) {
 			return (&net.Dialer{}).DialContext(ctx, "unix", socket)
-		}}
+		}
 	}
-	r, err := http.NewRequestWithContext(ctx, method, at.String(), bytes.NewReader(body))
+	client := http.Client{Transport: transport, Timeout: 10 * time.Second}
+	r, err := http.NewRequestWithContext(ctx, method, "http://"+host+path, bytes.NewReader(body))
 	if err != nil {
 		return nil, fmt.Errorf("--admin: %w", err)
 	}

@@ -3,10 +3,8 @@ package operator
 import (
 	"errors"
 	"fmt"
-	"io"
 	"net/http"
 	"net/url"
-	"os"
 	"strings"
 	"text/tabwriter"
 
@@ -18,19 +16,18 @@ import (
 type Explain struct {
 	adminPort
 	Project  string `placeholder:"ID" help:"The job's project; none by default."`
-	Body     string `placeholder:"FILE" help:"A file with the job's body, which tells project and priority; - is standard input."`
+	Body     []byte `type:"filecontent" placeholder:"FILE" help:"A file with the job's body, which tells project and priority; - is standard input."`
 	Priority string `default:"low" enum:"low,high" placeholder:"PRIORITY" help:"Its priority: low or high."`
 }
 
 // Run asks for the costs of all upstreams, and shows them.
 func (c *Explain) Run(s cli.Console) error {
 	var pick admin.Pick
-	query, body, err := c.job(s)
-	if err != nil {
-		return err
+	method, query := http.MethodGet, "?"+url.Values{"project": {c.Project}, "priority": {c.Priority}}.Encode()
+	if c.Body != nil {
+		method, query = http.MethodPost, ""
 	}
-	method := map[bool]string{true: http.MethodGet, false: http.MethodPost}[body == nil]
-	if err := c.ask(method, "/api/pick", query, body, &pick); err != nil {
+	if err := c.ask(method, "/api/pick"+query, c.Body, &pick); err != nil {
 		return errors.Join(err, c.leftOut(s))
 	}
 	of := "a job without a project"
@@ -62,26 +59,10 @@ func (c *Explain) Run(s cli.Console) error {
 	return c.leftOut(s)
 }
 
-// job is what to ask about: a query, or the body of a job.
-func (c *Explain) job(s cli.Console) (query url.Values, body []byte, err error) {
-	switch c.Body {
-	case "":
-		return url.Values{"project": {c.Project}, "priority": {c.Priority}}, nil, nil
-	case "-":
-		body, err = io.ReadAll(s.In)
-	default:
-		body, err = os.ReadFile(c.Body)
-	}
-	if err != nil {
-		return nil, nil, fmt.Errorf("--body: %w", err)
-	}
-	return nil, body, nil
-}
-
 // leftOut lists the upstreams that get no new job, and what keeps each from it.
 func (c *Explain) leftOut(s cli.Console) error {
 	var all admin.Now
-	if err := c.ask(http.MethodGet, "/api/upstreams", nil, nil, &all); err != nil {
+	if err := c.ask(http.MethodGet, "/api/upstreams", nil, &all); err != nil {
 		return err
 	}
 	for _, u := range all.Upstreams {
@@ -98,7 +79,7 @@ type Reload struct{ adminPort }
 // Run says what came of it.
 func (c *Reload) Run(s cli.Console) error {
 	var done admin.Reloaded
-	if err := c.ask(http.MethodPost, "/-/reload", nil, nil, &done); err != nil {
+	if err := c.ask(http.MethodPost, "/-/reload", nil, &done); err != nil {
 		return err
 	}
 	fmt.Fprintln(s.Out, "the configuration was reloaded")
@@ -121,7 +102,7 @@ func (c *Drain) Run(s cli.Console) error {
 	if c.End {
 		method, now = http.MethodDelete, "gets jobs again"
 	}
-	if err := c.ask(method, "/api/upstreams/"+url.PathEscape(c.Upstream)+"/drain", nil, nil, nil); err != nil {
+	if _, err := c.read(method, "/api/upstreams/"+url.PathEscape(c.Upstream)+"/drain", nil); err != nil {
 		return err
 	}
 	fmt.Fprintf(s.Out, "%s %s\n", plain(c.Upstream), now)
@@ -140,7 +121,7 @@ func (c *Probe) Run(s cli.Console) error {
 	if c.Live {
 		path = "/healthz"
 	}
-	text, err := c.read(http.MethodGet, path, nil, nil)
+	text, err := c.read(http.MethodGet, path, nil)
 	if err != nil {
 		return err
 	}

@@ -23,10 +23,16 @@ import (
 // run runs a command line.
 func run(args ...string) (code int, out, problems string) {
 	var stdout, stderr bytes.Buffer
-	p := cli.Program{Name: "pilotfish", Commands: []cli.Command{
-		{Name: "top", Do: new(Top)}, {Name: "explain", Do: new(Explain)}, {Name: "probe", Do: new(Probe)}, {Name: "reload", Do: new(Reload)},
-		{Name: "drain", Do: new(Drain)}, {Name: "undrain", Do: &Drain{End: true}},
-	}}
+	var commands struct {
+		Top     Top     `cmd:""`
+		Explain Explain `cmd:""`
+		Probe   Probe   `cmd:""`
+		Reload  Reload  `cmd:""`
+		Drain   Drain   `cmd:""`
+		Undrain Drain   `cmd:""`
+	}
+	commands.Undrain.End = true
+	p := cli.Program{Name: "pilotfish", Do: &commands}
 	code = p.Run(args, cli.Console{Out: &stdout, Err: &stderr})
 	return code, stdout.String(), stderr.String()
 }
@@ -63,7 +69,7 @@ func TestExplainABody(t *testing.T) {
 	assert.Contains(t, out, "a job of project llama/0123, priority low, would go to a:1\n")
 	assert.Contains(t, out, "48 %")
 	code, _, problems = ask(t, replies, "explain", "--body", file+"x")
-	assert.Equal(t, 1, code)
+	assert.Equal(t, cli.Usage, code)
 	assert.Contains(t, problems, "--body: open ")
 }
 

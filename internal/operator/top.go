@@ -56,7 +56,7 @@ func (c *Top) Run(s cli.Console) error {
 // draw asks the sidecar, and writes what it says.
 func (c *Top) draw() (string, error) {
 	var now admin.Now
-	if err := c.ask(http.MethodGet, "/api/now", nil, nil, &now); err != nil {
+	if err := c.ask(http.MethodGet, "/api/now", nil, &now); err != nil {
 		return "", err
 	}
 	if len(now.Fleet.Windows) == 0 {

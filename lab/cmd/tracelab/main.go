@@ -17,19 +17,20 @@ import (
 
 func main() { os.Exit(run(os.Args[1:], os.Stdout, os.Stderr)) }
 
+type commands struct {
+	Simulate simulateCommand `cmd:"" help:"Play a scenario's runs in simulated time and compare them."`
+	Judge    judgeCommand    `cmd:"" help:"Compare the policy with tuned rivals on settings that its sources draw."`
+	Prompts  promptsCommand  `cmd:"" help:"Compare routers of prompts to language models, on a trace of requests."`
+	Whatif   whatifCommand   `cmd:"" help:"Say from access logs what pilotfish would do for these jobs: hits, waits, upstreams needed."`
+}
+
 // run is main without the process: it returns the exit code.
 func run(args []string, stdout, stderr io.Writer) int {
 	p := cli.Program{
 		Name:        "tracelab",
 		Description: "Compares policies in simulated time.",
 		Version:     cli.Version("devel"),
-		Commands: []cli.Command{
-			{Name: "simulate", About: "Play a scenario's runs in simulated time and compare them.", Do: new(simulateCommand)},
-			{Name: "judge", About: "Compare the policy with tuned rivals on settings that its sources draw.", Do: new(judgeCommand)},
-			{Name: "prompts", About: "Compare routers of prompts to language models, on a trace of requests.", Do: new(promptsCommand)},
-			{Name: "whatif", About: "Say from access logs what pilotfish would do for these jobs: hits, waits, upstreams needed.",
-				Do: new(whatifCommand)},
-		},
+		Do:          new(commands),
 	}
 	return p.Run(args, cli.Console{Out: stdout, Err: stderr})
 }
