@@ -94,6 +94,7 @@ func TestLoadLeavesOpenWhatItCannotBelieve(t *testing.T) {
 		{"no busy", "ruleserver_cores_busy 15", "", func(r *pool.Report) { r.CoresBusy = -1 }},
 		{"none busy", "ruleserver_cores_busy 15", "ruleserver_cores_busy 0", func(r *pool.Report) { r.CoresBusy = 0 }},
 		{"completed infinite", failed + "10", failed + "Inf", func(r *pool.Report) { r.Completed, r.Failed = -1, -1 }},
+		{"waits infinite", `ruleserver_wait_seconds_count{priority="high"} 100`, `ruleserver_wait_seconds_count{priority="high"} +Inf`, func(r *pool.Report) { r.Begun = 0 }},
 		{"one priority only", high, "", stalled(7, 0)},
 		{"an unheard-of priority", high, strings.Replace(high, "high", "urgent", 1), stalled(9, 0)},
 		{"no priority", high, "ruleserver_stalled_joblets 2", stalled(9, 0)},
