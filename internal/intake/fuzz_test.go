@@ -79,6 +79,7 @@ func FuzzBody(f *testing.F) {
 		}
 		require.Equal(t, data[:len(body.Bytes())], body.Bytes())
 		if body.Whole() {
+			require.LessOrEqual(t, declared, int64(len(data)), "a body that ends early is an error")
 			script = nil
 		}
 
