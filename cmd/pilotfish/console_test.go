@@ -157,7 +157,11 @@ func TestAJobOnTheAdminPort(t *testing.T) {
 	n = now()
 	assert.Empty(t, n.Open)
 	require.NotEmpty(t, n.Failures)
-	assert.Equal(t, "two", n.Failures[0]["session"])
+	failed := n.Failures[0]
+	assert.Equal(t, "two", failed["session"])
+	assert.Positive(t, failed["total_seconds"])
+	assert.Equal(t, upstream.Address(), failed["attempts"].([]any)[0].(map[string]any)["upstream"], "the page shows where it was tried")
+	assert.Regexp(t, `^\d{4}-\d\d-\d\dT`, failed["at"])
 }
 
 // The page says what the fleet needs once it has seen jobs.

@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -210,6 +211,14 @@ func TestReloadsOfAFile(t *testing.T) {
 
 	write("log: {jobs: none}\nadmin_write: true\n")
 	require.Eventually(t, func() bool { return log().Jobs == "none" }, patience, 10*time.Millisecond)
+
+	require.NoError(t, os.Remove(path))
+	require.Eventually(t, func() bool {
+		w := httptest.NewRecorder()
+		s.metrics.Handler().ServeHTTP(w, httptest.NewRequest(http.MethodGet, "/metrics", nil))
+		return strings.Contains(w.Body.String(), "\npilotfish_config_last_reload_success 0\n")
+	}, patience, 10*time.Millisecond, "the next start would fail")
+	assert.Equal(t, "none", log().Jobs)
 
 	write("log: {jobs: failed}\nadmin_write: true\nmesh: {listen: 127.0.0.1:0}\n")
 	code, out = reload()
