@@ -132,9 +132,13 @@ func (v *Verdict) mean(of func(p *played) float64) (mean float64) {
 }
 
 // means are those of a figure: ours, that of the best base, and that of each base.
-func (v *Verdict) means(figure int) (all []float64) {
-	for i := range 2 + len(bases()) {
-		all = append(all, v.mean(func(p *played) float64 { return append([]Outcome{p.ours, p.best()}, p.bases...)[i][figure] }))
+func (v *Verdict) means(figure int) []float64 {
+	all := make([]float64, 2+len(bases()))
+	for i := range v.played {
+		p := &v.played[i]
+		for n, o := range slices.Concat([]Outcome{p.ours, p.best()}, p.bases) {
+			all[n] += o[figure] / draws
+		}
 	}
 	return all
 }

@@ -53,7 +53,12 @@ func (s *server) read(w *world) {
 		s.answered++
 		w.results = append(w.results, result{j.Offset, (w.now - j.arrived).Seconds(), j.found, len(j.Blocks)})
 		j.router.answered(w, j)
-		w.events.Add(w.now+time.Duration(j.Write)*(step+time.Duration(s.writing-1)*perAnswer), 0, func() { s.end(w, j) })
+		w.events.Add(w.now+time.Duration(j.Write)*(step+time.Duration(s.writing-1)*perAnswer), 0, func() {
+			s.writing--
+			s.done++
+			s.kept.put(j.full()) // they were in use until now
+			j.router.ended(w, j)
+		})
 		if len(s.waiting) > 0 {
 			s.read(w)
 		}
@@ -63,13 +68,6 @@ func (s *server) read(w *world) {
 // missing is the tokens of a prompt that the server must read: the last one in any case.
 func (s *server) missing(j *job) int64 {
 	return j.Read - min(int64(s.kept.match(j.Blocks)), max(j.Read-1, 0)/trace.BlockTokens)*trace.BlockTokens
-}
-
-func (s *server) end(w *world, j *job) {
-	s.writing--
-	s.done++
-	s.kept.put(j.full()) // they were in use until now
-	j.router.ended(w, j)
 }
 
 // running is what vLLM calls so: the answers that it writes, and the prompt that it reads.

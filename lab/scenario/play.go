@@ -72,9 +72,8 @@ func (s *Scenario) trial(ctx context.Context, r *Run, seed uint64) (t trial, err
 		return t, err
 	}
 	c.Source = g.Jobs
-	t.stats = stats.NewRun()
 	n := counts{}
-	t.counts = n
+	t = trial{stats.NewRun(), n}
 	names := map[sim.Outcome]string{sim.Expired: "expired", sim.Overrun: "overrun", sim.Lost: "lost", sim.Unserved: "unserved"}
 	c.Observe = func(job *sim.Result) {
 		n["jobs"]++

@@ -124,8 +124,8 @@ func (r *Results) counts() *stats.Grid {
 // ratios compare each run with the first, seed by seed. A table without a ratio is left out.
 func (r *Results) ratios() (grids []*stats.Grid) {
 	compare := func(title string, names []string, numbers func(*trial) []float64) {
-		first := r.scenario.Runs[0].Name
-		g := &stats.Grid{Title: "ratio to " + first + ": " + title, Left: 1, Heads: [][]string{append([]string{"run"}, names...)}}
+		title = "ratio to " + r.scenario.Runs[0].Name + ": " + title
+		g := &stats.Grid{Title: title, Left: 1, Heads: [][]string{append([]string{"run"}, names...)}}
 		shown := false
 		for i, run := range r.scenario.Runs[1:] {
 			cells := []string{run.Name}

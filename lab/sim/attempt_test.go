@@ -52,7 +52,7 @@ func TestTimeoutsOfAJob(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			got := played(t, setup(t, "least-in-flight", "none", c.upstreams, 4), c.job)[1]
 			assert.Equal(t, c.outcome, got.Outcome)
-			assert.Equal(t, c.ends, got.Arrived+got.Duration())
+			assert.Equal(t, c.ends, got.Arrived+got.Wait+got.Run)
 			assert.Equal(t, c.attempts, got.Attempts)
 			assert.Equal(t, c.got, got.Completeness)
 			assert.Equal(t, []time.Duration{c.first, c.ends}, []time.Duration{got.FirstByte, got.LastByte})

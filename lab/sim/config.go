@@ -121,9 +121,6 @@ type Result struct {
 	Outcome             Outcome
 }
 
-// Duration is the job's response time.
-func (r *Result) Duration() time.Duration { return r.Wait + r.Run }
-
 // Outcome is how a job ended in a simulation.
 type Outcome uint8
 

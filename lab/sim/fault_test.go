@@ -68,7 +68,7 @@ func TestWhatSickServersReport(t *testing.T) {
 		cfg.Source, cfg.Observe = slices.Values([]trace.Job{}), func(*Result) {}
 		w = newWorld(cfg)
 		j := newJob(&trace.Job{Project: "p", Operators: 9}, 1)
-		j.side = w.sidecars[0]
+		j.side, j.assignment = w.sidecars[0], new(pool.Assignment)
 		w.servers[0].receive(w, j)
 		w.servers[0].completed = 7
 		p := &w.sidecars[0].polls[0]

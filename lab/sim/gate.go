@@ -6,8 +6,6 @@ import (
 	"example.org/pilotfish/internal/pool"
 )
 
-var errGate = errors.New("the breaker is half open, and its job is under way")
-
 // gate is the twin of internal/breaker's gate without a clock, so that the simulator has its own
 // time: once open, it lets the next job through, since the pool asks only when the open time is over.
 type gate struct {
@@ -23,7 +21,7 @@ func newGate(trips func(inARow int) bool) pool.Gate { return (&gate{trips: trips
 // allow is the pool.Gate.
 func (g *gate) allow() (done func(error), err error) {
 	if g.half {
-		return nil, errGate
+		return nil, errors.New("the breaker is half open, and its job is under way")
 	}
 	if g.open {
 		g.turn(false, true)

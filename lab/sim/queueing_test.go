@@ -131,7 +131,7 @@ func TestEqualJobletsAreShared(t *testing.T) {
 	var last time.Duration
 	c := setup(t, "random", "none", 1, 16)
 	c.Source = slices.Values(jobs)
-	c.Observe = func(r *Result) { last = max(last, r.Arrived+r.Duration()); assert.Zero(t, r.Wait) }
+	c.Observe = func(r *Result) { last = max(last, r.Arrived+r.Wait+r.Run); assert.Zero(t, r.Wait) }
 	totals, err := Run(t.Context(), c)
 	require.NoError(t, err)
 	assert.Equal(t, 1, totals.Fetches)
@@ -144,7 +144,7 @@ func requireEnds(t *testing.T, got map[int64]Result, want ...float64) {
 	t.Helper()
 	for i, at := range want {
 		r := got[int64(i+1)]
-		require.InDelta(t, at, (r.Arrived + r.Duration()).Seconds(), 1e-6, "job %d", i+1)
+		require.InDelta(t, at, (r.Arrived + r.Wait + r.Run).Seconds(), 1e-6, "job %d", i+1)
 	}
 }
 

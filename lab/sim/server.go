@@ -66,7 +66,8 @@ func (s *server) receive(w *world, j *job) {
 	j.received = w.now
 	j.server = s
 	j.phase, j.needed = feedSource, 0
-	j.expected, j.worked, j.before = s.expected(j), 0, s.open(j.project)
+	j.expected = s.lengths.Expected(j.project, trace.Duration(j.assignment.Expected))
+	j.worked, j.before = 0, s.open(j.project)
 	s.present = append(s.present, j)
 	if s.suffers(hung, w.now) {
 		s.held = append(s.held, j)
@@ -74,15 +75,6 @@ func (s *server) receive(w *world, j *job) {
 	}
 	s.advance(w, j)
 	s.dispatch(w)
-}
-
-// expected is how long a job is expected to run.
-func (s *server) expected(j *job) time.Duration {
-	var told time.Duration
-	if j.assignment != nil {
-		told = trace.Duration(j.assignment.Expected)
-	}
-	return s.lengths.Expected(j.project, told)
 }
 
 // open is how long the jobs of a project that are present are expected to run.

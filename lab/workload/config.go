@@ -9,6 +9,8 @@
 package workload
 
 import (
+	"cmp"
+
 	"example.org/pilotfish/internal/settings"
 	"example.org/pilotfish/lab/trace"
 )
@@ -105,9 +107,4 @@ func (c Config) Check(f *settings.Faults) {
 func (c *Config) Len() int { return c.Jobs + c.Crowd.Jobs }
 
 // projects is the size of the population of the patterns that do not fix it.
-func (c *Config) projects() int {
-	if c.Projects == 0 {
-		return 1000
-	}
-	return c.Projects
-}
+func (c *Config) projects() int { return cmp.Or(c.Projects, 1000) }

@@ -137,7 +137,7 @@ func TestCostsAreComparedWithinARound(t *testing.T) {
 	assert.Equal(t, []figure{{cpuPerJob, 40}}, beside(map[string][]figure{"old": got["old"]}, "old", "new"))
 	r := &results{}
 	for _, v := range []float64{3, 1, 200} {
-		r.add("jobs", "old", []figure{{"x", v}})
+		r.add("jobs", "old", []figure{{"x", v}}, nil)
 	}
 	var out bytes.Buffer
 	require.NoError(t, r.WriteText(&out))
@@ -197,7 +197,7 @@ func TestRatiosOfARace(t *testing.T) {
 	r := &results{}
 	for _, round := range [][]float64{{2, 10, 4}, {3, 6, 12}} {
 		for i, name := range []string{"pilotfish, one sidecar", "a", "b"} {
-			r.add("jobs", name, []figure{{meanWait, round[i]}, {p99Wait, 2 * round[i]}})
+			r.add("jobs", name, []figure{{meanWait, round[i]}, {p99Wait, 2 * round[i]}}, nil)
 		}
 	}
 	assert.Equal(t, "pilotfish, one sidecar, over the best of the others: mean wait, low 0.50 (0.50 to 0.50) times; p99 wait, low 0.50 (0.50 to 0.50) times\n\n",

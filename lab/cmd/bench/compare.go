@@ -100,15 +100,15 @@ func (c *compareCommand) round(ctx context.Context, s *scenario, order []peer, r
 			return context.Cause(ctx)
 		}
 		if err != nil {
-			r.fail(p.name, s.name, err)
+			r.add(s.name, p.name, nil, err)
 			continue
 		}
 		got[p.name] = figures
 	}
 	subject, _, _ := strings.Cut(c.Pilotfish[0], "=")
-	r.add(s.name, direct, got[direct])
+	r.add(s.name, direct, got[direct], nil)
 	for i := range order {
-		r.add(s.name, order[i].name, beside(got, order[i].name, subject))
+		r.add(s.name, order[i].name, beside(got, order[i].name, subject), nil)
 	}
 	return nil
 }

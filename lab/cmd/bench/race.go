@@ -87,11 +87,7 @@ func (c *raceCommand) Run(console cli.Console) error {
 			return context.Cause(ctx)
 		}
 		for _, m := range all {
-			if m.err != nil {
-				r.fail(m.name, m.trace, m.err)
-				continue
-			}
-			r.add(m.trace, m.name, m.figures)
+			r.add(m.trace, m.name, m.figures, m.err)
 		}
 	}
 	if c.Chart != "" {

@@ -49,8 +49,12 @@ func machineName() string {
 	return fmt.Sprintf("%d x %s, Linux %s, %s", len(processors), processors[0].ModelName, kernel[0], runtime.Version())
 }
 
-// add adds a round's figures of a peer.
-func (r *results) add(name, peer string, figures []figure) {
+// add adds a round's figures of a peer, or notes why there are none.
+func (r *results) add(name, peer string, figures []figure, err error) {
+	if err != nil {
+		r.missing = append(r.missing, strings.Join(strings.Fields(fmt.Sprintf("%s, %s: %v", peer, name, err)), " "))
+		r.failed++
+	}
 	if len(figures) == 0 {
 		return
 	}
@@ -69,12 +73,6 @@ func (r *results) add(name, peer string, figures []figure) {
 		}
 		t.values[cell{peer, f.name}] = append(t.values[cell{peer, f.name}], f.value)
 	}
-}
-
-// fail notes a measurement that failed.
-func (r *results) fail(peer, what string, err error) {
-	r.missing = append(r.missing, strings.Join(strings.Fields(fmt.Sprintf("%s, %s: %v", peer, what, err)), " "))
-	r.failed++
 }
 
 // WriteText writes the tables: medians over the rounds, with the least and the largest. It is an error that

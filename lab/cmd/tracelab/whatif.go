@@ -98,9 +98,8 @@ func (c *whatifCommand) answer(ctx context.Context, seen trace.Seen, jobs []trac
 	// fewest searches the least number of upstreams with which jobs wait and take no longer than the goal's.
 	fewest := func(who judge.Contender, goal judge.Outcome, low, high int) int {
 		return atLeast(low, high, func(n int) bool {
-			o := play(who, n)
-			return o[judge.Unanswered] <= goal[judge.Unanswered] && o[judge.Low] <= goal[judge.Low] &&
-				o[judge.LowP99] <= goal[judge.LowP99] && o[judge.Time] <= goal[judge.Time]
+			o, compared := play(who, n), []int{judge.Unanswered, judge.Low, judge.LowP99, judge.Time}
+			return !slices.ContainsFunc(compared, func(figure int) bool { return o[figure] > goal[figure] })
 		})
 	}
 	if c.Cores == 0 {
