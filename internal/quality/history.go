@@ -1,0 +1,96 @@
+package quality
+
+import (
+	"time"
+
+	"example.org/pilotfish/internal/pool"
+	"example.org/pilotfish/pkg/selection"
+)
+
+// ring keeps something for each of the last steps: as many as it is long.
+type ring[T any] []slot[T]
+
+type slot[T any] struct {
+	number int64 // of the step since the machine's start
+	of     T
+}
+
+// at is what is kept of an instant since the start, or of the latest step if that is later.
+func (r ring[T]) at(now time.Duration) *T {
+	number := max(0, int64(now/step))
+	s := &r[number%int64(len(r))]
+	if number > s.number {
+		*s = slot[T]{number: number}
+	}
+	return &s.of
+}
+
+// last calls do for what is kept of each of the last n steps until now, the oldest first.
+func (r ring[T]) last(now time.Duration, n int64, do func(*T)) {
+	present := int64(now / step)
+	for number := max(0, present-n+1); number <= present; number++ {
+		if s := &r[number%int64(len(r))]; s.number == number {
+			do(&s.of)
+		}
+	}
+}
+
+// period is one step of the last hour.
+type period struct {
+	jobs  [selection.Priorities]ended
+	point Point
+}
+
+// Moment is what there is at one instant besides jobs that end.
+type Moment struct {
+	Upstreams []pool.State
+	// InFlight is the jobs at upstreams, and Waiting those in the sidecar's queue.
+	InFlight, Waiting int
+}
+
+// Point is the fleet at the end of a step of ten seconds.
+type Point struct {
+	// At is the instant, in seconds since 1970.
+	At int64 `json:"at"`
+	// Jobs is how many ended each second, Failed those of them with a response of status 500
+	// or more, and Lost those with a response in part or none. FirstByteP50 and FirstByteP99
+	// are times to first byte. All are over the minute before.
+	Jobs         float64 `json:"jobs_per_second"`
+	Failed       float64 `json:"failed_per_second"`
+	Lost         float64 `json:"lost_per_second"`
+	FirstByteP50 float64 `json:"first_byte_p50_seconds"`
+	FirstByteP99 float64 `json:"first_byte_p99_seconds"`
+	// InFlight is the jobs at upstreams at that instant, and Waiting those in the queue.
+	InFlight int `json:"in_flight"`
+	Waiting  int `json:"waiting"`
+
+	looks, cores, rate float64 // sums over the looks: cores needed, and jobs that end each second
+}
+
+// look notes a moment, and ends the step before at the first look of a step.
+func (m *Machine) look(now time.Duration, o *Moment) {
+	p := &m.hour.at(now).point
+	if p.looks == 0 && now >= step {
+		end := now / step * step
+		minute := m.window(end-1, spans[0])
+		f, covered := &minute.All, max(minute.Covered, 1)
+		before := &m.hour.at(end - 1).point
+		before.At = m.start.Add(end).Unix()
+		before.Jobs, before.Failed, before.Lost = float64(f.Jobs)/covered, float64(f.Failed)/covered, float64(f.Partial+f.Absent)/covered
+		before.FirstByteP50, before.FirstByteP99 = f.FirstByte.P50, f.FirstByte.P99
+	}
+	cores, rate := m.demand(now, o.Upstreams)
+	p.looks, p.cores, p.rate = p.looks+1, p.cores+cores, p.rate+rate
+	p.InFlight, p.Waiting = o.InFlight, o.Waiting
+}
+
+// Points are the steps of the last hour that are over, the oldest first.
+func (m *Machine) Points(now time.Time) []Point {
+	points := make([]Point, 0, steps)
+	m.hour.last(now.Sub(m.start), steps, func(s *period) {
+		if s.point.At != 0 && s.point.looks > 0 {
+			points = append(points, s.point)
+		}
+	})
+	return points
+}
