@@ -64,7 +64,7 @@ func New(w io.Writer, level string) (*Log, error) {
 		return nil, err
 	}
 	enc := zap.NewProductionEncoderConfig()
-	enc.EncodeTime = zapcore.ISO8601TimeEncoder
+	enc.EncodeTime = zapcore.RFC3339NanoTimeEncoder
 	encoder := zapcore.NewJSONEncoder(enc)
 	lines := &writer{to: w, note: func(lost int) []byte {
 		line, _ := encoder.EncodeEntry(zapcore.Entry{ // of a text and a number, it does not fail

@@ -99,7 +99,7 @@ func TestTheLineOfAJob(t *testing.T) {
 	}
 	usual := line(&record.Job{ID: "1", Status: 200, Completeness: intake.Complete})
 	assert.Equal(t, map[string]any{
-		"level": "info", "ts": ended.Format("2006-01-02T15:04:05.000Z0700"), "msg": "job",
+		"level": "info", "ts": ended.Format(time.RFC3339Nano), "msg": "job",
 		"id": "1", "session": "", "project": "", "priority": "low", "read": "unread", "outcome": "answered", "status": 200.0,
 		"attempts": []any{}, "queue_seconds": 0.0, "ttfb_seconds": 0.0, "total_seconds": 0.0,
 		"body_bytes": 0.0, "answer_bytes": 0.0, "answer": "complete",

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"net"
+	"net/textproto"
 	"time"
 
 	"example.org/pilotfish/internal/job"
@@ -66,6 +67,7 @@ func (c *Config) validate() error {
 	if c.Dial == nil {
 		c.Dial = DialUpstream
 	}
+	c.ExpectedHeader = textproto.CanonicalMIMEHeaderKey(c.ExpectedHeader)
 	if err := c.Check(); err != nil {
 		return fmt.Errorf("proxy: %w", err)
 	}

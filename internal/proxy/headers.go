@@ -60,10 +60,10 @@ func outgoingHeader(r *http.Request) http.Header {
 }
 
 // expect puts into a header how many seconds the job is expected to take, if that is known
-// and the submitter has not said it.
+// and the submitter has not said it. name is in its canonical form.
 func expect(h http.Header, name string, seconds float64) {
-	if name != "" && seconds > 0 && len(h.Values(name)) == 0 {
-		h.Set(name, strconv.FormatFloat(seconds, 'f', 3, 64))
+	if name != "" && seconds > 0 && len(h[name]) == 0 {
+		h[name] = []string{strconv.FormatFloat(seconds, 'f', 3, 64)}
 	}
 }
 

@@ -44,11 +44,14 @@ func FuzzTarget(f *testing.F) {
 
 // A job tells how long it is expected to take, unless its submitter has said it.
 func TestExpect(t *testing.T) {
+	c := Config{ExpectedHeader: "job-expected"}
+	_ = c.validate() // the rest is missing
+	require.Equal(t, "Job-Expected", c.ExpectedHeader)
 	h := http.Header{}
 	expect(h, "Job-Expected", 0)
 	expect(h, "", 2)
 	require.Empty(t, h)
-	expect(h, "job-expected", 2.31449)
+	expect(h, "Job-Expected", 2.31449)
 	require.Equal(t, http.Header{"Job-Expected": {"2.314"}}, h)
 	expect(h, "Job-Expected", 3)
 	require.Equal(t, http.Header{"Job-Expected": {"2.314"}}, h)

@@ -186,7 +186,7 @@ func (l *jobLine) entry() (*entry, error) {
 	if l.Message != "job" || l.Read == "unread" || l.Outcome == "rejected" || l.Outcome == "too_large" {
 		return nil, nil
 	}
-	ended, err := time.Parse("2006-01-02T15:04:05.000Z0700", l.Time)
+	ended, err := time.Parse(time.RFC3339Nano, l.Time)
 	if err != nil {
 		return nil, fmt.Errorf("field ts: %w", err)
 	}
