@@ -5,6 +5,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -53,4 +54,24 @@ func TestWhatIsNotRead(t *testing.T) {
 	token, err = Token("")
 	require.NoError(t, err)
 	assert.Empty(t, token)
+}
+
+// A file counts as changed when it is another, longer, or written later.
+func TestWhatCountsAsAChange(t *testing.T) {
+	folder := t.TempDir()
+	then := time.Unix(1_800_000_000, 0)
+	file := func(name, text string, at time.Time) os.FileInfo {
+		path := filepath.Join(folder, name)
+		require.NoError(t, os.WriteFile(path, []byte(text), 0o600))
+		require.NoError(t, os.Chtimes(path, at, at))
+		info, err := os.Stat(path)
+		require.NoError(t, err)
+		return info
+	}
+	before := file("a", "one", then)
+	is := func(now os.FileInfo) bool { return unchanged(before, now) }
+	assert.True(t, is(file("a", "two", then)), "nothing shows that it changed")
+	assert.False(t, is(file("b", "one", then)))
+	assert.False(t, is(file("a", "longer", then)))
+	assert.False(t, is(file("a", "one", then.Add(time.Second))))
 }

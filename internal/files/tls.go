@@ -11,7 +11,8 @@ import (
 	"fmt"
 	"math/big"
 	"net"
-	"reflect"
+	"os"
+	"slices"
 	"sync"
 	"time"
 
@@ -34,9 +35,9 @@ type TLS struct {
 	changed  func(error)
 
 	mu     sync.Mutex
-	read   texts
-	config *tls.Config // made of read
-	told   string      // the failure that was told last
+	read   []os.FileInfo // of the files that config was made of
+	config *tls.Config
+	told   string // the failure that was told last
 }
 
 // NewTLS reads the files for the first time. changed is called when they were read
@@ -47,15 +48,14 @@ func NewTLS(s settings.TLS, changed func(error)) (*TLS, error) {
 	return t, t.load()
 }
 
-// load reads the files, because a new one may have the same length and time, and makes
-// a config where they have changed.
+// load reads the files where they are not those that were read. A job that needs a new connection waits for it.
 func (t *TLS) load() error {
-	var f settings.Faults
-	now := read(t.settings, &f)
-	if t.config != nil && reflect.DeepEqual(now, t.read) {
+	now := stats(t.settings)
+	if t.config != nil && slices.EqualFunc(t.read, now, unchanged) {
 		return nil
 	}
-	next := now.config(t.settings, &f)
+	var f settings.Faults
+	next := read(t.settings, &f).config(t.settings, &f)
 	if err := f.Err(); err != nil {
 		return err
 	}
@@ -132,6 +132,21 @@ func (t *TLS) current() *tls.Config {
 
 // CheckTLS reads the files that the settings name. What is wrong with the settings and the files goes to f.
 func CheckTLS(s settings.TLS, f *settings.Faults) { read(s, f).config(s, f) }
+
+// stats are those of the files that are set; nil where one is not there.
+func stats(s settings.TLS) (all []os.FileInfo) {
+	for _, path := range []string{s.CAFile, s.CertFile, s.KeyFile} {
+		if path != "" {
+			info, _ := os.Stat(path) // who reads the file says what is wrong
+			all = append(all, info)
+		}
+	}
+	return all
+}
+
+func unchanged(a, b os.FileInfo) bool {
+	return a != nil && b != nil && os.SameFile(a, b) && a.Size() == b.Size() && a.ModTime().Equal(b.ModTime())
+}
 
 // texts are what the files of settings hold; nil where there is none.
 type texts struct{ ca, cert, key []byte }
