@@ -106,7 +106,7 @@ func NewServer(h http.Handler, cfg ServerConfig) (*Server, error) {
 		return all, nil
 	}
 	all.plain = submitterserver.New(submitterserver.Config{
-		Handler: h, Base: base, HeaderTimeout: headTime, IdleTimeout: cfg.IdleTimeout, ErrorLog: cfg.ErrorLog,
+		Handler: h, Base: base, IdleTimeout: cfg.IdleTimeout, ErrorLog: cfg.ErrorLog,
 	})
 	return all, nil
 }

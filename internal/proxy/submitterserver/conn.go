@@ -98,12 +98,8 @@ func (c *conn) forget() {
 // await waits for the beginning of a request. It reports false when the
 // connection has ended, or was idle for too long.
 func (c *conn) await() bool {
-	wait := c.server.cfg.HeaderTimeout
-	if c.served > 0 {
-		wait = c.server.cfg.IdleTimeout
-	}
-	since := time.Now()
-	for c.becomeIdle(since.Add(wait)) {
+	until := time.Now().Add(c.server.cfg.IdleTimeout)
+	for c.becomeIdle(until) {
 		err := c.begins()
 		if err == nil {
 			return true // begin or forget notes that it is not idle
@@ -115,7 +111,7 @@ func (c *conn) await() bool {
 			return false
 		}
 		c.Failed = nil
-		if !time.Now().Before(since.Add(wait)) { // it was not an earlier deadline, nor the server's end
+		if !time.Now().Before(until) { // it was not an earlier deadline, nor the server's end
 			break
 		}
 	}

@@ -43,8 +43,8 @@ func TestARequestThatComesAtTheEndIsServed(t *testing.T) {
 				assert.NoError(t, err)
 			})
 			cfg := Config{
-				Handler:       http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { say(w, "ok") }),
-				HeaderTimeout: time.Hour, IdleTimeout: idle, ErrorLog: quiet(),
+				Handler:     http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { say(w, "ok") }),
+				IdleTimeout: idle, ErrorLog: quiet(),
 			}
 			s := servingAs(t, cfg, func(nc net.Conn) net.Conn {
 				return told{nc.(*net.TCPConn), func(deadline time.Time) {

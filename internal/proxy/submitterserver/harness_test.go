@@ -37,7 +37,7 @@ func quiet() *log.Logger { return log.New(io.Discard, "", 0) }
 // serving serves h, with time-outs that are not met. wrap, if not nil, is put around each connection.
 func serving(t testing.TB, h http.Handler, wrap func(net.Conn) net.Conn) *served {
 	t.Helper()
-	return servingAs(t, Config{Handler: h, HeaderTimeout: time.Hour, IdleTimeout: time.Hour, ErrorLog: quiet()}, wrap)
+	return servingAs(t, Config{Handler: h, IdleTimeout: time.Hour, ErrorLog: quiet()}, wrap)
 }
 
 // servingAs is serving with other settings.

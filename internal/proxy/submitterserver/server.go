@@ -25,9 +25,9 @@ type Config struct {
 	Handler http.Handler
 	// Base is the context of all requests. Its end cuts them.
 	Base context.Context
-	// HeaderTimeout bounds the wait for the first request of a connection,
-	// IdleTimeout that for later ones.
-	HeaderTimeout, IdleTimeout time.Duration
+	// IdleTimeout bounds the wait for a request: also for the first one, for a submitter may
+	// keep a connection that it opened for a job which found another.
+	IdleTimeout time.Duration
 	// ErrorLog is told of panics; nil is the standard logger.
 	ErrorLog *log.Logger
 }
