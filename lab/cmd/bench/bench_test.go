@@ -198,8 +198,10 @@ func TestRatiosOfARace(t *testing.T) {
 	for _, round := range [][]float64{{2, 10, 4}, {3, 6, 12}} {
 		for i, name := range []string{"pilotfish, one sidecar", "a", "b"} {
 			r.add("jobs", name, []figure{{meanWait, round[i]}, {p99Wait, 2 * round[i]}}, nil)
+			r.add("twice", name, []figure{{meanWait, 2 * round[i]}, {p99Wait, 4 * round[i]}}, nil)
 		}
 	}
 	assert.Equal(t, "pilotfish, one sidecar, over the best of the others: mean wait, low 0.50 (0.50 to 0.50) times; p99 wait, low 0.50 (0.50 to 0.50) times\n\n",
-		r.tables[0].ratios())
+		r.table("jobs").ratios(r.table("jobs")))
+	assert.Contains(t, r.table("jobs").ratios(r.table("twice")), "mean wait, low 0.25 (0.25 to 0.25) times; p99 wait, low 0.25")
 }
