@@ -100,7 +100,8 @@ func (c *raceCommand) Run(console cli.Console) error {
 		return err
 	}
 	ordered, told := r.table(raced[1].name), r.table(raced[3].name)
-	_, err = fmt.Fprintf(console.Out, "The same jobs, pilotfish before servers that learn lengths, the others before servers that go by arrival:\n%s", ordered.ratios(told))
+	_, err = fmt.Fprintf(console.Out, "The same jobs, pilotfish before servers that learn lengths, the others before servers that go by arrival:\n%s",
+		ordered.ratios(told))
 	return err
 }
 
