@@ -49,6 +49,7 @@ type setting struct {
 	Upstreams []string
 	Buffer    int  // bytes that hold a request with its body
 	ByBody    bool // choose by the project in the body
+	Untold    bool // upstreams are not told how long jobs usually take
 	Files     int  // that it may open
 }
 

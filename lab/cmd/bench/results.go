@@ -58,7 +58,12 @@ func (r *results) add(name, peer string, figures []figure, err error) {
 	if len(figures) == 0 {
 		return
 	}
-	t := r.table(name)
+	at := slices.IndexFunc(r.tables, func(t *table) bool { return t.name == name })
+	if at < 0 {
+		at = len(r.tables)
+		r.tables = append(r.tables, &table{name: name, values: map[cell][]float64{}})
+	}
+	t := r.tables[at]
 	if !slices.Contains(t.peers, peer) {
 		t.peers = append(t.peers, peer)
 	}
@@ -68,16 +73,6 @@ func (r *results) add(name, peer string, figures []figure, err error) {
 		}
 		t.values[cell{peer, f.name}] = append(t.values[cell{peer, f.name}], f.value)
 	}
-}
-
-// table is the table of that name.
-func (r *results) table(name string) *table {
-	at := slices.IndexFunc(r.tables, func(t *table) bool { return t.name == name })
-	if at < 0 {
-		at = len(r.tables)
-		r.tables = append(r.tables, &table{name: name, values: map[cell][]float64{}})
-	}
-	return r.tables[at]
 }
 
 // WriteText writes the tables: medians over the rounds, with the least and the largest. It is an error that
@@ -95,7 +90,7 @@ func (r *results) WriteText(w io.Writer) error {
 			g.Rows = append(g.Rows, cells)
 		}
 		_ = g.WriteText(&out)
-		out.WriteString(t.ratios(t))
+		out.WriteString(t.ratios())
 	}
 	for _, line := range r.missing {
 		fmt.Fprintln(&out, "missing or failed:", line)
@@ -142,9 +137,9 @@ const meanWait, p99Wait = "mean wait, low", "p99 wait, low"
 
 func isOurs(peer string) bool { return strings.HasPrefix(peer, "pilotfish") }
 
-// ratios are pilotfish's waits over the least of the others in a table, round by round. The least of each
+// ratios are pilotfish's waits over the least of the others, round by round. The least of each
 // column counts, whoever's it is. A table without waits has none.
-func (t *table) ratios(others *table) (text string) {
+func (t *table) ratios() (text string) {
 	for _, ours := range t.peers {
 		if !isOurs(ours) {
 			continue
@@ -154,8 +149,8 @@ func (t *table) ratios(others *table) (text string) {
 			var ratios []float64
 			for round, v := range t.values[cell{ours, c}] {
 				least := math.Inf(1)
-				for _, peer := range others.peers {
-					if theirs := others.values[cell{peer, c}]; !isOurs(peer) && round < len(theirs) {
+				for _, peer := range t.peers {
+					if theirs := t.values[cell{peer, c}]; !isOurs(peer) && round < len(theirs) {
 						least = min(least, theirs[round])
 					}
 				}
