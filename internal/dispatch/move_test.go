@@ -113,11 +113,16 @@ func TestBoundsOnMoves(t *testing.T) {
 			for range 60 {
 				f.claim(start, f.Begin(Request{})).Assignment.Done(start, pool.Answered)
 			}
+			var there []*Job
 			for range 40 {
-				f.at(start, 1)
+				there = append(there, f.at(start, 1).Job)
 			}
 			f.hang(start.Add(time.Second), 1, 4)
-			require.Len(t, f.Reconsider(start), c.want)
+			moved := f.Reconsider(start)
+			require.Len(t, moved, c.want)
+			for i, j := range moved {
+				require.Same(t, there[i], j, "they leave in the order in which they came")
+			}
 		})
 	}
 }

@@ -137,6 +137,41 @@ func TestAnUpstreamThatAlwaysLooksIdle(t *testing.T) {
 	assert.Empty(t, f.state(now, liar).Implausible, "it has restarted")
 }
 
+// What becomes of reports that tell of too few jobs: one job more, one report less or half an interval decides.
+func TestWhenAReportIsDoubted(t *testing.T) {
+	half := 2500 * time.Millisecond
+	for name, c := range map[string]struct {
+		there, later int // jobs that came before the first report, and between the first and the second
+		every        time.Duration
+		told         []float64
+		doubted      bool
+	}{
+		"fewer than half":          {5, 0, half, []float64{9, 2, 2}, true},
+		"half":                     {4, 0, half, []float64{9, 2, 2}, false},
+		"half of those that wait":  {4, 1, half, []float64{9, 2, 2}, false},
+		"once":                     {5, 0, half, []float64{9, 2}, false},
+		"not in a row":             {5, 0, half, []float64{9, 2, 3, 2}, false},
+		"at once after the other":  {5, 0, half - 1, []float64{9, 2, 2}, false},
+		"believed again":           {5, 0, half, []float64{9, 2, 2, 3, 3}, false},
+		"believed once":            {5, 0, half, []float64{9, 2, 2, 3}, true},
+		"believed, but not in row": {5, 0, half, []float64{9, 2, 2, 3, 2, 3}, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			f, now := newFixture(t, "random", 1), start
+			address := upstreams(1)[0].Address
+			f.claims(t, now, c.there)
+			for i, jobs := range c.told {
+				now = now.Add(c.every)
+				f.Report(now, address, report(now, jobs, 0))
+				if i == 0 {
+					f.claims(t, now, c.later)
+				}
+			}
+			assert.Equal(t, c.doubted, f.state(now, address).Implausible != "")
+		})
+	}
+}
+
 // An upstream that counts all jobs it has is believed, however long they last and
 // however long ago its reports are from.
 func TestWhoTellsTheTruthIsBelieved(t *testing.T) {

@@ -242,10 +242,15 @@ func TestASuspectWithoutJobsIsTriedAgain(t *testing.T) {
 	assert.Equal(t, 1, got[sick])
 	for _, a := range open {
 		if a.Address == sick {
-			a.Answered(now, true, nil)
+			answer(a, now)
 		}
 	}
 	assert.Empty(t, f.state(now, sick).Suspect)
+	f.ReportFailed(now, sick, errHung)
+	f.Report(now.Add(1), sick, report(now.Add(1), 0, 0))
+	f.members[sick].suspicion.suspect(now, "a test says so")
+	got, _ = f.claims(t, now.Add(trialAfter), 30)
+	assert.Equal(t, 1, got[sick], "a report came since: it is not dead")
 }
 
 // An upstream that tells no load, and gets no job, is weighed when the others answer.
