@@ -72,7 +72,7 @@ func (c *condition) tell(log *zap.Logger, s *pool.State) {
 		"the upstream does not report: its load is judged by this sidecar's own jobs there",
 		"the upstream reports again", zap.NamedError("cause", c.report))
 	turn(log, &c.never, c.never || c.polls >= enoughPolls,
-		"the upstream reports nothing: its load is judged by this sidecar's own jobs there, and it is asked once a minute",
+		"the upstream reports nothing: its load is judged by this sidecar's own jobs there",
 		"", zap.NamedError("cause", c.report))
 	switch {
 	case s.Draining == c.draining:

@@ -99,7 +99,7 @@ func TestJournalOfAnUpstreamThatNeverReports(t *testing.T) {
 		j.Look(states)
 	}
 	assert.Equal(t, []string{
-		"warn u0:1 the upstream reports nothing: its load is judged by this sidecar's own jobs there, and it is asked once a minute (status 404)",
+		"warn u0:1 the upstream reports nothing: its load is judged by this sidecar's own jobs there (status 404)",
 	}, lines())
 }
 

@@ -25,7 +25,7 @@ type Settings struct {
 
 	// Interval is the mean time between the starts of two polls of one upstream,
 	// or of the Prometheus server. Each interval is up to 20 % shorter or longer.
-	// A response may take 2 s. An upstream that has never reported is polled once a minute.
+	// A response may take 2 s. One that answers and has never reported is polled once a minute.
 	Interval time.Duration `yaml:"interval"`
 	// Timeout is the longest that a response may take, to its last byte. No file sets it.
 	Timeout time.Duration `yaml:"-"`

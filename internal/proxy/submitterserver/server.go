@@ -1,5 +1,5 @@
 // Package submitterserver serves what nearly all submitters send, plain HTTP/1.1
-// requests, at a third of the memory and with less work than net/http's server: a
+// requests, with less memory and less work than net/http's server: a
 // job that waits for its answer holds no buffer of its connection. It is a
 // listener before that server, and hands on to it every connection on which
 // anything else comes: HTTP/2, HTTP/1.0, bodies in chunks, Expect, Upgrade, a
