@@ -40,13 +40,13 @@ type writer struct {
 func (w *writer) Write(lines []byte) (int, error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
+	first := !w.some()
 	if len(w.waiting)+len(lines) > maxWaiting || w.missing > 0 {
 		w.missing++
 		w.lost.Add(1)
-		return len(lines), nil
+	} else {
+		w.waiting = append(w.waiting, lines...)
 	}
-	first := len(w.waiting) == 0
-	w.waiting = append(w.waiting, lines...)
 	switch {
 	case w.writing != nil: // the goroutine finds this line too
 	case len(w.waiting) >= writeSize:
@@ -57,11 +57,14 @@ func (w *writer) Write(lines []byte) (int, error) {
 	return len(lines), nil
 }
 
+// some says whether there is something to write; w.mu must be held.
+func (w *writer) some() bool { return len(w.waiting) > 0 || w.missing > 0 }
+
 // flush has what waits written soon.
 func (w *writer) flush() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if w.writing == nil && len(w.waiting) > 0 {
+	if w.writing == nil && w.some() {
 		w.begin()
 	}
 }
@@ -75,7 +78,7 @@ func (w *writer) begin() {
 // write writes lines until none wait, and a note after them of those that are missing there.
 func (w *writer) write() {
 	w.mu.Lock()
-	for len(w.waiting) > 0 {
+	for w.some() {
 		lines := w.waiting
 		if w.missing > 0 {
 			lines = append(lines, w.note(w.missing)...)

@@ -158,3 +158,19 @@ func TestErrorsAreWrittenAtOnce(t *testing.T) {
 		assert.Len(t, to.texts(), 2)
 	})
 }
+
+// A line that has no room at all is lost alone.
+func TestALineThatIsTooLong(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var to writes
+		w := &writer{to: &to, note: func(lost int) []byte { return fmt.Appendf(nil, "%d lost\n", lost) }}
+		for range 2 {
+			_, _ = w.Write(make([]byte, maxWaiting+1))
+			time.Sleep(writeDelay)
+			synctest.Wait()
+			_, _ = w.Write([]byte("a\n"))
+			require.NoError(t, w.Sync())
+		}
+		assert.Equal(t, "1 lost\na\n1 lost\na\n", strings.Join(to.texts(), ""))
+	})
+}
