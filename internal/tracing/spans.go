@@ -3,6 +3,7 @@ package tracing
 import (
 	"cmp"
 	"context"
+	"strings"
 	"time"
 
 	"go.opentelemetry.io/otel/attribute"
@@ -42,8 +43,9 @@ func attempt(ctx context.Context, tracer trace.Tracer, arrived time.Time, a *rec
 	span.End(trace.WithTimestamp(arrived.Add(max(a.Start, a.End))))
 }
 
-// short is a text in as many bytes as the description of a status may have.
-func short(text string) string { return text[:min(len(text), maxValue)] }
+// short is a text in as many bytes as the description of a status may have. A part of a character would
+// cost all spans that are sent with it.
+func short(text string) string { return strings.ToValidUTF8(text[:min(len(text), maxValue)], "") }
 
 // standard are the names that OpenTelemetry has for members of a line of the log.
 var standard = map[string]string{

@@ -206,3 +206,14 @@ func TestNothingIsTraced(t *testing.T) {
 	tracing.Ended(&record.Job{})
 	tracer.Close()
 }
+
+// Where a status cuts an error, it cuts no character: a batch with a part of one is lost whole.
+func TestALongError(t *testing.T) {
+	r := newReceiver(t)
+	tracer := open(t, tracing.Settings{Endpoint: r.URL, Share: 1}, func(err error) { t.Error(err) })
+	text := strings.Repeat("x", 255)
+	tracing.Ended(&record.Job{Span: tracer.Begin(time.Now(), http.Header{}), Outcome: intake.Failed, Err: text + "é"})
+	tracer.Close()
+	require.Len(t, r.spans, 1)
+	assert.Equal(t, text, r.spans[0].Status.Message)
+}
