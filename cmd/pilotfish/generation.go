@@ -53,7 +53,7 @@ func (s *sidecar) newGeneration(cfg *config.Config, before *generation) (*genera
 	}
 	found := discovery.Config{Settings: cfg.Discovery, Rand: newRand(), Self: s.self, Changed: s.logDiscovery}
 	if before != nil && reflect.DeepEqual(cfg.Discovery, before.cfg.Discovery) {
-		found.Last = upstreams(s.balancer.States())
+		found.Last, found.Before = upstreams(s.balancer.States()), before.discovery.Status()
 	}
 	if g.discovery, err = discovery.New(found); err != nil {
 		return nil, err

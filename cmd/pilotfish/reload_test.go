@@ -70,6 +70,7 @@ func TestReportsGoOnAfterAReloadWithoutDiscovery(t *testing.T) {
 	require.NoError(t, os.Remove(path))
 	requireReload(t, s, &cfg)
 	require.Eventually(t, reported(7), patience, time.Millisecond)
+	assert.Positive(t, s.live(time.Now()).Discovery.Age, "it has heard of upstreams since its start")
 }
 
 func TestReloadBeforeTheStart(t *testing.T) {

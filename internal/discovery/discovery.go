@@ -31,6 +31,8 @@ type Config struct {
 	// Last is the set in force of the Discovery that this one replaces. It is
 	// the last good set here, until the source is believed. Nil is none.
 	Last []pool.Upstream
+	// Before is what that one told of itself. Its counts begin anew.
+	Before Status
 	// Changed is called from Run's goroutine when Status.Trouble has changed. It
 	// must not block. Nil is not called.
 	Changed func(Status)
@@ -86,7 +88,7 @@ func New(cfg Config) (*Discovery, error) {
 	d := &Discovery{
 		changed: cfg.Changed, self: self, origin: from,
 		guard: guard{keepLast: cfg.KeepLast}, pacer: pacer{gap: from.gap, rng: cfg.Rand},
-		status: Status{Source: from.name},
+		status: Status{Source: from.name, BelievedAt: cfg.Before.BelievedAt, Trouble: cfg.Before.Trouble},
 	}
 	if cfg.Snapshot != "" {
 		d.snapshot = &snapshot{path: cfg.Snapshot, Source: from.name}

@@ -122,12 +122,18 @@ func TestTheReceiverOwnsTheSet(t *testing.T) {
 // bad hours is doubted as if there had been only one.
 func TestTheLastSetIsTakenOver(t *testing.T) {
 	bubble(t, func(t *testing.T) {
+		var told []string
 		a := &agent{replies: []scripted{{refuse: true}, list("10", "a"), list("11", "a b c d").quiet()}}
+		before := Status{BelievedAt: time.Now(), Trouble: "the Consul agent gives no reply: dial tcp 127.0.0.1:8500: connect: connection refused; 4 upstreams kept"}
 		d := consulOf(t, a, func(c *Config) {
 			c.Last = []pool.Upstream{{Address: "a:1"}, {Address: "b:1"}, {Address: "c:1"}, {Address: "d:1"}}
+			c.Before = before
+			troubles(&told)(c)
 		})
 		assert.Equal(t, 4, d.Status().Upstreams)
+		assert.Equal(t, before.BelievedAt, d.Status().BelievedAt)
 		assert.Equal(t, "a b c d", sets(follow(t, d, time.Minute)))
 		assert.EqualValues(t, 1, d.Status().Refused)
+		assert.Equal(t, []string{"consul service rules at consul.test:8500 lacks 3 of 4 upstreams; 3 upstreams kept for 10 s", ""}, told, "what was told is not told again")
 	})
 }
