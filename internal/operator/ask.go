@@ -5,11 +5,13 @@ import (
 	"fmt"
 	"net/http"
 	"net/url"
+	"slices"
 	"strings"
 	"text/tabwriter"
 
 	"example.org/pilotfish/internal/admin"
 	"example.org/pilotfish/internal/cli"
+	"example.org/pilotfish/internal/pool"
 )
 
 // Explain says where a job would go, and why. Nothing is sent.
@@ -28,7 +30,7 @@ func (c *Explain) Run(s cli.Console) error {
 		method, query = http.MethodPost, ""
 	}
 	if err := c.ask(method, "/api/pick"+query, c.Body, &pick); err != nil {
-		return errors.Join(err, c.leftOut(s))
+		return errors.Join(err, c.leftOut(s, nil))
 	}
 	of := "a job without a project"
 	if pick.Project != "" {
@@ -56,17 +58,18 @@ func (c *Explain) Run(s cli.Console) error {
 	if shadow != "" {
 		fmt.Fprintf(s.Out, "The shadow policy would take %s.\n", plain(shadow))
 	}
-	return c.leftOut(s)
+	return c.leftOut(s, pick.Ranking)
 }
 
-// leftOut lists the upstreams that get no new job, and what keeps each from it.
-func (c *Explain) leftOut(s cli.Console) error {
+// leftOut lists the upstreams that are not ranked, and what keeps each from it. Where all have something
+// against them, the job may go there nevertheless.
+func (c *Explain) leftOut(s cli.Console, ranked []pool.Ranked) error {
 	var all admin.Now
 	if err := c.ask(http.MethodGet, "/api/upstreams", nil, &all); err != nil {
 		return err
 	}
 	for _, u := range all.Upstreams {
-		if u.Why != "" {
+		if u.Why != "" && !slices.ContainsFunc(ranked, func(r pool.Ranked) bool { return r.Address == u.Address }) {
 			fmt.Fprintf(s.Out, "left out: %s: %s\n", plain(u.Address), plain(u.Why))
 		}
 	}

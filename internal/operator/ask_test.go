@@ -94,6 +94,13 @@ The shadow policy would take c?[2J:1.
 left out: d:1: suspect: it owes 3 answers
 left out: e:1: breaker open
 `, out)
+	code, out, problems = ask(t, map[string]string{ // panic: jobs go there all the same
+		"/api/pick?priority=low&project=": `{"upstream":"a:1","ranking":[{"address":"a:1"}]}`,
+		"/api/upstreams":                  `{"upstreams":[{"address":"a:1","why":"breaker opened"},{"address":"b:1","why":"draining"}]}`,
+	}, "explain")
+	require.Zero(t, code, problems)
+	assert.NotContains(t, out, "left out: a:1")
+	assert.Contains(t, out, "left out: b:1")
 	code, out, problems = ask(t, map[string]string{"/api/upstreams": `{"upstreams":[{"address":"a:1","why":"draining"}]}`}, "explain")
 	assert.Equal(t, 1, code)
 	assert.Equal(t, "left out: a:1: draining\n", out)
@@ -149,12 +156,12 @@ func TestTopWithoutATerminal(t *testing.T) {
 	_, out, _ = strings.Cut(out, "  ") // the local time
 	assert.Equal(t, `growing, the first deadline passes in 90 s, takes no jobs: shutting down, panic: every breaker is open, so jobs go to all upstreams
 2 jobs/s; of 100 in a minute 95 complete, 3 failed, 2 lost; 4 at upstreams, 1 waiting; 2 of 3 upstreams eligible
-first byte p50 0.25 s, p99 1.5 s; last byte p50 0 s, p99 0 s
+first byte p50 0.25 s, p99 1.5 s; last byte p50 unknown, p99 unknown
 45 % full, 120 % in the busiest minute; 5 upstreams would serve every job alike (+2)
 
-  jobs  own  stalled     wait  jobs/min  failed/min  lost/min  first byte   rate  cached  report     mode         state  upstream
-     0    0        0  unknown         0           0         0         0 s    0/s       0    none  unknown  breaker open       c:1
-     7    2        3    2.5 s        60           3         0       0.5 s  1.5/s       4    none   losing      eligible       b:1
+  jobs  own  stalled     wait  jobs/min  failed/min  lost/min  first byte     rate  cached  report     mode         state  upstream
+     0    0        0  unknown         0           0         0     unknown  unknown       0    none  unknown  breaker open       c:1
+     7    2        3    2.5 s        60           3         0       0.5 s    1.5/s       4    none   losing      eligible       b:1
 and 1 more; --rows shows them
 `, out)
 }

@@ -87,8 +87,8 @@ func writeFleet(out *strings.Builder, n *admin.Now) {
 	if all.Limited > 0 {
 		fmt.Fprintf(out, "%d more limited: refused because their project was at its limit\n", all.Limited)
 	}
-	fmt.Fprintf(out, "first byte p50 %s s, p99 %s s; last byte p50 %s s, p99 %s s\n",
-		short(all.FirstByte.P50), short(all.FirstByte.P99), short(all.LastByte.P50), short(all.LastByte.P99))
+	fmt.Fprintf(out, "first byte p50 %s, p99 %s; last byte p50 %s, p99 %s\n",
+		measured(all.FirstByte.P50, " s"), measured(all.FirstByte.P99, " s"), measured(all.LastByte.P50, " s"), measured(all.LastByte.P99, " s"))
 	if c := n.Capacity; c != nil {
 		fmt.Fprintf(out, "%.0f %% full, %.0f %% in the busiest minute; %d upstreams would serve every job alike (%+d)\n",
 			100*c.Full, 100*c.FullBusiest, c.Needed, c.Needed-c.Upstreams)
@@ -108,8 +108,8 @@ var columns = []struct {
 	{"jobs/min", func(u *quality.Upstream) string { return fmt.Sprint(u.MinuteJobs) }},
 	{"failed/min", func(u *quality.Upstream) string { return fmt.Sprint(u.MinuteFailed) }},
 	{"lost/min", func(u *quality.Upstream) string { return fmt.Sprint(u.MinuteLost) }},
-	{"first byte", func(u *quality.Upstream) string { return known(u.Latency, "") }},
-	{"rate", func(u *quality.Upstream) string { return short(u.Rate) + "/s" }},
+	{"first byte", func(u *quality.Upstream) string { return measured(u.Latency, " s") }},
+	{"rate", func(u *quality.Upstream) string { return measured(u.Rate, "/s") }},
 	{"cached", func(u *quality.Upstream) string { return fmt.Sprint(u.Cached) }},
 	{"report", func(u *quality.Upstream) string { return known(u.ReportAge, "none") }},
 	{"mode", func(u *quality.Upstream) string { return string(u.Mode) }},
@@ -123,6 +123,14 @@ func known(seconds float64, otherwise string) string {
 		return otherwise
 	}
 	return short(seconds) + " s"
+}
+
+// measured is a number with its unit, or a word where there is none yet.
+func measured(x float64, unit string) string {
+	if x == 0 {
+		return "unknown"
+	}
+	return short(x) + unit
 }
 
 // writeUpstreams writes a row for each, and says how many are left out. Those that need
