@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net/http"
 	"net/url"
+	"os"
 	"reflect"
 	"slices"
 	"strconv"
@@ -347,6 +348,18 @@ func TestDrainByHand(t *testing.T) {
 		assert.Equal(t, http.StatusForbidden, response.StatusCode, header)
 	}
 	assert.False(t, drained())
+
+	// A page that is open follows a reload.
+	text, err := os.ReadFile(s.file)
+	require.NoError(t, err)
+	require.NoError(t, os.WriteFile(s.file, []byte(strings.Replace(string(text), "admin_write: true", "admin_write: false", 1)), 0o600))
+	response, err := http.Post("http://"+s.admin+"/-/reload", "", nil)
+	require.NoError(t, err)
+	response.Body.Close()
+	require.Equal(t, http.StatusOK, response.StatusCode)
+	b.until(`document.querySelector("#configuration").textContent.includes("admin_write: false")`)
+	b.until(`!document.querySelector("#fleet button.act")`)
+	assert.NotContains(t, b.table("#fleet")[0], "by hand")
 }
 
 // Nothing is wider than the screen, on small ones and in the dark.

@@ -44,7 +44,7 @@ func TestMain(m *testing.M) {
 }
 
 // sidecar is a pilotfish process.
-type sidecar struct{ jobs, admin string } // host:port
+type sidecar struct{ jobs, admin, file string } // host:port, and its configuration
 
 // serve starts a sidecar before upstreams at addresses, with further configuration.
 func serve(t *testing.T, addresses []string, more string) sidecar {
@@ -65,7 +65,7 @@ func serve(t *testing.T, addresses []string, more string) sidecar {
 		var line struct{ Msg, Jobs, Admin string }
 		if json.Unmarshal(lines.Bytes(), &line) == nil && line.Msg == "serving" {
 			go func() { _, _ = io.Copy(io.Discard, log) }()
-			return sidecar{line.Jobs, line.Admin}
+			return sidecar{line.Jobs, line.Admin, file}
 		}
 	}
 	require.FailNow(t, "the sidecar does not serve")

@@ -64,9 +64,13 @@ function titles() {
 async function drain(address, on, button) {
   if (!confirm(on ? `Give ${address} no new jobs?` : `Let ${address} take jobs again?`)) return;
   button.disabled = true;
-  const reply = await fetch(`/api/upstreams/${encodeURIComponent(address)}/drain`, { method: on ? "POST" : "DELETE" });
+  try {
+    const reply = await fetch(`/api/upstreams/${encodeURIComponent(address)}/drain`, { method: on ? "POST" : "DELETE" });
+    if (!reply.ok) alert((await reply.json()).error ?? reply.statusText);
+  } catch (err) {
+    alert(String(err));
+  }
   button.disabled = false;
-  if (!reply.ok) alert((await reply.json()).error ?? reply.statusText);
 }
 
 const buttons = new Map(); // by address: a new one would lose the focus
@@ -137,10 +141,15 @@ function place(address, cls = "") {
   return link;
 }
 
-// allowWrite adds the buttons that drain; it is called before there are rows.
-export function allowWrite() {
-  columns.push({ title: "by hand", text: button });
+const byHand = { title: "by hand", text: button };
+
+// setWrite adds the buttons that drain, or takes them away.
+export function setWrite(on) {
+  if (on === columns.includes(byHand)) return;
+  if (on) columns.push(byHand);
+  else columns.pop();
   titles();
+  table.tBodies[0].replaceChildren(); // rows have as many cells as there were columns
 }
 
 find.addEventListener("input", show);

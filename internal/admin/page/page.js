@@ -2,7 +2,7 @@
 
 import { $, clock, element, fill, number, percent, seconds, setClass, setText } from "./dom.js";
 import { due, load } from "./charts.js";
-import { allowWrite, setUpstreams } from "./fleet.js";
+import { setUpstreams, setWrite } from "./fleet.js";
 import "./pick.js";
 
 const sentences = {
@@ -134,10 +134,22 @@ async function get(path) {
 const interval = 2000; // milliseconds
 let drawn = null; // what is shown
 
+// about shows what only a reload or a restart changes.
+function about(a) {
+  host = a.host;
+  setText($("#who"), `${host} ${a.ports.join(", ")}`);
+  setText($("#build"), `pilotfish ${a.version}, ${a.go}, since ${new Date(a.started).toLocaleString()}`);
+  setText($("#configuration"), a.configuration);
+  setWrite(a.write);
+}
+
 // show writes the page.
 async function show(now) {
   drawn = now;
-  if (due(Date.parse(now.at))) load(await get("/api/history"));
+  if (due(Date.parse(now.at))) {
+    about(await get("/api/about"));
+    load(await get("/api/history"));
+  }
   header(now);
   tiles(now);
   windows(now);
@@ -165,18 +177,8 @@ function connected(text, lost) {
   setClass($("#link"), lost ? "link lost" : "link");
 }
 
-async function start() {
-  const about = await get("/api/about");
-  host = about.host;
-  setText($("#who"), `${host} ${about.ports.join(", ")}`);
-  setText($("#build"), `pilotfish ${about.version}, ${about.go}, since ${new Date(about.started).toLocaleString()}`);
-  setText($("#configuration"), about.configuration);
-  if (about.write) allowWrite();
-  $("#more").addEventListener("click", () => {
-    allFailures = !allFailures;
-    failures(drawn.failures);
-  });
-  await follow();
-}
-
-start().catch((err) => connected(String(err), true));
+$("#more").addEventListener("click", () => {
+  allFailures = !allFailures;
+  failures(drawn.failures);
+});
+follow();
