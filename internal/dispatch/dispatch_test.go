@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"example.org/pilotfish/internal/breaker"
+	"example.org/pilotfish/internal/intake"
 	"example.org/pilotfish/internal/overload"
 	"example.org/pilotfish/internal/pool"
 	"example.org/pilotfish/pkg/selection"
@@ -93,6 +94,7 @@ func (f *fixture) claim(now time.Time, j *Job) Grant {
 	g, granted := f.Arrive(now, j)
 	require.True(f.t, granted, "it should not wait")
 	require.NoError(f.t, g.Err)
+	require.Same(f.t, j, g.Job)
 	return g
 }
 
@@ -138,6 +140,10 @@ func TestNewcomersDoNotOvertake(t *testing.T) {
 	f.wait(start.Add(2*time.Minute), Request{})
 	f.load(start.Add(2*time.Minute+1), 0, 0)
 	assert.Len(t, f.granted, 3)
+
+	f.load(start.Add(3*time.Minute), 0, 1000)
+	f.wait(start.Add(3*time.Minute), Request{})
+	f.claim(start.Add(4*time.Minute), f.Begin(Request{Priority: selection.High})) // it may overtake a low one
 }
 
 // A job that has been everywhere is told so at once, however many wait before it.
@@ -153,6 +159,17 @@ func TestAllTriedDoesNotWaitBehindOthers(t *testing.T) {
 	g, granted := f.Arrive(start.Add(1), tourist)
 	require.True(t, granted)
 	assert.ErrorIs(t, g.Err, pool.ErrAllTried)
+
+	f = newFixture(t, 2, nil)
+	g = f.claim(start, f.Begin(Request{Among: []string{address(0)}}))
+	f.load(start, 1, 1000)
+	g.Job.Among = nil
+	require.True(t, f.fail(start, g, Failure{Outcome: pool.NotStarted}).Again)
+	_, granted = f.Arrive(start, g.Job)
+	require.False(t, granted)
+	f.Pool().Set(start, []pool.Upstream{{Address: address(0)}})
+	f.serve(start)
+	assert.ErrorIs(t, f.granted[g.Job].Err, pool.ErrAllTried, "nor if the others leave while it waits")
 }
 
 // Retries that wait for the one upstream they have not been to hold up nobody
@@ -310,10 +327,30 @@ func TestAJobForSomeUpstreamsDoesNotWait(t *testing.T) {
 		require.ErrorIs(t, g.Err, pool.ErrNoneEligible)
 	}
 	f.Pool().Set(start, []pool.Upstream{{Address: address(0)}, {Address: address(1)}})
-	g, granted := f.Arrive(start, f.Begin(Request{Among: []string{address(1)}, Fallbacks: true}))
-	require.True(t, granted)
-	require.NoError(t, g.Err)
-	require.Empty(t, g.Assignment.Fallbacks, "the others are none of those asked for")
+	for range 3 {
+		g := f.claim(start.Add(time.Minute), f.Begin(Request{Among: []string{address(1)}, Fallbacks: true}))
+		require.Equal(t, address(1), g.Assignment.Address, "though the other has fewer jobs")
+		require.Empty(t, g.Assignment.Fallbacks, "the others are none of those asked for")
+	}
+}
+
+// seen is a policy that notes what it is asked.
+type seen struct{ job selection.Job }
+
+func (s *seen) Pick(job selection.Job, _ []selection.View, _ *rand.Rand) int {
+	s.job = job
+	return 0
+}
+
+// A policy sees what the job says of itself.
+func TestWhatThePolicySees(t *testing.T) {
+	s := &seen{}
+	f := newFixtureOver(t, 2, pool.Settings{Policy: s, Detector: func() overload.Detector { return half }, Interval: time.Second}, nil)
+	f.claim(start, f.Begin(Request{Project: 7, Priority: selection.High, DataBytes: 1e9}))
+	assert.Equal(t, selection.High, s.job.Priority)
+	assert.InDelta(t, 40, s.job.Fetch, 1, "at 25 MB/s")
+	f.claim(start, f.Begin(Request{Project: 7, Data: &intake.Parts{Parts: []intake.Part{{Key: 7, Bytes: 1}}}}))
+	assert.True(t, s.job.Text)
 }
 
 // A proxy that chooses by itself gets as many fall-backs as there are retries.

@@ -51,14 +51,15 @@ func TestAMovedJobArrivesAtItsNewPlace(t *testing.T) {
 	require.Equal(t, Next{Again: true}, f.fail(now, g, Failure{Outcome: pool.Moved, Progress: Begun}))
 	next := f.claim(now, g.Job)
 	assert.NotEqual(t, address(1), next.Assignment.Address)
+	assert.Equal(t, time.Second, next.ConnectTimeout)
 	assert.Equal(t, []string{address(1), next.Assignment.Address}, g.Job.Tried(), "where it does not go again")
 	assert.Equal(t, 1, f.Pool().InFlight())
 
 	for i := range 4 { // it is not moved twice
-		f.hang(now.Add(time.Minute), i, 4)
-		require.Empty(t, f.Reconsider(now))
+		f.hang(now.Add(time.Duration(i+1)*time.Minute), i, 4)
+		require.Empty(t, f.Reconsider(now.Add(time.Duration(i+1)*time.Minute)))
 	}
-	require.True(t, f.fail(now, next, Failure{Outcome: pool.NotStarted, Progress: Heard}).Again)
+	require.True(t, f.fail(now, next, Failure{Outcome: pool.NotStarted}).Again)
 	last := f.claim(now, g.Job)
 	require.Equal(t, Next{}, f.fail(now, last, Failure{Outcome: pool.NotStarted, Progress: Heard}), "the move was one of three attempts")
 	assert.Zero(t, f.Pool().InFlight())
@@ -71,8 +72,11 @@ func TestAMoveThatCameTooLate(t *testing.T) {
 		end   func(f *fixture, now time.Time, g Grant) Next
 		again bool
 	}{
-		"its response has begun": {func(f *fixture, now time.Time, g Grant) Next { f.Stay(now, g.Job); return Next{} }, false},
-		"the submitter is gone":  {func(f *fixture, now time.Time, g Grant) Next { return f.fail(now, g, Failure{Outcome: pool.Gone}) }, false},
+		"its response has begun": {func(f *fixture, now time.Time, g Grant) Next { f.Stay(now, g.Job); f.Stay(now, g.Job); return Next{} }, false},
+		"it was refused for load": {func(f *fixture, now time.Time, g Grant) Next {
+			return f.fail(now, g, Failure{Outcome: pool.NotStarted, Progress: Heard})
+		}, true},
+		"the submitter is gone": {func(f *fixture, now time.Time, g Grant) Next { return f.fail(now, g, Failure{Outcome: pool.Gone}) }, false},
 		"a response was cut": {func(f *fixture, now time.Time, g Grant) Next {
 			return f.fail(now, g, Failure{Outcome: pool.Truncated, Progress: Heard})
 		}, false},
@@ -91,7 +95,9 @@ func TestAMoveThatCameTooLate(t *testing.T) {
 			require.Len(t, f.Reconsider(start), 1)
 			require.Equal(t, c.again, c.end(f, start, g).Again)
 			if c.again {
-				f.claim(start, g.Job).Assignment.Done(start, pool.Answered)
+				again := f.claim(start, g.Job).Assignment
+				require.Equal(t, 1, f.Pool().InFlight())
+				again.Done(start, pool.Answered)
 			}
 			g.Assignment.Done(start, pool.Answered)
 			assert.Zero(t, f.Pool().InFlight())
@@ -105,8 +111,9 @@ func TestBoundsOnMoves(t *testing.T) {
 		want   int // of 40 jobs that wait at the upstream that hangs, and 100 in all
 	}{
 		"the retries' share": {func(c *Config) { c.Retry.Budget = 0.3 }, 30},
-		"the retries' floor": {func(c *Config) { c.Retry.Budget = 0.01 }, budgetFloor},
+		"the retries' floor": {func(c *Config) { c.Retry.Budget = 0.01 }, 3},
 		"no second attempts": {func(c *Config) { c.Retry.Attempts = 1 }, 0},
+		"a second attempt":   {func(c *Config) { c.Retry.Attempts = 2 }, 40},
 	} {
 		t.Run(name, func(t *testing.T) {
 			f := newFixture(t, 4, c.change)
@@ -136,6 +143,7 @@ func TestAJobThatMayHaveBegunMovesOnce(t *testing.T) {
 		f.load(start.Add(time.Millisecond), i, 0)
 	}
 	second := f.claim(start, g.Job)
+	f.claim(start, f.Begin(Request{Among: []string{second.Assignment.Address}})) // it cannot be withdrawn
 	for i := range 4 {
 		if address(i) == second.Assignment.Address {
 			f.hang(start.Add(time.Second), i, 4)

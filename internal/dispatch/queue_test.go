@@ -130,6 +130,17 @@ func TestAFullQueueShedsLowForHigh(t *testing.T) {
 	require.ErrorIs(t, f.granted[low].Err, ErrDisplaced)
 	f.load(start.Add(1), 0, 0)
 	require.NoError(t, f.granted[high].Err)
+
+	f.load(start.Add(2), 0, 1000)
+	s := DefaultQueue()
+	f.SetQueue(s)
+	f.wait(start.Add(2), Request{Bytes: 5})
+	f.wait(start.Add(2), Request{Bytes: 6})
+	assert.EqualValues(t, 11, f.WaitingBytes())
+	s.Jobs = 1
+	f.SetQueue(s)
+	f.wait(start.Add(2), Request{Priority: selection.High})
+	assert.Equal(t, 1, f.Waiting(), "both low ones made room")
 }
 
 func TestGivingUp(t *testing.T) {
@@ -190,6 +201,7 @@ func TestAProjectAtItsLimitWaits(t *testing.T) {
 	assert.Len(t, f.granted, 1)
 	assert.Equal(t, time.Second, third.waited)
 
+	f.wait(now, Request{Project: 1})
 	f.SetProjects(ProjectSettings{})
 	f.serve(now)
 	assert.Zero(t, f.Waiting(), "without a limit nobody is held")
@@ -222,6 +234,16 @@ func TestAShareOfAFullFleet(t *testing.T) {
 	first.Assignment.Done(start.Add(3), pool.Answered)
 	f.serve(start.Add(3))
 	assert.NotNil(t, f.granted[waits].Assignment, "two of five")
+	f.SetProjects(ProjectSettings{})
+	f.claim(start.Add(3), f.Begin(Request{Project: 1})) // without a limit
+
+	f = newFixture(t, 1, bounded(ProjectSettings{Limit: 0.5}))
+	full(start, 4)
+	f.claim(start, f.Begin(Request{Project: 1}))
+	f.wait(start, Request{Project: 1})
+	f.wait(start, Request{Project: 1})
+	full(start.Add(1), 3)
+	assert.Equal(t, 1, f.Waiting(), "one takes the last free core, and the other waits")
 }
 
 // A job that has waited as long as it may is told that its project is the reason.
@@ -238,6 +260,7 @@ func TestWhyAJobWaited(t *testing.T) {
 	f.load(now, 0, 1000)
 	other := f.wait(now, Request{Project: 2})
 	require.ErrorIs(t, f.Waited(now, other), ErrWaited)
+	require.Zero(t, f.Limited(now))
 }
 
 // A job that may go to some upstreams only does not wait for its project either.

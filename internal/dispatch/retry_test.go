@@ -84,7 +84,8 @@ func TestConnectTimeoutDoublesAfterItHasPassed(t *testing.T) {
 	for _, c := range []struct {
 		given time.Duration
 		late  bool
-	}{{time.Second, true}, {2 * time.Second, false}, {2 * time.Second, true}, {4 * time.Second, true}} {
+	}{{time.Second, true}, {2 * time.Second, false}, {2 * time.Second, true}, {4 * time.Second, true},
+		{8 * time.Second, true}, {16 * time.Second, true}, {14500 * time.Millisecond, true}} {
 		g := f.claim(now, j)
 		assert.Equal(t, c.given, g.ConnectTimeout)
 		require.True(t, f.fail(now, g, Failure{Outcome: pool.Refused, ConnectTimedOut: c.late}).Again)
@@ -178,9 +179,12 @@ func TestAfterAStaleConnection(t *testing.T) {
 	j = f.Begin(Request{})
 	first := f.claim(start, j)
 	require.True(t, f.fail(start, first, stale).Again)
+	assert.Equal(t, []string{first.Assignment.Address}, f.tried(j))
 	g = f.claim(start, j)
 	assert.True(t, g.Fresh, "others of the pool may be as dead")
 	assert.NotEqual(t, first.Assignment.Address, g.Assignment.Address, "another is left")
+	j.stale = true
+	assert.Equal(t, []string{first.Assignment.Address}, f.tried(j), "only the last one is asked once more")
 }
 
 func TestOneAttemptMeansNoRetries(t *testing.T) {
@@ -288,6 +292,12 @@ func TestNonsenseIsRefused(t *testing.T) {
 		"dispatch: retry.connect_timeout: 0s must be positive":                                         func(c *Config) { c.Retry.ConnectTimeout = 0 },
 		"dispatch: retry.first_byte: -1ns must be positive":                                            func(c *Config) { c.Retry.FirstByte = -1 },
 		"dispatch: retry.budget: NaN is not a share above 0 and up to 1; attempts: 1 means no retries": func(c *Config) { c.Retry.Budget = math.NaN() },
+		"dispatch: retry.budget: 0 is not a share above 0 and up to 1; attempts: 1 means no retries":   func(c *Config) { c.Retry.Budget = 0 },
+		"dispatch: retry.budget: 2 is not a share above 0 and up to 1; attempts: 1 means no retries":   func(c *Config) { c.Retry.Budget = 2 },
+		"dispatch: retry.on[0]: 499 is not between 500 and 599":                                        func(c *Config) { c.Retry.On = []int{499} },
+		"dispatch: queue.jobs: 0 must be at least 1":                                                   func(c *Config) { c.Queue.Jobs = 0 },
+		"dispatch: queue.wait: 0s must be positive":                                                    func(c *Config) { c.Queue.Wait = 0 },
+		"dispatch: projects.limit: -1 is not between 0 and 100000":                                     func(c *Config) { c.Projects.Limit = -1 },
 		"dispatch: queue.bytes: 0 must be at least 1":                                                  func(c *Config) { c.Queue.Bytes = 0 },
 	} {
 		cfg := Config{Pool: newFixture(t, 1, nil).Pool(), Rand: rand.New(rand.NewPCG(1, 1)), Retry: DefaultRetry(), Queue: DefaultQueue()}
@@ -327,8 +337,8 @@ func TestRetryBudgetAgainstANaiveOne(t *testing.T) {
 				jobs = append(jobs, second)
 				continue
 			}
-			first := second - budgetWindow + 1
-			want := since(retries, second) < budgetFloor ||
+			first := second - 10 + 1
+			want := since(retries, second) < 3 ||
 				float64(since(retries, first)+1) <= share*float64(since(jobs, first))
 			require.Equal(t, want, b.take(now, share))
 			if want {
@@ -352,7 +362,7 @@ func TestRetryBudgetOfAClockThatGoesBack(t *testing.T) {
 func TestRetryBudgetUnderTotalOutage(t *testing.T) {
 	f := newFixture(t, 4, func(c *Config) { c.Retry.Budget = 0.2 })
 	rng := rand.New(rand.NewPCG(5, 5))
-	now, jobs, attempts, over := start, 10_000, 0, 0
+	now, jobs, attempts, over, paused := start, 10_000, 0, 0, time.Duration(0)
 	for range jobs {
 		now = now.Add(time.Duration(rng.ExpFloat64() * float64(10*time.Millisecond)))
 		j := f.Begin(Request{})
@@ -361,6 +371,7 @@ func TestRetryBudgetUnderTotalOutage(t *testing.T) {
 			require.True(t, granted)
 			require.NoError(t, g.Err)
 			next := f.fail(now, g, Failure{Outcome: pool.NotStarted, Progress: Heard})
+			paused += next.Pause
 			if again = next.Again; next.OverBudget {
 				over++
 			}
@@ -368,6 +379,7 @@ func TestRetryBudgetUnderTotalOutage(t *testing.T) {
 	}
 	assert.InEpsilon(t, 1.2*float64(jobs), attempts, 0.02)
 	assert.Greater(t, over, jobs/2)
+	assert.Positive(t, paused, "before third attempts")
 }
 
 func TestBoundsOfAJob(t *testing.T) {
