@@ -29,17 +29,19 @@ type Config struct {
 
 // Client sends requests to upstreams. It is safe for concurrent use.
 type Client struct {
-	cfg   Config
-	dials sync.WaitGroup
+	cfg Config
 
 	mu        sync.Mutex
+	dials     *sync.WaitGroup      // that Close waits for
 	upstreams map[string]*upstream // by address
 	sweeper   *time.Timer          // nil while there is nothing to sweep
 	closed    bool
 }
 
-// New returns a Client. Close it when no request is under way.
-func New(cfg Config) *Client { return &Client{cfg: cfg, upstreams: make(map[string]*upstream)} }
+// New returns a Client.
+func New(cfg Config) *Client {
+	return &Client{cfg: cfg, dials: new(sync.WaitGroup), upstreams: make(map[string]*upstream)}
+}
 
 // The reasons why an exchange ended.
 var (
@@ -104,10 +106,10 @@ func (c *Client) begin(ctx context.Context, r *Request, p *Progress) (*Response,
 		return nil, context.Cause(ctx)
 	}
 	cn, err := c.connect(ctx, r)
+	p.Reused = err == nil && cn.reused // a stale one may have come before
 	if err != nil {
 		return nil, err
 	}
-	p.Reused = cn.reused
 	if !r.Withdrawal.enter(cn) {
 		c.keep(r.Address, cn)
 		return nil, ErrWithdrawn

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"maps"
 	"slices"
+	"sync"
 	"sync/atomic"
 	"time"
 )
@@ -23,15 +24,16 @@ type upstream struct {
 }
 
 // Close closes the connections that no request uses, and waits for those that are being made.
-// Those in use are closed after their requests.
+// Those in use are closed after their requests, which may still make others.
 func (c *Client) Close() {
 	c.mu.Lock()
-	c.closed = true
+	begun := c.dials
+	c.closed, c.dials = true, new(sync.WaitGroup)
 	for _, u := range c.upstreams {
 		u.drop(len(u.idle))
 	}
 	c.mu.Unlock()
-	c.dials.Wait()
+	begun.Wait()
 }
 
 // drop closes the connections that have been idle for longest. The lock must be held.
@@ -97,13 +99,13 @@ func (c *Client) get(ctx context.Context, r *Request) (*conn, error) {
 		defer c.mu.Unlock()
 		return u.take(), nil
 	default:
-		c.mu.Unlock()
 	}
 	ctx, cancel := context.WithDeadlineCause(ctx, r.Deadline, ErrDeadline)
 	defer cancel()
 	made := make(chan dialled)
 	address, timeout := r.Address, r.ConnectTimeout // r is the caller's again when another connection comes first
 	c.dials.Go(func() { c.dial(ctx, u, address, timeout, made) })
+	c.mu.Unlock()
 	select {
 	case <-there:
 		c.mu.Lock()

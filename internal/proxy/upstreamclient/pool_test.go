@@ -167,6 +167,26 @@ func TestDialErrors(t *testing.T) {
 	require.ErrorIs(t, err, reason, "from the start")
 }
 
+// Where the upstream is gone altogether, the dial after its pooled connection says so, and nothing else.
+func TestAnUpstreamThatIsGoneRefuses(t *testing.T) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	up, c := l.Addr().String(), newClient(t, Config{})
+	go func() {
+		nc, _ := l.Accept()
+		p := &peer{Conn: nc, in: newReader(nc)}
+		p.request()
+		_ = l.Close()
+		p.say(ok)
+		_ = p.Close()
+	}()
+	do(t, c, job(up, "{}"))
+	require.Eventually(t, c.upstreams[up].idle[0].More, patience, time.Millisecond)
+	_, p, err := c.Do(t.Context(), job(up, "{}"))
+	require.ErrorAs(t, err, new(*DialError))
+	assert.Equal(t, Progress{}, p, "it is no stale connection")
+}
+
 // On a TLS connection the client sees no more than that something has come, which on
 // an idle one is its end.
 func TestIdleTLSConnectionsAreLookedAt(t *testing.T) {

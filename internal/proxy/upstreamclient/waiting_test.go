@@ -172,6 +172,32 @@ func TestALeavingRequestEndsItsDial(t *testing.T) {
 	})
 }
 
+// Requests may be under way when the client is closed. Close waits for the dials before it, and for no others.
+func TestCloseWaitsForTheDialsBeforeIt(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		g, c := newGate(t, 0)
+		started, first, closed := time.Now(), send(c, 1), make(chan struct{})
+		synctest.Wait()
+		go func() {
+			c.Close()
+			close(closed)
+		}()
+		synctest.Wait()
+		select {
+		case <-closed:
+			t.Error("a dial is under way")
+		default:
+		}
+		second := send(c, 1)
+		synctest.Wait()
+		g.through <- nil
+		require.NoError(t, <-first)
+		<-closed
+		assert.Equal(t, started, time.Now())
+		require.Error(t, <-second)
+	})
+}
+
 // An upstream that serves requests while it takes no further connection has a full
 // queue of connections: requests wait for their turn, however long that takes.
 func TestABusyUpstreamFailsNobody(t *testing.T) {
