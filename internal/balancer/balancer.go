@@ -185,7 +185,10 @@ func (b *Balancer) giveUp(j *dispatch.Job, hear <-chan dispatch.Grant, why error
 		if g.Err != nil || keep {
 			return g
 		}
-		b.event(now, func(now time.Time) { g.Assignment.Cancel(now) })
+		b.event(now, func(now time.Time) {
+			g.Assignment.Cancel(now)
+			b.dispatch.Stay(now, j) // it may have been moved since
+		})
 	}
 	return dispatch.Grant{Err: why}
 }

@@ -1,6 +1,7 @@
 package balancer_test
 
 import (
+	"context"
 	"fmt"
 	"sync"
 	"testing"
@@ -97,6 +98,30 @@ func TestAWithdrawalThatCameTooLate(t *testing.T) {
 		assert.Equal(t, 1, inFlight)
 		l.Done(time.Now(), pool.Answered)
 	})
+}
+
+// A job that waited may be granted a place, and moved to another, just as its submitter leaves. Both are free again.
+func TestAJobThatLeavesAsItIsMoved(t *testing.T) {
+	for range 64 { // what a submitter's end and a grant that come together mean is drawn
+		synctest.Test(t, func(t *testing.T) {
+			ctx, leave := context.WithCancel(t.Context())
+			var b *balancer.Balancer
+			b = newBalancer(t, 2, dispatch.DefaultQueue(), balancer.Hooks{Queued: func(selection.Priority) {
+				load(b, 0, 0)
+				load(b, 1, 0)
+				hangs(b, 0)
+				leave()
+			}})
+			load(b, 0, 1000)
+			load(b, 1, 1000)
+			l, err := claim(ctx, b, dispatch.Request{Withdraw: make(withdrawal, 1)})
+			if err == nil {
+				l.Failed(time.Now(), dispatch.Failure{Outcome: pool.Gone})
+			}
+			inFlight, _ := b.Counts()
+			assert.Zero(t, inFlight)
+		})
+	}
 }
 
 // hangs makes an upstream suspect.

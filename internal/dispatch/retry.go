@@ -98,7 +98,8 @@ const (
 
 // Next is what follows a failed attempt.
 type Next struct {
-	// Again: the job may Arrive once more, when Pause is over.
+	// Again: the job may Arrive once more, when Pause is over. Without a Pause it must: a
+	// place may be claimed for it.
 	Again bool
 	Pause time.Duration
 	// OverBudget: it may not, because of the retry budget alone.

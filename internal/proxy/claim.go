@@ -29,7 +29,8 @@ func (x *exchange) attempts() error {
 		}
 		x.withdrawal.Reset() // nothing is withdrawn between two attempts
 		known.add(lost)
-		if !lost.next.Again || !x.pause(lost.next.Pause) {
+		next := lost.next
+		if !next.Again || next.Pause > 0 && !x.pause(next.Pause) { // without a pause a place may be claimed already
 			return x.exhausted(known, lost.err)
 		}
 	}

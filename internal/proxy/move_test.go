@@ -1,7 +1,9 @@
 package proxy_test
 
 import (
+	"context"
 	"math"
+	"net"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -63,6 +65,44 @@ func TestAMovedJobThatFails(t *testing.T) {
 			assert.Equal(t, intake.NoAnswer, r.Outcome)
 		})
 	}
+}
+
+// The time of a job may be over when its attempt was withdrawn. Its new place is then free again.
+func TestAMovedJobThatIsLate(t *testing.T) {
+	bubble(t, func(t *testing.T, m *memory) {
+		silent := func(p *peer) { p.request(); p.gone() }
+		sick, well := m.upstream(t, "sick:1", silent), m.upstream(t, "well:1", silent)
+		c := setup{network: m, upstreams: []string{sick, well}}
+		c.Dial = func(ctx context.Context, network, address string) (net.Conn, error) {
+			conn, err := m.Dial(ctx, network, address)
+			return slowToEnd{conn}, err
+		}
+		s := startSidecar(t, c)
+		s.reports(sick, 0)
+		s.reports(well, 0)
+		go func() {
+			time.Sleep(10*time.Second - 1)
+			s.hangs(sick)
+		}()
+		status, _, _, err := m.submit(t, `{"timeouts":{"evaluate_seconds":10}}`)
+		require.NoError(t, err)
+		assert.Equal(t, 504, status)
+		synctest.Wait()
+		assert.Equal(t, pool.Moved, s.seen(1)[0].Attempts[0].Outcome)
+		inFlight, _ := s.balancer.Counts()
+		assert.Zero(t, inFlight)
+	})
+}
+
+// slowToEnd is a connection on which a read takes a nanosecond longer to end than it may.
+type slowToEnd struct{ net.Conn }
+
+func (c slowToEnd) Read(p []byte) (int, error) {
+	n, err := c.Conn.Read(p)
+	if err != nil {
+		time.Sleep(1)
+	}
+	return n, err
 }
 
 // A job whose upstream becomes suspect is sent to another, and nobody but the log hears of it. It stays

@@ -132,7 +132,7 @@ func startSidecar(t testing.TB, s setup) *sidecar {
 		defer c.mu.Unlock()
 		c.records = append(c.records, r)
 	}}
-	if s.network != nil {
+	if s.network != nil && s.Dial == nil {
 		s.Dial = s.network.Dial
 	}
 	s.Idle = cmp.Or(s.Idle, proxy.Default().Idle)
