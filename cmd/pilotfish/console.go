@@ -147,7 +147,7 @@ func (s *sidecar) live(now time.Time) metrics.Live {
 	live := metrics.Live{
 		Limited: limited,
 		Bounds: []metrics.Bound{
-			{Name: "body_bytes", Used: g.budget.Used(), Limit: g.bodies},
+			{Name: "body_bytes", Used: s.budget.Used(), Limit: s.budget.All()},
 			{Name: "queue_bytes", Used: queued, Limit: int64(s.queue(&g.cfg).Bytes)},
 			{Name: "queue_jobs", Used: int64(waiting), Limit: int64(g.cfg.Queue.Jobs)},
 			connections("jobs", s.servers.jobs), connections("admin", s.servers.admin),

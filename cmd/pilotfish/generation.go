@@ -24,9 +24,7 @@ import (
 // newGeneration builds a generation that takes over from the one before, if
 // there is one; nothing runs yet.
 func (s *sidecar) newGeneration(cfg *config.Config, before *generation) (*generation, error) {
-	bodies := s.memory.Bodies(int64(cfg.Job.Budget))
-	reserve := min(bodies/4, largestReserve)
-	g := &generation{cfg: *cfg, bodies: bodies, budget: intake.NewBudget(bodies-reserve, reserve), stop: func() {}}
+	g := &generation{cfg: *cfg, stop: func() {}}
 	var err error
 	dial := proxy.DialUpstream
 	if cfg.UpstreamTLS != nil {
@@ -39,7 +37,7 @@ func (s *sidecar) newGeneration(cfg *config.Config, before *generation) (*genera
 		return nil, err
 	}
 	jobs := job.Config{
-		Reader: g.reader, Budget: g.budget, MaxBody: int64(cfg.Job.MaxBody), Claimer: s.balancer,
+		Reader: g.reader, Budget: s.budget, MaxBody: int64(cfg.Job.MaxBody), Claimer: s.balancer,
 		Hint: cfg.Reports.Hint, AskLoad: cfg.Reports.AskORCA, Sinks: s.sinks(), ExplainHeaders: cfg.Stream.ExplainHeaders,
 	}
 	if s.tracing != nil {
@@ -75,20 +73,28 @@ func (s *sidecar) newGeneration(cfg *config.Config, before *generation) (*genera
 // largestReserve bounds the reserve for the first bytes of bodies.
 const largestReserve = 128 << 20
 
+// bodies is what bodies may take, and what the reserve for their first bytes may besides.
+func (s *sidecar) bodies(cfg *config.Config) (whole, reserve int64) {
+	all := s.memory.Bodies(int64(cfg.Job.Budget))
+	reserve = min(all/4, largestReserve)
+	return all - reserve, reserve
+}
+
 // queue is the bounds of the jobs that wait: they take a quarter of the memory for bodies.
 func (s *sidecar) queue(cfg *config.Config) dispatch.QueueSettings {
 	bounds := cfg.Queue
-	bounds.Bytes = settings.Size(s.memory.Bodies(int64(cfg.Job.Budget)) / 4)
+	bounds.Bytes = settings.Size(s.budget.All() / 4)
 	return bounds
 }
 
 // bound keeps the process within its memory, and logs where bodies get less than they should.
 func (s *sidecar) bound(g *generation) {
-	s.memory.Bound(g.bodies)
-	if g.bodies < int64(g.cfg.Job.Budget) {
+	bodies := s.budget.All()
+	s.memory.Bound(bodies)
+	if bodies < int64(g.cfg.Job.Budget) {
 		mib := func(bytes int64) string { return fmt.Sprintf("%d MiB", bytes>>20) }
 		s.log.Info("bodies get less memory than job.budget: the memory limit leaves no more", zap.String("limit", mib(s.memory.Limit)),
-			zap.String("bodies", mib(g.bodies)), zap.String("rest", mib(s.memory.Limit-g.bodies)), zap.Stringer("job.budget", g.cfg.Job.Budget))
+			zap.String("bodies", mib(bodies)), zap.String("rest", mib(s.memory.Limit-bodies)), zap.Stringer("job.budget", g.cfg.Job.Budget))
 	}
 }
 

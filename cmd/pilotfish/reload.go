@@ -67,6 +67,7 @@ func (s *sidecar) reload(cfg *config.Config) (waiting []string, err error) {
 	if err := s.log.Level.UnmarshalText([]byte(cfg.Log.Level)); err != nil {
 		return nil, err
 	}
+	s.budget.Resize(s.bodies(cfg))
 	s.current.Store(g)
 	before.stop()
 	s.balancer.SetSettings(balancer.Settings{

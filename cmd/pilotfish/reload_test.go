@@ -21,6 +21,7 @@ import (
 	"example.org/pilotfish/internal/cli"
 	"example.org/pilotfish/internal/config"
 	"example.org/pilotfish/internal/dispatch"
+	"example.org/pilotfish/internal/intake"
 	"example.org/pilotfish/internal/logging"
 	"example.org/pilotfish/internal/metrics"
 	"example.org/pilotfish/internal/pool"
@@ -71,6 +72,17 @@ func TestReportsGoOnAfterAReloadWithoutDiscovery(t *testing.T) {
 	requireReload(t, s, &cfg)
 	require.Eventually(t, reported(7), patience, time.Millisecond)
 	assert.Positive(t, s.live(time.Now()).Discovery.Age, "it has heard of upstreams since its start")
+}
+
+// The bodies of jobs that came before a reload count after it: all together have one bound.
+func TestBodiesCountAfterAReload(t *testing.T) {
+	cfg, _ := fileConfig(t, "127.0.0.1:1")
+	s, _ := logged(t, &cfg)
+	require.NoError(t, s.budget.Reserve(1<<20))
+	cfg.Job.Budget = 8 << 20
+	requireReload(t, s, &cfg)
+	assert.Equal(t, metrics.Bound{Name: "body_bytes", Used: 1 << 20, Limit: 8 << 20}, s.live(time.Now()).Bounds[0])
+	assert.ErrorIs(t, s.budget.Reserve(7<<20+1), intake.ErrNoRoom)
 }
 
 func TestReloadBeforeTheStart(t *testing.T) {

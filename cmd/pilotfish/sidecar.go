@@ -50,6 +50,7 @@ type sidecar struct {
 	metrics  *metrics.Metrics
 	balancer *balancer.Balancer
 	memory   *memory.Memory
+	budget   *intake.Budget  // of the bodies of all jobs
 	tracing  *tracing.Tracer // nil traces nothing
 	servers  servers
 
@@ -67,8 +68,6 @@ type generation struct {
 	cfg       config.Config
 	proxy     *proxy.Proxy
 	mesh      *mesh.Filter
-	bodies    int64 // bytes that bodies may take
-	budget    *intake.Budget
 	discovery *discovery.Discovery
 	reports   *report.Source
 	tls       *files.TLS     // for connections to upstreams; nil without upstream_tls
@@ -110,6 +109,7 @@ func newSidecar(cfg *config.Config, self []string, from source, log *logging.Log
 		served: newServed(log.Logger), memory: memory.New(), started: time.Now(),
 	}
 	s.metrics = metrics.New(version, cli.Commit())
+	s.budget = intake.NewBudget(s.bodies(cfg))
 	var err error
 	if s.balancer, err = s.newBalancer(cfg); err != nil {
 		return nil, err

@@ -114,7 +114,7 @@ func (b *Body) grow() (bool, error) {
 		next = min(next, peek)
 	}
 	next = min(next, b.limit+1)
-	if !b.budget.take(b.budget.whole, next-size) {
+	if !b.budget.take(b.budget.whole.Load(), next-size) {
 		if size >= peek {
 			return false, nil
 		}

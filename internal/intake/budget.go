@@ -17,7 +17,7 @@ var ErrNoRoom = errors.New("other jobs take all the memory for bodies")
 // A part of it is a reserve for the first peek bytes of each body: nothing could be
 // read out of a job without them.
 type Budget struct {
-	whole, all int64 // without and with the reserve
+	whole, all atomic.Int64 // without and with the reserve
 	used       atomic.Int64
 	rooms      rooms // memory of bodies that have ended
 
@@ -27,18 +27,28 @@ type Budget struct {
 
 // NewBudget returns a budget of so many bytes for whole bodies, and of a reserve beside it.
 // Where there is nothing for whole bodies, those longer than peek are never kept.
-func NewBudget(whole, reserve int64) *Budget { return &Budget{whole: whole, all: whole + reserve} }
+func NewBudget(whole, reserve int64) *Budget {
+	b := new(Budget)
+	b.Resize(whole, reserve)
+	return b
+}
+
+// Resize gives the budget other bounds. What is kept stays, also beyond them.
+func (b *Budget) Resize(whole, reserve int64) {
+	b.whole.Store(whole)
+	b.all.Store(whole + reserve)
+}
 
 // Used returns the bytes that are kept now.
 func (b *Budget) Used() int64 { return b.used.Load() }
 
 // All returns the bytes of budget and reserve.
-func (b *Budget) All() int64 { return b.all }
+func (b *Budget) All() int64 { return b.all.Load() }
 
 // Reserve counts n bytes that a job takes besides its body, in the reserve if need
 // be, or returns ErrNoRoom. They must be given back by Return.
 func (b *Budget) Reserve(n int64) error {
-	if !b.take(b.all, n) {
+	if !b.take(b.all.Load(), n) {
 		return ErrNoRoom
 	}
 	return nil
@@ -81,7 +91,8 @@ func (b *Budget) leave(n int64, r *room) {
 // what they use. The collector's own limit is soft: on a busy machine, a burst of large
 // bodies outruns it. So bodies wait for it here.
 func (b *Budget) collect() {
-	full := func() bool { return b.used.Load()+b.dropped.Load() > b.all+min(b.all/4, maxUncollected) }
+	all := b.all.Load()
+	full := func() bool { return b.used.Load()+b.dropped.Load() > all+min(all/4, maxUncollected) }
 	if !full() {
 		return
 	}

@@ -100,7 +100,7 @@ type slowToEnd struct{ net.Conn }
 func (c slowToEnd) Read(p []byte) (int, error) {
 	n, err := c.Conn.Read(p)
 	if err != nil {
-		time.Sleep(1)
+		time.Sleep(time.Nanosecond)
 	}
 	return n, err
 }
