@@ -34,7 +34,7 @@ func recipe(t *testing.T, name string, upstreams []*fakeupstream.Upstream) (s *s
 		require.Contains(t, w.Text, "cannot be read: no such file", "the file of upstreams comes below")
 	}
 	cfg.Listen, cfg.Admin = "127.0.0.1:0", "127.0.0.1:0"
-	cfg.Reports.Interval, cfg.Reports.Timeout = 500*time.Millisecond, patience // long enough for a busy machine
+	cfg.Reports.Interval, cfg.Reports.Timeout, cfg.Retry.ConnectTimeout = 500*time.Millisecond, patience, patience // long enough for a busy machine
 	var lines, addresses []string
 	for _, u := range upstreams {
 		lines = append(lines, u.Address()+" cores=64\n")

@@ -44,6 +44,7 @@ func before(upstreams ...string) config.Config {
 	cfg.Listen, cfg.Admin = "127.0.0.1:0", "127.0.0.1:0"
 	cfg.Discovery.Static = upstreams
 	cfg.Reports.Interval, cfg.Reports.Timeout = 20*time.Millisecond, patience // a slow upstream is no suspect
+	cfg.Retry.ConnectTimeout = patience                                       // nor does it refuse
 	return cfg
 }
 

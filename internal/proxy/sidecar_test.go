@@ -40,10 +40,9 @@ type setup struct {
 	queue     dispatch.QueueSettings   // zero is the default
 	wait      time.Duration            // in the queue; 0 is the default
 	projects  dispatch.ProjectSettings
-	retries   float64       // the retry budget; 0 lets all be retried
-	on        []int         // retry.on
-	failures  int           // that open a breaker; 0 is practically never
-	connect   time.Duration // connect time-out; 0 is the default
+	retries   float64 // the retry budget; 0 lets all be retried
+	on        []int   // retry.on
+	failures  int     // that open a breaker; 0 is practically never
 	server    proxy.ServerConfig
 	network   *memory       // nil is TCP
 	linger    time.Duration // 0 is the default
@@ -92,7 +91,9 @@ func startSidecar(t testing.TB, s setup) *sidecar {
 	}
 	s.queue.Wait = cmp.Or(s.wait, s.queue.Wait)
 	retry := dispatch.DefaultRetry()
-	retry.ConnectTimeout = cmp.Or(s.connect, retry.ConnectTimeout)
+	if s.network == nil {
+		retry.ConnectTimeout = patience // an upstream that a busy machine holds up refuses nothing
+	}
 	retry.Budget, retry.On = cmp.Or(s.retries, 1), s.on
 	if s.budget == 0 {
 		s.budget = 256 << 20
@@ -199,7 +200,8 @@ func (c *sidecar) seen(n int) []*record.Job {
 
 // client is a submitter's, with connections of its own.
 func client(t testing.TB) *http.Client {
-	tr := &http.Transport{DisableCompression: true, MaxIdleConnsPerHost: 100, DialContext: dial}
+	// Its connections are idle for less than a read may take, which would end one that was just taken for a job.
+	tr := &http.Transport{DisableCompression: true, MaxIdleConnsPerHost: 100, DialContext: dial, IdleConnTimeout: patience / 2}
 	t.Cleanup(tr.CloseIdleConnections)
 	return &http.Client{Transport: tr}
 }

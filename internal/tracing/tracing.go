@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"net/http"
 	"net/url"
+	"sync/atomic"
 	"time"
 
 	"go.opentelemetry.io/otel/attribute"
@@ -51,7 +52,7 @@ const (
 // Tracer traces jobs. A nil one traces nothing. Its methods are safe for concurrent use.
 type Tracer struct {
 	provider *sdktrace.TracerProvider
-	failed   func(error)
+	exporter *telling
 }
 
 // New returns a Tracer, or nil where the settings want none. version is pilotfish's. failed takes why
@@ -73,8 +74,9 @@ func New(s Settings, version string, failed func(error)) (*Tracer, error) {
 	}
 	limits := sdktrace.NewSpanLimits()
 	limits.AttributeValueLengthLimit = maxValue
-	return &Tracer{failed: failed, provider: sdktrace.NewTracerProvider(
-		sdktrace.WithBatcher(&telling{SpanExporter: exporter, failed: failed}), // which drops what it cannot send in time
+	told := &telling{SpanExporter: exporter, failed: failed}
+	return &Tracer{exporter: told, provider: sdktrace.NewTracerProvider(
+		sdktrace.WithBatcher(told), // which drops what it cannot send in time
 		sdktrace.WithSampler(sdktrace.ParentBased(sdktrace.TraceIDRatioBased(s.Share))),
 		sdktrace.WithRawSpanLimits(limits),
 		sdktrace.WithResource(resource.NewSchemaless(
@@ -90,7 +92,7 @@ func (t *Tracer) Close() {
 	last, cancel := context.WithTimeout(context.Background(), flushTime)
 	defer cancel()
 	if err := t.provider.Shutdown(last); err != nil {
-		t.failed(err)
+		t.exporter.tell(err)
 	}
 }
 
@@ -111,15 +113,18 @@ func (t *Tracer) Begin(arrived time.Time, h http.Header) any {
 type telling struct {
 	sdktrace.SpanExporter
 	failed func(error)
-	broken bool
+	broken atomic.Bool
 }
 
 // ExportSpans implements sdktrace.SpanExporter. It is not called by two at a time.
 func (e *telling) ExportSpans(ctx context.Context, spans []sdktrace.ReadOnlySpan) error {
-	err := e.SpanExporter.ExportSpans(ctx, spans)
-	if err != nil && !e.broken {
+	e.tell(e.SpanExporter.ExportSpans(ctx, spans))
+	return nil
+}
+
+// tell tells of the first failure of a row.
+func (e *telling) tell(err error) {
+	if before := e.broken.Swap(err != nil); err != nil && !before {
 		e.failed(err)
 	}
-	e.broken = err != nil
-	return nil
 }

@@ -189,14 +189,14 @@ func TestWhatIsTraced(t *testing.T) {
 func TestACollectorThatRefuses(t *testing.T) {
 	r := newReceiver(t)
 	r.status = http.StatusBadRequest
-	var failures []error
-	tracer := open(t, tracing.Settings{Endpoint: r.URL, Share: 1}, func(err error) { failures = append(failures, err) })
+	failures := make(chan error, 10)
+	tracer := open(t, tracing.Settings{Endpoint: r.URL, Share: 1}, func(err error) { failures <- err })
 	for range 2000 { // several batches
 		tracing.Ended(&record.Job{Span: tracer.Begin(time.Now(), http.Header{}), Arrived: time.Now()})
 	}
-	tracer.Close()
-	require.Len(t, failures, 1)
-	assert.ErrorContains(t, failures[0], "400")
+	assert.ErrorContains(t, <-failures, "400")
+	tracer.Close() // that it may take too long on a busy machine is no news
+	assert.Empty(t, failures)
 }
 
 func TestNothingIsTraced(t *testing.T) {

@@ -97,7 +97,7 @@ func TestRefuse(t *testing.T) {
 			response.Body.Close()
 		}
 		return errors.Is(err, syscall.ECONNREFUSED)
-	}, 10*time.Second, time.Millisecond)
+	}, time.Minute, time.Millisecond)
 
 	require.NoError(t, up.Refuse(false))
 	_, _, err = job(t, up)

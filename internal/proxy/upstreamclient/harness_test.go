@@ -109,7 +109,7 @@ func pooled(c *Client, address string) int {
 func job(address, body string) *Request {
 	return &Request{
 		Address: address, Method: "POST", Target: "/v1/jobs", Host: "localhost", Whole: []byte(body),
-		ConnectTimeout: time.Second, Deadline: time.Now().Add(patience), Withdrawal: new(Withdrawal),
+		ConnectTimeout: patience, Deadline: time.Now().Add(patience), Withdrawal: new(Withdrawal),
 	}
 }
 

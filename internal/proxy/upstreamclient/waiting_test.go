@@ -48,12 +48,19 @@ func newGate(t *testing.T, pause time.Duration) (*gate, *Client) {
 	return g, newClient(t, Config{Dial: g.dial, Idle: 4})
 }
 
+// brief is a request whose connection may take a second, of the bubble's time.
+func brief() *Request {
+	r := job("up:1", "{}")
+	r.ConnectTimeout = time.Second
+	return r
+}
+
 // send sends so many requests at once, and tells how each ends.
 func send(c *Client, n int) <-chan error {
 	ended := make(chan error, n)
 	for range n {
 		go func() {
-			res, _, err := c.Do(context.Background(), job("up:1", "{}"))
+			res, _, err := c.Do(context.Background(), brief())
 			if err == nil {
 				_, err = res.all()
 			}
@@ -104,7 +111,7 @@ func TestATimeOutIsForThoseBeforeIt(t *testing.T) {
 		for range 3 {
 			jobs.Go(func() {
 				started := time.Now()
-				_, _, err := c.Do(t.Context(), job("up:1", "{}"))
+				_, _, err := c.Do(t.Context(), brief())
 				assert.ErrorAs(t, err, new(*DialError))
 				assert.Equal(t, time.Second, time.Since(started))
 			})
@@ -120,10 +127,10 @@ func TestAFreshRequestWaitsForItsOwnConnection(t *testing.T) {
 		g, c := newGate(t, 100*time.Millisecond)
 		g.through <- nil
 		var jobs sync.WaitGroup
-		jobs.Go(func() { do(t, c, job("up:1", "{}")) })
+		jobs.Go(func() { do(t, c, brief()) })
 		synctest.Wait()
 		jobs.Go(func() {
-			r := job("up:1", "{}")
+			r := brief()
 			r.Fresh = true
 			_, _, p := do(t, c, r)
 			assert.False(t, p.Reused)
@@ -142,7 +149,7 @@ func TestALeavingRequestEndsItsDial(t *testing.T) {
 		reason := errors.New("the submitter went away")
 		ctx, cancel := context.WithCancelCause(context.Background())
 		left := make(chan error, 2)
-		r := job("up:1", "{}")
+		r := brief()
 		for _, deadline := range []time.Time{r.Deadline, time.Now().Add(time.Second / 2)} {
 			r := *r
 			r.Deadline = deadline
