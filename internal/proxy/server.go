@@ -150,7 +150,5 @@ func (s *Server) drain(ctx context.Context) error {
 	if s.plain == nil {
 		return s.http.Shutdown(ctx)
 	}
-	ended := make(chan error, 1)
-	go func() { ended <- s.plain.Shutdown(ctx) }()
-	return errors.Join(s.http.Shutdown(ctx), <-ended)
+	return s.plain.Shutdown(ctx, s.http.Shutdown)
 }

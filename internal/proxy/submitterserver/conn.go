@@ -125,7 +125,11 @@ func (c *conn) came() bool {
 	_ = c.SetReadDeadline(time.Time{}) // fails only on a closed connection
 	c.armed = time.Time{}
 	c.mu.Unlock()
-	return c.More() && c.In != nil && c.In.Buffered() >= least
+	if c.More() && c.In != nil && c.In.Buffered() >= least {
+		return true
+	}
+	_ = c.tcp.CloseWrite() // at once, for what comes from now on is lost; it fails only on a closed connection
+	return false
 }
 
 // least is how many bytes may begin a request. After another one, net/http takes less
@@ -161,12 +165,14 @@ func (c *conn) becomeIdle(until time.Time) bool {
 }
 
 // interruptIdle ends the wait for a request. In a shutdown, a new connection goes on waiting.
-func (c *conn) interruptIdle() {
+// It reports whether the connection may be handed on with what comes.
+func (c *conn) interruptIdle() bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.idle {
 		c.arm(time.Unix(1, 0))
 	}
+	return !c.serving
 }
 
 // request reads a plain request whose head has come whole. For all else there is
@@ -207,9 +213,12 @@ func (c *conn) skipLineEnds() {
 func (c *conn) handOn(seen []byte) {
 	seen = bytes.Clone(seen)
 	c.Release()
-	c.forget()
+	c.mu.Lock()
+	c.idle = false // nobody interrupts it
+	c.mu.Unlock()
 	_ = c.SetDeadline(time.Time{}) // fails only on a closed connection, which net/http finds out
 	c.hand(&seenConn{c.tcp, io.MultiReader(bytes.NewReader(seen), c.tcp)})
+	c.forget() // a shutdown waits for it until then
 }
 
 // prefaced reports whether HTTP/2's preface may begin so.

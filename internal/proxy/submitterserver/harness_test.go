@@ -67,16 +67,14 @@ func servingAs(t testing.TB, cfg Config, wrap func(net.Conn) net.Conn) *served {
 		running.Wait()
 		ctx, cancel := context.WithTimeout(context.Background(), patience)
 		defer cancel()
-		assert.NoError(t, s.Shutdown(ctx), "connections are left")
+		assert.NoError(t, all.shutdown(ctx), "connections are left")
 	})
 	return all
 }
 
 // shutdown ends both servers, as the proxy does.
 func (s *served) shutdown(ctx context.Context) error {
-	ended := make(chan error, 1)
-	go func() { ended <- s.Shutdown(ctx) }()
-	return errors.Join(s.http.Shutdown(ctx), <-ended)
+	return s.Shutdown(ctx, s.http.Shutdown)
 }
 
 type wrapping struct {

@@ -44,26 +44,29 @@ func TestIdleConnectionsAreClosed(t *testing.T) {
 	ends(t, c)
 }
 
-// In a shutdown, a new connection has some time for its first request, but not forever.
+// In a shutdown, a new connection has some time for its first request, also for one that is not
+// plain, but not forever.
 func TestShutdownAndNewConnections(t *testing.T) {
+	for _, request := range []string{get, "GET / HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n"} {
+		s := serving(t, http.HandlerFunc(ok), nil)
+		c := dial(t, s.address)
+		inner := s.one(t)
+		ended := make(chan error, 1)
+		go func() { ended <- s.shutdown(context.Background()) }()
+		require.Eventually(t, func() bool { return !s.accepts.Load() }, patience, time.Millisecond)
+		inner.interruptIdle() // as the shutdown does
+		_, err := io.WriteString(c, request)
+		require.NoError(t, err)
+		res, err := http.ReadResponse(bufio.NewReader(c), nil)
+		require.NoError(t, err, "%q", request)
+		assert.True(t, res.Close, "it is told that no other request is served")
+		require.NoError(t, res.Body.Close())
+		require.NoError(t, <-ended)
+	}
+
 	s := serving(t, http.HandlerFunc(ok), nil)
 	c := dial(t, s.address)
 	inner := s.one(t)
-	ended := make(chan error, 1)
-	go func() { ended <- s.shutdown(context.Background()) }()
-	require.Eventually(t, s.closing.Load, patience, time.Millisecond)
-	inner.interruptIdle() // as the shutdown does
-	_, err := io.WriteString(c, get)
-	require.NoError(t, err)
-	res, err := http.ReadResponse(bufio.NewReader(c), nil)
-	require.NoError(t, err)
-	assert.True(t, res.Close, "it is told that no other request is served")
-	require.NoError(t, res.Body.Close())
-	require.NoError(t, <-ended)
-
-	s = serving(t, http.HandlerFunc(ok), nil)
-	c = dial(t, s.address)
-	inner = s.one(t)
 	inner.locked(func() bool { inner.since = inner.since.Add(-newTime); return true })
 	require.NoError(t, s.shutdown(context.Background()))
 	ends(t, c)

@@ -8,6 +8,7 @@ package submitterserver
 
 import (
 	"context"
+	"errors"
 	"log"
 	"maps"
 	"net"
@@ -41,6 +42,7 @@ type Server struct {
 
 	mu    sync.Mutex
 	conns map[*conn]struct{}
+	stops []func() error // close the listeners
 }
 
 // New returns a server.
@@ -55,6 +57,10 @@ func New(cfg Config) *Server {
 // those that are not plain, as if nothing had been read from them.
 func (s *Server) Listen(l net.Listener) net.Listener {
 	f := &front{Listener: l, server: s, handed: make(chan net.Conn), errs: make(chan error), closed: make(chan struct{})}
+	f.stop = sync.OnceValue(l.Close)
+	s.mu.Lock()
+	s.stops = append(s.stops, f.stop)
+	s.mu.Unlock()
 	s.accepts.Store(true)
 	go f.accept()
 	return f
@@ -68,6 +74,7 @@ type front struct {
 	errs   chan error
 	closed chan struct{}
 	once   sync.Once
+	stop   func() error // accepts no more; Accept still returns those that are handed on
 }
 
 // accept accepts connections until the listener is closed. Other errors are for
@@ -76,6 +83,9 @@ func (f *front) accept() {
 	defer f.server.accepts.Store(false)
 	for {
 		nc, err := f.Listener.Accept()
+		if err != nil && f.server.closing.Load() {
+			return
+		}
 		if err != nil {
 			select {
 			case f.errs <- err:
@@ -118,7 +128,7 @@ func (f *front) Accept() (net.Conn, error) {
 // Close stops accepting.
 func (f *front) Close() error {
 	f.once.Do(func() { close(f.closed) })
-	return f.Listener.Close()
+	return f.stop()
 }
 
 // all returns the connections.
@@ -128,22 +138,35 @@ func (s *Server) all() []*conn {
 	return slices.Collect(maps.Keys(s.conns))
 }
 
-// Shutdown closes the connections that wait for a request, and waits until the
-// others have ended theirs and the listener is closed, or until ctx ends.
-func (s *Server) Shutdown(ctx context.Context) error {
+// Shutdown closes the listeners and the connections that wait for a request, and waits until the
+// others have ended theirs, or until ctx ends. next shuts the server behind this one down. That one
+// still takes what is handed on until no connection may be: a request that came on a new one would be lost.
+func (s *Server) Shutdown(ctx context.Context, next func(context.Context) error) error {
 	s.closing.Store(true)
+	s.mu.Lock()
+	for _, stop := range s.stops {
+		_ = stop() // next tells of an error
+	}
+	s.mu.Unlock()
+	ended := make(chan error, 1)
+	last := sync.OnceFunc(func() { go func() { ended <- next(ctx) }() })
 	pause := time.Millisecond
 	for {
 		accepts, all := s.accepts.Load(), s.all() // in this order: who was accepted last is among all
+		handsOn := accepts
 		for _, c := range all {
-			c.interruptIdle()
+			handsOn = c.interruptIdle() || handsOn
+		}
+		if !handsOn {
+			last()
 		}
 		if !accepts && len(all) == 0 {
-			return nil
+			return <-ended
 		}
 		select {
 		case <-ctx.Done():
-			return ctx.Err()
+			last()
+			return errors.Join(ctx.Err(), <-ended)
 		case <-time.After(pause):
 		}
 		pause = min(2*pause, 100*time.Millisecond)
