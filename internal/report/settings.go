@@ -140,7 +140,10 @@ func (s Settings) Check(f *settings.Faults) {
 	}
 	s.Names.read(f.In("names"))
 	if s.Prometheus != "" {
-		checkServer(f, s.Prometheus)
+		f.URL("prometheus", s.Prometheus)
+		if strings.ContainsAny(s.Prometheus, "?#") {
+			f.Add("prometheus", "it has a query or a fragment, and pilotfish adds its own query")
+		}
 	}
 }
 
@@ -149,17 +152,5 @@ func checkPath(f *settings.Faults, key, path string) {
 		f.Add(key, "%q must begin with /", path)
 	} else if u, err := url.Parse(path); err != nil || u.Host != "" || u.Fragment != "" {
 		f.Add(key, "%q is not a path such as /metrics", path)
-	}
-}
-
-func checkServer(f *settings.Faults, text string) {
-	u, err := url.Parse(text)
-	switch {
-	case err == nil && u.User != nil:
-		f.Add("prometheus", "it holds credentials, which do not belong in a configuration file") // nor in a message
-	case err == nil && (u.RawQuery != "" || u.Fragment != ""):
-		f.Add("prometheus", "%q has a query or a fragment, and pilotfish adds its own query", text)
-	default:
-		f.URL("prometheus", text)
 	}
 }

@@ -167,10 +167,12 @@ func edits(a, b string) int {
 	return rows[len(a)][len(b)]
 }
 
-// URL refuses what is not an http or https URL.
+// URL refuses what is not an http or https URL, and credentials, which would go into the log.
 func (f *Faults) URL(key, text string) {
-	u, err := url.Parse(text)
-	if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" {
+	switch u, err := url.Parse(text); {
+	case err == nil && u.User != nil:
+		f.Add(key, "it holds credentials, which do not belong in a configuration file")
+	case err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "":
 		f.Add(key, "%q is not a URL such as http://127.0.0.1:9090", text)
 	}
 }

@@ -32,7 +32,7 @@ func TestAddressesAndPaths(t *testing.T) {
 		bad   []string
 	}{
 		{func(f *Faults, s string) { f.Listen("k", s) }, []string{":0", "127.0.0.1:8080", "unix:/run/jobs"}, []string{"", "host", "a:b", "a:65536", "unix:jobs", "unix:/" + strings.Repeat("x", 107)}},
-		{func(f *Faults, s string) { f.URL("k", s) }, []string{"http://a", "https://a:1/b"}, []string{"a:1", "ftp://a", "http://"}},
+		{func(f *Faults, s string) { f.URL("k", s) }, []string{"http://a", "https://a:1/b"}, []string{"a:1", "ftp://a", "http://", "http://user:secret@a"}},
 	} {
 		for i, text := range append(c.good, c.bad...) {
 			var f Faults
