@@ -86,8 +86,8 @@ func (b *Balancer) Projects(now time.Time, n int) []dispatch.ProjectLoad {
 	names := map[uint64]string{}
 	b.mu.Lock()
 	for l := b.open.after; l != &b.open; l = l.after {
-		if r := &l.job.Request; r.Project != 0 && r.Facts != nil {
-			names[r.Project] = r.Facts.Project
+		if r := &l.job.Request; r.Project != 0 {
+			names[r.Project] = r.Name
 		}
 	}
 	loads := b.dispatch.Projects(now, names)

@@ -14,8 +14,9 @@ type Request struct {
 	// ID and Facts name the job where open jobs are shown. Facts may be nil.
 	ID    string
 	Facts *intake.Facts
-	// Project is a hash of the project's identifier; 0 for none.
+	// Project is a hash of the project's identifier, which is Name; 0 for none.
 	Project  uint64
+	Name     string
 	Priority selection.Priority
 	// Arrived is when the sidecar received the job.
 	Arrived time.Time

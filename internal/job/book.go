@@ -82,12 +82,12 @@ func (b *Book) identify(own, to http.Header) {
 }
 
 // Begin takes the job in. The request has what is not in the job's description, and its Project if the limit
-// of projects counts the job by another one than its own.
+// of projects counts the job by another one than its own; Name is that one's.
 func (b *Book) Begin(r dispatch.Request) {
 	f := &b.Record.Facts
 	r.ID, r.Facts = b.Record.ID, f
 	if r.Data = f.Data; r.Project == 0 || f.Key == 0 {
-		r.Project = f.Key
+		r.Project, r.Name = f.Key, f.Project
 	} else if r.Data == nil {
 		r.Data = &intake.Parts{Parts: []intake.Part{{Key: f.Key}}, Set: true}
 	}

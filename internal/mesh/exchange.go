@@ -81,7 +81,8 @@ func (x *exchange) run(r request) error {
 	if p, ok := selection.ParsePriority(r.header.Get(objectiveHeader)); ok {
 		x.book.Record.Facts.Priority = p
 	}
-	x.book.Begin(dispatch.Request{Project: intake.Key(r.header.Get(fairnessHeader)), Bytes: b.bytes(), Among: r.subset, Fallbacks: true})
+	counted := r.header.Get(fairnessHeader)
+	x.book.Begin(dispatch.Request{Project: intake.Key(counted), Name: counted, Bytes: b.bytes(), Among: r.subset, Fallbacks: true})
 	if _, err := x.book.Claim(x.ctx); err != nil {
 		return x.refuse(err)
 	}

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	modes "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/http/ext_proc/v3"
 	ext "github.com/envoyproxy/go-control-plane/envoy/service/ext_proc/v3"
@@ -15,6 +16,7 @@ import (
 	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/types/known/structpb"
 
+	"example.org/pilotfish/internal/dispatch"
 	"example.org/pilotfish/internal/intake"
 	"example.org/pilotfish/internal/job"
 	"example.org/pilotfish/internal/pool"
@@ -68,7 +70,7 @@ func TestFairnessAndObjective(t *testing.T) {
 		home, _, _ := strings.Cut(placed(t, e.recv()), ",")
 		homes[home] = true
 		assert.Equal(t, 1, f.pool.Open(tenant))
-		assert.Zero(t, f.pool.Open(intake.Key("12345")))
+		assert.Equal(t, []dispatch.ProjectLoad{{Name: "tenant-1", InFlight: 1}}, f.balancer.Projects(time.Now(), 9))
 		e.send(responseHead(home, false, "200"))
 		e.recv()
 		require.NoError(t, e.stream.CloseSend())
