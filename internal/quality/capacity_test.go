@@ -22,12 +22,18 @@ func steady(load []float64, seconds int, jobs float64) []float64 {
 // Ten minutes that need 2 cores, and one that needs 30.
 func TestAdvice(t *testing.T) {
 	load := steady(steady(nil, 600, 2), 60, 30)
-	fleet := Fleet{Upstreams: 2, Cores: 20}
-	a := Advise(fleet, time.Second, load, load)
+	load[0] = 100 // one second is no minute
+	var jobs []float64
+	for _, cores := range load {
+		jobs = append(jobs, cores/2)
+	}
+	fleet := Fleet{Upstreams: 20, Cores: 20}
+	a := Advise(fleet, time.Second, jobs, load)
 	require.NotNil(t, a)
-	assert.Equal(t, []float64{1, 20, 660}, []float64{a.CoreSecondsPerJob, a.JobsPerSecond, a.CoveredSeconds})
+	assert.Equal(t, fleet, a.Fleet)
+	assert.Equal(t, []float64{2, 10, 660}, []float64{a.CoreSecondsPerJob, a.JobsPerSecond, a.CoveredSeconds})
 	assert.Equal(t, []float64{1.5, 1.5}, []float64{a.Full, a.FullBusiest})
-	assert.Equal(t, 5, a.Needed, "30 cores and 2.33 times their root are 42.8")
+	assert.Equal(t, 43, a.Needed, "30 cores and 2.33 times their root are 42.8")
 
 	load = steady(load, 60, 5)
 	a = Advise(fleet, time.Second, load, load)
@@ -47,6 +53,7 @@ func TestTooLittleToAdvise(t *testing.T) {
 	}
 	a := Advise(Fleet{1, 4}, time.Second, full, full)
 	require.NotNil(t, a)
+	assert.Equal(t, 1, a.Needed)
 	assert.Equal(t, 0.25, a.Full, "a load of a second has no minute: it counts as it is")
 }
 
@@ -69,7 +76,9 @@ func TestDemand(t *testing.T) {
 		cores, jobs := m.demand(0, states)
 		return []float64{cores, jobs}
 	}
-	assert.Equal(t, []float64{9, 5}, demand(cores(8, 6, 4), cores(4, 3, 2.6666666666666665), cores(0, -1, 9)))
+	draining, drained := cores(8, 8, 8), cores(8, 8, 8)
+	draining.Draining, drained.Drained = true, true
+	assert.Equal(t, []float64{9, 5}, demand(cores(8, 6, 4), cores(4, 3, 2.6666666666666665), cores(0, -1, 9), cores(0, 1, 9), draining, drained))
 	for range 600 {
 		m.fleet.observe(0, complete, 0)
 	}
@@ -77,11 +86,19 @@ func TestDemand(t *testing.T) {
 	for range 600 {
 		m.fleet.observe(0, absent, 0)
 	}
+	m.fleet.Trend = Trend{Jobs: 100, Span: 50, Slope: 0.1}
+	assert.Equal(t, []float64{7, 7}, demand(cores(8, 7, 8)), "the fleet copes")
 	m.fleet.Mode = Losing
-	assert.Equal(t, []float64{16, 16}, demand(cores(8, 8, 8)), "half is lost: twice as much came")
-	assert.Equal(t, []float64{4, 4}, demand(cores(8, 4, 8)), "where half of the cores are idle, jobs are lost for another reason")
-	m.fleet.Mode, m.fleet.Trend = Growing, Trend{Jobs: 100, Span: 50, Slope: 0.1}
+	assert.Equal(t, []float64{14, 14}, demand(cores(8, 7, 8)), "half is lost: twice as much came")
+	assert.Equal(t, []float64{6, 6}, demand(cores(8, 6, 8)), "where a quarter of the cores are idle, jobs are lost for another reason")
+	m.fleet.Mode = Growing
 	assert.InDeltaSlice(t, []float64{9.6, 9.6}, demand(cores(8, 8, 8)), 1e-9)
+	m.fleet.Trend.Span = 0
+	assert.Equal(t, []float64{8, 8}, demand(cores(8, 8, 8)), "all came at one instant")
+	m = New(start)
+	m.fleet.observe(0, absent, 0)
+	m.fleet.Mode = Losing
+	assert.Equal(t, []float64{8, 8}, demand(cores(8, 8, 8)), "where all are lost, nobody knows how many came")
 }
 
 // The machine advises by the means of its steps.

@@ -1,6 +1,7 @@
 package quality
 
 import (
+	"cmp"
 	"fmt"
 	"math/rand/v2"
 	"slices"
@@ -82,7 +83,10 @@ func playAt(m *Machine, jobs []record.Job) (changes []Change, at []time.Time) {
 
 // arrivedAt is a job that waits so long for its first byte.
 func arrivedAt(at time.Time, bound time.Duration) *dispatch.Job {
-	return &dispatch.Job{Request: dispatch.Request{Arrived: at}, FirstByte: bound}
+	if bound == 0 {
+		return &dispatch.Job{Request: dispatch.Request{Arrived: at}}
+	}
+	return &dispatch.Job{Request: dispatch.Request{Arrived: at}, FirstByte: 2 * bound, Deadline: at.Add(bound)}
 }
 
 func modes(changes []Change) (list []Mode) {
@@ -106,6 +110,7 @@ func TestTable1(t *testing.T) {
 	m := New(start)
 	changes := play(m, jobs)
 	require.Equal(t, []Mode{Flat, Growing}, modes(changes))
+	assert.Equal(t, []any{Flat, since(39)}, []any{changes[1].From, changes[1].Since})
 	assert.InDelta(t, (39.3-2.51)/15, changes[1].Trend.Slope, 0.3)
 	f := m.View(since(80), nil).Fleet.Windows[1].All
 	assert.Equal(t, uint64(16), f.Complete)
@@ -133,6 +138,7 @@ func TestSlopesOfTables3And4(t *testing.T) {
 			changes := play(m, jobs)
 			if c.workers == 64 {
 				assert.Equal(t, []Mode{Flat}, modes(changes), "it is flat")
+				assert.Nil(t, m.View(since(0), nil).Fleet.DeadlineJobs)
 				return
 			}
 			require.Equal(t, []Mode{Flat, Growing}, modes(changes))
@@ -247,6 +253,129 @@ func TestAPlateauIsFlatInTheEnd(t *testing.T) {
 	changes, at := playAt(New(start), ramp(900, func(i float64) float64 { return 2 + 0.5*min(i, 60) }))
 	require.Equal(t, []Mode{Flat, Growing, Flat}, modes(changes))
 	assert.Greater(t, at[2].Sub(start), 60*time.Second+plateau)
+}
+
+// follow is jobs that came at equal distances, with a bound of one or two seconds, or none.
+func follow(every, base, slope float64, order ...int) (t trend) {
+	for i, at := range order {
+		t.ring = append(t.ring, sample{
+			arrived: since(every * float64(i)).Sub(start), firstByte: since(base + slope*float64(at)).Sub(start),
+			bound: time.Duration((i+1)%3) * time.Second, jobs: 1,
+		})
+	}
+	slices.SortFunc(t.ring, func(a, b sample) int { return cmp.Compare(a.heard(), b.heard()) })
+	return t
+}
+
+func ascending(n int) (order []int) {
+	for i := range n {
+		order = append(order, i)
+	}
+	return order
+}
+
+// What makes a rise: its bounds are the numbers that the comments tell.
+func TestWhatIsARise(t *testing.T) {
+	for name, c := range map[string]struct {
+		jobs               int
+		every, base, slope float64
+		want               Mode
+	}{
+		"a few more jobs are certain":    {11, 10, 1, 0.5, Growing},
+		"a few may be chance":            {10, 10, 1, 0.5, Flat},
+		"half of what it leads to":       {20, 10, 2.05, 0.1, Growing},
+		"less than half":                 {20, 10, 2.15, 0.1, Flat},
+		"three in a hundred seconds":     {20, 1, 100, 0.03, Growing},
+		"not as steep":                   {20, 1, 100, 0.028, Flat},
+		"as much as is noticed":          {20, 10, 0, 0.0026, Growing},
+		"nobody notices":                 {20, 10, 0, 0.0024, Flat},
+		"ten seconds, with the last one": {11, 0.5, 4.1, 0.1, Growing},
+		"too short":                      {11, 0.5, 3.9, 0.1, Flat},
+		"later jobs overtake":            {20, 1, 100, -2, Flat},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := newScope(start)
+			s.follow = follow(c.every, c.base, c.slope, ascending(c.jobs)...)
+			mode, _ := s.judge(100 * time.Second)
+			require.Equal(t, c.want, mode)
+			assert.InDelta(t, c.base+c.slope*float64(c.jobs-1), s.Trend.Level, 1e-6)
+			assert.InDelta(t, 1, s.Trend.Bound, 0, "the shortest of a job that has one")
+		})
+	}
+}
+
+func TestWhenARiseIsOver(t *testing.T) {
+	level := func(level float64) trend { return follow(1, level, 0, ascending(8)...) }
+	for name, c := range map[string]struct {
+		follow trend
+		seen   time.Duration // so long ago
+		want   Mode
+	}{
+		"half-way back, and calm":    {level(6), 30 * time.Second, Flat},
+		"not as calm":                {level(6), 30*time.Second - 1, Growing},
+		"not half-way back":          {level(6.1), 30 * time.Second, Growing},
+		"long ago, and not back":     {level(6.1), 5 * time.Minute, Flat},
+		"not as long ago":            {level(6.1), 5*time.Minute - 1, Growing},
+		"it may go on":               {follow(1, 0, 0.1, 7, 2, 0, 1, 3, 4, 5, 6), 30 * time.Second, Growing},
+		"more jobs are out of order": {follow(1, 0, 0.1, 7, 2, 1, 0, 3, 4, 5, 6), 30 * time.Second, Flat},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := newScope(start)
+			s.Mode, s.follow, s.base, s.peak = Growing, c.follow, 2, 10
+			mode, _ := s.judge(c.seen)
+			assert.Equal(t, c.want, mode)
+		})
+	}
+	for fallen, late := range map[float64]bool{20: false, 22: true} { // half-way back from 32 s, and not
+		changes, at := playAt(New(start), ramp(900, func(i float64) float64 {
+			if i > 60 {
+				return fallen
+			}
+			return 2 + 0.5*i
+		}))
+		require.Equal(t, []Mode{Flat, Growing, Flat}, modes(changes))
+		assert.Equal(t, late, at[2].Sub(start) > plateau, "to %v s", fallen)
+	}
+}
+
+// Losses begin with one job in a hundred, and are over after eight whole jobs and ten seconds.
+func TestWhenJobsAreLost(t *testing.T) {
+	for whole, want := range map[int]Mode{297: Losing, 298: Unknown} {
+		s := newScope(start)
+		for i := range whole {
+			if i%100 == 0 {
+				s.observe(time.Minute, absent, 0)
+			}
+			s.observe(time.Minute, complete, 0)
+		}
+		mode, _ := s.next(time.Minute)
+		assert.Equal(t, want, mode, "%v whole", whole)
+	}
+	for _, c := range []struct {
+		whole int
+		after time.Duration
+		want  Mode
+	}{{8, 10 * time.Second, Flat}, {7, 10 * time.Second, Losing}, {8, 10*time.Second - 1, Losing}} {
+		s := newScope(start)
+		s.Mode, s.wholeRow = Losing, c.whole
+		mode, _ := s.next(c.after)
+		assert.Equal(t, c.want, mode, "%v whole, after %v", c.whole, c.after)
+	}
+}
+
+func TestDeadlineOfATrend(t *testing.T) {
+	for _, c := range []struct {
+		trend Trend
+		want  []any
+	}{
+		{Trend{Bound: 80, Level: 40, Slope: 2, Jobs: 11, Span: 20}, []any{20.0, 40.0, true}},
+		{Trend{Bound: 80, Level: 90, Slope: 2, Jobs: 11, Span: 20}, []any{0.0, 0.0, true}},
+		{Trend{Level: 40, Slope: 2, Jobs: 11, Span: 20}, []any{0.0, 0.0, false}},
+		{Trend{Bound: 80, Level: 40, Jobs: 11, Span: 20}, []any{0.0, 0.0, false}},
+	} {
+		jobs, after, ok := c.trend.deadline()
+		assert.Equal(t, c.want, []any{jobs, after, ok})
+	}
 }
 
 // Three seconds more in a hundred are a small share of long times, and yet more than is done.

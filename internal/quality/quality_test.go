@@ -51,6 +51,7 @@ func TestFigures(t *testing.T) {
 		assert.InEpsilon(t, 0.99, w.High.FirstByte.P99, 0.06)
 		assert.InEpsilon(t, 2, w.High.LastByte.P50, 0.06)
 		assert.InEpsilon(t, 3, w.Low.LastByte.P99, 0.06, "an answer that was cut short ends early")
+		assert.InEpsilon(t, 1, w.Low.FirstByte.P50, 0.06, "of those that had one")
 		w.Low.FirstByte, w.Low.LastByte = Quantiles{}, Quantiles{}
 		assert.Equal(t, Figures{
 			Jobs: 7, Complete: 1, Failed: 1, Partial: 1, Absent: 4, Limited: 2,
@@ -116,6 +117,8 @@ func TestUpstreams(t *testing.T) {
 		return n
 	}
 	assert.Equal(t, [][]uint64{{1, 0, 1}, {3, 1, 1}, {1, 0, 1}}, rows())
+	came := func(address string) uint64 { t := m.upstreams[address].tally(0); return t.results[partial] }
+	assert.Equal(t, []uint64{1, 0}, []uint64{came("b:1"), came("c:1")}, "what came in part came from the last one")
 	m.Advance(start, Moment{Upstreams: states[:1]})
 	m.Advance(start, Moment{Upstreams: states})
 	assert.Equal(t, [][]uint64{{1, 0, 1}, {0, 0, 0}, {0, 0, 0}}, rows(), "a stayed, the others are new")
@@ -233,6 +236,9 @@ func TestPointsAreOfAnHour(t *testing.T) {
 		for range 1 + i/3600 {
 			m.Ended(now, Default(), served(selection.Low, time.Second, time.Second))
 		}
+		m.Ended(now, Default(), &record.Job{Outcome: intake.Failed, Completeness: intake.Complete, TTFB: time.Second})
+		m.Ended(now, Default(), &record.Job{Outcome: intake.Truncated, Completeness: intake.Partial, TTFB: 9 * time.Second})
+		m.Ended(now, Default(), &record.Job{Outcome: intake.NoAnswer})
 		m.Advance(now, Moment{InFlight: i, Waiting: 7})
 	}
 	points := m.Points(now)
@@ -240,9 +246,9 @@ func TestPointsAreOfAnHour(t *testing.T) {
 	first, last := points[0], points[len(points)-1]
 	assert.Equal(t, []int64{start.Unix() + 3610, start.Unix() + 7190}, []int64{first.At, last.At})
 	assert.Equal(t, []int{3609, 7189, 7}, []int{first.InFlight, last.InFlight, last.Waiting})
-	assert.InDelta(t, 2, last.Jobs, 0.05)
+	assert.InDelta(t, 5, last.Jobs, 0.05)
+	assert.InDeltaSlice(t, []float64{1, 2, 9}, []float64{last.Failed, last.Lost, last.FirstByteP99}, 0.5)
 	assert.InDelta(t, 1, last.FirstByteP50, 0.05)
-	assert.Zero(t, last.Failed+last.Lost)
 
 	m.Advance(now.Add(time.Hour), Moment{})
 	assert.Empty(t, m.Points(now.Add(time.Hour)), "nobody looked for an hour")
