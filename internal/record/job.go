@@ -104,7 +104,7 @@ func (r *Job) Begin(now time.Time, c *pool.Choice) {
 		r.Attempts = r.first[:0]
 	}
 	if len(r.Attempts) == maxAttempts {
-		r.Attempts = slices.Delete(r.Attempts, 1, 2)
+		r.Attempts = slices.Concat(r.Attempts[:1], r.Attempts[2:]) // a copy, for Hint may lead into an attempt
 	}
 	r.Attempts = append(r.Attempts, Attempt{
 		Upstream: c.Address, Cache: c.Cache, Why: c.Why,

@@ -86,8 +86,12 @@ func TestOfManyAttemptsTheFirstAndTheLatestAreKept(t *testing.T) {
 	var r Job
 	for i := range maxAttempts + 5 {
 		r.Begin(time.Now(), &pool.Choice{Address: strconv.Itoa(i)})
+		r.Attempt().Told(pool.Hint{Waited: time.Duration(i)})
 	}
 	require.Len(t, r.Attempts, maxAttempts)
+	for _, a := range r.Attempts {
+		assert.Equal(t, a.Upstream, strconv.FormatInt(int64(a.Hint.Waited), 10), "what it told is its own")
+	}
 	assert.Equal(t, []string{"0", "6"}, []string{r.Attempts[0].Upstream, r.Attempts[1].Upstream})
 	assert.Equal(t, strconv.Itoa(maxAttempts+4), r.Attempt().Upstream)
 }
