@@ -58,8 +58,12 @@ func Default() Settings {
 	}
 }
 
-// leastBudget is room for the first bytes of a few bodies.
-const leastBudget settings.Size = 1 << 20
+const (
+	// leastBudget is room for the first bytes of a few bodies.
+	leastBudget settings.Size = 1 << 20
+	// largestSize is so far from the largest number that sums of sizes are numbers, too.
+	largestSize settings.Size = 1 << 40
+)
 
 // Check reports what cannot be used, and what is unwise.
 func (s Settings) Check(f *settings.Faults) {
@@ -68,8 +72,14 @@ func (s Settings) Check(f *settings.Faults) {
 		f.Add("expected_header", "%q is not the name of a header", s.ExpectedHeader)
 	}
 	f.AtLeast("max_body", int64(s.MaxBody), 1)
-	if s.Budget < leastBudget {
+	if s.MaxBody > largestSize {
+		f.Add("max_body", "%v is more than %v", s.MaxBody, largestSize)
+	}
+	switch {
+	case s.Budget < leastBudget:
 		f.Add("budget", "%v must be at least %v", s.Budget, leastBudget)
+	case s.Budget > largestSize:
+		f.Add("budget", "%v is more than %v", s.Budget, largestSize)
 	}
 	if s.Budget < s.MaxBody {
 		f.Warn("budget", "%v is less than job.max_body, %v: a job with a larger body than %v is never retried", s.Budget, s.MaxBody, s.Budget)

@@ -1,6 +1,7 @@
 package intake
 
 import (
+	"math"
 	"strings"
 	"testing"
 
@@ -64,6 +65,10 @@ func TestSizesAreChecked(t *testing.T) {
 	var f settings.Faults
 	s.Check(&f)
 	require.EqualError(t, f.Err(), "max_body: 0 must be at least 1\nbudget: -1 must be at least 1MiB")
+	f = settings.Faults{}
+	s.MaxBody, s.Budget = math.MaxInt64, math.MaxInt64
+	s.Check(&f)
+	require.EqualError(t, f.Err(), "max_body: 9223372036854775807 is more than 1024GiB\nbudget: 9223372036854775807 is more than 1024GiB")
 	f = settings.Faults{}
 	s.MaxBody, s.Budget = 64<<20, 1<<20
 	s.Check(&f)
