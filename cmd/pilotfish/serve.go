@@ -85,7 +85,7 @@ func (c *serveCommand) Run(s cli.Console) error {
 		zap.Stringer("jobs", served.Jobs.Addr()), zap.Stringer("admin", served.Admin.Addr()), mesh,
 		zap.String("selection", cfg.Selection.Policy), zap.String("overload", cfg.Overload.Policy))
 	if err := side.runUntilSignal(served); err != nil {
-		log.Error("ended before its jobs", zap.Error(err), zap.Int64("jobs_cut", side.open.Load()))
+		log.Error("ended before its jobs", zap.Error(err))
 		return cli.ErrReported // whoever reads standard error may have stopped: the log does not wait for that
 	}
 	return nil

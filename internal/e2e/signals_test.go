@@ -23,11 +23,11 @@ const firstPart, secondPart = "first,", "second"
 
 // streaming starts a sidecar and a job whose answer has stalled after its first
 // part. goOn sends the second one.
-func streaming(t *testing.T) (s *sidecar, answer io.Reader, goOn func()) {
+func streaming(t *testing.T, args ...string) (s *sidecar, answer io.Reader, goOn func()) {
 	t.Helper()
 	up := fakeupstream.New(t, fakeupstream.Options{})
 	up.SetFault(fakeupstream.Fault{Body: firstPart + secondPart, Stall: true, StallAfter: int64(len(firstPart))})
-	s = start(t, "--upstream", up.Address(), "--listen", "127.0.0.1:0", "--admin", "127.0.0.1:0")
+	s = start(t, append(args, "--upstream", up.Address(), "--listen", "127.0.0.1:0", "--admin", "127.0.0.1:0")...)
 	res, err := http.Post("http://"+s.jobs+"/v1/jobs", "application/json", strings.NewReader(`{"project_id": 1}`))
 	require.NoError(t, err)
 	t.Cleanup(func() { _ = res.Body.Close() })
@@ -77,6 +77,18 @@ func TestASecondSIGTERMEndsNow(t *testing.T) {
 	s.signal(syscall.SIGTERM)
 	assert.Equal(t, 1, s.exit())
 	assert.Equal(t, "stopped by a second signal: terminated", s.await("ended before its jobs")["error"])
+	_, err := io.ReadAll(answer)
+	assert.Error(t, err, "the answer was cut, and must not look whole")
+}
+
+func TestGraceCutsWhatIsLeft(t *testing.T) {
+	t.Parallel()
+	file := filepath.Join(t.TempDir(), "pilotfish.yaml")
+	require.NoError(t, os.WriteFile(file, []byte("shutdown: {grace: 100ms}\n"), 0o600))
+	s, answer, _ := streaming(t, "--config", file)
+	s.signal(syscall.SIGTERM)
+	assert.Equal(t, 1, s.exit(), "jobs were cut")
+	assert.NotContains(t, s.await("ended before its jobs"), "jobs_cut")
 	_, err := io.ReadAll(answer)
 	assert.Error(t, err, "the answer was cut, and must not look whole")
 }
