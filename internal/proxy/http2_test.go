@@ -62,6 +62,31 @@ func TestInterimAnswersWhileStreamsAreReset(t *testing.T) {
 	require.Eventually(t, func() bool { return c.budget.Used() == 0 }, patience, time.Millisecond, "the jobs of streams that were reset should end")
 }
 
+// A body that is passed on as it comes may still be read when its stream has ended. What net/http has for a
+// stream is gone then, and a deadline for it would end the process.
+func TestABodyOfHTTP2ThatOutlastsItsAnswer(t *testing.T) {
+	const sent = 500_000
+	up := scripted(t, func(p *peer) {
+		_, _ = p.head()
+		_, _ = io.CopyN(io.Discard, p.in, sent) // now the attempt waits for more
+		p.say(ok)
+		p.gone()
+	})
+	c := startSidecar(t, setup{upstreams: []string{up.address}, budget: 1})
+	submit := h2c(t)
+	for range 5 {
+		body, rest := io.Pipe()
+		go func() { _, _ = io.WriteString(rest, strings.Repeat(" ", sent)) }()
+		res, err := submit.Post(c.url("/"), "text/plain", body)
+		require.NoError(t, err)
+		text, err := io.ReadAll(res.Body)
+		require.NoError(t, err)
+		assert.Equal(t, "ok", string(text))
+		_ = rest.Close()
+	}
+	c.seen(5)
+}
+
 // framed sends one request over HTTP/2 with these pseudo-headers as they are, and
 // returns the response's status; 0 when the server ends the stream without one.
 func framed(t *testing.T, c *sidecar, pseudo ...[2]string) (status string) {

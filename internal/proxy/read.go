@@ -138,6 +138,13 @@ func (b *pacedBody) deadline(at time.Time) {
 	}
 }
 
+// stop ends the pacing with the job: an attempt may still read, and net/http then has nothing that could have a deadline.
+func (b *pacedBody) stop() {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.ended = true
+}
+
 // end ends the pacing. All reads have that deadline, also one of an attempt that waits.
 func (b *pacedBody) end(at time.Time) {
 	b.mu.Lock()

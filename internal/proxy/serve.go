@@ -45,6 +45,7 @@ func (x *exchange) run() error {
 
 // close gives the body back and closes the book.
 func (x *exchange) close() {
+	x.paced.stop()
 	if x.body != nil {
 		x.body.Release()
 	}
