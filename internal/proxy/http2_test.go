@@ -80,9 +80,9 @@ func TestABodyOfHTTP2ThatOutlastsItsAnswer(t *testing.T) {
 		res, err := submit.Post(c.url("/"), "text/plain", body)
 		require.NoError(t, err)
 		text, err := io.ReadAll(res.Body)
+		_, _ = res.Body.Close(), rest.Close()
 		require.NoError(t, err)
 		assert.Equal(t, "ok", string(text))
-		_ = rest.Close()
 	}
 	c.seen(5)
 }
