@@ -220,7 +220,7 @@ func TestSoakBoundsHeadsOfHTTP2(t *testing.T) {
 func burst(t *testing.T, s *sidecar, jobs, together, bytes int) map[string]int {
 	t.Helper()
 	body := `{"project_id": 1, "filling": "` + strings.Repeat("x", bytes) + `"}`
-	tr := &http.Transport{}
+	tr := &http.Transport{IdleConnTimeout: idle}
 	defer tr.CloseIdleConnections()
 	var mu sync.Mutex
 	ended := map[string]int{}

@@ -34,7 +34,7 @@ type submitters struct {
 func newSubmitters(t *testing.T, address string, l *ledger, n int) *submitters {
 	s := &submitters{url: "http://" + address + "/v1/jobs", ledger: l}
 	for range n {
-		c := &http.Transport{MaxIdleConnsPerHost: 100}
+		c := &http.Transport{MaxIdleConnsPerHost: 100, IdleConnTimeout: idle}
 		t.Cleanup(c.CloseIdleConnections)
 		s.clients = append(s.clients, c)
 	}

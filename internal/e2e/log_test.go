@@ -39,7 +39,7 @@ func addressOf(t *testing.T, socket *os.File) string {
 func (s *sidecar) submit(jobs int) {
 	s.t.Helper()
 	const conns = 200
-	client := &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: conns}, Timeout: patience}
+	client := &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: conns, IdleConnTimeout: idle}, Timeout: patience}
 	defer client.CloseIdleConnections()
 	var all sync.WaitGroup
 	for range conns {

@@ -34,7 +34,10 @@ var program string
 // hang.
 const (
 	tick     = 5 * time.Millisecond
-	patience = 30 * time.Second
+	patience = time.Minute
+	// idle is how long a submitter keeps a connection: less than pilotfish does, which would
+	// close one that was just taken for a job.
+	idle = time.Minute
 )
 
 // advances waits until a count has reached a number. However long that takes in all, the

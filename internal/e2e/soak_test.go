@@ -51,7 +51,7 @@ func TestSoak(t *testing.T) {
 	before := s.held(t)
 
 	var jobs sync.WaitGroup
-	client := &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: 64, DisableCompression: true}}
+	client := &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: 64, IdleConnTimeout: idle, DisableCompression: true}}
 	began := time.Now()
 	nextFault, faults := began.Add(faultEvery), 0
 	for n := 0; time.Since(began) < length; n++ {

@@ -146,7 +146,7 @@ func (c *cluster) sidecar(t *testing.T, number int, policy string) {
 func (c *cluster) replay(t *testing.T, jobs []trace.Job) map[trace.Line]seen {
 	t.Helper()
 	results := map[trace.Line]seen{}
-	transport := &http.Transport{DialContext: c.network.Dial, DisableCompression: true, MaxIdleConnsPerHost: 256}
+	transport := &http.Transport{DialContext: c.network.Dial, DisableCompression: true, MaxIdleConnsPerHost: 256, IdleConnTimeout: time.Minute}
 	defer transport.CloseIdleConnections()
 	ended, err := replay.Run(c.ctx, replay.Config{Jobs: jobs, Targets: c.targets, Transport: transport})
 	require.NoError(t, err)

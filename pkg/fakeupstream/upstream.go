@@ -121,7 +121,7 @@ func (u *Upstream) start() error {
 func (u *Upstream) newWeb() *http.Server {
 	return &http.Server{
 		Handler:           http.HandlerFunc(u.serve),
-		ReadHeaderTimeout: time.Minute,
+		ReadHeaderTimeout: 2 * time.Minute,            // longer than http.DefaultTransport keeps a connection that it did not need
 		ErrorLog:          log.New(io.Discard, "", 0), // broken connections are meant here
 	}
 }
