@@ -61,6 +61,7 @@ func TestViews(t *testing.T) {
 			ID: f.members[upstreams(3)[2].Address].id, Weight: 1, Cores: 16,
 		},
 	}
+	assert.Equal(t, selection.Job{Project: 7, Number: 2, Hour: uint64(start.Unix() / 3600), Fetch: 2}, w.job)
 	require.Len(t, w.views, len(want))
 	for i := range want {
 		assert.Equal(t, want[i], w.views[i])

@@ -81,7 +81,7 @@ func (p *patient) wait() time.Duration {
 func TestWhatOpensABreaker(t *testing.T) {
 	for want, outcomes := range map[string][]Outcome{
 		"5 answers of 500 or more in a row":                {Failed, Failed, Failed, Failed, Failed},
-		"5 connections refused or lost in a row":           {Answered, Refused, Refused, Refused, Refused, Refused},
+		"5 connections refused or lost in a row":           {Failed, Answered, Refused, Refused, Refused, Refused, Refused},
 		"5 failures in a row, the last: no answer in time": {NoAnswer, Truncated, Failed, TimedOut, TimedOut},
 		"":                                  {Failed, Failed, Failed, Failed, Answered, Failed, Failed, Failed, Failed},
 		"5 jobs without an answer in a row": {NoAnswer, NoAnswer, Gone, NoAnswer, Moved, NoAnswer, NotStarted, NoAnswer},
@@ -189,6 +189,10 @@ func TestHealthChecks(t *testing.T) {
 // only the growth.
 func TestAHealthCheckDoesNotCloseABreaker(t *testing.T) {
 	p := newPatient(t, 1)
+	for _, why := range []error{errHung, errHung, nil} {
+		p.checked(p.now, why, &p.cfg)
+	}
+	p.try(Answered)
 	p.fail(5)
 	first := p.wait()
 	p.fail(1)
@@ -393,6 +397,19 @@ func TestAConnectionThatTakesTooLong(t *testing.T) {
 			assert.Equal(t, 1, f.members[open[0].Address].health.row, "it counts once")
 		})
 	}
+}
+
+// What is told of all jobs comes with reports; this sidecar's own failure is one of them.
+func TestFailuresInReports(t *testing.T) {
+	f, address := newFixture(t, "random", 1), upstreams(1)[0].Address
+	f.must(start, Request{}, nil).Answered(start, false, nil)
+	assert.InDelta(t, 1, f.members[address].health.others.seen, 0)
+	for i := range 2 {
+		r := report(start.Add(time.Duration(i+1)), 0, 0)
+		r.Completed, r.Failed = float64(i), float64(i)
+		f.Report(r.At, address, r)
+	}
+	assert.Equal(t, "a job failed, and so did at least half of the jobs of all sidecars there", f.state(start, address).Breaker.Why)
 }
 
 // An upstream that keeps failing is not forgiven for registering again, for as long as open times

@@ -94,6 +94,10 @@ func TestAnswersOutweighFailedReports(t *testing.T) {
 	f.ReportFailed(now.Add(7*time.Second), sick, errSilent)
 	f.ReportFailed(now.Add(8*time.Second), sick, errSilent)
 	require.NotEmpty(t, f.state(now, sick).Suspect)
+	c := f.must(now, Request{}, []string{us[1].Address})
+	c.Done(now.Add(9*time.Second), NotStarted)
+	assert.Empty(t, f.state(now, sick).Suspect, "to refuse for load is an answer")
+	f.members[sick].suspicion.suspect(now, "a test says so")
 	b.Answered(now.Add(9*time.Second), true, nil)
 	assert.Empty(t, f.state(now, sick).Suspect, "the first answer clears it")
 	f.ReportFailed(now.Add(10*time.Second), sick, errSilent)
@@ -242,9 +246,12 @@ func TestASuspectWithoutJobsIsTriedAgain(t *testing.T) {
 	assert.Equal(t, 1, got[sick])
 	for _, a := range open {
 		if a.Address == sick {
-			answer(a, now)
+			a.Done(now, Gone)
 		}
 	}
+	got, _ = f.claims(t, now.Add(trialAfter-1), 90)
+	assert.NotContains(t, got, sick, "its last job was the trial")
+	answer(f.must(now, Request{Among: []string{sick}}, nil), now)
 	assert.Empty(t, f.state(now, sick).Suspect)
 	f.ReportFailed(now, sick, errHung)
 	f.Report(now.Add(1), sick, report(now.Add(1), 0, 0))
