@@ -13,6 +13,7 @@ import (
 
 	"example.org/pilotfish/internal/balancer"
 	"example.org/pilotfish/internal/dispatch"
+	"example.org/pilotfish/internal/intake"
 	"example.org/pilotfish/internal/pool"
 	"example.org/pilotfish/pkg/selection"
 )
@@ -58,6 +59,33 @@ func TestALeaseTellsThePool(t *testing.T) {
 		b.Set(nil)
 		assert.Equal(t, "gone [10.0.0.0:9000 10.0.0.1:9000]", members[len(members)-1])
 		assert.False(t, b.Ready())
+	})
+}
+
+// What is shown of the jobs at upstreams, and what a person or a job says of an upstream.
+func TestWhatIsShown(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBalancer(t, 1, dispatch.DefaultQueue(), balancer.Hooks{})
+		var last *balancer.Lease
+		for _, r := range []dispatch.Request{
+			{ID: "x", Project: 1, Name: "one", Facts: &intake.Facts{Session: "s", Project: "one"}},
+			{ID: "y", Priority: selection.High}, {Project: 3, Name: "two"}, {Project: 3, Name: "two"}, {Project: 2, Name: "a"},
+		} {
+			var err error
+			last, err = claim(t.Context(), b, r)
+			require.NoError(t, err)
+			time.Sleep(time.Second)
+		}
+		assert.Equal(t, []balancer.Open{
+			{ID: "x", Session: "s", Project: "one", Priority: "low", Seconds: 5, Upstream: address(0), UpstreamSeconds: 5},
+			{ID: "y", Priority: "high", Seconds: 4, Upstream: address(0), UpstreamSeconds: 4},
+		}, b.Open(2))
+		assert.Len(t, b.Open(9), 5)
+		assert.Equal(t, []dispatch.ProjectLoad{{Name: "two", InFlight: 2}, {Name: "a", InFlight: 1}}, b.Projects(time.Now(), 2))
+		assert.True(t, b.Drain(address(0), true))
+		assert.True(t, b.States()[0].Drained)
+		last.Failed(time.Now(), dispatch.Failure{Outcome: pool.Refused, ConnectTimedOut: true})
+		assert.Equal(t, "it took no connection in time", b.States()[0].Breaker.Why)
 	})
 }
 

@@ -80,6 +80,26 @@ func (x *desk) settled(t *testing.T) {
 	assert.Zero(t, waiting)
 }
 
+// A job is taken in with what it says of itself, and counted for another project where a limit says so.
+func TestWhatAJobIsTakenInWith(t *testing.T) {
+	b := newDesk(t, 1).open(t)
+	f := &b.Record.Facts
+	want := dispatch.Request{
+		ID: "7", Facts: f, Project: f.Key, Name: "1", Priority: selection.High, Arrived: b.Record.Arrived,
+		Queue: 3 * time.Second, Evaluate: 4 * time.Second,
+	}
+	assert.Equal(t, want, b.Job.Request)
+	f.Bytes, f.Stream = 5, time.Second
+	b.Begin(dispatch.Request{Project: 9, Name: "nine"})
+	want.Project, want.Name, want.DataBytes, want.Stream = 9, "nine", 5, time.Second
+	want.Data = &intake.Parts{Parts: []intake.Part{{Key: f.Key}}, Set: true}
+	assert.Equal(t, want, b.Job.Request)
+	f.Data = &intake.Parts{}
+	want.Data = f.Data
+	b.Begin(dispatch.Request{Project: 9, Name: "nine"})
+	assert.Same(t, f.Data, b.Job.Data)
+}
+
 var (
 	errTest = errors.New("a reason")
 	loaded  = http.Header{"Load": {"1"}}
