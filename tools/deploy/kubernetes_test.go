@@ -119,6 +119,7 @@ func TestPolicyAndMonitorFindThePod(t *testing.T) {
 	require.Len(t, policy.Spec.Ingress, 1)
 	assert.NotEmpty(t, policy.Spec.Ingress[0].From, "everyone is let in")
 	assert.Equal(t, intstr.FromInt32(9180), *policy.Spec.Ingress[0].Ports[0].Port)
+	assert.True(t, monitor.Spec.NamespaceSelector.Any, "sidecars are in the namespaces of their submitters, pickers in those of their pools")
 	require.Len(t, monitor.Spec.PodMetricsEndpoints, 1)
 	assert.Equal(t, "admin", *monitor.Spec.PodMetricsEndpoints[0].Port)
 	assert.Equal(t, "job", monitor.Spec.PodMetricsEndpoints[0].RelabelConfigs[0].TargetLabel)
