@@ -75,10 +75,24 @@ func New(cfg Config) http.Handler {
 				http.NotFound(w, r)
 				return
 			}
+			_ = http.NewResponseController(w).SetWriteDeadline(time.Time{}) // a profile takes as long as it is told to
 			h(w, r)
 		})
 	}
-	return ownOrigin(cfg.BrowserCheck(authorized(cfg.TokenFile, mux)))
+	return inTime(ownOrigin(cfg.BrowserCheck(authorized(cfg.TokenFile, mux))))
+}
+
+// How long a request may take to come, and its response to be read.
+const readTime, writeTime = 30 * time.Second, time.Minute
+
+// inTime ends the connections of those who take longer: a few would keep probes and scrapers out.
+func inTime(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		connection, now := http.NewResponseController(w), time.Now()
+		_ = connection.SetReadDeadline(now.Add(readTime)) // a test's has none; net/http takes them back
+		_ = connection.SetWriteDeadline(now.Add(writeTime))
+		next.ServeHTTP(w, r)
+	})
 }
 
 // show serves what now returns at the moment.

@@ -3,10 +3,13 @@ package admin_test
 import (
 	"encoding/json"
 	"errors"
+	"io"
 	"math"
 	"net/http"
 	"net/http/httptest"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -16,6 +19,7 @@ import (
 	"example.org/pilotfish/internal/pool"
 	"example.org/pilotfish/internal/quality"
 	"example.org/pilotfish/pkg/selection"
+	"example.org/pilotfish/test/memnet"
 )
 
 func row(address string) quality.Upstream {
@@ -120,6 +124,30 @@ func TestPick(t *testing.T) {
 	assert.Equal(t, http.StatusServiceUnavailable, w.Code)
 	assert.Equal(t, "1", w.Header().Get("Retry-After"))
 	assert.Contains(t, w.Body.String(), pool.ErrEmpty.Error())
+}
+
+// Whoever sends a body or reads a response too slowly keeps no connection: a few would keep probes out.
+func TestSlowRequests(t *testing.T) {
+	for _, request := range []string{
+		"POST /api/pick HTTP/1.1\r\nHost: a\r\nContent-Length: 9\r\n\r\n", "GET /api/now HTTP/1.1\r\nHost: a\r\n\r\n",
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			var network memnet.Network
+			server, listener := http.Server{Handler: admin.New(config())}, network.Listen("a:1")
+			go func() { _ = server.Serve(listener) }()
+			defer server.Close()
+			c, err := network.Dial(t.Context(), "tcp", "a:1")
+			require.NoError(t, err)
+			_, err = io.WriteString(c, request)
+			require.NoError(t, err)
+			time.Sleep(2 * time.Minute)
+			synctest.Wait()
+			_ = c.SetReadDeadline(time.Now().Add(time.Second)) // fails where the other end is closed
+			text, err := io.ReadAll(c)
+			assert.NoError(t, err, "it is closed")
+			assert.Empty(t, text)
+		})
+	}
 }
 
 // What cannot be shown is an error, not an empty page that looks well.
