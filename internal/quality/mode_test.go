@@ -259,7 +259,7 @@ func TestAPlateauIsFlatInTheEnd(t *testing.T) {
 func follow(every, base, slope float64, order ...int) (t trend) {
 	for i, at := range order {
 		t.ring = append(t.ring, sample{
-			arrived: since(every * float64(i)).Sub(start), firstByte: since(base + slope*float64(at)).Sub(start),
+			arrived: since(200 + every*float64(i)).Sub(start), firstByte: since(base + slope*float64(at)).Sub(start),
 			bound: time.Duration((i+1)%3) * time.Second, jobs: 1,
 		})
 	}
@@ -296,7 +296,7 @@ func TestWhatIsARise(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			s := newScope(start)
 			s.follow = follow(c.every, c.base, c.slope, ascending(c.jobs)...)
-			mode, _ := s.judge(100 * time.Second)
+			mode, _ := s.next(maxAge + 1) // none of the jobs has ended
 			require.Equal(t, c.want, mode)
 			assert.InDelta(t, c.base+c.slope*float64(c.jobs-1), s.Trend.Level, 1e-6)
 			assert.InDelta(t, 1, s.Trend.Bound, 0, "the shortest of a job that has one")

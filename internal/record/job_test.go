@@ -37,7 +37,7 @@ func TestAttemptsAndTheirReasons(t *testing.T) {
 		r.EndAttempt(time.Now(), pool.Answered, nil)
 
 		first, second := r.Attempts[0], r.Attempts[1]
-		assert.Equal(t, []any{time.Second, 2 * time.Second, pool.Refused, failed.Error()}, []any{first.Start, first.End, first.Outcome, first.Err})
+		assert.Equal(t, []any{time.Second, 2 * time.Second, pool.Refused, failed.Error(), selection.Cached}, []any{first.Start, first.End, first.Outcome, first.Err, first.Cache})
 		assert.Equal(t, []any{2 * time.Second, 3 * time.Second, pool.Answered}, []any{second.Start, second.End, second.Outcome})
 		assert.Equal(t, "cost=0.000 wait=0.000 fetch=0.000 placement=0.000 stop=0.000 panic", string(first.AppendWhy(nil)))
 		r.Explain(h)
@@ -108,6 +108,6 @@ func TestWhichResponsesSayThatNothingWasDone(t *testing.T) {
 		if key, value, ok := strings.Cut(c.header, ": "); ok {
 			h.Set(key, value)
 		}
-		assert.Equal(t, c.want, NotStarted(c.status, h), "%d %s", c.status, c.header)
+		assert.Equal(t, []bool{c.want, c.want}, []bool{NotStarted(c.status, h), Limited(c.status-503+429, h)}, "%d %s", c.status, c.header)
 	}
 }
