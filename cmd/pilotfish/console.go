@@ -54,7 +54,9 @@ func (s *served) ended(q quality.Settings, r *record.Job) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.machine.Ended(now, q, r)
-	if limited := r.Outcome == intake.Shed && r.Shedding == intake.ProjectLimit; r.Failed() && !limited {
+	limited := r.Outcome == intake.Shed && r.Shedding == intake.ProjectLimit
+	result := r.Outcome == intake.Failed && !q.Count500 // like any other
+	if r.Failed() && !limited && !result {
 		line := zapcore.NewMapObjectEncoder()
 		line.AddTime("at", now)
 		_ = r.MarshalLogObject(line) // it has no error of its own

@@ -33,17 +33,22 @@ import (
 	"example.org/pilotfish/pkg/fakeupstream"
 )
 
-// A limit that works is no failure: such jobs would push those that failed out of the list.
-func TestLimitedJobsAreNoFailures(t *testing.T) {
+// A limit that works is no failure, nor is a status of 500 that is a result like any other: such jobs would push
+// those that failed out of the list.
+func TestWhatIsNoFailure(t *testing.T) {
 	s := newServed(zap.NewNop())
 	for _, why := range []intake.Shedding{intake.ProjectLimit, intake.QueueFull} {
 		r := &record.Job{Arrived: time.Now(), Outcome: intake.Shed, Shedding: why}
 		r.Total = time.Since(r.Arrived)
 		s.ended(quality.Default(), r)
 	}
+	answered500 := &record.Job{Arrived: time.Now(), Outcome: intake.Failed, Completeness: intake.Complete, Status: 500}
+	s.ended(quality.Settings{Count500: false}, answered500)
 	require.Len(t, s.failures, 1)
+	s.ended(quality.Default(), answered500)
+	require.Len(t, s.failures, 2)
 	all := s.machine.View(time.Now(), nil).Fleet.Windows[0].All
-	assert.Equal(t, []uint64{1, 1, 1}, []uint64{all.Jobs, all.Absent, all.Limited})
+	assert.Equal(t, []uint64{3, 1, 1, 1, 1}, []uint64{all.Jobs, all.Complete, all.Failed, all.Absent, all.Limited})
 }
 
 // Each job waits half a second longer than the one before; at last three are lost, and
