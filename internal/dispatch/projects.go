@@ -36,7 +36,7 @@ func (d *Dispatcher) SetProjects(s ProjectSettings) { d.limit = s.Limit }
 
 // ProjectLoad is what one project has of a sidecar.
 type ProjectLoad struct {
-	// Name is the project's identifier.
+	// Name is the project's identifier, or the fairness ID that a gateway gives instead.
 	Name string `json:"name"`
 	// InFlight is how many of its jobs are at upstreams, and Waiting how many are in
 	// the sidecar's queue. Limit is how many may be in flight; 0 is no limit.
