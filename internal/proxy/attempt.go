@@ -141,7 +141,11 @@ func (a *attempt) explain(how upstreamclient.Progress, err error) *failure {
 	case errors.Is(err, upstreamclient.ErrWithdrawn):
 		return &failure{Failure: dispatch.Failure{Outcome: pool.Moved, Progress: progress(how)}, err: errMoved}
 	case a.x.r.Context().Err() != nil:
-		return gone(record.Gone(a.x.r.Context()))
+		f := gone(record.Gone(a.x.r.Context()))
+		if how.Begun {
+			f.Progress = dispatch.Begun
+		}
+		return f
 	case errors.Is(err, upstreamclient.ErrRequest):
 		return gone(fmt.Errorf("%w: %w", record.ErrRequest, err))
 	case errors.As(err, &body) && errors.Is(body.Err, intake.ErrSpent): // by an attempt before

@@ -2,6 +2,7 @@ package proxy
 
 import (
 	"errors"
+	"fmt"
 	"time"
 
 	"example.org/pilotfish/internal/dispatch"
@@ -58,9 +59,15 @@ func (l *lessons) add(lost *failure) {
 // Where an upstream may have begun the job, a response that says that it was not
 // started is not passed on: the submitter would send the job again.
 func (x *exchange) exhausted(known lessons, err error) error {
+	gone := x.r.Context().Err() != nil
+	if gone {
+		err = record.Gone(x.r.Context())
+	}
 	switch {
-	case x.r.Context().Err() != nil:
-		return record.Gone(x.r.Context())
+	case gone && known.begun && errors.Is(err, record.ErrShutdown): // whose answer says that the job may be sent again
+		return fmt.Errorf("%w: %v", record.ErrNoAnswer, err) //nolint:errorlint // for that reason
+	case gone:
+		return err
 	case known.refused != nil && (known.refused.done || !known.begun):
 		return x.under.pass(known.refused.response, known.refused.body)
 	case x.book.Job.Late(time.Now()):
