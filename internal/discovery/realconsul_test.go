@@ -10,6 +10,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strings"
 	"syscall"
 	"testing"
 	"time"
@@ -82,8 +83,9 @@ func TestRealConsulAccessControl(t *testing.T) {
 		defer close(ended)
 		d.Run(ctx, func(set []pool.Upstream) { sets <- set })
 	}()
-	require.Eventually(t, func() bool { return d.Status().Failed > 0 }, patient, 50*time.Millisecond)
-	assert.Contains(t, d.Status().Trouble, "the ACL token may not read")
+	require.Eventually(t, func() bool { // a busy machine may be late before
+		return strings.Contains(d.Status().Trouble, "the ACL token may not read")
+	}, patient, 50*time.Millisecond)
 
 	require.NoError(t, os.WriteFile(token, []byte(root), 0o600))
 	select {
