@@ -267,13 +267,6 @@ func follow(every, base, slope float64, order ...int) (t trend) {
 	return t
 }
 
-func ascending(n int) (order []int) {
-	for i := range n {
-		order = append(order, i)
-	}
-	return order
-}
-
 // What makes a rise: its bounds are the numbers that the comments tell.
 func TestWhatIsARise(t *testing.T) {
 	for name, c := range map[string]struct {
@@ -295,7 +288,7 @@ func TestWhatIsARise(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := newScope(start)
-			s.follow = follow(c.every, c.base, c.slope, ascending(c.jobs)...)
+			s.follow = follow(c.every, c.base, c.slope, slices.Sorted(slices.Values(rand.Perm(c.jobs)))...)
 			mode, _ := s.next(maxAge + 1) // none of the jobs has ended
 			require.Equal(t, c.want, mode)
 			assert.InDelta(t, c.base+c.slope*float64(c.jobs-1), s.Trend.Level, 1e-6)
@@ -305,7 +298,7 @@ func TestWhatIsARise(t *testing.T) {
 }
 
 func TestWhenARiseIsOver(t *testing.T) {
-	level := func(level float64) trend { return follow(1, level, 0, ascending(8)...) }
+	level := func(level float64) trend { return follow(1, level, 0, make([]int, 8)...) }
 	for name, c := range map[string]struct {
 		follow trend
 		seen   time.Duration // so long ago
@@ -364,17 +357,14 @@ func TestWhenJobsAreLost(t *testing.T) {
 }
 
 func TestDeadlineOfATrend(t *testing.T) {
-	for _, c := range []struct {
-		trend Trend
-		want  []any
-	}{
-		{Trend{Bound: 80, Level: 40, Slope: 2, Jobs: 11, Span: 20}, []any{20.0, 40.0, true}},
-		{Trend{Bound: 80, Level: 90, Slope: 2, Jobs: 11, Span: 20}, []any{0.0, 0.0, true}},
-		{Trend{Level: 40, Slope: 2, Jobs: 11, Span: 20}, []any{0.0, 0.0, false}},
-		{Trend{Bound: 80, Level: 40, Jobs: 11, Span: 20}, []any{0.0, 0.0, false}},
+	for trend, want := range map[Trend][]any{
+		{Bound: 80, Level: 40, Slope: 2, Jobs: 11, Span: 20}: {20.0, 40.0, true},
+		{Bound: 80, Level: 90, Slope: 2, Jobs: 11, Span: 20}: {0.0, 0.0, true},
+		{Level: 40, Slope: 2, Jobs: 11, Span: 20}:            {0.0, 0.0, false},
+		{Bound: 80, Level: 40, Jobs: 11, Span: 20}:           {0.0, 0.0, false},
 	} {
-		jobs, after, ok := c.trend.deadline()
-		assert.Equal(t, c.want, []any{jobs, after, ok})
+		jobs, after, ok := trend.deadline()
+		assert.Equal(t, want, []any{jobs, after, ok})
 	}
 }
 

@@ -60,7 +60,7 @@ func TestHint(t *testing.T) {
 		{"in the future", "running=1, stalled=2, at=" + unix(time.Millisecond), &bare},
 		{"at the beginning of time", "running=1, stalled=2, at=0", &bare},
 		{"at the end of time", "running=1, stalled=2, at=1e308", &bare},
-		{"no stalled", "running=1", with(func(h *pool.Hint) { h.Stalled = byPriority(-1, 0) })},
+		{"no stalled", "running=1, stalled_high=1", with(func(h *pool.Hint) { h.Stalled = byPriority(-1, 0) })},
 		{"no running", "stalled=2, stalled_high=2", with(func(h *pool.Hint) { h.Running, h.Stalled = byPriority(-1, 0), byPriority(0, 2) })},
 		{"of the processors", "TEXT cpu_utilization=0.5", noCounts},
 		{"rather of the application", "TEXT application_utilization=0.5, cpu_utilization=0.25", noCounts},
