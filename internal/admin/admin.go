@@ -75,7 +75,7 @@ func New(cfg Config) http.Handler {
 				http.NotFound(w, r)
 				return
 			}
-			_ = http.NewResponseController(w).SetWriteDeadline(time.Time{}) // a profile takes as long as it is told to
+			bound(w, time.Time{}, time.Time{}) // a profile takes as long as it is told to
 			h(w, r)
 		})
 	}
@@ -88,11 +88,17 @@ const readTime, writeTime = 30 * time.Second, time.Minute
 // inTime ends the connections of those who take longer: a few would keep probes and scrapers out.
 func inTime(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		connection, now := http.NewResponseController(w), time.Now()
-		_ = connection.SetReadDeadline(now.Add(readTime)) // a test's has none; net/http takes them back
-		_ = connection.SetWriteDeadline(now.Add(writeTime))
+		now := time.Now()
+		bound(w, now.Add(readTime), now.Add(writeTime))
 		next.ServeHTTP(w, r)
 	})
+}
+
+// bound sets deadlines of a connection, up to the end of its request; zero is none. A test's has none.
+func bound(w http.ResponseWriter, read, write time.Time) {
+	connection := http.NewResponseController(w)
+	_ = connection.SetReadDeadline(read)
+	_ = connection.SetWriteDeadline(write)
 }
 
 // show serves what now returns at the moment.

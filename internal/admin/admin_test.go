@@ -150,6 +150,28 @@ func TestSlowRequests(t *testing.T) {
 	}
 }
 
+// deadlines are those of a connection.
+type deadlines struct {
+	*httptest.ResponseRecorder
+	read, write time.Time
+}
+
+func (d *deadlines) SetReadDeadline(t time.Time) error  { d.read = t; return nil }
+func (d *deadlines) SetWriteDeadline(t time.Time) error { d.write = t; return nil }
+
+// A profile takes as long as it is told to: a read that times out would end it, too.
+func TestProfilesHaveNoDeadline(t *testing.T) {
+	cfg := config()
+	cfg.Write = func() bool { return true }
+	for path, bounded := range map[string]bool{"/healthz": true, "/debug/pprof/symbol": false} {
+		d := &deadlines{ResponseRecorder: httptest.NewRecorder()}
+		admin.New(cfg).ServeHTTP(d, httptest.NewRequest(http.MethodGet, path, nil))
+		require.Equal(t, http.StatusOK, d.Code)
+		assert.Equal(t, bounded, !d.read.IsZero(), path)
+		assert.Equal(t, bounded, !d.write.IsZero(), path)
+	}
+}
+
 // What cannot be shown is an error, not an empty page that looks well.
 func TestANumberThatJSONLacks(t *testing.T) {
 	cfg := config()
