@@ -83,9 +83,7 @@ func TestRealConsulAccessControl(t *testing.T) {
 		defer close(ended)
 		d.Run(ctx, func(set []pool.Upstream) { sets <- set })
 	}()
-	require.Eventually(t, func() bool { // a busy machine may be late before
-		return strings.Contains(d.Status().Trouble, "the ACL token may not read")
-	}, patient, 50*time.Millisecond)
+	require.Eventually(t, func() bool { return strings.Contains(d.Status().Trouble, "the ACL token may not read") }, patient, 50*time.Millisecond)
 
 	require.NoError(t, os.WriteFile(token, []byte(root), 0o600))
 	select {

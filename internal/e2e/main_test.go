@@ -35,9 +35,7 @@ var program string
 const (
 	tick     = 5 * time.Millisecond
 	patience = time.Minute
-	// idle is how long a submitter keeps a connection: less than pilotfish does, which would
-	// close one that was just taken for a job.
-	idle = time.Minute
+	idle     = time.Minute // for which a submitter keeps a connection: pilotfish would close one that was just taken for a job
 )
 
 // advances waits until a count has reached a number. However long that takes in all, the

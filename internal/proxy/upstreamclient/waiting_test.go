@@ -49,10 +49,9 @@ func newGate(t *testing.T, pause time.Duration) (*gate, *Client) {
 }
 
 // brief is a request whose connection may take a second, of the bubble's time.
-func brief() *Request {
-	r := job("up:1", "{}")
-	r.ConnectTimeout = time.Second
-	return r
+func brief() (r *Request) {
+	defer func() { r.ConnectTimeout = time.Second }()
+	return job("up:1", "{}")
 }
 
 // send sends so many requests at once, and tells how each ends.
