@@ -115,10 +115,11 @@ func (a *attempt) refused(response *upstreamclient.Response, begun bool, f *fail
 	response.Until = time.Now().Add(refusalTime)
 	body, err := io.ReadAll(io.LimitReader(response, maxRefusal+1))
 	switch {
-	case len(body) > maxRefusal && (done || !begun):
-		return nil, a.pass(response, body)
-	case err == nil:
+	case err != nil:
+	case len(body) <= maxRefusal:
 		f.refusal = &refusal{done, response, body}
+	case done || !begun:
+		return nil, a.pass(response, body)
 	}
 	return f, nil
 }
