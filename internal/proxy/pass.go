@@ -78,6 +78,7 @@ func (x *exchange) interim(deadline time.Time, status int, h http.Header) {
 	to["Content-Length"] = nil
 	x.w.WriteHeader(status)
 	clear(to)
+	_ = x.rc.SetWriteDeadline(time.Time{}) // it was short: it must not be taken for that of a later answer
 }
 
 // buffers are for copying bodies.

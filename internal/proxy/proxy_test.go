@@ -7,10 +7,12 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"net/http/httptest"
 	"os"
 	"strings"
 	"syscall"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -67,6 +69,27 @@ func TestWhyABodyCouldNotBeRead(t *testing.T) {
 		err := x.sendingFailed(fmt.Errorf("reading the body: %w", c.err))
 		assert.Equal(t, c.status, record.ProblemOf(err).Status, "HTTP/%d, length %d: %v", c.proto, c.length, c.err)
 	}
+}
+
+// The time to take an interim answer is not that of the next one: submitterserver goes on with a deadline that is
+// hardly earlier than a new one, though it may be over.
+func TestTheTimeForAnInterimAnswerEndsWithIt(t *testing.T) {
+	w := &deadlines{ResponseRecorder: httptest.NewRecorder()}
+	x := exchange{w: w, r: &http.Request{ProtoMajor: 1, ProtoMinor: 1}, rc: *http.NewResponseController(w)}
+	soon := time.Now().Add(time.Second)
+	x.interim(soon, http.StatusEarlyHints, http.Header{})
+	assert.Equal(t, []time.Time{soon, {}}, w.set)
+}
+
+// deadlines notes those that were set.
+type deadlines struct {
+	*httptest.ResponseRecorder
+	set []time.Time
+}
+
+func (d *deadlines) SetWriteDeadline(at time.Time) error {
+	d.set = append(d.set, at)
+	return nil
 }
 
 // The memory of a body that may still be on its way is not given to another job.
