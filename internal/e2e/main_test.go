@@ -29,9 +29,8 @@ import (
 // program is the pilotfish under test.
 var program string
 
-// tick is how often a condition is looked at. patience is how long something may
-// take that should happen at once: tests measure no times, it only ends those that
-// hang.
+// tick is how often a condition is looked at. patience is how long something may take that should happen
+// at once: tests measure no times, it only ends those that hang.
 const (
 	tick     = 5 * time.Millisecond
 	patience = time.Minute

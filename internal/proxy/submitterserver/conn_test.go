@@ -64,7 +64,7 @@ func TestARequestThatComesAtTheEndIsServed(t *testing.T) {
 				inner := s.one(t)
 				waits := func() bool { return inner.idle && inner.served == 1 }
 				require.Eventually(t, func() bool { return inner.locked(waits) }, patience, time.Millisecond)
-				require.NoError(t, s.shutdown(t.Context()))
+				require.NoError(t, s.Shutdown(t.Context(), s.http.Shutdown))
 			}
 			assert.Equal(t, "200 ok", answer(t, in))
 		})
@@ -109,7 +109,7 @@ func TestPipelinesLeaversAndAShutdown(t *testing.T) {
 	require.Eventually(t, func() bool { return whole.Load() > 300 }, patience, time.Millisecond)
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
-	require.NoError(t, s.shutdown(ctx))
+	require.NoError(t, s.Shutdown(ctx, s.http.Shutdown))
 	assert.Equal(t, begun.Load(), ended.Load())
 	all.Wait()
 }

@@ -67,14 +67,9 @@ func servingAs(t testing.TB, cfg Config, wrap func(net.Conn) net.Conn) *served {
 		running.Wait()
 		ctx, cancel := context.WithTimeout(context.Background(), patience)
 		defer cancel()
-		assert.NoError(t, all.shutdown(ctx), "connections are left")
+		assert.NoError(t, all.Shutdown(ctx, all.http.Shutdown), "connections are left")
 	})
 	return all
-}
-
-// shutdown ends both servers, as the proxy does.
-func (s *served) shutdown(ctx context.Context) error {
-	return s.Shutdown(ctx, s.http.Shutdown)
 }
 
 type wrapping struct {

@@ -52,7 +52,7 @@ func TestShutdownAndNewConnections(t *testing.T) {
 		c := dial(t, s.address)
 		inner := s.one(t)
 		ended := make(chan error, 1)
-		go func() { ended <- s.shutdown(context.Background()) }()
+		go func() { ended <- s.Shutdown(context.Background(), s.http.Shutdown) }()
 		require.Eventually(t, func() bool { return !s.accepts.Load() }, patience, time.Millisecond)
 		inner.interruptIdle() // as the shutdown does
 		_, err := io.WriteString(c, request)
@@ -68,6 +68,6 @@ func TestShutdownAndNewConnections(t *testing.T) {
 	c := dial(t, s.address)
 	inner := s.one(t)
 	inner.locked(func() bool { inner.since = inner.since.Add(-newTime); return true })
-	require.NoError(t, s.shutdown(context.Background()))
+	require.NoError(t, s.Shutdown(context.Background(), s.http.Shutdown))
 	ends(t, c)
 }
