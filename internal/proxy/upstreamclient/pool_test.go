@@ -148,27 +148,8 @@ func network(script func(*peer)) func(context.Context, string, string) (net.Conn
 	}
 }
 
+// Where an upstream is gone altogether, the dial after its pooled connection says so, and nothing else.
 func TestDialErrors(t *testing.T) {
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	require.NoError(t, err)
-	_ = l.Close()
-	c := newClient(t, Config{})
-	_, p, err := c.Do(t.Context(), job(l.Addr().String(), "{}"))
-	var dial *DialError
-	require.ErrorAs(t, err, &dial)
-	assert.False(t, dial.Timeout)
-	assert.ErrorContains(t, err, "connection refused")
-	assert.Equal(t, Progress{}, p)
-
-	reason := errors.New("the submitter went away")
-	ctx, cancel := context.WithCancelCause(t.Context())
-	cancel(reason)
-	_, _, err = c.Do(ctx, job("up:1", "{}"))
-	require.ErrorIs(t, err, reason, "from the start")
-}
-
-// Where the upstream is gone altogether, the dial after its pooled connection says so, and nothing else.
-func TestAnUpstreamThatIsGoneRefuses(t *testing.T) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(t, err)
 	up, c := l.Addr().String(), newClient(t, Config{})
@@ -183,8 +164,17 @@ func TestAnUpstreamThatIsGoneRefuses(t *testing.T) {
 	do(t, c, job(up, "{}"))
 	require.Eventually(t, c.upstreams[up].idle[0].More, patience, time.Millisecond)
 	_, p, err := c.Do(t.Context(), job(up, "{}"))
-	require.ErrorAs(t, err, new(*DialError))
+	var dial *DialError
+	require.ErrorAs(t, err, &dial)
+	assert.False(t, dial.Timeout)
+	assert.ErrorContains(t, err, "connection refused")
 	assert.Equal(t, Progress{}, p, "it is no stale connection")
+
+	reason := errors.New("the submitter went away")
+	ctx, cancel := context.WithCancelCause(t.Context())
+	cancel(reason)
+	_, _, err = c.Do(ctx, job("up:1", "{}"))
+	require.ErrorIs(t, err, reason, "from the start")
 }
 
 // On a TLS connection the client sees no more than that something has come, which on
