@@ -337,10 +337,7 @@ func TestAJobForSomeUpstreamsDoesNotWait(t *testing.T) {
 // seen is a policy that notes what it is asked.
 type seen struct{ job selection.Job }
 
-func (s *seen) Pick(job selection.Job, _ []selection.View, _ *rand.Rand) int {
-	s.job = job
-	return 0
-}
+func (s *seen) Pick(job selection.Job, _ []selection.View, _ *rand.Rand) int { s.job = job; return 0 }
 
 // A policy sees what the job says of itself.
 func TestWhatThePolicySees(t *testing.T) {

@@ -132,15 +132,8 @@ func TestAFullQueueShedsLowForHigh(t *testing.T) {
 	require.NoError(t, f.granted[high].Err)
 
 	f.load(start.Add(2), 0, 1000)
-	s := DefaultQueue()
-	f.SetQueue(s)
 	f.wait(start.Add(2), Request{Bytes: 5})
-	f.wait(start.Add(2), Request{Bytes: 6})
-	assert.EqualValues(t, 11, f.WaitingBytes())
-	s.Jobs = 1
-	f.SetQueue(s)
-	f.wait(start.Add(2), Request{Priority: selection.High})
-	assert.Equal(t, 1, f.Waiting(), "both low ones made room")
+	assert.EqualValues(t, 5, f.WaitingBytes())
 }
 
 func TestGivingUp(t *testing.T) {
@@ -271,15 +264,4 @@ func TestAJobForSomeUpstreamsOfAProjectAtItsLimit(t *testing.T) {
 	require.True(t, granted)
 	require.ErrorIs(t, g.Err, ErrAtLimit)
 	f.claim(start, f.Begin(Request{Project: 2, Among: []string{address(0)}}))
-}
-
-func TestProjectSettings(t *testing.T) {
-	for want, s := range map[string]ProjectSettings{
-		"projects.limit: -1 is not between 0 and 100000":                    {Limit: -1},
-		"projects.limit: 2.5 is neither a whole number nor a share below 1": {Limit: 2.5},
-	} {
-		var f settings.Faults
-		s.Check(f.In("projects"))
-		require.EqualError(t, f.Err(), want)
-	}
 }

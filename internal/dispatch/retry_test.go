@@ -296,6 +296,7 @@ func TestNonsenseIsRefused(t *testing.T) {
 		"dispatch: queue.jobs: 0 must be at least 1":                                                   func(c *Config) { c.Queue.Jobs = 0 },
 		"dispatch: queue.wait: 0s must be positive":                                                    func(c *Config) { c.Queue.Wait = 0 },
 		"dispatch: projects.limit: -1 is not between 0 and 100000":                                     func(c *Config) { c.Projects.Limit = -1 },
+		"dispatch: projects.limit: 2.5 is neither a whole number nor a share below 1":                  func(c *Config) { c.Projects.Limit = 2.5 },
 		"dispatch: queue.bytes: 0 must be at least 1":                                                  func(c *Config) { c.Queue.Bytes = 0 },
 	} {
 		cfg := Config{Pool: newFixture(t, 1, nil).Pool(), Rand: rand.New(rand.NewPCG(1, 1)), Retry: DefaultRetry(), Queue: DefaultQueue()}

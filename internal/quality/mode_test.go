@@ -248,13 +248,6 @@ func ramp(n int, first func(i float64) float64) (jobs []record.Job) {
 	return jobs
 }
 
-// A rise that ends on high is over after five minutes.
-func TestAPlateauIsFlatInTheEnd(t *testing.T) {
-	changes, at := playAt(New(start), ramp(900, func(i float64) float64 { return 2 + 0.5*min(i, 60) }))
-	require.Equal(t, []Mode{Flat, Growing, Flat}, modes(changes))
-	assert.Greater(t, at[2].Sub(start), 60*time.Second+plateau)
-}
-
 // follow is jobs that came at equal distances, with a bound of one or two seconds, or none.
 func follow(every, base, slope float64, order ...int) (t trend) {
 	for i, at := range order {
@@ -366,12 +359,6 @@ func TestDeadlineOfATrend(t *testing.T) {
 		jobs, after, ok := trend.deadline()
 		assert.Equal(t, want, []any{jobs, after, ok})
 	}
-}
-
-// Three seconds more in a hundred are a small share of long times, and yet more than is done.
-func TestASteepRiseOfLongTimes(t *testing.T) {
-	changes := play(New(start), ramp(300, func(i float64) float64 { return 100 + 0.05*i }))
-	assert.Equal(t, []Mode{Flat, Growing}, modes(changes)[:2])
 }
 
 func TestJobsThatAreLost(t *testing.T) {
