@@ -101,8 +101,9 @@ func TestClientsExampleUpstreamOrders(t *testing.T) {
 	var ended []string
 	var wg sync.WaitGroup
 	for i, expected := range []string{"1", "3", "0.5"} {
+		seconds := []int{10, 1, 1}[i] // the others must have come before the first has ended
 		wg.Go(func() {
-			r, err := http.NewRequest(http.MethodPost, "http://"+u.address+"/v1/jobs", strings.NewReader(`{"project_id": 1, "seconds": 1}`))
+			r, err := http.NewRequest(http.MethodPost, "http://"+u.address+"/v1/jobs", strings.NewReader(fmt.Sprintf(`{"project_id": 1, "seconds": %d}`, seconds)))
 			assert.NoError(t, err)
 			r.Header.Set("Job-Expected", expected)
 			response, err := http.DefaultClient.Do(r)
