@@ -226,3 +226,13 @@ func TestFailuresAreNoPace(t *testing.T) {
 	assert.InDelta(t, 0.2, f.members[address].rate.perCore(), 1e-9, "one job in five seconds on one core")
 	assert.InDelta(t, 5, f.service, 1e-9)
 }
+
+// Who is busy and completes nothing for two days is slow, and the wait there is a number still.
+func TestAPaceFadesSoFar(t *testing.T) {
+	f, address := newFixture(t, "random", 1), upstreams(1)[0].Address
+	for minute := range 48 * 60 {
+		now := start.Add(time.Duration(minute) * time.Minute)
+		f.Report(now, address, Report{At: now, Cores: 4, CoresBusy: 4, Completed: float64(min(minute, 5))})
+	}
+	assert.InDelta(t, leastDone/(4*60), f.members[address].rate.perCore(), leastDone/60)
+}

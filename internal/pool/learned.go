@@ -99,8 +99,13 @@ func (f *fetchModel) observe(bytes, took, answer float64) {
 
 func seconds(s float64) time.Duration { return time.Duration(s * float64(time.Second)) }
 
-// rateMemory is the half-life of what is known about completion rates.
-const rateMemory = time.Minute
+const (
+	// rateMemory is the half-life of what is known about completion rates.
+	rateMemory = time.Minute
+	// leastDone is how far completions fade: ten half-lives. Where an upstream is busy and completes
+	// nothing for a day, the wait there would be infinite.
+	leastDone = 1e-3
+)
 
 // rate learns how many jobs a busy core completes per second: completions
 // over core-seconds, both fading. Dividing by the cores that were in fact busy
@@ -117,7 +122,7 @@ func (r *rate) observe(at time.Time, completed, busy float64) {
 	dt := at.Sub(r.at).Seconds()
 	if done := completed - r.lastCompleted; !r.at.IsZero() && done >= 0 && dt > 0 { // not the first since it started
 		fade := math.Exp2(-dt / rateMemory.Seconds())
-		r.done = r.done*fade + done
+		r.done = max(r.done*fade, min(r.done, leastDone)) + done
 		r.busy = r.busy*fade + (busy+r.lastBusy)/2*dt
 	}
 	r.at, r.lastCompleted, r.lastBusy = at, completed, busy
