@@ -217,8 +217,11 @@ func (c *conn) handOn(seen []byte) {
 	c.idle = false // nobody interrupts it
 	c.mu.Unlock()
 	_ = c.SetDeadline(time.Time{}) // fails only on a closed connection, which net/http finds out
-	c.hand(&seenConn{c.tcp, io.MultiReader(bytes.NewReader(seen), c.tcp)})
-	c.forget() // a shutdown waits for it until then
+	c.server.mu.Lock()
+	c.server.handed[c.remote] = time.Now()
+	c.server.mu.Unlock()
+	c.hand(&seenConn{c.tcp, io.MultiReader(bytes.NewReader(seen), c.tcp), c.server, c.remote})
+	c.forget()
 }
 
 // prefaced reports whether HTTP/2's preface may begin so.

@@ -13,6 +13,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -28,7 +29,8 @@ type served struct {
 	*Server
 	address string
 	http    *http.Server
-	behind  chan struct{} // has one for each connection that was handed on
+	behind  chan struct{}          // has one for each connection that was handed on
+	active  atomic.Pointer[func()] // called when net/http has read a request, if set
 }
 
 // quiet is a log that nobody reads.
@@ -48,10 +50,13 @@ func servingAs(t testing.TB, cfg Config, wrap func(net.Conn) net.Conn) *served {
 	s := New(cfg)
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(t, err)
-	all := &served{Server: s, address: l.Addr().String(), http: &http.Server{Handler: cfg.Handler, ErrorLog: quiet()}, behind: make(chan struct{}, 100)}
+	all := &served{Server: s, address: l.Addr().String(), http: &http.Server{Handler: s.Behind(cfg.Handler), ErrorLog: quiet()}, behind: make(chan struct{}, 100)}
 	all.http.ConnState = func(_ net.Conn, state http.ConnState) {
 		if state == http.StateNew {
 			all.behind <- struct{}{}
+		}
+		if active := all.active.Load(); active != nil && state == http.StateActive {
+			(*active)()
 		}
 	}
 	if wrap != nil {

@@ -44,6 +44,34 @@ func TestIdleConnectionsAreClosed(t *testing.T) {
 	ends(t, c)
 }
 
+// The server behind shuts down when it has begun what was handed on: net/http drops a request that it reads meanwhile.
+func TestShutdownLosesNothingThatIsHandedOn(t *testing.T) {
+	s := serving(t, http.HandlerFunc(ok), nil)
+	read, next := make(chan struct{}), make(chan struct{})
+	active := func() { // after this, net/http looks whether it shuts down
+		close(read)
+		select {
+		case <-next:
+		case <-time.After(100 * time.Millisecond):
+		}
+	}
+	s.active.Store(&active)
+	c := dial(t, s.address)
+	_, err := io.WriteString(c, "GET / HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n")
+	require.NoError(t, err)
+	soon(t, read)
+	ended := make(chan error, 1)
+	go func() {
+		ended <- s.Shutdown(context.Background(), func(ctx context.Context) error {
+			close(next)
+			return s.http.Shutdown(ctx)
+		})
+	}()
+	assert.Equal(t, "200 ok", answer(t, bufio.NewReader(c)))
+	require.NoError(t, <-ended)
+	assert.Empty(t, s.handed)
+}
+
 // In a shutdown, a new connection has some time for its first request, also for one that is not
 // plain, but not forever.
 func TestShutdownAndNewConnections(t *testing.T) {

@@ -105,7 +105,15 @@ type tcpConn interface {
 // seenConn is a connection of which some bytes were read already: in has them, and what follows.
 type seenConn struct {
 	tcpConn
-	in io.Reader
+	in     io.Reader
+	server *Server
+	remote string
+}
+
+// Close closes it.
+func (c *seenConn) Close() error {
+	c.server.taken(c.remote)
+	return c.tcpConn.Close()
 }
 
 func (c *seenConn) Read(p []byte) (int, error) { return c.in.Read(p) }

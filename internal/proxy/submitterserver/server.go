@@ -40,9 +40,10 @@ type Server struct {
 	closing atomic.Bool
 	accepts atomic.Bool // a connection may come that is not in conns yet
 
-	mu    sync.Mutex
-	conns map[*conn]struct{}
-	stops []func() error // close the listeners
+	mu     sync.Mutex
+	conns  map[*conn]struct{}
+	handed map[string]time.Time // connections whose request the server behind has not begun, by who it is from: since when
+	stops  []func() error       // close the listeners
 }
 
 // New returns a server.
@@ -50,7 +51,36 @@ func New(cfg Config) *Server {
 	if cfg.ErrorLog == nil {
 		cfg.ErrorLog = log.Default()
 	}
-	return &Server{cfg: cfg, buffers: lazyconn.NewBuffers(maxHead), conns: map[*conn]struct{}{}}
+	return &Server{cfg: cfg, buffers: lazyconn.NewBuffers(maxHead), conns: map[*conn]struct{}{}, handed: map[string]time.Time{}}
+}
+
+// Behind makes of h the handler of the server behind this one. In its shutdown, net/http drops each request that it has
+// read and not yet given to its handler.
+func (s *Server) Behind(h http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		s.taken(r.RemoteAddr)
+		h.ServeHTTP(w, r)
+	})
+}
+
+// taken notes that a connection that was handed on serves a request, or has ended.
+func (s *Server) taken(remote string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	delete(s.handed, remote)
+}
+
+// handingOn reports whether the server behind may not have begun a request yet that was handed on. One whose head is
+// still not there after a while is not waited for.
+func (s *Server) handingOn() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, since := range s.handed {
+		if time.Since(since) < newTime {
+			return true
+		}
+	}
+	return false
 }
 
 // Listen serves the connections that l accepts. The listener that it returns accepts
@@ -140,7 +170,7 @@ func (s *Server) all() []*conn {
 
 // Shutdown closes the listeners and the connections that wait for a request, and waits until the
 // others have ended theirs, or until ctx ends. next shuts the server behind this one down. That one
-// still takes what is handed on until no connection may be: a request that came on a new one would be lost.
+// still takes what is handed on until it has begun all: a request that came on a new one would be lost.
 func (s *Server) Shutdown(ctx context.Context, next func(context.Context) error) error {
 	s.closing.Store(true)
 	s.mu.Lock()
@@ -157,10 +187,11 @@ func (s *Server) Shutdown(ctx context.Context, next func(context.Context) error)
 		for _, c := range all {
 			handsOn = c.interruptIdle() || handsOn
 		}
+		handsOn = handsOn || s.handingOn() // who was handed on meanwhile is known there
 		if !handsOn {
 			last()
 		}
-		if !accepts && len(all) == 0 {
+		if !handsOn && len(all) == 0 {
 			return <-ended
 		}
 		select {
