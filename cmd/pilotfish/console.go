@@ -15,6 +15,7 @@ import (
 	"example.org/pilotfish/internal/cli"
 	"example.org/pilotfish/internal/discovery"
 	"example.org/pilotfish/internal/dispatch"
+	"example.org/pilotfish/internal/files"
 	"example.org/pilotfish/internal/intake"
 	"example.org/pilotfish/internal/metrics"
 	"example.org/pilotfish/internal/pool"
@@ -157,8 +158,13 @@ func (s *sidecar) live(now time.Time) metrics.Live {
 		LogLinesLost: s.log.Lost(),
 		Discovery:    metrics.Discovery{Age: -1, Applied: d.Applied, Refused: d.Refused, Failed: d.Failed},
 	}
-	if g.tls != nil {
-		live.CertificateExpires = g.tls.Expires()
+	for _, t := range []*files.TLS{g.tls, s.shown} {
+		if t == nil {
+			continue
+		}
+		if at := t.Expires(); live.CertificateExpires.IsZero() || !at.IsZero() && at.Before(live.CertificateExpires) {
+			live.CertificateExpires = at
+		}
 	}
 	if s.first.Mesh.Listen != "" {
 		live.Bounds = append(live.Bounds, connections("mesh", s.servers.mesh))

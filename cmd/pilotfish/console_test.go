@@ -30,6 +30,7 @@ import (
 	"example.org/pilotfish/internal/pool"
 	"example.org/pilotfish/internal/quality"
 	"example.org/pilotfish/internal/record"
+	"example.org/pilotfish/internal/settings"
 	"example.org/pilotfish/pkg/fakeupstream"
 )
 
@@ -193,17 +194,19 @@ func TestCapacityOnTheAdminPort(t *testing.T) {
 }
 
 // The mesh port shows a certificate of its own, or that of a folder, as Kubernetes mounts a secret. The metrics count
-// its connections.
+// its connections, and tell when the first certificate expires.
 func TestTheMeshPortByTLS(t *testing.T) {
 	folder := t.TempDir()
-	cert, key := identity(t)
+	cert, key := identity(t, time.Now().AddDate(-1, 0, 0))
 	require.NoError(t, os.Rename(cert, filepath.Join(folder, "tls.crt")))
 	require.NoError(t, os.Rename(key, filepath.Join(folder, "tls.key")))
 	mounted, err := tls.LoadX509KeyPair(filepath.Join(folder, "tls.crt"), filepath.Join(folder, "tls.key"))
 	require.NoError(t, err)
+	var by settings.TLS
+	by.CertFile, by.KeyFile = identity(t, time.Now())
 	for _, setting := range []string{"self-signed", folder} {
 		cfg := before("127.0.0.1:9")
-		cfg.Mesh.Listen, cfg.Mesh.TLS = "127.0.0.1:0", setting
+		cfg.Mesh.Listen, cfg.Mesh.TLS, cfg.UpstreamTLS = "127.0.0.1:0", setting, &by
 		s, p := running(t, &cfg)
 		var shown []byte
 		client, err := grpc.NewClient(p.Mesh.Addr().String(), grpc.WithTransportCredentials(credentials.NewTLS(&tls.Config{
@@ -218,7 +221,9 @@ func TestTheMeshPortByTLS(t *testing.T) {
 		require.NoError(t, err)
 		assert.Equal(t, grpc_health_v1.HealthCheckResponse_SERVING, reply.GetStatus())
 		assert.Equal(t, setting == folder, bytes.Equal(mounted.Certificate[0], shown))
-		assert.Contains(t, s.live(time.Now()).Bounds, metrics.Bound{Name: "mesh_connections", Used: 1, Limit: 256})
+		live := s.live(time.Now())
+		assert.Equal(t, setting == folder, live.CertificateExpires.Equal(mounted.Leaf.NotAfter))
+		assert.Contains(t, live.Bounds, metrics.Bound{Name: "mesh_connections", Used: 1, Limit: 256})
 		require.NoError(t, client.Close())
 	}
 	cfg := before("127.0.0.1:9")

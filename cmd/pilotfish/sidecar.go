@@ -53,6 +53,7 @@ type sidecar struct {
 	budget   *intake.Budget  // of the bodies of all jobs
 	tracing  *tracing.Tracer // nil traces nothing
 	servers  servers
+	shown    *files.TLS // to gateways, from a folder; nil without
 
 	stopping atomic.Bool
 	open     atomic.Int64 // requests on the job port
@@ -199,8 +200,9 @@ func (s *sidecar) meshCertificate() (func(*tls.ClientHelloInfo) (*tls.Certificat
 		own, err := files.SelfSigned(time.Now())
 		return func(*tls.ClientHelloInfo) (*tls.Certificate, error) { return own, nil }, err
 	}
-	t, err := s.newTLS("mesh.tls", s.first.Mesh.Files())
-	return t.Certificate, err
+	var err error
+	s.shown, err = s.newTLS("mesh.tls", s.first.Mesh.Files())
+	return s.shown.Certificate, err
 }
 
 // admin builds what the admin port serves.

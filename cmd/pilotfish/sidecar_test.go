@@ -29,9 +29,9 @@ import (
 )
 
 // identity writes a certificate of pilotfish's own, which it signs itself.
-func identity(t *testing.T) (cert, key string) {
+func identity(t *testing.T, from time.Time) (cert, key string) {
 	t.Helper()
-	own, err := files.SelfSigned(time.Now())
+	own, err := files.SelfSigned(from)
 	require.NoError(t, err)
 	text, err := x509.MarshalPKCS8PrivateKey(own.PrivateKey)
 	require.NoError(t, err)
@@ -82,7 +82,7 @@ func secured(t *testing.T, h http.Handler) (address string, by settings.TLS) {
 	server.StartTLS()
 	t.Cleanup(server.Close)
 	by.CAFile = written(t, pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: server.Certificate().Raw}))
-	by.CertFile, by.KeyFile = identity(t)
+	by.CertFile, by.KeyFile = identity(t, time.Now())
 	return server.Listener.Addr().String(), by
 }
 

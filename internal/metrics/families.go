@@ -100,7 +100,7 @@ func families() []family {
 		counter("pilotfish_discovery_errors_total", "Requests to discovery's source without a reply that could be read.",
 			func(now *Live, send send) { send(float64(now.Discovery.Failed)) }),
 		gauge("pilotfish_certificate_expiry_timestamp_seconds",
-			"When the certificate of upstream_tls.cert_file expires, in seconds since 1970; absent without one.",
+			"When the certificate of upstream_tls.cert_file or of mesh.tls expires, the first of both, in seconds since 1970; absent without one.",
 			func(now *Live, send send) {
 				if !now.CertificateExpires.IsZero() {
 					send(float64(now.CertificateExpires.Unix()))

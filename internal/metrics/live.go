@@ -17,7 +17,7 @@ type Live struct {
 	Limited int
 	// Bounds are what is used of each bound.
 	Bounds []Bound
-	// CertificateExpires is when the one that is shown to upstreams does; zero without one.
+	// CertificateExpires is when the first does of those shown to upstreams and to gateways; zero without one.
 	CertificateExpires time.Time
 	// LogLinesLost is how many lines of the log could not be written in time.
 	LogLinesLost uint64

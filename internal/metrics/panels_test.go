@@ -152,7 +152,7 @@ var rows = []row{
 		lines("Restarts and lost log lines", "How often the process began anew, and lines that could not be written in time.", "short",
 			"restarts of {{instance}}", `sum by (instance) (changes(process_start_time_seconds{}[]))`,
 			"lines lost by {{instance}}", `sum by (instance) (increase(pilotfish_log_lines_lost_total{}[]))`),
-		lines("Certificate", "Time until the one that is shown to upstreams expires.", "s",
+		lines("Certificate", "Time until the one that is shown to upstreams, or to gateways, expires.", "s",
 			"{{instance}}", `min by (instance) (pilotfish_certificate_expiry_timestamp_seconds{} - time())`),
 		lines("Memory", "Resident.", "bytes", "{{instance}}", `max by (instance) (process_resident_memory_bytes{})`),
 		lines("CPU", "Cores in use.", "short", "{{instance}}", `sum by (instance) (rate(process_cpu_seconds_total{}[]))`),
