@@ -70,10 +70,10 @@ func (b *Balancer) lock(now time.Time) time.Time {
 // event lets something happen at now, and then serves the jobs that wait.
 func (b *Balancer) event(now time.Time, happen func(now time.Time)) {
 	now = b.lock(now)
+	defer b.unlock()
 	happen(now)
 	b.serve(now)
 	b.reconsider(now)
-	b.unlock()
 }
 
 // reconsider withdraws the attempts of jobs that should go elsewhere. Their goroutines
@@ -87,7 +87,8 @@ func (b *Balancer) reconsider(now time.Time) {
 	}
 }
 
-// unlock releases the mutex, and then asks for the reports that the pool wants.
+// unlock releases the mutex, and then asks for the reports that the pool wants. All who hold the
+// mutex release it after a panic, too: others go on.
 func (b *Balancer) unlock() {
 	ask := b.pool.Ask()
 	b.mu.Unlock()
@@ -123,26 +124,28 @@ func (b *Balancer) Begin(r dispatch.Request) *dispatch.Job {
 // The caller must end the lease, with Done or Failed.
 func (b *Balancer) Claim(ctx context.Context, now time.Time, j *dispatch.Job) (*Lease, error) {
 	now = b.lock(now)
+	held := true
+	defer func() {
+		if held {
+			b.unlock()
+		}
+	}()
 	g, granted := b.dispatch.Arrive(now, j)
-	if granted {
-		l := b.lease(&g)
+	if !granted {
+		hear := make(chan dispatch.Grant, 1)
+		b.waiting[j] = hear
+		b.serve(now)
+		held = false
 		b.unlock()
-		return l, g.Err
+		g = b.wait(ctx, now, j, hear)
+		b.mu.Lock()
+		held = true
 	}
-	g = b.wait(ctx, now, j)
-	b.mu.Lock()
-	l := b.lease(&g)
-	b.mu.Unlock()
-	return l, g.Err
+	return b.lease(&g), g.Err
 }
 
-// wait blocks until the job hears what it is granted, or is given up. The mutex must be held; it
-// is released.
-func (b *Balancer) wait(ctx context.Context, now time.Time, j *dispatch.Job) dispatch.Grant {
-	hear := make(chan dispatch.Grant, 1)
-	b.waiting[j] = hear
-	b.serve(now)
-	b.unlock()
+// wait blocks until the job hears what it is granted, or is given up.
+func (b *Balancer) wait(ctx context.Context, now time.Time, j *dispatch.Job, hear <-chan dispatch.Grant) dispatch.Grant {
 	select {
 	case b.wake <- struct{}{}:
 	default:
@@ -172,14 +175,8 @@ func (b *Balancer) wait(ctx context.Context, now time.Time, j *dispatch.Job) dis
 // giveUp takes a waiting job out. A grant that came first is kept, unless the
 // submitter is gone or the job's deadline has passed.
 func (b *Balancer) giveUp(j *dispatch.Job, hear <-chan dispatch.Grant, why error) dispatch.Grant {
-	now := b.lock(time.Now())
 	keep := errors.Is(why, dispatch.ErrWaited)
-	if keep {
-		why = b.dispatch.Waited(now, j)
-	}
-	waited := b.dispatch.GiveUp(j)
-	delete(b.waiting, j)
-	b.mu.Unlock()
+	now, waited, why := b.takeOut(j, keep, why)
 	if !waited {
 		g := <-hear
 		if g.Err != nil || keep {
@@ -191,6 +188,17 @@ func (b *Balancer) giveUp(j *dispatch.Job, hear <-chan dispatch.Grant, why error
 		})
 	}
 	return dispatch.Grant{Err: why}
+}
+
+// takeOut takes a job out of the queue, and reports whether it stood there. known asks why it has waited so long.
+func (b *Balancer) takeOut(j *dispatch.Job, known bool, why error) (now time.Time, waited bool, _ error) {
+	now = b.lock(time.Now())
+	defer b.mu.Unlock()
+	if known {
+		why = b.dispatch.Waited(now, j)
+	}
+	delete(b.waiting, j)
+	return now, b.dispatch.GiveUp(j), why
 }
 
 // recheck is how often waiting jobs are offered the upstreams when nothing

@@ -239,6 +239,19 @@ func TestWhoOwesAnswersIsAsked(t *testing.T) {
 	})
 }
 
+// What panics below the mutex leaves it to others.
+func TestAPanicStopsNobodyElse(t *testing.T) {
+	b := newBalancer(t, 1, dispatch.DefaultQueue(), balancer.Hooks{})
+	load(b, 0, 1000)
+	for _, bug := range []func(){
+		func() { _, _ = claim(t.Context(), b, dispatch.Request{Priority: selection.Priorities}) },
+		func() { b.SetSettings(balancer.Settings{}) },
+	} {
+		assert.Panics(t, bug)
+		require.Eventually(t, b.Ready, time.Minute, time.Millisecond)
+	}
+}
+
 // Other settings reach the pool, the breakers and the dispatcher.
 func TestOtherSettingsAreInForceAtOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

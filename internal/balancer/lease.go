@@ -85,13 +85,13 @@ func (b *Balancer) Open(n int) []Open {
 func (b *Balancer) Projects(now time.Time, n int) []dispatch.ProjectLoad {
 	names := map[uint64]string{}
 	b.mu.Lock()
+	defer b.mu.Unlock()
 	for l := b.open.after; l != &b.open; l = l.after {
 		if r := &l.job.Request; r.Project != 0 {
 			names[r.Project] = r.Name
 		}
 	}
 	loads := b.dispatch.Projects(now, names)
-	b.mu.Unlock()
 	slices.SortFunc(loads, func(a, b dispatch.ProjectLoad) int {
 		return cmp.Or(cmp.Compare(b.InFlight, a.InFlight), cmp.Compare(a.Name, b.Name))
 	})
@@ -100,13 +100,18 @@ func (b *Balancer) Projects(now time.Time, n int) []dispatch.ProjectLoad {
 
 // Answered notes that a response has begun; see pool.Assignment.
 func (l *Lease) Answered(now time.Time, healthy bool, hint *pool.Hint) {
-	now = l.b.lock(now)
-	l.assignment.Answered(now, healthy, hint)
-	l.b.dispatch.Stay(now, l.job)
-	l.b.mu.Unlock()
+	now = l.answered(now, healthy, hint)
 	if l.b.hooks.Answered != nil {
 		l.b.hooks.Answered(now, l.job, *l.Choice)
 	}
+}
+
+func (l *Lease) answered(now time.Time, healthy bool, hint *pool.Hint) time.Time {
+	now = l.b.lock(now)
+	defer l.b.mu.Unlock()
+	l.assignment.Answered(now, healthy, hint)
+	l.b.dispatch.Stay(now, l.job)
+	return now
 }
 
 // Told takes in the load that the upstream tells at the end of its response.
