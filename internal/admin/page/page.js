@@ -147,8 +147,9 @@ function about(a) {
 async function show(now) {
   drawn = now;
   if (due(Date.parse(now.at))) {
-    about(await get("/api/about"));
-    load(await get("/api/history"));
+    const [words, figures] = [await get("/api/about"), await get("/api/history")]; // before any of it is shown
+    about(words);
+    load(figures);
   }
   header(now);
   tiles(now);
