@@ -29,8 +29,7 @@ type Settings struct {
 	// taken for the size that prices a fetch; elsewhere the cache listings tell it.
 	Bytes Place `yaml:"bytes"`
 	// ExpectedHeader names the header in which each job tells its upstream how many
-	// seconds the jobs of its project usually take, for upstreams that let short jobs go
-	// first. Empty sends none.
+	// seconds it will probably take, for upstreams that let short jobs go first. Empty sends none.
 	ExpectedHeader string `yaml:"expected_header"`
 	// MaxBody is the largest body; a larger one is refused with 413.
 	MaxBody settings.Size `yaml:"max_body"`

@@ -15,8 +15,8 @@ type Choice struct {
 	// Cache is the project's cache status there.
 	Cache selection.Cache
 	Why
-	// Expected is how long the project's jobs usually take once they run, in seconds; 0 is
-	// not known.
+	// Expected is how long the job will hold a core there, in seconds: as long as its project's jobs
+	// usually do, or all where the project is not known, and the fetch of what is not there. 0 is not known.
 	Expected float64
 	// Fallbacks are the upstreams to try when this one does not answer, the best
 	// first, where Request asks for them.
@@ -64,7 +64,8 @@ type Assignment struct {
 	atBreaker entry
 	answered  bool
 	done      bool
-	began     time.Time // when the job began to run; zero is not known
+	began     time.Time     // when the job began to run; zero is not known
+	fetched   time.Duration // of that time, what its data cost that was not there
 }
 
 // Answered notes that a response has begun: the breaker learns of it now, not
@@ -207,7 +208,7 @@ func (a *Assignment) Done(now time.Time, o Outcome) {
 		}
 	}
 	if o == Answered && a.project.id != 0 && !a.began.IsZero() {
-		p.lengths.learn(&a.project.lengths, now.Sub(a.began))
+		p.lengths.learn(&a.project.lengths, now.Sub(a.began)-a.fetched, lastLengths)
 	}
 	m.load.done(now)
 	if m.load.inFlight < 0 {
@@ -229,13 +230,14 @@ func (a *Assignment) learn(now time.Time, h *Hint) {
 	took, ok := a.fetchTime(now, h)
 	if a.text { // it begins to be answered once it was read
 		took, ok = now.Sub(a.Claimed).Seconds(), a.alone && a.warm < 0.5
+		a.fetched = now.Sub(a.began)
 	}
 	if ok {
 		missing := 1 - a.warm
 		if h != nil && h.Known {
 			missing = 1
 		}
-		a.model.observe(a.total(), took/missing, a.pool.answers.expected(a.project.answers))
+		a.model.observe(a.total(), took/missing, a.pool.answers.expected(a.project.answers, shrinkAnswers))
 	}
 }
 
@@ -262,9 +264,11 @@ func (a *Assignment) fetchTime(now time.Time, h *Hint) (took float64, ok bool) {
 	}
 	answers := &a.pool.answers
 	if !cold {
-		answers.learn(&a.project.answers, ran)
+		answers.learn(&a.project.answers, ran, lastAnswers)
 		a.pool.compareTimes(a.member, a.project, ran)
 		return 0, false
 	}
-	return ran.Seconds() - answers.expected(a.project.answers), true
+	took = ran.Seconds() - answers.expected(a.project.answers, shrinkAnswers)
+	a.fetched = max(0, seconds(took))
+	return took, true
 }

@@ -100,8 +100,8 @@ func (p *Pool) assign(now time.Time, w Waiter, c *candidates, i int, costs []sel
 	if !a.text { // what the parts are in is used again; those of a text stay
 		a.parts = append(a.one[:0], a.parts...)
 	}
-	if lengths := a.project.lengths; lengths.n > 0 {
-		a.Expected = p.lengths.expected(lengths)
+	if p.lengths.n > 1 { // more than the prior
+		a.Expected = p.lengths.expected(a.project.lengths, shrinkLengths) + (1-v.Warm)*c.job.Fetch
 	}
 	if costs != nil {
 		a.Cost = costs[i]

@@ -8,12 +8,12 @@ import (
 const (
 	// answerPrior is what is expected before anything was seen.
 	answerPrior = 250 * time.Millisecond // the thesis's median job
-	// shrink is how many observations the pool-wide mean counts for while a
+	// shrinkAnswers and shrinkLengths are how many observations the pool-wide mean counts for while a
 	// project has few of its own.
-	shrink = 2
-	// ofProject is as how many observations those of a project count at most, so that a project that
-	// grows is followed; lately is the same of all jobs.
-	ofProject, lately = 5, 100
+	shrinkAnswers, shrinkLengths = 2, 0.5
+	// lastAnswers and lastLengths are as how many observations those of a project count at most, so that a
+	// project that grows is followed; lately is the same of all jobs.
+	lastAnswers, lastLengths, lately = 5, 30, 100
 	// learnedProjects bounds the projects that are remembered: about 10 MB, and 4 MB more
 	// where a project has near upstreams.
 	learnedProjects = 1 << 16
@@ -34,15 +34,16 @@ func (a *average) observe(value, most float64) {
 // logOf is the logarithm of a time in seconds. Times span decades, so averages are of their logarithms.
 func logOf(d time.Duration) float64 { return math.Log(max(d.Seconds(), 0.001)) }
 
-// learn takes in that it took d for the project with that average, into that of all.
-func (all *average) learn(project *average, d time.Duration) {
+// learn takes in that it took d for the project with that average, whose last few count, and into that of all.
+func (all *average) learn(project *average, d time.Duration, last float64) {
 	all.observe(logOf(d), lately)
-	project.observe(logOf(d), ofProject)
+	project.observe(logOf(d), last)
 }
 
-// expected is how long it will take for the project with that average, in seconds.
-func (all *average) expected(project average) float64 {
-	return math.Exp((project.mean*project.n + all.mean*shrink) / (project.n + shrink))
+// expected is how long it will take for the project with that average, in seconds. The mean of all counts as so
+// many observations.
+func (all *average) expected(project average, prior float64) float64 {
+	return math.Exp((project.mean*project.n + all.mean*prior) / (project.n + prior))
 }
 
 // fetchModel learns how long a fetch takes from the size of the data: a

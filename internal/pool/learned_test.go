@@ -104,13 +104,14 @@ func TestKeysThatComeOnce(t *testing.T) {
 }
 
 // TestHowLongJobsTake: it is learned of a project's jobs from when they began to run until
-// their ends, and not where nobody tells when they began.
+// their ends, less the fetch, and not where nobody tells when they began. Whose data must be fetched takes
+// longer; jobs of projects that are not known take as long as all in the mean.
 func TestHowLongJobsTake(t *testing.T) {
 	f := newFixture(t, "least-in-flight", 1)
 	run := func(project uint64, took time.Duration, hint *Hint) float64 {
 		a := f.must(start, Request{Project: project}, nil)
 		if hint != nil {
-			a.Answered(start.Add(took/2), true, hint)
+			a.Answered(start.Add(max(0, took-time.Second)), true, hint)
 		}
 		a.Done(start.Add(took), Answered)
 		return a.Expected
@@ -123,9 +124,25 @@ func TestHowLongJobsTake(t *testing.T) {
 		run(1, 14*time.Second, waited(4*time.Second))
 	}
 	assert.InDelta(t, 10, run(1, time.Second, nil), 2)
-	assert.Zero(t, run(2, time.Second, nil), "of other projects nothing is known")
-	run(3, 0, waited(0))
-	assert.Positive(t, run(3, time.Second, nil), "nothing takes no time")
-	assert.Zero(t, run(0, time.Second, waited(0)))
-	assert.Zero(t, run(0, time.Second, nil), "jobs without a project have nothing in common")
+	assert.InDelta(t, 10, run(0, time.Second, nil), 2, "a job without a project")
+	assert.InDelta(t, 10+unsizedPrior, run(2, time.Second, nil), 2, "a project that is not known, with its fetch")
+	for range 20 {
+		run(3, 2*time.Second, waited(0))
+		f.members[f.set[0].Address].assumed.drop(3)
+		run(3, 7*time.Second, &Hint{Known: true})
+	}
+	assert.InDelta(t, 2, run(3, time.Second, nil), 0.5, "without a fetch")
+	f.members[f.set[0].Address].assumed.drop(3)
+	assert.InDelta(t, 2+5, run(3, time.Second, nil), 1.5, "with one")
+	run(3, 100*time.Second, waited(0))
+	assert.Less(t, run(3, time.Second, nil), 3.0, "one long job of many changes little")
+	run(4, 0, waited(0))
+	assert.Positive(t, run(4, time.Second, nil), "nothing takes no time")
+	var text *Assignment
+	for range 20 {
+		text = f.must(start, chain(7, 8), nil)
+		text.Answered(start.Add(3*time.Second), true, waited(0))
+		text.Done(start.Add(5*time.Second), Answered)
+	}
+	assert.InDelta(t, 2, text.Expected, 0.5, "a text that was read, from its answer's begin on")
 }

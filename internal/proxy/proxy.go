@@ -53,5 +53,6 @@ type exchange struct {
 	withdrawal upstreamclient.Withdrawal // of it
 
 	target string      // what all attempts send alike
-	header http.Header // likewise
+	header http.Header // likewise, but for the length that is expected at each place
+	told   bool        // that length is pilotfish's own
 }

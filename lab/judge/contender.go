@@ -57,14 +57,15 @@ func bases() []base {
 // Outcome is what came of one run, or the mean of several.
 type Outcome [figures]float64
 
-// The figures of an Outcome: waits and the mean duration of low jobs, in seconds; fetches and jobs
-// without an answer, of 1,000.
+// The figures of an Outcome: waits until jobs begin, and of low jobs the mean duration and the mean of all waits,
+// those between their joblets, too, in seconds; fetches and jobs without an answer, of 1,000.
 const (
 	Low = iota
 	LowP99
 	High
 	HighP99
 	Time
+	Waits
 	Fetches
 	Unanswered
 	figures
@@ -93,7 +94,7 @@ func (c Contender) Play(ctx context.Context, s *Setting, jobs []trace.Job, cache
 	}
 	fleet := s.Fleet
 	fleet.Cache = settings.Size(cache)
-	run, count, unanswered := stats.NewRun(), 0.0, 0.0
+	run, waits, count, unanswered := stats.NewRun(), stats.NewDistribution(), 0.0, 0.0
 	cfg := sim.Config{
 		Source: slices.Values(jobs), Seed: seed, Policy: policy, Detector: detectors, WarmUp: s.WarmUp,
 		Fleet: fleet, Sidecars: s.Sidecars,
@@ -104,6 +105,9 @@ func (c Contender) Play(ctx context.Context, s *Setting, jobs []trace.Job, cache
 			}
 			if !r.Prefetch {
 				run.Add(r.Priority, r.Wait.Seconds(), r.Run.Seconds())
+				if r.Priority == selection.Low {
+					waits.Add((r.Wait + r.Stalled).Seconds())
+				}
 			}
 		},
 	}
@@ -116,7 +120,7 @@ func (c Contender) Play(ctx context.Context, s *Setting, jobs []trace.Job, cache
 	totals, err := sim.Run(ctx, cfg)
 	o := Outcome{Fetches: 1000 * float64(totals.Fetches) / max(1, count), Unanswered: 1000 * unanswered / max(1, count)}
 	low, high := run.Summary(selection.Low, stats.Wait), run.Summary(selection.High, stats.Wait)
-	for i, s := range []float64{low.Mean, low.P99, high.Mean, high.P99, run.Summary(selection.Low, stats.Duration).Mean} {
+	for i, s := range []float64{low.Mean, low.P99, high.Mean, high.P99, run.Summary(selection.Low, stats.Duration).Mean, waits.Summary().Mean} {
 		o[i] = max(leastWait, s)
 	}
 	return o, err

@@ -163,7 +163,9 @@ func (v *Verdict) ratios() (all []float64) {
 }
 
 // Judged lists the directories whose sources are judged.
-func Judged() []string { return []string{"pkg/selection", "internal/pool", "internal/breaker"} }
+func Judged() []string {
+	return []string{"pkg/selection", "internal/pool", "internal/breaker", "internal/ruleserver/order"}
+}
 
 // Hash is that of the judged sources below the repository's root, without their tests.
 func Hash(root string) (string, error) {

@@ -112,17 +112,17 @@ func (j *Judgement) costs() *stats.Grid {
 // orders is what the upstreams' order of jobs does for our policy, and its geometric mean over the families whose low jobs
 // wait more than 50 ms by arrival.
 func (j *Judgement) orders() *stats.Grid {
-	sums, waiting := make([]float64, 4), 0.0
+	sums, waiting := make([]float64, 5), 0.0
 	g := j.table(
-		[]string{"ours, queues by expected length over those by arrival", "", "", "", "", "unanswered:", "", "by arrival, s:"},
-		[]string{"family", "low wait", "low p99", "high wait", "low time", "ours", "by arrival", "low wait"},
+		[]string{"ours, queues by expected length over those by arrival", "", "", "", "", "", "unanswered:", "", "by arrival, s:"},
+		[]string{"family", "low wait", "low p99", "high wait", "low time", "all low waits", "ours", "by arrival", "low wait"},
 		func(v *Verdict) (numbers []float64) {
 			if v.Name == "arrival order" { // these upstreams know no other
 				return nil
 			}
 			queued := func(figure int) float64 { return v.mean(func(p *played) float64 { return p.queued[figure] }) }
 			waits := queued(Low) > 0.05
-			for n, figure := range []int{Low, LowP99, High, Time} {
+			for n, figure := range []int{Low, LowP99, High, Time, Waits} {
 				numbers = append(numbers, v.ratio(figure, func(p *played) Outcome { return p.queued }))
 				if waits {
 					sums[n] += math.Log(numbers[n])

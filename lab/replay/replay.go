@@ -1,7 +1,6 @@
-// Package replay submits jobs to real sidecars, or to real upstreams, when they are due,
-// and measures what the submitters see. A job is sent when its time has come, however late the
-// responses to other jobs are: slow upstreams cannot hide that they are slow. A header says
-// what each job costs, for reference servers that trust it.
+// Package replay submits jobs to real sidecars, or to real upstreams, when they are due, and measures what the
+// submitters see. A job is sent when its time has come, however late the responses to other jobs are: slow upstreams
+// cannot hide that they are slow. A header says what each job costs, for reference servers that trust it.
 package replay
 
 import (

@@ -77,7 +77,7 @@ func simulate(t *testing.T, jobs []trace.Job, policy string, seed uint64) map[tr
 	results := map[trace.Line]seen{}
 	c := sim.Config{Source: slices.Values(jobs), Seed: seed, Fleet: sim.DefaultFleet(), Sidecars: sim.DefaultSidecars()}
 	c.Fleet.Upstreams, c.Fleet.Cores, c.Fleet.Order = upstreams, cores, "expected"
-	c.Sidecars.Count, c.Sidecars.Interval, c.Sidecars.Hints = sidecars, interval, true
+	c.Sidecars.Count, c.Sidecars.Interval, c.Sidecars.Hints, c.Sidecars.Untold = sidecars, interval, true, true
 	var err error
 	c.Policy, err = rivals.New(policy)
 	require.NoError(t, err)

@@ -76,9 +76,8 @@ func (w *world) timeout(j *job) {
 	}
 }
 
-// due is when the time of a job at a server is over: that for the stream once
-// its answer has begun, that for the first byte before, and its patience
-// before it runs.
+// due is when the time of a job at a server is over: that for the stream once its answer has begun, that for the
+// first byte before, and its patience before it runs.
 func (j *job) due(w *world) time.Duration {
 	if j.answering >= 0 {
 		return after(j.answering, j.Timeouts.Stream)
@@ -130,8 +129,7 @@ func (w *world) finish(j *job, attempt pool.Outcome, o Outcome) {
 	j.side.serve(w)
 }
 
-// fail ends an attempt that failed. last is the job's outcome if no other
-// attempt follows.
+// fail ends an attempt that failed. last is the job's outcome if no other attempt follows.
 func (s *sidecar) fail(w *world, j *job, f dispatch.Failure, last Outcome) {
 	if f.ConnectTimedOut {
 		j.assignment.Unreached(w.time(w.now))

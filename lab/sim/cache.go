@@ -2,9 +2,8 @@ package sim
 
 import "time"
 
-// cache holds joblets' results in a bounded number of bytes and evicts the oldest
-// first (the thesis, 3.5). It also remembers when projects came and went. So a
-// listing of an earlier instant needs no copy.
+// cache holds joblets' results in a bounded number of bytes and evicts the oldest first (the thesis, 3.5). It also
+// remembers when projects came and went. So a listing of an earlier instant needs no copy.
 type cache struct {
 	limit, used int64
 	entries     map[key]int64
@@ -68,6 +67,5 @@ func (l *listing) Contains(project uint64) bool {
 // Bytes is the size of the project's data.
 func (l *listing) Bytes(project uint64) float64 { return float64(l.cache.listed[project].bytes) }
 
-// Len is how many projects the cache has seen; nothing in a simulation needs
-// the exact number of one instant.
+// Len is how many projects the cache has seen; nothing in a simulation needs the exact number of one instant.
 func (l *listing) Len() int { return len(l.cache.listed) }

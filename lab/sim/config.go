@@ -1,13 +1,10 @@
 // Package sim runs sidecars and modelled rule processing servers against a
 // trace, in simulated time: one loop and one heap of events, no goroutines.
 //
-// The sidecars are the real thing: internal/dispatch, internal/pool,
-// pkg/selection and internal/overload are the code that pilotfish
-// runs. Only the servers, the network between and the passing of time are
-// modelled. A server is the executor of the thesis (3.4, 3.5): it has cores, a
-// queue of joblets ordered by priority and then submission, and a cache of
-// results of bounded size that evicts the oldest. Equal joblets are computed
-// once.
+// The sidecars are the real thing: internal/dispatch, internal/pool, pkg/selection and internal/overload are the code
+// that pilotfish runs. Only the servers, the network between and the passing of time are modelled. A server is the
+// executor of the thesis (3.4, 3.5): it has cores, a queue of joblets ordered by priority and then submission, and a
+// cache of results of bounded size that evicts the oldest. Equal joblets are computed once.
 package sim
 
 import (
@@ -31,8 +28,7 @@ type Config struct {
 	Observe func(*Result)
 	// Seed is that of every random stream of the run.
 	Seed uint64
-	// End stops the run; jobs that are not finished are not observed. 0 runs
-	// until the last job ends.
+	// End stops the run; jobs that are not finished are not observed. 0 runs until the last job ends.
 	End time.Duration
 	// WarmUp is left out: jobs that arrive before it is over are not observed, and
 	// what servers do until then is not in the Totals.
@@ -58,6 +54,8 @@ type Sidecars struct {
 	Together bool          `yaml:"-"`
 	// Hints turns on the load hint on answers.
 	Hints bool `yaml:"hints"`
+	// Untold tells upstreams nothing of how long jobs take.
+	Untold bool `yaml:"-"`
 	// OneKey tells sidecars a job's project alone, whatever else it needs.
 	OneKey bool `yaml:"one_key"`
 	// Attempts and Budget are as in dispatch.RetrySettings.

@@ -10,8 +10,7 @@ import (
 type FaultKind string
 
 const (
-	// hung: it accepts connections and answers nothing. What runs there stands
-	// still, and it does not report.
+	// hung: it accepts connections and answers nothing. What runs there stands still, and it does not report.
 	hung FaultKind = "hung"
 	// slow: joblets that begin last Factor times as long.
 	slow FaultKind = "slow"

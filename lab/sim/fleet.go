@@ -17,7 +17,7 @@ const (
 )
 
 // The orders in which joblets of equal priority may run.
-const arrival, expected = "arrival", "expected"
+const arrival, expected, known = "arrival", "expected", "known"
 
 // Fleet is the modelled upstreams.
 type Fleet struct {
@@ -26,12 +26,10 @@ type Fleet struct {
 	// Cores and Cache are of each upstream.
 	Cores int           `yaml:"cores"`
 	Cache settings.Size `yaml:"cache"`
-	// Backlog is how many stalled joblets keep an upstream from accepting
-	// connections; with 0 no number does.
+	// Backlog is how many stalled joblets keep an upstream from accepting connections; with 0 no number does.
 	Backlog int `yaml:"backlog"`
-	// Order says which of the joblets of equal priority goes first: that of the job that
-	// came first (arrival), or that is expected to be short (expected), as at the
-	// reference server.
+	// Order says which of the joblets of equal priority goes first: that of the job that came first (arrival), or
+	// that is expected to be short (expected), as at the reference server, or that is (known), as no server can tell.
 	Order string `yaml:"order"`
 	// Links is what fetches pass. Without any, they hold cores instead.
 	Links Links `yaml:"links"`
@@ -66,7 +64,7 @@ func (v Fleet) Check(f *settings.Faults) {
 	f.Within("backlog", v.Backlog, 0, 1<<30)
 	f.AtLeast("links.upstream", int64(v.Links.Upstream), 0)
 	f.AtLeast("links.shared", int64(v.Links.Shared), 0)
-	f.OneOf("order", v.Order, []string{arrival, expected})
+	f.OneOf("order", v.Order, []string{arrival, expected, known})
 	f.NotNegative("restart", v.Restart)
 	if v.StopsKnown && v.Restart == 0 {
 		f.Add("stops_known", "without restart, no upstream stops")

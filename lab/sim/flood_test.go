@@ -16,7 +16,8 @@ import (
 
 // One project floods a fleet that others keep a third busy, or three quarters. Where short jobs go first, and projects
 // with few jobs, the others wait less than by arrival. With at most a quarter of each sidecar's jobs in flight while no
-// core is free, they wait less than a fifth of that, and none is lost, with one sidecar and with four. Each may always have one job of the project in flight. Jobs are not interrupted: where the flood keeps
+// core is free, they wait less than half of that, or a fifth, and none is lost, with one sidecar and with four. Each may
+// always have one job of the project in flight. Jobs are not interrupted: where the flood keeps
 // all cores busy, no order of one queue before all cores lets others wait less than the bound (Cobham, Priority
 // Assignment in Waiting Line Problems, 1954, for jobs of exponential lengths).
 func TestFlood(t *testing.T) {
@@ -55,7 +56,7 @@ func TestFlood(t *testing.T) {
 		require.NoError(t, err)
 		return others / n, lost
 	}
-	for _, load := range []float64{0.35, 0.75} {
+	for load, less := range map[float64]float64{0.35: 2, 0.75: 5} {
 		bound := work / (servers * cores) / (1 - load)
 		for _, sidecars := range []int{1, 4} {
 			before, _ := wait(load, false, expected, 0, sidecars)
@@ -64,8 +65,8 @@ func TestFlood(t *testing.T) {
 			with, lost := wait(load, true, expected, 0.25, sidecars)
 			t.Logf("others' load %v, %d sidecars: they wait %.2f s before the flood, %.1f s in it by arrival, %.1f s by expected length, "+
 				"and %.2f s with the limit; the bound is %.2f s", load, sidecars, before, byArrival, without, with, bound)
-			assert.Less(t, without, byArrival)
-			assert.Less(t, with, without/5)
+			assert.Less(t, without, byArrival/2)
+			assert.Less(t, with, without/less)
 			assert.Zero(t, lost)
 		}
 	}

@@ -34,6 +34,8 @@ type job struct {
 	before   time.Duration // how long those of its project that were there
 	turn     time.Duration // its place among the jobs of its priority
 	worked   time.Duration // how long the joblets that it needed ran
+	ran      time.Duration // the part of it in which this job was there
+	joined   time.Duration // when it came to its joblet
 	phase    phase
 	needed   int // of Needs that it has got, while it fetches
 	on       *joblet

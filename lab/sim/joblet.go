@@ -46,9 +46,8 @@ type joblet struct {
 	running  bool
 }
 
-// joblet names the work of the job's phase. A project's data and its shared
-// rules are what jobs have in common (the thesis, figure 2); the rules of one
-// channel and the answer are the job's own.
+// joblet names the work of the job's phase. A project's data and its shared rules are what jobs have in common (the
+// thesis, figure 2); the rules of one channel and the answer are the job's own.
 func (j *job) joblet() (k key, work time.Duration, bytes int64) {
 	k = key{project: j.project, version: j.Version, phase: j.phase}
 	switch j.phase {
@@ -131,6 +130,7 @@ func (b *joblet) end(w *world) {
 	for _, j := range b.jobs {
 		j.on = nil
 		j.worked += w.now - b.since
+		j.ran += w.now - max(b.since, j.joined)
 		j.next()
 		s.advance(w, j)
 	}

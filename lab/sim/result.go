@@ -14,12 +14,13 @@ type Result struct {
 	Priority selection.Priority
 	Prefetch bool
 	Arrived  time.Duration
-	// Wait is from the job's arrival at the sidecar to the start of its
-	// execution, so that time in the sidecar's queue is not hidden; Run is
-	// from there to its end. A job without a result, because it was Lost, Unserved,
-	// or Failed, has waited at least as long as it may wait: otherwise an upstream
-	// that fails at once would look like the best.
+	// Wait is from the job's arrival at the sidecar to the start of its execution, so that time in the sidecar's
+	// queue is not hidden; Run is from there to its end. A job without a result, because it was Lost, Unserved, or
+	// Failed, has waited at least as long as it may wait: otherwise an upstream that fails at once would look like
+	// the best.
 	Wait, Run time.Duration
+	// Stalled is the part of Run in which none of its joblets ran, because others went first.
+	Stalled time.Duration
 	// FirstByte and LastByte are from the job's arrival to the first byte of its
 	// answer and to its end, as its submitter sees them (N. J. Turner's thesis, 3.3);
 	// the first is negative where no answer began. Completeness says how much came.

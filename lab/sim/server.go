@@ -66,8 +66,12 @@ func (s *server) receive(w *world, j *job) {
 	j.received = w.now
 	j.server = s
 	j.phase, j.needed = feedSource, 0
-	j.expected = s.lengths.Expected(j.project, trace.Duration(j.assignment.Expected))
-	j.worked, j.before = 0, s.open(j.project)
+	told := trace.Duration(j.assignment.Expected)
+	if w.cfg.Sidecars.Untold {
+		told = 0
+	}
+	j.expected = s.lengths.Expected(j.project, told)
+	j.worked, j.ran, j.before = 0, 0, s.open(j.project)
 	s.present = append(s.present, j)
 	if s.suffers(hung, w.now) {
 		s.held = append(s.held, j)
@@ -89,10 +93,23 @@ func (s *server) open(project uint64) (sum time.Duration) {
 
 // turn is the place that a job takes now among those of its priority.
 func (s *server) turn(j *job) time.Duration {
-	if s.fleet.Order != expected {
-		return j.received
+	switch s.fleet.Order {
+	case expected:
+		return j.received + order.Behind(j.expected, j.worked, j.before, trace.Duration(j.Timeouts.Queue))
+	case known:
+		return j.received + order.Behind(s.left(*j), 0, 0, trace.Duration(j.Timeouts.Queue))
 	}
-	return j.received + order.Behind(j.expected, j.worked, j.before, trace.Duration(j.Timeouts.Queue))
+	return j.received
+}
+
+// left is for how long a job will need a core from now on.
+func (s *server) left(j job) (sum time.Duration) {
+	for ; j.phase < finished; j.next() {
+		if k, work, _ := j.joblet(); !s.cache.has(k) {
+			sum += work
+		}
+	}
+	return sum
 }
 
 // advance moves a job past everything that is cached, to its next joblet or its end.
@@ -136,7 +153,7 @@ func (s *server) submit(w *world, j *job, k key, work time.Duration, bytes int64
 		j.fetches = j.fetches || k.phase == feedSource
 	}
 	b.jobs = append(b.jobs, j)
-	j.on = b
+	j.on, j.joined = b, w.now
 	switch {
 	case b.running:
 		s.begins(w, j)
@@ -159,8 +176,7 @@ func (s *server) dispatch(w *world) {
 	}
 }
 
-// abandon takes a job out before its end. A joblet that no other job needs goes
-// with it, unless it runs already.
+// abandon takes a job out before its end. A joblet that no other job needs goes with it, unless it runs already.
 func (s *server) abandon(j *job) {
 	is := func(other *job) bool { return other == j }
 	if b := j.on; b != nil {
@@ -196,8 +212,7 @@ func (s *server) account(now time.Duration) {
 	s.touched = now
 }
 
-// report is what the server says of itself now. before is what the poller
-// remembers of its last poll.
+// report is what the server says of itself now. before is what the poller remembers of its last poll.
 func (s *server) report(w *world, before *seen) pool.Report {
 	r := pool.Report{
 		At:        w.time(w.now),

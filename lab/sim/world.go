@@ -105,8 +105,7 @@ func (w *world) pass(until time.Duration) bool {
 // over reports whether nothing is left to do but what repeats for ever.
 func (w *world) over() bool { return w.exhausted && w.open == 0 }
 
-// arrival lets a job of the trace come to its sidecar, or wait for the job
-// that it depends on.
+// arrival lets a job of the trace come to its sidecar, or wait for the job that it depends on.
 func (w *world) arrival(t *trace.Job) {
 	w.totals.Arrivals++
 	w.open++
@@ -153,6 +152,7 @@ func (w *world) result(j *job, o Outcome) *Result {
 	}
 	if j.begun >= 0 {
 		r.Wait, r.Run = j.begun-j.arrived, w.now-j.begun
+		r.Stalled = max(0, r.Run-j.ran)
 	}
 	if j.answering >= 0 {
 		r.FirstByte, r.Completeness = j.answering-j.arrived, intake.Partial
@@ -164,7 +164,7 @@ func (w *world) result(j *job, o Outcome) *Result {
 		r.FirstByte, r.Completeness = lasted, intake.Complete
 		fallthrough
 	case Unserved, Lost:
-		r.Wait, r.Run = max(lasted, j.patience(w)), 0
+		r.Wait, r.Run, r.Stalled = max(lasted, j.patience(w)), 0, 0
 	}
 	return r
 }

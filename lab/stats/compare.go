@@ -11,8 +11,7 @@ type Interval struct {
 	Value, Low, High float64
 }
 
-// Text writes the estimate with so many digits after the point, and its interval if it
-// is of several pairs.
+// Text writes the estimate with so many digits after the point, and its interval if it is of several pairs.
 func (i Interval) Text(digits, pairs int) string {
 	if pairs < 2 {
 		return fmt.Sprintf("%.*f", digits, i.Value)
@@ -25,11 +24,10 @@ const (
 	resamples  = 10_000 // how many times the pairs are drawn again
 )
 
-// Ratio estimates mean(other) / mean(base). The slices are paired: element i of
-// both comes from the same workload. The interval is the percentile bootstrap
-// over the pairs (Efron), for a confidence of 95 %. For few pairs it is somewhat
-// too narrow: with ten pairs it holds the true value about 90 times in 100. One pair
-// has no interval. ok is false without a pair, or where a base is not above 0.
+// Ratio estimates mean(other) / mean(base). The slices are paired: element i of both comes from the same workload.
+// The interval is the percentile bootstrap over the pairs (Efron), for a confidence of 95 %. For few pairs it is
+// somewhat too narrow: with ten pairs it holds the true value about 90 times in 100. One pair has no interval. ok is
+// false without a pair, or where a base is not above 0.
 func Ratio(base, other []float64) (ratio Interval, ok bool) {
 	switch {
 	case len(base) == 0 || slices.ContainsFunc(base, func(v float64) bool { return !(v > 0) }):

@@ -28,8 +28,7 @@ type Distribution struct {
 	sum, smallest, largest float64
 }
 
-// NewDistribution returns an empty distribution whose percentiles are right
-// within half a percent.
+// NewDistribution returns an empty distribution whose percentiles are right within half a percent.
 func NewDistribution() *Distribution { return newDistribution(0.005) }
 
 func newDistribution(relative float64) *Distribution {
@@ -37,8 +36,7 @@ func newDistribution(relative float64) *Distribution {
 	return &Distribution{gamma: gamma, growth: math.Log(gamma), counts: map[int]uint64{}, smallest: math.Inf(1)}
 }
 
-// Add takes in a value. It panics when that is negative, infinite or no number:
-// times and ratios never are.
+// Add takes in a value. It panics when that is negative, infinite or no number: times and ratios never are.
 func (d *Distribution) Add(value float64) {
 	if !(value >= 0 && value <= math.MaxFloat64) {
 		panic(fmt.Sprintf("BUG: stats: %v is not a finite value of at least 0", value))
@@ -90,8 +88,7 @@ func (d *Distribution) Summary() Summary {
 	}
 }
 
-// Summary is one quantity of one run and priority, as in the thesis's tables
-// 4, 5 and 7; all are 0 without values.
+// Summary is one quantity of one run and priority, as in the thesis's tables 4, 5 and 7; all are 0 without values.
 type Summary struct {
 	// Count is 0 where a table does not tell it.
 	Count  uint64  `json:"count,omitzero"`

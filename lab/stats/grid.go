@@ -9,8 +9,7 @@ import (
 	"unicode/utf8"
 )
 
-// Grid is a table of cells as text: the first columns are aligned to the left,
-// the others to the right.
+// Grid is a table of cells as text: the first columns are aligned to the left, the others to the right.
 type Grid struct {
 	Title string // a line above the table; none if empty
 	Left  int    // how many columns are aligned to the left
@@ -61,8 +60,7 @@ func Thousands(n int) string {
 	return digits
 }
 
-// Span writes a number of seconds, rounded to whole seconds, without units that
-// are zero.
+// Span writes a number of seconds, rounded to whole seconds, without units that are zero.
 func Span(seconds float64) string {
 	text := time.Duration(seconds * float64(time.Second)).Round(time.Second).String()
 	if whole, ok := strings.CutSuffix(text, "m0s"); ok {

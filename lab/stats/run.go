@@ -1,6 +1,5 @@
-// Package stats turns what happened to jobs into the numbers and tables by
-// which policies are compared: percentiles, slowdown, and paired comparisons.
-// Its memory does not grow with the number of jobs.
+// Package stats turns what happened to jobs into the numbers and tables by which policies are compared: percentiles,
+// slowdown, and paired comparisons. Its memory does not grow with the number of jobs.
 package stats
 
 import "example.org/pilotfish/pkg/selection"

@@ -19,7 +19,7 @@ const (
 	// that it is expected to take, or has taken.
 	ageing = 10
 	// patience is the share of its queue timeout for which a job does so at most.
-	patience = 0.75
+	patience = 0.9
 	// memory is how many of a project's last jobs count.
 	memory = 30
 	// trust is how many jobs of a project count as much as those of all projects together.

@@ -13,8 +13,8 @@ func TestBehindIsBounded(t *testing.T) {
 	assert.Equal(t, 20*time.Second, Behind(2*time.Second, time.Second, 0, time.Minute))
 	assert.Equal(t, 30*time.Second, Behind(2*time.Second, 3*time.Second, 0, time.Minute), "it ran longer than expected")
 	assert.Equal(t, 25*time.Second, Behind(2*time.Second, 0, 5*time.Second, time.Minute), "its project has others there")
-	assert.Equal(t, 45*time.Second, Behind(time.Hour, 0, 0, time.Minute), "three quarters of the queue timeout")
-	assert.Equal(t, 3*time.Minute, Behind(0, 0, time.Hour, 0), "no timeout")
+	assert.Equal(t, 54*time.Second, Behind(time.Hour, 0, 0, time.Minute), "nine tenths of the queue timeout")
+	assert.Equal(t, 216*time.Second, Behind(0, 0, time.Hour, 0), "no timeout")
 }
 
 func TestExpected(t *testing.T) {

@@ -133,7 +133,7 @@ func (r *results) svg() []byte {
 }
 
 // The columns of a race that are compared.
-const meanWait, p99Wait = "mean wait, low", "p99 wait, low"
+const meanWait, p99Wait, meanTime = "mean wait, low", "p99 wait, low", "mean duration, low"
 
 func isOurs(peer string) bool { return strings.HasPrefix(peer, "pilotfish") }
 
@@ -145,7 +145,7 @@ func (t *table) ratios() (text string) {
 			continue
 		}
 		line := ours + ", over the best of the others:"
-		for _, c := range []string{meanWait, p99Wait} {
+		for _, c := range []string{meanWait, p99Wait, meanTime} {
 			var ratios []float64
 			for round, v := range t.values[cell{ours, c}] {
 				least := math.Inf(1)

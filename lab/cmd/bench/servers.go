@@ -59,7 +59,8 @@ func (s *servers) record(r ruleserver.Record) {
 }
 
 // play sends the jobs when they are due. A job's wait is its time, from when it was due to
-// its end, without the time for which its server executed it; so it has the wait in a proxy.
+// its end, without the time for which its server executed it; so it has the wait in a proxy. Waits between
+// its joblets are in its duration alone.
 func (s *servers) play(ctx context.Context, targets []string, jobs []trace.Job) ([]figure, error) {
 	ended, err := replay.Run(ctx, replay.Config{Jobs: jobs, Targets: targets})
 	if err != nil {
@@ -92,7 +93,7 @@ func (s *servers) play(ctx context.Context, targets []string, jobs []trace.Job) 
 		{meanWait, low.Mean},
 		{p99Wait, low.P99},
 		{"mean wait, high", run.Summary(selection.High, stats.Wait).Mean},
-		{"mean duration, low", run.Summary(selection.Low, stats.Duration).Mean},
+		{meanTime, run.Summary(selection.Low, stats.Duration).Mean},
 		{"mean duration, high", run.Summary(selection.High, stats.Duration).Mean},
 		{"fetches per 1,000", per1k * float64(s.fetches)},
 		{"lost per 1,000", per1k * lost},
