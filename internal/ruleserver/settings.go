@@ -12,7 +12,7 @@ type Settings struct {
 	MaxBody    settings.Size `placeholder:"SIZE" help:"Largest body of a job."`
 	MaxFeed    settings.Size `placeholder:"SIZE" help:"Largest feed that is read or computed."`
 	MaxJobs    int           `placeholder:"N" help:"Jobs taken in at the same time. More get a 503."`
-	OrderTold  bool          `help:"Order the jobs that wait by what they tell of their length in the header Job-Expected alone, like a server that learns nothing."`
+	OrderTold  bool          `help:"Learn no lengths: the jobs that wait go by what they tell in the header Job-Expected and how long they have run, or without it by arrival."`
 
 	Faults bool `help:"For tests only: let programs make the server misbehave, with PUT /v1/fault. lab/README.md lists the modes."`
 }

@@ -10,7 +10,7 @@ type Request struct {
 	Priority Priority
 	Chain    []Joblet      // at least one
 	Expected time.Duration // how long it takes on cores, as far as its sender knows; 0 is not known
-	Told     bool          // go by Expected alone: what is learned here of the project does not count
+	Told     bool          // what is learned here of the project does not count: without Expected, the job goes by its arrival
 	Queue    time.Duration // bound on the time from submission to the start of the first joblet
 	Evaluate time.Duration // bound on the time from that start to the end of the last joblet
 }

@@ -30,10 +30,10 @@ func (m *machine) submit(now time.Time, r Request) *Job {
 	project := r.Chain[0].Key.Project
 	j := &Job{
 		changed: make(chan struct{}, 1), request: r, rank: rank{priority: r.Priority, submission: m.submitted},
-		expected: r.Expected, received: now, cached: true,
+		expected: r.Expected, before: m.open(project), received: now, cached: true,
 	}
 	if !r.Told {
-		j.expected, j.before = m.lengths.Expected(project, r.Expected), m.open(project)
+		j.expected = m.lengths.Expected(project, r.Expected)
 	}
 	m.jobs[j] = true
 	m.advance(now, j)
@@ -73,11 +73,10 @@ func (m *machine) advance(now time.Time, j *Job) {
 		}
 		return
 	}
-	run := j.worked
-	if j.request.Told {
-		run = 0
+	j.rank.turn = j.received
+	if !j.request.Told || j.expected > 0 {
+		j.rank.turn = j.received.Add(order.Behind(j.expected, j.worked, j.before, j.request.Queue))
 	}
-	j.rank.turn = j.received.Add(order.Behind(j.expected, run, j.before, j.request.Queue))
 	joblet := chain[j.at]
 	n := m.nodes[joblet.Key]
 	if n == nil {

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -336,18 +337,19 @@ func TestShortJobsGoFirst(t *testing.T) {
 	}
 }
 
-// TestWhoRunsLongerThanExpected: such a job lets others pass before its next joblet.
+// TestWhoRunsLongerThanExpected: such a job lets others pass before its next joblet, but not where jobs are to tell
+// how long they take and do not.
 func TestWhoRunsLongerThanExpected(t *testing.T) {
-	m := newMachine(1, 0)
-	r := request(Low, chain("long", 1, "", "")[:2])
-	r.Expected = time.Millisecond
-	m.submit(epoch, r)
-	first := m.start(epoch)
-	r = request(Low, chain("other", 1, "", "")[:1])
-	r.Expected = 200 * time.Millisecond
-	m.submit(epoch.Add(time.Second), r)
-	m.finish(epoch.Add(time.Second), first, Result{}, nil)
-	assert.Equal(t, "other", m.start(epoch.Add(time.Second)).joblet.Key.Project)
+	for next, r := range map[string]Request{"long": {Told: true}, "other": {Told: true, Expected: time.Millisecond}, "other ": {Expected: time.Millisecond}} {
+		m := newMachine(1, 0)
+		r.Priority, r.Queue, r.Chain = Low, time.Minute, chain("long", 1, "", "")[:2]
+		m.submit(epoch, r)
+		first := m.start(epoch)
+		r.Expected, r.Chain = 200*r.Expected, chain("other", 1, "", "")[:1]
+		m.submit(epoch.Add(time.Second), r)
+		m.finish(epoch.Add(time.Second), first, Result{}, nil)
+		assert.Equal(t, strings.TrimSpace(next), m.start(epoch.Add(time.Second)).joblet.Key.Project)
+	}
 }
 
 // TestAFloodStandsBehind: of equally long jobs, one of another project goes before those of a project with many.

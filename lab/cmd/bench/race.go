@@ -41,10 +41,10 @@ var raced = []struct {
 	seed    uint64
 	learn   bool // the servers learn lengths; others order by Job-Expected, where it comes, and by arrival
 }{
-	{"schedules", "schedules", 8100, false},
-	{"sources", "sources", 8101, false},
-	{"steady", "steady", 8102, false},
-	{"schedules, servers that learn lengths", "schedules", 8100, true},
+	{"schedules", "schedules", 8200, false},
+	{"sources", "sources", 8201, false},
+	{"steady", "steady", 8202, false},
+	{"schedules, servers that learn lengths", "schedules", 8200, true},
 }
 
 // measurement is one entrant with one trace of a round.
