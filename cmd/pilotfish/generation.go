@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"fmt"
+	"net/textproto"
 	"reflect"
 	"sync"
 
@@ -39,11 +40,12 @@ func (s *sidecar) newGeneration(cfg *config.Config, before *generation) (*genera
 	jobs := job.Config{
 		Reader: g.reader, Budget: s.budget, MaxBody: int64(cfg.Job.MaxBody), Claimer: s.balancer,
 		Hint: cfg.Reports.Hint, AskLoad: cfg.Reports.AskORCA, Sinks: s.sinks(), ExplainHeaders: cfg.Stream.ExplainHeaders,
+		ExpectedHeader: textproto.CanonicalMIMEHeaderKey(cfg.Job.ExpectedHeader),
 	}
 	if s.tracing != nil {
 		jobs.Trace = s.tracing.Begin
 	}
-	if g.proxy, err = proxy.New(proxy.Config{Config: jobs, Idle: cfg.Stream.Idle, Hosts: cfg.Hosts, Dial: dial, ExpectedHeader: cfg.Job.ExpectedHeader}); err != nil {
+	if g.proxy, err = proxy.New(proxy.Config{Config: jobs, Idle: cfg.Stream.Idle, Hosts: cfg.Hosts, Dial: dial}); err != nil {
 		return nil, err
 	}
 	if g.mesh, err = mesh.New(jobs); err != nil {

@@ -155,6 +155,29 @@ func TestUpstreamsByTLS(t *testing.T) {
 	assert.Error(t, buildable(&bad))
 }
 
+// TestUpstreamsAreToldHowLongJobsTake: from the second job of a project on, in the header of that name.
+func TestUpstreamsAreToldHowLongJobsTake(t *testing.T) {
+	for name, want := range map[string]string{"Job-Expected": "Job-Expected", "x-seconds": "X-Seconds", "": "-"} {
+		var headers []http.Header
+		upstream := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+			if r.Method == http.MethodPost {
+				headers = append(headers, r.Header)
+			}
+		}))
+		defer upstream.Close()
+		cfg := before(upstream.Listener.Addr().String())
+		cfg.Job.ExpectedHeader = name
+		_, p := running(t, &cfg)
+		post(t, p.Jobs, "localhost")
+		post(t, p.Jobs, "localhost")
+		require.Len(t, headers, 2)
+		assert.NotContains(t, headers[0], want)
+		for _, other := range []string{"Job-Expected", "X-Seconds"} {
+			assert.Equal(t, other == want, headers[1].Get(other) != "", "%q", name)
+		}
+	}
+}
+
 // Upstreams may be sockets in the file system: jobs go there with their own Host header, reports come from there.
 func TestUpstreamsBySockets(t *testing.T) {
 	upstream := fakeupstream.New(t, fakeupstream.Options{})

@@ -12,6 +12,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"strconv"
 	"time"
 
 	"example.org/pilotfish/internal/balancer"
@@ -35,6 +36,7 @@ type Book struct {
 	header     http.Header
 	tail       []byte // of the answer's body, where the job has a text
 	notStarted bool   // the upstream that responded has done nothing for the job
+	expects    bool   // what its header says of how long it takes is pilotfish's own
 }
 
 // Open begins the book of a request that arrives now. peer is the other end of its connection.
@@ -118,6 +120,16 @@ func (b *Book) Claim(ctx context.Context) (now time.Time, err error) {
 	b.Lease = lease
 	b.Record.Begin(now, lease.Choice)
 	return now, nil
+}
+
+// Expect adds to the header of an attempt how many seconds the job will probably take at its place, if that is
+// known and its submitter has not said it. own and to are as in Request.
+func (b *Book) Expect(own, to http.Header) {
+	name, seconds := b.cfg.ExpectedHeader, b.Lease.Expected
+	if name == "" || seconds <= 0 || len(own[name]) > 0 && !b.expects {
+		return
+	}
+	to[name], b.expects = []string{strconv.FormatFloat(seconds, 'f', 3, 64)}, true
 }
 
 // Move takes the lease to another upstream, as the attempt before has failed.

@@ -251,6 +251,27 @@ func TestHeaders(t *testing.T) {
 	assert.Equal(t, "7", to.Get("X-Request-Id"))
 }
 
+// TestExpect: a job tells how long it is expected to take at each place, unless its submitter has said it.
+func TestExpect(t *testing.T) {
+	x := newDesk(t, 1)
+	b := x.open(t)
+	defer b.Close()
+	_, err := b.Claim(t.Context())
+	require.NoError(t, err)
+	theirs := http.Header{}
+	expect := func(name string, seconds float64) http.Header {
+		x.ExpectedHeader, b.Lease.Expected = name, seconds
+		b.Expect(theirs, theirs)
+		return theirs
+	}
+	assert.Empty(t, expect("Job-Expected", 0), "not known")
+	assert.Empty(t, expect("", 2))
+	assert.Equal(t, "2.314", expect("Job-Expected", 2.31449).Get("Job-Expected"))
+	assert.Equal(t, "3.000", expect("Job-Expected", 3).Get("Job-Expected"), "the next place")
+	b.expects = false
+	assert.Equal(t, "3.000", expect("Job-Expected", 4).Get("Job-Expected"), "the submitter's own")
+}
+
 func TestConfig(t *testing.T) {
 	assert.ErrorContains(t, (&Config{}).Check(), "required")
 	x := newDesk(t, 1)

@@ -27,6 +27,9 @@ type Config struct {
 	Hint func(h http.Header, now time.Time) (hint pool.Hint, ok bool)
 	// AskLoad has each job ask its upstream for a load report in the text form of ORCA.
 	AskLoad bool
+	// ExpectedHeader is in which header a job tells its upstream how long it is expected to take, in its canonical form;
+	// "" sends none.
+	ExpectedHeader string
 	// Sinks are called in turn for each job, once, when it has ended.
 	Sinks []func(*record.Job)
 	// Trace begins the span of a job that is to be traced, and adds to the header for the upstreams

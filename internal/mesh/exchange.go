@@ -86,6 +86,7 @@ func (x *exchange) run(r request) error {
 	if _, err := x.book.Claim(x.ctx); err != nil {
 		return x.refuse(err)
 	}
+	x.book.Expect(r.header, add)
 	if err := x.place(r, b, add); err != nil {
 		return err
 	}

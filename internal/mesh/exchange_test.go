@@ -59,7 +59,7 @@ func TestABufferedJob(t *testing.T) {
 
 // A gateway may say whom a job counts for, and its objective. What is cached is its project.
 func TestFairnessAndObjective(t *testing.T) {
-	f := newFixture(t, 4, nil)
+	f := newFixture(t, 4, func(c *job.Config) { c.ExpectedHeader = "Job-Expected" })
 	tenant, homes := intake.Key("tenant-1"), map[string]bool{}
 	for n := range 5 {
 		e := f.envoy()
@@ -67,7 +67,9 @@ func TestFairnessAndObjective(t *testing.T) {
 			"x-gateway-inference-objective", []string{"low", "batch"}[n%2]))
 		e.recv()
 		e.send(requestBody(posted, true))
-		home, _, _ := strings.Cut(placed(t, e.recv()), ",")
+		reply := e.recv()
+		home, _, _ := strings.Cut(placed(t, reply), ",")
+		assert.Equal(t, n > 0, strings.Contains(reply.String(), `"job-expected"`), "how long its project's jobs take")
 		homes[home] = true
 		assert.Equal(t, 1, f.pool.Open(tenant))
 		assert.Equal(t, []dispatch.ProjectLoad{{Name: "tenant-1", InFlight: 1}}, f.balancer.Projects(time.Now(), 9))

@@ -67,7 +67,7 @@ func (x *exchange) attempt(now time.Time, begun bool) (*failure, error) {
 func (x *exchange) newAttempt(now time.Time) *attempt {
 	x.under = attempt{x: x}
 	a, lease := &x.under, x.book.Lease
-	x.told = expect(x.header, x.p.cfg.ExpectedHeader, lease.Expected, x.told)
+	x.book.Expect(x.header, x.header)
 	a.left, a.last = x.book.Job.TimeLeft(now)
 	a.request = upstreamclient.Request{
 		Address: lease.Address, Host: x.r.Host, Method: x.r.Method, Target: x.target,

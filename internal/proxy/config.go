@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"net"
-	"net/textproto"
 	"time"
 
 	"example.org/pilotfish/internal/job"
@@ -32,10 +31,6 @@ func (s Settings) Check(f *settings.Faults) { f.Positive("idle", s.Idle) }
 // Config says how jobs are read, attempted and answered.
 type Config struct {
 	job.Config
-
-	// ExpectedHeader is in which header a job tells its upstream how long it is expected to
-	// take; "" sends none.
-	ExpectedHeader string
 
 	// Idle is as in Settings.
 	Idle time.Duration
@@ -67,7 +62,6 @@ func (c *Config) validate() error {
 	if c.Dial == nil {
 		c.Dial = DialUpstream
 	}
-	c.ExpectedHeader = textproto.CanonicalMIMEHeaderKey(c.ExpectedHeader)
 	if err := c.Check(); err != nil {
 		return fmt.Errorf("proxy: %w", err)
 	}

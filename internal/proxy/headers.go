@@ -5,7 +5,6 @@ import (
 	"net/http"
 	"net/textproto"
 	"slices"
-	"strconv"
 	"strings"
 
 	"example.org/pilotfish/internal/record"
@@ -57,17 +56,6 @@ func outgoingHeader(r *http.Request) http.Header {
 		h["Te"] = []string{"trailers"}
 	}
 	return h
-}
-
-// expect puts into a header how many seconds the job is expected to take, if that is known
-// and the submitter has not said it. name is in its canonical form. own says that what is there comes from
-// an attempt before, and is returned for the next.
-func expect(h http.Header, name string, seconds float64, own bool) bool {
-	if name == "" || seconds <= 0 || len(h[name]) > 0 && !own {
-		return own
-	}
-	h[name] = []string{strconv.FormatFloat(seconds, 'f', 3, 64)}
-	return true
 }
 
 // endToEnd copies the headers that are meant for the other end.

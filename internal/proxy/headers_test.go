@@ -41,20 +41,3 @@ func FuzzTarget(f *testing.F) {
 		}
 	})
 }
-
-// A job tells how long it is expected to take, unless its submitter has said it.
-func TestExpect(t *testing.T) {
-	c := Config{ExpectedHeader: "job-expected"}
-	_ = c.validate() // the rest is missing
-	require.Equal(t, "Job-Expected", c.ExpectedHeader)
-	h := http.Header{}
-	own := expect(h, "Job-Expected", 0, false) || expect(h, "", 2, false)
-	require.Empty(t, h)
-	own = expect(h, "Job-Expected", 2.31449, own)
-	require.Equal(t, http.Header{"Job-Expected": {"2.314"}}, h)
-	own = expect(h, "Job-Expected", 0, own)
-	require.True(t, expect(h, "Job-Expected", 3, own), "the next place")
-	require.Equal(t, http.Header{"Job-Expected": {"3.000"}}, h)
-	require.False(t, expect(h, "Job-Expected", 4, false), "the submitter's own")
-	require.Equal(t, http.Header{"Job-Expected": {"3.000"}}, h)
-}

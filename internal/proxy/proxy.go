@@ -54,5 +54,4 @@ type exchange struct {
 
 	target string      // what all attempts send alike
 	header http.Header // likewise, but for the length that is expected at each place
-	told   bool        // that length is pilotfish's own
 }
