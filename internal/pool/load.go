@@ -9,9 +9,15 @@ import (
 // tells of, plus this sidecar's claims since then, less the ends of this
 // sidecar's jobs since then. A report arrives later than the instant that it
 // tells of, so the latest claims and ends are remembered and counted anew.
+//
+// Jobs that wait for what another job computes, such as a fetch, run without a core. They are as many as run beyond the
+// busy cores, where an upstream tells these. It must have told of stalled joblets, too: where nothing is ever stalled,
+// jobs share the cores.
 type estimate struct {
 	at               time.Time // the instant that the report tells of; zero is none
 	running, stalled float64   // its counts
+	coreless         float64   // jobs that ran without a core, by the last report that told
+	queues           bool      // joblets were stalled there
 
 	ran  float64 // jobs: as many as were seen to run at once
 	full bool    // others were stalled then: there are no more cores
@@ -32,9 +38,13 @@ func (e *estimate) done(now time.Time) {
 	e.ends.add(now)
 }
 
-// adopt puts a report in the place of the one before.
-func (e *estimate) adopt(at time.Time, running, stalled float64) {
+// adopt puts a report in the place of the one before. busy is the cores that run a joblet; negative is not told.
+func (e *estimate) adopt(at time.Time, running, stalled, busy float64) {
 	e.at, e.running, e.stalled = at, running, stalled
+	e.queues = e.queues || stalled > 0
+	if busy >= 0 {
+		e.coreless = max(0, running-busy)
+	}
 	switch {
 	case stalled > 0 && running > 0:
 		if !e.full {
@@ -74,14 +84,17 @@ func (e *estimate) cores() float64 {
 	return min(max(beyondSeen*e.ran, 1), mostSeen)
 }
 
-// present is how many jobs are there, never less than this sidecar's own. A
-// report that is not fresh does not count.
+// present is how many jobs are there that hold a core or need one. A report that is not fresh does not count.
 func (e *estimate) present(fresh bool) float64 {
-	own := float64(e.inFlight)
+	jobs := float64(e.inFlight)
 	if !fresh {
-		return own
+		return jobs
 	}
-	return max(own, e.running+e.stalled+float64(e.claims.n-e.ends.n))
+	jobs = max(jobs, e.running+e.stalled+float64(e.claims.n-e.ends.n)) // this sidecar's are there whatever it tells
+	if !e.queues {
+		return jobs
+	}
+	return max(0, jobs-min(e.coreless, e.running))
 }
 
 // assigned is how many jobs were sent there by the report and by this sidecar

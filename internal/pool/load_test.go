@@ -72,7 +72,7 @@ func TestEstimateAgainstHistory(t *testing.T) {
 // counted stays exact.
 func TestEstimateIsBounded(t *testing.T) {
 	var e estimate
-	e.adopt(start, 5, 0)
+	e.adopt(start, 5, 0, -1)
 	now := start
 	for range 5 * maxHistory {
 		now = now.Add(time.Millisecond)
@@ -84,7 +84,7 @@ func TestEstimateIsBounded(t *testing.T) {
 	assert.Equal(t, 5*maxHistory, e.inFlight)
 	assert.Equal(t, float64(5+5*maxHistory), e.present(true))
 	assert.Equal(t, float64(5+10*maxHistory), e.assigned(true))
-	e.adopt(now.Add(-10*time.Millisecond), float64(5*maxHistory), 0)
+	e.adopt(now.Add(-10*time.Millisecond), float64(5*maxHistory), 0, -1)
 	assert.Equal(t, float64(5*maxHistory+10), e.present(true), "what happened after the report's instant is counted anew")
 	e.reset()
 	assert.Equal(t, float64(5*maxHistory), e.present(false))
@@ -203,7 +203,7 @@ func TestCoresThatNobodyTells(t *testing.T) {
 	at := start
 	tell := func(running, stalled float64) float64 {
 		at = at.Add(time.Second)
-		e.adopt(at, running, stalled)
+		e.adopt(at, running, stalled, -1)
 		return e.cores()
 	}
 	assert.Zero(t, tell(0, 0), "nothing was seen")
@@ -217,6 +217,31 @@ func TestCoresThatNobodyTells(t *testing.T) {
 	assert.Equal(t, 256.0, tell(1e9, 0))
 	e.reset()
 	assert.Zero(t, e.cores())
+}
+
+// Jobs that run beyond the busy cores wait for what others compute, where joblets are stalled at all.
+func TestJobsThatNeedNoCore(t *testing.T) {
+	var e estimate
+	for i, c := range []struct{ running, stalled, busy, want float64 }{
+		{30, 0, 4, 30}, // nothing was stalled yet: they may share the cores
+		{10, 2, -1, 2}, // no more than run
+		{10, 2, 4, 6},
+		{11, 3, -1, 8}, // a hint
+		{3, 3, -1, 3},
+		{2, 0, 4, 2}, // joblets on several cores
+		{0, 0, 0, 0},
+	} {
+		e.adopt(start.Add(time.Duration(i)*time.Second), c.running, c.stalled, c.busy)
+		assert.Equal(t, c.want, e.present(true), "%+v", c)
+	}
+	for range 9 {
+		e.claim(start.Add(time.Minute))
+	}
+	e.adopt(start.Add(time.Minute), 8, 0, 3)
+	assert.Equal(t, 4.0, e.present(true), "of this sidecar's own, too")
+	assert.Equal(t, 9.0, e.present(false))
+	e.reset()
+	assert.Equal(t, 9.0, e.present(true))
 }
 
 // A fleet is full when no upstream that takes jobs has a free core.

@@ -38,7 +38,7 @@ func (p *Pool) Report(now time.Time, address string, r Report) {
 		p.doubt(m, r.At, running+stalled)
 		m.unread.report(r, p.reads.mean)
 		if !m.load.at.After(r.At) {
-			m.load.adopt(r.At, running, stalled)
+			m.load.adopt(r.At, running, stalled, r.CoresBusy)
 		}
 	}
 	if p.uncompared++; p.uncompared*comparedTogether >= len(p.set) {
@@ -138,7 +138,7 @@ func (p *Pool) hint(now time.Time, m *member, h *Hint) {
 		return
 	}
 	if running, stalled, ok := h.counts(&m.load, p.cores(m)); ok {
-		m.load.adopt(h.At, running, stalled)
+		m.load.adopt(h.At, running, stalled, -1)
 	}
 }
 

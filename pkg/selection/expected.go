@@ -39,7 +39,8 @@ import (
 // An upstream without a fresh report counts as loaded as the median of the others,
 // and more if this sidecar has more jobs there than elsewhere. If fewer than half
 // of the upstreams have one, Expected chooses as BoundedHash does, but an
-// upstream where the project is cached comes first.
+// upstream where the project is cached comes first, and a project that hardly comes again
+// goes where LeastInFlight sends it: nobody needs to agree on that.
 //
 // Sources: Mooncake and llm-d (waits against fetches in seconds), Mitzenmacher
 // and Dahlin (stale reports), Thaler and Ravishankar (rendezvous). Use it
@@ -61,6 +62,9 @@ type Expected struct {
 func DefaultExpected() *Expected {
 	return &Expected{Spare: 0.2, Fetch: 0.2, Rank: 1.5, Crowding: 4.5, Near: 0.0125, Tail: 0.4, Longest: 1800}
 }
+
+// comesOnce is the probability from which on it counts as sure that no other job of a project comes.
+const comesOnce = 0.9
 
 var _ interface {
 	Coster
@@ -86,6 +90,9 @@ func (e *Expected) PickWithCosts(job Job, views []View, costs []Cost, rng *rand.
 	if 2*p.load.known < len(views) {
 		if i, ok := (BoundedHash{}).first(job, views, p.cached); ok && job.Project != 0 {
 			return i
+		}
+		if job.Once > comesOnce {
+			return LeastInFlight{}.Pick(job, views, rng)
 		}
 		return BoundedHash{}.Pick(job, views, rng)
 	}

@@ -101,6 +101,9 @@ func (n naive) pick() []float64 {
 		if i, ok := n.firstCachedBelowBound(); ok {
 			return policytest.Evenly(len(n.views), []int{i})
 		}
+		if n.job.Once > 0.9 {
+			return leastInFlightOracle(n.job, n.views)
+		}
 		return boundedHashOracle(n.job, n.views, 1.5)
 	}
 	total := func(i int) float64 { return n.cost(i).Total }
