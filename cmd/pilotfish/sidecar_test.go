@@ -167,8 +167,9 @@ func TestUpstreamsAreToldHowLongJobsTake(t *testing.T) {
 		defer upstream.Close()
 		cfg := before(upstream.Listener.Addr().String())
 		cfg.Job.ExpectedHeader = name
-		_, p := running(t, &cfg)
+		s, p := running(t, &cfg)
 		post(t, p.Jobs, "localhost")
+		require.Eventually(t, func() bool { inFlight, _ := s.balancer.Counts(); return inFlight == 0 }, patience, time.Millisecond)
 		post(t, p.Jobs, "localhost")
 		require.Len(t, headers, 2)
 		assert.NotContains(t, headers[0], want)

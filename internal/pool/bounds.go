@@ -57,6 +57,7 @@ func (r Report) sane() (sane Report, known bool, wrong string) {
 	unknown(&r.CoresBusy, maxCores, -1, "%g busy cores")
 	unknown(&r.Completed, maxCompleted, -1, "%g completed jobs")
 	unknown(&r.Begun, maxCompleted, 0, "%g begun jobs")
+	unknown(&r.Read, maxBytes, 0, "%g bytes read")
 	unknown(&r.Failed, maxCompleted, -1, "%g failed jobs")
 	if r.Wait < 0 {
 		blame("a mean wait of %g s", r.Wait)

@@ -36,7 +36,7 @@ func (p *Pool) Report(now time.Time, address string, r Report) {
 		running, stalled := sum(r.Running), sum(r.Stalled)
 		m.level = m.detector(overload.Sample{Stalled: stalled, Wait: r.Wait})
 		p.doubt(m, r.At, running+stalled)
-		m.unread.report(r, p.reads.mean)
+		m.unread.report(r, p.reads.mean, p.texts)
 		if !m.load.at.After(r.At) {
 			m.load.adopt(r.At, running, stalled, r.CoresBusy)
 		}

@@ -11,6 +11,9 @@ type unread struct {
 	all    float64 // what all take, at that instant
 	at     time.Time
 	told   time.Time // the instant of the last report
+	read   float64   // bytes, by the last report
+	head   float64   // what the text took of which reading began last
+	began  time.Time // about when that was
 	gap    float64   // jobs that ended before they began: they look as if they had not begun
 }
 
@@ -43,8 +46,9 @@ func (u *unread) end(seconds float64) {
 }
 
 // report takes in how many jobs an upstream has not begun to answer; those of others take so long each. If it tells how
-// many began, the one that it reads counts; else only those that are stalled do.
-func (u *unread) report(r Report, each float64) {
+// many began, the one that it reads counts; else only those that are stalled do. If it tells how much it began to read,
+// what is left of that one is known.
+func (u *unread) report(r Report, each float64, texts *fetchModel) {
 	jobs, present := sum(r.Stalled), sum(r.Running)+sum(r.Stalled)
 	if r.Begun > 0 && r.Completed >= 0 {
 		waits := r.Completed + present - r.Begun
@@ -53,6 +57,13 @@ func (u *unread) report(r Report, each float64) {
 		}
 		jobs = min(max(jobs, waits-u.gap), present)
 	}
-	u.others = max(jobs-float64(u.jobs), 0) * each
+	if more := r.Read - u.read; more > 0 && u.read > 0 {
+		u.head, u.began = texts.expected(more), u.told.Add(r.At.Sub(u.told)/2)
+	}
+	u.read = r.Read
+	others := max(jobs-float64(u.jobs), 0)
+	if u.others = others * each; others > 0 && u.head > 0 {
+		u.others += max(u.head-r.At.Sub(u.began).Seconds(), u.head/10) - each
+	}
 	u.all, u.at, u.told = u.own+u.others, r.At, r.At
 }

@@ -66,17 +66,36 @@ func TestReportsOfUnreadTexts(t *testing.T) {
 		{told(7, 3, 20, 24), 7},
 		{told(2, 0, 20, 1), 3}, // no more than there are
 	} {
-		u.report(c.report, 2)
+		u.report(c.report, 2, newFetchModel())
 		assert.Equal(t, c.want, u.left(start), "%+v", c.report)
 	}
 	assert.Equal(t, 1.0, u.left(start.Add(time.Minute)))
+}
+
+// What the upstream began to read counts as long as it takes, less the time since it began; the rest as jobs in the mean.
+func TestWhatIsBeingReadIsKnown(t *testing.T) {
+	var u unread
+	texts := newFetchModel()
+	told := func(after time.Duration, stalled, read float64) float64 {
+		r := report(start.Add(after), 0, stalled)
+		r.Read = read
+		u.report(r, 2, texts)
+		return u.left(r.At)
+	}
+	long := texts.expected(500e6)
+	assert.Equal(t, 4.0, told(0, 2, 9e9), "what it read before is not known")
+	assert.InDelta(t, 2+long-1, told(2*time.Second, 2, 9.5e9), 1e-9)
+	assert.InDelta(t, 2+long-5, told(6*time.Second, 2, 9.5e9), 1e-9)
+	assert.InDelta(t, long/10, told(time.Minute, 1, 9.5e9), 1e-9)
+	assert.Zero(t, told(2*time.Minute, 0, 9.5e9))
+	assert.InDelta(t, 2+long/10, told(3*time.Minute, 2, 100), 1e-9, "it began anew")
 }
 
 // An answer shows that what came before it was read, but not which jobs of others did.
 func TestAnswersShowWhatWasRead(t *testing.T) {
 	var u unread
 	u.claim(start, 5)
-	u.report(report(start.Add(time.Second), 1, 3), 2)
+	u.report(report(start.Add(time.Second), 1, 3), 2, newFetchModel())
 	now := start.Add(2 * time.Second)
 	assert.Equal(t, 5.0+2*2-1, u.left(now))
 	u.answered(start, 5)

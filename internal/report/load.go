@@ -37,6 +37,9 @@ func loadOf(f figures, all metrics) (r pool.Report, wait total, err error) {
 	r.CoresBusy = sum(f, all, "cores_busy")
 	r.Completed = sum(f, all, "completed")
 	r.Failed = sum(f, all, "failed")
+	if read, cached := sum(f, all, "read"), sum(f, all, "read_cached"); cached >= 0 {
+		r.Read = max(read-cached, 0)
+	}
 	wait = total{sum(f, all, "wait_sum"), sum(f, all, "wait_count")}
 	r.Begun = max(wait.count, 0)
 	return r, wait, nil

@@ -104,7 +104,7 @@ func (m metric) takes(sample model.Metric) bool {
 }
 
 // metrics are the Names, read, by figure: their keys in the settings. A histogram or a summary
-// is two, its sum and its count.
+// is two, its sum and its count, and what was read is.
 type metrics map[string]metric
 
 // read reads the names. What is wrong with them goes to f.
@@ -117,6 +117,7 @@ func (n *Names) read(f *settings.Faults) metrics {
 		{"cores_busy", n.CoresBusy},
 		{"completed", n.Completed},
 		{"failed", n.Failed},
+		{"read", n.Read},
 		{"wait", n.Wait},
 	} {
 		m, err := parseMetric(name.text)
@@ -126,6 +127,9 @@ func (n *Names) read(f *settings.Faults) metrics {
 		case name.figure == "wait" && m.name != "":
 			all["wait_sum"] = metric{m.name + "_sum", m.labels, m.scale}
 			all["wait_count"] = metric{m.name + "_count", m.labels, 1}
+		case name.figure == "read" && m.name != "":
+			all["read"] = metric{m.name + "_queries_total", m.labels, m.scale}
+			all["read_cached"] = metric{m.name + "_hits_total", m.labels, m.scale}
 		default:
 			all[name.figure] = m
 		}

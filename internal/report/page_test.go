@@ -113,7 +113,7 @@ func TestLoadLeavesOpenWhatItCannotBelieve(t *testing.T) {
 
 func TestLoadReadsOtherNamesAndTypes(t *testing.T) {
 	names := Default().Names
-	names.Stalled, names.Running, names.Wait = "scheduler_stalled_promises", `{"jobs.active"}`, "wait"
+	names.Stalled, names.Running, names.Wait, names.Read = "scheduler_stalled_promises", `{"jobs.active"}`, "wait", "text * 4"
 	r, waits, err := readLoad(`scheduler_stalled_promises 100
 # TYPE "jobs.active" counter
 {"jobs.active",priority="high"} 4
@@ -121,11 +121,15 @@ func TestLoadReadsOtherNamesAndTypes(t *testing.T) {
 wait{quantile="0.5"} 1
 wait_sum 12
 wait_count 6
+# TYPE text_queries_total counter
+text_queries_total 1000
+# TYPE text_hits_total counter
+text_hits_total 400
 # TYPE answer untyped
 answer 3
 `, names)
 	require.NoError(t, err)
-	assert.Equal(t, pool.Report{Stalled: byPriority(100, 0), Running: byPriority(0, 4), CoresBusy: -1, Completed: -1, Begun: 6, Failed: -1}, r)
+	assert.Equal(t, pool.Report{Stalled: byPriority(100, 0), Running: byPriority(0, 4), CoresBusy: -1, Completed: -1, Begun: 6, Read: 2400, Failed: -1}, r)
 	assert.Equal(t, total{12, 6}, waits)
 }
 

@@ -74,6 +74,9 @@ type Names struct {
 	// least half of the jobs failed since the report before, one failure of its own
 	// opens a sidecar's breaker.
 	Failed string `yaml:"failed"`
+	// Read is the beginning of the names of two counters of the bytes of texts, counted when the upstream begins to
+	// read one: of all, with "_queries_total" behind it, and of what it had read before, with "_hits_total".
+	Read string `yaml:"read"`
 	// Wait is the histogram or summary of the seconds that jobs waited.
 	Wait string `yaml:"wait"`
 }
@@ -92,6 +95,7 @@ func Default() Settings {
 			CoresBusy: "ruleserver_cores_busy",
 			Completed: "ruleserver_jobs_completed_total",
 			Failed:    `ruleserver_jobs_completed_total{outcome="failed"}`,
+			Read:      none,
 			Wait:      "ruleserver_wait_seconds",
 		},
 	}

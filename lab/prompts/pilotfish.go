@@ -62,7 +62,7 @@ func (w *world) newPilotfish(number int) *pilotfish {
 // poll reads a server's metrics, as vLLM has them, after those of the last poll, and plans the next poll.
 func (p *pilotfish) poll(w *world, address string, before counts) {
 	s := w.servers[p.servers[address]]
-	r := pool.Report{At: w.time(), CoresBusy: -1, Begun: float64(s.answered), Completed: float64(s.done), Failed: -1, Wait: math.NaN()}
+	r := pool.Report{At: w.time(), CoresBusy: -1, Begun: float64(s.answered), Completed: float64(s.done), Failed: -1, Wait: math.NaN(), Read: 4 * float64(s.taken)}
 	r.Running[selection.Low], r.Stalled[selection.Low] = float64(s.running()), float64(s.stalled())
 	if n := s.begun - before.begun; n > 0 {
 		r.Wait = (s.waited - before.waited).Seconds() / float64(n)

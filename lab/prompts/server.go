@@ -30,6 +30,7 @@ type server struct {
 type counts struct {
 	begun, answered, done int // jobs that it began to read, to answer, and that ended
 	waited                time.Duration
+	taken                 int64 // tokens of those that it began to read, without those that it had
 }
 
 func (s *server) receive(w *world, j *job) {
@@ -45,6 +46,7 @@ func (s *server) read(w *world) {
 	left := s.missing(j)
 	j.found = int((j.Read - left) / trace.BlockTokens)
 	s.begun++
+	s.taken += left
 	s.waited += w.now - j.arrived
 	w.events.Add(w.now+startup+trace.Duration(float64(left)/s.rate), 0, func() {
 		s.kept.put(j.full())

@@ -68,8 +68,8 @@ type rule struct {
 // rules are all that are compared, pilotfish's over chains first. The others have their defaults.
 func rules() []*rule {
 	return []*rule{
-		{name: "expected", interval: time.Second},
-		{name: "expected, 250 ms", interval: time.Second / 4},
+		{name: "expected", interval: time.Second / 4},
+		{name: "expected, 1 s", interval: time.Second},
 		{name: "expected 1 block", blocks: 1, interval: time.Second},
 		{name: "expected 2 blocks", blocks: 2, interval: time.Second},
 		{name: "expected 4 blocks", blocks: 4, interval: time.Second},
