@@ -99,6 +99,15 @@ func Families() []Family {
 			f.Restart = 600 * time.Second
 		})),
 		usual("arrival order", fleet(func(_ *rand.Rand, f *sim.Fleet) { f.Order = "arrival" })),
+		usual("no reports", func(f *Family) {
+			f.Hints = false
+			f.change = func(_ *rand.Rand, s *Setting) { s.Sidecars.Unpolled = true }
+		}),
+		usual("rare reports", func(f *Family) {
+			f.Hints = false
+			f.change = func(_ *rand.Rand, s *Setting) { s.Sidecars.Interval = 30 * time.Second }
+		}),
+		usual("untold cores", fleet(func(_ *rand.Rand, f *sim.Fleet) { f.Secretive = true })),
 		usual("old reports", func(f *Family) { // of one Prometheus server; these upstreams send no hints
 			f.Hints = false
 			f.change = func(_ *rand.Rand, s *Setting) {

@@ -54,8 +54,9 @@ type Sidecars struct {
 	Together bool          `yaml:"-"`
 	// Hints turns on the load hint on answers.
 	Hints bool `yaml:"hints"`
-	// Untold tells upstreams nothing of how long jobs take.
-	Untold bool `yaml:"-"`
+	// Untold tells upstreams nothing of how long jobs take, and Unpolled asks them nothing.
+	Untold   bool `yaml:"-"`
+	Unpolled bool `yaml:"-"`
 	// OneKey tells sidecars a job's project alone, whatever else it needs.
 	OneKey bool `yaml:"one_key"`
 	// Attempts and Budget are as in dispatch.RetrySettings.

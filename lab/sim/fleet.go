@@ -25,6 +25,8 @@ type Fleet struct {
 	Upstreams int `yaml:"upstreams"`
 	// Cores and Cache are of each upstream.
 	Cores int           `yaml:"cores"`
+	// Secretive leaves it to sidecars to find out how many cores there are.
+	Secretive bool `yaml:"-"`
 	Cache settings.Size `yaml:"cache"`
 	// Backlog is how many stalled joblets keep an upstream from accepting connections; with 0 no number does.
 	Backlog int `yaml:"backlog"`
@@ -98,6 +100,14 @@ func (w *world) newServers() {
 	}
 }
 
+// told is how many cores it tells; 0 is none.
+func (s *server) told() int {
+	if s.fleet.Secretive {
+		return 0
+	}
+	return s.cores
+}
+
 // A rolling restart: every upstream gets a notice, stops, and comes back with nothing in its cache.
 const (
 	everyRestart = time.Minute      // from the notice of one upstream to that of the next
@@ -132,7 +142,7 @@ func (w *world) discover() {
 		if !s.up {
 			continue
 		}
-		u := pool.Upstream{Address: s.address, Cores: s.cores, Draining: s.drain}
+		u := pool.Upstream{Address: s.address, Cores: s.told(), Draining: s.drain}
 		if w.cfg.Fleet.StopsKnown && s.epoch == 1 { // its first life
 			u.StopsAt = w.time(w.cfg.Fleet.stopsAt(i))
 		}

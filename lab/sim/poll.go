@@ -52,6 +52,9 @@ func (w *world) startPolls() {
 
 // plan makes the next poll begin at an instant, instead of when it was planned before.
 func (p *poll) plan(w *world, at time.Duration, check bool) {
+	if w.cfg.Sidecars.Unpolled {
+		return
+	}
 	p.due, p.check = at, check
 	w.events.Add(at, rankReport, func() { p.begin(w) })
 }

@@ -216,7 +216,7 @@ func (s *server) account(now time.Duration) {
 func (s *server) report(w *world, before *seen) pool.Report {
 	r := pool.Report{
 		At:        w.time(w.now),
-		Cores:     s.cores,
+		Cores:     s.told(),
 		CoresBusy: float64(s.busy),
 		Completed: float64(s.completed),
 		Failed:    float64(s.failed),
