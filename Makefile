@@ -97,7 +97,8 @@ bench-peers: build build-lab ## Measure what pilotfish costs beside its peers; t
 race: build build-lab ## Send the same jobs through pilotfish, HAProxy, nginx and Envoy, into lab/results; half an hour (lab/README.md).
 	-./tools/need haproxy nginx
 	-$(MAKE) $(BIN)/envoy/installed
-	$(BIN)/bench race --pilotfish $(BIN)/pilotfish --envoy $(BIN)/envoy/bin/envoy --chart lab/results/race.svg $(RACE) > lab/results/race.txt
+	$(BIN)/bench race --pilotfish $(BIN)/pilotfish --envoy $(BIN)/envoy/bin/envoy --chart lab/results/race.svg $(RACE) > lab/results/race.new
+	mv lab/results/race.new lab/results/race.txt
 
 .PHONY: judge results test-judged
 judge: build-lab ## Judge the policy on settings that its sources draw, into lab/results; some minutes (lab/README.md).
@@ -108,7 +109,7 @@ test-judged: ## Test that the table of make judge is of the present sources.
 	$(GO) -C lab test -tags judged -count=1 -run Table ./judge
 
 results: build-lab ## Play the scenarios of lab/README.md, into lab/results; half an hour.
-	for name in production thesis sidecars money scale order fetches imports queries constants preempted; do \
+	for name in production thesis money scale order fetches imports queries constants preempted; do \
 		(cd lab && nice $(BIN)/tracelab simulate testdata/scenarios/$$name.yaml > results/$$name.txt) || exit 1; \
 	done
 	cd lab && nice $(BIN)/tracelab prompts testdata/traces/mooncake-conversation.jsonl.gz > results/prompts.txt

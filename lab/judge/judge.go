@@ -79,8 +79,8 @@ func Judge(ctx context.Context, hash string, families []Family, ended func(ended
 
 // play tunes every base on a seed of its own, and plays all on the others.
 func (f *Family) play(ctx context.Context, hash string, number int) (p played, err error) {
-	s := f.draw(seedOf(hash, f.Name, number))
-	seed := seedOf(hash, f.Name, number, "tuning")
+	s := f.draw(Seed(hash, f.Name, number))
+	seed := Seed(hash, f.Name, number, "tuning")
 	jobs, cache, err := s.Jobs(seed)
 	if err != nil {
 		return p, err
@@ -105,7 +105,7 @@ func (f *Family) play(ctx context.Context, hash string, number int) (p played, e
 	contenders := append(slices.Clone(p.tuned), Contender{Policy: "expected"}, Contender{Policy: "expected", Queued: true})
 	all := make([]Outcome, len(contenders))
 	for n := range seeds {
-		seed := seedOf(hash, f.Name, number, "judged", n)
+		seed := Seed(hash, f.Name, number, "judged", n)
 		if jobs, cache, err = s.Jobs(seed); err != nil {
 			return p, err
 		}
@@ -192,8 +192,8 @@ func Hash(root string) (string, error) {
 	return hex.EncodeToString(sum.Sum(nil))[:16], nil
 }
 
-// seedOf is the seed of a draw, which its names tell from all others.
-func seedOf(names ...any) uint64 {
+// Seed is the seed of a draw, which its names tell from all others.
+func Seed(names ...any) uint64 {
 	sum := sha256.Sum256(fmt.Append(nil, names...))
 	return binary.BigEndian.Uint64(sum[:]) >> 1
 }

@@ -43,7 +43,7 @@ func TestSettingsAreWithinTheirRanges(t *testing.T) {
 	for _, f := range Families() {
 		assert.False(t, names[f.Name], f.Name)
 		names[f.Name] = true
-		s := f.draw(seedOf("x", f.Name))
+		s := f.draw(Seed("x", f.Name))
 		for name, is := range map[string]struct {
 			value float64
 			in    Range

@@ -24,10 +24,10 @@ type Fleet struct {
 	// Upstreams is how many there are.
 	Upstreams int `yaml:"upstreams"`
 	// Cores and Cache are of each upstream.
-	Cores int           `yaml:"cores"`
+	Cores int `yaml:"cores"`
 	// Secretive leaves it to sidecars to find out how many cores there are.
-	Secretive bool `yaml:"-"`
-	Cache settings.Size `yaml:"cache"`
+	Secretive bool          `yaml:"-"`
+	Cache     settings.Size `yaml:"cache"`
 	// Backlog is how many stalled joblets keep an upstream from accepting connections; with 0 no number does.
 	Backlog int `yaml:"backlog"`
 	// Order says which of the joblets of equal priority goes first: that of the job that came first (arrival), or

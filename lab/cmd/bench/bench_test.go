@@ -88,7 +88,7 @@ func TestSmoke(t *testing.T) {
 func TestRace(t *testing.T) {
 	chart := filepath.Join(t.TempDir(), "race.svg")
 	var stdout, stderr bytes.Buffer
-	c := raceCommand{Pilotfish: built(t), Rounds: 1, Chart: chart, length: time.Second, jobs: 60}
+	c := raceCommand{Root: "../../..", Pilotfish: built(t), Rounds: 1, Chart: chart, length: time.Second, jobs: 60}
 	t.Setenv("PATH", t.TempDir()) // no peer is there
 	require.NoError(t, c.Run(cli.Console{Out: &stdout, Err: &stderr}), "%s", &stderr)
 	svg, err := os.ReadFile(chart)
@@ -115,7 +115,7 @@ func TestWhatIsNotInstalledIsNamed(t *testing.T) {
 	t.Setenv("PATH", t.TempDir())
 	others := []string{"HAProxy, hash on body", "HAProxy, leastconn", "nginx, least_conn", "Envoy, Lua + ring hash", "Envoy, least_request"}
 	for command, own := range map[string][]string{
-		"race --rounds 0": {"pilotfish, one sidecar", threeSidecars, untold}, "compare --rounds 0": {"nowhere", "Envoy, ext_proc", "wrk"},
+		"race --rounds 0 --root ../../..": {"pilotfish, one sidecar", threeSidecars, untold}, "compare --rounds 0": {"nowhere", "Envoy, ext_proc", "wrk"},
 	} {
 		var stdout, stderr bytes.Buffer
 		args := append(strings.Fields(command), "--envoy", "nowhere", "--pilotfish", "nowhere")

@@ -24,6 +24,9 @@ type raceCommand struct {
 	Rounds    int    `default:"3" help:"How often everything is measured, each time with other traces."`
 	Chart     string `type:"path" placeholder:"FILE" help:"Draw the first columns there, as SVG."`
 
+	Root string `type:"path" default:"." help:"The repository, whose sources draw the traces."`
+
+	hash   string        // of these
 	length time.Duration // of the traces
 	jobs   int           // of each
 }
@@ -34,17 +37,16 @@ const raceServers, raceCores = 8, 4
 // raceLoad is the share of all cores that the jobs keep busy without fetches.
 const raceLoad = 0.75
 
-// The traces of a race: how jobs arrive. Those of equal seeds have the same jobs.
+// The traces of a race: how jobs arrive. Those of a pattern have the same jobs.
 var raced = []struct {
 	name    string
 	pattern workload.Pattern
-	seed    uint64
 	learn   bool // the servers learn lengths; others order by Job-Expected, where it comes, and by arrival
 }{
-	{"schedules", "schedules", 8200, false},
-	{"sources", "sources", 8201, false},
-	{"steady", "steady", 8202, false},
-	{"schedules, servers that learn lengths", "schedules", 8200, true},
+	{"schedules", "schedules", false},
+	{"sources", "sources", false},
+	{"steady", "steady", false},
+	{"schedules, servers that learn lengths", "schedules", true},
 }
 
 // measurement is one entrant with one trace of a round.
@@ -66,8 +68,11 @@ func (c *raceCommand) Run(console cli.Console) error {
 		return err
 	}
 	defer os.RemoveAll(dir)
-	r := &results{setting: fmt.Sprintf("%d servers of %d virtual cores, %.0f %% busy without fetches, %d jobs in %v, %d rounds\nTimes are in seconds.",
-		raceServers, raceCores, 100*raceLoad, c.jobs, c.length, c.Rounds)}
+	if c.hash, err = judge.Hash(c.Root); err != nil {
+		return err
+	}
+	r := &results{setting: fmt.Sprintf("sources that drew the traces: %s; %d servers of %d virtual cores, %.0f %% busy without fetches, %d jobs in %v, %d rounds\nTimes are in seconds.",
+		c.hash, raceServers, raceCores, 100*raceLoad, c.jobs, c.length, c.Rounds)}
 	there := r.present(c.entrants(), nil)
 	for round := range c.Rounds {
 		fmt.Fprintf(console.Err, "round %d of %d: it takes %v, and as long as the last jobs wait\n", round+1, c.Rounds, c.length)
@@ -118,7 +123,7 @@ func (c *raceCommand) draw(number, round int) ([]trace.Job, error) {
 	w.Pattern, w.Jobs, w.Duration, w.StartHour, w.Static, w.Submitters = t.pattern, c.jobs, c.length.Seconds(), 9, true, 30
 	// A job or a fetch that lasts as long as the trace would decide alone.
 	w.MaxWork, w.MaxView, w.MaxBytes = 20, 10, 50e6
-	jobs, _, err := s.Jobs(t.seed + uint64(10*round))
+	jobs, _, err := s.Jobs(judge.Seed(c.hash, "race", t.pattern, round))
 	return jobs, err
 }
 
