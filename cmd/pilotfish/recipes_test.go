@@ -257,20 +257,39 @@ func TestRecipeVLLMFindsWhatWasRead(t *testing.T) {
 	assert.Greater(t, float64(found)/float64(tokens), 0.6, "of a text of six turns, the last is new")
 
 	admin := s.admin()
-	w := httptest.NewRecorder()
-	admin.ServeHTTP(w, httptest.NewRequest(http.MethodPost, "http://localhost/api/pick", strings.NewReader(body(3, turns))))
-	var pick struct {
+	type ranking struct {
 		Project string
 		Ranking []pool.Ranked
 	}
-	require.Equal(t, 200, w.Code, w.Body.String())
-	require.NoError(t, json.Unmarshal(w.Body.Bytes(), &pick))
+	asked := func(body string) (pick ranking) {
+		w := httptest.NewRecorder()
+		admin.ServeHTTP(w, httptest.NewRequest(http.MethodPost, "http://localhost/api/pick", strings.NewReader(body)))
+		require.Equal(t, 200, w.Code, w.Body.String())
+		require.NoError(t, json.Unmarshal(w.Body.Bytes(), &pick))
+		return pick
+	}
+	pick := asked(body(3, turns))
 	assert.Regexp(t, `^llama/[0-9a-f]{16}$`, pick.Project)
 	best := slices.MaxFunc(pick.Ranking, func(a, b pool.Ranked) int { return cmp.Compare(a.Found, b.Found) })
 	assert.InDelta(t, 0.95, best.Found, 1e-9, "all of the chat")
 	for _, r := range pick.Ranking {
 		assert.Equal(t, r.Found < best.Found, r.Cost.Fetch > best.Cost.Fetch, "what is not there is the price")
 	}
+
+	away := func(p ranking) (most float64) { // what another place than the first costs, beside the price of the text
+		for _, r := range p.Ranking {
+			most = max(most, r.Cost.Placement/r.Cost.Fetch)
+		}
+		return most
+	}
+	before := away(asked(body(100, 2)))
+	for chat := 20; chat < 40; chat++ { // others have sent them
+		for _, u := range upstreams {
+			exchange(t, "POST", u.URL+"/v1/chat/completions", body(chat, 2))
+		}
+		exchange(t, "POST", url+"/v1/chat/completions", body(chat, 2))
+	}
+	assert.Greater(t, away(asked(body(100, 2))), before+0.1, "answers told that others send chats to their first places")
 }
 
 // results is a cache of results by HTTP, with its metrics.

@@ -1,6 +1,7 @@
 package mesh
 
 import (
+	"fmt"
 	"math/rand/v2"
 	"slices"
 	"strings"
@@ -16,10 +17,13 @@ import (
 	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/types/known/structpb"
 
+	"example.org/pilotfish/internal/balancer"
 	"example.org/pilotfish/internal/dispatch"
 	"example.org/pilotfish/internal/intake"
 	"example.org/pilotfish/internal/job"
+	"example.org/pilotfish/internal/overload"
 	"example.org/pilotfish/internal/pool"
+	"example.org/pilotfish/internal/record"
 	"example.org/pilotfish/pkg/selection"
 )
 
@@ -87,6 +91,43 @@ func TestFairnessAndObjective(t *testing.T) {
 		assert.Len(t, assumed, want, "%s's data is where its jobs went", project)
 	}
 	assert.Zero(t, f.pool.Open(tenant))
+}
+
+// A prompt in blocks is one for Envoy's jobs, too: what was sent is found at its server, and the end of an answer says
+// how much of it others had sent there.
+func TestPromptsInBlocks(t *testing.T) {
+	settings := intake.Default()
+	settings.Project = intake.Places{{Pointer: "/prompt", Blocks: 1024}}
+	f := newFixture(t, 4, func(c *job.Config) { c.Reader, _ = intake.NewReader(settings) })
+	detector, err := overload.New("none", 100)
+	require.NoError(t, err)
+	f.balancer.SetSettings(balancer.Settings{
+		Pool:  pool.Settings{Policy: selection.DefaultExpected(), Detector: detector, Interval: 5 * time.Second, Breaker: pool.DefaultBreaker()},
+		Retry: dispatch.DefaultRetry(), Queue: dispatch.DefaultQueue(),
+	})
+	away := func(j *record.Job) (found, most float64) {
+		ranked, err := f.balancer.Explain(pool.Request{Project: j.Facts.Key, Data: j.Facts.Data})
+		require.NoError(t, err)
+		for _, r := range ranked {
+			found, most = max(found, r.Found), max(most, r.Cost.Placement/r.Cost.Fetch)
+		}
+		return found, most
+	}
+	for n := range 9 {
+		e := f.envoy()
+		e.send(duplex.headers(false, "content-type", "application/json"))
+		e.send(requestBody(fmt.Sprintf(`{"prompt":"%d%s"}`, n, strings.Repeat("Once upon a time. ", 500)), true))
+		home, _, _ := strings.Cut(placed(t, e.recv()), ",")
+		e.recv()
+		e.send(responseHead(home, false, "200"))
+		e.recv()
+		e.send(responseBody(`{"usage":{"prompt_tokens":100,"prompt_tokens_details":{"cached_tokens":100}}}`, true))
+		e.recv()
+		require.NoError(t, e.stream.CloseSend())
+		found, most := away(f.ended(n + 1))
+		assert.InDelta(t, 0.95, found, 1e-9)
+		assert.Greater(t, most, 0.5, "without what answers tell it is 0.4")
+	}
 }
 
 // Bodies pass unchanged in streamed mode, however they come, and whether they

@@ -130,6 +130,10 @@ func TestJobsTellTheSizeOfTheData(t *testing.T) {
 	perByte := func(bytes float64) float64 { return startupPrior + perBytePrior*bytes }
 	claim(7, 0)
 	assert.InDelta(t, perByte(1e6), f.fetchOf(7), 1e-9, "the listing tells")
+	r.At, r.Cached = start.Add(time.Second), sized{7: 2e6}
+	f.Report(r.At, us[0].Address, r)
+	claim(7, 0)
+	assert.InDelta(t, perByte(2e6), f.fetchOf(7), 1e-9, "the last listing does")
 	claim(7, 1e9)
 	assert.InDelta(t, perByte(1e9), f.fetchOf(7), 1e-9, "the job tells")
 	claim(7, 0)

@@ -217,6 +217,14 @@ func TestCoresThatNobodyTells(t *testing.T) {
 	assert.Equal(t, 256.0, tell(1e9, 0))
 	e.reset()
 	assert.Zero(t, e.cores())
+
+	f, w := newFixture(t, "random", 1), &witness{}
+	f.cfg.Policy = w
+	r := report(start, 1, 1)
+	r.Cores = 0
+	f.Report(start, f.set[0].Address, r)
+	f.must(start, Request{}, nil)
+	assert.Equal(t, 1.0, w.views[0].Cores, "a policy sees them")
 }
 
 // Jobs that run beyond the busy cores wait for what others compute, where joblets are stalled at all.
