@@ -292,6 +292,35 @@ func TestRecipeVLLMFindsWhatWasRead(t *testing.T) {
 	assert.Greater(t, away(asked(body(100, 2))), before+0.1, "answers told that others send chats to their first places")
 }
 
+// A query goes where most of the bytes of its tables are, wherever the smaller ones are.
+func TestRecipeQueries(t *testing.T) {
+	var upstreams []*fakeupstream.Upstream
+	for _, tables := range []string{`{"id":"sales","bytes":900000000}`, `{"id":"regions","bytes":2000},{"id":"days","bytes":9000}`, ``} {
+		upstreams = append(upstreams, fakeupstream.New(t, fakeupstream.Options{
+			Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+				if r.URL.Path == "/v1/tables" {
+					fmt.Fprint(w, `{"projects":[`+tables+`]}`)
+				}
+			}),
+			Metrics: http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+				fmt.Fprint(w, "queries_running 1\nqueries_queued 0\nquery_slots 8\nqueries_finished_total 3\n")
+			}),
+		}))
+	}
+	s, url := recipe(t, "queries.yaml", upstreams)
+	require.Eventually(t, func() bool {
+		return s.state(upstreams[0].Address()).Cached+s.state(upstreams[1].Address()).Cached == 3
+	}, patience, time.Millisecond)
+	for i, tables := range []string{`["regions","sales","days"]`, `["days","regions"]`} {
+		for range 2 { // the first one that names a table asks for its size
+			upstreams[i].Forget()
+			status, text := exchange(t, "POST", url+"/v1/queries", `{"tables":`+tables+`}`)
+			require.Equal(t, 200, status, text)
+		}
+		assert.True(t, slices.ContainsFunc(upstreams[i].Jobs(), func(j fakeupstream.Job) bool { return j.Path == "/v1/queries" }), tables)
+	}
+}
+
 // results is a cache of results by HTTP, with its metrics.
 type results struct {
 	mu     sync.Mutex
