@@ -72,7 +72,7 @@ func (p *Pool) size(n *need, keep bool) {
 	p.parts = append(p.parts[:0], n.parts...)
 	n.parts, n.bytes = p.parts, 0
 	for i := range n.parts {
-		n.parts[i].Bytes = p.projects.state(n.parts[i].Key, keep).size()
+		n.parts[i].Bytes = p.sizeOf(n.parts[i].Key, p.projects.state(n.parts[i].Key, keep))
 		n.bytes += n.parts[i].Bytes
 	}
 	n.size = n.bytes
@@ -82,6 +82,16 @@ func (p *Pool) size(n *need, keep bool) {
 		}
 		n.bytes, n.size = float64(len(n.parts)), 0
 	}
+}
+
+// sizeOf is the size of a part; where no job has asked for it yet, as listings tell it.
+func (p *Pool) sizeOf(part uint64, state *projectState) float64 {
+	for i := 0; i < len(p.set) && state.size() == 0; i++ {
+		if m := p.set[i]; m.cached != nil && m.cached.Contains(part) && saneBytes(m.cached.Bytes(part)) {
+			state.listed = m.cached.Bytes(part)
+		}
+	}
+	return state.size()
 }
 
 // place returns the part of a chain that follows the deepest fork: the first if there is none.

@@ -9,11 +9,12 @@ import (
 // running a job of project p at upstream u is
 //
 //	cost(u) = wait(u)                              until a core is free
-//	        + price(p) (1 - warm(p, u))            to fetch what is not cached at u
-//	        + Rank price(p) again(p) rank(p, u) crowd(u)   only where p is not cached at u
+//	        + fetch(p, u)                          to fetch what is not cached at u
+//	        + Rank fetch(p, u) again(p) rank(p, u) crowd(u)   only where p is not cached at u
 //	        + stop(u)                              what a stop of u would lose
 //
 //	wait(u)  = (jobs ahead + 1) / rate(u)          if no core is free, else 0
+//	fetch(p, u) = price(p) (1 - warm(p, u))
 //	price(p) = Fetch sqrt(service · time to fetch)   as later jobs share what was fetched
 //	crowd(u) = max(1, Crowding (jobs / cores)²)
 //	stop(u)  = P(a job outlasts u) (left + time to fetch)
@@ -169,7 +170,7 @@ func (p *pricing) data(v *View, index int) (c Cost) {
 	}
 	if rank := p.first.rankOf(index); rank > 0 && !p.cached(v) {
 		perCore := jobs / v.cores()
-		c.Placement = p.Rank * p.fetch * (1 - p.job.Once) * rank * max(1, p.Crowding*perCore*perCore)
+		c.Placement = p.Rank * c.Fetch * (1 - p.job.Once) * rank * max(1, p.Crowding*perCore*perCore)
 	}
 	return c
 }

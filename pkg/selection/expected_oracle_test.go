@@ -90,7 +90,7 @@ func (n naive) cost(i int) selection.Cost {
 		c.Fetch = price * (1 - v.Warm)
 	}
 	if rank := min(slices.Index(n.order, i), 5); rank > 0 && !n.warm(v) {
-		c.Placement = n.Rank * price * (1 - n.job.Once) * float64(rank) * math.Max(1, n.Crowding*math.Pow(jobs/cores(v), 2))
+		c.Placement = n.Rank * price * (1 - v.Warm) * (1 - n.job.Once) * float64(rank) * math.Max(1, n.Crowding*math.Pow(jobs/cores(v), 2))
 	}
 	c.Total = c.Wait + c.Fetch + c.Placement + c.Stop
 	return c
