@@ -112,7 +112,7 @@ func TestRatios(t *testing.T) {
 	assert.InDelta(t, 0.5, v.ratios()[5], 1e-9)
 	assert.InDelta(t, math.Cbrt(9.0/8/8/8), v.ratios()[1], 1e-9)
 	j := Judgement{Verdicts: []Verdict{v, {Family: usual("b"), played: [draws]played{p(12, 10), p(12, 10), p(12, 10)}}}}
-	assert.InDelta(t, 0.85, j.medians()[0], 1e-9)
+	assert.InDelta(t, 0.85, j.medians((*Verdict).ratios)[0], 1e-9)
 	assert.Equal(t, []string{"b"}, j.above(0))
 	assert.Contains(t, j.Line(), "low wait above 1.1 in: b\n")
 	assert.Equal(t, []string{"a", "50.00", "100.00", "0.00", "100.00", "0.00", "0.00", "0.00", "0.00", "3.67", "5.00"}, j.costs().Rows[0])

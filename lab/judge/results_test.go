@@ -3,7 +3,10 @@
 package judge
 
 import (
+	"crypto/sha256"
+	"fmt"
 	"os"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -17,4 +20,17 @@ func TestTheTableIsOfTheseSources(t *testing.T) {
 	table, err := os.ReadFile("../results/judge.txt")
 	require.NoError(t, err)
 	assert.Contains(t, string(table), "sources: "+hash+" (", "lab/results/judge.txt is of other sources: run make judge")
+}
+
+// Each judging of other sources is one line of the list, which only grows.
+func TestTheTableOfJudgingsIsWhole(t *testing.T) {
+	list, err := os.ReadFile("../results/judgings.txt")
+	require.NoError(t, err)
+	lines := strings.SplitAfter(string(list), "\n")
+	const old = 12
+	assert.Equal(t, "3dbac8a399b73c09", fmt.Sprintf("%x", sha256.Sum256([]byte(strings.Join(lines[:old], ""))))[:16], "a line is gone")
+	table, err := os.ReadFile("../results/judge.txt")
+	require.NoError(t, err)
+	hash, _, _ := strings.Cut(lines[len(lines)-2], ":")
+	assert.Contains(t, string(table), "sources: "+hash+" (", "the last line is that of the table")
 }

@@ -54,10 +54,10 @@ func (j *Judgement) ratios() *stats.Grid {
 		(*Verdict).ratios,
 	)
 	above := []string{fmt.Sprintf("families above %v", limit)}
-	for i := range j.medians() {
+	for i := range j.medians((*Verdict).ratios) {
 		above = append(above, fmt.Sprint(len(j.above(i))))
 	}
-	g.Rows = append(g.Rows, line("median", j.medians()), above)
+	g.Rows = append(g.Rows, line("median", j.medians((*Verdict).ratios)), above)
 	return g
 }
 
@@ -77,11 +77,11 @@ func line(name string, numbers []float64) []string {
 	return cells
 }
 
-func (j *Judgement) medians() (all []float64) {
-	for column := range j.Verdicts[0].ratios() {
+func (j *Judgement) medians(of func(*Verdict) []float64) (all []float64) {
+	for column := range of(&j.Verdicts[0]) {
 		var c []float64
 		for i := range j.Verdicts {
-			c = append(c, j.Verdicts[i].ratios()[column])
+			c = append(c, of(&j.Verdicts[i])[column])
 		}
 		slices.Sort(c)
 		all = append(all, (c[(len(c)-1)/2]+c[len(c)/2])/2)
@@ -101,12 +101,20 @@ func (j *Judgement) above(column int) (names []string) {
 
 // costs is what the waits cost, in the mean over the settings.
 func (j *Judgement) costs() *stats.Grid {
-	return j.table(
+	g := j.table(
 		[]string{"fetches per 1,000 jobs", "", "", "", "", "", "unanswered:", "", "mean low wait, s:"},
 		slices.Concat([]string{"family", "ours", "best"}, names(), []string{"ours", "best", "ours", "best"}),
 		func(v *Verdict) []float64 {
 			return slices.Concat(v.means(Fetches), v.means(Unanswered)[:2], v.means(Low)[:2])
 		})
+	g.Rows = append(g.Rows, line("ours over it, median", j.medians(func(v *Verdict) []float64 {
+		fetches := v.means(Fetches)
+		for i, n := range fetches {
+			fetches[i] = v.means(Fetches)[0] / n
+		}
+		return fetches
+	})))
+	return g
 }
 
 // orders is what the upstreams' order of jobs does for our policy, and its geometric mean over the families whose low jobs
@@ -169,7 +177,7 @@ func (j *Judgement) tuned() *stats.Grid {
 
 // Line sums a judgement up in one line, for the list of all.
 func (j *Judgement) Line() string {
-	m := j.medians()
+	m := j.medians((*Verdict).ratios)
 	above := cmp.Or(strings.Join(j.above(0), ", "), "none")
 	last := len(m) - 1
 	return fmt.Sprintf("%s: %d families; medians over best: low wait %.2f, low p99 %.2f, high wait %.2f, high p99 %.2f, low time %.2f; low wait above %v in: %s\n",
