@@ -20,7 +20,8 @@ const (
 type server struct {
 	rate    float64 // tokens per second
 	kept    *cache
-	waiting []*job // the first is being read
+	waiting []*job        // the first is being read
+	until   time.Duration // when it was read
 	writing int
 
 	counts
@@ -48,7 +49,8 @@ func (s *server) read(w *world) {
 	s.begun++
 	s.taken += left
 	s.waited += w.now - j.arrived
-	w.events.Add(w.now+startup+trace.Duration(float64(left)/s.rate), 0, func() {
+	s.until = w.now + startup + trace.Duration(float64(left)/s.rate)
+	w.events.Add(s.until, 0, func() {
 		s.kept.put(j.full())
 		s.waiting = s.waiting[1:]
 		s.writing++
@@ -65,6 +67,24 @@ func (s *server) read(w *world) {
 			s.read(w)
 		}
 	})
+}
+
+// end is in how many seconds it will have read a prompt that comes now.
+func (s *server) end(now time.Duration, j *job) float64 {
+	kept, end := map[int64]bool{}, max(0, s.until-now).Seconds()
+	for n, next := range append(slices.Clip(s.waiting), j) {
+		found := int64(s.kept.match(next.Blocks))
+		for found < int64(len(next.Blocks)) && kept[next.Blocks[found]] {
+			found++
+		}
+		if n > 0 || len(s.waiting) == 0 {
+			end += startup.Seconds() + float64(next.Read-found*trace.BlockTokens)/s.rate
+		}
+		for _, b := range next.full() {
+			kept[b] = true
+		}
+	}
+	return end
 }
 
 // missing is the tokens of a prompt that the server must read: the last one in any case.

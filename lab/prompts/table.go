@@ -84,7 +84,7 @@ func (c *Comparison) cells(ctx context.Context, blocks int, load float64) (map[s
 	group, within := errgroup.WithContext(ctx)
 	group.SetLimit(runtime.GOMAXPROCS(0))
 	for _, routers := range c.routers {
-		for _, rule := range append(slices.Clip(c.rules), noWait) {
+		for _, rule := range append(slices.Clip(c.rules), allKnown, noWait) {
 			group.Go(func() error {
 				if within.Err() != nil {
 					return context.Cause(within)
@@ -148,7 +148,7 @@ func (c *Comparison) table(cells map[setting]*cell, blocks int, load float64) *s
 		g.Heads[0] = append(g.Heads[0], fmt.Sprint(n), "", "")
 		g.Heads[1] = append(g.Heads[1], "mean", "p99", "found")
 	}
-	for _, rule := range append(slices.Clip(c.rules), noWait) {
+	for _, rule := range append(slices.Clip(c.rules), allKnown, noWait) {
 		row := []string{rule.name}
 		for _, n := range c.routers {
 			x := cells[setting{n, rule}]
@@ -165,6 +165,7 @@ func (c *Comparison) table(cells map[setting]*cell, blocks int, load float64) *s
 		{c.rules[0], "best with as many", 0, true},
 		{c.rules[0], "best in one process", c.routers[0], true},
 		{c.rules[0], "best without events", 0, false},
+		{allKnown, "best with as many", 0, true},
 		{noWait, "best with as many", 0, true},
 	} {
 		row := []string{beside.of.name + " / " + beside.than}

@@ -83,6 +83,9 @@ func rules() []*rule {
 	}
 }
 
+// allKnown is a bound on rules that choose for one prompt after the other, and do not know those that are to come.
+var allKnown = &rule{name: "all known", costs: knowsAll}
+
 // noWait is no rule but a bound: each prompt is read at once, without what any before it had. No router does better.
 var noWait = &rule{name: "no wait"}
 
