@@ -17,13 +17,9 @@ func real(t *testing.T, until float64) []trace.Job {
 	t.Helper()
 	jobs, err := trace.Prompts("../testdata/traces/mooncake-conversation.jsonl.gz")
 	require.NoError(t, err)
-	for i := range jobs {
-		if jobs[i].Offset >= until {
-			return jobs[:i]
-		}
-	}
-	t.Fatal("the trace is shorter")
-	return nil
+	at := slices.IndexFunc(jobs, func(j trace.Job) bool { return j.Offset >= until })
+	require.Positive(t, at, "the trace is shorter")
+	return jobs[:at]
 }
 
 // named are rules by their names.

@@ -80,7 +80,7 @@ func sum(all []int) (n int) {
 func TestPromptsShareTheirBeginnings(t *testing.T) {
 	jobs, want := prompts(t, 150)
 	server := &modelServer{kept: map[string]bool{}}
-	results, err := replayed(t, t.Context(), jobs, as, serve(t, server))
+	results, err := replayed(t, t.Context(), jobs, nil, serve(t, server))
 	require.NoError(t, err)
 	for line, r := range results {
 		require.True(t, r.OK(), "line %d: %d, %v", line, r.Status, r.Err)
@@ -102,7 +102,7 @@ func TestPromptsThroughASidecar(t *testing.T) {
 			servers[i] = &modelServer{kept: map[string]bool{}}
 			addresses[i] = strings.TrimPrefix(serve(t, servers[i]), "http://")
 		}
-		results, err := replayed(t, t.Context(), jobs, as, sidecar(t, program, policy, addresses))
+		results, err := replayed(t, t.Context(), jobs, nil, sidecar(t, program, policy, addresses))
 		require.NoError(t, err)
 		for line, r := range results {
 			require.True(t, r.OK(), "line %d: %d, %v", line, r.Status, r.Err)

@@ -33,20 +33,15 @@ func serve(t *testing.T, h http.Handler) string {
 }
 
 // replayed runs a replay to targets, and returns what came of each by line.
-func replayed(t *testing.T, ctx context.Context, jobs []trace.Job, change func(*Config), targets ...string) (map[trace.Line]Result, error) {
+func replayed(t *testing.T, ctx context.Context, jobs []trace.Job, carry http.RoundTripper, targets ...string) (map[trace.Line]Result, error) {
 	t.Helper()
 	results := map[trace.Line]Result{}
-	cfg := Config{Jobs: jobs, Targets: targets}
-	change(&cfg)
-	ended, err := Run(ctx, cfg)
+	ended, err := Run(ctx, Config{Jobs: jobs, Targets: targets, Transport: carry})
 	for _, r := range ended {
 		results[r.Line] = r
 	}
 	return results, err
 }
-
-// as leaves a configuration as it is.
-func as(*Config) {}
 
 // TestAgainstTheReferenceServer: jobs cost there what they say.
 func TestAgainstTheReferenceServer(t *testing.T) {
@@ -72,7 +67,7 @@ func TestAgainstTheReferenceServer(t *testing.T) {
 	after, of2 := job, job
 	after.After = 2
 	of2.Project, of2.After = "2", 1
-	results, err := replayed(t, t.Context(), []trace.Job{prefetch, job, after, of2}, as, serve(t, server.Handler()))
+	results, err := replayed(t, t.Context(), []trace.Job{prefetch, job, after, of2}, nil, serve(t, server.Handler()))
 	require.NoError(t, err)
 	require.Len(t, results, 4)
 	for line, r := range results {
@@ -94,12 +89,10 @@ func TestAgainstTheReferenceServer(t *testing.T) {
 func TestAfter(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		begin := time.Now()
-		results, err := replayed(t, t.Context(), []trace.Job{{}, {}, {After: 1}}, func(c *Config) {
-			c.Transport = transport(func(*http.Request) (*http.Response, error) {
-				time.Sleep(2 * time.Second)
-				return &http.Response{StatusCode: http.StatusOK, Header: http.Header{}, Body: http.NoBody}, nil
-			})
-		}, "http://localhost")
+		results, err := replayed(t, t.Context(), []trace.Job{{}, {}, {After: 1}}, transport(func(*http.Request) (*http.Response, error) {
+			time.Sleep(2 * time.Second)
+			return &http.Response{StatusCode: http.StatusOK, Header: http.Header{}, Body: http.NoBody}, nil
+		}), "http://localhost")
 		require.NoError(t, err)
 		assert.Equal(t, 4*time.Second, time.Since(begin), "two jobs at once, and then the third")
 		require.Len(t, results, 3)
@@ -117,7 +110,7 @@ func TestSubmittersHaveTheirTargets(t *testing.T) {
 		}))
 	}
 	targets := []string{named("a:1"), named("b:1")}
-	results, err := replayed(t, t.Context(), []trace.Job{{Submitter: 0}, {Submitter: 5}, {Submitter: 2}}, as, targets...)
+	results, err := replayed(t, t.Context(), []trace.Job{{Submitter: 0}, {Submitter: 5}, {Submitter: 2}}, nil, targets...)
 	require.NoError(t, err)
 	assert.Equal(t, "a:1", results[1].Header.Get("Pilotfish-Upstream"))
 	assert.Equal(t, "b:1", results[2].Header.Get("Pilotfish-Upstream"))
@@ -130,13 +123,13 @@ func TestEndings(t *testing.T) {
 		"unexpected EOF": func(w http.ResponseWriter, _ *http.Request) { w.Header().Set("Content-Length", "10") },
 		"EOF":            func(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) },
 	} {
-		results, err := replayed(t, t.Context(), []trace.Job{{Project: "1"}}, as, serve(t, h))
+		results, err := replayed(t, t.Context(), []trace.Job{{Project: "1"}}, nil, serve(t, h))
 		require.NoError(t, err)
 		r := results[1]
 		assert.Equal(t, want, fmt.Sprint(r.Err))
 		assert.Equal(t, want == "<nil>", r.OK(), want)
 	}
-	results, err := replayed(t, t.Context(), []trace.Job{{}}, as, serve(t, http.NotFoundHandler()))
+	results, err := replayed(t, t.Context(), []trace.Job{{}}, nil, serve(t, http.NotFoundHandler()))
 	require.NoError(t, err)
 	one := results[1]
 	assert.False(t, one.OK(), "status %d", one.Status)
@@ -155,7 +148,7 @@ func TestBounds(t *testing.T) {
 			<-r.Context().Done()
 			return nil, r.Context().Err()
 		})
-		results, err := replayed(t, t.Context(), jobs, func(c *Config) { c.Transport = hangs }, "http://localhost")
+		results, err := replayed(t, t.Context(), jobs, hangs, "http://localhost")
 		require.EqualError(t, err, "replay: it is not over after 1h0m0s")
 		require.Len(t, results, 2)
 		for _, r := range results {
@@ -165,6 +158,6 @@ func TestBounds(t *testing.T) {
 	ctx, cancel := context.WithCancelCause(t.Context())
 	stopped := errors.New("stopped")
 	cancel(stopped)
-	_, err := replayed(t, ctx, []trace.Job{{Offset: 1}}, as, "http://localhost")
+	_, err := replayed(t, ctx, []trace.Job{{Offset: 1}}, nil, "http://localhost")
 	assert.Equal(t, stopped, err)
 }

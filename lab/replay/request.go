@@ -35,11 +35,10 @@ func content(line trace.Line, job *trace.Job) (path string, content object) {
 	if t := job.Timeouts; t != (trace.Timeouts{}) {
 		content["timeouts"] = object{"queue_seconds": t.Queue, "evaluate_seconds": t.Evaluate, "stream_seconds": t.Stream}
 	}
-	if job.Prefetch { // it applies no rules
-		return "/v1/jobs", content
+	if !job.Prefetch { // that applies no rules
+		content["operators"] = mark("channel", session)
 	}
-	content["operators"] = mark("channel", session)
-	if job.SharedRules > 0 {
+	if !job.Prefetch && job.SharedRules > 0 {
 		content["shared_operators"] = mark("shared", job.Shared)
 	}
 	return "/v1/jobs", content

@@ -24,7 +24,16 @@ func Load(path string) (*Scenario, error) {
 	if err != nil {
 		return nil, err
 	}
-	s, err := parse(d, path)
+	s := &Scenario{Seed: 1, Seeds: 1, Workload: workload.Default(), Fleet: sim.DefaultFleet(), Sidecars: sim.DefaultSidecars()}
+	_, err = d.Decode(s, func(f *settings.Faults) {
+		s.name = strings.TrimSuffix(filepath.Base(path), filepath.Ext(path))
+		for i := range s.Runs { // now with what it has from the scenario
+			r := Run{Overload: overload.DefaultPolicy, Stalled: overload.DefaultLimit, Fleet: s.Fleet, Sidecars: s.Sidecars}
+			d.DecodeKey(fmt.Sprintf("runs[%d]", i), &r)
+			s.Runs[i] = r
+		}
+		s.check(f)
+	})
 	if err != nil || s.Reference == "" {
 		return s, err
 	}
@@ -37,24 +46,6 @@ func Load(path string) (*Scenario, error) {
 		return nil, fmt.Errorf("%s: %w", file, err)
 	}
 	return s, nil
-}
-
-// parse is Load without the published results.
-func parse(d cli.Document, path string) (*Scenario, error) {
-	s := Scenario{Seed: 1, Seeds: 1, Workload: workload.Default(), Fleet: sim.DefaultFleet(), Sidecars: sim.DefaultSidecars()}
-	_, err := d.Decode(&s, func(f *settings.Faults) {
-		s.name = strings.TrimSuffix(filepath.Base(path), filepath.Ext(path))
-		for i := range s.Runs { // now with what it has from the scenario
-			r := Run{Overload: overload.DefaultPolicy, Stalled: overload.DefaultLimit, Fleet: s.Fleet, Sidecars: s.Sidecars}
-			d.DecodeKey(fmt.Sprintf("runs[%d]", i), &r)
-			s.Runs[i] = r
-		}
-		s.check(f)
-	})
-	if err != nil {
-		return nil, err
-	}
-	return &s, nil
 }
 
 // maxPlayed is the largest number of runs, and of seeds, that makes sense; it bounds memory.

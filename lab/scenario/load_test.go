@@ -11,7 +11,6 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"example.org/pilotfish/internal/cli"
 	"example.org/pilotfish/internal/overload"
 	"example.org/pilotfish/internal/settings"
 	"example.org/pilotfish/lab/rivals"
@@ -59,13 +58,16 @@ func TestThesisScenarios(t *testing.T) {
 	}
 }
 
-func parseText(text string) (*Scenario, error) {
-	return parse(cli.NewDocument("s.yaml", []byte(text)), "s.yaml")
+func parseText(t *testing.T, text string) (*Scenario, error) {
+	t.Helper()
+	t.Chdir(t.TempDir())
+	require.NoError(t, os.WriteFile("s.yaml", []byte(text), 0o600))
+	return Load("s.yaml")
 }
 
 // What a run says goes over what the scenario says; the rest stays.
 func TestRunsOverride(t *testing.T) {
-	s, err := parseText(`
+	s, err := parseText(t, `
 workload: {jobs: 1000, duration: 600, pattern: steady}
 fleet: {upstreams: 8, cache: 2GiB, restart: 1m}
 sidecars: {count: 40, hints: true}
@@ -127,7 +129,7 @@ func TestScenarioFaults(t *testing.T) {
 		run + "sidecars: {count: -1}":                                  "s.yaml:2:19: sidecars.count: -1 is not between 1 and 100000",
 		run + "sidecars: {interval: -5s}":                              "s.yaml:2:22: sidecars.interval: -5s must be positive",
 	} {
-		_, err := parseText(text)
+		_, err := parseText(t, text)
 		assert.EqualError(t, err, want, text)
 	}
 	_, err := Load(filepath.Join(t.TempDir(), "absent.yaml"))
@@ -141,7 +143,7 @@ func FuzzScenario(f *testing.F) {
 		f.Add(string(text))
 	}
 	f.Fuzz(func(t *testing.T, text string) {
-		s, err := parseText(text)
+		s, err := parseText(t, text)
 		if err != nil {
 			return
 		}

@@ -14,8 +14,7 @@ import (
 // Scenario is one YAML file.
 type Scenario struct {
 	name string // the file's
-	// Seed is the seed of the first trial of each run, and Seeds how many trials
-	// each run has: each takes the next seed.
+	// Seed is the seed of the first trial of each run, and Seeds how many trials each run has: each takes the next seed.
 	Seed  uint64 `yaml:"seed"`
 	Seeds int    `yaml:"seeds"`
 
@@ -27,8 +26,7 @@ type Scenario struct {
 	// End stops every run. Jobs that have not ended by then are not counted, as
 	// in the thesis (10.1). 0 plays until the last job ends.
 	End time.Duration `yaml:"end"`
-	// WarmUp is left out: jobs that arrive before it is over, and what is counted
-	// of the upstreams until then.
+	// WarmUp is left out: jobs that arrive before it is over, and what is counted of the upstreams until then.
 	WarmUp time.Duration `yaml:"warm_up"`
 	// Reference is a file with published results to show beside ours, as thesis.json. Its path is
 	// relative to the scenario's folder.
@@ -46,8 +44,7 @@ type published struct {
 	stats.Summary
 }
 
-// Run is one set-up that is compared with others. What it leaves open is the
-// scenario's.
+// Run is one set-up that is compared with others. What it leaves open is the scenario's.
 type Run struct {
 	Name string `yaml:"name"` // also that of the published row to show beside it
 	// Overload is the overload detection policy, Stalled its limit, in stalled

@@ -84,8 +84,7 @@ func (r *Results) summaries(q stats.Quantity) *stats.Grid {
 	return g
 }
 
-// number shows two decimal places, or two digits in all if it is too small for
-// that. What is not finite is a dash.
+// number shows two decimal places, or two digits in all if it is too small for that. What is not finite is a dash.
 func number(v float64) string {
 	switch {
 	case math.IsNaN(v) || math.IsInf(v, 0):

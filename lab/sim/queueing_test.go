@@ -170,10 +170,7 @@ func TestCacheAgainstNaiveList(t *testing.T) {
 	used := int64(0)
 	for now := range time.Duration(20_000) {
 		k := key{project: rng.Uint64N(40), phase: phase(rng.IntN(2))}
-		found := false
-		for _, e := range list {
-			found = found || e.k == k
-		}
+		found := slices.ContainsFunc(list, func(e entry) bool { return e.k == k })
 		require.Equal(t, found, c.has(k))
 		bytes := rng.Int64N(300)
 		c.put(k, bytes, now)
@@ -188,11 +185,7 @@ func TestCacheAgainstNaiveList(t *testing.T) {
 		require.Equal(t, used, c.used)
 		at := listing{cache: &c, at: now}
 		for p := range uint64(40) {
-			in := false
-			for _, e := range list {
-				in = in || e.k == key{project: p}
-			}
-			require.Equal(t, in, at.Contains(p))
+			require.Equal(t, slices.ContainsFunc(list, func(e entry) bool { return e.k == key{project: p} }), at.Contains(p))
 		}
 	}
 }

@@ -11,16 +11,19 @@ import (
 	"example.org/pilotfish/pkg/selection"
 )
 
-// The access log of another proxy has time or ended, key, duration or duration_ms, and upstream, hit and
-// priority where they are known (lab/README.md has the settings of HAProxy, nginx and Envoy).
-
-// accessEntry reads a request. "-" is unknown, as proxies write it.
+// accessEntry reads a request of another proxy. It has time or ended, key, duration or duration_ms, and upstream, hit and
+// priority where they are known (lab/README.md has the settings of HAProxy, nginx and Envoy). "-" is unknown, as
+// proxies write it, and so is what HAProxy writes in angle brackets. Of several attempts the last counts.
 func accessEntry(fields map[string]string) (*entry, error) {
 	get := func(name string) string {
-		if text := strings.TrimSpace(fields[name]); text != "-" {
-			return text
+		text := strings.TrimSpace(fields[name])
+		if name != "key" { // nginx has spaces between attempts
+			text = text[strings.LastIndexByte(text, ' ')+1:]
 		}
-		return ""
+		if text == "-" || name == "upstream" && strings.HasPrefix(text, "<") {
+			return ""
+		}
+		return text
 	}
 	if _, ok := fields["key"]; !ok {
 		return nil, errors.New("field key: is missing")
@@ -34,7 +37,7 @@ func accessEntry(fields map[string]string) (*entry, error) {
 		return nil, fmt.Errorf("field %s: %.40q is not a time of at least 0", name, fields[name])
 	}
 	took *= scale
-	e := &entry{upstream: get("upstream"), job: Job{Project: Project(get("key"))}, answered: true, took: took}
+	e := &entry{upstream: get("upstream"), job: Job{Project: Project(get("key"))}, answered: true, took: took, most: took}
 	for name, at := range map[string]*time.Time{"time": &e.arrived, "ended": &e.ended} {
 		if text := get(name); text != "" {
 			if *at, err = instant(text); err != nil {
@@ -52,9 +55,9 @@ func accessEntry(fields map[string]string) (*entry, error) {
 	}
 	switch strings.ToLower(get("hit")) {
 	case "true", "1", "hit", "yes":
-		e.hit = new(true)
+		e.known = true
 	case "false", "0", "miss", "no":
-		e.hit, e.cold = new(false), true
+		e.known, e.cold = true, true
 	}
 	return e, e.prioritize(get("priority"))
 }
@@ -87,41 +90,44 @@ func instant(text string) (time.Time, error) {
 // Seen is what logs say of how jobs were served.
 type Seen struct {
 	Upstreams int     // that are named; 0 where none is
-	Hits      int     // jobs whose project was cached
-	Hit       int     // jobs of which that is known
-	Waits     int     // jobs of which the wait at the upstream is known
-	Duration  float64 // the mean, in seconds
-	Peak      int     // the most jobs that an upstream had at one time; all, where none is named
+	Hits, Hit int     // jobs whose project was cached, of those of which that is known
+	Duration  float64 // the mean of low jobs after the first tenth of the time, in seconds
+
+	// Estimate adds how many jobs an upstream runs at one time, the mean wait, how many jobs cost what others do,
+	// and the time of a fetch, if it had to be assumed.
+	Cores       int
+	Wait, Fetch float64
+	Unlike      int
 }
 
+// see also takes jobs for not answered that reached no upstream, if any is named, and for low, if none is low.
 func see(all []entry) (s Seen) {
-	type step struct {
-		at       time.Time
-		more     int
-		upstream string
+	none := !slices.ContainsFunc(all, func(e entry) bool { return e.job.Priority == selection.Low })
+	upstreams, low := map[string]bool{}, 0.0
+	for i := range all {
+		upstreams[all[i].upstream] = true
+		if none {
+			all[i].job.Priority = selection.Low
+		}
 	}
-	var steps []step
+	delete(upstreams, "")
+	s.Upstreams = len(upstreams)
 	for i := range all {
 		e := &all[i]
-		steps = append(steps, step{e.arrived, 1, e.upstream}, step{e.ended, -1, e.upstream})
-		if e.hit != nil {
+		if e.answered = e.answered && (s.Upstreams == 0 || e.upstream != ""); !e.answered {
+			continue
+		}
+		if e.known {
 			s.Hit++
-			if *e.hit {
-				s.Hits++
-			}
 		}
-		if e.wait != nil {
-			s.Waits++
+		if e.known && !e.cold && e.job.Load == 0 {
+			s.Hits++
 		}
-		s.Duration += e.ended.Sub(e.arrived).Seconds() / float64(len(all))
+		if e.job.Offset >= all[len(all)-1].job.Offset/10 && e.job.Priority == selection.Low {
+			s.Duration += e.end - e.job.Offset
+			low++
+		}
 	}
-	slices.SortStableFunc(steps, func(a, b step) int { return a.at.Compare(b.at) })
-	there := map[string]int{}
-	for _, step := range steps {
-		there[step.upstream] += step.more
-		s.Peak = max(s.Peak, there[step.upstream])
-	}
-	delete(there, "")
-	s.Upstreams = len(there)
+	s.Duration /= max(1, low)
 	return s
 }

@@ -1,54 +1,82 @@
 package trace
 
 import (
+	"os"
+	"regexp"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 )
 
-func open(t *testing.T, text string) (*Logs, error) {
+func open(t *testing.T, text string) (*Logs, []Job) {
 	t.Helper()
-	return ReadLogs(file(t, text))
+	logs, err := ReadLogs(1000, file(t, text))
+	require.NoError(t, err)
+	return logs, logs.Estimate(1, 0)
 }
 
-// The examples of lab/README.md for HAProxy, nginx and Envoy, and a CSV file, tell the same jobs.
+// written are the lines that a proxy writes by its settings in lab/README.md, where its fields have these values in turn.
+func written(t *testing.T, proxy, format string, fields map[string][]string) (text string) {
+	t.Helper()
+	readme, err := os.ReadFile("../README.md")
+	require.NoError(t, err)
+	_, block, _ := strings.Cut(string(readme), "# "+proxy+"\n")
+	found := regexp.MustCompile(format).FindStringSubmatch(block)
+	require.NotNil(t, found, proxy)
+	for i := range 3 {
+		line := regexp.MustCompile(`(\w+): "`).ReplaceAllString(found[1], `"$1":"`) // Envoy makes JSON of YAML
+		for field, values := range fields {
+			require.Contains(t, line, field, proxy)
+			line = strings.ReplaceAll(line, field, values[i])
+		}
+		require.NotRegexp(t, `[%$]`, line, "%s: a field has no value", proxy)
+		text += "proxy[7]: " + line + "\n"
+	}
+	return text
+}
+
+// The settings of lab/README.md for HAProxy, nginx and Envoy, and a CSV file, tell the same jobs: of one that was
+// tried twice the last attempt, and of one whose submitter left that it reached no upstream.
 func TestAccessLogs(t *testing.T) {
 	for name, text := range map[string]string{
-		"HAProxy": `haproxy[7]: {"ended":1767603602000,"key":"a","duration_ms":2000,"upstream":"x","hit":"MISS"}
-haproxy[7]: {"ended":1767603602000,"key":"a","duration_ms":500,"upstream":"y","hit":"HIT"}`,
-		"nginx": `{"ended":1767603602.000,"key":"a","duration":2.000,"upstream":"x","hit":"MISS"}
-{"ended":1767603602.000,"key":"a","duration":0.500,"upstream":"y","hit":"HIT"}`,
-		"Envoy": `{"time":"2026-01-05T09:00:00.000Z","key":"a","duration_ms":"2000","upstream":"x","hit":"MISS"}
-{"time":"2026-01-05T09:00:01.500Z","key":"a","duration_ms":"500","upstream":"y","hit":"HIT"}`,
-		"CSV": "time,key,duration,upstream,hit\n1767603600,a,2,x,false\n1767603601.5,a,0.5,y,true\n",
+		"HAProxy": written(t, "HAProxy", `log-format '(.*)'`, map[string][]string{
+			"%[date(0,ms)]": {"1767603602000", "1767603602000", "1767603602000"}, "%[var(txn.key),json(utf8s)]": {"a", "a", "a"},
+			"%Ta": {"2000", "500", "100"}, "%s": {"x", "y", "<NOSRV>"},
+		}),
+		"nginx": written(t, "nginx", `escape=json '(.*)'`, map[string][]string{
+			"$msec": {"1767603602.000", "1767603602.000", "1767603602.000"}, "$http_x_project": {"a", "a", "a"},
+			"$request_time": {"2.000", "0.500", "0.100"}, "$upstream_addr": {"x", "x, z : y", ""}, "$upstream_http_x_cache": {", MISS", "HIT", "-"},
+		}),
+		"Envoy": strings.ReplaceAll(written(t, "Envoy", `json_format: ({.*})`, map[string][]string{
+			"%START_TIME%":     {"2026-01-05T09:00:00.000Z", "2026-01-05T09:00:01.500Z", "2026-01-05T09:00:01.900Z"},
+			"%REQ(X-PROJECT)%": {"a", "a", "a"}, "%DURATION%": {"2000", "500", "100"}, "%UPSTREAM_HOST%": {"x", "y", "null"}, "%RESP(X-CACHE)%": {"MISS", "HIT", "null"},
+		}), `"null"`, "null"),
+		"CSV": "time,key,duration,upstream,hit\n1767603600,a,2,x,false\n1767603601.5,a,0.5,\"z, y\",true\n1767603601.9,a,0.1,-,\n",
 	} {
-		f, err := open(t, text)
-		require.NoError(t, err, name)
-		require.Len(t, f.Jobs, 2, "%s: %v", name, f.Notes)
-		assert.Zero(t, f.Jobs[0].Offset)
-		assert.InDelta(t, 1.5, f.Jobs[1].Offset, 1e-6, name)
-		assert.Equal(t, Project("a"), f.Jobs[0].Project)
-		assert.InDelta(t, 1.5, f.Jobs[0].Load, 1e-6, "by how much longer the miss took")
-		assert.InDelta(t, 0.5, f.Jobs[1].Operators, 1e-6)
-		assert.Equal(t, Seen{Upstreams: 2, Hits: 1, Hit: 2, Duration: 1.25, Peak: 1}, f.Seen, name)
+		logs, jobs := open(t, text)
+		require.Len(t, jobs, 3, "%s: %v", name, logs.Notes)
+		assert.InDeltaSlice(t, []float64{0, 1.5, 1.9}, []float64{jobs[0].Offset, jobs[1].Offset, jobs[2].Offset}, 1e-6, name)
+		assert.Equal(t, Project("a"), jobs[0].Project)
+		want, fetch := Seen{Upstreams: 2, Hits: 1, Hit: 2, Duration: 0.5, Cores: 1, Unlike: 1}, 1.5
+		if name == "HAProxy" { // it does not tell hits
+			want.Hits, want.Hit, want.Fetch, fetch = 0, 0, 0.5, 0.5
+		}
+		logs.Seen.Duration, logs.Seen.Fetch, logs.Seen.Wait = ms(logs.Seen.Duration), ms(logs.Seen.Fetch), ms(logs.Seen.Wait)
+		assert.Equal(t, want, logs.Seen, name)
+		assert.InDeltaSlice(t, []float64{fetch, 0.5, 0.5}, []float64{jobs[0].Load, jobs[1].Operators, jobs[2].Operators}, 1e-6,
+			"%s: the last one costs what the key's others do", name)
 	}
 }
 
-func TestPeak(t *testing.T) {
-	f, err := open(t, "time,key,duration,upstream\n10,a,5,x\n11,a,5,x\n11,a,5,y\n15,a,1,x\n15.5,a,1,y\n")
-	require.NoError(t, err)
-	assert.Equal(t, 2, f.Seen.Peak, "one begins as another ends")
-}
-
 func TestAccessLogsWithLess(t *testing.T) {
-	f, err := open(t, "key,ended,duration_ms,priority\n-,10,500,high\nb,11,500,\n")
-	require.NoError(t, err)
-	require.Len(t, f.Jobs, 2)
-	assert.Empty(t, f.Jobs[0].Project)
-	assert.Equal(t, "high", f.Jobs[0].Priority.String())
-	assert.Equal(t, "low", f.Jobs[1].Priority.String())
-	assert.Zero(t, f.Seen.Upstreams+f.Seen.Hit)
+	logs, jobs := open(t, "key,ended,duration_ms,priority\n-,10,500,high\nb,11,500,\n")
+	require.Len(t, jobs, 2)
+	assert.Empty(t, jobs[0].Project)
+	assert.Equal(t, "high", jobs[0].Priority.String())
+	assert.Equal(t, "low", jobs[1].Priority.String())
+	assert.Zero(t, logs.Seen.Upstreams+logs.Seen.Hit)
 }
 
 func TestAccessLogsSayWhatIsWrong(t *testing.T) {
@@ -61,9 +89,8 @@ func TestAccessLogsSayWhatIsWrong(t *testing.T) {
 		"5,a\n":            "line 3: 2 values are not 4",
 		",a,1,\n":          "line 3: fields time and ended: both are missing",
 	} {
-		f, err := open(t, head+line)
-		require.NoError(t, err)
-		assert.Len(t, f.Jobs, 1)
-		assert.Contains(t, f.Notes[1], want)
+		logs, jobs := open(t, head+line)
+		assert.Len(t, jobs, 1)
+		assert.Contains(t, logs.Notes[1], want)
 	}
 }

@@ -9,8 +9,7 @@ import (
 	"example.org/pilotfish/pkg/selection"
 )
 
-// MaxSeconds bounds every time and every cost: some 31 years, so that sums of them stay
-// within a time.Duration.
+// MaxSeconds bounds every time and every cost: some 31 years, so that sums of them stay within a time.Duration.
 const MaxSeconds = 1e9
 
 // Duration converts seconds.
@@ -25,16 +24,13 @@ type Job struct {
 	Priority selection.Priority
 	// Prefetch only loads a project's data into the cache (the thesis, 3.2): it has only Load.
 	Prefetch bool
-	// Version is the generation of the project's data. An import raises it, and
-	// makes useless what is cached of older ones.
+	// Version is the generation of the project's data. An import raises it, and makes useless what is cached of older ones.
 	Version int64
-	// Shared names the shared rules. Jobs of one project, one version and
-	// equal names share one SharedOperators joblet; "" has none.
+	// Shared names the shared rules. Jobs of one project, one version and equal names share that joblet; "" has none.
 	Shared string
 
-	// Load, SharedRules, Operators and Output are the core-seconds of the
-	// job's four joblets at an upstream (the thesis, 3.4): FeedSource, which
-	// a cached project saves; SharedOperators; Operators; OutputFeed.
+	// Load, SharedRules, Operators and Output are the core-seconds of the job's four joblets at an upstream (the
+	// thesis, 3.4): FeedSource, which a cached project saves; SharedOperators; Operators; OutputFeed.
 	Load, SharedRules, Operators, Output float64
 	// Bytes is what the project's data takes in a cache.
 	Bytes int64
@@ -48,11 +44,9 @@ type Job struct {
 	Blocks      []int64
 
 	Timeouts Timeouts
-	// Submitter is the number of the submitter that sends the job. Each has a
-	// sidecar of its own.
+	// Submitter is the number of the submitter that sends the job. Each has a sidecar of its own.
 	Submitter int64
-	// After is the line of an earlier job that must end before this one is sent;
-	// 0 is none.
+	// After is the line of an earlier job that must end before this one is sent; 0 is none.
 	After Line
 }
 
@@ -69,14 +63,12 @@ func (j *Job) Work() float64 { return j.Load + j.SharedRules + j.Operators + j.O
 
 // Timeouts are the bounds that a job sets itself, in seconds; 0 is not given.
 type Timeouts struct {
-	// Queue bounds the wait for a core, Evaluate the processing up to the
-	// first byte of the answer, Stream the answer.
+	// Queue bounds the wait for a core, Evaluate the processing up to the first byte of the answer, Stream the answer.
 	Queue, Evaluate, Stream float64
 }
 
 // Line is the number of a job in its trace, counted from 1.
 type Line int64
 
-// Project is the text of a project's identifier. As in a job, the integer
-// 12345 and the string "12345" are the same project.
+// Project is the text of a project's identifier. As in a job, the integer 12345 and the string "12345" are the same.
 type Project string

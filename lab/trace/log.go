@@ -24,7 +24,7 @@ const (
 
 // Logs are the jobs of access logs, in the order in which they came, the first one at 0.
 type Logs struct {
-	Jobs []Job
+	entries []entry
 	// Seen is what the logs say of how jobs were served.
 	Seen Seen
 	// Notes say what was found in each log, and what is missing there.
@@ -35,26 +35,20 @@ type Logs struct {
 type entry struct {
 	arrived, ended time.Time
 	upstream       string // "" if it is not known
-	hit            *bool  // whether the project was cached; nil if that is not known
 	job            Job    // Offset and Submitter are filled in when all were read
 
-	answered bool     // a response began
-	took     float64  // from the job's arrival at the upstream to the end of the response, in seconds
-	wait     *float64 // at the upstream; nil where it does not tell
-	cold     bool     // the project was taken to be not cached there
-}
-
-// work is the time that the job took without its wait.
-func (e *entry) work() float64 {
-	if e.wait == nil {
-		return e.took
-	}
-	return max(0, e.took-*e.wait)
+	answered bool    // a response began, at an upstream that is named if any is
+	end      float64 // in seconds from the first job's arrival on
+	took     float64 // from the job's arrival at the upstream to the end of the response, in seconds
+	most     float64 // of that without the wait that the upstream told
+	run      float64 // how long the job ran; 0 if that is not known
+	cold     bool    // the project was taken to be not cached there
+	known    bool    // whether it was is known
 }
 
 // ReadLogs reads logs whole: pilotfish's own, or those of other proxies as CSV or JSON Lines. Each is one
-// submitter's; the jobs of one alone are spread over submitters. What jobs cost is estimated.
-func ReadLogs(paths ...string) (*Logs, error) {
+// submitter's; the jobs of one alone are spread over submitters. It keeps the first jobs, at most so many.
+func ReadLogs(most int, paths ...string) (*Logs, error) {
 	logs := &Logs{}
 	var all []entry
 	for i, path := range paths {
@@ -74,15 +68,15 @@ func ReadLogs(paths ...string) (*Logs, error) {
 		return nil, fmt.Errorf("%s: there is no job in the log; %s", strings.Join(paths, ", "), strings.Join(logs.Notes, "; "))
 	}
 	slices.SortStableFunc(all, func(a, b entry) int { return a.arrived.Compare(b.arrived) })
-	estimate(all)
-	for i, e := range all {
-		e.job.Offset = e.arrived.Sub(all[0].arrived).Seconds()
+	all = all[:min(most, len(all))]
+	for i := range all {
+		e := &all[i]
+		e.job.Offset, e.end = e.arrived.Sub(all[0].arrived).Seconds(), e.ended.Sub(all[0].arrived).Seconds()
 		if len(paths) == 1 {
 			e.job.Submitter = int64(i)
 		}
-		logs.Jobs = append(logs.Jobs, e.job)
 	}
-	logs.Seen = see(all)
+	logs.entries, logs.Seen = all, see(all)
 	return logs, nil
 }
 
@@ -160,8 +154,7 @@ func decode(line []byte, columns *[]string) (*entry, error) {
 	return accessEntry(fields)
 }
 
-// jobLine is the line that pilotfish logs of a job, as far as it is needed here
-// (docs/operate.md).
+// jobLine is the line that pilotfish logs of a job, as far as it is needed here (docs/operate.md).
 type jobLine struct {
 	Time     string  `json:"ts"`
 	Message  string  `json:"msg"`
@@ -172,11 +165,11 @@ type jobLine struct {
 	Outcome  string  `json:"outcome"`
 	Answer   string  `json:"answer"`
 	Attempts []struct {
-		Cache    string   `json:"cache"`
-		Upstream string   `json:"upstream"`
-		Seconds  float64  `json:"seconds"`
-		Wait     *float64 `json:"upstream_wait_seconds"`
-		Fetch    float64  `json:"upstream_fetch_seconds"`
+		Cache    string  `json:"cache"`
+		Upstream string  `json:"upstream"`
+		Seconds  float64 `json:"seconds"`
+		Wait     float64 `json:"upstream_wait_seconds"`
+		Fetch    float64 `json:"upstream_fetch_seconds"`
 	} `json:"attempts"`
 	Total *float64 `json:"total_seconds"`
 }
@@ -197,10 +190,8 @@ func (l *jobLine) entry() (*entry, error) {
 	if n := len(l.Attempts); n > 0 && e.answered {
 		last := &l.Attempts[n-1]
 		e.job.Load, e.upstream = min(max(0, last.Fetch), *l.Total), last.Upstream
-		e.took, e.wait, e.cold = last.Seconds, last.Wait, last.Cache == "none"
+		e.took, e.most, e.cold = last.Seconds, max(0, last.Seconds-last.Wait), last.Cache == "none"
 	}
-	if e.upstream != "" && e.job.Project != "" {
-		e.hit = new(!e.cold && e.job.Load == 0)
-	}
+	e.known = e.upstream != "" && e.job.Project != ""
 	return e, e.prioritize(l.Priority)
 }

@@ -69,87 +69,49 @@ func TestLogsAreMerged(t *testing.T) {
 	a := file(t, logged(t, rejected, served(1, 2, "1"), refused, high, cold))
 	b := file(t, "2026-01-02 host pilotfish: "+logged(t, unread, served(1.5, 2, "1"), served(3, 2, "1"), served(8, 2, "2")))
 
-	logs, err := ReadLogs(a, b)
+	logs, err := ReadLogs(1000, a, b)
 	require.NoError(t, err)
-	jobs, notes := logs.Jobs, logs.Notes
+	jobs, notes := logs.Estimate(9, 0), logs.Notes
 	require.Len(t, jobs, 7)
-	type line struct {
-		offset    float64
-		project   Project
-		submitter int64
-	}
-	var got []line
+	var got []any
 	for _, j := range jobs {
-		got = append(got, line{j.Offset, j.Project, j.Submitter})
+		got = append(got, j.Offset, j.Project, j.Submitter)
 	}
-	assert.Equal(t, []line{{0, "1", 0}, {0.5, "1", 1}, {1, "2", 0}, {2, "1", 0}, {2, "1", 1}, {3, "1", 0}, {7, "2", 1}}, got)
+	assert.Equal(t, "[0 1 0 0.5 1 1 1 2 0 2 1 0 2 1 1 3 1 0 7 2 1]", fmt.Sprint(got))
 	assert.Equal(t, selection.High, jobs[5].Priority)
-	assert.Equal(t, Job{Project: "1", Load: 1, Operators: 1.5}, rounded(jobs[0]), "nobody saw its project fetched: as all")
-	assert.Equal(t, Job{Offset: 1, Project: "2", Load: 1, Operators: 4}, rounded(jobs[2]))
-	assert.Equal(t, Job{Offset: 2, Project: "1", Load: 1, Operators: 1.5}, rounded(jobs[3]), "one that was refused costs what its project's jobs do")
+	assert.Equal(t, []string{"1 1.5", "1 1.5", "1 4", "1 1.5"}, costsOf(jobs[:4]), "nobody saw project 1 fetched: as all; the last one was refused")
 	assert.Equal(t, []string{
 		a + ": 4 jobs that ended from 2026-01-02T03:04:08Z to 2026-01-02T03:04:12Z",
 		b + ": 3 jobs that ended from 2026-01-02T03:04:08Z to 2026-01-02T03:04:15Z",
 	}, notes)
 }
 
-// rounded is a job with costs in milliseconds.
-func rounded(j Job) Job {
-	for _, v := range []*float64{&j.Load, &j.Operators} {
-		*v = float64(Duration(*v).Round(time.Millisecond)) / 1e9
+// costsOf are the fetches and the work of jobs, in seconds.
+func costsOf(jobs []Job) (list []string) {
+	for _, j := range jobs {
+		list = append(list, fmt.Sprint(ms(j.Load), ms(j.Operators)))
 	}
-	return j
+	return list
 }
+
+func ms(s float64) float64 { return float64(Duration(s).Round(time.Millisecond)) / 1e9 }
 
 // What cannot be read is reported with file and line.
 func TestUnreadableLinesAreNamed(t *testing.T) {
 	whole := logged(t, served(0, 2, "1"), served(300, 2, "1"), served(310, 2, "1"))
 	path := file(t, "panic: oh\n"+strings.Replace(whole, `"priority":"low"`, `"priority":"urgent"`, 1)+`{"level":"info","ts":"2026-01`+"\n"+whole[:30])
-	logs, err := ReadLogs(path)
+	logs, err := ReadLogs(1000, path)
 	require.NoError(t, err)
-	assert.Len(t, logs.Jobs, 2)
+	assert.Len(t, logs.Estimate(0, 0), 2)
 	require.Len(t, logs.Notes, 2)
 	assert.Equal(t, path+`: line 3: field priority: unknown priority "urgent": it is high or low (left out; 3 such lines)`, logs.Notes[1])
 }
 
 func TestLogsWithoutAJobAreRefused(t *testing.T) {
-	_, err := ReadLogs(file(t, logged(t, &record.Job{Outcome: intake.Rejected})))
+	_, err := ReadLogs(1, file(t, logged(t, &record.Job{Outcome: intake.Rejected})))
 	require.ErrorContains(t, err, "a.log: there is no job in the log")
-	_, err = ReadLogs(file(t, `{"offset":0}`))
+	_, err = ReadLogs(1, file(t, `{"offset":0}`))
 	require.ErrorContains(t, err, "a.log: line 1: field key: is missing (left out; 1 such lines)")
-	_, err = ReadLogs("absent.log")
+	_, err = ReadLogs(1, "absent.log")
 	require.ErrorContains(t, err, "absent.log")
-}
-
-// answered is an entry of a project's job that was answered.
-func answered(project Project, cold bool, wait *float64, took float64) entry {
-	return entry{job: Job{Project: project}, answered: true, took: took, wait: wait, cold: cold}
-}
-
-func costsOf(all ...entry) (list []string) {
-	estimate(all)
-	for _, e := range all {
-		list = append(list, fmt.Sprint(e.job.Load, e.job.Operators))
-	}
-	return list
-}
-
-func TestCostsWhereWaitsAndFetchesAreTold(t *testing.T) {
-	cold := answered("a", true, new(0.5), 4)
-	cold.job.Load = 1.5
-	assert.Equal(t, []string{"1.5 2", "1.5 2", "1.5 2", "1.5 4"}, costsOf(
-		answered("a", false, new(3.0), 5),
-		cold,
-		entry{job: Job{Project: "a"}},     // refused: as the project's others
-		answered("b", false, new(0.0), 4), // nobody saw it fetched: as all
-	))
-}
-
-func TestCostsWhereNothingIsTold(t *testing.T) {
-	var all []entry
-	for _, first := range []float64{1, 1, 2, 9, 30} { // with more and more waiting
-		all = append(all, answered("a", false, nil, first))
-	}
-	got := costsOf(append(all, answered("a", true, nil, 5))...)
-	assert.Equal(t, []string{"3 1", "3 1", "3 1", "3 1", "3 1", "3 1"}, got)
 }

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"bytes"
 	"cmp"
 	"context"
 	_ "embed"
@@ -21,14 +20,13 @@ import (
 	"example.org/pilotfish/lab/sim"
 	"example.org/pilotfish/lab/stats"
 	"example.org/pilotfish/lab/trace"
-	"example.org/pilotfish/pkg/selection"
 )
 
 type whatifCommand struct {
 	Log       []string `arg:"" type:"existingfile" help:"Access logs: pilotfish's own, or CSV or JSON Lines with time, key and duration (lab/README.md)."`
 	Present   string   `default:"least-in-flight" placeholder:"POLICY" help:"How jobs find their upstream today: least-in-flight, round-robin, random, bounded-hash, baseline (a hash) or another policy."`
 	Upstreams int      `placeholder:"N" help:"How many there are today; otherwise those that the logs name."`
-	Cores     int      `placeholder:"N" help:"How many jobs an upstream runs at one time; otherwise so many that jobs take as long as in the logs."`
+	Cores     int      `placeholder:"N" help:"How many jobs an upstream runs at one time; otherwise the number that fits the logs best."`
 	Fetch     float64  `placeholder:"SECONDS" help:"How much longer a job takes where its key is not cached, if the logs do not say which found theirs."`
 	Cached    int      `placeholder:"N" help:"How many keys an upstream's cache holds; otherwise all."`
 	Sidecars  int      `default:"3" placeholder:"N" help:"How many processes choose, each for a part of the jobs."`
@@ -50,7 +48,7 @@ var page string
 func (c *whatifCommand) Run(console cli.Console) error {
 	ctx, stop := cli.Context()
 	defer stop()
-	logs, err := trace.ReadLogs(c.Log...)
+	logs, err := trace.ReadLogs(max(1, c.Jobs), c.Log...)
 	if err != nil {
 		return err
 	}
@@ -63,16 +61,22 @@ func (c *whatifCommand) Run(console cli.Console) error {
 	case c.Upstreams == 0 && logs.Seen.Upstreams == 0:
 		return errors.New("the logs name no upstream: say how many there are with --upstreams")
 	}
-	a, err := c.answer(ctx, logs.Seen, logs.Jobs[:min(c.Jobs, len(logs.Jobs))])
+	one := c.Upstreams // the logs see the jobs of so many as those of one
+	if logs.Seen.Upstreams > 0 {
+		one = 1
+	}
+	jobs := logs.Estimate(c.Cores*one, c.Fetch)
+	logs.Seen.Cores = (logs.Seen.Cores + one - 1) / one
+	a, err := c.answer(ctx, logs.Seen, jobs)
 	if err != nil {
 		return err
 	}
 	if c.HTML != "" {
-		var text bytes.Buffer
-		if err := template.Must(template.New("").Parse(page)).Execute(&text, a); err != nil {
-			return err
+		file, err := os.Create(c.HTML)
+		if err == nil {
+			err = errors.Join(template.Must(template.New("").Parse(page)).Execute(file, a), file.Close())
 		}
-		if err := os.WriteFile(c.HTML, text.Bytes(), 0o644); err != nil {
+		if err != nil {
 			return err
 		}
 	}
@@ -89,9 +93,8 @@ func (c *whatifCommand) answer(ctx context.Context, seen trace.Seen, jobs []trac
 	pilotfish := judge.Contender{Policy: "expected"}
 	var failed error
 	play := func(who judge.Contender, upstreams int) judge.Outcome {
-		one := *s
-		one.Fleet.Upstreams = upstreams
-		o, err := who.Play(ctx, &one, jobs, cache, 1)
+		s.Fleet.Upstreams = upstreams
+		o, err := who.Play(ctx, s, jobs, cache, 1)
 		failed = cmp.Or(failed, err)
 		return o
 	}
@@ -102,26 +105,23 @@ func (c *whatifCommand) answer(ctx context.Context, seen trace.Seen, jobs []trac
 			return !slices.ContainsFunc(compared, func(figure int) bool { return o[figure] > goal[figure] })
 		})
 	}
-	if c.Cores == 0 {
-		most := seen.Peak
-		if seen.Upstreams == 0 { // it is that of all
-			most = (most + today - 1) / today
+	costs := slices.Clone(jobs)
+	scale := func(percent int) judge.Outcome {
+		for i := range jobs {
+			jobs[i].Load, jobs[i].Operators = costs[i].Load*float64(percent)/100, costs[i].Operators*float64(percent)/100
 		}
-		s.Fleet.Cores = atLeast(1, most, func(n int) bool {
-			s.Fleet.Cores = n
-			return play(present, today)[judge.Time] <= seen.Duration
-		})
-		why := "with so many, jobs take as long in the present way as the logs say"
-		if s.Fleet.Cores == most {
-			why = "it had no more at one time in the logs"
-		}
-		a.assume("An upstream runs %s at one time: %s (--cores).", plural(s.Fleet.Cores, "job"), why)
+		return play(present, today)
+	}
+	percent := atLeast(70, 100, func(n int) bool { return scale(n)[judge.Time] >= seen.Duration })
+	now, ours := scale(percent), play(pilotfish, today)
+	a.assume("What jobs cost counts %d %%, so that they take as long in the present way as in the logs: %.3g s, and there %.3g s.", percent, now[judge.Time], seen.Duration)
+	if ratio := now[judge.Time] / max(0.01, seen.Duration); seen.Wait > seen.Duration/4 || !(ratio > 0.67 && ratio < 1.5) {
+		a.assume("UNSURE: in the logs jobs waited %.3g s, a good part of their time, or the present way is another. Small errors in what jobs cost make large ones in long waits.", seen.Wait)
 	}
 	a.About = fmt.Sprintf("%s jobs over %s.", stats.Thousands(len(jobs)), stats.Span(jobs[len(jobs)-1].Offset))
 	if seen.Hit > 0 {
 		a.About += fmt.Sprintf(" In the logs %.0f %% found their key cached, and a job took %.3g s in the mean.", 100*float64(seen.Hits)/float64(seen.Hit), seen.Duration)
 	}
-	now, ours := play(present, today), play(pilotfish, today)
 	need, theirs := fewest(pilotfish, now, 1, today), fewest(present, ours, today, 2*today+1)
 	a.row(fmt.Sprintf("%v, %s", present, plural(today, "upstream")), now)
 	a.row("pilotfish, "+plural(today, "upstream"), ours)
@@ -153,41 +153,27 @@ func atLeast(low, high int, does func(int) bool) int {
 func (c *whatifCommand) setting(a *answer, seen trace.Seen, jobs []trace.Job) (s *judge.Setting, cache int64) {
 	s = &judge.Setting{Fleet: sim.DefaultFleet(), Sidecars: sim.DefaultSidecars()}
 	s.Fleet.Upstreams = cmp.Or(c.Upstreams, seen.Upstreams)
-	s.Fleet.Cores = c.Cores
+	s.Fleet.Cores = seen.Cores
 	s.Sidecars.Count, s.Sidecars.Hints = c.Sidecars, true
 	s.WarmUp = time.Duration(jobs[len(jobs)-1].Offset / 10 * float64(time.Second))
 	a.assume("Today jobs find their upstream by %s (--present).", c.Present)
 	if c.Upstreams == 0 {
 		a.assume("There are as many upstreams as the logs name: %d (--upstreams).", s.Fleet.Upstreams)
 	}
-	if seen.Hit == 0 {
-		fetch := c.Fetch
-		if fetch == 0 {
-			var work []float64
-			for i := range jobs {
-				work = append(work, jobs[i].Operators)
-			}
-			slices.Sort(work)
-			fetch = work[len(work)/2]
-		}
-		for i := range jobs {
-			if jobs[i].Project != "" {
-				jobs[i].Load = fetch
-			}
-		}
-		a.assume("The logs do not say which jobs found their key cached. A job takes %.3g s longer where it is not (--fetch).", fetch)
+	if seen.Fetch > 0 {
+		a.assume("The logs show no job that did not find its key cached. It takes %.3g s longer (--fetch).", seen.Fetch)
 	} else {
 		a.assume("How much longer jobs take where their key is not cached is estimated from those that missed, key by key.")
 	}
-	if seen.Waits == 0 {
-		a.assume("The logs do not say how long jobs waited: what a job costs is at most the first quartile of its key's durations.")
+	a.assume("Waits that the logs do not say are rebuilt: an upstream runs jobs first come first served.")
+	if c.Cores == 0 {
+		a.assume("An upstream runs %s at one time: %s (--cores).", plural(seen.Cores, "job"),
+			map[bool]string{false: "this fits the logs best", true: "a guess, and often too many, because the logs name no upstream"}[seen.Upstreams == 0])
 	}
+	a.assume("%s reached no upstream, ended before their turn, or came while their key was fetched: they cost what others of their key do.", plural(seen.Unlike, "job"))
+	a.assume("Jobs share nothing but their key's data. Waits and times below 10 ms count as 10 ms.")
 	cache = 1 << 40
-	low := slices.ContainsFunc(jobs, func(j trace.Job) bool { return j.Priority == selection.Low })
 	for i := range jobs {
-		if !low { // the waits that are printed are those of low jobs
-			jobs[i].Priority = selection.Low
-		}
 		jobs[i].Bytes = 1
 	}
 	if c.Cached > 0 {

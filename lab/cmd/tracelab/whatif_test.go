@@ -1,12 +1,21 @@
 package main
 
 import (
+	"bytes"
+	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	"example.org/pilotfish/internal/overload"
+	"example.org/pilotfish/lab/judge"
+	"example.org/pilotfish/lab/rivals"
+	"example.org/pilotfish/lab/sim"
+	"example.org/pilotfish/lab/workload"
 )
 
 // accessLog is of 40 keys that go round four upstreams: each finds its data nowhere for a
@@ -20,7 +29,7 @@ func accessLog() string {
 		if !hit {
 			took = 1
 		}
-		fmt.Fprintf(&b, "%.2f,k%d,%.2f,u%d,%t\n", 1e9+float64(i)/20, key, took, i%4, hit)
+		fmt.Fprintf(&b, "%.2f,k%d,%.2f,u%d,%t\n", 1e9+float64(i+i*i%9)/20, key, took, i%4, hit)
 	}
 	return b.String()
 }
@@ -34,7 +43,7 @@ func TestWhatif(t *testing.T) {
 	assert.Regexp(t, `\npilotfish, 4 upstreams +\d`, out)
 	assert.Regexp(t, `Upstreams needed for the waits of today: 4 in the present way, [1-4] with pilotfish`, out)
 	assert.Contains(t, out, "- There are as many upstreams as the logs name: 4 (--upstreams).")
-	assert.Contains(t, out, "- An upstream runs 5 jobs at one time: it had no more at one time in the logs (--cores).")
+	assert.Contains(t, out, "- An upstream runs 5 jobs at one time: this fits the logs best (--cores).")
 	assert.NotContains(t, out, "(--cached)", "it was given")
 	html := read(t, page)
 	assert.Contains(t, html, "pilotfish, 4 upstreams")
@@ -57,5 +66,46 @@ func TestWhatifRefuses(t *testing.T) {
 		assert.Equal(t, 1, code, want)
 		assert.Contains(t, stderr, want)
 		assert.Empty(t, out)
+	}
+}
+
+// What whatif says of the log of a simulated fleet is near to what the simulator says of the fleet itself.
+func TestWhatifIsNearTheTruth(t *testing.T) {
+	for i, pattern := range []workload.Pattern{"schedules", "steady", "schedules", "steady"} {
+		s := judge.Setting{Load: []float64{0.4, 0.7}[i/2], Fetch: 1, Workload: workload.Default(), Fleet: sim.DefaultFleet(), Sidecars: sim.DefaultSidecars()}
+		s.Fleet.Upstreams, s.Fleet.Cores, s.Sidecars.Count, s.Sidecars.Hints = 8, []int{4, 2, 4, 6}[i], 3, true
+		w := &s.Workload
+		w.Pattern, w.Jobs, w.Duration, w.StartHour, w.Static, w.MaxWork, w.MaxView, w.MaxBytes = pattern, 8000, 1200, 9, true, 20, 10, 50e6
+		jobs, _, err := s.Jobs(99)
+		require.NoError(t, err)
+		log, waits := &bytes.Buffer{}, map[string]float64{}
+		for _, name := range []string{"expected", "least-in-flight"} {
+			policy, err := rivals.New(name)
+			detector, err2 := overload.New(overload.DefaultPolicy, overload.DefaultLimit)
+			require.NoError(t, errors.Join(err, err2))
+			*log = *bytes.NewBufferString("time,key,duration,upstream,hit\n")
+			_, err = sim.Run(t.Context(), sim.Config{
+				Source: slices.Values(jobs), Seed: 1, Policy: policy, Detector: detector, Fleet: s.Fleet, Sidecars: s.Sidecars,
+				Observe: func(r *sim.Result) {
+					if !r.Prefetch {
+						fmt.Fprintf(log, "%.3f,k%d,%.3f,u%d,%t\n", 1e9+r.Arrived.Seconds(), r.Project, r.LastByte.Seconds(), r.Server, !r.Fetched)
+						waits[name] += r.Wait.Seconds() / float64(len(jobs))
+					}
+				},
+			})
+			require.NoError(t, err)
+		}
+		code, out, stderr := tracelab("whatif", write(t, "a.csv", log.String()))
+		require.Zero(t, code, stderr)
+		var now, ours float64
+		for policy, wait := range map[string]*float64{"least-in-flight": &now, "pilotfish": &ours} {
+			_, row, _ := strings.Cut(out, "\n"+policy+", 8 upstreams")
+			_, err := fmt.Sscanf(row, "%f %% %f", new(float64), wait)
+			require.NoError(t, err, out)
+		}
+		off := (ours + 0.1) / (now + 0.1) * (waits["least-in-flight"] + 0.1) / (waits["expected"] + 0.1) // shorter waits than 0.1 s are alike
+		assert.True(t, 0.4 < off && off < 3, "load %v, %s: %.3g times the ratio of %v\n%s", s.Load, pattern, off, waits, out)
+		assert.Contains(t, out, fmt.Sprintf("An upstream runs %d jobs at one time", s.Fleet.Cores))
+		assert.Equal(t, waits["least-in-flight"] > 1, strings.Contains(out, "UNSURE"), out)
 	}
 }
