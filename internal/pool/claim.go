@@ -95,7 +95,7 @@ func (p *Pool) assign(now time.Time, w Waiter, c *candidates, i int, costs []sel
 	a := &Assignment{
 		Choice: Choice{Address: m.Address, Claimed: now, Why: Why{Panic: !c.count.breakers}},
 		pool:   p, member: m, need: *c.need, waiter: w, priority: c.job.Priority,
-		atBreaker: e, idle: v.Jobs < v.Cores,
+		atBreaker: e, idle: v.Jobs-v.Coreless < v.Cores,
 	}
 	if !a.text { // what the parts are in is used again; those of a text stay
 		a.parts = append(a.one[:0], a.parts...)

@@ -102,7 +102,7 @@ func (p *Pool) eligible(
 	if _, local := p.cfg.Policy.(selection.Local); local && among == nil {
 		if set := p.nearby(n.project); set != nil {
 			p.look(now, c, set, nil, tried)
-			free := func(v selection.View) bool { return v.Jobs < v.Cores }
+			free := func(v selection.View) bool { return v.Jobs-v.Coreless < v.Cores }
 			enough = c.reason == Eligible && c.count == (rules{true, true}) && slices.ContainsFunc(c.views, free)
 		}
 	}
@@ -160,7 +160,7 @@ func (p *Pool) view(v *selection.View, now time.Time, m *member, n *need) {
 	fresh := m.fresh(now, &p.cfg)
 	v.ID, v.Weight, v.Cores = m.id, m.Weight, p.cores(m)
 	v.InFlight = float64(m.load.inFlight)
-	v.Jobs = m.load.present(fresh)
+	v.Jobs, v.Coreless = m.load.present(fresh), m.load.coreless(fresh)
 	v.Assigned = m.load.assigned(fresh)
 	v.Unread = m.unread.left(now)
 	v.Rate = v.Cores * p.pace(m)

@@ -50,7 +50,7 @@ func TestViews(t *testing.T) {
 	want := []selection.View{
 		{
 			ID: f.members[us[0].Address].id, Weight: 2, Cores: 16, Cache: selection.Cached, Warm: 1,
-			InFlight: 1, Assigned: 12, Jobs: 8, Fresh: true, Latency: 0.25,
+			InFlight: 1, Assigned: 12, Jobs: 12, Coreless: 4, Fresh: true, Latency: 0.25,
 			Left: 3600 - 62.5,
 		},
 		{

@@ -16,7 +16,7 @@ import (
 type estimate struct {
 	at               time.Time // the instant that the report tells of; zero is none
 	running, stalled float64   // its counts
-	coreless         float64   // jobs that ran without a core, by the last report that told
+	beyond           float64   // jobs that ran beyond the busy cores, by the last report that told
 	queues           bool      // joblets were stalled there
 
 	ran  float64 // jobs: as many as were seen to run at once
@@ -43,7 +43,7 @@ func (e *estimate) adopt(at time.Time, running, stalled, busy float64) {
 	e.at, e.running, e.stalled = at, running, stalled
 	e.queues = e.queues || stalled > 0
 	if busy >= 0 {
-		e.coreless = max(0, running-busy)
+		e.beyond = max(0, running-busy)
 	}
 	switch {
 	case stalled > 0 && running > 0:
@@ -84,17 +84,22 @@ func (e *estimate) cores() float64 {
 	return min(max(beyondSeen*e.ran, 1), mostSeen)
 }
 
-// present is how many jobs are there that hold a core or need one. A report that is not fresh does not count.
+// present is how many jobs are there, never less than this sidecar's own. A
+// report that is not fresh does not count.
 func (e *estimate) present(fresh bool) float64 {
-	jobs := float64(e.inFlight)
+	own := float64(e.inFlight)
 	if !fresh {
-		return jobs
+		return own
 	}
-	jobs = max(jobs, e.running+e.stalled+float64(e.claims.n-e.ends.n)) // this sidecar's are there whatever it tells
-	if !e.queues {
-		return jobs
+	return max(own, e.running+e.stalled+float64(e.claims.n-e.ends.n))
+}
+
+// coreless is how many of them hold no core, and need none yet.
+func (e *estimate) coreless(fresh bool) float64 {
+	if !fresh || !e.queues {
+		return 0
 	}
-	return max(0, jobs-min(e.coreless, e.running))
+	return min(e.beyond, e.running, e.present(fresh))
 }
 
 // assigned is how many jobs were sent there by the report and by this sidecar

@@ -232,7 +232,7 @@ func TestJobsThatNeedNoCore(t *testing.T) {
 	var e estimate
 	for i, c := range []struct{ running, stalled, busy, want float64 }{
 		{30, 0, 4, 30}, // nothing was stalled yet: they may share the cores
-		{10, 2, -1, 2}, // no more than run
+		{10, 2, -1, 2}, // of the 26 no more than run
 		{10, 2, 4, 6},
 		{11, 3, -1, 8}, // a hint
 		{3, 3, -1, 3},
@@ -240,16 +240,16 @@ func TestJobsThatNeedNoCore(t *testing.T) {
 		{0, 0, 0, 0},
 	} {
 		e.adopt(start.Add(time.Duration(i)*time.Second), c.running, c.stalled, c.busy)
-		assert.Equal(t, c.want, e.present(true), "%+v", c)
+		assert.Equal(t, c.want, e.present(true)-e.coreless(true), "%+v", c)
 	}
 	for range 9 {
 		e.claim(start.Add(time.Minute))
 	}
 	e.adopt(start.Add(time.Minute), 8, 0, 3)
-	assert.Equal(t, 4.0, e.present(true), "of this sidecar's own, too")
-	assert.Equal(t, 9.0, e.present(false))
+	assert.Equal(t, []float64{9, 5}, []float64{e.present(true), e.coreless(true)}, "of this sidecar's own, too")
+	assert.Equal(t, []float64{9, 0}, []float64{e.present(false), e.coreless(false)})
 	e.reset()
-	assert.Equal(t, 9.0, e.present(true))
+	assert.Zero(t, e.coreless(true))
 }
 
 // A fleet is full when no upstream that takes jobs has a free core.

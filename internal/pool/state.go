@@ -101,7 +101,8 @@ func (p *Pool) Full(now time.Time) bool {
 	room := 0.0
 	for _, m := range p.set {
 		if m.leaves() == Eligible && m.suspicion.why == "" && m.health.ready(now) {
-			room += p.cores(m) - m.load.present(m.fresh(now, &p.cfg))
+			fresh := m.fresh(now, &p.cfg)
+			room += p.cores(m) - m.load.present(fresh) + m.load.coreless(fresh)
 		}
 	}
 	return room <= 0
@@ -130,7 +131,7 @@ func (p *Pool) state(now time.Time, m *member) State {
 		Slow:        p.slow(m),
 		Latency:     m.latency.value,
 	}
-	s.Wait = wait(s.Jobs, p.cores(m), s.Rate)
+	s.Wait = wait(s.Jobs-m.load.coreless(fresh), p.cores(m), s.Rate)
 	if !m.load.at.IsZero() {
 		s.ReportAge, s.CoresBusy = now.Sub(m.load.at).Seconds(), m.coresBusy
 	}

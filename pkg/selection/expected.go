@@ -13,7 +13,7 @@ import (
 //	        + Rank fetch(p, u) again(p) rank(p, u) crowd(u)   only where p is not cached at u
 //	        + stop(u)                              what a stop of u would lose
 //
-//	wait(u)  = (jobs ahead + 1) / rate(u)          if no core is free, else 0
+//	wait(u)  = (jobs ahead + 1) / rate(u)          if no core is free, else 0; of jobs that hold or need one
 //	fetch(p, u) = price(p) (1 - warm(p, u))
 //	price(p) = Fetch sqrt(service · time to fetch)   as later jobs share what was fetched
 //	crowd(u) = max(1, Crowding (jobs / cores)²)
@@ -164,7 +164,7 @@ func (p *pricing) cost(v *View, index int) (c Cost) {
 // data is that cost but for a stop.
 func (p *pricing) data(v *View, index int) (c Cost) {
 	jobs := p.load.jobs(v)
-	c.Wait = p.wait(v, jobs)
+	c.Wait = p.wait(v, jobs-v.Coreless)
 	if p.job.Project != 0 {
 		c.Fetch = p.fetch * (1 - v.Warm)
 	}

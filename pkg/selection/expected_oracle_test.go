@@ -78,8 +78,8 @@ func (n naive) firstCachedBelowBound() (int, bool) {
 func (n naive) cost(i int) selection.Cost {
 	v, c := n.views[i], selection.Cost{}
 	jobs, usable := n.jobs(v), cores(v)*(1-n.Spare)
-	if jobs >= usable {
-		c.Wait = (jobs - usable + 1) / n.rate(v)
+	if inLine := jobs - v.Coreless; inLine >= usable {
+		c.Wait = (inLine - usable + 1) / n.rate(v)
 	}
 	if left := v.Left / service(n.job); left > 0 && left < n.Longest {
 		left = math.Max(left, n.Tail)

@@ -47,10 +47,10 @@ type View struct {
 	// Assigned is the thesis's "in progress": the last reported count plus
 	// everything this sidecar assigned since, finished or not.
 	Assigned float64
-	// Jobs estimates the jobs there now that hold a core or need one: the reported ones, plus this
-	// sidecar's open claims since the report, less its older claims that have ended since, and less
-	// those that wait for what another job computes.
-	Jobs float64
+	// Jobs estimates the jobs there now: the reported ones, plus this sidecar's
+	// open claims since the report, less its older claims that have ended since.
+	// Coreless is how many of them wait for what another job computes: they hold no core, and need none yet.
+	Jobs, Coreless float64
 	// Fresh says that there is a fresh report on the load.
 	Fresh bool
 

@@ -61,6 +61,7 @@ func Views(rng *rand.Rand, n int) []selection.View {
 		v.InFlight = oneOf[float64](rng, 0, 0, 1, 2, 3, 50, 500)
 		v.Assigned = oneOf(rng, 0, 1, 2, 30, 1e6)
 		v.Jobs = oneOf(rng, 0, 1, 7, 8, 9, 38, 60, 1e6)
+		v.Coreless = oneOf(rng, 0, 0, min(v.Jobs, 5), v.Jobs)
 		v.Fresh = rng.IntN(6) > 0
 		v.Rate = oneOf(rng, 0, 0.05, 2.4, 2.4, 100)
 		v.Latency = oneOf(rng, 0, 0.001, 0.3, 0.3, 12, 1e4)
