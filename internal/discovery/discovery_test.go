@@ -20,17 +20,10 @@ func TestStaticSendsItsListOnce(t *testing.T) {
 		assert.Equal(t, "a b", sets(follow(t, d, time.Hour)))
 		assert.Equal(t, "static list", d.Status().Source)
 		assert.EqualValues(t, 1, d.Status().Applied)
+		c.Self = []string{"a"}
+		_, err = New(c)
+		assert.EqualError(t, err, `discovery: own address "a" is not host:port`)
 	})
-}
-
-func TestNewRefusesNonsense(t *testing.T) {
-	static := Settings{Static: []string{"a:1"}}
-	for want, c := range map[string]Config{
-		`discovery: own address "a" is not host:port`: {Settings: static, Rand: seeded(), Self: []string{"a"}},
-	} {
-		_, err := New(c)
-		assert.EqualError(t, err, want)
-	}
 }
 
 func TestRunReturnsAtOnceWhenCancelled(t *testing.T) {

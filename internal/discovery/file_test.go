@@ -52,12 +52,13 @@ func TestFileFollowsEdits(t *testing.T) {
 		},
 		80:  write(t, "nonsense"),
 		100: write(t, "d:1"),
+		110: write(t, "d:1 draining=true"), // a fact of an upstream is part of the set
 	})
-	assert.Equal(t, "a b | a b c | a c | a d | d", sets(all))
+	assert.Equal(t, "a b | a b c | a c | a d | d | d", sets(all))
 	assert.Zero(t, all[0].after)
 	assert.Less(t, all[1].after, 16*time.Second)
 	assert.Empty(t, d.Status().Trouble)
-	assert.EqualValues(t, 5, d.Status().Applied)
+	assert.EqualValues(t, 6, d.Status().Applied)
 }
 
 func TestFileKeepsTheSetWhileTheFileIsBad(t *testing.T) {

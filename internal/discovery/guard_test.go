@@ -100,19 +100,6 @@ func TestGuardScripts(t *testing.T) {
 	}
 }
 
-func TestGuardTellsWhetherTheSetChanged(t *testing.T) {
-	g := &guard{keepLast: 30 * time.Second}
-	assert.True(t, g.judge(epoch, ups("a b")).changed)
-	assert.False(t, g.judge(epoch, ups("a b")).changed)
-	assert.False(t, g.judge(epoch, ups("")).changed)
-	draining := ups("a b")
-	draining[0].Draining = true
-	assert.True(t, g.judge(epoch, draining).changed, "a fact of an upstream is part of the set")
-	empty := &guard{keepLast: 30 * time.Second}
-	empty.judge(epoch, ups(""))
-	assert.True(t, empty.judge(epoch.Add(time.Minute), ups("")).changed, "the first set, though empty")
-}
-
 func TestGuardThatKeepsNothingBelievesAtOnce(t *testing.T) {
 	g := new(guard)
 	for _, said := range []string{"", "a b c d", "a", "", "b"} {

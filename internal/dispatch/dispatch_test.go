@@ -110,22 +110,6 @@ func (f *fixture) fail(now time.Time, g Grant, failure Failure) Next {
 	return next
 }
 
-func TestWaitingJobsAreServedInOrder(t *testing.T) {
-	f := newFixture(t, 1, nil)
-	f.load(start, 0, 1000)
-	low := f.wait(start, Request{})
-	later := f.wait(start, Request{})
-	high := f.wait(start, Request{Priority: selection.High})
-	now := start.Add(time.Second)
-	f.load(now, 0, 0)
-	assert.Equal(t, []*Job{high, low, later}, f.order)
-	for _, j := range f.order {
-		require.NoError(t, f.granted[j].Err)
-		assert.Equal(t, time.Second, j.waited)
-	}
-	assert.Zero(t, f.Waiting())
-}
-
 func TestNewcomersDoNotOvertake(t *testing.T) {
 	f := newFixture(t, 1, nil)
 	f.load(start, 0, 1000)

@@ -136,21 +136,6 @@ func TestAFullQueueShedsLowForHigh(t *testing.T) {
 	assert.EqualValues(t, 5, f.WaitingBytes())
 }
 
-func TestGivingUp(t *testing.T) {
-	f := newFixture(t, 1, nil)
-	f.load(start, 0, 1000)
-	j := f.wait(start, Request{})
-	assert.Equal(t, start.Add(10*time.Second), j.GiveUpAt())
-	assert.True(t, f.GiveUp(j))
-	assert.False(t, f.GiveUp(j), "it does not wait any more")
-	assert.Zero(t, f.Waiting())
-
-	j = f.wait(start, Request{})
-	f.load(start.Add(1), 0, 0)
-	assert.False(t, f.GiveUp(j), "it was served first")
-	assert.NoError(t, f.granted[j].Err)
-}
-
 // A job's own queue timeout is for all its waits together; the configured
 // bound, for jobs that give none, is for each.
 func TestHowLongAJobWaits(t *testing.T) {
@@ -163,6 +148,7 @@ func TestHowLongAJobWaits(t *testing.T) {
 		j := f.wait(start, Request{Queue: own})
 		now := start.Add(time.Second)
 		f.load(now, 0, 0)
+		assert.False(t, f.GiveUp(j), "it was served first")
 		f.fail(now, f.granted[j], Failure{Outcome: pool.Refused})
 		_, granted := f.Arrive(now, j)
 		require.False(t, granted)

@@ -78,31 +78,39 @@ func TestNoRetryAfterTheDeadline(t *testing.T) {
 	}
 }
 
-func TestConnectTimeoutDoublesAfterItHasPassed(t *testing.T) {
-	f := newFixture(t, 9, nil)
-	now, j := start, f.Begin(Request{Queue: time.Minute, Arrived: start})
-	for _, c := range []struct {
+// A connect timeout doubles after it has passed, within half of what is left of the job's time in a queue. When all
+// upstreams have taken too long, each is asked anew with the time of the first. A job whose time in a queue is over is
+// tried elsewhere all the same, but that counts as an attempt: it is no worse off than with another failure.
+func TestConnectTimeouts(t *testing.T) {
+	type attempt struct {
 		given time.Duration
 		late  bool
-	}{{time.Second, true}, {2 * time.Second, false}, {2 * time.Second, true}, {4 * time.Second, true},
-		{8 * time.Second, true}, {16 * time.Second, true}, {14500 * time.Millisecond, true}} {
-		g := f.claim(now, j)
-		assert.Equal(t, c.given, g.ConnectTimeout)
-		require.True(t, f.fail(now, g, Failure{Outcome: pool.Refused, ConnectTimedOut: c.late}).Again)
-		now = now.Add(time.Second) // for the retry budget
 	}
-}
-
-// When all upstreams have taken too long, each is asked anew with the time of the first.
-func TestConnectTimeoutWhenAllAreAskedAnew(t *testing.T) {
-	f := newFixture(t, 2, nil)
-	now, j := start, f.Begin(Request{Queue: time.Minute, Arrived: start})
-	for _, given := range []time.Duration{time.Second, 2 * time.Second, time.Second, 2 * time.Second} {
-		g := f.claim(now, j)
-		assert.Equal(t, given, g.ConnectTimeout)
-		next := f.fail(now, g, Failure{Outcome: pool.Refused, ConnectTimedOut: true})
-		require.True(t, next.Again)
-		now = now.Add(time.Second + next.Pause)
+	const second = time.Second
+	for name, c := range map[string]struct {
+		upstreams int
+		queue     time.Duration
+		attempts  []attempt
+		over      bool // no attempt follows the last
+	}{
+		"it doubles": {9, time.Minute, []attempt{
+			{second, true}, {2 * second, false}, {2 * second, true}, {4 * second, true}, {8 * second, true}, {16 * second, true},
+			{14500 * time.Millisecond, true},
+		}, false},
+		"all are asked anew": {2, time.Minute, []attempt{{second, true}, {2 * second, true}, {second, true}, {2 * second, true}}, false},
+		"its time is over":   {9, second / 2, []attempt{{second, true}, {second, true}, {second, true}}, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			f := newFixture(t, c.upstreams, nil)
+			now, j := start, f.Begin(Request{Queue: c.queue, Arrived: start})
+			for i, a := range c.attempts {
+				g := f.claim(now, j)
+				assert.Equal(t, a.given, g.ConnectTimeout)
+				next := f.fail(now, g, Failure{Outcome: pool.Refused, ConnectTimedOut: a.late})
+				require.Equal(t, !c.over || i+1 < len(c.attempts), next.Again)
+				now = now.Add(time.Second + next.Pause) // for the retry budget
+			}
+		})
 	}
 }
 
@@ -228,21 +236,6 @@ func TestOneThatLivesServesTheJobsOfAll(t *testing.T) {
 			}
 			assert.LessOrEqual(t, late, 3*(c.upstreams-1), "once for each, and when its breaker lets a job try it")
 		})
-	}
-}
-
-// A job whose time in a queue is over is tried elsewhere all the same, but that
-// counts as an attempt: it is no worse off than with another failure.
-func TestATimeOutBeyondPatienceCounts(t *testing.T) {
-	f := newFixture(t, 9, nil)
-	now, j := start, f.Begin(Request{Queue: 500 * time.Millisecond, Arrived: start})
-	for _, again := range []bool{true, true, false} {
-		g := f.claim(now, j)
-		assert.Equal(t, time.Second, g.ConnectTimeout)
-		now = now.Add(g.ConnectTimeout)
-		next := f.fail(now, g, Failure{Outcome: pool.Refused, ConnectTimedOut: true})
-		require.Equal(t, again, next.Again)
-		now = now.Add(next.Pause)
 	}
 }
 

@@ -19,20 +19,6 @@ func passing(tb testing.TB, rest io.Reader, declared, limit int64) *Body {
 	return body
 }
 
-func TestAbandonedAttemptsDoNotStealTheRest(t *testing.T) {
-	data := randomBytes(1 << 20)
-	body := passing(t, bytes.NewReader(data), -1, maxBody)
-	abandoned, next := body.NewReader(), body.NewReader()
-	assert.True(t, body.Replayable())
-	got, err := io.ReadAll(next)
-	require.NoError(t, err)
-	assert.Equal(t, data, got)
-	assert.False(t, body.Replayable())
-	_, err = abandoned.Read(make([]byte, 1))
-	assert.ErrorIs(t, err, ErrSpent)
-	body.Release()
-}
-
 func TestConcurrentAttemptsShareOutTheRest(t *testing.T) {
 	data := randomBytes(300_000)
 	for range 20 {

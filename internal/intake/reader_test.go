@@ -123,21 +123,6 @@ func TestReadAgreesWithOracle(t *testing.T) {
 	}
 }
 
-func TestOracleAgreesWithTable(t *testing.T) {
-	for _, row := range rows(t) {
-		facts, class := oracle([]byte(row.body))
-		switch row.name[:2] {
-		case "n_":
-			assert.Equal(t, "syntax", class, row.name)
-		case "f_":
-			assert.Equal(t, "field", class, row.name)
-		default:
-			assert.Empty(t, class, row.name)
-			assert.Equal(t, row.want, describe(facts, nil), row.name)
-		}
-	}
-}
-
 // A cut body is an error to Read and none to readHead, which never takes the
 // beginning of a value for the value.
 func TestEveryPrefix(t *testing.T) {

@@ -15,7 +15,7 @@ import (
 )
 
 func TestEndedJobs(t *testing.T) {
-	for _, c := range []struct {
+	for i, c := range []struct {
 		outcome      intake.Outcome
 		completeness intake.Completeness
 		ttfb         time.Duration
@@ -31,6 +31,8 @@ func TestEndedJobs(t *testing.T) {
 		{intake.Gone, intake.Complete, 2 * time.Second, true}, // what is told counts, however odd
 		{intake.Gone, intake.Absent, 0, true},
 		{intake.NoAnswer, intake.Absent, 0, true},
+		{intake.Shed, intake.Absent, 0, false}, // with each of these another reason
+		{intake.Shed, intake.Absent, 0, false},
 		{intake.Shed, intake.Absent, 0, false},
 		{intake.Rejected, intake.Absent, 0, false},
 		{intake.TooLarge, intake.Absent, 0, false},
@@ -42,8 +44,9 @@ func TestEndedJobs(t *testing.T) {
 			want := map[string]float64{
 				fmt.Sprintf("pilotfish_jobs_total{outcome=%q,priority=%q}", c.outcome, p): 1,
 			}
+			why := intake.Shedding(i % intake.Sheddings)
 			if c.outcome == intake.Shed {
-				want[fmt.Sprintf("pilotfish_shed_total{priority=%q,reason=%q}", p, intake.QueueFull)] = 1
+				want[fmt.Sprintf("pilotfish_shed_total{priority=%q,reason=%q}", p, why)] = 1
 			}
 			if c.timed {
 				want[fmt.Sprintf("pilotfish_job_duration_seconds_count{priority=%q}", p)] = 1
@@ -56,7 +59,10 @@ func TestEndedJobs(t *testing.T) {
 				}
 			}
 			assert.Equal(t, want, changes(t, m, func() {
-				m.Ended(&record.Job{Facts: intake.Facts{Priority: p}, Outcome: c.outcome, Completeness: c.completeness, TTFB: c.ttfb, Total: 5 * time.Second})
+				m.Ended(&record.Job{
+					Facts: intake.Facts{Priority: p}, Outcome: c.outcome, Shedding: why, Completeness: c.completeness,
+					TTFB: c.ttfb, Total: 5 * time.Second,
+				})
 			}),
 				"%v, %v after %v", c.outcome, c.completeness, c.ttfb)
 		}
@@ -73,20 +79,6 @@ func TestJobsAndAttemptsThatEndAlikeShareTheWord(t *testing.T) {
 	} {
 		assert.Equal(t, attempt.String(), o.String())
 	}
-}
-
-func TestShedJobs(t *testing.T) {
-	m := newMetrics()
-	got := changes(t, m, func() {
-		for _, why := range []intake.Shedding{intake.Displaced, intake.Waited, intake.Waited} {
-			m.Ended(&record.Job{Outcome: intake.Shed, Shedding: why})
-		}
-	})
-	assert.Equal(t, map[string]float64{
-		`pilotfish_jobs_total{outcome="shed",priority="low"}`:     3,
-		`pilotfish_shed_total{priority="low",reason="displaced"}`: 1,
-		`pilotfish_shed_total{priority="low",reason="waited"}`:    2,
-	}, got)
 }
 
 func TestQueue(t *testing.T) {

@@ -77,18 +77,10 @@ func TestBodiesOverTheBudgetAreServedOnce(t *testing.T) {
 		for _, sized := range []bool{true, false} {
 			t.Run(fmt.Sprintf("%s, length %t", name, sized), func(t *testing.T) {
 				c := startSidecar(t, setup{upstreams: []string{tc.first, up}, budget: 1})
-				var r io.Reader = strings.NewReader(body)
-				if !sized {
-					r = unsized{r}
-				}
-				res, err := client(t).Post(c.url("/"), "application/json", r)
-				require.NoError(t, err)
-				defer res.Body.Close()
-				got, err := io.ReadAll(res.Body)
-				require.NoError(t, err)
+				res, got := c.postAs("application/json", body, sized)
 				assert.Equal(t, tc.status, res.StatusCode)
 				if tc.status == 200 {
-					assert.Equal(t, digest(body), digest(string(got)))
+					assert.Equal(t, digest(body), digest(got))
 				}
 				record := c.seen(1)[0]
 				assert.True(t, record.Unkept)

@@ -47,8 +47,6 @@ func TestRetryRules(t *testing.T) {
 		ended     []pool.Outcome
 		outcome   intake.Outcome
 	}{
-		{"refuses ok", 200, "ok", []pool.Outcome{refused, answered}, intake.Answered},
-		{"refuses refuses ok", 200, "ok", []pool.Outcome{refused, refused, answered}, intake.Answered},
 		{"refuses refuses resets ok", 200, "ok", []pool.Outcome{refused, refused, dead, answered}, intake.Answered},
 		{"refuses", 502, "-", []pool.Outcome{refused}, intake.NoAnswer},
 		{"dies ok", 200, "ok", []pool.Outcome{dead, answered}, intake.Answered},
@@ -75,7 +73,6 @@ func TestRetryRules(t *testing.T) {
 		{"dies too-many", 502, "-", []pool.Outcome{dead, undone}, intake.NoAnswer},
 		{"dies too-many ok", 200, "ok", []pool.Outcome{dead, undone, answered}, intake.Answered},
 		{"too-many ok", 429, "9", []pool.Outcome{answered}, intake.Answered},
-		{"unwanted ok", 200, "ok", []pool.Outcome{failed, answered}, intake.Answered},
 		{"unwanted unwanted ok", 200, "ok", []pool.Outcome{failed, failed, answered}, intake.Answered},
 		{"unwanted error ok", 502, "2", []pool.Outcome{failed, failed}, intake.Failed},
 		{"unwanted", 500, "0", []pool.Outcome{failed}, intake.Failed},

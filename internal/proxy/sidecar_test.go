@@ -215,7 +215,17 @@ type reply struct {
 // post submits a job and reads the whole answer.
 func (c *sidecar) post(body string) (reply, string) {
 	c.t.Helper()
-	res, err := client(c.t).Post(c.url("/v1/jobs"), "application/json", reader(body))
+	return c.postAs("application/json", body, true)
+}
+
+// postAs posts a body of a type, with its length or in chunks.
+func (c *sidecar) postAs(contentType, body string, sized bool) (reply, string) {
+	c.t.Helper()
+	r := reader(body)
+	if !sized {
+		r = unsized{r}
+	}
+	res, err := client(c.t).Post(c.url("/v1/jobs"), contentType, r)
 	require.NoError(c.t, err)
 	defer res.Body.Close()
 	text, err := io.ReadAll(res.Body)

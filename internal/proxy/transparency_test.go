@@ -42,16 +42,8 @@ func TestBodiesArriveWholeAfterARetry(t *testing.T) {
 		body, contentType := jobOf(n)
 		for _, sized := range []bool{true, false} {
 			t.Run(fmt.Sprintf("%d bytes, length %t", n, sized), func(t *testing.T) {
-				var r io.Reader = strings.NewReader(body)
-				if !sized {
-					r = unsized{r}
-				}
-				res, err := client(t).Post(c.url("/v1/jobs"), contentType, r)
-				require.NoError(t, err)
-				defer res.Body.Close()
-				got, err := io.ReadAll(res.Body)
-				require.NoError(t, err)
-				assert.Equal(t, digest(body), string(got))
+				_, got := c.postAs(contentType, body, sized)
+				assert.Equal(t, digest(body), got)
 				assert.EqualValues(t, n, head.ContentLength)
 				assert.Empty(t, head.TransferEncoding)
 				assert.Equal(t, 1, strings.Count(head.head, "\nContent-Length:"))

@@ -5,10 +5,7 @@ import (
 	"crypto/tls"
 	"errors"
 	"fmt"
-	"io"
 	"net"
-	"net/http"
-	"net/http/httptest"
 	"strings"
 	"testing"
 	"time"
@@ -95,29 +92,42 @@ func TestConnectionsAreUsedAgainAsByTheTransport(t *testing.T) {
 	}
 }
 
-// What an upstream sends on an idle connection, and its end, are noticed before
-// the connection is used again.
+// What an upstream sends on an idle connection, and its end, are noticed before the connection is used again. By TLS
+// the client sees no more than that something has come.
 func TestIdleConnectionsAreLookedAt(t *testing.T) {
-	for name, meanwhile := range map[string]func(*peer){
-		"closed":      func(p *peer) { _ = p.Close() },
-		"half closed": func(p *peer) { _ = p.Conn.(*net.TCPConn).CloseWrite(); p.gone() },
-		"reset":       (*peer).reset,
-		"excess":      func(p *peer) { p.say("HTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\nevil"); p.gone() },
+	cfg, dial := identity(t)
+	for name, meanwhile := range map[string]func(p *peer, below *net.TCPConn){
+		"closed":      func(p *peer, _ *net.TCPConn) { _ = p.Close() },
+		"half closed": func(p *peer, below *net.TCPConn) { _ = below.CloseWrite(); p.gone() },
+		"reset":       func(_ *peer, below *net.TCPConn) { _ = below.SetLinger(0); _ = below.Close() },
+		"excess":      func(p *peer, _ *net.TCPConn) { p.say("HTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\nevil"); p.gone() },
 	} {
-		for _, body := range []string{"{}", strings.Repeat(" ", 2*inline)} {
+		for i, body := range []string{"{}", strings.Repeat(" ", 2*inline), "{}"} {
+			secure := i == 2
 			t.Run(name, func(t *testing.T) {
 				kept := make(chan struct{})
 				up := listen(t, func(p *peer) {
+					below := p.Conn.(*net.TCPConn)
+					if secure {
+						p.Conn = tls.Server(below, cfg)
+						p.in = newReader(p.Conn)
+					}
 					p.request()
 					p.say(ok)
 					if p.n == 1 {
+						p.request()
+						p.say(ok)
 						<-kept
-						meanwhile(p)
+						meanwhile(p, below)
 					}
 				})
 				c := newClient(t, Config{})
+				if secure {
+					c = newClient(t, Config{Dial: dial})
+				}
 				do(t, c, job(up, "{}"))
-				require.Equal(t, 1, pooled(c, up))
+				_, _, p := do(t, c, job(up, "{}"))
+				assert.True(t, p.Reused)
 				c.mu.Lock()
 				first := c.upstreams[up].idle[0]
 				c.mu.Unlock()
@@ -175,29 +185,4 @@ func TestDialErrors(t *testing.T) {
 	cancel(reason)
 	_, _, err = c.Do(ctx, job("up:1", "{}"))
 	require.ErrorIs(t, err, reason, "from the start")
-}
-
-// On a TLS connection the client sees no more than that something has come, which on
-// an idle one is its end.
-func TestIdleTLSConnectionsAreLookedAt(t *testing.T) {
-	server := httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, "ok") }))
-	defer server.Close()
-	up := server.Listener.Addr().String()
-	trusting := &tls.Dialer{Config: server.Client().Transport.(*http.Transport).TLSClientConfig}
-	c := newClient(t, Config{Dial: trusting.DialContext})
-	for i := range 3 {
-		status, text, p := do(t, c, job(up, "{}"))
-		assert.Equal(t, 200, status)
-		assert.Equal(t, "ok", text)
-		assert.Equal(t, i > 0, p.Reused)
-	}
-	server.CloseClientConnections()
-	require.Eventually(t, func() bool {
-		c.mu.Lock()
-		defer c.mu.Unlock()
-		return c.upstreams[up].idle[0].More()
-	}, patience, time.Millisecond)
-	_, text, p := do(t, c, job(up, "{}"))
-	assert.Equal(t, "ok", text)
-	assert.False(t, p.Reused, "the connection that ended is not used")
 }
