@@ -128,7 +128,7 @@ func TestDNSFailuresReplaceNothing(t *testing.T) {
 			z := &zone{ips: map[string]string{"rules": "10.0.0.1"}, fail: map[string]error{}}
 			var told []string
 			d := dnsOf(t, z, "rules:1", troubles(&told))
-			z.after(15*time.Second, func() { z.fail["rules"], z.hang = err, err == context.DeadlineExceeded })
+			z.after(15*time.Second, func() { z.fail["rules"], z.hang = err, errors.Is(err, context.DeadlineExceeded) })
 			z.after(time.Hour, func() { z.fail["rules"], z.hang, z.ips["rules"] = nil, false, "10.0.0.1 10.0.0.2" })
 			assert.Len(t, follow(t, d, time.Hour+20*time.Second), 2)
 			assert.Equal(t, []string{"rules cannot be resolved: " + err.Error() + "; 1 upstream kept", ""}, told)

@@ -49,11 +49,6 @@ func newReader(r io.Reader) *bufio.Reader { return bufio.NewReader(r) }
 
 func (p *peer) say(format string, args ...any) { _, _ = fmt.Fprintf(p.Conn, format, args...) }
 
-func (p *peer) reset() {
-	_ = p.Conn.(*net.TCPConn).SetLinger(0)
-	_ = p.Close()
-}
-
 // gone waits until the client has closed.
 func (p *peer) gone() { _, _ = io.Copy(io.Discard, p.in) }
 
