@@ -19,11 +19,15 @@ import (
 	reserved "example.org/pilotfish/test/loopback"
 )
 
-// modelServer keeps the beginnings of prompts, block by block, and notes how many full blocks of each it had.
+// modelServer keeps the beginnings of prompts, block by block, and notes how many full blocks of each it had. Of more than
+// limit blocks it forgets those that were used least lately, the end of a prompt first; 0 forgets none.
 type modelServer struct {
-	mu    sync.Mutex
-	kept  map[string]bool
-	found []int
+	limit     int
+	mu        sync.Mutex
+	kept      map[string]int // by beginning: the number of its last use
+	uses      []string
+	forgotten int // uses, from the first one on
+	found     []int
 }
 
 func (m *modelServer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
@@ -40,12 +44,21 @@ func (m *modelServer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	text, found, missed := p.Messages[0].Content, 0, false
 	const block = trace.BlockTokens * tokenBytes
 	for end := block; end <= len(text); end += block {
-		if missed = missed || !m.kept[text[:end]]; !missed {
+		if missed = missed || m.kept[text[:end]] == 0; !missed {
 			found++
 		}
-		m.kept[text[:end]] = true
+	}
+	for end := len(text) / block * block; end > 0; end -= block {
+		m.uses = append(m.uses, text[:end])
+		m.kept[text[:end]] = len(m.uses)
+	}
+	for ; m.limit > 0 && len(m.kept) > m.limit; m.forgotten++ {
+		if use := m.uses[m.forgotten]; m.kept[use] == m.forgotten+1 { // it was not used since
+			delete(m.kept, use)
+		}
 	}
 	m.found = append(m.found, found)
+	fmt.Fprintf(w, "data: {\"usage\":{\"prompt_tokens\":%d,\"prompt_tokens_details\":{\"cached_tokens\":%d}}}\n\n", len(text)/tokenBytes, found*trace.BlockTokens)
 }
 
 // prompts are requests of the trace, one after the other, and how many full blocks of each a single
@@ -79,7 +92,7 @@ func sum(all []int) (n int) {
 // Prompts begin alike as far as the trace says, and no further.
 func TestPromptsShareTheirBeginnings(t *testing.T) {
 	jobs, want := prompts(t, 150)
-	server := &modelServer{kept: map[string]bool{}}
+	server := &modelServer{kept: map[string]int{}}
 	results, err := replayed(t, t.Context(), jobs, nil, serve(t, server))
 	require.NoError(t, err)
 	for line, r := range results {
@@ -99,7 +112,7 @@ func TestPromptsThroughASidecar(t *testing.T) {
 	for _, policy := range []string{"expected", "least-in-flight"} {
 		servers, addresses := make([]*modelServer, 4), make([]string, 4)
 		for i := range servers {
-			servers[i] = &modelServer{kept: map[string]bool{}}
+			servers[i] = &modelServer{limit: 2000, kept: map[string]int{}}
 			addresses[i] = strings.TrimPrefix(serve(t, servers[i]), "http://")
 		}
 		results, err := replayed(t, t.Context(), jobs, nil, sidecar(t, program, policy, addresses))
