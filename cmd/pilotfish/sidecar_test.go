@@ -157,7 +157,7 @@ func TestUpstreamsByTLS(t *testing.T) {
 
 // TestUpstreamsAreToldHowLongJobsTake: from the second job of a project on, in the header of that name.
 func TestUpstreamsAreToldHowLongJobsTake(t *testing.T) {
-	for name, want := range map[string]string{"Job-Expected": "Job-Expected", "x-seconds": "X-Seconds", "": "-"} {
+	for name, want := range map[string]string{"Job-Expected": "Job-Expected", "x-seconds": "X-Seconds", "": "X-Other"} {
 		var headers []http.Header
 		upstream := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
 			if r.Method == http.MethodPost {
@@ -171,7 +171,9 @@ func TestUpstreamsAreToldHowLongJobsTake(t *testing.T) {
 		post(t, p.Jobs, "localhost")
 		require.Eventually(t, func() bool { inFlight, _ := s.balancer.Counts(); return inFlight == 0 }, patience, time.Millisecond)
 		post(t, p.Jobs, "localhost")
-		require.Len(t, headers, 2)
+		post(t, p.Jobs, "localhost", want, "5")
+		require.Len(t, headers, 3)
+		assert.Equal(t, []string{"5"}, headers[2][want], "the submitter's own")
 		assert.NotContains(t, headers[0], want)
 		for _, other := range []string{"Job-Expected", "X-Seconds"} {
 			assert.Equal(t, other == want, headers[1].Get(other) != "", "%q", name)

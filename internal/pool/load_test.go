@@ -268,4 +268,13 @@ func TestFull(t *testing.T) {
 	f.Drain(us[1].Address, false)
 	f.must(start, Request{Among: []string{us[1].Address}}, nil)
 	assert.True(t, f.Full(start))
+
+	for i, stalled := range []float64{1, 0} { // of six jobs, three wait for what others compute
+		r := report(start.Add(time.Duration(i+1)*time.Second), 6, stalled)
+		r.Cores, r.CoresBusy = 4, 3
+		f.Report(r.At, us[0].Address, r)
+	}
+	now := start.Add(2 * time.Second)
+	assert.False(t, f.Full(now))
+	assert.True(t, f.must(now, Request{Among: []string{us[0].Address}, Project: 1}, nil).idle)
 }

@@ -17,7 +17,7 @@ import (
 func accessEntry(fields map[string]string) (*entry, error) {
 	get := func(name string) string {
 		text := strings.TrimSpace(fields[name])
-		if name != "key" { // nginx has spaces between attempts
+		if name == "upstream" || name == "hit" || strings.HasPrefix(name, "duration") { // nginx has spaces between attempts
 			text = text[strings.LastIndexByte(text, ' ')+1:]
 		}
 		if text == "-" || name == "upstream" && strings.HasPrefix(text, "<") {
