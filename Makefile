@@ -110,9 +110,9 @@ test-judged: ## Test that the table of make judge is of the present sources.
 
 results: build-lab ## Play the scenarios of lab/README.md, into lab/results; half an hour.
 	for name in production thesis money scale order fetches imports queries constants preempted; do \
-		(cd lab && nice $(BIN)/tracelab simulate testdata/scenarios/$$name.yaml > results/$$name.txt) || exit 1; \
+		(cd lab && nice $(BIN)/tracelab simulate ../testdata/scenarios/$$name.yaml > results/$$name.txt) || exit 1; \
 	done
-	cd lab && nice $(BIN)/tracelab prompts testdata/traces/mooncake-conversation.jsonl.gz > results/prompts.txt
+	cd lab && nice $(BIN)/tracelab prompts ../testdata/traces/mooncake-conversation.jsonl.gz > results/prompts.txt
 	cd lab && nice $(BIN)/tracelab prompts > results/chats.txt
 
 .PHONY: size

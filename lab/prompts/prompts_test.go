@@ -15,7 +15,7 @@ import (
 // real is the first minutes of the trace, until an instant in seconds.
 func real(t *testing.T, until float64) []trace.Job {
 	t.Helper()
-	jobs, err := trace.Prompts("../testdata/traces/mooncake-conversation.jsonl.gz")
+	jobs, err := trace.Prompts("../../testdata/traces/mooncake-conversation.jsonl.gz")
 	require.NoError(t, err)
 	at := slices.IndexFunc(jobs, func(j trace.Job) bool { return j.Offset >= until })
 	require.Positive(t, at, "the trace is shorter")

@@ -65,7 +65,7 @@ func (m *modelServer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 // server has that forgets none.
 func prompts(t *testing.T, n int) (jobs []trace.Job, found []int) {
 	t.Helper()
-	all, err := trace.Prompts("../testdata/traces/mooncake-conversation.jsonl.gz")
+	all, err := trace.Prompts("../../testdata/traces/mooncake-conversation.jsonl.gz")
 	require.NoError(t, err)
 	kept := map[int64]bool{}
 	for _, j := range all[:n] {

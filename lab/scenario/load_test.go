@@ -18,7 +18,7 @@ import (
 
 func scenarios(t testing.TB) []string {
 	t.Helper()
-	files, err := filepath.Glob(filepath.Join("..", "testdata", "scenarios", "*.yaml"))
+	files, err := filepath.Glob(filepath.Join("..", "..", "testdata", "scenarios", "*.yaml"))
 	require.NoError(t, err)
 	require.NotEmpty(t, files)
 	return files
@@ -39,7 +39,7 @@ func TestShippedScenariosLoad(t *testing.T) {
 // The thesis's scenarios are the thesis's: what calibration rests on.
 func TestThesisScenarios(t *testing.T) {
 	for file, rows := range map[string]int{"thesis.yaml": 6, "production.yaml": 1} {
-		s, err := Load(filepath.Join("..", "testdata", "scenarios", file))
+		s, err := Load(filepath.Join("..", "..", "testdata", "scenarios", file))
 		require.NoError(t, err)
 		found := 0
 		assert.Equal(t, 2_879_676, s.Workload.Jobs)

@@ -16,7 +16,7 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 // small is the small scenario: 5 runs with 2 seeds each.
 func small(t *testing.T) *Scenario {
 	t.Helper()
-	s, err := Load("../testdata/scenarios/small.yaml")
+	s, err := Load("../../testdata/scenarios/small.yaml")
 	require.NoError(t, err)
 	s.Workload.Jobs = 800
 	return s

@@ -9,7 +9,7 @@ import (
 
 // A published trace is read as it is.
 func TestPrompts(t *testing.T) {
-	jobs, err := Prompts("../testdata/traces/mooncake-conversation.jsonl.gz")
+	jobs, err := Prompts("../../testdata/traces/mooncake-conversation.jsonl.gz")
 	require.NoError(t, err)
 	require.Len(t, jobs, 12_031)
 	assert.Equal(t, Job{Read: 2290, Write: 316, Blocks: []int64{0, 42, 43, 44, 45}, Submitter: 4}, jobs[3])

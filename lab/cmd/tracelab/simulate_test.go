@@ -16,7 +16,7 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-const small = "../../testdata/scenarios/small.yaml"
+const small = "../../../testdata/scenarios/small.yaml"
 
 // tracelab runs the command line and returns its code and outputs.
 func tracelab(args ...string) (code int, stdout, stderr string) {
