@@ -208,11 +208,13 @@ func (s *sidecar) meshCertificate() (func(*tls.ClientHelloInfo) (*tls.Certificat
 // admin builds what the admin port serves.
 func (s *sidecar) admin() http.Handler {
 	return admin.New(admin.Config{
-		Metrics:      s.metrics.Handler(),
-		Now:          s.now,
-		Points:       s.points,
-		About:        s.about,
-		Describe:     func(body []byte) (intake.Facts, error) { return s.current.Load().describe(body) },
+		Metrics: s.metrics.Handler(),
+		Now:     s.now,
+		Points:  s.points,
+		About:   s.about,
+		Describe: func(body io.Reader, length int64) (intake.Facts, error) {
+			return s.current.Load().describe(body, length, s.budget)
+		},
 		Explain:      s.balancer.Explain,
 		Drain:        s.drainByHand,
 		Reload:       s.reread,
@@ -222,9 +224,17 @@ func (s *sidecar) admin() http.Handler {
 	})
 }
 
-// describe reads the body of a job that nobody submits.
-func (g *generation) describe(body []byte) (intake.Facts, error) {
-	d, err := g.reader.Describe(intake.Head{Method: http.MethodPost, Path: "/"}, body, true)
+// describe reads the body of a job that is not submitted. The body counts in the budget while it is read.
+func (g *generation) describe(body io.Reader, length int64, budget *intake.Budget) (intake.Facts, error) {
+	kept, err := intake.ReadBody(body, length, int64(g.cfg.Job.MaxBody), budget)
+	if err != nil {
+		return intake.Facts{}, err
+	}
+	defer kept.Release()
+	if !kept.Whole() {
+		return intake.Facts{}, intake.ErrNoRoom
+	}
+	d, err := g.reader.Describe(intake.Head{Method: http.MethodPost, Path: "/"}, kept.Bytes(), true)
 	if err == nil && d.Unread != "" {
 		err = errors.New(d.Unread)
 	}

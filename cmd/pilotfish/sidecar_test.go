@@ -22,6 +22,7 @@ import (
 
 	"example.org/pilotfish/internal/config"
 	"example.org/pilotfish/internal/files"
+	"example.org/pilotfish/internal/intake"
 	"example.org/pilotfish/internal/logging"
 	"example.org/pilotfish/internal/ports"
 	"example.org/pilotfish/internal/settings"
@@ -246,4 +247,25 @@ func TestSocketsAndAToken(t *testing.T) {
 	code, out, problems := runOn("explain", "--admin", cfg.Admin, "--token-file", cfg.AdminTokenFile)
 	assert.Zero(t, code, problems)
 	assert.Contains(t, out, upstream.Address())
+}
+
+// The body of a job that is only explained has the bounds of jobs that are submitted: job.max_body and the memory budget.
+func TestExplainedJobsAreBounded(t *testing.T) {
+	g := &generation{cfg: config.Default()}
+	g.cfg.Job.MaxBody = 1 << 20
+	var err error
+	g.reader, err = intake.NewReader(g.cfg.Job)
+	require.NoError(t, err)
+	budget := intake.NewBudget(100<<10, 64<<10)
+	job := `{"project_id": 7, "filling": "` + strings.Repeat("x", 90<<10) + `"}`
+	for n, want := range map[int64]error{0: nil, 20 << 10: intake.ErrNoRoom, 128 << 10: intake.ErrNoRoom} {
+		require.NoError(t, budget.Reserve(n)) // by other jobs
+		facts, err := g.describe(strings.NewReader(job), int64(len(job)), budget)
+		require.ErrorIs(t, err, want)
+		assert.Equal(t, err == nil, facts.Project == "7")
+		assert.Equal(t, n, budget.Used())
+		budget.Return(n)
+	}
+	_, err = g.describe(strings.NewReader(strings.Repeat(" ", 1<<20+1)), -1, intake.NewBudget(8<<20, 0))
+	assert.ErrorIs(t, err, intake.ErrTooLarge)
 }

@@ -8,6 +8,7 @@ import (
 	"cmp"
 	"embed"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"io/fs"
@@ -31,8 +32,9 @@ type Config struct {
 	Now    func() Now
 	Points func() []quality.Point
 	About  func() About
-	// Describe reads the body of a job.
-	Describe func(body []byte) (intake.Facts, error)
+	// Describe reads the body of a job; length is the declared one, or -1. A body over the limit is
+	// intake.ErrTooLarge, one for which the memory budget has no room is intake.ErrNoRoom.
+	Describe func(body io.Reader, length int64) (intake.Facts, error)
 	// Explain ranks the upstreams for a job.
 	Explain func(pool.Request) ([]pool.Ranked, error)
 	// Drain keeps new jobs from an upstream, or ends that. known is false for an
@@ -162,9 +164,6 @@ func ownOrigin(checked http.Handler) http.Handler {
 	})
 }
 
-// maxJob bounds the body of a job that is explained.
-const maxJob = 16 << 20
-
 // Pick is where a job would go.
 type Pick struct {
 	// Project and Priority are the job's.
@@ -193,12 +192,17 @@ func (cfg *Config) pick(w http.ResponseWriter, r *http.Request) {
 	}
 	job := pool.Request{Project: intake.Key(p.Project), Priority: priority}
 	if r.Method == http.MethodPost {
-		body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxJob))
-		var facts intake.Facts
-		if err == nil {
-			facts, err = cfg.Describe(body)
-		}
-		if err != nil {
+		facts, err := cfg.Describe(r.Body, r.ContentLength)
+		switch {
+		case err == nil:
+		case errors.Is(err, intake.ErrTooLarge):
+			refuse(w, http.StatusRequestEntityTooLarge, err.Error())
+			return
+		case errors.Is(err, intake.ErrNoRoom):
+			w.Header().Set("Retry-After", "1")
+			refuse(w, http.StatusServiceUnavailable, err.Error())
+			return
+		default:
 			refuse(w, http.StatusBadRequest, err.Error())
 			return
 		}

@@ -3,6 +3,7 @@ package admin_test
 import (
 	"encoding/json"
 	"errors"
+	"io"
 	"math"
 	"net/http"
 	"net/http/httptest"
@@ -33,8 +34,8 @@ func config() admin.Config {
 		TokenFile: func() string { return "" },
 		Points:    func() []quality.Point { return []quality.Point{{At: 10}} },
 		About:     func() admin.About { return admin.About{Configuration: "listen: x\n"} },
-		Describe: func(body []byte) (intake.Facts, error) {
-			return intake.Facts{Project: "p", Key: uint64(len(body)), Data: &intake.Parts{Set: true}, Bytes: 9, Priority: selection.High}, nil
+		Describe: func(io.Reader, int64) (intake.Facts, error) {
+			return intake.Facts{Project: "p", Data: &intake.Parts{Set: true}, Bytes: 9, Priority: selection.High}, nil
 		},
 		Explain: func(pool.Request) ([]pool.Ranked, error) {
 			return []pool.Ranked{{Address: "a:1", Picked: true}, {Address: "b:1"}}, nil
@@ -102,9 +103,11 @@ func TestPick(t *testing.T) {
 	}
 	require.Equal(t, http.StatusOK, serve(t, cfg, http.MethodPost, "/api/pick?project=1").Code)
 	assert.Equal(t, pool.Request{Data: &intake.Parts{Set: true}, Bytes: 9, Priority: selection.High}, asked, "the body tells")
-	unread := cfg
-	unread.Describe = func([]byte) (intake.Facts, error) { return intake.Facts{}, errors.New("no job") }
-	assert.Equal(t, http.StatusBadRequest, serve(t, unread, http.MethodPost, "/api/pick").Code)
+	for err, want := range map[error]int{errors.New("no job"): 400, intake.ErrTooLarge: 413, intake.ErrNoRoom: 503} {
+		unread := cfg
+		unread.Describe = func(io.Reader, int64) (intake.Facts, error) { return intake.Facts{}, err }
+		assert.Equal(t, want, serve(t, unread, http.MethodPost, "/api/pick").Code)
+	}
 	for query, want := range map[string]string{
 		"priority=HIGH": `priority: "HIGH" is neither high nor low`,
 		"project=a;b":   "invalid semicolon separator in query",
