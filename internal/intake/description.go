@@ -25,10 +25,12 @@ type Head struct {
 }
 
 // Describe reads what a request says of its job. body is the whole body or its
-// beginning. A body that claims to be JSON and is no job is an error.
+// beginning. A body that claims to be JSON and is no job is an error. Of many types that end in +json a document
+// is an array or several objects: only an object with an invalid member is an error there.
 func (r *Reader) Describe(h Head, body []byte, whole bool) (d Description, err error) {
 	media := mediaType(h.Header)
-	isJSON := media == "" || media == "application/json" || strings.HasSuffix(media, "+json")
+	body = bytes.TrimPrefix(body, byteOrderMark)
+	isJSON := media == "" || media == "application/json"
 	if r.root.leaves > 0 {
 		d.Unread = unreadable(h, media, isJSON, body)
 	}
@@ -37,7 +39,9 @@ func (r *Reader) Describe(h Head, body []byte, whole bool) (d Description, err e
 		if d.Reading == Partly {
 			d.Unread = "its body is not kept, and the beginning lacks the project or the priority"
 		}
-		if _, ofHead := errors.AsType[headError](err); err == nil || isJSON || ofHead {
+		_, ofHead := errors.AsType[headError](err)
+		wrong, ofBody := errors.AsType[*bodyError](err)
+		if err == nil || ofHead || isJSON || strings.HasSuffix(media, "+json") && ofBody && wrong.valid {
 			return d, err
 		}
 		d.Unread = fmt.Sprintf("its Content-Type is %.80q, and its body no job: %v", media, err)
@@ -48,6 +52,10 @@ func (r *Reader) Describe(h Head, body []byte, whole bool) (d Description, err e
 	}
 	return d, err
 }
+
+// byteOrderMark may precede a JSON text (RFC 8259, 8.1). It is forwarded, and not part of the job: offsets in
+// messages count from behind it.
+var byteOrderMark = []byte("\xEF\xBB\xBF")
 
 // unreadable says why the body cannot be read; "" if it may be.
 func unreadable(h Head, media string, isJSON bool, body []byte) string {

@@ -28,9 +28,8 @@ func (w *walk) set(m member, part int, kind jsontext.Kind, value []byte) (wrong 
 	case priority:
 		return w.setPriority(kind, value)
 	case session:
-		var text []byte
-		text, wrong = w.identifier(kind, value, maxSession, "must be a string or a number")
-		w.facts.Session = string(text)
+		text, _ := w.identifier(kind, value, maxSession, "")
+		w.facts.Session = string(text) // nothing depends on it: one that cannot be logged rejects no job
 	case queue:
 		w.facts.Queue, wrong = seconds(kind, value)
 	case evaluate:

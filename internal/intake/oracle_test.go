@@ -114,6 +114,9 @@ func (o *naive) member(pointer string) string {
 	if string(raw) == "null" {
 		return ""
 	}
+	if last := raw[len(raw)-1]; '0' <= last && last <= '9' && o.dec.InputOffset() == int64(len(o.body)) {
+		return "syntax" // the number may have been cut
+	}
 	if !o.set(pointer, raw) {
 		return "field"
 	}
@@ -150,8 +153,10 @@ func (o *naive) set(pointer string, raw json.RawMessage) bool {
 		if isNumber {
 			s = n.String()
 		}
-		o.facts.Session = s
-		return (isString || isNumber) && len(s) <= maxSession
+		if len(s) <= maxSession {
+			o.facts.Session = s
+		}
+		return true
 	case "/priority":
 		if s == "high" {
 			o.facts.Priority = selection.High

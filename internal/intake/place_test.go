@@ -53,7 +53,7 @@ func TestMembersOutsideTheBody(t *testing.T) {
 		"no number":            {Head{"GET", path, header("X-Queue", "soon")}, "header X-Queue must be a number of seconds, not a string", Unread},
 		"no JSON number":       {Head{"GET", path, header("X-Queue", "nan")}, "header X-Queue must be a number of seconds, not a string", Unread},
 		"negative":             {Head{"GET", path, header("X-Queue", "-1")}, "header X-Queue must not be negative", Unread},
-		"a long session":       {Head{"GET", path, header("X-Session", strings.Repeat("x", 129))}, "header X-Session is longer than 128 bytes", Unread},
+		"a long session":       {Head{"GET", path, header("X-Session", strings.Repeat("x", 129))}, `project="a b"`, Full},
 		"a long project":       {Head{"GET", "/tenants/" + strings.Repeat("x", 257) + "/jobs", nil}, "path /tenants/*/jobs is longer than 256 bytes", Unread},
 		"a path without end":   {Head{"GET", "/tenants/" + strings.Repeat("x", 9000) + "/jobs", nil}, "-", NoProject},
 		"a path that is short": {Head{"GET", "/tenants/7", nil}, "-", NoProject},

@@ -43,7 +43,7 @@ func NewReader(s Settings) (*Reader, error) {
 func (r *Reader) read(h Head, body []byte, whole bool) (Facts, Reading, error) {
 	w := walks.Get().(*walk)
 	defer w.stop()
-	w.body, w.whole, w.left = body, whole, r.root.leaves
+	w.body, w.left = body, r.root.leaves
 	w.project, w.lacking = r.project, len(r.project)
 	var err error
 	if w.left > 0 {
@@ -68,7 +68,6 @@ var walks = sync.Pool{New: func() any { return new(walk) }}
 // walk is one pass over one body, in step with a tree of wanted members.
 type walk struct {
 	body    jsonText
-	whole   bool           // body is the whole body, not only its beginning
 	left    int            // wanted members that may still come
 	seen    [maxNodes]bool // nodes that were met
 	met     [members]bool  // wanted members that were met, null or not
@@ -163,8 +162,8 @@ func (w *walk) member(c *node, i, depth int) (end int, err error) {
 	}
 	value := jsontext.Value(w.body[i:end])
 	kind := value.Kind()
-	if kind == '0' && !w.whole && end == len(w.body) {
-		return 0, io.ErrUnexpectedEOF // more digits may follow
+	if kind == '0' && end == len(w.body) {
+		return 0, io.ErrUnexpectedEOF // more digits may have followed: half a project is another project
 	}
 	w.left -= c.leaves
 	w.meet(c.want)

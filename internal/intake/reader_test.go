@@ -174,6 +174,10 @@ func TestLimitsOfTexts(t *testing.T) {
 			require.NoError(t, err)
 			assert.Equal(t, c.limit, len(facts.Project)+len(facts.Session))
 			_, _, err = r.read(Head{}, fmt.Appendf(nil, `{%q:"%s"}`, c.member, full+char.json), true)
+			if c.member == "session_id" {
+				require.NoError(t, err, "nothing depends on it")
+				continue
+			}
 			assert.Equal(t, "field", classOf(t, err), "%s of %s", c.member, char.json)
 		}
 	}
@@ -206,6 +210,10 @@ func TestWhatIsReadAsAJob(t *testing.T) {
 		"JSON":                     {"POST", "application/json", "", posted, Full, ""},
 		"JSON, written oddly":      {"POST", "Application/JSON; charset=utf-8", "", posted, Full, ""},
 		"a kind of JSON":           {"POST", "application/vnd.x+json", "", posted, Full, ""},
+		"objects in a row":         {"POST", "application/stream+json", "", `{"project_id":1}` + "\n" + posted, Unread, `its Content-Type is "application/stream+json", and its body no job: invalid JSON at byte 17: more follows after the job's object`},
+		"an array of a +json type": {"POST", "application/json-patch+json", "", "[" + posted + "]", Unread, `its body does not begin with {, and its Content-Type is "application/json-patch+json"`},
+		"a byte order mark":        {"POST", "application/json", "", "\xEF\xBB\xBF" + posted, Full, ""},
+		"a mark of a +json type":   {"POST", "application/vnd.x+json", "", "\xEF\xBB\xBF" + posted, Full, ""},
 		"no type":                  {"POST", "", "", posted, Full, ""},
 		"not encoded":              {"POST", "", "identity", posted, Full, ""},
 		"a form that is an object": {"POST", form, "", posted, Full, ""},

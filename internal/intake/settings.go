@@ -23,7 +23,7 @@ type Settings struct {
 	Evaluate Place `yaml:"evaluate"`
 	// Stream is the place of the seconds that the response may take after that.
 	Stream Place `yaml:"stream"`
-	// Session is the place of the text that names the job in the log.
+	// Session is the place of the text that names the job in the log. One longer than 128 bytes is left out.
 	Session Place `yaml:"session"`
 	// Bytes is the place of the size of the project's data, in bytes. Where a job tells it, it is
 	// taken for the size that prices a fetch; elsewhere the cache listings tell it.
