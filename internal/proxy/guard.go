@@ -15,15 +15,16 @@ import (
 // Guard refuses what no submitter sends: requests of web pages, which a
 // browser on the same machine would carry to a loopback port, and requests for
 // a tunnel. Against a page whose own name resolves to this machine, only the
-// Host header helps.
-type Guard struct{ hosts []string } // lower case
+// Host header helps. An offer to upgrade the protocol is ignored (RFC 9110, 7.8): some
+// clients offer TLS or HTTP/2 in each request.
+type Guard struct{ hosts []string } // as plainHost returns them
 
 // NewGuard returns a guard that lets requests for hosts pass besides
 // localhost, loopback addresses and the address connected to; "*" lets all pass.
 func NewGuard(hosts []string) Guard {
 	var g Guard
 	for _, h := range hosts {
-		g.hosts = append(g.hosts, strings.ToLower(h))
+		g.hosts = append(g.hosts, plainHost(h))
 	}
 	return g
 }
@@ -49,18 +50,11 @@ func (g Guard) check(r *http.Request) error {
 		return fmt.Errorf("%w: %q", record.ErrForeignHost, r.Host)
 	case r.Method == http.MethodConnect || r.Method == http.MethodTrace:
 		return fmt.Errorf("%w: %s", record.ErrMethod, r.Method)
-	case slices.ContainsFunc(r.Header["Upgrade"], notH2C):
-		return fmt.Errorf("%w: Upgrade is %q", record.ErrUpgrade, r.Header["Upgrade"])
 	}
 	return nil
 }
 
 func elsewhere(site string) bool { return site != "none" && site != "same-origin" }
-
-// notH2C reports whether something else than an upgrade to HTTP/2 is offered. Java's
-// client offers that with every first request; it is passed over in silence, as
-// RFC 9110 allows.
-func notH2C(upgrade string) bool { return !strings.EqualFold(strings.TrimSpace(upgrade), "h2c") }
 
 // knows reports whether the Host header may be used here. No browser leaves it out,
 // and none connects to a socket in the file system.
@@ -69,8 +63,11 @@ func (g Guard) knows(r *http.Request) bool {
 	if ok && local.Network() == "unix" {
 		return true
 	}
-	host := strings.ToLower((&url.URL{Host: r.Host}).Hostname())
-	if slices.Contains(g.hosts, "*") || host == "" || host == "localhost" || slices.Contains(g.hosts, host) {
+	host := plainHost((&url.URL{Host: r.Host}).Hostname())
+	switch {
+	case slices.Contains(g.hosts, "*"), slices.Contains(g.hosts, host), host == "":
+		return true
+	case host == "localhost", strings.HasSuffix(host, ".localhost"): // names of this machine alone (RFC 6761, 6.3)
 		return true
 	}
 	ip, err := netip.ParseAddr(host)
@@ -84,5 +81,8 @@ func (g Guard) knows(r *http.Request) bool {
 		return false
 	}
 	at, err := netip.ParseAddrPort(local.String())
-	return err == nil && at.Addr().Unmap() == ip.Unmap()
+	return err == nil && at.Addr().Unmap().WithZone("") == ip.Unmap().WithZone("")
 }
+
+// plainHost is a host in lower case, without the dot that ends an absolute name.
+func plainHost(host string) string { return strings.TrimSuffix(strings.ToLower(host), ".") }

@@ -44,7 +44,7 @@ func notInTarget(r rune) bool {
 // the submitter's connection.
 func outgoingHeader(r *http.Request) http.Header {
 	h := r.Header
-	te := slices.ContainsFunc(h["Te"], func(te string) bool { return strings.EqualFold(strings.TrimSpace(te), "trailers") })
+	te := slices.ContainsFunc(h["Te"], takesTrailers)
 	dropListed(h, h["Connection"])
 	for name := range h {
 		if hopByHop(name) {
@@ -56,6 +56,16 @@ func outgoingHeader(r *http.Request) http.Header {
 		h["Te"] = []string{"trailers"}
 	}
 	return h
+}
+
+// takesTrailers reports whether a TE header lists trailers.
+func takesTrailers(te string) bool {
+	for coding := range strings.SplitSeq(te, ",") {
+		if strings.EqualFold(strings.TrimSpace(coding), "trailers") {
+			return true
+		}
+	}
+	return false
 }
 
 // endToEnd copies the headers that are meant for the other end.

@@ -41,7 +41,7 @@ func TestStatusTable(t *testing.T) {
 		rows = append(rows, p.Problem)
 	}
 	for _, r := range []*Refusal{
-		ErrMalformed, ErrFraming, ErrTarget, ErrRequest, ErrCrossSite, ErrForeignHost, ErrMethod, ErrSlow, ErrMode, ErrUpgrade,
+		ErrMalformed, ErrFraming, ErrTarget, ErrRequest, ErrCrossSite, ErrForeignHost, ErrMethod, ErrSlow, ErrMode,
 	} {
 		rows = append(rows, ProblemOf(r))
 	}

@@ -34,6 +34,4 @@ var (
 	// ErrMode is Envoy's configuration, not the submitter's request. It is answered like a
 	// refusal because the submitter is the one who hears of it.
 	ErrMode = &Refusal{500, "envoy-misconfigured", "Envoy shows bodies in a way that pilotfish cannot use", "Envoy's processing_mode cannot be used"}
-	// ErrUpgrade: the request asks for another protocol.
-	ErrUpgrade = &Refusal{501, "upgrade-refused", "protocol upgrades are refused", "protocols are not switched"}
 )

@@ -1,7 +1,6 @@
 package upstreamclient
 
 import (
-	"cmp"
 	"errors"
 	"fmt"
 	"io"
@@ -12,12 +11,14 @@ import (
 	"time"
 
 	"golang.org/x/net/http/httpguts"
+
+	"example.org/pilotfish/internal/settings"
 )
 
 // Request is a request to one upstream.
 type Request struct {
-	// Address is the upstream's, host:port. The Host header is Host, or the
-	// address where that is empty.
+	// Address is the upstream's, host:port or the path of a socket. The Host header is Host,
+	// or made of the address where that is empty.
 	Address, Host string
 	// Method and Target are put on the request line as they are.
 	Method, Target string
@@ -62,7 +63,10 @@ func (r *Request) appendHead(b []byte) ([]byte, error) {
 	if r.Target == "" || strings.ContainsFunc(r.Target, ends) {
 		return nil, fmt.Errorf("%w: target %q", ErrRequest, r.Target)
 	}
-	host := cmp.Or(r.Host, r.Address)
+	host := r.Host
+	if host == "" {
+		host = hostOf(r.Address)
+	}
 	if !httpguts.ValidHostHeader(host) {
 		return nil, fmt.Errorf("%w: host %q", ErrRequest, host)
 	}
@@ -74,6 +78,18 @@ func (r *Request) appendHead(b []byte) ([]byte, error) {
 	b = append(b, "\r\n"...)
 	b, err := appendFields(r.appendFraming(b), r.Header)
 	return append(b, "\r\n"...), err
+}
+
+// hostOf returns the Host header for an address. Neither the path of a socket nor the zone of an IPv6
+// address (RFC 6874) means anything to the other side, and many servers refuse them.
+func hostOf(address string) string {
+	if _, local := settings.UnixPath(address); local {
+		return "localhost"
+	}
+	if begin, end := strings.IndexByte(address, '%'), strings.IndexByte(address, ']'); begin >= 0 && begin < end {
+		return address[:begin] + address[end:]
+	}
+	return address
 }
 
 // appendFraming appends the headers that tell where the body ends.

@@ -33,6 +33,18 @@ func FuzzRequestLines(f *testing.F) {
 	})
 }
 
+func TestTheHostOfARequestWithoutOne(t *testing.T) {
+	for address, want := range map[string]string{
+		"up:1": "up:1", "10.0.0.1:80": "10.0.0.1:80", "[::1]:80": "[::1]:80",
+		"unix:/run/up.sock": "localhost", "[fe80::1%eth0]:80": "[fe80::1]:80", "[::1%lo]:80": "[::1]:80",
+	} {
+		r := &Request{Address: address, Method: http.MethodGet, Target: "/"}
+		head, err := r.appendHead(nil)
+		require.NoError(t, err)
+		assert.Equal(t, "GET / HTTP/1.1\r\nHost: "+want+"\r\n\r\n", string(head))
+	}
+}
+
 type failing struct {
 	io.Reader
 	err error
