@@ -63,9 +63,10 @@ func (g Guard) knows(r *http.Request) bool {
 	if ok && local.Network() == "unix" {
 		return true
 	}
-	host := plainHost((&url.URL{Host: r.Host}).Hostname())
+	name := (&url.URL{Host: r.Host}).Hostname()
+	host := plainHost(name)
 	switch {
-	case slices.Contains(g.hosts, "*"), slices.Contains(g.hosts, host), host == "":
+	case name == "", slices.Contains(g.hosts, "*"), slices.Contains(g.hosts, host):
 		return true
 	case host == "localhost", strings.HasSuffix(host, ".localhost"): // names of this machine alone (RFC 6761, 6.3)
 		return true
