@@ -14,135 +14,140 @@ import (
 	"example.org/pilotfish/internal/record"
 )
 
-// Bounds of the body of a response that is kept while the job is tried elsewhere. A longer one
-// is passed on instead, one that takes longer is lost.
+// Bounds of the body of a response that is kept while the job is tried elsewhere. A longer body
+// is passed on instead; one that takes longer is lost.
 const (
 	maxRefusal  = 64 << 10
 	refusalTime = time.Second
 )
 
-// attempt is one try at one upstream, from the claim of its lease on.
-type attempt struct {
-	x       *exchange
-	request upstreamclient.Request
-	left    time.Duration // from its beginning until a response must begin
-	last    bool          // then the job's time is over
+// verdict is what one attempt means for its job.
+type verdict struct {
+	kind     verdictKind
+	response *upstreamclient.Response // to pass, and still open; or kept, and closed
+	body     []byte                   // what was read of it: all, if it is kept
+	failure  *failure                 // of a response that is kept, and of a lost attempt
+}
+
+type verdictKind uint8
+
+const (
+	// lost: there is no response that the submitter could get.
+	lost verdictKind = iota
+	// keep: the submitter gets the response if no later attempt brings a better one.
+	keep
+	// pass: the submitter gets the response.
+	pass
+)
+
+// done reports whether the upstream of a kept response has done the job. Otherwise it
+// says that it did not start it.
+func (v verdict) done() bool { return v.kind == keep && v.failure.Outcome == pool.Failed }
+
+// failure is an attempt that brought no response to pass on.
+type failure struct {
+	dispatch.Failure
+	err  error
+	next dispatch.Next
 }
 
 // errMoved is why an attempt was withdrawn.
 var errMoved = fmt.Errorf("%w: the job waited there and was moved to another upstream", record.ErrNoAnswer)
 
-// failure is an attempt that brought no response to pass on.
-type failure struct {
-	dispatch.Failure
-	err     error
-	refusal *refusal // the response, to be passed on if no other upstream does better
-	next    dispatch.Next
-}
-
-// refusal is an upstream's whole response that says that it did not start the
-// job, or an unwanted one. It is passed on only if no other upstream does better.
-type refusal struct {
-	done     bool                     // the upstream has done the job
-	response *upstreamclient.Response // read to its end, and closed
-	body     []byte
-}
-
-// attempt tries the job once, from now on, and passes the response on if there is one to
-// pass on. The error is then the job's. begun: an upstream may have begun the job before.
-func (x *exchange) attempt(now time.Time, begun bool) (*failure, error) {
-	a := x.newAttempt(now)
-	response, how, err := x.p.upstreams.Do(x.r.Context(), &a.request)
-	if err != nil {
-		return a.lost(a.explain(how, err)), nil
-	}
-	if x.reserve(response.HeadMemory) != nil {
+// attempt tries the job once, from now on. begun: an upstream may have begun the job in
+// an earlier attempt.
+func (x *exchange) attempt(now time.Time, begun bool) verdict {
+	left, last := x.book.Job.TimeLeft(now)
+	x.prepare(now.Add(left))
+	response, how, err := x.p.upstreams.Do(x.r.Context(), &x.request)
+	if err == nil && x.reserve(response.HeadMemory) != nil {
 		response.Close()
-		return a.lost(a.explain(how, errHead)), nil
+		err = errHead
 	}
-	return a.receive(response, how, begun)
+	if errors.Is(err, upstreamclient.ErrDeadline) {
+		return x.lost(x.late(how, left, last))
+	}
+	if err != nil {
+		return x.lost(x.explain(how, err))
+	}
+	return x.receive(response, how, begun)
 }
 
-// newAttempt begins an attempt at now.
-func (x *exchange) newAttempt(now time.Time) *attempt {
-	x.under = attempt{x: x}
-	a, lease := &x.under, x.book.Lease
+// prepare makes the request of an attempt, whose response must begin by deadline.
+func (x *exchange) prepare(deadline time.Time) {
+	lease := x.book.Lease
 	x.book.Expect(x.header, x.header)
-	a.left, a.last = x.book.Job.TimeLeft(now)
-	a.request = upstreamclient.Request{
+	x.request = upstreamclient.Request{
 		Address: lease.Address, Host: x.r.Host, Method: x.r.Method, Target: x.target,
-		Header: x.header, Fresh: lease.Fresh, ConnectTimeout: lease.ConnectTimeout, Deadline: now.Add(a.left),
-		Withdrawal: &x.withdrawal, Interim: a,
+		Header: x.header, Fresh: lease.Fresh, ConnectTimeout: lease.ConnectTimeout, Deadline: deadline,
+		Withdrawal: &x.withdrawal, Interim: x,
 	}
 	if x.body.Whole() {
-		a.request.Whole = x.body.Bytes()
+		x.request.Whole = x.body.Bytes()
 	} else {
-		a.request.Body, a.request.Length = x.body.NewReader(), x.body.Len()
+		x.request.Body, x.request.Length = x.body.NewReader(), x.body.Len()
 	}
-	return a
 }
 
-// receive passes a response on, or keeps it if it says that the job was not started, or is unwanted.
-func (a *attempt) receive(response *upstreamclient.Response, how upstreamclient.Progress, begun bool) (*failure, error) {
-	defer response.Close()
-	status, address := response.StatusCode, a.x.book.Lease.Address
+// receive decides on a response. One that is not passed on is closed.
+func (x *exchange) receive(response *upstreamclient.Response, how upstreamclient.Progress, begun bool) verdict {
+	status, address := response.StatusCode, x.book.Lease.Address
 	switch {
 	case status < 200:
-		return a.lost(a.explain(how, fmt.Errorf("an answer with status %d, which nobody asked for", status))), nil
+		response.Close()
+		return x.lost(x.explain(how, fmt.Errorf("unexpected status %d as the final response", status)))
 	case record.NotStarted(status, response.Header), begun && record.Limited(status, response.Header):
-		return a.refused(response, begun, &failure{
+		return x.refused(response, begun, &failure{
 			Failure: dispatch.Failure{Outcome: pool.NotStarted, Progress: dispatch.Heard},
 			err:     fmt.Errorf("%w: %s did not start the job", record.ErrNoAnswer, address),
 		})
-	case a.x.book.Job.Unwanted(status):
-		return a.refused(response, begun, &failure{
+	case x.book.Job.Unwanted(status):
+		return x.refused(response, begun, &failure{
 			Failure: dispatch.Failure{Outcome: pool.Failed, Progress: dispatch.Heard},
-			err:     fmt.Errorf("%w: %s answered %d, and retry.on has that", record.ErrNoAnswer, address, status),
+			err:     fmt.Errorf("%w: %s answered %d, which retry.on retries", record.ErrNoAnswer, address, status),
 		})
 	}
-	return nil, a.pass(response, nil)
+	return verdict{kind: pass, response: response}
 }
 
-// refused ends an attempt with a response that is passed on only if no other upstream does better, or if it is
-// too long to be kept. One that says that the job was not started is not passed on where another upstream
-// may have begun it: the submitter would send it again.
-func (a *attempt) refused(response *upstreamclient.Response, begun bool, f *failure) (*failure, error) {
-	a.x.book.Hint(time.Now(), response.Header)
+// refused ends an attempt with a response that is kept, or passed if it is too long to be kept. One that
+// says that the job was not started is not passed where another upstream may have begun the job: the
+// submitter would send it again.
+func (x *exchange) refused(response *upstreamclient.Response, begun bool, f *failure) verdict {
+	x.book.Hint(time.Now(), response.Header)
 	done := f.Outcome == pool.Failed
-	if a.lost(f); done && !f.next.Again {
-		return nil, a.pass(response, nil)
+	if x.lost(f); done && !f.next.Again {
+		return verdict{kind: pass, response: response}
 	}
 	response.Until = time.Now().Add(refusalTime)
 	body, err := io.ReadAll(io.LimitReader(response, maxRefusal+1))
-	switch {
-	case err != nil:
-	case len(body) <= maxRefusal:
-		f.refusal = &refusal{done, response, body}
-	case done || !begun:
-		return nil, a.pass(response, body)
+	if err == nil && len(body) > maxRefusal && (done || !begun) {
+		return verdict{kind: pass, response: response, body: body}
 	}
-	return f, nil
+	response.Close()
+	if err != nil || len(body) > maxRefusal {
+		return verdict{failure: f}
+	}
+	return verdict{kind: keep, response: response, body: body, failure: f}
 }
 
 // Interim takes a 1xx.
-func (a *attempt) Interim(status int, h http.Header) { a.x.interim(a.request.Deadline, status, h) }
+func (x *exchange) Interim(status int, h http.Header) { x.interim(x.request.Deadline, status, h) }
 
-// errHead is no intake.ErrNoRoom: the upstream has done the job.
+// errHead does not wrap intake.ErrNoRoom, which would let the submitter retry: the upstream has done the job.
 var errHead = errors.New("the heads and bodies of other jobs take all the memory for the head of its answer")
 
 // explain says what an attempt's failure means.
-func (a *attempt) explain(how upstreamclient.Progress, err error) *failure {
+func (x *exchange) explain(how upstreamclient.Progress, err error) *failure {
 	var (
 		body *upstreamclient.BodyError
 		dial *upstreamclient.DialError
 	)
 	switch {
-	case errors.Is(err, upstreamclient.ErrDeadline):
-		return a.late(how)
 	case errors.Is(err, upstreamclient.ErrWithdrawn):
 		return &failure{Failure: dispatch.Failure{Outcome: pool.Moved, Progress: progress(how)}, err: errMoved}
-	case a.x.r.Context().Err() != nil:
-		f := gone(record.Gone(a.x.r.Context()))
+	case x.r.Context().Err() != nil:
+		f := gone(record.Gone(x.r.Context()))
 		if how.Begun {
 			f.Progress = dispatch.Begun
 		}
@@ -150,13 +155,13 @@ func (a *attempt) explain(how upstreamclient.Progress, err error) *failure {
 	case errors.Is(err, upstreamclient.ErrRequest):
 		return gone(fmt.Errorf("%w: %w", record.ErrRequest, err))
 	case errors.As(err, &body) && errors.Is(body.Err, intake.ErrSpent): // by an attempt before
-		return gone(fmt.Errorf("%w: %s: %w", record.ErrNoAnswer, a.x.book.Lease.Address, body.Err))
+		return gone(fmt.Errorf("%w: %s: %w", record.ErrNoAnswer, x.book.Lease.Address, body.Err))
 	case errors.As(err, &body):
-		return gone(a.x.sendingFailed(body.Err))
+		return gone(x.sendingFailed(body.Err))
 	}
 	f := &failure{
 		Failure: dispatch.Failure{Outcome: pool.Refused, Progress: progress(how), Stale: how.Stale()},
-		err:     fmt.Errorf("%w: %s: %w", record.ErrNoAnswer, a.x.book.Lease.Address, err),
+		err:     fmt.Errorf("%w: %s: %w", record.ErrNoAnswer, x.book.Lease.Address, err),
 	}
 	switch {
 	case how.Answered:
@@ -169,15 +174,16 @@ func (a *attempt) explain(how upstreamclient.Progress, err error) *failure {
 	return f
 }
 
-// late is the failure of an attempt whose time was over.
-func (a *attempt) late(how upstreamclient.Progress) *failure {
+// late is the failure of an attempt whose response did not begin in the time that it had
+// left. last: the job's deadline ended that time.
+func (x *exchange) late(how upstreamclient.Progress, left time.Duration, last bool) *failure {
 	why := record.ErrFirstByte
-	if a.last {
+	if last {
 		why = record.ErrDeadline
 	}
 	return &failure{
-		Failure: dispatch.Failure{Outcome: a.x.book.Job.TimedOut(a.left), Progress: progress(how)},
-		err:     fmt.Errorf("%w: %s: %w", record.ErrNoAnswer, a.x.book.Lease.Address, why),
+		Failure: dispatch.Failure{Outcome: x.book.Job.TimedOut(left), Progress: progress(how)},
+		err:     fmt.Errorf("%w: %s: %w", record.ErrNoAnswer, x.book.Lease.Address, why),
 	}
 }
 
@@ -198,8 +204,8 @@ func gone(err error) *failure {
 }
 
 // lost ends an attempt that failed, and decides what follows.
-func (a *attempt) lost(f *failure) *failure {
-	f.Repeatable = a.x.body.Replayable()
-	f.next = a.x.book.Failed(f.Failure, f.err)
-	return f
+func (x *exchange) lost(f *failure) verdict {
+	f.Repeatable = x.body.Replayable()
+	f.next = x.book.Failed(f.Failure, f.err)
+	return verdict{failure: f}
 }

@@ -21,16 +21,15 @@ var (
 	errStreamLimit = errors.New("the job's time for streaming ended")
 )
 
-// pass passes a response on, as it comes, and ends the attempt, if it has not ended. read is
-// what was read of the body before, of a refusal all. An error means that the submitter must
-// not take what it got for the whole.
-func (a *attempt) pass(response *upstreamclient.Response, read []byte) error {
-	x := a.x
+// pass passes a response on, as it arrives, and ends the attempt if it has not ended. read is
+// what was already read of the body. After an error the submitter must be able to see that it did
+// not get the whole response.
+func (x *exchange) pass(response *upstreamclient.Response, read []byte) error {
 	now := time.Now()
 	x.book.Head(now, response.StatusCode, response.Header)
 	x.body.Release() // a response has begun: nothing is sent again
 	x.head(response.StatusCode, response.Header, response.Trailer, response.ContentLength)
-	err := a.stream(now, response, read)
+	err := x.stream(now, response, read)
 	switch {
 	case err == nil:
 		x.trailers(response.Trailer)
@@ -87,8 +86,7 @@ var buffers = sync.Pool{New: func() any { return new([32 << 10]byte) }}
 // stream passes the body on, each piece at once, from now on. It is limited by the job's
 // stream timeout, if it has one, and by the idle timeout. The head goes with the
 // first piece, unless the upstream pauses before that. The clock is read after what may wait.
-func (a *attempt) stream(now time.Time, response *upstreamclient.Response, read []byte) error {
-	x := a.x
+func (x *exchange) stream(now time.Time, response *upstreamclient.Response, read []byte) error {
 	var limit time.Time
 	if stream := x.book.Record.Facts.Stream; stream > 0 {
 		limit = now.Add(stream)
@@ -136,19 +134,19 @@ func (a *attempt) stream(now time.Time, response *upstreamclient.Response, read 
 			return why
 		}
 		if err != nil {
-			return a.cut(err)
+			return x.cut(err)
 		}
 	}
 }
 
 // cut says why the rest of a response did not come.
-func (a *attempt) cut(err error) error {
+func (x *exchange) cut(err error) error {
 	var body *upstreamclient.BodyError
 	switch {
-	case a.x.r.Context().Err() != nil:
-		return record.Gone(a.x.r.Context())
+	case x.r.Context().Err() != nil:
+		return record.Gone(x.r.Context())
 	case errors.As(err, &body):
-		return a.x.sendingFailed(body.Err)
+		return x.sendingFailed(body.Err)
 	}
 	return fmt.Errorf("%w: %w", errCut, err)
 }

@@ -1,5 +1,11 @@
 // Package proxy passes jobs on. The files follow a job's way: serve, read, claim,
 // attempt, pass, and fail where there is no response to pass on.
+//
+// Each attempt ends with a verdict:
+//
+//	pass  the submitter gets this response; no attempt follows
+//	keep  the submitter gets this response if no later attempt brings a better one
+//	lost  there is no response that the submitter could get
 package proxy
 
 import (
@@ -16,7 +22,7 @@ type Proxy struct {
 	cfg       Config
 	guard     Guard
 	upstreams *upstreamclient.Client
-	linger    time.Duration // lingerTime, but in tests
+	linger    time.Duration // lingerTime, except in tests
 }
 
 // New returns a Proxy. Close it when no job is left.
@@ -34,7 +40,8 @@ func New(cfg Config) (*Proxy, error) {
 func (p *Proxy) Close() { p.upstreams.Close() }
 
 // exchange is one job on its way through the proxy, on the handler's
-// goroutine. Nothing of it changes after read, except the book.
+// goroutine. After read, only the book, the bytes counted, the request and its
+// withdrawal change.
 type exchange struct {
 	p    *Proxy
 	w    http.ResponseWriter
@@ -42,16 +49,18 @@ type exchange struct {
 	rc   http.ResponseController
 	book job.Book
 
-	expects bool // the submitter waits to be told to go on
+	expects bool // the submitter may wait for 100 Continue before it sends the body
 
 	// What read adds.
 	paced   pacedBody
 	counted int64 // of the heads of job and answers, in the budget
 	body    *intake.Body
 
-	under      attempt                   // the one under way
-	withdrawal upstreamclient.Withdrawal // of it
+	target string      // sent by all attempts
+	header http.Header // sent by all attempts; only the expected duration differs
 
-	target string      // what all attempts send alike
-	header http.Header // likewise, but for the length that is expected at each place
+	// The request of the attempt under way, and what withdraws it. They are here because
+	// an attempt would otherwise allocate them.
+	request    upstreamclient.Request
+	withdrawal upstreamclient.Withdrawal
 }

@@ -27,12 +27,12 @@ import (
 func TestASpentBodyIsNotTheSubmittersFault(t *testing.T) {
 	r, err := http.NewRequest(http.MethodPost, "/", nil)
 	require.NoError(t, err)
-	a := attempt{x: &exchange{r: r}}
-	a.x.book.Lease = &balancer.Lease{Choice: &pool.Choice{Address: "up:1"}}
-	f := a.explain(upstreamclient.Progress{Begun: true}, &upstreamclient.BodyError{Err: intake.ErrSpent})
+	x := exchange{r: r}
+	x.book.Lease = &balancer.Lease{Choice: &pool.Choice{Address: "up:1"}}
+	f := x.explain(upstreamclient.Progress{Begun: true}, &upstreamclient.BodyError{Err: intake.ErrSpent})
 	assert.Equal(t, pool.Gone, f.Outcome, "nor the upstream's")
 	assert.Equal(t, http.StatusBadGateway, record.ProblemOf(f.err).Status)
-	f = a.explain(upstreamclient.Progress{Begun: true}, &upstreamclient.BodyError{Err: intake.ErrTooLarge})
+	f = x.explain(upstreamclient.Progress{Begun: true}, &upstreamclient.BodyError{Err: intake.ErrTooLarge})
 	assert.Equal(t, http.StatusRequestEntityTooLarge, record.ProblemOf(f.err).Status)
 }
 
