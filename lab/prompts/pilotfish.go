@@ -1,6 +1,7 @@
 package prompts
 
 import (
+	"cmp"
 	"fmt"
 	"math"
 	"math/rand/v2"
@@ -36,11 +37,11 @@ func must[T any](value T, err error) T {
 }
 
 func (w *world) newPilotfish(number int) *pilotfish {
-	rng := rand.New(rand.NewPCG(w.seed, uint64(1000+number)))
+	rng, interval := rand.New(rand.NewPCG(w.seed, uint64(1000+number))), cmp.Or(w.rule.interval, time.Second)
 	p := &pilotfish{rule: w.rule, rng: rng, servers: map[string]int{}}
 	p.pool = must(pool.New(pool.Config{
 		Settings: pool.Settings{
-			Policy: selection.DefaultExpected(), Detector: must(overload.New("none", 1)), Interval: w.rule.interval, Breaker: pool.DefaultBreaker(),
+			Policy: selection.DefaultExpected(), Detector: must(overload.New("none", 1)), Interval: interval, Breaker: pool.DefaultBreaker(),
 		},
 		Gate: func(func(int) bool) pool.Gate { return open },
 		Rand: rng,
@@ -50,7 +51,9 @@ func (w *world) newPilotfish(number int) *pilotfish {
 		u := pool.Upstream{Address: fmt.Sprintf("10.%d.0.%d:8000", w.seed, i), Cores: 1}
 		p.servers[u.Address] = i
 		upstreams = append(upstreams, u)
-		w.events.Add(time.Duration(rng.Int64N(int64(w.rule.interval))), 0, func() { p.poll(w, u.Address, counts{}) })
+		if first := time.Duration(rng.Int64N(int64(interval))); w.rule.interval > 0 {
+			w.events.Add(first, 0, func() { p.poll(w, u.Address, counts{}) })
+		}
 	}
 	p.pool.Set(epoch, upstreams)
 	p.dispatch = must(dispatch.New(dispatch.Config{
@@ -109,6 +112,10 @@ func key(blocks []int64) (k uint64) {
 }
 
 func (p *pilotfish) answered(w *world, j *job) {
+	if p.interval == 0 { // no reports, and no load in responses
+		j.grant.Answered(w.time(), true, nil)
+		return
+	}
 	hint := &pool.Hint{At: w.time(), Utilization: -1, Waited: -1, Fetched: -1}
 	hint.Running[selection.Low], hint.Stalled[selection.Low] = -1, float64(w.servers[j.server].stalled())
 	j.grant.Answered(w.time(), true, hint)

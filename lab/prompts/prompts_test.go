@@ -130,6 +130,28 @@ func TestChainsFindMore(t *testing.T) {
 	assert.Regexp(t, `expected / best in one process +0\.\d\d \[`, out.String())
 }
 
+// Without reports, one router finds nearly all that a single server would have, whatever the addresses, and texts wait no
+// longer than with reports: it knows its own.
+func TestWithoutReports(t *testing.T) {
+	quiet := config{jobs: real(t, 150), servers: 4, rate: 1e9, blocks: 3000, routers: 1, rule: named("expected, no reports")[0], spread: spread}
+	found := func(results []result) (n int) {
+		for _, r := range results {
+			n += r.found
+		}
+		return n
+	}
+	all := found(playWithoutWait(quiet))
+	for quiet.seed = range uint64(50) { // addresses differ by seed
+		assert.Greater(t, found(play(quiet)), all*9/10, "seed %d", quiet.seed)
+	}
+	c := Comparison{jobs: real(t, 900), from: 300, until: 900, routers: []int{1}, rules: named("expected", "expected, no reports"), seeds: 1}
+	cells, err := c.cells(t.Context(), 2000, 0.8)
+	require.NoError(t, err)
+	with, without := cells[setting{1, c.rules[0]}], cells[setting{1, c.rules[1]}]
+	t.Log(mean(without.mean), mean(with.mean))
+	assert.Less(t, mean(without.mean), 1.1*mean(with.mean))
+}
+
 // Invented chats go on where they were, and a bound is below every rule.
 func TestInventedChats(t *testing.T) {
 	jobs := Invent(3)

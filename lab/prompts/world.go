@@ -57,7 +57,8 @@ func (j *job) full() []int64 { return j.Blocks[:min(int64(len(j.Blocks)), j.Read
 // rule is how routers choose.
 type rule struct {
 	name string
-	// Pilotfish's has so many blocks of a prompt as its key, or with 0 a chain of all, and polls servers so often.
+	// Pilotfish's key is this many blocks of a prompt, or a chain of all blocks if 0. It polls servers at this interval; if
+	// 0, it gets no reports, and no load with answers.
 	blocks   int
 	interval time.Duration
 	// Another's fills in a cost for each server, and one with the least is taken.
@@ -70,6 +71,7 @@ func rules() []*rule {
 	return []*rule{
 		{name: "expected", interval: time.Second / 4},
 		{name: "expected, 1 s", interval: time.Second},
+		{name: "expected, no reports"},
 		{name: "expected 1 block", blocks: 1, interval: time.Second},
 		{name: "expected 2 blocks", blocks: 2, interval: time.Second},
 		{name: "expected 4 blocks", blocks: 4, interval: time.Second},

@@ -39,7 +39,7 @@ import (
 //
 // An upstream without a fresh report counts as loaded as the median of the others,
 // and more if this sidecar has more jobs there than elsewhere. If fewer than half
-// of the upstreams have one, Expected chooses as BoundedHash does, but an
+// of the upstreams have one, Expected chooses for all but texts as BoundedHash does, but an
 // upstream where the project is cached comes first, and a project that hardly comes again
 // goes where LeastInFlight sends it: nobody needs to agree on that.
 //
@@ -88,7 +88,7 @@ func (e *Expected) PickWithCosts(job Job, views []View, costs []Cost, rng *rand.
 	for i := range views {
 		costs[i] = p.cost(&views[i], i)
 	}
-	if 2*p.load.known < len(views) {
+	if !job.Text && 2*p.load.known < len(views) { // the wait of a text needs no report
 		if i, ok := (BoundedHash{}).first(job, views, p.cached); ok && job.Project != 0 {
 			return i
 		}

@@ -10,10 +10,20 @@ import (
 	"example.org/pilotfish/pkg/selection/policytest"
 )
 
-// The cost of a text is what is read there before it, and what is not there. Jobs that are being answered cost nothing, and a
-// place that is not its home costs more only where nothing is known to be there.
+// The cost of a text is the time to read the texts queued before it plus the time to read what is not cached. Jobs that are
+// being answered cost nothing, and an upstream other than the first-ranked one costs more only where nothing of the text is
+// cached. Reports change none of this.
 func TestExpectedPriceOfAText(t *testing.T) {
-	views, costs := policytest.Idle(3), make([]selection.Cost, 3)
+	t.Run("with reports", func(t *testing.T) { priceOfAText(t, policytest.Idle(3)) })
+	unreported := policytest.Idle(3)
+	for i := range unreported {
+		unreported[i].Fresh = false
+	}
+	t.Run("without reports", func(t *testing.T) { priceOfAText(t, unreported) })
+}
+
+func priceOfAText(t *testing.T, views []selection.View) {
+	costs := make([]selection.Cost, 3)
 	job := selection.Job{Project: 7, Text: true, Behind: 1, Home: 0.1, Fetch: 5, Service: 1}
 	views[0].Unread, views[0].Jobs = 3, 1000
 	views[1].Warm, views[1].Cache = 0.5, selection.AssumedCached
