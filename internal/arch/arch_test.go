@@ -31,7 +31,7 @@ var layers = []struct {
 	{"lock", false, []string{"internal/balancer", "internal/breaker"}},
 	{"record", false, []string{"internal/record"}},
 	{"job", false, []string{"internal/job", "internal/quality"}},
-	{"files", false, []string{"internal/files"}},
+	{"files", false, []string{"internal/files", "internal/httpclient"}},
 	{"wire", false, []string{"internal/proxy/lazyconn"}},
 	{"shells", false, []string{
 		"internal/proxy", "internal/proxy/upstreamclient", "internal/proxy/submitterserver", "internal/discovery", "internal/report", "internal/metrics",
@@ -52,6 +52,7 @@ const machines = 2
 var owners = map[string][]string{
 	"github.com/prometheus/client_golang": {"internal/metrics", "internal/ruleserver"},
 	"github.com/prometheus/common":        {"internal/report"},
+	"github.com/prometheus/prometheus":    {"internal/report"},
 	"github.com/hashicorp/consul/api":     {"internal/discovery"},
 	"go.opentelemetry.io/":                {"internal/tracing"},
 	"k8s.io/":                             {"internal/discovery"},
