@@ -31,7 +31,7 @@ func newFixture(t testing.TB, n int, change func(*Config)) *fixture {
 	t.Helper()
 	policy, err := selection.New("least-in-flight")
 	require.NoError(t, err)
-	detector, err := overload.New("threshold", 100)
+	detector, err := overload.Settings{Policy: "threshold", Stalled: 100, Reset: 0.8}.Detector()
 	require.NoError(t, err)
 	return newFixtureOver(t, n, pool.Settings{Policy: policy, Detector: detector, Interval: 5 * time.Second}, change)
 }

@@ -99,7 +99,7 @@ func TestPromptsInBlocks(t *testing.T) {
 	settings := intake.Default()
 	settings.Project = intake.Places{{Pointer: "/prompt", Blocks: 1024}}
 	f := newFixture(t, 4, func(c *job.Config) { c.Reader, _ = intake.NewReader(settings) })
-	detector, err := overload.New("none", 100)
+	detector, err := overload.Settings{Policy: "none", Stalled: 100, Reset: 0.8}.Detector()
 	require.NoError(t, err)
 	f.balancer.SetSettings(balancer.Settings{
 		Pool:  pool.Settings{Policy: selection.DefaultExpected(), Detector: detector, Interval: 5 * time.Second, Breaker: pool.DefaultBreaker()},

@@ -59,7 +59,7 @@ func newFixture(t *testing.T, n int, change func(*job.Config)) *fixture {
 	rng := rand.New(rand.NewPCG(1, 2))
 	policy, err := selection.New("least-in-flight")
 	require.NoError(t, err)
-	detector, err := overload.New("threshold", 100)
+	detector, err := overload.Settings{Policy: "threshold", Stalled: 100, Reset: 0.8}.Detector()
 	require.NoError(t, err)
 	p, err := pool.New(pool.Config{
 		Settings: pool.Settings{Policy: policy, Detector: detector, Interval: 5 * time.Second, Breaker: pool.DefaultBreaker()},

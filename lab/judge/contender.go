@@ -81,14 +81,14 @@ func (c Contender) Play(ctx context.Context, s *Setting, jobs []trace.Job, cache
 	if err != nil {
 		return Outcome{}, err
 	}
-	detector, limit := overload.DefaultPolicy, float64(overload.DefaultLimit)
+	detection := overload.Default()
 	switch c.Policy {
 	case "bounded-hash":
 		policy = selection.BoundedHash{Factor: c.Limit}
 	case "dynamic":
-		detector, limit = "threshold", c.Limit
+		detection.Policy, detection.Stalled = "threshold", c.Limit
 	}
-	detectors, err := overload.New(detector, limit)
+	detectors, err := detection.Detector()
 	if err != nil {
 		return Outcome{}, err
 	}

@@ -108,11 +108,11 @@ func TestScenarioFaults(t *testing.T) {
 		run + "---\n" + run:   "s.yaml:2:1: the file holds more than one document",
 		"runs: [{policy: x}]": "s.yaml:1:8: runs[0].name: a name is required\ns.yaml:1:17: runs[0].policy: \"x\" is not one of " + strings.Join(rivals.All(), ", "),
 		"runs: [{name: a}]":   "s.yaml:1:8: runs[0].policy: \"\" is not one of " + strings.Join(rivals.All(), ", "),
-		"runs: [{name: a, policy: random, x: 1}]": "s.yaml:1:34: runs[0].x: unknown key; those known here are name, overload, stalled, ignore_wait, policy, times, fleet, sidecars",
+		"runs: [{name: a, policy: random, x: 1}]": "s.yaml:1:34: runs[0].x: unknown key; those known here are name, overload, stalled, reset, ignore_wait, policy, times, fleet, sidecars",
 
 		"runs: [{name: a, policy: random}, {name: a, policy: random}]": `s.yaml:1:42: runs[1].name: "a" is there twice`,
 		"runs: [{name: a, policy: random, overload: x}]":               `s.yaml:1:44: runs[0].overload: "x" is not one of none, threshold, dagor`,
-		"runs: [{name: a, policy: random, stalled: -5}]":               "s.yaml:1:43: runs[0].stalled: -5 must be positive",
+		"runs: [{name: a, policy: random, stalled: -5}]":               "s.yaml:1:43: runs[0].stalled: -5 must be a finite number above 0",
 		"runs: [{name: a, policy: random, times: {rank: 2}}]":          "s.yaml:1:41: runs[0].times: is for the policy expected, not for random",
 		"runs: [{name: a, policy: expected, times: {rank: -2}}]":       "s.yaml:1:43: runs[0].times: rank: -2: the policy expected has no such constant, or the factor is below 0",
 		"runs: [{name: a, policy: expected, times: {bank: 2}}]":        "s.yaml:1:43: runs[0].times: bank: 2: the policy expected has no such constant, or the factor is below 0",

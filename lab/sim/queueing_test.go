@@ -47,7 +47,7 @@ func setup(t testing.TB, policy, detector string, upstreams, cores int) Config {
 	var err error
 	c.Policy, err = rivals.New(policy)
 	require.NoError(t, err)
-	c.Detector, err = overload.New(detector, 100)
+	c.Detector, err = overload.Settings{Policy: detector, Stalled: 100, Reset: 0.8}.Detector()
 	require.NoError(t, err)
 	return c
 }
