@@ -16,7 +16,7 @@ import (
 
 // Names lists the policies of this package.
 func Names() []string {
-	return []string{"baseline", "round-robin", "cache-threshold", "sticky-until"}
+	return []string{"round-robin", "cache-threshold", "sticky-until", "p2c-ewma"}
 }
 
 // All lists every policy that New knows: those of package selection, then those
@@ -28,7 +28,7 @@ func All() []string { return slices.Concat(selection.Names(), Names()) }
 // the known ones.
 func New(name string) (selection.Policy, error) {
 	if policy, ok := map[string]selection.Policy{
-		"baseline": Baseline{}, "round-robin": RoundRobin{}, "cache-threshold": CacheThreshold{}, "sticky-until": StickyUntil{},
+		"round-robin": RoundRobin{}, "cache-threshold": CacheThreshold{}, "sticky-until": StickyUntil{}, "p2c-ewma": P2CEWMA{},
 	}[name]; ok {
 		return policy, nil
 	}
@@ -37,27 +37,6 @@ func New(name string) (selection.Policy, error) {
 		return nil, fmt.Errorf("%w, or to compare with one of %s", err, strings.Join(Names(), ", "))
 	}
 	return policy, nil
-}
-
-// Baseline shuffles the upstreams, sorted by address, with a generator seeded
-// by the project, and takes the first. A project keeps its upstream as long as
-// the set of eligible upstreams stays the same. When one of them leaves or
-// joins, most projects move. A job without a project goes to a random upstream.
-//
-// Source: the thesis, 4.1 and 9.2.1. Weakness: it sees neither load nor caches.
-type Baseline struct{}
-
-// Pick implements selection.Policy.
-func (Baseline) Pick(job selection.Job, views []selection.View, rng *rand.Rand) int {
-	if job.Project == 0 {
-		return rng.IntN(len(views))
-	}
-	var pcg rand.PCG
-	pcg.Seed(job.Project, 0)
-	// The first draw of Fisher and Yates's shuffle alone decides which view is
-	// first. It is a remainder, as in the thesis. The product that rand.IntN
-	// takes would keep neighbouring upstreams when one leaves, which no shuffle does.
-	return int(pcg.Uint64() % uint64(len(views)))
 }
 
 // RoundRobin takes the upstreams in turn, by the number of the claim. Sidecars
