@@ -108,7 +108,7 @@ func NewServer(h http.Handler, cfg ServerConfig) (*Server, error) {
 	all.plain = submitterserver.New(submitterserver.Config{
 		Handler: h, Base: base, IdleTimeout: cfg.IdleTimeout, ErrorLog: cfg.ErrorLog,
 	})
-	s.Handler = all.plain.Behind(h)
+	s.Handler, s.ConnContext = all.plain.Behind(h), all.plain.ConnContext
 	return all, nil
 }
 
