@@ -215,7 +215,7 @@ func TestRandomHistories(t *testing.T) {
 		limit := []float64{0, 1, 2, 0.5}[seed%4]
 		f := newFixture(t, 4, func(c *Config) {
 			c.Queue.Jobs = 10
-			c.Projects = ProjectSettings{Limit: limit}
+			c.Projects = ProjectSettings{Limit: limit, PerMinute: int(seed%3) * 60}
 		})
 		now := start
 		waiting, running := map[*Job]bool{}, map[*Job]Grant{}
@@ -287,6 +287,11 @@ func TestRandomHistories(t *testing.T) {
 				serve()
 			}
 			require.Equal(t, len(waiting), f.Waiting())
+			backlog := 0
+			for project := range f.queue.backlogs {
+				backlog += f.queue.backlogs.of(project)
+			}
+			require.Equal(t, len(waiting), backlog)
 			for project := uint64(1); limit >= 1 && project < 4; project++ {
 				require.LessOrEqual(t, float64(f.Pool().Open(project)), limit)
 			}
