@@ -336,7 +336,7 @@ func TestWhatThePolicySees(t *testing.T) {
 	assert.Equal(t, selection.High, s.job.Priority)
 	assert.InDelta(t, 40, s.job.Fetch, 1, "at 25 MB/s")
 	f.claim(start, f.Begin(Request{Project: 7, Data: &intake.Parts{Parts: []intake.Part{{Key: 7, Bytes: 1}}}}))
-	assert.True(t, s.job.Text)
+	assert.True(t, s.job.Prompt)
 }
 
 // A proxy that chooses by itself gets as many fall-backs as there are retries.
