@@ -5,6 +5,7 @@
 package rivals
 
 import (
+	"cmp"
 	"fmt"
 	"math"
 	"math/rand/v2"
@@ -16,7 +17,7 @@ import (
 
 // Names lists the policies of this package.
 func Names() []string {
-	return []string{"round-robin", "cache-threshold", "sticky-until", "p2c-ewma"}
+	return []string{"round-robin", "cache-threshold", "sticky-until", "p2c-ewma", "reported-hash", "heft"}
 }
 
 // All lists every policy that New knows: those of package selection, then those
@@ -29,6 +30,7 @@ func All() []string { return slices.Concat(selection.Names(), Names()) }
 func New(name string) (selection.Policy, error) {
 	if policy, ok := map[string]selection.Policy{
 		"round-robin": RoundRobin{}, "cache-threshold": CacheThreshold{}, "sticky-until": StickyUntil{}, "p2c-ewma": P2CEWMA{},
+		"reported-hash": ReportedHash{}, "heft": HEFT{},
 	}[name]; ok {
 		return policy, nil
 	}
@@ -51,7 +53,7 @@ func (RoundRobin) Pick(job selection.Job, views []selection.View, _ *rand.Rand) 
 	return int(job.Number % uint64(len(views)))
 }
 
-// CacheThreshold finds the load uneven when the highest number of jobs exceeds
+// SGLang's thresholds: CacheThreshold finds the load uneven when the highest number of jobs exceeds
 // the lowest by more than unevenBy jobs and by more than a factor of unevenTimes.
 const (
 	unevenBy    = 64
@@ -68,17 +70,20 @@ const (
 // its choice of the least loaded on a miss. Weaknesses: one crowded upstream
 // turns affinity off for all projects, and thresholds on own counts mean
 // something else with another number of sidecars.
-type CacheThreshold struct{}
+type CacheThreshold struct {
+	// By replaces the threshold of 64 jobs; 0 leaves it.
+	By float64
+}
 
 // Pick implements selection.Policy.
-func (CacheThreshold) Pick(job selection.Job, views []selection.View, rng *rand.Rand) int {
+func (c CacheThreshold) Pick(job selection.Job, views []selection.View, rng *rand.Rand) int {
 	best, lowest, highest := selection.NotCached, views[0].OwnLoad(), views[0].OwnLoad()
 	for i := range views {
 		load := views[i].OwnLoad()
 		lowest, highest = min(lowest, load), max(highest, load)
 		best = max(best, views[i].Cache)
 	}
-	if job.Project == 0 || highest-lowest > unevenBy && highest > unevenTimes*lowest {
+	if job.Project == 0 || highest-lowest > cmp.Or(c.By, unevenBy) && highest > unevenTimes*lowest {
 		best = selection.NotCached
 	}
 	var fewest selection.Least

@@ -20,6 +20,8 @@ func oracles() map[string]policytest.Oracle {
 		"cache-threshold": cacheThresholdOracle,
 		"sticky-until":    stickyUntilOracle,
 		"p2c-ewma":        p2cOracle,
+		"reported-hash":   reportedHashOracle,
+		"heft":            heftOracle,
 	}
 }
 
@@ -43,7 +45,7 @@ func TestNewKnowsAllPoliciesAndNoOther(t *testing.T) {
 	}
 	_, err := New("best")
 	assert.EqualError(t, err, `unknown selection policy "best": want one of expected, dynamic, bounded-hash, `+
-		`least-in-flight, baseline, random, or to compare with one of round-robin, cache-threshold, sticky-until, p2c-ewma`)
+		`least-in-flight, baseline, random, or to compare with one of round-robin, cache-threshold, sticky-until, p2c-ewma, reported-hash, heft`)
 }
 
 func load(v selection.View) float64 { return v.InFlight / math.Max(v.Weight, 1e-9) }
@@ -127,4 +129,31 @@ func p2cOracle(_ selection.Job, views []selection.View) []float64 {
 		}
 	}
 	return p
+}
+
+func reportedHashOracle(job selection.Job, views []selection.View) []float64 {
+	order, all := policytest.All(views), 1.0
+	total := 0.0
+	for _, v := range views {
+		all, total = all+v.Jobs, total+cores(v)
+	}
+	below := policytest.Where(views, func(v selection.View) bool { return v.Jobs < math.Ceil(1.5*all*cores(v)/total) })
+	if job.Project == 0 || len(below) == 0 {
+		return policytest.Evenly(len(views), policytest.Lowest(views, order, func(v selection.View) float64 { return v.Jobs / cores(v) }))
+	}
+	slices.SortFunc(below, func(a, b int) int {
+		return cmp.Compare(selection.Rendezvous(job.Project, views[b].ID, views[b].Weight), selection.Rendezvous(job.Project, views[a].ID, views[a].Weight))
+	})
+	return policytest.Evenly(len(views), below[:1])
+}
+
+func heftOracle(job selection.Job, views []selection.View) []float64 {
+	return policytest.Evenly(len(views), policytest.Lowest(views, policytest.All(views), func(v selection.View) float64 {
+		rate := cmp.Or(v.Rate, cores(v)/cmp.Or(job.Service, 12))
+		wait := math.Max(0, v.Jobs-v.Coreless+1-cores(v)) / rate
+		if job.Project == 0 {
+			return wait
+		}
+		return wait + (1-v.Warm)*job.Fetch
+	}))
 }
