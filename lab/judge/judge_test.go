@@ -72,7 +72,7 @@ func TestSettingsAreWithinTheirRanges(t *testing.T) {
 // other settings.
 func TestJudgementsAreOfTheirHash(t *testing.T) {
 	tiny := usual("tiny", func(f *Family) {
-		f.Jobs, f.Upstreams, f.Cores, f.Sidecars = Range{500, 900}, Range{2, 3}, Range{2, 4}, Range{2, 3}
+		f.Jobs, f.Upstreams, f.Cores, f.Sidecars = Range{150, 300}, Range{2, 3}, Range{2, 4}, Range{2, 3}
 	})
 	other := tiny
 	other.Name, other.Hints = "other", false
