@@ -19,7 +19,8 @@ import (
 // ServerSettings is the section "submitters" of a configuration file: what all of
 // them together may take.
 type ServerSettings struct {
-	// Connections is how many may be open; further ones wait to be accepted.
+	// Connections is how many may be open; further ones wait to be accepted. On the port "mesh.listen" it is the
+	// number of open streams; further ones are refused with RESOURCE_EXHAUSTED.
 	Connections int `yaml:"connections"`
 }
 
