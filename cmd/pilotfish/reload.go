@@ -14,6 +14,7 @@ import (
 	"example.org/pilotfish/internal/cli"
 	"example.org/pilotfish/internal/config"
 	"example.org/pilotfish/internal/files"
+	"example.org/pilotfish/internal/overload"
 	"example.org/pilotfish/internal/pool"
 	"example.org/pilotfish/pkg/selection"
 )
@@ -128,7 +129,7 @@ func poolSettings(cfg *config.Config) (s pool.Settings, err error) {
 			return s, err
 		}
 	}
-	s.Detector, err = cfg.Overload.Detector()
+	s.Detector, err = overload.New(cfg.Overload.Policy, cfg.Overload.Stalled)
 	return s, err
 }
 

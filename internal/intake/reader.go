@@ -234,6 +234,3 @@ func (w *walk) reading(cut bool) Reading {
 	}
 	return Full
 }
-
-// ReadsBody reports whether a member is read from the body.
-func (r *Reader) ReadsBody() bool { return r.root.leaves > 0 }

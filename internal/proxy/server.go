@@ -19,8 +19,7 @@ import (
 // ServerSettings is the section "submitters" of a configuration file: what all of
 // them together may take.
 type ServerSettings struct {
-	// Connections is how many may be open; further ones wait to be accepted. On the port "mesh.listen" it is the
-	// number of open streams; further ones are refused with RESOURCE_EXHAUSTED.
+	// Connections is how many may be open; further ones wait to be accepted.
 	Connections int `yaml:"connections"`
 }
 
@@ -109,7 +108,7 @@ func NewServer(h http.Handler, cfg ServerConfig) (*Server, error) {
 	all.plain = submitterserver.New(submitterserver.Config{
 		Handler: h, Base: base, IdleTimeout: cfg.IdleTimeout, ErrorLog: cfg.ErrorLog,
 	})
-	s.Handler, s.ConnContext = all.plain.Behind(h), all.plain.ConnContext
+	s.Handler = all.plain.Behind(h)
 	return all, nil
 }
 

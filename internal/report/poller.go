@@ -56,12 +56,12 @@ func (u *upstreamPoller) list(ctx context.Context) {
 		}
 		return err
 	})
-	unchanged := l.etag != "" && statusOf(err) == http.StatusNotModified
+	unchanged := l.etag != "" && errors.Is(err, statusError(http.StatusNotModified))
 	switch {
 	case ctx.Err() != nil: // the upstream has left meanwhile
 	case err == nil, unchanged:
 		u.cfg.Listing(u.address, start, l.cached)
-	case statusOf(err) == http.StatusNotFound:
+	case errors.Is(err, statusError(http.StatusNotFound)):
 		*l = listing{}
 	default:
 		u.cfg.Failed(u.address, false, &pollError{u.address, "cache listing", err})
@@ -105,10 +105,10 @@ func (u *upstreamPoller) load(ctx context.Context, timeout time.Duration) error 
 	var report pool.Report
 	var waits total
 	err := get(ctx, u.client, request{
-		url: upstreamURL(u.address, u.cfg.MetricsPath), accept: acceptMetrics,
+		url: upstreamURL(u.address, u.cfg.MetricsPath), accept: "text/plain;version=0.0.4",
 		max: maxPageBytes, timeout: timeout,
 	}, func(resp response) error {
-		figures, err := readPage(resp.header, resp.body, u.metrics)
+		figures, err := readPage(resp.header, resp.body, maxPageLines, u.metrics)
 		if err != nil {
 			return err
 		}
@@ -135,7 +135,7 @@ func (u *upstreamPoller) health(ctx context.Context, timeout time.Duration) erro
 		_, err := io.Copy(io.Discard, io.LimitReader(resp.body, maxDrained))
 		return err
 	})
-	if status := statusOf(err); status != 0 && status < http.StatusInternalServerError {
+	if status := statusError(0); errors.As(err, &status) && status < http.StatusInternalServerError {
 		err = nil
 	}
 	if ctx.Err() == nil {

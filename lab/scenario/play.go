@@ -3,6 +3,7 @@ package scenario
 import (
 	"context"
 	"fmt"
+	"math"
 	"sync"
 	"time"
 
@@ -110,18 +111,17 @@ func (s *Scenario) setup(r *Run, seed uint64) (c sim.Config, err error) {
 		}
 		c.Policy = e
 	}
-	if c.Detector, err = r.detection().Detector(); err != nil {
+	if c.Detector, err = overload.New(r.Overload, r.Stalled); err != nil {
 		return c, err
 	}
-	return c, nil
-}
-
-// detection is the run's settings of overload detection.
-func (r *Run) detection() overload.Settings {
-	s := overload.Default()
-	s.Policy, s.Stalled, s.Reset = r.Overload, r.Stalled, r.Reset
 	if r.IgnoreWait {
-		s.Wait = 0
+		dagor := c.Detector
+		c.Detector = func() overload.Detector {
+			detector := dagor()
+			return func(s overload.Sample) overload.Level {
+				return detector(overload.Sample{Stalled: s.Stalled, Wait: math.NaN()})
+			}
+		}
 	}
-	return s
+	return c, nil
 }

@@ -3,6 +3,7 @@ package trace
 import (
 	"errors"
 	"fmt"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -11,55 +12,181 @@ import (
 	"example.org/pilotfish/pkg/selection"
 )
 
-// accessEntry reads a request of another proxy. It has time or ended, key, duration or duration_ms, and upstream, hit and
-// priority where they are known (lab/README.md has the settings of HAProxy, nginx and Envoy). "-" is unknown, as
-// proxies write it, and so is what HAProxy writes in angle brackets. Of several attempts the last counts.
-func accessEntry(fields map[string]string) (*entry, error) {
-	get := func(name string) string {
-		text := strings.TrimSpace(fields[name])
-		if name == "upstream" || name == "hit" || strings.HasPrefix(name, "duration") { // nginx has spaces between attempts
-			text = text[strings.LastIndexByte(text, ' ')+1:]
+// dialects are what proxies call the fields in JSON of their own: a name that tells whose it is, and pairs of our name
+// and theirs.
+var dialects = []struct {
+	mark  string
+	names [][2]string
+}{
+	{"startutc", [][2]string{{"duration_ns", "duration"}, {"upstream", "serviceaddr"}}},        // Traefik
+	{"upstream_host", [][2]string{{"duration_ms", "duration"}, {"upstream", "upstream_host"}}}, // Istio
+	{"request_time", [][2]string{{"duration", "request_time"}, {"upstream", "upstream_addr"}, {"hit", "upstream_cache_status"}, {"ended", "time"}}},
+	{"rt", [][2]string{{"duration", "rt"}, {"upstream", "upstream_addr"}}}, // a usual name in nginx
+}
+
+// units are the names of durations and their units in seconds.
+var units = []struct {
+	name string
+	unit float64
+}{{"duration", 1}, {"duration_ms", 1e-3}, {"duration_us", 1e-6}, {"duration_ns", 1e-9}, {"duration_s", 1}}
+
+// starts and ends are the names of the time when a request came, and when its response ended.
+var starts = []string{"startutc", "start_time", "time"}
+
+var ends = []string{"ended", "ts", "timestamp", "@timestamp", "msec", "time_iso8601", "time_local"}
+
+func (f fields) has(name string) bool { _, ok := f[name]; return ok }
+
+// first is the first of the names that has a value.
+func (f fields) first(names ...string) string {
+	if i := slices.IndexFunc(names, func(name string) bool { return f.value(name) != "" }); i >= 0 {
+		return names[i]
+	}
+	return ""
+}
+
+// renamed puts our names in place of a proxy's, unless the line has ours, too.
+func (f fields) renamed() fields {
+	for _, d := range dialects {
+		if !f.has(d.mark) {
+			continue
 		}
-		if text == "-" || name == "upstream" && strings.HasPrefix(text, "<") {
-			return ""
-		}
-		return text
-	}
-	if _, ok := fields["key"]; !ok {
-		return nil, errors.New("field key: is missing")
-	}
-	name, scale := "duration", 1.0
-	if _, ok := fields[name]; !ok {
-		name, scale = "duration_ms", 1e-3
-	}
-	took, err := strconv.ParseFloat(get(name), 64)
-	if err != nil || !(took >= 0 && took*scale <= MaxSeconds) {
-		return nil, fmt.Errorf("field %s: %.40q is not a time of at least 0", name, fields[name])
-	}
-	took *= scale
-	e := &entry{upstream: get("upstream"), job: Job{Project: Project(get("key"))}, answered: true, took: took, most: took}
-	for name, at := range map[string]*time.Time{"time": &e.arrived, "ended": &e.ended} {
-		if text := get(name); text != "" {
-			if *at, err = instant(text); err != nil {
-				return nil, fmt.Errorf("field %s: %w", name, err)
+		for _, pair := range d.names {
+			if value, ok := f[pair[1]]; ok && !f.has(pair[0]) {
+				delete(f, pair[1])
+				f[pair[0]] = value
 			}
 		}
 	}
-	switch {
-	case e.arrived.IsZero() && e.ended.IsZero():
-		return nil, errors.New("fields time and ended: both are missing")
-	case e.arrived.IsZero():
-		e.arrived = e.ended.Add(-Duration(took))
-	default:
-		e.ended = e.arrived.Add(Duration(took))
+	return f
+}
+
+// duration is the name of the field with the duration, and start that of the one with a time.
+func (f fields) duration() string {
+	for _, u := range units {
+		if f.has(u.name) {
+			return u.name
+		}
 	}
-	switch strings.ToLower(get("hit")) {
-	case "true", "1", "hit", "yes":
+	return ""
+}
+
+func (f fields) start() string { return f.first(slices.Concat(starts, ends)...) }
+
+// value is what a proxy knows: "-", null and what HAProxy writes in angle brackets are unknown. Of several attempts the
+// last counts.
+func (f fields) value(name string) string {
+	text := strings.TrimSpace(f[name])
+	if name == "upstream" || name == "hit" || strings.HasPrefix(name, "duration") { // nginx has spaces between attempts
+		text = text[strings.LastIndexByte(text, ' ')+1:]
+	}
+	switch {
+	case text == "-", text == `\N`, strings.EqualFold(text, "null"), strings.EqualFold(text, "nan"), name == "upstream" && strings.HasPrefix(text, "<"):
+		return ""
+	case name == "upstream":
+		if _, after, ok := strings.Cut(text, "://"); ok {
+			text = strings.TrimSuffix(after, "/")
+		}
+	}
+	return text
+}
+
+// accessEntry reads a request of another proxy (lab/README.md has the names, and settings of HAProxy, nginx and Envoy).
+// Without a key it is load all the same.
+func accessEntry(f fields) (*entry, error) {
+	f.renamed()
+	name, unit := f.duration(), 1.0
+	if name == "" {
+		return nil, errors.New("field duration: is missing")
+	}
+	for _, u := range units {
+		if u.name == name {
+			unit = u.unit
+		}
+	}
+	took, err := parseDuration(f.value(name), unit)
+	if err != nil || !(took >= 0 && took <= MaxSeconds) {
+		return nil, fmt.Errorf("field %s: %.40q is not a time of at least 0", name, f[name])
+	}
+	e := &entry{
+		upstream: f.value("upstream"), job: Job{Project: Project(f.value("key"))}, answered: true, took: took, most: took,
+		partial: strings.HasPrefix(f.value(name), "+"),
+	}
+	at := f.start()
+	if at == "" {
+		return nil, errors.New("fields time and ended: both are missing")
+	}
+	if e.logged, err = instant(f.value(at)); err != nil {
+		return nil, fmt.Errorf("field %s: %w", at, err)
+	}
+	number, err := strconv.ParseInt(f.value(at), 10, 64)
+	e.whole = !strings.ContainsAny(f.value(at), ".,") && (err != nil || number <= maxWhole)
+	if e.arrived, e.ended = e.logged, e.logged.Add(Duration(took)); slices.Contains(ends, at) {
+		e.arrived, e.ended = e.logged.Add(-Duration(took)), e.logged
+	}
+	switch strings.ToLower(f.value("hit")) {
+	case "true", "1", "hit", "yes", "stale", "updating", "revalidated":
 		e.known = true
-	case "false", "0", "miss", "no":
+	case "false", "0", "miss", "no", "expired":
 		e.known, e.cold = true, true
 	}
-	return e, e.prioritize(get("priority"))
+	return e, e.prioritize(f.value("priority"))
+}
+
+// parseDuration reads a number of units, with a comma for a point as spreadsheets write it, or a duration with a unit. HAProxy
+// writes a plus in front.
+func parseDuration(text string, unit float64) (float64, error) {
+	n, err := strconv.ParseFloat(strings.Replace(text, ",", ".", 1), 64)
+	if err != nil {
+		d, err := time.ParseDuration(text)
+		return d.Seconds(), err
+	}
+	return n * unit, nil
+}
+
+// sumOf adds numbers; a negative one is unknown, and so is the sum then.
+func sumOf(texts ...string) string {
+	sum := 0.0
+	for _, text := range texts {
+		n, err := strconv.ParseFloat(text, 64)
+		if err != nil || n < 0 {
+			return "-1"
+		}
+		sum += n
+	}
+	return strconv.FormatFloat(sum, 'g', -1, 64)
+}
+
+// maxWhole is the largest number that is seconds, in the year 5138; a larger one is in a smaller unit.
+const maxWhole = 1e11
+
+// layouts are forms of a time, with "T" before the time of day and without a space before the offset.
+var layouts = []string{
+	time.RFC3339Nano, "2006-01-02T15:04:05Z0700", "2006-01-02T15:04:05", "2006-01-02T15:04:05Z07",
+	"02/Jan/2006:15:04:05Z0700", "02/Jan/2006:15:04:05", "02/Jan/2006:15:04:05Z07:00",
+}
+
+var offset = regexp.MustCompile(`(?: ([-+]\d\d:?\d\d))?(?: ?(?:UTC|GMT))?$`)
+
+// instant reads a time of day with its date, or seconds, milliseconds, microseconds or nanoseconds since 1970. Without an
+// offset it is UTC.
+func instant(text string) (time.Time, error) {
+	if n, err := strconv.ParseFloat(text, 64); err == nil && n >= 0 && n < 1e19 {
+		for n > maxWhole {
+			n /= 1000
+		}
+		return time.UnixMicro(int64(n*1e6 + 0.5)).UTC(), nil
+	}
+	plain := offset.ReplaceAllString(text, "$1")
+	if len(plain) > 10 && plain[10] == ' ' {
+		plain = plain[:10] + "T" + plain[11:]
+	}
+	for _, layout := range layouts {
+		if t, err := time.Parse(layout, plain); err == nil {
+			return t.UTC(), nil
+		}
+	}
+	return time.Time{}, fmt.Errorf("%.40q is neither like 2026-01-05T09:00:00.123Z nor seconds since 1970", text)
 }
 
 // prioritize sets the priority that a log names, low if it names none.
@@ -70,64 +197,4 @@ func (e *entry) prioritize(text string) error {
 	}
 	e.job.Priority = p
 	return nil
-}
-
-// instant reads a time of day with its date, or seconds or milliseconds since 1970.
-func instant(text string) (time.Time, error) {
-	if n, err := strconv.ParseFloat(text, 64); err == nil && n > 0 && n < 1e14 {
-		if n > 1e11 {
-			n /= 1000
-		}
-		return time.UnixMicro(int64(n * 1e6)).UTC(), nil
-	}
-	t, err := time.Parse(time.RFC3339Nano, text)
-	if err != nil {
-		return t, fmt.Errorf("%.40q is neither like 2026-01-05T09:00:00.123Z nor seconds since 1970", text)
-	}
-	return t, nil
-}
-
-// Seen is what logs say of how jobs were served.
-type Seen struct {
-	Upstreams int     // that are named; 0 where none is
-	Hits, Hit int     // jobs whose project was cached, of those of which that is known
-	Duration  float64 // the mean of low jobs after the first tenth of the time, in seconds
-
-	// Estimate adds how many jobs an upstream runs at one time, the mean wait, how many jobs cost what others do,
-	// and the time of a fetch, if it had to be assumed.
-	Cores       int
-	Wait, Fetch float64
-	Unlike      int
-}
-
-// see also takes jobs for not answered that reached no upstream, if any is named, and for low, if none is low.
-func see(all []entry) (s Seen) {
-	none := !slices.ContainsFunc(all, func(e entry) bool { return e.job.Priority == selection.Low })
-	upstreams, low := map[string]bool{}, 0.0
-	for i := range all {
-		upstreams[all[i].upstream] = true
-		if none {
-			all[i].job.Priority = selection.Low
-		}
-	}
-	delete(upstreams, "")
-	s.Upstreams = len(upstreams)
-	for i := range all {
-		e := &all[i]
-		if e.answered = e.answered && (s.Upstreams == 0 || e.upstream != ""); !e.answered {
-			continue
-		}
-		if e.known {
-			s.Hit++
-		}
-		if e.known && !e.cold && e.job.Load == 0 {
-			s.Hits++
-		}
-		if e.job.Offset >= all[len(all)-1].job.Offset/10 && e.job.Priority == selection.Low {
-			s.Duration += e.end - e.job.Offset
-			low++
-		}
-	}
-	s.Duration /= max(1, low)
-	return s
 }

@@ -12,7 +12,7 @@ import (
 
 func open(t *testing.T, text string) (*Logs, []Job) {
 	t.Helper()
-	logs, err := ReadLogs(1000, file(t, text))
+	logs, err := ReadLogs(1000, nil, file(t, text))
 	require.NoError(t, err)
 	return logs, logs.Estimate(1, 0)
 }
@@ -59,7 +59,7 @@ func TestAccessLogs(t *testing.T) {
 		require.Len(t, jobs, 3, "%s: %v", name, logs.Notes)
 		assert.InDeltaSlice(t, []float64{0, 1.5, 1.9}, []float64{jobs[0].Offset, jobs[1].Offset, jobs[2].Offset}, 1e-6, name)
 		assert.Equal(t, Project("a"), jobs[0].Project)
-		want, fetch := Seen{Upstreams: 2, Hits: 1, Hit: 2, Duration: 0.5, Cores: 1, Unlike: 1}, 1.5
+		want, fetch := Seen{Upstreams: 2, Hits: 1, Hit: 2, Keys: 1, Duration: 1.25, Cores: 1, Unlike: 1}, 1.5
 		if name == "HAProxy" { // it does not tell hits
 			want.Hits, want.Hit, want.Fetch, fetch = 0, 0, 0.5, 0.5
 		}

@@ -1,58 +1,62 @@
 package trace
 
 import (
-	"bufio"
-	"bytes"
 	"cmp"
-	"encoding/csv"
 	"errors"
 	"fmt"
-	"os"
+	"io"
+	"regexp"
 	"slices"
 	"strings"
 	"time"
-
-	"github.com/go-json-experiment/json"
+	"unicode"
 )
 
 const (
 	// maxLogged bounds the jobs of logs, because all are in memory: about 1 GB.
 	maxLogged = 2_000_000
-	// maxLine bounds a line, in bytes.
-	maxLine = 1 << 20
+	// maxSpan bounds the time that is played.
+	maxSpan = 31 * 24 * time.Hour
+	// maxShown bounds how much of a line a note shows, in bytes.
+	maxShown = 120
 )
 
-// Logs are the jobs of access logs, in the order in which they came, the first one at 0.
+// Logs are the jobs of access logs, in the order in which they arrived, the first one at 0.
 type Logs struct {
 	entries []entry
 	// Seen is what the logs say of how jobs were served.
 	Seen Seen
-	// Notes say what was found in each log, and what is missing there.
+	// Notes say what was found in each log, and what could not be read.
 	Notes []string
 }
 
-// entry is what a log tells of one job.
+// entry is what a log says of one job.
 type entry struct {
 	arrived, ended time.Time
 	upstream       string // "" if it is not known
-	job            Job    // Offset and Submitter are filled in when all were read
+	job            Job    // Offset and Submitter are filled in after all logs were read
 
 	answered bool    // a response began, at an upstream that is named if any is
-	end      float64 // in seconds from the first job's arrival on
+	end      float64 // in seconds after the arrival of the first job
 	took     float64 // from the job's arrival at the upstream to the end of the response, in seconds
-	most     float64 // of that without the wait that the upstream told
+	most     float64 // took without the wait that the upstream reported
 	run      float64 // how long the job ran; 0 if that is not known
-	cold     bool    // the project was taken to be not cached there
-	known    bool    // whether it was is known
+	cold     bool    // the project was not cached there, as far as is known
+	known    bool    // whether it was cached is known
+
+	logged  time.Time // the time in the log, of the arrival or the end
+	whole   bool      // that is in whole seconds
+	partial bool      // the duration ends before the response does
 }
 
-// ReadLogs reads logs whole: pilotfish's own, or those of other proxies as CSV or JSON Lines. Each is one
-// submitter's; the jobs of one alone are spread over submitters. It keeps the first jobs, at most so many.
-func ReadLogs(most int, paths ...string) (*Logs, error) {
+// ReadLogs reads logs whole: pilotfish's own, or those of other proxies. Each is one submitter's; the jobs of a single
+// log are spread over submitters. It keeps at most this many jobs, of the time with most of them. The first group of
+// key is the key of lines without a field of that name; key can be nil.
+func ReadLogs(most int, key *regexp.Regexp, paths ...string) (*Logs, error) {
 	logs := &Logs{}
 	var all []entry
 	for i, path := range paths {
-		entries, err := logs.read(path)
+		entries, err := logs.read(path, key)
 		if err != nil {
 			return nil, err
 		}
@@ -68,7 +72,14 @@ func ReadLogs(most int, paths ...string) (*Logs, error) {
 		return nil, fmt.Errorf("%s: there is no job in the log; %s", strings.Join(paths, ", "), strings.Join(logs.Notes, "; "))
 	}
 	slices.SortStableFunc(all, func(a, b entry) int { return a.arrived.Compare(b.arrived) })
-	all = all[:min(most, len(all))]
+	read := len(all)
+	if all = busiest(all, most); len(all) < read {
+		logs.Notes = append(logs.Notes, fmt.Sprintf("%d of %d jobs count: those that arrived from %s to %s", len(all), read,
+			all[0].arrived.Format(time.RFC3339), all[len(all)-1].arrived.Format(time.RFC3339)))
+	}
+	if !slices.ContainsFunc(all, func(e entry) bool { return e.job.Project != "" }) {
+		logs.Notes = append(logs.Notes, "no job has a key: log it, or say with --key where it is in a line")
+	}
 	for i := range all {
 		e := &all[i]
 		e.job.Offset, e.end = e.arrived.Sub(all[0].arrived).Seconds(), e.ended.Sub(all[0].arrived).Seconds()
@@ -80,34 +91,93 @@ func ReadLogs(most int, paths ...string) (*Logs, error) {
 	return logs, nil
 }
 
-// read reads the entries of one file, in the order of its lines, and notes which time it covers, and what is missing.
-func (l *Logs) read(path string) (entries []entry, err error) {
-	file, err := os.Open(path)
+// busiest are the jobs of the time of at most maxSpan with most of them, but not more than most. So a
+// clock that was set to 1970 for a while costs only its own jobs.
+func busiest(all []entry, most int) []entry {
+	begin, end, first := 0, 0, 0
+	for i := range all {
+		for all[i].arrived.Sub(all[first].arrived) > maxSpan || i+1-first > most {
+			first++
+		}
+		if i+1-first > end-begin {
+			begin, end = first, i+1
+		}
+	}
+	return all[begin:end]
+}
+
+// Span is the time from the first job's arrival to the last one's, in seconds.
+func (l *Logs) Span() float64 { return l.entries[len(l.entries)-1].job.Offset }
+
+// Shorten cuts pauses: times without a job that are longer than this many seconds count only as long as this. It returns
+// how many seconds were cut. Nothing happens in a pause, but to simulate one takes time.
+func (l *Logs) Shorten(pause float64) (cut float64) {
+	latest := 0.0
+	for i := range l.entries {
+		e := &l.entries[i]
+		e.job.Offset, e.end = e.job.Offset-cut, e.end-cut
+		if more := e.job.Offset - latest - pause; more > 0 {
+			e.job.Offset, e.end, cut = e.job.Offset-more, e.end-more, cut+more
+		}
+		latest = max(latest, e.end)
+	}
+	return cut
+}
+
+// read reads the entries of one file, in the order of its lines, and notes which time it covers, and what it could not
+// read.
+func (l *Logs) read(path string, key *regexp.Regexp) (entries []entry, err error) {
+	lines, err := openLines(path)
 	if err != nil {
 		return nil, err
 	}
-	defer file.Close()
-	lines := bufio.NewScanner(file)
-	lines.Buffer(make([]byte, 0, 64<<10), maxLine)
-	var columns []string // of a CSV file
-	var first error      // what is wrong with a line
-	n, bad := 1, 0
-	for ; lines.Scan(); n++ {
-		e, err := decode(lines.Bytes(), &columns)
+	defer lines.file.Close()
+	decoder := &decoder{key: key}
+	var first error // what is wrong with a line
+	bad, partial := 0, 0
+	for n := 1; ; n++ {
+		line, err := lines.next()
+		if err != nil && !errors.Is(err, errLong) {
+			if !errors.Is(err, io.EOF) { // a compressed file that was cut
+				l.Notes = append(l.Notes, fmt.Sprintf("%s: %v after %d lines: the rest is missing", path, err, n-1))
+			}
+			break
+		}
+		var e *entry
+		var taken [][]byte
+		if err == nil {
+			line = slices.Clone(line)
+			e, err = decoder.entry(line, func() ([]byte, error) {
+				next, err := lines.next()
+				if next = slices.Clone(next); err == nil {
+					taken = append(taken, next)
+				} else if errors.Is(err, errLong) {
+					bad++
+				}
+				return next, err
+			})
+		}
 		switch {
 		case err != nil:
+			lines.back = append(taken, lines.back...)
 			bad++
-			first = cmp.Or(first, fmt.Errorf("line %d: %w", n, err))
+			first = cmp.Or(first, fmt.Errorf("line %d: %w: %s", n, err, shown(line)))
+			continue
 		case e != nil && len(entries) <= maxLogged:
 			entries = append(entries, *e)
+			if e.partial {
+				partial++
+			}
 		}
-	}
-	if err := lines.Err(); err != nil {
-		return nil, fmt.Errorf("%s: line %d: %w", path, n, err)
+		n += len(taken)
 	}
 	if len(entries) > 0 {
+		spread(entries)
 		l.Notes = append(l.Notes, fmt.Sprintf("%s: %d jobs that ended from %s to %s", path, len(entries),
 			entries[0].ended.Format(time.RFC3339), entries[len(entries)-1].ended.Format(time.RFC3339)))
+	}
+	if partial > 0 {
+		l.Notes = append(l.Notes, fmt.Sprintf("%s: %d durations begin with +, as HAProxy's logasap writes them: they are too short", path, partial))
 	}
 	if bad > 0 {
 		l.Notes = append(l.Notes, fmt.Sprintf("%s: %v (left out; %d such lines)", path, first, bad))
@@ -115,83 +185,30 @@ func (l *Logs) read(path string) (entries []entry, err error) {
 	return entries, nil
 }
 
-// decode reads a line. One that is not about a job has no entry. Text before a brace is ignored: what
-// collects logs may put a time or a name there.
-func decode(line []byte, columns *[]string) (*entry, error) {
-	fields := map[string]string{}
-	switch brace := bytes.IndexByte(line, '{'); {
-	case *columns != nil && len(line) > 0:
-		cells, err := csv.NewReader(bytes.NewReader(line)).Read()
-		if err == nil && len(cells) != len(*columns) {
-			err = fmt.Errorf("%d values are not %d", len(cells), len(*columns))
-		}
-		if err != nil {
-			return nil, err
-		}
-		for i, name := range *columns {
-			fields[name] = cells[i]
-		}
-	case *columns == nil && brace >= 0:
-		var own jobLine
-		if err := json.Unmarshal(line[brace:], &own); err == nil && own.Message != "" && own.Level != "" {
-			return own.entry()
-		}
-		var values map[string]any
-		if err := json.Unmarshal(line[brace:], &values); err != nil {
-			return nil, err
-		}
-		for name, v := range values {
-			if v != nil {
-				fields[name] = fmt.Sprint(v)
-			}
-		}
-	default:
-		if names := strings.Split(strings.TrimSpace(string(line)), ","); slices.Contains(names, "key") {
-			*columns = names
-		}
-		return nil, nil
+// spread moves the jobs of a log whose times are in whole seconds: those of one second come evenly during it.
+func spread(entries []entry) {
+	if slices.ContainsFunc(entries, func(e entry) bool { return !e.whole }) {
+		return
 	}
-	return accessEntry(fields)
+	count, place := map[int64]int{}, map[int64]int{}
+	for i := range entries {
+		count[entries[i].logged.Unix()]++
+	}
+	for i := range entries {
+		e := &entries[i]
+		second := e.logged.Unix()
+		after := Duration((float64(place[second]) + 0.5) / float64(count[second]))
+		place[second]++
+		e.arrived, e.ended = e.arrived.Add(after), e.ended.Add(after)
+	}
 }
 
-// jobLine is the line that pilotfish logs of a job, as far as it is needed here (docs/operate.md).
-type jobLine struct {
-	Time     string  `json:"ts"`
-	Message  string  `json:"msg"`
-	Level    string  `json:"level"`
-	Project  Project `json:"project"`
-	Priority string  `json:"priority"`
-	Read     string  `json:"read"`
-	Outcome  string  `json:"outcome"`
-	Answer   string  `json:"answer"`
-	Attempts []struct {
-		Cache    string  `json:"cache"`
-		Upstream string  `json:"upstream"`
-		Seconds  float64 `json:"seconds"`
-		Wait     float64 `json:"upstream_wait_seconds"`
-		Fetch    float64 `json:"upstream_fetch_seconds"`
-	} `json:"attempts"`
-	Total *float64 `json:"total_seconds"`
-}
-
-// entry is that of the line's job. A request that was refused before it was read as a job is none.
-func (l *jobLine) entry() (*entry, error) {
-	if l.Message != "job" || l.Read == "unread" || l.Outcome == "rejected" || l.Outcome == "too_large" {
-		return nil, nil
-	}
-	ended, err := time.Parse(time.RFC3339Nano, l.Time)
-	if err != nil {
-		return nil, fmt.Errorf("field ts: %w", err)
-	}
-	if l.Total == nil || !(*l.Total >= 0 && *l.Total <= MaxSeconds) {
-		return nil, errors.New("field total_seconds: is missing, or makes no sense")
-	}
-	e := &entry{arrived: ended.Add(-Duration(*l.Total)), ended: ended, job: Job{Project: l.Project}, answered: l.Answer != "absent"}
-	if n := len(l.Attempts); n > 0 && e.answered {
-		last := &l.Attempts[n-1]
-		e.job.Load, e.upstream = min(max(0, last.Fetch), *l.Total), last.Upstream
-		e.took, e.most, e.cold = last.Seconds, max(0, last.Seconds-last.Wait), last.Cache == "none"
-	}
-	e.known = e.upstream != "" && e.job.Project != ""
-	return e, e.prioritize(l.Priority)
+// shown is the beginning of a line without what a terminal would obey.
+func shown(line []byte) string {
+	return strings.Map(func(r rune) rune {
+		if unicode.IsPrint(r) {
+			return r
+		}
+		return '?'
+	}, string(line[:min(maxShown, len(line))]))
 }

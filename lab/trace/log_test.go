@@ -69,7 +69,7 @@ func TestLogsAreMerged(t *testing.T) {
 	a := file(t, logged(t, rejected, served(1, 2, "1"), refused, high, cold))
 	b := file(t, "2026-01-02 host pilotfish: "+logged(t, unread, served(1.5, 2, "1"), served(3, 2, "1"), served(8, 2, "2")))
 
-	logs, err := ReadLogs(1000, a, b)
+	logs, err := ReadLogs(1000, nil, a, b)
 	require.NoError(t, err)
 	jobs, notes := logs.Estimate(9, 0), logs.Notes
 	require.Len(t, jobs, 7)
@@ -100,18 +100,18 @@ func ms(s float64) float64 { return float64(Duration(s).Round(time.Millisecond))
 func TestUnreadableLinesAreNamed(t *testing.T) {
 	whole := logged(t, served(0, 2, "1"), served(300, 2, "1"), served(310, 2, "1"))
 	path := file(t, "panic: oh\n"+strings.Replace(whole, `"priority":"low"`, `"priority":"urgent"`, 1)+`{"level":"info","ts":"2026-01`+"\n"+whole[:30])
-	logs, err := ReadLogs(1000, path)
+	logs, err := ReadLogs(1000, nil, path)
 	require.NoError(t, err)
 	assert.Len(t, logs.Estimate(0, 0), 2)
 	require.Len(t, logs.Notes, 2)
-	assert.Equal(t, path+`: line 3: field priority: unknown priority "urgent": it is high or low (left out; 3 such lines)`, logs.Notes[1])
+	assert.Equal(t, path+`: line 1: is neither JSON nor in a known form: panic: oh (left out; 4 such lines)`, logs.Notes[1])
 }
 
 func TestLogsWithoutAJobAreRefused(t *testing.T) {
-	_, err := ReadLogs(1, file(t, logged(t, &record.Job{Outcome: intake.Rejected})))
+	_, err := ReadLogs(1, nil, file(t, logged(t, &record.Job{Outcome: intake.Rejected})))
 	require.ErrorContains(t, err, "a.log: there is no job in the log")
-	_, err = ReadLogs(1, file(t, `{"offset":0}`))
-	require.ErrorContains(t, err, "a.log: line 1: field key: is missing (left out; 1 such lines)")
-	_, err = ReadLogs(1, "absent.log")
+	_, err = ReadLogs(1, nil, file(t, `{"offset":0}`))
+	require.ErrorContains(t, err, "a.log: line 1: field duration: is missing: {\"offset\":0} (left out; 1 such lines)")
+	_, err = ReadLogs(1, nil, "absent.log")
 	require.ErrorContains(t, err, "absent.log")
 }

@@ -1,34 +1,32 @@
 package trace
 
 import (
+	"cmp"
 	"math"
 	"slices"
 )
 
-// The waits that logs do not tell are rebuilt. An upstream that runs so many jobs at one time, first come first
-// served, begins a job when it comes, or when fewer than so many of those that came before are left.
+// Waits that logs do not contain are estimated. An upstream that runs n jobs at one time, first come first served, starts
+// a job when it arrives, or when fewer than n of those that arrived before it are left.
 
 const (
-	// Runs shorter than shortest are not believed, and those shorter than alike are not told apart, in seconds.
+	// Runs shorter than shortest are taken for unknown, and those shorter than alike count as equal, in seconds.
 	shortest, alike = 0.001, 0.01
-	// doubt is the share of jobs that are served before their turn: high jobs of which the log does not say so.
+	// doubt is the share of jobs that are served before their turn, as high jobs are that the log does not mark.
 	doubt = 0.1
 )
 
-// Estimate returns the jobs with what they cost, if an upstream, or all together where none is named, runs so many
-// at one time; with 0, the number with which their runs are likeliest. Where no job was seen to
-// miss, a fetch takes so many seconds, or as long as a job.
+// Estimate returns the jobs with their costs, if an upstream, or all of them together where none is named, runs this many
+// jobs at one time; with 0, the number with which their runs are likeliest. If no job is known to have missed the cache, a
+// fetch takes this many seconds, or as long as a job.
 func (l *Logs) Estimate(cores int, fetch float64) (jobs []Job) {
-	all, best := l.entries, math.Inf(-1)
-	for n, waited := 1, true; cores == 0 && waited; n += max(1, n/12) {
-		waited = serve(all, n)
-		if fit := likelihood(all); fit > best+1e-3 { // the order of maps changes less
-			best, l.Seen.Cores = fit, n
-		}
+	all := l.entries
+	if l.Seen.Cores = cores; cores == 0 {
+		l.Seen.Cores = likeliest(all)
 	}
-	l.Seen.Cores += cores
-	serve(all, l.Seen.Cores)
+	byArrival(all, l.Seen.Cores)
 	l.Seen.Wait, l.Seen.Unlike = doubtful(all)
+	l.Seen.Crowding = crowding(all)
 	l.Seen.Fetch = estimate(all, fetch)
 	for i := range all {
 		jobs = append(jobs, all[i].job)
@@ -36,8 +34,20 @@ func (l *Logs) Estimate(cores int, fetch float64) (jobs []Job) {
 	return jobs
 }
 
-// serve sets how long jobs ran, and reports whether one waited.
-func serve(all []entry, cores int) (waited bool) {
+// likeliest is the number of cores that explains the runs best.
+func likeliest(all []entry) (cores int) {
+	best := math.Inf(-1)
+	for n, waited := 1, true; waited; n += max(1, n/12) {
+		waited = byArrival(all, n)
+		if fit := likelihood(all); fit > best+1e-3 { // the order of maps changes less
+			best, cores = fit, n
+		}
+	}
+	return cores
+}
+
+// byArrival sets how long jobs ran where they start in the order of their arrival, and reports whether one waited.
+func byArrival(all []entry, cores int) (waited bool) {
 	latest := map[string][]float64{} // ends, in their order
 	for i := range all {
 		e := &all[i]
@@ -63,8 +73,8 @@ func serve(all []entry, cores int) (waited bool) {
 	return waited
 }
 
-// likelihood is that of how long jobs ran, as a logarithm. Runs of a project have a distribution of Laplace on a
-// logarithmic scale, those with a fetch another one, and all are equally wide.
+// likelihood is the logarithm of that of the runs. The runs of a project have a Laplace distribution on a logarithmic
+// scale, those with a fetch another one, and all have the same width.
 func likelihood(all []entry) (sum float64) {
 	for i := range all {
 		if run := all[i].run; run > 0 {
@@ -86,8 +96,8 @@ func likelihood(all []entry) (sum float64) {
 	return sum - n*math.Log(max(alike, width/free))
 }
 
-// doubtful takes back the runs of jobs that ended before their turn, and of those that came while their project was fetched:
-// they waited for that, but held no core. It returns the mean wait of the others, and how many jobs are not of them.
+// doubtful removes the runs of jobs that ended before their turn, and of those that arrived while their project was
+// fetched: they waited for the fetch, but held no core. It returns the mean wait of the other jobs, and how many it removed.
 func doubtful(all []entry) (wait float64, unlike int) {
 	fetched := map[[2]string]float64{} // when a project's fetch at an upstream ended
 	for i := range all {
@@ -103,4 +113,49 @@ func doubtful(all []entry) (wait float64, unlike int) {
 		wait += e.took - e.run
 	}
 	return wait / float64(max(1, len(all)-unlike)), unlike
+}
+
+// crowding is by how much longer jobs ran at an upstream that had many others than at one that had few: the difference of
+// the mean logarithms, less three standard errors. It is above 0 if an upstream runs fewer jobs at one time than
+// assumed, or lets later jobs overtake.
+func crowding(all []entry) float64 {
+	type run struct {
+		others int
+		ratio  float64
+	}
+	middle := map[Project][2]float64{}
+	for p, o := range observe(all) {
+		middle[p] = [2]float64{warm: median(o[warm], 0), cold: median(o[cold], 0)}
+	}
+	latest, runs := map[string][]float64{}, []run{}
+	for i := range all {
+		e := &all[i]
+		if !e.answered {
+			continue
+		}
+		ends := latest[e.upstream]
+		gone, _ := slices.BinarySearch(ends, e.end-e.took)
+		ends = ends[gone:]
+		kind := warm
+		if e.cold {
+			kind = cold
+		}
+		if m := middle[e.job.Project][kind]; e.run > 0 && e.job.Load == 0 && m > 0 {
+			runs = append(runs, run{len(ends), math.Log(max(alike, e.run) / max(alike, m))})
+		}
+		place, _ := slices.BinarySearch(ends, e.end)
+		latest[e.upstream] = slices.Insert(ends, place, e.end)
+	}
+	slices.SortStableFunc(runs, func(a, b run) int { return cmp.Compare(a.others, b.others) })
+	third := len(runs) / 3
+	if third == 0 {
+		return 0
+	}
+	difference, squares := 0.0, 0.0
+	for i := range third {
+		few, many := runs[i].ratio, runs[len(runs)-1-i].ratio
+		difference += (many - few) / float64(third)
+		squares += (few*few + many*many) / float64(third)
+	}
+	return difference - 3*math.Sqrt(squares/float64(third))
 }

@@ -1,7 +1,6 @@
 package lazyconn
 
 import (
-	"errors"
 	"net"
 	"sync"
 	"sync/atomic"
@@ -78,14 +77,6 @@ func (c *limitedTCP) Close() error {
 type limitedConn struct {
 	net.Conn
 	leave func()
-}
-
-// CloseWrite closes the sending side, where that is possible alone.
-func (c *limitedConn) CloseWrite() error {
-	if half, ok := c.Conn.(interface{ CloseWrite() error }); ok {
-		return half.CloseWrite()
-	}
-	return errors.ErrUnsupported
 }
 
 func (c *limitedConn) Close() error {

@@ -9,8 +9,8 @@ import (
 	"html/template"
 	"io"
 	"os"
+	"regexp"
 	"slices"
-	"sort"
 	"strings"
 	"time"
 
@@ -24,6 +24,7 @@ import (
 
 type whatifCommand struct {
 	Log       []string `arg:"" type:"existingfile" help:"Access logs: pilotfish's own, or CSV or JSON Lines with time, key and duration (lab/README.md)."`
+	Key       string   `placeholder:"REGEXP" help:"Where the key is in a line that has no field of this name: the first group of a regular expression, as in 'project=([^& ]+)'."`
 	Present   string   `default:"least-in-flight" placeholder:"POLICY" help:"How jobs find their upstream today: least-in-flight, round-robin, random, bounded-hash, baseline (a hash) or another policy."`
 	Upstreams int      `placeholder:"N" help:"How many there are today; otherwise those that the logs name."`
 	Cores     int      `placeholder:"N" help:"How many jobs an upstream runs at one time; otherwise the number that fits the logs best."`
@@ -48,7 +49,11 @@ var page string
 func (c *whatifCommand) Run(console cli.Console) error {
 	ctx, stop := cli.Context()
 	defer stop()
-	logs, err := trace.ReadLogs(max(1, c.Jobs), c.Log...)
+	key, err := c.key()
+	if err != nil {
+		return err
+	}
+	logs, err := trace.ReadLogs(max(1, c.Jobs), key, c.Log...)
 	if err != nil {
 		return err
 	}
@@ -61,14 +66,22 @@ func (c *whatifCommand) Run(console cli.Console) error {
 	case c.Upstreams == 0 && logs.Seen.Upstreams == 0:
 		return errors.New("the logs name no upstream: say how many there are with --upstreams")
 	}
-	one := c.Upstreams // the logs see the jobs of so many as those of one
+	a := &answer{Heads: []string{"", "hits", "mean wait, s", "p99 wait, s", "mean time, s"}}
+	span := logs.Span()
+	if cut := logs.Shorten(longestPause); cut > 0 {
+		a.assume("Pauses without a job that are longer than %v s count as that: together %s less.", longestPause, stats.Span(cut))
+	}
+	one := c.Upstreams // without names, the jobs of all upstreams look like those of one
 	if logs.Seen.Upstreams > 0 {
 		one = 1
 	}
 	jobs := logs.Estimate(c.Cores*one, c.Fetch)
 	logs.Seen.Cores = (logs.Seen.Cores + one - 1) / one
-	a, err := c.answer(ctx, logs.Seen, jobs)
-	if err != nil {
+	a.About = fmt.Sprintf("%s jobs over %s.", stats.Thousands(len(jobs)), stats.Span(span))
+	if seen := logs.Seen; seen.Hit > 0 {
+		a.About += fmt.Sprintf(" In the logs %.0f %% found their key cached, and a job took %.3g s in the mean.", 100*float64(seen.Hits)/float64(seen.Hit), seen.Duration)
+	}
+	if err := c.answer(ctx, a, logs.Seen, jobs); err != nil {
 		return err
 	}
 	if c.HTML != "" {
@@ -83,58 +96,60 @@ func (c *whatifCommand) Run(console cli.Console) error {
 	return a.writeText(console.Out)
 }
 
-// answer plays the jobs in the present way and with pilotfish, and looks for the fewest
-// upstreams with which jobs wait no longer.
-func (c *whatifCommand) answer(ctx context.Context, seen trace.Seen, jobs []trace.Job) (*answer, error) {
-	a := &answer{Heads: []string{"", "hits", "mean wait, s", "p99 wait, s", "mean time, s"}}
-	s, cache := c.setting(a, seen, jobs)
-	today := s.Fleet.Upstreams
-	present := judge.Contender{Policy: c.Present, Limit: map[string]float64{"bounded-hash": 1.5}[c.Present]}
-	pilotfish := judge.Contender{Policy: "expected"}
-	var failed error
-	play := func(who judge.Contender, upstreams int) judge.Outcome {
-		s.Fleet.Upstreams = upstreams
-		o, err := who.Play(ctx, s, jobs, cache, 1)
-		failed = cmp.Or(failed, err)
-		return o
+// key is the expression of --key; nil without one.
+func (c *whatifCommand) key() (*regexp.Regexp, error) {
+	if c.Key == "" {
+		return nil, nil
 	}
-	// fewest searches the least number of upstreams with which jobs wait and take no longer than the goal's.
-	fewest := func(who judge.Contender, goal judge.Outcome, low, high int) int {
-		return atLeast(low, high, func(n int) bool {
-			o, compared := play(who, n), []int{judge.Unanswered, judge.Low, judge.LowP99, judge.Time}
-			return !slices.ContainsFunc(compared, func(figure int) bool { return o[figure] > goal[figure] })
-		})
+	key, err := regexp.Compile(c.Key)
+	if err == nil && key.NumSubexp() == 0 {
+		err = errors.New("it has no group in parentheses, which is the key")
 	}
-	costs := slices.Clone(jobs)
-	scale := func(percent int) judge.Outcome {
-		for i := range jobs {
-			jobs[i].Load, jobs[i].Operators = costs[i].Load*float64(percent)/100, costs[i].Operators*float64(percent)/100
-		}
-		return play(present, today)
+	if err != nil {
+		return nil, fmt.Errorf("--key: %w", err)
 	}
-	percent := atLeast(70, 100, func(n int) bool { return scale(n)[judge.Time] >= seen.Duration })
-	now, ours := scale(percent), play(pilotfish, today)
-	a.assume("What jobs cost counts %d %%, so that they take as long in the present way as in the logs: %.3g s, and there %.3g s.", percent, now[judge.Time], seen.Duration)
-	if ratio := now[judge.Time] / max(0.01, seen.Duration); seen.Wait > seen.Duration/4 || !(ratio > 0.67 && ratio < 1.5) {
-		a.assume("UNSURE: in the logs jobs waited %.3g s, a good part of their time, or the present way is another. Small errors in what jobs cost make large ones in long waits.", seen.Wait)
+	return key, nil
+}
+
+// longestPause bounds a time without a job, in seconds: two reports of each upstream.
+const longestPause = 10.0
+
+// answer plays the jobs in the present way and with pilotfish, and searches the fewest upstreams with which jobs
+// wait no longer. It has no headline if something that the logs leave open would change the result.
+func (c *whatifCommand) answer(ctx context.Context, a *answer, seen trace.Seen, jobs []trace.Job) error {
+	r := c.rig(ctx, a, seen, jobs)
+	today := r.setting.Fleet.Upstreams
+	if c.Cached == 0 && seen.Hit > 0 {
+		r.fitCache(a, seen)
 	}
-	a.About = fmt.Sprintf("%s jobs over %s.", stats.Thousands(len(jobs)), stats.Span(jobs[len(jobs)-1].Offset))
-	if seen.Hit > 0 {
-		a.About += fmt.Sprintf(" In the logs %.0f %% found their key cached, and a job took %.3g s in the mean.", 100*float64(seen.Hits)/float64(seen.Hit), seen.Duration)
-	}
-	need, theirs := fewest(pilotfish, now, 1, today), fewest(present, ours, today, 2*today+1)
-	a.row(fmt.Sprintf("%v, %s", present, plural(today, "upstream")), now)
+	percent := r.fitCosts(seen.Duration)
+	now, ours := r.play(r.present, today), r.play(pilotfish, today)
+	a.assume("Costs of jobs are taken at %d %%, so that jobs take as long in the present way as in the logs: %.3g s, and there %.3g s.", percent, now[judge.Time], seen.Duration)
+	a.row(fmt.Sprintf("%v, %s", r.present, plural(today, "upstream")), now)
 	a.row("pilotfish, "+plural(today, "upstream"), ours)
-	if need < today {
-		a.row("pilotfish, "+plural(need, "upstream"), play(pilotfish, need))
+	unsure := r.doubts(c, seen, now, ours)
+	if r.failed != nil {
+		return r.failed
 	}
-	more := fmt.Sprint(theirs)
-	if theirs > 2*today {
+	if len(unsure) > 0 {
+		a.Sum = "UNSURE: " + strings.Join(unsure, " ")
+		return nil
+	}
+	need, theirs, same := r.fewest(pilotfish, now, today), r.fewest(r.present, now, today), r.fewest(r.present, ours, 2*today+1)
+	if need < today {
+		a.row("pilotfish, "+plural(need, "upstream"), r.play(pilotfish, need))
+	}
+	more := fmt.Sprint(same)
+	if same > 2*today {
 		more = fmt.Sprintf("more than %d", 2*today)
 	}
+	a.assume("Waits are those of today if they are longer by at most %.0f %% of the mean time.", 100*tolerance)
 	a.Sum = fmt.Sprintf("Upstreams needed for the waits of today: %d in the present way, %d with pilotfish. For pilotfish's waits with %s, the present way needs %s.",
-		today, need, plural(today, "upstream"), more)
-	return a, failed
+		theirs, need, plural(today, "upstream"), more)
+	if theirs < today {
+		a.Sum += fmt.Sprintf(" The fleet is oversized: it has %d.", today)
+	}
+	return r.failed
 }
 
 func plural(n int, thing string) string {
@@ -144,18 +159,13 @@ func plural(n int, thing string) string {
 	return fmt.Sprintf("%d %s", n, thing)
 }
 
-// atLeast is the least number that does; high, if none below it does.
-func atLeast(low, high int, does func(int) bool) int {
-	return low + sort.Search(max(0, high-low), func(n int) bool { return does(low + n) })
-}
-
-// setting is the fleet of today. What the logs do not say is assumed, and said so.
-func (c *whatifCommand) setting(a *answer, seen trace.Seen, jobs []trace.Job) (s *judge.Setting, cache int64) {
-	s = &judge.Setting{Fleet: sim.DefaultFleet(), Sidecars: sim.DefaultSidecars()}
+// rig sets up the fleet of today. What the logs do not say is assumed, and listed.
+func (c *whatifCommand) rig(ctx context.Context, a *answer, seen trace.Seen, jobs []trace.Job) *rig {
+	s := &judge.Setting{Fleet: sim.DefaultFleet(), Sidecars: sim.DefaultSidecars()}
 	s.Fleet.Upstreams = cmp.Or(c.Upstreams, seen.Upstreams)
 	s.Fleet.Cores = seen.Cores
 	s.Sidecars.Count, s.Sidecars.Hints = c.Sidecars, true
-	s.WarmUp = time.Duration(jobs[len(jobs)-1].Offset / 10 * float64(time.Second))
+	s.WarmUp = trace.Duration(jobs[len(jobs)/10].Offset)
 	a.assume("Today jobs find their upstream by %s (--present).", c.Present)
 	if c.Upstreams == 0 {
 		a.assume("There are as many upstreams as the logs name: %d (--upstreams).", s.Fleet.Upstreams)
@@ -165,25 +175,32 @@ func (c *whatifCommand) setting(a *answer, seen trace.Seen, jobs []trace.Job) (s
 	} else {
 		a.assume("How much longer jobs take where their key is not cached is estimated from those that missed, key by key.")
 	}
-	a.assume("Waits that the logs do not say are rebuilt: an upstream runs jobs first come first served.")
+	a.assume("Waits that the logs do not contain are estimated: an upstream runs jobs first come, first served.")
 	if c.Cores == 0 {
 		a.assume("An upstream runs %s at one time: %s (--cores).", plural(seen.Cores, "job"),
 			map[bool]string{false: "this fits the logs best", true: "a guess, and often too many, because the logs name no upstream"}[seen.Upstreams == 0])
 	}
-	a.assume("%s reached no upstream, ended before their turn, or came while their key was fetched: they cost what others of their key do.", plural(seen.Unlike, "job"))
+	a.assume("%s reached no upstream, ended before their turn, or arrived while their key was fetched: they cost what others of their key do.", plural(seen.Unlike, "job"))
 	a.assume("Jobs share nothing but their key's data. Waits and times below 10 ms count as 10 ms.")
-	cache = 1 << 40
 	for i := range jobs {
 		jobs[i].Bytes = 1
 	}
-	if c.Cached > 0 {
-		cache = int64(c.Cached)
-	} else {
-		a.assume("An upstream's cache holds all keys (--cached).")
+	r := &rig{ctx: ctx, setting: s, jobs: jobs, costs: slices.Clone(jobs), cache: int64(c.Cached)}
+	r.present = judge.Contender{Policy: c.Present, Limit: map[string]float64{"bounded-hash": 1.5}[c.Present]}
+	if c.Cached == 0 {
+		r.cache = int64(seen.Keys)
+		if seen.Hit == 0 {
+			a.assume("An upstream's cache holds all keys (--cached).")
+		}
 	}
 	a.assume("Upstreams send load hints and list what they have cached, all keys of equal size, and the oldest is evicted first.")
-	a.assume("%d processes choose, today and with pilotfish (--sidecars). The first tenth of the time fills the caches, and does not count.", c.Sidecars)
-	return s, cache
+	a.assume("%d processes choose, today and with pilotfish (--sidecars). The first tenth of the jobs fills the caches, and does not count.", c.Sidecars)
+	reports := jobs[len(jobs)-1].Offset / s.Sidecars.Interval.Seconds() * float64(s.Fleet.Upstreams*c.Sidecars)
+	if reports > mostReports {
+		s.Sidecars.Interval = trace.Duration(s.Sidecars.Interval.Seconds() * reports / mostReports)
+		a.assume("Upstreams report every %v, because the log is long.", s.Sidecars.Interval.Round(time.Second))
+	}
+	return r
 }
 
 func (a *answer) assume(format string, args ...any) {

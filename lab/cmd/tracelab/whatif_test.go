@@ -18,40 +18,32 @@ import (
 	"example.org/pilotfish/lab/workload"
 )
 
-// accessLog is of 40 keys that go round four upstreams: each finds its data nowhere for a
-// while, and takes ten times as long there.
-func accessLog() string {
-	var b strings.Builder
-	b.WriteString("time,key,duration,upstream,hit\n")
-	for i := range 2000 {
-		key, hit := (i*i+i/7)%40, i >= 200
-		took := 0.1
-		if !hit {
-			took = 1
-		}
-		fmt.Fprintf(&b, "%.2f,k%d,%.2f,u%d,%t\n", 1e9+float64(i+i*i%9)/20, key, took, i%4, hit)
-	}
-	return b.String()
-}
-
 func TestWhatif(t *testing.T) {
-	log, page := write(t, "access.csv", accessLog()), t.TempDir()+"/page.html"
-	code, out, stderr := tracelab("whatif", log, "--cached", "15", "--html", page)
+	d := day{present: "least-in-flight", order: "arrival", upstreams: 4, cores: 4, load: 0.2, fetch: 1, keys: 300, cached: 60, told: ",upstream,hit"}
+	_, text := d.served(t, d.present)
+	log, page := write(t, "access.csv", text), t.TempDir()+"/page.html"
+	code, out, stderr := tracelab("whatif", log, "--html", page)
 	require.Zero(t, code, stderr)
-	assert.Contains(t, out, "2,000 jobs over 1m40s. In the logs 90 % found their key cached")
+	assert.Regexp(t, `8,000 jobs over 4\d+m\d+s. In the logs 5\d % found their key cached`, out)
 	assert.Regexp(t, `\nleast-in-flight, 4 upstreams +\d`, out)
 	assert.Regexp(t, `\npilotfish, 4 upstreams +\d`, out)
-	assert.Regexp(t, `Upstreams needed for the waits of today: 4 in the present way, [1-4] with pilotfish`, out)
+	assert.Regexp(t, `Upstreams needed for the waits of today: 3 in the present way, [34] with pilotfish.*The fleet is oversized: it has 4.`, out)
 	assert.Contains(t, out, "- There are as many upstreams as the logs name: 4 (--upstreams).")
-	assert.Contains(t, out, "- An upstream runs 5 jobs at one time: this fits the logs best (--cores).")
-	assert.NotContains(t, out, "(--cached)", "it was given")
+	assert.Contains(t, out, "- An upstream runs 4 jobs at one time: this fits the logs best (--cores).")
+	assert.Contains(t, out, "of 299: this fits the hits of the logs best (--cached).")
 	html := read(t, page)
 	assert.Contains(t, html, "pilotfish, 4 upstreams")
 	assert.NotRegexp(t, `(?i)src=|href=|url\(`, html)
 
-	code, again, stderr := tracelab("whatif", log, "--cached", "15")
+	code, again, stderr := tracelab("whatif", log)
 	require.Zero(t, code, stderr)
 	assert.Equal(t, out, again)
+
+	code, out, stderr = tracelab("whatif", log, "--cached", "9")
+	require.Zero(t, code, stderr)
+	assert.Regexp(t, `UNSURE: .*find their key in the present way as it is simulated, and 5\d % in the logs`, out)
+	assert.NotContains(t, out, "Upstreams needed")
+	assert.NotContains(t, out, "(--cached)", "it was given")
 }
 
 func TestWhatifRefuses(t *testing.T) {
@@ -59,6 +51,7 @@ func TestWhatifRefuses(t *testing.T) {
 	for want, args := range map[string][]string{
 		"the logs name no upstream: say how many there are with --upstreams": {log},
 		`--present "x" is not one of expected, `:                             {log, "--present", "x"},
+		"--key: it has no group in parentheses, which is the key":            {log, "--key", "x"},
 		"--sidecars and --jobs must be above 0":                              {log, "--sidecars", "0"},
 		"there is no job in the log":                                         {write(t, "t.jsonl", `{"offset":0}`+"\n")},
 	} {
@@ -69,7 +62,7 @@ func TestWhatifRefuses(t *testing.T) {
 	}
 }
 
-// What whatif says of the log of a simulated fleet is near to what the simulator says of the fleet itself.
+// What whatif reports about the log of a simulated fleet is near to what the simulator reports about the fleet itself.
 func TestWhatifIsNearTheTruth(t *testing.T) {
 	for i, pattern := range []workload.Pattern{"schedules", "steady", "schedules", "steady"} {
 		s := judge.Setting{Load: []float64{0.4, 0.7}[i/2], Fetch: 1, Workload: workload.Default(), Fleet: sim.DefaultFleet(), Sidecars: sim.DefaultSidecars()}
@@ -81,7 +74,7 @@ func TestWhatifIsNearTheTruth(t *testing.T) {
 		log, waits := &bytes.Buffer{}, map[string]float64{}
 		for _, name := range []string{"expected", "least-in-flight"} {
 			policy, err := rivals.New(name)
-			detector, err2 := overload.Default().Detector()
+			detector, err2 := overload.New(overload.DefaultPolicy, overload.DefaultLimit)
 			require.NoError(t, errors.Join(err, err2))
 			*log = *bytes.NewBufferString("time,key,duration,upstream,hit\n")
 			_, err = sim.Run(t.Context(), sim.Config{

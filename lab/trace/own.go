@@ -1,0 +1,59 @@
+package trace
+
+import (
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/go-json-experiment/json"
+)
+
+// ownLine reports whether pilotfish wrote a line. Caddy and Traefik also write a message and a level.
+func ownLine(f fields) bool {
+	return f["msg"] != "" && f["level"] != "" && !f.has("logger") && !f.has("startutc")
+}
+
+// jobLine is a job in pilotfish's own log, as far as it is needed here (docs/operate.md).
+type jobLine struct {
+	Time     string  `json:"ts"`
+	Message  string  `json:"msg"`
+	Project  Project `json:"project"`
+	Priority string  `json:"priority"`
+	Read     string  `json:"read"`
+	Outcome  string  `json:"outcome"`
+	Answer   string  `json:"answer"`
+	Attempts []struct {
+		Cache    string  `json:"cache"`
+		Upstream string  `json:"upstream"`
+		Seconds  float64 `json:"seconds"`
+		Wait     float64 `json:"upstream_wait_seconds"`
+		Fetch    float64 `json:"upstream_fetch_seconds"`
+	} `json:"attempts"`
+	Total *float64 `json:"total_seconds"`
+}
+
+// ownEntry reads a line of pilotfish. A request that was refused before it was read as a job has no entry.
+func ownEntry(raw []byte) (*entry, error) {
+	var l jobLine
+	if err := json.Unmarshal(raw, &l); err != nil {
+		return nil, err
+	}
+	if l.Message != "job" || l.Read == "unread" || l.Outcome == "rejected" || l.Outcome == "too_large" {
+		return nil, nil
+	}
+	ended, err := time.Parse(time.RFC3339Nano, l.Time)
+	if err != nil {
+		return nil, fmt.Errorf("field ts: %w", err)
+	}
+	if l.Total == nil || !(*l.Total >= 0 && *l.Total <= MaxSeconds) {
+		return nil, errors.New("field total_seconds: is missing, or makes no sense")
+	}
+	e := &entry{arrived: ended.Add(-Duration(*l.Total)), ended: ended, job: Job{Project: l.Project}, answered: l.Answer != "absent"}
+	if n := len(l.Attempts); n > 0 && e.answered {
+		last := &l.Attempts[n-1]
+		e.job.Load, e.upstream = min(max(0, last.Fetch), *l.Total), last.Upstream
+		e.took, e.most, e.cold = last.Seconds, max(0, last.Seconds-last.Wait), last.Cache == "none"
+	}
+	e.known = e.upstream != "" && e.job.Project != ""
+	return e, e.prioritize(l.Priority)
+}
