@@ -55,7 +55,7 @@ func (s *served) ended(q quality.Settings, r *record.Job) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.machine.Ended(now, q, r)
-	limited := r.Outcome == intake.Shed && r.Shedding == intake.ProjectLimit
+	limited := r.Outcome == intake.Shed && r.Shedding.Limits()
 	result := r.Outcome == intake.Failed && !q.Count500 // like any other
 	if r.Failed() && !limited && !result {
 		line := zapcore.NewMapObjectEncoder()

@@ -8,6 +8,7 @@ import (
 
 	"example.org/pilotfish/internal/cli"
 	"example.org/pilotfish/internal/config"
+	_ "example.org/pilotfish/internal/logging/early" // first of all packages that log
 	"example.org/pilotfish/internal/operator"
 )
 

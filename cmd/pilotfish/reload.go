@@ -14,7 +14,6 @@ import (
 	"example.org/pilotfish/internal/cli"
 	"example.org/pilotfish/internal/config"
 	"example.org/pilotfish/internal/files"
-	"example.org/pilotfish/internal/overload"
 	"example.org/pilotfish/internal/pool"
 	"example.org/pilotfish/pkg/selection"
 )
@@ -129,7 +128,7 @@ func poolSettings(cfg *config.Config) (s pool.Settings, err error) {
 			return s, err
 		}
 	}
-	s.Detector, err = overload.New(cfg.Overload.Policy, cfg.Overload.Stalled)
+	s.Detector, err = cfg.Overload.Detector()
 	return s, err
 }
 

@@ -69,6 +69,7 @@ func (c *serveCommand) Run(s cli.Console) error {
 		return err
 	}
 	defer log.Sync() //nolint:errcheck // there is no other log
+	log.CaptureLibraries()
 	warn(log.Logger, warnings)
 	if err := served.Open(portsOf(&cfg)); err != nil {
 		return err

@@ -186,7 +186,9 @@ func (s *sidecar) newServers() (all servers, err error) {
 	if err != nil {
 		return all, err
 	}
-	all.mesh = mesh.NewServer(mesh.ServerConfig{Filter: s.filter, Ready: s.refusal, Certificate: shown, ErrorLog: errorLog})
+	all.mesh = mesh.NewServer(mesh.ServerConfig{
+		Filter: s.filter, Ready: s.refusal, Budget: s.budget, Streams: s.first.Submitters.Connections, Certificate: shown, ErrorLog: errorLog,
+	})
 	all.admin, err = proxy.NewServer(s.admin(), proxy.ServerConfig{ErrorLog: errorLog, Conns: adminConns, IdleTimeout: adminIdle, Unframed: true})
 	return all, err
 }

@@ -43,7 +43,7 @@ func over(
 	var err error
 	s.Policy, err = selection.New(policy)
 	require.NoError(t, err)
-	s.Detector, err = overload.New(detector, 100)
+	s.Detector, err = overload.Settings{Policy: detector, Stalled: 100, Reset: 0.8}.Detector()
 	require.NoError(t, err)
 	rng := rand.New(rand.NewPCG(1, 1))
 	p, err := pool.New(pool.Config{Settings: s, Gate: breaker.New, Rand: rng})

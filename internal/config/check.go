@@ -11,7 +11,6 @@ import (
 
 	"example.org/pilotfish/internal/discovery"
 	"example.org/pilotfish/internal/files"
-	"example.org/pilotfish/internal/overload"
 	"example.org/pilotfish/internal/settings"
 	"example.org/pilotfish/pkg/selection"
 )
@@ -47,10 +46,6 @@ func (c *Config) Check(f *settings.Faults) {
 	f.OneOf("selection.policy", c.Selection.Policy, selection.Names())
 	if c.Selection.Shadow != "" {
 		f.OneOf("selection.shadow", c.Selection.Shadow, selection.Names())
-	}
-	f.OneOf("overload.policy", c.Overload.Policy, overload.Names())
-	if !(c.Overload.Stalled > 0) { // in this form it refuses NaN too
-		f.Add("overload.stalled", "%v must be positive", c.Overload.Stalled)
 	}
 	f.Positive("shutdown.grace", c.Shutdown.Grace)
 }

@@ -66,7 +66,7 @@ type Config struct {
 	// Selection names the policy that picks an upstream for each job.
 	Selection Selection `yaml:"selection"`
 	// Overload names the policy that says what an upstream may still take.
-	Overload Overload `yaml:"overload"`
+	Overload overload.Settings `yaml:"overload"`
 	// Breaker keeps jobs from an upstream that fails again and again.
 	Breaker pool.BreakerSettings `yaml:"breaker"`
 	// Retry bounds the attempts of a job.
@@ -99,15 +99,6 @@ type Selection struct {
 	Shadow string `yaml:"shadow"`
 }
 
-// Overload is the section "overload".
-type Overload struct {
-	// Policy says what may refuse jobs for load: none, threshold or dagor.
-	Policy string `yaml:"policy"`
-	// Stalled is how many stalled joblets make an upstream overloaded. The policy
-	// none ignores it.
-	Stalled float64 `yaml:"stalled"`
-}
-
 // Shutdown is the section "shutdown".
 type Shutdown struct {
 	// Grace is the time that open jobs have to finish after SIGTERM.
@@ -124,7 +115,7 @@ func Default() Config {
 		Reports:    report.Default(),
 		Job:        intake.Default(),
 		Selection:  Selection{Policy: "expected"},
-		Overload:   Overload{Policy: overload.DefaultPolicy, Stalled: overload.DefaultLimit},
+		Overload:   overload.Default(),
 		Breaker:    pool.DefaultBreaker(),
 		Retry:      dispatch.DefaultRetry(),
 		Queue:      dispatch.DefaultQueue(),

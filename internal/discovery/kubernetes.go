@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"maps"
 	"slices"
 	"time"
@@ -70,6 +71,7 @@ type kubernetes struct {
 }
 
 func (s *Kubernetes) open(*Config) (origin, error) {
+	klog.SetSlogLogger(slog.Default()) // or client-go would write lines of another form into the log
 	name := "kubernetes service " + cmp.Or(s.Namespace, "(own namespace)") + "/" + s.Service
 	return origin{(&kubernetes{cfg: *s}).ask, name, shortest}, nil
 }

@@ -41,9 +41,11 @@ type Dispatcher struct {
 	rng    *rand.Rand
 	retry  RetrySettings
 	queue  queue
-	limit  float64 // as in ProjectSettings
 	budget budget
-	shed   []Grant // of jobs that lost their place, until Serve returns them
+	rates  rates
+
+	projects ProjectSettings
+	shed     []Grant // of jobs that lost their place, until Serve returns them
 }
 
 // New returns a dispatcher that no job waits for.
@@ -60,7 +62,7 @@ func New(cfg Config) (*Dispatcher, error) {
 	}
 	return &Dispatcher{
 		pool: cfg.Pool, rng: cfg.Rand,
-		retry: cfg.Retry, queue: queue{bounds: cfg.Queue}, limit: cfg.Projects.Limit,
+		retry: cfg.Retry, queue: queue{bounds: cfg.Queue, backlogs: backlogs{}}, projects: cfg.Projects,
 	}, nil
 }
 
@@ -98,6 +100,9 @@ func (d *Dispatcher) Arrive(now time.Time, j *Job) (g Grant, granted bool) {
 	if !j.counted {
 		j.counted = true
 		d.budget.job(now)
+		if err := d.rate(now, j); err != nil {
+			return Grant{Job: j, Err: err}, true
+		}
 	}
 	tried := d.tried(j)
 	most := d.most(now)
@@ -118,7 +123,10 @@ func (d *Dispatcher) enqueue(now time.Time, most int, j *Job) (g Grant, granted 
 		}
 		return Grant{Job: j, Err: err}, true
 	}
-	displaced, ok := d.queue.push(j)
+	if err := d.lag(now, most, j); err != nil {
+		return Grant{Job: j, Err: err}, true
+	}
+	displaced, ok := d.queue.push(now, j)
 	if !ok {
 		return Grant{Job: j, Err: fmt.Errorf("%w (%d)", ErrFull, d.queue.len())}, true
 	}
@@ -172,6 +180,9 @@ func (d *Dispatcher) ask(now time.Time, most int, j *Job) (Grant, reply) {
 	switch {
 	case err == nil:
 		j.tried = append(j.tried, a.Address)
+		if of := d.queue.backlogs[j.Project]; of != nil {
+			of.grant(now)
+		}
 		return Grant{Job: j, Assignment: a, ConnectTimeout: j.connect, Fresh: j.stale}, served
 	case errors.Is(err, pool.ErrAllTried):
 		return Grant{Job: j, Err: err}, served

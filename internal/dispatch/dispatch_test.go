@@ -31,7 +31,7 @@ func newFixture(t testing.TB, n int, change func(*Config)) *fixture {
 	t.Helper()
 	policy, err := selection.New("least-in-flight")
 	require.NoError(t, err)
-	detector, err := overload.New("threshold", 100)
+	detector, err := overload.Settings{Policy: "threshold", Stalled: 100, Reset: 0.8}.Detector()
 	require.NoError(t, err)
 	return newFixtureOver(t, n, pool.Settings{Policy: policy, Detector: detector, Interval: 5 * time.Second}, change)
 }
@@ -215,7 +215,7 @@ func TestRandomHistories(t *testing.T) {
 		limit := []float64{0, 1, 2, 0.5}[seed%4]
 		f := newFixture(t, 4, func(c *Config) {
 			c.Queue.Jobs = 10
-			c.Projects = ProjectSettings{Limit: limit}
+			c.Projects = ProjectSettings{Limit: limit, PerMinute: int(seed%3) * 60}
 		})
 		now := start
 		waiting, running := map[*Job]bool{}, map[*Job]Grant{}
@@ -287,6 +287,11 @@ func TestRandomHistories(t *testing.T) {
 				serve()
 			}
 			require.Equal(t, len(waiting), f.Waiting())
+			backlog := 0
+			for project := range f.queue.backlogs {
+				backlog += f.queue.backlogs.of(project)
+			}
+			require.Equal(t, len(waiting), backlog)
 			for project := uint64(1); limit >= 1 && project < 4; project++ {
 				require.LessOrEqual(t, float64(f.Pool().Open(project)), limit)
 			}
@@ -331,7 +336,7 @@ func TestWhatThePolicySees(t *testing.T) {
 	assert.Equal(t, selection.High, s.job.Priority)
 	assert.InDelta(t, 40, s.job.Fetch, 1, "at 25 MB/s")
 	f.claim(start, f.Begin(Request{Project: 7, Data: &intake.Parts{Parts: []intake.Part{{Key: 7, Bytes: 1}}}}))
-	assert.True(t, s.job.Text)
+	assert.True(t, s.job.Prompt)
 }
 
 // A proxy that chooses by itself gets as many fall-backs as there are retries.

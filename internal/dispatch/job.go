@@ -102,18 +102,23 @@ func (j *Job) TimedOut(left time.Duration) pool.Outcome {
 
 // wait begins a wait at now. The job's own bound is on all its waits together.
 func (j *Job) wait(now time.Time, most time.Duration) {
+	j.since, j.until = now, now.Add(j.mayWait(most))
+}
+
+// mayWait is how long the job may wait from now on. most is the time of a job without a bound of its own.
+func (j *Job) mayWait(most time.Duration) time.Duration {
 	if j.Queue > 0 {
-		most = max(j.Queue-j.waited, 0)
+		return max(j.Queue-j.waited, 0)
 	}
-	j.since, j.until = now, now.Add(most)
+	return most
 }
 
 // Grant is how the wait of a job ended, which may have been none.
 type Grant struct {
 	Job *Job
 	// Assignment is the job's place at an upstream, which the shell must end;
-	// nil if Err says why there is none: pool.ErrAllTried, ErrFull, ErrDisplaced or
-	// ErrAtLimit.
+	// nil if Err says why there is none: pool.ErrAllTried, ErrFull, ErrDisplaced,
+	// ErrAtLimit or ErrRate.
 	Assignment *pool.Assignment
 	Err        error
 	// ConnectTimeout bounds the dial of the attempt.

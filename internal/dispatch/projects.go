@@ -10,8 +10,22 @@ import (
 	"example.org/pilotfish/pkg/selection"
 )
 
-// ErrAtLimit is in the error of a job whose project has as many jobs in flight as it may have.
-var ErrAtLimit = errors.New("the project has as many jobs in flight as it may have")
+var (
+	// ErrAtLimit is in the error of a job whose project has as many jobs in flight as projects.limit allows.
+	ErrAtLimit = errors.New("the project has as many jobs in flight as it may have")
+	// ErrRate is in the error of a job whose project submits more jobs than projects.per_minute allows.
+	ErrRate = errors.New("the project submits more jobs per minute than it may")
+)
+
+// LaterError is the error of a job that is refused at once because of its project, and could be served
+// after some time.
+type LaterError struct {
+	Err   error
+	After time.Duration
+}
+
+func (e *LaterError) Error() string { return e.Err.Error() }
+func (e *LaterError) Unwrap() error { return e.Err }
 
 // ProjectSettings bounds what one project takes of this sidecar.
 type ProjectSettings struct {
@@ -19,20 +33,27 @@ type ProjectSettings struct {
 	// further ones wait in the queue. Below 1 it is a share of this sidecar's jobs in flight,
 	// and acts only while no upstream has a free core. 0 is no limit.
 	Limit float64 `yaml:"limit"`
+	// PerMinute is how many jobs of one project this sidecar accepts per minute; 0 is no limit. Further ones get
+	// 429 at once, with the time until the next is accepted.
+	PerMinute int `yaml:"per_minute"`
 }
 
-const maxProjectLimit = 100_000
+const (
+	maxProjectLimit = 100_000
+	maxPerMinute    = 6_000_000
+)
 
 // Check reports what cannot be used.
 func (s ProjectSettings) Check(f *settings.Faults) {
 	f.Between("limit", s.Limit, 0, maxProjectLimit)
+	f.Within("per_minute", s.PerMinute, 0, maxPerMinute)
 	if s.Limit > 1 && s.Limit != math.Trunc(s.Limit) {
 		f.Add("limit", "%v is neither a whole number nor a share below 1", s.Limit)
 	}
 }
 
 // SetProjects replaces the bounds on projects. Jobs that wait keep their places.
-func (d *Dispatcher) SetProjects(s ProjectSettings) { d.limit = s.Limit }
+func (d *Dispatcher) SetProjects(s ProjectSettings) { d.projects = s }
 
 // ProjectLoad is what one project has of a sidecar.
 type ProjectLoad struct {
@@ -47,13 +68,9 @@ type ProjectLoad struct {
 
 // Projects is what the projects of those names have now, by their hashes.
 func (d *Dispatcher) Projects(now time.Time, names map[uint64]string) []ProjectLoad {
-	waiting := map[uint64]int{}
-	for j := range d.queue.all {
-		waiting[j.Project]++
-	}
 	most, loads := d.most(now), []ProjectLoad{}
 	for project, name := range names {
-		loads = append(loads, ProjectLoad{name, d.pool.Open(project), waiting[project], most})
+		loads = append(loads, ProjectLoad{name, d.pool.Open(project), d.queue.backlogs.of(project), most})
 	}
 	return loads
 }
@@ -61,9 +78,9 @@ func (d *Dispatcher) Projects(now time.Time, names map[uint64]string) []ProjectL
 // Limited is how many jobs wait because their project is at its limit.
 func (d *Dispatcher) Limited(now time.Time) (jobs int) {
 	most := d.most(now)
-	for j := range d.queue.all {
-		if d.full(most, j.Project) {
-			jobs++
+	for project := range d.queue.backlogs {
+		if d.full(most, project) {
+			jobs += d.queue.backlogs.of(project)
 		}
 	}
 	return jobs
@@ -72,10 +89,10 @@ func (d *Dispatcher) Limited(now time.Time) (jobs int) {
 // most is how many jobs of one project may be in flight now; 0 is no limit.
 func (d *Dispatcher) most(now time.Time) int {
 	switch {
-	case d.limit >= 1:
-		return int(d.limit)
-	case d.limit > 0 && d.pool.Full(now):
-		return max(1, int(math.Ceil(d.limit*float64(d.pool.InFlight()))))
+	case d.projects.Limit >= 1:
+		return int(d.projects.Limit)
+	case d.projects.Limit > 0 && d.pool.Full(now):
+		return max(1, int(math.Ceil(d.projects.Limit*float64(d.pool.InFlight()))))
 	}
 	return 0
 }
@@ -113,6 +130,31 @@ func (d *Dispatcher) first(most int, j *Job) bool {
 // atLimit is the error of a job that its project holds up.
 func (d *Dispatcher) atLimit(most int) error {
 	return fmt.Errorf("%w (%d)", ErrAtLimit, most)
+}
+
+// rate counts a new job, and returns the error of one that its project may not submit now.
+func (d *Dispatcher) rate(now time.Time, j *Job) error {
+	if d.projects.PerMinute == 0 || j.Project == 0 {
+		return nil
+	}
+	if after := d.rates.take(now, j.Project, d.projects.PerMinute); after > 0 {
+		return &LaterError{fmt.Errorf("%w (%d)", ErrRate, d.projects.PerMinute), after}
+	}
+	return nil
+}
+
+// lag returns the error of a job that would not be served within its queue time, because jobs of its project,
+// which is at its limit, wait already and get upstreams too slowly.
+func (d *Dispatcher) lag(now time.Time, most int, j *Job) error {
+	of := d.queue.backlogs[j.Project]
+	if of == nil || !d.held(most, j) {
+		return nil
+	}
+	takes := of.timeFor(now, j.Priority)
+	if takes <= j.mayWait(d.queue.bounds.Wait) {
+		return nil
+	}
+	return &LaterError{fmt.Errorf("%w, and its %d waiting jobs need about %v", d.atLimit(most), d.queue.backlogs.of(j.Project), takes.Round(time.Second)), takes}
 }
 
 // Waited is the error of a job that has waited as long as it may: ErrWaited, or an ErrAtLimit

@@ -49,11 +49,13 @@ type queue struct {
 	bounds QueueSettings
 	lists  [selection.Priorities]list.List // of *Job, the next first
 	bytes  int64
+
+	backlogs backlogs
 }
 
 // push lets j wait. When there is no room, a high job pushes out low ones, the latest first.
 // They are returned as displaced and no longer wait. Otherwise ok is false, and j does not wait.
-func (q *queue) push(j *Job) (displaced []*Job, ok bool) {
+func (q *queue) push(now time.Time, j *Job) (displaced []*Job, ok bool) {
 	if j.place != nil {
 		panic("BUG: dispatch: a job waits twice")
 	}
@@ -74,6 +76,7 @@ func (q *queue) push(j *Job) (displaced []*Job, ok bool) {
 	}
 	j.place = q.lists[j.Priority].PushBack(j)
 	q.bytes += j.Bytes
+	q.backlogs.push(now, j)
 	return displaced, true
 }
 
@@ -84,6 +87,7 @@ func (q *queue) remove(j *Job) bool {
 	}
 	q.lists[j.Priority].Remove(j.place)
 	q.bytes -= j.Bytes
+	q.backlogs.remove(j)
 	j.place = nil
 	return true
 }

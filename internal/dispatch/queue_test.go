@@ -66,13 +66,13 @@ func TestAgainstNaiveQueue(t *testing.T) {
 	for seed := range uint64(50) {
 		rng := rand.New(rand.NewPCG(seed, 1))
 		cfg := QueueSettings{Jobs: 1 + rng.IntN(20), Bytes: settings.Size(1 + rng.Int64N(2000))}
-		q := queue{bounds: cfg}
+		q := queue{bounds: cfg, backlogs: backlogs{}}
 		var n naive
 		for range 500 {
 			if rng.IntN(3) > 0 {
 				e := jobThatWaits(selection.Priority(rng.IntN(2)), rng.Int64N(300))
 				next, wantShed, ok := n.push(e, cfg)
-				shed, pushed := q.push(e)
+				shed, pushed := q.push(start, e)
 				require.Equal(t, ok, pushed)
 				require.Equal(t, wantShed, shed)
 				n = next
@@ -101,9 +101,9 @@ func TestServeStops(t *testing.T) {
 		"nor do the served":              {[]reply{noneEligible, served}, 1000, 500},
 	} {
 		t.Run(name, func(t *testing.T) {
-			q := queue{bounds: DefaultQueue()}
+			q := queue{bounds: DefaultQueue(), backlogs: backlogs{}}
 			for range 1000 {
-				_, ok := q.push(jobThatWaits(selection.Low, 0))
+				_, ok := q.push(start, jobThatWaits(selection.Low, 0))
 				require.True(t, ok)
 			}
 			asked := 0

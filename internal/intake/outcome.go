@@ -80,6 +80,8 @@ const (
 	Stopping
 	// ProjectLimit: its project has as many jobs in flight as it may have.
 	ProjectLimit
+	// ProjectRate: its project submits more jobs per minute than it may.
+	ProjectRate
 	// NoRoom: the bodies of other jobs took all the memory for bodies.
 	NoRoom
 
@@ -87,9 +89,12 @@ const (
 	Sheddings = int(NoRoom) + 1
 )
 
+// Limits reports whether the reason is a limit that the operator set on the job's project: no failure.
+func (s Shedding) Limits() bool { return s == ProjectLimit || s == ProjectRate }
+
 // String returns the reason's word in metrics and logs.
 func (s Shedding) String() string {
-	return [Sheddings]string{"queue_full", "displaced", "waited", "shutting_down", "project_limit", "no_room"}[s]
+	return [Sheddings]string{"queue_full", "displaced", "waited", "shutting_down", "project_limit", "project_rate", "no_room"}[s]
 }
 
 // Reading is how much was read of what a job says of itself.

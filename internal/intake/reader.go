@@ -234,3 +234,6 @@ func (w *walk) reading(cut bool) Reading {
 	}
 	return Full
 }
+
+// ReadsBody reports whether a member is read from the body.
+func (r *Reader) ReadsBody() bool { return r.root.leaves > 0 }

@@ -35,7 +35,7 @@ func newDesk(t *testing.T, n int) *desk {
 	rng := rand.New(rand.NewPCG(1, 2))
 	policy, err := selection.New("least-in-flight")
 	require.NoError(t, err)
-	detector, err := overload.New("none", 100)
+	detector, err := overload.Settings{Policy: "none", Stalled: 100, Reset: 0.8}.Detector()
 	require.NoError(t, err)
 	p, err := pool.New(pool.Config{
 		Settings: pool.Settings{Policy: policy, Detector: detector, Interval: 5 * time.Second, Breaker: pool.DefaultBreaker()},

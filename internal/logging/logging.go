@@ -74,7 +74,7 @@ func New(w io.Writer, level string) (*Log, error) {
 		defer line.Free()
 		return bytes.Clone(line.Bytes())
 	}}
-	events := zap.New(zapcore.NewCore(encoder, lines, at), zap.Hooks(func(e zapcore.Entry) error {
+	events := zap.New(bounded{zapcore.NewCore(encoder, lines, at)}, zap.Hooks(func(e zapcore.Entry) error {
 		if e.Level >= zap.ErrorLevel {
 			lines.flush()
 		}

@@ -3,20 +3,18 @@ package mesh
 import (
 	"fmt"
 	"io"
-
-	modes "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/http/ext_proc/v3"
-	ext "github.com/envoyproxy/go-control-plane/envoy/service/ext_proc/v3"
+	"slices"
 
 	"example.org/pilotfish/internal/intake"
 	"example.org/pilotfish/internal/record"
 )
 
-// body is what was read of a request before it was placed.
+// body is what was received of a request's body before an upstream was claimed.
 type body struct {
-	// kept is the body as far as the budget allows. It is nil where Envoy keeps
-	// the body, and where there is none.
+	// kept is the body of a duplex stream as far as the budget allows. It is nil in the other modes,
+	// where Envoy keeps the body.
 	kept *intake.Body
-	// pieces is where the rest comes from.
+	// pieces reads the rest from the stream.
 	pieces *pieces
 }
 
@@ -34,52 +32,59 @@ func (b body) release() {
 	}
 }
 
-// read reads what the job says of itself.
-func (x *exchange) read(r request) (b body, err error) {
-	streamed := r.body == modes.ProcessingMode_FULL_DUPLEX_STREAMED
-	switch {
-	case !streamed && r.body != modes.ProcessingMode_BUFFERED:
-		return b, fmt.Errorf("%w: request_body_mode is %s; set BUFFERED, or FULL_DUPLEX_STREAMED with request_trailer_mode SEND", record.ErrMode, r.body)
-	case r.responseBody != modes.ProcessingMode_NONE && r.responseBody != modes.ProcessingMode_FULL_DUPLEX_STREAMED:
-		return b, fmt.Errorf("%w: response_body_mode is %s; set NONE or FULL_DUPLEX_STREAMED, with response_trailer_mode SEND", record.ErrMode, r.responseBody)
+// read reads the job's facts out of the headers and the body.
+func (x *exchange) read() (b body, err error) {
+	cfg, first, length := &x.f.cfg, x.first, x.first.length()
+	switch first.requestMode {
+	case bufferedBody, duplexBody:
+	case noBody:
+		if !cfg.Reader.ReadsBody() {
+			break
+		}
+		fallthrough
+	default:
+		return b, fmt.Errorf("%w: request_body_mode is %s; set BUFFERED, or FULL_DUPLEX_STREAMED with request_trailer_mode SEND, or NONE where no key of the section job is in the body",
+			record.ErrMode, first.requestMode)
 	}
-	x.book.Record.Body = r.length()
+	if m := first.responseMode; m != noBody && m != duplexBody {
+		return b, fmt.Errorf("%w: response_body_mode is %s; set NONE or FULL_DUPLEX_STREAMED, with response_trailer_mode SEND", record.ErrMode, m)
+	}
+	x.book.Record.Body = length
 	switch {
-	case r.length() > x.f.cfg.MaxBody:
-		return b, fmt.Errorf("%w: %d bytes declared, %d allowed", intake.ErrTooLarge, r.length(), x.f.cfg.MaxBody)
-	case r.empty:
+	case length > cfg.MaxBody:
+		return b, fmt.Errorf("%w: %d bytes declared, %d allowed", intake.ErrTooLarge, length, cfg.MaxBody)
+	case first.end, first.requestMode == noBody:
 		return b, x.book.Describe(nil, true)
-	case streamed:
-		return x.readStream(r)
+	case first.requestMode == duplexBody:
+		return x.readPieces(length)
 	}
-	return b, x.readWhole(r)
+	return b, x.readWhole()
 }
 
-// readWhole reads a body that Envoy has buffered. Envoy keeps it, so that it
-// costs nothing here while the job waits.
-func (x *exchange) readWhole(r request) error {
-	if err := x.send(goOn()); err != nil {
+// readWhole reads a body that Envoy has buffered. Envoy keeps it, so a job that waits
+// takes no memory for it here.
+func (x *exchange) readWhole() error {
+	if err := x.send(proceed(requestHeadersReply, nil)); err != nil {
 		return err
 	}
-	m, err := x.next()
+	m, err := x.receive()
 	if err != nil {
 		return err
 	}
-	if m.GetRequestBody() == nil {
-		return fmt.Errorf("%w: it went on without the request's body", errLeft)
+	if m.kind != requestBody {
+		return fmt.Errorf("%w: it continued without the request's body", errLeft)
 	}
-	text := m.GetRequestBody().GetBody()
-	x.book.Record.Body = int64(len(text))
-	if most := x.f.cfg.MaxBody; x.book.Record.Body > most {
-		return fmt.Errorf("%w: %d bytes, %d allowed", intake.ErrTooLarge, len(text), most)
+	x.book.Record.Body = int64(len(m.body))
+	if limit := x.f.cfg.MaxBody; x.book.Record.Body > limit {
+		return fmt.Errorf("%w: %d bytes, %d allowed", intake.ErrTooLarge, len(m.body), limit)
 	}
-	return x.book.Describe(text, true)
+	return x.book.Describe(m.body, true)
 }
 
-// readStream reads a body that comes in pieces, whole or as far as the budget allows.
-func (x *exchange) readStream(r request) (b body, err error) {
-	b.pieces = &pieces{next: x.next}
-	b.kept, err = intake.ReadBody(b.pieces, r.length(), x.f.cfg.MaxBody, x.f.cfg.Budget)
+// readPieces reads a body that is sent in pieces, whole or as far as the budget allows.
+func (x *exchange) readPieces(length int64) (b body, err error) {
+	b.pieces = &pieces{receive: x.receive}
+	b.kept, err = intake.ReadBody(b.pieces, length, x.f.cfg.MaxBody, x.f.cfg.Budget)
 	if err != nil {
 		return body{}, err
 	}
@@ -91,12 +96,30 @@ func (x *exchange) readStream(r request) (b body, err error) {
 	return b, nil
 }
 
+// forward sends what was received of the body back to Envoy.
+func (b body) forward(send func([]byte) error) error {
+	all := slices.Collect(slices.Chunk(b.kept.Bytes(), maxPiece))
+	if left := b.pieces.left; len(left) > 0 || len(all) == 0 {
+		all = append(all, left)
+	}
+	for i, one := range all {
+		last := i == len(all)-1 && b.pieces.ended && !b.pieces.trailers
+		if err := send(piece(requestBodyReply, one, last)); err != nil {
+			return err
+		}
+	}
+	if b.pieces.trailers {
+		return send(trailers(requestTrailersReply))
+	}
+	return nil
+}
+
 // pieces reads a body out of Envoy's messages.
 type pieces struct {
-	next     func() (*ext.ProcessingRequest, error)
-	left     []byte // of the last piece
+	receive  func() (*message, error)
+	left     []byte // of the last piece, valid until the next receive
 	ended    bool   // no piece follows
-	trailers bool   // the trailers have come, which want a reply
+	trailers bool   // the request's trailers were received and need a reply
 }
 
 func (p *pieces) Read(into []byte) (int, error) {
@@ -104,17 +127,17 @@ func (p *pieces) Read(into []byte) (int, error) {
 		if p.ended {
 			return 0, io.EOF
 		}
-		m, err := p.next()
+		m, err := p.receive()
 		if err != nil {
 			return 0, err
 		}
-		switch {
-		case m.GetRequestBody() != nil:
-			p.left, p.ended = m.GetRequestBody().GetBody(), m.GetRequestBody().GetEndOfStream()
-		case m.GetRequestTrailers() != nil:
+		switch m.kind {
+		case requestBody:
+			p.left, p.ended = m.body, m.end
+		case requestTrailers:
 			p.ended, p.trailers = true, true
 		default:
-			return 0, fmt.Errorf("%w: it went on before the request's end", errLeft)
+			return 0, fmt.Errorf("%w: it continued before the end of the request", errLeft)
 		}
 	}
 	n := copy(into, p.left)

@@ -1,15 +1,14 @@
 package mesh
 
 import (
-	"cmp"
 	"context"
+	"errors"
 	"fmt"
+	"io"
 	"net/http"
-	"slices"
 	"time"
 
-	ext "github.com/envoyproxy/go-control-plane/envoy/service/ext_proc/v3"
-	"google.golang.org/grpc/peer"
+	"google.golang.org/grpc/codes"
 
 	"example.org/pilotfish/internal/dispatch"
 	"example.org/pilotfish/internal/intake"
@@ -18,139 +17,148 @@ import (
 	"example.org/pilotfish/pkg/selection"
 )
 
-// exchange is one HTTP request that Envoy shows, from its headers to the end of
-// the stream. It belongs to the goroutine of the stream.
+// state is how far a stream is. The package comment draws the states.
+type state uint8
+
+const (
+	reading state = iota
+	placed
+	responding
+	complete
+	local
+	refused
+)
+
+// exchange is one HTTP request, from its headers to the end of the stream. It belongs
+// to the goroutine of the stream.
 type exchange struct {
 	f      *Filter
-	ctx    context.Context // ends with the stream, also when Envoy closes it politely
-	stream ext.ExternalProcessor_ProcessServer
-	in     <-chan *ext.ProcessingRequest // what Envoy sends after the first message
-	from   *messages
+	ctx    context.Context // of the wait for an upstream
+	cancel context.CancelCauseFunc
+	stream *stream
+	first  *message // the request's headers
 	book   job.Book
 
-	refused  bool // pilotfish has answered itself
-	response response
+	state   state
+	limit   int64  // of the next message, in bytes
+	details string // why Envoy responded itself
 }
 
-// newExchange begins to follow a stream. A goroutine hands its messages over and
-// notices its end, also while the job waits for an upstream.
-func newExchange(f *Filter, stream ext.ExternalProcessor_ProcessServer, from *messages, r request) *exchange {
-	ctx, cancel := context.WithCancelCause(stream.Context())
-	in := make(chan *ext.ProcessingRequest)
-	go func() {
-		defer cancel(errLeft)
-		defer close(in)
-		for {
-			m, err := stream.Recv()
-			if err != nil {
-				return
-			}
-			select {
-			case in <- m:
-			case <-ctx.Done():
-				return
-			}
-		}
-	}()
-	x := &exchange{f: f, ctx: ctx, stream: stream, in: in, from: from}
-	var envoy string
-	if p, ok := peer.FromContext(ctx); ok {
-		envoy = p.Addr.String()
-	}
-	x.book.Open(&f.cfg, time.Now(), intake.Head{Method: r.method, Path: r.path, Header: r.header}, envoy)
+func newExchange(f *Filter, r *http.Request, s *stream, first *message) *exchange {
+	x := &exchange{f: f, stream: s, first: first, limit: f.cfg.MaxBody + maxHead}
+	ctx, cancel := context.WithCancelCause(r.Context())
+	x.cancel = cancel
+	x.ctx = &waiting{Context: ctx, watch: func() { s.watch(func() { cancel(errLeft) }) }}
+	x.book.Open(&f.cfg, time.Now(), first.intakeHead(), r.RemoteAddr)
 	return x
 }
 
-// Headers by which a gateway says whom a request counts for, and the name of its objective (Gateway API Inference
-// Extension). What an objective means stands in a resource: only the names high and low are understood.
+// Headers by which a gateway names the tenant that a request counts for, and its objective (Gateway API Inference
+// Extension). Objectives are resources of the cluster, which pilotfish does not read: only the names high and low mean something.
 const (
 	fairnessHeader  = "X-Gateway-Inference-Fairness-Id"
 	objectiveHeader = "X-Gateway-Inference-Objective"
 )
 
-// run is a request's way: read, claim, tell Envoy, and follow the response. An
-// error before Envoy was told becomes a response of pilotfish's own.
-func (x *exchange) run(r request) error {
-	b, err := x.read(r)
+// run reads the request, claims an upstream, names it to Envoy and follows the response. An
+// error before Envoy has the upstream becomes a response of pilotfish's own.
+func (x *exchange) run() error {
+	b, err := x.read()
 	if err != nil {
 		return x.refuse(err)
 	}
 	defer b.release()
 	add := http.Header{}
-	x.book.Request(r.header, add)
-	if p, ok := selection.ParsePriority(r.header.Get(objectiveHeader)); ok {
+	x.book.Request(x.first.header, add)
+	if p, ok := selection.ParsePriority(x.first.header.Get(objectiveHeader)); ok {
 		x.book.Record.Facts.Priority = p
 	}
-	counted := r.header.Get(fairnessHeader)
-	x.book.Begin(dispatch.Request{Project: intake.Key(counted), Name: counted, Bytes: b.bytes(), Among: r.subset, Fallbacks: true})
+	tenant := x.first.header.Get(fairnessHeader)
+	job := dispatch.Request{Project: intake.Key(tenant), Name: tenant[:min(len(tenant), maxStored)], Bytes: b.bytes(), Fallbacks: true}
+	if x.first.hasSubset {
+		job.Among = append([]string{}, x.first.subset...)
+	}
+	x.book.Begin(job)
 	if _, err := x.book.Claim(x.ctx); err != nil {
 		return x.refuse(err)
 	}
-	x.book.Expect(r.header, add)
-	if err := x.place(r, b, add); err != nil {
+	x.book.Expect(x.first.header, add)
+	if err := x.place(b, add); err != nil {
 		return err
 	}
-	return x.follow(r, b)
+	return x.follow(b)
 }
 
-// place tells Envoy where the request goes and which headers to add, and passes on what
-// was kept of it.
-func (x *exchange) place(r request, b body, add http.Header) error {
+// place names the upstreams to Envoy, with headers to add, and sends the kept part of the body on.
+func (x *exchange) place(b body, add http.Header) error {
+	x.state = placed
+	reply := requestHeadersReply
+	if x.first.requestMode == bufferedBody && !x.first.end {
+		reply = requestBodyReply
+	}
+	if x.first.responseMode == noBody && b.kept == nil {
+		x.limit = maxHead
+	}
 	addresses := append([]string{x.book.Lease.Address}, x.book.Lease.Fallbacks...)
-	if err := x.send(destination(addresses, add, r.buffered() && !r.empty)); err != nil || b.kept == nil {
+	if err := x.send(destination(reply, addresses, add)); err != nil || b.kept == nil {
 		return err
 	}
-	pieces := slices.Collect(slices.Chunk(b.kept.Bytes(), maxPiece))
-	if left := b.pieces.left; len(left) > 0 || len(pieces) == 0 {
-		pieces = append(pieces, left)
-	}
-	for i, piece := range pieces {
-		last := i == len(pieces)-1 && b.pieces.ended && !b.pieces.trailers
-		if err := x.send(requestPiece(piece, last)); err != nil {
-			return err
-		}
-	}
-	if b.pieces.trailers {
-		return x.send(requestTrailers())
-	}
-	return nil
+	return b.forward(x.send)
 }
 
-// refuse makes Envoy answer with what went wrong.
+// refuse has Envoy respond with what went wrong.
 func (x *exchange) refuse(err error) error {
 	p := x.book.Refuse(err)
-	x.refused = true
+	x.state = refused
 	if p.Status == record.StatusGone {
 		return nil
 	}
 	header := http.Header{}
 	x.book.Response(nil, header)
 	p.SetHeaders(header)
-	return x.send(answer(p, header))
+	return x.send(immediate(p, header))
 }
 
-// next waits for Envoy's next message.
-func (x *exchange) next() (*ext.ProcessingRequest, error) {
-	x.from.next()
-	m, ok := <-x.in
-	if !ok {
-		return nil, cmp.Or(x.from.err(), errLeft)
+// receive waits for Envoy's next message.
+func (x *exchange) receive() (*message, error) {
+	b, err := x.stream.receive(x.limit, 1)
+	switch {
+	case err == nil:
+	case errors.Is(err, intake.ErrTooLarge):
+		return nil, fmt.Errorf("%w; job.max_body is %d bytes", err, x.f.cfg.MaxBody)
+	case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF), x.ctx.Err() != nil:
+		return nil, errLeft
+	default:
+		return nil, err
+	}
+	m, err := decode(b)
+	if err != nil {
+		return nil, failure{codes.InvalidArgument, err}
 	}
 	return m, nil
 }
 
 // send replies to Envoy.
-func (x *exchange) send(m *ext.ProcessingResponse) error {
-	if err := x.stream.Send(m); err != nil {
+func (x *exchange) send(m []byte) error {
+	if err := x.stream.send(m); err != nil {
 		return fmt.Errorf("%w: %w", errLeft, err)
 	}
 	return nil
 }
 
-// end ends the job and closes its book, on every path.
-func (x *exchange) end() {
-	if !x.refused {
-		x.finish()
+// close ends the job by how far the response was seen, and closes its record.
+func (x *exchange) close() {
+	defer x.cancel(errLeft)
+	defer x.book.Close()
+	switch {
+	case x.state == refused, x.book.Lease == nil: // without a lease, a panic is under way
+	case x.state == reading, x.state == placed:
+		x.book.Refuse(errLeft)
+	case x.state == responding:
+		x.book.End(job.Left, errLeft)
+	case x.state == local:
+		x.book.End(job.None, fmt.Errorf("%w: Envoy responded itself: %s", record.ErrNoAnswer, x.details))
+	case x.state == complete:
+		x.book.End(job.Whole, nil)
 	}
-	x.book.Close()
 }

@@ -34,12 +34,12 @@ const posted = `{"project_id":12345,"priority":"high"}`
 func TestABufferedJob(t *testing.T) {
 	f := newFixture(t, 4, nil)
 	e := f.envoy()
-	e.send(buffered.headers(false, ":path", "/jobs?x=/other", "content-type", "application/json"))
+	e.send(bufferedMode.headers(false, ":path", "/jobs?x=/other", "content-type", "application/json"))
 	assert.NotNil(t, e.recv().GetRequestHeaders().GetResponse(), "the body is wanted first")
-	e.send(requestBody(posted, true))
+	e.send(requestPart(posted, true))
 	reply := e.recv()
 	assert.Nil(t, reply.GetRequestBody().GetResponse().GetBodyMutation(), "the body stays as it is")
-	list := strings.Split(placed(t, reply), ",")
+	list := strings.Split(placedAt(t, reply), ",")
 	assert.Len(t, list, 3, "as many as retry.attempts")
 	e.send(responseHead(list[0], false, "200"))
 	assert.NotNil(t, e.recv().GetResponseHeaders())
@@ -67,12 +67,12 @@ func TestFairnessAndObjective(t *testing.T) {
 	tenant, homes := intake.Key("tenant-1"), map[string]bool{}
 	for n := range 5 {
 		e := f.envoy()
-		e.send(buffered.headers(false, "content-type", "application/json", "x-gateway-inference-fairness-id", "tenant-1",
+		e.send(bufferedMode.headers(false, "content-type", "application/json", "x-gateway-inference-fairness-id", "tenant-1",
 			"x-gateway-inference-objective", []string{"low", "batch"}[n%2]))
 		e.recv()
-		e.send(requestBody(posted, true))
+		e.send(requestPart(posted, true))
 		reply := e.recv()
-		home, _, _ := strings.Cut(placed(t, reply), ",")
+		home, _, _ := strings.Cut(placedAt(t, reply), ",")
 		assert.Equal(t, n > 0, strings.Contains(reply.String(), `"job-expected"`), "how long its project's jobs take")
 		homes[home] = true
 		assert.Equal(t, 1, f.pool.Open(tenant))
@@ -99,7 +99,7 @@ func TestPromptsInBlocks(t *testing.T) {
 	settings := intake.Default()
 	settings.Project = intake.Places{{Pointer: "/prompt", Blocks: 1024}}
 	f := newFixture(t, 4, func(c *job.Config) { c.Reader, _ = intake.NewReader(settings) })
-	detector, err := overload.New("none", 100)
+	detector, err := overload.Settings{Policy: "none", Stalled: 100, Reset: 0.8}.Detector()
 	require.NoError(t, err)
 	f.balancer.SetSettings(balancer.Settings{
 		Pool:  pool.Settings{Policy: selection.DefaultExpected(), Detector: detector, Interval: 5 * time.Second, Breaker: pool.DefaultBreaker()},
@@ -115,13 +115,13 @@ func TestPromptsInBlocks(t *testing.T) {
 	}
 	for n := range 9 {
 		e := f.envoy()
-		e.send(duplex.headers(false, "content-type", "application/json"))
-		e.send(requestBody(fmt.Sprintf(`{"prompt":"%d%s"}`, n, strings.Repeat("Once upon a time. ", 500)), true))
-		home, _, _ := strings.Cut(placed(t, e.recv()), ",")
+		e.send(duplexMode.headers(false, "content-type", "application/json"))
+		e.send(requestPart(fmt.Sprintf(`{"prompt":"%d%s"}`, n, strings.Repeat("Once upon a time. ", 500)), true))
+		home, _, _ := strings.Cut(placedAt(t, e.recv()), ",")
 		e.recv()
 		e.send(responseHead(home, false, "200"))
 		e.recv()
-		e.send(responseBody(`{"usage":{"prompt_tokens":100,"prompt_tokens_details":{"cached_tokens":100}}}`, true))
+		e.send(responsePart(`{"usage":{"prompt_tokens":100,"prompt_tokens_details":{"cached_tokens":100}}}`, true))
 		e.recv()
 		require.NoError(t, e.stream.CloseSend())
 		found, most := away(f.ended(n + 1))
@@ -145,7 +145,7 @@ func TestStreamedBodies(t *testing.T) {
 			t.Run(name, func(t *testing.T) {
 				f := newFixture(t, 2, func(cfg *job.Config) { cfg.Budget = intake.NewBudget(c.budget, 16<<20) })
 				e := f.envoy()
-				e.send(duplex.headers(false, "content-type", "text/plain"))
+				e.send(duplexMode.headers(false, "content-type", "text/plain"))
 				body := make([]byte, c.size)
 				for i := range body {
 					body[i] = 'a' + byte(rng.IntN(26))
@@ -156,7 +156,7 @@ func TestStreamedBodies(t *testing.T) {
 					for rest := body; ; {
 						n := min(len(rest), 1+rng.IntN(100_000))
 						last := n == len(rest) && !trailers
-						if e.stream.Send(requestBody(string(rest[:n]), last)) != nil {
+						if e.stream.Send(requestPart(string(rest[:n]), last)) != nil {
 							return
 						}
 						if rest = rest[n:]; len(rest) == 0 {
@@ -167,7 +167,7 @@ func TestStreamedBodies(t *testing.T) {
 						_ = e.stream.Send(endOfRequest)
 					}
 				}()
-				assert.Contains(t, placed(t, e.recv()), "10.0.0.")
+				assert.Contains(t, placedAt(t, e.recv()), "10.0.0.")
 				var got []byte
 				for ended := false; !ended; {
 					m := e.recv()
@@ -184,7 +184,7 @@ func TestStreamedBodies(t *testing.T) {
 				assert.Equal(t, string(body), string(got))
 				e.send(responseHead("", false, "200"))
 				e.recv()
-				e.send(responseBody("right", false))
+				e.send(responsePart("right", false))
 				assert.Equal(t, "right", string(e.recv().GetResponseBody().GetResponse().GetBodyMutation().GetStreamedResponse().GetBody()))
 				e.send(endOfResponse)
 				assert.NotNil(t, e.recv().GetResponseTrailers())
@@ -197,6 +197,28 @@ func TestStreamedBodies(t *testing.T) {
 			})
 		}
 	}
+}
+
+// Where all of a job's members are in headers, Envoy does not have to send bodies. A pool's address is found in any of its
+// written forms.
+func TestHeadersAlone(t *testing.T) {
+	nowhere := intake.Place{Pointer: "none"}
+	f := newFixture(t, 1, func(c *job.Config) {
+		c.Reader, _ = intake.NewReader(intake.Settings{
+			Project: intake.Places{{Header: "X-Project"}}, Priority: nowhere, Queue: nowhere, Evaluate: nowhere, Stream: nowhere, Session: nowhere, Bytes: nowhere,
+		})
+	})
+	f.balancer.Set([]pool.Upstream{{Address: "10.0.0.1:9000"}, {Address: "[2001:db8::1]:9000"}})
+	e := f.envoy()
+	first := mode{}.headers(false, "content-length", "5", "x-project", "p7")
+	first.MetadataContext = metadata(subsetNamespace, subsetKey, structpb.NewStringValue("[2001:DB8:0::1]:9000"))
+	e.send(first)
+	assert.Equal(t, "[2001:db8::1]:9000", placedAt(t, e.recv()))
+	e.send(responseHead("[2001:db8:0:0::1]:9000", false, "200"))
+	e.recv()
+	require.NoError(t, e.stream.CloseSend())
+	j := f.ended(1)
+	assert.Equal(t, []any{"p7", int64(5), intake.Answered, 1}, []any{j.Facts.Project, j.Body, j.Outcome, len(j.Attempts)})
 }
 
 func TestModes(t *testing.T) {
@@ -213,10 +235,10 @@ func TestModes(t *testing.T) {
 	}
 	f := newFixture(t, 1, nil)
 	e := f.envoy()
-	first := duplex.headers(true)
+	first := duplexMode.headers(true)
 	first.ProtocolConfig = nil
 	e.send(first)
-	assert.NotEmpty(t, placed(t, e.recv()), "without a word on it, the mode is the protocol's")
+	assert.NotEmpty(t, placedAt(t, e.recv()), "without a word on it, the mode is the protocol's")
 	e.leave()
 	f.ended(1)
 }
@@ -240,7 +262,7 @@ func TestRefusals(t *testing.T) {
 		"among strangers":    {1, nil, nil, posted, structpb.NewStringValue("10.9.9.9:1, 10.9.9.9:2"), 503, "none-eligible"},
 		"among what is busy": {1, func(f *fixture) { f.overload(true) }, nil, posted, structpb.NewStringValue(address(0)), 503, "none-eligible"},
 	} {
-		for _, m := range []mode{buffered, duplex} {
+		for _, m := range []mode{bufferedMode, duplexMode} {
 			t.Run(name, func(t *testing.T) {
 				f := newFixture(t, c.upstreams, nil)
 				if c.prepare != nil {
@@ -256,10 +278,10 @@ func TestRefusals(t *testing.T) {
 				}
 				e.send(first)
 				if c.body != "" {
-					if m == buffered {
+					if m == bufferedMode {
 						e.recv()
 					}
-					e.send(requestBody(c.body, true))
+					e.send(requestPart(c.body, true))
 				}
 				refused := e.recv().GetImmediateResponse()
 				require.NotNil(t, refused)
@@ -280,7 +302,7 @@ func TestRefusals(t *testing.T) {
 				assert.Equal(t, c.reason, j.Reason)
 				f.overload(false)
 				for _, w := range f.waiting {
-					assert.Equal(t, address(0), placed(t, w.recv()), "it waited for its place")
+					assert.Equal(t, address(0), placedAt(t, w.recv()), "it waited for its place")
 					w.leave()
 				}
 			})
@@ -292,12 +314,12 @@ func TestAmongThoseThatEnvoyNames(t *testing.T) {
 	f := newFixture(t, 4, nil)
 	for i := range 4 {
 		e := f.envoy()
-		first := buffered.headers(true)
+		first := bufferedMode.headers(true)
 		list, err := structpb.NewList([]any{address(i), "10.9.9.9:1"})
 		require.NoError(t, err)
 		first.MetadataContext = metadata(subsetNamespace, subsetKey, structpb.NewListValue(list))
 		e.send(first)
-		assert.Equal(t, address(i), placed(t, e.recv()))
+		assert.Equal(t, address(i), placedAt(t, e.recv()))
 		e.leave()
 		f.ended(i + 1)
 	}
@@ -323,10 +345,10 @@ func TestEnvoyLeavesWhileTheJobWaits(t *testing.T) {
 }
 
 func TestWhatIsNoRequest(t *testing.T) {
-	observing := buffered.headers(true)
+	observing := bufferedMode.headers(true)
 	observing.ObservabilityMode = true
 	for name, m := range map[string]*ext.ProcessingRequest{
-		"a response": responseHead("", true, "200"), "a body": requestBody(posted, true), "nothing": {}, "observing": observing,
+		"a response": responseHead("", true, "200"), "a body": requestPart(posted, true), "nothing": {}, "observing": observing,
 	} {
 		f := newFixture(t, 1, nil)
 		e := f.envoy()
@@ -347,20 +369,20 @@ func TestAnyOrderOfMessages(t *testing.T) {
 	any := []func(m mode) *ext.ProcessingRequest{
 		func(m mode) *ext.ProcessingRequest { return m.headers(rng.IntN(2) == 0) },
 		func(mode) *ext.ProcessingRequest {
-			return requestBody(posted[:rng.IntN(len(posted))], rng.IntN(2) == 0)
+			return requestPart(posted[:rng.IntN(len(posted))], rng.IntN(2) == 0)
 		},
-		func(mode) *ext.ProcessingRequest { return requestBody(posted, rng.IntN(2) == 0) },
+		func(mode) *ext.ProcessingRequest { return requestPart(posted, rng.IntN(2) == 0) },
 		func(mode) *ext.ProcessingRequest { return endOfRequest },
 		func(mode) *ext.ProcessingRequest {
 			return responseHead(address(rng.IntN(5)), rng.IntN(2) == 0, []string{"200", "503", "x"}[rng.IntN(3)])
 		},
-		func(mode) *ext.ProcessingRequest { return responseBody("x", rng.IntN(2) == 0) },
+		func(mode) *ext.ProcessingRequest { return responsePart("x", rng.IntN(2) == 0) },
 		func(mode) *ext.ProcessingRequest { return endOfResponse },
 		func(mode) *ext.ProcessingRequest { return &ext.ProcessingRequest{} },
 	}
 	const streams = 400
 	for range streams {
-		m := []mode{buffered, duplex, {duplex.request, buffered.response}}[rng.IntN(3)]
+		m := []mode{bufferedMode, duplexMode, {duplexMode.request, bufferedMode.response}}[rng.IntN(3)]
 		e := f.envoy()
 		e.send(m.headers(rng.IntN(3) == 0))
 		for range rng.IntN(8) {

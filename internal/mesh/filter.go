@@ -1,55 +1,91 @@
 // Package mesh lets Envoy ask pilotfish for an upstream. It serves Envoy's
-// external processor by the Endpoint Picker Protocol of the Gateway API
-// Inference Extension, version 1.0.0: Envoy shows each request, pilotfish names
-// the upstreams that Envoy is to try, the best first, and Envoy shows the
-// response. Bodies pass unchanged.
+// external processor (ext_proc) by the Endpoint Picker Protocol of the Gateway API
+// Inference Extension, version 1.0.0: one gRPC stream for each HTTP request. Envoy sends the
+// request's headers and body, pilotfish replies with the upstreams to try, the best first, and Envoy sends
+// the response's headers. Bodies are not changed.
+//
+// The states of a stream:
+//
+//	            request headers          claimed              response headers
+//	(no job yet) -------------> reading ---------> placed ------------------> responding
+//	      |                        |                |  |                       |     |
+//	      | no headers, or         | refused        |  | local response        |     | end of the response
+//	      | none in time           v                |  v                       |     v
+//	      |                     refused <-----------+ local                    |  complete
+//	      v                  body too large                                    |
+//	    error                                       end of the stream <--------+ in every state
+//
+// reading: no upstream is claimed; the body counts in the memory budget. placed: the lease is open, no breaker was
+// informed. responding: the upstream's breaker knows the status. complete: the response ended, or Envoy does not send its
+// end. local: Envoy responded itself. refused: pilotfish responded. The end of the stream closes the lease and the
+// job's record in every state: a job that is still placed or responding counts as left by its submitter.
 package mesh
 
 import (
+	"errors"
 	"fmt"
+	"io"
+	"net/http"
 	"time"
 
-	ext "github.com/envoyproxy/go-control-plane/envoy/service/ext_proc/v3"
 	"google.golang.org/grpc/codes"
-	"google.golang.org/grpc/status"
 
+	"example.org/pilotfish/internal/intake"
 	"example.org/pilotfish/internal/job"
 	"example.org/pilotfish/internal/record"
 )
 
-// Filter reads and places the requests that Envoy shows.
-type Filter struct {
-	cfg         job.Config
-	messageTime time.Duration // how long a message may take from its first bytes to its last
-}
+const (
+	// maxHead bounds a message without a body, in bytes, and what a message with one has besides.
+	maxHead = 256 << 10
+	// headWeight is how many bytes of memory a byte of headers or metadata can take when decoded.
+	headWeight = 4
+)
+
+// Filter reads and places the requests that Envoy sends.
+type Filter struct{ cfg job.Config }
 
 // New returns a Filter, or says what its Config lacks.
 func New(cfg job.Config) (*Filter, error) {
 	if err := cfg.Check(); err != nil {
 		return nil, fmt.Errorf("mesh: %w", err)
 	}
-	return &Filter{cfg: cfg, messageTime: messageTime}, nil
+	return &Filter{cfg: cfg}, nil
 }
 
-// process serves one stream of Envoy's, which is one HTTP request. An error ends
-// the stream; what Envoy then does with the request is Envoy's to say.
-func (f *Filter) process(stream ext.ExternalProcessor_ProcessServer, from *messages) error {
-	first, err := stream.Recv()
+// process serves one stream, which is one HTTP request. An error ends the stream; Envoy's
+// failure_mode_allow decides what happens to the request then.
+func (f *Filter) process(r *http.Request, s *stream) error {
+	b, err := s.receive(maxHead, headWeight)
 	switch {
-	case from.err() != nil:
-		return status.Error(codes.ResourceExhausted, from.err().Error())
+	case errors.Is(err, intake.ErrTooLarge), errors.Is(err, intake.ErrNoRoom):
+		return failure{codes.ResourceExhausted, err}
+	case errors.Is(err, record.ErrSlow):
+		return failure{codes.DeadlineExceeded, errNoMessage}
+	case errors.Is(err, io.EOF):
+		return nil // the caller needs nothing
 	case err != nil:
-		return nil //nolint:nilerr // Envoy left before it asked for anything
+		return err
 	}
-	headers := first.GetRequestHeaders()
-	if headers == nil || first.GetObservabilityMode() {
-		return status.Error(codes.InvalidArgument, "pilotfish needs the request's headers first, and observability_mode off")
+	first, err := decode(b)
+	if err != nil {
+		return failure{codes.InvalidArgument, err}
 	}
-	r := requestOf(first, headers)
-	x := newExchange(f, stream, from, r)
-	defer x.end()
-	return x.run(r)
+	if first.kind != requestHeaders || first.observability {
+		return failure{codes.InvalidArgument, errNoRequest}
+	}
+	s.keep()
+	x := newExchange(f, r, s, first)
+	defer x.close()
+	return x.run()
 }
 
-// errLeft is a stream that ended before the response did.
-var errLeft = fmt.Errorf("%w, or Envoy gave the request up", record.ErrGone)
+var (
+	errNoRequest = errors.New("the first message must be the request's headers, and observability_mode must be off")
+	errNoMessage = errors.New("no message was received in time")
+	// errLeft: the stream ended before the response did.
+	errLeft = fmt.Errorf("%w, or Envoy gave the request up", record.ErrGone)
+)
+
+// streamTimes are the timeouts of streams.
+var streamTimes = timeouts{first: 10 * time.Second, message: 30 * time.Second}

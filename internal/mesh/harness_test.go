@@ -59,7 +59,7 @@ func newFixture(t *testing.T, n int, change func(*job.Config)) *fixture {
 	rng := rand.New(rand.NewPCG(1, 2))
 	policy, err := selection.New("least-in-flight")
 	require.NoError(t, err)
-	detector, err := overload.New("threshold", 100)
+	detector, err := overload.Settings{Policy: "threshold", Stalled: 100, Reset: 0.8}.Detector()
 	require.NoError(t, err)
 	p, err := pool.New(pool.Config{
 		Settings: pool.Settings{Policy: policy, Detector: detector, Interval: 5 * time.Second, Breaker: pool.DefaultBreaker()},
@@ -105,7 +105,7 @@ func (f *fixture) serve() {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(f.t, err)
 	f.server = NewServer(ServerConfig{
-		Filter: func() (*Filter, func()) { return filter, func() {} },
+		Filter: func() (*Filter, func()) { return filter, func() {} }, Budget: f.cfg.Budget, Streams: 100,
 		Ready: func() error {
 			if !f.balancer.Ready() {
 				return pool.ErrEmpty
@@ -199,8 +199,8 @@ type mode struct {
 }
 
 var (
-	buffered = mode{modes.ProcessingMode_BUFFERED, modes.ProcessingMode_NONE}
-	duplex   = mode{modes.ProcessingMode_FULL_DUPLEX_STREAMED, modes.ProcessingMode_FULL_DUPLEX_STREAMED}
+	bufferedMode = mode{modes.ProcessingMode_BUFFERED, modes.ProcessingMode_NONE}
+	duplexMode   = mode{modes.ProcessingMode_FULL_DUPLEX_STREAMED, modes.ProcessingMode_FULL_DUPLEX_STREAMED}
 )
 
 // headers is the first message for a POST.
@@ -219,11 +219,11 @@ func httpHeaders(end bool, pairs ...string) *ext.HttpHeaders {
 	return &ext.HttpHeaders{Headers: h, EndOfStream: end}
 }
 
-func requestBody(body string, end bool) *ext.ProcessingRequest {
+func requestPart(body string, end bool) *ext.ProcessingRequest {
 	return &ext.ProcessingRequest{Request: &ext.ProcessingRequest_RequestBody{RequestBody: &ext.HttpBody{Body: []byte(body), EndOfStream: end}}}
 }
 
-func responseBody(body string, end bool) *ext.ProcessingRequest {
+func responsePart(body string, end bool) *ext.ProcessingRequest {
 	return &ext.ProcessingRequest{Request: &ext.ProcessingRequest_ResponseBody{ResponseBody: &ext.HttpBody{Body: []byte(body), EndOfStream: end}}}
 }
 
@@ -247,8 +247,8 @@ var (
 	endOfResponse = &ext.ProcessingRequest{Request: &ext.ProcessingRequest_ResponseTrailers{ResponseTrailers: &ext.HttpTrailers{}}}
 )
 
-// placed is where the message sends a request, which it must say twice.
-func placed(t *testing.T, m *ext.ProcessingResponse) string {
+// placedAt is where the message sends a request, which it must say twice.
+func placedAt(t *testing.T, m *ext.ProcessingResponse) string {
 	t.Helper()
 	common := m.GetRequestHeaders().GetResponse()
 	if common == nil {
@@ -270,8 +270,8 @@ func (f *fixture) wait(n int) {
 	f.t.Helper()
 	for range n {
 		e := f.envoy()
-		e.send(duplex.headers(false))
-		e.send(requestBody(`{"timeouts":{"queue_seconds":60}}`, true))
+		e.send(duplexMode.headers(false))
+		e.send(requestPart(`{"timeouts":{"queue_seconds":60}}`, true))
 		f.waiting = append(f.waiting, e)
 	}
 	require.Eventually(f.t, func() bool {

@@ -1,72 +1,68 @@
 package mesh
 
 import (
+	"errors"
 	"fmt"
 	"net/http"
 	"slices"
 	"strconv"
 	"time"
 
-	modes "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/http/ext_proc/v3"
-	ext "github.com/envoyproxy/go-control-plane/envoy/service/ext_proc/v3"
 	"google.golang.org/grpc/codes"
-	"google.golang.org/grpc/status"
 
 	"example.org/pilotfish/internal/intake"
-	"example.org/pilotfish/internal/job"
 	"example.org/pilotfish/internal/record"
 )
 
-// response is what Envoy has shown of the response.
-type response struct {
-	begun, complete bool
-	// own says why Envoy has answered itself; "" for an upstream's response.
-	own string
-}
+var (
+	errBodyEnded = errors.New("a piece of a body that has ended")
+	errSecond    = errors.New("the headers of a second request on one stream")
+)
 
-// follow replies to what Envoy shows after it was told the destination, in
-// whatever order it comes, until the stream ends.
-func (x *exchange) follow(r request, b body) error {
-	passed := b.bytes()
+// follow replies to what Envoy sends after it has the destination, in any order, until the stream ends.
+func (x *exchange) follow(b body) error {
+	passed := b.bytes() // bytes of the request's body
 	if b.pieces != nil {
 		passed += int64(len(b.pieces.left))
 	}
 	for {
-		m, err := x.next()
+		m, err := x.receive()
 		if err != nil {
-			return nil //nolint:nilerr // finish looks how far the response came
+			if errors.As(err, new(failure)) {
+				return err
+			}
+			return nil //nolint:nilerr // close looks how far the response was seen
 		}
-		switch {
-		case m.GetRequestBody() != nil:
-			passed += int64(len(m.GetRequestBody().GetBody()))
-			if most := x.f.cfg.MaxBody; passed > most && !x.response.begun {
-				return x.refuse(fmt.Errorf("%w: more than %d bytes", intake.ErrTooLarge, most))
+		switch m.kind {
+		case requestBody:
+			passed += int64(len(m.body))
+			if limit := x.f.cfg.MaxBody; passed > limit && x.state == placed {
+				return x.refuse(fmt.Errorf("%w: more than %d bytes", intake.ErrTooLarge, limit))
 			}
 			if b.kept == nil {
-				return status.Error(codes.InvalidArgument, "a piece of a body that has ended")
+				return failure{codes.InvalidArgument, errBodyEnded}
 			}
-			err = x.send(requestPiece(m.GetRequestBody().GetBody(), m.GetRequestBody().GetEndOfStream()))
-		case m.GetRequestTrailers() != nil:
-			err = x.send(requestTrailers())
-		case m.GetResponseHeaders() != nil:
-			pseudo, header := split(m.GetResponseHeaders().GetHeaders())
-			x.answered(r, m, pseudo[":status"], header)
+			err = x.send(piece(requestBodyReply, m.body, m.end))
+		case requestTrailers:
+			err = x.send(trailers(requestTrailersReply))
+		case responseHeaders:
+			x.respond(m)
 			add := http.Header{}
-			x.book.Response(header, add)
-			err = x.send(responseHeaders(add))
-		case m.GetResponseBody() != nil:
-			part := m.GetResponseBody()
-			x.book.Record.Bytes += int64(len(part.GetBody()))
-			x.book.Piece(part.GetBody())
-			x.response.complete = x.response.complete || part.GetEndOfStream()
-			err = x.send(responsePiece(part.GetBody(), part.GetEndOfStream()))
-		case m.GetResponseTrailers() != nil:
-			x.response.complete = true
-			_, trailer := split(m.GetResponseTrailers().GetTrailers())
-			x.book.Trailer(trailer)
-			err = x.send(responseTrailers())
-		case m.GetRequestHeaders() != nil:
-			err = status.Error(codes.InvalidArgument, "the headers of a second request on one stream")
+			x.book.Response(m.header, add)
+			err = x.send(proceed(responseHeadersReply, add))
+		case responseBody:
+			x.book.Record.Bytes += int64(len(m.body))
+			x.book.Piece(m.body)
+			if m.end {
+				x.ended()
+			}
+			err = x.send(piece(responseBodyReply, m.body, m.end))
+		case responseTrailers:
+			x.book.Trailer(m.header)
+			x.ended()
+			err = x.send(trailers(responseTrailersReply))
+		case requestHeaders:
+			return failure{codes.InvalidArgument, errSecond}
 		}
 		if err != nil {
 			return err
@@ -74,68 +70,50 @@ func (x *exchange) follow(r request, b body) error {
 	}
 }
 
-// answered takes in the headers of a response: the breaker learns of them now.
-func (x *exchange) answered(r request, m *ext.ProcessingRequest, status string, header http.Header) {
-	code, err := strconv.Atoi(status)
-	if err != nil || x.response.begun {
-		return
+// ended notes the end of the response.
+func (x *exchange) ended() {
+	if x.state == responding {
+		x.state = complete
 	}
-	x.move(served(m))
-	x.response = response{begun: true, complete: m.GetResponseHeaders().GetEndOfStream(), own: ownAnswer(m)}
-	if x.response.own != "" {
-		x.book.Record.Status = code
-		return
-	}
-	if r.responseBody == modes.ProcessingMode_NONE && !x.response.complete {
-		x.response.complete, x.book.Record.Unframed = true, true // its end is not shown
-	}
-	x.book.Head(time.Now(), code, header)
 }
 
-// errWentOn is an attempt that Envoy gave up for the next one.
-var errWentOn = fmt.Errorf("%w: Envoy went on to another upstream", record.ErrNoAnswer)
-
-// move takes the lease to the upstream that has responded, past the fall-backs
-// that Envoy tried before it.
-func (x *exchange) move(to string) {
-	lease := x.book.Lease
-	if to == "" || to == lease.Address {
+// respond notes the headers of a response, and reports them to the upstream's breaker.
+func (x *exchange) respond(m *message) {
+	code, err := strconv.Atoi(m.status)
+	if err != nil || x.state != placed {
 		return
 	}
-	tried := []string{to}
-	if i := slices.Index(lease.Fallbacks, to); i > 0 {
+	x.move(m.served)
+	if d := m.details; d != "" && d != "via_upstream" {
+		x.state, x.details, x.book.Record.Status = local, d, code
+		return
+	}
+	x.state = responding
+	switch {
+	case m.end:
+		x.state = complete
+	case x.first.responseMode == noBody: // Envoy does not send the end
+		x.state, x.book.Record.Unframed = complete, true
+	}
+	x.book.Head(time.Now(), code, m.header)
+}
+
+// errRetried: Envoy's attempt at an upstream failed, and it went on to the next one.
+var errRetried = fmt.Errorf("%w: Envoy tried another upstream", record.ErrNoAnswer)
+
+// move moves the lease to the upstream that responded, past the fall-backs that Envoy tried before it.
+func (x *exchange) move(served string) {
+	lease := x.book.Lease
+	if served == "" || canonical(served) == canonical(lease.Address) {
+		return
+	}
+	tried := []string{served}
+	same := func(fallback string) bool { return canonical(fallback) == canonical(served) }
+	if i := slices.IndexFunc(lease.Fallbacks, same); i >= 0 {
 		tried = lease.Fallbacks[:i+1]
 	}
 	now := time.Now()
 	for _, address := range tried {
-		x.book.Move(now, address, errWentOn)
+		x.book.Move(now, address, errRetried)
 	}
-}
-
-// finish ends the job by what was seen of the response.
-func (x *exchange) finish() {
-	switch {
-	case x.book.Lease == nil: // a panic is passing
-	case !x.response.begun:
-		x.book.Refuse(errLeft)
-	case x.response.own != "":
-		x.book.End(job.None, fmt.Errorf("%w: Envoy answered itself: %s", record.ErrNoAnswer, x.response.own))
-	case !x.response.complete:
-		x.book.End(job.Left, errLeft)
-	default:
-		x.book.End(job.Whole, nil)
-	}
-}
-
-// attributesKey is where Envoy puts the attributes that its configuration asks for.
-const attributesKey = "envoy.filters.http.ext_proc"
-
-// ownAnswer says why Envoy has answered without an upstream, if its
-// configuration lets it tell.
-func ownAnswer(m *ext.ProcessingRequest) string {
-	details := m.GetAttributes()[attributesKey].GetFields()["response.code_details"].GetStringValue()
-	if details == "" || details == "via_upstream" {
-		return ""
-	}
-	return details
 }

@@ -24,8 +24,8 @@ func TestTheServedUpstreamHasTheLease(t *testing.T) {
 	for moved := range 3 {
 		f := newFixture(t, 4, nil)
 		e := f.envoy()
-		e.send(buffered.headers(true))
-		list := strings.Split(placed(t, e.recv()), ",")
+		e.send(bufferedMode.headers(true))
+		list := strings.Split(placedAt(t, e.recv()), ",")
 		e.send(responseHead(list[moved], false, "200", "x-load", "1"))
 		e.recv()
 		for _, s := range f.balancer.States() {
@@ -42,7 +42,7 @@ func TestTheServedUpstreamHasTheLease(t *testing.T) {
 	}
 	f := newFixture(t, 2, nil)
 	e := f.envoy()
-	e.send(buffered.headers(true))
+	e.send(bufferedMode.headers(true))
 	e.recv()
 	e.send(responseHead("10.9.9.9:1", true, "200"))
 	e.recv()
@@ -54,7 +54,7 @@ func TestTheServedUpstreamHasTheLease(t *testing.T) {
 
 func TestOutcomes(t *testing.T) {
 	own := responseHead("", true, "503")
-	own.Attributes = map[string]*structpb.Struct{attributesKey: {Fields: map[string]*structpb.Value{
+	own.Attributes = map[string]*structpb.Struct{attributesNamespace: {Fields: map[string]*structpb.Value{
 		"response.code_details": structpb.NewStringValue("upstream_reset_before_response_started{connection_termination}"),
 	}}}
 	for name, c := range map[string]struct {
@@ -65,13 +65,13 @@ func TestOutcomes(t *testing.T) {
 		completeness intake.Completeness
 		status       int
 	}{
-		"complete":              {duplex, []*ext.ProcessingRequest{responseHead("", false, "200"), responseBody("x", true)}, intake.Answered, pool.Answered, intake.Complete, 200},
-		"complete without body": {duplex, []*ext.ProcessingRequest{responseHead("", true, "204")}, intake.Answered, pool.Answered, intake.Complete, 204},
-		"cut":                   {duplex, []*ext.ProcessingRequest{responseHead("", false, "200"), responseBody("x", false)}, intake.Gone, pool.Gone, intake.Partial, 200},
-		"failed":                {buffered, []*ext.ProcessingRequest{responseHead("", false, "500")}, intake.Failed, pool.Failed, intake.Complete, 500},
-		"not started":           {buffered, []*ext.ProcessingRequest{responseHead("", false, "503", "retry-after", "1")}, intake.Failed, pool.NotStarted, intake.Complete, 503},
-		"no response":           {buffered, nil, intake.Gone, pool.Gone, intake.Absent, 499},
-		"Envoy's own":           {buffered, []*ext.ProcessingRequest{own}, intake.NoAnswer, pool.Refused, intake.Absent, 503},
+		"complete":              {duplexMode, []*ext.ProcessingRequest{responseHead("", false, "200"), responsePart("x", true)}, intake.Answered, pool.Answered, intake.Complete, 200},
+		"complete without body": {duplexMode, []*ext.ProcessingRequest{responseHead("", true, "204")}, intake.Answered, pool.Answered, intake.Complete, 204},
+		"cut":                   {duplexMode, []*ext.ProcessingRequest{responseHead("", false, "200"), responsePart("x", false)}, intake.Gone, pool.Gone, intake.Partial, 200},
+		"failed":                {bufferedMode, []*ext.ProcessingRequest{responseHead("", false, "500")}, intake.Failed, pool.Failed, intake.Complete, 500},
+		"not started":           {bufferedMode, []*ext.ProcessingRequest{responseHead("", false, "503", "retry-after", "1")}, intake.Failed, pool.NotStarted, intake.Complete, 503},
+		"no response":           {bufferedMode, nil, intake.Gone, pool.Gone, intake.Absent, 499},
+		"Envoy's own":           {bufferedMode, []*ext.ProcessingRequest{own}, intake.NoAnswer, pool.Refused, intake.Absent, 503},
 	} {
 		t.Run(name, func(t *testing.T) {
 			f := newFixture(t, 1, nil)
@@ -99,7 +99,7 @@ func TestAPanicEndsTheLease(t *testing.T) {
 		c.Hint = func(http.Header, time.Time) (pool.Hint, bool) { panic("a test") }
 	})
 	e := f.envoy()
-	e.send(buffered.headers(true))
+	e.send(bufferedMode.headers(true))
 	e.recv()
 	e.send(responseHead("", false, "200"))
 	_, err := e.stream.Recv()
@@ -116,7 +116,7 @@ func TestLoadInTrailers(t *testing.T) {
 	}}}
 	f := newFixture(t, 1, nil)
 	e := f.envoy()
-	e.send(duplex.headers(true))
+	e.send(duplexMode.headers(true))
 	e.recv()
 	e.send(responseHead("", false, "200"))
 	e.recv()
@@ -128,7 +128,7 @@ func TestLoadInTrailers(t *testing.T) {
 	require.NotNil(t, j.Attempts[0].Hint)
 
 	e = f.envoy()
-	e.send(duplex.headers(true))
+	e.send(duplexMode.headers(true))
 	e.recv()
 	e.send(trailers) // before the headers: nobody has responded
 	e.recv()

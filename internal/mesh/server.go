@@ -6,61 +6,67 @@ import (
 	"errors"
 	"fmt"
 	"log"
-	"math"
 	"net"
 	"net/http"
 	"runtime/debug"
+	"sync"
 	"time"
 
-	ext "github.com/envoyproxy/go-control-plane/envoy/service/ext_proc/v3"
-	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
-	"google.golang.org/grpc/health/grpc_health_v1"
-	"google.golang.org/grpc/status"
+	"google.golang.org/protobuf/encoding/protowire"
 
+	"example.org/pilotfish/internal/intake"
 	"example.org/pilotfish/internal/proxy/lazyconn"
 )
 
 // ServerConfig says what a Server serves.
 type ServerConfig struct {
-	// Filter is asked for each request; done is called when it has ended. Required.
+	// Filter returns the filter for a request; done is called when the request has ended. Required.
 	Filter func() (f *Filter, done func())
-	// Ready says why no request can be placed; nil means that they can. Required.
+	// Ready returns why no request can be placed, or nil. Required.
 	Ready func() error
-	// Certificate is what the server shows; nil serves without TLS.
+	// Budget bounds the memory of messages and of streams that have not sent one. Required.
+	Budget *intake.Budget
+	// Streams is how many can be open at a time; further ones get RESOURCE_EXHAUSTED. Required.
+	Streams int
+	// Certificate is the server's; nil serves without TLS.
 	Certificate func(*tls.ClientHelloInfo) (*tls.Certificate, error)
-	// ErrorLog gets what goes wrong in a stream; nil is the standard logger.
+	// ErrorLog gets panics and connection errors; nil is the standard logger.
 	ErrorLog *log.Logger
 }
 
-// Bounds of what callers may take.
+// Bounds on connections.
 const (
-	maxConns    = 256
-	maxStreams  = 250      // at one time on one connection
-	maxHeaders  = 64 << 10 // bytes of a stream's own headers
-	streamAhead = 64 << 10 // bytes that have come of a stream, and were not read yet
-	connAhead   = 256 << 10
+	maxConns       = 256
+	maxConnStreams = 250      // at a time on one connection
+	maxHeaders     = 64 << 10 // bytes of a stream's own headers
+	streamWindow   = 64 << 10 // bytes that are received of a stream and not read yet
+	connWindow     = 256 << 10
 )
 
-// Server serves the external processor, and gRPC's health checks.
+// The gRPC methods of the server, and the longest request of a health check.
+const (
+	processMethod = "/envoy.service.ext_proc.v3.ExternalProcessor/Process"
+	healthMethod  = "/grpc.health.v1.Health/Check"
+	maxCheck      = 1 << 10
+)
+
+// Server serves the external processor, and gRPC's health check.
 type Server struct {
-	ext.UnimplementedExternalProcessorServer
-	grpc_health_v1.UnimplementedHealthServer
-	cfg  ServerConfig
-	grpc *grpc.Server
-	http *http.Server
+	cfg   ServerConfig
+	http  *http.Server
+	times timeouts
+	open  chan struct{} // holds one for each open stream
+	ended sync.Once     // waits for the last stream
 	*lazyconn.Limit
 }
 
-// NewServer returns a server that listens nowhere yet.
+// NewServer returns a server that does not listen yet.
 func NewServer(cfg ServerConfig) *Server {
 	if cfg.ErrorLog == nil {
 		cfg.ErrorLog = log.Default()
 	}
-	s := &Server{cfg: cfg, Limit: lazyconn.NewLimit(maxConns)}
-	s.grpc = grpc.NewServer(grpc.MaxRecvMsgSize(math.MaxInt32), grpc.ChainStreamInterceptor(s.recover))
-	ext.RegisterExternalProcessorServer(s.grpc, s)
-	grpc_health_v1.RegisterHealthServer(s.grpc, s)
+	s := &Server{cfg: cfg, times: streamTimes, open: make(chan struct{}, cfg.Streams), Limit: lazyconn.NewLimit(maxConns)}
 	s.http = &http.Server{
 		Handler:           s,
 		ReadHeaderTimeout: 10 * time.Second,
@@ -68,9 +74,9 @@ func NewServer(cfg ServerConfig) *Server {
 		ErrorLog:          cfg.ErrorLog,
 		Protocols:         new(http.Protocols),
 		HTTP2: &http.HTTP2Config{
-			MaxConcurrentStreams:          maxStreams,
-			MaxReceiveBufferPerStream:     streamAhead,
-			MaxReceiveBufferPerConnection: connAhead,
+			MaxConcurrentStreams:          maxConnStreams,
+			MaxReceiveBufferPerStream:     streamWindow,
+			MaxReceiveBufferPerConnection: connWindow,
 			SendPingTimeout:               30 * time.Second,
 			PingTimeout:                   20 * time.Second,
 			WriteByteTimeout:              time.Minute,
@@ -84,66 +90,74 @@ func NewServer(cfg ServerConfig) *Server {
 	return s
 }
 
-// stream is what Process needs besides the messages.
-type stream struct {
-	filter *Filter
-	from   *messages
-}
+var (
+	errManyStreams = errors.New("too many streams are open")
+	errMethod      = errors.New("unknown method")
+	errPanic       = errors.New("pilotfish failed; its log has the details")
+)
 
-// streamKey is the key under which a context has its stream.
-type streamKey struct{}
-
-// ServeHTTP serves one stream. gRPC's own server would hold what has come of all messages,
-// whatever their sizes.
+// ServeHTTP serves one stream.
 func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	f, done := s.cfg.Filter()
-	defer done()
-	from := f.messages(w, r)
-	defer from.end()
-	r = r.WithContext(context.WithValue(r.Context(), streamKey{}, stream{f, from}))
-	r.Body = from
-	s.grpc.ServeHTTP(w, r)
-}
-
-// Process is the external processor.
-func (s *Server) Process(p ext.ExternalProcessor_ProcessServer) error {
-	of, ok := p.Context().Value(streamKey{}).(stream)
-	if !ok {
-		return status.Error(codes.Internal, "the stream did not come by ServeHTTP")
+	st := newStream(w, r, s.cfg.Budget, s.times)
+	select {
+	case s.open <- struct{}{}:
+		defer func() { <-s.open }()
+		st.finish(s.serve(r, st))
+	default:
+		st.finish(failure{codes.ResourceExhausted, errManyStreams})
 	}
-	return of.filter.process(p, of.from)
 }
 
-// recover keeps a panic to its own stream, as net/http does.
-func (s *Server) recover(srv any, stream grpc.ServerStream, _ *grpc.StreamServerInfo, handle grpc.StreamHandler) (err error) {
+// serve calls the method. A panic ends only its own stream.
+func (s *Server) serve(r *http.Request, st *stream) (err error) {
 	defer func() {
 		if p := recover(); p != nil {
 			s.cfg.ErrorLog.Printf("mesh: panic serving a stream: %v\n%s", p, debug.Stack())
-			err = status.Error(codes.Internal, "pilotfish failed")
+			err = failure{codes.Internal, errPanic}
 		}
 	}()
-	return handle(srv, stream)
+	defer st.close()
+	if err := st.open(); err != nil {
+		return err
+	}
+	switch r.URL.Path {
+	case processMethod:
+		f, done := s.cfg.Filter()
+		defer done()
+		return f.process(r, st)
+	case healthMethod:
+		return s.check(st)
+	}
+	return failure{codes.Unimplemented, errMethod}
 }
 
-// The services that health checks ask about, as the Endpoint Picker Protocol names them.
-const (
-	livenessService  = "liveness"
-	readinessService = "readiness"
-)
-
-// Check is gRPC's health check. The service "" is the whole process.
-func (s *Server) Check(_ context.Context, r *grpc_health_v1.HealthCheckRequest) (*grpc_health_v1.HealthCheckResponse, error) {
-	serving := grpc_health_v1.HealthCheckResponse_SERVING
-	switch r.GetService() {
-	case livenessService:
-	case "", readinessService, ext.ExternalProcessor_ServiceDesc.ServiceName:
+// check is gRPC's health check. The Endpoint Picker Protocol names the services; "" is the whole process.
+func (s *Server) check(st *stream) error {
+	b, err := st.receive(maxCheck, 1)
+	if err != nil {
+		return err
+	}
+	var service string
+	if err := fields(b, func(n protowire.Number, _ uint64, inner []byte) error {
+		if n == 1 {
+			service = string(inner)
+		}
+		return nil
+	}); err != nil {
+		return failure{codes.InvalidArgument, err}
+	}
+	const serving, notServing = 1, 2
+	status := uint64(serving)
+	switch service {
+	case "liveness":
+	case "", "readiness", "envoy.service.ext_proc.v3.ExternalProcessor":
 		if s.cfg.Ready() != nil {
-			serving = grpc_health_v1.HealthCheckResponse_NOT_SERVING
+			status = notServing
 		}
 	default:
-		return nil, status.Errorf(codes.NotFound, "unknown service %q", r.GetService())
+		return failure{codes.NotFound, fmt.Errorf("unknown service %q", service)}
 	}
-	return &grpc_health_v1.HealthCheckResponse{Status: serving}, nil
+	return st.send(putVarint(nil, 1, status))
 }
 
 // Serve accepts from l until Shutdown, and then returns nil.
@@ -159,13 +173,17 @@ func (s *Server) Serve(l net.Listener) error {
 	return fmt.Errorf("serving %s: %w", l.Addr(), err)
 }
 
-// Shutdown takes no new requests and waits for the open ones until ctx ends.
-// Those that are left are then cut; what becomes of them is Envoy's to say.
+// Shutdown accepts no new streams and waits for the open ones until ctx ends. It aborts the remaining ones and waits
+// until they have ended.
 func (s *Server) Shutdown(ctx context.Context) error {
-	defer s.grpc.GracefulStop() // waits for the streams that were cut
 	err := s.http.Shutdown(ctx)
-	if err == nil {
-		return nil
+	if err != nil {
+		err = errors.Join(fmt.Errorf("streams of Envoy were aborted: %w", err), s.http.Close())
 	}
-	return errors.Join(fmt.Errorf("streams of Envoy were cut: %w", err), s.http.Close())
+	s.ended.Do(func() {
+		for range cap(s.open) {
+			s.open <- struct{}{}
+		}
+	})
+	return err
 }

@@ -3,12 +3,17 @@ package mesh
 import (
 	"context"
 	"encoding/binary"
+	"fmt"
 	"io"
 	"net"
 	"net/http"
+	"net/http/httptest"
+	"os"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	ext "github.com/envoyproxy/go-control-plane/envoy/service/ext_proc/v3"
@@ -19,9 +24,11 @@ import (
 	"google.golang.org/grpc/health/grpc_health_v1"
 	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/types/known/structpb"
 
 	"example.org/pilotfish/internal/intake"
 	"example.org/pilotfish/internal/job"
+	"example.org/pilotfish/internal/record"
 )
 
 func TestHealth(t *testing.T) {
@@ -50,11 +57,11 @@ func TestTheLargestStream(t *testing.T) {
 	const most, piece = 1 << 20, 128 << 10
 	f := newFixture(t, 1, func(cfg *job.Config) { cfg.MaxBody, cfg.Budget = most, intake.NewBudget(2*piece, 0) })
 	e := f.envoy()
-	e.send(duplex.headers(false))
+	e.send(duplexMode.headers(false))
 	text := `{"project_id":1,"x":"` + strings.Repeat("x", most)
 	go func() { // Envoy takes what comes meanwhile
 		for i := range most/piece + 1 {
-			_ = e.stream.Send(requestBody(text[i*piece:min((i+1)*piece, len(text))], false))
+			_ = e.stream.Send(requestPart(text[i*piece:min((i+1)*piece, len(text))], false))
 		}
 	}()
 	var m *ext.ProcessingResponse
@@ -75,17 +82,17 @@ func TestTheLargestMessage(t *testing.T) {
 		size     int
 		declared bool
 		answer   int
-	}{{most, false, 0}, {most, true, 0}, {most + 1, false, 413}, {most + 1, true, 413}, {most + 2*maxMargin, false, 413}} {
+	}{{most, false, 0}, {most, true, 0}, {most + 1, false, 413}, {most + 1, true, 413}, {most + 2*maxHead, false, 413}} {
 		e := f.envoy()
 		var length []string
 		if c.declared {
 			length = []string{"content-length", strconv.Itoa(c.size)}
 		}
-		e.send(buffered.headers(false, length...))
+		e.send(bufferedMode.headers(false, length...))
 		m := e.recv()
 		if m.GetImmediateResponse() == nil {
 			body := `{"project_id":1,"x":"` + strings.Repeat("x", c.size-len(`{"project_id":1,"x":""}`)) + `"}`
-			_ = e.stream.Send(requestBody(body, true)) // fails when the server has refused it already
+			_ = e.stream.Send(requestPart(body, true)) // fails when the server has refused it already
 			m = e.recv()
 		}
 		assert.EqualValues(t, c.answer, m.GetImmediateResponse().GetStatus().GetCode())
@@ -96,14 +103,14 @@ func TestTheLargestMessage(t *testing.T) {
 		f.ended(i + 1)
 	}
 	e := f.envoy()
-	e.send(duplex.headers(false))
-	_ = e.stream.Send(requestBody(strings.Repeat(" ", most+1), true)) // likewise
+	e.send(duplexMode.headers(false))
+	_ = e.stream.Send(requestPart(strings.Repeat(" ", most+1), true)) // likewise
 	assert.EqualValues(t, 413, e.recv().GetImmediateResponse().GetStatus().GetCode(), "also in a stream")
 	e.leave()
 	f.ended(6)
 }
 
-// raw begins a stream by hand: a request of Envoy's for a body that is buffered, and then what the test writes.
+// raw begins a stream by hand: a request of Envoy's for a body that is bufferedMode, and then what the test writes.
 func (f *fixture) raw() (body *io.PipeWriter, answer func() *ext.ProcessingResponse) {
 	f.t.Helper()
 	transport := &http.Transport{Protocols: new(http.Protocols)}
@@ -120,7 +127,7 @@ func (f *fixture) raw() (body *io.PipeWriter, answer func() *ext.ProcessingRespo
 		assert.NoError(f.t, err)
 		responses <- response
 	}()
-	head, err := proto.Marshal(buffered.headers(false))
+	head, err := proto.Marshal(bufferedMode.headers(false))
 	require.NoError(f.t, err)
 	_, err = write.Write(append(binary.BigEndian.AppendUint32([]byte{0}, uint32(len(head))), head...))
 	require.NoError(f.t, err)
@@ -146,7 +153,7 @@ func (f *fixture) raw() (body *io.PipeWriter, answer func() *ext.ProcessingRespo
 // room, or the message is too long, the stream is refused at once.
 func TestHalfMessages(t *testing.T) {
 	const room = 4
-	f := newFixture(t, 1, func(cfg *job.Config) { cfg.Budget = intake.NewBudget(room<<20, 0) })
+	f := newFixture(t, 1, func(cfg *job.Config) { cfg.Budget = intake.NewBudget(room<<20, newStreamBytes) })
 	f.budget = f.cfg.Budget
 	prefix := func(length int) []byte { return binary.BigEndian.AppendUint32([]byte{0}, uint32(length)) }
 	var open []*io.PipeWriter
@@ -177,33 +184,149 @@ func TestHalfMessages(t *testing.T) {
 	require.Eventually(t, func() bool { return f.budget.Used() == 0 }, patience, time.Millisecond)
 }
 
-// The time of a message ends with it: the next one may come hours later.
-func TestTheTimeOfAMessageEndsWithIt(t *testing.T) {
-	var until time.Time
-	m := &messages{
-		body: io.NopCloser(strings.NewReader("\x00\x00\x00\x00\x02ab")), deadline: func(at time.Time) error { until = at; return nil },
-		budget: intake.NewBudget(0, 0), most: 2, time: time.Minute, asked: make(chan struct{}, 1),
+// The timeout of a message ends with the message: the next one can be sent hours later.
+func TestAMessageTimesOutAlone(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		for _, c := range []struct {
+			pieces []string
+			pause  time.Duration
+			want   error
+		}{
+			{[]string{"\x00\x00\x00\x00\x02ab", "\x00\x00\x00\x00\x01c"}, time.Hour, nil},
+			{[]string{"\x00\x00\x00", "\x00\x01c", "\x00\x00\x00\x00\x01d"}, 29 * time.Second, nil},
+			{[]string{"\x00\x00\x00", "\x00\x01c"}, 31 * time.Second, record.ErrSlow},
+			{[]string{"\x00\x00\x00\x20\x00a", strings.Repeat("x", 8191)}, 31 * time.Second, record.ErrSlow},
+			{[]string{"\x00\x00\x00\x20\x00a", strings.Repeat("x", 8191)}, 29 * time.Second, nil},
+		} {
+			read, write := io.Pipe()
+			go func() {
+				for _, p := range c.pieces {
+					_, _ = io.WriteString(write, p)
+					time.Sleep(c.pause)
+				}
+				_ = write.Close()
+			}()
+			w := expiring{httptest.NewRecorder(), read}
+			s := newStream(w, httptest.NewRequest(http.MethodPost, "/", read), intake.NewBudget(1<<20, 0), streamTimes)
+			require.NoError(t, s.open())
+			var err error
+			for err == nil {
+				_, err = s.receive(8<<10, 1)
+			}
+			if c.want == nil {
+				c.want = io.EOF
+			}
+			assert.ErrorIs(t, err, c.want, "%q", c.pieces)
+			s.close()
+			_ = read.Close()
+			synctest.Wait()
+		}
+	})
+}
+
+// expiring is a response whose read deadline ends the reads.
+type expiring struct {
+	*httptest.ResponseRecorder
+	body *io.PipeReader
+}
+
+func (e expiring) SetReadDeadline(time.Time) error {
+	return e.body.CloseWithError(os.ErrDeadlineExceeded)
+}
+
+// A stream counts in the budget and has a timeout until its first message. It is refused where the budget or the
+// number of streams is exhausted.
+func TestStreamsWithoutAMessage(t *testing.T) {
+	f := newFixture(t, 1, nil)
+	f.server.times.first = 100 * time.Millisecond
+	refused := func(want codes.Code) {
+		t.Helper()
+		_, err := f.envoy().stream.Recv()
+		assert.Equal(t, want, status.Code(err))
+		require.Eventually(t, func() bool { return len(f.server.open) == 0 || want == codes.ResourceExhausted }, patience, time.Millisecond)
 	}
-	m.next()
-	var into [16]byte
-	n, err := m.Read(into[:])
-	require.NoError(t, err)
-	assert.Equal(t, 5, n)
-	assert.False(t, until.IsZero())
-	n, err = m.Read(into[:])
-	require.NoError(t, err)
-	assert.Equal(t, "ab", string(into[:n]))
-	assert.True(t, until.IsZero())
+	refused(codes.DeadlineExceeded)
+	rest := f.budget.All() - newStreamBytes + 1
+	require.NoError(t, f.budget.Reserve(rest))
+	refused(codes.ResourceExhausted)
+	f.budget.Return(rest)
+	for range cap(f.server.open) {
+		f.server.open <- struct{}{}
+	}
+	refused(codes.ResourceExhausted)
+	for range cap(f.server.open) {
+		<-f.server.open
+	}
+	assert.Empty(t, f.records, "none was a job")
+}
+
+// What Envoy sends besides bodies is bounded, in bytes and in number, before it is decoded.
+func TestHeadsAreBounded(t *testing.T) {
+	headers := func(n, size int) []string {
+		var all []string
+		for i := range n {
+			all = append(all, fmt.Sprintf("h%d", i), strings.Repeat("x", size))
+		}
+		return all
+	}
+	list := func(n int) *structpb.Value {
+		return structpb.NewListValue(&structpb.ListValue{Values: slices.Repeat([]*structpb.Value{structpb.NewStringValue("a:1")}, n)})
+	}
+	for name, c := range map[string]struct {
+		headers []string
+		subset  *structpb.Value
+		want    codes.Code
+	}{
+		"as many headers":        {headers(maxHeaderLines-1, 1), nil, codes.OK},
+		"many headers":           {headers(maxHeaderLines, 1), nil, codes.InvalidArgument},
+		"large headers":          {headers(64, maxHead/64), nil, codes.ResourceExhausted},
+		"a large header":         {headers(1, maxHead), nil, codes.ResourceExhausted},
+		"many addresses, a list": {nil, list(maxSubset + 1), codes.InvalidArgument},
+		"many addresses, a text": {nil, structpb.NewStringValue(strings.Repeat("a,", maxSubset+1)), codes.InvalidArgument},
+		"a large address":        {nil, structpb.NewStringValue(strings.Repeat("a", 1<<20)), codes.ResourceExhausted},
+		"many more addresses":    {nil, list(200_000), codes.ResourceExhausted},
+	} {
+		f := newFixture(t, 1, func(c *job.Config) { c.Budget = intake.NewBudget(8<<20, 0) })
+		f.budget = f.cfg.Budget
+		e := f.envoy()
+		first := bufferedMode.headers(true, c.headers...)
+		if c.subset != nil {
+			first.MetadataContext = metadata(subsetNamespace, subsetKey, c.subset)
+		}
+		_ = e.stream.Send(first) // fails where the server has refused it already
+		_, err := e.stream.Recv()
+		assert.Equal(t, c.want, status.Code(err), name)
+		e.leave()
+	}
+}
+
+// Texts that Envoy chooses are stored with at most 512 bytes.
+func TestStoredTextsAreCut(t *testing.T) {
+	f := newFixture(t, 1, nil)
+	long := strings.Repeat("x", 100<<10)
+	e := f.envoy()
+	e.send(bufferedMode.headers(false, "content-type", "application/json", "x-gateway-inference-fairness-id", long, "x-request-id", long))
+	e.recv()
+	e.send(requestPart(posted, true))
+	e.recv()
+	assert.Equal(t, long[:maxStored], f.balancer.Projects(time.Now(), 1)[0].Name)
+	e.send(responseHead(long, true, "200"))
+	e.recv()
+	require.NoError(t, e.stream.CloseSend())
+	j := f.ended(1)
+	assert.Equal(t, long[:maxStored], j.Attempts[1].Upstream)
+	assert.LessOrEqual(t, len(j.ID), maxStored)
 }
 
 // A message that does not come to its end ends its stream.
 func TestAMessageHasATime(t *testing.T) {
 	f := newFixture(t, 1, nil)
-	f.filter.messageTime = time.Second // the message before, which comes whole, has it, too
+	f.server.times.message = time.Second // also for the message before, which arrives whole
 	body, answer := f.raw()
 	_, err := body.Write([]byte{0, 0, 0, 1, 0, 'x'})
 	require.NoError(t, err)
-	assert.Nil(t, answer())
+	assert.EqualValues(t, 408, answer().GetImmediateResponse().GetStatus().GetCode())
+	assert.Nil(t, answer(), "the stream has ended")
 	j := f.ended(1)
 	assert.Equal(t, "slow-body", j.Reason)
 	assert.Equal(t, intake.Rejected, j.Outcome)
@@ -230,11 +353,11 @@ func TestStreamsAreBounded(t *testing.T) {
 func TestShutdownCutsWhatIsLeft(t *testing.T) {
 	f := newFixture(t, 1, nil)
 	e := f.envoy()
-	e.send(buffered.headers(true))
+	e.send(bufferedMode.headers(true))
 	e.recv()
 	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Millisecond)
 	defer cancel()
-	assert.ErrorContains(t, f.server.Shutdown(ctx), "streams of Envoy were cut")
+	assert.ErrorContains(t, f.server.Shutdown(ctx), "streams of Envoy were aborted")
 	_, err := e.stream.Recv()
 	assert.Error(t, err)
 	f.ended(1)

@@ -1,15 +1,14 @@
-// Package overload holds the overload detection policies: may this upstream
-// take this job? Each upstream has a Detector of its own, which turns what
-// the upstream reports into a Level. Detectors own no clock and no lock.
+// Package overload holds the overload detection policies: can an upstream take
+// another job? Each upstream has its own Detector, which turns the upstream's
+// reports into a Level. Detectors have no clock and no lock.
 package overload
 
 import (
-	"fmt"
 	"math"
-	"slices"
-	"strings"
+	"time"
 
 	"example.org/pilotfish/internal/hash"
+	"example.org/pilotfish/internal/settings"
 	"example.org/pilotfish/pkg/selection"
 )
 
@@ -26,33 +25,54 @@ type Sample struct {
 // new level. It remembers earlier samples, so it must see every report once and in order.
 type Detector func(Sample) Level
 
-// The policy and the limit of who names none. The limit is the thesis's.
-const (
-	DefaultPolicy = "none"
-	DefaultLimit  = 100
-)
-
-// Names lists every policy that New knows.
-func Names() []string {
-	return []string{DefaultPolicy, "threshold", "dagor"}
+// Settings is the section "overload" of a configuration file.
+type Settings struct {
+	// Policy names the overload detection policy: none, threshold or dagor.
+	Policy string `yaml:"policy"`
+	// Stalled is the number of stalled joblets above which an upstream is overloaded.
+	// The policy none ignores it.
+	Stalled float64 `yaml:"stalled"`
+	// Reset is the share of "stalled" below which the policy threshold ends an overload. Without
+	// this hysteresis (1, as in the thesis), a backlog near the limit switches with every report.
+	Reset float64 `yaml:"reset"`
+	// Wait is the mean queue time above which the policy dagor finds an upstream overloaded, where upstreams
+	// report it. 0 uses stalled joblets only, as the thesis does.
+	Wait time.Duration `yaml:"wait"`
 }
 
-// New returns what makes a detector for one upstream, by the policy's name,
-// with its default parameters. limit is the number of stalled joblets above
-// which an upstream is overloaded; none does not use it. The
-// error lists the known policies, or names the limit that makes no sense.
-func New(name string, limit float64) (func() Detector, error) {
-	switch {
-	case name == DefaultPolicy:
-		return func() Detector { return none }, nil
-	case !slices.Contains(Names(), name):
-		return nil, fmt.Errorf("unknown overload policy %q: want one of %s", name, strings.Join(Names(), ", "))
-	case !(limit > 0) || math.IsInf(limit, 0):
-		return nil, fmt.Errorf("%s: the limit is %v stalled joblets: want a finite number above 0", name, limit)
-	case name == "dagor":
-		return func() Detector { return dagor(limit) }, nil
+// Default is the settings of an empty file. The limit of 100 stalled joblets is the thesis's. DAGOR's
+// paper takes 20 ms for services that respond within 500 ms: 4 %. 10 s is 4 % of the thesis's 240 s.
+func Default() Settings {
+	return Settings{Policy: "none", Stalled: 100, Reset: 0.8, Wait: 10 * time.Second}
+}
+
+// Names lists every overload detection policy.
+func Names() []string { return []string{"none", "threshold", "dagor"} }
+
+// Check adds what cannot be used to f.
+func (s Settings) Check(f *settings.Faults) {
+	f.OneOf("policy", s.Policy, Names())
+	if !(s.Stalled > 0) || math.IsInf(s.Stalled, 0) { // in this form it refuses NaN too
+		f.Add("stalled", "%v must be a finite number above 0", s.Stalled)
 	}
-	return func() Detector { return threshold(limit) }, nil
+	if !(s.Reset > 0 && s.Reset <= 1) {
+		f.Add("reset", "%v is not above 0 and at most 1", s.Reset)
+	}
+	f.NotNegative("wait", s.Wait)
+}
+
+// Detector returns the function that makes a detector for one upstream. The error
+// lists all faults of the settings.
+func (s Settings) Detector() (func() Detector, error) {
+	var f settings.Faults
+	s.Check(f.In("overload"))
+	switch s.Policy {
+	case "threshold":
+		return func() Detector { return threshold(s) }, f.Err()
+	case "dagor":
+		return func() Detector { return dagor(s) }, f.Err()
+	}
+	return func() Detector { return none }, f.Err()
 }
 
 // Level says which jobs an upstream may take: 1 is all, 0 is none. In
@@ -77,30 +97,26 @@ func Rank(job selection.Job) float64 {
 	return rank
 }
 
-// none finds no upstream overloaded, whatever it reports.
+// none never finds an upstream overloaded.
 //
 // Source: the thesis's baseline, 9.1.1. Use it where the selection policy alone
 // keeps jobs off crowded upstreams, as Expected does.
 func none(Sample) Level { return 1 }
 
-// hysteresis is the share of the limit below which the stalled joblets must
-// fall before a tripped breaker resets. Without it, a backlog around the limit
-// would switch the breaker with every report.
-const hysteresis = 0.8
-
-// threshold is a static breaker: an upstream with more stalled joblets than
-// the limit gets no jobs until they are fewer than 0.8 times the limit. A number
-// of stalled joblets that is NaN changes nothing.
+// threshold is a static circuit breaker: an upstream with more stalled joblets than
+// the limit gets no jobs until they are fewer than reset times the limit, or, without hysteresis, at
+// most the limit. A number of stalled joblets that is NaN changes nothing.
 //
-// Source: the thesis, 9.1.2. Its limit is 100, and it has no hysteresis. Use it
+// Source: the thesis, 9.1.2, which has a limit of 100 and no hysteresis. Use it
 // as the safety net under any selection policy.
-func threshold(limit float64) Detector {
+func threshold(s Settings) Detector {
 	tripped := false
-	return func(s Sample) Level {
-		if tripped {
-			tripped = !(s.Stalled < hysteresis*limit)
-		} else {
-			tripped = s.Stalled > limit
+	return func(sample Sample) Level {
+		switch {
+		case sample.Stalled > s.Stalled:
+			tripped = true
+		case sample.Stalled < s.Reset*s.Stalled, s.Reset == 1 && sample.Stalled <= s.Stalled:
+			tripped = false
 		}
 		if tripped {
 			return 0
@@ -114,30 +130,25 @@ const (
 	dagorDown  = 0.95 // factor while the upstream is overloaded
 	dagorUp    = 0.01 // what is added while it is not
 	dagorFloor = 0.02 // lowest level: the most important jobs still pass as probes
-
-	// dagorWait is the mean wait, in seconds, above which an upstream is overloaded that
-	// reports it. The paper's limit is 20 ms, for services that answer within 500 ms. This
-	// is the same share, 4 %, of the 240 s that jobs wait in a queue at most.
-	dagorWait = 10
 )
 
 // dagor moves the level at which an upstream admits jobs by Rank. With every
 // report the level falls to 0.95 times itself while the upstream is overloaded,
 // and rises by 0.01 while it is not, between 0.02 and 1. So low jobs are refused
 // before high ones, and by project, so that the admitted projects keep their
-// caches. The wait says whether it is overloaded; where that is not reported,
-// more stalled joblets than the limit do.
+// caches. An upstream is overloaded when it reports a longer mean wait than the limit; where that
+// is not reported or has no limit, when more joblets are stalled than the limit.
 //
 // Source: Zhou et al. (2018) as the thesis uses it, 9.1.3. The paper moves
 // its level along a histogram of the arrivals; here Rank spreads each priority
 // evenly, and the level itself is scaled. Use it where an overloaded pool
 // must shed low jobs. It reacts within a minute, not within a report.
-func dagor(limit float64) Detector {
+func dagor(s Settings) Detector {
 	level := 1.0
-	return func(s Sample) Level {
-		overloaded := s.Wait > dagorWait
-		if math.IsNaN(s.Wait) {
-			overloaded = s.Stalled > limit
+	return func(sample Sample) Level {
+		overloaded := sample.Wait > s.Wait.Seconds()
+		if math.IsNaN(sample.Wait) || s.Wait == 0 {
+			overloaded = sample.Stalled > s.Stalled
 		}
 		if overloaded {
 			level = max(dagorFloor, level*dagorDown)

@@ -62,22 +62,28 @@ func TestRankChangesByTheHour(t *testing.T) {
 	assert.InDelta(t, 250, both, 45)
 }
 
-func TestNewRefuses(t *testing.T) {
-	_, err := New("breaker", 100)
-	assert.EqualError(t, err, `unknown overload policy "breaker": want one of none, threshold, dagor`)
-	for _, name := range []string{"threshold", "dagor"} {
-		for _, limit := range []float64{0, -1, math.NaN(), math.Inf(1)} {
-			_, err := New(name, limit)
-			require.ErrorContains(t, err, "stalled joblets: want a finite number above 0", "%s with %v", name, limit)
-			require.ErrorContains(t, err, name+": ")
-		}
+func TestSettingsThatCannotBeUsed(t *testing.T) {
+	for _, c := range []struct {
+		change func(*Settings)
+		want   string
+	}{
+		{func(s *Settings) { s.Policy = "breaker" }, `overload.policy: "breaker" is not one of none, threshold, dagor`},
+		{func(s *Settings) { s.Stalled = 0 }, "overload.stalled: 0 must be a finite number above 0"},
+		{func(s *Settings) { s.Stalled = math.NaN() }, "overload.stalled: NaN must be"},
+		{func(s *Settings) { s.Stalled = math.Inf(1) }, "overload.stalled: +Inf must be"},
+		{func(s *Settings) { s.Reset = 0 }, "overload.reset: 0 is not above 0"},
+		{func(s *Settings) { s.Reset = 1.1 }, "overload.reset: 1.1 is not"},
+		{func(s *Settings) { s.Wait = -1 }, "overload.wait: "},
+	} {
+		s := Default()
+		c.change(&s)
+		_, err := s.Detector()
+		assert.ErrorContains(t, err, c.want)
 	}
 	for _, name := range Names() {
-		_, err := New(name, 0.5)
+		_, err := Settings{Policy: name, Stalled: 0.5, Reset: 1}.Detector()
 		assert.NoError(t, err, "a limit may be a share of a joblet: %s", name)
 	}
-	_, err = New("none", 0)
-	assert.NoError(t, err, "it has no use for a limit")
 }
 
 // TestDagorTakesTheWaitWhereReported, and the stalled joblets when it must.
@@ -90,39 +96,38 @@ func TestDagorTakesTheWaitWhereReported(t *testing.T) {
 		{Sample{Stalled: 0, Wait: 11}, 0.95},
 		{Sample{Stalled: 101, Wait: math.NaN()}, 0.95},
 	} {
-		assert.Equal(t, c.want, dagor(100)(c.sample), "%+v", c)
+		assert.Equal(t, c.want, dagor(Default())(c.sample), "%+v", c)
 	}
 }
 
-// The oracles recompute a detector's level from the whole history of samples,
-// with a limit of 100, every time.
-func oracles() map[string]func(history []Sample) Level {
-	return map[string]func([]Sample) Level{
-		"none":      func([]Sample) Level { return 1 },
+// The oracles recompute a detector's level from the whole history of samples every time.
+func oracles() map[string]func(s Settings, history []Sample) Level {
+	return map[string]func(Settings, []Sample) Level{
+		"none":      func(Settings, []Sample) Level { return 1 },
 		"threshold": thresholdOracle,
 		"dagor":     dagorOracle,
 	}
 }
 
-// thresholdOracle looks back for the last sample that leaves no doubt.
-func thresholdOracle(history []Sample) Level {
+// thresholdOracle looks back for the last sample that decides. Without hysteresis every number does.
+func thresholdOracle(s Settings, history []Sample) Level {
 	for i := len(history) - 1; i >= 0; i-- {
-		switch {
-		case history[i].Stalled > 100:
+		switch stalled := history[i].Stalled; {
+		case stalled > s.Stalled:
 			return 0
-		case history[i].Stalled < 80:
+		case s.Reset == 1 && !math.IsNaN(stalled), stalled < s.Reset*s.Stalled:
 			return 1
 		}
 	}
 	return 1
 }
 
-func dagorOracle(history []Sample) Level {
+func dagorOracle(settings Settings, history []Sample) Level {
 	level := 1.0
 	for _, s := range history {
-		overloaded := s.Wait > 10
-		if s.Wait != s.Wait {
-			overloaded = s.Stalled > 100
+		overloaded := s.Wait > settings.Wait.Seconds()
+		if s.Wait != s.Wait || settings.Wait == 0 {
+			overloaded = s.Stalled > settings.Stalled
 		}
 		if overloaded {
 			level = level - level*5/100
@@ -137,19 +142,24 @@ func dagorOracle(history []Sample) Level {
 func TestDetectorsAreTheOracles(t *testing.T) {
 	for _, name := range Names() {
 		t.Run(name, func(t *testing.T) {
-			build, err := New(name, 100)
-			require.NoError(t, err)
 			rng := rand.New(rand.NewPCG(1, 2))
 			for n := range 200 {
+				s := Default()
+				s.Policy = name
+				if n%2 == 0 { // as in the thesis
+					s.Reset, s.Wait = 1, 0
+				}
+				build, err := s.Detector()
+				require.NoError(t, err)
 				detector, history := build(), []Sample(nil)
 				for range 150 {
 					sample := randomSample(rng)
-					if n%4 == 0 {
+					if n%4 < 2 {
 						sample.Wait = 11 // overload that lasts
 					}
 					history = append(history, sample)
 					got := detector(sample)
-					require.InDelta(t, float64(oracles()[name](history)), float64(got), 1e-9, "after %v", history)
+					require.InDelta(t, float64(oracles()[name](s, history)), float64(got), 1e-9, "after %v", history)
 				}
 			}
 		})

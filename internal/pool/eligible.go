@@ -90,13 +90,14 @@ func (p *Pool) eligible(
 	c := &p.memory
 	c.need, c.job = n, selection.Job{
 		Project:  n.project.id,
-		Text:     n.text,
-		Behind:   p.before.mean,
-		Home:     p.home.mean,
+		Prompt:   n.text,
 		Priority: priority,
 		Number:   p.number,
 		Hour:     uint64(now.Unix() / 3600),
 		Service:  p.service,
+
+		QueuedBehind:      p.before.mean,
+		FirstPlaceHitRate: p.home.mean,
 	}
 	enough := false
 	if _, local := p.cfg.Policy.(selection.Local); local && among == nil {
@@ -162,7 +163,7 @@ func (p *Pool) view(v *selection.View, now time.Time, m *member, n *need) {
 	v.InFlight = float64(m.load.inFlight)
 	v.Jobs, v.Coreless = m.load.present(fresh), m.load.coreless(fresh)
 	v.Assigned = m.load.assigned(fresh)
-	v.Unread = m.unread.left(now)
+	v.PrefillWait = m.unread.left(now)
 	v.Rate = v.Cores * p.pace(m)
 	v.Latency = m.latency.value
 	v.Fresh = fresh

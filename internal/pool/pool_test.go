@@ -83,7 +83,7 @@ func newFixture(t testing.TB, policy string, n int) *fixture {
 	t.Helper()
 	choose, err := selection.New(policy)
 	require.NoError(t, err)
-	detector, err := overload.New("threshold", 100)
+	detector, err := overload.Settings{Policy: "threshold", Stalled: 100, Reset: 0.8}.Detector()
 	require.NoError(t, err)
 	f := &fixture{t: t}
 	f.Pool, err = New(Config{

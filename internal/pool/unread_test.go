@@ -34,7 +34,7 @@ func TestTextsAreReadOneAfterTheOther(t *testing.T) {
 	assert.InDelta(t, 2/f.reads.mean*each/3, f.before.mean, 1e-9, "two blocks were read before one of three jobs")
 	c, err := f.eligible(start, selection.Low, f.need(1, chain(1).Data, false), nil, nil)
 	require.NoError(t, err)
-	assert.Equal(t, f.before.mean, c.job.Behind)
+	assert.Equal(t, f.before.mean, c.job.QueuedBehind)
 
 	now := start.Add(seconds(3 * each))
 	assert.InDelta(t, 4*each, at(now, long.Address), 1e-9, "it is not answered")

@@ -42,19 +42,22 @@ type Config struct {
 }
 
 const (
-	// bodyIdle is how long a submitter may keep silent while it sends a body, in sum beyond
+	// bodyIdle is how long a submitter may be silent while it sends a body, in total, beyond
 	// the time that 256 bytes/s take.
 	bodyIdle = 30 * time.Second
-	// writeIdle bounds how long a submitter may take no byte of an answer.
+	// writeIdle bounds how long a submitter may take no byte of a response.
 	writeIdle = 5 * time.Minute
-	// lingerTime bounds how long the rest of a refused body is read.
-	lingerTime = 5 * time.Second
+	// lingerTime bounds how long the rest of a refused body is read in HTTP/2, and
+	// lingerIdle how long the next byte may take: a submitter that has stopped sending waits for the end
+	// of its response.
+	lingerTime = 30 * time.Second
+	lingerIdle = time.Second
 
 	// idleConns is how many connections to each upstream are pooled for later jobs, and
 	// idleConnTime for how long.
 	idleConns    = 64
 	idleConnTime = 50 * time.Second
-	// maxAnswerHead bounds the head of an answer, in bytes.
+	// maxAnswerHead bounds the head of a response, in bytes.
 	maxAnswerHead = 256 << 10
 )
 

@@ -1,14 +1,13 @@
 package proxy
 
 import (
-	"io"
 	"net/http"
 	"time"
 
 	"example.org/pilotfish/internal/record"
 )
 
-// fail ends a job that could not be answered by an upstream, or not in full.
+// fail ends a job that got no response of an upstream, or not all of it.
 func (x *exchange) fail(err error) {
 	if x.book.Begun() {
 		x.breakOff()
@@ -16,10 +15,10 @@ func (x *exchange) fail(err error) {
 	}
 	p := x.book.Refuse(err)
 	if p.Status == record.StatusGone {
-		panic(http.ErrAbortHandler) // or the server would answer 200 on its own
+		panic(http.ErrAbortHandler) // otherwise the server would respond with 200 on its own
 	}
 	unread := x.unread()
-	if unread {
+	if unread && x.r.ProtoMajor == 1 {
 		x.w.Header().Set("Connection", "close")
 	}
 	x.book.Response(x.w.Header(), x.w.Header())
@@ -30,25 +29,33 @@ func (x *exchange) fail(err error) {
 	}
 }
 
-// unread reports whether some of the body is still to come on a connection
-// that serves this job alone.
+// unread reports whether some of the body may still be to come.
 func (x *exchange) unread() bool {
-	return x.r.ProtoMajor == 1 && x.r.Body != http.NoBody && (x.body == nil || !x.body.Whole())
+	return x.r.Body != http.NoBody && (x.body == nil || !x.body.Whole())
 }
 
-// linger reads the rest of a refused body, within bounds, for a submitter that
-// reads its answer only after it has sent everything: closing at once would
-// reset the connection and lose the answer. One that expects to be told to go
-// on sends nothing more.
+// linger reads and drops the rest of an HTTP/2 body, within bounds, for a submitter that reads its
+// response only after it has sent everything: the end of the handler resets the stream. In HTTP/1.1, the
+// server does the same when it closes the connection.
 func (x *exchange) linger() {
-	if x.expects || x.flush() != nil {
-		return
+	if x.r.ProtoMajor == 1 || x.body != nil && !x.body.Replayable() || x.flush() != nil {
+		return // an attempt may be reading the body
 	}
-	x.paced.end(time.Now().Add(x.p.linger))
-	_, _ = io.CopyN(io.Discard, x.r.Body, 2*x.p.cfg.MaxBody)
+	if x.body != nil {
+		x.body.Release()
+	}
+	until := time.Now().Add(lingerTime)
+	for buffer, err := make([]byte, 16<<10), error(nil); err == nil; {
+		idle := time.Now().Add(lingerIdle)
+		if idle.After(until) {
+			idle = until
+		}
+		x.paced.end(idle)
+		_, err = x.r.Body.Read(buffer)
+	}
 }
 
-// breakOff ends an answer so that the submitter cannot take it for whole: by
+// breakOff ends a response so that the submitter cannot take it for whole: by
 // a missing end of a body with a length or in chunks, by the reset of a stream
 // in HTTP/2, and by that of the connection in HTTP/1.0, where a close would mean the end.
 func (x *exchange) breakOff() {

@@ -18,6 +18,7 @@ import (
 	"golang.org/x/net/http2"
 	"golang.org/x/net/http2/hpack"
 
+	"example.org/pilotfish/internal/job"
 	"example.org/pilotfish/internal/proxy"
 )
 
@@ -179,4 +180,59 @@ func TestAPrefaceAfterARequest(t *testing.T) {
 	_, err := io.ReadFull(s.in, frame)
 	require.NoError(t, err)
 	assert.EqualValues(t, 4, frame[3], "on a new connection, settings come")
+}
+
+// A submitter that goes on sending, as far as the windows allow it, until its body has ended, is not
+// interrupted by a reset before it has read the error response.
+func TestAnErrorReachesAnHTTP2SubmitterThatIsStillSending(t *testing.T) {
+	const size = 4 << 20
+	c := startSidecar(t, setup{Config: proxy.Config{Config: job.Config{MaxBody: 1 << 20}}})
+	conn, err := dial(t.Context(), "tcp", c.address)
+	require.NoError(t, err)
+	defer conn.Close()
+	_, err = io.WriteString(conn, http2.ClientPreface)
+	require.NoError(t, err)
+	f := http2.NewFramer(conn, conn)
+	f.ReadMetaHeaders = hpack.NewDecoder(4096, nil)
+	require.NoError(t, f.WriteSettings())
+	var block bytes.Buffer
+	enc := hpack.NewEncoder(&block)
+	for _, h := range [][2]string{{":method", "POST"}, {":scheme", "http"}, {":path", "/"}, {":authority", "localhost"}} {
+		require.NoError(t, enc.WriteField(hpack.HeaderField{Name: h[0], Value: h[1]}))
+	}
+	require.NoError(t, f.WriteHeaders(http2.HeadersFrameParam{StreamID: 1, BlockFragment: block.Bytes(), EndHeaders: true}))
+	status, ended := "", false
+	window := map[uint32]int{0: 65535, 1: 65535} // of the connection, and of the stream
+	read := func() {
+		frame, err := f.ReadFrame()
+		require.NoError(t, err)
+		switch frame := frame.(type) {
+		case *http2.SettingsFrame:
+			if !frame.IsAck() {
+				require.NoError(t, f.WriteSettingsAck())
+			}
+		case *http2.WindowUpdateFrame:
+			window[frame.StreamID] += int(frame.Increment)
+		case *http2.MetaHeadersFrame:
+			status, ended = frame.PseudoValue("status"), frame.StreamEnded()
+		case *http2.DataFrame:
+			ended = frame.StreamEnded()
+		case *http2.RSTStreamFrame, *http2.GoAwayFrame:
+			require.Fail(t, "the exchange was interrupted", "%v", frame)
+		}
+	}
+	for sent := 0; sent < size; {
+		n := min(16<<10, size-sent, window[0], window[1])
+		if n == 0 {
+			read()
+			continue
+		}
+		sent += n
+		window[0], window[1] = window[0]-n, window[1]-n
+		require.NoError(t, f.WriteData(1, sent == size, make([]byte, n)))
+	}
+	for !ended {
+		read()
+	}
+	assert.Equal(t, "413", status)
 }

@@ -10,7 +10,6 @@ package proxy
 
 import (
 	"net/http"
-	"time"
 
 	"example.org/pilotfish/internal/intake"
 	"example.org/pilotfish/internal/job"
@@ -22,7 +21,6 @@ type Proxy struct {
 	cfg       Config
 	guard     Guard
 	upstreams *upstreamclient.Client
-	linger    time.Duration // lingerTime, except in tests
 }
 
 // New returns a Proxy. Close it when no job is left.
@@ -33,7 +31,7 @@ func New(cfg Config) (*Proxy, error) {
 	upstreams := upstreamclient.New(upstreamclient.Config{
 		Dial: cfg.Dial, Idle: idleConns, IdleTimeout: idleConnTime, MaxHead: maxAnswerHead,
 	})
-	return &Proxy{cfg: cfg, guard: NewGuard(cfg.Hosts), upstreams: upstreams, linger: lingerTime}, nil
+	return &Proxy{cfg: cfg, guard: NewGuard(cfg.Hosts), upstreams: upstreams}, nil
 }
 
 // Close closes the connections to upstreams that no job uses.
@@ -48,8 +46,6 @@ type exchange struct {
 	r    *http.Request
 	rc   http.ResponseController
 	book job.Book
-
-	expects bool // the submitter may wait for 100 Continue before it sends the body
 
 	// What read adds.
 	paced   pacedBody

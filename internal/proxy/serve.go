@@ -19,7 +19,7 @@ func (p *Proxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 
 // newExchange begins an exchange and its book. What it needs of the stack is free again when the job waits.
 func (p *Proxy) newExchange(w http.ResponseWriter, r *http.Request) *exchange {
-	x := &exchange{p: p, w: w, r: r, rc: *http.NewResponseController(w), expects: r.Header.Get("Expect") != ""}
+	x := &exchange{p: p, w: w, r: r, rc: *http.NewResponseController(w)}
 	x.book.Open(&p.cfg.Config, time.Now(), intake.Head{Method: r.Method, Path: r.URL.EscapedPath(), Header: r.Header}, r.RemoteAddr)
 	x.paced.r, x.paced.rc = r.Body, &x.rc
 	return x

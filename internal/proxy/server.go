@@ -19,7 +19,8 @@ import (
 // ServerSettings is the section "submitters" of a configuration file: what all of
 // them together may take.
 type ServerSettings struct {
-	// Connections is how many may be open; further ones wait to be accepted.
+	// Connections is how many may be open; further ones wait to be accepted. On the port "mesh.listen" it is the
+	// number of open streams; further ones are refused with RESOURCE_EXHAUSTED.
 	Connections int `yaml:"connections"`
 }
 
@@ -108,7 +109,7 @@ func NewServer(h http.Handler, cfg ServerConfig) (*Server, error) {
 	all.plain = submitterserver.New(submitterserver.Config{
 		Handler: h, Base: base, IdleTimeout: cfg.IdleTimeout, ErrorLog: cfg.ErrorLog,
 	})
-	s.Handler = all.plain.Behind(h)
+	s.Handler, s.ConnContext = all.plain.Behind(h), all.plain.ConnContext
 	return all, nil
 }
 

@@ -44,8 +44,7 @@ type setup struct {
 	on        []int   // retry.on
 	failures  int     // that open a breaker; 0 is practically never
 	server    proxy.ServerConfig
-	network   *memory       // nil is TCP
-	linger    time.Duration // 0 is the default
+	network   *memory // nil is TCP
 }
 
 // sidecar is a proxy with all that stands behind it, listening.
@@ -140,9 +139,6 @@ func startSidecar(t testing.TB, s setup) *sidecar {
 	handler, err := proxy.New(s.Config)
 	require.NoError(t, err)
 	c.handler = handler
-	if s.linger > 0 {
-		handler.SetLinger(s.linger)
-	}
 	s.server.Conns = cmp.Or(s.server.Conns, proxy.DefaultServer().Connections)
 	s.server.ErrorLog = log.New(io.Discard, "", 0)
 	c.server, err = proxy.NewServer(handler, s.server)

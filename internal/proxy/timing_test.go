@@ -146,7 +146,7 @@ func TestAJobWaitsForAnUpstream(t *testing.T) {
 // The time in the queue is that before each attempt, together.
 func TestAJobWaitsTwice(t *testing.T) {
 	bubble(t, func(t *testing.T, m *memory) {
-		threshold, err := overload.New("threshold", 100)
+		threshold, err := overload.Settings{Policy: "threshold", Stalled: 100, Reset: 0.8}.Detector()
 		require.NoError(t, err)
 		refuses := m.upstream(t, "up:1", func(p *peer) {
 			p.request()
@@ -169,7 +169,7 @@ func TestAJobWaitsTwice(t *testing.T) {
 // A job that an upstream may have begun is not told to come again, when no other is eligible.
 func TestAJobThatMayHaveBegunIsNotSentAgain(t *testing.T) {
 	bubble(t, func(t *testing.T, m *memory) {
-		threshold, err := overload.New("threshold", 100)
+		threshold, err := overload.Settings{Policy: "threshold", Stalled: 100, Reset: 0.8}.Detector()
 		require.NoError(t, err)
 		dies := m.upstream(t, "up:1", func(p *peer) { p.request() })
 		c := startSidecar(t, setup{network: m, detector: threshold, upstreams: []string{dies, "up:2"}})

@@ -23,7 +23,7 @@ const (
 // submitter left: nobody knows why. count500 says whether a status of 500 or more is a failure.
 func resultOf(j *record.Job, count500 bool) result {
 	switch {
-	case j.Outcome == intake.Shed && j.Shedding == intake.ProjectLimit:
+	case j.Outcome == intake.Shed && j.Shedding.Limits():
 		return limited
 	case j.Outcome == intake.Gone, j.Outcome == intake.Rejected, j.Outcome == intake.TooLarge:
 		return uncounted

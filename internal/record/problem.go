@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"math"
 	"net/http"
 	"slices"
 	"strconv"
@@ -51,6 +52,8 @@ type Problem struct {
 	Status int    `json:"status"`
 	Detail string `json:"detail"`
 
+	RetryAfter int `json:"-"` // seconds, where the status is 429 or 503
+
 	Reason   string          `json:"-"`
 	Outcome  intake.Outcome  `json:"-"`
 	Shedding intake.Shedding `json:"-"` // where the outcome is intake.Shed
@@ -77,9 +80,13 @@ var problems = []known{
 	{[]error{dispatch.ErrDisplaced}, Problem{Reason: "queue-full", Status: 503, Outcome: intake.Shed, Shedding: intake.Displaced, Title: "a high job needed this job's place in the queue"}},
 	{[]error{dispatch.ErrFull}, Problem{Reason: "queue-full", Status: 503, Outcome: intake.Shed, Shedding: intake.QueueFull, Title: "too many jobs wait for an upstream"}},
 	{[]error{dispatch.ErrAtLimit}, Problem{Reason: "project-limit", Status: 429, Outcome: intake.Shed, Shedding: intake.ProjectLimit, Title: "the project has as many jobs in flight as it may have"}},
+	{[]error{dispatch.ErrRate}, Problem{Reason: "project-rate", Status: 429, Outcome: intake.Shed, Shedding: intake.ProjectRate, Title: "the project submits more jobs per minute than it may"}},
 	{[]error{dispatch.ErrWaited, pool.ErrNoneEligible, pool.ErrEmpty}, Problem{Reason: "none-eligible", Status: 503, Outcome: intake.Shed, Shedding: intake.Waited, Title: "no upstream may take the job now"}},
 	{[]error{ErrNoAnswer, pool.ErrAllTried}, Problem{Reason: "no-answer", Status: 502, Outcome: intake.NoAnswer, Title: "no upstream answered"}},
 }
+
+// maxRetryAfter is the longest Retry-After, in seconds.
+const maxRetryAfter = 3600
 
 // ProblemOf is the one place where errors become statuses. Where an error wraps
 // several that have a problem, a refusal counts, and else the first in the table.
@@ -90,6 +97,10 @@ func ProblemOf(err error) Problem {
 		p = Problem{Reason: refusal.Reason, Status: refusal.Status, Outcome: intake.Rejected, Title: refusal.Title}
 	} else if i := slices.IndexFunc(problems, func(k known) bool { return k.is(err) }); i >= 0 {
 		p = problems[i].Problem
+	}
+	p.RetryAfter = 1
+	if later := (*dispatch.LaterError)(nil); errors.As(err, &later) {
+		p.RetryAfter = int(min(max(math.Ceil(later.After.Seconds()), 1), maxRetryAfter))
 	}
 	p.Type = "urn:pilotfish:problem:" + p.Reason
 	p.Detail = textOf(err)
@@ -102,13 +113,13 @@ func (p Problem) Body() []byte {
 	return body
 }
 
-// SetHeaders sets the headers that go with the body. A 429 and a 503 tell to send the job
-// again after a second.
+// SetHeaders sets the headers that go with the body. A 429 and a 503 say after how many seconds to
+// send the job again.
 func (p Problem) SetHeaders(h http.Header) {
 	h.Set("Content-Type", "application/problem+json")
 	h.Set(reasonHeader, p.Reason)
 	if p.Status == http.StatusServiceUnavailable || p.Status == http.StatusTooManyRequests {
-		h.Set("Retry-After", "1")
+		h.Set("Retry-After", strconv.Itoa(p.RetryAfter))
 	}
 	if p.Status == http.StatusMethodNotAllowed {
 		h.Set("Allow", "GET, HEAD, POST, PUT, PATCH, DELETE, OPTIONS")

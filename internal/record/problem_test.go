@@ -10,6 +10,7 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -69,7 +70,7 @@ func TestStatusTable(t *testing.T) {
 func TestEveryErrorHasItsProblem(t *testing.T) {
 	for _, err := range []error{
 		ErrShutdown, ErrGone, ErrNoAnswer, ErrFirstByte, ErrDeadline, ErrMalformed, intake.ErrTooLarge, intake.ErrNoRoom,
-		dispatch.ErrFull, dispatch.ErrDisplaced, dispatch.ErrWaited, dispatch.ErrAtLimit,
+		dispatch.ErrFull, dispatch.ErrDisplaced, dispatch.ErrWaited, dispatch.ErrAtLimit, dispatch.ErrRate,
 		pool.ErrEmpty, pool.ErrNoneEligible, pool.ErrNotAdmitted, pool.ErrAllTried,
 	} {
 		p := ProblemOf(fmt.Errorf("more about it: %w", err))
@@ -94,7 +95,10 @@ func TestTheMoreTellingErrorCounts(t *testing.T) {
 }
 
 func TestWhenToComeAgain(t *testing.T) {
-	for want, err := range map[string]error{"1": dispatch.ErrAtLimit, "": ErrNoAnswer} {
+	for want, err := range map[string]error{
+		"1": dispatch.ErrAtLimit, "": ErrNoAnswer, "3600": &dispatch.LaterError{Err: dispatch.ErrRate, After: 1e18},
+		"9": &dispatch.LaterError{Err: dispatch.ErrAtLimit, After: 8*time.Second + 1},
+	} {
 		h := http.Header{}
 		ProblemOf(fmt.Errorf("more: %w", err)).SetHeaders(h)
 		assert.Equal(t, want, h.Get("Retry-After"))

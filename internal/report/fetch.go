@@ -13,6 +13,7 @@ import (
 	"strings"
 	"time"
 
+	"example.org/pilotfish/internal/httpclient"
 	"example.org/pilotfish/internal/pool"
 )
 
@@ -21,8 +22,8 @@ const (
 	maxDrained     = 4 << 10 // of a refusal's body, so that its connection can be used again
 )
 
-// newClient returns one that dials so where a URL begins with http. Upstreams are reached by
-// such URLs alone, whatever dial makes of it.
+// newClient returns a client whose connections for http URLs are made by dial. Upstreams have such URLs only, even
+// where dial uses TLS.
 func newClient(interval time.Duration, dial func(ctx context.Context, network, address string) (net.Conn, error)) *http.Client {
 	dialHost := func(ctx context.Context, network, address string) (net.Conn, error) {
 		if host, ok := strings.CutSuffix(address, socketHost+":80"); ok {
@@ -32,16 +33,12 @@ func newClient(interval time.Duration, dial func(ctx context.Context, network, a
 		}
 		return dial(ctx, network, address)
 	}
-	return &http.Client{
-		Transport: &http.Transport{
-			DialContext:            dialHost,
-			MaxIdleConnsPerHost:    1,
-			IdleConnTimeout:        3 * interval,
-			MaxResponseHeaderBytes: maxHeaderBytes,
-		},
-		// An upstream speaks for itself alone: a redirect is a status like any other.
-		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
-	}
+	return httpclient.New(&http.Transport{
+		DialContext:            dialHost,
+		MaxIdleConnsPerHost:    1,
+		IdleConnTimeout:        3 * interval,
+		MaxResponseHeaderBytes: maxHeaderBytes,
+	})
 }
 
 type request struct {
@@ -60,10 +57,25 @@ type response struct {
 }
 
 // statusError is a response with a status other than 200.
-type statusError int
+type statusError struct {
+	code     int
+	location string // of a redirect that was not followed
+}
 
-func (e statusError) Error() string {
-	return strings.TrimSpace(fmt.Sprintf("status %d %s", int(e), http.StatusText(int(e))))
+func (e *statusError) Error() string {
+	text := strings.TrimSpace(fmt.Sprintf("status %d %s", e.code, http.StatusText(e.code)))
+	if e.location != "" {
+		text += fmt.Sprintf(", a redirect to %q, which is not followed", e.location)
+	}
+	return text
+}
+
+// statusOf is the status of the response that an error is about; 0 is none.
+func statusOf(err error) int {
+	if status := (*statusError)(nil); errors.As(err, &status) {
+		return status.code
+	}
+	return 0
 }
 
 // unanswered is a request without a response.
@@ -115,7 +127,7 @@ func exchange(ctx context.Context, client *http.Client, r request, read func(res
 	defer resp.Body.Close()
 	if resp.StatusCode != http.StatusOK {
 		_, _ = io.CopyN(io.Discard, resp.Body, maxDrained)
-		return statusError(resp.StatusCode)
+		return &statusError{resp.StatusCode, resp.Header.Get("Location")}
 	}
 
 	if encoding := resp.Header.Get("Content-Encoding"); encoding != "" && !strings.EqualFold(encoding, "identity") {

@@ -1,6 +1,7 @@
 package report
 
 import (
+	"cmp"
 	"fmt"
 	"math"
 
@@ -12,15 +13,33 @@ import (
 // all that a server can count, and far below where a float64 loses units.
 const maxCount = 1e12
 
-// figures are the sums of one upstream's metrics at one instant, by figure and priority.
-type figures map[string][selection.Priorities]float64
+// figures are the sums of one upstream's metrics at one instant, by figure.
+type figures map[string]figure
 
-// add adds a value to a figure. One without a priority is low.
-func (f figures) add(figure, priority string, value float64) {
-	sums := f[figure]
+// figure is a sum by priority.
+type figure struct {
+	sums [selection.Priorities]float64
+	err  error // why it is unknown
+}
+
+// add adds a value to a figure. Without a priority it is low. NaN is no value: an engine that has none says so.
+func (f figures) add(name, priority string, value float64) {
+	if math.IsNaN(value) {
+		return
+	}
+	sum := f[name]
 	p, _ := selection.ParsePriority(priority)
-	sums[p] += value
-	f[figure] = sums
+	sum.sums[p] += value
+	f[name] = sum
+}
+
+// fail makes the figures of a metric unknown.
+func (f figures) fail(all metrics, metric string, err error) {
+	for name, m := range all {
+		if m.name == metric {
+			f[name] = figure{err: fmt.Errorf("metric %s: %w", metric, err)}
+		}
+	}
 }
 
 // loadOf reads the upstream's load from figures, and the total of its waits in seconds, from
@@ -52,9 +71,9 @@ func levels(f figures, all metrics, figure string) (sums [selection.Priorities]f
 	if m.name == "" {
 		return sums, nil
 	}
-	sums, there := f[figure]
-	if !there {
-		return sums, fmt.Errorf("metric %v is missing", m)
+	sum, there := f[figure]
+	if sums = sum.sums; !there || sum.err != nil {
+		return sums, cmp.Or(sum.err, fmt.Errorf("metric %v is missing, or NaN", m))
 	}
 	for p := range sums {
 		if sums[p] *= m.scale; !(sums[p] >= 0 && sums[p] <= maxCount) {

@@ -10,6 +10,7 @@ import (
 
 	"github.com/prometheus/common/expfmt"
 	"github.com/prometheus/common/model"
+	"github.com/prometheus/prometheus/model/labels"
 
 	"example.org/pilotfish/internal/settings"
 )
@@ -93,19 +94,29 @@ func (m metric) String() string {
 	return m.name + m.matchers()
 }
 
-// takes says whether a sample has the labels. A label that it has not is empty, as in PromQL.
-func (m metric) takes(sample model.Metric) bool {
+// takes reports whether a series has the name and the labels. A missing label is empty, as in PromQL.
+func (m metric) takes(series labels.Labels) bool {
 	for name, value := range m.labels {
-		if sample[name] != value {
+		if series.Get(string(name)) != string(value) {
 			return false
 		}
 	}
-	return true
+	return series.Get(model.MetricNameLabel) == m.name
 }
 
 // metrics are the Names, read, by figure: their keys in the settings. A histogram or a summary
 // is two, its sum and its count, and what was read is.
 type metrics map[string]metric
+
+// have reports whether one of the metrics has this name.
+func (all metrics) have(name []byte) bool {
+	for _, m := range all {
+		if m.name == string(name) {
+			return true
+		}
+	}
+	return false
+}
 
 // read reads the names. What is wrong with them goes to f.
 func (n *Names) read(f *settings.Faults) metrics {

@@ -1,59 +1,108 @@
 package report
 
 import (
+	"bufio"
 	"bytes"
+	"cmp"
+	"errors"
 	"fmt"
 	"io"
+	"mime"
 	"net/http"
+	"slices"
 
-	"github.com/prometheus/common/expfmt"
-	"github.com/prometheus/common/model"
+	"github.com/prometheus/prometheus/model/labels"
+	"github.com/prometheus/prometheus/model/textparse"
 )
 
-// Bounds on the metrics page of one upstream. A line may cost far more memory than
-// its bytes.
+// Bounds on the metrics page of one upstream, in bytes. The second is for lines that are read: others may be longer.
 const (
 	maxPageBytes = 4 << 20
-	maxPageLines = 50_000
+	maxLineBytes = 8 << 10
 )
 
-// readPage reads Prometheus text of at most maxLines lines to its end, and adds up what the
-// metrics take of it.
-func readPage(header http.Header, body io.Reader, maxLines int, all metrics) (figures, error) {
-	if kind := header.Get("Content-Type"); kind != "" && expfmt.ResponseFormat(header) != expfmt.FmtText {
-		return nil, fmt.Errorf("content type %q is not Prometheus text", kind)
-	}
-	left := maxLines
-	text := &guarded{from: body, check: func(read []byte) error {
-		if left -= bytes.Count(read, []byte{'\n'}); left < 0 {
-			return fmt.Errorf("longer than %d lines", maxLines)
+const (
+	openMetrics = "application/openmetrics-text"
+	// acceptMetrics is what Prometheus 3 sends, because servers are tested with that.
+	acceptMetrics = openMetrics + ";version=1.0.0;escaping=allow-utf-8;q=0.7," + openMetrics + ";version=0.0.1;q=0.6," +
+		"text/plain;version=1.0.0;escaping=allow-utf-8;q=0.5,text/plain;version=0.0.4;q=0.4,*/*;q=0.3"
+)
+
+// readPage reads the metrics page of an upstream to its end, and adds up its samples. Only lines of these metrics are
+// parsed, so that a fault elsewhere on the page does no harm.
+func readPage(header http.Header, body io.Reader, all metrics) (figures, error) {
+	p := page{all: all, figures: figures{}, seen: map[uint64]bool{}}
+	lines := bufio.NewReaderSize(body, maxLineBytes)
+	ended := false
+	for {
+		line, err := lines.ReadSlice('\n')
+		ended = ended && len(line) == 0 || string(bytes.TrimSpace(line)) == "# EOF"
+		p.read(bytes.TrimSpace(line), errors.Is(err, bufio.ErrBufferFull))
+		for errors.Is(err, bufio.ErrBufferFull) {
+			_, err = lines.ReadSlice('\n')
 		}
-		return nil
-	}}
-	parser := expfmt.NewTextParser(model.UTF8Validation)
-	families, err := parser.TextToMetricFamilies(text)
-	if err != nil {
-		return nil, err
-	}
-	f := figures{}
-	for _, family := range families {
-		samples, err := expfmt.ExtractSamples(&expfmt.DecodeOptions{}, family)
+		if errors.Is(err, io.EOF) {
+			break
+		}
 		if err != nil {
 			return nil, err
 		}
-		for _, s := range samples {
-			f.take(s, all)
-		}
 	}
-	return f, nil
+	kind, _, _ := mime.ParseMediaType(header.Get("Content-Type"))
+	switch {
+	case kind == openMetrics && !ended:
+		return nil, errors.New("cut short: it does not end with # EOF")
+	case len(p.figures) == 0 && kind != openMetrics && kind != "text/plain" && kind != "":
+		return nil, fmt.Errorf("no metric of the report on a page of content type %q", kind)
+	}
+	return p.figures, nil
 }
 
-// take adds a sample to the figures that it is part of.
-func (f figures) take(s *model.Sample, all metrics) {
-	name := string(s.Metric[model.MetricNameLabel])
-	for figure, m := range all {
-		if m.name == name && m.takes(s.Metric) {
-			f.add(figure, string(s.Metric["priority"]), float64(s.Value))
+// page adds up the samples of one metrics page.
+type page struct {
+	all     metrics
+	figures figures
+	seen    map[uint64]bool // hashes of series. Merged pages can have one twice; then the first counts
+}
+
+// read adds a line. One that cannot be parsed makes the figures of its metric unknown.
+func (p *page) read(line []byte, tooLong bool) {
+	name := line
+	if end := bytes.IndexAny(line, "{ \t"); end >= 0 {
+		name = line[:end] // "" if it is quoted, behind the brace
+	}
+	if len(line) == 0 || line[0] == '#' || len(name) > 0 && !p.all.have(name) {
+		return
+	}
+	series, value, err := parseSample(append(slices.Clip(line), '\n'))
+	if tooLong {
+		err = fmt.Errorf("a line is longer than %d bytes", maxLineBytes)
+	}
+	if err != nil {
+		p.figures.fail(p.all, string(name), err)
+		return
+	}
+	if hash := series.Hash(); !p.seen[hash] {
+		p.seen[hash] = true
+		for figure, m := range p.all {
+			if m.takes(series) {
+				p.figures.add(figure, series.Get("priority"), value)
+			}
 		}
 	}
+}
+
+// parseSample parses a line in the text format, or, because that has no exemplars, as OpenMetrics.
+func parseSample(line []byte) (series labels.Labels, value float64, err error) {
+	symbols := labels.NewSymbolTable()
+	for _, parser := range []textparse.Parser{textparse.NewPromParser(line, symbols, false), textparse.NewOpenMetricsParser(line, symbols)} {
+		entry, failed := parser.Next()
+		if failed == nil && entry == textparse.EntrySeries {
+			_, _, value = parser.Series()
+			parser.Labels(&series)
+			return series, value, nil
+		}
+		err = cmp.Or(err, failed, errors.New("no sample"))
+	}
+	return series, 0, err
 }

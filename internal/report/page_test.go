@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/prometheus/common/model"
+	"github.com/prometheus/prometheus/model/labels"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
@@ -21,7 +22,7 @@ import (
 func read(names Names) metrics { return names.read(new(settings.Faults)) }
 
 func readLoad(text string, names Names) (pool.Report, total, error) {
-	f, err := readPage(http.Header{}, strings.NewReader(text), maxPageLines, read(names))
+	f, err := readPage(http.Header{}, strings.NewReader(text), read(names))
 	if err != nil {
 		return pool.Report{}, total{}, err
 	}
@@ -47,22 +48,20 @@ func TestLoadIsNothingWithoutItsGauges(t *testing.T) {
 	const high = `ruleserver_stalled_joblets{priority="high"} 2`
 	const low = `ruleserver_jobs_running{priority="low"} 12`
 	for _, c := range []struct{ name, page, want string }{
-		{"empty", "", "metric ruleserver_stalled_joblets is missing"},
-		{"something else's", "# TYPE go_goroutines gauge\ngo_goroutines 42\n", "metric ruleserver_stalled_joblets is missing"},
-		{"no running", "ruleserver_stalled_joblets 1\n", "metric ruleserver_jobs_running is missing"},
-		{"declared only", "# TYPE ruleserver_stalled_joblets gauge\n", "metric ruleserver_stalled_joblets is missing"},
-		{"NaN", change(t, high, `ruleserver_stalled_joblets{priority="high"} NaN`), "metric ruleserver_stalled_joblets is NaN, not between 0 and 1e+12"},
+		{"empty", "", "metric ruleserver_stalled_joblets is missing, or NaN"},
+		{"something else's", "# TYPE go_goroutines gauge\ngo_goroutines 42\n", "metric ruleserver_stalled_joblets is missing, or NaN"},
+		{"no running", "ruleserver_stalled_joblets 1\n", "metric ruleserver_jobs_running is missing, or NaN"},
+		{"declared only", "# TYPE ruleserver_stalled_joblets gauge\n", "metric ruleserver_stalled_joblets is missing, or NaN"},
+		{"NaN", "ruleserver_jobs_running 3\nruleserver_stalled_joblets NaN\n", "metric ruleserver_stalled_joblets is missing, or NaN"},
 		{"negative", change(t, low, `ruleserver_jobs_running{priority="low"} -1`), "metric ruleserver_jobs_running is -1, not between 0 and 1e+12"},
 		{"infinite", change(t, low, `ruleserver_jobs_running{priority="low"} +Inf`), "metric ruleserver_jobs_running is +Inf, not between 0 and 1e+12"},
 		{"absurd", change(t, low, `ruleserver_jobs_running{priority="low"} 1e300`), "metric ruleserver_jobs_running is 1e+300, not between 0 and 1e+12"},
-		{"a summary", "# TYPE ruleserver_stalled_joblets summary\nruleserver_stalled_joblets_sum 1\n", "metric ruleserver_stalled_joblets is missing"},
-		{"a word", change(t, high, `ruleserver_stalled_joblets{priority="high"} many`), `text format parsing error in line 3: expected float as value, got "many"`},
-		{"no value", change(t, high, `ruleserver_stalled_joblets{priority="high"}`), `text format parsing error in line 3: expected float as value, got ""`},
-		{"HTML", "<!DOCTYPE html>\n<html></html>\n", "text format parsing error in line 1: invalid metric name"},
-		{"JSON", `{"projects":[]}`, "text format parsing error in line 1: unexpected end of metric name ':'"},
-		{"bytes", "\x00\xff\x1b[2J\n", "text format parsing error in line 1: invalid metric name"},
-		{"no end of line", "ruleserver_stalled_joblets 1", "text format parsing error in line 1: unexpected end of input stream"},
-		{"too many lines", strings.Repeat("#\n", 50_001), "longer than 50000 lines"},
+		{"a summary", "# TYPE ruleserver_stalled_joblets summary\nruleserver_stalled_joblets_sum 1\n", "metric ruleserver_stalled_joblets is missing, or NaN"},
+		{"a word", change(t, high, "ruleserver_stalled_joblets many"), `metric ruleserver_stalled_joblets: strconv.ParseFloat: parsing "many": invalid syntax while parsing: "ruleserver_stalled_joblets many"`},
+		{"no value", change(t, high, "ruleserver_stalled_joblets"), `metric ruleserver_stalled_joblets: expected value after metric, got "\n" ("INVALID") while parsing: "ruleserver_stalled_joblets\n"`},
+		{"a long line", change(t, high, `ruleserver_stalled_joblets{a="`+strings.Repeat("x", maxLineBytes)+`"} 1`), "metric ruleserver_stalled_joblets: a line is longer than 8192 bytes"},
+		{"HTML", "<!DOCTYPE html>\n<html></html>\n", "metric ruleserver_stalled_joblets is missing, or NaN"},
+		{"bytes", "\x00\xff\x1b[2J\n", "metric ruleserver_stalled_joblets is missing, or NaN"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			_, _, err := readLoad(c.page, Default().Names)
@@ -86,6 +85,7 @@ func TestLoadLeavesOpenWhatItCannotBelieve(t *testing.T) {
 		differs        func(*pool.Report)
 	}{
 		{"no cores", "ruleserver_cores 16", "", func(r *pool.Report) { r.Cores = 0 }},
+		{"cores that are no number", "ruleserver_cores 16", "ruleserver_cores many", func(r *pool.Report) { r.Cores = 0 }},
 		{"negative cores", "ruleserver_cores 16", "ruleserver_cores -1", func(r *pool.Report) { r.Cores = 0 }},
 		{"cores NaN", "ruleserver_cores 16", "ruleserver_cores NaN", func(r *pool.Report) { r.Cores = 0 }},
 		{"absurd cores", "ruleserver_cores 16", "ruleserver_cores 1e13", func(r *pool.Report) { r.Cores = 0 }},
@@ -196,7 +196,7 @@ func TestLabelsAndScales(t *testing.T) {
 	assert.Equal(t, total{5, 10}, waits)
 
 	for want, change := range map[string]func(*Names){
-		`metric vllm:num_requests_running{model_name="mistral"} is missing`:                      func(n *Names) { n.Running = `vllm:num_requests_running{model_name="mistral"}` },
+		`metric vllm:num_requests_running{model_name="mistral"} is missing, or NaN`:              func(n *Names) { n.Running = `vllm:num_requests_running{model_name="mistral"}` },
 		`metric vllm:num_requests_running{model_name="llama"} is 7e+12, not between 0 and 1e+12`: func(n *Names) { n.Running += " * 1e12" },
 	} {
 		names := vllmNames()
@@ -216,25 +216,57 @@ func TestLabelsAndScales(t *testing.T) {
 	assert.Equal(t, pool.Report{Running: byPriority(57, 0), CoresBusy: 4, Completed: -1, Failed: -1}, r, "an empty label is one that is missing, as in PromQL")
 }
 
-func TestPageMustBePrometheusText(t *testing.T) {
-	for kind, want := range map[string]string{
-		"":           "",
-		"text/plain": "",
-		"text/plain; version=0.0.4; charset=utf-8; escaping=underscores": "",
-		"text/html; charset=utf-8":                                       `content type "text/html; charset=utf-8" is not Prometheus text`,
-		"text/plain; version=9":                                          `content type "text/plain; version=9" is not Prometheus text`,
-		"application/openmetrics-text; version=1.0.0":                    `content type "application/openmetrics-text; version=1.0.0" is not Prometheus text`,
+// What Prometheus reads is read, and a fault elsewhere on the page costs nothing.
+func TestPagesOfRealServers(t *testing.T) {
+	const text, gauges = "text/plain; version=0.0.4; charset=utf-8", "ruleserver_jobs_running 3\nruleserver_stalled_joblets 2\n"
+	for _, c := range []struct{ name, kind, page string }{
+		{"version 1.0.0", "text/plain; version=1.0.0; charset=utf-8; escaping=underscores", gauges},
+		{"no type", "", gauges},
+		{"a type with a comma", "text/plain, version=0.0.4", gauges},
+		{"a framework's default type", "text/html; charset=utf-8", gauges},
+		{"OpenMetrics", openMetrics + "; version=1.0.0; charset=utf-8", `# TYPE build info
+build_info{version="1"} 1
+# TYPE wait_seconds histogram
+# UNIT wait_seconds seconds
+wait_seconds_bucket{le="0.5"} 9 # {trace_id="abc"} 0.3 1700000000.1
+# TYPE odd unknown
+odd 1
+# TYPE ruleserver_jobs_running gauge
+ruleserver_jobs_running 3 1700000000.123
+ruleserver_stalled_joblets 2 # {trace_id="abc"} 0.3
+# EOF
+`},
+		{"an exemplar in plain text", text, "ruleserver_jobs_running 3\nruleserver_stalled_joblets 2 # {a=\"b\"} 1\n"},
+		{"no final end of line", text, gauges[:len(gauges)-1]},
+		{"CRLF", text, strings.ReplaceAll(gauges, "\n", "\r\n")},
+		{"spaces and tabs", text, "\n  ruleserver_jobs_running\t3 \n\n ruleserver_stalled_joblets  2 1700000000123\n"},
+		{"samples before TYPE", text, gauges + "# TYPE ruleserver_jobs_running gauge\n"},
+		{"HELP and TYPE twice", text, gauges + strings.Repeat("# HELP a b\n# TYPE a gauge\n# TYPE ruleserver_jobs_running counter\n", 2)},
+		{"a long HELP", text, "# HELP odd " + strings.Repeat("x", 10*maxLineBytes) + "\n" + gauges},
+		{"a long line of another metric", text, "odd{a=\"" + strings.Repeat("x", 10*maxLineBytes) + "\"} 1\n" + gauges},
+		{"many lines", text, strings.Repeat("#\n", 100_000) + gauges},
+		{"nonsense elsewhere", text, "odd many\nodd\nodd 0x10\nmy.metric 1\nodd{a-b=\"c\"} 1\nodd{a=\"\xff\"} 1\n\x00\n" + gauges},
+		{"a series twice, as in merged pages", text, gauges + gauges},
+		{"NaN from one of two engines", text, gauges + "ruleserver_jobs_running{engine=\"1\"} NaN\n"},
 	} {
-		h := http.Header{}
-		if kind != "" {
-			h.Set("Content-Type", kind)
-		}
-		_, err := readPage(h, strings.NewReader(goodPage), 1000, metrics{})
-		if want == "" {
-			assert.NoError(t, err, kind)
-		} else {
-			assert.EqualError(t, err, want)
-		}
+		t.Run(c.name, func(t *testing.T) {
+			f, err := readPage(http.Header{"Content-Type": {c.kind}}, strings.NewReader(c.page), read(Default().Names))
+			require.NoError(t, err)
+			r, _, err := loadOf(f, read(Default().Names))
+			require.NoError(t, err)
+			assert.Equal(t, byPriority(3, 0), r.Running)
+			assert.Equal(t, byPriority(2, 0), r.Stalled)
+		})
+	}
+}
+
+func TestAPageThatIsNone(t *testing.T) {
+	for kind, c := range map[string]struct{ page, want string }{
+		"text/html; charset=utf-8":      {"<html></html>", `no metric of the report on a page of content type "text/html"`},
+		openMetrics + "; version=1.0.0": {goodPage, "cut short: it does not end with # EOF"},
+	} {
+		_, err := readPage(http.Header{"Content-Type": {kind}}, strings.NewReader(c.page), read(Default().Names))
+		assert.EqualError(t, err, c.want)
 	}
 }
 
@@ -249,7 +281,7 @@ func FuzzMetrics(f *testing.F) {
 	f.Add([]byte("ruleserver_stalled_joblets 1\nruleserver_jobs_running.3\n"))
 	names := Default().Names
 	f.Fuzz(func(t *testing.T, data []byte) {
-		sums, err := readPage(http.Header{}, bytes.NewReader(data), 1000, read(names))
+		sums, err := readPage(http.Header{}, bytes.NewReader(data), read(names))
 		if err != nil {
 			return
 		}
@@ -261,7 +293,7 @@ func FuzzMetrics(f *testing.F) {
 		for _, before := range []total{{}, unknown, waits} {
 			require.False(t, waits.mean(before) < 0)
 		}
-		if !bytes.ContainsAny(data, "#{\"") {
+		if !bytes.ContainsAny(data, "#{\"\x00") {
 			require.Equal(t, naiveSum(string(data), names.Stalled), r.Stalled[selection.Low])
 			require.Equal(t, naiveSum(string(data), names.Running), r.Running[selection.Low])
 		}
@@ -279,17 +311,16 @@ func requireBounds(t *testing.T, r pool.Report) {
 	require.True(t, r.Completed == -1 || r.Completed >= 0, "%v", r.Completed)
 }
 
-// naiveSum adds up a metric on a page without comments and labels. As for the library, a
-// name ends where no character of a name follows: "a.5" is 0.5.
-func naiveSum(page, name string) (sum float64) {
+// naiveSum is the first value of a metric on a page without comments and labels: later ones are the same series.
+func naiveSum(page, name string) float64 {
 	for line := range strings.SplitSeq(page, "\n") {
-		rest, found := strings.CutPrefix(strings.TrimLeft(line, " \t"), name)
-		if words := strings.Fields(rest); found && len(words) > 0 && !model.LegacyValidation.IsValidMetricName("a"+rest[:1]) {
-			x, _ := strconv.ParseFloat(words[0], 64)
-			sum += x
+		words := strings.FieldsFunc(strings.TrimSpace(line), func(r rune) bool { return r == ' ' || r == '\t' })
+		if len(words) > 1 && words[0] == name {
+			x, _ := strconv.ParseFloat(words[1], 64)
+			return x
 		}
 	}
-	return sum
+	return 0
 }
 
 // FuzzMetric: what is read is written the same, and takes what it names.
@@ -309,6 +340,10 @@ func FuzzMetric(f *testing.F) {
 		require.NoError(t, err, "%q", m.String())
 		again.scale = m.scale
 		require.Equal(t, m, again)
-		require.True(t, m.takes(model.Metric(m.labels)))
+		series := labels.NewBuilder(labels.FromStrings(model.MetricNameLabel, m.name))
+		for name, value := range m.labels {
+			series.Set(string(name), string(value))
+		}
+		require.True(t, m.takes(series.Labels()))
 	})
 }

@@ -56,12 +56,12 @@ func (u *upstreamPoller) list(ctx context.Context) {
 		}
 		return err
 	})
-	unchanged := l.etag != "" && errors.Is(err, statusError(http.StatusNotModified))
+	unchanged := l.etag != "" && statusOf(err) == http.StatusNotModified
 	switch {
 	case ctx.Err() != nil: // the upstream has left meanwhile
 	case err == nil, unchanged:
 		u.cfg.Listing(u.address, start, l.cached)
-	case errors.Is(err, statusError(http.StatusNotFound)):
+	case statusOf(err) == http.StatusNotFound:
 		*l = listing{}
 	default:
 		u.cfg.Failed(u.address, false, &pollError{u.address, "cache listing", err})
@@ -105,10 +105,10 @@ func (u *upstreamPoller) load(ctx context.Context, timeout time.Duration) error 
 	var report pool.Report
 	var waits total
 	err := get(ctx, u.client, request{
-		url: upstreamURL(u.address, u.cfg.MetricsPath), accept: "text/plain;version=0.0.4",
+		url: upstreamURL(u.address, u.cfg.MetricsPath), accept: acceptMetrics,
 		max: maxPageBytes, timeout: timeout,
 	}, func(resp response) error {
-		figures, err := readPage(resp.header, resp.body, maxPageLines, u.metrics)
+		figures, err := readPage(resp.header, resp.body, u.metrics)
 		if err != nil {
 			return err
 		}
@@ -135,7 +135,7 @@ func (u *upstreamPoller) health(ctx context.Context, timeout time.Duration) erro
 		_, err := io.Copy(io.Discard, io.LimitReader(resp.body, maxDrained))
 		return err
 	})
-	if status := statusError(0); errors.As(err, &status) && status < http.StatusInternalServerError {
+	if status := statusOf(err); status != 0 && status < http.StatusInternalServerError {
 		err = nil
 	}
 	if ctx.Err() == nil {

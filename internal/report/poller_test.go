@@ -9,6 +9,7 @@ import (
 	"math"
 	"net"
 	"net/http"
+	"net/http/httptest"
 	"strconv"
 	"strings"
 	"testing"
@@ -50,6 +51,22 @@ func TestPollHandsOverAReport(t *testing.T) {
 	assert.True(t, inside)
 }
 
+// Frameworks mount the metrics at /metrics/ and redirect /metrics.
+func TestPollFollowsARedirectWithinItsUpstream(t *testing.T) {
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Path == "/metrics" {
+			http.Redirect(w, r, "/metrics/", http.StatusTemporaryRedirect)
+			return
+		}
+		assert.Regexp(t, `^application/openmetrics-text;version=1\.0\.0;.*,text/plain;version=0\.0\.4;q=0\.4,\*/\*;q=0\.3$`, r.Header.Get("Accept"))
+		_, _ = io.WriteString(w, goodPage)
+	}))
+	t.Cleanup(server.Close)
+	r, err := newSubject(t, server.Listener.Addr().String(), func(c *Config) { c.CachePath = none }).once(t)
+	require.NoError(t, err)
+	assert.Equal(t, byPriority(7, 2), r.Stalled)
+}
+
 func TestPollTellsMeansSinceTheReportBefore(t *testing.T) {
 	page := goodPage
 	s := newSubject(t, upstream(t, func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, page) }, nil))
@@ -89,6 +106,7 @@ func TestPollNamesWhatIsBroken(t *testing.T) {
 			_, _ = w.Write(body)
 		}
 	}
+	const elsewhere = `status 307 Temporary Redirect, a redirect to "http://127.0.0.1:1/metrics/", which is not followed`
 	const noHTTP = `net/http: HTTP/1.x transport connection broken: malformed HTTP response "SSH-2.0-OpenSSH_9.7"`
 	huge := func(encoding string, pack func([]byte) []byte) http.HandlerFunc {
 		comments := pack(bytes.Repeat([]byte("# all is well"+strings.Repeat(".", 987)+"\n"), 1000))
@@ -114,9 +132,9 @@ func TestPollNamesWhatIsBroken(t *testing.T) {
 		{"a failure", write(500, "", []byte("sorry")), "status 500 Internal Server Error", "status 500 Internal Server Error"},
 		{"a status of its own", write(299, "", nil), "status 299", "status 299"},
 		{"unchanged, unasked", write(304, "", nil), "status 304 Not Modified", "status 304 Not Modified"},
-		{"elsewhere", http.RedirectHandler("/v1/trap", http.StatusFound).ServeHTTP, "status 302 Found", "status 302 Found"},
-		{"empty", write(200, "", nil), "metric ruleserver_stalled_joblets is missing", "empty"},
-		{"garbage", write(200, "", []byte("\x00\xff")), "text format parsing error in line 1: invalid metric name", `jsontext: invalid character '\x00' at start of value`},
+		{"elsewhere", http.RedirectHandler("http://127.0.0.1:1/metrics/", 307).ServeHTTP, elsewhere, elsewhere},
+		{"empty", write(200, "", nil), "metric ruleserver_stalled_joblets is missing, or NaN", "empty"},
+		{"garbage", write(200, "", []byte("\x00\xff")), "metric ruleserver_stalled_joblets is missing, or NaN", `jsontext: invalid character '\x00' at start of value`},
 		{"huge", huge("", func(b []byte) []byte { return b }), "longer than 4194304 bytes", "longer than 67108864 bytes"},
 		{"huge when unpacked", huge("gzip", gzipped), "longer than 4194304 bytes", "longer than 67108864 bytes"},
 		{"not gzip", write(200, "gzip", []byte("{}    plain text")), "gzip: invalid header", "gzip: invalid header"},

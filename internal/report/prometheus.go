@@ -53,7 +53,7 @@ func (s *Source) pollPrometheus(ctx context.Context, _ bool) pace {
 		url: queryURL(s.cfg.Prometheus, s.metrics), accept: "application/json", max: maxVectorBytes, timeout: s.cfg.Timeout,
 	}, func(resp response) error {
 		asked = resp.at
-		return readVector(resp.body, func(l labels, at, value float64) {
+		return readVector(resp.body, func(l sampleLabels, at, value float64) {
 			if one := scrapes[l.Instance]; one != nil {
 				one.add(l, at, value)
 			}
@@ -79,7 +79,7 @@ func (s *Source) pollPrometheus(ctx context.Context, _ bool) pace {
 
 // queryURL returns where a server answers for all metrics of all upstreams at one instant, and
 // for when each upstream was scraped. The vector itself lacks that: its samples have the time of
-// the query. The sums drop all other labels, and the label pilotfish says what the value is.
+// the query. The sums drop NaN and all other labels, and the label pilotfish says what the value is.
 func queryURL(server string, all metrics) string {
 	var parts []string
 	add := func(figure, format string, m metric) {
@@ -88,7 +88,7 @@ func queryURL(server string, all metrics) string {
 	}
 	for _, figure := range slices.Sorted(maps.Keys(all)) {
 		if m := all[figure]; m.name != "" {
-			add(figure, "sum by (instance, job, priority) (%s)", m)
+			add(figure, "sum by (instance, job, priority) (%s > -Inf)", m)
 		}
 	}
 	load := all["stalled"] // or running: one of them is there
@@ -99,8 +99,8 @@ func queryURL(server string, all metrics) string {
 	return strings.TrimSuffix(server, "/") + "/api/v1/query?" + url.Values{"query": {strings.Join(parts, " or ")}}.Encode()
 }
 
-// labels are those of a sample that are read. Others take no memory, however many there are.
-type labels struct {
+// sampleLabels are the labels of a sample that are read. Others take no memory, however many there are.
+type sampleLabels struct {
 	Instance string `json:"instance"`
 	Job      string `json:"job"`
 	Priority string `json:"priority"`
@@ -111,12 +111,12 @@ type labels struct {
 // Unix seconds on the server's clock. The JSON of those is [1763677245.123, "0.5"],
 // because JSON has no infinity.
 type sample struct {
-	Labels labels             `json:"metric"`
+	Labels sampleLabels       `json:"metric"`
 	Point  *[2]jsontext.Value `json:"value"`
 }
 
 // readVector reads the response to an instant query to its end.
-func readVector(body io.Reader, each func(l labels, at, value float64)) error {
+func readVector(body io.Reader, each func(l sampleLabels, at, value float64)) error {
 	var v struct {
 		Status string `json:"status"`
 		Data   struct {
@@ -158,7 +158,7 @@ type scrape struct {
 }
 
 // add takes in a sample.
-func (s *scrape) add(l labels, at, value float64) {
+func (s *scrape) add(l sampleLabels, at, value float64) {
 	if s.figures == nil {
 		s.job, s.answered, s.figures = l.Job, at, figures{}
 	}
@@ -169,7 +169,7 @@ func (s *scrape) add(l labels, at, value float64) {
 }
 
 // at is when the upstream was scraped, on the same clock.
-func (s *scrape) at() float64 { return s.figures[scrapedFigure][selection.Low] }
+func (s *scrape) at() float64 { return s.figures[scrapedFigure].sums[selection.Low] }
 
 // load makes a report of a scrape that Prometheus was asked for at asked. Its age is the
 // difference of two times that are Prometheus's own, so that its clock need not agree

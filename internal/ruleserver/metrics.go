@@ -4,13 +4,15 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"example.org/pilotfish/internal/ruleserver/executor"
+	"example.org/pilotfish/internal/ruleserver/rules"
 )
 
 // metrics count what happens to jobs. loadCollector reads what the executor counts
 // from one snapshot for each scrape, so that these numbers always agree.
 type metrics struct {
-	jobs *prometheus.CounterVec
-	wait *prometheus.HistogramVec
+	jobs  *prometheus.CounterVec
+	wait  *prometheus.HistogramVec
+	saved *prometheus.CounterVec
 }
 
 func newMetrics(registry prometheus.Registerer, load func() executor.Load) *metrics {
@@ -25,13 +27,18 @@ func newMetrics(registry prometheus.Registerer, load func() executor.Load) *metr
 			Buckets: []float64{.001, .01, .1, .5, 1, 2.5, 5, 10, 30, 60, 120, 240, 600},
 		}, []string{"priority"}),
 	}
+	m.saved = prometheus.NewCounterVec(prometheus.CounterOpts{
+		Name: "ruleserver_optimised_total",
+		Help: "Rules and conditions that the optimisation phase removed, because no item could depend on them.",
+	}, []string{"removed"})
+	m.optimised(rules.Saved{})
 	for _, p := range []string{executor.High.String(), executor.Low.String()} {
 		for _, o := range []Outcome{outcomeOK, outcomeFailed, outcomeCancelled, outcomeTimeout} {
 			m.jobs.WithLabelValues(p, string(o))
 		}
 		m.wait.WithLabelValues(p)
 	}
-	registry.MustRegister(m.jobs, m.wait, loadCollector(load))
+	registry.MustRegister(m.jobs, m.wait, m.saved, loadCollector(load))
 	return m
 }
 
@@ -44,6 +51,12 @@ func (m *metrics) observe(r Record) {
 	if r.Facts.Started {
 		m.wait.WithLabelValues(r.Priority).Observe(r.Facts.Wait.Seconds())
 	}
+}
+
+// optimised counts what the optimisation phase removed from the rules of one joblet.
+func (m *metrics) optimised(saved rules.Saved) {
+	m.saved.WithLabelValues("rules").Add(float64(saved.Operators))
+	m.saved.WithLabelValues("conditions").Add(float64(saved.Conditions))
 }
 
 // loadCollector makes metrics of one snapshot of the load.

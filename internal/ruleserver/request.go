@@ -115,10 +115,11 @@ func (s *Server) chain(t task, version int64) []executor.Joblet {
 	}
 	apply := func(operators rules.Operators) func(*rules.Feed) (executor.Result, error) {
 		return func(feed *rules.Feed) (executor.Result, error) {
-			made, err := rules.Apply(feed, operators, int64(s.config.Settings.MaxFeed))
+			made, saved, err := rules.Apply(feed, operators, int64(s.config.Settings.MaxFeed))
 			if err != nil {
 				return executor.Result{}, err
 			}
+			s.metrics.optimised(saved)
 			return feedResult(made), nil
 		}
 	}

@@ -4,13 +4,18 @@
 package tracing
 
 import (
+	"cmp"
 	"context"
 	"fmt"
+	"log/slog"
 	"net/http"
 	"net/url"
+	"os"
 	"sync/atomic"
 	"time"
 
+	"github.com/go-logr/logr"
+	"go.opentelemetry.io/otel"
 	"go.opentelemetry.io/otel/attribute"
 	"go.opentelemetry.io/otel/exporters/otlp/otlptrace/otlptracehttp"
 	"go.opentelemetry.io/otel/propagation"
@@ -23,11 +28,12 @@ import (
 
 // Settings is the section "tracing" of a configuration file.
 type Settings struct {
-	// Endpoint is the URL of a collector that takes OTLP over HTTP, such as
-	// http://127.0.0.1:4318. Without a path it is asked at /v1/traces. Empty traces nothing.
+	// Endpoint is the URL of a collector that accepts OTLP over HTTP, such as
+	// http://127.0.0.1:4318. The default path is /v1/traces. If it is empty, OTEL_EXPORTER_OTLP_TRACES_ENDPOINT or
+	// OTEL_EXPORTER_OTLP_ENDPOINT is used; without any, nothing is traced.
 	Endpoint string `yaml:"endpoint"`
-	// Share is how many of the jobs are traced whose request brings no traceparent: 0.01
-	// is each hundredth. Of the others, those that their traceparent marks are.
+	// Share is the sampling rate of jobs without a traceparent, from 0 to 1. Jobs with one are traced if
+	// it is marked as sampled. With 1, OTEL_TRACES_SAMPLER applies if it is set.
 	Share float64 `yaml:"share"`
 }
 
@@ -52,36 +58,55 @@ const (
 // Tracer traces jobs. A nil one traces nothing. Its methods are safe for concurrent use.
 type Tracer struct {
 	provider *sdktrace.TracerProvider
-	exporter *telling
+	exporter *reporting
 }
 
-// New returns a Tracer, or nil where the settings want none. version is pilotfish's. failed takes why
-// spans could not be sent, once until some are again. Close must follow.
+// New returns a Tracer, or nil where neither the settings nor the environment have a collector. version is pilotfish's.
+// failed is called with the reason why spans could not be sent, once until some are sent again. Close must follow.
+//
+// The environment variables OTEL_* of OpenTelemetry apply where the settings say nothing.
 func New(s Settings, version string, failed func(error)) (*Tracer, error) {
-	if s.Endpoint == "" {
+	exporting := []otlptracehttp.Option{}
+	switch {
+	case os.Getenv("OTEL_SDK_DISABLED") == "true" || os.Getenv("OTEL_TRACES_EXPORTER") == "none":
+		return nil, nil
+	case s.Endpoint != "":
+		at, err := url.Parse(s.Endpoint)
+		if err != nil {
+			return nil, fmt.Errorf("tracing: %w", err)
+		}
+		if at.Path == "" || at.Path == "/" {
+			at.Path = "/v1/traces"
+		}
+		exporting = append(exporting, otlptracehttp.WithEndpointURL(at.String()))
+	case cmp.Or(os.Getenv("OTEL_EXPORTER_OTLP_TRACES_ENDPOINT"), os.Getenv("OTEL_EXPORTER_OTLP_ENDPOINT")) == "":
 		return nil, nil
 	}
-	at, err := url.Parse(s.Endpoint)
-	if err != nil {
-		return nil, fmt.Errorf("tracing: %w", err)
-	}
-	if at.Path == "" || at.Path == "/" {
-		at.Path = "/v1/traces"
-	}
-	exporter, err := otlptracehttp.New(context.Background(), otlptracehttp.WithEndpointURL(at.String()))
+	logger := logr.FromSlogHandler(slog.Default().Handler())
+	otel.SetLogger(logger)
+	otel.SetErrorHandler(otel.ErrorHandlerFunc(func(err error) { logger.Error(err, "OpenTelemetry") }))
+	exporter, err := otlptracehttp.New(context.Background(), exporting...)
 	if err != nil {
 		return nil, fmt.Errorf("tracing: %w", err)
 	}
 	limits := sdktrace.NewSpanLimits()
-	limits.AttributeValueLengthLimit = maxValue
-	told := &telling{SpanExporter: exporter, failed: failed}
-	return &Tracer{exporter: told, provider: sdktrace.NewTracerProvider(
-		sdktrace.WithBatcher(told), // which drops what it cannot send in time
-		sdktrace.WithSampler(sdktrace.ParentBased(sdktrace.TraceIDRatioBased(s.Share))),
-		sdktrace.WithRawSpanLimits(limits),
-		sdktrace.WithResource(resource.NewSchemaless(
-			attribute.String("service.name", "pilotfish"), attribute.String("service.version", version))),
-	)}, nil
+	if n := limits.AttributeValueLengthLimit; n < 0 || n > maxValue {
+		limits.AttributeValueLengthLimit = maxValue
+	}
+	from, err := resource.New(context.Background(), resource.WithAttributes(
+		attribute.String("service.name", "pilotfish"), attribute.String("service.version", version)), resource.WithFromEnv())
+	if err != nil {
+		logger.Error(err, "OTEL_RESOURCE_ATTRIBUTES is malformed") // the rest of it counts
+	}
+	reported := &reporting{SpanExporter: exporter, failed: failed}
+	providing := []sdktrace.TracerProviderOption{
+		sdktrace.WithBatcher(reported), // which drops what it cannot send in time
+		sdktrace.WithRawSpanLimits(limits), sdktrace.WithResource(from),
+	}
+	if s.Share < 1 || os.Getenv("OTEL_TRACES_SAMPLER") == "" {
+		providing = append(providing, sdktrace.WithSampler(sdktrace.ParentBased(sdktrace.TraceIDRatioBased(s.Share))))
+	}
+	return &Tracer{exporter: reported, provider: sdktrace.NewTracerProvider(providing...)}, nil
 }
 
 // Close sends what is left. Jobs that are under way leave no span.
@@ -92,7 +117,7 @@ func (t *Tracer) Close() {
 	last, cancel := context.WithTimeout(context.Background(), flushTime)
 	defer cancel()
 	if err := t.provider.Shutdown(last); err != nil {
-		t.exporter.tell(err)
+		t.exporter.report(err)
 	}
 }
 
@@ -108,22 +133,21 @@ func (t *Tracer) Begin(arrived time.Time, h http.Header) any {
 	return span
 }
 
-// telling is an exporter that tells of failures itself: the SDK would write them to
-// standard error.
-type telling struct {
+// reporting is an exporter that reports its failures once, not for each batch.
+type reporting struct {
 	sdktrace.SpanExporter
 	failed func(error)
 	broken atomic.Bool
 }
 
 // ExportSpans implements sdktrace.SpanExporter. It is not called by two at a time.
-func (e *telling) ExportSpans(ctx context.Context, spans []sdktrace.ReadOnlySpan) error {
-	e.tell(e.SpanExporter.ExportSpans(ctx, spans))
+func (e *reporting) ExportSpans(ctx context.Context, spans []sdktrace.ReadOnlySpan) error {
+	e.report(e.SpanExporter.ExportSpans(ctx, spans))
 	return nil
 }
 
-// tell tells of the first failure of a row.
-func (e *telling) tell(err error) {
+// report reports the first failure in a row.
+func (e *reporting) report(err error) {
 	if before := e.broken.Swap(err != nil); err != nil && !before {
 		e.failed(err)
 	}

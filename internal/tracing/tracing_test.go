@@ -1,8 +1,11 @@
 package tracing_test
 
 import (
+	"bytes"
+	"encoding/json"
 	"fmt"
 	"io"
+	"log/slog"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -91,6 +94,38 @@ const (
 	traceID = "0af7651916cd43dd8448eb211c80319c"
 	parent  = "00-" + traceID + "-b7ad6b7169203331-01"
 )
+
+// The variables of OpenTelemetry apply where the settings say nothing. Malformed ones are reported by the standard library's slog.
+func TestVariables(t *testing.T) {
+	r := newReceiver(t)
+	var log bytes.Buffer
+	old := slog.Default()
+	slog.SetDefault(slog.New(slog.NewJSONHandler(&log, nil)))
+	t.Cleanup(func() { slog.SetDefault(old) })
+	for name, value := range map[string]string{
+		"OTEL_EXPORTER_OTLP_ENDPOINT": r.URL, "OTEL_RESOURCE_ATTRIBUTES": "team=a,service.name=b", "OTEL_SERVICE_NAME": "fish",
+		"OTEL_TRACES_SAMPLER": "always_off", "OTEL_EXPORTER_OTLP_HEADERS": "authorization", "OTEL_SPAN_ATTRIBUTE_COUNT_LIMIT": "x",
+	} {
+		t.Setenv(name, value)
+	}
+	ended := func(s tracing.Settings) {
+		tracer := open(t, s, func(err error) { t.Error(err) })
+		tracing.Ended(&record.Job{Span: tracer.Begin(time.Now(), http.Header{})})
+		tracer.Close()
+	}
+	ended(tracing.Default())
+	assert.Empty(t, r.spans, "sampled by the variable")
+	t.Setenv("OTEL_TRACES_SAMPLER", "")
+	ended(tracing.Default())
+	assert.Len(t, r.spans, 1)
+	assert.ElementsMatch(t, []string{"team=a", "service.name=fish", "service.version=1.2.3"}, r.from)
+	for line := range strings.Lines(log.String()) {
+		assert.True(t, json.Valid([]byte(line)), line)
+	}
+	assert.Contains(t, log.String(), "parse headers")
+	t.Setenv("OTEL_SDK_DISABLED", "true")
+	assert.Nil(t, open(t, tracing.Settings{Endpoint: r.URL, Share: 1}, nil))
+}
 
 func TestSpansOfAJob(t *testing.T) {
 	r := newReceiver(t)

@@ -17,111 +17,172 @@ import (
 // Contender is a policy with its limit.
 type Contender struct {
 	Policy string
-	Limit  float64 // bounded-hash's factor, dynamic's number of stalled joblets; 0 is none
-	Alone  bool    // one process before all upstreams, which sees every job
-	Queued bool    // upstreams serve jobs by arrival, whatever the setting says
+	// Limit is the factor of bounded-hash and reported-hash, the stalled joblets for each core of dynamic, and the jobs by which
+	// cache-threshold finds the load uneven; 0 is none.
+	Limit  float64
+	Alone  bool // one process in front of all upstreams, which sees every job
+	Queued bool // upstreams serve jobs by arrival, whatever the setting says
 }
 
 func (c Contender) String() string {
-	name := c.Policy
 	if c.Limit > 0 {
-		name = fmt.Sprintf("%s %v", name, c.Limit)
+		return fmt.Sprintf("%s %v", c.Policy, c.Limit)
 	}
-	if c.Alone {
-		name += ", one process"
-	}
-	return name
+	return c.Policy
 }
 
 // base is a kind of rival. The contender that stands for it is chosen for each setting.
 type base struct {
-	name string
-	grid []Contender
+	name  string
+	alone bool
+	grid  []Contender // by their limits
 }
 
-func bases() []base {
-	grid := func(c Contender, limits ...float64) (all []Contender) {
-		for _, c.Limit = range limits {
-			all = append(all, c)
+// bases are first those with as many processes as pilotfish, then those in one process.
+func bases() (all []base) {
+	bounds, stalled, uneven := []float64{1, 1.1, 1.3, 1.7, 2.5, 4}, []float64{0.1, 0.25, 0.6, 1.5, 4, 10, 25}, []float64{1, 4, 16, 64, 256}
+	add := func(name string, policy string, alone bool, limits ...float64) {
+		b := base{name: name, alone: alone}
+		for _, limit := range limits {
+			b.grid = append(b.grid, Contender{Policy: policy, Limit: limit, Alone: alone})
 		}
-		return all
+		all = append(all, b)
 	}
-	return []base{
-		{"bounded-hash", grid(Contender{Policy: "bounded-hash"}, 1.05, 1.1, 1.25, 1.5, 2)},
-		{"dynamic", grid(Contender{Policy: "dynamic"}, 12, 25, 50, 100, 200)},
-		{"one scheduler", grid(Contender{Policy: "dynamic", Alone: true}, 12, 25, 50, 100, 200)},
-		{"others", []Contender{{Policy: "least-in-flight"}, {Policy: "p2c-ewma"}, {Policy: "cache-threshold"}, {Policy: "sticky-until"}}},
-	}
+	add("bounded-hash", "bounded-hash", false, bounds...)
+	add("reported-hash", "reported-hash", false, bounds...)
+	add("dynamic", "dynamic", false, stalled...)
+	add("cache-threshold", "cache-threshold", false, uneven...)
+	add("heft", "heft", false, 0)
+	all = append(all, base{name: "others", grid: []Contender{{Policy: "least-in-flight"}, {Policy: "p2c-ewma"}, {Policy: "sticky-until"}}})
+	add("bounded-hash, 1", "bounded-hash", true, bounds...)
+	add("dynamic, 1", "dynamic", true, stalled...)
+	add("cache-threshold, 1", "cache-threshold", true, uneven...)
+	add("heft, 1", "heft", true, 0)
+	return all
 }
 
-// Outcome is what came of one run, or the mean of several.
+// atEdge says whether a contender has the least or the largest limit of its grid.
+func (b *base) atEdge(c Contender) bool {
+	return c.Limit > 0 && (c == b.grid[0] || c == b.grid[len(b.grid)-1])
+}
+
+// tuning is how many seeds tune.
+const tuning = 3
+
+// tune finds the contender whose low jobs wait least, over the seeds that tune. After each seed, the better half goes on to
+// the next. wait is its mean of all waits with a seed; sum is that of all seeds.
+func (b *base) tune(wait func(c Contender, seed int) (float64, error)) (chosen Contender, sum float64, err error) {
+	type candidate struct {
+		Contender
+		sum float64
+	}
+	var left []candidate
+	for _, c := range b.grid {
+		left = append(left, candidate{Contender: c})
+	}
+	for seed := range tuning {
+		for i := range left {
+			w, err := wait(left[i].Contender, seed)
+			if err != nil {
+				return chosen, 0, err
+			}
+			left[i].sum += w
+		}
+		slices.SortStableFunc(left, func(a, b candidate) int {
+			if a.sum < b.sum {
+				return -1
+			}
+			return 1
+		})
+		if seed < tuning-1 {
+			left = left[:(len(left)+1)/2]
+		}
+	}
+	return left[0].Contender, left[0].sum, nil
+}
+
+// Outcome is the result of one run, or the mean of several.
 type Outcome [figures]float64
 
-// The figures of an Outcome: waits until jobs begin, and of low jobs the mean duration and the mean of all waits,
-// those between their joblets, too, in seconds; fetches and jobs without an answer, of 1,000.
+// The figures of an Outcome, in seconds: waits until jobs start; all waits, those between their joblets included; and the
+// mean duration of low jobs. Fetches and jobs without a result are per 1,000 jobs.
 const (
 	Low = iota
 	LowP99
 	High
 	HighP99
-	Time
 	Waits
+	WaitsP99
+	HighWaits
+	HighWaitsP99
+	Time
 	Fetches
 	Unanswered
 	figures
 )
 
-// leastWait is the shortest wait that is told apart, in seconds: nobody notices shorter
-// ones, and the ratio of two of them says nothing.
+// leastWait is the shortest wait that a run reports, in seconds: nobody notices shorter ones.
 const leastWait = 0.010
 
-// Play plays jobs before upstreams with caches of so many bytes.
-func (c Contender) Play(ctx context.Context, s *Setting, jobs []trace.Job, cache int64, seed uint64) (Outcome, error) {
-	policy, err := rivals.New(c.Policy)
-	if err != nil {
-		return Outcome{}, err
+// Play plays jobs in front of upstreams with caches of so many bytes.
+func (c Contender) Play(ctx context.Context, s *Setting, jobs []trace.Job, cache int64, seed uint64) (o Outcome, err error) {
+	cfg := sim.Config{Source: slices.Values(jobs), Seed: seed, WarmUp: s.WarmUp, Fleet: s.Fleet, Sidecars: s.Sidecars}
+	if cfg.Policy, cfg.Detector, err = c.policy(float64(s.Fleet.Cores)); err != nil {
+		return o, err
 	}
-	detector, limit := overload.DefaultPolicy, float64(overload.DefaultLimit)
-	switch c.Policy {
-	case "bounded-hash":
-		policy = selection.BoundedHash{Factor: c.Limit}
-	case "dynamic":
-		detector, limit = "threshold", c.Limit
-	}
-	detectors, err := overload.New(detector, limit)
-	if err != nil {
-		return Outcome{}, err
-	}
-	fleet := s.Fleet
-	fleet.Cache = settings.Size(cache)
-	run, waits, count, unanswered := stats.NewRun(), stats.NewDistribution(), 0.0, 0.0
-	cfg := sim.Config{
-		Source: slices.Values(jobs), Seed: seed, Policy: policy, Detector: detectors, WarmUp: s.WarmUp,
-		Fleet: fleet, Sidecars: s.Sidecars,
-		Observe: func(r *sim.Result) {
-			count++
-			if r.Outcome != sim.Done {
-				unanswered++
-			}
-			if !r.Prefetch {
-				run.Add(r.Priority, r.Wait.Seconds(), r.Run.Seconds())
-				if r.Priority == selection.Low {
-					waits.Add((r.Wait + r.Stalled).Seconds())
-				}
-			}
-		},
-	}
+	cfg.Fleet.Cache = settings.Size(cache)
 	if c.Alone {
 		cfg.Sidecars.Count = 1
 	}
 	if c.Queued {
 		cfg.Fleet.Order = "arrival"
 	}
-	totals, err := sim.Run(ctx, cfg)
-	o := Outcome{Fetches: 1000 * float64(totals.Fetches) / max(1, count), Unanswered: 1000 * unanswered / max(1, count)}
-	low, high := run.Summary(selection.Low, stats.Wait), run.Summary(selection.High, stats.Wait)
-	for i, s := range []float64{low.Mean, low.P99, high.Mean, high.P99, run.Summary(selection.Low, stats.Duration).Mean, waits.Summary().Mean} {
-		o[i] = max(leastWait, s)
+	flood := uint64(0)
+	if s.Flood {
+		flood = mostOf(jobs)
 	}
+	run, count, unanswered := stats.NewRun(), 0.0, 0.0
+	all := [selection.Priorities]*stats.Distribution{stats.NewDistribution(), stats.NewDistribution()}
+	cfg.Observe = func(r *sim.Result) {
+		count++
+		if r.Outcome != sim.Done {
+			unanswered++
+		}
+		if !r.Prefetch && r.Project != flood {
+			run.Add(r.Priority, r.Wait.Seconds(), r.Run.Seconds())
+			all[r.Priority].Add((r.Wait + r.Stalled).Seconds())
+		}
+	}
+	totals, err := sim.Run(ctx, cfg)
+	o[Fetches], o[Unanswered] = 1000*float64(totals.Fetches)/max(1, count), 1000*unanswered/max(1, count)
+	for first, s := range map[int]stats.Summary{
+		Low: run.Summary(selection.Low, stats.Wait), High: run.Summary(selection.High, stats.Wait),
+		Waits: all[selection.Low].Summary(), HighWaits: all[selection.High].Summary(),
+	} {
+		o[first], o[first+1] = max(leastWait, s.Mean), max(leastWait, s.P99)
+	}
+	o[Time] = max(leastWait, run.Summary(selection.Low, stats.Duration).Mean)
 	return o, err
+}
+
+// policy is the contender's policy and overload detection, before upstreams of so many cores.
+func (c Contender) policy(cores float64) (p selection.Policy, d func() overload.Detector, err error) {
+	detection := overload.Default()
+	switch c.Policy {
+	case "bounded-hash":
+		p = selection.BoundedHash{Factor: c.Limit}
+	case "reported-hash":
+		p = rivals.ReportedHash{Factor: c.Limit}
+	case "cache-threshold":
+		p = rivals.CacheThreshold{By: c.Limit}
+	default:
+		if p, err = rivals.New(c.Policy); err != nil {
+			return nil, nil, err
+		}
+	}
+	if c.Policy == "dynamic" {
+		detection.Policy, detection.Stalled = "threshold", c.Limit*cores
+	}
+	d, err = detection.Detector()
+	return p, d, err
 }

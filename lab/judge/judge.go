@@ -18,36 +18,51 @@ import (
 	"sync"
 
 	"golang.org/x/sync/errgroup"
+
+	"example.org/pilotfish/lab/trace"
 )
 
 const (
-	// draws is how many settings are drawn of each family, each with so many seeds. One more seed tunes.
+	// draws is how many settings are drawn of each family.
 	draws = 3
-	seeds = 2
+	// floor replaces shorter waits on both sides of a ratio, in seconds: the ratio of two of them means nothing.
+	floor = 0.05
 )
 
-// Judgement is what came of all families.
+// Judgement is the result of all families.
 type Judgement struct {
-	Hash     string
+	Hash     string // or what else the settings were drawn from
+	Ledger   string // the medians of all judgings, if they are known
 	Verdicts []Verdict
 }
 
-// Verdict is what came of one family, setting by setting.
+// Verdict is the result of one family, setting by setting.
 type Verdict struct {
 	Family
 	played [draws]played
 }
 
-// played is what came of one setting.
+// played is the result of one setting.
 type played struct {
 	ours   Outcome
 	queued Outcome // ours, where upstreams serve jobs by arrival
 	bases  []Outcome
 	tuned  []Contender
-	chosen int // the base that is best where it was tuned
+	sums   []float64 // of the waits where they were tuned
 }
 
-func (p *played) best() Outcome { return p.bases[p.chosen] }
+// best is the base that was best where it was tuned, of those that among accepts.
+func (p *played) best(among func(b *base) bool) Outcome {
+	best, least := 0, math.Inf(1)
+	for i, b := range bases() {
+		if among(&b) && p.sums[i] < least {
+			best, least = i, p.sums[i]
+		}
+	}
+	return p.bases[best]
+}
+
+func (p *played) bestOfAll() Outcome { return p.best(func(*base) bool { return true }) }
 
 // Judge plays families. ended is called after each setting, one call at a time.
 func Judge(ctx context.Context, hash string, families []Family, ended func(ended, all int)) (*Judgement, error) {
@@ -77,36 +92,37 @@ func Judge(ctx context.Context, hash string, families []Family, ended func(ended
 	return j, nil
 }
 
-// play tunes every base on a seed of its own, and plays all on the others.
+// play tunes every base on seeds of its own, and plays all on the others.
 func (f *Family) play(ctx context.Context, hash string, number int) (p played, err error) {
 	s := f.draw(Seed(hash, f.Name, number))
-	seed := Seed(hash, f.Name, number, "tuning")
-	jobs, cache, err := s.Jobs(seed)
-	if err != nil {
-		return p, err
+	var tuned [tuning]struct {
+		seed  uint64
+		jobs  []trace.Job
+		cache int64
 	}
-	best := math.Inf(1)
-	for i, b := range bases() {
-		least, chosen := math.Inf(1), b.grid[0]
-		for _, c := range b.grid {
-			o, err := c.Play(ctx, s, jobs, cache, seed)
-			if err != nil {
-				return p, err
-			}
-			if o[Low] < least {
-				least, chosen = o[Low], c
-			}
+	for n := range tuned {
+		t := &tuned[n]
+		t.seed = Seed(hash, f.Name, number, "tuning", n)
+		if t.jobs, t.cache, err = s.Jobs(t.seed); err != nil {
+			return p, err
 		}
-		p.tuned = append(p.tuned, chosen)
-		if least < best {
-			best, p.chosen = least, i
+	}
+	for _, b := range bases() {
+		chosen, sum, err := b.tune(func(c Contender, n int) (float64, error) {
+			o, err := c.Play(ctx, s, tuned[n].jobs, tuned[n].cache, tuned[n].seed)
+			return max(floor, o[Waits]), err
+		})
+		if err != nil {
+			return p, err
 		}
+		p.tuned, p.sums = append(p.tuned, chosen), append(p.sums, sum)
 	}
 	contenders := append(slices.Clone(p.tuned), Contender{Policy: "expected"}, Contender{Policy: "expected", Queued: true})
 	all := make([]Outcome, len(contenders))
-	for n := range seeds {
+	for n := range f.seeds {
 		seed := Seed(hash, f.Name, number, "judged", n)
-		if jobs, cache, err = s.Jobs(seed); err != nil {
+		jobs, cache, err := s.Jobs(seed)
+		if err != nil {
 			return p, err
 		}
 		for i, c := range contenders {
@@ -115,7 +131,7 @@ func (f *Family) play(ctx context.Context, hash string, number int) (p played, e
 				return p, err
 			}
 			for figure := range o {
-				all[i][figure] += o[figure] / seeds
+				all[i][figure] += o[figure] / float64(f.seeds)
 			}
 		}
 	}
@@ -131,33 +147,46 @@ func (v *Verdict) mean(of func(p *played) float64) (mean float64) {
 	return mean
 }
 
-// means are those of a figure: ours, that of the best base, and that of each base.
-func (v *Verdict) means(figure int) []float64 {
-	all := make([]float64, 2+len(bases()))
-	for i := range v.played {
-		p := &v.played[i]
-		for n, o := range slices.Concat([]Outcome{p.ours, p.best()}, p.bases) {
-			all[n] += o[figure] / draws
-		}
+// means are those of figures, each ours and that of the best base.
+func (v *Verdict) means(figures ...int) (all []float64) {
+	for _, figure := range figures {
+		all = append(all,
+			v.mean(func(p *played) float64 { return p.ours[figure] }),
+			v.mean(func(p *played) float64 { return p.bestOfAll()[figure] }))
 	}
 	return all
 }
 
 // ratio is the geometric mean over the settings of ours over a base's.
 func (v *Verdict) ratio(figure int, base func(p *played) Outcome) float64 {
-	return math.Exp(v.mean(func(p *played) float64 { return math.Log(p.ours[figure] / base(p)[figure]) }))
+	return math.Exp(v.mean(func(p *played) float64 {
+		return math.Log(max(floor, p.ours[figure]) / max(floor, base(p)[figure]))
+	}))
 }
 
-// ratios are geometric means over the settings, in the order of the table: the mean wait of low jobs over that
-// with the base of each setting that waited least where it was tuned, and with each base; and the other
-// figures over those of the first.
+// headlines are what ratios compares with the best base.
+var headlines = []struct {
+	name   string
+	figure int
+}{
+	{"all waits", Waits}, {"duration", Time}, {"p99", WaitsP99}, {"until start", Low}, {"its p99", LowP99}, {"all, high", HighWaits}, {"high p99", HighWaitsP99},
+}
+
+// ratios are the headlines over the best base, then all waits over the best with as many processes and in one.
 func (v *Verdict) ratios() (all []float64) {
-	all = append(all, v.ratio(Low, (*played).best))
-	for i := range bases() {
-		all = append(all, v.ratio(Low, func(p *played) Outcome { return p.bases[i] }))
+	for _, h := range headlines {
+		all = append(all, v.ratio(h.figure, (*played).bestOfAll))
 	}
-	for figure := LowP99; figure <= Time; figure++ {
-		all = append(all, v.ratio(figure, (*played).best))
+	for _, alone := range []bool{false, true} {
+		all = append(all, v.ratio(Waits, func(p *played) Outcome { return p.best(func(b *base) bool { return b.alone == alone }) }))
+	}
+	return all
+}
+
+// byBase are all waits over each base.
+func (v *Verdict) byBase() (all []float64) {
+	for i := range bases() {
+		all = append(all, v.ratio(Waits, func(p *played) Outcome { return p.bases[i] }))
 	}
 	return all
 }

@@ -17,9 +17,11 @@ import (
 func TestTheTableIsOfTheseSources(t *testing.T) {
 	hash, err := Hash("../..")
 	require.NoError(t, err)
-	table, err := os.ReadFile("../results/judge.txt")
-	require.NoError(t, err)
-	assert.Contains(t, string(table), "sources: "+hash+" (", "lab/results/judge.txt is of other sources: run make judge")
+	for _, name := range []string{"judge.txt", "equal.txt"} {
+		table, err := os.ReadFile("../results/" + name)
+		require.NoError(t, err)
+		assert.Contains(t, string(table), "sources: "+hash+" (", "lab/results/%s is of other sources: run make judge", name)
+	}
 }
 
 // Each judging of other sources is one line of the list, which only grows.
@@ -33,4 +35,7 @@ func TestTheTableOfJudgingsIsWhole(t *testing.T) {
 	require.NoError(t, err)
 	hash, _, _ := strings.Cut(lines[len(lines)-2], ":")
 	assert.Contains(t, string(table), "sources: "+hash+" (", "the last line is that of the table")
+	claims, err := os.ReadFile("../../docs/claims.md")
+	require.NoError(t, err)
+	assert.Contains(t, string(claims), strings.TrimSpace(Medians(string(list))), "claims quote the medians of the list")
 }

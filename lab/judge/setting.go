@@ -4,15 +4,16 @@ import (
 	"math/rand/v2"
 	"time"
 
+	"example.org/pilotfish/internal/intake"
 	"example.org/pilotfish/lab/sim"
 	"example.org/pilotfish/lab/trace"
 	"example.org/pilotfish/lab/workload"
 )
 
-// The time that jobs come for, and how much of it does not count.
+// The time in which jobs arrive, and how much of it does not count.
 const (
-	length = 1800 * time.Second
-	warmUp = 450 * time.Second
+	length = 1200 * time.Second
+	warmUp = 300 * time.Second
 )
 
 // Setting is one draw of a family.
@@ -22,6 +23,7 @@ type Setting struct {
 	Fleet              sim.Fleet
 	Sidecars           sim.Sidecars
 	WarmUp             time.Duration // of which nothing counts
+	Flood              bool          // the project with the most jobs does not count
 }
 
 func (f *Family) draw(seed uint64) *Setting {
@@ -33,7 +35,6 @@ func (f *Family) draw(seed uint64) *Setting {
 	w := &s.Workload
 	w.Pattern, w.Jobs, w.Duration, w.StartHour, w.Static = f.Pattern, f.Jobs.whole(rng), length.Seconds(), 9, true
 	w.HighShare, w.Submitters = f.High.draw(rng), f.Sidecars.whole(rng)
-	w.MaxWork, w.MaxView = 120, 60 // a longer job alone would decide
 	s.Fleet.Upstreams, s.Fleet.Cores = f.Upstreams.whole(rng), f.Cores.whole(rng)
 	s.Sidecars.Count, s.Sidecars.Hints = w.Submitters, f.Hints
 	s.Fleet.Order = "expected" // as at the reference server
@@ -42,7 +43,7 @@ func (f *Family) draw(seed uint64) *Setting {
 }
 
 // Jobs are those of a seed. Their work is scaled to the setting's load, and their fetches to
-// its fetch; cache is what an upstream's holds.
+// its fetch; cache is how much an upstream's holds.
 func (s *Setting) Jobs(seed uint64) (jobs []trace.Job, cache int64, err error) {
 	w := s.Workload
 	w.Seed = seed
@@ -69,6 +70,18 @@ func (s *Setting) Jobs(seed uint64) (jobs []trace.Job, cache int64, err error) {
 		largest = max(largest, n)
 	}
 	return jobs, max(largest, int64(s.Cache*total)), nil
+}
+
+// mostOf is the project that the most jobs are for.
+func mostOf(jobs []trace.Job) uint64 {
+	counts, most := map[trace.Project]int{}, jobs[0].Project
+	for i := range jobs {
+		counts[jobs[i].Project]++
+		if counts[jobs[i].Project] > counts[most] {
+			most = jobs[i].Project
+		}
+	}
+	return intake.Key(string(most))
 }
 
 // cores are those of all upstreams, in those of usual speed.

@@ -5,7 +5,9 @@ import (
 	"fmt"
 	"io"
 	"math"
+	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 
 	"example.org/pilotfish/lab/stats"
@@ -17,17 +19,19 @@ const limit = 1.1
 // WriteText writes the table of a judgement.
 func (j *Judgement) WriteText(w io.Writer) error {
 	_, err := fmt.Fprintf(w, `sources: %s (%s)
+%s
+A number below 1 says that jobs wait less with pilotfish's policy, expected, than with a rival that has the same information.
+All waits are the wait until a job starts and those between its joblets. Rivals have as many processes as pilotfish, or one
+process that sees every job (", 1"). The settings of a family are drawn from its ranges: %d settings, each judged on 2 seeds or
+more. The contender that stands for a base is chosen for each setting by the waits on %d other seeds, of which each leaves the
+better half of the limits; "best" is the base that was best there. Ratios are geometric means over the settings. On both sides, %v s
+replace shorter waits. Upstreams send load hints wherever they can.
 
-A number below 1 says that jobs wait less with pilotfish's policy, expected. The settings of a family are drawn from
-its ranges, by seeds that the hash of the sources gives: %d settings, each judged on %d seeds. The contender that stands
-for a base is chosen for each setting, on one more seed; "best" is the base that was best there. Ratios are geometric
-means over the settings. Waits below 10 ms count as 10 ms. Upstreams send load hints wherever they can.
-
-`, j.Hash, strings.Join(Judged(), ", "), draws, seeds)
+`, j.Hash, strings.Join(Judged(), ", "), j.Ledger, draws, tuning, floor)
 	if err != nil {
 		return err
 	}
-	for _, g := range []*stats.Grid{j.ratios(), j.costs(), j.orders(), j.ranges(), j.tuned()} {
+	for _, g := range []*stats.Grid{j.ratios(), j.bases(), j.costs(), j.orders(), j.ranges(), j.tuned()} {
 		if err := g.WriteText(w); err != nil {
 			return err
 		}
@@ -46,19 +50,27 @@ func (j *Judgement) table(over, heads []string, numbers func(*Verdict) []float64
 	return g
 }
 
-// ratios has the medians, too.
-func (j *Judgement) ratios() *stats.Grid {
-	g := j.table(
-		[]string{"mean wait of low jobs, ours over", "", "", "", "", "over best:"},
-		slices.Concat([]string{"family", "best"}, names(), []string{"low p99", "high wait", "high p99", "low time"}),
-		(*Verdict).ratios,
-	)
+// summed adds the medians of the families, and how many are above the limit.
+func (j *Judgement) summed(g *stats.Grid, of func(*Verdict) []float64) *stats.Grid {
 	above := []string{fmt.Sprintf("families above %v", limit)}
-	for i := range j.medians((*Verdict).ratios) {
-		above = append(above, fmt.Sprint(len(j.above(i))))
+	for i := range of(&j.Verdicts[0]) {
+		above = append(above, fmt.Sprint(len(j.above(of, i))))
 	}
-	g.Rows = append(g.Rows, line("median", j.medians((*Verdict).ratios)), above)
+	g.Rows = append(g.Rows, line("median", j.medians(of)), above)
 	return g
+}
+
+func (j *Judgement) ratios() *stats.Grid {
+	heads := []string{"family"}
+	for _, h := range headlines {
+		heads = append(heads, h.name)
+	}
+	return j.summed(j.table([]string{"ours over best, low jobs", "", "", "", "", "", "", "", "all waits over the best:"},
+		append(heads, "as many", "one process"), (*Verdict).ratios), (*Verdict).ratios)
+}
+
+func (j *Judgement) bases() *stats.Grid {
+	return j.summed(j.table([]string{"all waits, ours over"}, append([]string{"family"}, names()...), (*Verdict).byBase), (*Verdict).byBase)
 }
 
 // names are those of the bases.
@@ -83,16 +95,20 @@ func (j *Judgement) medians(of func(*Verdict) []float64) (all []float64) {
 		for i := range j.Verdicts {
 			c = append(c, of(&j.Verdicts[i])[column])
 		}
-		slices.Sort(c)
-		all = append(all, (c[(len(c)-1)/2]+c[len(c)/2])/2)
+		all = append(all, median(c))
 	}
 	return all
 }
 
+func median(c []float64) float64 {
+	slices.Sort(c)
+	return (c[(len(c)-1)/2] + c[len(c)/2]) / 2
+}
+
 // above names the families whose ratio in a column exceeds the limit.
-func (j *Judgement) above(column int) (names []string) {
+func (j *Judgement) above(of func(*Verdict) []float64, column int) (names []string) {
 	for i := range j.Verdicts {
-		if j.Verdicts[i].ratios()[column] > limit {
+		if of(&j.Verdicts[i])[column] > limit {
 			names = append(names, j.Verdicts[i].Name)
 		}
 	}
@@ -102,17 +118,12 @@ func (j *Judgement) above(column int) (names []string) {
 // costs is what the waits cost, in the mean over the settings.
 func (j *Judgement) costs() *stats.Grid {
 	g := j.table(
-		[]string{"fetches per 1,000 jobs", "", "", "", "", "", "unanswered:", "", "mean low wait, s:"},
-		slices.Concat([]string{"family", "ours", "best"}, names(), []string{"ours", "best", "ours", "best"}),
-		func(v *Verdict) []float64 {
-			return slices.Concat(v.means(Fetches), v.means(Unanswered)[:2], v.means(Low)[:2])
-		})
-	g.Rows = append(g.Rows, line("ours over it, median", j.medians(func(v *Verdict) []float64 {
-		fetches := v.means(Fetches)
-		for i, n := range fetches {
-			fetches[i] = v.means(Fetches)[0] / n
-		}
-		return fetches
+		[]string{"fetches per 1,000 jobs:", "", "", "unanswered:", "", "low jobs, s, all waits:", "", "duration:", "", "until start:"},
+		[]string{"family", "ours", "best", "ours", "best", "ours", "best", "ours", "best", "ours", "best"},
+		func(v *Verdict) []float64 { return v.means(Fetches, Unanswered, Waits, Time, Low) })
+	g.Rows = append(g.Rows, line("fetches, ours over it, median", j.medians(func(v *Verdict) []float64 {
+		m := v.means(Fetches)
+		return []float64{1, m[0] / m[1]}
 	})))
 	return g
 }
@@ -123,14 +134,14 @@ func (j *Judgement) orders() *stats.Grid {
 	sums, waiting := make([]float64, 5), 0.0
 	g := j.table(
 		[]string{"ours, queues by expected length over those by arrival", "", "", "", "", "", "unanswered:", "", "by arrival, s:"},
-		[]string{"family", "low wait", "low p99", "high wait", "low time", "all low waits", "ours", "by arrival", "low wait"},
+		[]string{"family", "all low waits", "low time", "until start", "its p99", "high, until start", "ours", "by arrival", "low wait"},
 		func(v *Verdict) (numbers []float64) {
 			if v.Name == "arrival order" { // these upstreams know no other
 				return nil
 			}
 			queued := func(figure int) float64 { return v.mean(func(p *played) float64 { return p.queued[figure] }) }
 			waits := queued(Low) > 0.05
-			for n, figure := range []int{Low, LowP99, High, Time, Waits} {
+			for n, figure := range []int{Waits, Time, Low, LowP99, High} {
 				numbers = append(numbers, v.ratio(figure, func(p *played) Outcome { return p.queued }))
 				if waits {
 					sums[n] += math.Log(numbers[n])
@@ -142,44 +153,94 @@ func (j *Judgement) orders() *stats.Grid {
 			return append(numbers, v.means(Unanswered)[0], queued(Unanswered), queued(Low))
 		})
 	for i := range sums {
-		sums[i] = math.Exp(sums[i] / waiting)
+		sums[i] = math.Exp(sums[i] / max(1, waiting))
 	}
 	g.Rows = append(g.Rows, line(fmt.Sprintf("mean of %v", waiting), sums))
 	return g
 }
 
 func (j *Judgement) ranges() *stats.Grid {
-	g := &stats.Grid{Left: 3, Heads: [][]string{{"family", "jobs come as", "hints", "load", "fetch / work", "cache", "upstreams", "cores", "sidecars", "jobs", "high"}}}
+	g := &stats.Grid{Left: 3, Heads: [][]string{{"family", "jobs arrive as", "hints", "load", "fetch / work", "cache", "upstreams", "cores", "sidecars", "jobs", "high"}}}
 	for i := range j.Verdicts {
 		f := &j.Verdicts[i].Family
 		hints := map[bool]string{false: "no", true: "yes"}[f.Hints]
-		g.Rows = append(g.Rows, []string{f.Name, string(f.Pattern), hints, f.Load.String(), f.Fetch.String(), f.Cache.String(),
+		cache := f.Cache.String()
+		if f.Cache.Low >= 1 {
+			cache = "all"
+		}
+		g.Rows = append(g.Rows, []string{f.Name, string(f.Pattern), hints, f.Load.String(), f.Fetch.String(), cache,
 			f.Upstreams.String(), f.Cores.String(), f.Sidecars.String(), f.Jobs.String(), f.High.String()})
 	}
 	return g
 }
 
-// tuned is a line for each setting: what stood for each base, and the best of them.
+// tuned is a line for each setting: what stood for each base, and the best of them; and how many limits are the least or the
+// largest of their grid.
 func (j *Judgement) tuned() *stats.Grid {
-	g := &stats.Grid{Left: 6, Heads: [][]string{append([]string{"family", "best"}, names()...)}}
+	g := &stats.Grid{Left: 12, Heads: [][]string{append([]string{"family", "best"}, names()...)}}
+	edges := make([]int, len(bases()))
 	for i := range j.Verdicts {
 		v := &j.Verdicts[i]
 		for _, p := range v.played {
-			row := []string{v.Name, p.tuned[p.chosen].String()}
-			for _, c := range p.tuned {
-				row = append(row, c.String())
+			row := []string{v.Name, ""}
+			best := 0
+			for n, b := range bases() {
+				row = append(row, p.tuned[n].String())
+				if p.sums[n] < p.sums[best] {
+					best = n
+				}
+				if b.atEdge(p.tuned[n]) {
+					edges[n]++
+				}
 			}
+			row[1] = names()[best]
 			g.Rows = append(g.Rows, row)
 		}
 	}
+	row := []string{"at an edge of the grid", ""}
+	for _, n := range edges {
+		row = append(row, fmt.Sprintf("%d of %d", n, draws*len(j.Verdicts)))
+	}
+	g.Rows = append(g.Rows, row)
 	return g
 }
 
+// listed are the columns that a line of the list has.
+var listed = []string{"all waits", "duration", "p99", "high p99", "until start"}
+
 // Line sums a judgement up in one line, for the list of all.
 func (j *Judgement) Line() string {
-	m := j.medians((*Verdict).ratios)
-	above := cmp.Or(strings.Join(j.above(0), ", "), "none")
-	last := len(m) - 1
-	return fmt.Sprintf("%s: %d families; medians over best: low wait %.2f, low p99 %.2f, high wait %.2f, high p99 %.2f, low time %.2f; low wait above %v in: %s\n",
-		j.Hash, len(j.Verdicts), m[0], m[last-3], m[last-2], m[last-1], m[last], limit, above)
+	var medians []string
+	for i, m := range j.medians((*Verdict).ratios) {
+		if i < len(headlines) && slices.Contains(listed, headlines[i].name) {
+			medians = append(medians, fmt.Sprintf("%s %.2f", headlines[i].name, m))
+		}
+	}
+	return fmt.Sprintf("%s: %d families; medians over the best of all rivals: %s; all waits above %v in: %s\n",
+		j.Hash, len(j.Verdicts), strings.Join(medians, ", "), limit, cmp.Or(strings.Join(j.above((*Verdict).ratios, 0), ", "), "none"))
+}
+
+// Medians are those of each column of a list's lines, without the lines of before there were rivals in one process.
+func Medians(list string) string {
+	numbers := map[string][]float64{}
+	judgings := 0
+	for line := range strings.Lines(list) {
+		if !strings.Contains(line, "of all rivals: ") {
+			continue
+		}
+		judgings++
+		for _, m := range regexp.MustCompile(`[:,] ([a-z0-9 ]+) ([0-9.]+)`).FindAllStringSubmatch(line, -1) {
+			if n, err := strconv.ParseFloat(m[2], 64); err == nil {
+				numbers[m[1]] = append(numbers[m[1]], n)
+			}
+		}
+	}
+	if judgings == 0 {
+		return ""
+	}
+	var all []string
+	for _, name := range listed {
+		all = append(all, fmt.Sprintf("%s %.2f", name, median(numbers[name])))
+	}
+	return fmt.Sprintf("medians of the %d judgings of judgings.txt: %s\n", judgings, strings.Join(all, ", "))
 }

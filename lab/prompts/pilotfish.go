@@ -41,7 +41,7 @@ func (w *world) newPilotfish(number int) *pilotfish {
 	p := &pilotfish{rule: w.rule, rng: rng, servers: map[string]int{}}
 	p.pool = must(pool.New(pool.Config{
 		Settings: pool.Settings{
-			Policy: selection.DefaultExpected(), Detector: must(overload.New("none", 1)), Interval: interval, Breaker: pool.DefaultBreaker(),
+			Policy: selection.DefaultExpected(), Detector: must(overload.Default().Detector()), Interval: interval, Breaker: pool.DefaultBreaker(),
 		},
 		Gate: func(func(int) bool) pool.Gate { return open },
 		Rand: rng,

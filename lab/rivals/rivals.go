@@ -5,6 +5,7 @@
 package rivals
 
 import (
+	"cmp"
 	"fmt"
 	"math"
 	"math/rand/v2"
@@ -16,7 +17,7 @@ import (
 
 // Names lists the policies of this package.
 func Names() []string {
-	return []string{"baseline", "round-robin", "cache-threshold", "sticky-until"}
+	return []string{"round-robin", "cache-threshold", "sticky-until", "p2c-ewma", "reported-hash", "heft"}
 }
 
 // All lists every policy that New knows: those of package selection, then those
@@ -28,7 +29,8 @@ func All() []string { return slices.Concat(selection.Names(), Names()) }
 // the known ones.
 func New(name string) (selection.Policy, error) {
 	if policy, ok := map[string]selection.Policy{
-		"baseline": Baseline{}, "round-robin": RoundRobin{}, "cache-threshold": CacheThreshold{}, "sticky-until": StickyUntil{},
+		"round-robin": RoundRobin{}, "cache-threshold": CacheThreshold{}, "sticky-until": StickyUntil{}, "p2c-ewma": P2CEWMA{},
+		"reported-hash": ReportedHash{}, "heft": HEFT{},
 	}[name]; ok {
 		return policy, nil
 	}
@@ -37,27 +39,6 @@ func New(name string) (selection.Policy, error) {
 		return nil, fmt.Errorf("%w, or to compare with one of %s", err, strings.Join(Names(), ", "))
 	}
 	return policy, nil
-}
-
-// Baseline shuffles the upstreams, sorted by address, with a generator seeded
-// by the project, and takes the first. A project keeps its upstream as long as
-// the set of eligible upstreams stays the same. When one of them leaves or
-// joins, most projects move. A job without a project goes to a random upstream.
-//
-// Source: the thesis, 4.1 and 9.2.1. Weakness: it sees neither load nor caches.
-type Baseline struct{}
-
-// Pick implements selection.Policy.
-func (Baseline) Pick(job selection.Job, views []selection.View, rng *rand.Rand) int {
-	if job.Project == 0 {
-		return rng.IntN(len(views))
-	}
-	var pcg rand.PCG
-	pcg.Seed(job.Project, 0)
-	// The first draw of Fisher and Yates's shuffle alone decides which view is
-	// first. It is a remainder, as in the thesis. The product that rand.IntN
-	// takes would keep neighbouring upstreams when one leaves, which no shuffle does.
-	return int(pcg.Uint64() % uint64(len(views)))
 }
 
 // RoundRobin takes the upstreams in turn, by the number of the claim. Sidecars
@@ -72,7 +53,7 @@ func (RoundRobin) Pick(job selection.Job, views []selection.View, _ *rand.Rand) 
 	return int(job.Number % uint64(len(views)))
 }
 
-// CacheThreshold finds the load uneven when the highest number of jobs exceeds
+// SGLang's thresholds: CacheThreshold finds the load uneven when the highest number of jobs exceeds
 // the lowest by more than unevenBy jobs and by more than a factor of unevenTimes.
 const (
 	unevenBy    = 64
@@ -89,17 +70,20 @@ const (
 // its choice of the least loaded on a miss. Weaknesses: one crowded upstream
 // turns affinity off for all projects, and thresholds on own counts mean
 // something else with another number of sidecars.
-type CacheThreshold struct{}
+type CacheThreshold struct {
+	// By replaces the threshold of 64 jobs; 0 leaves it.
+	By float64
+}
 
 // Pick implements selection.Policy.
-func (CacheThreshold) Pick(job selection.Job, views []selection.View, rng *rand.Rand) int {
+func (c CacheThreshold) Pick(job selection.Job, views []selection.View, rng *rand.Rand) int {
 	best, lowest, highest := selection.NotCached, views[0].OwnLoad(), views[0].OwnLoad()
 	for i := range views {
 		load := views[i].OwnLoad()
 		lowest, highest = min(lowest, load), max(highest, load)
 		best = max(best, views[i].Cache)
 	}
-	if job.Project == 0 || highest-lowest > unevenBy && highest > unevenTimes*lowest {
+	if job.Project == 0 || highest-lowest > cmp.Or(c.By, unevenBy) && highest > unevenTimes*lowest {
 		best = selection.NotCached
 	}
 	var fewest selection.Least

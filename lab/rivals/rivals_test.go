@@ -3,7 +3,6 @@ package rivals
 import (
 	"cmp"
 	"math"
-	"math/rand/v2"
 	"slices"
 	"testing"
 
@@ -17,10 +16,12 @@ import (
 // oracles has one for every policy of this package.
 func oracles() map[string]policytest.Oracle {
 	return map[string]policytest.Oracle{
-		"baseline":        baselineOracle,
 		"round-robin":     roundRobinOracle,
 		"cache-threshold": cacheThresholdOracle,
 		"sticky-until":    stickyUntilOracle,
+		"p2c-ewma":        p2cOracle,
+		"reported-hash":   reportedHashOracle,
+		"heft":            heftOracle,
 	}
 }
 
@@ -44,29 +45,7 @@ func TestNewKnowsAllPoliciesAndNoOther(t *testing.T) {
 	}
 	_, err := New("best")
 	assert.EqualError(t, err, `unknown selection policy "best": want one of expected, dynamic, bounded-hash, `+
-		`p2c-ewma, least-in-flight, random, or to compare with one of baseline, round-robin, cache-threshold, sticky-until`)
-}
-
-// TestBaselineReassignsMostProjects reproduces what the thesis (4.1.2) found:
-// it is stable, but when one upstream goes, more than half of all projects move.
-func TestBaselineReassignsMostProjects(t *testing.T) {
-	views, rng := policytest.Idle(14), rand.New(rand.NewPCG(1, 1))
-	moved := 0
-	counts, want := make([]int, 14), make([]float64, 14)
-	for project := uint64(1); project <= 14000; project++ {
-		at := Baseline{}.Pick(selection.Job{Project: project}, views, rng)
-		require.Equal(t, at, Baseline{}.Pick(selection.Job{Project: project}, views, nil), "not stable")
-		counts[at]++
-		rest := slices.Delete(slices.Clone(views), 6, 7)
-		if rest[Baseline{}.Pick(selection.Job{Project: project}, rest, nil)].ID != views[at].ID {
-			moved++
-		}
-	}
-	for i := range want {
-		want[i] = 1.0 / 14
-	}
-	require.NoError(t, policytest.Spread(counts, want))
-	assert.Greater(t, moved, 7000)
+		`least-in-flight, baseline, random, or to compare with one of round-robin, cache-threshold, sticky-until, p2c-ewma, reported-hash, heft`)
 }
 
 func load(v selection.View) float64 { return v.InFlight / math.Max(v.Weight, 1e-9) }
@@ -76,19 +55,6 @@ func cores(v selection.View) float64 {
 		return 8
 	}
 	return v.Cores
-}
-
-func baselineOracle(job selection.Job, views []selection.View) []float64 {
-	if job.Project == 0 {
-		return policytest.Any(job, views)
-	}
-	order := policytest.All(views)
-	rng := rand.NewPCG(job.Project, 0)
-	for i := range order {
-		j := i + int(rng.Uint64()%uint64(len(order)-i))
-		order[i], order[j] = order[j], order[i]
-	}
-	return policytest.Evenly(len(views), order[:1])
 }
 
 func roundRobinOracle(job selection.Job, views []selection.View) []float64 {
@@ -133,5 +99,61 @@ func stickyUntilOracle(job selection.Job, views []selection.View) []float64 {
 	}
 	return policytest.Evenly(len(views), policytest.Lowest(views, chosen, func(v selection.View) float64 {
 		return time(v) + (1-v.Warm)*job.Fetch
+	}))
+}
+
+func p2cOracle(_ selection.Job, views []selection.View) []float64 {
+	n := len(views)
+	p := make([]float64, n)
+	if n == 1 {
+		return []float64{1}
+	}
+	cost := func(v selection.View, latency float64) float64 {
+		return (v.InFlight + 1) / math.Max(v.Weight, 1e-9) * latency
+	}
+	for a, v := range views {
+		for b, w := range views {
+			known := v.Latency > 0 && w.Latency > 0
+			ca, cb := cost(v, 1), cost(w, 1)
+			if known {
+				ca, cb = cost(v, v.Latency), cost(w, w.Latency)
+			}
+			chance := 1 / float64(n*(n-1))
+			switch {
+			case a == b:
+			case ca <= cb:
+				p[a] += chance
+			default:
+				p[b] += chance
+			}
+		}
+	}
+	return p
+}
+
+func reportedHashOracle(job selection.Job, views []selection.View) []float64 {
+	order, all := policytest.All(views), 1.0
+	total := 0.0
+	for _, v := range views {
+		all, total = all+v.Jobs, total+cores(v)
+	}
+	below := policytest.Where(views, func(v selection.View) bool { return v.Jobs < math.Ceil(1.5*all*cores(v)/total) })
+	if job.Project == 0 || len(below) == 0 {
+		return policytest.Evenly(len(views), policytest.Lowest(views, order, func(v selection.View) float64 { return v.Jobs / cores(v) }))
+	}
+	slices.SortFunc(below, func(a, b int) int {
+		return cmp.Compare(selection.Rendezvous(job.Project, views[b].ID, views[b].Weight), selection.Rendezvous(job.Project, views[a].ID, views[a].Weight))
+	})
+	return policytest.Evenly(len(views), below[:1])
+}
+
+func heftOracle(job selection.Job, views []selection.View) []float64 {
+	return policytest.Evenly(len(views), policytest.Lowest(views, policytest.All(views), func(v selection.View) float64 {
+		rate := cmp.Or(v.Rate, cores(v)/cmp.Or(job.Service, 12))
+		wait := math.Max(0, v.Jobs-v.Coreless+1-cores(v)) / rate
+		if job.Project == 0 {
+			return wait
+		}
+		return wait + (1-v.Warm)*job.Fetch
 	}))
 }

@@ -28,7 +28,8 @@ func Load(path string) (*Scenario, error) {
 	_, err = d.Decode(s, func(f *settings.Faults) {
 		s.name = strings.TrimSuffix(filepath.Base(path), filepath.Ext(path))
 		for i := range s.Runs { // now with what it has from the scenario
-			r := Run{Overload: overload.DefaultPolicy, Stalled: overload.DefaultLimit, Fleet: s.Fleet, Sidecars: s.Sidecars}
+			o := overload.Default()
+			r := Run{Overload: o.Policy, Stalled: o.Stalled, Reset: o.Reset, Fleet: s.Fleet, Sidecars: s.Sidecars}
 			d.DecodeKey(fmt.Sprintf("runs[%d]", i), &r)
 			s.Runs[i] = r
 		}
@@ -79,9 +80,9 @@ func (s *Scenario) checkRun(f *settings.Faults, i int) {
 		f.Add("name", "%q is there twice", r.Name)
 	}
 	f.OneOf("overload", r.Overload, overload.Names())
-	if !(r.Stalled > 0) {
-		f.Add("stalled", "%v must be positive", r.Stalled)
-	}
+	detection := r.detection()
+	detection.Policy = "none" // its key has another name here
+	detection.Check(f)
 	f.OneOf("policy", r.Policy, rivals.All())
 	if r.IgnoreWait && r.Overload != "dagor" {
 		f.Add("ignore_wait", "is for the overload policy dagor, not for %s", r.Overload)

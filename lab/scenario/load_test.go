@@ -69,11 +69,11 @@ func parseText(t *testing.T, text string) (*Scenario, error) {
 func TestRunsOverride(t *testing.T) {
 	s, err := parseText(t, `
 workload: {jobs: 1000, duration: 600, pattern: steady}
-fleet: {upstreams: 8, cache: 2GiB, restart: 1m}
+fleet: {upstreams: 8, cache: 2GiB, stops: {first: 1m}}
 sidecars: {count: 40, hints: true}
 runs:
   - {name: a, policy: expected, sidecars: {interval: 20s, hints: false}}
-  - {name: b, policy: dynamic, overload: dagor, stalled: 50, ignore_wait: true, fleet: {upstreams: 10, restart: 2m}}
+  - {name: b, policy: dynamic, overload: dagor, stalled: 50, ignore_wait: true, fleet: {upstreams: 10, stops: {first: 2m}}}
 `)
 	require.NoError(t, err)
 	a, b := &s.Runs[0], &s.Runs[1]
@@ -84,12 +84,12 @@ runs:
 	assert.False(t, x.Sidecars.Hints)
 	assert.Equal(t, settings.Size(2<<30), x.Fleet.Cache)
 	assert.Equal(t, 8, x.Fleet.Upstreams)
-	assert.Equal(t, time.Minute, x.Fleet.Restart)
+	assert.Equal(t, time.Minute, x.Fleet.Stops.First)
 
 	y, err := s.setup(b, 1)
 	require.NoError(t, err)
 	assert.Equal(t, 10, y.Fleet.Upstreams)
-	assert.Equal(t, 2*time.Minute, y.Fleet.Restart)
+	assert.Equal(t, 2*time.Minute, y.Fleet.Stops.First)
 	detector := y.Detector()
 	assert.Equal(t, overload.Level(0.95), detector(overload.Sample{Stalled: 51}))
 	assert.Greater(t, detector(overload.Sample{Stalled: 50, Wait: 100}), overload.Level(0.95), "the wait does not count")
@@ -108,11 +108,11 @@ func TestScenarioFaults(t *testing.T) {
 		run + "---\n" + run:   "s.yaml:2:1: the file holds more than one document",
 		"runs: [{policy: x}]": "s.yaml:1:8: runs[0].name: a name is required\ns.yaml:1:17: runs[0].policy: \"x\" is not one of " + strings.Join(rivals.All(), ", "),
 		"runs: [{name: a}]":   "s.yaml:1:8: runs[0].policy: \"\" is not one of " + strings.Join(rivals.All(), ", "),
-		"runs: [{name: a, policy: random, x: 1}]": "s.yaml:1:34: runs[0].x: unknown key; those known here are name, overload, stalled, ignore_wait, policy, times, fleet, sidecars",
+		"runs: [{name: a, policy: random, x: 1}]": "s.yaml:1:34: runs[0].x: unknown key; those known here are name, overload, stalled, reset, ignore_wait, policy, times, fleet, sidecars",
 
 		"runs: [{name: a, policy: random}, {name: a, policy: random}]": `s.yaml:1:42: runs[1].name: "a" is there twice`,
 		"runs: [{name: a, policy: random, overload: x}]":               `s.yaml:1:44: runs[0].overload: "x" is not one of none, threshold, dagor`,
-		"runs: [{name: a, policy: random, stalled: -5}]":               "s.yaml:1:43: runs[0].stalled: -5 must be positive",
+		"runs: [{name: a, policy: random, stalled: -5}]":               "s.yaml:1:43: runs[0].stalled: -5 must be a finite number above 0",
 		"runs: [{name: a, policy: random, times: {rank: 2}}]":          "s.yaml:1:41: runs[0].times: is for the policy expected, not for random",
 		"runs: [{name: a, policy: expected, times: {rank: -2}}]":       "s.yaml:1:43: runs[0].times: rank: -2: the policy expected has no such constant, or the factor is below 0",
 		"runs: [{name: a, policy: expected, times: {bank: 2}}]":        "s.yaml:1:43: runs[0].times: bank: 2: the policy expected has no such constant, or the factor is below 0",
@@ -123,8 +123,8 @@ func TestScenarioFaults(t *testing.T) {
 		run + "fleet: {upstreams: 10001}":                              "s.yaml:2:20: fleet.upstreams: 10001 is not between 1 and 10000",
 		run + "fleet: {cache: much}":                                   `s.yaml:2:16: fleet.cache: "much" is not a size such as 65536, 512KiB, 64MiB or 1GiB`,
 		run + "fleet: {backlog: -1}":                                   "s.yaml:2:18: fleet.backlog: -1 is not between 0 and 1073741824",
-		run + "fleet: {restart: -1s}":                                  "s.yaml:2:18: fleet.restart: -1s must not be negative",
-		run + "fleet: {stops_known: true}":                             "s.yaml:2:22: fleet.stops_known: without restart, no upstream stops",
+		run + "fleet: {stops: {first: -1s}}":                           "s.yaml:2:24: fleet.stops.first: -1s must not be negative",
+		run + "fleet: {stops: {known: true}}":                          "s.yaml:2:16: fleet.stops.first: without it, no upstream stops",
 		run + "warm_up: -1s":                                           "s.yaml:2:10: warm_up: -1s must not be negative",
 		run + "sidecars: {count: -1}":                                  "s.yaml:2:19: sidecars.count: -1 is not between 1 and 100000",
 		run + "sidecars: {interval: -5s}":                              "s.yaml:2:22: sidecars.interval: -5s must be positive",

@@ -3,7 +3,6 @@ package scenario
 import (
 	"context"
 	"fmt"
-	"math"
 	"sync"
 	"time"
 
@@ -111,17 +110,18 @@ func (s *Scenario) setup(r *Run, seed uint64) (c sim.Config, err error) {
 		}
 		c.Policy = e
 	}
-	if c.Detector, err = overload.New(r.Overload, r.Stalled); err != nil {
+	if c.Detector, err = r.detection().Detector(); err != nil {
 		return c, err
 	}
-	if r.IgnoreWait {
-		dagor := c.Detector
-		c.Detector = func() overload.Detector {
-			detector := dagor()
-			return func(s overload.Sample) overload.Level {
-				return detector(overload.Sample{Stalled: s.Stalled, Wait: math.NaN()})
-			}
-		}
-	}
 	return c, nil
+}
+
+// detection is the run's settings of overload detection.
+func (r *Run) detection() overload.Settings {
+	s := overload.Default()
+	s.Policy, s.Stalled, s.Reset = r.Overload, r.Stalled, r.Reset
+	if r.IgnoreWait {
+		s.Wait = 0
+	}
+	return s
 }

@@ -48,9 +48,11 @@ type published struct {
 type Run struct {
 	Name string `yaml:"name"` // also that of the published row to show beside it
 	// Overload is the overload detection policy, Stalled its limit, in stalled
-	// joblets. IgnoreWait makes these the only input of dagor, as in the thesis.
+	// joblets. Reset is the share of it that ends an overload. IgnoreWait makes stalled joblets
+	// the only input of dagor. The thesis has a Reset of 1, and ignores waits.
 	Overload   string  `yaml:"overload"`
 	Stalled    float64 `yaml:"stalled"`
+	Reset      float64 `yaml:"reset"`
 	IgnoreWait bool    `yaml:"ignore_wait"`
 	// Policy is the selection policy. Times multiplies constants of the policy expected.
 	Policy string             `yaml:"policy"`

@@ -81,7 +81,7 @@ func simulate(t *testing.T, jobs []trace.Job, policy string, seed uint64) map[tr
 	var err error
 	c.Policy, err = rivals.New(policy)
 	require.NoError(t, err)
-	c.Detector, err = overload.New("none", 100)
+	c.Detector, err = overload.Settings{Policy: "none", Stalled: 100, Reset: 0.8}.Detector()
 	require.NoError(t, err)
 	c.Observe = func(r *sim.Result) {
 		require.Equal(t, sim.Done, r.Outcome)

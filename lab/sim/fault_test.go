@@ -164,7 +164,7 @@ func TestConservation(t *testing.T) {
 	for i, policy := range rivals.All() {
 		rng := rand.New(rand.NewPCG(9, uint64(i)))
 		cfg := setup(t, policy, []string{"none", "threshold", "dagor"}[i%3], 6, 4)
-		cfg.Seed, cfg.Fleet.Restart = uint64(i), 30*time.Second
+		cfg.Seed, cfg.Fleet.Stops = uint64(i), restart(time.Minute)
 		cfg.Fleet.Unlike = Unlike{Upstreams: 2, Cores: 2, Speed: 0.5}
 		cfg.Fleet.Fault = &Fault{
 			Kind: []FaultKind{hung, slow, failing}[(i+i/3)%3], Upstream: rng.IntN(6), Factor: 5,

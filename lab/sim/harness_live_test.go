@@ -89,7 +89,7 @@ func (c *cluster) sidecar(t *testing.T, number int, policy string) {
 	random := func(stream uint64) *rand.Rand { return rand.New(rand.NewPCG(c.seed, 10*uint64(number)+stream)) }
 	chosen, err := rivals.New(policy)
 	require.NoError(t, err)
-	detector, err := overload.New("none", 100)
+	detector, err := overload.Settings{Policy: "none", Stalled: 100, Reset: 0.8}.Detector()
 	require.NoError(t, err)
 	p, err := pool.New(pool.Config{
 		Settings: pool.Settings{Policy: chosen, Detector: detector, Interval: interval, Breaker: pool.DefaultBreaker()},

@@ -12,10 +12,15 @@ import (
 	"example.org/pilotfish/lab/trace"
 )
 
+// restart is a rolling restart: one upstream a minute, each away for 20 s.
+func restart(first time.Duration) Stops {
+	return Stops{First: first, Every: time.Minute, Away: 20 * time.Second}
+}
+
 // An answer that has begun is lost with its server: what came is with the submitter.
 func TestAnAnswerThatHasBegunIsLost(t *testing.T) {
 	cfg := setup(t, "random", "none", 1, 1)
-	cfg.Fleet.Restart = 10 * time.Second
+	cfg.Fleet.Stops = restart(40 * time.Second)
 	got := played(t, cfg, trace.Job{Operators: 2, Output: 100})[1]
 	assert.Equal(t, Lost, got.Outcome)
 	assert.Equal(t, 1, got.Attempts)
@@ -41,7 +46,7 @@ func TestAFullServerAcceptsNoConnection(t *testing.T) {
 // again elsewhere; the caches are lost.
 func TestRollingRestart(t *testing.T) {
 	cfg := setup(t, "bounded-hash", "none", 3, 4)
-	cfg.Fleet.Restart = 100 * time.Second
+	cfg.Fleet.Stops = restart(130 * time.Second)
 	var jobs []trace.Job
 	for at := range 600 {
 		jobs = append(jobs, trace.Job{Offset: float64(at), Project: "p", Version: 1, Load: 1, Bytes: 1, Operators: 0.1})
@@ -64,7 +69,8 @@ func TestRollingRestart(t *testing.T) {
 // Where ends of lives are known, sidecars know them until the upstream has come back.
 func TestEndsAreKnown(t *testing.T) {
 	cfg := setup(t, "expected", "none", 2, 1)
-	cfg.Fleet.Restart, cfg.Fleet.StopsKnown = time.Minute, true
+	cfg.Fleet.Stops = restart(90 * time.Second)
+	cfg.Fleet.Stops.Known = true
 	cfg.Observe = func(*Result) {}
 	cfg.Source = slices.Values([]trace.Job{{Offset: 1}, {Offset: 130}})
 	w := newWorld(cfg)
@@ -117,4 +123,39 @@ func TestReportsTogether(t *testing.T) {
 		assert.Equal(t, together, age(0) == age(1) && age(1) == age(2))
 		assert.GreaterOrEqual(t, age(0), 1.0, "a report is as old as it takes to arrive")
 	}
+}
+
+// Of three upstreams, two live for a minute, stop at one instant, and are away for 5 to 10 s. No life ends later than
+// the catalogue says.
+func TestPreemptibleLives(t *testing.T) {
+	cfg := setup(t, "random", "none", 3, 1)
+	cfg.Fleet.Stops = Stops{First: time.Minute, Upstreams: 2, Away: 5 * time.Second, AwayMost: 10 * time.Second, Again: time.Minute, Early: 0.3}
+	cfg.Observe, cfg.Source = func(*Result) {}, slices.Values([]trace.Job{{Offset: 3600}})
+	w := newWorld(cfg)
+	began, lives, early := make([]time.Duration, 3), 0, 0
+	for i, s := range w.servers {
+		var look func()
+		look = func() {
+			if up := s.up; up != (began[i] >= 0) {
+				if up {
+					began[i] = w.now
+				} else {
+					lasted := w.now - began[i]
+					lives++
+					if lasted < 59*time.Second {
+						early++
+					}
+					assert.LessOrEqual(t, lasted, 61*time.Second)
+					began[i] = -1
+				}
+			}
+			w.events.Add(w.now+time.Second, rankFinish, look)
+		}
+		w.events.Add(time.Second, rankFinish, look)
+	}
+	require.NoError(t, w.loop(t.Context()))
+	assert.Zero(t, began[2], "it never stops")
+	assert.InDelta(t, 2*3600/(67.5-0.3*30), lives, 10)
+	assert.Equal(t, lives, w.count().Stops)
+	assert.InDelta(t, 0.3, float64(early)/float64(lives), 0.12)
 }

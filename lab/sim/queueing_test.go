@@ -47,7 +47,7 @@ func setup(t testing.TB, policy, detector string, upstreams, cores int) Config {
 	var err error
 	c.Policy, err = rivals.New(policy)
 	require.NoError(t, err)
-	c.Detector, err = overload.New(detector, 100)
+	c.Detector, err = overload.Settings{Policy: detector, Stalled: 100, Reset: 0.8}.Detector()
 	require.NoError(t, err)
 	return c
 }
@@ -91,7 +91,7 @@ func TestDeterminism(t *testing.T) {
 	run := func() (results []Result) {
 		c := setup(t, "expected", "threshold", 5, 16)
 		c.Sidecars.Count, c.Sidecars.Wait = 4, time.Minute
-		c.Fleet.Restart = 20 * time.Second
+		c.Fleet.Stops = restart(50 * time.Second)
 		c.Source = poisson{rng: rand.New(rand.NewPCG(4, 4)), rate: 30, work: 2, n: 5000, withPriority: true}.all
 		c.Seed = 11
 		c.Observe = func(r *Result) { results = append(results, *r) }

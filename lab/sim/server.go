@@ -22,6 +22,7 @@ type server struct {
 	up      bool
 	epoch   int // counts its lives, so that events of an earlier one are void
 	drain   bool
+	stopsAt time.Duration // the end of its life that is known; 0 is none
 
 	busy    int
 	link    link

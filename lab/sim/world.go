@@ -33,6 +33,7 @@ type world struct {
 	byName   map[string]int
 	sidecars []*sidecar
 	polls    *rand.Rand // that of when sidecars poll
+	stops    *rand.Rand // that of when servers stop, and for how long
 
 	waiting   map[int64][]*job // by the line of a job that has not ended: those that wait for it
 	exhausted bool
@@ -53,6 +54,7 @@ func newWorld(cfg Config) *world {
 		cfg:     cfg,
 		byName:  make(map[string]int),
 		polls:   rand.New(rand.NewPCG(cfg.Seed, 2)),
+		stops:   rand.New(rand.NewPCG(cfg.Seed, 3)),
 		waiting: make(map[int64][]*job),
 	}
 	w.newServers()

@@ -27,6 +27,8 @@ const (
 	// sources is a second model of the same cluster, which shares nothing with
 	// schedules but how long a fetch takes.
 	sources Pattern = "sources"
+	// bursts sends single jobs as Bursts says.
+	bursts Pattern = "bursts"
 )
 
 // Config describes a workload. Start from Default. Times are in seconds.
@@ -50,6 +52,10 @@ type Config struct {
 	// experiments (7.4.1). Otherwise imports change it.
 	Static bool `yaml:"static"`
 
+	// Bursts is when the jobs of the pattern bursts are sent.
+	Bursts Bursts `yaml:"bursts"`
+	// Hot is projects that many of the single jobs are for, of the patterns steady and bursts.
+	Hot Hot `yaml:"hot"`
 	// Projects is the size of the population. 0 leaves it to the pattern:
 	// schedules draws as many projects as make the jobs, the others draw 1,000.
 	Projects int `yaml:"projects"`
@@ -90,11 +96,13 @@ func (c Config) Check(f *settings.Faults) {
 		if c.Projects != 0 {
 			f.Add("projects", "%d given, but pattern %s makes as many as its jobs need", c.Projects, c.Pattern)
 		}
-	case steady, sources:
+	case steady, sources, bursts:
 		f.Within("projects", c.projects(), 1, maxProjects)
 	default:
-		f.Add("pattern", "unknown %q: it is %s, %s or %s", c.Pattern, schedules, steady, sources)
+		f.Add("pattern", "unknown %q: it is %s, %s, %s or %s", c.Pattern, schedules, steady, sources, bursts)
 	}
+	c.Bursts.check(f.In("bursts"), c)
+	c.Hot.check(f.In("hot"))
 	f.AtLeast("jobs", int64(c.Jobs), 1)
 	f.AtLeast("submitters", int64(c.Submitters), 1)
 	f.Within("start_hour", c.StartHour, 0, 23)

@@ -16,13 +16,15 @@ type Crowd struct {
 	HighShare float64
 }
 
-// singles sends jobs that are independent of each other, at instants of chance: those of a Crowd, or all of the
-// pattern steady. There a project's chance is the number of jobs that it would have.
+// singles sends jobs that are independent of each other: those of a Crowd, or all of the patterns steady, at random
+// instants, and bursts. There a project's probability is proportional to the number of jobs that it would have.
 type singles struct {
 	Crowd
 	project int // of the crowd; negative: each job's own
 	rng     *rand.Rand
 	times   instants
+	bursts  Bursts
+	sent    int
 }
 
 func (g *Generator) beginCrowd() {
@@ -42,6 +44,9 @@ func (g *Generator) beginSteady() (err error) {
 		Crowd: Crowd{For: g.cfg.Duration, HighShare: g.cfg.HighShare}, project: -1, rng: rand.New(source(g.cfg.Seed, streamJobs, 0)),
 		times: instants{rng: rand.New(source(g.cfg.Seed, streamArrivals, 0)), left: g.cfg.Jobs},
 	}
+	if g.cfg.Pattern == bursts {
+		s.bursts = g.cfg.Bursts
+	}
 	g.queue.Add(s.next(), 0, s)
 	return err
 }
@@ -52,13 +57,23 @@ func (s *singles) next() float64 {
 	if !ok {
 		return never
 	}
+	s.sent++
+	if s.bursts.Size > 0 {
+		return s.bursts.at(s.sent - 1)
+	}
 	return s.At + share*s.For
 }
 
-func (s *singles) run(g *Generator, _ float64, job *trace.Job) (bool, float64) {
+func (s *singles) run(g *Generator, at float64, job *trace.Job) (bool, float64) {
 	high, project := s.rng.Float64() < s.HighShare, s.project
+	hot, isHot := 0, false
+	if project < 0 {
+		hot, isHot = g.hot(at, s.rng)
+	}
 	switch {
 	case project >= 0:
+	case isHot:
+		project = hot
 	case high:
 		project = g.popular.pick(s.rng)
 	default:

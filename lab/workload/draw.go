@@ -21,6 +21,7 @@ const (
 	streamSources
 	streamCrowds
 	streamNeeds
+	streamHot
 )
 
 // source returns the source of a stream; n tells the sources of one subsystem apart.

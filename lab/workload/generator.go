@@ -49,7 +49,7 @@ func New(cfg Config) (*Generator, error) {
 		exports:  rand.New(source(cfg.Seed, streamExports, 0)),
 		sessions: rand.New(source(cfg.Seed, streamSessions, 0)),
 	}
-	begin := map[Pattern]func() error{schedules: g.beginSchedules, steady: g.beginSteady, sources: g.beginSources}
+	begin := map[Pattern]func() error{schedules: g.beginSchedules, steady: g.beginSteady, bursts: g.beginSteady, sources: g.beginSources}
 	if err := begin[cfg.Pattern](); err != nil {
 		return nil, err
 	}

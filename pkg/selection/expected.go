@@ -19,9 +19,9 @@ import (
 //	crowd(u) = max(1, Crowding (jobs / cores)²)
 //	stop(u)  = P(a job outlasts u) (left + time to fetch)
 //
-// Of a job whose data is a text, wait(u) is the time for which u reads other texts before it, price(p) the time to read
-// it, for the job and for each that will wait behind it, and the price of a place (0.4 + home) price(p) (1 - warm(p, u))
-// if u is not the first in the order of p, where texts find the share home of what others have sent there.
+// For a prompt, wait(u) is the prefill wait and price(p) is the time to read it, times one plus the number of prompts
+// queued behind it. An upstream other than the first-ranked one costs (0.4 + FirstPlaceHitRate) price(p) (1 - warm(p, u))
+// more, where nothing of the prompt is cached.
 //
 // The service time is how long a core takes for a job, in the median of the upstreams. It
 // is the unit of all constants: where all times are ten times as short, the rule makes
@@ -39,7 +39,7 @@ import (
 //
 // An upstream without a fresh report counts as loaded as the median of the others,
 // and more if this sidecar has more jobs there than elsewhere. If fewer than half
-// of the upstreams have one, Expected chooses for all but texts as BoundedHash does, but an
+// of the upstreams have one, Expected chooses as BoundedHash does except for prompts, but an
 // upstream where the project is cached comes first, and a project that hardly comes again
 // goes where LeastInFlight sends it: nobody needs to agree on that.
 //
@@ -88,7 +88,7 @@ func (e *Expected) PickWithCosts(job Job, views []View, costs []Cost, rng *rand.
 	for i := range views {
 		costs[i] = p.cost(&views[i], i)
 	}
-	if !job.Text && 2*p.load.known < len(views) { // the wait of a text needs no report
+	if !job.Prompt && 2*p.load.known < len(views) { // the prefill wait needs no report
 		if i, ok := (BoundedHash{}).first(job, views, p.cached); ok && job.Project != 0 {
 			return i
 		}
@@ -148,8 +148,8 @@ func (p *pricing) cached(v *View) bool { return v.Cache != NotCached || p.job.Pr
 
 // cost is the cost of running the job at v, which has that index.
 func (p *pricing) cost(v *View, index int) (c Cost) {
-	if p.job.Text {
-		c = p.text(v, index)
+	if p.job.Prompt {
+		c = p.prompt(v, index)
 	} else {
 		c = p.data(v, index)
 	}

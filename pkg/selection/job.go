@@ -46,12 +46,13 @@ type Job struct {
 	Hour uint64
 	// Once is the probability that no other job of the project comes.
 	Once float64
-	// Text says that its data is a text, which upstreams read one after the other.
-	Text bool
-	// Behind is how many texts will wait while this one is read.
-	Behind float64
-	// Home is the share of what is not known to be there that texts find at the first place in their order.
-	Home float64
+	// Prompt says that the job's data is a prompt to a language model. An upstream reads prompts one at a time.
+	Prompt bool
+	// QueuedBehind is the expected number of prompts that will wait while this one is read.
+	QueuedBehind float64
+	// FirstPlaceHitRate is how much of the bytes that this sidecar did not send to the first-ranked upstream prompts
+	// found cached there, because other sidecars had sent them: 0 to 1.
+	FirstPlaceHitRate float64
 	// Fetch is the expected time to fetch all data that the job needs, in seconds.
 	Fetch float64
 	// Service is how long a core takes for a job, in the median of the upstreams, in

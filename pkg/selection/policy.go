@@ -53,7 +53,7 @@ type Coster interface {
 // Names lists every policy that New knows, the default first, then by how much
 // they must know of the upstreams.
 func Names() []string {
-	return []string{"expected", "dynamic", "bounded-hash", "p2c-ewma", "least-in-flight", "random"}
+	return []string{"expected", "dynamic", "bounded-hash", "least-in-flight", "baseline", "random"}
 }
 
 // New returns the policy of that name with its default parameters. The error
@@ -66,10 +66,10 @@ func New(name string) (Policy, error) {
 		return Dynamic{}, nil
 	case "bounded-hash":
 		return BoundedHash{}, nil
-	case "p2c-ewma":
-		return P2CEWMA{}, nil
 	case "least-in-flight":
 		return LeastInFlight{}, nil
+	case "baseline":
+		return Baseline{}, nil
 	case "random":
 		return Random{}, nil
 	}

@@ -2,8 +2,11 @@ package selection_test
 
 import (
 	"math"
+	"math/rand/v2"
+	"slices"
 	"testing"
 
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"example.org/pilotfish/pkg/selection"
@@ -16,8 +19,8 @@ func oracles() map[string]policytest.Oracle {
 		"expected":        expectedOracle(selection.DefaultExpected()),
 		"dynamic":         dynamicOracle,
 		"bounded-hash":    func(job selection.Job, views []selection.View) []float64 { return boundedHashOracle(job, views, 1.5) },
-		"p2c-ewma":        p2cOracle,
 		"least-in-flight": leastInFlightOracle,
+		"baseline":        baselineOracle,
 		"random":          policytest.Any,
 	}
 }
@@ -35,7 +38,7 @@ func TestPoliciesAreTheirOracles(t *testing.T) {
 }
 
 func TestNewRefusesOtherNames(t *testing.T) {
-	for _, name := range []string{"", "Expected", "expected ", "baseline"} {
+	for _, name := range []string{"", "Expected", "expected ", "p2c-ewma"} {
 		_, err := selection.New(name)
 		require.ErrorContains(t, err, `unknown selection policy "`+name+`": want one of expected, dynamic,`)
 	}
@@ -84,31 +87,37 @@ func boundedHashOracle(job selection.Job, views []selection.View, factor float64
 	panic("every upstream is above the bound")
 }
 
-func p2cOracle(_ selection.Job, views []selection.View) []float64 {
-	n := len(views)
-	p := make([]float64, n)
-	if n == 1 {
-		return []float64{1}
+func baselineOracle(job selection.Job, views []selection.View) []float64 {
+	if job.Project == 0 {
+		return policytest.Any(job, views)
 	}
-	cost := func(v selection.View, latency float64) float64 {
-		return (v.InFlight + 1) / math.Max(v.Weight, 1e-9) * latency
+	order := policytest.All(views)
+	rng := rand.NewPCG(job.Project, 0)
+	for i := range order {
+		j := i + int(rng.Uint64()%uint64(len(order)-i))
+		order[i], order[j] = order[j], order[i]
 	}
-	for a, v := range views {
-		for b, w := range views {
-			known := v.Latency > 0 && w.Latency > 0
-			ca, cb := cost(v, 1), cost(w, 1)
-			if known {
-				ca, cb = cost(v, v.Latency), cost(w, w.Latency)
-			}
-			chance := 1 / float64(n*(n-1))
-			switch {
-			case a == b:
-			case ca <= cb:
-				p[a] += chance
-			default:
-				p[b] += chance
-			}
+	return policytest.Evenly(len(views), order[:1])
+}
+
+// TestBaselineReassignsMostProjects reproduces what the thesis (4.1.2) found:
+// it is stable, but when one upstream goes, more than half of all projects move.
+func TestBaselineReassignsMostProjects(t *testing.T) {
+	views, rng := policytest.Idle(14), rand.New(rand.NewPCG(1, 1))
+	moved := 0
+	counts, want := make([]int, 14), make([]float64, 14)
+	for project := uint64(1); project <= 14000; project++ {
+		at := selection.Baseline{}.Pick(selection.Job{Project: project}, views, rng)
+		require.Equal(t, at, selection.Baseline{}.Pick(selection.Job{Project: project}, views, nil), "not stable")
+		counts[at]++
+		rest := slices.Delete(slices.Clone(views), 6, 7)
+		if rest[selection.Baseline{}.Pick(selection.Job{Project: project}, rest, nil)].ID != views[at].ID {
+			moved++
 		}
 	}
-	return p
+	for i := range want {
+		want[i] = 1.0 / 14
+	}
+	require.NoError(t, policytest.Spread(counts, want))
+	assert.Greater(t, moved, 7000)
 }

@@ -40,3 +40,25 @@ type Random struct{}
 func (Random) Pick(_ Job, views []View, rng *rand.Rand) int {
 	return rng.IntN(len(views))
 }
+
+// Baseline shuffles the upstreams, sorted by address, with a generator seeded
+// by the project, and takes the first. A project keeps its upstream as long as
+// the set of eligible upstreams stays the same. When one of them leaves or
+// joins, most projects move. A job without a project goes to a random upstream.
+//
+// Source: the thesis, 4.1 and 9.2.1: what Channable ran before. Use it as a shadow, to compare
+// with. It sees neither load nor caches.
+type Baseline struct{}
+
+// Pick implements Policy.
+func (Baseline) Pick(job Job, views []View, rng *rand.Rand) int {
+	if job.Project == 0 {
+		return rng.IntN(len(views))
+	}
+	var pcg rand.PCG
+	pcg.Seed(job.Project, 0)
+	// The first draw of Fisher and Yates's shuffle alone decides which view is
+	// first. It is a remainder, as in the thesis. The product that rand.IntN
+	// takes would keep neighbouring upstreams when one leaves, which no shuffle does.
+	return int(pcg.Uint64() % uint64(len(views)))
+}

@@ -54,8 +54,8 @@ type View struct {
 	// Fresh says that there is a fresh report on the load.
 	Fresh bool
 
-	// Unread is how long it still reads the texts of other jobs before it begins with another one.
-	Unread float64
+	// PrefillWait is the time until the upstream starts to read another prompt.
+	PrefillWait float64
 
 	// Rate is jobs completed per second when every core is busy; 0 is unknown.
 	Rate float64

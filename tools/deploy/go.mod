@@ -10,7 +10,7 @@ require (
 	github.com/hashicorp/nomad v1.11.0
 	github.com/hashicorp/nomad/api v0.0.0-20260907080526-08ef8f3d26da
 	github.com/prometheus-operator/prometheus-operator/pkg/apis/monitoring v0.93.1
-	github.com/prometheus/prometheus v0.313.3
+	github.com/prometheus/prometheus v0.313.5
 	github.com/stretchr/testify v1.12.1
 	go.yaml.in/yaml/v2 v2.4.5
 	google.golang.org/protobuf v1.36.12

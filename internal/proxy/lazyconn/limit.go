@@ -1,6 +1,7 @@
 package lazyconn
 
 import (
+	"errors"
 	"net"
 	"sync"
 	"sync/atomic"
@@ -77,6 +78,14 @@ func (c *limitedTCP) Close() error {
 type limitedConn struct {
 	net.Conn
 	leave func()
+}
+
+// CloseWrite closes the sending side, where that is possible alone.
+func (c *limitedConn) CloseWrite() error {
+	if half, ok := c.Conn.(interface{ CloseWrite() error }); ok {
+		return half.CloseWrite()
+	}
+	return errors.ErrUnsupported
 }
 
 func (c *limitedConn) Close() error {

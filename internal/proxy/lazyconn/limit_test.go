@@ -46,7 +46,7 @@ func TestLimit(t *testing.T) {
 		}
 		open, most := limit.Conns()
 		assert.Equal(t, []int{2, 2}, []int{open, most}, "the third waits")
-		_, isTCP := first.(interface{ CloseWrite() error })
+		_, isTCP := first.(interface{ SetLinger(seconds int) error })
 		assert.Equal(t, network == "tcp", isTCP)
 		require.NoError(t, first.Close())
 		_ = first.Close() // leaves one place, not two

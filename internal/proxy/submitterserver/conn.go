@@ -34,18 +34,35 @@ type conn struct {
 	posted   bool     // the last request was a POST
 
 	mu      sync.Mutex
-	idle    bool      // it waits for a request
-	serving bool      // a handler runs
+	state   state
 	since   time.Time // when it was accepted
 	served  uint64    // requests, with the one under way
 	seen    uint64    // served, when the timer was set
-	unread  bool      // some of the body is still to come
 	wanted  time.Time // the handler's deadline for reading the body
-	reading bool      // a read of the body waits
 	armed   time.Time // the read deadline that the connection has
-	ticking bool      // the timer runs
+	ticking bool      // the timer runs; it may outlast the request that set it
 	timer   *time.Timer
 	watch   chan struct{} // closed when the watch has ended; nil if there is none
+}
+
+// state is a state of a connection. The package's comment describes them.
+type state uint8
+
+const (
+	waiting state = iota
+	receiving
+	reading
+	answering
+	finishing
+	lingering
+	handed
+)
+
+// set enters a state.
+func (c *conn) set(to state) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.state = to
 }
 
 func (s *Server) newConn(lazy *lazyconn.Conn, tcp tcpConn, hand func(net.Conn)) *conn {
@@ -84,15 +101,12 @@ func (c *conn) serve() {
 	_ = c.tcp.Close()
 }
 
-// forget ends all that is known of the connection.
+// forget removes the connection from the server's.
 func (c *conn) forget() {
 	c.cancel()
 	c.server.mu.Lock()
+	defer c.server.mu.Unlock()
 	delete(c.server.conns, c)
-	c.server.mu.Unlock()
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.idle = false
 }
 
 // await waits for the beginning of a request. It reports false when the
@@ -102,7 +116,7 @@ func (c *conn) await() bool {
 	for c.becomeIdle(until) {
 		err := c.begins()
 		if err == nil {
-			return true // begin or forget notes that it is not idle
+			return true
 		}
 		c.mu.Lock()
 		c.armed = time.Time{}
@@ -118,7 +132,7 @@ func (c *conn) await() bool {
 	return c.came()
 }
 
-// came reports whether a request has come just before the connection would be closed. It
+// came reports whether a request has arrived just before the connection would be closed. It
 // would be lost: its submitter cannot know that nobody has read it.
 func (c *conn) came() bool {
 	c.mu.Lock()
@@ -128,17 +142,24 @@ func (c *conn) came() bool {
 	if c.More() && c.In != nil && c.In.Buffered() >= least {
 		return true
 	}
-	_ = c.tcp.CloseWrite() // at once, for what comes from now on is lost; it fails only on a closed connection
+	_ = c.tcp.CloseWrite() // at once, because what arrives from now on is lost; it fails only on a closed connection
 	return false
 }
 
-// least is how many bytes may begin a request. After another one, net/http takes less
-// than that before the end for nothing at all.
+// pipelined reports whether bytes have arrived after the request that was served.
+func (c *conn) pipelined() bool {
+	_ = c.SetReadDeadline(time.Time{}) // fails only on a closed connection
+	c.Failed = nil
+	return c.More() && c.Failed == nil
+}
+
+// least is how many bytes are the start of a request. Fewer bytes before the end of a
+// connection that has served a request are ignored, as net/http does.
 const least = 4
 
-// begins waits for as many bytes as may begin a request.
+// begins waits for the first bytes of a request.
 func (c *conn) begins() error {
-	if c.In == nil || c.In.Buffered() == 0 { // nothing was sent before the last answer came
+	if c.In == nil || c.In.Buffered() == 0 { // the submitter does not pipeline
 		c.Release()
 		if err := c.Await(); err != nil || c.served == 0 {
 			return err
@@ -148,9 +169,8 @@ func (c *conn) begins() error {
 	return err
 }
 
-// becomeIdle notes that the connection waits for a request, until then at most. An
-// earlier deadline that the connection has is left to it: setting one for each request
-// would cost more than looking again once in a while.
+// becomeIdle has the connection wait for a request, until then at most. It keeps an earlier
+// deadline: waking once is cheaper than setting a deadline for each request.
 func (c *conn) becomeIdle(until time.Time) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -160,23 +180,23 @@ func (c *conn) becomeIdle(until time.Time) bool {
 	if c.armed.IsZero() || c.armed.After(until) {
 		c.arm(until)
 	}
-	c.idle = true
+	c.state = waiting
 	return true
 }
 
 // interruptIdle ends the wait for a request. In a shutdown, a new connection goes on waiting.
-// It reports whether the connection may be handed on with what comes.
+// It reports whether the connection can still be handed to net/http.
 func (c *conn) interruptIdle() bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.idle {
+	if c.state == waiting {
 		c.arm(time.Unix(1, 0))
 	}
-	return !c.serving
+	return c.state == waiting || c.state == finishing || c.state == handed
 }
 
-// request reads a plain request whose head has come whole. For all else there is
-// none, and seen is what was read.
+// request reads a plain request whose head has arrived whole. Otherwise r is nil, and
+// seen is what was read.
 func (c *conn) request() (r *http.Request, seen []byte) {
 	c.skipLineEnds()
 	seen, _ = c.In.Peek(c.In.Buffered()) // there are as many
@@ -185,7 +205,7 @@ func (c *conn) request() (r *http.Request, seen []byte) {
 	}
 	r, err := http.ReadRequest(c.In)
 	if err != nil || !plain(r) {
-		return nil, seen // nothing was read into the buffer meanwhile
+		return nil, seen // seen is still valid: ReadRequest did not refill the buffer
 	}
 	c.posted = r.Method == http.MethodPost
 	r.RemoteAddr = c.remote
@@ -199,47 +219,45 @@ func (c *conn) request() (r *http.Request, seen []byte) {
 }
 
 // skipLineEnds skips line ends after the body of a POST, which old submitters
-// send, as net/http does: there, the next request would not be known for the second.
+// send, as net/http does. It must happen here: net/http would not know that a POST came before.
 func (c *conn) skipLineEnds() {
 	if !c.posted {
 		return
 	}
 	const most = 4
 	first, _ := c.In.Peek(min(most, c.In.Buffered()))                    // there are as many
-	_, _ = c.In.Discard(len(first) - len(bytes.TrimLeft(first, "\r\n"))) // likewise
+	_, _ = c.In.Discard(len(first) - len(bytes.TrimLeft(first, "\r\n"))) // they are buffered
 }
 
 // handOn gives the connection to net/http, with what was read from it.
 func (c *conn) handOn(seen []byte) {
 	seen = bytes.Clone(seen)
 	c.Release()
-	c.mu.Lock()
-	c.idle = false // nobody interrupts it
-	c.mu.Unlock()
+	c.set(handed)                  // from now on nobody interrupts it
 	_ = c.SetDeadline(time.Time{}) // fails only on a closed connection, which net/http finds out
 	c.server.mu.Lock()
 	c.server.handed[c.remote] = time.Now()
 	c.server.mu.Unlock()
-	c.hand(&seenConn{c.tcp, io.MultiReader(bytes.NewReader(seen), c.tcp), c.server, c.remote})
+	c.hand(c.server.newHanded(c.tcp, seen, c.remote))
 	c.forget()
 }
 
-// prefaced reports whether HTTP/2's preface may begin so.
+// prefaced reports whether the bytes are a start of HTTP/2's preface.
 func prefaced(seen []byte) bool {
 	const preface = "PRI * HTTP/2.0\r\n"
 	n := min(len(seen), len(preface))
 	return string(seen[:n]) == preface[:n]
 }
 
-// refusePreface answers a preface that follows a request. The connection speaks HTTP/1.1:
-// who began it may not be who sends this. Handed on, net/http would take it for a new one.
+// refusePreface answers a preface that follows a request. The connection speaks HTTP/1.1, and
+// the preface may be smuggled in. net/http would take the connection for a new one.
 func (c *conn) refusePreface() {
 	_ = c.SetWriteDeadline(time.Now().Add(time.Second)) // if this fails, so does the write
 	_, _ = io.WriteString(c.tcp, "HTTP/1.1 400 Bad Request\r\n"+
 		"Content-Type: text/plain; charset=utf-8\r\nConnection: close\r\n\r\n400 Bad Request")
 }
 
-// call lets the handler answer a request, and reports whether it returned without a panic.
+// call runs the handler, and reports whether it returned without a panic.
 func (c *conn) call(r *http.Request) (done bool) {
 	defer func() {
 		if done {
@@ -253,13 +271,20 @@ func (c *conn) call(r *http.Request) (done bool) {
 	return true
 }
 
-// finish ends a request that the handler has done with, or not. It reports whether the
-// connection can serve another.
+// finish ends a request whose handler has returned; done: without a panic. It reports whether
+// the connection can serve another request.
 func (c *conn) finish(r *http.Request, done bool) bool {
 	c.end()
 	unread := false
 	if b, ok := r.Body.(*body); ok {
 		unread = b.unread()
 	}
-	return done && c.response.finish(unread) == nil && !c.response.close
+	if !done || c.response.finish(unread) != nil {
+		return false
+	}
+	if unread || c.response.close && c.pipelined() {
+		c.set(lingering)
+		linger(c.tcp)
+	}
+	return !c.response.close
 }

@@ -62,7 +62,7 @@ func TestARequestThatComesAtTheEndIsServed(t *testing.T) {
 			require.Equal(t, "200 ok", answer(t, in))
 			if idle == time.Hour {
 				inner := s.one(t)
-				waits := func() bool { return inner.idle && inner.served == 1 }
+				waits := func() bool { return inner.state == waiting && inner.served == 1 }
 				require.Eventually(t, func() bool { return inner.locked(waits) }, patience, time.Millisecond)
 				require.NoError(t, s.Shutdown(t.Context(), s.http.Shutdown))
 			}

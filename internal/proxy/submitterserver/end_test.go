@@ -87,6 +87,7 @@ func TestABodyThatIsStillReadEndsItsConnection(t *testing.T) {
 	assert.Equal(t, "200 ok", answer(t, in))
 	_, err = in.ReadByte()
 	require.Error(t, err)
+	require.NoError(t, c.Close())
 	require.Eventually(t, func() bool { return len(s.all()) == 0 }, patience, time.Millisecond)
 	assert.EqualValues(t, 1, requests.Load())
 	(<-reading).mu.Unlock()

@@ -50,7 +50,7 @@ func servingAs(t testing.TB, cfg Config, wrap func(net.Conn) net.Conn) *served {
 	s := New(cfg)
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(t, err)
-	all := &served{Server: s, address: l.Addr().String(), http: &http.Server{Handler: s.Behind(cfg.Handler), ErrorLog: quiet()}, behind: make(chan struct{}, 100)}
+	all := &served{Server: s, address: l.Addr().String(), http: &http.Server{Handler: s.Behind(cfg.Handler), ConnContext: s.ConnContext, ErrorLog: quiet()}, behind: make(chan struct{}, 100)}
 	all.http.ConnState = func(_ net.Conn, state http.ConnState) {
 		if state == http.StateNew {
 			all.behind <- struct{}{}

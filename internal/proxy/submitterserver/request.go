@@ -65,11 +65,11 @@ func (b *body) Read(p []byte) (int, error) {
 	}
 	waits := b.conn.In.Buffered() == 0
 	if waits {
-		b.conn.reads(true)
+		b.conn.beginRead()
 	}
 	n, err := b.conn.In.Read(p)
 	if waits {
-		b.conn.reads(false)
+		b.conn.endRead()
 	}
 	b.left -= int64(n)
 	switch {
@@ -101,19 +101,3 @@ type tcpConn interface {
 	CloseWrite() error
 	SetLinger(seconds int) error
 }
-
-// seenConn is a connection of which some bytes were read already: in has them, and what follows.
-type seenConn struct {
-	tcpConn
-	in     io.Reader
-	server *Server
-	remote string
-}
-
-// Close closes it.
-func (c *seenConn) Close() error {
-	c.server.taken(c.remote)
-	return c.tcpConn.Close()
-}
-
-func (c *seenConn) Read(p []byte) (int, error) { return c.in.Read(p) }

@@ -117,7 +117,7 @@ func (w *response) SetReadDeadline(at time.Time) error {
 	c := w.conn
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.wanted = at; c.reading {
+	if c.wanted = at; c.state == reading {
 		c.arm(at)
 	}
 	return nil

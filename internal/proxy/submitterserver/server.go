@@ -1,9 +1,27 @@
 // Package submitterserver serves what nearly all submitters send, plain HTTP/1.1
 // requests, with less memory and less work than net/http's server: a
-// job that waits for its answer holds no buffer of its connection. It is a
-// listener before that server, and hands on to it every connection on which
-// anything else comes: HTTP/2, HTTP/1.0, bodies in chunks, Expect, Upgrade, a
-// malformed head. So a request is parsed, and refused, by net/http in both cases.
+// job that waits for its response holds no buffer of its connection. It is a
+// listener in front of that server, and hands every connection over to it on which
+// anything else arrives.
+//
+// A connection is in one of these states:
+//
+//	waiting    It waits for a request, until its idle timeout at most. It has no buffer,
+//	           unless bytes of the next request have arrived. A shutdown ends the wait.
+//	           A plain request leads to receiving or answering, any other to handed.
+//	receiving  A handler runs, and some of the request's body is still to come. Nobody
+//	           watches the submitter: reading the body finds its end.
+//	reading    As receiving, and a read of the body waits. The read deadline is the
+//	           handler's.
+//	answering  A handler runs, and all of the body was read. After 20 ms the submitter is
+//	           watched, which finds that it left. Only the watch uses the connection's
+//	           read side.
+//	finishing  The handler has returned. Its response is sent. Whole requests lead to
+//	           waiting, the others to lingering or the end.
+//	lingering  The response is sent, and the submitter may still be sending its body.
+//	           What arrives is dropped, because a close would reset the connection,
+//	           and the submitter would lose the response.
+//	handed     net/http's server has the connection.
 package submitterserver
 
 import (
@@ -42,7 +60,8 @@ type Server struct {
 
 	mu     sync.Mutex
 	conns  map[*conn]struct{}
-	handed map[string]time.Time // connections whose request the server behind has not begun, by who it is from: since when
+	handed map[string]time.Time // since when net/http has a connection without having begun a request, by the other end's address
+	linger map[net.Conn]bool    // net/http's connections that are closed after a while
 	stops  []func() error       // close the listeners
 }
 
@@ -51,16 +70,7 @@ func New(cfg Config) *Server {
 	if cfg.ErrorLog == nil {
 		cfg.ErrorLog = log.Default()
 	}
-	return &Server{cfg: cfg, buffers: lazyconn.NewBuffers(maxHead), conns: map[*conn]struct{}{}, handed: map[string]time.Time{}}
-}
-
-// Behind makes of h the handler of the server behind this one. In its shutdown, net/http drops each request that it has
-// read and not yet given to its handler.
-func (s *Server) Behind(h http.Handler) http.Handler {
-	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		s.taken(r.RemoteAddr)
-		h.ServeHTTP(w, r)
-	})
+	return &Server{cfg: cfg, buffers: lazyconn.NewBuffers(maxHead), conns: map[*conn]struct{}{}, handed: map[string]time.Time{}, linger: map[net.Conn]bool{}}
 }
 
 // taken notes that a connection that was handed on serves a request, or has ended.
@@ -68,6 +78,22 @@ func (s *Server) taken(remote string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	delete(s.handed, remote)
+}
+
+// lingers notes whether a connection will be closed after a while.
+func (s *Server) lingers(nc net.Conn, on bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if delete(s.linger, nc); on {
+		s.linger[nc] = true
+	}
+}
+
+// lingering returns the connections that will be closed after a while.
+func (s *Server) lingering() []net.Conn {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return slices.Collect(maps.Keys(s.linger))
 }
 
 // handingOn reports whether the server behind may not have begun a request yet that was handed on. One whose head is
@@ -127,7 +153,7 @@ func (f *front) accept() {
 		tcp, ok := nc.(tcpConn)
 		lazy := lazyconn.New(nc, f.server.buffers)
 		if !ok || !lazy.Lazy() {
-			f.hand(nc)
+			f.hand(f.server.newHanded(nc, nil, nc.RemoteAddr().String()))
 			continue
 		}
 		go f.server.newConn(lazy, tcp, f.hand).serve()
@@ -191,7 +217,7 @@ func (s *Server) Shutdown(ctx context.Context, next func(context.Context) error)
 		if !handsOn {
 			last()
 		}
-		if !handsOn && len(all) == 0 {
+		if !handsOn && len(all) == 0 && len(s.lingering()) == 0 {
 			return <-ended
 		}
 		select {
@@ -209,5 +235,8 @@ func (s *Server) Close() {
 	s.closing.Store(true)
 	for _, c := range s.all() {
 		_ = c.tcp.Close()
+	}
+	for _, nc := range s.lingering() {
+		_ = nc.Close()
 	}
 }

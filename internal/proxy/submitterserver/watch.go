@@ -6,20 +6,20 @@ import "time"
 // twice as long: most jobs of a busy sidecar never are.
 const watchAfter = 20 * time.Millisecond
 
-// begin notes that a request is served. If it lasts, its submitter is watched, but
-// not while some of the body is to come: reading that tells of its end.
+// begin enters the state in which a request is served.
 func (c *conn) begin(unread bool) {
 	c.response.begin()
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.idle, c.serving, c.unread, c.wanted = false, true, unread, time.Time{}
+	c.wanted = time.Time{}
 	c.served++
-	if !unread {
+	if c.state = receiving; !unread {
+		c.state = answering
 		c.watchLater()
 	}
 }
 
-// watchLater sets the timer. When a running timer fires for an older request, it restarts.
+// watchLater sets the timer. A running timer that fires for an older request restarts.
 // c.mu must be held.
 func (c *conn) watchLater() {
 	if c.ticking {
@@ -33,13 +33,13 @@ func (c *conn) watchLater() {
 	}
 }
 
-// tick watches the submitter of a request that lasts. A request that ends before
-// leaves the timer alone: stopping and setting it would cost more.
+// tick watches the submitter of a request that lasts. A shorter request leaves the timer
+// running: stopping and setting it would cost more.
 func (c *conn) tick() {
 	c.mu.Lock()
 	c.ticking = false
 	switch {
-	case !c.serving || c.unread:
+	case c.state != answering:
 		c.mu.Unlock()
 		return
 	case c.seen != c.served:
@@ -57,11 +57,11 @@ func (c *conn) tick() {
 	}
 }
 
-// end ends the watch.
+// end ends the watch: the handler has returned.
 func (c *conn) end() {
 	c.mu.Lock()
 	watch := c.watch
-	c.watch, c.serving = nil, false
+	c.watch, c.state = nil, finishing
 	c.mu.Unlock()
 	if watch != nil {
 		_ = c.SetReadDeadline(time.Unix(1, 0)) // fails only on a closed connection
@@ -70,7 +70,7 @@ func (c *conn) end() {
 	}
 }
 
-// arm gives the connection a read deadline, if it has another. c.mu must be held.
+// arm gives the connection a read deadline, unless it has that one already. c.mu must be held.
 func (c *conn) arm(at time.Time) {
 	if !c.armed.Equal(at) {
 		_ = c.SetReadDeadline(at) // fails only on a closed connection
@@ -78,30 +78,43 @@ func (c *conn) arm(at time.Time) {
 	}
 }
 
-// reads notes that a read of the body begins that may wait, or that it has ended.
-// It goes by the handler's deadline, whatever came of an earlier one.
-func (c *conn) reads(on bool) {
+// beginRead begins a read of the body that can wait. The handler's deadline bounds it, even
+// if an earlier one has passed.
+func (c *conn) beginRead() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.reading = on
-	c.arm(c.wanted)
-	c.Failed = nil
+	if c.state == receiving {
+		c.state = reading
+		c.arm(c.wanted)
+		c.Failed = nil
+	}
 }
 
-// mustEnd reports whether the connection ends after the answer that begins now:
-// the rest of a body that was not read by then is not read for the next request.
+// endRead ends a read of the body. It may come after the handler has returned.
+func (c *conn) endRead() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.state == reading {
+		c.state = receiving
+		c.arm(c.wanted)
+		c.Failed = nil
+	}
+}
+
+// mustEnd reports whether the connection ends after the response that begins now, because
+// the rest of the body will not be read, or because of a shutdown.
 func (c *conn) mustEnd() bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return c.unread || c.server.closing.Load()
+	return c.state == receiving || c.state == reading || c.server.closing.Load()
 }
 
 // bodyRead notes that all of the body was read. The buffer is given back if
-// nothing follows: the answer may take long.
+// nothing follows, because the response may take long.
 func (c *conn) bodyRead() {
 	c.mu.Lock()
-	c.unread = false
-	if c.serving {
+	if c.state == receiving {
+		c.state = answering
 		c.watchLater()
 	}
 	c.mu.Unlock()

@@ -94,7 +94,7 @@ func (w *watching) slow() {
 	w.t.Helper()
 	w.says(halfSent)
 	c := w.inner
-	require.Eventually(w.t, func() bool { return c.locked(func() bool { return c.serving && !c.ticking }) }, patience, time.Millisecond)
+	require.Eventually(w.t, func() bool { return c.locked(func() bool { return c.state == reading && !c.ticking }) }, patience, time.Millisecond)
 	assert.False(w.t, c.isWatched())
 	w.says("b")
 	assert.Equal(w.t, "200 ok", answer(w.t, w.in))

@@ -14,14 +14,15 @@ type TooLarge struct{ reason string }
 
 func (t *TooLarge) Error() string { return "the rules make a feed of more than " + t.reason }
 
-// Apply returns the feed that the operators make of f. It does not change f. The
-// error is a *TooLarge when the result has more than limit bytes, as counted by
-// Feed.Bytes, or more than 1,000 columns.
-func Apply(f *Feed, operators Operators, limit int64) (*Feed, error) {
+// Apply returns the feed that the operators make of f, and what the optimisation of the operators
+// saved. It does not change f. The error is a *TooLarge when the result has more than limit bytes, as
+// counted by Feed.Bytes, or more than 1,000 columns.
+func Apply(f *Feed, operators Operators, limit int64) (*Feed, Saved, error) {
 	columns, err := layout(f.columns, operators)
 	if err != nil {
-		return nil, err
+		return nil, Saved{}, err
 	}
+	operators, saved := optimise(operators, f.columns, columns)
 	e := evaluation{column: make(map[string]int, len(columns)), limit: limit, left: limit}
 	for i, name := range columns {
 		e.column[name] = i
@@ -34,13 +35,13 @@ func Apply(f *Feed, operators Operators, limit int64) (*Feed, error) {
 		}
 		stays, err := e.item(item, operators)
 		if err != nil {
-			return nil, err
+			return nil, saved, err
 		}
 		if stays {
 			out.items = append(out.items, item)
 		}
 	}
-	return out, nil
+	return out, saved, nil
 }
 
 // evaluation applies operators to the items of one feed.

@@ -13,6 +13,10 @@ func TestJudgeRefuses(t *testing.T) {
 	assert.Equal(t, 1, code)
 	assert.Contains(t, stderr, "/nowhere/pkg/selection: there is no source: is /nowhere the repository?")
 	assert.Empty(t, out)
+	for flag, want := range map[string]string{"--family=no": "--family: there is none of [no]", "--draw=x": "--list is for a judging of all families by the sources"} {
+		_, _, stderr := tracelab("judge", "--root", "../../..", "--list", "no", flag)
+		assert.Contains(t, stderr, want)
+	}
 }
 
 func TestTheListOfJudgingsGrows(t *testing.T) {

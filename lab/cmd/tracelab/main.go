@@ -2,11 +2,14 @@
 package main
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
 	"os"
 	"runtime"
+	"slices"
+	"time"
 
 	"example.org/pilotfish/internal/cli"
 	"example.org/pilotfish/lab/judge"
@@ -58,8 +61,11 @@ func (c *simulateCommand) Run(console cli.Console) error {
 }
 
 type judgeCommand struct {
-	Root string `type:"path" default:"." placeholder:"DIR" help:"The repository, whose sources are judged."`
-	List string `type:"path" placeholder:"FILE" help:"Add a line that sums it up to this file."`
+	Root   string   `type:"path" default:"." placeholder:"DIR" help:"The repository, whose sources are judged."`
+	List   string   `type:"path" placeholder:"FILE" help:"Add a line that sums it up to this file."`
+	Race   bool     `help:"Judge on the fleet and the jobs of make race instead."`
+	Draw   string   `placeholder:"TEXT" help:"Draw the settings from this text, not from the sources: to tune on."`
+	Family []string `placeholder:"NAME" help:"Judge only these families."`
 }
 
 func (c *judgeCommand) Run(console cli.Console) error {
@@ -69,7 +75,23 @@ func (c *judgeCommand) Run(console cli.Console) error {
 	if err != nil {
 		return err
 	}
-	j, err := judge.Judge(ctx, hash, judge.Families(), func(ended, all int) { fmt.Fprintf(console.Err, "%d/%d settings\n", ended, all) })
+	families := judge.Families()
+	if c.Race {
+		families = judge.Raced()
+	}
+	if len(c.Family) > 0 {
+		families = slices.DeleteFunc(families, func(f judge.Family) bool { return !slices.Contains(c.Family, f.Name) })
+	}
+	switch {
+	case len(families) == 0:
+		return fmt.Errorf("--family: there is none of %v", c.Family)
+	case c.List != "" && (c.Race || c.Draw != "" || len(c.Family) > 0):
+		return errors.New("--list is for a judging of all families by the sources")
+	}
+	start := time.Now()
+	j, err := judge.Judge(ctx, cmp.Or(c.Draw, hash), families, func(ended, all int) {
+		fmt.Fprintf(console.Err, "%d/%d settings after %v\n", ended, all, time.Since(start).Round(time.Second))
+	})
 	if err != nil {
 		return err
 	}
@@ -77,6 +99,11 @@ func (c *judgeCommand) Run(console cli.Console) error {
 		if err := add(c.List, j.Line()); err != nil {
 			return err
 		}
+		list, err := os.ReadFile(c.List)
+		if err != nil {
+			return err
+		}
+		j.Ledger = judge.Medians(string(list))
 	}
 	return j.WriteText(console.Out)
 }

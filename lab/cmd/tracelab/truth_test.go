@@ -68,7 +68,7 @@ func (d *day) served(t *testing.T, policy string) (mean float64, log string) {
 	sidecars.Count, sidecars.Hints = 3, true
 	p, err := rivals.New(policy)
 	require.NoError(t, err)
-	detector, err := overload.New(overload.DefaultPolicy, overload.DefaultLimit)
+	detector, err := overload.Default().Detector()
 	require.NoError(t, err)
 	var out strings.Builder
 	out.WriteString("time,key,duration" + d.told + "\n")

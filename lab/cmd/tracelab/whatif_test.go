@@ -74,7 +74,7 @@ func TestWhatifIsNearTheTruth(t *testing.T) {
 		log, waits := &bytes.Buffer{}, map[string]float64{}
 		for _, name := range []string{"expected", "least-in-flight"} {
 			policy, err := rivals.New(name)
-			detector, err2 := overload.New(overload.DefaultPolicy, overload.DefaultLimit)
+			detector, err2 := overload.Default().Detector()
 			require.NoError(t, errors.Join(err, err2))
 			*log = *bytes.NewBufferString("time,key,duration,upstream,hit\n")
 			_, err = sim.Run(t.Context(), sim.Config{

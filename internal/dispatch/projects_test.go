@@ -1,0 +1,110 @@
+package dispatch
+
+import (
+	"errors"
+	"math/rand/v2"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"example.org/pilotfish/internal/pool"
+	"example.org/pilotfish/pkg/selection"
+)
+
+// A project with a limit of one job, whose jobs take 4 s each, completes two within the queue time of 10 s.
+func TestAJobBehindTooManyOfItsProjectIsRefusedAtOnce(t *testing.T) {
+	f := newFixture(t, 2, bounded(ProjectSettings{Limit: 1}))
+	now := start
+	running := f.claim(now, f.Begin(Request{Project: 1}))
+	var waiting []*Job
+	for range 3 {
+		waiting = append(waiting, f.wait(now, Request{Project: 1, Queue: time.Minute}))
+	}
+	for i := range 2 { // until here nothing is known of how long its jobs take
+		now = now.Add(4 * time.Second)
+		running.Assignment.Done(now, pool.Answered)
+		f.serve(now)
+		running = f.granted[waiting[i]]
+		require.NoError(t, running.Err)
+	}
+	for range 3 {
+		f.wait(now, Request{Project: 1})
+	}
+	f.claim(now, f.Begin(Request{Project: 2}))
+
+	refused, granted := f.Arrive(now, f.Begin(Request{Project: 1}))
+	require.True(t, granted)
+	assert.EqualError(t, refused.Err, "the project has as many jobs in flight as it may have (1), and its 4 waiting jobs need about 11s")
+}
+
+// The next job of a project at its limit is refused exactly when those before it need longer than its queue time.
+func TestTimeForABacklog(t *testing.T) {
+	b := &backlog{since: start, granted: 3}
+	b.waiting[selection.High], b.waiting[selection.Low] = 2, 6
+	now := start.Add(8 * time.Second) // four grants are assumed: one in 2 s
+	assert.Equal(t, 4*time.Second, b.timeFor(now, selection.High))
+	assert.Equal(t, 16*time.Second, b.timeFor(now, selection.Low))
+	assert.Zero(t, b.timeFor(start, selection.Low), "nothing is known yet")
+	for range 10_000 { // now one a second
+		now = now.Add(time.Second)
+		b.grant(now)
+	}
+	assert.InDelta(t, 8, b.timeFor(now, selection.Low).Seconds(), 0.5, "an old pace is forgotten")
+}
+
+// A project's jobs are accepted as by a token bucket that is filled evenly, and a refused job is told when to come back.
+func TestJobsPerMinuteAgainstATokenBucket(t *testing.T) {
+	rng := rand.New(rand.NewPCG(1, 3))
+	for _, perMinute := range []int{1, 6, 60, 600} {
+		r, tokens, last, now := rates{}, [5]float64{}, [5]time.Time{}, start
+		for i := range tokens {
+			tokens[i], last[i] = float64(perMinute), now
+		}
+		accepted, refused := 0, 0
+		for range 20_000 {
+			now = now.Add(time.Duration(rng.IntN(120_000/perMinute)) * time.Millisecond / 10)
+			p := rng.IntN(5)
+			tokens[p] = min(float64(perMinute), tokens[p]+now.Sub(last[p]).Minutes()*float64(perMinute))
+			last[p] = now
+			after := r.take(now, uint64(p), perMinute)
+			if after == 0 {
+				require.GreaterOrEqual(t, tokens[p], 1-1e-6)
+				tokens[p]--
+				accepted++
+				continue
+			}
+			refused++
+			require.InDelta(t, (1-tokens[p])*60/float64(perMinute), after.Seconds(), 1e-6)
+		}
+		assert.Positive(t, accepted)
+		assert.Positive(t, refused)
+	}
+}
+
+func TestJobsPerMinuteKeepOnlyRecentProjects(t *testing.T) {
+	r := rates{}
+	for i := range 200_000 {
+		r.take(start.Add(time.Duration(i)*10*time.Millisecond), uint64(i), 1) // 6,000 projects a minute
+		require.LessOrEqual(t, len(r.full), 2*6001+1)
+	}
+}
+
+func TestAProjectAboveItsRate(t *testing.T) {
+	f := newFixture(t, 2, bounded(ProjectSettings{PerMinute: 2}))
+	for range 2 {
+		g := f.claim(start, f.Begin(Request{Project: 1}))
+		f.fail(start, g, Failure{Outcome: pool.Refused})
+		f.claim(start, g.Job) // a retry is no other job
+	}
+	g, granted := f.Arrive(start, f.Begin(Request{Project: 1}))
+	require.True(t, granted)
+	var later *LaterError
+	require.True(t, errors.As(g.Err, &later))
+	assert.ErrorIs(t, g.Err, ErrRate)
+	assert.Equal(t, 30*time.Second, later.After)
+	f.claim(start, f.Begin(Request{Project: 2}))
+	f.claim(start, f.Begin(Request{}))
+	f.claim(start.Add(later.After), f.Begin(Request{Project: 1}))
+}

@@ -1,0 +1,37 @@
+// Package httpclient makes the HTTP clients of pilotfish. They send a request only to the server that it is meant for:
+// a redirect to another host, port or scheme could make a sidecar reach what only the sidecar can reach, or give its
+// credentials away.
+package httpclient
+
+import (
+	"net/http"
+	"net/url"
+	"strings"
+)
+
+// maxRedirects bounds how many redirects one request follows.
+const maxRedirects = 5
+
+// New returns a client that follows a redirect of a GET or HEAD within its server. Any other redirect is returned as the
+// response.
+func New(transport http.RoundTripper) *http.Client {
+	return &http.Client{Transport: transport, CheckRedirect: CheckRedirect}
+}
+
+// CheckRedirect is the rule of New, for clients that a library makes.
+func CheckRedirect(next *http.Request, via []*http.Request) error {
+	first := via[0]
+	if first.Method != http.MethodGet && first.Method != http.MethodHead || len(via) > maxRedirects || origin(next.URL) != origin(first.URL) {
+		return http.ErrUseLastResponse
+	}
+	return nil
+}
+
+// origin is what identifies a server: scheme, host and port.
+func origin(u *url.URL) string {
+	port := u.Port()
+	if port == "" {
+		port = map[string]string{"http": "80", "https": "443"}[u.Scheme]
+	}
+	return u.Scheme + "://" + strings.ToLower(u.Hostname()) + ":" + port
+}

@@ -1,0 +1,249 @@
+package mesh
+
+import (
+	"bytes"
+	"context"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"os"
+	"strconv"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"google.golang.org/grpc/codes"
+
+	"example.org/pilotfish/internal/intake"
+	"example.org/pilotfish/internal/record"
+)
+
+const (
+	prefixBytes = 5 // of a message in gRPC: a flag and the length
+	// bufferBytes is the receive buffer of a stream. A message that fits does not count in the budget.
+	bufferBytes = 4 << 10
+	// newStreamBytes count in the budget for a stream before its first message, when it is no job yet.
+	newStreamBytes = 16 << 10
+)
+
+// timeouts of a stream. Between messages there is none: a response can take hours.
+type timeouts struct {
+	first   time.Duration // until the first message is there
+	message time.Duration // from the first bytes of a message to its last
+}
+
+// stream is one call of a gRPC method: messages in both directions over one HTTP/2 request.
+// It is for one goroutine, apart from the receiver that watch starts.
+//
+// gRPC's own server is not used: it keeps what was received of all messages outside of any
+// budget, in frames that can be as small as one byte.
+type stream struct {
+	w      http.ResponseWriter
+	rc     *http.ResponseController
+	body   io.Reader
+	budget *intake.Budget
+	times  timeouts
+
+	buffer     []byte // nil before the first receive
+	start, end int    // of the received bytes in buffer
+	reserved   int64  // bytes that count in the budget for the last message, or for a new stream
+	kept       int64  // bytes that count until the stream ends
+
+	timer   *time.Timer // ends the reads of a message that takes too long
+	expired atomic.Bool
+
+	watched chan struct{} // closed when the receiver of watch has ended; nil without one
+	sent    bool          // the response has started
+}
+
+// buffers are those that no stream uses.
+var buffers = sync.Pool{New: func() any { return new([bufferBytes]byte) }}
+
+func newStream(w http.ResponseWriter, r *http.Request, budget *intake.Budget, times timeouts) *stream {
+	s := &stream{w: w, rc: http.NewResponseController(w), body: r.Body, budget: budget, times: times}
+	h := w.Header()
+	h["Content-Type"], h["Date"] = []string{"application/grpc"}, nil
+	return s
+}
+
+// open counts the stream in the budget and starts the timeout for its first message.
+func (s *stream) open() error {
+	if err := s.reserve(newStreamBytes); err != nil {
+		return failure{codes.ResourceExhausted, err}
+	}
+	s.timer = time.AfterFunc(s.times.first, s.expire)
+	s.buffer = buffers.Get().(*[bufferBytes]byte)[:]
+	return nil
+}
+
+// close stops reading and gives back what counts in the budget.
+func (s *stream) close() {
+	if s.timer != nil {
+		s.timer.Stop()
+	}
+	s.release()
+	s.budget.Return(s.kept)
+	if s.buffer != nil && s.watched == nil { // the receiver may still use it
+		buffers.Put((*[bufferBytes]byte)(s.buffer))
+	}
+}
+
+func (s *stream) reserve(n int64) error {
+	err := s.budget.Reserve(n)
+	if err == nil {
+		s.reserved = n
+	}
+	return err
+}
+
+func (s *stream) release() {
+	s.budget.Return(s.reserved)
+	s.reserved = 0
+}
+
+// keep counts the last message in the budget until the stream ends.
+func (s *stream) keep() { s.kept, s.reserved = s.kept+s.reserved, 0 }
+
+// expire ends the reads of the stream.
+func (s *stream) expire() {
+	s.expired.Store(true)
+	_ = s.rc.SetReadDeadline(time.Unix(1, 0)) // fails only on a stream that has ended
+}
+
+// receive waits for the next message, of at most limit bytes, and returns it. It is valid until the
+// next call. A message that does not fit into the buffer counts weight times its length in the budget until then.
+//
+// io.EOF is the end of the caller's messages. Other errors are intake.ErrTooLarge, intake.ErrNoRoom,
+// record.ErrSlow, a failure, or a read error.
+func (s *stream) receive(limit, weight int64) ([]byte, error) {
+	if s.watched != nil {
+		<-s.watched
+		s.watched = nil
+	}
+	if err := s.fill(prefixBytes); err != nil {
+		return nil, err
+	}
+	s.release()
+	length := int64(binary.BigEndian.Uint32(s.buffer[1:]))
+	switch {
+	case s.buffer[0] != 0:
+		return nil, failure{codes.Unimplemented, errCompressed}
+	case length > limit:
+		return nil, fmt.Errorf("%w: a message of %d bytes, %d allowed", intake.ErrTooLarge, length, limit)
+	case prefixBytes+length <= bufferBytes:
+		if err := s.fill(prefixBytes + int(length)); err != nil {
+			return nil, err
+		}
+		s.start = prefixBytes + int(length)
+		s.timer.Stop()
+		return s.buffer[prefixBytes:s.start], nil
+	}
+	if err := s.reserve(weight * length); err != nil {
+		return nil, err
+	}
+	m := make([]byte, length)
+	n := copy(m, s.buffer[prefixBytes:s.end])
+	s.start, s.end = 0, 0
+	s.timer.Reset(s.times.message)
+	if _, err := io.ReadFull(s.body, m[n:]); err != nil {
+		return nil, s.readError(err)
+	}
+	s.timer.Stop()
+	return m, nil
+}
+
+var errCompressed = errors.New("messages must not be compressed")
+
+// fill reads until the buffer has n bytes.
+func (s *stream) fill(n int) error {
+	if s.start > 0 {
+		s.start, s.end = 0, copy(s.buffer, s.buffer[s.start:s.end])
+	}
+	for s.end < n {
+		if s.end > 0 { // of a message
+			s.timer.Reset(s.times.message)
+		}
+		m, err := s.body.Read(s.buffer[s.end:])
+		s.end += m
+		if err != nil && s.end < n {
+			return s.readError(err)
+		}
+	}
+	return nil
+}
+
+// readError is why a read failed.
+func (s *stream) readError(err error) error {
+	switch {
+	case s.expired.Load() || errors.Is(err, os.ErrDeadlineExceeded):
+		return fmt.Errorf("%w: Envoy did not complete a message in time", record.ErrSlow)
+	case s.end > s.start && errors.Is(err, io.EOF):
+		return io.ErrUnexpectedEOF
+	}
+	return err
+}
+
+// watch receives in a goroutine of its own until there are bytes of the next message, and calls
+// ended if the caller ends its messages instead.
+func (s *stream) watch(ended func()) {
+	watched := make(chan struct{})
+	s.watched = watched
+	go func() {
+		defer close(watched)
+		if s.fill(1) != nil {
+			ended()
+		}
+	}()
+}
+
+// send sends a message.
+func (s *stream) send(m []byte) error {
+	s.sent = true
+	frame := make([]byte, prefixBytes, prefixBytes+len(m))
+	binary.BigEndian.PutUint32(frame[1:], uint32(len(m))) //nolint:gosec // replies are short
+	if _, err := s.w.Write(append(frame, m...)); err != nil {
+		return err
+	}
+	return s.rc.Flush()
+}
+
+// finish ends the response with the status of an error; nil is OK.
+func (s *stream) finish(err error) {
+	f := failure{code: codes.OK}
+	if err != nil && !errors.As(err, &f) {
+		f = failure{codes.Unavailable, err}
+	}
+	if !s.sent {
+		_ = s.rc.Flush() // fails only on a stream that has ended
+	}
+	h := s.w.Header()
+	h.Set(http.TrailerPrefix+"Grpc-Status", strconv.Itoa(int(f.code)))
+	if f.err != nil {
+		h.Set(http.TrailerPrefix+"Grpc-Message", string(bytes.ReplaceAll([]byte(url.QueryEscape(f.err.Error())), []byte("+"), []byte("%20"))))
+	}
+}
+
+// failure is an error with a status of gRPC.
+type failure struct {
+	code codes.Code
+	err  error
+}
+
+func (f failure) Error() string { return f.err.Error() }
+func (f failure) Unwrap() error { return f.err }
+
+// waiting is a context whose first Done starts to watch for the end of the stream: only a job that
+// waits for an upstream calls it.
+type waiting struct {
+	context.Context
+	once  sync.Once
+	watch func()
+}
+
+func (w *waiting) Done() <-chan struct{} {
+	w.once.Do(w.watch)
+	return w.Context.Done()
+}

@@ -1,0 +1,318 @@
+package mesh
+
+import (
+	"errors"
+	"fmt"
+	"net/http"
+	"net/textproto"
+	"strings"
+
+	"google.golang.org/protobuf/encoding/protowire"
+)
+
+// Bounds of what is decoded of one message.
+const (
+	// maxHeaderLines bounds the headers in a message: decoded, a header of 4 bytes takes a hundred.
+	maxHeaderLines = 1000
+	// maxSubset bounds the addresses of a subset, as discovery bounds the upstreams.
+	maxSubset = 10_000
+	// maxStored bounds texts that are stored with a job, in bytes.
+	maxStored = 512
+)
+
+// kind says which of its messages Envoy sends. The numbers are those of the fields of
+// envoy.service.ext_proc.v3.ProcessingRequest.
+type kind protowire.Number
+
+const (
+	requestHeaders   kind = 2
+	responseHeaders  kind = 3
+	requestBody      kind = 4
+	responseBody     kind = 5
+	requestTrailers  kind = 6
+	responseTrailers kind = 7
+)
+
+// bodyMode says how Envoy sends a body to pilotfish: envoy.extensions.filters.http.ext_proc.v3.ProcessingMode.BodySendMode.
+type bodyMode uint64
+
+const (
+	noBody       bodyMode = 0
+	bufferedBody bodyMode = 2 // whole, in one message
+	duplexBody   bodyMode = 4 // in pieces, which pilotfish sends back
+)
+
+func (m bodyMode) String() string {
+	names := []string{"NONE", "STREAMED", "BUFFERED", "BUFFERED_PARTIAL", "FULL_DUPLEX_STREAMED", "GRPC"}
+	if m < bodyMode(len(names)) {
+		return names[m]
+	}
+	return fmt.Sprintf("%d", uint64(m))
+}
+
+// message is one message of Envoy's, decoded: only the fields that pilotfish uses.
+type message struct {
+	kind kind // 0 for a kind that pilotfish does not know
+
+	// Of headers and trailers.
+	method, path, status string // pseudo-headers
+	header               http.Header
+
+	body []byte // aliases the received bytes
+	end  bool   // the message ends its request or response
+
+	observability bool // Envoy does not wait for replies
+	// How Envoy sends bodies. Without the field, it is the mode of the Endpoint Picker Protocol.
+	requestMode, responseMode bodyMode
+
+	hasSubset bool     // the upstreams are limited to subset, which may be empty
+	subset    []string // addresses
+	served    string   // the address of the upstream that responded
+	details   string   // response.code_details: how Envoy got the response
+}
+
+// Names of the Endpoint Picker Protocol, and of Envoy's filter.
+const (
+	lbNamespace    = "envoy.lb"
+	destinationKey = "x-gateway-destination-endpoint"
+	servedKey      = "x-gateway-destination-endpoint-served"
+
+	subsetNamespace = "envoy.lb.subset_hint"
+	subsetKey       = "x-gateway-destination-endpoint-subset"
+
+	attributesNamespace = "envoy.filters.http.ext_proc"
+	detailsKey          = "response.code_details"
+)
+
+var (
+	errWire    = errors.New("malformed protobuf message")
+	errHeaders = fmt.Errorf("more than %d headers in a message", maxHeaderLines)
+	errSubset  = fmt.Errorf("more than %d addresses in %s", maxSubset, subsetKey)
+)
+
+// decode decodes a ProcessingRequest. It allocates little more than the headers take, whatever the
+// message has besides: generated code would allocate up to fifty times the message's size.
+func decode(b []byte) (m *message, err error) {
+	m = &message{requestMode: duplexBody, responseMode: duplexBody}
+	err = fields(b, func(n protowire.Number, v uint64, inner []byte) error {
+		switch kind(n) {
+		case requestHeaders, responseHeaders, requestTrailers, responseTrailers:
+			m.kind = kind(n)
+			return m.headers(inner)
+		case requestBody, responseBody:
+			m.kind = kind(n)
+			return m.bodyPart(inner)
+		}
+		switch n {
+		case 8: // metadata_context, a core.Metadata: filter_metadata
+			return fields(inner, func(n protowire.Number, _ uint64, entry []byte) error {
+				if n != 1 {
+					return nil
+				}
+				return m.structs(entry)
+			})
+		case 9: // attributes
+			return m.structs(inner)
+		case 10:
+			m.observability = v != 0
+		case 11: // protocol_config: modes of the request's and the response's body
+			m.requestMode, m.responseMode = noBody, noBody
+			return fields(inner, func(n protowire.Number, v uint64, _ []byte) error {
+				switch n {
+				case 1:
+					m.requestMode = bodyMode(v)
+				case 2:
+					m.responseMode = bodyMode(v)
+				}
+				return nil
+			})
+		}
+		return nil
+	})
+	return m, err
+}
+
+// fields calls use for each field of a protobuf message: v is the value of a varint, inner that of a
+// text, of bytes or of an embedded message.
+func fields(b []byte, use func(n protowire.Number, v uint64, inner []byte) error) error {
+	for len(b) > 0 {
+		n, typ, size := protowire.ConsumeTag(b)
+		if size < 0 {
+			return errWire
+		}
+		var v uint64
+		var inner []byte
+		b = b[size:]
+		switch typ {
+		case protowire.VarintType:
+			v, size = protowire.ConsumeVarint(b)
+		case protowire.BytesType:
+			inner, size = protowire.ConsumeBytes(b)
+		default:
+			size = protowire.ConsumeFieldValue(n, typ, b)
+		}
+		if size < 0 {
+			return errWire
+		}
+		b = b[size:]
+		if err := use(n, v, inner); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// headers decodes an HttpHeaders or HttpTrailers.
+func (m *message) headers(b []byte) error {
+	m.header = http.Header{}
+	lines := 0
+	return fields(b, func(n protowire.Number, v uint64, inner []byte) error {
+		if n == 3 { // end_of_stream
+			m.end = v != 0
+		}
+		if n != 1 { // not the core.HeaderMap
+			return nil
+		}
+		return fields(inner, func(n protowire.Number, _ uint64, line []byte) error {
+			if n != 1 {
+				return nil
+			}
+			if lines++; lines > maxHeaderLines {
+				return errHeaders
+			}
+			return m.headerLine(line)
+		})
+	})
+}
+
+// headerLine decodes a core.HeaderValue.
+func (m *message) headerLine(b []byte) error {
+	var key, value []byte
+	err := fields(b, func(n protowire.Number, _ uint64, inner []byte) error {
+		switch {
+		case n == 1:
+			key = inner
+		case n == 2 && len(value) == 0, n == 3 && len(inner) > 0: // value, raw_value
+			value = inner
+		}
+		return nil
+	})
+	switch string(key) {
+	case ":method":
+		m.method = stored(value)
+	case ":path":
+		m.path, _, _ = strings.Cut(string(value), "?")
+	case ":status":
+		m.status = stored(value)
+	default:
+		if len(key) > 0 && key[0] != ':' {
+			name := textproto.CanonicalMIMEHeaderKey(string(key))
+			m.header[name] = append(m.header[name], string(value))
+		}
+	}
+	return err
+}
+
+// bodyPart decodes an HttpBody.
+func (m *message) bodyPart(b []byte) error {
+	return fields(b, func(n protowire.Number, v uint64, inner []byte) error {
+		switch n {
+		case 1:
+			m.body = inner
+		case 2:
+			m.end = v != 0
+		}
+		return nil
+	})
+}
+
+// structs decodes an entry of a map from namespaces to structs, which map names to values.
+func (m *message) structs(entry []byte) error {
+	namespace, value, err := keyed(entry)
+	if err != nil {
+		return err
+	}
+	return fields(value, func(n protowire.Number, _ uint64, entry []byte) error {
+		if n != 1 {
+			return nil
+		}
+		name, value, err := keyed(entry)
+		if err != nil {
+			return err
+		}
+		switch [2]string{string(namespace), string(name)} {
+		case [2]string{subsetNamespace, subsetKey}:
+			return m.addresses(value)
+		case [2]string{lbNamespace, servedKey}:
+			m.served, err = text(value)
+		case [2]string{attributesNamespace, detailsKey}:
+			m.details, err = text(value)
+		}
+		return err
+	})
+}
+
+// keyed decodes an entry of a map.
+func keyed(entry []byte) (key, value []byte, err error) {
+	err = fields(entry, func(n protowire.Number, _ uint64, inner []byte) error {
+		switch n {
+		case 1:
+			key = inner
+		case 2:
+			value = inner
+		}
+		return nil
+	})
+	return key, value, err
+}
+
+// Fields of google.protobuf.Value.
+const stringValue, listValue protowire.Number = 3, 6
+
+// text decodes a Value that is a text.
+func text(value []byte) (s string, err error) {
+	err = fields(value, func(n protowire.Number, _ uint64, inner []byte) error {
+		if n == stringValue {
+			s = stored(inner)
+		}
+		return nil
+	})
+	return s, err
+}
+
+// addresses decodes the Value of a subset. Some data planes write a list, some a text with commas.
+func (m *message) addresses(value []byte) error {
+	m.hasSubset = true
+	return fields(value, func(n protowire.Number, _ uint64, inner []byte) error {
+		switch n {
+		case stringValue:
+			for address := range strings.SplitSeq(string(inner), ",") {
+				if err := m.address(address); err != nil {
+					return err
+				}
+			}
+		case listValue:
+			return fields(inner, func(_ protowire.Number, _ uint64, one []byte) error {
+				address, err := text(one)
+				if err != nil {
+					return err
+				}
+				return m.address(address)
+			})
+		}
+		return nil
+	})
+}
+
+func (m *message) address(address string) error {
+	if address = strings.TrimSpace(address); len(m.subset) == maxSubset {
+		return errSubset
+	}
+	if address != "" {
+		m.subset = append(m.subset, canonical(stored([]byte(address))))
+	}
+	return nil
+}
+
+// stored is a text as it is stored with a job.
+func stored(text []byte) string { return string(text[:min(len(text), maxStored)]) }
