@@ -113,9 +113,9 @@ func (s *Server) chain(t task, version int64) []executor.Joblet {
 		}
 		return executor.Joblet{Key: key, Cores: int(cores), Work: s.lasting(t.cost.of(kind), work)}
 	}
-	apply := func(operators rules.Operators) func(*rules.Feed) (executor.Result, error) {
+	apply := func(operators rules.Operators, p rules.Presentation) func(*rules.Feed) (executor.Result, error) {
 		return func(feed *rules.Feed) (executor.Result, error) {
-			made, saved, err := rules.Apply(feed, operators, int64(s.config.Settings.MaxFeed))
+			made, saved, err := rules.Apply(feed, operators, p, int64(s.config.Settings.MaxFeed))
 			if err != nil {
 				return executor.Result{}, err
 			}
@@ -125,6 +125,10 @@ func (s *Server) chain(t task, version int64) []executor.Joblet {
 	}
 	shared := t.job.Shared.Digest()
 	channel := shared + " " + t.job.Channel.Digest()
+	shown := t.job.Presentation
+	if len(shown.Omit) > 0 { // rules that only change omitted fields are not applied
+		channel += " " + shown.Digest()
+	}
 	return []executor.Joblet{
 		joblet(executor.FeedSource, "", func(*rules.Feed) (executor.Result, error) {
 			feed, err := s.feeds.read(t.job.Project)
@@ -135,10 +139,10 @@ func (s *Server) chain(t task, version int64) []executor.Joblet {
 			result.Bytes = max(result.Bytes, t.cost.bytes)
 			return result, nil
 		}),
-		joblet(executor.SharedOperators, shared, apply(t.job.Shared)),
-		joblet(executor.Operators, channel, apply(t.job.Channel)),
-		joblet(executor.OutputFeed, channel+" "+string(t.format), func(feed *rules.Feed) (executor.Result, error) {
-			text := feed.Encode(t.format)
+		joblet(executor.SharedOperators, shared, apply(t.job.Shared, rules.Presentation{})),
+		joblet(executor.Operators, channel, apply(t.job.Channel, shown)),
+		joblet(executor.OutputFeed, channel+" "+shown.Digest()+" "+string(t.format), func(feed *rules.Feed) (executor.Result, error) {
+			text := shown.Present(feed).Encode(t.format)
 			return executor.Result{Value: text, Bytes: int64(cap(text))}, nil
 		}),
 	}

@@ -15,14 +15,16 @@ type TooLarge struct{ reason string }
 func (t *TooLarge) Error() string { return "the rules make a feed of more than " + t.reason }
 
 // Apply returns the feed that the operators make of f, and what the optimisation of the operators
-// saved. It does not change f. The error is a *TooLarge when the result has more than limit bytes, as
+// saved. It does not change f. Fields that the presentation omits can lack changes. The error is a *TooLarge when the result has more than limit bytes, as
 // counted by Feed.Bytes, or more than 1,000 columns.
-func Apply(f *Feed, operators Operators, limit int64) (*Feed, Saved, error) {
+func Apply(f *Feed, operators Operators, p Presentation, limit int64) (*Feed, Saved, error) {
 	columns, err := layout(f.columns, operators)
 	if err != nil {
 		return nil, Saved{}, err
 	}
+	operators, omitted := p.dropOmitted(operators)
 	operators, saved := optimise(operators, f.columns, columns)
+	saved.Operators += omitted
 	e := evaluation{column: make(map[string]int, len(columns)), limit: limit, left: limit}
 	for i, name := range columns {
 		e.column[name] = i

@@ -57,7 +57,7 @@ func TestApplyMatchesNaive(t *testing.T) {
 		feed, operators := randomFeed(rng), randomOperators(rng)
 		before := fmt.Sprint(feed)
 
-		got, _, err := Apply(feed, operators, 1<<30)
+		got, _, err := Apply(feed, operators, Presentation{}, 1<<30)
 		require.NoError(t, err)
 		require.Equal(t, before, fmt.Sprint(feed), "seed %d: the input changed", seed)
 
@@ -187,23 +187,23 @@ func TestApplyIsBounded(t *testing.T) {
 	self := operand{Type: ofField, Text: "a"}
 	double := Action{Field: "a", Kind: actionCombine, Value: operands{self, self}}
 	feed := &Feed{columns: []string{"a"}, items: []row{{"xx"}}}
-	_, _, err := Apply(feed, Operators{{Actions: slices.Repeat([]Action{double}, 100)}}, 1<<20)
+	_, _, err := Apply(feed, Operators{{Actions: slices.Repeat([]Action{double}, 100)}}, Presentation{}, 1<<20)
 	require.EqualError(t, err, "the rules make a feed of more than 1048576 bytes")
-	_, _, err = Apply(feed, Operators{{Actions: []Action{double}}}, 20)
+	_, _, err = Apply(feed, Operators{{Actions: []Action{double}}}, Presentation{}, 20)
 	require.NoError(t, err, "what fits exactly is allowed")
-	_, _, err = Apply(feed, Operators{{Actions: []Action{double}}}, 19)
+	_, _, err = Apply(feed, Operators{{Actions: []Action{double}}}, Presentation{}, 19)
 	require.ErrorAs(t, err, new(*TooLarge))
 
 	var wide []Action
 	for i := range maxColumns {
 		wide = append(wide, Action{Field: fmt.Sprint("n", i), Kind: actionSet, Value: operands{self}})
 	}
-	_, _, err = Apply(feed, Operators{{Actions: wide}}, 1<<30)
+	_, _, err = Apply(feed, Operators{{Actions: wide}}, Presentation{}, 1<<30)
 	require.EqualError(t, err, "the rules make a feed of more than 1000 columns")
 
 	// An item that goes gives its bytes back.
 	many := &Feed{columns: []string{"a"}, items: slices.Repeat([]row{{"text"}}, 10)}
-	out, _, err := Apply(many, Operators{{Actions: []Action{{Field: allFields, Kind: actionRemove}}}}, 20)
+	out, _, err := Apply(many, Operators{{Actions: []Action{{Field: allFields, Kind: actionRemove}}}}, Presentation{}, 20)
 	require.NoError(t, err)
 	assert.Empty(t, out.items)
 }

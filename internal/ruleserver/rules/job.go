@@ -28,8 +28,11 @@ type Job struct {
 	Timeouts Timeouts  `json:"timeouts"`
 	Shared   Operators `json:"shared_operators"` // applied first, and computed once for all jobs that share them
 	Channel  Operators `json:"operators"`        // those of one export channel
-	// Jobs also carry presentation and debugging options, which have no effect
-	// here. At deeper levels an unknown member is an error: to ignore it would
+	// Presentation is how the result is sorted, filtered and cut down.
+	Presentation Presentation `json:"presentation"`
+	// CacheResult says whether results other than the project's data are cached; true if it is missing.
+	CacheResult *bool `json:"cache_result"`
+	// Jobs also carry debugging options, which have no effect here. At deeper levels an unknown member is an error: to ignore it would
 	// change the meaning of a rule.
 	Options jsontext.Value `json:",embed"`
 }
@@ -90,6 +93,10 @@ func ParseJob(body []byte) (Job, error) {
 		return Job{}, malformed("/session_id", "longer than %d bytes", maxSession)
 	case min(t.Queue, t.Evaluate, t.Stream) < 0 || max(t.Queue, t.Evaluate, t.Stream) > maxTimeout:
 		return Job{}, malformed("/timeouts", "want 0 to %d seconds each", maxTimeout)
+	case len(job.Presentation.Sort) > maxSortKeys:
+		return Job{}, malformed("/presentation/sort_by", "a result is sorted by %d fields at most", maxSortKeys)
+	case len(job.Presentation.Omit) > maxColumns:
+		return Job{}, malformed("/presentation/omit", "%d fields at most", maxColumns)
 	case len(job.Shared)+len(job.Channel) > maxOperators:
 		return Job{}, malformed("/operators", "a job may have %d operators", maxOperators)
 	}

@@ -126,7 +126,7 @@ func FuzzParseJob(f *testing.F) {
 		require.Equal(t, job.Shared.Digest(), again.Shared.Digest())
 
 		const limit = 1 << 20
-		out, _, err := Apply(feed, append(job.Shared, job.Channel...), limit)
+		out, _, err := Apply(feed, append(job.Shared, job.Channel...), Presentation{}, limit)
 		if err != nil {
 			require.ErrorAs(t, err, new(*TooLarge))
 			return
