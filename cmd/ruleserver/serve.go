@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"example.org/pilotfish/internal/ruleserver"
+	"example.org/pilotfish/internal/ruleserver/executor"
 )
 
 // serve takes jobs until a signal, then finishes the open ones.
@@ -30,7 +31,8 @@ func serve(f *flags, stdout, stderr io.Writer) error {
 	defer root.Close()
 	server, err := ruleserver.New(ruleserver.Config{
 		Settings: f.Server, Feeds: root.FS(),
-		OnJob: func(r ruleserver.Record) { logJob(log, r) },
+		OnJob:    func(r ruleserver.Record) { logJob(log, r) },
+		OnJoblet: func(r executor.JobletRecord) { logJoblet(log, r) },
 	})
 	if err != nil {
 		return err
@@ -85,7 +87,17 @@ func finish(server *ruleserver.Server, web *http.Server, end time.Time, signals 
 
 // logJob writes the one line of a job.
 func logJob(log *slog.Logger, r ruleserver.Record) {
-	log.Info("job", "session", r.Session, "project", r.Project, "priority", r.Priority, "outcome", r.Outcome, "status", r.Status,
+	message := "job"
+	if r.Prefetch {
+		message = "prefetch"
+	}
+	log.Info(message, "session", r.Session, "project", r.Project, "priority", r.Priority, "outcome", r.Outcome, "status", r.Status,
 		"cached", r.Facts.Cached, "wait_seconds", r.Facts.Wait.Seconds(), "execution_seconds", r.Facts.Execution.Seconds(),
 		"fetch_seconds", r.Facts.Fetch.Seconds(), "total_seconds", r.Total.Seconds(), "bytes", r.Bytes, "error", r.Err)
+}
+
+// logJoblet writes the line of a joblet, where such detail is wanted.
+func logJoblet(log *slog.Logger, r executor.JobletRecord) {
+	log.Debug("joblet", "kind", r.Key.Kind.String(), "project", r.Key.Project, "queue_seconds", r.Queue.Seconds(), "run_seconds", r.Run.Seconds(),
+		"cores", r.Cores, "bytes", r.Bytes, "jobs", r.Jobs, "error", r.Err)
 }

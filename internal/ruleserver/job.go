@@ -26,6 +26,7 @@ type Record struct {
 	Session  string
 	Project  string // empty when the server could not read it
 	Priority string
+	Prefetch bool // it only loaded the project's data
 	Outcome  Outcome
 	Status   int
 	Facts    executor.Facts
@@ -34,9 +35,15 @@ type Record struct {
 	Err      error         // why the outcome is not ok
 }
 
-func (s *Server) serveJob(w http.ResponseWriter, r *http.Request) {
+func (s *Server) serveJob(w http.ResponseWriter, r *http.Request) { s.serve(w, r, false) }
+
+// servePrefetch loads a project's data into the cache before jobs need it (the thesis, 3.2), with high priority.
+// It responds with 204.
+func (s *Server) servePrefetch(w http.ResponseWriter, r *http.Request) { s.serve(w, r, true) }
+
+func (s *Server) serve(w http.ResponseWriter, r *http.Request, prefetch bool) {
 	begin := time.Now()
-	record, whole := s.process(w, r)
+	record, whole := s.process(w, r, prefetch)
 	record.Total = time.Since(begin)
 	s.metrics.observe(record)
 	if s.config.OnJob != nil {
@@ -49,7 +56,8 @@ func (s *Server) serveJob(w http.ResponseWriter, r *http.Request) {
 
 // process reads the job, has it evaluated and responds. It returns the completed
 // record, and whether the response is whole.
-func (s *Server) process(w http.ResponseWriter, r *http.Request) (record Record, whole bool) {
+func (s *Server) process(w http.ResponseWriter, r *http.Request, prefetch bool) (record Record, whole bool) {
+	record.Prefetch = prefetch
 	select {
 	case s.open <- struct{}{}:
 		defer func() { <-s.open }()
@@ -64,6 +72,7 @@ func (s *Server) process(w http.ResponseWriter, r *http.Request) (record Record,
 		return s.refuse(w, r, record, err), true
 	}
 	record.Session, record.Project, record.Priority = task.job.Session, string(task.job.Project), string(task.job.Priority)
+	task.prefetch = prefetch
 	request, err := s.request(task)
 	if err != nil {
 		return s.refuse(w, r, record, err), true
@@ -78,6 +87,11 @@ func (s *Server) process(w http.ResponseWriter, r *http.Request) (record Record,
 	}
 	record.Outcome = outcomeOK
 	s.setLoad(w.Header(), r.Header, record.Facts)
+	if prefetch {
+		record.Status = http.StatusNoContent
+		w.WriteHeader(record.Status)
+		return record, true
+	}
 	w.Header().Set("Content-Type", string(task.format))
 	w.Header().Set("Vary", "Accept")
 	return stream(w, record, result.Value.([]byte), timeoutOr(task.job.Timeouts.Stream, time.Hour))

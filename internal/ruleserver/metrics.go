@@ -13,9 +13,11 @@ type metrics struct {
 	jobs  *prometheus.CounterVec
 	wait  *prometheus.HistogramVec
 	saved *prometheus.CounterVec
+
+	prefetches *prometheus.CounterVec
 }
 
-func newMetrics(registry prometheus.Registerer, load func() executor.Load) *metrics {
+func newMetrics(registry prometheus.Registerer, load func() executor.Load, statistics func() executor.AllStatistics) *metrics {
 	m := &metrics{
 		jobs: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "ruleserver_jobs_completed_total",
@@ -32,19 +34,28 @@ func newMetrics(registry prometheus.Registerer, load func() executor.Load) *metr
 		Help: "Rules and conditions that the optimisation phase removed, because no item could depend on them.",
 	}, []string{"removed"})
 	m.optimised(rules.Saved{})
+	m.prefetches = prometheus.NewCounterVec(prometheus.CounterOpts{
+		Name: "ruleserver_prefetches_completed_total",
+		Help: "Prefetch requests that ended. They are not counted as jobs.",
+	}, []string{"outcome"})
 	for _, p := range []string{executor.High.String(), executor.Low.String()} {
 		for _, o := range []Outcome{outcomeOK, outcomeFailed, outcomeCancelled, outcomeTimeout} {
 			m.jobs.WithLabelValues(p, string(o))
+			m.prefetches.WithLabelValues(string(o))
 		}
 		m.wait.WithLabelValues(p)
 	}
-	registry.MustRegister(m.jobs, m.wait, m.saved, loadCollector(load))
+	registry.MustRegister(m.jobs, m.wait, m.saved, m.prefetches, loadCollector(load), jobletCollector(statistics))
 	return m
 }
 
 // observe counts a job that ended.
 func (m *metrics) observe(r Record) {
 	if r.Outcome == outcomeRejected {
+		return
+	}
+	if r.Prefetch {
+		m.prefetches.WithLabelValues(string(r.Outcome)).Inc()
 		return
 	}
 	m.jobs.WithLabelValues(r.Priority, string(r.Outcome)).Inc()
@@ -80,4 +91,32 @@ func (c loadCollector) Collect(out chan<- prometheus.Metric) {
 	}
 	send("cores", "Joblets that can run at the same time.", load.Cores, nil)
 	send("cores_busy", "Cores that run a joblet.", load.Busy, nil)
+}
+
+// jobletCollector makes metrics of the statistics of joblets (the thesis, 3.4) and of the cache.
+type jobletCollector func() executor.AllStatistics
+
+func (c jobletCollector) Describe(descs chan<- *prometheus.Desc) {
+	prometheus.DescribeByCollect(c, descs)
+}
+
+func (c jobletCollector) Collect(out chan<- prometheus.Metric) {
+	send := func(name, help string, kind prometheus.ValueType, value float64, labels prometheus.Labels) {
+		out <- prometheus.MustNewConstMetric(prometheus.NewDesc("ruleserver_"+name, help, nil, labels), kind, value)
+	}
+	count := prometheus.CounterValue
+	all := c()
+	for i, s := range all.Kinds {
+		kind := executor.Kind(i).String()
+		of := prometheus.Labels{"kind": kind}
+		send("joblets_executed_total", "Joblets that ran to their end.", count, float64(s.Executed), of)
+		send("joblet_run_seconds_total", "Time that joblets ran.", count, s.Run.Seconds(), of)
+		send("joblet_queue_seconds_total", "Time that joblets waited for a core.", count, s.Queue.Seconds(), of)
+		for how, n := range map[string]int{"cached": s.Cached, "joined": s.Joined} {
+			send("joblets_saved_total", "Joblets that did not run for a job: their result was cached, or they ran for another job.",
+				count, float64(n), prometheus.Labels{"kind": kind, "how": how})
+		}
+	}
+	send("cache_evictions_total", "Results that were evicted to make room for others.", count, float64(all.Evictions), nil)
+	send("cache_bytes", "Size of the cached results.", prometheus.GaugeValue, float64(all.Bytes), nil)
 }

@@ -22,6 +22,7 @@ type task struct {
 	format   rules.Format
 	cost     Cost
 	expected time.Duration
+	prefetch bool // the project's data is loaded into the cache, and nothing else is done
 }
 
 // expectedHeader is the request header in which a job's sender says how many seconds the
@@ -60,7 +61,7 @@ func (s *Server) read(w http.ResponseWriter, r *http.Request) (task, error) {
 	if strings.Contains(r.Header.Get("Accept"), string(rules.CSV)) {
 		format = rules.CSV
 	}
-	return task{job, format, cost, expected(r.Header)}, nil
+	return task{job: job, format: format, cost: cost, expected: expected(r.Header)}, nil
 }
 
 // readBody reads the whole body of a request, up to MaxBody bytes.
@@ -85,11 +86,17 @@ func (s *Server) request(t task) (executor.Request, error) {
 		return executor.Request{}, err
 	}
 	request := executor.Request{
-		Priority: executor.Low, Chain: s.chain(t, version), Expected: t.expected, Told: s.config.Settings.OrderTold,
+		Priority: executor.Low, Chain: s.chain(t, version), Expected: t.expected, Unlearned: s.config.Settings.Order != OrderExpected,
 		Queue: timeoutOr(t.job.Timeouts.Queue, 240*time.Second), Evaluate: timeoutOr(t.job.Timeouts.Evaluate, 30*time.Minute),
 	}
-	if t.job.Priority == rules.High {
+	if t.job.Priority == rules.High || t.prefetch {
 		request.Priority = executor.High
+	}
+	if t.prefetch {
+		request.Chain = request.Chain[:1]
+	}
+	if s.config.Settings.Order == OrderArrival {
+		request.Expected = 0
 	}
 	return request, nil
 }
@@ -111,7 +118,8 @@ func (s *Server) chain(t task, version int64) []executor.Joblet {
 		if kind == executor.FeedSource {
 			cores = 1
 		}
-		return executor.Joblet{Key: key, Cores: int(cores), Work: s.lasting(t.cost.of(kind), work)}
+		uncached := t.job.CacheResult != nil && !*t.job.CacheResult && kind != executor.FeedSource
+		return executor.Joblet{Key: key, Cores: int(cores), Uncached: uncached, Work: s.lasting(t.cost.of(kind), work)}
 	}
 	apply := func(operators rules.Operators, p rules.Presentation) func(*rules.Feed) (executor.Result, error) {
 		return func(feed *rules.Feed) (executor.Result, error) {

@@ -12,6 +12,9 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"example.org/pilotfish/internal/ruleserver/executor"
+	"example.org/pilotfish/internal/ruleserver/rules"
+	"example.org/pilotfish/internal/settings"
 	"example.org/pilotfish/test/memnet"
 )
 
@@ -59,6 +62,25 @@ func TestALongJobWithAWholeBody(t *testing.T) {
 		assert.Equal(t, 2*bodyTimeout, took)
 		assert.Equal(t, http.StatusOK, status)
 	})
+}
+
+// What the header and learned lengths count for in the order of jobs.
+func TestOrders(t *testing.T) {
+	for order, want := range map[string]executor.Request{
+		OrderExpected: {Expected: 2 * time.Second}, OrderHeader: {Expected: 2 * time.Second, Unlearned: true}, OrderArrival: {Unlearned: true},
+	} {
+		s := newServer(t, func(c *Config) { c.Settings.Order = order })
+		job, err := rules.ParseJob([]byte(`{"project_id": 12345}`))
+		require.NoError(t, err)
+		got, err := s.request(task{job: job, expected: 2 * time.Second})
+		require.NoError(t, err)
+		assert.Equal(t, want, executor.Request{Expected: got.Expected, Unlearned: got.Unlearned}, order)
+	}
+	c := Defaults()
+	c.Order = "random"
+	var f settings.Faults
+	c.Check(&f)
+	assert.ErrorContains(t, f.Err(), `order: "random" is not one of expected, header, arrival`)
 }
 
 func TestExpected(t *testing.T) {

@@ -33,6 +33,9 @@ type Config struct {
 	// OnJob is called with the record of each job after its end, from
 	// several goroutines. It may be nil.
 	OnJob func(Record)
+	// OnJoblet is called with the record of each joblet after its end, from several
+	// goroutines. It may be nil.
+	OnJoblet func(executor.JobletRecord)
 	// AdjustLoad may change the load that the server reports, in metrics and hints
 	// alike. It is for fakes, and may be nil.
 	AdjustLoad func(*executor.Load)
@@ -64,12 +67,12 @@ func New(c Config) (*Server, error) {
 	s := &Server{
 		config:   c,
 		feeds:    feeds{files: c.Feeds, maxBytes: int64(c.Settings.MaxFeed)},
-		executor: executor.New(c.Settings.Cores, int64(c.Settings.CacheBytes)),
+		executor: executor.New(c.Settings.Cores, int64(c.Settings.CacheBytes), c.OnJoblet),
 		open:     make(chan struct{}, c.Settings.MaxJobs),
 		born:     time.Now(),
 		registry: prometheus.NewRegistry(),
 	}
-	s.metrics = newMetrics(s.registry, s.load)
+	s.metrics = newMetrics(s.registry, s.load, s.executor.Statistics)
 	return s, nil
 }
 
@@ -79,6 +82,7 @@ const listingPath, metricsPath = "/v1/cache/projects", "/metrics"
 func (s *Server) Handler() http.Handler {
 	mux := http.NewServeMux()
 	mux.HandleFunc("POST /v1/jobs", s.serveJob)
+	mux.HandleFunc("POST /v1/prefetch", s.servePrefetch)
 	mux.HandleFunc("GET "+listingPath, s.serveListing)
 	mux.Handle("GET "+metricsPath, promhttp.HandlerFor(s.registry, promhttp.HandlerOpts{}))
 	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) {

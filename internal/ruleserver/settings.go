@@ -12,14 +12,21 @@ type Settings struct {
 	MaxBody    settings.Size `placeholder:"SIZE" help:"Largest body of a job."`
 	MaxFeed    settings.Size `placeholder:"SIZE" help:"Largest feed that is read or computed."`
 	MaxJobs    int           `placeholder:"N" help:"Jobs taken in at the same time. More get a 503."`
-	OrderTold  bool          `help:"Learn no lengths: the jobs that wait go by what they tell in the header Job-Expected and how long they have run, or without it by arrival."`
+	Order      string        `placeholder:"ORDER" help:"Which of the waiting jobs of equal priority goes first: expected (the one that is expected to be short, learned from jobs that ended and from the header Job-Expected), header (the same, by the header alone; jobs without it go by their arrival), or arrival."`
 
 	Faults bool `help:"For tests only: let programs make the server misbehave, with PUT /v1/fault. lab/README.md lists the modes."`
 }
 
+// The orders of jobs of equal priority. The thesis's (3.4) is that of arrival.
+const (
+	OrderExpected = "expected"
+	OrderHeader   = "header"
+	OrderArrival  = "arrival"
+)
+
 // Defaults are the settings of a server where nobody sets any.
 func Defaults() Settings {
-	return Settings{Cores: 4, CacheBytes: 1 << 30, MaxBody: 64 << 20, MaxFeed: 256 << 20, MaxJobs: 1000}
+	return Settings{Cores: 4, CacheBytes: 1 << 30, MaxBody: 64 << 20, MaxFeed: 256 << 20, MaxJobs: 1000, Order: OrderExpected}
 }
 
 // Check adds the faults of the settings to f.
@@ -29,4 +36,5 @@ func (s Settings) Check(f *settings.Faults) {
 	f.AtLeast("max_body", int64(s.MaxBody), 1)
 	f.AtLeast("max_feed", int64(s.MaxFeed), 1)
 	f.AtLeast("max_jobs", int64(s.MaxJobs), 1)
+	f.OneOf("order", s.Order, []string{OrderExpected, OrderHeader, OrderArrival})
 }

@@ -16,6 +16,7 @@ type cache struct {
 	order       list.List // of *Cached, the oldest first
 	entries     map[Key]*list.Element
 	changes     uint64 // of the set of entries
+	evictions   uint64
 }
 
 // Cached is a result with the key of its joblet.
@@ -52,6 +53,7 @@ func (c *cache) put(now time.Time, key Key, result Result) {
 	}
 	for c.used+result.Bytes+entryOverhead > c.limit {
 		c.remove(c.order.Front())
+		c.evictions++
 	}
 	c.entries[key] = c.order.PushBack(&Cached{key, result, now})
 	c.used += result.Bytes + entryOverhead

@@ -36,14 +36,17 @@ type Executor struct {
 	cancel context.CancelFunc
 	wg     sync.WaitGroup // running joblets
 
+	onJoblet func(JobletRecord)
+
 	mu      sync.Mutex
 	machine *machine
 }
 
 // New makes an executor with a number of cores, and memory for results; 0 bytes keep
-// none. The caller closes it.
-func New(cores int, cacheBytes int64) *Executor {
-	e := &Executor{machine: newMachine(cores, cacheBytes)}
+// none. onJoblet is called with the record of each joblet after its end, from several goroutines; it can be
+// nil. The caller closes the executor.
+func New(cores int, cacheBytes int64, onJoblet func(JobletRecord)) *Executor {
+	e := &Executor{machine: newMachine(cores, cacheBytes), onJoblet: onJoblet}
 	e.ctx, e.cancel = context.WithCancel(context.Background())
 	return e
 }
@@ -105,6 +108,15 @@ func (e *Executor) Load() Load {
 	return e.machine.load()
 }
 
+// Statistics returns what the joblets did so far.
+func (e *Executor) Statistics() AllStatistics {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	all := e.machine.statistics
+	all.Evictions, all.Bytes = e.machine.cache.evictions, e.machine.cache.used
+	return all
+}
+
 // Projects returns the data of projects that is cached, the oldest first, and the
 // number of changes of the cache so far.
 func (e *Executor) Projects() (projects []Cached, changes uint64) {
@@ -144,8 +156,15 @@ func (e *Executor) dispatch() {
 
 func (e *Executor) run(n *node) {
 	result, err := n.joblet.Work(e.ctx, n.input.Value, n.cores)
+	record := e.finish(n, result, err)
+	if e.onJoblet != nil {
+		e.onJoblet(record)
+	}
+}
+
+func (e *Executor) finish(n *node, result Result, err error) JobletRecord {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	e.machine.finish(time.Now(), n, result, err)
-	e.dispatch()
+	defer e.dispatch()
+	return e.machine.finish(time.Now(), n, result, err)
 }

@@ -31,7 +31,7 @@ func lasting(d time.Duration, joblets []Joblet) []Joblet {
 }
 
 func newExecutor(t *testing.T, cores int) *Executor {
-	e := New(cores, 1<<20)
+	e := New(cores, 1<<20, nil)
 	t.Cleanup(e.Close)
 	return e
 }
@@ -43,7 +43,7 @@ func TestExecutorRunsAChain(t *testing.T) {
 		defer e.Leave(j)
 		result, err := e.Wait(t.Context(), j)
 		require.NoError(t, err)
-		assert.Equal(t, "<nil> 0 1 2 3", result.Value)
+		assert.Equal(t, "<nil> feed_source shared_operators operators output_feed", result.Value)
 		assert.Equal(t, Facts{Started: true, Execution: 4 * time.Second, Fetch: time.Second}, e.Facts(j))
 
 		again := e.Submit(request(High, lasting(time.Second, chain("p", 1, "", ""))))

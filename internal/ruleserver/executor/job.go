@@ -7,12 +7,12 @@ import (
 
 // Request is a job: it needs the result of the last joblet of a chain.
 type Request struct {
-	Priority Priority
-	Chain    []Joblet      // at least one
-	Expected time.Duration // how long it takes on cores, as far as its sender knows; 0 is not known
-	Told     bool          // what is learned here of the project does not count: without Expected, the job goes by its arrival
-	Queue    time.Duration // bound on the time from submission to the start of the first joblet
-	Evaluate time.Duration // bound on the time from that start to the end of the last joblet
+	Priority  Priority
+	Chain     []Joblet      // at least one
+	Expected  time.Duration // how long it takes on cores, as far as its sender knows; 0 is not known
+	Unlearned bool          // what was learned of the project does not count: without Expected, the job goes by its arrival
+	Queue     time.Duration // bound on the time from submission to the start of the first joblet
+	Evaluate  time.Duration // bound on the time from that start to the end of the last joblet
 }
 
 // Facts is what is known of a job so far.

@@ -18,6 +18,10 @@ const (
 	kinds
 )
 
+func (k Kind) String() string {
+	return [kinds]string{"feed_source", "shared_operators", "operators", "output_feed"}[k]
+}
+
 // Priority orders joblets that wait for a core.
 type Priority uint8
 
@@ -42,6 +46,8 @@ type Key struct {
 type Joblet struct {
 	Key   Key
 	Cores int // the most that it can use; 0 is one
+	// Uncached keeps the result out of the cache: only jobs that need it while it is computed share it.
+	Uncached bool
 	// Work computes the result from the result of the joblet before it, which is
 	// nil for the first. The context ends only when the executor closes. The joblet has so many
 	// cores: what it can use of those that were free when it started.
@@ -60,7 +66,8 @@ type node struct {
 	joblet     Joblet
 	input      Result
 	running    bool
-	cores      int // that it holds
+	cores      int       // that it holds
+	ready      time.Time // since when it waits or waited for a core
 	started    time.Time
 	jobs       []*Job
 	rank       rank // the best of its jobs; fixed once the node runs

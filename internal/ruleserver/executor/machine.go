@@ -18,6 +18,7 @@ type machine struct {
 	lengths     order.Lengths[string] // by project
 	jobs        map[*Job]bool         // submitted, and not left yet
 	submitted   uint64                // jobs so far
+	statistics  AllStatistics
 }
 
 func newMachine(cores int, cacheBytes int64) *machine {
@@ -32,7 +33,7 @@ func (m *machine) submit(now time.Time, r Request) *Job {
 		changed: make(chan struct{}, 1), request: r, rank: rank{priority: r.Priority, submission: m.submitted},
 		expected: r.Expected, before: m.open(project), received: now, cached: true,
 	}
-	if !r.Told {
+	if !r.Unlearned {
 		j.expected = m.lengths.Expected(project, r.Expected)
 	}
 	m.jobs[j] = true
@@ -57,10 +58,13 @@ func (m *machine) advance(now time.Time, j *Job) {
 	chain := j.request.Chain
 	for i := len(chain) - 1; i >= j.at; i-- {
 		if result, ok := m.cache.get(chain[i].Key); ok {
+			m.statistics.skip(chain[j.at : i+1])
 			j.at, j.result = i+1, result
 			break
 		}
 		if m.nodes[chain[i].Key] != nil {
+			m.statistics.skip(chain[j.at:i])
+			m.statistics.Kinds[chain[i].Key.Kind].Joined++
 			j.at = i
 			break
 		}
@@ -74,13 +78,13 @@ func (m *machine) advance(now time.Time, j *Job) {
 		return
 	}
 	j.rank.turn = j.received
-	if !j.request.Told || j.expected > 0 {
+	if !j.request.Unlearned || j.expected > 0 {
 		j.rank.turn = j.received.Add(order.Behind(j.expected, j.worked, j.before, j.request.Queue))
 	}
 	joblet := chain[j.at]
 	n := m.nodes[joblet.Key]
 	if n == nil {
-		n = &node{joblet: joblet, input: j.result, rank: j.rank}
+		n = &node{joblet: joblet, input: j.result, rank: j.rank, ready: now}
 		m.nodes[joblet.Key] = n
 		heap.Push(&m.ready, n)
 		if joblet.Key.Kind == FeedSource {
@@ -126,14 +130,19 @@ func (m *machine) start(now time.Time) *node {
 	return n
 }
 
-// finish frees the cores of a running joblet, and takes its jobs further.
-func (m *machine) finish(now time.Time, n *node, result Result, err error) {
+// finish frees the cores of a running joblet, takes its jobs further, and returns its record.
+func (m *machine) finish(now time.Time, n *node, result Result, err error) JobletRecord {
 	if !n.running || m.nodes[n.joblet.Key] != n {
 		panic("BUG: executor: finished a joblet that does not run")
 	}
 	m.busy -= n.cores
 	delete(m.nodes, n.joblet.Key)
-	if err == nil {
+	record := JobletRecord{
+		Key: n.joblet.Key, Queue: n.started.Sub(n.ready), Run: now.Sub(n.started), Cores: n.cores,
+		Bytes: result.Bytes, Jobs: len(n.jobs), Err: err,
+	}
+	m.statistics.add(record)
+	if err == nil && !n.joblet.Uncached {
 		m.cache.put(now, n.joblet.Key, result)
 	}
 	for _, j := range n.jobs {
@@ -149,6 +158,7 @@ func (m *machine) finish(now time.Time, n *node, result Result, err error) {
 		j.at, j.result = j.at+1, result
 		m.advance(now, j)
 	}
+	return record
 }
 
 // expire ends the job with an error if it has passed its deadline.

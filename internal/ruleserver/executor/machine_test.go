@@ -317,7 +317,7 @@ func TestShortJobsGoFirst(t *testing.T) {
 		}
 		submit := func(project string, told time.Duration) {
 			r := request(Low, chain(project, 1, "", "")[:2])
-			r.Expected, r.Told = told, onlyTold
+			r.Expected, r.Unlearned = told, onlyTold
 			m.submit(now, r)
 		}
 		for project, took := range map[string]time.Duration{"long": 10 * time.Second, "short": time.Second / 10} {
@@ -340,7 +340,7 @@ func TestShortJobsGoFirst(t *testing.T) {
 // TestWhoRunsLongerThanExpected: such a job lets others pass before its next joblet, but not where jobs are to tell
 // how long they take and do not.
 func TestWhoRunsLongerThanExpected(t *testing.T) {
-	for next, r := range map[string]Request{"long": {Told: true}, "other": {Told: true, Expected: time.Millisecond}, "other ": {Expected: time.Millisecond}} {
+	for next, r := range map[string]Request{"long": {Unlearned: true}, "other": {Unlearned: true, Expected: time.Millisecond}, "other ": {Expected: time.Millisecond}} {
 		m := newMachine(1, 0)
 		r.Priority, r.Queue, r.Chain = Low, time.Minute, chain("long", 1, "", "")[:2]
 		m.submit(epoch, r)

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"example.org/pilotfish/internal/cli"
+	"example.org/pilotfish/internal/ruleserver"
 	"example.org/pilotfish/lab/judge"
 	"example.org/pilotfish/lab/sim"
 	"example.org/pilotfish/lab/trace"
@@ -41,12 +42,12 @@ const raceLoad = 0.75
 var raced = []struct {
 	name    string
 	pattern workload.Pattern
-	learn   bool // the servers learn lengths; others order by Job-Expected, where it comes, and by arrival
+	order   string // of the jobs that wait at the servers, as in ruleserver.Settings
 }{
-	{"schedules", "schedules", false},
-	{"sources", "sources", false},
-	{"steady", "steady", false},
-	{"schedules, servers that learn lengths", "schedules", true},
+	{"schedules", "schedules", ruleserver.OrderHeader},
+	{"sources", "sources", ruleserver.OrderHeader},
+	{"steady", "steady", ruleserver.OrderHeader},
+	{"schedules, servers that learn lengths", "schedules", ruleserver.OrderExpected},
 }
 
 // measurement is one entrant with one trace of a round.
@@ -86,7 +87,7 @@ func (c *raceCommand) Run(console cli.Console) error {
 			for _, p := range there {
 				m, dir := &measurement{peer: p, trace: t.name}, filepath.Join(dir, fmt.Sprint(len(all)))
 				all = append(all, m)
-				running.Go(func() { m.figures, m.err = c.one(ctx, dir, &p, jobs, !t.learn) })
+				running.Go(func() { m.figures, m.err = c.one(ctx, dir, &p, jobs, t.order) })
 			}
 		}
 		running.Wait()
@@ -128,8 +129,8 @@ func (c *raceCommand) draw(number, round int) ([]trace.Job, error) {
 }
 
 // one measures an entrant before servers of its own.
-func (c *raceCommand) one(ctx context.Context, dir string, e *peer, jobs []trace.Job, told bool) ([]figure, error) {
-	servers, err := startServers(raceServers, raceCores, told)
+func (c *raceCommand) one(ctx context.Context, dir string, e *peer, jobs []trace.Job, order string) ([]figure, error) {
+	servers, err := startServers(raceServers, raceCores, order)
 	if err != nil {
 		return nil, err
 	}

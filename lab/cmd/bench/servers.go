@@ -26,13 +26,13 @@ type servers struct {
 	fetches int
 }
 
-// startServers starts servers that have a feed for every project, and nothing in their caches. Where told is set,
-// they order jobs by what the jobs tell of their lengths alone.
-func startServers(count, cores int, told bool) (*servers, error) {
+// startServers starts servers that have a feed for every project, and nothing in their caches. order is one of
+// ruleserver.Settings.
+func startServers(count, cores int, order string) (*servers, error) {
 	s := &servers{records: map[string]ruleserver.Record{}}
 	set := ruleserver.Defaults()
 	set.Cores, set.TrustCost, set.MaxJobs, set.CacheBytes = cores, true, 10_000, 64<<30 // all data fits
-	set.OrderTold = told
+	set.Order = order
 	for range count {
 		server, err := ruleserver.New(ruleserver.Config{Settings: set, Feeds: example.AnyFeeds(), OnJob: s.record})
 		if err == nil {

@@ -1,0 +1,43 @@
+package executor
+
+import "time"
+
+// JobletRecord is what is known of a joblet after its end (the thesis, 3.4).
+type JobletRecord struct {
+	Key   Key
+	Queue time.Duration // from when it was ready to its start
+	Run   time.Duration
+	Cores int
+	Bytes int64 // of its result
+	Jobs  int   // that needed it to its end
+	Err   error
+}
+
+// Statistics sum up the joblets of one kind.
+type Statistics struct {
+	Executed   int // joblets that ended
+	Queue, Run time.Duration
+	Cached     int // executions saved, because the result was in the cache
+	Joined     int // executions saved, because the joblet was waiting or running for another job
+}
+
+// AllStatistics are those of each kind, and of the cache.
+type AllStatistics struct {
+	Kinds     [kinds]Statistics
+	Evictions uint64 // results that made room for others
+	Bytes     int64  // of the cached results
+}
+
+// skip counts the joblets of a chain that a job need not run because it found the result of the last of them.
+func (s *AllStatistics) skip(chain []Joblet) {
+	for _, joblet := range chain {
+		s.Kinds[joblet.Key.Kind].Cached++
+	}
+}
+
+func (s *AllStatistics) add(r JobletRecord) {
+	of := &s.Kinds[r.Key.Kind]
+	of.Executed++
+	of.Queue += r.Queue
+	of.Run += r.Run
+}
