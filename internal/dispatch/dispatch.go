@@ -105,35 +105,35 @@ func (d *Dispatcher) Arrive(now time.Time, j *Job) (g Grant, granted bool) {
 		}
 	}
 	tried := d.tried(j)
-	most := d.most(now)
-	if d.pool.AllTried(tried) || j.Among != nil || d.first(most, j) {
-		if g, heard := d.ask(now, most, j); heard == served {
+	l := limit{now: now}
+	if d.pool.AllTried(tried) || j.among != nil || d.first(&l, j) {
+		if g, heard := d.ask(&l, j); heard == served {
 			return g, true
 		}
 	}
-	return d.enqueue(now, most, j)
+	return d.enqueue(&l, j)
 }
 
 // enqueue makes the job wait, or tells why it may not.
-func (d *Dispatcher) enqueue(now time.Time, most int, j *Job) (g Grant, granted bool) {
-	if j.Among != nil {
-		err := fmt.Errorf("%w of the %d that it may go to", pool.ErrNoneEligible, len(j.Among))
-		if d.held(most, j) {
-			err = d.atLimit(most)
+func (d *Dispatcher) enqueue(l *limit, j *Job) (g Grant, granted bool) {
+	if j.among != nil {
+		err := fmt.Errorf("%w of the %d that it may go to", pool.ErrNoneEligible, j.among.Len())
+		if d.held(l, j) {
+			err = d.errAtLimit()
 		}
 		return Grant{Job: j, Err: err}, true
 	}
-	if err := d.lag(now, most, j); err != nil {
+	if err := d.lag(l, j); err != nil {
 		return Grant{Job: j, Err: err}, true
 	}
-	displaced, ok := d.queue.push(now, j)
+	displaced, ok := d.queue.push(l.now, j)
 	if !ok {
 		return Grant{Job: j, Err: fmt.Errorf("%w (%d)", ErrFull, d.queue.len())}, true
 	}
 	for _, out := range displaced {
 		d.shed = append(d.shed, Grant{Job: out, Err: ErrDisplaced})
 	}
-	j.wait(now, d.queue.bounds.Wait)
+	j.since, j.until = l.now, l.now.Add(max(d.patience(j)-j.waited, 0))
 	return Grant{}, false
 }
 
@@ -146,11 +146,11 @@ func (d *Dispatcher) Serve(now time.Time) []Grant {
 	if d.queue.len() == 0 {
 		return over
 	}
-	most := d.most(now)
+	l := limit{now: now}
 	d.queue.serve(func(j *Job) reply {
-		g, heard := d.ask(now, most, j)
+		g, heard := d.ask(&l, j)
 		if heard == served {
-			most = d.most(now)
+			l = limit{now: now}
 			j.waited += now.Sub(j.since)
 			over = append(over, g)
 		}
@@ -164,29 +164,30 @@ func (d *Dispatcher) Serve(now time.Time) []Grant {
 func (d *Dispatcher) GiveUp(j *Job) bool { return d.queue.remove(j) }
 
 // ask asks the pool for an upstream for j.
-func (d *Dispatcher) ask(now time.Time, most int, j *Job) (Grant, reply) {
-	if d.held(most, j) {
+func (d *Dispatcher) ask(l *limit, j *Job) (Grant, reply) {
+	if d.held(l, j) {
 		return Grant{}, passedOver
 	}
 	tried := d.tried(j)
-	r := pool.Request{Project: j.Project, Data: j.Data, Priority: j.Priority, Among: j.Among, Bytes: j.DataBytes}
+	r := pool.Request{Project: j.Project, Data: j.Data, Priority: j.Priority, Among: j.among, Bytes: j.DataBytes}
 	if j.Fallbacks {
 		r.Fallbacks = d.retry.Attempts - 1
 	}
 	if j.Withdraw != nil {
 		r.Waiter = j
 	}
-	a, err := d.pool.Claim(now, r, tried)
+	a, err := d.pool.Claim(l.now, r, tried)
 	switch {
 	case err == nil:
-		j.tried = append(j.tried, a.Address)
+		j.tried.Add(a.Address)
+		j.sent, j.panicked = l.now, a.Panic
 		if of := d.queue.backlogs[j.Project]; of != nil {
-			of.grant(now)
+			of.grant(l.now)
 		}
 		return Grant{Job: j, Assignment: a, ConnectTimeout: j.connect, Fresh: j.stale}, served
 	case errors.Is(err, pool.ErrAllTried):
 		return Grant{Job: j, Err: err}, served
-	case errors.Is(err, pool.ErrNotAdmitted), len(tried) > 0:
+	case errors.Is(err, pool.ErrNotAdmitted), tried.Len() > 0:
 		return Grant{}, passedOver
 	}
 	return Grant{}, noneEligible
@@ -196,9 +197,9 @@ func (d *Dispatcher) ask(now time.Time, most int, j *Job) (Grant, reply) {
 // connection that may just have been stale, and when no other upstream is left,
 // the last one may be asked once more. The next connection is a fresh one in any case:
 // a second stale one would use up the job's only repetition, though it ran nowhere.
-func (d *Dispatcher) tried(j *Job) []string {
-	if j.stale && d.pool.AllTried(j.tried) {
-		return j.tried[:len(j.tried)-1]
+func (d *Dispatcher) tried(j *Job) *pool.Places {
+	if j.stale && d.pool.AllTried(&j.tried) {
+		return j.tried.WithoutLast()
 	}
-	return j.tried
+	return &j.tried
 }

@@ -147,7 +147,7 @@ func TestAllTriedDoesNotWaitBehindOthers(t *testing.T) {
 	f = newFixture(t, 2, nil)
 	g = f.claim(start, f.Begin(Request{Among: []string{address(0)}}))
 	f.load(start, 1, 1000)
-	g.Job.Among = nil
+	g.Job.among = nil
 	require.True(t, f.fail(start, g, Failure{Outcome: pool.NotStarted}).Again)
 	_, granted = f.Arrive(start, g.Job)
 	require.False(t, granted)

@@ -53,11 +53,13 @@ type Job struct {
 	// none.
 	Deadline time.Time
 
-	tried    []string  // the addresses that it may not go to now
-	room     [2]string // for tried: most jobs have one attempt
-	counted  bool      // for the retry budget
-	attempts int       // how many attempts may have reached an upstream
-	rounds   int       // how often all upstreams refused the connection
+	among    *pool.Places // Among
+	tried    pool.Places  // where it may not go now
+	counted  bool         // for the retry budget
+	attempts int          // how many attempts may have reached an upstream
+	rounds   int          // how often all upstreams refused the connection
+	sent     time.Time    // when the last attempt began
+	panicked bool         // the last attempt went to an upstream although its breaker was open, like all
 
 	to      *pool.Assignment // where it goes next, if it is being moved
 	spent   bool             // the one retry of a job that an upstream may have begun is used up
@@ -72,7 +74,7 @@ type Job struct {
 }
 
 // Tried implements pool.Waiter.
-func (j *Job) Tried() []string { return j.tried }
+func (j *Job) Tried() *pool.Places { return &j.tried }
 
 // GiveUpAt is when a job that waits must be given up.
 func (j *Job) GiveUpAt() time.Time { return j.until }
@@ -98,19 +100,6 @@ func (j *Job) TimedOut(left time.Duration) pool.Outcome {
 		return pool.Gone
 	}
 	return pool.TimedOut
-}
-
-// wait begins a wait at now. The job's own bound is on all its waits together.
-func (j *Job) wait(now time.Time, most time.Duration) {
-	j.since, j.until = now, now.Add(j.mayWait(most))
-}
-
-// mayWait is how long the job may wait from now on. most is the time of a job without a bound of its own.
-func (j *Job) mayWait(most time.Duration) time.Duration {
-	if j.Queue > 0 {
-		return max(j.Queue-j.waited, 0)
-	}
-	return most
 }
 
 // Grant is how the wait of a job ended, which may have been none.

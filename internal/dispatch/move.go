@@ -21,7 +21,7 @@ func (d *Dispatcher) Reconsider(now time.Time) []*Job {
 	for i, m := range moves {
 		j := ofThis(m.Job)
 		j.to, j.spent = m.To, true
-		j.tried = append(j.tried, m.To.Address)
+		j.tried.Add(m.To.Address)
 		j.attempts++
 		moved[i] = j
 	}

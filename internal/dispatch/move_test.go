@@ -52,7 +52,8 @@ func TestAMovedJobArrivesAtItsNewPlace(t *testing.T) {
 	next := f.claim(now, g.Job)
 	assert.NotEqual(t, address(1), next.Assignment.Address)
 	assert.Equal(t, time.Second, next.ConnectTimeout)
-	assert.Equal(t, []string{address(1), next.Assignment.Address}, g.Job.Tried(), "where it does not go again")
+	tried := g.Job.Tried()
+	assert.Equal(t, []any{2, true, true}, []any{tried.Len(), tried.Has(address(1)), tried.Has(next.Assignment.Address)}, "where it does not go again")
 	assert.Equal(t, 1, f.Pool().InFlight())
 
 	for i := range 4 { // it is not moved twice

@@ -68,7 +68,10 @@ type ProjectLoad struct {
 
 // Projects is what the projects of those names have now, by their hashes.
 func (d *Dispatcher) Projects(now time.Time, names map[uint64]string) []ProjectLoad {
-	most, loads := d.most(now), []ProjectLoad{}
+	most, loads := 0, []ProjectLoad{}
+	if d.acts(&limit{now: now}) {
+		most = d.most()
+	}
 	for project, name := range names {
 		loads = append(loads, ProjectLoad{name, d.pool.Open(project), d.queue.backlogs.of(project), most})
 	}
@@ -77,60 +80,67 @@ func (d *Dispatcher) Projects(now time.Time, names map[uint64]string) []ProjectL
 
 // Limited is how many jobs wait because their project is at its limit.
 func (d *Dispatcher) Limited(now time.Time) (jobs int) {
-	most := d.most(now)
+	l := limit{now: now}
 	for project := range d.queue.backlogs {
-		if d.full(most, project) {
+		if d.atLimit(&l, project) {
 			jobs += d.queue.backlogs.of(project)
 		}
 	}
 	return jobs
 }
 
-// most is how many jobs of one project may be in flight now; 0 is no limit.
-func (d *Dispatcher) most(now time.Time) int {
-	switch {
-	case d.projects.Limit >= 1:
+// most is how many jobs of one project may be in flight while limits act; 0 is no limit.
+func (d *Dispatcher) most() int {
+	if d.projects.Limit >= 1 {
 		return int(d.projects.Limit)
-	case d.projects.Limit > 0 && d.pool.Full(now):
-		return max(1, int(math.Ceil(d.projects.Limit*float64(d.pool.InFlight()))))
 	}
-	return 0
+	return int(math.Ceil(d.projects.Limit * float64(max(1, d.pool.InFlight()))))
 }
 
-// full reports whether a project has as many jobs in flight as it may have, which is most. Jobs
+// limit is the instant of an event, and whether limits act then. One that is a share acts only while no upstream has a
+// free core. To find that out takes a look at every upstream: once for an event, and only if a project has many jobs.
+type limit struct {
+	now         time.Time
+	acts, known bool
+}
+
+// acts reports whether limits act.
+func (d *Dispatcher) acts(l *limit) bool {
+	if !l.known {
+		l.acts, l.known = d.projects.Limit >= 1 || d.projects.Limit > 0 && d.pool.Full(l.now), true
+	}
+	return l.acts
+}
+
+// atLimit reports whether a project has as many jobs in flight as it may have. Jobs
 // without a project have no limit.
-func (d *Dispatcher) full(most int, project uint64) bool {
-	return most > 0 && project != 0 && d.pool.Open(project) >= most
+func (d *Dispatcher) atLimit(l *limit, project uint64) bool {
+	most := d.most()
+	return most > 0 && project != 0 && d.pool.Open(project) >= most && d.acts(l)
 }
 
 // held reports whether j may go to no upstream because of its project's limit. A job
-// that has been to all is not held: it is told so.
-func (d *Dispatcher) held(most int, j *Job) bool {
-	if !d.full(most, j.Project) {
-		return false
-	}
-	tried := d.tried(j)
-	return !d.pool.AllTried(tried)
+// that has been to all is not held: it ends.
+func (d *Dispatcher) held(l *limit, j *Job) bool {
+	return d.atLimit(l, j.Project) && !d.pool.AllTried(d.tried(j))
 }
 
 // first reports whether a newcomer would overtake nobody: nobody waits who goes
-// before it, but for jobs that are held.
-func (d *Dispatcher) first(most int, j *Job) bool {
+// before it, except jobs that are held.
+func (d *Dispatcher) first(l *limit, j *Job) bool {
 	for w := range d.queue.all {
 		if j.Priority == selection.High && w.Priority == selection.Low {
 			break
 		}
-		if !d.full(most, w.Project) {
+		if !d.atLimit(l, w.Project) {
 			return false
 		}
 	}
 	return true
 }
 
-// atLimit is the error of a job that its project holds up.
-func (d *Dispatcher) atLimit(most int) error {
-	return fmt.Errorf("%w (%d)", ErrAtLimit, most)
-}
+// errAtLimit is the error of a job that its project's limit holds.
+func (d *Dispatcher) errAtLimit() error { return fmt.Errorf("%w (%d)", ErrAtLimit, d.most()) }
 
 // rate counts a new job, and returns the error of one that its project may not submit now.
 func (d *Dispatcher) rate(now time.Time, j *Job) error {
@@ -145,23 +155,23 @@ func (d *Dispatcher) rate(now time.Time, j *Job) error {
 
 // lag returns the error of a job that would not be served within its queue time, because jobs of its project,
 // which is at its limit, wait already and get upstreams too slowly.
-func (d *Dispatcher) lag(now time.Time, most int, j *Job) error {
+func (d *Dispatcher) lag(l *limit, j *Job) error {
 	of := d.queue.backlogs[j.Project]
-	if of == nil || !d.held(most, j) {
+	if of == nil || !d.held(l, j) {
 		return nil
 	}
-	takes := of.timeFor(now, j.Priority)
-	if takes <= j.mayWait(d.queue.bounds.Wait) {
+	takes := of.timeFor(l.now, j.Priority)
+	if takes <= max(d.patience(j)-j.waited, 0) {
 		return nil
 	}
-	return &LaterError{fmt.Errorf("%w, and its %d waiting jobs need about %v", d.atLimit(most), d.queue.backlogs.of(j.Project), takes.Round(time.Second)), takes}
+	return &LaterError{fmt.Errorf("%w, and its %d waiting jobs need about %v", d.errAtLimit(), d.queue.backlogs.of(j.Project), takes.Round(time.Second)), takes}
 }
 
 // Waited is the error of a job that has waited as long as it may: ErrWaited, or an ErrAtLimit
 // if its project holds it up. The shell asks before it calls GiveUp.
 func (d *Dispatcher) Waited(now time.Time, j *Job) error {
-	if most := d.most(now); j.place != nil && d.held(most, j) {
-		return d.atLimit(most)
+	if j.place != nil && d.held(&limit{now: now}, j) {
+		return d.errAtLimit()
 	}
 	return ErrWaited
 }

@@ -54,7 +54,9 @@ func (s RetrySettings) Check(f *settings.Faults) {
 // timeouts, if it gives any. FirstByte stands for an evaluate timeout that is missing.
 func (s RetrySettings) Begin(r Request) *Job {
 	j := &Job{Request: r, connect: s.ConnectTimeout, on: s.On}
-	j.tried = j.room[:0]
+	if r.Among != nil {
+		j.among = pool.NewPlaces(r.Among)
+	}
 	j.FirstByte = r.Queue + cmp.Or(r.Evaluate, s.FirstByte)
 	if r.Queue+r.Evaluate+r.Stream > 0 {
 		j.Deadline = r.Arrived.Add(j.FirstByte + r.Stream)
@@ -131,7 +133,7 @@ func (d *Dispatcher) Failed(now time.Time, j *Job, f Failure) Next {
 		!f.Repeatable:
 		return Next{}
 	case class == refusal:
-		return d.refused(j)
+		return d.refused(now, j, f)
 	case !d.budget.take(now, d.retry.Budget):
 		return Next{OverBudget: true}
 	}
@@ -144,7 +146,7 @@ func (d *Dispatcher) Failed(now time.Time, j *Job, f Failure) Next {
 // goes elsewhere only as after other failures. A lone upstream is asked again and again
 // with the same time, because its queue of connections may soon have room.
 func (d *Dispatcher) unreached(j *Job) retryClass {
-	all := d.pool.AllTried(j.tried)
+	all := d.pool.AllTried(&j.tried)
 	j.waited += j.connect
 	if all {
 		j.connect = d.retry.ConnectTimeout
@@ -167,13 +169,18 @@ func (d *Dispatcher) patience(j *Job) time.Duration {
 }
 
 // refused is what follows a refused connection. Nothing can have begun, and to
-// ask another upstream is no load for the one that refused: such an attempt is
-// free, so that a few upstreams that live serve the jobs of many that are dead.
+// try another upstream is no load for the one that refused: such an attempt is
+// free, so that a few upstreams that work serve the jobs of many that are down.
+// Its time counts as waiting: queue.wait ends the job, however many upstreams are left.
 // When all have refused, the job waits as it would if none were eligible, and then
-// asks them anew: an upstream that restarts is away for less than that.
-func (d *Dispatcher) refused(j *Job) Next {
-	if !d.pool.AllTried(j.tried) {
-		return Next{Again: true}
+// tries them anew: an upstream that restarts is away for less than that. While all breakers
+// are open, all have refused other jobs already: then it waits after maxPanicRefusals.
+func (d *Dispatcher) refused(now time.Time, j *Job, f Failure) Next {
+	if !f.ConnectTimedOut {
+		j.waited += now.Sub(j.sent)
+	}
+	if !d.pool.AllTried(&j.tried) && !(j.panicked && j.tried.Len() >= maxPanicRefusals) {
+		return Next{Again: j.waited <= d.patience(j)}
 	}
 	if j.attempts > 0 {
 		return Next{} // one of them has answered, or may have begun the job
@@ -184,7 +191,7 @@ func (d *Dispatcher) refused(j *Job) Next {
 	}
 	j.rounds++
 	j.waited += pause
-	j.tried = nil
+	j.tried = pool.Places{}
 	return Next{Again: true, Pause: pause}
 }
 
@@ -216,6 +223,9 @@ func (f Failure) class() retryClass {
 	}
 	return always
 }
+
+// maxPanicRefusals is how many upstreams may refuse a job before it pauses, while all breakers are open.
+const maxPanicRefusals = 32
 
 // The longest pause before the third attempt, before any, and before all
 // upstreams that refused are asked anew.

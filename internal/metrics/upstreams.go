@@ -11,9 +11,12 @@ import (
 
 // upstreams counts what happened at each upstream. The series of an upstream
 // exist from Joined to Left; events before and after are ignored.
+//
+// Each job that ends takes the mutex. So series are made and deleted without it: thousands may come and go at once.
 type upstreams struct {
-	join       func(address string) *upstream
-	vectors    []interface{ DeletePartialMatch(prometheus.Labels) int }
+	join  func(address string) *upstream // makes the series
+	leave func(address string)           // deletes them
+
 	mu         sync.Mutex
 	byUpstream map[string]*upstream
 }
@@ -43,29 +46,35 @@ func newUpstreams(r registrar) *upstreams {
 				firstByte: firstByte.WithLabelValues(a), wait: wait.WithLabelValues(a), fetch: fetch.WithLabelValues(a),
 			}
 		},
-		vectors:    []interface{ DeletePartialMatch(prometheus.Labels) int }{reports, attempts, firstByte, wait, fetch},
+		leave: func(a string) { // each series by its labels: a partial match would search them all
+			for _, v := range []interface{ DeleteLabelValues(...string) bool }{reports, firstByte, wait, fetch} {
+				v.DeleteLabelValues(a)
+			}
+			for o := range pool.Outcome(pool.Outcomes) {
+				attempts.DeleteLabelValues(a, o.String())
+			}
+		},
 		byUpstream: make(map[string]*upstream),
 	}
 }
 
 // Joined adds the series of upstreams that joined.
 func (u *upstreams) Joined(addresses []string) {
-	u.mu.Lock()
-	defer u.mu.Unlock()
 	for _, a := range addresses {
-		u.byUpstream[a] = u.join(a)
+		series := u.join(a)
+		u.mu.Lock()
+		u.byUpstream[a] = series
+		u.mu.Unlock()
 	}
 }
 
 // Left deletes the series of upstreams that left.
 func (u *upstreams) Left(addresses []string) {
-	u.mu.Lock()
-	defer u.mu.Unlock()
 	for _, a := range addresses {
+		u.mu.Lock()
 		delete(u.byUpstream, a)
-		for _, v := range u.vectors {
-			v.DeletePartialMatch(prometheus.Labels{"upstream": a})
-		}
+		u.mu.Unlock()
+		u.leave(a)
 	}
 }
 

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"strconv"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/assert"
@@ -79,6 +80,39 @@ func TestSeriesAreBounded(t *testing.T) {
 	}
 	assert.Equal(t, before, count())
 	assert.Empty(t, m.byUpstream)
+}
+
+// A job that ends does not wait while the series of thousands of upstreams are made or deleted.
+func TestJobsDoNotWaitForChangesOfTheSet(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m, busy := newMetrics(), make(chan struct{})
+		m.Joined([]string{"u:1", "u:2"})
+		join, leave := m.join, m.leave
+		m.join = func(a string) *upstream { <-busy; return join(a) }
+		m.leave = func(a string) { <-busy; leave(a) }
+		go m.Left([]string{"u:2"})
+		go m.Joined([]string{"u:3"})
+		synctest.Wait()
+		assert.Len(t, changes(t, m, func() { attempted(m, hinted("u:1")) }), 9)
+		close(busy)
+		synctest.Wait()
+		all := series(t, m.registry)
+		assert.NotContains(t, all, `pilotfish_upstream_attempts_total{outcome="answered",upstream="u:2"}`)
+		assert.Contains(t, all, `pilotfish_upstream_attempts_total{outcome="answered",upstream="u:3"}`)
+	})
+}
+
+// BenchmarkAThousandLeave is what it takes until the series of 1,000 upstreams are gone, of 10,000.
+func BenchmarkAThousandLeave(b *testing.B) {
+	m, all := newMetrics(), make([]string, 10_000)
+	for i := range all {
+		all[i] = fmt.Sprintf("10.0.%d.%d:80", i/250, i%250)
+	}
+	m.Joined(all)
+	for b.Loop() {
+		m.Left(all[:1000])
+		m.Joined(all[:1000])
+	}
 }
 
 func TestAttempts(t *testing.T) {

@@ -137,7 +137,7 @@ func (a *Assignment) Move(now time.Time, address string) *Assignment {
 	if m == nil {
 		return nil
 	}
-	entered, _ := m.health.enter(now)
+	entered, _ := m.health.enter(now, false)
 	to := &Assignment{
 		Choice: Choice{Address: address, Claimed: now},
 		pool:   p, member: m, need: a.need, atBreaker: entered, moved: true,

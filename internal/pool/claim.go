@@ -19,7 +19,7 @@ type Request struct {
 	// Bytes is the size of the project's data, if the job tells it; 0 if not.
 	Bytes float64
 	// Among, if not nil, are the only addresses that the job may go to.
-	Among []string
+	Among *Places
 	// Fallbacks is how many upstreams Choice.Fallbacks names at most.
 	Fallbacks int
 	// Waiter is the job if it may be moved while it waits; nil if not.
@@ -29,7 +29,7 @@ type Request struct {
 // Claim picks an upstream and counts the job there, in one step. tried are the
 // addresses that the job has been to, and may not go to again. The caller must
 // end the assignment with Done.
-func (p *Pool) Claim(now time.Time, r Request, tried []string) (*Assignment, error) {
+func (p *Pool) Claim(now time.Time, r Request, tried *Places) (*Assignment, error) {
 	n := p.need(r.Project, r.Data, true)
 	if r.Project != 0 && saneBytes(r.Bytes) {
 		n.project.told = r.Bytes
@@ -38,10 +38,13 @@ func (p *Pool) Claim(now time.Time, r Request, tried []string) (*Assignment, err
 	if err != nil {
 		return nil, err
 	}
-	c.job.Once = p.comesOnce(c, len(tried) == 0)
+	if tried.Len() == 0 && n.project.id != 0 {
+		p.once.observe(c.oneOff(), lately)
+	}
+	n.project.seen = true
 	for len(c.members) > 0 {
 		i, costs := p.pick(c)
-		entered, ok := c.members[i].health.enter(now)
+		entered, ok := c.members[i].health.enter(now, c.count.early)
 		if !ok && c.count.breakers {
 			c.remove(i)
 			continue
@@ -54,23 +57,12 @@ func (p *Pool) Claim(now time.Time, r Request, tried []string) (*Assignment, err
 	return nil, ErrNoneEligible
 }
 
-// comesOnce is the probability that no other job of a project comes: 0 where one came before,
-// here or at an upstream that has its data. first says that it is not a retry.
-func (p *Pool) comesOnce(c *candidates, first bool) float64 {
-	project := c.need.project
-	seen := project.seen
-	for i := range c.views {
-		seen = seen || c.views[i].Cache != selection.NotCached
+// oneOff is 1 where no job of the project came before, neither here nor at an upstream that has its data, else 0.
+func (c *candidates) oneOff() float64 {
+	if c.need.project.seen || slices.ContainsFunc(c.views, func(v selection.View) bool { return v.Cache != selection.NotCached }) {
+		return 0
 	}
-	project.seen = true
-	once := 1.0
-	if seen {
-		once = 0
-	}
-	if first && project.id != 0 {
-		p.once.observe(once, lately)
-	}
-	return once * p.once.mean
+	return 1
 }
 
 // pick picks one of the candidates. costs are what the policy weighed; nil if it cannot say.

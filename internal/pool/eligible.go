@@ -22,24 +22,22 @@ var (
 	ErrEmpty = errors.New("no upstreams are known")
 )
 
-// bars is why a job that has been to the upstreams in tried, and may go to those in among (nil
-// is all), does not go to m whatever its health; Eligible if it may. A drain of all is ignored.
-func (p *Pool) bars(m *member, among, tried []string) Reason {
+// routingReason is why a job that has been to the upstreams in tried does not go to m, whatever m's health; Eligible if it
+// may. While all upstreams drain, a drain is no reason.
+func (p *Pool) routingReason(m *member, tried *Places) Reason {
 	switch r := m.leaves(); {
-	case among != nil && !slices.Contains(among, m.Address):
-		return Elsewhere
 	case r != Eligible && !p.draining:
 		return r
-	case slices.Contains(tried, m.Address):
+	case tried.Has(m.Address):
 		return Tried
 	}
 	return Eligible
 }
 
-// ails is what health and load say against giving m a job. job is nil for any job.
-func (p *Pool) ails(now time.Time, m *member, job *selection.Job, count rules) Reason {
+// healthReason is what health and load say against giving m a job. job is nil for any job.
+func (p *Pool) healthReason(now time.Time, m *member, job *selection.Job, count rules) Reason {
 	switch {
-	case count.breakers && !m.health.ready(now):
+	case count.breakers && !m.health.ready(now) && !(count.early && m.health.readyEarly(now)):
 		return Shut
 	case count.suspicion && m.suspicion.shuns(now, m.load.inFlight):
 		return Suspect
@@ -73,19 +71,20 @@ func (p *Pool) rules(now time.Time, set []*member) rules {
 
 // AllTried reports whether there are upstreams, and a job has been to all that
 // take new jobs: what drains is nothing to wait for, unless all drain.
-func (p *Pool) AllTried(tried []string) bool {
-	return len(p.set) > 0 && !slices.ContainsFunc(p.set, func(m *member) bool { return p.bars(m, nil, tried) == Eligible })
+func (p *Pool) AllTried(tried *Places) bool {
+	return len(p.set) > 0 && tried.Len() >= p.takers && // fewer cannot be all: most calls end here
+		!slices.ContainsFunc(p.set, func(m *member) bool { return p.routingReason(m, tried) == Eligible })
 }
 
-// eligible finds the upstreams that a job may go to: those with the least reason against them,
-// if that is one with which an upstream is asked. If not, the open times of breakers are cut to what
-// they were before they grew: they spare jobs, and this one finds no other upstream.
+// eligible finds the upstreams that a job may go to: those with the least reason against them, if that is one with which
+// an upstream gets jobs. If there are none, breakers count as half open as soon as the first open time is over: the growth
+// of open times spares jobs, and this job finds no other upstream.
 //
-// In a large pool it looks at the upstreams that are near the project, if those suffice.
+// In a large pool it looks at a few upstreams, if those suffice. It changes nothing except the pool's scratch memory.
 //
 // What it returns is valid until the next call.
 func (p *Pool) eligible(
-	now time.Time, priority selection.Priority, n *need, among, tried []string,
+	now time.Time, priority selection.Priority, n *need, among, tried *Places,
 ) (*candidates, error) {
 	c := &p.memory
 	c.need, c.job = n, selection.Job{
@@ -99,26 +98,19 @@ func (p *Pool) eligible(
 		QueuedBehind:      p.before.mean,
 		FirstPlaceHitRate: p.home.mean,
 	}
-	enough := false
-	if _, local := p.cfg.Policy.(selection.Local); local && among == nil {
-		if set := p.nearby(n.project); set != nil {
-			p.look(now, c, set, nil, tried)
-			free := func(v selection.View) bool { return v.Jobs-v.Coreless < v.Cores }
-			enough = c.reason == Eligible && c.count == (rules{true, true}) && slices.ContainsFunc(c.views, free)
-		}
+	set := p.set
+	if among != nil {
+		set = p.among(among)
 	}
-	if !enough {
-		p.look(now, c, p.set, among, tried)
+	if among != nil || !p.few(now, c, tried) {
+		p.look(now, c, set, tried, p.rules(now, p.set))
 	}
 	if len(c.members) == 0 && slices.Contains(c.reasons, Shut) {
-		for i, r := range c.reasons {
-			if r == Shut {
-				p.set[i].health.hasten()
-			}
-		}
-		p.look(now, c, p.set, among, tried)
+		c.count.early = true
+		p.look(now, c, set, tried, c.count)
 	}
-	c.job.Fetch = p.fetch(n) // after the look, as a listing may tell a size
+	c.job.Fetch = p.fetch(n)              // after the look, as a listing may tell a size
+	c.job.Once = c.oneOff() * p.once.mean // the probability that no other job of the project comes
 	switch {
 	case len(c.members) > 0:
 		return c, nil
@@ -132,15 +124,34 @@ func (p *Pool) eligible(
 	return c, ErrNoneEligible
 }
 
+// few looks at a few upstreams of a large pool, and reports whether that suffices.
+func (p *Pool) few(now time.Time, c *candidates, tried *Places) bool {
+	late := tried.Len() >= near
+	_, local := p.cfg.Policy.(selection.Local)
+	var set []*member
+	switch {
+	case len(p.set) < nearFrom:
+	case late:
+		set = p.untried(now, tried)
+	case local:
+		set = p.nearby(c.need.project)
+	}
+	if set == nil {
+		return false
+	}
+	p.look(now, c, set, tried, p.rules(now, set))
+	free := func(v selection.View) bool { return v.Jobs-v.Coreless < v.Cores }
+	return c.reason == Eligible && c.count == (rules{suspicion: true, breakers: true}) && (late || slices.ContainsFunc(c.views, free))
+}
+
 // look goes through the upstreams of a set. That happens for every claim, so it
 // asks each thing once. The candidates are empty if the least reason allows none.
-func (p *Pool) look(now time.Time, c *candidates, set []*member, among, tried []string) {
-	c.members, c.views, c.reasons, c.reason = c.members[:0], c.views[:0], c.reasons[:0], Elsewhere
-	c.count = p.rules(now, set)
+func (p *Pool) look(now time.Time, c *candidates, set []*member, tried *Places, count rules) {
+	c.members, c.views, c.reasons, c.reason, c.count = c.members[:0], c.views[:0], c.reasons[:0], Elsewhere, count
 	for _, m := range set {
-		r := p.bars(m, among, tried)
+		r := p.routingReason(m, tried)
 		if r == Eligible {
-			r = p.ails(now, m, &c.job, c.count)
+			r = p.healthReason(now, m, &c.job, count)
 		}
 		c.reasons = append(c.reasons, r)
 		c.reason = min(c.reason, r)

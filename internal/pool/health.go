@@ -67,9 +67,14 @@ func (h *health) renew(cfg *Config) {
 // ready reports, without side effects, whether enter lets a job through at now.
 func (h *health) ready(now time.Time) bool { return !now.Before(h.until) }
 
-// enter lets one job through, or refuses with ok false.
-func (h *health) enter(now time.Time) (e entry, ok bool) {
-	ok = h.ready(now)
+// readyEarly reports whether enter would let a job through had the open time not grown.
+func (h *health) readyEarly(now time.Time) bool {
+	return h.opened && h.done == nil && !now.Before(h.soonest)
+}
+
+// enter lets one job through, or refuses with ok false. early does not wait for the open time's growth.
+func (h *health) enter(now time.Time, early bool) (e entry, ok bool) {
+	ok = h.ready(now) || early && h.readyEarly(now)
 	if ok && h.done == nil {
 		done, err := h.gate()
 		if ok = err == nil; ok {

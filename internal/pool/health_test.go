@@ -37,7 +37,7 @@ func (p *patient) state() BreakerState { return p.status(p.now).State }
 func (p *patient) job() entry {
 	p.t.Helper()
 	require.True(p.t, p.ready(p.now), "not ready")
-	e, ok := p.enter(p.now)
+	e, ok := p.enter(p.now, false)
 	require.True(p.t, ok, "refused")
 	return e
 }
@@ -61,7 +61,7 @@ func (p *patient) fail(times int) {
 
 func (p *patient) refuses() {
 	p.t.Helper()
-	_, ok := p.enter(p.now)
+	_, ok := p.enter(p.now, false)
 	assert.False(p.t, ok, "let through")
 }
 
@@ -333,7 +333,7 @@ func againstOracle(t *testing.T, seed uint64, visits map[BreakerState]int) {
 			sick = rng.Float64()
 		case action < 45:
 			ready := p.ready(p.now)
-			e, ok := p.enter(p.now)
+			e, ok := p.enter(p.now, false)
 			require.Equal(t, ready, ok, "seed %d, step %d", seed, step)
 			require.Equal(t, o.enter(p.now, step+1), ok, "seed %d, step %d", seed, step)
 			if ok || rng.IntN(8) == 0 { // or it goes there in panic
@@ -418,7 +418,7 @@ func TestBreakersOfUpstreamsThatLeave(t *testing.T) {
 	f, us, now := newFixture(t, "random", 3), upstreams(3), start
 	sick := us[1].Address
 	for range 5 {
-		a := f.must(now, Request{Among: []string{sick}}, nil)
+		a := f.must(now, Request{Among: places([]string{sick})}, nil)
 		a.Done(now, Refused)
 	}
 	f.Set(now, us[:1])
@@ -427,7 +427,7 @@ func TestBreakersOfUpstreamsThatLeave(t *testing.T) {
 	f.Set(now, us[:1])
 	f.Set(now, us)
 	assert.Equal(t, 1, f.state(now, sick).Breaker.Trips)
-	open := f.must(now, Request{Among: []string{us[0].Address}}, nil)
+	open := f.must(now, Request{Among: places([]string{us[0].Address})}, nil)
 	f.Set(now, nil)
 	now = now.Add(time.Minute)
 	f.Set(now, nil)

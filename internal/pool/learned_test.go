@@ -22,7 +22,7 @@ func (f *fixture) served(t *testing.T, rng *rand.Rand, jobs int, sick string, fa
 	for range jobs {
 		project := 1 + rng.Uint64N(uint64(20*len(us)))
 		at := us[(int(project)+rng.IntN(1+int(project%2)))%len(us)].Address
-		a := f.must(start, Request{Project: project, Among: []string{at}}, nil)
+		a := f.must(start, Request{Project: project, Among: places([]string{at})}, nil)
 		a.Cache, a.idle = selection.Cached, true
 		took := 0.01 * math.Pow(1000, float64(project%17)/16) * rng.ExpFloat64()
 		if at == sick {
@@ -70,7 +70,7 @@ func TestHowSlow(t *testing.T) {
 	assert.InDelta(t, 10, times, 4)
 	for range 100 {
 		for _, u := range us[1:] {
-			a := f.must(start, Request{Project: 1, Among: []string{u.Address}}, nil)
+			a := f.must(start, Request{Project: 1, Among: places([]string{u.Address})}, nil)
 			a.Answered(start, false, nil)
 			a.Done(start, Failed)
 		}

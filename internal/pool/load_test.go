@@ -266,7 +266,7 @@ func TestFull(t *testing.T) {
 	assert.True(t, f.Drain(us[1].Address, true))
 	assert.True(t, f.Full(start), "what drains takes no jobs")
 	f.Drain(us[1].Address, false)
-	f.must(start, Request{Among: []string{us[1].Address}}, nil)
+	f.must(start, Request{Among: places([]string{us[1].Address})}, nil)
 	assert.True(t, f.Full(start))
 
 	for i, stalled := range []float64{1, 0} { // of six jobs, three wait for what others compute
@@ -276,5 +276,5 @@ func TestFull(t *testing.T) {
 	}
 	now := start.Add(2 * time.Second)
 	assert.False(t, f.Full(now))
-	assert.True(t, f.must(now, Request{Among: []string{us[0].Address}, Project: 1}, nil).idle)
+	assert.True(t, f.must(now, Request{Among: places([]string{us[0].Address}), Project: 1}, nil).idle)
 }

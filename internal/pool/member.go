@@ -22,6 +22,8 @@ type member struct {
 	Upstream
 	id    uint64
 	inSet bool
+	named uint64    // the number of the last set that named it
+	owes  bool      // it is in Pool.owing
 	since time.Time // when it came into the set, or left it
 
 	health    health

@@ -22,7 +22,8 @@ func (p *Pool) Reconsider(now time.Time, may func(Waiter) bool) (moves []Move) {
 		return nil
 	}
 	p.heard = false
-	for _, m := range p.set {
+	maps.DeleteFunc(p.suspects, func(m *member, _ struct{}) bool { return m.suspicion.why == "" || !m.inSet })
+	for _, m := range slices.SortedFunc(maps.Keys(p.suspects), byAddress) {
 		if m.suspicion.why != "" && m.suspicion.failed > 0 {
 			moves = p.evacuate(now, m, may, moves)
 		}
@@ -38,14 +39,14 @@ func (p *Pool) evacuate(now time.Time, m *member, may func(Waiter) bool, moves [
 			continue
 		}
 		c, err := p.eligible(now, a.priority, &a.need, nil, a.waiter.Tried())
-		if err != nil || c.reason >= Suspect || c.count != (rules{true, true}) {
+		if err != nil || c.reason >= Suspect || c.count != (rules{suspicion: true, breakers: true}) {
 			return moves
 		}
 		if !may(a.waiter) {
 			continue
 		}
 		i, costs := p.pick(c)
-		entered, ok := c.members[i].health.enter(now)
+		entered, ok := c.members[i].health.enter(now, false)
 		if !ok {
 			continue
 		}

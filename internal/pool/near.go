@@ -3,6 +3,7 @@ package pool
 import (
 	"cmp"
 	"slices"
+	"time"
 
 	"example.org/pilotfish/pkg/selection"
 )
@@ -23,6 +24,34 @@ func (p *Pool) nearby(project *projectState) []*member {
 		p.near = append(p.near, p.set[place])
 	}
 	return p.near
+}
+
+// among returns the upstreams of the set that have these addresses, in the order of the set.
+func (p *Pool) among(addresses *Places) []*member {
+	set := make([]*member, 0, addresses.Len())
+	for _, address := range addresses.list {
+		if m := p.members[address]; m != nil && m.inSet {
+			set = append(set, m)
+		}
+	}
+	slices.SortFunc(set, byAddress)
+	return slices.Compact(set) // one may be named twice
+}
+
+// untried returns some upstreams, from a random one on, to which a job that has been to many can go. It returns nil where
+// there are not enough of them.
+func (p *Pool) untried(now time.Time, tried *Places) []*member {
+	p.near = p.near[:0]
+	from := p.cfg.Rand.IntN(len(p.set))
+	for i := range p.set {
+		m := p.set[(from+i)%len(p.set)]
+		if m.health.ready(now) && p.routingReason(m, tried) == Eligible {
+			if p.near = append(p.near, m); len(p.near) == near {
+				return p.near
+			}
+		}
+	}
+	return nil
 }
 
 // first returns the places of the first members in the project's rendezvous order. It

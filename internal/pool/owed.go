@@ -2,6 +2,7 @@ package pool
 
 import (
 	"fmt"
+	"slices"
 	"time"
 )
 
@@ -13,21 +14,28 @@ func (p *Pool) owe(now time.Time, m *member) {
 	}
 	s.own++
 	s.owed++
+	if !m.owes {
+		m.owes, p.owing = true, append(p.owing, m)
+	}
 	s.asked = now
 	p.weigh(now, m)
 }
 
 // answerBegan clears m, where the answer to a claim of that number began, and tells the others.
 func (p *Pool) answerBegan(now time.Time, m *member, number uint64) {
-	for _, other := range p.set {
-		if s := &other.suspicion; other != m && s.owed > 0 && number >= s.from {
+	m.suspicion.why, m.suspicion.answered, m.suspicion.owed = "", now, 0
+	p.owing = slices.DeleteFunc(p.owing, func(other *member) bool {
+		other.owes = other.suspicion.owed > 0
+		return !other.owes
+	})
+	for _, other := range p.owing {
+		if s := &other.suspicion; other.inSet && number >= s.from {
 			s.begun++
 			if p.silent(now, other) { // it may get no job for long: the answers elsewhere are evidence, too
 				p.weigh(now, other)
 			}
 		}
 	}
-	m.suspicion.why, m.suspicion.answered, m.suspicion.owed = "", now, 0
 }
 
 // weigh compares the answers that m owes with those of the others.
@@ -41,7 +49,7 @@ func (p *Pool) weigh(now time.Time, m *member) {
 	switch {
 	case chance < hopeless && s.failed > 0, chance < unheard && p.silent(now, m) && s.owed >= enoughOwed:
 		p.heard = true
-		s.suspect(now, fmt.Sprintf("it owes %d answers and gave none, while %d of %d jobs elsewhere were answered", s.owed, s.begun, elsewhere))
+		p.suspect(now, m, fmt.Sprintf("it owes %d answers and gave none, while %d of %d jobs elsewhere were answered", s.owed, s.begun, elsewhere))
 	case !m.polled.IsZero() && now.Sub(m.polled) >= askAgain && now.Sub(s.early) >= askAgain:
 		s.early = now
 		p.ask = append(p.ask, m.Address)

@@ -51,13 +51,19 @@ type Pool struct {
 
 	number   uint64 // claims so far
 	inFlight int
+	takers   int      // upstreams that take new jobs: those that do not drain, or all if all drain
 	draining bool     // every upstream in the set
 	ask      []string // upstreams that should report at once
 	heard    bool     // something, since jobs were last reconsidered
 
-	mostCores, mostPace float64 // what is believed of an upstream, by those of all
-	uncompared          int     // reports since
-	service             float64 // how long a core takes for a job, in the median, in seconds; 0 is unknown
+	suspects map[*member]struct{} // all that are suspect; some no longer are
+	owing    []*member            // all that owe responses; some no longer do
+
+	mostCores, mostPace float64   // what is believed of an upstream, by those of all
+	uncompared          int       // reports since
+	slownesses          []float64 // the parts of all upstreams that have enough answers, sorted
+	untimed             int       // answers since
+	service             float64   // how long a core takes for a job, in the median, in seconds; 0 is unknown
 
 	near   []*member        // of the last claim, used again by the next
 	best   []placed         // likewise
@@ -84,6 +90,7 @@ type candidates struct {
 type rules struct {
 	suspicion bool // not where more than half are suspect
 	breakers  bool // not where all are shut: that is panic mode
+	early     bool // a breaker is half open after its first open time, whatever that has grown to
 }
 
 // remove takes out candidate i.
@@ -99,7 +106,7 @@ func New(cfg Config) (*Pool, error) {
 	}
 	return &Pool{
 		cfg:     cfg,
-		members: make(map[string]*member),
+		members: make(map[string]*member), suspects: make(map[*member]struct{}),
 		fetches: newFetchModel(),
 		texts:   &fetchModel{perByte: textPrior},
 		answers: average{mean: logOf(answerPrior), n: 1},

@@ -71,6 +71,19 @@ type fixture struct {
 	gates []*testGate // in the order in which they were made
 }
 
+// Claim is Pool's, for a job that has been to these addresses.
+func (f *fixture) Claim(now time.Time, r Request, tried []string) (*Assignment, error) {
+	return f.Pool.Claim(now, r, NewPlaces(tried))
+}
+
+// places is the set of these addresses; nil if there are none to choose among.
+func places(addresses []string) *Places {
+	if addresses == nil {
+		return nil
+	}
+	return NewPlaces(addresses)
+}
+
 // must is Claim of a job for which there is an upstream.
 func (f *fixture) must(now time.Time, r Request, tried []string) *Assignment {
 	f.t.Helper()
@@ -167,7 +180,7 @@ func TestRandomHistories(t *testing.T) {
 					f.members[address].health.hasten() // as a claim does that finds nobody
 					wasShut[address] = f.isShut(now, address)
 				}
-				l, err := f.Claim(now, Request{Project: rng.Uint64N(20), Priority: selection.Priority(rng.IntN(2)), Among: among, Fallbacks: rng.IntN(4)}, tried)
+				l, err := f.Claim(now, Request{Project: rng.Uint64N(20), Priority: selection.Priority(rng.IntN(2)), Among: places(among), Fallbacks: rng.IntN(4)}, tried)
 				if err != nil {
 					continue
 				}

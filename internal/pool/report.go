@@ -88,7 +88,7 @@ func (p *Pool) ReportFailed(now time.Time, address string, why error) {
 		s.firstFailed = now
 	}
 	if s.failed >= failedInARow && s.answered.Before(s.firstFailed) {
-		s.suspect(now, fmt.Sprintf("%d reports in a row failed, and no answer began meanwhile: %v", s.failed, rootOf(why)))
+		p.suspect(now, m, fmt.Sprintf("%d reports in a row failed, and no answer began meanwhile: %v", s.failed, rootOf(why)))
 		return
 	}
 	p.weigh(now, m)
@@ -114,13 +114,7 @@ func (p *Pool) Listing(at time.Time, address string, cached CacheSet) {
 // that it confirms. It drops as well those that it refutes: a project that it does not name although it was made two
 // fetch times after the claim.
 func (p *Pool) list(m *member, at time.Time, cached CacheSet) {
-	most := 0
-	for _, other := range p.set {
-		if other != m && other.cached != nil {
-			most = max(most, other.cached.Len())
-		}
-	}
-	if n := cached.Len(); n > manyListed && most > 0 && n/maxTimes > most {
+	if n := cached.Len(); n > manyListed && p.tooLong(m, n) {
 		m.tooLong = fmt.Sprintf("%d cached projects, more than %d times as many as others", n, maxTimes)
 		return
 	}
@@ -128,6 +122,17 @@ func (p *Pool) list(m *member, at time.Time, cached CacheSet) {
 	m.assumed.dropFunc(func(part uint64, claimed uint32) bool {
 		return cached.Contains(part) || since(at, claimed) > seconds(2*p.fetches.expected(p.projects.find(part).size()))
 	})
+}
+
+// tooLong reports whether a listing of n projects at m is too long to be true beside those of the others.
+func (p *Pool) tooLong(m *member, n int) bool {
+	most := 0
+	for _, other := range p.set {
+		if other != m && other.cached != nil {
+			most = max(most, other.cached.Len())
+		}
+	}
+	return most > 0 && n/maxTimes > most
 }
 
 // hint takes the load on a response into account: a report that says less, and

@@ -11,9 +11,7 @@ import (
 // that joined and that left.
 func (p *Pool) Set(now time.Time, upstreams []Upstream) (joined, left []string) {
 	before := p.set
-	for _, m := range before {
-		m.inSet = false
-	}
+	p.sets++
 	p.set = make([]*member, 0, len(upstreams))
 	for _, u := range upstreams {
 		if u.Weight == 0 {
@@ -23,10 +21,10 @@ func (p *Pool) Set(now time.Time, upstreams []Upstream) (joined, left []string) 
 		if m == nil {
 			m = newMember(u, &p.cfg)
 			p.members[u.Address] = m
-		} else if m.inSet {
+		} else if m.named == p.sets {
 			continue // named twice
 		}
-		joins := !slices.Contains(before, m)
+		joins := !m.inSet
 		if joins {
 			joined = append(joined, u.Address)
 		}
@@ -34,17 +32,16 @@ func (p *Pool) Set(now time.Time, upstreams []Upstream) (joined, left []string) 
 			m.forget(&p.cfg)
 			m.since = now
 		}
-		m.Upstream, m.inSet = u, true
+		m.Upstream, m.inSet, m.named = u, true, p.sets
 		p.set = append(p.set, m)
 	}
-	p.countDraining()
-	slices.SortFunc(p.set, func(a, b *member) int { return strings.Compare(a.Address, b.Address) })
-	p.sets++
+	p.countTakers()
+	slices.SortFunc(p.set, byAddress)
 	p.compare()
 	for _, m := range before {
-		if !m.inSet {
+		if m.named != p.sets {
 			left = append(left, m.Address)
-			m.since = now
+			m.inSet, m.since = false, now
 		}
 	}
 	for _, m := range p.members {
@@ -61,11 +58,21 @@ func (p *Pool) Drain(address string, on bool) bool {
 		return false
 	}
 	m.drained = on
-	p.countDraining()
+	p.countTakers()
 	return true
 }
 
-// countDraining notes whether every upstream drains.
-func (p *Pool) countDraining() {
-	p.draining = !slices.ContainsFunc(p.set, func(m *member) bool { return m.leaves() == Eligible })
+// countTakers notes how many upstreams take new jobs.
+func (p *Pool) countTakers() {
+	p.takers = 0
+	for _, m := range p.set {
+		if m.leaves() == Eligible {
+			p.takers++
+		}
+	}
+	if p.draining = p.takers == 0; p.draining {
+		p.takers = len(p.set)
+	}
 }
+
+func byAddress(a, b *member) int { return strings.Compare(a.Address, b.Address) }

@@ -3,6 +3,7 @@ package pool
 import (
 	"fmt"
 	"math"
+	"slices"
 	"time"
 )
 
@@ -30,6 +31,15 @@ func (p *Pool) compareTimes(m *member, project *projectState, took time.Duration
 	if !s.slow || !known {
 		usual.observe(logOf(took)-s.part, 1/timesGain)
 	}
+	if p.untimed++; p.untimed*comparedTogether >= len(p.set) {
+		p.untimed, p.slownesses = 0, p.slownesses[:0]
+		for _, other := range p.set {
+			if other.slowness.answers >= enoughAnswers {
+				p.slownesses = append(p.slownesses, other.slowness.part)
+			}
+		}
+		slices.Sort(p.slownesses)
+	}
 	switch {
 	case s.slow:
 		s.slow = p.times(m) >= slowUntil
@@ -38,19 +48,19 @@ func (p *Pool) compareTimes(m *member, project *projectState, took time.Duration
 	}
 }
 
-// times is how many times as long as at the lower median of the other upstreams answers take to
-// begin at m; 0 is not known.
+// times is how many times as long as at the lower median of the other upstreams responses take to
+// begin at m; 0 is unknown.
 func (p *Pool) times(m *member) float64 {
-	var parts []float64
-	for _, other := range p.set {
-		if other != m && other.slowness.answers >= enoughAnswers {
-			parts = append(parts, other.slowness.part)
-		}
-	}
-	if len(parts) == 0 || m.slowness.answers < enoughAnswers {
+	n := len(p.slownesses)
+	if n < 2 || m.slowness.answers < enoughAnswers {
 		return 0
 	}
-	return math.Exp(m.slowness.part - lowerMedian(parts))
+	own, _ := slices.BinarySearch(p.slownesses, m.slowness.part)
+	median := (n - 2) / 2
+	if median >= own {
+		median++ // of the others
+	}
+	return math.Exp(m.slowness.part - p.slownesses[median])
 }
 
 // slow says that an upstream is slow; "" if it is not.

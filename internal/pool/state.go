@@ -64,7 +64,7 @@ func (p *Pool) States(now time.Time) []State {
 	for _, m := range p.set {
 		s := p.state(now, m)
 		if s.Reason = m.leaves(); s.Reason == Eligible {
-			s.Reason = p.ails(now, m, nil, count)
+			s.Reason = p.healthReason(now, m, nil, count)
 		}
 		s.Eligible = s.Reason == Eligible
 		s.Why = s.Reason.String()

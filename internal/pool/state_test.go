@@ -84,16 +84,16 @@ func TestHowLongAJobWouldWait(t *testing.T) {
 }
 
 // waiter is a job that may be moved; it has been to these upstreams.
-type waiter struct{ tried []string }
+type waiter struct{ tried *Places }
 
-func (w *waiter) Tried() []string { return w.tried }
+func (w *waiter) Tried() *Places { return w.tried }
 
 // goes claims an upstream for a job that may be moved, the one at address.
 func (f *fixture) goes(t *testing.T, now time.Time, address string) (*waiter, *Assignment) {
 	t.Helper()
 	w := &waiter{}
-	a := f.must(now, Request{Among: []string{address}, Waiter: w}, nil)
-	w.tried = []string{address}
+	a := f.must(now, Request{Among: places([]string{address}), Waiter: w}, nil)
+	w.tried = places([]string{address})
 	return w, a
 }
 
@@ -125,7 +125,7 @@ func TestJobsLeaveASuspect(t *testing.T) {
 			}
 			now = now.Add(6 * time.Second)
 			f.ReportFailed(now, us[1].Address, errHung)
-			f.members[us[1].Address].suspicion.suspect(now, "as every case has it")
+			f.suspect(now, f.members[us[1].Address], "as every case has it")
 			if name == "one that only owes answers" {
 				f.members[us[1].Address].suspicion.failed = 0
 			}
@@ -153,7 +153,7 @@ func TestJobsLeaveASuspect(t *testing.T) {
 func (f *fixture) fail(now time.Time, but string) {
 	for _, m := range f.set {
 		if m.Address != but {
-			m.suspicion.suspect(now, "a test says so")
+			f.suspect(now, m, "a test says so")
 		}
 	}
 }

@@ -52,9 +52,11 @@ type suspicion struct {
 	early time.Time // when a report was last asked for early
 }
 
-func (s *suspicion) suspect(now time.Time, why string) {
-	if s.why == "" {
-		s.why, s.asked = why, now
+// suspect makes m a suspect, if it is none.
+func (p *Pool) suspect(now time.Time, m *member, why string) {
+	if m.suspicion.why == "" {
+		m.suspicion.why, m.suspicion.asked = why, now
+		p.suspects[m] = struct{}{}
 	}
 }
 

@@ -97,7 +97,7 @@ func TestAnswersOutweighFailedReports(t *testing.T) {
 	c := f.must(now, Request{}, []string{us[1].Address})
 	c.Done(now.Add(9*time.Second), NotStarted)
 	assert.Empty(t, f.state(now, sick).Suspect, "to refuse for load is an answer")
-	f.members[sick].suspicion.suspect(now, "a test says so")
+	f.suspect(now, f.members[sick], "a test says so")
 	b.Answered(now.Add(9*time.Second), true, nil)
 	assert.Empty(t, f.state(now, sick).Suspect, "the first answer clears it")
 	f.ReportFailed(now.Add(10*time.Second), sick, errSilent)
@@ -126,9 +126,9 @@ func TestOneLongJobMakesNoSuspect(t *testing.T) {
 	for _, u := range upstreams(5)[1:] {
 		others = append(others, u.Address)
 	}
-	long := f.must(start, Request{Among: []string{upstreams(5)[0].Address}}, nil)
+	long := f.must(start, Request{Among: places([]string{upstreams(5)[0].Address})}, nil)
 	for range 5000 {
-		answer(f.must(start, Request{Among: others}, nil), start)
+		answer(f.must(start, Request{Among: places(others)}, nil), start)
 	}
 	assert.Empty(t, f.state(start, long.Address).Suspect)
 }
@@ -251,11 +251,11 @@ func TestASuspectWithoutJobsIsTriedAgain(t *testing.T) {
 	}
 	got, _ = f.claims(t, now.Add(trialAfter-1), 90)
 	assert.NotContains(t, got, sick, "its last job was the trial")
-	answer(f.must(now, Request{Among: []string{sick}}, nil), now)
+	answer(f.must(now, Request{Among: places([]string{sick})}, nil), now)
 	assert.Empty(t, f.state(now, sick).Suspect)
 	f.ReportFailed(now, sick, errHung)
 	f.Report(now.Add(1), sick, report(now.Add(1), 0, 0))
-	f.members[sick].suspicion.suspect(now, "a test says so")
+	f.suspect(now, f.members[sick], "a test says so")
 	got, _ = f.claims(t, now.Add(trialAfter), 30)
 	assert.Equal(t, 1, got[sick], "a report came since: it is not dead")
 }

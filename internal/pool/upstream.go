@@ -122,5 +122,5 @@ func (o Outcome) String() string {
 // Waiter is a job that may leave an upstream at which it waits.
 type Waiter interface {
 	// Tried are the addresses that it may not go to, that of the upstream among them.
-	Tried() []string
+	Tried() *Places
 }

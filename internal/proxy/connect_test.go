@@ -10,13 +10,13 @@ import (
 	"example.org/pilotfish/internal/pool"
 )
 
-// Where no upstream takes a connection, a job goes round until its time in a queue is over.
+// Where no upstream accepts a connection, a job tries them all again and again until its time in a queue is over.
 func TestConnectTimeoutIsDoubled(t *testing.T) {
 	bubble(t, func(t *testing.T, m *memory) { // addresses without a listener never answer
 		c := startSidecar(t, setup{network: m, upstreams: []string{"up:1", "up:2", "up:3", "up:4"}, wait: 30 * time.Second})
 		status, _, h, _ := m.submit(t, "{}")
-		assert.Equal(t, 502, status)
-		assert.Equal(t, "no-answer", h.Get("Pilotfish-Reason"))
+		assert.Equal(t, 503, status)
+		assert.Equal(t, "none-eligible", h.Get("Pilotfish-Reason"))
 		r := c.seen(1)[0]
 		require.Greater(t, len(r.Attempts), 4)
 		for i, a := range r.Attempts[:4] {

@@ -99,8 +99,11 @@ func TestRetryRules(t *testing.T) {
 					p.say("%s", up[name])
 				}).address)
 			}
-			// Where all refuse, no time is left to ask them anew.
-			c := startSidecar(t, setup{upstreams: ups, on: []int{500, 504}, queue: dispatch.QueueSettings{Jobs: 1, Bytes: 1, Wait: 1}})
+			queue := dispatch.DefaultQueue()
+			if tc.upstreams == "refuses" {
+				queue.Wait = 1 // no time is left to try it again
+			}
+			c := startSidecar(t, setup{upstreams: ups, on: []int{500, 504}, queue: queue})
 			res, text := c.post(`{"project_id": 1}`)
 			assert.Equal(t, tc.status, res.StatusCode)
 			if tc.body == "-" {

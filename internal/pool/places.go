@@ -1,0 +1,65 @@
+package pool
+
+import "slices"
+
+// indexFrom is the length from which on a set of addresses is searched through a map.
+const indexFrom = 8
+
+// Places is a set of addresses, in the order in which they were added. The zero value, and nil, is the empty set.
+type Places struct {
+	list  []string
+	room  [2]string      // for list: most jobs have one attempt
+	index map[string]int // the place in list; nil while list is short
+}
+
+// NewPlaces returns the set of these addresses. It keeps the slice.
+func NewPlaces(addresses []string) *Places {
+	p := &Places{list: addresses}
+	p.grow()
+	return p
+}
+
+// Add adds an address that is not in the set.
+func (p *Places) Add(address string) {
+	if p.list == nil {
+		p.list = p.room[:0]
+	}
+	if p.list = append(p.list, address); p.index == nil {
+		p.grow()
+		return
+	}
+	p.index[address] = len(p.list) - 1
+}
+
+func (p *Places) grow() {
+	if len(p.list) < indexFrom {
+		return
+	}
+	p.index = make(map[string]int, 2*len(p.list))
+	for i, address := range p.list {
+		p.index[address] = i
+	}
+}
+
+// Has reports whether an address is in the set.
+func (p *Places) Has(address string) bool {
+	if p == nil {
+		return false
+	}
+	if p.index == nil {
+		return slices.Contains(p.list, address)
+	}
+	i, ok := p.index[address]
+	return ok && i < len(p.list)
+}
+
+// Len is how many addresses are in the set.
+func (p *Places) Len() int {
+	if p == nil {
+		return 0
+	}
+	return len(p.list)
+}
+
+// WithoutLast returns the set without the address that was added last. Nothing may be added to what it returns.
+func (p *Places) WithoutLast() *Places { return &Places{list: p.list[:len(p.list)-1], index: p.index} }
