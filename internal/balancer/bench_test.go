@@ -22,32 +22,15 @@ const manyProjects = 20_000
 // 32 jobs are open. Each upstream has a fifth of the projects cached, and reports once in
 // 100,000 jobs: every five seconds, at 20,000 jobs a second.
 func BenchmarkJob(b *testing.B) {
-	for _, n := range []int{4, 14, 300} {
+	for _, n := range []int{4, 14, 300, 1000, 10_000} {
 		b.Run(fmt.Sprint(n), func(b *testing.B) {
-			lb, rng := benched(b, n), rand.New(rand.NewPCG(3, 4))
-			var listings []listing
-			for range n {
-				cached := listing{}
-				for range manyProjects / 5 {
-					cached[randomProject(rng)] = true
-				}
-				listings = append(listings, cached)
-			}
-			report := func(i int) {
-				lb.Report(address(i), pool.Report{
-					At: time.Now(), Running: [2]float64{3, 0}, Cores: 64, CoresBusy: 3, Completed: -1, Failed: -1,
-					Wait: math.NaN(), Cached: listings[i],
-				})
-			}
-			for i := range n {
-				report(i)
-			}
+			lb, rng := benched(b, n, "expected"), rand.New(rand.NewPCG(3, 4))
 			var open [32]*balancer.Lease
 			hint := pool.Hint{Running: [2]float64{3, 0}, Known: true, Fetched: -1}
 			b.ReportAllocs()
 			for i := 0; b.Loop(); i++ {
 				if i%(100_000/n) == 0 {
-					report(i / (100_000 / n) % n)
+					report(lb, i/(100_000/n)%n)
 				}
 				last := &open[i%len(open)]
 				if *last != nil {
@@ -67,10 +50,66 @@ func BenchmarkJob(b *testing.B) {
 
 func randomProject(rng *rand.Rand) uint64 { return hash.Mix(1 + rng.Uint64N(manyProjects)) }
 
-// benched is a balancer as the sidecar has it, of n upstreams.
-func benched(b *testing.B, n int) *balancer.Balancer {
+// fifth is the cache of an upstream that has a fifth of all projects.
+type fifth uint64
+
+func (f fifth) Contains(project uint64) bool { return hash.Pair(project, uint64(f))%5 == 0 }
+func (fifth) Bytes(uint64) float64           { return 0 }
+func (fifth) Len() int                       { return manyProjects / 5 }
+
+// report has upstream i report now.
+func report(lb *balancer.Balancer, i int) {
+	lb.Report(address(i), pool.Report{
+		At: time.Now(), Running: [2]float64{3, 0}, Cores: 64, CoresBusy: 3, Completed: -1, Failed: -1,
+		Wait: math.NaN(), Cached: fifth(i),
+	})
+}
+
+// benched is a balancer as the sidecar has it, of n upstreams that have reported.
+func benched(b *testing.B, n int, policy string) *balancer.Balancer {
 	s := pool.Settings{Interval: time.Hour, Breaker: pool.DefaultBreaker()}
-	return over(b, n, "expected", "none", s, dispatch.DefaultQueue(), balancer.Hooks{
+	lb := over(b, n, policy, "none", s, dispatch.DefaultQueue(), balancer.Hooks{
 		Answered: func(time.Time, *dispatch.Job, pool.Choice) {},
 	})
+	for i := range n {
+		report(lb, i)
+	}
+	return lb
+}
+
+// BenchmarkUpstreams is how long one event takes, and jobs wait for it, by the number of upstreams.
+func BenchmarkUpstreams(b *testing.B) {
+	for _, n := range []int{14, 1000, 10_000} {
+		lb, i := benched(b, n, "expected"), 0
+		set := [2][]pool.Upstream{make([]pool.Upstream, n), make([]pool.Upstream, n)} // nine of ten change
+		for k := range n {
+			set[0][k].Address, set[1][k].Address = address(k), address(k+(n+9)/10)
+		}
+		for name, event := range map[string]func(){
+			"report":  func() { report(lb, i%n) },
+			"failed":  func() { lb.ReportFailed(address(i%n), pool.ErrNoResponse) },
+			"states":  func() { lb.States() },
+			"explain": func() { _, _ = lb.Explain(pool.Request{Project: uint64(i)}) },
+			"set":     func() { lb.Set(set[i%2]) },
+		} {
+			b.Run(fmt.Sprint(name, "/", n), func(b *testing.B) {
+				for ; b.Loop(); i++ {
+					event()
+				}
+			})
+		}
+		for _, policy := range selection.Names() {
+			lb := benched(b, n, policy)
+			b.Run(fmt.Sprint("claim/", policy, "/", n), func(b *testing.B) {
+				for ; b.Loop(); i++ {
+					l, err := claim(b.Context(), lb, dispatch.Request{Project: uint64(i)})
+					if err != nil {
+						b.Fatal(err)
+					}
+					l.Answered(time.Now(), true, nil)
+					l.Done(time.Now(), pool.Answered)
+				}
+			})
+		}
+	}
 }

@@ -27,7 +27,8 @@ type QueueSettings struct {
 	// Bytes bounds the bodies of the jobs that wait, together. No file sets it: it is a
 	// part of the memory for bodies.
 	Bytes settings.Size `yaml:"-"`
-	// Wait is how long a job may wait that does not say.
+	// Wait is how long a job may wait in all, for an eligible upstream and for connections that are refused, if the job
+	// has no queue timeout of its own.
 	Wait time.Duration `yaml:"wait"`
 }
 

@@ -34,7 +34,7 @@ func (p *Pool) Claim(now time.Time, r Request, tried *Places) (*Assignment, erro
 	if r.Project != 0 && saneBytes(r.Bytes) {
 		n.project.told = r.Bytes
 	}
-	c, err := p.eligible(now, r.Priority, n, r.Among, tried)
+	c, err := p.eligible(now, r.Priority, n, r.Among, tried, p.cfg.Rand)
 	if err != nil {
 		return nil, err
 	}
@@ -43,7 +43,7 @@ func (p *Pool) Claim(now time.Time, r Request, tried *Places) (*Assignment, erro
 	}
 	n.project.seen = true
 	for len(c.members) > 0 {
-		i, costs := p.pick(c)
+		i, costs := p.pick(c, p.cfg.Rand)
 		entered, ok := c.members[i].health.enter(now, c.count.early)
 		if !ok && c.count.breakers {
 			c.remove(i)
@@ -67,8 +67,8 @@ func (c *candidates) oneOff() float64 {
 
 // pick picks one of the candidates. costs are what the policy weighed; nil if it cannot say.
 // They are valid until the next call.
-func (p *Pool) pick(c *candidates) (i int, costs []selection.Cost) {
-	return ask(p.cfg.Policy, c, &p.costs, p.cfg.Rand)
+func (p *Pool) pick(c *candidates, rng *rand.Rand) (i int, costs []selection.Cost) {
+	return ask(p.cfg.Policy, c, &p.costs, rng)
 }
 
 // ask is the choice of a policy. memory is where the costs go.

@@ -3,6 +3,7 @@ package pool
 import (
 	"errors"
 	"fmt"
+	"math/rand/v2"
 	"slices"
 	"time"
 
@@ -84,7 +85,7 @@ func (p *Pool) AllTried(tried *Places) bool {
 //
 // What it returns is valid until the next call.
 func (p *Pool) eligible(
-	now time.Time, priority selection.Priority, n *need, among, tried *Places,
+	now time.Time, priority selection.Priority, n *need, among, tried *Places, rng *rand.Rand,
 ) (*candidates, error) {
 	c := &p.memory
 	c.need, c.job = n, selection.Job{
@@ -102,7 +103,7 @@ func (p *Pool) eligible(
 	if among != nil {
 		set = p.among(among)
 	}
-	if among != nil || !p.few(now, c, tried) {
+	if among != nil || !p.few(now, c, tried, rng) {
 		p.look(now, c, set, tried, p.rules(now, p.set))
 	}
 	if len(c.members) == 0 && slices.Contains(c.reasons, Shut) {
@@ -124,24 +125,33 @@ func (p *Pool) eligible(
 	return c, ErrNoneEligible
 }
 
-// few looks at a few upstreams of a large pool, and reports whether that suffices.
-func (p *Pool) few(now time.Time, c *candidates, tried *Places) bool {
-	late := tried.Len() >= near
+// few looks at some upstreams of a large pool, and reports whether they suffice: at those near the project while one of
+// them has a free core, or else at more if the pool is very large. A job that has been to many looks at a few others.
+func (p *Pool) few(now time.Time, c *candidates, tried *Places, rng *rand.Rand) bool {
 	_, local := p.cfg.Policy.(selection.Local)
-	var set []*member
-	switch {
-	case len(p.set) < nearFrom:
-	case late:
-		set = p.untried(now, tried)
-	case local:
-		set = p.nearby(c.need.project)
-	}
-	if set == nil {
+	late := tried.Len() >= near
+	if len(p.set) < nearFrom || !local && !late {
 		return false
 	}
-	p.look(now, c, set, tried, p.rules(now, set))
+	set := p.near[:0]
+	if c.need.project.id != 0 && !late {
+		set = p.nearby(c.need.project)
+	} else {
+		set = p.some(now, set, near, tried, rng)
+	}
+	eligible := func() bool {
+		p.look(now, c, set, tried, p.rules(now, set))
+		return c.reason == Eligible && c.count == rules{suspicion: true, breakers: true}
+	}
 	free := func(v selection.View) bool { return v.Jobs-v.Coreless < v.Cores }
-	return c.reason == Eligible && c.count == (rules{suspicion: true, breakers: true}) && (late || slices.ContainsFunc(c.views, free))
+	if eligible() && (late || slices.ContainsFunc(c.views, free)) {
+		return true
+	}
+	if len(p.set) < manyFrom {
+		return false
+	}
+	set = p.some(now, set, many, tried, rng)
+	return eligible()
 }
 
 // look goes through the upstreams of a set. That happens for every claim, so it

@@ -2,6 +2,7 @@ package pool
 
 import (
 	"cmp"
+	"math/rand/v2"
 	"slices"
 	"time"
 
@@ -27,13 +28,14 @@ type Ranked struct {
 }
 
 // Explain ranks the eligible upstreams for a job without claiming one, the
-// one that would be picked first.
+// one that would be picked first. It changes nothing: ties are broken by random numbers of its own.
 func (p *Pool) Explain(now time.Time, r Request) ([]Ranked, error) {
-	c, err := p.eligible(now, r.Priority, p.need(r.Project, r.Data, false), r.Among, nil)
+	rng := rand.New(rand.NewPCG(uint64(now.UnixNano()), r.Project))
+	c, err := p.eligible(now, r.Priority, p.need(r.Project, r.Data, false), r.Among, nil, rng)
 	if err != nil {
 		return nil, err
 	}
-	pick, costs := p.pick(c)
+	pick, costs := p.pick(c, rng)
 	costs = slices.Clone(costs)
 	ranked := make([]Ranked, len(c.views))
 	for i, v := range c.views {
@@ -43,7 +45,7 @@ func (p *Pool) Explain(now time.Time, r Request) ([]Ranked, error) {
 		}
 	}
 	if s := p.cfg.Shadow; s != nil {
-		ranked[s.Policy.Pick(c.job, c.views, s.Rand)].Shadow = true
+		ranked[s.Policy.Pick(c.job, c.views, rng)].Shadow = true
 	}
 	slices.SortStableFunc(ranked, func(a, b Ranked) int { // the rest by cost, or by jobs where there is none
 		switch {

@@ -22,7 +22,9 @@ func (p *Pool) Reconsider(now time.Time, may func(Waiter) bool) (moves []Move) {
 		return nil
 	}
 	p.heard = false
-	maps.DeleteFunc(p.suspects, func(m *member, _ struct{}) bool { return m.suspicion.why == "" || !m.inSet })
+	maps.DeleteFunc(p.suspects, func(m *member, _ struct{}) bool {
+		return m.suspicion.why == "" || !m.inSet || len(m.unanswered) == 0
+	})
 	for _, m := range slices.SortedFunc(maps.Keys(p.suspects), byAddress) {
 		if m.suspicion.why != "" && m.suspicion.failed > 0 {
 			moves = p.evacuate(now, m, may, moves)
@@ -38,14 +40,14 @@ func (p *Pool) evacuate(now time.Time, m *member, may func(Waiter) bool, moves [
 		if a.waiter == nil {
 			continue
 		}
-		c, err := p.eligible(now, a.priority, &a.need, nil, a.waiter.Tried())
+		c, err := p.eligible(now, a.priority, &a.need, nil, a.waiter.Tried(), p.cfg.Rand)
 		if err != nil || c.reason >= Suspect || c.count != (rules{suspicion: true, breakers: true}) {
 			return moves
 		}
 		if !may(a.waiter) {
 			continue
 		}
-		i, costs := p.pick(c)
+		i, costs := p.pick(c, p.cfg.Rand)
 		entered, ok := c.members[i].health.enter(now, false)
 		if !ok {
 			continue

@@ -2,6 +2,7 @@ package pool
 
 import (
 	"cmp"
+	"math/rand/v2"
 	"slices"
 	"time"
 
@@ -38,20 +39,18 @@ func (p *Pool) among(addresses *Places) []*member {
 	return slices.Compact(set) // one may be named twice
 }
 
-// untried returns some upstreams, from a random one on, to which a job that has been to many can go. It returns nil where
-// there are not enough of them.
-func (p *Pool) untried(now time.Time, tried *Places) []*member {
-	p.near = p.near[:0]
-	from := p.cfg.Rand.IntN(len(p.set))
-	for i := range p.set {
+// some adds to a set more upstreams, from a random one on, to which a job that has been to those in tried can go. They
+// become as many as that, if there are so many.
+func (p *Pool) some(now time.Time, set []*member, size int, tried *Places, rng *rand.Rand) []*member {
+	before, from := set, rng.IntN(len(p.set))
+	for i := 0; i < len(p.set) && len(set) < size; i++ {
 		m := p.set[(from+i)%len(p.set)]
-		if m.health.ready(now) && p.routingReason(m, tried) == Eligible {
-			if p.near = append(p.near, m); len(p.near) == near {
-				return p.near
-			}
+		if m.health.ready(now) && p.routingReason(m, tried) == Eligible && !slices.Contains(before, m) {
+			set = append(set, m)
 		}
 	}
-	return nil
+	p.near = set
+	return set
 }
 
 // first returns the places of the first members in the project's rendezvous order. It

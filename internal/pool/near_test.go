@@ -36,8 +36,11 @@ func TestALargePoolIsNotSeenWhole(t *testing.T) {
 	for _, n := range []int{nearFrom, 300, 1000} {
 		f := large(t, "expected", n, idle)
 		assert.Equal(t, near, f.seen(t, 5), "%d upstreams", n)
-		assert.Equal(t, n, f.seen(t, 0), "a job without a project has no near upstreams")
+		assert.Equal(t, near, f.seen(t, 0), "some, for a job without a project")
 	}
+	busy := func(int) float64 { return 16 }
+	assert.Equal(t, 1000, large(t, "expected", 1000, busy).seen(t, 5), "all where no core is free near by")
+	assert.Equal(t, many, large(t, "expected", manyFrom, busy).seen(t, 5), "or many")
 	assert.Equal(t, nearFrom-1, large(t, "expected", nearFrom-1, idle).seen(t, 5))
 	assert.Equal(t, 300, large(t, "least-in-flight", 300, idle).seen(t, 5), "this policy has no order of upstreams")
 }
@@ -59,7 +62,7 @@ func TestNearIsWhatAllWouldBe(t *testing.T) {
 			need: f.need(project+1, nil, true),
 		}
 		f.look(start, c, f.set, nil, f.rules(start, f.set))
-		i, _ := f.pick(c)
+		i, _ := f.pick(c, f.cfg.Rand)
 		best := c.members[i].Address
 		if best == picked.Address {
 			same++

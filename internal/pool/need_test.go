@@ -112,7 +112,7 @@ func TestSets(t *testing.T) {
 	}
 	warm := func(r Request) (shares []float64, placed uint64) {
 		n := f.need(r.Project, r.Data, true)
-		c, err := f.eligible(start, selection.Low, n, nil, nil)
+		c, err := f.eligible(start, selection.Low, n, nil, nil, f.cfg.Rand)
 		require.NoError(t, err)
 		for _, v := range c.views {
 			shares = append(shares, v.Warm)

@@ -17,7 +17,9 @@ func (p *Pool) owe(now time.Time, m *member) {
 	if !m.owes {
 		m.owes, p.owing = true, append(p.owing, m)
 	}
-	s.asked = now
+	if s.asked = now; s.why != "" {
+		p.suspects[m] = struct{}{}
+	}
 	p.weigh(now, m)
 }
 

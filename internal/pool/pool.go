@@ -56,7 +56,7 @@ type Pool struct {
 	ask      []string // upstreams that should report at once
 	heard    bool     // something, since jobs were last reconsidered
 
-	suspects map[*member]struct{} // all that are suspect; some no longer are
+	suspects map[*member]struct{} // those with jobs that are suspect; some no longer are
 	owing    []*member            // all that owe responses; some no longer do
 
 	mostCores, mostPace float64   // what is believed of an upstream, by those of all

@@ -6,6 +6,9 @@ const (
 	// order. A project's data is hardly ever elsewhere, since upstreams further down
 	// are taken only if all before them are dearer.
 	nearFrom, near = 64, 32
+	// manyFrom is how many upstreams a pool must have before a claim that finds no free core near by looks at many of
+	// them, and not at all: more choice gains nothing, and takes time in which other jobs wait.
+	manyFrom, many = 1024, 512
 )
 
 // placed is an upstream's place in the set, and its score for a project.

@@ -95,9 +95,9 @@ func BenchmarkShadow(b *testing.B) {
 			for _, u := range upstreams(14) {
 				f.Report(start, u.Address, report(start, 3, 0, 1, 2, 3, 4, 5, 6, 7, 8))
 			}
-			c, err := f.eligible(start, selection.Low, f.need(5, nil, true), nil, nil)
+			c, err := f.eligible(start, selection.Low, f.need(5, nil, true), nil, nil, f.cfg.Rand)
 			require.NoError(b, err)
-			_, costs := f.pick(c)
+			_, costs := f.pick(c, f.cfg.Rand)
 			a := &Assignment{pool: f.Pool}
 			b.ReportAllocs()
 			for b.Loop() {

@@ -32,7 +32,7 @@ func TestTextsAreReadOneAfterTheOther(t *testing.T) {
 	assert.Equal(t, other.Address, same.Address, "two blocks there behind two to read are better than three behind four")
 	assert.InDelta(t, (2+8-1.9)*each, at(start, other.Address), 1e-9)
 	assert.InDelta(t, 2/f.reads.mean*each/3, f.before.mean, 1e-9, "two blocks were read before one of three jobs")
-	c, err := f.eligible(start, selection.Low, f.need(1, chain(1).Data, false), nil, nil)
+	c, err := f.eligible(start, selection.Low, f.need(1, chain(1).Data, false), nil, nil, f.cfg.Rand)
 	require.NoError(t, err)
 	assert.Equal(t, f.before.mean, c.job.QueuedBehind)
 

@@ -37,9 +37,9 @@ type Machine struct {
 	upstreams map[string]*scope // by address
 }
 
-// turns is in how many parts the upstreams are judged, one each second: to judge 300
-// takes some 15 ms.
-const turns = 5
+// Each second a part of the upstreams is judged: one of turns parts, or of more where that part would exceed mostJudged
+// upstreams. Jobs that end wait while that happens, and to judge 300 takes some 15 ms.
+const turns, mostJudged = 5, 100
 
 // New returns a machine that has seen no job.
 func New(now time.Time) *Machine {
@@ -86,7 +86,7 @@ type Change struct {
 	Status
 }
 
-// Advance notes a moment, and judges the mode of the fleet and of a fifth of the upstreams
+// Advance notes a moment, and judges the mode of the fleet and of a part of the upstreams
 // anew. It returns the modes that changed. The shell calls it every second. What is known of
 // upstreams that are gone is forgotten.
 func (m *Machine) Advance(now time.Time, o Moment) (changes []Change) {
@@ -108,7 +108,8 @@ func (m *Machine) Advance(now time.Time, o Moment) (changes []Change) {
 		}
 	}
 	judge("", m.fleet)
-	for i := int(max(0, at)/time.Second) % turns; i < len(o.Upstreams); i += turns {
+	parts := max(turns, (len(o.Upstreams)+mostJudged-1)/mostJudged)
+	for i := int(max(0, at)/time.Second) % parts; i < len(o.Upstreams); i += parts {
 		address := o.Upstreams[i].Address
 		judge(address, there[address])
 	}

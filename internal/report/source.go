@@ -58,6 +58,7 @@ type Source struct {
 	metrics            metrics
 	client, prometheus *http.Client  // ask upstreams, and the Prometheus server
 	changed            chan []string // holds the set while Run has not seen it
+	reported           map[string]bool
 
 	mu  sync.Mutex
 	all map[string]*upstreamPoller // by address
@@ -65,8 +66,13 @@ type Source struct {
 
 // New returns a Source without upstreams. The settings must have been checked.
 func New(c Config) *Source {
+	reported := make(map[string]bool, len(c.Reported))
+	for _, address := range c.Reported {
+		reported[address] = true
+	}
 	return &Source{
-		cfg: c, metrics: c.Names.read(new(settings.Faults)), changed: make(chan []string, 1), all: map[string]*upstreamPoller{},
+		reported: reported,
+		cfg:      c, metrics: c.Names.read(new(settings.Faults)), changed: make(chan []string, 1), all: map[string]*upstreamPoller{},
 		client: newClient(c.Interval, c.Dial), prometheus: newClient(c.Interval, new(net.Dialer).DialContext),
 	}
 }
@@ -159,7 +165,7 @@ func (s *Source) adjust(ctx context.Context, set []string) {
 func (s *Source) upstream(address string) *upstreamPoller {
 	return &upstreamPoller{
 		Source: s, address: address, done: make(chan struct{}), early: make(chan struct{}, 1), before: unknown,
-		reported: s.cfg.HealthPath != "" || slices.Contains(s.cfg.Reported, address),
+		reported: s.cfg.HealthPath != "" || s.reported[address],
 	}
 }
 
