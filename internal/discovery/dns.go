@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"net"
-	"net/netip"
 	"strings"
 	"time"
 
@@ -18,12 +17,6 @@ const (
 	dnsInterval = 5 * time.Second
 	dnsTimeout  = 5 * time.Second // of a resolution, SRV targets included
 )
-
-// Resolver resolves names; *net.Resolver does.
-type Resolver interface {
-	LookupNetIP(ctx context.Context, network, host string) ([]netip.Addr, error)
-	LookupSRV(ctx context.Context, service, proto, name string) (string, []*net.SRV, error)
-}
 
 // dns is a name whose records are the upstreams. A name that does not exist is
 // an empty reply, because a headless service without a ready pod has none. Any
@@ -56,7 +49,7 @@ func (s *Settings) checkDNS(f *settings.Faults) {
 
 func (s *Settings) openDNS(c *Config) (origin, error) {
 	name, port, err := splitDNS(s.DNS)
-	d := &dns{name: name, port: port, resolver: cmp.Or[Resolver](c.Resolver, net.DefaultResolver)}
+	d := &dns{name: name, port: port, resolver: cmp.Or[Resolver](c.Resolver, system{&net.Resolver{PreferGo: true, StrictErrors: true}, resolvConf})}
 	return origin{d.ask, "dns " + s.DNS, dnsInterval}, err
 }
 
@@ -106,6 +99,10 @@ func (d *dns) services(ctx context.Context, r *reply) error {
 			continue
 		}
 		target := strings.TrimSuffix(record.Target, ".")
+		if target == "" {
+			r.none = d.name + ` has the SRV target ".": the service is not available (RFC 2782)`
+			continue
+		}
 		if !hostName(target) {
 			r.leaveOut(fmt.Errorf("target %s is not a host name", quote(target)))
 			continue

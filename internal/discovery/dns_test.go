@@ -5,6 +5,8 @@ import (
 	"errors"
 	"net"
 	"net/netip"
+	"os"
+	"path/filepath"
 	"strings"
 	"sync"
 	"testing"
@@ -195,6 +197,15 @@ func TestDNSServicesThatNeverResolved(t *testing.T) {
 		})
 	}
 	bubble(t, func(t *testing.T) {
+		z := &zone{ips: map[string]string{"p0": "10.0.0.1"}, srv: []*net.SRV{{Target: "p0.", Port: 1}}}
+		d := dnsOf(t, z, "rules")
+		z.after(15*time.Second, func() { z.srv = []*net.SRV{{Target: "."}} })
+		all := follow(t, d, time.Minute)
+		require.Len(t, all, 2)
+		assert.Empty(t, all[1].set)
+		assert.Equal(t, `rules has the SRV target ".": the service is not available (RFC 2782)`, d.Status().Trouble)
+	})
+	bubble(t, func(t *testing.T) {
 		d := dnsOf(t, new(zone), "rules")
 		follow(t, d, time.Second)
 		assert.Contains(t, d.Status().Trouble, "rules does not exist or has no SRV record (NXDOMAIN); addresses need a port: rules:PORT")
@@ -210,9 +221,11 @@ func TestDNSOverTheWire(t *testing.T) {
 	go func() { defer close(served); serveDNS(conn) }()
 	defer func() { conn.Close(); <-served }()
 
-	resolver := &net.Resolver{PreferGo: true, Dial: func(ctx context.Context, _, _ string) (net.Conn, error) {
+	config := filepath.Join(t.TempDir(), "resolv.conf")
+	require.NoError(t, os.WriteFile(config, []byte("nameserver 127.0.0.53\nsearch one.test refused.test two.test.\n"), 0o600))
+	resolver := system{&net.Resolver{PreferGo: true, Dial: func(ctx context.Context, _, _ string) (net.Conn, error) {
 		return new(net.Dialer).DialContext(ctx, "udp", conn.LocalAddr().String())
-	}}
+	}}, config}
 	for name, want := range map[string]string{
 		"rules.test.:9001":       "10.0.0.1:9001 10.0.0.2:9001",
 		"six.test.:9001":         "[fd00::1]:9001",
@@ -226,6 +239,13 @@ func TestDNSOverTheWire(t *testing.T) {
 		require.NoError(t, err)
 		require.NoError(t, a.flaw)
 		assert.Equal(t, want, addresses(arrange(a.upstreams, nil)))
+	}
+	for _, name := range []string{"nothing:1", "nothing"} {
+		s := Settings{DNS: name}
+		from, err := s.openDNS(&Config{Resolver: resolver})
+		require.NoError(t, err)
+		_, err = from.ask(t.Context(), 0)
+		assert.ErrorContains(t, err, "server misbehaving", "refused with one suffix of the search list, it may exist")
 	}
 }
 
@@ -259,6 +279,8 @@ func serveDNS(conn net.PacketConn) {
 			add(&dnsmessage.AAAAResource{AAAA: [16]byte{0: 0xfd, 15: 1}})
 		case q.Name == service && q.Type == dnsmessage.TypeSRV:
 			add(&dnsmessage.SRVResource{Port: 9007, Target: name})
+		case strings.HasSuffix(q.Name.String(), ".refused.test."):
+			m.RCode = dnsmessage.RCodeRefused
 		case q.Name != name && q.Name != six && q.Name != service:
 			m.RCode = dnsmessage.RCodeNameError
 		}

@@ -1,0 +1,67 @@
+package discovery
+
+import (
+	"context"
+	"net"
+	"net/netip"
+	"os"
+	"strings"
+)
+
+// Resolver resolves names; *net.Resolver does.
+type Resolver interface {
+	LookupNetIP(ctx context.Context, network, host string) ([]netip.Addr, error)
+	LookupSRV(ctx context.Context, service, proto, name string) (string, []*net.SRV, error)
+}
+
+// resolvConf is the resolver's configuration, which has the search list.
+const resolvConf = "/etc/resolv.conf"
+
+// system is the system's resolver, except that a name does not exist only if that is so with every suffix of the search
+// list. For net.Resolver it does not exist if that is so without a suffix, even where the name with a suffix was refused.
+type system struct {
+	*net.Resolver
+	config string // path of resolv.conf
+}
+
+// LookupNetIP returns the addresses of a host.
+func (s system) LookupNetIP(ctx context.Context, network, host string) ([]netip.Addr, error) {
+	all, err := s.Resolver.LookupNetIP(ctx, network, host)
+	return all, s.confirm(err, host, func(name string) error {
+		_, err := s.Resolver.LookupNetIP(ctx, network, name)
+		return err
+	})
+}
+
+// LookupSRV returns the SRV records of a name.
+func (s system) LookupSRV(ctx context.Context, service, proto, name string) (string, []*net.SRV, error) {
+	target, all, err := s.Resolver.LookupSRV(ctx, service, proto, name)
+	return target, all, s.confirm(err, name, func(name string) error {
+		_, _, err := s.Resolver.LookupSRV(ctx, service, proto, name)
+		return err
+	})
+}
+
+// confirm looks a name that does not exist up with each suffix, and returns the first failure, or err.
+func (s system) confirm(err error, name string, lookup func(name string) error) error {
+	if !notFound(err) || strings.HasSuffix(name, ".") {
+		return err
+	}
+	for _, suffix := range s.suffixes() {
+		if failed := lookup(name + "." + strings.Trim(suffix, ".") + "."); failed != nil && !notFound(failed) {
+			return failed
+		}
+	}
+	return err
+}
+
+// suffixes is the search list: the last line of resolv.conf with search or domain. Without such a file there is none.
+func (s system) suffixes() (all []string) {
+	text, _ := os.ReadFile(s.config)
+	for line := range strings.Lines(string(text)) {
+		if words := strings.Fields(line); len(words) > 1 && (words[0] == "search" || words[0] == "domain") {
+			all = words[1:]
+		}
+	}
+	return all
+}
