@@ -154,15 +154,15 @@ func (u *upstreamPoller) report(ctx context.Context, r pool.Report, waits total)
 	u.cfg.Report(u.address, r)
 }
 
-// unreported hands over why a poll gave no report, unless only because ctx ended. The fault
-// may be another's, Prometheus's.
-func (u *upstreamPoller) unreported(ctx context.Context, err error, others bool) {
+// unreported hands over why a poll gave no report, unless only because ctx ended. A fault of
+// Prometheus is no evidence against the upstream.
+func (u *upstreamPoller) unreported(ctx context.Context, err error, prometheus bool) {
 	if ctx.Err() != nil {
 		return
 	}
 	err = &pollError{u.address, "metrics", err}
 	u.cfg.Failed(u.address, !u.reported, err)
-	if u.reported && !others {
+	if u.reported && !prometheus {
 		u.cfg.Unreported(u.address, err)
 	}
 }

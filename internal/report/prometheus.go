@@ -1,6 +1,7 @@
 package report
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -36,7 +37,8 @@ const (
 // upstream's address, and must keep the label priority. A report is as old as the scrape
 // that it comes from, so an Interval shorter than the server's scrape_interval finds
 // nothing new. When a scrape fails, the server forgets the upstream at once, and there
-// is no report.
+// is no report. A response with warnings can be partial: what it lacks says nothing about an upstream, nor does an
+// upstream that is there twice.
 func (s *Source) pollPrometheus(ctx context.Context, _ bool) pace {
 	s.mu.Lock()
 	upstreams := maps.Clone(s.all)
@@ -49,15 +51,18 @@ func (s *Source) pollPrometheus(ctx context.Context, _ bool) pace {
 		scrapes[address] = new(scrape)
 	}
 	var asked time.Time
+	var warning string // the vector may lack upstreams that are well
 	failed := get(ctx, s.prometheus, request{
 		url: queryURL(s.cfg.Prometheus, s.metrics), accept: "application/json", max: maxVectorBytes, timeout: s.cfg.Timeout,
 	}, func(resp response) error {
 		asked = resp.at
-		return readVector(resp.body, func(l sampleLabels, at, value float64) {
+		var err error
+		warning, err = readVector(resp.body, func(l sampleLabels, at, value float64) {
 			if one := scrapes[l.Instance]; one != nil {
 				one.add(l, at, value)
 			}
 		})
+		return err
 	})
 	for address, u := range upstreams {
 		one, err := scrapes[address], failed
@@ -66,9 +71,12 @@ func (s *Source) pollPrometheus(ctx context.Context, _ bool) pace {
 		if err == nil {
 			report, waits, err = one.load(asked, s.metrics)
 		}
+		if err != nil && warning != "" {
+			err = fmt.Errorf("%w; Prometheus warns that its response may be partial: %s", err, warning)
+		}
 		switch {
 		case err != nil:
-			u.unreported(ctx, fmt.Errorf("from Prometheus: %w", err), failed != nil)
+			u.unreported(ctx, fmt.Errorf("from Prometheus: %w", err), failed != nil || warning != "" || scrapes[address].twice != nil)
 		case one.at() != u.scraped:
 			u.scraped = one.at()
 			u.report(ctx, report, waits)
@@ -115,14 +123,19 @@ type sample struct {
 	Point  *[2]jsontext.Value `json:"value"`
 }
 
-// readVector reads the response to an instant query to its end.
-func readVector(body io.Reader, each func(l sampleLabels, at, value float64)) error {
+// readVector reads the response to an instant query to its end, and returns its first warning.
+func readVector(body io.Reader, each func(l sampleLabels, at, value float64)) (warning string, err error) {
 	var v struct {
-		Status string `json:"status"`
-		Data   struct {
+		Status   string           `json:"status"`
+		Warnings elements[string] `json:"warnings"`
+		Data     struct {
 			Type   string           `json:"resultType"`
 			Result elements[sample] `json:"result"`
 		} `json:"data"`
+	}
+	v.Warnings.each = func(text *string) error {
+		warning = cmp.Or(warning, *text)
+		return nil
 	}
 	v.Data.Result.each = func(s *sample) error {
 		if s.Point == nil {
@@ -141,12 +154,12 @@ func readVector(body io.Reader, each func(l sampleLabels, at, value float64)) er
 		return err
 	}
 	if err := readDocument(body, &v); err != nil {
-		return err
+		return warning, err
 	}
 	if v.Status != "success" || v.Data.Type != "vector" {
-		return fmt.Errorf("status %q and a result of type %q, not \"success\" and \"vector\"", v.Status, v.Data.Type)
+		return warning, fmt.Errorf("status %q and a result of type %q, not \"success\" and \"vector\"", v.Status, v.Data.Type)
 	}
-	return nil
+	return warning, nil
 }
 
 // scrape is the metrics of one upstream in one response of Prometheus.
