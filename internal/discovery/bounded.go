@@ -29,6 +29,7 @@ func (b bounded) RoundTrip(r *http.Request) (*http.Response, error) {
 	case resp.StatusCode == http.StatusOK:
 		resp.Body = &counted{ReadCloser: resp.Body}
 	default:
+		resp.Header.Del("Retry-After") // client-go would retry, at once for 0; the pacer says when
 		resp.Body = struct {
 			io.Reader
 			io.Closer

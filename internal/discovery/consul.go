@@ -14,6 +14,7 @@ import (
 	"github.com/hashicorp/consul/api"
 
 	"example.org/pilotfish/internal/files"
+	"example.org/pilotfish/internal/httpclient"
 	"example.org/pilotfish/internal/pool"
 	"example.org/pilotfish/internal/settings"
 )
@@ -75,8 +76,7 @@ func (s *Consul) open(c *Config) (origin, error) {
 		return origin{}, fmt.Errorf("consul: %w", err)
 	}
 	conf.HttpClient.Transport = bounded{conf.HttpClient.Transport}
-	// A redirect would send the token to another server.
-	conf.HttpClient.CheckRedirect = func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
+	conf.HttpClient.CheckRedirect = httpclient.CheckRedirect // each request carries the token
 	return origin{(&consul{cfg: *s, client: client}).ask, name, shortest}, nil
 }
 

@@ -38,7 +38,7 @@ type Kubernetes struct {
 	Service string `yaml:"service"`
 	// Namespace is the service's; the pod's own, or that of the kubeconfig, when empty.
 	Namespace string `yaml:"namespace"`
-	// Port is the name of the service's port; it may be empty where there is one port only.
+	// Port is the name of the service's port. Empty means its only TCP port.
 	Port string `yaml:"port"`
 	// Kubeconfig is a file that says how to reach the API server. Empty is for a pod of
 	// the cluster, whose service account says so.
@@ -192,17 +192,21 @@ func (k *kubernetes) endpoint(s *endpointSlice, e sliceEndpoint) (u pool.Upstrea
 // port is the port of a slice's endpoints.
 func (k *kubernetes) port(s *endpointSlice) (int, error) {
 	var names []string
+	only := 0
 	for _, p := range s.Ports {
 		if p.Port == nil || cmp.Or(p.Protocol, "TCP") != "TCP" {
 			continue
 		}
-		if k.cfg.Port == p.Name || k.cfg.Port == "" && len(s.Ports) == 1 {
+		if k.cfg.Port == p.Name && p.Name != "" {
 			return int(*p.Port), nil
 		}
-		names = append(names, quote(p.Name))
+		names, only = append(names, quote(p.Name)), int(*p.Port)
 	}
-	if k.cfg.Port == "" {
+	switch {
+	case k.cfg.Port != "":
+		return 0, fmt.Errorf("the service has no TCP port %s, but %v", quote(k.cfg.Port), names)
+	case len(names) != 1:
 		return 0, fmt.Errorf("the service has the TCP ports %v: name one with port", names)
 	}
-	return 0, fmt.Errorf("the service has no TCP port %s, but %v", quote(k.cfg.Port), names)
+	return only, nil
 }

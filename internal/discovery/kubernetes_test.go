@@ -172,9 +172,13 @@ func TestPortsOfASlice(t *testing.T) {
 		cfg.Port = name
 		assert.Equal(t, want, told(t, openKubernetes(t, cfg)))
 	}
+	s["ports"] = append([]object{{"name": "gossip", "port": 53, "protocol": "UDP"}}, s["ports"].([]object)[0])
+	cfg.Port = ""
+	assert.Equal(t, "10.0.0.1:9001", told(t, openKubernetes(t, cfg)), "its only TCP port")
+	s["ports"] = append(s["ports"].([]object), object{"name": "metrics", "port": 9100})
 	for name, flaw := range map[string]string{
-		"":    `slice "one": the service has the TCP ports ["http" "metrics"]: name one with port`,
-		"udp": `slice "one": the service has no TCP port "udp", but ["http" "metrics"]`,
+		"":       `slice "one": the service has the TCP ports ["http" "metrics"]: name one with port`,
+		"gossip": `slice "one": the service has no TCP port "gossip", but ["http" "metrics"]`,
 	} {
 		cfg.Port = name
 		r, err := openKubernetes(t, cfg).ask(t.Context(), 0)
@@ -244,6 +248,31 @@ func TestFailuresOfAnAPIServer(t *testing.T) {
 	told(t, k)
 	a.events <- []any{event("MODIFIED", failure(200))}
 	fails("a *v1.Status is among the EndpointSlices")
+}
+
+// One query is one request to one server, whatever the server replies: the pacer decides when the next one comes, and each
+// carries the token.
+func TestAnAPIServerDoesNotSteerTheClient(t *testing.T) {
+	elsewhere := httptest.NewTLSServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+		t.Error("redirected, with " + r.Header.Get("Authorization"))
+	}))
+	t.Cleanup(elsewhere.Close)
+	for why, hostile := range map[string]func(http.ResponseWriter){
+		"the server is currently unable to handle the request": func(w http.ResponseWriter) {
+			w.Header().Set("Retry-After", "0")
+			w.WriteHeader(http.StatusServiceUnavailable)
+		},
+		"status code 307": func(w http.ResponseWriter) {
+			w.Header().Set("Location", elsewhere.URL)
+			w.WriteHeader(http.StatusTemporaryRedirect)
+		},
+	} {
+		a, cfg := newAPIServer(t)
+		a.hostile = hostile
+		_, err := openKubernetes(t, cfg).ask(t.Context(), 0)
+		assert.ErrorContains(t, err, why)
+		assert.Len(t, a.asked, 1)
+	}
 }
 
 func TestAKubeconfigThatCannotBeUsed(t *testing.T) {

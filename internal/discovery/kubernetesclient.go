@@ -16,6 +16,8 @@ import (
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
+
+	"example.org/pilotfish/internal/httpclient"
 )
 
 // endpointSlice is an EndpointSlice as far as discovery reads it. The type of k8s.io/api
@@ -68,7 +70,12 @@ func (s *Kubernetes) connect() (dynamic.ResourceInterface, error) {
 	conf.UserAgent = "pilotfish"
 	conf.WarningHandler = rest.NoWarnings{} // it would write lines of its own into the log
 	conf.Wrap(func(next http.RoundTripper) http.RoundTripper { return bounded{next} })
-	client, err := dynamic.NewForConfig(conf)
+	over, err := rest.HTTPClientFor(conf)
+	if err != nil {
+		return nil, err
+	}
+	over.CheckRedirect = httpclient.CheckRedirect // each request carries the token
+	client, err := dynamic.NewForConfigAndClient(conf, over)
 	if err != nil {
 		return nil, err
 	}
