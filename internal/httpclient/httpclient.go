@@ -4,6 +4,7 @@
 package httpclient
 
 import (
+	"fmt"
 	"net/http"
 	"net/url"
 	"strings"
@@ -25,6 +26,15 @@ func CheckRedirect(next *http.Request, via []*http.Request) error {
 		return http.ErrUseLastResponse
 	}
 	return nil
+}
+
+// Proxy is http.ProxyFromEnvironment, except that it fails a redirected request. It is for clients of a library that takes
+// no CheckRedirect.
+func Proxy(r *http.Request) (*url.URL, error) {
+	if r.Response != nil {
+		return nil, fmt.Errorf("a redirect to %q is not followed", r.URL.Redacted())
+	}
+	return http.ProxyFromEnvironment(r)
 }
 
 // origin is what identifies a server: scheme, host and port.

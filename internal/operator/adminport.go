@@ -17,6 +17,7 @@ import (
 
 	"example.org/pilotfish/internal/cli"
 	"example.org/pilotfish/internal/files"
+	"example.org/pilotfish/internal/httpclient"
 	"example.org/pilotfish/internal/settings"
 )
 
@@ -57,7 +58,8 @@ func (p adminPort) read(method, path string, body []byte) ([]byte, error) {
 			return (&net.Dialer{}).DialContext(ctx, "unix", socket)
 		}
 	}
-	client := http.Client{Transport: transport, Timeout: 10 * time.Second}
+	client := httpclient.New(transport) // the token is for this port alone
+	client.Timeout = 10 * time.Second
 	r, err := http.NewRequestWithContext(ctx, method, "http://"+host+path, bytes.NewReader(body))
 	if err != nil {
 		return nil, fmt.Errorf("--admin: %w", err)
@@ -89,6 +91,9 @@ func (p adminPort) read(method, path string, body []byte) ([]byte, error) {
 		hint := ""
 		if response.StatusCode == http.StatusUnauthorized {
 			hint = "; name the file of its token with --token-file"
+		}
+		if at := response.Header.Get("Location"); at != "" {
+			hint = fmt.Sprintf("; it redirects to %q, which is not followed", at)
 		}
 		return nil, fmt.Errorf("%s replies %s %s%s%s", p.Admin, response.Status, problem.Error, plain(problem.Detail), hint)
 	}

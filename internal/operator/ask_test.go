@@ -58,6 +58,21 @@ func ask(t *testing.T, replies map[string]string, args ...string) (code int, out
 
 var asked []string
 
+// The token is for the admin port that was named.
+func TestARedirectIsNotFollowed(t *testing.T) {
+	elsewhere := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+		t.Error("redirected, with " + r.Header.Get("Authorization"))
+	}))
+	defer elsewhere.Close()
+	server := httptest.NewServer(http.RedirectHandler(elsewhere.URL, http.StatusTemporaryRedirect))
+	defer server.Close()
+	token := filepath.Join(t.TempDir(), "token")
+	require.NoError(t, os.WriteFile(token, []byte("s3cret"), 0o600))
+	code, _, problems := run("reload", "--admin", strings.TrimPrefix(server.URL, "http://"), "--token-file", token)
+	assert.NotZero(t, code)
+	assert.Contains(t, problems, "replies 307 Temporary Redirect ; it redirects to \""+elsewhere.URL+"\", which is not followed")
+}
+
 // The body of a job is sent as it is, and tells its project.
 func TestExplainABody(t *testing.T) {
 	replies := map[string]string{"/api/upstreams": "{}", "/api/pick": `{"project":"llama/0123","priority":"low","upstream":"a:1","ranking":[{"address":"a:1","cache":"assumed","found":0.475}]}`}

@@ -23,6 +23,7 @@ import (
 	sdktrace "go.opentelemetry.io/otel/sdk/trace"
 	"go.opentelemetry.io/otel/trace"
 
+	"example.org/pilotfish/internal/httpclient"
 	"example.org/pilotfish/internal/settings"
 )
 
@@ -66,7 +67,7 @@ type Tracer struct {
 //
 // The environment variables OTEL_* of OpenTelemetry apply where the settings say nothing.
 func New(s Settings, version string, failed func(error)) (*Tracer, error) {
-	exporting := []otlptracehttp.Option{}
+	exporting := []otlptracehttp.Option{otlptracehttp.WithProxy(httpclient.Proxy)}
 	switch {
 	case os.Getenv("OTEL_SDK_DISABLED") == "true" || os.Getenv("OTEL_TRACES_EXPORTER") == "none":
 		return nil, nil

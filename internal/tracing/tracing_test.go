@@ -234,6 +234,20 @@ func TestACollectorThatRefuses(t *testing.T) {
 	assert.Empty(t, failures)
 }
 
+// A collector must not make the sidecar send a POST to another server, such as the admin port.
+func TestACollectorThatRedirects(t *testing.T) {
+	elsewhere := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { t.Error("redirected: " + r.Method) }))
+	t.Cleanup(elsewhere.Close)
+	collector := httptest.NewServer(http.RedirectHandler(elsewhere.URL+"/api/reload", http.StatusTemporaryRedirect))
+	t.Cleanup(collector.Close)
+	failures := make(chan error, 10)
+	tracer := open(t, tracing.Settings{Endpoint: collector.URL, Share: 1}, func(err error) { failures <- err })
+	tracing.Ended(&record.Job{Span: tracer.Begin(time.Now(), http.Header{}), Arrived: time.Now()})
+	tracer.Close()
+	close(failures)
+	assert.ErrorContains(t, <-failures, `/api/reload" is not followed`)
+}
+
 func TestNothingIsTraced(t *testing.T) {
 	tracer, err := tracing.New(tracing.Default(), "", nil)
 	require.NoError(t, err)
