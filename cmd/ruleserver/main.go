@@ -36,6 +36,7 @@ type flags struct {
 	Listen string              `default:"127.0.0.1:9001" placeholder:"ADDRESS" help:"Address to take jobs at."`
 	Feeds  string              `required:"" type:"existingdir" placeholder:"DIR" help:"Product data: a file PROJECT.csv for each project, with the names of the columns in the first line."`
 	Server ruleserver.Settings `embed:""`
+	Consul consulFlags         `embed:""`
 	Grace  time.Duration       `default:"30s" help:"Time that open jobs have to finish after SIGTERM."`
 
 	LogLevel slog.Level `default:"info" placeholder:"LEVEL" help:"Least level to log: debug, info, warn or error."`
@@ -46,6 +47,8 @@ func (f *flags) Validate() error {
 	var faults settings.Faults
 	f.Server.Check(&faults)
 	faults.NotNegative("grace", f.Grace)
+	faults.NotNegative("lifetime", f.Consul.Lifetime)
+	faults.AtLeast("overloaded", int64(f.Consul.Overloaded), 0)
 	var all []error
 	for _, one := range faults.All() {
 		all = append(all, fmt.Errorf("--%s: %s", strings.ReplaceAll(one.Key, "_", "-"), one.Text))

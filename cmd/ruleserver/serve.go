@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"os"
 	"os/signal"
+	"sync"
 	"syscall"
 	"time"
 
@@ -55,6 +56,17 @@ func serve(f *flags, stdout, stderr io.Writer) error {
 	go func() { failed <- web.Serve(listener) }()
 	fmt.Fprintf(stdout, "ruleserver: listening on http://%s with %d cores\n", listener.Addr(), f.Server.Cores)
 
+	if f.Consul.Agent != "" {
+		registration, err := newRegistration(f.Consul, listener.Addr(), f.Server.Cores, time.Now(), server, log)
+		if err != nil {
+			return err
+		}
+		ctx, end := context.WithCancel(context.Background())
+		var running sync.WaitGroup
+		running.Go(func() { registration.run(ctx) })
+		defer running.Wait()
+		defer end()
+	}
 	select {
 	case err := <-failed:
 		return err

@@ -53,7 +53,7 @@ var owners = map[string][]string{
 	"github.com/prometheus/client_golang": {"internal/metrics", "internal/ruleserver"},
 	"github.com/prometheus/common":        {"internal/report"},
 	"github.com/prometheus/prometheus":    {"internal/report"},
-	"github.com/hashicorp/consul/api":     {"internal/discovery"},
+	"github.com/hashicorp/consul/api":     {"internal/discovery", "cmd/ruleserver"},
 	"go.opentelemetry.io/":                {"internal/tracing"},
 	"github.com/go-logr/":                 {"internal/tracing"},
 	"k8s.io/":                             {"internal/discovery"},
