@@ -2,6 +2,7 @@ package main
 
 import (
 	"fmt"
+	"strings"
 
 	"example.org/pilotfish/internal/cli"
 	"example.org/pilotfish/internal/config"
@@ -15,13 +16,15 @@ type checkCommand struct {
 func (c *checkCommand) Run(s cli.Console) error {
 	cfg, warnings, err := config.Load(c.File)
 	for _, w := range warnings {
-		fmt.Fprintln(s.Err, w)
+		fmt.Fprintln(s.Err, cli.Plain(w.Error()))
 	}
 	if err == nil {
 		err = buildable(&cfg)
 	}
 	if err != nil {
-		fmt.Fprintln(s.Err, err)
+		for line := range strings.SplitSeq(err.Error(), "\n") {
+			fmt.Fprintln(s.Err, cli.Plain(line))
+		}
 		return cli.ErrReported
 	}
 	if !c.Print {

@@ -7,6 +7,7 @@ import (
 	"reflect"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 
 	"go.yaml.in/yaml/v4"
@@ -79,6 +80,9 @@ func within(key, outer string) bool {
 	return ok && (rest == "" || rest[0] == '.' || rest[0] == '[')
 }
 
+// maxMisfits bounds the values of a file that are reported because they do not fit.
+const maxMisfits = 100
+
 // lay decodes the value of a key, or with "" the whole document, over what into holds. It returns
 // what does not fit.
 func (d Document) lay(key string, into any) (misfits []*Error) {
@@ -91,7 +95,7 @@ func (d Document) lay(key string, into any) (misfits []*Error) {
 	var several *yaml.LoadErrors
 	switch {
 	case errors.As(err, &several):
-		for _, e := range several.Errors {
+		for _, e := range several.Errors[:min(len(several.Errors), maxMisfits)] {
 			misfits = append(misfits, d.misfit(e, into))
 		}
 	case errors.As(err, &one):
@@ -118,8 +122,11 @@ func (d Document) misfit(found *yaml.LoadError, into any) *Error {
 	} else if odd := oddValue.FindStringSubmatch(text); odd != nil {
 		value := d.values[key].node
 		text = "expected " + expected(odd[1], keysWithin(key, into)) + ", found " + kind(value)
-		if strings.HasPrefix(odd[1], "[]") && value.Kind == yaml.ScalarNode {
+		switch {
+		case strings.HasPrefix(odd[1], "[]") && value.Kind == yaml.ScalarNode:
 			text = "expected a list: write [" + value.Value + "]"
+		case value.Style&(yaml.SingleQuotedStyle|yaml.DoubleQuotedStyle) != 0 && fits(value.Value, odd[1]):
+			text += ": remove the quotes, which make it text"
 		}
 	}
 	e := d.fault(at, text)
@@ -127,6 +134,24 @@ func (d Document) misfit(found *yaml.LoadError, into any) *Error {
 		e.Text = key + ": " + text
 	}
 	return e
+}
+
+// fits reports whether a text without quotes is a value of a Go type.
+func fits(text, typ string) bool {
+	switch typ {
+	case "bool":
+		return text == "true" || text == "false"
+	case "int", "int64":
+		_, err := strconv.ParseInt(text, 0, 64)
+		return err == nil
+	case "uint64":
+		_, err := strconv.ParseUint(text, 0, 64)
+		return err == nil
+	case "float64":
+		_, err := strconv.ParseFloat(text, 64)
+		return err == nil
+	}
+	return false
 }
 
 // plainly names what is read into Go types.

@@ -17,8 +17,11 @@ import (
 	"example.org/pilotfish/internal/files"
 )
 
-// MaxFile bounds a file, in bytes.
-const MaxFile = 1 << 20
+// MaxFile bounds a file, in bytes; maxKeys bounds the keys of one of its sections.
+const (
+	MaxFile = 1 << 20
+	maxKeys = 1000
+)
 
 // Error is one fault or warning about a file.
 type Error struct {
@@ -81,7 +84,7 @@ func Open(path string) (Document, error) {
 // comments only, is a document without a key.
 func NewDocument(name string, text []byte) Document {
 	d := Document{name: name, values: map[string]value{"": {at: place{1, 1}}}, names: map[place]string{}, starts: map[place]string{}}
-	loader, err := yaml.NewLoader(bytes.NewReader(text))
+	loader, err := yaml.NewLoader(bytes.NewReader(directive.ReplaceAll(text, []byte("${1}1"))))
 	if err != nil {
 		panic("BUG: " + err.Error()) // no option can be wrong
 	}
@@ -109,6 +112,9 @@ func NewDocument(name string, text []byte) Document {
 	return d
 }
 
+// directive finds the version that a file declares. The library reads 1.2, but accepts only 1.1 as the version.
+var directive = regexp.MustCompile(`\A((?:\x{FEFF})?(?:[ \t]*(?:#.*)?\r?\n)*%YAML[ \t]+1\.)2\b`)
+
 // index notes where the value of a key stands, and all in it. It drops keys without a value: they
 // keep their defaults. What an alias stands for was noted at its anchor.
 func (d *Document) index(key string, n *yaml.Node, at place) {
@@ -120,6 +126,10 @@ func (d *Document) index(key string, n *yaml.Node, at place) {
 			d.index(fmt.Sprintf("%s[%d]", key, i), one, placeOf(one))
 		}
 	case yaml.MappingNode:
+		if keys := len(n.Content) / 2; keys > maxKeys {
+			d.err = cmp.Or(d.err, d.fault(at, strings.TrimPrefix(fmt.Sprintf("%s: a section has at most %d keys, not %d", key, maxKeys, keys), ": ")))
+			return
+		}
 		kept := n.Content[:0]
 		for pair := range slices.Chunk(n.Content, 2) {
 			name, of := pair[0], pair[1]

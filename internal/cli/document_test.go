@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -76,6 +77,9 @@ func TestDecode(t *testing.T) {
 		"---\n# nothing\n":           defaults,
 		"wait:\nhosts:\nconsul:\n":   defaults, // a key without a value keeps the default
 		"\ufeffname: bom\n":          set(func(f *file) { f.Name = "bom" }),
+		"name: crlf\r\non: true\r\n": set(func(f *file) { f.Name, f.On = "crlf", true }),
+		"%YAML 1.2\n---\nseed: 2\n":  set(func(f *file) { f.Seed = 2 }),
+		"\ufeff# made by\r\n%YAML 1.2 # x\r\n---\r\nseed: 2\r\n...\r\n": set(func(f *file) { f.Seed = 2 }),
 		"name: 5":                    set(func(f *file) { f.Name = "5" }),
 		"wait: 0x\nwait2: 1":         {},
 		"wait: 1m30s":                set(func(f *file) { f.Wait = 90 * time.Second }),
@@ -104,6 +108,11 @@ func TestFaultsOfADocument(t *testing.T) {
 	for text, want := range map[string]string{
 		"wait: 5":                      `F:1:7: wait: expected a duration with its unit, such as 500ms, 5s or 2m, found "5"`,
 		"wait: 0.5":                    `F:1:7: wait: expected a duration with its unit, such as 500ms, 5s or 2m, found "0.5"`,
+		`seed: "5"`:                    `F:1:7: seed: expected a whole number from 0 on, found "5": remove the quotes, which make it text`,
+		`on: 'true'`:                   `F:1:5: on: expected true or false, found "true": remove the quotes, which make it text`,
+		`share: "a half"`:              `F:1:8: share: expected a number, found "a half"`,
+		"%YAML 1.2\n---\nwait: 0s":     "F:3:7: wait: 0s must be positive",
+		"%YAML 2.0\n---\nwait: 0s":     "F:1:1: not YAML: found incompatible YAML document",
 		"wait: [5s]":                   "F:1:7: wait: expected a duration with its unit, such as 500ms, 5s or 2m, found a list",
 		"wait: 0s":                     "F:1:7: wait: 0s must be positive",
 		"wait: soon":                   `F:1:7: wait: expected a duration with its unit, such as 500ms, 5s or 2m, found "soon"`,
@@ -145,6 +154,18 @@ func TestFaultsOfADocument(t *testing.T) {
 }
 
 // A value that did not fit keeps its default, which nobody is told of.
+// The time for a file does not grow with the number of its faults: a reload must end.
+func TestFaultsAreBounded(t *testing.T) {
+	var many strings.Builder
+	for i := range maxKeys + 1 {
+		fmt.Fprintf(&many, "  k%d: 1\n", i)
+	}
+	_, _, err := decodeText("seed: 1\nconsul:\n" + many.String())
+	assert.EqualError(t, err, "F:2:1: consul: a section has at most 1000 keys, not 1001")
+	_, _, err = decodeText("hosts: [" + strings.Repeat("{},", 10*maxMisfits) + "]")
+	assert.Equal(t, maxMisfits, strings.Count(err.Error(), "expected text, found a section"))
+}
+
 func TestAMisfitIsToldOnce(t *testing.T) {
 	var f file // the default of wait, 0, is refused by the check
 	_, err := NewDocument("F", []byte("wait: soon")).Decode(&f, f.check)

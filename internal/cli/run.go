@@ -14,6 +14,8 @@ import (
 	"slices"
 	"strings"
 	"syscall"
+	"unicode"
+	"unicode/utf8"
 
 	"github.com/alecthomas/kong"
 )
@@ -53,7 +55,7 @@ func (p Program) Run(args []string, c Console) int {
 	do, err := p.parse(args, c)
 	switch {
 	case err != nil:
-		fmt.Fprintf(c.Err, "%s: %v\n", p.Name, err)
+		fmt.Fprintf(c.Err, "%s: %s\n", p.Name, Plain(err.Error()))
 		return Usage
 	case do == nil:
 		return 0
@@ -65,7 +67,7 @@ func (p Program) Run(args []string, c Console) int {
 		return Fault
 	}
 	for line := range strings.Lines(err.Error()) { // several faults are joined
-		fmt.Fprintf(c.Err, "%s: %s\n", p.Name, strings.TrimSuffix(line, "\n"))
+		fmt.Fprintf(c.Err, "%s: %s\n", p.Name, Plain(strings.TrimSuffix(line, "\n")))
 	}
 	if errors.Is(err, ErrInterrupted) {
 		return interrupted
@@ -172,6 +174,16 @@ func Version(release string) string {
 		release += " (commit " + c + ")"
 	}
 	return fmt.Sprintf("%s %s %s/%s", release, runtime.Version(), runtime.GOOS, runtime.GOARCH)
+}
+
+// Plain replaces the control characters of a text, which could steer a terminal, by question marks.
+func Plain(text string) string {
+	return strings.Map(func(r rune) rune {
+		if unicode.IsControl(r) || r == utf8.RuneError {
+			return '?'
+		}
+		return r
+	}, text)
 }
 
 // IsTerminal reports whether a person reads what is written there.

@@ -31,7 +31,7 @@ func (c doCommand) Run(s Console) error {
 	fmt.Fprintln(s.Out, "done")
 	switch c.End {
 	case "fault":
-		return errors.Join(errors.New("the disk is full"), errors.New("so is the spare"))
+		return errors.Join(errors.New("the disk is full"), errors.New("so is the \x1b[2Jspare\u009b"))
 	case "reported":
 		return fmt.Errorf("check: %w", ErrReported)
 	case "interrupted":
@@ -47,7 +47,7 @@ func TestExitCodes(t *testing.T) {
 		out, err string
 	}{
 		{[]string{"do"}, 0, "done\n", ""},
-		{[]string{"do", "--end=fault"}, Fault, "done\n", "prog: the disk is full\nprog: so is the spare\n"},
+		{[]string{"do", "--end=fault"}, Fault, "done\n", "prog: the disk is full\nprog: so is the ?[2Jspare?\n"},
 		{[]string{"do", "--end=reported"}, Fault, "done\n", ""},
 		{[]string{"do", "--end=interrupted"}, interrupted, "done\n", "prog: interrupted in run 3\n"},
 		{[]string{"do", "--ende=fault"}, Usage, "", "prog: unknown flag --ende, did you mean \"--end\"?\n"},

@@ -2,6 +2,8 @@ package intake
 
 import (
 	"fmt"
+	"net/textproto"
+	"slices"
 
 	"example.org/pilotfish/internal/settings"
 )
@@ -57,6 +59,12 @@ func Default() Settings {
 	}
 }
 
+// reserved are headers that frame a request, steer its connection or are set by pilotfish.
+var reserved = []string{
+	"Connection", "Content-Encoding", "Content-Length", "Content-Type", "Expect", "Host", "Keep-Alive", "Proxy-Authenticate", "Proxy-Authorization",
+	"Proxy-Connection", "Te", "Trailer", "Transfer-Encoding", "Upgrade", "Authorization", "Traceparent", "Tracestate", "X-Request-Id",
+}
+
 const (
 	// leastBudget is room for the first bytes of a few bodies.
 	leastBudget settings.Size = 1 << 20
@@ -67,8 +75,11 @@ const (
 // Check reports what cannot be used, and what is unwise.
 func (s Settings) Check(f *settings.Faults) {
 	s.members(f)
-	if s.ExpectedHeader != "" && !isToken(s.ExpectedHeader) {
-		f.Add("expected_header", "%q is not the name of a header", s.ExpectedHeader)
+	switch name := textproto.CanonicalMIMEHeaderKey(s.ExpectedHeader); {
+	case name != "" && !isToken(name):
+		f.Add("expected_header", "%q is not the name of a header", name)
+	case slices.Contains(reserved, name):
+		f.Add("expected_header", "%q has a meaning in HTTP or for pilotfish already", name)
 	}
 	f.AtLeast("max_body", int64(s.MaxBody), 1)
 	if s.MaxBody > largestSize {

@@ -59,6 +59,26 @@ func TestRefusedSettings(t *testing.T) {
 	require.ErrorContains(t, err, `project: "" is not a JSON Pointer such as /project_id`)
 }
 
+func TestTheExpectedHeaderIsFree(t *testing.T) {
+	for name, want := range map[string]string{
+		"": "", "job-expected": "", "X Y": `expected_header: "X Y" is not the name of a header`,
+		"content-length":    `expected_header: "Content-Length" has a meaning in HTTP or for pilotfish already`,
+		"Transfer-encoding": `expected_header: "Transfer-Encoding" has a meaning in HTTP or for pilotfish already`,
+		"TE":                `expected_header: "Te" has a meaning in HTTP or for pilotfish already`,
+		"host":              `expected_header: "Host" has a meaning in HTTP or for pilotfish already`,
+	} {
+		s := Default()
+		s.ExpectedHeader = name
+		var f settings.Faults
+		s.Check(&f)
+		if want == "" {
+			require.NoError(t, f.Err())
+			continue
+		}
+		require.EqualError(t, f.Err(), want)
+	}
+}
+
 func TestSizesAreChecked(t *testing.T) {
 	s := Default()
 	s.MaxBody, s.Budget = 0, -1

@@ -13,7 +13,6 @@ import (
 	"strconv"
 	"strings"
 	"time"
-	"unicode"
 
 	"example.org/pilotfish/internal/cli"
 	"example.org/pilotfish/internal/files"
@@ -95,19 +94,9 @@ func (p adminPort) read(method, path string, body []byte) ([]byte, error) {
 		if at := response.Header.Get("Location"); at != "" {
 			hint = fmt.Sprintf("; it redirects to %q, which is not followed", at)
 		}
-		return nil, fmt.Errorf("%s replies %s %s%s%s", p.Admin, response.Status, problem.Error, plain(problem.Detail), hint)
+		return nil, fmt.Errorf("%s replies %s %s%s%s", p.Admin, response.Status, problem.Error, cli.Plain(problem.Detail), hint)
 	}
 	return text, nil
-}
-
-// plain is a text without control characters, which could steer a terminal.
-func plain(text string) string {
-	return strings.Map(func(r rune) rune {
-		if unicode.IsControl(r) {
-			return '?'
-		}
-		return r
-	}, text)
 }
 
 // short writes a number with three digits.

@@ -34,9 +34,9 @@ func (c *Explain) Run(s cli.Console) error {
 	}
 	of := "a job without a project"
 	if pick.Project != "" {
-		of = "a job of project " + plain(pick.Project)
+		of = "a job of project " + cli.Plain(pick.Project)
 	}
-	fmt.Fprintf(s.Out, "%s, priority %s, would go to %s\n\n", of, plain(pick.Priority), plain(pick.Upstream))
+	fmt.Fprintf(s.Out, "%s, priority %s, would go to %s\n\n", of, cli.Plain(pick.Priority), cli.Plain(pick.Upstream))
 	w := tabwriter.NewWriter(s.Out, 0, 0, 2, ' ', tabwriter.AlignRight)
 	fmt.Fprint(w, "cost\twait\tfetch\tplacement\tstop\tjobs\tcache\tfound\tupstream\t\n")
 	shadow := ""
@@ -48,7 +48,7 @@ func (c *Explain) Run(s cli.Console) error {
 		if r.Shadow {
 			shadow = r.Address
 		}
-		fmt.Fprintf(w, "%s\t%s\t%s\t%.0f %%\t%s\t\n", cost, short(r.Jobs), plain(r.Cache), 100*r.Found, plain(r.Address))
+		fmt.Fprintf(w, "%s\t%s\t%s\t%.0f %%\t%s\t\n", cost, short(r.Jobs), cli.Plain(r.Cache), 100*r.Found, cli.Plain(r.Address))
 	}
 	if err := w.Flush(); err != nil {
 		return err
@@ -56,7 +56,7 @@ func (c *Explain) Run(s cli.Console) error {
 	fmt.Fprintln(s.Out, "\nCosts are in seconds; docs/policies.md says what they are made of. The pick costs the least,"+
 		"\nor is drawn at random from those that have the data and cost nearly as little.")
 	if shadow != "" {
-		fmt.Fprintf(s.Out, "The shadow policy would take %s.\n", plain(shadow))
+		fmt.Fprintf(s.Out, "The shadow policy would take %s.\n", cli.Plain(shadow))
 	}
 	return c.leftOut(s, pick.Ranking)
 }
@@ -70,7 +70,7 @@ func (c *Explain) leftOut(s cli.Console, ranked []pool.Ranked) error {
 	}
 	for _, u := range all.Upstreams {
 		if u.Why != "" && !slices.ContainsFunc(ranked, func(r pool.Ranked) bool { return r.Address == u.Address }) {
-			fmt.Fprintf(s.Out, "left out: %s: %s\n", plain(u.Address), plain(u.Why))
+			fmt.Fprintf(s.Out, "left out: %s: %s\n", cli.Plain(u.Address), cli.Plain(u.Why))
 		}
 	}
 	return nil
@@ -87,7 +87,7 @@ func (c *Reload) Run(s cli.Console) error {
 	}
 	fmt.Fprintln(s.Out, "the configuration was reloaded")
 	for _, key := range done.Waiting {
-		fmt.Fprintf(s.Out, "the change of %s waits for a restart\n", plain(key))
+		fmt.Fprintf(s.Out, "the change of %s waits for a restart\n", cli.Plain(key))
 	}
 	return nil
 }
@@ -108,7 +108,7 @@ func (c *Drain) Run(s cli.Console) error {
 	if _, err := c.read(method, "/api/upstreams/"+url.PathEscape(c.Upstream)+"/drain", nil); err != nil {
 		return err
 	}
-	fmt.Fprintf(s.Out, "%s %s\n", plain(c.Upstream), now)
+	fmt.Fprintf(s.Out, "%s %s\n", cli.Plain(c.Upstream), now)
 	return nil
 }
 

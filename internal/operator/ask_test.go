@@ -160,7 +160,7 @@ func TestTopWithoutATerminal(t *testing.T) {
 				row(pool.State{
 					Upstream: pool.Upstream{Address: "b:1"}, Eligible: true, Jobs: 7, InFlight: 2, Stalled: 3, Wait: 2.5, Latency: 0.5, Rate: 1.5,
 					Cached: 4, ReportAge: -1,
-				}, quality.Losing, 3),
+				}, "lo\x1b[in", 3),
 				row(pool.State{Upstream: pool.Upstream{Address: "c:1"}, Why: "breaker open", Wait: -1, ReportAge: -1}, quality.Unknown, 0),
 			},
 		},
@@ -176,7 +176,7 @@ first byte p50 0.25 s, p99 1.5 s; last byte p50 unknown, p99 unknown
 
   jobs  own  stalled     wait  jobs/min  failed/min  lost/min  first byte     rate  cached  report     mode         state  upstream
      0    0        0  unknown         0           0         0     unknown  unknown       0    none  unknown  breaker open       c:1
-     7    2        3    2.5 s        60           3         0       0.5 s    1.5/s       4    none   losing      eligible       b:1
+     7    2        3    2.5 s        60           3         0       0.5 s    1.5/s       4    none   lo?[in      eligible       b:1
 and 1 more; --rows shows them
 `, out)
 }

@@ -41,7 +41,7 @@ func (c *Top) Run(s cli.Console) error {
 	for ctx.Err() == nil { // Ctrl-C is how it ends
 		text, err := c.draw()
 		if err != nil {
-			text = plain(err.Error()) + "\n"
+			text = cli.Plain(err.Error()) + "\n"
 		}
 		// Home, each line to its end, and all below.
 		fmt.Fprint(s.Out, "\x1b[H"+strings.ReplaceAll(text, "\n", "\x1b[K\n")+"\x1b[J")
@@ -71,12 +71,12 @@ func (c *Top) draw() (string, error) {
 func writeFleet(out *strings.Builder, n *admin.Now) {
 	minute := n.Fleet.Windows[0]
 	all := minute.All
-	fmt.Fprintf(out, "%s  %s", n.At.Local().Format(time.TimeOnly), n.Fleet.Mode)
+	fmt.Fprintf(out, "%s  %s", n.At.Local().Format(time.TimeOnly), cli.Plain(string(n.Fleet.Mode)))
 	if after := n.Fleet.DeadlineSeconds; after != nil {
 		fmt.Fprintf(out, ", the first deadline passes in %s s", short(*after))
 	}
 	if n.NotReady != "" {
-		fmt.Fprintf(out, ", takes no jobs: %s", plain(n.NotReady))
+		fmt.Fprintf(out, ", takes no jobs: %s", cli.Plain(n.NotReady))
 	}
 	if n.Panic {
 		fmt.Fprint(out, ", panic: every breaker is open, so jobs go to all upstreams")
@@ -112,9 +112,9 @@ var columns = []struct {
 	{"rate", func(u *quality.Upstream) string { return measured(u.Rate, "/s") }},
 	{"cached", func(u *quality.Upstream) string { return fmt.Sprint(u.Cached) }},
 	{"report", func(u *quality.Upstream) string { return known(u.ReportAge, "none") }},
-	{"mode", func(u *quality.Upstream) string { return string(u.Mode) }},
-	{"state", func(u *quality.Upstream) string { return cmp.Or(plain(u.Why), plain(u.Slow), "eligible") }},
-	{"upstream", func(u *quality.Upstream) string { return plain(u.Address) }},
+	{"mode", func(u *quality.Upstream) string { return cli.Plain(string(u.Mode)) }},
+	{"state", func(u *quality.Upstream) string { return cmp.Or(cli.Plain(u.Why), cli.Plain(u.Slow), "eligible") }},
+	{"upstream", func(u *quality.Upstream) string { return cli.Plain(u.Address) }},
 }
 
 // known is a number of seconds, or a word where it is negative.
