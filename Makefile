@@ -107,15 +107,16 @@ judge: build-lab ## Judge the policy on settings that its sources draw, into lab
 	$(BIN)/tracelab judge --root . --list lab/results/judgings.txt > lab/results/judge.new
 	mv lab/results/judge.new lab/results/judge.txt
 
-test-judged: ## Test that the table of make judge is of the present sources.
-	$(GO) -C lab test -tags judged -count=1 -run Table ./judge
+test-judged: ## Test that the tables of make judge and make results are of the present sources.
+	$(GO) -C lab test -tags judged -count=1 -run 'Table|Results' ./judge ./cmd/tracelab
 
-results: build-lab ## Play the scenarios of lab/README.md, into lab/results; half an hour.
-	for name in production thesis money scale order fetches imports queries constants preempted; do \
-		(cd lab && nice $(BIN)/tracelab simulate ../testdata/scenarios/$$name.yaml > results/$$name.txt) || exit 1; \
+RESULTS := $(basename $(notdir $(filter-out %/small.yaml,$(wildcard testdata/scenarios/*.yaml))))
+results: build-lab ## Play the scenarios of lab/README.md, into lab/results, unless there are those of the same sources; twenty minutes.
+	for name in $(RESULTS); do \
+		nice $(BIN)/tracelab simulate --root . --result lab/results/$$name.txt testdata/scenarios/$$name.yaml || exit 1; \
 	done
-	cd lab && nice $(BIN)/tracelab prompts ../testdata/traces/mooncake-conversation.jsonl.gz > results/prompts.txt
-	cd lab && nice $(BIN)/tracelab prompts > results/chats.txt
+	nice $(BIN)/tracelab prompts --root . --result lab/results/prompts.txt testdata/traces/mooncake-conversation.jsonl.gz
+	nice $(BIN)/tracelab prompts --root . --result lab/results/chats.txt
 
 .PHONY: size
 size: ## Print how large the project is: lines, words, keys, metrics, requirements, circles between files.

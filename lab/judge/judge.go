@@ -7,14 +7,10 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/binary"
-	"encoding/hex"
 	"fmt"
 	"math"
-	"os"
-	"path/filepath"
 	"runtime"
 	"slices"
-	"strings"
 	"sync"
 
 	"golang.org/x/sync/errgroup"
@@ -189,36 +185,6 @@ func (v *Verdict) byBase() (all []float64) {
 		all = append(all, v.ratio(Waits, func(p *played) Outcome { return p.bases[i] }))
 	}
 	return all
-}
-
-// Judged lists the directories whose sources are judged.
-func Judged() []string {
-	return []string{"pkg/selection", "internal/pool", "internal/breaker", "internal/ruleserver/order"}
-}
-
-// Hash is that of the judged sources below the repository's root, without their tests.
-func Hash(root string) (string, error) {
-	sum := sha256.New()
-	for _, dir := range Judged() {
-		files, err := filepath.Glob(filepath.Join(root, dir, "*.go")) // in order
-		if err != nil {
-			return "", err
-		}
-		if len(files) == 0 {
-			return "", fmt.Errorf("%s: there is no source: is %s the repository?", filepath.Join(root, dir), root)
-		}
-		for _, file := range files {
-			if strings.HasSuffix(file, "_test.go") {
-				continue
-			}
-			text, err := os.ReadFile(file)
-			if err != nil {
-				return "", err
-			}
-			fmt.Fprintf(sum, "%s/%s %d\n%s", dir, filepath.Base(file), len(text), text)
-		}
-	}
-	return hex.EncodeToString(sum.Sum(nil))[:16], nil
 }
 
 // Seed is the seed of a draw, which its names tell from all others.

@@ -2,8 +2,6 @@ package judge
 
 import (
 	"math"
-	"os"
-	"path/filepath"
 	"runtime"
 	"strings"
 	"testing"
@@ -11,30 +9,6 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 )
-
-func TestHashIsOfTheSources(t *testing.T) {
-	root := t.TempDir()
-	write := func(name, text string) string {
-		path := filepath.Join(root, name)
-		require.NoError(t, os.MkdirAll(filepath.Dir(path), 0o755))
-		require.NoError(t, os.WriteFile(path, []byte(text), 0o600))
-		hash, err := Hash(root)
-		if len(hash) == 0 {
-			require.ErrorContains(t, err, "there is no source")
-		}
-		return hash
-	}
-	assert.Empty(t, write("pkg/selection/a.go", "a"))
-	assert.Empty(t, write("internal/pool/a.go", "a"))
-	assert.Empty(t, write("internal/breaker/a.go", "a"))
-	first := write("internal/ruleserver/order/a.go", "a")
-	require.Len(t, first, 16)
-	assert.Equal(t, first, write("internal/pool/a_test.go", "a"), "tests are not judged")
-	assert.Equal(t, first, write("internal/other/a.go", "a"))
-	assert.NotEqual(t, first, write("internal/pool/a.go", "b"))
-	assert.Equal(t, first, write("internal/pool/a.go", "a"))
-	assert.NotEqual(t, first, write("internal/pool/b.go", ""))
-}
 
 // Every draw is within its range, and the jobs are as heavy as the setting says.
 func TestSettingsAreWithinTheirRanges(t *testing.T) {

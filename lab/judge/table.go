@@ -10,6 +10,7 @@ import (
 	"strconv"
 	"strings"
 
+	"example.org/pilotfish/lab/sources"
 	"example.org/pilotfish/lab/stats"
 )
 
@@ -27,7 +28,7 @@ more. The contender that stands for a base is chosen for each setting by the wai
 better half of the limits; "best" is the base that was best there. Ratios are geometric means over the settings. On both sides, %v s
 replace shorter waits. Upstreams send load hints wherever they can.
 
-`, j.Hash, strings.Join(Judged(), ", "), j.Ledger, draws, tuning, floor)
+`, j.Hash, strings.Join(sources.Judged(), ", "), j.Ledger, draws, tuning, floor)
 	if err != nil {
 		return err
 	}

@@ -15,6 +15,7 @@ import (
 	"example.org/pilotfish/internal/ruleserver"
 	"example.org/pilotfish/lab/judge"
 	"example.org/pilotfish/lab/sim"
+	"example.org/pilotfish/lab/sources"
 	"example.org/pilotfish/lab/trace"
 	"example.org/pilotfish/lab/workload"
 )
@@ -69,7 +70,7 @@ func (c *raceCommand) Run(console cli.Console) error {
 		return err
 	}
 	defer os.RemoveAll(dir)
-	if c.hash, err = judge.Hash(c.Root); err != nil {
+	if c.hash, err = sources.Hash(c.Root, sources.Judged()...); err != nil {
 		return err
 	}
 	r := &results{setting: fmt.Sprintf("sources that drew the traces: %s; %d servers of %d virtual cores, %.0f %% busy without fetches, %d jobs in %v, %d rounds\nTimes are in seconds.",

@@ -11,7 +11,7 @@ import (
 func TestJudgeRefuses(t *testing.T) {
 	code, out, stderr := tracelab("judge", "--root", "/nowhere")
 	assert.Equal(t, 1, code)
-	assert.Contains(t, stderr, "/nowhere/pkg/selection: there is no source: is /nowhere the repository?")
+	assert.Contains(t, stderr, "is /nowhere the repository?")
 	assert.Empty(t, out)
 	for flag, want := range map[string]string{"--family=no": "--family: there is none of [no]", "--draw=x": "--list is for a judging of all families by the sources"} {
 		_, _, stderr := tracelab("judge", "--root", "../../..", "--list", "no", flag)

@@ -15,6 +15,7 @@ import (
 	"example.org/pilotfish/lab/judge"
 	"example.org/pilotfish/lab/prompts"
 	"example.org/pilotfish/lab/scenario"
+	"example.org/pilotfish/lab/sources"
 	"example.org/pilotfish/lab/trace"
 )
 
@@ -40,6 +41,7 @@ func run(args []string, stdout, stderr io.Writer) int {
 
 type simulateCommand struct {
 	Scenario string `arg:"" type:"path" help:"The scenario, a YAML file."`
+	kept
 }
 
 func (c *simulateCommand) Run(console cli.Console) error {
@@ -49,15 +51,17 @@ func (c *simulateCommand) Run(console cli.Console) error {
 	if err != nil {
 		return err
 	}
-	played := 0
-	results, err := s.Play(ctx, runtime.GOMAXPROCS(0), func(what string) {
-		played++
-		fmt.Fprintf(console.Err, "%d/%d %s\n", played, len(s.Runs)*s.Seeds, what)
+	return c.keep(console, c.Scenario, sources.Simulated(), func(out io.Writer) error {
+		played := 0
+		results, err := s.Play(ctx, runtime.GOMAXPROCS(0), func(what string) {
+			played++
+			fmt.Fprintf(console.Err, "%d/%d %s\n", played, len(s.Runs)*s.Seeds, what)
+		})
+		if err != nil {
+			return err
+		}
+		return results.WriteText(out)
 	})
-	if err != nil {
-		return err
-	}
-	return results.WriteText(console.Out)
 }
 
 type judgeCommand struct {
@@ -71,7 +75,7 @@ type judgeCommand struct {
 func (c *judgeCommand) Run(console cli.Console) error {
 	ctx, stop := cli.Context()
 	defer stop()
-	hash, err := judge.Hash(c.Root)
+	hash, err := sources.Hash(c.Root, sources.Judged()...)
 	if err != nil {
 		return err
 	}
@@ -120,6 +124,7 @@ func add(file, line string) error {
 
 type promptsCommand struct {
 	Trace string `arg:"" optional:"" type:"existingfile" help:"An hour of requests: a trace of Mooncake's. Without one, an hour of invented chats."`
+	kept
 }
 
 func (c *promptsCommand) Run(console cli.Console) error {
@@ -132,5 +137,5 @@ func (c *promptsCommand) Run(console cli.Console) error {
 			return err
 		}
 	}
-	return prompts.Compare(requests).WriteText(ctx, console.Out)
+	return c.keep(console, c.Trace, sources.Prompts(), func(out io.Writer) error { return prompts.Compare(requests).WriteText(ctx, out) })
 }

@@ -1,0 +1,69 @@
+// Package sources tells whether a result is that of the present sources: result files state the hash of all that made them.
+package sources
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+)
+
+// Judged lists the folders whose sources are judged: the hash of these alone draws settings.
+func Judged() []string {
+	return []string{"pkg/selection", "internal/pool", "internal/breaker", "internal/ruleserver/order"}
+}
+
+// product is what every result runs of the product.
+func product() []string {
+	return append(Judged(), "internal/dispatch", "internal/hash", "internal/intake", "internal/overload", "lab/agenda", "lab/stats")
+}
+
+// Simulated lists what the result of a scenario depends on, beside its file.
+func Simulated() []string {
+	return append(product(), "testdata/reference/thesis.json", "lab/rivals", "lab/scenario", "lab/sim", "lab/workload")
+}
+
+// Prompts lists what the results of tracelab prompts depend on.
+func Prompts() []string { return append(product(), "lab/prompts", "lab/trace") }
+
+// Hash is that of files, and of the Go sources in folders without their tests, below the repository's root.
+func Hash(root string, paths ...string) (string, error) {
+	sum := sha256.New()
+	for _, path := range paths {
+		files, err := below(root, path)
+		if err != nil {
+			return "", err
+		}
+		for _, file := range files {
+			text, err := os.ReadFile(filepath.Join(root, file))
+			if err != nil {
+				return "", err
+			}
+			fmt.Fprintf(sum, "%s %d\n%s", file, len(text), text)
+		}
+	}
+	return hex.EncodeToString(sum.Sum(nil))[:16], nil
+}
+
+// below is the files of a path, in order, with slashes.
+func below(root, path string) ([]string, error) {
+	info, err := os.Stat(filepath.Join(root, path))
+	if err != nil {
+		return nil, fmt.Errorf("%w: is %s the repository?", err, root)
+	}
+	if !info.IsDir() {
+		return []string{path}, nil
+	}
+	files, err := filepath.Glob(filepath.Join(root, path, "*.go"))
+	files = slices.DeleteFunc(files, func(file string) bool { return strings.HasSuffix(file, "_test.go") })
+	for i, file := range files {
+		files[i] = path + "/" + filepath.Base(file)
+	}
+	if err == nil && len(files) == 0 {
+		err = fmt.Errorf("%s: there is no source: is %s the repository?", filepath.Join(root, path), root)
+	}
+	return files, err
+}
