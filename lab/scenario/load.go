@@ -1,9 +1,7 @@
 package scenario
 
 import (
-	"encoding/json"
 	"fmt"
-	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -38,15 +36,11 @@ func Load(path string) (*Scenario, error) {
 	if err != nil || s.Reference == "" {
 		return s, err
 	}
-	file := filepath.Join(filepath.Dir(path), s.Reference)
-	text, err := os.ReadFile(file)
-	if err != nil {
-		return nil, err
+	file := s.Reference
+	if !filepath.IsAbs(file) {
+		file = filepath.Join(filepath.Dir(path), file)
 	}
-	if err := json.Unmarshal(text, &s.published); err != nil {
-		return nil, fmt.Errorf("%s: %w", file, err)
-	}
-	return s, nil
+	return s, s.published.read(file)
 }
 
 // maxPlayed is the largest number of runs, and of seeds, that makes sense; it bounds memory.

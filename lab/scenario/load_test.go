@@ -3,7 +3,6 @@ package scenario
 import (
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -47,8 +46,9 @@ func TestThesisScenarios(t *testing.T) {
 		assert.Equal(t, file == "thesis.yaml", s.Workload.Static)
 		for i := range s.Runs {
 			r := &s.Runs[i]
-			if slices.ContainsFunc(s.published, func(row published) bool { return row.Run == r.Name }) {
+			if _, ok := s.published.summaries[[3]string{r.Name, "low", "wait_s"}]; ok {
 				found++
+				assert.Len(t, s.published.variances[r.Name], 1+14, "of all and of each server")
 			}
 			assert.Equal(t, 14, r.Fleet.Upstreams)
 			assert.Equal(t, 1, r.Sidecars.Count)

@@ -18,8 +18,9 @@ import (
 
 // trial is one run with one seed. What it holds does not grow with the number of its jobs.
 type trial struct {
-	stats  stats.Run
-	counts counts
+	stats    stats.Run
+	counts   counts
+	variance []stats.Moments // of low jobs' waits: of all, then of those at each server
 }
 
 // counts are the other numbers by which a trial is judged, by their names in the tables. The load is the core time
@@ -72,7 +73,7 @@ func (s *Scenario) trial(ctx context.Context, r *Run, seed uint64) (t trial, err
 	}
 	c.Source = g.Jobs
 	n := counts{}
-	t = trial{stats.NewRun(), n}
+	t = trial{stats.NewRun(), n, make([]stats.Moments, 1+r.Fleet.Upstreams)}
 	names := map[sim.Outcome]string{sim.Expired: "expired", sim.Overrun: "overrun", sim.Lost: "lost", sim.Unserved: "unserved"}
 	c.Observe = func(job *sim.Result) {
 		n["jobs"]++
@@ -82,6 +83,12 @@ func (s *Scenario) trial(ctx context.Context, r *Run, seed uint64) (t trial, err
 		}
 		if !job.Prefetch { // nobody waits for that
 			t.stats.Add(job.Priority, job.Wait.Seconds(), job.Run.Seconds())
+			if job.Priority == selection.Low {
+				t.variance[0].Add(job.Wait.Seconds())
+				if job.Server >= 0 {
+					t.variance[1+job.Server].Add(job.Wait.Seconds())
+				}
+			}
 		}
 	}
 	totals, err := sim.Run(ctx, c)

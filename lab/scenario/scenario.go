@@ -6,7 +6,6 @@ import (
 	"time"
 
 	"example.org/pilotfish/lab/sim"
-	"example.org/pilotfish/lab/stats"
 	"example.org/pilotfish/lab/workload"
 	"example.org/pilotfish/pkg/selection"
 )
@@ -28,20 +27,12 @@ type Scenario struct {
 	End time.Duration `yaml:"end"`
 	// WarmUp is left out: jobs that arrive before it is over, and what is counted of the upstreams until then.
 	WarmUp time.Duration `yaml:"warm_up"`
-	// Reference is a file with published results to show beside ours, as thesis.json. Its path is
-	// relative to the scenario's folder.
+	// Reference names published results to show beside ours: NAME-results.csv and NAME-wait-variance.csv. Its path
+	// is relative to the scenario's folder.
 	Reference string `yaml:"reference"`
-	published []published
+	published published
 	// Runs are compared with the first.
 	Runs []Run `yaml:"runs"`
-}
-
-// published is one row of published results.
-type published struct {
-	Run      string         `json:"run"`
-	Priority string         `json:"priority"`
-	Quantity stats.Quantity `json:"quantity"`
-	stats.Summary
 }
 
 // Run is one set-up that is compared with others. What it leaves open is the scenario's.

@@ -8,6 +8,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"example.org/pilotfish/lab/sim"
 	"example.org/pilotfish/lab/stats"
 	"example.org/pilotfish/lab/workload"
 	"example.org/pilotfish/pkg/selection"
@@ -16,17 +17,23 @@ import (
 // sample is three runs with two trials each. Their fetches and low waits are in the proportion 1 : 2 : 4.
 func sample() *Results {
 	s := &Scenario{name: "day", Seed: 3, Seeds: 2, Workload: workload.Config{Jobs: 7, Duration: 60}}
-	s.published = []published{{Run: "b", Priority: "low", Quantity: stats.Wait, Summary: stats.Summary{Mean: 4}}}
+	s.published.summaries = map[[3]string]stats.Summary{{"b", "low", "wait_s"}: {Mean: 4}}
+	s.published.variances = map[string][]float64{"b": {2, 1, 4}}
 	r := &Results{scenario: s}
 	for i, name := range []string{"a", "b", "c"} {
 		x := float64(int(1) << i)
-		s.Runs = append(s.Runs, Run{Name: name})
+		s.Runs = append(s.Runs, Run{Name: name, Fleet: sim.Fleet{Upstreams: 2}})
 		var trials []trial
 		for seed := range 2 {
 			jobs := stats.NewRun()
 			jobs.Add(selection.Low, x-0.5, 0)
 			jobs.Add(selection.Low, x+0.5, 0)
-			trials = append(trials, trial{jobs, counts{"fetches": x * float64(seed+1), "lost": 1 - float64(seed), "load": float64(seed)}})
+			waits := make([]stats.Moments, 3)
+			for _, v := range []float64{1, 2, 3, 4} {
+				waits[0].Add(x * v)
+				waits[1+int(v)/3].Add(x * v)
+			}
+			trials = append(trials, trial{variance: waits, stats: jobs, counts: counts{"fetches": x * float64(seed+1), "lost": 1 - float64(seed), "load": float64(seed)}})
 		}
 		r.trials = append(r.trials, trials)
 	}
@@ -46,6 +53,8 @@ func TestText(t *testing.T) {
 	assert.Contains(t, out, "day\n\n7 jobs over 1m, seeds 3 to 4\n")
 	assert.Regexp(t, `\nb +- .* 2\.00 .*\nb, reference +- .* 4\.00 .*\nb / reference +- .* 0\.50 `, out)
 	assert.NotContains(t, out, "a, reference")
+	assert.Regexp(t, `\nvariance of wait_s, low +all +server 1 +server 2\na +1\.25 +0\.25 +0\.25\n`, out)
+	assert.Regexp(t, `\nb, reference +2\.00 +1\.00 +4\.00\nb / reference +2\.50 `, out)
 	assert.Regexp(t, `\nb +0 +0\.0 +0 +0 +0 +0 +1 +0 +0\.500 +0\.00\n`, out)
 	assert.Regexp(t, `\nratio to a: wait_s, low\n.*\nb +2\.000 \[2\.000, 2\.000\] +3\.000 .*\nc +4\.000 `, out)
 	assert.Regexp(t, `\nratio to a: what else was counted\n.*\nb +2\.000 \[2\.000, 2\.000\] +- `, out)

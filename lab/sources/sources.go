@@ -23,7 +23,7 @@ func product() []string {
 
 // Simulated lists what the result of a scenario depends on, beside its file.
 func Simulated() []string {
-	return append(product(), "testdata/reference/thesis.json", "lab/rivals", "lab/scenario", "lab/sim", "lab/workload")
+	return append(product(), "testdata/reference/thesis-results.csv", "testdata/reference/thesis-wait-variance.csv", "lab/rivals", "lab/scenario", "lab/sim", "lab/workload")
 }
 
 // Prompts lists what the results of tracelab prompts depend on.
