@@ -121,6 +121,8 @@ func (s *sidecar) granted(w *world, g dispatch.Grant) {
 		w.attempt(j, g)
 	case errors.Is(g.Err, pool.ErrAllTried):
 		w.end(j, j.last)
+	case errors.As(g.Err, new(*dispatch.LaterError)): // 429, because of its project
+		w.end(j, Unserved)
 	default:
 		panic("BUG: sim: the sidecar's queue is full")
 	}
