@@ -86,14 +86,9 @@ func TestABodyOfHTTP2ThatOutlastsItsAnswer(t *testing.T) {
 	c.seen(5)
 }
 
-// framed sends one request over HTTP/2 with these pseudo-headers as they are, and
-// returns the response's status; 0 when the server ends the stream without one.
-func framed(t *testing.T, c *sidecar, pseudo ...[2]string) (status string) {
-	conn, err := net.Dial("tcp", c.address)
-	require.NoError(t, err)
-	defer conn.Close()
-	require.NoError(t, conn.SetDeadline(time.Now().Add(patience)))
-	_, err = io.WriteString(conn, http2.ClientPreface)
+// frames begins a request over HTTP/2 with these pseudo-headers as they are; ends: it has no body.
+func frames(t *testing.T, conn net.Conn, ends bool, pseudo ...[2]string) *http2.Framer {
+	_, err := io.WriteString(conn, http2.ClientPreface)
 	require.NoError(t, err)
 	f := http2.NewFramer(conn, conn)
 	f.ReadMetaHeaders = hpack.NewDecoder(4096, nil)
@@ -103,7 +98,17 @@ func framed(t *testing.T, c *sidecar, pseudo ...[2]string) (status string) {
 	for _, h := range pseudo {
 		require.NoError(t, enc.WriteField(hpack.HeaderField{Name: h[0], Value: h[1]}))
 	}
-	require.NoError(t, f.WriteHeaders(http2.HeadersFrameParam{StreamID: 1, BlockFragment: block.Bytes(), EndHeaders: true, EndStream: true}))
+	require.NoError(t, f.WriteHeaders(http2.HeadersFrameParam{StreamID: 1, BlockFragment: block.Bytes(), EndHeaders: true, EndStream: ends}))
+	return f
+}
+
+// framed sends one request over HTTP/2 with these pseudo-headers as they are, and
+// returns the response's status; 0 when the server ends the stream without one.
+func framed(t *testing.T, c *sidecar, pseudo ...[2]string) (status string) {
+	conn, err := dial(t.Context(), "tcp", c.address)
+	require.NoError(t, err)
+	defer conn.Close()
+	f := frames(t, conn, true, pseudo...)
 	for {
 		frame, err := f.ReadFrame()
 		if err != nil {
@@ -190,17 +195,7 @@ func TestAnErrorReachesAnHTTP2SubmitterThatIsStillSending(t *testing.T) {
 	conn, err := dial(t.Context(), "tcp", c.address)
 	require.NoError(t, err)
 	defer conn.Close()
-	_, err = io.WriteString(conn, http2.ClientPreface)
-	require.NoError(t, err)
-	f := http2.NewFramer(conn, conn)
-	f.ReadMetaHeaders = hpack.NewDecoder(4096, nil)
-	require.NoError(t, f.WriteSettings())
-	var block bytes.Buffer
-	enc := hpack.NewEncoder(&block)
-	for _, h := range [][2]string{{":method", "POST"}, {":scheme", "http"}, {":path", "/"}, {":authority", "localhost"}} {
-		require.NoError(t, enc.WriteField(hpack.HeaderField{Name: h[0], Value: h[1]}))
-	}
-	require.NoError(t, f.WriteHeaders(http2.HeadersFrameParam{StreamID: 1, BlockFragment: block.Bytes(), EndHeaders: true}))
+	f := frames(t, conn, false, [2]string{":method", "POST"}, [2]string{":scheme", "http"}, [2]string{":path", "/"}, [2]string{":authority", "localhost"})
 	status, ended := "", false
 	window := map[uint32]int{0: 65535, 1: 65535} // of the connection, and of the stream
 	read := func() {
@@ -235,4 +230,31 @@ func TestAnErrorReachesAnHTTP2SubmitterThatIsStillSending(t *testing.T) {
 		read()
 	}
 	assert.Equal(t, "413", status)
+}
+
+// A submitter that works for minutes between two reads answers no PING meanwhile. Its job goes on, as over HTTP/1.1.
+func TestAnHTTP2SubmitterThatWorksBetweenTwoReads(t *testing.T) {
+	bubble(t, func(t *testing.T, m *memory) {
+		up := m.upstream(t, "up:1", func(p *peer) {
+			p.request()
+			p.say("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nfirst\r\n")
+			time.Sleep(time.Minute)
+			p.say("4\r\nlast\r\n0\r\n\r\n")
+		})
+		c := startSidecar(t, setup{network: m, upstreams: []string{up}})
+		conn, err := m.Dial(t.Context(), "tcp", c.address)
+		require.NoError(t, err)
+		defer conn.Close()
+		f := frames(t, conn, true, [2]string{":method", "GET"}, [2]string{":scheme", "http"}, [2]string{":path", "/"}, [2]string{":authority", "localhost"})
+		var body []byte
+		for ended := false; !ended; {
+			frame, err := f.ReadFrame()
+			require.NoError(t, err, "after %q", body)
+			if data, ok := frame.(*http2.DataFrame); ok {
+				body, ended = append(body, data.Data()...), data.StreamEnded()
+				time.Sleep(4 * time.Minute)
+			}
+		}
+		assert.Equal(t, "firstlast", string(body))
+	})
 }

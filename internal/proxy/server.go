@@ -96,8 +96,9 @@ func NewServer(h http.Handler, cfg ServerConfig) (*Server, error) {
 
 			MaxReceiveBufferPerStream:     streamAhead,
 			MaxReceiveBufferPerConnection: connAhead,
-			SendPingTimeout:               30 * time.Second,
 			WriteByteTimeout:              writeIdle,
+			// There is no SendPingTimeout: many submitters answer PING only while they read.
+			// TCP finds a dead peer; see lazyconn.KeepAlive.
 		},
 	}
 	s.Protocols.SetHTTP1(true)
