@@ -154,7 +154,11 @@ func (l *Lease) Failed(now time.Time, f dispatch.Failure) (next dispatch.Next) {
 		if f.ConnectTimedOut {
 			l.assignment.Unreached(now)
 		}
-		l.end(now, f.Outcome)
+		outcome := f.Outcome
+		if f.Stale { // closing an idle connection does not speak against the upstream
+			outcome = pool.Gone
+		}
+		l.end(now, outcome)
 		next = l.b.dispatch.Failed(now, l.job, f)
 	})
 	return next

@@ -184,6 +184,15 @@ func TestAfterAStaleConnection(t *testing.T) {
 	assert.True(t, f.claim(start, j).Fresh)
 
 	f = newFixture(t, 2, nil)
+	for range budgetFloor + 1 {
+		f.budget.take(start, 1)
+	}
+	j = f.Begin(Request{})
+	require.True(t, f.fail(start, f.claim(start, j), Failure{Outcome: pool.NoAnswer, Progress: Begun}).OverBudget)
+	j = f.Begin(Request{})
+	require.Equal(t, Next{Again: true}, f.fail(start, f.claim(start, j), stale), "it costs no budget")
+
+	f = newFixture(t, 2, nil)
 	j = f.Begin(Request{})
 	first := f.claim(start, j)
 	require.True(t, f.fail(start, first, stale).Again)

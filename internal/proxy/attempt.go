@@ -101,6 +101,12 @@ func (x *exchange) receive(response *upstreamclient.Response, how upstreamclient
 			Failure: dispatch.Failure{Outcome: pool.NotStarted, Progress: dispatch.Heard},
 			err:     fmt.Errorf("%w: %s did not start the job", record.ErrNoAnswer, address),
 		})
+	case status == http.StatusRequestTimeout && how.Reused && x.body.Replayable(): // it refers to the time before the job was sent
+		response.Close()
+		return x.lost(&failure{
+			Failure: dispatch.Failure{Outcome: pool.Refused, Stale: true},
+			err:     fmt.Errorf("%w: %s had given up on the pooled connection (408)", record.ErrNoAnswer, address),
+		})
 	case x.book.Job.Unwanted(status):
 		return x.refused(response, begun, &failure{
 			Failure: dispatch.Failure{Outcome: pool.Failed, Progress: dispatch.Heard},
@@ -160,7 +166,7 @@ func (x *exchange) explain(how upstreamclient.Progress, err error) *failure {
 		return gone(x.sendingFailed(body.Err))
 	}
 	f := &failure{
-		Failure: dispatch.Failure{Outcome: pool.Refused, Progress: progress(how), Stale: how.Stale()},
+		Failure: dispatch.Failure{Outcome: pool.Refused, Progress: progress(how), Stale: how.Stale() && x.attemptTime() < staleTime},
 		err:     fmt.Errorf("%w: %s: %w", record.ErrNoAnswer, x.book.Lease.Address, err),
 	}
 	switch {
@@ -172,6 +178,15 @@ func (x *exchange) explain(how upstreamclient.Progress, err error) *failure {
 		f.ConnectTimedOut = dial.Timeout
 	}
 	return f
+}
+
+// staleTime is how long after the start of an attempt the end of a pooled connection can mean that the
+// upstream closed it before it received the job.
+const staleTime = time.Second
+
+// attemptTime is the time since the attempt under way began.
+func (x *exchange) attemptTime() time.Duration {
+	return time.Since(x.book.Record.Arrived) - x.book.Record.Attempt().Start
 }
 
 // late is the failure of an attempt whose response did not begin in the time that it had

@@ -163,6 +163,29 @@ func TestKeptConnectionsThatTurnOutDead(t *testing.T) {
 	})
 }
 
+// Servers and proxies send 408 when they close an idle connection. A job that was sent at that moment was not read: it is
+// sent anew, at no cost to the retry budget, and no breaker opens. On a new connection, a 408 is the response.
+func TestA408OnAPooledConnection(t *testing.T) {
+	const late = "HTTP/1.1 408 Request Timeout\r\nConnection: close\r\nContent-Length: 0\r\n\r\n"
+	up := scripted(t, func(p *peer) {
+		p.request()
+		if p.n <= 20 {
+			p.say(ok)
+			p.request()
+		}
+		p.say(late)
+	})
+	c := startSidecar(t, setup{upstreams: []string{up.address}, retries: 1e-9, failures: 1})
+	for range 20 {
+		res, _ := c.post("{}")
+		require.Equal(t, 200, res.StatusCode)
+	}
+	res, _ := c.post("{}")
+	assert.Equal(t, 408, res.StatusCode)
+	assert.True(t, c.balancer.States()[0].Eligible)
+	assert.Len(t, c.seen(21)[20].Attempts, 2)
+}
+
 // A job that was lost while it was sent may have begun: it is sent to one other upstream.
 func TestAJobThatIsLostWhileItIsSent(t *testing.T) {
 	body, _ := jobOf(24 << 20) // more than sockets hold
