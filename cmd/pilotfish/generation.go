@@ -45,7 +45,7 @@ func (s *sidecar) newGeneration(cfg *config.Config, before *generation) (*genera
 	if s.tracing != nil {
 		jobs.Trace = s.tracing.Begin
 	}
-	if g.proxy, err = proxy.New(proxy.Config{Config: jobs, Idle: cfg.Stream.Idle, Hosts: cfg.Hosts, Dial: dial}); err != nil {
+	if g.proxy, err = proxy.New(proxy.Config{Config: jobs, Idle: cfg.Stream.Idle, Hosts: cfg.Hosts, Dial: dial, Draining: s.stopping.Load}); err != nil {
 		return nil, err
 	}
 	if g.mesh, err = mesh.New(jobs); err != nil {

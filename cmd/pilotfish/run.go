@@ -45,7 +45,7 @@ func (s *sidecar) Run(ctx context.Context, p ports.Ports) (err error) {
 	case err = <-failed:
 	case <-ctx.Done():
 	}
-	s.stopping.Store(true)
+	s.stopping.Store(true) // it is already, after a signal
 	notify(s.log.Logger, daemon.SdNotifyStopping)
 	grace := s.current.Load().cfg.Shutdown.Grace
 	s.log.Info("shutting down", zap.Duration("grace", grace), zap.Int64("jobs_left", s.open.Load()))

@@ -6,6 +6,7 @@ import (
 	"os"
 	"os/signal"
 	"syscall"
+	"time"
 
 	"go.uber.org/zap"
 
@@ -92,8 +93,25 @@ func (c *serveCommand) Run(s cli.Console) error {
 	return nil
 }
 
+// sameRequest is how long after the first signal further signals repeat it. timeout(1) and others
+// send SIGTERM to the process and to its group.
+const sameRequest = time.Second
+
+// stopSignals are the signals to stop that a process has received.
+type stopSignals struct{ first time.Time }
+
+// receive takes in a signal that arrives now. It reports whether the process must start to drain, and
+// whether it must end at once.
+func (s *stopSignals) receive(now time.Time) (drain, end bool) {
+	if s.first.IsZero() {
+		s.first = now
+		return true, false
+	}
+	return false, now.Sub(s.first) >= sameRequest
+}
+
 // runUntilSignal runs the sidecar until SIGTERM or Ctrl-C, and its jobs have ended. A second
-// signal ends it at once. SIGHUP has it read its configuration again.
+// signal, at least a second later, ends it at once. SIGHUP has it read its configuration again.
 func (s *sidecar) runUntilSignal(p ports.Ports) error {
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
@@ -103,19 +121,32 @@ func (s *sidecar) runUntilSignal(p ports.Ports) error {
 	hup := make(chan os.Signal, 1)
 	signal.Notify(hup, syscall.SIGHUP)
 	defer signal.Stop(hup)
+	go func() { // a reload may take long, and must not hold up a drain
+		for {
+			select {
+			case <-hup:
+				_, _ = s.reread() // it logs what is wrong
+			case <-ctx.Done():
+				return
+			}
+		}
+	}()
 	ended := make(chan error, 1)
 	go func() { ended <- s.Run(ctx, p) }()
+	var received stopSignals
 	for {
 		select {
 		case err := <-ended:
 			return err
-		case <-hup:
-			_, _ = s.reread() // it logs what is wrong
 		case sig := <-stop:
-			if ctx.Err() != nil {
+			drain, end := received.receive(time.Now())
+			if end {
 				return errors.New("stopped by a second signal: " + sig.String())
 			}
-			cancel()
+			if drain {
+				s.stopping.Store(true) // before anything else: from now on, responses end their connections
+				cancel()
+			}
 		}
 	}
 }

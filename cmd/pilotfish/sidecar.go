@@ -78,9 +78,6 @@ type generation struct {
 
 // ServeHTTP takes one request on the job port.
 func (s *sidecar) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	if s.stopping.Load() {
-		w.Header().Set("Connection", "close") // the next job belongs to the next process
-	}
 	s.open.Add(1)
 	defer s.open.Add(-1)
 	s.current.Load().proxy.ServeHTTP(w, r)

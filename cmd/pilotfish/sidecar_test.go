@@ -269,3 +269,15 @@ func TestExplainedJobsAreBounded(t *testing.T) {
 	_, err = g.describe(strings.NewReader(strings.Repeat(" ", 1<<20+1)), -1, intake.NewBudget(8<<20, 0))
 	assert.ErrorIs(t, err, intake.ErrTooLarge)
 }
+
+func TestSignalsWithinASecondAreOne(t *testing.T) {
+	var s stopSignals
+	begin := time.Unix(1e9, 0)
+	for _, row := range []struct {
+		after      time.Duration
+		drain, end bool
+	}{{0, true, false}, {time.Microsecond, false, false}, {999 * time.Millisecond, false, false}, {time.Second, false, true}} {
+		drain, end := s.receive(begin.Add(row.after))
+		assert.Equal(t, []bool{row.drain, row.end}, []bool{drain, end}, "after %v", row.after)
+	}
+}

@@ -69,11 +69,18 @@ func TestSIGTERMDrains(t *testing.T) {
 	assert.Equal(t, 0, s.exit())
 }
 
+// timeout(1) sends two signals at once, which are one request. A later signal ends the process.
 func TestASecondSIGTERMEndsNow(t *testing.T) {
 	t.Parallel()
 	s, answer, _ := streaming(t)
 	s.signal(syscall.SIGTERM)
+	s.signal(syscall.SIGTERM)
 	s.await("shutting down")
+	select {
+	case <-s.ended:
+		assert.Fail(t, "the second signal repeats the first")
+	case <-time.After(time.Second):
+	}
 	s.signal(syscall.SIGTERM)
 	assert.Equal(t, 1, s.exit())
 	assert.Equal(t, "stopped by a second signal: terminated", s.await("ended before its jobs")["error"])

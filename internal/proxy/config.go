@@ -37,6 +37,9 @@ type Config struct {
 	// Hosts are names that a submitter may put in the Host header besides
 	// localhost, loopback addresses and the address it connected to; "*" allows all.
 	Hosts []string
+	// Draining reports whether the process takes no more jobs: responses that begin then carry
+	// Connection: close. nil is never.
+	Draining func() bool
 	// Dial connects to an upstream until ctx ends; nil is DialUpstream.
 	Dial func(ctx context.Context, network, address string) (net.Conn, error)
 }
@@ -64,6 +67,9 @@ const (
 func (c *Config) validate() error {
 	if c.Dial == nil {
 		c.Dial = DialUpstream
+	}
+	if c.Draining == nil {
+		c.Draining = func() bool { return false }
 	}
 	if err := c.Check(); err != nil {
 		return fmt.Errorf("proxy: %w", err)

@@ -18,7 +18,7 @@ func (x *exchange) fail(err error) {
 		panic(http.ErrAbortHandler) // otherwise the server would respond with 200 on its own
 	}
 	unread := x.unread()
-	if unread && x.r.ProtoMajor == 1 {
+	if unread && x.r.ProtoMajor == 1 || x.p.cfg.Draining() {
 		x.w.Header().Set("Connection", "close")
 	}
 	x.book.Response(x.w.Header(), x.w.Header())

@@ -55,6 +55,9 @@ func (x *exchange) head(status int, header, trailer http.Header, length int64) {
 	if length < 0 && x.r.ProtoMajor == 1 && x.r.ProtoMinor > 0 {
 		h["Transfer-Encoding"] = []string{"chunked"} // or the server would give a short body a length
 	}
+	if x.p.cfg.Draining() {
+		h.Set("Connection", "close")
+	}
 	x.book.Response(h, h)
 	x.w.WriteHeader(status)
 }

@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -15,6 +16,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"example.org/pilotfish/internal/intake"
+	"example.org/pilotfish/internal/proxy"
 	"example.org/pilotfish/internal/record"
 )
 
@@ -123,5 +125,34 @@ func TestShutdownCutsWhatLasts(t *testing.T) {
 	}, got)
 	for _, r := range c.seen(5) {
 		require.Contains(t, r.Err, record.ErrShutdown.Error())
+	}
+}
+
+// From the first instant of a drain, each response ends its connection, also that of a job that arrived before, and a
+// problem of pilotfish's own.
+func TestResponsesOfADrainEndTheirConnections(t *testing.T) {
+	var draining atomic.Bool
+	up := scripted(t, func(p *peer) {
+		for p.request() != nil {
+			draining.Store(true)
+			p.say(ok)
+		}
+	})
+	c := startSidecar(t, setup{upstreams: []string{up.address}, Config: proxy.Config{Draining: draining.Load}})
+	for request, status := range map[string]int{
+		"GET / HTTP/1.1\r\nHost: localhost\r\n\r\n":                                                          200,
+		"POST / HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: chunked\r\n\r\n2\r\n{}\r\n0\r\n\r\n":       200,
+		"POST / HTTP/1.0\r\nConnection: keep-alive\r\nHost: localhost\r\nContent-Length: 2\r\n\r\n{}":        200,
+		"GET / HTTP/1.1\r\nHost: elsewhere\r\n\r\n":                                                          403,
+		"GET / HTTP/1.1\r\nHost: elsewhere\r\nTE: trailers\r\nConnection: TE\r\nX-Y: an unusual one\r\n\r\n": 403,
+	} {
+		draining.Store(status != 200)
+		s := c.connect()
+		s.say("%s", request)
+		head, err := http.ReadResponse(s.in, nil)
+		require.NoError(t, err)
+		_ = head.Body.Close()
+		assert.Equal(t, status, head.StatusCode)
+		assert.True(t, head.Close, "%q", request)
 	}
 }
