@@ -26,7 +26,11 @@ type verdict struct {
 	kind     verdictKind
 	response *upstreamclient.Response // to pass, and still open; or kept, and closed
 	body     []byte                   // what was read of it: all, if it is kept
-	failure  *failure                 // of a response that is kept, and of a lost attempt
+
+	// Of an attempt whose response is kept, and of a lost one:
+	dispatch.Failure
+	err  error
+	next dispatch.Next
 }
 
 type verdictKind uint8
@@ -42,21 +46,14 @@ const (
 
 // done reports whether the upstream of a kept response has done the job. Otherwise it
 // says that it did not start it.
-func (v verdict) done() bool { return v.kind == keep && v.failure.Outcome == pool.Failed }
-
-// failure is an attempt that brought no response to pass on.
-type failure struct {
-	dispatch.Failure
-	err  error
-	next dispatch.Next
-}
+func (v *verdict) done() bool { return v.Outcome == pool.Failed }
 
 // errMoved is why an attempt was withdrawn.
 var errMoved = fmt.Errorf("%w: the job waited there and was moved to another upstream", record.ErrNoAnswer)
 
 // attempt tries the job once, from now on. begun: an upstream may have begun the job in
 // an earlier attempt.
-func (x *exchange) attempt(now time.Time, begun bool) verdict {
+func (x *exchange) attempt(now time.Time, begun bool) *verdict {
 	left, last := x.book.Job.TimeLeft(now)
 	x.prepare(now.Add(left))
 	response, how, err := x.p.upstreams.Do(x.r.Context(), &x.request)
@@ -90,51 +87,56 @@ func (x *exchange) prepare(deadline time.Time) {
 }
 
 // receive decides on a response. One that is not passed on is closed.
-func (x *exchange) receive(response *upstreamclient.Response, how upstreamclient.Progress, begun bool) verdict {
+func (x *exchange) receive(response *upstreamclient.Response, how upstreamclient.Progress, begun bool) *verdict {
 	status, address := response.StatusCode, x.book.Lease.Address
 	switch {
 	case status < 200:
 		response.Close()
 		return x.lost(x.explain(how, fmt.Errorf("unexpected status %d as the final response", status)))
 	case record.NotStarted(status, response.Header), begun && record.Limited(status, response.Header):
-		return x.refused(response, begun, &failure{
+		return x.refused(response, begun, &verdict{
 			Failure: dispatch.Failure{Outcome: pool.NotStarted, Progress: dispatch.Heard},
 			err:     fmt.Errorf("%w: %s did not start the job", record.ErrNoAnswer, address),
 		})
 	case status == http.StatusRequestTimeout && how.Reused && x.body.Replayable(): // it refers to the time before the job was sent
 		response.Close()
-		return x.lost(&failure{
+		return x.lost(&verdict{
 			Failure: dispatch.Failure{Outcome: pool.Refused, Stale: true},
 			err:     fmt.Errorf("%w: %s had given up on the pooled connection (408)", record.ErrNoAnswer, address),
 		})
 	case x.book.Job.Unwanted(status):
-		return x.refused(response, begun, &failure{
+		return x.refused(response, begun, &verdict{
 			Failure: dispatch.Failure{Outcome: pool.Failed, Progress: dispatch.Heard},
 			err:     fmt.Errorf("%w: %s answered %d, which retry.on retries", record.ErrNoAnswer, address, status),
 		})
 	}
-	return verdict{kind: pass, response: response}
+	return x.passing(response, nil)
+}
+
+// passing is the verdict that the submitter gets the response.
+func (x *exchange) passing(response *upstreamclient.Response, read []byte) *verdict {
+	x.passed = verdict{kind: pass, response: response, body: read}
+	return &x.passed
 }
 
 // refused ends an attempt with a response that is kept, or passed if it is too long to be kept. One that
 // says that the job was not started is not passed where another upstream may have begun the job: the
 // submitter would send it again.
-func (x *exchange) refused(response *upstreamclient.Response, begun bool, f *failure) verdict {
+func (x *exchange) refused(response *upstreamclient.Response, begun bool, v *verdict) *verdict {
 	x.book.Hint(time.Now(), response.Header)
-	done := f.Outcome == pool.Failed
-	if x.lost(f); done && !f.next.Again {
-		return verdict{kind: pass, response: response}
+	if x.lost(v); v.done() && !v.next.Again {
+		return x.passing(response, nil)
 	}
 	response.Until = time.Now().Add(refusalTime)
 	body, err := io.ReadAll(io.LimitReader(response, maxRefusal+1))
-	if err == nil && len(body) > maxRefusal && (done || !begun) {
-		return verdict{kind: pass, response: response, body: body}
+	if err == nil && len(body) > maxRefusal && (v.done() || !begun) {
+		return x.passing(response, body)
 	}
 	response.Close()
-	if err != nil || len(body) > maxRefusal {
-		return verdict{failure: f}
+	if err == nil && len(body) <= maxRefusal {
+		v.kind, v.response, v.body = keep, response, body
 	}
-	return verdict{kind: keep, response: response, body: body, failure: f}
+	return v
 }
 
 // Interim takes a 1xx.
@@ -143,15 +145,15 @@ func (x *exchange) Interim(status int, h http.Header) { x.interim(x.request.Dead
 // errHead does not wrap intake.ErrNoRoom, which would let the submitter retry: the upstream has done the job.
 var errHead = errors.New("the heads and bodies of other jobs take all the memory for the head of its answer")
 
-// explain says what an attempt's failure means.
-func (x *exchange) explain(how upstreamclient.Progress, err error) *failure {
+// explain says what a failed attempt means.
+func (x *exchange) explain(how upstreamclient.Progress, err error) *verdict {
 	var (
 		body *upstreamclient.BodyError
 		dial *upstreamclient.DialError
 	)
 	switch {
 	case errors.Is(err, upstreamclient.ErrWithdrawn):
-		return &failure{Failure: dispatch.Failure{Outcome: pool.Moved, Progress: progress(how)}, err: errMoved}
+		return &verdict{Failure: dispatch.Failure{Outcome: pool.Moved, Progress: progress(how)}, err: errMoved}
 	case x.r.Context().Err() != nil:
 		f := gone(record.Gone(x.r.Context()))
 		if how.Begun {
@@ -165,7 +167,7 @@ func (x *exchange) explain(how upstreamclient.Progress, err error) *failure {
 	case errors.As(err, &body):
 		return gone(x.sendingFailed(body.Err))
 	}
-	f := &failure{
+	f := &verdict{
 		Failure: dispatch.Failure{Outcome: pool.Refused, Progress: progress(how), Stale: how.Stale() && x.attemptTime() < staleTime},
 		err:     fmt.Errorf("%w: %s: %w", record.ErrNoAnswer, x.book.Lease.Address, err),
 	}
@@ -189,14 +191,14 @@ func (x *exchange) attemptTime() time.Duration {
 	return time.Since(x.book.Record.Arrived) - x.book.Record.Attempt().Start
 }
 
-// late is the failure of an attempt whose response did not begin in the time that it had
+// late is the verdict on an attempt whose response did not begin in the time that it had
 // left. last: the job's deadline ended that time.
-func (x *exchange) late(how upstreamclient.Progress, left time.Duration, last bool) *failure {
+func (x *exchange) late(how upstreamclient.Progress, left time.Duration, last bool) *verdict {
 	why := record.ErrFirstByte
 	if last {
 		why = record.ErrDeadline
 	}
-	return &failure{
+	return &verdict{
 		Failure: dispatch.Failure{Outcome: x.book.Job.TimedOut(left), Progress: progress(how)},
 		err:     fmt.Errorf("%w: %s: %w", record.ErrNoAnswer, x.book.Lease.Address, why),
 	}
@@ -213,14 +215,14 @@ func progress(how upstreamclient.Progress) dispatch.Progress {
 	return dispatch.Unsent
 }
 
-// gone is the failure of an attempt that the submitter's side ended.
-func gone(err error) *failure {
-	return &failure{Failure: dispatch.Failure{Outcome: pool.Gone}, err: err}
+// gone is the verdict on an attempt that the submitter's side ended.
+func gone(err error) *verdict {
+	return &verdict{Failure: dispatch.Failure{Outcome: pool.Gone}, err: err}
 }
 
 // lost ends an attempt that failed, and decides what follows.
-func (x *exchange) lost(f *failure) verdict {
-	f.Repeatable = x.body.Replayable()
-	f.next = x.book.Failed(f.Failure, f.err)
-	return verdict{failure: f}
+func (x *exchange) lost(v *verdict) *verdict {
+	v.Repeatable = x.body.Replayable()
+	v.next = x.book.Failed(v.Failure, v.err)
+	return v
 }

@@ -15,7 +15,7 @@ import (
 // everything before the response begins. A response that is streamed has its own
 // bounds, from the first byte.
 func (x *exchange) attempts() error {
-	var known lessons
+	var known lessons // small, as all that is on the stack while thousands of jobs wait in Claim
 	for {
 		now, err := x.book.Claim(x.r.Context())
 		if err != nil {
@@ -26,33 +26,30 @@ func (x *exchange) attempts() error {
 		}
 		v := x.attempt(now, known.begun)
 		if v.kind == pass {
-			defer v.response.Close()
-			return x.pass(v.response, v.body)
+			return x.passOpen(v)
 		}
 		x.withdrawal.Reset() // nothing is withdrawn between two attempts
 		known.add(v)
-		next := v.failure.next
-		if !next.Again || next.Pause > 0 && !x.pause(next.Pause) { // without a pause a place may be claimed already
-			return x.exhausted(known, v.failure.err)
+		if !v.next.Again || v.next.Pause > 0 && !x.pause(v.next.Pause) { // without a pause a place may be claimed already
+			return x.exhausted(known, v.err)
 		}
 	}
 }
 
 // lessons are what the failed attempts of a job have shown.
 type lessons struct {
-	kept     verdict // the last unwanted response, or else the last that says that the job was not started
-	begun    bool    // an upstream may have begun the job
-	last     error   // why the last attempt failed
-	noAnswer error   // why the last attempt that an upstream failed brought no response
+	begun    bool     // an upstream may have begun the job
+	kept     *verdict // the last unwanted response, or else the last that says that the job was not started; nil without
+	last     error    // why the last attempt failed
+	noAnswer error    // why the last attempt that an upstream failed brought no response
 }
 
-func (l *lessons) add(v verdict) {
-	f := v.failure
-	l.begun = l.begun || f.Progress == dispatch.Begun
-	if l.last = f.err; errors.Is(f.err, record.ErrNoAnswer) {
-		l.noAnswer = f.err
+func (l *lessons) add(v *verdict) {
+	l.begun = l.begun || v.Progress == dispatch.Begun
+	if l.last = v.err; errors.Is(v.err, record.ErrNoAnswer) {
+		l.noAnswer = v.err
 	}
-	if v.kind == keep && (v.done() || !l.kept.done()) {
+	if v.kind == keep && (v.done() || l.kept == nil || !l.kept.done()) {
 		l.kept = v
 	}
 }
@@ -71,7 +68,7 @@ func (x *exchange) exhausted(known lessons, err error) error {
 		return fmt.Errorf("%w: %v", record.ErrNoAnswer, err) //nolint:errorlint // for that reason
 	case gone:
 		return err
-	case known.kept.kind == keep && (known.kept.done() || !known.begun):
+	case known.kept != nil && (known.kept.done() || !known.begun):
 		return x.pass(known.kept.response, known.kept.body)
 	case x.book.Job.Late(time.Now()):
 		return record.ErrDeadline

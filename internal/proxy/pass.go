@@ -21,6 +21,12 @@ var (
 	errStreamLimit = errors.New("the job's time for streaming ended")
 )
 
+// passOpen passes an open response on, and closes it.
+func (x *exchange) passOpen(v *verdict) error {
+	defer v.response.Close()
+	return x.pass(v.response, v.body)
+}
+
 // pass passes a response on, as it arrives, and ends the attempt if it has not ended. read is
 // what was already read of the body. After an error the submitter must be able to see that it did
 // not get the whole response.

@@ -55,8 +55,9 @@ type exchange struct {
 	target string      // sent by all attempts
 	header http.Header // sent by all attempts; only the expected duration differs
 
-	// The request of the attempt under way, and what withdraws it. They are here because
-	// an attempt would otherwise allocate them.
+	// The request of the attempt under way, what withdraws it, and the verdict that passes its response. They
+	// are here because an attempt would otherwise allocate them.
 	request    upstreamclient.Request
 	withdrawal upstreamclient.Withdrawal
+	passed     verdict
 }
