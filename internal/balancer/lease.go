@@ -155,7 +155,7 @@ func (l *Lease) Failed(now time.Time, f dispatch.Failure) (next dispatch.Next) {
 			l.assignment.Unreached(now)
 		}
 		outcome := f.Outcome
-		if f.Stale { // closing an idle connection does not speak against the upstream
+		if f.Closed {
 			outcome = pool.Gone
 		}
 		l.end(now, outcome)

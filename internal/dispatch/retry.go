@@ -79,10 +79,12 @@ type Failure struct {
 	Repeatable bool
 	// ConnectTimedOut is set when the dial took longer than ConnectTimeout.
 	ConnectTimedOut bool
-	// Stale is set when a pooled connection ended soon after the job was sent, without a
-	// byte of a response for the job. The upstream had probably closed it just before, so the
-	// retry costs no retry budget.
+	// Stale is set when a pooled connection ended without a byte of a response. The
+	// upstream may have closed it just as the job was sent.
 	Stale bool
+	// Closed is set when it ended so soon that the upstream must have closed it before the
+	// job arrived. The retry then costs no retry budget, and the failure does not speak against the upstream.
+	Closed bool
 }
 
 // Progress is how far an attempt came before it failed.
@@ -134,7 +136,7 @@ func (d *Dispatcher) Failed(now time.Time, j *Job, f Failure) Next {
 		return Next{}
 	case class == refusal:
 		return d.refused(now, j, f)
-	case !f.Stale && !d.budget.take(now, d.retry.Budget):
+	case !f.Closed && !d.budget.take(now, d.retry.Budget):
 		return Next{OverBudget: true}
 	}
 	j.spent = j.spent || class == once

@@ -190,7 +190,7 @@ func TestAfterAStaleConnection(t *testing.T) {
 	j = f.Begin(Request{})
 	require.True(t, f.fail(start, f.claim(start, j), Failure{Outcome: pool.NoAnswer, Progress: Begun}).OverBudget)
 	j = f.Begin(Request{})
-	require.Equal(t, Next{Again: true}, f.fail(start, f.claim(start, j), stale), "it costs no budget")
+	require.Equal(t, Next{Again: true}, f.fail(start, f.claim(start, j), Failure{Outcome: pool.NoAnswer, Progress: Begun, Stale: true, Closed: true}), "it costs no budget")
 
 	f = newFixture(t, 2, nil)
 	j = f.Begin(Request{})

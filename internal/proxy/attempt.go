@@ -101,7 +101,7 @@ func (x *exchange) receive(response *upstreamclient.Response, how upstreamclient
 	case status == http.StatusRequestTimeout && how.Reused && x.body.Replayable(): // it refers to the time before the job was sent
 		response.Close()
 		return x.lost(&verdict{
-			Failure: dispatch.Failure{Outcome: pool.Refused, Stale: true},
+			Failure: dispatch.Failure{Outcome: pool.Refused, Stale: true, Closed: true},
 			err:     fmt.Errorf("%w: %s had given up on the pooled connection (408)", record.ErrNoAnswer, address),
 		})
 	case x.book.Job.Unwanted(status):
@@ -168,7 +168,7 @@ func (x *exchange) explain(how upstreamclient.Progress, err error) *verdict {
 		return gone(x.sendingFailed(body.Err))
 	}
 	f := &verdict{
-		Failure: dispatch.Failure{Outcome: pool.Refused, Progress: progress(how), Stale: how.Stale() && x.attemptTime() < staleTime},
+		Failure: dispatch.Failure{Outcome: pool.Refused, Progress: progress(how), Stale: how.Stale(), Closed: how.Stale() && x.attemptTime() < staleTime},
 		err:     fmt.Errorf("%w: %s: %w", record.ErrNoAnswer, x.book.Lease.Address, err),
 	}
 	switch {
@@ -182,7 +182,7 @@ func (x *exchange) explain(how upstreamclient.Progress, err error) *verdict {
 	return f
 }
 
-// staleTime is how long after the start of an attempt the end of a pooled connection can mean that the
+// staleTime is how long after the start of an attempt the end of a pooled connection means that the
 // upstream closed it before it received the job.
 const staleTime = time.Second
 
