@@ -25,6 +25,9 @@ func (p *Pool) Reconsider(now time.Time, may func(Waiter) bool) (moves []Move) {
 	maps.DeleteFunc(p.suspects, func(m *member, _ struct{}) bool {
 		return m.suspicion.why == "" || !m.inSet || len(m.unanswered) == 0
 	})
+	if len(p.suspects) == 0 { // as nearly always: collecting none allocates, and each job ends here
+		return nil
+	}
 	for _, m := range slices.SortedFunc(maps.Keys(p.suspects), byAddress) {
 		if m.suspicion.why != "" && m.suspicion.failed > 0 {
 			moves = p.evacuate(now, m, may, moves)
