@@ -31,6 +31,7 @@ import (
 	"example.org/pilotfish/internal/pool"
 	"example.org/pilotfish/internal/proxy"
 	"example.org/pilotfish/internal/report"
+	"example.org/pilotfish/internal/settings"
 	"example.org/pilotfish/internal/tracing"
 )
 
@@ -243,6 +244,9 @@ func (g *generation) describe(body io.Reader, length int64, budget *intake.Budge
 // drainByHand does and logs what an operator does by hand.
 func (s *sidecar) drainByHand(address string, on bool) (known bool) {
 	what := map[bool]string{true: "an operator drains the upstream: it gets no new jobs", false: "an operator lets the upstream take jobs again"}
+	if form, err := settings.Address(address); err == nil {
+		address = form
+	}
 	if known = s.balancer.Drain(address, on); known {
 		s.log.Info(what[on], zap.String("upstream", address))
 	}

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"example.org/pilotfish/internal/pool"
+	"example.org/pilotfish/internal/settings"
 )
 
 const (
@@ -53,7 +54,7 @@ func (a *attributes) set(key, value string) (err error) {
 		err = errors.New("want true or false")
 	}
 	if err != nil {
-		return fmt.Errorf("%s=%s: %w", key, quote(value), err)
+		return fmt.Errorf("%s=%s: %w", key, settings.Quote(value), err)
 	}
 	return nil
 }

@@ -41,10 +41,10 @@ func (s *Consul) check(f *settings.Faults) {
 	case s.Service == "":
 		f.Add("service", "a service is required")
 	case strings.ContainsAny(s.Service, "/?#"):
-		f.Add("service", "%s must not contain / ? or #", quote(s.Service))
+		f.Add("service", "%s must not contain / ? or #", settings.Quote(s.Service))
 	}
 	if scheme, _, has := strings.Cut(s.Address, "://"); has && scheme != "https" && scheme != "http" && scheme != "unix" {
-		f.Add("address", "%s must begin with http, https or unix", quote(s.Address))
+		f.Add("address", "%s must begin with http, https or unix", settings.Quote(s.Address))
 	}
 	if _, err := files.Token(s.TokenFile); err != nil {
 		f.Warn("token_file", "%v", err) // it may come later
@@ -132,7 +132,7 @@ func (c *consul) query(ctx context.Context, atMost time.Duration) ([]*api.Servic
 // brief says in one log line why there is no reply.
 func brief(err error) error {
 	if status, ok := errors.AsType[api.StatusError](err); ok {
-		return fmt.Errorf("status %d: %s", status.Code, quote(strings.TrimSpace(status.Body)))
+		return fmt.Errorf("status %d: %s", status.Code, settings.Quote(strings.TrimSpace(status.Body)))
 	}
 	if at, ok := errors.AsType[*url.Error](err); ok {
 		return at.Err // without the query, which is another each time
@@ -149,9 +149,9 @@ func readEntry(e *api.ServiceEntry) (u pool.Upstream, err error) {
 	if host == "" && e.Node != nil {
 		host = e.Node.Address
 	}
-	address, err := join(host, e.Service.Port)
+	address, err := settings.JoinAddress(host, e.Service.Port)
 	if err != nil {
-		return u, fmt.Errorf("instance %s: %w", quote(e.Service.ID), err)
+		return u, fmt.Errorf("instance %s: %w", settings.Quote(e.Service.ID), err)
 	}
 	var a attributes
 	for _, key := range []string{"cores", "started_at", "stops_at", "preemptible", "draining"} { // other keys are not ours
@@ -160,7 +160,7 @@ func readEntry(e *api.ServiceEntry) (u pool.Upstream, err error) {
 		}
 	}
 	if err != nil {
-		err = fmt.Errorf("instance %s: meta %w", quote(e.Service.ID), err)
+		err = fmt.Errorf("instance %s: meta %w", settings.Quote(e.Service.ID), err)
 	}
 	if w := e.Service.Weights.Passing; w > 0 && w <= maxWeight {
 		a.Weight = float64(w)

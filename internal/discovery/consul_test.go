@@ -55,17 +55,17 @@ func TestConsulScripts(t *testing.T) {
 // Whatever an agent replies instead of a list, the set stays, and the trouble has a reason.
 func TestConsulKeepsTheSet(t *testing.T) {
 	for trouble, bad := range map[string]scripted{
-		`status 500: "No cluster leader"`:                      {status: 500, body: "No cluster leader"},
-		`status 403: "Permission denied"`:                      {status: 403, body: "Permission denied"},
-		`status 502: "<html>` + strings.Repeat("x", 74) + `"…`: {status: 502, body: "<html>" + strings.Repeat("x", 4000)},
-		`status 302: ""`:                                       {status: 302, headers: map[string]string{"Location": "http://evil.test/"}},
-		"dial tcp 127.0.0.1:8500: connect: connection refused": {refuse: true},
-		"invalid character '<' looking for beginning of value": {index: "11", body: "<html>"},
-		"unexpected EOF":                                       {index: "11", body: entries("a b")[:80]},
-		"EOF":                                                  {index: "11"},
-		"the server that replied knows no leader":              {index: "11", body: "[]", noLeader: true},
-		"the ACL token may not read the service or its nodes":  {index: "11", body: "[]", headers: map[string]string{"X-Consul-Results-Filtered-By-ACLs": "true"}},
-		"it takes too long":                                    {hang: true},
+		`status 500: "No cluster leader"`:                        {status: 500, body: "No cluster leader"},
+		`status 403: "Permission denied"`:                        {status: 403, body: "Permission denied"},
+		`status 502: "<html>` + strings.Repeat("x", 71) + `..."`: {status: 502, body: "<html>" + strings.Repeat("x", 4000)},
+		`status 302: ""`:                                         {status: 302, headers: map[string]string{"Location": "http://evil.test/"}},
+		"dial tcp 127.0.0.1:8500: connect: connection refused":   {refuse: true},
+		"invalid character '<' looking for beginning of value":   {index: "11", body: "<html>"},
+		"unexpected EOF":                                         {index: "11", body: entries("a b")[:80]},
+		"EOF":                                                    {index: "11"},
+		"the server that replied knows no leader":                {index: "11", body: "[]", noLeader: true},
+		"the ACL token may not read the service or its nodes":    {index: "11", body: "[]", headers: map[string]string{"X-Consul-Results-Filtered-By-ACLs": "true"}},
+		"it takes too long":                                      {hang: true},
 	} {
 		bubble(t, func(t *testing.T) {
 			d := consulOf(t, &agent{replies: []scripted{list("10", "a b"), bad}}, nil)

@@ -31,12 +31,12 @@ type dns struct {
 func splitDNS(text string) (name string, port int, err error) {
 	name = text
 	if strings.Contains(text, ":") {
-		if name, port, err = split(text); err != nil {
+		if name, port, err = settings.SplitAddress(text); err != nil {
 			return "", 0, err
 		}
 	}
-	if !hostName(name) {
-		return "", 0, fmt.Errorf("%s is not a host name", quote(name))
+	if !settings.HostName(name) {
+		return "", 0, fmt.Errorf("%s is not a host name", settings.Quote(name))
 	}
 	return name, port, nil
 }
@@ -75,7 +75,7 @@ func (d *dns) addresses(ctx context.Context, r *reply, name string, port int, we
 		ips, err = d.resolver.LookupNetIP(ctx, "ip6", name)
 	}
 	for _, ip := range ips {
-		address, flaw := join(ip.String(), port)
+		address, flaw := settings.JoinAddress(ip.String(), port)
 		r.take(pool.Upstream{Address: address, Weight: weight}, flaw)
 	}
 	return err
@@ -103,8 +103,8 @@ func (d *dns) services(ctx context.Context, r *reply) error {
 			r.none = d.name + ` has the SRV target ".": the service is not available (RFC 2782)`
 			continue
 		}
-		if !hostName(target) {
-			r.leaveOut(fmt.Errorf("target %s is not a host name", quote(target)))
+		if !settings.HostName(target) {
+			r.leaveOut(fmt.Errorf("target %s is not a host name", settings.Quote(target)))
 			continue
 		}
 		if err := d.addresses(ctx, r, target, int(record.Port), float64(record.Weight)); err != nil {

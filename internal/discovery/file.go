@@ -88,7 +88,7 @@ func parseList(path string, text []byte) ([]pool.Upstream, error) {
 }
 
 func parseLine(words []string) (pool.Upstream, error) {
-	address, err := canonical(words[0])
+	address, err := settings.Address(words[0])
 	if err != nil {
 		return pool.Upstream{}, err
 	}
@@ -96,7 +96,7 @@ func parseLine(words []string) (pool.Upstream, error) {
 	for _, w := range words[1:] {
 		key, value, ok := strings.Cut(w, "=")
 		if !ok {
-			return pool.Upstream{}, fmt.Errorf("%s is not key=value", quote(w))
+			return pool.Upstream{}, fmt.Errorf("%s is not key=value", settings.Quote(w))
 		}
 		if err := a.set(key, value); err != nil {
 			return pool.Upstream{}, err

@@ -51,7 +51,7 @@ func (s *Kubernetes) check(f *settings.Faults) {
 		case name.text == "" && name.key == "service":
 			f.Add("service", "a service is required")
 		case name.text != "" && validation.IsDNS1123Label(name.text) != nil:
-			f.Add(name.key, "%s is not a name of Kubernetes: lower case letters, digits and hyphens, at most 63", quote(name.text))
+			f.Add(name.key, "%s is not a name of Kubernetes: lower case letters, digits and hyphens, at most 63", settings.Quote(name.text))
 		}
 	}
 	if s.Kubeconfig != "" {
@@ -157,7 +157,7 @@ func (k *kubernetes) read() (r reply) {
 		for _, e := range s.Endpoints {
 			u, err := k.endpoint(s, e)
 			if err != nil {
-				r.leaveOut(fmt.Errorf("slice %s: %w", quote(s.Metadata.Name), err))
+				r.leaveOut(fmt.Errorf("slice %s: %w", settings.Quote(s.Metadata.Name), err))
 			}
 			pod := cmp.Or(e.TargetRef.UID, u.Address) // without a pod, the address stands for it
 			if u.Address != "" && !known[pod] {
@@ -185,7 +185,7 @@ func (k *kubernetes) endpoint(s *endpointSlice, e sliceEndpoint) (u pool.Upstrea
 		return u, err
 	}
 	u.Draining = c.Terminating != nil && *c.Terminating
-	u.Address, err = join(e.Addresses[0], port) // the others must not be used
+	u.Address, err = settings.JoinAddress(e.Addresses[0], port) // the others must not be used
 	return u, err
 }
 
@@ -200,11 +200,11 @@ func (k *kubernetes) port(s *endpointSlice) (int, error) {
 		if k.cfg.Port == p.Name && p.Name != "" {
 			return int(*p.Port), nil
 		}
-		names, only = append(names, quote(p.Name)), int(*p.Port)
+		names, only = append(names, settings.Quote(p.Name)), int(*p.Port)
 	}
 	switch {
 	case k.cfg.Port != "":
-		return 0, fmt.Errorf("the service has no TCP port %s, but %v", quote(k.cfg.Port), names)
+		return 0, fmt.Errorf("the service has no TCP port %s, but %v", settings.Quote(k.cfg.Port), names)
 	case len(names) != 1:
 		return 0, fmt.Errorf("the service has the TCP ports %v: name one with port", names)
 	}

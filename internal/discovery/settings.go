@@ -74,7 +74,7 @@ func (s *Settings) checkStatic(f *settings.Faults) {
 	seen := map[string]bool{}
 	for i, a := range s.Static {
 		key := fmt.Sprintf("[%d]", i)
-		address, err := canonical(a)
+		address, err := settings.Address(a)
 		switch {
 		case err != nil:
 			f.Add(key, "%v", err)

@@ -8,6 +8,7 @@ import (
 
 	"example.org/pilotfish/internal/files"
 	"example.org/pilotfish/internal/pool"
+	"example.org/pilotfish/internal/settings"
 )
 
 // snapshot is the file that keeps the last set over a restart.
@@ -45,10 +46,10 @@ func (s *snapshot) read() ([]pool.Upstream, error) {
 		return nil, fmt.Errorf("the snapshot %s: %w", s.path, err)
 	}
 	if n := len(last.Upstreams); last.Source != s.Source || n > maxUpstreams {
-		return nil, fmt.Errorf("the snapshot %s has %d upstreams of %s", s.path, n, quote(last.Source))
+		return nil, fmt.Errorf("the snapshot %s has %d upstreams of %s", s.path, n, settings.Quote(last.Source))
 	}
 	for i := range last.Upstreams {
-		if last.Upstreams[i].Address, err = canonical(last.Upstreams[i].Address); err != nil {
+		if last.Upstreams[i].Address, err = settings.Address(last.Upstreams[i].Address); err != nil {
 			return nil, fmt.Errorf("the snapshot %s: %w", s.path, err)
 		}
 	}

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"example.org/pilotfish/internal/pool"
+	"example.org/pilotfish/internal/settings"
 )
 
 // origin is where upstreams come from: a source, its name, and how often it may be asked.
@@ -53,7 +54,7 @@ func (r *reply) leaveOut(err error) {
 func (s *Settings) openStatic(*Config) (origin, error) {
 	var all reply
 	for _, a := range s.Static {
-		address, err := canonical(a)
+		address, err := settings.Address(a)
 		all.take(pool.Upstream{Address: address}, err)
 	}
 	ask := func(context.Context, time.Duration) (reply, error) { return all, nil }

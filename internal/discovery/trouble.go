@@ -6,6 +6,8 @@ import (
 	"regexp"
 	"strings"
 	"time"
+
+	"example.org/pilotfish/internal/settings"
 )
 
 // trouble says in words what is wrong with the last reply, and what that means: "rules.test.
@@ -38,7 +40,10 @@ func (d *Discovery) trouble(result ruling, r reply, err error) string {
 	if d.unkept != nil {
 		all = append(all, d.unkept.Error())
 	}
-	return localPort.ReplaceAllString(strings.Join(all, "; "), "")
+	for i, text := range all {
+		all[i] = settings.Cut(localPort.ReplaceAllString(text, ""), settings.MaxText/2) // so that what it means fits behind it
+	}
+	return settings.Cut(strings.Join(all, "; "), settings.MaxText)
 }
 
 // localPort is this machine's end of a connection in an error of package net. It is another

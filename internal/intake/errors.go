@@ -8,6 +8,8 @@ import (
 	"io"
 
 	"github.com/go-json-experiment/json/jsontext"
+
+	"example.org/pilotfish/internal/settings"
 )
 
 // bodyError is a body that is not valid JSON, or valid JSON that is not a valid job.
@@ -23,11 +25,14 @@ func fault(pointer string, offset int, wrong string) error {
 	return &bodyError{fmt.Sprintf("%s at byte %d %s", cmp.Or(pointer, "the job"), offset, wrong), true}
 }
 
+// maxShown bounds what an error repeats of a JSON Pointer, in bytes.
+const maxShown = 100
+
 // invalid is the error of a body that is not valid JSON.
 func invalid(offset int, pointer jsontext.Pointer, reason string) error {
 	in := ""
 	if pointer != "" {
-		in = fmt.Sprintf(" in %q", cut(string(pointer)))
+		in = fmt.Sprintf(" in %q", settings.Cut(string(pointer), maxShown))
 	}
 	return &bodyError{text: fmt.Sprintf("invalid JSON at byte %d%s: %s", offset, in, reason)}
 }
@@ -74,13 +79,4 @@ func explain(body []byte, err error) error {
 		return invalid(int(syntactic.ByteOffset), syntactic.JSONPointer, syntactic.Err.Error())
 	}
 	return err
-}
-
-// cut bounds what an error repeats of a body.
-func cut(s string) string {
-	const most = 100
-	if len(s) <= most {
-		return s
-	}
-	return s[:most] + "..."
 }

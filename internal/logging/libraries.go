@@ -8,6 +8,8 @@ import (
 
 	"go.uber.org/zap"
 	"go.uber.org/zap/zapcore"
+
+	"example.org/pilotfish/internal/settings"
 )
 
 // CaptureLibraries sends what libraries log by the standard library's log and slog to this log, as JSON. They would
@@ -48,7 +50,7 @@ func (h handler) WithAttrs(all []slog.Attr) slog.Handler { return h.with(all) }
 
 func (h handler) with(all []slog.Attr) handler {
 	for _, a := range all {
-		h.attrs += " " + h.group + a.Key + "=" + cut(a.Value.Resolve().String())
+		h.attrs += " " + h.group + a.Key + "=" + settings.Cut(a.Value.Resolve().String(), settings.MaxText)
 	}
 	return h
 }
@@ -71,11 +73,8 @@ func zapLevel(l slog.Level) zapcore.Level {
 	return zap.DebugLevel
 }
 
-// Bounds of a line: the bytes of a text, and the texts of a list. Servers, catalogues and files choose much of them.
-const (
-	maxText = 512
-	maxList = 100
-)
+// maxList bounds the texts of a list in a line. Servers, catalogues and files choose much of them.
+const maxList = 100
 
 // bounded is a core whose lines have bounds.
 type bounded struct{ zapcore.Core }
@@ -95,7 +94,7 @@ func (b bounded) Check(e zapcore.Entry, line *zapcore.CheckedEntry) *zapcore.Che
 
 // Write implements zapcore.Core.
 func (b bounded) Write(e zapcore.Entry, fields []zapcore.Field) error {
-	e.Message = cut(e.Message)
+	e.Message = settings.Cut(e.Message, settings.MaxText)
 	return b.Core.Write(e, shorten(fields))
 }
 
@@ -105,9 +104,9 @@ func shorten(fields []zapcore.Field) []zapcore.Field {
 	for _, f := range fields {
 		switch f.Type {
 		case zapcore.StringType:
-			f.String = cut(f.String)
+			f.String = settings.Cut(f.String, settings.MaxText)
 		case zapcore.ErrorType:
-			f = zap.String(f.Key, cut(f.Interface.(error).Error()))
+			f = zap.String(f.Key, settings.Cut(f.Interface.(error).Error(), settings.MaxText))
 		case zapcore.ArrayMarshalerType:
 			if list := reflect.ValueOf(f.Interface); list.Kind() == reflect.Slice && list.Len() > maxList {
 				f.Interface = list.Slice(0, maxList).Interface()
@@ -117,13 +116,4 @@ func shorten(fields []zapcore.Field) []zapcore.Field {
 		short = append(short, f)
 	}
 	return short
-}
-
-// cut is a text of at most maxText bytes.
-func cut(text string) string {
-	const more = "..."
-	if len(text) <= maxText {
-		return text
-	}
-	return strings.ToValidUTF8(text[:maxText-len(more)], "") + more
 }

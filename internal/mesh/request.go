@@ -1,11 +1,11 @@
 package mesh
 
 import (
-	"net/netip"
 	"strconv"
 	"strings"
 
 	"example.org/pilotfish/internal/intake"
+	"example.org/pilotfish/internal/settings"
 )
 
 // length is the declared length of a request's body, -1 if it is not declared.
@@ -25,14 +25,10 @@ func (m *message) intakeHead() intake.Head {
 	return intake.Head{Method: m.method, Path: m.path, Header: m.header}
 }
 
-// canonical is the one text for an address that can be written in several ways: IPv6 in any form, host names in
-// any case. Paths of sockets stay as they are.
+// canonical is the form under which discovery knows an address, where it is one.
 func canonical(address string) string {
-	if a, err := netip.ParseAddrPort(address); err == nil {
-		return netip.AddrPortFrom(a.Addr().Unmap(), a.Port()).String()
-	}
-	if strings.HasPrefix(address, "unix:") {
-		return address
+	if known, err := settings.Address(address); err == nil {
+		return known
 	}
 	return strings.ToLower(address)
 }

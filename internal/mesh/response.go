@@ -107,7 +107,7 @@ func (x *exchange) move(served string) {
 	if served == "" || canonical(served) == canonical(lease.Address) {
 		return
 	}
-	tried := []string{served}
+	tried := []string{canonical(served)}
 	same := func(fallback string) bool { return canonical(fallback) == canonical(served) }
 	if i := slices.IndexFunc(lease.Fallbacks, same); i >= 0 {
 		tried = lease.Fallbacks[:i+1]

@@ -85,7 +85,7 @@ func (p adminPort) read(method, path string, body []byte) ([]byte, error) {
 	if response.StatusCode != http.StatusOK {
 		var problem struct{ Error, Detail string }
 		if json.Unmarshal(text, &problem) != nil {
-			problem.Detail = strings.TrimSpace(string(text[:min(len(text), maxReason)]))
+			problem.Detail = strings.TrimSpace(settings.Cut(string(text), maxReason))
 		}
 		hint := ""
 		if response.StatusCode == http.StatusUnauthorized {

@@ -3,11 +3,13 @@ package record
 import (
 	"strconv"
 	"strings"
+
+	"example.org/pilotfish/internal/settings"
 )
 
-// maxText bounds the text of an error, in bytes. Submitters and upstreams choose much of some: a
-// head that an upstream malforms is quoted whole.
-const maxText = 512
+// maxText bounds the text of an error, in bytes. Submitters and upstreams choose much of some: an invalid head is quoted
+// whole.
+const maxText = settings.MaxText
 
 // textOf is an error as records and problems have it: at most maxText bytes of printable UTF-8, in
 // which anything else is escaped. It is the only way of an error's text to the log, to spans and to
@@ -25,13 +27,8 @@ func clean(text string) string {
 	if len(text) <= maxText && !strings.ContainsFunc(text, odd) {
 		return text
 	}
-	quoted := strconv.Quote(text[:min(len(text), maxText)])
-	plain := unescaped.Replace(quoted[1 : len(quoted)-1])
-	if len(text) > maxText || len(plain) > maxText {
-		const more = "..."
-		return strings.ToValidUTF8(plain[:maxText-len(more)], "") + more
-	}
-	return plain
+	quoted := strconv.Quote(text[:min(len(text), maxText+1)])
+	return settings.Cut(unescaped.Replace(quoted[1:len(quoted)-1]), maxText)
 }
 
 // unescaped undoes the escapes of what is printable.

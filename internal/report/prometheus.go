@@ -18,6 +18,7 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 
 	"example.org/pilotfish/internal/pool"
+	"example.org/pilotfish/internal/settings"
 	"example.org/pilotfish/pkg/selection"
 )
 
@@ -58,7 +59,13 @@ func (s *Source) pollPrometheus(ctx context.Context, _ bool) pace {
 		asked = resp.at
 		var err error
 		warning, err = readVector(resp.body, func(l sampleLabels, at, value float64) {
-			if one := scrapes[l.Instance]; one != nil {
+			one := scrapes[l.Instance]
+			if one == nil {
+				if form, err := settings.Address(l.Instance); err == nil {
+					one = scrapes[form]
+				}
+			}
+			if one != nil {
 				one.add(l, at, value)
 			}
 		})

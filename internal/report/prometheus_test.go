@@ -68,7 +68,7 @@ func TestPrometheusTellsTheLoadOfAll(t *testing.T) {
 		w.Header().Set("Content-Encoding", "gzip")
 		_, _ = w.Write(gzipped([]byte(vectorOf(
 			scraped("a:1", 2.5, nil), scraped("somebody-elses:1", 0, nil),
-			scraped("b:1", 0.5, map[string]string{"pilotfish=stalled,priority=high": "", "pilotfish=cores": ""}),
+			scraped("B:01", 0.5, map[string]string{"pilotfish=stalled,priority=high": "", "pilotfish=cores": ""}), // another form of b:1
 		))))
 	}, []string{"a:1", "b:1", "a:1"}, func(c *Config) { c.Prometheus += "/behind/a/path/" })
 	before := time.Now()

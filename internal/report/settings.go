@@ -50,8 +50,8 @@ type Settings struct {
 	AskORCA bool `yaml:"orca"`
 	// Prometheus is the URL of a server that scrapes the upstreams, by http or https. It
 	// is asked for the load of all of them, every interval; an upstream is asked for its
-	// cache listing only, every six. Its label "instance" must be an upstream's address,
-	// exactly as discovery gives it. Empty asks each upstream.
+	// cache listing only, every six. Its label "instance" must be an upstream's address.
+	// Empty asks each upstream.
 	Prometheus string `yaml:"prometheus"`
 }
 

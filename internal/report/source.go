@@ -16,7 +16,6 @@ import (
 	"net"
 	"net/http"
 	"slices"
-	"strings"
 	"sync"
 	"time"
 
@@ -180,9 +179,6 @@ func (s *Source) start(ctx context.Context, address string) *upstreamPoller {
 	return u
 }
 
-// maxReason bounds what an error repeats of a response, in bytes.
-const maxReason = 300
-
 // pollError is a poll that failed, in whole or in part: where there was no report that is "metrics",
 // and where there was no listing "cache listing".
 type pollError struct {
@@ -191,11 +187,7 @@ type pollError struct {
 }
 
 func (e *pollError) Error() string {
-	reason := e.err.Error()
-	if len(reason) > maxReason {
-		reason = strings.ToValidUTF8(reason[:maxReason], "") + "…"
-	}
-	return fmt.Sprintf("upstream %s: %s: %s", e.address, e.part, reason)
+	return fmt.Sprintf("upstream %s: %s: %s", e.address, e.part, settings.Cut(e.err.Error(), settings.MaxText))
 }
 
 func (e *pollError) Unwrap() error { return e.err }

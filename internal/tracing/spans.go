@@ -3,7 +3,6 @@ package tracing
 import (
 	"cmp"
 	"context"
-	"strings"
 	"time"
 
 	"go.opentelemetry.io/otel/attribute"
@@ -13,6 +12,7 @@ import (
 
 	"example.org/pilotfish/internal/pool"
 	"example.org/pilotfish/internal/record"
+	"example.org/pilotfish/internal/settings"
 )
 
 // Ended ends the span of a job, and makes those of its attempts.
@@ -27,7 +27,7 @@ func Ended(r *record.Job) {
 	}
 	job.SetAttributes(attributes(r.Fields)...)
 	if r.Failed() {
-		job.SetStatus(codes.Error, short(r.Err))
+		job.SetStatus(codes.Error, settings.Cut(r.Err, maxValue))
 	}
 	job.End(trace.WithTimestamp(r.Arrived.Add(r.Total)))
 }
@@ -38,14 +38,10 @@ func attempt(ctx context.Context, tracer trace.Tracer, arrived time.Time, a *rec
 	_, span := tracer.Start(ctx, "attempt", trace.WithTimestamp(arrived.Add(a.Start)), trace.WithSpanKind(trace.SpanKindClient),
 		trace.WithAttributes(attributes(fields)...))
 	if a.Outcome != pool.Answered && a.Outcome != pool.Gone {
-		span.SetStatus(codes.Error, short(a.Err))
+		span.SetStatus(codes.Error, settings.Cut(a.Err, maxValue))
 	}
 	span.End(trace.WithTimestamp(arrived.Add(max(a.Start, a.End))))
 }
-
-// short is a text in as many bytes as the description of a status may have. A part of a character would
-// cost all spans that are sent with it.
-func short(text string) string { return strings.ToValidUTF8(text[:min(len(text), maxValue)], "") }
 
 // standard are the names that OpenTelemetry has for members of a line of the log.
 var standard = map[string]string{

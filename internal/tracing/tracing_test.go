@@ -260,9 +260,9 @@ func TestNothingIsTraced(t *testing.T) {
 func TestALongError(t *testing.T) {
 	r := newReceiver(t)
 	tracer := open(t, tracing.Settings{Endpoint: r.URL, Share: 1}, func(err error) { t.Error(err) })
-	text := strings.Repeat("x", 255)
-	tracing.Ended(&record.Job{Span: tracer.Begin(time.Now(), http.Header{}), Outcome: intake.Failed, Err: text + "é"})
+	text := strings.Repeat("x", 252)
+	tracing.Ended(&record.Job{Span: tracer.Begin(time.Now(), http.Header{}), Outcome: intake.Failed, Err: text + "élong"})
 	tracer.Close()
 	require.Len(t, r.spans, 1)
-	assert.Equal(t, text, r.spans[0].Status.Message)
+	assert.Equal(t, text+"...", r.spans[0].Status.Message)
 }
