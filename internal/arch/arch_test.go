@@ -32,7 +32,7 @@ var layers = []struct {
 	{"record", false, []string{"internal/record"}},
 	{"job", false, []string{"internal/job", "internal/quality"}},
 	{"files", false, []string{"internal/files", "internal/httpclient"}},
-	{"wire", false, []string{"internal/proxy/lazyconn"}},
+	{"wire", false, []string{"internal/proxy/http1", "internal/proxy/lazyconn"}},
 	{"shells", false, []string{
 		"internal/proxy", "internal/proxy/upstreamclient", "internal/proxy/submitterserver", "internal/discovery", "internal/report", "internal/metrics",
 		"internal/ruleserver", "internal/ruleserver/executor", "internal/ruleserver/rules",

@@ -1,0 +1,181 @@
+package http1
+
+import (
+	"bufio"
+	"bytes"
+	"errors"
+	"io"
+	"net/http"
+	"net/textproto"
+	"strings"
+)
+
+var (
+	errChunk    = errors.New("malformed chunked encoding")
+	errOverhead = errors.New("chunked encoding with too long extensions")
+	errTrailer  = errors.New("the trailer section is too long")
+)
+
+// Bounds of what is no data in a body in chunks, in bytes.
+const (
+	maxChunkLine = 4 << 10 // a chunk's size with its extensions
+	freeOverhead = 256     // of each chunk line; twice the data is free, too
+	maxOverhead  = 16 << 10
+)
+
+// Chunks reads a body in chunks. Each Read returns what has been received of a chunk, without waiting for its rest.
+type Chunks struct {
+	In *bufio.Reader
+	// MaxTrailer bounds the trailer section, in bytes.
+	MaxTrailer int
+	// Trailer is what followed the body, once Read has returned io.EOF.
+	Trailer http.Header
+
+	left     uint64 // of the chunk
+	begun    bool   // a chunk has begun, and its end was not read
+	last     bool   // the last chunk was read
+	overhead int64
+	err      error
+}
+
+func (c *Chunks) Read(p []byte) (n int, err error) {
+	for c.err == nil && len(p) > 0 {
+		if c.left > 0 {
+			if n > 0 && c.In.Buffered() == 0 {
+				return n, nil
+			}
+			got, err := c.In.Read(p[:min(uint64(len(p)), c.left)])
+			n, p, c.left, c.err = n+got, p[got:], c.left-uint64(got), cutShort(err)
+			continue
+		}
+		switch {
+		case n > 0 && !c.lineBuffered():
+			return n, nil
+		case c.last:
+			c.err = c.end()
+		default:
+			c.err = c.next()
+		}
+	}
+	if n > 0 && c.err != io.EOF { //nolint:errorlint // it is this package's own
+		return n, nil
+	}
+	return n, c.err
+}
+
+// lineBuffered reports whether the end of a chunk and the line of the next can be read without waiting, or the
+// end of the body.
+func (c *Chunks) lineBuffered() bool {
+	there, _ := c.In.Peek(c.In.Buffered())
+	switch {
+	case c.last:
+		return bytes.HasPrefix(there, []byte("\r\n"))
+	case c.begun:
+		there = there[min(2, len(there)):]
+	}
+	return bytes.IndexByte(there, '\n') >= 0
+}
+
+// Ready reports whether the first Read returns without waiting.
+func (c *Chunks) Ready() bool {
+	there, _ := c.In.Peek(c.In.Buffered())
+	line, after, found := bytes.Cut(there, []byte("\n"))
+	return found && len(after) > 0 && (!bytes.HasPrefix(line, []byte("0")) || bytes.HasSuffix(after, []byte("\r\n")))
+}
+
+// next reads the end of a chunk and the line of the next one, or the trailer section.
+func (c *Chunks) next() error {
+	if c.begun {
+		var end [2]byte
+		if _, err := io.ReadFull(c.In, end[:]); err != nil {
+			return cutShort(err)
+		}
+		if string(end[:]) != "\r\n" {
+			return errChunk
+		}
+		c.begun = false
+	}
+	line, err := c.In.ReadSlice('\n')
+	switch {
+	case errors.Is(err, bufio.ErrBufferFull) || len(line) > maxChunkLine:
+		return errOverhead
+	case err != nil:
+		return cutShort(err)
+	}
+	line, ok := bytes.CutSuffix(line, []byte("\r\n"))
+	if !ok || bytes.IndexByte(line, '\r') >= 0 {
+		return errChunk
+	}
+	size, _, _ := bytes.Cut(line, []byte(";"))
+	if c.left, ok = hex(bytes.TrimRight(size, " \t")); !ok {
+		return errChunk
+	}
+	if c.overhead = max(0, c.overhead+int64(len(line))-freeOverhead-2*int64(min(c.left, maxOverhead))); c.overhead > maxOverhead {
+		return errOverhead
+	}
+	c.begun = c.left > 0
+	c.last = !c.begun
+	return nil
+}
+
+// end reads the trailer section.
+func (c *Chunks) end() error {
+	var text strings.Builder
+	for {
+		line, err := c.In.ReadSlice('\n')
+		begins := text.Len() == 0 || strings.HasSuffix(text.String(), "\n")
+		switch {
+		case text.Len()+len(line) > c.MaxTrailer:
+			return errTrailer
+		case errors.Is(err, bufio.ErrBufferFull):
+		case err != nil:
+			return cutShort(err)
+		case begins && string(line) == "\r\n":
+			return c.setTrailer(text.String())
+		}
+		text.Write(line)
+		if err == nil && !strings.HasSuffix(text.String(), "\r\n") { // parsers differ about where such a line ends
+			return errChunk
+		}
+	}
+}
+
+// setTrailer parses the trailer section. The error is io.EOF if it is valid.
+func (c *Chunks) setTrailer(text string) error {
+	if text == "" {
+		return io.EOF
+	}
+	h, err := textproto.NewReader(bufio.NewReader(strings.NewReader(text + "\r\n"))).ReadMIMEHeader()
+	if err != nil {
+		return cutShort(err)
+	}
+	c.Trailer = http.Header(h)
+	return io.EOF
+}
+
+// hex reads the size of a chunk.
+func hex(text []byte) (n uint64, ok bool) {
+	if len(text) == 0 || len(text) > 16 {
+		return 0, false
+	}
+	for _, b := range text {
+		switch {
+		case '0' <= b && b <= '9':
+			b -= '0'
+		case 'a' <= b|0x20 && b|0x20 <= 'f':
+			b = b | 0x20 - 'a' + 10
+		default:
+			return 0, false
+		}
+		n = n<<4 | uint64(b)
+	}
+	return n, true
+}
+
+// cutShort is the error of a read within a message.
+func cutShort(err error) error {
+	if err == io.EOF { //nolint:errorlint // a reader's own end
+		return io.ErrUnexpectedEOF
+	}
+	return err
+}

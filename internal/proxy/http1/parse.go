@@ -1,0 +1,102 @@
+package http1
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"net/http"
+	"net/textproto"
+	"strings"
+
+	"golang.org/x/net/http/httpguts"
+)
+
+// errRest: net/http has read less of a head, or more, than Size says.
+var errRest = errors.New("malformed head: its end is ambiguous")
+
+// Request parses the head of a request, which text is. Its body is left to the caller: nothing of it is in text.
+func Request(ctx context.Context, text string) (*http.Request, Head, error) {
+	if r, fields := plainRequest(ctx, text); r != nil {
+		return r, Head{Fields: fields}, nil
+	}
+	fields, rest := split(text, "Trailer")
+	in := bufio.NewReader(strings.NewReader(rest))
+	r, err := http.ReadRequest(in)
+	if err != nil {
+		return nil, Head{}, err
+	}
+	_, err = unchanged(text, in, r.Header)
+	return r.WithContext(ctx), Head{Fields: fields}, err
+}
+
+// Response parses the head of a response to a request with that method, which text is. Its body is left to the
+// caller, who finds out by ContentLength, TransferEncoding and HasBody where it ends.
+func Response(text, method string) (*http.Response, Head, error) {
+	if method != http.MethodHead {
+		if r, fields := plainResponse(text); r != nil {
+			return r, Head{Reason: r.Status[len("200 "):], Fields: fields}, nil
+		}
+	}
+	fields, rest := split(text, "Trailer")
+	in := bufio.NewReader(strings.NewReader(rest))
+	r, err := http.ReadResponse(in, &http.Request{Method: method})
+	if err != nil {
+		return nil, Head{}, err
+	}
+	announced, err := unchanged(text, in, r.Header)
+	if len(r.TransferEncoding) > 0 {
+		r.Trailer = trailer(announced)
+	}
+	_, reason, _ := strings.Cut(r.Status, " ")
+	return r, Head{Reason: reason, Fields: fields}, err
+}
+
+// unchanged takes back what net/http makes of a header: it adds a Cache-Control to a Pragma, and takes out the
+// Connection of a response that closes, with the names of the fields that concern the connection alone. It
+// returns the Trailer fields, which were kept from net/http: that refuses lists with certain names.
+func unchanged(text string, in *bufio.Reader, h http.Header) (announced []string, err error) {
+	if in.Buffered() > 0 {
+		return nil, errRest
+	}
+	lines := textproto.NewReader(bufio.NewReader(strings.NewReader(text)))
+	if _, err := lines.ReadLine(); err != nil {
+		return nil, err
+	}
+	received, err := lines.ReadMIMEHeader()
+	if err != nil {
+		return nil, err
+	}
+	for _, key := range []string{"Cache-Control", "Connection"} {
+		if values := received[key]; values != nil {
+			h[key] = values
+		} else {
+			delete(h, key)
+		}
+	}
+	return received["Trailer"], nil
+}
+
+// trailer returns the fields that a Trailer header announces, without values.
+func trailer(lists []string) (t http.Header) {
+	for _, list := range lists {
+		for name := range strings.SplitSeq(list, ",") {
+			if name = textproto.CanonicalMIMEHeaderKey(textproto.TrimString(name)); !httpguts.ValidTrailerHeader(name) || name == "" {
+				continue // not passed on
+			}
+			if t == nil {
+				t = make(http.Header)
+			}
+			t[name] = nil
+		}
+	}
+	return t
+}
+
+// HasBody reports whether a body follows the head of a response.
+func HasBody(r *http.Response, method string) bool {
+	switch {
+	case method == http.MethodHead, r.StatusCode < 200, r.StatusCode == http.StatusNoContent, r.StatusCode == http.StatusNotModified:
+		return false
+	}
+	return r.ContentLength != 0
+}

@@ -1,0 +1,148 @@
+package http1
+
+import (
+	"context"
+	"net/http"
+	"net/textproto"
+	"net/url"
+	"strings"
+
+	"golang.org/x/net/http/httpguts"
+)
+
+// Classes of bytes.
+const (
+	inName   = 1 << iota // of a token (RFC 9110, 5.6.2)
+	inValue              // visible, a space, a tab, or beyond ASCII
+	inTarget             // of a path that net/url leaves as it is
+)
+
+var classes = func() (c [256]byte) {
+	for b := range c {
+		if b >= ' ' && b != 0x7f || b == '\t' {
+			c[b] = inValue
+		}
+		alphanumeric := '0' <= b && b <= '9' || 'a' <= b && b <= 'z' || 'A' <= b && b <= 'Z'
+		if alphanumeric || strings.IndexByte("!#$%&'*+-.^_`|~", byte(b)) >= 0 {
+			c[b] |= inName
+		}
+		if alphanumeric || strings.IndexByte("/-_.~", byte(b)) >= 0 {
+			c[b] |= inTarget
+		}
+	}
+	return c
+}()
+
+// all returns the end of the bytes of a class from i on.
+func all(text string, i int, class byte) int {
+	for i < len(text) && classes[text[i]]&class != 0 {
+		i++
+	}
+	return i
+}
+
+// plain parses a head whose lines all end with CR LF and have a name, a colon and a value without control
+// characters. ok is false for all others.
+func plain(text string) (first string, h http.Header, fields []Field, ok bool) {
+	lines := strings.Count(text, "\n") - 2
+	if lines < 0 || lines > maxFields {
+		return "", nil, nil, false
+	}
+	i := all(text, 0, inValue)
+	first, h, fields = text[:i], make(http.Header, lines), make([]Field, lines)
+	for n := 0; ; n++ {
+		if !strings.HasPrefix(text[i:], "\r\n") {
+			return "", nil, nil, false
+		}
+		if i += 2; n == lines {
+			return first, h, fields, text[i:] == "\r\n"
+		}
+		end := all(text, i, inName)
+		if end == i || end == len(text) || text[end] != ':' {
+			return "", nil, nil, false
+		}
+		f := &fields[n]
+		f.Name, f.Key = text[i:end], textproto.CanonicalMIMEHeaderKey(text[i:end])
+		i = all(text, end+1, inValue)
+		f.value[0] = textproto.TrimString(text[end+1 : i])
+		if before := h[f.Key]; before == nil {
+			h[f.Key] = f.value[:]
+		} else {
+			f.nth = len(before)
+			h[f.Key] = append(before, f.value[0])
+		}
+	}
+}
+
+// length returns the Content-Length of a plain head; -1 if it has none. ok is false where net/http has to decide.
+func length(h http.Header) (n int64, ok bool) {
+	values := h["Content-Length"]
+	if len(values) == 0 {
+		return -1, true
+	}
+	text := values[0]
+	if len(values) > 1 || text == "" || len(text) > 15 {
+		return 0, false
+	}
+	for i := range len(text) {
+		if text[i] < '0' || text[i] > '9' {
+			return 0, false
+		}
+		n = 10*n + int64(text[i]-'0')
+	}
+	return n, true
+}
+
+// plainRequest parses a plain request of HTTP/1.1 for a plain path, with a length or without a body.
+func plainRequest(ctx context.Context, text string) (*http.Request, []Field) {
+	first, h, fields, ok := plain(text)
+	line, isHTTP := strings.CutSuffix(first, " HTTP/1.1")
+	method, target, _ := strings.Cut(line, " ")
+	switch method {
+	case http.MethodGet, http.MethodPost, http.MethodPut:
+	default:
+		ok = false
+	}
+	n, counted := length(h)
+	if !ok || !isHTTP || !counted || len(h["Host"]) != 1 || h["Transfer-Encoding"] != nil ||
+		!strings.HasPrefix(target, "/") || strings.HasPrefix(target, "//") || all(target, 0, inTarget) < len(target) {
+		return nil, nil
+	}
+	r := http.Request{
+		Method: method, URL: &url.URL{Path: target}, RequestURI: target, Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1,
+		Header: h, Host: h["Host"][0], ContentLength: max(n, 0), Body: http.NoBody,
+		Close: httpguts.HeaderValuesContainsToken(h["Connection"], "close"),
+	}
+	delete(h, "Host")
+	return r.WithContext(ctx), fields
+}
+
+// plainResponse parses a plain response of HTTP/1.1 to a GET or POST that has a length or chunks, and a body.
+func plainResponse(text string) (*http.Response, []Field) {
+	first, h, fields, ok := plain(text)
+	status, isHTTP := strings.CutPrefix(first, "HTTP/1.1 ")
+	n, counted := length(h)
+	coding := h["Transfer-Encoding"]
+	chunked := n < 0 && len(coding) == 1 && coding[0] == "chunked"
+	if !ok || !isHTTP || !counted || h["Trailer"] != nil || !chunked && (n < 0 || coding != nil) || len(status) < 4 || status[3] != ' ' {
+		return nil, nil
+	}
+	code := 0
+	for i := range 3 {
+		if status[i] < '0' || status[i] > '9' {
+			return nil, nil
+		}
+		code = 10*code + int(status[i]-'0')
+	}
+	if code < 200 || code == http.StatusNoContent || code == http.StatusNotModified {
+		return nil, nil
+	}
+	if chunked {
+		delete(h, "Transfer-Encoding")
+	}
+	return &http.Response{
+		Status: status, StatusCode: code, Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1,
+		Header: h, ContentLength: n, TransferEncoding: coding,
+		Close: httpguts.HeaderValuesContainsToken(h["Connection"], "close"),
+	}, fields
+}
