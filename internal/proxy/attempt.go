@@ -10,6 +10,7 @@ import (
 	"example.org/pilotfish/internal/dispatch"
 	"example.org/pilotfish/internal/intake"
 	"example.org/pilotfish/internal/pool"
+	"example.org/pilotfish/internal/proxy/http1"
 	"example.org/pilotfish/internal/proxy/upstreamclient"
 	"example.org/pilotfish/internal/record"
 )
@@ -79,6 +80,9 @@ func (x *exchange) prepare(deadline time.Time) {
 		Header: x.header, Fresh: lease.Fresh, ConnectTimeout: lease.ConnectTimeout, Deadline: deadline,
 		Withdrawal: &x.withdrawal, Interim: x,
 	}
+	if w, ok := x.w.(verbatim); ok {
+		x.request.Received = w.Received()
+	}
 	if x.body.Whole() {
 		x.request.Whole = x.body.Bytes()
 	} else {
@@ -140,7 +144,9 @@ func (x *exchange) refused(response *upstreamclient.Response, begun bool, v *ver
 }
 
 // Interim takes a 1xx.
-func (x *exchange) Interim(status int, h http.Header) { x.interim(x.request.Deadline, status, h) }
+func (x *exchange) Interim(status int, h http.Header, received http1.Head) {
+	x.interim(x.request.Deadline, status, h, received)
+}
 
 // errHead does not wrap intake.ErrNoRoom, which would let the submitter retry: the upstream has done the job.
 var errHead = errors.New("the heads and bodies of other jobs take all the memory for the head of its answer")

@@ -4,13 +4,17 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"net/http"
+	"slices"
+	"strings"
 	"sync"
 	"time"
 
 	"golang.org/x/net/http/httpguts"
 
 	"example.org/pilotfish/internal/job"
+	"example.org/pilotfish/internal/proxy/http1"
 	"example.org/pilotfish/internal/proxy/upstreamclient"
 	"example.org/pilotfish/internal/record"
 )
@@ -34,7 +38,7 @@ func (x *exchange) pass(response *upstreamclient.Response, read []byte) error {
 	now := time.Now()
 	x.book.Head(now, response.StatusCode, response.Header)
 	x.body.Release() // a response has begun: nothing is sent again
-	x.head(response.StatusCode, response.Header, response.Trailer, response.ContentLength)
+	x.head(response)
 	err := x.stream(now, response, read)
 	switch {
 	case err == nil:
@@ -51,28 +55,45 @@ func (x *exchange) pass(response *upstreamclient.Response, read []byte) error {
 }
 
 // head writes status and headers.
-func (x *exchange) head(status int, header, trailer http.Header, length int64) {
+func (x *exchange) head(response *upstreamclient.Response) {
 	h := x.w.Header()
-	endToEnd(h, header)
+	endToEnd(h, response.Header)
 	unadorned(h)
-	for name := range trailer {
-		h.Add("Trailer", name)
+	if len(response.Trailer) > 0 {
+		h["Trailer"] = []string{strings.Join(slices.Sorted(maps.Keys(response.Trailer)), ", ")}
 	}
-	if length < 0 && x.r.ProtoMajor == 1 && x.r.ProtoMinor > 0 {
+	if response.ContentLength < 0 && x.r.ProtoMajor == 1 && x.r.ProtoMinor > 0 {
 		h["Transfer-Encoding"] = []string{"chunked"} // or the server would give a short body a length
 	}
 	if x.p.cfg.Draining() {
 		h.Set("Connection", "close")
 	}
 	x.book.Response(h, h)
-	x.w.WriteHeader(status)
+	x.like(&response.Received)
+	x.w.WriteHeader(response.StatusCode)
+}
+
+// verbatim is a ResponseWriter that keeps the order and the spelling of header fields. Those of HTTP/2, where all
+// names are in lower case, and of HTTP/1.0 do not.
+type verbatim interface {
+	// Received returns the fields of the request.
+	Received() []http1.Field
+	// Like makes the head that WriteHeader writes next like one that was received.
+	Like(*http1.Head)
+}
+
+// like lets the head that is written next be like an upstream's.
+func (x *exchange) like(received *http1.Head) {
+	if w, ok := x.w.(verbatim); ok {
+		w.Like(received)
+	}
 }
 
 // interim passes a 1xx on. The HTTP/2 server encodes headers on a goroutine of
 // its own, which may go on after WriteHeader has returned, when the submitter
 // resets its stream; it encodes a copy where there is a Content-Length, and
 // leaves that out. A submitter that does not take it by the deadline holds the job no longer.
-func (x *exchange) interim(deadline time.Time, status int, h http.Header) {
+func (x *exchange) interim(deadline time.Time, status int, h http.Header, received http1.Head) {
 	if !x.r.ProtoAtLeast(1, 1) {
 		return
 	}
@@ -84,6 +105,7 @@ func (x *exchange) interim(deadline time.Time, status int, h http.Header) {
 	to := x.w.Header()
 	endToEnd(to, h)
 	to["Content-Length"] = nil
+	x.like(&received)
 	x.w.WriteHeader(status)
 	clear(to)
 	_ = x.rc.SetWriteDeadline(time.Time{}) // it was short: it must not be taken for that of a later answer

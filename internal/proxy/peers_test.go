@@ -88,10 +88,9 @@ func TestPeersReadTheSameRequests(t *testing.T) {
 		return strings.Join(seen.messages, ", ")
 	}
 	known := map[string]string{
-		`OPTIONS * HTTP/1.1|@|`:                                                                 "nginx takes none",
-		`GET http://a%12:b\x40localhost/a HTTP/1.1|@|`:                                          "HAProxy sends the whole target",
-		`POST /a HTTP/1.0|@Transfer-Encoding: chunked||3|{ }|0||`:                               "net/http takes no chunks, as HAProxy, which sends them on",
-		`POST /a HTTP/1.1|@Content-Length: 5|Transfer-Encoding: chunked||0||GET /b HTTP/1.1|@|`: "HAProxy closes; net/http does not say that there was a length",
+		`OPTIONS * HTTP/1.1|@|`:                                   "nginx takes none",
+		`GET http://a%12:b\x40localhost/a HTTP/1.1|@|`:            "HAProxy sends the whole target",
+		`POST /a HTTP/1.0|@Transfer-Encoding: chunked||3|{ }|0||`: "net/http takes no chunks, as HAProxy, which sends them on",
 	}
 	for _, w := range wirecases.Requests() {
 		passed := through(c.address, w)
@@ -124,7 +123,7 @@ func TestPeersReadTheSameAnswers(t *testing.T) {
 	for _, w := range wirecases.Answers() {
 		passed := through(c.address, w)
 		whole := !strings.HasPrefix(passed, "502") && !strings.Contains(passed, "cut")
-		if whole {
+		if whole && !strings.Contains(w.Sent, "Trailer: Content-Length") { // both pass it on, which the client here refuses
 			n, h := through(alone["nginx"], w), through(alone["haproxy"], w)
 			assert.True(t, passed == n || passed == h, "%s\npilotfish %s\nnginx     %s\nHAProxy   %s", w.Text, passed, n, h)
 		}

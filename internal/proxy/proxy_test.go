@@ -20,6 +20,7 @@ import (
 	"example.org/pilotfish/internal/balancer"
 	"example.org/pilotfish/internal/intake"
 	"example.org/pilotfish/internal/pool"
+	"example.org/pilotfish/internal/proxy/http1"
 	"example.org/pilotfish/internal/proxy/upstreamclient"
 	"example.org/pilotfish/internal/record"
 )
@@ -77,7 +78,7 @@ func TestTheTimeForAnInterimAnswerEndsWithIt(t *testing.T) {
 	w := &deadlines{ResponseRecorder: httptest.NewRecorder()}
 	x := exchange{w: w, r: &http.Request{ProtoMajor: 1, ProtoMinor: 1}, rc: *http.NewResponseController(w)}
 	soon := time.Now().Add(time.Second)
-	x.interim(soon, http.StatusEarlyHints, http.Header{})
+	x.interim(soon, http.StatusEarlyHints, http.Header{}, http1.Head{})
 	assert.Equal(t, []time.Time{soon, {}}, w.set)
 }
 

@@ -18,8 +18,6 @@ type Conn struct {
 	net.Conn
 	// In reads from the connection, through the buffer; nil while there is none.
 	In *bufio.Reader
-	// Count, if it is not nil, is given all that is read; its error ends reading after that.
-	Count func(p []byte) error
 	// Failed is the error of a read; it stands for all later ones.
 	Failed error
 
@@ -77,9 +75,6 @@ func (c *Conn) Read(p []byte) (n int, err error) {
 		}
 	} else {
 		n, err = c.Conn.Read(p)
-	}
-	if c.Count != nil && err == nil {
-		err = c.Count(p[:n])
 	}
 	c.Failed = err
 	return n, err

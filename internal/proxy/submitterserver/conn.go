@@ -12,6 +12,7 @@ import (
 	"sync"
 	"time"
 
+	"example.org/pilotfish/internal/proxy/http1"
 	"example.org/pilotfish/internal/proxy/lazyconn"
 )
 
@@ -91,7 +92,7 @@ func (c *conn) serve() {
 			c.handOn(seen)
 			return
 		}
-		c.begin(r.ContentLength > 0)
+		c.begin(r.ContentLength != 0)
 		done := c.call(r)
 		if !c.finish(r, done) {
 			break
@@ -195,27 +196,36 @@ func (c *conn) interruptIdle() bool {
 	return c.state == waiting || c.state == finishing || c.state == handed
 }
 
-// request reads a plain request whose head has arrived whole. Otherwise r is nil, and
-// seen is what was read.
+// request reads a plain request whose head has been received whole. For all others there is
+// none, and seen is what was received.
 func (c *conn) request() (r *http.Request, seen []byte) {
 	c.skipLineEnds()
 	seen, _ = c.In.Peek(c.In.Buffered()) // there are as many
-	if !bytes.Contains(seen, []byte("\r\n\r\n")) {
+	size := http1.Size(seen)
+	if size == 0 {
 		return nil, seen
 	}
-	r, err := http.ReadRequest(c.In)
+	r, head, err := http1.Request(c.ctx, string(seen[:size]))
 	if err != nil || !plain(r) {
-		return nil, seen // seen is still valid: ReadRequest did not refill the buffer
+		return nil, seen
 	}
+	_, _ = c.In.Discard(size) // it was received
 	c.posted = r.Method == http.MethodPost
 	r.RemoteAddr = c.remote
-	if r.ContentLength > 0 {
-		r.Body = &body{conn: c, left: r.ContentLength}
-	} else {
+	w := &c.response
+	w.received, w.head, w.close = head.Fields, r.Method == http.MethodHead, r.Close
+	b := &body{conn: c, left: r.ContentLength, expects: expects(r)}
+	switch {
+	case r.ContentLength < 0:
+		b.left, b.chunks = 1, &http1.Chunks{In: c.In, MaxTrailer: maxHead}
+		w.close = w.close || head.Has("Content-Length") // others may read another body (RFC 9112, 6.1)
+	case r.ContentLength == 0:
 		r.Body = http.NoBody
 		c.bodyRead()
+		return r, nil
 	}
-	return r.WithContext(c.ctx), nil
+	r.Body = b
+	return r, nil
 }
 
 // skipLineEnds skips line ends after the body of a POST, which old submitters

@@ -2,13 +2,21 @@ package submitterserver
 
 import (
 	"net/http"
-	"net/textproto"
 	"strconv"
 	"strings"
 	"time"
 
 	"golang.org/x/net/http/httpguts"
+
+	"example.org/pilotfish/internal/proxy/http1"
 )
+
+// Received returns the fields of the request.
+func (w *response) Received() []http1.Field { return w.received }
+
+// Like makes the head that WriteHeader writes next like one that was received: with its reason phrase, and the
+// order and the spelling of its fields.
+func (w *response) Like(h *http1.Head) { w.like = h }
 
 // WriteHeader writes the head. An interim one (1xx) is sent at once.
 func (w *response) WriteHeader(status int) {
@@ -19,92 +27,79 @@ func (w *response) WriteHeader(status int) {
 		w.room = outs.Get().(*[outSize]byte)
 		w.out = w.room[:0]
 	}
-	w.status(status)
 	if status < 200 && status != http.StatusSwitchingProtocols {
-		w.fields(true)
-		w.out = append(w.out, "\r\n"...)
+		w.append(status, noField("Content-Length"), noField("Transfer-Encoding"), noField("Connection"))
 		_ = w.FlushError() // the error stands for all later writes
-		w.abandon()        // the answer itself may take long
+		w.abandon()        // the response itself may take long
 		return
 	}
 	w.wrote = true
-	w.bodyless = status < 200 || status == http.StatusNoContent || status == http.StatusNotModified
-	w.frame(status)
-	w.fields(w.bodyless || w.length < 0)
-	w.out = append(w.out, "\r\n"...)
+	w.bodyless = w.head || status < 200 || status == http.StatusNoContent || status == http.StatusNotModified
+	own := [4][2]string{noField("Transfer-Encoding"), noField("Connection")}
+	if n, ok := w.declared(); ok && !w.bodyless {
+		w.length = n
+	}
+	if w.chunked = !w.bodyless && w.length < 0; w.chunked {
+		own[0][1] = "chunked"
+	}
+	if w.close = w.close || w.header.Get("Connection") == "close" || w.conn.mustEnd(); w.close {
+		own[1][1] = "close"
+	}
+	n := 2
+	if w.chunked || status < 200 || status == http.StatusNoContent { // the length would be wrong, or must not be there (RFC 9110, 8.6)
+		own[n], n = noField("Content-Length"), n+1
+	}
+	if _, there := w.header["Date"]; !there {
+		own[n], n = [2]string{"Date", time.Now().UTC().Format(http.TimeFormat)}, n+1
+	}
+	w.append(status, own[:n]...)
 }
 
-func (w *response) status(status int) {
-	text := http.StatusText(status)
-	if text == "" {
-		text = "status code " + strconv.Itoa(status)
+// noField leaves a field out.
+func noField(key string) [2]string { return [2]string{key, ""} }
+
+// declared returns the length that the handler has declared.
+func (w *response) declared() (n int64, ok bool) {
+	values := w.header["Content-Length"]
+	if len(values) == 0 || len(w.header["Transfer-Encoding"]) > 0 {
+		return 0, false
+	}
+	n, err := strconv.ParseInt(values[0], 10, 64)
+	return n, err == nil && n >= 0
+}
+
+// append appends a head to what is sent.
+func (w *response) append(status int, own ...[2]string) {
+	reason, received := http.StatusText(status), []http1.Field(nil)
+	if reason == "" {
+		reason = "status code " + strconv.Itoa(status)
+	}
+	if w.like != nil {
+		received = w.like.Fields
+		if httpguts.ValidHeaderFieldValue(w.like.Reason) {
+			reason = w.like.Reason
+		}
+		w.like = nil
 	}
 	w.out = append(w.out, "HTTP/1.1 "...)
 	w.out = strconv.AppendInt(w.out, int64(status), 10)
 	w.out = append(w.out, ' ')
-	w.out = append(w.out, text...)
+	w.out = append(w.out, reason...)
+	w.out = append(w.out, "\r\n"...)
+	w.out, _ = http1.Append(w.out, w.header, received, own...) // what is not valid is left out
 	w.out = append(w.out, "\r\n"...)
 }
 
-// frame writes the headers that are the server's.
-func (w *response) frame(status int) {
-	if status == http.StatusNotModified {
-		delete(w.header, "Content-Type")
-	}
-	if declared := w.header["Content-Length"]; !w.bodyless && len(declared) > 0 && len(w.header["Transfer-Encoding"]) == 0 {
-		if n, err := strconv.ParseInt(declared[0], 10, 64); err == nil && n >= 0 {
-			w.length = n
-		}
-	}
-	if w.chunked = !w.bodyless && w.length < 0; w.chunked {
-		w.out = append(w.out, "Transfer-Encoding: chunked\r\n"...)
-	}
-	w.close = w.close || w.header.Get("Connection") == "close" || w.conn.mustEnd()
-	if w.close {
-		w.out = append(w.out, "Connection: close\r\n"...)
-	}
-	if _, told := w.header["Date"]; !told {
-		w.out = append(w.out, "Date: "...)
-		w.out = time.Now().UTC().AppendFormat(w.out, http.TimeFormat)
-		w.out = append(w.out, "\r\n"...)
-	}
-}
-
-// fields writes the handler's headers, and those that frame the body unless they are left out.
-func (w *response) fields(unframed bool) {
-	for name, values := range w.header {
-		switch {
-		case name == "Connection", name == "Transfer-Encoding", name == "Content-Length" && unframed,
-			strings.HasPrefix(name, http.TrailerPrefix):
-			continue
-		}
-		w.field(name, values)
-	}
-}
-
-func (w *response) field(name string, values []string) {
-	if !httpguts.ValidHeaderFieldName(name) {
-		return
-	}
-	for _, v := range values {
-		if !httpguts.ValidHeaderFieldValue(v) {
-			v = oneLine.Replace(v)
-		}
-		w.out = append(w.out, name...)
-		w.out = append(w.out, ": "...)
-		w.out = append(w.out, textproto.TrimString(v)...)
-		w.out = append(w.out, "\r\n"...)
-	}
-}
-
-// oneLine keeps a value from becoming two headers.
-var oneLine = strings.NewReplacer("\n", " ", "\r", " ")
-
-// trailers writes what bears the prefix of trailers, announced or not.
+// trailers writes the fields that have the prefix of trailers, announced or not.
 func (w *response) trailers() {
+	var sent http.Header
 	for name, values := range w.header {
 		if name, ok := strings.CutPrefix(name, http.TrailerPrefix); ok {
-			w.field(name, values)
+			if sent == nil {
+				sent = make(http.Header)
+			}
+			sent[name] = values
 		}
 	}
+	w.out, _ = http1.Append(w.out, sent, nil) // what is not valid is left out
 }

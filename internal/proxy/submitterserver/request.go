@@ -9,36 +9,29 @@ import (
 	"sync"
 
 	"golang.org/x/net/http/httpguts"
+
+	"example.org/pilotfish/internal/proxy/http1"
 )
 
 // maxHead is how long the head of a plain request may be, in bytes. A head that
 // does not come at once, and whole, is net/http's to wait for.
 const maxHead = 8 << 10
 
-// plain reports whether a request can be served here: HTTP/1.1 with one valid
-// host, a body with a length or none, and no header that is for the server.
+// plain reports whether a request can be served here: HTTP/1.1 with one valid host and a path.
 func plain(r *http.Request) bool {
 	switch {
 	case r.ProtoMajor != 1 || r.ProtoMinor != 1:
 		return false
 	case r.Host == "" || !httpguts.ValidHostHeader(r.Host):
 		return false
-	case r.Method == http.MethodHead || r.Method == http.MethodConnect:
+	case r.Method == http.MethodConnect:
 		return false
 	case !strings.HasPrefix(r.RequestURI, "/"): // an absolute one leaves nothing of the Host header to look at
 		return false
-	case r.ContentLength < 0: // a body in chunks
+	case r.Header["Expect"] != nil && !expects(r):
 		return false
 	}
-	for name, values := range r.Header {
-		switch name {
-		case "Expect", "Upgrade", "Te", "Trailer", "Http2-Settings":
-			return false
-		case "Connection":
-			if len(values) != 1 || !strings.EqualFold(values[0], "keep-alive") {
-				return false
-			}
-		}
+	for name := range r.Header {
 		if strings.Contains(name, " ") { // which http.ReadRequest lets pass, unlike all else that is not valid
 			return false
 		}
@@ -46,32 +39,40 @@ func plain(r *http.Request) bool {
 	return true
 }
 
-// body is a request's body of known length.
+// expects reports whether the submitter waits for 100 Continue before it sends the body.
+func expects(r *http.Request) bool {
+	values := r.Header["Expect"]
+	return len(values) == 1 && strings.EqualFold(values[0], "100-continue")
+}
+
+// body is a request's body.
 type body struct {
-	mu   sync.Mutex
-	conn *conn
-	left int64 // bytes that were not read yet
+	mu      sync.Mutex
+	conn    *conn
+	left    int64 // bytes of a body with a length that were not read yet; 1 of chunks whose end was not read
+	chunks  *http1.Chunks
+	expects bool // 100 Continue was not sent yet
 }
 
 // Read reads the body. The connection's buffer is given back with the last byte.
 func (b *body) Read(p []byte) (int, error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	switch {
-	case b.left == 0:
+	if b.left == 0 {
 		return 0, io.EOF
-	case int64(len(p)) > b.left:
-		p = p[:b.left]
 	}
-	waits := b.conn.In.Buffered() == 0
+	if b.expects {
+		b.expects = false
+		_, _ = io.WriteString(b.conn, "HTTP/1.1 100 Continue\r\n\r\n") // where this fails, so does the read
+	}
+	waits := b.conn.In.Buffered() == 0 || b.chunks != nil
 	if waits {
 		b.conn.beginRead()
 	}
-	n, err := b.conn.In.Read(p)
+	n, err := b.read(p)
 	if waits {
 		b.conn.endRead()
 	}
-	b.left -= int64(n)
 	switch {
 	case b.left == 0:
 		b.conn.bodyRead()
@@ -79,6 +80,19 @@ func (b *body) Read(p []byte) (int, error) {
 	case errors.Is(err, io.EOF):
 		err = io.ErrUnexpectedEOF
 	}
+	return n, err
+}
+
+func (b *body) read(p []byte) (int, error) {
+	if b.chunks != nil {
+		n, err := b.chunks.Read(p)
+		if err == io.EOF { //nolint:errorlint // it is the end of the body, not of the connection
+			b.left = 0
+		}
+		return n, err
+	}
+	n, err := b.conn.In.Read(p[:min(int64(len(p)), b.left)])
+	b.left -= int64(n)
 	return n, err
 }
 

@@ -6,6 +6,8 @@ import (
 	"strconv"
 	"sync"
 	"time"
+
+	"example.org/pilotfish/internal/proxy/http1"
 )
 
 // outSize is how many bytes of an answer are gathered before they are written. A
@@ -20,6 +22,10 @@ var outs = sync.Pool{New: func() any { return new([outSize]byte) }}
 type response struct {
 	conn   *conn
 	header http.Header
+
+	received []http1.Field // of the request
+	head     bool          // the request is a HEAD
+	like     *http1.Head   // what the next head is like; nil is none
 
 	wrote    bool  // the head is written
 	bodyless bool  // the status allows no body
@@ -41,7 +47,7 @@ func (w *response) begin() {
 		w.header = make(http.Header)
 	}
 	clear(w.header)
-	w.wrote, w.length, w.sent = false, -1, 0
+	w.wrote, w.length, w.sent, w.like = false, -1, 0, nil
 }
 
 // Header is what WriteHeader writes, and afterwards the trailers.
@@ -137,7 +143,7 @@ func (w *response) finish(unread bool) error {
 		w.trailers()
 		w.out = append(w.out, "\r\n"...)
 	}
-	if w.length > w.sent {
+	if w.length > w.sent && !w.bodyless {
 		w.close = true
 	}
 	err := w.FlushError()

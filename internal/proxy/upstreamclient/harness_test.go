@@ -15,6 +15,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 	"go.uber.org/goleak"
+
+	"example.org/pilotfish/internal/proxy/http1"
 )
 
 func TestMain(m *testing.M) {
@@ -127,6 +129,6 @@ func do(t testing.TB, c *Client, r *Request) (status int, text string, p Progres
 }
 
 // interimFunc makes a function an Interim.
-type interimFunc func(status int, h http.Header)
+type interimFunc func(status int, h http.Header, received http1.Head)
 
-func (f interimFunc) Interim(status int, h http.Header) { f(status, h) }
+func (f interimFunc) Interim(status int, h http.Header, received http1.Head) { f(status, h, received) }

@@ -5,13 +5,13 @@ import (
 	"fmt"
 	"io"
 	"net/http"
-	"net/textproto"
 	"strconv"
 	"strings"
 	"time"
 
 	"golang.org/x/net/http/httpguts"
 
+	"example.org/pilotfish/internal/proxy/http1"
 	"example.org/pilotfish/internal/settings"
 )
 
@@ -22,8 +22,10 @@ type Request struct {
 	Address, Host string
 	// Method and Target are put on the request line as they are.
 	Method, Target string
-	// Header is sent as it is. It must not frame the body.
-	Header http.Header
+	// Header is sent as it is, except fields that frame the body. Received has the order and the spelling of the
+	// fields that were received.
+	Header   http.Header
+	Received []http1.Field
 
 	// Whole is the body, if all of it is at hand. Otherwise it is read from Body, also for
 	// a while after the exchange has ended; Length is its length, -1 unknown: it is sent in chunks.
@@ -45,7 +47,7 @@ type Request struct {
 
 // Interim takes interim answers.
 type Interim interface {
-	Interim(status int, h http.Header)
+	Interim(status int, h http.Header, received http1.Head)
 }
 
 // ErrRequest is a request that cannot be written as HTTP/1.1. Nothing of it was sent.
@@ -73,11 +75,14 @@ func (r *Request) appendHead(b []byte) ([]byte, error) {
 	b = append(b, r.Method...)
 	b = append(b, ' ')
 	b = append(b, r.Target...)
-	b = append(b, " HTTP/1.1\r\nHost: "...)
-	b = append(b, host...)
-	b = append(b, "\r\n"...)
-	b, err := appendFields(r.appendFraming(b), r.Header)
-	return append(b, "\r\n"...), err
+	b = append(b, " HTTP/1.1\r\n"...)
+	length, coding := r.framing()
+	b, invalid := http1.Append(b, r.Header, r.Received,
+		[2]string{"Host", host}, [2]string{"Content-Length", length}, [2]string{"Transfer-Encoding", coding}, [2]string{"Trailer"})
+	if invalid != "" {
+		return nil, fmt.Errorf("%w: header %q", ErrRequest, invalid)
+	}
+	return append(b, "\r\n"...), nil
 }
 
 // hostOf returns the Host header for an address. Neither the path of a socket nor the zone of an IPv6
@@ -92,44 +97,24 @@ func hostOf(address string) string {
 	return address
 }
 
-// appendFraming appends the headers that tell where the body ends.
-func (r *Request) appendFraming(b []byte) []byte {
-	length := int64(len(r.Whole))
+// framing returns the values of the headers that tell where the body ends.
+func (r *Request) framing() (length, coding string) {
+	n := int64(len(r.Whole))
 	if r.Body != nil {
-		length = r.Length
+		n = r.Length
 	}
 	switch {
-	case length < 0:
-		b = append(b, "Transfer-Encoding: chunked\r\n"...)
-	case length > 0, r.Method == http.MethodPost, r.Method == http.MethodPut, r.Method == http.MethodPatch:
-		b = append(b, "Content-Length: "...)
-		b = strconv.AppendInt(b, length, 10)
-		b = append(b, "\r\n"...)
+	case n < 0:
+		return "", "chunked"
+	case n == 0 && r.Method != http.MethodPost && r.Method != http.MethodPut && r.Method != http.MethodPatch:
+		return "", ""
 	}
-	return b
-}
-
-// appendFields appends header fields. Framing is not the caller's.
-func appendFields(b []byte, h http.Header) ([]byte, error) {
-	for name, values := range h {
-		switch textproto.CanonicalMIMEHeaderKey(name) {
-		case "Host", "Content-Length", "Transfer-Encoding", "Trailer":
-			continue
-		}
-		if !httpguts.ValidHeaderFieldName(name) {
-			return nil, fmt.Errorf("%w: header name %q", ErrRequest, name)
-		}
-		for _, v := range values {
-			if !httpguts.ValidHeaderFieldValue(v) {
-				return nil, fmt.Errorf("%w: a value of header %s", ErrRequest, name)
-			}
-			b = append(b, name...)
-			b = append(b, ": "...)
-			b = append(b, v...)
-			b = append(b, "\r\n"...)
-		}
+	var text [20]byte
+	digits := strconv.AppendInt(text[:0], n, 10)
+	if received := r.Header["Content-Length"]; len(received) == 1 && received[0] == string(digits) {
+		return received[0], "" // without an allocation
 	}
-	return b, nil
+	return string(digits), ""
 }
 
 // ends reports whether a character ends a request's target, or the request line.

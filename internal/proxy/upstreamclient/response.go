@@ -1,7 +1,6 @@
 package upstreamclient
 
 import (
-	"bytes"
 	"cmp"
 	"context"
 	"errors"
@@ -10,18 +9,21 @@ import (
 	"net/http"
 	"strings"
 	"time"
+
+	"example.org/pilotfish/internal/proxy/http1"
 )
 
-// errInterims: an upstream sends interim answers without end.
-var errInterims = errors.New("too many interim answers")
+// The rate of interim responses to one request is limited, not their number: beyond burst, each waits for interimPause.
+const (
+	interimBurst = 64
+	interimPause = time.Millisecond
+)
 
-// maxInterims bounds the interim answers to one request.
-const maxInterims = 32
-
-// Response is an answer whose head has come. Close must be called exactly once.
+// Response is a response whose head was received. Close must be called exactly once.
 type Response struct {
-	*http.Response       // its Body and Close are not for the caller
-	HeadMemory     int64 // bytes that its head takes
+	*http.Response            // its Body and Close are not for the caller
+	Received       http1.Head // the head as it was received
+	HeadMemory     int64      // bytes that the head takes
 
 	// Until is when Read no longer waits for the upstream.
 	Until time.Time
@@ -34,6 +36,8 @@ type Response struct {
 	ctx     context.Context
 	unhook  func() bool // ends the interruption by ctx
 	whole   bool        // all of the body was read
+	left    int64       // bytes that were not read of a body with a length
+	chunks  *http1.Chunks
 }
 
 // retract takes back a request of which nothing was sent.
@@ -48,7 +52,7 @@ func (r *Response) retract(of *Request) {
 // byte. After an error, the exchange has ended. It notes in p what came.
 func (r *Response) receive(to *Request, waited error, p *Progress) error {
 	s := &r.sending
-	head, err := r.conn.head(r.ctx, to, waited, p) //nolint:bodyclose // Response.Close does
+	head, err := r.conn.head(r.ctx, to, waited, p)
 	if err != nil {
 		err = errorOf(r.ctx, s, err)
 		r.unhook()
@@ -65,14 +69,26 @@ func (r *Response) receive(to *Request, waited error, p *Progress) error {
 	if !s.over() {
 		_ = r.conn.SetWriteDeadline(time.Time{}) // the deadline was for the head; if this fails, so does reading
 	}
-	r.Response, r.whole = head, head.Body == http.NoBody
-	r.HeadMemory = r.conn.bound.bytes + r.conn.bound.lines*LineCost
+	r.Response, r.Received, r.HeadMemory = head.Response, head.Head, head.memory
+	switch r.whole = !http1.HasBody(r.Response, to.Method); {
+	case len(r.TransferEncoding) > 0:
+		r.chunks = &http1.Chunks{In: r.conn.In, MaxTrailer: int(r.conn.maxHead)}
+	default:
+		r.left = r.ContentLength
+	}
 	return nil
 }
 
-// head reads the head of the answer after a wait that ended with err, and passes
-// interim ones on. It notes in p what came.
-func (c *conn) head(ctx context.Context, r *Request, err error, p *Progress) (*http.Response, error) {
+// received is the head of a response.
+type received struct {
+	*http.Response
+	http1.Head
+	memory int64 // bytes that it takes
+}
+
+// head reads the head of the response after a wait that ended with err, and passes
+// interim ones on. It notes in p what was received.
+func (c *conn) head(ctx context.Context, r *Request, err error, p *Progress) (*received, error) {
 	withdrawn := r.Withdrawal.leave(err == nil)
 	switch {
 	case err != nil && withdrawn:
@@ -86,25 +102,25 @@ func (c *conn) head(ctx context.Context, r *Request, err error, p *Progress) (*h
 			return nil, err
 		}
 	}
-	var asked *http.Request // its method tells whether a body follows; nil is GET
-	if r.Method == http.MethodHead {
-		asked = &http.Request{Method: http.MethodHead}
-	}
-	for interims := 0; ; interims++ {
-		head, err := c.readHead(asked)
+	for interims := 1; ; interims++ {
+		head, err := c.readHead(r.Method)
 		switch {
 		case err != nil:
 			return nil, err
 		case head.StatusCode < 100:
 			return nil, fmt.Errorf("an answer with status %d", head.StatusCode)
 		case head.StatusCode >= 200 || head.StatusCode == http.StatusSwitchingProtocols:
-			return head, ambiguous(head)
-		case interims == maxInterims:
-			return nil, errInterims
+			return head, ambiguous(head.Response)
 		case head.StatusCode != http.StatusContinue && r.Interim != nil:
-			r.Interim.Interim(head.StatusCode, head.Header)
+			r.Interim.Interim(head.StatusCode, head.Header, head.Head)
 		}
 		p.Interim, p.Answered = true, false
+		if interims > interimBurst {
+			select {
+			case <-time.After(interimPause):
+			case <-ctx.Done():
+			}
+		}
 		if _, err := c.In.Peek(1); err != nil {
 			return nil, err
 		}
@@ -113,26 +129,16 @@ func (c *conn) head(ctx context.Context, r *Request, err error, p *Progress) (*h
 }
 
 // readHead reads one head, within its bounds.
-func (c *conn) readHead(asked *http.Request) (*http.Response, error) {
-	c.bound.bytes, c.bound.lines = 0, 0
-	c.bound.add(c.received(), 1)
-	c.Count = c.counting
-	head, err := http.ReadResponse(c.In, asked)
-	c.Count = nil
-	c.bound.add(c.received(), -1)
-	switch {
-	case err == nil:
-		err = c.bound.check()
-	case c.Failed != nil && !errors.Is(c.Failed, io.EOF):
-		err = c.Failed // half a head is late, or too long, not malformed
+func (c *conn) readHead(method string) (*received, error) {
+	text, err := c.headText()
+	if err != nil {
+		return nil, err
 	}
-	return head, err
-}
-
-// received is what has come and was not read yet.
-func (c *conn) received() []byte {
-	there, _ := c.In.Peek(c.In.Buffered()) // there are as many
-	return there
+	response, head, err := http1.Response(text, method)
+	if err != nil {
+		return nil, err
+	}
+	return &received{response, head, int64(len(text) + LineCost*strings.Count(text, "\n"))}, nil
 }
 
 // ambiguous refuses what net/http reads in one way, and other parsers in another: a carriage return amid
@@ -156,20 +162,16 @@ func (r *Response) Unframed() bool {
 	return r.ContentLength < 0 && len(r.TransferEncoding) == 0 && r.Body != http.NoBody
 }
 
-// Ready reports whether the first Read brings something, or the end, without
-// waiting for the upstream. Of chunks it does so where all have come, judged by their last bytes:
-// net/http's reader waits for the rest of a chunk that has begun. Where a chunk is cut off behind
-// bytes that look like the end, the response waits for the rest of it.
+// Ready reports whether the first Read returns something, or the end, without
+// waiting for the upstream.
 func (r *Response) Ready() bool {
 	switch {
 	case r.whole:
 		return true
 	case !r.conn.More():
 		return false
-	case len(r.TransferEncoding) == 0 || r.conn.Failed != nil:
-		return true
 	}
-	return bytes.HasSuffix(r.conn.received(), []byte("0\r\n\r\n"))
+	return r.chunks == nil || r.conn.Failed != nil || r.chunks.Ready()
 }
 
 // Complete reports whether all of a body with a length has come: no Read will wait.
@@ -183,7 +185,7 @@ func (r *Response) Read(p []byte) (int, error) {
 	if r.whole {
 		return 0, io.EOF
 	}
-	if r.ContentLength < 0 || int64(r.conn.In.Buffered()) < r.ContentLength {
+	if r.ContentLength < 0 || int64(r.conn.In.Buffered()) < r.left {
 		_ = r.conn.SetReadDeadline(r.Until) // fails only on a closed connection
 		if r.ctx.Err() != nil {             // the deadline must not undo an interruption
 			return 0, context.Cause(r.ctx)
@@ -192,7 +194,7 @@ func (r *Response) Read(p []byte) (int, error) {
 			return 0, failed
 		}
 	}
-	n, err := r.Response.Body.Read(p)
+	n, err := r.readBody(p)
 	switch {
 	case err == nil:
 		return n, nil
@@ -202,6 +204,31 @@ func (r *Response) Read(p []byte) (int, error) {
 	}
 	if err = errorOf(r.ctx, &r.sending, err); errors.Is(err, ErrDeadline) {
 		err = ErrSilent
+	}
+	return n, err
+}
+
+// readBody reads the body as far as it has been received, or waits for more.
+func (r *Response) readBody(p []byte) (int, error) {
+	if r.chunks != nil {
+		n, err := r.chunks.Read(p)
+		for name, values := range r.chunks.Trailer {
+			if r.Trailer == nil {
+				r.Trailer = make(http.Header)
+			}
+			r.Trailer[name] = values
+		}
+		return n, err
+	}
+	if r.ContentLength < 0 {
+		return r.conn.In.Read(p)
+	}
+	n, err := r.conn.In.Read(p[:min(int64(len(p)), r.left)])
+	switch r.left -= int64(n); {
+	case r.left == 0:
+		return n, io.EOF
+	case errors.Is(err, io.EOF):
+		err = io.ErrUnexpectedEOF
 	}
 	return n, err
 }
