@@ -19,6 +19,7 @@ type jobs struct {
 	ttfb          []prometheus.Observer
 	queued        []prometheus.Gauge
 	waited        []prometheus.Observer
+	wait          []prometheus.Observer
 	stretch       []prometheus.Observer
 	in, out       prometheus.Counter
 	notReplayable prometheus.Counter
@@ -34,10 +35,13 @@ func newJobs(r registrar) *jobs {
 	}, []string{"priority"})
 	waited := r.histograms("pilotfish_queue_wait_seconds",
 		"Time that a job spent in the queue, of those that had to wait, whatever became of them.", queueSeconds, "priority")
+	wait := r.histograms("pilotfish_job_wait_seconds",
+		"From a job's arrival to the start of its execution, where the upstream reports how long it waited there.", jobSeconds, "priority")
 	stretch := r.histograms("pilotfish_job_stretch",
-		"A complete job's time over its time with no load, where the upstream tells the wait.", stretches, "priority")
+		"A complete job's time over its time with no load, where the upstream reports the wait.", stretches, "priority")
 	read := r.counters("pilotfish_jobs_read_total", "Jobs with a body by how much of project and priority was read.", "read")
 	j := &jobs{
+		wait:     byLabel[selection.Priority](selection.Priorities, wait.WithLabelValues),
 		stretch:  byLabel[selection.Priority](selection.Priorities, stretch.WithLabelValues),
 		duration: byLabel[selection.Priority](selection.Priorities, duration.WithLabelValues),
 		ttfb:     byLabel[selection.Priority](selection.Priorities, ttfb.WithLabelValues),
@@ -70,6 +74,9 @@ func (j *jobs) ended(r *record.Job) {
 		if r.Completeness != intake.Absent {
 			j.ttfb[p].Observe(r.TTFB.Seconds())
 		}
+	}
+	if waited, ok := r.Waited(); ok {
+		j.wait[p].Observe(waited.Seconds())
 	}
 	if times, ok := r.Stretch(); ok {
 		j.stretch[p].Observe(times)

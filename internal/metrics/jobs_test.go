@@ -106,7 +106,7 @@ func TestWhatIsKnownOfAJob(t *testing.T) {
 			m.Ended(&r)
 		})
 		for name := range got {
-			if strings.HasPrefix(name, "pilotfish_job") && !strings.HasPrefix(name, "pilotfish_job_stretch") && !strings.HasPrefix(name, "pilotfish_jobs_read") {
+			if strings.HasPrefix(name, "pilotfish_job") && !strings.HasPrefix(name, "pilotfish_job_stretch") && !strings.HasPrefix(name, "pilotfish_job_wait") && !strings.HasPrefix(name, "pilotfish_jobs_read") {
 				delete(got, name)
 			}
 		}
@@ -114,7 +114,7 @@ func TestWhatIsKnownOfAJob(t *testing.T) {
 	}
 	told := record.Attempt{Upstream: "u:1", Hint: &pool.Hint{Waited: 4 * time.Second}}
 	assert.Equal(t, map[string]float64{
-		`pilotfish_job_stretch_count{priority="low"}`: 1, `pilotfish_job_stretch_sum{priority="low"}`: 5,
+		`pilotfish_job_wait_seconds_count{priority="low"}`: 1, `pilotfish_job_wait_seconds_sum{priority="low"}`: 4, `pilotfish_job_stretch_count{priority="low"}`: 1, `pilotfish_job_stretch_sum{priority="low"}`: 5,
 		`pilotfish_jobs_read_total{read="full"}`: 1, `pilotfish_picks_total{cache="none"}`: 1, "pilotfish_replay_disabled_total": 1, "pilotfish_retries_refused_total": 1,
 		"pilotfish_request_body_bytes_total": 10, "pilotfish_response_body_bytes_total": 100,
 	}, ended(record.Job{

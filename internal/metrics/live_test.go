@@ -66,6 +66,7 @@ func TestAScrapeReadsLiveState(t *testing.T) {
 	want := map[string]float64{
 		`pilotfish_upstream_in_flight{upstream="a:1"}`:          3,
 		`pilotfish_upstream_stalled{upstream="a:1"}`:            7,
+		`pilotfish_backlog_imbalance{upstream="a:1"}`:           0, // b has no report
 		`pilotfish_upstream_running{upstream="a:1"}`:            5,
 		`pilotfish_upstream_report_age_seconds{upstream="a:1"}`: 1.5,
 		`pilotfish_upstream_cores{upstream="a:1"}`:              4,

@@ -91,6 +91,7 @@ var rows = []row{
 			"{{instance}}", `max by (instance) (pilotfish_fleet_upstreams_needed{})`),
 		lines("Stretch", "Time of complete jobs over their time with no load, where the upstream reports the wait: 95th percentile.", "short",
 			"{{priority}}", `histogram_quantile(0.95, sum by (priority, le) (rate(pilotfish_job_stretch_bucket{}[])))`),
+		percentiles("Wait until execution", "From a job's arrival to the start of its execution, where upstreams report how long jobs waited there.", "pilotfish_job_wait_seconds", "priority"),
 	}},
 	{"Queue", []panel{
 		lines("Jobs that wait", "In the sidecars, for an eligible upstream.", "short",
@@ -129,6 +130,8 @@ var rows = []row{
 		lines("Stalled, and overload level", "Joblets that wait for a core, by the report that counts most; and which jobs it may take for its load: 1 is all, 0 is none.", "short",
 			"{{upstream}} stalled", `max by (upstream) (pilotfish_upstream_stalled{})`,
 			"{{upstream}} level", `min by (upstream) (pilotfish_overload_level{})`),
+		lines("Backlog imbalance", "Stalled joblets beyond the mean of all upstreams, divided by the mean: 0 is even. At the sidecar that sees it worst.", "short",
+			"{{upstream}}", `max by (upstream) (pilotfish_backlog_imbalance{})`),
 		lines("Running and cores", "As the upstream reports them to any sidecar.", "short",
 			"{{upstream}} running", `max by (upstream) (pilotfish_upstream_running{})`,
 			"{{upstream}} cores", `max by (upstream) (pilotfish_upstream_cores{})`),

@@ -124,17 +124,27 @@ func (r *Job) EndAttempt(now time.Time, o pool.Outcome, err error) {
 	a.Outcome, a.Err, a.End = o, textOf(err), now.Sub(r.Arrived)
 }
 
-// Stretch is how many times as long the job took as it would with no load. ok is false where
-// that is not known: only a whole response tells, with its wait, how long the job was not worked on.
-func (r *Job) Stretch() (times float64, ok bool) {
-	if r.Completeness != intake.Complete || len(r.Attempts) == 0 {
+// Waited is how long the job waited for an upstream and then at the upstream until its execution started. ok is
+// false where the upstream did not report its part.
+func (r *Job) Waited() (waited time.Duration, ok bool) {
+	if len(r.Attempts) == 0 {
 		return 0, false
 	}
 	last := r.Attempt()
 	if last.Outcome != pool.Answered && last.Outcome != pool.Failed || last.Hint == nil || last.Hint.Waited < 0 {
 		return 0, false
 	}
-	unloaded := r.Total - last.Start - last.Hint.Waited
+	return last.Start + last.Hint.Waited, true
+}
+
+// Stretch is how many times as long the job took as it would without load (Zhu's stretch factor). ok is false where
+// that is not known: the response must be whole, and the upstream must report the job's wait.
+func (r *Job) Stretch() (times float64, ok bool) {
+	waited, ok := r.Waited()
+	if !ok || r.Completeness != intake.Complete {
+		return 0, false
+	}
+	unloaded := r.Total - waited
 	return r.Total.Seconds() / unloaded.Seconds(), unloaded > 0
 }
 
