@@ -42,6 +42,9 @@ func (s *sidecar) newGeneration(cfg *config.Config, before *generation) (*genera
 		Hint: cfg.Reports.Hint, AskLoad: cfg.Reports.AskORCA, Sinks: s.sinks(), ExplainHeaders: cfg.Stream.ExplainHeaders,
 		ExpectedHeader: textproto.CanonicalMIMEHeaderKey(cfg.Job.ExpectedHeader),
 	}
+	if s.written != nil {
+		jobs.Body = s.written.Record
+	}
 	if s.tracing != nil {
 		jobs.Trace = s.tracing.Begin
 	}

@@ -86,6 +86,9 @@ func (s *sidecar) waiting(cfg *config.Config) (keys []string) {
 			keys = append(keys, strings.ToLower(field))
 		}
 	}
+	if s.first.Log.Bodies != cfg.Log.Bodies || s.first.Log.BodiesSize != cfg.Log.BodiesSize {
+		keys = append(keys, "log.bodies")
+	}
 	return keys
 }
 

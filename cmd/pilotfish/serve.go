@@ -79,6 +79,7 @@ func (c *serveCommand) Run(s cli.Console) error {
 	if err != nil {
 		return err
 	}
+	defer side.written.Sync() //nolint:errcheck // they are a record for experiments
 	mesh := zap.Skip()
 	if served.Mesh != nil {
 		mesh = zap.Stringer("mesh", served.Mesh.Addr())

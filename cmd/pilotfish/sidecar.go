@@ -45,6 +45,7 @@ type sidecar struct {
 	first    config.Config // the configuration at the start: a reload does not replace all of it
 	from     source        // where a reload gets its configuration
 	log      *logging.Log
+	written  *logging.Bodies // of jobs, to send them again; nil writes none
 	journal  *logging.Journal
 	served   *served
 	started  time.Time
@@ -107,6 +108,9 @@ func newSidecar(cfg *config.Config, self []string, from source, log *logging.Log
 		self: self, first: *cfg, from: from, log: log, journal: logging.NewJournal(log.Logger),
 		served: newServed(log.Logger), memory: memory.New(), started: time.Now(),
 	}
+	s.written = logging.NewBodies(cfg.Log, func(err error) {
+		log.Error("bodies are no longer written to log.bodies", zap.Error(err))
+	})
 	s.metrics = metrics.New(version, cli.Commit())
 	s.budget = intake.NewBudget(s.bodies(cfg))
 	var err error

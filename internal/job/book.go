@@ -55,6 +55,9 @@ func (b *Book) Describe(body []byte, whole bool) error {
 	if err != nil {
 		return fmt.Errorf("%w: %w", record.ErrMalformed, err)
 	}
+	if b.cfg.Body != nil && whole {
+		b.cfg.Body(&b.Record, b.header, body)
+	}
 	return nil
 }
 

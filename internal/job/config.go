@@ -30,6 +30,8 @@ type Config struct {
 	// ExpectedHeader is in which header a job tells its upstream how long it is expected to take, in its canonical form;
 	// "" sends none.
 	ExpectedHeader string
+	// Body is called with the whole body of a job that could be read; nil calls nothing. It must not keep body.
+	Body func(r *record.Job, h http.Header, body []byte)
 	// Sinks are called in turn for each job, once, when it has ended.
 	Sinks []func(*record.Job)
 	// Trace begins the span of a job that is to be traced, and adds to the header for the upstreams

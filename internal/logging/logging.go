@@ -26,6 +26,12 @@ type Settings struct {
 	// Share is how many of the jobs that did not fail get a line where Jobs is all:
 	// 0.01 is each hundredth.
 	Share float64 `yaml:"share"`
+	// Bodies is a folder for the bodies of jobs, which `tracelab replay` sends again; empty writes none. The file
+	// bodies.jsonl there has mode 0600. It has all that submitters sent except headers, so treat it like their data.
+	// A change waits for a restart.
+	Bodies string `yaml:"bodies"`
+	// BodiesSize bounds that file. What exceeds it is not written.
+	BodiesSize settings.Size `yaml:"bodies_size"`
 }
 
 // Which jobs get a line.
@@ -36,13 +42,14 @@ const (
 )
 
 // Default is the settings of an empty file.
-func Default() Settings { return Settings{Level: "info", Jobs: allJobs, Share: 1} }
+func Default() Settings { return Settings{Level: "info", Jobs: allJobs, Share: 1, BodiesSize: 1 << 30} }
 
 // Check adds what cannot be used to f.
 func (s Settings) Check(f *settings.Faults) {
 	f.OneOf("level", s.Level, []string{"debug", "info", "warn", "error"})
 	f.OneOf("jobs", s.Jobs, []string{allJobs, failedJobs, noJobs})
 	f.Between("share", s.Share, 0, 1)
+	f.AtLeast("bodies_size", int64(s.BodiesSize), 1)
 }
 
 // Log writes lines as JSON, so that no input can forge one. Nobody waits for it: lines

@@ -1,6 +1,7 @@
 package logging
 
 import (
+	"cmp"
 	"errors"
 	"io"
 	"sync"
@@ -14,7 +15,8 @@ const (
 	// thousands of jobs a second, written alone, would cost a system call each.
 	writeDelay = 200 * time.Millisecond
 	writeSize  = 32 << 10
-	// maxWaiting bounds the bytes of the lines that wait, such as behind a pipe that nobody reads.
+	// maxWaiting bounds the bytes of the lines that wait, such as behind a pipe that nobody reads, unless the writer has
+	// another limit.
 	maxWaiting = 1 << 20
 	// retryDelay is the time between two tries of a write that fails, such as to a full disk.
 	retryDelay = time.Second
@@ -25,9 +27,10 @@ const (
 // writer takes in lines and never waits: a goroutine writes them, many at a time. Lines
 // that find no room, because those before them cannot be written, are lost and counted.
 type writer struct {
-	to   io.Writer
-	note func(lost int) []byte // the line that says how many lines are missing at its place
-	lost atomic.Uint64         // lines in all
+	to    io.Writer
+	limit int                   // of the bytes that wait; 0 is maxWaiting
+	note  func(lost int) []byte // the line that says how many lines are missing at its place
+	lost  atomic.Uint64         // lines in all
 
 	mu      sync.Mutex
 	waiting []byte        // whole lines
@@ -41,7 +44,7 @@ func (w *writer) Write(lines []byte) (int, error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	first := !w.some()
-	if len(w.waiting)+len(lines) > maxWaiting || w.missing > 0 {
+	if len(w.waiting)+len(lines) > cmp.Or(w.limit, maxWaiting) || w.missing > 0 {
 		w.missing++
 		w.lost.Add(1)
 	} else {
