@@ -4,6 +4,7 @@
 package replay
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"io"
@@ -15,9 +16,13 @@ import (
 	"example.org/pilotfish/lab/trace"
 )
 
-// Config is one replay. All but Transport is required.
+// Config is one replay. Jobs and Targets are required.
 type Config struct {
 	Jobs []trace.Job
+	// Recordings are the requests of the jobs; without them, requests are made from the jobs.
+	Recordings []Recording
+	// Limit bounds the replay; 0 is an hour.
+	Limit time.Duration
 	// Targets are where jobs go, as http://host:port. A job's submitter chooses among them,
 	// as it does among simulated sidecars.
 	Targets []string
@@ -33,8 +38,8 @@ type Result struct {
 	Job  trace.Job
 	// Late is how long after it was due the job was sent.
 	Late float64
-	// LastByte is the time to the end of the response; -1 without one.
-	LastByte float64
+	// FirstByte is the time to the head of the response, LastByte that to its end; -1 without one.
+	FirstByte, LastByte float64
 	// Status and Header are the response's; 0 and nil without one.
 	Status int
 	Header http.Header
@@ -52,13 +57,11 @@ type player struct {
 	ended []chan struct{} // by job
 }
 
-// longest bounds a replay.
-const longest = time.Hour
-
 // Run sends the jobs, and returns how they ended when all that were sent have ended. It
-// ends early when ctx ends, or after an hour; the error says which.
+// ends early when ctx ends, or at the limit; the error says which.
 func Run(ctx context.Context, cfg Config) ([]Result, error) {
-	ctx, cancel := context.WithTimeoutCause(ctx, longest, fmt.Errorf("replay: it is not over after %v", longest))
+	cfg.Limit = cmp.Or(cfg.Limit, time.Hour)
+	ctx, cancel := context.WithTimeoutCause(ctx, cfg.Limit, fmt.Errorf("replay: it is not over after %v", cfg.Limit))
 	defer cancel()
 	if cfg.Transport == nil {
 		transport := &http.Transport{ // of many submitters, who keep their connections
@@ -92,7 +95,7 @@ func Run(ctx context.Context, cfg Config) ([]Result, error) {
 // play takes one job to its end.
 func (p *player) play(ctx context.Context, i int) (r Result) {
 	defer close(p.ended[i])
-	r = Result{Line: trace.Line(i + 1), Job: p.Jobs[i], LastByte: -1}
+	r = Result{Line: trace.Line(i + 1), Job: p.Jobs[i], FirstByte: -1, LastByte: -1}
 	due := p.began.Add(trace.Duration(r.Job.Offset))
 	if r.Job.After > 0 {
 		before := p.ended[r.Job.After-1]
@@ -105,15 +108,19 @@ func (p *player) play(ctx context.Context, i int) (r Result) {
 	}
 	since := func(at time.Time) float64 { return max(0, at.Sub(due).Seconds()) }
 	r.Late = since(time.Now())
-	if r.Err = p.post(ctx, &r); r.Err == nil {
+	if r.Err = p.post(ctx, i, &r, since); r.Err == nil {
 		r.LastByte = since(time.Now())
 	}
 	return r
 }
 
 // post sends a job and reads its response to the end.
-func (p *player) post(ctx context.Context, r *Result) error {
-	sent, err := request(ctx, p.Targets[r.Job.Submitter%int64(len(p.Targets))], r.Line, &r.Job)
+func (p *player) post(ctx context.Context, i int, r *Result, since func(time.Time) float64) error {
+	target := p.Targets[r.Job.Submitter%int64(len(p.Targets))]
+	sent, err := request(ctx, target, r.Line, &r.Job)
+	if p.Recordings != nil {
+		sent, err = p.Recordings[i].request(ctx, target)
+	}
 	if err != nil {
 		return err
 	}
@@ -122,7 +129,7 @@ func (p *player) post(ctx context.Context, r *Result) error {
 		return err
 	}
 	defer answer.Body.Close()
-	r.Status, r.Header = answer.StatusCode, answer.Header
+	r.Status, r.Header, r.FirstByte = answer.StatusCode, answer.Header, since(time.Now())
 	_, err = io.Copy(io.Discard, answer.Body)
 	return err
 }

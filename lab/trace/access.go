@@ -109,7 +109,7 @@ func accessEntry(f fields) (*entry, error) {
 		return nil, fmt.Errorf("field %s: %.40q is not a time of at least 0", name, f[name])
 	}
 	e := &entry{
-		upstream: f.value("upstream"), job: Job{Project: Project(f.value("key"))}, answered: true, took: took, most: took,
+		id: f.value("id"), session: f.value("session"), upstream: f.value("upstream"), job: Job{Project: Project(f.value("key"))}, answered: true, took: took, most: took,
 		partial: strings.HasPrefix(f.value(name), "+"),
 	}
 	at := f.start()

@@ -10,6 +10,8 @@ import (
 	"strings"
 	"time"
 	"unicode"
+
+	"example.org/pilotfish/pkg/selection"
 )
 
 const (
@@ -34,6 +36,7 @@ type Logs struct {
 type entry struct {
 	arrived, ended time.Time
 	upstream       string // "" if it is not known
+	id, session    string // "" if they are not known
 	job            Job    // Offset and Submitter are filled in after all logs were read
 
 	answered bool    // a response began, at an upstream that is named if any is
@@ -43,6 +46,7 @@ type entry struct {
 	run      float64 // how long the job ran; 0 if that is not known
 	cold     bool    // the project was not cached there, as far as is known
 	known    bool    // whether it was cached is known
+	high     bool    // it is low only because no job is
 
 	logged  time.Time // the time in the log, of the arrival or the end
 	whole   bool      // that is in whole seconds
@@ -104,6 +108,39 @@ func busiest(all []entry, most int) []entry {
 		}
 	}
 	return all[begin:end]
+}
+
+// Identified are the jobs as they came, with their identifiers. A job of a session that has had another one
+// which ended before it came waits for that one to end.
+func (l *Logs) Identified() (jobs []Job, ids []string) {
+	last := map[string]int{} // the latest job of a session
+	for i := range l.entries {
+		e := &l.entries[i]
+		if before, ok := last[e.session]; ok && e.session != "" && l.entries[before].end <= e.job.Offset {
+			e.job.After = Line(before + 1)
+		}
+		last[e.session] = i
+		if e.high {
+			e.job.Priority = selection.High
+		}
+		jobs, ids = append(jobs, e.job), append(ids, e.id)
+	}
+	return jobs, ids
+}
+
+// Only are the jobs with these indices, which rise. A job that waits for one that is left out waits for what that one
+// waits for.
+func Only(jobs []Job, kept []int) (some []Job) {
+	lines := make([]Line, len(jobs)+1) // the new line of each, or of the job that it waits for
+	for i, n := 0, 0; i < len(jobs); i++ {
+		after := lines[jobs[i].After]
+		if lines[i+1] = after; n < len(kept) && kept[n] == i {
+			n++
+			some, lines[i+1] = append(some, jobs[i]), Line(n)
+			some[n-1].After = after
+		}
+	}
+	return some
 }
 
 // Span is the time from the first job's arrival to the last one's, in seconds.

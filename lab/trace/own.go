@@ -17,6 +17,8 @@ func ownLine(f fields) bool {
 type jobLine struct {
 	Time     string  `json:"ts"`
 	Message  string  `json:"msg"`
+	ID       string  `json:"id"`
+	Session  string  `json:"session"`
 	Project  Project `json:"project"`
 	Priority string  `json:"priority"`
 	Read     string  `json:"read"`
@@ -48,7 +50,7 @@ func ownEntry(raw []byte) (*entry, error) {
 	if l.Total == nil || !(*l.Total >= 0 && *l.Total <= MaxSeconds) {
 		return nil, errors.New("field total_seconds: is missing, or makes no sense")
 	}
-	e := &entry{arrived: ended.Add(-Duration(*l.Total)), ended: ended, job: Job{Project: l.Project}, answered: l.Answer != "absent"}
+	e := &entry{id: l.ID, session: l.Session, arrived: ended.Add(-Duration(*l.Total)), ended: ended, job: Job{Project: l.Project}, answered: l.Answer != "absent"}
 	if n := len(l.Attempts); n > 0 && e.answered {
 		last := &l.Attempts[n-1]
 		e.job.Load, e.upstream = min(max(0, last.Fetch), *l.Total), last.Upstream

@@ -40,7 +40,7 @@ func see(all []entry) (s Seen) {
 		}
 		upstreams[all[i].upstream] = true
 		keys[all[i].job.Project] = true
-		if none {
+		if all[i].high = none; none {
 			all[i].job.Priority = selection.Low
 		}
 	}

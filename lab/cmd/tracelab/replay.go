@@ -1,0 +1,176 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/url"
+	"strings"
+	"time"
+
+	"example.org/pilotfish/internal/cli"
+	"example.org/pilotfish/internal/report"
+	"example.org/pilotfish/lab/replay"
+	"example.org/pilotfish/lab/sim"
+	"example.org/pilotfish/lab/stats"
+	"example.org/pilotfish/lab/trace"
+	"example.org/pilotfish/pkg/selection"
+)
+
+type replayCommand struct {
+	Log    []string      `arg:"" type:"existingfile" help:"Access logs, as for whatif."`
+	To     []string      `required:"" placeholder:"URL" help:"Where jobs are sent, as http://127.0.0.1:8080. Several are sent all jobs, one after the other."`
+	Bodies []string      `type:"existingfile" placeholder:"FILE" help:"The bodies that sidecars wrote (log.bodies). Without them, jobs are made up that cost what the log says, for servers with --trust-cost."`
+	Speed  float64       `default:"1" placeholder:"N" help:"How many times as fast jobs are sent as they came."`
+	Jobs   int           `default:"100000" placeholder:"N" help:"How many jobs are sent at most."`
+	Limit  time.Duration `default:"1h" help:"How long jobs are waited for after the last one was sent."`
+}
+
+// sent is what came of all jobs at one target.
+type sent struct {
+	target  string
+	run     stats.Run
+	results []replay.Result
+
+	failed, late, hits, known float64
+}
+
+func (c *replayCommand) Run(console cli.Console) error {
+	ctx, stop := cli.Context()
+	defer stop()
+	if !(c.Speed > 0 && c.Speed <= 1e6) || c.Jobs < 1 || c.Limit <= 0 {
+		return errors.New("--speed must be above 0 and at most 1000000; --jobs and --limit must be above 0")
+	}
+	for i, to := range c.To {
+		if u, err := url.Parse(to); err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" || strings.Trim(u.Path, "/") != "" {
+			return fmt.Errorf("--to %q is not like http://127.0.0.1:8080", to)
+		}
+		c.To[i] = strings.TrimSuffix(to, "/")
+	}
+	cfg, close, err := c.config(console.Err)
+	if err != nil {
+		return err
+	}
+	defer close()
+	var all []*sent
+	for _, to := range c.To {
+		s, err := send(ctx, cfg, to)
+		if err != nil {
+			return err
+		}
+		all = append(all, s)
+	}
+	return writeSent(console.Out, all)
+}
+
+// config is the replay of the log, without its target. What it opens stays open until close.
+func (c *replayCommand) config(notes io.Writer) (cfg replay.Config, close func() error, err error) {
+	logs, err := trace.ReadLogs(c.Jobs, nil, c.Log...)
+	if err != nil {
+		return cfg, nil, err
+	}
+	fmt.Fprintln(notes, strings.Join(logs.Notes, "\n"))
+	span, close := logs.Span(), func() error { return nil }
+	if len(c.Bodies) == 0 {
+		logs.Estimate(0, 0)
+	}
+	jobs, ids := logs.Identified()
+	if len(c.Bodies) > 0 {
+		bodies, err := replay.OpenBodies(c.Bodies...)
+		if err != nil {
+			return cfg, nil, err
+		}
+		close = bodies.Close
+		var kept []int
+		if cfg.Recordings, kept = bodies.Recordings(ids); len(kept) < len(jobs) {
+			fmt.Fprintf(notes, "%d of %d jobs have no recorded body, and are left out\n", len(jobs)-len(kept), len(jobs))
+		}
+		if len(kept) == 0 {
+			return cfg, nil, errors.Join(errors.New("no job of the log has a recorded body: are they of the same time?"), close())
+		}
+		jobs = trace.Only(jobs, kept)
+	}
+	for i := range jobs {
+		jobs[i].Offset /= c.Speed
+	}
+	cfg.Jobs, cfg.Limit = jobs, trace.Duration(span/c.Speed)+c.Limit
+	return cfg, close, nil
+}
+
+// send sends all jobs to one target. A job without a result counts as one that waited as long as a simulated one may.
+func send(ctx context.Context, cfg replay.Config, to string) (*sent, error) {
+	cfg.Targets = []string{to}
+	results, err := replay.Run(ctx, cfg)
+	if err != nil {
+		return nil, err
+	}
+	s := &sent{target: to, run: stats.NewRun(), results: results}
+	names, late := report.Default(), stats.NewDistribution()
+	for i := range results {
+		r := &results[i]
+		late.Add(r.Late)
+		if !r.OK() {
+			s.failed++
+			s.run.Add(r.Job.Priority, max(r.LastByte, sim.DefaultSidecars().Wait.Seconds()), 0)
+			continue
+		}
+		wait := r.FirstByte
+		hint, ok := names.Hint(r.Header, time.Now())
+		if ok && hint.Waited >= 0 {
+			wait = min(r.LastByte, r.Late+hint.Waited.Seconds())
+		}
+		if ok && hint.Known {
+			s.known++
+			if hint.Cached {
+				s.hits++
+			}
+		}
+		s.run.Add(r.Job.Priority, wait, r.LastByte-wait)
+	}
+	s.late = late.Summary().P99
+	return s, nil
+}
+
+// writeSent writes the thesis's tables 4, 5 and 7, and the ratio of each target to the first.
+func writeSent(w io.Writer, all []*sent) error {
+	counts := &stats.Grid{Left: 1, Heads: [][]string{{"target", "jobs", "failed", "hits", "sent late, p99 s"}}}
+	for _, s := range all {
+		hits := "-"
+		if s.known > 0 {
+			hits = fmt.Sprintf("%.1f %%", 100*s.hits/s.known)
+		}
+		counts.Rows = append(counts.Rows, []string{s.target, stats.Thousands(len(s.results)), stats.Thousands(int(s.failed)), hits, fmt.Sprintf("%.3f", s.late)})
+	}
+	err := counts.WriteText(w)
+	for _, q := range stats.Quantities() {
+		g := &stats.Grid{Left: 1, Heads: [][]string{{string(q)}, {"target"}}}
+		ratios := [][]string{}
+		for n, s := range all {
+			row, ratio := []string{s.target}, []string{s.target + " / " + all[0].target}
+			for _, p := range []selection.Priority{selection.High, selection.Low} {
+				if n == 0 {
+					g.Heads[0] = append(g.Heads[0], p.String(), "", "", "", "", "")
+					g.Heads[1] = append(g.Heads[1], stats.Columns()...)
+				}
+				of, first := s.run.Summary(p, q), all[0].run.Summary(p, q).Numbers()
+				for i, v := range of.Numbers() {
+					cell, over := "-", "-"
+					if of.Count > 0 {
+						cell = fmt.Sprintf("%.3f", v)
+					}
+					if of.Count > 0 && first[i] > 0 {
+						over = fmt.Sprintf("%.2f", v/first[i])
+					}
+					row, ratio = append(row, cell), append(ratio, over)
+				}
+			}
+			if g.Rows = append(g.Rows, row); n > 0 {
+				ratios = append(ratios, ratio)
+			}
+		}
+		g.Rows = append(g.Rows, ratios...)
+		err = errors.Join(err, g.WriteText(w))
+	}
+	return err
+}

@@ -1,0 +1,110 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"example.org/pilotfish/pkg/fakeupstream"
+	"example.org/pilotfish/test/loopback"
+)
+
+// A day that a sidecar recorded is sent again to two targets: the same bodies, in the order in which they came.
+func TestReplayOfARecordedDay(t *testing.T) {
+	dir := t.TempDir()
+	log := recorded(t, dir)
+	bodies := filepath.Join(dir, "bodies", "bodies.jsonl")
+	a, b := fakeupstream.New(t, fakeupstream.Options{}), fakeupstream.New(t, fakeupstream.Options{})
+	code, out, stderr := tracelab("replay", log, "--bodies", bodies, "--to", a.URL, "--to", b.URL+"/", "--speed", "10")
+	require.Zero(t, code, stderr)
+	for _, target := range []*fakeupstream.Upstream{a, b} {
+		require.NoError(t, target.Await(t.Context(), func(jobs []fakeupstream.Job) bool { return len(jobs) == 6 }))
+		for i, j := range target.Jobs() {
+			assert.Equal(t, job(i), string(j.Body))
+			assert.Equal(t, fmt.Sprint("job-", i), j.Header.Get("X-Request-Id"))
+			assert.Empty(t, j.Header.Get("Authorization"), "headers are not recorded")
+		}
+	}
+	assert.Regexp(t, a.URL+` +6 +0 +`, out)
+	for _, table := range []string{"duration_s", "wait_s", "slowdown"} {
+		assert.Regexp(t, `(?s)\n`+table+` .*\n`+b.URL+` / `+a.URL+` +\d+\.\d\d`, out, "of jobs of high priority")
+	}
+
+	text := strings.Replace(read(t, bodies), `"job-0"`, `"other"`, 1)
+	code, out, stderr = tracelab("replay", log, "--bodies", write(t, "b.jsonl", text), "--to", a.URL)
+	require.Zero(t, code, stderr)
+	assert.Contains(t, stderr, "1 of 6 jobs have no recorded body, and are left out")
+	assert.Regexp(t, a.URL+` +5 +0 +`, out)
+}
+
+func job(i int) string {
+	return strings.Replace(fakeupstream.ExampleJob(), "{", fmt.Sprintf(`{"n":%d,`, i), 1)
+}
+
+// recorded sends six jobs, one after the other, through a sidecar that writes a log and bodies, and returns the log.
+func recorded(t *testing.T, dir string) (log string) {
+	t.Helper()
+	program := filepath.Join(dir, "pilotfish")
+	out, err := exec.Command("go", "-C", "../../..", "build", "-o", program, "./cmd/pilotfish").CombinedOutput()
+	require.NoError(t, err, "%s", out)
+	listen, err := loopback.Reserve()
+	require.NoError(t, err)
+	admin, err := loopback.Reserve()
+	require.NoError(t, err)
+	upstream := fakeupstream.New(t, fakeupstream.Options{})
+	file := filepath.Join(dir, "pilotfish.yaml")
+	require.NoError(t, os.WriteFile(file, fmt.Appendf(nil, "listen: %s\nadmin: %s\ndiscovery: {static: [%s]}\nlog: {bodies: %s}\n",
+		listen, admin, upstream.Address(), filepath.Join(dir, "bodies")), 0o600))
+	log = filepath.Join(dir, "pilotfish.log")
+	to, err := os.Create(log)
+	require.NoError(t, err)
+	defer to.Close()
+	cmd := exec.CommandContext(t.Context(), program, "serve", "--config", file)
+	cmd.Stderr = to
+	require.NoError(t, cmd.Start())
+	defer cmd.Process.Kill() //nolint:errcheck // it has ended, if all went well
+	client := &http.Client{Transport: &http.Transport{DisableKeepAlives: true}}
+	require.Eventually(t, func() bool {
+		r, err := client.Get("http://" + admin + "/readyz")
+		return err == nil && r.Body.Close() == nil && r.StatusCode == http.StatusOK
+	}, 30*time.Second, 10*time.Millisecond)
+	for i := range 6 {
+		r, err := http.NewRequestWithContext(context.Background(), http.MethodPost, "http://"+listen+"/v1/jobs", strings.NewReader(job(i)))
+		require.NoError(t, err)
+		r.Header = http.Header{"Content-Type": {"application/json"}, "X-Request-Id": {fmt.Sprint("job-", i)}, "Authorization": {"secret"}}
+		response, err := client.Do(r)
+		require.NoError(t, err)
+		require.NoError(t, response.Body.Close())
+		require.Equal(t, http.StatusOK, response.StatusCode)
+	}
+	require.NoError(t, cmd.Process.Signal(syscall.SIGTERM))
+	require.NoError(t, cmd.Wait())
+	return log
+}
+
+func TestReplayRefuses(t *testing.T) {
+	log := write(t, "a.csv", "time,key,duration\n5,a,1\n")
+	for want, args := range map[string][]string{
+		`--to "x" is not like http://127.0.0.1:8080`:                        {"--to", "x"},
+		`--to "http://a/b" is not like`:                                     {"--to", "http://a/b"},
+		"--speed must be above 0":                                           {"--to", "http://a", "--speed", "0"},
+		"no job of the log has a recorded body: are they of the same time?": {"--to", "http://a", "--bodies", write(t, "b", "{}\n{")},
+		regexp.QuoteMeta("missing flags: --to=URL"):                         nil,
+	} {
+		code, out, stderr := tracelab(append([]string{"replay", log}, args...)...)
+		assert.NotZero(t, code, want)
+		assert.Contains(t, stderr, strings.ReplaceAll(want, `\`, ""))
+		assert.Empty(t, out)
+	}
+}
