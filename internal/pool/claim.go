@@ -89,10 +89,8 @@ func (p *Pool) assign(now time.Time, w Waiter, c *candidates, i int, costs []sel
 		pool:   p, member: m, need: *c.need, waiter: w, priority: c.job.Priority,
 		atBreaker: e, idle: v.Jobs-v.Coreless < v.Cores,
 	}
-	if !a.text { // what the parts are in is used again; those of a text stay
-		a.parts = append(a.one[:0], a.parts...)
-	}
-	if p.lengths.n > 1 { // more than the prior
+	a.parts = append(a.one[:0], a.parts...) // the next claim reuses what they are in
+	if p.lengths.n > 1 {                    // more than the prior
 		a.Expected = p.lengths.expected(a.project.lengths, shrinkLengths) + (1-v.Warm)*c.job.Fetch
 	}
 	if costs != nil {

@@ -90,14 +90,13 @@ func (p *Pool) eligible(
 	c := &p.memory
 	c.need, c.job = n, selection.Job{
 		Project:  n.project.id,
-		Prompt:   n.text,
 		Priority: priority,
 		Number:   p.number,
 		Hour:     uint64(now.Unix() / 3600),
 		Service:  p.service,
-
-		QueuedBehind:      p.before.mean,
-		FirstPlaceHitRate: p.home.mean,
+	}
+	if n.prompt != nil {
+		c.job.Prompt, c.job.QueuedBehind, c.job.FirstPlaceHitRate = true, p.prompts.QueuedBehind(), p.prompts.FirstPlaceHitRate()
 	}
 	set := p.set
 	if among != nil {
@@ -184,11 +183,13 @@ func (p *Pool) view(v *selection.View, now time.Time, m *member, n *need) {
 	v.InFlight = float64(m.load.inFlight)
 	v.Jobs, v.Coreless = m.load.present(fresh), m.load.coreless(fresh)
 	v.Assigned = m.load.assigned(fresh)
-	v.PrefillWait = m.unread.left(now)
 	v.Rate = v.Cores * p.pace(m)
 	v.Latency = m.latency.value
 	v.Fresh = fresh
 	v.Cache, v.Warm, _ = p.holds(now, m, n)
+	if n.prompt != nil {
+		v.PrefillWait = m.prompts.Wait(now)
+	}
 	if !m.StopsAt.IsZero() {
 		v.Left = max(m.StopsAt.Sub(now).Seconds(), 1e-3)
 	}

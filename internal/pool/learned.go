@@ -63,10 +63,6 @@ const (
 	unsizedPrior, unsizedLeast, unsizedMost = 2, 0.001, 3600
 )
 
-// textPrior is a time for each byte of a text: servers of language models read some 8,000 tokens of four
-// bytes in a second.
-const textPrior = 3e-5
-
 func newFetchModel() *fetchModel {
 	return &fetchModel{startup: startupPrior, perByte: perBytePrior, unsized: unsizedPrior}
 }

@@ -128,11 +128,11 @@ func TestHowLongJobsTake(t *testing.T) {
 	assert.InDelta(t, 10+unsizedPrior, run(2, time.Second, nil), 2, "a project that is not known, with its fetch")
 	for range 20 {
 		run(3, 2*time.Second, waited(0))
-		f.members[f.set[0].Address].assumed.drop(3)
+		f.members[f.set[0].Address].assumed.Drop(3)
 		run(3, 7*time.Second, &Hint{Known: true})
 	}
 	assert.InDelta(t, 2, run(3, time.Second, nil), 0.5, "without a fetch")
-	f.members[f.set[0].Address].assumed.drop(3)
+	f.members[f.set[0].Address].assumed.Drop(3)
 	assert.InDelta(t, 2+5, run(3, time.Second, nil), 1.5, "with one")
 	run(3, 100*time.Second, waited(0))
 	assert.Less(t, run(3, time.Second, nil), 3.0, "one long job of many changes little")

@@ -5,6 +5,8 @@ import (
 	"time"
 
 	"example.org/pilotfish/internal/overload"
+	"example.org/pilotfish/internal/prompts"
+	"example.org/pilotfish/internal/recent"
 	"example.org/pilotfish/pkg/selection"
 )
 
@@ -35,7 +37,6 @@ type member struct {
 	unanswered    map[uint64]*Assignment // those whose answers have not begun, by number
 	load          estimate
 	doubts        doubts
-	unread        unread
 	polled        time.Time // when the last report was taken, hints aside
 	reportedCores int       // 0 is unknown
 	coresBusy     float64   // negative is unknown
@@ -45,10 +46,10 @@ type member struct {
 	listed time.Time
 	// tooLong is why the last listing cannot be true beside those of the others; "" is nothing.
 	tooLong string
-	// assumed are the parts sent here that no listing names yet, by the time of the claim. Where no
+	// assumed are the projects whose jobs were sent here and that no listing names yet, by the time of the claim. Where no
 	// listing ever confirms or refutes them, the earliest are forgotten.
-	assumed table
-	life    life
+	assumed recent.Keys
+	prompts prompts.Server
 
 	rate     rate
 	latency  peakEWMA
@@ -73,7 +74,8 @@ func (m *member) forget(cfg *Config) {
 	m.suspicion, m.health.others = suspicion{}, others{}
 	m.polled, m.reportedCores, m.absurd = time.Time{}, 0, ""
 	m.cached, m.listed, m.tooLong = nil, time.Time{}, ""
-	m.assumed, m.life = table{}, 0
+	m.assumed = recent.Keys{}
+	m.prompts.Restarted()
 	m.detector, m.level = cfg.Detector(), 1
 	m.rate, m.latency, m.slowness = rate{}, peakEWMA{}, slowness{}
 	m.drained = false
@@ -105,11 +107,11 @@ func (m *member) lists(now time.Time, cfg *Config) bool {
 }
 
 // has says what is known of a part here, by the listing if that counts.
-func (m *member) has(part uint64, listed bool, now time.Time) selection.Cache {
+func (m *member) has(part uint64, listed bool) selection.Cache {
 	if listed && m.cached.Contains(part) {
 		return selection.Cached
 	}
-	if place, ok := m.assumed.find(part); ok && m.keeps(since(now, m.assumed.marks[place])) {
+	if m.assumed.Has(part) {
 		return selection.AssumedCached
 	}
 	return selection.NotCached

@@ -3,8 +3,6 @@ package pool
 import (
 	"fmt"
 	"math/rand/v2"
-	"runtime"
-	"slices"
 	"testing"
 	"time"
 
@@ -16,7 +14,7 @@ import (
 	"example.org/pilotfish/pkg/selection"
 )
 
-// chain is the data of a job whose text has these blocks.
+// chain is a job whose prompt has these blocks.
 func chain(blocks ...int) Request {
 	var parts []intake.Part
 	h := uint64(0)
@@ -27,8 +25,8 @@ func chain(blocks ...int) Request {
 	return Request{Project: parts[0].Key, Data: &intake.Parts{Parts: parts}}
 }
 
-// TestWhatUpstreamsHold compares with texts that are kept whole, over random trees of texts: the share of a text that each
-// upstream has read from its beginning on, and whether it has the block that places the job.
+// TestWhatUpstreamsHold compares with prompts that are kept whole, over random trees of prompts: the prefix that each upstream
+// has cached, and whether it has the placing block. Blocks that an upstream may not have got are not counted.
 func TestWhatUpstreamsHold(t *testing.T) {
 	for seed := range uint64(20) {
 		rng := rand.New(rand.NewPCG(seed, 1))
@@ -60,22 +58,20 @@ func TestWhatUpstreamsHold(t *testing.T) {
 			require.NoError(t, err)
 			assert.Equal(t, r.Data.Parts[placed].Key, a.project.id, "%v is placed by block %d", blocks, placed)
 			n := f.need(r.Project, r.Data, false)
+			had := 0
 			for _, m := range f.set {
 				held := 0
 				for held < len(blocks) && (read[m.Address][upTo(held)] || m == a.member) {
 					held++
 				}
-				cache, warm, first := f.holds(now, m, n)
+				cache, warm, _ := f.holds(now, m, n)
 				require.InDelta(t, 0.95*float64(held)/float64(len(blocks)), warm, 1e-9)
-				require.Equal(t, held, first)
 				require.Equal(t, held > placed, cache == selection.AssumedCached)
 				if m == a.member {
-					held = 0
-					for held < len(blocks) && read[m.Address][upTo(held)] {
-						held++
+					for had < len(blocks) && read[m.Address][upTo(had)] {
+						had++
 					}
-					require.Equal(t, held, a.first)
-					require.InDelta(t, 0.95*float64(held)/float64(len(blocks)), a.warm, 1e-9)
+					require.InDelta(t, 0.95*float64(had)/float64(len(blocks)), a.warm, 1e-9)
 				}
 			}
 			switch o := []Outcome{Answered, NotStarted, Refused}[rng.IntN(3)]; o {
@@ -91,8 +87,8 @@ func TestWhatUpstreamsHold(t *testing.T) {
 				}
 				a.Done(now, o)
 			default:
-				for i := range blocks[a.first:] { // what follows a gap was there and is not known now
-					delete(read[a.Address], upTo(a.first+i))
+				for i := range blocks[had:] { // what follows a gap was there and is not known now
+					delete(read[a.Address], upTo(had+i))
 				}
 				a.Done(now, o)
 			}
@@ -140,66 +136,8 @@ func TestSets(t *testing.T) {
 	assert.Equal(t, selection.NotCached, f.cache(f.members[us[0].Address], 8, start))
 }
 
-// The table is a map that forgets the earliest of eight where it is full.
-func TestTable(t *testing.T) {
-	rng := rand.New(rand.NewPCG(5, 6))
-	var x table
-	want := map[uint64]uint32{}
-	for step := range uint32(50_000) {
-		key := 1 + rng.Uint64N(3000)
-		if rng.IntN(3) == 0 {
-			x.drop(key)
-			delete(want, key)
-		} else {
-			x.put(key, step)
-			want[key] = step
-		}
-		place, ok := x.find(key)
-		_, there := want[key]
-		require.Equal(t, there, ok)
-		if ok {
-			require.Equal(t, want[key], x.marks[place])
-		}
-	}
-	require.Equal(t, len(want), x.n)
-	for key := range want {
-		_, ok := x.find(key)
-		require.True(t, ok, key)
-	}
-	x.dropFunc(func(key uint64, mark uint32) bool { return key%2 == 0 || mark != want[key] })
-	for key := range want {
-		_, ok := x.find(key)
-		require.Equal(t, key%2 == 1, ok)
-	}
-}
-
-// At its full size it keeps nearly all of 100,000 keys that are in use, and its memory is bounded.
-func TestTableIsBounded(t *testing.T) {
-	rng := rand.New(rand.NewPCG(7, 8))
-	var x table
-	keys := make([]uint64, 100_000)
-	for i := range keys {
-		keys[i] = rng.Uint64()
-		x.put(keys[i], uint32(i))
-	}
-	found := 0
-	for _, key := range keys {
-		if _, ok := x.find(key); ok {
-			found++
-		}
-	}
-	assert.Greater(t, found, 94_000)
-	for i := range uint32(1_000_000) {
-		x.put(rng.Uint64(), 100_000+i)
-	}
-	assert.Len(t, x.keys, mostPlaces)
-	assert.Len(t, x.marks, mostPlaces)
-	assert.LessOrEqual(t, x.n, mostPlaces)
-	assert.False(t, slices.ContainsFunc(keys[:100], func(key uint64) bool { _, ok := x.find(key); return ok }), "the earliest are forgotten")
-}
-
-// BenchmarkParts is a claim and its end, of a job with one key and of one with a text of 24 blocks, half of which are
-// at each upstream.
+// BenchmarkParts is a claim and its end, of a job with one key and of a prompt of 24 blocks, half of which each upstream
+// has cached.
 func BenchmarkParts(b *testing.B) {
 	for _, n := range []int{14, 63} {
 		for name, blocks := range map[string]int{"key": 1, "text": 24} {
@@ -212,7 +150,8 @@ func BenchmarkParts(b *testing.B) {
 				r := chain(numbers...)
 				for _, u := range us {
 					f.Report(start, u.Address, report(start, 3, 0))
-					f.members[u.Address].take(r.Data.Parts[:(blocks+1)/2], start, &f.cfg)
+					half := f.prompts.Prompt(r.Data.Parts[:(blocks+1)/2])
+					f.members[u.Address].prompts.Send(start, f.prompts, half).Ended()
 				}
 				if blocks == 1 {
 					r.Data = nil
@@ -226,35 +165,10 @@ func BenchmarkParts(b *testing.B) {
 					a.Answered(start, true, nil)
 					a.Done(start, Answered)
 					if blocks > 1 {
-						a.missed(blocks / 2)
+						a.missed(false)
 					}
 				}
 			})
 		}
 	}
-}
-
-// BenchmarkTables is the memory of 64 upstreams with 100,000 parts each: at most 1.5 MiB for each.
-func BenchmarkTables(b *testing.B) {
-	const upstreams, parts = 64, 100_000
-	rng := rand.New(rand.NewPCG(9, 10))
-	var before, after runtime.MemStats
-	for b.Loop() {
-		runtime.GC()
-		runtime.ReadMemStats(&before)
-		tables := make([]table, upstreams)
-		for i := range tables {
-			for range parts {
-				tables[i].put(rng.Uint64(), 1)
-			}
-		}
-		runtime.GC()
-		runtime.ReadMemStats(&after)
-		runtime.KeepAlive(tables)
-	}
-	if mib := float64(after.HeapAlloc-before.HeapAlloc) / (1 << 20); mib > 1.6*upstreams {
-		b.Fatalf("%.0f MiB", mib)
-	}
-	b.ReportMetric(float64(after.HeapAlloc-before.HeapAlloc)/(1<<20), "MiB")
-	b.ReportMetric(float64(after.HeapAlloc-before.HeapAlloc)/upstreams/parts, "B/part")
 }

@@ -14,7 +14,7 @@
 //   - suspicion is the evidence that an upstream takes jobs and answers none.
 //   - load is how many jobs are there: the last report, and this sidecar's own jobs since.
 //   - member is one upstream with all of these; projectState is one project.
-//   - need is the data of one job in parts; table is the parts that an upstream holds, and life how long.
+//   - need is the data of one job: one project, several, or a prompt, of which internal/prompts knows what is cached where.
 //   - Reason is the one ordered list of what keeps an upstream from a job. eligible looks at
 //     the upstreams once and takes those with the least reason; States, AllTried and Explain
 //     read the same Reason.
@@ -28,6 +28,7 @@ import (
 	"time"
 
 	"example.org/pilotfish/internal/intake"
+	"example.org/pilotfish/internal/prompts"
 	"example.org/pilotfish/pkg/selection"
 )
 
@@ -39,15 +40,11 @@ type Pool struct {
 	fetches *fetchModel        // how long projects' data takes to fetch
 	answers average            // how long an answer takes to begin where it is cached
 	lengths average            // how long a job takes once it runs
-	texts   *fetchModel        // the same, of texts that are read block by block
-	reads   average            // how long the texts of a job are read
-	home    average            // which share of what was not known to be there texts found at their first place
-	before  average            // how many texts are read before one; as many wait behind it (Little's law)
+	prompts *prompts.Model     // what was learned from prompts
 	once    average            // of jobs whose project had not been seen
 
 	projects projectStates
-	forks    *generations[uint32] // parts of chains, with the one that came after each
-	sets     uint64               // counts the sets
+	sets     uint64 // counts the sets
 
 	number   uint64 // claims so far
 	inFlight int
@@ -108,13 +105,12 @@ func New(cfg Config) (*Pool, error) {
 		cfg:     cfg,
 		members: make(map[string]*member), suspects: make(map[*member]struct{}),
 		fetches: newFetchModel(),
-		texts:   &fetchModel{perByte: textPrior},
+		prompts: prompts.NewModel(),
 		answers: average{mean: logOf(answerPrior), n: 1},
 		lengths: average{mean: logOf(answerPrior), n: 1},
 		once:    average{mean: 0.5, n: 10},
 
 		projects: newProjectStates(learnedProjects),
-		forks:    newGenerations[uint32](maxForks),
 	}, nil
 }
 
@@ -139,10 +135,10 @@ func (p *Pool) SetSettings(s Settings) {
 // if that were all. The rest only tells where there is more of the set: jobs of other sets share it, and with all of it
 // as the price jobs wait where they should go elsewhere.
 func (p *Pool) fetch(n *need) float64 {
-	if n.set {
-		return p.fetches.expected(n.project.size())
+	if n.prompt != nil {
+		return p.prompts.ReadTime(n.prompt)
 	}
-	return n.model.expected(n.total())
+	return p.fetches.expected(n.project.size())
 }
 
 // forgetIfGone forgets an upstream that left once its last job has ended, and its breaker has

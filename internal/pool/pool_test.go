@@ -12,6 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"example.org/pilotfish/internal/overload"
+	"example.org/pilotfish/internal/recent"
 	"example.org/pilotfish/pkg/selection"
 )
 
@@ -55,7 +56,7 @@ func (g *testGate) allow() (func(error), error) {
 
 // cache says what is known of a project's data at m.
 func (f *fixture) cache(m *member, project uint64, now time.Time) selection.Cache {
-	return m.has(project, m.lists(now, &f.cfg), now)
+	return m.has(project, m.lists(now, &f.cfg))
 }
 
 // projects is a CacheSet over a map.
@@ -250,15 +251,18 @@ func TestRestartForgetsTheCache(t *testing.T) {
 	f.Report(start.Add(time.Second), us[0].Address, report(start.Add(time.Second), 0, 0, 5))
 	require.Equal(t, 1, f.States(start)[0].Cached)
 	m := f.set[0]
-	m.suspicion.why, m.health.others.known, m.absurd, m.tooLong, m.life, m.level = "a", true, "b", "c", 1, 0
+	m.suspicion.why, m.health.others.known, m.absurd, m.tooLong, m.level = "a", true, "b", "c", 0
 	m.rate.done, m.latency.value, m.slowness.part, m.doubts.short, m.doubts.enough = 1, 1, 1, 1, 1
-	m.assumed.put(7, 1)
+	m.assumed.Put(7, start)
+	block := f.prompts.Prompt(chain(1).Data.Parts)
+	m.prompts.Send(start, f.prompts, block).Answered()
 	us[0].StartedAt = start.Add(time.Minute)
 	f.Set(start.Add(time.Minute), us)
 	assert.Zero(t, f.States(start)[0].Cached)
-	assert.Equal(t, []any{suspicion{}, others{}, rate{}, peakEWMA{}, slowness{}, table{}}, []any{m.suspicion, m.health.others, m.rate, m.latency, m.slowness, m.assumed})
+	assert.Equal(t, []any{suspicion{}, others{}, rate{}, peakEWMA{}, slowness{}, recent.Keys{}}, []any{m.suspicion, m.health.others, m.rate, m.latency, m.slowness, m.assumed})
 	assert.Equal(t, []any{"", "", 0, 0, 0, 1.0}, []any{m.absurd, m.tooLong, m.reportedCores, m.doubts.short, m.doubts.enough, float64(m.level)})
-	assert.True(t, m.polled.IsZero() && m.listed.IsZero() && m.load.at.IsZero() && m.life == 0)
+	assert.True(t, m.polled.IsZero() && m.listed.IsZero() && m.load.at.IsZero())
+	assert.Zero(t, m.prompts.Hit(start, block))
 }
 
 // Other settings hold from now on. What detectors have seen stays if they are not named.

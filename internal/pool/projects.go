@@ -1,5 +1,7 @@
 package pool
 
+import "example.org/pilotfish/internal/recent"
+
 const (
 	// nearFrom is how many upstreams a pool must have before a claim looks at the near
 	// ones alone, and near is how many are near: the first in the project's rendezvous
@@ -43,18 +45,16 @@ func (s *projectState) size() float64 {
 }
 
 // projectStates holds the states of the projects that had jobs lately, and of those with open jobs.
-type projectStates struct{ generations[*projectState] }
+type projectStates struct{ *recent.Map[*projectState] }
 
 func newProjectStates(limit int) projectStates {
-	lately := newGenerations[*projectState](limit)
-	lately.keep = func(s *projectState) bool { return s.open > 0 }
-	return projectStates{*lately}
+	return projectStates{recent.NewMap(limit, func(s *projectState) bool { return s.open > 0 })}
 }
 
 // find returns the state of a project. It changes nothing: where nothing is known, what
 // it returns is kept nowhere.
 func (p *projectStates) find(id uint64) *projectState {
-	if s, ok := p.get(id); ok {
+	if s, ok := p.Get(id); ok {
 		return s
 	}
 	return &projectState{id: id}
@@ -64,7 +64,7 @@ func (p *projectStates) find(id uint64) *projectState {
 func (p *projectStates) state(id uint64, keep bool) *projectState {
 	s := p.find(id)
 	if keep {
-		p.put(id, s)
+		p.Put(id, s)
 	}
 	return s
 }

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"example.org/pilotfish/internal/overload"
+	"example.org/pilotfish/internal/prompts"
 	"example.org/pilotfish/pkg/selection"
 )
 
@@ -36,7 +37,9 @@ func (p *Pool) Report(now time.Time, address string, r Report) {
 		running, stalled := sum(r.Running), sum(r.Stalled)
 		m.level = m.detector(overload.Sample{Stalled: stalled, Wait: r.Wait})
 		p.doubt(m, r.At, running+stalled)
-		m.unread.report(r, p.reads.mean, p.texts)
+		m.prompts.Report(p.prompts, prompts.Report{
+			At: r.At, Running: running, Waiting: stalled, Started: r.Begun, Completed: r.Completed, Read: r.Read,
+		})
 		if !m.load.at.After(r.At) {
 			m.load.adopt(r.At, running, stalled, r.CoresBusy)
 		}
@@ -119,8 +122,8 @@ func (p *Pool) list(m *member, at time.Time, cached CacheSet) {
 		return
 	}
 	m.cached, m.listed, m.tooLong = cached, at, ""
-	m.assumed.dropFunc(func(part uint64, claimed uint32) bool {
-		return cached.Contains(part) || since(at, claimed) > seconds(2*p.fetches.expected(p.projects.find(part).size()))
+	m.assumed.DropFunc(at, func(part uint64, since time.Duration) bool {
+		return cached.Contains(part) || since > seconds(2*p.fetches.expected(p.projects.find(part).size()))
 	})
 }
 

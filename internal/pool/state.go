@@ -125,7 +125,7 @@ func (p *Pool) state(now time.Time, m *member) State {
 		ReportFresh: fresh,
 		Level:       float64(m.level),
 		Breaker:     m.health.status(now),
-		Assumed:     m.assumed.n,
+		Assumed:     m.assumed.Len() + m.prompts.Blocks(),
 		Rate:        p.cores(m) * p.pace(m),
 		Implausible: p.wrong(m),
 		Slow:        p.slow(m),

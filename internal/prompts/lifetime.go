@@ -1,0 +1,28 @@
+package prompts
+
+import "time"
+
+// lifetime is how long a server keeps a block after its last use; 0 is for ever. A cache that evicts the least recently used
+// keeps all blocks about equally long (Che's approximation). No server reports it, but responses tell how much of a prompt
+// was cached.
+type lifetime time.Duration
+
+// lifetimeStep is the factor by which one prompt changes it.
+const lifetimeStep = 1.1
+
+// keeps reports whether a block of that age is still cached.
+func (l lifetime) keeps(age time.Duration) bool { return l == 0 || age <= time.Duration(l) }
+
+// learn observes how many bytes more than expected a prompt found cached; less than a block is nothing, as servers have blocks
+// of their own. kept is the age of the last block that was expected to be cached, 0 if unknown. expired is set if the next
+// block was sent to the server before, and its lifetime is over.
+func (l *lifetime) learn(more, block float64, kept time.Duration, expired bool) {
+	switch {
+	case more <= -block && kept > 0 && *l == 0:
+		*l = lifetime(kept)
+	case more <= -block && kept > 0:
+		*l = max(lifetime(float64(*l)/lifetimeStep), lifetime(time.Second))
+	case more >= block && expired:
+		*l = lifetime(float64(*l) * lifetimeStep)
+	}
+}

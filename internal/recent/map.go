@@ -1,0 +1,39 @@
+// Package recent has bounded memories: what was used last stays, what was not used for longest goes.
+package recent
+
+import "maps"
+
+// Map is a bounded map. When its young half is full, it drops the old half, and the young half becomes the old one. It never
+// depends on map order, so equal inputs give equal contents.
+type Map[V any] struct {
+	limit      int
+	keep       func(V) bool
+	young, old map[uint64]V
+}
+
+// NewMap returns a map of at most limit values, beside those for which keep returns true: they are never dropped. keep may
+// be nil.
+func NewMap[V any](limit int, keep func(V) bool) *Map[V] {
+	return &Map[V]{limit: limit, keep: keep, young: map[uint64]V{}, old: map[uint64]V{}}
+}
+
+// Get returns the value of a key.
+func (m *Map[V]) Get(key uint64) (V, bool) {
+	if v, ok := m.young[key]; ok {
+		return v, true
+	}
+	v, ok := m.old[key]
+	return v, ok
+}
+
+// Put sets the value of a key, which makes it young.
+func (m *Map[V]) Put(key uint64, v V) {
+	if _, ok := m.young[key]; !ok {
+		delete(m.old, key)
+		if len(m.young) >= m.limit/2 {
+			m.old, m.young = m.young, m.old
+			maps.DeleteFunc(m.young, func(_ uint64, v V) bool { return m.keep == nil || !m.keep(v) })
+		}
+	}
+	m.young[key] = v
+}
