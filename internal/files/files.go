@@ -10,6 +10,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"time"
 )
 
 // maxToken bounds a token file, in bytes.
@@ -59,12 +60,19 @@ func Read(path string, most int64) ([]byte, error) {
 	return data, nil
 }
 
+// temporary ends the name of a file that Write has not put in its place.
+const temporary = ".pilotfish-tmp"
+
+// abandoned is the age from which a temporary file is that of a process that was killed.
+const abandoned = time.Minute
+
 // Write replaces a file, whole or not at all. Its owner alone may read it.
 func Write(path string, data []byte) error {
-	f, err := os.CreateTemp(filepath.Dir(path), filepath.Base(path)+".*")
+	f, err := os.CreateTemp(filepath.Dir(path), filepath.Base(path)+".*"+temporary)
 	if err != nil {
 		return err
 	}
+	removeAbandoned(path, f)
 	_, err = f.Write(data)
 	if err = cmp.Or(err, f.Sync(), f.Close()); err == nil {
 		err = os.Rename(f.Name(), path)
@@ -73,4 +81,22 @@ func Write(path string, data []byte) error {
 		_ = os.Remove(f.Name()) // err already says what failed
 	}
 	return err
+}
+
+// removeAbandoned removes the temporary files of a path that are older than now, which was just created. What cannot be
+// removed does no harm.
+func removeAbandoned(path string, now *os.File) {
+	created, err := now.Stat()
+	if err != nil {
+		return
+	}
+	list, _ := os.ReadDir(filepath.Dir(path))
+	for _, e := range list {
+		if !strings.HasPrefix(e.Name(), filepath.Base(path)+".") || !strings.HasSuffix(e.Name(), temporary) {
+			continue
+		}
+		if info, err := e.Info(); err == nil && created.ModTime().Sub(info.ModTime()) > abandoned {
+			_ = os.Remove(filepath.Join(filepath.Dir(path), e.Name()))
+		}
+	}
 }

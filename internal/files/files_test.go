@@ -31,6 +31,27 @@ func TestAFileIsReplacedWhole(t *testing.T) {
 	assert.Len(t, left, 2, "what could not be put in its place is removed")
 }
 
+func TestTemporaryFilesOfAKilledProcessAreRemoved(t *testing.T) {
+	folder := t.TempDir()
+	create := func(name string, age time.Duration) {
+		path := filepath.Join(folder, name)
+		require.NoError(t, os.WriteFile(path, nil, 0o600))
+		require.NoError(t, os.Chtimes(path, time.Time{}, time.Now().Add(-age)))
+	}
+	create("state.1"+temporary, time.Hour)
+	create("state.2"+temporary, 0) // another process writes it now
+	create("state.d"+temporary+".yaml", time.Hour)
+	create("other.1"+temporary, time.Hour)
+	require.NoError(t, Write(filepath.Join(folder, "state"), []byte("now")))
+	list, err := os.ReadDir(folder)
+	require.NoError(t, err)
+	var left []string
+	for _, e := range list {
+		left = append(left, e.Name())
+	}
+	assert.Equal(t, []string{"other.1" + temporary, "state", "state.2" + temporary, "state.d" + temporary + ".yaml"}, left)
+}
+
 func TestWhatIsNotRead(t *testing.T) {
 	folder := t.TempDir()
 	_, err := Read(folder, 1)
