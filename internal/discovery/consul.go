@@ -8,6 +8,7 @@ import (
 	"net"
 	"net/http"
 	"net/url"
+	"slices"
 	"strings"
 	"time"
 
@@ -24,7 +25,7 @@ const (
 	consulTimeout = 5 * time.Second // a reply may take so long beyond that
 )
 
-// Consul is a service whose passing instances are the upstreams. What else its clients
+// Consul is a service whose healthy instances are the upstreams. What else its clients
 // can set comes from Consul's own CONSUL_* environment variables: TLS, the namespace.
 type Consul struct {
 	// Address is the agent's: host:port, or a URL with http, https or unix.
@@ -32,6 +33,9 @@ type Consul struct {
 	Address string `yaml:"address"`
 	// Service is the name of the service.
 	Service string `yaml:"service"`
+	// AllowWarning makes instances healthy whose worst check is in the state warning, with their weight for that. Without it,
+	// all checks of an instance must be passing.
+	AllowWarning bool `yaml:"allow_warning"`
 	// TokenFile holds the ACL token. It is read before every query.
 	TokenFile string `yaml:"token_file"`
 }
@@ -93,7 +97,9 @@ func (c *consul) ask(ctx context.Context, atMost time.Duration) (r reply, err er
 	}
 	c.index = meta.LastIndex
 	for _, e := range entries {
-		r.take(readEntry(e))
+		if !c.cfg.AllowWarning || !hasCheck(e, func(status string) bool { return status != api.HealthPassing && status != api.HealthWarning }) {
+			r.take(readEntry(e))
+		}
 	}
 	return r, nil
 }
@@ -115,7 +121,7 @@ func (c *consul) query(ctx context.Context, atMost time.Duration) ([]*api.Servic
 	ctx, cancel := context.WithTimeoutCause(ctx, limit, errLate)
 	defer cancel()
 
-	entries, meta, err := c.client.Health().Service(c.cfg.Service, "", true, opts.WithContext(ctx))
+	entries, meta, err := c.client.Health().Service(c.cfg.Service, "", !c.cfg.AllowWarning, opts.WithContext(ctx))
 	switch {
 	case err != nil && ctx.Err() != nil:
 		return nil, nil, context.Cause(ctx)
@@ -140,6 +146,11 @@ func brief(err error) error {
 	return err
 }
 
+// hasCheck reports whether an instance has a check in such a state.
+func hasCheck(e *api.ServiceEntry, such func(status string) bool) bool {
+	return e != nil && slices.ContainsFunc(e.Checks, func(c *api.HealthCheck) bool { return c != nil && such(c.Status) })
+}
+
 // readEntry turns one instance into an upstream. It has no address where that cannot be used.
 func readEntry(e *api.ServiceEntry) (u pool.Upstream, err error) {
 	if e == nil || e.Service == nil {
@@ -162,7 +173,11 @@ func readEntry(e *api.ServiceEntry) (u pool.Upstream, err error) {
 	if err != nil {
 		err = fmt.Errorf("instance %s: meta %w", settings.Quote(e.Service.ID), err)
 	}
-	if w := e.Service.Weights.Passing; w > 0 && w <= maxWeight {
+	w := e.Service.Weights.Passing
+	if hasCheck(e, func(status string) bool { return status == api.HealthWarning }) {
+		w = e.Service.Weights.Warning
+	}
+	if w > 0 && w <= maxWeight {
 		a.Weight = float64(w)
 	}
 	return a.at(address), err

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"encoding/pem"
+	"fmt"
 	"net"
 	"net/http"
 	"net/http/httptest"
@@ -206,6 +207,33 @@ func askOnce(t *testing.T, c Consul) (reply, error) {
 	from, err := c.open(new(Config))
 	require.NoError(t, err)
 	return from.ask(context.Background(), 0)
+}
+
+func TestConsulChecksInWarning(t *testing.T) {
+	instance := func(name, status string) string {
+		return fmt.Sprintf(`{"Service":{"Address":%q,"Port":1,"Weights":{"Passing":4,"Warning":1}},"Checks":[null,{"Status":"passing"},{"Status":%q}]}`, name, status)
+	}
+	all := []string{instance("a", "passing"), instance("b", "warning"), instance("c", "critical"), instance("d", "unknown"), "null"}
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		for name, value := range map[string]string{"Index": "10", "LastContact": "0", "KnownLeader": "true"} {
+			w.Header().Set("X-Consul-"+name, value)
+		}
+		list := all
+		if r.URL.Query().Has("passing") {
+			list = all[:1]
+		}
+		_, _ = fmt.Fprintf(w, "[%s]", strings.Join(list, ","))
+	}))
+	defer server.Close()
+	for allow, want := range map[bool][]pool.Upstream{
+		false: {{Address: "a:1", Weight: 4}},
+		true:  {{Address: "a:1", Weight: 4}, {Address: "b:1", Weight: 1}},
+	} {
+		r, err := askOnce(t, Consul{Address: server.URL, AllowWarning: allow})
+		require.NoError(t, err)
+		assert.Equal(t, allow, r.flaw != nil, "null")
+		assert.Equal(t, want, r.upstreams)
+	}
 }
 
 // Consul's own variables say how to reach the agent by TLS.
