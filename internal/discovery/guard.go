@@ -161,11 +161,23 @@ func missing(have, set []pool.Upstream) []string {
 	return gone
 }
 
-// union adds to set the upstreams of have that it lacks. Both are arranged.
+// union adds to set the upstreams of have that it lacks. Both are arranged. Where that is more than a set may have, it
+// leaves out new upstreams: those of have serve.
 func union(set, have []pool.Upstream) []pool.Upstream {
 	all := slices.Concat(set, have)
 	slices.SortStableFunc(all, byAddress)
-	return slices.CompactFunc(all, func(a, b pool.Upstream) bool { return a.Address == b.Address })
+	all = slices.CompactFunc(all, func(a, b pool.Upstream) bool { return a.Address == b.Address })
+	excess := len(all) - maxUpstreams
+	return slices.DeleteFunc(all, func(u pool.Upstream) bool {
+		if excess <= 0 {
+			return false
+		}
+		_, known := slices.BinarySearchFunc(have, u, byAddress)
+		if !known {
+			excess--
+		}
+		return !known
+	})
 }
 
 func byAddress(a, b pool.Upstream) int { return cmp.Compare(a.Address, b.Address) }

@@ -244,6 +244,22 @@ func ones(b int) (n int) {
 	return n
 }
 
+// A source that names other upstreams in each reply does not make the set in force grow.
+func TestGuardHoldsABoundedSet(t *testing.T) {
+	of := func(format string) (set []pool.Upstream) {
+		for i := range maxUpstreams {
+			set = append(set, pool.Upstream{Address: fmt.Sprintf(format, i)})
+		}
+		return arrange(set, nil)
+	}
+	now, g := time.Unix(1_800_000_000, 0), guard{keepLast: time.Hour, good: of("a%d:1")}
+	g.judge(now, of("b%d:1"))
+	assert.Equal(t, of("a%d:1"), g.inForce(), "the upstreams that serve are kept")
+	g.good = g.good[:maxUpstreams-2]
+	g.judge(now, of("b%d:1"))
+	assert.Len(t, g.inForce(), maxUpstreams)
+}
+
 func TestArrangeBelievesTheNewestStart(t *testing.T) {
 	old := pool.Upstream{Address: "a:1", StartedAt: epoch, Draining: true, Weight: 5}
 	young := pool.Upstream{Address: "a:1", StartedAt: epoch.Add(time.Hour)}

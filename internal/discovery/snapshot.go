@@ -49,7 +49,11 @@ func (s *snapshot) read() ([]pool.Upstream, error) {
 		return nil, fmt.Errorf("the snapshot %s has %d upstreams of %s", s.path, n, settings.Quote(last.Source))
 	}
 	for i := range last.Upstreams {
-		if last.Upstreams[i].Address, err = settings.Address(last.Upstreams[i].Address); err != nil {
+		u := &last.Upstreams[i]
+		if u.Address, err = settings.Address(u.Address); err == nil && !(u.Weight >= 0 && u.Weight <= maxWeight && u.Cores >= 0 && u.Cores <= maxCores) {
+			err = fmt.Errorf("%s has weight %g and %d cores: want 0 to %g and 0 to %d", u.Address, u.Weight, u.Cores, maxWeight, maxCores)
+		}
+		if err != nil {
 			return nil, fmt.Errorf("the snapshot %s: %w", s.path, err)
 		}
 	}

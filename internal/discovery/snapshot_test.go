@@ -69,6 +69,8 @@ func TestSnapshotThatIsCorruptIsReportedAndIgnored(t *testing.T) {
 		"empty":            {"", ": unexpected end of JSON input"},
 		"another source":   {strings.Replace(snapshotOf("a"), "rules", "other", 1), ` has 1 upstreams of "consul service other`},
 		"a bad address":    {strings.Replace(snapshotOf("a b"), "b:1", "b", 1), `: "b" is not host:port`},
+		"a bad weight":     {strings.Replace(snapshotOf("a"), `"a:1"`, `"a:1","weight":-1`, 1), ": a:1 has weight -1 and 0 cores: want 0 to 1e+06 and 0 to 65536"},
+		"bad cores":        {strings.Replace(snapshotOf("a"), `"a:1"`, `"a:1","cores":70000`, 1), ": a:1 has weight 0 and 70000 cores: want 0 to"},
 		"cut short":        {snapshotOf("a b")[:90], ": unexpected end of JSON input"},
 		"too many":         {snapshotOf(many(maxUpstreams + 1)), " has 10001 upstreams of "},
 		"longer than that": {strings.Repeat(" ", maxFile+1), " is longer than 4194304 bytes"},
