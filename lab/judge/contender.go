@@ -131,6 +131,9 @@ func (c Contender) Play(ctx context.Context, s *Setting, jobs []trace.Job, cache
 		return o, err
 	}
 	cfg.Fleet.Cache = settings.Size(cache)
+	if plan, ok := cfg.Policy.(*rivals.Plan); ok {
+		plan.Know(slices.Values(jobs), s.Fleet.Addresses())
+	}
 	if c.Alone {
 		cfg.Sidecars.Count = 1
 	}
@@ -142,22 +145,20 @@ func (c Contender) Play(ctx context.Context, s *Setting, jobs []trace.Job, cache
 		flood = mostOf(jobs)
 	}
 	run, count, unanswered := stats.NewRun(), 0.0, 0.0
-	all := [selection.Priorities]*stats.Distribution{stats.NewDistribution(), stats.NewDistribution()}
 	cfg.Observe = func(r *sim.Result) {
 		count++
 		if r.Outcome != sim.Done {
 			unanswered++
 		}
 		if !r.Prefetch && r.Project != flood {
-			run.Add(r.Priority, r.Wait.Seconds(), r.Run.Seconds())
-			all[r.Priority].Add((r.Wait + r.Stalled).Seconds())
+			run.AddStalled(r.Priority, r.Wait.Seconds(), r.Run.Seconds(), r.Stalled.Seconds())
 		}
 	}
 	totals, err := sim.Run(ctx, cfg)
 	o[Fetches], o[Unanswered] = 1000*float64(totals.Fetches)/max(1, count), 1000*unanswered/max(1, count)
 	for first, s := range map[int]stats.Summary{
 		Low: run.Summary(selection.Low, stats.Wait), High: run.Summary(selection.High, stats.Wait),
-		Waits: all[selection.Low].Summary(), HighWaits: all[selection.High].Summary(),
+		Waits: run.Summary(selection.Low, stats.AllWaits), HighWaits: run.Summary(selection.High, stats.AllWaits),
 	} {
 		o[first], o[first+1] = max(leastWait, s.Mean), max(leastWait, s.P99)
 	}

@@ -9,11 +9,15 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"example.org/pilotfish/internal/hash"
 	"example.org/pilotfish/pkg/selection"
 	"example.org/pilotfish/pkg/selection/policytest"
 )
 
-// oracles has one for every policy of this package.
+// remembering are the policies that remember jobs, or a plan of them: no oracle of one pick says what they do.
+var remembering = []string{"master-slave", "master-slave-ns", "master-slave-nr", "reserve", "plan"}
+
+// oracles has one for every other policy of this package.
 func oracles() map[string]policytest.Oracle {
 	return map[string]policytest.Oracle{
 		"round-robin":     roundRobinOracle,
@@ -22,12 +26,17 @@ func oracles() map[string]policytest.Oracle {
 		"p2c-ewma":        p2cOracle,
 		"reported-hash":   reportedHashOracle,
 		"heft":            heftOracle,
+		"home-step":       homeStepOracle,
+		"stretch":         stretchOracle,
 	}
 }
 
 func TestPoliciesAreTheirOracles(t *testing.T) {
-	require.Len(t, oracles(), len(Names()))
+	require.Len(t, oracles(), len(Names())-len(remembering))
 	for _, name := range Names() {
+		if slices.Contains(remembering, name) {
+			continue
+		}
 		t.Run(name, func(t *testing.T) {
 			policy, err := New(name)
 			require.NoError(t, err)
@@ -45,7 +54,8 @@ func TestNewKnowsAllPoliciesAndNoOther(t *testing.T) {
 	}
 	_, err := New("best")
 	assert.EqualError(t, err, `unknown selection policy "best": want one of expected, dynamic, bounded-hash, `+
-		`least-in-flight, baseline, random, or to compare with one of round-robin, cache-threshold, sticky-until, p2c-ewma, reported-hash, heft`)
+		`least-in-flight, baseline, random, or to compare with one of round-robin, cache-threshold, sticky-until, p2c-ewma, reported-hash, heft, `+
+		`home-step, stretch, master-slave, master-slave-ns, master-slave-nr, reserve, plan`)
 }
 
 func load(v selection.View) float64 { return v.InFlight / math.Max(v.Weight, 1e-9) }
@@ -155,5 +165,42 @@ func heftOracle(job selection.Job, views []selection.View) []float64 {
 			return wait
 		}
 		return wait + (1-v.Warm)*job.Fetch
+	}))
+}
+
+func homeStepOracle(job selection.Job, views []selection.View) []float64 {
+	n := len(views)
+	free := policytest.Where(views, func(v selection.View) bool { return v.InFlight < 2*cores(v) })
+	if len(free) == 0 {
+		return policytest.Any(job, views)
+	}
+	first := func(at, raw int) int {
+		step := raw + 1
+		for n > 1 && !slices.ContainsFunc(policytest.All(views), func(k int) bool { return k*step%n == 1 }) { // it has a factor in common
+			step = step%n + 1
+		}
+		for !slices.Contains(free, at) {
+			at = (at + step) % n
+		}
+		return at
+	}
+	if job.Project != 0 {
+		mixed := hash.Mix(job.Project)
+		return policytest.Evenly(n, []int{first(int(mixed%uint64(n)), int(mixed>>32%uint64(n)))})
+	}
+	p := make([]float64, n)
+	for home := range n {
+		for raw := range n {
+			p[first(home, raw)] += 1 / float64(n*n)
+		}
+	}
+	return p
+}
+
+func stretchOracle(job selection.Job, views []selection.View) []float64 {
+	return policytest.Evenly(len(views), policytest.Lowest(views, policytest.All(views), func(v selection.View) float64 {
+		work := cores(v) / cmp.Or(v.Rate, cores(v)/cmp.Or(job.Service, 12))
+		w := work / (work + (1-v.Warm)*job.Fetch)
+		return w/math.Max(0.01, 1-(v.Jobs-v.Coreless)/cores(v)) + (1-w)/math.Max(0.01, 1-v.Coreless/cores(v))
 	}))
 }

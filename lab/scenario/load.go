@@ -73,7 +73,7 @@ func (s *Scenario) checkRun(f *settings.Faults, i int) {
 	case slices.IndexFunc(s.Runs, func(other Run) bool { return other.Name == r.Name }) < i:
 		f.Add("name", "%q is there twice", r.Name)
 	}
-	f.OneOf("overload", r.Overload, overload.Names())
+	f.OneOf("overload", r.Overload, rivals.AllDetection())
 	detection := r.detection()
 	detection.Policy = "none" // its key has another name here
 	detection.Check(f)

@@ -111,7 +111,7 @@ func TestScenarioFaults(t *testing.T) {
 		"runs: [{name: a, policy: random, x: 1}]": "s.yaml:1:34: runs[0].x: unknown key; those known here are name, overload, stalled, reset, ignore_wait, policy, times, fleet, sidecars",
 
 		"runs: [{name: a, policy: random}, {name: a, policy: random}]": `s.yaml:1:42: runs[1].name: "a" is there twice`,
-		"runs: [{name: a, policy: random, overload: x}]":               `s.yaml:1:44: runs[0].overload: "x" is not one of none, threshold, dagor`,
+		"runs: [{name: a, policy: random, overload: x}]":               `s.yaml:1:44: runs[0].overload: "x" is not one of none, threshold, dagor, adaptive, breakwater`,
 		"runs: [{name: a, policy: random, stalled: -5}]":               "s.yaml:1:43: runs[0].stalled: -5 must be a finite number above 0",
 		"runs: [{name: a, policy: random, times: {rank: 2}}]":          "s.yaml:1:41: runs[0].times: is for the policy expected, not for random",
 		"runs: [{name: a, policy: expected, times: {rank: -2}}]":       "s.yaml:1:43: runs[0].times: rank: -2: the policy expected has no such constant, or the factor is below 0",

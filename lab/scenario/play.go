@@ -72,6 +72,13 @@ func (s *Scenario) trial(ctx context.Context, r *Run, seed uint64) (t trial, err
 		return t, err
 	}
 	c.Source = g.Jobs
+	if plan, ok := c.Policy.(*rivals.Plan); ok { // it knows the day
+		all, err := workload.New(w)
+		if err != nil {
+			return t, err
+		}
+		plan.Know(all.Jobs, r.Fleet.Addresses())
+	}
 	n := counts{}
 	t = trial{stats.NewRun(), n, make([]stats.Moments, 1+r.Fleet.Upstreams)}
 	names := map[sim.Outcome]string{sim.Expired: "expired", sim.Overrun: "overrun", sim.Lost: "lost", sim.Unserved: "unserved"}
@@ -82,7 +89,7 @@ func (s *Scenario) trial(ctx context.Context, r *Run, seed uint64) (t trial, err
 			n[name]++
 		}
 		if !job.Prefetch { // nobody waits for that
-			t.stats.Add(job.Priority, job.Wait.Seconds(), job.Run.Seconds())
+			t.stats.AddStalled(job.Priority, job.Wait.Seconds(), job.Run.Seconds(), job.Stalled.Seconds())
 			if job.Priority == selection.Low {
 				t.variance[0].Add(job.Wait.Seconds())
 				if job.Server >= 0 {
@@ -117,7 +124,7 @@ func (s *Scenario) setup(r *Run, seed uint64) (c sim.Config, err error) {
 		}
 		c.Policy = e
 	}
-	if c.Detector, err = r.detection().Detector(); err != nil {
+	if c.Detector, err = rivals.NewDetector(r.detection()); err != nil {
 		return c, err
 	}
 	return c, nil

@@ -71,11 +71,19 @@ type Unlike struct {
 	Speed            float64
 }
 
+// Addresses are those of the upstreams.
+func (v Fleet) Addresses() (all []string) {
+	for i := range v.Upstreams {
+		all = append(all, fmt.Sprintf("rps-%02d:80", i))
+	}
+	return all
+}
+
 // newServers makes the fleet.
 func (w *world) newServers() {
 	c := &w.cfg.Fleet
-	for i := range c.Upstreams {
-		s := &server{fleet: c, address: fmt.Sprintf("rps-%02d:80", i), cores: c.Cores, speed: 1}
+	for i, address := range c.Addresses() {
+		s := &server{fleet: c, address: address, cores: c.Cores, speed: 1}
 		s.boot(0)
 		if i < c.Unlike.Upstreams {
 			s.cores, s.speed = c.Unlike.Cores, c.Unlike.Speed

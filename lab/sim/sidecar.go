@@ -8,6 +8,7 @@ import (
 	"example.org/pilotfish/internal/dispatch"
 	"example.org/pilotfish/internal/pool"
 	"example.org/pilotfish/lab/trace"
+	"example.org/pilotfish/pkg/selection"
 )
 
 // sidecar is one submitter's pilotfish: the real dispatcher, pool and breakers.
@@ -25,13 +26,22 @@ const (
 	dispatchStream = 2 << 32
 )
 
+// ownPolicy is a policy of which each of several sidecars needs its own, because it remembers jobs or shares something out.
+type ownPolicy interface {
+	ForSidecar(sidecars int) selection.Policy
+}
+
 func newSidecar(w *world, number int) *sidecar {
 	s := &sidecar{jobs: make(map[*dispatch.Job]*job)}
 	cfg := &w.cfg.Sidecars
 	stream := func(n uint64) *rand.Rand { return rand.New(rand.NewPCG(w.cfg.Seed, n+uint64(number))) }
+	policy := w.cfg.Policy
+	if own, ok := policy.(ownPolicy); ok {
+		policy = own.ForSidecar(cfg.Count)
+	}
 	var err, refused error
 	s.pool, err = pool.New(pool.Config{
-		Settings: pool.Settings{Policy: w.cfg.Policy, Detector: w.cfg.Detector, Interval: cfg.Interval, Breaker: cfg.Breaker},
+		Settings: pool.Settings{Policy: policy, Detector: w.cfg.Detector, Interval: cfg.Interval, Breaker: cfg.Breaker},
 		Gate:     newGate,
 		Rand:     stream(poolStream),
 		Hold:     -1, // a job that loses patience is no refusal

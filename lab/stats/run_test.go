@@ -30,6 +30,9 @@ func TestRunSeparatesPriorities(t *testing.T) {
 	assert.Equal(t, 6.25, r.Summary(selection.Low, Duration).Mean)
 	assert.InDelta(t, (0.5+0.75+0.5+1)/4, r.Summary(selection.Low, Slowdown).Mean, 1e-12)
 	assert.Equal(t, uint64(1), r.Summary(selection.High, Slowdown).Count)
+	r.AddStalled(selection.High, 1, 8, 6)
+	assert.Equal(t, 7.0, r.Summary(selection.High, AllWaits).Median)
+	assert.InDelta(t, (2+(1+6+2)/2.0)/2, r.Summary(selection.High, Stretch).Mean, 1e-9)
 }
 
 func TestSlowdownResolvesTheThesissMedians(t *testing.T) {
