@@ -81,7 +81,7 @@ func (s *Scenario) trial(ctx context.Context, r *Run, seed uint64) (t trial, err
 	}
 	n := counts{}
 	t = trial{stats.NewRun(), n, make([]stats.Moments, 1+r.Fleet.Upstreams)}
-	names := map[sim.Outcome]string{sim.Expired: "expired", sim.Overrun: "overrun", sim.Lost: "lost", sim.Unserved: "unserved"}
+	names := map[sim.Outcome]string{sim.Expired: "expired", sim.Overrun: "overrun", sim.Lost: "lost", sim.Unserved: "unserved", sim.Left: "left"}
 	c.Observe = func(job *sim.Result) {
 		n["jobs"]++
 		n["retries"] += float64(max(0, job.Attempts-1))

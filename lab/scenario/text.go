@@ -145,7 +145,7 @@ func number(v float64) string {
 // counts is the table of the other counts, in the mean over the seeds.
 func (r *Results) counts() *stats.Grid {
 	g := &stats.Grid{Left: 1, Heads: [][]string{{
-		"run", "jobs", "fetches per 1,000", "evictions", "retries", "expired", "overrun", "lost", "unserved",
+		"run", "jobs", "fetches per 1,000", "evictions", "retries", "expired", "overrun", "lost", "unserved", "left",
 		"load", "reports per upstream and s",
 	}}}
 	formats := map[string]string{"fetches per 1,000": "%.1f", "load": "%.3f", "reports per upstream and s": "%.2f"}

@@ -134,6 +134,9 @@ func (s *sidecar) fail(w *world, j *job, f dispatch.Failure, last Outcome) {
 	if f.ConnectTimedOut {
 		j.assignment.Unreached(w.time(w.now))
 	}
+	if w.survives(j, f.Outcome) {
+		return
+	}
 	j.assignment.Done(w.time(w.now), f.Outcome)
 	f.Repeatable = true
 	next := s.dispatch.Failed(w.time(w.now), j.dispatch, f)

@@ -68,6 +68,12 @@ type Sidecars struct {
 	Breaker       pool.BreakerSettings `yaml:"breaker"`
 	// Projects is as in the sidecar's own configuration.
 	Projects dispatch.ProjectSettings `yaml:"-"`
+	// Leave is how long a person waits for the first byte of a high job; 0 is as long as the job may. Again is how often
+	// the job is sent again then.
+	Leave time.Duration `yaml:"leave"`
+	Again int           `yaml:"again"`
+	// Hedge sends a copy of each job to an upstream that is idle, if there is one.
+	Hedge bool `yaml:"hedge"`
 	// Wait bounds the wait of jobs that do not say how long they wait.
 	Wait time.Duration `yaml:"-"`
 }
@@ -85,6 +91,9 @@ func DefaultSidecars() Sidecars {
 	}
 }
 
+// maxAgain bounds how often a person sends a job again.
+const maxAgain = 100
+
 // Check refuses nonsense.
 func (v Sidecars) Check(f *settings.Faults) {
 	f.Within("count", v.Count, 1, maxSidecars)
@@ -92,5 +101,7 @@ func (v Sidecars) Check(f *settings.Faults) {
 	if !(v.Budget > 0 && v.Budget <= 1) {
 		f.Add("budget", "%v is not a share above 0 and up to 1", v.Budget)
 	}
+	f.NotNegative("leave", v.Leave)
+	f.Within("again", v.Again, 0, maxAgain)
 	v.Breaker.Check(f.In("breaker"))
 }

@@ -19,7 +19,10 @@ type job struct {
 	side     *sidecar
 	dispatch *dispatch.Job
 	attempts int
-	last     Outcome // of the job, if no other attempt follows
+	tries    int           // how often its person sent it before
+	earlier  time.Duration // how long that person has waited before
+	last     Outcome       // of the job, if no other attempt follows
+	twin     *job          // its copy at another upstream, or what it is a copy of
 
 	// The attempt under way.
 	assignment *pool.Assignment

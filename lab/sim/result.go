@@ -43,6 +43,7 @@ const (
 	Lost             // its upstream went away and no attempt was left
 	Unserved         // no upstream could be reached
 	Failed           // the answer was an error, or empty
+	Left             // its person lost patience
 )
 
 // Totals are counted over a whole run.
@@ -54,4 +55,5 @@ type Totals struct {
 	Reports            int
 	InFlight, Waiting  int // left at the end
 	Stops              int // of servers
+	Hedged             int // copies of jobs
 }

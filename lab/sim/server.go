@@ -192,6 +192,9 @@ func (s *server) abandon(j *job) {
 	s.leave(j)
 }
 
+// holds reports whether a job is there.
+func (s *server) holds(j *job) bool { return slices.Contains(s.present, j) }
+
 func (s *server) leave(j *job) {
 	at, last := slices.Index(s.present, j), len(s.present)-1
 	s.present[at] = s.present[last]

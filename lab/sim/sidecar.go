@@ -74,6 +74,7 @@ func (s *sidecar) submit(w *world, j *job) {
 	}
 	j.dispatch = s.dispatch.Begin(r)
 	s.jobs[j.dispatch] = j
+	w.lose(j)
 	s.claim(w, j)
 }
 
@@ -129,6 +130,7 @@ func (s *sidecar) granted(w *world, g dispatch.Grant) {
 	switch {
 	case g.Err == nil:
 		w.attempt(j, g)
+		w.hedge(j)
 	case errors.Is(g.Err, pool.ErrAllTried):
 		w.end(j, j.last)
 	case errors.As(g.Err, new(*dispatch.LaterError)): // 429, because of its project

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"example.org/pilotfish/internal/intake"
+	"example.org/pilotfish/internal/pool"
 	"example.org/pilotfish/lab/agenda"
 	"example.org/pilotfish/lab/trace"
 )
@@ -128,6 +129,9 @@ func (w *world) end(j *job, o Outcome) {
 		panic("BUG: sim: a job ended twice")
 	}
 	j.ended = true
+	if j.twin != nil {
+		w.drop(j.twin, pool.Gone)
+	}
 	delete(j.side.jobs, j.dispatch)
 	w.open--
 	w.totals.Ended++
@@ -143,7 +147,7 @@ func (w *world) end(j *job, o Outcome) {
 
 // result is what came of a job that ends now.
 func (w *world) result(j *job, o Outcome) *Result {
-	lasted := w.now - j.arrived
+	lasted := w.now - j.arrived + j.earlier
 	r := &Result{
 		Number: j.number, Project: j.project, Priority: j.Priority, Prefetch: j.Prefetch,
 		Arrived: j.arrived, Attempts: j.attempts, Fetched: j.fetches, Outcome: o, Server: -1,
@@ -153,11 +157,11 @@ func (w *world) result(j *job, o Outcome) *Result {
 		r.Server = w.byName[j.server.address]
 	}
 	if j.begun >= 0 {
-		r.Wait, r.Run = j.begun-j.arrived, w.now-j.begun
+		r.Wait, r.Run = j.begun-j.arrived+j.earlier, w.now-j.begun
 		r.Stalled = max(0, r.Run-j.ran)
 	}
 	if j.answering >= 0 {
-		r.FirstByte, r.Completeness = j.answering-j.arrived, intake.Partial
+		r.FirstByte, r.Completeness = j.answering-j.arrived+j.earlier, intake.Partial
 	}
 	switch o {
 	case Done:
@@ -165,7 +169,7 @@ func (w *world) result(j *job, o Outcome) *Result {
 	case Failed: // with an answer that says so
 		r.FirstByte, r.Completeness = lasted, intake.Complete
 		fallthrough
-	case Unserved, Lost:
+	case Unserved, Lost, Left:
 		r.Wait, r.Run, r.Stalled = max(lasted, j.patience(w)), 0, 0
 	}
 	return r

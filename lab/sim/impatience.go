@@ -1,0 +1,36 @@
+package sim
+
+import (
+	"example.org/pilotfish/internal/pool"
+	"example.org/pilotfish/pkg/selection"
+)
+
+// People who leave: a person whose job has no response after some seconds gives it up, and sends it again, some times (N. J. Turner's
+// thesis, 2.4 and 4.5). What the first job has begun runs on to the end of its joblet. The wait counts from the first time.
+
+// lose plans that the person of a job loses patience.
+func (w *world) lose(j *job) {
+	c := &w.cfg.Sidecars
+	if c.Leave == 0 || j.Priority != selection.High || j.Prefetch {
+		return
+	}
+	w.events.Add(w.now+c.Leave, rankTimeout, func() {
+		if j.ended || j.answering >= 0 {
+			return
+		}
+		w.withdraw(j, pool.Gone)
+		j.side.dispatch.GiveUp(j.dispatch)
+		if j.tries >= c.Again {
+			w.end(j, Left)
+			return
+		}
+		j.ended = true
+		if j.twin != nil {
+			w.drop(j.twin, pool.Gone)
+		}
+		delete(j.side.jobs, j.dispatch)
+		again := newJob(&j.Job, j.number)
+		again.tries, again.earlier = j.tries+1, j.earlier+w.now-j.arrived
+		j.side.submit(w, again)
+	})
+}
