@@ -55,6 +55,10 @@ func TestHeadsPassAsTheyWereReceived(t *testing.T) {
 			"GET /a HTTP/1.1\r\nif-none-match: x\r\nhost: localhost\r\n" + id + "\r\n",
 			"HTTP/1.1 304 Same\r\nETag: x\r\n" + id + "content-type: text/csv\r\ncontent-Length: 20\r\n\r\n", "",
 		},
+		"HTTP/1.0": {
+			"POST /a HTTP/1.0\r\nX-B: 1\r\npragma: no-cache\r\nhost: localhost\r\n" + id + "x-a: 2\r\nContent-Length: 2\r\n\r\n{}",
+			"HTTP/1.1 203 Mine\r\nz: 1\r\n" + id + "Pragma: no-cache\r\ncontent-Length: 2\r\nA: 2\r\n\r\n", "ok",
+		},
 		"interim": {
 			"GET /a HTTP/1.1\r\nhost: localhost\r\n" + id + "\r\n",
 			strings.Repeat("HTTP/1.1 103 Soon\r\nlink: </a>\r\nA: 1\r\nlink: </b>\r\n\r\n", 200) + "HTTP/1.1 200 OK\r\n" + id + "content-Length: 0\r\n\r\n", "",
@@ -64,13 +68,14 @@ func TestHeadsPassAsTheyWereReceived(t *testing.T) {
 			response = tc.response + tc.end
 			s := c.connect()
 			s.say("%s", tc.request)
-			want := passing(tc.response) + tc.end
+			version := strings.Fields(tc.request)[2]
+			want := strings.Replace(passing(tc.response)+tc.end, "HTTP/1.1", version, 1)
 			got := make([]byte, len(want))
 			_, err := io.ReadFull(s.in, got)
 			require.NoError(t, err)
 			assert.True(t, want == string(got), "%.500s", got)
 			sent, _, _ := strings.Cut(tc.request, "\r\n\r\n")
-			assert.Equal(t, passing(sent+"\r\n\r\n"), <-heads)
+			assert.Equal(t, strings.Replace(passing(sent+"\r\n\r\n"), version, "HTTP/1.1", 1), <-heads)
 		})
 	}
 }

@@ -202,18 +202,21 @@ func (c *conn) request() (r *http.Request, seen []byte) {
 	c.skipLineEnds()
 	seen, _ = c.In.Peek(c.In.Buffered()) // there are as many
 	size := http1.Size(seen)
+	if size == 0 && len(seen) > 0 && 'A' <= seen[0] && seen[0] <= 'Z' {
+		seen, size = c.restOfHead()
+	}
 	if size == 0 {
 		return nil, seen
 	}
 	r, head, err := http1.Request(c.ctx, string(seen[:size]))
-	if err != nil || !plain(r) {
+	if err != nil || !plain(r, &head) {
 		return nil, seen
 	}
 	_, _ = c.In.Discard(size) // it was received
 	c.posted = r.Method == http.MethodPost
 	r.RemoteAddr = c.remote
 	w := &c.response
-	w.received, w.head, w.close = head.Fields, r.Method == http.MethodHead, r.Close
+	w.received, w.head, w.old, w.close = head.Fields, r.Method == http.MethodHead, r.ProtoMinor == 0, r.Close
 	b := &body{conn: c, left: r.ContentLength, expects: expects(r)}
 	switch {
 	case r.ContentLength < 0:
@@ -226,6 +229,22 @@ func (c *conn) request() (r *http.Request, seen []byte) {
 	}
 	r.Body = b
 	return r, nil
+}
+
+// restOfHead waits for the rest of a head, and returns what was received; size is 0 if that is not all of it.
+func (c *conn) restOfHead() (seen []byte, size int) {
+	c.mu.Lock()
+	c.arm(time.Now().Add(headPatience))
+	c.mu.Unlock()
+	for {
+		seen, _ = c.In.Peek(c.In.Buffered()) // there are as many
+		if size = http1.Size(seen); size > 0 || len(seen) == maxHead {
+			return seen, size
+		}
+		if _, err := c.In.Peek(len(seen) + 1); err != nil {
+			return seen, 0
+		}
+	}
 }
 
 // skipLineEnds skips line ends after the body of a POST, which old submitters

@@ -17,7 +17,7 @@ import (
 )
 
 // handedOn begins a request that is not served here.
-const handedOn = "POST / HTTP/1.0\r\nHost: localhost\r\nContent-Length: 2\r\n\r\n"
+const handedOn = "POST http://localhost/ HTTP/1.1\r\nHost: localhost\r\nContent-Length: 2\r\n\r\n"
 
 // Nothing of what was done with a connection that is handed on reaches what follows.
 func TestAConnectionThatIsHandedOnIsLeftAlone(t *testing.T) {
@@ -48,7 +48,7 @@ func TestWhatWasSeenOfAConnectionIsItsOwn(t *testing.T) {
 	require.NoError(t, err)
 	defer l.Close()
 	var handed []net.Conn
-	sent := func(i int) string { return fmt.Sprintf("GET /%d HTTP/1.0\r\n\r\n", i) }
+	sent := func(i int) string { return fmt.Sprintf("GET http://localhost/%d HTTP/1.1\r\n\r\n", i) }
 	const conns = 20
 	for i := range conns {
 		c := dial(t, l.Addr().String())

@@ -1,6 +1,8 @@
 package submitterserver
 
 import (
+	"bufio"
+	"net"
 	"net/http"
 	"strconv"
 	"strings"
@@ -39,14 +41,21 @@ func (w *response) WriteHeader(status int) {
 	if n, ok := w.declared(); ok && !w.bodyless {
 		w.length = n
 	}
-	if w.chunked = !w.bodyless && w.length < 0; w.chunked {
-		own[0][1] = "chunked"
+	switch unframed := !w.bodyless && w.length < 0; {
+	case unframed && w.old:
+		w.close, w.chunked = true, false // the end of the connection is that of the body
+	case unframed:
+		own[0][1], w.chunked = "chunked", true
+	default:
+		w.chunked = false
 	}
-	if w.close = w.close || w.header.Get("Connection") == "close" || w.conn.mustEnd(); w.close {
-		own[1][1] = "close"
+	if w.close = w.close || w.header.Get("Connection") == "close" || w.conn.mustEnd(); w.close != w.old { // each version announces what it does not do by itself
+		if own[1][1] = "close"; w.old {
+			own[1][1] = "keep-alive"
+		}
 	}
 	n := 2
-	if w.chunked || status < 200 || status == http.StatusNoContent { // the length would be wrong, or must not be there (RFC 9110, 8.6)
+	if !w.bodyless && w.length < 0 || status < 200 || status == http.StatusNoContent { // the length would be wrong, or must not be there (RFC 9110, 8.6)
 		own[n], n = noField("Content-Length"), n+1
 	}
 	if _, there := w.header["Date"]; !there {
@@ -81,13 +90,23 @@ func (w *response) append(status int, own ...[2]string) {
 		}
 		w.like = nil
 	}
-	w.out = append(w.out, "HTTP/1.1 "...)
+	version := "HTTP/1.1 "
+	if w.old {
+		version = "HTTP/1.0 "
+	}
+	w.out = append(w.out, version...)
 	w.out = strconv.AppendInt(w.out, int64(status), 10)
 	w.out = append(w.out, ' ')
 	w.out = append(w.out, reason...)
 	w.out = append(w.out, "\r\n"...)
 	w.out, _ = http1.Append(w.out, w.header, received, own...) // what is not valid is left out
 	w.out = append(w.out, "\r\n"...)
+}
+
+// Hijack returns the connection, which the handler closes.
+func (w *response) Hijack() (net.Conn, *bufio.ReadWriter, error) {
+	w.err = http.ErrHijacked
+	return w.conn.tcp, nil, nil
 }
 
 // trailers writes the fields that have the prefix of trailers, announced or not.

@@ -7,28 +7,34 @@ import (
 	"net/http"
 	"strings"
 	"sync"
+	"time"
 
 	"golang.org/x/net/http/httpguts"
 
 	"example.org/pilotfish/internal/proxy/http1"
 )
 
-// maxHead is how long the head of a plain request may be, in bytes. A head that
-// does not come at once, and whole, is net/http's to wait for.
-const maxHead = 8 << 10
+const (
+	// maxHead is how long the head of a plain request may be, in bytes.
+	maxHead = 8 << 10
+	// headPatience is how long the rest of a head is waited for. net/http waits for a slower one.
+	headPatience = time.Second
+)
 
-// plain reports whether a request can be served here: HTTP/1.1 with one valid host and a path.
-func plain(r *http.Request) bool {
+// plain reports whether a request can be served here: HTTP/1.1 or 1.0 with a valid host and a path.
+func plain(r *http.Request, head *http1.Head) bool {
 	switch {
-	case r.ProtoMajor != 1 || r.ProtoMinor != 1:
+	case r.ProtoMajor != 1 || r.ProtoMinor > 1 || head.Fields == nil && r.ProtoMinor == 1:
 		return false
-	case r.Host == "" || !httpguts.ValidHostHeader(r.Host):
+	case !httpguts.ValidHostHeader(r.Host) || !head.Has("Host") && r.ProtoMinor == 1:
+		return false
+	case r.ProtoMinor == 0 && head.Has("Transfer-Encoding"): // net/http ignores it, and others do not
 		return false
 	case r.Method == http.MethodConnect:
 		return false
 	case !strings.HasPrefix(r.RequestURI, "/"): // an absolute one leaves nothing of the Host header to look at
 		return false
-	case r.Header["Expect"] != nil && !expects(r):
+	case r.Header["Expect"] != nil && !expects(r) && r.ProtoMinor > 0:
 		return false
 	}
 	for name := range r.Header {
@@ -42,7 +48,7 @@ func plain(r *http.Request) bool {
 // expects reports whether the submitter waits for 100 Continue before it sends the body.
 func expects(r *http.Request) bool {
 	values := r.Header["Expect"]
-	return len(values) == 1 && strings.EqualFold(values[0], "100-continue")
+	return len(values) == 1 && strings.EqualFold(values[0], "100-continue") && r.ProtoMinor > 0
 }
 
 // body is a request's body.

@@ -25,6 +25,7 @@ type response struct {
 
 	received []http1.Field // of the request
 	head     bool          // the request is a HEAD
+	old      bool          // the request is of HTTP/1.0
 	like     *http1.Head   // what the next head is like; nil is none
 
 	wrote    bool  // the head is written

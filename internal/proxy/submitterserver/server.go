@@ -1,8 +1,8 @@
-// Package submitterserver serves what nearly all submitters send, plain HTTP/1.1
+// Package submitterserver serves what nearly all submitters send, HTTP/1.1 and 1.0
 // requests, with less memory and less work than net/http's server: a
 // job that waits for its response holds no buffer of its connection. It is a
 // listener in front of that server, and hands every connection over to it on which
-// anything else arrives.
+// HTTP/2, a malformed request or an unusually long one arrives.
 //
 // A connection is in one of these states:
 //

@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -46,7 +47,8 @@ func TestOnlyPlainConnectionsAreServedHere(t *testing.T) {
 		{"GET / HTTP/1.1\r\nHost: localhost\r\nTE: trailers\r\n\r\n", true},
 		{"GET / HTTP/1.1\r\nHost: localhost\r\nTrailer: End\r\n\r\n", true},
 		{"GET / HTTP/1.1\r\nHost: localhost\r\nHTTP2-Settings: x\r\n\r\n", true},
-		{"GET / HTTP/1.0\r\nHost: localhost\r\n\r\n", false},
+		{"GET / HTTP/1.0\r\nHost: localhost\r\n\r\n", true},
+		{"GET http://localhost/ HTTP/1.1\r\nHost: localhost\r\n\r\n", false},
 		{"POST / HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n", true},
 		{"POST / HTTP/1.1\r\nHost: localhost\r\nContent-Length: 1\r\nExpect: 100-continue\r\n\r\na", true},
 		{"GET / HTTP/1.1\r\nHost: localhost\r\nX: " + strings.Repeat("x", 8<<10) + "\r\n\r\n", false},
@@ -71,4 +73,19 @@ func TestOnlyPlainConnectionsAreServedHere(t *testing.T) {
 		assert.Empty(t, s.behind, "%.60q", row.text)
 		_ = c.Close()
 	}
+}
+
+// A head that arrives in pieces is served here all the same.
+func TestAHeadInPieces(t *testing.T) {
+	s := serving(t, http.HandlerFunc(ok), nil)
+	c := dial(t, s.address)
+	_, err := io.WriteString(c, get[:20])
+	require.NoError(t, err)
+	inner := s.one(t)
+	waits := func() bool { return !inner.armed.IsZero() && time.Until(inner.armed) <= headPatience }
+	require.Eventually(t, func() bool { return inner.locked(waits) }, patience, time.Millisecond)
+	_, err = io.WriteString(c, get[20:])
+	require.NoError(t, err)
+	assert.Equal(t, "200 ok", answer(t, bufio.NewReader(c)))
+	assert.Empty(t, s.behind)
 }
