@@ -55,7 +55,7 @@ func TestText(t *testing.T) {
 	assert.NotContains(t, out, "a, reference")
 	assert.Regexp(t, `\nvariance of wait_s, low +all +server 1 +server 2\na +1\.25 +0\.25 +0\.25\n`, out)
 	assert.Regexp(t, `\nb, reference +2\.00 +1\.00 +4\.00\nb / reference +2\.50 `, out)
-	assert.Regexp(t, `\nb +0 +0\.0 +0 +0 +0 +0 +1 +0 +0\.500 +0\.00\n`, out)
+	assert.Regexp(t, `\nb +0 +0\.0 +0 +0 +0 +0 +1 +0 +0 +0\.500 +0\.00\n`, out)
 	assert.Regexp(t, `\nratio to a: wait_s, low\n.*\nb +2\.000 \[2\.000, 2\.000\] +3\.000 .*\nc +4\.000 `, out)
 	assert.Regexp(t, `\nratio to a: what else was counted\n.*\nb +2\.000 \[2\.000, 2\.000\] +- `, out)
 	assert.NotContains(t, out, "ratio to a: wait_s, high", "a table without a ratio is left out")
