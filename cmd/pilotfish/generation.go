@@ -39,7 +39,7 @@ func (s *sidecar) newGeneration(cfg *config.Config, before *generation) (*genera
 	}
 	jobs := job.Config{
 		Reader: g.reader, Budget: s.budget, MaxBody: int64(cfg.Job.MaxBody), Claimer: s.balancer,
-		Hint: cfg.Reports.Hint, AskLoad: cfg.Reports.AskORCA, Sinks: s.sinks(), ExplainHeaders: cfg.Stream.ExplainHeaders,
+		Hint: cfg.Reports.Hint, AskLoad: cfg.Reports.AskORCA, Sinks: s.sinks(), ExplainHeaders: cfg.Stream.ExplainHeaders, RequestID: cfg.Stream.RequestID,
 		ExpectedHeader: textproto.CanonicalMIMEHeaderKey(cfg.Job.ExpectedHeader),
 	}
 	if s.written != nil {

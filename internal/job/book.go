@@ -61,7 +61,7 @@ func (b *Book) Describe(body []byte, whole bool) error {
 	return nil
 }
 
-// Request adds to the header of a request what pilotfish tells upstreams. Where to is not
+// Request adds to the header of a request what upstreams get from pilotfish. Where to is not
 // the request's own header, it gets only what is added.
 func (b *Book) Request(own, to http.Header) {
 	b.identify(own, to)
@@ -179,10 +179,12 @@ func (b *Book) Hint(now time.Time, h http.Header) {
 	}
 }
 
-// Response adds to the header of a response what pilotfish tells submitters. Where to is
+// Response adds to the header of a response what the configuration asks for. Where to is
 // not the response's own header, it gets only what is added.
 func (b *Book) Response(own, to http.Header) {
-	b.identify(own, to)
+	if b.cfg.RequestID {
+		b.identify(own, to)
+	}
 	if b.cfg.ExplainHeaders {
 		b.Record.Explain(to)
 	}

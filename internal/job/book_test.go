@@ -248,6 +248,9 @@ func TestHeaders(t *testing.T) {
 	to = http.Header{}
 	b.Response(nil, to)
 	assert.Equal(t, "10.0.0.0:9000", to.Get("Pilotfish-Upstream"))
+	assert.NotContains(t, to, "X-Request-Id")
+	x.RequestID = true
+	b.Response(nil, to)
 	assert.Equal(t, "7", to.Get("X-Request-Id"))
 }
 

@@ -37,6 +37,8 @@ type Config struct {
 	// Trace begins the span of a job that is to be traced, and adds to the header for the upstreams
 	// what tells them. It returns nil for a job that is not. nil traces none.
 	Trace func(arrived time.Time, h http.Header) (span any)
+	// RequestID adds the job's identifier to responses that have none.
+	RequestID bool
 	// ExplainHeaders adds headers about the decision to each response.
 	ExplainHeaders bool
 }

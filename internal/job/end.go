@@ -56,6 +56,7 @@ func (b *Book) End(how Ending, err error) {
 // submitter that left gets nothing.
 func (b *Book) Refuse(err error) record.Problem {
 	p := record.ProblemOf(err)
+	p.ID = b.Record.ID
 	r := &b.Record
 	r.Fail(err)
 	r.Status, r.Reason, r.Outcome, r.Shedding = p.Status, p.Reason, p.Outcome, p.Shedding

@@ -17,6 +17,9 @@ type Settings struct {
 	// default, because an upstream may compute for hours between two pieces: one
 	// that is dead, and not silent, is found out within a minute.
 	Idle time.Duration `yaml:"idle"`
+	// RequestID adds X-Request-Id to each response that has none: the job's identifier in
+	// the log. Problems of pilotfish's own always have it.
+	RequestID bool `yaml:"request_id"`
 	// ExplainHeaders adds headers to each response that say which upstream was
 	// picked, and why: Pilotfish-Upstream, -Cache, -Attempts, -Why and -Read.
 	ExplainHeaders bool `yaml:"explain_headers"`

@@ -8,10 +8,13 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	"example.org/pilotfish/internal/job"
+	"example.org/pilotfish/internal/proxy"
 )
 
-// A job has one identifier, which submitter, upstream and record agree on: that of
-// the request, or one of pilotfish's own; also a job that fails. An upstream may answer with another.
+// A job has one identifier, on which upstream and record agree: that of the request, or one of pilotfish's own.
+// A response has it where the upstream sent it, or where a key asks for it; a problem of pilotfish's own always has it.
 func TestEveryJobHasAnIdentifier(t *testing.T) {
 	var sent, answered string // X-Request-Id
 	up := serving(t, func(w http.ResponseWriter, r *http.Request) {
@@ -21,8 +24,10 @@ func TestEveryJobHasAnIdentifier(t *testing.T) {
 	})
 	for name, c := range map[string]struct{ upstream, given, answered string }{
 		"of the request": {up, "job-7", ""}, "of pilotfish": {up, "", ""}, "two": {up, "job-7", "theirs"}, "of a job that fails": {refusing(t), "", ""},
+		"asked for": {up, "", ""}, "asked for, two": {up, "job-7", "theirs"},
 	} {
-		side := startSidecar(t, setup{upstreams: []string{c.upstream}, wait: time.Millisecond})
+		asked := strings.HasPrefix(name, "asked for")
+		side := startSidecar(t, setup{upstreams: []string{c.upstream}, wait: time.Millisecond, Config: proxy.Config{Config: job.Config{RequestID: asked}}})
 		r, err := http.NewRequest("POST", side.url("/"), strings.NewReader("{}"))
 		require.NoError(t, err)
 		if c.given != "" {
@@ -39,7 +44,7 @@ func TestEveryJobHasAnIdentifier(t *testing.T) {
 		if c.upstream == up {
 			assert.Equal(t, id, sent, name)
 		}
-		if c.answered != "" {
+		if c.upstream == up && !asked || c.answered != "" {
 			id = c.answered
 		}
 		assert.Equal(t, id, res.Header.Get("X-Request-Id"), name)

@@ -54,6 +54,7 @@ type Problem struct {
 
 	RetryAfter int `json:"-"` // seconds, where the status is 429 or 503
 
+	ID       string          `json:"-"` // of the job; "" without
 	Reason   string          `json:"-"`
 	Outcome  intake.Outcome  `json:"-"`
 	Shedding intake.Shedding `json:"-"` // where the outcome is intake.Shed
@@ -116,6 +117,9 @@ func (p Problem) Body() []byte {
 // SetHeaders sets the headers that go with the body. A 429 and a 503 say after how many seconds to
 // send the job again.
 func (p Problem) SetHeaders(h http.Header) {
+	if p.ID != "" {
+		h.Set("X-Request-Id", p.ID)
+	}
 	h.Set("Content-Type", "application/problem+json")
 	h.Set(reasonHeader, p.Reason)
 	if p.Status == http.StatusServiceUnavailable || p.Status == http.StatusTooManyRequests {
