@@ -55,7 +55,7 @@ var errMoved = fmt.Errorf("%w: the job waited there and was moved to another ups
 // attempt tries the job once, from now on. begun: an upstream may have begun the job in
 // an earlier attempt.
 func (x *exchange) attempt(now time.Time, begun bool) *verdict {
-	left, last := x.book.Job.TimeLeft(now)
+	left, _ := x.book.Job.TimeLeft(now)
 	x.prepare(now.Add(left))
 	response, how, err := x.p.upstreams.Do(x.r.Context(), &x.request)
 	if err == nil && x.reserve(response.HeadMemory) != nil {
@@ -63,7 +63,7 @@ func (x *exchange) attempt(now time.Time, begun bool) *verdict {
 		err = errHead
 	}
 	if errors.Is(err, upstreamclient.ErrDeadline) {
-		return x.lost(x.late(how, left, last))
+		return x.lost(x.late(how))
 	}
 	if err != nil {
 		return x.lost(x.explain(how, err))
@@ -71,13 +71,14 @@ func (x *exchange) attempt(now time.Time, begun bool) *verdict {
 	return x.receive(response, how, begun)
 }
 
-// prepare makes the request of an attempt, whose response must begin by deadline.
+// prepare makes the request of an attempt, whose response must begin by deadline, unless the body takes long to send.
 func (x *exchange) prepare(deadline time.Time) {
 	lease := x.book.Lease
 	x.book.Expect(x.header, x.header)
 	x.request = upstreamclient.Request{
 		Address: lease.Address, Host: x.r.Host, Method: x.r.Method, Target: x.target,
 		Header: x.header, Fresh: lease.Fresh, ConnectTimeout: lease.ConnectTimeout, Deadline: deadline,
+		FirstByte: x.book.Job.FirstByte, Limit: x.book.Job.Deadline,
 		Withdrawal: &x.withdrawal, Interim: x,
 	}
 	if w, ok := x.w.(verbatim); ok {
@@ -145,7 +146,9 @@ func (x *exchange) refused(response *upstreamclient.Response, begun bool, v *ver
 
 // Interim takes a 1xx.
 func (x *exchange) Interim(status int, h http.Header, received http1.Head) {
-	x.interim(x.request.Deadline, status, h, received)
+	now := time.Now()
+	left, _ := x.book.Job.TimeLeft(now)
+	x.interim(now.Add(left), status, h, received)
 }
 
 // errHead does not wrap intake.ErrNoRoom, which would let the submitter retry: the upstream has done the job.
@@ -160,18 +163,18 @@ func (x *exchange) explain(how upstreamclient.Progress, err error) *verdict {
 	switch {
 	case errors.Is(err, upstreamclient.ErrWithdrawn):
 		return &verdict{Failure: dispatch.Failure{Outcome: pool.Moved, Progress: progress(how)}, err: errMoved}
-	case x.r.Context().Err() != nil:
-		f := gone(record.Gone(x.r.Context()))
-		if how.Begun {
-			f.Progress = dispatch.Begun
-		}
-		return f
 	case errors.Is(err, upstreamclient.ErrRequest):
 		return gone(fmt.Errorf("%w: %w", record.ErrRequest, err))
 	case errors.As(err, &body) && errors.Is(body.Err, intake.ErrSpent): // by an attempt before
 		return gone(fmt.Errorf("%w: %s: %w", record.ErrNoAnswer, x.book.Lease.Address, body.Err))
 	case errors.As(err, &body):
 		return gone(x.sendingFailed(body.Err))
+	case x.r.Context().Err() != nil:
+		f := gone(record.Gone(x.r.Context()))
+		if how.Begun {
+			f.Progress = dispatch.Begun
+		}
+		return f
 	}
 	f := &verdict{
 		Failure: dispatch.Failure{Outcome: pool.Refused, Progress: progress(how), Stale: how.Stale(), Closed: how.Stale() && x.attemptTime() < staleTime},
@@ -197,15 +200,20 @@ func (x *exchange) attemptTime() time.Duration {
 	return time.Since(x.book.Record.Arrived) - x.book.Record.Attempt().Start
 }
 
-// late is the verdict on an attempt whose response did not begin in the time that it had
-// left. last: the job's deadline ended that time.
-func (x *exchange) late(how upstreamclient.Progress, left time.Duration, last bool) *verdict {
-	why := record.ErrFirstByte
-	if last {
+// late is the verdict on an attempt whose response did not begin in time. The upstream is not blamed for the time in
+// which the submitter sent the body.
+func (x *exchange) late(how upstreamclient.Progress) *verdict {
+	why, had := record.ErrFirstByte, x.attemptTime()
+	if how.Waits {
+		had = 0
+	} else if !how.Sent.IsZero() {
+		had = time.Since(how.Sent)
+	}
+	if had < x.book.Job.FirstByte {
 		why = record.ErrDeadline
 	}
 	return &verdict{
-		Failure: dispatch.Failure{Outcome: x.book.Job.TimedOut(left), Progress: progress(how)},
+		Failure: dispatch.Failure{Outcome: x.book.Job.TimedOut(had), Progress: progress(how)},
 		err:     fmt.Errorf("%w: %s: %w", record.ErrNoAnswer, x.book.Lease.Address, why),
 	}
 }

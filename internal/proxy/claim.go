@@ -59,7 +59,7 @@ func (l *lessons) add(v *verdict) {
 // job, a response that says that it was not started is not passed on: the submitter
 // would send the job again.
 func (x *exchange) exhausted(known lessons, err error) error {
-	gone := x.r.Context().Err() != nil
+	gone := x.r.Context().Err() != nil && !errors.Is(err, record.ErrSlow) // net/http ends the context of a slow upload
 	if gone {
 		err = record.Gone(x.r.Context())
 	}

@@ -1,10 +1,12 @@
 package proxy_test
 
 import (
+	"bufio"
 	"fmt"
 	"io"
 	"net/http"
 	"strings"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -290,4 +292,61 @@ func TestInterimAnswersThatNobodyReads(t *testing.T) {
 		time.Sleep(time.Minute)
 		assert.Equal(t, 2*time.Second, c.seen(1)[0].Total)
 	})
+}
+
+// A slow upload is not the upstream's fault: the time to the first byte starts when the upstream has taken the request, and
+// an upstream that takes a large body slowly has that time for each piece. One failure would open the breaker here.
+func TestTheFirstByteIsDueAfterTheRequest(t *testing.T) {
+	const size = 1 << 20
+	for name, tc := range map[string]struct {
+		budget         int64
+		upload, taking time.Duration // between two of 32 pieces
+		wait           time.Duration // from the request's end
+		status         int
+		blamed         bool
+	}{
+		"a slow submitter":                   {1, 20 * time.Second, 0, 4 * time.Minute, 200, false},
+		"and then a slow upstream":           {1, 20 * time.Second, 0, 6 * time.Minute, 504, true},
+		"an upstream that reads slowly":      {256 << 20, 0, 20 * time.Second, 4 * time.Minute, 200, false},
+		"an upstream that does not":          {256 << 20, 0, 6 * time.Minute, 0, 504, true},
+		"an upload that it does not take":    {1, 0, 6 * time.Minute, 0, 504, true},
+		"an upload that is too slow for all": {1, 6 * time.Minute, 0, 0, 408, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			bubble(t, func(t *testing.T, m *memory) {
+				up := m.upstream(t, "up:1", func(p *peer) {
+					_, _ = p.head()
+					for range 32 {
+						time.Sleep(tc.taking)
+						if _, err := io.CopyN(io.Discard, p.in, size/32); err != nil {
+							return
+						}
+					}
+					time.Sleep(tc.wait)
+					p.say(ok)
+				})
+				c := startSidecar(t, setup{network: m, upstreams: []string{up}, budget: tc.budget, failures: 1})
+				conn, err := m.Dial(t.Context(), "tcp", c.address)
+				require.NoError(t, err)
+				var uploads sync.WaitGroup
+				defer uploads.Wait()
+				defer conn.Close()
+				uploads.Go(func() {
+					_, err := fmt.Fprintf(conn, "POST / HTTP/1.1\r\nHost: localhost\r\nContent-Type: text/plain\r\nContent-Length: %d\r\n\r\n", size)
+					for i := 0; i < 32 && err == nil; i++ {
+						if i > 8 { // beyond what is read before an attempt
+							time.Sleep(tc.upload)
+						}
+						_, err = conn.Write(make([]byte, size/32))
+					}
+				})
+				res, err := http.ReadResponse(bufio.NewReader(conn), nil)
+				require.NoError(t, err)
+				_ = res.Body.Close()
+				assert.Equal(t, tc.status, res.StatusCode)
+				c.seen(1)
+				assert.Equal(t, tc.blamed, !c.balancer.States()[0].Eligible)
+			})
+		})
+	}
 }

@@ -67,6 +67,11 @@ type Progress struct {
 	InFull   bool // all of it was sent
 	Interim  bool // a 1xx came
 	Answered bool // at least one byte of an answer came, a 1xx apart
+
+	// Of a large body: when the upstream took the last piece, and whether the next one was awaited from the
+	// submitter.
+	Sent  time.Time
+	Waits bool
 }
 
 // Stale reports whether a pooled connection brought nothing: the upstream may have
@@ -116,7 +121,7 @@ func (c *Client) begin(ctx context.Context, r *Request, p *Progress) (*Response,
 	}
 	response := &Response{client: c, conn: cn, address: r.Address, ctx: ctx, passes: r.Body != nil}
 	response.unhook = context.AfterFunc(ctx, cn.interrupted)
-	if err := response.sending.start(cn, r); err != nil {
+	if err := response.sending.start(ctx, cn, r); err != nil {
 		response.retract(r)
 		return nil, err
 	}
@@ -126,10 +131,10 @@ func (c *Client) begin(ctx context.Context, r *Request, p *Progress) (*Response,
 // errorOf is the error that an exchange ends with.
 func errorOf(ctx context.Context, s *sending, err error) error {
 	switch {
+	case s.body.Load() != nil: // first: net/http also ends ctx when a read of the body was too slow
+		return s.body.Load()
 	case ctx.Err() != nil:
 		return context.Cause(ctx)
-	case s.body.Load() != nil:
-		return s.body.Load()
 	case errors.Is(err, os.ErrDeadlineExceeded):
 		return ErrDeadline
 	}

@@ -109,7 +109,7 @@ func ofClient(t testing.TB, method string, play net.Conn) (o outcome) {
 	defer c.Close()
 	r := &Request{
 		Address: "up:1", Method: method, Target: "/", Withdrawal: new(Withdrawal),
-		ConnectTimeout: patience, Deadline: time.Now().Add(patience),
+		ConnectTimeout: patience, Deadline: time.Now().Add(patience), FirstByte: patience,
 		Interim: interimFunc(func(status int, h http.Header, _ http1.Head) { o.interims = append(o.interims, fmt.Sprint(status, h)) }),
 	}
 	res, _, err := c.Do(context.Background(), r)

@@ -106,7 +106,7 @@ func pooled(c *Client, address string) int {
 func job(address, body string) *Request {
 	return &Request{
 		Address: address, Method: "POST", Target: "/v1/jobs", Host: "localhost", Whole: []byte(body),
-		ConnectTimeout: patience, Deadline: time.Now().Add(patience), Withdrawal: new(Withdrawal),
+		ConnectTimeout: patience, Deadline: time.Now().Add(patience), FirstByte: patience, Withdrawal: new(Withdrawal),
 	}
 }
 

@@ -35,9 +35,14 @@ type Request struct {
 
 	// Fresh asks for a new connection.
 	Fresh bool
-	// ConnectTimeout bounds a dial, with the wait for its turn; Deadline everything up to the head of the answer. Required.
+	// ConnectTimeout bounds a dial, with the wait for its turn. Deadline bounds everything up to the head of the
+	// response. Required.
 	ConnectTimeout time.Duration
 	Deadline       time.Time
+	// A large body takes longer to send. Then the head must come within FirstByte after the upstream has taken
+	// the last piece, and by Limit, which can be zero. Required where not AtOnce.
+	FirstByte time.Duration
+	Limit     time.Time
 
 	// Withdrawal ends the request from outside. Required.
 	Withdrawal *Withdrawal

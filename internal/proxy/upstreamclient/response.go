@@ -61,6 +61,10 @@ func (r *Response) receive(to *Request, waited error, p *Progress) error {
 			<-s.ended // the connection is closed: it does not take long
 		}
 	}
+	if s.clock != nil {
+		s.clock.stop()
+		p.Sent, p.Waits = s.clock.read()
+	}
 	p.Begun = s.written.Load() > 0
 	p.InFull = s.over() && s.err == nil
 	if err != nil {

@@ -1,9 +1,11 @@
 package upstreamclient
 
 import (
+	"context"
 	"errors"
 	"io"
 	"net/http/httputil"
+	"slices"
 	"sync"
 	"sync/atomic"
 
@@ -13,6 +15,9 @@ import (
 // inline is the largest body that the caller's goroutine sends, together with
 // the head: the write does not wait for an upstream that answers without reading.
 const inline = intake.AtOnce
+
+// wholePiece is how much of a body that is at hand is written at a time.
+const wholePiece = 256 << 10
 
 // pieces are buffers for heads, and for bodies on their way.
 var pieces = sync.Pool{New: func() any { return new([2 * inline]byte) }}
@@ -30,6 +35,7 @@ type sending struct {
 	body    atomic.Pointer[BodyError] // what was wrong with the body
 	ended   chan struct{}             // closed when the sending has ended; nil if the caller's goroutine sends
 	err     error                     // why not all was sent; to be read when the sending has ended
+	clock   *clock                    // nil if the caller's goroutine sends
 
 	message []byte            // that the caller's goroutine sends, in piece
 	piece   *[2 * inline]byte // nil once it was sent, and where another goroutine sends
@@ -37,7 +43,7 @@ type sending struct {
 
 // start makes the request ready to be sent. A goroutine of its own sends a body that a socket
 // may not take at once: an early answer is read meanwhile.
-func (s *sending) start(cn *conn, r *Request) error {
+func (s *sending) start(ctx context.Context, cn *conn, r *Request) error {
 	piece := pieces.Get().(*[2 * inline]byte)
 	head, err := r.appendHead(piece[:0])
 	s.conn, s.piece = cn, piece
@@ -48,7 +54,7 @@ func (s *sending) start(cn *conn, r *Request) error {
 		s.message = append(head, r.Whole...)
 		return nil
 	}
-	s.ended, s.piece = make(chan struct{}), nil
+	s.ended, s.piece, s.clock = make(chan struct{}), nil, newClock(ctx, cn, r)
 	copied := *r // so that r itself need not outlive the call
 	go s.rest(&copied, piece, head)
 	return nil
@@ -73,6 +79,9 @@ func (s *sending) rest(r *Request, piece *[2 * inline]byte, head []byte) {
 	defer pieces.Put(piece)
 	if _, s.err = s.Write(head); s.err == nil {
 		s.err = s.sendBody(r, piece[:])
+	}
+	if s.err == nil {
+		s.clock.restart()
 	}
 }
 
@@ -100,8 +109,13 @@ func (s *sending) Write(p []byte) (int, error) {
 // sendBody sends what follows the head. piece is a buffer to use.
 func (s *sending) sendBody(r *Request, piece []byte) error {
 	if r.Body == nil {
-		_, err := s.Write(r.Whole)
-		return err
+		for piece := range slices.Chunk(r.Whole, wholePiece) {
+			s.clock.restart()
+			if _, err := s.Write(piece); err != nil {
+				return err
+			}
+		}
+		return nil
 	}
 	from, to := io.Reader(bodyReader{r.Body, s}), io.Writer(s)
 	if r.Length >= 0 {
@@ -128,7 +142,11 @@ type bodyReader struct {
 }
 
 func (b bodyReader) Read(p []byte) (int, error) {
+	b.of.clock.pause()
 	n, err := b.Reader.Read(p)
+	if err == nil || errors.Is(err, io.EOF) {
+		b.of.clock.restart()
+	}
 	if err != nil && !errors.Is(err, io.EOF) {
 		err = b.of.failed(err)
 	}
@@ -139,6 +157,7 @@ func (b bodyReader) Read(p []byte) (int, error) {
 func (s *sending) failed(err error) error {
 	failed := &BodyError{Err: err}
 	s.body.Store(failed)
+	s.clock.stop()
 	s.conn.interrupt()
 	return failed
 }

@@ -58,8 +58,9 @@ func (r *recorder) SetDeadline(time.Time) error { return nil }
 func TestAChunkedBodyThatFailsHasNoEnd(t *testing.T) {
 	near, _ := net.Pipe()
 	upstream := &recorder{Conn: near}
-	s := sending{conn: newConn(upstream, 0)}
-	err := s.sendBody(&Request{Body: failing{strings.NewReader("ab"), errBroken}, Length: -1}, make([]byte, 8))
+	cn, r := newConn(upstream, 0), &Request{Body: failing{strings.NewReader("ab"), errBroken}, Length: -1, Withdrawal: new(Withdrawal)}
+	s := sending{conn: cn, clock: newClock(t.Context(), cn, r)}
+	err := s.sendBody(r, make([]byte, 8))
 	require.ErrorIs(t, err, errBroken)
 	assert.Equal(t, "2\r\nab\r\n", upstream.taken.String())
 }

@@ -33,6 +33,15 @@ func (w *Withdrawal) Withdraw() bool {
 	return true
 }
 
+// again repeats the interruption of a request that was withdrawn: its deadline has been changed.
+func (w *Withdrawal) again() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.withdrawn && w.conn != nil {
+		_ = w.conn.SetReadDeadline(time.Unix(1, 0)) // fails only on a closed connection
+	}
+}
+
 // Reset makes it ready for another request.
 func (w *Withdrawal) Reset() {
 	w.mu.Lock()
