@@ -30,9 +30,12 @@ VERSION ?= $(patsubst v%,%,$(shell git describe --tags --always))
 release: ## Build the release of the last commit into dist/, archives, packages and checksums: make release VERSION=1.2.3
 	./tools/release/build dist $(VERSION)
 
-quick: ## Run the tests of the quick loop: under a minute.
+# Tests of the laboratory that build programs or simulate for many seconds. Only make quick leaves them out.
+SLOW := ^Test(Race|Smoke|EnvoyAndPilotfishAreOnePeer|WhatAnOrderCouldDo|PromptsThroughASidecar|AdviceForModeOneHolds|JudgementsAreOfTheirHash|TheThesissDay|WhatifIsNearTheTruth)$$
+
+quick: ## Run all but the laboratory's slow tests: two minutes from cold on two cores, seconds after a small change.
 	$(GO) test ./...
-	$(GO) -C lab test ./...
+	$(GO) -C lab test -skip '$(SLOW)' ./...
 
 test: ## Run every test, all parts below, with a summary at the end. It asks before it installs a system package.
 	@MAKE="$(MAKE)" ./tools/parts $(PARTS)
