@@ -13,7 +13,7 @@ import (
 
 // Judged lists the folders whose sources are judged: the hash of these alone draws settings.
 func Judged() []string {
-	return []string{"pkg/selection", "internal/pool", "internal/breaker", "internal/ruleserver/order"}
+	return []string{"pkg/selection", "internal/pool", "internal/prompts", "internal/recent", "internal/breaker", "internal/ruleserver/order"}
 }
 
 // product is what every result runs of the product.

@@ -1,6 +1,7 @@
 package workload
 
 import (
+	"cmp"
 	"fmt"
 	"math/rand/v2"
 	"slices"
@@ -48,7 +49,7 @@ func (g *Generator) fillHigh(job *trace.Job, project int, rng *rand.Rand) {
 }
 
 // Needs is data that jobs need besides their project, such as imports that projects share, or the data sets of a query.
-// Each is as large as some project's.
+// Each is Size times as large as some project's.
 type Needs struct {
 	// Count is how many there are; 0 is none. Their popularity falls as that of words.
 	Count int `yaml:"count"`
@@ -56,11 +57,14 @@ type Needs struct {
 	Most int `yaml:"most"`
 	// Each makes every job draw its own. Otherwise all jobs of a project need the same.
 	Each bool `yaml:"each"`
+	// Size multiplies the bytes of each and the time to fetch it; 0 is 1.
+	Size float64 `yaml:"size"`
 }
 
 func (n Needs) check(f *settings.Faults) {
 	f.Within("count", n.Count, 0, maxProjects)
 	f.Within("most", n.Most, 0, min(n.Count, 32))
+	f.Between("size", n.Size, 0, 100)
 }
 
 // needs draws what a job needs.
@@ -85,8 +89,9 @@ func (g *Generator) needs(project int, rng *rand.Rand) (needs []trace.Need) {
 func (g *Generator) beginNeeds() {
 	rng := rand.New(source(g.cfg.Seed, streamNeeds, 0))
 	for i := range g.cfg.Needs.Count {
-		like := &g.population[rng.IntN(len(g.population))]
-		g.data = append(g.data, trace.Need{Name: trace.Project(fmt.Sprintf("data-%d", i)), Load: like.Load, Bytes: like.Bytes})
+		like, size := &g.population[rng.IntN(len(g.population))], cmp.Or(g.cfg.Needs.Size, 1)
+		data := trace.Need{Name: trace.Project(fmt.Sprintf("data-%d", i)), Load: like.Load * size, Bytes: int64(float64(like.Bytes) * size)}
+		g.data = append(g.data, data)
 		g.needed.add(1 / float64(i+1))
 	}
 }

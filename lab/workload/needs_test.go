@@ -38,3 +38,22 @@ func TestNeeds(t *testing.T) {
 		}
 	}
 }
+
+// Size multiplies what the data of others costs, and changes nothing else.
+func TestSizeOfNeeds(t *testing.T) {
+	of := func(size float64) []trace.Job {
+		return all(t, config(func(c *Config) {
+			c.Pattern, c.Jobs, c.Projects, c.Needs = steady, 200, 20, Needs{Count: 30, Most: 4, Each: true, Size: size}
+		}))
+	}
+	plain, large := of(0), of(5)
+	require.Len(t, large, len(plain))
+	for i := range plain {
+		require.Len(t, large[i].Needs, len(plain[i].Needs))
+		for k, n := range plain[i].Needs {
+			require.Equal(t, trace.Need{Name: n.Name, Load: 5 * n.Load, Bytes: 5 * n.Bytes}, large[i].Needs[k])
+		}
+		plain[i].Needs, large[i].Needs = nil, nil
+	}
+	require.Equal(t, plain, large)
+}
