@@ -39,7 +39,7 @@ type Report struct {
 	Completed float64
 	// Begun counts the jobs whose wait ended since the upstream started; 0 when it does not say.
 	Begun float64
-	// Read counts the bytes of texts that it had to read for the jobs that began, each as it began to be read; 0 when it
+	// Read counts the bytes of prompts that were not cached, each prompt's when the upstream starts to read it; 0 when it
 	// does not say.
 	Read float64
 	// Failed counts those of them that failed for a reason of the upstream's own;

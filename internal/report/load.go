@@ -56,8 +56,8 @@ func loadOf(f figures, all metrics) (r pool.Report, wait total, err error) {
 	r.CoresBusy = sum(f, all, "cores_busy")
 	r.Completed = sum(f, all, "completed")
 	r.Failed = sum(f, all, "failed")
-	if read, cached := sum(f, all, "read"), sum(f, all, "read_cached"); cached >= 0 {
-		r.Read = max(read-cached, 0)
+	if queries, hits := sum(f, all, "prefix_queries"), sum(f, all, "prefix_hits"); hits >= 0 {
+		r.Read = max(queries-hits, 0)
 	}
 	wait = total{sum(f, all, "wait_sum"), sum(f, all, "wait_count")}
 	r.Begun = max(wait.count, 0)

@@ -104,8 +104,8 @@ func (m metric) takes(series labels.Labels) bool {
 	return series.Get(model.MetricNameLabel) == m.name
 }
 
-// metrics are the Names, read, by figure: their keys in the settings. A histogram or a summary
-// is two, its sum and its count, and what was read is.
+// metrics are the parsed Names by their keys in the settings. wait is two, the sum and the count of a histogram or summary, and
+// prefix_cache is two counters.
 type metrics map[string]metric
 
 // have reports whether one of the metrics has this name.
@@ -128,7 +128,7 @@ func (n *Names) read(f *settings.Faults) metrics {
 		{"cores_busy", n.CoresBusy},
 		{"completed", n.Completed},
 		{"failed", n.Failed},
-		{"read", n.Read},
+		{"prefix_cache", n.PrefixCache},
 		{"wait", n.Wait},
 	} {
 		m, err := parseMetric(name.text)
@@ -138,9 +138,9 @@ func (n *Names) read(f *settings.Faults) metrics {
 		case name.figure == "wait" && m.name != "":
 			all["wait_sum"] = metric{m.name + "_sum", m.labels, m.scale}
 			all["wait_count"] = metric{m.name + "_count", m.labels, 1}
-		case name.figure == "read" && m.name != "":
-			all["read"] = metric{m.name + "_queries_total", m.labels, m.scale}
-			all["read_cached"] = metric{m.name + "_hits_total", m.labels, m.scale}
+		case name.figure == "prefix_cache" && m.name != "":
+			all["prefix_queries"] = metric{m.name + "_queries_total", m.labels, m.scale}
+			all["prefix_hits"] = metric{m.name + "_hits_total", m.labels, m.scale}
 		default:
 			all[name.figure] = m
 		}

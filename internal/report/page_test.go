@@ -113,7 +113,7 @@ func TestLoadLeavesOpenWhatItCannotBelieve(t *testing.T) {
 
 func TestLoadReadsOtherNamesAndTypes(t *testing.T) {
 	names := Default().Names
-	names.Stalled, names.Running, names.Wait, names.Read = "scheduler_stalled_promises", `{"jobs.active"}`, "wait", "text * 4"
+	names.Stalled, names.Running, names.Wait, names.PrefixCache = "scheduler_stalled_promises", `{"jobs.active"}`, "wait", "text * 4"
 	r, waits, err := readLoad(`scheduler_stalled_promises 100
 # TYPE "jobs.active" counter
 {"jobs.active",priority="high"} 4

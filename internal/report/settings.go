@@ -74,9 +74,9 @@ type Names struct {
 	// least half of the jobs failed since the report before, one failure of its own
 	// opens a sidecar's breaker.
 	Failed string `yaml:"failed"`
-	// Read is the beginning of the names of two counters of the bytes of texts, counted when the upstream begins to
-	// read one: of all, with "_queries_total" behind it, and of what it had read before, with "_hits_total".
-	Read string `yaml:"read"`
+	// PrefixCache is the prefix of the names of two counters of bytes of prompts, which count a prompt when the upstream
+	// starts to read it: PREFIX_queries_total counts all bytes, PREFIX_hits_total those found in the cache.
+	PrefixCache string `yaml:"prefix_cache"`
 	// Wait is the histogram or summary of the seconds that jobs waited.
 	Wait string `yaml:"wait"`
 }
@@ -89,14 +89,14 @@ func Default() Settings {
 		MetricsPath: "/metrics",
 		CachePath:   "/v1/cache/projects",
 		Names: Names{
-			Stalled:   "ruleserver_stalled_joblets",
-			Running:   "ruleserver_jobs_running",
-			Cores:     "ruleserver_cores",
-			CoresBusy: "ruleserver_cores_busy",
-			Completed: "ruleserver_jobs_completed_total",
-			Failed:    `ruleserver_jobs_completed_total{outcome="failed"}`,
-			Read:      none,
-			Wait:      "ruleserver_wait_seconds",
+			Stalled:     "ruleserver_stalled_joblets",
+			Running:     "ruleserver_jobs_running",
+			Cores:       "ruleserver_cores",
+			CoresBusy:   "ruleserver_cores_busy",
+			Completed:   "ruleserver_jobs_completed_total",
+			Failed:      `ruleserver_jobs_completed_total{outcome="failed"}`,
+			PrefixCache: none,
+			Wait:        "ruleserver_wait_seconds",
 		},
 	}
 }
