@@ -113,7 +113,7 @@ func TestWhatAJobAllocates(t *testing.T) {
 		assert.Less(t, size, 40_000.0)
 		return
 	}
-	assert.LessOrEqual(t, number, 38.0)
+	assert.LessOrEqual(t, number, 25.0)
 	assert.Less(t, size, 6_000.0)
 }
 

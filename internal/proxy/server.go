@@ -12,6 +12,7 @@ import (
 
 	"example.org/pilotfish/internal/proxy/lazyconn"
 	"example.org/pilotfish/internal/proxy/submitterserver"
+	"example.org/pilotfish/internal/proxy/upstreamclient"
 	"example.org/pilotfish/internal/record"
 	"example.org/pilotfish/internal/settings"
 )
@@ -108,7 +109,7 @@ func NewServer(h http.Handler, cfg ServerConfig) (*Server, error) {
 		return all, nil
 	}
 	all.plain = submitterserver.New(submitterserver.Config{
-		Handler: h, Base: base, IdleTimeout: cfg.IdleTimeout, ErrorLog: cfg.ErrorLog,
+		Handler: h, Base: base, Context: upstreamclient.WithHook, IdleTimeout: cfg.IdleTimeout, ErrorLog: cfg.ErrorLog,
 	})
 	s.Handler, s.ConnContext = all.plain.Behind(h), all.plain.ConnContext
 	return all, nil

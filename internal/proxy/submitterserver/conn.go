@@ -69,6 +69,9 @@ func (c *conn) set(to state) {
 func (s *Server) newConn(lazy *lazyconn.Conn, tcp tcpConn, hand func(net.Conn)) *conn {
 	c := &conn{Conn: lazy, tcp: tcp, server: s, hand: hand, remote: tcp.RemoteAddr().String(), since: time.Now()}
 	c.ctx, c.cancel = context.WithCancel(context.WithValue(s.cfg.Base, http.LocalAddrContextKey, tcp.LocalAddr()))
+	if s.cfg.Context != nil {
+		c.ctx = s.cfg.Context(c.ctx)
+	}
 	c.response.conn = c
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -102,6 +102,13 @@ func (b *body) read(p []byte) (int, error) {
 	return n, err
 }
 
+// Ready reports whether the next Read does not wait.
+func (b *body) Ready() bool {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.left == 0 || b.chunks == nil && !b.expects && b.conn.In.Buffered() > 0
+}
+
 // Close leaves the connection as it is.
 func (b *body) Close() error { return nil }
 

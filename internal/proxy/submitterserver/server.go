@@ -39,7 +39,7 @@ import (
 	"example.org/pilotfish/internal/proxy/lazyconn"
 )
 
-// Config says how connections are served. All fields but ErrorLog are required.
+// Config says how connections are served. Context and ErrorLog are optional.
 type Config struct {
 	Handler http.Handler
 	// Base is the context of all requests. Its end cuts them.
@@ -47,7 +47,9 @@ type Config struct {
 	// IdleTimeout bounds the wait for a request: also for the first one, for a submitter may
 	// keep a connection that it opened for a job which found another.
 	IdleTimeout time.Duration
-	// ErrorLog is told of panics; nil is the standard logger.
+	// Context returns the context of a connection's requests, within the one given.
+	Context func(context.Context) context.Context
+	// ErrorLog is where panics are logged; nil is the standard logger.
 	ErrorLog *log.Logger
 }
 

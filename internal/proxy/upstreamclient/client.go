@@ -120,7 +120,7 @@ func (c *Client) begin(ctx context.Context, r *Request, p *Progress) (*Response,
 		return nil, ErrWithdrawn
 	}
 	response := &Response{client: c, conn: cn, address: r.Address, ctx: ctx, passes: r.Body != nil}
-	response.unhook = context.AfterFunc(ctx, cn.interrupted)
+	response.unhook = onEnd(ctx, cn.interrupted)
 	if err := response.sending.start(ctx, cn, r); err != nil {
 		response.retract(r)
 		return nil, err

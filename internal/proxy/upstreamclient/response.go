@@ -92,27 +92,27 @@ type received struct {
 
 // head reads the head of the response after a wait that ended with err, and passes
 // interim ones on. It notes in p what was received.
-func (c *conn) head(ctx context.Context, r *Request, err error, p *Progress) (*received, error) {
+func (c *conn) head(ctx context.Context, r *Request, err error, p *Progress) (head received, _ error) {
 	withdrawn := r.Withdrawal.leave(err == nil)
 	switch {
 	case err != nil && withdrawn:
-		return nil, ErrWithdrawn
+		return received{}, ErrWithdrawn
 	case err != nil:
-		return nil, err
+		return received{}, err
 	}
 	p.Answered = true
 	if withdrawn { // too late
 		if err := cmp.Or(c.SetReadDeadline(r.Deadline), ctx.Err()); err != nil { // the deadline must not undo an interruption by ctx
-			return nil, err
+			return received{}, err
 		}
 	}
 	for interims := 1; ; interims++ {
-		head, err := c.readHead(r.Method)
+		head, err = c.readHead(r.Method)
 		switch {
 		case err != nil:
-			return nil, err
+			return received{}, err
 		case head.StatusCode < 100:
-			return nil, fmt.Errorf("an answer with status %d", head.StatusCode)
+			return received{}, fmt.Errorf("an answer with status %d", head.StatusCode)
 		case head.StatusCode >= 200 || head.StatusCode == http.StatusSwitchingProtocols:
 			return head, ambiguous(head.Response)
 		case head.StatusCode != http.StatusContinue && r.Interim != nil:
@@ -126,23 +126,23 @@ func (c *conn) head(ctx context.Context, r *Request, err error, p *Progress) (*r
 			}
 		}
 		if _, err := c.In.Peek(1); err != nil {
-			return nil, err
+			return received{}, err
 		}
 		p.Answered = true
 	}
 }
 
 // readHead reads one head, within its bounds.
-func (c *conn) readHead(method string) (*received, error) {
+func (c *conn) readHead(method string) (received, error) {
 	text, err := c.headText()
 	if err != nil {
-		return nil, err
+		return received{}, err
 	}
 	response, head, err := http1.Response(text, method)
 	if err != nil {
-		return nil, err
+		return received{}, err
 	}
-	return &received{response, head, int64(len(text) + LineCost*strings.Count(text, "\n"))}, nil
+	return received{response, head, int64(len(text) + LineCost*strings.Count(text, "\n"))}, nil
 }
 
 // ambiguous refuses what net/http reads in one way, and other parsers in another: a carriage return amid

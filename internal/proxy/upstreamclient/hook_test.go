@@ -1,0 +1,54 @@
+package upstreamclient
+
+import (
+	"context"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+// The end of a context with a hook interrupts the request under way and later ones, and no request of another context
+// on the same connection.
+func TestTheEndOfAContextWithAHook(t *testing.T) {
+	reached := make(chan struct{}, 1)
+	up := listen(t, func(p *peer) {
+		for r, body := p.request(); r != nil; r, body = p.request() {
+			if body == "wait" {
+				reached <- struct{}{}
+				p.gone()
+				return
+			}
+			p.say(ok)
+		}
+	})
+	c := newClient(t, Config{})
+	ctx, cancel := context.WithCancel(t.Context())
+	hooked := WithHook(ctx)
+	other, leave := context.WithCancel(t.Context())
+	for range 3 {
+		response, p, err := c.Do(WithHook(other), job(up, "{}"))
+		require.NoError(t, err)
+		_, err = response.all()
+		require.NoError(t, err)
+		if p.Reused {
+			leave() // the connection is pooled: it is not this context's anymore
+			break
+		}
+	}
+	response, p, err := c.Do(hooked, job(up, "{}"))
+	require.NoError(t, err)
+	assert.True(t, p.Reused)
+	_, err = response.all()
+	require.NoError(t, err)
+	go func() {
+		<-reached
+		cancel()
+	}()
+	_, _, err = c.Do(hooked, job(up, "wait"))
+	require.ErrorIs(t, err, context.Canceled)
+	_, _, err = c.Do(hooked, job(up, "{}"))
+	require.ErrorIs(t, err, context.Canceled)
+	assert.False(t, onEnd(hooked, func() {})(), "it has ended before")
+	assert.Zero(t, pooled(c, up))
+}
