@@ -96,22 +96,26 @@ func (x *exchange) readPieces(length int64) (b body, err error) {
 	return b, nil
 }
 
-// forward sends what was received of the body back to Envoy.
-func (b body) forward(send func([]byte) error) error {
+// forward sends what was received of the body back to Envoy, after the reply m. All but the last message are queued.
+func (b body) forward(m []byte, queue, send func([]byte) error) error {
 	all := slices.Collect(slices.Chunk(b.kept.Bytes(), maxPiece))
 	if left := b.pieces.left; len(left) > 0 || len(all) == 0 {
 		all = append(all, left)
 	}
 	for i, one := range all {
-		last := i == len(all)-1 && b.pieces.ended && !b.pieces.trailers
-		if err := send(piece(requestBodyReply, one, last)); err != nil {
+		if err := queue(m); err != nil {
 			return err
 		}
+		last := i == len(all)-1 && b.pieces.ended && !b.pieces.trailers
+		m = piece(requestBodyReply, one, last)
 	}
 	if b.pieces.trailers {
-		return send(trailers(requestTrailersReply))
+		if err := queue(m); err != nil {
+			return err
+		}
+		m = trailers(requestTrailersReply)
 	}
-	return nil
+	return send(m)
 }
 
 // pieces reads a body out of Envoy's messages.

@@ -14,6 +14,7 @@ import (
 	"example.org/pilotfish/internal/intake"
 	"example.org/pilotfish/internal/job"
 	"example.org/pilotfish/internal/record"
+	"example.org/pilotfish/internal/settings"
 	"example.org/pilotfish/pkg/selection"
 )
 
@@ -74,7 +75,7 @@ func (x *exchange) run() error {
 		x.book.Record.Facts.Priority = p
 	}
 	tenant := x.first.header.Get(fairnessHeader)
-	job := dispatch.Request{Project: intake.Key(tenant), Name: tenant[:min(len(tenant), maxStored)], Bytes: b.bytes(), Fallbacks: true}
+	job := dispatch.Request{Project: intake.Key(tenant), Name: settings.Cut(tenant, settings.MaxText), Bytes: b.bytes(), Fallbacks: true}
 	if x.first.hasSubset {
 		job.Among = append([]string{}, x.first.subset...)
 	}
@@ -100,10 +101,11 @@ func (x *exchange) place(b body, add http.Header) error {
 		x.limit = maxHead
 	}
 	addresses := append([]string{x.book.Lease.Address}, x.book.Lease.Fallbacks...)
-	if err := x.send(destination(reply, addresses, add)); err != nil || b.kept == nil {
-		return err
+	m := destination(reply, addresses, add)
+	if b.kept == nil {
+		return x.send(m)
 	}
-	return b.forward(x.send)
+	return b.forward(m, x.queue, x.send)
 }
 
 // refuse has Envoy respond with what went wrong.
@@ -139,11 +141,17 @@ func (x *exchange) receive() (*message, error) {
 }
 
 // send replies to Envoy.
-func (x *exchange) send(m []byte) error {
-	if err := x.stream.send(m); err != nil {
-		return fmt.Errorf("%w: %w", errLeft, err)
+func (x *exchange) send(m []byte) error { return left(x.stream.send(m)) }
+
+// queue replies to Envoy together with the next reply.
+func (x *exchange) queue(m []byte) error { return left(x.stream.queue(m)) }
+
+// left is the error of a reply that could not be written.
+func left(err error) error {
+	if err != nil {
+		err = fmt.Errorf("%w: %w", errLeft, err)
 	}
-	return nil
+	return err
 }
 
 // close ends the job by how far the response was seen, and closes its record.

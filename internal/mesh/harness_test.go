@@ -36,7 +36,7 @@ const patience = 30 * time.Second
 
 // fixture is a filter over n upstreams behind a gRPC server.
 type fixture struct {
-	t        *testing.T
+	t        testing.TB
 	pool     *pool.Pool
 	balancer *balancer.Balancer
 	budget   *intake.Budget
@@ -53,7 +53,7 @@ type fixture struct {
 
 func address(i int) string { return fmt.Sprintf("10.0.0.%d:9000", i) }
 
-func newFixture(t *testing.T, n int, change func(*job.Config)) *fixture {
+func newFixture(t testing.TB, n int, change func(*job.Config)) *fixture {
 	t.Helper()
 	f := &fixture{t: t, budget: intake.NewBudget(1<<20, 16<<20)}
 	rng := rand.New(rand.NewPCG(1, 2))
@@ -167,7 +167,7 @@ func (f *fixture) ended(n int) *record.Job {
 
 // envoy is Envoy's end of a stream.
 type envoy struct {
-	t      *testing.T
+	t      testing.TB
 	stream ext.ExternalProcessor_ProcessClient
 	leave  context.CancelFunc
 }

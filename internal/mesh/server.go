@@ -8,6 +8,7 @@ import (
 	"log"
 	"net"
 	"net/http"
+	"runtime"
 	"runtime/debug"
 	"sync"
 	"time"
@@ -166,11 +167,30 @@ func (s *Server) Serve(l net.Listener) error {
 	if s.http.TLSConfig != nil {
 		serve = func(l net.Listener) error { return s.http.ServeTLS(l, "", "") }
 	}
-	err := serve(s.Over(l))
+	err := serve(yielding{s.Over(l)})
 	if errors.Is(err, http.ErrServerClosed) {
 		return nil
 	}
 	return fmt.Errorf("serving %s: %w", l.Addr(), err)
+}
+
+// yielding is a listener whose connections let other goroutines run before each write. Replies of other streams that are
+// ready join the next write, instead of having one system call each.
+type yielding struct{ net.Listener }
+
+func (l yielding) Accept() (net.Conn, error) {
+	c, err := l.Listener.Accept()
+	if err != nil {
+		return nil, err
+	}
+	return yieldingConn{c}, nil
+}
+
+type yieldingConn struct{ net.Conn }
+
+func (c yieldingConn) Write(p []byte) (int, error) {
+	runtime.Gosched()
+	return c.Conn.Write(p)
 }
 
 // Shutdown accepts no new streams and waits for the open ones until ctx ends. It aborts the remaining ones and waits

@@ -29,6 +29,7 @@ import (
 	"example.org/pilotfish/internal/intake"
 	"example.org/pilotfish/internal/job"
 	"example.org/pilotfish/internal/record"
+	"example.org/pilotfish/internal/settings"
 )
 
 func TestHealth(t *testing.T) {
@@ -309,13 +310,13 @@ func TestStoredTextsAreCut(t *testing.T) {
 	e.recv()
 	e.send(requestPart(posted, true))
 	e.recv()
-	assert.Equal(t, long[:maxStored], f.balancer.Projects(time.Now(), 1)[0].Name)
+	assert.Equal(t, settings.Cut(long, settings.MaxText), f.balancer.Projects(time.Now(), 1)[0].Name)
 	e.send(responseHead(long, true, "200"))
 	e.recv()
 	require.NoError(t, e.stream.CloseSend())
 	j := f.ended(1)
-	assert.Equal(t, long[:maxStored], j.Attempts[1].Upstream)
-	assert.LessOrEqual(t, len(j.ID), maxStored)
+	assert.Equal(t, long[:settings.MaxText], j.Attempts[1].Upstream)
+	assert.LessOrEqual(t, len(j.ID), settings.MaxText)
 }
 
 // A message that does not come to its end ends its stream.

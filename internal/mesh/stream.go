@@ -55,8 +55,9 @@ type stream struct {
 	timer   *time.Timer // ends the reads of a message that takes too long
 	expired atomic.Bool
 
-	watched chan struct{} // closed when the receiver of watch has ended; nil without one
-	sent    bool          // the response has started
+	watched chan struct{}     // closed when the receiver of watch has ended; nil without one
+	sent    bool              // the response has started
+	prefix  [prefixBytes]byte // of the message that is sent
 }
 
 // buffers are those that no stream uses.
@@ -199,15 +200,23 @@ func (s *stream) watch(ended func()) {
 	}()
 }
 
-// send sends a message.
+// send sends a message now, with those that were queued.
 func (s *stream) send(m []byte) error {
-	s.sent = true
-	frame := make([]byte, prefixBytes, prefixBytes+len(m))
-	binary.BigEndian.PutUint32(frame[1:], uint32(len(m))) //nolint:gosec // replies are short
-	if _, err := s.w.Write(append(frame, m...)); err != nil {
+	if err := s.queue(m); err != nil {
 		return err
 	}
 	return s.rc.Flush()
+}
+
+// queue writes a message that the next one that is sent can take along.
+func (s *stream) queue(m []byte) error {
+	s.sent = true
+	binary.BigEndian.PutUint32(s.prefix[1:], uint32(len(m))) //nolint:gosec // replies are short
+	if _, err := s.w.Write(s.prefix[:]); err != nil {
+		return err
+	}
+	_, err := s.w.Write(m)
+	return err
 }
 
 // finish ends the response with the status of an error; nil is OK.

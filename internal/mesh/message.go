@@ -5,20 +5,17 @@ import (
 	"fmt"
 	"net/http"
 	"net/textproto"
+	"strconv"
 	"strings"
 
 	"google.golang.org/protobuf/encoding/protowire"
+
+	"example.org/pilotfish/internal/intake"
+	"example.org/pilotfish/internal/settings"
 )
 
-// Bounds of what is decoded of one message.
-const (
-	// maxHeaderLines bounds the headers in a message: decoded, a header of 4 bytes takes a hundred.
-	maxHeaderLines = 1000
-	// maxSubset bounds the addresses of a subset, as discovery bounds the upstreams.
-	maxSubset = 10_000
-	// maxStored bounds texts that are stored with a job, in bytes.
-	maxStored = 512
-)
+// maxHeaderLines bounds the headers in a message: decoded, a header of 4 bytes takes a hundred.
+const maxHeaderLines = 1000
 
 // kind says which of its messages Envoy sends. The numbers are those of the fields of
 // envoy.service.ext_proc.v3.ProcessingRequest.
@@ -71,23 +68,9 @@ type message struct {
 	details   string   // response.code_details: how Envoy got the response
 }
 
-// Names of the Endpoint Picker Protocol, and of Envoy's filter.
-const (
-	lbNamespace    = "envoy.lb"
-	destinationKey = "x-gateway-destination-endpoint"
-	servedKey      = "x-gateway-destination-endpoint-served"
-
-	subsetNamespace = "envoy.lb.subset_hint"
-	subsetKey       = "x-gateway-destination-endpoint-subset"
-
-	attributesNamespace = "envoy.filters.http.ext_proc"
-	detailsKey          = "response.code_details"
-)
-
 var (
 	errWire    = errors.New("malformed protobuf message")
 	errHeaders = fmt.Errorf("more than %d headers in a message", maxHeaderLines)
-	errSubset  = fmt.Errorf("more than %d addresses in %s", maxSubset, subsetKey)
 )
 
 // decode decodes a ProcessingRequest. It allocates little more than the headers take, whatever the
@@ -226,93 +209,22 @@ func (m *message) bodyPart(b []byte) error {
 	})
 }
 
-// structs decodes an entry of a map from namespaces to structs, which map names to values.
-func (m *message) structs(entry []byte) error {
-	namespace, value, err := keyed(entry)
-	if err != nil {
-		return err
-	}
-	return fields(value, func(n protowire.Number, _ uint64, entry []byte) error {
-		if n != 1 {
-			return nil
-		}
-		name, value, err := keyed(entry)
-		if err != nil {
-			return err
-		}
-		switch [2]string{string(namespace), string(name)} {
-		case [2]string{subsetNamespace, subsetKey}:
-			return m.addresses(value)
-		case [2]string{lbNamespace, servedKey}:
-			m.served, err = text(value)
-		case [2]string{attributesNamespace, detailsKey}:
-			m.details, err = text(value)
-		}
-		return err
-	})
-}
-
-// keyed decodes an entry of a map.
-func keyed(entry []byte) (key, value []byte, err error) {
-	err = fields(entry, func(n protowire.Number, _ uint64, inner []byte) error {
-		switch n {
-		case 1:
-			key = inner
-		case 2:
-			value = inner
-		}
-		return nil
-	})
-	return key, value, err
-}
-
-// Fields of google.protobuf.Value.
-const stringValue, listValue protowire.Number = 3, 6
-
-// text decodes a Value that is a text.
-func text(value []byte) (s string, err error) {
-	err = fields(value, func(n protowire.Number, _ uint64, inner []byte) error {
-		if n == stringValue {
-			s = stored(inner)
-		}
-		return nil
-	})
-	return s, err
-}
-
-// addresses decodes the Value of a subset. Some data planes write a list, some a text with commas.
-func (m *message) addresses(value []byte) error {
-	m.hasSubset = true
-	return fields(value, func(n protowire.Number, _ uint64, inner []byte) error {
-		switch n {
-		case stringValue:
-			for address := range strings.SplitSeq(string(inner), ",") {
-				if err := m.address(address); err != nil {
-					return err
-				}
-			}
-		case listValue:
-			return fields(inner, func(_ protowire.Number, _ uint64, one []byte) error {
-				address, err := text(one)
-				if err != nil {
-					return err
-				}
-				return m.address(address)
-			})
-		}
-		return nil
-	})
-}
-
-func (m *message) address(address string) error {
-	if address = strings.TrimSpace(address); len(m.subset) == maxSubset {
-		return errSubset
-	}
-	if address != "" {
-		m.subset = append(m.subset, canonical(stored([]byte(address))))
-	}
-	return nil
-}
-
 // stored is a text as it is stored with a job.
-func stored(text []byte) string { return string(text[:min(len(text), maxStored)]) }
+func stored(text []byte) string { return string(text[:min(len(text), settings.MaxText)]) }
+
+// length is the declared length of a request's body, -1 if it is not declared.
+func (m *message) length() int64 {
+	if m.end {
+		return 0
+	}
+	n, err := strconv.ParseInt(m.header.Get("Content-Length"), 10, 64)
+	if err != nil || n < 0 {
+		return -1
+	}
+	return n
+}
+
+// intakeHead is what the intake reads of the headers.
+func (m *message) intakeHead() intake.Head {
+	return intake.Head{Method: m.method, Path: m.path, Header: m.header}
+}
