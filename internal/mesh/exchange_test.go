@@ -35,7 +35,7 @@ func TestABufferedJob(t *testing.T) {
 	f := newFixture(t, 4, nil)
 	e := f.envoy()
 	e.send(bufferedMode.headers(false, ":path", "/jobs?x=/other", "content-type", "application/json"))
-	assert.NotNil(t, e.recv().GetRequestHeaders().GetResponse(), "the body is wanted first")
+	assert.NotNil(t, e.recv().GetRequestHeaders().GetResponse(), "the body is read first")
 	e.send(requestPart(posted, true))
 	reply := e.recv()
 	assert.Nil(t, reply.GetRequestBody().GetResponse().GetBodyMutation(), "the body stays as it is")
@@ -61,7 +61,7 @@ func TestABufferedJob(t *testing.T) {
 	assert.Equal(t, pool.Answered, j.Attempts[0].Outcome)
 }
 
-// A gateway may say whom a job counts for, and its objective. What is cached is its project.
+// A gateway can name the tenant that a job counts for, and its objective. The job's project is still the key of the cache.
 func TestFairnessAndObjective(t *testing.T) {
 	f := newFixture(t, 4, func(c *job.Config) { c.ExpectedHeader = "Job-Expected" })
 	tenant, homes := intake.Key("tenant-1"), map[string]bool{}
@@ -93,8 +93,8 @@ func TestFairnessAndObjective(t *testing.T) {
 	assert.Zero(t, f.pool.Open(tenant))
 }
 
-// A prompt in blocks is one for Envoy's jobs, too: what was sent is found at its server, and the end of an answer says
-// how much of it others had sent there.
+// Prompts are split into blocks for Envoy's jobs, too: the blocks that were sent count as cached at their server, and the
+// usage at the end of a response says how many tokens the server had cached.
 func TestPromptsInBlocks(t *testing.T) {
 	settings := intake.Default()
 	settings.Project = intake.Places{{Pointer: "/prompt", Blocks: 1024}}
@@ -126,12 +126,11 @@ func TestPromptsInBlocks(t *testing.T) {
 		require.NoError(t, e.stream.CloseSend())
 		found, most := away(f.ended(n + 1))
 		assert.InDelta(t, 0.95, found, 1e-9)
-		assert.Greater(t, most, 0.5, "without what answers tell it is 0.4")
+		assert.Greater(t, most, 0.5, "0.4 without the usage in responses")
 	}
 }
 
-// Bodies pass unchanged in streamed mode, however they come, and whether they
-// are kept or not.
+// Bodies are not changed in duplex mode, in pieces of any size, kept or not.
 func TestStreamedBodies(t *testing.T) {
 	rng := rand.New(rand.NewPCG(1, 1))
 	for name, c := range map[string]struct {
@@ -238,7 +237,7 @@ func TestModes(t *testing.T) {
 	first := duplexMode.headers(true)
 	first.ProtocolConfig = nil
 	e.send(first)
-	assert.NotEmpty(t, placedAt(t, e.recv()), "without a word on it, the mode is the protocol's")
+	assert.NotEmpty(t, placedAt(t, e.recv()), "the default mode is the protocol's")
 	e.leave()
 	f.ended(1)
 }
@@ -253,14 +252,14 @@ func TestRefusals(t *testing.T) {
 		status    int
 		reason    string
 	}{
-		"no upstreams":       {0, nil, nil, posted, nil, 503, "none-eligible"},
-		"no place to wait":   {1, func(f *fixture) { f.overload(true); f.wait(2) }, nil, `{}`, nil, 503, "queue-full"},
-		"no job":             {1, nil, []string{"content-type", "application/json"}, `{"priority":"urgent"}`, nil, 400, "malformed-job"},
-		"too large":          {1, nil, []string{"content-length", "999999999"}, "", nil, 413, "body-too-large"},
-		"its time is over":   {1, func(f *fixture) { f.overload(true) }, nil, `{"timeouts":{"queue_seconds":0.01}}`, nil, 503, "none-eligible"},
-		"among none":         {1, nil, nil, posted, structpb.NewListValue(&structpb.ListValue{}), 503, "none-eligible"},
-		"among strangers":    {1, nil, nil, posted, structpb.NewStringValue("10.9.9.9:1, 10.9.9.9:2"), 503, "none-eligible"},
-		"among what is busy": {1, func(f *fixture) { f.overload(true) }, nil, posted, structpb.NewStringValue(address(0)), 503, "none-eligible"},
+		"no upstreams":               {0, nil, nil, posted, nil, 503, "none-eligible"},
+		"no place to wait":           {1, func(f *fixture) { f.overload(true); f.wait(2) }, nil, `{}`, nil, 503, "queue-full"},
+		"no job":                     {1, nil, []string{"content-type", "application/json"}, `{"priority":"urgent"}`, nil, 400, "malformed-job"},
+		"too large":                  {1, nil, []string{"content-length", "999999999"}, "", nil, 413, "body-too-large"},
+		"its time is over":           {1, func(f *fixture) { f.overload(true) }, nil, `{"timeouts":{"queue_seconds":0.01}}`, nil, 503, "none-eligible"},
+		"among none":                 {1, nil, nil, posted, structpb.NewListValue(&structpb.ListValue{}), 503, "none-eligible"},
+		"among unknown upstreams":    {1, nil, nil, posted, structpb.NewStringValue("10.9.9.9:1, 10.9.9.9:2"), 503, "none-eligible"},
+		"among overloaded upstreams": {1, func(f *fixture) { f.overload(true) }, nil, posted, structpb.NewStringValue(address(0)), 503, "none-eligible"},
 	} {
 		for _, m := range []mode{bufferedMode, duplexMode} {
 			t.Run(name, func(t *testing.T) {
@@ -287,9 +286,9 @@ func TestRefusals(t *testing.T) {
 				require.NotNil(t, refused)
 				assert.EqualValues(t, c.status, refused.GetStatus().GetCode())
 				assert.Contains(t, string(refused.GetBody()), `"type":"urn:pilotfish:problem:`+c.reason+`"`)
-				told := map[string]string{}
+				set := map[string]string{}
 				for _, h := range refused.GetHeaders().GetSetHeaders() {
-					told[h.GetHeader().GetKey()] = string(h.GetHeader().GetRawValue())
+					set[h.GetHeader().GetKey()] = string(h.GetHeader().GetRawValue())
 				}
 				want := map[string]string{"content-type": "application/problem+json", "pilotfish-reason": c.reason}
 				if c.status == 503 {
@@ -297,7 +296,7 @@ func TestRefusals(t *testing.T) {
 				}
 				j := f.ended(before + 1)
 				want["x-request-id"] = j.ID
-				assert.Equal(t, want, told)
+				assert.Equal(t, want, set)
 				assert.Equal(t, c.status, j.Status)
 				assert.Equal(t, c.reason, j.Reason)
 				f.overload(false)
@@ -310,7 +309,7 @@ func TestRefusals(t *testing.T) {
 	}
 }
 
-func TestAmongThoseThatEnvoyNames(t *testing.T) {
+func TestSubset(t *testing.T) {
 	f := newFixture(t, 4, nil)
 	for i := range 4 {
 		e := f.envoy()
@@ -325,17 +324,17 @@ func TestAmongThoseThatEnvoyNames(t *testing.T) {
 	}
 }
 
-// Envoy may leave while the job waits, by a reset or politely.
-func TestEnvoyLeavesWhileTheJobWaits(t *testing.T) {
-	for _, politely := range []bool{false, true} {
+// Envoy can end the stream while the job waits, by a reset or by the end of its messages.
+func TestStreamEndsWhileTheJobWaits(t *testing.T) {
+	for _, reset := range []bool{false, true} {
 		f := newFixture(t, 1, nil)
 		f.overload(true)
 		f.wait(1)
 		e := f.waiting[0]
-		if politely {
-			require.NoError(t, e.stream.CloseSend())
-		} else {
+		if reset {
 			e.leave()
+		} else {
+			require.NoError(t, e.stream.CloseSend())
 		}
 		j := f.ended(1)
 		assert.Equal(t, intake.Gone, j.Outcome)
@@ -344,7 +343,7 @@ func TestEnvoyLeavesWhileTheJobWaits(t *testing.T) {
 	}
 }
 
-func TestWhatIsNoRequest(t *testing.T) {
+func TestFirstMessageMustBeHeaders(t *testing.T) {
 	observing := bufferedMode.headers(true)
 	observing.ObservabilityMode = true
 	for name, m := range map[string]*ext.ProcessingRequest{
@@ -361,8 +360,7 @@ func TestWhatIsNoRequest(t *testing.T) {
 	}
 }
 
-// Whatever Envoy sends, in whatever order, and however it leaves: each request
-// has one record, and no lease stays open.
+// Each request has one record and no lease stays open, whatever messages Envoy sends in whatever order.
 func TestAnyOrderOfMessages(t *testing.T) {
 	f := newFixture(t, 3, nil)
 	rng := rand.New(rand.NewPCG(7, 7))

@@ -4,21 +4,23 @@
 // request's headers and body, pilotfish replies with the upstreams to try, the best first, and Envoy sends
 // the response's headers. Bodies are not changed.
 //
-// The states of a stream:
+// A stream starts with the request's headers. From then on it has a state:
 //
-//	            request headers          claimed              response headers
-//	(no job yet) -------------> reading ---------> placed ------------------> responding
-//	      |                        |                |  |                       |     |
-//	      | no headers, or         | refused        |  | local response        |     | end of the response
-//	      | none in time           v                |  v                       |     v
-//	      |                     refused <-----------+ local                    |  complete
-//	      v                  body too large                                    |
-//	    error                                       end of the stream <--------+ in every state
+//	reading --claimed--> placed --response headers--> responding --end of the response--> complete
+//	   |                  |  |
+//	   | error            |  +--response of Envoy's own--> local
+//	   v                  |
+//	refused <-------------+ body too large
 //
-// reading: no upstream is claimed; the body counts in the memory budget. placed: the lease is open, no breaker was
-// informed. responding: the upstream's breaker knows the status. complete: the response ended, or Envoy does not send its
-// end. local: Envoy responded itself. refused: pilotfish responded. The end of the stream closes the lease and the
-// job's record in every state: a job that is still placed or responding counts as left by its submitter.
+//	reading     no upstream is claimed; the body is received, or the job waits
+//	placed      the lease is open, and Envoy has the upstreams
+//	responding  the breaker of the upstream that responded has the status
+//	complete    the response has ended, or Envoy does not send its end
+//	local       Envoy responded without an upstream: no attempt succeeded
+//	refused     pilotfish responded with a problem document; there is no lease
+//
+// The end of the stream, in any state, ends the lease and closes the job's record. A job that is still placed or
+// responding then counts as left by its submitter.
 package mesh
 
 import (

@@ -48,7 +48,7 @@ type fixture struct {
 
 	mu      sync.Mutex
 	records []*record.Job
-	waiting []*envoy // jobs that wait let wait
+	waiting []*envoy // streams of jobs that wait, begun by wait
 }
 
 func address(i int) string { return fmt.Sprintf("10.0.0.%d:9000", i) }
@@ -67,7 +67,7 @@ func newFixture(t testing.TB, n int, change func(*job.Config)) *fixture {
 	})
 	require.NoError(t, err)
 	queue := dispatch.DefaultQueue()
-	queue.Jobs, queue.Wait = 2, 10*time.Millisecond // jobs that are to wait say so themselves
+	queue.Jobs, queue.Wait = 2, 10*time.Millisecond // tests of waiting jobs set a longer time in the job
 	d, err := dispatch.New(dispatch.Config{Pool: p, Rand: rng, Retry: dispatch.DefaultRetry(), Queue: queue})
 	require.NoError(t, err)
 	f.pool, f.balancer = p, balancer.New(d, balancer.Hooks{})
@@ -247,7 +247,7 @@ var (
 	endOfResponse = &ext.ProcessingRequest{Request: &ext.ProcessingRequest_ResponseTrailers{ResponseTrailers: &ext.HttpTrailers{}}}
 )
 
-// placedAt is where the message sends a request, which it must say twice.
+// placedAt returns the upstreams in a reply, which names them in a header and in the metadata.
 func placedAt(t *testing.T, m *ext.ProcessingResponse) string {
 	t.Helper()
 	common := m.GetRequestHeaders().GetResponse()
@@ -292,7 +292,7 @@ func (f *fixture) settled(most int) {
 	assert.Greater(f.t, n, most/4)
 	seen := map[*record.Job]bool{}
 	for _, j := range f.records {
-		assert.False(f.t, seen[j], "told twice")
+		assert.False(f.t, seen[j], "recorded twice")
 		seen[j] = true
 		assert.NotEqual(f.t, intake.Broken, j.Outcome)
 		for _, a := range j.Attempts {

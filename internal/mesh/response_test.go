@@ -18,8 +18,7 @@ import (
 	"example.org/pilotfish/internal/pool"
 )
 
-// The lease is where Envoy says that the response is from, and the upstreams
-// before it have failed.
+// The lease moves to the upstream that Envoy reports as the responding one. The attempts at the upstreams before it have failed.
 func TestTheServedUpstreamHasTheLease(t *testing.T) {
 	for moved := range 3 {
 		f := newFixture(t, 4, nil)
@@ -47,7 +46,7 @@ func TestTheServedUpstreamHasTheLease(t *testing.T) {
 	e.send(responseHead("10.9.9.9:1", true, "200"))
 	e.recv()
 	inFlight, _ := f.balancer.Counts()
-	assert.Zero(t, inFlight, "an upstream of Envoy's alone is not counted")
+	assert.Zero(t, inFlight, "an upstream that only Envoy knows has no lease")
 	e.leave()
 	assert.Equal(t, intake.Answered, f.ended(1).Outcome)
 }
@@ -109,7 +108,7 @@ func TestAPanicEndsTheLease(t *testing.T) {
 	assert.Zero(t, inFlight)
 }
 
-// The load at the end of a response counts where its beginning tells none.
+// A load report in trailers counts if the headers have none.
 func TestLoadInTrailers(t *testing.T) {
 	trailers := &ext.ProcessingRequest{Request: &ext.ProcessingRequest_ResponseTrailers{ResponseTrailers: &ext.HttpTrailers{
 		Trailers: httpHeaders(false, "x-load", "1").GetHeaders(),

@@ -53,14 +53,14 @@ func TestHealth(t *testing.T) {
 	assert.Equal(t, codes.NotFound, status.Code(err))
 }
 
-// So has one that comes in pieces and of which the budget keeps the beginning alone.
+// A body in pieces has the bound of all bodies, also if the budget keeps only its beginning.
 func TestTheLargestStream(t *testing.T) {
 	const most, piece = 1 << 20, 128 << 10
 	f := newFixture(t, 1, func(cfg *job.Config) { cfg.MaxBody, cfg.Budget = most, intake.NewBudget(2*piece, 0) })
 	e := f.envoy()
 	e.send(duplexMode.headers(false))
 	text := `{"project_id":1,"x":"` + strings.Repeat("x", most)
-	go func() { // Envoy takes what comes meanwhile
+	go func() { // while the test receives
 		for i := range most/piece + 1 {
 			_ = e.stream.Send(requestPart(text[i*piece:min((i+1)*piece, len(text))], false))
 		}
@@ -75,7 +75,7 @@ func TestTheLargestStream(t *testing.T) {
 	assert.Equal(t, intake.TooLarge, f.ended(1).Outcome)
 }
 
-// A body that Envoy sends in one message has the bound of all bodies, whether its length is declared or not.
+// A body in one message has the bound of all bodies, with a declared length or without.
 func TestTheLargestMessage(t *testing.T) {
 	const most = 1 << 20
 	f := newFixture(t, 1, func(cfg *job.Config) { cfg.MaxBody, cfg.Budget = most, intake.NewBudget(32<<20, 0) })
@@ -105,13 +105,13 @@ func TestTheLargestMessage(t *testing.T) {
 	}
 	e := f.envoy()
 	e.send(duplexMode.headers(false))
-	_ = e.stream.Send(requestPart(strings.Repeat(" ", most+1), true)) // likewise
+	_ = e.stream.Send(requestPart(strings.Repeat(" ", most+1), true)) // fails if the server has refused it already
 	assert.EqualValues(t, 413, e.recv().GetImmediateResponse().GetStatus().GetCode(), "also in a stream")
 	e.leave()
 	f.ended(6)
 }
 
-// raw begins a stream by hand: a request of Envoy's for a body that is bufferedMode, and then what the test writes.
+// raw starts a stream without a gRPC client: it sends the headers of a request with a buffered body, and then the test writes.
 func (f *fixture) raw() (body *io.PipeWriter, answer func() *ext.ProcessingResponse) {
 	f.t.Helper()
 	transport := &http.Transport{Protocols: new(http.Protocols)}
@@ -146,12 +146,11 @@ func (f *fixture) raw() (body *io.PipeWriter, answer func() *ext.ProcessingRespo
 		require.NoError(f.t, proto.Unmarshal(text, m))
 		return m
 	}
-	require.NotNil(f.t, answer().GetRequestHeaders(), "the body is wanted")
+	require.NotNil(f.t, answer().GetRequestHeaders(), "the body is read next")
 	return write, answer
 }
 
-// What has come of a message counts in the budget before it is held. Where there is no
-// room, or the message is too long, the stream is refused at once.
+// A message counts in the budget before its body is received. Without room for it, or if it is too long, the job is refused at once.
 func TestHalfMessages(t *testing.T) {
 	const room = 4
 	f := newFixture(t, 1, func(cfg *job.Config) { cfg.Budget = intake.NewBudget(room<<20, newStreamBytes) })
@@ -319,8 +318,8 @@ func TestStoredTextsAreCut(t *testing.T) {
 	assert.LessOrEqual(t, len(j.ID), settings.MaxText)
 }
 
-// A message that does not come to its end ends its stream.
-func TestAMessageHasATime(t *testing.T) {
+// A message that is not completed in time ends its stream.
+func TestMessageTimeout(t *testing.T) {
 	f := newFixture(t, 1, nil)
 	f.server.times.message = time.Second // also for the message before, which arrives whole
 	body, answer := f.raw()
@@ -333,7 +332,7 @@ func TestAMessageHasATime(t *testing.T) {
 	assert.Equal(t, intake.Rejected, j.Outcome)
 }
 
-// Envoy is told how many streams a connection may have, and how long their heads may be: net/http adds 320 bytes.
+// The settings of HTTP/2 announce how many streams a connection can have, and the size of their headers: net/http adds 320 bytes.
 func TestStreamsAreBounded(t *testing.T) {
 	f := newFixture(t, 1, nil)
 	c, err := net.Dial("tcp", f.address)
@@ -343,15 +342,15 @@ func TestStreamsAreBounded(t *testing.T) {
 	require.NoError(t, err)
 	first, err := http2.NewFramer(c, c).ReadFrame()
 	require.NoError(t, err)
-	told := first.(*http2.SettingsFrame)
+	announced := first.(*http2.SettingsFrame)
 	for setting, want := range map[http2.SettingID]uint32{http2.SettingMaxConcurrentStreams: 250, http2.SettingMaxHeaderListSize: 64<<10 + 320} {
-		got, _ := told.Value(setting)
+		got, _ := announced.Value(setting)
 		assert.Equal(t, want, got, setting)
 	}
 }
 
-// The end of the process cuts the streams that are left when its time is over.
-func TestShutdownCutsWhatIsLeft(t *testing.T) {
+// Shutdown aborts the streams that are still open when its context ends.
+func TestShutdownAbortsStreams(t *testing.T) {
 	f := newFixture(t, 1, nil)
 	e := f.envoy()
 	e.send(bufferedMode.headers(true))
