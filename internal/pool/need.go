@@ -50,8 +50,7 @@ func (p *Pool) need(project uint64, data *intake.Parts, keep bool) *need {
 	return n
 }
 
-// size fills in the sizes of the parts of a set, as far as listings told them. If one is not known, all
-// count alike.
+// size fills in the sizes of the parts of a set that listings have named. If one is unknown, all parts count the same.
 func (p *Pool) size(n *need, keep bool) {
 	p.parts = append(p.parts[:0], n.parts...)
 	n.parts, n.bytes = p.parts, 0
@@ -68,7 +67,7 @@ func (p *Pool) size(n *need, keep bool) {
 	}
 }
 
-// sizeOf is the size of a part; where no job has asked for it yet, as listings tell it.
+// sizeOf is the size of a part, from a listing if no job has needed it yet.
 func (p *Pool) sizeOf(part uint64, state *projectState) float64 {
 	for i := 0; i < len(p.set) && state.size() == 0; i++ {
 		if m := p.set[i]; m.cached != nil && m.cached.Contains(part) && saneBytes(m.cached.Bytes(part)) {

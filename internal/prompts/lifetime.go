@@ -3,8 +3,8 @@ package prompts
 import "time"
 
 // lifetime is how long a server keeps a block after its last use; 0 is for ever. A cache that evicts the least recently used
-// keeps all blocks about equally long (Che's approximation). No server reports it, but responses tell how much of a prompt
-// was cached.
+// keeps all blocks about equally long (Che's approximation). No server reports it, but responses state how much of a
+// prompt was cached.
 type lifetime time.Duration
 
 // lifetimeStep is the factor by which one prompt changes it.

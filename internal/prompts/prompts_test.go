@@ -76,10 +76,10 @@ func (c *lru) read(blocks []intake.Part) (found int) {
 	return found
 }
 
-// Little of what a small cache has evicted is believed to be cached once responses have told what prompts found; if none
-// tells, all of it is.
+// Little of what a small cache has evicted is believed to be cached once responses have stated what prompts found. If no
+// response does, all of it is.
 func TestLifetimeIsLearned(t *testing.T) {
-	wrong := func(size int, told bool) (share float64, learned lifetime) {
+	wrong := func(size int, stated bool) (share float64, learned lifetime) {
 		m, s, cache := NewModel(), &Server{}, &lru{size: size, at: map[uint64]*list.Element{}}
 		rng, now := rand.New(rand.NewPCG(3, 4)), start
 		off, all := 0, 0
@@ -92,7 +92,7 @@ func TestLifetimeIsLearned(t *testing.T) {
 				off += max(found-f.Hit.blocks, f.Hit.blocks-found)
 			}
 			f.Answered()
-			if told {
+			if stated {
 				f.Found(float64(found)/6, false)
 			}
 		}

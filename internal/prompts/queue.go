@@ -3,7 +3,7 @@ package prompts
 import "time"
 
 // queue is the prompts that a server has not read yet, in seconds of reading. What this sidecar's own prompts take is known.
-// Of others' prompts, reports tell only how many there are.
+// Of others' prompts, reports give only the number.
 type queue struct {
 	prompts int     // of this sidecar, without a response
 	own     float64 // what they take

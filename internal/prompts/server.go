@@ -96,7 +96,7 @@ func (f *Prefill) Learn(now time.Time, answer float64) {
 	}
 }
 
-// Found observes the share of the prompt that was cached, as the response tells. first is set if it went to its first-ranked
+// Found observes the share of the prompt that was cached, as the response states. first is set if it went to its first-ranked
 // server: what it finds there that this sidecar has not sent, other sidecars have.
 func (f *Prefill) Found(share float64, first bool) {
 	if !(share >= 0 && share <= 1) {

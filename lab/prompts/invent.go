@@ -9,7 +9,7 @@ import (
 )
 
 // Invent invents an hour of prompts. Of four chats, one is a single long prompt; the others go on from one of twenty
-// templates, the first the most often, for six turns in the mean, each of which brings some blocks.
+// templates, most often the first one, for six turns in the mean. Each turn adds some blocks.
 func Invent(seed uint64) (jobs []trace.Job) {
 	const hour, chats, templates = 3600, 2200, 20
 	rng, next := rand.New(rand.NewPCG(seed, 0)), int64(0)

@@ -25,10 +25,10 @@ type pilotfish struct {
 	servers  map[string]int
 }
 
-// open is the breaker of a server that never fails.
+// open is the circuit breaker of a server that never fails.
 func open() (func(error), error) { return func(error) {}, nil }
 
-// must is the value of what cannot fail.
+// must returns the value of a call that cannot fail.
 func must[T any](value T, err error) T {
 	if err != nil {
 		panic("BUG: prompts: " + err.Error())
@@ -62,7 +62,7 @@ func (w *world) newPilotfish(number int) *pilotfish {
 	return p
 }
 
-// poll reads a server's metrics, as vLLM has them, after those of the last poll, and plans the next poll.
+// poll reads a server's metrics as vLLM exposes them, and schedules the next poll. before is what the last poll read.
 func (p *pilotfish) poll(w *world, address string, before counts) {
 	s := w.servers[p.servers[address]]
 	r := pool.Report{At: w.time(), CoresBusy: -1, Begun: float64(s.answered), Completed: float64(s.done), Failed: -1, Wait: math.NaN(), Read: 4 * float64(s.taken)}
@@ -84,7 +84,7 @@ func (p *pilotfish) pick(w *world, j *job) int {
 	return p.servers[g.Assignment.Address]
 }
 
-// blockBytes is what a block takes in a request: tokens have some four bytes.
+// blockBytes is the size of a block in a request: tokens have about four bytes.
 const blockBytes = 4 * trace.BlockTokens
 
 func (p *pilotfish) request(w *world, j *job) dispatch.Request {
@@ -122,7 +122,7 @@ func (p *pilotfish) answered(w *world, j *job) {
 }
 
 func (p *pilotfish) ended(w *world, j *job) {
-	if full := j.full(); len(full) > 0 { // the answer's usage tells
+	if full := j.full(); len(full) > 0 { // as the response's usage states
 		j.grant.Found(float64(j.found) / float64(len(full)))
 	}
 	j.grant.Done(w.time(), pool.Answered)

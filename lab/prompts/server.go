@@ -8,15 +8,15 @@ import (
 )
 
 const (
-	// step is how long a server takes to write a token of one answer, and perAnswer how much longer for each other
-	// answer that it writes at the same time.
+	// step is the time to generate a token of one response, and perAnswer the additional time for each other response
+	// that is generated at the same time.
 	step, perAnswer = 20 * time.Millisecond, 500 * time.Microsecond
-	// startup is what reading a prompt takes however little of it is new.
+	// startup is the minimum time to read a prompt.
 	startup = 20 * time.Millisecond
 )
 
-// server is a model server, as vLLM with chunked prefill and prefix caching: it reads prompts in the order in which they
-// came, one at a time, and writes all answers together meanwhile.
+// server models vLLM with chunked prefill and prefix caching: it reads prompts first come, first served, one at a time, and
+// generates all responses concurrently.
 type server struct {
 	rate    float64 // tokens per second
 	kept    *cache
@@ -27,11 +27,11 @@ type server struct {
 	counts
 }
 
-// counts are what a server's metrics sum up.
+// counts are the counters of a server's metrics.
 type counts struct {
-	begun, answered, done int // jobs that it began to read, to answer, and that ended
+	begun, answered, done int // prompts that were started, that got their first token, and that ended
 	waited                time.Duration
-	taken                 int64 // tokens of those that it began to read, without those that it had
+	taken                 int64 // tokens of the prompts that were started, without the cached ones
 }
 
 func (s *server) receive(w *world, j *job) {
@@ -41,7 +41,7 @@ func (s *server) receive(w *world, j *job) {
 	}
 }
 
-// read begins with the prompt that came first. Only full blocks are kept, and the last token is read in any case.
+// read starts the prompt that arrived first. Only full blocks are cached, and the last token is always read.
 func (s *server) read(w *world) {
 	j := s.waiting[0]
 	left := s.missing(j)
@@ -60,7 +60,7 @@ func (s *server) read(w *world) {
 		w.events.Add(w.now+time.Duration(j.Write)*(step+time.Duration(s.writing-1)*perAnswer), 0, func() {
 			s.writing--
 			s.done++
-			s.kept.put(j.full()) // they were in use until now
+			s.kept.put(j.full()) // in use until now
 			j.router.ended(w, j)
 		})
 		if len(s.waiting) > 0 {
@@ -69,7 +69,7 @@ func (s *server) read(w *world) {
 	})
 }
 
-// end is in how many seconds it will have read a prompt that comes now.
+// end is the time until it has read a prompt that arrives now, in seconds.
 func (s *server) end(now time.Duration, j *job) float64 {
 	kept, end := map[int64]bool{}, max(0, s.until-now).Seconds()
 	for n, next := range append(slices.Clip(s.waiting), j) {
@@ -87,23 +87,23 @@ func (s *server) end(now time.Duration, j *job) float64 {
 	return end
 }
 
-// missing is the tokens of a prompt that the server must read: the last one in any case.
+// missing is the number of tokens of a prompt that the server must read: always the last one.
 func (s *server) missing(j *job) int64 {
 	return j.Read - min(int64(s.kept.match(j.Blocks)), max(j.Read-1, 0)/trace.BlockTokens)*trace.BlockTokens
 }
 
-// running is what vLLM calls so: the answers that it writes, and the prompt that it reads.
+// running is vLLM's num_requests_running: the responses that are generated, and the prompt that is read.
 func (s *server) running() int { return s.writing + min(len(s.waiting), 1) }
 
-// stalled is the prompts that wait.
+// stalled is the number of prompts that wait.
 func (s *server) stalled() int { return max(len(s.waiting)-1, 0) }
 
-// cache keeps the blocks that were used last.
+// cache is an LRU cache of blocks.
 type cache struct {
 	limit, n int
 	clock    int32
-	last     []int32 // by block: when it was used; 0 is not there
-	order    []use   // in time; a block is there once for each use
+	last     []int32 // by block: its last use; 0 is not cached
+	order    []use   // all uses, in order of time
 }
 
 type use struct {
@@ -111,7 +111,7 @@ type use struct {
 	when  int32
 }
 
-// match is how many of a prompt's blocks are there, from the first on.
+// match is the number of blocks in the cached prefix of a prompt.
 func (c *cache) match(blocks []int64) int {
 	for i, b := range blocks {
 		if b >= int64(len(c.last)) || c.last[b] == 0 {
@@ -121,7 +121,7 @@ func (c *cache) match(blocks []int64) int {
 	return len(blocks)
 }
 
-// put uses a prompt's blocks, the last first: so a beginning outlives what follows it.
+// put uses a prompt's blocks, the last one first, so that a prefix outlives what follows it.
 func (c *cache) put(blocks []int64) {
 	for _, b := range slices.Backward(blocks) {
 		if more := int(b) + 1 - len(c.last); more > 0 {

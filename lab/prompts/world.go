@@ -1,6 +1,6 @@
-// Package prompts plays prompts to servers of a language model. A server reads what it has not kept, one prompt
-// at a time, and writes answers together. Routers choose the servers: pilotfish's real dispatcher and pool, or
-// the rules of other routers.
+// Package prompts simulates servers of a language model and routers in front of them. A server reads what it has not
+// cached of a prompt, one prompt at a time, and generates responses concurrently. Routers choose the server: pilotfish's real
+// dispatcher and pool, or the rules of other routers.
 package prompts
 
 import (
@@ -19,39 +19,39 @@ var epoch = time.Date(2026, 1, 5, 0, 0, 0, 0, time.UTC)
 // config is one run.
 type config struct {
 	jobs []trace.Job
-	// servers is how many there are. Each reads rate tokens per second, and keeps blocks blocks.
+	// servers is the number of servers. Each reads rate tokens per second, and caches blocks blocks.
 	servers int
 	rate    float64
 	blocks  int
-	// routers is how many there are, each with a view of its own; a job comes to one at random.
+	// routers is the number of routers, each with its own state; a prompt arrives at one at random.
 	routers int
 	rule    *rule
-	// spread is how coarse the trace's times are: a job comes at a random instant of so long a time.
+	// spread is the resolution of the trace's times: a prompt arrives at a random instant of this interval.
 	spread time.Duration
 	seed   uint64
 }
 
-// result is what came of a job. Times are in seconds.
+// result is the outcome of a prompt. Times are in seconds.
 type result struct {
 	offset float64 // of the job
 	first  float64 // time to the first token
-	found  int     // blocks that the server had kept
+	found  int     // blocks that were cached
 	blocks int
 }
 
-// job is a prompt on its way. Its submitter is the chat that it goes on with.
+// job is a prompt that is being served. Its submitter is the chat that it continues.
 type job struct {
 	*trace.Job
 	arrived time.Duration
 	router  router
 	server  int
-	found   int   // blocks that the server had kept
-	unread  int64 // tokens that the server had not kept when the router chose it
+	found   int   // blocks that were cached
+	unread  int64 // tokens that were not cached when the router chose the server
 
 	grant *pool.Assignment // of pilotfish
 }
 
-// full is the blocks that are full: only they are kept.
+// full is the full blocks: only they are cached.
 func (j *job) full() []int64 { return j.Blocks[:min(int64(len(j.Blocks)), j.Read/trace.BlockTokens)] }
 
 // rule is how routers choose.
@@ -61,9 +61,9 @@ type rule struct {
 	// 0, it gets no reports, and no load with answers.
 	blocks   int
 	interval time.Duration
-	// Another's fills in a cost for each server, and one with the least is taken.
+	// Another router fills in the cost of each server, and takes one with the lowest cost.
 	costs  func(r *rival, w *world, j *job, costs []float64)
-	events bool // it knows by events what each server holds
+	events bool // it receives the events of every server's cache
 }
 
 // rules are all that are compared, pilotfish's over chains first. The others have their defaults.
@@ -85,10 +85,10 @@ func rules() []*rule {
 	}
 }
 
-// allKnown is a bound on rules that choose for one prompt after the other, and do not know those that are to come.
+// allKnown is a bound on rules that choose for one prompt at a time and do not know future prompts.
 var allKnown = &rule{name: "all known", costs: knowsAll}
 
-// noWait is no rule but a bound: each prompt is read at once, without what any before it had. No router does better.
+// noWait is a bound on every rule: each prompt is read at once, and all earlier prompts are cached.
 var noWait = &rule{name: "no wait"}
 
 func playWithoutWait(cfg config) (results []result) {
@@ -102,14 +102,14 @@ func playWithoutWait(cfg config) (results []result) {
 	return results
 }
 
-// router chooses a server for each job that comes to it, and sees its own answers.
+// router chooses a server for each prompt that arrives at it, and sees the responses to these prompts.
 type router interface {
 	pick(w *world, j *job) (server int)
 	answered(w *world, j *job) // the first token
 	ended(w *world, j *job)
 }
 
-// world is one run.
+// world is the state of one run.
 type world struct {
 	config
 	rng     *rand.Rand
@@ -119,7 +119,7 @@ type world struct {
 	results []result
 }
 
-// play plays the jobs, and returns what came of each in the order of the first tokens.
+// play simulates the prompts, and returns their results in the order of the first tokens.
 func play(cfg config) []result {
 	if cfg.rule == noWait {
 		return playWithoutWait(cfg)

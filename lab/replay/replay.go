@@ -1,6 +1,6 @@
-// Package replay submits jobs to real sidecars, or to real upstreams, when they are due, and measures what the
-// submitters see. A job is sent when its time has come, however late the responses to other jobs are: slow upstreams
-// cannot hide that they are slow. A header says what each job costs, for reference servers that trust it.
+// Package replay submits jobs to real sidecars, or to real upstreams, when they are due, and measures what submitters
+// see. It is an open loop: a job is sent when it is due, however late other responses are, so that slow upstreams do not slow
+// the load down. A header states what each job costs, for reference servers that trust it.
 package replay
 
 import (

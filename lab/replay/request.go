@@ -15,14 +15,14 @@ import (
 // object is JSON.
 type object = map[string]any
 
-// mark is a rule that costs almost nothing. Its text tells it from others.
+// mark is a rule that costs almost nothing. Its text makes it unique.
 func mark(name, text string) []object {
 	set := object{"field": name, "action": "set", "value": object{"type": "static", "value": text}}
 	return []object{{"name": name, "actions": []object{set}}}
 }
 
-// content is what a job sends, and where. Jobs that share rules have the same text there. The rules of its channel
-// have a text that no other job has.
+// content is the path and body of a job's request. Jobs that share rules send the same text for them. The rules of its
+// channel have a unique text.
 func content(line trace.Line, job *trace.Job) (path string, content object) {
 	if len(job.Blocks) > 0 {
 		return "/v1/chat/completions", newPrompt(job)
@@ -44,11 +44,11 @@ func content(line trace.Line, job *trace.Job) (path string, content object) {
 	return "/v1/jobs", content
 }
 
-// tokenBytes is how long a token is.
+// tokenBytes is the length of a token.
 const tokenBytes = 4
 
-// newPrompt is a request to a server of a language model, as OpenAI's API has it, with a text of the length of the job's
-// prompt. The texts of two jobs are alike as far as their blocks are.
+// newPrompt is a chat completion request of OpenAI's API whose text is as long as the job's prompt. The texts of two jobs share
+// the prefix that their blocks share.
 func newPrompt(job *trace.Job) object {
 	var text strings.Builder
 	for i, block := range job.Blocks {
