@@ -27,7 +27,7 @@ func Load(path string) (*Scenario, error) {
 		s.name = strings.TrimSuffix(filepath.Base(path), filepath.Ext(path))
 		for i := range s.Runs { // now with what it has from the scenario
 			o := overload.Default()
-			r := Run{Overload: o.Policy, Stalled: o.Stalled, Reset: o.Reset, Fleet: s.Fleet, Sidecars: s.Sidecars}
+			r := Run{Overload: o.Policy, Stalled: o.Stalled, Reset: o.Reset, Workload: s.Workload, Fleet: s.Fleet, Sidecars: s.Sidecars}
 			d.DecodeKey(fmt.Sprintf("runs[%d]", i), &r)
 			s.Runs[i] = r
 		}
@@ -90,6 +90,9 @@ func (s *Scenario) checkRun(f *settings.Faults, i int) {
 		}
 	}
 	// What the run has from the scenario was checked there.
+	if r.Workload != s.Workload {
+		r.Workload.Check(f.In("workload"))
+	}
 	if r.Fleet != s.Fleet {
 		r.Fleet.Check(f.In("fleet"))
 	}

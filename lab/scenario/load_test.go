@@ -108,7 +108,7 @@ func TestScenarioFaults(t *testing.T) {
 		run + "---\n" + run:   "s.yaml:2:1: the file holds more than one document",
 		"runs: [{policy: x}]": "s.yaml:1:8: runs[0].name: a name is required\ns.yaml:1:17: runs[0].policy: \"x\" is not one of " + strings.Join(rivals.All(), ", "),
 		"runs: [{name: a}]":   "s.yaml:1:8: runs[0].policy: \"\" is not one of " + strings.Join(rivals.All(), ", "),
-		"runs: [{name: a, policy: random, x: 1}]": "s.yaml:1:34: runs[0].x: unknown key; those known here are name, overload, stalled, reset, ignore_wait, policy, times, fleet, sidecars",
+		"runs: [{name: a, policy: random, x: 1}]": "s.yaml:1:34: runs[0].x: unknown key; those known here are name, overload, stalled, reset, ignore_wait, policy, times, workload, fleet, sidecars",
 
 		"runs: [{name: a, policy: random}, {name: a, policy: random}]": `s.yaml:1:42: runs[1].name: "a" is there twice`,
 		"runs: [{name: a, policy: random, overload: x}]":               `s.yaml:1:44: runs[0].overload: "x" is not one of none, threshold, dagor, adaptive, breakwater`,
@@ -119,6 +119,7 @@ func TestScenarioFaults(t *testing.T) {
 		"runs: [{name: a, policy: random, ignore_wait: true}]":         "s.yaml:1:47: runs[0].ignore_wait: is for the overload policy dagor, not for none",
 		"runs: [{name: a, policy: random, fleet: {cores: -1}}]":        "s.yaml:1:49: runs[0].fleet.cores: -1 is not between 1 and 65536",
 		"runs: [{name: a, policy: random, sidecars: {count: -1}}]":     "s.yaml:1:52: runs[0].sidecars.count: -1 is not between 1 and 100000",
+		"runs: [{name: a, policy: random, workload: {jobs: -1}}]":      "s.yaml:1:51: runs[0].workload.jobs: -1 must be at least 1",
 		run + "workload: {jobs: -1}":                                   "s.yaml:2:18: workload.jobs: -1 must be at least 1",
 		run + "fleet: {upstreams: 10001}":                              "s.yaml:2:20: fleet.upstreams: 10001 is not between 1 and 10000",
 		run + "fleet: {cache: much}":                                   `s.yaml:2:16: fleet.cache: "much" is not a size such as 65536, 512KiB, 64MiB or 1GiB`,

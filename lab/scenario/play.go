@@ -21,6 +21,7 @@ type trial struct {
 	stats    stats.Run
 	counts   counts
 	variance []stats.Moments // of low jobs' waits: of all, then of those at each server
+	trend    *trend          // of bursts; nil is none
 }
 
 // counts are the other numbers by which a trial is judged, by their names in the tables. The load is the core time
@@ -65,7 +66,7 @@ func (s *Scenario) trial(ctx context.Context, r *Run, seed uint64) (t trial, err
 	if err != nil {
 		return t, err
 	}
-	w := s.Workload
+	w := r.Workload
 	w.Seed = seed
 	g, err := workload.New(w)
 	if err != nil {
@@ -80,7 +81,7 @@ func (s *Scenario) trial(ctx context.Context, r *Run, seed uint64) (t trial, err
 		plan.Know(all.Jobs, r.Fleet.Addresses())
 	}
 	n := counts{}
-	t = trial{stats.NewRun(), n, make([]stats.Moments, 1+r.Fleet.Upstreams)}
+	t = trial{stats.NewRun(), n, make([]stats.Moments, 1+r.Fleet.Upstreams), newTrend(&w)}
 	names := map[sim.Outcome]string{sim.Expired: "expired", sim.Overrun: "overrun", sim.Lost: "lost", sim.Unserved: "unserved", sim.Left: "left"}
 	c.Observe = func(job *sim.Result) {
 		n["jobs"]++
@@ -88,6 +89,7 @@ func (s *Scenario) trial(ctx context.Context, r *Run, seed uint64) (t trial, err
 		if name, ok := names[job.Outcome]; ok {
 			n[name]++
 		}
+		t.trend.add(job)
 		if !job.Prefetch { // nobody waits for that
 			t.stats.AddStalled(job.Priority, job.Wait.Seconds(), job.Run.Seconds(), job.Stalled.Seconds())
 			if job.Priority == selection.Low {

@@ -19,6 +19,9 @@ func small(t *testing.T) *Scenario {
 	s, err := Load("../../testdata/scenarios/small.yaml")
 	require.NoError(t, err)
 	s.Workload.Jobs = 800
+	for i := range s.Runs {
+		s.Runs[i].Workload.Jobs = 800
+	}
 	return s
 }
 

@@ -3,6 +3,7 @@ package scenario
 import (
 	"cmp"
 	"encoding/csv"
+	"errors"
 	"fmt"
 	"os"
 	"slices"
@@ -16,28 +17,47 @@ type published struct {
 	summaries map[[3]string]stats.Summary
 	// variances are of the waits of low jobs: of all, then of each server.
 	variances map[string][]float64
+	// slopes are of the times to the first byte, in seconds for each job.
+	slopes map[string]float64
 }
 
-// read reads NAME-results.csv and NAME-wait-variance.csv, the thesis's tables 4, 5 and 7, and 6.
+// read reads NAME-results.csv, NAME-wait-variance.csv and NAME-slopes.csv, of which there is one at least.
 func (p *published) read(name string) error {
-	p.summaries, p.variances = map[[3]string]stats.Summary{}, map[string][]float64{}
-	err := rows(name+"-results.csv", 3, func(head []string, numbers []float64) error {
-		if len(numbers) != 6 {
-			return fmt.Errorf("%d numbers are not those of a summary", len(numbers))
+	p.summaries, p.variances, p.slopes = map[[3]string]stats.Summary{}, map[string][]float64{}, map[string]float64{}
+	absent := 0
+	for _, file := range []struct {
+		name    string
+		words   int
+		numbers int
+		take    func(head []string, numbers []float64)
+	}{
+		{"-results.csv", 3, 6, func(head []string, n []float64) {
+			p.summaries[[3]string(head)] = stats.Summary{Mean: n[0], Median: n[1], P90: n[2], P95: n[3], P99: n[4], Max: n[5]}
+		}},
+		{"-wait-variance.csv", 1, 0, func(head []string, n []float64) {
+			slices.Sort(n[1:])
+			p.variances[head[0]] = n
+		}},
+		{"-slopes.csv", 1, 1, func(head []string, n []float64) { p.slopes[head[0]] = n[0] }},
+	} {
+		err := rows(name+file.name, file.words, func(head []string, numbers []float64) error {
+			if len(numbers) == 0 || file.numbers > 0 && len(numbers) != file.numbers {
+				return fmt.Errorf("there are %d numbers in a row", len(numbers))
+			}
+			file.take(head, numbers)
+			return nil
+		})
+		if errors.Is(err, os.ErrNotExist) {
+			absent++
+			if absent < 3 {
+				continue
+			}
 		}
-		p.summaries[[3]string(head)] = stats.Summary{
-			Mean: numbers[0], Median: numbers[1], P90: numbers[2], P95: numbers[3], P99: numbers[4], Max: numbers[5],
+		if err != nil {
+			return err
 		}
-		return nil
-	})
-	if err != nil {
-		return err
 	}
-	return rows(name+"-wait-variance.csv", 1, func(head []string, numbers []float64) error {
-		slices.Sort(numbers[1:])
-		p.variances[head[0]] = numbers
-		return nil
-	})
+	return nil
 }
 
 // rows reads a file of rows that have so many words before their numbers, under a line of names.

@@ -50,8 +50,9 @@ type Run struct {
 	Times  map[string]float64 `yaml:"times"`
 
 	// These replace keys of the scenario's, one by one.
-	Fleet    sim.Fleet    `yaml:"fleet"`
-	Sidecars sim.Sidecars `yaml:"sidecars"`
+	Workload workload.Config `yaml:"workload"`
+	Fleet    sim.Fleet       `yaml:"fleet"`
+	Sidecars sim.Sidecars    `yaml:"sidecars"`
 }
 
 // constants are those of the policy expected that a run may multiply.

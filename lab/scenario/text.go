@@ -33,6 +33,9 @@ func (r *Results) WriteText(w io.Writer) error {
 	for _, q := range stats.Quantities() {
 		grids = append(grids, r.summaries(q))
 	}
+	if trends := r.trends(); len(trends.Rows) > 0 {
+		grids = append(grids, trends)
+	}
 	grids = append(append(grids, r.variances(), r.counts()), r.ratios()...)
 	_, err := fmt.Fprintf(w, "%s\n\n%s jobs over %s, %s\n\n", s.name, stats.Thousands(s.Workload.Len()), stats.Span(s.Workload.Duration), seeds)
 	for _, g := range grids {

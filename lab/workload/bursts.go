@@ -4,6 +4,7 @@ import (
 	"math/rand/v2"
 
 	"example.org/pilotfish/internal/settings"
+	"example.org/pilotfish/lab/trace"
 )
 
 // Bursts is single jobs in bursts of equal size. One burst, with a second between its jobs, is the first load of N. J.
@@ -15,6 +16,10 @@ type Bursts struct {
 	Size  int     `yaml:"size"`
 	Every float64 `yaml:"every"`
 	Gap   float64 `yaml:"gap"`
+	// Work replaces the drawn work of each job, in core-seconds: there is no fetch then, and a tenth comes before the first
+	// byte of the response. Queue replaces the time that jobs wait for a core.
+	Work  float64 `yaml:"work"`
+	Queue float64 `yaml:"queue"`
 }
 
 func (b Bursts) check(f *settings.Faults, c Config) {
@@ -27,11 +32,23 @@ func (b Bursts) check(f *settings.Faults, c Config) {
 	f.Within("size", b.Size, 1, max(1, c.Jobs))
 	f.Between("every", b.Every, 0, c.Duration)
 	f.Between("gap", b.Gap, 0, c.Duration)
+	f.Between("work", b.Work, 0, trace.MaxSeconds)
+	f.Between("queue", b.Queue, 0, trace.MaxSeconds)
 	if b.Every < float64(b.Size-1)*b.Gap && b.Size < c.Jobs {
 		f.Add("every", "a burst of %d jobs with gaps of %v s has not ended after %v s", b.Size, b.Gap, b.Every)
 	}
 	if last := b.at(c.Jobs - 1); b.Size > 0 && last > c.Duration {
 		f.Add("size", "the last of %d jobs is sent after %v s, and the duration is %v", c.Jobs, last, c.Duration)
+	}
+}
+
+// fix replaces what is the same for all jobs.
+func (b Bursts) fix(job *trace.Job) {
+	if b.Work > 0 {
+		job.Load, job.Shared, job.SharedRules, job.Operators, job.Output = 0, "", 0, 0.1*b.Work, 0.9*b.Work
+	}
+	if b.Queue > 0 {
+		job.Timeouts.Queue = b.Queue
 	}
 }
 

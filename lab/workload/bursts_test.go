@@ -19,6 +19,8 @@ func TestBursts(t *testing.T) {
 	}
 	assert.Equal(t, []float64{0, 1, 2, 3, 4}, sent(Bursts{Size: 5, Gap: 1}, 5))
 	assert.Equal(t, []float64{0, 0, 30, 30, 60}, sent(Bursts{Size: 2, Every: 30}, 5))
+	job := all(t, config(func(c *Config) { c.Pattern, c.Bursts, c.Jobs = bursts, Bursts{Size: 1, Work: 50, Queue: 80}, 1 }))[0]
+	assert.InDeltaSlice(t, []float64{0, 0, 5, 45, 80}, []float64{job.Load, job.SharedRules, job.Operators, job.Output, job.Timeouts.Queue}, 1e-9)
 	assert.Equal(t, []float64{0, 2, 45, 47}, sent(Bursts{Size: 2, Every: 45, Gap: 2}, 4))
 }
 

@@ -84,5 +84,6 @@ func (s *singles) run(g *Generator, at float64, job *trace.Job) (bool, float64) 
 	} else {
 		g.fillLow(job, project, s.rng.IntN(len(g.population[project].Channels)), s.rng)
 	}
+	s.bursts.fix(job)
 	return true, s.next()
 }
