@@ -107,6 +107,8 @@ race: build build-lab ## Send the same jobs through pilotfish, HAProxy, nginx an
 judge: build-lab ## Judge the policy on settings that its sources draw, into lab/results; a quarter of an hour (lab/README.md).
 	$(BIN)/tracelab judge --root . --race > lab/results/equal.new
 	mv lab/results/equal.new lab/results/equal.txt
+	$(BIN)/tracelab judge --root . --drawn > lab/results/drawn.new
+	mv lab/results/drawn.new lab/results/drawn.txt
 	$(BIN)/tracelab judge --root . --list lab/results/judgings.txt > lab/results/judge.new
 	mv lab/results/judge.new lab/results/judge.txt
 

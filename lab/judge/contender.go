@@ -1,6 +1,7 @@
 package judge
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -22,6 +23,9 @@ type Contender struct {
 	Limit  float64
 	Alone  bool // one process in front of all upstreams, which sees every job
 	Queued bool // upstreams serve jobs by arrival, whatever the setting says
+	// Overload replaces dynamic's threshold by another detection with its limit; Hedged sends copies to idle upstreams.
+	Overload string
+	Hedged   bool
 }
 
 func (c Contender) String() string {
@@ -137,6 +141,7 @@ func (c Contender) Play(ctx context.Context, s *Setting, jobs []trace.Job, cache
 	if c.Alone {
 		cfg.Sidecars.Count = 1
 	}
+	cfg.Sidecars.Hedge = c.Hedged
 	if c.Queued {
 		cfg.Fleet.Order = "arrival"
 	}
@@ -182,8 +187,8 @@ func (c Contender) policy(cores float64) (p selection.Policy, d func() overload.
 		}
 	}
 	if c.Policy == "dynamic" {
-		detection.Policy, detection.Stalled = "threshold", c.Limit*cores
+		detection.Policy, detection.Stalled = cmp.Or(c.Overload, "threshold"), c.Limit*cores
 	}
-	d, err = detection.Detector()
+	d, err = rivals.NewDetector(detection)
 	return p, d, err
 }

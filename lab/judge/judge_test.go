@@ -71,6 +71,22 @@ func TestJudgementsAreOfTheirHash(t *testing.T) {
 	assert.Regexp(t, `\nother +schedules +no `, first)
 }
 
+// Every algorithm of the documents plays; the table has their names, and is the same for the same draw.
+func TestDocuments(t *testing.T) {
+	tiny := usual("tiny", func(f *Family) {
+		f.Jobs, f.Upstreams, f.Cores, f.Sidecars = Range{150, 300}, Range{2, 3}, Range{2, 4}, Range{2, 3}
+	})
+	table := func(draw string) string {
+		var out strings.Builder
+		require.NoError(t, PlayDocuments(t.Context(), &out, draw, []Family{tiny}))
+		return out.String()
+	}
+	first := table("a")
+	assert.Regexp(t, `\nfamily +baseline +random +dynamic +dagor +adaptive +breakwater +plan +hedged dynamic +home-step .*\ntiny( +[0-9.]+){16}\nmedian`, first)
+	assert.Equal(t, first, table("a"))
+	assert.NotEqual(t, first, table("b"))
+}
+
 func TestRatios(t *testing.T) {
 	p := func(ours, best float64) played {
 		p := played{ours: Outcome{Waits: ours, Time: 4, Fetches: 50}, tuned: make([]Contender, len(bases()))}

@@ -19,7 +19,7 @@ import (
 func TestTheTableIsOfTheseSources(t *testing.T) {
 	hash, err := sources.Hash("../..", sources.Judged()...)
 	require.NoError(t, err)
-	for _, name := range []string{"judge.txt", "equal.txt"} {
+	for _, name := range []string{"judge.txt", "equal.txt", "drawn.txt"} {
 		table, err := os.ReadFile("../results/" + name)
 		require.NoError(t, err)
 		assert.Contains(t, string(table), "sources: "+hash+" (", "lab/results/%s is of other sources: run make judge", name)

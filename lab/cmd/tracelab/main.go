@@ -68,6 +68,7 @@ func (c *simulateCommand) Run(console cli.Console) error {
 type judgeCommand struct {
 	Root   string   `type:"path" default:"." placeholder:"DIR" help:"The repository, whose sources are judged."`
 	List   string   `type:"path" placeholder:"FILE" help:"Add a line that sums it up to this file."`
+	Drawn  bool     `help:"Play the algorithms of the five documents on one setting of each family instead."`
 	Race   bool     `help:"Judge on the fleet and the jobs of make race instead."`
 	Draw   string   `placeholder:"TEXT" help:"Draw the settings from this text, not from the sources: to tune on."`
 	Family []string `placeholder:"NAME" help:"Judge only these families."`
@@ -90,8 +91,11 @@ func (c *judgeCommand) Run(console cli.Console) error {
 	switch {
 	case len(families) == 0:
 		return fmt.Errorf("--family: there is none of %v", c.Family)
-	case c.List != "" && (c.Race || c.Draw != "" || len(c.Family) > 0):
+	case c.List != "" && (c.Race || c.Drawn || c.Draw != "" || len(c.Family) > 0):
 		return errors.New("--list is for a judging of all families by the sources")
+	}
+	if c.Drawn {
+		return judge.PlayDocuments(ctx, console.Out, cmp.Or(c.Draw, hash), families)
 	}
 	start := time.Now()
 	j, err := judge.Judge(ctx, cmp.Or(c.Draw, hash), families, func(ended, all int) {
