@@ -42,7 +42,7 @@ test: ## Run every test, all parts below, with a summary at the end. It asks bef
 
 # Those that take longest come first. The first three mostly sleep, so that no core is idle beside the others.
 PARTS := test-cluster test-mesh soak test-unit test-fuzz test-deploy test-browser test-clients \
-	test-suites test-guarantees test-bench test-prometheus test-image test-importer test-judged test-peers
+	test-suites test-guarantees test-bench test-prometheus test-image test-importer test-judged test-peers docs
 
 .PHONY: needs
 needs: ## Install the system packages that the tests need, after it has asked.
@@ -122,6 +122,10 @@ results: build-lab ## Play the scenarios of lab/README.md, into lab/results, unl
 	done
 	nice $(BIN)/tracelab prompts --root . --result lab/results/prompts.txt testdata/traces/mooncake-conversation.jsonl.gz
 	nice $(BIN)/tracelab prompts --root . --result lab/results/chats.txt
+
+.PHONY: docs
+docs: ## Build the site of the documents into bin/docs/site, and check its links.
+	./tools/docs/build
 
 .PHONY: size
 size: ## Print how large the project is: lines, words, keys, metrics, requirements, circles between files.
