@@ -3,18 +3,24 @@
 package proxy_test
 
 import (
+	"bufio"
 	"fmt"
+	"io"
 	"net"
+	"net/textproto"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strconv"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"example.org/pilotfish/internal/proxy/http1"
 	"example.org/pilotfish/test/loopback"
 	"example.org/pilotfish/test/wirecases"
 )
@@ -136,4 +142,75 @@ func TestPeersReadTheSameAnswers(t *testing.T) {
 			}
 		}
 	}
+}
+
+// What net/http's parser changes or refuses passes through pilotfish, and through nginx or HAProxy as well.
+func TestPeersPassWhatNetHTTPChanges(t *testing.T) {
+	const post, answer = "POST /a HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: chunked\r\n", "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n"
+	const body = "2\r\n{}\r\n0\r\n\r\n"
+	many := strings.Repeat("1;signature="+strings.Repeat("f", 64)+"\r\n \r\n", 1000) + body
+	var mu sync.Mutex
+	var response, got string
+	up := scripted(t, func(p *peer) {
+		for {
+			head, err := p.head()
+			if err != nil {
+				return
+			}
+			sent := message(t, head, p.in)
+			mu.Lock()
+			got = sent
+			p.say("%s", response)
+			mu.Unlock()
+		}
+	})
+	through := map[string]string{"pilotfish": startSidecar(t, setup{upstreams: []string{up.address}}).address}
+	for name, peer := range peers {
+		through[name] = peer(t, up.address)
+	}
+	for name, tc := range map[string]struct{ request, response string }{
+		"Pragma":                      {post + "Pragma: no-cache\r\n\r\n" + body, answer + "Pragma: no-cache\r\n\r\n" + body},
+		"a Trailer with framing":      {post + "Trailer: X, Content-Length\r\n\r\n" + body, answer + "Trailer: X, Content-Length\r\n\r\n" + body},
+		"a space before an extension": {post + "\r\n2 ;a\r\n{}\r\n0 ;b\r\n\r\n", answer + "\r\n2 ;a\r\n{}\r\n0 ;b\r\n\r\n"},
+		"many short chunks":           {post + "\r\n" + many, answer + "\r\n" + many},
+		"a long trailer section":      {post + "\r\n2\r\n{}\r\n0\r\nX: " + strings.Repeat("y", 5000) + "\r\n\r\n", answer + "\r\n2\r\n{}\r\n0\r\nX: " + strings.Repeat("y", 5000) + "\r\n\r\n"},
+		"a bad escape in a query":     {strings.Replace(post, "/a", "/a?%zz", 1) + "\r\n" + body, answer + "\r\n" + body},
+	} {
+		seen := map[string][2]string{}
+		for who, address := range through {
+			mu.Lock()
+			response, got = tc.response, ""
+			mu.Unlock()
+			s := connectTo(t, address)
+			s.say("%s", tc.request)
+			head, err := (&peer{in: s.in}).head()
+			require.NoError(t, err, name)
+			reply := message(t, head, s.in)
+			_ = s.Close()
+			mu.Lock()
+			seen[who] = [2]string{got, reply}
+			mu.Unlock()
+		}
+		for i, direction := range []string{"request", "response"} {
+			ours := seen["pilotfish"][i]
+			assert.Contains(t, ours, "{}", "%s, %s", name, direction)
+			assert.True(t, ours == seen["nginx"][i] || ours == seen["haproxy"][i], "%s, %s: %.300q", name, direction, seen)
+		}
+	}
+}
+
+// message is what matters of a message: the body, and fields that must not be added or lost.
+func message(t *testing.T, head string, in *bufio.Reader) string {
+	h, err := textproto.NewReader(bufio.NewReader(strings.NewReader(head[strings.Index(head, "\n")+1:]))).ReadMIMEHeader()
+	require.NoError(t, err)
+	var body []byte
+	if h.Get("Transfer-Encoding") != "" {
+		body, err = io.ReadAll(&http1.Chunks{In: in, MaxTrailer: 64 << 10})
+	} else {
+		n, _ := strconv.Atoi(h.Get("Content-Length"))
+		body = make([]byte, n)
+		_, err = io.ReadFull(in, body)
+	}
+	assert.NoError(t, err)
+	return fmt.Sprintf("%q Cache-Control=%q Pragma=%q X-A=%q", strings.TrimSpace(string(body)), h["Cache-Control"], h["Pragma"], h["X-A"])
 }

@@ -26,6 +26,7 @@ func TestTheEndOfAContextWithAHook(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	hooked := WithHook(ctx)
 	other, leave := context.WithCancel(t.Context())
+	defer leave()
 	for range 3 {
 		response, p, err := c.Do(WithHook(other), job(up, "{}"))
 		require.NoError(t, err)
