@@ -108,6 +108,9 @@ func show(now func() any) http.HandlerFunc {
 	return func(w http.ResponseWriter, _ *http.Request) { reply(w, http.StatusOK, now()) }
 }
 
+// maxReasons bounds the upstreams of which readyz says why they are not eligible.
+const maxReasons = 20
+
 // ready says how many upstreams may be picked, or why the sidecar does not want jobs.
 func (cfg *Config) ready(w http.ResponseWriter, _ *http.Request) {
 	now := cfg.Now()
@@ -116,6 +119,13 @@ func (cfg *Config) ready(w http.ResponseWriter, _ *http.Request) {
 		return
 	}
 	fmt.Fprintf(w, "ready: %d of %d upstreams are eligible\n", now.Eligible(), len(now.Upstreams))
+	shown := 0
+	for i := range now.Upstreams {
+		if u := &now.Upstreams[i]; u.Why != "" && shown < maxReasons {
+			shown++
+			fmt.Fprintf(w, "%s: %s\n", u.Address, u.Why)
+		}
+	}
 }
 
 // drain begins a drain by hand, and DELETE ends it.

@@ -65,7 +65,7 @@ func TestPaths(t *testing.T) {
 	}
 	for path, want := range map[string]string{
 		"/healthz":       "ok\n",
-		"/readyz":        "ready: 0 of 1 upstreams are eligible\n",
+		"/readyz":        "ready: 0 of 1 upstreams are eligible\na:1: draining\n",
 		"/metrics":       "404",
 		"/api/now":       `"waiting": 3`,
 		"/api/upstreams": `"why": "draining"`,

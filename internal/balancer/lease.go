@@ -154,6 +154,9 @@ func (l *Lease) Failed(now time.Time, f dispatch.Failure) (next dispatch.Next) {
 		if f.ConnectTimedOut {
 			l.assignment.Unreached(now)
 		}
+		if f.ConnectionRefused {
+			l.assignment.ConnectionRefused(now)
+		}
 		outcome := f.Outcome
 		if f.Closed {
 			outcome = pool.Gone

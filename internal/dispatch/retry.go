@@ -79,6 +79,8 @@ type Failure struct {
 	Repeatable bool
 	// ConnectTimedOut is set when the dial took longer than ConnectTimeout.
 	ConnectTimedOut bool
+	// ConnectionRefused is set when nothing listens at the upstream's address.
+	ConnectionRefused bool
 	// Stale is set when a pooled connection ended without a byte of a response. The
 	// upstream may have closed it just as the job was sent.
 	Stale bool

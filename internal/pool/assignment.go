@@ -102,9 +102,22 @@ func (a *Assignment) Answered(now time.Time, healthy bool, hint *Hint) {
 // upstream that has answered or reported since the job was claimed is not gone: then
 // this is a failure like others.
 func (a *Assignment) Unreached(now time.Time) {
-	if m := a.member; !a.answered && !a.done && !m.suspicion.answered.After(a.Claimed) && !m.polled.After(a.Claimed) {
-		m.health.unreachable(now, a.atBreaker, &a.pool.cfg)
+	if a.unseen() {
+		a.member.health.unreachable(now, a.atBreaker, &a.pool.cfg)
 	}
+}
+
+// ConnectionRefused notes that nothing listens at the upstream's address: it is down.
+func (a *Assignment) ConnectionRefused(now time.Time) {
+	if a.unseen() {
+		a.member.health.refused(now, &a.pool.cfg)
+	}
+}
+
+// unseen reports whether the upstream has neither answered nor reported since the job was claimed.
+func (a *Assignment) unseen() bool {
+	m := a.member
+	return !a.answered && !a.done && !m.suspicion.answered.After(a.Claimed) && !m.polled.After(a.Claimed)
 }
 
 // Told takes in the load that the upstream tells at the end of its response.

@@ -45,6 +45,7 @@ type health struct {
 
 	others others
 	missed int       // health checks in a row
+	down   time.Time // since when it refuses connections; zero is not down
 	sick   bool      // it was a health check that opened it last, or kept it open
 	shed   time.Time // until then it gets no job if another upstream may, because it refused one for load
 }
@@ -181,7 +182,7 @@ func (h *health) hear(now time.Time, r Report, cfg *Config) {
 }
 
 func (h *health) close(now time.Time) {
-	h.until, h.row = time.Time{}, 0
+	h.until, h.row, h.down = time.Time{}, 0, time.Time{}
 	h.turn(now, false, "")
 }
 
@@ -191,11 +192,31 @@ func (h *health) turn(now time.Time, opened bool, why string) {
 	h.done, h.probes = nil, 0
 }
 
-// checked takes a health check: why it failed, or nil if it did not. Two failures in a row open the
-// breaker until the next check is over. One that passed ends the open time that they began; it says little
+// refused takes a refused connection: the upstream is down, and its breaker opens at once.
+func (h *health) refused(now time.Time, cfg *Config) {
+	if h.down.IsZero() {
+		h.down = now
+	}
+	if !h.opened || h.done != nil {
+		h.tripAnyway(now, ErrRefused.Error(), cfg)
+	}
+}
+
+// reached takes a response: an upstream that was down no longer is.
+func (h *health) reached(now time.Time, cfg *Config) {
+	if !h.down.IsZero() {
+		h.missed, h.sick = 0, false
+		h.renew(cfg)
+		h.close(now)
+	}
+}
+
+// checked takes a health check: why it failed, or nil if it did not. A refused connection, or two failures in a row, open
+// the breaker until the next check is over. One that passed ends the open time that they began; it says little
 // about how jobs fare, so it takes only the growth of any other.
 func (h *health) checked(now time.Time, why error, cfg *Config) {
 	if why == nil {
+		h.reached(now, cfg)
 		if h.missed = 0; h.sick && h.opened && h.done == nil {
 			h.until = now
 		}
@@ -203,10 +224,13 @@ func (h *health) checked(now time.Time, why error, cfg *Config) {
 		h.hasten()
 		return
 	}
-	if h.missed++; h.missed < failedInARow {
+	h.missed++
+	switch {
+	case errors.Is(why, ErrRefused):
+		h.refused(now, cfg)
+	case h.missed < failedInARow:
 		return
-	}
-	if !h.sick || !h.opened || h.done != nil {
+	case !h.sick || !h.opened || h.done != nil:
 		h.tripAnyway(now, "health check failed: "+rootOf(why).Error(), cfg)
 	}
 	h.sick = true

@@ -3,6 +3,7 @@ package pool
 import (
 	"encoding/json"
 	"errors"
+	"fmt"
 	"math/rand/v2"
 	"slices"
 	"testing"
@@ -182,6 +183,48 @@ func TestHealthChecks(t *testing.T) {
 		check(nil)
 		p.try(Answered)
 		require.Equal(t, BreakerClosed, p.state(), name)
+	}
+}
+
+// One refused connection means that the upstream is down, until it is reached.
+func TestARefusedConnectionIsDown(t *testing.T) {
+	p := newPatient(t, 1)
+	p.cfg.Interval = 5 * time.Second
+	refused := fmt.Errorf("dial tcp: %w", ErrRefused)
+	since := p.now
+	for range 100 { // it stays down, and does not open anew
+		p.checked(p.now, refused, &p.cfg)
+		require.Equal(t, BreakerOpen, p.state())
+		require.Equal(t, since, p.down)
+		require.Equal(t, "connection refused", p.status(p.now).Why)
+		require.Equal(t, 1, p.status(p.now).Trips)
+		p.sleep(6 * time.Second)
+	}
+	p.reached(p.now, &p.cfg)
+	require.Equal(t, BreakerClosed, p.state())
+	require.Zero(t, p.down)
+	p.try(Answered)
+	p.fail(5)
+	p.reached(p.now, &p.cfg)
+	require.Equal(t, BreakerOpen, p.state(), "what opened for failures of jobs stays open")
+}
+
+// A job or a poll that is refused makes the upstream not eligible at once, with the reason.
+func TestDownIsDown(t *testing.T) {
+	second := start.Add(time.Second)
+	for name, refuse := range map[string]func(f *fixture, a *Assignment){
+		"poll": func(f *fixture, a *Assignment) { f.Checked(second, a.Address, ErrRefused) },
+		"job":  func(_ *fixture, a *Assignment) { a.ConnectionRefused(second) },
+	} {
+		f := newFixture(t, "random", 2)
+		a := f.must(start, Request{}, nil)
+		refuse(f, a)
+		a.Done(second, Refused)
+		s := f.state(second, a.Address)
+		assert.Equal(t, Shut, s.Reason, name)
+		assert.Equal(t, "down: connection refused since 00:00", s.Why, name)
+		f.Report(second, a.Address, report(second, 0, 0))
+		assert.True(t, f.state(second, a.Address).Eligible, name)
 	}
 }
 

@@ -25,6 +25,7 @@ func (p *Pool) Report(now time.Time, address string, r Report) {
 	r, known, wrong := r.sane()
 	m.absurd = wrong
 	m.suspicion.why, m.suspicion.failed, m.suspicion.dead = "", 0, false
+	m.health.reached(now, &p.cfg)
 	m.health.hear(now, r, &p.cfg)
 	if known || r.CoresBusy >= 0 {
 		m.observeRate(r)

@@ -14,6 +14,8 @@ type State struct {
 	// Suspect says why the upstream is suspect, if it is. That is ignored, and the
 	// upstream stays eligible, while more than half of the upstreams are suspect.
 	Suspect string `json:"suspect,omitempty"`
+	// DownSince is since when the upstream refuses connections, if it does.
+	DownSince time.Time `json:"down_since,omitzero"`
 	// Drained is set while an operator keeps new jobs away.
 	Drained bool `json:"drained,omitempty"`
 	// InFlight is the jobs that this sidecar sent there and that have not ended.
@@ -56,6 +58,9 @@ type State struct {
 	Latency float64 `json:"latency_seconds"`
 }
 
+// Down says why the upstream is down, and since when.
+func (s *State) Down() string { return ErrRefused.Error() + " since " + s.DownSince.Format("15:04") }
+
 // States lists the upstreams in the set, by address.
 func (p *Pool) States(now time.Time) []State {
 	states := make([]State, 0, len(p.set))
@@ -68,10 +73,12 @@ func (p *Pool) States(now time.Time) []State {
 		}
 		s.Eligible = s.Reason == Eligible
 		s.Why = s.Reason.String()
-		switch s.Reason {
-		case Shut:
+		switch {
+		case s.Reason == Shut && !s.DownSince.IsZero():
+			s.Why = "down: " + s.Down()
+		case s.Reason == Shut:
 			s.Why = "breaker opened: " + s.Breaker.Why
-		case Suspect:
+		case s.Reason == Suspect:
 			s.Why = "suspect: " + s.Suspect
 		}
 		states = append(states, s)
@@ -114,6 +121,7 @@ func (p *Pool) state(now time.Time, m *member) State {
 	s := State{
 		Upstream:    m.Upstream,
 		Suspect:     m.suspicion.why,
+		DownSince:   m.health.down,
 		Drained:     m.drained,
 		InFlight:    m.load.inFlight,
 		Jobs:        m.load.present(fresh),

@@ -32,6 +32,9 @@ const (
 // upstream with another failure works, perhaps without ever reporting again.
 var ErrNoResponse = errors.New("no response")
 
+// ErrRefused is why a poll or a health check failed whose connection was refused: nothing listens at the address.
+var ErrRefused = errors.New("connection refused")
+
 // suspicion is the evidence that an upstream takes jobs and answers none. A
 // suspect gets no new job while another upstream may be picked.
 type suspicion struct {

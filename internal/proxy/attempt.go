@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"syscall"
 	"time"
 
 	"example.org/pilotfish/internal/dispatch"
@@ -187,6 +188,7 @@ func (x *exchange) explain(how upstreamclient.Progress, err error) *verdict {
 		f.Outcome = pool.NoAnswer
 	case errors.As(err, &dial):
 		f.ConnectTimedOut = dial.Timeout
+		f.ConnectionRefused = errors.Is(err, syscall.ECONNREFUSED) || errors.Is(err, syscall.ENOENT) // of a socket
 	}
 	return f
 }
