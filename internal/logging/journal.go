@@ -1,6 +1,8 @@
 package logging
 
 import (
+	"errors"
+	"io/fs"
 	"sync"
 
 	"go.uber.org/zap"
@@ -20,11 +22,11 @@ type Journal struct {
 
 // condition is what the journal has said of an upstream, and why it may change.
 type condition struct {
-	shut, suspect, implausible, slow, silent, draining bool
+	down, shut, suspect, implausible, slow, silent, draining bool
 
 	missed  int    // reports that failed since the last that was fresh
 	polls   int    // without a report, of an upstream that never reported
-	never   bool   // it was said that it reports nothing
+	never   bool   // it was logged that it has never reported
 	report  error  // why the last report failed
 	attempt string // why the last attempt that failed did
 }
@@ -56,8 +58,12 @@ func (j *Journal) Look(states []pool.State) {
 	turn(j.log, &j.panic, pool.Panic(states), "panic: every breaker is open, so jobs go to all upstreams", "the panic is over")
 }
 
-// tell logs what is new about an upstream.
+// tell logs what is new about an upstream. While it is down, that is all.
 func (c *condition) tell(log *zap.Logger, s *pool.State) {
+	turn(log, &c.down, !s.DownSince.IsZero(), "the upstream is down: jobs go elsewhere", "the upstream is up again", zap.String("cause", s.Down()))
+	if c.down {
+		return
+	}
 	turn(log, &c.shut, s.Breaker.Why != "",
 		"breaker opened: jobs go elsewhere", "breaker closed: the upstream works again",
 		zap.String("cause", s.Breaker.Why), zap.String("last_error", c.attempt))
@@ -71,9 +77,11 @@ func (c *condition) tell(log *zap.Logger, s *pool.State) {
 	turn(log, &c.silent, !s.ReportFresh && c.missed > 0,
 		"the upstream does not report: its load is judged by this sidecar's own jobs there",
 		"the upstream reports again", zap.NamedError("cause", c.report))
-	turn(log, &c.never, c.never || c.polls >= enoughPolls,
-		"the upstream reports nothing: its load is judged by this sidecar's own jobs there",
-		"", zap.NamedError("cause", c.report))
+	never := "the upstream has not reported yet: its load is judged by this sidecar's own jobs there"
+	if errors.Is(c.report, fs.ErrNotExist) { // 404
+		never = "the upstream reports nothing: its load is judged by this sidecar's own jobs there"
+	}
+	turn(log, &c.never, c.never || c.polls >= enoughPolls, never, "", zap.NamedError("cause", c.report))
 	switch {
 	case s.Draining == c.draining:
 	case !s.Draining:

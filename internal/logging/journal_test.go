@@ -3,6 +3,7 @@ package logging
 import (
 	"errors"
 	"fmt"
+	"io/fs"
 	"testing"
 	"time"
 
@@ -84,23 +85,46 @@ func TestJournalOfOneUpstream(t *testing.T) {
 	assert.Equal(t, []string{"info a:1 the upstream takes jobs again: it no longer drains (<nil>)"}, look())
 }
 
-// An upstream that never reports is told of once, when it has been asked a few times.
+// An upstream that has never reported is logged once, when it has been polled a few times. Only a 404 means that it reports
+// nothing.
 func TestJournalOfAnUpstreamThatNeverReports(t *testing.T) {
-	j, lines := told()
-	states := []pool.State{{Upstream: pool.Upstream{Address: "u0:1"}}, {Upstream: pool.Upstream{Address: "u1:1"}, ReportFresh: true}}
-	for range enoughPolls - 1 {
-		j.ReportFailed("u0:1", true, errors.New("status 404"))
-	}
-	j.Look(states)
-	assert.Empty(t, lines())
-	for range enoughPolls {
-		j.ReportFailed("u0:1", true, errors.New("status 404"))
-		j.ReportFailed("u1:1", true, errors.New("status 404")) // it told its load otherwise
+	for cause, want := range map[error]string{
+		notFound{}:               "warn u0:1 the upstream reports nothing: its load is judged by this sidecar's own jobs there (status 404)",
+		errors.New("status 500"): "warn u0:1 the upstream has not reported yet: its load is judged by this sidecar's own jobs there (status 500)",
+	} {
+		j, lines := told()
+		states := []pool.State{{Upstream: pool.Upstream{Address: "u0:1"}}, {Upstream: pool.Upstream{Address: "u1:1"}, ReportFresh: true}}
+		for range enoughPolls - 1 {
+			j.ReportFailed("u0:1", true, cause)
+		}
 		j.Look(states)
+		assert.Empty(t, lines())
+		for range enoughPolls {
+			j.ReportFailed("u0:1", true, cause)
+			j.ReportFailed("u1:1", true, cause) // its load is known from responses
+			j.Look(states)
+		}
+		assert.Equal(t, []string{want}, lines())
 	}
-	assert.Equal(t, []string{
-		"warn u0:1 the upstream reports nothing: its load is judged by this sidecar's own jobs there (status 404)",
-	}, lines())
+}
+
+type notFound struct{}
+
+func (notFound) Error() string        { return "status 404" }
+func (notFound) Is(target error) bool { return target == fs.ErrNotExist }
+
+// A dead process is one line, whatever else fails because of that.
+func TestJournalOfAnUpstreamThatIsDown(t *testing.T) {
+	j, lines := told()
+	up := pool.State{Upstream: pool.Upstream{Address: "a:1"}, ReportFresh: true}
+	down := up
+	down.DownSince, down.ReportFresh, down.Suspect = time.Date(2026, 3, 1, 19, 17, 30, 0, time.Local), false, "it owes 3 answers"
+	down.Breaker.Why, down.Slow = "connection refused", "10 times as slow"
+	j.ReportFailed("a:1", false, errors.New("late"))
+	for _, s := range []pool.State{up, down, down, up} {
+		j.Look([]pool.State{s})
+	}
+	assert.Equal(t, []string{"warn a:1 the upstream is down: jobs go elsewhere (connection refused since 19:17)", "info a:1 the upstream is up again (<nil>)"}, lines())
 }
 
 // What has left is forgotten, and begins anew when it comes back.

@@ -7,10 +7,12 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"net"
 	"net/http"
 	"net/url"
 	"strings"
+	"syscall"
 	"time"
 
 	"example.org/pilotfish/internal/httpclient"
@@ -70,6 +72,11 @@ func (e *statusError) Error() string {
 	return text
 }
 
+// Is makes a 404 fs.ErrNotExist: the upstream has no such page.
+func (e *statusError) Is(target error) bool {
+	return target == fs.ErrNotExist && e.code == http.StatusNotFound
+}
+
 // statusOf is the status of the response that an error is about; 0 is none.
 func statusOf(err error) int {
 	if status := (*statusError)(nil); errors.As(err, &status) {
@@ -81,7 +88,11 @@ func statusOf(err error) int {
 // unanswered is a request without a response.
 type unanswered struct{ error }
 
-func (unanswered) Is(target error) bool { return target == pool.ErrNoResponse }
+// Is makes it pool.ErrNoResponse and, where nothing listens, pool.ErrRefused.
+func (e unanswered) Is(target error) bool {
+	return target == pool.ErrNoResponse ||
+		target == pool.ErrRefused && (errors.Is(e.error, syscall.ECONNREFUSED) || errors.Is(e.error, syscall.ENOENT)) // of a socket
+}
 
 func (e unanswered) Unwrap() error { return e.error }
 

@@ -21,7 +21,8 @@ type upstreamPoller struct {
 	early   chan struct{} // holds one while the upstream is to be asked early
 
 	listing listing
-	failed  int // polls in a row
+	failed  int  // polls in a row
+	refused bool // the last request
 
 	// Of the goroutine that reports. With Prometheus that is another one.
 	reported bool    // at least once
@@ -58,7 +59,8 @@ func (u *upstreamPoller) list(ctx context.Context) {
 	})
 	unchanged := l.etag != "" && statusOf(err) == http.StatusNotModified
 	switch {
-	case ctx.Err() != nil: // the upstream has left meanwhile
+	case ctx.Err() != nil: // the upstream has left
+	case u.refuses(err):
 	case err == nil, unchanged:
 		u.cfg.Listing(u.address, start, l.cached)
 	case statusOf(err) == http.StatusNotFound:
@@ -116,6 +118,9 @@ func (u *upstreamPoller) load(ctx context.Context, timeout time.Duration) error 
 		report.At = resp.at
 		return err
 	})
+	if ctx.Err() == nil && u.refuses(err) {
+		return err
+	}
 	if err != nil {
 		u.unreported(ctx, err, false)
 		return err
@@ -125,6 +130,21 @@ func (u *upstreamPoller) load(ctx context.Context, timeout time.Duration) error 
 	}
 	u.report(ctx, report, waits)
 	return nil
+}
+
+// refuses reports whether a request failed because nothing listens, and hands that over: the upstream is down, which is
+// all that there is to report. A request that reaches the upstream ends that.
+func (u *upstreamPoller) refuses(err error) bool {
+	var op *net.OpError
+	switch {
+	case errors.Is(err, pool.ErrRefused):
+		u.refused = true
+		u.cfg.Checked(u.address, err)
+	case u.refused && !(errors.As(err, &op) && op.Op == "dial"):
+		u.refused = false
+		u.cfg.Checked(u.address, nil)
+	}
+	return errors.Is(err, pool.ErrRefused)
 }
 
 // health asks whether the upstream is well, in the place of a report.

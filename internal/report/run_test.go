@@ -6,9 +6,11 @@ import (
 	"math/rand/v2"
 	"net"
 	"net/http"
+	"os"
 	"slices"
 	"strings"
 	"sync"
+	"syscall"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -307,6 +309,45 @@ func TestAskPollsAtOnce(t *testing.T) {
 			f.Ask("a:1")
 		})
 		assert.Equal(t, 20*time.Second, f.asked["a:1"][len(f.asked["a:1"])-1])
+	})
+}
+
+// Polls that are refused say that the upstream is down, and nothing else, also of one that has never reported.
+func TestAnUpstreamThatIsDown(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var told []string
+		var mu sync.Mutex
+		f := newFleet(t, func(c *Config) {
+			c.Reported = []string{"a:1"}
+			c.Checked = func(address string, why error) {
+				mu.Lock()
+				defer mu.Unlock()
+				assert.Equal(t, why != nil, errors.Is(why, pool.ErrRefused))
+				if text := fmt.Sprint(address, " is down: ", why != nil); !slices.Contains(told, text) {
+					told = append(told, text)
+				}
+			}
+			c.Unreported = func(string, error) { t.Error("it is down, which is more") }
+		})
+		f.answer = func(r *http.Request) (*http.Response, error) {
+			if time.Since(f.begun) < time.Minute {
+				return nil, &net.OpError{Op: "dial", Err: os.NewSyscallError("connect", syscall.ECONNREFUSED)}
+			}
+			if r.URL.Host == "b:1" {
+				return respond(http.StatusNotFound, strings.NewReader("")), nil
+			}
+			return well(r)
+		}
+		f.during(t, func() {
+			f.Follow([]string{"a:1", "b:1"})
+			time.Sleep(59 * time.Second)
+			f.locked(func() { assert.Empty(t, f.failed); assert.Empty(t, f.silent) })
+			time.Sleep(time.Minute)
+		})
+		slices.Sort(told)
+		assert.Equal(t, []string{"a:1 is down: false", "a:1 is down: true", "b:1 is down: false", "b:1 is down: true"}, told)
+		assert.Empty(t, f.failed)
+		assert.Contains(t, f.silent["b:1"], "upstream b:1: metrics: status 404 Not Found")
 	})
 }
 

@@ -44,7 +44,8 @@ type Config struct {
 	// Unreported takes the first kind of these errors if the upstream has reported before and
 	// the error says something about it, not about Prometheus.
 	Unreported func(address string, why error)
-	// Checked takes each health check of an upstream; why is nil if it passed.
+	// Checked takes each health check of an upstream; why is nil if it passed. It also takes each request that the upstream
+	// refused, as pool.ErrRefused, and the first one after that which reached it.
 	Checked func(address string, why error)
 	// Dial connects to an upstream.
 	Dial func(ctx context.Context, network, address string) (net.Conn, error)
