@@ -44,8 +44,16 @@ func TestThesisScenarios(t *testing.T) {
 		assert.Equal(t, 2_879_676, s.Workload.Jobs)
 		assert.Equal(t, 86400.0, s.Workload.Duration)
 		assert.Equal(t, file == "thesis.yaml", s.Workload.Static)
+		assert.Equal(t, file == "thesis.yaml", s.End == 22*time.Hour+48*time.Minute, "the cut of 10.1")
+		timeouts := 0
 		for i := range s.Runs {
 			r := &s.Runs[i]
+			if r.Overload == "threshold" {
+				assert.Equal(t, 1.0, r.Reset, "it has no hysteresis")
+			}
+			if r.Sidecars.CountTimeouts && r.Fleet.Backlog > 0 {
+				timeouts++
+			}
 			if _, ok := s.published.summaries[[3]string{r.Name, "low", "wait_s"}]; ok {
 				found++
 				assert.Len(t, s.published.variances[r.Name], 1+14, "of all and of each server")
@@ -54,6 +62,7 @@ func TestThesisScenarios(t *testing.T) {
 			assert.Equal(t, 1, r.Sidecars.Count)
 			assert.Equal(t, 5*time.Second, r.Sidecars.Interval)
 		}
+		assert.Equal(t, 1, timeouts, "runs with a connection timeout")
 		assert.Equal(t, rows, found, "runs beside rows of the reference in %s", file)
 	}
 }
