@@ -15,9 +15,9 @@ import (
 	"example.org/pilotfish/internal/settings"
 )
 
-// Decode lays the document over what into holds, and has check look at the
-// result. It returns all faults joined, each an *Error, in the file's order, and
-// the warnings. What check says about a value that did not fit is left out.
+// Decode decodes the document into a value that holds the defaults, and calls check for the
+// result. It returns the joined faults, each an *Error, in the file's order, and
+// the warnings. It drops faults that check reports for values of a wrong type.
 func (d Document) Decode(into any, check func(*settings.Faults)) (warnings []*Error, err error) {
 	if d.err != nil {
 		return nil, d.err
@@ -48,12 +48,11 @@ func (d Document) Decode(into any, check func(*settings.Faults)) (warnings []*Er
 	return warnings, errors.Join(faults...)
 }
 
-// DecodeKey lays the value of a key, such as runs[1].workload, over what into holds. Decode
-// has found its faults.
+// DecodeKey decodes the value of a key, such as runs[1].workload. Decode has reported its
+// faults.
 func (d Document) DecodeKey(key string, into any) { d.lay(key, into) }
 
-// place is the fault with the place of its value or, where the file does not hold that, of the
-// section that it would stand in.
+// place adds the place of its value to a fault, or the place of the innermost section that the file has.
 func (d Document) place(f settings.Fault) *Error {
 	for key, flag := range d.Flags {
 		if within(f.Key, key) {
@@ -67,14 +66,14 @@ func (d Document) place(f settings.Fault) *Error {
 	return e
 }
 
-// related says whether one of two keys is the other, or a section around it. Of a list with an
-// element that does not fit, all are.
+// related reports whether a key equals, contains or is inside of one with a wrong type. An element with a wrong
+// type concerns its whole list.
 func related(misfit, key string) bool {
 	misfit, _, _ = strings.Cut(misfit, "[")
 	return within(misfit, key) || within(key, misfit)
 }
 
-// within says whether a key is the outer one, or in its section.
+// within reports whether a key is the outer one, or in its section.
 func within(key, outer string) bool {
 	rest, ok := strings.CutPrefix(key, outer)
 	return ok && (rest == "" || rest[0] == '.' || rest[0] == '[')
@@ -83,8 +82,7 @@ func within(key, outer string) bool {
 // maxMisfits bounds the values of a file that are reported because they do not fit.
 const maxMisfits = 100
 
-// lay decodes the value of a key, or with "" the whole document, over what into holds. It returns
-// what does not fit.
+// lay decodes the value of a key, or with "" the whole document, and returns the values of a wrong type.
 func (d Document) lay(key string, into any) (misfits []*Error) {
 	node := d.values[key].node
 	if node == nil {
@@ -104,13 +102,13 @@ func (d Document) lay(key string, into any) (misfits []*Error) {
 	return misfits
 }
 
-// What the library says where a value does not fit, with names of Go types.
+// Messages of the library for unknown keys and wrong types. They name Go types.
 var (
 	oddKey   = regexp.MustCompile(`(?s)^field .* (not found|already set) in type`)
 	oddValue = regexp.MustCompile(`(?s)^cannot construct .* into (\S+)`)
 )
 
-// misfit says in the words of the file what the library found.
+// misfit translates an error of the library into the terms of the file.
 func (d Document) misfit(found *yaml.LoadError, into any) *Error {
 	at := place{found.Mark.Line, found.Mark.Column}
 	key, text := d.starts[at], found.Message
@@ -154,13 +152,13 @@ func fits(text, typ string) bool {
 	return false
 }
 
-// plainly names what is read into Go types.
+// plainly names the values of Go types.
 var plainly = map[string]string{
 	"string": "text", "bool": "true or false", "int": "a whole number", "int64": "a whole number", "uint64": "a whole number from 0 on",
 	"float64": "a number", "time.Duration": "a duration with its unit, such as 500ms, 5s or 2m",
 }
 
-// expected names what is read into a Go type, or into a section with these keys.
+// expected names the values of a Go type, or of a section with these keys.
 func expected(typ string, keys []string) string {
 	switch {
 	case plainly[typ] != "":
@@ -173,8 +171,8 @@ func expected(typ string, keys []string) string {
 	return "a value"
 }
 
-// unknown is the message for an unknown key: what was probably meant, or what is known. The
-// method Meant of the whole document knows words for keys that have other names.
+// unknown is the message for an unknown key, with a suggestion or the known keys. The
+// method Meant of the whole document knows keys of other programs.
 func unknown(key string, into any) string {
 	if top, ok := into.(interface{ Meant(key string) string }); ok && top.Meant(key) != "" {
 		return "unknown key; did you mean " + top.Meant(key) + "?"
@@ -221,8 +219,8 @@ func keysOf(t reflect.Type, prefix string) (all []string) {
 	return all
 }
 
-// Encode writes a struct as the YAML that Decode reads it from. Sections that
-// are absent stay so, and passwords in URLs are replaced by xxxxx.
+// Encode writes a struct as YAML that Decode can read. It omits sections that
+// are nil and replaces passwords in URLs by xxxxx.
 func Encode(from any) (text []byte) {
 	var n yaml.Node
 	err := n.Dump(from)
@@ -236,7 +234,7 @@ func Encode(from any) (text []byte) {
 	return text
 }
 
-// tidy drops what is absent, hides passwords, and puts lists into one line.
+// tidy drops null values, hides passwords, and writes lists in one line.
 func tidy(n *yaml.Node) {
 	switch n.Kind {
 	case yaml.SequenceNode:

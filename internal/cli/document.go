@@ -23,10 +23,10 @@ const (
 	maxKeys = 1000
 )
 
-// Error is one fault or warning about a file.
+// Error is a fault or warning about a file or a flag.
 type Error struct {
-	File         string // "" when a flag is at fault
-	Line, Column int    // 0 when the whole file is at fault, or a flag
+	File         string // "" for a flag
+	Line, Column int    // 0 for a flag, or the whole file
 	Text         string // what is wrong, with the key or flag that it is about
 	Warning      bool
 
@@ -48,10 +48,10 @@ func (e *Error) Error() string {
 	return fmt.Sprintf("%s:%d:%d: %s", e.File, e.Line, e.Column, text)
 }
 
-// Document is a YAML file that knows where its values stand.
+// Document is a YAML file with the places of its keys and values.
 type Document struct {
-	// Flags names the flag for each key whose value a command line has set. A
-	// fault of such a value is told as the flag's.
+	// Flags names the flag for each key whose value the command line has set. Faults
+	// of such a value name the flag.
 	Flags map[string]string
 
 	name   string
@@ -61,10 +61,10 @@ type Document struct {
 	starts map[place]string // the keys of the values that begin there
 }
 
-// value is what stands under a key.
+// value is the value of a key.
 type value struct {
 	node *yaml.Node
-	at   place // where faults of it are shown: a section over several lines has them at its name
+	at   place // for its faults: of a section over several lines, the place of its name
 }
 
 type place struct{ line, column int }
@@ -80,8 +80,8 @@ func Open(path string) (Document, error) {
 	return NewDocument(path, text), nil
 }
 
-// NewDocument is the text of a file of that name. An empty text, or one of
-// comments only, is a document without a key.
+// NewDocument parses the text of a file of that name. An empty text, or one of
+// comments only, is a document without keys.
 func NewDocument(name string, text []byte) Document {
 	d := Document{name: name, values: map[string]value{"": {at: place{1, 1}}}, names: map[place]string{}, starts: map[place]string{}}
 	loader, err := yaml.NewLoader(bytes.NewReader(directive.ReplaceAll(text, []byte("${1}1"))))
@@ -115,8 +115,8 @@ func NewDocument(name string, text []byte) Document {
 // directive finds the version that a file declares. The library reads 1.2, but accepts only 1.1 as the version.
 var directive = regexp.MustCompile(`\A((?:\x{FEFF})?(?:[ \t]*(?:#.*)?\r?\n)*%YAML[ \t]+1\.)2\b`)
 
-// index notes where the value of a key stands, and all in it. It drops keys without a value: they
-// keep their defaults. What an alias stands for was noted at its anchor.
+// index records the places of a key's value and of all values in it. It drops keys with a null value, which
+// keep their defaults. Aliases have the places of their anchors.
 func (d *Document) index(key string, n *yaml.Node, at place) {
 	d.values[key] = value{n, at}
 	d.starts[placeOf(n)] = key
@@ -156,7 +156,7 @@ func (d Document) fault(at place, text string) *Error {
 	return &Error{File: d.name, Line: at.line, Column: at.column, Text: text}
 }
 
-// syntax says in one line where the YAML library found a fault.
+// syntax translates a syntax error of the library.
 func (d Document) syntax(err error, text []byte) *Error {
 	var found *yaml.LoadError
 	if !errors.As(err, &found) {
@@ -186,7 +186,7 @@ func forbidden(text []byte) place {
 	return place{line + 1, utf8.RuneCount(before[bytes.LastIndexByte(before, '\n')+1:]) + 1}
 }
 
-// kind names what stands in a file.
+// kind names a value of a file.
 func kind(n *yaml.Node) string {
 	switch n.Kind {
 	case yaml.MappingNode:

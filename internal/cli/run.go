@@ -1,5 +1,5 @@
-// Package cli is what the programs share: how a command line is run, and how a YAML
-// file that knows where its values stand is read and written.
+// Package cli runs command lines, and reads and writes YAML files with the line and column of
+// each value.
 package cli
 
 import (
@@ -20,10 +20,10 @@ import (
 	"github.com/alecthomas/kong"
 )
 
-// Console is where commands write.
+// Console is the output of commands.
 type Console struct{ Out, Err io.Writer }
 
-// Program is what a program says of itself, and what it does.
+// Program is the description and the commands of a program.
 type Program struct {
 	Name        string
 	Description string // for --help
@@ -34,10 +34,9 @@ type Program struct {
 	Do any
 }
 
-// The errors of a command that ask for something other than their text on
-// standard error and exit code 1.
+// Errors of commands that are not simply written to standard error with exit code 1.
 var (
-	// ErrReported: the command has already told what is wrong.
+	// ErrReported: the command has already written what is wrong.
 	ErrReported = errors.New("reported")
 	// ErrInterrupted: Ctrl-C or SIGTERM ended the command before its end; the exit code is 130.
 	ErrInterrupted = errors.New("interrupted")
@@ -46,11 +45,11 @@ var (
 // The exit codes.
 const (
 	Fault       = 1   // found while running
-	Usage       = 2   // the command line makes no sense
+	Usage       = 2   // the command line is invalid
 	interrupted = 130 // ended by Ctrl-C or SIGTERM
 )
 
-// Run does what args ask for, and returns the program's exit code.
+// Run runs a command line and returns the program's exit code.
 func (p Program) Run(args []string, c Console) int {
 	do, err := p.parse(args, c)
 	switch {
@@ -75,8 +74,8 @@ func (p Program) Run(args []string, c Console) int {
 	return Fault
 }
 
-// parse reads a command line. What it returns runs the command that was named; nil is that help or
-// the version was printed, and nothing else is to be done.
+// parse parses a command line and returns the command to run, or nil if it has printed help or
+// the version.
 func (p Program) parse(args []string, c Console) (*kong.Context, error) {
 	shown := false
 	var top struct {
@@ -101,10 +100,10 @@ func (p Program) parse(args []string, c Console) (*kong.Context, error) {
 	return do, err
 }
 
-// helpWidth is the most characters of a line of help.
+// helpWidth bounds a line of help, in characters.
 const helpWidth = 80
 
-// describe is the help of a flag or argument, with the default that a placeholder hides.
+// describe returns the help of a flag or argument, with the default that its placeholder hides.
 func describe(v *kong.Value) string {
 	if v.HasDefault && v.Tag.PlaceHolder != "" {
 		return fmt.Sprintf("%s (default %s)", v.Help, v.Default)
@@ -112,8 +111,8 @@ func describe(v *kong.Value) string {
 	return v.Help
 }
 
-// prepare makes the values that fields have their defaults, and lets each flag of a list
-// take one value, commas and all.
+// prepare makes the values of fields their defaults. Each flag of a list takes one value, which
+// can contain commas.
 func prepare(k *kong.Kong) error {
 	return kong.Visit(k.Model, func(node kong.Visitable, next kong.Next) error {
 		value, ok := node.(*kong.Value)
@@ -142,7 +141,7 @@ func Context() (ctx context.Context, stop func()) {
 	return ctx, stop
 }
 
-// commit is set by the linker where the build sees no repository, as in the image's.
+// commit is set by the linker if the build has no repository, as for the image.
 var commit string
 
 // Commit is the commit that the program was built from, or "" if that is not known.
@@ -167,8 +166,7 @@ func commitOf(info *debug.BuildInfo) string {
 	return c
 }
 
-// Version is how a program names its version: the release, if it is one, the
-// commit that it was built from, if that is known, and the platform.
+// Version is the text for --version: release, commit if it is known, and platform.
 func Version(release string) string {
 	if c := Commit(); c != "" {
 		release += " (commit " + c + ")"

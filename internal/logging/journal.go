@@ -11,7 +11,7 @@ import (
 	"example.org/pilotfish/internal/record"
 )
 
-// Journal logs what changes about each upstream: once, with its cause.
+// Journal logs each change of an upstream's state once, with its cause.
 type Journal struct {
 	log *zap.Logger
 
@@ -20,27 +20,27 @@ type Journal struct {
 	panic bool // every breaker is open
 }
 
-// condition is what the journal has said of an upstream, and why it may change.
+// condition is the logged state of an upstream, and the causes of its next change.
 type condition struct {
 	down, shut, suspect, implausible, slow, silent, draining bool
 
-	missed  int    // reports that failed since the last that was fresh
-	polls   int    // without a report, of an upstream that never reported
-	never   bool   // it was logged that it has never reported
+	missed  int    // reports that failed since the last fresh one
+	polls   int    // polls of an upstream that has never reported
+	never   bool   // it is logged that it has never reported
 	report  error  // why the last report failed
-	attempt string // why the last attempt that failed did
+	attempt string // why the last failed attempt failed
 }
 
-// enoughPolls is how many polls of an upstream that has never reported must bring nothing
-// before that is said.
+// enoughPolls is the number of polls without a report after which an upstream is logged as
+// one that reports nothing.
 const enoughPolls = 3
 
-// NewJournal returns a journal that has seen no upstream yet.
+// NewJournal returns a journal without upstreams.
 func NewJournal(log *zap.Logger) *Journal {
 	return &Journal{log: log, seen: map[string]*condition{}}
 }
 
-// Look logs what is new since the last look.
+// Look logs the changes since the last call.
 func (j *Journal) Look(states []pool.State) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
@@ -58,7 +58,7 @@ func (j *Journal) Look(states []pool.State) {
 	turn(j.log, &j.panic, pool.Panic(states), "panic: every breaker is open, so jobs go to all upstreams", "the panic is over")
 }
 
-// tell logs what is new about an upstream. While it is down, that is all.
+// tell logs the changes of one upstream; while it is down, only that.
 func (c *condition) tell(log *zap.Logger, s *pool.State) {
 	turn(log, &c.down, !s.DownSince.IsZero(), "the upstream is down: jobs go elsewhere", "the upstream is up again", zap.String("cause", s.Down()))
 	if c.down {
@@ -94,7 +94,7 @@ func (c *condition) tell(log *zap.Logger, s *pool.State) {
 	c.draining = s.Draining
 }
 
-// turn logs that something begins, with fields that say why, and that it ends.
+// turn logs the start of a condition, with the fields of its cause, and its end.
 func turn(log *zap.Logger, was *bool, is bool, begins, ends string, why ...zap.Field) {
 	switch {
 	case is && !*was:
@@ -105,8 +105,7 @@ func turn(log *zap.Logger, was *bool, is bool, begins, ends string, why ...zap.F
 	*was = is
 }
 
-// ReportFailed notes why an upstream that has reported could not be asked, or, where it never
-// has, why a poll of it brought nothing.
+// ReportFailed records why a poll of an upstream failed. never is set for an upstream that has never reported.
 func (j *Journal) ReportFailed(address string, never bool, err error) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
@@ -118,7 +117,7 @@ func (j *Journal) ReportFailed(address string, never bool, err error) {
 	}
 }
 
-// Ended notes why a job's attempts failed.
+// Ended records why a job's attempts failed.
 func (j *Journal) Ended(r *record.Job) {
 	for i := range r.Attempts {
 		if a := &r.Attempts[i]; a.Err != "" {
@@ -129,8 +128,8 @@ func (j *Journal) Ended(r *record.Job) {
 	}
 }
 
-// of is the condition of an upstream; j.mu must be held. The next look drops it if
-// the upstream has left.
+// of returns the condition of an upstream; j.mu must be held. The next Look drops it if
+// the upstream is no longer known.
 func (j *Journal) of(address string) *condition {
 	c := j.seen[address]
 	if c == nil {

@@ -18,13 +18,12 @@ import (
 
 // Settings is the section "log" of a configuration file.
 type Settings struct {
-	// Level is the least level that is logged: debug, info, warn or error. A job
-	// that failed is a warning, any other job is at level info.
+	// Level is the minimum level: debug, info, warn or error. Failed jobs are warnings,
+	// other jobs have the level info.
 	Level string `yaml:"level"`
-	// Jobs says which jobs get a line: all, failed or none.
+	// Jobs selects the jobs that are logged: all, failed or none.
 	Jobs string `yaml:"jobs"`
-	// Share is how many of the jobs that did not fail get a line where Jobs is all:
-	// 0.01 is each hundredth.
+	// Share is the sampling rate of jobs that did not fail, from 0 to 1, if "jobs" is all.
 	Share float64 `yaml:"share"`
 	// Bodies is a folder for the bodies of jobs, which `tracelab replay` sends again; empty writes none. The file
 	// bodies.jsonl there has mode 0600. It has all that submitters sent except headers, so treat it like their data.
@@ -34,7 +33,7 @@ type Settings struct {
 	BodiesSize settings.Size `yaml:"bodies_size"`
 }
 
-// Which jobs get a line.
+// The values of Settings.Jobs.
 const (
 	allJobs    = "all"
 	failedJobs = "failed"
@@ -44,7 +43,7 @@ const (
 // Default is the settings of an empty file.
 func Default() Settings { return Settings{Level: "info", Jobs: allJobs, Share: 1, BodiesSize: 1 << 30} }
 
-// Check adds what cannot be used to f.
+// Check reports invalid settings to f.
 func (s Settings) Check(f *settings.Faults) {
 	f.OneOf("level", s.Level, []string{"debug", "info", "warn", "error"})
 	f.OneOf("jobs", s.Jobs, []string{allJobs, failedJobs, noJobs})
@@ -52,12 +51,12 @@ func (s Settings) Check(f *settings.Faults) {
 	f.AtLeast("bodies_size", int64(s.BodiesSize), 1)
 }
 
-// Log writes lines as JSON, so that no input can forge one. Nobody waits for it: lines
-// are written by a goroutine of its own. Sync waits for that goroutine for a short time.
+// Log writes lines as JSON: no input can forge a line. It never blocks its callers: a goroutine
+// writes the lines. Sync waits a short time for that goroutine.
 type Log struct {
 	// Logger writes what happens to the program, its upstreams and its jobs.
 	*zap.Logger
-	// Level is the least level that is written. It may be set at any time.
+	// Level is the minimum level. It can be changed at any time.
 	Level zap.AtomicLevel
 
 	encoder zapcore.Encoder
@@ -90,10 +89,10 @@ func New(w io.Writer, level string) (*Log, error) {
 	return &Log{Logger: events, Level: at, encoder: encoder, lines: lines}, nil
 }
 
-// Lost is how many lines were lost because those before them could not be written in time.
+// Lost returns the number of lines that were dropped because earlier ones could not be written in time.
 func (l *Log) Lost() uint64 { return l.lines.lost.Load() }
 
-// Job writes the one line of a job that has ended, if the settings choose it: a warning where it failed.
+// Job writes the line of a job that has ended, if the settings select it.
 func (l *Log) Job(set Settings, r *record.Job) {
 	if !l.chosen(set, r.Failed()) {
 		return
@@ -111,8 +110,7 @@ func (l *Log) Job(set Settings, r *record.Job) {
 	_, _ = l.lines.Write(line.Bytes()) // it does not fail either
 }
 
-// chosen says whether a job gets its line. Of the jobs that did not fail, the share that the
-// settings name are spread evenly.
+// chosen counts a job and reports whether it is logged. The sampled ones of the jobs that did not fail are evenly spaced.
 func (l *Log) chosen(set Settings, failed bool) bool {
 	switch {
 	case set.Jobs == noJobs:

@@ -10,36 +10,35 @@ import (
 )
 
 const (
-	// writeDelay is how long a line may wait to be written together with others, and
-	// writeSize from how many bytes on lines are written at once. A line for each of
-	// thousands of jobs a second, written alone, would cost a system call each.
+	// Lines are written together, after writeDelay or when there are writeSize bytes. One system call
+	// for each line would be thousands a second.
 	writeDelay = 200 * time.Millisecond
 	writeSize  = 32 << 10
-	// maxWaiting bounds the bytes of the lines that wait, such as behind a pipe that nobody reads, unless the writer has
+	// maxWaiting bounds the bytes of unwritten lines, for example if nobody reads the pipe, unless the writer has
 	// another limit.
 	maxWaiting = 1 << 20
-	// retryDelay is the time between two tries of a write that fails, such as to a full disk.
+	// retryDelay is the pause before a failed write is retried, for example to a full disk.
 	retryDelay = time.Second
 	// syncPatience is how long Sync waits for lines to be written.
 	syncPatience = time.Second
 )
 
-// writer takes in lines and never waits: a goroutine writes them, many at a time. Lines
-// that find no room, because those before them cannot be written, are lost and counted.
+// writer buffers lines without blocking; a goroutine writes them in batches. Lines that do not fit
+// into the buffer are dropped and counted.
 type writer struct {
 	to    io.Writer
 	limit int                   // of the bytes that wait; 0 is maxWaiting
-	note  func(lost int) []byte // the line that says how many lines are missing at its place
-	lost  atomic.Uint64         // lines in all
+	note  func(lost int) []byte // returns the line that reports dropped lines
+	lost  atomic.Uint64         // all dropped lines
 
 	mu      sync.Mutex
 	waiting []byte        // whole lines
 	spare   []byte        // empty; the memory of lines that were written
-	missing int           // how many were lost after those that wait
-	writing chan struct{} // is closed when the goroutine that writes ends; nil while there is none
+	missing int           // lines that were dropped after the waiting ones
+	writing chan struct{} // closed when the writing goroutine ends; nil without one
 }
 
-// Write takes in whole lines. It returns no error: what is wrong with the log cannot be logged.
+// Write buffers whole lines. It returns no error: an error of the log cannot be logged.
 func (w *writer) Write(lines []byte) (int, error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -60,10 +59,10 @@ func (w *writer) Write(lines []byte) (int, error) {
 	return len(lines), nil
 }
 
-// some says whether there is something to write; w.mu must be held.
+// some reports whether there is something to write; w.mu must be held.
 func (w *writer) some() bool { return len(w.waiting) > 0 || w.missing > 0 }
 
-// flush has what waits written soon.
+// flush starts to write the waiting lines.
 func (w *writer) flush() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -72,13 +71,13 @@ func (w *writer) flush() {
 	}
 }
 
-// begin starts the goroutine that writes; w.mu must be held, and there is none.
+// begin starts the writing goroutine; w.mu must be held, and none must run.
 func (w *writer) begin() {
 	w.writing = make(chan struct{})
 	go w.write()
 }
 
-// write writes lines until none wait, and a note after them of those that are missing there.
+// write writes until no lines wait. The note about dropped lines follows the line before them.
 func (w *writer) write() {
 	w.mu.Lock()
 	for w.some() {
@@ -105,7 +104,7 @@ func (w *writer) write() {
 	w.mu.Unlock()
 }
 
-// errNotWritten: lines were not written in time.
+// errNotWritten: Sync timed out.
 var errNotWritten = errors.New("log lines still wait to be written")
 
 // Sync waits until no lines wait to be written, for at most syncPatience.

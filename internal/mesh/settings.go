@@ -6,21 +6,21 @@ import (
 	"example.org/pilotfish/internal/settings"
 )
 
-// SelfSigned is the text for a certificate that a process makes for itself.
+// SelfSigned selects a certificate that each process makes for itself.
 const SelfSigned = "self-signed"
 
 // Settings is the section "mesh" of a configuration file.
 type Settings struct {
-	// Listen is where Envoy asks by gRPC for an upstream: host:port, or unix: and
-	// the path of a socket. Without it, nobody is served there.
+	// Listen is the address for Envoy's gRPC streams (ext_proc): host:port, or unix: and
+	// the path of a socket. Empty disables the port.
 	Listen string `yaml:"listen"`
-	// TLS is what certificate that port shows: "self-signed", which gateways expect of an endpoint picker, or
-	// the folder of tls.crt and tls.key, as Kubernetes mounts a secret. The files are read again when
-	// they change. Empty serves without TLS.
+	// TLS is the certificate of that port: "self-signed", which gateways expect of an endpoint picker, or
+	// the folder of tls.crt and tls.key, as Kubernetes mounts a secret. Changed files are
+	// reloaded. Empty disables TLS.
 	TLS string `yaml:"tls"`
 }
 
-// Check adds what cannot be used to f.
+// Check reports invalid settings to f.
 func (s Settings) Check(f *settings.Faults) {
 	if s.Listen != "" {
 		f.Listen("listen", s.Listen)
@@ -30,7 +30,7 @@ func (s Settings) Check(f *settings.Faults) {
 	}
 }
 
-// Files are the certificate and its key, where a folder has them.
+// Files returns the paths of the certificate and its key, if TLS is a folder.
 func (s Settings) Files() settings.TLS {
 	return settings.TLS{CertFile: filepath.Join(s.TLS, "tls.crt"), KeyFile: filepath.Join(s.TLS, "tls.key")}
 }

@@ -1,6 +1,5 @@
-// Package tracing makes spans of the jobs' records, and sends them to a collector of
-// OpenTelemetry: one for each job, and below it one for each attempt. A job is only
-// marked while it runs; its spans are made when it has ended.
+// Package tracing sends spans to an OpenTelemetry collector: one for each job, and a child of it
+// for each attempt. They are made from the job's record when it has ended.
 package tracing
 
 import (
@@ -41,7 +40,7 @@ type Settings struct {
 // Default is the settings of an empty file.
 func Default() Settings { return Settings{Share: 1} }
 
-// Check adds what cannot be used to f.
+// Check reports invalid settings to f.
 func (s Settings) Check(f *settings.Faults) {
 	if s.Endpoint != "" {
 		f.URL("endpoint", s.Endpoint)
@@ -52,11 +51,11 @@ func (s Settings) Check(f *settings.Faults) {
 const (
 	// maxValue bounds an attribute, in bytes: submitters choose some of them.
 	maxValue = 256
-	// flushTime is how long the last spans have to reach the collector.
+	// flushTime bounds the export of the last spans at shutdown.
 	flushTime = 3 * time.Second
 )
 
-// Tracer traces jobs. A nil one traces nothing. Its methods are safe for concurrent use.
+// Tracer traces jobs. Its methods are safe for concurrent use.
 type Tracer struct {
 	provider *sdktrace.TracerProvider
 	exporter *reporting
@@ -110,7 +109,7 @@ func New(s Settings, version string, failed func(error)) (*Tracer, error) {
 	return &Tracer{exporter: reported, provider: sdktrace.NewTracerProvider(providing...)}, nil
 }
 
-// Close sends what is left. Jobs that are under way leave no span.
+// Close sends the remaining spans. A nil Tracer has none. Open jobs get no span.
 func (t *Tracer) Close() {
 	if t == nil {
 		return
@@ -122,8 +121,8 @@ func (t *Tracer) Close() {
 	}
 }
 
-// Begin begins the span of a job that is to be traced, and tells its upstreams: h is what they
-// get. Where it is not, nil comes back and h stays as it is.
+// Begin starts the span of a sampled job and sets the traceparent of its requests' headers, h. For a job that is not
+// sampled it returns nil and does not change h.
 func (t *Tracer) Begin(arrived time.Time, h http.Header) any {
 	ctx := propagation.TraceContext{}.Extract(context.Background(), propagation.HeaderCarrier(h))
 	ctx, span := t.provider.Tracer("pilotfish").Start(ctx, "job", trace.WithTimestamp(arrived), trace.WithSpanKind(trace.SpanKindServer))
