@@ -4,6 +4,7 @@ import (
 	"io"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -91,4 +92,25 @@ func passing(head string) string {
 		}
 	}
 	return rest.String()
+}
+
+// Interim responses are limited in their rate: past the first 64, one a millisecond.
+func TestInterimResponsesComeAtALimitedRate(t *testing.T) {
+	bubble(t, func(t *testing.T, m *memory) {
+		up := m.upstream(t, "up:1", func(p *peer) {
+			p.request()
+			p.say("%s", strings.Repeat("HTTP/1.1 103 Early Hints\r\n\r\n", 564)+ok)
+		})
+		startSidecar(t, setup{network: m, upstreams: []string{up}})
+		conn, err := m.Dial(t.Context(), "tcp", "127.0.0.1:8080")
+		require.NoError(t, err)
+		defer conn.Close()
+		started := time.Now()
+		_, err = io.WriteString(conn, "GET / HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n")
+		require.NoError(t, err)
+		text, err := io.ReadAll(conn)
+		require.NoError(t, err)
+		assert.Equal(t, 564, strings.Count(string(text), "HTTP/1.1 103 "))
+		assert.Equal(t, 500*time.Millisecond, time.Since(started))
+	})
 }
