@@ -11,12 +11,13 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"example.org/pilotfish/internal/cli"
+	"example.org/pilotfish/internal/discovery"
 	"example.org/pilotfish/internal/intake"
 	"example.org/pilotfish/internal/settings"
 )
 
 // Each file in testdata/bad has its fault told exactly so, and each in testdata/unwise is legal, and warned of exactly so;
-// FILE is its name. Those in testdata/good are neither.
+// FILE is its name, and KINDS are the kinds of sources. Those in testdata/good are neither.
 func TestFaultsAndWarningsAreTold(t *testing.T) {
 	for folder, least := range map[string]int{"bad": 21, "unwise": 5, "good": 1} {
 		files, err := filepath.Glob("testdata/" + folder + "/*.yaml")
@@ -33,7 +34,7 @@ func TestFaultsAndWarningsAreTold(t *testing.T) {
 				got = append(got, w.Error())
 			}
 			want, _ := os.ReadFile(strings.TrimSuffix(file, ".yaml") + map[string]string{"bad": ".error", "unwise": ".warning"}[folder])
-			assert.Equal(t, strings.TrimSpace(string(want)), strings.ReplaceAll(strings.Join(got, "\n"), file, "FILE"), file)
+			assert.Equal(t, strings.TrimSpace(string(want)), strings.NewReplacer(file, "FILE", discovery.Kinds(), "KINDS").Replace(strings.Join(got, "\n")), file)
 		}
 	}
 }

@@ -1,5 +1,4 @@
-// Package discovery finds the upstreams: in a static list, a file, DNS, Consul or
-// Kubernetes. A Discovery asks one of these sources again and again, and sends the
+// Package discovery finds the upstreams: in a list, a file, DNS or a catalogue of services. A Discovery asks one of these sources again and again, and sends the
 // full set whenever it changes. It keeps the last good set when the source
 // fails, or says something doubtful (see guard).
 package discovery
@@ -77,7 +76,7 @@ type Discovery struct {
 
 // New returns a Discovery that has asked nothing yet. The settings must have been checked.
 func New(cfg Config) (*Discovery, error) {
-	from, err := cfg.kinds()[0].open(&cfg)
+	from, err := cfg.given()[0].open(&cfg)
 	if err != nil {
 		return nil, fmt.Errorf("discovery: %w", err)
 	}

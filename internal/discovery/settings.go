@@ -3,13 +3,13 @@ package discovery
 import (
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"example.org/pilotfish/internal/settings"
 )
 
-// Settings say where upstreams come from: exactly one of Static, File, DNS, Consul
-// and Kubernetes. There is no default.
+// Settings say where upstreams come from: exactly one kind of source. There is no default.
 type Settings struct {
 	// Static is a fixed list of addresses: host:port, or unix: and the path of a socket.
 	Static []string `yaml:"static"`
@@ -44,23 +44,37 @@ type kind struct {
 	open  func(*Config) (origin, error)
 }
 
-// kinds are those that are given: one, where the settings are right.
+// kinds are all kinds of sources. A new one has a field above and a row here.
 func (s *Settings) kinds() []kind {
-	return slices.DeleteFunc([]kind{
+	return []kind{
 		{"static", len(s.Static) > 0, s.checkStatic, s.openStatic},
 		{"file", s.File != "", s.checkFile, s.openFile},
 		{"dns", s.DNS != "", s.checkDNS, s.openDNS},
 		{"consul", s.Consul != nil, s.Consul.check, s.Consul.open},
 		{"kubernetes", s.Kubernetes != nil, s.Kubernetes.check, s.Kubernetes.open},
-	}, func(k kind) bool { return !k.given })
+	}
+}
+
+// given are the kinds that the settings have: one, where they are right.
+func (s *Settings) given() []kind {
+	return slices.DeleteFunc(s.kinds(), func(k kind) bool { return !k.given })
+}
+
+// Kinds lists the keys of the kinds of sources, for messages.
+func Kinds() string {
+	var all []string
+	for _, k := range new(Settings).kinds() {
+		all = append(all, k.name)
+	}
+	return strings.Join(all, ", ")
 }
 
 // Check adds what cannot be used to f, and warns of files that are not there.
 func (s Settings) Check(f *settings.Faults) {
 	f.NotNegative("keep_last", s.KeepLast)
-	given := s.kinds()
+	given := s.given()
 	if len(given) != 1 {
-		f.Add("", "exactly one of static, file, dns, consul and kubernetes must say where the upstreams are, not %d of them", len(given))
+		f.Add("", "exactly one of %s must say where the upstreams are, not %d of them", Kinds(), len(given))
 		return
 	}
 	given[0].check(f.In(given[0].name))

@@ -12,7 +12,7 @@ import (
 )
 
 func TestSettingsRefuseNonsense(t *testing.T) {
-	const one = "discovery: exactly one of static, file, dns, consul and kubernetes must say where the upstreams are, not "
+	one := "discovery: exactly one of " + Kinds() + " must say where the upstreams are, not "
 	for _, c := range []struct {
 		settings Settings
 		want     string
