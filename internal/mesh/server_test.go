@@ -184,8 +184,8 @@ func TestHalfMessages(t *testing.T) {
 	require.Eventually(t, func() bool { return f.budget.Used() == 0 }, patience, time.Millisecond)
 }
 
-// The timeout of a message ends with the message: the next one can be sent hours later.
-func TestAMessageTimesOutAlone(t *testing.T) {
+// A stream is read message by message. The timeout of a message ends with it: the next one can be sent hours later.
+func TestReceive(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		for _, c := range []struct {
 			pieces []string
@@ -195,6 +195,9 @@ func TestAMessageTimesOutAlone(t *testing.T) {
 			{[]string{"\x00\x00\x00\x00\x02ab", "\x00\x00\x00\x00\x01c"}, time.Hour, nil},
 			{[]string{"\x00\x00\x00", "\x00\x01c", "\x00\x00\x00\x00\x01d"}, 29 * time.Second, nil},
 			{[]string{"\x00\x00\x00", "\x00\x01c"}, 31 * time.Second, record.ErrSlow},
+			{[]string{"\x01\x00\x00\x00\x01c"}, 0, errCompressed},
+			{[]string{"\x00\x00\x00\x00\x02c"}, 0, io.ErrUnexpectedEOF},
+			{[]string{"\x00\x00\x00\x20\x01c"}, 0, intake.ErrTooLarge},
 			{[]string{"\x00\x00\x00\x20\x00a", strings.Repeat("x", 8191)}, 31 * time.Second, record.ErrSlow},
 			{[]string{"\x00\x00\x00\x20\x00a", strings.Repeat("x", 8191)}, 29 * time.Second, nil},
 		} {
