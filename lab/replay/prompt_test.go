@@ -165,6 +165,6 @@ log: {level: error}
 		}
 		_ = r.Body.Close()
 		return r.StatusCode == http.StatusOK
-	}, 30*time.Second, 10*time.Millisecond)
+	}, 5*time.Minute, 10*time.Millisecond) // only a bound: a busy machine takes its time
 	return "http://" + jobs
 }
