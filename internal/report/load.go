@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"math"
 
-	"example.org/pilotfish/internal/pool"
 	"example.org/pilotfish/pkg/selection"
 )
 
@@ -40,28 +39,6 @@ func (f figures) fail(all metrics, metric string, err error) {
 			f[name] = figure{err: fmt.Errorf("metric %s: %w", metric, err)}
 		}
 	}
-}
-
-// loadOf reads the upstream's load from figures, and the total of its waits in seconds, from
-// which means are taken. Without running and stalled there is no report: a 0 for one of them
-// would draw all jobs to an upstream that only lacks the metric.
-func loadOf(f figures, all metrics) (r pool.Report, wait total, err error) {
-	if r.Stalled, err = levels(f, all, "stalled"); err != nil {
-		return r, wait, err
-	}
-	if r.Running, err = levels(f, all, "running"); err != nil {
-		return r, wait, err
-	}
-	r.Cores = int(math.Ceil(max(sum(f, all, "cores"), 0))) // a share of a core still runs one joblet
-	r.CoresBusy = sum(f, all, "cores_busy")
-	r.Completed = sum(f, all, "completed")
-	r.Failed = sum(f, all, "failed")
-	if queries, hits := sum(f, all, "prefix_queries"), sum(f, all, "prefix_hits"); hits >= 0 {
-		r.Read = max(queries-hits, 0)
-	}
-	wait = total{sum(f, all, "wait_sum"), sum(f, all, "wait_count")}
-	r.Begun = max(wait.count, 0)
-	return r, wait, nil
 }
 
 // levels returns the sums of a figure by priority, to scale. No metric is 0. One that is

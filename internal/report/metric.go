@@ -11,8 +11,6 @@ import (
 	"github.com/prometheus/common/expfmt"
 	"github.com/prometheus/common/model"
 	"github.com/prometheus/prometheus/model/labels"
-
-	"example.org/pilotfish/internal/settings"
 )
 
 // metric says which samples of an upstream make up a figure: all of a name or, with
@@ -116,37 +114,4 @@ func (all metrics) have(name []byte) bool {
 		}
 	}
 	return false
-}
-
-// read reads the names. What is wrong with them goes to f.
-func (n *Names) read(f *settings.Faults) metrics {
-	all := metrics{}
-	for _, name := range []struct{ figure, text string }{
-		{"stalled", n.Stalled},
-		{"running", n.Running},
-		{"cores", n.Cores},
-		{"cores_busy", n.CoresBusy},
-		{"completed", n.Completed},
-		{"failed", n.Failed},
-		{"prefix_cache", n.PrefixCache},
-		{"wait", n.Wait},
-	} {
-		m, err := parseMetric(name.text)
-		switch {
-		case err != nil:
-			f.Add(name.figure, "%q %v", name.text, err)
-		case name.figure == "wait" && m.name != "":
-			all["wait_sum"] = metric{m.name + "_sum", m.labels, m.scale}
-			all["wait_count"] = metric{m.name + "_count", m.labels, 1}
-		case name.figure == "prefix_cache" && m.name != "":
-			all["prefix_queries"] = metric{m.name + "_queries_total", m.labels, m.scale}
-			all["prefix_hits"] = metric{m.name + "_hits_total", m.labels, m.scale}
-		default:
-			all[name.figure] = m
-		}
-	}
-	if n.Stalled == none && n.Running == none {
-		f.Add("running", "one of running and stalled must be a metric: nothing else tells the load")
-	}
-	return all
 }

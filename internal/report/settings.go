@@ -55,32 +55,6 @@ type Settings struct {
 	Prometheus string `yaml:"prometheus"`
 }
 
-// Names are the metrics of an upstream that make up a report.
-type Names struct {
-	// Stalled is the gauge of joblets that are ready and wait for a core. Every
-	// upstream must have it; "none" counts as 0.
-	Stalled string `yaml:"stalled"`
-	// Running is the gauge of jobs that run. Every upstream must have it; "none"
-	// counts as 0.
-	Running string `yaml:"running"`
-	// Cores is the gauge of cores.
-	Cores string `yaml:"cores"`
-	// CoresBusy is the gauge of cores that work.
-	CoresBusy string `yaml:"cores_busy"`
-	// Completed is the counter of jobs that ended.
-	Completed string `yaml:"completed"`
-	// Failed is the counter of those of them that failed for a reason of the
-	// upstream's own. With it, sidecars learn from one another's failures: where at
-	// least half of the jobs failed since the report before, one failure of its own
-	// opens a sidecar's breaker.
-	Failed string `yaml:"failed"`
-	// PrefixCache is the prefix of the names of two counters of bytes of prompts, which count a prompt when the upstream
-	// starts to read it: PREFIX_queries_total counts all bytes, PREFIX_hits_total those found in the cache.
-	PrefixCache string `yaml:"prefix_cache"`
-	// Wait is the histogram or summary of the seconds that jobs waited.
-	Wait string `yaml:"wait"`
-}
-
 // Default is what a file that says nothing means.
 func Default() Settings {
 	return Settings{
@@ -88,16 +62,7 @@ func Default() Settings {
 		Timeout:     2 * time.Second,
 		MetricsPath: "/metrics",
 		CachePath:   "/v1/cache/projects",
-		Names: Names{
-			Stalled:     "ruleserver_stalled_joblets",
-			Running:     "ruleserver_jobs_running",
-			Cores:       "ruleserver_cores",
-			CoresBusy:   "ruleserver_cores_busy",
-			Completed:   "ruleserver_jobs_completed_total",
-			Failed:      `ruleserver_jobs_completed_total{outcome="failed"}`,
-			PrefixCache: none,
-			Wait:        "ruleserver_wait_seconds",
-		},
+		Names:       defaultNames(),
 	}
 }
 
