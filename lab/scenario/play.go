@@ -9,6 +9,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"example.org/pilotfish/internal/overload"
+	"example.org/pilotfish/lab/figures"
 	"example.org/pilotfish/lab/rivals"
 	"example.org/pilotfish/lab/sim"
 	"example.org/pilotfish/lab/stats"
@@ -22,6 +23,7 @@ type trial struct {
 	counts   counts
 	variance []stats.Moments // of low jobs' waits: of all, then of those at each server
 	trend    *trend          // of bursts; nil is none
+	drawn    figures.Run     // empty unless it is to be drawn
 }
 
 // counts are the other numbers by which a trial is judged, by their names in the tables. The load is the core time
@@ -81,7 +83,7 @@ func (s *Scenario) trial(ctx context.Context, r *Run, seed uint64) (t trial, err
 		plan.Know(all.Jobs, r.Fleet.Addresses())
 	}
 	n := counts{}
-	t = trial{stats.NewRun(), n, make([]stats.Moments, 1+r.Fleet.Upstreams), newTrend(&w)}
+	t = trial{stats: stats.NewRun(), counts: n, variance: make([]stats.Moments, 1+r.Fleet.Upstreams), trend: newTrend(&w)}
 	names := map[sim.Outcome]string{sim.Expired: "expired", sim.Overrun: "overrun", sim.Lost: "lost", sim.Unserved: "unserved", sim.Left: "left"}
 	c.Observe = func(job *sim.Result) {
 		n["jobs"]++
@@ -99,6 +101,9 @@ func (s *Scenario) trial(ctx context.Context, r *Run, seed uint64) (t trial, err
 				}
 			}
 		}
+	}
+	if s.Drawn && seed == s.Seed {
+		s.watch(&c, &t.drawn)
 	}
 	totals, err := sim.Run(ctx, c)
 	if err != nil {

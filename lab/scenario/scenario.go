@@ -33,6 +33,8 @@ type Scenario struct {
 	published published
 	// Runs are compared with the first.
 	Runs []Run `yaml:"runs"`
+	// Drawn has the jobs and the upstreams of each run's first seed kept for figures.
+	Drawn bool `yaml:"-"`
 }
 
 // Run is one set-up that is compared with others. What it leaves open is the scenario's.

@@ -26,6 +26,9 @@ type Config struct {
 	Source iter.Seq[trace.Job]
 	// Observe is called once for each job that ends; required.
 	Observe func(*Result)
+	// Look is called every LookEvery with the upstreams as the first sidecar sees them; nil is not called.
+	Look      func(at time.Duration, states []pool.State)
+	LookEvery time.Duration
 	// Seed is that of every random stream of the run.
 	Seed uint64
 	// End stops the run; jobs that are not finished are not observed. 0 runs until the last job ends.

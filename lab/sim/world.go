@@ -64,10 +64,19 @@ func newWorld(cfg Config) *world {
 	}
 	w.startPolls()
 	w.startFleet()
+	if cfg.Look != nil {
+		w.look()
+	}
 	if cfg.WarmUp > 0 {
 		w.events.Add(cfg.WarmUp, rankFinish, w.endWarmUp)
 	}
 	return w
+}
+
+// look shows the first sidecar's upstreams, now and every LookEvery.
+func (w *world) look() {
+	w.cfg.Look(w.now, w.sidecars[0].pool.States(w.time(w.now)))
+	w.events.Add(w.now+w.cfg.LookEvery, rankReport, w.look)
 }
 
 // loop lets the jobs of the trace come, and what is due happen before each of them and after the last.

@@ -30,9 +30,17 @@ type tab struct {
 	problems []string // that the console tells
 }
 
-// open opens the page of a sidecar, and waits until it shows something. When the test
-// ends it must have asked no other host, and the console must be empty.
+// open opens the page of a sidecar, and waits until it shows something.
 func open(t *testing.T, s sidecar, width, height int64, scheme string) *tab {
+	t.Helper()
+	b := visit(t, "http://"+s.admin+"/", "body[data-at]", width, height, scheme)
+	t.Cleanup(func() { assert.Greater(t, len(b.requests), 5) })
+	return b
+}
+
+// visit opens a page, and waits for an element. When the test ends it must have requested nothing but what is below
+// the page's URL, and the console must be empty.
+func visit(t *testing.T, page, ready string, width, height int64, scheme string) *tab {
 	t.Helper()
 	path, err := exec.LookPath("chromium")
 	require.NoError(t, err, "install Debian's package chromium: ./tools/need chromium")
@@ -49,13 +57,12 @@ func open(t *testing.T, s sidecar, width, height int64, scheme string) *tab {
 	b.ctx, cancel = chromedp.NewContext(ctx, chromedp.WithListener(b.hear))
 	t.Cleanup(cancel)
 	b.do(command(network.Enable, network.EnableParams{}), command(runtime.Enable, cdp.Empty{}), command(log.Enable, cdp.Empty{}),
-		colors(scheme), chromedp.EmulateViewport(width, height), chromedp.Navigate("http://"+s.admin+"/"), chromedp.WaitReady("body[data-at]"))
+		colors(scheme), chromedp.EmulateViewport(width, height), chromedp.Navigate(page), chromedp.WaitReady(ready))
 	t.Cleanup(func() {
 		b.mu.Lock()
 		defer b.mu.Unlock()
-		assert.Greater(t, len(b.requests), 5)
 		for _, url := range b.requests {
-			assert.True(t, strings.HasPrefix(url, "http://"+s.admin+"/"), "asks another host: %s", url)
+			assert.True(t, strings.HasPrefix(url, page), "asks another host: %s", url)
 		}
 		assert.Empty(t, b.problems, "the console")
 	})

@@ -42,6 +42,7 @@ func run(args []string, stdout, stderr io.Writer) int {
 
 type simulateCommand struct {
 	Scenario string `arg:"" type:"path" help:"The scenario, a YAML file."`
+	HTML     string `name:"html" type:"path" placeholder:"FILE" help:"Write a page with figures."`
 	kept
 }
 
@@ -53,6 +54,7 @@ func (c *simulateCommand) Run(console cli.Console) error {
 		return err
 	}
 	return c.keep(console, c.Scenario, sources.Simulated(), func(out io.Writer) error {
+		s.Drawn = c.HTML != ""
 		played := 0
 		results, err := s.Play(ctx, runtime.GOMAXPROCS(0), func(what string) {
 			played++
@@ -61,8 +63,20 @@ func (c *simulateCommand) Run(console cli.Console) error {
 		if err != nil {
 			return err
 		}
-		return results.WriteText(out)
+		return errors.Join(writePage(c.HTML, func(w io.Writer) error { return results.Page().WriteHTML(w) }), results.WriteText(out))
 	})
+}
+
+// writePage writes a file, if it has a name.
+func writePage(name string, write func(io.Writer) error) error {
+	if name == "" {
+		return nil
+	}
+	file, err := os.Create(name)
+	if err != nil {
+		return err
+	}
+	return errors.Join(write(file), file.Close())
 }
 
 type judgeCommand struct {

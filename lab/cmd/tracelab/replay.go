@@ -11,6 +11,7 @@ import (
 
 	"example.org/pilotfish/internal/cli"
 	"example.org/pilotfish/internal/report"
+	"example.org/pilotfish/lab/figures"
 	"example.org/pilotfish/lab/replay"
 	"example.org/pilotfish/lab/sim"
 	"example.org/pilotfish/lab/stats"
@@ -24,6 +25,7 @@ type replayCommand struct {
 	Bodies []string      `type:"existingfile" placeholder:"FILE" help:"The bodies that sidecars wrote (log.bodies). Without them, jobs are made up that cost what the log says, for servers with --trust-cost."`
 	Speed  float64       `default:"1" placeholder:"N" help:"How many times as fast jobs are sent as they came."`
 	Jobs   int           `default:"100000" placeholder:"N" help:"How many jobs are sent at most."`
+	HTML   string        `name:"html" type:"path" placeholder:"FILE" help:"Write a page with figures."`
 	Limit  time.Duration `default:"1h" help:"How long jobs are waited for after the last one was sent."`
 }
 
@@ -61,7 +63,35 @@ func (c *replayCommand) Run(console cli.Console) error {
 		}
 		all = append(all, s)
 	}
+	if err := writePage(c.HTML, func(w io.Writer) error { return pageOf(strings.Join(c.Log, ", "), all).WriteHTML(w) }); err != nil {
+		return err
+	}
 	return writeSent(console.Out, all)
+}
+
+// pageOf is the figures of a replay.
+func pageOf(title string, all []*sent) *figures.Page {
+	page := &figures.Page{Title: title}
+	var names []string
+	var runs []stats.Run
+	for _, s := range all {
+		names, runs = append(names, s.target), append(runs, s.run)
+		run := figures.Run{Name: s.target}
+		for i := range s.results {
+			r := &s.results[i]
+			whole := 0.0
+			if r.OK() {
+				whole = 1
+			} else if r.Err != nil && r.Status/100 == 2 {
+				whole = 0.5
+			}
+			run.Jobs.Add(r.Job.Offset, r.FirstByte, r.LastByte, whole)
+		}
+		run.Jobs.Sort()
+		page.Runs = append(page.Runs, run)
+	}
+	page.Bars = figures.Quantities(names, runs)
+	return page
 }
 
 // config is the replay of the log, without its target. What it opens stays open until close.

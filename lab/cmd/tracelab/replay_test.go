@@ -26,8 +26,9 @@ func TestReplayOfARecordedDay(t *testing.T) {
 	log := recorded(t, dir)
 	bodies := filepath.Join(dir, "bodies", "bodies.jsonl")
 	a, b := fakeupstream.New(t, fakeupstream.Options{}), fakeupstream.New(t, fakeupstream.Options{})
-	code, out, stderr := tracelab("replay", log, "--bodies", bodies, "--to", a.URL, "--to", b.URL+"/", "--speed", "10")
+	code, out, stderr := tracelab("replay", log, "--bodies", bodies, "--to", a.URL, "--to", b.URL+"/", "--speed", "10", "--html", dir+"/page.html")
 	require.Zero(t, code, stderr)
+	assert.Contains(t, read(t, dir+"/page.html"), `"name":"`+b.URL+`","jobs":{"at":[0,`)
 	for _, target := range []*fakeupstream.Upstream{a, b} {
 		require.NoError(t, target.Await(t.Context(), func(jobs []fakeupstream.Job) bool { return len(jobs) == 6 }))
 		for i, j := range target.Jobs() {

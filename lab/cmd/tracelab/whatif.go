@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"html/template"
 	"io"
-	"os"
 	"regexp"
 	"slices"
 	"strings"
@@ -84,14 +83,8 @@ func (c *whatifCommand) Run(console cli.Console) error {
 	if err := c.answer(ctx, a, logs.Seen, jobs); err != nil {
 		return err
 	}
-	if c.HTML != "" {
-		file, err := os.Create(c.HTML)
-		if err == nil {
-			err = errors.Join(template.Must(template.New("").Parse(page)).Execute(file, a), file.Close())
-		}
-		if err != nil {
-			return err
-		}
+	if err := writePage(c.HTML, func(w io.Writer) error { return template.Must(template.New("").Parse(page)).Execute(w, a) }); err != nil {
+		return err
 	}
 	return a.writeText(console.Out)
 }
