@@ -3,6 +3,7 @@ package files
 import (
 	"encoding/binary"
 	"errors"
+	"io"
 	"net"
 	"syscall"
 )
@@ -14,11 +15,13 @@ type records struct {
 	head [5]byte // of a record: type, version, and the length of what follows
 	got  int     // bytes of the head
 	left int     // bytes of the record that have not come
+	eof  bool    // the connection has ended
 }
 
 // Read reads from the connection.
 func (r *records) Read(p []byte) (int, error) {
 	n, err := r.Conn.Read(p)
+	r.eof = r.eof || errors.Is(err, io.EOF)
 	for came := p[:n]; len(came) > 0; {
 		if r.got < len(r.head) {
 			k := copy(r.head[r.got:], came)
@@ -38,6 +41,10 @@ func (r *records) Read(p []byte) (int, error) {
 
 // InRecord reports whether the last record that was read has not come whole.
 func (r *records) InRecord() bool { return r.got > 0 }
+
+// Truncated reports, after io.EOF from TLS, whether the other side has not announced the end (close_notify). crypto/tls
+// reads no more after the announcement, and accepts an end without it.
+func (r *records) Truncated() bool { return r.eof }
 
 // SyscallConn is that of the connection below.
 func (r *records) SyscallConn() (syscall.RawConn, error) {

@@ -5,6 +5,7 @@ package lazyconn
 import (
 	"bufio"
 	"errors"
+	"io"
 	"net"
 	"os"
 	"sync"
@@ -75,9 +76,23 @@ func (c *Conn) Read(p []byte) (n int, err error) {
 		}
 	} else {
 		n, err = c.Conn.Read(p)
+		err = c.truncated(err)
 	}
 	c.Failed = err
 	return n, err
+}
+
+// truncated is the error of a read. The end of a TLS connection that the other side did not announce is
+// none: anybody on the way may have cut it (RFC 9112, 9.8).
+func (c *Conn) truncated(err error) error {
+	if !c.secure || !errors.Is(err, io.EOF) {
+		return err
+	}
+	below, ok := c.Conn.(interface{ NetConn() net.Conn }).NetConn().(interface{ Truncated() bool })
+	if ok && below.Truncated() {
+		return io.ErrUnexpectedEOF
+	}
+	return err
 }
 
 // buffer gives the connection a buffer, if it has none.
