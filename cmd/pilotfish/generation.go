@@ -27,7 +27,7 @@ import (
 func (s *sidecar) newGeneration(cfg *config.Config, before *generation) (*generation, error) {
 	g := &generation{cfg: *cfg, stop: func() {}}
 	var err error
-	dial := proxy.DialUpstream
+	dial := proxy.Elsewhere(s.self, proxy.DialUpstream)
 	if cfg.UpstreamTLS != nil {
 		if g.tls, err = s.newTLS("upstream_tls", *cfg.UpstreamTLS); err != nil {
 			return nil, err

@@ -21,6 +21,7 @@ type Proxy struct {
 	cfg       Config
 	guard     Guard
 	upstreams *upstreamclient.Client
+	open      openJobs
 }
 
 // New returns a Proxy. Close it when no job is left.

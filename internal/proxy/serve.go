@@ -28,6 +28,9 @@ func (p *Proxy) newExchange(w http.ResponseWriter, r *http.Request) *exchange {
 // run is a job's way. An error before the response has begun becomes a response
 // of pilotfish's own; one after it breaks the response off.
 func (x *exchange) run() error {
+	if err := x.countHops(); err != nil {
+		return err
+	}
 	if err := x.p.guard.check(x.r); err != nil {
 		return err
 	}
@@ -50,5 +53,6 @@ func (x *exchange) close() {
 		x.body.Release()
 	}
 	x.p.cfg.Budget.Return(x.counted)
+	x.p.open.leave(x.book.Record.ID)
 	x.book.Close()
 }

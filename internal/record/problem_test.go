@@ -42,7 +42,7 @@ func TestStatusTable(t *testing.T) {
 		rows = append(rows, p.Problem)
 	}
 	for _, r := range []*Refusal{
-		ErrMalformed, ErrFraming, ErrTarget, ErrRequest, ErrCrossSite, ErrForeignHost, ErrMethod, ErrSlow, ErrMode,
+		ErrMalformed, ErrFraming, ErrTarget, ErrRequest, ErrCrossSite, ErrForeignHost, ErrMethod, ErrSlow, ErrMode, ErrLoop,
 	} {
 		rows = append(rows, ProblemOf(r))
 	}

@@ -34,4 +34,6 @@ var (
 	// ErrMode is Envoy's configuration, not the submitter's request. It is answered like a
 	// refusal because the submitter is the one who hears of it.
 	ErrMode = &Refusal{500, "envoy-misconfigured", "Envoy shows bodies in a way that pilotfish cannot use", "Envoy's processing_mode cannot be used"}
+	// ErrLoop: the job has come back to this sidecar again and again.
+	ErrLoop = &Refusal{508, "loop", "the job goes in a circle: an upstream's address leads back to a sidecar", "the job goes in a circle"}
 )

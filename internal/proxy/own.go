@@ -1,0 +1,73 @@
+package proxy
+
+import (
+	"context"
+	"errors"
+	"net"
+	"net/netip"
+	"os"
+
+	"example.org/pilotfish/internal/settings"
+)
+
+// dialFunc connects to an address until ctx ends.
+type dialFunc = func(ctx context.Context, network, address string) (net.Conn, error)
+
+// errOwn is why a connection is not used.
+var errOwn = errors.New("the address is this sidecar's own: a job would come back to it")
+
+// Elsewhere returns a dialFunc that fails for connections that end at one of the sidecar's own listeners. Where a
+// connection ends is only known once it is made: 0.0.0.0, other loopback addresses and the machine's
+// names all lead here.
+func Elsewhere(own []string, dial dialFunc) dialFunc {
+	return func(ctx context.Context, network, address string) (net.Conn, error) {
+		c, err := dial(ctx, network, address)
+		if err == nil && endsAt(own, c) {
+			_ = c.Close()
+			return nil, errOwn
+		}
+		return c, err
+	}
+}
+
+// endsAt reports whether a connection ends at one of the listeners, which are host:port or unix:PATH.
+func endsAt(listeners []string, c net.Conn) bool {
+	to, isIP := addrPort(c.RemoteAddr())
+	from, _ := addrPort(c.LocalAddr())
+	for _, l := range listeners {
+		if path, local := settings.UnixPath(l); local {
+			if c.RemoteAddr().Network() == "unix" && sameFile(path, c.RemoteAddr().String()) {
+				return true
+			}
+			continue
+		}
+		at, err := netip.ParseAddrPort(l)
+		if err != nil || !isIP || at.Port() != to.Port() {
+			continue
+		}
+		host := at.Addr().Unmap().WithZone("")
+		if host == to.Addr() || host.IsUnspecified() && (to.Addr().IsLoopback() || to.Addr() == from.Addr()) {
+			return true
+		}
+	}
+	return false
+}
+
+// addrPort is an end of a TCP connection, in one form for each address.
+func addrPort(a net.Addr) (netip.AddrPort, bool) {
+	tcp, ok := a.(*net.TCPAddr)
+	if !ok {
+		return netip.AddrPort{}, false
+	}
+	at := tcp.AddrPort()
+	return netip.AddrPortFrom(at.Addr().Unmap().WithZone(""), at.Port()), true
+}
+
+func sameFile(a, b string) bool {
+	first, err := os.Stat(a)
+	if err != nil {
+		return false
+	}
+	second, err := os.Stat(b)
+	return err == nil && os.SameFile(first, second)
+}

@@ -1,0 +1,71 @@
+package proxy_test
+
+import (
+	"net"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"example.org/pilotfish/internal/pool"
+	"example.org/pilotfish/internal/proxy"
+)
+
+// No spelling of its own addresses makes a sidecar connect to itself.
+func TestNoConnectionEndsAtTheSidecarItself(t *testing.T) {
+	listen := func(network, address string) (own, port string) {
+		l, err := net.Listen(network, address)
+		require.NoError(t, err)
+		t.Cleanup(func() { _ = l.Close() })
+		if network == "unix" {
+			return "unix:" + address, ""
+		}
+		_, port, err = net.SplitHostPort(l.Addr().String())
+		require.NoError(t, err)
+		return l.Addr().String(), port
+	}
+	name, err := os.Hostname()
+	require.NoError(t, err)
+	loopback, port := listen("tcp4", "127.0.0.1:0")
+	everywhere, all := listen("tcp4", "0.0.0.0:0")
+	other, _ := listen("tcp4", "127.0.0.1:0")
+	path := filepath.Join(t.TempDir(), "jobs")
+	socket, _ := listen("unix", path)
+	link := filepath.Join(t.TempDir(), "link")
+	require.NoError(t, os.Symlink(path, link))
+	dial := proxy.Elsewhere([]string{loopback, everywhere, socket}, proxy.DialUpstream)
+	for _, address := range []string{
+		loopback, "localhost:" + port, "0.0.0.0:" + port, "[::]:" + port, "[::ffff:127.0.0.1]:" + port, socket, "unix:" + link,
+		"127.0.0.1:" + all, "127.0.0.2:" + all, "0.0.0.0:" + all, name + ":" + all,
+	} {
+		_, err := dial(t.Context(), "tcp", address)
+		assert.ErrorContains(t, err, "this sidecar's own", address)
+	}
+	c, err := dial(t.Context(), "tcp", other)
+	require.NoError(t, err)
+	require.NoError(t, c.Close())
+}
+
+// A job that comes back nevertheless, as through another sidecar or a port that is forwarded, does so a few times.
+func TestACircleEnds(t *testing.T) {
+	w := newListener(t)
+	near, far := startSidecar(t, setup{}), startSidecar(t, setup{})
+	for name, circle := range map[string][]*sidecar{"one sidecar": {near}, "two sidecars": {near, far}} {
+		for i, c := range circle {
+			c.balancer.Set([]pool.Upstream{{Address: circle[(i+1)%len(circle)].address}})
+		}
+		before := len(near.records)
+		res, _ := near.post("{}")
+		assert.Equal(t, 508, res.StatusCode, name)
+		assert.Equal(t, "loop", res.Header.Get("Pilotfish-Reason"))
+		near.mu.Lock()
+		assert.LessOrEqual(t, len(near.records)-before, 6, name)
+		near.mu.Unlock()
+	}
+	near.balancer.Set([]pool.Upstream{{Address: w.address}})
+	res, _ := near.post("{}")
+	assert.Equal(t, 200, res.StatusCode)
+	assert.NotContains(t, w.take()[0], "Pilotfish-Hops", "other jobs do not have the header")
+}
