@@ -92,12 +92,7 @@ func (b *base) tune(wait func(c Contender, seed int) (float64, error)) (chosen C
 			}
 			left[i].sum += w
 		}
-		slices.SortStableFunc(left, func(a, b candidate) int {
-			if a.sum < b.sum {
-				return -1
-			}
-			return 1
-		})
+		slices.SortStableFunc(left, func(a, b candidate) int { return cmp.Compare(a.sum, b.sum) })
 		if seed < tuning-1 {
 			left = left[:(len(left)+1)/2]
 		}
