@@ -54,7 +54,7 @@ func TestThesisScenarios(t *testing.T) {
 			if r.Sidecars.CountTimeouts && r.Fleet.Backlog > 0 {
 				timeouts++
 			}
-			if _, ok := s.published.summaries[[3]string{r.Name, "low", "wait_s"}]; ok {
+			if _, ok := s.published.results[of(r.Name, "low", "wait_s")]; ok {
 				found++
 				assert.Len(t, s.published.variances[r.Name], 1+14, "of all and of each server")
 			}
@@ -163,4 +163,23 @@ func FuzzScenario(f *testing.F) {
 			}
 		}
 	})
+}
+
+// A reference has numbers in rows of equal length, in one file at least.
+func TestReferenceFaults(t *testing.T) {
+	const text = "reference: r\nruns: [{name: a, policy: random}]\n"
+	dir := t.TempDir()
+	t.Chdir(dir)
+	require.NoError(t, os.WriteFile("s.yaml", []byte(text), 0o600))
+	_, err := Load("s.yaml")
+	require.ErrorIs(t, err, os.ErrNotExist)
+	for content, want := range map[string]string{
+		"run,slope\na,x\n":   `r-slopes.csv:2: strconv.ParseFloat: parsing "x": invalid syntax`,
+		"run,slope\na,1,2\n": "r-slopes.csv: record on line 2: wrong number of fields",
+		"run\na\n":           "r-slopes.csv:1: there are fewer than 1 words and 1 numbers",
+	} {
+		require.NoError(t, os.WriteFile("r-slopes.csv", []byte(content), 0o600))
+		_, err := Load("s.yaml")
+		assert.EqualError(t, err, want)
+	}
 }

@@ -1,89 +1,75 @@
 package scenario
 
 import (
-	"cmp"
 	"encoding/csv"
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
-	"slices"
 	"strconv"
+	"strings"
 
 	"example.org/pilotfish/lab/stats"
 )
 
-// published is results that somebody published, by run, and then by priority and quantity.
+// published is numbers that somebody published. Results are those of stats.Columns, by run, priority and quantity; variances
+// are of the waits of low jobs, of all and then of each server, by run; slopes are of the times to the first byte, by run.
 type published struct {
-	summaries map[[3]string]stats.Summary
-	// variances are of the waits of low jobs: of all, then of each server.
-	variances map[string][]float64
-	// slopes are of the times to the first byte, in seconds for each job.
-	slopes map[string]float64
+	results, variances, slopes map[string][]float64
 }
 
-// read reads NAME-results.csv, NAME-wait-variance.csv and NAME-slopes.csv, of which there is one at least.
+// of names a row of results.
+func of(run, priority string, q stats.Quantity) string {
+	return run + ", " + priority + ", " + string(q)
+}
+
+// read reads NAME-results.csv, NAME-wait-variance.csv and NAME-slopes.csv, of which there is at least one.
 func (p *published) read(name string) error {
-	p.summaries, p.variances, p.slopes = map[[3]string]stats.Summary{}, map[string][]float64{}, map[string]float64{}
 	absent := 0
-	for _, file := range []struct {
-		name    string
-		words   int
-		numbers int
-		take    func(head []string, numbers []float64)
-	}{
-		{"-results.csv", 3, 6, func(head []string, n []float64) {
-			p.summaries[[3]string(head)] = stats.Summary{Mean: n[0], Median: n[1], P90: n[2], P95: n[3], P99: n[4], Max: n[5]}
-		}},
-		{"-wait-variance.csv", 1, 0, func(head []string, n []float64) {
-			slices.Sort(n[1:])
-			p.variances[head[0]] = n
-		}},
-		{"-slopes.csv", 1, 1, func(head []string, n []float64) { p.slopes[head[0]] = n[0] }},
-	} {
-		err := rows(name+file.name, file.words, func(head []string, numbers []float64) error {
-			if len(numbers) == 0 || file.numbers > 0 && len(numbers) != file.numbers {
-				return fmt.Errorf("there are %d numbers in a row", len(numbers))
-			}
-			file.take(head, numbers)
-			return nil
-		})
-		if errors.Is(err, os.ErrNotExist) {
+	for _, t := range []struct {
+		to      *map[string][]float64
+		file    string
+		words   int // before the numbers
+		numbers int // at least
+	}{{&p.results, "-results.csv", 3, len(stats.Columns())}, {&p.variances, "-wait-variance.csv", 1, 2}, {&p.slopes, "-slopes.csv", 1, 1}} {
+		err := table(name+t.file, t.words, t.numbers, t.to)
+		if errors.Is(err, fs.ErrNotExist) && absent < 2 {
 			absent++
-			if absent < 3 {
-				continue
-			}
-		}
-		if err != nil {
+		} else if err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// rows reads a file of rows that have so many words before their numbers, under a line of names.
-func rows(path string, words int, take func(head []string, numbers []float64) error) error {
+// table reads a file of rows of words and numbers, under a line of names.
+func table(path string, words, numbers int, to *map[string][]float64) error {
 	f, err := os.Open(path)
 	if err != nil {
 		return err
 	}
 	defer f.Close()
-	r := csv.NewReader(f)
-	all, err := r.ReadAll()
+	rows, err := csv.NewReader(f).ReadAll() // all have as many cells as the first
 	if err != nil {
 		return fmt.Errorf("%s: %w", path, err)
 	}
-	for line, row := range all[min(1, len(all)):] {
-		var numbers []float64
-		for _, cell := range row[min(words, len(row)):] {
-			n, fault := strconv.ParseFloat(cell, 64)
-			numbers, err = append(numbers, n), cmp.Or(err, fault)
+	*to = map[string][]float64{}
+	for i, row := range rows {
+		if len(row) < words+numbers {
+			return fmt.Errorf("%s:%d: there are fewer than %d words and %d numbers", path, i+1, words, numbers)
 		}
-		if err == nil {
-			err = take(row[:min(words, len(row))], numbers)
+		if i == 0 {
+			continue
 		}
-		if err != nil {
-			return fmt.Errorf("%s:%d: %w", path, line+2, err)
+		var all []float64
+		for _, cell := range row[words:] {
+			n, err := strconv.ParseFloat(cell, 64)
+			if err != nil {
+				return fmt.Errorf("%s:%d: %w", path, i+1, err)
+			}
+			all = append(all, n)
 		}
+		(*to)[strings.Join(row[:words], ", ")] = all
 	}
 	return nil
 }

@@ -65,11 +65,11 @@ func (r *Results) summaries(q stats.Quantity) *stats.Grid {
 		known := false
 		for _, p := range priorities {
 			sum := all.Summary(p, q)
-			row, there := r.scenario.published.summaries[[3]string{run.Name, p.String(), string(q)}]
+			row, there := r.scenario.published.results[of(run.Name, p.String(), q)]
 			for n, v := range sum.Numbers() {
 				their := math.NaN()
 				if there {
-					their, known = row.Numbers()[n], true
+					their, known = row[n], true
 				}
 				if sum.Count == 0 {
 					v = math.NaN()

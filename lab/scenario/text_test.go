@@ -17,7 +17,7 @@ import (
 // sample is three runs with two trials each. Their fetches and low waits are in the proportion 1 : 2 : 4.
 func sample() *Results {
 	s := &Scenario{name: "day", Seed: 3, Seeds: 2, Workload: workload.Config{Jobs: 7, Duration: 60}}
-	s.published.summaries = map[[3]string]stats.Summary{{"b", "low", "wait_s"}: {Mean: 4}}
+	s.published.results = map[string][]float64{"b, low, wait_s": {4, 0, 0, 0, 0, 0}}
 	s.published.variances = map[string][]float64{"b": {2, 1, 4}}
 	r := &Results{scenario: s}
 	for i, name := range []string{"a", "b", "c"} {

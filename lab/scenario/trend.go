@@ -97,7 +97,7 @@ func (r *Results) trends() *stats.Grid {
 		f := r.trials[i][0].trend.find()
 		cells := []string{run.Name, fmt.Sprintf("%.3f", f.slope), "-"}
 		if published, ok := r.scenario.published.slopes[run.Name]; ok {
-			cells[2] = fmt.Sprintf("%.3f", published)
+			cells[2] = fmt.Sprintf("%.3f", published[0])
 		}
 		g.Rows = append(g.Rows, slices.Concat(cells, []string{number(f.first), number(f.last), fmt.Sprint(f.lost), fmt.Sprint(f.batches), fmt.Sprint(f.partial), number(f.before), number(f.after)}))
 	}

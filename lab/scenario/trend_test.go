@@ -40,7 +40,7 @@ func TestTurnersSlopes(t *testing.T) {
 	require.NoError(t, err)
 	for i, run := range s.Runs[:7] {
 		f := results.trials[i][0].trend.find()
-		assert.InDelta(t, s.published.slopes[run.Name], f.slope, 0.5, run.Name)
+		assert.InDelta(t, s.published.slopes[run.Name][0], f.slope, 0.5, run.Name)
 		assert.Equal(t, run.Fleet.Cores < 32, f.lost > 0, run.Name)
 	}
 	assert.Contains(t, text(t, results), "slope  reference")

@@ -49,6 +49,7 @@ func (r *Results) variances() *stats.Grid {
 		}
 		add(run.Name, func(n int) float64 { return ours[n] })
 		if theirs, ok := r.scenario.published.variances[run.Name]; ok {
+			theirs = slices.Concat(theirs[:1], slices.Sorted(slices.Values(theirs[1:])))
 			add(run.Name+", reference", func(n int) float64 { return theirs[n] })
 			add(run.Name+" / reference", func(n int) float64 { return ours[n] / theirs[n] })
 		}
