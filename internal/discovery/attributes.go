@@ -54,7 +54,7 @@ func (a *attributes) set(key, value string) (err error) {
 		err = errors.New("want true or false")
 	}
 	if err != nil {
-		return fmt.Errorf("%s=%s: %w", key, settings.Quote(value), err)
+		return fmt.Errorf("%s=%s: %w", settings.Cut(key, 80), settings.Quote(value), err)
 	}
 	return nil
 }

@@ -160,6 +160,7 @@ func TestAttributesRefuse(t *testing.T) {
 		assert.ErrorContains(t, a.set(c[0], c[1]), c[0]+"=")
 		assert.Equal(t, attributes{}, a, "a wrong value changes nothing")
 	}
+	assert.Less(t, len(new(attributes).set(strings.Repeat("k", 900_000), strings.Repeat("v", 900_000)).Error()), 250, "a line of a file can be long")
 }
 
 // FuzzMeta holds that whatever an instance tells of itself, the upstream is valid and

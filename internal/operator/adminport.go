@@ -92,9 +92,9 @@ func (p adminPort) read(method, path string, body []byte) ([]byte, error) {
 			hint = "; name the file of its token with --token-file"
 		}
 		if at := response.Header.Get("Location"); at != "" {
-			hint = fmt.Sprintf("; it redirects to %q, which is not followed", at)
+			hint = fmt.Sprintf("; it redirects to %q, which is not followed", settings.Cut(at, maxReason))
 		}
-		return nil, fmt.Errorf("%s replies %s %s%s%s", p.Admin, response.Status, problem.Error, cli.Plain(problem.Detail), hint)
+		return nil, fmt.Errorf("%s replies %s %s%s", p.Admin, cli.Plain(response.Status), settings.Cut(cli.Plain(problem.Error+problem.Detail), settings.MaxText), hint)
 	}
 	return text, nil
 }

@@ -73,6 +73,19 @@ func TestARedirectIsNotFollowed(t *testing.T) {
 	assert.Contains(t, problems, "replies 307 Temporary Redirect ; it redirects to \""+elsewhere.URL+"\", which is not followed")
 }
 
+// What a server replies instead of the response is shown in part, and cannot steer the terminal.
+func TestAnErrorIsShownPlain(t *testing.T) {
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		w.WriteHeader(http.StatusServiceUnavailable)
+		_ = json.NewEncoder(w).Encode(map[string]string{"error": "\x1b[2J" + strings.Repeat("x", 100_000)})
+	}))
+	defer server.Close()
+	_, _, problems := run("reload", "--admin", strings.TrimPrefix(server.URL, "http://"))
+	assert.Contains(t, problems, "503 Service Unavailable ")
+	assert.NotContains(t, problems, "\x1b")
+	assert.Less(t, len(problems), 700)
+}
+
 // The body of a job is sent as it is, and tells its project.
 func TestExplainABody(t *testing.T) {
 	replies := map[string]string{"/api/upstreams": "{}", "/api/pick": `{"project":"llama/0123","priority":"low","upstream":"a:1","ranking":[{"address":"a:1","cache":"assumed","found":0.475}]}`}
