@@ -51,7 +51,7 @@ func outgoingHeader(r *http.Request) http.Header {
 			delete(h, name)
 		}
 	}
-	delete(h, "Expect") // met here: the body is at hand
+	delete(h, "Expect") // 100 Continue was sent: the body was received
 	if te {
 		h["Te"] = []string{"trailers"}
 	}

@@ -34,7 +34,7 @@ func plain(r *http.Request, head *http1.Head) bool {
 		return false
 	case !strings.HasPrefix(r.RequestURI, "/"): // an absolute one leaves nothing of the Host header to look at
 		return false
-	case r.Header["Expect"] != nil && !expects(r) && r.ProtoMinor > 0:
+	case r.Header["Expect"] != nil && !expects(r):
 		return false
 	}
 	for name := range r.Header {
@@ -45,10 +45,13 @@ func plain(r *http.Request, head *http1.Head) bool {
 	return true
 }
 
-// expects reports whether the submitter waits for 100 Continue before it sends the body.
+// closes reports whether a Connection header has the word close, if only in a malformed list.
+func closes(list string) bool { return strings.Contains(strings.ToLower(list), "close") }
+
+// expects reports whether the submitter may wait for 100 Continue before it sends the body.
 func expects(r *http.Request) bool {
 	values := r.Header["Expect"]
-	return len(values) == 1 && strings.EqualFold(values[0], "100-continue") && r.ProtoMinor > 0
+	return len(values) == 1 && strings.EqualFold(values[0], "100-continue")
 }
 
 // body is a request's body.

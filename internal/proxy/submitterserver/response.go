@@ -10,11 +10,11 @@ import (
 	"example.org/pilotfish/internal/proxy/http1"
 )
 
-// outSize is how many bytes of an answer are gathered before they are written. A
+// outSize is how many bytes of a response are gathered before they are written. A
 // piece that does not fit is written together with what was gathered.
 const outSize = 4 << 10
 
-// outs are buffers for answers. A job has one from the head of its answer on.
+// outs are buffers for responses. A job has one from the head of its response on.
 var outs = sync.Pool{New: func() any { return new([outSize]byte) }}
 
 // response is the http.ResponseWriter of one request at a time. It adds a Date to
@@ -33,7 +33,7 @@ type response struct {
 	chunked  bool  // the body is sent in chunks
 	length   int64 // of the body as declared; -1 is not
 	sent     int64 // bytes of the body
-	close    bool  // the connection ends after the answer
+	close    bool  // the connection ends after the response
 	err      error // of a write; it stands for all later ones
 
 	out  []byte // what was not sent yet
@@ -42,7 +42,7 @@ type response struct {
 	armed time.Time // the connection's write deadline
 }
 
-// begin makes the response that of another request. WriteHeader sets the rest.
+// begin resets the response for another request. WriteHeader resets the other fields.
 func (w *response) begin() {
 	if w.header == nil {
 		w.header = make(http.Header)
@@ -110,7 +110,7 @@ func (w *response) FlushError() error {
 // each piece would cost more.
 const latest = 10 * time.Second
 
-// SetWriteDeadline bounds the writes that follow, also of later answers. Those pass at most that much earlier.
+// SetWriteDeadline bounds the writes that follow, also those of later responses. A deadline can expire earlier by latest.
 func (w *response) SetWriteDeadline(at time.Time) error {
 	if later := at.Sub(w.armed); later < 0 || later > latest {
 		w.armed = at
@@ -130,7 +130,7 @@ func (w *response) SetReadDeadline(at time.Time) error {
 	return nil
 }
 
-// finish ends the answer, and sends what is left of it.
+// finish ends the response, and sends the rest of it.
 func (w *response) finish(unread bool) error {
 	w.close = w.close || unread
 	if !w.wrote {

@@ -188,6 +188,7 @@ func FuzzAnswersAsTheTransport(f *testing.F) {
 		strings.Repeat("HTTP/1.1 102 Processing\r\n\r\n", 40) + ok,
 		"HTTP/1.1 503 No\r\nRetry-After: 1\r\nConnection: close\r\nContent-Length: 4\r\n\r\nbusy",
 		"\x00\x01\r\n\r\n",
+		"HTTP/1.1 200 OK\r\nTransferQEncoding: chunked\r\nTrailer: X-Sum\r\n\r\n",
 		"",
 	}
 	for _, c := range wirecases.Answers() {
@@ -220,10 +221,14 @@ func FuzzAnswersAsTheTransport(f *testing.F) {
 			}
 			for _, o := range []outcome{got, want} {
 				delete(o.header, "Connection") // net/http takes out that of a response that closes
+				delete(o.header, "Trailer")    // and leaves this one where the body is not in chunks
 				if !bytes.Contains(bytes.ToLower(answer), []byte("cache-control")) {
 					require.NotContains(t, got.header, "Cache-Control")
 					delete(o.header, "Cache-Control") // it adds one to a Pragma
 				}
+			}
+			if got.cut && want.cut && strings.HasPrefix(got.body, want.body) {
+				got.body = want.body // net/http withholds what was received of a chunk that is cut
 			}
 			got.interims, want.interims = nil, nil
 			assert.Equal(t, want, got, how)

@@ -27,7 +27,7 @@ type Request struct {
 	Header   http.Header
 	Received []http1.Field
 
-	// Whole is the body, if all of it is at hand. Otherwise it is read from Body, also for
+	// Whole is the body, if all of it was received. Otherwise it is read from Body, also for
 	// a while after the exchange has ended; Length is its length, -1 unknown: it is sent in chunks.
 	Whole  []byte
 	Body   io.Reader
@@ -46,11 +46,11 @@ type Request struct {
 
 	// Withdrawal ends the request from outside. Required.
 	Withdrawal *Withdrawal
-	// Interim gets each interim answer (1xx), but for 100 Continue; nil is nobody.
+	// Interim receives each interim response (1xx) except 100 Continue; nil ignores them.
 	Interim Interim
 }
 
-// Interim takes interim answers.
+// Interim receives interim responses.
 type Interim interface {
 	Interim(status int, h http.Header, received http1.Head)
 }
@@ -58,7 +58,7 @@ type Interim interface {
 // ErrRequest is a request that cannot be written as HTTP/1.1. Nothing of it was sent.
 var ErrRequest = errors.New("the request cannot be sent")
 
-// AtOnce reports whether all of the body is sent before Do reads an answer. Then nothing of
+// AtOnce reports whether all of the body is sent before Do reads a response. Then nothing of
 // it is used after Do has returned.
 func (r *Request) AtOnce() bool { return r.Body == nil && len(r.Whole) <= inline }
 

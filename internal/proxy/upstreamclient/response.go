@@ -40,7 +40,7 @@ type Response struct {
 	chunks  *http1.Chunks
 }
 
-// retract takes back a request of which nothing was sent.
+// retract ends an exchange whose request was not sent.
 func (r *Response) retract(of *Request) {
 	of.Withdrawal.leave(false)
 	r.unhook()
@@ -48,8 +48,8 @@ func (r *Response) retract(of *Request) {
 	_ = r.conn.Close()
 }
 
-// receive reads the head of the answer. waited is the error of the wait for its first
-// byte. After an error, the exchange has ended. It notes in p what came.
+// receive reads the head of the response. waited is the error of the wait for its first
+// byte. After an error, the exchange has ended. It notes in p what was received.
 func (r *Response) receive(to *Request, waited error, p *Progress) error {
 	s := &r.sending
 	head, err := r.conn.head(r.ctx, to, waited, p)
@@ -112,7 +112,7 @@ func (c *conn) head(ctx context.Context, r *Request, err error, p *Progress) (he
 		case err != nil:
 			return received{}, err
 		case head.StatusCode < 100:
-			return received{}, fmt.Errorf("an answer with status %d", head.StatusCode)
+			return received{}, fmt.Errorf("invalid status %d", head.StatusCode)
 		case head.StatusCode >= 200 || head.StatusCode == http.StatusSwitchingProtocols:
 			return head, ambiguous(head.Response)
 		case head.StatusCode != http.StatusContinue && r.Interim != nil:
@@ -145,9 +145,9 @@ func (c *conn) readHead(method string) (received, error) {
 	return received{response, head, int64(len(text) + LineCost*strings.Count(text, "\n"))}, nil
 }
 
-// ambiguous refuses what net/http reads in one way, and other parsers in another: a carriage return amid
-// the status line, which some take for a line end, and a space in a header's name, so that
-// "Content-Length : 2" is no length.
+// ambiguous refuses heads that parsers read in different ways: with a carriage return within the
+// status line, which some take for a line end, or a space in a field's name, as in
+// "Content-Length : 2", which net/http does not take for a length.
 func ambiguous(head *http.Response) error {
 	if strings.Contains(head.Status, "\r") {
 		return fmt.Errorf("malformed status line %q", head.Status)
@@ -161,7 +161,7 @@ func ambiguous(head *http.Response) error {
 }
 
 // Unframed reports whether the body has neither a length nor chunks: it ends
-// with the connection, and nothing tells whether the upstream had more to say.
+// with the connection, and whether the upstream had more to send is unknown.
 func (r *Response) Unframed() bool {
 	return r.ContentLength < 0 && len(r.TransferEncoding) == 0 && r.Body != http.NoBody
 }
@@ -178,7 +178,7 @@ func (r *Response) Ready() bool {
 	return r.chunks == nil || r.conn.Failed != nil || r.chunks.Ready()
 }
 
-// Complete reports whether all of a body with a length has come: no Read will wait.
+// Complete reports whether all of a body with a length was received: no Read will wait.
 func (r *Response) Complete() bool {
 	return r.whole || r.ContentLength >= 0 && int64(r.conn.In.Buffered()) >= r.ContentLength
 }
@@ -237,7 +237,7 @@ func (r *Response) readBody(p []byte) (int, error) {
 	return n, err
 }
 
-// lastWrite is how long the sending of a body may still take after the answer has come whole.
+// lastWrite bounds the sending of a body after the whole response was received.
 const lastWrite = 50 * time.Millisecond
 
 // Close ends the exchange. The connection is pooled if all of the request was sent, nothing is left on
