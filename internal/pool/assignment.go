@@ -147,7 +147,7 @@ func (a *Assignment) Move(now time.Time, address string) *Assignment {
 	entered, _ := m.health.enter(now, false)
 	to := &Assignment{
 		Choice: Choice{Address: address, Claimed: now},
-		pool:   p, member: m, need: a.need, atBreaker: entered, moved: true,
+		pool:   p, member: m, need: a.need, priority: a.priority, atBreaker: entered, moved: true,
 	}
 	to.count()
 	return to
@@ -160,7 +160,7 @@ func (a *Assignment) count() {
 	p.number++
 	a.number = p.number
 	a.named.open++
-	m.load.claim(a.Claimed)
+	m.load.claim(a.Claimed, a.priority)
 	m.unanswered[a.number] = a
 	p.owe(a.Claimed, m)
 	a.Cache, a.warm, a.first = p.holds(a.Claimed, m, &a.need)

@@ -171,23 +171,26 @@ func (p *Pool) look(now time.Time, c *candidates, set []*member, tried *Places, 
 	for i, m := range set {
 		if c.reasons[i] == c.reason {
 			c.members, c.views = append(c.members, m), append(c.views, selection.View{})
-			p.view(&c.views[len(c.views)-1], now, m, c.need)
+			p.view(&c.views[len(c.views)-1], now, m, c)
 		}
 	}
 }
 
 // view fills v with the load at m, by the last report if that is fresh, and with what depends on the job's data.
-func (p *Pool) view(v *selection.View, now time.Time, m *member, n *need) {
+func (p *Pool) view(v *selection.View, now time.Time, m *member, c *candidates) {
 	fresh := m.fresh(now, &p.cfg)
 	v.ID, v.Weight, v.Cores = m.id, m.Weight, p.cores(m)
 	v.InFlight = float64(m.load.inFlight)
 	v.Jobs, v.Coreless = m.load.present(fresh), m.load.coreless(fresh)
+	if c.job.Priority == selection.High {
+		v.Overtaken = m.load.overtaken(fresh, v.Cores)
+	}
 	v.Assigned = m.load.assigned(fresh)
 	v.Rate = v.Cores * p.pace(m)
 	v.Latency = m.latency.value
 	v.Fresh = fresh
-	v.Cache, v.Warm, _ = p.holds(now, m, n)
-	if n.prompt != nil {
+	v.Cache, v.Warm, _ = p.holds(now, m, c.need)
+	if c.need.prompt != nil {
 		v.PrefillWait = m.prompts.Wait(now)
 	}
 	if !m.StopsAt.IsZero() {

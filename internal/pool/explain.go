@@ -23,6 +23,8 @@ type Ranked struct {
 	Found float64 `json:"found"`
 	// Jobs is the estimate of the jobs that are there now.
 	Jobs float64 `json:"jobs"`
+	// Overtaken is how many of them the job would overtake: a high job waits for high jobs and until a core is free.
+	Overtaken float64 `json:"overtaken,omitempty"`
 	// Cost is what spoke for and against it; absent where the policy weighs no costs.
 	Cost *selection.Cost `json:"cost,omitempty"`
 }
@@ -39,7 +41,7 @@ func (p *Pool) Explain(now time.Time, r Request) ([]Ranked, error) {
 	costs = slices.Clone(costs)
 	ranked := make([]Ranked, len(c.views))
 	for i, v := range c.views {
-		ranked[i] = Ranked{Address: c.members[i].Address, Picked: i == pick, Cache: v.Cache.String(), Found: v.Warm, Jobs: v.Jobs}
+		ranked[i] = Ranked{Address: c.members[i].Address, Picked: i == pick, Cache: v.Cache.String(), Found: v.Warm, Jobs: v.Jobs, Overtaken: v.Overtaken}
 		if costs != nil {
 			ranked[i].Cost = &costs[i]
 		}

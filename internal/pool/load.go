@@ -3,6 +3,8 @@ package pool
 import (
 	"slices"
 	"time"
+
+	"example.org/pilotfish/pkg/selection"
 )
 
 // estimate is how many jobs are at one upstream: those that its last report
@@ -16,20 +18,24 @@ import (
 type estimate struct {
 	at               time.Time // the instant that the report tells of; zero is none
 	running, stalled float64   // its counts
+	stalledHigh      float64   // of stalled, those with high priority; negative is unknown
 	beyond           float64   // jobs that ran beyond the busy cores, by the last report that told
 	queues           bool      // joblets were stalled there
 
 	ran  float64 // jobs: as many as were seen to run at once
 	full bool    // others were stalled then: there are no more cores
 
-	inFlight     int     // this sidecar's jobs there
-	claims, ends history // since at
+	inFlight           int     // this sidecar's jobs there
+	claims, high, ends history // since at; high are the claims with high priority
 }
 
 // claim counts a job that goes there.
-func (e *estimate) claim(now time.Time) {
+func (e *estimate) claim(now time.Time, priority selection.Priority) {
 	e.inFlight++
 	e.claims.add(now)
+	if priority == selection.High {
+		e.high.add(now)
+	}
 }
 
 // done counts a job that ended there.
@@ -38,9 +44,10 @@ func (e *estimate) done(now time.Time) {
 	e.ends.add(now)
 }
 
-// adopt puts a report in the place of the one before. busy is the cores that run a joblet; negative is not told.
-func (e *estimate) adopt(at time.Time, running, stalled, busy float64) {
-	e.at, e.running, e.stalled = at, running, stalled
+// adopt replaces the report. stalledHigh is the part of stalled with high priority, and busy the cores that run a joblet;
+// negative is unknown.
+func (e *estimate) adopt(at time.Time, running, stalled, stalledHigh, busy float64) {
+	e.at, e.running, e.stalled, e.stalledHigh = at, running, stalled, stalledHigh
 	e.queues = e.queues || stalled > 0
 	if busy >= 0 {
 		e.beyond = max(0, running-busy)
@@ -55,12 +62,13 @@ func (e *estimate) adopt(at time.Time, running, stalled, busy float64) {
 		e.ran, e.full = running, false
 	}
 	e.claims.forget(at)
+	e.high.forget(at)
 	e.ends.forget(at)
 }
 
 // reset drops the report. This sidecar's own jobs stay.
 func (e *estimate) reset() {
-	*e = estimate{inFlight: e.inFlight, claims: e.claims, ends: e.ends}
+	*e = estimate{inFlight: e.inFlight, claims: e.claims, high: e.high, ends: e.ends}
 }
 
 const (
@@ -100,6 +108,17 @@ func (e *estimate) coreless(fresh bool) float64 {
 		return 0
 	}
 	return min(e.beyond, e.running, e.present(fresh))
+}
+
+// overtaken is how many of the jobs that wait for one of that many cores a high job would overtake: those with low
+// priority. Each end of a job has let one that waits start, high before low. Where the upstream does not report
+// priorities, a high job overtakes nobody.
+func (e *estimate) overtaken(fresh bool, cores float64) float64 {
+	if !fresh || e.stalledHigh < 0 {
+		return 0
+	}
+	waiting := max(0, e.present(fresh)-e.coreless(fresh)-cores)
+	return waiting - min(max(0, e.stalledHigh+float64(e.high.n-e.ends.n)), waiting)
 }
 
 // assigned is how many jobs were sent there by the report and by this sidecar

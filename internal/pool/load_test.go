@@ -8,6 +8,8 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	"example.org/pilotfish/pkg/selection"
 )
 
 // The estimate after any history equals the report, plus open claims it has
@@ -72,22 +74,68 @@ func TestEstimateAgainstHistory(t *testing.T) {
 // counted stays exact.
 func TestEstimateIsBounded(t *testing.T) {
 	var e estimate
-	e.adopt(start, 5, 0, -1)
+	e.adopt(start, 5, 0, -1, -1)
 	now := start
 	for range 5 * maxHistory {
 		now = now.Add(time.Millisecond)
-		e.claim(now)
-		e.claim(now)
+		e.claim(now, selection.High)
+		e.claim(now, selection.Low)
 		e.done(now)
 	}
-	assert.LessOrEqual(t, len(e.claims.latest), maxHistory)
+	assert.LessOrEqual(t, max(len(e.claims.latest), len(e.high.latest)), maxHistory)
 	assert.Equal(t, 5*maxHistory, e.inFlight)
 	assert.Equal(t, float64(5+5*maxHistory), e.present(true))
 	assert.Equal(t, float64(5+10*maxHistory), e.assigned(true))
-	e.adopt(now.Add(-10*time.Millisecond), float64(5*maxHistory), 0, -1)
+	e.adopt(now.Add(-10*time.Millisecond), float64(5*maxHistory), 0, -1, -1)
 	assert.Equal(t, float64(5*maxHistory+10), e.present(true), "what happened after the report's instant is counted anew")
 	e.reset()
 	assert.Equal(t, float64(5*maxHistory), e.present(false))
+}
+
+// A high job overtakes the low jobs that wait for a core, as far as the upstream reports priorities.
+func TestHighJobsOvertakeLowOnes(t *testing.T) {
+	for name, c := range map[string]struct {
+		low, high  float64 // stalled
+		silent     bool    // about priorities
+		claims     []selection.Priority
+		ends       int
+		after      time.Duration
+		want, jobs float64
+	}{
+		"a low backlog":                     {low: 38, want: 38, jobs: 54},
+		"high ones among it":                {low: 38, high: 3, want: 38, jobs: 57},
+		"own low jobs wait, too":            {low: 38, claims: []selection.Priority{selection.Low}, want: 39, jobs: 55},
+		"own high jobs are ahead":           {low: 38, claims: []selection.Priority{selection.High, selection.Low}, want: 39, jobs: 56},
+		"the first of them have started":    {low: 38, high: 3, ends: 2, want: 38, jobs: 55},
+		"all of them and two of the others": {low: 38, high: 3, ends: 5, want: 36, jobs: 52},
+		"no backlog":                        {jobs: 16},
+		"all wait high":                     {high: 9, jobs: 25},
+		"no priorities in the report":       {low: 38, silent: true, jobs: 54},
+		"the report is old":                 {low: 38, after: time.Minute, jobs: 5},
+	} {
+		t.Run(name, func(t *testing.T) {
+			f, u := newFixture(t, "expected", 1), upstreams(1)[0].Address
+			var own []*Assignment
+			for range 5 {
+				own = append(own, f.must(start, Request{}, nil))
+			}
+			r := report(start.Add(time.Second), 16, c.low)
+			r.Stalled[selection.High], r.ByPriority = c.high, !c.silent
+			f.Report(start.Add(time.Second), u, r)
+			now := start.Add(2*time.Second + c.after)
+			for _, p := range c.claims {
+				f.must(now, Request{Priority: p}, nil)
+			}
+			for _, a := range own[:c.ends] {
+				answer(a, now)
+			}
+			for priority, want := range map[selection.Priority]float64{selection.High: c.want, selection.Low: 0} {
+				ranking, err := f.Explain(now, Request{Priority: priority})
+				require.NoError(t, err)
+				assert.Equal(t, []float64{want, c.jobs}, []float64{ranking[0].Overtaken, ranking[0].Jobs}, "%v", priority)
+			}
+		})
+	}
 }
 
 // An upstream that says that it is idle, while it owes answers for longer than from one
@@ -203,7 +251,7 @@ func TestCoresThatNobodyTells(t *testing.T) {
 	at := start
 	tell := func(running, stalled float64) float64 {
 		at = at.Add(time.Second)
-		e.adopt(at, running, stalled, -1)
+		e.adopt(at, running, stalled, -1, -1)
 		return e.cores()
 	}
 	assert.Zero(t, tell(0, 0), "nothing was seen")
@@ -239,13 +287,13 @@ func TestJobsThatNeedNoCore(t *testing.T) {
 		{2, 0, 4, 2}, // joblets on several cores
 		{0, 0, 0, 0},
 	} {
-		e.adopt(start.Add(time.Duration(i)*time.Second), c.running, c.stalled, c.busy)
+		e.adopt(start.Add(time.Duration(i)*time.Second), c.running, c.stalled, -1, c.busy)
 		assert.Equal(t, c.want, e.present(true)-e.coreless(true), "%+v", c)
 	}
 	for range 9 {
-		e.claim(start.Add(time.Minute))
+		e.claim(start.Add(time.Minute), selection.Low)
 	}
-	e.adopt(start.Add(time.Minute), 8, 0, 3)
+	e.adopt(start.Add(time.Minute), 8, 0, -1, 3)
 	assert.Equal(t, []float64{9, 5}, []float64{e.present(true), e.coreless(true)}, "of this sidecar's own, too")
 	assert.Equal(t, []float64{9, 0}, []float64{e.present(false), e.coreless(false)})
 	e.reset()

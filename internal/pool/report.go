@@ -42,7 +42,7 @@ func (p *Pool) Report(now time.Time, address string, r Report) {
 			At: r.At, Running: running, Waiting: stalled, Started: r.Begun, Completed: r.Completed, Read: r.Read,
 		})
 		if !m.load.at.After(r.At) {
-			m.load.adopt(r.At, running, stalled, r.CoresBusy)
+			m.load.adopt(r.At, running, stalled, stalledHigh(r.Stalled, r.ByPriority), r.CoresBusy)
 		}
 	}
 	if p.uncompared++; p.uncompared*comparedTogether >= len(p.set) {
@@ -147,8 +147,16 @@ func (p *Pool) hint(now time.Time, m *member, h *Hint) {
 		return
 	}
 	if running, stalled, ok := h.counts(&m.load, p.cores(m)); ok {
-		m.load.adopt(h.At, running, stalled, -1)
+		m.load.adopt(h.At, running, stalled, stalledHigh(h.Stalled, h.ByPriority), -1)
 	}
+}
+
+// stalledHigh is the number of stalled joblets with high priority; negative is unknown.
+func stalledHigh(stalled [selection.Priorities]float64, byPriority bool) float64 {
+	if !byPriority {
+		return -1
+	}
+	return stalled[selection.High]
 }
 
 // counts are the counts of a hint. Where it does not tell both, they follow from the

@@ -28,8 +28,10 @@ type Report struct {
 	// At is when the upstream was in this state, on the sidecar's clock.
 	At time.Time
 	// Running and Stalled count jobs in progress and stalled joblets, by priority.
-	Running [selection.Priorities]float64
-	Stalled [selection.Priorities]float64
+	// ByPriority is set if the upstream tells stalled joblets of high and low priority apart; otherwise all count as low.
+	Running    [selection.Priorities]float64
+	Stalled    [selection.Priorities]float64
+	ByPriority bool
 	// Cores is 0 when it does not say.
 	Cores int
 	// CoresBusy is how many of them run a joblet; negative when it does not say.
@@ -60,9 +62,10 @@ func sum(byPriority [selection.Priorities]float64) float64 {
 // report, fresher than the last poll.
 type Hint struct {
 	At time.Time
-	// Running and Stalled are as in Report; negative is not told.
-	Running [selection.Priorities]float64
-	Stalled [selection.Priorities]float64
+	// Running, Stalled and ByPriority are as in Report; a negative number is not reported.
+	Running    [selection.Priorities]float64
+	Stalled    [selection.Priorities]float64
+	ByPriority bool
 	// Utilization is how many jobs run or wait, over the cores; negative is not
 	// told. It counts where Running or Stalled is not told.
 	Utilization float64

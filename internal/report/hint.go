@@ -141,6 +141,7 @@ func (f *hintFields) hint(now time.Time) (hint pool.Hint, ok bool) {
 	hint.Running[selection.Low], hint.Stalled[selection.Low] = f.running, f.stalled
 	if f.stalled >= 0 && f.high >= 0 {
 		hint.Stalled[selection.Low], hint.Stalled[selection.High] = f.stalled-f.high, f.high
+		hint.ByPriority = true
 	}
 	if age := float64(now.UnixNano())/1e9 - f.at; age > 0 && age <= maxHintAge.Seconds() {
 		hint.At = now.Add(-seconds(age))

@@ -31,7 +31,7 @@ func TestHint(t *testing.T) {
 	}
 	full := &pool.Hint{
 		At:      noon.Add(-250 * time.Millisecond),
-		Running: byPriority(12, 0), Stalled: byPriority(2, 1), Utilization: 1.5,
+		Running: byPriority(12, 0), Stalled: byPriority(2, 1), ByPriority: true, Utilization: 1.5,
 		Cached: true, Known: true,
 		Waited: 4 * time.Millisecond, Fetched: 1900 * time.Millisecond,
 	}
@@ -61,7 +61,7 @@ func TestHint(t *testing.T) {
 		{"at the beginning of time", "running=1, stalled=2, at=0", &bare},
 		{"at the end of time", "running=1, stalled=2, at=1e308", &bare},
 		{"no stalled", "running=1, stalled_high=1", with(func(h *pool.Hint) { h.Stalled = byPriority(-1, 0) })},
-		{"no running", "stalled=2, stalled_high=2", with(func(h *pool.Hint) { h.Running, h.Stalled = byPriority(-1, 0), byPriority(0, 2) })},
+		{"no running", "stalled=2, stalled_high=2", with(func(h *pool.Hint) { h.Running, h.Stalled, h.ByPriority = byPriority(-1, 0), byPriority(0, 2), true })},
 		{"of the processors", "TEXT cpu_utilization=0.5", noCounts},
 		{"rather of the application", "TEXT application_utilization=0.5, cpu_utilization=0.25", noCounts},
 

@@ -17,8 +17,9 @@ type figures map[string]figure
 
 // figure is a sum by priority.
 type figure struct {
-	sums [selection.Priorities]float64
-	err  error // why it is unknown
+	sums       [selection.Priorities]float64
+	byPriority bool  // its samples have a priority
+	err        error // why it is unknown
 }
 
 // add adds a value to a figure. Without a priority it is low. NaN is no value: an engine that has none says so.
@@ -27,8 +28,9 @@ func (f figures) add(name, priority string, value float64) {
 		return
 	}
 	sum := f[name]
-	p, _ := selection.ParsePriority(priority)
+	p, known := selection.ParsePriority(priority)
 	sum.sums[p] += value
+	sum.byPriority = sum.byPriority || known
 	f[name] = sum
 }
 

@@ -88,6 +88,7 @@ func loadOf(f figures, all metrics) (r pool.Report, wait total, err error) {
 	if r.Stalled, err = levels(f, all, "stalled"); err != nil {
 		return r, wait, err
 	}
+	r.ByPriority = f["stalled"].byPriority
 	if r.Running, err = levels(f, all, "running"); err != nil {
 		return r, wait, err
 	}

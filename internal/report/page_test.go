@@ -33,13 +33,14 @@ func TestLoadReadsAGoodPage(t *testing.T) {
 	r, waits, err := readLoad(goodPage, Default().Names)
 	require.NoError(t, err)
 	assert.Equal(t, pool.Report{
-		Stalled:   byPriority(7, 2),
-		Running:   byPriority(12, 3),
-		Cores:     16,
-		CoresBusy: 15,
-		Completed: 1110,
-		Begun:     1100,
-		Failed:    10,
+		Stalled:    byPriority(7, 2),
+		ByPriority: true,
+		Running:    byPriority(12, 3),
+		Cores:      16,
+		CoresBusy:  15,
+		Completed:  1110,
+		Begun:      1100,
+		Failed:     10,
 	}, r)
 	assert.Equal(t, total{2040, 1100}, waits)
 }

@@ -224,8 +224,8 @@ func (s *server) report(w *world, before *seen) pool.Report {
 		CoresBusy: float64(s.busy),
 		Completed: float64(s.completed),
 		Failed:    float64(s.failed),
-		Wait:      math.NaN(),
-		Cached:    &listing{cache: &s.cache, at: w.now},
+		Wait:      math.NaN(), ByPriority: true,
+		Cached: &listing{cache: &s.cache, at: w.now},
 	}
 	if before.life != s.epoch {
 		*before = seen{life: s.epoch}

@@ -51,6 +51,9 @@ type View struct {
 	// open claims since the report, less its older claims that have ended since.
 	// Coreless is how many of them wait for what another job computes: they hold no core, and need none yet.
 	Jobs, Coreless float64
+	// Overtaken is how many of these jobs wait for a core and would start after this one: a high job overtakes
+	// low ones. It is 0 where the upstream does not report priorities.
+	Overtaken float64
 	// Fresh says that there is a fresh report on the load.
 	Fresh bool
 

@@ -62,6 +62,7 @@ func Views(rng *rand.Rand, n int) []selection.View {
 		v.Assigned = oneOf(rng, 0, 1, 2, 30, 1e6)
 		v.Jobs = oneOf(rng, 0, 1, 7, 8, 9, 38, 60, 1e6)
 		v.Coreless = oneOf(rng, 0, 0, min(v.Jobs, 5), v.Jobs)
+		v.Overtaken = oneOf(rng, 0, 0, min(v.Jobs, 3), v.Jobs)
 		v.Fresh = rng.IntN(6) > 0
 		v.Rate = oneOf(rng, 0, 0.05, 2.4, 2.4, 100)
 		v.Latency = oneOf(rng, 0, 0.001, 0.3, 0.3, 12, 1e4)
@@ -111,7 +112,7 @@ func extreme(rng *rand.Rand) (selection.Job, []selection.View) {
 		views[i] = selection.View{
 			ID: rng.Uint64(), Weight: x(), Cores: x(),
 			Cache: selection.Cache(rng.IntN(3)), Warm: rng.Float64(),
-			InFlight: x(), Assigned: x(), Jobs: x(),
+			InFlight: x(), Assigned: x(), Jobs: x(), Overtaken: x(),
 			Fresh: rng.IntN(2) == 0, Rate: x(), Latency: x(),
 			Left: x(),
 		}
