@@ -104,9 +104,8 @@ func (d *Dispatcher) Arrive(now time.Time, j *Job) (g Grant, granted bool) {
 			return Grant{Job: j, Err: err}, true
 		}
 	}
-	tried := d.tried(j)
 	l := limit{now: now}
-	if d.pool.AllTried(tried) || j.among != nil || d.first(&l, j) {
+	if d.pool.AllTried(now, d.tried(now, j)) || j.among != nil || d.first(&l, j) {
 		if g, heard := d.ask(&l, j); heard == served {
 			return g, true
 		}
@@ -168,7 +167,7 @@ func (d *Dispatcher) ask(l *limit, j *Job) (Grant, reply) {
 	if d.held(l, j) {
 		return Grant{}, passedOver
 	}
-	tried := d.tried(j)
+	tried := d.tried(l.now, j)
 	r := pool.Request{Project: j.Project, Data: j.Data, Priority: j.Priority, Among: j.among, Bytes: j.DataBytes}
 	if j.Fallbacks {
 		r.Fallbacks = d.retry.Attempts - 1
@@ -197,8 +196,8 @@ func (d *Dispatcher) ask(l *limit, j *Job) (Grant, reply) {
 // connection that may just have been stale, and when no other upstream is left,
 // the last one may be asked once more. The next connection is a fresh one in any case:
 // a second stale one would use up the job's only repetition, though it ran nowhere.
-func (d *Dispatcher) tried(j *Job) *pool.Places {
-	if j.stale && d.pool.AllTried(&j.tried) {
+func (d *Dispatcher) tried(now time.Time, j *Job) *pool.Places {
+	if j.stale && d.pool.AllTried(now, &j.tried) {
 		return j.tried.WithoutLast()
 	}
 	return &j.tried

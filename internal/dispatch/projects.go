@@ -122,7 +122,7 @@ func (d *Dispatcher) atLimit(l *limit, project uint64) bool {
 // held reports whether j may go to no upstream because of its project's limit. A job
 // that has been to all is not held: it ends.
 func (d *Dispatcher) held(l *limit, j *Job) bool {
-	return d.atLimit(l, j.Project) && !d.pool.AllTried(d.tried(j))
+	return d.atLimit(l, j.Project) && !d.pool.AllTried(l.now, d.tried(l.now, j))
 }
 
 // first reports whether a newcomer would overtake nobody: nobody waits who goes

@@ -124,7 +124,7 @@ func (d *Dispatcher) Failed(now time.Time, j *Job, f Failure) Next {
 	j.stale = f.Stale
 	class := f.class()
 	if f.ConnectTimedOut {
-		class = d.unreached(j)
+		class = d.unreached(now, j)
 	}
 	if class != refusal {
 		j.attempts++
@@ -149,8 +149,8 @@ func (d *Dispatcher) Failed(now time.Time, j *Job, f Failure) Next {
 // like one that was refused, but it has cost the job time: when it may wait no longer, it
 // goes elsewhere only as after other failures. A lone upstream is asked again and again
 // with the same time, because its queue of connections may soon have room.
-func (d *Dispatcher) unreached(j *Job) retryClass {
-	all := d.pool.AllTried(&j.tried)
+func (d *Dispatcher) unreached(now time.Time, j *Job) retryClass {
+	all := d.pool.AllTried(now, &j.tried)
 	j.waited += j.connect
 	if all {
 		j.connect = d.retry.ConnectTimeout
@@ -183,7 +183,7 @@ func (d *Dispatcher) refused(now time.Time, j *Job, f Failure) Next {
 	if !f.ConnectTimedOut {
 		j.waited += now.Sub(j.sent)
 	}
-	if !d.pool.AllTried(&j.tried) && !(j.panicked && j.tried.Len() >= maxPanicRefusals) {
+	if !d.pool.AllTried(now, &j.tried) && !(j.panicked && j.tried.Len() >= maxPanicRefusals) {
 		return Next{Again: j.waited <= d.patience(j)}
 	}
 	if j.attempts > 0 {

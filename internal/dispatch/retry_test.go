@@ -196,12 +196,12 @@ func TestAfterAStaleConnection(t *testing.T) {
 	j = f.Begin(Request{})
 	first := f.claim(start, j)
 	require.True(t, f.fail(start, first, stale).Again)
-	assert.Equal(t, []any{1, true}, []any{f.tried(j).Len(), f.tried(j).Has(first.Assignment.Address)})
+	assert.Equal(t, []any{1, true}, []any{f.tried(start, j).Len(), f.tried(start, j).Has(first.Assignment.Address)})
 	g = f.claim(start, j)
 	assert.True(t, g.Fresh, "others of the pool may be as dead")
 	assert.NotEqual(t, first.Assignment.Address, g.Assignment.Address, "another is left")
 	j.stale = true
-	assert.Equal(t, []any{1, true}, []any{f.tried(j).Len(), f.tried(j).Has(first.Assignment.Address)}, "only the last one is asked once more")
+	assert.Equal(t, []any{1, true}, []any{f.tried(start, j).Len(), f.tried(start, j).Has(first.Assignment.Address)}, "only the last one is asked once more")
 }
 
 func TestOneAttemptMeansNoRetries(t *testing.T) {

@@ -82,16 +82,19 @@ func (c *condition) tell(log *zap.Logger, s *pool.State) {
 		never = "the upstream reports nothing: its load is judged by this sidecar's own jobs there"
 	}
 	turn(log, &c.never, c.never || c.polls >= enoughPolls, never, "", zap.NamedError("cause", c.report))
+	leaves := s.Draining || s.Reason == pool.Stopping
 	switch {
-	case s.Draining == c.draining:
-	case !s.Draining:
+	case leaves == c.draining:
+	case !leaves:
 		log.Info("the upstream takes jobs again: it no longer drains")
+	case !s.Draining:
+		log.Info("the upstream stops soon: it gets no new jobs", zap.Time("stops_at", s.StopsAt))
 	case s.StopsAt.IsZero():
 		log.Info("the upstream drains: it gets no new jobs")
 	default:
 		log.Info("the upstream drains: it gets no new jobs", zap.Time("stops_at", s.StopsAt))
 	}
-	c.draining = s.Draining
+	c.draining = leaves
 }
 
 // turn logs the start of a condition, with the fields of its cause, and its end.

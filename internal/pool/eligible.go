@@ -24,10 +24,10 @@ var (
 )
 
 // routingReason is why a job that has been to the upstreams in tried does not go to m, whatever m's health; Eligible if it
-// may. While all upstreams drain, a drain is no reason.
-func (p *Pool) routingReason(m *member, tried *Places) Reason {
-	switch r := m.leaves(); {
-	case r != Eligible && !p.draining:
+// may. While all upstreams leave, that is no reason.
+func (p *Pool) routingReason(now time.Time, m *member, tried *Places) Reason {
+	switch r := m.leaves(now); {
+	case r != Eligible && !p.takers(now).all:
 		return r
 	case tried.Has(m.Address):
 		return Tried
@@ -54,9 +54,9 @@ func (p *Pool) healthReason(now time.Time, m *member, job *selection.Job, count 
 
 // rules says which count among the upstreams of a set that take new jobs.
 func (p *Pool) rules(now time.Time, set []*member) rules {
-	takers, suspects, shut := 0, 0, 0
+	all, takers, suspects, shut := p.takers(now).all, 0, 0, 0
 	for _, m := range set {
-		if m.leaves() != Eligible && !p.draining {
+		if m.leaves(now) != Eligible && !all {
 			continue
 		}
 		takers++
@@ -71,10 +71,10 @@ func (p *Pool) rules(now time.Time, set []*member) rules {
 }
 
 // AllTried reports whether there are upstreams, and a job has been to all that
-// take new jobs: what drains is nothing to wait for, unless all drain.
-func (p *Pool) AllTried(tried *Places) bool {
-	return len(p.set) > 0 && tried.Len() >= p.takers && // fewer cannot be all: most calls end here
-		!slices.ContainsFunc(p.set, func(m *member) bool { return p.routingReason(m, tried) == Eligible })
+// take new jobs: what leaves is nothing to wait for, unless all leave.
+func (p *Pool) AllTried(now time.Time, tried *Places) bool {
+	return len(p.set) > 0 && tried.Len() >= p.takers(now).n && // fewer cannot be all: most calls end here
+		!slices.ContainsFunc(p.set, func(m *member) bool { return p.routingReason(now, m, tried) == Eligible })
 }
 
 // eligible finds the upstreams that a job may go to: those with the least reason against them, if that is one with which
@@ -116,7 +116,7 @@ func (p *Pool) eligible(
 		return c, nil
 	case len(p.set) == 0:
 		return c, ErrEmpty
-	case p.AllTried(tried):
+	case p.AllTried(now, tried):
 		return c, ErrAllTried
 	case c.reason == NotAdmitted:
 		return c, ErrNotAdmitted
@@ -158,7 +158,7 @@ func (p *Pool) few(now time.Time, c *candidates, tried *Places, rng *rand.Rand) 
 func (p *Pool) look(now time.Time, c *candidates, set []*member, tried *Places, count rules) {
 	c.members, c.views, c.reasons, c.reason, c.count = c.members[:0], c.views[:0], c.reasons[:0], Elsewhere, count
 	for _, m := range set {
-		r := p.routingReason(m, tried)
+		r := p.routingReason(now, m, tried)
 		if r == Eligible {
 			r = p.healthReason(now, m, &c.job, count)
 		}
@@ -179,7 +179,7 @@ func (p *Pool) look(now time.Time, c *candidates, set []*member, tried *Places, 
 // view fills v with the load at m, by the last report if that is fresh, and with what depends on the job's data.
 func (p *Pool) view(v *selection.View, now time.Time, m *member, c *candidates) {
 	fresh := m.fresh(now, &p.cfg)
-	v.ID, v.Weight, v.Cores = m.id, m.Weight, p.cores(m)
+	v.ID, v.Weight, v.Cores = m.id, m.Weight*m.ramp(now), p.cores(m)
 	v.InFlight = float64(m.load.inFlight)
 	v.Jobs, v.Coreless = m.load.present(fresh), m.load.coreless(fresh)
 	if c.job.Priority == selection.High {

@@ -58,7 +58,7 @@ func TestViews(t *testing.T) {
 			InFlight: 1, Assigned: 1, Jobs: 1,
 		},
 		{
-			ID: f.members[upstreams(3)[2].Address].id, Weight: 1, Cores: 16,
+			ID: f.members[upstreams(3)[2].Address].id, Weight: 0.1, Cores: 16, // it has just joined
 		},
 	}
 	assert.Equal(t, selection.Job{Project: 7, Number: 2, Hour: uint64(start.Unix() / 3600), Fetch: 2}, w.job)

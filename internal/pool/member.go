@@ -81,9 +81,23 @@ func (m *member) forget(cfg *Config) {
 	m.drained = false
 }
 
-// leaves is why an upstream takes no new jobs whatever its health, unless all drain; Eligible if it does.
-func (m *member) leaves() Reason {
+// rampUp is how long after an upstream has joined its weight grows, from leastRamp of it to all. So its projects come back
+// one after another, and it does not fetch the data of all of them at once.
+const (
+	rampUp    = 30 * time.Second
+	leastRamp = 0.1
+)
+
+// ramp is the share of its weight that an upstream has at now. Where all have joined together, all have the same.
+func (m *member) ramp(now time.Time) float64 {
+	return min(max(leastRamp, now.Sub(m.since).Seconds()/rampUp.Seconds()), 1)
+}
+
+// leaves is why an upstream takes no new jobs whatever its health, unless all leave; Eligible if it does.
+func (m *member) leaves(now time.Time) Reason {
 	switch {
+	case !m.StopsAt.IsZero() && m.StopsAt.Sub(now) <= StopNotice:
+		return Stopping
 	case m.drained:
 		return Drained
 	case m.Draining:

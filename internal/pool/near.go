@@ -45,7 +45,7 @@ func (p *Pool) some(now time.Time, set []*member, size int, tried *Places, rng *
 	before, from := set, rng.IntN(len(p.set))
 	for i := 0; i < len(p.set) && len(set) < size; i++ {
 		m := p.set[(from+i)%len(p.set)]
-		if m.health.ready(now) && p.routingReason(m, tried) == Eligible && !slices.Contains(before, m) {
+		if m.health.ready(now) && p.routingReason(now, m, tried) == Eligible && !slices.Contains(before, m) {
 			set = append(set, m)
 		}
 	}

@@ -48,8 +48,7 @@ type Pool struct {
 
 	number   uint64 // claims so far
 	inFlight int
-	takers   int      // upstreams that take new jobs: those that do not drain, or all if all drain
-	draining bool     // every upstream in the set
+	counted  takers
 	ask      []string // upstreams that should report at once
 	heard    bool     // something, since jobs were last reconsidered
 

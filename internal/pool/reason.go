@@ -3,6 +3,7 @@ package pool
 import (
 	"fmt"
 	"slices"
+	"time"
 )
 
 // Reason is why an upstream gets no new job now. They are in order: a claim takes the upstreams with the
@@ -25,7 +26,9 @@ const (
 	Shut
 	// Tried: the job has been there.
 	Tried
-	// Drains: it leaves. It is asked if all drain.
+	// Stopping: it stops within StopNotice. It gets jobs if all stop or drain.
+	Stopping
+	// Drains: it leaves. It gets jobs if all stop or drain.
 	Drains
 	// Drained: an operator keeps jobs away, unless all drain.
 	Drained
@@ -33,9 +36,12 @@ const (
 	Elsewhere
 )
 
+// StopNotice is how long before it stops an upstream gets no new jobs: the notice of pre-emptible virtual machines.
+const StopNotice = 30 * time.Second
+
 var reasons = [...]string{
 	Shedding: "refused for load", NotAdmitted: "not admitted", Overloaded: "overloaded", Suspect: "suspect", Shut: "breaker open",
-	Tried: "tried", Drains: "draining", Drained: "drained by hand", Elsewhere: "elsewhere",
+	Tried: "tried", Stopping: "stopping", Drains: "draining", Drained: "drained by hand", Elsewhere: "elsewhere",
 }
 
 // String returns the words in logs and in the admin interface; "" for Eligible.

@@ -35,7 +35,7 @@ func (p *Pool) Set(now time.Time, upstreams []Upstream) (joined, left []string) 
 		m.Upstream, m.inSet, m.named = u, true, p.sets
 		p.set = append(p.set, m)
 	}
-	p.countTakers()
+	p.counted = takers{}
 	slices.SortFunc(p.set, byAddress)
 	p.compare()
 	for _, m := range before {
@@ -58,21 +58,38 @@ func (p *Pool) Drain(address string, on bool) bool {
 		return false
 	}
 	m.drained = on
-	p.countTakers()
+	p.counted = takers{}
 	return true
 }
 
-// countTakers notes how many upstreams take new jobs.
-func (p *Pool) countTakers() {
-	p.takers = 0
+// takers is how many upstreams take new jobs.
+type takers struct {
+	n     int
+	all   bool      // all leave: then each takes jobs
+	known bool      // until then
+	until time.Time // when the next one is about to stop; zero is never
+}
+
+// takers counts the upstreams that take new jobs, again only after a change.
+func (p *Pool) takers(now time.Time) takers {
+	t := &p.counted
+	if t.known && (t.until.IsZero() || now.Before(t.until)) {
+		return *t
+	}
+	*t = takers{known: true}
 	for _, m := range p.set {
-		if m.leaves() == Eligible {
-			p.takers++
+		if m.leaves(now) != Eligible {
+			continue
+		}
+		t.n++
+		if at := m.StopsAt.Add(-StopNotice); !m.StopsAt.IsZero() && (t.until.IsZero() || at.Before(t.until)) {
+			t.until = at
 		}
 	}
-	if p.draining = p.takers == 0; p.draining {
-		p.takers = len(p.set)
+	if t.all = t.n == 0; t.all {
+		t.n = len(p.set)
 	}
+	return *t
 }
 
 func byAddress(a, b *member) int { return strings.Compare(a.Address, b.Address) }

@@ -1,6 +1,9 @@
 package pool
 
-import "time"
+import (
+	"fmt"
+	"time"
+)
 
 // State is all that the pool knows of one upstream, for people and metrics.
 type State struct {
@@ -61,6 +64,9 @@ type State struct {
 // Down says why the upstream is down, and since when.
 func (s *State) Down() string { return ErrRefused.Error() + " since " + s.DownSince.Format("15:04") }
 
+// Leaves reports whether it gets no new jobs, whatever its health: it stops soon, or it drains.
+func (s *State) Leaves() bool { return s.Draining || s.Drained || s.Reason == Stopping }
+
 // States lists the upstreams in the set, by address.
 func (p *Pool) States(now time.Time) []State {
 	states := make([]State, 0, len(p.set))
@@ -68,7 +74,7 @@ func (p *Pool) States(now time.Time) []State {
 	count.breakers = true
 	for _, m := range p.set {
 		s := p.state(now, m)
-		if s.Reason = m.leaves(); s.Reason == Eligible {
+		if s.Reason = m.leaves(now); s.Reason == Eligible {
 			s.Reason = p.healthReason(now, m, nil, count)
 		}
 		s.Eligible = s.Reason == Eligible
@@ -78,6 +84,8 @@ func (p *Pool) States(now time.Time) []State {
 			s.Why = "down: " + s.Down()
 		case s.Reason == Shut:
 			s.Why = "breaker opened: " + s.Breaker.Why
+		case s.Reason == Stopping:
+			s.Why = fmt.Sprintf("stops in %.0f s", max(0, m.StopsAt.Sub(now).Seconds()))
 		case s.Reason == Suspect:
 			s.Why = "suspect: " + s.Suspect
 		}
@@ -92,7 +100,7 @@ func Panic(states []State) bool {
 	shut := false
 	for i := range states {
 		switch states[i].Reason {
-		case Drains, Drained:
+		case Stopping, Drains, Drained:
 		case Shut:
 			shut = true
 		default:
@@ -107,7 +115,7 @@ func Panic(states []State) bool {
 func (p *Pool) Full(now time.Time) bool {
 	room := 0.0
 	for _, m := range p.set {
-		if m.leaves() == Eligible && m.suspicion.why == "" && m.health.ready(now) {
+		if m.leaves(now) == Eligible && m.suspicion.why == "" && m.health.ready(now) {
 			fresh := m.fresh(now, &p.cfg)
 			room += p.cores(m) - m.load.present(fresh) + m.load.coreless(fresh)
 		}

@@ -88,7 +88,7 @@ func fleetOf(states []pool.State) (f Fleet) {
 	known := 0
 	for i := range states {
 		s := &states[i]
-		if s.Draining || s.Drained {
+		if s.Leaves() {
 			continue
 		}
 		f.Upstreams++
@@ -115,7 +115,7 @@ func (m *Machine) demand(now time.Duration, states []pool.State) (cores, jobsPer
 	of := 0.0
 	for i := range states {
 		s := &states[i]
-		if s.Draining || s.Drained || s.Cores == 0 || s.CoresBusy < 0 {
+		if s.Leaves() || s.Cores == 0 || s.CoresBusy < 0 {
 			continue
 		}
 		busy := min(s.CoresBusy, float64(s.Cores))
