@@ -49,6 +49,7 @@ func (p *Pool) Claim(now time.Time, r Request, tried *Places) (*Assignment, erro
 			c.remove(i)
 			continue
 		}
+		p.learnSizes(c.members[i], n)
 		a := p.assign(now, r.Waiter, c, i, costs, entered)
 		a.consultShadow(c, costs)
 		a.Fallbacks = p.fallbacks(c, i, r.Fallbacks)

@@ -1,6 +1,7 @@
 package pool
 
 import (
+	"cmp"
 	"slices"
 	"time"
 
@@ -22,6 +23,7 @@ type need struct {
 	prompt  *prompts.Prompt // nil is none
 	bytes   float64         // of all parts
 	size    float64         // of a set whose parts' sizes are all known; else 0
+	listed  float64         // the size of a project by the listings that were looked at for this job; 0 is unknown
 }
 
 // need finds out about a job's data. keep remembers the job. What it returns is valid until the next call.
@@ -55,8 +57,16 @@ func (p *Pool) size(n *need, keep bool) {
 	p.parts = append(p.parts[:0], n.parts...)
 	n.parts, n.bytes = p.parts, 0
 	for i := range n.parts {
-		n.parts[i].Bytes = p.sizeOf(n.parts[i].Key, p.projects.state(n.parts[i].Key, keep))
-		n.bytes += n.parts[i].Bytes
+		state := p.projects.state(n.parts[i].Key, keep)
+		size := state.size()
+		if size == 0 {
+			size = p.listedSize(n.parts[i].Key)
+		}
+		if keep {
+			state.listed = cmp.Or(state.listed, size)
+		}
+		n.parts[i].Bytes = size
+		n.bytes += size
 	}
 	n.size = n.bytes
 	if slices.ContainsFunc(n.parts, func(part intake.Part) bool { return part.Bytes == 0 }) {
@@ -67,21 +77,32 @@ func (p *Pool) size(n *need, keep bool) {
 	}
 }
 
-// sizeOf is the size of a part, from a listing if no job has needed it yet.
-func (p *Pool) sizeOf(part uint64, state *projectState) float64 {
-	for i := 0; i < len(p.set) && state.size() == 0; i++ {
-		if m := p.set[i]; m.cached != nil && m.cached.Contains(part) && saneBytes(m.cached.Bytes(part)) {
-			state.listed = m.cached.Bytes(part)
+// listedSize is the size of a part where no job has needed it yet, as some listing tells it; 0 is unknown.
+func (p *Pool) listedSize(part uint64) float64 {
+	for _, m := range p.set[:min(len(p.set), many)] {
+		if m.cached != nil && m.cached.Contains(part) && saneBytes(m.cached.Bytes(part)) {
+			return m.cached.Bytes(part)
 		}
 	}
-	return state.size()
+	return 0
+}
+
+// learnSizes remembers the sizes that listings tell of what a job needs that goes to m.
+func (p *Pool) learnSizes(m *member, n *need) {
+	n.project.listed = cmp.Or(n.listed, n.project.listed)
+	for i := 0; n.set && m.cached != nil && i < len(n.parts); i++ {
+		key := n.parts[i].Key
+		if bytes := m.cached.Bytes(key); m.cached.Contains(key) && saneBytes(bytes) {
+			p.projects.find(key).listed = bytes
+		}
+	}
 }
 
 // belief is the probability that data is there.
 var belief = [...]float64{selection.NotCached: 0, selection.AssumedCached: 0.95, selection.Cached: 1}
 
 // holds says what m has cached of the data: the part that places the job, the share of all, and how many parts before the
-// first one that is missing.
+// first one that is missing. It changes nothing of the pool: the size of a project goes into n.
 func (p *Pool) holds(now time.Time, m *member, n *need) (cache selection.Cache, warm float64, first int) {
 	if n.prompt != nil {
 		hit := m.prompts.Hit(now, n.prompt)
@@ -97,13 +118,9 @@ func (p *Pool) holds(now time.Time, m *member, n *need) (cache selection.Cache, 
 		if part.Key == n.project.id {
 			cache = here
 		}
-		if here == selection.Cached {
-			state := n.project
-			if n.set {
-				state = p.projects.find(part.Key)
-			}
+		if here == selection.Cached && !n.set {
 			if bytes := m.cached.Bytes(part.Key); saneBytes(bytes) {
-				state.listed = bytes
+				n.listed = bytes
 			}
 		}
 		if first == i && here != selection.NotCached {
@@ -119,7 +136,7 @@ func (n *need) total() float64 {
 	if n.set {
 		return n.size
 	}
-	return n.project.size()
+	return cmp.Or(n.project.told, n.listed, n.project.listed)
 }
 
 // take notes that the parts will be at m, as a job that needs them goes there. A part that is assumed

@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"example.org/pilotfish/internal/intake"
 	"example.org/pilotfish/internal/overload"
 	"example.org/pilotfish/internal/recent"
 	"example.org/pilotfish/pkg/selection"
@@ -282,3 +283,71 @@ func TestOtherSettings(t *testing.T) {
 	assert.Panics(t, func() { f.SetSettings(Settings{Policy: w}) })
 	assert.Panics(t, func() { f.SetSettings(Settings{Interval: time.Minute}) })
 }
+
+// Whoever asks changes nothing: a pool that is asked everything between the events of a random history makes the same
+// choices, and knows the same, as one that is not asked.
+func TestQuestionsChangeNothing(t *testing.T) {
+	for seed := range uint64(3 * len(selection.Names())) {
+		policy, rng := selection.Names()[int(seed)%len(selection.Names())], rand.New(rand.NewPCG(seed, 5))
+		n := []int{5, 80}[seed%2]
+		pools := [...]*fixture{newFixture(t, policy, n), newFixture(t, policy, n).with(t, "expected")}
+		pools[0].with(t, "expected")
+		ask := func(f *fixture, now time.Time) {
+			addresses := upstreams(n)
+			for _, r := range []Request{
+				{}, {Project: 3, Priority: selection.High}, {Project: 99, Bytes: 7}, {Project: 4, Among: places([]string{addresses[1].Address})},
+				{Project: 8, Data: &intake.Parts{Set: true, Parts: []intake.Part{{Key: 8}, {Key: 9}, {Key: 77}}}},
+				{Project: 6, Data: &intake.Parts{Parts: []intake.Part{{Key: 11, Bytes: 64}, {Key: 12, Bytes: 64}}}},
+			} {
+				_, _ = f.Explain(now, r)
+			}
+			states := f.States(now)
+			f.Full(now)
+			f.AllTried(now, places([]string{addresses[0].Address}))
+			f.Open(3)
+			assert.Equal(t, states, f.States(now))
+		}
+		var open [2][]*Assignment
+		now := start
+		for range 300 {
+			now = now.Add(time.Duration(rng.IntN(2000)) * time.Millisecond)
+			event, at, end := rng.IntN(20), rng.IntN(n), rng.IntN(1+len(open[0]))
+			r := Request{Project: rng.Uint64N(12), Priority: selection.Priority(rng.IntN(2)), Fallbacks: rng.IntN(2)}
+			if r.Project > 9 {
+				r.Data = &intake.Parts{Set: true, Parts: []intake.Part{{Key: r.Project}, {Key: rng.Uint64N(9) + 1}}}
+			}
+			load, outcome := report(now, float64(rng.IntN(20)), float64(rng.IntN(110)), rng.Uint64N(12), rng.Uint64N(12)), Outcome(rng.IntN(Outcomes))
+			load.Cached = growing{load.Cached.(projects)}
+			var chose [2]Choice
+			for i, f := range pools {
+				if i == 1 {
+					ask(f, now)
+				}
+				address := upstreams(n)[at].Address
+				switch {
+				case event == 0:
+					f.Checked(now, address, assert.AnError)
+				case event == 1:
+					f.ReportFailed(now, address, ErrNoResponse)
+				case event < 6:
+					f.Report(now, address, load)
+				case event < 12 && end < len(open[i]):
+					open[i][end].Answered(now, outcome == Answered, nil)
+					open[i][end].Done(now, outcome)
+					open[i] = slices.Delete(open[i], end, end+1)
+				default:
+					if a, err := f.Claim(now, r, []string{address}); err == nil {
+						open[i], chose[i] = append(open[i], a), a.Choice
+					}
+				}
+			}
+			require.Equal(t, chose[0], chose[1], policy)
+			require.Equal(t, pools[0].States(now), pools[1].States(now), policy)
+		}
+	}
+}
+
+// growing is a cache in which every project has a size of its own.
+type growing struct{ projects }
+
+func (growing) Bytes(project uint64) float64 { return float64(project+1) * 1e6 }
