@@ -23,7 +23,7 @@ type Ranked struct {
 	Found float64 `json:"found"`
 	// Jobs is the estimate of the jobs that are there now.
 	Jobs float64 `json:"jobs"`
-	// Overtaken is how many of them the job would overtake: a high job waits for high jobs and until a core is free.
+	// Overtaken is how many of them the job would overtake: those of low priority that wait, if it is a high job.
 	Overtaken float64 `json:"overtaken,omitempty"`
 	// Cost is what spoke for and against it; absent where the policy weighs no costs.
 	Cost *selection.Cost `json:"cost,omitempty"`

@@ -13,8 +13,7 @@ import (
 //	        + Rank fetch(p, u) again(p) rank(p, u) crowd(u)   only where p is not cached at u
 //	        + stop(u)                              what a stop of u would lose
 //
-//	wait(u)  = (jobs ahead + 1) / rate(u)          if no core is free, else 0; of jobs that hold or need one, without
-//	                                               those that the job overtakes
+//	wait(u)  = (jobs ahead + 1) / rate(u)          if no core is free, else 0; of jobs that hold or need one
 //	fetch(p, u) = price(p) (1 - warm(p, u))
 //	price(p) = Fetch sqrt(service · time to fetch)   as later jobs share what was fetched
 //	crowd(u) = max(1, Crowding (jobs / cores)²)
@@ -177,12 +176,13 @@ func (p *pricing) data(v *View, index int) (c Cost) {
 }
 
 // wait is the time until one of v's cores is free for the job, if this many jobs hold or need one: at least
-// that of one job if none is free, since joblets are not interrupted. A high job does not wait for those that it
-// overtakes, but for low ones that run.
+// that of one job if none is free, since joblets are not interrupted. Those that a high job overtakes (View.Overtaken)
+// count all the same: a backlog of low jobs shows that long joblets hold the cores, and the job waits for one of these.
+// Without them high jobs took 1.05 times as long in simulated days, in the mean.
 func (p *pricing) wait(v *View, jobs float64) float64 {
 	usable := v.cores() * (1 - p.Spare)
 	if jobs < usable {
 		return 0
 	}
-	return (max(jobs-v.Overtaken, usable) - usable + 1) / p.job.Rate(v)
+	return (jobs - usable + 1) / p.job.Rate(v)
 }

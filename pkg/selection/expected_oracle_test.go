@@ -79,7 +79,7 @@ func (n naive) cost(i int) selection.Cost {
 	v, c := n.views[i], selection.Cost{}
 	jobs, usable := n.jobs(v), cores(v)*(1-n.Spare)
 	if inLine := jobs - v.Coreless; inLine >= usable {
-		c.Wait = (math.Max(0, inLine-v.Overtaken-usable) + 1) / n.rate(v)
+		c.Wait = (inLine - usable + 1) / n.rate(v)
 	}
 	if left := v.Left / service(n.job); left > 0 && left < n.Longest {
 		left = math.Max(left, n.Tail)
