@@ -2,7 +2,7 @@
 // its end. Whoever carries the job's bytes writes into the book what happens. Its methods
 // come in this order:
 //
-//	Open > Describe > Begin > (Claim > Failed)... > Claim > Head > Trailer > End > Close
+//	Open > Body > Describe > Begin > (Claim > Failed)... > Claim > Head > Wrote... > Trailer > Unframed > End > Close
 //
 // Refuse may take the place of End. Close ends everything, on every path.
 package job
@@ -47,6 +47,9 @@ func (b *Book) Open(cfg *Config, now time.Time, h intake.Head, peer string) {
 	r.ID, r.Arrived, r.Outcome = b.id[0], now, intake.Broken
 	r.Method, r.Path, r.Peer = h.Method, h.Path, peer
 }
+
+// Body notes the size of the request's body, in bytes, -1 unknown, and whether it is kept for retries.
+func (b *Book) Body(size int64, kept bool) { b.Record.Body, b.Record.Unkept = size, !kept }
 
 // Describe reads what the job says of itself. body is the whole body, or its beginning.
 func (b *Book) Describe(body []byte, whole bool) error {

@@ -24,6 +24,9 @@ const (
 	None
 )
 
+// Unframed notes that the response ended with its connection: nothing shows whether the upstream had more to send.
+func (b *Book) Unframed() { b.Record.Unframed = true }
+
 // End ends the job by how its response ended; err says why that is not the whole.
 func (b *Book) End(how Ending, err error) {
 	r := &b.Record

@@ -8,9 +8,10 @@ import (
 // tailBytes is how much is kept of the end of an answer to a job with a text.
 const tailBytes = 1 << 10
 
-// Piece takes in a piece of the answer's body. Servers of language models say at its end how much of the prompt
-// they had read before, as usage.prompt_tokens_details.cached_tokens.
-func (b *Book) Piece(piece []byte) {
+// Wrote takes in a piece of the response's body of which n bytes were passed on. Servers of language models report at
+// its end how much of the prompt was cached, as usage.prompt_tokens_details.cached_tokens.
+func (b *Book) Wrote(piece []byte, n int) {
+	b.Record.Bytes += int64(n)
 	if data := b.Record.Facts.Data; data == nil || data.Set {
 		return
 	}

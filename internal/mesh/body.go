@@ -49,7 +49,7 @@ func (x *exchange) read() (b body, err error) {
 	if m := first.responseMode; m != noBody && m != duplexBody {
 		return b, fmt.Errorf("%w: response_body_mode is %s; set NONE or FULL_DUPLEX_STREAMED, with response_trailer_mode SEND", record.ErrMode, m)
 	}
-	x.book.Record.Body = length
+	x.book.Body(length, true)
 	switch {
 	case length > cfg.MaxBody:
 		return b, fmt.Errorf("%w: %d bytes declared, %d allowed", intake.ErrTooLarge, length, cfg.MaxBody)
@@ -74,7 +74,7 @@ func (x *exchange) readWhole() error {
 	if m.kind != requestBody {
 		return fmt.Errorf("%w: it continued without the request's body", errLeft)
 	}
-	x.book.Record.Body = int64(len(m.body))
+	x.book.Body(int64(len(m.body)), true)
 	if limit := x.f.cfg.MaxBody; x.book.Record.Body > limit {
 		return fmt.Errorf("%w: %d bytes, %d allowed", intake.ErrTooLarge, len(m.body), limit)
 	}
@@ -88,7 +88,7 @@ func (x *exchange) readPieces(length int64) (b body, err error) {
 	if err != nil {
 		return body{}, err
 	}
-	x.book.Record.Body, x.book.Record.Unkept = b.kept.Len(), !b.kept.Whole()
+	x.book.Body(b.kept.Len(), b.kept.Whole())
 	if err := x.book.Describe(b.kept.Bytes(), b.kept.Whole()); err != nil {
 		b.release()
 		return body{}, err

@@ -51,8 +51,7 @@ func (x *exchange) follow(b body) error {
 			x.book.Response(m.header, add)
 			err = x.send(proceed(responseHeadersReply, add))
 		case responseBody:
-			x.book.Record.Bytes += int64(len(m.body))
-			x.book.Piece(m.body)
+			x.book.Wrote(m.body, len(m.body))
 			if m.end {
 				x.ended()
 			}
@@ -93,7 +92,8 @@ func (x *exchange) respond(m *message) {
 	case m.end:
 		x.state = complete
 	case x.first.responseMode == noBody: // Envoy does not send the end
-		x.state, x.book.Record.Unframed = complete, true
+		x.state = complete
+		x.book.Unframed()
 	}
 	x.book.Head(time.Now(), code, m.header)
 }

@@ -44,7 +44,9 @@ func (x *exchange) pass(response *upstreamclient.Response, read []byte) error {
 	case err == nil:
 		x.trailers(response.Trailer)
 		x.book.Trailer(response.Trailer)
-		x.book.Record.Unframed = response.Unframed()
+		if response.Unframed() {
+			x.book.Unframed()
+		}
 		x.book.End(job.Whole, nil)
 	case errors.Is(err, errCut), errors.Is(err, errIdle):
 		x.book.End(job.Cut, err)
@@ -189,9 +191,8 @@ func (x *exchange) extend(now time.Time) {
 
 // write writes to the submitter.
 func (x *exchange) write(p []byte) error {
-	x.book.Piece(p)
 	n, err := x.w.Write(p)
-	x.book.Record.Bytes += int64(n)
+	x.book.Wrote(p, n)
 	if err != nil {
 		return fmt.Errorf("%w: %w", record.ErrGone, err)
 	}

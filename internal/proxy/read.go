@@ -79,10 +79,10 @@ func (x *exchange) readBody() (*intake.Body, error) {
 	}
 	body, err := intake.ReadBody(from, x.r.ContentLength, x.p.cfg.MaxBody, x.p.cfg.Budget)
 	if err != nil {
-		x.book.Record.Body = x.r.ContentLength
+		x.book.Body(x.r.ContentLength, true)
 		return nil, x.sendingFailed(err)
 	}
-	x.book.Record.Body, x.book.Record.Unkept = body.Len(), !body.Whole()
+	x.book.Body(body.Len(), body.Whole())
 	return body, nil
 }
 
