@@ -12,7 +12,7 @@ import (
 	"example.org/pilotfish/pkg/selection"
 )
 
-// dialects are what proxies call the fields in JSON of their own: a name that tells whose it is, and pairs of our name
+// dialects are the field names of other programs' JSON: a name by which the program is recognized, and pairs of our name
 // and theirs.
 var dialects = []struct {
 	mark  string
@@ -22,6 +22,8 @@ var dialects = []struct {
 	{"upstream_host", [][2]string{{"duration_ms", "duration"}, {"upstream", "upstream_host"}}}, // Istio
 	{"request_time", [][2]string{{"duration", "request_time"}, {"upstream", "upstream_addr"}, {"hit", "upstream_cache_status"}, {"ended", "time"}}},
 	{"rt", [][2]string{{"duration", "rt"}, {"upstream", "upstream_addr"}}}, // a usual name in nginx
+	{"project", [][2]string{{"key", "project"}}},
+	{"project_id", [][2]string{{"key", "project_id"}}},
 }
 
 // units are the names of durations and their units in seconds.

@@ -5,10 +5,10 @@ import (
 	"slices"
 )
 
-// estimate fills in what jobs cost. A job whose run is not known, or that was not answered, costs what its project's
-// jobs do, but no more than it took. Where the upstream does not tell fetches, a fetch takes by how much longer
-// the project's jobs run where it is not cached. Where that was not seen of any, it takes so many
-// seconds, or as long as a job, and this is returned.
+// estimate sets the costs of jobs. A job whose run is not known, or that got no response, costs what its project's
+// jobs do, but no more than it took. If the upstream does not report fetches, a fetch takes as long as runs without
+// the cache exceed runs with it. If no job is known to have missed the cache, a fetch takes this many
+// seconds, or as long as a job, and that is returned.
 func estimate(all []entry, fetch float64) (assumed float64) {
 	projects, everywhere := observe(all), observed{}
 	for _, o := range projects {
@@ -17,7 +17,7 @@ func estimate(all []entry, fetch float64) (assumed float64) {
 		}
 	}
 	usual, of := everywhere.costs(costs{}), map[Project]costs{}
-	if len(everywhere[cold])+len(everywhere[told]) == 0 {
+	if len(everywhere[cold])+len(everywhere[reported]) == 0 {
 		assumed = cmp.Or(fetch, usual.operators)
 		usual.load = assumed
 	}
@@ -42,11 +42,11 @@ func estimate(all []entry, fetch float64) (assumed float64) {
 	return assumed
 }
 
-// observed is what was seen of the jobs of a project, or of all, in seconds: runs without a fetch and with
-// one, and the fetches that upstreams told.
+// observed has the times of a project's jobs, or of all jobs, in seconds: runs without a fetch, runs with
+// one, and the fetches that upstreams reported.
 type observed [3][]float64
 
-const warm, cold, told = 0, 1, 2
+const warm, cold, reported = 0, 1, 2
 
 // observe gathers the runs that are known.
 func observe(all []entry) map[Project]observed {
@@ -57,7 +57,7 @@ func observe(all []entry) map[Project]observed {
 		case e.run == 0:
 			continue
 		case e.job.Load > 0:
-			o[told], o[warm] = append(o[told], e.job.Load), append(o[warm], max(0, e.run-e.job.Load))
+			o[reported], o[warm] = append(o[reported], e.job.Load), append(o[warm], max(0, e.run-e.job.Load))
 		case e.cold:
 			o[cold] = append(o[cold], e.run)
 		default:
@@ -68,23 +68,23 @@ func observe(all []entry) map[Project]observed {
 	return projects
 }
 
-// costs are what is usual of a project's jobs, in core-seconds.
+// costs are the usual ones of a project's jobs, in core-seconds.
 type costs struct{ load, operators float64 }
 
-func (o observed) costs(otherwise costs) costs {
-	c := costs{otherwise.load, median(o[warm], median(o[cold], otherwise.operators))}
-	if len(o[told]) > 0 {
-		c.load = median(o[told], 0)
+func (o observed) costs(fallback costs) costs {
+	c := costs{fallback.load, median(o[warm], median(o[cold], fallback.operators))}
+	if len(o[reported]) > 0 {
+		c.load = median(o[reported], 0)
 	} else if len(o[cold]) > 0 && len(o[warm]) > 0 {
 		c.load = max(0, median(o[cold], 0)-c.operators)
 	}
 	return c
 }
 
-// median is that of the values, or otherwise if there is none.
-func median(values []float64, otherwise float64) float64 {
+// median returns the median of the values, or fallback if there are none.
+func median(values []float64, fallback float64) float64 {
 	if len(values) == 0 {
-		return otherwise
+		return fallback
 	}
 	slices.Sort(values)
 	return values[(len(values)-1)/2]

@@ -122,7 +122,11 @@ func (d *decoder) object(text []byte, depth int) (*entry, error) {
 		return nil, errors.New("is a JSON array: write one object a line, as with jq -c '.[]'")
 	}
 	f, err := fields{}, errors.New("is neither JSON nor in a known form")
-	if brace := bytes.IndexByte(text, '{'); brace >= 0 {
+	brace := bytes.Index(text, []byte(`{"`))
+	if brace < 0 {
+		brace = bytes.IndexByte(text, '{')
+	}
+	if brace >= 0 {
 		raw := bytes.TrimSuffix(text[brace:], []byte(","))
 		if err = f.flatten(raw, maxDepth); err != nil {
 			if fixed := repaired(raw); !bytes.Equal(fixed, raw) {

@@ -62,10 +62,14 @@ var (
 // added takes values that somebody added to a form: by their names, or else by what they look like. The first one
 // that looks like nothing known is the key; the first number with a point is the duration.
 func (f fields) added(text string) {
+	some := "" // an address with another name than that of an upstream
 	for _, found := range word.FindAllStringSubmatch(text, -1) {
 		name, value := strings.ToLower(found[1]), strings.Trim(found[2], `"`)
 		switch {
 		case name != "":
+			if some == "" && address.MatchString(value) {
+				some = value
+			}
 		case address.MatchString(value):
 			name = "upstream"
 		case seconds.MatchString(value):
@@ -83,5 +87,8 @@ func (f fields) added(text string) {
 			continue
 		}
 		f[name] = strings.TrimSuffix(value, ",")
+	}
+	if some != "" && !f.has("upstream") && !f.has("upstream_addr") {
+		f["upstream"] = some
 	}
 }

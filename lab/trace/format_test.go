@@ -92,6 +92,10 @@ func TestForms(t *testing.T) {
 		"Istio's JSON": {line: func(r request) string {
 			return fmt.Sprintf(`{"start_time":%q,"duration":%d,"upstream_host":%q,"key":%q,"path":null}`, iso(r.at), r.ms, r.up, r.key)
 		}},
+		"syslog with braces": {line: func(r request) string { return `<134>1 2026-01-05T09:00:00Z lb haproxy 71 - [x@1 a="{b}"] ` + js(r) }},
+		"combined, other names": {whole: true, line: func(r request) string {
+			return combined(r, `project=%s rt=%.3f addr="%s"`, r.key, float64(r.ms)/1e3, r.up)
+		}},
 		"Docker":   {line: func(r request) string { return docker("stdout", js(r)) }},
 		"journald": {line: func(r request) string { return fmt.Sprintf(`{"MESSAGE":%q,"PRIORITY":"6"}`, js(r)) }},
 		"collector's envelope": {line: func(r request) string {

@@ -17,9 +17,9 @@ func Duration(s float64) time.Duration { return time.Duration(s * float64(time.S
 
 // Job is one job. A field that is zero is unknown, or nothing. Times are in seconds.
 type Job struct {
-	// Offset is when the submitter sends the job, from the first one on.
+	// Offset is when the submitter sends the job, counted from the first job.
 	Offset float64
-	// Project is whose data the job needs; "" is a job without affinity.
+	// Project names the data that the job needs; "" is a job without affinity.
 	Project  Project
 	Priority selection.Priority
 	// Prefetch only loads a project's data into the cache (the thesis, 3.2): it has only Load.
@@ -32,13 +32,13 @@ type Job struct {
 	// Load, SharedRules, Operators and Output are the core-seconds of the job's four joblets at an upstream (the
 	// thesis, 3.4): FeedSource, which a cached project saves; SharedOperators; Operators; OutputFeed.
 	Load, SharedRules, Operators, Output float64
-	// Bytes is what the project's data takes in a cache.
+	// Bytes is the size of the project's data in a cache.
 	Bytes int64
 
 	// Needs is the data that the job needs besides the project's.
 	Needs []Need
-	// Read and Write are the tokens of a prompt to a language model, and of its answer. Blocks
-	// names the prompt's blocks of BlockTokens tokens, the last of which may be shorter: equal names are
+	// Read and Write are the tokens of a prompt to a language model, and of its response. Blocks
+	// names the prompt's blocks of BlockTokens tokens, the last of which can be shorter: equal names are
 	// equal blocks with equal blocks before them.
 	Read, Write int64
 	Blocks      []int64
@@ -50,7 +50,7 @@ type Job struct {
 	After Line
 }
 
-// Need is data with a name of its own, which other jobs may need, too.
+// Need is data with a name of its own, which other jobs can need, too.
 type Need struct {
 	Name Project
 	// Load is the core-seconds of a fetch, Bytes what the data takes in a cache.
@@ -63,7 +63,7 @@ func (j *Job) Work() float64 { return j.Load + j.SharedRules + j.Operators + j.O
 
 // Timeouts are the bounds that a job sets itself, in seconds; 0 is not given.
 type Timeouts struct {
-	// Queue bounds the wait for a core, Evaluate the processing up to the first byte of the answer, Stream the answer.
+	// Queue bounds the wait for a core, Evaluate the processing up to the first byte of the response, Stream the response.
 	Queue, Evaluate, Stream float64
 }
 

@@ -26,9 +26,9 @@ const (
 // Logs are the jobs of access logs, in the order in which they arrived, the first one at 0.
 type Logs struct {
 	entries []entry
-	// Seen is what the logs say of how jobs were served.
+	// Seen sums up how jobs were served, as far as the logs contain it.
 	Seen Seen
-	// Notes say what was found in each log, and what could not be read.
+	// Notes list what was found in each log, and what could not be read.
 	Notes []string
 }
 
@@ -82,7 +82,7 @@ func ReadLogs(most int, key *regexp.Regexp, paths ...string) (*Logs, error) {
 			all[0].arrived.Format(time.RFC3339), all[len(all)-1].arrived.Format(time.RFC3339)))
 	}
 	if !slices.ContainsFunc(all, func(e entry) bool { return e.job.Project != "" }) {
-		logs.Notes = append(logs.Notes, "no job has a key: log it, or say with --key where it is in a line")
+		logs.Notes = append(logs.Notes, "no job has a key: log it, or set --key to find it in a line")
 	}
 	for i := range all {
 		e := &all[i]
@@ -171,8 +171,8 @@ func (l *Logs) read(path string, key *regexp.Regexp) (entries []entry, err error
 	defer lines.file.Close()
 	decoder := &decoder{key: key}
 	var first error // what is wrong with a line
-	bad, partial := 0, 0
-	for n := 1; ; n++ {
+	n, bad, partial := 1, 0, 0
+	for ; ; n++ {
 		line, err := lines.next()
 		if err != nil && !errors.Is(err, errLong) {
 			if !errors.Is(err, io.EOF) { // a compressed file that was cut
@@ -212,6 +212,9 @@ func (l *Logs) read(path string, key *regexp.Regexp) (entries []entry, err error
 		spread(entries)
 		l.Notes = append(l.Notes, fmt.Sprintf("%s: %d jobs that ended from %s to %s", path, len(entries),
 			entries[0].ended.Format(time.RFC3339), entries[len(entries)-1].ended.Format(time.RFC3339)))
+	}
+	if len(entries) == 0 && bad == 0 {
+		l.Notes = append(l.Notes, fmt.Sprintf("%s: none of %d lines is about a job", path, n-1))
 	}
 	if partial > 0 {
 		l.Notes = append(l.Notes, fmt.Sprintf("%s: %d durations begin with +, as HAProxy's logasap writes them: they are too short", path, partial))

@@ -109,7 +109,7 @@ func TestUnreadableLinesAreNamed(t *testing.T) {
 
 func TestLogsWithoutAJobAreRefused(t *testing.T) {
 	_, err := ReadLogs(1, nil, file(t, logged(t, &record.Job{Outcome: intake.Rejected})))
-	require.ErrorContains(t, err, "a.log: there is no job in the log")
+	require.ErrorContains(t, err, "a.log: none of 2 lines is about a job")
 	_, err = ReadLogs(1, nil, file(t, `{"offset":0}`))
 	require.ErrorContains(t, err, "a.log: line 1: field duration: is missing: {\"offset\":0} (left out; 1 such lines)")
 	_, err = ReadLogs(1, nil, "absent.log")

@@ -6,7 +6,7 @@ import (
 	"example.org/pilotfish/pkg/selection"
 )
 
-// Seen is what logs say of how jobs were served.
+// Seen sums up how jobs were served, as far as logs contain it.
 type Seen struct {
 	Upstreams int     // that are named; 0 where none is
 	Hits, Hit int     // after the first tenth of the jobs: those that found their project cached, and those of which it is known

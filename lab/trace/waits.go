@@ -10,8 +10,8 @@ import (
 // a job when it arrives, or when fewer than n of those that arrived before it are left.
 
 const (
-	// Runs shorter than shortest are taken for unknown, and those shorter than alike count as equal, in seconds.
-	shortest, alike = 0.001, 0.01
+	// Runs shorter than shortest are taken for unknown, and those shorter than equalRuns count as equal, in seconds.
+	shortest, equalRuns = 0.001, 0.01
 	// doubt is the share of jobs that are served before their turn, as high jobs are that the log does not mark.
 	doubt = 0.1
 )
@@ -78,22 +78,22 @@ func byArrival(all []entry, cores int) (waited bool) {
 func likelihood(all []entry) (sum float64) {
 	for i := range all {
 		if run := all[i].run; run > 0 {
-			sum += math.Log((1 - doubt) / max(alike, run))
+			sum += math.Log((1 - doubt) / max(equalRuns, run))
 		} else {
-			sum += math.Log(doubt / max(alike, all[i].took))
+			sum += math.Log(doubt / max(equalRuns, all[i].took))
 		}
 	}
 	n, free, width := 0.0, 1.0, 0.0
 	for _, o := range observe(all) {
-		for _, runs := range o[:told] {
-			middle := max(alike, median(runs, 0))
+		for _, runs := range o[:reported] {
+			middle := max(equalRuns, median(runs, 0))
 			for _, run := range runs {
-				width += math.Abs(math.Log(max(alike, run) / middle))
+				width += math.Abs(math.Log(max(equalRuns, run) / middle))
 			}
 			n, free = n+float64(len(runs)), free+float64(max(0, len(runs)-1))
 		}
 	}
-	return sum - n*math.Log(max(alike, width/free))
+	return sum - n*math.Log(max(equalRuns, width/free))
 }
 
 // doubtful removes the runs of jobs that ended before their turn, and of those that arrived while their project was
@@ -141,7 +141,7 @@ func crowding(all []entry) float64 {
 			kind = cold
 		}
 		if m := middle[e.job.Project][kind]; e.run > 0 && e.job.Load == 0 && m > 0 {
-			runs = append(runs, run{len(ends), math.Log(max(alike, e.run) / max(alike, m))})
+			runs = append(runs, run{len(ends), math.Log(max(equalRuns, e.run) / max(equalRuns, m))})
 		}
 		place, _ := slices.BinarySearch(ends, e.end)
 		latest[e.upstream] = slices.Insert(ends, place, e.end)

@@ -26,7 +26,7 @@ type commands struct {
 	Judge    judgeCommand    `cmd:"" help:"Compare the policy with tuned rivals on settings that its sources draw."`
 	Prompts  promptsCommand  `cmd:"" help:"Compare routers of prompts to language models, on a trace of requests."`
 	Replay   replayCommand   `cmd:"" help:"Send the jobs of access logs when they are due to one or more targets, and compare durations and waits."`
-	Whatif   whatifCommand   `cmd:"" help:"Say from access logs what pilotfish would do for these jobs: hits, waits, upstreams needed."`
+	Whatif   whatifCommand   `cmd:"" help:"Report from access logs what pilotfish would do for these jobs: hits, waits, upstreams needed."`
 }
 
 // run is main without the process: it returns the exit code.

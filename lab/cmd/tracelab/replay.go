@@ -29,7 +29,7 @@ type replayCommand struct {
 	Limit  time.Duration `default:"1h" help:"How long jobs are waited for after the last one was sent."`
 }
 
-// sent is what came of all jobs at one target.
+// sent is the result of all jobs at one target.
 type sent struct {
 	target  string
 	run     stats.Run

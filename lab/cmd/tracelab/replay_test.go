@@ -20,7 +20,7 @@ import (
 	"example.org/pilotfish/test/loopback"
 )
 
-// A day that a sidecar recorded is sent again to two targets: the same bodies, in the order in which they came.
+// A day that a sidecar recorded is sent again to two targets, with the same bodies.
 func TestReplayOfARecordedDay(t *testing.T) {
 	dir := t.TempDir()
 	log := recorded(t, dir)
@@ -31,10 +31,13 @@ func TestReplayOfARecordedDay(t *testing.T) {
 	assert.Contains(t, read(t, dir+"/page.html"), `"name":"`+b.URL+`","jobs":{"at":[0,`)
 	for _, target := range []*fakeupstream.Upstream{a, b} {
 		require.NoError(t, target.Await(t.Context(), func(jobs []fakeupstream.Job) bool { return len(jobs) == 6 }))
-		for i, j := range target.Jobs() {
-			assert.Equal(t, job(i), string(j.Body))
-			assert.Equal(t, fmt.Sprint("job-", i), j.Header.Get("X-Request-Id"))
+		got := map[string]string{} // those that are due at nearly one time can overtake each other
+		for _, j := range target.Jobs() {
+			got[j.Header.Get("X-Request-Id")] = string(j.Body)
 			assert.Empty(t, j.Header.Get("Authorization"), "headers are not recorded")
+		}
+		for i := range 6 {
+			assert.Equal(t, job(i), got[fmt.Sprint("job-", i)])
 		}
 	}
 	assert.Regexp(t, a.URL+` +6 +0 +`, out)

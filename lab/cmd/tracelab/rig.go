@@ -28,7 +28,7 @@ type rig struct {
 	ctx         context.Context
 	setting     *judge.Setting
 	present     judge.Contender
-	jobs, costs []trace.Job // costs are those that the logs say
+	jobs, costs []trace.Job // costs are those in the logs
 	cache       int64       // how many keys an upstream keeps
 	failed      error       // the first fault
 }
@@ -86,7 +86,7 @@ func (r *rig) fitCache(a *answer, seen trace.Seen) {
 	}
 }
 
-// scale sets costs of jobs, in percent of those that the logs say.
+// scale sets costs of jobs, in percent of those in the logs.
 func (r *rig) scale(percent int) {
 	for i := range r.jobs {
 		r.jobs[i].Load, r.jobs[i].Operators = r.costs[i].Load*float64(percent)/100, r.costs[i].Operators*float64(percent)/100
@@ -132,14 +132,14 @@ func (r *rig) doubts(c *whatifCommand, seen trace.Seen, now, ours judge.Outcome)
 	}
 	if seen.Hit == 0 && c.Cached == 0 {
 		r.cache = max(1, r.cache/8)
-		other("if an upstream's cache holds an eighth of the keys: log hits, or say --cached")
+		other("if an upstream's cache holds an eighth of the keys: log hits, or set --cached")
 	}
 	if seen.Fetch > 0 && c.Fetch == 0 {
 		for _, by := range []float64{0.5, 2} {
 			for i := range r.jobs {
 				r.jobs[i].Load *= by
 			}
-			other(fmt.Sprintf("if a fetch takes %.3g s: log hits, or say --fetch", by*seen.Fetch))
+			other(fmt.Sprintf("if a fetch takes %.3g s: log hits, or set --fetch", by*seen.Fetch))
 			for i := range r.jobs {
 				r.jobs[i].Load /= by
 			}

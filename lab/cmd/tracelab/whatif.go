@@ -27,7 +27,7 @@ type whatifCommand struct {
 	Present   string   `default:"least-in-flight" placeholder:"POLICY" help:"How jobs find their upstream today: least-in-flight, round-robin, random, bounded-hash, baseline (a hash) or another policy."`
 	Upstreams int      `placeholder:"N" help:"How many there are today; otherwise those that the logs name."`
 	Cores     int      `placeholder:"N" help:"How many jobs an upstream runs at one time; otherwise the number that fits the logs best."`
-	Fetch     float64  `placeholder:"SECONDS" help:"How much longer a job takes where its key is not cached, if the logs do not say which found theirs."`
+	Fetch     float64  `placeholder:"SECONDS" help:"How much longer a job takes where its key is not cached, if the logs do not contain hits."`
 	Cached    int      `placeholder:"N" help:"How many keys an upstream's cache holds; otherwise all."`
 	Sidecars  int      `default:"3" placeholder:"N" help:"How many processes choose, each for a part of the jobs."`
 	Jobs      int      `default:"100000" placeholder:"N" help:"How many jobs are played at most."`
@@ -63,7 +63,7 @@ func (c *whatifCommand) Run(console cli.Console) error {
 	case c.Sidecars < 1 || c.Jobs < 1 || c.Upstreams < 0 || c.Cores < 0 || c.Cached < 0 || !(c.Fetch >= 0 && c.Fetch <= trace.MaxSeconds):
 		return errors.New("--sidecars and --jobs must be above 0; --upstreams, --cores, --cached and --fetch must not be negative")
 	case c.Upstreams == 0 && logs.Seen.Upstreams == 0:
-		return errors.New("the logs name no upstream: say how many there are with --upstreams")
+		return errors.New("the logs name no upstream: set their number with --upstreams")
 	}
 	a := &answer{Heads: []string{"", "hits", "mean wait, s", "p99 wait, s", "mean time, s"}}
 	span := logs.Span()
@@ -152,7 +152,7 @@ func plural(n int, thing string) string {
 	return fmt.Sprintf("%d %s", n, thing)
 }
 
-// rig sets up the fleet of today. What the logs do not say is assumed, and listed.
+// rig sets up the fleet of today. What the logs do not contain is assumed, and listed.
 func (c *whatifCommand) rig(ctx context.Context, a *answer, seen trace.Seen, jobs []trace.Job) *rig {
 	s := &judge.Setting{Fleet: sim.DefaultFleet(), Sidecars: sim.DefaultSidecars()}
 	s.Fleet.Upstreams = cmp.Or(c.Upstreams, seen.Upstreams)

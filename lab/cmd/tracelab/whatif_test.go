@@ -49,11 +49,11 @@ func TestWhatif(t *testing.T) {
 func TestWhatifRefuses(t *testing.T) {
 	log := write(t, "a.csv", "time,key,duration\n5,a,1\n")
 	for want, args := range map[string][]string{
-		"the logs name no upstream: say how many there are with --upstreams": {log},
-		`--present "x" is not one of expected, `:                             {log, "--present", "x"},
-		"--key: it has no group in parentheses, which is the key":            {log, "--key", "x"},
-		"--sidecars and --jobs must be above 0":                              {log, "--sidecars", "0"},
-		"there is no job in the log":                                         {write(t, "t.jsonl", `{"offset":0}`+"\n")},
+		"the logs name no upstream: set their number with --upstreams": {log},
+		`--present "x" is not one of expected, `:                       {log, "--present", "x"},
+		"--key: it has no group in parentheses, which is the key":      {log, "--key", "x"},
+		"--sidecars and --jobs must be above 0":                        {log, "--sidecars", "0"},
+		"there is no job in the log":                                   {write(t, "t.jsonl", `{"offset":0}`+"\n")},
 	} {
 		code, out, stderr := tracelab(append([]string{"whatif"}, args...)...)
 		assert.Equal(t, 1, code, want)
