@@ -13,6 +13,7 @@ func (x *exchange) fail(err error) {
 		x.breakOff()
 		return
 	}
+	x.leave()
 	p := x.book.Refuse(err)
 	if p.Status == record.StatusGone {
 		panic(http.ErrAbortHandler) // otherwise the server would respond with 200 on its own

@@ -42,6 +42,15 @@ func (o *openJobs) leave(id string) {
 	}
 }
 
+// leave ends the time in which a request with the job's identifier is a sign of a circle: its response
+// begins. A submitter that uses an identifier again gets it before its next job.
+func (x *exchange) leave() {
+	if x.open {
+		x.open = false
+		x.p.open.leave(x.book.Record.ID)
+	}
+}
+
 // countHops counts a hop in the request's header, where the job may go in a circle. The error ends the circle.
 func (x *exchange) countHops() error {
 	hops := 0
@@ -49,6 +58,7 @@ func (x *exchange) countHops() error {
 		hops, _ = strconv.Atoi(values[0]) // what is no number counts as 0
 	}
 	again := x.p.open.enter(x.book.Record.ID)
+	x.open = true
 	switch {
 	case hops >= maxHops:
 		return fmt.Errorf("%w: %s is %d", record.ErrLoop, hopsHeader, hops)

@@ -35,6 +35,7 @@ func (x *exchange) passOpen(v *verdict) error {
 // what was already read of the body. After an error the submitter must be able to see that it did
 // not get the whole response.
 func (x *exchange) pass(response *upstreamclient.Response, read []byte) error {
+	x.leave()
 	now := time.Now()
 	x.book.Head(now, response.StatusCode, response.Header)
 	x.body.Release() // a response has begun: nothing is sent again

@@ -55,6 +55,7 @@ type exchange struct {
 
 	target string      // sent by all attempts
 	header http.Header // sent by all attempts; only the expected duration differs
+	open   bool        // the job is among the open ones
 
 	// The request of the attempt under way, what withdraws it, and the verdict that passes its response. They
 	// are here because an attempt would otherwise allocate them.

@@ -53,6 +53,6 @@ func (x *exchange) close() {
 		x.body.Release()
 	}
 	x.p.cfg.Budget.Return(x.counted)
-	x.p.open.leave(x.book.Record.ID)
+	x.leave()
 	x.book.Close()
 }
