@@ -56,7 +56,9 @@ func TestACircleEnds(t *testing.T) {
 		for i, c := range circle {
 			c.balancer.Set([]pool.Upstream{{Address: circle[(i+1)%len(circle)].address}})
 		}
+		near.mu.Lock()
 		before := len(near.records)
+		near.mu.Unlock()
 		res, _ := near.post("{}")
 		assert.Equal(t, 508, res.StatusCode, name)
 		assert.Equal(t, "loop", res.Header.Get("Pilotfish-Reason"))
