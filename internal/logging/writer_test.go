@@ -15,11 +15,11 @@ import (
 	"go.uber.org/zap"
 )
 
-// writes are the writes that a log made.
+// writes records the writes of a log.
 type writes struct {
 	mu   sync.Mutex
 	made []string
-	fail func(p []byte) (int, error) // nil takes all
+	fail func(p []byte) (int, error) // nil: every write succeeds
 }
 
 func (w *writes) Write(p []byte) (int, error) {
@@ -79,8 +79,8 @@ func TestLinesAreWrittenTogether(t *testing.T) {
 	})
 }
 
-// Nobody waits for a log that is blocked. Its lines are written when it goes on, in their
-// order, and a note stands in the place of those that were lost.
+// Nobody waits for a log that is blocked. Its lines are written in order when the reader goes on, and a note replaces
+// the lost lines.
 func TestABlockedLogLosesLines(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		goOn := make(chan struct{})
@@ -119,7 +119,7 @@ func TestABlockedLogLosesLines(t *testing.T) {
 	})
 }
 
-// A line that a full disk took in part is whole when there is room again.
+// A line that a full disk accepted in part is completed when there is space again.
 func TestAFailedWriteIsTriedAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		failures := 5
@@ -159,7 +159,7 @@ func TestErrorsAreWrittenAtOnce(t *testing.T) {
 	})
 }
 
-// A line that has no room at all is lost alone.
+// A line that is longer than the buffer is lost alone.
 func TestALineThatIsTooLong(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var to writes
