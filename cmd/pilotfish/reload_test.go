@@ -183,7 +183,7 @@ func TestHealthChecksWithoutJobs(t *testing.T) {
 	}))
 	defer plain.Close()
 	cfg := before(plain.Listener.Addr().String())
-	cfg.Reports.HealthPath, cfg.Reports.Interval = "/healthz", 5*time.Millisecond
+	cfg.Reports.HealthCheckPath, cfg.Reports.Interval = "/healthz", 5*time.Millisecond
 	s, _ := running(t, &cfg)
 	is := func(why string) func() bool {
 		return func() bool {

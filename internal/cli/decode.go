@@ -22,7 +22,12 @@ func (d Document) Decode(into any, check func(*settings.Faults)) (warnings []*Er
 	if d.err != nil {
 		return nil, d.err
 	}
-	misfits := d.lay("", into)
+	misfits := d.variables()
+	for _, e := range d.lay("", into) {
+		if !slices.ContainsFunc(misfits, func(v *Error) bool { return v.key == e.key }) {
+			misfits = append(misfits, e)
+		}
+	}
 	if len(misfits) == 1 && misfits[0].key == "" { // it concerns the whole document
 		return nil, misfits[0]
 	}
@@ -127,6 +132,9 @@ func (d Document) misfit(found *yaml.LoadError, into any) *Error {
 			text += ": remove the quotes, which make it text"
 		}
 	}
+	if meant := meantBy(into, key); meant != "" && !strings.HasPrefix(text, "unknown key") {
+		text += "; did you mean " + meant + "?"
+	}
 	e := d.fault(at, text)
 	if e.key = key; key != "" {
 		e.Text = key + ": " + text
@@ -171,11 +179,36 @@ func expected(typ string, keys []string) string {
 	return "a value"
 }
 
-// unknown is the message for an unknown key, with a suggestion or the known keys. The
-// method Meant of the whole document knows keys of other programs.
+// variable finds what looks like an environment variable.
+var variable = regexp.MustCompile(`\$\{\w+\}`)
+
+// variables returns the values with environment variables, which are not replaced.
+func (d Document) variables() (misfits []*Error) {
+	for key, v := range d.values {
+		if v.node == nil || v.node.Kind != yaml.ScalarNode || len(misfits) == maxMisfits {
+			continue
+		}
+		if name := variable.FindString(v.node.Value); name != "" {
+			e := d.fault(v.at, key+": "+name+" is not replaced: environment variables have no meaning in the file")
+			e.key = key
+			misfits = append(misfits, e)
+		}
+	}
+	return misfits
+}
+
+// meantBy is what the method Meant of the whole document, if it has one, suggests instead of a key.
+func meantBy(into any, key string) string {
+	if top, ok := into.(interface{ Meant(key string) string }); ok {
+		return top.Meant(key)
+	}
+	return ""
+}
+
+// unknown is the message for an unknown key, with a suggestion or the known keys.
 func unknown(key string, into any) string {
-	if top, ok := into.(interface{ Meant(key string) string }); ok && top.Meant(key) != "" {
-		return "unknown key; did you mean " + top.Meant(key) + "?"
+	if meant := meantBy(into, key); meant != "" {
+		return "unknown key; did you mean " + meant + "?"
 	}
 	cut := strings.LastIndex(key, ".")
 	name, known := key[cut+1:], keysWithin(key[:max(cut, 0)], into)

@@ -15,13 +15,27 @@ import (
 	"example.org/pilotfish/pkg/selection"
 )
 
-// Meant is where a key of another name is found, for those that people try first.
+// Meant names the key to use instead of one that people try first, or that had another name.
 func (c Config) Meant(key string) string {
 	switch key {
+	case "discovery.keep_last":
+		return "discovery.empty_after"
+	case "discovery.static[0]":
+		return "discovery.file, which takes weights"
+	case "reports.health_path":
+		return "reports.health_check_path"
+	case "reports.names.read":
+		return "reports.names.prefix_cache"
+	case "job.queue", "job.stream":
+		return key + "_timeout"
+	case "job.evaluate":
+		return "job.first_byte_timeout"
+	case "retries":
+		return "retry.attempts"
 	case "upstreams", "upstream", "servers", "backends":
 		return "discovery.static"
 	case "health", "health_check", "healthcheck":
-		return "reports.health_path"
+		return "reports.health_check_path"
 	case "timeout", "timeouts":
 		return "queue.wait (for an upstream to take the job), retry.first_byte (for its response to begin) or stream.idle (for silence within it)"
 	}
@@ -73,7 +87,12 @@ func (c *Config) checkPorts(f *settings.Faults) {
 		}
 		taken[port.address] = port.key
 	}
-	for _, i := range discovery.Own(c.Discovery.Static, []string{c.Listen, c.Admin}) {
+	own := discovery.Own(c.Discovery.Static, []string{c.Listen, c.Admin})
+	if n := len(own); n > 0 && n == len(c.Discovery.Static) {
+		f.Add("discovery.static", "it has no upstream, only pilotfish's own ports")
+		own = nil
+	}
+	for _, i := range own {
 		f.Warn(fmt.Sprintf("discovery.static[%d]", i), "%s is pilotfish's own port, and is left out", c.Discovery.Static[i])
 	}
 	for i, host := range c.Hosts {

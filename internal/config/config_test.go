@@ -39,6 +39,20 @@ func TestFaultsAndWarningsAreTold(t *testing.T) {
 	}
 }
 
+func TestRenamedKeysNameTheNewOnes(t *testing.T) {
+	for old, key := range map[string]string{
+		"discovery: {keep_last: 1s}":  "discovery.empty_after",
+		"reports: {health_path: /}":   "reports.health_check_path",
+		"reports: {names: {read: a}}": "reports.names.prefix_cache",
+		"job: {queue: /a}":            "job.queue_timeout",
+		"job: {evaluate: /a}":         "job.first_byte_timeout",
+		"job: {stream: /a}":           "job.stream_timeout",
+	} {
+		_, _, err := Parse(cli.NewDocument("F", []byte(old)))
+		assert.ErrorContains(t, err, "unknown key; did you mean "+key+"?", old)
+	}
+}
+
 // The defaults, written as a file, are the defaults: a key that could not be
 // written or read would be missing.
 func TestDefaultsAreReadBack(t *testing.T) {

@@ -86,7 +86,7 @@ func New(cfg Config) (*Discovery, error) {
 	}
 	d := &Discovery{
 		changed: cfg.Changed, self: self, origin: from,
-		guard: guard{keepLast: cfg.KeepLast}, pacer: pacer{gap: from.gap, rng: cfg.Rand},
+		guard: guard{emptyAfter: cfg.EmptyAfter}, pacer: pacer{gap: from.gap, rng: cfg.Rand},
 		status: Status{Source: from.name, BelievedAt: cfg.Before.BelievedAt, Trouble: cfg.Before.Trouble},
 	}
 	if cfg.Snapshot != "" {

@@ -24,10 +24,10 @@ import (
 //
 // guard is a value without clock, lock or I/O.
 type guard struct {
-	// keepLast is how long replies must agree on emptiness; on a drop, a third of that. Replies
+	// emptyAfter is how long replies must agree on emptiness; on a drop, a third of that. Replies
 	// that disagree with each other are doubted for four times as long: then the next one that
 	// is not empty is believed. 0 believes every reply at once.
-	keepLast time.Duration
+	emptyAfter time.Duration
 
 	good []pool.Upstream // the last set that was believed, here or by the Discovery before; nil is none
 	// applied is good, or good joined with a doubtful reply. It is nil before the first reply, which
@@ -82,11 +82,11 @@ func (g *guard) judge(now time.Time, set []pool.Upstream) ruling {
 	}
 	g.doubt, g.gone = why, gone
 
-	hold := g.keepLast
+	hold := g.emptyAfter
 	left := g.steady.Add(hold).Sub(now)
 	if why == drop {
-		hold = g.keepLast / 3
-		left = min(g.steady.Add(hold).Sub(now), g.since.Add(4*g.keepLast).Sub(now))
+		hold = g.emptyAfter / 3
+		left = min(g.steady.Add(hold).Sub(now), g.since.Add(4*g.emptyAfter).Sub(now))
 	}
 	if why != none && left > 0 {
 		g.wary = true

@@ -17,7 +17,7 @@ import (
 // a guard and returns what is in force after each, with the doubt if any.
 func play(t *testing.T, script string) string {
 	t.Helper()
-	g := &guard{keepLast: 30 * time.Second}
+	g := &guard{emptyAfter: 30 * time.Second}
 	var out []string
 	for line := range strings.Lines(script) {
 		second, said, ok := strings.Cut(strings.TrimSpace(line), " ")
@@ -115,7 +115,7 @@ func TestGuardProperties(t *testing.T) {
 	rng := seeded()
 	letters := "a b c d e f g h"
 	for range 3000 {
-		g, now := &guard{keepLast: 30 * time.Second}, epoch
+		g, now := &guard{emptyAfter: 30 * time.Second}, epoch
 		var run time.Duration // how long the same reply has been given without a failure
 		last, lastGood := "?", ups("")
 		for range 40 {
@@ -196,7 +196,7 @@ func TestGuardNeverLosesMoreThanHalfUnconfirmed(t *testing.T) {
 	rng := seeded()
 	losses := 0
 	for range 2000 {
-		g, now := &guard{keepLast: 30 * time.Second}, epoch
+		g, now := &guard{emptyAfter: 30 * time.Second}, epoch
 		var history []said
 		good := -1
 		for range 60 {
@@ -221,15 +221,15 @@ func TestGuardNeverLosesMoreThanHalfUnconfirmed(t *testing.T) {
 			}
 			if lost := good &^ s.set; good > 0 && (s.set == 0 || 2*ones(lost) > ones(good)) {
 				losses++
-				hold := g.keepLast / 3
+				hold := g.emptyAfter / 3
 				if s.set == 0 {
-					hold = g.keepLast
+					hold = g.emptyAfter
 				}
 				agreeing := unbroken(history, func(h said) bool {
 					return h.ok && good&^h.set == lost && (h.set == 0) == (s.set == 0)
 				})
 				doubtful := unbroken(history, func(h said) bool { return h.ok && good&^h.set != 0 })
-				require.True(t, agreeing >= hold || s.set != 0 && doubtful >= 4*g.keepLast)
+				require.True(t, agreeing >= hold || s.set != 0 && doubtful >= 4*g.emptyAfter)
 			}
 			good = s.set
 		}
@@ -252,7 +252,7 @@ func TestGuardHoldsABoundedSet(t *testing.T) {
 		}
 		return arrange(set, nil)
 	}
-	now, g := time.Unix(1_800_000_000, 0), guard{keepLast: time.Hour, good: of("a%d:1")}
+	now, g := time.Unix(1_800_000_000, 0), guard{emptyAfter: time.Hour, good: of("a%d:1")}
 	g.judge(now, of("b%d:1"))
 	assert.Equal(t, of("a%d:1"), g.inForce(), "the upstreams that serve are kept")
 	g.good = g.good[:maxUpstreams-2]

@@ -206,7 +206,7 @@ func consulOf(t *testing.T, a *agent, change func(*Config)) *Discovery {
 
 // configOf has the default settings but for the source.
 func configOf(s Settings) Config {
-	s.KeepLast = Default().KeepLast
+	s.EmptyAfter = Default().EmptyAfter
 	return Config{Settings: s, Rand: seeded()}
 }
 

@@ -1,7 +1,11 @@
 package discovery
 
 import (
+	"errors"
 	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"time"
@@ -25,16 +29,16 @@ type Settings struct {
 	Consul *Consul `yaml:"consul"`
 	// Kubernetes is a service of a Kubernetes cluster.
 	Kubernetes *Kubernetes `yaml:"kubernetes"`
-	// KeepLast is how long the source must go on naming no upstream before that is
-	// believed. For a list without more than half of the upstreams it is a third of
-	// that. 0 believes every reply at once.
-	KeepLast time.Duration `yaml:"keep_last"`
-	// Snapshot is a file that keeps the last list over a restart; "" keeps none.
+	// EmptyAfter is how long an empty list is ignored: the source must keep returning it for that
+	// long. A list that lacks more than half of the upstreams is ignored for a third of that. 0
+	// accepts every list at once.
+	EmptyAfter time.Duration `yaml:"empty_after"`
+	// Snapshot is a file for the last list, which is read at the next start. Empty writes none.
 	Snapshot string `yaml:"snapshot"`
 }
 
-// Default is what a file that says nothing means; it names no source.
-func Default() Settings { return Settings{KeepLast: 30 * time.Second} }
+// Default returns the settings of an empty file; they name no source.
+func Default() Settings { return Settings{EmptyAfter: 30 * time.Second} }
 
 // kind is a kind of source.
 type kind struct {
@@ -71,13 +75,26 @@ func Kinds() string {
 
 // Check adds what cannot be used to f, and warns of files that are not there.
 func (s Settings) Check(f *settings.Faults) {
-	f.NotNegative("keep_last", s.KeepLast)
+	f.NotNegative("empty_after", s.EmptyAfter)
+	s.checkSnapshot(f)
 	given := s.given()
 	if len(given) != 1 {
 		f.Add("", "exactly one of %s must say where the upstreams are, not %d of them", Kinds(), len(given))
 		return
 	}
 	given[0].check(f.In(given[0].name))
+}
+
+func (s *Settings) checkSnapshot(f *settings.Faults) {
+	if s.Snapshot == "" {
+		return
+	}
+	folder := filepath.Dir(s.Snapshot)
+	if info, err := os.Stat(s.Snapshot); err == nil && info.IsDir() {
+		f.Add("snapshot", "%s is a folder; name a file in it", s.Snapshot)
+	} else if info, err := os.Stat(folder); errors.Is(err, fs.ErrNotExist) || err == nil && !info.IsDir() {
+		f.Warn("snapshot", "there is no folder %s, so no snapshot can be written", folder)
+	}
 }
 
 func (s *Settings) checkStatic(f *settings.Faults) {
@@ -89,7 +106,11 @@ func (s *Settings) checkStatic(f *settings.Faults) {
 	for i, a := range s.Static {
 		key := fmt.Sprintf("[%d]", i)
 		address, err := settings.Address(a)
+		first, _, more := strings.Cut(a, " ")
+		_, bad := settings.Address(first)
 		switch {
+		case more && bad == nil:
+			f.Add(key, "%s is more than an address; discovery.file takes weights and other attributes", settings.Quote(a))
 		case err != nil:
 			f.Add(key, "%v", err)
 		case seen[address]:

@@ -56,8 +56,8 @@ func overDefault(p pointers) Settings {
 		to      *Place
 		pointer string
 	}{
-		{&s.Project[0], p.Project}, {&s.Priority, p.Priority}, {&s.Queue, p.Queue},
-		{&s.Evaluate, p.Evaluate}, {&s.Stream, p.Stream}, {&s.Session, p.Session},
+		{&s.Project[0], p.Project}, {&s.Priority, p.Priority}, {&s.QueueTimeout, p.Queue},
+		{&s.FirstByteTimeout, p.Evaluate}, {&s.StreamTimeout, p.Stream}, {&s.Session, p.Session},
 	} {
 		m.to.Pointer = cmp.Or(m.pointer, m.to.Pointer)
 	}

@@ -36,11 +36,11 @@ func FuzzRead(f *testing.F) {
 
 func FuzzNewReader(f *testing.F) {
 	d := Default()
-	f.Add(d.Project[0].Pointer, d.Queue.Pointer)
+	f.Add(d.Project[0].Pointer, d.QueueTimeout.Pointer)
 	f.Add("/a/b", "/a")
 	f.Add("~1", "/~2")
 	f.Fuzz(func(t *testing.T, project, queue string) {
-		d.Project, d.Queue = Places{{Pointer: project}}, Place{Pointer: queue}
+		d.Project, d.QueueTimeout = Places{{Pointer: project}}, Place{Pointer: queue}
 		r, err := NewReader(d)
 		if err != nil {
 			var f settings.Faults

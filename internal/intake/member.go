@@ -32,7 +32,7 @@ func (w *walk) set(m member, part int, kind jsontext.Kind, value []byte) (wrong 
 		w.facts.Session = string(text) // nothing depends on it: one that cannot be logged rejects no job
 	case queue:
 		w.facts.Queue, wrong = seconds(kind, value)
-	case evaluate:
+	case firstByte:
 		w.facts.Evaluate, wrong = seconds(kind, value)
 	case stream:
 		w.facts.Stream, wrong = seconds(kind, value)

@@ -177,7 +177,7 @@ func (p Place) inPath(path string) string {
 // jsonOf is a text as the value that a body would have: a number where it is one
 // and a number is wanted, else a string.
 func jsonOf(m member, text string) (jsontext.Kind, []byte) {
-	if m == queue || m == evaluate || m == stream || m == dataBytes {
+	if m == queue || m == firstByte || m == stream || m == dataBytes {
 		if v := jsontext.Value(text); v.Kind() == '0' && v.IsValid() {
 			return '0', v
 		}

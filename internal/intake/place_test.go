@@ -23,8 +23,8 @@ func TestMembersOutsideTheBody(t *testing.T) {
 	outside := Default()
 	outside.Project = Places{{Path: "/tenants/*/jobs"}}
 	outside.Priority = Place{Header: "x-priority"}
-	outside.Queue, outside.Session = Place{Header: "X-Queue"}, Place{Header: "X-Session"}
-	outside.Evaluate, outside.Stream = Place{Header: "X-Evaluate"}, Place{Header: "X-Stream"}
+	outside.QueueTimeout, outside.Session = Place{Header: "X-Queue"}, Place{Header: "X-Session"}
+	outside.FirstByteTimeout, outside.StreamTimeout = Place{Header: "X-Evaluate"}, Place{Header: "X-Stream"}
 	header := func(pairs ...string) http.Header {
 		h := http.Header{}
 		for i := 0; i < len(pairs); i += 2 {
@@ -146,7 +146,7 @@ func TestRefusedPlaces(t *testing.T) {
 func TestMembersThatAreNowhere(t *testing.T) {
 	s := Default()
 	none := Place{Pointer: "none"}
-	s.Priority, s.Queue, s.Evaluate, s.Stream, s.Session = none, none, none, none, none
+	s.Priority, s.QueueTimeout, s.FirstByteTimeout, s.StreamTimeout, s.Session = none, none, none, none, none
 	d, err := described(t, s, Head{Method: "POST"}, `{"priority":7,"project_id":1,"timeouts":[]}`)
 	assert.Equal(t, `project="1"`, describe(d.Facts, err))
 	assert.Equal(t, Full, d.Reading)

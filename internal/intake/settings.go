@@ -18,13 +18,13 @@ type Settings struct {
 	Project Places `yaml:"project"`
 	// Priority is the place of the priority: "high" or "low".
 	Priority Place `yaml:"priority"`
-	// Queue is the place of the seconds that the job may wait before it starts.
-	Queue Place `yaml:"queue"`
-	// Evaluate is the place of the seconds from the job's start to the first byte of
+	// QueueTimeout is the place of the seconds that the job may wait before it starts.
+	QueueTimeout Place `yaml:"queue_timeout"`
+	// FirstByteTimeout is the place of the seconds from the job's start to the first byte of
 	// its response.
-	Evaluate Place `yaml:"evaluate"`
-	// Stream is the place of the seconds that the response may take after that.
-	Stream Place `yaml:"stream"`
+	FirstByteTimeout Place `yaml:"first_byte_timeout"`
+	// StreamTimeout is the place of the seconds that the response may take after that.
+	StreamTimeout Place `yaml:"stream_timeout"`
 	// Session is the place of the text that names the job in the log. One longer than 128 bytes is left out.
 	Session Place `yaml:"session"`
 	// Bytes is the place of the size of the project's data, in bytes. Where a job tells it, it is
@@ -45,14 +45,14 @@ type Settings struct {
 // Default is the settings of an empty file.
 func Default() Settings {
 	return Settings{
-		Project:        Places{{Pointer: "/project_id"}},
-		Priority:       Place{Pointer: "/priority"},
-		Queue:          Place{Pointer: "/timeouts/queue_seconds"},
-		Evaluate:       Place{Pointer: "/timeouts/evaluate_seconds"},
-		Stream:         Place{Pointer: "/timeouts/stream_seconds"},
-		Session:        Place{Pointer: "/session_id"},
-		Bytes:          Place{Pointer: nowhere},
-		ExpectedHeader: "Job-Expected",
+		Project:          Places{{Pointer: "/project_id"}},
+		Priority:         Place{Pointer: "/priority"},
+		QueueTimeout:     Place{Pointer: "/timeouts/queue_seconds"},
+		FirstByteTimeout: Place{Pointer: "/timeouts/evaluate_seconds"},
+		StreamTimeout:    Place{Pointer: "/timeouts/stream_seconds"},
+		Session:          Place{Pointer: "/session_id"},
+		Bytes:            Place{Pointer: nowhere},
+		ExpectedHeader:   "Job-Expected",
 
 		MaxBody: 64 << 20,
 		Budget:  1 << 30,
@@ -104,7 +104,7 @@ const (
 	project
 	priority
 	queue
-	evaluate
+	firstByte
 	stream
 	session
 	dataBytes
@@ -113,7 +113,7 @@ const (
 
 // String is the member's key in the settings.
 func (m member) String() string {
-	return [members]string{"", "project", "priority", "queue", "evaluate", "stream", "session", "bytes"}[m]
+	return [members]string{"", "project", "priority", "queue_timeout", "first_byte_timeout", "stream_timeout", "session", "bytes"}[m]
 }
 
 // Bounds of JSON Pointers in the settings: the bytes and the names of one, and the names of all of them.
@@ -150,7 +150,7 @@ func (s Settings) members(f *settings.Faults) (root *node, head []headMember) {
 			add(fmt.Sprintf("%v[%d]", project, i), p, project, i)
 		}
 	}
-	for m, p := range [members]Place{priority: s.Priority, queue: s.Queue, evaluate: s.Evaluate, stream: s.Stream, session: s.Session, dataBytes: s.Bytes} {
+	for m, p := range [members]Place{priority: s.Priority, queue: s.QueueTimeout, firstByte: s.FirstByteTimeout, stream: s.StreamTimeout, session: s.Session, dataBytes: s.Bytes} {
 		if m := member(m); m >= priority {
 			add(m.String(), p, m, 0)
 		}

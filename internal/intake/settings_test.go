@@ -38,12 +38,12 @@ func TestRefusedSettings(t *testing.T) {
 		`session: "/project_id" is already the project`:                                               {Session: "/project_id"},
 		`session: "/priority/x" leads through "/priority", which is the priority`:                     {Session: "/priority/x"},
 		`session: "/timeouts" has other members within it`:                                            {Session: "/timeouts"},
-		`stream: "/timeouts/stream_seconds" is already the queue`:                                     {Queue: "/timeouts/stream_seconds"},
-		`queue: "/` + strings.Repeat("x", 256) + `" is longer than 256 bytes`:                         {Queue: "/" + strings.Repeat("x", 256)},
-		`evaluate: "/x/x/x/x/x/x/x/x/x/x/x" has more than 10 names`:                                   {Evaluate: strings.Repeat("/x", 11)},
-		`queue: "/timeouts/queue_seconds" leads through "/timeouts", which is the project` + "\n" +
-			`evaluate: "/timeouts/evaluate_seconds" leads through "/timeouts", which is the project` + "\n" +
-			`stream: "/timeouts/stream_seconds" leads through "/timeouts", which is the project`: {Project: "/timeouts"},
+		`stream_timeout: "/timeouts/stream_seconds" is already the queue_timeout`:                     {Queue: "/timeouts/stream_seconds"},
+		`queue_timeout: "/` + strings.Repeat("x", 256) + `" is longer than 256 bytes`:                 {Queue: "/" + strings.Repeat("x", 256)},
+		`first_byte_timeout: "/x/x/x/x/x/x/x/x/x/x/x" has more than 10 names`:                         {Evaluate: strings.Repeat("/x", 11)},
+		`queue_timeout: "/timeouts/queue_seconds" leads through "/timeouts", which is the project` + "\n" +
+			`first_byte_timeout: "/timeouts/evaluate_seconds" leads through "/timeouts", which is the project` + "\n" +
+			`stream_timeout: "/timeouts/stream_seconds" leads through "/timeouts", which is the project`: {Project: "/timeouts"},
 	} {
 		s := overDefault(p)
 		_, err := NewReader(s)
@@ -102,7 +102,7 @@ func TestLargestTree(t *testing.T) {
 	at := func(name string) Place { return Place{Pointer: strings.Repeat("/"+name, 10)} }
 	r, err := NewReader(Settings{
 		Project: Places{at("a"), at("g"), at("h"), at("i")}, Bytes: at("j"),
-		Priority: at("b"), Queue: at("c"), Evaluate: at("d"), Stream: at("e"), Session: at("f"),
+		Priority: at("b"), QueueTimeout: at("c"), FirstByteTimeout: at("d"), StreamTimeout: at("e"), Session: at("f"),
 	})
 	require.NoError(t, err)
 	var body strings.Builder

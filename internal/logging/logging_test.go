@@ -121,7 +121,7 @@ func TestTheLineOfAJob(t *testing.T) {
 	for key, want := range map[string]any{
 		"method": "POST", "path": `/jobs/1\n` + strings.Repeat("x", 500) + "...", "peer": "127.0.0.1:4711",
 		"session": "s", "project": "p", "priority": "high", "queue_seconds": 1.0, "ttfb_seconds": 2.0, "total_seconds": 3.0,
-		"queue_timeout_seconds": 15.0, "evaluate_timeout_seconds": 60.0, "stream_timeout_seconds": 3600.0,
+		"queue_timeout_seconds": 15.0, "first_byte_timeout_seconds": 60.0, "stream_timeout_seconds": 3600.0,
 		"body_bytes": 4.0, "answer_bytes": 5.0, "unread": "encoded", "reason": "no-answer", "unframed": true,
 		"replay_disabled": true, "retry_refused": true, "error": "connection reset",
 		"attempts": []any{map[string]any{

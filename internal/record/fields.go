@@ -35,7 +35,7 @@ func (r *Job) Fields(e zapcore.ObjectEncoder) {
 	}
 	e.AddFloat64("total_seconds", r.Total.Seconds())
 	addSeconds(e, "queue_timeout_seconds", r.Facts.Queue)
-	addSeconds(e, "evaluate_timeout_seconds", r.Facts.Evaluate)
+	addSeconds(e, "first_byte_timeout_seconds", r.Facts.Evaluate)
 	addSeconds(e, "stream_timeout_seconds", r.Facts.Stream)
 	e.AddInt64("body_bytes", r.Body)
 	e.AddInt64("answer_bytes", r.Bytes)

@@ -80,7 +80,7 @@ func (u *upstreamPoller) poll(ctx context.Context, check bool) pace {
 		timeout = min(timeout, checkTime)
 	}
 	ask := u.load
-	if u.cfg.HealthPath != "" {
+	if u.cfg.HealthCheckPath != "" {
 		ask = u.health
 	}
 	err := ask(ctx, timeout)
@@ -150,7 +150,7 @@ func (u *upstreamPoller) refuses(err error) bool {
 // health asks whether the upstream is well, in the place of a report.
 func (u *upstreamPoller) health(ctx context.Context, timeout time.Duration) error {
 	err := get(ctx, u.client, request{
-		url: upstreamURL(u.address, u.cfg.HealthPath), accept: "*/*", max: maxDrained, timeout: timeout,
+		url: upstreamURL(u.address, u.cfg.HealthCheckPath), accept: "*/*", max: maxDrained, timeout: timeout,
 	}, func(resp response) error {
 		_, err := io.Copy(io.Discard, io.LimitReader(resp.body, maxDrained))
 		return err

@@ -358,7 +358,7 @@ func TestHealthChecks(t *testing.T) {
 		sick := map[string][]string{}
 		var mu sync.Mutex
 		f := newFleet(t, func(c *Config) {
-			c.HealthPath = "/healthz"
+			c.HealthCheckPath = "/healthz"
 			c.Checked = func(address string, why error) {
 				mu.Lock()
 				defer mu.Unlock()

@@ -31,10 +31,10 @@ type Settings struct {
 	Timeout time.Duration `yaml:"-"`
 	// MetricsPath is where an upstream serves its metrics. It may have a query.
 	MetricsPath string `yaml:"metrics_path"`
-	// HealthPath is asked for in the place of metrics and cache listing, of servers that report nothing. No
-	// response in time or a status of 500 or more, twice in a row, opens the upstream's breaker, until a check
-	// passes. Empty asks for reports.
-	HealthPath string `yaml:"health_path"`
+	// HealthCheckPath is requested of each upstream instead of metrics and cache listing, for servers that report
+	// nothing. Two failed checks in a row (no response in time, or a status of 500 or more) open the upstream's
+	// breaker until a check passes. Empty requests reports.
+	HealthCheckPath string `yaml:"health_check_path"`
 	// CachePath is where an upstream serves its cache listing. It may have a query.
 	// "none" asks for none: then pilotfish assumes that a project's data is where its
 	// jobs went.
@@ -101,10 +101,10 @@ func (s Settings) Check(f *settings.Faults) {
 	if s.CachePath != none {
 		checkPath(f, "cache_path", s.CachePath)
 	}
-	if s.HealthPath != "" {
-		checkPath(f, "health_path", s.HealthPath)
+	if s.HealthCheckPath != "" {
+		checkPath(f, "health_check_path", s.HealthCheckPath)
 		if s.Prometheus != "" {
-			f.Add("health_path", "it stands in the place of reports, and prometheus is asked for some")
+			f.Add("health_check_path", "health checks replace reports, and prometheus is a source of reports")
 		}
 	}
 	s.Names.read(f.In("names"))

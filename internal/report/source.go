@@ -165,7 +165,7 @@ func (s *Source) adjust(ctx context.Context, set []string) {
 func (s *Source) upstream(address string) *upstreamPoller {
 	return &upstreamPoller{
 		Source: s, address: address, done: make(chan struct{}), early: make(chan struct{}, 1), before: unknown,
-		reported: s.cfg.HealthPath != "" || s.reported[address],
+		reported: s.cfg.HealthCheckPath != "" || s.reported[address],
 	}
 }
 

@@ -29,6 +29,13 @@ func Address(address string) (string, error) {
 		}
 		return "unix:" + filepath.Clean(path), nil
 	}
+	if scheme, rest, is := strings.Cut(address, "://"); is {
+		rest, _, _ = strings.Cut(rest, "/")
+		if scheme == "https" {
+			rest += ", and configure upstream_tls"
+		}
+		return "", fmt.Errorf("%s is a URL; write %s", Quote(address), Cut(rest, 80))
+	}
 	host, port, err := SplitAddress(address)
 	if err != nil {
 		return "", err
