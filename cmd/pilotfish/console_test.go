@@ -34,7 +34,7 @@ import (
 	"example.org/pilotfish/pkg/fakeupstream"
 )
 
-// A limit that works is no failure, nor is a status of 500 that is a result like any other: such jobs would push
+// A limit that works is no failure, nor is a status of 500 that is a result like any other, nor a prefetch: such jobs would push
 // those that failed out of the list.
 func TestWhatIsNoFailure(t *testing.T) {
 	s := newServed(zap.NewNop())
@@ -43,6 +43,7 @@ func TestWhatIsNoFailure(t *testing.T) {
 		r.Total = time.Since(r.Arrived)
 		s.ended(quality.Default(), r)
 	}
+	s.ended(quality.Default(), &record.Job{Arrived: time.Now(), Outcome: intake.Shed, Facts: intake.Facts{Prefetch: true}})
 	answered500 := &record.Job{Arrived: time.Now(), Outcome: intake.Failed, Completeness: intake.Complete, Status: 500}
 	s.ended(quality.Settings{Count500: false}, answered500)
 	require.Len(t, s.failures, 1)

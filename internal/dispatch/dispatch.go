@@ -91,7 +91,7 @@ func (d *Dispatcher) Begin(r Request) *Job { return d.retry.Begin(r) }
 //
 // A job does not overtake those that wait, unless they wait for their project's
 // limit. One that has been to every upstream hears so at once, and so does one that
-// may go to some upstreams only, and finds none of them eligible.
+// may go to some upstreams only, and finds none of them eligible. A prefetch does not wait.
 func (d *Dispatcher) Arrive(now time.Time, j *Job) (g Grant, granted bool) {
 	if to := j.to; to != nil {
 		j.to = nil
@@ -99,7 +99,9 @@ func (d *Dispatcher) Arrive(now time.Time, j *Job) (g Grant, granted bool) {
 	}
 	if !j.counted {
 		j.counted = true
-		d.budget.job(now)
+		if !j.Prefetch { // no retry follows
+			d.budget.job(now)
+		}
 		if err := d.rate(now, j); err != nil {
 			return Grant{Job: j, Err: err}, true
 		}
@@ -115,8 +117,11 @@ func (d *Dispatcher) Arrive(now time.Time, j *Job) (g Grant, granted bool) {
 
 // enqueue makes the job wait, or tells why it may not.
 func (d *Dispatcher) enqueue(l *limit, j *Job) (g Grant, granted bool) {
-	if j.among != nil {
-		err := fmt.Errorf("%w of the %d that it may go to", pool.ErrNoneEligible, j.among.Len())
+	if j.among != nil || j.Prefetch {
+		err := pool.ErrBusy
+		if j.among != nil {
+			err = fmt.Errorf("%w of the %d that it may go to", pool.ErrNoneEligible, j.among.Len())
+		}
 		if d.held(l, j) {
 			err = d.errAtLimit()
 		}
@@ -168,7 +173,7 @@ func (d *Dispatcher) ask(l *limit, j *Job) (Grant, reply) {
 		return Grant{}, passedOver
 	}
 	tried := d.tried(l.now, j)
-	r := pool.Request{Project: j.Project, Data: j.Data, Priority: j.Priority, Among: j.among, Bytes: j.DataBytes}
+	r := pool.Request{Project: j.Project, Data: j.Data, Priority: j.Priority, Among: j.among, Bytes: j.DataBytes, Prefetch: j.Prefetch}
 	if j.Fallbacks {
 		r.Fallbacks = d.retry.Attempts - 1
 	}

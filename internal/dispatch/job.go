@@ -18,6 +18,8 @@ type Request struct {
 	Project  uint64
 	Name     string
 	Priority selection.Priority
+	// Prefetch is set for a request that only loads the project's data. It does not wait, and has one attempt.
+	Prefetch bool
 	// Arrived is when the sidecar received the job.
 	Arrived time.Time
 	// Bytes is the size of the body, which is kept while the job waits.

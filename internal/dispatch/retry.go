@@ -133,7 +133,7 @@ func (d *Dispatcher) Failed(now time.Time, j *Job, f Failure) Next {
 	case j.attempts >= d.retry.Attempts, d.retry.Attempts == 1,
 		class == never,
 		class == once && j.spent,
-		j.Late(now),
+		j.Late(now), j.Prefetch,
 		!f.Repeatable:
 		return Next{}
 	case class == refusal:

@@ -13,6 +13,7 @@ import (
 
 	"example.org/pilotfish/internal/pool"
 	"example.org/pilotfish/internal/settings"
+	"example.org/pilotfish/pkg/selection"
 )
 
 // How attempts end decides whether there is another. There are more upstreams
@@ -60,6 +61,26 @@ func TestRetryRules(t *testing.T) {
 			}
 		})
 	}
+}
+
+// A prefetch neither waits nor is tried again, and its failure is no retry that other jobs could have had.
+func TestAPrefetchHasOneAttempt(t *testing.T) {
+	f := newFixture(t, 2, nil)
+	for _, failure := range []Failure{{Outcome: pool.Refused}, {Outcome: pool.NotStarted, Progress: Heard}, {Outcome: pool.Refused, Stale: true, Closed: true}} {
+		assert.Equal(t, Next{}, f.fail(start, f.claim(start, f.Begin(Request{Prefetch: true})), failure))
+	}
+	f.load(start, 0, 1000)
+	f.load(start, 1, 1000)
+	prefetch := func() error {
+		g, granted := f.Arrive(start, f.Begin(Request{Prefetch: true, Priority: selection.High}))
+		require.True(t, granted, "it does not wait")
+		return g.Err
+	}
+	require.ErrorIs(t, prefetch(), pool.ErrBusy, "none is eligible")
+	f.wait(start, Request{Priority: selection.High})
+	f.Pool().Set(start, []pool.Upstream{{Address: address(2)}})
+	require.ErrorIs(t, prefetch(), pool.ErrBusy, "a job waits")
+	assert.Equal(t, 1, f.Waiting())
 }
 
 func TestABodyThatIsNotKeptIsSentOnce(t *testing.T) {

@@ -35,6 +35,8 @@ type Facts struct {
 	// Key is the function Key of the project; 0 is a job without affinity.
 	Key      uint64
 	Priority selection.Priority
+	// Prefetch is set for a request that only loads the project's data.
+	Prefetch bool
 	// Session names the submitter's session in the log; nothing depends on it.
 	Session string
 

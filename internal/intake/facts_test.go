@@ -76,6 +76,9 @@ func describe(f Facts, err error) string {
 	if f.Priority != selection.Low {
 		fmt.Fprintf(&b, "priority=%v ", f.Priority)
 	}
+	if f.Prefetch {
+		b.WriteString("prefetch ")
+	}
 	if f.Session != "" {
 		fmt.Fprintf(&b, "session=%q ", f.Session)
 	}

@@ -38,6 +38,11 @@ func (w *walk) set(m member, part int, kind jsontext.Kind, value []byte) (wrong 
 		w.facts.Stream, wrong = seconds(kind, value)
 	case dataBytes:
 		w.facts.Bytes, wrong = number(kind, value, maxData, "bytes")
+	case prefetch:
+		w.facts.Prefetch = kind == 't' || kind == '"' && string(value) == `"true"`
+		if no := kind == 'f' || kind == '"' && string(value) == `"false"`; !no && !w.facts.Prefetch {
+			wrong = "must be true or false"
+		}
 	default:
 		wrong = "must be an object, not " + kindName(kind)
 	}

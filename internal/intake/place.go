@@ -108,7 +108,7 @@ func (p Place) check(f *settings.Faults, m member) {
 		f.Add("header", "%q is not the name of a header that pilotfish can read", p.Header)
 	}
 	names := strings.Split(p.Path, "/")
-	valid := names[0] == "" && slices.Contains(names, wild) && len(names) <= maxSegments+1 &&
+	valid := names[0] == "" && (m == prefetch || slices.Contains(names, wild)) && len(names) <= maxSegments+1 &&
 		!strings.ContainsAny(p.Path, "?#%")
 	if p.Path != "" && !valid {
 		f.Add("path", "%q is not a pattern such as /tenants/*/jobs with at most %d segments", p.Path, maxSegments)
@@ -151,8 +151,8 @@ func (p Place) find(h Head) (text, wrong string) {
 	return p.inPath(h.Path), ""
 }
 
-// inPath is what stands in a path where the pattern has *; "" where it does not
-// match.
+// inPath is what stands in a path where the pattern has *; "true" where a pattern without * matches; "" where
+// the path does not match.
 func (p Place) inPath(path string) string {
 	if len(path) > maxPath {
 		return ""
@@ -170,6 +170,9 @@ func (p Place) inPath(path string) string {
 		case pattern != name:
 			return ""
 		}
+	}
+	if found == nil {
+		return "true"
 	}
 	return strings.Join(found, separator)
 }

@@ -66,6 +66,32 @@ func TestMembersOutsideTheBody(t *testing.T) {
 	}
 }
 
+// A prefetch is known by its path, or by a member that is true.
+func TestPrefetches(t *testing.T) {
+	byPath, byMember, byHeader := Default(), Default(), Default()
+	byPath.Prefetch, byMember.Prefetch, byHeader.Prefetch = Place{Path: "/v1/prefetch"}, Place{Pointer: "/warm"}, Place{Header: "Warm"}
+	for _, c := range []struct {
+		s                Settings
+		path, body, want string
+	}{
+		{Default(), "/v1/prefetch", `{"project_id":1}`, `project="1"`},
+		{byPath, "/v1/prefetch", `{"project_id":1}`, `project="1" prefetch`},
+		{byPath, "/v1/prefetch/now", `{`, `invalid JSON at byte 1: it ends within the job`},
+		{byPath, "/v1/prefetches", `{"project_id":1}`, `project="1"`},
+		{byPath, "/v1", `{"project_id":1}`, `project="1"`},
+		{byMember, "/", `{"project_id":1,"warm":true}`, `project="1" prefetch`},
+		{byMember, "/", `{"project_id":1,"warm":false}`, `project="1"`},
+		{byMember, "/", `{"project_id":1,"warm":null}`, `project="1"`},
+		{byMember, "/", `{"project_id":1,"warm":1}`, "/warm at byte 23 must be true or false"},
+		{byHeader, "/", `{"project_id":1}`, `project="1" prefetch`},
+	} {
+		d, err := described(t, c.s, Head{Method: "POST", Path: c.path, Header: http.Header{"Warm": {"true"}}}, c.body)
+		assert.Equal(t, c.want, describe(d.Facts, err), "%s %s", c.path, c.body)
+	}
+	_, err := described(t, byHeader, Head{Method: "POST", Header: http.Header{"Warm": {"maybe"}}}, `{}`)
+	assert.EqualError(t, err, "header Warm must be true or false")
+}
+
 // Prompts that begin alike are one project, whatever follows.
 func TestTheFirstBlockNamesTheProject(t *testing.T) {
 	s := Default()
@@ -115,6 +141,9 @@ func TestRefusedPlaces(t *testing.T) {
 		},
 		`project.path: "/jobs" is not a pattern such as /tenants/*/jobs with at most 16 segments`: func(s *Settings) {
 			s.Project = Places{{Path: "/jobs"}}
+		},
+		`prefetch.path: "v1/prefetch" is not a pattern such as /tenants/*/jobs with at most 16 segments`: func(s *Settings) {
+			s.Prefetch = Place{Path: "v1/prefetch"}
 		},
 		`project.path: "*" is not a pattern such as /tenants/*/jobs with at most 16 segments`: func(s *Settings) {
 			s.Project = Places{{Path: "*"}}

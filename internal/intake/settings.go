@@ -30,6 +30,9 @@ type Settings struct {
 	// Bytes is the place of the size of the project's data, in bytes. Where a job tells it, it is
 	// taken for the size that prices a fetch; elsewhere the cache listings tell it.
 	Bytes Place `yaml:"bytes"`
+	// Prefetch is the place of true in a request that only loads its project's data into a cache. As a path, such as
+	// /v1/prefetch, it is a pattern that may lack the *: each request whose path begins so is a prefetch.
+	Prefetch Place `yaml:"prefetch"`
 	// ExpectedHeader names the header in which each job tells its upstream how many
 	// seconds it will probably take, for upstreams that let short jobs go first. Empty sends none.
 	ExpectedHeader string `yaml:"expected_header"`
@@ -52,6 +55,7 @@ func Default() Settings {
 		StreamTimeout:    Place{Pointer: "/timeouts/stream_seconds"},
 		Session:          Place{Pointer: "/session_id"},
 		Bytes:            Place{Pointer: nowhere},
+		Prefetch:         Place{Pointer: nowhere},
 		ExpectedHeader:   "Job-Expected",
 
 		MaxBody: 64 << 20,
@@ -108,12 +112,13 @@ const (
 	stream
 	session
 	dataBytes
+	prefetch
 	members // their number, with none
 )
 
 // String is the member's key in the settings.
 func (m member) String() string {
-	return [members]string{"", "project", "priority", "queue_timeout", "first_byte_timeout", "stream_timeout", "session", "bytes"}[m]
+	return [members]string{"", "project", "priority", "queue_timeout", "first_byte_timeout", "stream_timeout", "session", "bytes", "prefetch"}[m]
 }
 
 // Bounds of JSON Pointers in the settings: the bytes and the names of one, and the names of all of them.
@@ -150,7 +155,7 @@ func (s Settings) members(f *settings.Faults) (root *node, head []headMember) {
 			add(fmt.Sprintf("%v[%d]", project, i), p, project, i)
 		}
 	}
-	for m, p := range [members]Place{priority: s.Priority, queue: s.QueueTimeout, firstByte: s.FirstByteTimeout, stream: s.StreamTimeout, session: s.Session, dataBytes: s.Bytes} {
+	for m, p := range [members]Place{priority: s.Priority, queue: s.QueueTimeout, firstByte: s.FirstByteTimeout, stream: s.StreamTimeout, session: s.Session, dataBytes: s.Bytes, prefetch: s.Prefetch} {
 		if m := member(m); m >= priority {
 			add(m.String(), p, m, 0)
 		}

@@ -102,17 +102,17 @@ func TestLargestTree(t *testing.T) {
 	at := func(name string) Place { return Place{Pointer: strings.Repeat("/"+name, 10)} }
 	r, err := NewReader(Settings{
 		Project: Places{at("a"), at("g"), at("h"), at("i")}, Bytes: at("j"),
-		Priority: at("b"), QueueTimeout: at("c"), FirstByteTimeout: at("d"), StreamTimeout: at("e"), Session: at("f"),
+		Priority: at("b"), QueueTimeout: at("c"), FirstByteTimeout: at("d"), StreamTimeout: at("e"), Session: at("f"), Prefetch: at("k"),
 	})
 	require.NoError(t, err)
 	var body strings.Builder
-	for i, name := range []string{"a", "b", "c", "d", "e", "f", "g", "h", "i", "j"} {
-		value := []string{"1", `"high"`, "2", "3", "4", `"s"`, "7", "8", "9", "10"}[i]
+	for i, name := range []string{"a", "b", "c", "d", "e", "f", "g", "h", "i", "j", "k"} {
+		value := []string{"1", `"high"`, "2", "3", "4", `"s"`, "7", "8", "9", "10", "true"}[i]
 		body.WriteString([]string{"{", ","}[min(i, 1)])
 		body.WriteString(strings.Repeat(`"`+name+`":{`, 9) + `"` + name + `":` + value + strings.Repeat("}", 9))
 	}
 	body.WriteString("}")
 	facts, _, err := r.read(Head{}, []byte(body.String()), true)
 	require.NoError(t, err)
-	assert.Equal(t, `project="1/7/8/9" priority=high session="s" bytes=10 queue=2s evaluate=3s stream=4s`, describe(facts, nil))
+	assert.Equal(t, `project="1/7/8/9" priority=high prefetch session="s" bytes=10 queue=2s evaluate=3s stream=4s`, describe(facts, nil))
 }

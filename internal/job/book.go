@@ -20,6 +20,7 @@ import (
 	"example.org/pilotfish/internal/intake"
 	"example.org/pilotfish/internal/pool"
 	"example.org/pilotfish/internal/record"
+	"example.org/pilotfish/pkg/selection"
 )
 
 // Book is that of one job, for the goroutine that carries the job. A zero one is not open.
@@ -93,6 +94,9 @@ func (b *Book) identify(own, to http.Header) {
 // of projects counts the job by another one than its own; Name is that one's.
 func (b *Book) Begin(r dispatch.Request) {
 	f := &b.Record.Facts
+	if r.Prefetch = f.Prefetch; f.Prefetch {
+		f.Priority, r.Withdraw, r.Fallbacks = selection.High, nil, false
+	}
 	r.ID, r.Facts = b.Record.ID, f
 	if r.Data = f.Data; r.Project == 0 || f.Key == 0 {
 		r.Project, r.Name = f.Key, f.Project

@@ -98,7 +98,15 @@ func TestWhatAJobIsTakenInWith(t *testing.T) {
 	want.Data = f.Data
 	b.Begin(dispatch.Request{Project: 9, Name: "nine"})
 	assert.Same(t, f.Data, b.Job.Data)
+	f.Prefetch, f.Priority = true, selection.Low
+	b.Begin(dispatch.Request{Fallbacks: true, Withdraw: withdrawn{}})
+	assert.True(t, b.Job.Prefetch)
+	assert.Equal(t, []any{selection.High, false, nil}, []any{b.Job.Priority, b.Job.Fallbacks, b.Job.Withdraw})
 }
+
+type withdrawn struct{}
+
+func (withdrawn) Withdraw() bool { return true }
 
 var (
 	errTest = errors.New("a reason")

@@ -204,7 +204,7 @@ func TestHeadersAlone(t *testing.T) {
 	nowhere := intake.Place{Pointer: "none"}
 	f := newFixture(t, 1, func(c *job.Config) {
 		c.Reader, _ = intake.NewReader(intake.Settings{
-			Project: intake.Places{{Header: "X-Project"}}, Priority: nowhere, QueueTimeout: nowhere, FirstByteTimeout: nowhere, StreamTimeout: nowhere, Session: nowhere, Bytes: nowhere,
+			Project: intake.Places{{Header: "X-Project"}}, Priority: nowhere, QueueTimeout: nowhere, FirstByteTimeout: nowhere, StreamTimeout: nowhere, Session: nowhere, Bytes: nowhere, Prefetch: nowhere,
 		})
 	})
 	f.balancer.Set([]pool.Upstream{{Address: "10.0.0.1:9000"}, {Address: "[2001:db8::1]:9000"}})

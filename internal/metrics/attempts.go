@@ -13,6 +13,7 @@ type attempts struct {
 	missed  []prometheus.Counter // by selection.Cache
 	hit     []prometheus.Counter // by selection.Cache
 	refused prometheus.Counter
+	used    prometheus.Counter // of prefetches
 
 	same, other, cost, costThere prometheus.Counter // of the shadow policy
 }
@@ -31,6 +32,8 @@ func newAttempts(r registrar) *attempts {
 		picked: byLabel[selection.Cache](caches, picks.WithLabelValues),
 		missed: byLabel[selection.Cache](caches, finds.WithLabelValues, "miss"),
 		hit:    byLabel[selection.Cache](caches, finds.WithLabelValues, "hit"),
+		used: r.counter("pilotfish_prefetches_used_total",
+			"Prefetches whose data a job used within a minute, before it was evicted."),
 		refused: r.counter("pilotfish_retries_refused_total",
 			"Retries not made because too many of the recent jobs were retried already."),
 		same: choices.WithLabelValues("same"), other: choices.WithLabelValues("other"),
@@ -47,6 +50,9 @@ func (a *attempts) attempted(t *record.Attempt) {
 		a.hit[t.Cache].Inc()
 	default:
 		a.missed[t.Cache].Inc()
+	}
+	if t.Prefetched {
+		a.used.Inc()
 	}
 	switch t.Shadow {
 	case "":
@@ -67,7 +73,9 @@ func (m *Metrics) Ended(r *record.Job) {
 		m.attempts.refused.Inc()
 	}
 	for i := range r.Attempts {
-		m.attempts.attempted(&r.Attempts[i])
+		if !r.Facts.Prefetch {
+			m.attempts.attempted(&r.Attempts[i])
+		}
 		m.upstreams.attempted(&r.Attempts[i])
 	}
 }

@@ -22,6 +22,7 @@ type jobs struct {
 	wait          []prometheus.Observer
 	stretch       []prometheus.Observer
 	in, out       prometheus.Counter
+	prefetches    []prometheus.Counter // by intake.Outcome
 	notReplayable prometheus.Counter
 }
 
@@ -53,6 +54,8 @@ func newJobs(r registrar) *jobs {
 		notReplayable: r.counter("pilotfish_replay_disabled_total",
 			"Jobs that could be sent only once, because their body did not fit into what is kept for retries."),
 	}
+	prefetches := r.counters("pilotfish_prefetches_total", "Prefetches by how they ended. They are not counted as jobs.", "outcome")
+	j.prefetches = byLabel[intake.Outcome](intake.Outcomes, prefetches.WithLabelValues)
 	ended := r.counters("pilotfish_jobs_total", "Jobs by how they ended.", "priority", "outcome")
 	shed := r.counters("pilotfish_shed_total", "Jobs refused for load.", "priority", "reason")
 	for p := range selection.Priority(selection.Priorities) {
@@ -64,6 +67,10 @@ func newJobs(r registrar) *jobs {
 
 // ended counts a job that has ended.
 func (j *jobs) ended(r *record.Job) {
+	if r.Facts.Prefetch {
+		j.prefetches[r.Outcome].Inc()
+		return
+	}
 	p := r.Facts.Priority
 	j.outcomes[p][r.Outcome].Inc()
 	if r.Outcome == intake.Shed {

@@ -81,6 +81,18 @@ func TestJobsAndAttemptsThatEndAlikeShareTheWord(t *testing.T) {
 	}
 }
 
+// A prefetch counts as no job, nor as a pick. The job that finds its data counts as its use.
+func TestPrefetches(t *testing.T) {
+	m := newMetrics()
+	assert.Equal(t, map[string]float64{`pilotfish_prefetches_total{outcome="answered"}`: 1}, changes(t, m, func() {
+		m.Ended(&record.Job{Facts: intake.Facts{Prefetch: true}, Total: time.Second, Body: 9, Attempts: []record.Attempt{{Upstream: "u:1"}}})
+	}))
+	used := changes(t, m, func() {
+		m.Ended(&record.Job{Attempts: []record.Attempt{{Why: pool.Why{Prefetched: true}}}})
+	})
+	assert.InDelta(t, 1, used["pilotfish_prefetches_used_total"], 0)
+}
+
 func TestQueue(t *testing.T) {
 	m := newMetrics()
 	got := changes(t, m, func() {

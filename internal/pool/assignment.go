@@ -32,13 +32,14 @@ type Why struct {
 	// RunnerUpCost what it would have; "" where there is no Cost, or no other upstream.
 	RunnerUp     string
 	RunnerUpCost float64
-	// Shadow is the upstream that the shadow would have taken, "" where there is none,
-	// ShadowCost what the policy weighed for it, and ShadowCache the project's cache status there.
-	Shadow      string
-	ShadowCost  float64
-	ShadowCache selection.Cache
+	// Shadow is the upstream that the shadow would have taken, "" where there is none, and
+	// ShadowCost what the policy weighed for it.
+	Shadow     string
+	ShadowCost float64
 	// Panic is set when the breakers were ignored.
 	Panic bool
+	// Prefetched is set for the first job that finds its project's data because of a prefetch in the last minute.
+	Prefetched bool
 }
 
 // Assignment is an open attempt: a job that is counted at an upstream. Its
@@ -84,13 +85,16 @@ func (a *Assignment) Answered(now time.Time, healthy bool, hint *Hint) {
 	if !healthy {
 		outcome = Failed
 		a.member.health.others.seen++
+		if a.prefetch {
+			a.missed(true)
+		}
 	}
 	a.member.health.record(now, a.atBreaker, outcome, &a.pool.cfg)
 	if hint != nil {
 		a.pool.hint(now, a.member, hint)
 		a.pool.heard = true
 	}
-	if !a.moved {
+	if !a.moved && !a.prefetch {
 		a.member.latency.observe(now, now.Sub(a.Claimed).Seconds())
 		if healthy {
 			a.learn(now, hint)
@@ -165,6 +169,7 @@ func (a *Assignment) count() {
 	m.unanswered[a.number] = a
 	p.owe(a.Claimed, m)
 	a.Cache, a.warm, a.first = p.holds(a.Claimed, m, &a.need)
+	a.notePrefetch()
 	m.take(a.parts, a.Claimed, &p.cfg)
 	if a.prompt != nil {
 		a.prefill = m.prompts.Send(a.Claimed, p.prompts, a.prompt)
@@ -176,6 +181,9 @@ func (a *Assignment) missed(all bool) {
 	from := a.first
 	if all {
 		from = 0
+	}
+	if a.prefetch {
+		a.project.prefetched = nil
 	}
 	for _, part := range a.parts[from:] {
 		a.member.assumed.Drop(part.Key)

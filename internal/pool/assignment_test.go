@@ -30,6 +30,64 @@ func TestARefusalKeepsWhatAnotherJobFetched(t *testing.T) {
 	assert.Equal(t, selection.NotCached, claim().Cache, "it may have restarted")
 }
 
+// A prefetch makes its project count as cached. The first job that finds the data there within a minute has used it.
+func TestPrefetch(t *testing.T) {
+	prefetch, job := Request{Project: 7, Priority: selection.High, Prefetch: true}, Request{Project: 7}
+	for name, c := range map[string]struct {
+		between func(f *fixture, p *Assignment)
+		after   time.Duration
+		want    []bool // of two jobs
+	}{
+		"used once":              {func(_ *fixture, p *Assignment) { answer(p, start) }, time.Minute, []bool{true, false}},
+		"used while it loads":    {nil, time.Second, []bool{true, false}},
+		"too late":               {func(_ *fixture, p *Assignment) { answer(p, start) }, time.Minute + 1, []bool{false, false}},
+		"it failed":              {func(_ *fixture, p *Assignment) { p.Done(start, NoAnswer) }, time.Second, []bool{false, false}},
+		"the upstream could not": {func(_ *fixture, p *Assignment) { p.Answered(start, false, nil) }, time.Second, []bool{false, false}},
+		"evicted": {func(f *fixture, p *Assignment) {
+			answer(p, start)
+			f.Report(start.Add(30*time.Second), p.Address, report(start.Add(30*time.Second), 0, 0))
+		}, 31 * time.Second, []bool{false, false}},
+		"the data was there before": {nil, 0, []bool{false, false}},
+	} {
+		f := newFixture(t, "least-in-flight", 1)
+		if name == "the data was there before" {
+			answer(f.must(start, job, nil), start)
+		}
+		p := f.must(start, prefetch, nil)
+		assert.Zero(t, p.Expected, name)
+		if c.between != nil {
+			c.between(f, p)
+		}
+		var used []bool
+		for range 2 {
+			used = append(used, f.must(start.Add(c.after), job, nil).Prefetched)
+		}
+		assert.Equal(t, c.want, used, name)
+	}
+}
+
+// A prefetch goes to no upstream while all are busy, and nothing is learned from how long it takes.
+func TestAPrefetchNeedsAFreeCore(t *testing.T) {
+	f := newFixture(t, "expected", 2)
+	now := start
+	busy := func(i int, running, stalled float64) {
+		now = now.Add(time.Millisecond)
+		f.Report(now, upstreams(2)[i].Address, report(now, running, stalled))
+	}
+	prefetch := Request{Project: 7, Priority: selection.High, Prefetch: true}
+	busy(0, 40, 24)
+	busy(1, 40, 24)
+	_, err := f.Claim(now, prefetch, nil)
+	require.ErrorIs(t, err, ErrBusy)
+	require.ErrorIs(t, err, ErrNoneEligible)
+	busy(1, 3, 0)
+	before := []any{f.lengths, f.answers, *f.fetches, f.members[upstreams(2)[1].Address].latency}
+	a := f.must(now, prefetch, nil)
+	a.Answered(now.Add(time.Hour), true, &Hint{At: now.Add(time.Hour), Known: true, Waited: 0, Fetched: time.Hour})
+	a.Done(now.Add(2*time.Hour), Answered)
+	assert.Equal(t, before, []any{f.lengths, f.answers, *f.fetches, f.members[upstreams(2)[1].Address].latency})
+}
+
 // What a fetch costs is how much later the answer begins, whatever the
 // upstream says of the fetch alone.
 func TestFetchTimeIsTheAnswersDelay(t *testing.T) {

@@ -16,6 +16,8 @@ type Request struct {
 	// Data is the parts of the project's data; nil is one.
 	Data     *intake.Parts
 	Priority selection.Priority
+	// Prefetch is set for a request that only loads the project's data. It needs an upstream with a free core.
+	Prefetch bool
 	// Bytes is the size of the project's data, if the job tells it; 0 if not.
 	Bytes float64
 	// Among, if not nil, are the only addresses that the job may go to.
@@ -37,6 +39,9 @@ func (p *Pool) Claim(now time.Time, r Request, tried *Places) (*Assignment, erro
 	c, err := p.eligible(now, r.Priority, n, r.Among, tried, p.cfg.Rand)
 	if err != nil {
 		return nil, err
+	}
+	if n.prefetch = r.Prefetch; r.Prefetch && !slices.ContainsFunc(c.views, hasFreeCore) {
+		return nil, ErrBusy
 	}
 	if tried.Len() == 0 && n.project.id != 0 {
 		p.once.observe(c.oneOff(), lately)
@@ -88,10 +93,10 @@ func (p *Pool) assign(now time.Time, w Waiter, c *candidates, i int, costs []sel
 	a := &Assignment{
 		Choice: Choice{Address: m.Address, Claimed: now, Why: Why{Panic: !c.count.breakers}},
 		pool:   p, member: m, need: *c.need, waiter: w, priority: c.job.Priority,
-		atBreaker: e, idle: v.Jobs-v.Coreless < v.Cores,
+		atBreaker: e, idle: hasFreeCore(*v),
 	}
 	a.parts = append(a.one[:0], a.parts...) // the next claim reuses what they are in
-	if p.lengths.n > 1 {                    // more than the prior
+	if p.lengths.n > 1 && !a.prefetch {     // more than the prior
 		a.Expected = p.lengths.expected(a.project.lengths, shrinkLengths) + (1-v.Warm)*c.job.Fetch
 	}
 	if costs != nil {
@@ -113,7 +118,7 @@ func (a *Assignment) consultShadow(c *candidates, costs []selection.Cost) {
 		return
 	}
 	i, _ := ask(s.Policy, c, &a.pool.shadow, s.Rand)
-	a.Shadow, a.ShadowCache = c.members[i].Address, c.views[i].Cache
+	a.Shadow = c.members[i].Address
 	if costs != nil {
 		a.ShadowCost = costs[i].Total
 	}

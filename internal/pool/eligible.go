@@ -17,6 +17,8 @@ var (
 	// ErrNotAdmitted is the ErrNoneEligible of a job that an overload level
 	// refuses for its project and priority, where other jobs are admitted.
 	ErrNotAdmitted = fmt.Errorf("%w for this project and priority", ErrNoneEligible)
+	// ErrBusy is the ErrNoneEligible of a prefetch that finds no upstream with a free core.
+	ErrBusy = fmt.Errorf("%w: no core is free for a prefetch", ErrNoneEligible)
 	// ErrAllTried: the job has been to every upstream that takes new jobs.
 	ErrAllTried = errors.New("every upstream has been tried")
 	// ErrEmpty: the pool has no upstreams.
@@ -142,8 +144,7 @@ func (p *Pool) few(now time.Time, c *candidates, tried *Places, rng *rand.Rand) 
 		p.look(now, c, set, tried, p.rules(now, set))
 		return c.reason == Eligible && c.count == rules{suspicion: true, breakers: true}
 	}
-	free := func(v selection.View) bool { return v.Jobs-v.Coreless < v.Cores }
-	if eligible() && (late || slices.ContainsFunc(c.views, free)) {
+	if eligible() && (late || slices.ContainsFunc(c.views, hasFreeCore)) {
 		return true
 	}
 	if len(p.set) < manyFrom {
@@ -152,6 +153,8 @@ func (p *Pool) few(now time.Time, c *candidates, tried *Places, rng *rand.Rand) 
 	set = p.some(now, set, many, tried, rng)
 	return eligible()
 }
+
+func hasFreeCore(v selection.View) bool { return v.Jobs-v.Coreless < v.Cores }
 
 // look goes through the upstreams of a set. That happens for every claim, so it
 // asks each thing once. The candidates are empty if the least reason allows none.

@@ -16,14 +16,15 @@ import (
 // where sizes are not known. One part places the job: its key is the project that policies see, its place in the rendezvous
 // order counts, and View.Cache tells whether it is cached. Of a set, it is the part that the job names first.
 type need struct {
-	named   *projectState // of the job's name, by which open jobs are counted
-	project *projectState // of the part that places it
-	parts   []intake.Part // of a set, or the project alone; Bytes are above 0, and count beside each other
-	set     bool
-	prompt  *prompts.Prompt // nil is none
-	bytes   float64         // of all parts
-	size    float64         // of a set whose parts' sizes are all known; else 0
-	listed  float64         // the size of a project by the listings that were looked at for this job; 0 is unknown
+	named    *projectState // of the job's name, by which open jobs are counted
+	project  *projectState // of the part that places it
+	parts    []intake.Part // of a set, or the project alone; Bytes are above 0, and count beside each other
+	set      bool
+	prefetch bool            // it only loads the data: nothing is learned of how long jobs take
+	prompt   *prompts.Prompt // nil is none
+	bytes    float64         // of all parts
+	size     float64         // of a set whose parts' sizes are all known; else 0
+	listed   float64         // the size of a project by the listings that were looked at for this job; 0 is unknown
 }
 
 // need finds out about a job's data. keep remembers the job. What it returns is valid until the next call.

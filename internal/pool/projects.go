@@ -1,6 +1,11 @@
 package pool
 
-import "example.org/pilotfish/internal/recent"
+import (
+	"time"
+
+	"example.org/pilotfish/internal/recent"
+	"example.org/pilotfish/pkg/selection"
+)
 
 const (
 	// nearFrom is how many upstreams a pool must have before a claim looks at the near
@@ -30,6 +35,8 @@ type projectState struct {
 	lengths      average // how long its jobs take once they run
 	usual        average // how long its answers take to begin, upstreams' slowness aside
 	listed, told float64 // bytes of its data, by cache listings and by jobs; 0 is not known
+
+	prefetched *prefetched // the last prefetch that loaded its data, until a job has used that; nil is none
 
 	near   *[near]uint16 // places of the near upstreams in the set, which discovery bounds to 10,000; nil is not known
 	nearOf uint64        // the number of that set
@@ -67,4 +74,24 @@ func (p *projectStates) state(id uint64, keep bool) *projectState {
 		p.Put(id, s)
 	}
 	return s
+}
+
+// prefetched is when a prefetch loaded a project's data, and where. A job there within usedWithin has used it.
+type prefetched struct {
+	at time.Time
+	by *member
+}
+
+const usedWithin = time.Minute
+
+// notePrefetch notes what a prefetch loads, and whether a job is the first to use it. Its Cache must be known.
+func (a *Assignment) notePrefetch() {
+	last := a.project.prefetched
+	switch {
+	case a.prefetch && a.Cache == selection.NotCached && a.project.id != 0:
+		a.project.prefetched = &prefetched{a.Claimed, a.member}
+	case !a.prefetch && last != nil && last.by == a.member:
+		a.Prefetched = a.Cache != selection.NotCached && a.Claimed.Sub(last.at) <= usedWithin
+		a.project.prefetched = nil
+	}
 }

@@ -40,6 +40,7 @@ func (r *Job) Fields(e zapcore.ObjectEncoder) {
 	e.AddInt64("body_bytes", r.Body)
 	e.AddInt64("answer_bytes", r.Bytes)
 	e.AddString("answer", r.Completeness.String())
+	addFlag(e, "prefetch", r.Facts.Prefetch)
 	addText(e, "unread", r.Unread)
 	addText(e, "reason", r.Reason)
 	addFlag(e, "unframed", r.Unframed)

@@ -58,6 +58,18 @@ func job(t *testing.T, up *fakeupstream.Upstream) (h head, body string, err erro
 	return head{response.StatusCode, response.Header, response.ContentLength}, string(all), err
 }
 
+// A prefetch is recorded like a job, and loads the project's data.
+func TestRecordsPrefetches(t *testing.T) {
+	up := fakeupstream.New(t, fakeupstream.Options{})
+	response, err := send(t, submitter(t), "POST", up.URL+"/v1/prefetch", `{"project_id": 12345}`)
+	require.NoError(t, err)
+	response.Body.Close()
+	assert.Equal(t, http.StatusNoContent, response.StatusCode)
+	require.Len(t, up.Jobs(), 1)
+	assert.Equal(t, []string{"/v1/prefetch", `{"project_id": 12345}`}, []string{up.Jobs()[0].Path, string(up.Jobs()[0].Body)})
+	assert.Contains(t, get(t, up.URL+"/v1/cache/projects"), `"12345"`)
+}
+
 func TestRecordsJobs(t *testing.T) {
 	up := fakeupstream.New(t, fakeupstream.Options{})
 	r, err := http.NewRequestWithContext(t.Context(), "POST", up.URL+"/v1/jobs", strings.NewReader(fakeupstream.ExampleJob()))
