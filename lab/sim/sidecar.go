@@ -64,7 +64,7 @@ func newSidecar(w *world, number int) *sidecar {
 func (s *sidecar) submit(w *world, j *job) {
 	j.side, j.arrived = s, w.now
 	r := dispatch.Request{
-		Project: j.project, Priority: j.Priority, Arrived: w.time(w.now), Withdraw: j,
+		Project: j.project, Priority: j.Priority, Prefetch: j.Prefetch, Arrived: w.time(w.now), Withdraw: j,
 		Queue:    trace.Duration(j.Timeouts.Queue),
 		Evaluate: trace.Duration(j.Timeouts.Evaluate),
 		Stream:   trace.Duration(j.Timeouts.Stream),
@@ -133,7 +133,7 @@ func (s *sidecar) granted(w *world, g dispatch.Grant) {
 		w.hedge(j)
 	case errors.Is(g.Err, pool.ErrAllTried):
 		w.end(j, j.last)
-	case errors.As(g.Err, new(*dispatch.LaterError)): // 429, because of its project
+	case errors.Is(g.Err, pool.ErrBusy), errors.As(g.Err, new(*dispatch.LaterError)): // a prefetch where no core is free; or 429, because of its project
 		w.end(j, Unserved)
 	default:
 		panic("BUG: sim: the sidecar's queue is full")
