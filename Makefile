@@ -15,6 +15,7 @@ demo: $(BIN)/demo ## Show what the sidecar does with three jobs, then keep a lit
 
 .PHONY: $(BIN)/demo
 $(BIN)/demo:
+	@[ -e $@ ] || echo "compiling pilotfish: about a minute the first time" >&2
 	@$(GO) build -trimpath -o $@ ./cmd/pilotfish
 
 build: ## Build the programs into bin/.
@@ -138,6 +139,11 @@ clean: ## Remove bin/.
 test-browser: ## Test the admin port's page in a real Chromium. SHOTS=FOLDER keeps screenshots to look at.
 	./tools/need chromium
 	$(GO) -C tools/browser test -count=1 -timeout 10m ./...
+
+.PHONY: picture
+picture: ## Draw docs/killed.png, the README's picture, in a real Chromium: two minutes.
+	./tools/need chromium
+	$(GO) -C tools/browser test -tags picture -run Picture -count=1 -timeout 5m .
 
 # The chart library of the admin port's page, as its package has it.
 UPLOT := 1.6.32

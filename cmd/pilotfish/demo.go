@@ -46,7 +46,7 @@ func (c *demoCommand) Run(s cli.Console) error {
 	if err != nil {
 		return err
 	}
-	fmt.Fprintf(s.Out, "%d rule processing servers run, with one sidecar before them.\n\n", len(upstreams))
+	fmt.Fprintf(s.Out, "%d rule processing servers and one sidecar are running.\n\n", len(upstreams))
 	fmt.Fprintf(s.Out, "  submitters post jobs to  http://%s\n  operators look at        http://%s/\n\n", cfg.Listen, cfg.Admin)
 
 	running, end := context.WithCancel(ctx)

@@ -16,8 +16,11 @@ import (
 func TestDocuments(t *testing.T) {
 	documents, err := filepath.Glob("../../docs/*.md")
 	require.NoError(t, err)
+	tutorials, err := filepath.Glob("../../docs/tutorials/*.md")
+	require.NoError(t, err)
+	documents = append(documents, tutorials...)
 	links, shown := 0, map[string]bool{}
-	for _, path := range append(documents, "../../README.md", "../../CONTRIBUTING.md") {
+	for _, path := range append(documents, "../../README.md", "../../CONTRIBUTING.md", "../../SECURITY.md", "../../CHANGELOG.md", "../../deploy/README.md") {
 		text, err := os.ReadFile(path)
 		require.NoError(t, err)
 		for _, m := range regexp.MustCompile(`\]\(([^)#]+)[^)]*\)`).FindAllStringSubmatch(string(text), -1) {
@@ -25,7 +28,8 @@ func TestDocuments(t *testing.T) {
 				continue
 			}
 			links++
-			assert.FileExists(t, filepath.Join(filepath.Dir(path), m[1]), "a link of %s", path)
+			_, err := os.Stat(filepath.Join(filepath.Dir(path), m[1]))
+			assert.NoError(t, err, "a link of %s", path)
 			shown[m[1]] = true
 		}
 		for _, m := range regexp.MustCompile("(?s)<!-- snippet: (\\S+) -->\n```\\w*\n(.*?)```\n").FindAllStringSubmatch(string(text), -1) {
@@ -41,5 +45,29 @@ func TestDocuments(t *testing.T) {
 	require.NotEmpty(t, files)
 	for _, f := range files {
 		assert.True(t, shown["examples/"+f.Name()], "no document shows or links docs/examples/%s", f.Name())
+	}
+}
+
+// The log messages that docs/troubleshooting.md explains are in the sources.
+func TestExplainedMessagesAreLogged(t *testing.T) {
+	text, err := os.ReadFile("../../docs/troubleshooting.md")
+	require.NoError(t, err)
+	_, rows, _ := strings.Cut(string(text), "## By log line")
+	messages := regexp.MustCompile("(?m)^\\| `([^`]+)` \\|").FindAllStringSubmatch(rows, -1)
+	require.Greater(t, len(messages), 10)
+	var sources strings.Builder
+	for _, pattern := range []string{"../../cmd/pilotfish/*.go", "../*/*.go"} {
+		files, err := filepath.Glob(pattern)
+		require.NoError(t, err)
+		for _, file := range files {
+			if !strings.HasSuffix(file, "_test.go") {
+				source, err := os.ReadFile(file)
+				require.NoError(t, err)
+				sources.Write(source)
+			}
+		}
+	}
+	for _, m := range messages {
+		assert.Contains(t, sources.String(), `"`+m[1]+`"`, "nothing logs this")
 	}
 }

@@ -1,5 +1,5 @@
-// Package demo is what pilotfish demo shows: rule processing servers, a tour of three
-// jobs, and a little load after it.
+// Package demo implements pilotfish demo: rule processing servers, a tour of three
+// jobs, and then a little load.
 package demo
 
 import (
@@ -25,23 +25,23 @@ import (
 
 const (
 	tourProject = 12345
-	// tourCost is what the servers make the example job last: its data is slow to fetch.
+	// tourCost is how long the example job takes in each step: its data is slow to load.
 	tourCost = "fetch=600ms,output=20ms"
-	// longJobs are more than a server has cores. They last as long as the tour at least, and less long
-	// than the jobs of the load wait for a core: else that begins with jobs that expire.
+	// longJobs is more than a server has cores. These jobs last at least as long as the tour. They last less than the
+	// queue timeout of the load's jobs, which would expire otherwise.
 	longJobs = 12
 	longCost = "output=8s"
-	// patience bounds the wait for a report of a server.
+	// patience is the time limit for a report of a server.
 	patience = 10 * time.Second
 
 	rate     = 5 // jobs of the load each second
 	projects = 40
-	// maxAnswer bounds what is read of an answer, in bytes.
+	// maxAnswer bounds the bytes read of a response.
 	maxAnswer = 1 << 20
 )
 
-// Demo submits jobs to a sidecar that explains itself in headers, before the servers of StartServers
-// alone.
+// Demo submits jobs to a sidecar that explains its choices in headers and has only the servers of StartServers
+// as upstreams.
 type Demo struct {
 	Out      io.Writer
 	Balancer *balancer.Balancer // the sidecar's
@@ -50,7 +50,7 @@ type Demo struct {
 
 func (d *Demo) say(format string, args ...any) { fmt.Fprintf(d.Out, format+"\n", args...) }
 
-// Tour submits three jobs of one project, and says what the sidecar does with each, and why.
+// Tour submits three jobs of one project, and prints what the sidecar does with each, and why.
 func (d *Demo) Tour(ctx context.Context) error {
 	d.say("1. A job of project %d. No server has the project's data.", tourProject)
 	cold, err := d.submit(ctx, example.Job(), tourCost)
@@ -58,8 +58,8 @@ func (d *Demo) Tour(ctx context.Context) error {
 		return err
 	}
 	home := cold.upstream
-	d.say("   It went to %s, the server that every sidecar prefers for this project.", home)
-	d.say("   It took %s, because the data had to be fetched. The response:\n", cold.took)
+	d.say("   It went to %s, the server that all sidecars prefer for this project.", home)
+	d.say("   It took %s, because the data had to be loaded. The response:\n", cold.took)
 	fmt.Fprint(d.Out, cold.body)
 	if _, err := d.until(ctx, home, func(s pool.State) bool { return s.Cached > 0 }); err != nil {
 		return err
@@ -74,9 +74,9 @@ func (d *Demo) Tour(ctx context.Context) error {
 
 	long, cancel := context.WithCancel(ctx)
 	defer cancel()
-	for n := range longJobs { // past the sidecar, as another sidecar would
+	for n := range longJobs { // around the sidecar, as another sidecar would
 		past := Demo{Address: home}
-		go past.submit(long, made(tourProject, "high", n), longCost) //nolint:errcheck // the end of long cuts it
+		go past.submit(long, made(tourProject, "high", n), longCost) //nolint:errcheck // canceling long aborts it
 	}
 	busy, err := d.until(ctx, home, func(s pool.State) bool { return s.Stalled > 0 })
 	if err != nil {
@@ -94,23 +94,23 @@ func (d *Demo) Tour(ctx context.Context) error {
 	d.say("   It went to %s.", moved.upstream)
 	for _, r := range ranking {
 		if c := r.Cost; c != nil && r.Address == home {
-			d.say("   By pilotfish's guesses, the wait for a core of %s counts %.1f s.", home, c.Wait)
+			d.say("   Expected wait for a core of %s: %.1f s.", home, c.Wait)
 		} else if c != nil && r.Address == moved.upstream {
-			d.say("   To fetch the data elsewhere counts %.1f s: less than it takes, because later jobs of the project will find it there.", c.Fetch)
+			d.say("   Loading the data at %s takes 0.6 s but is charged as %.1f s, because later jobs reuse it.", moved.upstream, c.Fetch)
 		}
 	}
 	d.say("   It took %s.\n", moved.took)
 	return nil
 }
 
-// cacheWords says how it is known that a server has the data.
+// cacheWords describes how pilotfish knows that a server has the data.
 var cacheWords = map[string]string{
 	selection.Cached.String():        "lists the data as cached",
-	selection.AssumedCached.String(): "should have the data: that is a guess, because the last job went there and its list has not come",
+	selection.AssumedCached.String(): "probably has the data: the last job went there, but its cache listing has not arrived yet",
 	selection.NotCached.String():     "does not have the data",
 }
 
-// until waits until a server has reported something, and returns what is known of it then.
+// until polls the state of a server until it meets a condition, and returns it.
 func (d *Demo) until(ctx context.Context, address string, so func(pool.State) bool) (pool.State, error) {
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
@@ -122,43 +122,43 @@ func (d *Demo) until(ctx context.Context, address string, so func(pool.State) bo
 		}
 		select {
 		case <-ctx.Done():
-			return pool.State{}, errors.New("the server does not report what it does")
+			return pool.State{}, errors.New("timeout: the server's report does not show it")
 		case <-time.After(20 * time.Millisecond):
 		}
 	}
 }
 
-// KeepBusy submits jobs until ctx ends, so that the page has something to show: of projects that
-// differ in popularity.
+// KeepBusy submits jobs until ctx ends, so that the page has something to show. Some projects are more popular
+// than others.
 func (d *Demo) KeepBusy(ctx context.Context, rng *rand.Rand) {
 	for n := 1; ctx.Err() == nil; n++ {
 		project := 100 + uint64(projects*math.Pow(rng.Float64(), 3))
-		go d.submit(ctx, made(project, []string{"low", "high"}[n%2], n), "fetch=400ms,operators=200ms,output=60ms") //nolint:errcheck // what becomes of it, the page shows
+		go d.submit(ctx, made(project, []string{"low", "high"}[n%2], n), "fetch=400ms,operators=200ms,output=60ms") //nolint:errcheck // the page shows its result
 		time.Sleep(time.Second / rate)
 	}
 }
 
-// made is the body of a job that is made up. n tells it from the others, so that no result is used again.
+// made returns the body of a job. A different n for each keeps servers from reusing results.
 func made(project uint64, priority string, n int) string {
 	return fmt.Sprintf(`{"session_id":"demo-%d","project_id":%d,"priority":%q,"timeouts":{"queue_seconds":10,"evaluate_seconds":20},`+
 		`"operators":[{"name":"demo","actions":[{"field":"demo","action":"set","value":{"type":"static","value":"%d"}}]}]}`, n, project, priority, n)
 }
 
-// answer is what became of one job.
+// answer is the result of one job.
 type answer struct {
 	upstream, cache string
 	body            string
 	took            time.Duration // rounded
 }
 
-// submit posts a job as a submitter would. cost is what the servers make it last, asleep.
+// submit posts a job as a submitter would. cost is how long the servers sleep in each of its steps.
 func (d *Demo) submit(ctx context.Context, body, cost string) (a answer, err error) {
 	began := time.Now()
 	r, err := http.NewRequestWithContext(ctx, http.MethodPost, "http://"+d.Address+"/v1/jobs", strings.NewReader(body))
 	if err != nil {
 		return a, err
 	}
-	r.Close = true // the end of the sidecar would wait for a connection that is open and has had no job
+	r.Close = true // the sidecar's shutdown would wait for an idle connection
 	r.Header = http.Header{"Content-Type": {"application/json"}, "Accept": {"text/csv"}, "X-Cost": {cost}}
 	resp, err := http.DefaultClient.Do(r)
 	if err != nil {
@@ -167,7 +167,7 @@ func (d *Demo) submit(ctx context.Context, body, cost string) (a answer, err err
 	defer resp.Body.Close()
 	text, err := io.ReadAll(io.LimitReader(resp.Body, maxAnswer))
 	if err == nil && resp.StatusCode != http.StatusOK {
-		err = fmt.Errorf("the job was answered %s: %s", resp.Status, text)
+		err = fmt.Errorf("the job's response was %s: %s", resp.Status, text)
 	}
 	h := resp.Header
 	return answer{
@@ -179,7 +179,7 @@ func (d *Demo) submit(ctx context.Context, body, cost string) (a answer, err err
 // servers is how many rule processing servers the demo starts.
 const servers = 4
 
-// StartServers starts rule processing servers on free loopback ports. They end with the process.
+// StartServers starts rule processing servers on free loopback ports. They stop with the process.
 func StartServers() (addresses []string, err error) {
 	settings := ruleserver.Defaults()
 	settings.TrustCost = true // of the demo's own jobs

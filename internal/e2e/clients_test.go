@@ -14,6 +14,8 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -49,6 +51,24 @@ func TestClients(t *testing.T) {
 			require.NoError(t, err)
 		})
 	}
+}
+
+func TestClientsTutorialOfPlainServers(t *testing.T) {
+	outputs := tutorial(t, "plain-servers")
+	for step, text := range map[string]string{"four requests": outputs[3], "after the server was killed": outputs[5]} {
+		lines := strings.Split(strings.TrimSpace(text), "\n")
+		require.Len(t, lines, 4, step)
+		assert.Equal(t, []string{lines[0]}, slices.Compact(lines), "%s: a tenant stays at one server", step)
+	}
+	assert.NotEqual(t, outputs[3], outputs[5], "the dead server responds no more")
+}
+
+func TestClientsTutorialOfVLLM(t *testing.T) {
+	fake, err := filepath.Abs("clients")
+	require.NoError(t, err)
+	at := regexp.MustCompile(`(?i)pilotfish-upstream: (\S+)`).FindAllStringSubmatch(tutorial(t, "vllm", fake)[3], -1)
+	require.Len(t, at, 2)
+	assert.Equal(t, at[0], at[1], "both chats have the same system prompt")
 }
 
 // snippet is a program of docs/submitters.md.

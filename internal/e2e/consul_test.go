@@ -4,6 +4,7 @@ package e2e
 
 import (
 	"fmt"
+	"path/filepath"
 	"syscall"
 	"testing"
 	"time"
@@ -110,4 +111,8 @@ func TestClusterLosesNoJob(t *testing.T) {
 	assert.Empty(t, l.audit(killed))
 	assert.Equal(t, len(l.answers), l.count("right")+l.count("cut"), "no job is lost")
 	assert.Empty(t, l.cutBesides(kill))
+}
+
+func TestClusterTutorialOfConsul(t *testing.T) {
+	tutorial(t, "consul-nomad", filepath.Dir(tool(t, "consul", "PILOTFISH_CONSUL", "make bin/consul")))
 }

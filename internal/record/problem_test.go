@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"os"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -57,6 +58,11 @@ func TestStatusTable(t *testing.T) {
 			outcome += ", " + p.Shedding.String()
 		}
 		fmt.Fprintf(&table, "| %d | `%s` | %s | %s |\n", p.Status, p.Reason, p.Title, outcome)
+	}
+	help, err := os.ReadFile("../../docs/troubleshooting.md")
+	require.NoError(t, err)
+	for _, row := range regexp.MustCompile("(?m)^\\| \\d+ \\| `[a-z-]+` \\|").FindAllString(string(help), -1) {
+		assert.Contains(t, table.String(), row, "docs/troubleshooting.md")
 	}
 	want := before + begin + table.String() + end + after
 	if *update {

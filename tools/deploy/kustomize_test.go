@@ -199,6 +199,29 @@ spec: {template: {spec: {serviceAccountName: mine, containers: [{name: mine, ima
 	assert.Empty(t, pods["two"].Volumes)
 }
 
+// The files that docs/tutorials/kubernetes.md writes add the sidecar to the application's pods.
+func TestTheKubernetesTutorial(t *testing.T) {
+	text, err := os.ReadFile(filepath.Join(root, "docs", "tutorials", "kubernetes.md"))
+	require.NoError(t, err)
+	dir := t.TempDir()
+	must(t, "cp", "-r", filepath.Join(root, "deploy"), dir)
+	commands := regexp.MustCompile("(?s)```sh\n(.*?)```").FindSubmatch(text)
+	require.Len(t, commands, 2)
+	write := exec.Command("bash", "-euc", string(commands[1]))
+	write.Dir = dir
+	require.NoError(t, write.Run())
+	for _, r := range built(t, filepath.Join(dir, "app")).Resources() {
+		o, err := decode([]byte(r.MustYaml()))
+		require.NoError(t, err, r.CurId())
+		if app, ok := o.(*apps.Deployment); ok {
+			require.Len(t, app.Spec.Template.Spec.InitContainers, 1)
+			assert.Equal(t, "registry.example/pilotfish:0.1.0", app.Spec.Template.Spec.InitContainers[0].Image)
+			return
+		}
+	}
+	t.Error("no Deployment")
+}
+
 // What the submitter of the folder posts, its upstreams answer, with the data that they mount.
 func TestTheSubmittersJobsAreAnswered(t *testing.T) {
 	all := objects(t)
