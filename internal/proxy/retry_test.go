@@ -176,9 +176,10 @@ func TestA408OnAPooledConnection(t *testing.T) {
 		p.say(late)
 	})
 	c := startSidecar(t, setup{upstreams: []string{up.address}, retries: 1e-9, failures: 1})
-	for range 20 {
+	for n := range 20 {
 		res, _ := c.post("{}")
 		require.Equal(t, 200, res.StatusCode)
+		c.seen(n + 1) // its connection is in the pool
 	}
 	res, _ := c.post("{}")
 	assert.Equal(t, 408, res.StatusCode)
