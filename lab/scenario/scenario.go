@@ -60,6 +60,6 @@ type Run struct {
 // constants are those of the policy expected that a run may multiply.
 func constants(e *selection.Expected) map[string]*float64 {
 	return map[string]*float64{
-		"spare": &e.Spare, "fetch": &e.Fetch, "rank": &e.Rank, "crowding": &e.Crowding, "near": &e.Near, "tail": &e.Tail, "longest": &e.Longest,
+		"spare": &e.Spare, "fetch": &e.Fetch, "rank": &e.Rank, "crowding": &e.Crowding, "tail": &e.Tail,
 	}
 }

@@ -33,9 +33,8 @@ import (
 // that is crowded these fetches delay others. That matters only if another job of
 // p comes: again is how likely that is.
 //
-// Cached upstreams within Near of the cheapest are equal. Of those, one with the
-// fewest of this sidecar's own jobs is drawn, which it knows exactly: so not all
-// sidecars take the same. A job without a project is cached everywhere.
+// Of the cheapest cached upstreams, one with the fewest of this sidecar's own jobs is drawn, because not all
+// sidecars should take the same. A job without a project is cached everywhere.
 //
 // An upstream without a fresh report counts as loaded as the median of the others,
 // and more if this sidecar has more jobs there than elsewhere. If fewer than half
@@ -52,17 +51,18 @@ type Expected struct {
 	Spare float64
 	// Fetch and Rank are prices, and Crowding is the growth of the latter.
 	Fetch, Rank, Crowding float64
-	// Near is the difference in cost, in service times, that is none.
-	Near float64
-	// Tail and Longest say how long jobs last, in service times. A job outlasts t with a
-	// probability of Tail / t, and none outlasts Longest.
-	Tail, Longest float64
+	// Tail is how long jobs last, in service times: a job outlasts t with a probability of Tail / t.
+	Tail float64
 }
 
 // DefaultExpected is the policy with the constants that were found to be good.
 func DefaultExpected() *Expected {
-	return &Expected{Spare: 0.2, Fetch: 0.2, Rank: 1.5, Crowding: 4.5, Near: 0.0125, Tail: 0.4, Longest: 1800}
+	return &Expected{Spare: 0.2, Fetch: 0.2, Rank: 1.5, Crowding: 4.5, Tail: 0.4}
 }
+
+// longest is how many service times no job outlasts. Without it, an upstream that stops tomorrow would cost Tail service
+// times more than one that never stops, and jobs would fetch what it has cached elsewhere.
+const longest = 1800
 
 // comesOnce is the probability from which on it counts as sure that no other job of a project comes.
 const comesOnce = 0.9
@@ -97,27 +97,25 @@ func (e *Expected) PickWithCosts(job Job, views []View, costs []Cost, rng *rand.
 		}
 		return BoundedHash{}.Pick(job, views, rng)
 	}
-	home, other := none(), none()
+	cached, other := none(), none()
+	var fewest Least // of the cheapest cached ones
 	for i := range views {
 		v := &views[i]
 		switch cost := costs[i].Total; {
 		case p.cached(v):
-			if home.beatenBy(cost) {
-				home = candidate{i, cost}
+			if cached.beatenBy(cost) {
+				cached, fewest = candidate{i, cost}, Least{}
+			}
+			if cost == cached.cost {
+				fewest.Offer(i, v.OwnLoad(), rng)
 			}
 		case other.beatenBy(cost),
 			cost == other.cost && p.order.score(v, 0) > p.order.score(&views[other.index], 0): // so all agree
 			other = candidate{i, cost}
 		}
 	}
-	if home.index == nowhere || other.cost < home.cost {
+	if cached.index == nowhere || other.cost < cached.cost {
 		return other.index
-	}
-	var fewest Least
-	for i := range views {
-		if v := &views[i]; p.cached(v) && costs[i].Total <= home.cost+e.Near*job.service() {
-			fewest.Offer(i, v.OwnLoad(), rng)
-		}
 	}
 	return fewest.Index()
 }
@@ -153,7 +151,7 @@ func (p *pricing) cost(v *View, index int) (c Cost) {
 	} else {
 		c = p.data(v, index)
 	}
-	if tail, longest := p.Tail*p.job.service(), p.Longest*p.job.service(); v.Left > 0 && v.Left < longest {
+	if tail, longest := p.Tail*p.job.service(), longest*p.job.service(); v.Left > 0 && v.Left < longest {
 		left := max(v.Left, tail)
 		c.Stop = max(0, tail/left-tail/longest) * (left + p.job.Fetch)
 	}

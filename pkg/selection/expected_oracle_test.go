@@ -13,7 +13,7 @@ import (
 	"example.org/pilotfish/pkg/selection/policytest"
 )
 
-// naive is Expected, written from the rule with sorting and searching.
+// naive is Expected as docs/policies.md states it, with sorting and searching.
 type naive struct {
 	selection.Expected
 	job   selection.Job
@@ -81,9 +81,9 @@ func (n naive) cost(i int) selection.Cost {
 	if inLine := jobs - v.Coreless; inLine >= usable {
 		c.Wait = (inLine - usable + 1) / n.rate(v)
 	}
-	if left := v.Left / service(n.job); left > 0 && left < n.Longest {
+	if left := v.Left / service(n.job); left > 0 && left < 1800 {
 		left = math.Max(left, n.Tail)
-		c.Stop = math.Max(0, n.Tail/left-n.Tail/n.Longest) * (left*service(n.job) + n.job.Fetch)
+		c.Stop = math.Max(0, n.Tail/left-n.Tail/1800) * (left*service(n.job) + n.job.Fetch)
 	}
 	price := n.Fetch * math.Sqrt(n.job.Fetch*service(n.job))
 	if n.job.Project != 0 {
@@ -119,13 +119,18 @@ func (n naive) pick() []float64 {
 	if cold >= 0 && (math.IsInf(least, 1) || total(cold) < least) {
 		return policytest.Evenly(len(n.views), []int{cold})
 	}
-	var near []int
+	var cheapest []int
 	for i, v := range n.views {
-		if n.warm(v) && total(i) <= least+n.Near*service(n.job) {
-			near = append(near, i)
+		if n.warm(v) && total(i) == least {
+			cheapest = append(cheapest, i)
 		}
 	}
-	return policytest.Evenly(len(n.views), policytest.Lowest(n.views, near, load))
+	return policytest.Evenly(len(n.views), policytest.Lowest(n.views, cheapest, load))
+}
+
+// thePage has the constants that docs/policies.md states.
+func thePage() *selection.Expected {
+	return &selection.Expected{Spare: 0.2, Fetch: 0.2, Rank: 1.5, Crowding: 4.5, Tail: 0.4}
 }
 
 // expectedOracle is the oracle for these constants.
@@ -136,7 +141,7 @@ func expectedOracle(e *selection.Expected) policytest.Oracle {
 // withoutParts takes some constants away at random.
 func withoutParts(rng *rand.Rand) *selection.Expected {
 	e := selection.DefaultExpected()
-	for _, constant := range []*float64{&e.Spare, &e.Fetch, &e.Rank, &e.Crowding, &e.Near, &e.Tail} {
+	for _, constant := range []*float64{&e.Spare, &e.Fetch, &e.Rank, &e.Crowding, &e.Tail} {
 		if rng.IntN(4) == 0 {
 			*constant = 0
 		}

@@ -90,8 +90,7 @@ func TestExpectedPartsMatter(t *testing.T) {
 	full := selection.DefaultExpected()
 	for name, change := range map[string]func(*selection.Expected){
 		"spare": func(e *selection.Expected) { e.Spare = 0 }, "fetch": func(e *selection.Expected) { e.Fetch = 0 },
-		"rank": noRank, "crowding": noCrowding, "near": noNear, "tail": noTail,
-		"longest": func(e *selection.Expected) { e.Longest = 60 },
+		"rank": noRank, "crowding": noCrowding, "tail": noTail,
 	} {
 		rng := rand.New(rand.NewPCG(81, 82))
 		differ := 0

@@ -22,7 +22,6 @@ func without(change func(e *selection.Expected)) *selection.Expected {
 
 func noRank(e *selection.Expected)     { e.Rank = 0 }
 func noCrowding(e *selection.Expected) { e.Crowding = 0 }
-func noNear(e *selection.Expected)     { e.Near = 0 }
 func noTail(e *selection.Expected)     { e.Tail = 0 }
 
 // busy loads an upstream with as many jobs more than its cores as backlog says.

@@ -16,7 +16,7 @@ import (
 // oracles has one for every policy.
 func oracles() map[string]policytest.Oracle {
 	return map[string]policytest.Oracle{
-		"expected":        expectedOracle(selection.DefaultExpected()),
+		"expected":        expectedOracle(thePage()),
 		"dynamic":         dynamicOracle,
 		"bounded-hash":    func(job selection.Job, views []selection.View) []float64 { return boundedHashOracle(job, views, 1.5) },
 		"least-in-flight": leastInFlightOracle,
